@@ -1,0 +1,143 @@
+/* base/error.c: the error record. Text only; nothing here allocates, so errors can be told when memory is gone. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/util.h"
+
+static const char *const status_texts[] = {
+    [0] = "ok",
+    [1] = "end of stream",
+    [2] = "nothing ready yet",
+    [3] = "canceled",
+    [4] = "out of memory",
+    [5] = "invalid argument",
+    [6] = "input/output error",
+    [7] = "malformed data",
+    [8] = "checksum mismatch",
+    [9] = "not supported",
+    [10] = "not found",
+    [11] = "already exists",
+    [12] = "over a limit",
+    [13] = "device error",
+    [14] = "bad sample",
+};
+
+const char *mr_status_text(int code)
+{
+    const int at = -code;
+    if (at < 0 || at >= (int)MRI_ARRAY_COUNT(status_texts)) return "unknown status";
+    return status_texts[at];
+}
+
+const char *mr_version(void) { return MR_VERSION_TEXT; }
+
+static void clear_place(mr_error *err)
+{
+    err->sys_errno = 0;
+    err->offset = MR_NOWHERE;
+    err->sample = MR_NOWHERE;
+    err->file[0] = '\0';
+}
+
+int mr_error_set(mr_error *err, int code, const char *format, ...)
+{
+    if (!err) return code;
+    clear_place(err);
+    err->code = code;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    return code;
+}
+
+int mr_error_sys(mr_error *err, int sys_errno, const char *format, ...)
+{
+    const int code = sys_errno == ENOENT   ? MR_ENOENT
+                     : sys_errno == EEXIST ? MR_EEXIST
+                     : sys_errno == ENOMEM ? MR_ENOMEM
+                                           : MR_EIO;
+    if (!err) return code;
+    clear_place(err);
+    err->code = code;
+    err->sys_errno = sys_errno;
+    va_list args;
+    va_start(args, format);
+    int at = vsnprintf(err->text, sizeof err->text, format, args);
+    va_end(args);
+    if (at < 0) at = 0;
+    if ((size_t)at < sizeof err->text) {
+        char reason[128];
+        /* the GNU variant returns a pointer that may not be the buffer */
+        const char *text = strerror_r(sys_errno, reason, sizeof reason);
+        snprintf(err->text + at, sizeof err->text - (size_t)at, ": %s", text);
+    }
+    return code;
+}
+
+int mr_error_at(mr_error *err, const char *file, uint64_t offset, uint64_t sample)
+{
+    if (!err) return MR_OK;
+    if (file) {
+        const size_t len = strlen(file), room = sizeof err->file - 1;
+        if (len <= room) {
+            memcpy(err->file, file, len + 1);
+        } else { /* the end of a path tells more than its start */
+            memcpy(err->file, "...", 3);
+            memcpy(err->file + 3, file + len - (room - 3), room - 3 + 1);
+        }
+    }
+    if (offset != MR_NOWHERE) err->offset = offset;
+    if (sample != MR_NOWHERE) err->sample = sample;
+    return err->code;
+}
+
+typedef struct text_out {
+    char  *buf;
+    size_t cap, at;
+} text_out;
+
+static void put_char(text_out *o, char c)
+{
+    if (o->at + 1 < o->cap) o->buf[o->at++] = c;
+}
+
+static void put_text(text_out *o, const char *s)
+{
+    static const char hex[] = "0123456789abcdef";
+    for (; *s; s++) {
+        const unsigned char c = (unsigned char)*s;
+        if (c < 0x20 || c == 0x7f) {
+            put_char(o, '\\');
+            put_char(o, 'x');
+            put_char(o, hex[c >> 4]);
+            put_char(o, hex[c & 15]);
+        } else {
+            put_char(o, (char)c);
+        }
+    }
+}
+
+char *mr_error_format(const mr_error *err, char *buf, size_t buf_bytes)
+{
+    if (!buf || buf_bytes == 0) return buf;
+    text_out o = {buf, buf_bytes, 0};
+    char number[64];
+    if (err->file[0]) {
+        put_text(&o, err->file);
+        put_text(&o, ": ");
+    }
+    if (err->sample != MR_NOWHERE) {
+        snprintf(number, sizeof number, "sample %llu", (unsigned long long)err->sample);
+        put_text(&o, number);
+        put_text(&o, err->offset != MR_NOWHERE ? ", " : ": ");
+    }
+    if (err->offset != MR_NOWHERE) {
+        snprintf(number, sizeof number, "offset %llu: ", (unsigned long long)err->offset);
+        put_text(&o, number);
+    }
+    put_text(&o, err->text[0] ? err->text : mr_status_text(err->code));
+    buf[o.at] = '\0';
+    return buf;
+}

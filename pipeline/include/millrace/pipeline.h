@@ -1,0 +1,283 @@
+/* millrace/pipeline.h: moving samples from storage to a device, in order and on time.
+ *
+ *   images    decode, resize, encode one picture (what `convert` needs)
+ *   augment   a small language for what happens to a picture on its way into a batch
+ *   loader    sampler -> reader -> workers -> batch slot -> copy -> device slot
+ *   trace     what every stage did when, as a Chrome/Perfetto file
+ *   convert   any source into .mrec, in parallel, resumable
+ *
+ * The order of samples and every pixel of every batch are a pure function of (data set, seed, epoch, order, augment):
+ * threads, readers, slots, replicas, prefetch and resume points change nothing (ARCHITECTURE.md, I1-I4). */
+#ifndef MILLRACE_PIPELINE_H
+#define MILLRACE_PIPELINE_H
+
+#include "millrace/formats.h"
+#include "millrace/kernels.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------ images */
+
+typedef struct mr_image {
+    uint32_t width, height, channels; /* channels 1 or 3 */
+    uint8_t *pixels;                  /* height * width * channels, rows packed; owned: mr_image_free() */
+} mr_image;
+
+typedef struct mr_decode_config {
+    size_t   struct_size;
+    uint32_t channels;       /* 1, 3, or 0: as stored (gray stays 1, everything else becomes 3) */
+    uint64_t max_pixels;     /* refuse larger images before memory is taken; default 100,000,000 */
+    uint32_t max_scans;      /* refuse progressive JPEG with more scans; default 100 */
+    bool     ignore_exif;    /* default false: EXIF orientation is applied */
+} mr_decode_config;
+
+MR_API void mr_decode_defaults(mr_decode_config *cfg);
+
+/* Decode JPEG or PNG (by content) or take MR_TYPE_PIXELS as they are. A truncated or damaged picture is MR_EFORMAT with
+ * the reason, never grey filling. On success the caller owns out->pixels. Any thread. */
+MR_API int  mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err);
+MR_API void mr_image_free(mr_image *image);
+/* Antialiased (triangle filter widened by the scale, like every good resizer), to width x height. out is allocated. */
+MR_API int  mr_image_resize(const mr_image *in, uint32_t width, uint32_t height, mr_image *out, mr_error *err);
+/* Baseline JPEG, quality 1..100, 4:2:0 below 91 and 4:4:4 from there; *data is malloc'd, the caller frees it. */
+MR_API int  mr_image_encode_jpeg(const mr_image *in, int quality, void **data, size_t *bytes, mr_error *err);
+/* 8-bit PNG; as above. */
+MR_API int  mr_image_encode_png(const mr_image *in, void **data, size_t *bytes, mr_error *err);
+
+/* ------------------------------------------------------------------------------------------------ augment */
+
+/* SPEC: operations in order, separated by commas, or a preset.
+ *   rrc(SIZE[,scale=LO:HI][,ratio=LO:HI])   random resized crop (default scale 0.08:1, ratio 3/4:4/3)
+ *   resize(SIZE) | resize(HxW)              shorter side to SIZE, or exactly H x W
+ *   center(SIZE)                            centre crop, SIZE or HxW
+ *   padcrop(PAD[,SIZE])                     zero padding on every side, then a random crop of the original (or SIZE)
+ *   shift(FX[,FY])                          move by up to a fraction of width/height, edges repeated
+ *   flip                                    left-right with probability 1/2
+ *   brightness(D)                           add a draw from [-D, D], in units of 0..255, clipped
+ *   contrast(LO:HI) saturation(LO:HI)       scale around the picture's mean / its gray by a draw, clipped
+ *   standardise                             per image: minus its mean, over max(std, 1/sqrt(count)), as numbers beside the pixels
+ *   normalise(MEAN/STD | imagenet | none)   what the device subtracts and divides by, in 0..255; default 0/255
+ * Presets: none, rrc224 = rrc(224),flip,normalise(imagenet); center224 = resize(256),center(224),normalise(imagenet);
+ * cifar = padcrop(4),flip. A random operation is left out in evaluation, except that rrc(N) becomes
+ * resize(N * 8/7),center(N) and padcrop with a SIZE its centre crop. */
+typedef struct mr_augment mr_augment;
+
+MR_API int  mr_augment_create(mr_augment **out, const char *spec, bool training, mr_error *err);
+MR_API void mr_augment_destroy(mr_augment *a);
+/* Size of what comes out for pictures of this size (0 x 0: sizes differ). MR_EINVAL when the result would not be one fixed
+ * size: err says which operation to add. channels is passed through. */
+MR_API int mr_augment_output(const mr_augment *a, uint32_t in_h, uint32_t in_w, uint32_t *out_h, uint32_t *out_w,
+                             mr_error *err);
+/* mean[c], std[c] of normalise(), in units of 0..255, for MR_OP_INPUT; uses_affine: standardise is there. */
+MR_API void mr_augment_normalise(const mr_augment *a, float mean[4], float std[4], bool *uses_affine);
+/* The specification in full, presets spelled out: what a checkpoint and a report keep. Owned by a. */
+MR_API const char *mr_augment_text(const mr_augment *a);
+
+/* ------------------------------------------------------------------------------------------------ trace */
+
+/* A bounded ring of spans; the oldest are dropped and counted. */
+typedef struct mr_trace mr_trace;
+
+MR_API int  mr_trace_create(mr_trace **out, size_t max_spans);
+MR_API void mr_trace_destroy(mr_trace *t);
+/* track: "worker 1", "copy cpu:0", ...; name: "decode", "compute", ...: static or kept alive by the caller. Times in ns of
+ * CLOCK_MONOTONIC. t may be NULL (then nothing happens). Any thread. */
+MR_API void mr_trace_span(mr_trace *t, const char *track, const char *name, uint64_t start_ns, uint64_t end_ns,
+                          uint64_t batch);
+/* Chrome trace event format (JSON array of complete events), written aside and renamed. */
+MR_API int  mr_trace_write(const mr_trace *t, const char *path, mr_error *err);
+
+typedef struct mr_trace_entry {
+    const char *track, *name;
+    uint64_t    start_ns, end_ns, batch;
+} mr_trace_entry;
+/* For tests and reports: spans in the order they were added; *out is malloc'd. */
+MR_API int mr_trace_entries(const mr_trace *t, mr_trace_entry **out, size_t *count);
+
+/* ------------------------------------------------------------------------------------------------ loader */
+
+typedef enum mr_order { MR_ORDER_SHUFFLE = 0, MR_ORDER_BLOCK, MR_ORDER_SEQUENTIAL } mr_order;
+typedef enum mr_tail { MR_TAIL_KEEP = 0, MR_TAIL_DROP, MR_TAIL_PAD } mr_tail;
+typedef enum mr_io { MR_IO_AUTO = 0, MR_IO_URING, MR_IO_PREAD } mr_io;
+typedef enum mr_bad { MR_BAD_STOP = 0, MR_BAD_REPLACE, MR_BAD_SKIP } mr_bad;
+
+/* A damaged sample, told to the caller's function from a worker thread, one at a time. */
+typedef void mr_bad_report(void *context, const mr_error *what, uint64_t substitute);
+
+typedef struct mr_loader_config {
+    size_t      struct_size;
+    uint32_t    batch;       /* samples in a GLOBAL batch, 1.. ; default 128 */
+    uint64_t    seed;        /* default 0 */
+    uint64_t    epochs;      /* how many to deliver; default 1 */
+    mr_order    order;
+    uint32_t    block;       /* BLOCK: samples per block; blocks are shuffled, and samples inside a window of 16; default 256 */
+    mr_tail     tail;        /* KEEP: a short last batch. DROP: none. PAD: filled up with repeats labelled -1 */
+    uint32_t    prefetch;    /* batches prepared ahead; 0: read, decode, copy in series in the caller's thread; default 4 */
+    uint32_t    workers;     /* decode threads; 0: one per core of the process; prefetch 0 uses none */
+    uint32_t    readers;     /* reader threads, default 1 */
+    uint32_t    depth;       /* reads in flight per reader, default 32 */
+    mr_io       io;          /* AUTO: io_uring, or pread threads where the kernel refuses it */
+    bool        direct;      /* O_DIRECT for shared files on a local disk; default false */
+    bool        training;    /* random augmentation on */
+    const char *augment;     /* default "none" */
+    uint32_t    channels;    /* 1, 3, or 0: what the data has (3 when pictures differ) */
+    mr_decode_config decode;
+    mr_bad      bad;
+    uint64_t    max_bad;     /* REPLACE, SKIP: more than this many damaged samples stop the run; default 100 */
+    mr_bad_report *on_bad;
+    void       *bad_context;
+    uint64_t    memory_bytes; /* host budget of the loader: slots, read buffers, scratch; 0: half of what the process may use */
+    uint64_t    start_epoch, start_step; /* resume: the first batch delivered */
+    mr_device *const *devices; /* one per replica; NULL: batches stay in host memory, one part */
+    uint32_t    device_count;
+    uint32_t    parts;       /* with devices NULL: cut batches into this many parts all the same; default 1 */
+    mr_trace   *trace;       /* or NULL */
+} mr_loader_config;
+
+MR_API void mr_loader_defaults(mr_loader_config *cfg);
+
+typedef struct mr_loader mr_loader;
+
+/* What stays fixed for the life of a loader. */
+typedef struct mr_loader_info {
+    uint32_t    batch, parts;
+    uint32_t    height, width, channels; /* of every picture in a batch, uint8 NHWC */
+    uint64_t    sample_count;       /* in the data set */
+    uint64_t    steps_per_epoch;
+    uint64_t    epoch_samples;      /* delivered per epoch: sample_count, or less (DROP) */
+    uint64_t    dropped, padded;    /* per epoch, by the tail policy */
+    uint32_t    prefetch, workers, readers;
+    const char *io;                 /* "io_uring", "pread" */
+    const char *io_note;            /* why not io_uring, or "" */
+    uint64_t    memory_bytes;       /* host memory the loader may use at most: checked against the budget at open */
+    uint64_t    device_bytes;       /* per device */
+    bool        uses_affine;
+    float       mean[4], std[4];
+    const char *augment;            /* spelled out */
+    uint64_t    fingerprint;        /* of the source */
+} mr_loader_info;
+
+/* One replica's contiguous share of a batch: samples [first, first + count) of it; count may be 0. */
+typedef struct mr_part {
+    uint32_t    first, count;
+    const void *pixels;  /* device (or host) memory: count * height * width * channels uint8 */
+    const void *labels;  /* count int32 */
+    const void *affine;  /* count pairs of float, or NULL */
+    mr_event   *ready;   /* recorded behind the copies; NULL without devices */
+} mr_part;
+
+typedef struct mr_batch {
+    uint64_t epoch, step;      /* step within the epoch */
+    uint64_t global_step;      /* since epoch 0 */
+    bool     last;             /* of its epoch */
+    uint32_t count;            /* samples in it, padding included */
+    uint32_t counted;          /* of them with a label >= 0: what a loss divides by */
+    const uint8_t  *pixels;    /* host copy, valid while the batch is held */
+    const int32_t  *labels;
+    const uint64_t *ids;       /* sample numbers as the sampler gave them; MR_NOWHERE for padding */
+    const float    *affine;    /* or NULL */
+    uint32_t        part_count;
+    const mr_part  *parts;
+    void           *slot;      /* the loader's */
+} mr_batch;
+
+/* src must outlive the loader. MR_ELIMIT when the memory it needs exceeds the budget: err says what needs how much and what
+ * to lower. Starts threads unless prefetch is 0. */
+MR_API int  mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config *cfg, mr_error *err);
+/* Stops (if still running), waits for what is in flight, joins, frees. Batches may not be held. Accepts NULL. */
+MR_API void mr_loader_close(mr_loader *l);
+MR_API const mr_loader_info *mr_loader_info_of(const mr_loader *l);
+
+/* Take the next batch, in order. One consumer thread.
+ *
+ * MR_OK         *out is on loan until mr_loader_release(). Device parts are ready for work queued behind parts[r].ready
+ * MR_EEND       all epochs are delivered
+ * MR_EAGAIN     nothing ready within timeout_ns (0 polls, MR_FOREVER waits)
+ * MR_ECANCELED  mr_loader_stop() was called
+ * other < 0     the first error of any stage, now and on every later call; err tells it */
+MR_API int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err);
+
+/* Give a batch back. streams[r] (NULL without devices) is the stream that uses part r: its device memory is written again only
+ * after what is queued there now. Batches are released in the order they were taken. */
+MR_API int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams);
+
+/* Any thread, a signal handler's thread included (not the handler itself): every wait ends with MR_ECANCELED. */
+MR_API void mr_loader_stop(mr_loader *l);
+
+/* Sum of times of all threads of a stage, ns, since open. */
+typedef struct mr_stage_stats {
+    uint64_t busy_ns;         /* working */
+    uint64_t blocked_in_ns;   /* waiting for input */
+    uint64_t blocked_out_ns;  /* waiting for room behind it */
+    uint64_t items;           /* read, decode: samples; copy, consume: batches */
+    double   occupancy;       /* mean fill of the queue in front of the stage, 0..1 */
+    uint32_t threads;
+} mr_stage_stats;
+
+#define MR_LOADER_MAX_PARTS 64
+
+typedef struct mr_loader_stats {
+    mr_stage_stats read, decode, copy;
+    uint64_t wait_ns;          /* consumer blocked in mr_loader_next() */
+    uint64_t batches, samples; /* delivered */
+    uint64_t bytes_read;
+    uint64_t bytes_copied[MR_LOADER_MAX_PARTS]; /* to each device */
+    uint64_t bad_samples, replaced, skipped;
+    uint64_t reads, reads_short, reads_again; /* system-level events */
+} mr_loader_stats;
+
+/* Any thread. */
+MR_API void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out);
+
+/* The sample at a position of an epoch: what the sampler says (I1), without a loader. */
+MR_API uint64_t mr_order_sample(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch, uint64_t count,
+                                uint64_t position);
+
+/* Order-sensitive hash over batches: ids, labels, pixels, affine numbers. Device parts are read back and compared with
+ * the host copy first (MR_EDEVICE when they differ). */
+typedef struct mr_digest { uint64_t lo, hi; } mr_digest;
+MR_API int mr_loader_digest(mr_loader *l, mr_digest *out, uint64_t *batches, uint64_t *samples, mr_error *err);
+
+/* ------------------------------------------------------------------------------------------------ convert */
+
+typedef enum mr_store { MR_STORE_JPEG = 0 /* pictures keep their bytes */, MR_STORE_RAW /* decoded pixels */ } mr_store;
+
+typedef struct mr_convert_config {
+    size_t      struct_size;
+    mr_store    store;
+    uint32_t    resize;      /* shorter side at most this many pixels; 0: as it is */
+    uint32_t    quality;     /* JPEG quality where re-encoding is needed; default 90 */
+    bool        center_square; /* RAW with resize: cut to resize x resize */
+    uint32_t    workers;     /* 0: one per core */
+    uint64_t    shard_bytes; /* start another file when one grows past this; 0: one file. With shards DST becomes a shard list
+                                and the files are named DST-00000.mrec ... */
+    bool        resume, force;
+    bool        check;       /* decode every picture that is kept as it is (default true): damaged ones are bad samples */
+    bool        verify;      /* read everything back at the end (default true) */
+    uint64_t    max_bad;     /* stop when more samples are bad; default unlimited */
+    mr_decode_config decode;
+    const char *provenance;  /* JSON text */
+    void      (*progress)(void *context, uint64_t done, uint64_t count, uint64_t bytes); /* from the calling thread */
+    mr_bad_report *on_bad;   /* from the calling thread, in source order */
+    void       *context;
+    const volatile int *stop; /* set non-zero to stop cleanly; or NULL */
+} mr_convert_config;
+
+MR_API void mr_convert_defaults(mr_convert_config *cfg);
+
+typedef struct mr_convert_result {
+    uint64_t records, bad, resumed; /* resumed: records found whole from an earlier run */
+    uint64_t bytes_in, bytes_out;
+    uint32_t shards;
+} mr_convert_result;
+
+/* Same source and settings give the same bytes, for any number of workers and however often interrupted and resumed. */
+MR_API int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg, mr_convert_result *out,
+                      mr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,202 @@
+/* millrace/train.h: networks, losses, optimizers, schedules, replicas, checkpoints and the training loop.
+ *
+ * A network is a list of layers with no device in it. A trainer puts it on any number of devices (replicas), which always
+ * hold the same weights: one step on R replicas is one step on one replica with the same global batch. A checkpoint holds
+ * one set of weights and knows nothing of replicas. */
+#ifndef MILLRACE_TRAIN_H
+#define MILLRACE_TRAIN_H
+
+#include "millrace/pipeline.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------ networks */
+
+typedef struct mr_net mr_net;
+
+/* h x w x c uint8 pictures in. The first error in a builder call sticks: later calls do nothing and mr_net_check() tells it. */
+MR_API int  mr_net_create(mr_net **out, const char *name, uint32_t h, uint32_t w, uint32_t c);
+MR_API void mr_net_destroy(mr_net *net);
+
+typedef enum mr_padding { MR_PAD_VALID = 0, MR_PAD_SAME = 1 } mr_padding;
+
+MR_API void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_padding padding,
+                          mr_activation activation);
+MR_API void mr_net_max_pool(mr_net *net, uint32_t size, uint32_t stride);
+MR_API void mr_net_avg_pool(mr_net *net, uint32_t size, uint32_t stride);
+MR_API void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation); /* flattens what comes before it */
+MR_API void mr_net_activation(mr_net *net, mr_activation activation);
+MR_API void mr_net_dropout(mr_net *net, float rate);
+MR_API void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation);
+
+/* MR_OK when the layers fit together and end in a vector of logits. */
+MR_API int      mr_net_check(const mr_net *net, mr_error *err);
+MR_API uint64_t mr_net_param_count(const mr_net *net);
+MR_API uint32_t mr_net_class_count(const mr_net *net);
+MR_API const char *mr_net_name(const mr_net *net);
+
+/* One row of `summary`, layer at from 0; false past the end. */
+typedef struct mr_layer_row { char name[48], output[48]; uint64_t params; double flops; } mr_layer_row;
+MR_API bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out);
+
+/* ------------------------------------------------------------------------------------------------ settings */
+
+typedef enum mr_schedule_kind {
+    MR_LR_CONSTANT = 0,
+    MR_LR_STEP,     /* lr * factor^k, k = milestones passed (epochs) */
+    MR_LR_COSINE,   /* lr -> floor over all epochs, half a cosine */
+    MR_LR_DECAY,    /* lr / (1 + decay * updates done): the reference settings' "decay" */
+} mr_schedule_kind;
+
+typedef struct mr_schedule {
+    mr_schedule_kind kind;
+    float    lr, factor, floor_lr, decay;
+    uint32_t milestone_count;
+    double   milestones[16];   /* epochs */
+    double   warmup_epochs;    /* lr rises linearly from lr / steps to lr, whatever kind follows; 0: none */
+} mr_schedule;
+
+/* Learning rate of the update number `update` (0 for the first) of a run with that many steps per epoch and epochs. */
+MR_API float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_epoch, uint64_t epochs);
+/* "constant", "cosine", "cosine:FLOOR", "step:E1/E2/...,factor=F", "decay:D", each with optional ",warmup=E". */
+MR_API int mr_schedule_parse(mr_schedule *out, const char *text, float lr, mr_error *err);
+
+/* A named network with the settings its source used. */
+typedef struct mr_model {
+    const char *name, *id, *help;  /* "cifar-cnn", "N1", one line */
+    uint32_t    h, w, c;           /* natural input; 0: any */
+    uint32_t    classes;
+    uint64_t    param_count;       /* at natural input and classes */
+    uint32_t    batch, epochs;
+    mr_update_desc update;         /* kind, lr and constants */
+    mr_schedule schedule;
+    const char *augment;
+} mr_model;
+
+MR_API uint32_t        mr_model_count(void);
+MR_API const mr_model *mr_model_at(uint32_t at);
+MR_API const mr_model *mr_model_find(const char *name); /* by name or id; NULL */
+/* Build it for pictures of this size and this many classes (0: its own). */
+MR_API int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c, uint32_t classes, mr_net **out,
+                          mr_error *err);
+
+/* ------------------------------------------------------------------------------------------------ trainer */
+
+/* What a run tells while it goes: every figure of one epoch (or of one evaluation). */
+typedef struct mr_report {
+    uint64_t epoch;          /* from 0 */
+    uint64_t steps, warmup_steps, samples;
+    double   seconds;
+    double   samples_per_s;  /* steps after the warm-up ones */
+    double   step_ms, step_ms_mad;   /* median; 1.4826 * median absolute deviation */
+    double   wait_ms;        /* trainer blocked on the loader, sum after warm-up */
+    double   exposed_ms;     /* device idle between steps by its events, sum after warm-up, mean over replicas */
+    double   stall_fraction; /* exposed / (exposed + computing) */
+    double   loss, accuracy; /* exact sums over the epoch's training steps */
+    bool     has_val;
+    double   val_loss, val_accuracy;
+    float    lr;             /* at the end of the epoch */
+    mr_loader_stats stages;  /* of this epoch */
+    uint64_t peak_rss_bytes;
+    bool     simulated;
+    char     verdict[256];   /* which stage limits, and what would help */
+} mr_report;
+
+typedef struct mr_callbacks {
+    void *context;
+    void (*on_step)(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch, double samples_per_s);
+    void (*on_epoch)(void *context, const mr_report *report);
+    void (*on_message)(void *context, const char *text); /* one line: checkpoint written, early stop, ... */
+} mr_callbacks;
+
+typedef struct mr_trainer_config {
+    size_t         struct_size;
+    const mr_net  *net;            /* must outlive the trainer */
+    mr_device *const *devices;     /* one per replica */
+    uint32_t       device_count;
+    uint32_t       batch;          /* GLOBAL, the most a step will bring */
+    uint64_t       seed;           /* initial weights, dropout */
+    mr_update_desc update;
+    mr_schedule    schedule;
+    uint64_t       epochs;         /* for schedules that end */
+    float          mean[4], std[4]; /* of the input op: mr_loader_info's */
+    bool           uses_affine;
+    bool           inference;      /* evaluation only: no gradients, no optimizer state */
+    uint64_t       memory_bytes;   /* device memory per replica; 0: no limit stated */
+    mr_trace      *trace;          /* or NULL */
+} mr_trainer_config;
+
+MR_API void mr_trainer_defaults(mr_trainer_config *cfg);
+
+typedef struct mr_trainer mr_trainer;
+
+/* Ops, memory and initial weights on every device: Glorot uniform weights, zero biases, the same bits for any device count. */
+MR_API int  mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err);
+MR_API void mr_trainer_close(mr_trainer *t);
+
+/* Queue one training step on a batch whose parts are in device memory, one part per replica; returns before it is done.
+ * The caller then gives the batch back with mr_loader_release(loader, batch, mr_trainer_streams(t)). */
+MR_API int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err);
+MR_API mr_stream *const *mr_trainer_streams(const mr_trainer *t);
+/* Forward only, metrics added to the evaluation sums. */
+MR_API int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err);
+/* Wait for everything queued; the exact sums since the last call; then start again at zero. */
+MR_API int mr_trainer_metrics(mr_trainer *t, mr_metrics *training, mr_metrics *evaluation, mr_error *err);
+
+typedef struct mr_fit_config {
+    size_t      struct_size;
+    uint64_t    epochs;
+    mr_loader  *val;            /* or NULL; an endless sequential loader on the same devices */
+    const char *checkpoint_dir; /* or NULL */
+    uint64_t    checkpoint_steps; /* also every so many steps; 0: at the end of each epoch only */
+    uint32_t    keep;           /* newest checkpoints kept, the best besides; default 3 */
+    uint32_t    patience;       /* early stop after so many epochs without a better val_loss; 0: never */
+    uint64_t    max_steps;      /* stop after so many steps in this call, checkpoint written; 0: none */
+    uint32_t    warmup_steps;   /* left out of the rates; default 3, fewer when the epoch is short */
+    const volatile int *stop;   /* non-zero: stop cleanly after the step, checkpoint written */
+    mr_callbacks callbacks;
+} mr_fit_config;
+
+MR_API void mr_fit_defaults(mr_fit_config *cfg);
+
+/* Train until loader ends: epochs, evaluation, reports, checkpoints. MR_ECANCELED when stop was set. */
+MR_API int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last, mr_error *err);
+/* One pass of the loader's epoch; exact loss and accuracy. */
+MR_API int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count, mr_error *err);
+
+/* Hash of all weights on replica r, in canonical order (I6: the same on all). */
+MR_API int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint64_t *hi, mr_error *err);
+
+/* ------------------------------------------------------------------------------------------------ checkpoints */
+
+/* What a checkpoint knows besides arrays. */
+typedef struct mr_checkpoint_info {
+    char     model[64];
+    uint32_t h, w, c, classes;
+    uint64_t param_count;
+    uint64_t seed, epoch, step;  /* the first batch NOT yet trained on */
+    uint64_t updates;            /* optimizer steps done */
+    uint32_t batch;
+    uint64_t fingerprint;        /* of the data set */
+    mr_update_desc update;
+    mr_schedule schedule;
+    char     augment[256];
+    double   best_val_loss;
+    uint32_t epochs_without_better;
+} mr_checkpoint_info;
+
+/* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved name to
+ * found, may be NULL). A damaged newest one is passed over for the one before it, and err (if set) of that is told in note. */
+MR_API int mr_checkpoint_find(const char *path, char *found, size_t found_bytes, mr_checkpoint_info *out, char *note,
+                              size_t note_bytes, mr_error *err);
+/* Aside, synced, renamed. */
+MR_API int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *info, mr_error *err);
+/* Weights, running statistics and, unless the trainer is for inference, optimizer state; bit for bit. */
+MR_API int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
