@@ -43,6 +43,7 @@ MRI_INLINE void apply_pixels16_body(float *y, const float *x, uint8_t *restrict 
         for (size_t p = 0; p < pixels; p++) {
             const uint16_t *from = draws + p * blocks * 16 + b * 16;
             const size_t    at = b * plane + p * 16;
+#pragma omp simd /* y may be x, but only element for element */
             for (uint32_t i = 0; i < 16; i++) {
                 const bool keep = from[i] >= threshold;
                 kept[at + i] = keep;
