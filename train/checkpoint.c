@@ -223,6 +223,7 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         memcpy((char *)&ck->info + fields[i].member, h + fields[i].at, fields[i].bytes);
     if (ck->info.h == 0 || ck->info.w == 0 || ck->info.c == 0 || ck->info.classes == 0 || ck->info.param_count == 0)
         return damaged(err, MR_EFORMAT, ck, 48, "a size is zero");
+    if (isnan(ck->info.best_val_loss)) return damaged(err, MR_EFORMAT, ck, 112, "the best loss is not a number");
     return MR_OK;
 }
 

@@ -113,7 +113,7 @@ static int check_whole(const char *path, mr_checkpoint_info *out, mr_error *err)
     return rc;
 }
 
-static bool is_damage(int rc) { return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED || rc == MR_ENOENT; }
+static bool is_damage(int rc) { return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED; }
 
 /* The first damaged one is what the note tells about. */
 static void note_passed(char *note, size_t note_bytes, const mr_error *why)
@@ -127,26 +127,25 @@ static int find_in_folder(const char *folder, char *path, mr_checkpoint_info *ou
                           mr_error *err)
 {
     uint64_t at = UINT64_MAX;
-    uint32_t passed = 0;
-    for (;; passed++) {
+    uint32_t damaged = 0;
+    for (bool steps_left = true; steps_left;) {
         int rc = newest_below(folder, at, &at, err);
-        if (rc == MR_OK)
-            mri_checkpoint_step_path(folder, at, path, PATH_BYTES);
-        else if (rc == MR_ENOENT && at != 0)
-            mri_checkpoint_best_path(folder, path, PATH_BYTES), at = 0; /* the last to try: nothing is below step 0 */
-        else
-            break;
+        if (rc != MR_OK && rc != MR_ENOENT) return rc;
+        steps_left = rc == MR_OK; /* the best one is the last to try */
+        if (steps_left) mri_checkpoint_step_path(folder, at, path, PATH_BYTES);
+        else mri_checkpoint_best_path(folder, path, PATH_BYTES);
         mr_error why = MR_ERROR_INIT;
         rc = check_whole(path, out, &why);
         if (rc == MR_OK) return MR_OK;
+        if (rc == MR_ENOENT) continue; /* removed since, or no best yet */
         if (!is_damage(rc)) {
             if (err) *err = why;
             return rc;
         }
-        if (rc != MR_ENOENT) note_passed(note, note_bytes, &why);
-        else passed--;
+        damaged++;
+        note_passed(note, note_bytes, &why);
     }
-    mr_error_set(err, MR_ENOENT, "no whole checkpoint in this folder (%u damaged)", passed);
+    mr_error_set(err, MR_ENOENT, "no whole checkpoint in this folder (%u damaged)", damaged);
     mr_error_at(err, folder, MR_NOWHERE, MR_NOWHERE);
     return MR_ENOENT;
 }

@@ -36,6 +36,28 @@ static void test_series_stays_bounded_and_even(void **state)
     free(s);
 }
 
+static void test_step_log(void **state)
+{
+    (void)state;
+    mri_step_log *log = malloc(sizeof *log);
+    static const uint64_t start[4][2] = {{100, 110}, {210, 200}, {350, 330}, {430, 430}};
+    static const uint64_t end[4][2] = {{200, 190}, {300, 310}, {400, 420}, {500, 520}};
+    mri_step_log_start(log, 2, 1);
+    for (int i = 0; i < 4; i++) mri_step_log_add(log, start[i], end[i], 10);
+    MRT_EQ(log->steps, 4);
+    MRT_EQ(log->samples, 30);
+    MRT_EQ(log->window_start_ns, 200);
+    MRT_EQ(log->last_end_ns, 520);
+    MRT_TRUE(log->compute_ns == ((90 + 50 + 70) + (110 + 90 + 90)) / 2.0);
+    MRT_TRUE(log->exposed_ns == ((10 + 50 + 30) + (10 + 20 + 10)) / 2.0);
+    MRT_EQ(log->step_ms.count, 3);
+    MRT_TRUE(fabs(log->step_ms.value[0] - 110e-6) < 1e-12 && fabs(log->step_ms.value[2] - 100e-6) < 1e-12);
+    mri_step_log_start(log, 1, 0); /* without a warm-up the first step's own start opens the window */
+    mri_step_log_add(log, start[0], end[0], 7);
+    MRT_TRUE(log->window_start_ns == 100 && log->samples == 7 && log->exposed_ns == 0 && log->compute_ns == 100);
+    free(log);
+}
+
 static void test_verdict(void **state)
 {
     (void)state;
@@ -88,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_median_and_mad),
         cmocka_unit_test(test_series_stays_bounded_and_even),
+        cmocka_unit_test(test_step_log),
         cmocka_unit_test(test_verdict),
         cmocka_unit_test(test_loader_stats_since),
     };
