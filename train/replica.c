@@ -172,8 +172,11 @@ static int check_limit(const mri_replica *r, mr_error *err)
     if (r->memory_bytes <= limit) return MR_OK;
     const double   mib = 1 << 20;
     const uint64_t fixed = r->memory_bytes - r->arena_bytes;
-    const double   part = limit > fixed ? (double)(limit - fixed) / (double)r->arena_bytes : 0;
-    const uint64_t fits = (uint64_t)(part * r->plan.max_batch) * r->plan.global_batch / r->plan.max_batch;
+    /* scratch need not shrink with the batch, nor does what alignment costs: the estimate is on the safe side */
+    const uint64_t still = (r->arena_bytes - r->scratch_at) + 2 * MR_DEVICE_ALIGN * (uint64_t)r->node_count;
+    const uint64_t moving = r->arena_bytes > still ? r->arena_bytes - still : 1;
+    const double   part = limit > fixed + still ? (double)(limit - fixed - still) / (double)moving : 0;
+    const uint64_t fits = (uint64_t)(part * r->plan.max_batch) * (r->plan.global_batch / r->plan.max_batch);
     char what[96];
     if (fits > 0) snprintf(what, sizeof what, "a global batch of about %llu would fit", (unsigned long long)fits);
     else snprintf(what, sizeof what, "not even a batch of one would fit: a smaller network is needed");
