@@ -110,13 +110,13 @@ typedef struct mr_loader_config {
     size_t      struct_size;
     uint32_t    batch;       /* samples in a GLOBAL batch, 1.. ; default 128 */
     uint64_t    seed;        /* default 0 */
-    uint64_t    epochs;      /* how many to deliver; default 1 */
+    uint64_t    epochs;      /* epochs 0 .. epochs-1 are delivered (from start_epoch on); UINT64_MAX: endless; default 1 */
     mr_order    order;
     uint32_t    block;       /* BLOCK: samples per block; blocks are shuffled, and samples inside a window of 16; default 256 */
     mr_tail     tail;        /* KEEP: a short last batch. DROP: none. PAD: filled up with repeats labelled -1 */
     uint32_t    prefetch;    /* batches prepared ahead; 0: read, decode, copy in series in the caller's thread; default 4 */
     uint32_t    workers;     /* decode threads; 0: one per core of the process; prefetch 0 uses none */
-    uint32_t    readers;     /* reader threads, default 1 */
+    uint32_t    readers;     /* reader threads; 0: one with io_uring, four with pread (each has one read in flight) */
     uint32_t    depth;       /* reads in flight per reader, default 32 */
     mr_io       io;          /* AUTO: io_uring, or pread threads where the kernel refuses it */
     bool        direct;      /* O_DIRECT for shared files on a local disk; default false */
@@ -128,12 +128,15 @@ typedef struct mr_loader_config {
     uint64_t    max_bad;     /* REPLACE, SKIP: more than this many damaged samples stop the run; default 100 */
     mr_bad_report *on_bad;
     void       *bad_context;
-    uint64_t    memory_bytes; /* host budget of the loader: slots, read buffers, scratch; 0: half of what the process may use */
+    uint64_t    memory_bytes; /* host budget of the loader: slots, read buffers, scratch; 0: half of what the process may use.
+                                 decode.max_pixels is lowered to what the rest of the budget can hold */
     uint64_t    start_epoch, start_step; /* resume: the first batch delivered */
     mr_device *const *devices; /* one per replica; NULL: batches stay in host memory, one part */
     uint32_t    device_count;
     uint32_t    parts;       /* with devices NULL: cut batches into this many parts all the same; default 1 */
     mr_trace   *trace;       /* or NULL */
+    bool        keep_host;   /* with devices: the host copy stays readable while a batch is held (mr_loader_digest needs it);
+                                costs host slots */
 } mr_loader_config;
 
 MR_API void mr_loader_defaults(mr_loader_config *cfg);
@@ -152,6 +155,7 @@ typedef struct mr_loader_info {
     const char *io;                 /* "io_uring", "pread" */
     const char *io_note;            /* why not io_uring, or "" */
     uint64_t    memory_bytes;       /* host memory the loader may use at most: checked against the budget at open */
+    uint64_t    max_pixels;         /* largest picture that the budget lets a worker decode */
     uint64_t    device_bytes;       /* per device */
     bool        uses_affine;
     float       mean[4], std[4];
@@ -174,13 +178,13 @@ typedef struct mr_batch {
     bool     last;             /* of its epoch */
     uint32_t count;            /* samples in it, padding included */
     uint32_t counted;          /* of them with a label >= 0: what a loss divides by */
-    const uint8_t  *pixels;    /* host copy, valid while the batch is held */
+    const uint8_t  *pixels;    /* host copy, valid while the batch is held; these four are NULL with devices, unless
+                                  keep_host was set */
     const int32_t  *labels;
     const uint64_t *ids;       /* sample numbers as the sampler gave them; MR_NOWHERE for padding */
     const float    *affine;    /* or NULL */
     uint32_t        part_count;
     const mr_part  *parts;
-    void           *slot;      /* the loader's */
 } mr_batch;
 
 /* src must outlive the loader. MR_ELIMIT when the memory it needs exceeds the budget: err says what needs how much and what
@@ -235,10 +239,18 @@ MR_API void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out);
 MR_API uint64_t mr_order_sample(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch, uint64_t count,
                                 uint64_t position);
 
-/* Order-sensitive hash over batches: ids, labels, pixels, affine numbers. Device parts are read back and compared with
- * the host copy first (MR_EDEVICE when they differ). */
+/* A hash over everything that loaders deliver, in order: epoch, step, ids, labels, pixels, affine numbers. One digester may run
+ * over several loaders one after the other (stop and resume): equal deliveries give equal digests, whatever the settings. */
 typedef struct mr_digest { uint64_t lo, hi; } mr_digest;
-MR_API int mr_loader_digest(mr_loader *l, mr_digest *out, uint64_t *batches, uint64_t *samples, mr_error *err);
+typedef struct mr_digester mr_digester;
+
+MR_API int  mr_digester_create(mr_digester **out);
+MR_API void mr_digester_destroy(mr_digester *d);
+/* Take batches until the loader ends or max_batches are taken. With devices (the loader's, which then needs keep_host)
+ * every part is read back from its device and compared with the host copy: MR_EDEVICE when they differ. */
+MR_API int  mr_digester_run(mr_digester *d, mr_loader *l, mr_device *const *devices, uint64_t max_batches, uint64_t *batches,
+                            uint64_t *samples, mr_error *err);
+MR_API mr_digest mr_digester_result(const mr_digester *d);
 
 /* ------------------------------------------------------------------------------------------------ convert */
 

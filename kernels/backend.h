@@ -1,0 +1,91 @@
+/* kernels/backend.h: what a device kind brings, and the heads that every handle of this room starts with.
+ *
+ *     public call  ──►  device.c stream.c op.c update.c group.c  ──►  struct mri_backend of the device's kind
+ *                       check arguments, know no device               cpu.c, sim.c; a GPU fits behind the same table
+ *
+ * A backend allocates its own, larger structs and puts the head first. Entries may rely on what the callers above have
+ * checked: handles are not NULL and belong to this backend, sizes are not zero, out pointers were cleared. */
+#ifndef MRI_BACKEND_H
+#define MRI_BACKEND_H
+
+#include "base/util.h"
+#include "millrace/kernels.h"
+
+struct mri_backend;
+struct mri_spec;
+
+struct mr_device {
+    const struct mri_backend *backend;
+    mr_device_info info; /* name and hardware point at the arrays below */
+    char name[96];
+    char hardware[128];
+};
+struct mr_stream {
+    mr_device     *device;
+    mr_stream_role role;
+};
+struct mr_event {
+    mr_device *device;
+};
+
+enum mri_copy_kind { MRI_COPY_H2D = 0, MRI_COPY_D2H = 1, MRI_COPY_D2D = 2 };
+
+struct mri_backend {
+    const char *kind;
+    /* Fill devices[0..spec->count). On failure none is left open. */
+    int (*open)(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg, mr_error *err);
+    void (*close)(mr_device *dev);
+    bool (*list)(uint32_t at, mr_device_listing *out); /* devices of this kind, at from 0 */
+
+    int (*device_alloc)(mr_device *dev, size_t bytes, void **out, mr_error *err);
+    void (*device_free)(mr_device *dev, void *address);
+    int (*host_alloc)(mr_device *dev, size_t bytes, void **out, mr_error *err);
+    void (*host_free)(mr_device *dev, void *address);
+
+    int (*stream_create)(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err);
+    void (*stream_destroy)(mr_stream *s);
+    int (*stream_sync)(mr_stream *s, mr_error *err);
+    int (*stream_wait_event)(mr_stream *s, mr_event *e);
+
+    int (*event_create)(mr_event **out, mr_device *dev, mr_error *err);
+    void (*event_destroy)(mr_event *e);
+    int (*event_record)(mr_event *e, mr_stream *s);
+    int (*event_query)(mr_event *e);
+    int (*event_sync)(mr_event *e, mr_error *err);
+    int (*event_time_ns)(mr_event *e, uint64_t *out);
+
+    int (*copy_async)(mr_stream *s, enum mri_copy_kind kind, void *dst, const void *src, size_t bytes);
+    int (*fill_async)(mr_stream *s, void *dst, uint8_t byte, size_t bytes);
+};
+
+extern const struct mri_backend mri_cpu_backend, mri_sim_backend;
+
+/* ---- device texts (spec.c) ---- */
+
+#define MRI_MAX_REPLICAS 256u
+#define MRI_MAX_SPEC_OPTIONS 8u
+
+struct mri_spec_option {
+    char name[16], value[48];
+};
+
+/* "KIND[:NUMBER[,[KIND:]NUMBER]...][,NAME=VALUE]..." taken apart; what the numbers mean is the backend's affair. */
+struct mri_spec {
+    char     kind[16];
+    uint32_t number_count, numbers[MRI_MAX_REPLICAS];
+    uint32_t option_count;
+    struct mri_spec_option options[MRI_MAX_SPEC_OPTIONS];
+    uint32_t count; /* devices to open; the backend's count_devices step sets it */
+};
+
+int mri_spec_parse(struct mri_spec *out, const char *text, mr_error *err);
+/* The single number is a replica count, 1 when there is none; sets spec->count. */
+int mri_spec_replicas(struct mri_spec *spec, mr_error *err);
+/* "3.1ms", "250us", "1s", "800ns" -> nanoseconds; "25GB/s", "800MB/s" -> bytes per second. Positive and finite. */
+int mri_spec_time(const struct mri_spec_option *o, double *out_ns, mr_error *err);
+int mri_spec_rate(const struct mri_spec_option *o, double *out_bytes_per_s, mr_error *err);
+
+/* Processor model as the system tells it. */
+void mri_processor_name(char *out, size_t out_bytes);
+
+#endif

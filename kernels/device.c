@@ -1,0 +1,113 @@
+/* kernels/device.c: opening devices by their text, and their memory. Checks arguments, then calls the kind's table. */
+#include <stdio.h>
+
+#include "kernels/backend.h"
+
+static const struct mri_backend *const backends[] = {&mri_cpu_backend, &mri_sim_backend};
+
+void mr_devices_defaults(mr_devices_config *cfg)
+{
+    if (cfg) *cfg = (mr_devices_config){.struct_size = sizeof *cfg};
+}
+
+static int find_backend(const char *kind, const struct mri_backend **out, mr_error *err)
+{
+    char   known[64] = "";
+    size_t at = 0;
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(backends); i++) {
+        if (strcmp(backends[i]->kind, kind) == 0) {
+            *out = backends[i];
+            return MR_OK;
+        }
+        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", backends[i]->kind);
+    }
+    if (strcmp(kind, "cuda") == 0)
+        return mr_error_set(err, MR_EUNSUPPORTED, "this build has no CUDA device; known kinds: %s", known);
+    return mr_error_set(err, MR_EINVAL, "devices: unknown kind \"%s\"; known kinds: %s", kind, known);
+}
+
+int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec_text, const mr_devices_config *cfg, mr_error *err)
+{
+    if (!out || !count) return mr_error_set(err, MR_EINVAL, "mr_devices_open: out and count must not be NULL");
+    *out = NULL;
+    *count = 0;
+    if (!spec_text) return mr_error_set(err, MR_EINVAL, "mr_devices_open: no device text");
+    mr_devices_config full;
+    mr_devices_defaults(&full);
+    if (cfg) {
+        if (cfg->struct_size < sizeof full.struct_size || cfg->struct_size > sizeof full)
+            return mr_error_set(err, MR_EINVAL, "mr_devices_config.struct_size is %zu, expected at most %zu; call "
+                                "mr_devices_defaults() first", cfg->struct_size, sizeof full);
+        memcpy(&full, cfg, cfg->struct_size);
+    }
+
+    struct mri_spec           spec;
+    const struct mri_backend *backend = NULL;
+    int rc = mri_spec_parse(&spec, spec_text, err);
+    if (!rc) rc = find_backend(spec.kind, &backend, err);
+    if (!rc) rc = mri_spec_replicas(&spec, err);
+    if (rc) return rc;
+
+    mr_device **devices = calloc(spec.count, sizeof(mr_device *));
+    if (!devices) return mr_error_set(err, MR_ENOMEM, "no memory for %u devices", spec.count);
+    rc = backend->open(devices, &spec, &full, err);
+    if (rc) {
+        free(devices);
+        return rc;
+    }
+    *out = devices;
+    *count = spec.count;
+    return MR_OK;
+}
+
+void mr_devices_close(mr_device **devices, uint32_t count)
+{
+    if (!devices) return;
+    while (count-- > 0) devices[count]->backend->close(devices[count]);
+    free(devices);
+}
+
+const mr_device_info *mr_device_info_of(const mr_device *dev) { return &dev->info; }
+
+bool mr_device_list(uint32_t at, mr_device_listing *out)
+{
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(backends); i++) {
+        uint32_t n = 0;
+        while (backends[i]->list(n, out)) {
+            if (at-- == 0) return true;
+            n++;
+        }
+    }
+    if (at > 0) return false;
+    *out = (mr_device_listing){"cuda", "cuda:0", "GPU", "not in this build"};
+    return true;
+}
+
+static int check_alloc(const mr_device *dev, void **out, const char *call, mr_error *err)
+{
+    if (!dev || !out) return mr_error_set(err, MR_EINVAL, "%s: dev and out must not be NULL", call);
+    *out = NULL;
+    return MR_OK;
+}
+
+int mr_device_alloc(mr_device *dev, size_t bytes, void **out, mr_error *err)
+{
+    const int rc = check_alloc(dev, out, "mr_device_alloc", err);
+    return rc ? rc : dev->backend->device_alloc(dev, bytes ? bytes : 1, out, err);
+}
+
+int mr_host_alloc(mr_device *dev, size_t bytes, void **out, mr_error *err)
+{
+    const int rc = check_alloc(dev, out, "mr_host_alloc", err);
+    return rc ? rc : dev->backend->host_alloc(dev, bytes ? bytes : 1, out, err);
+}
+
+void mr_device_free(mr_device *dev, void *address)
+{
+    if (dev && address) dev->backend->device_free(dev, address);
+}
+
+void mr_host_free(mr_device *dev, void *address)
+{
+    if (dev && address) dev->backend->host_free(dev, address);
+}

@@ -1,0 +1,564 @@
+/* pipeline/loader.c: open, hand out, take back, stop, close. The picture stands in loader_private.h. */
+#include <errno.h>
+#include <stdio.h>
+
+#include "pipeline/loader_private.h"
+
+void mr_loader_defaults(mr_loader_config *cfg)
+{
+    *cfg = (mr_loader_config){.struct_size = sizeof *cfg, .batch = 128, .epochs = 1, .block = 256, .prefetch = 4,
+                              .depth = 32, .augment = "none", .max_bad = 100, .parts = 1};
+    mr_decode_defaults(&cfg->decode);
+}
+
+/* ---------------------------------------------------------------------------------------------- places and waits */
+
+void mri_part_bounds(const mr_loader *l, uint32_t count, uint32_t r, uint32_t *first, uint32_t *number)
+{
+    const uint64_t parts = l->info.parts;
+    *first = (uint32_t)((uint64_t)count * r / parts);
+    *number = (uint32_t)((uint64_t)count * (r + 1) / parts) - *first;
+}
+
+void mri_batch_place(const mr_loader *l, uint64_t batch, uint64_t *epoch, uint64_t *step)
+{
+    *epoch = batch / l->info.steps_per_epoch;
+    *step = batch % l->info.steps_per_epoch;
+}
+
+uint32_t mri_batch_count(const mr_loader *l, uint64_t batch)
+{
+    const uint64_t step = batch % l->info.steps_per_epoch;
+    if (l->cfg.tail != MR_TAIL_KEEP) return l->cfg.batch;
+    return (uint32_t)mri_min_u64(l->cfg.batch, l->info.sample_count - step * l->cfg.batch);
+}
+
+void mri_loader_wait_locked(mr_loader *l, pthread_cond_t *cond, uint64_t *blocked_ns)
+{
+    const uint64_t start = mri_now_ns();
+    pthread_cond_wait(cond, &l->lock);
+    mri_count(blocked_ns, mri_now_ns() - start);
+}
+
+void mri_loader_stop_locked(mr_loader *l)
+{
+    l->stopped = true;
+    pthread_cond_t *const all[] = {&l->room, &l->work, &l->done, &l->staged_cond, &l->returned};
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) pthread_cond_broadcast(all[i]);
+}
+
+void mri_loader_fail(mr_loader *l, int code, const mr_error *err)
+{
+    pthread_mutex_lock(&l->lock);
+    if (l->failure == MR_OK && !l->stopped) {
+        l->failure = code;
+        l->failure_error = *err;
+    }
+    mri_loader_stop_locked(l);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void mri_loader_free_slots_locked(mr_loader *l)
+{
+    uint64_t freed = l->released;
+    if (l->stages) freed = l->cfg.keep_host ? mri_min_u64(l->released, l->copied) : l->copied;
+    if (freed <= l->freed) return;
+    l->freed = freed;
+    pthread_cond_broadcast(&l->room);
+}
+
+void mr_loader_stop(mr_loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    mri_loader_stop_locked(l);
+    pthread_mutex_unlock(&l->lock);
+}
+
+/* ---------------------------------------------------------------------------------------------- open: settings */
+
+static int check_settings(mr_loader *l, const mr_loader_config *cfg, mr_error *err)
+{
+    if (cfg->batch == 0) return mr_error_set(err, MR_EINVAL, "batch 0: expected at least one sample per batch");
+    if (l->source_info->count == 0) return mr_error_set(err, MR_EINVAL, "%s holds no samples", l->source_info->path);
+    if (l->source_info->image_field < 0)
+        return mr_error_set(err, MR_EUNSUPPORTED, "%s has no picture field; expected one of type jpeg, png, pixels or image",
+                            l->source_info->path);
+    if (cfg->channels != 0 && cfg->channels != 1 && cfg->channels != 3)
+        return mr_error_set(err, MR_EINVAL, "channels %u: expected 1, 3 or 0 (what the data has)", cfg->channels);
+    const uint32_t parts = cfg->devices ? cfg->device_count : cfg->parts;
+    if (parts == 0 || parts > MR_LOADER_MAX_PARTS)
+        return mr_error_set(err, MR_EINVAL, "%u replicas: expected 1..%d", parts, MR_LOADER_MAX_PARTS);
+    if (cfg->epochs == 0 || cfg->start_epoch >= cfg->epochs)
+        return mr_error_set(err, MR_EINVAL, "start at epoch %llu of %llu: nothing is left to deliver",
+                            (unsigned long long)cfg->start_epoch, (unsigned long long)cfg->epochs);
+    l->info.parts = parts;
+    return MR_OK;
+}
+
+/* Steps per epoch and what the tail policy drops or adds. */
+static int plan_epochs(mr_loader *l, mr_error *err)
+{
+    const uint64_t n = l->source_info->count, batch = l->cfg.batch, over = n % batch;
+    l->info.sample_count = n;
+    l->info.steps_per_epoch = n / batch + (over && l->cfg.tail != MR_TAIL_DROP);
+    l->info.dropped = l->cfg.tail == MR_TAIL_DROP ? over : 0;
+    l->info.padded = l->cfg.tail == MR_TAIL_PAD && over ? batch - over : 0;
+    l->info.epoch_samples = n - l->info.dropped;
+    if (l->info.steps_per_epoch == 0)
+        return mr_error_set(err, MR_EINVAL, "dropping the tail of %llu samples leaves no batch of %llu: lower --batch or use --tail keep",
+                            (unsigned long long)n, (unsigned long long)batch);
+    if (l->cfg.start_step > l->info.steps_per_epoch)
+        return mr_error_set(err, MR_EINVAL, "start at step %llu: an epoch has %llu steps", (unsigned long long)l->cfg.start_step,
+                            (unsigned long long)l->info.steps_per_epoch);
+    if (__builtin_mul_overflow(l->cfg.epochs, l->info.steps_per_epoch, &l->end_batch)) l->end_batch = UINT64_MAX / 2;
+    l->first_batch = l->cfg.start_epoch * l->info.steps_per_epoch + l->cfg.start_step;
+    l->next_batch = l->freed = l->staged = l->copied = l->taken = l->released = l->first_batch;
+    return MR_OK;
+}
+
+/* Size of the first picture, for data whose format does not say that all pictures have one size. */
+static int peek_size(const mr_loader *l, uint32_t *h, uint32_t *w, mr_error *err)
+{
+    void     *buffer = NULL;
+    size_t    bytes = 0;
+    mr_sample first;
+    int       rc = mr_source_read(l->source, 0, &buffer, &bytes, &first, err);
+    if (rc == MR_OK) {
+        const mr_value *v = &first.value[l->source_info->image_field];
+        if (v->type == MR_TYPE_PIXELS) {
+            *h = (uint32_t)v->dim[0];
+            *w = (uint32_t)v->dim[1];
+        } else {
+            mr_image_header header;
+            rc = mr_image_header_parse(v->data, v->bytes, &header, err);
+            const bool turned = rc == MR_OK && !l->cfg.decode.ignore_exif && header.orientation >= 5;
+            *h = turned ? header.width : header.height;
+            *w = turned ? header.height : header.width;
+        }
+    }
+    free(buffer);
+    return rc;
+}
+
+static int plan_pixels(mr_loader *l, mr_error *err)
+{
+    const mr_source_info *info = l->source_info;
+    int rc = mr_augment_create(&l->augment, l->cfg.augment ? l->cfg.augment : "none", l->cfg.training, err);
+    if (rc != MR_OK) return rc;
+    uint32_t h = info->height, w = info->width;
+    rc = mr_augment_output(l->augment, h, w, &l->info.height, &l->info.width, err);
+    if (rc != MR_OK && h == 0) { /* one size for all may still be true: the first picture tells it, the others are checked */
+        rc = peek_size(l, &h, &w, err);
+        if (rc == MR_OK) rc = mr_augment_output(l->augment, h, w, &l->info.height, &l->info.width, err);
+    }
+    if (rc != MR_OK) return rc;
+    l->info.channels = l->cfg.channels ? l->cfg.channels : info->channels == 1 ? 1 : 3;
+    mr_augment_normalise(l->augment, l->info.mean, l->info.std, &l->info.uses_affine);
+    l->info.augment = mr_augment_text(l->augment);
+    l->sample_bytes = (size_t)l->info.height * l->info.width * l->info.channels;
+    return MR_OK;
+}
+
+static void plan_threads(mr_loader *l)
+{
+    mr_loader_config *cfg = &l->cfg;
+    l->io = cfg->io;
+    if (l->io != MR_IO_PREAD && !mri_uring_usable(l->io_note, sizeof l->io_note)) l->io = MR_IO_PREAD;
+    if (l->io != MR_IO_PREAD) l->io = MR_IO_URING;
+    l->threads = cfg->prefetch > 0;
+    if (cfg->depth == 0) cfg->depth = 1;
+    if (cfg->workers == 0) cfg->workers = mri_core_count();
+    if (cfg->readers == 0) cfg->readers = l->io == MR_IO_PREAD ? 4 : 1;
+    if (!l->threads) cfg->workers = cfg->readers = 1; /* seats, not threads */
+    l->slot_count = l->threads ? cfg->prefetch + 1 : 1;
+    l->device_slots = l->threads ? 2 : 1;
+    if (cfg->devices && cfg->keep_host && l->threads) l->slot_count += l->device_slots;
+    l->info.prefetch = cfg->prefetch;
+    l->info.workers = l->threads ? cfg->workers : 0;
+    l->info.readers = l->threads ? cfg->readers : 0;
+    l->info.io = l->io == MR_IO_URING ? "io_uring" : "pread";
+    l->info.io_note = l->io_note;
+}
+
+/* Chunks: about 64 KiB of data, at most 64 samples, and at least two chunks a worker in every batch. */
+static void plan_chunks(mr_loader *l)
+{
+    const mr_source_info *info = l->source_info;
+    const uint64_t mean = info->total_bytes / info->count + 1;
+    uint64_t       n = mri_min_u64(65536 / mean + 1, 64);
+    n = mri_min_u64(n, (l->cfg.batch - 1) / (2 * l->cfg.workers) + 1);
+    l->chunk_samples = (uint32_t)n;
+    l->chunk_count = l->threads ? l->cfg.readers * (uint32_t)mri_max_u64(2, (l->cfg.depth - 1) / n + 1) + 2 * l->cfg.workers : 1;
+    const uint64_t block = l->cfg.direct ? 2 * MRI_DIRECT_ALIGN : MRI_CACHE_LINE; /* what alignment may add to each sample */
+    const uint64_t usual = n * mri_min_u64(2 * mean, info->max_extent_bytes) + n * block;
+    l->chunk_room = (size_t)mri_align_up(mri_max_u64(usual, 16384), MRI_DIRECT_ALIGN);
+}
+
+static uint64_t slot_bytes(const mr_loader *l)
+{
+    const uint64_t sample = l->sample_bytes + sizeof(int32_t) + sizeof(uint64_t) + (l->info.uses_affine ? 2 * sizeof(float) : 0);
+    return mri_align_up(sample * l->cfg.batch + 4 * MR_DEVICE_ALIGN, MR_DEVICE_ALIGN);
+}
+
+/* The most the read buffers may come to: every chunk full of the largest samples. */
+static uint64_t read_buffer_bytes(const mr_loader *l)
+{
+    const uint64_t block = l->cfg.direct ? 2 * MRI_DIRECT_ALIGN : MRI_CACHE_LINE;
+    const uint64_t worst = l->chunk_samples * (l->source_info->max_extent_bytes + MRI_DIRECT_ALIGN + block);
+    const uint64_t grown = worst > l->chunk_room ? worst + worst / 4 : 0;
+    return l->chunk_count * (l->chunk_room + grown);
+}
+
+#define LEAST_PIXELS (1u << 16) /* a budget that cannot hold a picture of 256 x 256 is a mistake */
+
+static int check_budget(mr_loader *l, mr_error *err)
+{
+    const uint64_t budget = l->cfg.memory_bytes ? l->cfg.memory_bytes : mri_memory_limit_bytes() / 2;
+    const uint64_t slots = slot_bytes(l) * l->slot_count, reads = read_buffer_bytes(l), seats = l->cfg.workers;
+    uint64_t       pixels = l->cfg.decode.max_pixels;
+    if (l->source_info->height) pixels = mri_min_u64(pixels, (uint64_t)l->source_info->height * l->source_info->width);
+    while (pixels > LEAST_PIXELS && slots + reads + seats * mri_scratch_bound_bytes(&l->cfg.decode, pixels) > budget)
+        pixels = pixels - pixels / 8;
+    const uint64_t scratch = seats * mri_scratch_bound_bytes(&l->cfg.decode, pixels);
+    l->info.memory_bytes = slots + reads + scratch;
+    l->info.max_pixels = pixels;
+    if (l->info.memory_bytes <= budget) {
+        l->cfg.decode.max_pixels = mri_min_u64(l->cfg.decode.max_pixels, pixels);
+        return MR_OK;
+    }
+    return mr_error_set(err, MR_ELIMIT,
+                        "the loader needs %.1f MiB (%u slots %.1f, read buffers %.1f, %u workers %.1f) and the budget is %.1f MiB: "
+                        "lower --batch, --prefetch, --depth or --workers, or raise --memory",
+                        (double)l->info.memory_bytes / 1048576, l->slot_count, (double)slots / 1048576,
+                        (double)reads / 1048576, (uint32_t)seats, (double)scratch / 1048576, (double)budget / 1048576);
+}
+
+/* ---------------------------------------------------------------------------------------------- open: memory */
+
+static void *host_alloc(mr_loader *l, size_t bytes)
+{
+    void *p = NULL;
+    if (!l->cfg.devices) return mri_alloc_aligned(MR_DEVICE_ALIGN, bytes);
+    return mr_host_alloc(l->cfg.devices[0], bytes, &p, NULL) == MR_OK ? p : NULL;
+}
+
+static int make_slots(mr_loader *l, mr_error *err)
+{
+    const size_t each = (size_t)slot_bytes(l), batch = l->cfg.batch;
+    l->slots = calloc(l->slot_count, sizeof *l->slots);
+    l->host_parts = calloc((size_t)l->slot_count * l->info.parts, sizeof *l->host_parts);
+    l->counted_ring = calloc(l->slot_count + l->device_slots, sizeof *l->counted_ring);
+    l->slot_memory = host_alloc(l, each * l->slot_count);
+    if (!l->slots || !l->slot_memory || !l->host_parts || !l->counted_ring)
+        return mr_error_set(err, MR_ENOMEM, "no memory for %u batch slots of %zu bytes", l->slot_count, each);
+    for (uint32_t i = 0; i < l->slot_count; i++) {
+        mri_slot *s = &l->slots[i];
+        uint8_t  *p = (uint8_t *)l->slot_memory + i * each;
+        s->pixels = p;
+        p += mri_align_up(batch * l->sample_bytes, MR_DEVICE_ALIGN);
+        s->labels = (int32_t *)(void *)p;
+        p += mri_align_up(batch * sizeof(int32_t), MR_DEVICE_ALIGN);
+        s->ids = (uint64_t *)(void *)p;
+        p += mri_align_up(batch * sizeof(uint64_t), MR_DEVICE_ALIGN);
+        s->affine = l->info.uses_affine ? (float *)(void *)p : NULL;
+    }
+    return MR_OK;
+}
+
+static int make_chunks(mr_loader *l, mr_error *err)
+{
+    const size_t n = l->chunk_count, k = l->chunk_samples;
+    l->arena = mri_alloc_aligned(MRI_DIRECT_ALIGN, n * l->chunk_room);
+    l->arena_pieces = calloc(n, sizeof *l->arena_pieces);
+    l->chunks = calloc(n, sizeof *l->chunks);
+    l->chunk_reads = calloc(n * k, sizeof *l->chunk_reads);
+    l->chunk_sample_lists = calloc(n * k, sizeof *l->chunk_sample_lists);
+    if (!l->arena || !l->arena_pieces || !l->chunks || !l->chunk_reads || !l->chunk_sample_lists)
+        return mr_error_set(err, MR_ENOMEM, "no memory for %zu read buffers of %zu bytes", n, l->chunk_room);
+    for (size_t i = n; i-- > 0;) {
+        mri_chunk *c = &l->chunks[i];
+        l->arena_pieces[i] = c->fixed = l->arena + i * l->chunk_room;
+        c->reads = l->chunk_reads + i * k;
+        c->samples = l->chunk_sample_lists + i * k;
+        c->next = l->free_chunks;
+        l->free_chunks = c;
+    }
+    return MR_OK;
+}
+
+static int make_seats(mr_loader *l, mr_error *err)
+{
+    const mri_reader_config reader = {.source = l->source, .depth = l->cfg.depth, .direct = l->cfg.direct,
+                                      .buffers = l->arena_pieces, .buffer_count = l->chunk_count, .buffer_bytes = l->chunk_room};
+    l->readers = calloc(l->cfg.readers, sizeof *l->readers);
+    l->workers = calloc(l->cfg.workers, sizeof *l->workers);
+    l->reader_seats = calloc(l->cfg.readers, sizeof *l->reader_seats);
+    l->reader_threads = calloc(l->cfg.readers, sizeof *l->reader_threads);
+    l->worker_threads = calloc(l->cfg.workers, sizeof *l->worker_threads);
+    if (!l->readers || !l->workers || !l->reader_seats || !l->reader_threads || !l->worker_threads)
+        return mr_error_set(err, MR_ENOMEM, "no memory for %u readers and %u workers", l->cfg.readers, l->cfg.workers);
+    int rc = MR_OK;
+    for (uint32_t i = 0; i < l->cfg.readers && rc == MR_OK; i++) {
+        l->reader_seats[i] = (mri_reader_seat){l, i};
+        rc = mri_reader_create(&l->readers[i], l->io, &reader, err);
+    }
+    for (uint32_t i = 0; i < l->cfg.workers && rc == MR_OK; i++) {
+        rc = mri_worker_init(&l->workers[i], l, i);
+        if (rc != MR_OK) mr_error_set(err, rc, "no memory for the buffers of worker %u", i);
+    }
+    return rc;
+}
+
+static void set_stage_threads(mr_loader *l)
+{
+    l->info.batch = l->cfg.batch;
+    l->info.fingerprint = l->source_info->fingerprint;
+    if (!l->cfg.devices) return;
+    const uint64_t sample = l->sample_bytes + sizeof(int32_t) + (l->info.uses_affine ? 2 * sizeof(float) : 0);
+    l->info.device_bytes = l->device_slots * ((l->info.batch - 1) / l->info.parts + 1) * sample;
+}
+
+/* ---------------------------------------------------------------------------------------------- open, close */
+
+static void init_locks(mr_loader *l)
+{
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_mutex_init(&l->bad_lock, NULL);
+    pthread_cond_t *const all[] = {&l->room, &l->work, &l->done, &l->staged_cond, &l->returned};
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) pthread_cond_init(all[i], &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static int start_threads(mr_loader *l, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t i = 0; i < l->cfg.workers && rc == MR_OK; i++) {
+        rc = mri_thread_start(&l->worker_threads[i], l->workers[i].track, mri_worker_main, &l->workers[i]);
+        if (rc == MR_OK) l->worker_started++;
+    }
+    if (rc == MR_OK && l->cfg.devices) {
+        rc = mri_thread_start(&l->stager_thread, "stager", mri_stager_main, l);
+        l->stager_started = rc == MR_OK;
+    }
+    for (uint32_t i = 0; i < l->cfg.readers && rc == MR_OK; i++) {
+        rc = mri_thread_start(&l->reader_threads[i], "reader", mri_reader_main, &l->reader_seats[i]);
+        if (rc == MR_OK) l->reader_started++;
+    }
+    return rc == MR_OK ? MR_OK : mr_error_set(err, rc, "the system refused another thread");
+}
+
+int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config *cfg, mr_error *err)
+{
+    *out = NULL;
+    mr_loader *l = calloc(1, sizeof *l);
+    if (!l) return mr_error_set(err, MR_ENOMEM, "no memory for a loader");
+    l->cfg = *cfg;
+    l->source = src;
+    l->source_info = mr_source_info_of(src);
+    init_locks(l);
+    int rc = check_settings(l, cfg, err);
+    if (rc == MR_OK) rc = plan_epochs(l, err);
+    if (rc == MR_OK) rc = plan_pixels(l, err);
+    if (rc == MR_OK) {
+        plan_threads(l);
+        plan_chunks(l);
+        set_stage_threads(l);
+        rc = check_budget(l, err);
+    }
+    if (rc == MR_OK) rc = make_slots(l, err);
+    if (rc == MR_OK) rc = make_chunks(l, err);
+    if (rc == MR_OK) rc = make_seats(l, err);
+    if (rc == MR_OK && cfg->devices) rc = mri_stages_open(l, err);
+    if (rc == MR_OK && l->threads) rc = start_threads(l, err);
+    if (rc != MR_OK) {
+        mr_loader_close(l);
+        return rc;
+    }
+    *out = l;
+    return MR_OK;
+}
+
+static void join_threads(mr_loader *l)
+{
+    for (uint32_t i = 0; i < l->reader_started; i++) pthread_join(l->reader_threads[i], NULL);
+    for (uint32_t i = 0; i < l->worker_started; i++) pthread_join(l->worker_threads[i], NULL);
+    if (l->stager_started) pthread_join(l->stager_thread, NULL);
+}
+
+static void free_memory(mr_loader *l)
+{
+    for (uint32_t i = 0; l->readers && i < l->cfg.readers; i++) mri_reader_destroy(l->readers[i]);
+    for (uint32_t i = 0; l->workers && i < l->cfg.workers; i++) mri_worker_fini(&l->workers[i]);
+    for (uint32_t i = 0; l->chunks && i < l->chunk_count; i++) free(l->chunks[i].grown);
+    if (l->cfg.devices) {
+        if (l->slot_memory) mr_host_free(l->cfg.devices[0], l->slot_memory);
+    } else {
+        free(l->slot_memory);
+    }
+    void *const all[] = {l->arena,   l->arena_pieces, l->chunks,       l->chunk_reads,    l->chunk_sample_lists, l->slots,
+                         l->readers, l->workers,      l->reader_seats, l->reader_threads, l->worker_threads,     l->host_parts,
+                         l->counted_ring};
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) free(all[i]);
+    mr_augment_destroy(l->augment);
+}
+
+void mr_loader_close(mr_loader *l)
+{
+    if (!l) return;
+    mr_loader_stop(l);
+    join_threads(l);
+    mri_stages_close(l);
+    free_memory(l);
+    pthread_cond_t *const all[] = {&l->room, &l->work, &l->done, &l->staged_cond, &l->returned};
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) pthread_cond_destroy(all[i]);
+    pthread_mutex_destroy(&l->lock);
+    pthread_mutex_destroy(&l->bad_lock);
+    free(l);
+}
+
+const mr_loader_info *mr_loader_info_of(const mr_loader *l) { return &l->info; }
+
+/* ---------------------------------------------------------------------------------------------- next, release */
+
+static bool batch_ready_locked(const mr_loader *l)
+{
+    if (l->cfg.devices) return l->staged > l->taken;
+    const mri_slot *slot = &l->slots[l->taken % l->slot_count];
+    return slot->done && slot->batch == l->taken;
+}
+
+/* MR_OK when the next batch is there; the code of whatever ended the wait otherwise. */
+static int wait_for_batch(mr_loader *l, uint64_t timeout_ns, mr_error *err)
+{
+    const uint64_t start = mri_now_ns();
+    const uint64_t end = timeout_ns > UINT64_MAX - start ? UINT64_MAX : start + timeout_ns;
+    const struct timespec until = {.tv_sec = (time_t)(end / 1000000000u), .tv_nsec = (long)(end % 1000000000u)};
+    pthread_cond_t *cond = l->cfg.devices ? &l->staged_cond : &l->done;
+    int             rc = MR_OK;
+    pthread_mutex_lock(&l->lock);
+    while (!l->stopped && !batch_ready_locked(l) && rc == MR_OK) {
+        if (timeout_ns == MR_FOREVER) pthread_cond_wait(cond, &l->lock);
+        else if (timeout_ns == 0 || pthread_cond_timedwait(cond, &l->lock, &until) == ETIMEDOUT) rc = MR_EAGAIN;
+    }
+    if (l->stopped) {
+        rc = l->failure != MR_OK ? l->failure : MR_ECANCELED;
+        if (err && l->failure != MR_OK) *err = l->failure_error;
+        else if (l->failure == MR_OK) mr_error_set(err, MR_ECANCELED, "the loader was stopped");
+    }
+    pthread_mutex_unlock(&l->lock);
+    mri_count(&l->wait_ns, mri_now_ns() - start);
+    return rc;
+}
+
+/* Prefetch off: everything happens here, one thing after the other. */
+static int prepare_inline(mr_loader *l)
+{
+    const uint64_t start = mri_now_ns();
+    mr_error       failed = MR_ERROR_INIT;
+    pthread_mutex_lock(&l->lock);
+    const bool idle = l->stopped || batch_ready_locked(l);
+    pthread_mutex_unlock(&l->lock);
+    if (idle) return MR_OK;
+    int rc = mri_fill_inline(l, &failed);
+    if (rc == MR_OK && l->cfg.devices) rc = mri_stage_batch(l, l->taken, &failed);
+    if (rc != MR_OK) mri_loader_fail(l, rc, &failed);
+    mri_count(&l->wait_ns, mri_now_ns() - start);
+    return rc;
+}
+
+static const mr_part *host_parts(mr_loader *l, const mri_slot *slot)
+{
+    mr_part *parts = l->host_parts + (size_t)(slot - l->slots) * l->info.parts;
+    for (uint32_t r = 0; r < l->info.parts; r++) {
+        mr_part *p = &parts[r];
+        mri_part_bounds(l, slot->count, r, &p->first, &p->count);
+        p->pixels = slot->pixels + p->first * l->sample_bytes;
+        p->labels = slot->labels + p->first;
+        p->affine = slot->affine ? slot->affine + 2 * (size_t)p->first : NULL;
+    }
+    return parts;
+}
+
+static void describe(mr_loader *l, mr_batch *out)
+{
+    const uint64_t  batch = l->taken;
+    const mri_slot *slot = &l->slots[batch % l->slot_count];
+    *out = (mr_batch){.global_step = batch, .part_count = l->info.parts};
+    mri_batch_place(l, batch, &out->epoch, &out->step);
+    out->last = out->step + 1 == l->info.steps_per_epoch;
+    out->count = mri_batch_count(l, batch);
+    out->parts = l->cfg.devices ? mri_stages_parts(l, batch) : host_parts(l, slot);
+    if (!l->cfg.devices || l->cfg.keep_host) {
+        out->pixels = slot->pixels;
+        out->labels = slot->labels;
+        out->affine = slot->affine;
+        out->ids = slot->ids;
+    }
+}
+
+int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
+{
+    pthread_mutex_lock(&l->lock);
+    const bool over = l->taken >= l->end_batch && !l->stopped;
+    const bool held_all = l->taken >= l->released + (l->cfg.devices ? l->device_slots : l->slot_count);
+    pthread_mutex_unlock(&l->lock);
+    if (over) return mr_error_set(err, MR_EEND, "all epochs are delivered");
+    if (held_all && !l->threads)
+        return mr_error_set(err, MR_EINVAL, "release the batch before asking for the next: prefetch is off and there is one slot");
+    if (!l->threads) prepare_inline(l); /* what went wrong is told below */
+    const int rc = wait_for_batch(l, timeout_ns, err);
+    if (rc != MR_OK) return rc;
+    describe(l, out);
+    pthread_mutex_lock(&l->lock);
+    out->counted = *mri_counted_of(l, l->taken);
+    l->taken++;
+    pthread_mutex_unlock(&l->lock);
+    mri_count(&l->batches_out, 1);
+    mri_count(&l->samples_out, out->count);
+    return MR_OK;
+}
+
+int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)
+{
+    int rc = MR_OK;
+    if (batch->global_step != l->released) return MR_EINVAL;
+    if (l->cfg.devices) rc = mri_stages_consumed(l, batch->global_step, streams);
+    pthread_mutex_lock(&l->lock);
+    l->released++;
+    mri_loader_free_slots_locked(l);
+    pthread_cond_broadcast(&l->returned);
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+/* ---------------------------------------------------------------------------------------------- figures */
+
+static mr_stage_stats stage_stats(const mri_stage_counter *c, uint32_t threads)
+{
+    mr_stage_stats s = {.busy_ns = mri_counted(&c->busy_ns), .blocked_in_ns = mri_counted(&c->blocked_in_ns),
+                        .blocked_out_ns = mri_counted(&c->blocked_out_ns), .items = mri_counted(&c->items), .threads = threads};
+    const uint64_t n = mri_counted(&c->fill_samples);
+    if (n) s.occupancy = (double)mri_counted(&c->fill_sum) / (double)n / 65536.0;
+    return s;
+}
+
+void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out)
+{
+    *out = (mr_loader_stats){.read = stage_stats(&l->read_stage, l->info.readers),
+                             .decode = stage_stats(&l->decode_stage, l->info.workers),
+                             .copy = stage_stats(&l->copy_stage, l->cfg.devices && l->threads ? 1 : 0),
+                             .wait_ns = mri_counted(&l->wait_ns),
+                             .batches = mri_counted(&l->batches_out),
+                             .samples = mri_counted(&l->samples_out),
+                             .bytes_read = mri_counted(&l->bytes_read),
+                             .bad_samples = mri_counted(&l->bad_samples),
+                             .replaced = mri_counted(&l->replaced),
+                             .skipped = mri_counted(&l->skipped),
+                             .reads = mri_counted(&l->reads),
+                             .reads_short = mri_counted(&l->reads_short),
+                             .reads_again = mri_counted(&l->reads_again)};
+    for (uint32_t r = 0; r < l->info.parts; r++) out->bytes_copied[r] = mri_counted(&l->bytes_copied[r]);
+}

@@ -1,0 +1,48 @@
+/* pipeline/reader_kind.h: what the two kinds of reader share. Private to reader.c and reader_uring.c. */
+#ifndef MRI_READER_KIND_H
+#define MRI_READER_KIND_H
+
+#include "pipeline/reader.h"
+
+typedef struct mri_read_list { mri_read *head, *tail; } mri_read_list;
+
+typedef struct mri_reader_kind {
+    const char *name;
+    int  (*open)(mri_reader *r, mr_error *err);
+    void (*close)(mri_reader *r);
+    /* Move pending requests along; put at least one into done when block and anything is active or pending. */
+    int  (*advance)(mri_reader *r, bool block, mr_error *err);
+} mri_reader_kind;
+
+extern const mri_reader_kind mri_reader_uring, mri_reader_pread;
+
+struct mri_reader {
+    mri_reader_config      cfg;
+    const mri_reader_kind *kind;
+    mri_read_list          pending, done;
+    uint32_t               active;    /* started, not done */
+    uint32_t               submitted; /* not yet reaped */
+    int                   *direct_fds; /* shared files opened again with O_DIRECT, -1 where not; NULL without direct */
+    uint32_t               file_count;
+    char                  *paths;     /* depth names of PATH_ROOM bytes for files being opened */
+    char                 **free_paths;
+    uint32_t               free_path_count;
+    mri_reader_counts      counts;
+    void                  *ring;      /* io_uring's own */
+};
+
+#define MRI_PATH_ROOM 4096
+
+void      mri_read_push(mri_read_list *l, mri_read *q);
+mri_read *mri_read_pop(mri_read_list *l);
+
+/* Prepare a request for its first read (own files: its open). */
+void mri_read_start(mri_reader *r, mri_read *q);
+/* The descriptor to read from. */
+int  mri_read_fd(const mri_reader *r, const mri_read *q);
+/* Take the result of a read: true when the request is finished (status set), false when it must go on at at + done. */
+bool mri_read_took(mri_reader *r, mri_read *q, int result);
+/* Finish: close an own file, give its name back, put it into done. */
+void mri_read_finish(mri_reader *r, mri_read *q, int status, int sys_errno);
+
+#endif

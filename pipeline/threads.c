@@ -1,0 +1,183 @@
+/* pipeline/threads.c: what the reader and worker threads do, and the same in series when prefetch is off. */
+#include <stdio.h>
+
+#include "pipeline/loader_private.h"
+
+static void push_work(mr_loader *l, mri_chunk *c)
+{
+    pthread_mutex_lock(&l->lock);
+    c->next = NULL;
+    if (l->work_tail) l->work_tail->next = c;
+    else l->work_head = c;
+    l->work_tail = c;
+    l->work_count++;
+    pthread_cond_signal(&l->work);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static mri_chunk *pop_work(mr_loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    mri_count(&l->decode_stage.fill_sum, (uint64_t)l->work_count * 65536 / l->chunk_count);
+    mri_count(&l->decode_stage.fill_samples, 1);
+    while (!l->work_head && !l->stopped) mri_loader_wait_locked(l, &l->work, &l->decode_stage.blocked_in_ns);
+    mri_chunk *c = l->stopped ? NULL : l->work_head;
+    if (c) {
+        l->work_head = c->next;
+        if (!l->work_head) l->work_tail = NULL;
+        l->work_count--;
+    }
+    pthread_mutex_unlock(&l->lock);
+    return c;
+}
+
+/* ---- readers ---- */
+
+typedef struct reading {
+    mr_loader  *loader;
+    mri_reader *reader;
+    uint32_t    chunks;  /* submitted, not yet whole */
+    char        track[16];
+    mri_reader_counts told;
+} reading;
+
+static void tell_counts(reading *rd)
+{
+    const mri_reader_counts now = mri_reader_counts_of(rd->reader);
+    mr_loader              *l = rd->loader;
+    mri_count(&l->reads, now.reads - rd->told.reads);
+    mri_count(&l->reads_again, now.again - rd->told.again);
+    mri_count(&l->reads_short, now.shorts - rd->told.shorts);
+    mri_count(&l->bytes_read, now.bytes - rd->told.bytes);
+    rd->told = now;
+}
+
+static void chunk_is_read(reading *rd, mri_chunk *c)
+{
+    rd->chunks--;
+    mri_count(&rd->loader->read_stage.items, c->count);
+    tell_counts(rd);
+    mr_trace_span(rd->loader->cfg.trace, rd->track, "read", c->start_ns, mri_now_ns(), c->batch);
+    push_work(rd->loader, c);
+}
+
+static int start_chunk(reading *rd, mri_chunk *c, mr_error *err)
+{
+    const uint64_t start = mri_now_ns();
+    int            rc = mri_chunk_plan(rd->loader, c, err);
+    rd->chunks++;
+    for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) rc = mri_reader_submit(rd->reader, &c->reads[i], err);
+    mri_count(&rd->loader->read_stage.busy_ns, mri_now_ns() - start);
+    if (rc == MR_OK && c->read_count == 0) chunk_is_read(rd, c);
+    return rc;
+}
+
+static int reap(reading *rd, bool block, mr_error *err)
+{
+    for (;;) {
+        const uint64_t start = mri_now_ns();
+        mri_read      *q;
+        const int      rc = mri_reader_reap(rd->reader, block, &q, err);
+        mri_count(block ? &rd->loader->read_stage.blocked_in_ns : &rd->loader->read_stage.busy_ns, mri_now_ns() - start);
+        if (rc != MR_OK || !q) return rc;
+        mri_chunk *c = q->owner;
+        if (--c->reads_left == 0) chunk_is_read(rd, c);
+        block = false; /* one is enough; then whatever else is there */
+    }
+}
+
+static int read_all(reading *rd, mr_error *err)
+{
+    mr_loader *l = rd->loader;
+    bool       ended = false;
+    int        rc = MR_OK;
+    while (rc == MR_OK && (!ended || rd->chunks > 0)) {
+        mri_chunk *c = NULL;
+        if (!ended && mri_reader_in_flight(rd->reader) < l->cfg.depth) c = mri_chunk_claim(l, rd->chunks == 0, &ended);
+        if (c) rc = start_chunk(rd, c, err);
+        mri_count(&l->read_stage.fill_sum, (uint64_t)mri_reader_in_flight(rd->reader) * 65536 / l->cfg.depth);
+        mri_count(&l->read_stage.fill_samples, 1);
+        if (rc == MR_OK) rc = reap(rd, !c && rd->chunks > 0, err);
+    }
+    return rc;
+}
+
+void *mri_reader_main(void *arg)
+{
+    const mri_reader_seat *seat = arg;
+    mr_loader             *l = seat->loader;
+    reading                rd = {.loader = l, .reader = l->readers[seat->number]};
+    mr_error               err = MR_ERROR_INIT;
+    snprintf(rd.track, sizeof rd.track, "reader %u", seat->number % 1000);
+    const int rc = read_all(&rd, &err);
+    if (rc != MR_OK) mri_loader_fail(l, rc, &err);
+    mri_read *left;
+    while (mri_reader_in_flight(rd.reader) > 0 && mri_reader_reap(rd.reader, true, &left, NULL) == MR_OK && left) {}
+    return NULL;
+}
+
+/* ---- workers ---- */
+
+void *mri_worker_main(void *arg)
+{
+    mri_worker *w = arg;
+    mr_loader  *l = w->loader;
+    for (;;) {
+        mri_chunk *c = pop_work(l);
+        if (!c) return NULL;
+        const uint64_t start = mri_now_ns(), batch = c->batch;
+        mr_error       err = MR_ERROR_INIT;
+        const uint32_t count = c->count;
+        const int      rc = mri_chunk_work(w, c, &err);
+        const uint64_t end = mri_now_ns();
+        mri_count(&l->decode_stage.busy_ns, end - start);
+        mri_count(&l->decode_stage.items, count);
+        mr_trace_span(l->cfg.trace, w->track, "decode", start, end, batch);
+        if (rc != MR_OK) {
+            mri_loader_fail(l, rc, &err);
+            return NULL;
+        }
+        mri_chunk_finish(l, c);
+    }
+}
+
+/* ---- prefetch off ---- */
+
+static int read_inline(mr_loader *l, reading *rd, mri_chunk *c, mr_error *err)
+{
+    const uint64_t start = mri_now_ns();
+    int            rc = mri_chunk_plan(l, c, err);
+    for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) rc = mri_reader_submit(rd->reader, &c->reads[i], err);
+    while (rc == MR_OK && c->reads_left > 0) {
+        mri_read *q;
+        rc = mri_reader_reap(rd->reader, true, &q, err);
+        if (rc == MR_OK && q) c->reads_left--;
+    }
+    mri_count(&l->read_stage.items, c->count);
+    mri_count(&l->read_stage.busy_ns, mri_now_ns() - start);
+    mr_trace_span(l->cfg.trace, "reader 0", "read", start, mri_now_ns(), c->batch);
+    return rc;
+}
+
+int mri_fill_inline(mr_loader *l, mr_error *err)
+{
+    reading        rd = {.loader = l, .reader = l->readers[0]};
+    const uint64_t batch = l->taken;
+    rd.told = mri_reader_counts_of(rd.reader);
+    mri_slot *slot = &l->slots[batch % l->slot_count];
+    int       rc = MR_OK;
+    do {
+        bool       ended;
+        mri_chunk *c = mri_chunk_claim(l, false, &ended);
+        if (!c) return MR_ECANCELED; /* the slot is free and chunks are at hand: only a stop is left */
+        rc = read_inline(l, &rd, c, err);
+        const uint64_t start = mri_now_ns();
+        if (rc == MR_OK) rc = mri_chunk_work(&l->workers[0], c, err);
+        mri_count(&l->decode_stage.busy_ns, mri_now_ns() - start);
+        mri_count(&l->decode_stage.items, c->count);
+        mr_trace_span(l->cfg.trace, "worker 0", "decode", start, mri_now_ns(), batch);
+        if (rc == MR_OK) mri_chunk_finish(l, c);
+    } while (rc == MR_OK && !(slot->done && slot->batch == batch));
+    tell_counts(&rd);
+    return rc;
+}

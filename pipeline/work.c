@@ -1,0 +1,169 @@
+/* pipeline/work.c: one sample from its bytes to its place in the batch, and what happens when it is bad (I7). */
+#include <stdio.h>
+
+#include "pipeline/loader_private.h"
+
+#define MAX_SUBSTITUTES 64 /* damaged samples in a row that one place will try */
+
+int mri_worker_init(mri_worker *w, mr_loader *l, uint32_t number)
+{
+    w->loader = l;
+    snprintf(w->track, sizeof w->track, "worker %u", number % 10000);
+    return mri_scratch_create(&w->scratch);
+}
+
+void mri_worker_fini(mri_worker *w)
+{
+    mri_scratch_destroy(w->scratch);
+    free(w->spare);
+}
+
+static int take_label(const mr_loader *l, const mr_sample *parsed, int32_t *out, mr_error *err)
+{
+    *out = -1;
+    if (l->source_info->label_field < 0) return MR_OK;
+    const int64_t  label = parsed->value[l->source_info->label_field].i;
+    const int64_t  classes = l->source_info->class_count ? (int64_t)l->source_info->class_count : INT32_MAX;
+    if (label < 0 || label >= classes)
+        return mr_error_set(err, MR_EFORMAT, "label %lld is out of range: expected 0..%lld", (long long)label,
+                            (long long)classes - 1);
+    *out = (int32_t)label;
+    return MR_OK;
+}
+
+/* Parse, decode, augment into place i of the slot. */
+static int place_sample(mri_worker *w, mri_slot *slot, uint32_t i, uint64_t epoch, uint64_t sample, const void *data,
+                        size_t bytes, mr_error *err)
+{
+    mr_loader *l = w->loader;
+    mr_sample  parsed;
+    int        rc = mr_source_parse(l->source, sample, data, bytes, &parsed, err);
+    if (rc != MR_OK) return rc;
+    int32_t label;
+    rc = take_label(l, &parsed, &label, err);
+    if (rc == MR_OK) {
+        const mri_sample_key key = {l->cfg.seed, epoch, sample};
+        rc = mri_augment_run(l->augment, w->scratch, &parsed.value[l->source_info->image_field], &l->cfg.decode,
+                             l->info.channels, key, l->info.height, l->info.width, slot->pixels + i * l->sample_bytes,
+                             slot->affine ? slot->affine + 2 * (size_t)i : NULL, err);
+    }
+    if (rc != MR_OK) {
+        char name[4096];
+        mr_error_at(err, mr_source_sample_path(l->source, sample, name, sizeof name), MR_NOWHERE, sample);
+        return rc;
+    }
+    slot->labels[i] = label;
+    slot->ids[i] = sample;
+    return MR_OK;
+}
+
+static int place_from_chunk(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch, mr_error *err)
+{
+    const mri_chunk_sample *s = &c->samples[k];
+    if (s->read == MRI_NO_READ) {
+        mr_extent e;
+        const int rc = mr_source_extent(w->loader->source, s->sample, &e, err);
+        return rc != MR_OK ? rc : mr_error_set(err, MR_EIO, "the sample's place in its file could not be read");
+    }
+    const mri_read *q = &c->reads[s->read];
+    if (q->status != MR_OK) {
+        if (q->status != MR_EFORMAT || s->at + s->bytes > q->got) {
+            const int rc = mri_read_error(q, w->loader->source, err);
+            return mr_error_at(err, NULL, q->offset + s->at, s->sample), rc;
+        }
+    }
+    return place_sample(w, c->slot, c->first + k, epoch, s->sample, q->data + s->at, s->bytes, err);
+}
+
+static void blank(mr_loader *l, mri_slot *slot, uint32_t i)
+{
+    memset(slot->pixels + i * l->sample_bytes, 0, l->sample_bytes);
+    if (slot->affine) slot->affine[2 * (size_t)i] = slot->affine[2 * (size_t)i + 1] = 0;
+    slot->labels[i] = -1;
+    slot->ids[i] = MR_NOWHERE;
+}
+
+/* A system that is out of memory or devices is not a bad sample. */
+static bool is_sample_error(int rc)
+{
+    return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED || rc == MR_ELIMIT || rc == MR_EIO || rc == MR_ENOENT;
+}
+
+static void tell_bad(mr_loader *l, const mr_error *err, uint64_t substitute)
+{
+    if (!l->cfg.on_bad) return;
+    pthread_mutex_lock(&l->bad_lock);
+    l->cfg.on_bad(l->cfg.bad_context, err, substitute);
+    pthread_mutex_unlock(&l->bad_lock);
+}
+
+static int too_many(const mr_loader *l, mr_error *err)
+{
+    const mr_error last = *err;
+    char           text[600];
+    mr_error_format(&last, text, sizeof text);
+    return mr_error_set(err, MR_EBADSAMPLE, "more than %llu samples are damaged (--max-bad); the last one: %s",
+                        (unsigned long long)l->cfg.max_bad, text);
+}
+
+static int place_substitute(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch, uint64_t position, mr_error *err)
+{
+    mr_loader            *l = w->loader;
+    const mri_epoch_order order =
+        mri_epoch_order_make(l->cfg.order, l->cfg.block, l->cfg.seed, epoch, l->info.sample_count);
+    const mr_error why = *err;
+    int            rc = MR_EFORMAT;
+    for (uint32_t attempt = 0; attempt < MAX_SUBSTITUTES && rc != MR_OK; attempt++) {
+        const uint64_t other = mri_substitute(&order, position, attempt);
+        mr_extent      e;
+        rc = mr_source_extent(l->source, other, &e, err);
+        mr_sample ignored;
+        if (rc == MR_OK) rc = mr_source_read(l->source, other, &w->spare, &w->spare_bytes, &ignored, err);
+        if (rc == MR_OK)
+            rc = place_sample(w, c->slot, c->first + k, epoch, other, w->spare, (size_t)e.bytes, err);
+        if (rc == MR_OK) {
+            mri_count(&l->replaced, 1);
+            tell_bad(l, &why, other);
+        } else if (!is_sample_error(rc)) {
+            return rc;
+        }
+    }
+    if (rc != MR_OK) *err = why;
+    return rc;
+}
+
+static int handle_bad(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch, uint64_t position, int rc, mr_error *err)
+{
+    mr_loader *l = w->loader;
+    if (!is_sample_error(rc)) return rc;
+    const uint64_t bad = __atomic_add_fetch(&l->bad_samples, 1, __ATOMIC_RELAXED);
+    if (l->cfg.bad == MR_BAD_STOP) {
+        tell_bad(l, err, MR_NOWHERE);
+        err->code = MR_EBADSAMPLE;
+        return MR_EBADSAMPLE;
+    }
+    if (bad > l->cfg.max_bad) return too_many(l, err);
+    if (l->cfg.bad == MR_BAD_REPLACE) return place_substitute(w, c, k, epoch, position, err);
+    mri_count(&l->skipped, 1);
+    tell_bad(l, err, MR_NOWHERE);
+    blank(l, c->slot, c->first + k);
+    return MR_OK;
+}
+
+int mri_chunk_work(mri_worker *w, mri_chunk *c, mr_error *err)
+{
+    mr_loader *l = w->loader;
+    uint64_t   epoch, step;
+    mri_batch_place(l, c->batch, &epoch, &step);
+    for (uint32_t k = 0; k < c->count; k++) {
+        const uint64_t position = step * l->cfg.batch + c->first + k;
+        int            rc = place_from_chunk(w, c, k, epoch, err);
+        if (rc != MR_OK) rc = handle_bad(w, c, k, epoch, position, rc, err);
+        if (rc != MR_OK) return rc;
+        if (c->samples[k].padding) { /* a repeat that no loss counts */
+            c->slot->labels[c->first + k] = -1;
+            c->slot->ids[c->first + k] = MR_NOWHERE;
+        }
+    }
+    return MR_OK;
+}

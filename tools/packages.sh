@@ -1,0 +1,24 @@
+# Sourced by the set-up scripts: installs what is missing on Debian and Ubuntu. Elsewhere, or without root, it names the
+# packages and lets the build say what it lacks.
+millrace_packages="gcc make cmake ninja-build pkg-config libc6-dev liburing-dev libjpeg62-turbo-dev libspng-dev libdnnl-dev
+libisal-dev libxxhash-dev libcjson-dev"
+millrace_test_packages="libcmocka-dev"
+
+millrace_install() { # names...
+    missing=""
+    for package in "$@"; do
+        [ "$package" = libjpeg62-turbo-dev ] && dpkg -s libjpeg-turbo8-dev >/dev/null 2>&1 && continue # Ubuntu's name
+        dpkg -s "$package" >/dev/null 2>&1 || missing="$missing $package"
+    done
+    [ -z "$missing" ] && return 0
+    if ! command -v apt-get >/dev/null; then
+        echo "not a Debian-like system; please install the equivalents of:$missing" >&2
+        return 0
+    fi
+    root=""
+    [ "$(id -u)" = 0 ] || root=sudo
+    echo "installing:$missing" >&2
+    $root apt-get update -qq
+    # shellcheck disable=SC2086
+    DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $missing >/dev/null
+}
