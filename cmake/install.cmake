@@ -1,5 +1,5 @@
 # cmake --install: libraries, headers, pkg-config file, CMake package.
-install(TARGETS static shared
+install(TARGETS millrace_static millrace_shared
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 foreach(room IN ITEMS base formats kernels pipeline train)

@@ -28,6 +28,17 @@ struct mr_event {
     mr_device *device;
 };
 
+struct mr_op {
+    mr_device *device;
+    mr_op_desc desc;
+    mr_op_info info;
+};
+struct mr_group {
+    const struct mri_backend *backend; /* a group may be destroyed after its streams */
+    uint32_t   count;
+    mr_stream *streams[]; /* count */
+};
+
 enum mri_copy_kind { MRI_COPY_H2D = 0, MRI_COPY_D2H = 1, MRI_COPY_D2D = 2 };
 
 struct mri_backend {
@@ -56,9 +67,31 @@ struct mri_backend {
 
     int (*copy_async)(mr_stream *s, enum mri_copy_kind kind, void *dst, const void *src, size_t bytes);
     int (*fill_async)(mr_stream *s, void *dst, uint8_t byte, size_t bytes);
+
+    /* info is canonical (mri_op_describe); the backend sets layouts, storage counts, saved and scratch bytes. */
+    int (*op_create)(mr_op **out, mr_device *dev, const mr_op_desc *desc, const mr_op_info *info, mr_error *err);
+    void (*op_destroy)(mr_op *op);
+    int (*op_forward_async)(mr_op *op, mr_stream *s, const mr_op_args *args);
+    int (*op_backward_async)(mr_op *op, mr_stream *s, const mr_op_args *args);
+    int (*op_param_import)(mr_op *op, bool state, uint32_t which, void *address, const float *host, mr_error *err);
+    int (*op_param_export)(mr_op *op, bool state, uint32_t which, const void *address, float *host, mr_error *err);
+
+    int (*update_async)(mr_stream *s, const mr_update_desc *desc, uint64_t count, float *weights, const float *grads,
+                        float *state0, float *state1);
+
+    int (*group_create)(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err);
+    void (*group_destroy)(mr_group *g);
+    int (*group_sum_async)(mr_group *g, float *const *values, uint64_t count);
+    int (*group_broadcast_async)(mr_group *g, float *const *values, uint64_t count, uint32_t root);
 };
 
 extern const struct mri_backend mri_cpu_backend, mri_sim_backend;
+
+/* ---- operations (op_describe.c) ---- */
+
+/* Check desc and fill info with what holds on every device: shapes, parameters in canonical order (storage = count), NHWC
+ * output, no saved, no scratch. Layouts of desc->in are the backend's to check. */
+int mri_op_describe(const mr_op_desc *desc, mr_op_info *info, mr_error *err);
 
 /* ---- device texts (spec.c) ---- */
 
@@ -75,7 +108,7 @@ struct mri_spec {
     uint32_t number_count, numbers[MRI_MAX_REPLICAS];
     uint32_t option_count;
     struct mri_spec_option options[MRI_MAX_SPEC_OPTIONS];
-    uint32_t count; /* devices to open; the backend's count_devices step sets it */
+    uint32_t count; /* devices to open; set by mri_spec_replicas() */
 };
 
 int mri_spec_parse(struct mri_spec *out, const char *text, mr_error *err);

@@ -3,7 +3,7 @@
 #include <omp.h>
 #include <stdio.h>
 
-#include "kernels/host.h"
+#include "kernels/host_op.h"
 
 /* Operations queued on a compute stream use the device's share of the cores; a copy stream needs only its own thread. */
 static void begin_thread(mri_host_device *dev, mr_stream_role role)
@@ -43,6 +43,17 @@ static bool cpu_list(uint32_t at, mr_device_listing *out)
     return true;
 }
 
+/* Primitives are made for the number of threads that holds in the thread that creates them: the device's, for this call. */
+static int cpu_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, const mr_op_info *info, mr_error *err)
+{
+    const bool reference = mri_host_device_of(dev)->reference;
+    const int  before = omp_get_max_threads();
+    omp_set_num_threads((int)dev->info.threads);
+    const int rc = mri_host_op_create(out, dev, desc, info, reference ? mri_reference_code(desc->kind) : mri_fast_code(desc->kind), err);
+    omp_set_num_threads(before);
+    return rc;
+}
+
 const struct mri_backend mri_cpu_backend = {
     .kind = "cpu",
     .open = cpu_open,
@@ -64,4 +75,15 @@ const struct mri_backend mri_cpu_backend = {
     .event_time_ns = mri_host_event_time_ns,
     .copy_async = mri_host_copy_async,
     .fill_async = mri_host_fill_async,
+    .op_create = cpu_op_create,
+    .op_destroy = mri_host_op_destroy,
+    .op_forward_async = mri_host_op_forward_async,
+    .op_backward_async = mri_host_op_backward_async,
+    .op_param_import = mri_host_op_param_import,
+    .op_param_export = mri_host_op_param_export,
+    .group_create = mri_host_group_create,
+    .group_destroy = mri_host_group_destroy,
+    .group_broadcast_async = mri_host_group_broadcast_async,
+    .update_async = mri_host_update_async,
+    .group_sum_async = mri_host_group_sum_async,
 };

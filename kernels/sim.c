@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <sys/prctl.h>
 
-#include "kernels/host.h"
+#include "kernels/host_op.h"
 
 struct sim_settings {
     double step_ns, h2d_bytes_per_s, d2h_bytes_per_s;
@@ -68,6 +68,44 @@ static bool sim_list(uint32_t at, mr_device_listing *out)
     return true;
 }
 
+/* ---- operations that only take time: the whole step is spent in the loss, which every network has once ---- */
+
+static int op_prepare(mri_host_op *op, mr_error *err)
+{
+    (void)op, (void)err;
+    return MR_OK; /* canonical NHWC, nothing saved */
+}
+
+static int op_nothing(mri_host_op *op, const mr_op_args *a, mr_error *err)
+{
+    (void)op, (void)a, (void)err;
+    return MR_OK;
+}
+
+static int op_step(mri_host_op *op, const mr_op_args *a, mr_error *err)
+{
+    (void)err;
+    const uint64_t step_ns = mri_host_device_of(op->base.device)->step_ns;
+    mri_host_sleep_until(mri_now_ns() + (a->training ? step_ns : step_ns / 3)); /* forward alone is a third of a step */
+    for (uint32_t i = 0; i < a->n; i++) a->metrics->count += a->labels[i] >= 0;
+    return MR_OK;
+}
+
+static const struct mri_op_code quick = {.prepare = op_prepare, .forward = op_nothing, .backward = op_nothing};
+static const struct mri_op_code step = {.prepare = op_prepare, .forward = op_step, .backward = op_nothing};
+
+static int sim_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, const mr_op_info *info, mr_error *err)
+{
+    return mri_host_op_create(out, dev, desc, info, desc->kind == MR_OP_LOSS ? &step : &quick, err);
+}
+
+static int sim_update_async(mr_stream *s, const mr_update_desc *desc, uint64_t count, float *weights, const float *grads,
+                            float *state0, float *state1)
+{
+    (void)s, (void)desc, (void)count, (void)weights, (void)grads, (void)state0, (void)state1;
+    return MR_OK;
+}
+
 const struct mri_backend mri_sim_backend = {
     .kind = "sim",
     .open = sim_open,
@@ -89,4 +127,15 @@ const struct mri_backend mri_sim_backend = {
     .event_time_ns = mri_host_event_time_ns,
     .copy_async = mri_host_copy_async,
     .fill_async = mri_host_fill_async,
+    .op_create = sim_op_create,
+    .op_destroy = mri_host_op_destroy,
+    .op_forward_async = mri_host_op_forward_async,
+    .op_backward_async = mri_host_op_backward_async,
+    .op_param_import = mri_host_op_param_import,
+    .op_param_export = mri_host_op_param_export,
+    .group_create = mri_host_group_create,
+    .group_destroy = mri_host_group_destroy,
+    .group_broadcast_async = mri_host_group_broadcast_async,
+    .update_async = sim_update_async,
+    .group_sum_async = mri_host_group_meet_async, /* replicas wait for each other, as they would */
 };

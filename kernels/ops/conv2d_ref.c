@@ -1,0 +1,101 @@
+/* kernels/ops/conv2d_ref.c: what a convolution is. NHWC, weights [filters][kh][kw][c]; sums run over kh, kw, c in this order
+ * in float. Threads share samples (forward, dx) or filters (gradients of parameters), so every sum has one order. */
+#include "kernels/host_op.h"
+#include "kernels/ops/window.h"
+
+static int prepare(mri_host_op *op, mr_error *err) { return mri_require_nhwc(op, err); }
+
+static float dot_window(const mr_op_desc *d, const float *x, const float *w, uint32_t oy, uint32_t ox)
+{
+    const struct mri_window win = mri_window_at(d, oy, ox);
+    float sum = 0;
+    for (uint32_t ky = win.ky0; ky < win.ky1; ky++)
+        for (uint32_t kx = win.kx0; kx < win.kx1; kx++) {
+            const float *px = x + mri_window_pixel(d, &win, ky, kx) * d->in.c;
+            const float *pw = w + ((size_t)ky * d->kernel_w + kx) * d->in.c;
+            for (uint32_t c = 0; c < d->in.c; c++) sum += px[c] * pw[c];
+        }
+    return sum;
+}
+
+static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
+{
+    (void)err;
+    const mr_op_desc *d = &op->base.desc;
+    const mr_tensor  *out = &op->base.info.out;
+    const size_t      taps = (size_t)d->kernel_h * d->kernel_w * d->in.c;
+#pragma omp parallel for schedule(static)
+    for (uint32_t i = 0; i < a->n; i++) {
+        const float *x = (const float *)a->x + i * mri_tensor_floats(&d->in);
+        float       *y = (float *)a->y + i * mri_tensor_floats(out);
+        for (uint32_t oy = 0; oy < out->h; oy++)
+            for (uint32_t ox = 0; ox < out->w; ox++)
+                for (uint32_t f = 0; f < d->filters; f++)
+                    *y++ = dot_window(d, x, a->param[0] + f * taps, oy, ox) + a->param[1][f];
+    }
+    mri_activate(d->activation, a->y, mri_tensor_floats(out) * a->n);
+    return MR_OK;
+}
+
+/* Every output element's dy times the pixels under its window, for filter f. */
+static void gradient_of_filter(const mri_host_op *op, const mr_op_args *a, uint32_t f)
+{
+    const mr_op_desc *d = &op->base.desc;
+    const mr_tensor  *out = &op->base.info.out;
+    const size_t      taps = (size_t)d->kernel_h * d->kernel_w * d->in.c;
+    float *dw = a->dparam[0] + f * taps, db = 0;
+    memset(dw, 0, taps * sizeof *dw);
+    for (uint32_t i = 0; i < a->n; i++) {
+        const float *x = (const float *)a->x + i * mri_tensor_floats(&d->in);
+        const float *dy = (const float *)a->dy + i * mri_tensor_floats(out) + f;
+        for (uint32_t oy = 0; oy < out->h; oy++)
+            for (uint32_t ox = 0; ox < out->w; ox++, dy += d->filters) {
+                const struct mri_window win = mri_window_at(d, oy, ox);
+                db += *dy;
+                for (uint32_t ky = win.ky0; ky < win.ky1; ky++)
+                    for (uint32_t kx = win.kx0; kx < win.kx1; kx++) {
+                        const float *px = x + mri_window_pixel(d, &win, ky, kx) * d->in.c;
+                        float       *pw = dw + ((size_t)ky * d->kernel_w + kx) * d->in.c;
+                        for (uint32_t c = 0; c < d->in.c; c++) pw[c] += *dy * px[c];
+                    }
+            }
+    }
+    a->dparam[1][f] = db;
+}
+
+/* The weights of every window that covered a pixel, times that window's dy, for sample i. */
+static void gradient_of_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
+{
+    const mr_op_desc *d = &op->base.desc;
+    const mr_tensor  *out = &op->base.info.out;
+    const size_t      taps = (size_t)d->kernel_h * d->kernel_w * d->in.c;
+    const float      *dy = (const float *)a->dy + i * mri_tensor_floats(out);
+    float            *dx = (float *)a->dx + i * mri_tensor_floats(&d->in);
+    memset(dx, 0, d->in.sample_bytes);
+    for (uint32_t oy = 0; oy < out->h; oy++)
+        for (uint32_t ox = 0; ox < out->w; ox++) {
+            const struct mri_window win = mri_window_at(d, oy, ox);
+            for (uint32_t f = 0; f < d->filters; f++, dy++)
+                for (uint32_t ky = win.ky0; ky < win.ky1; ky++)
+                    for (uint32_t kx = win.kx0; kx < win.kx1; kx++) {
+                        const float *pw = a->param[0] + f * taps + ((size_t)ky * d->kernel_w + kx) * d->in.c;
+                        float       *px = dx + mri_window_pixel(d, &win, ky, kx) * d->in.c;
+                        for (uint32_t c = 0; c < d->in.c; c++) px[c] += *dy * pw[c];
+                    }
+        }
+}
+
+static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
+{
+    (void)err;
+    const mr_op_desc *d = &op->base.desc;
+    mri_activate_backward(d->activation, a->y, a->dy, mri_tensor_floats(&op->base.info.out) * a->n);
+#pragma omp parallel for schedule(static)
+    for (uint32_t f = 0; f < d->filters; f++) gradient_of_filter(op, a, f);
+    if (!d->need_dx) return MR_OK;
+#pragma omp parallel for schedule(static)
+    for (uint32_t i = 0; i < a->n; i++) gradient_of_sample(op, a, i);
+    return MR_OK;
+}
+
+const struct mri_op_code mri_conv2d_ref = {.prepare = prepare, .forward = forward, .backward = backward};

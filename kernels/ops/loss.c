@@ -1,0 +1,96 @@
+/* kernels/ops/loss.c: softmax and cross-entropy against a label, told apart from overflow by taking the largest logit out
+ * first. Exponentials in float, sums and metrics in double. Samples with a label below 0 count nothing and get no gradient. */
+#include <math.h>
+
+#include "kernels/host_op.h"
+#include "kernels/simd.h"
+
+static int prepare(mri_host_op *op, mr_error *err)
+{
+    if (op->base.desc.in.layout != MR_LAYOUT_NHWC)
+        return mr_error_set(err, MR_EINVAL, "loss: logits must be a plain vector, found layout %u", op->base.desc.in.layout);
+    op->base.info.scratch_bytes = (size_t)op->base.desc.max_batch * sizeof(double); /* the loss of each sample */
+    return MR_OK;
+}
+
+/* exp(x - max) into p (may be NULL); returns their sum. */
+static double exponentials(float *p, const float *x, uint32_t classes, float *max)
+{
+    float top = x[0];
+    for (uint32_t c = 1; c < classes; c++) top = x[c] > top ? x[c] : top;
+    double sum = 0;
+    for (uint32_t c = 0; c < classes; c++) {
+        const float e = expf(x[c] - top);
+        if (p) p[c] = e;
+        sum += (double)e;
+    }
+    *max = top;
+    return sum;
+}
+
+static int bad_label(uint32_t i, int32_t label, uint32_t classes, mr_error *err)
+{
+    return mr_error_set(err, MR_EINVAL, "loss: sample %u of the batch has label %d, the network has %u classes", i, (int)label,
+                        classes);
+}
+
+static int check_labels(const mr_op_args *a, uint32_t classes, mr_error *err)
+{
+    for (uint32_t i = 0; i < a->n; i++)
+        if (a->labels[i] >= 0 && (uint32_t)a->labels[i] >= classes) return bad_label(i, a->labels[i], classes, err);
+    return MR_OK;
+}
+
+static bool first_of_largest(const float *x, uint32_t classes, uint32_t label)
+{
+    for (uint32_t c = 0; c < classes; c++)
+        if (x[c] > x[label] || (c < label && x[c] == x[label])) return false;
+    return true;
+}
+
+static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
+{
+    const uint32_t classes = op->base.desc.in.c;
+    const int      rc = check_labels(a, classes, err);
+    if (rc) return rc;
+    double *losses = a->scratch;
+#pragma omp parallel for schedule(static) if ((size_t)a->n * classes > MRI_PARALLEL_ELEMENTS / 4)
+    for (uint32_t i = 0; i < a->n; i++) {
+        const float *x = (const float *)a->x + (size_t)i * classes;
+        float       *p = a->y ? (float *)a->y + (size_t)i * classes : NULL, max;
+        const double sum = exponentials(p, x, classes, &max);
+        for (uint32_t c = 0; p && c < classes; c++) p[c] = (float)((double)p[c] / sum);
+        losses[i] = a->labels[i] < 0 ? 0 : log(sum) - ((double)x[a->labels[i]] - (double)max);
+    }
+    mr_metrics *m = a->metrics;
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (a->labels[i] < 0) continue;
+        m->loss_sum += losses[i];
+        m->correct += first_of_largest((const float *)a->x + (size_t)i * classes, classes, (uint32_t)a->labels[i]);
+        m->count++;
+    }
+    return MR_OK;
+}
+
+static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
+{
+    const uint32_t classes = op->base.desc.in.c;
+    const int      rc = check_labels(a, classes, err);
+    if (rc) return rc;
+#pragma omp parallel for schedule(static) if ((size_t)a->n * classes > MRI_PARALLEL_ELEMENTS / 4)
+    for (uint32_t i = 0; i < a->n; i++) {
+        float *dx = (float *)a->dx + (size_t)i * classes, max;
+        if (a->labels[i] < 0) {
+            memset(dx, 0, classes * sizeof *dx);
+            continue;
+        }
+        const double sum = exponentials(dx, (const float *)a->x + (size_t)i * classes, classes, &max);
+        for (uint32_t c = 0; c < classes; c++) {
+            const double p = (double)dx[c] / sum - ((int32_t)c == a->labels[i] ? 1 : 0);
+            dx[c] = (float)((double)a->scale * p);
+        }
+    }
+    return MR_OK;
+}
+
+const struct mri_op_code mri_loss_code = {.prepare = prepare, .forward = forward, .backward = backward};

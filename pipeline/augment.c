@@ -1,0 +1,358 @@
+/* pipeline/augment.c: runs a parsed augmentation over one sample, from encoded bytes to its place in the batch.
+ *
+ * The picture is a view that operations replace by another: of the decoder's buffer, of one of two work buffers, at last of
+ * dst. Few steps copy:
+ *
+ *   - A first rrc or center, or resize followed by center, tells before decoding which part of the picture it
+ *     will look at, and only that part is decoded.
+ *   - flip is a mark, folded into the next copy or resize. It commutes with the colour operations, so flips that follow
+ *     are folded in as well.
+ *   - The last operation that moves pixels writes to dst; colour operations behind it work there in place.
+ *
+ * Draws: philox4x32 with key mix64(mix64(seed) + 64 * index + block) and counter (sample, epoch), where index is the
+ * operation's place in the specification, and block counts the tries of rrc and is 0 elsewhere. Nothing else enters. */
+#include "pipeline/augment.h"
+
+#include <math.h>
+
+#include "pipeline/augment_ops.h"
+#include "pipeline/colour.h"
+#include "pipeline/decoders.h"
+#include "pipeline/resize.h"
+
+/* Pictures between operations may be larger than the one that was decoded, up to this many pixels. */
+#define BETWEEN_PIXELS ((uint64_t)4 << 20)
+
+struct mri_scratch {
+    mri_decoder decoder;
+    mri_resizer resizer;
+    mri_buffer  work[2];
+};
+
+int mri_scratch_create(mri_scratch **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? MR_OK : MR_ENOMEM;
+}
+
+void mri_scratch_destroy(mri_scratch *s)
+{
+    if (!s) return;
+    mri_decoder_free(&s->decoder);
+    mri_resizer_free(&s->resizer);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(s->work); k++) mri_buffer_free(&s->work[k]);
+    free(s);
+}
+
+uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pixels_seen)
+{
+    const uint64_t pixels = mri_min_u64(max_pixels_seen, decode->max_pixels);
+    const uint64_t between = mri_max_u64(pixels, BETWEEN_PIXELS), side = mri_min_u64(pixels, MRI_RESIZE_MAX_SIDE);
+    const uint64_t libraries = (uint64_t)1 << 20; /* tables, rows, inflate windows */
+    return sizeof(mri_scratch) + libraries + 2 * 3 * pixels + 2 * 3 * between + mri_jpeg_coefficient_bound(pixels) +
+           mri_resizer_bound_bytes(side, MRI_AUGMENT_MAX_SIDE) + 16 * side;
+}
+
+/* ---- draws ---- */
+
+static mri_philox draw(mri_sample_key key, uint32_t index, uint32_t block)
+{
+    return mri_philox4x32(mri_mix64(mri_mix64(key.seed) + 64 * (uint64_t)index + block), key.sample, key.epoch);
+}
+
+static double between(double lo, double hi, uint32_t word) { return lo + (hi - lo) * (word * (1.0 / 4294967296.0)); }
+
+static uint32_t rounded(double v) { return v >= 4e9 ? UINT32_MAX : (uint32_t)floor(v + 0.5); }
+
+/* The common rule: ten tries of an area and an aspect ratio (uniform in its logarithm), the first that fits at a random place;
+ * else the largest centred box whose ratio is allowed. */
+static mri_rect rrc_box(const mri_op *op, mri_sample_key key, uint32_t width, uint32_t height)
+{
+    const double area = (double)width * height;
+    for (uint32_t try = 0; try < 10; try++) {
+        const mri_philox r = draw(key, op->index, try);
+        const double part = area * between(op->lo, op->hi, r.v[0]);
+        const double ratio = mri_exp(between(op->log_ratio_lo, op->log_ratio_hi, r.v[1]));
+        const uint32_t w = rounded(sqrt(part * ratio)), h = rounded(sqrt(part / ratio));
+        if (w == 0 || h == 0 || w > width || h > height) continue;
+        return (mri_rect){mri_below(r.v[2], width - w + 1), mri_below(r.v[3], height - h + 1), w, h};
+    }
+    uint32_t w = width, h = height;
+    const double ratio = (double)width / height;
+    if (ratio < op->ratio_lo) h = rounded(width / op->ratio_lo);
+    else if (ratio > op->ratio_hi) w = rounded(height * op->ratio_hi);
+    w = w < 1 ? 1 : w > width ? width : w;
+    h = h < 1 ? 1 : h > height ? height : h;
+    return (mri_rect){(width - w) / 2, (height - h) / 2, w, h};
+}
+
+/* ---- the state of one run ---- */
+
+struct run {
+    const mr_augment *a;
+    mri_scratch      *s;
+    const mr_decode_config *decode;
+    mri_sample_key    key;
+    uint32_t          out_h, out_w, at; /* at: the operation being run */
+    uint8_t          *dst;
+    uint64_t          most_pixels;      /* of a picture in between */
+    mri_view          v;                /* the picture so far: a part of a whole of full_w x full_h, from (part_x, part_y) */
+    uint32_t          full_w, full_h, part_x, part_y;
+    bool              mirrored;         /* v stands for its mirror image */
+    uint64_t          flips_done;       /* bit k: operation k was folded in ahead of its turn */
+    mr_error         *err;
+};
+
+static bool moves_pixels(mri_op_kind kind)
+{
+    return kind == MRI_OP_RRC || kind == MRI_OP_RESIZE || kind == MRI_OP_CENTER || kind == MRI_OP_PADCROP ||
+           kind == MRI_OP_SHIFT;
+}
+
+static bool flips(const struct run *r, const mri_op *op) { return draw(r->key, op->index, 0).v[0] >> 31; }
+
+/* Where the result of the operations up to `next` goes, for width x height pixels. Takes in the flips that follow. */
+static int target(struct run *r, uint32_t next, uint64_t width, uint64_t height, bool *mirror, uint8_t **out)
+{
+    bool last = true;
+    *mirror = false;
+    for (uint32_t k = next; k < r->a->op_count && last; k++) {
+        if (moves_pixels(r->a->op[k].kind)) {
+            last = false;
+        } else if (r->a->op[k].kind == MRI_OP_FLIP && !(r->flips_done >> k & 1)) {
+            *mirror ^= flips(r, &r->a->op[k]);
+            r->flips_done |= (uint64_t)1 << k;
+        }
+    }
+    if (last) {
+        if (width != r->out_w || height != r->out_h)
+            return mr_error_set(r->err, MR_EFORMAT, "picture comes out as %llu x %llu, the batch holds %u x %u: add resize or rrc "
+                                "to the augmentation", (unsigned long long)width, (unsigned long long)height, r->out_w,
+                                r->out_h);
+        *out = r->dst;
+        return MR_OK;
+    }
+    if (width > r->most_pixels / height)
+        return mr_error_set(r->err, MR_ELIMIT, "augmentation makes a picture of %llu x %llu in between; the limit is %llu pixels",
+                            (unsigned long long)width, (unsigned long long)height, (unsigned long long)r->most_pixels);
+    mri_buffer *free_one = &r->s->work[r->v.pixels == r->s->work[0].data && r->v.pixels];
+    if (mri_buffer_need(free_one, (size_t)(width * height * r->v.channels)))
+        return mr_error_set(r->err, MR_ENOMEM, "no memory for a picture of %llu x %llu", (unsigned long long)width,
+                            (unsigned long long)height);
+    *out = free_one->data;
+    return MR_OK;
+}
+
+static void replace(struct run *r, const uint8_t *pixels, uint32_t width, uint32_t height)
+{
+    r->v = (mri_view){.pixels = pixels, .width = width, .height = height, .channels = r->v.channels,
+                      .stride = (size_t)width * r->v.channels};
+    r->full_w = width;
+    r->full_h = height;
+    r->part_x = r->part_y = 0;
+    r->mirrored = false;
+}
+
+/* The picture becomes its width x height window at (x, y). */
+static int window(struct run *r, uint32_t next, int64_t x, int64_t y, uint32_t width, uint32_t height, mri_outside outside)
+{
+    uint8_t *to;
+    bool mirror;
+    const int rc = target(r, next, width, height, &mirror, &to);
+    if (rc) return rc;
+    if (r->mirrored) { /* the mirror image's window is the mirror image of the window at the other end */
+        x = (int64_t)r->full_w - x - width;
+        mirror = !mirror;
+    }
+    mri_window(&r->v, x - r->part_x, y - r->part_y, width, height, outside, mirror, to);
+    replace(r, to, width, height);
+    return MR_OK;
+}
+
+static int whole(struct run *r, uint32_t next)
+{
+    return window(r, next, 0, 0, r->full_w, r->full_h, MRI_OUTSIDE_ZERO);
+}
+
+/* The picture becomes the part of a resize that x and y tell; box_x, box_y: where the axes' source begins in the picture. */
+static int resize(struct run *r, uint32_t next, uint32_t box_x, uint32_t box_y, mri_axis x, mri_axis y)
+{
+    uint8_t *to;
+    bool mirror;
+    int rc = target(r, next, x.count, y.count, &mirror, &to);
+    if (rc) return rc;
+    /* The view's first pixel, in coordinates of the box; the view begins at or after the box or the box at or after it. */
+    mri_view v = r->v;
+    uint32_t from_x = 0, from_y = 0;
+    if (r->part_x >= box_x) from_x = r->part_x - box_x;
+    else v.pixels += (size_t)(box_x - r->part_x) * v.channels;
+    if (r->part_y >= box_y) from_y = r->part_y - box_y;
+    else v.pixels += (size_t)(box_y - r->part_y) * v.stride;
+    rc = mri_resize(&r->s->resizer, &v, from_x, from_y, x, y, mirror, to, MRI_RESIZE_BEST);
+    if (rc) return mr_error_set(r->err, rc, "no memory to resize to %u x %u", x.count, y.count);
+    replace(r, to, x.count, y.count);
+    return MR_OK;
+}
+
+/* ---- plans: what a resize or crop looks at ---- */
+
+struct plan {
+    mri_rect box;        /* source of the resize, in the picture */
+    mri_axis x, y;
+    uint32_t op_count;   /* operations it stands for */
+};
+
+static int64_t centred(uint64_t side, uint32_t part) { return ((int64_t)side - part) >> 1; }
+
+/* A resize and, when one follows that lies inside it, its center crop. */
+static int plan_resize(const struct run *r, uint32_t at, uint32_t in_w, uint32_t in_h, struct plan *p)
+{
+    const mri_op *op = &r->a->op[at];
+    uint64_t w = op->width, h = op->height;
+    p->box = (mri_rect){0, 0, in_w, in_h};
+    p->op_count = 1;
+    if (op->kind == MRI_OP_RRC) p->box = rrc_box(op, r->key, in_w, in_h);
+    else if (op->shorter) mri_shorter_side(op->width, in_h, in_w, &h, &w);
+    if (w > MRI_RESIZE_MAX_SIDE || h > MRI_RESIZE_MAX_SIDE || p->box.width > MRI_RESIZE_MAX_SIDE ||
+        p->box.height > MRI_RESIZE_MAX_SIDE)
+        return mr_error_set(r->err, MR_ELIMIT, "resize of %u x %u pixels to %llu x %llu: sides go up to %u", in_w, in_h,
+                            (unsigned long long)w, (unsigned long long)h, MRI_RESIZE_MAX_SIDE);
+    p->x = (mri_axis){p->box.width, (uint32_t)w, 0, (uint32_t)w};
+    p->y = (mri_axis){p->box.height, (uint32_t)h, 0, (uint32_t)h};
+    const mri_op *crop = at + 1 < r->a->op_count ? op + 1 : NULL;
+    if (op->kind == MRI_OP_RESIZE && crop && crop->kind == MRI_OP_CENTER && crop->width <= w && crop->height <= h) {
+        p->x.first = (uint32_t)centred(w, crop->width);
+        p->x.count = crop->width;
+        p->y.first = (uint32_t)centred(h, crop->height);
+        p->y.count = crop->height;
+        p->op_count = 2;
+    }
+    return MR_OK;
+}
+
+/* The part of the picture that the first operation looks at. */
+static int first_part(const struct run *r, uint32_t width, uint32_t height, mri_rect *part)
+{
+    *part = (mri_rect){0, 0, width, height};
+    if (r->a->op_count == 0) return MR_OK;
+    const mri_op *op = &r->a->op[0];
+    if (op->kind == MRI_OP_RRC || op->kind == MRI_OP_RESIZE) {
+        struct plan p;
+        uint32_t hi_x, hi_y;
+        const int rc = plan_resize(r, 0, width, height, &p);
+        if (rc) return rc;
+        mri_axis_support(p.x, &part->x, &hi_x);
+        mri_axis_support(p.y, &part->y, &hi_y);
+        part->width = hi_x - part->x;
+        part->height = hi_y - part->y;
+        part->x += p.box.x;
+        part->y += p.box.y;
+    } else if (op->kind == MRI_OP_CENTER && op->width <= width && op->height <= height) {
+        *part = (mri_rect){(uint32_t)centred(width, op->width), (uint32_t)centred(height, op->height), op->width, op->height};
+    }
+    return MR_OK;
+}
+
+/* ---- operations ---- */
+
+static int run_resize(struct run *r)
+{
+    int rc = MR_OK;
+    if (r->mirrored || r->v.plane_bytes) rc = whole(r, r->at); /* the filter takes interleaved pixels the right way round */
+    if (rc) return rc;
+    struct plan p;
+    rc = plan_resize(r, r->at, r->full_w, r->full_h, &p);
+    if (rc) return rc;
+    rc = resize(r, r->at + p.op_count, p.box.x, p.box.y, p.x, p.y);
+    r->at += p.op_count - 1;
+    return rc;
+}
+
+static int run_padcrop(struct run *r, const mri_op *op)
+{
+    const mri_philox d = draw(r->key, op->index, 0);
+    const uint32_t w = op->width ? op->width : r->full_w, h = op->height ? op->height : r->full_h;
+    const uint64_t padded_w = (uint64_t)r->full_w + 2 * op->pad, padded_h = (uint64_t)r->full_h + 2 * op->pad;
+    const int64_t x = padded_w >= w ? mri_below(d.v[0], (uint32_t)(padded_w - w) + 1) : centred(padded_w, w);
+    const int64_t y = padded_h >= h ? mri_below(d.v[1], (uint32_t)(padded_h - h) + 1) : centred(padded_h, h);
+    return window(r, r->at + 1, x - op->pad, y - op->pad, w, h, MRI_OUTSIDE_ZERO);
+}
+
+static int run_shift(struct run *r, const mri_op *op)
+{
+    const mri_philox d = draw(r->key, op->index, 0);
+    const uint32_t most_x = (uint32_t)floor(op->lo * r->full_w), most_y = (uint32_t)floor(op->hi * r->full_h);
+    const int64_t x = (int64_t)mri_below(d.v[0], 2 * most_x + 1) - most_x, y = (int64_t)mri_below(d.v[1], 2 * most_y + 1) - most_y;
+    return window(r, r->at + 1, x, y, r->full_w, r->full_h, MRI_OUTSIDE_EDGE);
+}
+
+static int run_colour(struct run *r, const mri_op *op)
+{
+    const bool ours = r->v.pixels == r->dst || (r->v.pixels && (r->v.pixels == r->s->work[0].data ||
+                                                                r->v.pixels == r->s->work[1].data));
+    const int rc = ours ? MR_OK : whole(r, r->at);
+    if (rc) return rc;
+    uint8_t *p = r->v.pixels == r->dst ? r->dst : r->s->work[r->v.pixels != r->s->work[0].data].data;
+    const size_t   pixels = (size_t)r->full_w * r->full_h;
+    const uint32_t channels = r->v.channels, word = draw(r->key, op->index, 0).v[0];
+    if (op->kind == MRI_OP_BRIGHTNESS) {
+        mri_brightness(p, pixels * channels, (int32_t)floor(between(-op->lo, op->lo, word) + 0.5));
+        return MR_OK;
+    }
+    const int32_t factor = (int32_t)floor(between(op->lo, op->hi, word) * MRI_FACTOR_ONE + 0.5);
+    if (op->kind == MRI_OP_CONTRAST) mri_contrast(p, pixels, channels, factor);
+    else mri_saturation(p, pixels, channels, factor);
+    return MR_OK;
+}
+
+static int run_op(struct run *r, const mri_op *op)
+{
+    switch (op->kind) {
+    case MRI_OP_RRC:
+    case MRI_OP_RESIZE:
+        return run_resize(r);
+    case MRI_OP_CENTER:
+        return window(r, r->at + 1, centred(r->full_w, op->width), centred(r->full_h, op->height), op->width, op->height,
+                      MRI_OUTSIDE_ZERO);
+    case MRI_OP_PADCROP:
+        return run_padcrop(r, op);
+    case MRI_OP_SHIFT:
+        return run_shift(r, op);
+    case MRI_OP_FLIP:
+        if (!(r->flips_done >> r->at & 1)) r->mirrored ^= flips(r, op);
+        return MR_OK;
+    case MRI_OP_BRIGHTNESS:
+    case MRI_OP_CONTRAST:
+    case MRI_OP_SATURATION:
+        return run_colour(r, op);
+    case MRI_OP_STANDARDISE:
+    case MRI_OP_NORMALISE:
+        break; /* never in the list: numbers, not pixels */
+    }
+    return MR_OK;
+}
+
+int mri_augment_run(const mr_augment *a, mri_scratch *s, const mr_value *value, const mr_decode_config *decode,
+                    uint32_t channels, mri_sample_key key, uint32_t out_h, uint32_t out_w, uint8_t *dst, float *affine,
+                    mr_error *err)
+{
+    struct run r = {.a = a, .s = s, .decode = decode, .key = key, .out_h = out_h, .out_w = out_w, .dst = dst, .err = err};
+    mri_picture picture;
+    mri_rect    part;
+    int rc = mri_picture_open(&picture, value, decode, err);
+    if (rc == MR_OK) rc = first_part(&r, picture.width, picture.height, &part);
+    if (rc == MR_OK) rc = mri_picture_decode(&s->decoder, &picture, decode, channels, part, &r.v, err);
+    if (rc) return rc;
+    r.full_w = picture.width;
+    r.full_h = picture.height;
+    r.part_x = part.x;
+    r.part_y = part.y;
+    r.most_pixels = mri_max_u64((uint64_t)picture.width * picture.height, BETWEEN_PIXELS);
+    for (; r.at < a->op_count; r.at++) {
+        rc = run_op(&r, &a->op[r.at]);
+        if (rc) return rc;
+    }
+    if (r.v.pixels != dst || r.mirrored) rc = whole(&r, a->op_count);
+    if (rc == MR_OK && a->standardise) mri_standardise(dst, (size_t)out_h * out_w * channels, affine);
+    return rc;
+}

@@ -1,0 +1,11 @@
+set(PIPELINE_IMAGE_SOURCES
+    augment.c
+    augment_spec.c
+    colour.c
+    image.c
+    image_encode.c
+    jpeg.c
+    picture.c
+    pixels.c
+    png.c
+    resize.c)

@@ -1,0 +1,1 @@
+millrace_test(image_crop SOURCES test_image_crop.c pictures.c)

@@ -1,0 +1,40 @@
+#!/bin/sh
+# The whole test suite from a bare machine: installs what is missing, then for every build below configures, builds with warnings
+# as errors, and runs the tests.
+#   release   gcc, everything, and the installed copy
+#   asan      gcc, address + undefined sanitizers, everything
+#   tsan      gcc, thread sanitizer, the tests that use threads
+#   clang     clang, debug, everything
+# usage: tools/test.sh [BUILD...]     default: all four
+set -eu
+cd "$(dirname "$0")/.."
+. tools/packages.sh
+# shellcheck disable=SC2086
+command -v dpkg >/dev/null && millrace_install $millrace_packages $millrace_test_packages
+
+jobs=$(nproc)
+builds=${*:-release asan tsan clang}
+for build in $builds; do
+    printf '\n== %s\n' "$build"
+    preset=$build
+    select=""
+    set --
+    case $build in
+    clang)
+        command -v clang >/dev/null || millrace_install clang
+        preset=debug
+        set -- -B build/clang -DCMAKE_C_COMPILER=clang
+        ;;
+    tsan)
+        select="-L threads"
+        ;;
+    esac
+    dir=build/$build
+    cmake --preset "$preset" "$@" -DMILLRACE_WERROR=ON >"build-$build.log" 2>&1 && cmake --build "$dir" -j "$jobs" >>"build-$build.log" 2>&1 ||
+        { cat "build-$build.log"; exit 1; }
+    rm -f "build-$build.log"
+    # shellcheck disable=SC2086
+    ctest --test-dir "$dir" --output-on-failure -j "$jobs" $select
+    # tests that could not run here say why
+    grep -hE '^(SKIP|not run):' "$dir/Testing/Temporary/LastTest.log" 2>/dev/null | sort -u || true
+done
