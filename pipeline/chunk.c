@@ -112,7 +112,7 @@ int mri_chunk_plan(mr_loader *l, mri_chunk *c, mr_error *err)
         if (!mri_add_size(room, (size_t)mri_align_up(need, l->cfg.direct ? MRI_DIRECT_ALIGN : MRI_CACHE_LINE), &room))
             return mr_error_set(err, MR_ELIMIT, "the extents of one chunk overflow the address space");
     }
-    uint8_t  *buffer;
+    uint8_t  *buffer = NULL;
     const int rc = make_room(c, l->chunk_room, room, &buffer, err);
     if (rc != MR_OK) return rc;
     size_t at = 0;

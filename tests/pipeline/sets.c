@@ -48,8 +48,7 @@ static void write_picture(const char *path, uint32_t w, uint32_t h, uint64_t see
 
 const char *mrt_folder_set(const char *name, uint32_t classes, uint32_t per_class, uint32_t size, bool vary)
 {
-    const char *root = mrt_path("%s", name);
-    mrt_mkdir(root);
+    mrt_mkdir(mrt_path("%s", name));
     for (uint32_t c = 0; c < classes; c++) {
         mrt_mkdir(mrt_path("%s/class%02u", name, c));
         for (uint32_t i = 0; i < per_class; i++) {
@@ -57,7 +56,7 @@ const char *mrt_folder_set(const char *name, uint32_t classes, uint32_t per_clas
             write_picture(mrt_path("%s/class%02u/%04u.jpg", name, c, i), size + (vary ? n % 7 : 0), size + (vary ? n % 5 : 0), n);
         }
     }
-    return root;
+    return mrt_path("%s", name); /* anew: its buffers rotate */
 }
 
 mr_source *mrt_source(const char *path)
