@@ -1,0 +1,265 @@
+/* formats/source.c: any data set behind one face: find its format by content, then hand every call to it.
+ *
+ * Checks that all formats share (is the sample there, is the split there) are made here once. No format is named below
+ * the table. */
+#include "formats/source.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "formats/gunzip.h"
+#include "formats/mrec.h"
+#include "formats/settings.h"
+#include "formats/value.h"
+
+/* Surest signature first; "folder" takes every folder that no other format knows. */
+static const mri_source_ops *const formats[] = {
+    &mri_source_mrec, &mri_source_shards, &mri_source_idx, &mri_source_cifar, &mri_source_folder,
+};
+
+uint32_t    mr_source_format_count(void) { return (uint32_t)MRI_ARRAY_COUNT(formats); }
+const char *mr_source_format_name(uint32_t at) { return at < MRI_ARRAY_COUNT(formats) ? formats[at]->name : NULL; }
+const char *mr_source_format_help(uint32_t at) { return at < MRI_ARRAY_COUNT(formats) ? formats[at]->help : NULL; }
+
+void mr_source_defaults(mr_source_config *cfg)
+{
+    *cfg = (mr_source_config){.struct_size = sizeof *cfg, .memory_bytes = (uint64_t)1 << 30};
+}
+
+int mri_told(mr_error *err, int code, const char *path, uint64_t offset, uint64_t sample)
+{
+    mr_error_at(err, path, offset, sample);
+    return code;
+}
+
+void mri_source_set_image_label(mr_source *src, mr_field image)
+{
+    src->fields[0] = image;
+    src->fields[1] = mri_field("label", MR_TYPE_INT);
+    src->info.fields = src->fields;
+    src->info.field_count = 2;
+    src->info.image_field = 0;
+    src->info.label_field = 1;
+}
+
+int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *path, mr_error *err)
+{
+    if (bytes <= cfg->memory_bytes) return MR_OK;
+    mr_error_set(err, MR_ELIMIT, "names, labels or index need more than the %llu bytes allowed: allow more memory, or "
+                 "convert to record files", (unsigned long long)cfg->memory_bytes);
+    return mri_told(err, MR_ELIMIT, path, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* ---- which format ---- */
+static int list_formats(mr_error *err, const char *path, const char *what)
+{
+    char   names[512];
+    size_t at = 0;
+    names[0] = '\0';
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(formats) && at < sizeof names; k++)
+        at += (size_t)snprintf(names + at, sizeof names - at, "%s%s", k ? ", " : "", formats[k]->name);
+    mr_error_set(err, MR_EUNSUPPORTED, "%s; known formats: %s", what, names);
+    return mri_told(err, MR_EUNSUPPORTED, path, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* "cifar" also answers to "cifar10", as mr_source_info calls it. */
+static const mri_source_ops *by_name(const char *name)
+{
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(formats); k++) {
+        const size_t len = strlen(formats[k]->name);
+        if (strncmp(name, formats[k]->name, len) == 0 && strspn(name + len, "0123456789") == strlen(name + len))
+            return formats[k];
+    }
+    return NULL;
+}
+
+static int read_head(const char *path, uint8_t *head, size_t *bytes, mr_error *err)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return mri_told(err, mr_error_sys(err, errno, "cannot open"), path, MR_NOWHERE, MR_NOWHERE);
+    const int rc = mri_pread_all(fd, head, *bytes, 0, path, err);
+    close(fd);
+    return rc;
+}
+
+static int find_format(const mri_source_ops **out, const char *path, mr_error *err)
+{
+    struct stat st;
+    if (stat(path, &st) != 0)
+        return mri_told(err, mr_error_sys(err, errno, "cannot look at it"), path, MR_NOWHERE, MR_NOWHERE);
+    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+        return mri_told(err, mr_error_set(err, MR_EFORMAT, "neither a file nor a folder"), path, MR_NOWHERE, MR_NOWHERE);
+    uint8_t   head[MRI_PROBE_BYTES], inner[256];
+    mri_probe p = {.path = path, .is_folder = S_ISDIR(st.st_mode), .head = head, .inner = head};
+    if (!p.is_folder) {
+        p.bytes = (uint64_t)st.st_size;
+        p.head_bytes = p.inner_bytes = (size_t)mri_min_u64(p.bytes, sizeof head);
+        if (p.bytes == 0)
+            return mri_told(err, mr_error_set(err, MR_EFORMAT, "the file is empty (0 bytes)"), path, 0, MR_NOWHERE);
+        const int rc = read_head(path, head, &p.head_bytes, err);
+        if (rc) return rc;
+        if (mri_is_gzip(head, p.head_bytes)) {
+            p.inner = inner;
+            p.inner_bytes = mri_gunzip_head(head, p.head_bytes, inner, sizeof inner);
+        }
+    }
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(formats); k++) {
+        if (!formats[k]->probe(&p)) continue;
+        *out = formats[k];
+        return MR_OK;
+    }
+    return list_formats(err, path, "no format known here begins like this");
+}
+
+/* ---- open, close ---- */
+static int choose(const mri_source_ops **out, const char *path, const mr_source_config *cfg, mr_error *err)
+{
+    if (!cfg->format) return find_format(out, path, err);
+    *out = by_name(cfg->format);
+    return *out ? MR_OK : list_formats(err, path, "there is no format of this name");
+}
+
+static int open_as(mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    src->info.path = src->path;
+    src->info.image_field = src->info.label_field = -1;
+    const int rc = src->ops->open(src, cfg, err);
+    if (rc) return rc;
+    if (cfg->split == MR_SPLIT_TEST && !src->info.has_test)
+        return mri_told(err, mr_error_set(err, MR_ENOENT, "the data has no test part"), src->path, MR_NOWHERE, MR_NOWHERE);
+    return MR_OK;
+}
+
+int mr_source_open(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err)
+{
+    *out = NULL;
+    mr_source_config mine;
+    mr_source_defaults(&mine);
+    if (cfg && !mri_settings_take(&mine, sizeof mine, cfg))
+        return mr_error_set(err, MR_EINVAL, "source settings without struct_size: begin with mr_source_defaults()");
+    const mri_source_ops *ops;
+    int                   rc = choose(&ops, path, &mine, err);
+    if (rc) return rc;
+    mr_source *src = calloc(1, sizeof *src);
+    if (src) src->path = strdup(path);
+    if (!src || !src->path) {
+        free(src);
+        return mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
+    }
+    src->ops = ops;
+    rc = open_as(src, &mine, err);
+    if (rc) {
+        mr_source_close(src);
+        return rc;
+    }
+    *out = src;
+    return MR_OK;
+}
+
+void mr_source_close(mr_source *src)
+{
+    if (!src) return;
+    src->ops->close(src);
+    free(src->path);
+    free(src);
+}
+
+/* ---- calls of an open source ---- */
+const mr_source_info *mr_source_info_of(const mr_source *src) { return &src->info; }
+
+static int no_such_sample(const mr_source *src, uint64_t sample, mr_error *err)
+{
+    mr_error_set(err, MR_EINVAL, "there are %llu samples", (unsigned long long)src->info.count);
+    return mri_told(err, MR_EINVAL, src->path, MR_NOWHERE, sample);
+}
+
+int mr_source_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
+{
+    if (sample >= src->info.count) return no_such_sample(src, sample, err);
+    return src->ops->extent(src, sample, out, err);
+}
+
+int mr_source_label(const mr_source *src, uint64_t sample, int64_t *out)
+{
+    if (sample >= src->info.count) return MR_EINVAL;
+    return src->ops->label ? src->ops->label(src, sample, out) : MR_EUNSUPPORTED;
+}
+
+int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
+{
+    if (file >= src->info.file_count) return MR_EINVAL;
+    return src->ops->file_at(src, file, out);
+}
+
+char *mr_source_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
+{
+    if (buf_bytes == 0) return buf;
+    buf[0] = '\0';
+    if (sample < src->info.count) src->ops->sample_path(src, sample, buf, buf_bytes);
+    return buf;
+}
+
+int mr_source_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+{
+    if (sample >= src->info.count) return no_such_sample(src, sample, err);
+    return src->ops->parse(src, sample, data, bytes, out, err);
+}
+
+/* ---- one sample for tools ---- */
+static int read_own_file(const char *path, void *buffer, const mr_extent *e, uint64_t sample, mr_error *err)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return mri_told(err, mr_error_sys(err, errno, "cannot open"), path, MR_NOWHERE, sample);
+    struct stat st;
+    int         rc = MR_OK;
+    if (fstat(fd, &st) != 0) rc = mr_error_sys(err, errno, "cannot look at it");
+    else if ((uint64_t)st.st_size != e->bytes)
+        rc = mr_error_set(err, MR_EFORMAT, "the file has changed since it was listed: expected %llu bytes, found %lld",
+                          (unsigned long long)e->bytes, (long long)st.st_size);
+    else rc = mri_pread_all(fd, buffer, (size_t)e->bytes, e->offset, path, err);
+    close(fd);
+    return rc ? mri_told(err, rc, path, MR_NOWHERE, sample) : MR_OK;
+}
+
+static int read_extent(const mr_source *src, uint64_t sample, void *buffer, const mr_extent *e, mr_error *err)
+{
+    if (e->file == MR_FILE_OF_SAMPLE) {
+        char path[4096];
+        return read_own_file(mr_source_sample_path(src, sample, path, sizeof path), buffer, e, sample, err);
+    }
+    mr_source_file f;
+    int            rc = mr_source_file_at(src, e->file, &f);
+    if (rc) return mr_error_set(err, rc, "the source has no file %u", e->file);
+    rc = mri_pread_all(f.fd, buffer, (size_t)e->bytes, e->offset, f.path, err);
+    return rc ? mri_told(err, rc, NULL, MR_NOWHERE, sample) : MR_OK;
+}
+
+static int grow(void **buffer, size_t *buffer_bytes, uint64_t bytes, mr_error *err)
+{
+    if (bytes > MRI_MAX_RECORD_BYTES)
+        return mr_error_set(err, MR_ELIMIT, "%llu bytes are more than the 2 GiB a sample may have",
+                            (unsigned long long)bytes);
+    if (*buffer && bytes <= *buffer_bytes) return MR_OK;
+    void *larger = realloc(*buffer, bytes > 0 ? (size_t)bytes : 1);
+    if (!larger) return mr_error_set(err, MR_ENOMEM, "no memory for a sample of %llu bytes", (unsigned long long)bytes);
+    *buffer = larger;
+    *buffer_bytes = bytes > 0 ? (size_t)bytes : 1;
+    return MR_OK;
+}
+
+int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, mr_sample *out,
+                   mr_error *err)
+{
+    mr_extent e;
+    int       rc = mr_source_extent(src, sample, &e, err);
+    if (rc) return rc;
+    rc = grow(buffer, buffer_bytes, e.bytes, err);
+    if (rc) return mri_told(err, rc, src->path, MR_NOWHERE, sample);
+    rc = read_extent(src, sample, *buffer, &e, err);
+    if (rc) return rc;
+    return mr_source_parse(src, sample, *buffer, (size_t)e.bytes, out, err);
+}

@@ -1,0 +1,53 @@
+/* formats/source.h: how a format becomes a source. Private. A new format is one source_NAME.c and its line in source.c. */
+#ifndef MRI_SOURCE_H
+#define MRI_SOURCE_H
+
+#include "millrace/formats.h"
+
+enum { MRI_PROBE_BYTES = 4096 };
+
+typedef struct mri_probe { /* what a format may look at to recognise its own */
+    const char    *path;
+    bool           is_folder;
+    uint64_t       bytes;      /* of the file */
+    const uint8_t *head;       /* its first bytes */
+    size_t         head_bytes;
+    const uint8_t *inner;      /* gzip: the first bytes of what is packed; else the same as head */
+    size_t         inner_bytes;
+} mri_probe;
+
+typedef struct mri_source_ops {
+    const char *name, *help;
+    /* By content. Formats are asked in the table's order, the surest signatures first. */
+    bool (*probe)(const mri_probe *p);
+    /* Fill src->info but for path, and src->state. On failure close is called: leave state such that it can. */
+    int (*open)(mr_source *src, const mr_source_config *cfg, mr_error *err);
+    void (*close)(mr_source *src);
+    /* sample and file are checked before these are called */
+    int (*extent)(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
+    int (*label)(const mr_source *src, uint64_t sample, int64_t *out); /* NULL: not known without reading */
+    int (*file_at)(const mr_source *src, uint32_t file, mr_source_file *out); /* NULL: each sample is a file */
+    void (*sample_path)(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
+    int (*parse)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err);
+} mri_source_ops;
+
+struct mr_source {
+    const mri_source_ops *ops;
+    char                 *path;
+    mr_source_info        info;
+    mr_field              fields[4]; /* for formats with a schema of their own; info.fields points here or elsewhere */
+    void                 *state;
+};
+
+extern const mri_source_ops mri_source_folder, mri_source_mrec, mri_source_shards, mri_source_idx, mri_source_cifar;
+
+/* "image" and "label" as fields 0 and 1 of a source. */
+void mri_source_set_image_label(mr_source *src, mr_field image);
+
+/* MR_ELIMIT when what a source wants to keep is over cfg->memory_bytes. */
+int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *path, mr_error *err);
+
+/* Place into err; returns code. path may be NULL. */
+int mri_told(mr_error *err, int code, const char *path, uint64_t offset, uint64_t sample);
+
+#endif
