@@ -447,35 +447,27 @@ static void settings_are_checked(void **state)
 static void a_label_outside_the_classes_is_a_bad_sample(void **state)
 {
     (void)state;
-    mr_error         err = MR_ERROR_INIT;
-    mr_writer_config w;
-    mr_writer       *writer;
-    const mr_field   fields[] = {{.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {2, 2, 1}}, {.name = "label", .type = MR_TYPE_INT}};
-    const uint8_t    pixels[4] = {1, 2, 3, 4};
-    mr_writer_defaults(&w);
-    w.fields = fields;
-    w.field_count = 2;
-    w.class_names = class_names;
-    w.class_count = CLASSES;
-    MRT_OK(mr_writer_open(&writer, mrt_path("labels.mrec"), &w, NULL, &err), &err);
-    for (int64_t i = 0; i < 5; i++) {
-        const mr_value values[] = {{.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {2, 2, 1}, .data = pixels, .bytes = 4},
-                                   {.type = MR_TYPE_INT, .i = i - 1}};
-        MRT_OK(mr_writer_append(writer, (uint64_t)i, values, &err), &err);
-    }
-    MRT_OK(mr_writer_finish(writer, &err), &err);
-    mr_source        *src = open_source(mrt_path("labels.mrec"));
+    enum { RECORD = 3073, COUNT = 80 };
+    mr_error err = MR_ERROR_INIT;
+    uint8_t *data = calloc(COUNT, RECORD);
+    MRT_TRUE(data != NULL);
+    for (int i = 0; i < COUNT; i++) data[i * RECORD] = (uint8_t)(i % 10);
+    data[70 * RECORD] = 10;
+    data[75 * RECORD] = 255;
+    mrt_write_file(mrt_path("labels.bin"), data, COUNT * RECORD);
+    free(data);
+    mr_source        *src = open_source(mrt_path("labels.bin"));
     mr_convert_config cfg;
     mr_convert_result res;
     bad_seen          seen = {.count = 0};
     mr_convert_defaults(&cfg);
     cfg.on_bad = see_bad;
     cfg.context = &seen;
-    MRT_OK(mr_convert(src, mrt_path("labels2.mrec"), &cfg, &res, &err), &err);
-    MRT_EQ(res.records, 3);
+    MRT_OK(mr_convert(src, mrt_path("labels.mrec"), &cfg, &res, &err), &err);
+    MRT_EQ(res.records, COUNT - 2);
     MRT_EQ(seen.count, 2);
-    MRT_EQ(seen.samples[0], 0);
-    MRT_EQ(seen.samples[1], 4);
+    MRT_EQ(seen.samples[0], 70);
+    MRT_EQ(seen.samples[1], 75);
     mr_source_close(src);
 }
 
