@@ -107,8 +107,8 @@ static const struct mri_op_code *const reference_codes[] = {
 const struct mri_op_code *mri_reference_code(mr_op_kind kind) { return reference_codes[kind]; }
 
 static const struct mri_op_code *const fast_codes[] = {
-    [MR_OP_INPUT] = &mri_input_ref,         [MR_OP_CONV2D] = &mri_conv2d_ref,     [MR_OP_POOL2D] = &mri_pool2d_ref,
-    [MR_OP_DENSE] = &mri_dense_ref,         [MR_OP_ACTIVATION] = &mri_activation_code,
+    [MR_OP_INPUT] = &mri_input_planar,        [MR_OP_CONV2D] = &mri_conv2d_dnnl,    [MR_OP_POOL2D] = &mri_pool2d_dnnl,
+    [MR_OP_DENSE] = &mri_dense_dnnl,        [MR_OP_ACTIVATION] = &mri_activation_code,
     [MR_OP_DROPOUT] = &mri_dropout_code,    [MR_OP_BATCHNORM] = &mri_batchnorm_code, [MR_OP_LOSS] = &mri_loss_code,
 };
 

@@ -97,6 +97,6 @@ void mri_activate_backward(mr_activation kind, const float *y, float *dy, size_t
 /* ops/: one file each */
 extern const struct mri_op_code mri_input_ref, mri_conv2d_ref, mri_pool2d_ref, mri_dense_ref, mri_activation_code,
     mri_dropout_code, mri_batchnorm_code, mri_loss_code;
-extern const struct mri_op_code mri_input_planar;
+extern const struct mri_op_code mri_input_planar, mri_conv2d_dnnl, mri_pool2d_dnnl, mri_dense_dnnl;
 
 #endif

@@ -160,5 +160,5 @@ int mri_op_describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
         if (d->in.h != 1 || d->in.w != 1) return refuse(d, err, "logits must be a vector (1 x 1 x classes)");
         return MR_OK;
     }
-    return refuse(d, err, "unknown operation");
+    return mr_error_set(err, MR_EINVAL, "unknown operation %d", (int)d->kind);
 }

@@ -55,7 +55,7 @@ static void sink_start(j_compress_ptr c)
 static boolean sink_full(j_compress_ptr c) /* all of the buffer is used, whatever free_in_buffer says */
 {
     struct encoder *e = c->client_data;
-    size_t more;
+    size_t more = 0;
     uint8_t *grown = mri_mul_size(e->bytes, 2, &more) ? realloc(e->data, more) : NULL;
     if (!grown) ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
     e->sink.next_output_byte = grown + e->bytes;

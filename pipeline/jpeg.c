@@ -12,7 +12,7 @@
  * memory of ours and are reset each time: Huffman to the standard ones (what libjpeg does for Motion JPEG frames),
  * quantisation to zero, which is then refused.
  *
- * A part is decoded by jpeg_crop_scanline() with one column of blocks more on both sides, for chroma is interpolated across
+ * A part is decoded by jpeg_crop_scanline(), with a margin on both sides because chroma is interpolated across
  * block borders, and jpeg_skip_scanlines(). That gives the whole picture's pixels for the layouts in
  * crop_is_exact() (tests compare them all); anything else is decoded in full. */
 #include <stdio.h>
@@ -279,10 +279,12 @@ static int start(mri_jpeg *j, const mri_jpeg_request *q, bool *multi_scan, mr_er
     return check_started(j, *multi_scan, err);
 }
 
-static int decode(mri_jpeg *j, const mri_jpeg_request *q, mri_buffer *buffer, mri_view *out, mr_error *err)
+/* Not inlined: no variable of the function that calls setjmp() may change before it returns twice. */
+__attribute__((noinline)) static int decode(mri_jpeg *j, const mri_jpeg_request *q, mri_buffer *buffer, mri_view *out,
+                                            mr_error *err)
 {
     struct jpeg_decompress_struct *d = &j->d;
-    bool multi_scan;
+    bool multi_scan = false;
     int rc = start(j, q, &multi_scan, err);
     if (rc) return rc;
 
@@ -290,7 +292,8 @@ static int decode(mri_jpeg *j, const mri_jpeg_request *q, mri_buffer *buffer, mr
     JDIMENSION x = 0, y = 0, rows = d->output_height;
     const bool whole = part.width == d->output_width && part.height == d->output_height;
     if (!whole && crop_is_exact(d, multi_scan)) {
-        const JDIMENSION margin = (JDIMENSION)d->max_h_samp_factor * DCTSIZE, right = part.x + part.width;
+        /* Interpolating halved chroma looks one of its columns to each side: two of the picture. */
+        const JDIMENSION margin = d->max_h_samp_factor > 1 ? 2 : 0, right = part.x + part.width;
         x = part.x > margin ? part.x - margin : 0;
         JDIMENSION width = (d->output_width - right > margin ? right + margin : d->output_width) - x;
         if (width < d->output_width) jpeg_crop_scanline(d, &x, &width);

@@ -16,6 +16,7 @@
 #define VERTICAL_BITS 22
 #define HORIZONTAL_BITS 18
 #define ROW_EXTRA_BITS 4 /* of the row in between, beyond 8 */
+#define ROWS 4           /* go through the horizontal pass together: they share every weight */
 
 /* Taps of one result pixel: weight[0..count) for source pixels from start on. */
 struct taps {
@@ -99,7 +100,7 @@ uint64_t mri_resizer_bound_bytes(uint64_t side_in, uint64_t side_out)
 {
     /* count * most <= out * (2 * in / out + 3), on each axis; the row in between is int32 of up to 3 channels */
     const uint64_t axis = side_out * sizeof(struct taps) + (2 * side_in + 3 * side_out) * sizeof(int32_t);
-    return 2 * axis + (3 * side_in + 4) * sizeof(int32_t);
+    return 2 * axis + ROWS * (3 * side_in + 4) * sizeof(int32_t);
 }
 
 /* ---- kernels: written once, compiled for each instruction set ---- */
@@ -139,30 +140,40 @@ ALWAYS_INLINE void vertical(int32_t *acc, const uint8_t *src, size_t stride, con
 
 typedef int32_t i32x4 __attribute__((vector_size(16)));
 typedef uint8_t u8x16 __attribute__((vector_size(16)));
+typedef uint32_t u32x4 __attribute__((vector_size(16)));
 
 /* Three channels at a time; the fourth lane works on whatever follows and is thrown away (the row has room for it). */
-ALWAYS_INLINE i32x4 pixel3(const int32_t *row, const int32_t *w, uint32_t taps)
+ALWAYS_INLINE void pixel3(const int32_t *row, size_t row_count, const int32_t *w, uint32_t taps, uint32_t out[ROWS])
 {
     const int32_t half = 1 << (HORIZONTAL_BITS + ROW_EXTRA_BITS - 1);
-    i32x4 sum = {half, half, half, half};
-    for (uint32_t t = 0; t < taps; t++) {
-        i32x4 pixel;
-        memcpy(&pixel, row + 3 * (size_t)t, sizeof pixel);
-        sum += pixel * w[t];
+    i32x4 sum[ROWS] = {{half, half, half, half}, {half, half, half, half}, {half, half, half, half}, {half, half, half, half}};
+    for (uint32_t t = 0; t < taps; t++, row += 3) {
+        for (uint32_t r = 0; r < ROWS; r++) {
+            i32x4 pixel;
+            memcpy(&pixel, row + r * row_count, sizeof pixel);
+            sum[r] += pixel * w[t];
+        }
     }
-    return sum >> (HORIZONTAL_BITS + ROW_EXTRA_BITS);
+    for (uint32_t r = 0; r < ROWS; r++) {
+        const u8x16 v = (u8x16)(sum[r] >> (HORIZONTAL_BITS + ROW_EXTRA_BITS));
+        out[r] = ((u32x4)__builtin_shufflevector(v, v, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12, 0, 4, 8, 12))[0];
+    }
 }
 
-ALWAYS_INLINE void horizontal3(const int32_t *row, const struct filter *f, uint32_t origin, uint32_t count, bool flip,
-                               uint8_t *dst)
+/* ROWS rows, of which rows are wanted. */
+ALWAYS_INLINE void horizontal3(const int32_t *row, size_t row_count, const struct filter *f, uint32_t origin, uint32_t count,
+                               bool flip, uint8_t *dst, uint32_t rows)
 {
-    for (uint32_t k = 0; k < count; k++) {
+    const size_t out_bytes = 3 * (size_t)count;
+    uint32_t out[ROWS];
+    for (uint32_t k = 0; k < count; k++, dst += 3) {
         const uint32_t i = flip ? count - 1 - k : k;
         const struct taps t = f->taps[i];
-        const u8x16 sum = (u8x16)pixel3(row + 3 * (size_t)(t.start - origin), f->weights + (size_t)i * f->most, t.count);
-        const u8x16 bytes = __builtin_shufflevector(sum, sum, 0, 4, 8, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
-        memcpy(dst + 3 * (size_t)k, &bytes, k + 1 < count ? 4 : 3); /* the fourth byte is the next pixel's, written after */
+        pixel3(row + 3 * (size_t)(t.start - origin), row_count, f->weights + (size_t)i * f->most, t.count, out);
+        if (k + 1 == count) break;
+        for (uint32_t r = 0; r < rows; r++) memcpy(dst + r * out_bytes, &out[r], 4); /* one byte of the next pixel, written after */
     }
+    for (uint32_t r = 0; r < rows; r++) memcpy(dst + r * out_bytes, &out[r], 3);
 }
 
 ALWAYS_INLINE void horizontal1(const int32_t *row, const struct filter *f, uint32_t origin, uint32_t count, bool flip,
@@ -183,18 +194,30 @@ struct job {
     size_t         stride;
     uint32_t       src_y, x_lo, columns, channels, width, height;
     struct filter  x, y;
-    int32_t       *row;
+    int32_t       *row;       /* ROWS of them, row_count apart */
+    size_t         row_count;
     bool           flip;
 };
 
 ALWAYS_INLINE void run_job(const struct job *j, uint8_t *dst)
 {
-    for (uint32_t k = 0; k < j->height; k++, dst += (size_t)j->width * j->channels) {
-        const struct taps t = j->y.taps[k];
-        vertical(j->row, j->src + (t.start - j->src_y) * j->stride, j->stride, j->y.weights + (size_t)k * j->y.most, t.count,
-                 (size_t)j->columns * j->channels);
-        if (j->channels == 3) horizontal3(j->row, &j->x, j->x_lo, j->width, j->flip, dst);
-        else horizontal1(j->row, &j->x, j->x_lo, j->width, j->flip, dst);
+    const size_t out_bytes = (size_t)j->width * j->channels;
+    for (uint32_t k = 0; k < j->height; k += ROWS) {
+        const uint32_t rows = j->height - k < ROWS ? j->height - k : ROWS;
+        for (uint32_t r = 0; r < rows; r++) {
+            const struct taps t = j->y.taps[k + r];
+            vertical(j->row + r * j->row_count, j->src + (t.start - j->src_y) * j->stride, j->stride,
+                     j->y.weights + (size_t)(k + r) * j->y.most, t.count, (size_t)j->columns * j->channels);
+        }
+        uint8_t *to = dst + k * out_bytes;
+        if (j->channels == 3 && rows == ROWS) {
+            horizontal3(j->row, j->row_count, &j->x, j->x_lo, j->width, j->flip, to, ROWS);
+        } else if (j->channels == 3) {
+            horizontal3(j->row, j->row_count, &j->x, j->x_lo, j->width, j->flip, to, rows);
+        } else {
+            for (uint32_t r = 0; r < rows; r++)
+                horizontal1(j->row + r * j->row_count, &j->x, j->x_lo, j->width, j->flip, to + r * out_bytes);
+        }
     }
 }
 
@@ -213,12 +236,13 @@ int mri_resize(mri_resizer *r, const mri_view *src, uint32_t src_x, uint32_t src
     mri_axis_support(x, &j.x_lo, &x_hi);
     j.columns = x_hi - j.x_lo;
     j.src = src->pixels + (size_t)(j.x_lo - src_x) * src->channels;
-    const size_t row_count = (size_t)j.columns * src->channels + 4;
+    j.row_count = (size_t)j.columns * src->channels + 4;
+    const size_t row_bytes = ROWS * j.row_count * sizeof(int32_t);
     if (filter_make(&j.x, &r->x_taps, &x, HORIZONTAL_BITS) || filter_make(&j.y, &r->y_taps, &y, VERTICAL_BITS) ||
-        mri_buffer_need(&r->row, row_count * sizeof(int32_t)))
+        mri_buffer_need(&r->row, row_bytes))
         return MR_ENOMEM;
     j.row = (int32_t *)(void *)r->row.data;
-    memset(j.row + row_count - 4, 0, 4 * sizeof(int32_t));
+    memset(j.row, 0, row_bytes); /* rows and lanes that are not wanted are computed all the same, from something */
 #if defined(__x86_64__)
     if (level == MRI_RESIZE_BEST && __builtin_cpu_supports("avx2")) {
         run_avx2(&j, dst);

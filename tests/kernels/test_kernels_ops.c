@@ -275,7 +275,7 @@ static void check_case(struct rig *r, mr_op_desc d, uint32_t n)
 
 /* ---- shapes ---- */
 
-static const uint32_t all_layouts[] = {MR_LAYOUT_NHWC};
+static const uint32_t all_layouts[] = {MR_LAYOUT_NHWC, MRI_LAYOUT_NCHW, MRI_LAYOUT_C8, MRI_LAYOUT_C16};
 
 /* Plain C takes NHWC; the fast operations take every layout. Batches: one, a few, the most. */
 static void check_everywhere(mr_op_desc d)
