@@ -126,17 +126,25 @@ typedef struct mr_trainer_config {
     bool           inference;      /* evaluation only: no gradients, no optimizer state */
     uint64_t       memory_bytes;   /* device memory per replica; 0: no limit stated */
     mr_trace      *trace;          /* or NULL */
+    uint64_t       steps_per_epoch; /* for schedules that count epochs; 0: mr_fit() takes its loader's */
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults(mr_trainer_config *cfg);
 
 typedef struct mr_trainer mr_trainer;
 
-/* Ops, memory and initial weights on every device: Glorot uniform weights, zero biases, the same bits for any device count. */
+/* Ops, memory and initial weights on every device: Glorot uniform weights, zero biases, the same bits for any device count.
+ *
+ * Batch normalisation is the one exception to "R replicas are one": each part is normalised by its own statistics. The
+ * running statistics of replica 0 are the network's: every replica gets them before an evaluation, a checkpoint or a hash.
+ *
+ * MR_ELIMIT: over memory_bytes or the device's memory; err names need, limit and the batch that would fit. */
 MR_API int  mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err);
 MR_API void mr_trainer_close(mr_trainer *t);
 
-/* Queue one training step on a batch whose parts are in device memory, one part per replica; returns before it is done.
+/* Queue one training step on a batch whose parts are in device memory, one part per replica; returns before it is done, at
+ * most two steps ahead of the devices. No part may exceed batch / device_count, rounded up. A batch in which nothing counts is
+ * a step with zero gradients. After an error of a device the trainer is of no more use: every call returns that error.
  * The caller then gives the batch back with mr_loader_release(loader, batch, mr_trainer_streams(t)). */
 MR_API int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err);
 MR_API mr_stream *const *mr_trainer_streams(const mr_trainer *t);
@@ -147,7 +155,7 @@ MR_API int mr_trainer_metrics(mr_trainer *t, mr_metrics *training, mr_metrics *e
 
 typedef struct mr_fit_config {
     size_t      struct_size;
-    uint64_t    epochs;
+    uint64_t    epochs;         /* stop after so many epochs, counted from epoch 0; 0: when the loader ends */
     mr_loader  *val;            /* or NULL; an endless sequential loader on the same devices */
     const char *checkpoint_dir; /* or NULL */
     uint64_t    checkpoint_steps; /* also every so many steps; 0: at the end of each epoch only */
@@ -161,9 +169,15 @@ typedef struct mr_fit_config {
 
 MR_API void mr_fit_defaults(mr_fit_config *cfg);
 
-/* Train until loader ends: epochs, evaluation, reports, checkpoints. MR_ECANCELED when stop was set. */
+/* Train until loader ends: epochs, evaluation, reports, checkpoints. MR_ECANCELED when stop was set.
+ *
+ * To resume, open the loader with start_epoch and start_step of the checkpoint, mr_trainer_load() it, and call this: the run
+ * goes on bit for bit on the same number of devices. Figures of an epoch that is resumed, or ended early, are of the steps
+ * that ran in this call. Whatever ends the run (the last epoch, early stopping, max_steps, stop, an error of the loader), what
+ * was trained is saved first when there is a checkpoint_dir; only an error of the trainer itself leaves the last one standing.
+ * last (may be NULL) gets the report of the last epoch, or part of one, that ran. */
 MR_API int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last, mr_error *err);
-/* One pass of the loader's epoch; exact loss and accuracy. */
+/* One pass of the loader's epoch, to the batch marked last; exact loss and accuracy. Training sums are left alone. */
 MR_API int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count, mr_error *err);
 
 /* Hash of all weights on replica r, in canonical order (I6: the same on all). */

@@ -1,0 +1,163 @@
+/* tests/train/rig.c: see rig.h. */
+#include "rig.h"
+
+mr_net *mrt_net_conv(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "toy-conv", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    mr_net_conv2d(net, 6, 3, 1, MR_PAD_SAME, MR_ACT_RELU);
+    mr_net_max_pool(net, 2, 2);
+    mr_net_dropout(net, 0.25f);
+    mr_net_conv2d(net, 5, 3, 1, MR_PAD_VALID, MR_ACT_TANH);
+    mr_net_dropout(net, 0.1f); /* behind tanh: may not work in place */
+    mr_net_dense(net, 16, MR_ACT_RELU);
+    mr_net_dropout(net, 0.5f);
+    mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    return net;
+}
+
+mr_net *mrt_net_norm(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "toy-norm", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_batch_norm(net, 0.9f, 1e-3f, MR_ACT_RELU);
+    mr_net_avg_pool(net, 2, 2);
+    mr_net_dense(net, 8, MR_ACT_NONE);
+    mr_net_activation(net, MR_ACT_SELU);
+    mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    return net;
+}
+
+mr_net *mrt_net_dense(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "toy-dense", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    mr_net_dense(net, 12, MR_ACT_RELU);
+    mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    return net;
+}
+
+int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
+{
+    mr_devices_config devices;
+    *rig = (mrt_rig){0};
+    mr_devices_defaults(&devices);
+    devices.compute_threads = 1;
+    devices.reference = o->reference;
+    rig->net = o->net ? o->net() : mrt_net_conv();
+    int rc = mr_devices_open(&rig->devices, &rig->count, o->devices ? o->devices : "cpu", &devices, err);
+    if (rc == MR_OK) {
+        mr_trainer_config cfg;
+        mr_trainer_defaults(&cfg);
+        cfg.net = rig->net;
+        cfg.devices = rig->devices;
+        cfg.device_count = rig->count;
+        cfg.batch = o->batch ? o->batch : 32;
+        cfg.seed = o->seed;
+        cfg.update.kind = o->update;
+        cfg.schedule.lr = o->lr > 0 ? o->lr : 0.01f;
+        cfg.inference = o->inference;
+        cfg.memory_bytes = o->memory_bytes;
+        cfg.trace = o->trace;
+        rc = mr_trainer_open(&rig->t, &cfg, err);
+    }
+    if (rc) mrt_rig_close(rig);
+    return rc;
+}
+
+void mrt_rig_open(mrt_rig *rig, const mrt_rig_options *o)
+{
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mrt_rig_try(rig, o, &err), &err);
+}
+
+void mrt_rig_close(mrt_rig *rig)
+{
+    mr_trainer_close(rig->t);
+    mr_devices_close(rig->devices, rig->count);
+    mr_net_destroy(rig->net);
+    *rig = (mrt_rig){0};
+}
+
+void mrt_toy(uint32_t first, uint32_t count, uint8_t *pixels, int32_t *labels)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint8_t *p = pixels + (size_t)i * MRT_PIXELS;
+        const uint32_t label = (first + i) * 7 % MRT_CLASSES, row = label / 2, col = label % 2;
+        mrt_noise(p, MRT_PIXELS, first + i + 1);
+        for (uint32_t k = 0; k < MRT_PIXELS; k++) {
+            const bool bright = k / MRT_SIDE / (MRT_SIDE / 2) == row && k % MRT_SIDE / (MRT_SIDE / 2) == col;
+            p[k] = (uint8_t)(p[k] / 4 + (bright ? 180 : 0));
+        }
+        labels[i] = (int32_t)label;
+    }
+}
+
+static void make_part(mrt_batch *m, const mrt_rig *rig, uint32_t r, const uint8_t *pixels, const int32_t *labels)
+{
+    mr_error   err = MR_ERROR_INIT;
+    mr_part   *p = &m->parts[r];
+    mr_device *dev = rig->devices[r];
+    if (p->count == 0) return;
+    const size_t pixel_bytes = (size_t)p->count * MRT_PIXELS, label_bytes = p->count * sizeof(int32_t);
+    const size_t labels_at = (size_t)mri_align_up(pixel_bytes, 64);
+    mr_stream *s;
+    MRT_OK(mr_stream_create(&s, dev, MR_STREAM_COPY, &err), &err);
+    MRT_OK(mr_device_alloc(dev, labels_at + label_bytes, &m->memory[r], &err), &err);
+    MRT_EQ(mr_copy_h2d_async(s, m->memory[r], pixels + (size_t)p->first * MRT_PIXELS, pixel_bytes), MR_OK);
+    MRT_EQ(mr_copy_h2d_async(s, (char *)m->memory[r] + labels_at, labels + p->first, label_bytes), MR_OK);
+    MRT_OK(mr_stream_sync(s, &err), &err);
+    mr_stream_destroy(s);
+    p->pixels = m->memory[r];
+    p->labels = (char *)m->memory[r] + labels_at;
+}
+
+void mrt_batch_make(mrt_batch *out, const mrt_rig *rig, uint64_t step, uint32_t first, uint32_t count,
+                    const uint32_t *counts, uint32_t ignored)
+{
+    uint8_t *pixels = malloc((size_t)count * MRT_PIXELS + 1);
+    int32_t *labels = malloc(((size_t)count + 1) * sizeof *labels);
+    assert_non_null(pixels);
+    assert_non_null(labels);
+    mrt_toy(first, count, pixels, labels);
+    for (uint32_t i = count - ignored; i < count; i++) labels[i] = -1;
+    *out = (mrt_batch){.b = {.step = step, .global_step = step, .count = count, .counted = count - ignored,
+                             .part_count = rig->count}};
+    uint32_t at = 0;
+    for (uint32_t r = 0; r < rig->count; r++) {
+        const uint32_t even = (uint32_t)((uint64_t)count * (r + 1) / rig->count - (uint64_t)count * r / rig->count);
+        out->parts[r] = (mr_part){.first = at, .count = counts ? counts[r] : even};
+        at += out->parts[r].count;
+        make_part(out, rig, r, pixels, labels);
+    }
+    out->b.parts = out->parts;
+    free(pixels);
+    free(labels);
+}
+
+void mrt_batch_free(mrt_batch *b, const mrt_rig *rig)
+{
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mri_trainer_drain(rig->t, &err), &err);
+    for (uint32_t r = 0; r < rig->count; r++) mr_device_free(rig->devices[r], b->memory[r]);
+}
+
+void mrt_train(mrt_rig *rig, uint64_t step, uint32_t first, uint32_t count)
+{
+    mr_error  err = MR_ERROR_INIT;
+    mrt_batch b;
+    mrt_batch_make(&b, rig, step, first, count, NULL, 0);
+    MRT_OK(mr_trainer_step(rig->t, &b.b, &err), &err);
+    mrt_batch_free(&b, rig);
+}
+
+mrt_hash mrt_hash_of(const mrt_rig *rig, uint32_t replica)
+{
+    mr_error err = MR_ERROR_INIT;
+    mrt_hash h;
+    MRT_OK(mr_trainer_weights_hash(rig->t, replica, &h.lo, &h.hi, &err), &err);
+    return h;
+}
+
+bool mrt_same(mrt_hash a, mrt_hash b) { return a.lo == b.lo && a.hi == b.hi; }

@@ -1,0 +1,320 @@
+/* The checkpoint container and its folder: what goes in comes out; no damage goes unnoticed; hostile files are refused. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "mrt.h"
+#include "train/checkpoint.h"
+
+enum { TENSORS = 3 };
+
+static const mri_tensor_desc tensors[TENSORS] = {
+    {"0/conv2d/weights", MRI_ROLE_WEIGHTS, 4, {2, 3, 3, 1}, 18},
+    {"0/conv2d/bias", MRI_ROLE_WEIGHTS, 1, {2}, 2},
+    {"0/conv2d/weights", MRI_ROLE_SLOT0, 4, {2, 3, 3, 1}, 18},
+};
+
+static int fill(void *context, uint32_t at, float *out, mr_error *err)
+{
+    (void)err;
+    for (uint64_t i = 0; i < tensors[at].count; i++) out[i] = (float)(*(int *)context * 1000 + (int)at * 100 + (int)i);
+    return MR_OK;
+}
+
+static mr_checkpoint_info info_of(uint64_t updates)
+{
+    mr_checkpoint_info info = {.model = "test", .h = 8, .w = 9, .c = 1, .classes = 2, .param_count = 20, .seed = 7,
+                               .epoch = 2, .step = 5, .updates = updates, .batch = 32, .fingerprint = 0xfeedfacecafebeefu,
+                               .augment = "padcrop(4),flip", .best_val_loss = 0.25, .epochs_without_better = 3};
+    info.update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP, .lr = 0.5f, .rho = 0.9f, .epsilon = 1e-7f, .nesterov = true,
+                                   .weight_decay = 0.125f, .step = updates};
+    info.schedule = (mr_schedule){.kind = MR_LR_STEP, .lr = 0.5f, .factor = 0.1f, .milestone_count = 2,
+                                  .milestones = {3, 7.5}, .warmup_epochs = 1.5};
+    return info;
+}
+
+static void write_at(const char *path, uint64_t updates)
+{
+    mr_error err = MR_ERROR_INIT;
+    int      number = (int)(updates % 1000);
+    const mr_checkpoint_info info = info_of(updates);
+    MRT_OK(mri_checkpoint_write(path, &info, tensors, TENSORS, fill, &number, &err), &err);
+}
+
+static int read_all(const char *path, mr_error *err)
+{
+    mri_checkpoint *ck = NULL;
+    int rc = mri_checkpoint_open(&ck, path, err);
+    if (rc == MR_OK) rc = mri_checkpoint_verify(ck, err);
+    if (rc) MRT_TRUE(strstr(err->file, path) != NULL);
+    mri_checkpoint_close(ck);
+    return rc;
+}
+
+static void test_round_trip(void **state)
+{
+    (void)state;
+    mr_error    err = MR_ERROR_INIT;
+    const char *path = mrt_path("round.mrck");
+    write_at(path, 42);
+    mri_checkpoint *ck;
+    MRT_OK(mri_checkpoint_open(&ck, path, &err), &err);
+    MRT_OK(mri_checkpoint_verify(ck, &err), &err);
+    const mr_checkpoint_info *i = &ck->info;
+    MRT_STR(i->model, "test");
+    MRT_STR(i->augment, "padcrop(4),flip");
+    MRT_TRUE(i->h == 8 && i->w == 9 && i->c == 1 && i->classes == 2 && i->param_count == 20 && i->seed == 7);
+    MRT_TRUE(i->epoch == 2 && i->step == 5 && i->updates == 42 && i->batch == 32 && i->fingerprint == 0xfeedfacecafebeefu);
+    MRT_TRUE(i->best_val_loss == 0.25 && i->epochs_without_better == 3);
+    MRT_TRUE(i->update.kind == MR_UPDATE_RMSPROP && i->update.rho == 0.9f && i->update.nesterov && i->update.step == 42);
+    MRT_TRUE(i->update.weight_decay == 0.125f && i->update.epsilon == 1e-7f);
+    MRT_TRUE(i->schedule.kind == MR_LR_STEP && i->schedule.milestone_count == 2 && i->schedule.milestones[1] == 7.5 &&
+             i->schedule.warmup_epochs == 1.5 && i->schedule.factor == 0.1f);
+    MRT_EQ(ck->tensor_count, TENSORS);
+    for (uint32_t t = 0; t < TENSORS; t++) {
+        float got[18], want[18];
+        int   number = 42;
+        MRT_OK(mri_checkpoint_read(ck, t, got, &err), &err);
+        fill(&number, t, want, NULL);
+        assert_memory_equal(got, want, tensors[t].count * sizeof(float));
+        MRT_STR(ck->tensors[t].name, tensors[t].name);
+    }
+    mri_checkpoint_close(ck);
+    MRT_TRUE(access(mrt_path("round.mrck.part"), F_OK) != 0);
+}
+
+static void test_same_state_same_bytes(void **state)
+{
+    (void)state;
+    size_t a_bytes, b_bytes;
+    write_at(mrt_path("a.mrck"), 9);
+    write_at(mrt_path("b.mrck"), 9);
+    void *a = mrt_read_file(mrt_path("a.mrck"), &a_bytes), *b = mrt_read_file(mrt_path("b.mrck"), &b_bytes);
+    MRT_EQ(a_bytes, b_bytes);
+    assert_memory_equal(a, b, a_bytes);
+    free(a);
+    free(b);
+}
+
+static void test_every_flipped_byte_is_seen(void **state)
+{
+    (void)state;
+    size_t      bytes;
+    const char *path = mrt_path("flip.mrck");
+    write_at(path, 1);
+    uint8_t *data = mrt_read_file(path, &bytes);
+    for (size_t i = 0; i < bytes; i++) {
+        mr_error err = MR_ERROR_INIT;
+        data[i] ^= (uint8_t)(1u << (i % 8));
+        mrt_write_file(path, data, bytes);
+        const int rc = read_all(path, &err);
+        if (rc != MR_ECHECKSUM && rc != MR_EFORMAT) fail_msg("flipped byte %zu of %zu: status %d", i, bytes, rc);
+        data[i] ^= (uint8_t)(1u << (i % 8));
+    }
+    free(data);
+}
+
+static void test_wrong_lengths_are_refused(void **state)
+{
+    (void)state;
+    size_t      bytes;
+    const char *path = mrt_path("cut.mrck");
+    mr_error    err = MR_ERROR_INIT;
+    write_at(path, 1);
+    uint8_t *data = mrt_read_file(path, &bytes); /* one byte more than bytes is there, a zero */
+    for (size_t cut = 0; cut < bytes; cut += cut < 1100 || cut + 70 > bytes ? 1 : 61) {
+        mrt_write_file(path, data, cut);
+        MRT_EQ(read_all(path, &err), MR_EFORMAT);
+    }
+    MRT_HAS(err.text, "expected");
+    mrt_write_file(path, data, bytes + 1);
+    MRT_EQ(read_all(path, &err), MR_EFORMAT);
+    free(data);
+}
+
+/* Change the header or directory and make the checksums right again: the values themselves must be refused. */
+static void test_hostile_values_are_refused(void **state)
+{
+    (void)state;
+    static const struct { size_t at, width; uint64_t value; } cases[] = {
+        {8, 4, 2},                 {12, 4, 4096},           {16, 8, UINT64_MAX},        {24, 4, 0},
+        {24, 4, 65537},            {24, 4, UINT32_MAX},     {24, 4, 1},                 {24, 4, 4},
+        {32, 8, 0},                {40, 8, UINT64_MAX - 1}, {48, 4, 0},                 {64, 8, 0},
+        {191, 1, 'x'},             {448, 4, 5},             {480, 4, 2},                {484, 4, 1},
+        {496, 4, 4},               {516, 4, 17},            {660, 1, 1},                {112, 8, 0x7ff8000000000000u},
+        {1024 + 63, 1, 'x'},       {1024 + 64, 4, 4},       {1024 + 68, 4, 0},          {1024 + 68, 4, 5},
+        {1024 + 72, 8, 0},         {1024 + 72, 8, 1u << 30}, {1024 + 72, 8, UINT64_MAX}, {1024 + 72, 8, (uint64_t)1 << 62},
+        {1024 + 104, 8, 0},        {1024 + 112, 8, 17},     {1024 + 124, 4, 1},         {1024 + 128 + 80, 8, 1},
+    };
+    size_t      bytes;
+    const char *path = mrt_path("hostile.mrck");
+    write_at(path, 1);
+    uint8_t *good = mrt_read_file(path, &bytes), *bad = malloc(bytes);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mr_error err = MR_ERROR_INIT;
+        memcpy(bad, good, bytes);
+        memcpy(bad + cases[i].at, &cases[i].value, cases[i].width);
+        mri_put_le32(bad + 28, mr_crc32c(0, bad + 1024, 128 * TENSORS));
+        mri_put_le32(bad + 1020, mr_crc32c(0, bad, 1020));
+        mrt_write_file(path, bad, bytes);
+        const int rc = read_all(path, &err);
+        if (rc != MR_EFORMAT && rc != MR_EUNSUPPORTED && rc != MR_ECHECKSUM) fail_msg("case %zu: status %d", i, rc);
+    }
+    free(good);
+    free(bad);
+}
+
+static void test_other_files_are_refused(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    uint8_t  noise[5000];
+    mrt_noise(noise, sizeof noise, 3);
+    mrt_write_file(mrt_path("noise"), noise, sizeof noise);
+    MRT_EQ(read_all(mrt_path("noise"), &err), MR_EFORMAT);
+    MRT_HAS(err.text, "not a checkpoint");
+    MRT_EQ(read_all(mrt_path("nowhere"), &err), MR_ENOENT);
+    mrt_mkdir(mrt_path("folder"));
+    MRT_EQ(read_all(mrt_path("folder"), &err), MR_EFORMAT);
+    MRT_HAS(err.text, "regular file");
+}
+
+static int refuse_second(void *context, uint32_t at, float *out, mr_error *err)
+{
+    return at == 1 ? mr_error_set(err, MR_EDEVICE, "no") : fill(context, at, out, err);
+}
+
+static void test_failed_write_leaves_the_previous(void **state)
+{
+    (void)state;
+    mr_error    err = MR_ERROR_INIT;
+    const char *path = mrt_path("kept.mrck");
+    int         number = 2;
+    const mr_checkpoint_info info = info_of(2);
+    write_at(path, 1);
+    MRT_EQ(mri_checkpoint_write(path, &info, tensors, TENSORS, refuse_second, &number, &err), MR_EDEVICE);
+    mr_checkpoint_info found;
+    MRT_OK(mr_checkpoint_find(path, NULL, 0, &found, NULL, 0, &err), &err);
+    MRT_EQ(found.updates, 1);
+    MRT_TRUE(access(mrt_path("kept.mrck.part"), F_OK) != 0);
+    MRT_EQ(mri_checkpoint_write(mrt_path("no/folder.mrck"), &info, tensors, TENSORS, fill, &number, &err), MR_ENOENT);
+    MRT_HAS(err.file, "no/folder.mrck");
+    MRT_EQ(mri_checkpoint_write(path, &info, tensors, 0, fill, &number, &err), MR_EINVAL);
+}
+
+static void test_find_in_folder(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_checkpoint_info found;
+    char path[1024], note[1024] = "x";
+    const char *folder = mrt_path("find");
+    MRT_OK(mri_checkpoint_folder_make(folder, &err), &err);
+    MRT_OK(mri_checkpoint_folder_make(folder, &err), &err);
+    MRT_EQ(mr_checkpoint_find(folder, path, sizeof path, &found, note, sizeof note, &err), MR_ENOENT);
+    MRT_HAS(err.text, "no whole checkpoint");
+    static const uint64_t steps[] = {0, 5, 100, 1000000000001u};
+    for (size_t i = 0; i < 4; i++) {
+        mri_checkpoint_step_path(folder, steps[i], path, sizeof path);
+        write_at(path, steps[i]);
+    }
+    write_at(mrt_path("find/step-7.mrck"), 7);               /* not a name we write */
+    write_at(mrt_path("find/step-000000000200.mrck.part"), 200);
+    MRT_OK(mr_checkpoint_find(folder, path, sizeof path, &found, note, sizeof note, &err), &err);
+    MRT_EQ(found.updates, 1000000000001u);
+    MRT_STR(note, "");
+    mrt_write_file(path, "cut", 3);
+    MRT_OK(mr_checkpoint_find(folder, path, sizeof path, &found, note, sizeof note, &err), &err);
+    MRT_EQ(found.updates, 100);
+    MRT_HAS(path, "step-000000000100.mrck");
+    MRT_HAS(note, "passed over");
+    MRT_HAS(note, "step-1000000000001.mrck");
+    mrt_write_file(path, "cut", 3);
+    mrt_write_file(mrt_path("find/step-000000000005.mrck"), "cut", 3);
+    mrt_write_file(mrt_path("find/step-000000000000.mrck"), "cut", 3);
+    MRT_EQ(mr_checkpoint_find(folder, path, sizeof path, &found, note, sizeof note, &err), MR_ENOENT);
+    MRT_HAS(err.text, "4 damaged");
+    write_at(mrt_path("find/best.mrck"), 3);
+    MRT_OK(mr_checkpoint_find(folder, path, sizeof path, &found, note, sizeof note, &err), &err);
+    MRT_EQ(found.updates, 3);
+    char tiny[4];
+    MRT_EQ(mr_checkpoint_find(folder, tiny, sizeof tiny, &found, NULL, 0, &err), MR_EINVAL);
+    MRT_EQ(mr_checkpoint_find(mrt_path("find/nothing"), path, sizeof path, &found, NULL, 0, &err), MR_ENOENT);
+}
+
+static bool is_there(const char *path) { return access(path, F_OK) == 0; }
+
+static void test_prune_and_best(void **state)
+{
+    (void)state;
+    char path[1024];
+    const char *folder = mrt_path("prune");
+    mrt_mkdir(folder);
+    for (uint64_t i = 1; i <= 5; i++) {
+        mri_checkpoint_step_path(folder, i, path, sizeof path);
+        write_at(path, i);
+        if (i != 2 && i != 4) continue;
+        char best[1024];
+        mri_checkpoint_best_path(folder, best, sizeof best);
+        MRT_TRUE(mri_checkpoint_link(path, best));
+        MRT_TRUE(mri_checkpoint_link(path, best)); /* again: two names of one file already */
+    }
+    mrt_write_file(mrt_path("prune/step-000000000009.mrck.part"), "x", 1);
+    mrt_write_file(mrt_path("prune/best.mrck.part"), "x", 1);
+    mrt_write_file(mrt_path("prune/notes.part"), "x", 1);
+    mri_checkpoint_prune(folder, 1);
+    MRT_TRUE(is_there(mrt_path("prune/step-000000000005.mrck")));
+    for (int i = 1; i <= 4; i++) MRT_TRUE(!is_there(mrt_path("prune/step-%012d.mrck", i)));
+    MRT_TRUE(!is_there(mrt_path("prune/step-000000000009.mrck.part")) && !is_there(mrt_path("prune/best.mrck.part")));
+    MRT_TRUE(is_there(mrt_path("prune/notes.part"))); /* not ours */
+    mr_error err = MR_ERROR_INIT;
+    mr_checkpoint_info found;
+    MRT_OK(mr_checkpoint_find(mrt_path("prune/best.mrck"), NULL, 0, &found, NULL, 0, &err), &err);
+    MRT_EQ(found.updates, 4);
+    MRT_TRUE(!mri_checkpoint_link(mrt_path("prune/nothing"), mrt_path("prune/best.mrck")));
+    mrt_write_file(mrt_path("file"), "x", 1);
+    MRT_EQ(mri_checkpoint_folder_make(mrt_path("file"), &err), MR_EEXIST);
+    MRT_EQ(mri_checkpoint_folder_make(mrt_path("a/b"), &err), MR_ENOENT);
+}
+
+static void test_allocation_failures(void **state)
+{
+    (void)state;
+    const char *path = mrt_path("alloc.mrck");
+    int         number = 1, done = 0;
+    const mr_checkpoint_info info = info_of(1);
+    for (int n = 0; !done; n++) {
+        mr_error err = MR_ERROR_INIT;
+        mrt_fail_alloc_at(n);
+        const int rc = mri_checkpoint_write(path, &info, tensors, TENSORS, fill, &number, &err);
+        mrt_fail_alloc_at(-1);
+        done = rc == MR_OK;
+        if (!done) MRT_EQ(rc, MR_ENOMEM);
+    }
+    for (int n = 0;; n++) {
+        mr_error err = MR_ERROR_INIT;
+        mr_checkpoint_info found;
+        mrt_fail_alloc_at(n);
+        const int rc = mr_checkpoint_find(path, NULL, 0, &found, NULL, 0, &err);
+        mrt_fail_alloc_at(-1);
+        if (rc == MR_OK) break;
+        MRT_EQ(rc, MR_ENOMEM);
+        MRT_TRUE(n < 20);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_same_state_same_bytes),
+        cmocka_unit_test(test_every_flipped_byte_is_seen),
+        cmocka_unit_test(test_wrong_lengths_are_refused),
+        cmocka_unit_test(test_hostile_values_are_refused),
+        cmocka_unit_test(test_other_files_are_refused),
+        cmocka_unit_test(test_failed_write_leaves_the_previous),
+        cmocka_unit_test(test_find_in_folder),
+        cmocka_unit_test(test_prune_and_best),
+        cmocka_unit_test(test_allocation_failures),
+    };
+    return mrt_run(tests);
+}

@@ -1,0 +1,408 @@
+/* The training loop over a real loader: reports, evaluation, checkpoints, resuming, stopping. Resumed, stopped, prefetched or
+ * not, the weights come out the same to the bit. */
+#include <dirent.h>
+#include <math.h>
+#include <unistd.h>
+
+#include "rig.h"
+
+enum { TRAIN = 90, VAL = 37, BATCH = 20, STEPS = 5 }; /* 20, 20, 20, 20, 10 */
+
+static void put_be32(FILE *f, uint32_t v)
+{
+    v = __builtin_bswap32(v);
+    MRT_EQ(fwrite(&v, 4, 1, f), 1);
+}
+
+/* count toy pictures from number first, as a pair of IDX files. */
+static const char *toy_set(const char *name, uint32_t first, uint32_t count)
+{
+    const char *images = mrt_path("%s-images-idx3-ubyte", name);
+    if (access(images, F_OK) == 0) return images;
+    uint8_t *pixels = malloc((size_t)count * MRT_PIXELS);
+    int32_t *labels = malloc(count * sizeof *labels);
+    mrt_toy(first, count, pixels, labels);
+    FILE *f = fopen(images, "wbe");
+    const uint32_t head[] = {0x803, count, MRT_SIDE, MRT_SIDE};
+    for (int i = 0; i < 4; i++) put_be32(f, head[i]);
+    MRT_EQ(fwrite(pixels, MRT_PIXELS, count, f), count);
+    fclose(f);
+    f = fopen(mrt_path("%s-labels-idx1-ubyte", name), "wbe");
+    put_be32(f, 0x801);
+    put_be32(f, count);
+    for (uint32_t i = 0; i < count; i++) fputc(labels[i], f);
+    fclose(f);
+    free(pixels);
+    free(labels);
+    return images;
+}
+
+/* A rig with its loaders. */
+typedef struct run {
+    mrt_rig    rig;
+    mr_source *train_set, *val_set;
+    mr_loader *train, *val;
+} run;
+
+typedef struct run_options {
+    mrt_rig_options rig;
+    uint64_t epochs, start_epoch, start_step;
+    uint32_t prefetch, workers, val_batch;
+} run_options;
+
+static mr_loader *open_loader(const run *r, const mr_source *src, const run_options *o, bool training)
+{
+    mr_error         err = MR_ERROR_INIT;
+    mr_loader_config cfg;
+    mr_loader       *l;
+    mr_loader_defaults(&cfg);
+    cfg.batch = training ? BATCH : o->val_batch ? o->val_batch : BATCH;
+    cfg.seed = 11;
+    cfg.epochs = training ? o->epochs : UINT32_MAX;
+    cfg.order = training ? MR_ORDER_SHUFFLE : MR_ORDER_SEQUENTIAL;
+    cfg.training = training;
+    cfg.augment = training ? "flip" : "none";
+    cfg.prefetch = o->prefetch;
+    cfg.workers = o->workers ? o->workers : 1;
+    if (training) cfg.start_epoch = o->start_epoch, cfg.start_step = o->start_step;
+    cfg.devices = r->rig.devices;
+    cfg.device_count = r->rig.count;
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    return l;
+}
+
+static void run_open(run *r, const run_options *o)
+{
+    mr_error err = MR_ERROR_INIT;
+    mrt_rig_open(&r->rig, &o->rig);
+    MRT_OK(mr_source_open(&r->train_set, toy_set("train", 0, TRAIN), NULL, &err), &err);
+    MRT_OK(mr_source_open(&r->val_set, toy_set("t10k", 5000, VAL), NULL, &err), &err);
+    r->train = open_loader(r, r->train_set, o, true);
+    r->val = open_loader(r, r->val_set, o, false);
+}
+
+static void run_close(run *r)
+{
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mri_trainer_drain(r->rig.t, &err), &err);
+    mr_loader_close(r->train);
+    mr_loader_close(r->val);
+    mr_source_close(r->train_set);
+    mr_source_close(r->val_set);
+    mrt_rig_close(&r->rig);
+}
+
+/* What the callbacks saw. */
+typedef struct seen {
+    uint64_t  epochs, steps;
+    mr_report report[16];
+    char      messages[4096];
+    int       stop;
+    uint64_t  stop_at_step; /* counted from 1; 0: never */
+} seen;
+
+static void on_step(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch, double rate)
+{
+    seen *s = context;
+    MRT_TRUE(epoch < 100 && step < steps_per_epoch && steps_per_epoch == STEPS && rate >= 0);
+    if (++s->steps == s->stop_at_step) s->stop = 1;
+}
+
+static void on_epoch(void *context, const mr_report *report)
+{
+    seen *s = context;
+    if (s->epochs < 16) s->report[s->epochs] = *report;
+    s->epochs++;
+}
+
+static void on_message(void *context, const char *text)
+{
+    seen *s = context;
+    const size_t at = strlen(s->messages);
+    snprintf(s->messages + at, sizeof s->messages - at, "%s\n", text);
+}
+
+static mr_fit_config fit_config(const run *r, seen *s, const char *folder)
+{
+    mr_fit_config cfg;
+    mr_fit_defaults(&cfg);
+    *s = (seen){0};
+    cfg.val = r->val;
+    cfg.checkpoint_dir = folder;
+    cfg.stop = &s->stop;
+    cfg.callbacks = (mr_callbacks){s, on_step, on_epoch, on_message};
+    return cfg;
+}
+
+static const run_options usual = {.rig = {.devices = "cpu:2", .update = MR_UPDATE_ADAM, .seed = 2}, .epochs = 4, .prefetch = 2};
+
+/* Train undisturbed; the weights it ends with. */
+static mrt_hash undisturbed(const run_options *o, seen *s)
+{
+    mr_error err = MR_ERROR_INIT;
+    run      r;
+    seen     own;
+    run_open(&r, o);
+    const mr_fit_config cfg = fit_config(&r, s ? s : &own, NULL);
+    MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err);
+    const mrt_hash h = mrt_hash_of(&r.rig, 0);
+    run_close(&r);
+    return h;
+}
+
+static void test_reports(void **state)
+{
+    (void)state;
+    seen s;
+    undisturbed(&usual, &s);
+    MRT_EQ(s.epochs, 4);
+    MRT_EQ(s.steps, 4 * STEPS);
+    for (uint64_t e = 0; e < 4; e++) {
+        const mr_report *r = &s.report[e];
+        MRT_EQ(r->epoch, e);
+        MRT_EQ(r->steps, STEPS);
+        MRT_EQ(r->samples, TRAIN);
+        MRT_EQ(r->warmup_steps, e == 0 ? 2 : 0); /* half of a short epoch, in the first one only */
+        MRT_TRUE(r->seconds > 0 && r->samples_per_s > 0 && r->step_ms > 0 && r->step_ms_mad >= 0);
+        MRT_TRUE(r->wait_ms >= 0 && r->exposed_ms >= 0 && r->stall_fraction >= 0 && r->stall_fraction <= 1);
+        MRT_TRUE(r->loss > 0 && r->accuracy >= 0 && r->accuracy <= 1);
+        MRT_TRUE(r->has_val && r->val_loss > 0 && r->val_accuracy >= 0 && r->val_accuracy <= 1);
+        MRT_TRUE(r->lr == 0.01f && r->peak_rss_bytes > 1000000 && !r->simulated);
+        MRT_TRUE(strstr(r->verdict, "bound") || strstr(r->verdict, "serial"));
+    }
+    MRT_TRUE(s.report[3].loss < s.report[0].loss && s.report[3].val_loss < s.report[0].val_loss);
+}
+
+static void test_prefetch_and_workers_change_nothing(void **state)
+{
+    (void)state;
+    run_options o = usual;
+    o.epochs = 2;
+    const mrt_hash expected = undisturbed(&o, NULL);
+    o.prefetch = 0;
+    MRT_TRUE(mrt_same(expected, undisturbed(&o, NULL)));
+    o.prefetch = 5, o.workers = 3;
+    MRT_TRUE(mrt_same(expected, undisturbed(&o, NULL)));
+    o.rig.seed = 3;
+    MRT_TRUE(!mrt_same(expected, undisturbed(&o, NULL)));
+}
+
+/* Continue from the newest checkpoint of a folder to the end. */
+static mrt_hash resumed(const run_options *o, const char *folder, seen *s)
+{
+    mr_error err = MR_ERROR_INIT;
+    run      r;
+    run_options from = *o;
+    mr_checkpoint_info info;
+    char path[1024], note[256];
+    MRT_OK(mr_checkpoint_find(folder, path, sizeof path, &info, note, sizeof note, &err), &err);
+    MRT_STR(note, "");
+    MRT_EQ(info.epoch * STEPS + info.step, info.updates);
+    MRT_TRUE(info.batch == BATCH && info.seed == o->rig.seed && strstr(info.augment, "flip"));
+    from.start_epoch = info.epoch, from.start_step = info.step;
+    run_open(&r, &from);
+    MRT_EQ(mr_loader_info_of(r.train)->fingerprint, info.fingerprint);
+    MRT_OK(mr_trainer_load(r.rig.t, path, NULL, &err), &err);
+    const mr_fit_config cfg = fit_config(&r, s, folder);
+    MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err);
+    const mrt_hash h = mrt_hash_of(&r.rig, 1);
+    run_close(&r);
+    return h;
+}
+
+static void test_interrupted_anywhere_resumes_bit_for_bit(void **state)
+{
+    (void)state;
+    seen whole, s;
+    const mrt_hash expected = undisturbed(&usual, &whole);
+    static const uint64_t points[] = {1, 5, 7, 14};
+    for (size_t i = 0; i < 4; i++) {
+        mr_error  err = MR_ERROR_INIT;
+        mr_report last;
+        run       r;
+        const char *folder = mrt_path("resume-%zu", i);
+        run_open(&r, &usual);
+        mr_fit_config cfg = fit_config(&r, &s, folder);
+        if (i % 2) {
+            s.stop_at_step = points[i];
+            MRT_EQ(mr_fit(r.rig.t, r.train, &cfg, &last, &err), MR_ECANCELED);
+        } else {
+            cfg.max_steps = points[i];
+            MRT_OK(mr_fit(r.rig.t, r.train, &cfg, &last, &err), &err);
+        }
+        MRT_EQ(s.steps, points[i]);
+        MRT_EQ(last.steps, points[i] % STEPS ? points[i] % STEPS : STEPS);
+        run_close(&r);
+        MRT_TRUE(mrt_same(resumed(&usual, folder, &s), expected));
+        MRT_EQ(s.steps, 4 * STEPS - points[i]);
+        const mr_report *a = &whole.report[3], *b = &s.report[s.epochs - 1];
+        MRT_TRUE(a->epoch == b->epoch && a->loss == b->loss && a->val_loss == b->val_loss && a->lr == b->lr);
+    }
+}
+
+static void test_stopped_before_the_first_step(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    run      r;
+    seen     s;
+    run_open(&r, &usual);
+    mr_fit_config cfg = fit_config(&r, &s, mrt_path("nothing"));
+    s.stop = 1;
+    MRT_EQ(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), MR_ECANCELED);
+    MRT_EQ(mr_checkpoint_find(mrt_path("nothing"), NULL, 0, NULL, NULL, 0, &err), MR_ENOENT);
+    s.stop = 0;
+    mr_loader_stop(r.train); /* the other way to stop ends in the same place */
+    MRT_EQ(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), MR_ECANCELED);
+    run_close(&r);
+}
+
+static uint32_t step_files(const char *folder)
+{
+    uint32_t count = 0;
+    DIR     *dir = opendir(folder);
+    assert_non_null(dir);
+    for (const struct dirent *e; (e = readdir(dir));) count += strncmp(e->d_name, "step-", 5) == 0;
+    closedir(dir);
+    return count;
+}
+
+static void test_checkpoints_kept(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_checkpoint_info info;
+    run  r;
+    seen s;
+    const char *folder = mrt_path("kept");
+    run_open(&r, &usual);
+    mr_fit_config cfg = fit_config(&r, &s, folder);
+    cfg.keep = 2;
+    cfg.checkpoint_steps = 3;
+    MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err);
+    run_close(&r);
+    for (int at = 3; at <= 20; at++) {
+        char name[64];
+        snprintf(name, sizeof name, "step-%012d.mrck written", at);
+        MRT_EQ(strstr(s.messages, name) != NULL, at % 3 == 0 || at % STEPS == 0);
+    }
+    MRT_EQ(step_files(folder), 2);
+    MRT_OK(mr_checkpoint_find(folder, NULL, 0, &info, NULL, 0, &err), &err);
+    MRT_TRUE(info.updates == 20 && info.epoch == 4 && info.step == 0);
+    double best = INFINITY;
+    uint64_t best_epoch = 0;
+    for (uint64_t e = 0; e < s.epochs; e++)
+        if (s.report[e].val_loss < best) best = s.report[e].val_loss, best_epoch = e;
+    MRT_TRUE(info.best_val_loss == best);
+    MRT_OK(mr_checkpoint_find(mrt_path("kept/best.mrck"), NULL, 0, &info, NULL, 0, &err), &err);
+    MRT_EQ(info.epoch, best_epoch + 1);
+}
+
+static void test_early_stop(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    run      r;
+    seen     s;
+    run_options o = usual;
+    o.epochs = 50;
+    o.rig.update = MR_UPDATE_SGD;
+    o.rig.lr = 1e-30f; /* nothing moves: the first epoch is the best there will be */
+    run_open(&r, &o);
+    mr_fit_config cfg = fit_config(&r, &s, NULL);
+    cfg.patience = 2;
+    MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err);
+    MRT_EQ(s.epochs, 3);
+    MRT_HAS(s.messages, "stopped early");
+    run_close(&r);
+    run_open(&r, &o);
+    cfg = fit_config(&r, &s, NULL);
+    cfg.epochs = 2; /* the loader would go on */
+    MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err);
+    MRT_EQ(s.epochs, 2);
+    run_close(&r);
+}
+
+static void test_evaluation_does_not_depend_on_how(void **state)
+{
+    (void)state;
+    static const struct { const char *devices; uint32_t batch, prefetch; } ways[] = {
+        {"cpu", 20, 2}, {"cpu:3", 20, 0}, {"cpu:2", 1, 1}, {"cpu", 7, 3},
+    };
+    double first_loss = 0, first_accuracy = 0;
+    for (size_t i = 0; i < 4; i++) {
+        mr_error err = MR_ERROR_INIT;
+        double   loss, accuracy;
+        uint64_t count;
+        run      r;
+        run_options o = usual;
+        o.rig.devices = ways[i].devices, o.val_batch = ways[i].batch, o.prefetch = ways[i].prefetch, o.rig.inference = true;
+        run_open(&r, &o);
+        for (int again = 0; again < 2; again++) {
+            MRT_OK(mr_evaluate(r.rig.t, r.val, &loss, &accuracy, &count, &err), &err);
+            MRT_EQ(count, VAL);
+            if (i == 0 && !again) first_loss = loss, first_accuracy = accuracy;
+            MRT_TRUE(fabs(loss - first_loss) < 1e-6 * loss && accuracy == first_accuracy);
+        }
+        seen s;
+        const mr_fit_config cfg = fit_config(&r, &s, NULL);
+        MRT_EQ(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), MR_EINVAL);
+        MRT_HAS(err.text, "inference");
+        run_close(&r);
+    }
+}
+
+static void test_simulated_devices(void **state)
+{
+    (void)state;
+    mr_error  err = MR_ERROR_INIT;
+    mr_report last;
+    run       r;
+    seen      s;
+    run_options o = usual;
+    o.rig.devices = "sim:2,step=2ms,h2d=1GB/s";
+    o.epochs = 2;
+    run_open(&r, &o);
+    mr_fit_config cfg = fit_config(&r, &s, NULL);
+    MRT_OK(mr_fit(r.rig.t, r.train, &cfg, &last, &err), &err);
+    MRT_TRUE(last.simulated && last.samples == TRAIN && last.step_ms >= 1.9 && last.steps == STEPS);
+    run_close(&r);
+}
+
+static void test_what_does_not_fit_is_refused(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    run      r;
+    seen     s;
+    run_options o = usual;
+    o.rig.batch = BATCH - 1;
+    run_open(&r, &o);
+    mr_fit_config cfg = fit_config(&r, &s, NULL);
+    MRT_EQ(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), MR_EINVAL);
+    MRT_HAS(err.text, "batches of 20");
+    cfg.struct_size = 3;
+    MRT_EQ(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), MR_EINVAL);
+    run_close(&r);
+    run_open(&r, &usual);
+    cfg = fit_config(&r, &s, mrt_path("no/such/folder"));
+    MRT_EQ(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), MR_ENOENT);
+    MRT_HAS(err.file, "no/such/folder");
+    run_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_prefetch_and_workers_change_nothing),
+        cmocka_unit_test(test_interrupted_anywhere_resumes_bit_for_bit),
+        cmocka_unit_test(test_stopped_before_the_first_step),
+        cmocka_unit_test(test_checkpoints_kept),
+        cmocka_unit_test(test_early_stop),
+        cmocka_unit_test(test_evaluation_does_not_depend_on_how),
+        cmocka_unit_test(test_simulated_devices),
+        cmocka_unit_test(test_what_does_not_fit_is_refused),
+    };
+    return mrt_run(tests);
+}

@@ -1,0 +1,205 @@
+/* Network builder: shapes, parameter counts, summaries, mistakes, the table of models. */
+#include "mrt.h"
+#include "millrace/train.h"
+
+static mr_net *net_of(uint32_t h, uint32_t w, uint32_t c)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "test", h, w, c), MR_OK);
+    return net;
+}
+
+static void test_models_have_their_published_size(void **state)
+{
+    (void)state;
+    static const struct { const char *name; uint64_t params; } expected[] = {
+        {"cifar-cnn", 1250858}, {"mnist-cnn", 1199882}, {"mnist-mlp", 407050},
+    };
+    MRT_EQ(mr_model_count(), 3);
+    for (uint32_t i = 0; i < mr_model_count(); i++) {
+        mr_error  err = MR_ERROR_INIT;
+        mr_net   *net;
+        const mr_model *m = mr_model_at(i);
+        MRT_STR(m->name, expected[i].name);
+        MRT_OK(mr_model_build(m, 0, 0, 0, 0, &net, &err), &err);
+        MRT_EQ(mr_net_param_count(net), expected[i].params);
+        MRT_EQ(m->param_count, expected[i].params);
+        MRT_EQ(mr_net_class_count(net), 10);
+        MRT_STR(mr_net_name(net), m->name);
+        MRT_TRUE(m->schedule.lr == m->update.lr && m->batch > 0 && m->epochs > 0);
+        mr_net_destroy(net);
+    }
+    MRT_TRUE(mr_model_at(3) == NULL);
+    MRT_TRUE(mr_model_find("N3") == mr_model_at(1) && mr_model_find("mnist-cnn") == mr_model_at(1));
+    MRT_TRUE(mr_model_find("resnet51") == NULL && mr_model_find(NULL) == NULL);
+}
+
+static void test_models_fit_other_pictures(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_net  *net;
+    MRT_OK(mr_model_build(mr_model_find("cifar-cnn"), 64, 48, 1, 100, &net, &err), &err);
+    MRT_EQ(mr_net_class_count(net), 100);
+    mr_net_destroy(net);
+    MRT_EQ(mr_model_build(mr_model_find("cifar-cnn"), 4, 4, 3, 10, &net, &err), MR_EINVAL);
+    MRT_TRUE(net == NULL);
+    MRT_HAS(err.text, "window is larger");
+    MRT_EQ(mr_model_build(mr_model_find("cifar-cnn"), 32, 32, 9, 10, &net, &err), MR_EINVAL);
+    MRT_HAS(err.text, "32x32x9");
+    MRT_EQ(mr_model_build(NULL, 32, 32, 3, 10, &net, &err), MR_EINVAL);
+}
+
+static void test_summary(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_net  *net;
+    MRT_OK(mr_model_build(mr_model_find("cifar-cnn"), 0, 0, 0, 0, &net, &err), &err);
+    static const struct { const char *name, *output; uint64_t params; } rows[] = {
+        {"conv2d 3x3/1 32 relu", "32x32x32", 896},   {"conv2d 3x3/1 32 relu", "30x30x32", 9248},
+        {"max_pool 2x2/2", "15x15x32", 0},           {"dropout 0.25", "15x15x32", 0},
+        {"conv2d 3x3/1 64 relu", "15x15x64", 18496}, {"conv2d 3x3/1 64 relu", "13x13x64", 36928},
+        {"max_pool 2x2/2", "6x6x64", 0},             {"dropout 0.25", "6x6x64", 0},
+        {"dense 512 relu", "1x1x512", 1180160},      {"dropout 0.5", "1x1x512", 0},
+        {"dense 10", "1x1x10", 5130},
+    };
+    mr_layer_row row;
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        MRT_TRUE(mr_net_layer(net, i, &row));
+        MRT_STR(row.name, rows[i].name);
+        MRT_STR(row.output, rows[i].output);
+        MRT_EQ(row.params, rows[i].params);
+    }
+    MRT_TRUE(!mr_net_layer(net, 11, &row));
+    MRT_TRUE(mr_net_layer(net, 0, &row) && row.flops == 2.0 * 27 * 32 * 32 * 32);
+    MRT_TRUE(mr_net_layer(net, 10, &row) && row.flops == 2.0 * 512 * 10);
+    mr_net_destroy(net);
+}
+
+static void check_output(mr_net *net, uint32_t at, const char *output)
+{
+    mr_layer_row row;
+    MRT_TRUE(mr_net_layer(net, at, &row));
+    MRT_STR(row.output, output);
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    mr_net *net = net_of(7, 10, 3);
+    mr_net_conv2d(net, 5, 3, 2, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_batch_norm(net, 0.9f, 1e-5f, MR_ACT_RELU);
+    mr_net_conv2d(net, 4, 2, 1, MR_PAD_SAME, MR_ACT_SELU);
+    mr_net_avg_pool(net, 3, 1);
+    mr_net_activation(net, MR_ACT_TANH);
+    mr_net_dense(net, 2, MR_ACT_NONE);
+    check_output(net, 0, "4x5x5");
+    check_output(net, 1, "4x5x5");
+    check_output(net, 2, "4x5x4");
+    check_output(net, 3, "2x3x4");
+    check_output(net, 5, "1x1x2");
+    MRT_EQ(mr_net_check(net, NULL), MR_OK);
+    MRT_EQ(mr_net_param_count(net), (27 + 1) * 5 + 10 + (20 + 1) * 4 + (24 + 1) * 2);
+    mr_net_destroy(net);
+}
+
+static void expect_error(mr_net *net, const char *part)
+{
+    mr_error err = MR_ERROR_INIT;
+    MRT_TRUE(mr_net_check(net, &err) < 0);
+    MRT_HAS(err.text, part);
+    mr_net_destroy(net);
+}
+
+static void test_first_mistake_sticks(void **state)
+{
+    (void)state;
+    mr_net *net = net_of(8, 8, 1);
+    mr_net_dense(net, 4, MR_ACT_RELU);
+    mr_net_dropout(net, 1.0f);                              /* the mistake */
+    mr_net_conv2d(net, 0, 3, 1, MR_PAD_SAME, MR_ACT_NONE);  /* would be another */
+    mr_net_dense(net, 2, MR_ACT_NONE);
+    mr_layer_row row;
+    MRT_TRUE(mr_net_layer(net, 0, &row) && !mr_net_layer(net, 1, &row));
+    expect_error(net, "layer 1 (dropout)");
+}
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    mr_net *net = net_of(8, 8, 1);
+    expect_error(net, "no layers");
+    net = net_of(8, 8, 1);
+    mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
+    expect_error(net, "ends in 8x8x4");
+    net = net_of(8, 8, 1);
+    mr_net_dense(net, 1, MR_ACT_NONE);
+    expect_error(net, "at least 2 logits");
+    net = net_of(8, 8, 1);
+    mr_net_dense(net, 3, MR_ACT_RELU);
+    expect_error(net, "relu: expected bare logits");
+    net = net_of(1, 1, 3);
+    mr_net_dropout(net, 0.5f);
+    expect_error(net, "nothing to train");
+    net = net_of(8, 8, 1);
+    mr_net_conv2d(net, 4, 9, 1, MR_PAD_VALID, MR_ACT_NONE);
+    expect_error(net, "larger than its input");
+    net = net_of(8, 8, 1);
+    mr_net_max_pool(net, 2, 0);
+    expect_error(net, "stride");
+    net = net_of(8, 8, 1);
+    mr_net_activation(net, (mr_activation)77);
+    expect_error(net, "activation");
+    net = net_of(8, 8, 1);
+    mr_net_batch_norm(net, 0.9f, 0.0f, MR_ACT_NONE);
+    expect_error(net, "epsilon");
+    net = net_of(40000, 40000, 1);
+    mr_net_conv2d(net, 1u << 20, 1, 1, MR_PAD_SAME, MR_ACT_NONE);
+    expect_error(net, "too large");
+    net = net_of(40000, 40000, 1);
+    mr_net_dense(net, 1u << 20, MR_ACT_NONE);
+    expect_error(net, "too many parameters");
+    net = net_of(8, 8, 4);
+    for (int i = 0; i < 5000; i++) mr_net_dropout(net, 0.1f);
+    expect_error(net, "more than 4096 layers");
+    net = (mr_net *)state;
+    MRT_EQ(mr_net_create(&net, "x", 0, 8, 1), MR_EINVAL);
+    MRT_TRUE(net == NULL);
+    MRT_EQ(mr_net_create(&net, "x", 1u << 31, 1u << 31, 1), MR_EINVAL);
+    MRT_EQ(mr_net_create(&net, "x", 8, 8, 5), MR_EINVAL);
+}
+
+static void test_allocation_failures(void **state)
+{
+    (void)state;
+    for (int n = 0;; n++) {
+        mr_net *net = (mr_net *)state;
+        mr_error err = MR_ERROR_INIT;
+        mrt_fail_alloc_at(n);
+        const int rc = mr_model_build(mr_model_find("cifar-cnn"), 0, 0, 0, 0, &net, &err);
+        mrt_fail_alloc_at(-1);
+        if (rc == MR_OK) {
+            mr_net_destroy(net);
+            MRT_TRUE(n >= 2);
+            break;
+        }
+        MRT_EQ(rc, MR_ENOMEM);
+        MRT_TRUE(net == NULL);
+    }
+    mr_net_destroy(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_models_have_their_published_size),
+        cmocka_unit_test(test_models_fit_other_pictures),
+        cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_first_mistake_sticks),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_allocation_failures),
+    };
+    return mrt_run(tests);
+}

@@ -1,0 +1,118 @@
+/* Medians, bounded series, and the verdict over a table of synthetic runs. */
+#include <math.h>
+
+#include "mrt.h"
+#include "train/stats.h"
+
+static void test_median_and_mad(void **state)
+{
+    (void)state;
+    double odd[] = {5, 1, 9}, even[] = {4, 1, 3, 2}, outlier[] = {10, 10, 11, 9, 1000};
+    MRT_TRUE(mri_median(odd, 3) == 5);
+    MRT_TRUE(mri_median(even, 4) == 2.5);
+    MRT_TRUE(mri_median(NULL, 0) == 0);
+    MRT_TRUE(mri_mad(NULL, 0, 0) == 0);
+    const double median = mri_median(outlier, 5);
+    MRT_TRUE(median == 10);
+    MRT_TRUE(fabs(mri_mad(outlier, 5, median) - 1.4826) < 1e-12);
+}
+
+static void test_series_stays_bounded_and_even(void **state)
+{
+    (void)state;
+    mri_series *s = malloc(sizeof *s);
+    mri_series_clear(s);
+    for (uint64_t i = 0; i < 100; i++) mri_series_add(s, (double)i);
+    MRT_EQ(s->count, 100);
+    for (uint64_t i = 100; i < 1000000; i++) mri_series_add(s, (double)i);
+    MRT_TRUE(s->count > MRI_SERIES_CAP / 2 && s->count <= MRI_SERIES_CAP);
+    for (uint32_t i = 0; i < s->count; i++) MRT_EQ(s->value[i], i * s->stride);
+    MRT_TRUE((s->count - 1) * s->stride + s->stride >= 1000000);
+    const double median = mri_median(s->value, s->count);
+    MRT_TRUE(fabs(median - 500000) < 200);
+    mri_series_clear(s);
+    mri_series_add(s, 3);
+    MRT_TRUE(s->count == 1 && s->value[0] == 3);
+    free(s);
+}
+
+static void test_step_log(void **state)
+{
+    (void)state;
+    mri_step_log *log = malloc(sizeof *log);
+    static const uint64_t start[4][2] = {{100, 110}, {210, 200}, {350, 330}, {430, 430}};
+    static const uint64_t end[4][2] = {{200, 190}, {300, 310}, {400, 420}, {500, 520}};
+    mri_step_log_start(log, 2, 1);
+    for (int i = 0; i < 4; i++) mri_step_log_add(log, start[i], end[i], 10);
+    MRT_EQ(log->steps, 4);
+    MRT_EQ(log->samples, 30);
+    MRT_EQ(log->window_start_ns, 200);
+    MRT_EQ(log->last_end_ns, 520);
+    MRT_TRUE(log->compute_ns == ((90 + 50 + 70) + (110 + 90 + 90)) / 2.0);
+    MRT_TRUE(log->exposed_ns == ((10 + 50 + 30) + (10 + 20 + 10)) / 2.0);
+    MRT_EQ(log->step_ms.count, 3);
+    MRT_TRUE(fabs(log->step_ms.value[0] - 110e-6) < 1e-12 && fabs(log->step_ms.value[2] - 100e-6) < 1e-12);
+    mri_step_log_start(log, 1, 0); /* without a warm-up the first step's own start opens the window */
+    mri_step_log_add(log, start[0], end[0], 7);
+    MRT_TRUE(log->window_start_ns == 100 && log->samples == 7 && log->exposed_ns == 0 && log->compute_ns == 100);
+    free(log);
+}
+
+static void test_verdict(void **state)
+{
+    (void)state;
+#define STAGE(busy, in, n) {.busy_ns = (busy), .blocked_in_ns = (in), .threads = (n)}
+    static const struct { const char *expected, *more; mri_verdict_input in; } cases[] = {
+        {"compute-bound", "busy 98 %", {1000, 980, 20, 10, 4, STAGE(100, 0, 1), STAGE(500, 0, 2), STAGE(50, 0, 1)}},
+        {"compute-bound", "busy 98 %", {1000, 980, 20, 10, 0, STAGE(100, 0, 1), STAGE(500, 0, 1), STAGE(50, 0, 1)}},
+        {"input-bound", "97 % on 2 threads", {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(1940, 20, 2), STAGE(50, 0, 1)}},
+        {"input-bound", "on 1 thread and", {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(900, 20, 1), STAGE(50, 0, 1)}},
+        {"copy-bound", "busy 95 %", {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(800, 20, 2), STAGE(950, 0, 1)}},
+        {"storage-bound", "90 % of the time", {1000, 300, 700, 690, 4, STAGE(990, 0, 1), STAGE(200, 1800, 2), STAGE(50, 0, 1)}},
+        {"serial", "turn prefetch on", {1000, 300, 700, 690, 0, STAGE(100, 0, 1), STAGE(500, 0, 1), STAGE(90, 0, 1)}},
+        {"host-bound", "larger batch", {1000, 300, 700, 10, 4, STAGE(100, 0, 1), STAGE(500, 0, 2), STAGE(50, 0, 1)}},
+        {"no verdict", "too few", {0, 0, 0, 0, 4, STAGE(0, 0, 1), STAGE(0, 0, 1), STAGE(0, 0, 1)}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[256];
+        mri_verdict(&cases[i].in, text, sizeof text);
+        MRT_HAS(text, cases[i].expected);
+        MRT_HAS(text, cases[i].more);
+        MRT_TRUE(strlen(text) < sizeof text - 1); /* not cut */
+        char small[8];
+        mri_verdict(&cases[i].in, small, sizeof small);
+        MRT_EQ(strlen(small), 7);
+    }
+}
+
+static void test_loader_stats_since(void **state)
+{
+    (void)state;
+    mr_loader_stats a = {0}, b = {0}, d;
+    a.read.busy_ns = 10, b.read.busy_ns = 25;
+    a.decode.items = 3, b.decode.items = 10;
+    b.copy.threads = 2, b.copy.occupancy = 0.5;
+    a.bytes_copied[63] = 5, b.bytes_copied[63] = 6;
+    a.wait_ns = 1, b.wait_ns = 9;
+    a.bad_samples = 1, b.bad_samples = 4;
+    mri_loader_stats_since(&b, &a, &d);
+    MRT_EQ(d.read.busy_ns, 15);
+    MRT_EQ(d.decode.items, 7);
+    MRT_EQ(d.copy.threads, 2);
+    MRT_TRUE(d.copy.occupancy == 0.5);
+    MRT_EQ(d.bytes_copied[63], 1);
+    MRT_EQ(d.wait_ns, 8);
+    MRT_EQ(d.bad_samples, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_median_and_mad),
+        cmocka_unit_test(test_series_stays_bounded_and_even),
+        cmocka_unit_test(test_step_log),
+        cmocka_unit_test(test_verdict),
+        cmocka_unit_test(test_loader_stats_since),
+    };
+    return mrt_run(tests);
+}

@@ -1,0 +1,136 @@
+/* train/schedule.c: the learning rate as a pure function of the update's number, and the text that describes it.
+ *
+ *   lr │      ┌ warm-up ends: lr itself
+ *      │    ╱ ‾‾‾╲
+ *      │  ╱        ╲__  constant, steps, half a cosine, or 1 / (1 + decay * updates)
+ *      └────────────────► updates
+ *
+ * During the warm-up the kind that follows is not applied; the cosine spans what is left after it, so there is no jump. */
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "train/net.h"
+
+static double warmup_updates(const mr_schedule *s, uint64_t steps_per_epoch)
+{
+    return s->warmup_epochs > 0 ? round(s->warmup_epochs * (double)steps_per_epoch) : 0;
+}
+
+static double cosine(const mr_schedule *s, double update, double from, double to)
+{
+    if (update >= to || to <= from) return s->floor_lr;
+    const double along = (update - from) / (to - from);
+    return s->floor_lr + ((double)s->lr - s->floor_lr) * 0.5 * (1.0 + cos(3.14159265358979323846 * along));
+}
+
+static double stepped(const mr_schedule *s, double update, double steps_per_epoch)
+{
+    double lr = s->lr;
+    for (uint32_t i = 0; i < s->milestone_count && i < MRI_ARRAY_COUNT(s->milestones); i++)
+        if (update >= s->milestones[i] * steps_per_epoch) lr *= s->factor;
+    return lr;
+}
+
+float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_epoch, uint64_t epochs)
+{
+    const double warm = warmup_updates(s, steps_per_epoch), at = (double)update, per_epoch = (double)steps_per_epoch;
+    if (at < warm) return (float)((double)s->lr * (at + 1) / warm);
+    switch (s->kind) {
+    case MR_LR_CONSTANT: return s->lr;
+    case MR_LR_STEP: return (float)stepped(s, at, per_epoch);
+    case MR_LR_COSINE: return (float)cosine(s, at, warm, per_epoch * (double)epochs);
+    case MR_LR_DECAY: return (float)((double)s->lr / (1.0 + (double)s->decay * at));
+    }
+    return s->lr;
+}
+
+/* A finite number >= 0 at *text, which moves behind it. */
+static bool take_number(const char **text, double *out)
+{
+    char *end;
+    if (!isdigit((unsigned char)**text) && **text != '.') return false; /* no signs, blanks, "nan", "inf" */
+    *out = strtod(*text, &end);
+    if (end == *text || !isfinite(*out)) return false;
+    *text = end;
+    return true;
+}
+
+static bool take_word(const char **text, const char *word)
+{
+    const size_t len = strlen(word);
+    if (strncmp(*text, word, len) != 0) return false;
+    *text += len;
+    return true;
+}
+
+static int wrong(mr_error *err, const char *text, const char *at, const char *expected)
+{
+    return mr_error_set(err, MR_EINVAL,
+                        "learning rate schedule \"%.200s\", character %zu: expected %s, found \"%.40s\"; known are constant, "
+                        "cosine[:FLOOR], step:E1/E2[,factor=F], decay:D, each with ,warmup=EPOCHS",
+                        text, (size_t)(at - text) + 1, expected, at);
+}
+
+static int take_milestones(mr_schedule *s, const char **at, const char *text, mr_error *err)
+{
+    do {
+        double epoch;
+        const char *start = *at;
+        if (s->milestone_count == MRI_ARRAY_COUNT(s->milestones)) return wrong(err, text, *at, "at most 16 milestones");
+        if (!take_number(at, &epoch)) return wrong(err, text, *at, "an epoch");
+        if (s->milestone_count && epoch <= s->milestones[s->milestone_count - 1])
+            return wrong(err, text, start, "an epoch after the one before it");
+        s->milestones[s->milestone_count++] = epoch;
+    } while (take_word(at, "/"));
+    return MR_OK;
+}
+
+static int take_kind(mr_schedule *s, const char **at, const char *text, mr_error *err)
+{
+    double value;
+    if (take_word(at, "constant")) {
+        s->kind = MR_LR_CONSTANT;
+    } else if (take_word(at, "cosine")) {
+        s->kind = MR_LR_COSINE;
+        if (take_word(at, ":")) {
+            const char *start = *at;
+            if (!take_number(at, &value)) return wrong(err, text, *at, "the lowest learning rate");
+            if (value > (double)s->lr) return wrong(err, text, start, "a floor not above the learning rate");
+            s->floor_lr = (float)value;
+        }
+    } else if (take_word(at, "step:")) {
+        s->kind = MR_LR_STEP;
+        return take_milestones(s, at, text, err);
+    } else if (take_word(at, "decay:")) {
+        s->kind = MR_LR_DECAY;
+        if (!take_number(at, &value)) return wrong(err, text, *at, "a decay");
+        s->decay = (float)value;
+    } else {
+        return wrong(err, text, *at, "a kind");
+    }
+    return MR_OK;
+}
+
+int mr_schedule_parse(mr_schedule *out, const char *text, float lr, mr_error *err)
+{
+    mr_schedule s = {.lr = lr, .factor = 0.1f};
+    const char *at = text;
+    double      value;
+    if (!(lr > 0.0f) || !isfinite(lr))
+        return mr_error_set(err, MR_EINVAL, "learning rate %g: expected a finite number above 0", (double)lr);
+    const int rc = take_kind(&s, &at, text, err);
+    if (rc) return rc;
+    while (*at) {
+        if (take_word(&at, ",warmup=")) {
+            if (!take_number(&at, &s.warmup_epochs)) return wrong(err, text, at, "epochs");
+        } else if (s.kind == MR_LR_STEP && take_word(&at, ",factor=")) {
+            if (!take_number(&at, &value) || value <= 0) return wrong(err, text, at, "a factor above 0");
+            s.factor = (float)value;
+        } else {
+            return wrong(err, text, at, s.kind == MR_LR_STEP ? ",factor= or ,warmup=" : ",warmup=");
+        }
+    }
+    *out = s;
+    return MR_OK;
+}

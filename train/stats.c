@@ -1,0 +1,169 @@
+/* train/stats.c: figures of a run: medians that a few slow steps cannot move, step times in bounded memory, and one line
+ * that says which stage limits.
+ *
+ * The verdict looks at the device first (idle or not), then at why: were batches there (then the host queues too slowly),
+ * else at the stage that has no slack. It never sees a device, a loader or a clock, only their figures. */
+#include <math.h>
+#include <stdio.h>
+
+#include "train/stats.h"
+
+static int by_value(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double mri_median(double *values, size_t count)
+{
+    if (count == 0) return 0;
+    qsort(values, count, sizeof *values, by_value);
+    return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+}
+
+double mri_mad(double *values, size_t count, double median)
+{
+    for (size_t i = 0; i < count; i++) values[i] = fabs(values[i] - median);
+    return 1.4826 * mri_median(values, count);
+}
+
+void mri_series_clear(mri_series *s) { s->count = 0, s->seen = 0, s->stride = 0; }
+
+void mri_series_add(mri_series *s, double value)
+{
+    if (s->stride == 0) s->stride = 1;
+    if (s->seen % s->stride == 0) {
+        if (s->count == MRI_SERIES_CAP) {
+            for (uint32_t i = 0; i < MRI_SERIES_CAP / 2; i++) s->value[i] = s->value[2 * i];
+            s->count = MRI_SERIES_CAP / 2;
+            s->stride *= 2;
+        }
+        if (s->seen % s->stride == 0) s->value[s->count++] = value;
+    }
+    s->seen++;
+}
+
+/* ---- steps ---- */
+
+void mri_step_log_start(mri_step_log *log, uint32_t replicas, uint64_t warmup)
+{
+    mri_series_clear(&log->step_ms); /* its values need no clearing */
+    log->replicas = replicas;
+    log->warmup = warmup;
+    log->steps = log->samples = log->window_start_ns = log->last_end_ns = 0;
+    log->compute_ns = log->exposed_ns = 0;
+}
+
+void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *end_ns, uint32_t samples)
+{
+    const bool first = log->steps == 0;
+    uint64_t   begun = UINT64_MAX, ended = 0;
+    double     compute = 0, exposed = 0;
+    for (uint32_t r = 0; r < log->replicas; r++) {
+        begun = mri_min_u64(begun, start_ns[r]);
+        ended = mri_max_u64(ended, end_ns[r]);
+        compute += (double)(end_ns[r] - start_ns[r]);
+        if (!first && start_ns[r] > log->ended_ns[r]) exposed += (double)(start_ns[r] - log->ended_ns[r]);
+        log->ended_ns[r] = end_ns[r];
+    }
+    if (log->steps++ < log->warmup) {
+        log->window_start_ns = ended;
+    } else {
+        if (first) log->window_start_ns = begun;
+        log->compute_ns += compute / log->replicas;
+        log->exposed_ns += exposed / log->replicas;
+        log->samples += samples;
+        mri_series_add(&log->step_ms, 1e-6 * (double)(ended - (first ? begun : log->last_end_ns)));
+    }
+    log->last_end_ns = ended;
+}
+
+/* ---- the verdict ---- */
+
+#define IDLE_LIMIT 0.05 /* of the device's time: below it the device counts as busy */
+
+static double share(uint64_t part_ns, uint64_t whole_ns, uint32_t threads)
+{
+    const double whole = (double)whole_ns * (threads ? threads : 1);
+    const double s = whole > 0 ? (double)part_ns / whole : 0;
+    return s < 1 ? s : 1;
+}
+
+static const char *plural(uint32_t n) { return n == 1 ? "" : "s"; }
+
+static void verdict_on_input(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)
+{
+    const double decode = share(in->decode.busy_ns, in->wall_ns, in->decode.threads);
+    const double starved = share(in->decode.blocked_in_ns, in->wall_ns, in->decode.threads);
+    const double copy = share(in->copy.busy_ns, in->wall_ns, in->copy.threads);
+    if (copy > 0.5 && copy >= decode)
+        snprintf(out, out_bytes,
+                 "copy-bound: the link to the device was busy %.0f %% of the time and the device idle %.0f %%; smaller "
+                 "pictures or a faster link would help, more decode workers would not",
+                 100 * copy, 100 * idle);
+    else if (decode >= starved)
+        snprintf(out, out_bytes,
+                 "input-bound: decode workers were busy %.0f %% on %u thread%s and the device idle %.0f %%; more workers or "
+                 "records that need less decoding would help",
+                 100 * decode, in->decode.threads, plural(in->decode.threads), 100 * idle);
+    else
+        snprintf(out, out_bytes,
+                 "storage-bound: decode workers waited for data %.0f %% of the time and the device idled %.0f %%; faster "
+                 "storage, more reads in flight or a cache would help",
+                 100 * starved, 100 * idle);
+}
+
+void mri_verdict(const mri_verdict_input *in, char *out, size_t out_bytes)
+{
+    const double device = (double)in->compute_ns + (double)in->exposed_ns;
+    const double idle = device > 0 ? (double)in->exposed_ns / device : 0;
+    if (in->wall_ns == 0 || device <= 0)
+        snprintf(out, out_bytes, "no verdict: too few steps were measured after the warm-up");
+    else if (idle < IDLE_LIMIT)
+        snprintf(out, out_bytes, "compute-bound: the device was busy %.0f %% of the time; a faster loader would not help",
+                 100 * (1 - idle));
+    else if (in->prefetch == 0)
+        snprintf(out, out_bytes,
+                 "serial: without prefetch the device idled %.0f %% of the time while batches were read, decoded and copied; "
+                 "turn prefetch on",
+                 100 * idle);
+    else if ((double)in->wait_ns < 0.25 * (double)in->exposed_ns)
+        snprintf(out, out_bytes,
+                 "host-bound: the device idled %.0f %% of the time although batches were ready; steps are too short to queue "
+                 "in time, a larger batch would help",
+                 100 * idle);
+    else
+        verdict_on_input(in, idle, out, out_bytes);
+}
+
+/* ---- loader statistics of one epoch ---- */
+
+static mr_stage_stats stage_since(const mr_stage_stats *after, const mr_stage_stats *before)
+{
+    mr_stage_stats s = *after; /* occupancy, threads */
+    s.busy_ns -= before->busy_ns;
+    s.blocked_in_ns -= before->blocked_in_ns;
+    s.blocked_out_ns -= before->blocked_out_ns;
+    s.items -= before->items;
+    return s;
+}
+
+void mri_loader_stats_since(const mr_loader_stats *after, const mr_loader_stats *before, mr_loader_stats *out)
+{
+    mr_loader_stats s = *after;
+    s.read = stage_since(&after->read, &before->read);
+    s.decode = stage_since(&after->decode, &before->decode);
+    s.copy = stage_since(&after->copy, &before->copy);
+    s.wait_ns -= before->wait_ns;
+    s.batches -= before->batches;
+    s.samples -= before->samples;
+    s.bytes_read -= before->bytes_read;
+    for (uint32_t i = 0; i < MR_LOADER_MAX_PARTS; i++) s.bytes_copied[i] -= before->bytes_copied[i];
+    s.bad_samples -= before->bad_samples;
+    s.replaced -= before->replaced;
+    s.skipped -= before->skipped;
+    s.reads -= before->reads;
+    s.reads_short -= before->reads_short;
+    s.reads_again -= before->reads_again;
+    *out = s;
+}
