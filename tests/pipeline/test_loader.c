@@ -271,7 +271,7 @@ static void budget_is_checked_before_the_start(void **state)
     cfg.memory_bytes = 300000;
     MRT_EQ(mr_loader_open(&l, src, &cfg, &err), MR_ELIMIT);
     MRT_HAS(err.text, "lower --batch");
-    cfg.memory_bytes = 64 << 20;
+    cfg.memory_bytes = 128 << 20;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     MRT_TRUE(mr_loader_info_of(l)->memory_bytes <= cfg.memory_bytes);
     mr_loader_close(l);

@@ -1,0 +1,61 @@
+# tests/cli/lib.sh: what the scripts of this folder share. Each is run as `sh test_NAME.sh PATH-OF-MILLRACE` and works in a
+# folder of its own that is removed at the end. A check that fails says what was run and what came, and the script goes on;
+# `finish` gives the exit status. MILLRACE_UPDATE=1 writes tests/cli/expected/ anew instead of comparing with it.
+millrace=$1
+here=$(cd "$(dirname "$0")" && pwd)
+temp=$(mktemp -d "${TMPDIR:-/tmp}/millrace-cli-XXXXXX")
+trap 'rm -rf "$temp"' EXIT
+trap 'exit 1' INT TERM
+cd "$temp" || exit 1
+failures=0
+LC_ALL=C
+export LC_ALL
+
+fail() {
+    failures=$((failures + 1))
+    printf 'FAILED: %s\n' "$*"
+    [ -s out ] && { echo "  stdout:"; head -20 out | sed 's/^/    /'; }
+    [ -s err ] && { echo "  stderr:"; head -20 err | sed 's/^/    /'; }
+}
+
+# run STATUS ARGUMENT...: millrace with these arguments ends with that status; out and err keep what it said.
+run() {
+    want=$1
+    shift
+    last="millrace $*"
+    "$millrace" "$@" >out 2>err
+    got=$?
+    [ "$got" -eq "$want" ] || fail "$last: expected exit status $want, found $got"
+}
+
+out_has() { grep -qF -- "$1" out || fail "$last: expected on stdout: $1"; }
+err_has() { grep -qF -- "$1" err || fail "$last: expected on stderr: $1"; }
+out_lacks() { ! grep -qF -- "$1" out || fail "$last: not expected on stdout: $1"; }
+same() { cmp -s "$1" "$2" || fail "$last: $1 and $2 differ"; }
+absent() { [ ! -e "$1" ] || fail "$last: $1 should not be there"; }
+present() { [ -e "$1" ] || fail "$last: $1 should be there"; }
+equal() { [ "$1" = "$2" ] || fail "$last: expected '$2', found '$1'"; }
+
+# number KEY: the number behind "KEY": in the last line of out.
+number() { tail -1 out | sed -n "s/.*\"$1\": \\([-0-9.e+]*\\).*/\\1/p"; }
+text() { tail -1 out | sed -n "s/.*\"$1\": \"\\([^\"]*\\)\".*/\\1/p"; }
+
+# compare NAME: out is what expected/NAME.txt says.
+compare() {
+    if [ -n "${MILLRACE_UPDATE:-}" ]; then
+        cp out "$here/expected/$1.txt"
+    elif ! cmp -s out "$here/expected/$1.txt"; then
+        diff "$here/expected/$1.txt" out | head -20
+        fail "$last: not as in tests/cli/expected/$1.txt (MILLRACE_UPDATE=1 writes it anew)"
+    fi
+}
+
+skip() {
+    echo "SKIP: $*"
+    exit 77
+}
+
+finish() {
+    [ "$failures" -eq 0 ] || { echo "$failures checks failed"; exit 1; }
+    exit 0
+}

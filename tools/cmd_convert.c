@@ -1,0 +1,205 @@
+/* tools/cmd_convert.c: `millrace convert SRC DST.mrec`: any data set into record files. The work is mr_convert(); here are its
+ * options, the list of bad samples, progress and the closing lines. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "tools/interrupt.h"
+#include "tools/json.h"
+#include "tools/output.h"
+#include "tools/setup.h"
+#include "tools/tool.h"
+
+enum { STORE_JPEG = 0, STORE_RAW = 1, STORE_COEF = 2 };
+enum { BAD_SKIP = 0, BAD_STOP = 1 };
+
+typedef struct convert_args {
+    const char *src, *dst;
+    uint32_t    store, resize, quality, workers, channels, bad;
+    bool        center_square, resume, force, no_check, no_verify;
+    uint64_t    shard_bytes, max_bad;
+    data_args   data;
+    output_args output;
+} convert_args;
+
+typedef struct convert_run {
+    const convert_args *args;
+    progress            bar;
+    bad_list            bad;
+    uint64_t            start_ns;
+} convert_run;
+
+static void on_progress(void *context, uint64_t done, uint64_t count, uint64_t bytes)
+{
+    convert_run *r = context;
+    char         text[32], note[64];
+    if (r->bar.quiet || clock_ns() < r->bar.next_ns) return;
+    snprintf(note, sizeof note, "%s read", size_text((double)bytes, text, sizeof text));
+    progress_show(&r->bar, done, count, note);
+}
+
+static void on_bad(void *context, const mr_error *what, uint64_t substitute)
+{
+    (void)substitute; /* nothing takes its place */
+    bad_list_add(&((convert_run *)context)->bad, what);
+}
+
+static void fill_config(mr_convert_config *cfg, const convert_args *a, convert_run *r)
+{
+    mr_convert_defaults(cfg);
+    setup_decode(&cfg->decode, &a->data);
+    cfg->decode.channels = a->channels;
+    cfg->store = a->store == STORE_RAW ? MR_STORE_RAW : MR_STORE_JPEG;
+    cfg->resize = a->resize;
+    cfg->quality = a->quality;
+    cfg->center_square = a->center_square;
+    cfg->workers = a->workers;
+    cfg->shard_bytes = a->shard_bytes;
+    cfg->resume = a->resume;
+    cfg->force = a->force;
+    cfg->check = !a->no_check;
+    cfg->verify = !a->no_verify;
+    if (a->bad == BAD_STOP) cfg->max_bad = 0;
+    else if (a->max_bad) cfg->max_bad = a->max_bad;
+    cfg->progress = on_progress;
+    cfg->on_bad = on_bad;
+    cfg->context = r;
+    cfg->stop = &interrupt_flag;
+}
+
+static void report(const convert_run *r, const mr_convert_result *res)
+{
+    const convert_args *a = r->args;
+    const double        seconds = seconds_since(r->start_ns);
+    const uint64_t      made = res->records - res->resumed;
+    const double        rate = seconds > 0 ? (double)made / seconds : 0;
+    if (a->output.json) {
+        json j = json_begin(stdout, "convert");
+        json_text(&j, "source", a->src);
+        json_text(&j, "output", a->dst);
+        json_u64(&j, "records", res->records);
+        json_u64(&j, "bad", res->bad);
+        json_u64(&j, "resumed", res->resumed);
+        json_u64(&j, "bytes_in", res->bytes_in);
+        json_u64(&j, "bytes_out", res->bytes_out);
+        json_u64(&j, "shards", res->shards);
+        json_real(&j, "seconds", seconds);
+        json_real(&j, "records_per_s", rate);
+        json_text(&j, "bad_list", res->bad ? r->bad.path : NULL);
+        json_end(&j);
+        return;
+    }
+    char in[32], out[32];
+    printf("%s: %" PRIu64 " records", a->dst, res->records);
+    if (res->shards > 1 || a->shard_bytes) printf(" in %" PRIu32 " files", res->shards);
+    if (res->resumed) printf(", %" PRIu64 " of them from an earlier run", res->resumed);
+    printf("; %s read, %s written; %.2f s, %.0f records/s\n", size_text((double)res->bytes_in, in, sizeof in),
+           size_text((double)res->bytes_out, out, sizeof out), seconds, rate);
+    if (res->bad) printf("%" PRIu64 " bad samples passed over, listed in %s\n", res->bad, r->bad.path);
+}
+
+static int convert(convert_run *r, const mr_source *src)
+{
+    const convert_args *a = r->args;
+    mr_error            err = MR_ERROR_INIT, list_err = MR_ERROR_INIT;
+    mr_convert_config   cfg;
+    mr_convert_result   res = {0};
+    char                list[4096];
+    snprintf(list, sizeof list, "%s.bad.jsonl", a->dst);
+    const bool refused = !a->force && access(a->dst, F_OK) == 0; /* by mr_convert(): then the old list stays */
+    int rc = bad_list_open(&r->bad, list, a->resume || refused, &err);
+    if (rc) return exit_status(rc, &err);
+    fill_config(&cfg, a, r);
+    r->start_ns = clock_ns();
+    progress_start(&r->bar, "convert", "samples", a->output.quiet);
+    rc = mr_convert(src, a->dst, &cfg, &res, &err);
+    progress_end(&r->bar);
+    const int list_rc = bad_list_close(&r->bad, &list_err);
+    int status = exit_status(rc, &err);
+    if (list_rc) {
+        say_error(&list_err);
+        status = EXIT_FAILED;
+    }
+    if (rc == MR_OK) report(r, &res);
+    else if (r->bad.count) say("%" PRIu64 " bad samples are listed in %s", r->bad.count, r->bad.path);
+    return status == EXIT_DONE && res.bad ? EXIT_BAD_SAMPLES : status;
+}
+
+static int run(const void *args)
+{
+    const convert_args *a = args;
+    if (a->store == STORE_COEF) {
+        say("--store coef: coefficient records are not offered by this version; use jpeg or raw");
+        return EXIT_MISUSED;
+    }
+    if (a->center_square && (a->store != STORE_RAW || a->resize == 0)) {
+        say("--center-square needs --store raw and --resize N");
+        return EXIT_MISUSED;
+    }
+    convert_run r = {.args = a};
+    mr_source  *src;
+    int         status = setup_source(&src, a->src, &a->data);
+    if (status) return status;
+    status = convert(&r, src);
+    mr_source_close(src);
+    return status;
+}
+
+static const char *const stores[] = {"jpeg", "raw", "coef", NULL};
+static const char *const bads[] = {"skip", "stop", NULL};
+
+static const opt options[] = {
+    {"store", OPT_CHOICE, offsetof(convert_args, store), 0, 0, "jpeg", NULL,
+     "jpeg: pictures keep their bytes; raw: decoded pixels; coef: not offered by this version", stores},
+    {"resize", OPT_U32, offsetof(convert_args, resize), 0, 65535, "0", NULL,
+     "make the shorter side at most this many pixels; 0: leave pictures as they are", NULL},
+    {"quality", OPT_U32, offsetof(convert_args, quality), 1, 100, "90", NULL, "of JPEGs that --resize makes again", NULL},
+    {"center-square", OPT_FLAG, offsetof(convert_args, center_square), 0, 0, NULL, NULL,
+     "with --store raw --resize N: cut to the middle N x N, so that all have one size", NULL},
+    {"channels", OPT_U32, offsetof(convert_args, channels), 0, 3, "0", NULL,
+     "of decoded pictures: 1 gray, 3 colour, 0 as they are", NULL},
+    {"shard-size", OPT_SIZE, offsetof(convert_args, shard_bytes), 0, 0x1p64, "0", NULL,
+     "begin another file before one grows past this; DST is then a list of files; 0: one file", NULL},
+    {"workers", OPT_U32, offsetof(convert_args, workers), 0, 1024, "0", NULL, "threads; 0: one per core", NULL},
+    {"resume", OPT_FLAG, offsetof(convert_args, resume), 0, 0, NULL, NULL, "go on where an interrupted run stopped", NULL},
+    {"force", OPT_FLAG, offsetof(convert_args, force), 0, 0, NULL, NULL, "replace an output that exists", NULL},
+    {"bad", OPT_CHOICE, offsetof(convert_args, bad), 0, 0, "skip", NULL,
+     "damaged samples: pass over and list them, or stop at the first", bads},
+    {"max-bad", OPT_U64, offsetof(convert_args, max_bad), 1, 0x1p64, NULL, NULL,
+     "stop when more samples than this are bad; without it: never", NULL},
+    {"no-check", OPT_FLAG, offsetof(convert_args, no_check), 0, 0, NULL, NULL,
+     "do not decode pictures that are kept as they are", NULL},
+    {"no-verify", OPT_FLAG, offsetof(convert_args, no_verify), 0, 0, NULL, NULL, "do not read the result back", NULL},
+};
+
+static const opt_group groups[] = {
+    {"Conversion", options, OPT_COUNT(options), 0},
+    DATA_GROUP(convert_args, data),
+    OUTPUT_GROUP(convert_args, output),
+};
+
+static const opt_positional positionals[] = {
+    {"SRC", offsetof(convert_args, src), true, "a folder of pictures, MNIST IDX files, CIFAR binaries, a record file, ..."},
+    {"DST", offsetof(convert_args, dst), true, "the record file to make; by custom its name ends in .mrec"},
+};
+
+const command command_convert = {
+    .name = "convert",
+    .summary = "makes record files from any data set",
+    .text = "Writes SRC as a record file. The same data and settings give the same bytes, for any number of workers and "
+            "however often the run was interrupted and resumed. DST appears under its name when it is whole; until then it "
+            "is DST.part.\n"
+            "Every picture is decoded once to see that it can be. Those that cannot, and labels outside the classes, are "
+            "passed over and listed in DST.bad.jsonl; the exit status is then 3.\n"
+            "The output may not be the input, and may not lie inside a folder of pictures that is the input.",
+    .examples = "  millrace convert photos photos.mrec\n"
+                "  millrace convert photos small.mrec --resize 256 --quality 90\n"
+                "  millrace convert imagenet/train train.mrec --shard-size 4G --resume\n"
+                "  millrace convert mnist test.mrec --split test\n",
+    .positionals = positionals,
+    .positional_count = OPT_COUNT(positionals),
+    .groups = groups,
+    .group_count = OPT_COUNT(groups),
+    .args_bytes = sizeof(convert_args),
+    .run = run,
+};

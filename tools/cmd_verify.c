@@ -1,0 +1,259 @@
+/* tools/cmd_verify.c: `millrace verify DATA`: reads everything and says what is wrong. Record files are checked byte by byte
+ * (mr_mrec_verify), then every sample of any data set is read, parsed, and its picture decoded, on several threads. */
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/interrupt.h"
+#include "tools/json.h"
+#include "tools/output.h"
+#include "tools/setup.h"
+#include "tools/tool.h"
+
+enum { WORKERS_MOST = 256 };
+
+typedef struct verify_args {
+    const char *path;
+    bool        no_decode;
+    uint32_t    workers;
+    uint64_t    max_wrong;
+    data_args   data;
+    output_args output;
+} verify_args;
+
+typedef struct verify_run {
+    const verify_args *args;
+    const mr_source   *src;
+    mr_decode_config   decode;
+    pthread_mutex_t    lock;
+    uint64_t           next;    /* first sample no worker has; lock */
+    uint64_t           done;    /* lock */
+    uint64_t           bytes;   /* lock */
+    uint64_t           wrong;   /* lock */
+    mr_error           failure; /* the check itself failed; lock */
+    uint32_t           working; /* workers still at it; lock */
+} verify_run;
+
+static bool told_enough(const verify_run *r) { return r->args->max_wrong && r->wrong >= r->args->max_wrong; }
+
+static void tell(verify_run *r, const mr_error *what)
+{
+    char text[2048];
+    r->wrong++;
+    if (!r->args->output.json) {
+        printf("%s\n", mr_error_format(what, text, sizeof text));
+        return;
+    }
+    json j = json_begin(stdout, "wrong");
+    json_text(&j, "file", what->file);
+    if (what->sample != MR_NOWHERE) json_u64(&j, "sample", what->sample);
+    if (what->offset != MR_NOWHERE) json_u64(&j, "offset", what->offset);
+    json_text(&j, "code", mr_status_text(what->code));
+    json_text(&j, "reason", what->text);
+    json_end(&j);
+}
+
+/* ---- record files, every byte ---- */
+
+static bool on_wrong(void *context, const mr_error *what)
+{
+    verify_run *r = context;
+    tell(r, what);
+    return !told_enough(r) && !interrupt_flag;
+}
+
+/* 0, or an exit status when the check itself failed. */
+static int verify_files(verify_run *r)
+{
+    const mr_source_info *info = mr_source_info_of(r->src);
+    const bool            single = strcmp(info->format, "mrec") == 0;
+    if (!single && strcmp(info->format, "shards") != 0) return EXIT_DONE;
+    for (uint32_t f = 0; f < info->file_count && !told_enough(r); f++) {
+        mr_source_file   file;
+        mr_error         err = MR_ERROR_INIT;
+        mr_verify_result result = {0};
+        int rc = mr_source_file_at(r->src, f, &file);
+        if (rc == MR_OK) rc = mr_mrec_verify(file.path, on_wrong, r, &result, &err);
+        r->bytes += result.bytes;
+        if (rc != MR_OK && rc != MR_ECHECKSUM && rc != MR_EFORMAT) return exit_status(rc, &err);
+    }
+    return EXIT_DONE;
+}
+
+/* ---- every sample ---- */
+
+static int check_sample(const verify_run *r, uint64_t at, void **buffer, size_t *buffer_bytes, uint64_t *bytes, mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(r->src);
+    mr_sample             sample;
+    mr_extent             extent = {0};
+    int rc = mr_source_extent(r->src, at, &extent, err);
+    if (rc == MR_OK) rc = mr_source_read(r->src, at, buffer, buffer_bytes, &sample, err);
+    *bytes = extent.bytes;
+    if (rc == MR_OK && info->label_field >= 0 && info->class_count) {
+        const mr_value *label = &sample.value[info->label_field];
+        if (label->type == MR_TYPE_INT && (label->i < 0 || label->i >= (int64_t)info->class_count))
+            rc = mr_error_set(err, MR_EFORMAT, "expected a label from 0 to %u, found %" PRId64, info->class_count - 1, label->i);
+    }
+    if (rc == MR_OK && info->image_field >= 0 && !r->args->no_decode) {
+        mr_image image = {0};
+        rc = mr_image_decode(&sample.value[info->image_field], &r->decode, &image, err);
+        mr_image_free(&image);
+    }
+    if (rc) {
+        char path[512];
+        if (!err->file[0]) mr_error_at(err, mr_source_sample_path(r->src, at, path, sizeof path), MR_NOWHERE, MR_NOWHERE);
+        mr_error_at(err, NULL, MR_NOWHERE, at);
+    }
+    return rc;
+}
+
+static bool take(verify_run *r, uint64_t *at)
+{
+    pthread_mutex_lock(&r->lock);
+    const bool got = r->next < mr_source_info_of(r->src)->count && !told_enough(r) && r->failure.code == MR_OK && !interrupt_flag;
+    if (got) *at = r->next++;
+    pthread_mutex_unlock(&r->lock);
+    return got;
+}
+
+static void *worker_main(void *arg)
+{
+    verify_run *r = arg;
+    void       *buffer = NULL;
+    size_t      buffer_bytes = 0;
+    uint64_t    at, bytes = 0;
+    while (take(r, &at)) {
+        mr_error  err = MR_ERROR_INIT;
+        const int rc = check_sample(r, at, &buffer, &buffer_bytes, &bytes, &err);
+        pthread_mutex_lock(&r->lock);
+        r->done++;
+        r->bytes += bytes;
+        if (rc == MR_ENOMEM) r->failure = err;
+        else if (rc) tell(r, &err);
+        pthread_mutex_unlock(&r->lock);
+    }
+    free(buffer);
+    pthread_mutex_lock(&r->lock);
+    r->working--;
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+static uint32_t worker_count(const verify_args *a)
+{
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    uint32_t   n = a->workers ? a->workers : online > 0 ? (uint32_t)online : 1;
+    return n < WORKERS_MOST ? n : WORKERS_MOST;
+}
+
+static void watch(verify_run *r)
+{
+    const uint64_t count = mr_source_info_of(r->src)->count;
+    progress       bar;
+    progress_start(&bar, "verify", "samples", r->args->output.quiet);
+    for (bool working = true; working;) {
+        const struct timespec pause = {0, 20000000};
+        nanosleep(&pause, NULL);
+        pthread_mutex_lock(&r->lock);
+        const uint64_t done = r->done;
+        working = r->working > 0;
+        pthread_mutex_unlock(&r->lock);
+        progress_show(&bar, done, count, NULL);
+    }
+    progress_end(&bar);
+}
+
+static int verify_samples(verify_run *r)
+{
+    pthread_t      threads[WORKERS_MOST];
+    const uint32_t wanted = worker_count(r->args);
+    uint32_t       started = 0;
+    r->working = wanted;
+    while (started < wanted && pthread_create(&threads[started], NULL, worker_main, r) == 0) started++;
+    pthread_mutex_lock(&r->lock);
+    r->working -= wanted - started;
+    pthread_mutex_unlock(&r->lock);
+    if (started == 0) {
+        say("cannot start a thread");
+        return EXIT_FAILED;
+    }
+    watch(r);
+    for (uint32_t t = 0; t < started; t++) pthread_join(threads[t], NULL);
+    return r->failure.code ? exit_status(r->failure.code, &r->failure) : EXIT_DONE;
+}
+
+static void report(const verify_run *r, double seconds)
+{
+    char text[32];
+    if (!r->args->output.json) {
+        printf("%s: %" PRIu64 " of %" PRIu64 " samples checked%s, %s read in %.2f s, %" PRIu64 " wrong\n", r->args->path, r->done,
+               mr_source_info_of(r->src)->count, r->args->no_decode ? " (not decoded)" : "",
+               size_text((double)r->bytes, text, sizeof text), seconds, r->wrong);
+        return;
+    }
+    json j = json_begin(stdout, "verify");
+    json_text(&j, "data", r->args->path);
+    json_u64(&j, "samples", mr_source_info_of(r->src)->count);
+    json_u64(&j, "checked", r->done);
+    json_bool(&j, "decoded", !r->args->no_decode);
+    json_u64(&j, "bytes", r->bytes);
+    json_u64(&j, "wrong", r->wrong);
+    json_real(&j, "seconds", seconds);
+    json_end(&j);
+}
+
+static int run(const void *args)
+{
+    verify_run r = {.args = args, .lock = PTHREAD_MUTEX_INITIALIZER, .failure = MR_ERROR_INIT};
+    mr_source *src;
+    int        status = setup_source(&src, r.args->path, &r.args->data);
+    if (status) return status;
+    const uint64_t start = clock_ns();
+    r.src = src;
+    setup_decode(&r.decode, &r.args->data);
+    status = verify_files(&r);
+    if (status == EXIT_DONE && !told_enough(&r) && !interrupt_flag) status = verify_samples(&r);
+    if (interrupt_flag) status = EXIT_SIGNAL + interrupt_flag;
+    if (status == EXIT_DONE) {
+        report(&r, seconds_since(start));
+        if (r.wrong) {
+            say("%s: %" PRIu64 " things are wrong; make the file again from its source", r.args->path, r.wrong);
+            status = EXIT_FAILED;
+        }
+    }
+    mr_source_close(src);
+    return status;
+}
+
+static const opt options[] = {
+    {"no-decode", OPT_FLAG, offsetof(verify_args, no_decode), 0, 0, NULL, NULL, "check checksums and headers, decode no picture",
+     NULL},
+    {"workers", OPT_U32, offsetof(verify_args, workers), 0, WORKERS_MOST, "0", NULL, "threads; 0: one per core", NULL},
+    {"max-wrong", OPT_U64, offsetof(verify_args, max_wrong), 0, 0x1p64, "100", NULL, "stop after telling so many; 0: never", NULL},
+};
+static const opt_group groups[] = {
+    {"Options", options, OPT_COUNT(options), 0},
+    DATA_GROUP(verify_args, data),
+    OUTPUT_GROUP(verify_args, output),
+};
+static const opt_positional positionals[] = {
+    {"DATA", offsetof(verify_args, path), true, "a record file, a shard list, or any data set"},
+};
+
+const command command_verify = {
+    .name = "verify",
+    .summary = "reads everything, checks every checksum, decodes every picture",
+    .text = "Of record files every byte is read and checked: header, schema, index, records, padding. Then every sample of the "
+            "data set is read and its picture decoded. What is wrong is listed on standard output, with file, sample and "
+            "offset; the exit status is then 1.",
+    .examples = "  millrace verify train.mrec\n  millrace verify photos --max-wrong 0\n",
+    .positionals = positionals,
+    .positional_count = OPT_COUNT(positionals),
+    .groups = groups,
+    .group_count = OPT_COUNT(groups),
+    .args_bytes = sizeof(verify_args),
+    .run = run,
+};

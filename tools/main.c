@@ -1,0 +1,109 @@
+/* tools/main.c: the `millrace` command: finds the subcommand, parses its words, runs it. Adds --help, --version, help and
+ * man. One thing is its own: a result that could not be written (disk full, pipe closed) is a failure, not a success. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "millrace/base.h"
+#include "tools/interrupt.h"
+#include "tools/output.h"
+#include "tools/tool.h"
+
+static const command *const commands[] = {
+    &command_convert, &command_export, &command_inspect, &command_verify, &command_train, &command_eval,
+    &command_profile, &command_bench, &command_digest, &command_devices, &command_synth,
+};
+
+static void put_overview(FILE *out)
+{
+    fputs("usage: millrace COMMAND [ARGUMENT...] [OPTION...]\n\n"
+          "Keeps training devices fed: converts data sets, loads them in order and on time, trains, and\n"
+          "shows where the time went.\n\nCommands:\n", out);
+    for (size_t i = 0; i < OPT_COUNT(commands); i++)
+        fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
+    fputs("\n'millrace help COMMAND' tells its options; 'millrace --version' the version.\n", out);
+}
+
+static const char *command_name(const void *context, size_t i)
+{
+    (void)context;
+    return commands[i]->name;
+}
+
+static const command *find_command(const char *name)
+{
+    for (size_t i = 0; i < OPT_COUNT(commands); i++)
+        if (strcmp(commands[i]->name, name) == 0) return commands[i];
+    const char *near = options_nearest(name, OPT_COUNT(commands), command_name, NULL);
+    if (near) say("there is no command '%s'; did you mean '%s'?", name, near);
+    else say("there is no command '%s'; 'millrace --help' lists them", name);
+    return NULL;
+}
+
+static int run_command(const command *cmd, int argc, char *const *argv)
+{
+    char  message[640];
+    bool  wants_help = false;
+    void *args = malloc(cmd->args_bytes);
+    if (!args) {
+        say("out of memory");
+        return EXIT_FAILED;
+    }
+    int status = EXIT_MISUSED;
+    if (!options_parse(cmd, argc, argv, args, &wants_help, message, sizeof message)) {
+        say("%s", message);
+    } else if (wants_help) {
+        options_help(stdout, cmd);
+        status = EXIT_DONE;
+    } else {
+        interrupt_install();
+        status = cmd->run(args);
+    }
+    free(args);
+    return status;
+}
+
+static int run_help(int argc, char *const *argv)
+{
+    if (argc == 0) {
+        put_overview(stdout);
+        return EXIT_DONE;
+    }
+    const command *cmd = find_command(argv[0]);
+    if (!cmd) return EXIT_MISUSED;
+    options_help(stdout, cmd);
+    return EXIT_DONE;
+}
+
+static int run_words(int argc, char *const *argv)
+{
+    if (argc < 1) {
+        put_overview(stderr);
+        return EXIT_MISUSED;
+    }
+    const char *word = argv[0];
+    if (strcmp(word, "--version") == 0) {
+        printf("millrace %s\n", mr_version());
+        return EXIT_DONE;
+    }
+    if (strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        return run_help(argc - 1, argv + 1);
+    if (strcmp(word, "man") == 0) { /* for the build: not listed */
+        options_man(stdout, commands, OPT_COUNT(commands));
+        return EXIT_DONE;
+    }
+    const command *cmd = find_command(word);
+    return cmd ? run_command(cmd, argc - 1, argv + 1) : EXIT_MISUSED;
+}
+
+int main(int argc, char **argv)
+{
+    const int status = run_words(argc - 1, argv + 1);
+    errno = 0;
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        say("standard output: cannot write the results: %s", errno ? strerror(errno) : "write error");
+        return EXIT_FAILED;
+    }
+    return status;
+}

@@ -1,0 +1,190 @@
+/* tools/session.c: see session.h. */
+#include "tools/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/output.h"
+#include "tools/tool.h"
+
+const opt model_options[7] = {
+    {"model", OPT_TEXT, offsetof(model_args, model), 0, 0, NULL, "NAME",
+     "mnist-cnn, cifar-cnn, mnist-mlp, ...; a wrong name lists them all", NULL},
+    {"optimizer", OPT_TEXT, offsetof(model_args, optimizer), 0, 0, NULL, "NAME",
+     "sgd, momentum, nesterov, rmsprop, adam, adadelta; without it the model's own", NULL},
+    {"lr", OPT_REAL, offsetof(model_args, lr), 0, 1000, NULL, NULL, "learning rate; without it the model's own", NULL},
+    {"momentum", OPT_REAL, offsetof(model_args, momentum), 0, 1, NULL, NULL, "without it the model's own", NULL},
+    {"weight-decay", OPT_REAL, offsetof(model_args, weight_decay), 0, 1, NULL, NULL, "without it the model's own", NULL},
+    {"schedule", OPT_TEXT, offsetof(model_args, schedule), 0, 0, NULL, "SPEC",
+     "constant, cosine, cosine:FLOOR, step:E1/E2,factor=F, decay:D; each with ,warmup=E; without it the model's own", NULL},
+    {"scale", OPT_FLAG, offsetof(model_args, scale), 0, 0, NULL, NULL,
+     "multiply batch and learning rate by the number of replicas", NULL},
+};
+
+/* ---- the model and its rule ---- */
+
+static const char *model_name(const void *context, size_t at)
+{
+    (void)context;
+    return mr_model_at((uint32_t)at)->name;
+}
+
+/* "a, b, c" */
+static const char *known_models(char *buf, size_t buf_bytes)
+{
+    size_t at = 0;
+    buf[0] = '\0';
+    for (uint32_t i = 0; i < mr_model_count() && at < buf_bytes; i++)
+        at += (size_t)snprintf(buf + at, buf_bytes - at, "%s%s", i ? ", " : "", mr_model_at(i)->name);
+    return buf;
+}
+
+int session_find_model(session *s, const char *name)
+{
+    char known[1024];
+    s->model = name ? mr_model_find(name) : NULL;
+    if (s->model) return EXIT_DONE;
+    const char *near = name ? options_nearest(name, mr_model_count(), model_name, NULL) : NULL;
+    if (near) say("there is no model '%s'; did you mean '%s'?", name, near);
+    else if (name) say("there is no model '%s'; known: %s", name, known_models(known, sizeof known));
+    else say("--model is needed; known: %s", known_models(known, sizeof known));
+    return EXIT_MISUSED;
+}
+
+void session_fill_run(const session *s, run_args *run, bool scale)
+{
+    if (!run->batch) run->batch = s->model->batch;
+    if (!run->epochs) run->epochs = s->model->epochs;
+    if (!run->augment) run->augment = s->model->augment;
+    if (scale) run->batch *= s->device_count;
+}
+
+/* Constants for an optimizer that is not the model's: what its authors proposed. */
+static bool set_optimizer(mr_update_desc *u, const char *name)
+{
+    static const struct { const char *name; mr_update_desc desc; } known[] = {
+        {"sgd", {.kind = MR_UPDATE_SGD}},
+        {"momentum", {.kind = MR_UPDATE_MOMENTUM, .momentum = 0.9f}},
+        {"nesterov", {.kind = MR_UPDATE_MOMENTUM, .momentum = 0.9f, .nesterov = true}},
+        {"rmsprop", {.kind = MR_UPDATE_RMSPROP, .rho = 0.9f, .epsilon = 1e-7f}},
+        {"adam", {.kind = MR_UPDATE_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-7f}},
+        {"adadelta", {.kind = MR_UPDATE_ADADELTA, .rho = 0.95f, .epsilon = 1e-7f}},
+    };
+    for (size_t i = 0; i < OPT_COUNT(known); i++) {
+        if (strcmp(known[i].name, name) != 0) continue;
+        const mr_update_desc before = *u;
+        *u = known[i].desc;
+        u->lr = before.lr;
+        u->weight_decay = before.weight_decay;
+        return true;
+    }
+    return false;
+}
+
+int session_fill_rule(session *s, const model_args *m, bool scale)
+{
+    mr_error err = MR_ERROR_INIT;
+    s->update = s->model->update;
+    s->schedule = s->model->schedule;
+    if (m->optimizer && !set_optimizer(&s->update, m->optimizer)) {
+        say("--optimizer: expected sgd, momentum, nesterov, rmsprop, adam or adadelta; found '%s'", m->optimizer);
+        return EXIT_MISUSED;
+    }
+    float lr = isnan(m->lr) ? s->update.lr : (float)m->lr;
+    if (scale) lr *= (float)s->device_count;
+    if (!isnan(m->momentum)) s->update.momentum = (float)m->momentum;
+    if (!isnan(m->weight_decay)) s->update.weight_decay = (float)m->weight_decay;
+    s->update.lr = lr;
+    s->schedule.lr = lr;
+    if (m->schedule && mr_schedule_parse(&s->schedule, m->schedule, lr, &err) != MR_OK) {
+        say_error(&err);
+        return EXIT_MISUSED;
+    }
+    return EXIT_DONE;
+}
+
+/* ---- opening ---- */
+
+int session_open_data(session *s, const char *path, const data_args *data, bool need_labels)
+{
+    const int status = setup_source(&s->src, path, data);
+    if (status) return status;
+    const mr_source_info *info = mr_source_info_of(s->src);
+    if (info->image_field < 0) {
+        say("%s: expected pictures, found none; 'millrace inspect' tells what is in it", path);
+        return EXIT_FAILED;
+    }
+    if (need_labels && info->label_field < 0) {
+        say("%s: expected a label for each picture, found none; put the pictures of each class in a folder of their own", path);
+        return EXIT_FAILED;
+    }
+    return EXIT_DONE;
+}
+
+int session_open_devices(session *s, const device_args *d) { return setup_devices(&s->devices, &s->device_count, d); }
+
+int session_open_loader(session *s)
+{
+    mr_error err = MR_ERROR_INIT;
+    s->loader_cfg.devices = s->devices;
+    s->loader_cfg.device_count = s->device_count;
+    s->loader_cfg.trace = s->trace;
+    return exit_status(mr_loader_open(&s->loader, s->src, &s->loader_cfg, &err), &err);
+}
+
+int session_open_net(session *s)
+{
+    mr_error              err = MR_ERROR_INIT;
+    const mr_loader_info *l = mr_loader_info_of(s->loader);
+    const uint32_t        classes = mr_source_info_of(s->src)->class_count;
+    return exit_status(mr_model_build(s->model, l->height, l->width, l->channels, classes, &s->net, &err), &err);
+}
+
+int session_open_trainer(session *s, uint64_t epochs, bool inference)
+{
+    mr_error              err = MR_ERROR_INIT;
+    const mr_loader_info *l = mr_loader_info_of(s->loader);
+    mr_trainer_config     cfg;
+    mr_trainer_defaults(&cfg);
+    cfg.net = s->net;
+    cfg.devices = s->devices;
+    cfg.device_count = s->device_count;
+    cfg.batch = l->batch;
+    cfg.seed = s->loader_cfg.seed;
+    cfg.update = s->update;
+    cfg.schedule = s->schedule;
+    cfg.epochs = epochs;
+    memcpy(cfg.mean, l->mean, sizeof cfg.mean);
+    memcpy(cfg.std, l->std, sizeof cfg.std);
+    cfg.uses_affine = l->uses_affine;
+    cfg.inference = inference;
+    cfg.trace = s->trace;
+    return exit_status(mr_trainer_open(&s->trainer, &cfg, &err), &err);
+}
+
+/* ---- closing ---- */
+
+void session_close_trainer(session *s)
+{
+    mr_trainer_close(s->trainer);
+    s->trainer = NULL;
+}
+
+void session_close_loader(session *s)
+{
+    mr_loader_close(s->loader);
+    s->loader = NULL;
+}
+
+void session_close(session *s)
+{
+    session_close_trainer(s); /* first: what it has queued still reads the loader's memory */
+    session_close_loader(s);
+    mr_net_destroy(s->net);
+    s->net = NULL;
+    mr_devices_close(s->devices, s->device_count);
+    s->devices = NULL;
+    mr_source_close(s->src);
+    s->src = NULL;
+}

@@ -1,0 +1,51 @@
+/* tools/session.h: what training, evaluation and measuring have in common: data, devices, loader, network, trainer, opened in
+ * that order and closed in reverse. Every function says what went wrong and returns an exit status. */
+#ifndef TOOLS_SESSION_H
+#define TOOLS_SESSION_H
+
+#include "tools/setup.h"
+
+typedef struct model_args {
+    const char *model, *optimizer, *schedule;
+    double      lr, momentum, weight_decay;  /* NAN: the model's own */
+    bool        scale;                       /* batch and learning rate times the number of replicas */
+} model_args;
+
+extern const opt model_options[7];
+#define MODEL_GROUP(type, member) {"Network", model_options, OPT_COUNT(model_options), offsetof(type, member)}
+
+typedef struct session {
+    const mr_model *model;
+    mr_source      *src;
+    mr_device     **devices;
+    uint32_t        device_count;
+    mr_loader      *loader;
+    mr_net         *net;
+    mr_trainer     *trainer;
+    mr_trace       *trace;       /* the caller's */
+    bad_watch       bad;
+    mr_loader_config loader_cfg; /* as opened */
+    mr_update_desc  update;
+    mr_schedule     schedule;
+} session;
+
+/* EXIT_MISUSED with the nearest name when there is none such. */
+int session_find_model(session *s, const char *name);
+/* Batch, epochs and augmentation where the user gave none: the model's. --scale, once the devices are known. */
+void session_fill_run(const session *s, run_args *run, bool scale);
+/* Optimizer and schedule: the model's, changed by what the user gave. */
+int session_fill_rule(session *s, const model_args *m, bool scale);
+
+int session_open_data(session *s, const char *path, const data_args *data, bool need_labels);
+int session_open_devices(session *s, const device_args *d);
+/* s->loader_cfg is complete. */
+int session_open_loader(session *s);
+/* For the size and classes that loader and data have. */
+int session_open_net(session *s);
+int session_open_trainer(session *s, uint64_t epochs, bool inference);
+
+void session_close_trainer(session *s);
+void session_close_loader(session *s);
+void session_close(session *s);
+
+#endif

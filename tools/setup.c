@@ -1,0 +1,183 @@
+/* tools/setup.c: see setup.h. */
+#include "tools/setup.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "tools/interrupt.h"
+#include "tools/output.h"
+#include "tools/tool.h"
+
+#define ANY 0x1p64 /* no upper end worth telling */
+
+const opt output_options[2] = {
+    {"json", OPT_FLAG, offsetof(output_args, json), 0, 0, NULL, NULL, "results as one JSON object per line", NULL},
+    {"quiet", OPT_FLAG, offsetof(output_args, quiet), 0, 0, NULL, NULL, "no progress on stderr", NULL},
+};
+
+static const char *const splits[] = {"auto", "train", "test", NULL};
+static const char *const exif[] = {"apply", "ignore", NULL};
+
+const opt data_options[5] = {
+    {"format", OPT_TEXT, offsetof(data_args, format), 0, 0, NULL, "NAME",
+     "format of the data, where its content does not tell (folder, idx, cifar, mrec, ...)", NULL},
+    {"split", OPT_CHOICE, offsetof(data_args, split), 0, 0, "auto", NULL,
+     "which part of data that has parts; auto: the train part, or all of it", splits},
+    {"exif", OPT_CHOICE, offsetof(data_args, exif), 0, 0, "apply", NULL,
+     "turn pictures as their EXIF orientation says, or leave them as they are stored", exif},
+    {"max-pixels", OPT_U64, offsetof(data_args, max_pixels), 1, ANY, "100000000", NULL,
+     "pictures with more pixels are bad samples, found before memory is taken", NULL},
+    {"max-scans", OPT_U32, offsetof(data_args, max_scans), 1, UINT32_MAX, "100", NULL,
+     "progressive pictures with more scans are bad samples", NULL},
+};
+
+static const char *const orders[] = {"shuffle", "block", "sequential", NULL};
+static const char *const tails[] = {"keep", "drop", "pad", NULL};
+static const char *const bads[] = {"stop", "replace", "skip", NULL};
+
+const opt run_options[11] = {
+    {"batch", OPT_U32, offsetof(run_args, batch), 1, 1048576, NULL, NULL,
+     "samples in a global batch, over all replicas; without it the model's own, else 128", NULL},
+    {"epochs", OPT_U64, offsetof(run_args, epochs), 1, ANY, NULL, NULL,
+     "passes over the data; without it the model's own when training, else 1", NULL},
+    {"seed", OPT_U64, offsetof(run_args, seed), 0, ANY, "0", NULL, "of order, augmentation, initial weights, dropout", NULL},
+    {"order", OPT_CHOICE, offsetof(run_args, order), 0, 0, "shuffle", NULL,
+     "of samples in an epoch; block: shuffled blocks of neighbours, for slow media", orders},
+    {"block", OPT_U32, offsetof(run_args, block), 1, 16777216, "256", NULL, "samples in a block of --order block", NULL},
+    {"tail", OPT_CHOICE, offsetof(run_args, tail), 0, 0, "keep", NULL,
+     "a last batch that is not full: kept short, dropped, or padded with samples that count nothing", tails},
+    {"augment", OPT_TEXT, offsetof(run_args, augment), 0, 0, NULL, "SPEC",
+     "none, cifar, rrc224, center224, or operations such as rrc(224),flip; without it the model's own, else none", NULL},
+    {"channels", OPT_U32, offsetof(run_args, channels), 0, 3, "0", NULL,
+     "1 gray, 3 colour, 0 what the data has", NULL},
+    {"bad", OPT_CHOICE, offsetof(run_args, bad), 0, 0, "stop", NULL,
+     "damaged samples: stop, put another in their place, or leave them out", bads},
+    {"max-bad", OPT_U64, offsetof(run_args, max_bad), 0, ANY, "100", NULL, "more damaged samples than this stop the run",
+     NULL},
+    {"bad-list", OPT_TEXT, offsetof(run_args, bad_list), 0, 0, NULL, "FILE",
+     "write each damaged sample to this file, one JSON object per line", NULL},
+};
+
+static const char *const ios[] = {"auto", "uring", "pread", NULL};
+
+const opt loader_options[7] = {
+    {"prefetch", OPT_COUNT_OR_OFF, offsetof(loader_args, prefetch), 0, 1024, "4", NULL,
+     "batches made ready ahead; off: read, decode and copy in series with the training step", NULL},
+    {"workers", OPT_U32, offsetof(loader_args, workers), 0, 1024, "0", NULL, "decode threads; 0: one per core", NULL},
+    {"readers", OPT_U32, offsetof(loader_args, readers), 0, 64, "0", NULL,
+     "threads that read; 0: one with io_uring, four with pread", NULL},
+    {"depth", OPT_U32, offsetof(loader_args, depth), 1, 4096, "32", NULL, "reads in flight per reader", NULL},
+    {"io", OPT_CHOICE, offsetof(loader_args, io), 0, 0, "auto", NULL,
+     "how to read; auto: io_uring where the kernel allows it, else pread threads", ios},
+    {"direct", OPT_FLAG, offsetof(loader_args, direct), 0, 0, NULL, NULL, "read past the page cache (O_DIRECT)", NULL},
+    {"memory", OPT_SIZE, offsetof(loader_args, memory), 0, ANY, "0", NULL,
+     "host memory the loader may use; 0: half of what the process may", NULL},
+};
+
+static const char *const kernels[] = {"fast", "reference", NULL};
+
+const opt device_options[3] = {
+    {"devices", OPT_TEXT, offsetof(device_args, devices), 0, 0, NULL, "SPEC",
+     "one replica per device: cpu, cpu:4, cuda:0,1, sim:8,step=3ms,h2d=25GB/s (default cpu)", NULL},
+    {"threads", OPT_U32, offsetof(device_args, threads), 0, 4096, "0", NULL,
+     "cores shared by the computing of all cpu devices; 0: all", NULL},
+    {"kernels", OPT_CHOICE, offsetof(device_args, kernels), 0, 0, "fast", NULL,
+     "of cpu devices; reference: the plain C every other kernel is tested against", kernels},
+};
+
+int exit_status(int rc, const mr_error *err)
+{
+    if (rc == MR_OK) return EXIT_DONE;
+    if (rc == MR_ECANCELED && interrupt_flag) {
+        say("stopped by signal %d%s%s", interrupt_flag, err->text[0] ? ": " : "", err->text);
+        return EXIT_SIGNAL + interrupt_flag;
+    }
+    say_error(err);
+    return EXIT_FAILED;
+}
+
+int setup_source(mr_source **out, const char *path, const data_args *a)
+{
+    mr_error         err = MR_ERROR_INIT;
+    mr_source_config cfg;
+    mr_source_defaults(&cfg);
+    cfg.format = a->format;
+    cfg.split = (mr_split)a->split;
+    return exit_status(mr_source_open(out, path, &cfg, &err), &err);
+}
+
+int setup_devices(mr_device ***out, uint32_t *count, const device_args *a)
+{
+    mr_error          err = MR_ERROR_INIT;
+    mr_devices_config cfg;
+    mr_devices_defaults(&cfg);
+    cfg.compute_threads = a->threads;
+    cfg.reference = a->kernels == 1;
+    return exit_status(mr_devices_open(out, count, a->devices ? a->devices : "cpu", &cfg, &err), &err);
+}
+
+void setup_decode(mr_decode_config *cfg, const data_args *a)
+{
+    mr_decode_defaults(cfg);
+    cfg->max_pixels = a->max_pixels;
+    cfg->max_scans = a->max_scans;
+    cfg->ignore_exif = a->exif == 1;
+}
+
+void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *run, const loader_args *loader)
+{
+    mr_loader_defaults(cfg);
+    setup_decode(&cfg->decode, data);
+    if (run->batch) cfg->batch = run->batch;
+    if (run->epochs) cfg->epochs = run->epochs;
+    if (run->augment) cfg->augment = run->augment;
+    cfg->seed = run->seed;
+    cfg->order = (mr_order)run->order;
+    cfg->block = run->block;
+    cfg->tail = (mr_tail)run->tail;
+    cfg->channels = run->channels;
+    cfg->bad = (mr_bad)run->bad;
+    cfg->max_bad = run->max_bad;
+    cfg->prefetch = loader->prefetch;
+    cfg->workers = loader->workers;
+    cfg->readers = loader->readers;
+    cfg->depth = loader->depth;
+    cfg->io = (mr_io)loader->io;
+    cfg->direct = loader->direct;
+    cfg->memory_bytes = loader->memory;
+}
+
+static void on_bad(void *context, const mr_error *what, uint64_t substitute)
+{
+    enum { TOLD = 10 };
+    bad_watch *w = context;
+    char       text[2048];
+    w->count++;
+    if (w->listed) bad_list_add(&w->list, what);
+    if (w->count > TOLD) return;
+    mr_error_format(what, text, sizeof text);
+    if (substitute != MR_NOWHERE) say("bad sample, %" PRIu64 " takes its place: %s", substitute, text);
+    else say("bad sample: %s", text);
+    if (w->count == TOLD) say("further bad samples are counted, not told");
+}
+
+int bad_watch_open(bad_watch *w, const run_args *run, mr_loader_config *cfg)
+{
+    memset(w, 0, sizeof *w);
+    cfg->on_bad = on_bad;
+    cfg->bad_context = w;
+    if (!run->bad_list) return EXIT_DONE;
+    mr_error err = MR_ERROR_INIT;
+    w->listed = true;
+    return exit_status(bad_list_open(&w->list, run->bad_list, false, &err), &err);
+}
+
+int bad_watch_close(bad_watch *w, int status)
+{
+    mr_error err = MR_ERROR_INIT;
+    if (w->listed && bad_list_close(&w->list, &err) != MR_OK) {
+        say_error(&err);
+        return EXIT_FAILED;
+    }
+    return status == EXIT_DONE && w->count ? EXIT_BAD_SAMPLES : status;
+}

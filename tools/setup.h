@@ -1,0 +1,76 @@
+/* tools/setup.h: the options that several commands share, and the way from them to the library's own settings. A command's
+ * struct contains the structs below and lists the groups at their offsets. */
+#ifndef TOOLS_SETUP_H
+#define TOOLS_SETUP_H
+
+#include "millrace/train.h"
+#include "tools/bad_list.h"
+#include "tools/options.h"
+
+typedef struct output_args {
+    bool json, quiet;
+} output_args;
+
+typedef struct data_args {
+    const char *format;
+    uint32_t    split;      /* mr_split */
+    uint32_t    exif;       /* 0 apply, 1 ignore */
+    uint64_t    max_pixels;
+    uint32_t    max_scans;
+} data_args;
+
+typedef struct run_args { /* what a run is: with the data, all that its result depends on */
+    uint32_t    batch;      /* 0: not given */
+    uint64_t    epochs;     /* 0: not given */
+    uint64_t    seed;
+    uint32_t    order, block, tail;
+    const char *augment;    /* NULL: not given */
+    uint32_t    channels;
+    uint32_t    bad;
+    uint64_t    max_bad;
+    const char *bad_list;
+} run_args;
+
+typedef struct loader_args { /* how it is fed: changes no bit of the result */
+    uint32_t prefetch, workers, readers, depth, io;
+    bool     direct;
+    uint64_t memory;
+} loader_args;
+
+typedef struct device_args {
+    const char *devices;
+    uint32_t    threads;
+    uint32_t    kernels;    /* 0 fast, 1 reference */
+} device_args;
+
+extern const opt output_options[2], data_options[5], run_options[11], loader_options[7], device_options[3];
+
+#define OUTPUT_GROUP(type, member) {"Output", output_options, OPT_COUNT(output_options), offsetof(type, member)}
+#define DATA_GROUP(type, member) {"Data", data_options, OPT_COUNT(data_options), offsetof(type, member)}
+#define RUN_GROUP(type, member) {"What is delivered (the same for any of the options below)", run_options, \
+                                 OPT_COUNT(run_options), offsetof(type, member)}
+#define LOADER_GROUP(type, member) {"Loader", loader_options, OPT_COUNT(loader_options), offsetof(type, member)}
+#define DEVICE_GROUP(type, member) {"Devices", device_options, OPT_COUNT(device_options), offsetof(type, member)}
+
+/* 0, or the exit status after saying what is wrong. */
+int setup_source(mr_source **out, const char *path, const data_args *a);
+int setup_devices(mr_device ***out, uint32_t *count, const device_args *a);
+
+void setup_decode(mr_decode_config *cfg, const data_args *a);
+/* Everything but source, devices, trace and resume point. run->batch, epochs and augment fall back to the library's. */
+void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *run, const loader_args *loader);
+
+/* Bad samples met while loading: told on stderr (the first ten), and listed in run->bad_list where that is given. */
+typedef struct bad_watch {
+    bad_list list;
+    bool     listed;
+    uint64_t count;   /* workers write it one at a time; read it when the loader is closed */
+} bad_watch;
+int  bad_watch_open(bad_watch *w, const run_args *run, mr_loader_config *cfg);
+/* status, or EXIT_BAD_SAMPLES when it is EXIT_DONE and there were some, or EXIT_FAILED when the list could not be written. */
+int  bad_watch_close(bad_watch *w, int status);
+
+/* Exit status for what the library returned: says err unless rc is MR_OK; a run stopped by a signal gives 128 + signal. */
+int exit_status(int rc, const mr_error *err);
+
+#endif
