@@ -1,59 +1,15 @@
 /* kernels/ops/dropout.c: drops elements by 16-bit draws that depend on nothing but (seed, op_id, step, place of the sample in
- * the global batch, canonical element index), so any split of a batch and any layout drops the same ones.
- *
- * Elements in canonical order come in groups of 128. A group takes 16 Philox blocks, side by side in vector lanes: block j
- * (counter: group * 16 + j, place in batch; step) gives eight draws, and draw k of block j belongs to element k * 16 + j of
- * the group. That order needs no transposition, which makes the draws cheap next to a convolution.
+ * the global batch, canonical element index), so any split of a batch and any layout drops the same ones. Element e takes
+ * draw e of its sample (draws.h).
  *
  * Forward keeps one byte an element for backward; repeating the draws would cost more than reading the bytes. */
 #include <math.h>
 
 #include "kernels/host_op.h"
+#include "kernels/ops/draws.h"
 #include "kernels/simd.h"
 
-#define LANES 16u
-#define GROUP (LANES * 8u)
 #define CHUNK 4096u /* draws made at a time; they stay in the first-level cache */
-
-struct draw_key {
-    uint64_t key, step;
-    uint32_t place; /* in the global batch */
-};
-
-/* Draws of `groups` groups from first_group on. Philox 4x32-10 as in base/util.h, over lanes. */
-MRI_INLINE void draw_groups_body(uint16_t *restrict out, struct draw_key k, uint32_t first_group, uint32_t groups)
-{
-    for (uint32_t g = 0; g < groups; g++) {
-        uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
-        for (uint32_t j = 0; j < LANES; j++) {
-            c0[j] = (first_group + g) * LANES + j;
-            c1[j] = k.place;
-            c2[j] = (uint32_t)k.step;
-            c3[j] = (uint32_t)(k.step >> 32);
-        }
-        uint32_t k0 = (uint32_t)k.key, k1 = (uint32_t)(k.key >> 32);
-        for (int round = 0; round < 10; round++) {
-            for (uint32_t j = 0; j < LANES; j++) {
-                const uint64_t p0 = (uint64_t)0xD2511F53u * c0[j], p1 = (uint64_t)0xCD9E8D57u * c2[j];
-                c0[j] = (uint32_t)(p1 >> 32) ^ c1[j] ^ k0;
-                c1[j] = (uint32_t)p1;
-                c2[j] = (uint32_t)(p0 >> 32) ^ c3[j] ^ k1;
-                c3[j] = (uint32_t)p0;
-            }
-            k0 += 0x9E3779B9u;
-            k1 += 0xBB67AE85u;
-        }
-        const uint32_t *const words[4] = {c0, c1, c2, c3};
-        for (uint32_t w = 0; w < 4; w++)
-            for (uint32_t j = 0; j < LANES; j++) {
-                out[(2 * w) * LANES + j] = (uint16_t)words[w][j];
-                out[(2 * w + 1) * LANES + j] = (uint16_t)(words[w][j] >> 16);
-            }
-        out += GROUP;
-    }
-}
-MRI_SIMD_LOOP(draw_groups, (uint16_t *restrict out, struct draw_key k, uint32_t first_group, uint32_t groups),
-              (out, k, first_group, groups))
 
 MRI_INLINE void apply_run_body(float *y, const float *x, uint8_t *restrict kept, const uint16_t *restrict draws, size_t n,
                                uint32_t threshold, float scale)
@@ -79,44 +35,82 @@ MRI_SIMD_LOOP(backward_run, (float *dx, const float *dy, const uint8_t *restrict
 static uint32_t threshold_of(float rate) { return (uint32_t)lrintf(rate * 65536.0f); }
 static float    scale_of(float rate) { return 1.0f / (1.0f - rate); }
 
-/* Elements [from, from + n) in canonical order, wherever the layout puts them. NHWC is one run; blocked channels and planes are
- * runs of at most a block inside each pixel. */
-static void apply_range(const mr_tensor *t, float *y, const float *x, uint8_t *kept, const uint16_t *draws, size_t from, size_t n,
-                        uint32_t threshold, float scale)
+/* Whole pixels of a layout in full blocks of 16 channels: runs of 16, each somewhere else in memory, y and draws contiguous. */
+MRI_INLINE void apply_pixels16_body(float *y, const float *x, uint8_t *restrict kept, const uint16_t *restrict draws, size_t pixels,
+                                    size_t plane, uint32_t blocks, uint32_t threshold, float scale)
 {
-    if (t->layout == MR_LAYOUT_NHWC) {
-        apply_run(y + from, x + from, kept + from, draws, n, threshold, scale);
-        return;
-    }
-    const uint32_t block = mri_layout_block(t);
+    for (uint32_t b = 0; b < blocks; b++)
+        for (size_t p = 0; p < pixels; p++) {
+            const uint16_t *from = draws + p * blocks * 16 + b * 16;
+            const size_t    at = b * plane + p * 16;
+#pragma omp simd /* y may be x, but only element for element */
+            for (uint32_t i = 0; i < 16; i++) {
+                const bool keep = from[i] >= threshold;
+                kept[at + i] = keep;
+                y[at + i] = keep ? x[at + i] * scale : 0;
+            }
+        }
+}
+MRI_SIMD_LOOP(apply_pixels16,
+              (float *y, const float *x, uint8_t *restrict kept, const uint16_t *restrict draws, size_t pixels, size_t plane,
+               uint32_t blocks, uint32_t threshold, float scale),
+              (y, x, kept, draws, pixels, plane, blocks, threshold, scale))
+
+struct drop {
+    const mr_tensor *t;
+    float           *y;
+    const float     *x;
+    uint8_t         *kept;
+    uint32_t         threshold;
+    float            scale;
+};
+
+/* Elements [from, from + n) in canonical order where they come in runs of at most a block. */
+static void apply_runs(const struct drop *d, const uint16_t *draws, size_t from, size_t n)
+{
+    const mr_tensor *t = d->t;
+    const uint32_t   block = mri_layout_block(t);
     for (size_t done = 0; done < n;) {
         const size_t   e = from + done;
         const uint32_t c = (uint32_t)(e % t->c);
-        size_t run = block - c % block;
-        if (run > t->c - c) run = t->c - c;
-        if (run > n - done) run = n - done;
-        const size_t at = mri_tensor_index(t, e / t->c, c);
+        const size_t   run = mri_min_u64(mri_min_u64(block - c % block, t->c - c), n - done), at = mri_tensor_index(t, e / t->c, c);
         for (size_t i = 0; i < run; i++) { /* 16 at most: too short to dispatch */
-            const bool keep = draws[done + i] >= threshold;
-            kept[at + i] = keep;
-            y[at + i] = keep ? x[at + i] * scale : 0;
+            const bool keep = draws[done + i] >= d->threshold;
+            d->kept[at + i] = keep;
+            d->y[at + i] = keep ? d->x[at + i] * d->scale : 0;
         }
         done += run;
     }
 }
 
+static void apply_range(const struct drop *d, const uint16_t *draws, size_t from, size_t n)
+{
+    const mr_tensor *t = d->t;
+    if (t->layout == MR_LAYOUT_NHWC) {
+        apply_run(d->y + from, d->x + from, d->kept + from, draws, n, d->threshold, d->scale);
+    } else if (t->layout == MRI_LAYOUT_C16 && t->c % 16 == 0 && from % t->c == 0 && n % t->c == 0) {
+        const size_t at = from / t->c * 16;
+        apply_pixels16(d->y + at, d->x + at, d->kept + at, draws, n / t->c, (size_t)t->h * t->w * 16, t->c / 16, d->threshold,
+                       d->scale);
+    } else {
+        apply_runs(d, draws, from, n);
+    }
+}
+
 static void drop_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
 {
-    const mr_op_desc *d = &op->base.desc;
-    const mr_tensor  *t = &d->in;
+    const mr_op_desc *desc = &op->base.desc;
+    const mr_tensor  *t = &desc->in;
     const size_t      floats = mri_tensor_floats(t), elements = (size_t)t->h * t->w * t->c;
-    const struct draw_key key = {mri_mix64(mri_mix64(a->seed) + d->op_id), a->step, a->first + i};
-    uint16_t draws[CHUNK];
-    for (size_t at = 0; at < elements; at += CHUNK) {
-        const size_t n = elements - at < CHUNK ? elements - at : CHUNK;
-        draw_groups(draws, key, (uint32_t)(at / GROUP), (uint32_t)((n + GROUP - 1) / GROUP));
-        apply_range(t, (float *)a->y + i * floats, (const float *)a->x + i * floats, (uint8_t *)a->saved + i * floats, draws, at,
-                    n, threshold_of(d->rate), scale_of(d->rate));
+    const struct drop d = {t, (float *)a->y + i * floats, (const float *)a->x + i * floats, (uint8_t *)a->saved + i * floats,
+                           threshold_of(desc->rate), scale_of(desc->rate)};
+    const struct mri_draw_key key = {mri_mix64(mri_mix64(a->seed) + desc->op_id), a->step, a->first + i};
+    const size_t chunk = t->c < CHUNK ? CHUNK / t->c * t->c : CHUNK; /* whole pixels */
+    uint16_t     draws[CHUNK + 2 * MRI_DRAW_GROUP];
+    for (size_t at = 0; at < elements; at += chunk) {
+        const size_t n = mri_min_u64(chunk, elements - at), group = at / MRI_DRAW_GROUP, skip = at % MRI_DRAW_GROUP;
+        mri_draws(draws, key, (uint32_t)group, (uint32_t)((skip + n + MRI_DRAW_GROUP - 1) / MRI_DRAW_GROUP));
+        apply_range(&d, draws + skip, at, n);
     }
 }
 

@@ -1,4 +1,5 @@
 /* kernels: input, dropout, loss, updates, groups and the simulated step. */
+#include "kernels/ops/draws.h"
 #include "rig.h"
 
 static void input_is_right(void **state)
@@ -39,27 +40,30 @@ static void input_is_right(void **state)
 /* ---- dropout ---- */
 
 /* Dropped pattern of a batch in canonical order, made in two parts of k and n - k samples (k = 0: at once). */
-static void drop(uint32_t layout, mr_op_args extra, uint32_t k, float *pattern, float rate)
+enum { DROP_H = 5, DROP_W = 7, DROP_N = 5, DROP_MOST = DROP_H * DROP_W * 160 * DROP_N };
+
+static void drop(uint32_t channels, uint32_t layout, mr_op_args extra, uint32_t k, float *pattern, float rate)
 {
-    enum { H = 5, W = 7, C = 37, N = 5 };
+    static float ones[DROP_MOST];
+    const int    count = (int)(DROP_H * DROP_W * channels * DROP_N);
     struct rig r;
     mr_error   err = MR_ERROR_INIT;
     mr_op     *op;
     rig_open(&r, "cpu", false);
-    mr_op_desc d = {.kind = MR_OP_DROPOUT, .in = rig_tensor(H, W, C, layout), .max_batch = N, .training = true, .need_dx = true,
+    mr_op_desc d = {.kind = MR_OP_DROPOUT, .in = rig_tensor(DROP_H, DROP_W, channels, layout), .max_batch = DROP_N, .training = true, .need_dx = true,
                     .rate = rate, .op_id = 3};
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
     const mr_op_info *info = mr_op_info_of(op);
     MRT_TRUE(info->inplace);
     const size_t floats = mri_tensor_floats(&d.in);
-    float *x = rig_memory(&r, floats * 4 * N), *y = rig_memory(&r, floats * 4 * N), *dx = rig_memory(&r, floats * 4 * N), ones[H * W * C * N];
+    float *x = rig_memory(&r, floats * 4 * DROP_N), *y = rig_memory(&r, floats * 4 * DROP_N), *dx = rig_memory(&r, floats * 4 * DROP_N);
     uint8_t *saved = rig_memory(&r, info->saved_bytes);
-    for (int i = 0; i < H * W * C * N; i++) ones[i] = 1;
-    rig_store(&d.in, N, x, ones);
-    for (uint32_t from = 0; from < N; from = from < k ? k : N) {
+    for (int i = 0; i < count; i++) ones[i] = 1;
+    rig_store(&d.in, DROP_N, x, ones);
+    for (uint32_t from = 0; from < DROP_N; from = from < k ? k : DROP_N) {
         mr_op_args a = extra;
         a.training = true;
-        a.n = from < k ? k : N - from;
+        a.n = from < k ? k : DROP_N - from;
         a.first = from;
         a.x = x + from * floats;
         a.y = y + from * floats;
@@ -71,43 +75,68 @@ static void drop(uint32_t layout, mr_op_args extra, uint32_t k, float *pattern, 
         MRT_OK(mr_stream_sync(r.s, &err), &err);
         if (k == 0) break;
     }
-    rig_padding_is_zero(&d.in, N, y);
-    rig_padding_is_zero(&d.in, N, dx);
-    rig_load(&d.in, N, y, pattern);
-    rig_load(&d.in, N, dx, ones);
-    for (int i = 0; i < H * W * C * N; i++) MRT_TRUE(fabsf(ones[i] - pattern[i] * pattern[i]) < 1e-5f);
+    rig_padding_is_zero(&d.in, DROP_N, y);
+    rig_padding_is_zero(&d.in, DROP_N, dx);
+    rig_load(&d.in, DROP_N, y, pattern);
+    rig_load(&d.in, DROP_N, dx, ones);
+    for (int i = 0; i < count; i++) MRT_TRUE(fabsf(ones[i] - pattern[i] * pattern[i]) < 1e-5f);
     mr_op_destroy(op);
     rig_close(&r);
 }
 
-enum { DROP_COUNT = 5 * 7 * 37 * 5 };
+static void check_dropout(uint32_t channels)
+{
+    static float a[DROP_MOST], b[DROP_MOST];
+    const int        count = (int)(DROP_H * DROP_W * channels * DROP_N);
+    const size_t     bytes = (size_t)count * sizeof(float);
+    const mr_op_args base = {.seed = 5, .step = 9};
+    drop(channels, MR_LAYOUT_NHWC, base, 0, a, 0.25f);
+    int dropped = 0;
+    for (int i = 0; i < count; i++) {
+        MRT_TRUE(a[i] == 0 || fabsf(a[i] - 4.0f / 3) < 1e-6f);
+        dropped += a[i] == 0;
+    }
+    MRT_TRUE(abs(dropped - count / 4) < count / 50);
+    for (uint32_t layout = 0; layout <= MRI_LAYOUT_C16; layout++)
+        for (uint32_t k = 0; k < 4; k++) { /* any split, any layout: the same */
+            drop(channels, layout, base, k, b, 0.25f);
+            MRT_TRUE(memcmp(a, b, bytes) == 0);
+        }
+    const mr_op_args others[] = {{.seed = 6, .step = 9}, {.seed = 5, .step = 10}, {.seed = 5, .step = 9 + (1ull << 32)}};
+    for (int i = 0; i < 3; i++) {
+        drop(channels, MR_LAYOUT_NHWC, others[i], 0, b, 0.25f);
+        int same = 0;
+        for (int k = 0; k < count; k++) same += (a[k] == 0) == (b[k] == 0);
+        MRT_TRUE(abs(same - count * 10 / 16) < count / 40); /* as two independent coins would */
+    }
+    drop(channels, MR_LAYOUT_NHWC, base, 0, b, 0);
+    for (int i = 0; i < count; i++) MRT_TRUE(b[i] == 1);
+}
 
 static void dropout_repeats(void **state)
 {
     (void)state;
-    static float a[DROP_COUNT], b[DROP_COUNT];
-    const mr_op_args base = {.seed = 5, .step = 9};
-    drop(MR_LAYOUT_NHWC, base, 0, a, 0.25f);
-    int dropped = 0;
-    for (int i = 0; i < DROP_COUNT; i++) {
-        MRT_TRUE(a[i] == 0 || fabsf(a[i] - 4.0f / 3) < 1e-6f);
-        dropped += a[i] == 0;
+    check_dropout(37);
+    check_dropout(160); /* whole blocks; a sample needs more than one round of draws */
+}
+
+/* The vector code draws what the plain code draws, at the edges of every counter too. */
+static void draws_are_philox(void **state)
+{
+    (void)state;
+    static uint16_t a[5 * MRI_DRAW_GROUP], b[5 * MRI_DRAW_GROUP];
+    for (uint64_t i = 0; i < 20; i++) {
+        const struct mri_draw_key key = {mri_mix64(i), i % 3 ? mri_mix64(i + 100) : UINT64_MAX, i % 2 ? UINT32_MAX : (uint32_t)i};
+        const uint32_t first = i % 4 ? (uint32_t)i * 1000u : (1u << 28) - 5; /* the last counters there are */
+        memset(a, 0, sizeof a);
+        mri_draws(a, key, first, 5);
+        mri_draws_plain(b, key, first, 5);
+        MRT_TRUE(memcmp(a, b, sizeof a) == 0);
     }
-    MRT_TRUE(abs(dropped - DROP_COUNT / 4) < DROP_COUNT / 50);
-    for (uint32_t layout = 0; layout <= MRI_LAYOUT_C16; layout++)
-        for (uint32_t k = 0; k < 4; k++) { /* any split, any layout: the same */
-            drop(layout, base, k, b, 0.25f);
-            MRT_TRUE(memcmp(a, b, sizeof a) == 0);
-        }
-    const mr_op_args others[] = {{.seed = 6, .step = 9}, {.seed = 5, .step = 10}, {.seed = 5, .step = 9 + (1ull << 32)}};
-    for (int i = 0; i < 3; i++) {
-        drop(MR_LAYOUT_NHWC, others[i], 0, b, 0.25f);
-        int same = 0;
-        for (int k = 0; k < DROP_COUNT; k++) same += (a[k] == 0) == (b[k] == 0);
-        MRT_TRUE(abs(same - DROP_COUNT * 10 / 16) < DROP_COUNT / 40); /* as two independent coins would */
-    }
-    drop(MR_LAYOUT_NHWC, base, 0, b, 0);
-    for (int i = 0; i < DROP_COUNT; i++) MRT_TRUE(b[i] == 1);
+    const mri_philox r = mri_philox4x32(mri_mix64(19), (5u * 16 + 3) | 7ull << 32, 9);
+    mri_draws(a, (struct mri_draw_key){mri_mix64(19), 9, 7}, 5, 1);
+    MRT_EQ(a[3], r.v[0] & 0xFFFF);
+    MRT_EQ(a[7 * 16 + 3], r.v[3] >> 16);
 }
 
 /* Evaluation leaves everything as it is, in place or not. */
@@ -442,7 +471,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(input_is_right),             cmocka_unit_test(dropout_repeats),
-        cmocka_unit_test(dropout_rests_in_evaluation), cmocka_unit_test(loss_is_right),
+        cmocka_unit_test(dropout_rests_in_evaluation), cmocka_unit_test(draws_are_philox), cmocka_unit_test(loss_is_right),
         cmocka_unit_test(updates_follow_their_rules), cmocka_unit_test(updates_are_checked),
         cmocka_unit_test(groups_add_in_device_order), cmocka_unit_test(groups_survive_a_failed_stream),
         cmocka_unit_test(groups_are_checked),         cmocka_unit_test(sim_spends_the_step_in_the_loss),

@@ -1,1 +1,5 @@
 millrace_test(image_crop SOURCES test_image_crop.c pictures.c)
+millrace_test(image SOURCES test_image.c pictures.c LINK_OPTIONS ${MRT_WRAP_ALLOC})
+millrace_test(resize SOURCES test_resize.c pictures.c LINK_OPTIONS ${MRT_WRAP_ALLOC})
+millrace_test(augment SOURCES test_augment.c pictures.c LINK_OPTIONS ${MRT_WRAP_ALLOC})
+millrace_test(augment_spec SOURCES test_augment_spec.c)
