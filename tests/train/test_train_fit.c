@@ -48,7 +48,7 @@ typedef struct run_options {
     mrt_rig_options rig;
     uint64_t epochs, start_epoch, start_step;
     uint32_t prefetch, workers, val_batch;
-} run_options;
+} run_options; /* rig.trace is the loaders' too */
 
 static mr_loader *open_loader(const run *r, const mr_source *src, const run_options *o, bool training)
 {
@@ -65,6 +65,7 @@ static mr_loader *open_loader(const run *r, const mr_source *src, const run_opti
     cfg.prefetch = o->prefetch;
     cfg.workers = o->workers ? o->workers : 1;
     if (training) cfg.start_epoch = o->start_epoch, cfg.start_step = o->start_step;
+    cfg.trace = o->rig.trace;
     cfg.devices = r->rig.devices;
     cfg.device_count = r->rig.count;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
@@ -352,6 +353,58 @@ static void test_evaluation_does_not_depend_on_how(void **state)
     }
 }
 
+static bool is_compute(const mr_trace_entry *e) { return strncmp(e->track, "compute", 7) == 0; }
+
+/* How many spans of the loader lie across one of the trainer. */
+static uint32_t overlaps(uint32_t prefetch, const char *devices)
+{
+    mr_trace *trace;
+    MRT_EQ(mr_trace_create(&trace, 10000), MR_OK);
+    run_options o = usual;
+    o.epochs = 2, o.prefetch = prefetch, o.rig.trace = trace, o.rig.devices = devices;
+    undisturbed(&o, NULL);
+    mr_trace_entry *e;
+    size_t   count;
+    uint32_t found = 0, compute = 0, loading = 0;
+    MRT_EQ(mr_trace_entries(trace, &e, &count), MR_OK);
+    for (size_t i = 0; i < count; i++) {
+        compute += is_compute(&e[i]);
+        loading += !is_compute(&e[i]);
+        for (size_t k = 0; k < count && is_compute(&e[i]); k++)
+            found += !is_compute(&e[k]) && e[k].start_ns < e[i].end_ns && e[i].start_ns < e[k].end_ns;
+    }
+    MRT_TRUE(compute >= 2 * STEPS && loading >= 2 * STEPS);
+    free(e);
+    mr_trace_destroy(trace);
+    return found;
+}
+
+static void test_prefetch_overlaps_and_its_absence_does_not(void **state)
+{
+    (void)state;
+    MRT_EQ(overlaps(0, "cpu"), 0);
+    MRT_EQ(overlaps(0, "sim,step=2ms"), 0);
+    MRT_TRUE(overlaps(3, "sim,step=5ms") > 0);
+}
+
+static void test_schedule_follows_the_epochs(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    run      r;
+    seen     s;
+    run_open(&r, &usual);
+    mr_schedule *schedule = &r.rig.t->cfg.schedule;
+    MRT_OK(mr_schedule_parse(schedule, "cosine,warmup=1", 0.02f, &err), &err);
+    r.rig.t->cfg.epochs = 4;
+    mr_fit_config cfg = fit_config(&r, &s, NULL);
+    MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err);
+    MRT_TRUE(s.report[0].lr == 0.02f);
+    for (uint64_t e = 1; e < 4; e++) MRT_TRUE(s.report[e].lr == mr_schedule_lr(schedule, (e + 1) * STEPS - 1, STEPS, 4));
+    MRT_TRUE(s.report[3].lr < 0.002f);
+    run_close(&r);
+}
+
 static void test_simulated_devices(void **state)
 {
     (void)state;
@@ -401,6 +454,8 @@ int main(void)
         cmocka_unit_test(test_checkpoints_kept),
         cmocka_unit_test(test_early_stop),
         cmocka_unit_test(test_evaluation_does_not_depend_on_how),
+        cmocka_unit_test(test_prefetch_overlaps_and_its_absence_does_not),
+        cmocka_unit_test(test_schedule_follows_the_epochs),
         cmocka_unit_test(test_simulated_devices),
         cmocka_unit_test(test_what_does_not_fit_is_refused),
     };

@@ -353,6 +353,45 @@ static void test_allocation_failures(void **state)
     mr_net_destroy(net);
 }
 
+/* Ops prepare themselves on their stream at the first batch of a size: memory refused there is an error of the device. */
+static void test_a_failed_step_ends_the_trainer(void **state)
+{
+    (void)state;
+    uint32_t failures = 0;
+    for (int n = 0, done = 0; !done; n++) {
+        mr_error  err = MR_ERROR_INIT, again = MR_ERROR_INIT;
+        mrt_rig   rig;
+        mrt_batch b;
+        uint64_t  lo, hi;
+        mrt_rig_open(&rig, &(mrt_rig_options){.net = mrt_net_dense});
+        mrt_batch_make(&b, &rig, 0, 0, 17, NULL, 0);
+        mrt_fail_alloc_at(n);
+        int rc = mr_trainer_step(rig.t, &b.b, &err);
+        if (rc == MR_OK) rc = mri_trainer_drain(rig.t, &err);
+        done = !mrt_alloc_failed();
+        mrt_fail_alloc_at(-1);
+        if (done) MRT_OK(rc, &err);
+        if (rc) {
+            const mr_checkpoint_info info = {0};
+            failures++;
+            MRT_TRUE(err.text[0]);
+            MRT_EQ(mr_trainer_step(rig.t, &b.b, &again), rc);
+            MRT_STR(again.text, err.text);
+            MRT_EQ(mr_trainer_forward(rig.t, &b.b, &again), rc);
+            MRT_EQ(mr_trainer_metrics(rig.t, NULL, NULL, &again), rc);
+            MRT_EQ(mr_trainer_weights_hash(rig.t, 0, &lo, &hi, &again), rc);
+            MRT_EQ(mr_trainer_save(rig.t, mrt_path("failed.mrck"), &info, &again), rc);
+            MRT_STR(again.text, err.text);
+            for (uint32_t r = 0; r < rig.count; r++) mr_stream_sync(rig.t->streams[r], NULL);
+            mr_device_free(rig.devices[0], b.memory[0]);
+        } else {
+            mrt_batch_free(&b, &rig);
+        }
+        mrt_rig_close(&rig);
+    }
+    MRT_TRUE(failures > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_memory_limit),
         cmocka_unit_test(test_settings_are_checked),
         cmocka_unit_test(test_events_tell_what_ran_when),
+        cmocka_unit_test(test_a_failed_step_ends_the_trainer),
         cmocka_unit_test(test_allocation_failures),
     };
     return mrt_run(tests);
