@@ -338,12 +338,14 @@ static int choose_part(mr_source *src, idx *x, const mr_source_config *cfg, int 
     const int rc = scan_folder(src->path, x->path, err);
     if (rc) return rc;
     src->info.has_test = x->path[TEST][IMAGES] != NULL;
-    *part = cfg->split == MR_SPLIT_TEST || (cfg->split == MR_SPLIT_AUTO && !x->path[TRAIN][IMAGES]) ? TEST : TRAIN;
+    /* half a train part is a mistake to be told, not a reason to take the test part for it */
+    const bool no_train = !x->path[TRAIN][IMAGES] && !x->path[TRAIN][LABELS];
+    *part = cfg->split == MR_SPLIT_TEST || (cfg->split == MR_SPLIT_AUTO && no_train) ? TEST : TRAIN;
     static const char *const names[PARTS] = {"train", "t10k or test"};
     for (int kind = 0; kind < KINDS; kind++) {
         if (x->path[*part][kind]) continue;
-        mr_error_set(err, MR_ENOENT, "no IDX file with %s in it and %s in its name", kind == IMAGES ? "images" : "labels",
-                     names[*part]);
+        mr_error_set(err, MR_ENOENT, "no IDX file with %s in it and %s in its name, or it is damaged",
+                     kind == IMAGES ? "images" : "labels", names[*part]);
         return mri_told(err, MR_ENOENT, src->path, MR_NOWHERE, MR_NOWHERE);
     }
     return MR_OK;

@@ -24,14 +24,16 @@ static inline enum mri_simd_level mri_simd_level(void)
     return __builtin_cpu_supports("avx2") ? MRI_SIMD_AVX2 : MRI_SIMD_BASE;
 }
 
+#if defined(__clang__)
+#define MRI_AVX512_TARGET "avx512f,avx512bw,avx512vl,avx512dq"
+#else
+#define MRI_AVX512_TARGET "avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"
+#endif
+
 #define MRI_SIMD_LOOP(name, params, args)                                                                              \
     static void name##_base params { name##_body args; }                                                               \
     __attribute__((target("avx2"))) static void name##_avx2 params { name##_body args; }                               \
-    __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"))) static void                  \
-        name##_avx512 params                                                                                           \
-    {                                                                                                                  \
-        name##_body args;                                                                                              \
-    }                                                                                                                  \
+    __attribute__((target(MRI_AVX512_TARGET))) static void name##_avx512 params { name##_body args; }                  \
     static void name params                                                                                            \
     {                                                                                                                  \
         switch (mri_simd_level()) {                                                                                    \

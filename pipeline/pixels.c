@@ -46,14 +46,19 @@ static void row_mirrored3(uint8_t *restrict dst, const uint8_t *restrict src, si
     memcpy(dst + 3 * (count - 1), src, 3);
 }
 
+static inline uint32_t planes_pixel(const uint8_t *src, size_t plane, size_t at)
+{
+    return (uint32_t)src[at] | (uint32_t)src[plane + at] << 8 | (uint32_t)src[2 * plane + at] << 16;
+}
+
 static void row_from_planes3(uint8_t *restrict dst, const uint8_t *restrict src, size_t plane, size_t count, bool back)
 {
-    for (size_t k = 0; k < count; k++) {
-        const size_t from = back ? count - 1 - k : k;
-        const uint32_t pixel = (uint32_t)src[from] | (uint32_t)src[plane + from] << 8 |
-                               (uint32_t)src[2 * plane + from] << 16;
-        memcpy(dst + 3 * k, &pixel, k + 1 < count ? 4 : 3);
+    for (size_t k = 0; k + 1 < count; k++) {
+        const uint32_t pixel = planes_pixel(src, plane, back ? count - 1 - k : k);
+        memcpy(dst + 3 * k, &pixel, 4);
     }
+    const uint32_t last = planes_pixel(src, plane, back ? 0 : count - 1);
+    memcpy(dst + 3 * (count - 1), &last, 3);
 }
 
 static void row_copy(const mri_view *v, const uint8_t *src, size_t count, bool flip, uint8_t *dst)

@@ -28,6 +28,7 @@ typedef struct verify_run {
     const mr_source   *src;
     mr_decode_config   decode;
     pthread_mutex_t    lock;
+    bool               files_wrong; /* what cannot be read from a record file is told already */
     uint64_t           next;    /* first sample no worker has; lock */
     uint64_t           done;    /* lock */
     uint64_t           bytes;   /* lock */
@@ -79,6 +80,7 @@ static int verify_files(verify_run *r)
         r->bytes += result.bytes;
         if (rc != MR_OK && rc != MR_ECHECKSUM && rc != MR_EFORMAT) return exit_status(rc, &err);
     }
+    r->files_wrong = r->wrong > 0;
     return EXIT_DONE;
 }
 
@@ -92,6 +94,7 @@ static int check_sample(const verify_run *r, uint64_t at, void **buffer, size_t 
     int rc = mr_source_extent(r->src, at, &extent, err);
     if (rc == MR_OK) rc = mr_source_read(r->src, at, buffer, buffer_bytes, &sample, err);
     *bytes = extent.bytes;
+    if (rc != MR_OK && r->files_wrong) return MR_OK;
     if (rc == MR_OK && info->label_field >= 0 && info->class_count) {
         const mr_value *label = &sample.value[info->label_field];
         if (label->type == MR_TYPE_INT && (label->i < 0 || label->i >= (int64_t)info->class_count))

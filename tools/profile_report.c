@@ -33,7 +33,7 @@ void profile_print_text(const profile_result *p)
     const mr_report *on = &p->on.report;
     printf("profile  %s on %s, batch %u, seed %" PRIu64 ", %u x %s; %u workers, %s\n", p->model, p->data, p->batch, p->seed,
            p->replicas, p->device, p->workers, p->io);
-    printf("         %" PRIu64 " steps of each run after %" PRIu64 " to warm up%s\n\n", on->steps, on->warmup_steps,
+    printf("         %" PRIu64 " steps of each run, the first %" PRIu64 " to warm up%s\n\n", on->steps, on->warmup_steps,
            on->simulated ? "; simulated device: loss and accuracy mean nothing" : "");
     printf("%-9s %10s %9s %9s %9s %11s %8s\n", "prefetch", "samples/s", "step ms", "MAD", "wait ms", "exposed ms", "stall %");
     side_row(&p->off);

@@ -96,7 +96,13 @@ static void verdict_on_input(const mri_verdict_input *in, double idle, char *out
     const double decode = share(in->decode.busy_ns, in->wall_ns, in->decode.threads);
     const double starved = share(in->decode.blocked_in_ns, in->wall_ns, in->decode.threads);
     const double copy = share(in->copy.busy_ns, in->wall_ns, in->copy.threads);
-    if (copy > 0.5 && copy >= decode)
+    const double held = share(in->read.blocked_out_ns, in->wall_ns, in->read.threads);
+    if (held > 0.5 && decode < 0.5) /* every slot was full most of the time: the loader is fast enough on average */
+        snprintf(out, out_bytes,
+                 "uneven: the loader was ahead %.0f %% of the time and still the device idled %.0f %%; more --prefetch would even "
+                 "it out, or fewer other programs on these cores",
+                 100 * held, 100 * idle);
+    else if (copy > 0.5 && copy >= decode)
         snprintf(out, out_bytes,
                  "copy-bound: the link to the device was busy %.0f %% of the time and the device idle %.0f %%; smaller "
                  "pictures or a faster link would help, more decode workers would not",

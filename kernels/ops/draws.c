@@ -35,8 +35,8 @@ MRI_INLINE void pack(uint16_t *out, const uint64_t words[4][LANES])
         }
 }
 
-__attribute__((target("avx512f,avx512bw,avx512vl,avx512dq"))) static void draws_avx512(uint16_t *out, struct mri_draw_key key,
-                                                                                       uint32_t first_group, uint32_t groups)
+__attribute__((target(MRI_AVX512_TARGET))) static void draws_avx512(uint16_t *out, struct mri_draw_key key, uint32_t first_group,
+                                                                    uint32_t groups)
 {
     const __m512i m0 = _mm512_set1_epi64(MULTIPLY_0), m1 = _mm512_set1_epi64(MULTIPLY_1);
     const __m512i lane = _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0);

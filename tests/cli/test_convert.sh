@@ -62,8 +62,8 @@ absent x.mrec
 
 # a full disk: what was written stays for --resume, nothing under the final name
 ( trap '' XFSZ; ulimit -f 64 2>/dev/null; "$millrace" convert d full.mrec >out 2>err )
-last="convert on a full disk"
-equal $? 1
+status=$? last="convert on a full disk"
+equal $status 1
 err_has "full.mrec"
 absent full.mrec
 run 0 convert d full.mrec --resume; same one.mrec full.mrec

@@ -14,17 +14,19 @@ printf '\377\330\377\300\000\021\010\377\377\377\377\003\001\042\000\002\021\001
 printf '\211PNG\r\n\032\n\000\000\000\rIHDR\000\000\377\377\000\000\377\377\020\006\000\000\000CRCC' >$c/f-huge.png
 run 0 synth p --classes 2 --count 1 --image png --quiet
 cp p/train/disc/00000.png $c/g-really-png.jpg # fine: what a file is comes from its content
-ln -s loop $c/loop
 ln -s . $c/itself
 mkfifo $c/pipe
+ln -s loop $c/loop
+run 1 convert d x.mrec; err_has "leads back to itself"; absent x.mrec
+rm $c/loop
 
 (
     # address space, not just resident memory: what a header claims is not even asked for
     grep -q __asan_init "$millrace" || grep -q __tsan_init "$millrace" || ulimit -v 1500000
     "$millrace" convert d x.mrec --workers 2 --json >out 2>err
 )
-last="convert with damaged samples"
-equal $? 3
+status=$? last="convert with damaged samples"
+equal $status 3
 equal "$(number records)" 25
 equal "$(number bad)" 6
 equal "$(wc -l <x.mrec.bad.jsonl | tr -d ' ')" 6
@@ -43,7 +45,8 @@ run 3 convert d y.mrec --resume; same y.mrec.bad.jsonl want.jsonl
 run 1 convert d z.mrec --bad stop; err_has "more than 0 bad samples"; absent z.mrec
 run 1 convert d z.mrec --max-bad 3; err_has "more than 3 bad samples"
 absent z.mrec.bad.jsonl.bad.jsonl
-run 0 convert d n.mrec --no-check --max-bad 9 --quiet || :
+# without the check only what has no picture's header at all is found
+run 3 convert d n.mrec --no-check --json; equal "$(number bad)" 2
 
 # a clean conversion leaves no list behind, and a refused one touches nothing
 rm $c/?-*.jpg $c/f-huge.png

@@ -53,7 +53,8 @@ err_has "--not-there"
 # results that cannot be written are a failure
 if [ -c /dev/full ]; then
     "$millrace" inspect one >/dev/full 2>err
-    equal $? 1
+    status=$? last="inspect on a full device"
+    equal $status 1
     err_has "cannot write the results"
 fi
 finish

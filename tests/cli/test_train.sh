@@ -38,16 +38,19 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 done
 kill -INT $pid
 wait $pid
-last="train with Ctrl-C"
-equal $? 130
+status=$? last="train with Ctrl-C"
+equal $status 130
 [ -n "$(ls int)" ] || fail "no checkpoint after Ctrl-C"
 run 0 eval d --checkpoint int
 
 # what cannot be trained
 run 1 train nowhere "$@"
 run 1 train d "$@" --devices gpu
-run 0 convert d/train/disc/.. two.mrec --quiet
-run 1 train d "$@" --augment "resize(9)"; err_has "resize"
+run 1 train d "$@" --augment "resize(9)"; err_has "cifar-cnn"
+run 1 train d "$@" --augment "twist(3)"; err_has "twist"
+run 2 train d "$@" --schedule "sometimes"; err_has "sometimes"
+run 0 synth sizes --count 2 --max-size 64 --quiet
+run 1 train sizes "$@"; err_has "resize"
 head -c 300 d/train/disc/00001.jpg >cut; cp cut d/train/disc/00001.jpg
 run 1 train d "$@"; err_has "00001.jpg"
 run 3 train d "$@" --bad replace; err_has "takes its place"

@@ -69,6 +69,7 @@ static void test_verdict(void **state)
         {"input-bound", "on 1 thread and", {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(900, 20, 1), STAGE(50, 0, 1)}},
         {"copy-bound", "busy 95 %", {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(800, 20, 2), STAGE(950, 0, 1)}},
         {"storage-bound", "90 % of the time", {1000, 300, 700, 690, 4, STAGE(990, 0, 1), STAGE(200, 1800, 2), STAGE(50, 0, 1)}},
+        {"uneven", "ahead 80 %", {1000, 900, 100, 90, 4, {.busy_ns = 50, .blocked_out_ns = 800, .threads = 1}, STAGE(400, 1600, 2), STAGE(50, 0, 1)}},
         {"serial", "turn prefetch on", {1000, 300, 700, 690, 0, STAGE(100, 0, 1), STAGE(500, 0, 1), STAGE(90, 0, 1)}},
         {"host-bound", "larger batch", {1000, 300, 700, 10, 4, STAGE(100, 0, 1), STAGE(500, 0, 2), STAGE(50, 0, 1)}},
         {"no verdict", "too few", {0, 0, 0, 0, 4, STAGE(0, 0, 1), STAGE(0, 0, 1), STAGE(0, 0, 1)}},

@@ -36,7 +36,9 @@ typedef struct mr_decode_config {
 MR_API void mr_decode_defaults(mr_decode_config *cfg);
 
 /* Decode JPEG or PNG (by content) or take MR_TYPE_PIXELS as they are. A truncated or damaged picture is MR_EFORMAT with
- * the reason, never grey filling. On success the caller owns out->pixels. Any thread. */
+ * the reason, never grey filling. On success the caller owns out->pixels. Any thread.
+ * Rules: CMYK is multiplied out (inverted values where Adobe's marker says so), 16-bit samples keep their high byte,
+ * alpha is dropped and the colour below it kept, gray of a colour is BT.601. cfg may be NULL: the defaults. */
 MR_API int  mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err);
 MR_API void mr_image_free(mr_image *image);
 /* Antialiased (triangle filter widened by the scale, like every good resizer), to width x height. out is allocated. */
@@ -51,14 +53,15 @@ MR_API int  mr_image_encode_png(const mr_image *in, void **data, size_t *bytes, 
 /* SPEC: operations in order, separated by commas, or a preset.
  *   rrc(SIZE[,scale=LO:HI][,ratio=LO:HI])   random resized crop (default scale 0.08:1, ratio 3/4:4/3)
  *   resize(SIZE) | resize(HxW)              shorter side to SIZE, or exactly H x W
- *   center(SIZE)                            centre crop, SIZE or HxW
+ *   center(SIZE)                            centre crop, SIZE or HxW; zeros around a picture that is smaller
  *   padcrop(PAD[,SIZE])                     zero padding on every side, then a random crop of the original (or SIZE)
  *   shift(FX[,FY])                          move by up to a fraction of width/height, edges repeated
  *   flip                                    left-right with probability 1/2
  *   brightness(D)                           add a draw from [-D, D], in units of 0..255, clipped
- *   contrast(LO:HI) saturation(LO:HI)       scale around the picture's mean / its gray by a draw, clipped
+ *   contrast(LO:HI) saturation(LO:HI)       scale around the mean of the picture's gray / each pixel's gray by a draw, clipped
  *   standardise                             per image: minus its mean, over max(std, 1/sqrt(count)), as numbers beside the pixels
- *   normalise(MEAN/STD | imagenet | none)   what the device subtracts and divides by, in 0..255; default 0/255
+ *   normalise(MEAN/STD | imagenet | none)   what the device subtracts and divides by, in 0..255; default 0/255, 0/1 with
+ *                                           standardise; MEAN and STD: one number, or three as R:G:B
  * Presets: none, rrc224 = rrc(224),flip,normalise(imagenet); center224 = resize(256),center(224),normalise(imagenet);
  * cifar = padcrop(4),flip. A random operation is left out in evaluation, except that rrc(N) becomes
  * resize(N * 8/7),center(N) and padcrop with a SIZE its centre crop. */
