@@ -164,11 +164,12 @@ int mri_convert_pool_start(mri_convert_pool **out, const mri_convert_plan *plan,
     return MR_OK;
 }
 
+static bool is_stopped(const mri_convert_pool *p) { return p->plan->cfg.stop && *p->plan->cfg.stop; }
+
 /* Wait until the oldest chunk is done. */
 static int wait_oldest(mri_convert_pool *p, chunk **out)
 {
-    const volatile int *stop = p->plan->cfg.stop;
-    int                 rc = MR_OK;
+    int rc = MR_OK;
     pthread_mutex_lock(&p->lock);
     chunk *c = &p->ring[p->written % p->slots];
     if (p->written >= chunk_count(p)) rc = MR_EEND;
@@ -176,11 +177,11 @@ static int wait_oldest(mri_convert_pool *p, chunk **out)
         const uint64_t  until = mri_now_ns() + STOP_POLL_NS;
         struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
         pthread_cond_timedwait(&p->changed_done, &p->lock, &t);
-        if (stop && *stop) rc = MR_ECANCELED;
+        if (is_stopped(p)) rc = MR_ECANCELED;
     }
     pthread_mutex_unlock(&p->lock);
     *out = c;
-    return stop && *stop ? MR_ECANCELED : rc;
+    return rc;
 }
 
 static void give_back(mri_convert_pool *p, chunk *c)
@@ -195,6 +196,7 @@ static void give_back(mri_convert_pool *p, chunk *c)
 
 int mri_convert_pool_next(mri_convert_pool *p, mri_convert_item **out)
 {
+    if (is_stopped(p)) return MR_ECANCELED;
     /* only this thread changes written, so it may read it here */
     chunk *c = &p->ring[p->written % p->slots];
     if (p->item_at > 0 && p->item_at == c->count) {

@@ -1,7 +1,10 @@
 # tests/cli/lib.sh: what the scripts of this folder share. Each is run as `sh test_NAME.sh PATH-OF-MILLRACE` and works in a
 # folder of its own that is removed at the end. A check that fails says what was run and what came, and the script goes on;
 # `finish` gives the exit status. MILLRACE_UPDATE=1 writes tests/cli/expected/ anew instead of comparing with it.
-millrace=$1
+case $1 in
+/*) millrace=$1 ;;
+*) millrace=$PWD/$1 ;;
+esac
 here=$(cd "$(dirname "$0")" && pwd)
 temp=$(mktemp -d "${TMPDIR:-/tmp}/millrace-cli-XXXXXX")
 trap 'rm -rf "$temp"' EXIT
