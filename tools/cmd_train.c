@@ -40,7 +40,7 @@ typedef struct train_run {
     mr_checkpoint_info start;
     progress          bar;
     uint64_t          start_ns;
-    uint64_t          epochs_told;
+    uint64_t          epochs_told, last_told;
 } train_run;
 
 /* ---- resume ---- */
@@ -254,6 +254,7 @@ static void on_epoch(void *context, const mr_report *report)
     train_run *r = context;
     progress_end(&r->bar);
     r->epochs_told++;
+    r->last_told = report->epoch;
     if (r->args->output.json) {
         json j = json_begin(stdout, "epoch");
         json_u64(&j, "batch", mr_loader_info_of(r->s.loader)->batch);
@@ -327,6 +328,8 @@ static int fit(train_run *r)
     progress_start(&r->bar, "train", "steps", a->output.quiet);
     const int rc = mr_fit(r->s.trainer, r->s.loader, &cfg, &last, &err);
     progress_end(&r->bar);
+    const bool part_told = r->epochs_told && r->last_told == last.epoch;
+    if (last.steps && !part_told && (rc == MR_OK || rc == MR_ECANCELED)) on_epoch(r, &last); /* an epoch that was cut short */
     if (rc == MR_OK || rc == MR_ECANCELED) footer(r, &last, rc == MR_OK);
     return exit_status(rc, &err);
 }
