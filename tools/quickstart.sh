@@ -31,7 +31,7 @@ say "train with prefetch on: the same batches, the loader ahead of the trainer"
     --checkpoint "$work/checkpoint"
 say "where the time went"
 "$millrace" profile "$work/train.mrec" --model cifar-cnn --steps 30 --trace "$work/trace.json"
-say "what an accelerator would see (simulated: 20 ms a step)"
-"$millrace" profile "$work/train.mrec" --model cifar-cnn --steps 30 --devices sim:1,step=20ms
+say "what a fast accelerator would see (simulated: half a millisecond a step)"
+"$millrace" profile "$work/train.mrec" --model cifar-cnn --steps 100 --devices sim:1,step=500us
 printf '\nThe trace of the run is %s (open it in https://ui.perfetto.dev).\nYour own images: %s train FOLDER --model cifar-cnn --augment "resize(32x32)"\n' \
     "$work/trace.json" "$millrace"

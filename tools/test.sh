@@ -21,7 +21,7 @@ for build in $builds; do
     set --
     case $build in
     clang)
-        command -v clang >/dev/null || millrace_install clang
+        command -v dpkg >/dev/null && millrace_install clang libomp-dev
         preset=debug
         set -- -B build/clang -DCMAKE_C_COMPILER=clang
         ;;
