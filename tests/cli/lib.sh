@@ -5,7 +5,10 @@ case $1 in
 /*) millrace=$1 ;;
 *) millrace=$PWD/$1 ;;
 esac
-json_lines=${2:-true} # checks the lines of --json
+case ${2:-true} in # checks the lines of --json
+/* | true) json_lines=${2:-true} ;;
+*) json_lines=$PWD/$2 ;;
+esac
 here=$(cd "$(dirname "$0")" && pwd)
 temp=$(mktemp -d "${TMPDIR:-/tmp}/millrace-cli-XXXXXX")
 trap 'rm -rf "$temp"' EXIT
