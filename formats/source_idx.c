@@ -372,7 +372,7 @@ static int idx_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (!x) return mr_error_set(err, MR_ENOMEM, "no memory for IDX files");
     x->images.fd = -1;
     src->state = x;
-    int part;
+    int part = TRAIN;
     int rc = choose_part(src, x, cfg, &part, err);
     if (rc) return rc;
     char **mine = x->path[part];

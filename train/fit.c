@@ -53,12 +53,6 @@ static int next_batch(mr_loader *loader, const volatile int *stop, mr_batch *out
     }
 }
 
-/* Without prefetch nothing overlaps, compute included: the baseline that prefetching is measured against. */
-static int in_series(mr_trainer *t, const mr_loader *loader, mr_error *err)
-{
-    return mr_loader_info_of(loader)->prefetch == 0 ? mri_trainer_drain(t, err) : MR_OK;
-}
-
 /* ------------------------------------------------------------------------------------------------ evaluation */
 
 static int evaluate(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_metrics *out, mr_error *err)
@@ -72,7 +66,6 @@ static int evaluate(mr_trainer *t, mr_loader *loader, const volatile int *stop, 
         last = b.last;
         rc = mr_trainer_forward(t, &b, err);
         const int given = mr_loader_release(loader, &b, mr_trainer_streams(t));
-        if (rc == MR_OK) rc = in_series(t, loader, err);
         if (rc == MR_OK && given) rc = mr_error_set(err, given, "cannot give a batch back: %s", mr_status_text(given));
     }
     return rc ? rc : mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err);
@@ -243,8 +236,7 @@ static int train_on(fit *f, mr_batch *b, mr_error *err)
     f->epoch_samples += b->counted;
     f->epoch = b->last ? b->epoch + 1 : b->epoch;
     f->step = b->last ? 0 : b->step + 1;
-    if (given) return mr_error_set(err, given, "cannot give a batch back: %s", mr_status_text(given));
-    return in_series(f->t, f->loader, err);
+    return given ? mr_error_set(err, given, "cannot give a batch back: %s", mr_status_text(given)) : MR_OK;
 }
 
 static int one_step(fit *f, mr_error *err)

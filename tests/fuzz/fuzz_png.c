@@ -4,7 +4,9 @@
 
 #include "base/util.h"
 
-int    LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+#ifdef MRT_LIBFUZZER /* a replay of the corpus mutates nothing */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t bytes, size_t max_bytes);
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t max_bytes, unsigned int seed);
 
@@ -30,6 +32,7 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t max_bytes, un
     }
     return bytes;
 }
+#endif
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

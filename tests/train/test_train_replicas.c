@@ -26,13 +26,16 @@ static void take_gradients(const mrt_rig *rig, uint32_t replica, outcome *out)
     MRT_EQ(out->count, mr_net_param_count(rig->net));
 }
 
+/* Gradients of a step, behind another one on a full batch so that no replica starts with gradients of zero. */
 static outcome one_step(const char *devices, bool reference, uint32_t n, const uint32_t *counts, uint32_t ignored)
 {
     mr_error  err = MR_ERROR_INIT;
     mrt_rig   rig;
     mrt_batch b;
     outcome   out = {0};
-    mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices, .reference = reference, .batch = 64, .seed = 5});
+    mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices, .reference = reference, .batch = 64, .seed = 5, .lr = 1e-30f});
+    mrt_train(&rig, 2, 0, 21);
+    MRT_OK(mr_trainer_metrics(rig.t, NULL, NULL, &err), &err);
     mrt_batch_make(&b, &rig, 3, 100, n, counts, ignored);
     MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
     MRT_OK(mr_trainer_metrics(rig.t, &out.sums, NULL, &err), &err);
@@ -97,6 +100,64 @@ static void test_reference_and_onednn_agree(void **state)
     compare(&plain, &fast, "oneDNN", 20);
     free(fast.grads);
     free(plain.grads);
+}
+
+/* Mean loss of one training step with tensor's element moved by delta; weights stay as they were (the rate is next to zero). */
+static double loss_with(mrt_rig *rig, const mrt_batch *b, uint32_t tensor, size_t element, float delta)
+{
+    mr_error   err = MR_ERROR_INIT;
+    mr_metrics sums;
+    const mri_replica      *rep = &rig->t->replicas[0];
+    const mri_tensor_place *p = &rig->t->places[tensor];
+    float *host = malloc(rig->t->tensor_floats * sizeof *host);
+    MRT_OK(mri_trainer_export(rig->t, 0, tensor, false, host, &err), &err);
+    const float kept = host[element];
+    host[element] += delta;
+    MRT_OK(mr_op_param_import(rep->nodes[p->node].op, false, p->which, rep->weights + p->at, host, &err), &err);
+    MRT_OK(mr_trainer_step(rig->t, &b->b, &err), &err);
+    MRT_OK(mr_trainer_metrics(rig->t, &sums, NULL, &err), &err);
+    host[element] = kept;
+    MRT_OK(mr_op_param_import(rep->nodes[p->node].op, false, p->which, rep->weights + p->at, host, &err), &err);
+    free(host);
+    return sums.loss_sum / (double)sums.count;
+}
+
+static size_t largest(const float *values, size_t count)
+{
+    size_t at = 0;
+    for (size_t i = 1; i < count; i++)
+        if (fabsf(values[i]) > fabsf(values[at])) at = i;
+    return at;
+}
+
+/* The steepest element of every tensor against a central difference: what lies where in memory, what works in place and where
+ * backward ends would all show here. Tolerance 3 %: the network has kinks. */
+static void test_gradients_are_slopes_of_the_loss(void **state)
+{
+    (void)state;
+    static mr_net *(*const nets[])(void) = {mrt_net_conv, mrt_net_norm, mrt_net_dense};
+    for (size_t k = 0; k < 3; k++) {
+        mr_error  err = MR_ERROR_INIT;
+        mrt_rig   rig;
+        mrt_batch b;
+        mrt_rig_open(&rig, &(mrt_rig_options){.net = nets[k], .seed = 8, .lr = 1e-30f});
+        mrt_batch_make(&b, &rig, 6, 40, 32, NULL, 0);
+        float *grads = malloc(rig.t->tensor_floats * sizeof *grads);
+        for (uint32_t i = 0; i < rig.t->tensor_count; i++) {
+            const float d = 1e-3f;
+            if (rig.t->tensors[i].role != MRI_ROLE_WEIGHTS) continue;
+            loss_with(&rig, &b, i, 0, 0);
+            MRT_OK(mri_trainer_export(rig.t, 0, i, true, grads, &err), &err);
+            const size_t at = largest(grads, rig.t->tensors[i].count);
+            const double slope = (loss_with(&rig, &b, i, at, d) - loss_with(&rig, &b, i, at, -d)) / (2.0 * (double)d);
+            const double g = (double)grads[at];
+            if (!(fabs(slope - g) <= 0.03 * fabs(g) + 2e-4))
+                fail_msg("%s %s: gradient %g, slope %g", rig.net->name, rig.t->tensors[i].name, g, slope);
+        }
+        free(grads);
+        mrt_batch_free(&b, &rig);
+        mrt_rig_close(&rig);
+    }
 }
 
 static mr_metrics evaluate_toy(uint32_t batch, const char *devices)
@@ -193,6 +254,7 @@ int main(void)
         cmocka_unit_test(test_gradients_do_not_depend_on_replicas),
         cmocka_unit_test(test_uneven_slices_and_padding_are_weighted_exactly),
         cmocka_unit_test(test_reference_and_onednn_agree),
+        cmocka_unit_test(test_gradients_are_slopes_of_the_loss),
         cmocka_unit_test(test_evaluation_is_exact_for_any_split),
         cmocka_unit_test(test_initial_weights_do_not_depend_on_devices),
         cmocka_unit_test(test_a_seed_repeats_bit_for_bit),

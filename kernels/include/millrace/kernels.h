@@ -202,7 +202,7 @@ typedef struct mr_metrics {
 typedef struct mr_op_args {
     uint32_t     n;        /* samples, 1..max_batch */
     const void  *x;        /* input, kept unchanged until backward unless inplace */
-    void        *y;        /* output; backward reads it (kept as forward left it) */
+    void        *y;        /* output; backward reads it (kept as forward left it). LOSS: softmax of x, or NULL */
     void        *dy;       /* gradient to y: read, and may be overwritten */
     void        *dx;       /* gradient to x: written */
     const float *param[MR_OP_MAX_PARAMS];
