@@ -284,7 +284,7 @@ static void footer(const train_run *r, const mr_report *last, bool whole)
         json j = json_begin(stdout, "train");
         json_bool(&j, "complete", whole);
         json_u64(&j, "epochs", r->epochs_told);
-        json_real(&j, "seconds", seconds_since(r->start_ns));
+        json_real(&j, "total_seconds", seconds_since(r->start_ns));
         json_text(&j, "weights", hash);
         report_json(&j, last, r->s.device_count);
         json_end(&j);

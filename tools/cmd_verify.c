@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "tools/interrupt.h"
 #include "tools/json.h"
@@ -147,8 +147,7 @@ static void *worker_main(void *arg)
 
 static uint32_t worker_count(const verify_args *a)
 {
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    uint32_t   n = a->workers ? a->workers : online > 0 ? (uint32_t)online : 1;
+    const uint32_t n = a->workers ? a->workers : core_count();
     return n < WORKERS_MOST ? n : WORKERS_MOST;
 }
 

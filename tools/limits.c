@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/interrupt.h"
 #include "tools/measure.h"
@@ -125,10 +124,9 @@ int limit_measure(uint32_t which, const mr_source *src, const mr_decode_config *
         [LIMIT_READ] = {"read and check samples", "GB/s", 1e-9},
         [LIMIT_DECODE] = {"read and full decode", "pictures/s", 1},
     };
-    const long online = sysconf(_SC_NPROCESSORS_ONLN);
     lane       lanes[THREADS_MOST];
     double     rates[ROUNDS_MOST];
-    uint32_t   count = workers ? workers : online > 0 ? (uint32_t)online : 1;
+    uint32_t   count = workers ? workers : core_count();
     if (count > THREADS_MOST) count = THREADS_MOST;
     if (rounds > ROUNDS_MOST) rounds = ROUNDS_MOST;
     *out = (limit){.name = kinds[which].name, .unit = kinds[which].unit, .threads = count};

@@ -2,6 +2,7 @@
 #include "tools/output.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <time.h>
@@ -52,6 +53,13 @@ uint64_t clock_ns(void)
 }
 
 double seconds_since(uint64_t start_ns) { return (double)(clock_ns() - start_ns) * 1e-9; }
+
+uint32_t core_count(void)
+{
+    cpu_set_t set;
+    const int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return count > 0 ? (uint32_t)count : 1;
+}
 
 void progress_start(progress *p, const char *label, const char *unit, bool quiet)
 {

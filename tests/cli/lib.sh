@@ -1,9 +1,13 @@
-# tests/cli/lib.sh: what the scripts of this folder share. Each is run as `sh test_NAME.sh PATH-OF-MILLRACE` and works in a
+# tests/cli/lib.sh: what the scripts of this folder share. Run as `sh test_NAME.sh MILLRACE [JSON_LINES]`, each works in a
 # folder of its own that is removed at the end. A check that fails says what was run and what came, and the script goes on;
 # `finish` gives the exit status. MILLRACE_UPDATE=1 writes tests/cli/expected/ anew instead of comparing with it.
 case $1 in
 /*) millrace=$1 ;;
 *) millrace=$PWD/$1 ;;
+esac
+case ${2:-true} in # checks the lines of --json
+/* | true) json_lines=${2:-true} ;;
+*) json_lines=$PWD/$2 ;;
 esac
 here=$(cd "$(dirname "$0")" && pwd)
 temp=$(mktemp -d "${TMPDIR:-/tmp}/millrace-cli-XXXXXX")
@@ -29,6 +33,9 @@ run() {
     "$millrace" "$@" >out 2>err
     got=$?
     [ "$got" -eq "$want" ] || fail "$last: expected exit status $want, found $got"
+    case " $* " in
+    *" --json "*) [ ! -s out ] || "$json_lines" <out >json_err || fail "$last: $(cat json_err)" ;;
+    esac
 }
 
 out_has() { grep -qF -- "$1" out || fail "$last: expected on stdout: $1"; }

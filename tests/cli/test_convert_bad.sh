@@ -12,6 +12,7 @@ head -c -2 $c/00001.jpg >$c/d-no-end.jpg
 printf '\377\330\377\300\000\021\010\377\377\377\377\003\001\042\000\002\021\001\003\021\001\377\332\000\014\003\001\000\002\021\003\021\000\077\000' >$c/e-huge.jpg
 # a PNG header of 65535 x 65535 pixels, 16-bit RGBA
 printf '\211PNG\r\n\032\n\000\000\000\rIHDR\000\000\377\377\000\000\377\377\020\006\000\000\000CRCC' >$c/f-huge.png
+echo no >"$c/$(printf 'h-"\\\\\377\nx.jpg')" # a name that must be escaped in the list
 run 0 synth p --classes 2 --count 1 --image png --quiet
 cp p/train/disc/00000.png $c/g-really-png.jpg # fine: what a file is comes from its content
 ln -s . $c/itself
@@ -28,16 +29,17 @@ rm $c/loop
 status=$? last="convert with damaged samples"
 equal $status 3
 equal "$(number records)" 25
-equal "$(number bad)" 6
-equal "$(wc -l <x.mrec.bad.jsonl | tr -d ' ')" 6
+equal "$(number bad)" 7
+equal "$(wc -l <x.mrec.bad.jsonl | tr -d ' ')" 7
 for name in a-text.jpg b-empty.jpg c-cut.jpg d-no-end.jpg e-huge.jpg f-huge.png; do
     grep -q "\"file\": \"[^\"]*$name\"" x.mrec.bad.jsonl || fail "$name is not in the list"
 done
+"$json_lines" <x.mrec.bad.jsonl || fail "the list is no JSON"
 grep -q '"sample": [0-9]*.*"reason": "..*"' x.mrec.bad.jsonl || fail "the list has no reasons"
 cp out kept; cp x.mrec.bad.jsonl want.jsonl
 run 0 verify x.mrec
 run 1 verify d; out_has "a-text.jpg"
-run 3 convert d y.mrec --workers 1; out_has "6 bad samples passed over, listed in y.mrec.bad.jsonl"
+run 3 convert d y.mrec --workers 1; out_has "7 bad samples passed over, listed in y.mrec.bad.jsonl"
 same x.mrec y.mrec
 same y.mrec.bad.jsonl want.jsonl
 run 3 convert d y.mrec --resume; same y.mrec.bad.jsonl want.jsonl
@@ -46,10 +48,10 @@ run 1 convert d z.mrec --bad stop; err_has "more than 0 bad samples"; absent z.m
 run 1 convert d z.mrec --max-bad 3; err_has "more than 3 bad samples"
 absent z.mrec.bad.jsonl.bad.jsonl
 # without the check only what has no picture's header at all is found
-run 3 convert d n.mrec --no-check --json; equal "$(number bad)" 2
+run 3 convert d n.mrec --no-check --json; equal "$(number bad)" 3
 
 # a clean conversion leaves no list behind, and a refused one touches nothing
-rm $c/?-*.jpg $c/f-huge.png
+rm "$c"/?-*
 run 1 convert d y.mrec; err_has "exists"; same y.mrec.bad.jsonl want.jsonl
 run 0 convert d y.mrec --force; absent y.mrec.bad.jsonl
 
