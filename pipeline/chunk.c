@@ -1,9 +1,6 @@
 /* pipeline/chunk.c: chunks: which positions, which bytes, which buffer. */
 #include "pipeline/loader_private.h"
 
-/* Extents that touch or nearly touch are read at once: the gap costs less than another request. */
-#define MERGE_GAP_BYTES 4096
-
 static bool can_claim_locked(const mr_loader *l)
 {
     return l->next_batch < l->end_batch && l->next_batch < l->freed + l->slot_count && l->free_chunks;
@@ -69,7 +66,7 @@ static bool extend(mri_read *last, const mr_extent *e, size_t *at)
 {
     if (e->file == MR_FILE_OF_SAMPLE || last->file != e->file || e->offset < last->offset) return false;
     const uint64_t end = last->offset + last->bytes;
-    if (e->offset > end + MERGE_GAP_BYTES) return false;
+    if (e->offset > end + MRI_MERGE_GAP_BYTES) return false;
     *at = (size_t)(e->offset - last->offset);
     last->bytes = (size_t)mri_max_u64(last->bytes, *at + e->bytes);
     return true;

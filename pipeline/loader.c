@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "formats/settings.h"
 #include "pipeline/loader_private.h"
 
 void mr_loader_defaults(mr_loader_config *cfg)
@@ -76,6 +77,19 @@ void mr_loader_stop(mr_loader *l)
 
 /* ---------------------------------------------------------------------------------------------- open: settings */
 
+/* Far above what helps, and low enough that no count below overflows. */
+static int check_counts(const mr_loader_config *cfg, mr_error *err)
+{
+    const struct { const char *name; uint32_t value, most; } counts[] = {
+        {"prefetch", cfg->prefetch, 65535}, {"workers", cfg->workers, 4096}, {"readers", cfg->readers, 1024},
+        {"depth", cfg->depth, 4096},
+    };
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(counts); i++)
+        if (counts[i].value > counts[i].most)
+            return mr_error_set(err, MR_EINVAL, "%s %u: expected at most %u", counts[i].name, counts[i].value, counts[i].most);
+    return MR_OK;
+}
+
 static int check_settings(mr_loader *l, const mr_loader_config *cfg, mr_error *err)
 {
     if (cfg->batch == 0) return mr_error_set(err, MR_EINVAL, "batch 0: expected at least one sample per batch");
@@ -92,7 +106,7 @@ static int check_settings(mr_loader *l, const mr_loader_config *cfg, mr_error *e
         return mr_error_set(err, MR_EINVAL, "start at epoch %llu of %llu: nothing is left to deliver",
                             (unsigned long long)cfg->start_epoch, (unsigned long long)cfg->epochs);
     l->info.parts = parts;
-    return MR_OK;
+    return check_counts(cfg, err);
 }
 
 /* Steps per epoch and what the tail policy drops or adds. */
@@ -110,8 +124,12 @@ static int plan_epochs(mr_loader *l, mr_error *err)
     if (l->cfg.start_step > l->info.steps_per_epoch)
         return mr_error_set(err, MR_EINVAL, "start at step %llu: an epoch has %llu steps", (unsigned long long)l->cfg.start_step,
                             (unsigned long long)l->info.steps_per_epoch);
-    if (__builtin_mul_overflow(l->cfg.epochs, l->info.steps_per_epoch, &l->end_batch)) l->end_batch = UINT64_MAX / 2;
-    l->first_batch = l->cfg.start_epoch * l->info.steps_per_epoch + l->cfg.start_step;
+    const uint64_t most = UINT64_MAX / 2; /* batches are numbered over all epochs: endless ones end here */
+    if (__builtin_mul_overflow(l->cfg.epochs, l->info.steps_per_epoch, &l->end_batch) || l->end_batch > most) l->end_batch = most;
+    if (__builtin_mul_overflow(l->cfg.start_epoch, l->info.steps_per_epoch, &l->first_batch) ||
+        __builtin_add_overflow(l->first_batch, l->cfg.start_step, &l->first_batch) || l->first_batch > l->end_batch)
+        return mr_error_set(err, MR_EINVAL, "start at epoch %llu: with %llu steps an epoch that is past the last batch there can be",
+                            (unsigned long long)l->cfg.start_epoch, (unsigned long long)l->info.steps_per_epoch);
     l->next_batch = l->freed = l->staged = l->copied = l->taken = l->released = l->first_batch;
     return MR_OK;
 }
@@ -163,10 +181,10 @@ static void plan_threads(mr_loader *l)
 {
     mr_loader_config *cfg = &l->cfg;
     l->io = cfg->io;
-    if (l->io != MR_IO_PREAD && !mri_uring_usable(l->io_note, sizeof l->io_note)) l->io = MR_IO_PREAD;
+    if (cfg->depth == 0) cfg->depth = 1;
+    if (l->io != MR_IO_PREAD && !mri_uring_usable(cfg->depth, l->io_note, sizeof l->io_note)) l->io = MR_IO_PREAD;
     if (l->io != MR_IO_PREAD) l->io = MR_IO_URING;
     l->threads = cfg->prefetch > 0;
-    if (cfg->depth == 0) cfg->depth = 1;
     if (cfg->workers == 0) cfg->workers = mri_core_count();
     if (cfg->readers == 0) cfg->readers = l->io == MR_IO_PREAD ? 4 : 1;
     if (!l->threads) cfg->workers = cfg->readers = 1; /* seats, not threads */
@@ -180,59 +198,6 @@ static void plan_threads(mr_loader *l)
     l->info.io_note = l->io_note;
 }
 
-/* Chunks: about 64 KiB of data, at most 64 samples, and at least two chunks a worker in every batch. */
-static void plan_chunks(mr_loader *l)
-{
-    const mr_source_info *info = l->source_info;
-    const uint64_t mean = info->total_bytes / info->count + 1;
-    uint64_t       n = mri_min_u64(65536 / mean + 1, 64);
-    n = mri_min_u64(n, (l->cfg.batch - 1) / (2 * l->cfg.workers) + 1);
-    l->chunk_samples = (uint32_t)n;
-    l->chunk_count = l->threads ? l->cfg.readers * (uint32_t)mri_max_u64(2, (l->cfg.depth - 1) / n + 1) + 2 * l->cfg.workers : 1;
-    const uint64_t block = l->cfg.direct ? 2 * MRI_DIRECT_ALIGN : MRI_CACHE_LINE; /* what alignment may add to each sample */
-    const uint64_t usual = n * mri_min_u64(2 * mean, info->max_extent_bytes) + n * block;
-    l->chunk_room = (size_t)mri_align_up(mri_max_u64(usual, 16384), MRI_DIRECT_ALIGN);
-}
-
-static uint64_t slot_bytes(const mr_loader *l)
-{
-    const uint64_t sample = l->sample_bytes + sizeof(int32_t) + sizeof(uint64_t) + (l->info.uses_affine ? 2 * sizeof(float) : 0);
-    return mri_align_up(sample * l->cfg.batch + 4 * MR_DEVICE_ALIGN, MR_DEVICE_ALIGN);
-}
-
-/* The most the read buffers may come to: every chunk full of the largest samples. */
-static uint64_t read_buffer_bytes(const mr_loader *l)
-{
-    const uint64_t block = l->cfg.direct ? 2 * MRI_DIRECT_ALIGN : MRI_CACHE_LINE;
-    const uint64_t worst = l->chunk_samples * (l->source_info->max_extent_bytes + MRI_DIRECT_ALIGN + block);
-    const uint64_t grown = worst > l->chunk_room ? worst + worst / 4 : 0;
-    return l->chunk_count * (l->chunk_room + grown);
-}
-
-#define LEAST_PIXELS (1u << 16) /* a budget that cannot hold a picture of 256 x 256 is a mistake */
-
-static int check_budget(mr_loader *l, mr_error *err)
-{
-    const uint64_t budget = l->cfg.memory_bytes ? l->cfg.memory_bytes : mri_memory_limit_bytes() / 2;
-    const uint64_t slots = slot_bytes(l) * l->slot_count, reads = read_buffer_bytes(l), seats = l->cfg.workers;
-    uint64_t       pixels = l->cfg.decode.max_pixels;
-    if (l->source_info->height) pixels = mri_min_u64(pixels, (uint64_t)l->source_info->height * l->source_info->width);
-    while (pixels > LEAST_PIXELS && slots + reads + seats * mri_scratch_bound_bytes(&l->cfg.decode, pixels) > budget)
-        pixels = pixels - pixels / 8;
-    const uint64_t scratch = seats * mri_scratch_bound_bytes(&l->cfg.decode, pixels);
-    l->info.memory_bytes = slots + reads + scratch;
-    l->info.max_pixels = pixels;
-    if (l->info.memory_bytes <= budget) {
-        l->cfg.decode.max_pixels = mri_min_u64(l->cfg.decode.max_pixels, pixels);
-        return MR_OK;
-    }
-    return mr_error_set(err, MR_ELIMIT,
-                        "the loader needs %.1f MiB (%u slots %.1f, read buffers %.1f, %u workers %.1f) and the budget is %.1f MiB: "
-                        "lower --batch, --prefetch, --depth or --workers, or raise --memory",
-                        (double)l->info.memory_bytes / 1048576, l->slot_count, (double)slots / 1048576,
-                        (double)reads / 1048576, (uint32_t)seats, (double)scratch / 1048576, (double)budget / 1048576);
-}
-
 /* ---------------------------------------------------------------------------------------------- open: memory */
 
 static void *host_alloc(mr_loader *l, size_t bytes)
@@ -244,7 +209,7 @@ static void *host_alloc(mr_loader *l, size_t bytes)
 
 static int make_slots(mr_loader *l, mr_error *err)
 {
-    const size_t each = (size_t)slot_bytes(l), batch = l->cfg.batch;
+    const size_t each = (size_t)mri_slot_bytes(l), batch = l->cfg.batch;
     l->slots = calloc(l->slot_count, sizeof *l->slots);
     l->host_parts = calloc((size_t)l->slot_count * l->info.parts, sizeof *l->host_parts);
     l->counted_ring = calloc(l->slot_count + l->device_slots, sizeof *l->counted_ring);
@@ -355,23 +320,26 @@ int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config
     *out = NULL;
     mr_loader *l = calloc(1, sizeof *l);
     if (!l) return mr_error_set(err, MR_ENOMEM, "no memory for a loader");
-    l->cfg = *cfg;
+    mr_loader_defaults(&l->cfg);
+    if (!mri_settings_take(&l->cfg, sizeof l->cfg, cfg)) {
+        free(l);
+        return mr_error_set(err, MR_EINVAL, "loader settings without struct_size: begin with mr_loader_defaults()");
+    }
     l->source = src;
     l->source_info = mr_source_info_of(src);
     init_locks(l);
-    int rc = check_settings(l, cfg, err);
+    int rc = check_settings(l, &l->cfg, err);
     if (rc == MR_OK) rc = plan_epochs(l, err);
     if (rc == MR_OK) rc = plan_pixels(l, err);
     if (rc == MR_OK) {
         plan_threads(l);
-        plan_chunks(l);
         set_stage_threads(l);
-        rc = check_budget(l, err);
+        rc = mri_plan_memory(l, err);
     }
     if (rc == MR_OK) rc = make_slots(l, err);
     if (rc == MR_OK) rc = make_chunks(l, err);
     if (rc == MR_OK) rc = make_seats(l, err);
-    if (rc == MR_OK && cfg->devices) rc = mri_stages_open(l, err);
+    if (rc == MR_OK && l->cfg.devices) rc = mri_stages_open(l, err);
     if (rc == MR_OK && l->threads) rc = start_threads(l, err);
     if (rc != MR_OK) {
         mr_loader_close(l);
@@ -502,12 +470,14 @@ static void describe(mr_loader *l, mr_batch *out)
 int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
 {
     pthread_mutex_lock(&l->lock);
-    const bool over = l->taken >= l->end_batch && !l->stopped;
-    const bool held_all = l->taken >= l->released + (l->cfg.devices ? l->device_slots : l->slot_count);
+    const uint32_t room = l->cfg.devices ? l->device_slots : l->slot_count;
+    const bool     over = l->taken >= l->end_batch && !l->stopped;
+    const bool     held_all = l->taken >= l->released + room && !l->stopped;
     pthread_mutex_unlock(&l->lock);
     if (over) return mr_error_set(err, MR_EEND, "all epochs are delivered");
-    if (held_all && !l->threads)
-        return mr_error_set(err, MR_EINVAL, "release the batch before asking for the next: prefetch is off and there is one slot");
+    if (held_all) /* no other thread will give one back: waiting would never end */
+        return mr_error_set(err, MR_EINVAL, "release a batch before asking for the next: the loader has room for %u, and all are held",
+                            room);
     if (!l->threads) prepare_inline(l); /* what went wrong is told below */
     const int rc = wait_for_batch(l, timeout_ns, err);
     if (rc != MR_OK) return rc;
@@ -524,7 +494,7 @@ int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *e
 int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)
 {
     int rc = MR_OK;
-    if (batch->global_step != l->released) return MR_EINVAL;
+    if (batch->global_step != l->released || l->released >= l->taken || (l->cfg.devices && !streams)) return MR_EINVAL;
     if (l->cfg.devices) rc = mri_stages_consumed(l, batch->global_step, streams);
     pthread_mutex_lock(&l->lock);
     l->released++;

@@ -37,6 +37,9 @@ typedef struct mri_chunk_sample {
 
 #define MRI_NO_READ UINT32_MAX
 
+/* Extents that touch or nearly touch are read at once: the gap costs less than another request. */
+#define MRI_MERGE_GAP_BYTES 4096
+
 typedef struct mri_slot mri_slot;
 
 typedef struct mri_chunk {
@@ -159,6 +162,11 @@ uint32_t mri_batch_count(const mr_loader *l, uint64_t batch);
 void mri_loader_wait_locked(mr_loader *l, pthread_cond_t *cond, uint64_t *blocked_ns);
 /* After copied or released moved: give host slots back. */
 void mri_loader_free_slots_locked(mr_loader *l);
+
+/* ---- budget.c ---- */
+/* Decide chunks; MR_ELIMIT when what the loader may come to hold is over the budget. */
+int      mri_plan_memory(mr_loader *l, mr_error *err);
+uint64_t mri_slot_bytes(const mr_loader *l);
 
 /* ---- chunk.c ---- */
 /* Take the next chunk of work. NULL: nothing to claim now (block false), nothing left at all (*ended), or stopped. */

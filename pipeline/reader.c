@@ -63,6 +63,8 @@ void mri_read_start(mri_reader *r, mri_read *q)
     }
 }
 
+#define MRI_SECTOR_BYTES 512 /* the smallest there is */
+
 bool mri_read_took(mri_reader *r, mri_read *q, int result)
 {
     if (r->cfg.filter) result = r->cfg.filter(r->cfg.filter_context, result, q->window - q->done);
@@ -82,7 +84,9 @@ bool mri_read_took(mri_reader *r, mri_read *q, int result)
         mri_read_finish(r, q, MR_OK, 0);
         return true;
     }
-    if (result == 0) {
+    /* O_DIRECT reads whole sectors but for the last: going on from here would be refused as unaligned */
+    const bool last = is_direct(r, q) && q->done % MRI_SECTOR_BYTES != 0;
+    if (result == 0 || last) {
         q->got = q->done > lead ? q->done - lead : 0;
         mri_read_finish(r, q, MR_EFORMAT, 0);
         return true;

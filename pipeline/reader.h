@@ -56,8 +56,8 @@ typedef struct mri_reader_config {
 
 typedef struct mri_reader mri_reader;
 
-/* Can this process use io_uring? If not, why is written to note. */
-bool mri_uring_usable(char *note, size_t note_bytes);
+/* Can this process make a ring for depth requests? If not, why is written to note. */
+bool mri_uring_usable(uint32_t depth, char *note, size_t note_bytes);
 
 /* kind: MR_IO_URING or MR_IO_PREAD. */
 int  mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg, mr_error *err);

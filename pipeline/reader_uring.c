@@ -32,10 +32,10 @@ static int make_ring(struct io_uring *ring, uint32_t entries)
     return rc;
 }
 
-bool mri_uring_usable(char *note, size_t note_bytes)
+bool mri_uring_usable(uint32_t depth, char *note, size_t note_bytes)
 {
     struct io_uring ring;
-    const int       rc = make_ring(&ring, 2);
+    const int       rc = make_ring(&ring, depth);
     if (note_bytes) note[0] = '\0';
     if (rc == 0) {
         io_uring_queue_exit(&ring);

@@ -127,6 +127,15 @@ static int wait_copies(mr_loader *l, uint64_t batch, mr_error *err)
     return MR_OK;
 }
 
+/* A stream that takes no more work knows why, unless another stream of its device failed. */
+static int refused(const mri_replica_stage *s, uint64_t batch, int rc, mr_error *err)
+{
+    const int why = mr_stream_sync(s->copy, err);
+    if (why != MR_OK) return why;
+    return mr_error_set(err, rc, "%s refuses to copy batch %llu: the device has failed before (%s)",
+                        mr_device_info_of(s->device)->name, (unsigned long long)batch, mr_status_text(rc));
+}
+
 int mri_stage_batch(mr_loader *l, uint64_t batch, mr_error *err)
 {
     const mri_slot *slot = &l->slots[batch % l->slot_count];
@@ -135,8 +144,8 @@ int mri_stage_batch(mr_loader *l, uint64_t batch, mr_error *err)
     for (uint32_t r = 0; r < l->info.parts && rc == MR_OK; r++) {
         mri_part_bounds(l, slot->count, r, &parts[r].first, &parts[r].count);
         rc = queue_copies(l, r, slot, &parts[r], &l->stages[r].sets[batch % l->device_slots]);
+        if (rc != MR_OK) return refused(&l->stages[r], batch, rc, err);
     }
-    if (rc != MR_OK) return mr_error_set(err, rc, "copying batch %llu to the devices failed", (unsigned long long)batch);
 
     pthread_mutex_lock(&l->lock);
     l->staged = batch + 1;

@@ -95,7 +95,8 @@ static int read_all(reading *rd, mr_error *err)
         mri_chunk *c = NULL;
         if (!ended && mri_reader_in_flight(rd->reader) < l->cfg.depth) c = mri_chunk_claim(l, rd->chunks == 0, &ended);
         if (c) rc = start_chunk(rd, c, err);
-        mri_count(&l->read_stage.fill_sum, (uint64_t)mri_reader_in_flight(rd->reader) * 65536 / l->cfg.depth);
+        const uint64_t queued = mri_min_u64(mri_reader_in_flight(rd->reader), l->cfg.depth); /* a chunk may bring more than fit */
+        mri_count(&l->read_stage.fill_sum, queued * 65536 / l->cfg.depth);
         mri_count(&l->read_stage.fill_samples, 1);
         if (rc == MR_OK) rc = reap(rd, !c && rd->chunks > 0, err);
     }

@@ -66,20 +66,34 @@ void mr_trace_span(mr_trace *t, const char *track, const char *name, uint64_t st
     pthread_mutex_unlock(&t->lock);
 }
 
-int mr_trace_entries(const mr_trace *t, mr_trace_entry **out, size_t *count)
+/* What is in the ring now, and how many tracks its spans may name; the ring may move on meanwhile. */
+typedef struct snapshot {
+    mr_trace_entry *entries;
+    size_t          count;
+    uint64_t        dropped;
+    uint32_t        track_count;
+} snapshot;
+
+static int take_snapshot(const mr_trace *t, snapshot *out)
 {
     mr_trace *m = (mr_trace *)t; /* the lock alone changes */
-    *out = NULL;
-    *count = 0;
+    *out = (snapshot){0};
     pthread_mutex_lock(&m->lock);
     const size_t n = (size_t)mri_min_u64(m->added, m->cap);
     mr_trace_entry *copy = malloc((n ? n : 1) * sizeof *copy);
     for (size_t i = 0; copy && i < n; i++) copy[i] = m->ring[(m->added - n + i) % m->cap];
+    if (copy) *out = (snapshot){copy, n, m->added - n, m->track_count};
     pthread_mutex_unlock(&m->lock);
-    if (!copy) return MR_ENOMEM;
-    *out = copy;
-    *count = n;
-    return MR_OK;
+    return copy ? MR_OK : MR_ENOMEM;
+}
+
+int mr_trace_entries(const mr_trace *t, mr_trace_entry **out, size_t *count)
+{
+    snapshot  s;
+    const int rc = take_snapshot(t, &s);
+    *out = s.entries;
+    *count = s.count;
+    return rc;
 }
 
 static void write_text(FILE *f, const char *s)
@@ -92,27 +106,29 @@ static void write_text(FILE *f, const char *s)
     }
 }
 
-static uint32_t track_number(const mr_trace *t, const char *track)
+static uint32_t track_number(const mr_trace *t, uint32_t track_count, const char *track)
 {
-    for (uint32_t i = 0; i < t->track_count; i++)
+    for (uint32_t i = 0; i < track_count; i++)
         if (t->tracks[i] == track) return i + 1;
     return 0; /* "other" */
 }
 
-static void write_events(const mr_trace *t, FILE *f, const mr_trace_entry *e, size_t n)
+static void write_events(const mr_trace *t, FILE *f, const snapshot *s)
 {
+    const mr_trace_entry *e = s->entries;
+    const size_t          n = s->count;
     uint64_t base = UINT64_MAX;
     for (size_t i = 0; i < n; i++) base = mri_min_u64(base, e[i].start_ns);
     fprintf(f, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_spans\":%" PRIu64 "},\"traceEvents\":[",
-            t->added > t->cap ? t->added - t->cap : 0);
-    for (uint32_t i = 0; i < t->track_count; i++) {
+            s->dropped);
+    for (uint32_t i = 0; i < s->track_count; i++) {
         fprintf(f, "%s\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"", i ? "," : "", i + 1);
         write_text(f, t->tracks[i]);
         fprintf(f, "\"}}");
     }
     for (size_t i = 0; i < n; i++) {
-        const uint64_t start = e[i].start_ns - base, length = e[i].end_ns - e[i].start_ns;
-        fprintf(f, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"name\":\"", track_number(t, e[i].track));
+        const uint64_t start = e[i].start_ns - base, length = e[i].end_ns > e[i].start_ns ? e[i].end_ns - e[i].start_ns : 0;
+        fprintf(f, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"name\":\"", track_number(t, s->track_count, e[i].track));
         write_text(f, e[i].name);
         fprintf(f, "\",\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,\"args\":{\"batch\":%" PRIu64 "}}", start / 1000,
                 (unsigned)(start % 1000), length / 1000, (unsigned)(length % 1000), e[i].batch);
@@ -122,13 +138,12 @@ static void write_events(const mr_trace *t, FILE *f, const mr_trace_entry *e, si
 
 int mr_trace_write(const mr_trace *t, const char *path, mr_error *err)
 {
-    mr_trace_entry *entries;
-    size_t          count;
-    if (mr_trace_entries(t, &entries, &count) != MR_OK) return mr_error_set(err, MR_ENOMEM, "no memory for the trace");
+    snapshot s;
+    if (take_snapshot(t, &s) != MR_OK) return mr_error_set(err, MR_ENOMEM, "no memory for the trace");
     char aside[4096];
     int  rc = MR_OK;
     if (snprintf(aside, sizeof aside, "%s.part", path) >= (int)sizeof aside) {
-        free(entries);
+        free(s.entries);
         return mr_error_set(err, MR_EINVAL, "the trace's name is too long");
     }
     FILE *f = fopen(aside, "we");
@@ -136,7 +151,7 @@ int mr_trace_write(const mr_trace *t, const char *path, mr_error *err)
         rc = mr_error_sys(err, errno, "cannot create the trace");
         mr_error_at(err, aside, MR_NOWHERE, MR_NOWHERE);
     } else {
-        write_events(t, f, entries, count);
+        write_events(t, f, &s);
         const bool bad = fflush(f) != 0 || ferror(f) || fsync(fileno(f)) != 0;
         if ((fclose(f) != 0 || bad) || rename(aside, path) != 0) {
             rc = mr_error_sys(err, errno, "cannot write the trace");
@@ -144,6 +159,7 @@ int mr_trace_write(const mr_trace *t, const char *path, mr_error *err)
             unlink(aside);
         }
     }
-    free(entries);
+    if (rc == MR_OK) rc = mri_sync_folder_of(path, err);
+    free(s.entries);
     return rc;
 }

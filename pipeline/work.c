@@ -1,4 +1,5 @@
 /* pipeline/work.c: one sample from its bytes to its place in the batch, and what happens when it is bad (I7). */
+#include <errno.h>
 #include <stdio.h>
 
 #include "pipeline/loader_private.h"
@@ -57,6 +58,20 @@ static int place_sample(mri_worker *w, mri_slot *slot, uint32_t i, uint64_t epoc
     return MR_OK;
 }
 
+/* Read one sample by itself, in this thread: substitutes, and samples whose shared read failed. */
+static int place_alone(mri_worker *w, mri_slot *slot, uint32_t i, uint64_t epoch, uint64_t sample, mr_error *err)
+{
+    mr_loader *l = w->loader;
+    mr_extent  e;
+    mr_sample  ignored;
+    int        rc = mr_source_extent(l->source, sample, &e, err);
+    if (rc == MR_OK) rc = mr_source_read(l->source, sample, &w->spare, &w->spare_bytes, &ignored, err);
+    if (rc != MR_OK) return rc;
+    mri_count(&l->reads, 1);
+    mri_count(&l->bytes_read, e.bytes);
+    return place_sample(w, slot, i, epoch, sample, w->spare, (size_t)e.bytes, err);
+}
+
 static int place_from_chunk(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch, mr_error *err)
 {
     const mri_chunk_sample *s = &c->samples[k];
@@ -66,11 +81,11 @@ static int place_from_chunk(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t ep
         return rc != MR_OK ? rc : mr_error_set(err, MR_EIO, "the sample's place in its file could not be read");
     }
     const mri_read *q = &c->reads[s->read];
-    if (q->status != MR_OK) {
-        if (q->status != MR_EFORMAT || s->at + s->bytes > q->got) {
-            const int rc = mri_read_error(q, w->loader->source, err);
-            return mr_error_at(err, NULL, q->offset + s->at, s->sample), rc;
-        }
+    if (q->status != MR_OK && (q->status != MR_EFORMAT || s->at + s->bytes > q->got)) {
+        /* which samples share a read depends on workers and readers; which one is bad must not (I2, I7) */
+        if (q->bytes != s->bytes) return place_alone(w, c->slot, c->first + k, epoch, s->sample, err);
+        const int rc = mri_read_error(q, w->loader->source, err);
+        return mr_error_at(err, NULL, q->offset + s->at, s->sample), rc;
     }
     return place_sample(w, c->slot, c->first + k, epoch, s->sample, q->data + s->at, s->bytes, err);
 }
@@ -83,9 +98,10 @@ static void blank(mr_loader *l, mri_slot *slot, uint32_t i)
     slot->ids[i] = MR_NOWHERE;
 }
 
-/* A system that is out of memory or devices is not a bad sample. */
-static bool is_sample_error(int rc)
+/* A system that is out of memory, files or devices is not a bad sample. */
+static bool is_sample_error(int rc, const mr_error *err)
 {
+    if (err->sys_errno == EMFILE || err->sys_errno == ENFILE || err->sys_errno == ENOMEM) return false;
     return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED || rc == MR_ELIMIT || rc == MR_EIO || rc == MR_ENOENT;
 }
 
@@ -115,16 +131,11 @@ static int place_substitute(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t ep
     int            rc = MR_EFORMAT;
     for (uint32_t attempt = 0; attempt < MAX_SUBSTITUTES && rc != MR_OK; attempt++) {
         const uint64_t other = mri_substitute(&order, position, attempt);
-        mr_extent      e;
-        rc = mr_source_extent(l->source, other, &e, err);
-        mr_sample ignored;
-        if (rc == MR_OK) rc = mr_source_read(l->source, other, &w->spare, &w->spare_bytes, &ignored, err);
-        if (rc == MR_OK)
-            rc = place_sample(w, c->slot, c->first + k, epoch, other, w->spare, (size_t)e.bytes, err);
+        rc = place_alone(w, c->slot, c->first + k, epoch, other, err);
         if (rc == MR_OK) {
             mri_count(&l->replaced, 1);
             tell_bad(l, &why, other);
-        } else if (!is_sample_error(rc)) {
+        } else if (!is_sample_error(rc, err)) {
             return rc;
         }
     }
@@ -135,7 +146,7 @@ static int place_substitute(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t ep
 static int handle_bad(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch, uint64_t position, int rc, mr_error *err)
 {
     mr_loader *l = w->loader;
-    if (!is_sample_error(rc)) return rc;
+    if (!is_sample_error(rc, err)) return rc;
     const uint64_t bad = __atomic_add_fetch(&l->bad_samples, 1, __ATOMIC_RELAXED);
     if (l->cfg.bad == MR_BAD_STOP) {
         tell_bad(l, err, MR_NOWHERE);

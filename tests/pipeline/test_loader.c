@@ -1,5 +1,7 @@
 /* The loader's invariants: order (I1), pixels (I2), once (I3), resume (I4), on every combination of threads, readers, slots,
  * replicas, prefetch and kind of I/O. */
+#include <unistd.h>
+
 #include "base/util.h"
 #include "pipeline/reader.h"
 #include "sets.h"
@@ -115,7 +117,7 @@ static void check_settings_do_not_matter(const mr_source *src, mr_loader_config 
     const uint32_t  workers[] = {1, 2, 3, 7}, readers[] = {1, 3}, prefetch[] = {2, 8, 0}, replicas[] = {1, 2, 3, 5};
     const mr_digest expected = mrt_digest(src, &cfg, NULL, NULL);
     char            note[160];
-    const bool      uring = mri_uring_usable(note, sizeof note);
+    const bool      uring = mri_uring_usable(32, note, sizeof note);
     for (int io = uring ? MR_IO_URING : MR_IO_PREAD; io <= MR_IO_PREAD; io++)
         for (size_t p = 0; p < 3; p++)
             for (size_t w = 0; w < 4; w++)
@@ -278,6 +280,175 @@ static void budget_is_checked_before_the_start(void **state)
     mr_source_close(src);
 }
 
+/* A set of pictures of one size that the budget cannot decode is refused at open, not sample by sample. */
+static void budget_is_not_met_by_refusing_every_picture(void **state)
+{
+    (void)state;
+    mr_source       *src = mrt_source(mrt_idx_set("large", 2, 1500, 1500));
+    mr_loader_config cfg = settings(1);
+    mr_error         err = MR_ERROR_INIT;
+    mr_loader       *l;
+    mr_batch         b;
+    cfg.augment = "resize(8x8)";
+    cfg.prefetch = 1;
+    cfg.workers = cfg.depth = 1;
+    cfg.memory_bytes = 1; /* then ever more, until it opens */
+    int rc;
+    while ((rc = mr_loader_open(&l, src, &cfg, &err)) == MR_ELIMIT) cfg.memory_bytes += 1 << 20;
+    MRT_OK(rc, &err);
+    MRT_TRUE(mr_loader_info_of(l)->max_pixels >= 1500 * 1500);
+    MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
+    mr_loader_close(l);
+    mr_source_close(src);
+}
+
+/* One huge file among small ones: what is claimed is so, and --depth and --workers bring it down. */
+static void one_huge_sample_does_not_multiply(void **state)
+{
+    (void)state;
+    const char *root = mrt_folder_set("huge", 1, 100, 24, true);
+    FILE       *f = fopen(mrt_path("huge/class00/huge.jpg"), "wb");
+    assert_non_null(f);
+    MRT_EQ(ftruncate(fileno(f), 8 << 20), 0);
+    fclose(f);
+    mr_source       *src = mrt_source(root);
+    mr_loader_config cfg = settings(64);
+    mr_error         err = MR_ERROR_INIT;
+    mr_loader       *l;
+    cfg.augment = "resize(8x8)";
+    cfg.depth = 2;
+    cfg.workers = 1;
+    cfg.memory_bytes = 128 << 20;
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    mr_loader_close(l);
+    mr_source_close(src);
+
+    f = fopen(mrt_path("huge/class00/huge.jpg"), "wb");
+    assert_non_null(f);
+    const bool sparse = ftruncate(fileno(f), (off_t)15 << 40) == 0; /* the largest file many file systems know */
+    fclose(f);
+    if (!sparse) return;
+    src = mrt_source(root);
+    MRT_EQ(mr_loader_open(&l, src, &cfg, &err), MR_ELIMIT);
+    mr_source_close(src);
+}
+
+static void refused(const mr_source *src, const mr_loader_config *cfg, int code, const char *why)
+{
+    mr_error   err = MR_ERROR_INIT;
+    mr_loader *l = (mr_loader *)&err; /* poison */
+    MRT_EQ(mr_loader_open(&l, src, cfg, &err), code);
+    MRT_TRUE(l == NULL);
+    MRT_HAS(err.text, why);
+}
+
+static void settings_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    mr_source             *src = mrt_source(mrt_idx_set("range", 10, 4, 4));
+    const mr_loader_config good = settings(4);
+    mr_loader_config       cfg = good;
+    cfg.prefetch = UINT32_MAX; /* + 1 slots would be none */
+    refused(src, &cfg, MR_EINVAL, "prefetch");
+    cfg = good;
+    cfg.readers = cfg.depth = 1 << 16; /* their product would be none */
+    refused(src, &cfg, MR_EINVAL, "readers");
+    cfg = good;
+    cfg.depth = UINT32_MAX;
+    refused(src, &cfg, MR_EINVAL, "depth");
+    cfg = good;
+    cfg.workers = UINT32_MAX / 2;
+    refused(src, &cfg, MR_EINVAL, "workers");
+    cfg = good;
+    cfg.batch = UINT32_MAX;
+    cfg.prefetch = 1000;
+    refused(src, &cfg, MR_ELIMIT, "lower --batch");
+    cfg.augment = "resize(32768x32768)"; /* times batch: past 64 bits */
+    cfg.channels = 3;
+    refused(src, &cfg, MR_ELIMIT, "lower --batch");
+    cfg = good;
+    cfg.epochs = UINT64_MAX;
+    cfg.start_epoch = (UINT64_C(1) << 63) / 3 * 2; /* times three steps: back at the start */
+    refused(src, &cfg, MR_EINVAL, "past the last batch");
+    cfg = good;
+    cfg.struct_size = 0;
+    refused(src, &cfg, MR_EINVAL, "mr_loader_defaults");
+    mr_source_close(src);
+}
+
+/* Starting behind the last step of an epoch is starting the next one. */
+static void start_at_the_end_of_an_epoch(void **state)
+{
+    (void)state;
+    mr_source       *src = mrt_source(mrt_idx_set("edge", 10, 4, 4));
+    mr_error         err = MR_ERROR_INIT;
+    for (uint32_t prefetch = 0; prefetch < 2; prefetch++) {
+        mr_loader_config cfg = settings(4);
+        mr_loader       *l;
+        mr_batch         b;
+        cfg.prefetch = prefetch;
+        cfg.epochs = 2;
+        cfg.start_step = 3;
+        MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+        MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
+        MRT_EQ(b.epoch, 1);
+        MRT_EQ(b.step, 0);
+        mr_loader_close(l);
+        cfg.start_epoch = 1;
+        MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+        MRT_EQ(mr_loader_next(l, &b, MR_FOREVER, &err), MR_EEND);
+        mr_loader_close(l);
+    }
+    mr_source_close(src);
+}
+
+/* Chunks of many scattered samples bring more reads than fit in flight: the figures stay what they say. */
+static void figures_are_in_range(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source(mrt_idx_set("figures", 3000, 8, 8));
+    for (uint32_t io = MR_IO_AUTO; io <= MR_IO_PREAD; io += MR_IO_PREAD) {
+        mr_loader_config cfg = settings(512);
+        mr_error         err = MR_ERROR_INIT;
+        mr_loader       *l;
+        mr_batch         b;
+        mr_loader_stats  s;
+        cfg.depth = 1;
+        cfg.io = (mr_io)io;
+        MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+        while (mr_loader_next(l, &b, MR_FOREVER, &err) == MR_OK) mr_loader_release(l, &b, NULL);
+        mr_loader_stats_read(l, &s);
+        MRT_TRUE(s.read.occupancy > 0 && s.read.occupancy <= 1);
+        MRT_TRUE(s.decode.occupancy >= 0 && s.decode.occupancy <= 1);
+        MRT_EQ(s.read.items, 3000);
+        MRT_EQ(s.decode.items, 3000);
+        MRT_TRUE(s.bytes_read >= 3000 * 64 && s.reads > 0);
+        mr_loader_close(l);
+    }
+    mr_source_close(src);
+}
+
+static void holding_everything_is_told(void **state)
+{
+    (void)state;
+    mr_source       *src = mrt_source(mrt_idx_set("hold", 64, 4, 4));
+    mr_loader_config cfg = settings(4);
+    mr_error         err = MR_ERROR_INIT;
+    mr_loader       *l;
+    mr_batch         held[3], b;
+    cfg.prefetch = 2;
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    for (int i = 0; i < 3; i++) MRT_OK(mr_loader_next(l, &held[i], MR_FOREVER, &err), &err);
+    MRT_EQ(mr_loader_next(l, &b, MR_FOREVER, &err), MR_EINVAL); /* and does not wait for ever */
+    MRT_HAS(err.text, "release");
+    MRT_EQ(mr_loader_release(l, &held[0], NULL), MR_OK);
+    MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
+    mr_loader_stop(l);
+    MRT_EQ(mr_loader_next(l, &b, MR_FOREVER, &err), MR_ECANCELED);
+    mr_loader_close(l);
+    mr_source_close(src);
+}
+
 static void polling_and_misuse(void **state)
 {
     (void)state;
@@ -341,7 +512,10 @@ int main(void)
         cmocka_unit_test(settings_do_not_change_batches), cmocka_unit_test(resume_continues_the_same_order),
         cmocka_unit_test(epochs_differ),              cmocka_unit_test(devices_hold_their_part_only),
         cmocka_unit_test(budget_is_checked_before_the_start), cmocka_unit_test(polling_and_misuse),
-        cmocka_unit_test(every_failed_allocation_is_reported),
+        cmocka_unit_test(every_failed_allocation_is_reported), cmocka_unit_test(settings_out_of_range_are_refused),
+        cmocka_unit_test(budget_is_not_met_by_refusing_every_picture), cmocka_unit_test(one_huge_sample_does_not_multiply),
+        cmocka_unit_test(start_at_the_end_of_an_epoch), cmocka_unit_test(figures_are_in_range),
+        cmocka_unit_test(holding_everything_is_told),
     };
     return mrt_run(tests);
 }

@@ -1,5 +1,6 @@
 /* The trace: a bounded ring, and a file that Chrome's trace viewer reads. */
 #include <cjson/cJSON.h>
+#include <pthread.h>
 
 #include "millrace/pipeline.h"
 #include "mrt.h"
@@ -43,6 +44,38 @@ static void file_is_valid_json(void **state)
     free(text);
 }
 
+static void *add_spans(void *trace)
+{
+    char track[16];
+    for (uint64_t i = 0; i < 20000; i++) {
+        snprintf(track, sizeof track, "track %u", (unsigned)(i / 100));
+        mr_trace_span(trace, track, "x", i, i + 1, i);
+    }
+    return NULL;
+}
+
+/* A trace may be written while stages still add to it. */
+static void written_while_it_grows(void **state)
+{
+    (void)state;
+    mr_trace *t;
+    pthread_t adding;
+    MRT_EQ(mr_trace_create(&t, 64), MR_OK);
+    MRT_EQ(pthread_create(&adding, NULL, add_spans, t), 0);
+    for (int i = 0; i < 20; i++) {
+        mr_error    err = MR_ERROR_INIT;
+        const char *path = mrt_path("growing.json");
+        MRT_OK(mr_trace_write(t, path, &err), &err);
+        char  *text = mrt_read_file(path, NULL);
+        cJSON *root = cJSON_Parse(text);
+        assert_non_null(root);
+        cJSON_Delete(root);
+        free(text);
+    }
+    pthread_join(adding, NULL);
+    mr_trace_destroy(t);
+}
+
 static void unwritable_place_is_told(void **state)
 {
     (void)state;
@@ -60,6 +93,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ring_keeps_the_newest),
         cmocka_unit_test(file_is_valid_json),
+        cmocka_unit_test(written_while_it_grows),
         cmocka_unit_test(unwritable_place_is_told),
     };
     return mrt_run(tests);

@@ -157,7 +157,8 @@ typedef struct mr_loader_info {
     uint32_t    prefetch, workers, readers;
     const char *io;                 /* "io_uring", "pread" */
     const char *io_note;            /* why not io_uring, or "" */
-    uint64_t    memory_bytes;       /* host memory the loader may use at most: checked against the budget at open */
+    uint64_t    memory_bytes;       /* host memory the loader may use at most, the source's own not counted: checked against
+                                       the budget at open */
     uint64_t    max_pixels;         /* largest picture that the budget lets a worker decode */
     uint64_t    device_bytes;       /* per device */
     bool        uses_affine;
@@ -191,7 +192,7 @@ typedef struct mr_batch {
 } mr_batch;
 
 /* src must outlive the loader. MR_ELIMIT when the memory it needs exceeds the budget: err says what needs how much and what
- * to lower. Starts threads unless prefetch is 0. */
+ * to lower. Starts threads unless prefetch is 0. Devices, trace and bad_context must outlive the loader too. */
 MR_API int  mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config *cfg, mr_error *err);
 /* Stops (if still running), waits for what is in flight, joins, frees. Batches may not be held. Accepts NULL. */
 MR_API void mr_loader_close(mr_loader *l);
@@ -203,6 +204,7 @@ MR_API const mr_loader_info *mr_loader_info_of(const mr_loader *l);
  * MR_EEND       all epochs are delivered
  * MR_EAGAIN     nothing ready within timeout_ns (0 polls, MR_FOREVER waits)
  * MR_ECANCELED  mr_loader_stop() was called
+ * MR_EINVAL     every batch there is room for is held: prefetch + 1, with devices 2, with prefetch off 1; release one first
  * other < 0     the first error of any stage, now and on every later call; err tells it */
 MR_API int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err);
 

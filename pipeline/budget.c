@@ -1,0 +1,104 @@
+/* pipeline/budget.c: how large chunks are, and what a loader may come to hold (I10).
+ *
+ *   slots + read buffers + per worker (scratch, one spare sample) + bookkeeping <= budget
+ *
+ * Every term is the most there can be for this data set: the largest sample in every place of every chunk, the largest picture
+ * that may be decoded in every worker. Sums and products saturate: what a hostile header claims ends as "over the budget",
+ * never as a small number. What the source itself keeps (names, index) is bounded where it is opened. */
+#include "pipeline/loader_private.h"
+
+#define CHUNK_BYTES 65536u          /* small samples share the cost of a lock ... */
+#define CHUNK_SAMPLES 64u
+#define CHUNK_MOST_BYTES (4u << 20) /* ... but one huge sample must not be provided for 64 times in each chunk */
+#define LEAST_PIXELS (1u << 16)     /* a budget that cannot hold a picture of 256 x 256 is a mistake */
+#define PATH_BYTES 4096u            /* a name while its file is being opened */
+#define THREAD_BYTES (128u << 10)   /* pages of its stack and of the allocator that a thread touches */
+
+static uint64_t times(uint64_t a, uint64_t b)
+{
+    uint64_t r;
+    return __builtin_mul_overflow(a, b, &r) ? UINT64_MAX : r;
+}
+
+static uint64_t plus(uint64_t a, uint64_t b)
+{
+    uint64_t r;
+    return __builtin_add_overflow(a, b, &r) ? UINT64_MAX : r;
+}
+
+/* What alignment may add to each sample of a chunk. */
+static uint64_t block_bytes(const mr_loader *l) { return l->cfg.direct ? 2 * MRI_DIRECT_ALIGN : MRI_CACHE_LINE; }
+
+/* Chunks: about CHUNK_BYTES of data, and at least two chunks a worker in every batch. */
+static void plan_chunks(mr_loader *l)
+{
+    const mr_source_info *info = l->source_info;
+    const uint64_t mean = info->total_bytes / info->count + 1;
+    uint64_t       n = mri_min_u64(CHUNK_BYTES / mean + 1, CHUNK_SAMPLES);
+    n = mri_min_u64(n, (l->cfg.batch - 1) / (2 * l->cfg.workers) + 1);
+    n = mri_min_u64(n, mri_max_u64(1, CHUNK_MOST_BYTES / mri_max_u64(1, info->max_extent_bytes)));
+    l->chunk_samples = (uint32_t)n;
+    l->chunk_count = l->threads ? l->cfg.readers * (uint32_t)mri_max_u64(2, (l->cfg.depth - 1) / n + 1) + 2 * l->cfg.workers : 1;
+    const uint64_t usual = plus(times(n, mri_min_u64(times(2, mean), info->max_extent_bytes)), n * block_bytes(l));
+    l->chunk_room = (size_t)mri_align_up(mri_min_u64(mri_max_u64(usual, 16384), UINT64_MAX / 2), MRI_DIRECT_ALIGN);
+}
+
+uint64_t mri_slot_bytes(const mr_loader *l)
+{
+    const uint64_t sample = l->sample_bytes + sizeof(int32_t) + sizeof(uint64_t) + (l->info.uses_affine ? 2 * sizeof(float) : 0);
+    const uint64_t all = plus(times(sample, l->cfg.batch), 4 * MR_DEVICE_ALIGN);
+    return mri_align_up(mri_min_u64(all, UINT64_MAX / 2), MR_DEVICE_ALIGN);
+}
+
+/* Every chunk full of the largest samples, with a gap that is read along in front of each. */
+static uint64_t read_buffer_bytes(const mr_loader *l)
+{
+    const uint64_t sample = plus(l->source_info->max_extent_bytes, MRI_MERGE_GAP_BYTES + block_bytes(l));
+    const uint64_t worst = times(l->chunk_samples, sample);
+    const uint64_t grown = worst > l->chunk_room ? plus(plus(worst, worst / 4), MRI_DIRECT_ALIGN) : 0;
+    return times(l->chunk_count, plus(l->chunk_room, grown));
+}
+
+static uint64_t bookkeeping_bytes(const mr_loader *l)
+{
+    const uint64_t places = (uint64_t)l->chunk_count * l->chunk_samples;
+    const uint64_t paths = l->source_info->file_count == 0 ? (uint64_t)l->cfg.readers * l->cfg.depth * PATH_BYTES : 0;
+    const uint64_t threads = l->threads ? (uint64_t)l->cfg.readers + l->cfg.workers + 1 : 1;
+    return l->chunk_count * sizeof(mri_chunk) + places * (sizeof(mri_read) + sizeof(mri_chunk_sample)) + paths +
+           l->slot_count * (sizeof(mri_slot) + l->info.parts * sizeof(mr_part)) + threads * THREAD_BYTES;
+}
+
+/* A set whose pictures all have one size needs room for exactly that; otherwise the limit on pictures gives way, down to a
+ * point, to what the rest of the budget can hold. */
+static uint64_t fitting_pixels(const mr_loader *l, uint64_t fixed, uint64_t budget)
+{
+    const mr_source_info *info = l->source_info;
+    uint64_t              pixels = l->cfg.decode.max_pixels;
+    if (info->height && info->width) return mri_min_u64(pixels, times(info->height, info->width));
+    while (pixels > LEAST_PIXELS &&
+           plus(fixed, times(l->cfg.workers, mri_scratch_bound_bytes(&l->cfg.decode, pixels))) > budget)
+        pixels -= pixels / 8;
+    return pixels;
+}
+
+int mri_plan_memory(mr_loader *l, mr_error *err)
+{
+    plan_chunks(l);
+    const uint64_t budget = l->cfg.memory_bytes ? l->cfg.memory_bytes : mri_memory_limit_bytes() / 2;
+    const uint64_t slots = times(mri_slot_bytes(l), l->slot_count), reads = read_buffer_bytes(l);
+    const uint64_t spares = times(l->cfg.workers, l->source_info->max_extent_bytes);
+    const uint64_t fixed = plus(plus(slots, reads), plus(spares, bookkeeping_bytes(l)));
+    l->info.max_pixels = fitting_pixels(l, fixed, budget);
+    const uint64_t scratch = times(l->cfg.workers, mri_scratch_bound_bytes(&l->cfg.decode, l->info.max_pixels));
+    l->info.memory_bytes = plus(fixed, scratch);
+    if (l->info.memory_bytes <= budget) {
+        l->cfg.decode.max_pixels = mri_min_u64(l->cfg.decode.max_pixels, l->info.max_pixels);
+        return MR_OK;
+    }
+    return mr_error_set(err, MR_ELIMIT,
+                        "the loader needs %.1f MiB (%u slots %.1f, read buffers %.1f, %u workers %.1f) and the budget is %.1f MiB: "
+                        "lower --batch, --prefetch, --depth or --workers, or raise --memory",
+                        (double)l->info.memory_bytes / 1048576, l->slot_count, (double)slots / 1048576,
+                        (double)reads / 1048576, l->cfg.workers, (double)plus(scratch, spares) / 1048576,
+                        (double)budget / 1048576);
+}
