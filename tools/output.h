@@ -19,6 +19,9 @@ const char *size_text(double bytes, char *buf, size_t buf_bytes);
 uint64_t clock_ns(void);
 double   seconds_since(uint64_t start_ns);
 
+/* A name or text out of a file, on stdout, without what it could do to a terminal. */
+void put_shown(const char *text);
+
 /* One at a time. On a terminal a bar that is drawn again four times a second, elsewhere a line every five seconds. */
 typedef struct progress {
     const char *label, *unit;
