@@ -103,20 +103,43 @@ static void put_char(text_out *o, char c)
     if (o->at + 1 < o->cap) o->buf[o->at++] = c;
 }
 
-static void put_text(text_out *o, const char *s)
+/* Bytes of the UTF-8 character at s when a terminal may show it, else 0: control characters (the second set, U+0080 to
+ * U+009F, too), overlong forms, surrogates, cut ends. */
+static size_t shown_bytes(const unsigned char *s)
+{
+    const unsigned char c = s[0];
+    const size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    if (c < 0x20 || c == 0x7f) return 0;
+    for (size_t k = 1; k < n; k++)
+        if ((s[k] & 0xc0) != 0x80) return 0;
+    if ((c == 0xc2 && s[1] < 0xa0) || (c == 0xe0 && s[1] < 0xa0) || (c == 0xed && s[1] > 0x9f)) return 0;
+    if ((c == 0xf0 && s[1] < 0x90) || (c == 0xf4 && s[1] > 0x8f)) return 0;
+    return n;
+}
+
+static void put_text(text_out *o, const char *text)
 {
     static const char hex[] = "0123456789abcdef";
-    for (; *s; s++) {
-        const unsigned char c = (unsigned char)*s;
-        if (c < 0x20 || c == 0x7f) {
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        const size_t n = shown_bytes(s);
+        if (n == 0) {
             put_char(o, '\\');
             put_char(o, 'x');
-            put_char(o, hex[c >> 4]);
-            put_char(o, hex[c & 15]);
-        } else {
-            put_char(o, (char)c);
+            put_char(o, hex[*s >> 4]);
+            put_char(o, hex[*s & 15]);
+            s++;
         }
+        for (size_t k = 0; k < n; k++) put_char(o, (char)*s++);
     }
+}
+
+char *mr_text_shown(const char *text, char *buf, size_t buf_bytes)
+{
+    if (!buf || buf_bytes == 0) return buf;
+    text_out o = {buf, buf_bytes, 0};
+    put_text(&o, text);
+    buf[o.at] = '\0';
+    return buf;
 }
 
 char *mr_error_format(const mr_error *err, char *buf, size_t buf_bytes)

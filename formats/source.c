@@ -86,17 +86,22 @@ static int read_head(const char *path, uint8_t *head, size_t *bytes, mr_error *e
     return rc;
 }
 
-static int find_format(const mri_source_ops **out, const char *path, mr_error *err)
+/* Opening a pipe would wait for somebody to write into it, for ever. */
+static int look_at(const char *path, struct stat *st, mr_error *err)
 {
-    struct stat st;
-    if (stat(path, &st) != 0)
+    if (stat(path, st) != 0)
         return mri_told(err, mr_error_sys(err, errno, "cannot look at it"), path, MR_NOWHERE, MR_NOWHERE);
-    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+    if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
         return mri_told(err, mr_error_set(err, MR_EFORMAT, "neither a file nor a folder"), path, MR_NOWHERE, MR_NOWHERE);
+    return MR_OK;
+}
+
+static int find_format(const mri_source_ops **out, const char *path, const struct stat *st, mr_error *err)
+{
     uint8_t   head[MRI_PROBE_BYTES], inner[256];
-    mri_probe p = {.path = path, .is_folder = S_ISDIR(st.st_mode), .head = head, .inner = head};
+    mri_probe p = {.path = path, .is_folder = S_ISDIR(st->st_mode), .head = head, .inner = head};
     if (!p.is_folder) {
-        p.bytes = (uint64_t)st.st_size;
+        p.bytes = (uint64_t)st->st_size;
         p.head_bytes = p.inner_bytes = (size_t)mri_min_u64(p.bytes, sizeof head);
         if (p.bytes == 0)
             return mri_told(err, mr_error_set(err, MR_EFORMAT, "the file is empty (0 bytes)"), path, 0, MR_NOWHERE);
@@ -118,7 +123,10 @@ static int find_format(const mri_source_ops **out, const char *path, mr_error *e
 /* ---- open, close ---- */
 static int choose(const mri_source_ops **out, const char *path, const mr_source_config *cfg, mr_error *err)
 {
-    if (!cfg->format) return find_format(out, path, err);
+    struct stat st;
+    const int   rc = look_at(path, &st, err);
+    if (rc) return rc;
+    if (!cfg->format) return find_format(out, path, &st, err);
     *out = by_name(cfg->format);
     return *out ? MR_OK : list_formats(err, path, "there is no format of this name");
 }
@@ -212,7 +220,7 @@ int mr_source_parse(const mr_source *src, uint64_t sample, const void *data, siz
 /* ---- one sample for tools ---- */
 static int read_own_file(const char *path, void *buffer, const mr_extent *e, uint64_t sample, mr_error *err)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe put in its place since: no waiting */
     if (fd < 0) return mri_told(err, mr_error_sys(err, errno, "cannot open"), path, MR_NOWHERE, sample);
     struct stat st;
     int         rc = MR_OK;

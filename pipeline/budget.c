@@ -97,8 +97,10 @@ int mri_plan_memory(mr_loader *l, mr_error *err)
     }
     return mr_error_set(err, MR_ELIMIT,
                         "the loader needs %.1f MiB (%u slots %.1f, read buffers %.1f, %u workers %.1f) and the budget is %.1f MiB: "
-                        "lower --batch, --prefetch, --depth or --workers, or raise --memory",
+                        "lower --batch, --prefetch, --depth or --workers, or raise --memory (pictures go in as %u x %u x %u; the "
+                        "largest sample is %.1f MiB)",
                         (double)l->info.memory_bytes / 1048576, l->slot_count, (double)slots / 1048576,
                         (double)reads / 1048576, l->cfg.workers, (double)plus(scratch, spares) / 1048576,
-                        (double)budget / 1048576);
+                        (double)budget / 1048576, l->info.height, l->info.width, l->info.channels,
+                        (double)l->source_info->max_extent_bytes / 1048576);
 }

@@ -134,27 +134,50 @@ static int plan_epochs(mr_loader *l, mr_error *err)
     return MR_OK;
 }
 
-/* Size of the first picture, for data whose format does not say that all pictures have one size. */
-static int peek_size(const mr_loader *l, uint32_t *h, uint32_t *w, mr_error *err)
+static int size_of(const mr_loader *l, const mr_value *v, uint32_t *h, uint32_t *w, mr_error *err)
+{
+    mr_image_header header;
+    if (v->type == MR_TYPE_PIXELS) {
+        *h = (uint32_t)v->dim[0];
+        *w = (uint32_t)v->dim[1];
+        return MR_OK;
+    }
+    const int rc = mr_image_header_parse(v->data, v->bytes, &header, err);
+    if (rc != MR_OK) return rc;
+    if ((uint64_t)header.width * header.height > l->cfg.decode.max_pixels)
+        return mr_error_set(err, MR_ELIMIT, "picture of %u x %u pixels is over the limit of %llu pixels (--max-pixels)", header.width,
+                            header.height, (unsigned long long)l->cfg.decode.max_pixels);
+    const bool turned = !l->cfg.decode.ignore_exif && header.orientation >= 5;
+    *h = turned ? header.width : header.height;
+    *w = turned ? header.height : header.width;
+    return MR_OK;
+}
+
+static int peek_sample(const mr_loader *l, uint64_t at, uint32_t *h, uint32_t *w, mr_error *err)
 {
     void     *buffer = NULL;
     size_t    bytes = 0;
-    mr_sample first;
-    int       rc = mr_source_read(l->source, 0, &buffer, &bytes, &first, err);
-    if (rc == MR_OK) {
-        const mr_value *v = &first.value[l->source_info->image_field];
-        if (v->type == MR_TYPE_PIXELS) {
-            *h = (uint32_t)v->dim[0];
-            *w = (uint32_t)v->dim[1];
-        } else {
-            mr_image_header header;
-            rc = mr_image_header_parse(v->data, v->bytes, &header, err);
-            const bool turned = rc == MR_OK && !l->cfg.decode.ignore_exif && header.orientation >= 5;
-            *h = turned ? header.width : header.height;
-            *w = turned ? header.height : header.width;
-        }
-    }
+    mr_sample sample;
+    char      path[4096];
+    int       rc = mr_source_read(l->source, at, &buffer, &bytes, &sample, err);
+    if (rc == MR_OK) rc = size_of(l, &sample.value[l->source_info->image_field], h, w, err);
+    if (rc != MR_OK && err && !err->file[0])
+        mr_error_at(err, mr_source_sample_path(l->source, at, path, sizeof path), MR_NOWHERE, at);
     free(buffer);
+    return rc;
+}
+
+/* Size of the first picture, for data whose format does not say that all pictures have one size; of the first with a
+ * readable header where damaged ones need not stop the run. Each is told when its turn comes. */
+static int peek_size(const mr_loader *l, uint32_t *h, uint32_t *w, mr_error *err)
+{
+    const uint64_t may_be_bad = l->cfg.bad == MR_BAD_STOP ? 0 : l->cfg.max_bad;
+    int            rc = peek_sample(l, 0, h, w, err);
+    for (uint64_t at = 1; rc != MR_OK && rc != MR_ENOMEM && at <= may_be_bad && at < l->source_info->count; at++) {
+        mr_error  later = MR_ERROR_INIT; /* when none can be read, the first is the one to tell */
+        const int next = peek_sample(l, at, h, w, &later);
+        if (next == MR_OK || next == MR_ENOMEM) rc = next;
+    }
     return rc;
 }
 

@@ -230,7 +230,7 @@ static int pread_advance(mri_reader *r, bool block, mr_error *err)
     if (!q) return MR_OK;
     mri_read_start(r, q);
     if (q->path) {
-        q->fd = open(q->path, O_RDONLY | O_CLOEXEC);
+        q->fd = open(q->path, MRI_READ_OPEN_FLAGS);
         if (q->fd < 0) {
             mri_read_finish(r, q, MR_EIO, errno);
             return MR_OK;

@@ -2,7 +2,12 @@
 #ifndef MRI_READER_KIND_H
 #define MRI_READER_KIND_H
 
+#include <fcntl.h>
+
 #include "pipeline/reader.h"
+
+/* A pipe where a picture was listed is not waited for; regular files do not care. */
+#define MRI_READ_OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK)
 
 typedef struct mri_read_list { mri_read *head, *tail; } mri_read_list;
 

@@ -95,7 +95,7 @@ static bool queue_operation(mri_reader *r, uring *u, mri_read *q)
     struct io_uring_sqe *sqe = io_uring_get_sqe(&u->ring);
     if (!sqe) return false;
     if (q->stage == STAGE_OPEN) {
-        io_uring_prep_openat(sqe, AT_FDCWD, q->path, O_RDONLY | O_CLOEXEC, 0);
+        io_uring_prep_openat(sqe, AT_FDCWD, q->path, MRI_READ_OPEN_FLAGS, 0);
     } else {
         const bool   fixed_file = u->fixed_files && q->file != MR_FILE_OF_SAMPLE;
         const int    fd = fixed_file ? (int)q->file : mri_read_fd(r, q);

@@ -36,7 +36,9 @@ static void print_fields(const mr_source_info *info)
     char shape[128];
     for (uint32_t k = 0; k < info->field_count; k++) {
         const mr_field *f = &info->fields[k];
-        printf("field %-3u %s: %s", k, f->name, mr_type_name(f->type));
+        printf("field %-3u ", k);
+        put_shown(f->name);
+        printf(": %s", mr_type_name(f->type));
         if (f->type == MR_TYPE_TENSOR) printf(" %s", mr_dtype_name(f->dtype));
         if (has_shape(f->type)) printf(", %s", shape_text(f->ndim, f->dim, shape, sizeof shape));
         printf("%s\n", (int)k == info->image_field ? "  (the picture)" : (int)k == info->label_field ? "  (the label)" : "");
@@ -47,8 +49,10 @@ static void print_classes(const mr_source_info *info)
 {
     if (info->class_count == 0) return;
     printf("classes   %u", info->class_count);
-    for (uint32_t c = 0; info->class_names && c < info->class_count && c < CLASSES_TOLD; c++)
-        printf("%s%s", c ? ", " : ": ", info->class_names[c]);
+    for (uint32_t c = 0; info->class_names && c < info->class_count && c < CLASSES_TOLD; c++) {
+        fputs(c ? ", " : ": ", stdout);
+        put_shown(info->class_names[c]);
+    }
     puts(info->class_names && info->class_count > CLASSES_TOLD ? ", ..." : "");
 }
 
@@ -68,7 +72,10 @@ static void print_source(const mr_source_info *info, const mr_mrec_info *mrec)
     print_fields(info);
     print_classes(info);
     printf("identity  %016" PRIx64 "\n", info->fingerprint);
-    if (mrec && mrec->provenance[0]) printf("made by   %s\n", mrec->provenance);
+    if (!mrec || !mrec->provenance[0]) return;
+    fputs("made by   ", stdout);
+    put_shown(mrec->provenance);
+    putchar('\n');
 }
 
 static void json_shape(json *j, uint32_t ndim, const uint64_t *dim)
@@ -156,15 +163,19 @@ static void print_value(const mr_source_info *info, uint32_t k, const mr_value *
     char            shape[128];
     mr_image_header h;
     const char     *class_name = class_of(info, k, v->i);
-    printf("%-9s %s", info->fields[k].name, mr_type_name(v->type));
+    char            shown[4 * 200 + 1], text[201];
+    printf("%-9s %s", mr_text_shown(info->fields[k].name, shown, sizeof shown), mr_type_name(v->type));
     if (v->type == MR_TYPE_INT) printf(" %" PRId64, v->i);
     else if (v->type == MR_TYPE_FLOAT) printf(" %.17g", v->f);
     else printf(", %zu bytes", v->bytes);
-    if (class_name) printf(" (%s)", class_name);
+    if (class_name) printf(" (%s)", mr_text_shown(class_name, shown, sizeof shown));
     if (has_shape(v->type)) printf(", %s", shape_text(v->ndim, v->dim, shape, sizeof shape));
     if (v->type == MR_TYPE_PIXELS) printf(", %s", v->planes == MR_CHW ? "planes" : "interleaved");
     if (v->type == MR_TYPE_TENSOR) printf(", %s", mr_dtype_name(v->dtype));
-    if (v->type == MR_TYPE_TEXT) printf(": %.*s", (int)(v->bytes < 200 ? v->bytes : 200), (const char *)v->data);
+    if (v->type == MR_TYPE_TEXT) {
+        snprintf(text, sizeof text, "%.*s", (int)(v->bytes < 200 ? v->bytes : 200), (const char *)v->data);
+        printf(": %s", mr_text_shown(text, shown, sizeof shown));
+    }
     if (header_of(v, &h))
         printf(", %u x %u pixels, %u channels of %u bits%s, orientation %u", h.width, h.height, h.channels, h.bit_depth,
                h.progressive ? ", progressive" : "", h.orientation);
@@ -215,8 +226,9 @@ static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
         json_close_array(&j);
         json_end(&j);
     } else if (rc == MR_OK) {
-        printf("record    %" PRIu64 "\nfile      %s, offset %" PRIu64 ", %" PRIu64 " bytes\n", at,
-               mr_source_sample_path(src, at, path, sizeof path), extent.offset, extent.bytes);
+        printf("record    %" PRIu64 "\nfile      ", at);
+        put_shown(mr_source_sample_path(src, at, path, sizeof path));
+        printf(", offset %" PRIu64 ", %" PRIu64 " bytes\n", extent.offset, extent.bytes);
         for (uint32_t k = 0; k < sample.value_count && k < info->field_count; k++) print_value(info, k, &sample.value[k]);
     }
     free(buffer);

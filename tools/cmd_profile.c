@@ -147,11 +147,14 @@ static int run(const void *args)
         say("--prefetch: profile compares off with on; give the number of batches for on");
         return EXIT_MISUSED;
     }
+    int status = setup_output("trace", a->trace);
+    if (status == EXIT_DONE) status = setup_output("html", a->html);
+    if (status) return status;
     if ((a->trace || a->html) && mr_trace_create(&trace, TRACE_SPANS) != MR_OK) {
         say("out of memory for the trace");
         return EXIT_FAILED;
     }
-    int status = open_run(a, &s, &p);
+    status = open_run(a, &s, &p);
     if (status == EXIT_DONE) status = measure_all(a, &s, &p, trace);
     if (status == EXIT_DONE) {
         if (a->output.json) profile_print_json(&p);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/interrupt.h"
 #include "tools/json.h"
@@ -50,6 +51,15 @@ static bool same_setting(const char *option, uint64_t then, uint64_t now)
     if (then == now) return true;
     say("--%s: the checkpoint was trained with %" PRIu64 ", found %" PRIu64 "; give the same value to go on", option, then, now);
     return false;
+}
+
+/* Known once the loader is open: it is what says what the option, or the model without it, comes to. */
+static int check_resumed_augment(const train_run *r)
+{
+    const char *now = mr_loader_info_of(r->s.loader)->augment;
+    if (!r->resumed || !r->start.augment[0] || strcmp(r->start.augment, now) == 0) return EXIT_DONE;
+    say("--augment: the checkpoint was trained with %s, found %s; give the same value to go on", r->start.augment, now);
+    return EXIT_MISUSED;
 }
 
 /* What order, pixels and weights depend on must be as it was; everything else may change. */
@@ -156,6 +166,7 @@ static int open_run(train_run *r)
     }
     status = bad_watch_open(&s->bad, &r->run, &s->loader_cfg);
     if (status == EXIT_DONE) status = session_open_loader(s);
+    if (status == EXIT_DONE) status = check_resumed_augment(r);
     if (status == EXIT_DONE) status = open_val_loader(r);
     if (status == EXIT_DONE) status = session_open_net(s);
     if (status == EXIT_DONE) status = session_open_trainer(s, r->run.epochs, false);
@@ -298,9 +309,14 @@ static void footer(const train_run *r, const mr_report *last, bool whole)
 
 static int make_folder(const char *path)
 {
-    mr_error err = MR_ERROR_INIT;
-    if (!path || mkdir(path, 0777) == 0 || errno == EEXIST) return EXIT_DONE;
-    mr_error_sys(&err, errno, "cannot make the folder for checkpoints");
+    mr_error    err = MR_ERROR_INIT;
+    struct stat st;
+    if (!path) return EXIT_DONE;
+    const int why = mkdir(path, 0777) == 0 ? 0 : errno;
+    if (!why || (why == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0)) return EXIT_DONE;
+    if (why == EEXIST && S_ISDIR(st.st_mode)) mr_error_sys(&err, errno, "cannot write checkpoints into this folder");
+    else if (why == EEXIST) mr_error_set(&err, MR_EEXIST, "expected a folder for checkpoints, found a file; choose another name");
+    else mr_error_sys(&err, why, "cannot make the folder for checkpoints");
     mr_error_at(&err, path, MR_NOWHERE, MR_NOWHERE);
     return exit_status(err.code, &err);
 }
@@ -347,11 +363,13 @@ static int run(const void *args)
 {
     train_run         r = {.args = args};
     const train_args *a = args;
+    int status = setup_output("trace", a->trace);
+    if (status) return status;
     if (a->trace && mr_trace_create(&r.s.trace, TRACE_SPANS) != MR_OK) {
         say("out of memory for the trace");
         return EXIT_FAILED;
     }
-    int status = open_run(&r);
+    status = open_run(&r);
     if (status == EXIT_DONE) status = make_folder(a->checkpoint);
     if (status == EXIT_DONE) status = fit(&r);
     session_close_trainer(&r.s);

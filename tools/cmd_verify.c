@@ -65,12 +65,17 @@ static bool on_wrong(void *context, const mr_error *what)
     return !told_enough(r) && !interrupt_flag;
 }
 
+static bool is_record_file(const verify_run *r)
+{
+    const char *format = mr_source_info_of(r->src)->format;
+    return strcmp(format, "mrec") == 0 || strcmp(format, "shards") == 0;
+}
+
 /* 0, or an exit status when the check itself failed. */
 static int verify_files(verify_run *r)
 {
     const mr_source_info *info = mr_source_info_of(r->src);
-    const bool            single = strcmp(info->format, "mrec") == 0;
-    if (!single && strcmp(info->format, "shards") != 0) return EXIT_DONE;
+    if (!is_record_file(r)) return EXIT_DONE;
     for (uint32_t f = 0; f < info->file_count && !told_enough(r); f++) {
         mr_source_file   file;
         mr_error         err = MR_ERROR_INIT;
@@ -222,7 +227,8 @@ static int run(const void *args)
     if (status == EXIT_DONE) {
         report(&r, seconds_since(start));
         if (r.wrong) {
-            say("%s: %" PRIu64 " things are wrong; make the file again from its source", r.args->path, r.wrong);
+            say("%s: %" PRIu64 " %s wrong; %s", r.args->path, r.wrong, r.wrong == 1 ? "thing is" : "things are",
+                is_record_file(&r) ? "make the file again from its source" : "replace the files listed, or remove them");
             status = EXIT_FAILED;
         }
     }

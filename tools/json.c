@@ -24,6 +24,7 @@ void json_put_text(FILE *out, const char *text)
         if (*s == '"' || *s == '\\') fprintf(out, "\\%c", *s);
         else if (*s == '\n') fputs("\\n", out);
         else if (*s < 0x20 || *s == 0x7f || n == 0) fprintf(out, "\\u%04x", *s);
+        else if (*s == 0xc2 && s[1] < 0xa0) fprintf(out, "\\u%04x", s[1]); /* what some terminals take for an escape */
         else fwrite(s, 1, n, out);
         s += n ? n : 1;
     }

@@ -124,7 +124,10 @@ static bool store(const parse *p, const opt *o, size_t base, const char *text)
     void *field = p->args + base + o->field;
     switch (o->kind) {
     case OPT_FLAG: *(bool *)field = true; return true;
-    case OPT_TEXT: *(const char **)field = text; return true;
+    case OPT_TEXT:
+        if (text && !*text) return wrong(p, "--%s: expected a value, found ''", o->name);
+        *(const char **)field = text;
+        return true;
     case OPT_CHOICE: return store_choice(p, o, field, text);
     case OPT_REAL:
     case OPT_SIZE:
@@ -232,6 +235,8 @@ static bool take_option(const parse *p, const char *word, const char *next, bool
     }
     const char *value = equals ? equals + 1 : next;
     if (!value) return wrong(p, "--%s needs a value", o->name);
+    if (!equals && strncmp(value, "--", 2) == 0) /* more likely forgotten than meant */
+        return wrong(p, "--%s needs a value, found '%s'; one that begins so is written --%s=VALUE", o->name, value, o->name);
     *used_next = !equals;
     return store(p, o, base, value);
 }
@@ -257,6 +262,8 @@ bool options_parse(const command *cmd, int argc, char *const *argv, void *args, 
             i += used_next;
         } else if (!only_positionals && word[0] == '-' && word[1]) {
             return wrong(&p, "options are written --name, found '%s'; 'millrace %s --help' lists them", word, cmd->name);
+        } else if (!word[0]) {
+            return wrong(&p, "%s: expected a name, found ''", cmd->name);
         } else if (positional < cmd->positional_count) {
             *(const char **)((char *)args + cmd->positionals[positional++].field) = word;
         } else {

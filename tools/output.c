@@ -18,13 +18,19 @@ static void wipe(progress *p)
 
 void say(const char *format, ...)
 {
-    wipe(shown);
-    fputs("millrace: ", stderr);
+    char    text[4096], safe[2 * sizeof text];
     va_list list;
     va_start(list, format);
-    vfprintf(stderr, format, list);
+    vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    fputc('\n', stderr);
+    wipe(shown);
+    fprintf(stderr, "millrace: %s\n", mr_text_shown(text, safe, sizeof safe)); /* names may hold anything */
+}
+
+void put_shown(const char *text)
+{
+    char safe[4096];
+    fputs(mr_text_shown(text, safe, sizeof safe), stdout);
 }
 
 void say_error(const mr_error *err)

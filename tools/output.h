@@ -21,6 +21,8 @@ double   seconds_since(uint64_t start_ns);
 
 /* Cores that this process may run on. */
 uint32_t core_count(void);
+/* A name or text out of a file, on stdout, without what it could do to a terminal. */
+void put_shown(const char *text);
 
 /* One at a time. On a terminal a bar that is drawn again four times a second, elsewhere a line every five seconds. */
 typedef struct progress {

@@ -130,7 +130,7 @@ int session_open_loader(session *s)
     s->loader_cfg.devices = s->devices;
     s->loader_cfg.device_count = s->device_count;
     s->loader_cfg.trace = s->trace;
-    return exit_status(mr_loader_open(&s->loader, s->src, &s->loader_cfg, &err), &err);
+    return setting_status(mr_loader_open(&s->loader, s->src, &s->loader_cfg, &err), &err);
 }
 
 int session_open_net(session *s)
@@ -160,7 +160,7 @@ int session_open_trainer(session *s, uint64_t epochs, bool inference)
     cfg.uses_affine = l->uses_affine;
     cfg.inference = inference;
     cfg.trace = s->trace;
-    return exit_status(mr_trainer_open(&s->trainer, &cfg, &err), &err);
+    return setting_status(mr_trainer_open(&s->trainer, &cfg, &err), &err);
 }
 
 /* ---- closing ---- */

@@ -1,8 +1,12 @@
 /* tools/setup.c: see setup.h. */
 #include "tools/setup.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tools/interrupt.h"
 #include "tools/output.h"
@@ -96,6 +100,12 @@ int exit_status(int rc, const mr_error *err)
     return EXIT_FAILED;
 }
 
+int setting_status(int rc, const mr_error *err)
+{
+    const int status = exit_status(rc, err);
+    return rc == MR_EINVAL ? EXIT_MISUSED : status;
+}
+
 int setup_source(mr_source **out, const char *path, const data_args *a)
 {
     mr_error         err = MR_ERROR_INIT;
@@ -113,7 +123,25 @@ int setup_devices(mr_device ***out, uint32_t *count, const device_args *a)
     mr_devices_defaults(&cfg);
     cfg.compute_threads = a->threads;
     cfg.reference = a->kernels == 1;
-    return exit_status(mr_devices_open(out, count, a->devices ? a->devices : "cpu", &cfg, &err), &err);
+    return setting_status(mr_devices_open(out, count, a->devices ? a->devices : "cpu", &cfg, &err), &err);
+}
+
+int setup_output(const char *option, const char *path)
+{
+    struct stat st;
+    if (!path) return EXIT_DONE;
+    const char *slash = strrchr(path, '/');
+    char       *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    if (!folder) {
+        say("out of memory");
+        return EXIT_FAILED;
+    }
+    const bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    const int  why = access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+    free(folder);
+    if (!is_folder && !why) return EXIT_DONE;
+    say("--%s %s: %s", option, path, is_folder ? "this is a folder; give the name of a file" : strerror(why));
+    return EXIT_FAILED;
 }
 
 void setup_decode(mr_decode_config *cfg, const data_args *a)
@@ -154,7 +182,7 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     char       text[2048];
     w->count++;
     if (w->listed) bad_list_add(&w->list, what);
-    if (w->count > TOLD) return;
+    if (w->stops || w->count > TOLD) return; /* what stops the run is told as its error */
     mr_error_format(what, text, sizeof text);
     if (substitute != MR_NOWHERE) say("bad sample, %" PRIu64 " takes its place: %s", substitute, text);
     else say("bad sample: %s", text);
@@ -164,9 +192,12 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
 int bad_watch_open(bad_watch *w, const run_args *run, mr_loader_config *cfg)
 {
     memset(w, 0, sizeof *w);
+    w->stops = cfg->bad == MR_BAD_STOP;
     cfg->on_bad = on_bad;
     cfg->bad_context = w;
     if (!run->bad_list) return EXIT_DONE;
+    const int status = setup_output("bad-list", run->bad_list);
+    if (status) return status;
     mr_error err = MR_ERROR_INIT;
     w->listed = true;
     return exit_status(bad_list_open(&w->list, run->bad_list, false, &err), &err);

@@ -64,6 +64,7 @@ void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *
 typedef struct bad_watch {
     bad_list list;
     bool     listed;
+    bool     stops;   /* --bad stop */
     uint64_t count;   /* workers write it one at a time; read it when the loader is closed */
 } bad_watch;
 int  bad_watch_open(bad_watch *w, const run_args *run, mr_loader_config *cfg);
@@ -72,5 +73,12 @@ int  bad_watch_close(bad_watch *w, int status);
 
 /* Exit status for what the library returned: says err unless rc is MR_OK; a run stopped by a signal gives 128 + signal. */
 int exit_status(int rc, const mr_error *err);
+
+/* The same where MR_EINVAL means that an option has no possible value: then it is a misuse. */
+int setting_status(int rc, const mr_error *err);
+
+/* Can a file of this name be made? Asked before the work whose result goes there. 0, or the exit status after saying why not.
+ * path may be NULL. */
+int setup_output(const char *option, const char *path);
 
 #endif

@@ -6,6 +6,6 @@ grep -Eq '^cpu .*ready' out || fail "the processor is not ready"
 run 0 devices --json
 grep -q '"event": "device", "kind": "cpu"' out || fail "no cpu in the JSON lines"
 run 0 synth d --classes 2 --count 2 --quiet
-run 1 digest d --devices gpu; err_has "gpu"
-run 1 digest d --devices cpu:0
+run 2 digest d --devices gpu; err_has "gpu"
+run 2 digest d --devices cpu:0
 finish

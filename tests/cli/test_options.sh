@@ -18,6 +18,9 @@ wrong "did you mean --resize?" convert a b --reszie 3
 wrong "did you mean --workers?" train a --wrokers 3
 wrong "convert has no option --frobnicate" convert a b --frobnicate
 wrong "--resize needs a value" convert a b --resize
+wrong "--resize needs a value, found '--force'" convert a b --resize --force
+wrong "--checkpoint: expected a value, found ''" train a --checkpoint=
+wrong "inspect: expected a name, found ''" inspect ""
 wrong "--resume takes no value" convert a b --resume=yes
 wrong "expected a whole number, found '-1'" convert a b --resize=-1
 wrong "expected a whole number, found '3x'" convert a b --resize 3x

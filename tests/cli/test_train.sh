@@ -45,9 +45,9 @@ run 0 eval d --checkpoint int
 
 # what cannot be trained
 run 1 train nowhere "$@"
-run 1 train d "$@" --devices gpu
+run 2 train d "$@" --devices gpu
 run 1 train d "$@" --augment "resize(9)"; err_has "cifar-cnn"
-run 1 train d "$@" --augment "twist(3)"; err_has "twist"
+run 2 train d "$@" --augment "twist(3)"; err_has "twist"
 run 2 train d "$@" --schedule "sometimes"; err_has "sometimes"
 run 0 synth sizes --count 2 --max-size 64 --quiet
 run 1 train sizes "$@"; err_has "resize"

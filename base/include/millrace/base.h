@@ -77,9 +77,12 @@ MR_API int mr_error_sys(mr_error *err, int sys_errno, const char *format, ...) M
 /* Add the place. file may be NULL (unchanged), offset and sample MR_NOWHERE (unchanged). Returns err->code (MR_OK if NULL). */
 MR_API int mr_error_at(mr_error *err, const char *file, uint64_t offset, uint64_t sample);
 
-/* One line: "FILE: sample 17, offset 4096: TEXT". Always terminated; returns buf. Control characters in names are shown
- * as \xNN, so that a hostile file name cannot write to the terminal. */
+/* One line: "FILE: sample 17, offset 4096: TEXT". Always terminated; returns buf. Control characters and bytes that are no
+ * UTF-8 are shown as \xNN, so that a hostile file name cannot write to the terminal. */
 MR_API char *mr_error_format(const mr_error *err, char *buf, size_t buf_bytes);
+
+/* A text of unknown origin (a name, a note in a file) in the same safe form, cut where buf ends. Returns buf. */
+MR_API char *mr_text_shown(const char *text, char *buf, size_t buf_bytes);
 
 #ifdef __cplusplus
 }
