@@ -432,14 +432,13 @@ static void folder_sample_path(const mr_source *src, uint64_t sample, char *buf,
 
 static int folder_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
 {
-    const int kind = mri_picture_kind(data, bytes);
+    const int kind = mr_image_sniff(data, bytes);
     if (!kind) {
-        char           path[4096];
-        const uint8_t *p = data;
-        if (bytes < 4) mr_error_set(err, MR_EFORMAT, "%zu bytes are no picture: expected JPEG or PNG", bytes);
-        else mr_error_set(err, MR_EFORMAT, "neither JPEG nor PNG: begins with %02x %02x %02x %02x", p[0], p[1], p[2], p[3]);
+        char            path[4096];
+        mr_image_header none;
+        const int       rc = mr_image_header_parse(data, bytes, &none, err); /* says what it looks like */
         folder_sample_path(src, sample, path, sizeof path);
-        return mri_told(err, MR_EFORMAT, path, 0, sample);
+        return mri_told(err, rc, path, 0, sample);
     }
     out->value_count = 2;
     out->value[0] = (mr_value){.type = (mr_type)kind, .data = data, .bytes = bytes};

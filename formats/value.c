@@ -58,14 +58,6 @@ int mri_field_label(const mr_field *fields, uint32_t field_count)
     return at >= 0 && fields[at].type == MR_TYPE_INT ? at : -1;
 }
 
-int mri_picture_kind(const void *data, size_t bytes)
-{
-    static const uint8_t jpeg[] = {0xff, 0xd8, 0xff}, png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
-    if (bytes >= sizeof jpeg && memcmp(data, jpeg, sizeof jpeg) == 0) return MR_TYPE_JPEG;
-    if (bytes >= sizeof png && memcmp(data, png, sizeof png) == 0) return MR_TYPE_PNG;
-    return 0;
-}
-
 mr_field mri_field(const char *name, mr_type type)
 {
     mr_field f = {.type = type};

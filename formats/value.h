@@ -18,9 +18,6 @@ int mri_field_find(const mr_field *fields, uint32_t field_count, const char *nam
 int mri_field_image(const mr_field *fields, uint32_t field_count);
 int mri_field_label(const mr_field *fields, uint32_t field_count);
 
-/* JPEG or PNG by their first bytes, else 0. */
-int mri_picture_kind(const void *data, size_t bytes);
-
 /* A field as sources build it. */
 mr_field mri_field(const char *name, mr_type type);
 mr_field mri_field_pixels(const char *name, uint32_t height, uint32_t width, uint32_t channels);
