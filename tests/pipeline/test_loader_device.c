@@ -164,12 +164,40 @@ static void two_batches_may_be_held(void **state)
     bench_close(&t);
 }
 
+static uint64_t decoded(const mr_loader *l)
+{
+    mr_loader_stats s;
+    mr_loader_stats_read(l, &s);
+    return s.decode.items;
+}
+
+/* A host slot is free when its copy is over: with both batches held that fit on the device, the two host slots fill again. */
+static void host_slots_are_free_after_the_copy(void **state)
+{
+    (void)state;
+    bench    t;
+    mr_batch a, b;
+    mr_error err = MR_ERROR_INIT;
+    bench_open(&t, "sim:1,step=1us,h2d=10GB/s,d2h=100MB/s");
+    mr_loader *l = open_loader(&t, 1, NULL);
+    MRT_OK(mr_loader_next(l, &a, MR_FOREVER, &err), &err);
+    MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
+    const struct timespec nap = {.tv_nsec = 1000000};
+    for (int i = 0; i < 20000 && decoded(l) < 4 * BATCH; i++) nanosleep(&nap, NULL);
+    MRT_EQ(decoded(l), 4 * BATCH);
+    MRT_OK(mr_loader_release(l, &a, &t.compute), NULL);
+    MRT_OK(mr_loader_release(l, &b, &t.compute), NULL);
+    mr_loader_close(l);
+    bench_close(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(late_steps_see_their_batch),
         cmocka_unit_test(copies_run_while_steps_compute),
         cmocka_unit_test(two_batches_may_be_held),
+        cmocka_unit_test(host_slots_are_free_after_the_copy),
     };
     return mrt_run(tests);
 }
