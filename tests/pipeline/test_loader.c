@@ -355,11 +355,12 @@ static void budget_is_not_met_by_refusing_every_picture(void **state)
     mr_source_close(src);
 }
 
-/* One huge file among small ones: what is claimed is so, and --depth and --workers bring it down. */
+/* One huge file among small ones: it is not provided for in every place of every chunk, and --depth and --workers bring the
+ * rest down. A file of terabytes is refused, not a sum that wraps. */
 static void one_huge_sample_does_not_multiply(void **state)
 {
     (void)state;
-    const char *root = mrt_folder_set("huge", 1, 100, 24, true);
+    const char *root = mrt_folder_set("huge", 1, 300, 24, true);
     FILE       *f = fopen(mrt_path("huge/class00/huge.jpg"), "wb");
     assert_non_null(f);
     MRT_EQ(ftruncate(fileno(f), 8 << 20), 0);
@@ -414,7 +415,7 @@ static void settings_out_of_range_are_refused(void **state)
     refused(src, &cfg, MR_EINVAL, "workers");
     cfg = good;
     cfg.batch = UINT32_MAX;
-    cfg.prefetch = 1000;
+    cfg.prefetch = 1001; /* an even number of slots of 2^63 bytes */
     refused(src, &cfg, MR_ELIMIT, "lower --batch");
     cfg.augment = "resize(32768x32768)"; /* times batch: past 64 bits */
     cfg.channels = 3;
