@@ -38,11 +38,11 @@ static void bench_open(bench *t, const char *spec)
 
 static void bench_close(bench *t)
 {
+    mr_stream_destroy(t->compute); /* finishes what uses the rest */
     for (int i = 0; i < STEPS; i++) mr_event_destroy(t->over[i]);
     mr_device_free(t->devices[0], t->slow);
     mr_host_free(t->devices[0], t->seen);
     mr_host_free(t->devices[0], t->sink);
-    mr_stream_destroy(t->compute);
     mr_devices_close(t->devices, t->count);
     mr_source_close(t->src);
 }
