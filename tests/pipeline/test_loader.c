@@ -128,6 +128,7 @@ static void check_settings_do_not_matter(const mr_source *src, mr_loader_config 
                     cfg.readers = readers[r];
                     cfg.parts = replicas[(w + r + p) % 4];
                     cfg.depth = r ? 3 : 32;
+                    cfg.direct = w % 2; /* then reads take their time, and some are in flight whatever else happens */
                     same(expected, mrt_digest(src, &cfg, NULL, NULL));
                     if (prefetch[p] == 0) w = r = 4; /* no threads to vary */
                 }
@@ -153,6 +154,59 @@ static void settings_do_not_change_batches(void **state)
     cfg.tail = MR_TAIL_PAD;
     check_settings_do_not_matter(folder, cfg);
     mr_source_close(folder);
+}
+
+#define DRAWN 60
+#define DRAWN_BYTES (12 * 12)
+
+/* Pixels of every sample in one epoch, by sample number. */
+static uint8_t *pixels_of_samples(const mr_source *src, uint32_t batch, mr_order order, uint64_t seed, uint64_t epoch)
+{
+    mr_loader_config cfg = settings(batch);
+    mr_error         err = MR_ERROR_INIT;
+    mr_loader       *l;
+    mr_batch         b;
+    uint8_t         *all = calloc(DRAWN, DRAWN_BYTES);
+    assert_non_null(all);
+    cfg.seed = seed;
+    cfg.order = order;
+    cfg.start_epoch = epoch;
+    cfg.epochs = epoch + 1;
+    cfg.training = true;
+    cfg.augment = "padcrop(2),flip,brightness(20)";
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    while (mr_loader_next(l, &b, MR_FOREVER, &err) == MR_OK) {
+        for (uint32_t i = 0; i < b.count; i++) memcpy(all + b.ids[i] * DRAWN_BYTES, b.pixels + i * DRAWN_BYTES, DRAWN_BYTES);
+        mr_loader_release(l, &b, NULL);
+    }
+    mr_loader_close(l);
+    return all;
+}
+
+static uint32_t same_pictures(const uint8_t *a, const uint8_t *b)
+{
+    uint32_t n = 0;
+    for (size_t i = 0; i < DRAWN; i++) n += memcmp(a + i * DRAWN_BYTES, b + i * DRAWN_BYTES, DRAWN_BYTES) == 0;
+    return n;
+}
+
+/* Draws belong to (seed, epoch, sample), not to the place where a sample comes to stand. */
+static void draws_belong_to_the_sample(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source(mrt_idx_set("draws", DRAWN, 12, 12));
+    uint8_t   *first = pixels_of_samples(src, 16, MR_ORDER_SHUFFLE, 7, 0);
+    uint8_t   *elsewhere = pixels_of_samples(src, 7, MR_ORDER_SEQUENTIAL, 7, 0);
+    uint8_t   *next_epoch = pixels_of_samples(src, 16, MR_ORDER_SHUFFLE, 7, 1);
+    uint8_t   *other_seed = pixels_of_samples(src, 16, MR_ORDER_SHUFFLE, 8, 0);
+    MRT_EQ(same_pictures(first, elsewhere), DRAWN);
+    MRT_TRUE(same_pictures(first, next_epoch) < DRAWN / 4);
+    MRT_TRUE(same_pictures(first, other_seed) < DRAWN / 4);
+    free(first);
+    free(elsewhere);
+    free(next_epoch);
+    free(other_seed);
+    mr_source_close(src);
 }
 
 static mr_digest digest_in_two(const mr_source *src, mr_loader_config cfg, uint64_t split)
@@ -302,11 +356,12 @@ static void budget_is_not_met_by_refusing_every_picture(void **state)
     mr_source_close(src);
 }
 
-/* One huge file among small ones: what is claimed is so, and --depth and --workers bring it down. */
+/* One huge file among small ones: it is not provided for in every place of every chunk, and --depth and --workers bring the
+ * rest down. A file of terabytes is refused, not a sum that wraps. */
 static void one_huge_sample_does_not_multiply(void **state)
 {
     (void)state;
-    const char *root = mrt_folder_set("huge", 1, 100, 24, true);
+    const char *root = mrt_folder_set("huge", 1, 300, 24, true);
     FILE       *f = fopen(mrt_path("huge/class00/huge.jpg"), "wb");
     assert_non_null(f);
     MRT_EQ(ftruncate(fileno(f), 8 << 20), 0);
@@ -361,7 +416,7 @@ static void settings_out_of_range_are_refused(void **state)
     refused(src, &cfg, MR_EINVAL, "workers");
     cfg = good;
     cfg.batch = UINT32_MAX;
-    cfg.prefetch = 1000;
+    cfg.prefetch = 1001; /* an even number of slots of 2^63 bytes */
     refused(src, &cfg, MR_ELIMIT, "lower --batch");
     cfg.augment = "resize(32768x32768)"; /* times batch: past 64 bits */
     cfg.channels = 3;
@@ -510,7 +565,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sample_once),          cmocka_unit_test(dropping_everything_is_refused),
         cmocka_unit_test(settings_do_not_change_batches), cmocka_unit_test(resume_continues_the_same_order),
-        cmocka_unit_test(epochs_differ),              cmocka_unit_test(devices_hold_their_part_only),
+        cmocka_unit_test(epochs_differ), cmocka_unit_test(draws_belong_to_the_sample),              cmocka_unit_test(devices_hold_their_part_only),
         cmocka_unit_test(budget_is_checked_before_the_start), cmocka_unit_test(polling_and_misuse),
         cmocka_unit_test(every_failed_allocation_is_reported), cmocka_unit_test(settings_out_of_range_are_refused),
         cmocka_unit_test(budget_is_not_met_by_refusing_every_picture), cmocka_unit_test(one_huge_sample_does_not_multiply),

@@ -38,11 +38,11 @@ static void bench_open(bench *t, const char *spec)
 
 static void bench_close(bench *t)
 {
+    mr_stream_destroy(t->compute); /* finishes what uses the rest */
     for (int i = 0; i < STEPS; i++) mr_event_destroy(t->over[i]);
     mr_device_free(t->devices[0], t->slow);
     mr_host_free(t->devices[0], t->seen);
     mr_host_free(t->devices[0], t->sink);
-    mr_stream_destroy(t->compute);
     mr_devices_close(t->devices, t->count);
     mr_source_close(t->src);
 }
@@ -81,6 +81,7 @@ static void run(bench *t, mr_loader *l)
     while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) {
         queue_step(t, &b);
         MRT_OK(mr_loader_release(l, &b, &t->compute), NULL);
+        if (mr_loader_info_of(l)->prefetch == 0) MRT_EQ(mr_event_query(t->over[b.global_step]), MR_OK); /* in series */
     }
     MRT_EQ(rc, MR_EEND);
     MRT_OK(mr_stream_sync(t->compute, &err), &err);
@@ -164,12 +165,101 @@ static void two_batches_may_be_held(void **state)
     bench_close(&t);
 }
 
+static uint64_t decoded(const mr_loader *l)
+{
+    mr_loader_stats s;
+    mr_loader_stats_read(l, &s);
+    return s.decode.items;
+}
+
+/* False when it did not happen in ten seconds. */
+static bool wait_decoded(const mr_loader *l, uint64_t samples)
+{
+    const struct timespec nap = {.tv_nsec = 1000000};
+    for (int i = 0; i < 10000 && decoded(l) < samples; i++) nanosleep(&nap, NULL);
+    return decoded(l) == samples;
+}
+
+/* A host slot is free when its copy is over: with both batches held that fit on the device, the two host slots fill again. */
+static void host_slots_are_free_after_the_copy(void **state)
+{
+    (void)state;
+    bench    t;
+    mr_batch a, b;
+    mr_error err = MR_ERROR_INIT;
+    bench_open(&t, "sim:1,step=1us,h2d=10GB/s,d2h=100MB/s");
+    mr_loader *l = open_loader(&t, 1, NULL);
+    MRT_OK(mr_loader_next(l, &a, MR_FOREVER, &err), &err);
+    MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
+    MRT_TRUE(wait_decoded(l, 4 * BATCH));
+    MRT_OK(mr_loader_release(l, &a, &t.compute), NULL);
+    MRT_OK(mr_loader_release(l, &b, &t.compute), NULL);
+    mr_loader_close(l);
+    bench_close(&t);
+}
+
+/* Nothing was ever taken: every slot on host and device is full, and every stage waits for room when the loader is closed. */
+static void closes_while_every_stage_waits_for_room(void **state)
+{
+    (void)state;
+    bench t;
+    bench_open(&t, "sim:1,step=1us,h2d=10GB/s,d2h=100MB/s");
+    for (uint32_t prefetch = 1; prefetch < 4; prefetch++) {
+        mr_loader *l = open_loader(&t, prefetch, NULL);
+        MRT_TRUE(wait_decoded(l, (2 + prefetch + 1) * BATCH));
+        mr_loader_close(l);
+    }
+    bench_close(&t);
+}
+
+/* A device that failed is the loader's error: told, with what the device said, and closed as ever. */
+static void a_failed_device_is_told(void **state)
+{
+    (void)state;
+    mr_error     err = MR_ERROR_INIT;
+    mr_tensor    logits = {1, 1, 4, MR_TENSOR_F32, MR_LAYOUT_NHWC, 16};
+    mr_op_desc   desc = {.kind = MR_OP_LOSS, .in = logits, .max_batch = 1, .training = true, .need_dx = true};
+    for (uint32_t prefetch = 0; prefetch < 3; prefetch += 2) {
+        bench      t;
+        mr_op     *loss;
+        mr_batch   b;
+        void      *memory;
+        bench_open(&t, "cpu:1");
+        MRT_OK(mr_op_create(&loss, t.devices[0], &desc, &err), &err);
+        MRT_OK(mr_device_alloc(t.devices[0], 4096, &memory, &err), &err);
+        MRT_OK(mr_fill_async(t.compute, memory, 0x01, 4096), NULL); /* a label of 16843009 */
+        uint8_t *at = memory;
+        const mr_op_args args = {.n = 1, .x = at, .y = at + 256, .saved = at + 512, .scratch = at + 1024, .labels = (int32_t *)memory,
+                                 .metrics = (mr_metrics *)(void *)(at + 2048), .scale = 1, .training = true};
+        mr_loader *l = open_loader(&t, prefetch, NULL);
+        MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
+        MRT_OK(mr_op_forward_async(loss, t.compute, &args), NULL);
+        const int failed = mr_stream_sync(t.compute, &err);
+        MRT_TRUE(failed < 0);
+        int rc = mr_loader_release(l, &b, &t.compute);
+        while (rc == MR_OK || b.count) { /* what was copied before the failure is still handed out */
+            rc = mr_loader_next(l, &b, MR_FOREVER, &err);
+            if (rc != MR_OK) break;
+            mr_loader_release(l, &b, &t.compute);
+        }
+        MRT_EQ(rc, failed);
+        MRT_HAS(err.text, "label 16843009");
+        mr_loader_close(l);
+        mr_op_destroy(loss);
+        mr_device_free(t.devices[0], memory);
+        bench_close(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(late_steps_see_their_batch),
         cmocka_unit_test(copies_run_while_steps_compute),
         cmocka_unit_test(two_batches_may_be_held),
+        cmocka_unit_test(host_slots_are_free_after_the_copy),
+        cmocka_unit_test(closes_while_every_stage_waits_for_room),
+        cmocka_unit_test(a_failed_device_is_told),
     };
     return mrt_run(tests);
 }

@@ -1,10 +1,23 @@
 /* Stopping (I8) and bad samples (I7): at every stage, in every state, under load. */
+#include <errno.h>
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "sets.h"
+
+static int threads_left = -1; /* this many more may start, then one is refused; -1: all may */
+
+int __real_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*main)(void *), void *arg);
+int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*main)(void *), void *arg);
+
+int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*main)(void *), void *arg)
+{
+    if (threads_left == 0) return EAGAIN;
+    if (threads_left > 0) threads_left--;
+    return __real_pthread_create(out, attr, main, arg);
+}
 
 static mr_loader_config settings(void)
 {
@@ -84,6 +97,35 @@ static void close_without_taking_anything(void **state)
         mr_loader_close(l);
     }
     mr_loader_close(NULL);
+    mr_source_close(src);
+}
+
+/* The system refuses the n-th thread: open says so, and joins those that had started. */
+static void refused_threads_are_reported(void **state)
+{
+    (void)state;
+    mr_source       *src = mrt_source(mrt_folder_set("refused", 2, 10, 32, true));
+    mr_loader_config cfg = settings();
+    mr_device      **devices;
+    mr_error         err = MR_ERROR_INIT;
+    MRT_OK(mr_devices_open(&devices, &cfg.device_count, "cpu:2", NULL, &err), &err);
+    cfg.devices = devices;
+    cfg.readers = 3;
+    for (int n = 0;; n++) {
+        mr_loader *l = (mr_loader *)&cfg; /* poison */
+        threads_left = n;
+        const int rc = mr_loader_open(&l, src, &cfg, &err);
+        threads_left = -1;
+        if (rc == MR_OK) {
+            MRT_EQ(n, 2 + 2 + 1 + 3); /* copy streams, workers, stager, readers */
+            mr_loader_close(l);
+            break;
+        }
+        MRT_EQ(rc, MR_ENOMEM);
+        MRT_TRUE(l == NULL);
+        MRT_HAS(err.text, "thread");
+    }
+    mr_devices_close(devices, cfg.device_count);
     mr_source_close(src);
 }
 
@@ -256,6 +298,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stop_at_any_time),          cmocka_unit_test(close_without_taking_anything),
+        cmocka_unit_test(refused_threads_are_reported),
         cmocka_unit_test(stop_names_the_sample),     cmocka_unit_test(replacing_keeps_order_and_count),
         cmocka_unit_test(skipping_blanks_the_place), cmocka_unit_test(too_many_bad_samples_stop),
         cmocka_unit_test(all_bad_ends),              cmocka_unit_test(sizes_that_differ_are_told),

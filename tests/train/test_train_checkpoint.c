@@ -83,6 +83,29 @@ static void test_round_trip(void **state)
     MRT_TRUE(access(mrt_path("round.mrck.part"), F_OK) != 0);
 }
 
+/* What was whole when it was verified may be changed before it is read. */
+static void test_damage_after_verifying_is_seen(void **state)
+{
+    (void)state;
+    mri_checkpoint *ck;
+    mr_error    err = MR_ERROR_INIT;
+    const char *path = mrt_path("late.mrck");
+    float       got[18];
+    write_at(path, 42);
+    MRT_OK(mri_checkpoint_open(&ck, path, &err), &err);
+    MRT_OK(mri_checkpoint_verify(ck, &err), &err);
+    FILE *f = fopen(path, "r+b");
+    assert_non_null(f);
+    MRT_EQ(fseek(f, (long)ck->offset[0] + 1, SEEK_SET), 0);
+    const int byte = fgetc(f);
+    MRT_EQ(fseek(f, (long)ck->offset[0] + 1, SEEK_SET), 0);
+    fputc(byte ^ 4, f);
+    fclose(f);
+    MRT_EQ(mri_checkpoint_read(ck, 0, got, &err), MR_ECHECKSUM);
+    MRT_HAS(err.text, "tensor");
+    mri_checkpoint_close(ck);
+}
+
 static void test_same_state_same_bytes(void **state)
 {
     (void)state;
@@ -314,6 +337,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_same_state_same_bytes),
+        cmocka_unit_test(test_damage_after_verifying_is_seen),
         cmocka_unit_test(test_every_flipped_byte_is_seen),
         cmocka_unit_test(test_wrong_lengths_are_refused),
         cmocka_unit_test(test_hostile_values_are_refused),

@@ -93,6 +93,16 @@ static void test_uneven_slices_and_padding_are_weighted_exactly(void **state)
     free(one.grads);
 }
 
+/* Samples without a label weigh nothing: a padded batch is the batch without its padding. */
+static void test_padding_is_not_there(void **state)
+{
+    (void)state;
+    outcome without = one_step("cpu", false, 9, NULL, 0), with = one_step("cpu", false, 13, NULL, 4);
+    compare(&without, &with, "padding", 13);
+    free(with.grads);
+    free(without.grads);
+}
+
 static void test_reference_and_onednn_agree(void **state)
 {
     (void)state;
@@ -253,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients_do_not_depend_on_replicas),
         cmocka_unit_test(test_uneven_slices_and_padding_are_weighted_exactly),
+        cmocka_unit_test(test_padding_is_not_there),
         cmocka_unit_test(test_reference_and_onednn_agree),
         cmocka_unit_test(test_gradients_are_slopes_of_the_loss),
         cmocka_unit_test(test_evaluation_is_exact_for_any_split),
