@@ -105,9 +105,16 @@ for f in huge.jpg none.jpg huge.png zero one; do
     run 1 profile lie --model cifar-cnn; err_has "lie/a/first"
 done
 rm lie/a/first
-# a bad first sample among bad ones only
+# one damaged sample stays one, however often it is met
+cp one lie/a/first
+run 3 digest lie --bad replace --max-bad 1 --epochs 50 --bad-list list; equal "$(wc -l <list | tr -d ' ')" 1
+run 3 digest lie --bad skip --max-bad 1 --epochs 50 --batch 1; equal "$(wc -l <err | tr -d ' ')" 1
+run 1 digest lie --bad skip --max-bad 0; err_has "lie/a/first: sample 0"
+rm lie/a/first
+# a bad first sample among bad ones only; nothing that could take a place
 mkdir -p allbad/a
 echo no >allbad/a/1.jpg; echo no >allbad/a/2.jpg
+run 1 digest allbad --augment "resize(8x8)" --bad replace; err_has "no whole sample to put in its place"
 run 1 digest allbad --bad replace; err_has "allbad/a/1.jpg"
 
 # Memory: what a header claims, and what a compressed stream could swell to, is not taken.
