@@ -92,6 +92,8 @@ static int refuse_existing(const char *path, bool force, mr_error *err)
     if (lstat(path, &st) != 0) return MR_OK; /* a real problem shows when the file aside is opened */
     int code = MR_OK;
     if (S_ISDIR(st.st_mode)) code = mr_error_set(err, MR_EINVAL, "a folder is there: name a file to write");
+    else if (!S_ISREG(st.st_mode)) /* it would be replaced: /dev/null would be gone for everybody */
+        code = mr_error_set(err, MR_EINVAL, "this is a link, device, pipe or socket: name a file to write");
     else if (!force) code = mr_error_set(err, MR_EEXIST, "it exists already: remove it, or force it to be replaced");
     if (code) mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     return code;

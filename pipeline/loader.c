@@ -391,7 +391,7 @@ static void free_memory(mr_loader *l)
     }
     void *const all[] = {l->arena,   l->arena_pieces, l->chunks,       l->chunk_reads,    l->chunk_sample_lists, l->slots,
                          l->readers, l->workers,      l->reader_seats, l->reader_threads, l->worker_threads,     l->host_parts,
-                         l->counted_ring};
+                         l->counted_ring, l->bad_known};
     for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) free(all[i]);
     mr_augment_destroy(l->augment);
 }

@@ -138,6 +138,8 @@ struct mr_loader {
     uint64_t          wait_ns, batches_out, samples_out;    /* atomic */
     uint64_t          bytes_copied[MR_LOADER_MAX_PARTS];    /* atomic */
     uint64_t          bad_samples, replaced, skipped;       /* atomic */
+    uint64_t         *bad_known;                            /* damaged samples met, in order of number; bad_lock */
+    uint64_t          bad_known_count;                      /* bad_lock */
     uint64_t          reads, reads_short, reads_again, bytes_read; /* atomic, added up by readers */
 };
 

@@ -105,6 +105,34 @@ static bool is_sample_error(int rc, const mr_error *err)
     return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED || rc == MR_ELIMIT || rc == MR_EIO || rc == MR_ENOENT;
 }
 
+/* How many samples are known to be damaged with this one, and whether it is new among them: in every epoch it comes again. */
+static int remember_bad(mr_loader *l, uint64_t sample, uint64_t *count, bool *is_new)
+{
+    int rc = MR_OK;
+    pthread_mutex_lock(&l->bad_lock);
+    const uint64_t n = l->bad_known_count;
+    uint64_t       low = 0, high = n;
+    while (low < high) {
+        const uint64_t mid = low + (high - low) / 2;
+        if (l->bad_known[mid] < sample) low = mid + 1;
+        else high = mid;
+    }
+    *is_new = low == n || l->bad_known[low] != sample;
+    if (*is_new && (n & (n - 1)) == 0) { /* full at every power of two */
+        uint64_t *more = realloc(l->bad_known, (n ? 2 * n : 1) * sizeof *more);
+        if (more) l->bad_known = more;
+        else rc = MR_ENOMEM;
+    }
+    if (*is_new && rc == MR_OK) {
+        memmove(l->bad_known + low + 1, l->bad_known + low, (n - low) * sizeof *l->bad_known);
+        l->bad_known[low] = sample;
+        l->bad_known_count++;
+    }
+    *count = l->bad_known_count;
+    pthread_mutex_unlock(&l->bad_lock);
+    return rc;
+}
+
 static void tell_bad(mr_loader *l, const mr_error *err, uint64_t substitute)
 {
     if (!l->cfg.on_bad) return;
@@ -122,7 +150,14 @@ static int too_many(const mr_loader *l, mr_error *err)
                         (unsigned long long)l->cfg.max_bad, text);
 }
 
-static int place_substitute(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch, uint64_t position, mr_error *err)
+static int no_substitute(const mr_error *why, mr_error *err)
+{
+    char text[600];
+    mr_error_format(why, text, sizeof text);
+    return mr_error_set(err, MR_EBADSAMPLE, "no whole sample to put in its place in %d tries: %s", MAX_SUBSTITUTES, text);
+}
+
+static int place_substitute(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch, uint64_t position, bool tell, mr_error *err)
 {
     mr_loader            *l = w->loader;
     const mri_epoch_order order =
@@ -134,29 +169,32 @@ static int place_substitute(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t ep
         rc = place_alone(w, c->slot, c->first + k, epoch, other, err);
         if (rc == MR_OK) {
             mri_count(&l->replaced, 1);
-            tell_bad(l, &why, other);
+            if (tell) tell_bad(l, &why, other);
         } else if (!is_sample_error(rc, err)) {
             return rc;
         }
     }
-    if (rc != MR_OK) *err = why;
-    return rc;
+    return rc == MR_OK ? MR_OK : no_substitute(&why, err);
 }
 
 static int handle_bad(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch, uint64_t position, int rc, mr_error *err)
 {
     mr_loader *l = w->loader;
     if (!is_sample_error(rc, err)) return rc;
-    const uint64_t bad = __atomic_add_fetch(&l->bad_samples, 1, __ATOMIC_RELAXED);
+    mri_count(&l->bad_samples, 1);
     if (l->cfg.bad == MR_BAD_STOP) {
         tell_bad(l, err, MR_NOWHERE);
         err->code = MR_EBADSAMPLE;
         return MR_EBADSAMPLE;
     }
-    if (bad > l->cfg.max_bad) return too_many(l, err);
-    if (l->cfg.bad == MR_BAD_REPLACE) return place_substitute(w, c, k, epoch, position, err);
+    uint64_t known;
+    bool     is_new;
+    if (remember_bad(l, c->samples[k].sample, &known, &is_new) != MR_OK)
+        return mr_error_set(err, MR_ENOMEM, "no memory for the list of damaged samples");
+    if (known > l->cfg.max_bad) return too_many(l, err);
+    if (l->cfg.bad == MR_BAD_REPLACE) return place_substitute(w, c, k, epoch, position, is_new, err);
     mri_count(&l->skipped, 1);
-    tell_bad(l, err, MR_NOWHERE);
+    if (is_new) tell_bad(l, err, MR_NOWHERE);
     blank(l, c->slot, c->first + k);
     return MR_OK;
 }

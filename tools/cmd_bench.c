@@ -171,7 +171,7 @@ static int bench_limits(const bench_args *a, session *s)
 static int run(const void *args)
 {
     const bench_args *a = args;
-    session           s = {0};
+    session           s = {.io_told = true};
     int               status = EXIT_MISUSED;
     if (strcmp(a->what, "loader") == 0) status = bench_loader(a, &s);
     else if (strcmp(a->what, "trainer") == 0) status = bench_trainer(a, &s);

@@ -132,6 +132,10 @@ static int run(const void *args)
         say("--store coef: coefficient records are not offered by this version; use jpeg or raw");
         return EXIT_MISUSED;
     }
+    if (a->channels == 2) {
+        say("--channels: expected 0, 1 or 3, found 2");
+        return EXIT_MISUSED;
+    }
     if (a->center_square && (a->store != STORE_RAW || a->resize == 0)) {
         say("--center-square needs --store raw and --resize N");
         return EXIT_MISUSED;

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "tools/interrupt.h"
 #include "tools/json.h"
 #include "tools/output.h"
 #include "tools/session.h"
@@ -87,7 +88,7 @@ static int evaluate(eval_run *r)
     double         loss = 0, accuracy = 0;
     uint64_t       count = 0;
     const uint64_t start = clock_ns();
-    const int rc = mr_evaluate(r->s.trainer, r->s.loader, &loss, &accuracy, &count, &err);
+    const int rc = mr_evaluate_until(r->s.trainer, r->s.loader, &interrupt_flag, &loss, &accuracy, &count, &err);
     if (rc) return exit_status(rc, &err);
     const double seconds = seconds_since(start);
     if (!r->args->output.json) {

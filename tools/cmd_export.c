@@ -153,6 +153,29 @@ static void report(const export_run *r)
     json_end(&j);
 }
 
+/* A folder of pictures would get more pictures, and folders that are no classes. */
+static int check_not_inside(const export_run *r)
+{
+    const mr_source_info *info = mr_source_info_of(r->src);
+    char                 *parent = strdup(r->args->folder);
+    if (!parent) return EXIT_FAILED;
+    size_t n = strlen(parent);
+    while (n > 1 && parent[n - 1] == '/') parent[--n] = '\0';
+    char *slash = strrchr(parent, '/');
+    char *to = realpath(parent, NULL);
+    if (!to && slash) *slash = '\0'; /* not there yet: what it will be made in */
+    if (!to) to = realpath(slash ? (*parent ? parent : "/") : ".", NULL);
+    char        *from = realpath(info->path, NULL);
+    const size_t len = from ? strlen(from) : 0;
+    const bool   inside = info->file_count == 0 && from && to && strncmp(to, from, len) == 0 && (to[len] == '/' || !to[len]);
+    free(parent);
+    free(to);
+    free(from);
+    if (!inside) return EXIT_DONE;
+    say("%s: this is inside the input (%s) and would be part of it the next time; choose a place outside", r->args->folder, info->path);
+    return EXIT_FAILED;
+}
+
 static int run(const void *args)
 {
     export_run         r = {.args = args};
@@ -166,7 +189,7 @@ static int run(const void *args)
     if (mr_source_info_of(src)->image_field < 0) {
         say("%s: expected pictures, found none; only pictures can be written as files", a->data);
         status = EXIT_FAILED;
-    } else {
+    } else if ((status = check_not_inside(&r)) == EXIT_DONE) {
         progress_start(&r.bar, "export", "samples", a->output.quiet);
         const int rc = export_all(&r, &err);
         progress_end(&r.bar);

@@ -249,7 +249,7 @@ static int run(const void *args)
     if (status) return status;
     const uint64_t count = mr_source_info_of(src)->count;
     if (a->record && at >= count) {
-        say("--record: expected 0 to %" PRIu64 ", found %" PRIu64, count - 1, at);
+        say("--record: expected 0 to %" PRIu64 ", found %s", count - 1, a->record);
         status = EXIT_MISUSED;
     } else {
         status = a->record ? show_record(a, src, at) : show_source(a, mr_source_info_of(src));

@@ -36,7 +36,7 @@ typedef struct train_run {
     mr_source        *val_src;
     mr_loader        *val;
     bad_watch         val_bad;
-    bool              resumed;
+    bool              resumed, complete; /* complete: every epoch was done before */
     char              from[512];  /* checkpoint resumed from */
     mr_checkpoint_info start;
     progress          bar;
@@ -92,6 +92,10 @@ static int find_checkpoint(train_run *r)
     }
     const int rc = mr_checkpoint_find(a->checkpoint, r->from, sizeof r->from, &r->start, note, sizeof note, &err);
     if (note[0]) say("%s", note);
+    if (rc == MR_ENOENT && note[0]) { /* starting over would replace what may still be rescued */
+        say("%s: no whole checkpoint in this folder; leave --resume out to start from the beginning", a->checkpoint);
+        return EXIT_FAILED;
+    }
     if (rc == MR_ENOENT) {
         say("%s: no checkpoint yet; starting from the beginning", a->checkpoint);
         return EXIT_DONE;
@@ -163,6 +167,8 @@ static int open_run(train_run *r)
     if (r->resumed) {
         s->loader_cfg.start_epoch = r->start.epoch;
         s->loader_cfg.start_step = r->start.step;
+        r->complete = r->start.epoch >= r->run.epochs;
+        if (r->complete) s->loader_cfg.epochs = r->start.epoch + 1; /* none of it is taken */
     }
     status = bad_watch_open(&s->bad, &r->run, &s->loader_cfg);
     if (status == EXIT_DONE) status = session_open_loader(s);
@@ -327,6 +333,12 @@ static int fit(train_run *r)
     mr_error          err = MR_ERROR_INIT;
     mr_fit_config     cfg;
     mr_report         last = {0};
+    if (r->complete) {
+        say("%s: all %" PRIu64 " epochs are done; a larger --epochs goes on", r->from, r->run.epochs);
+        r->start_ns = clock_ns();
+        footer(r, &last, true);
+        return EXIT_DONE;
+    }
     mr_fit_defaults(&cfg);
     cfg.epochs = r->run.epochs;
     cfg.val = r->val;
@@ -361,7 +373,7 @@ static int write_trace(const train_run *r, int status)
 
 static int run(const void *args)
 {
-    train_run         r = {.args = args};
+    train_run         r = {.args = args, .s.io_told = true};
     const train_args *a = args;
     int status = setup_output("trace", a->trace);
     if (status) return status;

@@ -25,13 +25,15 @@ typedef struct lane { /* one thread */
     mr_error                err;
 } lane;
 
+static bool goes_on(const lane *l, uint64_t start_ns) { return seconds_since(start_ns) < l->seconds && !interrupt_flag; }
+
 static void copy_blocks(lane *l)
 {
     uint8_t *from = malloc(BLOCK_BYTES), *to = malloc(BLOCK_BYTES);
     if (from && to) {
         memset(from, 1, BLOCK_BYTES);
         memset(to, 2, BLOCK_BYTES);
-        for (const uint64_t start = clock_ns(); seconds_since(start) < l->seconds; l->units += BLOCK_BYTES) {
+        for (const uint64_t start = clock_ns(); goes_on(l, start); l->units += BLOCK_BYTES) {
             memcpy(to, from, BLOCK_BYTES);
             from[0] = to[BLOCK_BYTES - 1]; /* keeps the copy */
         }
@@ -51,7 +53,7 @@ static void sum_blocks(lane *l)
         return;
     }
     memset(block, 1, BLOCK_BYTES);
-    for (const uint64_t start = clock_ns(); seconds_since(start) < l->seconds; l->units += BLOCK_BYTES) {
+    for (const uint64_t start = clock_ns(); goes_on(l, start); l->units += BLOCK_BYTES) {
         crc = mr_crc32c(crc, block, BLOCK_BYTES);
         block[0] = (uint8_t)crc;
     }
@@ -65,7 +67,7 @@ static void take_samples(lane *l)
     void     *buffer = NULL;
     size_t    buffer_bytes = 0;
     mr_sample sample;
-    for (const uint64_t start = clock_ns(); l->rc == MR_OK && seconds_since(start) < l->seconds; l->next += l->lanes) {
+    for (const uint64_t start = clock_ns(); l->rc == MR_OK && goes_on(l, start); l->next += l->lanes) {
         const uint64_t at = l->next % info->count;
         mr_extent      extent;
         l->rc = mr_source_extent(l->src, at, &extent, &l->err);

@@ -130,7 +130,12 @@ int session_open_loader(session *s)
     s->loader_cfg.devices = s->devices;
     s->loader_cfg.device_count = s->device_count;
     s->loader_cfg.trace = s->trace;
-    return setting_status(mr_loader_open(&s->loader, s->src, &s->loader_cfg, &err), &err);
+    const int status = setting_status(mr_loader_open(&s->loader, s->src, &s->loader_cfg, &err), &err);
+    if (status || s->io_told) return status;
+    const char *note = mr_loader_info_of(s->loader)->io_note;
+    if (note && note[0]) say("%s", note);
+    s->io_told = true;
+    return EXIT_DONE;
 }
 
 int session_open_net(session *s)
@@ -138,6 +143,10 @@ int session_open_net(session *s)
     mr_error              err = MR_ERROR_INIT;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     const uint32_t        classes = mr_source_info_of(s->src)->class_count;
+    if (classes < 2) {
+        say("%s: expected two classes or more to tell apart, found %u", mr_source_info_of(s->src)->path, classes);
+        return EXIT_FAILED;
+    }
     return exit_status(mr_model_build(s->model, l->height, l->width, l->channels, classes, &s->net, &err), &err);
 }
 

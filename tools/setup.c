@@ -136,11 +136,11 @@ int setup_output(const char *option, const char *path)
         say("out of memory");
         return EXIT_FAILED;
     }
-    const bool is_folder = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    const bool is_other = lstat(path, &st) == 0 && !S_ISREG(st.st_mode); /* /dev/stdout would be replaced by a file */
     const int  why = access(folder, W_OK | X_OK) == 0 ? 0 : errno;
     free(folder);
-    if (!is_folder && !why) return EXIT_DONE;
-    say("--%s %s: %s", option, path, is_folder ? "this is a folder; give the name of a file" : strerror(why));
+    if (!is_other && !why) return EXIT_DONE;
+    say("--%s %s: %s", option, path, is_other ? "expected a file or a new name, found a folder, link or device" : strerror(why));
     return EXIT_FAILED;
 }
 

@@ -75,8 +75,14 @@ static double mean_of(double sum, uint64_t count) { return count ? sum / (double
 
 int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count, mr_error *err)
 {
+    return mr_evaluate_until(t, loader, NULL, loss, accuracy, count, err);
+}
+
+int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss, double *accuracy,
+                      uint64_t *count, mr_error *err)
+{
     mr_metrics m;
-    const int rc = evaluate(t, loader, NULL, &m, err);
+    const int rc = evaluate(t, loader, stop, &m, err);
     if (rc) return rc;
     if (loss) *loss = mean_of(m.loss_sum, m.count);
     if (accuracy) *accuracy = mean_of((double)m.correct, m.count);

@@ -151,6 +151,12 @@ static int wrong_place(const mri_checkpoint *ck, int code, mr_error *err)
     return code;
 }
 
+static const char *rule_name(mr_update_kind kind)
+{
+    static const char *const names[] = {"sgd", "momentum", "rmsprop", "adam", "adadelta"};
+    return (unsigned)kind < MRI_ARRAY_COUNT(names) ? names[kind] : "an unknown optimizer";
+}
+
 static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
 {
     const mr_net             *net = t->cfg.net;
@@ -165,8 +171,8 @@ static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *e
                      found, i->h, i->w, i->c, i->classes, own, net->h, net->w, net->c, mr_net_class_count(net));
     else if (!t->cfg.inference && i->update.kind != t->cfg.update.kind)
         mr_error_set(err, MR_EINVAL,
-                     "the checkpoint has the state of optimizer %d: expected %d; use the optimizer the run was started with",
-                     (int)i->update.kind, (int)t->cfg.update.kind);
+                     "the checkpoint has the state of %s, found %s; use the optimizer the run was started with",
+                     rule_name(i->update.kind), rule_name(t->cfg.update.kind));
     else
         return MR_OK;
     return wrong_place(ck, MR_EINVAL, err);

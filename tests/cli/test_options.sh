@@ -42,6 +42,7 @@ wrong "expected loader, trainer or limits" bench everything
 wrong "bench loader needs DATA" bench loader
 wrong "--checkpoint is needed" eval a
 wrong "profile compares off with on" profile a --model cifar-cnn --prefetch off
+wrong "--channels: expected 0, 1 or 3, found 2" convert a b --channels 2
 wrong "--channels: expected 1 or 3, found 2" synth d --channels 2
 wrong "--max-size: expected 32 or more" synth d --max-size 16
 absent d

@@ -271,7 +271,8 @@ static void all_bad_ends(void **state)
     cfg.bad = MR_BAD_REPLACE;
     cfg.max_bad = 1000;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
-    MRT_EQ(mr_loader_next(l, &b, MR_FOREVER, &err), MR_EFORMAT);
+    MRT_EQ(mr_loader_next(l, &b, MR_FOREVER, &err), MR_EBADSAMPLE);
+    MRT_HAS(err.text, "no whole sample to put in its place");
     mr_loader_close(l);
     mr_source_close(src);
 }

@@ -106,7 +106,8 @@ typedef enum mr_tail { MR_TAIL_KEEP = 0, MR_TAIL_DROP, MR_TAIL_PAD } mr_tail;
 typedef enum mr_io { MR_IO_AUTO = 0, MR_IO_URING, MR_IO_PREAD } mr_io;
 typedef enum mr_bad { MR_BAD_STOP = 0, MR_BAD_REPLACE, MR_BAD_SKIP } mr_bad;
 
-/* A damaged sample, told to the caller's function from a worker thread, one at a time. */
+/* A damaged sample, told to the caller's function from a worker thread, one at a time; each sample once, however many epochs
+ * meet it. */
 typedef void mr_bad_report(void *context, const mr_error *what, uint64_t substitute);
 
 typedef struct mr_loader_config {
@@ -128,7 +129,7 @@ typedef struct mr_loader_config {
     uint32_t    channels;    /* 1, 3, or 0: what the data has (3 when pictures differ) */
     mr_decode_config decode;
     mr_bad      bad;
-    uint64_t    max_bad;     /* REPLACE, SKIP: more than this many damaged samples stop the run; default 100 */
+    uint64_t    max_bad;     /* REPLACE, SKIP: more than this many different damaged samples stop the run; default 100 */
     mr_bad_report *on_bad;
     void       *bad_context;
     uint64_t    memory_bytes; /* host budget of the loader: slots, read buffers, scratch; 0: half of what the process may use.

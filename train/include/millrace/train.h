@@ -179,6 +179,9 @@ MR_API void mr_fit_defaults(mr_fit_config *cfg);
 MR_API int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last, mr_error *err);
 /* One pass of the loader's epoch, to the batch marked last; exact loss and accuracy. Training sums are left alone. */
 MR_API int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count, mr_error *err);
+/* The same; MR_ECANCELED soon after *stop is no longer 0. stop may be written by a signal handler. */
+MR_API int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss, double *accuracy,
+                             uint64_t *count, mr_error *err);
 
 /* Hash of all weights on replica r, in canonical order (I6: the same on all). */
 MR_API int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint64_t *hi, mr_error *err);
