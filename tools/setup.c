@@ -122,6 +122,9 @@ int setup_devices(mr_device ***out, uint32_t *count, const device_args *a)
     mr_devices_config cfg;
     mr_devices_defaults(&cfg);
     cfg.compute_threads = a->threads;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (cores > 0 && a->threads > (unsigned long)cores)
+        say("--threads %u: this machine has %ld cores; more threads than cores slow the computing down", a->threads, cores);
     cfg.reference = a->kernels == 1;
     return setting_status(mr_devices_open(out, count, a->devices ? a->devices : "cpu", &cfg, &err), &err);
 }

@@ -24,8 +24,11 @@ changed() {
         [ $i -eq 20 ] || sleep "$patience"
     done
     kill -TERM $pid 2>/dev/null
+    (sleep 5; kill -9 $pid) >guard 2>&1 & # what still waits then would wait for ever
+    guard=$!
     wait $pid
     status=$?
+    kill $guard 2>guard
 }
 ends() { # TEXT: with an error that names it
     equal $status 1

@@ -30,8 +30,8 @@ for how in "INT 0.02" "TERM 0.25"; do
     stopped $signal $seconds bench loader d --seconds 100
     stopped $signal $seconds bench trainer --model cifar-cnn --seconds 100
     stopped $signal $seconds bench limits d --seconds 100
+    stopped $signal $seconds eval d --split train --checkpoint c --batch 1 --devices sim:1,step=50ms
     endless=
-    stopped $signal $seconds eval d --checkpoint c --batch 1
     stopped $signal $seconds verify d
     rm -rf x.mrec* e s
     stopped $signal $seconds convert d x.mrec --resize 24 --quiet
