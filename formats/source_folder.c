@@ -20,6 +20,10 @@
 #include "formats/source.h"
 #include "formats/value.h"
 
+/* A larger file is a bad sample that nobody reads: it would cost its size in memory only to be told that it is no picture. A
+ * PNG of the 100 million pixels that decoders accept by default stays below. */
+#define MOST_PICTURE_BYTES ((uint64_t)256 << 20)
+
 typedef struct entry {
     size_t   at; /* of the name in text */
     uint64_t bytes;
@@ -357,6 +361,7 @@ static int fill_info(mr_source *src, folder *f, mr_error *err)
     info->fingerprint = XXH3_64bits_digest(x);
     XXH3_freeState(x);
     for (uint64_t k = 0; k < f->count; k++) {
+        if (f->size[k] > MOST_PICTURE_BYTES) continue; /* never read: folder_extent() */
         info->max_extent_bytes = mri_max_u64(info->max_extent_bytes, f->size[k]);
         info->total_bytes += f->size[k];
     }
@@ -396,14 +401,6 @@ static void folder_close(mr_source *src)
     free(f);
 }
 
-static int folder_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
-{
-    (void)err;
-    const folder *f = src->state;
-    *out = (mr_extent){MR_FILE_OF_SAMPLE, 0, f->size[sample]};
-    return MR_OK;
-}
-
 /* The last class that begins at or before the sample: classes of a test part may be empty. */
 static uint32_t class_of(const mr_source *src, uint64_t sample)
 {
@@ -428,6 +425,20 @@ static void folder_sample_path(const mr_source *src, uint64_t sample, char *buf,
     const folder *f = src->state;
     snprintf(buf, buf_bytes, "%s%s%s/%s/%s", src->path, f->part[0] ? "/" : "", f->part,
              f->class_names[class_of(src, sample)], f->names + f->name_at[sample]);
+}
+
+static int folder_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
+{
+    const folder *f = src->state;
+    if (f->size[sample] > MOST_PICTURE_BYTES) {
+        char path[4096];
+        mr_error_set(err, MR_ELIMIT, "a file of %.0f MiB is no picture: expected at most %.0f MiB; take it out",
+                     (double)f->size[sample] / 1048576, (double)MOST_PICTURE_BYTES / 1048576);
+        folder_sample_path(src, sample, path, sizeof path);
+        return mri_told(err, MR_ELIMIT, path, MR_NOWHERE, sample);
+    }
+    *out = (mr_extent){MR_FILE_OF_SAMPLE, 0, f->size[sample]};
+    return MR_OK;
 }
 
 static int folder_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)

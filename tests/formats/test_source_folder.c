@@ -254,9 +254,37 @@ static void allocations_fail_in_turn(void **state)
     }
 }
 
+static void huge_files_are_bad_samples_that_nobody_reads(void **state)
+{
+    (void)state;
+    mrt_mkdir(mrt_path("huge"));
+    mrt_mkdir(mrt_path("huge/a"));
+    put(mrt_path("huge/a/1.jpg"), jpeg);
+    put(mrt_path("huge/a/2.jpg"), jpeg);
+    MRT_EQ(truncate(mrt_path("huge/a/2.jpg"), (off_t)1 << 40), 0); /* sparse */
+    mr_source *src;
+    mr_error   err = MR_ERROR_INIT;
+    mr_extent  e;
+    void      *buffer = NULL;
+    size_t     bytes = 0;
+    mr_sample  sample;
+    MRT_OK(try_open(mrt_path("huge"), MR_SPLIT_AUTO, &src, &err), &err);
+    MRT_EQ(mr_source_info_of(src)->count, 2);
+    MRT_EQ(mr_source_info_of(src)->max_extent_bytes, strlen(jpeg)); /* no buffer is made for it */
+    MRT_OK(mr_source_extent(src, 0, &e, &err), &err);
+    MRT_EQ(mr_source_extent(src, 1, &e, &err), MR_ELIMIT);
+    MRT_HAS(err.file, "2.jpg");
+    MRT_HAS(err.text, "take it out");
+    MRT_EQ(mr_source_read(src, 1, &buffer, &bytes, &sample, &err), MR_ELIMIT);
+    MRT_EQ(bytes, 0);
+    free(buffer);
+    mr_source_close(src);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(huge_files_are_bad_samples_that_nobody_reads),
         cmocka_unit_test(order_and_numbers),       cmocka_unit_test(fingerprint_knows_names_and_sizes),
         cmocka_unit_test(train_and_test),          cmocka_unit_test(wrong_folders_are_named),
         cmocka_unit_test(unreadable_is_named),     cmocka_unit_test(memory_is_bounded),
