@@ -2,7 +2,9 @@
  * plain pread() kind, whose parallelism is the number of reader threads. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -23,6 +25,13 @@ mri_read *mri_read_pop(mri_read_list *l)
     l->head = q->next;
     if (!l->head) l->tail = NULL;
     return q;
+}
+
+void mri_read_now(mri_reader *r, mri_read *q)
+{
+    ssize_t n;
+    do n = pread(mri_read_fd(r, q), q->buffer + q->done, q->window - q->done, (off_t)(q->at + q->done));
+    while (!mri_read_took(r, q, n < 0 ? -errno : (int)n));
 }
 
 size_t mri_reader_room(bool direct, uint64_t offset, size_t bytes)
@@ -119,6 +128,22 @@ static int open_direct_files(mri_reader *r, mr_error *err)
     return MR_OK;
 }
 
+/* No read of these ever waits, so the way through a ring and its worker threads would only cost: bench loader on unpacked MNIST,
+ * 0.9 million samples a second through io_uring, 1.95 without it. */
+static int find_files_in_memory(mri_reader *r, mr_error *err)
+{
+    for (uint32_t i = 0; i < r->file_count; i++) {
+        mr_source_file file;
+        struct statfs  fs;
+        if (mr_source_file_at(r->cfg.source, i, &file) != MR_OK || fstatfs(file.fd, &fs) != 0) continue;
+        if (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC) continue;
+        if (!r->in_memory) r->in_memory = calloc(r->file_count, sizeof *r->in_memory);
+        if (!r->in_memory) return mr_error_set(err, MR_ENOMEM, "no memory for %u file marks", r->file_count);
+        r->in_memory[i] = true;
+    }
+    return MR_OK;
+}
+
 static int allocate_paths(mri_reader *r, mr_error *err)
 {
     r->paths = malloc((size_t)r->cfg.depth * MRI_PATH_ROOM);
@@ -140,6 +165,7 @@ int mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg
     r->file_count = mr_source_info_of(cfg->source)->file_count;
 
     int rc = r->file_count == 0 ? allocate_paths(r, err) : cfg->direct ? open_direct_files(r, err) : MR_OK;
+    if (rc == MR_OK) rc = find_files_in_memory(r, err);
     if (rc == MR_OK) rc = r->kind->open(r, err);
     if (rc != MR_OK) {
         r->kind = NULL;
@@ -162,6 +188,7 @@ void mri_reader_destroy(mri_reader *r)
     for (uint32_t i = 0; r->direct_fds && i < r->file_count; i++)
         if (r->direct_fds[i] >= 0) close(r->direct_fds[i]);
     free(r->direct_fds);
+    free(r->in_memory);
     free(r->free_paths);
     free(r->paths);
     free(r);
@@ -236,10 +263,8 @@ static int pread_advance(mri_reader *r, bool block, mr_error *err)
             return MR_OK;
         }
     }
-    for (;;) {
-        const ssize_t n = pread(mri_read_fd(r, q), q->buffer + q->done, q->window - q->done, (off_t)(q->at + q->done));
-        if (mri_read_took(r, q, n < 0 ? -errno : (int)n)) return MR_OK;
-    }
+    mri_read_now(r, q);
+    return MR_OK;
 }
 
 const mri_reader_kind mri_reader_pread = {"pread", pread_open, pread_close, pread_advance};

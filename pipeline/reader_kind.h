@@ -28,6 +28,7 @@ struct mri_reader {
     uint32_t               active;    /* started, not done */
     uint32_t               submitted; /* not yet reaped */
     int                   *direct_fds; /* shared files opened again with O_DIRECT, -1 where not; NULL without direct */
+    bool                  *in_memory;  /* shared files that lie in memory (tmpfs, unpacked .gz); NULL when none does */
     uint32_t               file_count;
     char                  *paths;     /* depth names of PATH_ROOM bytes for files being opened */
     char                 **free_paths;
@@ -47,6 +48,8 @@ void mri_read_start(mri_reader *r, mri_read *q);
 int  mri_read_fd(const mri_reader *r, const mri_read *q);
 /* Take the result of a read: true when the request is finished (status set), false when it must go on at at + done. */
 bool mri_read_took(mri_reader *r, mri_read *q, int result);
+/* Read to the end of the request in this thread: pread. */
+void mri_read_now(mri_reader *r, mri_read *q);
 /* Finish: close an own file, give its name back, put it into done. */
 void mri_read_finish(mri_reader *r, mri_read *q, int status, int sys_errno);
 

@@ -120,6 +120,10 @@ static void queue_all(mri_reader *r, uring *u)
     while (r->pending.head && r->active < r->cfg.depth) {
         mri_read *q = mri_read_pop(&r->pending);
         mri_read_start(r, q);
+        if (!q->path && r->in_memory && r->in_memory[q->file]) {
+            mri_read_now(r, q);
+            continue;
+        }
         q->stage = q->path ? STAGE_OPEN : STAGE_READ;
         r->active++;
         if (!queue_operation(r, u, q)) {
@@ -170,7 +174,8 @@ static int uring_advance(mri_reader *r, bool block, mr_error *err)
     }
     for (;;) {
         queue_all(r, u);
-        const int rc = block ? io_uring_submit_and_wait(&u->ring, 1) : io_uring_submit_and_get_events(&u->ring);
+        if (r->active == 0) return MR_OK; /* all of it was in memory */
+        const int rc = block && !r->done.head ? io_uring_submit_and_wait(&u->ring, 1) : io_uring_submit_and_get_events(&u->ring);
         const unsigned seen = take_completions(r, u);
         /* EBUSY, EAGAIN: the kernel wants completions taken first; EINTR: a signal */
         if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY)

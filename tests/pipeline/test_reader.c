@@ -102,6 +102,36 @@ static void uring_reads(void **state)
     }
 }
 
+/* Files in memory are read at once, beside the ring: the same bytes. */
+static void files_in_memory(void **state)
+{
+    (void)state;
+    char folder[] = "/dev/shm/millrace-test-XXXXXX", images[64], labels[64];
+    if (!mkdtemp(folder)) {
+        print_message("not run: /dev/shm is not writable\n");
+        return;
+    }
+    snprintf(images, sizeof images, "%s/x-images-idx3-ubyte", folder);
+    snprintf(labels, sizeof labels, "%s/x-labels-idx1-ubyte", folder);
+    size_t bytes;
+    void  *copy = mrt_read_file(mrt_path("reader-labels-idx1-ubyte"), &bytes);
+    mrt_write_file(labels, copy, bytes);
+    mrt_write_file(images, whole, whole_bytes);
+    free(copy);
+    mr_source *on_disk = source;
+    source = mrt_source(images);
+    for (uint32_t depth = 1; depth < 40; depth += 38) {
+        if (have_uring()) check_reads(MR_IO_URING, false, false, depth);
+        if (have_uring()) check_reads(MR_IO_URING, false, true, depth);
+        check_reads(MR_IO_PREAD, false, true, depth);
+    }
+    mr_source_close(source);
+    source = on_disk;
+    unlink(images);
+    unlink(labels);
+    rmdir(folder);
+}
+
 static mri_read read_one(mr_io kind, const mr_source *src, mri_reader_config cfg, mri_read q)
 {
     mr_error    err = MR_ERROR_INIT;
@@ -212,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pread_reads),
         cmocka_unit_test(uring_reads),
+        cmocka_unit_test(files_in_memory),
         cmocka_unit_test(failures_tell_their_place),
         cmocka_unit_test(own_files_are_opened_and_closed),
     };
