@@ -8,7 +8,7 @@
 
 #include "tools/profile_report.h"
 
-enum { ROWS_MOST = 48, SPANS_MOST = 4000, ROW_PX = 22, LEFT_PX = 130, WIDTH_PX = 1100 };
+enum { ROWS_MOST = 48, SPANS_MOST = 4000, ROW_PX = 22, LEFT_PX = 230, WIDTH_PX = 1100 };
 #define SHOWN_NS 200000000u /* of the run's middle: the start is all warm-up */
 
 static void put_escaped(FILE *f, const char *text)
@@ -51,6 +51,8 @@ static void put_span(FILE *f, const mr_trace_entry *e, int row, uint64_t from)
     fprintf(f, ", batch %" PRIu64 ", %.3f ms</title></rect>\n", e->batch, (double)(e->end_ns - e->start_ns) * 1e-6);
 }
 
+static bool is_shown(const mr_trace_entry *e, uint64_t from) { return e->end_ns >= from && e->start_ns <= from + SHOWN_NS; }
+
 static void put_timeline(FILE *f, const mr_trace_entry *entries, size_t count)
 {
     const char *rows[ROWS_MOST];
@@ -62,14 +64,15 @@ static void put_timeline(FILE *f, const mr_trace_entry *entries, size_t count)
     }
     if (count == 0) return;
     const uint64_t from = last - first > 2 * SHOWN_NS ? first + (last - first) / 2 : first;
+    for (size_t i = 0; i < count; i++)
+        if (is_shown(&entries[i], from)) row_of(entries[i].track, rows, &row_count);
     fprintf(f, "<h2>Timeline, %u ms with prefetch on</h2>\n<svg width=\"%d\" height=\"%d\" font-size=\"11\">\n", SHOWN_NS / 1000000u,
-            LEFT_PX + WIDTH_PX, ROWS_MOST * ROW_PX);
+            LEFT_PX + WIDTH_PX, row_count * ROW_PX);
     for (size_t i = 0; i < count && spans < SPANS_MOST; i++) {
-        const mr_trace_entry *e = &entries[i];
-        if (e->end_ns < from || e->start_ns > from + SHOWN_NS) continue;
-        const int row = row_of(e->track, rows, &row_count);
+        if (!is_shown(&entries[i], from)) continue;
+        const int row = row_of(entries[i].track, rows, &row_count);
         if (row < 0) continue;
-        put_span(f, e, row, from);
+        put_span(f, &entries[i], row, from);
         spans++;
     }
     for (int i = 0; i < row_count; i++) {
