@@ -46,6 +46,15 @@ absent() { [ ! -e "$1" ] || fail "$last: $1 should not be there"; }
 present() { [ -e "$1" ] || fail "$last: $1 should be there"; }
 equal() { [ "$1" = "$2" ] || fail "$last: expected '$2', found '$1'"; }
 
+# listens PID: wait until the program has set its signal handlers, or is over. Before that a SIGINT is lost: a shell starts what runs
+# in the background with SIGINT ignored.
+listens() {
+    while kill -0 "$1" 2>/dev/null && ! grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null; do
+        case $(sed -n 's/^SigCgt:.*\(.\)$/\1/p' "/proc/$1/status" 2>/dev/null) in [2367abef]) return ;; esac
+        sleep 0.01
+    done
+}
+
 # number KEY: the number behind "KEY": in the last line of out.
 number() { tail -1 out | sed -n "s/.*\"$1\": \\([-0-9.e+]*\\).*/\\1/p"; }
 text() { tail -1 out | sed -n "s/.*\"$1\": \"\\([^\"]*\\)\".*/\\1/p"; }

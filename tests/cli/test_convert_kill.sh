@@ -39,6 +39,7 @@ run 0 verify s.mrec
 # Ctrl-C: stops in order, says so, goes on later
 "$millrace" convert d i.mrec --resize 40 --workers 1 --quiet >out 2>err &
 pid=$!
+listens $pid
 sleep 0.03
 kill -INT $pid 2>/dev/null
 wait $pid

@@ -12,6 +12,7 @@ stopped() {
     last="millrace $* with SIG$signal after $seconds s"
     "$millrace" "$@" >out 2>err &
     pid=$!
+    listens $pid
     sleep "$seconds"
     kill "-$signal" $pid 2>/dev/null
     wait $pid
@@ -43,6 +44,7 @@ done
 # the second one does not wait
 "$millrace" train d --model cifar-cnn --epochs 100000 --batch 40 --quiet --devices sim:1,step=100s >out 2>err &
 pid=$!
+listens $pid
 sleep 0.5
 kill -INT $pid
 sleep 0.1

@@ -32,6 +32,7 @@ run 2 train d "$@" --resume; err_has "--resume needs --checkpoint"
 # Ctrl-C: the step ends, a checkpoint is there, the rest of the run goes on from it
 "$millrace" train d --model cifar-cnn --batch 40 --epochs 500 --seed 1 --quiet --checkpoint int >out 2>err &
 pid=$!
+listens $pid
 for i in 1 2 3 4 5 6 7 8 9 10; do
     sleep 0.3
     grep -q '^ *1 ' out && break
