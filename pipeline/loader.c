@@ -301,6 +301,9 @@ static void set_stage_threads(mr_loader *l)
 {
     l->info.batch = l->cfg.batch;
     l->info.fingerprint = l->source_info->fingerprint;
+    l->info.order = l->cfg.order;
+    l->info.block = l->cfg.block;
+    l->info.tail = l->cfg.tail;
     if (!l->cfg.devices) return;
     const uint64_t sample = l->sample_bytes + sizeof(int32_t) + (l->info.uses_affine ? 2 * sizeof(float) : 0);
     l->info.device_bytes = l->device_slots * ((l->info.batch - 1) / l->info.parts + 1) * sample;

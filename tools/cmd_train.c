@@ -53,6 +53,14 @@ static bool same_setting(const char *option, uint64_t then, uint64_t now)
     return false;
 }
 
+static bool same_choice(const char *option, const char *const *names, uint32_t then, uint32_t now)
+{
+    if (then == now) return true;
+    say("--%s: the checkpoint was trained with %s, found %s; give the same value to go on", option,
+        names[then], names[now]);
+    return false;
+}
+
 /* Known once the loader is open: it is what says what the option, or the model without it, comes to. */
 static int check_resumed_augment(const train_run *r)
 {
@@ -71,6 +79,9 @@ static int check_resume(const train_run *r)
         return EXIT_MISUSED;
     }
     if (!same_setting("seed", c->seed, r->run.seed) || !same_setting("batch", c->batch, r->run.batch)) return EXIT_MISUSED;
+    if (!same_choice("order", setup_orders, c->order, r->run.order) || !same_choice("tail", setup_tails, c->tail, r->run.tail))
+        return EXIT_MISUSED;
+    if (r->run.order == MR_ORDER_BLOCK && !same_setting("block", c->block, r->run.block)) return EXIT_MISUSED;
     const mr_source_info *info = mr_source_info_of(r->s.src);
     if (c->fingerprint && c->fingerprint != info->fingerprint) {
         say("%s: these are not the data the checkpoint was trained on (%016" PRIx64 ", found %016" PRIx64 ")", info->path,

@@ -35,8 +35,8 @@ const opt data_options[5] = {
      "progressive pictures with more scans are bad samples", NULL},
 };
 
-static const char *const orders[] = {"shuffle", "block", "sequential", NULL};
-static const char *const tails[] = {"keep", "drop", "pad", NULL};
+const char *const setup_orders[] = {"shuffle", "block", "sequential", NULL};
+const char *const setup_tails[] = {"keep", "drop", "pad", NULL};
 static const char *const bads[] = {"stop", "replace", "skip", NULL};
 
 const opt run_options[11] = {
@@ -46,10 +46,10 @@ const opt run_options[11] = {
      "passes over the data; without it the model's own when training, else 1", NULL},
     {"seed", OPT_U64, offsetof(run_args, seed), 0, ANY, "0", NULL, "of order, augmentation, initial weights, dropout", NULL},
     {"order", OPT_CHOICE, offsetof(run_args, order), 0, 0, "shuffle", NULL,
-     "of samples in an epoch; block: shuffled blocks of neighbours, for slow media", orders},
+     "of samples in an epoch; block: shuffled blocks of neighbours, for slow media", setup_orders},
     {"block", OPT_U32, offsetof(run_args, block), 1, 16777216, "256", NULL, "samples in a block of --order block", NULL},
     {"tail", OPT_CHOICE, offsetof(run_args, tail), 0, 0, "keep", NULL,
-     "a last batch that is not full: kept short, dropped, or padded with samples that count nothing", tails},
+     "a last batch that is not full: kept short, dropped, or padded with samples that count nothing", setup_tails},
     {"augment", OPT_TEXT, offsetof(run_args, augment), 0, 0, NULL, "SPEC",
      "none, cifar, rrc224, center224, or operations such as rrc(224),flip; without it the model's own, else none", NULL},
     {"channels", OPT_U32, offsetof(run_args, channels), 0, 3, "0", NULL,

@@ -43,6 +43,9 @@ typedef struct device_args {
     uint32_t    kernels;    /* 0 fast, 1 reference */
 } device_args;
 
+/* Names of mr_order and mr_tail, in their order. */
+extern const char *const setup_orders[], *const setup_tails[];
+
 extern const opt output_options[2], data_options[5], run_options[11], loader_options[7], device_options[3];
 
 #define OUTPUT_GROUP(type, member) {"Output", output_options, OPT_COUNT(output_options), offsetof(type, member)}

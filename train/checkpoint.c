@@ -26,9 +26,9 @@ static const placed_field fields[] = {
     FIELD(468, update.beta2), FIELD(472, update.epsilon), FIELD(476, update.weight_decay), FIELD(480, update.nesterov),
     FIELD(488, update.step), FIELD(496, schedule.kind), FIELD(500, schedule.lr), FIELD(504, schedule.factor),
     FIELD(508, schedule.floor_lr), FIELD(512, schedule.decay), FIELD(516, schedule.milestone_count),
-    FIELD(520, schedule.warmup_epochs), FIELD(528, schedule.milestones),
+    FIELD(520, schedule.warmup_epochs), FIELD(528, schedule.milestones), FIELD(656, order), FIELD(660, block), FIELD(664, tail),
 };
-_Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(bool) == 1, "as CHECKPOINT.md says");
+_Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 && sizeof(mr_tail) == 4 && sizeof(bool) == 1, "as CHECKPOINT.md says");
 
 static uint64_t data_offset_of(uint32_t tensor_count)
 {
@@ -218,7 +218,9 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, 448, "unknown optimizer");
     if (mri_le32(h + 496) > MR_LR_DECAY || mri_le32(h + 516) > MRI_ARRAY_COUNT(ck->info.schedule.milestones))
         return damaged(err, MR_EFORMAT, ck, 496, "unknown schedule");
-    if (!all_zero(h + 484, 4) || !all_zero(h + 656, CRC_AT - 656)) return damaged(err, MR_EFORMAT, ck, 656, "not zero");
+    if (mri_le32(h + 656) > MR_ORDER_SEQUENTIAL || mri_le32(h + 664) > MR_TAIL_PAD)
+        return damaged(err, MR_EFORMAT, ck, 656, "unknown order of samples or tail");
+    if (!all_zero(h + 484, 4) || !all_zero(h + 668, CRC_AT - 668)) return damaged(err, MR_EFORMAT, ck, 668, "not zero");
     for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
         memcpy((char *)&ck->info + fields[i].member, h + fields[i].at, fields[i].bytes);
     if (ck->info.h == 0 || ck->info.w == 0 || ck->info.c == 0 || ck->info.classes == 0 || ck->info.param_count == 0)

@@ -27,6 +27,8 @@ run 0 train d "$@" --json --checkpoint run --resume
 equal "$(text weights)" "$weights"
 run 2 train d --model cifar-cnn --batch 32 --epochs 2 --seed 1 --checkpoint run --resume --quiet; err_has "--batch"
 run 2 train d --model cifar-cnn --batch 40 --epochs 2 --seed 2 --checkpoint run --resume --quiet; err_has "--seed"
+run 2 train d --model cifar-cnn --batch 40 --epochs 2 --seed 1 --order block --checkpoint run --resume --quiet; err_has "--order: the checkpoint was trained with shuffle, found block"
+run 2 train d --model cifar-cnn --batch 40 --epochs 2 --seed 1 --tail drop --checkpoint run --resume --quiet; err_has "--tail"
 run 2 train d "$@" --resume; err_has "--resume needs --checkpoint"
 
 # Ctrl-C: the step ends, a checkpoint is there, the rest of the run goes on from it

@@ -166,6 +166,9 @@ typedef struct mr_loader_info {
     float       mean[4], std[4];
     const char *augment;            /* spelled out */
     uint64_t    fingerprint;        /* of the source */
+    mr_order    order;              /* as configured, like the two below: with seed and batch they fix the order of samples */
+    uint32_t    block;
+    mr_tail     tail;
 } mr_loader_info;
 
 /* One replica's contiguous share of a batch: samples [first, first + count) of it; count may be 0. */

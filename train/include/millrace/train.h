@@ -202,6 +202,9 @@ typedef struct mr_checkpoint_info {
     char     augment[256];
     double   best_val_loss;
     uint32_t epochs_without_better;
+    mr_order order;              /* of the loader, like block and tail: what else the order of samples depends on */
+    uint32_t block;
+    mr_tail  tail;
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved name to
