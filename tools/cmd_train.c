@@ -21,6 +21,7 @@ typedef struct train_args {
     bool        resume;
     uint64_t    checkpoint_steps, max_steps;
     uint32_t    keep, patience, warmup_steps;
+    uint32_t    sync; /* one way so far: names what --sync will choose from */
     model_args  model;
     data_args   data_opts;
     run_args    run;
@@ -405,6 +406,7 @@ static int run(const void *args)
     return bad_watch_close(&r.val_bad, status);
 }
 
+static const char *const sync_modes[] = {"sync", NULL};
 static const opt options[] = {
     {"val", OPT_TEXT, offsetof(train_args, val), 0, 0, NULL, "DATA",
      "validate on this after each epoch; none: do not; without it the test part of DATA, if it has one", NULL},
@@ -420,6 +422,8 @@ static const opt options[] = {
     {"max-steps", OPT_U64, offsetof(train_args, max_steps), 0, 0x1p64, "0", NULL, "stop after so many steps; 0: no limit", NULL},
     {"warmup-steps", OPT_U32, offsetof(train_args, warmup_steps), 0, 1000000, "3", NULL,
      "first steps of an epoch that are left out of the rates", NULL},
+    {"sync", OPT_CHOICE, offsetof(train_args, sync), 0, 0, "sync", NULL,
+     "how replicas exchange gradients; sync: all of them, after every step, the one way offered so far", sync_modes},
     {"trace", OPT_TEXT, offsetof(train_args, trace), 0, 0, NULL, "FILE",
      "what every stage did when, as a Chrome trace (ui.perfetto.dev shows it)", NULL},
 };

@@ -29,6 +29,7 @@ run 2 train d --model cifar-cnn --batch 32 --epochs 2 --seed 1 --checkpoint run 
 run 2 train d --model cifar-cnn --batch 40 --epochs 2 --seed 2 --checkpoint run --resume --quiet; err_has "--seed"
 run 2 train d --model cifar-cnn --batch 40 --epochs 2 --seed 1 --order block --checkpoint run --resume --quiet; err_has "--order: the checkpoint was trained with shuffle, found block"
 run 2 train d --model cifar-cnn --batch 40 --epochs 2 --seed 1 --tail drop --checkpoint run --resume --quiet; err_has "--tail"
+run 2 train d --model cifar-cnn --sync ps-async; err_has "--sync"
 run 2 train d "$@" --resume; err_has "--resume needs --checkpoint"
 
 # Ctrl-C: the step ends, a checkpoint is there, the rest of the run goes on from it
