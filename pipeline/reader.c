@@ -194,9 +194,8 @@ void mri_reader_destroy(mri_reader *r)
     free(r);
 }
 
-int mri_reader_submit(mri_reader *r, mri_read *q, mr_error *err)
+void mri_reader_submit(mri_reader *r, mri_read *q)
 {
-    (void)err;
     r->submitted++;
     q->fd = -1;
     q->path = NULL;
@@ -207,7 +206,6 @@ int mri_reader_submit(mri_reader *r, mri_read *q, mr_error *err)
     } else {
         mri_read_push(&r->pending, q);
     }
-    return MR_OK;
 }
 
 int mri_reader_reap(mri_reader *r, bool block, mri_read **out, mr_error *err)

@@ -64,8 +64,8 @@ int  mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cf
 /* Waits for what is in flight. Accepts NULL. */
 void mri_reader_destroy(mri_reader *r);
 
-/* Queue a request; it is started when there is room in flight. MR_OK, or the reader itself broke (ring gone). */
-int mri_reader_submit(mri_reader *r, mri_read *request, mr_error *err);
+/* Queue a request; mri_reader_reap() starts it when there is room in flight. */
+void mri_reader_submit(mri_reader *r, mri_read *request);
 /* Start what is queued and take one finished request: NULL when none is finished (block false) or none is in flight. */
 int mri_reader_reap(mri_reader *r, bool block, mri_read **out, mr_error *err);
 uint32_t mri_reader_in_flight(const mri_reader *r); /* submitted, not yet reaped */

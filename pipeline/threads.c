@@ -66,7 +66,7 @@ static int start_chunk(reading *rd, mri_chunk *c, mr_error *err)
     const uint64_t start = mri_now_ns();
     int            rc = mri_chunk_plan(rd->loader, c, err);
     rd->chunks++;
-    for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) rc = mri_reader_submit(rd->reader, &c->reads[i], err);
+    for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) mri_reader_submit(rd->reader, &c->reads[i]);
     mri_count(&rd->loader->read_stage.busy_ns, mri_now_ns() - start);
     if (rc == MR_OK && c->read_count == 0) chunk_is_read(rd, c);
     return rc;
@@ -148,7 +148,7 @@ static int read_inline(mr_loader *l, reading *rd, mri_chunk *c, mr_error *err)
 {
     const uint64_t start = mri_now_ns();
     int            rc = mri_chunk_plan(l, c, err);
-    for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) rc = mri_reader_submit(rd->reader, &c->reads[i], err);
+    for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) mri_reader_submit(rd->reader, &c->reads[i]);
     while (rc == MR_OK && c->reads_left > 0) {
         mri_read *q;
         rc = mri_reader_reap(rd->reader, true, &q, err);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # From a bare machine to a trained network: installs what is missing, builds, makes a small data set, converts it, trains with
-# prefetch off and on, and prints the comparison. Needs about 5 minutes on two cores.
+# prefetch off and on, and prints the comparison. Needs less than 5 minutes on two cores.
 # usage: tools/quickstart.sh [FOLDER]     FOLDER keeps the data and results (default build/quickstart)
 set -eu
 cd "$(dirname "$0")/.."

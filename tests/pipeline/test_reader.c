@@ -58,7 +58,7 @@ static void check_reads(mr_io kind, bool direct, bool trouble, uint32_t depth)
         q[i] = (mri_read){.file = 0, .sample = i, .offset = draw % (whole_bytes - 1), .buffer_idx = -1};
         q[i].bytes = (size_t)mri_min_u64(1 + (draw >> 32) % 20000, whole_bytes - q[i].offset);
         q[i].buffer = mri_alloc_aligned(4096, mri_reader_room(direct, q[i].offset, q[i].bytes));
-        MRT_OK(mri_reader_submit(r, &q[i], &err), &err);
+        mri_reader_submit(r, &q[i]);
     }
     for (uint32_t n = 0; n < REQUESTS; n++) {
         mri_read *done;
@@ -140,7 +140,7 @@ static mri_read read_one(mr_io kind, const mr_source *src, mri_reader_config cfg
     cfg.source = src;
     cfg.depth = 2;
     MRT_OK(mri_reader_create(&r, kind, &cfg, &err), &err);
-    MRT_OK(mri_reader_submit(r, &q, &err), &err);
+    mri_reader_submit(r, &q);
     MRT_OK(mri_reader_reap(r, true, &done, &err), &err);
     assert_ptr_equal(done, &q);
     mri_reader_destroy(r);
