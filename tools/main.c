@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "millrace/base.h"
 #include "tools/interrupt.h"
@@ -98,19 +97,8 @@ static int run_words(int argc, char *const *argv)
     return cmd ? run_command(cmd, argc - 1, argv + 1) : EXIT_MISUSED;
 }
 
-/* OpenMP's threads spin while they wait, and a spinning thread takes the core that a decode worker, the stream's own thread or
- * another program needs. On two cores `bench trainer --model mnist-mlp` gives the same 250,000 samples/s either way when it is
- * alone; with two busy programs beside it, 16,000 spinning and 110,000 sleeping. The runtime reads its settings before main(),
- * so the program starts itself again with them. Who sets any of these variables decides. */
-static void let_openmp_sleep(char **argv)
-{
-    if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT") || getenv("KMP_BLOCKTIME")) return;
-    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argv); /* without /proc it goes on as it is */
-}
-
 int main(int argc, char **argv)
 {
-    let_openmp_sleep(argv);
     const int status = run_words(argc - 1, argv + 1);
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {
