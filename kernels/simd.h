@@ -7,6 +7,8 @@
 #ifndef MRI_SIMD_H
 #define MRI_SIMD_H
 
+#include "base/simd.h"
+
 #define MRI_INLINE static inline __attribute__((always_inline))
 
 /* Below this many elements a parallel region costs more than it saves (bench_step: about 5 us against 0.1 ns an element). */
@@ -14,32 +16,16 @@
 
 #if defined(__x86_64__)
 
-enum mri_simd_level { MRI_SIMD_BASE = 0, MRI_SIMD_AVX2 = 1, MRI_SIMD_AVX512 = 2 };
-
-static inline enum mri_simd_level mri_simd_level(void)
-{
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-        __builtin_cpu_supports("avx512dq"))
-        return MRI_SIMD_AVX512;
-    return __builtin_cpu_supports("avx2") ? MRI_SIMD_AVX2 : MRI_SIMD_BASE;
-}
-
-#if defined(__clang__)
-#define MRI_AVX512_TARGET "avx512f,avx512bw,avx512vl,avx512dq"
-#else
-#define MRI_AVX512_TARGET "avx512f,avx512bw,avx512vl,avx512dq,prefer-vector-width=512"
-#endif
-
 #define MRI_SIMD_LOOP(name, params, args)                                                                              \
     static void name##_base params { name##_body args; }                                                               \
-    __attribute__((target("avx2"))) static void name##_avx2 params { name##_body args; }                               \
-    __attribute__((target(MRI_AVX512_TARGET))) static void name##_avx512 params { name##_body args; }                  \
+    MRI_TARGET_AVX2 static void name##_avx2 params { name##_body args; }                                               \
+    MRI_TARGET_AVX512 static void name##_avx512 params { name##_body args; }                                           \
     static void name params                                                                                            \
     {                                                                                                                  \
-        switch (mri_simd_level()) {                                                                                    \
+        switch (mri_simd()) {                                                                                          \
         case MRI_SIMD_AVX512: name##_avx512 args; break;                                                               \
         case MRI_SIMD_AVX2: name##_avx2 args; break;                                                                   \
-        case MRI_SIMD_BASE: name##_base args; break;                                                                   \
+        default: name##_base args; break;                                                                              \
         }                                                                                                              \
     }
 

@@ -35,7 +35,7 @@ MRI_INLINE void pack(uint16_t *out, const uint64_t words[4][LANES])
         }
 }
 
-__attribute__((target(MRI_AVX512_TARGET))) static void draws_avx512(uint16_t *out, struct mri_draw_key key, uint32_t first_group,
+MRI_TARGET_AVX512 static void draws_avx512(uint16_t *out, struct mri_draw_key key, uint32_t first_group,
                                                                     uint32_t groups)
 {
     const __m512i m0 = _mm512_set1_epi64(MULTIPLY_0), m1 = _mm512_set1_epi64(MULTIPLY_1);
@@ -70,7 +70,7 @@ __attribute__((target(MRI_AVX512_TARGET))) static void draws_avx512(uint16_t *ou
     }
 }
 
-__attribute__((target("avx2"))) static void draws_avx2(uint16_t *out, struct mri_draw_key key, uint32_t first_group, uint32_t groups)
+MRI_TARGET_AVX2 static void draws_avx2(uint16_t *out, struct mri_draw_key key, uint32_t first_group, uint32_t groups)
 {
     const __m256i m0 = _mm256_set1_epi64x(MULTIPLY_0), m1 = _mm256_set1_epi64x(MULTIPLY_1);
     for (uint32_t g = 0; g < groups; g++, out += MRI_DRAW_GROUP) {
@@ -96,10 +96,10 @@ __attribute__((target("avx2"))) static void draws_avx2(uint16_t *out, struct mri
 
 void mri_draws(uint16_t *out, struct mri_draw_key key, uint32_t first_group, uint32_t groups)
 {
-    switch (mri_simd_level()) {
+    switch (mri_simd()) {
     case MRI_SIMD_AVX512: draws_avx512(out, key, first_group, groups); break;
     case MRI_SIMD_AVX2: draws_avx2(out, key, first_group, groups); break;
-    case MRI_SIMD_BASE: mri_draws_plain(out, key, first_group, groups); break;
+    default: mri_draws_plain(out, key, first_group, groups); break;
     }
 }
 

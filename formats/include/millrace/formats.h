@@ -27,7 +27,8 @@ typedef enum mr_type { /* numbers are on disk: never renumbered */
     MR_TYPE_TENSOR = 6, /* row-major elements of dtype, dim[0..ndim) */
     MR_TYPE_BYTES = 7,  /* anything */
     MR_TYPE_TEXT = 8,   /* UTF-8, no terminator */
-    MR_TYPE_IMAGE = 9,  /* in a schema only: JPEG, PNG or PIXELS, each record says which */
+    MR_TYPE_IMAGE = 9,  /* in a schema only: JPEG, PNG, PIXELS or COEF, each record says which */
+    MR_TYPE_COEF = 10,  /* a JPEG's quantised coefficients, packed: no entropy decoding left to do */
 } mr_type;
 
 typedef enum mr_dtype { /* numbers are on disk */
@@ -55,6 +56,8 @@ typedef struct mr_value {
     size_t      bytes;
     int64_t     i;      /* INT */
     double      f;      /* FLOAT */
+    const void *entries; /* JPEG: entry points kept beside it, NULL for none */
+    size_t      entries_bytes;
 } mr_value;
 
 typedef struct mr_field {

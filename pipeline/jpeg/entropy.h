@@ -1,0 +1,37 @@
+/* pipeline/jpeg/entropy.h: our decoder of Huffman-coded JPEG data, 8-bit sequential: bytes to quantised coefficients. Private.
+ *
+ *   mri_entropy_open()    markers, tables; with entry points (formats/jpeg_entry.h) rows and columns before the window
+ *                         need not be decoded
+ *   mri_entropy_window()  which blocks are wanted
+ *   mri_entropy_rows()    for each MCU row that has wanted blocks, in rising order: blocks outside the window are parsed,
+ *                         not stored; nothing below it is read
+ *   mri_entropy_end()     after the last row: the checks that were not due before
+ *
+ * No heap allocation per picture in the steady state, no read outside the data, no table index out of range, whatever the bytes.
+ * Where libjpeg-turbo decodes the whole picture without a warning, the coefficients are the same. Where it warns or fails, this
+ * decoder, asked for all blocks, says MR_EFORMAT. */
+#ifndef MRI_ENTROPY_H
+#define MRI_ENTROPY_H
+
+#include "formats/jpeg_frame.h"
+
+typedef struct mri_entropy mri_entropy; /* tables and buffers of one thread */
+
+int  mri_entropy_create(mri_entropy **out);
+void mri_entropy_destroy(mri_entropy *e); /* accepts NULL */
+uint64_t mri_entropy_bound_bytes(uint64_t jpeg_bytes); /* the most it may hold after pictures of up to jpeg_bytes */
+
+/* Start on a picture. data stays the caller's and must stay until the next open. entries NULL: there are none.
+ * MR_OK            *frame is filled; it lives as long as the picture is open
+ * MR_EUNSUPPORTED  a JPEG for libjpeg: progressive, arithmetic, 12 bits, lossless, 2 components, missing tables, ...
+ * MR_EFORMAT       damaged: no end marker, segments out of bounds, ...; also entries that do not belong to this picture */
+int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void *entries, size_t entries_bytes,
+                     const mri_jpeg_frame **frame, mr_error *err);
+
+/* One window for each component. */
+int mri_entropy_window(mri_entropy *e, const mri_block_window *window, mr_error *err);
+/* out: one for each component; those without wanted blocks in this row are left alone. */
+int mri_entropy_rows(mri_entropy *e, uint32_t mcu_row, const mri_block_rows *out, mr_error *err);
+int mri_entropy_end(mri_entropy *e, mr_error *err);
+
+#endif
