@@ -9,7 +9,7 @@ static const char *const names[] = {"plain", "avx2", "avx512", "neon"};
 enum { LEVELS = sizeof names / sizeof names[0], UNKNOWN = -1 };
 
 static int  chosen = UNKNOWN; /* atomic */
-static char complaint[160];   /* filled by mri_simd_complaint(), which one thread asks for */
+static char complaint[160];   /* filled by mr_simd_complaint(), which one thread asks for */
 
 const char *mri_simd_name(mri_simd_level level) { return names[level]; }
 
@@ -70,7 +70,9 @@ bool mri_simd_use(mri_simd_level level)
     return true;
 }
 
-const char *mri_simd_complaint(void)
+const char *mr_simd_in_use(void) { return names[mri_simd()]; }
+
+const char *mr_simd_complaint(void)
 {
     const char *wish = getenv("MILLRACE_SIMD");
     if (!wish || !*wish || strcmp(wish, names[choose()]) == 0) return NULL;

@@ -1,7 +1,8 @@
 /* base/simd.h: which instruction set the hand-written and multiply compiled loops use. Private.
  *
- * Chosen once at run time: the widest the processor has, or what MILLRACE_SIMD=plain|avx2|avx512|neon names when the processor has
- * that. Every variant gives the same bits; the variable is for tests, comparisons and bug reports. */
+ * Chosen once at run time: the widest the processor has, or what MILLRACE_SIMD=plain|avx2|avx512|neon names when the processor
+ * has that (mr_simd_complaint() in millrace/base.h says when not). Every variant gives the same bits; the variable is for tests,
+ * comparisons and bug reports. */
 #ifndef MRI_SIMD_LEVEL_H
 #define MRI_SIMD_LEVEL_H
 
@@ -21,9 +22,6 @@ const char    *mri_simd_name(mri_simd_level level); /* "plain", "avx2", "avx512"
 
 /* For tests and benchmarks: use level from now on, in every thread. False, and nothing changed, when it is not available. */
 bool mri_simd_use(mri_simd_level level);
-
-/* What is wrong with MILLRACE_SIMD (no such name, not available here), or NULL: programs print it once, from one thread. Then the widest is used. */
-const char *mri_simd_complaint(void);
 
 /* Function attributes of the levels. */
 #if defined(__x86_64__)

@@ -9,7 +9,8 @@
 #include <stdio.h>
 
 #include "base/util.h"
-#include "millrace/formats.h"
+#include "formats/coef.h"
+#include "formats/exif.h"
 
 static const uint8_t png_signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
@@ -60,30 +61,6 @@ static int not_a_picture(const uint8_t *p, size_t bytes, mr_error *err)
                         kind, hex);
 }
 
-/* ---- EXIF: a little TIFF file whose first directory holds the orientation (tag 0x0112, a SHORT) ---- */
-
-static uint32_t tiff16(const uint8_t *p, bool big) { return big ? mri_be16(p) : mri_le16(p); }
-static uint32_t tiff32(const uint8_t *p, bool big) { return big ? mri_be32(p) : mri_le32(p); }
-
-static uint32_t exif_orientation(const uint8_t *tiff, size_t bytes)
-{
-    if (bytes < 8) return 1;
-    const bool big = tiff[0] == 'M';
-    if (memcmp(tiff, big ? "MM\0*" : "II*\0", 4) != 0) return 1;
-    const size_t directory = tiff32(tiff + 4, big);
-    if (directory > bytes || bytes - directory < 2) return 1;
-    const uint32_t entries = tiff16(tiff + directory, big);
-    for (size_t k = 0; k < entries; k++) {
-        const size_t at = directory + 2 + 12 * k;
-        if (at > bytes || bytes - at < 12) return 1;
-        if (tiff16(tiff + at, big) != 0x0112) continue;
-        if (tiff16(tiff + at + 2, big) != 3 || tiff32(tiff + at + 4, big) != 1) return 1;
-        const uint32_t value = tiff16(tiff + at + 8, big);
-        return value >= 1 && value <= 8 ? value : 1;
-    }
-    return 1;
-}
-
 /* ---- JPEG ---- */
 
 static bool is_frame(unsigned marker) /* SOF0..SOF15; DHT, JPG and DAC lie between them */
@@ -107,6 +84,11 @@ static int frame_parse(const uint8_t *body, size_t bytes, unsigned marker, mr_im
     out->width = mri_be16(body + 3);
     out->channels = body[5];
     out->progressive = marker == 0xc2 || marker == 0xca;
+    out->arithmetic = marker == 0xc9 || marker == 0xca;
+    for (uint32_t k = 0; k < out->channels && k < 4; k++) {
+        out->sampling[k][0] = body[7 + 3 * k] >> 4;
+        out->sampling[k][1] = body[7 + 3 * k] & 15;
+    }
     if (out->bit_depth != 8)
         return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u bits per component; expected 8", out->bit_depth);
     if (out->width == 0) return mr_error_set(err, MR_EFORMAT, "JPEG: width is 0");
@@ -154,8 +136,8 @@ static int jpeg_parse(const uint8_t *p, size_t bytes, mr_image_header *out, mr_e
             const int rc = frame_parse(body, body_bytes, marker, out, err);
             if (rc) return rc;
             framed = true;
-        } else if (marker == 0xe1 && body_bytes > 6 && memcmp(body, "Exif\0\0", 6) == 0 && out->orientation == 1) {
-            out->orientation = exif_orientation(body + 6, body_bytes - 6);
+        } else if (marker == 0xe1 && out->orientation == 1) {
+            out->orientation = mri_exif_app1(body, body_bytes);
         }
         at += length;
     }
@@ -204,7 +186,7 @@ static uint32_t png_orientation(const uint8_t *p, size_t bytes)
     for (size_t at = 33; bytes - at >= 12;) { /* length, type, body, CRC */
         const size_t length = mri_be32(p + at);
         if (length > bytes - at - 12) return 1;
-        if (memcmp(p + at + 4, "eXIf", 4) == 0) return exif_orientation(p + at + 8, length);
+        if (memcmp(p + at + 4, "eXIf", 4) == 0) return mri_exif_orientation(p + at + 8, length);
         at += 12 + length;
     }
     return 1;
@@ -235,5 +217,16 @@ int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, 
     if (rc) return rc;
     header.type = (mr_type)type;
     *out = header;
+    return MR_OK;
+}
+
+int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err)
+{
+    if (value->type == MR_TYPE_COEF) return mri_coef_header(value->data, value->bytes, out, err);
+    if (value->type == MR_TYPE_JPEG || value->type == MR_TYPE_PNG) return mr_image_header_parse(value->data, value->bytes, out, err);
+    if (value->type != MR_TYPE_PIXELS || value->ndim != 3 || value->dim[0] > UINT32_MAX || value->dim[1] > UINT32_MAX || value->dim[2] > 4)
+        return mr_error_set(err, MR_EUNSUPPORTED, "expected a picture, found %s", mr_type_name(value->type));
+    *out = (mr_image_header){.type = MR_TYPE_PIXELS, .height = (uint32_t)value->dim[0], .width = (uint32_t)value->dim[1],
+                             .channels = (uint32_t)value->dim[2], .bit_depth = 8, .orientation = 1};
     return MR_OK;
 }

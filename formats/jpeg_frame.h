@@ -1,6 +1,7 @@
 /* formats/jpeg_frame.h: what a JPEG's markers say, checked: sizes, sampling, tables, where the scans are. Private.
  *
- * The parser allocates nothing, follows no pointer out of the data, and copies what it keeps, but for the scans' bytes.
+ * The parser allocates nothing and keeps no pointer out of the data. A frame is all copied; a layout's scans point at the
+ * Huffman tables where they lie.
  * Source: ITU-T T.81 (B.2 markers, A.1 and A.2 components, data units and MCUs), T.871 (JFIF), Adobe TN 5116 (APP14). */
 #ifndef MRI_JPEG_FRAME_H
 #define MRI_JPEG_FRAME_H
@@ -51,5 +52,35 @@ typedef struct mri_block_rows {
     uint8_t *last;
     uint32_t pitch; /* x1 - x0 */
 } mri_block_rows;
+
+/* ---- the layout of a file ---- */
+
+typedef struct mri_jpeg_scan_component {
+    uint32_t component;     /* of the frame */
+    const uint8_t *dc, *ac; /* tables in force, inside the data: 16 counts of codes, then as many symbols as they add up to (at most 256) */
+} mri_jpeg_scan_component;
+
+typedef struct mri_jpeg_scan {
+    uint32_t component_count; /* in the order of the frame */
+    mri_jpeg_scan_component component[MRI_JPEG_MAX_COMPONENTS];
+    uint32_t restart_interval; /* MCUs of this scan, 0: none */
+    size_t   begin, end;       /* its entropy-coded bytes; of the one scan of a picture, end is the end of the data */
+} mri_jpeg_scan;
+
+typedef struct mri_jpeg_layout {
+    mri_jpeg_frame frame;
+    uint32_t       scan_count; /* together they bring each component once */
+    mri_jpeg_scan  scan[MRI_JPEG_MAX_COMPONENTS];
+} mri_jpeg_layout;
+
+/* Walk the markers of a sequential Huffman-coded picture of 8 bits and 1 or 3 components: up to the first scan when that brings
+ * all components (its bytes are not looked at, but an end marker must be behind them), else to the end.
+ * MR_OK            *out is filled
+ * MR_EUNSUPPORTED  another kind of JPEG, or an oddity that libjpeg is to judge
+ * MR_EFORMAT       damaged; libjpeg would fail or warn as well */
+int mri_jpeg_layout_parse(mri_jpeg_layout *out, const void *data, size_t bytes, mr_error *err);
+
+/* Walk what stands behind the last scan, from at to the end marker. Returns as above. */
+int mri_jpeg_tail_check(const void *data, size_t bytes, size_t at, mr_error *err);
 
 #endif

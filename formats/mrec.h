@@ -12,9 +12,10 @@
 enum {
     MRI_MREC_BLOCK = 4096,
     MRI_MREC_MAJOR = 1,
-    MRI_MREC_MINOR = 0,
-    MRI_MREC_HEADER_BYTES = 160, /* bytes of the header block that mean something in version 1.0 */
+    MRI_MREC_MINOR = 1,
+    MRI_MREC_HEADER_BYTES = 160, /* bytes of the header block that mean something in versions 1.0 and 1.1 */
     MRI_MREC_COMPLETE = 1,       /* flag: mr_writer_finish() has written index and header */
+    MRI_MREC_COEF = 2,           /* flag, from 1.1 on: there are records with coefficients */
     MRI_RECORD_HEAD = 40,        /* bytes of a record header before its field entries */
     MRI_RECORD_FIELD = 16,       /* bytes of a field entry before its dimensions */
     MRI_INDEX_ENTRY = 32,
@@ -57,6 +58,7 @@ typedef struct mri_meta {
     uint32_t     field_count;
     mr_field     fields[MR_MAX_FIELDS];
     int          label_field, image_field;
+    bool         coef;        /* records may hold coefficients */
     uint32_t     class_count;
     const char **class_names; /* one block with the text behind the pointers; NULL when there are none */
     char        *provenance;  /* "" when none */
@@ -83,6 +85,7 @@ typedef struct mri_record_facts { /* what the index keeps, and what order is che
     uint64_t source_index;
     int64_t  label;
     uint32_t header_crc;
+    bool     coef; /* one of its values is coefficients */
 } mri_record_facts;
 
 /* False when the record would be larger than MRI_MAX_RECORD_BYTES. */
@@ -96,6 +99,8 @@ bool mri_record_peek(const uint8_t *head, mri_record_size *out);
 /* Check everything a record says about itself and split it into values that point into data. */
 int mri_record_parse(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out, mri_record_facts *facts,
                      mr_error *err);
+/* Whether one of them is coefficients. */
+bool mri_values_coef(const mr_value *values, uint32_t count);
 /* A view of the bytes a value has on disk; INT and FLOAT are put into scratch. */
 const void *mri_value_bytes(const mr_value *v, uint8_t scratch[8], size_t *bytes);
 

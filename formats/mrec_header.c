@@ -85,7 +85,8 @@ int mri_mrec_header_decode(const uint8_t block[MRI_MREC_BLOCK], mri_mrec_header 
         at(err, 12);
         return MR_EFORMAT;
     }
-    if (h->flags & ~(uint32_t)MRI_MREC_COMPLETE) {
+    const uint32_t features = MRI_MREC_COMPLETE | (h->minor >= 1 ? MRI_MREC_COEF : 0);
+    if (h->flags & ~features) {
         mr_error_set(err, MR_EUNSUPPORTED, "the file uses features this program does not know (flags %#x)", h->flags);
         at(err, 16);
         return MR_EUNSUPPORTED;

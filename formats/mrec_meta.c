@@ -69,6 +69,7 @@ int mri_meta_copy(mri_meta *m, const mr_writer_config *cfg, mr_error *err)
         memcpy(to->dim, from->dim, from->ndim * sizeof to->dim[0]);
     }
     find_conventional_fields(m);
+    m->coef = true; /* the finished header tells whether any came */
     const char  *text = cfg->provenance ? cfg->provenance : "";
     const size_t text_bytes = strlen(text);
     if (text_bytes > MRI_MAX_PROVENANCE_BYTES) return mr_error_set(err, MR_ELIMIT, "more than 16 MiB of provenance text");
@@ -247,7 +248,7 @@ static int read_part(uint8_t **out, int fd, const char *path, const char *name, 
     return MR_OK;
 }
 
-/* The zeros from the end of one part to the start of the next: less than a block in version 1.0, where parts of later
+/* The zeros from the end of one part to the start of the next: less than a block in the versions known here, where parts of later
  * versions cannot be. */
 static int check_gap(int fd, const char *path, uint64_t from, uint64_t to, mr_error *err)
 {
@@ -269,7 +270,7 @@ static int check_gaps(int fd, const char *path, const mri_mrec_header *h, mr_err
 
 int mri_meta_read(mri_meta *m, int fd, const char *path, const mri_mrec_header *h, mr_error *err)
 {
-    *m = (mri_meta){.memory_bytes = sizeof *m};
+    *m = (mri_meta){.memory_bytes = sizeof *m, .coef = (h->flags & MRI_MREC_COEF) != 0};
     uint8_t *schema = NULL, *classes = NULL, *provenance = NULL;
     int      rc = check_gaps(fd, path, h, err);
     if (!rc) rc = read_part(&schema, fd, path, "the schema", h->schema_offset, h->schema_bytes, h->schema_crc, err);

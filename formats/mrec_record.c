@@ -87,6 +87,13 @@ uint32_t mri_record_encode(const mr_value *values, uint32_t count, uint64_t sour
     return crc;
 }
 
+bool mri_values_coef(const mr_value *values, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++)
+        if (values[k].type == MR_TYPE_COEF) return true;
+    return false;
+}
+
 bool mri_record_peek(const uint8_t *head, mri_record_size *out)
 {
     const uint32_t header_bytes = mri_le32(head + 8);
@@ -182,6 +189,9 @@ static int parse_values(const mri_meta *meta, const uint8_t *data, const mri_rec
         if (!rc) rc = take_payload(data, (size_t)size->record_bytes, &at, v, err);
         if (rc) return rc;
         rc = mri_value_check(&meta->fields[k], v, MR_EFORMAT, err);
+        if (!rc && v->type == MR_TYPE_COEF && !meta->coef)
+            rc = mr_error_set(err, MR_EFORMAT, "field \"%s\": coefficients, but the file's header does not announce them",
+                              meta->fields[k].name);
         if (rc) {
             mr_error_at(err, NULL, entry_at, MR_NOWHERE);
             return rc;
@@ -209,6 +219,7 @@ int mri_record_parse(const mri_meta *meta, const uint8_t *data, size_t bytes, mr
         mr_error_set(err, MR_EFORMAT, "label %lld is outside the %u classes", (long long)label, meta->class_count);
         return MR_EFORMAT;
     }
-    *facts = (mri_record_facts){bytes, mri_le64(data + 24), label, mri_le32(data + 4)};
+    *facts = (mri_record_facts){bytes, mri_le64(data + 24), label, mri_le32(data + 4),
+                                mri_values_coef(out->value, out->value_count)};
     return MR_OK;
 }

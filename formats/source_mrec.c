@@ -2,7 +2,8 @@
  *
  *   sample ──► shard by binary search over start[] ──► record in that shard's file ──► its index
  *
- * A field named "image" is the image field and one named "label" (INT) the label field. */
+ * A field named "image" is the image field and one named "label" (INT) the label field. What "image.entries" (BYTES) holds
+ * goes with the image when that is a JPEG; it stays a field like any other too. */
 #include <stdio.h>
 #include <xxhash.h>
 
@@ -16,6 +17,7 @@ typedef struct set { /* fixed after open */
     mr_mrec **file;
     uint64_t *start; /* start[k]: first sample of file k; start[count]: all samples */
     uint32_t  count;
+    int       entries; /* field with the entry points of the image field's JPEGs, or -1 */
 } set;
 
 static bool mrec_probe(const mri_probe *p) { return !p->is_folder && p->head_bytes >= 5 && memcmp(p->head + 1, "MREC", 4) == 0; }
@@ -59,7 +61,7 @@ static int set_add(mr_source *src, const char *path, const mr_source_config *cfg
 
 static void set_info(mr_source *src, const char *format)
 {
-    const set       *s = src->state;
+    set             *s = src->state;
     const mri_meta  *meta = &s->file[0]->meta;
     mr_source_info  *info = &src->info;
     info->format = format;
@@ -71,6 +73,7 @@ static void set_info(mr_source *src, const char *format)
     info->image_field = meta->image_field;
     info->label_field = meta->label_field;
     info->file_count = s->count;
+    s->entries = mri_field_entries(meta->fields, meta->field_count);
     const mr_field *image = meta->image_field >= 0 ? &meta->fields[meta->image_field] : NULL;
     if (!image || image->ndim != 3) return;
     if (image->dim[0] > UINT32_MAX || image->dim[1] > UINT32_MAX || image->dim[2] > UINT32_MAX) return;
@@ -199,7 +202,14 @@ static int set_parse(const mr_source *src, uint64_t sample, const void *data, si
 {
     const set     *s = src->state;
     const uint32_t k = shard_of(s, sample);
-    return in_set(mr_mrec_parse(s->file[k], sample - s->start[k], data, bytes, out, NULL, err), sample, err);
+    const int      rc = mr_mrec_parse(s->file[k], sample - s->start[k], data, bytes, out, NULL, err);
+    if (rc) return in_set(rc, sample, err);
+    mr_value *image = s->entries >= 0 ? &out->value[src->info.image_field] : NULL;
+    if (image && image->type == MR_TYPE_JPEG && out->value[s->entries].bytes > 0) {
+        image->entries = out->value[s->entries].data;
+        image->entries_bytes = out->value[s->entries].bytes;
+    }
+    return MR_OK;
 }
 
 const mri_source_ops mri_source_mrec = {

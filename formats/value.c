@@ -6,7 +6,7 @@
 #include "base/util.h"
 
 static const char *const type_names[] = {"?",     "jpeg",   "png",   "pixels", "int",
-                                         "float", "tensor", "bytes", "text",   "image"};
+                                         "float", "tensor", "bytes", "text",   "image", "coef"};
 static const struct {
     const char *name;
     size_t      bytes;
@@ -43,13 +43,19 @@ int mri_field_find(const mr_field *fields, uint32_t field_count, const char *nam
 
 static bool is_picture(mr_type type)
 {
-    return type == MR_TYPE_JPEG || type == MR_TYPE_PNG || type == MR_TYPE_PIXELS || type == MR_TYPE_IMAGE;
+    return type == MR_TYPE_JPEG || type == MR_TYPE_PNG || type == MR_TYPE_PIXELS || type == MR_TYPE_IMAGE || type == MR_TYPE_COEF;
 }
 
 int mri_field_image(const mr_field *fields, uint32_t field_count)
 {
     const int at = mri_field_find(fields, field_count, "image");
     return at >= 0 && is_picture(fields[at].type) ? at : -1;
+}
+
+int mri_field_entries(const mr_field *fields, uint32_t field_count)
+{
+    const int image = mri_field_image(fields, field_count), at = mri_field_find(fields, field_count, MRI_ENTRIES_NAME);
+    return image >= 0 && at >= 0 && fields[at].type == MR_TYPE_BYTES ? at : -1;
 }
 
 int mri_field_label(const mr_field *fields, uint32_t field_count)

@@ -18,6 +18,10 @@ int mri_field_find(const mr_field *fields, uint32_t field_count, const char *nam
 int mri_field_image(const mr_field *fields, uint32_t field_count);
 int mri_field_label(const mr_field *fields, uint32_t field_count);
 
+/* Entry points of the JPEGs in "image" (formats/FORMAT.md, section 3): BYTES, empty where there are none; -1 when absent. */
+#define MRI_ENTRIES_NAME "image.entries"
+int mri_field_entries(const mr_field *fields, uint32_t field_count);
+
 /* A field as sources build it. */
 mr_field mri_field(const char *name, mr_type type);
 mr_field mri_field_pixels(const char *name, uint32_t height, uint32_t width, uint32_t channels);

@@ -1,10 +1,9 @@
 /* pipeline/augment.c: runs a parsed augmentation over one sample, from encoded bytes to its place in the batch.
  *
- * The picture is a view that operations replace by another: of the decoder's buffer, of one of two work buffers, at last of
- * dst. Few steps copy:
+ * The picture is at first encoded. A first rrc or resize takes its result straight from there, at its size; anything else makes
+ * the decoder bring a view of its pixels, of which a center only its part. From then on operations replace the view by another:
+ * of the decoder's buffer, of one of two work buffers, at last of dst. Few steps copy:
  *
- *   - A first rrc or center, or resize followed by center, tells before decoding which part of the picture it
- *     will look at, and only that part is decoded.
  *   - flip is a mark, folded into the next copy or resize. It commutes with the colour operations, so flips that follow
  *     are folded in as well.
  *   - The last operation that moves pixels writes to dst; colour operations behind it work there in place.
@@ -18,14 +17,12 @@
 #include "pipeline/augment_ops.h"
 #include "pipeline/colour.h"
 #include "pipeline/decoders.h"
-#include "pipeline/resize.h"
 
 /* Pictures between operations may be larger than the one that was decoded, up to this many pixels. */
 #define BETWEEN_PIXELS ((uint64_t)4 << 20)
 
 struct mri_scratch {
     mri_decoder decoder;
-    mri_resizer resizer;
     mri_buffer  work[2];
 };
 
@@ -39,18 +36,14 @@ void mri_scratch_destroy(mri_scratch *s)
 {
     if (!s) return;
     mri_decoder_free(&s->decoder);
-    mri_resizer_free(&s->resizer);
     for (size_t k = 0; k < MRI_ARRAY_COUNT(s->work); k++) mri_buffer_free(&s->work[k]);
     free(s);
 }
 
 uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pixels_seen)
 {
-    const uint64_t pixels = mri_min_u64(max_pixels_seen, decode->max_pixels);
-    const uint64_t between = mri_max_u64(pixels, BETWEEN_PIXELS), side = mri_min_u64(pixels, MRI_RESIZE_MAX_SIDE);
-    const uint64_t libraries = (uint64_t)1 << 20; /* tables, rows, inflate windows */
-    return sizeof(mri_scratch) + libraries + 2 * 3 * pixels + 2 * 3 * between + mri_jpeg_coefficient_bound(pixels) +
-           mri_resizer_bound_bytes(side, MRI_AUGMENT_MAX_SIDE) + 16 * side;
+    const uint64_t between = mri_max_u64(mri_min_u64(max_pixels_seen, decode->max_pixels), BETWEEN_PIXELS);
+    return sizeof(mri_scratch) + 2 * 3 * between + mri_decoder_bound_bytes(decode, max_pixels_seen, MRI_AUGMENT_MAX_SIDE);
 }
 
 /* ---- draws ---- */
@@ -96,9 +89,10 @@ struct run {
     uint32_t          out_h, out_w, at; /* at: the operation being run */
     uint8_t          *dst;
     uint64_t          most_pixels;      /* of a picture in between */
+    const mri_picture *picture;         /* not decoded yet; then NULL */
     mri_view          v;                /* the picture so far: a part of a whole of full_w x full_h, from (part_x, part_y) */
     uint32_t          full_w, full_h, part_x, part_y;
-    bool              mirrored;         /* v stands for its mirror image */
+    bool              mirrored;         /* picture or v stands for its mirror image */
     uint64_t          flips_done;       /* bit k: operation k was folded in ahead of its turn */
     mr_error         *err;
 };
@@ -143,14 +137,32 @@ static int target(struct run *r, uint32_t next, uint64_t width, uint64_t height,
     return MR_OK;
 }
 
+static int decode_part(struct run *r, mri_rect part)
+{
+    const int rc = mri_picture_decode(&r->s->decoder, r->picture, r->decode, r->v.channels, part, &r->v, r->err);
+    r->picture = NULL;
+    r->part_x = part.x;
+    r->part_y = part.y;
+    return rc;
+}
+
 static void replace(struct run *r, const uint8_t *pixels, uint32_t width, uint32_t height)
 {
     r->v = (mri_view){.pixels = pixels, .width = width, .height = height, .channels = r->v.channels,
                       .stride = (size_t)width * r->v.channels};
+    r->picture = NULL;
     r->full_w = width;
     r->full_h = height;
     r->part_x = r->part_y = 0;
     r->mirrored = false;
+}
+
+/* Pixels [at, at + count) of a side, as far as it has them; at least one. */
+static void cut(int64_t at, uint32_t count, uint32_t side, uint32_t *from, uint32_t *size)
+{
+    const int64_t lo = at < 0 ? 0 : at > (int64_t)side - 1 ? (int64_t)side - 1 : at, end = at + count;
+    *from = (uint32_t)lo;
+    *size = end <= lo ? 1 : (uint32_t)((end > (int64_t)side ? (int64_t)side : end) - lo);
 }
 
 /* The picture becomes its width x height window at (x, y). */
@@ -158,11 +170,29 @@ static int window(struct run *r, uint32_t next, int64_t x, int64_t y, uint32_t w
 {
     uint8_t *to;
     bool mirror;
-    const int rc = target(r, next, width, height, &mirror, &to);
+    int rc = target(r, next, width, height, &mirror, &to);
     if (rc) return rc;
     if (r->mirrored) { /* the mirror image's window is the mirror image of the window at the other end */
         x = (int64_t)r->full_w - x - width;
         mirror = !mirror;
+    }
+    if (r->picture) {
+        mri_rect part;
+        cut(x, width, r->full_w, &part.x, &part.width);
+        cut(y, height, r->full_h, &part.y, &part.height);
+        if (part.width == width && part.height == height && r->picture->way == MRI_WAY_ROAD) { /* nothing outside: straight there */
+            mri_axis ax = mri_axis_of(r->full_w, 0, r->full_w, r->full_w), ay = mri_axis_of(r->full_h, 0, r->full_h, r->full_h);
+            ax.first = part.x;
+            ax.count = width;
+            ay.first = part.y;
+            ay.count = height;
+            rc = mri_picture_resample(&r->s->decoder, r->picture, r->decode, r->v.channels, &ax, &ay, MRI_FILTER_BILINEAR,
+                                      mirror, to, r->err);
+            if (rc == MR_OK) replace(r, to, width, height);
+            return rc;
+        }
+        rc = decode_part(r, part);
+        if (rc) return rc;
     }
     mri_window(&r->v, x - r->part_x, y - r->part_y, width, height, outside, mirror, to);
     replace(r, to, width, height);
@@ -174,52 +204,31 @@ static int whole(struct run *r, uint32_t next)
     return window(r, next, 0, 0, r->full_w, r->full_h, MRI_OUTSIDE_ZERO);
 }
 
-/* The picture becomes the part of a resize that x and y tell; box_x, box_y: where the axes' source begins in the picture. */
-static int resize(struct run *r, uint32_t next, uint32_t box_x, uint32_t box_y, mri_axis x, mri_axis y)
-{
-    uint8_t *to;
-    bool mirror;
-    int rc = target(r, next, x.count, y.count, &mirror, &to);
-    if (rc) return rc;
-    /* The view's first pixel, in coordinates of the box; the view begins at or after the box or the box at or after it. */
-    mri_view v = r->v;
-    uint32_t from_x = 0, from_y = 0;
-    if (r->part_x >= box_x) from_x = r->part_x - box_x;
-    else v.pixels += (size_t)(box_x - r->part_x) * v.channels;
-    if (r->part_y >= box_y) from_y = r->part_y - box_y;
-    else v.pixels += (size_t)(box_y - r->part_y) * v.stride;
-    rc = mri_resize(&r->s->resizer, &v, from_x, from_y, x, y, mirror, to, MRI_RESIZE_BEST);
-    if (rc) return mr_error_set(r->err, rc, "no memory to resize to %u x %u", x.count, y.count);
-    replace(r, to, x.count, y.count);
-    return MR_OK;
-}
-
 /* ---- plans: what a resize or crop looks at ---- */
 
 struct plan {
-    mri_rect box;        /* source of the resize, in the picture */
-    mri_axis x, y;
-    uint32_t op_count;   /* operations it stands for */
+    mri_axis   x, y;       /* of the picture as it stands */
+    mri_filter filter;
+    uint32_t   op_count;   /* operations it stands for */
 };
 
 static int64_t centred(uint64_t side, uint32_t part) { return ((int64_t)side - part) >> 1; }
 
 /* A resize and, when one follows that lies inside it, its center crop. */
-static int plan_resize(const struct run *r, uint32_t at, uint32_t in_w, uint32_t in_h, struct plan *p)
+static int plan_resize(const struct run *r, struct plan *p)
 {
-    const mri_op *op = &r->a->op[at];
+    const mri_op *op = &r->a->op[r->at];
+    const uint32_t in_w = r->full_w, in_h = r->full_h;
     uint64_t w = op->width, h = op->height;
-    p->box = (mri_rect){0, 0, in_w, in_h};
-    p->op_count = 1;
-    if (op->kind == MRI_OP_RRC) p->box = rrc_box(op, r->key, in_w, in_h);
+    mri_rect box = {0, 0, in_w, in_h};
+    if (op->kind == MRI_OP_RRC) box = rrc_box(op, r->key, in_w, in_h);
     else if (op->shorter) mri_shorter_side(op->width, in_h, in_w, &h, &w);
-    if (w > MRI_RESIZE_MAX_SIDE || h > MRI_RESIZE_MAX_SIDE || p->box.width > MRI_RESIZE_MAX_SIDE ||
-        p->box.height > MRI_RESIZE_MAX_SIDE)
+    if (w > MRI_RESAMPLE_MAX_SIDE || h > MRI_RESAMPLE_MAX_SIDE || in_w > MRI_RESAMPLE_MAX_SIDE || in_h > MRI_RESAMPLE_MAX_SIDE)
         return mr_error_set(r->err, MR_ELIMIT, "resize of %u x %u pixels to %llu x %llu: sides go up to %u", in_w, in_h,
-                            (unsigned long long)w, (unsigned long long)h, MRI_RESIZE_MAX_SIDE);
-    p->x = (mri_axis){p->box.width, (uint32_t)w, 0, (uint32_t)w};
-    p->y = (mri_axis){p->box.height, (uint32_t)h, 0, (uint32_t)h};
-    const mri_op *crop = at + 1 < r->a->op_count ? op + 1 : NULL;
+                            (unsigned long long)w, (unsigned long long)h, MRI_RESAMPLE_MAX_SIDE);
+    *p = (struct plan){.x = mri_axis_of(in_w, box.x, box.width, (uint32_t)w), .y = mri_axis_of(in_h, box.y, box.height, (uint32_t)h),
+                       .filter = op->filter, .op_count = 1};
+    const mri_op *crop = r->at + 1 < r->a->op_count ? op + 1 : NULL;
     if (op->kind == MRI_OP_RESIZE && crop && crop->kind == MRI_OP_CENTER && crop->width <= w && crop->height <= h) {
         p->x.first = (uint32_t)centred(w, crop->width);
         p->x.count = crop->width;
@@ -230,42 +239,31 @@ static int plan_resize(const struct run *r, uint32_t at, uint32_t in_w, uint32_t
     return MR_OK;
 }
 
-/* The part of the picture that the first operation looks at. */
-static int first_part(const struct run *r, uint32_t width, uint32_t height, mri_rect *part)
-{
-    *part = (mri_rect){0, 0, width, height};
-    if (r->a->op_count == 0) return MR_OK;
-    const mri_op *op = &r->a->op[0];
-    if (op->kind == MRI_OP_RRC || op->kind == MRI_OP_RESIZE) {
-        struct plan p;
-        uint32_t hi_x, hi_y;
-        const int rc = plan_resize(r, 0, width, height, &p);
-        if (rc) return rc;
-        mri_axis_support(p.x, &part->x, &hi_x);
-        mri_axis_support(p.y, &part->y, &hi_y);
-        part->width = hi_x - part->x;
-        part->height = hi_y - part->y;
-        part->x += p.box.x;
-        part->y += p.box.y;
-    } else if (op->kind == MRI_OP_CENTER && op->width <= width && op->height <= height) {
-        *part = (mri_rect){(uint32_t)centred(width, op->width), (uint32_t)centred(height, op->height), op->width, op->height};
-    }
-    return MR_OK;
-}
-
 /* ---- operations ---- */
 
 static int run_resize(struct run *r)
 {
-    int rc = MR_OK;
-    if (r->mirrored || r->v.plane_bytes) rc = whole(r, r->at); /* the filter takes interleaved pixels the right way round */
-    if (rc) return rc;
     struct plan p;
-    rc = plan_resize(r, r->at, r->full_w, r->full_h, &p);
+    uint8_t *to;
+    bool mirror;
+    int rc = MR_OK;
+    if (r->v.plane_bytes) rc = whole(r, r->at); /* the filter takes interleaved pixels */
+    if (rc == MR_OK) rc = plan_resize(r, &p);
+    if (rc == MR_OK) rc = target(r, r->at + p.op_count, p.x.count, p.y.count, &mirror, &to);
     if (rc) return rc;
-    rc = resize(r, r->at + p.op_count, p.box.x, p.box.y, p.x, p.y);
+    if (r->mirrored) { /* the same box of the picture itself, its result the other way round */
+        p.x.start = r->full_w - p.x.start - p.x.size;
+        p.x.first = p.x.out - p.x.first - p.x.count;
+        mirror = !mirror;
+    }
+    if (r->picture)
+        rc = mri_picture_resample(&r->s->decoder, r->picture, r->decode, r->v.channels, &p.x, &p.y, p.filter, mirror, to, r->err);
+    else
+        rc = mri_view_resample(&r->s->decoder, &r->v, r->part_x, r->part_y, &p.x, &p.y, p.filter, mirror, to, r->err);
+    if (rc) return rc;
+    replace(r, to, p.x.count, p.y.count);
     r->at += p.op_count - 1;
-    return rc;
+    return MR_OK;
 }
 
 static int run_padcrop(struct run *r, const mri_op *op)
@@ -338,21 +336,18 @@ int mri_augment_run(const mr_augment *a, mri_scratch *s, const mr_value *value, 
 {
     struct run r = {.a = a, .s = s, .decode = decode, .key = key, .out_h = out_h, .out_w = out_w, .dst = dst, .err = err};
     mri_picture picture;
-    mri_rect    part;
-    int rc = mri_picture_open(&picture, value, decode, err);
-    if (rc == MR_OK) rc = first_part(&r, picture.width, picture.height, &part);
-    if (rc == MR_OK) rc = mri_picture_decode(&s->decoder, &picture, decode, channels, part, &r.v, err);
+    int rc = mri_picture_open(&picture, &s->decoder, value, decode, err);
     if (rc) return rc;
+    r.picture = &picture;
+    r.v.channels = channels;
     r.full_w = picture.width;
     r.full_h = picture.height;
-    r.part_x = part.x;
-    r.part_y = part.y;
     r.most_pixels = mri_max_u64((uint64_t)picture.width * picture.height, BETWEEN_PIXELS);
     for (; r.at < a->op_count; r.at++) {
         rc = run_op(&r, &a->op[r.at]);
         if (rc) return rc;
     }
-    if (r.v.pixels != dst || r.mirrored) rc = whole(&r, a->op_count);
+    if (r.picture || r.v.pixels != dst || r.mirrored) rc = whole(&r, a->op_count);
     if (rc == MR_OK && a->standardise) mri_standardise(dst, (size_t)out_h * out_w * channels, affine);
     return rc;
 }

@@ -3,6 +3,7 @@
 #define MRI_AUGMENT_OPS_H
 
 #include "millrace/pipeline.h"
+#include "pipeline/resample.h"
 
 #define MRI_AUGMENT_MAX_OPS 32
 #define MRI_AUGMENT_MAX_SIDE 32768
@@ -24,6 +25,7 @@ typedef struct mri_op {
     uint32_t    index;         /* place in the specification: what draws depend on */
     uint32_t    height, width; /* 0: none given (PADCROP) */
     bool        shorter;       /* RESIZE: width is the length of the shorter side */
+    mri_filter  filter;        /* RRC, RESIZE */
     uint32_t    pad;           /* PADCROP */
     double      lo, hi;        /* RRC: area. CONTRAST, SATURATION: factor. BRIGHTNESS: lo is D. SHIFT: fractions x, y */
     double      ratio_lo, ratio_hi, log_ratio_lo, log_ratio_hi; /* RRC */

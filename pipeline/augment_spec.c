@@ -192,6 +192,20 @@ static bool word(struct parser *p, const char *text)
     return true;
 }
 
+/* Behind "filter=". The default is not written down. */
+static int read_filter(struct parser *p)
+{
+    if (word(p, "bilinear")) p->op.filter = MRI_FILTER_BILINEAR;
+    else if (word(p, "bicubic")) p->op.filter = MRI_FILTER_BICUBIC;
+    else return fail_at(p, p->at, "expected filter=bilinear or filter=bicubic");
+    return MR_OK;
+}
+
+static void put_filter(struct parser *p)
+{
+    if (p->op.filter == MRI_FILTER_BICUBIC) put(p, ",filter=bicubic");
+}
+
 static int read_rrc(struct parser *p)
 {
     mri_number scale[2] = {{8, 1, 2, 0, false}, {1, 1, 0, 0, false}},
@@ -201,7 +215,8 @@ static int read_rrc(struct parser *p)
     while (rc == MR_OK && take(p, ',')) {
         if (word(p, "scale=")) rc = range(p, 0.0001, 1, scale);
         else if (word(p, "ratio=")) rc = range(p, 0.01, 100, ratio);
-        else rc = fail_at(p, p->at, "expected scale=LO:HI or ratio=LO:HI");
+        else if (word(p, "filter=")) rc = read_filter(p);
+        else rc = fail_at(p, p->at, "expected scale=LO:HI, ratio=LO:HI or filter=bilinear|bicubic");
     }
     if (rc) return rc;
     p->op.lo = value_of(scale[0]);
@@ -214,13 +229,17 @@ static int read_rrc(struct parser *p)
     put_range(p, scale);
     put(p, ",ratio=");
     put_range(p, ratio);
+    put_filter(p);
     return MR_OK;
 }
 
 static int read_resize(struct parser *p)
 {
-    const int rc = size(p, &p->op.shorter);
-    if (rc == MR_OK) put_size(p, p->op.shorter);
+    int rc = size(p, &p->op.shorter);
+    if (rc) return rc;
+    put_size(p, p->op.shorter);
+    if (take(p, ',')) rc = word(p, "filter=") ? read_filter(p) : fail_at(p, p->at, "expected filter=bilinear or filter=bicubic");
+    put_filter(p);
     return rc;
 }
 
@@ -350,8 +369,8 @@ static const struct {
     read_fn    *read; /* NULL: takes no arguments */
     const char *usage;
 } words[] = {
-    {"rrc", MRI_OP_RRC, read_rrc, "rrc(SIZE[,scale=LO:HI][,ratio=LO:HI])"},
-    {"resize", MRI_OP_RESIZE, read_resize, "resize(SIZE) or resize(HxW)"},
+    {"rrc", MRI_OP_RRC, read_rrc, "rrc(SIZE[,scale=LO:HI][,ratio=LO:HI][,filter=bilinear|bicubic])"},
+    {"resize", MRI_OP_RESIZE, read_resize, "resize(SIZE[,filter=bilinear|bicubic]) or resize(HxW[,filter=...])"},
     {"center", MRI_OP_CENTER, read_center, "center(SIZE) or center(HxW)"},
     {"padcrop", MRI_OP_PADCROP, read_padcrop, "padcrop(PAD[,SIZE])"},
     {"shift", MRI_OP_SHIFT, read_shift, "shift(FX[,FY])"},
@@ -382,7 +401,8 @@ static void add_for_evaluation(mr_augment *a, mri_op op)
     switch (op.kind) {
     case MRI_OP_RRC: {
         const uint32_t side = (uint32_t)((uint64_t)op.height * 8 / 7);
-        add(a, (mri_op){.kind = MRI_OP_RESIZE, .index = op.index, .height = side, .width = side, .shorter = true});
+        add(a, (mri_op){.kind = MRI_OP_RESIZE, .index = op.index, .height = side, .width = side, .shorter = true,
+                        .filter = op.filter});
         add(a, center);
         break;
     }

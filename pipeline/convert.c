@@ -17,14 +17,15 @@ void mr_convert_defaults(mr_convert_config *cfg)
     cfg->quality = 90;
     cfg->check = true;
     cfg->verify = true;
+    cfg->entries = true;
     cfg->max_bad = UINT64_MAX;
     mr_decode_defaults(&cfg->decode);
 }
 
 static int check_settings(const mr_convert_config *cfg, mr_error *err)
 {
-    if (cfg->store != MR_STORE_JPEG && cfg->store != MR_STORE_RAW)
-        return mr_error_set(err, MR_EINVAL, "store: expected jpeg or raw, found %d", (int)cfg->store);
+    if (cfg->store != MR_STORE_JPEG && cfg->store != MR_STORE_RAW && cfg->store != MR_STORE_COEF)
+        return mr_error_set(err, MR_EINVAL, "store: expected jpeg, raw or coef, found %d", (int)cfg->store);
     if (cfg->quality < 1 || cfg->quality > 100)
         return mr_error_set(err, MR_EINVAL, "quality: expected 1 to 100, found %u", cfg->quality);
     if (cfg->resize > 65535)
@@ -38,6 +39,7 @@ static int check_settings(const mr_convert_config *cfg, mr_error *err)
 /* Everything the bytes depend on. Where the source lay, when and by how many threads is left out. */
 static char *make_provenance(const mri_convert_plan *p)
 {
+    static const char *const stores[] = {[MR_STORE_JPEG] = "jpeg", [MR_STORE_RAW] = "raw", [MR_STORE_COEF] = "coef"};
     const mr_convert_config *c = &p->cfg;
     const char  *note = c->provenance ? c->provenance : "null";
     const size_t room = strlen(note) + 1024;
@@ -45,11 +47,12 @@ static char *make_provenance(const mri_convert_plan *p)
     if (!text) return NULL;
     snprintf(text, room,
              "{\"source\": {\"format\": \"%s\", \"count\": %" PRIu64 ", \"fingerprint\": \"%016" PRIx64 "\"}, "
-             "\"store\": \"%s\", \"resize\": %u, \"quality\": %u, \"center_square\": %s, \"channels\": %u, "
+             "\"store\": \"%s\", \"entries\": %s, \"transcode\": %s, \"resize\": %u, \"quality\": %u, \"center_square\": %s, \"channels\": %u, "
              "\"ignore_exif\": %s, \"check\": %s, \"max_pixels\": %" PRIu64 ", \"max_scans\": %u, \"shard_bytes\": %" PRIu64
              ", \"note\": %s}",
-             p->info->format, p->info->count, p->info->fingerprint, c->store == MR_STORE_RAW ? "raw" : "jpeg", c->resize,
-             c->quality, c->center_square ? "true" : "false", c->decode.channels, c->decode.ignore_exif ? "true" : "false",
+             p->info->format, p->info->count, p->info->fingerprint, stores[c->store],
+             p->entries >= 0 ? "true" : "false", c->transcode ? "true" : "false", c->resize, c->quality,
+             c->center_square ? "true" : "false", c->decode.channels, c->decode.ignore_exif ? "true" : "false",
              c->check ? "true" : "false", c->decode.max_pixels, c->decode.max_scans, c->shard_bytes, note);
     return text;
 }
@@ -77,6 +80,14 @@ static int take_bad(const mri_convert_plan *plan, const mri_convert_item *item, 
     return mr_error_set(err, MR_EBADSAMPLE, "more than %" PRIu64 " bad samples; the last one: %s", plan->cfg.max_bad, text);
 }
 
+static void count(const mri_convert_plan *plan, const mri_convert_item *item, mr_convert_result *out)
+{
+    out->transcoded += item->transcoded;
+    out->with_entries += item->entries_bytes > 0;
+    out->kept += item->kept;
+    out->coefficients += plan->image >= 0 && item->values[plan->image].type == MR_TYPE_COEF;
+}
+
 static int run(const mri_convert_plan *plan, mri_convert_output *output, mri_convert_pool *pool, uint64_t first,
                mr_convert_result *out, mr_error *err)
 {
@@ -89,9 +100,9 @@ static int run(const mri_convert_plan *plan, mri_convert_output *output, mri_con
             return item->rc;
         }
         out->bytes_in += item->bytes_in;
-        rc = item->rc ? take_bad(plan, item, out, err)
-                      : mri_convert_output_append(output, item->source_index, item->sample.value, err);
+        rc = item->rc ? take_bad(plan, item, out, err) : mri_convert_output_append(output, item->source_index, item->values, err);
         if (rc) return rc;
+        if (item->rc == MR_OK) count(plan, item, out);
         if (plan->cfg.progress) plan->cfg.progress(plan->cfg.context, ++done, plan->info->count, out->bytes_in);
     }
     if (rc == MR_ECANCELED)

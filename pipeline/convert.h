@@ -1,6 +1,8 @@
 /* pipeline/convert.h: the parts of mr_convert(). Private.
  *
- *   convert_sample.c   one sample: read, check or decode, resize, encode       (any thread)
+ *   convert_fields.c   the fields of the output                                  (calling thread)
+ *   convert_sample.c   one sample: read, checked, its values in the output's order (any thread)
+ *   convert_picture.c  its picture: checked or decoded, resized, encoded, packed    (any thread)
  *   convert_pool.c     workers over a bounded window, results in source order
  *   convert_output.c   files: shards, what an earlier run left, verification   (calling thread)
  *   convert.c          the loop between them
@@ -12,6 +14,7 @@
 #define MRI_CONVERT_H
 
 #include "millrace/pipeline.h"
+#include "pipeline/jpeg/whole.h"
 
 /* What is fixed for the whole conversion. */
 typedef struct mri_convert_plan {
@@ -19,7 +22,9 @@ typedef struct mri_convert_plan {
     const mr_source_info *info;
     mr_convert_config     cfg;
     uint32_t              field_count;
-    mr_field              fields[MR_MAX_FIELDS]; /* of the output, in the source's order */
+    mr_field              fields[MR_MAX_FIELDS]; /* of the output */
+    int                   from[MR_MAX_FIELDS];   /* which field of the source each comes from; not of entries */
+    int                   image, label, entries; /* fields of the output, or -1 */
     char                 *provenance;            /* settings and source, as JSON: tells one conversion from another */
 } mri_convert_plan;
 
@@ -29,19 +34,25 @@ typedef struct mri_convert_item {
     int       rc;           /* MR_OK, or why it is bad or the run must end */
     bool      fatal;        /* rc concerns the run, not the sample */
     mr_error  error;
-    mr_sample sample;       /* values as they are to be written; they point into buffer and made */
+    mr_sample sample;       /* as read, the picture as it is to be written; points into buffer and made */
+    mr_value  values[MR_MAX_FIELDS]; /* the output's */
+    bool      transcoded, kept; /* kept: coefficients were asked for, and it cannot be */
     uint64_t  bytes_in;
     void     *buffer;       /* what was read; kept and grown from sample to sample while it is small */
     size_t    buffer_bytes;
-    void     *made;         /* pixels or an encoded picture; malloc'd for this sample */
+    void     *made;         /* pixels, coefficients or an encoded picture; malloc'd for this sample */
     size_t    made_bytes;
+    void     *entries;      /* entry points of a JPEG, malloc'd, or NULL */
+    size_t    entries_bytes;
 } mri_convert_item;
 
 /* ---- one sample ---- */
 /* Fields, order and fixed shapes of the output. MR_EINVAL, MR_EUNSUPPORTED: the settings do not fit the source. */
 int  mri_convert_plan_fields(mri_convert_plan *plan, mr_error *err);
 /* item->source_index in, everything else out. */
-void mri_convert_sample(const mri_convert_plan *plan, mri_convert_item *item);
+void mri_convert_sample(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item);
+/* value is the sample's picture; MR_OK, or what is wrong with it. */
+int  mri_convert_picture(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item, mr_value *value);
 /* Drop what the sample held; large buffers are given back. */
 void mri_convert_item_clear(mri_convert_item *item);
 void mri_convert_item_fini(mri_convert_item *item);

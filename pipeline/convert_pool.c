@@ -24,13 +24,19 @@ typedef struct chunk {
     mri_convert_item *items;  /* worker's while busy, calling thread's when done */
 } chunk;
 
+typedef struct worker {
+    mri_convert_pool *pool;
+    mri_whole        *whole;
+    pthread_t         thread;
+} worker;
+
 struct mri_convert_pool {
     const mri_convert_plan *plan;
     uint64_t   first, end;         /* samples */
     uint32_t   chunk_samples, slots;
     chunk     *ring;
-    pthread_t *threads;
-    uint32_t   thread_count;
+    worker    *workers;
+    uint32_t   worker_count;       /* whose threads run */
     uint32_t   item_at;            /* calling thread: place in the oldest chunk */
 
     pthread_mutex_t lock;
@@ -69,7 +75,7 @@ static bool take_chunk(mri_convert_pool *p, chunk **out)
     return got;
 }
 
-static void run_chunk(mri_convert_pool *p, chunk *c)
+static void run_chunk(mri_convert_pool *p, mri_whole *whole, chunk *c)
 {
     const uint64_t start = p->first + c->number * p->chunk_samples;
     const uint64_t left = p->end - start;
@@ -77,8 +83,8 @@ static void run_chunk(mri_convert_pool *p, chunk *c)
     c->count = left < p->chunk_samples ? (uint32_t)left : p->chunk_samples;
     for (uint32_t i = 0; i < c->count; i++) {
         c->items[i].source_index = start + i;
-        mri_convert_sample(p->plan, &c->items[i]);
-        bytes += c->items[i].buffer_bytes + c->items[i].made_bytes;
+        mri_convert_sample(p->plan, whole, &c->items[i]);
+        bytes += c->items[i].buffer_bytes + c->items[i].made_bytes + c->items[i].entries_bytes;
     }
     pthread_mutex_lock(&p->lock);
     c->done = true;
@@ -90,9 +96,9 @@ static void run_chunk(mri_convert_pool *p, chunk *c)
 
 static void *worker_main(void *arg)
 {
-    mri_convert_pool *p = arg;
-    chunk            *c;
-    while (take_chunk(p, &c)) run_chunk(p, c);
+    worker *w = arg;
+    chunk  *c;
+    while (take_chunk(w->pool, &c)) run_chunk(w->pool, w->whole, c);
     return NULL;
 }
 
@@ -126,11 +132,16 @@ static uint32_t choose_chunk_samples(const mri_convert_plan *plan)
 
 static int start_threads(mri_convert_pool *p, uint32_t workers)
 {
-    p->threads = calloc(workers, sizeof *p->threads);
-    if (!p->threads) return MR_ENOMEM;
-    for (; p->thread_count < workers; p->thread_count++) {
-        const int rc = mri_thread_start(&p->threads[p->thread_count], "mr-convert", worker_main, p);
-        if (rc) return rc;
+    p->workers = calloc(workers, sizeof *p->workers);
+    if (!p->workers) return MR_ENOMEM;
+    for (; p->worker_count < workers; p->worker_count++) {
+        worker *w = &p->workers[p->worker_count];
+        w->pool = p;
+        int rc = mri_whole_create(&w->whole);
+        if (rc == MR_OK) rc = mri_thread_start(&w->thread, "mr-convert", worker_main, w);
+        if (rc == MR_OK) continue;
+        mri_whole_destroy(w->whole);
+        return rc;
     }
     return MR_OK;
 }
@@ -218,8 +229,11 @@ void mri_convert_pool_stop(mri_convert_pool *p)
     p->closed = true;
     pthread_cond_broadcast(&p->changed_room);
     pthread_mutex_unlock(&p->lock);
-    for (uint32_t t = 0; t < p->thread_count; t++) pthread_join(p->threads[t], NULL);
-    free(p->threads);
+    for (uint32_t t = 0; t < p->worker_count; t++) {
+        pthread_join(p->workers[t].thread, NULL);
+        mri_whole_destroy(p->workers[t].whole);
+    }
+    free(p->workers);
     free_ring(p);
     pthread_cond_destroy(&p->changed_done);
     pthread_cond_destroy(&p->changed_room);

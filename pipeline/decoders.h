@@ -1,13 +1,29 @@
-/* pipeline/decoders.h: encoded bytes to pixels: the JPEG and PNG decoders, and one face for both and for raw pixels. Private. */
+/* pipeline/decoders.h: encoded bytes to pixels: one face for JPEG, PNG, coefficient records and raw pixels. Private.
+ *
+ *   way      pictures                                               pixels
+ *   ROAD     JPEG, coefficients                                     pipeline/jpeg/road.h, straight to the wanted size
+ *   LIBJPEG  JPEG the road does not take (CMYK, ...), --pixels libjpeg  pipeline/jpeg.c, then resampled
+ *   PNG      PNG                                                    pipeline/png.c, then resampled
+ *   PIXELS   raw pixels                                             where they lie, then resampled */
 #ifndef MRI_DECODERS_H
 #define MRI_DECODERS_H
 
-#include "pipeline/pixels.h"
+#include "formats/coef.h"
+#include "pipeline/jpeg/road.h"
+#include "pipeline/resample.h"
+
+struct mri_entropy;
+struct mri_libjpeg;
+
+/* ---- libjpeg's pixels (jpeg.c) ---- */
 
 typedef struct mri_jpeg mri_jpeg;
 
 int  mri_jpeg_create(mri_jpeg **out);
 void mri_jpeg_destroy(mri_jpeg *j); /* accepts NULL */
+
+/* Whether an end marker stands somewhere in these bytes, which follow a JPEG's header. */
+bool mri_jpeg_has_end_marker(const uint8_t *from, size_t bytes);
 
 /* Bytes of coefficient memory a multi-scan picture may take under a limit of max_pixels. */
 uint64_t mri_jpeg_coefficient_bound(uint64_t max_pixels);
@@ -27,33 +43,58 @@ typedef struct mri_jpeg_request {
  * except that the file must have its end marker. */
 int mri_jpeg_decode(mri_jpeg *j, const mri_jpeg_request *request, mri_buffer *buffer, mri_view *out, mr_error *err);
 
+/* ---- PNG (png.c) ---- */
+
 /* Decode the whole picture, channels 1 or 3, packed into buffer. */
 int mri_png_decode(const void *data, size_t bytes, const mr_image_header *header, uint32_t channels, mri_buffer *buffer,
                    mri_view *out, mr_error *err);
 
-/* What one thread decodes with. Start with {0}; the JPEG decoder comes with the first JPEG. */
+/* ---- any picture (picture.c) ---- */
+
+/* What one thread decodes with. Start with {0}; each part comes with the first picture that needs it. */
 typedef struct mri_decoder {
-    mri_jpeg  *jpeg;
-    mri_buffer pixels, other; /* as decoded; upright or with other channels */
+    struct mri_entropy    *entropy; /* coefficients from our decoder, */
+    struct mri_libjpeg    *libjpeg; /* from libjpeg's, */
+    mri_coef               coef;    /* from records */
+    mri_block_window       window[MRI_JPEG_MAX_COMPONENTS];
+    mri_jpeg              *jpeg;    /* libjpeg's pixels */
+    mri_road              *road;
+    mri_resample_plan     *plan;
+    mri_buffer             pixels, other; /* as decoded; upright or with other channels */
 } mri_decoder;
 
 void mri_decoder_free(mri_decoder *d);
+/* The most it may hold after pictures of up to these pixels under cfg, to results of up to out x out. */
+uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t out);
 
-/* A value looked at but not decoded. */
+typedef enum mri_way { MRI_WAY_ROAD, MRI_WAY_LIBJPEG, MRI_WAY_PNG, MRI_WAY_PIXELS } mri_way;
+
+/* A value looked at but not decoded. It uses the decoder it was opened with until the next one is opened. */
 typedef struct mri_picture {
-    const mr_value *value;
-    mr_image_header header;        /* encoded pictures; type 0: raw pixels */
-    uint32_t        width, height; /* upright */
-    uint32_t        channels;      /* 1 or 3: what channels 0, as stored, comes to */
-    uint32_t        orientation;
+    const mr_value  *value;
+    mri_way          way;
+    mr_image_header  header;          /* LIBJPEG, PNG */
+    mri_coefficients from;            /* ROAD */
+    uint32_t         stored_width, stored_height;
+    uint32_t         width, height;   /* upright */
+    uint32_t         channels;        /* 1 or 3: what channels 0, as stored, comes to */
+    uint32_t         orientation;
 } mri_picture;
 
-/* Check kind, header and limits. Takes no memory. */
-int mri_picture_open(mri_picture *p, const mr_value *value, const mr_decode_config *cfg, mr_error *err);
+/* Check kind, header and limits. */
+int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, const mr_decode_config *cfg, mr_error *err);
 
 /* Pixels of part of the upright picture, channels 1 or 3. out lies in d's buffers or in the value itself; it may be in planes
  * only for raw pixels. */
 int mri_picture_decode(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, mri_rect part,
                        mri_view *out, mr_error *err);
+
+/* The upright picture resampled as x and y say (units 1/1), packed to dst, right to left with flip. */
+int mri_picture_resample(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
+                         const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err);
+
+/* An interleaved view resampled: the plan is d's. view's first pixel is (src_x, src_y) of what x and y count. */
+int mri_view_resample(mri_decoder *d, const mri_view *view, uint32_t src_x, uint32_t src_y, const mri_axis *x,
+                      const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err);
 
 #endif

@@ -1,6 +1,5 @@
 /* pipeline/image.c: one picture at a time, for tools: decode and resize into memory of the caller's own. */
 #include "pipeline/decoders.h"
-#include "pipeline/resize.h"
 
 void mr_decode_defaults(mr_decode_config *cfg)
 {
@@ -34,12 +33,12 @@ int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image
         return mr_error_set(err, MR_EINVAL, "channels is %u; expected 0 (as stored), 1 or 3", cfg->channels);
 
     mri_picture picture;
-    int rc = mri_picture_open(&picture, value, cfg, err);
-    if (rc) return rc;
-    const uint32_t channels = cfg->channels ? cfg->channels : picture.channels;
     mri_decoder decoder = {0};
-    mri_view view;
-    rc = mri_picture_decode(&decoder, &picture, cfg, channels, (mri_rect){0, 0, picture.width, picture.height}, &view, err);
+    mri_view view = {0};
+    int rc = mri_picture_open(&picture, &decoder, value, cfg, err);
+    const uint32_t channels = cfg->channels ? cfg->channels : picture.channels;
+    if (rc == MR_OK)
+        rc = mri_picture_decode(&decoder, &picture, cfg, channels, (mri_rect){0, 0, picture.width, picture.height}, &view, err);
     if (rc == MR_OK) {
         mri_buffer *whole = view.pixels == decoder.pixels.data ? &decoder.pixels : &decoder.other;
         if (view.pixels == whole->data) { /* a fresh decoder's buffer has just the picture's size: hand it over */
@@ -59,19 +58,19 @@ int mr_image_resize(const mr_image *in, uint32_t width, uint32_t height, mr_imag
     *out = (mr_image){0};
     if (!in->pixels || (in->channels != 1 && in->channels != 3))
         return mr_error_set(err, MR_EINVAL, "resize takes pictures of 1 or 3 channels, found %u", in->channels);
-    if (width == 0 || height == 0 || in->width == 0 || in->height == 0 || width > MRI_RESIZE_MAX_SIDE ||
-        height > MRI_RESIZE_MAX_SIDE || in->width > MRI_RESIZE_MAX_SIDE || in->height > MRI_RESIZE_MAX_SIDE)
+    if (width == 0 || height == 0 || in->width == 0 || in->height == 0 || width > MRI_RESAMPLE_MAX_SIDE ||
+        height > MRI_RESAMPLE_MAX_SIDE || in->width > MRI_RESAMPLE_MAX_SIDE || in->height > MRI_RESAMPLE_MAX_SIDE)
         return mr_error_set(err, MR_EINVAL, "resize of %u x %u to %u x %u: sides go from 1 to %u", in->width, in->height, width,
-                            height, MRI_RESIZE_MAX_SIDE);
+                            height, MRI_RESAMPLE_MAX_SIDE);
     int rc = image_alloc(out, width, height, in->channels, err);
     if (rc) return rc;
     const mri_view view = {.pixels = in->pixels, .width = in->width, .height = in->height, .channels = in->channels,
                            .stride = (size_t)in->width * in->channels};
-    mri_resizer resizer = {0};
-    rc = mri_resize(&resizer, &view, 0, 0, (mri_axis){in->width, width, 0, width}, (mri_axis){in->height, height, 0, height},
-                    false, out->pixels, MRI_RESIZE_BEST);
-    mri_resizer_free(&resizer);
+    const mri_axis x = mri_axis_of(in->width, 0, in->width, width), y = mri_axis_of(in->height, 0, in->height, height);
+    mri_decoder decoder = {0};
+    rc = mri_view_resample(&decoder, &view, 0, 0, &x, &y, MRI_FILTER_BILINEAR, false, out->pixels, err);
+    mri_decoder_free(&decoder);
     if (rc == MR_OK) return MR_OK;
     mr_image_free(out);
-    return mr_error_set(err, rc, "no memory to resize to %u x %u", width, height);
+    return rc;
 }

@@ -8,4 +8,8 @@ set(PIPELINE_IMAGE_SOURCES
     picture.c
     pixels.c
     png.c
-    resize.c)
+    resample.c
+    resample_avx2.c
+    resample_avx512.c
+    resample_neon.c
+    resample_plain.c)

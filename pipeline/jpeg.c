@@ -156,7 +156,7 @@ static void reset_tables(mri_jpeg *j)
 /* ---- checks ---- */
 
 /* A picture cut short has no end marker behind its header; entropy-coded data cannot contain one. */
-static bool has_end_marker(const uint8_t *from, size_t bytes)
+bool mri_jpeg_has_end_marker(const uint8_t *from, size_t bytes)
 {
     for (const uint8_t *end = from + bytes; end - from >= 2;) {
         const uint8_t *mark = memrchr(from, 0xd9, (size_t)(end - from));
@@ -267,7 +267,7 @@ static int start(mri_jpeg *j, const mri_jpeg_request *q, bool *multi_scan, mr_er
     if (d->image_width != q->header->width || d->image_height != q->header->height)
         return mr_error_set(err, MR_EFORMAT, "JPEG: two frame headers, of %u x %u and %u x %u", q->header->width,
                             q->header->height, d->image_width, d->image_height);
-    if (!has_end_marker(d->src->next_input_byte, d->src->bytes_in_buffer))
+    if (!mri_jpeg_has_end_marker(d->src->next_input_byte, d->src->bytes_in_buffer))
         return mr_error_set(err, MR_EFORMAT, "JPEG: no end marker (EOI) up to byte %zu: truncated", q->bytes);
     choose_output(d, q->channels);
     *multi_scan = jpeg_has_multiple_scans(d);

@@ -1,15 +1,32 @@
-/* pipeline/picture.c: one face for JPEG, PNG and raw pixels: look first, then decode the wanted part.
+/* pipeline/picture.c: one face for JPEG, PNG, coefficient records and raw pixels: look first, then take what is wanted.
  *
- * The kind comes from the content, never from a name or from what a field claims. Nothing is allocated before the header has
- * been checked against max_pixels. */
+ * The kind comes from the content, never from a name or from what a field claims. No memory that depends on the picture's
+ * size is taken before its header has been checked against max_pixels. */
 #include "pipeline/decoders.h"
+
+#include "pipeline/jpeg/entropy.h"
+#include "pipeline/jpeg/libjpeg_coef.h"
+
+#define JPEG_MOST_SIDE 65535u
 
 void mri_decoder_free(mri_decoder *d)
 {
     mri_jpeg_destroy(d->jpeg);
+    mri_entropy_destroy(d->entropy);
+    mri_libjpeg_destroy(d->libjpeg);
+    mri_road_destroy(d->road);
+    mri_resample_plan_destroy(d->plan);
     mri_buffer_free(&d->pixels);
     mri_buffer_free(&d->other);
     *d = (mri_decoder){0};
+}
+
+uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t out)
+{
+    const uint64_t seen = mri_min_u64(pixels, cfg->max_pixels), side = mri_min_u64(seen, MRI_RESAMPLE_MAX_SIDE);
+    const uint64_t libraries = (uint64_t)1 << 20; /* tables, rows, inflate windows */
+    return libraries + 2 * 3 * seen + mri_entropy_bound_bytes(2 * seen) + mri_jpeg_coefficient_bound(seen) +
+           mri_road_bound_bytes(seen, mri_min_u64(side, JPEG_MOST_SIDE), out) + mri_resample_bound_bytes(side, out);
 }
 
 static int check_limit(uint64_t width, uint64_t height, const mr_decode_config *cfg, mr_error *err)
@@ -31,28 +48,161 @@ static int open_pixels(mri_picture *p, const mr_decode_config *cfg, mr_error *er
     if (!mri_picture_bytes(v->dim[1], v->dim[0], (uint32_t)v->dim[2], &bytes) || bytes != v->bytes)
         return mr_error_set(err, MR_EFORMAT, "pixels: %zu bytes do not make %llu x %llu x %llu", v->bytes,
                             (unsigned long long)v->dim[0], (unsigned long long)v->dim[1], (unsigned long long)v->dim[2]);
-    p->height = (uint32_t)v->dim[0];
-    p->width = (uint32_t)v->dim[1];
+    p->stored_height = (uint32_t)v->dim[0];
+    p->stored_width = (uint32_t)v->dim[1];
     p->channels = v->dim[2] <= 2 ? 1 : 3;
     return MR_OK;
 }
 
-int mri_picture_open(mri_picture *p, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
+static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "no memory for a picture decoder"); }
+
+/* ---- where coefficients come from ---- */
+
+static int entropy_window(void *self, const mri_block_window *w, mr_error *err) { return mri_entropy_window(self, w, err); }
+static int entropy_rows(void *self, uint32_t row, const mri_block_rows *out, mr_error *err)
 {
-    *p = (mri_picture){.value = value, .orientation = 1};
-    if (value->type == MR_TYPE_PIXELS) return open_pixels(p, cfg, err);
-    if (value->type != MR_TYPE_JPEG && value->type != MR_TYPE_PNG && value->type != MR_TYPE_BYTES)
-        return mr_error_set(err, MR_EFORMAT, "expected a picture, found a value of type %d", (int)value->type);
-    int rc = mr_image_header_parse(value->data, value->bytes, &p->header, err);
-    if (rc == MR_OK) rc = check_limit(p->header.width, p->header.height, cfg, err);
-    if (rc) return rc;
-    if (!cfg->ignore_exif) p->orientation = p->header.orientation;
-    const bool swap = mri_orient_swaps(p->orientation);
-    p->width = swap ? p->header.height : p->header.width;
-    p->height = swap ? p->header.width : p->header.height;
-    p->channels = p->header.channels <= 2 ? 1 : 3;
+    return mri_entropy_rows(self, row, out, err);
+}
+static int entropy_end(void *self, mr_error *err) { return mri_entropy_end(self, err); }
+
+/* The others give any row at any time. */
+static int keep_window(void *self, const mri_block_window *w, mr_error *err)
+{
+    mri_decoder *d = self;
+    (void)err;
+    memcpy(d->window, w, sizeof d->window);
     return MR_OK;
 }
+
+static int libjpeg_rows(void *self, uint32_t row, const mri_block_rows *out, mr_error *err)
+{
+    const mri_decoder *d = self;
+    return mri_libjpeg_rows(d->libjpeg, row, d->window, out, err);
+}
+static int libjpeg_end(void *self, mr_error *err)
+{
+    const mri_decoder *d = self;
+    (void)err;
+    mri_libjpeg_close(d->libjpeg);
+    return MR_OK;
+}
+
+static int record_rows(void *self, uint32_t row, const mri_block_rows *out, mr_error *err)
+{
+    const mri_decoder *d = self;
+    return mri_coef_rows(&d->coef, row, d->window, out, err);
+}
+static int record_end(void *self, mr_error *err)
+{
+    (void)self;
+    (void)err;
+    return MR_OK;
+}
+
+static void take_frame(mri_picture *p, const mri_jpeg_frame *f)
+{
+    p->stored_width = f->width;
+    p->stored_height = f->height;
+    p->channels = f->component_count == 1 ? 1 : 3;
+    p->orientation = f->orientation;
+}
+
+static int road_ready(mri_decoder *d, mr_error *err)
+{
+    if (!d->road && mri_road_create(&d->road)) return no_memory(err);
+    return d->plan || mri_resample_plan_create(&d->plan) == MR_OK ? MR_OK : no_memory(err);
+}
+
+/* ---- opening ---- */
+
+static int open_coef(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
+{
+    int rc = mri_coef_open(&d->coef, p->value->data, p->value->bytes, err);
+    if (rc == MR_OK) rc = check_limit(d->coef.frame.width, d->coef.frame.height, cfg, err);
+    if (rc == MR_OK) rc = road_ready(d, err);
+    if (rc) return rc;
+    take_frame(p, &d->coef.frame);
+    p->way = MRI_WAY_ROAD;
+    p->from = (mri_coefficients){d, &d->coef.frame, keep_window, record_rows, record_end};
+    return MR_OK;
+}
+
+/* The ways of a JPEG, in turn: our decoder; libjpeg's coefficients; libjpeg's pixels. */
+static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
+{
+    const mr_value       *v = p->value;
+    const mri_jpeg_frame *f;
+    int                   rc = road_ready(d, err);
+    if (rc == MR_OK && !d->entropy && mri_entropy_create(&d->entropy)) rc = no_memory(err);
+    if (rc) return rc;
+    rc = mri_entropy_open(d->entropy, v->data, v->bytes, v->entries, v->entries_bytes, &f, err);
+    if (rc == MR_OK) {
+        p->from = (mri_coefficients){d->entropy, f, entropy_window, entropy_rows, entropy_end};
+    } else {
+        mr_image_header h; /* what is too large is that first of all, whatever else is wrong with it */
+        if (mr_image_header_parse(v->data, v->bytes, &h, NULL) == MR_OK && check_limit(h.width, h.height, cfg, NULL) != MR_OK)
+            return check_limit(h.width, h.height, cfg, err);
+        if (rc != MR_EUNSUPPORTED) return rc;
+        if (!d->libjpeg && mri_libjpeg_create(&d->libjpeg)) return no_memory(err);
+        rc = mri_libjpeg_open(d->libjpeg, v->data, v->bytes, cfg->max_pixels, cfg->max_scans, &f, err);
+        if (rc) return rc;
+        p->from = (mri_coefficients){d, f, keep_window, libjpeg_rows, libjpeg_end};
+    }
+    if (!mri_road_takes(f)) {
+        if (d->libjpeg) mri_libjpeg_close(d->libjpeg);
+        return MR_EUNSUPPORTED;
+    }
+    p->way = MRI_WAY_ROAD;
+    take_frame(p, f);
+    return check_limit(f->width, f->height, cfg, err);
+}
+
+static int open_encoded(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
+{
+    const mr_value *v = p->value;
+    if (cfg->pixels == MR_PIXELS_OWN && mr_image_sniff(v->data, v->bytes) == MR_TYPE_JPEG) {
+        const int rc = open_jpeg(p, d, cfg, err);
+        if (rc != MR_EUNSUPPORTED) return rc;
+    }
+    int rc = mr_image_header_parse(v->data, v->bytes, &p->header, err);
+    if (rc == MR_OK) rc = check_limit(p->header.width, p->header.height, cfg, err);
+    if (rc) return rc;
+    p->way = p->header.type == MR_TYPE_PNG ? MRI_WAY_PNG : MRI_WAY_LIBJPEG;
+    p->stored_width = p->header.width;
+    p->stored_height = p->header.height;
+    p->channels = p->header.channels <= 2 ? 1 : 3;
+    p->orientation = p->header.orientation;
+    return MR_OK;
+}
+
+int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
+{
+    *p = (mri_picture){.value = value, .orientation = 1, .way = MRI_WAY_PIXELS};
+    int rc;
+    switch (value->type) {
+    case MR_TYPE_PIXELS:
+        rc = open_pixels(p, cfg, err);
+        break;
+    case MR_TYPE_COEF:
+        rc = open_coef(p, d, cfg, err);
+        break;
+    case MR_TYPE_JPEG:
+    case MR_TYPE_PNG:
+    case MR_TYPE_BYTES:
+        rc = open_encoded(p, d, cfg, err);
+        break;
+    default:
+        rc = mr_error_set(err, MR_EFORMAT, "expected a picture, found a value of type %d", (int)value->type);
+    }
+    if (rc) return rc;
+    if (cfg->ignore_exif) p->orientation = 1;
+    const bool swap = mri_orient_swaps(p->orientation);
+    p->width = swap ? p->stored_height : p->stored_width;
+    p->height = swap ? p->stored_width : p->stored_height;
+    return MR_OK;
+}
+
+/* ---- pixels at their own size ---- */
 
 static int pixels_view(mri_decoder *d, const mri_picture *p, uint32_t channels, mri_rect part, mri_view *out, mr_error *err)
 {
@@ -75,34 +225,115 @@ static int pixels_view(mri_decoder *d, const mri_picture *p, uint32_t channels, 
     return MR_OK;
 }
 
+/* Interleaved pixels of a part of the stored picture. */
 static int decode_stored(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, mri_rect part,
                          mri_view *out, mr_error *err)
 {
-    if (p->header.type == MR_TYPE_PNG) {
+    if (p->way == MRI_WAY_PNG) {
         mri_view whole;
         const int rc = mri_png_decode(p->value->data, p->value->bytes, &p->header, channels, &d->pixels, &whole, err);
         if (rc == MR_OK) *out = mri_view_part(&whole, part);
         return rc;
     }
-    if (!d->jpeg && mri_jpeg_create(&d->jpeg)) return mr_error_set(err, MR_ENOMEM, "JPEG: no memory for a decoder");
+    if (!d->jpeg && mri_jpeg_create(&d->jpeg)) return no_memory(err);
     const mri_jpeg_request request = {.data = p->value->data, .bytes = p->value->bytes, .header = &p->header,
                                       .channels = channels, .max_scans = cfg->max_scans, .max_pixels = cfg->max_pixels,
                                       .part = part};
     return mri_jpeg_decode(d->jpeg, &request, &d->pixels, out, err);
 }
 
+static int need_pixels(mri_buffer *b, uint32_t width, uint32_t height, uint32_t channels, mr_error *err)
+{
+    size_t bytes;
+    if (mri_picture_bytes(width, height, channels, &bytes) && mri_buffer_need(b, bytes) == MR_OK) return MR_OK;
+    return mr_error_set(err, MR_ENOMEM, "no memory for %u x %u pixels", width, height);
+}
+
+static mri_view packed_view(const mri_buffer *b, uint32_t width, uint32_t height, uint32_t channels)
+{
+    return (mri_view){.pixels = b->data, .width = width, .height = height, .channels = channels, .stride = (size_t)width * channels};
+}
+
 int mri_picture_decode(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, mri_rect part,
                        mri_view *out, mr_error *err)
 {
-    if (p->header.type == 0) return pixels_view(d, p, channels, part, out, err);
-    const mri_rect stored = mri_orient_rect(part, p->orientation, p->header.width, p->header.height);
+    if (p->way == MRI_WAY_PIXELS) return pixels_view(d, p, channels, part, out, err);
+    if (p->way == MRI_WAY_ROAD) { /* a window of the picture at its own size */
+        mri_axis x = mri_axis_of(p->width, 0, p->width, p->width), y = mri_axis_of(p->height, 0, p->height, p->height);
+        x.first = part.x;
+        x.count = part.width;
+        y.first = part.y;
+        y.count = part.height;
+        int rc = need_pixels(&d->pixels, part.width, part.height, channels, err);
+        if (rc == MR_OK) rc = mri_picture_resample(d, p, cfg, channels, &x, &y, MRI_FILTER_BILINEAR, false, d->pixels.data, err);
+        *out = packed_view(&d->pixels, part.width, part.height, channels);
+        return rc;
+    }
+    const mri_rect stored = mri_orient_rect(part, p->orientation, p->stored_width, p->stored_height);
     int rc = decode_stored(d, p, cfg, channels, stored, out, err);
     if (rc || p->orientation == 1) return rc;
-    size_t bytes;
-    if (!mri_picture_bytes(part.width, part.height, channels, &bytes) || mri_buffer_need(&d->other, bytes))
-        return mr_error_set(err, MR_ENOMEM, "no memory for %u x %u pixels", part.width, part.height);
+    rc = need_pixels(&d->other, part.width, part.height, channels, err);
+    if (rc) return rc;
     mri_orient(out, p->orientation, d->other.data);
-    *out = (mri_view){.pixels = d->other.data, .width = part.width, .height = part.height, .channels = channels,
-                      .stride = (size_t)part.width * channels};
+    *out = packed_view(&d->other, part.width, part.height, channels);
     return MR_OK;
+}
+
+/* ---- pixels at another size ---- */
+
+int mri_view_resample(mri_decoder *d, const mri_view *view, uint32_t src_x, uint32_t src_y, const mri_axis *x,
+                      const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
+{
+    int rc = d->plan ? MR_OK : mri_resample_plan_create(&d->plan);
+    if (rc == MR_OK) rc = mri_resample_plan_set(d->plan, x, y, filter, flip, view->channels);
+    if (rc == MR_OK) rc = mri_resample_run(d->plan, view, src_x, src_y, dst, (size_t)x->count * view->channels);
+    return rc == MR_OK ? MR_OK : mr_error_set(err, rc, "no memory to resize to %u x %u", x->count, y->count);
+}
+
+static mri_axis mirrored(mri_axis a)
+{
+    a.start = a.samples - a.start - a.size;
+    a.first = a.out - a.first - a.count;
+    return a;
+}
+
+/* The road sees the stored picture: its result is turned upright, and flipped on the way. */
+static int road_resample(mri_decoder *d, const mri_picture *p, uint32_t channels, const mri_axis *x, const mri_axis *y,
+                         mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
+{
+    if (p->orientation == 1)
+        return mri_road_run(d->road, d->plan, &p->from, x, y, filter, flip, channels, dst, (size_t)x->count * channels, err);
+    const mri_turn t = mri_turn_of(p->orientation);
+    mri_axis sx = t.swap ? *y : *x, sy = t.swap ? *x : *y;
+    if (t.mirror_x) sx = mirrored(sx);
+    if (t.mirror_y) sy = mirrored(sy);
+    int rc = need_pixels(&d->other, sx.count, sy.count, channels, err);
+    if (rc == MR_OK)
+        rc = mri_road_run(d->road, d->plan, &p->from, &sx, &sy, filter, false, channels, d->other.data,
+                          (size_t)sx.count * channels, err);
+    if (rc) return rc;
+    const mri_view view = packed_view(&d->other, sx.count, sy.count, channels);
+    mri_orient(&view, flip ? mri_orient_flipped(p->orientation) : p->orientation, dst);
+    return MR_OK;
+}
+
+int mri_picture_resample(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
+                         const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
+{
+    if (p->way == MRI_WAY_ROAD) return road_resample(d, p, channels, x, y, filter, flip, dst, err);
+    uint32_t hi_x, hi_y;
+    mri_rect part;
+    mri_axis_support(x, filter, &part.x, &hi_x);
+    mri_axis_support(y, filter, &part.y, &hi_y);
+    part.width = hi_x - part.x;
+    part.height = hi_y - part.y;
+    mri_view view;
+    int rc = mri_picture_decode(d, p, cfg, channels, part, &view, err);
+    if (rc == MR_OK && view.plane_bytes) { /* the filter takes interleaved pixels */
+        rc = need_pixels(&d->other, part.width, part.height, channels, err);
+        if (rc) return rc;
+        mri_convert_channels(&view, channels, d->other.data);
+        view = packed_view(&d->other, part.width, part.height, channels);
+    }
+    return rc == MR_OK ? mri_view_resample(d, &view, part.x, part.y, x, y, filter, flip, dst, err) : rc;
 }

@@ -9,7 +9,7 @@ int mri_buffer_need(mri_buffer *b, size_t bytes)
 {
     if (bytes <= b->bytes) return MR_OK;
     mri_buffer_free(b);
-    b->data = malloc(bytes);
+    b->data = mri_alloc_aligned(MRI_CACHE_LINE, bytes);
     if (!b->data) return MR_ENOMEM;
     b->bytes = bytes;
     return MR_OK;
@@ -133,23 +133,25 @@ void mri_window(const mri_view *v, int64_t x, int64_t y, uint32_t width, uint32_
     }
 }
 
-/* ---- orientation ----
- * Every orientation is: exchange the axes or not, then mirror the stored x or y or not. */
+/* ---- orientation ---- */
 
-struct turn {
-    bool swap, mirror_x, mirror_y;
-};
+static const mri_turn turns[9] = {{0, 0, 0}, {0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1}, {1, 0, 0}, {1, 0, 1}, {1, 1, 1}, {1, 1, 0}};
 
-static struct turn turn_of(uint32_t orientation)
+mri_turn mri_turn_of(uint32_t orientation) { return turns[orientation <= 8 ? orientation : 0]; }
+
+uint32_t mri_orient_flipped(uint32_t orientation)
 {
-    static const struct turn turns[9] = {{0, 0, 0}, {0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1},
-                                         {1, 0, 0}, {1, 0, 1}, {1, 1, 1}, {1, 1, 0}};
-    return turns[orientation <= 8 ? orientation : 0];
+    mri_turn t = mri_turn_of(orientation);
+    if (t.swap) t.mirror_y = !t.mirror_y; /* the upright x runs along the stored y */
+    else t.mirror_x = !t.mirror_x;
+    uint32_t k = 1;
+    while (turns[k].swap != t.swap || turns[k].mirror_x != t.mirror_x || turns[k].mirror_y != t.mirror_y) k++;
+    return k;
 }
 
 mri_rect mri_orient_rect(mri_rect upright, uint32_t orientation, uint32_t width, uint32_t height)
 {
-    const struct turn t = turn_of(orientation);
+    const mri_turn t = mri_turn_of(orientation);
     mri_rect r = upright;
     if (t.swap) r = (mri_rect){upright.y, upright.x, upright.height, upright.width};
     if (t.mirror_x) r.x = width - r.x - r.width;
@@ -159,7 +161,7 @@ mri_rect mri_orient_rect(mri_rect upright, uint32_t orientation, uint32_t width,
 
 void mri_orient(const mri_view *stored, uint32_t orientation, uint8_t *dst)
 {
-    const struct turn t = turn_of(orientation);
+    const mri_turn t = mri_turn_of(orientation);
     const uint32_t width = t.swap ? stored->height : stored->width, height = t.swap ? stored->width : stored->height;
     const uint32_t channels = stored->channels;
     for (uint32_t y = 0; y < height; y++) {

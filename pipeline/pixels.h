@@ -7,7 +7,7 @@
 #include "base/util.h"
 #include "millrace/pipeline.h"
 
-/* Memory that grows and stays. Start with {0}. */
+/* Memory that grows and stays, on a cache line. Start with {0}. */
 typedef struct mri_buffer {
     uint8_t *data;
     size_t   bytes;
@@ -42,7 +42,16 @@ typedef enum mri_outside { MRI_OUTSIDE_ZERO, MRI_OUTSIDE_EDGE } mri_outside;
 void mri_window(const mri_view *v, int64_t x, int64_t y, uint32_t width, uint32_t height, mri_outside outside, bool flip,
                 uint8_t *dst);
 
-/* EXIF orientations 1..8. Where a rectangle of the upright picture lies in the stored one of width x height. */
+/* EXIF orientations 1..8: the upright picture is the stored one with its axes exchanged or not, whose pixels are then taken
+ * from the other end of the stored x or y or not. */
+typedef struct mri_turn {
+    bool swap, mirror_x, mirror_y;
+} mri_turn;
+
+mri_turn mri_turn_of(uint32_t orientation);
+/* The orientation whose upright picture is the mirror image of this one's. */
+uint32_t mri_orient_flipped(uint32_t orientation);
+/* Where a rectangle of the upright picture lies in the stored one of width x height. */
 mri_rect mri_orient_rect(mri_rect upright, uint32_t orientation, uint32_t width, uint32_t height);
 /* Turn an interleaved view upright, packed to dst. */
 void mri_orient(const mri_view *stored, uint32_t orientation, uint8_t *dst);

@@ -17,7 +17,8 @@ typedef enum mri_filter {
 /* One direction. Lengths are in pixels of the picture. A source sample covers unit_num / unit_den of them (a chroma plane of
  * half width: 2 / 1; the picture's own pixels: 1 / 1), sample j from j * unit on. The box [start, start + size) becomes `out` result
  * pixels, of which [first, first + count) is wanted. The filter, widened by the scale when that reduces, sees the samples that
- * touch the box, and of those the ones that exist: [floor(start / unit), min(samples, ceil((start + size) / unit))). */
+ * touch the box, and of those the ones that exist: [floor(start / unit), min(samples, ceil((start + size) / unit))), but the last one at
+ * least. A result pixel whose centre lies beyond the samples is taken where they end. */
 typedef struct mri_axis {
     uint32_t start, size, out, first, count;
     uint32_t unit_num, unit_den, samples;
@@ -37,6 +38,7 @@ int  mri_resample_plan_create(mri_resample_plan **out);
 void mri_resample_plan_destroy(mri_resample_plan *p); /* accepts NULL */
 /* The most a plan, once set and run, may hold for boxes up to side_in (samples) and results up to side_out. */
 uint64_t mri_resample_bound_bytes(uint64_t side_in, uint64_t side_out);
+uint64_t mri_resample_plan_bytes(const mri_resample_plan *p); /* what it holds now */
 
 /* Set the geometry. flip: result columns right to left. channels 1 or 3, interleaved. MR_OK or MR_ENOMEM. */
 int mri_resample_plan_set(mri_resample_plan *p, const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip,

@@ -1,5 +1,5 @@
 /* tools/cmd_export.c: `millrace export FILE DIR`: the way back: a data set's pictures as files, in a folder per class. Pictures
- * that were kept as JPEG or PNG come out byte for byte; pixels become PNG. */
+ * that were kept as JPEG or PNG come out byte for byte; coefficients become baseline JPEG, pixels PNG. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,6 +24,7 @@ typedef struct export_run {
     const export_args *args;
     const mr_source   *src;
     mr_decode_config   decode;
+    mr_checker        *checker;
     progress           bar;
     uint64_t           files, bytes, bad;
 } export_run;
@@ -72,7 +73,12 @@ static int picture_bytes(const export_run *r, const mr_value *v, const void **da
 {
     *data = v->data;
     *bytes = v->bytes;
-    *extension = v->type == MR_TYPE_JPEG ? "jpg" : "png";
+    *extension = v->type == MR_TYPE_JPEG || v->type == MR_TYPE_COEF ? "jpg" : "png";
+    if (v->type == MR_TYPE_COEF) {
+        const int rc = mr_coef_to_jpeg(r->checker, v, &r->decode, made, bytes, err);
+        *data = *made;
+        return rc;
+    }
     if (v->type != MR_TYPE_PIXELS) return MR_OK;
     mr_image image = {0};
     int rc = mr_image_decode(v, &r->decode, &image, err);
@@ -120,7 +126,9 @@ static int export_all(export_run *r, mr_error *err)
     const uint64_t count = mr_source_info_of(r->src)->count;
     void          *buffer = NULL;
     size_t         buffer_bytes = 0;
-    int            rc = make_folder(r->args->folder, err);
+    int            rc = mr_checker_create(&r->checker);
+    if (rc) return mr_error_set(err, rc, "no memory for decoders");
+    rc = make_folder(r->args->folder, err);
     for (uint64_t at = 0; rc == MR_OK && at < count; at++) {
         rc = interrupt_flag ? mr_error_set(err, MR_ECANCELED, "the export is not whole") : export_one(r, at, &buffer, &buffer_bytes, err);
         if (is_bad_sample(rc)) {
@@ -132,6 +140,7 @@ static int export_all(export_run *r, mr_error *err)
         progress_show(&r->bar, at + 1, count, NULL);
     }
     free(buffer);
+    mr_checker_destroy(r->checker);
     return rc;
 }
 
@@ -218,7 +227,7 @@ const command command_export = {
     .name = "export",
     .summary = "the way back: the pictures of a data set as files",
     .text = "Writes DIR/CLASS/NNNNNNNN.jpg, the number being the sample's. Pictures kept as JPEG or PNG come out byte for byte; "
-            "decoded pixels become PNG. Data without labels go to DIR itself.",
+            "coefficients become baseline JPEGs with the same coefficients and orientation, decoded pixels PNG. Data without labels go to DIR itself.",
     .examples = "  millrace export train.mrec pictures\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),

@@ -154,8 +154,21 @@ static const char *class_of(const mr_source_info *info, uint32_t field, int64_t 
 
 static bool header_of(const mr_value *v, mr_image_header *h)
 {
-    return (v->type == MR_TYPE_JPEG || v->type == MR_TYPE_PNG) &&
-           mr_image_header_parse(v->data, v->bytes, h, NULL) == MR_OK;
+    return (v->type == MR_TYPE_JPEG || v->type == MR_TYPE_PNG || v->type == MR_TYPE_COEF) && mr_value_header(v, h, NULL) == MR_OK;
+}
+
+/* "4:2:0" and its kin, or the factors of each component; "" for what is not sampled. */
+static const char *sampling_text(const mr_image_header *h, char buf[32])
+{
+    const uint8_t(*s)[2] = h->sampling;
+    const bool chroma_alike = h->channels == 3 && s[1][0] == 1 && s[2][0] == 1 && s[1][1] == 1 && s[2][1] == 1;
+    const int  kind = chroma_alike ? 10 * s[0][0] + s[0][1] : 0;
+    buf[0] = '\0';
+    if (s[0][0] == 0 || h->channels == 1) return buf;
+    const char *name = kind == 11 ? "4:4:4" : kind == 21 ? "4:2:2" : kind == 22 ? "4:2:0" : kind == 12 ? "4:4:0" : kind == 41 ? "4:1:1" : NULL;
+    if (name) snprintf(buf, 32, "%s", name);
+    else if (h->channels == 3) snprintf(buf, 32, "%ux%u,%ux%u,%ux%u", s[0][0], s[0][1], s[1][0], s[1][1], s[2][0], s[2][1]);
+    return buf;
 }
 
 static void print_value(const mr_source_info *info, uint32_t k, const mr_value *v)
@@ -176,15 +189,20 @@ static void print_value(const mr_source_info *info, uint32_t k, const mr_value *
         snprintf(text, sizeof text, "%.*s", (int)(v->bytes < 200 ? v->bytes : 200), (const char *)v->data);
         printf(": %s", mr_text_shown(text, shown, sizeof shown));
     }
-    if (header_of(v, &h))
+    if (header_of(v, &h)) {
+        char sampling[32];
         printf(", %u x %u pixels, %u channels of %u bits%s, orientation %u", h.width, h.height, h.channels, h.bit_depth,
                h.progressive ? ", progressive" : "", h.orientation);
+        if (sampling_text(&h, sampling)[0]) printf(", %s", sampling);
+    }
+    if (v->entries) printf(", entry points of %zu bytes", v->entries_bytes);
     putchar('\n');
 }
 
 static void json_value(json *j, const mr_source_info *info, uint32_t k, const mr_value *v)
 {
     mr_image_header h;
+    char            sampling[32];
     json_object(j, NULL);
     json_text(j, "name", info->fields[k].name);
     json_text(j, "type", mr_type_name(v->type));
@@ -198,6 +216,7 @@ static void json_value(json *j, const mr_source_info *info, uint32_t k, const mr
         json_u64(j, "height", h.height);
         json_u64(j, "channels", h.channels);
         json_u64(j, "bit_depth", h.bit_depth);
+        json_text(j, "sampling", sampling_text(&h, sampling));
         json_bool(j, "progressive", h.progressive);
         json_u64(j, "orientation", h.orientation);
     }

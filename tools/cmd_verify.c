@@ -91,7 +91,7 @@ static int verify_files(verify_run *r)
 
 /* ---- every sample ---- */
 
-static int check_sample(const verify_run *r, uint64_t at, void **buffer, size_t *buffer_bytes, uint64_t *bytes, mr_error *err)
+static int check_sample(const verify_run *r, mr_checker *checker, uint64_t at, void **buffer, size_t *buffer_bytes, uint64_t *bytes, mr_error *err)
 {
     const mr_source_info *info = mr_source_info_of(r->src);
     mr_sample             sample;
@@ -106,9 +106,7 @@ static int check_sample(const verify_run *r, uint64_t at, void **buffer, size_t 
             rc = mr_error_set(err, MR_EFORMAT, "expected a label from 0 to %u, found %" PRId64, info->class_count - 1, label->i);
     }
     if (rc == MR_OK && info->image_field >= 0 && !r->args->no_decode) {
-        mr_image image = {0};
-        rc = mr_image_decode(&sample.value[info->image_field], &r->decode, &image, err);
-        mr_image_free(&image);
+        rc = mr_checker_run(checker, &sample.value[info->image_field], &r->decode, err);
     }
     if (rc) {
         char path[512];
@@ -133,9 +131,15 @@ static void *worker_main(void *arg)
     void       *buffer = NULL;
     size_t      buffer_bytes = 0;
     uint64_t    at, bytes = 0;
-    while (take(r, &at)) {
+    mr_checker *checker;
+    if (mr_checker_create(&checker) != MR_OK) {
+        pthread_mutex_lock(&r->lock);
+        mr_error_set(&r->failure, MR_ENOMEM, "no memory for decoders; lower --workers");
+        pthread_mutex_unlock(&r->lock);
+    }
+    while (checker && take(r, &at)) {
         mr_error  err = MR_ERROR_INIT;
-        const int rc = check_sample(r, at, &buffer, &buffer_bytes, &bytes, &err);
+        const int rc = check_sample(r, checker, at, &buffer, &buffer_bytes, &bytes, &err);
         pthread_mutex_lock(&r->lock);
         r->done++;
         r->bytes += bytes;
@@ -144,6 +148,7 @@ static void *worker_main(void *arg)
         pthread_mutex_unlock(&r->lock);
     }
     free(buffer);
+    mr_checker_destroy(checker);
     pthread_mutex_lock(&r->lock);
     r->working--;
     pthread_mutex_unlock(&r->lock);
@@ -255,7 +260,7 @@ const command command_verify = {
     .name = "verify",
     .summary = "reads everything, checks every checksum, decodes every picture",
     .text = "Of record files every byte is read and checked: header, schema, index, records, padding. Then every sample of the "
-            "data set is read and its picture decoded. What is wrong is listed on standard output, with file, sample and "
+            "data set is read and its picture decoded, entry points and coefficients included. What is wrong is listed on standard output, with file, sample and "
             "offset; the exit status is then 1.",
     .examples = "  millrace verify train.mrec\n  millrace verify photos --max-wrong 0\n",
     .positionals = positionals,

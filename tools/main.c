@@ -99,6 +99,7 @@ static int run_words(int argc, char *const *argv)
 
 int main(int argc, char **argv)
 {
+    if (mr_simd_complaint()) say("%s", mr_simd_complaint());
     const int status = run_words(argc - 1, argv + 1);
     errno = 0;
     if (fflush(stdout) != 0 || ferror(stdout)) {

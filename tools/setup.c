@@ -21,8 +21,9 @@ const opt output_options[2] = {
 
 static const char *const splits[] = {"auto", "train", "test", NULL};
 static const char *const exif[] = {"apply", "ignore", NULL};
+static const char *const pixels[] = {"own", "libjpeg", NULL};
 
-const opt data_options[5] = {
+const opt data_options[6] = {
     {"format", OPT_TEXT, offsetof(data_args, format), 0, 0, NULL, "NAME",
      "format of the data, where its content does not tell (folder, idx, cifar, mrec, ...)", NULL},
     {"split", OPT_CHOICE, offsetof(data_args, split), 0, 0, "auto", NULL,
@@ -33,6 +34,8 @@ const opt data_options[5] = {
      "pictures with more pixels are bad samples, found before memory is taken", NULL},
     {"max-scans", OPT_U32, offsetof(data_args, max_scans), 1, UINT32_MAX, "100", NULL,
      "progressive pictures with more scans are bad samples", NULL},
+    {"pixels", OPT_CHOICE, offsetof(data_args, pixels), 0, 0, "own", NULL,
+     "a JPEG's pixels: resampled before colour conversion, or libjpeg-turbo's RGB resampled (slower)", pixels},
 };
 
 const char *const setup_orders[] = {"shuffle", "block", "sequential", NULL};
@@ -153,6 +156,7 @@ void setup_decode(mr_decode_config *cfg, const data_args *a)
     cfg->max_pixels = a->max_pixels;
     cfg->max_scans = a->max_scans;
     cfg->ignore_exif = a->exif == 1;
+    cfg->pixels = (mr_pixels)a->pixels;
 }
 
 void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *run, const loader_args *loader)

@@ -17,6 +17,7 @@ typedef struct data_args {
     uint32_t    exif;       /* 0 apply, 1 ignore */
     uint64_t    max_pixels;
     uint32_t    max_scans;
+    uint32_t    pixels;     /* mr_pixels */
 } data_args;
 
 typedef struct run_args { /* what a run is: with the data, all that its result depends on */
@@ -46,7 +47,7 @@ typedef struct device_args {
 /* Names of mr_order and mr_tail, in their order. */
 extern const char *const setup_orders[], *const setup_tails[];
 
-extern const opt output_options[2], data_options[5], run_options[11], loader_options[7], device_options[3];
+extern const opt output_options[2], data_options[6], run_options[11], loader_options[7], device_options[3];
 
 #define OUTPUT_GROUP(type, member) {"Output", output_options, OPT_COUNT(output_options), offsetof(type, member)}
 #define DATA_GROUP(type, member) {"Data", data_options, OPT_COUNT(data_options), offsetof(type, member)}

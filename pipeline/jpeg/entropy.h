@@ -33,5 +33,14 @@ int mri_entropy_window(mri_entropy *e, const mri_block_window *window, mr_error 
 /* out: one for each component; those without wanted blocks in this row are left alone. */
 int mri_entropy_rows(mri_entropy *e, uint32_t mcu_row, const mri_block_rows *out, mr_error *err);
 int mri_entropy_end(mri_entropy *e, mr_error *err);
+/* Both: MR_EFORMAT for damage, and for entry points that do not agree with where decoding really is when it passes them.
+ * MR_EUNSUPPORTED, rarely: bytes of which libjpeg warns or not by chance (up to 7 left over before a marker, fill bytes inside the data,
+ * ...): ask libjpeg. A code that is in no table is always damage, though libjpeg-turbo's fast loop passes over it in silence. */
+
+/* Entry points for a JPEG (formats/jpeg_entry.h): decodes all of it, and so proves it whole as well. *out is malloc'd. Ends what was open.
+ * MR_EUNSUPPORTED  as in open; also pictures of several scans */
+int mri_jpeg_entries_build(mri_entropy *e, const void *jpeg, size_t bytes, void **out, size_t *out_bytes, mr_error *err);
+/* The same with one every gap MCUs, 1 to 255, instead of MRI_JPEG_ENTRY_GAP. */
+int mri_jpeg_entries_build_gap(mri_entropy *e, const void *jpeg, size_t bytes, uint32_t gap, void **out, size_t *out_bytes, mr_error *err);
 
 #endif

@@ -18,4 +18,11 @@ void mri_ycc_to_rgb(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, size
 void mri_planes_to_rgb(const uint8_t *r, const uint8_t *g, const uint8_t *b, size_t count, uint8_t *rgb);
 void mri_gray_to_rgb(const uint8_t *gray, size_t count, uint8_t *rgb);
 
+/* v or the nearest of 0 and 255. Without a branch: on noise one would be guessed wrongly half the time. */
+static inline uint8_t mri_clamp_u8(int32_t v)
+{
+    v &= ~(v >> 31);
+    return (uint8_t)(v | (255 - v) >> 31);
+}
+
 #endif

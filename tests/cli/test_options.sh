@@ -32,7 +32,6 @@ wrong "a size such as 4096, 64K or 1.5G, found '1Q'" convert a b --shard-size 1Q
 wrong "a time such as 10s or 250ms, found 'soon'" bench loader a --seconds soon
 wrong "a whole number or off, found 'on'" train a --prefetch on
 wrong "expected one of jpeg, raw, coef; found 'tiff'" convert a b --store tiff
-wrong "not offered by this version" convert a b --store coef
 wrong "--center-square needs --store raw" convert a b --center-square
 wrong "options are written --name, found '-v'" convert a b -v
 wrong "--record: expected a whole number" inspect a --record x

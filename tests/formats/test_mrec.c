@@ -341,6 +341,53 @@ static void allocations_fail_in_turn(void **state)
     }
 }
 
+/* One file of a JPEG's bytes, coefficients, and a JPEG again; then one without coefficients. */
+static void coefficients_are_announced(void **state)
+{
+    (void)state;
+    const mr_field   field = {.name = "image", .type = MR_TYPE_IMAGE};
+    mr_writer_config cfg;
+    mr_writer_defaults(&cfg);
+    cfg.fields = &field;
+    cfg.field_count = 1;
+    for (int coef = 1; coef >= 0; coef--) {
+        mr_error   err = MR_ERROR_INIT;
+        mr_writer *w;
+        mr_mrec   *m;
+        mr_sample  s;
+        uint64_t   offset, bytes;
+        char       path[1024];
+        snprintf(path, sizeof path, "%s", mrt_path("coef-%d.mrec", coef));
+        MRT_OK(mr_writer_open(&w, path, &cfg, NULL, &err), &err);
+        for (uint64_t i = 0; i < 3; i++) {
+            const mr_value v = {.type = coef && i == 1 ? MR_TYPE_COEF : MR_TYPE_JPEG, .data = "anything", .bytes = 8};
+            MRT_OK(mr_writer_append(w, i, &v, &err), &err);
+        }
+        MRT_OK(mr_writer_finish(w, &err), &err);
+        MRT_OK(mr_mrec_verify(path, NULL, NULL, NULL, &err), &err);
+        size_t   size;
+        uint8_t *file = mrt_read_file(path, &size);
+        MRT_EQ(file[10], 1);
+        MRT_EQ(file[16], coef ? 3 : 1);
+        file[16] = 1; /* a file that hides them: no reader may be surprised */
+        const uint32_t crc = mr_crc32c(0, file, 4092);
+        memcpy(file + 4092, &crc, 4);
+        mrt_write_file(path, file, size);
+        MRT_OK(mr_mrec_open(&m, path, 1 << 20, &err), &err);
+        MRT_OK(mr_mrec_extent(m, 1, &offset, &bytes, &err), &err);
+        MRT_EQ(mr_mrec_parse(m, 1, file + offset, bytes, &s, NULL, &err), coef ? MR_EFORMAT : MR_OK);
+        if (coef) MRT_HAS(err.text, "announce");
+        MRT_EQ(mr_mrec_verify(path, NULL, NULL, NULL, &err), coef ? MR_EFORMAT : MR_OK);
+        mr_mrec_close(m);
+        free(file);
+    }
+    const mr_field only = {.name = "image", .type = MR_TYPE_COEF};
+    mr_writer     *w;
+    mr_error       err = MR_ERROR_INIT;
+    cfg.fields = &only;
+    MRT_EQ(mr_writer_open(&w, mrt_path("coef-only.mrec"), &cfg, NULL, &err), MR_EINVAL);
+}
+
 static void abort_keeps_or_removes(void **state)
 {
     (void)state;
@@ -369,6 +416,7 @@ int main(void)
         cmocka_unit_test(wrong_values_are_refused),   cmocka_unit_test(wrong_schemas_are_refused),
         cmocka_unit_test(existing_output_needs_force), cmocka_unit_test(late_rival_keeps_its_file),
         cmocka_unit_test(full_disk),                  cmocka_unit_test(allocations_fail_in_turn),
+        cmocka_unit_test(coefficients_are_announced),
         cmocka_unit_test(abort_keeps_or_removes),
     };
     return mrt_run(tests);

@@ -150,7 +150,7 @@ static void versions_flags_and_mangling(void **state)
     mr_error err = MR_ERROR_INIT;
     bytes[8] = 2; /* major: whatever follows may mean something else, its checksum included */
     MRT_EQ(open_bytes(bytes, size, &err), MR_EUNSUPPORTED);
-    MRT_HAS(err.text, "version 2.0");
+    MRT_HAS(err.text, "version 2.1");
     bytes[8] = 1;
     bytes[10] = 7; /* minor: a longer header whose end is not known here */
     bytes[12] = 200;
@@ -161,12 +161,23 @@ static void versions_flags_and_mangling(void **state)
     put_crc(bytes);
     MRT_EQ(open_bytes(bytes, size, &err), MR_EFORMAT);
     bytes[210] = 0;
-    bytes[10] = 0;
+    bytes[10] = 1;
     bytes[12] = 160;
     put_crc(bytes);
-    MRT_EQ(open_bytes(bytes, size, &err), MR_EFORMAT); /* version 1.0 has nothing at 170 */
+    MRT_EQ(open_bytes(bytes, size, &err), MR_EFORMAT); /* version 1.1 has nothing at 170 */
     bytes[170] = 0;
-    bytes[16] = 3;
+    bytes[16] = 3; /* 1.1 knows records of coefficients, 1.0 did not */
+    put_crc(bytes);
+    MRT_OK(open_bytes(bytes, size, &err), &err);
+    bytes[10] = 0;
+    put_crc(bytes);
+    MRT_EQ(open_bytes(bytes, size, &err), MR_EUNSUPPORTED);
+    MRT_HAS(err.text, "features");
+    bytes[16] = 1;
+    put_crc(bytes);
+    MRT_OK(open_bytes(bytes, size, &err), &err); /* but what it wrote is read */
+    bytes[10] = 1;
+    bytes[16] = 5;
     put_crc(bytes);
     MRT_EQ(open_bytes(bytes, size, &err), MR_EUNSUPPORTED);
     MRT_HAS(err.text, "features");

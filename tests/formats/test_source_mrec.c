@@ -204,6 +204,44 @@ static void unknown_things(void **state)
     mr_source_close(NULL);
 }
 
+/* "image.entries" goes with JPEGs, and only with them; empty is none. */
+static void entry_points_go_with_their_picture(void **state)
+{
+    (void)state;
+    const mr_field fields[] = {{.name = "image.entries", .type = MR_TYPE_BYTES}, {.name = "image", .type = MR_TYPE_IMAGE}};
+    const mr_value images[] = {{.type = MR_TYPE_JPEG, .data = "jpeg", .bytes = 4}, {.type = MR_TYPE_JPEG, .data = "jpeg", .bytes = 4},
+                               {.type = MR_TYPE_PNG, .data = "png", .bytes = 3}};
+    const size_t     entries[] = {5, 0, 5};
+    mr_error         err = MR_ERROR_INIT;
+    mr_writer_config cfg;
+    mr_writer       *w;
+    mr_source       *src;
+    void            *buffer = NULL;
+    size_t           room = 0;
+    mr_writer_defaults(&cfg);
+    cfg.fields = fields;
+    cfg.field_count = 2;
+    MRT_OK(mr_writer_open(&w, mrt_path("entries.mrec"), &cfg, NULL, &err), &err);
+    for (uint64_t i = 0; i < 3; i++) {
+        const mr_value values[] = {{.type = MR_TYPE_BYTES, .data = "entry", .bytes = entries[i]}, images[i]};
+        MRT_OK(mr_writer_append(w, i, values, &err), &err);
+    }
+    MRT_OK(mr_writer_finish(w, &err), &err);
+    MRT_OK(mr_source_open(&src, mrt_path("entries.mrec"), NULL, &err), &err);
+    MRT_EQ(mr_source_info_of(src)->image_field, 1);
+    MRT_EQ(mr_source_info_of(src)->field_count, 2);
+    for (uint64_t i = 0; i < 3; i++) {
+        mr_sample s;
+        MRT_OK(mr_source_read(src, i, &buffer, &room, &s, &err), &err);
+        MRT_EQ(s.value[1].entries_bytes, i == 0 ? 5 : 0);
+        MRT_EQ(s.value[1].entries != NULL, i == 0);
+        if (i == 0) assert_memory_equal(s.value[1].entries, "entry", 5);
+        MRT_EQ(s.value[0].bytes, entries[i]);
+    }
+    free(buffer);
+    mr_source_close(src);
+}
+
 static void no_test_part(void **state)
 {
     (void)state;
@@ -248,6 +286,7 @@ int main(void)
         cmocka_unit_test(one_file),       cmocka_unit_test(many_files_as_one),
         cmocka_unit_test(wrong_lists_are_named), cmocka_unit_test(list_is_not_overwritten),
         cmocka_unit_test(unknown_things), cmocka_unit_test(no_test_part),
+        cmocka_unit_test(entry_points_go_with_their_picture),
         cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);

@@ -1,4 +1,4 @@
-/* images: a decoded part equals the same part of the whole picture, bit for bit, over layouts, sizes and places. */
+/* images, libjpeg pixels: a decoded part equals the same part of the whole picture, bit for bit, over layouts, sizes and places. */
 #include "base/util.h"
 #include "mrt.h"
 #include "pictures.h"
@@ -10,11 +10,12 @@ static void compare_part(mri_decoder *d, const uint8_t *file, size_t bytes, cons
 {
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
+    cfg.pixels = MR_PIXELS_LIBJPEG;
     mr_error err = MR_ERROR_INIT;
     const mr_value value = mrt_encoded(file, bytes);
     mri_picture picture;
     mri_view    v;
-    MRT_OK(mri_picture_open(&picture, &value, &cfg, &err), &err);
+    MRT_OK(mri_picture_open(&picture, d, &value, &cfg, &err), &err);
     MRT_OK(mri_picture_decode(d, &picture, &cfg, channels, r, &v, &err), &err);
     MRT_EQ(v.width, r.width);
     MRT_EQ(v.height, r.height);

@@ -84,6 +84,12 @@ MR_API char *mr_error_format(const mr_error *err, char *buf, size_t buf_bytes);
 /* A text of unknown origin (a name, a note in a file) in the same safe form, cut where buf ends. Returns buf. */
 MR_API char *mr_text_shown(const char *text, char *buf, size_t buf_bytes);
 
+/* The instruction set of the hand-written loops: "plain", "avx2", "avx512" or "neon": the widest there is, or what the environment
+ * variable MILLRACE_SIMD names. Results do not depend on it, only speed. */
+MR_API const char *mr_simd_in_use(void);
+/* What is wrong with MILLRACE_SIMD, or NULL. For one thread, at the start. */
+MR_API const char *mr_simd_complaint(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -77,12 +77,14 @@ typedef struct mr_sample {
 /* ------------------------------------------------------------------------------------------------ image headers */
 
 typedef struct mr_image_header {
-    mr_type  type;            /* MR_TYPE_JPEG or MR_TYPE_PNG */
+    mr_type  type;            /* MR_TYPE_JPEG, MR_TYPE_PNG; of values also MR_TYPE_COEF, MR_TYPE_PIXELS */
     uint32_t width, height;   /* as stored, before EXIF orientation */
     uint32_t channels;        /* 1, 2 (gray + alpha), 3, 4 */
     uint32_t bit_depth;       /* per channel */
     uint32_t orientation;     /* EXIF 1..8; 1 when absent or broken */
     bool     progressive;     /* JPEG: SOF2 and its kin; PNG: interlaced */
+    bool     arithmetic;      /* JPEG: SOF9, SOF10 */
+    uint8_t  sampling[4][2];  /* JPEG, COEF: horizontal, vertical factor of each component; else 0 */
 } mr_image_header;
 
 /* JPEG or PNG by content: MR_TYPE_JPEG, MR_TYPE_PNG, or 0. */
@@ -90,6 +92,9 @@ MR_API int mr_image_sniff(const void *data, size_t bytes);
 
 /* Read the header only. MR_EFORMAT names what is missing; MR_EUNSUPPORTED a process no decoder here takes. Any thread. */
 MR_API int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, mr_error *err);
+
+/* The same for a value of any picture type, by its type. Of MR_TYPE_PIXELS it is what dim says. Any thread. */
+MR_API int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err);
 
 /* ------------------------------------------------------------------------------------------------ sources */
 

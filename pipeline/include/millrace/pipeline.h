@@ -25,12 +25,18 @@ typedef struct mr_image {
     uint8_t *pixels;                  /* height * width * channels, rows packed; owned: mr_image_free() */
 } mr_image;
 
+/* Who makes a JPEG's pixels. OWN: coefficients to planes, planes resampled at their own resolution, colour last: no full-size
+ * picture, the same bits wherever the coefficients come from. LIBJPEG: libjpeg-turbo's RGB, then resampled: for comparing with
+ * programs that use it. The two differ by rounding and by how chroma is interpolated. */
+typedef enum mr_pixels { MR_PIXELS_OWN = 0, MR_PIXELS_LIBJPEG = 1 } mr_pixels;
+
 typedef struct mr_decode_config {
     size_t   struct_size;
     uint32_t channels;       /* 1, 3, or 0: as stored (gray stays 1, everything else becomes 3) */
     uint64_t max_pixels;     /* refuse larger images before memory is taken; default 100,000,000 */
     uint32_t max_scans;      /* refuse progressive JPEG with more scans; default 100 */
     bool     ignore_exif;    /* default false: EXIF orientation is applied */
+    mr_pixels pixels;        /* JPEG: whose arithmetic */
 } mr_decode_config;
 
 MR_API void mr_decode_defaults(mr_decode_config *cfg);
@@ -48,11 +54,25 @@ MR_API int  mr_image_encode_jpeg(const mr_image *in, int quality, void **data, s
 /* 8-bit PNG; as above. */
 MR_API int  mr_image_encode_png(const mr_image *in, void **data, size_t *bytes, mr_error *err);
 
+/* What looks at whole pictures, for tools: decoders and buffers, for one thread at a time. */
+typedef struct mr_checker mr_checker;
+
+MR_API int  mr_checker_create(mr_checker **out);
+MR_API void mr_checker_destroy(mr_checker *c); /* accepts NULL */
+/* Decode all of a picture (JPEG, PNG, PIXELS, COEF) and keep nothing: MR_OK, or what is wrong with it. Entry points that come with a JPEG
+ * are compared with where decoding really is. cfg may be NULL: the defaults. */
+MR_API int mr_checker_run(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, mr_error *err);
+/* MR_TYPE_COEF: a baseline JPEG file with the same coefficients; *data is malloc'd, the caller frees it. */
+MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, void **data, size_t *bytes,
+                           mr_error *err);
+
 /* ------------------------------------------------------------------------------------------------ augment */
 
 /* SPEC: operations in order, separated by commas, or a preset.
- *   rrc(SIZE[,scale=LO:HI][,ratio=LO:HI])   random resized crop (default scale 0.08:1, ratio 3/4:4/3)
- *   resize(SIZE) | resize(HxW)              shorter side to SIZE, or exactly H x W
+ *   rrc(SIZE[,scale=LO:HI][,ratio=LO:HI][,filter=F])
+ *                                           random resized crop (default scale 0.08:1, ratio 3/4:4/3)
+ *   resize(SIZE[,filter=F]) | resize(HxW)   shorter side to SIZE, or exactly H x W. F: bilinear (default) or bicubic, both
+ *                                           antialiased
  *   center(SIZE)                            centre crop, SIZE or HxW; zeros around a picture that is smaller
  *   padcrop(PAD[,SIZE])                     zero padding on every side, then a random crop of the original (or SIZE)
  *   shift(FX[,FY])                          move by up to a fraction of width/height, edges repeated
@@ -263,7 +283,11 @@ MR_API mr_digest mr_digester_result(const mr_digester *d);
 
 /* ------------------------------------------------------------------------------------------------ convert */
 
-typedef enum mr_store { MR_STORE_JPEG = 0 /* pictures keep their bytes */, MR_STORE_RAW /* decoded pixels */ } mr_store;
+typedef enum mr_store {
+    MR_STORE_JPEG = 0, /* pictures keep their bytes */
+    MR_STORE_RAW,      /* decoded pixels */
+    MR_STORE_COEF,     /* JPEGs become MR_TYPE_COEF; what cannot (PNG, CMYK) keeps its bytes */
+} mr_store;
 
 typedef struct mr_convert_config {
     size_t      struct_size;
@@ -284,6 +308,9 @@ typedef struct mr_convert_config {
     mr_bad_report *on_bad;   /* from the calling thread, in source order */
     void       *context;
     const volatile int *stop; /* set non-zero to stop cleanly; or NULL */
+    bool        entries;     /* JPEG: entry points beside JPEGs that can have them, in a field "image.entries" (default true) */
+    bool        transcode;   /* progressive and arithmetic JPEGs become sequential Huffman-coded ones with the same coefficients and all
+                                APPn and COM segments (default false) */
 } mr_convert_config;
 
 MR_API void mr_convert_defaults(mr_convert_config *cfg);
@@ -292,6 +319,8 @@ typedef struct mr_convert_result {
     uint64_t records, bad, resumed; /* resumed: records found whole from an earlier run */
     uint64_t bytes_in, bytes_out;
     uint32_t shards;
+    uint64_t transcoded, with_entries; /* of the records made now, as those below */
+    uint64_t coefficients, kept;       /* COEF: pictures stored as coefficients, and those that cannot be and stay as they are */
 } mr_convert_result;
 
 /* Same source and settings give the same bytes, for any number of workers and however often interrupted and resumed. */

@@ -1,0 +1,21 @@
+# Coefficients and samples of JPEG, one source a line.
+set(PIPELINE_JPEG_SOURCES
+    jpeg/colour_out.c
+    jpeg/colour_out_avx2.c
+    jpeg/colour_out_avx512.c
+    jpeg/colour_out_neon.c
+    jpeg/cursor.c
+    jpeg/entropy.c
+    jpeg/huffman.c
+    jpeg/idct.c
+    jpeg/idct_avx2.c
+    jpeg/idct_avx512.c
+    jpeg/idct_neon.c
+    jpeg/libjpeg_coef.c
+    jpeg/libjpeg_write.c
+    jpeg/road.c
+    jpeg/run_avx2.c
+    jpeg/run_plain.c
+    jpeg/unstuff.c
+    jpeg/unstuff_avx512.c
+    jpeg/whole.c)
