@@ -69,7 +69,8 @@ int main(int argc, char **argv)
     w.dst = malloc((size_t)arg[2] * arg[2] * channels);
     double *times[2][LEVELS];
     for (int k = 0; k < 2 * LEVELS; k++) times[k / LEVELS][k % LEVELS] = malloc(rounds * sizeof(double));
-    if (!pixels || !w.dst) return 1;
+    for (int k = 0; k < 2 * LEVELS; k++) ok(times[k / LEVELS][k % LEVELS] ? MR_OK : MR_ENOMEM);
+    ok(pixels && w.dst ? MR_OK : MR_ENOMEM);
     for (size_t k = 0; k < stride * w.y.samples; k++) pixels[k] = (uint8_t)(mri_mix64(k) >> 56);
     w.src = (mri_view){pixels, w.x.samples, w.y.samples, channels, stride, 0};
     ok(mri_resample_plan_create(&w.plan));
@@ -83,8 +84,8 @@ int main(int argc, char **argv)
         if (!mri_simd_available((mri_simd_level)level)) continue;
         for (int k = 0; k < 2; k++) qsort(times[k][level], rounds, sizeof(double), by_value);
         const double plan = times[0][level][rounds / 2], run = times[1][level][rounds / 2];
-        printf("{\"bench\":\"resample\",\"simd\":\"%s\",\"crop\":\"%ux%u\",\"out\":%u,\"channels\":%u,\"unit\":%u,\"plan_us\":%.2f,"
-               "\"run_us\":%.2f,\"both_us\":%.2f}\n",
+        printf("{\"bench\":\"resample\",\"simd\":\"%s\",\"crop\":\"%ux%u\",\"out\":%u,\"channels\":%u,\"unit\":%u,"
+               "\"plan_us\":%.2f,\"run_us\":%.2f,\"both_us\":%.2f}\n",
                mri_simd_name((mri_simd_level)level), arg[0], arg[1], arg[2], channels, unit, plan, run, plan + run);
     }
     mri_resample_plan_destroy(w.plan);

@@ -217,6 +217,12 @@ int mr_source_parse(const mr_source *src, uint64_t sample, const void *data, siz
     return src->ops->parse(src, sample, data, bytes, out, err);
 }
 
+int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+{
+    if (sample >= src->info.count) return no_such_sample(src, sample, err);
+    return (src->ops->parse_trusted ? src->ops->parse_trusted : src->ops->parse)(src, sample, data, bytes, out, err);
+}
+
 /* ---- one sample for tools ---- */
 static int read_own_file(const char *path, void *buffer, const mr_extent *e, uint64_t sample, mr_error *err)
 {

@@ -29,6 +29,8 @@ typedef struct mri_source_ops {
     int (*file_at)(const mr_source *src, uint32_t file, mr_source_file *out); /* NULL: each sample is a file */
     void (*sample_path)(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
     int (*parse)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err);
+    /* The same for bytes that passed parse() before and stayed in memory; NULL: nothing is saved by knowing that */
+    int (*parse_trusted)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err);
 } mri_source_ops;
 
 struct mr_source {
@@ -46,6 +48,10 @@ void mri_source_set_image_label(mr_source *src, mr_field image);
 
 /* MR_ELIMIT when what a source wants to keep is over cfg->memory_bytes. */
 int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *path, mr_error *err);
+
+/* mr_source_parse() without computing checksums: for bytes that passed it before and have stayed in memory since. Sizes and
+ * places are checked all the same. */
+int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err);
 
 /* Place into err; returns code. path may be NULL. */
 int mri_told(mr_error *err, int code, const char *path, uint64_t offset, uint64_t sample);

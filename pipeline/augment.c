@@ -46,6 +46,13 @@ uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pi
     return sizeof(mri_scratch) + 2 * 3 * between + mri_decoder_bound_bytes(decode, max_pixels_seen, MRI_AUGMENT_MAX_SIDE);
 }
 
+bool mri_augment_resamples_first(const mr_augment *a)
+{
+    uint32_t k = 0;
+    while (k < a->op_count && a->op[k].kind == MRI_OP_FLIP) k++; /* marks only */
+    return k < a->op_count && (a->op[k].kind == MRI_OP_RRC || a->op[k].kind == MRI_OP_RESIZE);
+}
+
 /* ---- draws ---- */
 
 static mri_philox draw(mri_sample_key key, uint32_t index, uint32_t block)

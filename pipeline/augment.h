@@ -13,6 +13,9 @@ void mri_scratch_destroy(mri_scratch *s); /* accepts NULL */
 /* The most one scratch may come to hold under these limits when no picture is larger than max_pixels_seen. */
 uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pixels_seen);
 
+/* Does the picture go straight into a resize, before anything looks at its pixels? */
+bool mri_augment_resamples_first(const mr_augment *a);
+
 /* What the draws of a sample depend on, besides the operation's place in the specification. */
 typedef struct mri_sample_key {
     uint64_t seed, epoch, sample;

@@ -1,12 +1,12 @@
 /* pipeline/chunk.c: chunks: which positions, which bytes, which buffer. */
 #include "pipeline/loader_private.h"
 
-static bool can_claim_locked(const mr_loader *l)
+bool mri_chunk_can_claim_locked(const mr_loader *l)
 {
     return l->next_batch < l->end_batch && l->next_batch < l->freed + l->slot_count && l->free_chunks;
 }
 
-static mri_chunk *take_locked(mr_loader *l)
+mri_chunk *mri_chunk_claim_locked(mr_loader *l)
 {
     mri_chunk *c = l->free_chunks;
     l->free_chunks = c->next;
@@ -32,10 +32,11 @@ mri_chunk *mri_chunk_claim(mr_loader *l, bool block, bool *ended)
 {
     mri_chunk *c = NULL;
     pthread_mutex_lock(&l->lock);
-    while (block && !l->stopped && l->next_batch < l->end_batch && !can_claim_locked(l))
+    while (block && !l->stopped && !l->self_serve && l->next_batch < l->end_batch && !mri_chunk_can_claim_locked(l))
         mri_loader_wait_locked(l, &l->room, &l->read_stage.blocked_out_ns);
-    if (!l->stopped && can_claim_locked(l)) c = take_locked(l);
-    *ended = l->stopped || l->next_batch >= l->end_batch;
+    const bool mine = !l->stopped && !(block && l->self_serve); /* who may not wait is the consumer, and serves itself */
+    if (mine && mri_chunk_can_claim_locked(l)) c = mri_chunk_claim_locked(l);
+    *ended = l->stopped || l->self_serve || l->next_batch >= l->end_batch;
     pthread_mutex_unlock(&l->lock);
     if (c) c->start_ns = mri_now_ns();
     return c;
@@ -72,24 +73,51 @@ static bool extend(mri_read *last, const mr_extent *e, size_t *at)
     return true;
 }
 
-static void plan_sample(const mr_loader *l, mri_chunk *c, mri_chunk_sample *s)
+static void plan_read(mri_chunk *c, mri_chunk_sample *s, const mr_extent *e)
+{
+    s->at = 0;
+    if (c->read_count > 0 && extend(&c->reads[c->read_count - 1], e, &s->at)) {
+        s->read = c->read_count - 1;
+        return;
+    }
+    s->read = c->read_count++;
+    c->reads[s->read] = (mri_read){.file = e->file, .sample = s->sample, .offset = e->offset, .bytes = (size_t)e->bytes, .owner = c};
+}
+
+static void in_memory(mri_chunk_sample *s, const uint8_t *at)
+{
+    s->read = MRI_IN_MEMORY;
+    s->memory = at;
+}
+
+/* From the cache, if it is there. */
+static bool plan_cached(const mr_loader *l, mri_chunk *c, mri_chunk_sample *s, bool may_read)
+{
+    mri_cache_place p;
+    s->cached = l->cache && mri_cache_find(l->cache, s->sample, &p) && (p.memory || may_read);
+    if (!s->cached) return false;
+    s->bytes = p.bytes;
+    s->offset = p.offset;
+    if (p.memory) in_memory(s, p.memory);
+    else plan_read(c, s, &(mr_extent){MRI_FILE_OF_CACHE, p.offset, p.bytes});
+    return true;
+}
+
+static void plan_sample(const mr_loader *l, mri_chunk *c, mri_chunk_sample *s, bool may_read)
 {
     mr_extent e;
+    if (plan_cached(l, c, s, may_read)) return;
     if (mr_source_extent(l->source, s->sample, &e, NULL) != MR_OK) {
         s->read = MRI_NO_READ; /* the worker asks again and handles the error as a bad sample */
         return;
     }
     s->bytes = (size_t)e.bytes;
-    s->at = 0;
-    if (c->read_count > 0 && extend(&c->reads[c->read_count - 1], &e, &s->at)) {
-        s->read = c->read_count - 1;
-        return;
-    }
-    s->read = c->read_count++;
-    c->reads[s->read] = (mri_read){.file = e.file, .sample = s->sample, .offset = e.offset, .bytes = (size_t)e.bytes, .owner = c};
+    if (l->resident) in_memory(s, mri_resident_at(l->resident, &e));
+    else if (!may_read) in_memory(s, NULL);
+    else plan_read(c, s, &e);
 }
 
-int mri_chunk_plan(mr_loader *l, mri_chunk *c, mr_error *err)
+int mri_chunk_plan(mr_loader *l, mri_chunk *c, bool may_read, mr_error *err)
 {
     uint64_t epoch, step;
     mri_batch_place(l, c->batch, &epoch, &step);
@@ -100,7 +128,7 @@ int mri_chunk_plan(mr_loader *l, mri_chunk *c, mr_error *err)
         mri_chunk_sample *s = &c->samples[k];
         s->padding = base + k >= count;
         s->sample = mri_epoch_order_sample(&order, (base + k) % count);
-        plan_sample(l, c, s);
+        plan_sample(l, c, s, may_read);
     }
 
     size_t room = 0;
@@ -139,6 +167,7 @@ void mri_chunk_finish(mr_loader *l, mri_chunk *c)
     c->next = l->free_chunks;
     l->free_chunks = c;
     pthread_cond_signal(&l->room);
+    if (l->self_serve && mri_chunk_can_claim_locked(l)) pthread_cond_signal(&l->work);
     if (whole) {
         *mri_counted_of(l, slot->batch) = count_labelled(slot); /* all samples are in place: their workers passed this lock */
         slot->done = true;

@@ -8,7 +8,8 @@
 void mr_loader_defaults(mr_loader_config *cfg)
 {
     *cfg = (mr_loader_config){.struct_size = sizeof *cfg, .batch = 128, .epochs = 1, .block = 256, .prefetch = 4,
-                              .depth = 32, .augment = "none", .max_bad = 100, .parts = 1};
+                              .depth = 32, .augment = "none", .max_bad = 100, .parts = 1,
+                              .resident_bytes = (uint64_t)1 << 30};
     mr_decode_defaults(&cfg->decode);
 }
 
@@ -48,6 +49,23 @@ void mri_loader_stop_locked(mr_loader *l)
     for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) pthread_cond_broadcast(all[i]);
 }
 
+bool mri_loader_is_stopped(mr_loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    const bool stopped = l->stopped;
+    pthread_mutex_unlock(&l->lock);
+    return stopped;
+}
+
+void mri_loader_self_serve(mr_loader *l)
+{
+    pthread_mutex_lock(&l->lock);
+    l->self_serve = true;
+    pthread_cond_broadcast(&l->room);
+    pthread_cond_broadcast(&l->work);
+    pthread_mutex_unlock(&l->lock);
+}
+
 void mri_loader_fail(mr_loader *l, int code, const mr_error *err)
 {
     pthread_mutex_lock(&l->lock);
@@ -66,6 +84,7 @@ void mri_loader_free_slots_locked(mr_loader *l)
     if (freed <= l->freed) return;
     l->freed = freed;
     pthread_cond_broadcast(&l->room);
+    if (l->self_serve) pthread_cond_broadcast(&l->work);
 }
 
 void mr_loader_stop(mr_loader *l)
@@ -105,6 +124,8 @@ static int check_settings(mr_loader *l, const mr_loader_config *cfg, mr_error *e
     if (cfg->epochs == 0 || cfg->start_epoch >= cfg->epochs)
         return mr_error_set(err, MR_EINVAL, "start at epoch %llu of %llu: nothing is left to deliver",
                             (unsigned long long)cfg->start_epoch, (unsigned long long)cfg->epochs);
+    if (cfg->cache == MR_CACHE_DISK && (!cfg->cache_folder || !cfg->cache_folder[0]))
+        return mr_error_set(err, MR_EINVAL, "a cache on disk needs a folder");
     l->info.parts = parts;
     return check_counts(cfg, err);
 }
@@ -194,6 +215,8 @@ static int plan_pixels(mr_loader *l, mr_error *err)
     }
     if (rc != MR_OK) return rc;
     l->info.channels = l->cfg.channels ? l->cfg.channels : info->channels == 1 ? 1 : 3;
+    l->cache_form = mri_cache_form_for(l->augment, &l->cfg.decode, info->fields[info->image_field].type, h, w,
+                                       l->info.channels);
     mr_augment_normalise(l->augment, l->info.mean, l->info.std, &l->info.uses_affine);
     l->info.augment = mr_augment_text(l->augment);
     l->sample_bytes = (size_t)l->info.height * l->info.width * l->info.channels;
@@ -228,6 +251,35 @@ static void *host_alloc(mr_loader *l, size_t bytes)
     void *p = NULL;
     if (!l->cfg.devices) return mri_alloc_aligned(MR_DEVICE_ALIGN, bytes);
     return mr_host_alloc(l->cfg.devices[0], bytes, &p, NULL) == MR_OK ? p : NULL;
+}
+
+/* From any thread; never two at once. */
+static void tell_note(void *context, const char *text)
+{
+    mr_loader *l = context;
+    if (!l->cfg.on_note) return;
+    pthread_mutex_lock(&l->bad_lock);
+    l->cfg.on_note(l->cfg.note_context, text);
+    pthread_mutex_unlock(&l->bad_lock);
+}
+
+/* Several readers, one note. */
+static void tell_io(void *context, const char *text)
+{
+    mr_loader *l = context;
+    if (!__atomic_test_and_set(&l->io_told, __ATOMIC_RELAXED)) tell_note(l, text);
+}
+
+static int make_cache(mr_loader *l, mr_error *err)
+{
+    mri_cache_config cfg = {.count = l->source_info->count, .form = l->cache_form, .budget_bytes = l->cfg.cache_bytes,
+                            .value_bytes_most = l->source_info->max_extent_bytes, .note = tell_note, .note_context = l};
+    if (l->cfg.cache == MR_CACHE_DISK) {
+        cfg.folder = l->cfg.cache_folder;
+        const int rc = mri_cache_stamp(l->source, &cfg.stamp, err);
+        if (rc != MR_OK) return rc;
+    }
+    return mri_cache_open(&l->cache, &cfg, err);
 }
 
 static int make_slots(mr_loader *l, mr_error *err)
@@ -277,7 +329,11 @@ static int make_chunks(mr_loader *l, mr_error *err)
 static int make_seats(mr_loader *l, mr_error *err)
 {
     const mri_reader_config reader = {.source = l->source, .depth = l->cfg.depth, .direct = l->cfg.direct,
-                                      .buffers = l->arena_pieces, .buffer_count = l->chunk_count, .buffer_bytes = l->chunk_room};
+                                      .buffers = l->arena_pieces, .buffer_bytes = l->chunk_room,
+                                      .buffer_count = l->resident ? 0 : l->chunk_count,
+                                      .note = tell_io, .note_context = l,
+                                      .extra_fd = l->cache ? mri_cache_fd(l->cache) : -1,
+                                      .extra_path = l->cache ? mri_cache_path(l->cache) : NULL};
     l->readers = calloc(l->cfg.readers, sizeof *l->readers);
     l->workers = calloc(l->cfg.workers, sizeof *l->workers);
     l->reader_seats = calloc(l->cfg.readers, sizeof *l->reader_seats);
@@ -362,6 +418,8 @@ int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config
         set_stage_threads(l);
         rc = mri_plan_memory(l, err);
     }
+    if (rc == MR_OK && l->cfg.cache != MR_CACHE_OFF) rc = make_cache(l, err);
+    if (rc == MR_OK && l->wants_resident) rc = mri_resident_create(&l->resident, src, err);
     if (rc == MR_OK) rc = make_slots(l, err);
     if (rc == MR_OK) rc = make_chunks(l, err);
     if (rc == MR_OK) rc = make_seats(l, err);
@@ -382,20 +440,33 @@ static void join_threads(mr_loader *l)
     if (l->stager_started) pthread_join(l->stager_thread, NULL);
 }
 
+/* Everything reads went to. */
+static void free_buffers(mr_loader *l)
+{
+    for (uint32_t i = 0; l->chunks && i < l->chunk_count; i++) free(l->chunks[i].grown);
+    free(l->arena);
+    mri_resident_destroy(l->resident);
+}
+
 static void free_memory(mr_loader *l)
 {
-    for (uint32_t i = 0; l->readers && i < l->cfg.readers; i++) mri_reader_destroy(l->readers[i]);
+    bool lost = false;
+    for (uint32_t i = 0; l->readers && i < l->cfg.readers; i++) {
+        lost |= l->readers[i] && mri_reader_keeps_buffers(l->readers[i]);
+        mri_reader_destroy(l->readers[i]);
+    }
+    if (!lost) free_buffers(l);
     for (uint32_t i = 0; l->workers && i < l->cfg.workers; i++) mri_worker_fini(&l->workers[i]);
-    for (uint32_t i = 0; l->chunks && i < l->chunk_count; i++) free(l->chunks[i].grown);
     if (l->cfg.devices) {
         if (l->slot_memory) mr_host_free(l->cfg.devices[0], l->slot_memory);
     } else {
         free(l->slot_memory);
     }
-    void *const all[] = {l->arena,   l->arena_pieces, l->chunks,       l->chunk_reads,    l->chunk_sample_lists, l->slots,
-                         l->readers, l->workers,      l->reader_seats, l->reader_threads, l->worker_threads,     l->host_parts,
-                         l->counted_ring, l->bad_known};
+    void *const all[] = {l->arena_pieces, l->chunks,       l->chunk_reads,    l->chunk_sample_lists, l->slots,      l->readers,
+                         l->workers,      l->reader_seats, l->reader_threads, l->worker_threads,     l->host_parts, l->counted_ring,
+                         l->bad_known};
     for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) free(all[i]);
+    mri_cache_close(l->cache); /* readers are gone: nobody reads its file */
     mr_augment_destroy(l->augment);
 }
 
@@ -555,6 +626,13 @@ void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out)
                              .skipped = mri_counted(&l->skipped),
                              .reads = mri_counted(&l->reads),
                              .reads_short = mri_counted(&l->reads_short),
-                             .reads_again = mri_counted(&l->reads_again)};
+                             .reads_again = mri_counted(&l->reads_again),
+                             .cache_hits = mri_counted(&l->cache_hits)};
+    if (l->cache) {
+        const mri_cache_counts c = mri_cache_counts_of(l->cache);
+        out->cache_entries = c.entries;
+        out->cache_bytes = c.bytes;
+        out->cache_dropped = c.dropped;
+    }
     for (uint32_t r = 0; r < l->info.parts; r++) out->bytes_copied[r] = mri_counted(&l->bytes_copied[r]);
 }

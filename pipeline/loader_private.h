@@ -25,17 +25,23 @@
 
 #include "base/util.h"
 #include "pipeline/augment.h"
+#include "pipeline/cache.h"
 #include "pipeline/reader.h"
+#include "pipeline/resident.h"
 #include "pipeline/sampler.h"
 
 typedef struct mri_chunk_sample {
     uint64_t sample;
-    uint32_t read;  /* which of the chunk's reads brings it, or NO_READ: its place could not be told */
+    uint32_t read;  /* which of the chunk's reads brings it, or one of the two below */
     size_t   at, bytes; /* inside that read's data */
+    const uint8_t *memory; /* its bytes, where they are in memory already */
     bool     padding;
+    bool     cached; /* the bytes are the cache's entry, not the source's */
+    uint64_t offset; /* of an entry on disk */
 } mri_chunk_sample;
 
-#define MRI_NO_READ UINT32_MAX
+#define MRI_NO_READ UINT32_MAX          /* its place could not be told */
+#define MRI_IN_MEMORY (UINT32_MAX - 1)  /* or should have been, and is read by the worker */
 
 /* Extents that touch or nearly touch are read at once: the gap costs less than another request. */
 #define MRI_MERGE_GAP_BYTES 4096
@@ -82,6 +88,8 @@ typedef struct mri_worker {
     mri_scratch *scratch;
     void        *spare;       /* substitutes are read into it */
     size_t       spare_bytes;
+    void        *maker;       /* of the cache's form of a sample */
+    uint64_t     cache_hits;  /* not yet added to the loader's */
     char         track[16];
 } mri_worker;
 
@@ -104,6 +112,11 @@ struct mr_loader {
     size_t            chunk_room;      /* bytes of a chunk's piece of the arena */
     uint32_t          slot_count, device_slots;
     bool              threads;         /* prefetch on */
+    bool              io_told;         /* atomic */
+    bool              wants_resident;  /* the plan: the set will lie in memory */
+    mri_resident     *resident;
+    const mri_cache_form *cache_form;
+    mri_cache        *cache;           /* NULL: none */
 
     uint8_t          *arena;           /* chunk_count * chunk_room, registered with the readers' rings */
     void            **arena_pieces;
@@ -125,6 +138,7 @@ struct mr_loader {
     pthread_mutex_t   lock;
     pthread_cond_t    room, work, done, staged_cond, returned;
     bool              stopped;         /* lock: no wait goes on */
+    bool              self_serve;      /* lock: nothing is left to read: workers claim chunks themselves, readers are done */
     int               failure;         /* lock: first error, MR_OK while all is well */
     mr_error          failure_error;   /* lock */
     mri_chunk        *free_chunks, *work_head, *work_tail; /* lock */
@@ -132,12 +146,13 @@ struct mr_loader {
     uint64_t          next_batch;      /* lock */
     uint32_t          next_first;      /* lock */
     uint64_t          freed, staged, copied, taken, released; /* lock; taken is written by the consumer only */
-    pthread_mutex_t   bad_lock;        /* one bad sample is told at a time */
+    pthread_mutex_t   bad_lock;        /* one bad sample or note is told at a time */
 
     mri_stage_counter read_stage, decode_stage, copy_stage; /* atomic */
     uint64_t          wait_ns, batches_out, samples_out;    /* atomic */
     uint64_t          bytes_copied[MR_LOADER_MAX_PARTS];    /* atomic */
     uint64_t          bad_samples, replaced, skipped;       /* atomic */
+    uint64_t          cache_hits;                           /* atomic */
     uint64_t         *bad_known;                            /* damaged samples met, in order of number; bad_lock */
     uint64_t          bad_known_count;                      /* bad_lock */
     uint64_t          reads, reads_short, reads_again, bytes_read; /* atomic, added up by readers */
@@ -155,6 +170,7 @@ static inline uint32_t *mri_counted_of(const mr_loader *l, uint64_t batch)
 /* Keep the first error and end every wait. */
 void mri_loader_fail(mr_loader *l, int code, const mr_error *err);
 void mri_loader_stop_locked(mr_loader *l);
+bool mri_loader_is_stopped(mr_loader *l);
 /* Part r of a batch of count samples: [first, first + number). */
 void mri_part_bounds(const mr_loader *l, uint32_t count, uint32_t r, uint32_t *first, uint32_t *number);
 /* Global batch number -> epoch and step; samples in it. */
@@ -162,6 +178,8 @@ void     mri_batch_place(const mr_loader *l, uint64_t batch, uint64_t *epoch, ui
 uint32_t mri_batch_count(const mr_loader *l, uint64_t batch);
 /* Wait on cond until stopped or something else; adds the time to counter. */
 void mri_loader_wait_locked(mr_loader *l, pthread_cond_t *cond, uint64_t *blocked_ns);
+/* From now on every sample comes from memory. */
+void mri_loader_self_serve(mr_loader *l);
 /* After copied or released moved: give host slots back. */
 void mri_loader_free_slots_locked(mr_loader *l);
 
@@ -171,10 +189,14 @@ int      mri_plan_memory(mr_loader *l, mr_error *err);
 uint64_t mri_slot_bytes(const mr_loader *l);
 
 /* ---- chunk.c ---- */
+/* The lock is held: is there one, and take it. */
+bool       mri_chunk_can_claim_locked(const mr_loader *l);
+mri_chunk *mri_chunk_claim_locked(mr_loader *l);
 /* Take the next chunk of work. NULL: nothing to claim now (block false), nothing left at all (*ended), or stopped. */
 mri_chunk *mri_chunk_claim(mr_loader *l, bool block, bool *ended);
-/* Find its samples' extents, make room, prepare its reads (neighbours become one read). */
-int  mri_chunk_plan(mr_loader *l, mri_chunk *c, mr_error *err);
+/* Find its samples, make room, prepare its reads (neighbours become one read). Without may_read all should be in memory, and what
+ * is not is left to the worker. */
+int  mri_chunk_plan(mr_loader *l, mri_chunk *c, bool may_read, mr_error *err);
 /* Samples are in place: count them off the slot, give the chunk back. */
 void mri_chunk_finish(mr_loader *l, mri_chunk *c);
 

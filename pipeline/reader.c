@@ -43,13 +43,14 @@ size_t mri_reader_room(bool direct, uint64_t offset, size_t bytes)
 
 static bool is_direct(const mri_reader *r, const mri_read *q)
 {
-    return q->file != MR_FILE_OF_SAMPLE && r->direct_fds && r->direct_fds[q->file] >= 0;
+    return q->file != MR_FILE_OF_SAMPLE && r->direct_fds && r->direct_fds[mri_read_slot(r, q)] >= 0;
 }
 
 int mri_read_fd(const mri_reader *r, const mri_read *q)
 {
     if (q->file == MR_FILE_OF_SAMPLE) return q->fd;
-    if (is_direct(r, q)) return r->direct_fds[q->file];
+    if (is_direct(r, q)) return r->direct_fds[mri_read_slot(r, q)];
+    if (q->file == MRI_FILE_OF_CACHE) return r->cfg.extra_fd;
     mr_source_file file;
     return mr_source_file_at(r->cfg.source, q->file, &file) == MR_OK ? file.fd : -1;
 }
@@ -117,8 +118,9 @@ void mri_read_finish(mri_reader *r, mri_read *q, int status, int sys_errno)
 
 static int open_direct_files(mri_reader *r, mr_error *err)
 {
-    r->direct_fds = malloc(r->file_count * sizeof *r->direct_fds);
-    if (!r->direct_fds) return mr_error_set(err, MR_ENOMEM, "no memory for %u file handles", r->file_count);
+    r->direct_fds = malloc(r->fd_count * sizeof *r->direct_fds);
+    if (!r->direct_fds) return mr_error_set(err, MR_ENOMEM, "no memory for %u file handles", r->fd_count);
+    if (r->cfg.extra_path) r->direct_fds[r->file_count] = open(r->cfg.extra_path, O_RDONLY | O_DIRECT | O_CLOEXEC);
     for (uint32_t i = 0; i < r->file_count; i++) {
         mr_source_file file;
         r->direct_fds[i] = -1; /* a file system without O_DIRECT is read through the page cache */
@@ -164,7 +166,10 @@ int mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg
     r->kind = kind == MR_IO_PREAD ? &mri_reader_pread : &mri_reader_uring;
     r->file_count = mr_source_info_of(cfg->source)->file_count;
 
-    int rc = r->file_count == 0 ? allocate_paths(r, err) : cfg->direct ? open_direct_files(r, err) : MR_OK;
+    r->fd_count = r->file_count + (cfg->extra_path != NULL);
+
+    int rc = r->file_count == 0 ? allocate_paths(r, err) : MR_OK;
+    if (rc == MR_OK && cfg->direct && r->fd_count > 0) rc = open_direct_files(r, err);
     if (rc == MR_OK) rc = find_files_in_memory(r, err);
     if (rc == MR_OK) rc = r->kind->open(r, err);
     if (rc != MR_OK) {
@@ -185,12 +190,12 @@ void mri_reader_destroy(mri_reader *r)
             if (r->kind->advance(r, true, NULL) != MR_OK) break;
         r->kind->close(r);
     }
-    for (uint32_t i = 0; r->direct_fds && i < r->file_count; i++)
+    for (uint32_t i = 0; r->direct_fds && i < r->fd_count; i++)
         if (r->direct_fds[i] >= 0) close(r->direct_fds[i]);
     free(r->direct_fds);
     free(r->in_memory);
     free(r->free_paths);
-    free(r->paths);
+    if (!r->lost) free(r->paths);
     free(r);
 }
 
@@ -221,6 +226,8 @@ int mri_reader_reap(mri_reader *r, bool block, mri_read **out, mr_error *err)
 }
 
 uint32_t mri_reader_in_flight(const mri_reader *r) { return r->submitted; }
+
+bool mri_reader_keeps_buffers(const mri_reader *r) { return r->lost; }
 
 mri_reader_counts mri_reader_counts_of(const mri_reader *r) { return r->counts; }
 

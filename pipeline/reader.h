@@ -14,10 +14,12 @@
 
 #define MRI_DIRECT_ALIGN 4096 /* offset, length and address granularity of O_DIRECT on every disk in use */
 
+#define MRI_FILE_OF_CACHE (UINT32_MAX - 1) /* the one file besides the source's: mri_reader_config.extra_fd */
+
 /* One request, in the caller's memory until it is reaped. */
 typedef struct mri_read {
     /* in */
-    uint32_t file;      /* shared file of the source, or MR_FILE_OF_SAMPLE */
+    uint32_t file;      /* shared file of the source, MR_FILE_OF_SAMPLE or MRI_FILE_OF_CACHE */
     uint64_t sample;    /* which sample's file, and for messages */
     uint64_t offset;
     size_t   bytes;     /* wanted */
@@ -49,6 +51,10 @@ typedef struct mri_reader_config {
     void *const     *buffers; /* registered with the kernel when it allows; all of buffer_bytes */
     uint32_t         buffer_count;
     size_t           buffer_bytes;
+    int         extra_fd;   /* open for reading, when extra_path is not NULL; it outlives the reader */
+    const char *extra_path;
+    void (*note)(void *context, const char *text); /* from the reader's thread: io_uring was refused there; or NULL */
+    void *note_context;
     /* tests: may turn a result of the kernel into another (short read, -EINTR, -EAGAIN, -EIO); NULL in use */
     int (*filter)(void *context, int result, size_t asked);
     void *filter_context;
@@ -66,9 +72,12 @@ void mri_reader_destroy(mri_reader *r);
 
 /* Queue a request; mri_reader_reap() starts it when there is room in flight. */
 void mri_reader_submit(mri_reader *r, mri_read *request);
-/* Start what is queued and take one finished request: NULL when none is finished (block false) or none is in flight. */
+/* Start what is queued and take one finished request: NULL when none is finished (block false) or none is in flight. When it fails
+ * the kernel has let go of every buffer, and what was in flight is finished, failed, and can be reaped. */
 int mri_reader_reap(mri_reader *r, bool block, mri_read **out, mr_error *err);
 uint32_t mri_reader_in_flight(const mri_reader *r); /* submitted, not yet reaped */
+/* After the worst of failures only: buffers must outlive the process, the kernel may still write to them. */
+bool mri_reader_keeps_buffers(const mri_reader *r);
 mri_reader_counts mri_reader_counts_of(const mri_reader *r);
 
 /* Bytes of buffer a request needs: with O_DIRECT the window is widened to whole blocks. */

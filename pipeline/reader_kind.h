@@ -29,11 +29,12 @@ struct mri_reader {
     uint32_t               submitted; /* not yet reaped */
     int                   *direct_fds; /* shared files opened again with O_DIRECT, -1 where not; NULL without direct */
     bool                  *in_memory;  /* shared files that lie in memory (tmpfs, unpacked .gz); NULL when none does */
-    uint32_t               file_count;
+    uint32_t               file_count, fd_count; /* fd_count: one more where there is an extra file, the last one */
     char                  *paths;     /* depth names of PATH_ROOM bytes for files being opened */
     char                 **free_paths;
     uint32_t               free_path_count;
     mri_reader_counts      counts;
+    bool                   lost;      /* the kernel may still write to buffers, and cannot be asked to stop */
     void                  *ring;      /* io_uring's own */
 };
 
@@ -41,6 +42,12 @@ struct mri_reader {
 
 void      mri_read_push(mri_read_list *l, mri_read *q);
 mri_read *mri_read_pop(mri_read_list *l);
+
+/* The request's place among the shared files, the extra one included. Not for samples with a file of their own. */
+static inline uint32_t mri_read_slot(const mri_reader *r, const mri_read *q)
+{
+    return q->file == MRI_FILE_OF_CACHE ? r->file_count : q->file;
+}
 
 /* Prepare a request for its first read (own files: its open). */
 void mri_read_start(mri_reader *r, mri_read *q);

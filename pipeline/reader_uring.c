@@ -3,12 +3,16 @@
  * Every active request has exactly one operation in the ring (open, then reads until it is whole), and the completion queue
  * holds at least twice the depth, so it cannot overflow. Requests go in batches: one system call submits all that is
  * queued and picks up what is done. Files shared by many samples and the loader's buffers are registered where the kernel
- * allows it (RLIMIT_MEMLOCK may not): then a read costs no reference counting and no page pinning. */
+ * allows it (RLIMIT_MEMLOCK may not): then a read costs no reference counting and no page pinning.
+ *
+ * A ring that cannot be made where it is first needed (the thread has another policy than the one that asked) is replaced by
+ * pread(). A ring that breaks while reads are in flight ends the reader, but not before the kernel has let go of every buffer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
 #include <stdio.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "pipeline/reader_kind.h"
@@ -21,6 +25,7 @@ typedef struct uring {
     bool            fixed_files;
     bool            fixed_buffers;
     mri_read_list   again;         /* active requests whose next operation is to be queued */
+    int             broken;        /* errno that ended the ring; 0 while it works */
 } uring;
 
 static int make_ring(struct io_uring *ring, uint32_t entries)
@@ -62,13 +67,13 @@ static void uring_close(mri_reader *r)
 
 static void register_files(mri_reader *r, uring *u)
 {
-    if (r->file_count == 0 || r->file_count > 1024) return;
+    if (r->fd_count == 0 || r->fd_count > 1024) return;
     int fds[1024];
-    for (uint32_t i = 0; i < r->file_count; i++) {
-        const mri_read probe = {.file = i};
+    for (uint32_t i = 0; i < r->fd_count; i++) {
+        const mri_read probe = {.file = i < r->file_count ? i : MRI_FILE_OF_CACHE};
         fds[i] = mri_read_fd(r, &probe);
     }
-    u->fixed_files = io_uring_register_files(&u->ring, fds, r->file_count) == 0;
+    u->fixed_files = io_uring_register_files(&u->ring, fds, r->fd_count) == 0;
 }
 
 static void register_buffers(mri_reader *r, uring *u)
@@ -82,7 +87,7 @@ static void register_buffers(mri_reader *r, uring *u)
 static int make_ready(mri_reader *r, uring *u, mr_error *err)
 {
     const int rc = make_ring(&u->ring, r->cfg.depth);
-    if (rc != 0) return mr_error_sys(err, -rc, "cannot make an io_uring of %u entries (try --io pread)", r->cfg.depth);
+    if (rc != 0) return mr_error_sys(err, -rc, "cannot make an io_uring of %u entries", r->cfg.depth);
     u->ready = true;
     register_files(r, u);
     register_buffers(r, u);
@@ -98,7 +103,7 @@ static bool queue_operation(mri_reader *r, uring *u, mri_read *q)
         io_uring_prep_openat(sqe, AT_FDCWD, q->path, MRI_READ_OPEN_FLAGS, 0);
     } else {
         const bool   fixed_file = u->fixed_files && q->file != MR_FILE_OF_SAMPLE;
-        const int    fd = fixed_file ? (int)q->file : mri_read_fd(r, q);
+        const int    fd = fixed_file ? (int)mri_read_slot(r, q) : mri_read_fd(r, q);
         const size_t left = q->window - q->done;
         const unsigned length = left > 1u << 30 ? 1u << 30 : (unsigned)left;
         if (u->fixed_buffers && q->buffer_idx >= 0)
@@ -120,7 +125,7 @@ static void queue_all(mri_reader *r, uring *u)
     while (r->pending.head && r->active < r->cfg.depth) {
         mri_read *q = mri_read_pop(&r->pending);
         mri_read_start(r, q);
-        if (!q->path && r->in_memory && r->in_memory[q->file]) {
+        if (!q->path && r->in_memory && q->file != MRI_FILE_OF_CACHE && r->in_memory[q->file]) {
             mri_read_now(r, q);
             continue;
         }
@@ -165,13 +170,77 @@ static unsigned take_completions(mri_reader *r, uring *u)
     return seen;
 }
 
+/* ---- a ring that breaks ---- */
+
+static void give_up(mri_reader *r, mri_read *q)
+{
+    r->active--;
+    mri_read_finish(r, q, MR_EIO, ECANCELED);
+}
+
+/* Requests in the submission queue that the kernel has not taken: it never will. */
+static void forget_unsubmitted(mri_reader *r, uring *u)
+{
+    const struct io_uring_sq *sq = &u->ring.sq;
+    const unsigned count = io_uring_sq_ready(&u->ring);
+    for (unsigned i = 0; i < count; i++)
+        give_up(r, (mri_read *)(uintptr_t)sq->sqes[(sq->sqe_tail - count + i) & sq->ring_mask].user_data);
+}
+
+/* The completions of what is cancelled or was too far to be. False: the kernel answers no more. */
+static bool wait_for_kernel(mri_reader *r, uring *u)
+{
+    enum { FAILURES = 1000 };
+    for (uint32_t failed = 0; r->active > 0 && failed < FAILURES;) {
+        struct io_uring_cqe *cqe;
+        const int            rc = io_uring_wait_cqe(&u->ring, &cqe);
+        if (rc == 0) {
+            mri_read *q = io_uring_cqe_get_data(cqe);
+            if (q->stage == STAGE_OPEN && cqe->res >= 0) close(cqe->res);
+            io_uring_cqe_seen(&u->ring, cqe);
+            give_up(r, q);
+        } else if (rc != -EINTR) {
+            const struct timespec nap = {.tv_nsec = 1000000};
+            failed++;
+            nanosleep(&nap, NULL);
+        }
+    }
+    return r->active == 0;
+}
+
+/* Nothing is in flight afterwards: whoever is told of the failure may free the buffers. Where the kernel cannot be asked any more,
+ * they stay allocated for good (mri_reader_keeps_buffers): it might still write to them. */
+static int break_ring(mri_reader *r, uring *u, int error, mr_error *err)
+{
+    if (!u->broken) {
+        struct io_uring_sync_cancel_reg all = {.fd = -1, .flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL,
+                                               .timeout = {.tv_sec = -1, .tv_nsec = -1}};
+        u->broken = error;
+        forget_unsubmitted(r, u);
+        for (mri_read *q = mri_read_pop(&u->again); q; q = mri_read_pop(&u->again)) give_up(r, q);
+        if (r->active > 0) io_uring_register_sync_cancel(&u->ring, &all); /* older kernels refuse: then the reads run to their end */
+        r->lost = !wait_for_kernel(r, u);
+    }
+    return mr_error_sys(err, u->broken, "io_uring cannot submit (try --io pread)");
+}
+
+static int fall_back(mri_reader *r, bool block, const mr_error *why)
+{
+    char text[900];
+    snprintf(text, sizeof text, "%s; reading with pread", why->text);
+    uring_close(r);
+    r->ring = NULL;
+    r->kind = &mri_reader_pread;
+    if (r->cfg.note) r->cfg.note(r->cfg.note_context, text);
+    return r->kind->advance(r, block, NULL);
+}
+
 static int uring_advance(mri_reader *r, bool block, mr_error *err)
 {
-    uring *u = r->ring;
-    if (!u->ready) {
-        const int rc = make_ready(r, u, err);
-        if (rc != MR_OK) return rc;
-    }
+    uring   *u = r->ring;
+    mr_error why = MR_ERROR_INIT;
+    if (u->broken) return break_ring(r, u, u->broken, err);
+    if (!u->ready && make_ready(r, u, &why) != MR_OK) return fall_back(r, block, &why);
     for (;;) {
         queue_all(r, u);
         if (r->active == 0) return MR_OK; /* all of it was in memory */
@@ -179,7 +248,7 @@ static int uring_advance(mri_reader *r, bool block, mr_error *err)
         const unsigned seen = take_completions(r, u);
         /* EBUSY, EAGAIN: the kernel wants completions taken first; EINTR: a signal */
         if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY)
-            return mr_error_sys(err, -rc, "io_uring cannot submit (try --io pread)");
+            return break_ring(r, u, -rc, err);
         const bool more = u->again.head || (r->pending.head && r->active < r->cfg.depth);
         if (r->done.head || (!block && !(more && seen))) return MR_OK;
     }

@@ -17,8 +17,8 @@ typedef enum mri_filter {
 /* One direction. Lengths are in pixels of the picture. A source sample covers unit_num / unit_den of them (a chroma plane of
  * half width: 2 / 1; the picture's own pixels: 1 / 1), sample j from j * unit on. The box [start, start + size) becomes `out` result
  * pixels, of which [first, first + count) is wanted. The filter, widened by the scale when that reduces, sees the samples that
- * touch the box, and of those the ones that exist: [floor(start / unit), min(samples, ceil((start + size) / unit))), but the last one at
- * least. A result pixel whose centre lies beyond the samples is taken where they end. */
+ * touch the box, and of those the ones that exist: [floor(start / unit), min(samples, ceil((start + size) / unit))), but the
+ * last one at least. A result pixel whose centre lies beyond the samples is taken where they end. */
 typedef struct mri_axis {
     uint32_t start, size, out, first, count;
     uint32_t unit_num, unit_den, samples;
@@ -44,7 +44,7 @@ uint64_t mri_resample_plan_bytes(const mri_resample_plan *p); /* what it holds n
 int mri_resample_plan_set(mri_resample_plan *p, const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip,
                           uint32_t channels);
 
-/* Resample src, whose first sample is sample (src_x, src_y) of the whole source and which covers at least both supports, to
+/* Resample src (interleaved), whose first sample is sample (src_x, src_y) of the whole source and which covers at least both supports, to
  * y.count rows of x.count packed pixels at dst, dst_stride bytes apart. Reads nothing outside src's rows, writes
  * nothing outside the result. MR_OK or MR_ENOMEM (working memory, taken here). */
 int mri_resample_run(mri_resample_plan *p, const mri_view *src, uint32_t src_x, uint32_t src_y, uint8_t *dst, size_t dst_stride);

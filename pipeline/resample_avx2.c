@@ -2,8 +2,8 @@
  *
  * Vertical: bytes of two rows are interleaved, widened, multiplied by a pair of weights; 32 columns a turn.
  *
- * Horizontal, three channels: a 128-bit half holds a result pixel (three sums and one that is dropped). Eight values from
- * its first sample on are samples t and t + 1; one fixed shuffle pairs their channels.
+ * Horizontal, three channels: a 128-bit half holds a result pixel of a row (three sums and one that is dropped), a vector two
+ * rows. Eight values from the place of sample t on are samples t and t + 1; one fixed shuffle pairs their channels.
  *
  * Horizontal, one channel: a half holds four results. Two ways, by scale:
  *   NEAR    all four find samples t and t + 1 among the eight values from the first one's sample t on: one shuffle,
@@ -13,6 +13,10 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+
+#define LANES 4
+#define WEIGH_TARGET MRI_TARGET_AVX2
+#include "pipeline/resample_weigh.h"
 
 #define ALWAYS_INLINE MRI_TARGET_AVX2 static inline __attribute__((always_inline))
 #define HALF 4  /* results in a 128-bit half, one channel */
@@ -136,12 +140,13 @@ ALWAYS_INLINE void down_all(const mri_down *d, uint32_t taps, int16_t *row)
 }
 
 /* The usual numbers of taps are loops without a counter. */
-MRI_TARGET_AVX2 static void down(const mri_down *d, int16_t *row)
+MRI_TARGET_AVX2 static void down(const mri_down *job, int16_t *row)
 {
-    if (d->count < COLUMNS) mri_resample_plain.down(d, row);
-    else if (d->taps == 2) down_all(d, 2, row);
-    else if (d->taps == 4) down_all(d, 4, row);
-    else down_all(d, d->taps, row);
+    const mri_down d = *job; /* see mri_rows */
+    if (d.count < COLUMNS) mri_resample_plain.down(job, row);
+    else if (d.taps == 2) down_all(&d, 2, row);
+    else if (d.taps == 4) down_all(&d, 4, row);
+    else down_all(&d, d.taps, row);
 }
 
 /* ---- horizontal ---- */
@@ -175,8 +180,7 @@ ALWAYS_INLINE void store_group(__m256i bytes, uint8_t *const dst[MRI_RESAMPLE_RO
     for (uint32_t r = 0; r < MRI_RESAMPLE_ROWS; r++) memcpy(dst[r] + k, to + GROUP * r, count);
 }
 
-ALWAYS_INLINE void across_near(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS],
-                               uint8_t *const dst[MRI_RESAMPLE_ROWS], uint32_t pairs)
+ALWAYS_INLINE void across_near(const mri_across *a, const mri_rows *io, uint32_t pairs)
 {
     const __m128i  shift = _mm_cvtsi32_si128(a->shift);
     const uint8_t *table = a->table;
@@ -189,12 +193,12 @@ ALWAYS_INLINE void across_near(const mri_across *a, const int16_t *const row[MRI
         for (uint32_t p = 0; p < pairs; p++) {
             const __m256i w = _mm256_load_si256((const void *)(table + 64 + 32 * p));
             for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) {
-                const int16_t *at = row[r] + 2 * p;
+                const int16_t *at = io->row[r] + 2 * p;
                 const __m256i  x = _mm256_shuffle_epi8(load_halves(at + first[0], at + first[1]), order);
                 sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(x, w));
             }
         }
-        store_group(to_bytes(sum, shift), dst, k, a->taps.count - k);
+        store_group(to_bytes(sum, shift), io->dst, k, a->taps.count - k);
     }
 }
 
@@ -219,8 +223,7 @@ ALWAYS_INLINE __m256i group_apart(const int16_t *row, const uint32_t *start, con
     return _mm256_hadd_epi32(_mm256_hadd_epi32(a, b), _mm256_hadd_epi32(c, d));
 }
 
-ALWAYS_INLINE void across_apart(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS],
-                                uint8_t *const dst[MRI_RESAMPLE_ROWS], uint32_t turns)
+ALWAYS_INLINE void across_apart(const mri_across *a, const mri_rows *io, uint32_t turns)
 {
     const __m128i  shift = _mm_cvtsi32_si128(a->shift);
     const __m256i  half = _mm256_set1_epi32(1 << (a->shift - 1));
@@ -229,80 +232,99 @@ ALWAYS_INLINE void across_apart(const mri_across *a, const int16_t *const row[MR
         uint32_t start[GROUP];
         __m256i  sum[MRI_RESAMPLE_ROWS];
         for (uint32_t l = 0; l < GROUP; l++) start[l] = a->taps.start[result_at(&a->taps, k + l)];
-        for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) sum[r] = _mm256_add_epi32(half, group_apart(row[r], start, table, turns));
-        store_group(to_bytes(sum, shift), dst, k, a->taps.count - k);
+        for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) sum[r] = _mm256_add_epi32(half, group_apart(io->row[r], start, table, turns));
+        store_group(to_bytes(sum, shift), io->dst, k, a->taps.count - k);
     }
 }
 
-/* Two pixels of each row; bytes as in to_bytes(): in each half a pixel of four rows, the fourth byte of each means nothing. */
-ALWAYS_INLINE __m256i two_pixels(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS], uint32_t taps, uint32_t i,
-                                 uint32_t j, __m128i shift)
+/* The sums of result pixel k: rows 0 and 1 in the halves of sum[0], 2 and 3 in those of sum[1]. */
+ALWAYS_INLINE void pixel(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS], uint32_t taps, uint32_t k,
+                         __m256i sum[2])
 {
     const __m256i  order = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, 0, 1, 6, 7));
-    const int16_t *wi = a->taps.weight + (size_t)i * a->taps.stride, *wj = a->taps.weight + (size_t)j * a->taps.stride;
-    const size_t   at_i = 3 * (size_t)a->taps.start[i], at_j = 3 * (size_t)a->taps.start[j];
-    __m256i        sum[MRI_RESAMPLE_ROWS];
-    for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) sum[r] = _mm256_set1_epi32(1 << (a->shift - 1));
-    for (uint32_t t = 0; t < taps; t += 2) {
-        int32_t lower, upper;
-        memcpy(&lower, wi + t, sizeof lower);
-        memcpy(&upper, wj + t, sizeof upper);
-        const __m256i w = _mm256_inserti128_si256(_mm256_set1_epi32(lower), _mm_set1_epi32(upper), 1);
-        for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) {
-            const __m256i x = load_halves(row[r] + at_i + 3 * t, row[r] + at_j + 3 * t);
-            sum[r] = _mm256_add_epi32(sum[r], _mm256_madd_epi16(_mm256_shuffle_epi8(x, order), w));
+    const int16_t *weight = a->taps.weight + (size_t)k * a->taps.stride;
+    size_t         at = 3 * (size_t)a->taps.start[k];
+    sum[0] = sum[1] = _mm256_set1_epi32(1 << (a->shift - 1));
+    for (uint32_t t = 0; t < taps; t += 2, at += 6) {
+        int32_t pair;
+        memcpy(&pair, weight + t, sizeof pair);
+        for (int h = 0; h < 2; h++) {
+            const __m256i x = _mm256_shuffle_epi8(load_halves(row[2 * h] + at, row[2 * h + 1] + at), order);
+            sum[h] = _mm256_add_epi32(sum[h], _mm256_madd_epi16(x, _mm256_set1_epi32(pair)));
         }
     }
-    return to_bytes(sum, shift);
 }
 
-/* Four pixels of a row in a half become twelve bytes; of them and the four that follow, `bytes` are stored. */
-ALWAYS_INLINE void store_pixels(__m128i four, uint8_t *dst, size_t bytes)
+/* The same with up to four taps: one load has them all, two samples in each half, whose sums meet at the end. Half as many
+ * loads, which are what the general way waits for. */
+ALWAYS_INLINE void pixel_of_four(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS], uint32_t k, __m256i sum[2])
 {
-    const __m128i packed = _mm_shuffle_epi8(four, _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
+    const __m256i order = _mm256_setr_epi8(4, 5, 10, 11, 6, 7, 12, 13, 8, 9, 14, 15, -1, -1, -1, -1, /* values -2 to 5 */
+                                           0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1);    /* values 6 to 13 */
+    const __m128i four = _mm_loadl_epi64((const void *)(a->taps.weight + (size_t)k * a->taps.stride));
+    const __m256i w = _mm256_permutevar8x32_epi32(_mm256_castsi128_si256(four), _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
+    const size_t  at = 3 * (size_t)a->taps.start[k];
+    for (int h = 0; h < 2; h++) {
+        __m256i part[2];
+        for (int r = 0; r < 2; r++) {
+            const __m256i x = _mm256_loadu_si256((const void *)(row[2 * h + r] + at - 2));
+            part[r] = _mm256_madd_epi16(_mm256_shuffle_epi8(x, order), w);
+        }
+        const __m256i outer = _mm256_blend_epi32(part[0], part[1], 0xf0); /* row 0's lower half, row 1's upper */
+        const __m256i inner = _mm256_permute2x128_si256(part[0], part[1], 0x21);
+        sum[h] = _mm256_add_epi32(_mm256_add_epi32(outer, inner), _mm256_set1_epi32(1 << (a->shift - 1)));
+    }
+}
+
+/* Twelve bytes and four that follow; of the row `left` bytes are still to come. */
+ALWAYS_INLINE void store_pixels(__m128i packed, uint8_t *dst, size_t left)
+{
     uint8_t to[16];
-    if (bytes >= 16) {
+    if (left >= sizeof to) {
         _mm_storeu_si128((void *)dst, packed); /* the last four are written again by the next turn */
         return;
     }
     _mm_storeu_si128((void *)to, packed);
-    memcpy(dst, to, bytes < 12 ? bytes : 12);
+    memcpy(dst, to, left < 12 ? left : 12);
 }
 
-ALWAYS_INLINE void across_pixels(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS],
-                                 uint8_t *const dst[MRI_RESAMPLE_ROWS], uint32_t taps)
+ALWAYS_INLINE void across_pixels(const mri_across *a, const mri_rows *io, uint32_t taps)
 {
+    const __m256i rgb = _mm256_broadcastsi128_si256(_mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1));
     const __m128i shift = _mm_cvtsi32_si128(a->shift);
     for (uint32_t k = 0; k < a->taps.count; k += HALF) {
-        const mri_taps *t = &a->taps;
-        const __m256i first = two_pixels(a, row, taps, k, result_at(t, k + 1), shift);
-        const __m256i second = two_pixels(a, row, taps, result_at(t, k + 2), result_at(t, k + 3), shift);
-        /* first: pixel 0 of rows 0 to 3, pixel 1 of them; second: pixels 2, 3. Wanted: all four of a row together. */
-        const __m256i lo = _mm256_unpacklo_epi32(first, second), hi = _mm256_unpackhi_epi32(first, second); /* 0 2 | 1 3 of two rows */
-        const __m256i even = _mm256_permute4x64_epi64(lo, 0xd8), odd = _mm256_permute4x64_epi64(hi, 0xd8);
-        const __m256i r01 = _mm256_shuffle_epi32(even, 0xd8), r23 = _mm256_shuffle_epi32(odd, 0xd8);
-        const size_t left = 3 * ((size_t)t->count - k);
-        store_pixels(_mm256_castsi256_si128(r01), dst[0] + 3 * (size_t)k, left);
-        store_pixels(_mm256_extracti128_si256(r01, 1), dst[1] + 3 * (size_t)k, left);
-        store_pixels(_mm256_castsi256_si128(r23), dst[2] + 3 * (size_t)k, left);
-        store_pixels(_mm256_extracti128_si256(r23, 1), dst[3] + 3 * (size_t)k, left);
+        __m256i sum[HALF][2];
+        for (uint32_t n = 0; n < HALF; n++) {
+            const uint32_t result = result_at(&a->taps, k + n);
+            if (taps == 4) pixel_of_four(a, io->row, result, sum[n]);
+            else pixel(a, io->row, taps, result, sum[n]);
+        }
+        const size_t at = 3 * (size_t)k, left = 3 * ((size_t)a->taps.count - k);
+        for (int h = 0; h < 2; h++) {
+            const __m256i lo = _mm256_packs_epi32(_mm256_sra_epi32(sum[0][h], shift), _mm256_sra_epi32(sum[1][h], shift));
+            const __m256i hi = _mm256_packs_epi32(_mm256_sra_epi32(sum[2][h], shift), _mm256_sra_epi32(sum[3][h], shift));
+            const __m256i packed = _mm256_shuffle_epi8(_mm256_packus_epi16(lo, hi), rgb);
+            store_pixels(_mm256_castsi256_si128(packed), io->dst[2 * h] + at, left);
+            store_pixels(_mm256_extracti128_si256(packed, 1), io->dst[2 * h + 1] + at, left);
+        }
     }
 }
 
 /* The usual numbers of taps are loops without a counter. */
-MRI_TARGET_AVX2 static void across(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS],
-                                   uint8_t *const dst[MRI_RESAMPLE_ROWS])
+MRI_TARGET_AVX2 static void across(const mri_across *plan, const mri_rows *rows)
 {
-    const uint32_t pairs = pairs_of(&a->taps), turns = turns_of(&a->taps);
-    if (a->layout == NEAR && pairs == 1) across_near(a, row, dst, 1);
-    else if (a->layout == NEAR && pairs == 2) across_near(a, row, dst, 2);
-    else if (a->layout == NEAR) across_near(a, row, dst, pairs);
-    else if (a->layout == APART && turns == 1) across_apart(a, row, dst, 1);
-    else if (a->layout == APART) across_apart(a, row, dst, turns);
-    else if (pairs == 1) across_pixels(a, row, dst, 2);
-    else if (pairs == 2) across_pixels(a, row, dst, 4);
-    else across_pixels(a, row, dst, 2 * pairs);
+    const mri_across a = *plan; /* see mri_rows */
+    const mri_rows   io = *rows;
+    const uint32_t pairs = pairs_of(&a.taps), turns = turns_of(&a.taps);
+    if (a.layout == NEAR && pairs == 1) across_near(&a, &io, 1);
+    else if (a.layout == NEAR && pairs == 2) across_near(&a, &io, 2);
+    else if (a.layout == NEAR) across_near(&a, &io, pairs);
+    else if (a.layout == APART && turns == 1) across_apart(&a, &io, 1);
+    else if (a.layout == APART) across_apart(&a, &io, turns);
+    else if (pairs == 1) across_pixels(&a, &io, 2);
+    else if (pairs == 2) across_pixels(&a, &io, 4);
+    else across_pixels(&a, &io, 2 * pairs);
 }
 
-const mri_resample_variant mri_resample_avx2 = {prepare, make_table, down, across};
+const mri_resample_variant mri_resample_avx2 = {weigh, prepare, make_table, down, across};
 #endif

@@ -10,6 +10,10 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
+#define LANES 8
+#define WEIGH_TARGET MRI_TARGET_AVX512
+#include "pipeline/resample_weigh.h"
+
 #define ALWAYS_INLINE MRI_TARGET_AVX512 static inline __attribute__((always_inline))
 #define GROUP 16
 
@@ -128,17 +132,18 @@ ALWAYS_INLINE void down_all(const mri_down *d, uint32_t taps, int16_t *row)
 }
 
 /* The usual numbers of taps are loops without a counter. */
-MRI_TARGET_AVX512 static void down(const mri_down *d, int16_t *row)
+MRI_TARGET_AVX512 static void down(const mri_down *job, int16_t *row)
 {
-    switch (d->taps) {
+    const mri_down d = *job; /* see mri_rows */
+    switch (d.taps) {
     case 2:
-        down_all(d, 2, row);
+        down_all(&d, 2, row);
         break;
     case 4:
-        down_all(d, 4, row);
+        down_all(&d, 4, row);
         break;
     default:
-        down_all(d, d->taps, row);
+        down_all(&d, d.taps, row);
     }
 }
 
@@ -162,8 +167,7 @@ MRI_TARGET_AVX512 static inline void store_group(const __m512i sum[MRI_RESAMPLE_
     for (int n = 0; n < MRI_RESAMPLE_ROWS; n++) _mm_mask_storeu_epi8(dst[n] + k, mask, r[n]);
 }
 
-ALWAYS_INLINE void across_windows(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS],
-                                      uint8_t *const dst[MRI_RESAMPLE_ROWS], bool two, uint32_t pairs)
+ALWAYS_INLINE void across_windows(const mri_across *a, const mri_rows *io, bool two, uint32_t pairs)
 {
     const __m128i  shift = _mm_cvtsi32_si128(a->shift);
     const __m512i  half = _mm512_set1_epi32(1 << (a->shift - 1));
@@ -178,28 +182,29 @@ ALWAYS_INLINE void across_windows(const mri_across *a, const int16_t *const row[
         for (uint32_t p = 0; p < pairs; p++, at += pair_values) {
             const __m512i w = _mm512_load_si512(table + 128 + 64 * p);
             for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) {
-                const __m512i x = _mm512_loadu_si512(row[r] + at);
-                const __m512i both = two ? _mm512_permutex2var_epi16(x, order, _mm512_loadu_si512(row[r] + at + 32))
+                const __m512i x = _mm512_loadu_si512(io->row[r] + at);
+                const __m512i both = two ? _mm512_permutex2var_epi16(x, order, _mm512_loadu_si512(io->row[r] + at + 32))
                                          : _mm512_permutexvar_epi16(order, x);
                 sum[r] = _mm512_dpwssd_epi32(sum[r], both, w);
             }
         }
-        store_group(sum, shift, dst, k, results - k);
+        store_group(sum, shift, io->dst, k, results - k);
     }
 }
 
-MRI_TARGET_AVX512 static void across(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS],
-                                     uint8_t *const dst[MRI_RESAMPLE_ROWS])
+MRI_TARGET_AVX512 static void across(const mri_across *plan, const mri_rows *rows)
 {
-    const uint32_t pairs = pairs_of(&a->taps);
-    if (by_avx2(a)) mri_resample_avx2.across(a, row, dst);
-    else if (a->layout == ONE_VECTOR && pairs == 1) across_windows(a, row, dst, false, 1);
-    else if (a->layout == ONE_VECTOR && pairs == 2) across_windows(a, row, dst, false, 2);
-    else if (a->layout == ONE_VECTOR) across_windows(a, row, dst, false, pairs);
-    else if (pairs == 2) across_windows(a, row, dst, true, 2);
-    else if (pairs == 3) across_windows(a, row, dst, true, 3);
-    else across_windows(a, row, dst, true, pairs);
+    const mri_across a = *plan; /* see mri_rows: their addresses go no further than inlining */
+    const mri_rows   io = *rows;
+    const uint32_t pairs = pairs_of(&a.taps);
+    if (by_avx2(&a)) mri_resample_avx2.across(plan, rows);
+    else if (a.layout == ONE_VECTOR && pairs == 1) across_windows(&a, &io, false, 1);
+    else if (a.layout == ONE_VECTOR && pairs == 2) across_windows(&a, &io, false, 2);
+    else if (a.layout == ONE_VECTOR) across_windows(&a, &io, false, pairs);
+    else if (pairs == 2) across_windows(&a, &io, true, 2);
+    else if (pairs == 3) across_windows(&a, &io, true, 3);
+    else across_windows(&a, &io, true, pairs);
 }
 
-const mri_resample_variant mri_resample_avx512 = {prepare, make_table, down, across};
+const mri_resample_variant mri_resample_avx512 = {weigh, prepare, make_table, down, across};
 #endif

@@ -14,6 +14,10 @@
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
+#define LANES 2
+#define WEIGH_TARGET
+#include "pipeline/resample_weigh.h"
+
 #define GROUP 4
 
 enum { NEAR, APART, PIXELS };
@@ -100,7 +104,7 @@ static inline uint32_t to_bytes(int32x4_t sum, int32x4_t shift)
 
 static inline void store_bytes(uint8_t *dst, uint32_t four, uint32_t count) { memcpy(dst, &four, count < 4 ? count : 4); }
 
-static void across_near(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS], uint8_t *const dst[MRI_RESAMPLE_ROWS])
+static inline __attribute__((always_inline)) void across_near(const mri_across *a, const mri_rows *io)
 {
     const int32x4_t shift = vdupq_n_s32(-a->shift);
     const uint8_t  *table = a->table;
@@ -113,11 +117,11 @@ static void across_near(const mri_across *a, const int16_t *const row[MRI_RESAMP
         for (uint32_t t = 0; t < a->taps.taps; t++) {
             const int16x4_t w = vreinterpret_s16_u8(vld1_u8(table + 16 + 8 * t));
             for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) {
-                const uint8x16_t x = vreinterpretq_u8_s16(vld1q_s16(row[r] + first + t));
+                const uint8x16_t x = vreinterpretq_u8_s16(vld1q_s16(io->row[r] + first + t));
                 sum[r] = vmlal_s16(sum[r], vreinterpret_s16_u8(vqtbl1_u8(x, order)), w);
             }
         }
-        for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) store_bytes(dst[r] + k, to_bytes(sum[r], shift), a->taps.count - k);
+        for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) store_bytes(io->dst[r] + k, to_bytes(sum[r], shift), a->taps.count - k);
     }
 }
 
@@ -131,7 +135,7 @@ static inline int32x4_t sums_apart(const int16_t *x, const int16_t *w, uint32_t 
     return sum;
 }
 
-static void across_apart(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS], uint8_t *const dst[MRI_RESAMPLE_ROWS])
+static inline __attribute__((always_inline)) void across_apart(const mri_across *a, const mri_rows *io)
 {
     const mri_taps *t = &a->taps;
     const int32x4_t shift = vdupq_n_s32(-a->shift), half = vdupq_n_s32(1 << (a->shift - 1));
@@ -140,14 +144,14 @@ static void across_apart(const mri_across *a, const int16_t *const row[MRI_RESAM
             int32x4_t sum[GROUP];
             for (uint32_t l = 0; l < GROUP; l++) {
                 const uint32_t at = result_at(t, k + l);
-                sum[l] = sums_apart(row[r] + t->start[at], t->weight + (size_t)at * t->stride, t->stride);
+                sum[l] = sums_apart(io->row[r] + t->start[at], t->weight + (size_t)at * t->stride, t->stride);
             }
             const int32x4_t all = vpaddq_s32(vpaddq_s32(sum[0], sum[1]), vpaddq_s32(sum[2], sum[3]));
-            store_bytes(dst[r] + k, to_bytes(vaddq_s32(all, half), shift), t->count - k);
+            store_bytes(io->dst[r] + k, to_bytes(vaddq_s32(all, half), shift), t->count - k);
         }
 }
 
-static void across_pixels(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS], uint8_t *const dst[MRI_RESAMPLE_ROWS])
+static inline __attribute__((always_inline)) void across_pixels(const mri_across *a, const mri_rows *io)
 {
     const int32x4_t shift = vdupq_n_s32(-a->shift);
     for (uint32_t k = 0; k < a->taps.count; k++) {
@@ -156,26 +160,28 @@ static void across_pixels(const mri_across *a, const int16_t *const row[MRI_RESA
         int32x4_t      sum[MRI_RESAMPLE_ROWS];
         for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) sum[r] = vdupq_n_s32(1 << (a->shift - 1));
         for (uint32_t t = 0; t < a->taps.taps; t++)
-            for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) sum[r] = vmlal_n_s16(sum[r], vld1_s16(row[r] + at + 3 * t), weight[t]);
+            for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) sum[r] = vmlal_n_s16(sum[r], vld1_s16(io->row[r] + at + 3 * t), weight[t]);
         /* the fourth byte belongs to the next pixel, which is written afterwards */
         const uint32_t bytes = k + 1 < a->taps.count ? 4 : 3;
-        for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) store_bytes(dst[r] + 3 * (size_t)k, to_bytes(sum[r], shift), bytes);
+        for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) store_bytes(io->dst[r] + 3 * (size_t)k, to_bytes(sum[r], shift), bytes);
     }
 }
 
-static void across(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS], uint8_t *const dst[MRI_RESAMPLE_ROWS])
+static void across(const mri_across *plan, const mri_rows *rows)
 {
-    switch (a->layout) {
+    const mri_across a = *plan; /* see mri_rows */
+    const mri_rows   io = *rows;
+    switch (a.layout) {
     case NEAR:
-        across_near(a, row, dst);
+        across_near(&a, &io);
         break;
     case APART:
-        across_apart(a, row, dst);
+        across_apart(&a, &io);
         break;
     default:
-        across_pixels(a, row, dst);
+        across_pixels(&a, &io);
     }
 }
 
-const mri_resample_variant mri_resample_neon = {prepare, make_table, down, across};
+const mri_resample_variant mri_resample_neon = {weigh, prepare, make_table, down, across};
 #endif

@@ -1,6 +1,10 @@
 /* pipeline/resample_plain.c: both passes in plain C: the specification of every other variant. */
 #include "pipeline/resample_kernels.h"
 
+#define LANES 2
+#define WEIGH_TARGET
+#include "pipeline/resample_weigh.h"
+
 static size_t prepare(mri_across *a)
 {
     a->layout = 0;
@@ -25,21 +29,22 @@ static void down(const mri_down *d, int16_t *row)
     }
 }
 
-static void across(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS], uint8_t *const dst[MRI_RESAMPLE_ROWS])
+static inline uint8_t clipped(int32_t v) { return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : v); }
+
+static void across(const mri_across *a, const mri_rows *io)
 {
-    for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) {
-        uint8_t *to = dst[r];
-        for (uint32_t k = 0; k < a->taps.count; k++) {
-            const int16_t *weight = a->taps.weight + (size_t)k * a->taps.stride;
-            for (uint32_t c = 0; c < a->channels; c++) {
-                const int16_t *sample = row[r] + (size_t)a->taps.start[k] * a->channels + c;
-                int32_t sum = 1 << (a->shift - 1);
-                for (uint32_t t = 0; t < a->taps.taps; t++) sum += sample[t * a->channels] * weight[t];
-                sum >>= a->shift;
-                *to++ = (uint8_t)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
-            }
+    size_t n = 0;
+    for (uint32_t k = 0; k < a->taps.count; k++) {
+        const int16_t *weight = a->taps.weight + (size_t)k * a->taps.stride;
+        for (uint32_t c = 0; c < a->channels; c++, n++) {
+            size_t  at = (size_t)a->taps.start[k] * a->channels + c;
+            int32_t sum[MRI_RESAMPLE_ROWS];
+            for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) sum[r] = 1 << (a->shift - 1);
+            for (uint32_t t = 0; t < a->taps.taps; t++, at += a->channels)
+                for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) sum[r] += io->row[r][at] * weight[t];
+            for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) io->dst[r][n] = clipped(sum[r] >> a->shift);
         }
     }
 }
 
-const mri_resample_variant mri_resample_plain = {prepare, make_table, down, across};
+const mri_resample_variant mri_resample_plain = {weigh, prepare, make_table, down, across};

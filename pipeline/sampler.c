@@ -10,7 +10,6 @@
 
 #include "base/util.h"
 
-#define FEISTEL_ROUNDS 6
 #define WINDOW_BLOCKS 16
 
 mri_permutation mri_permutation_make(uint64_t count, uint64_t key)
@@ -18,18 +17,20 @@ mri_permutation mri_permutation_make(uint64_t count, uint64_t key)
     uint32_t bits = 0;
     while (bits < 64 && (count - 1) >> bits) bits++;
     const uint32_t half = (bits + 1) / 2;
-    return (mri_permutation){count, key, half > 0 ? half : 1};
+    mri_permutation p = {.count = count, .half_bits = half > 0 ? half : 1};
+    for (uint32_t r = 0; r < MRI_FEISTEL_ROUNDS; r++) p.round_key[r] = mri_mix64(key + r);
+    return p;
 }
 
 static uint64_t round_bits(const mri_permutation *p, uint32_t round, uint64_t half)
 {
-    return mri_mix64(half ^ mri_mix64(p->key + round)) & ((UINT64_C(1) << p->half_bits) - 1);
+    return mri_mix64(half ^ p->round_key[round]) & ((UINT64_C(1) << p->half_bits) - 1);
 }
 
 static uint64_t feistel(const mri_permutation *p, uint64_t x)
 {
     uint64_t left = x >> p->half_bits, right = x & ((UINT64_C(1) << p->half_bits) - 1);
-    for (uint32_t r = 0; r < FEISTEL_ROUNDS; r++) {
+    for (uint32_t r = 0; r < MRI_FEISTEL_ROUNDS; r++) {
         const uint64_t next = left ^ round_bits(p, r, right);
         left = right;
         right = next;
@@ -40,7 +41,7 @@ static uint64_t feistel(const mri_permutation *p, uint64_t x)
 static uint64_t feistel_back(const mri_permutation *p, uint64_t x)
 {
     uint64_t left = x >> p->half_bits, right = x & ((UINT64_C(1) << p->half_bits) - 1);
-    for (uint32_t r = FEISTEL_ROUNDS; r-- > 0;) {
+    for (uint32_t r = MRI_FEISTEL_ROUNDS; r-- > 0;) {
         const uint64_t before = right ^ round_bits(p, r, left);
         right = left;
         left = before;

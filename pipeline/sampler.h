@@ -7,8 +7,10 @@
 /* A keyed permutation of [0, count): a balanced Feistel network over the smallest even number of bits that holds count,
  * walked until it lands below count (Black & Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002). The domain is
  * at most four times count, so the walk takes four rounds on average at worst. */
+#define MRI_FEISTEL_ROUNDS 6
+
 typedef struct mri_permutation {
-    uint64_t count, key;
+    uint64_t count, round_key[MRI_FEISTEL_ROUNDS];
     uint32_t half_bits;
 } mri_permutation;
 

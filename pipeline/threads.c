@@ -15,18 +15,26 @@ static void push_work(mr_loader *l, mri_chunk *c)
     pthread_mutex_unlock(&l->lock);
 }
 
-static mri_chunk *pop_work(mr_loader *l)
+static mri_chunk *pop_locked(mr_loader *l)
 {
+    mri_chunk *c = l->work_head;
+    l->work_head = c->next;
+    if (!l->work_head) l->work_tail = NULL;
+    l->work_count--;
+    return c;
+}
+
+/* A chunk whose bytes are there; *planned false: nobody has looked up yet where. NULL: stopped. */
+static mri_chunk *next_work(mr_loader *l, bool *planned)
+{
+    mri_chunk *c = NULL;
     pthread_mutex_lock(&l->lock);
     mri_count(&l->decode_stage.fill_sum, (uint64_t)l->work_count * 65536 / l->chunk_count);
     mri_count(&l->decode_stage.fill_samples, 1);
-    while (!l->work_head && !l->stopped) mri_loader_wait_locked(l, &l->work, &l->decode_stage.blocked_in_ns);
-    mri_chunk *c = l->stopped ? NULL : l->work_head;
-    if (c) {
-        l->work_head = c->next;
-        if (!l->work_head) l->work_tail = NULL;
-        l->work_count--;
-    }
+    while (!l->work_head && !l->stopped && !(l->self_serve && mri_chunk_can_claim_locked(l)))
+        mri_loader_wait_locked(l, &l->work, &l->decode_stage.blocked_in_ns);
+    *planned = l->work_head != NULL;
+    if (!l->stopped) c = *planned ? pop_locked(l) : mri_chunk_claim_locked(l);
     pthread_mutex_unlock(&l->lock);
     return c;
 }
@@ -64,7 +72,7 @@ static void chunk_is_read(reading *rd, mri_chunk *c)
 static int start_chunk(reading *rd, mri_chunk *c, mr_error *err)
 {
     const uint64_t start = mri_now_ns();
-    int            rc = mri_chunk_plan(rd->loader, c, err);
+    int            rc = mri_chunk_plan(rd->loader, c, true, err);
     rd->chunks++;
     for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) mri_reader_submit(rd->reader, &c->reads[i]);
     mri_count(&rd->loader->read_stage.busy_ns, mri_now_ns() - start);
@@ -84,6 +92,36 @@ static int reap(reading *rd, bool block, mr_error *err)
         if (--c->reads_left == 0) chunk_is_read(rd, c);
         block = false; /* one is enough; then whatever else is there */
     }
+}
+
+#define RUNS_AT_ONCE 8
+
+/* The whole set into memory, together with the other readers. */
+static int read_runs(reading *rd, mr_error *err)
+{
+    mr_loader *l = rd->loader;
+    mri_read   runs[RUNS_AT_ONCE];
+    uint32_t   used = 0;
+    for (bool more = true;;) {
+        while (more && used < RUNS_AT_ONCE) {
+            more = !mri_loader_is_stopped(l) && mri_resident_next(l->resident, &runs[used]);
+            if (more) mri_reader_submit(rd->reader, &runs[used++]);
+        }
+        if (mri_reader_in_flight(rd->reader) == 0) break;
+        mri_read      *q;
+        const uint64_t start = mri_now_ns();
+        const int      rc = mri_reader_reap(rd->reader, true, &q, err);
+        mri_count(&l->read_stage.blocked_in_ns, mri_now_ns() - start);
+        if (rc != MR_OK) return rc;
+        if (!q) break;
+        const bool last = mri_resident_took(l->resident, q);
+        tell_counts(rd);
+        mr_trace_span(l->cfg.trace, rd->track, "read", start, mri_now_ns(), q->offset);
+        if (last) mri_loader_self_serve(l);
+        else if (more && mri_loader_is_stopped(l)) more = false;
+        if (more && (more = mri_resident_next(l->resident, q))) mri_reader_submit(rd->reader, q);
+    }
+    return MR_OK;
 }
 
 static int read_all(reading *rd, mr_error *err)
@@ -110,7 +148,7 @@ void *mri_reader_main(void *arg)
     reading                rd = {.loader = l, .reader = l->readers[seat->number]};
     mr_error               err = MR_ERROR_INIT;
     snprintf(rd.track, sizeof rd.track, "reader %u", seat->number % 1000);
-    const int rc = read_all(&rd, &err);
+    const int rc = l->resident ? read_runs(&rd, &err) : read_all(&rd, &err);
     if (rc != MR_OK) mri_loader_fail(l, rc, &err);
     mri_read *left;
     while (mri_reader_in_flight(rd.reader) > 0 && mri_reader_reap(rd.reader, true, &left, NULL) == MR_OK && left) {}
@@ -119,17 +157,26 @@ void *mri_reader_main(void *arg)
 
 /* ---- workers ---- */
 
+/* Nothing of this chunk is left to read. */
+static int plan_here(mr_loader *l, mri_chunk *c, mr_error *err)
+{
+    mri_count(&l->read_stage.items, c->count);
+    return mri_chunk_plan(l, c, false, err);
+}
+
 void *mri_worker_main(void *arg)
 {
     mri_worker *w = arg;
     mr_loader  *l = w->loader;
     for (;;) {
-        mri_chunk *c = pop_work(l);
+        bool       planned;
+        mri_chunk *c = next_work(l, &planned);
         if (!c) return NULL;
         const uint64_t start = mri_now_ns(), batch = c->batch;
         mr_error       err = MR_ERROR_INIT;
         const uint32_t count = c->count;
-        const int      rc = mri_chunk_work(w, c, &err);
+        int            rc = planned ? MR_OK : plan_here(l, c, &err);
+        if (rc == MR_OK) rc = mri_chunk_work(w, c, &err);
         const uint64_t end = mri_now_ns();
         mri_count(&l->decode_stage.busy_ns, end - start);
         mri_count(&l->decode_stage.items, count);
@@ -147,7 +194,7 @@ void *mri_worker_main(void *arg)
 static int read_inline(mr_loader *l, reading *rd, mri_chunk *c, mr_error *err)
 {
     const uint64_t start = mri_now_ns();
-    int            rc = mri_chunk_plan(l, c, err);
+    int            rc = mri_chunk_plan(l, c, true, err);
     for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) mri_reader_submit(rd->reader, &c->reads[i]);
     while (rc == MR_OK && c->reads_left > 0) {
         mri_read *q;
@@ -167,6 +214,8 @@ int mri_fill_inline(mr_loader *l, mr_error *err)
     rd.told = mri_reader_counts_of(rd.reader);
     mri_slot *slot = &l->slots[batch % l->slot_count];
     int       rc = MR_OK;
+    if (l->resident && !mri_resident_done(l->resident)) rc = read_runs(&rd, err);
+    if (rc != MR_OK) return rc;
     do {
         bool       ended;
         mri_chunk *c = mri_chunk_claim(l, false, &ended);

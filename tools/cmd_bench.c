@@ -58,6 +58,9 @@ static void report_loader(const bench_args *a, const session *s, const measured 
         json_u64(&j, "warmup_steps", m->warmup_steps);
         report_stages_json(&j, &stats, seconds);
         json_u64(&j, "bytes_read", stats.bytes_read);
+        report_cache_json(&j, &stats);
+        json_u64(&j, "resident_bytes", info->resident_bytes);
+        json_bool(&j, "checks", !s->loader_cfg.no_checks);
         json_end(&j);
         return;
     }
@@ -66,6 +69,7 @@ static void report_loader(const bench_args *a, const session *s, const measured 
     printf("         prefetch %u, %u workers, %u readers, %s%s%s; augment %s\n", info->prefetch, info->workers, info->readers,
            info->io, info->io_note[0] ? ": " : "", info->io_note, info->augment);
     report_stages_text(&stats, seconds);
+    if (info->resident_bytes) printf("  the whole set lies in memory: %.1f MiB\n", (double)info->resident_bytes / 1048576);
 }
 
 static int bench_loader(const bench_args *a, session *s)

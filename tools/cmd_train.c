@@ -153,6 +153,7 @@ static int open_val_loader(train_run *r)
     cfg.prefetch = cfg.prefetch > 2 ? 2 : cfg.prefetch; /* it waits full while training runs: no more memory than needed */
     cfg.start_epoch = cfg.start_step = 0;
     cfg.trace = NULL;
+    cfg.cache = MR_CACHE_OFF; /* what it may hold is meant for the training data */
     const run_args no_list = {0};
     bad_watch_open(&r->val_bad, &no_list, &cfg);
     return exit_status(mr_loader_open(&r->val, r->val_src, &cfg, &err), &err);

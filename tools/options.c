@@ -105,6 +105,23 @@ static bool store_real(const parse *p, const opt *o, void *field, const char *te
     return true;
 }
 
+static bool store_cache(const parse *p, const opt *o, opt_cache *to, const char *text)
+{
+    const char *size = strrchr(text, ':'); /* a folder's name may have colons of its own */
+    const bool  memory = strncmp(text, "ram:", 4) == 0, disk = strncmp(text, "disk:", 5) == 0;
+    double      bytes = 0;
+    *to = (opt_cache){0};
+    if (strcmp(text, "off") == 0) return true;
+    const size_t name = disk ? (size_t)(size - text) : 0;
+    bool         good = memory || (disk && name > 5 && name - 5 < sizeof to->folder);
+    good = good && parse_size(size + 1, &bytes) && bytes >= 1 && (!memory || size == text + 3);
+    if (!good) return wrong(p, "--%s: expected off, ram:SIZE or disk:FOLDER:SIZE, such as ram:8G; found '%s'", o->name, text);
+    to->kind = memory ? 1 : 2;
+    to->bytes = bytes >= 0x1p64 ? UINT64_MAX : (uint64_t)bytes;
+    if (disk) memcpy(to->folder, text + 5, name - 5);
+    return true;
+}
+
 static bool store_choice(const parse *p, const opt *o, void *field, const char *text)
 {
     char known[256] = "";
@@ -132,6 +149,7 @@ static bool store(const parse *p, const opt *o, size_t base, const char *text)
     case OPT_REAL:
     case OPT_SIZE:
     case OPT_SECONDS: return store_real(p, o, field, text);
+    case OPT_CACHE: return store_cache(p, o, field, text);
     default: return store_whole(p, o, field, text);
     }
 }

@@ -24,7 +24,14 @@ typedef enum opt_kind {   /* type of the field it is stored in */
     OPT_TEXT,             /* const char *, pointing into argv; NULL when not given */
     OPT_CHOICE,           /* uint32_t: place in choices */
     OPT_COUNT_OR_OFF,     /* uint32_t: "off" is 0 */
+    OPT_CACHE,            /* opt_cache: off, ram:SIZE, disk:DIR:SIZE */
 } opt_kind;
+
+typedef struct opt_cache {
+    uint32_t kind;         /* 0 off, 1 memory, 2 disk */
+    uint64_t bytes;
+    char     folder[4096];
+} opt_cache;
 
 typedef struct opt {
     const char *name;     /* without the dashes */

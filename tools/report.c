@@ -60,6 +60,16 @@ void report_stages_text(const mr_loader_stats *s, double seconds)
     stage_text("read", &s->read, seconds);
     stage_text("decode", &s->decode, seconds);
     stage_text("copy", &s->copy, seconds);
+    if (s->cache_entries)
+        printf("  cache   %" PRIu64 " samples, %.1f MiB; %" PRIu64 " came from it\n", s->cache_entries, (double)s->cache_bytes / 1048576,
+               s->cache_hits);
+}
+
+void report_cache_json(json *j, const mr_loader_stats *s)
+{
+    json_u64(j, "cache_hits", s->cache_hits);
+    json_u64(j, "cache_entries", s->cache_entries);
+    json_u64(j, "cache_bytes", s->cache_bytes);
 }
 
 void report_json(json *j, const mr_report *r, uint32_t replicas)
@@ -84,6 +94,7 @@ void report_json(json *j, const mr_report *r, uint32_t replicas)
     json_real(j, "lr", (double)r->lr);
     report_stages_json(j, &r->stages, r->seconds);
     json_u64(j, "bytes_read", r->stages.bytes_read);
+    report_cache_json(j, &r->stages);
     json_array(j, "bytes_copied");
     for (uint32_t i = 0; i < replicas && i < MR_LOADER_MAX_PARTS; i++) json_u64(j, NULL, r->stages.bytes_copied[i]);
     json_close_array(j);

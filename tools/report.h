@@ -12,6 +12,8 @@ void report_table_row(const mr_report *r);
 void report_json(json *j, const mr_report *r, uint32_t replicas);
 /* read, decode, copy: parts of the time that their threads were working or waiting. */
 void report_stages_json(json *j, const mr_loader_stats *s, double seconds);
+/* cache_hits, cache_entries, cache_bytes. */
+void report_cache_json(json *j, const mr_loader_stats *s);
 void report_stages_text(const mr_loader_stats *s, double seconds);
 
 #endif

@@ -67,7 +67,9 @@ const opt run_options[11] = {
 
 static const char *const ios[] = {"auto", "uring", "pread", NULL};
 
-const opt loader_options[7] = {
+static const char *const on_or_off[] = {"on", "off", NULL};
+
+const opt loader_options[10] = {
     {"prefetch", OPT_COUNT_OR_OFF, offsetof(loader_args, prefetch), 0, 1024, "4", NULL,
      "batches made ready ahead; off: read, decode and copy in series with the training step", NULL},
     {"workers", OPT_U32, offsetof(loader_args, workers), 0, 1024, "0", NULL, "decode threads; 0: one per core", NULL},
@@ -79,6 +81,12 @@ const opt loader_options[7] = {
     {"direct", OPT_FLAG, offsetof(loader_args, direct), 0, 0, NULL, NULL, "read past the page cache (O_DIRECT)", NULL},
     {"memory", OPT_SIZE, offsetof(loader_args, memory), 0, ANY, "0", NULL,
      "host memory the loader may use; 0: half of what the process may", NULL},
+    {"resident", OPT_SIZE, offsetof(loader_args, resident), 0, ANY, "1G", NULL,
+     "data of small samples up to this size are read once and stay in memory, a quarter of --memory at most; 0: never", NULL},
+    {"cache", OPT_CACHE, offsetof(loader_args, cache), 0, 0, "off", "SPEC",
+     "keep samples from the first epoch on: ram:SIZE, or disk:FOLDER:SIZE, which outlives the run; changes no bit of a batch", NULL},
+    {"checks", OPT_CHOICE, offsetof(loader_args, checks), 0, 0, "on", NULL,
+     "off: checksums of records are not computed, to measure what they cost; damaged records are then not noticed", on_or_off},
 };
 
 static const char *const kernels[] = {"fast", "reference", NULL};
@@ -159,6 +167,12 @@ void setup_decode(mr_decode_config *cfg, const data_args *a)
     cfg->pixels = (mr_pixels)a->pixels;
 }
 
+static void on_note(void *context, const char *text)
+{
+    (void)context;
+    say("%s", text);
+}
+
 void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *run, const loader_args *loader)
 {
     mr_loader_defaults(cfg);
@@ -180,6 +194,13 @@ void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *
     cfg->io = (mr_io)loader->io;
     cfg->direct = loader->direct;
     cfg->memory_bytes = loader->memory;
+    cfg->resident_bytes = loader->resident;
+    cfg->cache = (mr_cache)loader->cache.kind;
+    cfg->cache_bytes = loader->cache.bytes;
+    cfg->cache_folder = loader->cache.folder;
+    cfg->no_checks = loader->checks == 1;
+    cfg->on_note = on_note;
+    if (cfg->no_checks) say("--checks off: checksums of records are not computed");
 }
 
 static void on_bad(void *context, const mr_error *what, uint64_t substitute)

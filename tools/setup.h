@@ -35,7 +35,9 @@ typedef struct run_args { /* what a run is: with the data, all that its result d
 typedef struct loader_args { /* how it is fed: changes no bit of the result */
     uint32_t prefetch, workers, readers, depth, io;
     bool     direct;
-    uint64_t memory;
+    uint64_t memory, resident;
+    opt_cache cache;
+    uint32_t checks;        /* 0 on, 1 off */
 } loader_args;
 
 typedef struct device_args {
@@ -47,7 +49,7 @@ typedef struct device_args {
 /* Names of mr_order and mr_tail, in their order. */
 extern const char *const setup_orders[], *const setup_tails[];
 
-extern const opt output_options[2], data_options[6], run_options[11], loader_options[7], device_options[3];
+extern const opt output_options[2], data_options[6], run_options[11], loader_options[10], device_options[3];
 
 #define OUTPUT_GROUP(type, member) {"Output", output_options, OPT_COUNT(output_options), offsetof(type, member)}
 #define DATA_GROUP(type, member) {"Data", data_options, OPT_COUNT(data_options), offsetof(type, member)}

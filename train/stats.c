@@ -171,5 +171,7 @@ void mri_loader_stats_since(const mr_loader_stats *after, const mr_loader_stats 
     s.reads -= before->reads;
     s.reads_short -= before->reads_short;
     s.reads_again -= before->reads_again;
+    s.cache_hits -= before->cache_hits;
+    s.cache_dropped -= before->cache_dropped;
     *out = s;
 }

@@ -42,7 +42,7 @@ static void feed_begin(mri_cursor *c, size_t file_at, size_t want)
 static void move_mark(mri_cursor *c)
 {
     const size_t to = (size_t)(place(c) >> 3);
-    c->mark_at += to - c->mark + mri_count_ff(c->feed + c->mark, to - c->mark);
+    if (c->marking) c->mark_at += to - c->mark + mri_count_ff(c->feed + c->mark, to - c->mark);
     c->mark = to;
 }
 
@@ -67,14 +67,22 @@ static void feed_more(mri_cursor *c)
 
 /* ---- errors ---- */
 
+/* FF FF 00: fill bytes belong before markers; libjpeg takes this for one FF of data. */
+static bool stopped_by_fill(const mri_cursor *c)
+{
+    size_t at = c->next;
+    while (at < c->scan->end && c->data[at] == 0xff) at++;
+    return c->ended && at > c->next && at < c->scan->end && c->data[at] == 0;
+}
+
+static int fill_inside(const mri_cursor *c, mr_error *err)
+{
+    return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: fill bytes inside entropy-coded data at byte %zu", c->next);
+}
+
 static int bad_data(const mri_cursor *c, mr_error *err)
 {
-    const uint8_t *stop = c->data + c->next, *const end = c->data + c->scan->end;
-    if (c->ended && end - stop > 2 && stop[1] == 0xff) {
-        while (stop < end && *stop == 0xff) stop++;
-        if (stop < end && *stop == 0)
-            return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: fill bytes inside entropy-coded data at byte %zu", c->next);
-    }
+    if (stopped_by_fill(c)) return fill_inside(c, err);
     if (c->ended && place(c) > 8 * (uint64_t)c->fill)
         return mr_error_set(err, MR_EFORMAT, "JPEG: MCU %llu of %llu runs over the end of its entropy-coded data at byte %zu: damaged or truncated",
                             (unsigned long long)c->at, (unsigned long long)c->total, c->next);
@@ -98,6 +106,7 @@ static int find_marker(mri_cursor *c, size_t *at, mr_error *err)
     if (left >= LIBJPEG_AHEAD_BYTES)
         return mr_error_set(err, MR_EFORMAT, "JPEG: expected a marker behind MCU %llu of %llu, near byte %zu; found more data: damaged",
                             (unsigned long long)c->at, (unsigned long long)c->total, file_place(c));
+    if (stopped_by_fill(c)) return fill_inside(c, err);
     if (left > 0)
         return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %zu bytes too many behind MCU %llu of %llu, before byte %zu", left,
                             (unsigned long long)c->at, (unsigned long long)c->total, c->next);
@@ -132,6 +141,7 @@ void mri_cursor_start(mri_cursor *c, const void *data, const mri_jpeg_scan *scan
     c->data = data;
     c->scan = scan;
     c->entries = NULL;
+    c->marking = false;
     c->at = 0;
     c->restart_left = scan->restart_interval;
     c->restart_next = 0;

@@ -23,7 +23,8 @@ typedef struct mri_cursor {
     size_t next;                /* file: first byte not in the feed */
     size_t fill;                /* bytes in the feed */
     bool   ended;               /* next is at a marker or the end */
-    size_t mark, mark_at;       /* a byte of the feed and its place in the file */
+    bool   marking;             /* the caller's to set, before moving: entries are compared or told */
+    size_t mark, mark_at;       /* a byte of the feed and, when marking, its place in the file */
     uint8_t feed[MRI_FEED_BYTES + MRI_UNSTUFF_SLACK + MRI_MCU_BYTES + 64]; /* an MCU that runs over the end stays inside */
 } mri_cursor;
 

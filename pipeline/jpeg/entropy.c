@@ -124,6 +124,7 @@ int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void 
     if (rc == MR_OK && entries) {
         rc = mri_jpeg_entries_open(&e->entries, entries, entries_bytes, &e->layout, data, bytes, err);
         e->cursor[0].entries = &e->entries;
+        e->cursor[0].marking = true;
         e->with_entries = true;
     }
     if (rc) {
@@ -300,6 +301,7 @@ int mri_entropy_end(mri_entropy *e, mr_error *err)
 static int tell_all(mri_entropy *e, uint32_t gap, mri_jpeg_entry *entry, mr_error *err)
 {
     mri_cursor *c = &e->cursor[0];
+    c->marking = true;
     for (uint64_t row = 0; row < c->high; row++)
         for (uint32_t column = 0; column < c->wide; column += gap) {
             int rc = mri_cursor_go(c, row * c->wide + column, err);

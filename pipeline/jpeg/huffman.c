@@ -63,56 +63,65 @@ bool mri_huff_dc_build(mri_huff_dc *t, const uint8_t *spec)
 
 /* ---- AC ---- */
 
-static uint64_t ac_entry(unsigned bits, unsigned far, int value)
+#define NOWHERE 31 /* farther than any symbol goes: there its value 0 changes nothing */
+
+static uint32_t ac_entry(unsigned bits, unsigned all, unsigned first, int value)
 {
-    return bits | (uint64_t)far << 8 | (uint64_t)far << 16 | (uint64_t)bits << 24 | (uint64_t)(uint16_t)value << 32 | (uint64_t)(uint16_t)value << 48;
+    return bits | all << 6 | first << 13 | ((uint32_t)value & 0xff) << 18;
 }
 
-static uint64_t *put(uint64_t *out, uint32_t count, uint64_t entry)
+/* What an entry gains when this symbol is its last one. */
+static uint32_t ac_gain(unsigned bits, unsigned all, int value) { return bits | all << 6 | (uint32_t)value << 26; }
+
+static uint32_t *put(uint32_t *out, uint32_t count, uint32_t entry)
 {
     for (uint32_t k = 0; k < count; k++) out[k] = entry;
     return out + count;
 }
 
-/* All windows that begin with a code of l bits for this symbol. */
-static uint64_t *put_symbol(uint64_t *out, unsigned l, unsigned symbol)
+/* Windows that begin with a symbol, in order, each with its gains when it is to be followed by others. gain[w]: for the w bits
+ * behind it. NULL: make gains of whole windows instead. */
+static uint32_t *put_symbol(uint32_t *out, unsigned l, unsigned symbol, const uint32_t *const *gain)
 {
-    const unsigned run = symbol >> 4, size = symbol & 15, bits = l + size;
-    if (size == 0) return put(out, 1u << (MRI_AC_BITS - l), ac_entry(l, run == 15 ? 16 : MRI_AC_END, 0));
-    if (bits > MRI_AC_BITS)
-        return put(out, 1u << (MRI_AC_BITS - l), bits | (uint64_t)(run + 1) << 8 | (uint64_t)MRI_AC_ODD << 16 | (uint64_t)size << 24);
-    const uint32_t share = 1u << (MRI_AC_BITS - bits);
-    for (int value = 1 - (1 << size); value <= -(1 << (size - 1)); value++) out = put(out, share, ac_entry(bits, run + 1, value));
-    for (int value = 1 << (size - 1); value < 1 << size; value++) out = put(out, share, ac_entry(bits, run + 1, value));
+    const unsigned far = (symbol >> 4) + 1, size = symbol & 15, bits = l + size;
+    const uint32_t all_shares = 1u << (MRI_AC_BITS - l);
+    if (size == 0 && far < 16) return put(out, all_shares, gain ? ac_entry(l, MRI_AC_END, NOWHERE, 0) : ac_gain(l, MRI_AC_END, 0));
+    if (bits > MRI_AC_BITS || size > 7) return put(out, all_shares, gain ? ac_entry(bits, MRI_AC_ODD, far, (int)size) : 0);
+    const uint32_t share = 1u << (MRI_AC_BITS - bits), values = 1u << size;
+    for (uint32_t v = 0; v < values; v++) {
+        const int value = v < values / 2 ? (int)v + 1 - (int)values : (int)v; /* of size 0 (ZRL): 0 */
+        if (!gain) {
+            out = put(out, share, value >= -32 && value < 32 ? ac_gain(bits, far, value) : 0);
+            continue;
+        }
+        const uint32_t entry = ac_entry(bits, far, far, value), *more = gain[MRI_AC_BITS - bits];
+        for (uint32_t k = 0; k < share; k++) out[k] = entry + more[k];
+        out += share;
+    }
     return out;
 }
 
-/* first, followed by what follows it in the window, when that is there in full. */
-static inline uint64_t join(uint64_t first, uint64_t next)
+static void put_symbols(uint32_t *window, const uint8_t *spec, const uint32_t *const *gain)
 {
-    const unsigned bits = (first & 0xff) + (next & 0xff), far = (first >> 8 & 0xff) + (next >> 8 & 0xff);
-    return (first & 0x0000ffffff00ff00u) | bits | (uint64_t)far << 16 | (next & 0xffff000000000000u);
-}
-
-static void pair_up(uint64_t *window)
-{
-    uint64_t alone[MRI_HUFF_WINDOW(MRI_AC_BITS)]; /* what follows is looked up among entries not joined yet */
-    memcpy(alone, window, sizeof alone);
-    for (uint32_t k = 0; k < MRI_HUFF_WINDOW(MRI_AC_BITS); k++) {
-        const uint64_t first = alone[k], next = alone[k << (first & 15) & (MRI_HUFF_WINDOW(MRI_AC_BITS) - 1)];
-        const bool whole = (first >> 16 & 0xff) < MRI_AC_END && (next >> 16 & 0xff) <= MRI_AC_END && (first & 0xff) + (next & 0xff) <= MRI_AC_BITS;
-        window[k] = whole ? join(first, next) : first;
-    }
+    const uint8_t *symbol = spec + 16;
+    uint32_t *out = window;
+    for (unsigned l = 1; l <= MRI_AC_BITS; l++)
+        for (unsigned k = spec[l - 1]; k > 0; k--) out = put_symbol(out, l, *symbol++, gain);
+    put(out, (uint32_t)(window + MRI_HUFF_WINDOW(MRI_AC_BITS) - out), gain ? ac_entry(0, MRI_AC_ODD, NOWHERE, 0) : 0);
 }
 
 bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec)
 {
     if (!make_codes(&t->codes, spec)) return false;
-    const uint8_t *symbol = t->codes.spec + 16;
-    uint64_t *out = t->window;
-    for (unsigned l = 1; l <= MRI_AC_BITS; l++)
-        for (unsigned k = spec[l - 1]; k > 0; k--, symbol++) out = put_symbol(out, l, *symbol);
-    put(out, (uint32_t)(t->window + MRI_HUFF_WINDOW(MRI_AC_BITS) - out), (uint64_t)MRI_AC_ODD << 16 | 64u << 8);
-    pair_up(t->window);
+    uint32_t space[2 * MRI_HUFF_WINDOW(MRI_AC_BITS)]; /* gains of w bits: 2^w from 2^w on */
+    const uint32_t *gain[MRI_AC_BITS];
+    put_symbols(space + MRI_HUFF_WINDOW(MRI_AC_BITS), t->codes.spec, NULL);
+    for (unsigned w = MRI_AC_BITS; w-- > 0;) { /* one bit less: every other one, and those that do not fit gain nothing */
+        uint32_t *less = space + (1u << w);
+        const uint32_t *more = less + (1u << w);
+        for (uint32_t k = 0; k < 1u << w; k++) less[k] = mri_ac_bits(more[2 * k]) <= w ? more[2 * k] : 0;
+        gain[w] = less;
+    }
+    put_symbols(t->window, t->codes.spec, gain);
     return true;
 }

@@ -15,6 +15,7 @@ set(PIPELINE_JPEG_SOURCES
     jpeg/libjpeg_write.c
     jpeg/road.c
     jpeg/run_avx2.c
+    jpeg/run_avx512.c
     jpeg/run_plain.c
     jpeg/unstuff.c
     jpeg/unstuff_avx512.c

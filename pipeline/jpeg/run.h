@@ -15,12 +15,11 @@
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 #define EIGHT(x) x, x, x, x, x, x, x, x
-static const uint8_t place[64 + 256] = {
+static const uint8_t place[64 + 128] = {
     0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
     35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
     EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63),
-    EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63),
-    EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63),
+    EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63),
 };
 #undef EIGHT
 
@@ -46,67 +45,70 @@ INLINE bool dc_step(mri_bits *in, const mri_huff_dc *t, int32_t *prediction)
     return true;
 }
 
-/* One AC symbol of any kind: bits are loaded. The new k, MRI_AC_END + k at the end of the block; MRI_AC_ODD: bad code. */
-INLINE unsigned one_symbol(mri_bits *in, const mri_huff_ac *t, unsigned k, int *value)
+#define BLOCK_BAD 255 /* place of the last coefficient of a block with a bad code */
+
+/* One AC symbol of any kind, the slow way; bits are loaded. The last one's place, stored; more than 62, and the block is over:
+ * by its end, END_OF_BLOCK more than the last; or BLOCK_BAD. */
+#define END_OF_BLOCK 128
+INLINE unsigned one_symbol(mri_bits *in, const mri_huff_ac *t, unsigned k, int16_t *out, bool store)
 {
     const uint32_t found = mri_huff_search(&t->codes, in->window), bits = found & 0xff, run = found >> 12, size = found >> 8 & 15;
-    if (found == 0) return MRI_AC_ODD;
-    *value = value_of(in->window << bits, size);
+    if (found == 0) return BLOCK_BAD;
+    if (size == 0 && run != 15) {
+        mri_bits_drop(in, bits);
+        return END_OF_BLOCK + k;
+    }
+    k += run + 1;
+    if (store) out[place[k]] = (int16_t)value_of(in->window << bits, size);
     mri_bits_drop(in, bits + size);
-    if (size == 0 && run != 15) return MRI_AC_END + k;
-    return k + run + 1;
+    return k;
 }
 
-/* The rest of a block, its AC coefficients. Place of the last one, or MRI_AC_ODD for a bad code. store: out is zero. */
+/* One window of AC symbols; false when more than moving on is to be done, and then nothing is dropped. */
+INLINE bool ac_step(mri_bits *in, const mri_huff_ac *t, int16_t *out, bool store, unsigned *k, uint32_t *e, unsigned *all)
+{
+    *e = t->window[in->window >> (64 - MRI_AC_BITS)];
+    *all = *k + mri_ac_all(*e);
+    if (store) {
+        out[place[*all]] = (int16_t)mri_ac_last_value(*e);
+        out[place[*k + mri_ac_first(*e)]] = (int16_t)mri_ac_first_value(*e);
+    }
+    if (UNLIKELY(*all > 62)) return false;
+    mri_bits_drop(in, mri_ac_bits(*e));
+    *k = *all;
+    return true;
+}
+
+/* The rest of a block, its AC coefficients, behind dc_step(), which leaves bits for two windows. Place of the last one, or BLOCK_BAD.
+ * store: out is zero. */
 INLINE unsigned ac_block(mri_bits *in, const mri_huff_ac *t, int16_t *out, bool store)
 {
-    unsigned k = 0;
+    unsigned k = 0, all;
+    uint32_t e;
+    bool on = ac_step(in, t, out, store, &k, &e, &all) && ac_step(in, t, out, store, &k, &e, &all);
     for (;;) {
-        uint64_t e;
-        unsigned first, all;
-        mri_bits_load(in);
-#pragma GCC unroll 4
-        for (int turn = 0; turn < 4; turn++) {
-            e = t->window[in->window >> (64 - MRI_AC_BITS)];
-            all = k + (uint8_t)(e >> 16);
-            if (store) {
-                first = k + (uint8_t)(e >> 8);
-                out[place[first]] = (int16_t)(e >> 32);
-                out[place[all]] = (int16_t)(e >> 48);
-            }
-            if (UNLIKELY(all > 62)) goto special;
-            mri_bits_drop(in, (uint8_t)e);
-            k = all;
+        while (on) {
+            mri_bits_load(in);
+            on = ac_step(in, t, out, store, &k, &e, &all) && ac_step(in, t, out, store, &k, &e, &all) &&
+                 ac_step(in, t, out, store, &k, &e, &all) && ac_step(in, t, out, store, &k, &e, &all);
         }
-        continue;
-special:
-        if (all - MRI_AC_END < 63) { /* the end, and not that of the next block behind a full one */
-            mri_bits_drop(in, (uint8_t)e);
+        if (mri_ac_all(e) - MRI_AC_END <= 32 && all - MRI_AC_END < 63) { /* the end, and not that of the next block behind a full one */
+            mri_bits_drop(in, mri_ac_bits(e));
             return all - MRI_AC_END;
         }
-        first = k + (uint8_t)(e >> 8);
-        int value;
-        if ((uint8_t)(e >> 16) != MRI_AC_ODD) { /* the block fills up: with the first symbol, or with both */
-            if (first > 62) {
-                if (store) out[63] = (int16_t)(e >> 32);
-                mri_bits_drop(in, (uint8_t)(e >> 24));
-            } else {
-                mri_bits_drop(in, (uint8_t)e);
-            }
-            return 63;
-        }
         mri_bits_load(in);
-        if ((uint8_t)e) {
-            const unsigned size = (uint8_t)(e >> 24);
-            value = value_of(in->window << ((uint8_t)e - size), size);
-            mri_bits_drop(in, (uint8_t)e);
-            k = first;
-        } else {
-            k = one_symbol(in, t, k, &value);
-            if (k >= MRI_AC_END) return k == MRI_AC_ODD ? k : k - MRI_AC_END;
+        if (mri_ac_all(e) == MRI_AC_ODD && mri_ac_bits(e)) {
+            const unsigned size = (unsigned)mri_ac_first_value(e);
+            k += mri_ac_first(e);
+            if (store) out[place[k]] = (int16_t)value_of(in->window << (mri_ac_bits(e) - size), size);
+            mri_bits_drop(in, mri_ac_bits(e));
+        } else { /* a code too long; or a block that fills up, perhaps with the first symbol alone */
+            if (store) out[63] = 0;
+            k = one_symbol(in, t, k, out, store);
+            if (k >= END_OF_BLOCK) return k == BLOCK_BAD ? k : k - END_OF_BLOCK;
         }
-        if (store) out[place[k]] = (int16_t)value;
         if (k > 62) return 63;
+        on = true;
     }
 }
 
@@ -131,7 +133,7 @@ INLINE uint32_t run_mcus(mri_run *r, uint32_t count)
             } else {
                 last = ac_block(&in, b->ac, NULL, false);
             }
-            if (UNLIKELY(last == MRI_AC_ODD)) goto bad;
+            if (UNLIKELY(last == BLOCK_BAD)) goto bad;
         }
     r->bits = in;
     return done;

@@ -7,7 +7,9 @@ uint32_t mri_run_mcus_plain(mri_run *r, uint32_t count) { return run_mcus(r, cou
 uint32_t mri_run_mcus(mri_run *r, uint32_t count)
 {
 #if defined(__x86_64__)
-    if (mri_simd() != MRI_SIMD_PLAIN) return mri_run_mcus_avx2(r, count);
+    const mri_simd_level level = mri_simd();
+    if (level == MRI_SIMD_AVX512) return mri_run_mcus_avx512(r, count);
+    if (level == MRI_SIMD_AVX2) return mri_run_mcus_avx2(r, count);
 #endif
     return mri_run_mcus_plain(r, count);
 }

@@ -7,6 +7,7 @@
 
 #include "base/util.h"
 #include "formats/coef.h"
+#include "formats/jpeg_entry.h"
 #include "pipeline/decoders.h"
 #include "pipeline/jpeg/entropy.h"
 #include "pipeline/jpeg/libjpeg_coef.h"
@@ -130,7 +131,7 @@ static int check_limit(const void *jpeg, size_t bytes, const mr_decode_config *c
 static int by_entropy(mri_whole *w, const mr_value *jpeg, bool whole, const mr_decode_config *cfg, const mri_jpeg_frame **f, blocks *b,
                       mr_error *err)
 {
-    int rc = mri_entropy_open(w->entropy, jpeg->data, jpeg->bytes, jpeg->entries, jpeg->entries_bytes, f, err);
+    int rc = mri_entropy_open(w->entropy, jpeg->data, jpeg->bytes, NULL, 0, f, err);
     if (rc == MR_OK) rc = blocks_make(w, *f, whole, cfg->max_pixels, b, err);
     if (rc == MR_OK) rc = mri_entropy_window(w->entropy, b->window, err);
     for (uint32_t y = 0; rc == MR_OK && y < (*f)->mcus_high; y++) {
@@ -155,13 +156,29 @@ static int by_libjpeg(mri_whole *w, const mr_value *jpeg, const mr_decode_config
 
 /* ---- sound? ---- */
 
+/* Entry points have one form for each picture and gap, so those made anew are the same or the old ones are wrong. Making them decodes
+ * the picture. */
+static int check_entries(mri_whole *w, const mr_value *value, mr_error *err)
+{
+    void          *made = NULL;
+    size_t         bytes = 0;
+    const uint8_t *p = value->entries;
+    const uint32_t gap = value->entries_bytes > 1 && p[1] ? p[1] : MRI_JPEG_ENTRY_GAP;
+    int rc = mri_jpeg_entries_build_gap(w->entropy, value->data, value->bytes, gap, &made, &bytes, err);
+    if (rc == MR_EUNSUPPORTED) rc = mr_error_set(err, MR_EFORMAT, "entry points for a JPEG that can have none");
+    else if (rc == MR_OK && (bytes != value->entries_bytes || memcmp(made, p, bytes) != 0))
+        rc = mr_error_set(err, MR_EFORMAT, "the entry points are not those of this JPEG: convert again");
+    free(made);
+    return rc;
+}
+
 static int check_jpeg(mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
     const mri_jpeg_frame *f;
     blocks                b;
     mr_image              image = {0};
     int rc = check_limit(value->data, value->bytes, cfg, err);
-    if (rc == MR_OK) rc = by_entropy(w, value, false, cfg, &f, &b, err);
+    if (rc == MR_OK) rc = value->entries ? check_entries(w, value, err) : by_entropy(w, value, false, cfg, &f, &b, err);
     if (rc != MR_EUNSUPPORTED) return rc;
     rc = mr_image_decode(value, cfg, &image, err);
     mr_image_free(&image);

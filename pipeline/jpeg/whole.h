@@ -11,8 +11,8 @@ typedef struct mri_whole mri_whole; /* decoders and buffers of one thread; large
 int  mri_whole_create(mri_whole **out);
 void mri_whole_destroy(mri_whole *w); /* accepts NULL */
 
-/* Decode all of a picture value of any type and keep nothing: MR_OK, or what is wrong. Entry points that a JPEG has are compared with
- * where decoding really is. */
+/* Decode all of a picture value of any type and keep nothing: MR_OK, or what is wrong. Entry points that come with a JPEG must be
+ * those that would be made now. */
 int mri_whole_check(mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err);
 
 /* A JPEG's coefficients as a payload (formats/coef.h); malloc'd.

@@ -12,7 +12,7 @@ changed() {
     data=$2
     shift 2
     last="train while: $*"
-    "$millrace" train $data --model cifar-cnn --batch 20 --epochs 1000 --val none --devices sim:1,step=5ms --quiet $io >out 2>err &
+    "$millrace" train $data --model cifar-cnn --batch 20 --epochs 1000 --val none --devices sim:1,step=5ms --quiet --resident $resident $io >out 2>err &
     pid=$!
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
         sleep 0.05
@@ -35,6 +35,7 @@ ends() { # TEXT: with an error that names it
     err_has "$1"
 }
 patience=0.1
+resident=0
 for io in "--io pread" "" "--direct"; do
     changed d copy "rm copy/train/disc/00007.jpg"; ends "00007.jpg"
     changed d.mrec copy.mrec "head -c 20000 d.mrec >copy.mrec"; ends "copy.mrec"
@@ -49,8 +50,11 @@ changed d.mrec copy.mrec "head -c 200000 /dev/zero | dd of=copy.mrec bs=1000 see
 for io in "" "--io pread"; do
     changed d copy "rm copy/train/disc/00007.jpg; mkfifo copy/train/disc/00007.jpg"; ends "00007.jpg"
 done
-# an open file stays readable when its name is gone, or goes to another
+# what was read before the first step is not looked at again
 patience=0.01
+resident=1G
+changed d.mrec copy.mrec ": >copy.mrec"; equal $status 143
+# an open file stays readable when its name is gone, or goes to another
 changed d.mrec copy.mrec "rm copy.mrec"; equal $status 143
 changed d.mrec copy.mrec "head -c 100 d.mrec >new; mv new copy.mrec"; equal $status 143
 finish

@@ -49,6 +49,7 @@ static mr_loader_config settings(told *t)
     cfg.io = MR_IO_PREAD;
     cfg.order = MR_ORDER_SEQUENTIAL; /* neighbours share reads */
     cfg.batch = 64;
+    cfg.resident_bytes = 0; /* samples in memory: test_resident.c */
     cfg.on_bad = remember;
     cfg.bad_context = t;
     return cfg;

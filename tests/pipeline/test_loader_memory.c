@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "pipeline/augment.h"
 #include "sets.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -24,7 +25,7 @@
 #define NOISE_BYTES (1u << 20) /* between two runs of the same thing: three bytes a sample would be more */
 
 typedef struct measured {
-    uint64_t before, peak, claimed;
+    uint64_t before, peak, claimed, scratch; /* scratch: the part of claimed that is the decoders' */
 } measured;
 
 extern char **environ;
@@ -40,7 +41,7 @@ static uint64_t resident_bytes(void)
     return resident * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* argv: path result batch prefetch workers augment */
+/* argv: path result batch prefetch workers augment resident cache */
 static int measure(char **argv)
 {
     mr_error         err = MR_ERROR_INIT;
@@ -55,10 +56,14 @@ static int measure(char **argv)
     cfg.workers = (uint32_t)atoi(argv[4]);
     cfg.augment = argv[5];
     cfg.training = true;
+    cfg.resident_bytes = (uint64_t)atoll(argv[6]);
+    cfg.cache_bytes = (uint64_t)atoll(argv[7]);
+    if (cfg.cache_bytes) cfg.cache = MR_CACHE_MEMORY, cfg.epochs = 2;
     if (mr_source_open(&src, argv[0], NULL, &err) != MR_OK) return 2;
     measured m = {.before = resident_bytes()};
     if (mr_loader_open(&l, src, &cfg, &err) != MR_OK) return 3;
     m.claimed = mr_loader_info_of(l)->memory_bytes;
+    m.scratch = cfg.workers * mri_scratch_bound_bytes(&cfg.decode, mr_loader_info_of(l)->max_pixels);
     while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &b, NULL);
     mr_loader_close(l);
     mr_source_close(src);
@@ -70,10 +75,12 @@ static int measure(char **argv)
 
 /* ---- the parent ---- */
 
-static measured run(const char *path, const char *batch, const char *prefetch, const char *workers, const char *augment)
+static measured run_with(const char *path, const char *batch, const char *prefetch, const char *workers, const char *augment,
+                         const char *resident, const char *cache)
 {
     char        set[4096], result[4096];
-    char *const argv[] = {(char *)"loader", set, result, (char *)batch, (char *)prefetch, (char *)workers, (char *)augment, NULL};
+    char *const argv[] = {(char *)"loader", set, result, (char *)batch, (char *)prefetch, (char *)workers, (char *)augment,
+                          (char *)resident, (char *)cache, NULL};
     pid_t       child;
     int         status;
     snprintf(set, sizeof set, "%s", path);
@@ -90,6 +97,17 @@ static measured run(const char *path, const char *batch, const char *prefetch, c
     MRT_TRUE(out.before > 0 && out.peak >= out.before);
     MRT_TRUE(SANITIZED || out.peak <= out.before + out.claimed + SLACK_BYTES);
     return out;
+}
+
+static measured run(const char *path, const char *batch, const char *prefetch, const char *workers, const char *augment)
+{
+    return run_with(path, batch, prefetch, workers, augment, "0", "0");
+}
+
+/* What is promised is not far above what is taken: slots, buffers, set and cache at most 1.3 times, decoders apart. */
+static void is_close(const measured *m)
+{
+    MRT_TRUE(SANITIZED || m->claimed - m->scratch <= (m->peak - m->before) * 13 / 10 + SLACK_BYTES);
 }
 
 /* n black pictures, as files that take no room on disk. */
@@ -120,6 +138,35 @@ static void memory_does_not_grow_with_the_set(void **state)
     MRT_TRUE(SANITIZED || many.peak - many.before <= few.peak - few.before + NOISE_BYTES);
 }
 
+/* The set itself and what little a loader of small pictures takes besides: the plan is close, not only safe. */
+static void a_resident_set_takes_its_own_size(void **state)
+{
+    (void)state;
+    const char    *path = black_set("resident", 400000, 12);
+    const uint64_t set = 400000 * 144;
+    const measured on = run_with(path, "128", "4", "2", "padcrop(2),flip", "1073741824", "0");
+    MRT_TRUE(SANITIZED || on.peak - on.before >= set);
+    MRT_TRUE(SANITIZED || on.peak - on.before <= set + set / 8 + SLACK_BYTES);
+    const measured off = run_with(path, "128", "0", "1", "padcrop(2),flip", "1073741824", "0");
+    MRT_TRUE(SANITIZED || off.peak - off.before >= set);
+    is_close(&on);
+    is_close(&off);
+}
+
+/* A whole cache, and one that is full before the end: its budget, and no more. */
+static void a_cache_takes_its_budget(void **state)
+{
+    (void)state;
+    const char    *path = black_set("cached", 300000, 12);
+    const uint64_t index = 300000 * 12, whole = 300000 * 216; /* 144 pixels in an entry of 216 bytes */
+    const measured all = run_with(path, "128", "4", "2", "padcrop(2),flip", "0", "67108864");
+    MRT_TRUE(SANITIZED || all.peak - all.before >= whole + index);
+    is_close(&all);
+    const measured part = run_with(path, "128", "4", "2", "padcrop(2),flip", "0", "20971520");
+    MRT_TRUE(SANITIZED || part.peak - part.before <= (20u << 20) + index + SLACK_BYTES);
+    is_close(&part);
+}
+
 /* Seven slots and some forty read buffers of one picture each, and nothing else that grows: a stage that took more than its
  * part would show. */
 static void slots_are_what_large_pictures_take(void **state)
@@ -131,6 +178,8 @@ static void slots_are_what_large_pictures_take(void **state)
     MRT_TRUE(SANITIZED || on.peak - on.before >= 6 * batch); /* the measure itself works */
     MRT_TRUE(SANITIZED || on.peak - on.before <= 7 * batch + 40 * picture + SLACK_BYTES);
     MRT_TRUE(SANITIZED || off.peak - off.before <= batch + 2 * picture + SLACK_BYTES);
+    is_close(&on);
+    is_close(&off);
 }
 
 static void pictures_of_many_sizes_stay_within(void **state)
@@ -143,9 +192,11 @@ static void pictures_of_many_sizes_stay_within(void **state)
 
 int main(int argc, char **argv)
 {
-    if (argc == 7) return measure(argv + 1);
+    if (argc == 9) return measure(argv + 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_does_not_grow_with_the_set),
+        cmocka_unit_test(a_resident_set_takes_its_own_size),
+        cmocka_unit_test(a_cache_takes_its_budget),
         cmocka_unit_test(slots_are_what_large_pictures_take),
         cmocka_unit_test(pictures_of_many_sizes_stay_within),
     };

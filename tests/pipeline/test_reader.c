@@ -1,11 +1,54 @@
 /* Readers: the same bytes by io_uring and pread, with and without O_DIRECT, whatever short, interrupted and refused reads
  * come between; early ends and failures are told with their place. */
 #include <errno.h>
+#include <liburing.h>
 #include <unistd.h>
 
 #include "base/util.h"
 #include "pipeline/reader.h"
 #include "sets.h"
+
+/* What the kernel answers is made up here: rings that are refused, submissions that fail after a while. */
+static int rings_refused;     /* with this errno; 0: they are made */
+static int rings_left;        /* atomic: so many are made all the same */
+static int submits_left = -1; /* then each fails; -1: none does */
+static int waits_fail;
+
+int __real_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags);
+int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags);
+int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned count);
+int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned count);
+int __real_io_uring_submit_and_get_events(struct io_uring *ring);
+int __wrap_io_uring_submit_and_get_events(struct io_uring *ring);
+int __real___io_uring_get_cqe(struct io_uring *ring, struct io_uring_cqe **out, unsigned submit, unsigned wait, sigset_t *mask);
+int __wrap___io_uring_get_cqe(struct io_uring *ring, struct io_uring_cqe **out, unsigned submit, unsigned wait, sigset_t *mask);
+
+static bool submit_fails(void)
+{
+    if (submits_left > 0) submits_left--;
+    return submits_left == 0;
+}
+
+int __wrap_io_uring_queue_init(unsigned entries, struct io_uring *ring, unsigned flags)
+{
+    const bool made = !rings_refused || __atomic_sub_fetch(&rings_left, 1, __ATOMIC_RELAXED) >= 0;
+    return !made ? -rings_refused : __real_io_uring_queue_init(entries, ring, flags);
+}
+
+int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned count)
+{
+    return submit_fails() ? -EFAULT : __real_io_uring_submit_and_wait(ring, count);
+}
+
+int __wrap_io_uring_submit_and_get_events(struct io_uring *ring)
+{
+    return submit_fails() ? -EFAULT : __real_io_uring_submit_and_get_events(ring);
+}
+
+int __wrap___io_uring_get_cqe(struct io_uring *ring, struct io_uring_cqe **out, unsigned submit, unsigned wait, sigset_t *mask)
+{
+    return waits_fail ? -EFAULT : __real___io_uring_get_cqe(ring, out, submit, wait, mask);
+}
 
 #define SIZE (64 * 64)
 #define COUNT 300
@@ -237,6 +280,146 @@ static void own_files_are_opened_and_closed(void **state)
     mr_source_close(folder);
 }
 
+/* ---------------------------------------------------------------------------------------------- rings that fail */
+
+static void count_note(void *context, const char *text)
+{
+    uint32_t *n = context;
+    (*n)++;
+    MRT_HAS(text, "reading with pread");
+}
+
+static void a_refused_ring_is_done_without(void **state)
+{
+    (void)state;
+    uint32_t                notes = 0;
+    const mri_reader_config cfg = {.source = source, .depth = 8, .note = count_note, .note_context = &notes};
+    mr_error    err = MR_ERROR_INIT;
+    mri_reader *r;
+    static uint8_t buffer[20][1000];
+    mri_read    q[20];
+    rings_refused = EPERM;
+    rings_left = 0;
+    MRT_OK(mri_reader_create(&r, MR_IO_URING, &cfg, &err), &err);
+    for (uint32_t i = 0; i < 20; i++) {
+        q[i] = (mri_read){.offset = i * 1001, .bytes = 1000, .buffer = buffer[i], .buffer_idx = -1};
+        mri_reader_submit(r, &q[i]);
+    }
+    for (uint32_t i = 0; i < 20; i++) {
+        mri_read *done;
+        MRT_OK(mri_reader_reap(r, i % 2, &done, &err), &err);
+        assert_non_null(done);
+        assert_memory_equal(done->data, whole + done->offset, 1000);
+    }
+    rings_refused = 0;
+    MRT_EQ(notes, 1);
+    mri_reader_destroy(r);
+}
+
+/* The thread that opens may have a ring, the threads that read may not: told once, and the run goes on. */
+static void a_loader_goes_on_without_rings(void **state)
+{
+    (void)state;
+    if (!have_uring()) return;
+    uint32_t         notes = 0;
+    mr_loader_config cfg;
+    mr_loader_defaults(&cfg);
+    cfg.io = MR_IO_PREAD;
+    const mr_digest expected = mrt_digest(source, &cfg, NULL, NULL);
+    cfg.io = MR_IO_URING;
+    cfg.readers = 3;
+    cfg.on_note = count_note;
+    cfg.note_context = &notes;
+    for (uint32_t k = 0; k < 4; k++) {
+        cfg.resident_bytes = k % 2 ? (uint64_t)1 << 30 : 0;
+        cfg.prefetch = k / 2;
+        notes = 0;
+        rings_refused = EPERM;
+        rings_left = 1; /* the one that looks whether there are any */
+        const mr_digest d = mrt_digest(source, &cfg, NULL, NULL);
+        rings_refused = 0;
+        MRT_TRUE(d.lo == expected.lo && d.hi == expected.hi);
+        MRT_EQ(notes, 1);
+    }
+}
+
+/* Two reads of a pipe that nobody writes to, one of the set; then the ring breaks. What is written to the pipe afterwards may reach
+ * nobody's buffer. */
+static void a_broken_ring_lets_go_of_buffers(void **state)
+{
+    (void)state;
+    if (!have_uring()) return;
+    for (int after = 1; after < 4; after++) {
+        int pipes[2];
+        MRT_EQ(pipe(pipes), 0);
+        const mri_reader_config cfg = {.source = source, .depth = 8, .extra_fd = pipes[0], .extra_path = "a pipe"};
+        mr_error       err = MR_ERROR_INIT;
+        mri_reader    *r;
+        mri_read      *done, q[4];
+        static uint8_t buffer[4][100];
+        memset(buffer, 7, sizeof buffer);
+        MRT_OK(mri_reader_create(&r, MR_IO_URING, &cfg, &err), &err);
+        for (uint32_t i = 0; i < 4; i++) {
+            q[i] = (mri_read){.file = i % 2 ? 0 : MRI_FILE_OF_CACHE, .bytes = 100, .buffer = buffer[i], .buffer_idx = -1};
+            mri_reader_submit(r, &q[i]);
+        }
+        submits_left = after; /* 1: nothing was submitted; later: the pipe's reads wait in the kernel */
+        uint32_t reaped = 0;
+        int      rc = MR_OK;
+        for (uint32_t n = 0; n < 100 && rc == MR_OK; n++) {
+            rc = mri_reader_reap(r, false, &done, &err);
+            reaped += rc == MR_OK && done;
+        }
+        submits_left = -1;
+        MRT_EQ(rc, MR_EIO);
+        MRT_EQ(err.sys_errno, EFAULT);
+        MRT_TRUE(!mri_reader_keeps_buffers(r));
+        MRT_EQ(write(pipes[1], buffer[0] + 1, 99), 99);
+        for (; reaped < 4; reaped++) {
+            MRT_OK(mri_reader_reap(r, true, &done, &err), &err);
+            assert_non_null(done);
+            if (done->file == MRI_FILE_OF_CACHE) MRT_EQ(done->sys_errno, ECANCELED);
+        }
+        MRT_EQ(mri_reader_in_flight(r), 0);
+        mri_reader_submit(r, &q[1]); /* it stays broken */
+        MRT_EQ(mri_reader_reap(r, true, &done, &err), MR_EIO);
+        for (size_t k = 0; k < 100; k++) MRT_TRUE(buffer[0][k] == 7 && buffer[2][k] == 7);
+        uint8_t text[200];
+        MRT_EQ(read(pipes[0], text, sizeof text), 99); /* it is all still there */
+        mri_reader_destroy(r);
+        close(pipes[0]);
+        close(pipes[1]);
+    }
+}
+
+/* Not even asking works: the buffers are given up. */
+static void a_silent_kernel_keeps_the_buffers(void **state)
+{
+    (void)state;
+    if (!have_uring()) return;
+    int pipes[2];
+    MRT_EQ(pipe(pipes), 0);
+    const mri_reader_config cfg = {.source = source, .depth = 8, .extra_fd = pipes[0], .extra_path = "a pipe"};
+    mr_error       err = MR_ERROR_INIT;
+    mri_reader    *r;
+    mri_read      *done;
+    static uint8_t buffer[100];
+    mri_read       q = {.file = MRI_FILE_OF_CACHE, .bytes = 100, .buffer = buffer, .buffer_idx = -1};
+    MRT_OK(mri_reader_create(&r, MR_IO_URING, &cfg, &err), &err);
+    mri_reader_submit(r, &q);
+    MRT_OK(mri_reader_reap(r, false, &done, &err), &err);
+    assert_null(done);
+    submits_left = 1;
+    waits_fail = 1;
+    MRT_EQ(mri_reader_reap(r, true, &done, &err), MR_EIO);
+    MRT_TRUE(mri_reader_keeps_buffers(r));
+    submits_left = -1;
+    waits_fail = 0;
+    mri_reader_destroy(r);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +428,10 @@ int main(void)
         cmocka_unit_test(files_in_memory),
         cmocka_unit_test(failures_tell_their_place),
         cmocka_unit_test(own_files_are_opened_and_closed),
+        cmocka_unit_test(a_refused_ring_is_done_without),
+        cmocka_unit_test(a_loader_goes_on_without_rings),
+        cmocka_unit_test(a_broken_ring_lets_go_of_buffers),
+        cmocka_unit_test(a_silent_kernel_keeps_the_buffers),
     };
     return cmocka_run_group_tests(tests, open_set, close_set);
 }

@@ -182,8 +182,9 @@ static void equals_the_definition(void **unused)
         const struct shape s = random_shape(n % 10 ? 80 : 300);
         compare(&s, n % 10 ? 1 : 7, n);
     }
-    static const uint32_t cases[][4] = {{1, 1, 1, 1},         {1, 1, 5, 7},   {7, 5, 1, 1},   {500, 375, 224, 224}, {3000, 2, 7, 2},
-                                        {5000, 20, 224, 20}, {20, 5000, 8, 224}, {65535, 3, 2, 3}, {2, 30000, 2, 1},     {30, 20, 700, 700}};
+    static const uint32_t cases[][4] = {{1, 1, 1, 1},         {1, 1, 5, 7},         {7, 5, 1, 1},       {500, 375, 224, 224},
+                                        {3000, 2, 7, 2},      {5000, 20, 224, 20},  {20, 5000, 8, 224}, {65535, 3, 2, 3},
+                                        {2, 30000, 2, 1},     {30, 20, 700, 700}};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(cases); k++)
         for (int variant = 0; variant < 4; variant++) {
             const uint32_t *c = cases[k];
@@ -414,6 +415,35 @@ static void half_resolution_is_triangle_upsampling(void **unused)
     }
 }
 
+/* As wide as a picture may be: a ramp stays one, in every variant. */
+static void largest_sides(void **unused)
+{
+    (void)unused;
+    static const uint32_t cases[][4] = {/* size, out, unit */
+                                        {MRI_RESAMPLE_MAX_SIDE, 3, 1, 1},
+                                        {5, MRI_RESAMPLE_MAX_SIDE, 1, 1},
+                                        {MRI_RESAMPLE_MAX_SIDE, MRI_RESAMPLE_MAX_SIDE - 1, 4, 1},
+                                        {MRI_RESAMPLE_MAX_SIDE, MRI_RESAMPLE_MAX_SIDE / 9, 4, 3}};
+    for (size_t n = 0; n < MRI_ARRAY_COUNT(cases); n++)
+        for (int level = MRI_SIMD_PLAIN; level <= MRI_SIMD_NEON; level++) {
+            if (!mri_simd_use((mri_simd_level)level)) continue;
+            const uint32_t *c = cases[n];
+            struct shape s = {mri_axis_of(c[0], 0, c[0], c[1]), mri_axis_of(1, 0, 1, 1), (mri_filter)(n % 2), false, 1};
+            s.x.unit_num = c[2];
+            s.x.unit_den = c[3];
+            s.x.samples = (c[0] * c[3] + c[2] - 1) / c[2];
+            uint8_t *samples = malloc(s.x.samples), *found = malloc(s.x.count);
+            for (uint64_t k = 0; k < s.x.samples; k++) samples[k] = (uint8_t)(k * 255 / s.x.samples);
+            run(&s, samples, found);
+            for (uint64_t k = 1; k < s.x.count; k++) MRT_TRUE(s.filter == MRI_FILTER_BICUBIC || found[k] >= found[k - 1]);
+            const double half = 127 * (1 - 1.0 / s.x.count);
+            MRT_TRUE(fabs(found[s.x.count / 2] - 127.5) < 26);
+            MRT_TRUE(found[0] < 127.5 - half / 2 && found[s.x.count - 1] > 127 + half / 2);
+            free(samples);
+            free(found);
+        }
+}
+
 static void survives_failing_allocations(void **unused)
 {
     (void)unused;
@@ -488,10 +518,16 @@ static int close_plan(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_the_definition), cmocka_unit_test(variants_windows_mirrors), cmocka_unit_test(crops_to_224),
+        cmocka_unit_test(equals_the_definition),
+        cmocka_unit_test(variants_windows_mirrors),
+        cmocka_unit_test(crops_to_224),
         cmocka_unit_test(same_bits_on_every_machine),
-        cmocka_unit_test(flat_stays_flat),       cmocka_unit_test(same_size_is_a_copy),
-        cmocka_unit_test(overshoot_is_clipped),  cmocka_unit_test(half_resolution_is_triangle_upsampling), cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(flat_stays_flat),
+        cmocka_unit_test(same_size_is_a_copy),
+        cmocka_unit_test(overshoot_is_clipped),
+        cmocka_unit_test(half_resolution_is_triangle_upsampling),
+        cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(largest_sides),
         cmocka_unit_test(memory_stays_within_the_bound),
     };
     return cmocka_run_group_tests(tests, open_plan, close_plan);

@@ -59,8 +59,8 @@ typedef struct mr_checker mr_checker;
 
 MR_API int  mr_checker_create(mr_checker **out);
 MR_API void mr_checker_destroy(mr_checker *c); /* accepts NULL */
-/* Decode all of a picture (JPEG, PNG, PIXELS, COEF) and keep nothing: MR_OK, or what is wrong with it. Entry points that come with a JPEG
- * are compared with where decoding really is. cfg may be NULL: the defaults. */
+/* Decode all of a picture (JPEG, PNG, PIXELS, COEF) and keep nothing: MR_OK, or what is wrong with it. Entry points that come with a JPEG must
+ * be right. cfg may be NULL: the defaults. */
 MR_API int mr_checker_run(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, mr_error *err);
 /* MR_TYPE_COEF: a baseline JPEG file with the same coefficients; *data is malloc'd, the caller frees it. */
 MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, void **data, size_t *bytes,
@@ -124,6 +124,7 @@ MR_API int mr_trace_entries(const mr_trace *t, mr_trace_entry **out, size_t *cou
 typedef enum mr_order { MR_ORDER_SHUFFLE = 0, MR_ORDER_BLOCK, MR_ORDER_SEQUENTIAL } mr_order;
 typedef enum mr_tail { MR_TAIL_KEEP = 0, MR_TAIL_DROP, MR_TAIL_PAD } mr_tail;
 typedef enum mr_io { MR_IO_AUTO = 0, MR_IO_URING, MR_IO_PREAD } mr_io;
+typedef enum mr_cache { MR_CACHE_OFF = 0, MR_CACHE_MEMORY, MR_CACHE_DISK } mr_cache;
 typedef enum mr_bad { MR_BAD_STOP = 0, MR_BAD_REPLACE, MR_BAD_SKIP } mr_bad;
 
 /* A damaged sample, told to the caller's function from a worker thread, one at a time; each sample once, however many epochs
@@ -161,6 +162,17 @@ typedef struct mr_loader_config {
     mr_trace   *trace;       /* or NULL */
     bool        keep_host;   /* with devices: the host copy stays readable while a batch is held (mr_loader_digest needs it);
                                 costs host slots */
+    uint64_t    resident_bytes; /* a set of small samples (64 KiB on average) whose shared files have at most this many bytes is
+                                read once, in large runs, and then served from memory without requests or copies; 0: never;
+                                default 1 GiB. Never more than a quarter of the memory budget */
+    mr_cache    cache;       /* keep samples from the first epoch on, for the ones that follow; default OFF. Changes no bit of a batch */
+    const char *cache_folder; /* DISK: made if missing; what an earlier run kept there of the same data is used */
+    uint64_t    cache_bytes; /* MEMORY: part of memory_bytes; DISK: of the file and its index. What does not fit is read from the
+                                data in every epoch: nothing is evicted */
+    void      (*on_note)(void *context, const char *text); /* something the user should know that stops nothing, each once; from any
+                                thread, one at a time; or NULL */
+    void       *note_context;
+    bool        no_checks;   /* checksums of records are not computed, for measuring what they cost; default false */
 } mr_loader_config;
 
 MR_API void mr_loader_defaults(mr_loader_config *cfg);
@@ -189,6 +201,7 @@ typedef struct mr_loader_info {
     mr_order    order;              /* as configured, like the two below: with seed and batch they fix the order of samples */
     uint32_t    block;
     mr_tail     tail;
+    uint64_t    resident_bytes;     /* memory that holds the whole set, part of memory_bytes; 0: samples are read one by one */
 } mr_loader_info;
 
 /* One replica's contiguous share of a batch: samples [first, first + count) of it; count may be 0. */
@@ -259,6 +272,9 @@ typedef struct mr_loader_stats {
     uint64_t bytes_copied[MR_LOADER_MAX_PARTS]; /* to each device */
     uint64_t bad_samples, replaced, skipped;
     uint64_t reads, reads_short, reads_again; /* system-level events */
+    uint64_t cache_hits;       /* samples that came from the cache */
+    uint64_t cache_entries, cache_bytes; /* in it now */
+    uint64_t cache_dropped;    /* entries that were damaged */
 } mr_loader_stats;
 
 /* Any thread. */
