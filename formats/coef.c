@@ -64,6 +64,7 @@ static int component_read(mri_coef *c, uint32_t k, const uint8_t *p, uint32_t ta
     if (m->quant_table >= tables) return wrong(err, "quantisation table below", tables, m->quant_table);
     const uint8_t *table = c->data + MRI_COEF_HEAD + (size_t)MRI_COEF_TABLE_BYTES * m->quant_table;
     memcpy(m->quant, table, sizeof m->quant);
+    if (m->quant[0] == 0) return wrong(err, "a quantisation step above", 0, 0);
     c->frame.h_max = c->frame.h_max < m->h ? m->h : c->frame.h_max;
     c->frame.v_max = c->frame.v_max < m->v ? m->v : c->frame.v_max;
     return MR_OK;

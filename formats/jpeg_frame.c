@@ -250,8 +250,8 @@ static size_t scan_end(const uint8_t *data, size_t bytes, size_t at)
     return bytes;
 }
 
-/* A picture cut short has no end marker behind its scan's header; entropy-coded data cannot contain one. */
-static bool has_end_marker(const uint8_t *from, size_t bytes)
+/* A picture cut short has none behind its scan's header; entropy-coded data cannot contain one. */
+bool mri_jpeg_has_end_marker(const uint8_t *from, size_t bytes)
 {
     for (const uint8_t *end = from + bytes; end - from >= 2;) {
         const uint8_t *mark = memrchr(from, EOI, (size_t)(end - from));
@@ -322,7 +322,7 @@ int mri_jpeg_layout_parse(mri_jpeg_layout *out, const void *data, size_t bytes, 
         if (rc) return rc;
         mri_jpeg_scan *s = &out->scan[out->scan_count - 1];
         if (s->component_count == out->frame.component_count) {
-            if (has_end_marker(w.data + w.at, bytes - w.at)) return MR_OK;
+            if (mri_jpeg_has_end_marker(w.data + w.at, bytes - w.at)) return MR_OK;
             return mr_error_set(err, MR_EFORMAT, "JPEG: no end marker (EOI) up to byte %zu: truncated", bytes);
         }
         s->end = w.at = scan_end(w.data, bytes, w.at);

@@ -80,6 +80,9 @@ typedef struct mri_jpeg_layout {
  * MR_EFORMAT       damaged; libjpeg would fail or warn as well */
 int mri_jpeg_layout_parse(mri_jpeg_layout *out, const void *data, size_t bytes, mr_error *err);
 
+/* Whether an end marker stands somewhere in these bytes, which follow a header. */
+bool mri_jpeg_has_end_marker(const uint8_t *from, size_t bytes);
+
 /* Walk what stands behind the last scan, from at to the end marker. Returns as above. */
 int mri_jpeg_tail_check(const void *data, size_t bytes, size_t at, mr_error *err);
 

@@ -198,17 +198,23 @@ static void set_sample_path(const mr_source *src, uint64_t sample, char *buf, si
     snprintf(buf, buf_bytes, "%s", s->file[shard_of(s, sample)]->path);
 }
 
+/* Entry points go with the picture they belong to. */
+static void join_entries(const mr_source *src, mr_sample *out)
+{
+    const set *s = src->state;
+    mr_value  *image = s->entries >= 0 ? &out->value[src->info.image_field] : NULL;
+    if (!image || image->type != MR_TYPE_JPEG || out->value[s->entries].bytes == 0) return;
+    image->entries = out->value[s->entries].data;
+    image->entries_bytes = out->value[s->entries].bytes;
+}
+
 static int set_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
 {
     const set     *s = src->state;
     const uint32_t k = shard_of(s, sample);
     const int      rc = mr_mrec_parse(s->file[k], sample - s->start[k], data, bytes, out, NULL, err);
     if (rc) return in_set(rc, sample, err);
-    mr_value *image = s->entries >= 0 ? &out->value[src->info.image_field] : NULL;
-    if (image && image->type == MR_TYPE_JPEG && out->value[s->entries].bytes > 0) {
-        image->entries = out->value[s->entries].data;
-        image->entries_bytes = out->value[s->entries].bytes;
-    }
+    join_entries(src, out);
     return MR_OK;
 }
 
@@ -216,7 +222,10 @@ static int set_parse_trusted(const mr_source *src, uint64_t sample, const void *
 {
     const set     *s = src->state;
     const uint32_t k = shard_of(s, sample);
-    return in_set(mri_record_parse_trusted(&s->file[k]->meta, data, bytes, out, err), sample, err);
+    const int      rc = mri_record_parse_trusted(&s->file[k]->meta, data, bytes, out, err);
+    if (rc) return in_set(rc, sample, err);
+    join_entries(src, out);
+    return MR_OK;
 }
 
 const mri_source_ops mri_source_mrec = {

@@ -28,8 +28,10 @@ struct mri_scratch {
 
 int mri_scratch_create(mri_scratch **out)
 {
-    *out = calloc(1, sizeof **out);
-    return *out ? MR_OK : MR_ENOMEM;
+    *out = mri_alloc_aligned(_Alignof(mri_scratch), sizeof **out); /* more than malloc() promises */
+    if (!*out) return MR_ENOMEM;
+    memset(*out, 0, sizeof **out);
+    return MR_OK;
 }
 
 void mri_scratch_destroy(mri_scratch *s)
@@ -40,10 +42,11 @@ void mri_scratch_destroy(mri_scratch *s)
     free(s);
 }
 
-uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pixels_seen)
+uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pixels_seen, uint64_t out_pixels)
 {
     const uint64_t between = mri_max_u64(mri_min_u64(max_pixels_seen, decode->max_pixels), BETWEEN_PIXELS);
-    return sizeof(mri_scratch) + 2 * 3 * between + mri_decoder_bound_bytes(decode, max_pixels_seen, MRI_AUGMENT_MAX_SIDE);
+    return sizeof(mri_scratch) + 2 * 3 * between +
+           mri_decoder_bound_bytes(decode, max_pixels_seen, mri_max_u64(between, out_pixels), MRI_AUGMENT_MAX_SIDE);
 }
 
 bool mri_augment_resamples_first(const mr_augment *a)

@@ -10,8 +10,9 @@
 typedef struct mri_scratch mri_scratch;
 int  mri_scratch_create(mri_scratch **out);
 void mri_scratch_destroy(mri_scratch *s); /* accepts NULL */
-/* The most one scratch may come to hold under these limits when no picture is larger than max_pixels_seen. */
-uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pixels_seen);
+/* The most one scratch may come to hold under these limits when no picture is larger than max_pixels_seen, and the pipeline takes
+ * out_pixels. */
+uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pixels_seen, uint64_t out_pixels);
 
 /* Does the picture go straight into a resize, before anything looks at its pixels? */
 bool mri_augment_resamples_first(const mr_augment *a);

@@ -102,7 +102,8 @@ static uint64_t bookkeeping_bytes(const mr_loader *l)
 static uint64_t worker_bytes(const mr_loader *l, uint64_t pixels)
 {
     const bool maker = l->cfg.cache != MR_CACHE_OFF && l->cache_form->maker_bytes;
-    return plus(mri_scratch_bound_bytes(&l->cfg.decode, pixels), maker ? l->cache_form->maker_bytes(&l->cfg.decode, pixels) : 0);
+    const uint64_t scratch = mri_scratch_bound_bytes(&l->cfg.decode, pixels, (uint64_t)l->info.height * l->info.width);
+    return plus(scratch, maker ? l->cache_form->maker_bytes(&l->cfg.decode, pixels) : 0);
 }
 
 /* A set whose pictures all have one size needs room for exactly that; otherwise the limit on pictures gives way, down to a

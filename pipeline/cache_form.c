@@ -5,6 +5,7 @@
 #include "pipeline/augment.h"
 #include "pipeline/decoders.h"
 #include "pipeline/jpeg/entropy.h"
+#include "pipeline/jpeg/libjpeg_coef.h"
 #include "pipeline/jpeg/whole.h"
 
 #define SMALL_PIXELS 4096u /* 64 x 64: as pixels hardly larger than as coefficients, and nothing is left to decode */
@@ -51,10 +52,10 @@ static void packer_destroy(void *maker)
     free(p);
 }
 
-/* All coefficients of one picture, in our memory or libjpeg's. */
+/* All coefficients of one picture, in our memory, and of those that take several scans in libjpeg's at the same time. */
 static uint64_t packer_bytes(const mr_decode_config *decode, uint64_t pixels)
 {
-    return mri_jpeg_coefficient_bound(mri_min_u64(pixels, decode->max_pixels)) + mri_entropy_bound_bytes(0);
+    return 2 * mri_jpeg_coefficient_bound(mri_min_u64(pixels, decode->max_pixels)) + mri_entropy_bound_bytes(0);
 }
 
 /* Photographs come to one and a half times their bytes; flat pictures to a few times more. */
@@ -102,7 +103,7 @@ static void painter_destroy(void *maker)
 
 static uint64_t painter_bytes(const mr_decode_config *decode, uint64_t pixels)
 {
-    return 3 * SMALL_PIXELS + mri_decoder_bound_bytes(decode, pixels, 64);
+    return 3 * SMALL_PIXELS + mri_decoder_bound_bytes(decode, pixels, SMALL_PIXELS, SMALL_PIXELS);
 }
 
 static uint64_t pixels_bound(uint64_t value_bytes) { return mri_max_u64(value_bytes, 3 * SMALL_PIXELS); }

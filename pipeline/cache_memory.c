@@ -70,10 +70,11 @@ uint8_t *mri_cache_memory_reserve(mri_cache *c, size_t bytes)
         s->at += need;
         s->left -= need;
     }
+    const uint64_t taken = s->taken;
     pthread_mutex_unlock(&s->lock);
     if (!at)
         mri_cache_note(c, MRI_NOTE_FULL, "the cache is full with %llu of %llu samples (%llu MiB); the rest is read from the data in every epoch",
                        (unsigned long long)mri_cache_counts_of(c).entries, (unsigned long long)c->cfg.count,
-                       (unsigned long long)(s->taken >> 20));
+                       (unsigned long long)(taken >> 20));
     return at;
 }

@@ -10,7 +10,7 @@ mri_chunk *mri_chunk_claim_locked(mr_loader *l)
 {
     mri_chunk *c = l->free_chunks;
     l->free_chunks = c->next;
-    mri_slot *slot = &l->slots[l->next_batch % l->slot_count];
+    mri_slot *slot = l->ring[l->next_batch % l->slot_count];
     if (l->next_first == 0) {
         slot->batch = l->next_batch;
         slot->count = slot->remaining = mri_batch_count(l, l->next_batch);

@@ -1,10 +1,10 @@
 /* pipeline/convert.h: the parts of mr_convert(). Private.
  *
- *   convert_fields.c   the fields of the output                                  (calling thread)
- *   convert_sample.c   one sample: read, checked, its values in the output's order (any thread)
- *   convert_picture.c  its picture: checked or decoded, resized, encoded, packed    (any thread)
+ *   convert_fields.c   the fields of the output, and where each comes from             (calling thread)
+ *   convert_sample.c   one sample: read, checked, its values in the output's order     (any thread)
+ *   convert_picture.c  its picture: checked, or decoded, resized, encoded, packed      (any thread)
  *   convert_pool.c     workers over a bounded window, results in source order
- *   convert_output.c   files: shards, what an earlier run left, verification   (calling thread)
+ *   convert_output.c   files: shards, what an earlier run left, verification           (calling thread)
  *   convert.c          the loop between them
  *
  *      workers ──► window of chunks ──► calling thread ──► writer ──► DST.part ──► DST

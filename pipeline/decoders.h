@@ -2,7 +2,7 @@
  *
  *   way      pictures                                               pixels
  *   ROAD     JPEG, coefficients                                     pipeline/jpeg/road.h, straight to the wanted size
- *   LIBJPEG  JPEG the road does not take (CMYK, ...), --pixels libjpeg  pipeline/jpeg.c, then resampled
+ *   LIBJPEG  JPEG the road does not take (CMYK, ...), --pixels libjpeg  pipeline/jpeg/libjpeg_pixels.c, then resampled
  *   PNG      PNG                                                    pipeline/png.c, then resampled
  *   PIXELS   raw pixels                                             where they lie, then resampled */
 #ifndef MRI_DECODERS_H
@@ -15,18 +15,12 @@
 struct mri_entropy;
 struct mri_libjpeg;
 
-/* ---- libjpeg's pixels (jpeg.c) ---- */
+/* ---- libjpeg's pixels (jpeg/libjpeg_pixels.c) ---- */
 
 typedef struct mri_jpeg mri_jpeg;
 
 int  mri_jpeg_create(mri_jpeg **out);
 void mri_jpeg_destroy(mri_jpeg *j); /* accepts NULL */
-
-/* Whether an end marker stands somewhere in these bytes, which follow a JPEG's header. */
-bool mri_jpeg_has_end_marker(const uint8_t *from, size_t bytes);
-
-/* Bytes of coefficient memory a multi-scan picture may take under a limit of max_pixels. */
-uint64_t mri_jpeg_coefficient_bound(uint64_t max_pixels);
 
 typedef struct mri_jpeg_request {
     const void            *data;
@@ -64,8 +58,9 @@ typedef struct mri_decoder {
 } mri_decoder;
 
 void mri_decoder_free(mri_decoder *d);
-/* The most it may hold after pictures of up to these pixels under cfg, to results of up to out x out. */
-uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t out);
+/* The most it may hold after pictures of up to these pixels under cfg, to results of up to so many pixels, none wider or higher than
+ * side. */
+uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t results, uint64_t side);
 
 typedef enum mri_way { MRI_WAY_ROAD, MRI_WAY_LIBJPEG, MRI_WAY_PNG, MRI_WAY_PIXELS } mri_way;
 

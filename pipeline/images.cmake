@@ -4,7 +4,6 @@ set(PIPELINE_IMAGE_SOURCES
     colour.c
     image.c
     image_encode.c
-    jpeg.c
     picture.c
     pixels.c
     png.c

@@ -118,6 +118,8 @@ static int check_settings(mr_loader *l, const mr_loader_config *cfg, mr_error *e
                             l->source_info->path);
     if (cfg->channels != 0 && cfg->channels != 1 && cfg->channels != 3)
         return mr_error_set(err, MR_EINVAL, "channels %u: expected 1, 3 or 0 (what the data has)", cfg->channels);
+    if (cfg->free_order && cfg->devices)
+        return mr_error_set(err, MR_EINVAL, "free order is for batches in host memory, without devices");
     const uint32_t parts = cfg->devices ? cfg->device_count : cfg->parts;
     if (parts == 0 || parts > MR_LOADER_MAX_PARTS)
         return mr_error_set(err, MR_EINVAL, "%u replicas: expected 1..%d", parts, MR_LOADER_MAX_PARTS);
@@ -231,6 +233,7 @@ static void plan_threads(mr_loader *l)
     if (l->io != MR_IO_PREAD && !mri_uring_usable(cfg->depth, l->io_note, sizeof l->io_note)) l->io = MR_IO_PREAD;
     if (l->io != MR_IO_PREAD) l->io = MR_IO_URING;
     l->threads = cfg->prefetch > 0;
+    l->free_order = cfg->free_order && l->threads;
     if (cfg->workers == 0) cfg->workers = mri_core_count();
     if (cfg->readers == 0) cfg->readers = l->io == MR_IO_PREAD ? 4 : 1;
     if (!l->threads) cfg->workers = cfg->readers = 1; /* seats, not threads */
@@ -286,13 +289,14 @@ static int make_slots(mr_loader *l, mr_error *err)
 {
     const size_t each = (size_t)mri_slot_bytes(l), batch = l->cfg.batch;
     l->slots = calloc(l->slot_count, sizeof *l->slots);
+    l->ring = calloc(l->slot_count, sizeof *l->ring);
     l->host_parts = calloc((size_t)l->slot_count * l->info.parts, sizeof *l->host_parts);
     l->counted_ring = calloc(l->slot_count + l->device_slots, sizeof *l->counted_ring);
     l->slot_memory = host_alloc(l, each * l->slot_count);
-    if (!l->slots || !l->slot_memory || !l->host_parts || !l->counted_ring)
+    if (!l->slots || !l->ring || !l->slot_memory || !l->host_parts || !l->counted_ring)
         return mr_error_set(err, MR_ENOMEM, "no memory for %u batch slots of %zu bytes", l->slot_count, each);
     for (uint32_t i = 0; i < l->slot_count; i++) {
-        mri_slot *s = &l->slots[i];
+        mri_slot *s = l->ring[i] = &l->slots[i];
         uint8_t  *p = (uint8_t *)l->slot_memory + i * each;
         s->pixels = p;
         p += mri_align_up(batch * l->sample_bytes, MR_DEVICE_ALIGN);
@@ -360,6 +364,7 @@ static void set_stage_threads(mr_loader *l)
     l->info.order = l->cfg.order;
     l->info.block = l->cfg.block;
     l->info.tail = l->cfg.tail;
+    l->info.pixels = l->cfg.decode.pixels;
     if (!l->cfg.devices) return;
     const uint64_t sample = l->sample_bytes + sizeof(int32_t) + (l->info.uses_affine ? 2 * sizeof(float) : 0);
     l->info.device_bytes = l->device_slots * ((l->info.batch - 1) / l->info.parts + 1) * sample;
@@ -462,7 +467,7 @@ static void free_memory(mr_loader *l)
     } else {
         free(l->slot_memory);
     }
-    void *const all[] = {l->arena_pieces, l->chunks,       l->chunk_reads,    l->chunk_sample_lists, l->slots,      l->readers,
+    void *const all[] = {l->ring, l->arena_pieces, l->chunks,       l->chunk_reads,    l->chunk_sample_lists, l->slots,      l->readers,
                          l->workers,      l->reader_seats, l->reader_threads, l->worker_threads,     l->host_parts, l->counted_ring,
                          l->bad_known};
     for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) free(all[i]);
@@ -488,10 +493,26 @@ const mr_loader_info *mr_loader_info_of(const mr_loader *l) { return &l->info; }
 
 /* ---------------------------------------------------------------------------------------------- next, release */
 
-static bool batch_ready_locked(const mr_loader *l)
+/* Free order: any batch that is whole comes forward to the next place; the one that was there waits in its place. */
+static bool bring_forward_locked(mr_loader *l)
+{
+    mri_slot **next = &l->ring[l->taken % l->slot_count];
+    for (uint64_t b = l->taken; b < l->freed + l->slot_count && b < l->end_batch; b++) {
+        mri_slot **at = &l->ring[b % l->slot_count], *whole = *at;
+        if (!whole->done) continue;
+        *at = *next;
+        *next = whole;
+        whole->done = false; /* handed out once */
+        return true;
+    }
+    return false;
+}
+
+static bool batch_ready_locked(mr_loader *l)
 {
     if (l->cfg.devices) return l->staged > l->taken;
-    const mri_slot *slot = &l->slots[l->taken % l->slot_count];
+    if (l->free_order) return bring_forward_locked(l);
+    const mri_slot *slot = l->ring[l->taken % l->slot_count];
     return slot->done && slot->batch == l->taken;
 }
 
@@ -504,7 +525,7 @@ static int wait_for_batch(mr_loader *l, uint64_t timeout_ns, mr_error *err)
     pthread_cond_t *cond = l->cfg.devices ? &l->staged_cond : &l->done;
     int             rc = MR_OK;
     pthread_mutex_lock(&l->lock);
-    while (!l->stopped && !batch_ready_locked(l) && rc == MR_OK) {
+    while (!l->stopped && rc == MR_OK && !batch_ready_locked(l)) {
         if (timeout_ns == MR_FOREVER) pthread_cond_wait(cond, &l->lock);
         else if (timeout_ns == 0 || pthread_cond_timedwait(cond, &l->lock, &until) == ETIMEDOUT) rc = MR_EAGAIN;
     }
@@ -549,9 +570,10 @@ static const mr_part *host_parts(mr_loader *l, const mri_slot *slot)
 
 static void describe(mr_loader *l, mr_batch *out)
 {
-    const uint64_t  batch = l->taken;
-    const mri_slot *slot = &l->slots[batch % l->slot_count];
-    *out = (mr_batch){.global_step = batch, .part_count = l->info.parts};
+    const uint64_t  place = l->taken;
+    const mri_slot *slot = l->ring[place % l->slot_count];
+    const uint64_t  batch = l->free_order ? slot->batch : place;
+    *out = (mr_batch){.global_step = place, .part_count = l->info.parts};
     mri_batch_place(l, batch, &out->epoch, &out->step);
     out->last = out->step + 1 == l->info.steps_per_epoch;
     out->count = mri_batch_count(l, batch);
@@ -580,7 +602,7 @@ int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *e
     if (rc != MR_OK) return rc;
     describe(l, out);
     pthread_mutex_lock(&l->lock);
-    out->counted = *mri_counted_of(l, l->taken);
+    out->counted = *mri_counted_of(l, l->free_order ? l->ring[l->taken % l->slot_count]->batch : l->taken);
     l->taken++;
     pthread_mutex_unlock(&l->lock);
     mri_count(&l->batches_out, 1);
@@ -599,40 +621,4 @@ int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)
     pthread_cond_broadcast(&l->returned);
     pthread_mutex_unlock(&l->lock);
     return rc;
-}
-
-/* ---------------------------------------------------------------------------------------------- figures */
-
-static mr_stage_stats stage_stats(const mri_stage_counter *c, uint32_t threads)
-{
-    mr_stage_stats s = {.busy_ns = mri_counted(&c->busy_ns), .blocked_in_ns = mri_counted(&c->blocked_in_ns),
-                        .blocked_out_ns = mri_counted(&c->blocked_out_ns), .items = mri_counted(&c->items), .threads = threads};
-    const uint64_t n = mri_counted(&c->fill_samples);
-    if (n) s.occupancy = (double)mri_counted(&c->fill_sum) / (double)n / 65536.0;
-    return s;
-}
-
-void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out)
-{
-    *out = (mr_loader_stats){.read = stage_stats(&l->read_stage, l->info.readers),
-                             .decode = stage_stats(&l->decode_stage, l->info.workers),
-                             .copy = stage_stats(&l->copy_stage, l->cfg.devices && l->threads ? 1 : 0),
-                             .wait_ns = mri_counted(&l->wait_ns),
-                             .batches = mri_counted(&l->batches_out),
-                             .samples = mri_counted(&l->samples_out),
-                             .bytes_read = mri_counted(&l->bytes_read),
-                             .bad_samples = mri_counted(&l->bad_samples),
-                             .replaced = mri_counted(&l->replaced),
-                             .skipped = mri_counted(&l->skipped),
-                             .reads = mri_counted(&l->reads),
-                             .reads_short = mri_counted(&l->reads_short),
-                             .reads_again = mri_counted(&l->reads_again),
-                             .cache_hits = mri_counted(&l->cache_hits)};
-    if (l->cache) {
-        const mri_cache_counts c = mri_cache_counts_of(l->cache);
-        out->cache_entries = c.entries;
-        out->cache_bytes = c.bytes;
-        out->cache_dropped = c.dropped;
-    }
-    for (uint32_t r = 0; r < l->info.parts; r++) out->bytes_copied[r] = mri_counted(&l->bytes_copied[r]);
 }

@@ -112,6 +112,7 @@ struct mr_loader {
     size_t            chunk_room;      /* bytes of a chunk's piece of the arena */
     uint32_t          slot_count, device_slots;
     bool              threads;         /* prefetch on */
+    bool              free_order;      /* and asked for */
     bool              io_told;         /* atomic */
     bool              wants_resident;  /* the plan: the set will lie in memory */
     mri_resident     *resident;
@@ -124,6 +125,7 @@ struct mr_loader {
     mri_read         *chunk_reads;
     mri_chunk_sample *chunk_sample_lists;
     mri_slot         *slots;
+    mri_slot        **ring;            /* slots in order of batches; changes with free_order only (lock) */
     void             *slot_memory;
     mri_reader      **readers;
     mri_worker       *workers;

@@ -21,12 +21,13 @@ void mri_decoder_free(mri_decoder *d)
     *d = (mri_decoder){0};
 }
 
-uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t out)
+uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t results, uint64_t side)
 {
-    const uint64_t seen = mri_min_u64(pixels, cfg->max_pixels), side = mri_min_u64(seen, MRI_RESAMPLE_MAX_SIDE);
+    const uint64_t seen = mri_min_u64(pixels, cfg->max_pixels), seen_side = mri_min_u64(seen, MRI_RESAMPLE_MAX_SIDE);
     const uint64_t libraries = (uint64_t)1 << 20; /* tables, rows, inflate windows */
-    return libraries + 2 * 3 * seen + mri_entropy_bound_bytes(2 * seen) + mri_jpeg_coefficient_bound(seen) +
-           mri_road_bound_bytes(seen, mri_min_u64(side, JPEG_MOST_SIDE), out) + mri_resample_bound_bytes(side, out);
+    const uint64_t other = 3 * mri_max_u64(seen, results); /* the road's results too, before they are turned upright */
+    return libraries + 3 * seen + other + mri_entropy_bound_bytes(2 * seen) + mri_jpeg_coefficient_bound(seen) +
+           mri_road_bound_bytes(seen, mri_min_u64(seen_side, JPEG_MOST_SIDE), side) + mri_resample_bound_bytes(seen_side, side);
 }
 
 static int check_limit(uint64_t width, uint64_t height, const mr_decode_config *cfg, mr_error *err)
@@ -127,6 +128,15 @@ static int open_coef(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
     return MR_OK;
 }
 
+static int open_libjpeg(mri_decoder *d, const mr_value *v, const mr_decode_config *cfg, mri_coefficients *from, mr_error *err)
+{
+    const mri_jpeg_frame *f;
+    if (!d->libjpeg && mri_libjpeg_create(&d->libjpeg)) return no_memory(err);
+    const int rc = mri_libjpeg_open(d->libjpeg, v->data, v->bytes, cfg->max_pixels, cfg->max_scans, &f, err);
+    if (rc == MR_OK) *from = (mri_coefficients){d, f, keep_window, libjpeg_rows, libjpeg_end};
+    return rc;
+}
+
 /* The ways of a JPEG, in turn: our decoder; libjpeg's coefficients; libjpeg's pixels. */
 static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
 {
@@ -143,10 +153,9 @@ static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
         if (mr_image_header_parse(v->data, v->bytes, &h, NULL) == MR_OK && check_limit(h.width, h.height, cfg, NULL) != MR_OK)
             return check_limit(h.width, h.height, cfg, err);
         if (rc != MR_EUNSUPPORTED) return rc;
-        if (!d->libjpeg && mri_libjpeg_create(&d->libjpeg)) return no_memory(err);
-        rc = mri_libjpeg_open(d->libjpeg, v->data, v->bytes, cfg->max_pixels, cfg->max_scans, &f, err);
+        rc = open_libjpeg(d, v, cfg, &p->from, err);
         if (rc) return rc;
-        p->from = (mri_coefficients){d, f, keep_window, libjpeg_rows, libjpeg_end};
+        f = p->from.frame;
     }
     if (!mri_road_takes(f)) {
         if (d->libjpeg) mri_libjpeg_close(d->libjpeg);
@@ -297,20 +306,29 @@ static mri_axis mirrored(mri_axis a)
     return a;
 }
 
-/* The road sees the stored picture: its result is turned upright, and flipped on the way. */
-static int road_resample(mri_decoder *d, const mri_picture *p, uint32_t channels, const mri_axis *x, const mri_axis *y,
-                         mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
+/* What our decoder finds odd only on its way, libjpeg may know: from the start, with its coefficients. */
+static int road_run(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, const mri_axis *x,
+                    const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
 {
-    if (p->orientation == 1)
-        return mri_road_run(d->road, d->plan, &p->from, x, y, filter, flip, channels, dst, (size_t)x->count * channels, err);
+    const size_t stride = (size_t)x->count * channels;
+    int rc = mri_road_run(d->road, d->plan, &p->from, x, y, filter, flip, channels, dst, stride, err);
+    if (rc != MR_EUNSUPPORTED || p->from.self != d->entropy) return rc;
+    mri_coefficients other;
+    rc = open_libjpeg(d, p->value, cfg, &other, err);
+    return rc == MR_OK ? mri_road_run(d->road, d->plan, &other, x, y, filter, flip, channels, dst, stride, err) : rc;
+}
+
+/* The road sees the stored picture: its result is turned upright, and flipped on the way. */
+static int road_resample(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, const mri_axis *x,
+                         const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
+{
+    if (p->orientation == 1) return road_run(d, p, cfg, channels, x, y, filter, flip, dst, err);
     const mri_turn t = mri_turn_of(p->orientation);
     mri_axis sx = t.swap ? *y : *x, sy = t.swap ? *x : *y;
     if (t.mirror_x) sx = mirrored(sx);
     if (t.mirror_y) sy = mirrored(sy);
     int rc = need_pixels(&d->other, sx.count, sy.count, channels, err);
-    if (rc == MR_OK)
-        rc = mri_road_run(d->road, d->plan, &p->from, &sx, &sy, filter, false, channels, d->other.data,
-                          (size_t)sx.count * channels, err);
+    if (rc == MR_OK) rc = road_run(d, p, cfg, channels, &sx, &sy, filter, false, d->other.data, err);
     if (rc) return rc;
     const mri_view view = packed_view(&d->other, sx.count, sy.count, channels);
     mri_orient(&view, flip ? mri_orient_flipped(p->orientation) : p->orientation, dst);
@@ -320,7 +338,7 @@ static int road_resample(mri_decoder *d, const mri_picture *p, uint32_t channels
 int mri_picture_resample(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
                          const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
 {
-    if (p->way == MRI_WAY_ROAD) return road_resample(d, p, channels, x, y, filter, flip, dst, err);
+    if (p->way == MRI_WAY_ROAD) return road_resample(d, p, cfg, channels, x, y, filter, flip, dst, err);
     uint32_t hi_x, hi_y;
     mri_rect part;
     mri_axis_support(x, filter, &part.x, &hi_x);

@@ -8,7 +8,7 @@
 #define HUGE_PAGE ((size_t)2 << 20)
 
 typedef struct resident_file {
-    uint64_t start, bytes; /* in memory; multiple of HUGE_PAGE below, exact */
+    uint64_t start, bytes; /* start: in memory, a multiple of MRI_DIRECT_ALIGN */
     uint64_t first_run;
 } resident_file;
 

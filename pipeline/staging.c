@@ -138,7 +138,7 @@ static int refused(const mri_replica_stage *s, uint64_t batch, int rc, mr_error 
 
 int mri_stage_batch(mr_loader *l, uint64_t batch, mr_error *err)
 {
-    const mri_slot *slot = &l->slots[batch % l->slot_count];
+    const mri_slot *slot = l->ring[batch % l->slot_count];
     mr_part        *parts = parts_of(l, batch);
     int             rc = MR_OK;
     for (uint32_t r = 0; r < l->info.parts && rc == MR_OK; r++) {
@@ -165,7 +165,7 @@ static uint32_t filled_ahead_locked(const mr_loader *l, uint64_t batch)
 {
     uint32_t n = 0;
     for (uint64_t b = batch; b < batch + l->slot_count; b++) {
-        const mri_slot *slot = &l->slots[b % l->slot_count];
+        const mri_slot *slot = l->ring[b % l->slot_count];
         n += slot->done && slot->batch == b;
     }
     return n;
@@ -174,7 +174,7 @@ static uint32_t filled_ahead_locked(const mr_loader *l, uint64_t batch)
 /* Wait until a batch is whole on the host and a device set is free for it. False: stopped. */
 static bool may_stage(mr_loader *l, uint64_t batch)
 {
-    const mri_slot *slot = &l->slots[batch % l->slot_count];
+    const mri_slot *slot = l->ring[batch % l->slot_count];
     pthread_mutex_lock(&l->lock);
     mri_count(&l->copy_stage.fill_sum, (uint64_t)filled_ahead_locked(l, batch) * 65536 / l->slot_count);
     mri_count(&l->copy_stage.fill_samples, 1);

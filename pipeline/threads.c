@@ -41,12 +41,15 @@ static mri_chunk *next_work(mr_loader *l, bool *planned)
 
 /* ---- readers ---- */
 
+#define RUNS_AT_ONCE 8
+
 typedef struct reading {
     mr_loader  *loader;
     mri_reader *reader;
     uint32_t    chunks;  /* submitted, not yet whole */
     char        track[16];
     mri_reader_counts told;
+    mri_read    runs[RUNS_AT_ONCE]; /* of a resident set; the reader's until they are reaped, which may be after a failure */
 } reading;
 
 static void tell_counts(reading *rd)
@@ -94,18 +97,15 @@ static int reap(reading *rd, bool block, mr_error *err)
     }
 }
 
-#define RUNS_AT_ONCE 8
-
 /* The whole set into memory, together with the other readers. */
 static int read_runs(reading *rd, mr_error *err)
 {
     mr_loader *l = rd->loader;
-    mri_read   runs[RUNS_AT_ONCE];
     uint32_t   used = 0;
     for (bool more = true;;) {
         while (more && used < RUNS_AT_ONCE) {
-            more = !mri_loader_is_stopped(l) && mri_resident_next(l->resident, &runs[used]);
-            if (more) mri_reader_submit(rd->reader, &runs[used++]);
+            more = !mri_loader_is_stopped(l) && mri_resident_next(l->resident, &rd->runs[used]);
+            if (more) mri_reader_submit(rd->reader, &rd->runs[used++]);
         }
         if (mri_reader_in_flight(rd->reader) == 0) break;
         mri_read      *q;
@@ -212,7 +212,7 @@ int mri_fill_inline(mr_loader *l, mr_error *err)
     reading        rd = {.loader = l, .reader = l->readers[0]};
     const uint64_t batch = l->taken;
     rd.told = mri_reader_counts_of(rd.reader);
-    mri_slot *slot = &l->slots[batch % l->slot_count];
+    mri_slot *slot = l->ring[batch % l->slot_count];
     int       rc = MR_OK;
     if (l->resident && !mri_resident_done(l->resident)) rc = read_runs(&rd, err);
     if (rc != MR_OK) return rc;

@@ -23,17 +23,27 @@ void mri_worker_fini(mri_worker *w)
     if (w->maker) w->loader->cache_form->destroy(w->maker);
 }
 
+/* Labels are below this. */
+static int64_t label_end(const mr_loader *l)
+{
+    return l->source_info->class_count ? (int64_t)l->source_info->class_count : INT32_MAX;
+}
+
 static int take_label(const mr_loader *l, const mr_sample *parsed, int32_t *out, mr_error *err)
 {
     *out = -1; /* none: also what the cache keeps */
     if (l->source_info->label_field < 0) return MR_OK;
-    const int64_t  label = parsed->value[l->source_info->label_field].i;
-    const int64_t  classes = l->source_info->class_count ? (int64_t)l->source_info->class_count : INT32_MAX;
-    if (label < 0 || label >= classes)
-        return mr_error_set(err, MR_EFORMAT, "label %lld is out of range: expected 0..%lld", (long long)label,
-                            (long long)classes - 1);
+    const int64_t label = parsed->value[l->source_info->label_field].i, end = label_end(l);
+    if (label < 0 || label >= end)
+        return mr_error_set(err, MR_EFORMAT, "label %lld is out of range: expected 0..%lld", (long long)label, (long long)end - 1);
     *out = (int32_t)label;
     return MR_OK;
+}
+
+/* What take_label() could have given: a cache's file may say anything. */
+static bool is_label(const mr_loader *l, int32_t label)
+{
+    return l->source_info->label_field < 0 ? label == -1 : label >= 0 && label < label_end(l);
 }
 
 /* Decode and augment into place i of the slot. */
@@ -105,7 +115,8 @@ static int place_cached(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch,
     mr_value                image;
     int32_t                 label;
     const bool there = !q || q->status == MR_OK || (q->status == MR_EFORMAT && s->at + s->bytes <= q->got);
-    const bool whole = there && mri_cache_parse(s->sample, data, s->bytes, q && !l->cfg.no_checks, &image, &label);
+    const bool whole = there && mri_cache_parse(s->sample, data, s->bytes, q && !l->cfg.no_checks, &image, &label) &&
+                       is_label(l, label);
     if (whole && place_image(w, c->slot, c->first + k, epoch, s->sample, &image, label, err) == MR_OK) {
         w->cache_hits++;
         return MR_OK;
@@ -254,19 +265,6 @@ static int handle_bad(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch, u
     return MR_OK;
 }
 
-/* Samples in memory lie in random places: without this every one begins with a wait for main memory (bench loader, raw 32 x 32 x 3:
- * 1.70 million samples a second without, 2.1 with). */
-static void expect_sample(const mri_chunk *c, uint32_t k)
-{
-    enum { LINE = MRI_CACHE_LINE, MOST = 64 * LINE };
-    if (k >= c->count || c->samples[k].read != MRI_IN_MEMORY || !c->samples[k].memory) return;
-    const uint8_t *p = c->samples[k].memory;
-    const size_t   bytes = c->samples[k].bytes < MOST ? c->samples[k].bytes : MOST;
-    if (bytes == 0) return;
-    for (size_t at = 0; at < bytes; at += LINE) __builtin_prefetch(p + at, 0, 2);
-    __builtin_prefetch(p + c->samples[k].bytes - 1, 0, 2); /* the label stands last, often in a line of its own */
-}
-
 int mri_chunk_work(mri_worker *w, mri_chunk *c, mr_error *err)
 {
     mr_loader *l = w->loader;
@@ -274,7 +272,6 @@ int mri_chunk_work(mri_worker *w, mri_chunk *c, mr_error *err)
     mri_batch_place(l, c->batch, &epoch, &step);
     for (uint32_t k = 0; k < c->count; k++) {
         const uint64_t position = step * l->cfg.batch + c->first + k;
-        expect_sample(c, k + 1);
         int            rc = place_from_chunk(w, c, k, epoch, err);
         if (rc != MR_OK) rc = handle_bad(w, c, k, epoch, position, rc, err);
         if (rc != MR_OK) return rc;

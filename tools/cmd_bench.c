@@ -19,7 +19,7 @@ typedef struct bench_args {
     const char *what, *data;
     double      seconds;
     uint32_t    rounds, size;
-    bool        training;
+    bool        training, free_order;
     model_args  model;
     data_args   data_opts;
     run_args    run;
@@ -61,6 +61,7 @@ static void report_loader(const bench_args *a, const session *s, const measured 
         report_cache_json(&j, &stats);
         json_u64(&j, "resident_bytes", info->resident_bytes);
         json_bool(&j, "checks", !s->loader_cfg.no_checks);
+        json_bool(&j, "free_order", s->loader_cfg.free_order);
         json_end(&j);
         return;
     }
@@ -80,6 +81,7 @@ static int bench_loader(const bench_args *a, session *s)
     if (status) return status;
     setup_loader(&s->loader_cfg, &a->data_opts, &a->run, &a->loader);
     s->loader_cfg.training = a->training;
+    s->loader_cfg.free_order = a->free_order;
     s->loader_cfg.epochs = UINT64_MAX;
     const uint64_t start = clock_ns();
     status = bad_watch_open(&s->bad, &a->run, &s->loader_cfg);
@@ -189,6 +191,8 @@ static const opt options[] = {
     {"seconds", OPT_SECONDS, offsetof(bench_args, seconds), 0.01, 3600, "5", "TIME", "how long to measure, warm-up apart", NULL},
     {"rounds", OPT_U32, offsetof(bench_args, rounds), 1, 64, "5", NULL, "the median of so many parts of that time is told", NULL},
     {"training", OPT_FLAG, offsetof(bench_args, training), 0, 0, NULL, NULL, "loader: with random augmentation", NULL},
+    {"free-order", OPT_FLAG, offsetof(bench_args, free_order), 0, 0, NULL, NULL,
+     "loader: batches as they become ready, not in order; without --devices", NULL},
     {"size", OPT_U32, offsetof(bench_args, size), 1, 8192, NULL, NULL, "trainer: side of the input; without it the model's own", NULL},
 };
 static const opt_group groups[] = {

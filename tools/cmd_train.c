@@ -80,7 +80,8 @@ static int check_resume(const train_run *r)
         return EXIT_MISUSED;
     }
     if (!same_setting("seed", c->seed, r->run.seed) || !same_setting("batch", c->batch, r->run.batch)) return EXIT_MISUSED;
-    if (!same_choice("order", setup_orders, c->order, r->run.order) || !same_choice("tail", setup_tails, c->tail, r->run.tail))
+    if (!same_choice("order", setup_orders, c->order, r->run.order) || !same_choice("tail", setup_tails, c->tail, r->run.tail) ||
+        !same_choice("pixels", setup_pixels, c->pixels, r->args->data_opts.pixels))
         return EXIT_MISUSED;
     if (r->run.order == MR_ORDER_BLOCK && !same_setting("block", c->block, r->run.block)) return EXIT_MISUSED;
     const mr_source_info *info = mr_source_info_of(r->s.src);

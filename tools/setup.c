@@ -21,7 +21,7 @@ const opt output_options[2] = {
 
 static const char *const splits[] = {"auto", "train", "test", NULL};
 static const char *const exif[] = {"apply", "ignore", NULL};
-static const char *const pixels[] = {"own", "libjpeg", NULL};
+const char *const setup_pixels[] = {"own", "libjpeg", NULL};
 
 const opt data_options[6] = {
     {"format", OPT_TEXT, offsetof(data_args, format), 0, 0, NULL, "NAME",
@@ -35,7 +35,7 @@ const opt data_options[6] = {
     {"max-scans", OPT_U32, offsetof(data_args, max_scans), 1, UINT32_MAX, "100", NULL,
      "progressive pictures with more scans are bad samples", NULL},
     {"pixels", OPT_CHOICE, offsetof(data_args, pixels), 0, 0, "own", NULL,
-     "a JPEG's pixels: resampled before colour conversion, or libjpeg-turbo's RGB resampled (slower)", pixels},
+     "a JPEG's pixels: resampled before colour conversion, or libjpeg-turbo's RGB resampled (slower)", setup_pixels},
 };
 
 const char *const setup_orders[] = {"shuffle", "block", "sequential", NULL};

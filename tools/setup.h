@@ -46,8 +46,8 @@ typedef struct device_args {
     uint32_t    kernels;    /* 0 fast, 1 reference */
 } device_args;
 
-/* Names of mr_order and mr_tail, in their order. */
-extern const char *const setup_orders[], *const setup_tails[];
+/* Names of mr_order, mr_tail and mr_pixels, in their order. */
+extern const char *const setup_orders[], *const setup_tails[], *const setup_pixels[];
 
 extern const opt output_options[2], data_options[6], run_options[11], loader_options[10], device_options[3];
 

@@ -27,8 +27,9 @@ static const placed_field fields[] = {
     FIELD(488, update.step), FIELD(496, schedule.kind), FIELD(500, schedule.lr), FIELD(504, schedule.factor),
     FIELD(508, schedule.floor_lr), FIELD(512, schedule.decay), FIELD(516, schedule.milestone_count),
     FIELD(520, schedule.warmup_epochs), FIELD(528, schedule.milestones), FIELD(656, order), FIELD(660, block), FIELD(664, tail),
+    FIELD(668, pixels),
 };
-_Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 && sizeof(mr_tail) == 4 && sizeof(bool) == 1, "as CHECKPOINT.md says");
+_Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 && sizeof(mr_tail) == 4 && sizeof(mr_pixels) == 4 && sizeof(bool) == 1, "as CHECKPOINT.md says");
 
 static uint64_t data_offset_of(uint32_t tensor_count)
 {

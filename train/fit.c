@@ -97,7 +97,7 @@ static void describe(const fit *f, mr_checkpoint_info *info)
     *info = (mr_checkpoint_info){.seed = f->t->cfg.seed, .epoch = f->epoch, .step = f->step, .batch = f->info->batch,
                                  .fingerprint = f->info->fingerprint, .best_val_loss = f->t->best_val_loss,
                                  .epochs_without_better = f->t->epochs_without_better, .order = f->info->order,
-                                 .block = f->info->block, .tail = f->info->tail};
+                                 .block = f->info->block, .tail = f->info->tail, .pixels = f->info->pixels};
     snprintf(info->augment, sizeof info->augment, "%s", f->info->augment ? f->info->augment : "");
 }
 

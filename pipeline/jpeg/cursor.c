@@ -20,11 +20,12 @@ static size_t file_place(const mri_cursor *c)
 
 /* ---- the feed ---- */
 
-/* Load up to want bytes in all, and set the limit. */
+/* Load up to want bytes in all, and set the limit. There may be more already: the last load may have gone over what it was asked for. */
 static void feed_load(mri_cursor *c, size_t want)
 {
     size_t used;
-    c->fill += mri_unstuff(c->data + c->next, c->scan->end - c->next, c->feed + c->fill, want - c->fill, &used);
+    const size_t more = want > c->fill ? want - c->fill : 0;
+    c->fill += mri_unstuff(c->data + c->next, c->scan->end - c->next, c->feed + c->fill, more, &used);
     c->next += used;
     c->ended = c->fill < want;
     c->run.limit = c->ended ? c->feed + c->fill + 8 : c->feed + c->fill - MRI_MCU_BYTES; /* 8: a load looks ahead */
@@ -155,6 +156,7 @@ int mri_cursor_enter(mri_cursor *c, const mri_jpeg_entry *entry, uint64_t at, si
     const uint64_t byte = entry->bit >> 3;
     const size_t want = ahead < MRI_FEED_BYTES - MRI_MCU_BYTES ? ahead + MRI_MCU_BYTES : MRI_FEED_BYTES;
     c->at = at;
+    c->told = *entry;
     if (byte < c->scan->begin || byte >= c->scan->end) return disagree(c, err);
     const uint32_t interval = c->scan->restart_interval;
     if (interval) {
@@ -183,13 +185,14 @@ int mri_cursor_tell(mri_cursor *c, mri_jpeg_entry *out, mr_error *err)
 /* An entry point stands here: is it right? */
 static int compare(mri_cursor *c, mr_error *err)
 {
-    mri_jpeg_entry here, told = mri_jpeg_entries_row(c->entries, (uint32_t)(c->at / c->wide));
-    for (uint32_t k = 0; k < c->at % c->wide / c->entries->gap; k++)
-        mri_jpeg_entries_next(c->entries, (uint32_t)(c->at / c->wide), k, &told);
+    const uint32_t row = (uint32_t)(c->at / c->wide), idx = (uint32_t)(c->at % c->wide) / c->entries->gap;
+    mri_jpeg_entry here;
+    if (idx == 0) c->told = mri_jpeg_entries_row(c->entries, row);
+    else mri_jpeg_entries_next(c->entries, row, idx - 1, &c->told); /* decoding passes all of a row, from the one it began with */
     const int rc = mri_cursor_tell(c, &here, err);
     if (rc) return rc;
-    bool same = here.bit == told.bit;
-    for (uint32_t k = 0; k < c->scan->component_count; k++) same &= here.dc[k] == told.dc[k];
+    bool same = here.bit == c->told.bit;
+    for (uint32_t k = 0; k < c->scan->component_count; k++) same &= here.dc[k] == c->told.dc[k];
     return same ? MR_OK : disagree(c, err);
 }
 

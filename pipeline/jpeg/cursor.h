@@ -11,7 +11,8 @@
 typedef struct mri_cursor {
     const uint8_t       *data;  /* the file */
     const mri_jpeg_scan *scan;
-    const mri_jpeg_entries *entries; /* NULL: none */
+    const mri_jpeg_entries *entries; /* NULL: none. Set by the caller, with the first one in told */
+    mri_jpeg_entry told;        /* the last one compared with, jumped to, or begun from */
     uint32_t wide, high;        /* MCUs of this scan */
     uint64_t at, total;         /* next MCU */
     uint32_t restart_left;      /* MCUs to the next restart marker, when there are any */

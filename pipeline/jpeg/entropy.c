@@ -123,6 +123,7 @@ int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void 
     for (uint32_t k = 0; rc == MR_OK && k < e->layout.scan_count; k++) rc = start_scan(e, k, err);
     if (rc == MR_OK && entries) {
         rc = mri_jpeg_entries_open(&e->entries, entries, entries_bytes, &e->layout, data, bytes, err);
+        if (rc == MR_OK) e->cursor[0].told = mri_jpeg_entries_row(&e->entries, 0);
         e->cursor[0].entries = &e->entries;
         e->cursor[0].marking = true;
         e->with_entries = true;

@@ -11,7 +11,9 @@ set(PIPELINE_JPEG_SOURCES
     jpeg/idct_avx2.c
     jpeg/idct_avx512.c
     jpeg/idct_neon.c
+    jpeg/libjpeg.c
     jpeg/libjpeg_coef.c
+    jpeg/libjpeg_pixels.c
     jpeg/libjpeg_write.c
     jpeg/road.c
     jpeg/run_avx2.c

@@ -1,58 +1,18 @@
 /* pipeline/jpeg/libjpeg_coef.c: a JPEG's coefficients read by libjpeg-turbo. See libjpeg_coef.h. */
-#include "pipeline/decoders.h"
 #include "pipeline/jpeg/libjpeg_private.h"
 
 /* ---- what libjpeg calls ---- */
-
-static void fail_jump(j_common_ptr c)
-{
-    mri_libjpeg *j = c->client_data;
-    j->code = c->err->msg_code;
-    c->err->format_message(c, j->text);
-    longjmp(j->jump, 1);
-}
-
-static void on_message(j_common_ptr c, int level)
-{
-    if (level >= 0) return; /* traces */
-    const int code = c->err->msg_code;
-    if (code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR || code == JWRN_BOGUS_ICC || code == JWRN_NOT_SEQUENTIAL) return;
-    fail_jump(c);
-}
-
-static void on_output(j_common_ptr c) { (void)c; }
 
 /* Called for each row of blocks that is read. */
 static void on_progress(j_common_ptr c)
 {
     mri_libjpeg *j = c->client_data;
-    if (!c->is_decompressor || (uint32_t)j->d.input_scan_number <= j->max_scans) return;
-    j->code = 0;
-    longjmp(j->jump, 1);
+    if (c->is_decompressor) mri_libjpeg_check_scans(&j->errors, &j->d);
 }
 
 int mri_libjpeg_tell(const mri_libjpeg *j, size_t bytes, mr_error *err)
 {
-    switch (j->code) {
-    case 0:
-        return mr_error_set(err, MR_ELIMIT, "JPEG: more than %u scans", j->max_scans);
-    case JERR_OUT_OF_MEMORY:
-        return mr_error_set(err, MR_ENOMEM, "JPEG: %s", j->text);
-    case JERR_ARITH_NOTIMPL:
-    case JERR_BAD_DCT_COEF:
-    case JERR_BAD_PRECISION:
-    case JERR_CCIR601_NOTIMPL:
-    case JERR_CONVERSION_NOTIMPL:
-    case JERR_FRACT_SAMPLE_NOTIMPL:
-    case JERR_NOTIMPL:
-    case JERR_SOF_UNSUPPORTED:
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %s", j->text);
-    default: {
-        const struct jpeg_source_mgr *src = j->open ? j->d.src : NULL;
-        const size_t left = src && src->bytes_in_buffer <= bytes ? src->bytes_in_buffer : 0;
-        return mr_error_set(err, MR_EFORMAT, "JPEG: %s (near byte %zu of %zu)", j->text, bytes - left, bytes);
-    }
-    }
+    return mri_libjpeg_told(&j->errors, j->open ? j->d.src : NULL, bytes, err);
 }
 
 /* ---- life ---- */
@@ -60,12 +20,10 @@ int mri_libjpeg_tell(const mri_libjpeg *j, size_t bytes, mr_error *err)
 int mri_libjpeg_create(mri_libjpeg **out)
 {
     *out = NULL;
-    mri_libjpeg *j = calloc(1, sizeof *j);
+    mri_libjpeg *j = mri_alloc_aligned(_Alignof(mri_libjpeg), sizeof *j); /* more than malloc() promises */
     if (!j) return MR_ENOMEM;
-    jpeg_std_error(&j->errors);
-    j->errors.error_exit = fail_jump;
-    j->errors.emit_message = on_message;
-    j->errors.output_message = on_output;
+    memset(j, 0, sizeof *j);
+    mri_libjpeg_errors_init(&j->errors);
     j->progress.progress_monitor = on_progress;
     *out = j;
     return MR_OK;
@@ -87,27 +45,6 @@ void mri_libjpeg_destroy(mri_libjpeg *j)
 
 /* ---- reading ---- */
 
-static int check_header(const mri_libjpeg *j, const mr_image_header *header, uint64_t max_pixels, size_t bytes, mr_error *err)
-{
-    const struct jpeg_decompress_struct *d = &j->d;
-    if (d->image_width != header->width || d->image_height != header->height)
-        return mr_error_set(err, MR_EFORMAT, "JPEG: two frame headers, of %u x %u and %u x %u", header->width, header->height,
-                            d->image_width, d->image_height);
-    if (!mri_jpeg_has_end_marker(d->src->next_input_byte, d->src->bytes_in_buffer))
-        return mr_error_set(err, MR_EFORMAT, "JPEG: no end marker (EOI) up to byte %zu: truncated", bytes);
-    uint64_t need = 0;
-    for (int k = 0; k < d->num_components; k++) {
-        const jpeg_component_info *c = &d->comp_info[k];
-        const uint64_t wide = (uint64_t)c->width_in_blocks + (uint64_t)c->h_samp_factor,
-                       high = (uint64_t)c->height_in_blocks + (uint64_t)c->v_samp_factor;
-        need += wide * high * sizeof(JBLOCK);
-    }
-    const uint64_t bound = mri_jpeg_coefficient_bound(max_pixels);
-    if (need <= bound) return MR_OK;
-    return mr_error_set(err, MR_ELIMIT, "JPEG: %llu bytes of coefficients are needed; the limit of %llu pixels allows %llu",
-                        (unsigned long long)need, (unsigned long long)max_pixels, (unsigned long long)bound);
-}
-
 /* libjpeg allocates for as many pixels as the header has: it is looked at before. */
 int mri_libjpeg_load(mri_libjpeg *j, const void *data, size_t bytes, uint64_t max_pixels, uint32_t max_scans, bool markers,
                      mr_error *err)
@@ -120,12 +57,12 @@ int mri_libjpeg_load(mri_libjpeg *j, const void *data, size_t bytes, uint64_t ma
     if ((uint64_t)header.width * header.height > max_pixels)
         return mr_error_set(err, MR_ELIMIT, "picture of %u x %u pixels is over the limit of %llu pixels (--max-pixels)", header.width,
                             header.height, (unsigned long long)max_pixels);
-    j->max_scans = max_scans;
+    j->errors.max_scans = max_scans;
     j->frame.orientation = header.orientation;
-    d->err = &j->errors;
+    d->err = &j->errors.manager;
     d->client_data = j;
+    j->open = true; /* before: when it fails half way, what it has is to be given back */
     jpeg_create_decompress(d);
-    j->open = true;
     d->progress = &j->progress;
     if (markers) {
         jpeg_save_markers(d, JPEG_COM, 0xffff);
@@ -133,7 +70,8 @@ int mri_libjpeg_load(mri_libjpeg *j, const void *data, size_t bytes, uint64_t ma
     }
     jpeg_mem_src(d, data, (unsigned long)bytes);
     jpeg_read_header(d, TRUE);
-    rc = check_header(j, &header, max_pixels, bytes, err);
+    rc = mri_libjpeg_check_header(d, &header, bytes, err);
+    if (rc == MR_OK) rc = mri_libjpeg_check_coefficients(d, max_pixels, err);
     if (rc) return rc;
     j->coef = jpeg_read_coefficients(d);
     for (int k = 0; k < d->num_components; k++) {
@@ -196,7 +134,7 @@ int mri_libjpeg_open(mri_libjpeg *j, const void *data, size_t bytes, uint64_t ma
 {
     int rc;
     mri_libjpeg_close(j);
-    if (setjmp(j->jump)) rc = mri_libjpeg_tell(j, bytes, err);
+    if (setjmp(j->errors.jump)) rc = mri_libjpeg_tell(j, bytes, err);
     else rc = load(j, data, bytes, max_pixels, max_scans, err);
     if (rc) mri_libjpeg_close(j);
     else *frame = &j->frame;
@@ -231,7 +169,7 @@ static void copy_rows(mri_libjpeg *j, uint32_t mcu_row, const mri_block_window *
 
 int mri_libjpeg_rows(mri_libjpeg *j, uint32_t mcu_row, const mri_block_window *window, const mri_block_rows *out, mr_error *err)
 {
-    if (setjmp(j->jump)) return mri_libjpeg_tell(j, 0, err);
+    if (setjmp(j->errors.jump)) return mri_libjpeg_tell(j, 0, err);
     copy_rows(j, mcu_row, window, out);
     return MR_OK;
 }

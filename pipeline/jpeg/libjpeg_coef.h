@@ -2,14 +2,17 @@
  * baseline files. Private.
  *
  * What entropy.h does not take (progressive, arithmetic, several components of odd kinds) is read here, whole: all scans have
- * passed before the first row is there, and the coefficients of the whole picture are in memory meanwhile. The error policy is that
- * of pipeline/jpeg.c: what libjpeg warns of is damage. */
+ * passed before the first row is there, and the coefficients of the whole picture are in memory meanwhile. What libjpeg
+ * warns of is damage. */
 #ifndef MRI_LIBJPEG_COEF_H
 #define MRI_LIBJPEG_COEF_H
 
 #include "formats/jpeg_frame.h"
 
 typedef struct mri_libjpeg mri_libjpeg; /* of one thread */
+
+/* Bytes of coefficient memory a picture may take under a limit of max_pixels. */
+uint64_t mri_jpeg_coefficient_bound(uint64_t max_pixels);
 
 int  mri_libjpeg_create(mri_libjpeg **out);
 void mri_libjpeg_destroy(mri_libjpeg *j); /* accepts NULL */

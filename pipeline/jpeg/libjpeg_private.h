@@ -1,29 +1,17 @@
-/* pipeline/jpeg/libjpeg_private.h: what reading (libjpeg_coef.c) and writing (libjpeg_write.c) share. Private to them.
- *
- * libjpeg reports errors by a call that must not return; ours jumps to the one setjmp of the function that was entered. */
+/* pipeline/jpeg/libjpeg_private.h: what reading (libjpeg_coef.c) and writing (libjpeg_write.c) share. Private to them. */
 #ifndef MRI_LIBJPEG_PRIVATE_H
 #define MRI_LIBJPEG_PRIVATE_H
 
-#include <stdio.h>
-
-#include <jpeglib.h>
-
-#include <jerror.h>
-#include <setjmp.h>
-
+#include "pipeline/jpeg/libjpeg.h"
 #include "pipeline/jpeg/libjpeg_coef.h"
 
 struct mri_libjpeg {
     struct jpeg_decompress_struct d; /* made anew for each picture: it would keep tables from one to the next */
     struct jpeg_compress_struct   c; /* while writing */
-    struct jpeg_error_mgr         errors;
+    mri_libjpeg_errors            errors;
     struct jpeg_progress_mgr      progress;
     struct jpeg_destination_mgr   sink;
-    jmp_buf           jump;
-    int               code;      /* libjpeg's message number, or 0: too many scans */
-    char              text[JMSG_LENGTH_MAX];
     bool              open;      /* d exists */
-    uint32_t          max_scans;
     jvirt_barray_ptr *coef;      /* d's, of the picture that is open */
     mri_jpeg_frame    frame;
     uint8_t          *out;       /* grows; ours until the end, so that a failure cannot lose it */

@@ -32,7 +32,7 @@ static void sink_end(j_compress_ptr c) { (void)c; }
 
 static void compressor_make(mri_libjpeg *j)
 {
-    j->c.err = &j->errors;
+    j->c.err = &j->errors.manager;
     j->c.client_data = j;
     jpeg_create_compress(&j->c);
     j->sink.init_destination = sink_start;
@@ -78,7 +78,7 @@ static int run(mri_libjpeg *j, int (*body)(mri_libjpeg *j, const job *what, mr_e
     j->out_bytes = what->bytes + (64 << 10);
     j->out = malloc(j->out_bytes);
     if (!j->out) return mr_error_set(err, MR_ENOMEM, "JPEG: no memory for the file");
-    if (setjmp(j->jump)) rc = mri_libjpeg_tell(j, what->bytes, err);
+    if (setjmp(j->errors.jump)) rc = mri_libjpeg_tell(j, what->bytes, err);
     else rc = body(j, what, err);
     if (rc == MR_OK) {
         *bytes = j->out_bytes - j->sink.free_in_buffer;

@@ -102,8 +102,7 @@ INLINE unsigned ac_block(mri_bits *in, const mri_huff_ac *t, int16_t *out, bool 
             k += mri_ac_first(e);
             if (store) out[place[k]] = (int16_t)value_of(in->window << (mri_ac_bits(e) - size), size);
             mri_bits_drop(in, mri_ac_bits(e));
-        } else { /* a code too long; or a block that fills up, perhaps with the first symbol alone */
-            if (store) out[63] = 0;
+        } else { /* a code too long; or a block that fills up, perhaps with the first symbol alone: what was stored is stored again */
             k = one_symbol(in, t, k, out, store);
             if (k >= END_OF_BLOCK) return k == BLOCK_BAD ? k : k - END_OF_BLOCK;
         }

@@ -7,3 +7,6 @@ millrace_test(augment_spec SOURCES test_augment_spec.c)
 
 add_executable(bench_resample EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/bench_resample.c)
 target_link_libraries(bench_resample PRIVATE millrace_static millrace_settings ${MILLRACE_LIBRARIES})
+
+add_executable(bench_difference EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/bench/bench_difference.c)
+target_link_libraries(bench_difference PRIVATE millrace_static millrace_settings ${MILLRACE_LIBRARIES})

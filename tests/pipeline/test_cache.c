@@ -246,7 +246,10 @@ static void bad_samples_stay_bad(void **state)
     (void)state;
     char path[4096];
     mr_source *src = mrt_source(mrt_folder_set("bad", 2, COUNT / 2, 24, true));
-    mrt_write_file(mr_source_sample_path(src, 40, path, sizeof path), "no picture", 10);
+    size_t   bytes; /* half a picture: only decoding tells */
+    uint8_t *jpeg = mrt_read_file(mr_source_sample_path(src, 40, path, sizeof path), &bytes);
+    mrt_write_file(path, jpeg, bytes - bytes / 4);
+    free(jpeg);
     mr_source_close(src);
     src = mrt_source(mrt_path("bad"));
     mr_digest expected = {0, 0};
@@ -313,6 +316,36 @@ static void a_damaged_entry_is_made_anew(void **state)
     MRT_EQ(s.cache_hits, 3 * COUNT);
     MRT_EQ(n.count, 0);
     remove_cache();
+    mr_source_close(src);
+}
+
+/* Its checksum is right: only what it says cannot be. */
+static void a_label_that_cannot_be_is_not_believed(void **state)
+{
+    (void)state;
+    mr_source       *src = mrt_source(mrt_folder_set("label", 2, COUNT / 2, 24, true));
+    const mr_digest  expected = plain(src);
+    static const int64_t labels[] = {2, -1, 1000000, INT32_MAX};
+    mr_loader_stats  s;
+    mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, NULL);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(labels); k++) {
+        same(expected, run(src, &cfg, &s));
+        const char *path = cache_file("");
+        size_t      bytes, index_bytes;
+        uint8_t    *data = mrt_read_file(path, &bytes), *index = mrt_read_file(cache_file(".index"), &index_bytes);
+        const uint64_t offset = mri_le64(index + 64 + 8);
+        const uint32_t length = mri_le32(index + 64 + 16);
+        uint8_t *const entry = data + offset;
+        MRT_TRUE(offset + length <= bytes);
+        mri_put_le64(entry + 16, (uint64_t)labels[k]);
+        mri_put_le32(entry + 4, mr_crc32c(0, entry + 8, length - 8));
+        mrt_write_file(path, data, bytes);
+        free(data);
+        free(index);
+        same(expected, run(src, &cfg, &s));
+        MRT_EQ(s.cache_dropped, 1);
+        remove_cache();
+    }
     mr_source_close(src);
 }
 
@@ -712,6 +745,7 @@ int main(void)
         cmocka_unit_test(the_next_run_finds_what_is_on_disk),
         cmocka_unit_test(bad_samples_stay_bad),
         cmocka_unit_test(a_damaged_entry_is_made_anew),
+        cmocka_unit_test(a_label_that_cannot_be_is_not_believed),
         cmocka_unit_test(torn_files_lose_only_what_is_gone),
         cmocka_unit_test(random_damage_is_survived),
         cmocka_unit_test(other_peoples_files_are_left_alone),

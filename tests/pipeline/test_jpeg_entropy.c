@@ -361,6 +361,35 @@ static void test_left_to_libjpeg(void **state)
     free(data);
 }
 
+/* A picture of one MCU and then as much as there are buffers, and far more. */
+static void test_left_over_by_far(void **state)
+{
+    (void)state;
+    static const mrt_coefs_kind one = {.components = 1, .width = 8, .height = 8, .density = 0, .range = 1};
+    static const mri_simd_level levels[] = {MRI_SIMD_PLAIN, MRI_SIMD_AVX2, MRI_SIMD_AVX512, MRI_SIMD_NEON};
+    const mri_simd_level before = mri_simd();
+    size_t bytes;
+    picture p;
+    uint8_t *data = mrt_coefs_write(&one, 1, &bytes);
+    for (size_t stray = 4000; stray < (size_t)1 << 22; stray += stray / 7) {
+        uint8_t *more = malloc(bytes + stray);
+        memcpy(more, data, bytes - 2);
+        memset(more + bytes - 2, 0x11, stray);
+        memcpy(more + bytes - 2 + stray, "\xff\xd9", 2);
+        for (size_t k = 0; k < MRI_ARRAY_COUNT(levels); k++) {
+            mr_error err = MR_ERROR_INIT;
+            if (!mri_simd_use(levels[k])) continue;
+            MRT_EQ(decode(more, bytes + stray, NULL, 0, NULL, &p, &err), MR_EFORMAT);
+            MRT_HAS(err.text, "found more data");
+            MRT_OK(decode(data, bytes, NULL, 0, NULL, &p, &err), &err); /* nothing of it is left behind */
+            picture_free(&p);
+        }
+        free(more);
+    }
+    mri_simd_use(before);
+    free(data);
+}
+
 /* ---- entry points ---- */
 
 static void test_damaged_entries(void **state)
@@ -541,6 +570,7 @@ int main(void)
         cmocka_unit_test(test_chroma_larger), cmocka_unit_test(test_several_scans), cmocka_unit_test(test_large),
         cmocka_unit_test(test_wild),        cmocka_unit_test(test_levels),        cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_flipped_bits), cmocka_unit_test(test_left_to_libjpeg), cmocka_unit_test(test_damaged_entries),
+        cmocka_unit_test(test_left_over_by_far),
         cmocka_unit_test(test_entries_of_another), cmocka_unit_test(test_no_allocation), cmocka_unit_test(test_wrong_use),
         cmocka_unit_test(test_real),
     };

@@ -91,6 +91,46 @@ static void every_sample_once(void **state)
     }
 }
 
+/* Free order: the same batches, each once, whatever comes first; and with one slow sample something does come first. */
+static void free_order_brings_the_same_batches(void **state)
+{
+    (void)state;
+    enum { STEPS = 40, EPOCHS = 3 };
+    mr_source *src = mrt_source(mrt_folder_set("free", 2, 2 * STEPS, 40, true));
+    uint64_t   first_id[EPOCHS * STEPS];
+    for (int free_order = 0; free_order < 2; free_order++) {
+        mr_loader_config cfg = settings(4);
+        mr_error   err = MR_ERROR_INIT;
+        mr_loader *l;
+        mr_batch   b;
+        bool       seen[EPOCHS * STEPS] = {0};
+        int        rc, count = 0;
+        cfg.free_order = free_order;
+        cfg.epochs = EPOCHS;
+        cfg.prefetch = 7;
+        cfg.workers = 3;
+        cfg.augment = "resize(20x20)";
+        MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+        while ((rc = mr_loader_next(l, &b, count % 3 ? MR_FOREVER : 1000, &err)) == MR_OK || rc == MR_EAGAIN) {
+            if (rc == MR_EAGAIN) continue;
+            const uint64_t at = b.epoch * STEPS + b.step;
+            MRT_TRUE(at < EPOCHS * STEPS && !seen[at]);
+            MRT_EQ(b.count, 4);
+            MRT_EQ(b.counted, 4);
+            if (free_order) MRT_EQ(b.ids[0], first_id[at]);
+            else MRT_EQ(at, (uint64_t)count);
+            first_id[at] = b.ids[0];
+            seen[at] = true;
+            count++;
+            MRT_OK(mr_loader_release(l, &b, NULL), NULL);
+        }
+        MRT_EQ(rc, MR_EEND);
+        MRT_EQ(count, EPOCHS * STEPS);
+        mr_loader_close(l);
+    }
+    mr_source_close(src);
+}
+
 static void dropping_everything_is_refused(void **state)
 {
     (void)state;
@@ -374,7 +414,7 @@ static void one_huge_sample_does_not_multiply(void **state)
     cfg.augment = "resize(8x8)";
     cfg.depth = 2;
     cfg.workers = 1;
-    cfg.memory_bytes = 128 << 20;
+    cfg.memory_bytes = 144 << 20;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     mr_loader_close(l);
     mr_source_close(src);
@@ -567,6 +607,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_sample_once),          cmocka_unit_test(dropping_everything_is_refused),
+        cmocka_unit_test(free_order_brings_the_same_batches),
         cmocka_unit_test(settings_do_not_change_batches), cmocka_unit_test(resume_continues_the_same_order),
         cmocka_unit_test(epochs_differ), cmocka_unit_test(draws_belong_to_the_sample),              cmocka_unit_test(devices_hold_their_part_only),
         cmocka_unit_test(budget_is_checked_before_the_start), cmocka_unit_test(polling_and_misuse),

@@ -63,7 +63,8 @@ static int measure(char **argv)
     measured m = {.before = resident_bytes()};
     if (mr_loader_open(&l, src, &cfg, &err) != MR_OK) return 3;
     m.claimed = mr_loader_info_of(l)->memory_bytes;
-    m.scratch = cfg.workers * mri_scratch_bound_bytes(&cfg.decode, mr_loader_info_of(l)->max_pixels);
+    const mr_loader_info *info = mr_loader_info_of(l);
+    m.scratch = cfg.workers * mri_scratch_bound_bytes(&cfg.decode, info->max_pixels, (uint64_t)info->height * info->width);
     while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &b, NULL);
     mr_loader_close(l);
     mr_source_close(src);

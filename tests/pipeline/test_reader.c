@@ -2,6 +2,8 @@
  * come between; early ends and failures are told with their place. */
 #include <errno.h>
 #include <liburing.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -343,6 +345,36 @@ static void a_loader_goes_on_without_rings(void **state)
     }
 }
 
+/* Whoever reads: the error is told, and what was in flight is gone before the loader is. */
+static void a_loader_ends_with_its_ring(void **state)
+{
+    (void)state;
+    struct statfs fs;
+    MRT_EQ(statfs(mr_source_info_of(source)->path, &fs), 0);
+    if (!have_uring() || fs.f_type == TMPFS_MAGIC) return; /* files in memory need no ring */
+    for (uint32_t k = 0; k < 8; k++) {
+        mr_error         err = MR_ERROR_INIT;
+        mr_loader       *l;
+        mr_batch         b;
+        mr_loader_config cfg;
+        mr_loader_defaults(&cfg);
+        cfg.io = MR_IO_URING;
+        cfg.readers = 1;
+        cfg.resident_bytes = k % 2 ? (uint64_t)1 << 30 : 0;
+        cfg.prefetch = k / 2 % 2;
+        submits_left = 1 + (int)(k / 4);
+        int rc = mr_loader_open(&l, source, &cfg, &err);
+        MRT_OK(rc, &err);
+        while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &b, NULL);
+        mr_loader_close(l);
+        const bool failed = submits_left == 0;
+        submits_left = -1;
+        MRT_TRUE(failed || k / 4 == 1); /* one submission may have been enough */
+        MRT_EQ(rc, failed ? MR_EIO : MR_EEND);
+        if (failed) MRT_EQ(err.sys_errno, EFAULT);
+    }
+}
+
 /* Two reads of a pipe that nobody writes to, one of the set; then the ring breaks. What is written to the pipe afterwards may reach
  * nobody's buffer. */
 static void a_broken_ring_lets_go_of_buffers(void **state)
@@ -429,6 +461,7 @@ int main(void)
         cmocka_unit_test(failures_tell_their_place),
         cmocka_unit_test(own_files_are_opened_and_closed),
         cmocka_unit_test(a_refused_ring_is_done_without),
+        cmocka_unit_test(a_loader_ends_with_its_ring),
         cmocka_unit_test(a_loader_goes_on_without_rings),
         cmocka_unit_test(a_broken_ring_lets_go_of_buffers),
         cmocka_unit_test(a_silent_kernel_keeps_the_buffers),

@@ -388,6 +388,37 @@ static void orientations_turn_the_result(void **state)
     }
 }
 
+/* A Huffman table behind the scan is nothing libjpeg minds, and nothing our decoder knows about before it is there. */
+static void what_is_odd_at_the_end_is_left_to_libjpeg(void **state)
+{
+    (void)state;
+    static const uint8_t table[] = {0xff, 0xc4, 0, 20, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    size_t   bytes;
+    uint8_t *file = mrt_jpeg(&kinds[3], 75, 51, 5, &bytes), *odd = malloc(bytes + sizeof table);
+    memcpy(odd, file, bytes - 2);
+    memcpy(odd + bytes - 2, table, sizeof table);
+    memcpy(odd + bytes - 2 + sizeof table, file + bytes - 2, 2);
+    const mr_value value = mrt_encoded(file, bytes), other = mrt_encoded(odd, bytes + sizeof table);
+
+    mri_entropy *e;
+    const mri_jpeg_frame *f;
+    mr_error err = MR_ERROR_INIT;
+    MRT_EQ(mri_entropy_create(&e), MR_OK);
+    MRT_OK(mri_entropy_open(e, odd, bytes + sizeof table, NULL, 0, &f, &err), &err);
+    mri_entropy_destroy(e);
+
+    mri_decoder d = {0};
+    const job j = whole_job(75, 51, 3);
+    uint8_t *a = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD), *b = run(&d, &other, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
+    assert_memory_equal(a, b, job_bytes(&j));
+    assert_non_null(d.libjpeg); /* it was asked */
+    free(a);
+    free(b);
+    free(file);
+    free(odd);
+    mri_decoder_free(&d);
+}
+
 static void no_memory_is_told_and_survived(void **state)
 {
     (void)state;
@@ -425,6 +456,7 @@ int main(void)
         cmocka_unit_test(parts_are_parts_of_the_whole),
         cmocka_unit_test(flip_is_the_mirror_image),
         cmocka_unit_test(orientations_turn_the_result),
+        cmocka_unit_test(what_is_odd_at_the_end_is_left_to_libjpeg),
         cmocka_unit_test(no_memory_is_told_and_survived),
     };
     return mrt_run(tests);

@@ -172,6 +172,8 @@ typedef struct mr_loader_config {
     void      (*on_note)(void *context, const char *text); /* something the user should know that stops nothing, each once; from any
                                 thread, one at a time; or NULL */
     void       *note_context;
+    bool        free_order;  /* hand out whichever batch is whole first: the same batches in an order that depends on the machine, to
+                                measure what their order costs. Host memory only, and only while prefetching; default false */
     bool        no_checks;   /* checksums of records are not computed, for measuring what they cost; default false */
 } mr_loader_config;
 
@@ -201,6 +203,7 @@ typedef struct mr_loader_info {
     mr_order    order;              /* as configured, like the two below: with seed and batch they fix the order of samples */
     uint32_t    block;
     mr_tail     tail;
+    mr_pixels   pixels;
     uint64_t    resident_bytes;     /* memory that holds the whole set, part of memory_bytes; 0: samples are read one by one */
 } mr_loader_info;
 

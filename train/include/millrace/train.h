@@ -205,6 +205,7 @@ typedef struct mr_checkpoint_info {
     mr_order order;              /* of the loader, like block and tail: what else the order of samples depends on */
     uint32_t block;
     mr_tail  tail;
+    mr_pixels pixels;            /* whose, of JPEGs */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved name to

@@ -1,11 +1,8 @@
-/* pipeline/jpeg.c: JPEG to pixels with libjpeg-turbo: the wanted part only, errors as values, nothing left of the picture
- * before.
+/* pipeline/jpeg/libjpeg_pixels.c: JPEG to pixels with libjpeg-turbo: the wanted part only, nothing left of the picture before.
  *
  *   tables reset -> header -> end marker there? -> start -> [crop columns, skip rows] -> rows -> abort
  *
- * libjpeg reports errors by a call that must not return; ours jumps to the one setjmp in mri_jpeg_decode(), from where
- * jpeg_abort_decompress() frees the picture's memory. What libjpeg warns of (data that ends early, bad codes) it would
- * paint grey, so a warning is an error here, except for a few about headers that change no pixel.
+ * Errors jump to the one setjmp in mri_jpeg_decode(), from where jpeg_abort_decompress() frees the picture's memory.
  *
  * The object is kept from picture to picture, and in libjpeg that means its quantisation and Huffman tables are kept as
  * well: a file that lacks them would be decoded with those of whichever picture came before. So all tables lie in
@@ -15,23 +12,13 @@
  * A part is decoded by jpeg_crop_scanline(), with a margin on both sides because chroma is interpolated across
  * block borders, and jpeg_skip_scanlines(). That gives the whole picture's pixels for the layouts in
  * crop_is_exact() (tests compare them all); anything else is decoded in full. */
-#include <stdio.h>
-
-#include <jpeglib.h>
-
-#include <jerror.h>
-#include <setjmp.h>
-
 #include "pipeline/decoders.h"
+#include "pipeline/jpeg/libjpeg.h"
 
 struct mri_jpeg {
     struct jpeg_decompress_struct d;
-    struct jpeg_error_mgr         errors;
+    mri_libjpeg_errors            errors;
     struct jpeg_progress_mgr      progress;
-    jmp_buf    jump;
-    int        code;       /* libjpeg's message number, or 0: refused is the reason */
-    char       text[JMSG_LENGTH_MAX];
-    uint32_t   max_scans;
     unsigned   seen;       /* multi-scan: components whose first scan has come */
     JQUANT_TBL quant[NUM_QUANT_TBLS];
     JHUFF_TBL  dc[NUM_HUFF_TBLS], ac[NUM_HUFF_TBLS];
@@ -41,35 +28,12 @@ struct mri_jpeg {
 
 /* ---- what libjpeg calls ---- */
 
-static mri_jpeg *owner(j_common_ptr c) { return c->client_data; }
-
-static void fail_jump(j_common_ptr c)
-{
-    mri_jpeg *j = owner(c);
-    j->code = c->err->msg_code;
-    c->err->format_message(c, j->text);
-    longjmp(j->jump, 1);
-}
-
-static void on_message(j_common_ptr c, int level)
-{
-    if (level >= 0) return; /* traces */
-    const int code = c->err->msg_code;
-    if (code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR || code == JWRN_BOGUS_ICC || code == JWRN_NOT_SEQUENTIAL) return;
-    fail_jump(c);
-}
-
-static void on_output(j_common_ptr c) { (void)c; }
-
 /* Called for each row of blocks while a multi-scan file is read. */
 static void on_progress(j_common_ptr c)
 {
-    mri_jpeg *j = owner(c);
+    mri_jpeg *j = c->client_data;
     const struct jpeg_decompress_struct *d = &j->d;
-    if ((uint32_t)d->input_scan_number > j->max_scans) {
-        j->code = 0;
-        longjmp(j->jump, 1);
-    }
+    mri_libjpeg_check_scans(&j->errors, d);
     if (d->progressive_mode && d->Ss != 0) return;
     for (int k = 0; k < d->comps_in_scan; k++) j->seen |= 1u << d->cur_comp_info[k]->component_index;
 }
@@ -85,8 +49,8 @@ static void copy_table(JHUFF_TBL *to, const JHUFF_TBL *from)
 /* The standard Huffman tables, from a compressor that holds them by default. */
 static int take_standard_tables(mri_jpeg *j)
 {
-    struct jpeg_compress_struct c = {.err = &j->errors, .client_data = j};
-    if (setjmp(j->jump)) {
+    struct jpeg_compress_struct c = {.err = &j->errors.manager, .client_data = j};
+    if (setjmp(j->errors.jump)) {
         jpeg_destroy_compress(&c);
         return MR_ENOMEM;
     }
@@ -107,18 +71,15 @@ int mri_jpeg_create(mri_jpeg **out)
     *out = NULL;
     mri_jpeg *j = calloc(1, sizeof *j);
     if (!j) return MR_ENOMEM;
-    jpeg_std_error(&j->errors);
-    j->errors.error_exit = fail_jump;
-    j->errors.emit_message = on_message;
-    j->errors.output_message = on_output;
+    mri_libjpeg_errors_init(&j->errors);
     j->progress.progress_monitor = on_progress;
     if (take_standard_tables(j)) {
         free(j);
         return MR_ENOMEM;
     }
-    j->d.err = &j->errors;
+    j->d.err = &j->errors.manager;
     j->d.client_data = j;
-    if (setjmp(j->jump)) {
+    if (setjmp(j->errors.jump)) {
         jpeg_destroy_decompress(&j->d);
         free(j);
         return MR_ENOMEM;
@@ -154,39 +115,6 @@ static void reset_tables(mri_jpeg *j)
 }
 
 /* ---- checks ---- */
-
-/* A picture cut short has no end marker behind its header; entropy-coded data cannot contain one. */
-bool mri_jpeg_has_end_marker(const uint8_t *from, size_t bytes)
-{
-    for (const uint8_t *end = from + bytes; end - from >= 2;) {
-        const uint8_t *mark = memrchr(from, 0xd9, (size_t)(end - from));
-        if (!mark || mark == from) return false;
-        if (mark[-1] == 0xff) return true;
-        end = mark;
-    }
-    return false;
-}
-
-uint64_t mri_jpeg_coefficient_bound(uint64_t max_pixels)
-{
-    /* Four components of two bytes each, and what block borders add to small or thin pictures. */
-    return (max_pixels > UINT64_MAX / 16 ? UINT64_MAX / 2 : 8 * max_pixels) + (16u << 20);
-}
-
-static int check_coefficients(const struct jpeg_decompress_struct *d, uint64_t max_pixels, mr_error *err)
-{
-    uint64_t bytes = 0;
-    for (int k = 0; k < d->num_components; k++) {
-        const jpeg_component_info *c = &d->comp_info[k];
-        const uint64_t wide = (uint64_t)c->width_in_blocks + (uint64_t)c->h_samp_factor,
-                       high = (uint64_t)c->height_in_blocks + (uint64_t)c->v_samp_factor;
-        bytes += wide * high * sizeof(JBLOCK);
-    }
-    const uint64_t bound = mri_jpeg_coefficient_bound(max_pixels);
-    if (bytes <= bound) return MR_OK;
-    return mr_error_set(err, MR_ELIMIT, "JPEG: several scans need %llu bytes of coefficients; the limit of %llu pixels allows "
-                        "%llu", (unsigned long long)bytes, (unsigned long long)max_pixels, (unsigned long long)bound);
-}
 
 static int check_started(const mri_jpeg *j, bool multi_scan, mr_error *err)
 {
@@ -260,21 +188,16 @@ static int start(mri_jpeg *j, const mri_jpeg_request *q, bool *multi_scan, mr_er
 {
     struct jpeg_decompress_struct *d = &j->d;
     reset_tables(j);
-    j->max_scans = q->max_scans;
+    j->errors.max_scans = q->max_scans;
     j->seen = 0;
     jpeg_mem_src(d, q->data, (unsigned long)q->bytes);
     jpeg_read_header(d, TRUE);
-    if (d->image_width != q->header->width || d->image_height != q->header->height)
-        return mr_error_set(err, MR_EFORMAT, "JPEG: two frame headers, of %u x %u and %u x %u", q->header->width,
-                            q->header->height, d->image_width, d->image_height);
-    if (!mri_jpeg_has_end_marker(d->src->next_input_byte, d->src->bytes_in_buffer))
-        return mr_error_set(err, MR_EFORMAT, "JPEG: no end marker (EOI) up to byte %zu: truncated", q->bytes);
+    int rc = mri_libjpeg_check_header(d, q->header, q->bytes, err);
+    if (rc) return rc;
     choose_output(d, q->channels);
     *multi_scan = jpeg_has_multiple_scans(d);
-    if (*multi_scan) {
-        const int rc = check_coefficients(d, q->max_pixels, err);
-        if (rc) return rc;
-    }
+    if (*multi_scan) rc = mri_libjpeg_check_coefficients(d, q->max_pixels, err);
+    if (rc) return rc;
     jpeg_start_decompress(d);
     return check_started(j, *multi_scan, err);
 }
@@ -312,33 +235,10 @@ __attribute__((noinline)) static int decode(mri_jpeg *j, const mri_jpeg_request 
     return MR_OK;
 }
 
-static int tell(const mri_jpeg *j, const mri_jpeg_request *q, mr_error *err)
-{
-    switch (j->code) {
-    case 0:
-        return mr_error_set(err, MR_ELIMIT, "JPEG: more than %u scans", q->max_scans);
-    case JERR_OUT_OF_MEMORY:
-        return mr_error_set(err, MR_ENOMEM, "JPEG: %s", j->text);
-    case JERR_ARITH_NOTIMPL:
-    case JERR_BAD_PRECISION:
-    case JERR_CCIR601_NOTIMPL:
-    case JERR_CONVERSION_NOTIMPL:
-    case JERR_FRACT_SAMPLE_NOTIMPL:
-    case JERR_NOTIMPL:
-    case JERR_SOF_UNSUPPORTED:
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %s", j->text);
-    default: {
-        const struct jpeg_source_mgr *src = j->d.src;
-        const size_t left = src && src->bytes_in_buffer <= q->bytes ? src->bytes_in_buffer : 0;
-        return mr_error_set(err, MR_EFORMAT, "JPEG: %s (near byte %zu of %zu)", j->text, q->bytes - left, q->bytes);
-    }
-    }
-}
-
 int mri_jpeg_decode(mri_jpeg *j, const mri_jpeg_request *request, mri_buffer *buffer, mri_view *out, mr_error *err)
 {
     int rc;
-    if (setjmp(j->jump)) rc = tell(j, request, err);
+    if (setjmp(j->errors.jump)) rc = mri_libjpeg_told(&j->errors, j->d.src, request->bytes, err);
     else rc = decode(j, request, buffer, out, err);
     jpeg_abort_decompress(&j->d);
     return rc;
