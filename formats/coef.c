@@ -64,7 +64,8 @@ static int component_read(mri_coef *c, uint32_t k, const uint8_t *p, uint32_t ta
     if (m->quant_table >= tables) return wrong(err, "quantisation table below", tables, m->quant_table);
     const uint8_t *table = c->data + MRI_COEF_HEAD + (size_t)MRI_COEF_TABLE_BYTES * m->quant_table;
     memcpy(m->quant, table, sizeof m->quant);
-    if (m->quant[0] == 0) return wrong(err, "a quantisation step above", 0, 0);
+    if (m->quant[0] == 0)
+        return mr_error_set(err, MR_EFORMAT, "coefficients: quantisation table %u begins with 0", m->quant_table);
     c->frame.h_max = c->frame.h_max < m->h ? m->h : c->frame.h_max;
     c->frame.v_max = c->frame.v_max < m->v ? m->v : c->frame.v_max;
     return MR_OK;
@@ -83,9 +84,19 @@ static void sizes_fill(mri_jpeg_frame *f)
     }
 }
 
+/* Bytes [from, to) are zero. */
+static bool zeros(const uint8_t *p, size_t from, size_t to)
+{
+    uint8_t any = 0;
+    for (size_t k = from; k < to; k++) any |= p[k];
+    return any == 0;
+}
+
 static int frame_read(mri_coef *c, mr_error *err)
 {
     const uint8_t *p = c->data;
+    if (!zeros(p, 13, 16) || !zeros(p, MRI_COEF_COMPONENT_AT + 4 * (size_t)p[5], MRI_COEF_HEAD))
+        return mr_error_set(err, MR_EFORMAT, "coefficients: reserved bytes of the head are not zero");
     c->frame = (mri_jpeg_frame){.width = mri_le16(p + 8), .height = mri_le16(p + 10), .component_count = p[5],
                                 .colour = (mri_jpeg_colour)p[6], .orientation = p[7]};
     const uint32_t tables = p[12];
@@ -129,6 +140,7 @@ static int index_check(mri_coef *c, mr_error *err)
         }
     }
     if (c->bytes != next + MRI_COEF_SLACK) return wrong(err, "bytes", next + MRI_COEF_SLACK, c->bytes);
+    if (!zeros(c->data, (size_t)next, c->bytes)) return mr_error_set(err, MR_EFORMAT, "coefficients: bytes behind the last row are not zero");
     return MR_OK;
 }
 

@@ -14,6 +14,7 @@
 
 struct mri_entropy;
 struct mri_libjpeg;
+struct mri_whole;
 
 /* ---- libjpeg's pixels (jpeg/libjpeg_pixels.c) ---- */
 
@@ -51,7 +52,9 @@ typedef struct mri_decoder {
     struct mri_libjpeg    *libjpeg; /* from libjpeg's, */
     mri_coef               coef;    /* from records */
     mri_block_window       window[MRI_JPEG_MAX_COMPONENTS];
-    mri_jpeg              *jpeg;    /* libjpeg's pixels */
+    mri_jpeg              *jpeg;    /* libjpeg's pixels, */
+    struct mri_whole      *whole;   /* also those of coefficients, which */
+    mr_value               again;   /* are made a JPEG of for that; data is malloc'd */
     mri_road              *road;
     mri_resample_plan     *plan;
     mri_buffer             pixels, other; /* as decoded; upright or with other channels */

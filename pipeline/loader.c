@@ -165,7 +165,7 @@ static int size_of(const mr_loader *l, const mr_value *v, uint32_t *h, uint32_t 
         *w = (uint32_t)v->dim[1];
         return MR_OK;
     }
-    const int rc = mr_image_header_parse(v->data, v->bytes, &header, err);
+    const int rc = v->type == MR_TYPE_COEF ? mr_value_header(v, &header, err) : mr_image_header_parse(v->data, v->bytes, &header, err);
     if (rc != MR_OK) return rc;
     if ((uint64_t)header.width * header.height > l->cfg.decode.max_pixels)
         return mr_error_set(err, MR_ELIMIT, "picture of %u x %u pixels is over the limit of %llu pixels (--max-pixels)", header.width,

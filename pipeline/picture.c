@@ -6,12 +6,15 @@
 
 #include "pipeline/jpeg/entropy.h"
 #include "pipeline/jpeg/libjpeg_coef.h"
+#include "pipeline/jpeg/whole.h"
 
 #define JPEG_MOST_SIDE 65535u
 
 void mri_decoder_free(mri_decoder *d)
 {
     mri_jpeg_destroy(d->jpeg);
+    mri_whole_destroy(d->whole);
+    free((void *)(uintptr_t)d->again.data);
     mri_entropy_destroy(d->entropy);
     mri_libjpeg_destroy(d->libjpeg);
     mri_road_destroy(d->road);
@@ -25,8 +28,9 @@ uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, u
 {
     const uint64_t seen = mri_min_u64(pixels, cfg->max_pixels), seen_side = mri_min_u64(seen, MRI_RESAMPLE_MAX_SIDE);
     const uint64_t libraries = (uint64_t)1 << 20; /* tables, rows, inflate windows */
+    const uint64_t remade = cfg->pixels == MR_PIXELS_LIBJPEG ? 2 * mri_jpeg_coefficient_bound(seen) : 0; /* blocks, a JPEG of them */
     const uint64_t other = 3 * mri_max_u64(seen, results); /* the road's results too, before they are turned upright */
-    return libraries + 3 * seen + other + mri_entropy_bound_bytes(2 * seen) + mri_jpeg_coefficient_bound(seen) +
+    return libraries + 3 * seen + other + remade + mri_entropy_bound_bytes(2 * seen) + mri_jpeg_coefficient_bound(seen) +
            mri_road_bound_bytes(seen, mri_min_u64(seen_side, JPEG_MOST_SIDE), side) + mri_resample_bound_bytes(seen_side, side);
 }
 
@@ -184,6 +188,22 @@ static int open_encoded(mri_picture *p, mri_decoder *d, const mr_decode_config *
     return MR_OK;
 }
 
+/* libjpeg's pixels of coefficients: they are made a JPEG again, whose coefficients are the same. Slow, and seldom asked for. */
+static int open_remade(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
+{
+    void  *jpeg;
+    size_t bytes;
+    free((void *)(uintptr_t)d->again.data);
+    d->again = (mr_value){.type = MR_TYPE_JPEG};
+    if (!d->whole && mri_whole_create(&d->whole)) return no_memory(err);
+    const int rc = mri_whole_unpack(d->whole, p->value->data, p->value->bytes, cfg, &jpeg, &bytes, err);
+    if (rc) return rc;
+    d->again.data = jpeg;
+    d->again.bytes = bytes;
+    p->value = &d->again;
+    return open_encoded(p, d, cfg, err);
+}
+
 int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
     *p = (mri_picture){.value = value, .orientation = 1, .way = MRI_WAY_PIXELS};
@@ -193,7 +213,7 @@ int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, cons
         rc = open_pixels(p, cfg, err);
         break;
     case MR_TYPE_COEF:
-        rc = open_coef(p, d, cfg, err);
+        rc = cfg->pixels == MR_PIXELS_OWN ? open_coef(p, d, cfg, err) : open_remade(p, d, cfg, err);
         break;
     case MR_TYPE_JPEG:
     case MR_TYPE_PNG:

@@ -65,6 +65,7 @@ static int place_image(mri_worker *w, mri_slot *slot, uint32_t i, uint64_t epoch
 static void keep(mri_worker *w, uint64_t sample, const mr_value *image, int32_t label)
 {
     mr_loader *l = w->loader;
+    if (l->cfg.no_checks && l->cfg.cache == MR_CACHE_DISK) return; /* later runs would take it for checked */
     mri_cache_offer(l->cache, sample, image, label, w->maker);
     if (l->cfg.cache == MR_CACHE_MEMORY && mri_cache_is_whole(l->cache)) mri_loader_self_serve(l);
 }

@@ -169,7 +169,7 @@ static const opt options[] = {
     {"transcode", OPT_FLAG, offsetof(convert_args, transcode), 0, 0, NULL, NULL,
      "make progressive and arithmetic JPEGs sequential, which decodes faster; coefficients and other segments stay", NULL},
     {"no-entries", OPT_FLAG, offsetof(convert_args, no_entries), 0, 0, NULL, NULL,
-     "no entry points beside JPEGs (1.5 % of their bytes, with which a crop is decoded without what is above it and left of it)", NULL},
+     "no entry points beside JPEGs (1 % of their bytes, with which a crop is decoded without what is above it and left of it)", NULL},
     {"center-square", OPT_FLAG, offsetof(convert_args, center_square), 0, 0, NULL, NULL,
      "with --store raw --resize N: cut to the middle N x N, so that all have one size", NULL},
     {"channels", OPT_U32, offsetof(convert_args, channels), 0, 3, "0", NULL,

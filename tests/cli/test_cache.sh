@@ -34,4 +34,11 @@ cp "$(ls kept/*.mrcache | head -1)" before
 for data in d d.mrec; do "$millrace" digest $data --cache disk:kept:64M >out 2>>all; done
 grep -q "is no cache of this data" all || fail "a file that is no cache was taken for one"
 same "$(ls kept/*.mrcache | head -1)" before
+# what was not checked is not kept for runs that check
+run 0 synth u --count 5 --quiet
+run 0 convert u u.mrec --store raw --quiet
+run 0 digest u.mrec --augment "rrc(32)" --resident 0 --cache disk:unchecked:64M --checks off
+printf '\377\376\375\374' | dd of=u.mrec bs=1 seek=8400 conv=notrunc 2>/dev/null
+run 0 digest u.mrec --augment "rrc(32)" --resident 0 --cache disk:unchecked:64M --checks off
+run 1 digest u.mrec --augment "rrc(32)" --resident 0 --cache disk:unchecked:64M
 finish

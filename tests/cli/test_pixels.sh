@@ -32,6 +32,25 @@ for augment in "rrc(32),flip" "resize(40),center(32),flip" "rrc(17,filter=bicubi
     cp out theirs
     run 0 digest p.mrec "$@" --pixels libjpeg --cache ram:64M
     same out theirs
+    run 0 digest coef.mrec "$@" --pixels libjpeg # coefficients are made a JPEG again
+    same out theirs
+done
+
+# pictures of one size that nothing resamples: the first one tells the size, whatever it is kept as
+run 0 synth s --classes 3 --count 11 --quiet
+run 0 convert s s.coef.mrec --store coef --quiet
+run 0 convert s s.raw.mrec --store raw --quiet
+for augment in none cifar; do
+    set -- --epochs 2 --batch 8 --training --augment $augment
+    run 0 digest s "$@"; cp out want
+    for data in s.coef.mrec s.raw.mrec; do
+        run 0 digest $data "$@"
+        same out want
+        run 0 digest $data "$@" --cache ram:64M
+        same out want
+    done
+    run 0 digest s "$@" --cache ram:64M
+    same out want
 done
 MILLRACE_SIMD=mmx run 0 --version
 err_has "MILLRACE_SIMD=mmx"
