@@ -55,7 +55,7 @@ static void packer_destroy(void *maker)
 /* All coefficients of one picture, in our memory, and of those that take several scans in libjpeg's at the same time. */
 static uint64_t packer_bytes(const mr_decode_config *decode, uint64_t pixels)
 {
-    return 2 * mri_jpeg_coefficient_bound(mri_min_u64(pixels, decode->max_pixels)) + mri_entropy_bound_bytes(0);
+    return 2 * mri_jpeg_coefficient_bound(mri_min_u64(pixels, decode->max_pixels)) + mri_entropy_bytes();
 }
 
 /* Photographs come to one and a half times their bytes; flat pictures to a few times more. */

@@ -1,12 +1,7 @@
 /* pipeline/image_encode.c: pixels to JPEG or PNG files in memory. */
-#include <stdio.h>
-
-#include <jpeglib.h>
-
-#include <jerror.h>
-#include <setjmp.h>
 #include <spng.h>
 
+#include "pipeline/jpeg/libjpeg.h"
 #include "pipeline/pixels.h"
 
 static int check_image(const mr_image *in, uint32_t most, const char *format, mr_error *err)
@@ -21,57 +16,16 @@ static int check_image(const mr_image *in, uint32_t most, const char *format, mr
 /* ---- JPEG ---- */
 
 struct encoder {
-    struct jpeg_compress_struct   c;
-    struct jpeg_error_mgr         errors;
-    struct jpeg_destination_mgr   sink;
-    jmp_buf  jump;
-    char     text[JMSG_LENGTH_MAX];
-    int      code;
-    uint8_t *data; /* grows; ours until the end, so that a failure cannot lose it */
-    size_t   bytes;
+    struct jpeg_compress_struct c;
+    mri_libjpeg_errors          errors;
+    mri_libjpeg_sink            sink;
 };
-
-static void encoder_fail(j_common_ptr c)
-{
-    struct encoder *e = c->client_data;
-    e->code = c->err->msg_code;
-    c->err->format_message(c, e->text);
-    longjmp(e->jump, 1);
-}
-
-static void encoder_message(j_common_ptr c, int level)
-{
-    (void)c;
-    (void)level;
-}
-
-static void sink_start(j_compress_ptr c)
-{
-    struct encoder *e = c->client_data;
-    e->sink.next_output_byte = e->data;
-    e->sink.free_in_buffer = e->bytes;
-}
-
-static boolean sink_full(j_compress_ptr c) /* all of the buffer is used, whatever free_in_buffer says */
-{
-    struct encoder *e = c->client_data;
-    size_t more = 0;
-    uint8_t *grown = mri_mul_size(e->bytes, 2, &more) ? realloc(e->data, more) : NULL;
-    if (!grown) ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
-    e->sink.next_output_byte = grown + e->bytes;
-    e->sink.free_in_buffer = more - e->bytes;
-    e->data = grown;
-    e->bytes = more;
-    return TRUE;
-}
-
-static void sink_end(j_compress_ptr c) { (void)c; }
 
 static void compress(struct encoder *e, const mr_image *in, int quality)
 {
     struct jpeg_compress_struct *c = &e->c;
     jpeg_create_compress(c);
-    c->dest = &e->sink;
+    c->dest = &e->sink.manager;
     c->image_width = in->width;
     c->image_height = in->height;
     c->input_components = (int)in->channels;
@@ -97,27 +51,24 @@ int mr_image_encode_jpeg(const mr_image *in, int quality, void **data, size_t *b
     if (quality < 1 || quality > 100) return mr_error_set(err, MR_EINVAL, "JPEG quality is %d; expected 1 to 100", quality);
     struct encoder *e = calloc(1, sizeof *e);
     if (!e) return mr_error_set(err, MR_ENOMEM, "JPEG: no memory for an encoder");
-    e->bytes = 64 << 10;
-    e->data = malloc(e->bytes);
-    e->c.err = jpeg_std_error(&e->errors);
+    mri_libjpeg_errors_init(&e->errors);
+    e->c.err = &e->errors.manager;
     e->c.client_data = e;
-    e->errors.error_exit = encoder_fail;
-    e->errors.emit_message = encoder_message;
-    e->sink.init_destination = sink_start;
-    e->sink.empty_output_buffer = sink_full;
-    e->sink.term_destination = sink_end;
-    if (!e->data) {
-        rc = mr_error_set(err, MR_ENOMEM, "JPEG: no memory for the file");
-    } else if (setjmp(e->jump)) {
-        rc = mr_error_set(err, e->code == JERR_OUT_OF_MEMORY ? MR_ENOMEM : MR_EINVAL, "JPEG: %s", e->text);
+    rc = mri_libjpeg_sink_open(&e->sink, 64 << 10, err);
+    if (rc) {
+        free(e);
+        return rc;
+    }
+    if (setjmp(e->errors.jump)) {
+        rc = mr_error_set(err, e->errors.code == JERR_OUT_OF_MEMORY ? MR_ENOMEM : MR_EINVAL, "JPEG: %s", e->errors.text);
     } else {
         compress(e, in, quality);
-        *data = e->data;
-        *bytes = e->bytes - e->sink.free_in_buffer;
-        e->data = NULL;
+        *data = e->sink.data;
+        *bytes = e->sink.bytes - e->sink.manager.free_in_buffer;
+        e->sink.data = NULL;
     }
     jpeg_destroy_compress(&e->c);
-    free(e->data);
+    free(e->sink.data);
     free(e);
     return rc;
 }

@@ -4,6 +4,7 @@
 
 #include "formats/settings.h"
 #include "pipeline/loader_private.h"
+#include "pipeline/pixels.h"
 
 void mr_loader_defaults(mr_loader_config *cfg)
 {
@@ -165,11 +166,9 @@ static int size_of(const mr_loader *l, const mr_value *v, uint32_t *h, uint32_t 
         *w = (uint32_t)v->dim[1];
         return MR_OK;
     }
-    const int rc = v->type == MR_TYPE_COEF ? mr_value_header(v, &header, err) : mr_image_header_parse(v->data, v->bytes, &header, err);
+    int rc = v->type == MR_TYPE_COEF ? mr_value_header(v, &header, err) : mr_image_header_parse(v->data, v->bytes, &header, err);
+    if (rc == MR_OK) rc = mri_check_pixels(header.width, header.height, l->cfg.decode.max_pixels, err);
     if (rc != MR_OK) return rc;
-    if ((uint64_t)header.width * header.height > l->cfg.decode.max_pixels)
-        return mr_error_set(err, MR_ELIMIT, "picture of %u x %u pixels is over the limit of %llu pixels (--max-pixels)", header.width,
-                            header.height, (unsigned long long)l->cfg.decode.max_pixels);
     const bool turned = !l->cfg.decode.ignore_exif && header.orientation >= 5;
     *h = turned ? header.width : header.height;
     *w = turned ? header.height : header.width;

@@ -30,15 +30,8 @@ uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, u
     const uint64_t libraries = (uint64_t)1 << 20; /* tables, rows, inflate windows */
     const uint64_t remade = cfg->pixels == MR_PIXELS_LIBJPEG ? 2 * mri_jpeg_coefficient_bound(seen) : 0; /* blocks, a JPEG of them */
     const uint64_t other = 3 * mri_max_u64(seen, results); /* the road's results too, before they are turned upright */
-    return libraries + 3 * seen + other + remade + mri_entropy_bound_bytes(2 * seen) + mri_jpeg_coefficient_bound(seen) +
+    return libraries + 3 * seen + other + remade + mri_entropy_bytes() + mri_jpeg_coefficient_bound(seen) +
            mri_road_bound_bytes(seen, mri_min_u64(seen_side, JPEG_MOST_SIDE), side) + mri_resample_bound_bytes(seen_side, side);
-}
-
-static int check_limit(uint64_t width, uint64_t height, const mr_decode_config *cfg, mr_error *err)
-{
-    if (width <= cfg->max_pixels / height) return MR_OK;
-    return mr_error_set(err, MR_ELIMIT, "picture of %llu x %llu pixels is over the limit of %llu pixels (--max-pixels)",
-                        (unsigned long long)width, (unsigned long long)height, (unsigned long long)cfg->max_pixels);
 }
 
 static int open_pixels(mri_picture *p, const mr_decode_config *cfg, mr_error *err)
@@ -48,7 +41,7 @@ static int open_pixels(mri_picture *p, const mr_decode_config *cfg, mr_error *er
     if (v->ndim != 3 || v->dim[0] == 0 || v->dim[1] == 0 || v->dim[2] < 1 || v->dim[2] > 4 || v->dim[0] > INT32_MAX ||
         v->dim[1] > INT32_MAX)
         return mr_error_set(err, MR_EFORMAT, "pixels: expected dimensions height, width and 1 to 4 channels");
-    const int rc = check_limit(v->dim[1], v->dim[0], cfg, err);
+    const int rc = mri_check_pixels(v->dim[1], v->dim[0], cfg->max_pixels, err);
     if (rc) return rc;
     if (!mri_picture_bytes(v->dim[1], v->dim[0], (uint32_t)v->dim[2], &bytes) || bytes != v->bytes)
         return mr_error_set(err, MR_EFORMAT, "pixels: %zu bytes do not make %llu x %llu x %llu", v->bytes,
@@ -123,7 +116,7 @@ static int road_ready(mri_decoder *d, mr_error *err)
 static int open_coef(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
 {
     int rc = mri_coef_open(&d->coef, p->value->data, p->value->bytes, err);
-    if (rc == MR_OK) rc = check_limit(d->coef.frame.width, d->coef.frame.height, cfg, err);
+    if (rc == MR_OK) rc = mri_check_pixels(d->coef.frame.width, d->coef.frame.height, cfg->max_pixels, err);
     if (rc == MR_OK) rc = road_ready(d, err);
     if (rc) return rc;
     take_frame(p, &d->coef.frame);
@@ -154,8 +147,9 @@ static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
         p->from = (mri_coefficients){d->entropy, f, entropy_window, entropy_rows, entropy_end};
     } else {
         mr_image_header h; /* what is too large is that first of all, whatever else is wrong with it */
-        if (mr_image_header_parse(v->data, v->bytes, &h, NULL) == MR_OK && check_limit(h.width, h.height, cfg, NULL) != MR_OK)
-            return check_limit(h.width, h.height, cfg, err);
+        if (mr_image_header_parse(v->data, v->bytes, &h, NULL) == MR_OK &&
+            mri_check_pixels(h.width, h.height, cfg->max_pixels, NULL) != MR_OK)
+            return mri_check_pixels(h.width, h.height, cfg->max_pixels, err);
         if (rc != MR_EUNSUPPORTED) return rc;
         rc = open_libjpeg(d, v, cfg, &p->from, err);
         if (rc) return rc;
@@ -167,7 +161,7 @@ static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
     }
     p->way = MRI_WAY_ROAD;
     take_frame(p, f);
-    return check_limit(f->width, f->height, cfg, err);
+    return mri_check_pixels(f->width, f->height, cfg->max_pixels, err);
 }
 
 static int open_encoded(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
@@ -178,7 +172,7 @@ static int open_encoded(mri_picture *p, mri_decoder *d, const mr_decode_config *
         if (rc != MR_EUNSUPPORTED) return rc;
     }
     int rc = mr_image_header_parse(v->data, v->bytes, &p->header, err);
-    if (rc == MR_OK) rc = check_limit(p->header.width, p->header.height, cfg, err);
+    if (rc == MR_OK) rc = mri_check_pixels(p->header.width, p->header.height, cfg->max_pixels, err);
     if (rc) return rc;
     p->way = p->header.type == MR_TYPE_PNG ? MRI_WAY_PNG : MRI_WAY_LIBJPEG;
     p->stored_width = p->header.width;

@@ -27,6 +27,13 @@ bool mri_picture_bytes(uint64_t width, uint64_t height, uint32_t channels, size_
     return mri_mul_size(width, height, &pixels) && mri_mul_size(pixels, channels, out);
 }
 
+int mri_check_pixels(uint64_t width, uint64_t height, uint64_t max_pixels, mr_error *err)
+{
+    if (width <= max_pixels / height) return MR_OK;
+    return mr_error_set(err, MR_ELIMIT, "picture of %llu x %llu pixels is over the limit of %llu pixels (--max-pixels)",
+                        (unsigned long long)width, (unsigned long long)height, (unsigned long long)max_pixels);
+}
+
 mri_view mri_view_part(const mri_view *v, mri_rect r)
 {
     mri_view part = *v;

@@ -31,6 +31,9 @@ typedef struct mri_view {
 /* width * height * channels; false on overflow. */
 bool mri_picture_bytes(uint64_t width, uint64_t height, uint32_t channels, size_t *out);
 
+/* MR_OK, or MR_ELIMIT saying so. height is not 0. */
+int mri_check_pixels(uint64_t width, uint64_t height, uint64_t max_pixels, mr_error *err);
+
 /* The part r of v, without copying. */
 mri_view mri_view_part(const mri_view *v, mri_rect r);
 

@@ -40,11 +40,7 @@ int mri_entropy_create(mri_entropy **out)
 
 void mri_entropy_destroy(mri_entropy *e) { free(e); }
 
-uint64_t mri_entropy_bound_bytes(uint64_t jpeg_bytes)
-{
-    (void)jpeg_bytes; /* windows on it only */
-    return sizeof(mri_entropy);
-}
+uint64_t mri_entropy_bytes(void) { return sizeof(mri_entropy); }
 
 /* ---- opening ---- */
 

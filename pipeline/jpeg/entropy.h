@@ -19,7 +19,7 @@ typedef struct mri_entropy mri_entropy; /* tables and buffers of one thread */
 
 int  mri_entropy_create(mri_entropy **out);
 void mri_entropy_destroy(mri_entropy *e); /* accepts NULL */
-uint64_t mri_entropy_bound_bytes(uint64_t jpeg_bytes); /* the most it may hold after pictures of up to jpeg_bytes */
+uint64_t mri_entropy_bytes(void); /* what it holds: it never grows */
 
 /* Start on a picture. data stays the caller's and must stay until the next open. entries NULL: there are none.
  * MR_OK            *frame is filled; it lives as long as the picture is open

@@ -73,6 +73,39 @@ int mri_libjpeg_check_header(const struct jpeg_decompress_struct *d, const mr_im
     return MR_OK;
 }
 
+/* ---- where files go ---- */
+
+static void sink_start(j_compress_ptr c)
+{
+    mri_libjpeg_sink *s = (mri_libjpeg_sink *)(void *)c->dest;
+    s->manager.next_output_byte = s->data;
+    s->manager.free_in_buffer = s->bytes;
+}
+
+static boolean sink_full(j_compress_ptr c) /* all of the buffer is used, whatever free_in_buffer says */
+{
+    mri_libjpeg_sink *s = (mri_libjpeg_sink *)(void *)c->dest;
+    size_t            more = 0;
+    uint8_t          *grown = mri_mul_size(s->bytes, 2, &more) ? realloc(s->data, more) : NULL;
+    if (!grown) ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
+    s->manager.next_output_byte = grown + s->bytes;
+    s->manager.free_in_buffer = more - s->bytes;
+    s->data = grown;
+    s->bytes = more;
+    return TRUE;
+}
+
+static void sink_end(j_compress_ptr c) { (void)c; }
+
+int mri_libjpeg_sink_open(mri_libjpeg_sink *s, size_t bytes, mr_error *err)
+{
+    *s = (mri_libjpeg_sink){.manager = {.init_destination = sink_start, .empty_output_buffer = sink_full, .term_destination = sink_end},
+                            .data = malloc(bytes), .bytes = bytes};
+    return s->data ? MR_OK : mr_error_set(err, MR_ENOMEM, "JPEG: no memory for the file");
+}
+
+/* ---- errors, told ---- */
+
 int mri_libjpeg_told(const mri_libjpeg_errors *e, const struct jpeg_source_mgr *src, size_t bytes, mr_error *err)
 {
     switch (e->code) {

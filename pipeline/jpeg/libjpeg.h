@@ -34,6 +34,16 @@ void mri_libjpeg_check_scans(mri_libjpeg_errors *e, const struct jpeg_decompress
 /* What the jump was for. bytes: of the file that src reads; 0: none is being read. */
 int mri_libjpeg_told(const mri_libjpeg_errors *e, const struct jpeg_source_mgr *src, size_t bytes, mr_error *err);
 
+/* Where a file goes that libjpeg writes: memory that grows, malloc'd, ours until the end, so that a failure cannot lose it. */
+typedef struct mri_libjpeg_sink {
+    struct jpeg_destination_mgr manager; /* first, as above */
+    uint8_t *data;
+    size_t   bytes; /* of data; manager.free_in_buffer of them are not used */
+} mri_libjpeg_sink;
+
+/* Begin with room for bytes; &sink->manager is then what a compressor takes as dest. MR_OK or MR_ENOMEM. */
+int mri_libjpeg_sink_open(mri_libjpeg_sink *sink, size_t bytes, mr_error *err);
+
 /* Behind jpeg_read_header(): is this what memory was checked against, and has it an end? */
 int mri_libjpeg_check_header(const struct jpeg_decompress_struct *d, const mr_image_header *header, size_t bytes, mr_error *err);
 

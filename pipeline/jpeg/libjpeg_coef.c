@@ -1,5 +1,6 @@
 /* pipeline/jpeg/libjpeg_coef.c: a JPEG's coefficients read by libjpeg-turbo. See libjpeg_coef.h. */
 #include "pipeline/jpeg/libjpeg_private.h"
+#include "pipeline/pixels.h"
 
 /* ---- what libjpeg calls ---- */
 
@@ -54,9 +55,8 @@ int mri_libjpeg_load(mri_libjpeg *j, const void *data, size_t bytes, uint64_t ma
     int rc = mr_image_header_parse(data, bytes, &header, err);
     if (rc) return rc;
     if (header.type != MR_TYPE_JPEG) return mr_error_set(err, MR_EFORMAT, "expected a JPEG, found another picture");
-    if ((uint64_t)header.width * header.height > max_pixels)
-        return mr_error_set(err, MR_ELIMIT, "picture of %u x %u pixels is over the limit of %llu pixels (--max-pixels)", header.width,
-                            header.height, (unsigned long long)max_pixels);
+    rc = mri_check_pixels(header.width, header.height, max_pixels, err);
+    if (rc) return rc;
     j->errors.max_scans = max_scans;
     j->frame.orientation = header.orientation;
     d->err = &j->errors.manager;

@@ -10,12 +10,10 @@ struct mri_libjpeg {
     struct jpeg_compress_struct   c; /* while writing */
     mri_libjpeg_errors            errors;
     struct jpeg_progress_mgr      progress;
-    struct jpeg_destination_mgr   sink;
+    mri_libjpeg_sink              sink; /* of what is written */
     bool              open;      /* d exists */
     jvirt_barray_ptr *coef;      /* d's, of the picture that is open */
     mri_jpeg_frame    frame;
-    uint8_t          *out;       /* grows; ours until the end, so that a failure cannot lose it */
-    size_t            out_bytes;
 };
 
 /* Header and coefficients into d; markers: keep APPn and COM. Jumps where libjpeg fails. */

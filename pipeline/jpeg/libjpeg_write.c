@@ -4,30 +4,6 @@
 
 enum { MCU_BLOCKS_MOST = 10 }; /* T.81 B.2.3 */
 
-/* ---- where the file goes ---- */
-
-static void sink_start(j_compress_ptr c)
-{
-    mri_libjpeg *j = c->client_data;
-    j->sink.next_output_byte = j->out;
-    j->sink.free_in_buffer = j->out_bytes;
-}
-
-static boolean sink_full(j_compress_ptr c) /* all of the buffer is used, whatever free_in_buffer says */
-{
-    mri_libjpeg *j = c->client_data;
-    size_t       more = 0;
-    uint8_t     *grown = mri_mul_size(j->out_bytes, 2, &more) ? realloc(j->out, more) : NULL;
-    if (!grown) ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
-    j->sink.next_output_byte = grown + j->out_bytes;
-    j->sink.free_in_buffer = more - j->out_bytes;
-    j->out = grown;
-    j->out_bytes = more;
-    return TRUE;
-}
-
-static void sink_end(j_compress_ptr c) { (void)c; }
-
 /* ---- what both writers do ---- */
 
 static void compressor_make(mri_libjpeg *j)
@@ -35,10 +11,7 @@ static void compressor_make(mri_libjpeg *j)
     j->c.err = &j->errors.manager;
     j->c.client_data = j;
     jpeg_create_compress(&j->c);
-    j->sink.init_destination = sink_start;
-    j->sink.empty_output_buffer = sink_full;
-    j->sink.term_destination = sink_end;
-    j->c.dest = &j->sink;
+    j->c.dest = &j->sink.manager;
 }
 
 /* Sequential Huffman coding, tables of the picture's own; a scan for each component where they do not fit into one. */
@@ -70,26 +43,24 @@ typedef struct job {
 static int run(mri_libjpeg *j, int (*body)(mri_libjpeg *j, const job *what, mr_error *err), const job *what, void **out, size_t *bytes,
                mr_error *err)
 {
-    int rc;
     *out = NULL;
     *bytes = 0;
     mri_libjpeg_close(j);
     memset(&j->c, 0, sizeof j->c);
-    j->out_bytes = what->bytes + (64 << 10);
-    j->out = malloc(j->out_bytes);
-    if (!j->out) return mr_error_set(err, MR_ENOMEM, "JPEG: no memory for the file");
+    int rc = mri_libjpeg_sink_open(&j->sink, what->bytes + (64 << 10), err);
+    if (rc) return rc;
     if (setjmp(j->errors.jump)) rc = mri_libjpeg_tell(j, what->bytes, err);
     else rc = body(j, what, err);
     if (rc == MR_OK) {
-        *bytes = j->out_bytes - j->sink.free_in_buffer;
-        void *fitting = realloc(j->out, *bytes);
-        *out = fitting ? fitting : j->out;
-        j->out = NULL;
+        *bytes = j->sink.bytes - j->sink.manager.free_in_buffer;
+        void *fitting = realloc(j->sink.data, *bytes);
+        *out = fitting ? fitting : j->sink.data;
+        j->sink.data = NULL;
     }
     if (j->c.mem) jpeg_destroy_compress(&j->c);
     mri_libjpeg_close(j);
-    free(j->out);
-    j->out = NULL;
+    free(j->sink.data);
+    j->sink.data = NULL;
     return rc;
 }
 

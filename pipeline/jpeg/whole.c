@@ -123,9 +123,7 @@ static int check_limit(const void *jpeg, size_t bytes, const mr_decode_config *c
     const int       rc = mr_image_header_parse(jpeg, bytes, &h, err);
     if (rc) return rc;
     if (h.type != MR_TYPE_JPEG) return mr_error_set(err, MR_EFORMAT, "expected a JPEG, found another picture");
-    if ((uint64_t)h.width * h.height <= cfg->max_pixels) return MR_OK;
-    return mr_error_set(err, MR_ELIMIT, "picture of %u x %u pixels is over the limit of %llu pixels (--max-pixels)", h.width, h.height,
-                        (unsigned long long)cfg->max_pixels);
+    return mri_check_pixels(h.width, h.height, cfg->max_pixels, err);
 }
 
 static int by_entropy(mri_whole *w, const mr_value *jpeg, bool whole, const mr_decode_config *cfg, const mri_jpeg_frame **f, blocks *b,
@@ -188,9 +186,7 @@ static int check_jpeg(mri_whole *w, const mr_value *value, const mr_decode_confi
 static int open_payload(mri_coef *c, const void *payload, size_t bytes, const mr_decode_config *cfg, mr_error *err)
 {
     const int rc = mri_coef_open(c, payload, bytes, err);
-    if (rc || (uint64_t)c->frame.width * c->frame.height <= cfg->max_pixels) return rc;
-    return mr_error_set(err, MR_ELIMIT, "picture of %u x %u pixels is over the limit of %llu pixels (--max-pixels)", c->frame.width,
-                        c->frame.height, (unsigned long long)cfg->max_pixels);
+    return rc ? rc : mri_check_pixels(c->frame.width, c->frame.height, cfg->max_pixels, err);
 }
 
 static int check_coef(mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
