@@ -191,11 +191,7 @@ static int window(struct run *r, uint32_t next, int64_t x, int64_t y, uint32_t w
         cut(x, width, r->full_w, &part.x, &part.width);
         cut(y, height, r->full_h, &part.y, &part.height);
         if (part.width == width && part.height == height && r->picture->way == MRI_WAY_ROAD) { /* nothing outside: straight there */
-            mri_axis ax = mri_axis_of(r->full_w, 0, r->full_w, r->full_w), ay = mri_axis_of(r->full_h, 0, r->full_h, r->full_h);
-            ax.first = part.x;
-            ax.count = width;
-            ay.first = part.y;
-            ay.count = height;
+            const mri_axis ax = mri_axis_window(r->full_w, part.x, width), ay = mri_axis_window(r->full_h, part.y, height);
             rc = mri_picture_resample(&r->s->decoder, r->picture, r->decode, r->v.channels, &ax, &ay, MRI_FILTER_BILINEAR,
                                       mirror, to, r->err);
             if (rc == MR_OK) replace(r, to, width, height);

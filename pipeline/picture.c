@@ -282,11 +282,7 @@ int mri_picture_decode(mri_decoder *d, const mri_picture *p, const mr_decode_con
 {
     if (p->way == MRI_WAY_PIXELS) return pixels_view(d, p, channels, part, out, err);
     if (p->way == MRI_WAY_ROAD) { /* a window of the picture at its own size */
-        mri_axis x = mri_axis_of(p->width, 0, p->width, p->width), y = mri_axis_of(p->height, 0, p->height, p->height);
-        x.first = part.x;
-        x.count = part.width;
-        y.first = part.y;
-        y.count = part.height;
+        const mri_axis x = mri_axis_window(p->width, part.x, part.width), y = mri_axis_window(p->height, part.y, part.height);
         int rc = need_pixels(&d->pixels, part.width, part.height, channels, err);
         if (rc == MR_OK) rc = mri_picture_resample(d, p, cfg, channels, &x, &y, MRI_FILTER_BILINEAR, false, d->pixels.data, err);
         *out = packed_view(&d->pixels, part.width, part.height, channels);

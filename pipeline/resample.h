@@ -30,6 +30,15 @@ static inline mri_axis mri_axis_of(uint32_t side, uint32_t start, uint32_t size,
     return (mri_axis){.start = start, .size = size, .out = out, .count = out, .unit_num = 1, .unit_den = 1, .samples = side};
 }
 
+/* Pixels [first, first + count) of a side, as they are. */
+static inline mri_axis mri_axis_window(uint32_t side, uint32_t first, uint32_t count)
+{
+    mri_axis a = mri_axis_of(side, 0, side, side);
+    a.first = first;
+    a.count = count;
+    return a;
+}
+
 /* The source samples [*lo, *hi) that the wanted part depends on. */
 void mri_axis_support(const mri_axis *a, mri_filter filter, uint32_t *lo, uint32_t *hi);
 
