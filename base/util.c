@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/ranges.h"
 #include "base/util.h"
 
 void *mri_alloc_aligned(size_t align, size_t bytes)
@@ -15,16 +16,35 @@ void *mri_alloc_aligned(size_t align, size_t bytes)
     return posix_memalign(&p, align, bytes) == 0 ? p : NULL;
 }
 
+/* What a new thread is told; its own to free. */
+typedef struct thread_start {
+    void *(*main)(void *);
+    void *arg;
+    char  name[16]; /* the kernel keeps no more */
+} thread_start;
+
+static void *thread_main(void *arg)
+{
+    const thread_start start = *(thread_start *)arg;
+    free(arg);
+    pthread_setname_np(pthread_self(), start.name);
+    mri_range_name_thread(start.name);
+    return start.main(start.arg);
+}
+
 int mri_thread_start(pthread_t *out, const char *name, void *(*main)(void *), void *arg)
 {
+    thread_start *start = malloc(sizeof *start);
+    if (!start) return MR_ENOMEM;
+    *start = (thread_start){.main = main, .arg = arg};
+    snprintf(start->name, sizeof start->name, "%s", name);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited by the new thread */
-    const int rc = pthread_create(out, NULL, main, arg);
+    const int rc = pthread_create(out, NULL, thread_main, start);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc) return MR_ENOMEM;
-    pthread_setname_np(*out, name);
-    return MR_OK;
+    if (rc) free(start);
+    return rc ? MR_ENOMEM : MR_OK;
 }
 
 /* The first number of a one-line file, or fallback when there is none ("max" in a cgroup file). */

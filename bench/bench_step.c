@@ -27,6 +27,7 @@ struct net {
     uint64_t    param_floats;
     float      *weights, *grads, *state;
     mr_update_desc update;
+    mr_step_values values; /* the device reads the host's memory: cpu only */
     mr_event   *marks[2 * MAX_OPS + 4];
     uint32_t    mark_count;
     bool        marking;
@@ -92,6 +93,8 @@ static void dense(struct net *n, uint32_t units, mr_activation act)
 static void build(struct net *n, const char *name)
 {
     n->update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP, .lr = 1e-4f, .rho = 0.9f, .epsilon = 1e-7f, .step = 1};
+    n->values.scale = 1.0f / (float)n->batch;
+    ok(mr_update_values(&n->update, &n->values), NULL);
     if (strcmp(name, "N1") == 0) {
         input(n, 32, 32, 3);
         conv(n, 32, 1), conv(n, 32, 0), pool(n), dropout(n, 0.25f);
@@ -169,7 +172,7 @@ static void place_data(struct net *n)
         a->saved = memory(n, info->saved_bytes + 1);
         a->scratch = scratch;
         a->labels = labels;
-        a->scale = 1.0f / (float)n->batch;
+        a->values = &n->values;
         a->metrics = loss ? memory(n, sizeof(mr_metrics)) : NULL;
         at = a->y;
     }
@@ -195,9 +198,9 @@ static void mark(struct net *n)
 static void step(struct net *n)
 {
     n->mark_count = 0;
+    n->values.step++;
     mark(n);
     for (uint32_t i = 0; i < n->op_count; i++) {
-        n->node[i].args.step++;
         ok(mr_op_forward_async(n->node[i].op, n->s, &n->node[i].args), NULL);
         mark(n);
     }
@@ -205,13 +208,15 @@ static void step(struct net *n)
         ok(mr_op_backward_async(n->node[i].op, n->s, &n->node[i].args), NULL);
         mark(n);
     }
-    ok(mr_update_async(n->s, &n->update, n->param_floats, n->weights, n->grads, n->state, NULL), NULL);
+    const mr_update_args update = {.count = n->param_floats, .weights = n->weights, .grads = n->grads, .state = {n->state},
+                                   .values = &n->values};
+    ok(mr_update_async(n->s, &n->update, &update), NULL);
     mark(n);
 }
 
 static const char *kind_name(const struct net *n, uint32_t i)
 {
-    static const char *const names[] = {"input", "conv2d", "pool2d", "dense", "activation", "dropout", "batchnorm", "loss"};
+    static const char *const names[] = {"input", "conv2d", "pool2d", "dense", "activation", "dropout", "batchnorm", "loss", "add"};
     return names[n->node[i].desc.kind];
 }
 

@@ -1,4 +1,8 @@
 # The libraries millrace stands on, each as an imported target MRDEP::name. A missing one names its Debian package.
+#
+# MILLRACE_STATIC_DEPS: for a build folder that is carried to another machine. Libraries that have an archive are linked in; of the
+# rest portable.cmake puts copies beside the programs.
+option(MILLRACE_STATIC_DEPS "Programs that run where none of the libraries below is installed" OFF)
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 
@@ -7,8 +11,24 @@ function(millrace_need name module package)
     if(NOT ${name}_FOUND)
         message(FATAL_ERROR "millrace needs ${module} (Debian and Ubuntu: apt install ${package})")
     endif()
+    if(MILLRACE_STATIC_DEPS)
+        string(REGEX REPLACE "^lib" "" stem ${module})
+        find_library(MILLRACE_ARCHIVE_${name} NAMES lib${stem}.a HINTS ${${name}_LIBRARY_DIRS} ${${name}_LIBDIR})
+        mark_as_advanced(MILLRACE_ARCHIVE_${name})
+        if(MILLRACE_ARCHIVE_${name} AND name IN_LIST MILLRACE_ARCHIVED)
+            add_library(MRDEP_${name} INTERFACE)
+            target_include_directories(MRDEP_${name} SYSTEM INTERFACE ${${name}_INCLUDE_DIRS})
+            target_link_libraries(MRDEP_${name} INTERFACE ${MILLRACE_ARCHIVE_${name}})
+            add_library(MRDEP::${name} ALIAS MRDEP_${name})
+            return()
+        endif()
+        set_property(GLOBAL APPEND PROPERTY MILLRACE_COPIED_DEPS ${${name}_LINK_LIBRARIES})
+    endif()
     add_library(MRDEP::${name} ALIAS PkgConfig::${name})
 endfunction()
+
+# Archives that need no other library; where a distribution has none, as Debian of the others, the shared one is copied.
+set(MILLRACE_ARCHIVED uring jpeg xxhash)
 
 millrace_need(uring liburing liburing-dev)
 millrace_need(jpeg libjpeg libjpeg62-turbo-dev)
@@ -30,3 +50,7 @@ find_package(OpenMP REQUIRED COMPONENTS C)
 add_library(MRDEP_openmp INTERFACE)
 target_link_libraries(MRDEP_openmp INTERFACE OpenMP::OpenMP_C)
 add_library(MRDEP::openmp ALIAS MRDEP_openmp)
+if(MILLRACE_STATIC_DEPS)
+    set_property(GLOBAL APPEND PROPERTY MILLRACE_COPIED_DEPS ${MILLRACE_DNNL_LIBRARY})
+    include(cmake/portable.cmake)
+endif()

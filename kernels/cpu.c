@@ -56,6 +56,7 @@ static int cpu_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, co
 
 const struct mri_backend mri_cpu_backend = {
     .kind = "cpu",
+    .count = mri_spec_replicas,
     .open = cpu_open,
     .close = mri_host_device_close,
     .list = cpu_list,
@@ -71,7 +72,7 @@ const struct mri_backend mri_cpu_backend = {
     .event_destroy = mri_host_event_destroy,
     .event_record = mri_host_event_record,
     .event_query = mri_host_event_query,
-    .event_sync = mri_host_event_sync,
+    .event_wait = mri_host_event_wait,
     .event_time_ns = mri_host_event_time_ns,
     .copy_async = mri_host_copy_async,
     .fill_async = mri_host_fill_async,
@@ -84,6 +85,7 @@ const struct mri_backend mri_cpu_backend = {
     .group_create = mri_host_group_create,
     .group_destroy = mri_host_group_destroy,
     .group_broadcast_async = mri_host_group_broadcast_async,
+    .group_abort = mri_host_group_abort,
     .update_async = mri_host_update_async,
     .group_sum_async = mri_host_group_sum_async,
 };

@@ -3,7 +3,13 @@
 
 #include "kernels/backend.h"
 
-static const struct mri_backend *const backends[] = {&mri_cpu_backend, &mri_sim_backend};
+static const struct mri_backend *const backends[] = {
+    &mri_cpu_backend,
+    &mri_sim_backend,
+#ifdef MRI_CUDA
+    &mri_cuda_backend,
+#endif
+};
 
 void mr_devices_defaults(mr_devices_config *cfg)
 {
@@ -45,7 +51,7 @@ int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec_text, co
     const struct mri_backend *backend = NULL;
     int rc = mri_spec_parse(&spec, spec_text, err);
     if (!rc) rc = find_backend(spec.kind, &backend, err);
-    if (!rc) rc = mri_spec_replicas(&spec, err);
+    if (!rc) rc = backend->count(&spec, err);
     if (rc) return rc;
 
     mr_device **devices = calloc(spec.count, sizeof(mr_device *));
@@ -78,9 +84,13 @@ bool mr_device_list(uint32_t at, mr_device_listing *out)
             n++;
         }
     }
+#ifdef MRI_CUDA
+    return false;
+#else
     if (at > 0) return false;
     *out = (mr_device_listing){"cuda", "cuda:0", "GPU", "not in this build"};
     return true;
+#endif
 }
 
 static int check_alloc(const mr_device *dev, void **out, const char *call, mr_error *err)

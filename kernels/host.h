@@ -46,7 +46,7 @@ void mri_host_free(mr_device *dev, void *address);
 
 typedef struct mri_host_stream mri_host_stream;
 
-#define MRI_TASK_ARGS_BYTES 256
+#define MRI_TASK_ARGS_BYTES 304
 enum { MRI_TASK_ALWAYS = 1 }; /* run after a failure too; look at mri_host_stream_failed() */
 
 /* Runs in the stream's thread; args is the thread's own copy. An error is written to err and returned. */
@@ -63,7 +63,8 @@ mri_host_stream *mri_host_stream_ref(mri_host_stream *s);
 void             mri_host_stream_unref(mri_host_stream *s);
 /* Is task `number` over? MR_OK, MR_EAGAIN, or what it or a task before it failed with. */
 int mri_host_stream_query(mri_host_stream *s, uint64_t number);
-int mri_host_stream_wait(mri_host_stream *s, uint64_t number, mr_error *err);
+/* MR_EAGAIN after timeout_ns (MR_FOREVER: never). */
+int mri_host_stream_wait(mri_host_stream *s, uint64_t number, uint64_t timeout_ns, mr_error *err);
 
 int  mri_host_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err);
 void mri_host_stream_destroy(mr_stream *s);
@@ -75,7 +76,7 @@ int  mri_host_event_create(mr_event **out, mr_device *dev, mr_error *err);
 void mri_host_event_destroy(mr_event *e);
 int  mri_host_event_record(mr_event *e, mr_stream *s);
 int  mri_host_event_query(mr_event *e);
-int  mri_host_event_sync(mr_event *e, mr_error *err);
+int  mri_host_event_wait(mr_event *e, uint64_t timeout_ns, mr_error *err);
 int  mri_host_event_time_ns(mr_event *e, uint64_t *out);
 int  mri_host_stream_wait_event(mr_stream *s, mr_event *e);
 

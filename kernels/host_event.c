@@ -84,12 +84,12 @@ int mri_host_event_query(mr_event *base)
     return rc;
 }
 
-int mri_host_event_sync(mr_event *base, mr_error *err)
+int mri_host_event_wait(mr_event *base, uint64_t timeout_ns, mr_error *err)
 {
     uint64_t         number;
     mri_host_stream *s = marked((struct host_event *)base, &number);
     if (!s) return MR_OK;
-    const int rc = mri_host_stream_wait(s, number, err);
+    const int rc = mri_host_stream_wait(s, number, timeout_ns, err);
     mri_host_stream_unref(s);
     return rc;
 }
@@ -113,7 +113,7 @@ struct wait_args {
 static int run_wait(mri_host_stream *s, const void *args, mr_error *err)
 {
     const struct wait_args *a = args;
-    const int rc = mri_host_stream_failed(s) ? MR_OK : mri_host_stream_wait(a->stream, a->number, err);
+    const int rc = mri_host_stream_failed(s) ? MR_OK : mri_host_stream_wait(a->stream, a->number, MR_FOREVER, err);
     mri_host_stream_unref(a->stream);
     return rc;
 }

@@ -133,6 +133,19 @@ static void break_call(struct host_group *g, uint64_t call)
     pthread_mutex_unlock(&g->lock);
 }
 
+void mri_host_group_abort(mr_group *base)
+{
+    struct host_group *g = group_of(base);
+    mr_error           err = MR_ERROR_INIT;
+    mr_error_set(&err, MR_EDEVICE, "the group of %u devices was given up", base->count);
+    pthread_mutex_lock(&g->lock);
+    g->broken_at = 1;
+    pthread_cond_broadcast(&g->all_here);
+    pthread_mutex_unlock(&g->lock);
+    for (uint32_t i = 0; i < base->count; i++) /* those with nothing of the group queued too */
+        mri_host_device_fail(mri_host_device_of(base->streams[i]->device), &err);
+}
+
 static int queue(mr_group *base, float *const *values, uint64_t count, uint32_t root, enum group_work work)
 {
     struct host_group *g = group_of(base);

@@ -4,9 +4,11 @@
 int mri_host_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, const mr_op_info *info,
                        const struct mri_op_code *code, mr_error *err)
 {
-    if (desc->kind != MR_OP_INPUT && !mri_tensor_valid(&desc->in))
+    if (desc->kind != MR_OP_INPUT && desc->in.dtype == MR_TENSOR_F32 && !mri_tensor_valid(&desc->in))
         return mr_error_set(err, MR_EINVAL, "the input's layout %u with %zu bytes a sample is not one this device makes; create "
                             "each operation from its producer's mr_op_info.out", desc->in.layout, desc->in.sample_bytes);
+    if (info->out.dtype != MR_TENSOR_F32)
+        return mr_error_set(err, MR_EUNSUPPORTED, "%s computes in f32; bf16 and f16 are offered on cuda devices", dev->name);
     mri_host_op *op = calloc(1, sizeof *op);
     if (!op) return mr_error_set(err, MR_ENOMEM, "%s: no memory for an operation", dev->name);
     op->base = (mr_op){dev, *desc, *info};
@@ -44,6 +46,9 @@ static int run_backward(mri_host_stream *s, const void *args, mr_error *err)
 {
     (void)s;
     const struct op_args *a = args;
+    const mr_op          *op = &a->op->base;
+    if (a->args.dy2 && op->desc.kind != MR_OP_LOSS && !a->op->code->adds_dy2)
+        mri_accumulate(a->args.dy, a->args.dy2, mri_tensor_floats(&op->info.out) * a->args.n);
     return a->op->code->backward(a->op, &a->args, err);
 }
 
@@ -102,6 +107,7 @@ static const struct mri_op_code *const reference_codes[] = {
     [MR_OP_INPUT] = &mri_input_ref,         [MR_OP_CONV2D] = &mri_conv2d_ref,     [MR_OP_POOL2D] = &mri_pool2d_ref,
     [MR_OP_DENSE] = &mri_dense_ref,         [MR_OP_ACTIVATION] = &mri_activation_code,
     [MR_OP_DROPOUT] = &mri_dropout_code,    [MR_OP_BATCHNORM] = &mri_batchnorm_code, [MR_OP_LOSS] = &mri_loss_code,
+    [MR_OP_ADD] = &mri_add_code,
 };
 
 const struct mri_op_code *mri_reference_code(mr_op_kind kind) { return reference_codes[kind]; }
@@ -110,6 +116,7 @@ static const struct mri_op_code *const fast_codes[] = {
     [MR_OP_INPUT] = &mri_input_planar,        [MR_OP_CONV2D] = &mri_conv2d_dnnl,    [MR_OP_POOL2D] = &mri_pool2d_dnnl,
     [MR_OP_DENSE] = &mri_dense_dnnl,        [MR_OP_ACTIVATION] = &mri_activation_code,
     [MR_OP_DROPOUT] = &mri_dropout_code,    [MR_OP_BATCHNORM] = &mri_batchnorm_code, [MR_OP_LOSS] = &mri_loss_code,
+    [MR_OP_ADD] = &mri_add_code,
 };
 
 const struct mri_op_code *mri_fast_code(mr_op_kind kind) { return fast_codes[kind]; }

@@ -17,6 +17,7 @@ struct mri_op_code {
     /* NULL: the device stores the canonical order. */
     int (*param_import)(mri_host_op *op, bool state, uint32_t which, float *address, const float *host, mr_error *err);
     int (*param_export)(mri_host_op *op, bool state, uint32_t which, const float *address, float *host, mr_error *err);
+    bool adds_dy2; /* backward takes dy2 in itself; else dy holds the sum before backward is called */
 };
 
 struct mri_host_op {
@@ -37,20 +38,20 @@ int  mri_host_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args)
 int  mri_host_op_param_import(mr_op *op, bool state, uint32_t which, void *address, const float *host, mr_error *err);
 int  mri_host_op_param_export(mr_op *op, bool state, uint32_t which, const void *address, float *host, mr_error *err);
 
-int mri_host_update_async(mr_stream *s, const mr_update_desc *desc, uint64_t count, float *weights, const float *grads,
-                          float *state0, float *state1);
+int mri_host_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
 
 int  mri_host_group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err);
 void mri_host_group_destroy(mr_group *g);
 int  mri_host_group_sum_async(mr_group *g, float *const *values, uint64_t count);
 int  mri_host_group_broadcast_async(mr_group *g, float *const *values, uint64_t count, uint32_t root);
+void mri_host_group_abort(mr_group *g);
 /* All streams wait for each other; the values stay. */
 int  mri_host_group_meet_async(mr_group *g, float *const *values, uint64_t count);
 
 /* ---- layouts of host tensors: NHWC is the canonical one ---- */
 
 enum {
-    MRI_LAYOUT_NCHW = 1, /* planes */
+    MRI_LAYOUT_NCHW = MR_LAYOUT_NCHW, /* planes */
     MRI_LAYOUT_C8 = 2,   /* planes of 8 channels each, the last padded with zeros: [c/8][h][w][8] */
     MRI_LAYOUT_C16 = 3,  /* the same with 16 */
 };
@@ -93,10 +94,16 @@ void mri_tensor_zero_padding(const mr_tensor *t, uint32_t n, float *values);
 void mri_activate(mr_activation kind, float *values, size_t count);
 /* dy *= f'(.), told from y = f(.) alone. */
 void mri_activate_backward(mr_activation kind, const float *y, float *dy, size_t count);
+/* The same on the calling thread alone, for pieces that stay in its cache. */
+void mri_activate_piece(mr_activation kind, float *values, size_t count);
+void mri_activate_backward_piece(mr_activation kind, const float *y, float *dy, size_t count);
+/* dy += dy2 */
+void mri_accumulate(float *dy, const float *dy2, size_t count);
+void mri_accumulate_piece(float *dy, const float *dy2, size_t count);
 
 /* ops/: one file each */
 extern const struct mri_op_code mri_input_ref, mri_conv2d_ref, mri_pool2d_ref, mri_dense_ref, mri_activation_code,
-    mri_dropout_code, mri_batchnorm_code, mri_loss_code;
+    mri_dropout_code, mri_batchnorm_code, mri_loss_code, mri_add_code;
 extern const struct mri_op_code mri_input_planar, mri_conv2d_dnnl, mri_pool2d_dnnl, mri_dense_dnnl;
 
 #endif

@@ -6,7 +6,9 @@
  * Stopping: destroy sets stop, the thread finishes the ring and leaves, destroy joins it. Waits in the ring end because what
  * they wait for was queued before them, on a stream that is still running or has drained. */
 #include <assert.h>
+#include <errno.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "kernels/host.h"
 
@@ -110,7 +112,11 @@ int mri_host_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role,
     s->error = (mr_error)MR_ERROR_INIT;
     pthread_mutex_init(&s->lock, NULL);
     pthread_cond_init(&s->queued, NULL);
-    pthread_cond_init(&s->over, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->over, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     char name[16];
     snprintf(name, sizeof name, "mr-%.4s%u-%s", dev->info.kind, dev->info.index % 1000u,
              role == MR_STREAM_COPY ? "copy" : "comp");
@@ -186,14 +192,27 @@ int mri_host_stream_query(mri_host_stream *s, uint64_t number)
     return rc;
 }
 
-int mri_host_stream_wait(mri_host_stream *s, uint64_t number, mr_error *err)
+/* One wait on over, which runs on CLOCK_MONOTONIC; false once until_ns has passed. */
+static bool wait_over_locked(mri_host_stream *s, uint64_t until_ns)
 {
+    if (until_ns == MR_FOREVER) {
+        pthread_cond_wait(&s->over, &s->lock);
+        return true;
+    }
+    const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+    return pthread_cond_timedwait(&s->over, &s->lock, &until) != ETIMEDOUT;
+}
+
+int mri_host_stream_wait(mri_host_stream *s, uint64_t number, uint64_t timeout_ns, mr_error *err)
+{
+    const uint64_t now = mri_now_ns(), until = timeout_ns > MR_FOREVER - now ? MR_FOREVER : now + timeout_ns;
+    bool           in_time = true;
     pthread_mutex_lock(&s->lock);
     s->waiters++;
-    while (s->done < number) pthread_cond_wait(&s->over, &s->lock);
+    while (s->done < number && in_time) in_time = wait_over_locked(s, until);
     s->waiters--;
-    int rc = MR_OK;
-    if (s->failed_at && s->failed_at <= number) {
+    int rc = s->done < number ? MR_EAGAIN : MR_OK;
+    if (rc == MR_OK && s->failed_at && s->failed_at <= number) {
         rc = s->error.code;
         if (err) *err = s->error;
     }
@@ -207,7 +226,7 @@ int mri_host_stream_sync(mr_stream *base, mr_error *err)
     pthread_mutex_lock(&s->lock);
     const uint64_t last = s->pushed;
     pthread_mutex_unlock(&s->lock);
-    int rc = mri_host_stream_wait(s, last, err);
+    int rc = mri_host_stream_wait(s, last, MR_FOREVER, err);
     if (rc == MR_OK && s->device->failed) { /* another stream of this device */
         pthread_mutex_lock(&s->device->lock);
         rc = s->device->failed;

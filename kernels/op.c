@@ -1,4 +1,6 @@
 /* kernels/op.c: the public calls on operations, updates and groups. Checks arguments, then calls the kind's table. */
+#include <math.h>
+
 #include "kernels/backend.h"
 
 int mr_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, mr_error *err)
@@ -37,6 +39,8 @@ int mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args)
 {
     if (check_run(op, s, args) || params_missing(op, args, false) || !args->x) return MR_EINVAL;
     if (op->desc.kind == MR_OP_LOSS ? !args->labels || !args->metrics : !args->y) return MR_EINVAL;
+    if (op->desc.kind == MR_OP_DROPOUT && args->training && !args->values) return MR_EINVAL;
+    if (mri_op_takes_two(&op->desc) && !args->x2) return MR_EINVAL;
     return op->device->backend->op_forward_async(op, s, args);
 }
 
@@ -45,7 +49,8 @@ int mr_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args)
     if (check_run(op, s, args) || params_missing(op, args, true)) return MR_EINVAL;
     if (!op->desc.training || op->desc.kind == MR_OP_INPUT) return MR_EINVAL;
     if (op->desc.kind == MR_OP_LOSS ? !args->x || !args->labels || !args->dx : !args->dy) return MR_EINVAL;
-    if (op->desc.need_dx && !args->dx) return MR_EINVAL;
+    if (op->desc.kind == MR_OP_LOSS && !args->values) return MR_EINVAL;
+    if (op->desc.need_dx && !args->dx && op->desc.kind != MR_OP_ADD) return MR_EINVAL;
     return op->device->backend->op_backward_async(op, s, args);
 }
 
@@ -82,15 +87,26 @@ uint32_t mr_update_state_count(mr_update_kind kind)
     return 0;
 }
 
-int mr_update_async(mr_stream *s, const mr_update_desc *desc, uint64_t count, float *weights, const float *grads,
-                    float *state0, float *state1)
+int mr_update_values(const mr_update_desc *desc, mr_step_values *out)
 {
-    if (!s || !desc || (unsigned)desc->kind > MR_UPDATE_ADADELTA) return MR_EINVAL;
-    if (desc->kind == MR_UPDATE_ADAM && desc->step < 1) return MR_EINVAL;
-    if (count == 0) return MR_OK;
-    const uint32_t states = mr_update_state_count(desc->kind);
-    if (!weights || !grads || (states > 0 && !state0) || (states > 1 && !state1)) return MR_EINVAL;
-    return s->device->backend->update_async(s, desc, count, weights, grads, state0, state1);
+    out->lr = desc->lr;
+    out->adam_rate = out->adam_root = 0;
+    if (desc->kind != MR_UPDATE_ADAM) return MR_OK;
+    if (desc->step < 1) return MR_EINVAL;
+    /* apart, because epsilon is added between them */
+    out->adam_rate = (float)((double)desc->lr / (1 - pow((double)desc->beta1, (double)desc->step)));
+    out->adam_root = (float)(1 / sqrt(1 - pow((double)desc->beta2, (double)desc->step)));
+    return MR_OK;
+}
+
+int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args)
+{
+    if (!s || !desc || !args || (unsigned)desc->kind > MR_UPDATE_ADADELTA || !args->values) return MR_EINVAL;
+    if (args->count == 0) return MR_OK;
+    if (!args->weights || !args->grads) return MR_EINVAL;
+    for (uint32_t i = 0; i < mr_update_state_count(desc->kind); i++)
+        if (!args->state[i]) return MR_EINVAL;
+    return s->device->backend->update_async(s, desc, args);
 }
 
 int mr_group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err)
@@ -138,4 +154,34 @@ int mr_group_broadcast_async(mr_group *g, float *const *values, uint64_t count, 
     if (root >= g->count) return MR_EINVAL;
     if (g->count == 1 || count == 0) return MR_OK;
     return g->backend->group_broadcast_async(g, values, count, root);
+}
+
+void mr_group_abort(mr_group *g)
+{
+    if (g) g->backend->group_abort(g);
+}
+
+int mr_graph_begin(mr_stream *s)
+{
+    if (!s) return MR_EINVAL;
+    return s->device->backend->graph_begin ? s->device->backend->graph_begin(s) : MR_EUNSUPPORTED;
+}
+
+int mr_graph_end(mr_stream *s, mr_graph **out, mr_error *err)
+{
+    if (!s || !out) return mr_error_set(err, MR_EINVAL, "mr_graph_end: the stream and out must not be NULL");
+    *out = NULL;
+    if (s->device->backend->graph_end) return s->device->backend->graph_end(s, out, err);
+    return mr_error_set(err, MR_EUNSUPPORTED, "%s does not record graphs", s->device->name);
+}
+
+int mr_graph_launch_async(mr_graph *g, mr_stream *s)
+{
+    if (!g || !s || g->device != s->device) return MR_EINVAL;
+    return g->device->backend->graph_launch_async(g, s);
+}
+
+void mr_graph_destroy(mr_graph *g)
+{
+    if (g) g->device->backend->graph_destroy(g);
 }

@@ -6,11 +6,36 @@
 
 #define MAX_SIDE (1u << 20)
 
-static const char *const kind_names[] = {"input", "conv2d", "pool2d", "dense", "activation", "dropout", "batchnorm", "loss"};
+size_t mr_tensor_element_bytes(uint32_t dtype)
+{
+    switch (dtype) {
+    case MR_TENSOR_U8: return 1;
+    case MR_TENSOR_BF16:
+    case MR_TENSOR_F16: return 2;
+    case MR_TENSOR_F32: return 4;
+    default: return 0;
+    }
+}
+
+static const char *const kind_names[] = {"input", "conv2d", "pool2d", "dense", "activation", "dropout", "batchnorm", "loss", "add"};
 
 static int refuse(const mr_op_desc *d, mr_error *err, const char *what)
 {
     return mr_error_set(err, MR_EINVAL, "%s: %s", kind_names[d->kind], what);
+}
+
+static bool is_float(uint32_t dtype) { return dtype == MR_TENSOR_F32 || dtype == MR_TENSOR_BF16 || dtype == MR_TENSOR_F16; }
+
+/* The second input of an operation that takes two. Both, and the output, are one shape in one layout. */
+static int check_second(const mr_op_desc *d, mr_error *err)
+{
+    const mr_tensor *a = &d->in, *b = &d->in2;
+    if (a->h == b->h && a->w == b->w && a->c == b->c && a->dtype == b->dtype && a->layout == b->layout &&
+        a->sample_bytes == b->sample_bytes)
+        return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "%s: the second input is %u x %u x %u (type %u, layout %u, %zu bytes a sample), the first %u x "
+                        "%u x %u (type %u, layout %u, %zu bytes); they must be equal", kind_names[d->kind], b->h, b->w, b->c,
+                        b->dtype, b->layout, b->sample_bytes, a->h, a->w, a->c, a->dtype, a->layout, a->sample_bytes);
 }
 
 static int check_common(const mr_op_desc *d, mr_error *err)
@@ -21,22 +46,22 @@ static int check_common(const mr_op_desc *d, mr_error *err)
     if (in->h < 1 || in->w < 1 || in->c < 1 || in->h > MAX_SIDE || in->w > MAX_SIDE || in->c > MAX_SIDE)
         return mr_error_set(err, MR_EINVAL, "%s: input is %u x %u x %u; every side must be 1..%u", kind_names[d->kind], in->h,
                             in->w, in->c, MAX_SIDE);
-    const uint32_t dtype = d->kind == MR_OP_INPUT ? MR_TENSOR_U8 : MR_TENSOR_F32;
-    if (in->dtype != dtype)
-        return refuse(d, err, d->kind == MR_OP_INPUT ? "input must be uint8" : "input must be f32");
+    if (d->kind == MR_OP_INPUT ? in->dtype != MR_TENSOR_U8 : !is_float(in->dtype))
+        return refuse(d, err, d->kind == MR_OP_INPUT ? "input must be uint8" : "input must be f32, bf16 or f16");
     if (d->max_batch < 1 || d->max_batch > MAX_SIDE) return refuse(d, err, "max_batch must be 1..1048576");
     if ((unsigned)d->activation > MR_ACT_SELU) return refuse(d, err, "unknown activation");
     return MR_OK;
 }
 
-/* f32 NHWC; false when the batch does not fit the address space comfortably (2^46 bytes). */
+/* Of the op's own type, NHWC; false when the batch does not fit the address space comfortably (2^46 bytes). */
 static bool set_output(const mr_op_desc *d, mr_op_info *info, uint32_t h, uint32_t w, uint32_t c)
 {
-    size_t bytes = 4, batch;
+    const uint32_t dtype = d->kind != MR_OP_INPUT ? d->in.dtype : d->out_dtype ? d->out_dtype : (uint32_t)MR_TENSOR_F32;
+    size_t bytes = mr_tensor_element_bytes(dtype), batch;
     if (!mri_mul_size(bytes, h, &bytes) || !mri_mul_size(bytes, w, &bytes) || !mri_mul_size(bytes, c, &bytes) ||
         !mri_mul_size(bytes, d->max_batch, &batch) || batch > (size_t)1 << 46)
         return false;
-    info->out = (mr_tensor){h, w, c, MR_TENSOR_F32, MR_LAYOUT_NHWC, bytes};
+    info->out = (mr_tensor){h, w, c, dtype, MR_LAYOUT_NHWC, bytes};
     return true;
 }
 
@@ -73,7 +98,9 @@ static int describe_input(const mr_op_desc *d, mr_op_info *info, mr_error *err)
         if (!isfinite(d->mean[c]) || !isfinite(d->std[c]) || d->std[c] == 0)
             return refuse(d, err, "mean must be finite, std finite and not 0");
     if (d->need_dx) return refuse(d, err, "there is no gradient to pixels");
-    if (!set_output(d, info, d->in.h, d->in.w, d->in.c)) return refuse(d, err, "the batch is too large");
+    if (d->out_dtype && !is_float(d->out_dtype)) return refuse(d, err, "out_dtype must be f32, bf16 or f16");
+    if ((unsigned)d->want > MR_WANT_NCHW) return refuse(d, err, "unknown wanted layout");
+    if (d->want == MR_WANT_NCHW) info->out.layout = MR_LAYOUT_NCHW;
     return MR_OK;
 }
 
@@ -83,16 +110,17 @@ static int describe_conv2d(const mr_op_desc *d, mr_op_info *info, mr_error *err)
     const int rc = output_window(d, &oh, &ow, err);
     if (rc) return rc;
     if (d->filters < 1 || d->filters > MAX_SIDE) return refuse(d, err, "filters must be 1..1048576");
+    if ((unsigned)d->want > MR_WANT_NHWC) return refuse(d, err, "the output is NHWC or what the device likes best");
     const uint64_t window = (uint64_t)d->kernel_h * d->kernel_w;
     if (window > (uint64_t)1 << 32 || window * d->in.c > ((uint64_t)1 << 40) / d->filters)
         return refuse(d, err, "the weights are too large");
     if (!set_output(d, info, oh, ow, d->filters)) return refuse(d, err, "the batch is too large");
     const uint64_t count = window * d->in.c * d->filters;
-    info->param_count = 2;
+    info->param_count = d->no_bias ? 1 : 2;
     info->param[0] = (mr_param_info){.name = "weights", .ndim = 4, .dim = {d->filters, d->kernel_h, d->kernel_w, d->in.c},
                                      .count = count, .storage_count = count, .fan_in = window * d->in.c,
                                      .fan_out = window * d->filters};
-    info->param[1] = vector_param("bias", d->filters);
+    if (!d->no_bias) info->param[1] = vector_param("bias", d->filters);
     info->flops_per_sample = 2.0 * (double)count * oh * ow;
     return MR_OK;
 }
@@ -115,10 +143,10 @@ static int describe_dense(const mr_op_desc *d, mr_op_info *info, mr_error *err)
     const uint64_t inputs = (uint64_t)d->in.h * d->in.w * d->in.c; /* below 2^60 */
     if (inputs > ((uint64_t)1 << 40) / d->filters) return refuse(d, err, "the weights are too large");
     if (!set_output(d, info, 1, 1, d->filters)) return refuse(d, err, "the batch is too large");
-    info->param_count = 2;
+    info->param_count = d->no_bias ? 1 : 2;
     info->param[0] = (mr_param_info){.name = "weights", .ndim = 2, .dim = {d->filters, inputs}, .count = inputs * d->filters,
                                      .storage_count = inputs * d->filters, .fan_in = inputs, .fan_out = d->filters};
-    info->param[1] = vector_param("bias", d->filters);
+    if (!d->no_bias) info->param[1] = vector_param("bias", d->filters);
     info->flops_per_sample = 2.0 * (double)info->param[0].count;
     return MR_OK;
 }
@@ -132,8 +160,8 @@ static int describe_batchnorm(const mr_op_desc *d, mr_op_info *info, mr_error *e
     info->param[1] = vector_param("shift", d->in.c);
     info->state[0] = vector_param("mean", d->in.c);
     info->state[1] = vector_param("variance", d->in.c);
-    info->flops_per_sample = 4.0 * d->in.h * d->in.w * d->in.c;
-    return MR_OK;
+    info->flops_per_sample = (d->residual ? 5.0 : 4.0) * d->in.h * d->in.w * d->in.c;
+    return d->residual ? check_second(d, err) : MR_OK;
 }
 
 int mri_op_describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
@@ -156,6 +184,9 @@ int mri_op_describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
         info->inplace = true;
         return MR_OK;
     case MR_OP_BATCHNORM: return describe_batchnorm(d, info, err);
+    case MR_OP_ADD:
+        info->flops_per_sample = (double)d->in.h * d->in.w * d->in.c;
+        return check_second(d, err);
     case MR_OP_LOSS:
         if (d->in.h != 1 || d->in.w != 1) return refuse(d, err, "logits must be a vector (1 x 1 x classes)");
         return MR_OK;

@@ -72,8 +72,10 @@ static bool sim_list(uint32_t at, mr_device_listing *out)
 
 static int op_prepare(mri_host_op *op, mr_error *err)
 {
-    (void)op, (void)err;
-    return MR_OK; /* canonical NHWC, nothing saved */
+    (void)err;
+    const mr_op_kind kind = op->base.desc.kind; /* canonical NHWC, nothing saved; these keep the layout of their input */
+    if (kind == MR_OP_ADD || kind == MR_OP_BATCHNORM || kind == MR_OP_ACTIVATION || kind == MR_OP_DROPOUT) op->base.info.out = op->base.desc.in;
+    return MR_OK;
 }
 
 static int op_nothing(mri_host_op *op, const mr_op_args *a, mr_error *err)
@@ -91,7 +93,7 @@ static int op_step(mri_host_op *op, const mr_op_args *a, mr_error *err)
     return MR_OK;
 }
 
-static const struct mri_op_code quick = {.prepare = op_prepare, .forward = op_nothing, .backward = op_nothing};
+static const struct mri_op_code quick = {.prepare = op_prepare, .forward = op_nothing, .backward = op_nothing, .adds_dy2 = true};
 static const struct mri_op_code step = {.prepare = op_prepare, .forward = op_step, .backward = op_nothing};
 
 static int sim_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, const mr_op_info *info, mr_error *err)
@@ -99,15 +101,15 @@ static int sim_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, co
     return mri_host_op_create(out, dev, desc, info, desc->kind == MR_OP_LOSS ? &step : &quick, err);
 }
 
-static int sim_update_async(mr_stream *s, const mr_update_desc *desc, uint64_t count, float *weights, const float *grads,
-                            float *state0, float *state1)
+static int sim_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args)
 {
-    (void)s, (void)desc, (void)count, (void)weights, (void)grads, (void)state0, (void)state1;
+    (void)s, (void)desc, (void)args;
     return MR_OK;
 }
 
 const struct mri_backend mri_sim_backend = {
     .kind = "sim",
+    .count = mri_spec_replicas,
     .open = sim_open,
     .close = mri_host_device_close,
     .list = sim_list,
@@ -123,7 +125,7 @@ const struct mri_backend mri_sim_backend = {
     .event_destroy = mri_host_event_destroy,
     .event_record = mri_host_event_record,
     .event_query = mri_host_event_query,
-    .event_sync = mri_host_event_sync,
+    .event_wait = mri_host_event_wait,
     .event_time_ns = mri_host_event_time_ns,
     .copy_async = mri_host_copy_async,
     .fill_async = mri_host_fill_async,
@@ -136,6 +138,7 @@ const struct mri_backend mri_sim_backend = {
     .group_create = mri_host_group_create,
     .group_destroy = mri_host_group_destroy,
     .group_broadcast_async = mri_host_group_broadcast_async,
+    .group_abort = mri_host_group_abort,
     .update_async = sim_update_async,
     .group_sum_async = mri_host_group_meet_async, /* replicas wait for each other, as they would */
 };

@@ -90,6 +90,14 @@ int mri_spec_replicas(struct mri_spec *spec, mr_error *err)
     return MR_OK;
 }
 
+int mri_spec_ordinals(struct mri_spec *spec, mr_error *err)
+{
+    (void)err;
+    if (spec->number_count == 0) spec->numbers[spec->number_count++] = 0;
+    spec->count = spec->number_count;
+    return MR_OK;
+}
+
 /* A positive number and its unit. */
 static bool parse_quantity(const char *text, double *value, const char **unit)
 {

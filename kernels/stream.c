@@ -6,7 +6,7 @@ int mr_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_er
     if (!out) return mr_error_set(err, MR_EINVAL, "mr_stream_create: out must not be NULL");
     *out = NULL;
     if (!dev) return mr_error_set(err, MR_EINVAL, "mr_stream_create: no device");
-    if (role != MR_STREAM_COMPUTE && role != MR_STREAM_COPY)
+    if ((unsigned)role > MR_STREAM_EXCHANGE)
         return mr_error_set(err, MR_EINVAL, "mr_stream_create: unknown role %d", (int)role);
     return dev->backend->stream_create(out, dev, role, err);
 }
@@ -54,7 +54,13 @@ int mr_event_query(mr_event *e) { return e ? e->device->backend->event_query(e) 
 int mr_event_sync(mr_event *e, mr_error *err)
 {
     if (!e) return mr_error_set(err, MR_EINVAL, "mr_event_sync: no event");
-    return e->device->backend->event_sync(e, err);
+    return e->device->backend->event_wait(e, MR_FOREVER, err);
+}
+
+int mr_event_wait(mr_event *e, uint64_t timeout_ns, mr_error *err)
+{
+    if (!e) return mr_error_set(err, MR_EINVAL, "mr_event_wait: no event");
+    return e->device->backend->event_wait(e, timeout_ns, err);
 }
 
 int mr_event_time_ns(mr_event *e, uint64_t *out)

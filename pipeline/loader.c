@@ -248,11 +248,12 @@ static void plan_threads(mr_loader *l)
 
 /* ---------------------------------------------------------------------------------------------- open: memory */
 
-static void *host_alloc(mr_loader *l, size_t bytes)
+static int alloc_slots(mr_loader *l, size_t each, mr_error *err)
 {
-    void *p = NULL;
-    if (!l->cfg.devices) return mri_alloc_aligned(MR_DEVICE_ALIGN, bytes);
-    return mr_host_alloc(l->cfg.devices[0], bytes, &p, NULL) == MR_OK ? p : NULL;
+    const size_t bytes = each * l->slot_count;
+    if (l->cfg.devices) return mr_host_alloc(l->cfg.devices[0], bytes, &l->slot_memory, err);
+    l->slot_memory = mri_alloc_aligned(MR_DEVICE_ALIGN, bytes);
+    return l->slot_memory ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for %u batch slots of %zu bytes", l->slot_count, each);
 }
 
 /* From any thread; never two at once. */
@@ -291,9 +292,10 @@ static int make_slots(mr_loader *l, mr_error *err)
     l->ring = calloc(l->slot_count, sizeof *l->ring);
     l->host_parts = calloc((size_t)l->slot_count * l->info.parts, sizeof *l->host_parts);
     l->counted_ring = calloc(l->slot_count + l->device_slots, sizeof *l->counted_ring);
-    l->slot_memory = host_alloc(l, each * l->slot_count);
-    if (!l->slots || !l->ring || !l->slot_memory || !l->host_parts || !l->counted_ring)
-        return mr_error_set(err, MR_ENOMEM, "no memory for %u batch slots of %zu bytes", l->slot_count, each);
+    if (!l->slots || !l->ring || !l->host_parts || !l->counted_ring)
+        return mr_error_set(err, MR_ENOMEM, "no memory for a list of %u batch slots", l->slot_count);
+    const int rc = alloc_slots(l, each, err);
+    if (rc) return rc;
     for (uint32_t i = 0; i < l->slot_count; i++) {
         mri_slot *s = l->ring[i] = &l->slots[i];
         uint8_t  *p = (uint8_t *)l->slot_memory + i * each;
@@ -560,6 +562,7 @@ static const mr_part *host_parts(mr_loader *l, const mri_slot *slot)
     for (uint32_t r = 0; r < l->info.parts; r++) {
         mr_part *p = &parts[r];
         mri_part_bounds(l, slot->count, r, &p->first, &p->count);
+        p->form = MR_PART_PIXELS;
         p->pixels = slot->pixels + p->first * l->sample_bytes;
         p->labels = slot->labels + p->first;
         p->affine = slot->affine ? slot->affine + 2 * (size_t)p->first : NULL;
@@ -611,9 +614,11 @@ int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *e
 
 int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)
 {
-    int rc = MR_OK;
+    mr_error failed = MR_ERROR_INIT;
+    int      rc = MR_OK;
     if (batch->global_step != l->released || l->released >= l->taken || (l->cfg.devices && !streams)) return MR_EINVAL;
-    if (l->cfg.devices) rc = mri_stages_consumed(l, batch->global_step, streams);
+    if (l->cfg.devices) rc = mri_stages_consumed(l, batch->global_step, streams, &failed);
+    if (rc != MR_OK) mri_loader_fail(l, rc, &failed);
     pthread_mutex_lock(&l->lock);
     l->released++;
     mri_loader_free_slots_locked(l);

@@ -221,7 +221,7 @@ void  mri_stages_close(mr_loader *l);
 int   mri_stage_batch(mr_loader *l, uint64_t batch, mr_error *err);
 void *mri_stager_main(void *loader);
 /* The consumer is done with a batch on these streams. */
-int   mri_stages_consumed(mr_loader *l, uint64_t batch, mr_stream *const *streams);
+int   mri_stages_consumed(mr_loader *l, uint64_t batch, mr_stream *const *streams, mr_error *err);
 /* The parts of a staged batch; valid until it is released. */
 const mr_part *mri_stages_parts(const mr_loader *l, uint64_t batch);
 

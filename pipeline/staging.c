@@ -9,6 +9,7 @@
  * may be written again. Only a replica's own part crosses to it, and every byte is counted. */
 #include <stdio.h>
 
+#include "base/ranges.h"
 #include "pipeline/loader_private.h"
 
 typedef struct device_set {
@@ -105,10 +106,11 @@ static int queue_copies(mr_loader *l, uint32_t r, const mri_slot *slot, mr_part 
     part->labels = set->labels;
     part->affine = set->affine;
     part->ready = set->ready;
+    part->form = MR_PART_PIXELS;
     return rc;
 }
 
-static int wait_copies(mr_loader *l, uint64_t batch, mr_error *err)
+static int wait_for_copies(mr_loader *l, uint64_t batch, mr_error *err)
 {
     uint64_t longest = 0;
     for (uint32_t r = 0; r < l->info.parts; r++) {
@@ -136,7 +138,15 @@ static int refused(const mri_replica_stage *s, uint64_t batch, int rc, mr_error 
                         mr_device_info_of(s->device)->name, (unsigned long long)batch, mr_status_text(rc));
 }
 
-int mri_stage_batch(mr_loader *l, uint64_t batch, mr_error *err)
+static int wait_copies(mr_loader *l, uint64_t batch, mr_error *err)
+{
+    mri_range_begin(MRI_RANGE_COPY, batch);
+    const int rc = wait_for_copies(l, batch, err);
+    mri_range_end();
+    return rc;
+}
+
+static int stage_batch(mr_loader *l, uint64_t batch, mr_error *err)
 {
     const mri_slot *slot = l->ring[batch % l->slot_count];
     mr_part        *parts = parts_of(l, batch);
@@ -159,6 +169,14 @@ int mri_stage_batch(mr_loader *l, uint64_t batch, mr_error *err)
     mri_loader_free_slots_locked(l);
     pthread_mutex_unlock(&l->lock);
     return MR_OK;
+}
+
+int mri_stage_batch(mr_loader *l, uint64_t batch, mr_error *err)
+{
+    mri_range_begin(MRI_RANGE_STAGE, batch);
+    const int rc = stage_batch(l, batch, err);
+    mri_range_end();
+    return rc;
 }
 
 static uint32_t filled_ahead_locked(const mr_loader *l, uint64_t batch)
@@ -202,14 +220,17 @@ void *mri_stager_main(void *arg)
     return NULL;
 }
 
-int mri_stages_consumed(mr_loader *l, uint64_t batch, mr_stream *const *streams)
+int mri_stages_consumed(mr_loader *l, uint64_t batch, mr_stream *const *streams, mr_error *err)
 {
     int rc = MR_OK;
     for (uint32_t r = 0; r < l->info.parts && rc == MR_OK; r++) {
         mr_event *e = l->stages[r].sets[batch % l->device_slots].consumed;
         rc = mr_event_record(e, streams[r]);
+        if (rc != MR_OK) /* the stream may know more, but may also hang: who asks it, waits */
+            mr_error_set(err, rc, "%s: cannot mark batch %llu as used: %s", mr_device_info_of(l->stages[r].device)->name,
+                         (unsigned long long)batch, mr_status_text(rc));
         /* prefetch off: nothing overlaps, so the next read starts when this step's work is over */
-        if (rc == MR_OK && !l->threads) rc = mr_event_sync(e, NULL);
+        else if (!l->threads) rc = mr_event_sync(e, err);
     }
     return rc;
 }

@@ -1,6 +1,7 @@
 /* pipeline/threads.c: what the reader and worker threads do, and the same in series when prefetch is off. */
 #include <stdio.h>
 
+#include "base/ranges.h"
 #include "pipeline/loader_private.h"
 
 static void push_work(mr_loader *l, mri_chunk *c)
@@ -75,9 +76,11 @@ static void chunk_is_read(reading *rd, mri_chunk *c)
 static int start_chunk(reading *rd, mri_chunk *c, mr_error *err)
 {
     const uint64_t start = mri_now_ns();
-    int            rc = mri_chunk_plan(rd->loader, c, true, err);
+    mri_range_begin(MRI_RANGE_READ, c->batch);
+    int rc = mri_chunk_plan(rd->loader, c, true, err);
     rd->chunks++;
     for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) mri_reader_submit(rd->reader, &c->reads[i]);
+    mri_range_end();
     mri_count(&rd->loader->read_stage.busy_ns, mri_now_ns() - start);
     if (rc == MR_OK && c->read_count == 0) chunk_is_read(rd, c);
     return rc;
@@ -88,7 +91,9 @@ static int reap(reading *rd, bool block, mr_error *err)
     for (;;) {
         const uint64_t start = mri_now_ns();
         mri_read      *q;
-        const int      rc = mri_reader_reap(rd->reader, block, &q, err);
+        if (block) mri_range_begin(MRI_RANGE_READ, mri_reader_in_flight(rd->reader));
+        const int rc = mri_reader_reap(rd->reader, block, &q, err);
+        if (block) mri_range_end();
         mri_count(block ? &rd->loader->read_stage.blocked_in_ns : &rd->loader->read_stage.busy_ns, mri_now_ns() - start);
         if (rc != MR_OK || !q) return rc;
         mri_chunk *c = q->owner;
@@ -110,7 +115,9 @@ static int read_runs(reading *rd, mr_error *err)
         if (mri_reader_in_flight(rd->reader) == 0) break;
         mri_read      *q;
         const uint64_t start = mri_now_ns();
-        const int      rc = mri_reader_reap(rd->reader, true, &q, err);
+        mri_range_begin(MRI_RANGE_READ, mri_reader_in_flight(rd->reader));
+        const int rc = mri_reader_reap(rd->reader, true, &q, err);
+        mri_range_end();
         mri_count(&l->read_stage.blocked_in_ns, mri_now_ns() - start);
         if (rc != MR_OK) return rc;
         if (!q) break;
@@ -175,8 +182,10 @@ void *mri_worker_main(void *arg)
         const uint64_t start = mri_now_ns(), batch = c->batch;
         mr_error       err = MR_ERROR_INIT;
         const uint32_t count = c->count;
-        int            rc = planned ? MR_OK : plan_here(l, c, &err);
+        mri_range_begin(MRI_RANGE_DECODE, batch);
+        int rc = planned ? MR_OK : plan_here(l, c, &err);
         if (rc == MR_OK) rc = mri_chunk_work(w, c, &err);
+        mri_range_end();
         const uint64_t end = mri_now_ns();
         mri_count(&l->decode_stage.busy_ns, end - start);
         mri_count(&l->decode_stage.items, count);
@@ -194,13 +203,15 @@ void *mri_worker_main(void *arg)
 static int read_inline(mr_loader *l, reading *rd, mri_chunk *c, mr_error *err)
 {
     const uint64_t start = mri_now_ns();
-    int            rc = mri_chunk_plan(l, c, true, err);
+    mri_range_begin(MRI_RANGE_READ, c->batch);
+    int rc = mri_chunk_plan(l, c, true, err);
     for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) mri_reader_submit(rd->reader, &c->reads[i]);
     while (rc == MR_OK && c->reads_left > 0) {
         mri_read *q;
         rc = mri_reader_reap(rd->reader, true, &q, err);
         if (rc == MR_OK && q) c->reads_left--;
     }
+    mri_range_end();
     mri_count(&l->read_stage.items, c->count);
     mri_count(&l->read_stage.busy_ns, mri_now_ns() - start);
     mr_trace_span(l->cfg.trace, "reader 0", "read", start, mri_now_ns(), c->batch);
@@ -222,7 +233,9 @@ int mri_fill_inline(mr_loader *l, mr_error *err)
         if (!c) return MR_ECANCELED; /* the slot is free and chunks are at hand: only a stop is left */
         rc = read_inline(l, &rd, c, err);
         const uint64_t start = mri_now_ns();
+        mri_range_begin(MRI_RANGE_DECODE, batch);
         if (rc == MR_OK) rc = mri_chunk_work(&l->workers[0], c, err);
+        mri_range_end();
         mri_count(&l->decode_stage.busy_ns, mri_now_ns() - start);
         mri_count(&l->decode_stage.items, c->count);
         mr_trace_span(l->cfg.trace, "worker 0", "decode", start, mri_now_ns(), batch);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/ranges.h"
 #include "formats/source.h"
 #include "pipeline/loader_private.h"
 
@@ -52,9 +53,11 @@ static int place_image(mri_worker *w, mri_slot *slot, uint32_t i, uint64_t epoch
 {
     mr_loader           *l = w->loader;
     const mri_sample_key key = {l->cfg.seed, epoch, sample};
+    mri_range_begin(MRI_RANGE_AUGMENT, sample);
     const int rc = mri_augment_run(l->augment, w->scratch, image, &l->cfg.decode, l->info.channels, key, l->info.height,
                                    l->info.width, slot->pixels + i * l->sample_bytes,
                                    slot->affine ? slot->affine + 2 * (size_t)i : NULL, err);
+    mri_range_end();
     if (rc != MR_OK) return rc;
     slot->labels[i] = label;
     slot->ids[i] = sample;
@@ -77,8 +80,10 @@ static int place_sample(mri_worker *w, mri_slot *slot, uint32_t i, uint64_t epoc
     mr_loader *l = w->loader;
     mr_sample  parsed;
     int32_t    label;
-    int        rc = trusted ? mri_source_parse_trusted(l->source, sample, data, bytes, &parsed, err)
-                            : mr_source_parse(l->source, sample, data, bytes, &parsed, err);
+    mri_range_begin(MRI_RANGE_PARSE, sample);
+    int rc = trusted ? mri_source_parse_trusted(l->source, sample, data, bytes, &parsed, err)
+                     : mr_source_parse(l->source, sample, data, bytes, &parsed, err);
+    mri_range_end();
     if (rc != MR_OK) return rc;
     const mr_value *image = &parsed.value[l->source_info->image_field];
     rc = take_label(l, &parsed, &label, err);

@@ -25,6 +25,7 @@ typedef struct bench_args {
     run_args    run;
     loader_args loader;
     device_args device;
+    compute_args compute;
     output_args output;
 } bench_args;
 
@@ -111,13 +112,16 @@ static void report_trainer(const bench_args *a, const session *s, const syntheti
         json_u64(&j, "steps", m->steps);
         json_u64(&j, "warmup_steps", m->warmup_steps);
         json_text(&j, "device", mr_device_info_of(s->devices[0])->name);
+        json_text(&j, "precision", setup_precisions[a->compute.precision]);
+        json_bool(&j, "deterministic", a->compute.deterministic);
+        json_bool(&j, "graph", a->compute.graph == 0);
         json_end(&j);
         return;
     }
     printf("trainer  %.0f samples/s: %.3f ms a step of %u (MAD %.3f, %" PRIu64 " steps after %" PRIu64 " to warm up)\n", m->samples_per_s,
            m->step_ms, in->batch, m->step_ms_mad, m->steps, m->warmup_steps);
-    printf("         %s (%s), %u classes, input %u x %u x %u; %u replicas, %s\n", s->model->name, s->model->id, in->classes, in->h,
-           in->w, in->c, s->device_count, mr_device_info_of(s->devices[0])->name);
+    printf("         %s (%s), %u classes, input %u x %u x %u; %u replicas, %s, %s\n", s->model->name, s->model->id, in->classes,
+           in->h, in->w, in->c, s->device_count, mr_device_info_of(s->devices[0])->name, setup_precisions[a->compute.precision]);
 }
 
 static int bench_trainer(const bench_args *a, session *s)
@@ -177,7 +181,7 @@ static int bench_limits(const bench_args *a, session *s)
 static int run(const void *args)
 {
     const bench_args *a = args;
-    session           s = {.io_told = true};
+    session           s = {.io_told = true, .compute = &a->compute};
     int               status = EXIT_MISUSED;
     if (strcmp(a->what, "loader") == 0) status = bench_loader(a, &s);
     else if (strcmp(a->what, "trainer") == 0) status = bench_trainer(a, &s);
@@ -201,6 +205,7 @@ static const opt_group groups[] = {
     RUN_GROUP(bench_args, run),
     LOADER_GROUP(bench_args, loader),
     DEVICE_GROUP(bench_args, device),
+    COMPUTE_GROUP(bench_args, compute),
     DATA_GROUP(bench_args, data_opts),
     OUTPUT_GROUP(bench_args, output),
 };

@@ -1,5 +1,6 @@
 /* tools/cmd_devices.c: `millrace devices`: what is here and whether it can be used. */
 #include <stdio.h>
+#include <string.h>
 
 #include "millrace/kernels.h"
 #include "tools/json.h"
@@ -10,16 +11,10 @@ typedef struct devices_args {
     output_args output;
 } devices_args;
 
-static int run(const void *args)
+static void list_json(void)
 {
-    const devices_args *a = args;
-    mr_device_listing   row;
-    if (!a->output.json) printf("%-10s %-12s %-44s %s\n", "kind", "name", "hardware", "state");
+    mr_device_listing row;
     for (uint32_t at = 0; mr_device_list(at, &row); at++) {
-        if (!a->output.json) {
-            printf("%-10s %-12s %-44s %s\n", row.kind, row.spec, row.hardware, row.state);
-            continue;
-        }
         json j = json_begin(stdout, "device");
         json_text(&j, "kind", row.kind);
         json_text(&j, "name", row.spec);
@@ -27,6 +22,34 @@ static int run(const void *args)
         json_text(&j, "state", row.state);
         json_end(&j);
     }
+}
+
+static int wider(int width, const char *text)
+{
+    const int length = (int)strlen(text);
+    return length > width ? length : width;
+}
+
+/* Columns as wide as their widest row; asked twice because nothing bounds how many there are. */
+static void list_text(void)
+{
+    mr_device_listing row;
+    int               kind = 4, name = 4, hardware = 8;
+    for (uint32_t at = 0; mr_device_list(at, &row); at++) {
+        kind = wider(kind, row.kind);
+        name = wider(name, row.spec);
+        hardware = wider(hardware, row.hardware);
+    }
+    printf("%-*s  %-*s  %-*s  %s\n", kind, "kind", name, "name", hardware, "hardware", "state");
+    for (uint32_t at = 0; mr_device_list(at, &row); at++)
+        printf("%-*s  %-*s  %-*s  %s\n", kind, row.kind, name, row.spec, hardware, row.hardware, row.state);
+}
+
+static int run(const void *args)
+{
+    const devices_args *a = args;
+    if (a->output.json) list_json();
+    else list_text();
     return EXIT_DONE;
 }
 
@@ -36,7 +59,7 @@ const command command_devices = {
     .name = "devices",
     .summary = "lists the devices that --devices can name",
     .text = "Lists what is here: each kind of device this build knows, what hardware stands behind it, and whether it is ready "
-            "or why not.",
+            "or why not. GPUs are counted as CUDA_VISIBLE_DEVICES leaves them.",
     .groups = groups,
     .group_count = OPT_COUNT(groups),
     .args_bytes = sizeof(devices_args),

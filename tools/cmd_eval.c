@@ -14,6 +14,7 @@ typedef struct eval_args {
     run_args    run;
     loader_args loader;
     device_args device;
+    compute_args compute;
     output_args output;
 } eval_args;
 
@@ -111,8 +112,9 @@ static int evaluate(eval_run *r)
 
 static int run(const void *args)
 {
-    eval_run r = {.args = args};
-    int      status = open_run(&r);
+    const eval_args *a = args;
+    eval_run         r = {.args = a, .s.compute = &a->compute};
+    int status = open_run(&r);
     if (status == EXIT_DONE) status = evaluate(&r);
     session_close(&r.s);
     return bad_watch_close(&r.s.bad, status);
@@ -127,6 +129,7 @@ static const opt_group groups[] = {
     RUN_GROUP(eval_args, run),
     LOADER_GROUP(eval_args, loader),
     DEVICE_GROUP(eval_args, device),
+    COMPUTE_GROUP(eval_args, compute),
     DATA_GROUP(eval_args, data_opts),
     OUTPUT_GROUP(eval_args, output),
 };

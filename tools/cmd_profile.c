@@ -24,6 +24,7 @@ typedef struct profile_args {
     run_args    run;
     loader_args loader;
     device_args device;
+    compute_args compute;
     output_args output;
 } profile_args;
 
@@ -109,6 +110,7 @@ static int open_run(const profile_args *a, session *s, profile_result *p)
     p->model = s->model->name;
     p->replicas = s->device_count;
     p->device = mr_device_info_of(s->devices[0])->name;
+    p->free_algorithms = strcmp(mr_device_info_of(s->devices[0])->kind, "cuda") == 0 && !s->compute->deterministic;
     p->seed = run.seed;
     return status ? status : read_shape(s, p);
 }
@@ -141,7 +143,7 @@ static int run(const void *args)
 {
     const profile_args *a = args;
     profile_result      p = {0};
-    session             s = {0};
+    session             s = {.compute = &a->compute};
     mr_trace           *trace = NULL;
     if (a->loader.prefetch == 0) {
         say("--prefetch: profile compares off with on; give the number of batches for on");
@@ -180,6 +182,7 @@ static const opt_group groups[] = {
     RUN_GROUP(profile_args, run),
     LOADER_GROUP(profile_args, loader),
     DEVICE_GROUP(profile_args, device),
+    COMPUTE_GROUP(profile_args, compute),
     DATA_GROUP(profile_args, data_opts),
     OUTPUT_GROUP(profile_args, output),
 };

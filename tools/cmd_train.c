@@ -27,6 +27,7 @@ typedef struct train_args {
     run_args    run;
     loader_args loader;
     device_args device;
+    compute_args compute;
     output_args output;
 } train_args;
 
@@ -227,7 +228,8 @@ static void header_text(const train_run *r)
     printf("rule     %s, lr %g, schedule %s\n", rule_name(&s->update), (double)s->schedule.lr, schedule_name(&s->schedule));
     printf("devices  %u:", s->device_count);
     for (uint32_t i = 0; i < s->device_count && i < 8; i++) printf(" %s", mr_device_info_of(s->devices[i])->name);
-    printf("%s (%s)\n", s->device_count > 8 ? " ..." : "", mr_device_info_of(s->devices[0])->hardware);
+    printf("%s (%s), %s%s\n", s->device_count > 8 ? " ..." : "", mr_device_info_of(s->devices[0])->hardware,
+           setup_precisions[s->compute->precision], s->compute->deterministic ? ", deterministic" : "");
     if (l->prefetch) printf("loader   prefetch %u, %u workers, %u readers, %s", l->prefetch, l->workers, l->readers, l->io);
     else printf("loader   prefetch off: everything in series, %s", l->io);
     printf("%s%s%s\n", l->io_note[0] ? " (" : "", l->io_note, l->io_note[0] ? ")" : "");
@@ -256,6 +258,8 @@ static void header_json(const train_run *r)
     json_u64(&j, "replicas", s->device_count);
     json_text(&j, "device", mr_device_info_of(s->devices[0])->name);
     json_text(&j, "hardware", mr_device_info_of(s->devices[0])->hardware);
+    json_text(&j, "precision", setup_precisions[s->compute->precision]);
+    json_bool(&j, "deterministic", s->compute->deterministic);
     json_u64(&j, "epochs", r->run.epochs);
     json_u64(&j, "seed", r->run.seed);
     json_text(&j, "optimizer", rule_name(&s->update));
@@ -304,13 +308,13 @@ static void on_message(void *context, const char *text)
     say("%s", text);
 }
 
-static void footer(const train_run *r, const mr_report *last, bool whole)
+static int footer(const train_run *r, const mr_report *last, bool whole)
 {
     mr_error err = MR_ERROR_INIT;
     uint64_t low = 0, high = 0;
-    char     hash[40] = "";
-    if (mr_trainer_weights_hash(r->s.trainer, 0, &low, &high, &err) == MR_OK)
-        snprintf(hash, sizeof hash, "%016" PRIx64 "%016" PRIx64, high, low);
+    char     hash[40];
+    if (mr_trainer_weights_hash(r->s.trainer, 0, &low, &high, &err) != MR_OK) return exit_status(err.code, &err);
+    snprintf(hash, sizeof hash, "%016" PRIx64 "%016" PRIx64, high, low);
     if (r->args->output.json) {
         json j = json_begin(stdout, "train");
         json_bool(&j, "complete", whole);
@@ -319,10 +323,11 @@ static void footer(const train_run *r, const mr_report *last, bool whole)
         json_text(&j, "weights", hash);
         report_json(&j, last, r->s.device_count);
         json_end(&j);
-        return;
+        return EXIT_DONE;
     }
     if (last->steps) printf("verdict  %s\n", last->verdict);
     printf("weights  %s after %.1f s%s\n", hash, seconds_since(r->start_ns), last->simulated ? " (simulated: loss and accuracy mean nothing)" : "");
+    return EXIT_DONE;
 }
 
 /* ---- running ---- */
@@ -350,8 +355,7 @@ static int fit(train_run *r)
     if (r->complete) {
         say("%s: all %" PRIu64 " epochs are done; a larger --epochs goes on", r->from, r->run.epochs);
         r->start_ns = clock_ns();
-        footer(r, &last, true);
-        return EXIT_DONE;
+        return footer(r, &last, true);
     }
     mr_fit_defaults(&cfg);
     cfg.epochs = r->run.epochs;
@@ -372,8 +376,8 @@ static int fit(train_run *r)
     progress_end(&r->bar);
     const bool part_told = r->epochs_told && r->last_told == last.epoch;
     if (last.steps && !part_told && (rc == MR_OK || rc == MR_ECANCELED)) on_epoch(r, &last); /* an epoch that was cut short */
-    if (rc == MR_OK || rc == MR_ECANCELED) footer(r, &last, rc == MR_OK);
-    return exit_status(rc, &err);
+    const int told = rc == MR_OK || rc == MR_ECANCELED ? footer(r, &last, rc == MR_OK) : EXIT_DONE;
+    return rc == MR_OK ? told : exit_status(rc, &err);
 }
 
 static int write_trace(const train_run *r, int status)
@@ -387,8 +391,8 @@ static int write_trace(const train_run *r, int status)
 
 static int run(const void *args)
 {
-    train_run         r = {.args = args, .s.io_told = true};
     const train_args *a = args;
+    train_run         r = {.args = a, .s.io_told = true, .s.compute = &a->compute};
     int status = setup_output("trace", a->trace);
     if (status) return status;
     if (a->trace && mr_trace_create(&r.s.trace, TRACE_SPANS) != MR_OK) {
@@ -435,6 +439,7 @@ static const opt_group groups[] = {
     RUN_GROUP(train_args, run),
     LOADER_GROUP(train_args, loader),
     DEVICE_GROUP(train_args, device),
+    COMPUTE_GROUP(train_args, compute),
     DATA_GROUP(train_args, data_opts),
     OUTPUT_GROUP(train_args, output),
 };

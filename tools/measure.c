@@ -147,7 +147,7 @@ static int fill_part(const synthetic *in, mr_device *dev, resident *r, uint32_t 
     mr_host_free(dev, labels);
     mr_host_free(dev, pixels);
     mr_stream_destroy(stream);
-    r->parts[p] = (mr_part){first, count, r->pixels[p], r->labels[p], r->affine[p], r->ready[p]};
+    r->parts[p] = (mr_part){first, count, r->pixels[p], r->labels[p], r->affine[p], r->ready[p], MR_PART_PIXELS};
     return rc;
 }
 
@@ -246,12 +246,18 @@ int measure_trainer(session *s, const synthetic *in, double seconds, measured *o
     cfg.update = s->update;
     cfg.schedule = s->schedule;
     cfg.epochs = 1;
+    cfg.steps_per_epoch = STEPS_MOST; /* schedules that count epochs stay in the first */
     memcpy(cfg.mean, in->mean, sizeof cfg.mean);
     memcpy(cfg.std, in->std, sizeof cfg.std);
     cfg.uses_affine = in->uses_affine;
+    if (s->compute) {
+        const int misused = setup_compute(&cfg, s->compute);
+        if (misused) return misused;
+    }
     int rc = make_resident(s, in, &r, &err);
     if (rc == MR_OK) rc = mr_trainer_open(&t, &cfg, &err);
     const int status = rc ? exit_status(rc, &err) : time_steps(s, t, &r, in, seconds, out);
+    session_leave_if_it_hangs(t);
     mr_trainer_close(t); /* first: what it has queued still reads the batch */
     free_resident(s, &r);
     return status;

@@ -48,7 +48,8 @@ void profile_print_text(const profile_result *p)
     printf("%-26s %10.0f samples/s\n", "the slower of the two", ceiling(p));
     printf("%-26s %10.0f samples/s, %.1f %% of that; %.2f times prefetch off\n", "real data, prefetch on", on->samples_per_s,
            100 * on->samples_per_s / ceiling(p), on->samples_per_s / p->off.report.samples_per_s);
-    printf("\nweights  %s after both runs\n", same_weights(p) ? "the same bits" : "DIFFER");
+    printf("\nweights  %s after both runs%s\n", same_weights(p) ? "the same bits" : "DIFFER",
+           p->free_algorithms && !same_weights(p) ? ", as algorithms of GPUs may from run to run; --deterministic takes only those that do not" : "");
     printf("verdict  %s\n", on->verdict);
 }
 

@@ -15,6 +15,7 @@ typedef struct profile_result {
     uint32_t    replicas, workers, batch, h, w, c;
     char        io[16];
     bool        uses_affine;
+    bool        free_algorithms; /* a GPU that may take some whose bits change from run to run */
     float       mean[4], std[4];
     uint64_t    seed;
     profile_side off, on;

@@ -92,6 +92,10 @@ void report_json(json *j, const mr_report *r, uint32_t replicas)
         json_real(j, "val_accuracy", r->val_accuracy);
     }
     json_real(j, "lr", (double)r->lr);
+    if (r->loss_scale > 0) {
+        json_real(j, "loss_scale", (double)r->loss_scale);
+        json_u64(j, "skipped_updates", r->skipped);
+    }
     report_stages_json(j, &r->stages, r->seconds);
     json_u64(j, "bytes_read", r->stages.bytes_read);
     report_cache_json(j, &r->stages);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/output.h"
 #include "tools/tool.h"
@@ -122,7 +123,7 @@ int session_open_data(session *s, const char *path, const data_args *data, bool 
     return EXIT_DONE;
 }
 
-int session_open_devices(session *s, const device_args *d) { return setup_devices(&s->devices, &s->device_count, d); }
+int session_open_devices(session *s, const device_args *d) { return setup_devices(&s->devices, &s->device_count, d, s->compute); }
 
 int session_open_loader(session *s)
 {
@@ -169,13 +170,22 @@ int session_open_trainer(session *s, uint64_t epochs, bool inference)
     cfg.uses_affine = l->uses_affine;
     cfg.inference = inference;
     cfg.trace = s->trace;
-    return setting_status(mr_trainer_open(&s->trainer, &cfg, &err), &err);
+    const int status = s->compute ? setup_compute(&cfg, s->compute) : EXIT_DONE;
+    return status ? status : setting_status(mr_trainer_open(&s->trainer, &cfg, &err), &err);
 }
 
 /* ---- closing ---- */
 
+void session_leave_if_it_hangs(const mr_trainer *t)
+{
+    if (!t || !mr_trainer_hangs(t)) return;
+    fflush(stdout);
+    _exit(EXIT_FAILED);
+}
+
 void session_close_trainer(session *s)
 {
+    session_leave_if_it_hangs(s->trainer);
     mr_trainer_close(s->trainer);
     s->trainer = NULL;
 }

@@ -24,6 +24,7 @@ typedef struct session {
     mr_net         *net;
     mr_trainer     *trainer;
     mr_trace       *trace;       /* the caller's */
+    const compute_args *compute; /* the caller's; NULL: as the library would */
     bad_watch       bad;
     mr_loader_config loader_cfg; /* as opened */
     mr_update_desc  update;
@@ -44,6 +45,8 @@ int session_open_loader(session *s);
 /* For the size and classes that loader and data have. */
 int session_open_net(session *s);
 int session_open_trainer(session *s, uint64_t epochs, bool inference);
+/* Ends the program when its trainer gave up on a device that hangs: nothing could be closed without waiting for it. */
+void session_leave_if_it_hangs(const mr_trainer *t);
 
 void session_close_trainer(session *s);
 void session_close_loader(session *s);

@@ -1,6 +1,7 @@
 /* tools/setup.c: see setup.h. */
 #include "tools/setup.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -100,6 +101,24 @@ const opt device_options[3] = {
      "of cpu devices; reference: the plain C every other kernel is tested against", kernels},
 };
 
+const char *const setup_precisions[] = {"f32", "tf32", "bf16", "f16", NULL};
+
+const opt compute_options[6] = {
+    {"precision", OPT_CHOICE, offsetof(compute_args, precision), 0, 0, "f32", NULL,
+     "of activations and their gradients, weights are f32 always; tf32: f32 whose products may be rounded; all but f32 on cuda devices only",
+     setup_precisions},
+    {"deterministic", OPT_FLAG, offsetof(compute_args, deterministic), 0, 0, NULL, NULL,
+     "GPUs: only algorithms that give the same bits in every run (cpu devices know no others)", NULL},
+    {"graph", OPT_CHOICE, offsetof(compute_args, graph), 0, 0, "on", NULL,
+     "record a step once and replay it, where the device can; off: queue every call anew", on_or_off},
+    {"bucket", OPT_SIZE, offsetof(compute_args, bucket), 0, ANY, "25M", NULL,
+     "sum gradients over replicas in pieces of about this size while the backward pass runs; 0: all at once behind it", NULL},
+    {"watchdog", OPT_SECONDS, offsetof(compute_args, watchdog), 0, 1e6, "300", "TIME",
+     "a step that is not over after so long ends the run and names the replica that hangs; 0: wait for ever", NULL},
+    {"loss-scale", OPT_TEXT, offsetof(compute_args, loss_scale), 0, 0, "auto", "N",
+     "f16: gradients are multiplied by this power of two on their way; auto: as large as goes without overflow", NULL},
+};
+
 int exit_status(int rc, const mr_error *err)
 {
     if (rc == MR_OK) return EXIT_DONE;
@@ -127,17 +146,54 @@ int setup_source(mr_source **out, const char *path, const data_args *a)
     return exit_status(mr_source_open(out, path, &cfg, &err), &err);
 }
 
-int setup_devices(mr_device ***out, uint32_t *count, const device_args *a)
+/* 0 in *out: auto. Whether it is a power of two the trainer checks. */
+static int read_loss_scale(const compute_args *c, float *out)
+{
+    *out = 0;
+    if (strcmp(c->loss_scale, "auto") == 0) return EXIT_DONE;
+    char        *end;
+    const double scale = strtod(c->loss_scale, &end);
+    if (!isdigit((unsigned char)c->loss_scale[0]) || *end || !(scale >= 1)) {
+        say("--loss-scale: expected auto or a power of two such as 1024, found '%s'", c->loss_scale);
+        return EXIT_MISUSED;
+    }
+    if (c->precision != PRECISION_F16) {
+        say("--loss-scale goes with --precision f16; gradients in %s need none, leave it out", setup_precisions[c->precision]);
+        return EXIT_MISUSED;
+    }
+    *out = (float)scale;
+    return EXIT_DONE;
+}
+
+int setup_compute(mr_trainer_config *cfg, const compute_args *c)
+{
+    static const uint32_t types[] = {MR_TENSOR_F32, MR_TENSOR_F32, MR_TENSOR_BF16, MR_TENSOR_F16};
+    cfg->dtype = types[c->precision];
+    cfg->no_graph = c->graph == 1;
+    cfg->bucket_bytes = c->bucket;
+    cfg->watchdog_s = c->watchdog;
+    return read_loss_scale(c, &cfg->loss_scale);
+}
+
+int setup_devices(mr_device ***out, uint32_t *count, const device_args *a, const compute_args *c)
 {
     mr_error          err = MR_ERROR_INIT;
     mr_devices_config cfg;
+    float             scale;
+    const int         status = c ? read_loss_scale(c, &scale) : EXIT_DONE; /* before anything is opened */
+    if (status) return status;
     mr_devices_defaults(&cfg);
     cfg.compute_threads = a->threads;
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (cores > 0 && a->threads > (unsigned long)cores)
         say("--threads %u: this machine has %ld cores; more threads than cores slow the computing down", a->threads, cores);
     cfg.reference = a->kernels == 1;
-    return setting_status(mr_devices_open(out, count, a->devices ? a->devices : "cpu", &cfg, &err), &err);
+    cfg.tf32 = c && c->precision == PRECISION_TF32;
+    cfg.deterministic = c && c->deterministic;
+    const int rc = mr_devices_open(out, count, a->devices ? a->devices : "cpu", &cfg, &err);
+    if (rc || !cfg.tf32 || strcmp(mr_device_info_of((*out)[0])->kind, "cuda") == 0) return setting_status(rc, &err);
+    say("--precision tf32: %s computes in f32; tf32, bf16 and f16 are offered on cuda devices", mr_device_info_of((*out)[0])->name);
+    return EXIT_FAILED; /* what is open the caller closes */
 }
 
 int setup_output(const char *option, const char *path)

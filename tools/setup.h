@@ -46,10 +46,22 @@ typedef struct device_args {
     uint32_t    kernels;    /* 0 fast, 1 reference */
 } device_args;
 
+enum { PRECISION_F32, PRECISION_TF32, PRECISION_BF16, PRECISION_F16 };
+
+typedef struct compute_args { /* how devices compute, for commands that train or evaluate */
+    uint32_t precision;     /* PRECISION_... */
+    bool     deterministic;
+    uint32_t graph;         /* 0 on, 1 off */
+    uint64_t bucket;
+    double   watchdog;
+    const char *loss_scale;
+} compute_args;
+
 /* Names of mr_order, mr_tail and mr_pixels, in their order. */
 extern const char *const setup_orders[], *const setup_tails[], *const setup_pixels[];
 
-extern const opt output_options[2], data_options[6], run_options[11], loader_options[10], device_options[3];
+extern const opt output_options[2], data_options[6], run_options[11], loader_options[10], device_options[3], compute_options[6];
+extern const char *const setup_precisions[];
 
 #define OUTPUT_GROUP(type, member) {"Output", output_options, OPT_COUNT(output_options), offsetof(type, member)}
 #define DATA_GROUP(type, member) {"Data", data_options, OPT_COUNT(data_options), offsetof(type, member)}
@@ -58,9 +70,14 @@ extern const opt output_options[2], data_options[6], run_options[11], loader_opt
 #define LOADER_GROUP(type, member) {"Loader", loader_options, OPT_COUNT(loader_options), offsetof(type, member)}
 #define DEVICE_GROUP(type, member) {"Devices", device_options, OPT_COUNT(device_options), offsetof(type, member)}
 
+#define COMPUTE_GROUP(type, member) {"Computing", compute_options, OPT_COUNT(compute_options), offsetof(type, member)}
+
 /* 0, or the exit status after saying what is wrong. */
 int setup_source(mr_source **out, const char *path, const data_args *a);
-int setup_devices(mr_device ***out, uint32_t *count, const device_args *a);
+/* c may be NULL. */
+int setup_devices(mr_device ***out, uint32_t *count, const device_args *a, const compute_args *c);
+/* What c says about a trainer. */
+int setup_compute(mr_trainer_config *cfg, const compute_args *c);
 
 void setup_decode(mr_decode_config *cfg, const data_args *a);
 /* Everything but source, devices, trace and resume point. run->batch, epochs and augment fall back to the library's. */

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The whole test suite from a bare machine: installs what is missing, then for every build below configures, builds with warnings
 # as errors, and runs the tests.
-#   release   gcc, everything, and the installed copy
+#   release   gcc, everything, the installed copy, and the folder that runs without the libraries millrace stands on
 #   asan      gcc, address + undefined sanitizers, everything
 #   tsan      gcc, thread sanitizer, the tests that use threads
 #   clang     clang, debug, everything
@@ -20,6 +20,9 @@ for build in $builds; do
     select=""
     set --
     case $build in
+    release)
+        set -- -DMILLRACE_STATIC_DEPS=ON
+        ;;
     clang)
         command -v dpkg >/dev/null && millrace_install clang libomp-dev
         preset=debug

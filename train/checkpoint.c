@@ -27,7 +27,7 @@ static const placed_field fields[] = {
     FIELD(488, update.step), FIELD(496, schedule.kind), FIELD(500, schedule.lr), FIELD(504, schedule.factor),
     FIELD(508, schedule.floor_lr), FIELD(512, schedule.decay), FIELD(516, schedule.milestone_count),
     FIELD(520, schedule.warmup_epochs), FIELD(528, schedule.milestones), FIELD(656, order), FIELD(660, block), FIELD(664, tail),
-    FIELD(668, pixels),
+    FIELD(668, pixels), FIELD(672, loss_scale), FIELD(676, loss_scale_good), FIELD(680, updates_skipped),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 && sizeof(mr_tail) == 4 && sizeof(mr_pixels) == 4 && sizeof(bool) == 1, "as CHECKPOINT.md says");
 
@@ -221,11 +221,16 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, 496, "unknown schedule");
     if (mri_le32(h + 656) > MR_ORDER_SEQUENTIAL || mri_le32(h + 664) > MR_TAIL_PAD)
         return damaged(err, MR_EFORMAT, ck, 656, "unknown order of samples or tail");
-    if (!all_zero(h + 484, 4) || !all_zero(h + 668, CRC_AT - 668)) return damaged(err, MR_EFORMAT, ck, 668, "not zero");
+    if (mri_le32(h + 668) > MR_PIXELS_LIBJPEG) return damaged(err, MR_EFORMAT, ck, 668, "unknown decoder of JPEGs");
+    if (!all_zero(h + 484, 4) || !all_zero(h + 688, CRC_AT - 688)) return damaged(err, MR_EFORMAT, ck, 688, "not zero");
     for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
         memcpy((char *)&ck->info + fields[i].member, h + fields[i].at, fields[i].bytes);
     if (ck->info.h == 0 || ck->info.w == 0 || ck->info.c == 0 || ck->info.classes == 0 || ck->info.param_count == 0)
         return damaged(err, MR_EFORMAT, ck, 48, "a size is zero");
+    const float scale = ck->info.loss_scale;
+    int         power;
+    if (scale != 0 && !(scale >= 1 && scale <= 0x1p24f && frexpf(scale, &power) == 0.5f))
+        return damaged(err, MR_EFORMAT, ck, 672, "the loss scale is no power of two");
     if (isnan(ck->info.best_val_loss)) return damaged(err, MR_EFORMAT, ck, 112, "the best loss is not a number");
     return MR_OK;
 }

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/ranges.h"
 #include "train/trainer.h"
 
 #define POLL_NS 100000000u /* how soon a stop is seen while the loader has nothing */
@@ -25,7 +26,7 @@ typedef struct fit {
     uint64_t steps;          /* of this call */
     uint64_t epoch_steps, epoch_samples, warmup; /* of this call in this epoch */
     uint64_t epoch_begun_ns, wait_ns;
-    uint64_t saved_updates;
+    uint64_t saved_updates, skipped_before;
 } fit;
 
 void mr_fit_defaults(mr_fit_config *cfg) { *cfg = (mr_fit_config){.struct_size = sizeof *cfg, .keep = 3, .warmup_steps = 3}; }
@@ -46,17 +47,33 @@ MR_PRINTF(2, 3) static void tell(const fit *f, const char *format, ...)
 /* The next batch, however long it takes, unless somebody wants to stop. */
 static int next_batch(mr_loader *loader, const volatile int *stop, mr_batch *out, mr_error *err)
 {
-    for (;;) {
-        if (stopped(stop)) return mr_error_set(err, MR_ECANCELED, "stopped on request");
-        const int rc = mr_loader_next(loader, out, POLL_NS, err);
-        if (rc != MR_EAGAIN) return rc;
-    }
+    int rc = MR_EAGAIN;
+    mri_range_begin(MRI_RANGE_WAIT, 0);
+    while (rc == MR_EAGAIN)
+        rc = stopped(stop) ? mr_error_set(err, MR_ECANCELED, "stopped on request") : mr_loader_next(loader, out, POLL_NS, err);
+    mri_range_end();
+    return rc;
+}
+
+/* Behind a step that ended with rc; the first error counts. Why the loader cannot take a batch back the stream knows best, else the
+ * loader. */
+static int give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, mr_error *err)
+{
+    mr_batch  none;
+    const int given = mr_loader_release(loader, b, mr_trainer_streams(t));
+    if (rc || given == MR_OK) return rc;
+    for (uint32_t r = 0; r < t->count; r++)
+        if (mr_stream_sync(t->streams[r], err) != MR_OK) return given;
+    mr_error_set(err, given, "cannot give a batch back: %s", mr_status_text(given));
+    mr_loader_next(loader, &none, 0, err);
+    return given;
 }
 
 /* ------------------------------------------------------------------------------------------------ evaluation */
 
 static int evaluate(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_metrics *out, mr_error *err)
 {
+    mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
     int rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err); /* whatever was there before */
     for (bool last = false; rc == MR_OK && !last;) {
         mr_batch b;
@@ -65,10 +82,11 @@ static int evaluate(mr_trainer *t, mr_loader *loader, const volatile int *stop, 
         if (rc) break;
         last = b.last;
         rc = mr_trainer_forward(t, &b, err);
-        const int given = mr_loader_release(loader, &b, mr_trainer_streams(t));
-        if (rc == MR_OK && given) rc = mr_error_set(err, given, "cannot give a batch back: %s", mr_status_text(given));
+        rc = give_back(t, loader, &b, rc, err);
     }
-    return rc ? rc : mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err);
+    if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err);
+    mri_range_end();
+    return rc;
 }
 
 static double mean_of(double sum, uint64_t count) { return count ? sum / (double)count : 0; }
@@ -181,6 +199,14 @@ static int report_training(fit *f, mr_error *err)
     r->accuracy = mean_of((double)m.correct, m.count);
     r->lr = mri_trainer_lr(f->t, f->t->updates ? f->t->updates - 1 : 0);
     r->peak_rss_bytes = mri_peak_rss_bytes();
+    if (f->t->cfg.dtype == MR_TENSOR_F16) {
+        r->loss_scale = f->t->scale.scale;
+        r->skipped = f->t->scale.skipped - f->skipped_before;
+        f->skipped_before = f->t->scale.skipped;
+        if (r->skipped)
+            tell(f, "%llu of %llu updates were skipped because a gradient overflowed; the loss scale is %g now",
+                 (unsigned long long)r->skipped, (unsigned long long)r->steps, (double)r->loss_scale);
+    }
     for (uint32_t i = 0; i < f->t->count; i++) r->simulated = r->simulated || mr_device_info_of(f->t->devices[i])->simulated;
     if (r->simulated) r->samples = f->epoch_samples; /* nothing was computed that could have counted them */
     return MR_OK;
@@ -236,14 +262,14 @@ static void tell_step(const fit *f, const mr_batch *b)
 static int train_on(fit *f, mr_batch *b, mr_error *err)
 {
     const int rc = mr_trainer_step(f->t, b, err);
-    const int given = mr_loader_release(f->loader, b, mr_trainer_streams(f->t));
+    const int given = give_back(f->t, f->loader, b, rc, err);
     if (rc) return rc;
     f->steps++;
     f->epoch_steps++;
     f->epoch_samples += b->counted;
     f->epoch = b->last ? b->epoch + 1 : b->epoch;
     f->step = b->last ? 0 : b->step + 1;
-    return given ? mr_error_set(err, given, "cannot give a batch back: %s", mr_status_text(given)) : MR_OK;
+    return given;
 }
 
 static int one_step(fit *f, mr_error *err)
@@ -258,6 +284,10 @@ static int one_step(fit *f, mr_error *err)
     f->report.epoch = b.epoch;
     rc = train_on(f, &b, err);
     if (rc) return rc;
+    if (f->t->note[0]) {
+        tell(f, "%s", f->t->note);
+        f->t->note[0] = '\0';
+    }
     tell_step(f, &b);
     if (b.last) return end_epoch(f, err);
     const uint64_t every = f->cfg.checkpoint_steps;
@@ -271,7 +301,8 @@ static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *
     if (cfg->struct_size != sizeof *cfg)
         return mr_error_set(err, MR_EINVAL, "fit settings of %zu bytes: expected %zu; start from mr_fit_defaults()",
                             cfg->struct_size, sizeof *cfg);
-    *f = (fit){.t = t, .loader = loader, .info = mr_loader_info_of(loader), .cfg = *cfg, .saved_updates = t->updates};
+    *f = (fit){.t = t, .loader = loader, .info = mr_loader_info_of(loader), .cfg = *cfg, .saved_updates = t->updates,
+               .skipped_before = t->scale.skipped};
     if (t->cfg.inference) return mr_error_set(err, MR_EINVAL, "this trainer was opened for inference and cannot train");
     if (f->info->batch > t->cfg.batch)
         return mr_error_set(err, MR_EINVAL, "the loader brings batches of %u, the trainer was opened for %u", f->info->batch,

@@ -1,11 +1,12 @@
 /* train/state.c: between a trainer and a checkpoint: the list of its tensors in canonical order, saving, loading, hashing.
  *
  * Tensors are named LAYER/KIND/PARAMETER by place in the network, so the list is the same on every device and for every
- * number of replicas. Saving reads replica 0; loading writes all. */
+ * number of replicas. Saving reads replica 0; loading writes it, and sends all of it to the others. */
 #include <stdio.h>
 
 #include <xxhash.h>
 
+#include "base/ranges.h"
 #include "train/trainer.h"
 
 /* ------------------------------------------------------------------------------------------------ the list */
@@ -72,16 +73,13 @@ int mri_trainer_export(mr_trainer *t, uint32_t replica, uint32_t tensor, bool gr
     return mr_op_param_export(rep->nodes[p->node].op, p->state, p->which, array + p->at, out, err);
 }
 
+/* Into replica 0; the others get theirs from it. */
 static int import_tensor(mr_trainer *t, uint32_t tensor, const float *from, mr_error *err)
 {
     const mri_tensor_place *p = &t->places[tensor];
-    int rc = MR_OK;
-    for (uint32_t r = 0; rc == MR_OK && r < t->count; r++) {
-        const mri_replica *rep = &t->replicas[r];
-        float *array = array_of(rep, t->tensors[tensor].role);
-        rc = mr_op_param_import(rep->nodes[p->node].op, p->state, p->which, array + p->at, from, err);
-    }
-    return rc;
+    const mri_replica      *rep = &t->replicas[0];
+    float *array = array_of(rep, t->tensors[tensor].role);
+    return mr_op_param_import(rep->nodes[p->node].op, p->state, p->which, array + p->at, from, err);
 }
 
 static int settle(mr_trainer *t, mr_error *err)
@@ -128,7 +126,8 @@ int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *i
 {
     if (t->cfg.inference)
         return mr_error_set(err, MR_EINVAL, "a trainer opened for inference has no optimizer state to save");
-    const int rc = settle(t, err);
+    int rc = settle(t, err);
+    if (rc == MR_OK) rc = mri_trainer_read_scale(t, err);
     if (rc) return rc;
     const mr_net      *net = t->cfg.net;
     mr_checkpoint_info own = *info; /* what the trainer knows better than its caller */
@@ -140,7 +139,14 @@ int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *i
     own.update = t->cfg.update;
     own.update.step = t->updates;
     own.schedule = t->cfg.schedule;
-    return mri_checkpoint_write(path, &own, t->tensors, t->tensor_count, export_first, t, err);
+    const bool scaled = t->cfg.dtype == MR_TENSOR_F16;
+    own.loss_scale = scaled ? t->scale.scale : 0;
+    own.loss_scale_good = scaled ? t->scale.good : 0;
+    own.updates_skipped = scaled ? t->scale.skipped : 0;
+    mri_range_begin(MRI_RANGE_CHECKPOINT, t->updates);
+    rc = mri_checkpoint_write(path, &own, t->tensors, t->tensor_count, export_first, t, err);
+    mri_range_end();
+    return rc;
 }
 
 /* ------------------------------------------------------------------------------------------------ loading */
@@ -212,7 +218,16 @@ static int load_tensors(mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
         if (rc == MR_OK) rc = import_tensor(t, i, host, err);
     }
     free(host);
-    return rc;
+    return rc ? rc : mri_trainer_share_all(t, err);
+}
+
+/* A scale that adapts goes on from where it was; one the caller fixed, or a checkpoint without, leaves it as it is. */
+static int load_scale(mr_trainer *t, const mr_checkpoint_info *info, mr_error *err)
+{
+    if (info->loss_scale == 0 || t->cfg.loss_scale != 0) return MR_OK;
+    mr_loss_scale scale = t->scale;
+    scale.scale = info->loss_scale, scale.good = info->loss_scale_good, scale.skipped = info->updates_skipped;
+    return mri_trainer_set_scale(t, &scale, err);
 }
 
 int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
@@ -225,6 +240,7 @@ int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr
     if (rc == MR_OK) rc = check_tensors(t, ck, err);
     if (rc == MR_OK) rc = mri_checkpoint_verify(ck, err); /* all of it before any weight changes */
     if (rc == MR_OK) rc = load_tensors(t, ck, err);
+    if (rc == MR_OK) rc = load_scale(t, &ck->info, err);
     if (rc == MR_OK) {
         t->updates = ck->info.updates;
         t->best_val_loss = ck->info.best_val_loss;

@@ -59,6 +59,12 @@ static void backward_block(mr_activation kind, float *dx, const float *dy, const
         for (size_t i = 0; i < n; i++) dx[i] = dy[i] * slope(kind, y[i]);
 }
 
+MRI_INLINE void accumulate_body(float *restrict dy, const float *restrict dy2, size_t n)
+{
+    for (size_t i = 0; i < n; i++) dy[i] += dy2[i];
+}
+MRI_SIMD_LOOP(accumulate, (float *restrict dy, const float *restrict dy2, size_t n), (dy, dy2, n))
+
 #define BLOCK 8192u /* elements one thread takes at a time */
 
 static void apply(mr_activation kind, float *y, const float *x, size_t count)
@@ -82,6 +88,24 @@ void mri_activate(mr_activation kind, float *values, size_t count)
 void mri_activate_backward(mr_activation kind, const float *y, float *dy, size_t count)
 {
     if (kind != MR_ACT_NONE) apply_backward(kind, dy, dy, y, count);
+}
+
+void mri_activate_piece(mr_activation kind, float *values, size_t count)
+{
+    if (kind != MR_ACT_NONE) forward_block(kind, values, values, count);
+}
+
+void mri_activate_backward_piece(mr_activation kind, const float *y, float *dy, size_t count)
+{
+    if (kind != MR_ACT_NONE) backward_block(kind, dy, dy, y, count);
+}
+
+void mri_accumulate_piece(float *dy, const float *dy2, size_t count) { accumulate(dy, dy2, count); }
+
+void mri_accumulate(float *dy, const float *dy2, size_t count)
+{
+#pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
+    for (size_t at = 0; at < count; at += BLOCK) accumulate(dy + at, dy2 + at, count - at < BLOCK ? count - at : BLOCK);
 }
 
 static int prepare(mri_host_op *op, mr_error *err)

@@ -12,12 +12,12 @@ static dnnl_primitive_desc_t describe(const struct mri_linear *l, enum mri_linea
     dnnl_convolution_desc_t cd;
     dnnl_status_t           st;
     if (pass == MRI_LINEAR_FORWARD)
-        st = dnnl_convolution_forward_desc_init(&cd, dnnl_forward_training, dnnl_convolution_direct, src, weights, &l->bias, dst,
+        st = dnnl_convolution_forward_desc_init(&cd, dnnl_forward_training, dnnl_convolution_direct, src, weights, mri_linear_bias(l), dst,
                                                 strides, before, after);
     else if (pass == MRI_LINEAR_BACKWARD_DATA)
         st = dnnl_convolution_backward_data_desc_init(&cd, dnnl_convolution_direct, src, weights, dst, strides, before, after);
     else
-        st = dnnl_convolution_backward_weights_desc_init(&cd, dnnl_convolution_direct, src, weights, &l->bias, dst, strides, before, after);
+        st = dnnl_convolution_backward_weights_desc_init(&cd, dnnl_convolution_direct, src, weights, mri_linear_bias(l), dst, strides, before, after);
     dnnl_primitive_desc_t pd;
     if (st != dnnl_success || dnnl_primitive_desc_create(&pd, &cd, attr, mri_dnnl_engine(), hint) != dnnl_success) return NULL;
     return pd;
@@ -38,6 +38,10 @@ static int choose_layouts(struct mri_linear *l, mr_error *err)
 {
     const mr_op_desc     *d = &l->op->base.desc;
     mr_tensor            *out = &l->op->base.info.out;
+    if (d->want == MR_WANT_NHWC) { /* what the output is set to already */
+        l->src_layout = d->in.layout;
+        return MR_OK;
+    }
     dnnl_primitive_attr_t attr;
     const int rc = mri_dnnl_attr(&attr, d->activation == MR_ACT_RELU, err);
     if (rc) return rc;

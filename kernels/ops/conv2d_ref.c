@@ -31,7 +31,7 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
         for (uint32_t oy = 0; oy < out->h; oy++)
             for (uint32_t ox = 0; ox < out->w; ox++)
                 for (uint32_t f = 0; f < d->filters; f++)
-                    *y++ = dot_window(d, x, a->param[0] + f * taps, oy, ox) + a->param[1][f];
+                    *y++ = dot_window(d, x, a->param[0] + f * taps, oy, ox) + (d->no_bias ? 0 : a->param[1][f]);
     }
     mri_activate(d->activation, a->y, mri_tensor_floats(out) * a->n);
     return MR_OK;
@@ -60,7 +60,7 @@ static void gradient_of_filter(const mri_host_op *op, const mr_op_args *a, uint3
                     }
             }
     }
-    a->dparam[1][f] = db;
+    if (!d->no_bias) a->dparam[1][f] = db;
 }
 
 /* The weights of every window that covered a pixel, times that window's dy, for sample i. */

@@ -11,11 +11,11 @@ static dnnl_primitive_desc_t describe(const struct mri_linear *l, enum mri_linea
     dnnl_inner_product_desc_t id;
     dnnl_status_t             st;
     if (pass == MRI_LINEAR_FORWARD)
-        st = dnnl_inner_product_forward_desc_init(&id, dnnl_forward_training, src, weights, &l->bias, dst);
+        st = dnnl_inner_product_forward_desc_init(&id, dnnl_forward_training, src, weights, mri_linear_bias(l), dst);
     else if (pass == MRI_LINEAR_BACKWARD_DATA)
         st = dnnl_inner_product_backward_data_desc_init(&id, src, weights, dst);
     else
-        st = dnnl_inner_product_backward_weights_desc_init(&id, src, weights, &l->bias, dst);
+        st = dnnl_inner_product_backward_weights_desc_init(&id, src, weights, mri_linear_bias(l), dst);
     dnnl_primitive_desc_t pd;
     if (st != dnnl_success || dnnl_primitive_desc_create(&pd, &id, attr, mri_dnnl_engine(), hint) != dnnl_success) return NULL;
     return pd;

@@ -17,7 +17,7 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
             const float *w = a->param[0] + u * inputs;
             float        sum = 0;
             for (size_t k = 0; k < inputs; k++) sum += w[k] * x[k];
-            y[u] = sum + a->param[1][u];
+            y[u] = sum + (d->no_bias ? 0 : a->param[1][u]);
         }
     }
     mri_activate(d->activation, a->y, (size_t)d->filters * a->n);
@@ -34,7 +34,7 @@ static void gradient_of_unit(const mr_op_desc *d, const mr_op_args *a, uint32_t 
         for (size_t k = 0; k < inputs; k++) dw[k] += dy * x[k];
         db += dy;
     }
-    a->dparam[1][u] = db;
+    if (!d->no_bias) a->dparam[1][u] = db;
 }
 
 static void gradient_of_sample(const mr_op_desc *d, const mr_op_args *a, uint32_t i)

@@ -104,7 +104,7 @@ static void drop_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
     const size_t      floats = mri_tensor_floats(t), elements = (size_t)t->h * t->w * t->c;
     const struct drop d = {t, (float *)a->y + i * floats, (const float *)a->x + i * floats, (uint8_t *)a->saved + i * floats,
                            threshold_of(desc->rate), scale_of(desc->rate)};
-    const struct mri_draw_key key = {mri_mix64(mri_mix64(a->seed) + desc->op_id), a->step, a->first + i};
+    const struct mri_draw_key key = {mri_mix64(mri_mix64(a->seed) + desc->op_id), a->values->step, a->first + i};
     const size_t chunk = t->c < CHUNK ? CHUNK / t->c * t->c : CHUNK; /* whole pixels */
     uint16_t     draws[CHUNK + 2 * MRI_DRAW_GROUP];
     for (size_t at = 0; at < elements; at += chunk) {

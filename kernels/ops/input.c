@@ -1,5 +1,6 @@
 /* kernels/ops/input.c: uint8 NHWC pixels become normalised floats, x * k + d with k = a / std and d = (b - mean) / std per
- * channel. Two forms of output: NHWC, and planes, which is what a first convolution over few channels wants. */
+ * channel, each row from right to left where a sample is to be mirrored. Two forms of output: NHWC, and planes, which is what a
+ * first convolution over few channels wants. */
 #include "kernels/host_op.h"
 #include "kernels/simd.h"
 
@@ -30,6 +31,15 @@ MRI_INLINE void plane_body(float *restrict out, const uint8_t *restrict in, size
 MRI_SIMD_LOOP(plane, (float *restrict out, const uint8_t *restrict in, size_t count, uint32_t stride, float k, float d),
               (out, in, count, stride, k, d))
 
+/* One row of one channel from right to left: pixels lie `stride` apart in `in`, `step` in out. */
+MRI_INLINE void mirrored_body(float *restrict out, const uint8_t *restrict in, size_t width, uint32_t stride, uint32_t step, float k, float d)
+{
+    for (size_t i = 0; i < width; i++) out[i * step] = (float)in[(width - 1 - i) * stride] * k + d;
+}
+MRI_SIMD_LOOP(mirrored,
+              (float *restrict out, const uint8_t *restrict in, size_t width, uint32_t stride, uint32_t step, float k, float d),
+              (out, in, width, stride, step, k, d))
+
 static void sample_nhwc(float *out, const uint8_t *in, size_t pixels, uint32_t channels, const struct channel_map *m)
 {
     if (channels == 1) {
@@ -39,6 +49,16 @@ static void sample_nhwc(float *out, const uint8_t *in, size_t pixels, uint32_t c
     for (size_t p = 0; p < pixels; p++)
         for (uint32_t c = 0; c < channels; c++)
             out[p * channels + c] = (float)in[p * channels + c] * m->k[c] + m->d[c];
+}
+
+static void sample_mirrored(float *y, const uint8_t *x, const mr_tensor *out, const struct channel_map *m)
+{
+    const size_t pixels = (size_t)out->h * out->w, row = (size_t)out->w * out->c;
+    const bool   planar = out->layout == MRI_LAYOUT_NCHW;
+    for (uint32_t c = 0; c < out->c; c++)
+        for (size_t r = 0; r < out->h; r++)
+            mirrored(planar ? y + c * pixels + r * out->w : y + r * row + c, x + r * row + c, out->w, out->c, planar ? 1 : out->c,
+                     m->k[c], m->d[c]);
 }
 
 static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
@@ -52,7 +72,8 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
         const struct channel_map m = map_of(&op->base.desc, a->affine ? a->affine + 2 * (size_t)i : NULL);
         const uint8_t *x = (const uint8_t *)a->x + i * floats;
         float         *y = (float *)a->y + i * floats;
-        if (!planar) sample_nhwc(y, x, pixels, out->c, &m);
+        if (a->flip && a->flip[i]) sample_mirrored(y, x, out, &m);
+        else if (!planar) sample_nhwc(y, x, pixels, out->c, &m);
         else
             for (uint32_t c = 0; c < out->c; c++) plane(y + c * pixels, x + c, pixels, out->c, m.k[c], m.d[c]);
     }
@@ -69,7 +90,7 @@ static int check_pixels(const mri_host_op *op, mr_error *err)
 
 static int prepare_planar(mri_host_op *op, mr_error *err)
 {
-    if (op->base.desc.in.c > 1) mri_tensor_set_layout(&op->base.info.out, MRI_LAYOUT_NCHW);
+    if (op->base.desc.want == MR_WANT_ANY && op->base.desc.in.c > 1) mri_tensor_set_layout(&op->base.info.out, MRI_LAYOUT_NCHW);
     return check_pixels(op, err);
 }
 

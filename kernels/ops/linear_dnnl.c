@@ -74,7 +74,8 @@ static int create_run(struct pass *p, const struct mri_linear *l, enum mri_linea
         {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST, 0},
         {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_BIAS},
     };
-    const struct mri_dnnl_arg args[] = {{ids[pass][0], &src}, {ids[pass][1], &w}, {ids[pass][2], &dst}, {ids[pass][3], &l->bias}, {0, NULL}};
+    const struct mri_dnnl_arg args[] = {{ids[pass][0], &src}, {ids[pass][1], &w}, {ids[pass][2], &dst},
+                                        {mri_linear_bias(l) ? ids[pass][3] : 0, &l->bias}, {0, NULL}};
     return mri_dnnl_step_create(&p->run, pd, args, err);
 }
 

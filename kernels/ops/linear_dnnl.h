@@ -32,6 +32,9 @@ struct mri_linear {
     struct mri_dnnl_cache cache;
 };
 
+/* NULL: the layer has none. */
+static inline const dnnl_memory_desc_t *mri_linear_bias(const struct mri_linear *l) { return l->op->base.desc.no_bias ? NULL : &l->bias; }
+
 /* Everything above weights, any_weights, bias and flat must be set. Chooses weights, makes the primitives of max_batch. */
 int  mri_linear_prepare(struct mri_linear *l, mr_error *err);
 void mri_linear_release(struct mri_linear *l);

@@ -77,6 +77,7 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     const uint32_t classes = op->base.desc.in.c;
     const int      rc = check_labels(a, classes, err);
     if (rc) return rc;
+    const double scale = (double)a->values->scale * (a->loss_scale ? (double)a->loss_scale->scale : 1);
 #pragma omp parallel for schedule(static) if ((size_t)a->n * classes > MRI_PARALLEL_ELEMENTS / 4)
     for (uint32_t i = 0; i < a->n; i++) {
         float *dx = (float *)a->dx + (size_t)i * classes, max;
@@ -87,7 +88,7 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
         const double sum = exponentials(dx, (const float *)a->x + (size_t)i * classes, classes, &max);
         for (uint32_t c = 0; c < classes; c++) {
             const double p = (double)dx[c] / sum - ((int32_t)c == a->labels[i] ? 1 : 0);
-            dx[c] = (float)((double)a->scale * p);
+            dx[c] = (float)(scale * p);
         }
     }
     return MR_OK;

@@ -35,7 +35,7 @@ cp "$here/loader.c" "$scratch/project"
 cat >"$scratch/project/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.25)
 project(example C)
-find_package(millrace 0.2 REQUIRED)
+find_package(millrace 0.3 REQUIRED)
 add_executable(example loader.c)
 target_link_libraries(example PRIVATE millrace::millrace)
 END

@@ -89,12 +89,12 @@ static void chain_close(struct chain *c)
 static void chain_run(struct chain *c, uint32_t first, uint32_t n, uint64_t step)
 {
     mr_error err = MR_ERROR_INIT;
+    const mr_step_values values = {.step = step, .scale = 1.0f / BATCH};
     for (int i = 0; i < OPS; i++) {
         mr_op_args *a = &c->args[i];
         a->n = n;
         a->first = first;
-        a->step = step;
-        a->scale = 1.0f / BATCH;
+        a->values = &values;
         if (i == 0) a->x = c->x + first * H * W * C;
         a->labels = c->labels + first;
         MRT_OK(mr_op_forward_async(c->op[i], c->r.s, a), NULL);

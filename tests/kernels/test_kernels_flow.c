@@ -1,4 +1,6 @@
 /* kernels: input, dropout, loss, updates, groups and the simulated step. */
+#include <semaphore.h>
+
 #include "kernels/ops/draws.h"
 #include "rig.h"
 
@@ -35,6 +37,46 @@ static void input_is_right(void **state)
             mr_op_destroy(op);
             rig_close(&r);
         }
+}
+
+/* Every wanted layout, rows turned where flip says so: the same values at the places their layout gives them. */
+static void input_mirrors_and_obeys(void **state)
+{
+    (void)state;
+    enum { H = 3, W = 37, N = 3 }; /* wide enough for every vector length and a rest */
+    for (int at = 0; at < 2 * 3 * 4; at++) {
+        const bool              reference = at % 2;
+        const mr_wanted_layout want = (mr_wanted_layout)(at / 2 % 3);
+        const uint32_t         c = (uint32_t)(at / 6) + 1, sample = H * W * c;
+        struct rig r;
+        mr_error   err = MR_ERROR_INIT;
+        mr_op     *op;
+        rig_open(&r, "cpu", reference);
+        const mr_op_desc d = {.kind = MR_OP_INPUT, .in = {H, W, c, MR_TENSOR_U8, 0, sample}, .max_batch = N, .mean = {10, 20, 30, 40},
+                              .std = {1, 2, 3, 4}, .want = want};
+        MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
+        const mr_tensor *out = &mr_op_info_of(op)->out;
+        if (want != MR_WANT_ANY) MRT_EQ(out->layout, want == MR_WANT_NCHW ? MR_LAYOUT_NCHW : MR_LAYOUT_NHWC);
+        uint8_t *x = rig_memory(&r, N * sample), *flip = rig_memory(&r, N);
+        float   *y = rig_memory(&r, out->sample_bytes * N), straight[H * W * 4 * N], turned[H * W * 4 * N];
+        mrt_noise(x, N * sample, c);
+        flip[0] = 1, flip[2] = 255;
+        mr_op_args a = {.n = N, .x = x, .y = y};
+        MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+        MRT_OK(mr_stream_sync(r.s, &err), &err);
+        rig_load(out, N, y, straight);
+        a.flip = flip;
+        MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+        MRT_OK(mr_stream_sync(r.s, &err), &err);
+        rig_load(out, N, y, turned);
+        for (uint32_t k = 0; k < N * sample; k++) {
+            const uint32_t i = k / sample, px = k / c % W, from = flip[i] ? k - px * c + (W - 1 - px) * c : k;
+            MRT_TRUE(turned[k] == straight[from]);
+            MRT_TRUE(straight[k] == (float)x[k] * (1 / d.std[k % c]) + (0 - d.mean[k % c]) / d.std[k % c]);
+        }
+        mr_op_destroy(op);
+        rig_close(&r);
+    }
 }
 
 /* ---- dropout ---- */
@@ -89,7 +131,8 @@ static void check_dropout(uint32_t channels)
     static float a[DROP_MOST], b[DROP_MOST];
     const int        count = (int)(DROP_H * DROP_W * channels * DROP_N);
     const size_t     bytes = (size_t)count * sizeof(float);
-    const mr_op_args base = {.seed = 5, .step = 9};
+    static const mr_step_values steps[] = {{.step = 9}, {.step = 10}, {.step = 9 + (1ull << 32)}};
+    const mr_op_args base = {.seed = 5, .values = &steps[0]};
     drop(channels, MR_LAYOUT_NHWC, base, 0, a, 0.25f);
     int dropped = 0;
     for (int i = 0; i < count; i++) {
@@ -102,7 +145,7 @@ static void check_dropout(uint32_t channels)
             drop(channels, layout, base, k, b, 0.25f);
             MRT_TRUE(memcmp(a, b, bytes) == 0);
         }
-    const mr_op_args others[] = {{.seed = 6, .step = 9}, {.seed = 5, .step = 10}, {.seed = 5, .step = 9 + (1ull << 32)}};
+    const mr_op_args others[] = {{.seed = 6, .values = &steps[0]}, {.seed = 5, .values = &steps[1]}, {.seed = 5, .values = &steps[2]}};
     for (int i = 0; i < 3; i++) {
         drop(channels, MR_LAYOUT_NHWC, others[i], 0, b, 0.25f);
         int same = 0;
@@ -181,7 +224,8 @@ static void loss_is_right(void **state)
     x[2 * C] = 1e30f, x[3 * C + 2] = -1e30f;        /* samples 2, 3: out of exp's range */
     const int32_t given[N] = {4, 2, 0, 1, -1, 6};
     memcpy(labels, given, sizeof given);
-    const mr_op_args a = {.n = N, .x = x, .y = y, .dx = dx, .labels = labels, .scale = 0.2f, .metrics = metrics, .training = true,
+    const mr_step_values values = {.scale = 0.2f};
+    const mr_op_args a = {.n = N, .x = x, .y = y, .dx = dx, .labels = labels, .values = &values, .metrics = metrics, .training = true,
                           .scratch = rig_memory(&r, mr_op_info_of(op)->scratch_bytes)};
     MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
     MRT_OK(mr_op_forward_async(op, r.s, &a), NULL); /* adds to the metrics */
@@ -209,10 +253,20 @@ static void loss_is_right(void **state)
     MRT_EQ(metrics->correct, 2 * correct);
     MRT_TRUE(fabs(metrics->loss_sum - 2 * loss) < 1e-5);
 
+    float plain[N * C]; /* a scaled loss: its gradient, to the bit */
+    memcpy(plain, dx, sizeof plain);
+    const mr_loss_scale scale = {.scale = 4096};
+    mr_op_args          scaled = a;
+    scaled.loss_scale = &scale;
+    MRT_OK(mr_op_backward_async(op, r.s, &scaled), NULL);
+    MRT_OK(mr_stream_sync(r.s, &err), &err);
+    for (int i = 0; i < N * C; i++) MRT_TRUE(dx[i] == 4096 * plain[i]);
+
     labels[5] = C; /* out of range */
     MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
     MRT_EQ(mr_stream_sync(r.s, &err), MR_EINVAL);
     MRT_HAS(err.text, "sample 5 of the batch has label 7, the network has 7 classes");
+    MRT_EQ(metrics->bad, 0); /* the error says it */
     mr_op_destroy(op);
     rig_close(&r);
 }
@@ -262,7 +316,10 @@ static void check_update(mr_update_desc d, uint64_t count)
     for (uint64_t i = 0; i < count; i++) e[0][i] = (double)a[0][i];
     for (d.step = 1; d.step <= 7; d.step++) {
         rig_noise(a[1], count, d.step + 1);
-        MRT_OK(mr_update_async(r.s, &d, count, a[0], a[1], a[2], a[3]), NULL);
+        mr_step_values v = {0};
+        MRT_OK(mr_update_values(&d, &v), NULL);
+        const mr_update_args args = {.count = count, .weights = a[0], .grads = a[1], .state = {a[2], a[3]}, .values = &v};
+        MRT_OK(mr_update_async(r.s, &d, &args), NULL);
         MRT_OK(mr_stream_sync(r.s, &err), &err);
         for (uint64_t i = 0; i < count; i++) expected_update(&d, &e[0][i], (double)a[1][i], &e[1][i], &e[2][i]);
     }
@@ -289,6 +346,93 @@ static void updates_follow_their_rules(void **state)
     MRT_EQ(mr_update_state_count(MR_UPDATE_ADAM), 2);
 }
 
+/* One update with every gradient g[i] but one, which is `odd`. */
+static void scaled_update(struct rig *r, mr_update_desc d, uint64_t count, float *const a[4], mr_loss_scale *scale, uint64_t at, float odd)
+{
+    mr_error       err = MR_ERROR_INIT;
+    mr_step_values v = {0};
+    MRT_OK(mr_update_values(&d, &v), NULL);
+    const float before = a[1][at];
+    if (odd != 0) a[1][at] = odd;
+    const mr_update_args args = {.count = count, .weights = a[0], .grads = a[1], .state = {a[2], a[3]}, .values = &v, .loss_scale = scale};
+    MRT_OK(mr_update_async(r->s, &d, &args), NULL);
+    MRT_OK(mr_stream_sync(r->s, &err), &err);
+    a[1][at] = before;
+}
+
+/* Scaled gradients update as unscaled ones, to the bit; an overflow anywhere leaves everything alone and halves the scale; after
+ * enough good updates in a row it doubles. */
+static void check_loss_scale(mr_update_desc d, uint64_t count)
+{
+    static const float odd[] = {INFINITY, -INFINITY, NAN};
+    struct rig r;
+    rig_open(&r, "cpu", false);
+    float *a[4], *b[4], *kept = calloc(count, 4);
+    for (int k = 0; k < 4; k++) a[k] = rig_memory(&r, count * 4), b[k] = rig_memory(&r, count * 4);
+    mr_loss_scale *scale = rig_memory(&r, sizeof *scale);
+    *scale = (mr_loss_scale){.scale = 1024, .growth_steps = 3};
+    rig_noise(a[0], count, 1);
+    memcpy(b[0], a[0], count * 4);
+    uint64_t skipped = 0;
+    uint32_t good = 0;
+    float    expected = 1024;
+    for (int step = 0; step < 14; step++) {
+        rig_noise(b[1], count, (uint64_t)step + 2);
+        for (uint64_t i = 0; i < count; i++) a[1][i] = b[1][i] * expected;
+        const bool bad = step == 1 || step == 5 || step == 6 || step == 13;
+        d.step = (uint64_t)step + 1;
+        memcpy(kept, a[0], count * 4);
+        scaled_update(&r, d, count, a, scale, bad ? (uint64_t)step * 7919 % count : 0, bad ? odd[step % 3] : 0);
+        if (bad) {
+            MRT_TRUE(memcmp(kept, a[0], count * 4) == 0);
+            expected /= 2, good = 0, skipped++;
+        } else {
+            scaled_update(&r, d, count, b, NULL, 0, 0);
+            if (++good == 3) expected *= 2, good = 0;
+        }
+        MRT_TRUE(scale->scale == expected);
+        MRT_EQ(scale->good, good);
+        MRT_EQ(scale->skipped, skipped);
+        MRT_EQ(scale->overflow, 0);
+        MRT_TRUE(memcmp(a[0], b[0], count * 4) == 0 && memcmp(a[2], b[2], count * 4) == 0 && memcmp(a[3], b[3], count * 4) == 0);
+    }
+    free(kept);
+    rig_close(&r);
+}
+
+static void loss_scales_live(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {1, 19, 70001};
+    for (int k = 0; k < 3; k++)
+        for (int kind = MR_UPDATE_SGD; kind <= MR_UPDATE_ADADELTA; kind++)
+            check_loss_scale((mr_update_desc){.kind = (mr_update_kind)kind, .lr = 0.01f, .momentum = 0.9f, .rho = 0.9f, .beta1 = 0.9f,
+                                              .beta2 = 0.999f, .epsilon = 1e-3f, .weight_decay = 0.1f}, counts[k]);
+}
+
+/* 1 and 2^24 are the ends; with growth_steps 0 the scale stays, and updates are skipped all the same. */
+static void loss_scales_have_ends(void **state)
+{
+    (void)state;
+    static const struct { float from; uint32_t growth; bool bad; float to; } cases[] = {
+        {1, 1, true, 1}, {2, 1, true, 1}, {16777216, 1, false, 16777216}, {8388608, 1, false, 16777216},
+        {64, 0, true, 64}, {64, 0, false, 64}, {64, 2, false, 64},
+    };
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
+        struct rig r;
+        rig_open(&r, "cpu", false);
+        float *const   a[4] = {rig_memory(&r, 4), rig_memory(&r, 4), NULL, NULL};
+        mr_loss_scale *scale = rig_memory(&r, sizeof *scale);
+        *scale = (mr_loss_scale){.scale = cases[i].from, .growth_steps = cases[i].growth};
+        a[1][0] = cases[i].from;
+        scaled_update(&r, (mr_update_desc){.kind = MR_UPDATE_SGD, .lr = 0.5f}, 1, a, scale, 0, cases[i].bad ? NAN : 0);
+        MRT_TRUE(scale->scale == cases[i].to);
+        MRT_EQ(scale->skipped, cases[i].bad);
+        MRT_TRUE(a[0][0] == (cases[i].bad ? 0 : -0.5f));
+        rig_close(&r);
+    }
+}
+
 static void updates_are_checked(void **state)
 {
     (void)state;
@@ -296,11 +440,16 @@ static void updates_are_checked(void **state)
     float      w = 0;
     rig_open(&r, "cpu", false);
     mr_update_desc d = {.kind = MR_UPDATE_ADAM};
-    MRT_EQ(mr_update_async(r.s, &d, 1, &w, &w, &w, &w), MR_EINVAL); /* step 0 */
-    d.step = 1;
-    MRT_EQ(mr_update_async(r.s, &d, 1, &w, &w, &w, NULL), MR_EINVAL);
+    mr_step_values v = {0};
+    mr_update_args a = {.count = 1, .weights = &w, .grads = &w, .state = {&w, NULL}, .values = &v};
+    MRT_EQ(mr_update_values(&d, &v), MR_EINVAL); /* step 0 */
+    MRT_EQ(mr_update_async(r.s, &d, &a), MR_EINVAL); /* no second state */
+    a.state[1] = &w;
+    a.values = NULL;
+    MRT_EQ(mr_update_async(r.s, &d, &a), MR_EINVAL);
+    a.values = &v;
     d.kind = (mr_update_kind)9;
-    MRT_EQ(mr_update_async(r.s, &d, 1, &w, &w, &w, &w), MR_EINVAL);
+    MRT_EQ(mr_update_async(r.s, &d, &a), MR_EINVAL);
     rig_close(&r);
 }
 
@@ -398,6 +547,72 @@ static void groups_survive_a_failed_stream(void **state)
     }
 }
 
+static int run_until_posted(mri_host_stream *s, const void *args, mr_error *err)
+{
+    (void)s, (void)err;
+    sem_t *go;
+    memcpy(&go, args, sizeof go);
+    while (sem_wait(go) != 0) {}
+    return MR_OK;
+}
+
+/* One stream never comes: the others wait until the group is given up; then everything ends with an error, the late one too. */
+static void groups_can_be_given_up(void **state)
+{
+    (void)state;
+    for (uint32_t victim = 0; victim < 3; victim++) {
+        struct crowd c;
+        mr_error     err = MR_ERROR_INIT;
+        mr_event    *end[3];
+        sem_t        go, *address = &go;
+        float        buffers[3][4] = {{1}, {2}, {3}}, *values[3] = {buffers[0], buffers[1], buffers[2]};
+        sem_init(&go, 0, 0);
+        crowd_open(&c, "cpu", 3);
+        MRT_OK(mr_group_sum_async(c.group, values, 4), NULL); /* one that works */
+        for (uint32_t d = 0; d < 3; d++) MRT_OK(mr_stream_sync(c.streams[d], &err), &err);
+        MRT_TRUE(values[0][0] == 6 && values[2][0] == 6);
+        MRT_OK(mri_host_push((mri_host_stream *)c.streams[victim], run_until_posted, &address, sizeof address, 0, NULL), NULL);
+        for (int i = 0; i < 3; i++) MRT_OK(mr_group_sum_async(c.group, values, 4), NULL);
+        for (uint32_t d = 0; d < 3; d++) {
+            MRT_OK(mr_event_create(&end[d], c.devices[d], &err), &err);
+            MRT_OK(mr_event_record(end[d], c.streams[d]), NULL);
+            MRT_EQ(mr_event_wait(end[d], d == victim ? 0 : 3000000, &err), MR_EAGAIN);
+        }
+        mr_group_abort(c.group);
+        mr_group_abort(c.group);
+        for (uint32_t d = 0; d < 3; d++)
+            if (d != victim) MRT_EQ(mr_event_sync(end[d], &err), MR_EDEVICE);
+        MRT_EQ(mr_event_query(end[victim]), MR_EAGAIN);
+        sem_post(&go);
+        for (uint32_t d = 0; d < 3; d++) {
+            MRT_EQ(mr_stream_sync(c.streams[d], &err), MR_EDEVICE);
+            MRT_HAS(err.text, "group of 3");
+            MRT_EQ(mr_fill_async(c.streams[d], values[d], 0, 4), MR_EDEVICE); /* later work ends too */
+            mr_event_destroy(end[d]);
+        }
+        crowd_close(&c);
+        sem_destroy(&go);
+    }
+}
+
+/* Given up with nothing queued: later work says so. */
+static void idle_groups_can_be_given_up(void **state)
+{
+    (void)state;
+    struct crowd c;
+    mr_error     err = MR_ERROR_INIT;
+    float        buffers[2][2] = {{0}}, *values[2] = {buffers[0], buffers[1]};
+    crowd_open(&c, "cpu", 2);
+    mr_group_abort(c.group);
+    mr_group_abort(NULL);
+    mr_group_sum_async(c.group, values, 2);
+    for (uint32_t d = 0; d < 2; d++) {
+        MRT_EQ(mr_stream_sync(c.streams[d], &err), MR_EDEVICE);
+        MRT_HAS(err.text, "group of 2");
+    }
+    crowd_close(&c);
+}
+
 static void groups_are_checked(void **state)
 {
     (void)state;
@@ -425,6 +640,7 @@ static void sim_spends_the_step_in_the_loss(void **state)
     struct rig r;
     mr_error   err = MR_ERROR_INIT;
     mr_op     *op, *dense;
+    const mr_step_values values = {.scale = 0.5f};
     rig_open(&r, "sim,step=6ms", false);
     mr_op_desc d = {.kind = MR_OP_LOSS, .in = rig_tensor(1, 1, 3, 0), .max_batch = 2, .training = true};
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
@@ -432,7 +648,7 @@ static void sim_spends_the_step_in_the_loss(void **state)
     int32_t    *labels = rig_memory(&r, 8);
     mr_metrics *metrics = rig_memory(&r, sizeof *metrics);
     labels[1] = -1;
-    mr_op_args a = {.n = 2, .x = x, .y = x, .dx = x, .labels = labels, .metrics = metrics, .training = true};
+    mr_op_args a = {.n = 2, .x = x, .y = x, .dx = x, .labels = labels, .values = &values, .metrics = metrics, .training = true};
     uint64_t   start = mri_now_ns();
     for (int i = 0; i < 3; i++) MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
     MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
@@ -453,7 +669,9 @@ static void sim_spends_the_step_in_the_loss(void **state)
     MRT_OK(mr_op_param_export(dense, false, 0, w, out, &err), &err);
     MRT_TRUE(memcmp(in, out, sizeof in) == 0);
     const mr_update_desc u = {.kind = MR_UPDATE_SGD, .lr = 1};
-    MRT_OK(mr_update_async(r.s, &u, 6, w, w, NULL, NULL), NULL);
+    const mr_step_values v = {.lr = 1};
+    const mr_update_args args = {.count = 6, .weights = w, .grads = w, .values = &v};
+    MRT_OK(mr_update_async(r.s, &u, &args), NULL);
     MRT_OK(mr_stream_sync(r.s, &err), &err);
     mr_op_destroy(dense);
     mr_op_destroy(op);
@@ -478,6 +696,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(input_is_right),             cmocka_unit_test(dropout_repeats),
+        cmocka_unit_test(input_mirrors_and_obeys),    cmocka_unit_test(loss_scales_live),
+        cmocka_unit_test(loss_scales_have_ends),      cmocka_unit_test(groups_can_be_given_up),
+        cmocka_unit_test(idle_groups_can_be_given_up),
         cmocka_unit_test(dropout_rests_in_evaluation), cmocka_unit_test(draws_are_philox), cmocka_unit_test(loss_is_right),
         cmocka_unit_test(updates_follow_their_rules), cmocka_unit_test(updates_are_checked),
         cmocka_unit_test(groups_add_in_device_order), cmocka_unit_test(groups_survive_a_failed_stream),

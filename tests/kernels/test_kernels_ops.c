@@ -23,7 +23,7 @@ struct model {
     mr_tensor  out; /* canonical */
     uint32_t   n;
     bool       training;
-    double    *x, *p0, *p1; /* canonical */
+    double    *x, *x2, *p0, *p1; /* canonical; NULL: not there */
     double     mean[64], variance[64];
 };
 
@@ -37,7 +37,7 @@ static double pixel(const struct model *m, uint32_t i, int64_t y, int64_t x, uin
 static double conv_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t ox, uint32_t f)
 {
     const mr_op_desc *d = &m->d;
-    double sum = m->p1[f];
+    double sum = m->p1 ? m->p1[f] : 0;
     bool   inside;
     for (uint32_t ky = 0; ky < d->kernel_h; ky++)
         for (uint32_t kx = 0; kx < d->kernel_w; kx++)
@@ -67,7 +67,7 @@ static double pool_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t o
 static double dense_at(const struct model *m, uint32_t i, uint32_t u)
 {
     const size_t inputs = (size_t)pixels_of(&m->d.in) * m->d.in.c;
-    double sum = m->p1[u];
+    double sum = m->p1 ? m->p1[u] : 0;
     for (size_t k = 0; k < inputs; k++) sum += m->x[i * inputs + k] * m->p0[u * inputs + k];
     return act(m->d.activation, sum);
 }
@@ -75,7 +75,8 @@ static double dense_at(const struct model *m, uint32_t i, uint32_t u)
 static double norm_at(const struct model *m, uint32_t i, uint32_t p, uint32_t c)
 {
     const mr_tensor *t = &m->d.in;
-    const double     x = m->x[((size_t)i * pixels_of(t) + p) * t->c + c];
+    const size_t     at = ((size_t)i * pixels_of(t) + p) * t->c + c;
+    const double     x = m->x[at];
     double mean = m->mean[c], variance = m->variance[c];
     if (m->training) {
         const double count = (double)m->n * pixels_of(t);
@@ -83,7 +84,12 @@ static double norm_at(const struct model *m, uint32_t i, uint32_t p, uint32_t c)
         for (size_t k = 0; k < (size_t)m->n * pixels_of(t); k++) mean += m->x[k * t->c + c] / count;
         for (size_t k = 0; k < (size_t)m->n * pixels_of(t); k++) variance += (m->x[k * t->c + c] - mean) * (m->x[k * t->c + c] - mean) / count;
     }
-    return act(m->d.activation, m->p0[c] * (x - mean) / sqrt(variance + (double)m->d.epsilon) + m->p1[c]);
+    return act(m->d.activation, m->p0[c] * (x - mean) / sqrt(variance + (double)m->d.epsilon) + m->p1[c] + (m->x2 ? m->x2[at] : 0));
+}
+
+static double element_at(const struct model *m, size_t at)
+{
+    return act(m->d.activation, m->x[at] + (m->x2 ? m->x2[at] : 0));
 }
 
 static double value_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t ox, uint32_t c)
@@ -93,7 +99,8 @@ static double value_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t 
     case MR_OP_POOL2D: return pool_at(m, i, oy, ox, c);
     case MR_OP_DENSE: return dense_at(m, i, c);
     case MR_OP_BATCHNORM: return norm_at(m, i, oy * m->d.in.w + ox, c);
-    case MR_OP_ACTIVATION: return act(m->d.activation, m->x[(((size_t)i * m->out.h + oy) * m->out.w + ox) * m->out.c + c]);
+    case MR_OP_ADD:
+    case MR_OP_ACTIVATION: return element_at(m, (((size_t)i * m->out.h + oy) * m->out.w + ox) * m->out.c + c);
     default: return 0;
     }
 }
@@ -158,8 +165,21 @@ static float *floats(size_t count, uint64_t seed)
 }
 
 struct host_copy {
-    float *x, *y, *dy, *dx, *param[2], *dparam[2];
+    float *x, *x2, *y, *dy, *dy2, *dx, *param[2], *dparam[2];
 };
+
+/* The second input, and a second gradient on batches of 3: then h->dy becomes the sum of both. */
+static void add_second(struct rig *r, const mr_op *op, struct host_copy *h, mr_op_args *a, size_t y_count)
+{
+    const mr_tensor *out = &mr_op_info_of(op)->out;
+    float           *dy2 = rig_memory(r, out->sample_bytes * a->n), *x2 = rig_memory(r, out->sample_bytes * a->n);
+    rig_store(out, a->n, x2, h->x2);
+    if (mri_op_takes_two(&op->desc)) a->x2 = x2;
+    if (a->n != 3) return;
+    rig_store(out, a->n, dy2, h->dy2);
+    a->dy2 = dy2;
+    for (size_t k = 0; k < y_count; k++) h->dy[k] += h->dy2[k];
+}
 
 static void import_params(struct rig *r, mr_op *op, mr_op_args *a, struct host_copy *h)
 {
@@ -207,7 +227,8 @@ static void check_case(struct rig *r, mr_op_desc d, uint32_t n)
     const mr_tensor  *in = &d.in, *out = &info->out;
     const size_t x_count = (size_t)n * pixels_of(in) * in->c, y_count = (size_t)n * pixels_of(out) * out->c;
 
-    struct host_copy h = {.x = floats(x_count, 3), .y = floats(y_count, 4), .dy = floats(y_count, 5), .dx = floats(x_count, 6)};
+    struct host_copy h = {.x = floats(x_count, 3), .y = floats(y_count, 4), .dy = floats(y_count, 5), .dx = floats(x_count, 6),
+                          .x2 = floats(y_count, 7), .dy2 = floats(y_count, 8)};
     mr_op_args a = {.n = n, .training = true};
     float *x = rig_memory(r, in->sample_bytes * n), *dy = rig_memory(r, out->sample_bytes * n);
     rig_store(in, n, x, h.x);
@@ -221,12 +242,12 @@ static void check_case(struct rig *r, mr_op_desc d, uint32_t n)
     a.saved = rig_memory(r, info->saved_bytes);
     a.scratch = rig_memory(r, info->scratch_bytes);
     import_params(r, op, &a, &h);
+    add_second(r, op, &h, &a, y_count);
 
     struct model m = {.d = d, .out = {out->h, out->w, out->c, 0, 0, 0}, .n = n, .training = true, .x = doubles(h.x, x_count)};
-    if (info->param_count) {
-        m.p0 = doubles(h.param[0], info->param[0].count);
-        m.p1 = doubles(h.param[1], info->param[1].count);
-    }
+    if (a.x2) m.x2 = doubles(h.x2, y_count);
+    if (info->param_count > 0) m.p0 = doubles(h.param[0], info->param[0].count);
+    if (info->param_count > 1) m.p1 = doubles(h.param[1], info->param[1].count);
     double *y = malloc((y_count + 1) * sizeof *y);
 
     MRT_OK(mr_op_forward_async(op, r->s, &a), NULL);
@@ -243,6 +264,11 @@ static void check_case(struct rig *r, mr_op_desc d, uint32_t n)
         rig_padding_is_zero(in, n, a.dx);
         rig_load(in, n, a.dx, h.dx);
         check_gradient("dx", &m, m.x, x_count, h.dx, h.dy, y);
+    }
+    if (a.x2) { /* what is left in dy is the gradient to x2 */
+        rig_padding_is_zero(out, n, a.dy);
+        rig_load(out, n, a.dy, h.y);
+        check_gradient("dx2", &m, m.x2, y_count, h.y, h.dy, y);
     }
     double *const params[2] = {m.p0, m.p1};
     for (uint32_t i = 0; i < info->param_count; i++) {
@@ -267,8 +293,8 @@ static void check_case(struct rig *r, mr_op_desc d, uint32_t n)
         rig_load(out, n, a.y, h.y);
         for (size_t k = 0; k < y_count; k++) close_to("output in evaluation", &d, k, (double)h.y[k], y[k]);
     }
-    free(h.x), free(h.y), free(h.dy), free(h.dx);
-    free(m.x), free(m.p0), free(m.p1), free(y);
+    free(h.x), free(h.y), free(h.dy), free(h.dx), free(h.x2), free(h.dy2);
+    free(m.x), free(m.x2), free(m.p0), free(m.p1), free(y);
     mr_op_destroy(op);
     rig_release(r);
 }
@@ -286,7 +312,7 @@ static void check_everywhere(mr_op_desc d)
         struct rig r;
         rig_open(&r, "cpu", reference);
         for (size_t l = 0; l < (reference ? 1 : MRI_ARRAY_COUNT(all_layouts)); l++) {
-            d.in = rig_tensor(h, w, c, all_layouts[l]);
+            d.in = d.in2 = rig_tensor(h, w, c, all_layouts[l]);
             check_case(&r, d, 1);
             check_case(&r, d, 3);
             check_case(&r, d, 5);
@@ -311,6 +337,7 @@ static void conv2d_is_right(void **state)
         {7, 5, 3, 17, 3, 2, 2, 1, MR_ACT_TANH, true},    {6, 6, 16, 16, 3, 3, 1, 0, MR_ACT_RELU, true},
         {5, 4, 20, 24, 3, 3, 1, 1, MR_ACT_SIGMOID, true}, {9, 9, 32, 16, 5, 5, 2, 2, MR_ACT_SELU, true},
         {4, 4, 33, 5, 1, 1, 1, 0, MR_ACT_RELU, true},    {8, 8, 1, 32, 3, 3, 1, 0, MR_ACT_RELU, false},
+        {13, 12, 3, 16, 7, 7, 2, 3, MR_ACT_NONE, true},  {7, 7, 16, 32, 1, 1, 2, 0, MR_ACT_NONE, true},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
         mr_op_desc d = window(MR_OP_CONV2D, cases[i].h, cases[i].w, cases[i].c, cases[i].kh, cases[i].kw, cases[i].stride, cases[i].pad);
@@ -318,6 +345,8 @@ static void conv2d_is_right(void **state)
         d.activation = cases[i].act;
         d.need_dx = cases[i].dx;
         check_everywhere(d);
+        d.no_bias = true;
+        if (i != 6) check_everywhere(d); /* without bias one value stands too near to relu's corner for numeric gradients */
     }
 }
 
@@ -340,6 +369,7 @@ static void pool2d_is_right(void **state)
     (void)state;
     static const struct { uint32_t h, w, c, k, stride, pad; } cases[] = {
         {1, 1, 1, 1, 1, 0}, {7, 5, 3, 2, 2, 0}, {8, 8, 32, 2, 2, 0}, {7, 7, 17, 3, 2, 1}, {6, 4, 8, 3, 1, 1}, {7, 7, 16, 7, 7, 0},
+        {12, 9, 16, 3, 2, 1},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
         mr_op_desc d = window(MR_OP_POOL2D, cases[i].h, cases[i].w, cases[i].c, cases[i].k, cases[i].k, cases[i].stride, cases[i].pad);
@@ -356,9 +386,65 @@ static void dense_is_right(void **state)
         {1, 1, 1, 1, MR_ACT_NONE, true},  {7, 5, 3, 4, MR_ACT_RELU, true},    {1, 1, 100, 10, MR_ACT_NONE, true},
         {3, 3, 20, 33, MR_ACT_TANH, true}, {2, 3, 16, 64, MR_ACT_RELU, false}, {1, 1, 37, 130, MR_ACT_SIGMOID, true},
     };
-    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++)
-        check_everywhere((mr_op_desc){.kind = MR_OP_DENSE, .in = {cases[i].h, cases[i].w, cases[i].c, MR_TENSOR_F32, 0, 0},
-                                      .need_dx = cases[i].dx, .activation = cases[i].act, .filters = cases[i].units});
+    for (size_t i = 0; i < 2 * MRI_ARRAY_COUNT(cases); i++) {
+        const size_t k = i / 2;
+        check_everywhere((mr_op_desc){.kind = MR_OP_DENSE, .in = {cases[k].h, cases[k].w, cases[k].c, MR_TENSOR_F32, 0, 0},
+                                      .need_dx = cases[k].dx, .activation = cases[k].act, .filters = cases[k].units,
+                                      .no_bias = i % 2 == 1});
+    }
+}
+
+/* Sums and values of a batch norm with residual and relu against a direct computation; dx by its formula. */
+static void check_large_batchnorm(mr_tensor t, uint32_t layout)
+{
+    enum { N = 2 };
+    struct rig r;
+    mr_error   err = MR_ERROR_INIT;
+    mr_op     *op;
+    rig_open(&r, "cpu", false);
+    mr_op_desc d = {.kind = MR_OP_BATCHNORM, .max_batch = N, .training = true, .need_dx = true, .activation = MR_ACT_RELU, .residual = true,
+                    .momentum = 0.9f, .epsilon = 1e-3f};
+    d.in = d.in2 = rig_tensor(t.h, t.w, t.c, layout);
+    MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
+    const mr_op_info *info = mr_op_info_of(op);
+    const size_t      count = (size_t)N * pixels_of(&t) * t.c, m = (size_t)N * pixels_of(&t), bytes = d.in.sample_bytes * N;
+    struct host_copy  h = {.x = floats(count, 3), .x2 = floats(count, 7), .dy = floats(count, 5), .dy2 = floats(count, 8),
+                           .y = floats(count, 1), .dx = floats(count, 1)};
+    float *stored[7];
+    for (int i = 0; i < 7; i++) stored[i] = rig_memory(&r, bytes);
+    const float *const given[4] = {h.x, h.x2, h.dy, h.dy2};
+    for (int i = 0; i < 4; i++) rig_store(&d.in, N, stored[i], given[i]);
+    mr_op_args a = {.n = N, .training = true, .x = stored[0], .x2 = stored[1], .dy = stored[2], .dy2 = stored[3], .y = stored[4],
+                    .dx = stored[5], .saved = rig_memory(&r, info->saved_bytes), .scratch = rig_memory(&r, info->scratch_bytes)};
+    import_params(&r, op, &a, &h);
+    MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+    MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
+    MRT_OK(mr_stream_sync(r.s, &err), &err);
+    rig_load(&d.in, N, a.y, h.y);
+    rig_load(&d.in, N, a.dx, h.dx);
+    for (uint32_t c = 0; c < t.c; c++) {
+        double mean = 0, variance = 0, s0 = 0, s1 = 0;
+        for (size_t k = c; k < count; k += t.c) mean += (double)h.x[k] / (double)m;
+        for (size_t k = c; k < count; k += t.c) variance += pow((double)h.x[k] - mean, 2) / (double)m;
+        const double inverse = 1 / sqrt(variance + 1e-3), gain = (double)h.param[0][c] * inverse;
+        for (size_t k = c; k < count; k += t.c) {
+            const double z = ((double)h.x[k] - mean) * inverse, y = z * (double)h.param[0][c] + (double)h.param[1][c] + (double)h.x2[k];
+            close_to("output", &d, k, (double)h.y[k], y > 0 ? y : 0);
+            h.dy[k] = h.y[k] > 0 ? h.dy[k] + h.dy2[k] : 0;
+            s0 += (double)h.dy[k];
+            s1 += (double)h.dy[k] * z;
+        }
+        close_to("dshift", &d, c, (double)a.dparam[1][c], s0);
+        close_to("dscale", &d, c, (double)a.dparam[0][c], s1);
+        for (size_t k = c; k < count; k += t.c) {
+            const double z = ((double)h.x[k] - mean) * inverse;
+            close_to("dx", &d, k, (double)h.dx[k], gain * ((double)h.dy[k] - s0 / (double)m - z * s1 / (double)m));
+        }
+    }
+    free(h.x), free(h.x2), free(h.dy), free(h.dy2), free(h.y), free(h.dx);
+    for (int i = 0; i < 2; i++) free(h.param[i]), free(h.dparam[i]);
+    mr_op_destroy(op);
+    rig_close(&r);
 }
 
 static void activations_are_right(void **state)
@@ -374,9 +460,27 @@ static void batchnorm_is_right(void **state)
     (void)state;
     static const uint32_t channels[] = {1, 3, 17, 32};
     static const mr_activation acts[] = {MR_ACT_NONE, MR_ACT_RELU, MR_ACT_SIGMOID, MR_ACT_RELU};
-    for (int k = 0; k < 4; k++)
-        check_everywhere((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = {5, 3, channels[k], MR_TENSOR_F32, 0, 0}, .need_dx = k != 1,
-                                      .activation = acts[k], .momentum = 0.9f, .epsilon = 1e-3f});
+    for (int k = 0; k < 8; k++)
+        check_everywhere((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = {5, 3, channels[k % 4], MR_TENSOR_F32, 0, 0}, .need_dx = k % 4 != 1,
+                                      .activation = acts[k % 4], .momentum = 0.9f, .epsilon = 1e-3f, .residual = k >= 4});
+}
+
+static void additions_are_right(void **state)
+{
+    (void)state;
+    static const uint32_t channels[] = {1, 3, 17, 16, 5};
+    for (int k = MR_ACT_NONE; k <= MR_ACT_SELU; k++)
+        check_everywhere((mr_op_desc){.kind = MR_OP_ADD, .in = {4, 3, channels[k], MR_TENSOR_F32, 0, 0}, .need_dx = true,
+                                      .activation = (mr_activation)k});
+}
+
+/* Many pixels a channel: pieces of every size, and a residual wider than one piece. */
+static void large_batchnorm_is_right(void **state)
+{
+    (void)state;
+    static const mr_tensor shapes[] = {{31, 37, 3, MR_TENSOR_F32, 0, 0}, {3, 2, 2100, MR_TENSOR_F32, 0, 0}, {19, 17, 16, MR_TENSOR_F32, 0, 0}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(shapes); k++)
+        for (size_t l = 0; l < MRI_ARRAY_COUNT(all_layouts); l++) check_large_batchnorm(shapes[k], all_layouts[l]);
 }
 
 /* Of equal values the first in row order takes the whole gradient. */
@@ -458,6 +562,43 @@ static void nonsense_is_refused(void **state)
     refuse((mr_op_desc){.kind = MR_OP_INPUT, .in = u8}, MR_EINVAL, "std");
     refuse((mr_op_desc){.kind = MR_OP_INPUT, .in = {4, 4, 5, MR_TENSOR_U8, 0, 0}}, MR_EINVAL, "4 channels");
     refuse(window(MR_OP_POOL2D, 1000, 1000, 1, 300, 300, 1, 0), MR_EUNSUPPORTED, "65536");
+    const mr_op_desc pixels = {.kind = MR_OP_INPUT, .in = {4, 4, 3, MR_TENSOR_U8, 0, 48}, .std = {1, 1, 1}};
+    d = pixels, d.out_dtype = MR_TENSOR_U8;
+    refuse(d, MR_EINVAL, "out_dtype");
+    d = pixels, d.want = (mr_wanted_layout)7;
+    refuse(d, MR_EINVAL, "wanted layout");
+}
+
+static void half_precision_is_refused(void **state)
+{
+    (void)state;
+    for (uint32_t dtype = MR_TENSOR_BF16; dtype <= MR_TENSOR_F16; dtype++) {
+        const mr_tensor t = {4, 4, 3, dtype, 0, 96};
+        refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = t, .filters = 1}, MR_EUNSUPPORTED, "bf16 and f16 are offered on cuda devices");
+        refuse((mr_op_desc){.kind = MR_OP_ADD, .in = t, .in2 = t}, MR_EUNSUPPORTED, "cpu:0 computes in f32");
+        refuse((mr_op_desc){.kind = MR_OP_INPUT, .in = {4, 4, 3, MR_TENSOR_U8, 0, 48}, .std = {1, 1, 1}, .out_dtype = dtype},
+               MR_EUNSUPPORTED, "cuda devices");
+    }
+    MRT_EQ(mr_tensor_element_bytes(MR_TENSOR_U8), 1);
+    MRT_EQ(mr_tensor_element_bytes(MR_TENSOR_BF16), 2);
+    MRT_EQ(mr_tensor_element_bytes(MR_TENSOR_F16), 2);
+    MRT_EQ(mr_tensor_element_bytes(MR_TENSOR_F32), 4);
+    MRT_EQ(mr_tensor_element_bytes(0), 0);
+}
+
+/* Every field of the second input counts. */
+static void second_inputs_must_fit(void **state)
+{
+    (void)state;
+    const mr_tensor t = rig_tensor(4, 3, 8, 0);
+    for (int i = 0; i < 7; i++) {
+        mr_op_desc d = {.kind = i % 2 ? MR_OP_ADD : MR_OP_BATCHNORM, .in = t, .in2 = t, .residual = true, .epsilon = 1};
+        uint32_t *const fields[] = {&d.in2.h, &d.in2.w, &d.in2.c, &d.in2.dtype, &d.in2.layout};
+        if (i < 5) ++*fields[i];
+        else if (i == 5) d.in2.sample_bytes += 4;
+        else d.in2 = (mr_tensor){0};
+        refuse(d, MR_EINVAL, "they must be equal");
+    }
 }
 
 static void calls_are_checked(void **state)
@@ -481,19 +622,33 @@ static void calls_are_checked(void **state)
     MRT_EQ(mr_op_param_import(op, true, 0, w, w, &err), MR_EINVAL);
     mr_op_destroy(op);
     mr_op_destroy(NULL);
+
+    d = (mr_op_desc){.kind = MR_OP_ADD, .in = {1, 1, 2, MR_TENSOR_F32, 0, 8}, .in2 = {1, 1, 2, MR_TENSOR_F32, 0, 8}, .max_batch = 1,
+                     .training = true, .need_dx = true};
+    MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
+    a = (mr_op_args){.n = 1, .x = w, .y = w + 2};
+    MRT_EQ(mr_op_forward_async(op, r.s, &a), MR_EINVAL); /* no second input */
+    a.x2 = w;
+    MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+    MRT_EQ(mr_op_backward_async(op, r.s, &a), MR_EINVAL); /* no gradient */
+    a.dy = w; /* dx may be missing: dy is the gradient to both */
+    MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
+    MRT_OK(mr_stream_sync(r.s, &err), &err);
+    mr_op_destroy(op);
     rig_close(&r);
 }
 
 static void failed_allocations_are_told(void **state)
 {
     (void)state;
-    for (int kind = MR_OP_CONV2D; kind <= MR_OP_LOSS; kind++)
+    for (int kind = MR_OP_CONV2D; kind <= MR_OP_ADD; kind++)
         for (int n = 0;; n++) {
             struct rig r;
             mr_error   err = MR_ERROR_INIT;
             mr_op     *op = (mr_op *)&err;
             mr_op_desc d = window((mr_op_kind)kind, 1, 1, 8, 1, 1, 1, 0);
             d.in.sample_bytes = 32;
+            d.in2 = d.in;
             d.filters = 4;
             d.max_batch = 2;
             d.epsilon = 1;
@@ -516,7 +671,9 @@ int main(void)
         cmocka_unit_test(conv2d_is_right),           cmocka_unit_test(uneven_padding_is_right),
         cmocka_unit_test(pool2d_is_right),           cmocka_unit_test(pool_ties_go_to_the_first),
         cmocka_unit_test(dense_is_right),            cmocka_unit_test(activations_are_right),
-        cmocka_unit_test(batchnorm_is_right),        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(batchnorm_is_right),        cmocka_unit_test(large_batchnorm_is_right),
+        cmocka_unit_test(additions_are_right),       cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(half_precision_is_refused), cmocka_unit_test(second_inputs_must_fit),
         cmocka_unit_test(calls_are_checked),         cmocka_unit_test(failed_allocations_are_told),
     };
     return mrt_run(tests);

@@ -230,7 +230,7 @@ static void a_failed_device_is_told(void **state)
         MRT_OK(mr_fill_async(t.compute, memory, 0x01, 4096), NULL); /* a label of 16843009 */
         uint8_t *at = memory;
         const mr_op_args args = {.n = 1, .x = at, .y = at + 256, .saved = at + 512, .scratch = at + 1024, .labels = (int32_t *)memory,
-                                 .metrics = (mr_metrics *)(void *)(at + 2048), .scale = 1, .training = true};
+                                 .metrics = (mr_metrics *)(void *)(at + 2048), .training = true};
         mr_loader *l = open_loader(&t, prefetch, NULL);
         MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
         MRT_OK(mr_op_forward_async(loss, t.compute, &args), NULL);

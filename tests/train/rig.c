@@ -1,4 +1,6 @@
 /* tests/train/rig.c: see rig.h. */
+#include <unistd.h>
+
 #include "rig.h"
 
 mr_net *mrt_net_conv(void)
@@ -38,6 +40,59 @@ mr_net *mrt_net_dense(void)
     return net;
 }
 
+mr_net *mrt_net_branch(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "toy-branch", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_TANH);
+    const mr_point in = mr_net_here(net);
+    mr_net_conv(net, &(mr_conv){.filters = 5, .kernel = 1, .stride = 2, .no_bias = true});
+    const mr_point cut = mr_net_here(net);
+    mr_net_from(net, in);
+    mr_net_conv(net, &(mr_conv){.filters = 5, .kernel = 3, .stride = 2, .pad = 1, .activation = MR_ACT_TANH});
+    mr_net_add(net, cut, MR_ACT_NONE);
+    mr_net_activation(net, MR_ACT_SELU); /* rides along */
+    const mr_point sum = mr_net_here(net);
+    mr_net_conv2d(net, 5, 3, 1, MR_PAD_SAME, MR_ACT_SIGMOID);
+    mr_net_add(net, sum, MR_ACT_NONE); /* its gradient passes on to both, one of them with a second taker */
+    const mr_point again = mr_net_here(net);
+    mr_net_activation(net, MR_ACT_TANH); /* not alone on its input: an op of its own */
+    mr_net_add(net, again, MR_ACT_NONE);
+    const mr_point kept = mr_net_here(net);
+    mr_net_dropout(net, 0.2f); /* not alone either: may not work in place */
+    mr_net_add(net, kept, MR_ACT_TANH);
+    mr_net_global_avg_pool(net);
+    mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    return net;
+}
+
+mr_net *mrt_net_residual(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "toy-residual", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    mr_net_init(net, MR_INIT_HE_IN);
+    mr_net_conv(net, &(mr_conv){.filters = 4, .kernel = 3, .stride = 1, .pad = 1, .no_bias = true});
+    mr_net_batch_norm(net, 0.9f, 1e-3f, MR_ACT_TANH);
+    mr_point in = mr_net_here(net);
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 1, .stride = 2, .no_bias = true}); /* version 1 */
+    mr_net_batch_norm(net, 0.9f, 1e-3f, MR_ACT_NONE);
+    const mr_point cut = mr_net_here(net);
+    mr_net_from(net, in);
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 3, .stride = 2, .pad = 1, .no_bias = true});
+    mr_net_batch_norm(net, 0.9f, 1e-3f, MR_ACT_NONE);
+    mr_net_add(net, cut, MR_ACT_TANH); /* part of the normalisation's op */
+    in = mr_net_here(net);
+    mr_net_batch_norm(net, 0.9f, 1e-3f, MR_ACT_TANH); /* version 2 */
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 3, .stride = 1, .pad = 1, .no_bias = true});
+    mr_net_add(net, in, MR_ACT_NONE);
+    in = mr_net_here(net);
+    mr_net_batch_norm(net, 0.9f, 1e-3f, MR_ACT_NONE);
+    mr_net_add(net, in, MR_ACT_SELU); /* both of its inputs are one tensor's */
+    mr_net_global_avg_pool(net);
+    mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    return net;
+}
+
 int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
 {
     mr_devices_config devices;
@@ -45,6 +100,7 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
     mr_devices_defaults(&devices);
     devices.compute_threads = 1;
     devices.reference = o->reference;
+    devices.deterministic = o->deterministic;
     rig->net = o->net ? o->net() : mrt_net_conv();
     int rc = mr_devices_open(&rig->devices, &rig->count, o->devices ? o->devices : "cpu", &devices, err);
     if (rc == MR_OK) {
@@ -60,6 +116,10 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
         cfg.inference = o->inference;
         cfg.memory_bytes = o->memory_bytes;
         cfg.trace = o->trace;
+        cfg.bucket_bytes = o->bucket_bytes;
+        cfg.watchdog_s = o->watchdog_s;
+        cfg.dtype = o->dtype ? o->dtype : MR_TENSOR_F32;
+        cfg.no_graph = o->no_graph;
         rc = mr_trainer_open(&rig->t, &cfg, err);
     }
     if (rc) mrt_rig_close(rig);
@@ -92,6 +152,35 @@ void mrt_toy(uint32_t first, uint32_t count, uint8_t *pixels, int32_t *labels)
         }
         labels[i] = (int32_t)label;
     }
+}
+
+static void put_be32(FILE *f, uint32_t v)
+{
+    v = __builtin_bswap32(v);
+    MRT_EQ(fwrite(&v, 4, 1, f), 1);
+}
+
+const char *mrt_toy_set(const char *name, uint32_t first, uint32_t count)
+{
+    const char *images = mrt_path("%s-images-idx3-ubyte", name);
+    if (access(images, F_OK) == 0) return images;
+    uint8_t *pixels = malloc((size_t)count * MRT_PIXELS);
+    int32_t *labels = malloc(count * sizeof *labels);
+    mrt_toy(first, count, pixels, labels);
+    FILE *f = fopen(images, "wbe");
+    assert_non_null(f);
+    const uint32_t head[] = {0x803, count, MRT_SIDE, MRT_SIDE};
+    for (int i = 0; i < 4; i++) put_be32(f, head[i]);
+    MRT_EQ(fwrite(pixels, MRT_PIXELS, count, f), count);
+    fclose(f);
+    f = fopen(mrt_path("%s-labels-idx1-ubyte", name), "wbe");
+    put_be32(f, 0x801);
+    put_be32(f, count);
+    for (uint32_t i = 0; i < count; i++) fputc(labels[i], f);
+    fclose(f);
+    free(pixels);
+    free(labels);
+    return images;
 }
 
 static void make_part(mrt_batch *m, const mrt_rig *rig, uint32_t r, const uint8_t *pixels, const int32_t *labels)

@@ -25,11 +25,17 @@ typedef struct mrt_rig_options {
     mr_net      *(*net)(void); /* default mrt_net_conv */
     uint64_t       memory_bytes;
     mr_trace      *trace;
+    uint64_t       bucket_bytes; /* default: all at once */
+    double         watchdog_s;
+    uint32_t       dtype;
+    bool           no_graph, deterministic;
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */
 mr_net *mrt_net_norm(void); /* with batch normalisation and a separate activation */
 mr_net *mrt_net_dense(void);
+mr_net *mrt_net_branch(void);   /* additions of every kind, a short cut with a convolution; no batch normalisation */
+mr_net *mrt_net_residual(void); /* blocks as in residual networks, both versions, with batch normalisation */
 
 int  mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err); /* on failure nothing is left */
 void mrt_rig_open(mrt_rig *rig, const mrt_rig_options *o);
@@ -37,6 +43,8 @@ void mrt_rig_close(mrt_rig *rig);
 
 /* count pictures from number first of an endless toy set: a bright quarter says the class, noise the rest. */
 void mrt_toy(uint32_t first, uint32_t count, uint8_t *pixels, int32_t *labels);
+/* The same as a pair of IDX files, written when they are not there; the path of the pictures. */
+const char *mrt_toy_set(const char *name, uint32_t first, uint32_t count);
 
 typedef struct mrt_batch {
     mr_batch b;

@@ -26,7 +26,8 @@ static mr_checkpoint_info info_of(uint64_t updates)
     mr_checkpoint_info info = {.model = "test", .h = 8, .w = 9, .c = 1, .classes = 2, .param_count = 20, .seed = 7,
                                .epoch = 2, .step = 5, .updates = updates, .batch = 32, .fingerprint = 0xfeedfacecafebeefu,
                                .augment = "padcrop(4),flip", .best_val_loss = 0.25, .epochs_without_better = 3,
-                               .order = MR_ORDER_BLOCK, .block = 77, .tail = MR_TAIL_PAD};
+                               .order = MR_ORDER_BLOCK, .block = 77, .tail = MR_TAIL_PAD, .pixels = MR_PIXELS_LIBJPEG,
+                               .loss_scale = 1024, .loss_scale_good = 17, .updates_skipped = 3};
     info.update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP, .lr = 0.5f, .rho = 0.9f, .epsilon = 1e-7f, .nesterov = true,
                                    .weight_decay = 0.125f, .step = updates};
     info.schedule = (mr_schedule){.kind = MR_LR_STEP, .lr = 0.5f, .factor = 0.1f, .milestone_count = 2,
@@ -68,6 +69,7 @@ static void test_round_trip(void **state)
     MRT_TRUE(i->epoch == 2 && i->step == 5 && i->updates == 42 && i->batch == 32 && i->fingerprint == 0xfeedfacecafebeefu);
     MRT_TRUE(i->best_val_loss == 0.25 && i->epochs_without_better == 3);
     MRT_TRUE(i->order == MR_ORDER_BLOCK && i->block == 77 && i->tail == MR_TAIL_PAD);
+    MRT_TRUE(i->pixels == MR_PIXELS_LIBJPEG && i->loss_scale == 1024 && i->loss_scale_good == 17 && i->updates_skipped == 3);
     MRT_TRUE(i->update.kind == MR_UPDATE_RMSPROP && i->update.rho == 0.9f && i->update.nesterov && i->update.step == 42);
     MRT_TRUE(i->update.weight_decay == 0.125f && i->update.epsilon == 1e-7f);
     MRT_TRUE(i->schedule.kind == MR_LR_STEP && i->schedule.milestone_count == 2 && i->schedule.milestones[1] == 7.5 &&
@@ -172,7 +174,8 @@ static void test_hostile_values_are_refused(void **state)
         {24, 4, 65537},            {24, 4, UINT32_MAX},     {24, 4, 1},                 {24, 4, 4},
         {32, 8, 0},                {40, 8, UINT64_MAX - 1}, {48, 4, 0},                 {64, 8, 0},
         {191, 1, 'x'},             {448, 4, 5},             {480, 4, 2},                {484, 4, 1},
-        {496, 4, 4},               {516, 4, 17},            {668, 1, 1},                {112, 8, 0x7ff8000000000000u},
+        {496, 4, 4},               {516, 4, 17},            {668, 1, 2},                {112, 8, 0x7ff8000000000000u},
+        {672, 4, 0x3fc00000},      {672, 4, 0x4c000000},    {688, 1, 1},                {1016, 4, 1},
         {656, 4, 3},               {664, 4, 3},
         {1024 + 63, 1, 'x'},       {1024 + 64, 4, 4},       {1024 + 68, 4, 0},          {1024 + 68, 4, 5},
         {1024 + 72, 8, 0},         {1024 + 72, 8, 1u << 30}, {1024 + 72, 8, UINT64_MAX}, {1024 + 72, 8, (uint64_t)1 << 62},

@@ -8,35 +8,6 @@
 
 enum { TRAIN = 90, VAL = 37, BATCH = 20, STEPS = 5 }; /* 20, 20, 20, 20, 10 */
 
-static void put_be32(FILE *f, uint32_t v)
-{
-    v = __builtin_bswap32(v);
-    MRT_EQ(fwrite(&v, 4, 1, f), 1);
-}
-
-/* count toy pictures from number first, as a pair of IDX files. */
-static const char *toy_set(const char *name, uint32_t first, uint32_t count)
-{
-    const char *images = mrt_path("%s-images-idx3-ubyte", name);
-    if (access(images, F_OK) == 0) return images;
-    uint8_t *pixels = malloc((size_t)count * MRT_PIXELS);
-    int32_t *labels = malloc(count * sizeof *labels);
-    mrt_toy(first, count, pixels, labels);
-    FILE *f = fopen(images, "wbe");
-    const uint32_t head[] = {0x803, count, MRT_SIDE, MRT_SIDE};
-    for (int i = 0; i < 4; i++) put_be32(f, head[i]);
-    MRT_EQ(fwrite(pixels, MRT_PIXELS, count, f), count);
-    fclose(f);
-    f = fopen(mrt_path("%s-labels-idx1-ubyte", name), "wbe");
-    put_be32(f, 0x801);
-    put_be32(f, count);
-    for (uint32_t i = 0; i < count; i++) fputc(labels[i], f);
-    fclose(f);
-    free(pixels);
-    free(labels);
-    return images;
-}
-
 /* A rig with its loaders. */
 typedef struct run {
     mrt_rig    rig;
@@ -76,8 +47,8 @@ static void run_open(run *r, const run_options *o)
 {
     mr_error err = MR_ERROR_INIT;
     mrt_rig_open(&r->rig, &o->rig);
-    MRT_OK(mr_source_open(&r->train_set, toy_set("train", 0, TRAIN), NULL, &err), &err);
-    MRT_OK(mr_source_open(&r->val_set, toy_set("t10k", 5000, VAL), NULL, &err), &err);
+    MRT_OK(mr_source_open(&r->train_set, mrt_toy_set("train", 0, TRAIN), NULL, &err), &err);
+    MRT_OK(mr_source_open(&r->val_set, mrt_toy_set("t10k", 5000, VAL), NULL, &err), &err);
     r->train = open_loader(r, r->train_set, o, true);
     r->val = open_loader(r, r->val_set, o, false);
 }

@@ -14,7 +14,7 @@ static void test_glorot_uniform(void **state)
     float *w = malloc(COUNT * sizeof *w);
     const double limit = sqrt(6.0 / 300.0);
     double sum = 0, squares = 0, most = 0;
-    mri_init_param(&weights, 3, 7, w);
+    mri_init_param(&weights, MR_INIT_GLOROT, 3, 7, w);
     for (int i = 0; i < COUNT; i++) {
         sum += (double)w[i];
         squares += (double)w[i] * (double)w[i];
@@ -30,8 +30,8 @@ static uint32_t equal(uint32_t layer_a, uint64_t seed_a, uint32_t layer_b, uint6
 {
     float   *a = malloc(COUNT * sizeof *a), *b = malloc(COUNT * sizeof *b);
     uint32_t same = 0;
-    mri_init_param(&weights, layer_a, seed_a, a);
-    mri_init_param(&weights, layer_b, seed_b, b);
+    mri_init_param(&weights, MR_INIT_GLOROT, layer_a, seed_a, a);
+    mri_init_param(&weights, MR_INIT_GLOROT, layer_b, seed_b, b);
     for (int i = 0; i < COUNT; i++) same += a[i] == b[i];
     free(a);
     free(b);
@@ -56,7 +56,7 @@ static void test_other_parameters(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         const mr_param_info p = {.name = cases[k].name, .ndim = 1, .dim = {5}, .count = 5};
         float v[6] = {9, 9, 9, 9, 9, 9};
-        mri_init_param(&p, 0, 1, v);
+        mri_init_param(&p, MR_INIT_HE_IN, 0, 1, v);
         for (int i = 0; i < 5; i++) MRT_TRUE(v[i] == cases[k].value);
         MRT_TRUE(v[5] == 9);
     }

@@ -12,11 +12,18 @@ static mr_net *net_of(uint32_t h, uint32_t w, uint32_t c)
 static void test_models_have_their_published_size(void **state)
 {
     (void)state;
-    static const struct { const char *name; uint64_t params; } expected[] = {
-        {"cifar-cnn", 1250858}, {"mnist-cnn", 1199882}, {"mnist-mlp", 407050},
+    static const struct { const char *name; uint64_t params; uint32_t classes; } expected[] = {
+        {"cifar-cnn", 1250858, 10},          {"mnist-cnn", 1199882, 10},          {"mnist-mlp", 407050, 10},
+        {"cifar-resnet20", 272474, 10},      {"cifar-resnet32", 466906, 10},      {"cifar-resnet44", 661338, 10},
+        {"cifar-resnet56", 855770, 10},      {"cifar-resnet110", 1730714, 10},    {"cifar-resnet20-v2", 272506, 10},
+        {"cifar-resnet32-v2", 466938, 10},   {"cifar-resnet44-v2", 661370, 10},   {"cifar-resnet56-v2", 855802, 10},
+        {"cifar-resnet110-v2", 1730746, 10}, {"resnet18", 11689512, 1000},        {"resnet34", 21797672, 1000},
+        {"resnet50", 25557032, 1000},        {"alexnet", 61838248, 1000},         {"vgg16", 138357544, 1000},
+        {"vgg19", 143667240, 1000},
     };
-    MRT_EQ(mr_model_count(), 3);
-    for (uint32_t i = 0; i < mr_model_count(); i++) {
+    enum { COUNT = sizeof expected / sizeof expected[0] };
+    MRT_EQ(mr_model_count(), COUNT);
+    for (uint32_t i = 0; i < COUNT; i++) {
         mr_error  err = MR_ERROR_INIT;
         mr_net   *net;
         const mr_model *m = mr_model_at(i);
@@ -24,13 +31,13 @@ static void test_models_have_their_published_size(void **state)
         MRT_OK(mr_model_build(m, 0, 0, 0, 0, &net, &err), &err);
         MRT_EQ(mr_net_param_count(net), expected[i].params);
         MRT_EQ(m->param_count, expected[i].params);
-        MRT_EQ(mr_net_class_count(net), 10);
+        MRT_EQ(mr_net_class_count(net), expected[i].classes);
         MRT_STR(mr_net_name(net), m->name);
         MRT_TRUE(m->schedule.lr == m->update.lr && m->batch > 0 && m->epochs > 0);
+        MRT_TRUE(mr_model_find(m->id) == m && mr_model_find(m->name) == m);
         mr_net_destroy(net);
     }
-    MRT_TRUE(mr_model_at(3) == NULL);
-    MRT_TRUE(mr_model_find("N3") == mr_model_at(1) && mr_model_find("mnist-cnn") == mr_model_at(1));
+    MRT_TRUE(mr_model_at(COUNT) == NULL);
     MRT_TRUE(mr_model_find("resnet51") == NULL && mr_model_find(NULL) == NULL);
 }
 
@@ -170,6 +177,101 @@ static void test_mistakes(void **state)
     MRT_EQ(mr_net_create(&net, "x", 8, 8, 5), MR_EINVAL);
 }
 
+/* Forward arithmetic as the literature counts it: ResNet-50 v1.5 4.1, ResNet-18 1.8, VGG16 15.5 billion multiply-adds. */
+static void test_amount_of_arithmetic(void **state)
+{
+    (void)state;
+    static const struct { const char *name; double least, most; } cases[] = {
+        {"resnet50", 4.0e9, 4.2e9}, {"resnet18", 1.78e9, 1.86e9}, {"vgg16", 15.3e9, 15.6e9}, {"cifar-resnet20", 40e6, 42e6},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        mr_error     err = MR_ERROR_INIT;
+        mr_net      *net;
+        mr_layer_row row;
+        double       sum = 0;
+        MRT_OK(mr_model_build(mr_model_find(cases[i].name), 0, 0, 0, 0, &net, &err), &err);
+        for (uint32_t k = 0; mr_net_layer(net, k, &row); k++) sum += row.flops / 2;
+        if (!(sum >= cases[i].least && sum <= cases[i].most)) fail_msg("%s: %g", cases[i].name, sum);
+        mr_net_destroy(net);
+    }
+}
+
+/* A residual block with a short cut of its own. Points: 0 pictures, 1 conv, 2 short cut, 3 conv, 4 sum. */
+static mr_net *block_net(void)
+{
+    mr_net *net = net_of(8, 8, 3);
+    mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_RELU);
+    const mr_point in = mr_net_here(net);
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 1, .stride = 2, .no_bias = true});
+    const mr_point cut = mr_net_here(net);
+    mr_net_from(net, in);
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 3, .stride = 2, .pad = 1});
+    mr_net_add(net, cut, MR_ACT_RELU);
+    return net;
+}
+
+static void test_branches(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_net  *net = block_net();
+    mr_net_max_pool_padded(net, 3, 2, 1);
+    mr_net_global_avg_pool(net);
+    mr_net_dense(net, 2, MR_ACT_NONE);
+    MRT_OK(mr_net_check(net, &err), &err);
+    static const struct { const char *name, *output; uint64_t params; } rows[] = {
+        {"conv2d 3x3/1 4 relu", "8x8x4", 28 * 4},        {"conv2d 1x1/2 6", "4x4x6", 4 * 6},
+        {"conv2d 3x3/2 6 from 0", "4x4x6", (36 + 1) * 6}, {"add 1 relu", "4x4x6", 0},
+        {"max_pool 3x3/2", "2x2x6", 0},                   {"avg_pool 2x2/1", "1x1x6", 0},
+        {"dense 2", "1x1x2", 14},
+    };
+    mr_layer_row row;
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        MRT_TRUE(mr_net_layer(net, i, &row));
+        MRT_STR(row.name, rows[i].name);
+        MRT_STR(row.output, rows[i].output);
+        MRT_EQ(row.params, rows[i].params);
+    }
+    mr_net_destroy(net);
+}
+
+static void test_branch_mistakes(void **state)
+{
+    (void)state;
+    mr_net *net = block_net();
+    mr_net_from(net, 1);
+    mr_net_dense(net, 2, MR_ACT_NONE);
+    expect_error(net, "two layers take");
+    net = block_net();
+    mr_net_from(net, 2);
+    mr_net_dense(net, 2, MR_ACT_NONE); /* the sum leads nowhere */
+    expect_error(net, "nothing takes point 4");
+    net = block_net();
+    mr_net_from(net, 3);
+    expect_error(net, "goes back to point 3");
+    net = block_net();
+    mr_net_from(net, 9);
+    expect_error(net, "no point 9 after 4");
+    net = block_net();
+    mr_net_add(net, 1, MR_ACT_NONE);
+    expect_error(net, "another shape");
+    net = block_net();
+    mr_net_add(net, mr_net_here(net), MR_ACT_NONE);
+    expect_error(net, "another point");
+    net = block_net();
+    mr_net_add(net, 77, MR_ACT_NONE);
+    expect_error(net, "another point");
+    net = block_net();
+    mr_net_max_pool_padded(net, 3, 2, 3);
+    expect_error(net, "smaller than the window");
+    net = block_net();
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 3, .stride = 2, .pad = 1, .padding = MR_PAD_SAME});
+    expect_error(net, "\"valid\"");
+    net = block_net();
+    mr_net_init(net, (mr_init)9);
+    expect_error(net, "unknown initial weights");
+}
+
 static void test_allocation_failures(void **state)
 {
     (void)state;
@@ -199,6 +301,9 @@ int main(void)
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_first_mistake_sticks),
         cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_amount_of_arithmetic),
+        cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_branch_mistakes),
         cmocka_unit_test(test_allocation_failures),
     };
     return mrt_run(tests);

@@ -172,6 +172,9 @@ static void test_what_does_not_fit_is_refused(void **state)
     b.b.part_count = 2, b.parts[0].count = 5;
     MRT_EQ(mr_trainer_step(rig.t, &b.b, &err), MR_EINVAL);
     MRT_HAS(err.text, "parts hold 8");
+    b.parts[1].count = 4, b.parts[1].form = (mr_part_form)1; /* one that a later loader may bring */
+    MRT_EQ(mr_trainer_step(rig.t, &b.b, &err), MR_EUNSUPPORTED);
+    MRT_HAS(err.text, "part 1 of the batch comes in form 1");
     mrt_batch_free(&b, &rig);
 
     mrt_rig_open(&other, &(mrt_rig_options){.net = mrt_net_dense});

@@ -207,13 +207,28 @@ typedef struct mr_loader_info {
     uint64_t    resident_bytes;     /* memory that holds the whole set, part of memory_bytes; 0: samples are read one by one */
 } mr_loader_info;
 
+/* How finished the samples of a part are. There is one form; whoever takes parts must refuse a form it does not know, so that another can
+ * be added for devices that decode. Such a form would put into the slot what a worker has before the expensive part of its work, and
+ * leave the rest to an operation on the device that ends in the pixels below, bit for bit (the arithmetic is integers: the plain C
+ * of pipeline/jpeg/ and resample_plain.c specifies it):
+ *   - coefficients: per sample its crop window in blocks, the quantisation tables, both resampling axes and the mirror bit, then the
+ *     window's rows of blocks as formats/coef.h packs them; left to do: unpack, inverse DCT, resample, colour;
+ *   - JPEG: the same head, the Huffman tables, and the scan's bytes from the entry point above the window to the one below it; left
+ *     to do: Huffman decoding as well, one thread a row between entry points.
+ * Both differ from sample to sample in length: `pixels` would point at count + 1 offsets with the samples behind them, and fewer bytes
+ * than those of pixels would cross to the device. */
+typedef enum mr_part_form {
+    MR_PART_PIXELS = 0, /* finished: count * height * width * channels uint8 */
+} mr_part_form;
+
 /* One replica's contiguous share of a batch: samples [first, first + count) of it; count may be 0. */
 typedef struct mr_part {
     uint32_t    first, count;
-    const void *pixels;  /* device (or host) memory: count * height * width * channels uint8 */
+    const void *pixels;  /* device (or host) memory: what `form` says */
     const void *labels;  /* count int32 */
     const void *affine;  /* count pairs of float, or NULL */
     mr_event   *ready;   /* recorded behind the copies; NULL without devices */
+    mr_part_form form;
 } mr_part;
 
 typedef struct mr_batch {
@@ -249,7 +264,8 @@ MR_API const mr_loader_info *mr_loader_info_of(const mr_loader *l);
 MR_API int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err);
 
 /* Give a batch back. streams[r] (NULL without devices) is the stream that uses part r: its device memory is written again only
- * after what is queued there now. Batches are released in the order they were taken. */
+ * after what is queued there now. Batches are released in the order they were taken. When a device fails here, the batch is given
+ * back all the same, and mr_loader_next() tells the error. */
 MR_API int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams);
 
 /* Any thread, a signal handler's thread included (not the handler itself): every wait ends with MR_ECANCELED. */

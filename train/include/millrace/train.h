@@ -31,13 +31,49 @@ MR_API void mr_net_activation(mr_net *net, mr_activation activation);
 MR_API void mr_net_dropout(mr_net *net, float rate);
 MR_API void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation);
 
+/* A convolution with every choice open. */
+typedef struct mr_conv {
+    uint32_t filters, kernel, stride;
+    mr_padding padding;
+    uint32_t pad;          /* rows and columns on every side, added to what padding says (use with MR_PAD_VALID) */
+    bool     no_bias;
+    mr_activation activation;
+} mr_conv;
+MR_API void mr_net_conv(mr_net *net, const mr_conv *conv);
+MR_API void mr_net_max_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad);
+MR_API void mr_net_global_avg_pool(mr_net *net); /* to 1 x 1 x c */
+
+/* How the weights of convolutions and dense layers added from here on begin; networks start with Glorot. All are uniform, so
+ * that their bits need no more of a maths library than a square root. */
+typedef enum mr_init {
+    MR_INIT_GLOROT = 0, /* variance 2 / (fan_in + fan_out) (Glorot & Bengio 2010) */
+    MR_INIT_HE_IN,      /* variance 2 / fan_in (He et al. 2015) */
+    MR_INIT_HE_OUT,     /* variance 2 / fan_out */
+} mr_init;
+MR_API void mr_net_init(mr_net *net, mr_init init);
+
+/* Branches. A point is the output of a layer: mr_net_here() names the one the next layer would take, mr_net_from() makes the next
+ * layer take another, mr_net_add() sums the current one and another of the same shape. A residual block:
+ *
+ *     in = mr_net_here(net);                       shortcut first, if it has layers of its own
+ *     mr_net_conv(net, ...), ...;  short_cut = mr_net_here(net);
+ *     mr_net_from(net, in);  mr_net_conv(net, ...), ...;
+ *     mr_net_add(net, short_cut, MR_ACT_RELU);
+ *
+ * A point may be taken by at most two layers, and every point but the last by at least one. */
+typedef uint32_t mr_point;
+MR_API mr_point mr_net_here(const mr_net *net);
+MR_API void     mr_net_from(mr_net *net, mr_point point);
+MR_API void     mr_net_add(mr_net *net, mr_point other, mr_activation activation);
+
 /* MR_OK when the layers fit together and end in a vector of logits. */
 MR_API int      mr_net_check(const mr_net *net, mr_error *err);
 MR_API uint64_t mr_net_param_count(const mr_net *net);
 MR_API uint32_t mr_net_class_count(const mr_net *net);
 MR_API const char *mr_net_name(const mr_net *net);
 
-/* One row of `summary`, layer at from 0; false past the end. */
+/* One row of `summary`, layer at from 0; false past the end. A layer that does not take the output of the one before it says
+ * so ("conv2d 1x1/2 64 from 3"), an addition names the second layer it takes ("add 3 relu"). */
 typedef struct mr_layer_row { char name[48], output[48]; uint64_t params; double flops; } mr_layer_row;
 MR_API bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out);
 
@@ -98,6 +134,8 @@ typedef struct mr_report {
     bool     has_val;
     double   val_loss, val_accuracy;
     float    lr;             /* at the end of the epoch */
+    float    loss_scale;     /* f16: at the end of the epoch; else 0 */
+    uint64_t skipped;        /* f16: updates left out because a gradient overflowed */
     mr_loader_stats stages;  /* of this epoch */
     uint64_t peak_rss_bytes;
     bool     simulated;
@@ -127,20 +165,34 @@ typedef struct mr_trainer_config {
     uint64_t       memory_bytes;   /* device memory per replica; 0: no limit stated */
     mr_trace      *trace;          /* or NULL */
     uint64_t       steps_per_epoch; /* for schedules that count epochs; 0: mr_fit() takes its loader's */
+    uint32_t       dtype;          /* of activations: MR_TENSOR_F32 (default), _BF16, _F16 where the devices can. Weights, their
+                                      gradients and the optimizer are f32 always */
+    float          loss_scale;     /* f16: 0 (default) begins at 2^16 and adapts; above: this, fixed */
+    bool           no_graph;       /* queue every step anew where devices could record it (mr_graph) */
+    uint64_t       bucket_bytes;   /* gradients summed over replicas in pieces of about this size while backward still runs;
+                                      default 25 MB; 0: all at once, behind backward */
+    double         watchdog_s;     /* a step that is not over after so long ends the run, naming the replica that hangs; default
+                                      300; 0: wait for ever */
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults(mr_trainer_config *cfg);
 
 typedef struct mr_trainer mr_trainer;
 
-/* Ops, memory and initial weights on every device: Glorot uniform weights, zero biases, the same bits for any device count.
+/* Ops and memory on every device; initial weights (mr_init), zero biases, the same bits for any device count: they are made for
+ * replica 0, sent to the others and compared. MR_EDEVICE names a replica that does not hold them.
  *
  * Batch normalisation is the one exception to "R replicas are one": each part is normalised by its own statistics. The
  * running statistics of replica 0 are the network's: every replica gets them before an evaluation, a checkpoint or a hash.
  *
  * MR_ELIMIT: over memory_bytes or the device's memory; err names need, limit and the batch that would fit. */
 MR_API int  mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err);
+/* Waits for what is queued. After the watchdog ended a run it waits a moment only: when a device still does not answer, its streams
+ * and memory are left to the end of the process, because nobody can know when it will be done with them. */
 MR_API void mr_trainer_close(mr_trainer *t);
+/* The watchdog ended this run: closing the loader and the devices may wait as long as the device hangs. A program that has told the
+ * error does best to end at once, with _exit(). */
+MR_API bool mr_trainer_hangs(const mr_trainer *t);
 
 /* Queue one training step on a batch whose parts are in device memory, one part per replica; returns before it is done, at
  * most two steps ahead of the devices. No part may exceed batch / device_count, rounded up. A batch in which nothing counts is
@@ -150,7 +202,8 @@ MR_API int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err);
 MR_API mr_stream *const *mr_trainer_streams(const mr_trainer *t);
 /* Forward only, metrics added to the evaluation sums. */
 MR_API int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err);
-/* Wait for everything queued; the exact sums since the last call; then start again at zero. */
+/* Wait for everything queued; the exact sums since the last call; then start again at zero. MR_EINVAL: labels that the network has
+ * no class for. */
 MR_API int mr_trainer_metrics(mr_trainer *t, mr_metrics *training, mr_metrics *evaluation, mr_error *err);
 
 typedef struct mr_fit_config {
@@ -172,8 +225,8 @@ MR_API void mr_fit_defaults(mr_fit_config *cfg);
 /* Train until loader ends: epochs, evaluation, reports, checkpoints. MR_ECANCELED when stop was set.
  *
  * To resume, open the loader with start_epoch and start_step of the checkpoint, mr_trainer_load() it, and call this: the run
- * goes on bit for bit on the same number of devices. Figures of an epoch that is resumed, or ended early, are of the steps
- * that ran in this call. Whatever ends the run (the last epoch, early stopping, max_steps, stop, an error of the loader), what
+ * goes on bit for bit on the same number of devices (cuda: opened deterministic). Figures of an epoch that is resumed, or ended
+ * early, are of the steps that ran in this call. Whatever ends the run (the last epoch, early stopping, max_steps, stop, an error of the loader), what
  * was trained is saved first when there is a checkpoint_dir; only an error of the trainer itself leaves the last one standing.
  * last (may be NULL) gets the report of the last epoch, or part of one, that ran. */
 MR_API int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last, mr_error *err);
@@ -206,6 +259,9 @@ typedef struct mr_checkpoint_info {
     uint32_t block;
     mr_tail  tail;
     mr_pixels pixels;            /* whose, of JPEGs */
+    float    loss_scale;         /* f16: as it stood; else 0 */
+    uint32_t loss_scale_good;    /* updates since it changed */
+    uint64_t updates_skipped;    /* for an overflow, so far */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved name to

@@ -1,0 +1,60 @@
+/* base/ranges.c: ranges through NVTX, which is headers alone: at its first call it loads the library a tool has named in the
+ * environment, or finds that there is none. Compiled only where the headers are. */
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <nvtx3/nvToolsExt.h>
+
+#include "base/ranges.h"
+
+atomic_int mri_ranges_listener;
+
+static pthread_once_t     once = PTHREAD_ONCE_INIT;
+static nvtxDomainHandle_t domain;                 /* fixed once asked */
+static nvtxStringHandle_t names[MRI_RANGE_COUNT]; /* likewise */
+
+static const char *const texts[MRI_RANGE_COUNT] = {
+#define TEXT(constant, name) [MRI_RANGE_##constant] = name,
+    MRI_RANGES(TEXT)
+#undef TEXT
+};
+
+static void ask(void)
+{
+    domain = nvtxDomainCreateA("millrace"); /* NULL: nobody is there */
+    for (int i = 0; domain && i < MRI_RANGE_COUNT; i++) names[i] = nvtxDomainRegisterStringA(domain, texts[i]);
+    atomic_store_explicit(&mri_ranges_listener, domain ? 1 : -1, memory_order_release);
+}
+
+static bool heard(void)
+{
+    if (atomic_load_explicit(&mri_ranges_listener, memory_order_acquire) == 0) pthread_once(&once, ask);
+    return atomic_load_explicit(&mri_ranges_listener, memory_order_acquire) > 0;
+}
+
+void mri_range_begin_heard(enum mri_range range, uint64_t number)
+{
+    if (!heard()) return;
+    nvtxEventAttributes_t what = {
+        .version = NVTX_VERSION,
+        .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
+        .category = (uint32_t)range,
+        .payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64,
+        .payload.ullValue = number,
+        .messageType = NVTX_MESSAGE_TYPE_REGISTERED,
+        .message.registered = names[range],
+    };
+    nvtxDomainRangePushEx(domain, &what);
+}
+
+void mri_range_end_heard(void)
+{
+    if (heard()) nvtxDomainRangePop(domain);
+}
+
+void mri_range_name_thread(const char *name)
+{
+    if (heard()) nvtxNameOsThreadA((uint32_t)syscall(SYS_gettid), name);
+}

@@ -1,0 +1,34 @@
+/* kernels/cuda/kernels/functions.h: activations in registers, as ops/activation.c defines them: every slope is told from the output.
+ * Packs know NONE and RELU, which cost nothing beside the memory they pass; the others spend their time in exponentials and come one
+ * value at a time, so only those versions of a kernel hold their code. */
+#ifndef MRK_FUNCTIONS_H
+#define MRK_FUNCTIONS_H
+
+#include "kernels/cuda/kernels/port.h"
+
+/* Klambauer et al., "Self-Normalizing Neural Networks", 2017 */
+#define MRK_SELU_SCALE 1.0507009873554805f
+#define MRK_SELU_ALPHA 1.6732632423543772f
+
+template <int N> MRK_INLINE float mrk_activated(uint32_t kind, float x)
+{
+    if (kind == MR_ACT_RELU) return x > 0 ? x : 0;
+    if (N > 1) return x;
+    if (kind == MR_ACT_TANH) return tanhf(x);
+    if (kind == MR_ACT_SIGMOID) return 1.0f / (1.0f + expf(-x));
+    if (kind == MR_ACT_SELU) return MRK_SELU_SCALE * (x > 0 ? x : MRK_SELU_ALPHA * expm1f(x));
+    return x;
+}
+
+/* dy * act'(.), y = act(.) */
+template <int N> MRK_INLINE float mrk_sloped(uint32_t kind, float y, float dy)
+{
+    if (kind == MR_ACT_RELU) return y > 0 ? dy : 0;
+    if (N > 1) return dy;
+    if (kind == MR_ACT_TANH) return dy * (1 - y * y);
+    if (kind == MR_ACT_SIGMOID) return dy * (y * (1 - y));
+    if (kind == MR_ACT_SELU) return dy * (y > 0 ? MRK_SELU_SCALE : y + MRK_SELU_SCALE * MRK_SELU_ALPHA);
+    return dy;
+}
+
+#endif

@@ -1,0 +1,116 @@
+/* kernels/cuda/kernels/update.cu: optimizer steps over flat f32 arrays, each rule one pass; and the scaling of the loss around them:
+ *
+ *     overflow = 0 ──► check (any gradient not finite: overflow = 1) ──► update (does nothing on overflow) ──► end (the next scale)
+ *
+ * Everything element by element in float, in the order of ops/update.c. */
+#include "kernels/cuda/kernels/values.h"
+
+template <int N> MRK_INLINE uint32_t infinite(const mrk_update_check_args &a, uint64_t at)
+{
+    float    g[N];
+    uint32_t found = 0;
+    mrk_read<float, N>(a.grads, at, g);
+    MRK_UNROLL for (int i = 0; i < N; i++) found |= (mrk_bits(g[i]) & 0x7F800000u) == 0x7F800000u;
+    return found;
+}
+
+/* loss_scale->overflow = 1 when any of grads[count] is infinite or not a number; stays otherwise. Every thread that found one writes the
+ * same value. Any grid. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_update_check(const struct mrk_update_check_args a)
+{
+    const uint64_t packs = a.vectors ? a.count / 4 : 0;
+    uint32_t       found = 0;
+    MRK_UNROLL_SOME for (uint64_t i = mrk_thread(); i < packs; i += mrk_threads()) found |= infinite<4>(a, 4 * i);
+    for (uint64_t i = 4 * packs + mrk_thread(); i < a.count; i += mrk_threads()) found |= infinite<1>(a, i);
+    if (found) a.loss_scale->overflow = 1;
+}
+
+struct settings {
+    float lr, rate, root, unscale;
+};
+
+/* w, s0, s1 and the gradient g of one weight. */
+template <int KIND> MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float g, float &w, float &s0, float &s1)
+{
+    const float d = g * s.unscale + a.weight_decay * w;
+    if (KIND == MR_UPDATE_SGD) {
+        w -= s.lr * d;
+    } else if (KIND == MR_UPDATE_MOMENTUM) {
+        const float step = s.lr * d;
+        s0 = a.momentum * s0 - step;
+        w += a.nesterov ? a.momentum * s0 - step : s0;
+    } else if (KIND == MR_UPDATE_RMSPROP) {
+        s0 = a.rho * s0 + (1 - a.rho) * d * d;
+        w -= s.lr * d / (sqrtf(s0) + a.epsilon);
+    } else if (KIND == MR_UPDATE_ADAM) {
+        s0 = a.beta1 * s0 + (1 - a.beta1) * d;
+        s1 = a.beta2 * s1 + (1 - a.beta2) * d * d;
+        w -= s.rate * s0 / (sqrtf(s1) * s.root + a.epsilon);
+    } else {
+        s0 = a.rho * s0 + (1 - a.rho) * d * d;
+        const float step = d * sqrtf(s1 + a.epsilon) / sqrtf(s0 + a.epsilon);
+        s1 = a.rho * s1 + (1 - a.rho) * step * step;
+        w -= s.lr * step;
+    }
+}
+
+template <int KIND, int N> MRK_INLINE void step_at(const mrk_update_args &a, const settings &s, uint64_t at)
+{
+    enum { FIRST = KIND != MR_UPDATE_SGD, SECOND = KIND == MR_UPDATE_ADAM || KIND == MR_UPDATE_ADADELTA };
+    const mrk_raw<float, N> raw_w = mrk_load<float, N>(a.weights, at), raw_g = mrk_load<float, N>(a.grads, at);
+    const mrk_raw<float, N> raw_0 = FIRST ? mrk_load<float, N>(a.state0, at) : raw_w;
+    const mrk_raw<float, N> raw_1 = SECOND ? mrk_load<float, N>(a.state1, at) : raw_w;
+    float w[N], g[N], s0[N], s1[N];
+    mrk_open(raw_w, w);
+    mrk_open(raw_g, g);
+    mrk_open(raw_0, s0);
+    mrk_open(raw_1, s1);
+    MRK_UNROLL for (int i = 0; i < N; i++) step_of<KIND>(a, s, g[i], w[i], s0[i], s1[i]);
+    mrk_write<float, N>(a.weights, at, w);
+    if (FIRST) mrk_write<float, N>(a.state0, at, s0);
+    if (SECOND) mrk_write<float, N>(a.state1, at, s1);
+}
+
+template <int KIND> MRK_INLINE void update(const mrk_update_args &a, const settings &s)
+{
+    const uint64_t packs = a.vectors ? a.count / 4 : 0;
+    for (uint64_t i = mrk_thread(); i < packs; i += mrk_threads()) step_at<KIND, 4>(a, s, 4 * i);
+    for (uint64_t i = 4 * packs + mrk_thread(); i < a.count; i += mrk_threads()) step_at<KIND, 1>(a, s, i);
+}
+
+/* One step of all weights[count]; gradients are divided by the scale of the loss, a power of two. Arrays do not overlap. Any grid. Same
+ * bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS, 4) mrk_update(const struct mrk_update_args a)
+{
+    if (a.loss_scale && a.loss_scale->overflow) return;
+    settings s;
+    s.lr = a.values->lr;
+    s.rate = a.values->adam_rate;
+    s.root = a.values->adam_root;
+    s.unscale = a.loss_scale ? 1 / a.loss_scale->scale : 1;
+    switch (a.kind) {
+    case MR_UPDATE_SGD: update<MR_UPDATE_SGD>(a, s); break;
+    case MR_UPDATE_MOMENTUM: update<MR_UPDATE_MOMENTUM>(a, s); break;
+    case MR_UPDATE_RMSPROP: update<MR_UPDATE_RMSPROP>(a, s); break;
+    case MR_UPDATE_ADAM: update<MR_UPDATE_ADAM>(a, s); break;
+    default: update<MR_UPDATE_ADADELTA>(a, s); break;
+    }
+}
+
+/* What follows from the update: half the scale and a skip counted after an overflow, twice the scale after growth_steps good ones in a
+ * row; between 1 and 2^24. One thread. */
+extern "C" __global__ void mrk_update_end(const struct mrk_update_end_args a)
+{
+    mr_loss_scale *l = a.loss_scale;
+    if (threadIdx.x > 0 || blockIdx.x > 0) return;
+    const bool fixed = l->growth_steps == 0;
+    if (l->overflow) {
+        l->overflow = 0;
+        l->skipped++;
+        l->good = 0;
+        if (!fixed && l->scale > 1) l->scale /= 2;
+    } else if (!fixed && ++l->good >= l->growth_steps) {
+        l->good = 0;
+        if (l->scale < 16777216.0f) l->scale *= 2;
+    }
+}

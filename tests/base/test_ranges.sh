@@ -1,0 +1,39 @@
+# ranges: a profiler sees every stage of a training run, each range closed on the thread that opened it, and threads by name.
+# usage: sh test_ranges.sh MILLRACE LISTENER, the listener a library that counts (nvtx_listener.c).
+listener=$2
+. "$(dirname "$0")/../cli/lib.sh" "$1"
+json_lines=true
+
+run 0 synth d --classes 2 --count 24 --quiet
+export NVTX_INJECTION64_PATH="$listener" RANGES_HEARD="$temp/heard"
+heard() { # heard NAME: pushes of it, after a check that as many were closed
+    read -r _ _ pushes pops deepest <<END
+$(grep "^range $1 " heard)
+END
+    [ "${pushes:-0}" -gt 0 ] || fail "$last: no range '$1'"
+    equal "$pops" "$pushes"
+}
+
+run 0 train d --model cifar-cnn --batch 16 --epochs 2 --workers 2 --devices cpu:2 --val d --checkpoint run --quiet
+for name in read decode parse augment stage copy wait step forward backward exchange update evaluate checkpoint; do heard $name; done
+equal "$(grep '^wrong' heard)" "wrong 0"
+equal "$(grep -c '^range' heard)" 15 # and "replay", where a device records
+heard step; equal "$pushes" 6              # 48 samples in batches of 16, twice
+heard backward; equal "$pushes:$deepest" 12:2 # two replicas, inside the step
+heard parse; equal "$deepest" 2            # inside a chunk's decode
+heard checkpoint; equal "$pushes" 2         # the best is a hard link
+for name in "worker 0" "worker 1" reader stager; do
+    grep -q "^thread $name" heard || fail "$last: no thread is called '$name': $(grep ^thread heard)"
+done
+
+run 0 train d --model cifar-cnn --batch 16 --epochs 1 --prefetch off --val none --quiet
+for name in read decode parse augment stage copy wait step forward backward update; do heard $name; done
+equal "$(grep '^wrong' heard)" "wrong 0"
+
+# every way out closes what it opened: damaged pictures, a stop
+printf 'no picture' >"$(find d/train -name '*.jpg' | sort | head -1)"
+run 1 train d --model cifar-cnn --batch 16 --epochs 1 --val none --quiet
+equal "$(grep '^wrong' heard)" "wrong 0"
+run 3 train d --model cifar-cnn --batch 16 --epochs 1 --val none --bad replace --quiet
+equal "$(grep '^wrong' heard)" "wrong 0"
+finish

@@ -1,0 +1,269 @@
+/* tests/cuda_emu/kernel_spans.h: what each kernel reads and writes, worked out from its arguments. Included by kernels.cc only.
+ *
+ * One function per kernel, told apart by the type of its arguments:
+ *
+ *     inline void spans(const mrk_NAME_args &a, emu_span_list &s)
+ *     {
+ *         s.reads(a.src, a.count * size_of(a.from));      an address that is NULL is left out
+ *         s.writes(a.dst, a.count * size_of(a.to));       s.grid_x, s.grid_y: the blocks of the launch
+ *     }
+ *
+ * Memory that is both read and written is written. */
+#ifndef EMU_KERNEL_SPANS_H
+#define EMU_KERNEL_SPANS_H
+
+#include <stdlib.h>
+
+#include "kernels/cuda/kernels/args.h"
+#include "tests/cuda_emu/emu.h"
+
+struct emu_span_list {
+    emu_span *out;
+    int       count;
+    unsigned  grid_x, grid_y;
+
+    void add(const void *at, uint64_t bytes, bool write)
+    {
+        if (!at || bytes == 0) return;
+        if (count == EMU_MAX_SPANS) abort();
+        out[count++] = emu_span{ at, (size_t)bytes, write };
+    }
+    void reads(const void *at, uint64_t bytes) { add(at, bytes, false); }
+    void writes(const void *at, uint64_t bytes) { add(at, bytes, true); }
+};
+
+/* Bytes of one element; every dtype a kernel may be given. */
+inline uint64_t size_of(uint32_t dtype) { return dtype == MR_TENSOR_U8 ? 1 : dtype == MR_TENSOR_F32 ? 4 : 2; }
+
+inline uint64_t bytes_of(const mrk_tile &t) { return t.rows * t.channels * size_of(t.dtype); }
+inline uint64_t floats(uint64_t count) { return count * sizeof(float); }
+
+/* ---- element by element ---- */
+
+inline void spans(const mrk_cast_args &a, emu_span_list &s)
+{
+    s.reads(a.src, a.count * size_of(a.from));
+    s.writes(a.dst, a.count * size_of(a.to));
+}
+
+inline void spans(const mrk_accumulate_args &a, emu_span_list &s)
+{
+    s.reads(a.b, a.count * size_of(a.dtype));
+    s.writes(a.a, a.count * size_of(a.dtype));
+}
+
+inline void spans(const mrk_activate_args &a, emu_span_list &s)
+{
+    const uint64_t bytes = a.count * size_of(a.dtype);
+    s.reads(a.x, bytes);
+    s.reads(a.x2, bytes);
+    s.writes(a.y, bytes);
+}
+
+inline void spans(const mrk_activate_backward_args &a, emu_span_list &s)
+{
+    const uint64_t bytes = a.count * size_of(a.dtype);
+    s.reads(a.dy, bytes);
+    s.reads(a.dy2, bytes);
+    if (a.activation != MR_ACT_NONE) s.reads(a.y, bytes);
+    s.writes(a.out, bytes);
+    s.writes(a.out2, bytes);
+}
+
+/* ---- rows of channels ---- */
+
+inline void spans(const mrk_bias_activate_args &a, emu_span_list &s)
+{
+    s.writes(a.y, bytes_of(a.tile));
+    s.reads(a.bias, floats(a.tile.channels));
+}
+
+inline void spans(const mrk_bias_backward_args &a, emu_span_list &s)
+{
+    if (a.activation != MR_ACT_NONE) s.reads(a.y, bytes_of(a.tile));
+    s.add(a.dy, bytes_of(a.tile), a.activation != MR_ACT_NONE);
+    s.writes(a.partial, floats((uint64_t)s.grid_x * a.tile.channels));
+}
+
+inline void spans(const mrk_bias_finish_args &a, emu_span_list &s)
+{
+    s.reads(a.partial, floats((uint64_t)a.parts * a.channels));
+    s.writes(a.dbias, floats(a.channels));
+}
+
+/* ---- input ---- */
+
+inline void spans(const mrk_input_args &a, emu_span_list &s)
+{
+    const uint64_t values = (uint64_t)a.n * a.h * a.w * a.c;
+    s.reads(a.x, values);
+    s.writes(a.y, values * size_of(a.dtype));
+    s.reads(a.affine, floats(2 * (uint64_t)a.n));
+    s.reads(a.flip, a.n);
+}
+
+/* ---- pooling ---- */
+
+inline uint64_t in_values(const mrk_window &w) { return (uint64_t)w.n * w.h * w.w * w.c; }
+inline uint64_t out_values(const mrk_window &w) { return (uint64_t)w.n * w.out_h * w.out_w * w.c; }
+
+inline void spans(const mrk_max_pool_args &a, emu_span_list &s)
+{
+    s.reads(a.x, in_values(a.win) * size_of(a.win.dtype));
+    s.writes(a.y, out_values(a.win) * size_of(a.win.dtype));
+    s.writes(a.places, out_values(a.win) * a.win.place_bytes);
+}
+
+inline void spans(const mrk_max_pool_backward_args &a, emu_span_list &s)
+{
+    s.reads(a.dy, out_values(a.win) * size_of(a.win.dtype));
+    s.reads(a.places, out_values(a.win) * a.win.place_bytes);
+    s.writes(a.dx, in_values(a.win) * size_of(a.win.dtype));
+}
+
+inline void spans(const mrk_average_pool_args &a, emu_span_list &s)
+{
+    s.reads(a.x, in_values(a.win) * size_of(a.win.dtype));
+    s.writes(a.y, out_values(a.win) * size_of(a.win.dtype));
+}
+
+inline void spans(const mrk_average_pool_backward_args &a, emu_span_list &s)
+{
+    s.reads(a.dy, out_values(a.win) * size_of(a.win.dtype));
+    s.writes(a.dx, in_values(a.win) * size_of(a.win.dtype));
+}
+
+/* ---- batch normalisation ---- */
+
+inline void spans(const mrk_batchnorm_statistics_args &a, emu_span_list &s)
+{
+    s.reads(a.x, bytes_of(a.tile));
+    s.writes(a.partial, floats((uint64_t)s.grid_x * 2 * a.tile.channels));
+}
+
+inline void spans(const mrk_batchnorm_finish_args &a, emu_span_list &s)
+{
+    const uint64_t c = a.tile.channels;
+    s.reads(a.partial, floats(a.parts * 2 * c));
+    s.reads(a.scale, floats(c));
+    s.reads(a.shift, floats(c));
+    s.writes(a.mean, floats(c));
+    s.writes(a.variance, floats(c));
+    s.writes(a.saved, floats(4 * c));
+}
+
+inline void spans(const mrk_batchnorm_running_args &a, emu_span_list &s)
+{
+    s.reads(a.scale, floats(a.channels));
+    s.reads(a.shift, floats(a.channels));
+    s.reads(a.mean, floats(a.channels));
+    s.reads(a.variance, floats(a.channels));
+    s.writes(a.coefficients, floats(2 * (uint64_t)a.channels));
+}
+
+inline void spans(const mrk_batchnorm_apply_args &a, emu_span_list &s)
+{
+    s.reads(a.x, bytes_of(a.tile));
+    s.reads(a.x2, bytes_of(a.tile));
+    s.writes(a.y, bytes_of(a.tile));
+    s.reads(a.coefficients, floats(2 * (uint64_t)a.tile.channels));
+}
+
+inline void spans(const mrk_batchnorm_sums_args &a, emu_span_list &s)
+{
+    const uint64_t c = a.tile.channels;
+    s.add(a.dy, bytes_of(a.tile), a.write != 0);
+    s.reads(a.dy2, bytes_of(a.tile));
+    if (a.mask == MRK_MASK_OF_Y) s.reads(a.y, bytes_of(a.tile));
+    s.reads(a.x, bytes_of(a.tile));
+    s.reads(a.saved, floats(4 * c));
+    s.writes(a.partial, floats((uint64_t)s.grid_x * 2 * c));
+}
+
+inline void spans(const mrk_batchnorm_gradients_args &a, emu_span_list &s)
+{
+    const uint64_t c = a.channels;
+    s.reads(a.partial, floats(a.parts * 2 * c));
+    s.reads(a.scale, floats(c));
+    s.reads(a.saved, floats(4 * c));
+    s.writes(a.dscale, floats(c));
+    s.writes(a.dshift, floats(c));
+    s.writes(a.coefficients, floats(3 * c));
+}
+
+inline void spans(const mrk_batchnorm_dx_args &a, emu_span_list &s)
+{
+    s.reads(a.dy, bytes_of(a.tile));
+    s.reads(a.x, bytes_of(a.tile));
+    s.writes(a.dx, bytes_of(a.tile));
+    if (a.mask == MRK_MASK_OF_X) s.reads(a.saved, floats(4 * (uint64_t)a.tile.channels));
+    s.reads(a.coefficients, floats(3 * (uint64_t)a.tile.channels));
+}
+
+/* ---- dropout ---- */
+
+inline void spans(const mrk_dropout_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.y, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.kept, (uint64_t)a.n * a.groups * 16);
+    s.reads(a.values, sizeof *a.values);
+}
+
+inline void spans(const mrk_dropout_backward_args &a, emu_span_list &s)
+{
+    s.reads(a.dy, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.dy2, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.dx, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.kept, (uint64_t)a.n * a.groups * 16);
+}
+
+/* ---- loss ---- */
+
+inline void spans(const mrk_loss_args &a, emu_span_list &s)
+{
+    s.reads(a.x, (uint64_t)a.n * a.classes * size_of(a.dtype));
+    s.writes(a.y, (uint64_t)a.n * a.classes * size_of(a.dtype));
+    s.reads(a.labels, a.n * sizeof *a.labels);
+    s.writes(a.losses, a.n * sizeof *a.losses);
+    s.writes(a.marks, a.n * sizeof *a.marks);
+}
+
+inline void spans(const mrk_loss_sum_args &a, emu_span_list &s)
+{
+    s.reads(a.losses, a.n * sizeof *a.losses);
+    s.reads(a.marks, a.n * sizeof *a.marks);
+    s.writes(a.metrics, sizeof *a.metrics);
+}
+
+inline void spans(const mrk_loss_backward_args &a, emu_span_list &s)
+{
+    s.reads(a.x, (uint64_t)a.n * a.classes * size_of(a.dtype));
+    s.writes(a.dx, (uint64_t)a.n * a.classes * size_of(a.dtype));
+    s.reads(a.labels, a.n * sizeof *a.labels);
+    s.reads(a.values, sizeof *a.values);
+    s.reads(a.loss_scale, sizeof *a.loss_scale);
+}
+
+/* ---- updates ---- */
+
+inline void spans(const mrk_update_check_args &a, emu_span_list &s)
+{
+    s.reads(a.grads, floats(a.count));
+    s.writes(a.loss_scale, sizeof *a.loss_scale);
+}
+
+inline void spans(const mrk_update_args &a, emu_span_list &s)
+{
+    const uint32_t states = a.kind == MR_UPDATE_SGD ? 0 : a.kind == MR_UPDATE_ADAM || a.kind == MR_UPDATE_ADADELTA ? 2 : 1;
+    s.writes(a.weights, floats(a.count));
+    if (states > 0) s.writes(a.state0, floats(a.count));
+    if (states > 1) s.writes(a.state1, floats(a.count));
+    s.reads(a.grads, floats(a.count));
+    s.reads(a.values, sizeof *a.values);
+    s.reads(a.loss_scale, sizeof *a.loss_scale);
+}
+
+inline void spans(const mrk_update_end_args &a, emu_span_list &s) { s.writes(a.loss_scale, sizeof *a.loss_scale); }
+
+#endif

@@ -1,0 +1,423 @@
+/* tests/cuda_emu/nccl.c: the emulated NCCL: communicators of one process, sums and broadcasts.
+ *
+ *   clique   what ncclCommInitAll() makes: one communicator per device. Lives until all of them are gone and nothing is queued
+ *   group    the calls of one thread between ncclGroupStart() and the ncclGroupEnd() that matches it; the n-th call on each
+ *            communicator of a clique is one collective, queued when the group ends
+ *
+ * A collective is one operation of all its streams: it runs when each of them has come to it. Sums are taken in an order that no
+ * single device would take (a ring that starts at device 1), and every device gets the same bits.
+ *
+ * What would hang or corrupt memory there is a violation here: a collective of several devices outside a group, a device missing in
+ * it, counts, types or roots that differ, a stream or memory of another device, buffers that overlap by half, and a communicator
+ * destroyed while a graph still holds its collectives. As documented, ncclCommDestroy() first waits for what is queued, and
+ * ncclCommAbort() does not: once every communicator of a clique was aborted, what was pending ends without running.
+ *
+ * Told to fail, ncclCommGetAsyncError() succeeds and reports an error, as it does when a peer died. */
+#include <nccl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/cuda_emu/emu.h"
+#include "tests/cuda_emu/live.h"
+
+#define MAX_RANKS 16
+
+ncclResult_t ncclGroupStart(void); /* the header leaves the parameters open */
+ncclResult_t ncclGroupEnd(void);
+
+struct clique {
+    _Atomic int refs;    /* communicators, and collectives that may still run */
+    _Atomic int held;    /* collectives that may still run */
+    _Atomic int aborted; /* communicators */
+    int         ranks;
+    CUstream    streams[MAX_RANKS]; /* used last; one thread at a time, as the communicators */
+};
+
+struct ncclComm {
+    struct clique *clique;
+    int            rank, device;
+};
+
+enum kind { SUM, BROADCAST };
+static const char *const kind_names[] = {"ncclAllReduce", "ncclBroadcast"};
+
+struct call {
+    enum kind      kind;
+    ncclComm_t     comm;
+    const void    *send;
+    void          *receive;
+    size_t         count;
+    ncclDataType_t type;
+    ncclRedOp_t    op;
+    int            root;
+    CUstream       stream;
+    bool           taken;
+};
+
+static _Thread_local struct group {
+    int          depth;
+    ncclResult_t error; /* of a call in it: the group does nothing and returns this */
+    struct call *calls;
+    size_t       count, cap;
+} group;
+
+static void clique_drop(struct clique *c)
+{
+    if (--c->refs == 0) free(c);
+}
+
+static size_t type_bytes(ncclDataType_t t)
+{
+    switch (t) {
+    case ncclInt8: case ncclUint8: case ncclFloat8e4m3: case ncclFloat8e5m2: return 1;
+    case ncclFloat16: case ncclBfloat16: return 2;
+    case ncclInt32: case ncclUint32: case ncclFloat32: return 4;
+    case ncclInt64: case ncclUint64: case ncclFloat64: return 8;
+    default: return 0;
+    }
+}
+
+const char *ncclGetErrorString(ncclResult_t result)
+{
+    switch (result) {
+    case ncclSuccess: return "emulated: no error";
+    case ncclUnhandledCudaError: return "emulated: unhandled cuda error";
+    case ncclSystemError: return "emulated: unhandled system error";
+    case ncclInternalError: return "emulated: internal error";
+    case ncclInvalidArgument: return "emulated: invalid argument";
+    case ncclInvalidUsage: return "emulated: invalid usage";
+    case ncclRemoteError: return "emulated: a peer ended or its network failed";
+    case ncclInProgress: return "emulated: operation in progress";
+    default: return "emulated: unknown result code";
+    }
+}
+
+ncclResult_t ncclGetVersion(int *version)
+{
+    if (emu_fails("ncclGetVersion")) return ncclInternalError;
+    if (!version) return ncclInvalidArgument;
+    *version = NCCL_VERSION_CODE;
+    return ncclSuccess;
+}
+
+/* ---- communicators ---- */
+
+static bool alive(ncclComm_t comm, const char *call)
+{
+    if (!comm) return false;
+    if (emu_live_is(comm, EMU_NCCL_COMM)) return true;
+    emu_violation("%s: the communicator was destroyed, aborted or never created", call);
+    return false;
+}
+
+static ncclResult_t check_devices(int count, const int *list)
+{
+    const int there = emu_settings()->devices;
+    if (count < 1 || count > MAX_RANKS) return ncclInvalidArgument;
+    for (int i = 0; i < count; i++) {
+        const int device = list ? list[i] : i;
+        if (device < 0 || device >= there) return ncclInvalidArgument;
+        for (int j = 0; j < i; j++)
+            if ((list ? list[j] : j) == device) return ncclInvalidUsage;
+    }
+    return ncclSuccess;
+}
+
+static ncclComm_t make_comm(struct clique *c, int rank, int device)
+{
+    struct ncclComm *comm = calloc(1, sizeof *comm);
+    if (!comm || !emu_live_add(comm, EMU_NCCL_COMM)) {
+        free(comm);
+        return NULL;
+    }
+    *comm = (struct ncclComm){.clique = c, .rank = rank, .device = device};
+    c->refs++;
+    return comm;
+}
+
+static void end_comm(ncclComm_t comm)
+{
+    emu_live_remove(comm, EMU_NCCL_COMM);
+    clique_drop(comm->clique);
+    free(comm);
+}
+
+ncclResult_t ncclCommInitAll(ncclComm_t *comm, int ndev, const int *devlist)
+{
+    if (emu_fails("ncclCommInitAll")) return ncclSystemError;
+    if (!comm) return ncclInvalidArgument;
+    const ncclResult_t rc = check_devices(ndev, devlist);
+    if (rc != ncclSuccess) return rc;
+    struct clique *c = calloc(1, sizeof *c);
+    if (!c) return ncclSystemError;
+    c->refs = 1; /* this call's */
+    c->ranks = ndev;
+    int made = 0;
+    while (made < ndev && (comm[made] = make_comm(c, made, devlist ? devlist[made] : made))) made++;
+    if (made < ndev)
+        while (made > 0) end_comm(comm[--made]);
+    clique_drop(c);
+    return made == ndev ? ncclSuccess : ncclSystemError;
+}
+
+/* Wait for what is queued on this communicator's stream. */
+static ncclResult_t flush(ncclComm_t comm)
+{
+    struct clique *c = comm->clique;
+    const CUstream s = c->streams[comm->rank];
+    if (c->held > 0 && s && emu_device_of_stream(s) >= 0 && cuStreamSynchronize(s) != CUDA_SUCCESS) return ncclUnhandledCudaError;
+    if (c->held > 0 && c->aborted == 0) emu_violation("ncclCommDestroy: a graph still holds collectives of the communicator");
+    return ncclSuccess;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm)
+{
+    const bool fails = emu_fails("ncclCommDestroy"); /* what is destroyed is gone all the same */
+    if (!comm) return ncclSuccess;
+    if (!alive(comm, "ncclCommDestroy")) return ncclInvalidArgument;
+    const ncclResult_t rc = flush(comm);
+    end_comm(comm);
+    return fails ? ncclUnhandledCudaError : rc;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm)
+{
+    const bool fails = emu_fails("ncclCommAbort");
+    if (!comm) return ncclSuccess;
+    if (!alive(comm, "ncclCommAbort")) return ncclInvalidArgument;
+    struct clique *c = comm->clique;
+    if (++c->aborted == c->ranks) {
+        CUstream used[MAX_RANKS];
+        int      count = 0;
+        for (int r = 0; r < c->ranks; r++)
+            if (c->streams[r] && emu_device_of_stream(c->streams[r]) >= 0) used[count++] = c->streams[r];
+        if (count > 0) emu_cancel(used, count, "nccl");
+    }
+    end_comm(comm);
+    return fails ? ncclUnhandledCudaError : ncclSuccess;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
+{
+    const bool fails = emu_fails("ncclCommGetAsyncError");
+    if (!asyncError || !alive(comm, "ncclCommGetAsyncError")) return ncclInvalidArgument;
+    *asyncError = fails ? ncclRemoteError : ncclSuccess;
+    return ncclSuccess;
+}
+
+/* ---- running ---- */
+
+struct collective {
+    struct clique *clique;
+    enum kind      kind;
+    int            ranks, root;
+    size_t         count, bytes;
+    const void    *send[MAX_RANKS];
+    void          *receive[MAX_RANKS];
+};
+
+static void run_sum(const struct collective *o)
+{
+    for (size_t i = 0; i < o->count; i++) {
+        float sum = ((const float *)o->send[1 % o->ranks])[i];
+        for (int r = 2; r <= o->ranks && o->ranks > 1; r++) sum += ((const float *)o->send[r % o->ranks])[i];
+        for (int r = 0; r < o->ranks; r++) ((float *)o->receive[r])[i] = sum;
+    }
+}
+
+static void run_collective(void *args)
+{
+    const struct collective *o = args;
+    if (o->kind == SUM) {
+        run_sum(o);
+        return;
+    }
+    for (int r = 0; r < o->ranks; r++)
+        if (o->receive[r] != o->send[o->root]) memcpy(o->receive[r], o->send[o->root], o->bytes);
+}
+
+static void drop_collective(void *args)
+{
+    struct clique *c = ((const struct collective *)args)->clique;
+    c->held--;
+    clique_drop(c);
+}
+
+/* ---- queueing ---- */
+
+static bool same(const struct call *a, const struct call *b)
+{
+    return a->kind == b->kind && a->count == b->count && a->type == b->type && a->root == b->root;
+}
+
+static int call_spans(const struct call *c, size_t bytes, emu_span *out)
+{
+    int        count = 0;
+    const bool reads = c->kind == SUM || c->comm->rank == c->root;
+    if (reads && c->send != c->receive) out[count++] = (emu_span){.at = c->send, .bytes = bytes};
+    out[count++] = (emu_span){.at = c->receive, .bytes = bytes, .write = true};
+    return count;
+}
+
+/* calls: one of each rank. */
+static ncclResult_t queue_collective(struct call *const *calls)
+{
+    struct clique    *c = calls[0]->comm->clique;
+    const size_t      bytes = calls[0]->count * type_bytes(calls[0]->type);
+    struct collective o = {.clique = c, .kind = calls[0]->kind, .ranks = c->ranks, .root = calls[0]->root, .count = calls[0]->count, .bytes = bytes};
+    CUstream streams[MAX_RANKS];
+    emu_span spans[2 * MAX_RANKS];
+    int      span_count = 0;
+    for (int r = 0; r < c->ranks; r++) {
+        o.send[r] = calls[r]->send;
+        o.receive[r] = calls[r]->receive;
+        streams[r] = c->streams[r] = calls[r]->stream;
+        span_count += call_spans(calls[r], bytes, spans + span_count);
+    }
+    if (calls[0]->count == 0) return ncclSuccess;
+    if (span_count > EMU_MAX_SPANS) return ncclInternalError; /* a limit of the emulation */
+    c->refs++;
+    c->held++;
+    if (emu_queue_together(streams, c->ranks, kind_names[o.kind], spans, span_count, run_collective, drop_collective, &o, sizeof o) == CUDA_SUCCESS)
+        return ncclSuccess;
+    c->held--;
+    clique_drop(c);
+    return ncclUnhandledCudaError;
+}
+
+/* The first call not yet taken of every rank, or the rank that has none. */
+static int match(const struct clique *c, struct call **out)
+{
+    for (int r = 0; r < c->ranks; r++) {
+        out[r] = NULL;
+        for (size_t i = 0; i < group.count && !out[r]; i++)
+            if (!group.calls[i].taken && group.calls[i].comm->clique == c && group.calls[i].comm->rank == r) out[r] = &group.calls[i];
+        if (!out[r]) return r;
+    }
+    return -1;
+}
+
+static ncclResult_t launch_group(void)
+{
+    for (size_t i = 0; i < group.count; i++) {
+        struct call *calls[MAX_RANKS] = {NULL};
+        if (group.calls[i].taken) continue;
+        const struct clique *c = group.calls[i].comm->clique;
+        const char          *name = kind_names[group.calls[i].kind];
+        const int            missing = match(c, calls);
+        if (missing >= 0) {
+            emu_violation("ncclGroupEnd: %s would hang: rank %d of %d does not take part", name, missing, c->ranks);
+            return ncclInvalidUsage;
+        }
+        for (int r = 0; r < c->ranks; r++) {
+            calls[r]->taken = true;
+            if (same(calls[0], calls[r])) continue;
+            emu_violation("ncclGroupEnd: ranks 0 and %d disagree: %s of %zu values of type %d, root %d, against %s of %zu of type %d, root %d", r,
+                          kind_names[calls[0]->kind], calls[0]->count, calls[0]->type, calls[0]->root, kind_names[calls[r]->kind],
+                          calls[r]->count, calls[r]->type, calls[r]->root);
+            return ncclInvalidUsage;
+        }
+        const ncclResult_t rc = queue_collective(calls);
+        if (rc != ncclSuccess) return rc;
+    }
+    return ncclSuccess;
+}
+
+static ncclResult_t end_group(void)
+{
+    const ncclResult_t rc = group.error != ncclSuccess ? group.error : launch_group();
+    free(group.calls);
+    group = (struct group){0};
+    return rc;
+}
+
+ncclResult_t ncclGroupStart(void)
+{
+    if (emu_fails("ncclGroupStart")) return ncclInternalError;
+    group.depth++;
+    return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd(void)
+{
+    const bool fails = emu_fails("ncclGroupEnd");
+    if (group.depth == 0) return ncclInvalidUsage;
+    if (fails && group.error == ncclSuccess) group.error = ncclUnhandledCudaError;
+    if (--group.depth > 0) return group.error;
+    return end_group();
+}
+
+static bool on_device(const struct call *c, const void *at, size_t bytes, const char *what)
+{
+    if (bytes == 0 || emu_device_of_address(at, bytes) == c->comm->device) return true;
+    emu_violation("%s: the %s buffer of rank %d, %zu bytes at %p, is not (whole) in memory of device %d", kind_names[c->kind], what,
+                  c->comm->rank, bytes, at, c->comm->device);
+    return false;
+}
+
+static ncclResult_t check_call(const struct call *c)
+{
+    const char *name = kind_names[c->kind];
+    if (!alive(c->comm, name)) return ncclInvalidArgument;
+    if (c->kind == SUM && (c->type != ncclFloat32 || c->op != ncclSum)) {
+        emu_violation("ncclAllReduce: only sums of float are emulated");
+        return ncclInvalidArgument;
+    }
+    const size_t bytes = c->count * type_bytes(c->type);
+    if (type_bytes(c->type) == 0 || c->root < 0 || c->root >= c->comm->clique->ranks) return ncclInvalidArgument;
+    if (c->count > SIZE_MAX / 8) return ncclInvalidArgument;
+    if (emu_device_of_stream(c->stream) != c->comm->device) {
+        emu_violation("%s: rank %d is device %d, its stream is of device %d", name, c->comm->rank, c->comm->device, emu_device_of_stream(c->stream));
+        return ncclInvalidArgument;
+    }
+    const bool reads = c->kind == SUM || c->comm->rank == c->root;
+    if (!on_device(c, c->receive, bytes, "receive") || (reads && !on_device(c, c->send, bytes, "send"))) return ncclInvalidArgument;
+    const uintptr_t from = (uintptr_t)c->send, to = (uintptr_t)c->receive;
+    if (reads && from != to && from < to + bytes && to < from + bytes) {
+        emu_violation("%s: buffers of rank %d overlap and are not the same", name, c->comm->rank);
+        return ncclInvalidArgument;
+    }
+    if (group.depth == 0 && c->comm->clique->ranks > 1) {
+        emu_violation("%s outside a group: one thread that drives several devices waits for itself", name);
+        return ncclInvalidUsage;
+    }
+    return ncclSuccess;
+}
+
+static bool keep_call(const struct call *c)
+{
+    if (group.count == group.cap) {
+        const size_t cap = group.cap ? 2 * group.cap : 16;
+        struct call *more = realloc(group.calls, cap * sizeof *more);
+        if (!more) return false;
+        group.calls = more;
+        group.cap = cap;
+    }
+    group.calls[group.count++] = *c;
+    return true;
+}
+
+static ncclResult_t take_call(const struct call *c, bool fails)
+{
+    ncclResult_t rc = fails ? ncclUnhandledCudaError : check_call(c);
+    if (rc == ncclSuccess && !keep_call(c)) rc = ncclSystemError;
+    if (rc != ncclSuccess && group.error == ncclSuccess) group.error = rc;
+    if (group.depth > 0) return rc;
+    return end_group();
+}
+
+ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
+                           cudaStream_t stream)
+{
+    const bool fails = emu_fails("ncclAllReduce");
+    return take_call(&(struct call){.kind = SUM, .comm = comm, .send = sendbuff, .receive = recvbuff, .count = count, .type = datatype,
+                                    .op = op, .stream = stream}, fails);
+}
+
+ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
+                           cudaStream_t stream)
+{
+    const bool fails = emu_fails("ncclBroadcast");
+    return take_call(&(struct call){.kind = BROADCAST, .comm = comm, .send = sendbuff, .receive = recvbuff, .count = count, .type = datatype,
+                                    .root = root, .stream = stream}, fails);
+}

@@ -1,0 +1,314 @@
+/* tests/kernels/device_case.c: see device_case.h. */
+#include "device_case.h"
+
+struct lab mrt_device, mrt_reference;
+
+/* A tensor of max samples of which n are given; the rest stays what no operation may read. */
+static void *tensor(struct lab *l, const mr_tensor *t, uint32_t max, uint32_t n, const float *canonical)
+{
+    void *p = lab_memory(l, t->sample_bytes * max);
+    if (canonical) lab_store(l, t, n, p, canonical);
+    return p;
+}
+
+static float *loaded(struct lab *l, const mr_tensor *t, uint32_t n, const void *address, bool *clean)
+{
+    float *f = lab_floats(lab_elements(t) * n);
+    lab_load(l, t, n, address, f, clean);
+    return f;
+}
+
+static void place_params(struct lab *l, mr_op *op, const struct op_io *io, mr_op_args *a)
+{
+    const mr_op_info *info = mr_op_info_of(op);
+    for (uint32_t i = 0; i < info->param_count; i++) {
+        float *w = lab_memory(l, info->param[i].storage_count * 4);
+        lab_sync(l);
+        if (!l->rc) lab_note(l, mr_op_param_import(op, false, i, w, io->param[i], &l->err));
+        a->param[i] = w;
+        a->dparam[i] = lab_memory(l, info->param[i].storage_count * 4);
+    }
+    for (uint32_t i = 0; i < info->state_count; i++) {
+        a->state[i] = lab_memory(l, info->state[i].storage_count * 4);
+        lab_sync(l);
+        if (!l->rc) lab_note(l, mr_op_param_import(op, true, i, a->state[i], io->state[i], &l->err));
+    }
+}
+
+static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n, const struct op_io *io, mr_op_args *a)
+{
+    const mr_op_info *info = mr_op_info_of(op);
+    const mr_tensor  *out = &info->out;
+    const bool        loss = d->kind == MR_OP_LOSS, backward = d->training && d->kind != MR_OP_INPUT;
+    *a = (mr_op_args){.n = n, .training = io->training, .seed = io->seed, .first = io->first};
+    if (d->kind == MR_OP_INPUT) {
+        void *x = lab_memory(l, d->in.sample_bytes * d->max_batch);
+        lab_put(l, x, io->pixels, d->in.sample_bytes * n);
+        a->x = x;
+        if (io->affine) a->affine = lab_copy_of(l, io->affine, n * 2 * sizeof(float));
+        if (io->flip) a->flip = lab_copy_of(l, io->flip, n);
+    } else {
+        a->x = tensor(l, &d->in, d->max_batch, n, io->x);
+    }
+    if (io->x2) a->x2 = tensor(l, out, d->max_batch, n, io->x2);
+    if (io->inplace && info->inplace) memcpy(&a->y, &a->x, sizeof a->y); /* x is ours to write */
+    else a->y = tensor(l, out, d->max_batch, n, NULL);
+    if (backward && !loss) a->dy = tensor(l, out, d->max_batch, n, io->dy);
+    if (backward && io->dy2) a->dy2 = tensor(l, out, d->max_batch, n, io->dy2);
+    if (backward && (d->need_dx || loss))
+        a->dx = io->inplace && info->inplace ? a->dy : tensor(l, &d->in, d->max_batch, n, NULL);
+    a->values = lab_copy_of(l, &io->values, sizeof io->values);
+    if (io->scale.scale > 0) a->loss_scale = lab_copy_of(l, &io->scale, sizeof io->scale);
+    if (loss) {
+        a->labels = lab_copy_of(l, io->labels, n * sizeof *io->labels);
+        a->metrics = lab_zeros(l, sizeof *a->metrics);
+    }
+    a->saved = info->saved_bytes ? lab_memory(l, info->saved_bytes) : NULL;
+    a->scratch = info->scratch_bytes ? lab_memory(l, info->scratch_bytes) : NULL;
+    place_params(l, op, io, a);
+}
+
+static bool past_n_untouched(struct lab *l, const mr_tensor *t, uint32_t max, uint32_t n, const void *address)
+{
+    return lab_untouched(l, (const uint8_t *)address + t->sample_bytes * n, t->sample_bytes * (max - n));
+}
+
+static void take_forward(struct lab *l, mr_op *op, const mr_op_desc *d, const mr_op_args *a, struct op_result *r)
+{
+    r->y = loaded(l, &r->out, a->n, a->y, &r->clean);
+    r->untouched = r->untouched && past_n_untouched(l, &r->out, d->max_batch, a->n, a->y);
+    if (a->metrics) lab_get(l, &r->metrics, a->metrics, sizeof r->metrics);
+    for (uint32_t i = 0; i < r->state_count; i++) {
+        r->state[i] = lab_floats(mr_op_info_of(op)->state[i].count);
+        if (!l->rc) lab_note(l, mr_op_param_export(op, true, i, a->state[i], r->state[i], &l->err));
+    }
+}
+
+static void take_backward(struct lab *l, mr_op *op, const mr_op_desc *d, const mr_op_args *a, struct op_result *r)
+{
+    const mr_op_info *info = mr_op_info_of(op);
+    if (a->dx) {
+        r->dx = loaded(l, &d->in, a->n, a->dx, &r->clean);
+        r->untouched = r->untouched && past_n_untouched(l, &d->in, d->max_batch, a->n, a->dx);
+    }
+    if (a->dy && a->dx != a->dy) r->dy = loaded(l, &r->out, a->n, a->dy, &r->clean);
+    for (uint32_t i = 0; i < r->param_count; i++) {
+        const uint64_t stored = info->param[i].storage_count;
+        float *all = lab_floats(stored);
+        double sum = 0, real = 0;
+        r->dparam[i] = lab_floats(r->count[i]);
+        if (!l->rc) lab_note(l, mr_op_param_export(op, false, i, a->dparam[i], r->dparam[i], &l->err));
+        lab_get(l, all, a->dparam[i], stored * 4);
+        for (uint64_t k = 0; k < stored; k++) sum += fabs((double)all[k]);
+        for (uint64_t k = 0; k < r->count[i]; k++) real += fabs((double)r->dparam[i][k]);
+        if (!(fabs(sum - real) <= 1e-9 * (1 + real))) r->zeros = false;
+    }
+}
+
+int op_run(struct lab *l, const mr_op_desc *desc, const mr_tensor *in, uint32_t n, const struct op_io *io, const float *y_given,
+           struct op_result *r)
+{
+    mr_op_desc d = *desc;
+    mr_op_args a;
+    mr_op     *op;
+    const bool two = d.kind == MR_OP_ADD || (d.kind == MR_OP_BATCHNORM && d.residual);
+    d.in = *in;
+    if (two) d.in2 = *in;
+    *r = (struct op_result){.clean = true, .untouched = true, .zeros = true};
+    const int rc = mr_op_create(&op, l->dev, &d, &l->err);
+    if (rc == MR_EUNSUPPORTED) return rc;
+    lab_note(l, rc);
+    if (rc) return rc;
+    const mr_op_info *info = mr_op_info_of(op);
+    r->out = info->out;
+    r->param_count = info->param_count;
+    r->state_count = info->state_count;
+    for (uint32_t i = 0; i < info->param_count; i++) r->count[i] = info->param[i].count;
+    place_args(l, op, &d, n, io, &a);
+    if (!l->rc) lab_note(l, mr_op_forward_async(op, l->s, &a));
+    lab_sync(l);
+    take_forward(l, op, &d, &a, r);
+    if (d.training && d.kind != MR_OP_INPUT) {
+        if (y_given) lab_store(l, &r->out, n, a.y, y_given);
+        if (!l->rc) lab_note(l, mr_op_backward_async(op, l->s, &a));
+        lab_sync(l);
+        take_backward(l, op, &d, &a, r);
+    }
+    if (io->x && a.y != a.x) r->x = loaded(l, &d.in, n, a.x, &r->clean);
+    if (a.x2) r->x2 = loaded(l, &r->out, n, a.x2, &r->clean);
+    if (a.dy2) r->dy2 = loaded(l, &r->out, n, a.dy2, &r->clean);
+    mr_op_destroy(op);
+    return l->rc;
+}
+
+/* ---- inputs ---- */
+
+static size_t output_elements(const mr_op_desc *d)
+{
+    mr_op_desc plain = *d;
+    mr_op     *op;
+    mr_error   err = MR_ERROR_INIT;
+    if (plain.kind != MR_OP_INPUT) plain.in = lab_nhwc(d->in.h, d->in.w, d->in.c, MR_TENSOR_F32);
+    plain.in2 = plain.in;
+    plain.out_dtype = 0;
+    plain.want = MR_WANT_ANY;
+    if (mr_op_create(&op, mrt_reference.dev, &plain, &err)) return 0;
+    const size_t count = lab_elements(&mr_op_info_of(op)->out);
+    mr_op_destroy(op);
+    return count;
+}
+
+static void param_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
+{
+    const mr_op_desc *d = &c->d;
+    const size_t inputs = d->kind == MR_OP_CONV2D ? (size_t)d->kernel_h * d->kernel_w * d->in.c : lab_elements(&d->in);
+    if (d->kind == MR_OP_CONV2D || d->kind == MR_OP_DENSE) {
+        io->param[0] = lab_noise(inputs * d->filters, seed + 10, MR_TENSOR_F32);
+        for (size_t i = 0; i < inputs * d->filters; i++) io->param[0][i] = lab_round(io->param[0][i] * 1.7f / sqrtf((float)inputs), d->in.dtype);
+        io->param[1] = lab_noise(d->filters, seed + 11, MR_TENSOR_F32);
+    }
+    if (d->kind != MR_OP_BATCHNORM) return;
+    io->param[0] = lab_noise(d->in.c, seed + 10, MR_TENSOR_F32);
+    io->param[1] = lab_noise(d->in.c, seed + 11, MR_TENSOR_F32);
+    io->state[0] = lab_noise(d->in.c, seed + 12, MR_TENSOR_F32);
+    io->state[1] = lab_noise(d->in.c, seed + 13, MR_TENSOR_F32);
+    for (uint32_t i = 0; i < d->in.c; i++) io->state[1][i] = 0.5f + fabsf(io->state[1][i]);
+}
+
+static void input_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
+{
+    const size_t count = lab_elements(&c->d.in) * c->n;
+    io->pixels = lab_host(count);
+    for (size_t i = 0; i < count; i++) io->pixels[i] = (uint8_t)(mri_mix64(seed * 77 + i) >> 13);
+    io->affine = lab_noise(2 * (size_t)c->n, seed + 1, MR_TENSOR_F32);
+    for (uint32_t i = 0; i < c->n; i++) io->affine[2 * i + 1] *= 60;
+    io->flip = lab_host(c->n);
+    for (uint32_t i = 0; i < c->n; i++) io->flip[i] = (uint8_t)(i % 2 == seed % 2 ? i + 1 : 0);
+}
+
+struct op_io op_inputs(const struct op_case *c, uint64_t seed)
+{
+    const mr_op_desc *d = &c->d;
+    const uint32_t    dtype = d->in.dtype;
+    struct op_io      io = {.training = d->training, .seed = seed + 5, .first = (uint32_t)seed % 1000u,
+                            .values = {.step = seed, .scale = 1.0f / (float)(c->n + 1), .lr = 0.1f}};
+    if (d->kind == MR_OP_INPUT) {
+        input_inputs(c, seed, &io);
+        return io;
+    }
+    const size_t x_count = lab_elements(&d->in) * c->n, y_count = output_elements(d) * c->n;
+    io.x = lab_noise(x_count, seed + 1, dtype);
+    io.dy = lab_noise(y_count, seed + 2, dtype);
+    if (d->kind == MR_OP_ADD || d->residual) io.x2 = lab_noise(y_count, seed + 3, dtype);
+    if (d->kind != MR_OP_LOSS && c->n % 2 == 1) io.dy2 = lab_noise(y_count, seed + 4, dtype);
+    if (d->kind == MR_OP_LOSS) {
+        io.labels = lab_host(c->n * sizeof *io.labels);
+        for (uint32_t i = 0; i < c->n; i++) io.labels[i] = i % 4 == 3 ? -1 : (int32_t)(mri_mix64(seed + i) % d->in.c);
+        if (dtype == MR_TENSOR_F16) io.scale.scale = 1024;
+    }
+    param_inputs(c, seed, &io);
+    return io;
+}
+
+/* ---- comparing ---- */
+
+static void name_of(const struct op_case *c, char *out, size_t bytes)
+{
+    static const char *const acts[] = {"", " relu", " tanh", " sigmoid", " selu"};
+    const mr_op_desc *d = &c->d;
+    int at = snprintf(out, bytes, "%ux%ux%u", d->in.h, d->in.w, d->in.c);
+    if (d->filters) at += snprintf(out + at, bytes - (size_t)at, ">%u%s", d->filters, d->no_bias ? " no bias" : "");
+    if (d->kernel_h)
+        at += snprintf(out + at, bytes - (size_t)at, " %ux%u/%u+%u", d->kernel_h, d->kernel_w, d->stride_h, d->pad_top);
+    snprintf(out + at, bytes - (size_t)at, "%s%s%s n=%u/%u layout %u%s", d->average ? " avg" : "", d->residual ? " +x2" : "",
+             acts[d->activation], c->n, d->max_batch, c->in.layout, c->note ? c->note : "");
+}
+
+static void compare_metrics(const char *name, const struct op_case *c, const mr_metrics *a, const mr_metrics *b)
+{
+    lab_check(name, "loss_sum", fabs(a->loss_sum - b->loss_sum) / (1 + fabs(b->loss_sum)), c->tolerance);
+    if (a->correct != b->correct || a->count != b->count || a->bad != b->bad) {
+        char text[160];
+        snprintf(text, sizeof text, "correct, count, bad: %llu %llu %llu, expected %llu %llu %llu", (unsigned long long)a->correct,
+                 (unsigned long long)a->count, (unsigned long long)a->bad, (unsigned long long)b->correct, (unsigned long long)b->count,
+                 (unsigned long long)b->bad);
+        lab_fail(name, "metrics", text);
+    }
+}
+
+static void compare_outputs(const char *name, const struct op_case *c, const struct op_io *io, const struct op_result *a,
+                            const struct op_result *b)
+{
+    const size_t x_count = lab_elements(&c->d.in) * c->n, y_count = lab_elements(&b->out) * c->n;
+    const bool   two = io->x2 != NULL;
+    const double sum_floor = 0.4 * sqrt((double)c->n * b->out.h * b->out.w); /* of as many products of noise, when few happen to cancel */
+    if (c->exact && memcmp(a->y, b->y, y_count * 4) != 0) lab_fail(name, "y", "not the same bits");
+    lab_check(name, "y", lab_error(a->y, b->y, y_count, c->y_floor > 0 ? c->y_floor : 0.01), c->tolerance);
+    if (c->d.kind == MR_OP_DROPOUT)
+        for (size_t i = 0, told = 0; i < y_count && !told; i++)
+            if ((a->y[i] == 0) != (b->y[i] == 0)) lab_fail(name, "y", "another pattern"), told = 1;
+    if (b->dx) lab_check(name, "dx", lab_error(a->dx, b->dx, x_count, c->dx_floor > 0 ? c->dx_floor : 0.01), c->tolerance);
+    if (b->dy && two) lab_check(name, "dx2", lab_error(a->dy, b->dy, y_count, 0.01), c->tolerance);
+    for (uint32_t i = 0; i < b->param_count && b->dparam[0]; i++)
+        lab_check(name, i ? "dparam 1" : "dparam 0", lab_error(a->dparam[i], b->dparam[i], b->count[i], sum_floor), c->tolerance);
+    for (uint32_t i = 0; i < b->state_count; i++)
+        lab_check(name, i ? "state 1" : "state 0", lab_error(a->state[i], b->state[i], c->d.in.c, 0.01), c->tolerance);
+    if (c->d.kind == MR_OP_LOSS) compare_metrics(name, c, &a->metrics, &b->metrics);
+}
+
+/* What must hold whatever the numbers are. */
+static void check_manners(const char *name, const struct op_case *c, const struct op_io *io, const struct op_result *a)
+{
+    const size_t x_count = lab_elements(&c->d.in) * c->n, y_count = lab_elements(&a->out) * c->n;
+    if (!a->clean) lab_fail(name, "layout", "padding holds something");
+    if (!a->untouched) lab_fail(name, "batch", "samples past n were written");
+    if (!a->zeros) lab_fail(name, "dparam", "padding of a gradient is not zero");
+    if (a->x && memcmp(a->x, io->x, x_count * 4) != 0) lab_fail(name, "x", "was changed");
+    if (a->x2 && memcmp(a->x2, io->x2, y_count * 4) != 0) lab_fail(name, "x2", "was changed");
+    if (a->dy2 && memcmp(a->dy2, io->dy2, y_count * 4) != 0) lab_fail(name, "dy2", "was changed");
+    if (c->d.kind != MR_OP_INPUT && a->out.dtype != c->d.in.dtype) lab_fail(name, "y", "has another type than x");
+}
+
+static bool same_bits(const float *a, const float *b, size_t count) { return !a || !b || memcmp(a, b, count * sizeof *a) == 0; }
+
+/* Once more, to the bit. */
+static void check_repeat(const char *name, const struct op_case *c, const struct op_io *io, const struct op_result *a)
+{
+    struct op_result b;
+    if (op_run(&mrt_device, &c->d, &c->in, c->n, io, NULL, &b)) return;
+    bool same = same_bits(a->y, b.y, lab_elements(&a->out) * c->n) && same_bits(a->dx, b.dx, lab_elements(&c->d.in) * c->n);
+    for (uint32_t i = 0; i < b.param_count; i++) same = same && same_bits(a->dparam[i], b.dparam[i], b.count[i]);
+    if (!same) lab_fail(name, "repeat", "a second run gave other bits");
+}
+
+void op_compare(const struct op_case *c, const struct op_io *io)
+{
+    struct op_result a, b;
+    char             name[128];
+    name_of(c, name, sizeof name);
+    const int rc = op_run(&mrt_device, &c->d, &c->in, c->n, io, NULL, &a);
+    if (rc == MR_EUNSUPPORTED) {
+        lab_group_skip(mrt_device.err.text);
+    } else {
+        if (!rc && lab_settings()->deterministic) check_repeat(name, c, io, &a);
+        if (!mrt_device.rc) {
+            mr_op_desc d = c->d;
+            if (d.kind != MR_OP_INPUT) d.in = lab_nhwc(d.in.h, d.in.w, d.in.c, MR_TENSOR_F32);
+            d.out_dtype = 0;
+            d.want = MR_WANT_ANY;
+            op_run(&mrt_reference, &d, &d.in, c->n, io, d.kind == MR_OP_LOSS ? NULL : a.y, &b);
+            if (mrt_reference.rc) lab_fail(name, "reference", mrt_reference.err.text);
+            else check_manners(name, c, io, &a), compare_outputs(name, c, io, &a, &b);
+        }
+        lab_case_done();
+    }
+    const char *broken = lab_release(&mrt_device);
+    if (broken) lab_fail(name, "guards", broken);
+    lab_release(&mrt_reference);
+    if (mrt_device.rc) {
+        lab_fail(name, "error", mrt_device.err.text);
+        lab_reopen(&mrt_device);
+    }
+    if (mrt_reference.rc) lab_reopen(&mrt_reference);
+    lab_host_reset();
+}

@@ -1,0 +1,65 @@
+/* The watchdog: a replica that does not answer is named, the run ends, and closing does not wait for it. Leaves a sleeping thread
+ * behind on purpose: the last test of its program, whose end ends the thread. */
+#include <unistd.h>
+
+#include "rig.h"
+
+static void test_a_step_in_time_is_nothing_to_tell(void **state)
+{
+    (void)state;
+    mrt_rig rig;
+    mrt_rig_open(&rig, &(mrt_rig_options){.devices = "sim:2,step=1ms", .net = mrt_net_residual, .watchdog_s = 60});
+    for (uint32_t s = 0; s < 4; s++) mrt_train(&rig, s, s * 32, 32);
+    MRT_TRUE(!mr_trainer_hangs(rig.t));
+    mrt_rig_close(&rig);
+}
+
+/* A step too long but not endless: closing waits the moment it takes, and leaves nothing behind. */
+static void test_what_comes_back_is_closed(void **state)
+{
+    (void)state;
+    mr_error  err = MR_ERROR_INIT;
+    mrt_rig   rig;
+    mrt_batch b;
+    mrt_rig_open(&rig, &(mrt_rig_options){.devices = "sim:2,step=300ms", .net = mrt_net_residual, .watchdog_s = 0.05});
+    mrt_batch_make(&b, &rig, 7, 0, 32, NULL, 0);
+    MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
+    MRT_EQ(mr_trainer_metrics(rig.t, NULL, NULL, &err), MR_EDEVICE);
+    MRT_HAS(err.text, "step 7 is not over after 0.05 s");
+    for (uint32_t r = 0; r < 2; r++) mr_stream_sync(rig.t->streams[r], NULL);
+    for (uint32_t r = 0; r < 2; r++) mr_device_free(rig.devices[r], b.memory[r]);
+    mrt_rig_close(&rig);
+}
+
+static void test_a_replica_that_hangs_is_named(void **state)
+{
+    (void)state;
+    mr_error  err = MR_ERROR_INIT, again = MR_ERROR_INIT;
+    mrt_rig   rig;
+    mrt_batch b;
+    mrt_rig_open(&rig, &(mrt_rig_options){.devices = "sim:3,step=3600s", .net = mrt_net_residual, .watchdog_s = 0.2});
+    mrt_batch_make(&b, &rig, 12, 0, 2, (const uint32_t[]){1, 0, 1}, 0); /* replica 1 has nothing to do */
+    MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
+    MRT_EQ(mr_trainer_metrics(rig.t, NULL, NULL, &err), MR_EDEVICE);
+    MRT_HAS(err.text, "step 12 is not over after 0.2 s: still at work: replica 0 (sim:0");
+    MRT_HAS(err.text, "replica 2 (sim:2");
+    MRT_TRUE(!strstr(err.text, "replica 1 (sim:1"));
+    MRT_TRUE(mr_trainer_hangs(rig.t));
+    MRT_EQ(mr_trainer_step(rig.t, &b.b, &again), MR_EDEVICE);
+    MRT_STR(again.text, err.text);
+    alarm(20); /* closing must come back */
+    mr_trainer_close(rig.t);
+    alarm(0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_step_in_time_is_nothing_to_tell),
+        cmocka_unit_test(test_what_comes_back_is_closed),
+        cmocka_unit_test(test_a_replica_that_hangs_is_named),
+    };
+    const int rc = mrt_run(tests);
+    fflush(NULL);
+    _exit(rc); /* devices, network and batch are still in use */
+}
