@@ -1,10 +1,12 @@
-/* formats/gunzip.h: unpack a gzip file once, into a file without a name. Private. */
+/* formats/gunzip.h: unpack a gzip or zlib file once, into a file without a name. Private. */
 #ifndef MRI_GUNZIP_H
 #define MRI_GUNZIP_H
 
 #include "millrace/base.h"
 
 bool mri_is_gzip(const void *head, size_t bytes);
+/* gzip, or a zlib stream with the usual window; the second is no more than a guess from two bytes. */
+bool mri_is_packed(const void *head, size_t bytes);
 
 /* The first bytes of what is packed, as far as `head` reaches; the number written to out. */
 size_t mri_gunzip_head(const void *head, size_t head_bytes, void *out, size_t out_bytes);
@@ -12,6 +14,11 @@ size_t mri_gunzip_head(const void *head, size_t head_bytes, void *out, size_t ou
 /* Unpack all members of fd; checksums are checked. It must come to exactly `expected` bytes. *out_fd is an anonymous file:
  * memory up to memory_bytes (and 256 MiB), else one without a name in TMPDIR or /var/tmp. */
 int mri_gunzip_file(int fd, uint64_t packed_bytes, const char *path, uint64_t expected, uint64_t memory_bytes, int *out_fd,
+                    bool *in_memory, mr_error *err);
+
+/* The same when nobody says how much it comes to: *out_bytes. Begun in memory and moved to disk where that is not enough; on
+ * disk it goes on as long as 1 GiB stays free there (MR_ELIMIT). */
+int mri_unpack_file(int fd, uint64_t packed_bytes, const char *path, uint64_t memory_bytes, int *out_fd, uint64_t *out_bytes,
                     bool *in_memory, mr_error *err);
 
 #endif

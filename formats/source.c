@@ -7,10 +7,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/util.h"
+#include "formats/filelist.h"
 #include "formats/gunzip.h"
 #include "formats/mrec.h"
 #include "formats/settings.h"
@@ -18,7 +20,8 @@
 
 /* Surest signature first; "folder" takes every folder that no other format knows. */
 static const mri_source_ops *const formats[] = {
-    &mri_source_mrec, &mri_source_shards, &mri_source_idx, &mri_source_cifar, &mri_source_folder,
+    &mri_source_mrec, &mri_source_shards, &mri_source_tar, &mri_source_recordio, &mri_source_idx, &mri_source_npy,
+    &mri_source_tfrecord, &mri_source_cifar, &mri_source_csv, &mri_source_sequence, &mri_source_folder,
 };
 
 uint32_t    mr_source_format_count(void) { return (uint32_t)MRI_ARRAY_COUNT(formats); }
@@ -27,7 +30,7 @@ const char *mr_source_format_help(uint32_t at) { return at < MRI_ARRAY_COUNT(for
 
 void mr_source_defaults(mr_source_config *cfg)
 {
-    *cfg = (mr_source_config){.struct_size = sizeof *cfg, .memory_bytes = (uint64_t)1 << 30};
+    *cfg = (mr_source_config){.struct_size = sizeof *cfg, .memory_bytes = (uint64_t)1 << 30, .label_offset = MR_LABEL_AUTO};
 }
 
 int mri_told(mr_error *err, int code, const char *path, uint64_t offset, uint64_t sample)
@@ -86,30 +89,51 @@ static int read_head(const char *path, uint8_t *head, size_t *bytes, mr_error *e
     return rc;
 }
 
-/* Opening a pipe would wait for somebody to write into it, for ever. */
+/* Opening a pipe would wait for somebody to write into it, for ever. A pattern is no file: st->st_mode stays 0. */
 static int look_at(const char *path, struct stat *st, mr_error *err)
 {
-    if (stat(path, st) != 0)
+    *st = (struct stat){0};
+    if (stat(path, st) != 0 && !(errno == ENOENT && mri_filelist_pattern(path)))
         return mri_told(err, mr_error_sys(err, errno, "cannot look at it"), path, MR_NOWHERE, MR_NOWHERE);
-    if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
+    if (st->st_mode && !S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
         return mri_told(err, mr_error_set(err, MR_EFORMAT, "neither a file nor a folder"), path, MR_NOWHERE, MR_NOWHERE);
     return MR_OK;
 }
 
+static bool begins(const uint8_t *head, size_t bytes, const char *text)
+{
+    return bytes >= strlen(text) && strncasecmp((const char *)head, text, strlen(text)) == 0;
+}
+
+const char *mri_source_impostor(const uint8_t *head, size_t bytes)
+{
+    if (begins(head, bytes, "version https://git-lfs.github.com/spec/"))
+        return "this is a git-lfs pointer, not the data: fetch them (git lfs pull)";
+    while (bytes > 0 && (*head == ' ' || (*head >= '\t' && *head <= '\r'))) {
+        head++;
+        bytes--;
+    }
+    if (begins(head, bytes, "<!doctype html") || begins(head, bytes, "<html"))
+        return "this is a page of HTML, not the data: what was downloaded is an error or a login page";
+    return NULL;
+}
+
 static int find_format(const mri_source_ops **out, const char *path, const struct stat *st, mr_error *err)
 {
-    uint8_t   head[MRI_PROBE_BYTES], inner[256];
-    mri_probe p = {.path = path, .is_folder = S_ISDIR(st->st_mode), .head = head, .inner = head};
-    if (!p.is_folder) {
+    uint8_t   head[MRI_PROBE_BYTES], inner[512];
+    mri_probe p = {.path = path, .is_folder = S_ISDIR(st->st_mode), .is_pattern = st->st_mode == 0, .head = head,
+                   .inner = head};
+    if (!p.is_folder && !p.is_pattern) {
         p.bytes = (uint64_t)st->st_size;
         p.head_bytes = p.inner_bytes = (size_t)mri_min_u64(p.bytes, sizeof head);
         if (p.bytes == 0)
             return mri_told(err, mr_error_set(err, MR_EFORMAT, "the file is empty (0 bytes)"), path, 0, MR_NOWHERE);
         const int rc = read_head(path, head, &p.head_bytes, err);
         if (rc) return rc;
-        if (mri_is_gzip(head, p.head_bytes)) {
+        const size_t unpacked = mri_is_packed(head, p.head_bytes) ? mri_gunzip_head(head, p.head_bytes, inner, sizeof inner) : 0;
+        if (unpacked) { /* or it only began like something packed */
             p.inner = inner;
-            p.inner_bytes = mri_gunzip_head(head, p.head_bytes, inner, sizeof inner);
+            p.inner_bytes = unpacked;
         }
     }
     for (size_t k = 0; k < MRI_ARRAY_COUNT(formats); k++) {
@@ -117,6 +141,9 @@ static int find_format(const mri_source_ops **out, const char *path, const struc
         *out = formats[k];
         return MR_OK;
     }
+    const char *impostor = mri_source_impostor(p.head, p.head_bytes);
+    if (impostor) return mri_told(err, mr_error_set(err, MR_EFORMAT, "%s", impostor), path, 0, MR_NOWHERE);
+    if (p.is_pattern) return list_formats(err, path, "no files of a format known here are named by this pattern");
     return list_formats(err, path, "no format known here begins like this");
 }
 
@@ -131,11 +158,20 @@ static int choose(const mri_source_ops **out, const char *path, const mr_source_
     return *out ? MR_OK : list_formats(err, path, "there is no format of this name");
 }
 
+static int check_keys(const mri_source_ops *ops, const mr_source_config *cfg, mr_error *err)
+{
+    if (!ops->no_keys) return MR_OK;
+    const char *given = cfg->image_key ? "image key" : cfg->label_key ? "label key" : "label offset";
+    if (!cfg->image_key && !cfg->label_key && (cfg->label_offset == MR_LABEL_AUTO || cfg->label_offset == 0)) return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "%s: data of this format have one picture and one label: leave the %s out", ops->name, given);
+}
+
 static int open_as(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     src->info.path = src->path;
     src->info.image_field = src->info.label_field = -1;
-    const int rc = src->ops->open(src, cfg, err);
+    int rc = check_keys(src->ops, cfg, err);
+    if (!rc) rc = src->ops->open(src, cfg, err);
     if (rc) return rc;
     if (cfg->split == MR_SPLIT_TEST && !src->info.has_test)
         return mri_told(err, mr_error_set(err, MR_ENOENT, "the data has no test part"), src->path, MR_NOWHERE, MR_NOWHERE);

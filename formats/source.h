@@ -9,15 +9,17 @@ enum { MRI_PROBE_BYTES = 4096 };
 typedef struct mri_probe { /* what a format may look at to recognise its own */
     const char    *path;
     bool           is_folder;
+    bool           is_pattern; /* no such file or folder, but it could be a pattern (filelist.h); no bytes then */
     uint64_t       bytes;      /* of the file */
     const uint8_t *head;       /* its first bytes */
     size_t         head_bytes;
-    const uint8_t *inner;      /* gzip: the first bytes of what is packed; else the same as head */
+    const uint8_t *inner;      /* gzip, zlib: the first bytes of what is packed; else the same as head */
     size_t         inner_bytes;
 } mri_probe;
 
 typedef struct mri_source_ops {
     const char *name, *help;
+    bool no_keys; /* image_key, label_key and label_offset mean nothing to it: giving one is an error */
     /* By content. Formats are asked in the table's order, the surest signatures first. */
     bool (*probe)(const mri_probe *p);
     /* Fill src->info but for path, and src->state. On failure close is called: leave state such that it can. */
@@ -41,7 +43,8 @@ struct mr_source {
     void                 *state;
 };
 
-extern const mri_source_ops mri_source_folder, mri_source_mrec, mri_source_shards, mri_source_idx, mri_source_cifar;
+extern const mri_source_ops mri_source_folder, mri_source_mrec, mri_source_shards, mri_source_idx, mri_source_cifar, mri_source_tfrecord,
+    mri_source_tar, mri_source_recordio, mri_source_npy, mri_source_csv, mri_source_sequence;
 
 /* "image" and "label" as fields 0 and 1 of a source. */
 void mri_source_set_image_label(mr_source *src, mr_field image);
@@ -52,6 +55,10 @@ int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *p
 /* mr_source_parse() without computing checksums: for bytes that passed it before and have stayed in memory since. Sizes and
  * places are checked all the same. */
 int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err);
+
+/* What stands in a data file's place when a download went wrong (a git-lfs pointer, a page of HTML), as a text with what to do
+ * about it; NULL for anything else. */
+const char *mri_source_impostor(const uint8_t *head, size_t bytes);
 
 /* Place into err; returns code. path may be NULL. */
 int mri_told(mr_error *err, int code, const char *path, uint64_t offset, uint64_t sample);

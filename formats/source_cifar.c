@@ -311,6 +311,6 @@ static int cifar_parse(const mr_source *src, uint64_t sample, const void *data, 
 const mri_source_ops mri_source_cifar = {
     .name = "cifar",
     .help = "CIFAR-10 or CIFAR-100, binary version: the folder with the batches, or one of its .bin files",
-    .probe = cifar_probe, .open = cifar_open, .close = cifar_close, .extent = cifar_extent,
+    .no_keys = true, .probe = cifar_probe, .open = cifar_open, .close = cifar_close, .extent = cifar_extent,
     .file_at = cifar_file_at, .sample_path = cifar_sample_path, .parse = cifar_parse,
 };

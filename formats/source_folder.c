@@ -460,7 +460,7 @@ static int folder_parse(const mr_source *src, uint64_t sample, const void *data,
 const mri_source_ops mri_source_folder = {
     .name = "folder",
     .help = "pictures (JPEG, PNG) in one sub-folder for each class, with train/ and test/ above them or not",
-    .probe = folder_probe,
+    .no_keys = true, .probe = folder_probe,
     .open = folder_open,
     .close = folder_close,
     .extent = folder_extent,

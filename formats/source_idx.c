@@ -441,6 +441,6 @@ static int idx_parse(const mr_source *src, uint64_t sample, const void *data, si
 const mri_source_ops mri_source_idx = {
     .name = "idx",
     .help = "MNIST and its kin: a folder with the four IDX files, or one images file with its labels beside it; gzip or plain",
-    .probe = idx_probe, .open = idx_open, .close = idx_close, .extent = idx_extent, .label = idx_label,
+    .no_keys = true, .probe = idx_probe, .open = idx_open, .close = idx_close, .extent = idx_extent, .label = idx_label,
     .file_at = idx_file_at, .sample_path = idx_sample_path, .parse = idx_parse,
 };

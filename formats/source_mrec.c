@@ -230,14 +230,14 @@ static int set_parse_trusted(const mr_source *src, uint64_t sample, const void *
 
 const mri_source_ops mri_source_mrec = {
     .name = "mrec", .help = "a millrace record file",
-    .probe = mrec_probe, .open = mrec_open, .close = set_close, .extent = set_extent, .label = set_label,
+    .no_keys = true, .probe = mrec_probe, .open = mrec_open, .close = set_close, .extent = set_extent, .label = set_label,
     .file_at = set_file_at, .sample_path = set_sample_path, .parse = set_parse,
     .parse_trusted = set_parse_trusted,
 };
 
 const mri_source_ops mri_source_shards = {
     .name = "shards", .help = "a list of millrace record files that together are one data set",
-    .probe = shards_probe, .open = shards_open, .close = set_close, .extent = set_extent, .label = set_label,
+    .no_keys = true, .probe = shards_probe, .open = shards_open, .close = set_close, .extent = set_extent, .label = set_label,
     .file_at = set_file_at, .sample_path = set_sample_path, .parse = set_parse,
     .parse_trusted = set_parse_trusted,
 };

@@ -34,6 +34,22 @@ bool mri_shape_bytes(const uint64_t *dim, uint32_t ndim, size_t element_bytes, s
     return true;
 }
 
+static size_t utf8_bytes(uint8_t c) { return c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0; }
+
+bool mri_text_is_utf8(const void *text, size_t bytes)
+{
+    for (const uint8_t *s = text, *end = s + bytes; s < end;) {
+        const uint8_t c = *s;
+        const size_t  n = utf8_bytes(c);
+        if (n == 0 || n > (size_t)(end - s)) return false;
+        for (size_t k = 1; k < n; k++)
+            if ((s[k] & 0xc0) != 0x80) return false;
+        if ((c == 0xe0 && s[1] < 0xa0) || (c == 0xed && s[1] > 0x9f) || (c == 0xf0 && s[1] < 0x90) || (c == 0xf4 && s[1] > 0x8f)) return false;
+        s += n;
+    }
+    return true;
+}
+
 int mri_field_find(const mr_field *fields, uint32_t field_count, const char *name)
 {
     for (uint32_t k = 0; k < field_count; k++)

@@ -8,6 +8,9 @@
 int mri_schema_check(const mr_field *fields, uint32_t field_count, int code, mr_error *err);
 int mri_value_check(const mr_field *field, const mr_value *value, int code, mr_error *err);
 
+/* What MR_TYPE_TEXT promises: no overlong forms, no surrogates, no cut ends. */
+bool mri_text_is_utf8(const void *text, size_t bytes);
+
 /* Elements of dim[0..ndim) times element_bytes; false when that does not fit. */
 bool mri_shape_bytes(const uint64_t *dim, uint32_t ndim, size_t element_bytes, size_t *out);
 

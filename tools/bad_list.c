@@ -84,6 +84,17 @@ static void append(bad_list *b, const char *line, size_t bytes)
     else if ((size_t)n < bytes) mr_error_set(&b->failure, MR_EIO, "%s: the list of bad samples is cut: disk full?", b->path);
 }
 
+void bad_list_line(FILE *out, const mr_error *what)
+{
+    json j = json_begin(out, "bad");
+    json_u64(&j, "sample", what->sample);
+    json_text(&j, "file", what->file);
+    if (what->offset != MR_NOWHERE) json_u64(&j, "offset", what->offset);
+    json_text(&j, "code", mr_status_text(what->code));
+    json_text(&j, "reason", what->text);
+    json_end(&j);
+}
+
 void bad_list_add(bad_list *b, const mr_error *what)
 {
     if (is_known(b, what->sample)) return;
@@ -94,13 +105,7 @@ void bad_list_add(bad_list *b, const mr_error *what)
         mr_error_set(&b->failure, MR_ENOMEM, "out of memory");
         return;
     }
-    json j = json_begin(f, "bad");
-    json_u64(&j, "sample", what->sample);
-    json_text(&j, "file", what->file);
-    if (what->offset != MR_NOWHERE) json_u64(&j, "offset", what->offset);
-    json_text(&j, "code", mr_status_text(what->code));
-    json_text(&j, "reason", what->text);
-    json_end(&j);
+    bad_list_line(f, what);
     if (fclose(f) == 0 && b->failure.code == MR_OK) append(b, line, bytes);
     free(line);
     b->count++;

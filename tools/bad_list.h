@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "millrace/base.h"
 
@@ -24,6 +25,8 @@ typedef struct bad_list {
  * kept. path is DST.bad.jsonl. */
 int bad_list_open(bad_list *b, const char *path, bool resume, mr_error *err);
 void bad_list_add(bad_list *b, const mr_error *what);
+/* One line as it stands in a list. */
+void bad_list_line(FILE *out, const mr_error *what);
 /* The first failure of any write, else MR_OK. */
 int bad_list_close(bad_list *b, mr_error *err);
 

@@ -85,7 +85,7 @@ static int bench_loader(const bench_args *a, session *s)
     s->loader_cfg.free_order = a->free_order;
     s->loader_cfg.epochs = UINT64_MAX;
     const uint64_t start = clock_ns();
-    status = bad_watch_open(&s->bad, &a->run, &s->loader_cfg);
+    status = bad_watch_open(&s->bad, s->src, &a->run, &s->loader_cfg);
     if (status == EXIT_DONE) status = session_open_loader(s);
     measured m;
     if (status == EXIT_DONE) status = measure_loader(s, a->seconds, a->rounds, &m);

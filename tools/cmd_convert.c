@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "tools/check.h"
 #include "tools/interrupt.h"
 #include "tools/json.h"
 #include "tools/output.h"
@@ -24,6 +25,7 @@ typedef struct convert_args {
 
 typedef struct convert_run {
     const convert_args *args;
+    const mr_source    *src;
     progress            bar;
     bad_list            bad;
     uint64_t            start_ns;
@@ -41,7 +43,10 @@ static void on_progress(void *context, uint64_t done, uint64_t count, uint64_t b
 static void on_bad(void *context, const mr_error *what, uint64_t substitute)
 {
     (void)substitute; /* nothing takes its place */
-    bad_list_add(&((convert_run *)context)->bad, what);
+    convert_run *r = context;
+    mr_error     placed = *what;
+    check_place(r->src, &placed);
+    bad_list_add(&r->bad, &placed);
 }
 
 static const mr_store stores_of[] = {[STORE_JPEG] = MR_STORE_JPEG, [STORE_RAW] = MR_STORE_RAW, [STORE_COEF] = MR_STORE_COEF};
@@ -109,7 +114,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
     if (res->bad) printf("%" PRIu64 " bad samples passed over, listed in %s\n", res->bad, r->bad.path);
 }
 
-static int convert(convert_run *r, const mr_source *src)
+static int convert(convert_run *r)
 {
     const convert_args *a = r->args;
     mr_error            err = MR_ERROR_INIT, list_err = MR_ERROR_INIT;
@@ -123,7 +128,7 @@ static int convert(convert_run *r, const mr_source *src)
     fill_config(&cfg, a, r);
     r->start_ns = clock_ns();
     progress_start(&r->bar, "convert", "samples", a->output.quiet);
-    rc = mr_convert(src, a->dst, &cfg, &res, &err);
+    rc = mr_convert(r->src, a->dst, &cfg, &res, &err);
     progress_end(&r->bar);
     const int list_rc = bad_list_close(&r->bad, &list_err);
     int status = exit_status(rc, &err);
@@ -151,7 +156,8 @@ static int run(const void *args)
     mr_source  *src;
     int         status = setup_source(&src, a->src, &a->data);
     if (status) return status;
-    status = convert(&r, src);
+    r.src = src;
+    status = convert(&r);
     mr_source_close(src);
     return status;
 }
@@ -195,7 +201,7 @@ static const opt_group groups[] = {
 };
 
 static const opt_positional positionals[] = {
-    {"SRC", offsetof(convert_args, src), true, "a folder of pictures, MNIST IDX files, CIFAR binaries, a record file, ..."},
+    {"SRC", offsetof(convert_args, src), true, "a folder of pictures, TFRecords, tar archives, RecordIO, IDX, CIFAR, CSV, .npy, a record file"},
     {"DST", offsetof(convert_args, dst), true, "the record file to make; by custom its name ends in .mrec"},
 };
 

@@ -103,7 +103,7 @@ static int run(const void *args)
     r.s.loader_cfg.keep_host = r.s.devices != NULL;
     r.s.loader_cfg.start_epoch = a->start_epoch;
     r.s.loader_cfg.start_step = a->start_step;
-    if (status == EXIT_DONE) status = bad_watch_open(&r.s.bad, &a->run, &r.s.loader_cfg);
+    if (status == EXIT_DONE) status = bad_watch_open(&r.s.bad, r.s.src, &a->run, &r.s.loader_cfg);
     if (status == EXIT_DONE) status = digest_all(&r);
     if (status == EXIT_DONE) report(&r);
     session_close(&r.s);

@@ -70,7 +70,7 @@ static int open_run(eval_run *r)
     run.epochs = 1;
     run.order = MR_ORDER_SEQUENTIAL;
     setup_loader(&s->loader_cfg, &a->data_opts, &run, &a->loader);
-    status = bad_watch_open(&s->bad, &run, &s->loader_cfg);
+    status = bad_watch_open(&s->bad, s->src, &run, &s->loader_cfg);
     if (status == EXIT_DONE) status = session_open_loader(s);
     if (status == EXIT_DONE) status = session_open_net(s);
     s->update = r->info.update;

@@ -1,10 +1,12 @@
 /* tools/cmd_inspect.c: `millrace inspect FILE`: what is in a data set: schema, classes, sizes, how it lies on disk, where it
- * came from; or with --record one sample of it. Reads indexes and headers, not the samples. */
+ * came from; or with --record one sample of it. Reads indexes and headers, not the samples; with --bad all of them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/check.h"
+#include "tools/interrupt.h"
 #include "tools/json.h"
 #include "tools/output.h"
 #include "tools/setup.h"
@@ -16,6 +18,8 @@ enum { CLASSES_TOLD = 20 };
 typedef struct inspect_args {
     const char *path;
     const char *record; /* text: NULL when not given, and 0 is a record */
+    bool        bad;
+    uint32_t    workers;
     data_args   data;
     output_args output;
 } inspect_args;
@@ -254,6 +258,44 @@ static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
     return exit_status(rc, &err);
 }
 
+/* ---- the bad ones ---- */
+
+typedef struct bad_count {
+    const inspect_args *args;
+    uint64_t            bad;
+} bad_count;
+
+/* The lines of a list of bad samples, as convert and train write them. */
+static bool show_bad(void *context, const mr_error *what)
+{
+    bad_count *b = context;
+    char       text[2048];
+    b->bad++;
+    if (b->args->output.json) bad_list_line(stdout, what);
+    else printf("%s\n", mr_error_format(what, text, sizeof text));
+    return !interrupt_flag;
+}
+
+static int show_all_bad(const inspect_args *a, const mr_source *src)
+{
+    bad_count b = {.args = a};
+    check     c = {.src = src, .quiet = a->output.quiet, .workers = a->workers, .label = "inspect", .wrong = show_bad, .context = &b};
+    setup_decode(&c.decode, &a->data);
+    const int status = check_samples(&c);
+    if (status) return status;
+    if (interrupt_flag) return EXIT_SIGNAL + interrupt_flag;
+    if (a->output.json) {
+        json j = json_begin(stdout, "inspect_bad");
+        json_text(&j, "data", a->path);
+        json_u64(&j, "samples", c.done);
+        json_u64(&j, "bad", b.bad);
+        json_end(&j);
+    } else {
+        printf("%s: %" PRIu64 " of %" PRIu64 " samples are bad\n", a->path, b.bad, c.done);
+    }
+    return b.bad ? EXIT_BAD_SAMPLES : EXIT_DONE;
+}
+
 static int run(const void *args)
 {
     const inspect_args *a = args;
@@ -261,6 +303,10 @@ static int run(const void *args)
     const uint64_t      at = a->record ? strtoull(a->record, &end, 10) : 0;
     if (a->record && (a->record[0] < '0' || a->record[0] > '9' || *end)) {
         say("--record: expected a whole number, found '%s'", a->record);
+        return EXIT_MISUSED;
+    }
+    if (a->record && a->bad) {
+        say("--record shows one sample, --bad all that are damaged: expected one of them");
         return EXIT_MISUSED;
     }
     mr_source *src;
@@ -271,7 +317,7 @@ static int run(const void *args)
         say("--record: expected 0 to %" PRIu64 ", found %s", count - 1, a->record);
         status = EXIT_MISUSED;
     } else {
-        status = a->record ? show_record(a, src, at) : show_source(a, mr_source_info_of(src));
+        status = a->record ? show_record(a, src, at) : a->bad ? show_all_bad(a, src) : show_source(a, mr_source_info_of(src));
     }
     mr_source_close(src);
     return status;
@@ -279,6 +325,9 @@ static int run(const void *args)
 
 static const opt options[] = {
     {"record", OPT_TEXT, offsetof(inspect_args, record), 0, 0, NULL, "I", "show the fields of one sample; the first is 0", NULL},
+    {"bad", OPT_FLAG, offsetof(inspect_args, bad), 0, 0, NULL, NULL,
+     "read and decode every sample, and list those that cannot be used; exit status 3 when there are any", NULL},
+    {"workers", OPT_U32, offsetof(inspect_args, workers), 0, CHECK_WORKERS_MOST, "0", NULL, "threads of --bad; 0: one per core", NULL},
 };
 static const opt_group groups[] = {
     {"Options", options, OPT_COUNT(options), 0},
@@ -291,10 +340,11 @@ static const opt_positional positionals[] = {
 
 const command command_inspect = {
     .name = "inspect",
-    .summary = "tells what is in a data set, or in one record of it",
+    .summary = "tells what is in a data set, or in one record of it, or what is wrong with it",
     .text = "Shows fields, classes, counts, sizes, layout and where the data came from; with --record the fields of one "
-            "sample and the header of its picture. Reads indexes and headers, not the samples: 'verify' does that.",
-    .examples = "  millrace inspect train.mrec\n  millrace inspect train.mrec --record 17 --json\n",
+            "sample and the header of its picture. Reads indexes and headers, not the samples; but with --bad every sample, as "
+            "'convert' and 'train' would, and lists the ones they would pass over or stop at. 'verify' checks record files byte by byte.",
+    .examples = "  millrace inspect train.mrec\n  millrace inspect train.mrec --record 17 --json\n  millrace inspect imagenet/train.rec --bad\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

@@ -105,7 +105,7 @@ static int open_run(const profile_args *a, session *s, profile_result *p)
     status = session_fill_rule(s, &a->model, a->model.scale);
     setup_loader(&s->loader_cfg, &a->data_opts, &run, &a->loader);
     s->loader_cfg.training = true;
-    if (status == EXIT_DONE) status = bad_watch_open(&s->bad, &run, &s->loader_cfg);
+    if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &run, &s->loader_cfg);
     p->data = a->data;
     p->model = s->model->name;
     p->replicas = s->device_count;

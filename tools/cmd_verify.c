@@ -1,18 +1,15 @@
 /* tools/cmd_verify.c: `millrace verify DATA`: reads everything and says what is wrong. Record files are checked byte by byte
  * (mr_mrec_verify), then every sample of any data set is read, parsed, and its picture decoded, on several threads. */
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "tools/check.h"
 #include "tools/interrupt.h"
 #include "tools/json.h"
 #include "tools/output.h"
 #include "tools/setup.h"
 #include "tools/tool.h"
-
-enum { WORKERS_MOST = 256 };
 
 typedef struct verify_args {
     const char *path;
@@ -26,15 +23,8 @@ typedef struct verify_args {
 typedef struct verify_run {
     const verify_args *args;
     const mr_source   *src;
-    mr_decode_config   decode;
-    pthread_mutex_t    lock;
     bool               files_wrong; /* what cannot be read from a record file is told already */
-    uint64_t           next;    /* first sample no worker has; lock */
-    uint64_t           done;    /* lock */
-    uint64_t           bytes;   /* lock */
-    uint64_t           wrong;   /* lock */
-    mr_error           failure; /* the check itself failed; lock */
-    uint32_t           working; /* workers still at it; lock */
+    uint64_t           done, bytes, wrong;
 } verify_run;
 
 static bool told_enough(const verify_run *r) { return r->args->max_wrong && r->wrong >= r->args->max_wrong; }
@@ -91,110 +81,16 @@ static int verify_files(verify_run *r)
 
 /* ---- every sample ---- */
 
-static int check_sample(const verify_run *r, mr_checker *checker, uint64_t at, void **buffer, size_t *buffer_bytes, uint64_t *bytes, mr_error *err)
-{
-    const mr_source_info *info = mr_source_info_of(r->src);
-    mr_sample             sample;
-    mr_extent             extent = {0};
-    int rc = mr_source_extent(r->src, at, &extent, err);
-    if (rc == MR_OK) rc = mr_source_read(r->src, at, buffer, buffer_bytes, &sample, err);
-    *bytes = extent.bytes;
-    if (rc != MR_OK && r->files_wrong) return MR_OK;
-    if (rc == MR_OK && info->label_field >= 0 && info->class_count) {
-        const mr_value *label = &sample.value[info->label_field];
-        if (label->type == MR_TYPE_INT && (label->i < 0 || label->i >= (int64_t)info->class_count))
-            rc = mr_error_set(err, MR_EFORMAT, "expected a label from 0 to %u, found %" PRId64, info->class_count - 1, label->i);
-    }
-    if (rc == MR_OK && info->image_field >= 0 && !r->args->no_decode) {
-        rc = mr_checker_run(checker, &sample.value[info->image_field], &r->decode, err);
-    }
-    if (rc) {
-        char path[512];
-        if (!err->file[0]) mr_error_at(err, mr_source_sample_path(r->src, at, path, sizeof path), MR_NOWHERE, MR_NOWHERE);
-        mr_error_at(err, NULL, MR_NOWHERE, at);
-    }
-    return rc;
-}
-
-static bool take(verify_run *r, uint64_t *at)
-{
-    pthread_mutex_lock(&r->lock);
-    const bool got = r->next < mr_source_info_of(r->src)->count && !told_enough(r) && r->failure.code == MR_OK && !interrupt_flag;
-    if (got) *at = r->next++;
-    pthread_mutex_unlock(&r->lock);
-    return got;
-}
-
-static void *worker_main(void *arg)
-{
-    verify_run *r = arg;
-    void       *buffer = NULL;
-    size_t      buffer_bytes = 0;
-    uint64_t    at, bytes = 0;
-    mr_checker *checker;
-    if (mr_checker_create(&checker) != MR_OK) {
-        pthread_mutex_lock(&r->lock);
-        mr_error_set(&r->failure, MR_ENOMEM, "no memory for decoders; lower --workers");
-        pthread_mutex_unlock(&r->lock);
-    }
-    while (checker && take(r, &at)) {
-        mr_error  err = MR_ERROR_INIT;
-        const int rc = check_sample(r, checker, at, &buffer, &buffer_bytes, &bytes, &err);
-        pthread_mutex_lock(&r->lock);
-        r->done++;
-        r->bytes += bytes;
-        if (rc == MR_ENOMEM) r->failure = err;
-        else if (rc) tell(r, &err);
-        pthread_mutex_unlock(&r->lock);
-    }
-    free(buffer);
-    mr_checker_destroy(checker);
-    pthread_mutex_lock(&r->lock);
-    r->working--;
-    pthread_mutex_unlock(&r->lock);
-    return NULL;
-}
-
-static uint32_t worker_count(const verify_args *a)
-{
-    const uint32_t n = a->workers ? a->workers : core_count();
-    return n < WORKERS_MOST ? n : WORKERS_MOST;
-}
-
-static void watch(verify_run *r)
-{
-    const uint64_t count = mr_source_info_of(r->src)->count;
-    progress       bar;
-    progress_start(&bar, "verify", "samples", r->args->output.quiet);
-    for (bool working = true; working;) {
-        const struct timespec pause = {0, 20000000};
-        nanosleep(&pause, NULL);
-        pthread_mutex_lock(&r->lock);
-        const uint64_t done = r->done;
-        working = r->working > 0;
-        pthread_mutex_unlock(&r->lock);
-        progress_show(&bar, done, count, NULL);
-    }
-    progress_end(&bar);
-}
-
 static int verify_samples(verify_run *r)
 {
-    pthread_t      threads[WORKERS_MOST];
-    const uint32_t wanted = worker_count(r->args);
-    uint32_t       started = 0;
-    r->working = wanted;
-    while (started < wanted && pthread_create(&threads[started], NULL, worker_main, r) == 0) started++;
-    pthread_mutex_lock(&r->lock);
-    r->working -= wanted - started;
-    pthread_mutex_unlock(&r->lock);
-    if (started == 0) {
-        say("cannot start a thread");
-        return EXIT_FAILED;
-    }
-    watch(r);
-    for (uint32_t t = 0; t < started; t++) pthread_join(threads[t], NULL);
-    return r->failure.code ? exit_status(r->failure.code, &r->failure) : EXIT_DONE;
+    const verify_args *a = r->args;
+    check              c = {.src = r->src, .no_decode = a->no_decode, .quiet = a->output.quiet, .decode_only = r->files_wrong,
+                            .workers = a->workers, .label = "verify", .wrong = on_wrong, .context = r};
+    setup_decode(&c.decode, &a->data);
+    const int status = check_samples(&c);
+    r->done = c.done;
+    r->bytes += c.bytes;
+    return status;
 }
 
 static void report(const verify_run *r, double seconds)
@@ -219,13 +115,12 @@ static void report(const verify_run *r, double seconds)
 
 static int run(const void *args)
 {
-    verify_run r = {.args = args, .lock = PTHREAD_MUTEX_INITIALIZER, .failure = MR_ERROR_INIT};
+    verify_run r = {.args = args};
     mr_source *src;
     int        status = setup_source(&src, r.args->path, &r.args->data);
     if (status) return status;
     const uint64_t start = clock_ns();
     r.src = src;
-    setup_decode(&r.decode, &r.args->data);
     status = verify_files(&r);
     if (status == EXIT_DONE && !told_enough(&r) && !interrupt_flag) status = verify_samples(&r);
     if (interrupt_flag) status = EXIT_SIGNAL + interrupt_flag;
@@ -244,7 +139,7 @@ static int run(const void *args)
 static const opt options[] = {
     {"no-decode", OPT_FLAG, offsetof(verify_args, no_decode), 0, 0, NULL, NULL, "check checksums and headers, decode no picture",
      NULL},
-    {"workers", OPT_U32, offsetof(verify_args, workers), 0, WORKERS_MOST, "0", NULL, "threads; 0: one per core", NULL},
+    {"workers", OPT_U32, offsetof(verify_args, workers), 0, CHECK_WORKERS_MOST, "0", NULL, "threads; 0: one per core", NULL},
     {"max-wrong", OPT_U64, offsetof(verify_args, max_wrong), 0, 0x1p64, "100", NULL, "stop after telling so many; 0: never", NULL},
 };
 static const opt_group groups[] = {

@@ -4,11 +4,13 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/check.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
 #include "tools/tool.h"
@@ -24,9 +26,9 @@ static const char *const splits[] = {"auto", "train", "test", NULL};
 static const char *const exif[] = {"apply", "ignore", NULL};
 const char *const setup_pixels[] = {"own", "libjpeg", NULL};
 
-const opt data_options[6] = {
+const opt data_options[10] = {
     {"format", OPT_TEXT, offsetof(data_args, format), 0, 0, NULL, "NAME",
-     "format of the data, where its content does not tell (folder, idx, cifar, mrec, ...)", NULL},
+     "format of the data, where its content does not tell (folder, tfrecord, tar, recordio, csv, npy, sequence, idx, cifar, mrec, shards)", NULL},
     {"split", OPT_CHOICE, offsetof(data_args, split), 0, 0, "auto", NULL,
      "which part of data that has parts; auto: the train part, or all of it", splits},
     {"exif", OPT_CHOICE, offsetof(data_args, exif), 0, 0, "apply", NULL,
@@ -37,6 +39,15 @@ const opt data_options[6] = {
      "progressive pictures with more scans are bad samples", NULL},
     {"pixels", OPT_CHOICE, offsetof(data_args, pixels), 0, 0, "own", NULL,
      "a JPEG's pixels: resampled before colour conversion, or libjpeg-turbo's RGB resampled (slower)", setup_pixels},
+    {"image-key", OPT_TEXT, offsetof(data_args, image_key), 0, 0, NULL, "NAME",
+     "which feature, member, column or array is the picture; without it the names that usual writers give", NULL},
+    {"label-key", OPT_TEXT, offsetof(data_args, label_key), 0, 0, NULL, "NAME",
+     "which one is the class; of several labels that have no names: the number of one, from 0", NULL},
+    {"label-offset", OPT_TEXT, offsetof(data_args, label_offset), 0, 0, "auto", "N",
+     "subtracted from every label; auto: 1 where the smallest label is 1, else 0", NULL},
+    {"index-folder", OPT_TEXT, offsetof(data_args, index_folder), 0, 0, NULL, "DIR",
+     "where the index of data without one is kept when it cannot lie beside them (default $XDG_CACHE_HOME/millrace); off: nowhere",
+     NULL},
 };
 
 const char *const setup_orders[] = {"shuffle", "block", "sequential", NULL};
@@ -136,6 +147,27 @@ int setting_status(int rc, const mr_error *err)
     return rc == MR_EINVAL ? EXIT_MISUSED : status;
 }
 
+static int take_label_offset(mr_source_config *cfg, const char *text)
+{
+    char *end;
+    if (!text || strcmp(text, "auto") == 0) return EXIT_DONE;
+    errno = 0;
+    cfg->label_offset = strtoll(text, &end, 10);
+    const bool number = isdigit((unsigned char)text[0]) || ((text[0] == '-' || text[0] == '+') && isdigit((unsigned char)text[1]));
+    if (number && !*end && !errno && cfg->label_offset != MR_LABEL_AUTO) return EXIT_DONE;
+    say("--label-offset: expected auto or a whole number, found '%s'", text);
+    return EXIT_MISUSED;
+}
+
+/* Validation data are often another part of what was opened before and have the same to say. */
+static void tell_once(const char *path, const char *text)
+{
+    static char last[512];
+    if (!text || strcmp(last, text) == 0) return;
+    snprintf(last, sizeof last, "%s", text);
+    say("%s: %s", path, text);
+}
+
 int setup_source(mr_source **out, const char *path, const data_args *a)
 {
     mr_error         err = MR_ERROR_INIT;
@@ -143,7 +175,14 @@ int setup_source(mr_source **out, const char *path, const data_args *a)
     mr_source_defaults(&cfg);
     cfg.format = a->format;
     cfg.split = (mr_split)a->split;
-    return exit_status(mr_source_open(out, path, &cfg, &err), &err);
+    cfg.image_key = a->image_key;
+    cfg.label_key = a->label_key;
+    cfg.no_index_file = a->index_folder && strcmp(a->index_folder, "off") == 0;
+    cfg.index_folder = cfg.no_index_file ? NULL : a->index_folder;
+    int status = take_label_offset(&cfg, a->label_offset);
+    if (!status) status = setting_status(mr_source_open(out, path, &cfg, &err), &err);
+    if (!status) tell_once(path, mr_source_info_of(*out)->told);
+    return status;
 }
 
 /* 0 in *out: auto. Whether it is a power of two the trainer checks. */
@@ -264,18 +303,21 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     enum { TOLD = 10 };
     bad_watch *w = context;
     char       text[2048];
+    mr_error   placed = *what;
+    check_place(w->src, &placed);
     w->count++;
-    if (w->listed) bad_list_add(&w->list, what);
+    if (w->listed) bad_list_add(&w->list, &placed);
     if (w->stops || w->count > TOLD) return; /* what stops the run is told as its error */
-    mr_error_format(what, text, sizeof text);
+    mr_error_format(&placed, text, sizeof text);
     if (substitute != MR_NOWHERE) say("bad sample, %" PRIu64 " takes its place: %s", substitute, text);
     else say("bad sample: %s", text);
     if (w->count == TOLD) say("further bad samples are counted, not told");
 }
 
-int bad_watch_open(bad_watch *w, const run_args *run, mr_loader_config *cfg)
+int bad_watch_open(bad_watch *w, const mr_source *src, const run_args *run, mr_loader_config *cfg)
 {
     memset(w, 0, sizeof *w);
+    w->src = src;
     w->stops = cfg->bad == MR_BAD_STOP;
     cfg->on_bad = on_bad;
     cfg->bad_context = w;

@@ -18,6 +18,9 @@ typedef struct data_args {
     uint64_t    max_pixels;
     uint32_t    max_scans;
     uint32_t    pixels;     /* mr_pixels */
+    const char *image_key, *label_key; /* NULL: the format's usual names */
+    const char *label_offset;          /* "auto" or a number */
+    const char *index_folder;          /* NULL: the library's choice; "off": no index is kept */
 } data_args;
 
 typedef struct run_args { /* what a run is: with the data, all that its result depends on */
@@ -60,7 +63,7 @@ typedef struct compute_args { /* how devices compute, for commands that train or
 /* Names of mr_order, mr_tail and mr_pixels, in their order. */
 extern const char *const setup_orders[], *const setup_tails[], *const setup_pixels[];
 
-extern const opt output_options[2], data_options[6], run_options[11], loader_options[10], device_options[3], compute_options[6];
+extern const opt output_options[2], data_options[10], run_options[11], loader_options[10], device_options[3], compute_options[6];
 extern const char *const setup_precisions[];
 
 #define OUTPUT_GROUP(type, member) {"Output", output_options, OPT_COUNT(output_options), offsetof(type, member)}
@@ -72,7 +75,7 @@ extern const char *const setup_precisions[];
 
 #define COMPUTE_GROUP(type, member) {"Computing", compute_options, OPT_COUNT(compute_options), offsetof(type, member)}
 
-/* 0, or the exit status after saying what is wrong. */
+/* 0, or the exit status after saying what is wrong. What the source has to tell is said, once for each text. */
 int setup_source(mr_source **out, const char *path, const data_args *a);
 /* c may be NULL. */
 int setup_devices(mr_device ***out, uint32_t *count, const device_args *a, const compute_args *c);
@@ -86,11 +89,12 @@ void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *
 /* Bad samples met while loading: told on stderr (the first ten), and listed in run->bad_list where that is given. */
 typedef struct bad_watch {
     bad_list list;
+    const mr_source *src;
     bool     listed;
     bool     stops;   /* --bad stop */
     uint64_t count;   /* workers write it one at a time; read it when the loader is closed */
 } bad_watch;
-int  bad_watch_open(bad_watch *w, const run_args *run, mr_loader_config *cfg);
+int  bad_watch_open(bad_watch *w, const mr_source *src, const run_args *run, mr_loader_config *cfg);
 /* status, or EXIT_BAD_SAMPLES when it is EXIT_DONE and there were some, or EXIT_FAILED when the list could not be written. */
 int  bad_watch_close(bad_watch *w, int status);
 

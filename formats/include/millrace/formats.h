@@ -45,7 +45,8 @@ MR_API size_t      mr_dtype_bytes(mr_dtype dtype); /* 0 for a number that is non
 MR_API const char *mr_type_name(mr_type type);     /* "jpeg", ...; "?" for none of them */
 MR_API const char *mr_dtype_name(mr_dtype dtype);
 
-/* One value of one sample. data points into the buffer that was parsed and lives as long as it. */
+/* One value of one sample. data points into the buffer that was parsed and lives as long as it; or, of a format that stores values in
+ * pieces, into memory of the source. */
 typedef struct mr_value {
     mr_type     type;
     mr_dtype    dtype;  /* TENSOR */
@@ -105,7 +106,14 @@ typedef struct mr_source_config {
     const char *format;        /* NULL: by content. Else "folder", "idx", "cifar", "mrec", ... */
     mr_split    split;         /* AUTO: the train part when the data has parts, else all of it */
     uint64_t    memory_bytes;  /* what an open source may keep (index, names, labels); default 1 GiB; over it MR_ELIMIT */
+    const char *image_key;     /* which feature, member, column or array is the picture; NULL: the format's usual names */
+    const char *label_key;     /* the same for the class */
+    int64_t     label_offset;  /* subtracted from every label; MR_LABEL_AUTO (default): the smallest label found when that is 1, else 0 */
+    const char *index_folder;  /* where an index goes when it cannot lie beside the data; NULL: $XDG_CACHE_HOME/millrace */
+    bool        no_index_file; /* build the index anew in every run, keep none */
 } mr_source_config;
+
+#define MR_LABEL_AUTO INT64_MIN
 
 MR_API void mr_source_defaults(mr_source_config *cfg);
 
@@ -127,6 +135,8 @@ typedef struct mr_source_info {
     uint64_t           fingerprint;   /* of format, count, sizes, labels and names: which data set this is */
     uint64_t           memory_bytes;  /* what this source holds in memory */
     uint64_t           skipped_files; /* folder: entries passed over because they are no regular files or hidden */
+    int64_t            label_offset;  /* subtracted from the labels found */
+    const char        *told;          /* one line for the user (index built, labels shifted, ...), or NULL */
 } mr_source_info;
 
 #define MR_FILE_OF_SAMPLE UINT32_MAX
