@@ -6,7 +6,7 @@ set -eu
 build=$1
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/millrace-portable-XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
-folder=$scratch/root/millrace
+folder=$scratch/bare/millrace
 failures=0
 fail() { failures=$((failures + 1)); echo "FAILED: $*"; }
 
@@ -40,7 +40,7 @@ for file in "$folder"/bin/*; do
 done
 
 # ---- in a bare root ----
-root=$scratch/root
+root=$scratch/bare
 mkdir -p "$root/tmp" "$root/proc" "$root/dev"
 for file in $(env -i ldd "$folder/bin/millrace" | sed -n 's/.*=> \(\/[^ ]*\) .*/\1/p; s/^\t\(\/[^ ]*\) .*/\1/p'); do
     case $file in
