@@ -104,15 +104,20 @@ static int move_to_disk(unpack *u, mr_error *err)
     return MR_OK;
 }
 
+bool mri_disk_has_room(int fd, uint64_t written, uint64_t *looked_at)
+{
+    struct statvfs v;
+    if (*looked_at && written - *looked_at < DISK_STEP_BYTES) return true;
+    *looked_at = written;
+    return fstatvfs(fd, &v) != 0 || (uint64_t)v.f_bavail * v.f_frsize >= DISK_LEFT_BYTES + DISK_STEP_BYTES;
+}
+
 /* Room for `bytes` more. */
 static int make_room(unpack *u, size_t bytes, mr_error *err)
 {
     if (u->in_memory && bytes <= u->memory_bytes - u->written) return MR_OK;
     const int rc = u->in_memory ? move_to_disk(u, err) : MR_OK;
-    if (rc || (u->looked_at && u->written - u->looked_at < DISK_STEP_BYTES)) return rc;
-    u->looked_at = u->written;
-    struct statvfs v;
-    if (fstatvfs(u->out_fd, &v) != 0 || (uint64_t)v.f_bavail * v.f_frsize >= DISK_LEFT_BYTES + DISK_STEP_BYTES) return MR_OK;
+    if (rc || mri_disk_has_room(u->out_fd, u->written, &u->looked_at)) return rc;
     return wrong(u, err, MR_ELIMIT, "less than 1 GiB would be left on the disk it is unpacked to: point TMPDIR to one with more room");
 }
 

@@ -21,4 +21,8 @@ int mri_gunzip_file(int fd, uint64_t packed_bytes, const char *path, uint64_t ex
 int mri_unpack_file(int fd, uint64_t packed_bytes, const char *path, uint64_t memory_bytes, int *out_fd, uint64_t *out_bytes,
                     bool *in_memory, mr_error *err);
 
+/* Would 1 GiB still be left on the disk of fd after some more of what is unpacked to it? Looks only now and then: *looked_at, 0 at
+ * first, is where it last did. */
+bool mri_disk_has_room(int fd, uint64_t written, uint64_t *looked_at);
+
 #endif

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "formats/gunzip.h"
 
 enum { BUFFER_BYTES = 256 << 10 };
 #define MEMORY_MOST ((uint64_t)256 << 20)
@@ -70,6 +71,9 @@ static int flush(mri_spill *s, mr_error *err)
         const int rc = leave_memory(s, written, err);
         if (rc) return rc;
     }
+    if (!s->in_memory && !mri_disk_has_room(s->fd, written, &s->looked_at))
+        return mr_error_set(err, MR_ELIMIT, "less than 1 GiB would be left on the disk it is unpacked to: point TMPDIR to one with "
+                            "more room");
     const int rc = mri_pwrite_all(s->fd, s->buf, s->buf_used, written, name_shown, err);
     s->buf_used = 0;
     return rc;

@@ -12,6 +12,7 @@ typedef struct mri_spill {
     bool     in_memory;
     uint64_t bytes;         /* written; those still in buf included */
     uint64_t memory_limit;
+    uint64_t looked_at;     /* where the disk was last asked for room */
     uint8_t *buf;
     size_t   buf_used;
 } mri_spill;
