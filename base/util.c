@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/ranges.h"
@@ -144,6 +145,18 @@ int mri_pread_all(int fd, void *data, size_t bytes, uint64_t offset, const char 
         done += (size_t)n;
     }
     return MR_OK;
+}
+
+int mri_too_many_files(uint64_t together, mr_error *err)
+{
+    enum { SPARE = 64 }; /* standard streams, rings, devices, a file being looked at */
+    struct rlimit limit = {0, 0};
+    char          hard[32] = "unlimited";
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max != RLIM_INFINITY) snprintf(hard, sizeof hard, "%llu", (unsigned long long)limit.rlim_max);
+    return mr_error_sys(err, EMFILE, "cannot open: the %llu files of this data set are open together, and this process may have %llu "
+                        "(RLIMIT_NOFILE, at most %s without more rights): allow %llu (ulimit -n), or convert them to fewer files",
+                        (unsigned long long)together, (unsigned long long)limit.rlim_cur, hard, (unsigned long long)together + SPARE);
 }
 
 int mri_sync_folder_of(const char *path, mr_error *err)

@@ -37,6 +37,18 @@ static inline bool mri_add_size(size_t a, size_t b, size_t *out)
     return true;
 }
 
+/* What would overflow is as much as there can be: over any budget. */
+static inline uint64_t mri_times(uint64_t a, uint64_t b)
+{
+    uint64_t r;
+    return __builtin_mul_overflow(a, b, &r) ? UINT64_MAX : r;
+}
+static inline uint64_t mri_plus(uint64_t a, uint64_t b)
+{
+    uint64_t r;
+    return __builtin_add_overflow(a, b, &r) ? UINT64_MAX : r;
+}
+
 /* align is a power of two. */
 static inline uint64_t mri_align_up(uint64_t v, uint64_t align) { return (v + align - 1) & ~(align - 1); }
 static inline uint64_t mri_align_down(uint64_t v, uint64_t align) { return v & ~(align - 1); }
@@ -111,6 +123,8 @@ static inline uint64_t mri_mix64(uint64_t x)
 int mri_pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset, const char *path, mr_error *err);
 /* Read exactly bytes; a file that ends early is MR_EFORMAT naming offset, expected and found. */
 int mri_pread_all(int fd, void *data, size_t bytes, uint64_t offset, const char *path, mr_error *err);
+/* EMFILE while `together` files of one data set have to be open: how many may be, how many must be allowed. Returns MR_EIO. */
+int mri_too_many_files(uint64_t together, mr_error *err);
 /* fsync the file's folder after a rename, so that the name survives a crash. */
 int mri_sync_folder_of(const char *path, mr_error *err);
 

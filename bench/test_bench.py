@@ -13,6 +13,7 @@ import xml.etree.ElementTree as ElementTree
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import chart  # noqa: E402
+import formats  # noqa: E402
 import ours  # noqa: E402
 import peer_loaders  # noqa: E402
 import peers  # noqa: E402
@@ -21,7 +22,7 @@ import rounds  # noqa: E402
 
 
 def load_tests(_loader, tests, _pattern):
-    for module in (rounds, ours, peers, ratios, chart):
+    for module in (rounds, ours, peers, ratios, formats, chart):
         tests.addTests(doctest.DocTestSuite(module))
     return tests
 

@@ -1,10 +1,7 @@
 # libmillrace, static and shared, from the rooms' objects.
 get_property(rooms GLOBAL PROPERTY MILLRACE_ROOMS)
 set(MILLRACE_LIBRARIES MRDEP::uring MRDEP::jpeg MRDEP::spng MRDEP::isal MRDEP::xxhash MRDEP::cjson MRDEP::dnnl MRDEP::openmp
-    Threads::Threads m)
-if(MILLRACE_CUDA_FOUND)
-    list(APPEND MILLRACE_LIBRARIES ${CMAKE_DL_LIBS})
-endif()
+    Threads::Threads m ${CMAKE_DL_LIBS}) # dlopen(): libcurl, and CUDA's libraries
 set(MILLRACE_SHARED_LIBRARIES ${MILLRACE_LIBRARIES})
 if(MILLRACE_STATIC_DEPS) # archives are made for programs: their code cannot go into a shared library
     list(TRANSFORM MILLRACE_SHARED_LIBRARIES REPLACE "^MRDEP::(uring|jpeg|xxhash)$" "PkgConfig::\\1")

@@ -29,6 +29,6 @@ uint32_t mri_exif_orientation(const uint8_t *tiff, size_t bytes)
 
 uint32_t mri_exif_app1(const uint8_t *body, size_t bytes)
 {
-    if (bytes <= 6 || memcmp(body, "Exif\0\0", 6) != 0) return 1;
+    if (bytes <= 6 || memcmp(body, "Exif\0\0", 6) != 0) return 0;
     return mri_exif_orientation(body + 6, bytes - 6);
 }

@@ -1,6 +1,8 @@
 /* formats/filelist.c: the files of a data set, from a file, a folder or a pattern.
  *
- *   folder ──► names ──► by content ──► without x.gz beside x ──► one part ──► sets made whole ──► paths
+ *   folder ──► names (of train/, val/, ... in it, where those hold the files) ──┐
+ *   ┌──────────────────────────────────────────────────────────────────────────┘
+ *   └──► by content ──► without x.gz beside x ──► one part ──► sets made whole ──► paths
  *   pattern ─► {a..b} counted out ─► *, ? matched ──────────────────────────────────────────────► paths
  *
  * Nothing is passed over silently that could be data: a piece of a numbered set that is missing, a second set of the same name,
@@ -11,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
+#include <limits.h>
 #include <stdio.h>
 #include <strings.h>
 #include <sys/stat.h>
@@ -169,8 +172,92 @@ static bool accepted_in(int folder, const char *name, mri_accept *accept)
     return accepted;
 }
 
+/* ---- names of parts ---- */
+static bool is_word(const char *text, size_t bytes, const char *const *words)
+{
+    for (; *words; words++)
+        if (strlen(*words) == bytes && strncasecmp(text, *words, bytes) == 0) return true;
+    return false;
+}
+
+static int part_of_word(const char *text, size_t bytes)
+{
+    static const char *const train[] = {"train", "training", NULL}, *const test[] = {"test", "testing", NULL},
+                      *const validation[] = {"validation", "valid", "val", "eval", "dev", NULL};
+    if (is_word(text, bytes, train)) return TRAIN;
+    if (is_word(text, bytes, validation)) return VALIDATION;
+    return is_word(text, bytes, test) ? TEST : NO_PART;
+}
+
+/* The first word of a file's name, or the last in front of its first point: train-00000-of-00128, cifar10-train.tfrecord-00000-of-00001. */
+static int part_of(const char *name)
+{
+    const int first = part_of_word(name, strcspn(name, "-_.0123456789"));
+    if (first) return first;
+    const size_t end = strcspn(name, ".");
+    size_t       start = end;
+    while (start > 0 && name[start - 1] != '-' && name[start - 1] != '_') start--;
+    return part_of_word(name + start, end - start);
+}
+
+/* In a data set whose parts are folders it is the folder that says it. */
+static int part_of_path(const mri_filelist *all, const char *path)
+{
+    const char *name = name_of(path), *folder = name - (name > path);
+    if (!all->in_folders) return part_of(name);
+    while (folder > path && folder[-1] != '/') folder--;
+    return part_of_word(folder, strcspn(folder, "/"));
+}
+
 /* ---- folders ---- */
-static int read_folder(mri_filelist *found, const char *folder, mri_accept *accept, mr_error *err)
+typedef struct part_folders { char name[PARTS][NAME_MAX + 1]; } part_folders; /* "": there is none */
+
+static bool is_part_folder(int parent, const char *name, mri_accept *accept);
+
+/* Folders inside speak for a folder of pictures with an archive lying beside them, unless they are named as parts and are ours. */
+static bool looks_ours(DIR *d, mri_accept *accept, bool may_have_parts)
+{
+    const struct dirent *e;
+    int                  ours = 0, folders = 0;
+    for (int looked = 0; looked < PROBE_ENTRIES && (e = readdir(d));) {
+        struct stat st;
+        if (e->d_name[0] == '.' || is_index(e->d_name) || fstatat(dirfd(d), e->d_name, &st, 0) != 0) continue;
+        looked++;
+        const bool is_part = may_have_parts && S_ISDIR(st.st_mode) && is_part_folder(dirfd(d), e->d_name, accept);
+        folders += S_ISDIR(st.st_mode) && !is_part;
+        ours += is_part || (S_ISREG(st.st_mode) && accepted_in(dirfd(d), e->d_name, accept));
+    }
+    return ours > folders;
+}
+
+static bool is_part_folder(int parent, const char *name, mri_accept *accept)
+{
+    if (!part_of_word(name, strlen(name))) return false;
+    const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR      *d = fd >= 0 ? fdopendir(fd) : NULL;
+    if (!d) {
+        if (fd >= 0) close(fd);
+        return false;
+    }
+    const bool ours = looks_ours(d, accept, false);
+    closedir(d);
+    return ours;
+}
+
+static int note_part_folder(part_folders *parts, const char *folder, const char *name, mr_error *err)
+{
+    char *known = parts->name[part_of_word(name, strlen(name))];
+    if (!known[0]) {
+        snprintf(known, sizeof parts->name[0], "%s", name);
+        return MR_OK;
+    }
+    mr_error_set(err, MR_EFORMAT, "%s and %s both name the same part: rename one of these folders, or name the files to use by a pattern",
+                 known, name);
+    return mri_told(err, MR_EFORMAT, folder, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* parts NULL: files only */
+static int read_folder(mri_filelist *found, part_folders *parts, const char *folder, mri_accept *accept, mr_error *err)
 {
     DIR *d = opendir(folder);
     if (!d) return mri_told(err, mr_error_sys(err, errno, "cannot open the folder"), folder, MR_NOWHERE, MR_NOWHERE);
@@ -179,12 +266,37 @@ static int read_folder(mri_filelist *found, const char *folder, mri_accept *acce
     const char          *gap = folder[0] && folder[strlen(folder) - 1] == '/' ? "" : "/";
     while (!rc && (e = readdir(d))) {
         char path[MOST_PATH];
-        if (e->d_name[0] == '.' || is_index(e->d_name) || !accepted_in(dirfd(d), e->d_name, accept)) continue;
+        if (e->d_name[0] == '.' || is_index(e->d_name)) continue;
+        if (parts && is_part_folder(dirfd(d), e->d_name, accept)) rc = note_part_folder(parts, folder, e->d_name, err);
+        if (rc || !accepted_in(dirfd(d), e->d_name, accept)) continue;
         if ((size_t)snprintf(path, sizeof path, "%s%s%s", folder, gap, e->d_name) >= sizeof path)
             rc = mr_error_set(err, MR_ELIMIT, "the path is too long");
         else rc = add(found, path, err);
     }
     closedir(d);
+    return rc;
+}
+
+/* The folder's own files, or those of the folders in it that are parts: both at once could belong to any. */
+static int read_parts(mri_filelist *found, const char *folder, mri_accept *accept, mr_error *err)
+{
+    part_folders parts = {0};
+    int          rc = read_folder(found, &parts, folder, accept, err);
+    const bool   own = found->count > 0;
+    for (int part = TRAIN; !rc && part < PARTS; part++) {
+        char        path[MOST_PATH];
+        const char *gap = folder[strlen(folder) - 1] == '/' ? "" : "/";
+        if (!parts.name[part][0]) continue;
+        if (own) {
+            mr_error_set(err, MR_EFORMAT, "beside it lies a folder %s of such files, so that it belongs to no part: move it, or name the "
+                         "files to use by a pattern", parts.name[part]);
+            return mri_told(err, MR_EFORMAT, found->path[0], MR_NOWHERE, MR_NOWHERE);
+        }
+        found->in_folders = true;
+        if ((size_t)snprintf(path, sizeof path, "%s%s%s", folder, gap, parts.name[part]) >= sizeof path)
+            rc = mr_error_set(err, MR_ELIMIT, "the path is too long");
+        else rc = read_folder(found, NULL, path, accept, err);
+    }
     return rc;
 }
 
@@ -209,39 +321,12 @@ static void drop_packed_twins(mri_filelist *l)
     l->count = kept;
 }
 
-static bool is_word(const char *text, size_t bytes, const char *const *words)
-{
-    for (; *words; words++)
-        if (strlen(*words) == bytes && strncasecmp(text, *words, bytes) == 0) return true;
-    return false;
-}
-
-static int part_of_word(const char *text, size_t bytes)
-{
-    static const char *const train[] = {"train", "training", NULL}, *const test[] = {"test", "testing", NULL},
-                      *const validation[] = {"validation", "valid", "val", "eval", "dev", NULL};
-    if (is_word(text, bytes, train)) return TRAIN;
-    if (is_word(text, bytes, validation)) return VALIDATION;
-    return is_word(text, bytes, test) ? TEST : NO_PART;
-}
-
-/* The first word of the name, or the last in front of its first point: train-00000-of-00128, cifar10-train.tfrecord-00000-of-00001. */
-static int part_of(const char *name)
-{
-    const int first = part_of_word(name, strcspn(name, "-_.0123456789"));
-    if (first) return first;
-    const size_t end = strcspn(name, ".");
-    size_t       start = end;
-    while (start > 0 && name[start - 1] != '-' && name[start - 1] != '_') start--;
-    return part_of_word(name + start, end - start);
-}
-
 static int choose_part(mri_filelist *out, const mri_filelist *all, mr_split split, int *part, mr_error *err)
 {
     uint32_t    count[PARTS] = {0};
     const char *no_part = NULL;
     for (uint32_t k = 0; k < all->count; k++) {
-        const int of = part_of(name_of(all->path[k]));
+        const int of = part_of_path(all, all->path[k]);
         count[of]++;
         if (of == NO_PART) no_part = all->path[k];
     }
@@ -266,7 +351,7 @@ static int add_part(mri_filelist *out, const mri_filelist *all, int part, mr_err
     int   rc = MR_OK;
     for (uint32_t k = 0; !rc && k < all->count; k++) {
         const char *path = all->path[k], *name = name_of(path);
-        if (part != NO_PART && part_of(name) != part) continue;
+        if (part != NO_PART && part_of_path(all, path) != part) continue;
         if (!piece_of(name, &p)) {
             rc = add(out, path, err);
             last.total = 0;
@@ -290,7 +375,7 @@ static int add_part(mri_filelist *out, const mri_filelist *all, int part, mr_err
 static int find_in_folder(mri_filelist *out, const char *folder, mr_split split, mr_error *err)
 {
     mri_filelist all = {0};
-    int          part, rc = read_folder(&all, folder, out->accept, err);
+    int          part, rc = read_parts(&all, folder, out->accept, err);
     if (!rc && all.count == 0) {
         mr_error_set(err, MR_ENOENT, "no file of this format in the folder (what a file is shows in its first bytes, not in its name)");
         rc = mri_told(err, MR_ENOENT, folder, MR_NOWHERE, MR_NOWHERE);
@@ -374,6 +459,28 @@ static int add_pattern(mri_filelist *l, const char *pattern, uint32_t most, mr_e
     return rc;
 }
 
+/* A file named twice, as by p-{1..12}* in a folder with p-12, would give every one of its samples twice. */
+static int check_once(const mri_filelist *l, const char *pattern, mr_error *err)
+{
+    int    rc = MR_OK;
+    char **sorted = malloc((l->count ? l->count : 1) * sizeof *sorted);
+    if (!sorted) return no_memory(err);
+    memcpy(sorted, l->path, l->count * sizeof *sorted);
+    qsort(sorted, l->count, sizeof *sorted, by_bytes);
+    for (uint32_t k = 1; !rc && k < l->count; k++)
+        if (strcmp(sorted[k - 1], sorted[k]) == 0)
+            rc = mri_told(err, mr_error_set(err, MR_EINVAL, "the pattern %s names this file more than once: narrow it", pattern), sorted[k], MR_NOWHERE,
+                          MR_NOWHERE);
+    free(sorted);
+    return rc;
+}
+
+static int find_pattern(mri_filelist *out, const char *pattern, mr_error *err)
+{
+    const int rc = add_pattern(out, pattern, UINT32_MAX, err);
+    return rc ? rc : check_once(out, pattern, err);
+}
+
 /* ---- find, probe ---- */
 static int find_files(mri_filelist *out, const char *path, mr_split split, mr_error *err)
 {
@@ -381,7 +488,7 @@ static int find_files(mri_filelist *out, const char *path, mr_split split, mr_er
     piece       p;
     if (stat(path, &st) != 0) {
         const int code = errno;
-        if (code == ENOENT && strlen(path) < MOST_PATH && mri_filelist_pattern(path)) return add_pattern(out, path, UINT32_MAX, err);
+        if (code == ENOENT && strlen(path) < MOST_PATH && mri_filelist_pattern(path)) return find_pattern(out, path, err);
         return mri_told(err, mr_error_sys(err, code, "cannot look at it"), path, MR_NOWHERE, MR_NOWHERE);
     }
     if (S_ISDIR(st.st_mode)) return find_in_folder(out, path, split, err);
@@ -400,22 +507,13 @@ int mri_filelist_find(mri_filelist *out, const char *path, mr_split split, mri_a
     return rc;
 }
 
-/* Folders inside speak for a folder of pictures with an archive lying beside them. */
 static bool probe_folder(const char *path, mri_accept *accept)
 {
     DIR *d = opendir(path);
     if (!d) return false;
-    const struct dirent *e;
-    int                  ours = 0, folders = 0;
-    for (int looked = 0; looked < PROBE_ENTRIES && (e = readdir(d));) {
-        struct stat st;
-        if (e->d_name[0] == '.' || is_index(e->d_name) || fstatat(dirfd(d), e->d_name, &st, 0) != 0) continue;
-        looked++;
-        folders += S_ISDIR(st.st_mode);
-        ours += S_ISREG(st.st_mode) && accepted_in(dirfd(d), e->d_name, accept);
-    }
+    const bool ours = looks_ours(d, accept, true);
     closedir(d);
-    return ours > folders;
+    return ours;
 }
 
 bool mri_filelist_probe(const char *path, mri_accept *accept)

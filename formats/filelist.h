@@ -5,6 +5,7 @@
  *                              piece that is missing is an error that names it. Pieces are numbered from 0, or from 1
  *   a folder                   every file in it that `accept` takes, by content; of parts named train-..., validation-..., val-...,
  *                              test-... (or NAME-train.ENDING) the part asked for. Of NAME and NAME.gz the plain one is taken
+ *                              The parts may be folders in it instead, with these words for names
  *   a pattern                  NAME-{000000..000146}.tar, and *, ? as a shell has them
  * Order: the numbers of a set, else the bytes of the names. Of a validation and a test part, the validation part is what
  * MR_SPLIT_TEST means: the labels of a test part are often kept from the public. */
@@ -19,6 +20,7 @@ typedef bool mri_accept(const uint8_t *head, size_t bytes);
 typedef struct mri_filelist {
     char      **path;
     uint32_t    count, cap;
+    bool        in_folders; /* while looking: the part is the name of a file's folder */
     bool        has_test; /* a test or validation part is there as well */
     mri_accept *accept;   /* as given: decides between packed and plain where a file's first bytes could be either */
 } mri_filelist;

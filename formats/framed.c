@@ -36,11 +36,12 @@ static bool resize(void **items, uint64_t count, size_t item_bytes)
     return true;
 }
 
+static uint64_t one_sample(const mri_framed *f) { return sizeof *f->offset + sizeof *f->bytes + sizeof *f->label; }
+
 int mri_framed_reserve(mri_framed *f, uint64_t count, bool labels, const mr_source_config *cfg, mr_error *err)
 {
-    const uint64_t one = sizeof *f->offset + sizeof *f->bytes + sizeof *f->label;
-    if (count > UINT64_MAX / 2 / one) return mri_source_budget(cfg, UINT64_MAX, f->file[0].path, err);
-    const int rc = mri_source_budget(cfg, f->memory_bytes + count * one, f->file[0].path, err);
+    if (count > UINT64_MAX / 2 / one_sample(f)) return mri_source_budget(cfg, UINT64_MAX, f->file[0].path, err);
+    const int rc = mri_source_budget(cfg, f->memory_bytes + count * one_sample(f), f->file[0].path, err);
     if (rc) return rc;
     if (resize((void **)&f->offset, count, sizeof *f->offset) && resize((void **)&f->bytes, count, sizeof *f->bytes) &&
         (!labels || resize((void **)&f->label, count, sizeof *f->label))) {
@@ -118,8 +119,7 @@ static int scan_all(mri_framed *f, const mri_framed_format *format, const mr_sou
     int rc = MR_OK;
     for (uint32_t k = 0; !rc && k < f->file_count; k++) rc = scan_file(f, format, k, cfg, err);
     if (!rc && format->note) rc = format->note(format->context, &f->note, &f->note_bytes, err);
-    if (!rc && f->note_bytes > MRI_MOST_NOTE_BYTES) rc = mr_error_set(err, MR_ELIMIT, "more than 64 MiB of names");
-    return rc;
+    return rc ? rc : mri_source_budget(cfg, f->memory_bytes + f->cap * one_sample(f) + f->note_bytes, NULL, err);
 }
 
 /* ---- files ---- */
@@ -139,10 +139,7 @@ static int unpack(mri_framed *f, mri_framed_file *file, const mr_source_config *
 
 static int open_failed(const mri_framed *f, int code, mr_error *err)
 {
-    if (code == EMFILE)
-        return mr_error_sys(err, code, "cannot open: the %u files of this set stay open together, allow more (ulimit -n)",
-                            f->file_count);
-    return mr_error_sys(err, code, "cannot open");
+    return code == EMFILE ? mri_too_many_files(f->file_count, err) : mr_error_sys(err, code, "cannot open");
 }
 
 static int open_file(mri_framed *f, mri_framed_file *file, mri_accept *accept, const mr_source_config *cfg, mr_error *err)
@@ -192,13 +189,15 @@ static void settle_labels(mri_framed *f, const mr_source_config *cfg)
     int64_t smallest = MRI_MOST_CLASSES, largest = -1;
     for (uint64_t k = 0; f->label && k < f->count; k++)
         if (can_be_class(f->label[k]) && f->label[k] < smallest) smallest = f->label[k];
-    f->label_offset = cfg->label_offset != MR_LABEL_AUTO ? cfg->label_offset : smallest == 1 ? 1 : 0;
+    const bool guess = cfg->label_offset == MR_LABEL_AUTO && f->label_offset == MR_LABEL_AUTO;
+    if (guess) f->label_offset = smallest == 1 ? 1 : 0;
+    else if (cfg->label_offset != MR_LABEL_AUTO) f->label_offset = cfg->label_offset;
     for (uint64_t k = 0; f->label && k < f->count; k++) {
         int64_t label;
         if (mri_framed_label(f, k, &label) == MR_OK && label > largest) largest = label;
     }
     f->class_count = (uint32_t)(largest + 1);
-    if (cfg->label_offset != MR_LABEL_AUTO || !f->label_offset) return;
+    if (!guess || !f->label_offset) return;
     const size_t at = strlen(f->told);
     snprintf(f->told + at, sizeof f->told - at, "%slabels start at 1: 1 is subtracted", at ? "; " : "");
 }
@@ -240,6 +239,9 @@ int mri_framed_open(mri_framed *out, mri_filelist *files, const mri_framed_forma
     }
     if (rc) return rc;
     if (!f->from_index) mri_framed_index_keep(f, format, cfg);
+    f->label_offset = MR_LABEL_AUTO;
+    rc = format->known ? format->known(format->context, f, err) : MR_OK;
+    if (rc) return rc;
     settle_labels(f, cfg);
     add_up(f, format);
     return MR_OK;

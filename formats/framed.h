@@ -16,7 +16,6 @@
 #define MRI_NO_LABEL INT64_MIN
 /* Classes are numbered below this; a larger label is a number of something else, and its sample a bad one. */
 #define MRI_MOST_CLASSES ((int64_t)1 << 24)
-#define MRI_MOST_NOTE_BYTES ((size_t)64 << 20)
 
 typedef struct mri_framed_file {
     char    *path;
@@ -42,7 +41,7 @@ typedef struct mri_framed {
     uint32_t         class_count;  /* largest possible label + 1, label_offset subtracted; 0 when no label is known */
     uint8_t         *note;         /* what the format wants to find again without scanning (class names, ...) */
     size_t           note_bytes;
-    char             told[256];    /* for the user: where the index was written, or why it could not be; "" nothing to tell */
+    char             told[320];    /* for the user: where the index was written, or why it could not be; "" nothing to tell */
 } mri_framed;
 
 typedef struct mri_scan mri_scan; /* one file being scanned */
@@ -61,6 +60,9 @@ typedef struct mri_framed_format {
     int       (*scan)(void *context, mri_scan *s, uint32_t file, mr_error *err);
     /* After the last file, optional: *out (malloc'd) is kept with the index and comes back as `note`. */
     int       (*note)(void *context, uint8_t **out, size_t *bytes, mr_error *err);
+    /* Once all is there, scanned or from a kept index, optional: may set f->label_offset to where labels begin, if that is known and
+     * need not be guessed. */
+    int       (*known)(void *context, mri_framed *f, mr_error *err);
     void       *context;
 } mri_framed_format;
 

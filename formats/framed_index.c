@@ -51,15 +51,15 @@ static bool in_cache(char *out, size_t bytes, const mri_framed *f, const mr_sour
     return n > 0 && (size_t)n < bytes;
 }
 
-static void make_folders_of(const char *path)
+/* False, with errno: path is now the folder that cannot be made. */
+static bool make_folders_of(char *path)
 {
-    char folder[MOST_PATH];
-    snprintf(folder, sizeof folder, "%s", path);
-    for (char *at = strchr(folder + 1, '/'); at; at = strchr(at + 1, '/')) {
+    for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = '\0';
-        mkdir(folder, 0700); /* there already, or refused: opening the file tells */
+        if (mkdir(path, 0700) != 0 && errno != EEXIST) return false;
         *at = '/';
     }
+    return true;
 }
 
 /* ---- header ---- */
@@ -117,7 +117,7 @@ static bool sizes_fit(const mri_framed *f, bool labels, uint64_t file_bytes)
 {
     const uint64_t one = sizeof *f->offset + sizeof *f->bytes + (labels ? sizeof *f->label : 0);
     const uint64_t rest = file_bytes - head_bytes(f);
-    return f->note_bytes <= rest && f->note_bytes <= MRI_MOST_NOTE_BYTES && f->count > 0 && f->count <= (rest - f->note_bytes) / one &&
+    return f->note_bytes <= rest && f->count > 0 && f->count <= (rest - f->note_bytes) / one &&
            f->count * one == rest - f->note_bytes;
 }
 
@@ -171,7 +171,8 @@ static bool load(int fd, uint64_t bytes, uint8_t *head, mri_framed *f, const mri
     const size_t head_size = head_bytes(f);
     if (mri_pread_all(fd, head, head_size, 0, "index", NULL) != MR_OK) return false;
     if (!decode_head(head, head + head_size, f, format, &labels) || !sizes_fit(f, labels, bytes)) return false;
-    *rc = mri_framed_reserve(f, f->count, labels, cfg, err);
+    *rc = mri_source_budget(cfg, f->memory_bytes + f->note_bytes, f->file[0].path, err);
+    if (!*rc) *rc = mri_framed_reserve(f, f->count, labels, cfg, err);
     if (*rc) return false;
     f->note = malloc(f->note_bytes ? f->note_bytes : 1);
     if (!f->note) *rc = mr_error_set(err, MR_ENOMEM, "no memory for an index");
@@ -273,13 +274,12 @@ void mri_framed_index_keep(mri_framed *f, const mri_framed_format *format, const
     char path[MOST_PATH];
     if (cfg->no_index_file) return;
     bool kept = beside_the_data(path, sizeof path, f) && keep_at(path, f, format);
-    if (!kept && in_cache(path, sizeof path, f, cfg)) {
-        make_folders_of(path);
-        kept = keep_at(path, f, format);
-    }
+    if (!kept && in_cache(path, sizeof path, f, cfg)) kept = make_folders_of(path) && keep_at(path, f, format);
     const int code = errno;
     char      shown[160], why[64] = "";
     mr_text_shown(path, shown, sizeof shown);
     if (kept) snprintf(f->told, sizeof f->told, "index kept in %s", shown);
-    else snprintf(f->told, sizeof f->told, "the index cannot be kept and is built anew in every run (%s: %s)", shown, strerror_r(code, why, sizeof why));
+    else
+        snprintf(f->told, sizeof f->told, "the index cannot be kept and is built anew in every run (%s: %s); --index-folder DIR names a place for it",
+                 shown, strerror_r(code, why, sizeof why));
 }

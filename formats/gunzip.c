@@ -1,26 +1,16 @@
 /* formats/gunzip.c: gzip and zlib through ISA-L, into a file descriptor, so that packed data is read like any other file.
  *
  * How much comes out may be known before (from the header inside): a packed file that gives more is stopped there, and a claim
- * that no gzip of this size can hold is refused before anything is unpacked. Where it is not known, memory is bounded by what the
- * caller allows, then disk by what must stay free.
- *
- *   memory file ── too small ──► copied to a file without a name ── 1 GiB left on that disk ──► MR_ELIMIT */
+ * that no gzip of this size can hold is refused before anything is unpacked. Where it goes, and how much may: spill.h. */
 #include "formats/gunzip.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <isa-l/igzip_lib.h>
-#include <sys/mman.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
 
 #include "base/util.h"
 #include "formats/source.h"
+#include "formats/spill.h"
 
-enum { PIECE = 256 << 10, MOST_PER_BYTE = 1032 /* deflate: 258 bytes from two bits */ };
-#define MEMORY_FILE_BYTES ((uint64_t)256 << 20)
-#define DISK_LEFT_BYTES ((uint64_t)1 << 30)
-#define DISK_STEP_BYTES ((uint64_t)64 << 20) /* written between two looks at what is left */
+enum { PIECE = 64 << 10, MOST_PER_BYTE = 1032 /* deflate: 258 bytes from two bits */ };
 #define UNKNOWN UINT64_MAX
 
 bool mri_is_gzip(const void *head, size_t bytes)
@@ -53,72 +43,18 @@ size_t mri_gunzip_head(const void *head, size_t head_bytes, void *out, size_t ou
 typedef struct unpack {
     struct inflate_state s;
     uint8_t              in[PIECE], out[PIECE];
-    int                  fd, out_fd;
+    int                  fd;
     const char          *path;
-    uint64_t             read, packed, written;
+    uint64_t             read, packed;
     uint64_t             expected;      /* UNKNOWN: as much as there is */
-    uint64_t             memory_bytes;  /* allowed in memory */
-    uint64_t             looked_at;     /* written when the disk was looked at last */
-    bool                 zlib, in_memory;
+    mri_spill            spill;         /* what came out */
+    bool                 zlib;
 } unpack;
 
 static int wrong(const unpack *u, mr_error *err, int code, const char *what)
 {
-    mr_error_set(err, code, "%s: %s (after %llu unpacked bytes)", u->zlib ? "zlib" : "gzip", what, (unsigned long long)u->written);
+    mr_error_set(err, code, "%s: %s (after %llu unpacked bytes)", u->zlib ? "zlib" : "gzip", what, (unsigned long long)u->spill.bytes);
     return mri_told(err, code, u->path, u->read - u->s.avail_in, MR_NOWHERE);
-}
-
-/* ---- where it goes ---- */
-static int make_file(bool in_memory, uint64_t bytes, mr_error *err)
-{
-    int fd = -1;
-    if (in_memory) {
-        fd = memfd_create("millrace-unpacked", MFD_CLOEXEC);
-    } else {
-        const char *folder = getenv("TMPDIR");
-        fd = open(folder && *folder ? folder : "/var/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    }
-    if (fd < 0)
-        mr_error_sys(err, errno, "cannot make a file for %llu unpacked bytes or more: unpack it yourself, or point TMPDIR to a "
-                     "folder with room", (unsigned long long)bytes);
-    return fd;
-}
-
-static int move_to_disk(unpack *u, mr_error *err)
-{
-    const int fd = make_file(false, u->written, err);
-    if (fd < 0) return MR_EIO;
-    uint8_t *piece = malloc(PIECE);
-    int      rc = piece ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory to unpack");
-    for (uint64_t at = 0; !rc && at < u->written; at += PIECE) {
-        const size_t bytes = (size_t)mri_min_u64(PIECE, u->written - at);
-        rc = mri_pread_all(u->out_fd, piece, bytes, at, "unpacked copy", err);
-        if (!rc) rc = mri_pwrite_all(fd, piece, bytes, at, "unpacked copy", err);
-    }
-    free(piece);
-    close(rc ? fd : u->out_fd);
-    if (rc) return rc;
-    u->out_fd = fd;
-    u->in_memory = false;
-    u->looked_at = 0;
-    return MR_OK;
-}
-
-bool mri_disk_has_room(int fd, uint64_t written, uint64_t *looked_at)
-{
-    struct statvfs v;
-    if (*looked_at && written - *looked_at < DISK_STEP_BYTES) return true;
-    *looked_at = written;
-    return fstatvfs(fd, &v) != 0 || (uint64_t)v.f_bavail * v.f_frsize >= DISK_LEFT_BYTES + DISK_STEP_BYTES;
-}
-
-/* Room for `bytes` more. */
-static int make_room(unpack *u, size_t bytes, mr_error *err)
-{
-    if (u->in_memory && bytes <= u->memory_bytes - u->written) return MR_OK;
-    const int rc = u->in_memory ? move_to_disk(u, err) : MR_OK;
-    if (rc || mri_disk_has_room(u->out_fd, u->written, &u->looked_at)) return rc;
-    return wrong(u, err, MR_ELIMIT, "less than 1 GiB would be left on the disk it is unpacked to: point TMPDIR to one with more room");
 }
 
 /* ---- the stream ---- */
@@ -137,12 +73,10 @@ static int refill(unpack *u, mr_error *err)
 static int drain(unpack *u, mr_error *err)
 {
     const size_t bytes = PIECE - u->s.avail_out;
-    if (bytes > u->expected - u->written)
+    if (bytes > u->expected - u->spill.bytes)
         return wrong(u, err, MR_EFORMAT, "more is packed than the header inside says");
-    int rc = bytes > 0 ? make_room(u, bytes, err) : MR_OK;
-    if (!rc) rc = mri_pwrite_all(u->out_fd, u->out, bytes, u->written, "unpacked copy", err);
-    if (rc) return rc;
-    u->written += bytes;
+    const int rc = mri_spill_write(&u->spill, u->out, bytes, err);
+    if (rc) return mri_told(err, rc, err && err->file[0] ? NULL : u->path, MR_NOWHERE, MR_NOWHERE);
     u->s.next_out = u->out;
     u->s.avail_out = PIECE;
     return MR_OK;
@@ -179,17 +113,17 @@ static int all_members(unpack *u, mr_error *err)
         if (rc) return rc;
         if (u->s.avail_in > 0 && (u->zlib || u->s.next_in[0] != 0x1f)) return wrong(u, err, MR_EFORMAT, "bytes after the end");
     } while (u->s.avail_in > 0);
-    return u->written == u->expected || u->expected == UNKNOWN ? MR_OK : wrong(u, err, MR_EFORMAT, "less is packed than the header inside says");
+    if (u->spill.bytes < u->expected && u->expected != UNKNOWN) return wrong(u, err, MR_EFORMAT, "less is packed than the header inside says");
+    return mri_spill_finish(&u->spill, err);
 }
 
-static int unpack_all(unpack *u, mr_error *err)
+static int unpack_all(unpack *u, uint64_t memory_bytes, mr_error *err)
 {
-    const uint64_t first = u->expected == UNKNOWN ? u->packed : u->expected;
-    u->in_memory = first <= u->memory_bytes;
-    u->out_fd = make_file(u->in_memory, first, err);
-    if (u->out_fd < 0) return MR_EIO;
-    const int rc = all_members(u, err);
-    if (rc) close(u->out_fd);
+    int rc = mri_spill_open(&u->spill, memory_bytes, err);
+    if (rc) return rc;
+    rc = mri_spill_expect(&u->spill, u->expected == UNKNOWN ? u->packed : u->expected, err);
+    if (!rc) rc = all_members(u, err);
+    if (rc) mri_spill_close(&u->spill);
     return rc;
 }
 
@@ -200,17 +134,16 @@ static int unpack_file(int fd, uint64_t packed_bytes, const char *path, uint64_t
     if (!u) return mr_error_set(err, MR_ENOMEM, "no memory to unpack");
     u->fd = fd;
     u->path = path;
-    u->read = u->written = u->looked_at = 0;
+    u->read = 0;
     u->packed = packed_bytes;
     u->expected = expected;
-    u->memory_bytes = mri_min_u64(memory_bytes, MEMORY_FILE_BYTES);
     u->zlib = zlib;
     u->s.avail_in = 0;
-    const int rc = unpack_all(u, err);
+    const int rc = unpack_all(u, memory_bytes, err);
     if (!rc) {
-        *out_fd = u->out_fd;
-        *out_bytes = u->written;
-        *in_memory = u->in_memory;
+        *out_fd = u->spill.fd; /* the caller's from here on */
+        *out_bytes = u->spill.bytes;
+        *in_memory = u->spill.in_memory;
     }
     free(u);
     return rc;

@@ -6,11 +6,10 @@
  * The walk takes segment after segment by its stated length and looks at no byte that is not there, so it works on the
  * first few kilobytes of a file as well as on all of it. EXIF lies in a JPEG's APP1 or a PNG's eXIf and is advice, not
  * content: when it is broken or out of reach the orientation is 1. Whether the pixels are whole is the decoder's matter. */
-#include <stdio.h>
-
 #include "base/util.h"
 #include "formats/coef.h"
 #include "formats/exif.h"
+#include "formats/picture_kind.h"
 
 static const uint8_t png_signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
@@ -22,60 +21,35 @@ int mr_image_sniff(const void *data, size_t bytes)
     return 0;
 }
 
-/* ---- what else it may be, for the message ---- */
-
-static bool looks_like_text(const uint8_t *p, size_t bytes)
-{
-    for (size_t at = 0; at < bytes && at < 64; at++)
-        if ((p[at] < 0x20 && p[at] != '\n' && p[at] != '\r' && p[at] != '\t') || p[at] == 0x7f) return false;
-    return true;
-}
-
-static const char *other_kind(const uint8_t *p, size_t bytes)
-{
-    static const struct {
-        const char *name, *magic;
-        size_t at, magic_bytes;
-    } kinds[] = {
-        {"a GIF picture", "GIF8", 0, 4},        {"a BMP picture", "BM", 0, 2},
-        {"a WebP picture", "WEBP", 8, 4},       {"a TIFF picture", "II*\0", 0, 4},
-        {"a TIFF picture", "MM\0*", 0, 4},      {"a gzip file", "\x1f\x8b", 0, 2},
-        {"a zip file", "PK\3\4", 0, 4},         {"an AVIF or HEIC picture", "ftyp", 4, 4},
-        {"a JPEG 2000 picture", "jP  ", 4, 4},
-    };
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++)
-        if (bytes >= kinds[k].at + kinds[k].magic_bytes &&
-            memcmp(p + kinds[k].at, kinds[k].magic, kinds[k].magic_bytes) == 0)
-            return kinds[k].name;
-    return looks_like_text(p, bytes) ? "text" : NULL;
-}
-
 static int not_a_picture(const uint8_t *p, size_t bytes, mr_error *err)
 {
-    if (bytes == 0) return mr_error_set(err, MR_EFORMAT, "expected a JPEG or PNG picture, found no bytes at all");
-    char hex[3 * 8 + 1] = "";
-    for (size_t at = 0; at < 8 && at < bytes; at++) snprintf(hex + 3 * at, 4, " %02x", p[at]);
-    const char *kind = other_kind(p, bytes);
-    if (!kind) return mr_error_set(err, MR_EFORMAT, "expected a JPEG or PNG picture, found bytes%s", hex);
-    return mr_error_set(err, MR_EFORMAT, "expected a JPEG or PNG picture, found %s (bytes%s): convert it or take it out",
-                        kind, hex);
+    char kind[MRI_PICTURE_KIND_BYTES];
+    return mr_error_set(err, MR_EFORMAT, "expected a JPEG or PNG picture, found %s", mri_picture_kind(p, bytes, kind));
 }
 
 /* ---- JPEG ---- */
 
+enum { DHP = 0xde, JPEG_LS = 0xf7 };
+
 static bool is_frame(unsigned marker) /* SOF0..SOF15; DHT, JPG and DAC lie between them */
 {
-    return marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc;
+    return (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc) || marker == DHP || marker == JPEG_LS;
+}
+
+/* Of a process that is not decoded, its name. */
+static const char *other_process(unsigned marker)
+{
+    if (marker == 0xc3 || marker == 0xc7 || marker == 0xcb || marker == 0xcf) return "lossless";
+    if (marker == 0xc5 || marker == 0xc6 || marker == 0xcd || marker == 0xce || marker == DHP) return "hierarchical";
+    return marker == JPEG_LS ? "JPEG-LS" : NULL;
 }
 
 static int frame_parse(const uint8_t *body, size_t bytes, unsigned marker, mr_image_header *out, mr_error *err)
 {
-    if (marker == 0xc3 || marker == 0xc7 || marker == 0xcb || marker == 0xcf)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: lossless process (SOF%u); expected baseline, extended or "
-                            "progressive", marker - 0xc0);
-    if (marker == 0xc5 || marker == 0xc6 || marker == 0xcd || marker == 0xce)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: hierarchical process (SOF%u); expected baseline, extended or "
-                            "progressive", marker - 0xc0);
+    const char *other = other_process(marker);
+    if (other)
+        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %s (marker FF%02X); expected baseline, extended or progressive: convert it to "
+                            "one of these, or to PNG", other, marker);
     if (bytes < 6 || bytes != 6 + 3 * (size_t)body[5])
         return mr_error_set(err, MR_EFORMAT, "JPEG: frame header (SOF%u) of %zu bytes does not fit its component count",
                             marker - 0xc0, bytes);
@@ -90,13 +64,13 @@ static int frame_parse(const uint8_t *body, size_t bytes, unsigned marker, mr_im
         out->sampling[k][1] = body[7 + 3 * k] & 15;
     }
     if (out->bit_depth != 8)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u bits per component; expected 8", out->bit_depth);
+        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u bits per sample; expected 8: convert it to 8 bits, or to PNG", out->bit_depth);
     if (out->width == 0) return mr_error_set(err, MR_EFORMAT, "JPEG: width is 0");
     if (out->height == 0)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: height is 0, to be told after the first scan (DNL); expected it "
-                            "in the frame header");
+        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: height is 0, to be told behind the first scan (DNL); expected it "
+                            "in the frame header: write it anew");
     if (out->channels != 1 && out->channels != 3 && out->channels != 4)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u components; expected 1, 3 or 4", out->channels);
+        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u components; expected 1 (gray), 3 (colour) or 4 (CMYK)", out->channels);
     return MR_OK;
 }
 
@@ -111,6 +85,7 @@ static size_t next_marker(const uint8_t *p, size_t bytes, size_t at)
 static int jpeg_parse(const uint8_t *p, size_t bytes, mr_image_header *out, mr_error *err)
 {
     bool framed = false;
+    uint32_t exif = 0; /* orientation of the first EXIF part */
     size_t at = 2;
     for (;;) {
         at = next_marker(p, bytes, at);
@@ -136,8 +111,9 @@ static int jpeg_parse(const uint8_t *p, size_t bytes, mr_image_header *out, mr_e
             const int rc = frame_parse(body, body_bytes, marker, out, err);
             if (rc) return rc;
             framed = true;
-        } else if (marker == 0xe1 && out->orientation == 1) {
-            out->orientation = mri_exif_app1(body, body_bytes);
+        } else if (marker == 0xe1 && !exif) {
+            exif = mri_exif_app1(body, body_bytes);
+            if (exif) out->orientation = exif;
         }
         at += length;
     }
@@ -196,6 +172,9 @@ static int png_parse(const uint8_t *p, size_t bytes, mr_image_header *out, mr_er
 {
     if (bytes < 33)
         return mr_error_set(err, MR_EFORMAT, "PNG: ends at byte %zu inside its header (33 bytes): truncated", bytes);
+    if (memcmp(p + 12, "CgBI", 4) == 0)
+        return mr_error_set(err, MR_EUNSUPPORTED, "PNG: in the form of Apple's devices (chunk CgBI), which others cannot read: convert it back "
+                            "(pngcrush -revert-iphone-optimizations)");
     if (mri_be32(p + 8) != 13 || memcmp(p + 12, "IHDR", 4) != 0)
         return mr_error_set(err, MR_EFORMAT, "PNG: expected an IHDR chunk of 13 bytes at byte 8, found another");
     const uint32_t told = mri_be32(p + 29), found = crc32_iso(p + 12, 17);

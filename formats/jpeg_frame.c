@@ -31,7 +31,7 @@ typedef struct walk {
     bool           quant_wide[4];
     const uint8_t *dc[4], *ac[4];
     uint32_t       restart_interval;
-    bool           framed, jfif, adobe;
+    bool           framed, jfif, adobe, exif;
     uint8_t        adobe_transform;
     uint32_t       seen;       /* bit k: component k had its scan */
 } walk;
@@ -181,8 +181,10 @@ static void take_app(walk *w, mri_jpeg_frame *f)
         if (w->body_bytes < 12 || memcmp(w->body, "Adobe", 5) != 0) return;
         w->adobe = true;
         w->adobe_transform = w->body[11];
-    } else if (w->marker == APP1 && f->orientation == 1) {
-        f->orientation = mri_exif_app1(w->body, w->body_bytes);
+    } else if (w->marker == APP1 && !w->exif) {
+        const uint32_t orientation = mri_exif_app1(w->body, w->body_bytes);
+        w->exif = orientation != 0;
+        if (orientation) f->orientation = orientation;
     }
 }
 

@@ -106,6 +106,20 @@ int mri_record_parse_trusted(const mri_meta *meta, const uint8_t *data, size_t b
 /* A view of the bytes a value has on disk; INT and FLOAT are put into scratch. */
 const void *mri_value_bytes(const mr_value *v, uint8_t scratch[8], size_t *bytes);
 
+/* ---- lengths without reading (mrec_lengths.c) ---- */
+typedef struct mri_lengths {
+    uint32_t field;         /* the one whose length differs */
+    uint32_t element_bytes;
+    uint64_t fixed_bytes;   /* of a record without its elements */
+} mri_lengths;
+
+/* The field that alone differs in size from record to record and is a tensor; -1: there is none, or it is not alone. */
+int  mri_lengths_field(const mr_field *fields, uint32_t count);
+/* False when sizes of records with these fields do not tell lengths. */
+bool mri_lengths_of(const mr_field *fields, uint32_t count, mri_lengths *out);
+/* Elements in a record of this size, taken to have one dimension; any number of bytes gives a number. */
+uint32_t mri_lengths_elements(const mri_lengths *l, uint64_t record_bytes);
+
 /* ---- index pages (mrec_index.c) ---- */
 typedef struct mri_index_entry {
     uint64_t offset, bytes;
@@ -151,11 +165,13 @@ typedef struct mri_window {
     uint8_t    *buf;
     size_t      cap, filled;
     uint64_t    at; /* file offset of buf[0] */
+    uint64_t    end; /* of what was asked for last */
+    size_t      ahead; /* read at the next miss */
 } mri_window;
 
 void mri_window_init(mri_window *w, int fd, const char *path, uint64_t file_bytes);
 void mri_window_fini(mri_window *w);
-/* bytes at offset, valid until the next call; what lies behind is read along in pieces of 4 MiB. */
+/* bytes at offset, valid until the next call; what lies behind is read along in pieces of up to 4 MiB, small ones after a leap. */
 int mri_window_get(mri_window *w, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err);
 
 #endif

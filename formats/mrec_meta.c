@@ -3,6 +3,7 @@
  * The writer puts these in front of the data before the first record, so that an interrupted file can be told from one
  * that was started with other fields. Each part has its CRC in the header; the zeros between them are checked too. */
 #include "base/util.h"
+#include "formats/classes.h"
 #include "formats/mrec.h"
 #include "formats/value.h"
 
@@ -26,22 +27,15 @@ void mri_meta_fini(mri_meta *m)
 static int copy_classes(mri_meta *m, const mr_writer_config *cfg, mr_error *err)
 {
     if (cfg->class_count == 0) return MR_OK;
-    size_t text = 0, pointers = (size_t)cfg->class_count * sizeof(char *);
+    size_t text = 0;
     for (uint32_t k = 0; k < cfg->class_count; k++) {
         if (!cfg->class_names || !cfg->class_names[k])
             return mr_error_set(err, MR_EINVAL, "%u classes, but class %u has no name", cfg->class_count, k);
         text += strlen(cfg->class_names[k]) + 1;
         if (text > MRI_MAX_CLASSES_BYTES - 8) return mr_error_set(err, MR_ELIMIT, "more than 64 MiB of class names");
     }
-    m->class_names = malloc(pointers + text);
+    m->class_names = mri_class_names_copy(cfg->class_names, cfg->class_count);
     if (!m->class_names) return mr_error_set(err, MR_ENOMEM, "no memory for %u class names", cfg->class_count);
-    char *at = (char *)m->class_names + pointers;
-    for (uint32_t k = 0; k < cfg->class_count; k++) {
-        const size_t len = strlen(cfg->class_names[k]) + 1;
-        memcpy(at, cfg->class_names[k], len);
-        m->class_names[k] = at;
-        at += len;
-    }
     m->class_count = cfg->class_count;
     return MR_OK;
 }

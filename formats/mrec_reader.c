@@ -16,7 +16,12 @@ static int told(const mr_mrec *m, mr_error *err, int code, uint64_t offset, uint
     return code;
 }
 
-static int open_file(mr_mrec *m, mr_error *err)
+int mri_mrec_pread(const mr_mrec *m, void *data, size_t bytes, uint64_t offset, mr_error *err)
+{
+    return m->remote ? mri_remote_read(m->remote, data, bytes, offset, err) : mri_pread_all(m->fd, data, bytes, offset, m->path, err);
+}
+
+static int open_file(mr_mrec *m, uint64_t *bytes, mr_error *err)
 {
     m->fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe in its place must not make us wait */
     if (m->fd < 0) return told(m, err, mr_error_sys(err, errno, "cannot open"), MR_NOWHERE, MR_NOWHERE);
@@ -24,15 +29,32 @@ static int open_file(mr_mrec *m, mr_error *err)
     if (fstat(m->fd, &st) != 0) return told(m, err, mr_error_sys(err, errno, "cannot look at it"), MR_NOWHERE, MR_NOWHERE);
     if (!S_ISREG(st.st_mode))
         return told(m, err, mr_error_set(err, MR_EFORMAT, "not a regular file"), MR_NOWHERE, MR_NOWHERE);
-    if (st.st_size < MRI_MREC_BLOCK)
-        return told(m, err, mr_error_set(err, MR_EFORMAT, "too short for a .mrec file: expected at least %d bytes, found %lld",
-                                         MRI_MREC_BLOCK, (long long)st.st_size), 0, MR_NOWHERE);
+    *bytes = (uint64_t)st.st_size;
+    return MR_OK;
+}
+
+static int read_header(mr_mrec *m, uint64_t file_bytes, mr_error *err)
+{
+    if (file_bytes < MRI_MREC_BLOCK)
+        return told(m, err, mr_error_set(err, MR_EFORMAT, "too short for a .mrec file: expected at least %d bytes, found %llu",
+                                         MRI_MREC_BLOCK, (unsigned long long)file_bytes), 0, MR_NOWHERE);
     uint8_t block[MRI_MREC_BLOCK];
-    int     rc = mri_pread_all(m->fd, block, sizeof block, 0, m->path, err);
+    int     rc = mri_mrec_pread(m, block, sizeof block, 0, err);
     if (rc) return rc;
     rc = mri_mrec_header_decode(block, &m->h, err);
-    if (!rc) rc = mri_mrec_header_check(&m->h, (uint64_t)st.st_size, err);
+    if (!rc) rc = mri_mrec_header_check(&m->h, file_bytes, err);
     return rc ? told(m, err, rc, MR_NOWHERE, MR_NOWHERE) : MR_OK;
+}
+
+/* All of it lies in front of the data. */
+static int read_meta(mr_mrec *m, mr_error *err)
+{
+    mri_want  w = {0};
+    const int here = m->remote ? mri_remote_hold(&w, m->remote, 0, m->h.data_offset, err) : MR_OK;
+    if (here) return here;
+    const int rc = mri_meta_read(&m->meta, m->fd, m->path, &m->h, err);
+    if (m->remote) mri_want_end(&w);
+    return rc;
 }
 
 static uint64_t page_offset(const mr_mrec *m, uint64_t page) { return m->h.index_offset + page * MRI_MREC_BLOCK; }
@@ -57,7 +79,7 @@ static int load_index(mr_mrec *m, mr_error *err)
     if (!m->index)
         return told(m, err, mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of index",
                                          (unsigned long long)m->h.index_bytes), MR_NOWHERE, MR_NOWHERE);
-    int rc = mri_pread_all(m->fd, m->index, (size_t)m->h.index_bytes, m->h.index_offset, m->path, err);
+    int rc = mri_mrec_pread(m, m->index, (size_t)m->h.index_bytes, m->h.index_offset, err);
     mri_index_walk walk;
     mri_index_walk_init(&walk, &m->h);
     const uint64_t pages = mri_index_pages(m->h.count);
@@ -78,7 +100,7 @@ static void fill_info(mr_mrec *m)
     };
 }
 
-int mr_mrec_open(mr_mrec **out, const char *path, uint64_t index_memory_bytes, mr_error *err)
+static int open_any(mr_mrec **out, const char *path, mri_remote_file *remote, uint64_t index_memory_bytes, mr_error *err)
 {
     *out = NULL;
     mr_mrec *m = calloc(1, sizeof *m);
@@ -87,9 +109,12 @@ int mr_mrec_open(mr_mrec **out, const char *path, uint64_t index_memory_bytes, m
         free(m);
         return mr_error_set(err, MR_ENOMEM, "no memory to open a file");
     }
-    m->fd = -1;
-    int rc = open_file(m, err);
-    if (!rc) rc = mri_meta_read(&m->meta, m->fd, m->path, &m->h, err);
+    uint64_t bytes = remote ? mri_remote_bytes(remote) : 0;
+    m->remote = remote;
+    m->fd = remote ? mri_remote_fd(remote) : -1;
+    int rc = remote ? MR_OK : open_file(m, &bytes, err);
+    if (!rc) rc = read_header(m, bytes, err);
+    if (!rc) rc = read_meta(m, err);
     if (!rc && m->h.index_bytes <= index_memory_bytes) rc = load_index(m, err);
     if (rc) {
         mr_mrec_close(m);
@@ -100,10 +125,22 @@ int mr_mrec_open(mr_mrec **out, const char *path, uint64_t index_memory_bytes, m
     return MR_OK;
 }
 
+int mr_mrec_open(mr_mrec **out, const char *path, uint64_t index_memory_bytes, mr_error *err)
+{
+    *out = NULL;
+    if (mri_is_url(path)) return mr_error_set(err, MR_EUNSUPPORTED, "only files here are opened this way: download it, or open it as a data set");
+    return open_any(out, path, NULL, index_memory_bytes, err);
+}
+
+int mri_mrec_open_remote(mr_mrec **out, mri_remote_file *remote, uint64_t index_memory_bytes, mr_error *err)
+{
+    return open_any(out, mri_remote_shown(remote), remote, index_memory_bytes, err);
+}
+
 void mr_mrec_close(mr_mrec *m)
 {
     if (!m) return;
-    if (m->fd >= 0) close(m->fd);
+    if (m->fd >= 0 && !m->remote) close(m->fd);
     mri_meta_fini(&m->meta);
     free(m->index);
     free(m->path);
@@ -132,7 +169,7 @@ int mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_e
         return MR_OK;
     }
     uint8_t bytes[MRI_MREC_BLOCK];
-    int     rc = mri_pread_all(m->fd, bytes, sizeof bytes, page_offset(m, page), m->path, err);
+    int     rc = mri_mrec_pread(m, bytes, sizeof bytes, page_offset(m, page), err);
     if (rc) return rc;
     rc = mri_index_check(bytes, page, mri_index_entries(m->h.count, page), err);
     if (rc) return told(m, err, rc, page_offset(m, page), record);

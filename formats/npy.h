@@ -38,4 +38,9 @@ bool     mri_npy_integer(const mri_npy *a, const void *p, int64_t *out);
 /* "3 x 4 of <f4", for messages. */
 const char *mri_npy_text(const mri_npy *a, char *buf, size_t buf_bytes);
 
+/* ---- writing ---- */
+enum { MRI_NPY_OWN_HEAD = 320 }; /* room for a header of MR_MAX_DIMS dimensions */
+/* The header in front of row-major elements, the same bytes NumPy writes. Its length; out holds so much. NumPy has no MR_BF16. */
+size_t mri_npy_head_write(mr_dtype dtype, uint32_t ndim, const uint64_t *dim, uint8_t out[MRI_NPY_OWN_HEAD]);
+
 #endif

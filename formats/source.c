@@ -12,16 +12,18 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "formats/classes.h"
 #include "formats/filelist.h"
 #include "formats/gunzip.h"
 #include "formats/mrec.h"
+#include "formats/remote_view.h"
 #include "formats/settings.h"
 #include "formats/value.h"
 
 /* Surest signature first; "folder" takes every folder that no other format knows. */
 static const mri_source_ops *const formats[] = {
     &mri_source_mrec, &mri_source_shards, &mri_source_tar, &mri_source_recordio, &mri_source_idx, &mri_source_npy,
-    &mri_source_tfrecord, &mri_source_cifar, &mri_source_csv, &mri_source_sequence, &mri_source_folder,
+    &mri_source_tfrecord, &mri_source_cifar, &mri_source_pixels, &mri_source_csv, &mri_source_sequence, &mri_source_folder,
 };
 
 uint32_t    mr_source_format_count(void) { return (uint32_t)MRI_ARRAY_COUNT(formats); }
@@ -30,7 +32,8 @@ const char *mr_source_format_help(uint32_t at) { return at < MRI_ARRAY_COUNT(for
 
 void mr_source_defaults(mr_source_config *cfg)
 {
-    *cfg = (mr_source_config){.struct_size = sizeof *cfg, .memory_bytes = (uint64_t)1 << 30, .label_offset = MR_LABEL_AUTO};
+    *cfg = (mr_source_config){.struct_size = sizeof *cfg, .memory_bytes = (uint64_t)1 << 30, .label_offset = MR_LABEL_AUTO,
+                              .remote_bytes = (uint64_t)16 << 30};
 }
 
 int mri_told(mr_error *err, int code, const char *path, uint64_t offset, uint64_t sample)
@@ -166,16 +169,43 @@ static int check_keys(const mri_source_ops *ops, const mr_source_config *cfg, mr
     return mr_error_set(err, MR_EINVAL, "%s: data of this format have one picture and one label: leave the %s out", ops->name, given);
 }
 
+/* Sequences that all have one length have no field whose length differs, and a length all the same: the shape's. */
+static void one_length_for_all(mr_source_info *info)
+{
+    uint32_t found = MR_NO_FIELD;
+    for (uint32_t k = 0; k < info->field_count; k++) {
+        const mr_field *f = &info->fields[k];
+        if (f->type != MR_TYPE_TENSOR) continue;
+        if (f->ndim == 0) return;
+        if (f->ndim == 1 && f->dim[0] <= UINT32_MAX && found == MR_NO_FIELD) found = k;
+    }
+    info->length_field = found;
+    if (found != MR_NO_FIELD) info->length_most = (uint32_t)info->fields[found].dim[0];
+}
+
 static int open_as(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     src->info.path = src->path;
     src->info.image_field = src->info.label_field = -1;
+    src->info.length_field = MR_NO_FIELD;
     int rc = check_keys(src->ops, cfg, err);
     if (!rc) rc = src->ops->open(src, cfg, err);
     if (rc) return rc;
     if (cfg->split == MR_SPLIT_TEST && !src->info.has_test)
         return mri_told(err, mr_error_set(err, MR_ENOENT, "the data has no test part"), src->path, MR_NOWHERE, MR_NOWHERE);
-    return MR_OK;
+    if (src->info.length_field == MR_NO_FIELD) one_length_for_all(&src->info);
+    return mri_classes_follow(src, cfg, err);
+}
+
+/* A URL: what is there, under which local name, comes first. */
+static int open_any(mr_source *src, const char *path, mr_source_config *cfg, mr_error *err)
+{
+    int rc = mri_is_url(path) ? mri_view_open(src, path, cfg, err) : MR_OK;
+    if (!rc && !src->path && !(src->path = strdup(path))) rc = mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
+    if (!rc && !src->ops) rc = choose(&src->ops, src->path, cfg, err);
+    if (!rc) rc = open_as(src, cfg, err);
+    if (!rc) rc = mri_view_opened(src, err);
+    return rc ? mri_view_place(src, rc, err) : MR_OK;
 }
 
 int mr_source_open(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err)
@@ -185,17 +215,9 @@ int mr_source_open(mr_source **out, const char *path, const mr_source_config *cf
     mr_source_defaults(&mine);
     if (cfg && !mri_settings_take(&mine, sizeof mine, cfg))
         return mr_error_set(err, MR_EINVAL, "source settings without struct_size: begin with mr_source_defaults()");
-    const mri_source_ops *ops;
-    int                   rc = choose(&ops, path, &mine, err);
-    if (rc) return rc;
     mr_source *src = calloc(1, sizeof *src);
-    if (src) src->path = strdup(path);
-    if (!src || !src->path) {
-        free(src);
-        return mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
-    }
-    src->ops = ops;
-    rc = open_as(src, &mine, err);
+    if (!src) return mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
+    const int rc = open_any(src, path, &mine, err);
     if (rc) {
         mr_source_close(src);
         return rc;
@@ -207,7 +229,9 @@ int mr_source_open(mr_source **out, const char *path, const mr_source_config *cf
 void mr_source_close(mr_source *src)
 {
     if (!src) return;
-    src->ops->close(src);
+    if (src->ops) src->ops->close(src);
+    mri_classes_fini(&src->classes);
+    mri_view_close(src); /* what formats read from goes after them */
     free(src->path);
     free(src);
 }
@@ -224,13 +248,24 @@ static int no_such_sample(const mr_source *src, uint64_t sample, mr_error *err)
 int mr_source_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
 {
     if (sample >= src->info.count) return no_such_sample(src, sample, err);
-    return src->ops->extent(src, sample, out, err);
+    return mri_view_place(src, src->ops->extent(src, sample, out, err), err);
 }
 
 int mr_source_label(const mr_source *src, uint64_t sample, int64_t *out)
 {
     if (sample >= src->info.count) return MR_EINVAL;
-    return src->ops->label ? src->ops->label(src, sample, out) : MR_EUNSUPPORTED;
+    const int rc = src->ops->label ? src->ops->label(src, sample, out) : MR_EUNSUPPORTED;
+    return rc || !src->classes.number ? rc : mri_classes_renumber(&src->classes, out, NULL);
+}
+
+int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out)
+{
+    const mr_source_info *info = &src->info;
+    if (sample >= info->count) return MR_EINVAL;
+    if (info->length_field == MR_NO_FIELD) return MR_EUNSUPPORTED;
+    if (info->fields[info->length_field].ndim == 0) return src->ops->length(src, sample, out);
+    *out = info->length_most;
+    return MR_OK;
 }
 
 int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
@@ -239,25 +274,57 @@ int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
     return src->ops->file_at(src, file, out);
 }
 
+mri_remote_file *mri_source_remote_at(const mr_source *src, uint32_t file)
+{
+    return src->ops->remote_at && file < src->info.file_count ? src->ops->remote_at(src, file) : NULL;
+}
+
+bool mri_source_is_remote(const mr_source *src) { return mri_source_remote_at(src, 0) != NULL; }
+
 char *mr_source_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
 {
     if (buf_bytes == 0) return buf;
     buf[0] = '\0';
     if (sample < src->info.count) src->ops->sample_path(src, sample, buf, buf_bytes);
+    mri_view_name(src, buf, buf_bytes);
     return buf;
+}
+
+typedef int parse_call(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err);
+
+/* Whatever the format found, the label is that of the classes the caller knows. */
+static int parse(parse_call *call, const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+{
+    if (sample >= src->info.count) return no_such_sample(src, sample, err);
+    int rc = mri_view_place(src, call(src, sample, data, bytes, out, err), err);
+    if (rc || !src->classes.number || src->info.label_field < 0) return rc;
+    rc = mri_classes_renumber(&src->classes, &out->value[src->info.label_field].i, err);
+    if (!rc) return MR_OK;
+    char path[4096];
+    return mri_told(err, rc, mr_source_sample_path(src, sample, path, sizeof path), MR_NOWHERE, sample);
+}
+
+void mri_source_place(const mr_source *src, uint64_t sample, mr_error *err)
+{
+    mr_extent e;
+    char      path[4096];
+    if (err->sample != MR_NOWHERE && err->sample != sample) return; /* about another one */
+    mr_error_at(err, err->file[0] ? NULL : mr_source_sample_path(src, sample, path, sizeof path), MR_NOWHERE, sample);
+    if (err->offset != MR_NOWHERE || mr_source_extent(src, sample, &e, NULL) != MR_OK || e.file == MR_FILE_OF_SAMPLE) return;
+    mr_error_at(err, NULL, e.offset, MR_NOWHERE);
 }
 
 int mr_source_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
 {
-    if (sample >= src->info.count) return no_such_sample(src, sample, err);
-    return src->ops->parse(src, sample, data, bytes, out, err);
+    return parse(src->ops->parse, src, sample, data, bytes, out, err);
 }
 
 int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
 {
-    if (sample >= src->info.count) return no_such_sample(src, sample, err);
-    return (src->ops->parse_trusted ? src->ops->parse_trusted : src->ops->parse)(src, sample, data, bytes, out, err);
+    return parse(src->ops->parse_trusted ? src->ops->parse_trusted : src->ops->parse, src, sample, data, bytes, out, err);
 }
+
+int mr_source_check(const mr_source *src, mr_error *err) { return src->ops->check ? src->ops->check(src, err) : MR_OK; }
 
 /* ---- one sample for tools ---- */
 static int read_own_file(const char *path, void *buffer, const mr_extent *e, uint64_t sample, mr_error *err)
@@ -275,7 +342,7 @@ static int read_own_file(const char *path, void *buffer, const mr_extent *e, uin
     return rc ? mri_told(err, rc, path, MR_NOWHERE, sample) : MR_OK;
 }
 
-static int read_extent(const mr_source *src, uint64_t sample, void *buffer, const mr_extent *e, mr_error *err)
+static int read_extent(const mr_source *src, uint64_t sample, void *buffer, const mr_extent *e, const bool *until, mr_error *err)
 {
     if (e->file == MR_FILE_OF_SAMPLE) {
         char path[4096];
@@ -284,7 +351,9 @@ static int read_extent(const mr_source *src, uint64_t sample, void *buffer, cons
     mr_source_file f;
     int            rc = mr_source_file_at(src, e->file, &f);
     if (rc) return mr_error_set(err, rc, "the source has no file %u", e->file);
-    rc = mri_pread_all(f.fd, buffer, (size_t)e->bytes, e->offset, f.path, err);
+    mri_remote_file *remote = mri_source_remote_at(src, e->file);
+    rc = remote ? mri_remote_read_until(remote, buffer, (size_t)e->bytes, e->offset, until, err)
+                : mri_pread_all(f.fd, buffer, (size_t)e->bytes, e->offset, f.path, err);
     return rc ? mri_told(err, rc, NULL, MR_NOWHERE, sample) : MR_OK;
 }
 
@@ -301,15 +370,20 @@ static int grow(void **buffer, size_t *buffer_bytes, uint64_t bytes, mr_error *e
     return MR_OK;
 }
 
-int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, mr_sample *out,
-                   mr_error *err)
+int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, mr_sample *out, const bool *until,
+                          mr_error *err)
 {
     mr_extent e;
     int       rc = mr_source_extent(src, sample, &e, err);
     if (rc) return rc;
     rc = grow(buffer, buffer_bytes, e.bytes, err);
     if (rc) return mri_told(err, rc, src->path, MR_NOWHERE, sample);
-    rc = read_extent(src, sample, *buffer, &e, err);
-    if (rc) return rc;
+    rc = read_extent(src, sample, *buffer, &e, until, err);
+    if (rc) return mri_view_place(src, rc, err);
     return mr_source_parse(src, sample, *buffer, (size_t)e.bytes, out, err);
+}
+
+int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, mr_sample *out, mr_error *err)
+{
+    return mri_source_read_until(src, sample, buffer, buffer_bytes, out, NULL, err);
 }

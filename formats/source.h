@@ -2,7 +2,7 @@
 #ifndef MRI_SOURCE_H
 #define MRI_SOURCE_H
 
-#include "millrace/formats.h"
+#include "formats/remote.h"
 
 enum { MRI_PROBE_BYTES = 4096 };
 
@@ -28,29 +28,50 @@ typedef struct mri_source_ops {
     /* sample and file are checked before these are called */
     int (*extent)(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
     int (*label)(const mr_source *src, uint64_t sample, int64_t *out); /* NULL: not known without reading */
+    int (*length)(const mr_source *src, uint64_t sample, uint32_t *out); /* asked where open set info.length_field and its shape is not fixed; may be NULL elsewhere */
     int (*file_at)(const mr_source *src, uint32_t file, mr_source_file *out); /* NULL: each sample is a file */
+    int (*check)(const mr_source *src, mr_error *err); /* mr_source_check(); NULL: the samples' own bytes show everything */
     void (*sample_path)(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
     int (*parse)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err);
+    mri_remote_file *(*remote_at)(const mr_source *src, uint32_t file); /* NULL, or gives NULL: all of it is here */
     /* The same for bytes that passed parse() before and stayed in memory; NULL: nothing is saved by knowing that */
     int (*parse_trusted)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err);
 } mri_source_ops;
+
+typedef struct mri_classes { /* classes.h; number NULL: classes are numbered as the format found them */
+    uint32_t    *number; /* of each class the format found */
+    uint32_t     own_count;
+    const char **names;  /* what info.class_names is then */
+} mri_classes;
 
 struct mr_source {
     const mri_source_ops *ops;
     char                 *path;
     mr_source_info        info;
-    mr_field              fields[4]; /* for formats with a schema of their own; info.fields points here or elsewhere */
+    mr_field              fields[5]; /* for formats with a schema of their own; info.fields points here or elsewhere */
+    mri_classes           classes;
     void                 *state;
+    mri_remote           *remote;    /* of a URL: what fetches. Closed after the format */
+    struct mri_view      *view;      /* of a URL: the names its files have here (remote_view.h) */
 };
 
 extern const mri_source_ops mri_source_folder, mri_source_mrec, mri_source_shards, mri_source_idx, mri_source_cifar, mri_source_tfrecord,
-    mri_source_tar, mri_source_recordio, mri_source_npy, mri_source_csv, mri_source_sequence;
+    mri_source_tar, mri_source_recordio, mri_source_npy, mri_source_csv, mri_source_sequence, mri_source_pixels;
 
 /* "image" and "label" as fields 0 and 1 of a source. */
 void mri_source_set_image_label(mr_source *src, mr_field image);
 
 /* MR_ELIMIT when what a source wants to keep is over cfg->memory_bytes. */
 int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *path, mr_error *err);
+
+/* The shared file, when it is fetched as it is read; NULL when it can simply be read. */
+mri_remote_file *mri_source_remote_at(const mr_source *src, uint32_t file);
+/* Is any of them? */
+bool mri_source_is_remote(const mr_source *src);
+
+/* mr_source_read() that a wait for a server does not keep once *until is true (read atomically). */
+int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, mr_sample *out, const bool *until,
+                          mr_error *err);
 
 /* mr_source_parse() without computing checksums: for bytes that passed it before and have stayed in memory since. Sizes and
  * places are checked all the same. */
@@ -59,6 +80,9 @@ int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *
 /* What stands in a data file's place when a download went wrong (a git-lfs pointer, a page of HTML), as a text with what to do
  * about it; NULL for anything else. */
 const char *mri_source_impostor(const uint8_t *head, size_t bytes);
+
+/* Where a bad sample lies, unless err says it: its file, its number, and in a file of many the offset at which it begins. */
+void mri_source_place(const mr_source *src, uint64_t sample, mr_error *err);
 
 /* Place into err; returns code. path may be NULL. */
 int mri_told(mr_error *err, int code, const char *path, uint64_t offset, uint64_t sample);

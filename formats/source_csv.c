@@ -9,6 +9,8 @@
  * do not count. Each sample is a file of its own, as in source_folder.c: one that is not there or too large is a bad sample,
  * found when it is asked for. A file named twice is refused: it would count twice, or have two classes.
  *
+ * A folder may stand for the tables in it: train.csv and val.csv, or train/ and val/ with one each (filelist.h); one for each part.
+ *
  * Kept for each sample: its path, and 4 bytes each for where that is, size, line and class. */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +21,9 @@
 #include <xxhash.h>
 
 #include "base/util.h"
+#include "formats/classes.h"
 #include "formats/csv.h"
+#include "formats/filelist.h"
 #include "formats/names.h"
 #include "formats/source.h"
 #include "formats/value.h"
@@ -400,17 +404,19 @@ static bool looks_like_row(const char *row, size_t bytes, char separator)
     return found && places >= 2;
 }
 
-static bool csv_probe(const mri_probe *p)
+static bool looks_like_table(const uint8_t *head, size_t bytes)
 {
-    if (p->is_folder || p->inner_bytes == 0) return false;
-    const uint8_t *head = p->inner;
-    size_t         bytes = p->inner_bytes;
     if (bytes >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0) head += 3, bytes -= 3;
     while (bytes > 0 && (*head == '\n' || *head == '\r')) head++, bytes--;
     size_t n = 0;
     while (n < bytes && head[n] != '\n' && head[n] != '\r') n++;
     if (n == 0 || memchr(head, '\0', n) || !mri_is_utf8(head, n) || head[0] == '<' || head[0] == '{') return false;
     return looks_like_row((const char *)head, n, mri_csv_separator(head, bytes));
+}
+
+static bool csv_probe(const mri_probe *p)
+{
+    return p->is_folder ? mri_filelist_probe(p->path, looks_like_table) : looks_like_table(p->inner, p->inner_bytes);
 }
 
 static int fill_info(mr_source *src, table *t, mr_error *err)
@@ -465,12 +471,8 @@ static int open_folder(const mr_source *src, table *t, mr_error *err)
     return t->folder >= 0 ? MR_OK : mri_told(err, mr_error_sys(err, errno, "cannot open the folder"), folder, MR_NOWHERE, MR_NOWHERE);
 }
 
-static int csv_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
+static int read_table(mr_source *src, table *t, const mr_source_config *cfg, mr_error *err)
 {
-    table *t = calloc(1, sizeof *t);
-    if (!t) return no_memory(src, err);
-    t->folder = -1;
-    src->state = t;
     mri_csv c;
     int     rc = open_folder(src, t, err);
     if (!rc) rc = mri_csv_open(&c, src->path, err);
@@ -484,6 +486,74 @@ static int csv_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     mri_names_seal(&t->paths);
     tell(src, t);
     return fill_info(src, t, err);
+}
+
+/* ---- a folder of tables ---- */
+/* The table of the part asked for takes the folder's place. */
+static int take_table(mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    mri_filelist l;
+    const int    rc = mri_filelist_find(&l, src->path, cfg->split, looks_like_table, err);
+    if (rc) return rc;
+    if (l.count == 1) {
+        free(src->path);
+        src->info.path = src->path = l.path[0];
+        l.count = 0;
+        src->info.has_test = l.has_test;
+    } else {
+        mr_error_set(err, MR_EINVAL, "%u tables in one folder, the first two are %.200s and %.200s: name the one to take", l.count, l.path[0],
+                     l.path[1]);
+        mri_told(err, MR_EINVAL, src->path, MR_NOWHERE, MR_NOWHERE);
+    }
+    const bool one = l.count == 0;
+    mri_filelist_fini(&l);
+    return one ? MR_OK : MR_EINVAL;
+}
+
+/* The test part is numbered like the train part, which may have more classes. Without a train part, as it is. */
+static int open_like_train(mr_source *src, table *t, const char *folder, const mr_source_config *cfg, mr_error *err)
+{
+    mr_source_config like = *cfg;
+    mr_source       *train;
+    mri_filelist     l;
+    like.split = MR_SPLIT_TRAIN;
+    int rc = mri_filelist_find(&l, folder, like.split, looks_like_table, NULL);
+    mri_filelist_fini(&l);
+    if (rc == MR_ENOENT) return read_table(src, t, cfg, err);
+    rc = mr_source_open(&train, folder, &like, err);
+    if (rc) return rc;
+    like = *cfg;
+    like.label_offset = train->info.label_offset;
+    if (!like.class_names) {
+        like.class_names = train->info.class_names;
+        like.class_count = train->info.class_count;
+    }
+    rc = read_table(src, t, &like, err);
+    if (!rc && !cfg->class_names) rc = mri_classes_follow(src, &like, err);
+    mr_source_close(train);
+    return rc;
+}
+
+static int open_from_folder(mr_source *src, table *t, const mr_source_config *cfg, mr_error *err)
+{
+    char *folder = strdup(src->path);
+    if (!folder) return no_memory(src, err);
+    int rc = take_table(src, cfg, err);
+    if (!rc && cfg->split == MR_SPLIT_TEST) rc = open_like_train(src, t, folder, cfg, err);
+    else if (!rc) rc = read_table(src, t, cfg, err);
+    free(folder);
+    return rc;
+}
+
+static int csv_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    struct stat st;
+    table      *t = calloc(1, sizeof *t);
+    if (!t) return no_memory(src, err);
+    t->folder = -1;
+    src->state = t;
+    if (stat(src->path, &st) == 0 && S_ISDIR(st.st_mode)) return open_from_folder(src, t, cfg, err);
+    return read_table(src, t, cfg, err);
 }
 
 static void csv_close(mr_source *src)

@@ -3,11 +3,14 @@
  *   sample ──► shard by binary search over start[] ──► record in that shard's file ──► its index
  *
  * A field named "image" is the image field and one named "label" (INT) the label field. What "image.entries" (BYTES) holds
- * goes with the image when that is a JPEG; it stays a field like any other too. */
+ * goes with the image when that is a JPEG; it stays a field like any other too. Lengths of sequences come from the index
+ * (mrec_lengths.c). */
+#include <errno.h>
 #include <stdio.h>
 #include <xxhash.h>
 
 #include "base/util.h"
+#include "formats/framed.h"
 #include "formats/mrec_file.h"
 #include "formats/shards.h"
 #include "formats/source.h"
@@ -17,6 +20,7 @@ typedef struct set { /* fixed after open */
     mr_mrec **file;
     uint64_t *start; /* start[k]: first sample of file k; start[count]: all samples */
     uint32_t  count;
+    mri_lengths lengths; /* element_bytes 0: sizes of records do not tell them */
     int       entries; /* field with the entry points of the image field's JPEGs, or -1 */
 } set;
 
@@ -44,11 +48,13 @@ static void set_close(mr_source *src)
     free(s);
 }
 
-static int set_add(mr_source *src, const char *path, const mr_source_config *cfg, mr_error *err)
+/* remote NULL: path is a local file. */
+static int set_add(mr_source *src, const char *path, mri_remote_file *remote, const mr_source_config *cfg, mr_error *err)
 {
     set           *s = src->state;
     const uint64_t used = src->info.memory_bytes, room = used < cfg->memory_bytes ? cfg->memory_bytes - used : 0;
-    const int      rc = mr_mrec_open(&s->file[s->count], path, room, err);
+    const int      rc = remote ? mri_mrec_open_remote(&s->file[s->count], remote, room, err)
+                               : mr_mrec_open(&s->file[s->count], path, room, err);
     if (rc) return rc;
     const mr_mrec *m = s->file[s->count];
     s->start[s->count + 1] = s->start[s->count] + m->h.count;
@@ -57,6 +63,21 @@ static int set_add(mr_source *src, const char *path, const mr_source_config *cfg
     src->info.max_extent_bytes = mri_max_u64(src->info.max_extent_bytes, m->h.record_bytes_max);
     src->info.total_bytes += m->h.record_bytes_total; /* below the sum of file sizes */
     return MR_OK;
+}
+
+/* Classes without names: as many as the index has labels for. 0 where one is no class, or the index is too large to be in memory. */
+static uint32_t classes_in_index(const set *s)
+{
+    uint32_t classes = 0;
+    for (uint32_t k = 0; k < s->count; k++) {
+        if (!s->file[k]->index) return 0;
+        for (uint64_t record = 0; record < s->file[k]->h.count; record++) {
+            mri_index_entry e;
+            if (mri_mrec_entry(s->file[k], record, &e, NULL) != MR_OK || e.label < 0 || e.label >= MRI_MOST_CLASSES) return 0;
+            if (e.label >= classes) classes = (uint32_t)e.label + 1;
+        }
+    }
+    return classes;
 }
 
 static void set_info(mr_source *src, const char *format)
@@ -73,7 +94,12 @@ static void set_info(mr_source *src, const char *format)
     info->image_field = meta->image_field;
     info->label_field = meta->label_field;
     info->file_count = s->count;
+    if (info->class_count == 0 && info->label_field >= 0) info->class_count = classes_in_index(s);
     s->entries = mri_field_entries(meta->fields, meta->field_count);
+    if (mri_lengths_of(meta->fields, meta->field_count, &s->lengths)) {
+        info->length_field = s->lengths.field;
+        info->length_most = mri_lengths_elements(&s->lengths, info->max_extent_bytes);
+    }
     const mr_field *image = meta->image_field >= 0 ? &meta->fields[meta->image_field] : NULL;
     if (!image || image->ndim != 3) return;
     if (image->dim[0] > UINT32_MAX || image->dim[1] > UINT32_MAX || image->dim[2] > UINT32_MAX) return;
@@ -85,7 +111,8 @@ static void set_info(mr_source *src, const char *format)
 static int mrec_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     int rc = set_create(src, 1, err);
-    if (!rc) rc = set_add(src, src->path, cfg, err);
+    mri_remote_file *remote = src->remote ? mri_remote_first(src->remote) : NULL;
+    if (!rc) rc = set_add(src, src->path, remote, cfg, err);
     if (rc) return rc;
     const set *s = src->state;
     set_info(src, "mrec");
@@ -120,15 +147,38 @@ static int check_shard(const set *s, const mri_shard *listed, mr_error *err)
     return rc ? mri_told(err, rc, m->path, MR_NOWHERE, MR_NOWHERE) : MR_OK;
 }
 
-static int add_shards(mr_source *src, const mri_shards *list, const mr_source_config *cfg, mr_error *err)
+static int add_local(mr_source *src, const mri_shards *list, uint32_t at, const mr_source_config *cfg, mr_error *err)
+{
+    mr_error why = MR_ERROR_INIT;
+    char    *path = mri_shards_resolve(src->path, list->shard[at].path);
+    if (!path) return mr_error_set(err, MR_ENOMEM, "no memory for the path of a shard");
+    const int rc = set_add(src, path, NULL, cfg, &why);
+    if (rc && why.sys_errno == EMFILE) mri_told(&why, mri_too_many_files(list->count, &why), path, MR_NOWHERE, MR_NOWHERE);
+    if (rc && err) *err = why;
+    free(path);
+    return rc;
+}
+
+/* All of them are asked for at once. Their names are taken as the list's own: never as names of files here. */
+static int begin_remote(mr_source *src, const mri_shards *list, mri_remote_file **files, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t k = 0; !rc && src->remote && k < list->count; k++) {
+        char *url = mri_url_join(mri_remote_url(mri_remote_first(src->remote)), list->shard[k].path);
+        rc = url ? mri_remote_begin(src->remote, &files[k], url, err) : mr_error_set(err, MR_ENOMEM, "no memory for the URL of a shard");
+        free(url);
+    }
+    return rc;
+}
+
+static int add_shards(mr_source *src, const mri_shards *list, mri_remote_file **files, const mr_source_config *cfg, mr_error *err)
 {
     int      rc = set_create(src, list->count, err);
     uint64_t print = XXH3_64bits("shards", 6);
+    if (!rc) rc = begin_remote(src, list, files, err);
     for (uint32_t k = 0; !rc && k < list->count; k++) {
-        char *path = mri_shards_resolve(src->path, list->shard[k].path);
-        if (!path) return mr_error_set(err, MR_ENOMEM, "no memory for the path of a shard");
-        rc = set_add(src, path, cfg, err);
-        free(path);
+        if (files[k]) rc = mri_remote_finish(files[k], err);
+        if (!rc) rc = files[k] ? set_add(src, "", files[k], cfg, err) : add_local(src, list, k, cfg, err);
         const set *s = src->state;
         if (!rc) rc = check_shard(s, &list->shard[k], err);
         if (!rc) print = mri_mix64(print ^ s->file[k]->h.fingerprint);
@@ -142,7 +192,9 @@ static int shards_open(mr_source *src, const mr_source_config *cfg, mr_error *er
     mri_shards list;
     int        rc = mri_shards_read(&list, src->path, err);
     if (rc) return rc;
-    rc = add_shards(src, &list, cfg, err);
+    mri_remote_file **files = calloc(list.count, sizeof *files);
+    rc = files ? add_shards(src, &list, files, cfg, err) : mr_error_set(err, MR_ENOMEM, "no memory for a shard list");
+    free(files);
     if (!rc) set_info(src, "shards");
     mri_shards_fini(&list);
     return rc;
@@ -181,16 +233,30 @@ static int set_label(const mr_source *src, uint64_t sample, int64_t *out)
     const uint32_t  k = shard_of(s, sample);
     mri_index_entry e;
     const int       rc = mri_mrec_entry(s->file[k], sample - s->start[k], &e, NULL);
-    if (!rc) *out = e.label;
+    if (rc) return rc;
+    if (src->info.class_count && (e.label < 0 || e.label >= src->info.class_count)) return MR_EFORMAT; /* nor will its record be taken */
+    *out = e.label;
+    return MR_OK;
+}
+
+static int set_length(const mr_source *src, uint64_t sample, uint32_t *out)
+{
+    const set      *s = src->state;
+    const uint32_t  k = shard_of(s, sample);
+    mri_index_entry e;
+    const int       rc = mri_mrec_entry(s->file[k], sample - s->start[k], &e, NULL);
+    if (!rc) *out = mri_lengths_elements(&s->lengths, e.bytes);
     return rc;
 }
 
 static int set_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     const mr_mrec *m = ((const set *)src->state)->file[file];
-    *out = (mr_source_file){m->path, m->fd, m->h.file_bytes, true};
+    *out = (mr_source_file){m->path, m->fd, m->h.file_bytes, m->remote == NULL};
     return MR_OK;
 }
+
+static mri_remote_file *set_remote_at(const mr_source *src, uint32_t file) { return ((const set *)src->state)->file[file]->remote; }
 
 static void set_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
 {
@@ -231,13 +297,15 @@ static int set_parse_trusted(const mr_source *src, uint64_t sample, const void *
 const mri_source_ops mri_source_mrec = {
     .name = "mrec", .help = "a millrace record file",
     .no_keys = true, .probe = mrec_probe, .open = mrec_open, .close = set_close, .extent = set_extent, .label = set_label,
-    .file_at = set_file_at, .sample_path = set_sample_path, .parse = set_parse,
+    .length = set_length,
+    .file_at = set_file_at, .remote_at = set_remote_at, .sample_path = set_sample_path, .parse = set_parse,
     .parse_trusted = set_parse_trusted,
 };
 
 const mri_source_ops mri_source_shards = {
     .name = "shards", .help = "a list of millrace record files that together are one data set",
     .no_keys = true, .probe = shards_probe, .open = shards_open, .close = set_close, .extent = set_extent, .label = set_label,
-    .file_at = set_file_at, .sample_path = set_sample_path, .parse = set_parse,
+    .length = set_length,
+    .file_at = set_file_at, .remote_at = set_remote_at, .sample_path = set_sample_path, .parse = set_parse,
     .parse_trusted = set_parse_trusted,
 };

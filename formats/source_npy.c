@@ -24,6 +24,7 @@
 #include "formats/zip.h"
 
 enum { PIECE = 64 << 10, NAME_BYTES = 256 };
+#define CHECKED_AT_OPEN_BYTES ((uint64_t)256 << 20) /* a tenth of a second from memory, a second from a disk, which training reads anyway */
 
 typedef struct store { /* where arrays are looked for by name */
     char    path[4096]; /* a folder, or the archive */
@@ -39,6 +40,7 @@ typedef struct array {
     uint64_t  first;      /* offset of the first element */
     uint64_t  file_bytes; /* of fd */
     mri_spill spill;      /* fd -1: not needed */
+    const mri_zip_member *unchecked; /* whose CRC npy_check() compares; NULL: there is none, or it was when opening */
 } array;
 
 typedef struct labels {
@@ -175,7 +177,8 @@ static int open_npy_file(array *x, const char *path, mr_error *err)
     return rc ? rc : read_header(x, 0, x->file_bytes, err);
 }
 
-/* Members that are only stored are read in place; check: their CRC, by reading all of them. */
+/* Members that are only stored are read in place. Their CRC is one over all samples, so that no sample can be compared with it when it
+ * is read: it is checked here where reading it all costs little, else by npy_check(). check: in any case. */
 static int open_member(store *s, const char *name, array *x, bool check, uint64_t memory_bytes, mr_error *err)
 {
     mri_zip_member *m = mri_zip_find(&s->zip, name);
@@ -184,6 +187,9 @@ static int open_member(store *s, const char *name, array *x, bool check, uint64_
     int rc = mri_zip_locate(&s->zip, m, err);
     if (rc) return rc;
     if (m->method == 0 && !check) {
+        x->unchecked = m->bytes > CHECKED_AT_OPEN_BYTES ? m : NULL;
+        if (!x->unchecked) rc = mri_zip_check_stored(&s->zip, m, err);
+        if (rc) return rc;
         x->fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 3);
         if (x->fd < 0) return mri_told(err, mr_error_sys(err, errno, "cannot open once more"), s->path, MR_NOWHERE, MR_NOWHERE);
         x->file_bytes = s->zip.file_bytes;
@@ -448,10 +454,11 @@ static int open_classes(mr_source *src, npy *x, const char *name, const char *ot
         return open_labels(src, x, found, both && strcmp(found, other_found) != 0 ? other_found : NULL, cfg, err);
     if (x->shape.type == MR_TYPE_TENSOR) return MR_OK;
     char what[NAME_BYTES];
-    snprintf(what, sizeof what, ", labels or y with the classes of %.100s (label key none: there are none)", name);
+    snprintf(what, sizeof what, ", labels or y with the classes of %.100s (--label-key none if there are none)", name);
     char wanted[NAME_BYTES];
     snprintf(wanted, sizeof wanted, "%.200s_labels", name);
-    return no_array(&x->where, wanted, what, err);
+    const int rc = no_array(&x->where, wanted, what, err);
+    return mri_told(err, rc, src->path, MR_NOWHERE, MR_NOWHERE); /* the file, not the folder that its labels could lie in */
 }
 
 static void fill_info(mr_source *src, npy *x)
@@ -484,6 +491,15 @@ static void fill_info(mr_source *src, npy *x)
     info->label_field = -1;
 }
 
+static void tell_unchecked(mr_source *src, npy *x, const char *name)
+{
+    const size_t at = strlen(x->told);
+    if (!x->images.unchecked) return;
+    snprintf(x->told + at, sizeof x->told - at, "%sthe CRC over all %llu MiB of %.100s is checked by verify, not when opening", at ? "; " : "",
+             (unsigned long long)(x->images.unchecked->bytes >> 20), name);
+    src->info.told = x->told;
+}
+
 static int npy_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     npy *x = calloc(1, sizeof *x);
@@ -499,8 +515,16 @@ static int npy_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (!rc) rc = plan_samples(src, x, cfg, err);
     if (!rc) rc = open_classes(src, x, name, other, cfg, err);
     if (rc) return rc;
+    tell_unchecked(src, x, name);
     fill_info(src, x);
     return mri_source_budget(cfg, src->info.memory_bytes, src->path, err);
+}
+
+static int npy_check(const mr_source *src, mr_error *err)
+{
+    const npy            *x = src->state;
+    const mri_zip_member *m = x->images.unchecked;
+    return m ? mri_zip_check_stored(&x->where.zip, m, err) : MR_OK;
 }
 
 static void npy_close(mr_source *src)
@@ -577,5 +601,5 @@ const mri_source_ops mri_source_npy = {
     .name = "npy",
     .help = "arrays of NumPy: x.npy with y.npy beside it, a folder of them, or an archive .npz; u8 arrays are pictures",
     .probe = npy_probe, .open = npy_open, .close = npy_close, .extent = npy_extent, .label = npy_label,
-    .file_at = npy_file_at, .sample_path = npy_sample_path, .parse = npy_parse,
+    .file_at = npy_file_at, .sample_path = npy_sample_path, .parse = npy_parse, .check = npy_check,
 };

@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "formats/framed.h"
+#include "formats/picture_kind.h"
 #include "formats/recordio.h"
 #include "formats/recordio_lists.h"
 #include "formats/value.h"
@@ -240,7 +241,7 @@ static int get_from_file(void *context, uint64_t offset, size_t bytes, const uin
 }
 
 /* The first record decides whether there are several labels. */
-static int has_packed_labels(const recordio *x, bool *out, mr_error *err)
+static int count_packed_labels(const recordio *x, uint32_t *out, mr_error *err)
 {
     from_file          f = {.file = &x->framed.file[mri_framed_file_of(&x->framed, 0)]};
     mri_recordio_input in = {get_from_file, &f, f.file->bytes};
@@ -248,7 +249,7 @@ static int has_packed_labels(const recordio *x, bool *out, mr_error *err)
     stated              first = {0};
     int                 rc = mri_recordio_look(&in, x->framed.offset[0], &r, err);
     if (!rc) rc = look_inside(x, &in, &r, &first, err);
-    *out = first.label_count > 0;
+    *out = first.label_count;
     return rc ? mri_told(err, rc, f.file->path, MR_NOWHERE, 0) : MR_OK;
 }
 
@@ -290,7 +291,22 @@ static uint64_t fingerprint(const recordio *x)
     return f->label ? XXH3_64bits_withSeed(f->label, f->count * sizeof *f->label, print) : print;
 }
 
-static void fill_info(mr_source *src, recordio *x, bool packed_labels, const mr_source_config *cfg)
+static void tell(recordio *x, mr_source_info *info, uint32_t to_choose_from)
+{
+    const char *kept = info->told ? info->told : "";
+    int         n = 0;
+    if (x->relabelled)
+        n = snprintf(x->told, sizeof x->told, "%llu records have another label than the list beside them says: theirs are used",
+                     (unsigned long long)x->relabelled);
+    if (to_choose_from > 1)
+        n += snprintf(x->told + n, sizeof x->told - (size_t)n, "%s%u labels a record; the first is the class: --label-key K takes "
+                      "another, counted from 0", n ? "; " : "", to_choose_from);
+    if (n == 0) return;
+    snprintf(x->told + n, sizeof x->told - (size_t)n, "%s%s", kept[0] ? "; " : "", kept);
+    info->told = x->told;
+}
+
+static void fill_info(mr_source *src, recordio *x, uint32_t packed_labels, const mr_source_config *cfg)
 {
     mr_source_info *info = &src->info;
     info->format = "recordio";
@@ -299,16 +315,12 @@ static void fill_info(mr_source *src, recordio *x, bool packed_labels, const mr_
     info->memory_bytes += sizeof *x;
     x->joined_most = cfg->memory_bytes > info->memory_bytes ? cfg->memory_bytes - info->memory_bytes : 0;
     mri_source_set_image_label(src, mri_field("image", MR_TYPE_IMAGE));
-    if (packed_labels) {
+    if (packed_labels > 0) {
         src->fields[2] = mri_field("labels", MR_TYPE_TENSOR);
         src->fields[2].dtype = MR_F32;
         info->field_count = 3;
     }
-    const char *more = info->told ? info->told : "";
-    if (x->relabelled)
-        snprintf(x->told, sizeof x->told, "%llu records have another label than the list beside them says: theirs are used%s%s",
-                 (unsigned long long)x->relabelled, more[0] ? "; " : "", more);
-    if (x->told[0]) info->told = x->told;
+    tell(x, info, cfg->label_key ? 0 : packed_labels);
 }
 
 static int recordio_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
@@ -322,8 +334,8 @@ static int recordio_open(mr_source *src, const mr_source_config *cfg, mr_error *
     int          rc = take_settings(x, cfg, err);
     if (!rc) rc = mri_filelist_find(&files, src->path, cfg->split, begins_like_ours, err);
     if (!rc) rc = open_files(src, x, &files, cfg, err);
-    bool packed_labels = false;
-    if (!rc) rc = has_packed_labels(x, &packed_labels, err);
+    uint32_t packed_labels = 0;
+    if (!rc) rc = count_packed_labels(x, &packed_labels, err);
     if (!rc) fill_info(src, x, packed_labels, cfg);
     return rc;
 }
@@ -450,9 +462,8 @@ static int take_picture(const uint8_t *data, uint64_t bytes, mr_sample *out, mr_
     if (bytes == 0) return mr_error_set(err, MR_EFORMAT, "expected a picture behind the labels, found nothing");
     const int type = mr_image_sniff(data, (size_t)bytes);
     if (!type) {
-        char found[3 * 4 + 1] = "";
-        for (size_t k = 0; k < 4 && k < bytes; k++) snprintf(found + 3 * k, sizeof found - 3 * k, " %02x", data[k]);
-        return mr_error_set(err, MR_EFORMAT, "expected a JPEG or PNG, found %llu bytes that begin%s", (unsigned long long)bytes, found);
+        char kind[MRI_PICTURE_KIND_BYTES];
+        return mr_error_set(err, MR_EFORMAT, "expected a JPEG or PNG, found %s", mri_picture_kind(data, (size_t)bytes, kind));
     }
     out->value[0] = (mr_value){.type = (mr_type)type, .data = data, .bytes = (size_t)bytes};
     return MR_OK;

@@ -26,7 +26,7 @@
 #include "formats/text.h"
 #include "formats/value.h"
 
-enum { MOST_NUMBERS = 1 << 20, MAX_LISTED = 256 };
+enum { MOST_NUMBERS = 1 << 20, MAX_LISTED = 256, LEAST_SIDE = 16 /* of lines that could be pictures */ };
 enum { LABEL_NONE = -1, LABEL_LAST = 0 }; /* else its number from 1 */
 
 typedef struct sequences { /* fixed after open */
@@ -385,8 +385,16 @@ static void fill_info(mr_source *src, sequences *q)
     info->fields = src->fields;
     info->field_count = q->label_at == LABEL_NONE ? 1 : 2;
     info->label_field = q->label_at == LABEL_NONE ? -1 : 1;
+    uint32_t side = 1;
+    while ((uint64_t)side * side < q->longest) side++;
     if (q->longest != q->shortest) {
+        info->length_field = 0;
+        info->length_most = q->longest;
         snprintf(q->told, sizeof q->told, "sequences of %u to %u numbers", q->shortest, q->longest);
+        info->told = q->told;
+    } else if (side >= LEAST_SIDE && side * side == q->longest && q->least >= 0 && q->largest <= 255) {
+        snprintf(q->told, sizeof q->told, "taken for sequences of %u numbers; if each line is a class and a gray picture of %u x %u pixels, "
+                 "--format pixels says so", q->longest, side, side);
         info->told = q->told;
     }
 }
@@ -434,6 +442,14 @@ static int sequence_label(const mr_source *src, uint64_t sample, int64_t *out)
     return q->label_at == LABEL_NONE ? MR_EUNSUPPORTED : MR_OK;
 }
 
+static int sequence_length(const mr_source *src, uint64_t sample, uint32_t *out)
+{
+    mr_extent e;
+    sequence_extent(src, sample, &e, NULL);
+    *out = (uint32_t)(e.bytes / sizeof(int32_t));
+    return MR_OK;
+}
+
 static int sequence_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     (void)file;
@@ -468,5 +484,5 @@ const mri_source_ops mri_source_sequence = {
     .name = "sequence",
     .help = "a text with a sequence of integers in each line, the last of them the class; plain or gzip; or a folder with train... and val...",
     .probe = sequence_probe, .open = sequence_open, .close = sequence_close, .extent = sequence_extent, .label = sequence_label,
-    .file_at = sequence_file_at, .sample_path = sequence_sample_path, .parse = sequence_parse,
+    .length = sequence_length, .file_at = sequence_file_at, .sample_path = sequence_sample_path, .parse = sequence_parse,
 };

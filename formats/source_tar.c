@@ -6,6 +6,7 @@
  * The extent of a sample is all from its first member's header to its last member's data, so that one read brings it; parse() walks
  * the headers again. Which members make a sample and what they mean: tar_sample.h, tar_schema.c. The schema is taken from the first
  * sample (of the first 64) that has both picture and class, so that it does not depend on whether the index was kept.
+ * Where an archive says what its classes are called (tar_classes.h), it is known how many there are and that labels count from 0.
  *
  * Framing that is wrong ends the opening. A sample whose members are wrong (no picture, no class, two members of one name, one that is
  * sparse) is a bad sample; where it has its place in the order. What is odd but harms nobody is counted and told. */
@@ -15,19 +16,23 @@
 #include "base/util.h"
 #include "formats/framed.h"
 #include "formats/mrec.h"
+#include "formats/tar_classes.h"
 #include "formats/tar_sample.h"
 #include "formats/value.h"
 
-enum { LOOKED_AT = 64, VERSION = 1 };
+enum { LOOKED_AT = 64, VERSION = 2 };
 
 typedef struct tar { /* fixed after open */
-    mri_framed     f;
-    mri_tar_schema schema;
-    char           told[1024];
+    mri_framed      f;
+    mri_tar_schema  schema;
+    mri_tar_classes classes; /* into the note */
+    char            told[1024];
     /* while opening */
     const mr_source_config *cfg;
     bool                    has_schema;
     mri_tar_notes           notes;
+    uint8_t                *class_text; /* as the first archive that has it brings it, or NULL */
+    size_t                  class_bytes;
 } tar;
 
 /* ---- bytes from where they are ---- */
@@ -158,6 +163,30 @@ static int on_part(void *context, const mri_tar_part *part, mr_error *err)
     return rc == MR_EIO || rc == MR_ENOMEM ? rc : MR_OK;
 }
 
+static int on_note(void *context, const mri_tar_member *m, mr_error *err)
+{
+    const scanning *w = context;
+    tar            *t = w->t;
+    const uint8_t  *p = NULL;
+    if (strcmp(m->name, MRI_TAR_CLASSES) != 0) return MR_OK;
+    if (m->bytes > MRI_TAR_MOST_CLASSES) {
+        mri_tar_note(&t->notes, MRI_TAR_CLASSES_LARGE, m->head, "");
+        return MR_OK;
+    }
+    const size_t bytes = (size_t)m->bytes;
+    int          rc = bytes ? scan_get(w->s, m->data, bytes, &p, err) : MR_OK;
+    if (!rc && t->class_text && (bytes != t->class_bytes || (bytes && memcmp(p, t->class_text, bytes) != 0)))
+        mri_tar_note(&t->notes, MRI_TAR_CLASSES_DIFFER, m->head, "");
+    if (rc || t->class_text) return rc;
+    rc = mri_source_budget(t->cfg, bytes, NULL, err);
+    if (rc) return rc;
+    t->class_text = malloc(bytes + 1);
+    if (!t->class_text) return mr_error_set(err, MR_ENOMEM, "no memory for the names of classes");
+    if (bytes) memcpy(t->class_text, p, bytes);
+    t->class_bytes = bytes;
+    return MR_OK;
+}
+
 static int add_sample(scanning *w, int64_t label, mr_error *err)
 {
     const mri_tar_group *g = &w->g;
@@ -190,7 +219,8 @@ static int tar_scan(void *context, mri_scan *s, uint32_t file, mr_error *err)
     w->s = s;
     mri_tar_samples_init(&w->it, scan_get, s, 0, bytes, &t->notes);
     w->it.on_part = on_part;
-    w->it.on_part_context = w;
+    w->it.on_note = on_note;
+    w->it.on_context = w;
     rc = scan_samples(w, err);
     if (rc == MR_EEND) rc = mri_tar_finish(&w->it.walk, err);
     if (!rc && w->it.walk.end_blocks < 2) mri_tar_note(&t->notes, MRI_TAR_NO_END, w->it.walk.at, "");
@@ -209,6 +239,9 @@ static size_t say(char *buf, size_t room, const tar *t, mri_tar_oddity what)
         [MRI_TAR_NO_KEY] = {"member without a key was passed over", "members without a key were passed over", ""},
         [MRI_TAR_OUTSIDE] = {"name leads out of its folder", "names lead out of their folder", "; nothing is unpacked by name"},
         [MRI_TAR_KEY_AGAIN] = {"key comes again", "keys come again", "; members of one sample must be neighbours"},
+        [MRI_TAR_CLASSES_LARGE] = {"list of classes was passed over", "lists of classes were passed over", ": more than 16 MiB"},
+        [MRI_TAR_CLASSES_DIFFER] = {"list of classes is another than the first", "lists of classes are others than the first",
+                                    "; all were passed over"},
         [MRI_TAR_NO_END] = {"archive has no end mark", "archives have no end mark", "; is it whole?"},
     };
     const unsigned long long count = t->notes.of[what].count, offset = t->notes.of[what].offset;
@@ -219,7 +252,7 @@ static size_t say(char *buf, size_t room, const tar *t, mri_tar_oddity what)
     return n < 0 || (size_t)n >= room ? room - 1 : (size_t)n;
 }
 
-/* Kept with the index: what was odd when it was built is odd in the next run. */
+/* Kept with the index: what was odd when it was built is odd in the next run. | text | 0 | names of classes, as they stand | */
 static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
 {
     const tar *t = context;
@@ -228,25 +261,76 @@ static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
     text[0] = '\0';
     for (int k = 0; k < MRI_TAR_ODDITIES; k++) at += say(text + at, sizeof text - at, t, (mri_tar_oddity)k);
     if (at >= 2) at -= 2; /* the last "; " */
-    *out = malloc(at ? at : 1);
+    text[at] = '\0';
+    const size_t names = t->notes.of[MRI_TAR_CLASSES_DIFFER].count ? 0 : t->class_bytes;
+    *bytes = names ? at + 1 + names : at;
+    *out = malloc(*bytes ? *bytes : 1);
     if (!*out) return mr_error_set(err, MR_ENOMEM, "no memory for a note");
-    memcpy(*out, text, at);
-    *bytes = at;
+    memcpy(*out, text, names ? at + 1 : at);
+    if (names) memcpy(*out + at + 1, t->class_text, names);
     return MR_OK;
 }
 
-/* The note may come from a file that anybody could write. */
-static void tell(mr_source *src, tar *t)
+static void tell(tar *t, const char *text)
 {
-    char         raw[sizeof t->told];
-    const size_t bytes = mri_min_u64(t->f.note_bytes, sizeof raw - 1);
-    if (bytes == 0) return;
-    memcpy(raw, t->f.note, bytes);
-    raw[bytes] = '\0';
-    mr_text_shown(raw, t->told, sizeof t->told);
     const size_t at = strlen(t->told);
-    if (t->f.told[0]) snprintf(t->told + at, sizeof t->told - at, "; %s", t->f.told);
-    src->info.told = t->told;
+    if (text[0]) snprintf(t->told + at, sizeof t->told - at, "%s%s", at ? "; " : "", text);
+}
+
+/* ---- names of classes ---- */
+static int64_t largest_label(const mri_framed *f)
+{
+    int64_t largest = -1;
+    for (uint64_t k = 0; f->label && k < f->count; k++)
+        if (f->label[k] < MRI_MOST_CLASSES && f->label[k] > largest) largest = f->label[k];
+    return largest;
+}
+
+/* One wrong label makes names doubtful, not the other way round: data stay as readable as they are without. */
+static void doubt(tar *t, const mri_framed *f)
+{
+    const int64_t largest = largest_label(f);
+    char          text[160] = "";
+    if (t->classes.wrong)
+        snprintf(text, sizeof text, "names of classes passed over: %s of %s", t->classes.wrong, MRI_TAR_CLASSES);
+    else if (t->schema.label_kind != MRI_TAR_LABEL_TEXT || strcmp(t->schema.label, "cls") != 0)
+        snprintf(text, sizeof text, "names of classes passed over: they are for labels in .cls, which are not used");
+    else if (largest >= (int64_t)t->classes.count)
+        snprintf(text, sizeof text, "names of classes passed over: %u names in %s, but a label %lld", t->classes.count, MRI_TAR_CLASSES,
+                 (long long)largest);
+    if (!text[0]) return;
+    mri_tar_classes_fini(&t->classes);
+    tell(t, text);
+}
+
+/* The note may come from a file that anybody could write. */
+static int tar_known(void *context, mri_framed *f, mr_error *err)
+{
+    tar         *t = context;
+    char         raw[sizeof t->told];
+    const size_t text = f->note_bytes ? strnlen((const char *)f->note, f->note_bytes) : 0, shown = mri_min_u64(text, sizeof raw - 1);
+    int          rc = choose_again(t, err);
+    if (rc) return rc;
+    if (shown) memcpy(raw, f->note, shown);
+    raw[shown] = '\0';
+    mr_text_shown(raw, t->told, sizeof t->told);
+    if (text == f->note_bytes) return MR_OK;
+    rc = mri_tar_classes_take(&t->classes, (char *)f->note + text + 1, f->note_bytes - text - 1, err);
+    if (rc) return rc;
+    doubt(t, f);
+    if (t->classes.count) f->label_offset = 0;
+    return mri_source_budget(t->cfg, f->memory_bytes + t->classes.count * sizeof *t->classes.name, NULL, err);
+}
+
+/* With labels that begin elsewhere, because somebody said so, the first names are those of no class. */
+static void name_classes(mr_source_info *info, const tar *t)
+{
+    const mri_tar_classes *c = &t->classes;
+    if (info->label_offset < 0 || info->label_offset >= (int64_t)c->count) return;
+    info->class_names = c->name + info->label_offset;
+    info->class_count = c->count - (uint32_t)info->label_offset;
+    info->memory_bytes += c->count * sizeof *c->name;
+    for (uint32_t k = 0; k < c->count; k++) info->fingerprint = XXH3_64bits_withSeed(c->name[k], strlen(c->name[k]), info->fingerprint);
 }
 
 /* ---- open, close ---- */
@@ -274,7 +358,9 @@ static void fill_info(mr_source *src, tar *t)
     src->info.memory_bytes += sizeof *t;
     for (uint32_t k = 0; k < t->schema.field_count; k++)
         src->info.fingerprint = XXH3_64bits_withSeed(t->schema.field[k].name, strlen(t->schema.field[k].name), src->info.fingerprint);
-    tell(src, t);
+    name_classes(&src->info, t);
+    tell(t, t->f.told);
+    src->info.told = t->told[0] ? t->told : NULL;
 }
 
 static int tar_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
@@ -289,11 +375,12 @@ static int tar_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (rc) return rc;
     src->info.has_test = files.has_test;
     const mri_framed_format format = {.name = "tar", .version = VERSION, .settings = settings_of(&t->schema), .scan = tar_scan,
-                                      .note = tar_note, .context = t};
+                                      .note = tar_note, .known = tar_known, .context = t};
     rc = mri_framed_open(&t->f, &files, &format, cfg, err);
-    if (!rc) rc = choose_again(t, err);
-    if (!rc) fill_info(src, t);
+    free(t->class_text);
+    t->class_text = NULL;
     t->cfg = NULL;
+    if (!rc) fill_info(src, t);
     return rc;
 }
 
@@ -302,6 +389,7 @@ static void tar_close(mr_source *src)
     tar *t = src->state;
     if (!t) return;
     mri_framed_close(&t->f);
+    mri_tar_classes_fini(&t->classes);
     free(t);
 }
 
@@ -369,15 +457,18 @@ static int parse_label(const tar *t, uint64_t sample, const mri_tar_group *g, in
     return MR_OK;
 }
 
-static int parse_field(const mr_field *field, const mri_tar_group *g, const in_memory *m, mr_value *out, mr_error *err)
+static int parse_field(const mri_tar_schema *s, int at, const mri_tar_group *g, const in_memory *m, mr_value *out, mr_error *err)
 {
+    const mr_field     *field = &s->field[at];
     const mri_tar_part *part = mri_tar_group_find(g, field->name);
-    *out = (mr_value){.type = field->type, .data = m->data};
-    if (!part) return MR_OK;
-    out->data = m->data + (part->data - m->offset);
-    out->bytes = (size_t)part->bytes;
-    if (field->type != MR_TYPE_TEXT || mri_text_is_utf8(out->data, out->bytes)) return MR_OK;
-    return wrong_group(g, err, MR_EFORMAT, part->data, "expected text in UTF-8, found other bytes in .", field->name);
+    mr_error            what = MR_ERROR_INIT;
+    *out = s->none[at];
+    out->data = m->data; /* of nothing, but not NULL */
+    const int rc = part ? mri_tar_schema_value(field, m->data + (part->data - m->offset), (size_t)part->bytes, out, &what) : MR_OK;
+    if (!rc) return MR_OK;
+    char told[sizeof what.text], name[4 * MR_MAX_NAME + 1];
+    snprintf(told, sizeof told, "member .%s: %.*s", mr_text_shown(field->name, name, sizeof name), (int)(sizeof told - sizeof name - 10), what.text);
+    return wrong_group(g, err, rc, part->data, told, "");
 }
 
 static int parse_group(const tar *t, uint64_t sample, const mri_tar_group *g, in_memory *m, mr_sample *out, mr_error *err)
@@ -392,7 +483,7 @@ static int parse_group(const tar *t, uint64_t sample, const mri_tar_group *g, in
         if (k == s->label_field) {
             rc = parse_label(t, sample, g, m, v, err);
         } else if (k != s->image_field) {
-            rc = parse_field(&s->field[k], g, m, v, err);
+            rc = parse_field(s, k, g, m, v, err);
         } else {
             rc = mri_tar_schema_image(s, g, memory_get, m, &image, &v->type, err);
             if (rc) continue;

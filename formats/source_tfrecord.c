@@ -2,7 +2,7 @@
  *
  *   scan   each record: length checked (a wrong one ends it: nobody knows where the next record begins), data looked into for the
  *          label, class names and boxes; what is wrong inside a record is left to parse()
- *   parse  checksum of the data, picture, label, boxes; a record that is wrong is a bad sample with its reason
+ *   parse  checksum of the data, picture, label, boxes, mask; a record that is wrong is a bad sample with its reason
  *
  * An extent is the data and their checksum; both lie behind the head, whose place messages name. The features are those of the first
  * record that can be read. Boxes are xmin, ymin, xmax, ymax as in the file, 0 to 1 by custom. */
@@ -18,7 +18,7 @@
 #include "formats/tfrecord_facts.h"
 #include "formats/value.h"
 
-enum { SCAN_VERSION = 1, MOST_TRIES = 64 /* unreadable records before the first that says which features there are */ };
+enum { SCAN_VERSION = 2, MOST_TRIES = 64 /* unreadable records before the first that says which features there are */ };
 
 typedef struct tfrecord { /* fixed after open */
     mri_framed   f;
@@ -137,10 +137,18 @@ static int open_files(mr_source *src, tfrecord *t, const mr_source_config *cfg, 
     src->info.has_test = files.has_test;
     mine.no_index_file = cfg->no_index_file || !keep_index;
     scanning                s = {.f = &t->f, .gather.cfg = cfg, .first = MR_ERROR_INIT};
-    const mri_framed_format format = {"tfrecord", SCAN_VERSION, hash_settings(cfg), tfrecord_scan, tfrecord_note, &s};
+    const mri_framed_format format = {.name = "tfrecord", .version = SCAN_VERSION, .settings = hash_settings(cfg), .scan = tfrecord_scan,
+                                      .note = tfrecord_note, .context = &s};
     rc = mri_framed_open(&t->f, &files, &format, &mine, err);
     mri_tf_gather_fini(&s.gather);
     return rc;
+}
+
+static void add_tensor(mr_source *src, const char *name, mr_dtype dtype)
+{
+    mr_field *f = &src->fields[src->info.field_count++];
+    *f = mri_field(name, MR_TYPE_TENSOR);
+    f->dtype = dtype;
 }
 
 static void set_fields(mr_source *src, const tfrecord *t)
@@ -159,14 +167,9 @@ static void set_fields(mr_source *src, const tfrecord *t)
         info->label_field = -1;
         info->field_count = 1;
     }
-    if (!facts->has_boxes) return;
-    mr_field *boxes = &src->fields[info->field_count++];
-    *boxes = mri_field("boxes", MR_TYPE_TENSOR);
-    boxes->dtype = MR_F32;
-    if (!facts->has_box_labels) return;
-    mr_field *labels = &src->fields[info->field_count++];
-    *labels = mri_field("box_labels", MR_TYPE_TENSOR);
-    labels->dtype = MR_I64;
+    if (facts->has_boxes) add_tensor(src, "boxes", MR_F32);
+    if (facts->has_box_labels) add_tensor(src, "box_labels", MR_I64);
+    if (facts->key[MRI_TF_MASK]) src->fields[info->field_count++] = mri_field("mask", MR_TYPE_PNG);
 }
 
 static int tfrecord_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
@@ -262,7 +265,9 @@ static int take_values(const tfrecord *t, uint64_t sample, const uint8_t *data, 
         rc = mri_tf_one_int(&f[MRI_TF_LABEL], key[MRI_TF_LABEL], &label->i, err);
         if (!rc) rc = mri_framed_check_label(&t->f, label->i, &label->i, err);
     }
-    return rc || !t->facts.has_boxes ? rc : take_boxes(t, sample, f, out, err);
+    if (!rc && t->facts.has_boxes) rc = take_boxes(t, sample, f, out, err);
+    if (!rc && key[MRI_TF_MASK]) rc = mri_tf_mask(&f[MRI_TF_MASK], key[MRI_TF_MASK], &out->value[out->value_count++], err);
+    return rc;
 }
 
 static int parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, bool trusted, mr_sample *out, mr_error *err)

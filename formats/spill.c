@@ -1,16 +1,20 @@
-/* formats/spill.c: see spill.h. */
+/* formats/spill.c: see spill.h.
+ *
+ *   memory file ── over memory_limit ──► copied to a file without a name ── less than 1 GiB left on that disk ──► MR_ELIMIT */
 #include "formats/spill.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/util.h"
-#include "formats/gunzip.h"
 
-enum { BUFFER_BYTES = 256 << 10 };
+enum { BUFFER_BYTES = 64 << 10 };
 #define MEMORY_MOST ((uint64_t)256 << 20)
+#define DISK_LEFT_BYTES ((uint64_t)1 << 30)
+#define DISK_STEP_BYTES ((uint64_t)64 << 20) /* written between two looks at what is left */
 
 static const char name_shown[] = "unpacked copy";
 
@@ -64,17 +68,37 @@ static int leave_memory(mri_spill *s, uint64_t written, mr_error *err)
     return MR_OK;
 }
 
-static int flush(mri_spill *s, mr_error *err)
+int mri_spill_expect(mri_spill *s, uint64_t bytes, mr_error *err)
 {
-    const uint64_t written = s->bytes - s->buf_used;
+    return s->in_memory && bytes > s->memory_limit ? leave_memory(s, s->bytes - s->buf_used, err) : MR_OK;
+}
+
+/* Would 1 GiB still be left after some more? A disk that cannot be asked ends by itself. */
+static bool disk_has_room(mri_spill *s, uint64_t written)
+{
+    struct statvfs v;
+    if (s->looked_at && written - s->looked_at < DISK_STEP_BYTES) return true;
+    s->looked_at = written;
+    return fstatvfs(s->fd, &v) != 0 || (uint64_t)v.f_bavail * v.f_frsize >= DISK_LEFT_BYTES + DISK_STEP_BYTES;
+}
+
+/* The last `bytes` of all, which stand in no file yet. */
+static int put(mri_spill *s, const uint8_t *data, size_t bytes, mr_error *err)
+{
+    const uint64_t written = s->bytes - bytes;
     if (s->in_memory && s->bytes > s->memory_limit) {
         const int rc = leave_memory(s, written, err);
         if (rc) return rc;
     }
-    if (!s->in_memory && !mri_disk_has_room(s->fd, written, &s->looked_at))
-        return mr_error_set(err, MR_ELIMIT, "less than 1 GiB would be left on the disk it is unpacked to: point TMPDIR to one with "
-                            "more room");
-    const int rc = mri_pwrite_all(s->fd, s->buf, s->buf_used, written, name_shown, err);
+    if (!s->in_memory && !disk_has_room(s, written))
+        return mr_error_set(err, MR_ELIMIT, "less than 1 GiB would be left on the disk it is unpacked to (%llu bytes so far): point TMPDIR "
+                            "to one with more room", (unsigned long long)written);
+    return mri_pwrite_all(s->fd, data, bytes, written, name_shown, err);
+}
+
+static int flush(mri_spill *s, mr_error *err)
+{
+    const int rc = put(s, s->buf, s->buf_used, err);
     s->buf_used = 0;
     return rc;
 }
@@ -82,17 +106,22 @@ static int flush(mri_spill *s, mr_error *err)
 int mri_spill_write(mri_spill *s, const void *data, size_t bytes, mr_error *err)
 {
     const uint8_t *from = data;
-    while (bytes > 0) {
-        const size_t n = (size_t)mri_min_u64(bytes, BUFFER_BYTES - s->buf_used);
-        memcpy(s->buf + s->buf_used, from, n);
-        s->buf_used += n;
+    int            rc = MR_OK;
+    while (bytes > 0 && !rc) {
+        const bool   whole = s->buf_used == 0 && bytes >= BUFFER_BYTES; /* needs no copy */
+        const size_t n = whole ? BUFFER_BYTES : (size_t)mri_min_u64(bytes, BUFFER_BYTES - s->buf_used);
         s->bytes += n;
+        if (whole) {
+            rc = put(s, from, n, err);
+        } else {
+            memcpy(s->buf + s->buf_used, from, n);
+            s->buf_used += n;
+            if (s->buf_used == BUFFER_BYTES) rc = flush(s, err);
+        }
         from += n;
         bytes -= n;
-        const int rc = s->buf_used == BUFFER_BYTES ? flush(s, err) : MR_OK;
-        if (rc) return rc;
     }
-    return MR_OK;
+    return rc;
 }
 
 int mri_spill_finish(mri_spill *s, mr_error *err)

@@ -19,6 +19,8 @@ typedef struct mri_spill {
 
 /* Memory up to memory_bytes (and 256 MiB). On failure there is nothing to close. */
 int mri_spill_open(mri_spill *s, uint64_t memory_bytes, mr_error *err);
+/* About so many bytes will come: where that is too much for memory they go to disk from the start. A guess, and none is needed. */
+int mri_spill_expect(mri_spill *s, uint64_t bytes, mr_error *err);
 int mri_spill_write(mri_spill *s, const void *data, size_t bytes, mr_error *err);
 /* Everything is written: fd can be read. */
 int mri_spill_finish(mri_spill *s, mr_error *err);

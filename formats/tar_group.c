@@ -60,12 +60,11 @@ mri_tar_part *mri_tar_group_add(mri_tar_group *g, const mri_tar_member *m)
     return p;
 }
 
-void mri_tar_group_pass(mri_tar_group *g, const mri_tar_member *m)
+void mri_tar_group_pass(mri_tar_group *g, mri_tar_kind kind, const char *name, size_t name_bytes)
 {
-    g->end = m->data; /* inside, so that parse() can tell why a picture is missing */
     if (g->passed != MRI_TAR_FILE) return;
-    g->passed = m->kind;
-    lower(g->passed_ext, m->name + g->key_bytes + 1, m->name_bytes - g->key_bytes - 1);
+    g->passed = kind;
+    lower(g->passed_ext, name + g->key_bytes + 1, name_bytes - g->key_bytes - 1);
 }
 
 const mri_tar_part *mri_tar_group_find(const mri_tar_group *g, const char *ext)
@@ -113,25 +112,51 @@ void mri_tar_samples_init(mri_tar_samples *it, mri_tar_get *get, void *context, 
 {
     mri_tar_init(&it->walk, get, context, at, end);
     it->held_key = 0;
+    it->link.key_bytes = 0;
     it->notes = notes;
     it->on_part = NULL;
-    it->on_part_context = NULL;
+    it->on_note = NULL;
+    it->on_context = NULL;
 }
 
 static int take(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m, mr_error *err)
 {
     const mri_tar_part *part = mri_tar_group_add(g, m);
-    return part && it->on_part ? it->on_part(it->on_part_context, part, err) : MR_OK;
+    return part && it->on_part ? it->on_part(it->on_context, part, err) : MR_OK;
+}
+
+/* In the extent, so that parse() can tell why a picture is missing: behind other members of its sample, or in front of all. */
+static void pass(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m, size_t key_bytes)
+{
+    mri_tar_link *l = &it->link;
+    if (mri_tar_group_has(g, m->name, key_bytes)) {
+        g->end = m->data;
+        l->key_bytes = 0; /* behind one of the next sample's: their extents would overlap */
+        mri_tar_group_pass(g, m->kind, m->name, m->name_bytes);
+        return;
+    }
+    if (l->key_bytes == key_bytes && memcmp(l->name, m->name, key_bytes) == 0) return; /* the second of one sample */
+    *l = (mri_tar_link){.kind = m->kind, .head = m->head, .key_bytes = key_bytes, .name_bytes = m->name_bytes};
+    memcpy(l->name, m->name, m->name_bytes);
+}
+
+static void begin(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m, size_t key_bytes)
+{
+    const mri_tar_link *l = &it->link;
+    mri_tar_group_begin(g, m, key_bytes);
+    if (l->key_bytes == 0 || !mri_tar_group_has(g, l->name, l->key_bytes)) return;
+    g->begin = l->head;
+    mri_tar_group_pass(g, l->kind, l->name, l->name_bytes);
 }
 
 /* A member that counts, and the length of its key; of others is noted what there is to tell. */
 static bool belongs(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m, size_t *key_bytes)
 {
-    if (m->kind == MRI_TAR_FOLDER || mri_tar_is_meta(m->name)) return false;
+    if (m->kind == MRI_TAR_FOLDER) return false;
     const bool has_key = mri_tar_split(m->name, m->name_bytes, key_bytes);
     if (m->kind != MRI_TAR_FILE && m->kind != MRI_TAR_SPARSE) {
         mri_tar_note(it->notes, MRI_TAR_NO_BYTES, m->head, m->name);
-        if (has_key && mri_tar_group_has(g, m->name, *key_bytes)) mri_tar_group_pass(g, m);
+        if (has_key) pass(it, g, m, *key_bytes);
         return false;
     }
     if (leads_out(m->name)) mri_tar_note(it->notes, MRI_TAR_OUTSIDE, m->head, m->name);
@@ -143,8 +168,9 @@ int mri_tar_samples_next(mri_tar_samples *it, mri_tar_group *g, mr_error *err)
 {
     g->key_bytes = 0;
     if (it->held_key) {
-        mri_tar_group_begin(g, &it->held, it->held_key);
+        begin(it, g, &it->held, it->held_key);
         it->held_key = 0;
+        it->link.key_bytes = 0;
         const int rc = take(it, g, &it->held, err);
         if (rc) return rc;
     }
@@ -153,13 +179,19 @@ int mri_tar_samples_next(mri_tar_samples *it, mri_tar_group *g, mr_error *err)
         size_t         key_bytes = 0;
         int            rc = mri_tar_next(&it->walk, &m, err);
         if (rc) return rc == MR_EEND && g->key_bytes ? MR_OK : rc;
+        if (mri_tar_is_meta(m.name)) {
+            rc = m.kind == MRI_TAR_FILE && it->on_note ? it->on_note(it->on_context, &m, err) : MR_OK;
+            if (rc) return rc;
+            continue;
+        }
         if (!belongs(it, g, &m, &key_bytes)) continue;
         if (g->key_bytes && !mri_tar_group_has(g, m.name, key_bytes)) {
             it->held = m;
             it->held_key = key_bytes;
             return MR_OK;
         }
-        if (!g->key_bytes) mri_tar_group_begin(g, &m, key_bytes);
+        if (!g->key_bytes) begin(it, g, &m, key_bytes);
+        it->link.key_bytes = 0; /* the same */
         rc = take(it, g, &m, err);
         if (rc) return rc;
     }

@@ -30,7 +30,7 @@ typedef struct mri_tar_part {
 
 typedef struct mri_tar_group {
     size_t       key_bytes;  /* 0: nothing in it */
-    uint64_t     begin, end; /* from the first member's first header to the last one's data */
+    uint64_t     begin, end; /* from the first member's (or link's) first header to the last one's data */
     uint32_t     count;
     bool         more;       /* than there is room for */
     mri_tar_kind passed;     /* a link or the like had this key; MRI_TAR_FILE: none */
@@ -44,7 +44,7 @@ void mri_tar_group_begin(mri_tar_group *g, const mri_tar_member *m, size_t key_b
 /* The part it became, or NULL when there is no room. */
 mri_tar_part *mri_tar_group_add(mri_tar_group *g, const mri_tar_member *m);
 /* What has the key, but holds no bytes. */
-void mri_tar_group_pass(mri_tar_group *g, const mri_tar_member *m);
+void mri_tar_group_pass(mri_tar_group *g, mri_tar_kind kind, const char *name, size_t name_bytes);
 /* A part by its name, or NULL. */
 const mri_tar_part *mri_tar_group_find(const mri_tar_group *g, const char *ext);
 /* The names of its members, for messages: "jpg, cls". */
@@ -56,6 +56,8 @@ typedef enum mri_tar_oddity { /* not wrong enough to be refused, but to be told 
     MRI_TAR_NO_KEY,      /* names without a key: passed over */
     MRI_TAR_OUTSIDE,     /* names that would lead out of a folder, if anybody unpacked them */
     MRI_TAR_KEY_AGAIN,   /* a key that other samples lie between: parts that are no neighbours, or two samples of one name */
+    MRI_TAR_CLASSES_LARGE,  /* lists of classes too large to be ones */
+    MRI_TAR_CLASSES_DIFFER, /* lists of classes that are not like the first: then none holds */
     MRI_TAR_NO_END,      /* no blocks of zeros at the end: a writer's habit, or cut off between two members */
     MRI_TAR_ODDITIES
 } mri_tar_oddity;
@@ -69,14 +71,25 @@ typedef struct mri_tar_notes { /* how many there are, and the first of each */
     } of[MRI_TAR_ODDITIES];
 } mri_tar_notes;
 
+typedef struct mri_tar_link { /* what holds no bytes, in front of the sample that it may belong to */
+    mri_tar_kind kind;
+    uint64_t     head;
+    size_t       key_bytes; /* 0: none */
+    size_t       name_bytes;
+    char         name[MRI_TAR_MOST_NAME + 1];
+} mri_tar_link;
+
 typedef struct mri_tar_samples {
     mri_tar        walk;
     mri_tar_member held; /* the first of the next sample */
     size_t         held_key;
+    mri_tar_link   link;
     mri_tar_notes *notes;
     /* For each part as it is met, so that a file is read front to back; not MR_OK ends the walk. May be NULL */
     int (*on_part)(void *context, const mri_tar_part *part, mr_error *err);
-    void *on_part_context;
+    /* For each note of a writer that holds bytes. May be NULL */
+    int (*on_note)(void *context, const mri_tar_member *m, mr_error *err);
+    void *on_context;
 } mri_tar_samples;
 
 /* notes may be NULL. */
@@ -96,6 +109,7 @@ typedef struct mri_tar_schema {
     uint32_t      field_count;
     int           image_field, label_field;
     mr_field      field[MR_MAX_FIELDS];   /* but for "image" and "label" named as their members are */
+    mr_value      none[MR_MAX_FIELDS];    /* the value of a sample that lacks it */
 } mri_tar_schema;
 
 /* MR_EINVAL for keys no member can have. */
@@ -106,6 +120,8 @@ int mri_tar_schema_take(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *
 bool mri_tar_schema_is_label(const mri_tar_schema *s, const mri_tar_part *part);
 /* The class in it: MR_EFORMAT, MR_ELIMIT when there is none. */
 int mri_tar_schema_label(const mri_tar_schema *s, const mri_tar_part *part, mri_tar_get *get, void *context, int64_t *out, mr_error *err);
+/* The value of another member, data: its bytes. MR_EFORMAT, MR_EUNSUPPORTED: it is not what its field says. */
+int mri_tar_schema_value(const mr_field *field, const void *data, size_t bytes, mr_value *out, mr_error *err);
 /* The picture among a sample's members: its kind, and which. MR_EFORMAT when there is none. */
 int mri_tar_schema_image(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context, const mri_tar_part **out,
                          mr_type *type, mr_error *err);

@@ -1,11 +1,12 @@
 /* formats/tar_schema.c: which member of a sample is the picture, which the class, and which are fields.
  *
  *   picture   the member image_key names; else the first that is a JPEG or PNG by content: .jpg, .jpeg, .png are looked at first, then
- *             names that end so (input.jpg), then the others in the archive's order
+ *             names that end so (input.jpg), then the others in the archive's order; one named mask or seg only when there is no other
  *   class     label_key names a member with a whole number as text, or else a field of the .json member; without one
  *             .cls, .class, .label, then "label", "cls", "class" in the .json
  *   fields    every other member of the sample the schema was taken from, under its own name: .txt .text .transcript .json as text,
- *             which must be UTF-8, others as bytes. Where a later sample lacks one its value is empty; what it has more is passed over
+ *             which must be UTF-8, .npy as tensors of any shape (one of elements that are none of ours stays bytes), others as bytes. Where
+ *             a later sample lacks one its value is empty; what it has more is passed over
  *
  * .txt is a caption by custom and becomes a class only when label_key says so. */
 #include <cjson/cJSON.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 
 #include "base/util.h"
+#include "formats/npy.h"
 #include "formats/tar_sample.h"
 #include "formats/value.h"
 
@@ -22,6 +24,7 @@ enum { SNIFF_BYTES = 16 };
 static const char *const label_members[] = {"cls", "class", "label"};
 static const char *const label_fields[] = {"label", "cls", "class"};
 static const char *const image_members[] = {"jpg", "jpeg", "png"};
+static const char *const mask_words[] = {"mask", "seg"};
 static const char *const text_members[] = {"txt", "text", "transcript", "json"};
 
 /* "json" is the end of "meta.json" too. */
@@ -71,21 +74,32 @@ static bool is_other_field(const mri_tar_schema *s, const char *ext)
     return at >= 0 && at != s->image_field && at != s->label_field;
 }
 
+/* "mask.png", "segmentation.png": a word of the name begins so. A mask is a picture, too, but belongs to another one. */
+static bool is_mask(const char *ext)
+{
+    for (const char *word = ext; *word; word += strcspn(word, "."), word += *word == '.')
+        for (size_t k = 0; k < MRI_ARRAY_COUNT(mask_words); k++)
+            if (strncmp(word, mask_words[k], strlen(mask_words[k])) == 0) return true;
+    return false;
+}
+
+enum { WORST_RANK = 12 };
+
 static int rank_of(const mri_tar_schema *s, const char *ext)
 {
     if (s->image[0] && strcmp(ext, s->image) == 0) return 0;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(image_members); k++) {
         if (strcmp(ext, image_members[k]) == 0) return 1 + (int)k;
-        if (ends_as(ext, image_members[k])) return 10;
+        if (ends_as(ext, image_members[k]) && !is_mask(ext)) return WORST_RANK - 2;
     }
-    return 11;
+    return is_mask(ext) ? WORST_RANK : WORST_RANK - 1;
 }
 
 /* The first picture in the order of preference; *out stays NULL when there is none. */
 static int first_picture(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context, const mri_tar_part **out,
                          mr_type *type, mr_error *err)
 {
-    int best = 12;
+    int best = WORST_RANK + 1;
     *out = NULL;
     for (uint32_t k = 0; k < g->count; k++) {
         const mri_tar_part *part = &g->part[k];
@@ -295,7 +309,9 @@ static int usual_label(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *g
 
 static void add_field(mri_tar_schema *s, const char *name, mr_type type)
 {
-    if (s->field_count < MR_MAX_FIELDS) s->field[s->field_count++] = mri_field(name, type);
+    if (s->field_count == MR_MAX_FIELDS) return;
+    s->none[s->field_count] = (mr_value){.type = type};
+    s->field[s->field_count++] = mri_field(name, type);
 }
 
 /* Names that mean something to those who read a schema are not given to members by chance: "image", "image.entries", "label". */
@@ -305,17 +321,69 @@ static bool may_be_field(const mri_tar_schema *s, const mri_tar_part *part)
            mri_field_find(s->field, s->field_count, part->ext) < 0;
 }
 
-static void add_other(mri_tar_schema *s, const mri_tar_group *g, const mri_tar_part *image)
+/* ---- other members ---- */
+static int tensor_of(const void *data, size_t head_bytes, uint64_t bytes, mr_value *out, mr_error *err)
 {
-    for (uint32_t k = 0; k < g->count; k++) {
+    mri_npy   a;
+    char      text[128];
+    const int rc = mri_npy_parse(data, head_bytes, bytes, &a, err);
+    if (rc) return rc;
+    *out = (mr_value){.type = MR_TYPE_TENSOR, .dtype = mri_npy_dtype(&a), .ndim = a.ndim ? a.ndim : 1, .dim = {1}};
+    if (!out->dtype || a.swapped || a.fortran)
+        return mr_error_set(err, MR_EUNSUPPORTED, "expected an array of signed, u1 or floating elements, little-endian, rows first; found %s%s",
+                            mri_npy_text(&a, text, sizeof text), a.fortran ? ", columns first" : "");
+    if (a.ndim) memcpy(out->dim, a.dim, a.ndim * sizeof *a.dim);
+    out->data = (const uint8_t *)data + a.header_bytes;
+    out->bytes = (size_t)(bytes - a.header_bytes);
+    return MR_OK;
+}
+
+int mri_tar_schema_value(const mr_field *field, const void *data, size_t bytes, mr_value *out, mr_error *err)
+{
+    *out = (mr_value){.type = field->type, .data = data, .bytes = bytes};
+    if (field->type == MR_TYPE_TEXT && !mri_text_is_utf8(data, bytes)) return mr_error_set(err, MR_EFORMAT, "expected text in UTF-8, found other bytes");
+    if (field->type != MR_TYPE_TENSOR) return MR_OK;
+    const int rc = tensor_of(data, bytes, bytes, out, err);
+    if (rc || out->dtype == field->dtype) return rc;
+    return mr_error_set(err, MR_EFORMAT, "expected an array of %s, as in the first sample, found one of %s", mr_dtype_name(field->dtype),
+                        mr_dtype_name(out->dtype));
+}
+
+/* None of it, of the shape that the first sample has: no boxes are 0 x 4. */
+static int add_tensor(mri_tar_schema *s, const mri_tar_part *part, mri_tar_get *get, void *context, mr_error *err)
+{
+    const uint8_t *p = NULL;
+    const size_t   head_bytes = (size_t)mri_min_u64(part->bytes, MRI_NPY_HEAD_BYTES);
+    mr_value       v;
+    const int      rc = part->sparse || !head_bytes ? MR_OK : get(context, part->data, head_bytes, &p, err);
+    if (rc == MR_EIO || rc == MR_ENOMEM) return rc;
+    if (rc || !p || tensor_of(p, head_bytes, part->bytes, &v, NULL) != MR_OK) {
+        add_field(s, part->ext, MR_TYPE_BYTES);
+        return MR_OK;
+    }
+    if (s->field_count == MR_MAX_FIELDS) return MR_OK;
+    v.dim[0] = v.bytes = 0;
+    v.data = NULL;
+    add_field(s, part->ext, MR_TYPE_TENSOR);
+    s->field[s->field_count - 1].dtype = v.dtype;
+    s->none[s->field_count - 1] = v;
+    return MR_OK;
+}
+
+static int add_other(mri_tar_schema *s, const mri_tar_group *g, const mri_tar_part *image, mri_tar_get *get, void *context, mr_error *err)
+{
+    int rc = MR_OK;
+    for (uint32_t k = 0; !rc && k < g->count; k++) {
         const mri_tar_part *part = &g->part[k];
         const bool          label = s->label_kind == MRI_TAR_LABEL_TEXT && mri_tar_schema_is_label(s, part);
         if (part == image || label || !may_be_field(s, part)) continue;
         mr_type type = MR_TYPE_BYTES;
         for (size_t t = 0; t < MRI_ARRAY_COUNT(text_members); t++)
             if (ends_as(part->ext, text_members[t])) type = MR_TYPE_TEXT;
-        add_field(s, part->ext, type);
+        if (ends_as(part->ext, "npy")) rc = add_tensor(s, part, get, context, err);
+        else add_field(s, part->ext, type);
     }
+    return rc;
 }
 
 int mri_tar_schema_take(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context, mr_error *err)
@@ -340,6 +408,5 @@ int mri_tar_schema_take(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *
         s->label_field = (int)s->field_count;
         add_field(s, "label", MR_TYPE_INT);
     }
-    add_other(s, g, image);
-    return MR_OK;
+    return add_other(s, g, image, get, context, err);
 }

@@ -13,7 +13,7 @@
 #include "formats/gunzip.h"
 #include "formats/source.h"
 
-enum { PIECE = 256 << 10 };
+enum { PIECE = 64 << 10 };
 
 struct mri_text_unpack {
     struct inflate_state s;

@@ -24,6 +24,7 @@ static const char *const text_keys[] = {"image/class/text", NULL};
 static const char *const height_keys[] = {"image/height", "height", "rows", NULL};
 static const char *const width_keys[] = {"image/width", "width", "cols", NULL};
 static const char *const channels_keys[] = {"image/channels", "image/depth", "channels", "depth", NULL};
+static const char *const mask_keys[] = {"image/segmentation/class/encoded", "image/segmentation/encoded", "image/mask", "mask", NULL};
 static const char *const xmin_keys[] = {"image/object/bbox/xmin", NULL}, *const ymin_keys[] = {"image/object/bbox/ymin", NULL},
                   *const xmax_keys[] = {"image/object/bbox/xmax", NULL}, *const ymax_keys[] = {"image/object/bbox/ymax", NULL},
                   *const box_label_keys[] = {"image/object/bbox/label", "image/object/class/label", NULL};
@@ -35,6 +36,7 @@ static const struct {
     [MRI_TF_IMAGE] = {image_keys, MRI_FEATURE_BYTES},   [MRI_TF_LABEL] = {label_keys, MRI_FEATURE_INTS},
     [MRI_TF_TEXT] = {text_keys, MRI_FEATURE_BYTES},     [MRI_TF_HEIGHT] = {height_keys, MRI_FEATURE_INTS},
     [MRI_TF_WIDTH] = {width_keys, MRI_FEATURE_INTS},    [MRI_TF_CHANNELS] = {channels_keys, MRI_FEATURE_INTS},
+    [MRI_TF_MASK] = {mask_keys, MRI_FEATURE_BYTES},
     [MRI_TF_XMIN] = {xmin_keys, MRI_FEATURE_FLOATS},    [MRI_TF_YMIN] = {ymin_keys, MRI_FEATURE_FLOATS},
     [MRI_TF_XMAX] = {xmax_keys, MRI_FEATURE_FLOATS},    [MRI_TF_YMAX] = {ymax_keys, MRI_FEATURE_FLOATS},
     [MRI_TF_BOX_LABEL] = {box_label_keys, MRI_FEATURE_INTS},
@@ -98,11 +100,25 @@ static void drop_keys(mri_tf_gather *g, int from, int to)
     }
 }
 
+/* What is called a mask and is no PNG is something else: nobody asked for it, so no record is bad for it. Nor is it one when it is the
+ * picture. */
+static int check_mask(mri_tf_gather *g, const void *example, size_t bytes, mr_error *err)
+{
+    mri_feature f;
+    mr_value    v;
+    if (!g->key[MRI_TF_MASK]) return MR_OK;
+    if (strcmp(g->key[MRI_TF_MASK], g->key[MRI_TF_IMAGE]) == 0) return drop_keys(g, MRI_TF_MASK, MRI_TF_MASK), MR_OK;
+    const int rc = mri_example_pick(example, bytes, &g->key[MRI_TF_MASK], 1, &f, err);
+    if (!rc && (mri_tf_mask(&f, "", &v, NULL) != MR_OK || v.bytes == 0)) drop_keys(g, MRI_TF_MASK, MRI_TF_MASK);
+    return rc;
+}
+
 int mri_tf_choose(mri_tf_gather *g, const void *example, size_t bytes, mr_error *err)
 {
     int rc = choose_named(g, MRI_TF_IMAGE, g->cfg->image_key, "image", example, bytes, err);
     if (!rc) rc = choose_named(g, MRI_TF_LABEL, g->cfg->label_key, "label", example, bytes, err);
     for (int k = MRI_TF_TEXT; !rc && k < MRI_TF_FEATURES; k++) rc = choose_usual(g, k, example, bytes, err);
+    if (!rc) rc = check_mask(g, example, bytes, err);
     if (rc) {
         drop_keys(g, 0, MRI_TF_FEATURES - 1);
         return rc;

@@ -12,7 +12,7 @@
 #include "formats/source.h"
 
 enum mri_tf_feature {
-    MRI_TF_IMAGE, MRI_TF_LABEL, MRI_TF_TEXT, MRI_TF_HEIGHT, MRI_TF_WIDTH, MRI_TF_CHANNELS,
+    MRI_TF_IMAGE, MRI_TF_LABEL, MRI_TF_TEXT, MRI_TF_HEIGHT, MRI_TF_WIDTH, MRI_TF_CHANNELS, MRI_TF_MASK,
     MRI_TF_XMIN, MRI_TF_YMIN, MRI_TF_XMAX, MRI_TF_YMAX, MRI_TF_BOX_LABEL, MRI_TF_FEATURES,
 };
 enum { MRI_TF_MOST_BOXES = 1 << 16 }; /* in one record */
@@ -23,6 +23,8 @@ int mri_tf_one_int(const mri_feature *f, const char *name, int64_t *out, mr_erro
 int mri_tf_one_bytes(const mri_feature *f, const char *name, mri_span *out, mr_error *err);
 /* JPEG, PNG or pixels; size features as picked. */
 int mri_tf_picture(const mri_feature f[MRI_TF_FEATURES], const char *const key[MRI_TF_FEATURES], mr_value *out, mr_error *err);
+/* A PNG, or nothing (0 bytes) where the record has none. */
+int mri_tf_mask(const mri_feature *f, const char *name, mr_value *out, mr_error *err);
 /* How many boxes, where all lists agree about it. */
 int mri_tf_box_count(const mri_feature f[MRI_TF_FEATURES], const char *const key[MRI_TF_FEATURES], size_t *out, mr_error *err);
 /* "found: a (bytes), b (floats), ...", as far as it fits. */

@@ -1,8 +1,9 @@
-/* formats/tfrecord_values.c: what the features of one record mean: a number, a picture, boxes. */
+/* formats/tfrecord_values.c: what the features of one record mean: a number, a picture, a mask, boxes. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/util.h"
+#include "formats/picture_kind.h"
 #include "formats/tfrecord_facts.h"
 
 static int expected_kind(const mri_feature *f, const char *name, const char *expected, mr_error *err)
@@ -19,6 +20,9 @@ static int expected_one(const char *name, const char *what, size_t count, mr_err
 int mri_tf_one_int(const mri_feature *f, const char *name, int64_t *out, mr_error *err)
 {
     size_t count;
+    if (f->kind == MRI_FEATURE_BYTES)
+        return mr_error_set(err, MR_EFORMAT, "feature \"%s\": expected a whole number (Int64List), found %s: name a feature with numbers, such as "
+                            "image/class/label (--label-key NAME)", name, mri_feature_kind_text(f->kind));
     if (f->kind != MRI_FEATURE_INTS) return expected_kind(f, name, "a whole number (Int64List)", err);
     const int rc = mri_feature_ints(f, out, 1, &count, err);
     return rc || count == 1 ? rc : expected_one(name, "number", count, err);
@@ -43,10 +47,17 @@ static bool dimension(const mri_feature *f, uint64_t *out)
 
 static int no_pixels(const char *name, mri_span bytes, mr_error *err)
 {
-    char begin[32] = "";
-    for (size_t k = 0; k < 4 && k < bytes.bytes; k++) snprintf(begin + 3 * k, sizeof begin - 3 * k, " %02x", bytes.data[k]);
-    return mr_error_set(err, MR_EFORMAT, "feature \"%s\": %zu bytes that are neither JPEG nor PNG (they begin%s), and no height and "
-                        "width beside them to take them for pixels", name, bytes.bytes, begin);
+    char kind[MRI_PICTURE_KIND_BYTES];
+    return mr_error_set(err, MR_EFORMAT, "feature \"%s\": %zu bytes that are neither JPEG nor PNG (%s), and no height and width beside "
+                        "them to take them for pixels", name, bytes.bytes, mri_picture_kind(bytes.data, bytes.bytes, kind));
+}
+
+/* Pixels can begin like a JPEG or PNG, and a small JPEG or PNG can have just as many bytes as its pixels: where both are so, a whole
+ * header tells. */
+static bool has_header(mri_span bytes)
+{
+    mr_image_header header;
+    return mr_image_header_parse(bytes.data, bytes.bytes, &header, NULL) == MR_OK;
 }
 
 int mri_tf_picture(const mri_feature f[MRI_TF_FEATURES], const char *const key[MRI_TF_FEATURES], mr_value *out, mr_error *err)
@@ -55,13 +66,13 @@ int mri_tf_picture(const mri_feature f[MRI_TF_FEATURES], const char *const key[M
     const int rc = mri_tf_one_bytes(&f[MRI_TF_IMAGE], key[MRI_TF_IMAGE], &bytes, err);
     if (rc) return rc;
     *out = (mr_value){.data = bytes.data, .bytes = bytes.bytes};
-    uint64_t     h, w, c, area = 0, all = 0;
+    uint64_t     h, w, c = 0, area = 0, all = 0;
     const bool   sized = dimension(&f[MRI_TF_HEIGHT], &h) && dimension(&f[MRI_TF_WIDTH], &w) && !__builtin_mul_overflow(h, w, &area);
     const bool   told = sized && dimension(&f[MRI_TF_CHANNELS], &c);
     const int    type = mr_image_sniff(bytes.data, bytes.bytes);
-    /* No JPEG or PNG has just the bytes of its pixels, but pixels can begin like one. */
+    char         kind[MRI_PICTURE_KIND_BYTES];
     const bool   exact = told && !__builtin_mul_overflow(area, c, &all) && all == bytes.bytes;
-    if (type && !exact) {
+    if (type && (!exact || has_header(bytes))) {
         out->type = (mr_type)type;
         return MR_OK;
     }
@@ -69,7 +80,8 @@ int mri_tf_picture(const mri_feature f[MRI_TF_FEATURES], const char *const key[M
     if (!told) c = bytes.bytes % area == 0 ? bytes.bytes / area : 0;
     if (c < 1 || c > 4 || (told && !exact)) {
         return mr_error_set(err, MR_EFORMAT, "feature \"%s\": expected a JPEG, a PNG, or the pixels of %" PRIu64 " x %" PRIu64
-                            ", 1 to 4 bytes each, found %zu bytes", key[MRI_TF_IMAGE], h, w, bytes.bytes);
+                            ", 1 to 4 bytes each, found %zu bytes (%s)", key[MRI_TF_IMAGE], h, w, bytes.bytes,
+                            mri_picture_kind(bytes.data, bytes.bytes, kind));
     }
     out->type = MR_TYPE_PIXELS;
     out->planes = MR_HWC;
@@ -77,6 +89,20 @@ int mri_tf_picture(const mri_feature f[MRI_TF_FEATURES], const char *const key[M
     out->dim[0] = h;
     out->dim[1] = w;
     out->dim[2] = c;
+    return MR_OK;
+}
+
+int mri_tf_mask(const mri_feature *f, const char *name, mr_value *out, mr_error *err)
+{
+    mri_span bytes = {0};
+    *out = (mr_value){.type = MR_TYPE_PNG};
+    if (f->kind == MRI_FEATURE_NONE) return MR_OK;
+    const int rc = mri_tf_one_bytes(f, name, &bytes, err);
+    if (rc) return rc;
+    if (bytes.bytes && mr_image_sniff(bytes.data, bytes.bytes) != MR_TYPE_PNG)
+        return mr_error_set(err, MR_EFORMAT, "feature \"%s\": expected a mask as PNG, found %zu other bytes", name, bytes.bytes);
+    out->data = bytes.data;
+    out->bytes = bytes.bytes;
     return MR_OK;
 }
 

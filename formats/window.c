@@ -1,14 +1,19 @@
-/* formats/window.c: a file read front to back in large pieces, for those who look at every byte (verify, resume).
+/* formats/window.c: a file read front to back, for those who look at every byte (verify, resume) and those who look at headers only
+ * and leave out what is between them (tar).
  *
- * One buffer slides over the file. It grows to the largest piece asked for and never holds more. */
+ * One buffer slides over the file. It grows to the largest piece asked for and never holds more. Pieces double while it goes on from
+ * one to the next, so that most is read 4 MiB at a time; a leap over something large begins with a small one again, so that little of
+ * it is read. To leap over less costs more than to read it: a disk has brought that much by the time it has begun a new read. */
 #include "base/util.h"
 #include "formats/mrec.h"
 
-#define WINDOW_BYTES ((size_t)4 << 20)
+#define SMALLEST_PIECE ((size_t)16 << 10)
+#define LARGEST_PIECE ((size_t)4 << 20)
+#define LEAP_BYTES ((uint64_t)256 << 10)
 
 void mri_window_init(mri_window *w, int fd, const char *path, uint64_t file_bytes)
 {
-    *w = (mri_window){.fd = fd, .path = path, .file_bytes = file_bytes};
+    *w = (mri_window){.fd = fd, .path = path, .file_bytes = file_bytes, .ahead = SMALLEST_PIECE};
 }
 
 void mri_window_fini(mri_window *w)
@@ -20,15 +25,29 @@ void mri_window_fini(mri_window *w)
 static int grow(mri_window *w, size_t bytes, mr_error *err)
 {
     if (bytes <= w->cap) return MR_OK;
-    const size_t cap = bytes > WINDOW_BYTES ? bytes : (size_t)mri_min_u64(WINDOW_BYTES, w->file_bytes);
-    uint8_t     *buf = realloc(w->buf, cap);
+    uint8_t *buf = realloc(w->buf, bytes);
     if (!buf) {
-        mr_error_set(err, MR_ENOMEM, "no memory for a piece of %zu bytes", cap);
+        mr_error_set(err, MR_ENOMEM, "no memory for a piece of %zu bytes", bytes);
         mr_error_at(err, w->path, w->at, MR_NOWHERE);
         return MR_ENOMEM;
     }
     w->buf = buf;
-    w->cap = cap;
+    w->cap = bytes;
+    return MR_OK;
+}
+
+static int fill(mri_window *w, uint64_t offset, size_t bytes, mr_error *err)
+{
+    const bool   leapt = offset < w->at || (offset > w->end && offset - w->end >= LEAP_BYTES);
+    const size_t ahead = leapt ? SMALLEST_PIECE : w->ahead;
+    const size_t want = (size_t)mri_min_u64(bytes > ahead ? bytes : ahead, w->file_bytes - offset);
+    w->filled = 0;
+    int rc = grow(w, want > 0 ? want : 1, err);
+    if (!rc) rc = mri_pread_all(w->fd, w->buf, want, offset, w->path, err);
+    if (rc) return rc;
+    w->at = offset;
+    w->filled = want;
+    w->ahead = 2 * ahead < LARGEST_PIECE ? 2 * ahead : LARGEST_PIECE;
     return MR_OK;
 }
 
@@ -42,15 +61,10 @@ int mri_window_get(mri_window *w, uint64_t offset, size_t bytes, const uint8_t *
     }
     const bool inside = offset >= w->at && offset - w->at <= w->filled && bytes <= w->filled - (offset - w->at);
     if (!inside) {
-        w->filled = 0;
-        int rc = grow(w, bytes > 0 ? bytes : 1, err);
+        const int rc = fill(w, offset, bytes, err);
         if (rc) return rc;
-        const size_t want = (size_t)mri_min_u64(w->cap, w->file_bytes - offset);
-        rc = mri_pread_all(w->fd, w->buf, want, offset, w->path, err);
-        if (rc) return rc;
-        w->at = offset;
-        w->filled = want;
     }
+    w->end = offset + bytes;
     *out = w->buf + (offset - w->at);
     return MR_OK;
 }

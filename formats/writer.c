@@ -8,13 +8,11 @@
 #include "formats/writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/util.h"
+#include "formats/aside.h"
 #include "formats/settings.h"
 #include "formats/value.h"
 
@@ -86,42 +84,10 @@ static void destroy(mr_writer *w)
     free(w);
 }
 
-static int refuse_existing(const char *path, bool force, mr_error *err)
-{
-    struct stat st;
-    if (lstat(path, &st) != 0) return MR_OK; /* a real problem shows when the file aside is opened */
-    int code = MR_OK;
-    if (S_ISDIR(st.st_mode)) code = mr_error_set(err, MR_EINVAL, "a folder is there: name a file to write");
-    else if (!S_ISREG(st.st_mode)) /* it would be replaced: /dev/null would be gone for everybody */
-        code = mr_error_set(err, MR_EINVAL, "this is a link, device, pipe or socket: name a file to write");
-    else if (!force) code = mr_error_set(err, MR_EEXIST, "it exists already: remove it, or force it to be replaced");
-    if (code) mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
-    return code;
-}
-
 static int told(mr_error *err, int code, const char *path)
 {
     mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     return code;
-}
-
-/* Open and lock the file aside. It may be renamed by the writer that had it between our open and our lock: then the name
- * leads elsewhere and we try again. */
-static int open_aside(mr_writer *w, mr_error *err)
-{
-    for (int attempt = 0; attempt < 10; attempt++) {
-        w->fd = open(w->part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-        if (w->fd < 0) return told(err, mr_error_sys(err, errno, "cannot make the file aside"), w->part);
-        struct stat mine, named;
-        if (fstat(w->fd, &mine) != 0) return told(err, mr_error_sys(err, errno, "cannot look at it"), w->part);
-        if (!S_ISREG(mine.st_mode)) return told(err, mr_error_set(err, MR_EINVAL, "no regular file"), w->part);
-        if (flock(w->fd, LOCK_EX | LOCK_NB) != 0)
-            return told(err, mr_error_set(err, MR_EEXIST, "another process is writing it: wait for it or stop it"), w->part);
-        if (stat(w->part, &named) == 0 && named.st_ino == mine.st_ino && named.st_dev == mine.st_dev) return MR_OK;
-        close(w->fd);
-        w->fd = -1;
-    }
-    return told(err, mr_error_set(err, MR_EEXIST, "other processes keep replacing it"), w->part);
 }
 
 static int prepare(mr_writer *w, const char *path, const mr_writer_config *cfg, mr_error *err)
@@ -158,9 +124,9 @@ static int open_writer(mr_writer *w, const char *path, const mr_writer_config *c
     const uint32_t align = cfg->record_align;
     if (align != 0 && (align < 8 || align > MRI_MREC_BLOCK || (align & (align - 1))))
         return mr_error_set(err, MR_EINVAL, "record alignment %u: expected a power of two from 8 to 4096, or 0", align);
-    int rc = refuse_existing(path, cfg->force, err);
+    int rc = mri_aside_refuse(path, cfg->force, err);
     if (!rc) rc = prepare(w, path, cfg, err);
-    if (!rc) rc = open_aside(w, err);
+    if (!rc) rc = mri_aside_open(&w->fd, w->part, err);
     if (!rc) rc = begin(w, cfg->resume, err);
     return rc;
 }
@@ -309,16 +275,6 @@ static int put_header(mr_writer *w, mr_error *err)
     return mri_pwrite_all(w->fd, block, sizeof block, 0, w->part, err);
 }
 
-static int take_name(mr_writer *w, mr_error *err)
-{
-    int failed = renameat2(AT_FDCWD, w->part, AT_FDCWD, w->path, w->force ? 0 : RENAME_NOREPLACE);
-    if (failed && !w->force && (errno == EINVAL || errno == ENOSYS)) { /* file systems that cannot promise it */
-        failed = access(w->path, F_OK) == 0 ? (errno = EEXIST, -1) : rename(w->part, w->path);
-    }
-    if (failed) return told(err, mr_error_sys(err, errno, "cannot take this name; the file is whole at PATH.part"), w->path);
-    return mri_sync_folder_of(w->path, err);
-}
-
 int mr_writer_finish(mr_writer *w, mr_error *err)
 {
     int rc = w->failure.code;
@@ -327,7 +283,8 @@ int mr_writer_finish(mr_writer *w, mr_error *err)
     if (!rc) rc = sync_part(w, err);
     if (!rc) rc = put_header(w, err);
     if (!rc) rc = sync_part(w, err);
-    if (!rc) rc = take_name(w, err);
+    if (!rc) rc = mri_aside_take_name(w->part, w->path, w->force, err);
+    if (!rc) rc = mri_sync_folder_of(w->path, err);
     destroy(w);
     return rc;
 }

@@ -18,7 +18,7 @@ enum {
     STORED = 0, DEFLATED = 8,
     FLAG_ENCRYPTED = 1, FLAG_SIZES_BEHIND = 8, FLAG_PATCH = 32, FLAG_STRONG = 64, FLAG_MASKED = 8192,
     EXTRA_ZIP64 = 1,
-    PIECE = 256 << 10,
+    PIECE = 64 << 10,
     MOST_PER_BYTE = 1032, /* deflate: 258 bytes from two bits */
 };
 #define DIRECTORY_MOST ((uint64_t)16 << 20)
@@ -332,5 +332,21 @@ int mri_zip_unpack(const mri_zip *z, const mri_zip_member *m, mri_spill *out, mr
     if (!rc && u->written != m->bytes) rc = bad_member(z, m, err, MR_EFORMAT, "unpacks to less than the directory says");
     if (!rc && u->crc != m->crc) rc = bad_member(z, m, err, MR_ECHECKSUM, "has a CRC that does not match");
     free(u);
+    return rc;
+}
+
+int mri_zip_check_stored(const mri_zip *z, const mri_zip_member *m, mr_error *err)
+{
+    uint8_t *piece = malloc(PIECE);
+    if (!piece) return no_memory(z, err);
+    uint32_t crc = 0;
+    int      rc = MR_OK;
+    for (uint64_t at = 0; !rc && at < m->bytes; at += PIECE) {
+        const size_t n = (size_t)mri_min_u64(PIECE, m->bytes - at);
+        rc = mri_pread_all(z->fd, piece, n, m->offset + at, z->path, err);
+        if (!rc) crc = crc32_gzip_refl(crc, piece, n);
+    }
+    free(piece);
+    if (!rc && crc != m->crc) rc = bad_member(z, m, err, MR_ECHECKSUM, "has a CRC that does not match");
     return rc;
 }

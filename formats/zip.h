@@ -46,4 +46,7 @@ int mri_zip_locate(const mri_zip *z, mri_zip_member *m, mr_error *err);
 /* Append the member's bytes, unpacked, and check their CRC. Located before. A claim no deflate can hold is refused first. */
 int mri_zip_unpack(const mri_zip *z, const mri_zip_member *m, mri_spill *out, mr_error *err);
 
+/* The CRC of a member that is only stored, by reading all of it. Located before. */
+int mri_zip_check_stored(const mri_zip *z, const mri_zip_member *m, mr_error *err);
+
 #endif

@@ -104,6 +104,8 @@ extern const struct mri_backend mri_cuda_backend; /* in builds with MRI_CUDA */
 /* Check desc and fill info with what holds on every device: shapes, parameters in canonical order (storage = count), NHWC
  * output, no saved, no scratch. Layouts of desc->in are the backend's to check. */
 int mri_op_describe(const mr_op_desc *desc, mr_op_info *info, mr_error *err);
+/* It takes data, not another operation's output, and has no gradient to it. */
+static inline bool mri_op_is_entry(mr_op_kind kind) { return kind == MR_OP_INPUT || kind == MR_OP_ONE_HOT; }
 static inline bool mri_op_takes_two(const mr_op_desc *d) { return d->kind == MR_OP_ADD || (d->kind == MR_OP_BATCHNORM && d->residual); }
 
 /* ---- device texts (spec.c) ---- */

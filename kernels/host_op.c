@@ -4,7 +4,7 @@
 int mri_host_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, const mr_op_info *info,
                        const struct mri_op_code *code, mr_error *err)
 {
-    if (desc->kind != MR_OP_INPUT && desc->in.dtype == MR_TENSOR_F32 && !mri_tensor_valid(&desc->in))
+    if (!mri_op_is_entry(desc->kind) && desc->in.dtype == MR_TENSOR_F32 && !mri_tensor_valid(&desc->in))
         return mr_error_set(err, MR_EINVAL, "the input's layout %u with %zu bytes a sample is not one this device makes; create "
                             "each operation from its producer's mr_op_info.out", desc->in.layout, desc->in.sample_bytes);
     if (info->out.dtype != MR_TENSOR_F32)
@@ -107,7 +107,7 @@ static const struct mri_op_code *const reference_codes[] = {
     [MR_OP_INPUT] = &mri_input_ref,         [MR_OP_CONV2D] = &mri_conv2d_ref,     [MR_OP_POOL2D] = &mri_pool2d_ref,
     [MR_OP_DENSE] = &mri_dense_ref,         [MR_OP_ACTIVATION] = &mri_activation_code,
     [MR_OP_DROPOUT] = &mri_dropout_code,    [MR_OP_BATCHNORM] = &mri_batchnorm_code, [MR_OP_LOSS] = &mri_loss_code,
-    [MR_OP_ADD] = &mri_add_code,
+    [MR_OP_ADD] = &mri_add_code,            [MR_OP_ONE_HOT] = &mri_one_hot_code,
 };
 
 const struct mri_op_code *mri_reference_code(mr_op_kind kind) { return reference_codes[kind]; }
@@ -116,7 +116,7 @@ static const struct mri_op_code *const fast_codes[] = {
     [MR_OP_INPUT] = &mri_input_planar,        [MR_OP_CONV2D] = &mri_conv2d_dnnl,    [MR_OP_POOL2D] = &mri_pool2d_dnnl,
     [MR_OP_DENSE] = &mri_dense_dnnl,        [MR_OP_ACTIVATION] = &mri_activation_code,
     [MR_OP_DROPOUT] = &mri_dropout_code,    [MR_OP_BATCHNORM] = &mri_batchnorm_code, [MR_OP_LOSS] = &mri_loss_code,
-    [MR_OP_ADD] = &mri_add_code,
+    [MR_OP_ADD] = &mri_add_code,            [MR_OP_ONE_HOT] = &mri_one_hot_code,
 };
 
 const struct mri_op_code *mri_fast_code(mr_op_kind kind) { return fast_codes[kind]; }

@@ -103,7 +103,7 @@ void mri_accumulate_piece(float *dy, const float *dy2, size_t count);
 
 /* ops/: one file each */
 extern const struct mri_op_code mri_input_ref, mri_conv2d_ref, mri_pool2d_ref, mri_dense_ref, mri_activation_code,
-    mri_dropout_code, mri_batchnorm_code, mri_loss_code, mri_add_code;
+    mri_dropout_code, mri_batchnorm_code, mri_loss_code, mri_add_code, mri_one_hot_code;
 extern const struct mri_op_code mri_input_planar, mri_conv2d_dnnl, mri_pool2d_dnnl, mri_dense_dnnl;
 
 #endif

@@ -47,7 +47,7 @@ int mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args)
 int mr_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args)
 {
     if (check_run(op, s, args) || params_missing(op, args, true)) return MR_EINVAL;
-    if (!op->desc.training || op->desc.kind == MR_OP_INPUT) return MR_EINVAL;
+    if (!op->desc.training || mri_op_is_entry(op->desc.kind)) return MR_EINVAL;
     if (op->desc.kind == MR_OP_LOSS ? !args->x || !args->labels || !args->dx : !args->dy) return MR_EINVAL;
     if (op->desc.kind == MR_OP_LOSS && !args->values) return MR_EINVAL;
     if (op->desc.need_dx && !args->dx && op->desc.kind != MR_OP_ADD) return MR_EINVAL;

@@ -12,12 +12,14 @@ size_t mr_tensor_element_bytes(uint32_t dtype)
     case MR_TENSOR_U8: return 1;
     case MR_TENSOR_BF16:
     case MR_TENSOR_F16: return 2;
+    case MR_TENSOR_I32:
     case MR_TENSOR_F32: return 4;
     default: return 0;
     }
 }
 
-static const char *const kind_names[] = {"input", "conv2d", "pool2d", "dense", "activation", "dropout", "batchnorm", "loss", "add"};
+static const char *const kind_names[] = {"input", "conv2d", "pool2d", "dense", "activation", "dropout", "batchnorm", "loss", "add",
+                                         "one_hot"};
 
 static int refuse(const mr_op_desc *d, mr_error *err, const char *what)
 {
@@ -46,8 +48,9 @@ static int check_common(const mr_op_desc *d, mr_error *err)
     if (in->h < 1 || in->w < 1 || in->c < 1 || in->h > MAX_SIDE || in->w > MAX_SIDE || in->c > MAX_SIDE)
         return mr_error_set(err, MR_EINVAL, "%s: input is %u x %u x %u; every side must be 1..%u", kind_names[d->kind], in->h,
                             in->w, in->c, MAX_SIDE);
-    if (d->kind == MR_OP_INPUT ? in->dtype != MR_TENSOR_U8 : !is_float(in->dtype))
-        return refuse(d, err, d->kind == MR_OP_INPUT ? "input must be uint8" : "input must be f32, bf16 or f16");
+    if (d->kind == MR_OP_INPUT && in->dtype != MR_TENSOR_U8) return refuse(d, err, "input must be uint8");
+    if (d->kind == MR_OP_ONE_HOT && in->dtype != MR_TENSOR_I32) return refuse(d, err, "input must be int32");
+    if (!mri_op_is_entry(d->kind) && !is_float(in->dtype)) return refuse(d, err, "input must be f32, bf16 or f16");
     if (d->max_batch < 1 || d->max_batch > MAX_SIDE) return refuse(d, err, "max_batch must be 1..1048576");
     if ((unsigned)d->activation > MR_ACT_SELU) return refuse(d, err, "unknown activation");
     return MR_OK;
@@ -56,7 +59,7 @@ static int check_common(const mr_op_desc *d, mr_error *err)
 /* Of the op's own type, NHWC; false when the batch does not fit the address space comfortably (2^46 bytes). */
 static bool set_output(const mr_op_desc *d, mr_op_info *info, uint32_t h, uint32_t w, uint32_t c)
 {
-    const uint32_t dtype = d->kind != MR_OP_INPUT ? d->in.dtype : d->out_dtype ? d->out_dtype : (uint32_t)MR_TENSOR_F32;
+    const uint32_t dtype = !mri_op_is_entry(d->kind) ? d->in.dtype : d->out_dtype ? d->out_dtype : (uint32_t)MR_TENSOR_F32;
     size_t bytes = mr_tensor_element_bytes(dtype), batch;
     if (!mri_mul_size(bytes, h, &bytes) || !mri_mul_size(bytes, w, &bytes) || !mri_mul_size(bytes, c, &bytes) ||
         !mri_mul_size(bytes, d->max_batch, &batch) || batch > (size_t)1 << 46)
@@ -102,6 +105,17 @@ static int describe_input(const mr_op_desc *d, mr_op_info *info, mr_error *err)
     if ((unsigned)d->want > MR_WANT_NCHW) return refuse(d, err, "unknown wanted layout");
     if (d->want == MR_WANT_NCHW) info->out.layout = MR_LAYOUT_NCHW;
     return MR_OK;
+}
+
+static int describe_one_hot(const mr_op_desc *d, mr_op_info *info, mr_error *err)
+{
+    const mr_tensor *in = &d->in;
+    if (in->h != 1 || in->c != 1 || in->layout != MR_LAYOUT_NHWC || in->sample_bytes != (size_t)in->w * sizeof(int32_t))
+        return refuse(d, err, "input must be rows of int32 numbers without padding (1 x w x 1)");
+    if (d->filters < 1 || d->filters > MAX_SIDE) return refuse(d, err, "classes (filters) must be 1..1048576");
+    if (d->need_dx) return refuse(d, err, "there is no gradient to numbers");
+    if (d->out_dtype && !is_float(d->out_dtype)) return refuse(d, err, "out_dtype must be f32, bf16 or f16");
+    return set_output(d, info, 1, in->w, d->filters) ? MR_OK : refuse(d, err, "the batch is too large");
 }
 
 static int describe_conv2d(const mr_op_desc *d, mr_op_info *info, mr_error *err)
@@ -173,6 +187,7 @@ int mri_op_describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
     if (!set_output(d, info, d->in.h, d->in.w, d->in.c)) return refuse(d, err, "the batch is too large");
     switch (d->kind) {
     case MR_OP_INPUT: return describe_input(d, info, err);
+    case MR_OP_ONE_HOT: return describe_one_hot(d, info, err);
     case MR_OP_CONV2D: return describe_conv2d(d, info, err);
     case MR_OP_POOL2D: return describe_pool2d(d, info, err);
     case MR_OP_DENSE: return describe_dense(d, info, err);

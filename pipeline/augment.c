@@ -9,7 +9,18 @@
  *   - The last operation that moves pixels writes to dst; colour operations behind it work there in place.
  *
  * Draws: philox4x32 with key mix64(mix64(seed) + 64 * index + block) and counter (sample, epoch), where index is the
- * operation's place in the specification, and block counts the tries of rrc and is 0 elsewhere. Nothing else enters. */
+ * operation's place in the specification, and block counts the tries of rrc and is 0 elsewhere. An operation has 64 blocks;
+ * what goes on behind them goes on at index + 32, where no operation is. Nothing else enters but, in crops that ask for them,
+ * the sample's boxes.
+ *
+ * Crops that cover a box, rrc(..,covers=F): one of the sample's boxes is drawn, of those that have an area in the picture as it
+ * stands. Crops are then drawn as without boxes, up to 100 times instead of 10, and the first that fits and holds at least the part F
+ * of that box's area is taken; if none does, what rrc takes when nothing fits. A sample without such a box is cropped as without
+ * covers, to the bit. This is what the ImageNet pipelines of TensorFlow did with tf.image.sample_distorted_bounding_box, from
+ * which come the condition and the 100 tries. What it does otherwise: any box of the sample will do (here the drawn one: where there
+ * are several, each has its turn and not the largest most of them); the ratio is drawn uniformly and the height between what the
+ * areas allow; boxes are cut to whole pixels and those below one pixel left out; when all tries fail the whole picture is taken;
+ * and with use_image_if_no_bounding_boxes a picture without boxes is one box, which refuses crops of less than F of it. */
 #include "pipeline/augment.h"
 
 #include <math.h>
@@ -17,6 +28,7 @@
 #include "pipeline/augment_ops.h"
 #include "pipeline/colour.h"
 #include "pipeline/decoders.h"
+#include "pipeline/geometry.h"
 
 /* Pictures between operations may be larger than the one that was decoded, up to this many pixels. */
 #define BETWEEN_PIXELS ((uint64_t)4 << 20)
@@ -56,10 +68,23 @@ bool mri_augment_resamples_first(const mr_augment *a)
     return k < a->op_count && (a->op[k].kind == MRI_OP_RRC || a->op[k].kind == MRI_OP_RESIZE);
 }
 
+bool mri_augment_takes_boxes(const mr_augment *a)
+{
+    for (uint32_t k = 0; k < a->op_count; k++)
+        if (a->op[k].covers > 0) return true;
+    return false;
+}
+
 /* ---- draws ---- */
+
+enum { BLOCKS = 64, RRC_TRIES = 10, RRC_COVER_TRIES = 100, RRC_BOX_BLOCK = 2 * BLOCKS - 1 };
 
 static mri_philox draw(mri_sample_key key, uint32_t index, uint32_t block)
 {
+    if (block >= BLOCKS) { /* else it would be a block of the operation that follows */
+        index += MRI_AUGMENT_MAX_OPS;
+        block -= BLOCKS;
+    }
     return mri_philox4x32(mri_mix64(mri_mix64(key.seed) + 64 * (uint64_t)index + block), key.sample, key.epoch);
 }
 
@@ -67,19 +92,21 @@ static double between(double lo, double hi, uint32_t word) { return lo + (hi - l
 
 static uint32_t rounded(double v) { return v >= 4e9 ? UINT32_MAX : (uint32_t)floor(v + 0.5); }
 
-/* The common rule: ten tries of an area and an aspect ratio (uniform in its logarithm), the first that fits at a random place;
- * else the largest centred box whose ratio is allowed. */
-static mri_rect rrc_box(const mri_op *op, mri_sample_key key, uint32_t width, uint32_t height)
+/* One try: an area and an aspect ratio (uniform in its logarithm) at a random place. false: it does not fit. */
+static bool rrc_try(const mri_op *op, mri_sample_key key, uint32_t try, uint32_t width, uint32_t height, mri_rect *out)
 {
-    const double area = (double)width * height;
-    for (uint32_t try = 0; try < 10; try++) {
-        const mri_philox r = draw(key, op->index, try);
-        const double part = area * between(op->lo, op->hi, r.v[0]);
-        const double ratio = mri_exp(between(op->log_ratio_lo, op->log_ratio_hi, r.v[1]));
-        const uint32_t w = rounded(sqrt(part * ratio)), h = rounded(sqrt(part / ratio));
-        if (w == 0 || h == 0 || w > width || h > height) continue;
-        return (mri_rect){mri_below(r.v[2], width - w + 1), mri_below(r.v[3], height - h + 1), w, h};
-    }
+    const mri_philox r = draw(key, op->index, try);
+    const double part = (double)width * height * between(op->lo, op->hi, r.v[0]);
+    const double ratio = mri_exp(between(op->log_ratio_lo, op->log_ratio_hi, r.v[1]));
+    const uint32_t w = rounded(sqrt(part * ratio)), h = rounded(sqrt(part / ratio));
+    if (w == 0 || h == 0 || w > width || h > height) return false;
+    *out = (mri_rect){mri_below(r.v[2], width - w + 1), mri_below(r.v[3], height - h + 1), w, h};
+    return true;
+}
+
+/* The largest centred box whose ratio is allowed. */
+static mri_rect rrc_largest(const mri_op *op, uint32_t width, uint32_t height)
+{
     uint32_t w = width, h = height;
     const double ratio = (double)width / height;
     if (ratio < op->ratio_lo) h = rounded(width / op->ratio_lo);
@@ -87,6 +114,28 @@ static mri_rect rrc_box(const mri_op *op, mri_sample_key key, uint32_t width, ui
     w = w < 1 ? 1 : w > width ? width : w;
     h = h < 1 ? 1 : h > height ? height : h;
     return (mri_rect){(width - w) / 2, (height - h) / 2, w, h};
+}
+
+/* How much of from..to lies in the size pixels at `at`. */
+static double overlap(double from, double to, uint32_t at, uint32_t size)
+{
+    const double lo = from > at ? from : at, end = (double)at + size, hi = to < end ? to : end;
+    return hi > lo ? hi - lo : 0;
+}
+
+static bool covers(const mri_op *op, mri_rect crop, const mri_box *box)
+{
+    const double held = overlap(box->x0, box->x1, crop.x, crop.width) * overlap(box->y0, box->y1, crop.y, crop.height);
+    return held >= op->covers * ((box->x1 - box->x0) * (box->y1 - box->y0));
+}
+
+/* The first try that fits and covers the box (NULL: none is asked for); else the largest. */
+static mri_rect rrc_box(const mri_op *op, mri_sample_key key, uint32_t width, uint32_t height, const mri_box *box)
+{
+    mri_rect crop;
+    for (uint32_t try = 0; try < (box ? RRC_COVER_TRIES : RRC_TRIES); try++)
+        if (rrc_try(op, key, try, width, height, &crop) && (!box || covers(op, crop, box))) return crop;
+    return rrc_largest(op, width, height);
 }
 
 /* ---- the state of one run ---- */
@@ -104,6 +153,8 @@ struct run {
     uint32_t          full_w, full_h, part_x, part_y;
     bool              mirrored;         /* picture or v stands for its mirror image */
     uint64_t          flips_done;       /* bit k: operation k was folded in ahead of its turn */
+    mri_geometry     *geometry;         /* of the picture so far, without `mirrored`; or NULL, then boxes too */
+    const mri_boxes  *boxes;            /* or NULL */
     mr_error         *err;
 };
 
@@ -186,6 +237,7 @@ static int window(struct run *r, uint32_t next, int64_t x, int64_t y, uint32_t w
         x = (int64_t)r->full_w - x - width;
         mirror = !mirror;
     }
+    if (r->geometry) mri_geometry_window(r->geometry, x, y, width, height, outside, mirror);
     if (r->picture) {
         mri_rect part;
         cut(x, width, r->full_w, &part.x, &part.width);
@@ -220,6 +272,15 @@ struct plan {
 
 static int64_t centred(uint64_t side, uint32_t part) { return ((int64_t)side - part) >> 1; }
 
+static mri_rect draw_crop(const struct run *r, const mri_op *op)
+{
+    mri_box box;
+    const bool asks = op->covers > 0 && r->boxes &&
+                      mri_boxes_pick(r->geometry, r->boxes, draw(r->key, op->index, RRC_BOX_BLOCK).v[0], &box);
+    if (asks && r->mirrored) box = (mri_box){r->full_w - box.x1, box.y0, r->full_w - box.x0, box.y1};
+    return rrc_box(op, r->key, r->full_w, r->full_h, asks ? &box : NULL);
+}
+
 /* A resize and, when one follows that lies inside it, its center crop. */
 static int plan_resize(const struct run *r, struct plan *p)
 {
@@ -227,7 +288,7 @@ static int plan_resize(const struct run *r, struct plan *p)
     const uint32_t in_w = r->full_w, in_h = r->full_h;
     uint64_t w = op->width, h = op->height;
     mri_rect box = {0, 0, in_w, in_h};
-    if (op->kind == MRI_OP_RRC) box = rrc_box(op, r->key, in_w, in_h);
+    if (op->kind == MRI_OP_RRC) box = draw_crop(r, op);
     else if (op->shorter) mri_shorter_side(op->width, in_h, in_w, &h, &w);
     if (w > MRI_RESAMPLE_MAX_SIDE || h > MRI_RESAMPLE_MAX_SIDE || in_w > MRI_RESAMPLE_MAX_SIDE || in_h > MRI_RESAMPLE_MAX_SIDE)
         return mr_error_set(r->err, MR_ELIMIT, "resize of %u x %u pixels to %llu x %llu: sides go up to %u", in_w, in_h,
@@ -262,6 +323,7 @@ static int run_resize(struct run *r)
         p.x.first = p.x.out - p.x.first - p.x.count;
         mirror = !mirror;
     }
+    if (r->geometry) mri_geometry_resample(r->geometry, &p.x, &p.y, mirror);
     if (r->picture)
         rc = mri_picture_resample(&r->s->decoder, r->picture, r->decode, r->v.channels, &p.x, &p.y, p.filter, mirror, to, r->err);
     else
@@ -338,9 +400,12 @@ static int run_op(struct run *r, const mri_op *op)
 
 int mri_augment_run(const mr_augment *a, mri_scratch *s, const mr_value *value, const mr_decode_config *decode,
                     uint32_t channels, mri_sample_key key, uint32_t out_h, uint32_t out_w, uint8_t *dst, float *affine,
-                    mr_error *err)
+                    const mri_boxes *boxes, mri_geometry *geometry, mr_error *err)
 {
-    struct run r = {.a = a, .s = s, .decode = decode, .key = key, .out_h = out_h, .out_w = out_w, .dst = dst, .err = err};
+    mri_geometry own; /* boxes are where the picture went */
+    if (!geometry && boxes && mri_augment_takes_boxes(a)) geometry = &own;
+    struct run r = {.a = a, .s = s, .decode = decode, .key = key, .out_h = out_h, .out_w = out_w, .dst = dst, .geometry = geometry,
+                    .boxes = boxes, .err = err};
     mri_picture picture;
     int rc = mri_picture_open(&picture, &s->decoder, value, decode, err);
     if (rc) return rc;
@@ -349,6 +414,7 @@ int mri_augment_run(const mr_augment *a, mri_scratch *s, const mr_value *value, 
     r.full_w = picture.width;
     r.full_h = picture.height;
     r.most_pixels = mri_max_u64((uint64_t)picture.width * picture.height, BETWEEN_PIXELS);
+    if (geometry) mri_geometry_start(geometry, picture.stored_width, picture.stored_height, picture.orientation);
     for (; r.at < a->op_count; r.at++) {
         rc = run_op(&r, &a->op[r.at]);
         if (rc) return rc;

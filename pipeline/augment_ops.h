@@ -29,6 +29,7 @@ typedef struct mri_op {
     uint32_t    pad;           /* PADCROP */
     double      lo, hi;        /* RRC: area. CONTRAST, SATURATION: factor. BRIGHTNESS: lo is D. SHIFT: fractions x, y */
     double      ratio_lo, ratio_hi, log_ratio_lo, log_ratio_hi; /* RRC */
+    double      covers;        /* RRC: the least part of a box's area that a crop covers; 0: crops do not ask for boxes */
 } mri_op;
 
 struct mr_augment {
@@ -36,7 +37,7 @@ struct mr_augment {
     mri_op   op[2 * MRI_AUGMENT_MAX_OPS]; /* for this mode: in evaluation random operations are out, rrc is two */
     bool     standardise;
     float    mean[4], std[4];
-    char     text[4096];
+    char     text[6144];        /* 32 operations of at most 170 characters, and room */
 };
 
 /* Natural exponential and logarithm from additions, multiplications and divisions only, which IEEE 754 defines to the bit:

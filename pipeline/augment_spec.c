@@ -38,7 +38,6 @@ static int fail_at(const struct parser *p, const char *where, const char *format
 static void put(struct parser *p, const char *format, ...) MR_PRINTF(2, 3);
 static void put(struct parser *p, const char *format, ...)
 {
-    /* Room for all: 32 operations of at most 120 characters. */
     va_list args;
     va_start(args, format);
     const int n = vsnprintf(p->a->text + p->text_used, sizeof p->a->text - p->text_used, format, args);
@@ -206,8 +205,20 @@ static void put_filter(struct parser *p)
     if (p->op.filter == MRI_FILTER_BICUBIC) put(p, ",filter=bicubic");
 }
 
+/* Behind "covers=". */
+static int read_covers(struct parser *p, mri_number *n)
+{
+    const char *start = p->at;
+    const int   rc = number(p, n);
+    if (rc) return rc;
+    p->op.covers = value_of(*n);
+    if (p->op.covers > 0 && p->op.covers <= 1) return MR_OK;
+    return fail_at(p, start, "expected the part of a box's area that a crop covers at least: above 0, at most 1");
+}
+
 static int read_rrc(struct parser *p)
 {
+    mri_number covers = {0};
     mri_number scale[2] = {{8, 1, 2, 0, false}, {1, 1, 0, 0, false}},
                ratio[2] = {{3, 4, 0, 0, true}, {4, 3, 0, 0, true}};
     int rc = whole(p, 1, MRI_AUGMENT_MAX_SIDE, &p->op.height);
@@ -216,7 +227,8 @@ static int read_rrc(struct parser *p)
         if (word(p, "scale=")) rc = range(p, 0.0001, 1, scale);
         else if (word(p, "ratio=")) rc = range(p, 0.01, 100, ratio);
         else if (word(p, "filter=")) rc = read_filter(p);
-        else rc = fail_at(p, p->at, "expected scale=LO:HI, ratio=LO:HI or filter=bilinear|bicubic");
+        else if (word(p, "covers=")) rc = read_covers(p, &covers);
+        else rc = fail_at(p, p->at, "expected scale=LO:HI, ratio=LO:HI, filter=bilinear|bicubic or covers=F");
     }
     if (rc) return rc;
     p->op.lo = value_of(scale[0]);
@@ -230,6 +242,10 @@ static int read_rrc(struct parser *p)
     put(p, ",ratio=");
     put_range(p, ratio);
     put_filter(p);
+    if (p->op.covers > 0) {
+        put(p, ",covers=");
+        put_number(p, covers);
+    }
     return MR_OK;
 }
 
@@ -369,7 +385,7 @@ static const struct {
     read_fn    *read; /* NULL: takes no arguments */
     const char *usage;
 } words[] = {
-    {"rrc", MRI_OP_RRC, read_rrc, "rrc(SIZE[,scale=LO:HI][,ratio=LO:HI][,filter=bilinear|bicubic])"},
+    {"rrc", MRI_OP_RRC, read_rrc, "rrc(SIZE[,scale=LO:HI][,ratio=LO:HI][,filter=bilinear|bicubic][,covers=F])"},
     {"resize", MRI_OP_RESIZE, read_resize, "resize(SIZE[,filter=bilinear|bicubic]) or resize(HxW[,filter=...])"},
     {"center", MRI_OP_CENTER, read_center, "center(SIZE) or center(HxW)"},
     {"padcrop", MRI_OP_PADCROP, read_padcrop, "padcrop(PAD[,SIZE])"},

@@ -123,11 +123,14 @@ int mri_chunk_plan(mr_loader *l, mri_chunk *c, bool may_read, mr_error *err)
     mri_batch_place(l, c->batch, &epoch, &step);
     const uint64_t        count = l->info.sample_count, base = step * l->cfg.batch + c->first;
     const mri_epoch_order order = mri_epoch_order_make(l->cfg.order, l->cfg.block, l->cfg.seed, epoch, count);
+    uint64_t *const       list = c->slot->ids + c->first; /* the chunk's own until it is finished, and as long as it */
+    const int listed = l->windows ? mri_windows_list(l->windows, epoch, step, c->first, c->count, list, err) : MR_OK;
+    if (listed != MR_OK) return listed;
     c->read_count = 0;
     for (uint32_t k = 0; k < c->count; k++) {
         mri_chunk_sample *s = &c->samples[k];
         s->padding = base + k >= count;
-        s->sample = mri_epoch_order_sample(&order, (base + k) % count);
+        s->sample = l->windows ? list[k] : mri_epoch_order_sample(&order, (base + k) % count);
         plan_sample(l, c, s, may_read);
     }
 
@@ -168,6 +171,13 @@ void mri_chunk_finish(mr_loader *l, mri_chunk *c)
     l->free_chunks = c;
     pthread_cond_signal(&l->room);
     if (l->self_serve && mri_chunk_can_claim_locked(l)) pthread_cond_signal(&l->work);
+    if (whole && l->fields.count) { /* nobody else has business with this slot now: without the lock */
+        pthread_mutex_unlock(&l->lock);
+        const uint64_t start = mri_now_ns();
+        mri_fields_close(&l->fields, slot->rows, slot->count);
+        mri_count(&l->decode_stage.busy_ns, mri_now_ns() - start);
+        pthread_mutex_lock(&l->lock);
+    }
     if (whole) {
         *mri_counted_of(l, slot->batch) = count_labelled(slot); /* all samples are in place: their workers passed this lock */
         slot->done = true;

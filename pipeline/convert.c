@@ -1,5 +1,5 @@
-/* pipeline/convert.c: any source into .mrec, in parallel, resumable. The parts are in convert.h; this is the loop between
- * them: take the next sample in source order, write it or tell that it is bad.
+/* pipeline/convert.c: any source into .mrec or another format's files, in parallel. The parts are in convert.h; this is the loop
+ * between them: take the next sample in source order, write it or tell that it is bad.
  *
  * The same bytes come out for any number of workers because only the calling thread writes, in source order, and because
  * nothing that differs from run to run (times, names of the machine, thread counts) is written at all. */
@@ -22,6 +22,23 @@ void mr_convert_defaults(mr_convert_config *cfg)
     mr_decode_defaults(&cfg->decode);
 }
 
+static const mri_convert_kind *const kinds[] = {[MR_TO_MREC] = &mri_convert_mrec, [MR_TO_TFRECORD] = &mri_convert_tfrecord,
+                                                [MR_TO_TAR] = &mri_convert_tar};
+static const char *const stores[] = {[MR_STORE_JPEG] = "jpeg", [MR_STORE_RAW] = "raw", [MR_STORE_COEF] = "coef"};
+
+static int check_kind(const mr_convert_config *cfg, mr_error *err)
+{
+    if ((unsigned)cfg->to >= MRI_ARRAY_COUNT(kinds))
+        return mr_error_set(err, MR_EINVAL, "to: expected mrec, tfrecord or tar, found %d", (int)cfg->to);
+    const mri_convert_kind *kind = kinds[cfg->to];
+    if (!(kind->stores & 1u << cfg->store))
+        return mr_error_set(err, MR_EINVAL, "store %s: %s has no place for it; pictures of any kind are written as JPEG and PNG with store "
+                            "jpeg", stores[cfg->store], kind->name);
+    if (cfg->resume && !kind->resumes)
+        return mr_error_set(err, MR_EINVAL, "resume: a conversion to %s begins anew; only one to mrec goes on where it stopped", kind->name);
+    return MR_OK;
+}
+
 static int check_settings(const mr_convert_config *cfg, mr_error *err)
 {
     if (cfg->store != MR_STORE_JPEG && cfg->store != MR_STORE_RAW && cfg->store != MR_STORE_COEF)
@@ -33,13 +50,12 @@ static int check_settings(const mr_convert_config *cfg, mr_error *err)
     if (cfg->workers > 4096) return mr_error_set(err, MR_EINVAL, "workers: expected 0 to 4096, found %u", cfg->workers);
     if (cfg->center_square && (cfg->store != MR_STORE_RAW || cfg->resize == 0))
         return mr_error_set(err, MR_EINVAL, "a centre square needs store raw and a size to resize to");
-    return MR_OK;
+    return check_kind(cfg, err);
 }
 
 /* Everything the bytes depend on. Where the source lay, when and by how many threads is left out. */
 static char *make_provenance(const mri_convert_plan *p)
 {
-    static const char *const stores[] = {[MR_STORE_JPEG] = "jpeg", [MR_STORE_RAW] = "raw", [MR_STORE_COEF] = "coef"};
     const mr_convert_config *c = &p->cfg;
     const char  *note = c->provenance ? c->provenance : "null";
     const size_t room = strlen(note) + 1024;
@@ -64,20 +80,29 @@ static int make_plan(mri_convert_plan *plan, const mr_source *src, const mr_conv
     plan->info = mr_source_info_of(src);
     plan->cfg = *cfg;
     int rc = check_settings(cfg, err);
-    if (rc == MR_OK) rc = mri_convert_plan_fields(plan, err);
+    if (rc) return rc;
+    plan->kind = kinds[cfg->to];
+    if (plan->kind != &mri_convert_mrec) plan->cfg.entries = false; /* only our own readers know them */
+    rc = mri_convert_plan_fields(plan, err);
+    if (rc == MR_OK && plan->kind->plan) rc = plan->kind->plan(plan, err);
     if (rc) return rc;
     plan->provenance = make_provenance(plan);
     return plan->provenance ? MR_OK : mr_error_set(err, MR_ENOMEM, "out of memory for the provenance text");
 }
 
-static int take_bad(const mri_convert_plan *plan, const mri_convert_item *item, mr_convert_result *out, mr_error *err)
+enum { REASON_BYTES = 768 };
+
+/* first: why the first bad sample of this run is bad. */
+static int take_bad(const mri_convert_plan *plan, const mri_convert_item *item, mr_convert_result *out, char first[REASON_BYTES], mr_error *err)
 {
+    if (!first[0]) mr_error_format(&item->error, first, REASON_BYTES);
     out->bad++;
     if (plan->cfg.on_bad) plan->cfg.on_bad(plan->cfg.context, &item->error, MR_NOWHERE);
     if (out->bad <= plan->cfg.max_bad) return MR_OK;
-    char text[768];
+    char text[REASON_BYTES];
     mr_error_format(&item->error, text, sizeof text);
-    return mr_error_set(err, MR_EBADSAMPLE, "more than %" PRIu64 " bad samples; the last one: %s", plan->cfg.max_bad, text);
+    return mr_error_set(err, MR_EBADSAMPLE, "more than %" PRIu64 " bad sample%s; the last one: %s", plan->cfg.max_bad,
+                        plan->cfg.max_bad == 1 ? "" : "s", text);
 }
 
 static void count(const mri_convert_plan *plan, const mri_convert_item *item, mr_convert_result *out)
@@ -88,37 +113,40 @@ static void count(const mri_convert_plan *plan, const mri_convert_item *item, mr
     out->coefficients += plan->image >= 0 && item->values[plan->image].type == MR_TYPE_COEF;
 }
 
-static int run(const mri_convert_plan *plan, mri_convert_output *output, mri_convert_pool *pool, uint64_t first,
-               mr_convert_result *out, mr_error *err)
+static int run(const mri_convert_plan *plan, void *output, mri_convert_pool *pool, uint64_t first, mr_convert_result *out,
+               mr_error *err)
 {
     mri_convert_item *item;
     int               rc;
     uint64_t          done = first;
+    char              reason[REASON_BYTES] = "";
     while ((rc = mri_convert_pool_next(pool, &item)) == MR_OK) {
         if (item->fatal) {
             if (err) *err = item->error;
             return item->rc;
         }
         out->bytes_in += item->bytes_in;
-        rc = item->rc ? take_bad(plan, item, out, err) : mri_convert_output_append(output, item->source_index, item->values, err);
+        rc = item->rc ? take_bad(plan, item, out, reason, err) : plan->kind->append(output, item->source_index, item->values, err);
         if (rc) return rc;
         if (item->rc == MR_OK) count(plan, item, out);
         if (plan->cfg.progress) plan->cfg.progress(plan->cfg.context, ++done, plan->info->count, out->bytes_in);
     }
     if (rc == MR_ECANCELED)
-        return mr_error_set(err, rc, "stopped; the records so far are kept for resume");
-    out->records = mri_convert_output_records(output);
+        return mr_error_set(err, rc, plan->kind->resumes ? "stopped; the records so far are kept for resume" : "stopped; nothing was written");
+    out->records = plan->kind->records(output);
     if (out->records == 0)
-        return mr_error_set(err, MR_EBADSAMPLE, "none of the %" PRIu64 " samples could be converted", plan->info->count);
+        return mr_error_set(err, MR_EBADSAMPLE, "none of the %" PRIu64 " samples could be converted%s%s", plan->info->count,
+                            reason[0] ? "; the first: " : "", reason);
     return MR_OK;
 }
 
 static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_result *out, mr_error *err)
 {
-    mri_convert_output *output;
-    mri_convert_pool   *pool = NULL;
-    uint64_t            first;
-    int rc = mri_convert_output_open(&output, plan, dst, &first, &out->resumed, err);
+    const mri_convert_kind *kind = plan->kind;
+    void             *output;
+    mri_convert_pool *pool = NULL;
+    uint64_t          first;
+    int rc = kind->open(&output, plan, dst, &first, &out->resumed, err);
     if (rc == MR_EEND) { /* an earlier run had come to the end */
         rc = MR_OK;
         first = plan->info->count;
@@ -129,9 +157,9 @@ static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_res
     rc = mri_convert_pool_start(&pool, plan, first, err);
     if (rc == MR_OK) rc = run(plan, output, pool, first, out, err);
     mri_convert_pool_stop(pool);
-    if (rc == MR_OK) rc = mri_convert_output_finish(output, &out->bytes_out, &out->shards, err);
+    if (rc == MR_OK) rc = kind->finish(output, &out->bytes_out, &out->shards, err);
     /* with no record at all there is nothing to go on from */
-    mri_convert_output_close(output, mri_convert_output_records(output) > 0);
+    kind->close(output, kind->records(output) > 0);
     return rc;
 }
 

@@ -3,10 +3,15 @@
  *   source   image | label | ...                      image | image.entries | label | ...   (a record file made before)
  *   output   image | label | ... | image.entries      image | image.entries | label | ...   made anew, or left out
  *
+ * A tensor that alone differs in size from record to record comes last, so that the index tells its lengths (formats/mrec_lengths.c):
+ *
+ *   source   tokens | label                           output   label | tokens
+ *
  * Entry points belong to JPEGs that keep their bytes: other ways to store pictures have no field for them. */
 #include <stdio.h>
 
 #include "base/util.h"
+#include "formats/mrec.h"
 #include "formats/value.h"
 #include "pipeline/convert.h"
 
@@ -78,6 +83,22 @@ static void add_entries(mri_convert_plan *plan)
     plan->fields[plan->field_count++] = mri_field(MRI_ENTRIES_NAME, MR_TYPE_BYTES);
 }
 
+static void move_tensor_last(mri_convert_plan *plan)
+{
+    const int at = mri_lengths_field(plan->fields, plan->field_count), last = (int)plan->field_count - 1;
+    if (at < 0) return;
+    const mr_field tensor = plan->fields[at];
+    const int      from = plan->from[at];
+    for (int k = at; k < last; k++) {
+        plan->fields[k] = plan->fields[k + 1];
+        plan->from[k] = plan->from[k + 1];
+    }
+    plan->fields[last] = tensor;
+    plan->from[last] = from;
+    if (plan->image > at) plan->image--; /* they differ from it: it is no picture and no number; and there are no entry points */
+    if (plan->label > at) plan->label--;
+}
+
 int mri_convert_plan_fields(mri_convert_plan *plan, mr_error *err)
 {
     const mr_source_info    *info = plan->info;
@@ -89,12 +110,14 @@ int mri_convert_plan_fields(mri_convert_plan *plan, mr_error *err)
         return mr_error_set(err, MR_ELIMIT, "expected at most %d fields, found %u", MR_MAX_FIELDS, info->field_count);
     take_fields(plan);
     if (plan->label >= 0) rename_field(plan, plan->label, info->label_field, "label");
-    if (plan->image < 0) return MR_OK;
+    if (plan->image < 0) return move_tensor_last(plan), MR_OK;
     mr_field *image = &plan->fields[plan->image];
     if (!is_picture(image->type))
         return mr_error_set(err, MR_EUNSUPPORTED, "field %s: expected pictures, found %s", image->name, mr_type_name(image->type));
     rename_field(plan, plan->image, info->image_field, "image");
     plan_picture(plan, image);
+    mri_convert_open_shapes(plan);
     add_entries(plan);
+    move_tensor_last(plan);
     return MR_OK;
 }

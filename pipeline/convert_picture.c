@@ -4,11 +4,13 @@
  *              picture is found now, not in the middle of a training run); a JPEG gets its entry points on that occasion
  *   resized    decoded, resized, and encoded again in its own format; a JPEG then goes on like any other
  *   coef       a JPEG's coefficients, as a payload; a payload stays one. What cannot be one stays as it is
- *   raw        decoded, resized, stored as pixels */
+ *   raw        decoded, resized, stored as pixels
+ *   as a file  for formats that know no others: pixels as PNG, coefficients as the JPEG they are */
 #include <stdio.h>
 
 #include "base/util.h"
 #include "pipeline/convert.h"
+#include "pipeline/geometry.h"
 
 /* Size after `resize`: the shorter side at most (with center_square: exactly) so many pixels. */
 static void target_size(const mr_convert_config *cfg, uint32_t w, uint32_t h, uint32_t *out_w, uint32_t *out_h)
@@ -33,7 +35,14 @@ static void crop_square(mr_image *image, uint32_t side)
     image->width = image->height = side;
 }
 
-static int resize(const mr_convert_config *cfg, mr_image *image, mr_error *err)
+/* As mr_image_resize() and crop_square() do. */
+static void resize_geometry(mri_geometry *g, uint32_t w, uint32_t h)
+{
+    const mri_axis x = mri_axis_of(g->out_w, 0, g->out_w, w), y = mri_axis_of(g->out_h, 0, g->out_h, h);
+    mri_geometry_resample(g, &x, &y, false);
+}
+
+static int resize(const mr_convert_config *cfg, mr_image *image, mri_geometry *g, mr_error *err)
 {
     uint32_t w, h;
     target_size(cfg, image->width, image->height, &w, &h);
@@ -46,8 +55,11 @@ static int resize(const mr_convert_config *cfg, mr_image *image, mr_error *err)
         if (rc) return rc;
         mr_image_free(image);
         *image = smaller;
+        resize_geometry(g, w, h);
     }
-    if (cfg->store == MR_STORE_RAW && cfg->center_square && cfg->resize) crop_square(image, cfg->resize);
+    if (cfg->store != MR_STORE_RAW || !cfg->center_square || !cfg->resize) return MR_OK;
+    crop_square(image, cfg->resize);
+    mri_geometry_window(g, (w - cfg->resize) / 2, (h - cfg->resize) / 2, cfg->resize, cfg->resize, MRI_OUTSIDE_ZERO, false);
     return MR_OK;
 }
 
@@ -101,9 +113,12 @@ static bool stays(const mr_convert_config *cfg, const mr_value *value, mr_error 
 
 static int remake(const mr_convert_config *cfg, mri_convert_item *item, mr_value *value, mr_error *err)
 {
-    mr_image image = {0};
-    int rc = mr_image_decode(value, &cfg->decode, &image, err);
-    if (rc == MR_OK) rc = resize(cfg, &image, err);
+    mr_image        image = {0};
+    mr_image_header stored;
+    int rc = mr_value_header(value, &stored, err);
+    if (rc == MR_OK) rc = mr_image_decode(value, &cfg->decode, &image, err);
+    if (rc == MR_OK) mri_geometry_start(&item->geometry, stored.width, stored.height, cfg->decode.ignore_exif ? 1 : stored.orientation);
+    if (rc == MR_OK) rc = resize(cfg, &image, &item->geometry, err);
     if (rc == MR_OK) rc = encode(cfg, item, &image, value, err);
     mr_image_free(&image);
     return rc;
@@ -155,6 +170,19 @@ static int add_entries(const mri_convert_plan *plan, mri_whole *whole, mri_conve
     return rc == MR_EUNSUPPORTED || unwanted ? MR_OK : rc;
 }
 
+/* Pixels as PNG, coefficients as JPEG; malloc'd. */
+static int as_file(const mr_decode_config *cfg, mri_whole *whole, const mr_value *value, mr_type *type, void **data, size_t *bytes,
+                   mr_error *err)
+{
+    *type = value->type == MR_TYPE_COEF ? MR_TYPE_JPEG : MR_TYPE_PNG;
+    if (value->type == MR_TYPE_COEF) return mri_whole_unpack(whole, value->data, value->bytes, cfg, data, bytes, err);
+    mr_image image;
+    int      rc = mr_image_decode(value, cfg, &image, err);
+    if (rc == MR_OK) rc = mr_image_encode_png(&image, data, bytes, err);
+    mr_image_free(&image);
+    return rc;
+}
+
 /* A picture of the right size, in the form it is to be stored in; checked unless making that has shown that it is sound. */
 static int store(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item, mr_value *value)
 {
@@ -164,11 +192,13 @@ static int store(const mri_convert_plan *plan, mri_whole *whole, mri_convert_ite
     int                      rc = MR_OK;
     value->entries = NULL; /* made anew */
     value->entries_bytes = 0;
-    if (value->type == MR_TYPE_COEF && cfg->store == MR_STORE_JPEG) {
-        void  *data;
-        size_t bytes;
-        rc = mri_whole_unpack(whole, value->data, value->bytes, &cfg->decode, &data, &bytes, err);
-        if (rc == MR_OK) replace(item, value, MR_TYPE_JPEG, data, bytes);
+    const bool file = value->type == MR_TYPE_COEF ? cfg->store == MR_STORE_JPEG : plan->kind->picture_files;
+    void      *data;
+    size_t     bytes;
+    if (file && value->type != MR_TYPE_JPEG && value->type != MR_TYPE_PNG) {
+        mr_type type;
+        rc = as_file(&cfg->decode, whole, value, &type, &data, &bytes, err);
+        if (rc == MR_OK) replace(item, value, type, data, bytes);
     }
     if (rc == MR_OK && value->type == MR_TYPE_JPEG && cfg->transcode) rc = transcode(cfg, whole, item, value, err);
     if (rc == MR_OK && cfg->store == MR_STORE_COEF) {
@@ -187,4 +217,24 @@ int mri_convert_picture(const mri_convert_plan *plan, mri_whole *whole, mri_conv
     if (rc == MR_OK && !keep) rc = remake(&plan->cfg, item, value, &item->error);
     if (rc == MR_OK && plan->cfg.store != MR_STORE_RAW) rc = store(plan, whole, item, value);
     return rc;
+}
+
+int mri_convert_pictures_beside(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item)
+{
+    mr_decode_config cfg = plan->cfg.decode;
+    cfg.channels = 0;
+    for (int k = 0; k < (int)plan->field_count; k++) {
+        mr_value *v = &item->values[k];
+        void     *data;
+        size_t    bytes;
+        if (k == plan->image || (v->type != MR_TYPE_PIXELS && v->type != MR_TYPE_COEF)) continue;
+        mr_type   type;
+        const int rc = as_file(&cfg, whole, v, &type, &data, &bytes, &item->error);
+        if (rc) return rc;
+        free(item->beside[k]); /* what it was made of */
+        item->beside[k] = data;
+        item->beside_bytes += bytes;
+        *v = (mr_value){.type = type, .data = data, .bytes = bytes};
+    }
+    return MR_OK;
 }

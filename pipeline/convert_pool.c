@@ -84,7 +84,7 @@ static void run_chunk(mri_convert_pool *p, mri_whole *whole, chunk *c)
     for (uint32_t i = 0; i < c->count; i++) {
         c->items[i].source_index = start + i;
         mri_convert_sample(p->plan, whole, &c->items[i]);
-        bytes += c->items[i].buffer_bytes + c->items[i].made_bytes + c->items[i].entries_bytes;
+        bytes += c->items[i].buffer_bytes + c->items[i].made_bytes + c->items[i].entries_bytes + c->items[i].beside_bytes;
     }
     pthread_mutex_lock(&p->lock);
     c->done = true;

@@ -2,6 +2,7 @@
 #include "pipeline/convert.h"
 
 #include "base/util.h"
+#include "formats/source.h"
 
 #define KEEP_BUFFER_BYTES ((size_t)1 << 20) /* larger read buffers are given back after each sample */
 
@@ -19,14 +20,6 @@ static bool concerns_run(const mri_convert_plan *plan, int rc)
     if (rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED || rc == MR_ELIMIT) return false;
     const bool own_file = plan->info->file_count == 0; /* one unreadable file of many is a bad sample */
     return !(own_file && (rc == MR_EIO || rc == MR_ENOENT));
-}
-
-static void place_error(const mri_convert_plan *plan, mri_convert_item *item)
-{
-    char path[512];
-    if (item->error.file[0] == '\0')
-        mr_error_at(&item->error, mr_source_sample_path(plan->src, item->source_index, path, sizeof path), MR_NOWHERE, MR_NOWHERE);
-    mr_error_at(&item->error, NULL, MR_NOWHERE, item->source_index);
 }
 
 /* The source's values in the order of the output's fields. */
@@ -53,17 +46,30 @@ void mri_convert_sample(const mri_convert_plan *plan, mri_whole *whole, mri_conv
     if (item->rc == MR_OK && info->image_field >= 0)
         item->rc = mri_convert_picture(plan, whole, item, &item->sample.value[info->image_field]);
     if (item->rc == MR_OK) arrange(plan, item);
+    if (item->rc == MR_OK) item->rc = mri_convert_beside(plan, item);
+    if (item->rc == MR_OK && plan->kind->picture_files) item->rc = mri_convert_pictures_beside(plan, whole, item);
+    if (item->rc == MR_OK && plan->kind->fits) item->rc = plan->kind->fits(plan, item->values, &item->error);
     item->fatal = item->rc != MR_OK && concerns_run(plan, item->rc);
-    if (item->rc != MR_OK) place_error(plan, item);
+    if (item->rc != MR_OK) mri_source_place(plan->src, item->source_index, &item->error);
 }
 
-void mri_convert_item_clear(mri_convert_item *item)
+static void free_made(mri_convert_item *item)
 {
     free(item->made);
     free(item->entries);
     item->made = item->entries = NULL;
-    item->made_bytes = item->entries_bytes = 0;
+    for (int k = 0; item->beside_bytes && k < MR_MAX_FIELDS; k++) {
+        free(item->beside[k]);
+        item->beside[k] = NULL;
+    }
+    item->made_bytes = item->entries_bytes = item->beside_bytes = 0;
+}
+
+void mri_convert_item_clear(mri_convert_item *item)
+{
+    free_made(item);
     item->transcoded = item->kept = false;
+    item->geometry = (mri_geometry){0};
     if (item->buffer_bytes > KEEP_BUFFER_BYTES) {
         free(item->buffer);
         item->buffer = NULL;
@@ -73,7 +79,6 @@ void mri_convert_item_clear(mri_convert_item *item)
 
 void mri_convert_item_fini(mri_convert_item *item)
 {
-    free(item->made);
-    free(item->entries);
+    free_made(item);
     free(item->buffer);
 }

@@ -44,6 +44,10 @@ int mri_jpeg_decode(mri_jpeg *j, const mri_jpeg_request *request, mri_buffer *bu
 int mri_png_decode(const void *data, size_t bytes, const mr_image_header *header, uint32_t channels, mri_buffer *buffer,
                    mri_view *out, mr_error *err);
 
+/* The numbers of the whole picture as they are stored, one byte each: of a palette the index, of gray the sample, nothing scaled. All
+ * but gray and palettes of up to 8 bits is MR_EUNSUPPORTED. Packed into buffer. */
+int mri_png_samples(const void *data, size_t bytes, const mr_image_header *header, mri_buffer *buffer, mr_error *err);
+
 /* ---- any picture (picture.c) ---- */
 
 /* What one thread decodes with. Start with {0}; each part comes with the first picture that needs it. */

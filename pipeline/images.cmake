@@ -2,11 +2,13 @@ set(PIPELINE_IMAGE_SOURCES
     augment.c
     augment_spec.c
     colour.c
+    geometry.c
     image.c
     image_encode.c
     picture.c
     pixels.c
     png.c
+    png_chunks.c
     resample.c
     resample_avx2.c
     resample_avx512.c

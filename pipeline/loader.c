@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "formats/settings.h"
+#include "formats/source.h"
 #include "pipeline/loader_private.h"
 #include "pipeline/pixels.h"
 
@@ -10,7 +11,7 @@ void mr_loader_defaults(mr_loader_config *cfg)
 {
     *cfg = (mr_loader_config){.struct_size = sizeof *cfg, .batch = 128, .epochs = 1, .block = 256, .prefetch = 4,
                               .depth = 32, .augment = "none", .max_bad = 100, .parts = 1,
-                              .resident_bytes = (uint64_t)1 << 30};
+                              .resident_bytes = (uint64_t)1 << 30, .width_multiple = 1};
     mr_decode_defaults(&cfg->decode);
 }
 
@@ -45,7 +46,8 @@ void mri_loader_wait_locked(mr_loader *l, pthread_cond_t *cond, uint64_t *blocke
 
 void mri_loader_stop_locked(mr_loader *l)
 {
-    l->stopped = true;
+    __atomic_store_n(&l->stopped, true, __ATOMIC_RELAXED); /* mri_source_read_until() looks at it without the lock */
+    for (uint32_t i = 0; l->readers && i < l->cfg.readers && l->readers[i]; i++) mri_reader_stop(l->readers[i]);
     pthread_cond_t *const all[] = {&l->room, &l->work, &l->done, &l->staged_cond, &l->returned};
     for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) pthread_cond_broadcast(all[i]);
 }
@@ -114,9 +116,8 @@ static int check_settings(mr_loader *l, const mr_loader_config *cfg, mr_error *e
 {
     if (cfg->batch == 0) return mr_error_set(err, MR_EINVAL, "batch 0: expected at least one sample per batch");
     if (l->source_info->count == 0) return mr_error_set(err, MR_EINVAL, "%s holds no samples", l->source_info->path);
-    if (l->source_info->image_field < 0)
-        return mr_error_set(err, MR_EUNSUPPORTED, "%s has no picture field; expected one of type jpeg, png, pixels or image",
-                            l->source_info->path);
+    if (l->source_info->image_field < 0 && cfg->field_count == 0) return mri_fields_missing(l->source_info, err);
+    if (cfg->length_window && l->source_info->length_field == MR_NO_FIELD) return mri_windows_no_lengths(l->source_info, err);
     if (cfg->channels != 0 && cfg->channels != 1 && cfg->channels != 3)
         return mr_error_set(err, MR_EINVAL, "channels %u: expected 1, 3 or 0 (what the data has)", cfg->channels);
     if (cfg->free_order && cfg->devices)
@@ -158,48 +159,19 @@ static int plan_epochs(mr_loader *l, mr_error *err)
     return MR_OK;
 }
 
-static int size_of(const mr_loader *l, const mr_value *v, uint32_t *h, uint32_t *w, mr_error *err)
+/* Batches of fields alone. */
+static int no_pictures(const mr_loader *l, mr_error *err)
 {
-    mr_image_header header;
-    if (v->type == MR_TYPE_PIXELS) {
-        *h = (uint32_t)v->dim[0];
-        *w = (uint32_t)v->dim[1];
-        return MR_OK;
-    }
-    int rc = v->type == MR_TYPE_COEF ? mr_value_header(v, &header, err) : mr_image_header_parse(v->data, v->bytes, &header, err);
-    if (rc == MR_OK) rc = mri_check_pixels(header.width, header.height, l->cfg.decode.max_pixels, err);
-    if (rc != MR_OK) return rc;
-    const bool turned = !l->cfg.decode.ignore_exif && header.orientation >= 5;
-    *h = turned ? header.width : header.height;
-    *w = turned ? header.height : header.width;
-    return MR_OK;
+    if (strcmp(l->info.augment, "none") == 0) return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "augment %s: %s has no pictures to augment; leave it at none", l->info.augment, l->source_info->path);
 }
 
-static int peek_sample(const mr_loader *l, uint64_t at, uint32_t *h, uint32_t *w, mr_error *err)
+static int plan_fields(mr_loader *l, mr_error *err)
 {
-    void     *buffer = NULL;
-    size_t    bytes = 0;
-    mr_sample sample;
-    char      path[4096];
-    int       rc = mr_source_read(l->source, at, &buffer, &bytes, &sample, err);
-    if (rc == MR_OK) rc = size_of(l, &sample.value[l->source_info->image_field], h, w, err);
-    if (rc != MR_OK && err && !err->file[0])
-        mr_error_at(err, mr_source_sample_path(l->source, at, path, sizeof path), MR_NOWHERE, at);
-    free(buffer);
-    return rc;
-}
-
-/* Size of the first picture, for data whose format does not say that all pictures have one size; of the first with a
- * readable header where damaged ones need not stop the run. Each is told when its turn comes. */
-static int peek_size(const mr_loader *l, uint32_t *h, uint32_t *w, mr_error *err)
-{
-    const uint64_t may_be_bad = l->cfg.bad == MR_BAD_STOP ? 0 : l->cfg.max_bad;
-    int            rc = peek_sample(l, 0, h, w, err);
-    for (uint64_t at = 1; rc != MR_OK && rc != MR_ENOMEM && at <= may_be_bad && at < l->source_info->count; at++) {
-        mr_error  later = MR_ERROR_INIT; /* when none can be read, the first is the one to tell */
-        const int next = peek_sample(l, at, h, w, &later);
-        if (next == MR_OK || next == MR_ENOMEM) rc = next;
-    }
+    int rc = mri_fields_plan(&l->fields, l->info.field, l->source, &l->cfg, l->info.height, l->info.width, err);
+    if (rc == MR_OK && mri_augment_takes_boxes(l->augment)) rc = mri_fields_plan_crops(&l->fields, l->source_info, &l->cfg, err);
+    l->cfg.fields = NULL; /* the caller's; what it said is in the plan */
+    l->info.field_count = l->fields.count;
     return rc;
 }
 
@@ -208,18 +180,19 @@ static int plan_pixels(mr_loader *l, mr_error *err)
     const mr_source_info *info = l->source_info;
     int rc = mr_augment_create(&l->augment, l->cfg.augment ? l->cfg.augment : "none", l->cfg.training, err);
     if (rc != MR_OK) return rc;
+    mr_augment_normalise(l->augment, l->info.mean, l->info.std, &l->info.uses_affine);
+    l->info.augment = mr_augment_text(l->augment);
+    if (info->image_field < 0) return no_pictures(l, err);
     uint32_t h = info->height, w = info->width;
     rc = mr_augment_output(l->augment, h, w, &l->info.height, &l->info.width, err);
     if (rc != MR_OK && h == 0) { /* one size for all may still be true: the first picture tells it, the others are checked */
-        rc = peek_size(l, &h, &w, err);
+        rc = mri_peek_size(l, &h, &w, err);
         if (rc == MR_OK) rc = mr_augment_output(l->augment, h, w, &l->info.height, &l->info.width, err);
     }
     if (rc != MR_OK) return rc;
     l->info.channels = l->cfg.channels ? l->cfg.channels : info->channels == 1 ? 1 : 3;
     l->cache_form = mri_cache_form_for(l->augment, &l->cfg.decode, info->fields[info->image_field].type, h, w,
                                        l->info.channels);
-    mr_augment_normalise(l->augment, l->info.mean, l->info.std, &l->info.uses_affine);
-    l->info.augment = mr_augment_text(l->augment);
     l->sample_bytes = (size_t)l->info.height * l->info.width * l->info.channels;
     return MR_OK;
 }
@@ -231,10 +204,11 @@ static void plan_threads(mr_loader *l)
     if (cfg->depth == 0) cfg->depth = 1;
     if (l->io != MR_IO_PREAD && !mri_uring_usable(cfg->depth, l->io_note, sizeof l->io_note)) l->io = MR_IO_PREAD;
     if (l->io != MR_IO_PREAD) l->io = MR_IO_URING;
+    if (mri_source_is_remote(l->source)) l->io = MR_IO_PREAD; /* of what was fetched; one reader has `depth` of them under way */
     l->threads = cfg->prefetch > 0;
     l->free_order = cfg->free_order && l->threads;
     if (cfg->workers == 0) cfg->workers = mri_core_count();
-    if (cfg->readers == 0) cfg->readers = l->io == MR_IO_PREAD ? 4 : 1;
+    if (cfg->readers == 0) cfg->readers = l->io == MR_IO_PREAD && !mri_source_is_remote(l->source) ? 4 : 1;
     if (!l->threads) cfg->workers = cfg->readers = 1; /* seats, not threads */
     l->slot_count = l->threads ? cfg->prefetch + 1 : 1;
     l->device_slots = l->threads ? 2 : 1;
@@ -285,6 +259,13 @@ static int make_cache(mr_loader *l, mr_error *err)
     return mri_cache_open(&l->cache, &cfg, err);
 }
 
+static int make_windows(mr_loader *l, mr_error *err)
+{
+    const mri_windows_config cfg = {.source = l->source, .order = l->cfg.order, .block = l->cfg.block, .seed = l->cfg.seed,
+                                    .batch = l->cfg.batch, .window = l->cfg.length_window, .delivered = l->info.epoch_samples};
+    return mri_windows_create(&l->windows, &cfg, err);
+}
+
 static int make_slots(mr_loader *l, mr_error *err)
 {
     const size_t each = (size_t)mri_slot_bytes(l), batch = l->cfg.batch;
@@ -299,13 +280,15 @@ static int make_slots(mr_loader *l, mr_error *err)
     for (uint32_t i = 0; i < l->slot_count; i++) {
         mri_slot *s = l->ring[i] = &l->slots[i];
         uint8_t  *p = (uint8_t *)l->slot_memory + i * each;
-        s->pixels = p;
+        s->pixels = l->sample_bytes ? p : NULL;
         p += mri_align_up(batch * l->sample_bytes, MR_DEVICE_ALIGN);
         s->labels = (int32_t *)(void *)p;
         p += mri_align_up(batch * sizeof(int32_t), MR_DEVICE_ALIGN);
         s->ids = (uint64_t *)(void *)p;
         p += mri_align_up(batch * sizeof(uint64_t), MR_DEVICE_ALIGN);
         s->affine = l->info.uses_affine ? (float *)(void *)p : NULL;
+        p += l->info.uses_affine ? mri_align_up(batch * 2 * sizeof(float), MR_DEVICE_ALIGN) : 0;
+        mri_fields_lay(&l->fields, p, batch, s->rows);
     }
     return MR_OK;
 }
@@ -365,10 +348,12 @@ static void set_stage_threads(mr_loader *l)
     l->info.order = l->cfg.order;
     l->info.block = l->cfg.block;
     l->info.tail = l->cfg.tail;
+    l->info.length_window = l->cfg.length_window;
     l->info.pixels = l->cfg.decode.pixels;
     if (!l->cfg.devices) return;
     const uint64_t sample = l->sample_bytes + sizeof(int32_t) + (l->info.uses_affine ? 2 * sizeof(float) : 0);
-    l->info.device_bytes = l->device_slots * ((l->info.batch - 1) / l->info.parts + 1) * sample;
+    const uint64_t part = (l->info.batch - 1) / l->info.parts + 1;
+    l->info.device_bytes = l->device_slots * (part * sample + mri_fields_bytes(&l->fields, part));
 }
 
 /* ---------------------------------------------------------------------------------------------- open, close */
@@ -419,11 +404,13 @@ int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config
     int rc = check_settings(l, &l->cfg, err);
     if (rc == MR_OK) rc = plan_epochs(l, err);
     if (rc == MR_OK) rc = plan_pixels(l, err);
+    if (rc == MR_OK) rc = plan_fields(l, err);
     if (rc == MR_OK) {
         plan_threads(l);
         set_stage_threads(l);
         rc = mri_plan_memory(l, err);
     }
+    if (rc == MR_OK && l->cfg.length_window) rc = make_windows(l, err);
     if (rc == MR_OK && l->cfg.cache != MR_CACHE_OFF) rc = make_cache(l, err);
     if (rc == MR_OK && l->wants_resident) rc = mri_resident_create(&l->resident, src, err);
     if (rc == MR_OK) rc = make_slots(l, err);
@@ -472,6 +459,7 @@ static void free_memory(mr_loader *l)
                          l->workers,      l->reader_seats, l->reader_threads, l->worker_threads,     l->host_parts, l->counted_ring,
                          l->bad_known};
     for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) free(all[i]);
+    mri_windows_destroy(l->windows);
     mri_cache_close(l->cache); /* readers are gone: nobody reads its file */
     mr_augment_destroy(l->augment);
 }
@@ -563,9 +551,10 @@ static const mr_part *host_parts(mr_loader *l, const mri_slot *slot)
         mr_part *p = &parts[r];
         mri_part_bounds(l, slot->count, r, &p->first, &p->count);
         p->form = MR_PART_PIXELS;
-        p->pixels = slot->pixels + p->first * l->sample_bytes;
+        p->pixels = slot->pixels ? slot->pixels + p->first * l->sample_bytes : NULL;
         p->labels = slot->labels + p->first;
         p->affine = slot->affine ? slot->affine + 2 * (size_t)p->first : NULL;
+        mri_fields_show(&l->fields, slot->rows, p->first, p->field);
     }
     return parts;
 }
@@ -585,7 +574,9 @@ static void describe(mr_loader *l, mr_batch *out)
         out->labels = slot->labels;
         out->affine = slot->affine;
         out->ids = slot->ids;
+        mri_fields_show(&l->fields, slot->rows, 0, out->field);
     }
+    for (uint32_t k = 0; k < l->fields.count; k++) out->field[k].width = out->parts[0].field[k].width; /* told in any case */
 }
 
 int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)

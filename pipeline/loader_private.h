@@ -26,9 +26,11 @@
 #include "base/util.h"
 #include "pipeline/augment.h"
 #include "pipeline/cache.h"
+#include "pipeline/fields.h"
 #include "pipeline/reader.h"
 #include "pipeline/resident.h"
 #include "pipeline/sampler.h"
+#include "pipeline/windows.h"
 
 typedef struct mri_chunk_sample {
     uint64_t sample;
@@ -72,6 +74,7 @@ struct mri_slot {
     int32_t  *labels;
     float    *affine;
     uint64_t *ids;
+    mri_rows  rows[MR_LOADER_MAX_FIELDS]; /* their widths: written by who puts the last sample in place, before done */
 };
 
 typedef struct mri_stage_counter { /* atomics, relaxed: sums of all threads of a stage */
@@ -89,6 +92,7 @@ typedef struct mri_worker {
     void        *spare;       /* substitutes are read into it */
     size_t       spare_bytes;
     void        *maker;       /* of the cache's form of a sample */
+    mri_field_scratch fields;
     uint64_t     cache_hits;  /* not yet added to the loader's */
     char         track[16];
 } mri_worker;
@@ -107,7 +111,8 @@ struct mr_loader {
     mr_io             io;
     char              io_note[160];
     uint64_t          first_batch, end_batch;
-    size_t            sample_bytes;    /* pixels of one sample */
+    size_t            sample_bytes;    /* pixels of one sample; 0: the source has no pictures */
+    mri_fields        fields;
     uint32_t          chunk_samples, chunk_count;
     size_t            chunk_room;      /* bytes of a chunk's piece of the arena */
     uint32_t          slot_count, device_slots;
@@ -118,6 +123,7 @@ struct mr_loader {
     mri_resident     *resident;
     const mri_cache_form *cache_form;
     mri_cache        *cache;           /* NULL: none */
+    mri_windows      *windows;         /* NULL: batches are cut from the order as it is */
 
     uint8_t          *arena;           /* chunk_count * chunk_room, registered with the readers' rings */
     void            **arena_pieces;
@@ -185,6 +191,10 @@ void mri_loader_self_serve(mr_loader *l);
 /* After copied or released moved: give host slots back. */
 void mri_loader_free_slots_locked(mr_loader *l);
 
+/* ---- peek.c ---- */
+/* Size of the first picture, for data whose format does not say that all pictures have one size. */
+int mri_peek_size(const mr_loader *l, uint32_t *h, uint32_t *w, mr_error *err);
+
 /* ---- budget.c ---- */
 /* Decide chunks; MR_ELIMIT when what the loader may come to hold is over the budget. */
 int      mri_plan_memory(mr_loader *l, mr_error *err);
@@ -196,8 +206,8 @@ bool       mri_chunk_can_claim_locked(const mr_loader *l);
 mri_chunk *mri_chunk_claim_locked(mr_loader *l);
 /* Take the next chunk of work. NULL: nothing to claim now (block false), nothing left at all (*ended), or stopped. */
 mri_chunk *mri_chunk_claim(mr_loader *l, bool block, bool *ended);
-/* Find its samples, make room, prepare its reads (neighbours become one read). Without may_read all should be in memory, and what
- * is not is left to the worker. */
+/* Find its samples (with windows of lengths their list is made first, or waited for), make room, prepare its reads (neighbours become
+ * one read). Without may_read all should be in memory, and what is not is left to the worker. */
 int  mri_chunk_plan(mr_loader *l, mri_chunk *c, bool may_read, mr_error *err);
 /* Samples are in place: count them off the slot, give the chunk back. */
 void mri_chunk_finish(mr_loader *l, mri_chunk *c);

@@ -146,10 +146,10 @@ static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
     if (rc == MR_OK) {
         p->from = (mri_coefficients){d->entropy, f, entropy_window, entropy_rows, entropy_end};
     } else {
-        mr_image_header h; /* what is too large is that first of all, whatever else is wrong with it */
-        if (mr_image_header_parse(v->data, v->bytes, &h, NULL) == MR_OK &&
-            mri_check_pixels(h.width, h.height, cfg->max_pixels, NULL) != MR_OK)
-            return mri_check_pixels(h.width, h.height, cfg->max_pixels, err);
+        mr_image_header h; /* what is wrong with its header, or too large, is that first of all, as every other way to look at it says */
+        int             first = mr_image_header_parse(v->data, v->bytes, &h, err);
+        if (first == MR_OK) first = mri_check_pixels(h.width, h.height, cfg->max_pixels, err);
+        if (first) return first;
         if (rc != MR_EUNSUPPORTED) return rc;
         rc = open_libjpeg(d, v, cfg, &p->from, err);
         if (rc) return rc;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "formats/source.h"
 #include "pipeline/reader_kind.h"
 
 void mri_read_push(mri_read_list *l, mri_read *q)
@@ -164,6 +165,7 @@ int mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg
     r->cfg = *cfg;
     if (r->cfg.depth == 0) r->cfg.depth = 1;
     r->kind = kind == MR_IO_PREAD ? &mri_reader_pread : &mri_reader_uring;
+    if (mri_source_is_remote(cfg->source)) r->kind = &mri_reader_remote;
     r->file_count = mr_source_info_of(cfg->source)->file_count;
 
     r->fd_count = r->file_count + (cfg->extra_path != NULL);
@@ -179,6 +181,11 @@ int mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg
     }
     *out = r;
     return MR_OK;
+}
+
+void mri_reader_stop(mri_reader *r)
+{
+    if (r->kind->stop) r->kind->stop(r);
 }
 
 void mri_reader_destroy(mri_reader *r)
@@ -234,7 +241,10 @@ mri_reader_counts mri_reader_counts_of(const mri_reader *r) { return r->counts; 
 int mri_read_error(const mri_read *q, const mr_source *source, mr_error *err)
 {
     int rc = q->status;
-    if (q->sys_errno) {
+    mri_remote_file *remote = q->file < MRI_FILE_OF_CACHE ? mri_source_remote_at(source, q->file) : NULL;
+    if (remote && q->want.status != MR_OK) {
+        rc = mri_want_status(&q->want, err);
+    } else if (q->sys_errno) {
         rc = mr_error_sys(err, q->sys_errno, "cannot read %zu bytes", q->bytes);
     } else if (rc == MR_EFORMAT) {
         mr_error_set(err, rc, "the file ends early: expected %zu bytes, found %zu; was it changed while in use?", q->bytes,
@@ -272,4 +282,4 @@ static int pread_advance(mri_reader *r, bool block, mr_error *err)
     return MR_OK;
 }
 
-const mri_reader_kind mri_reader_pread = {"pread", pread_open, pread_close, pread_advance};
+const mri_reader_kind mri_reader_pread = {"pread", pread_open, pread_close, pread_advance, NULL};

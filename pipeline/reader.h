@@ -2,7 +2,8 @@
  *
  *   caller ── submit ──► [pending] ──► kernel ──► [done] ── reap ──► caller
  *
- * Two kinds behind one interface: io_uring, and pread() where the kernel or a container policy refuses io_uring. A reader
+ * Three kinds behind one interface: io_uring, pread() where the kernel or a container policy refuses io_uring, and the one for sources
+ * with remote files, which waits for their blocks and then reads them from where they were put (pread). A reader
  * knows files and byte ranges, nothing of formats. Samples that are files of their own are opened, read and closed
  * through the same ring.
  *
@@ -10,6 +11,7 @@
 #ifndef MRI_READER_H
 #define MRI_READER_H
 
+#include "formats/remote.h"
 #include "millrace/pipeline.h"
 
 #define MRI_DIRECT_ALIGN 4096 /* offset, length and address granularity of O_DIRECT on every disk in use */
@@ -38,6 +40,9 @@ typedef struct mri_read {
     uint64_t at;           /* window start in the file */
     size_t   window, done; /* bytes of the window, bytes of it read */
     char    *path;         /* own file's name while it is being opened */
+    mri_want want;         /* of a remote file: its blocks */
+    void    *own;          /* the kind's */
+    bool     has_arrived;  /* the kind's */
 } mri_read;
 
 typedef struct mri_reader_counts {
@@ -65,10 +70,13 @@ typedef struct mri_reader mri_reader;
 /* Can this process make a ring for depth requests? If not, why is written to note. */
 bool mri_uring_usable(uint32_t depth, char *note, size_t note_bytes);
 
-/* kind: MR_IO_URING or MR_IO_PREAD. */
+/* kind: MR_IO_URING or MR_IO_PREAD; a source with remote files has its own. */
 int  mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg, mr_error *err);
 /* Waits for what is in flight. Accepts NULL. */
 void mri_reader_destroy(mri_reader *r);
+
+/* From any thread: reads that wait for a server come back, now and from now on, with ECANCELED. */
+void mri_reader_stop(mri_reader *r);
 
 /* Queue a request; mri_reader_reap() starts it when there is room in flight. */
 void mri_reader_submit(mri_reader *r, mri_read *request);

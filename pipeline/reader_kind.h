@@ -1,4 +1,4 @@
-/* pipeline/reader_kind.h: what the two kinds of reader share. Private to reader.c and reader_uring.c. */
+/* pipeline/reader_kind.h: what the kinds of reader share. Private to reader.c and reader_*.c. */
 #ifndef MRI_READER_KIND_H
 #define MRI_READER_KIND_H
 
@@ -17,9 +17,10 @@ typedef struct mri_reader_kind {
     void (*close)(mri_reader *r);
     /* Move pending requests along; put at least one into done when block and anything is active or pending. */
     int  (*advance)(mri_reader *r, bool block, mr_error *err);
+    void (*stop)(mri_reader *r); /* from any thread: what waits for a server comes back failed; NULL: nothing here waits long */
 } mri_reader_kind;
 
-extern const mri_reader_kind mri_reader_uring, mri_reader_pread;
+extern const mri_reader_kind mri_reader_uring, mri_reader_pread, mri_reader_remote;
 
 struct mri_reader {
     mri_reader_config      cfg;
@@ -35,7 +36,7 @@ struct mri_reader {
     uint32_t               free_path_count;
     mri_reader_counts      counts;
     bool                   lost;      /* the kernel may still write to buffers, and cannot be asked to stop */
-    void                  *ring;      /* io_uring's own */
+    void                  *ring;      /* the kind's own */
 };
 
 #define MRI_PATH_ROOM 4096

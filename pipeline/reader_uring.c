@@ -254,4 +254,4 @@ static int uring_advance(mri_reader *r, bool block, mr_error *err)
     }
 }
 
-const mri_reader_kind mri_reader_uring = {"io_uring", uring_open, uring_close, uring_advance};
+const mri_reader_kind mri_reader_uring = {"io_uring", uring_open, uring_close, uring_advance, NULL};

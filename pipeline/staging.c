@@ -1,6 +1,6 @@
 /* pipeline/staging.c: from a host slot to every replica's device memory.
  *
- *   per replica: device_slots sets of (pixels, labels, affine), one copy stream
+ *   per replica: device_slots sets of (pixels, labels, affine, fields), one copy stream
  *
  *     copy stream:   wait consumed[d] ─ start[d] ─ copies ─ ready[d]
  *     consumer's:    wait ready[d] ─ uses set d ─ consumed[d]
@@ -14,6 +14,7 @@
 
 typedef struct device_set {
     void     *pixels, *labels, *affine;
+    void     *field[MR_LOADER_MAX_FIELDS], *length[MR_LOADER_MAX_FIELDS];
     mr_event *start, *ready, *consumed;
 } device_set;
 
@@ -35,12 +36,25 @@ const mr_part *mri_stages_parts(const mr_loader *l, uint64_t batch) { return par
 
 static uint32_t largest_part(const mr_loader *l) { return (l->info.batch - 1) / l->info.parts + 1; }
 
+static int open_fields(const mr_loader *l, const mri_replica_stage *s, device_set *set, mr_error *err)
+{
+    const size_t n = largest_part(l);
+    int          rc = MR_OK;
+    for (uint32_t k = 0; k < l->fields.count && rc == MR_OK; k++) {
+        const mri_field_plan *p = &l->fields.field[k];
+        if (p->row_bytes) rc = mr_device_alloc(s->device, n * p->row_bytes, &set->field[k], err);
+        if (rc == MR_OK && p->varies) rc = mr_device_alloc(s->device, n * sizeof(int32_t), &set->length[k], err);
+    }
+    return rc;
+}
+
 static int open_set(mr_loader *l, mri_replica_stage *s, device_set *set, mr_error *err)
 {
     const size_t n = largest_part(l);
-    int          rc = mr_device_alloc(s->device, n * l->sample_bytes, &set->pixels, err);
+    int          rc = l->sample_bytes ? mr_device_alloc(s->device, n * l->sample_bytes, &set->pixels, err) : MR_OK;
     if (rc == MR_OK) rc = mr_device_alloc(s->device, n * sizeof(int32_t), &set->labels, err);
     if (rc == MR_OK && l->info.uses_affine) rc = mr_device_alloc(s->device, n * 2 * sizeof(float), &set->affine, err);
+    if (rc == MR_OK) rc = open_fields(l, s, set, err);
     if (rc == MR_OK) rc = mr_event_create(&set->start, s->device, err);
     if (rc == MR_OK) rc = mr_event_create(&set->ready, s->device, err);
     if (rc == MR_OK) rc = mr_event_create(&set->consumed, s->device, err);
@@ -72,6 +86,10 @@ static void close_set(mri_replica_stage *s, device_set *set)
     mr_device_free(s->device, set->pixels);
     mr_device_free(s->device, set->labels);
     mr_device_free(s->device, set->affine);
+    for (uint32_t k = 0; k < MR_LOADER_MAX_FIELDS; k++) {
+        mr_device_free(s->device, set->field[k]);
+        mr_device_free(s->device, set->length[k]);
+    }
 }
 
 void mri_stages_close(mr_loader *l)
@@ -88,6 +106,21 @@ void mri_stages_close(mr_loader *l)
     l->stages = NULL;
 }
 
+/* Of rows only what this batch has of them. */
+static int copy_field(mr_loader *l, uint32_t r, const mri_slot *slot, mr_part *part, const device_set *set, uint32_t k)
+{
+    const mri_field_plan *p = &l->fields.field[k];
+    const mri_rows       *rows = &slot->rows[k];
+    const size_t          row_bytes = rows->width * p->element_bytes, bytes = part->count * row_bytes;
+    const size_t          lengths = rows->length ? part->count * sizeof(int32_t) : 0;
+    int                   rc = MR_OK;
+    if (bytes) rc = mr_copy_h2d_async(l->stages[r].copy, set->field[k], rows->data + part->first * row_bytes, bytes);
+    if (rc == MR_OK && lengths) rc = mr_copy_h2d_async(l->stages[r].copy, set->length[k], rows->length + part->first, lengths);
+    mri_count(&l->bytes_copied[r], bytes + lengths);
+    part->field[k] = (mr_batch_field){.data = set->field[k], .length = set->length[k], .width = rows->width};
+    return rc;
+}
+
 static int queue_copies(mr_loader *l, uint32_t r, const mri_slot *slot, mr_part *part, device_set *set)
 {
     mri_replica_stage *s = &l->stages[r];
@@ -96,11 +129,12 @@ static int queue_copies(mr_loader *l, uint32_t r, const mri_slot *slot, mr_part 
     if (rc == MR_OK) rc = mr_event_record(set->start, s->copy);
     if (n > 0) {
         const size_t pixel_bytes = n * l->sample_bytes, affine_bytes = set->affine ? n * 2 * sizeof(float) : 0;
-        if (rc == MR_OK) rc = mr_copy_h2d_async(s->copy, set->pixels, slot->pixels + first * l->sample_bytes, pixel_bytes);
+        if (rc == MR_OK && pixel_bytes) rc = mr_copy_h2d_async(s->copy, set->pixels, slot->pixels + first * l->sample_bytes, pixel_bytes);
         if (rc == MR_OK) rc = mr_copy_h2d_async(s->copy, set->labels, slot->labels + first, n * sizeof(int32_t));
         if (rc == MR_OK && affine_bytes) rc = mr_copy_h2d_async(s->copy, set->affine, slot->affine + 2 * first, affine_bytes);
         mri_count(&l->bytes_copied[r], pixel_bytes + n * sizeof(int32_t) + affine_bytes);
     }
+    for (uint32_t k = 0; k < l->fields.count && rc == MR_OK; k++) rc = copy_field(l, r, slot, part, set, k);
     if (rc == MR_OK) rc = mr_event_record(set->ready, s->copy);
     part->pixels = set->pixels;
     part->labels = set->labels;

@@ -14,12 +14,14 @@ int mri_worker_init(mri_worker *w, mr_loader *l, uint32_t number)
     snprintf(w->track, sizeof w->track, "worker %u", number % 10000);
     const mri_cache_form *form = l->cache_form;
     if (l->cfg.cache != MR_CACHE_OFF && form->create && form->create(&w->maker, &l->cfg.decode, l->info.channels)) return MR_ENOMEM;
-    return mri_scratch_create(&w->scratch);
+    const int rc = mri_scratch_create(&w->scratch);
+    return rc == MR_OK ? mri_field_scratch_init(&w->fields, &l->fields) : rc;
 }
 
 void mri_worker_fini(mri_worker *w)
 {
     mri_scratch_destroy(w->scratch);
+    mri_field_scratch_fini(&w->fields);
     free(w->spare);
     if (w->maker) w->loader->cache_form->destroy(w->maker);
 }
@@ -47,17 +49,20 @@ static bool is_label(const mr_loader *l, int32_t label)
     return l->source_info->label_field < 0 ? label == -1 : label >= 0 && label < label_end(l);
 }
 
-/* Decode and augment into place i of the slot. */
+/* Decode and augment into place i of the slot. image NULL: the source has no pictures; boxes: what crops go by, or NULL; geometry: where to
+ * say what became of it, or NULL. */
 static int place_image(mri_worker *w, mri_slot *slot, uint32_t i, uint64_t epoch, uint64_t sample, const mr_value *image,
-                       int32_t label, mr_error *err)
+                       int32_t label, const mri_boxes *boxes, mri_geometry *geometry, mr_error *err)
 {
     mr_loader           *l = w->loader;
     const mri_sample_key key = {l->cfg.seed, epoch, sample};
-    mri_range_begin(MRI_RANGE_AUGMENT, sample);
-    const int rc = mri_augment_run(l->augment, w->scratch, image, &l->cfg.decode, l->info.channels, key, l->info.height,
-                                   l->info.width, slot->pixels + i * l->sample_bytes,
-                                   slot->affine ? slot->affine + 2 * (size_t)i : NULL, err);
-    mri_range_end();
+    int                  rc = MR_OK;
+    if (image) {
+        mri_range_begin(MRI_RANGE_AUGMENT, sample);
+        rc = mri_augment_run(l->augment, w->scratch, image, &l->cfg.decode, l->info.channels, key, l->info.height, l->info.width,
+                             slot->pixels + i * l->sample_bytes, slot->affine ? slot->affine + 2 * (size_t)i : NULL, boxes, geometry, err);
+        mri_range_end();
+    }
     if (rc != MR_OK) return rc;
     slot->labels[i] = label;
     slot->ids[i] = sample;
@@ -85,12 +90,16 @@ static int place_sample(mri_worker *w, mri_slot *slot, uint32_t i, uint64_t epoc
                      : mr_source_parse(l->source, sample, data, bytes, &parsed, err);
     mri_range_end();
     if (rc != MR_OK) return rc;
-    const mr_value *image = &parsed.value[l->source_info->image_field];
+    const mr_value *image = l->source_info->image_field >= 0 ? &parsed.value[l->source_info->image_field] : NULL;
     rc = take_label(l, &parsed, &label, err);
-    if (rc == MR_OK) rc = place_image(w, slot, i, epoch, sample, image, label, err);
+    mri_geometry geometry = {0};
+    mri_boxes    boxes;
+    if (rc == MR_OK) rc = mri_fields_crop_boxes(&l->fields, &parsed, &boxes, err);
+    if (rc == MR_OK)
+        rc = place_image(w, slot, i, epoch, sample, image, label, l->fields.crop ? &boxes : NULL, l->fields.count ? &geometry : NULL, err);
+    if (rc == MR_OK) rc = mri_fields_place(&l->fields, &w->fields, slot->rows, i, &parsed, &geometry, err);
     if (rc != MR_OK) {
-        char name[4096];
-        mr_error_at(err, mr_source_sample_path(l->source, sample, name, sizeof name), MR_NOWHERE, sample);
+        mri_source_place(l->source, sample, err);
         return rc;
     }
     if (l->cache) keep(w, sample, image, label);
@@ -104,7 +113,7 @@ static int place_alone(mri_worker *w, mri_slot *slot, uint32_t i, uint64_t epoch
     mr_extent  e;
     mr_sample  ignored;
     int        rc = mr_source_extent(l->source, sample, &e, err);
-    if (rc == MR_OK) rc = mr_source_read(l->source, sample, &w->spare, &w->spare_bytes, &ignored, err);
+    if (rc == MR_OK) rc = mri_source_read_until(l->source, sample, &w->spare, &w->spare_bytes, &ignored, &l->stopped, err);
     if (rc != MR_OK) return rc;
     mri_count(&l->reads, 1);
     mri_count(&l->bytes_read, e.bytes);
@@ -123,7 +132,7 @@ static int place_cached(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch,
     const bool there = !q || q->status == MR_OK || (q->status == MR_EFORMAT && s->at + s->bytes <= q->got);
     const bool whole = there && mri_cache_parse(s->sample, data, s->bytes, q && !l->cfg.no_checks, &image, &label) &&
                        is_label(l, label);
-    if (whole && place_image(w, c->slot, c->first + k, epoch, s->sample, &image, label, err) == MR_OK) {
+    if (whole && place_image(w, c->slot, c->first + k, epoch, s->sample, &image, label, NULL, NULL, err) == MR_OK) {
         w->cache_hits++;
         return MR_OK;
     }
@@ -155,7 +164,8 @@ static int place_from_chunk(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t ep
     const mri_read *q = &c->reads[s->read];
     if (q->status != MR_OK && (q->status != MR_EFORMAT || s->at + s->bytes > q->got)) {
         /* which samples share a read depends on workers and readers; which one is bad must not (I2, I7) */
-        if (q->bytes != s->bytes) return place_alone(w, c->slot, c->first + k, epoch, s->sample, err);
+        const bool unreachable = q->want.status != MR_OK && q->want.status != MR_EFORMAT; /* of a remote file: asking again helps nothing */
+        if (q->bytes != s->bytes && !unreachable) return place_alone(w, c->slot, c->first + k, epoch, s->sample, err);
         const int rc = mri_read_error(q, w->loader->source, err);
         return mr_error_at(err, NULL, q->offset + s->at, s->sample), rc;
     }
@@ -164,16 +174,19 @@ static int place_from_chunk(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t ep
 
 static void blank(mr_loader *l, mri_slot *slot, uint32_t i)
 {
-    memset(slot->pixels + i * l->sample_bytes, 0, l->sample_bytes);
+    if (slot->pixels) memset(slot->pixels + i * l->sample_bytes, 0, l->sample_bytes);
     if (slot->affine) slot->affine[2 * (size_t)i] = slot->affine[2 * (size_t)i + 1] = 0;
     slot->labels[i] = -1;
     slot->ids[i] = MR_NOWHERE;
+    mri_fields_blank(&l->fields, slot->rows, i);
 }
 
-/* A system that is out of memory, files or devices is not a bad sample. */
+/* A system that is out of memory, files or devices is not a bad sample, and neither is a server that does not answer. */
 static bool is_sample_error(int rc, const mr_error *err)
 {
-    if (err->sys_errno == EMFILE || err->sys_errno == ENFILE || err->sys_errno == ENOMEM) return false;
+    if (err->sys_errno == EMFILE || err->sys_errno == ENFILE || err->sys_errno == ENOMEM ||
+        err->sys_errno == EREMOTEIO)
+        return false;
     return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED || rc == MR_ELIMIT || rc == MR_EIO || rc == MR_ENOENT;
 }
 
@@ -229,6 +242,7 @@ static int no_substitute(const mr_error *why, mr_error *err)
     return mr_error_set(err, MR_EBADSAMPLE, "no whole sample to put in its place in %d tries: %s", MAX_SUBSTITUTES, text);
 }
 
+/* Which samples stand in follows from the place of delivery: position is step * batch + place, whatever order brought the sample there. */
 static int place_substitute(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch, uint64_t position, bool tell, mr_error *err)
 {
     mr_loader            *l = w->loader;
@@ -253,6 +267,7 @@ static int handle_bad(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t epoch, u
 {
     mr_loader *l = w->loader;
     if (!is_sample_error(rc, err)) return rc;
+    mri_source_place(l->source, c->samples[k].sample, err);
     mri_count(&l->bad_samples, 1);
     if (l->cfg.bad == MR_BAD_STOP) {
         tell_bad(l, err, MR_NOWHERE);

@@ -153,3 +153,12 @@ int check_samples(check *c)
     for (uint32_t t = 0; t < made; t++) pthread_join(threads[t], NULL);
     return r.failure.code ? exit_status(r.failure.code, &r.failure) : EXIT_DONE;
 }
+
+int check_files(const check *c)
+{
+    mr_error  err = MR_ERROR_INIT;
+    const int rc = mr_source_check(c->src, &err);
+    if (rc != MR_ECHECKSUM && rc != MR_EFORMAT) return exit_status(rc, &err);
+    c->wrong(c->context, &err);
+    return EXIT_DONE;
+}

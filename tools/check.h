@@ -23,6 +23,10 @@ typedef struct check {
 /* 0, or an exit status when the check itself failed. A signal ends it early: the caller looks at interrupt_flag. */
 int check_samples(check *c);
 
+/* What no sample shows by itself (mr_source_check()), told like a bad sample that has no number. 0, or an exit status when the check
+ * itself failed. */
+int check_files(const check *c);
+
 /* Where a bad sample lies, for what is only told with its number: file, and the offset in one that samples share. */
 void check_place(const mr_source *src, mr_error *what);
 

@@ -46,7 +46,7 @@ static void report_loader(const bench_args *a, const session *s, const measured 
     if (a->output.json) {
         json j = json_begin(stdout, "bench");
         json_text(&j, "what", "loader");
-        json_text(&j, "data", a->data);
+        json_text(&j, "data", mr_source_info_of(s->src)->path);
         json_u64(&j, "batch", info->batch);
         json_text(&j, "augment", info->augment);
         json_u64(&j, "prefetch", info->prefetch);
@@ -63,6 +63,8 @@ static void report_loader(const bench_args *a, const session *s, const measured 
         json_u64(&j, "resident_bytes", info->resident_bytes);
         json_bool(&j, "checks", !s->loader_cfg.no_checks);
         json_bool(&j, "free_order", s->loader_cfg.free_order);
+        report_fields_json(&j, info);
+        if (info->length_window) json_u64(&j, "length_window", info->length_window);
         json_end(&j);
         return;
     }
@@ -70,6 +72,7 @@ static void report_loader(const bench_args *a, const session *s, const measured 
            m->samples_per_s_mad, m->rounds, m->steps, info->batch, m->warmup_steps);
     printf("         prefetch %u, %u workers, %u readers, %s%s%s; augment %s\n", info->prefetch, info->workers, info->readers,
            info->io, info->io_note[0] ? ": " : "", info->io_note, info->augment);
+    report_fields_text(info);
     report_stages_text(&stats, seconds);
     if (info->resident_bytes) printf("  the whole set lies in memory: %.1f MiB\n", (double)info->resident_bytes / 1048576);
 }
@@ -77,7 +80,7 @@ static void report_loader(const bench_args *a, const session *s, const measured 
 static int bench_loader(const bench_args *a, session *s)
 {
     if (!needs_data(a)) return EXIT_MISUSED;
-    int status = session_open_data(s, a->data, &a->data_opts, false);
+    int status = session_open_data(s, a->data, &a->data_opts, NEED_SAMPLES);
     if (status == EXIT_DONE && a->device.devices) status = session_open_devices(s, &a->device);
     if (status) return status;
     setup_loader(&s->loader_cfg, &a->data_opts, &a->run, &a->loader);
@@ -85,7 +88,8 @@ static int bench_loader(const bench_args *a, session *s)
     s->loader_cfg.free_order = a->free_order;
     s->loader_cfg.epochs = UINT64_MAX;
     const uint64_t start = clock_ns();
-    status = bad_watch_open(&s->bad, s->src, &a->run, &s->loader_cfg);
+    status = session_take_fields(s, &a->run);
+    if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &a->run, &s->loader_cfg);
     if (status == EXIT_DONE) status = session_open_loader(s);
     measured m;
     if (status == EXIT_DONE) status = measure_loader(s, a->seconds, a->rounds, &m);
@@ -120,8 +124,11 @@ static void report_trainer(const bench_args *a, const session *s, const syntheti
     }
     printf("trainer  %.0f samples/s: %.3f ms a step of %u (MAD %.3f, %" PRIu64 " steps after %" PRIu64 " to warm up)\n", m->samples_per_s,
            m->step_ms, in->batch, m->step_ms_mad, m->steps, m->warmup_steps);
-    printf("         %s (%s), %u classes, input %u x %u x %u; %u replicas, %s, %s\n", s->model->name, s->model->id, in->classes,
-           in->h, in->w, in->c, s->device_count, mr_device_info_of(s->devices[0])->name, setup_precisions[a->compute.precision]);
+    char input[48];
+    if (in->h) snprintf(input, sizeof input, "%u x %u x %u", in->h, in->w, in->c);
+    else snprintf(input, sizeof input, "%u numbers", in->w);
+    printf("         %s (%s), %u classes, input %s; %u replicas, %s, %s\n", s->model->name, s->model->id, in->classes, input,
+           s->device_count, mr_device_info_of(s->devices[0])->name, setup_precisions[a->compute.precision]);
 }
 
 static int bench_trainer(const bench_args *a, session *s)
@@ -139,6 +146,7 @@ static int bench_trainer(const bench_args *a, session *s)
                     .std = {255, 255, 255, 255}, .seed = run.seed};
     mr_error err = MR_ERROR_INIT;
     status = exit_status(mr_model_build(model, in.h, in.w, in.c, in.classes, &s->net, &err), &err);
+    if (model->numbers) in.h = 0;
     measured m;
     if (status == EXIT_DONE) status = measure_trainer(s, &in, a->seconds, &m);
     if (status == EXIT_DONE) report_trainer(a, s, &in, &m);
@@ -167,7 +175,7 @@ static void report_limit(const bench_args *a, const limit *l)
 static int bench_limits(const bench_args *a, session *s)
 {
     if (!needs_data(a)) return EXIT_MISUSED;
-    int status = session_open_data(s, a->data, &a->data_opts, false);
+    int status = session_open_data(s, a->data, &a->data_opts, NEED_PICTURES);
     mr_decode_config decode;
     setup_decode(&decode, &a->data_opts);
     for (uint32_t at = 0; status == EXIT_DONE && at < LIMIT_COUNT; at++) {

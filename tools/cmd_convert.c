@@ -1,7 +1,8 @@
-/* tools/cmd_convert.c: `millrace convert SRC DST.mrec`: any data set into record files. The work is mr_convert(); here are its
+/* tools/cmd_convert.c: `millrace convert SRC DST`: any data set into record files, TFRecord or tar. The work is mr_convert(); here are its
  * options, the list of bad samples, progress and the closing lines. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tools/check.h"
@@ -13,10 +14,11 @@
 
 enum { STORE_JPEG = 0, STORE_RAW = 1, STORE_COEF = 2 };
 enum { BAD_SKIP = 0, BAD_STOP = 1 };
+enum { TO_MREC = 0, TO_TFRECORD = 1, TO_TAR = 2 };
 
 typedef struct convert_args {
     const char *src, *dst;
-    uint32_t    store, resize, quality, workers, channels, bad;
+    uint32_t    to, store, resize, quality, workers, channels, bad;
     bool        center_square, transcode, no_entries, resume, force, no_check, no_verify;
     uint64_t    shard_bytes, max_bad;
     data_args   data;
@@ -51,11 +53,15 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
 
 static const mr_store stores_of[] = {[STORE_JPEG] = MR_STORE_JPEG, [STORE_RAW] = MR_STORE_RAW, [STORE_COEF] = MR_STORE_COEF};
 
+static const mr_to    tos_of[] = {[TO_MREC] = MR_TO_MREC, [TO_TFRECORD] = MR_TO_TFRECORD, [TO_TAR] = MR_TO_TAR};
+static const char *const tos[] = {"mrec", "tfrecord", "tar", NULL};
+
 static void fill_config(mr_convert_config *cfg, const convert_args *a, convert_run *r)
 {
     mr_convert_defaults(cfg);
     setup_decode(&cfg->decode, &a->data);
     cfg->decode.channels = a->channels;
+    cfg->to = tos_of[a->to];
     cfg->store = stores_of[a->store];
     cfg->entries = !a->no_entries;
     cfg->transcode = a->transcode;
@@ -76,6 +82,15 @@ static void fill_config(mr_convert_config *cfg, const convert_args *a, convert_r
     cfg->stop = &interrupt_flag;
 }
 
+/* What the files are called, as other commands take them. */
+static void report_shards(const convert_args *a, uint32_t shards)
+{
+    const size_t n = strlen(a->dst);
+    const int    stem = (int)(n > 4 && strcmp(a->dst + n - 4, ".tar") == 0 ? n - 4 : n);
+    if (a->to == TO_TFRECORD) printf("named %s-00000-of-%05" PRIu32 " and so on; any of them names the set\n", a->dst, shards);
+    else printf("named \"%.*s-{000000..%06" PRIu32 "}.tar\"\n", stem, a->dst, shards - 1);
+}
+
 static void report(const convert_run *r, const mr_convert_result *res)
 {
     const convert_args *a = r->args;
@@ -84,8 +99,9 @@ static void report(const convert_run *r, const mr_convert_result *res)
     const double        rate = seconds > 0 ? (double)made / seconds : 0;
     if (a->output.json) {
         json j = json_begin(stdout, "convert");
-        json_text(&j, "source", a->src);
+        json_text(&j, "source", mr_source_info_of(r->src)->path);
         json_text(&j, "output", a->dst);
+        json_text(&j, "to", tos[a->to]);
         json_u64(&j, "records", res->records);
         json_u64(&j, "bad", res->bad);
         json_u64(&j, "resumed", res->resumed);
@@ -108,10 +124,11 @@ static void report(const convert_run *r, const mr_convert_result *res)
     if (res->resumed) printf(", %" PRIu64 " of them from an earlier run", res->resumed);
     printf("; %s read, %s written; %.2f s, %.0f records/s\n", size_text((double)res->bytes_in, in, sizeof in),
            size_text((double)res->bytes_out, out, sizeof out), seconds, rate);
+    if (a->shard_bytes && a->to != TO_MREC) report_shards(a, res->shards);
     if (res->transcoded) printf("%" PRIu64 " progressive or arithmetic JPEGs made sequential, with the same coefficients\n", res->transcoded);
     if (res->coefficients) printf("%" PRIu64 " pictures stored as coefficients\n", res->coefficients);
     if (res->kept) printf("%" PRIu64 " pictures that cannot be coefficients (PNG, CMYK, ...) kept as they are\n", res->kept);
-    if (res->bad) printf("%" PRIu64 " bad samples passed over, listed in %s\n", res->bad, r->bad.path);
+    if (res->bad) printf("%" PRIu64 " bad sample%s passed over, listed in %s\n", res->bad, res->bad == 1 ? "" : "s", r->bad.path);
 }
 
 static int convert(convert_run *r)
@@ -137,9 +154,11 @@ static int convert(convert_run *r)
         status = EXIT_FAILED;
     }
     if (rc == MR_OK) report(r, &res);
-    else if (r->bad.count) say("%" PRIu64 " bad samples are listed in %s", r->bad.count, r->bad.path);
+    else if (r->bad.count) say("%" PRIu64 " bad sample%s listed in %s", r->bad.count, r->bad.count == 1 ? " is" : "s are", r->bad.path);
     return status == EXIT_DONE && res.bad ? EXIT_BAD_SAMPLES : status;
 }
+
+static const char *const stores[] = {"jpeg", "raw", "coef", NULL};
 
 static int run(const void *args)
 {
@@ -152,6 +171,14 @@ static int run(const void *args)
         say("--center-square needs --store raw and --resize N");
         return EXIT_MISUSED;
     }
+    if (a->to != TO_MREC && a->resume) {
+        say("--resume: a conversion with --to %s begins anew; only one to mrec goes on where it stopped", tos[a->to]);
+        return EXIT_MISUSED;
+    }
+    if ((a->to != TO_MREC && a->store == STORE_COEF) || (a->to == TO_TAR && a->store == STORE_RAW)) {
+        say("--store %s: --to %s has no place for it; leave it out, and pictures become JPEG and PNG files", stores[a->store], tos[a->to]);
+        return EXIT_MISUSED;
+    }
     convert_run r = {.args = a};
     mr_source  *src;
     int         status = setup_source(&src, a->src, &a->data);
@@ -162,10 +189,11 @@ static int run(const void *args)
     return status;
 }
 
-static const char *const stores[] = {"jpeg", "raw", "coef", NULL};
 static const char *const bads[] = {"skip", "stop", NULL};
 
 static const opt options[] = {
+    {"to", OPT_CHOICE, offsetof(convert_args, to), 0, 0, "mrec", NULL,
+     "mrec: record files; tfrecord: TensorFlow's, of tf.train.Example; tar: WebDataset", tos},
     {"store", OPT_CHOICE, offsetof(convert_args, store), 0, 0, "jpeg", NULL,
      "jpeg: pictures keep their bytes; raw: decoded pixels; coef: JPEGs as their coefficients, without loss: about 1.45 times the "
      "bytes, and no entropy decoding left to do", stores},
@@ -181,7 +209,8 @@ static const opt options[] = {
     {"channels", OPT_U32, offsetof(convert_args, channels), 0, 3, "0", NULL,
      "of decoded pictures: 1 gray, 3 colour, 0 as they are", NULL},
     {"shard-size", OPT_SIZE, offsetof(convert_args, shard_bytes), 0, 0x1p64, "0", NULL,
-     "begin another file before one grows past this; DST is then a list of files; 0: one file", NULL},
+     "begin another file before one grows past this; DST is then a list of files, or what the names of the files begin with "
+     "(DST-00000-of-00128, DST-000000.tar); 0: one file", NULL},
     {"workers", OPT_U32, offsetof(convert_args, workers), 0, 1024, "0", NULL, "threads; 0: one per core", NULL},
     {"resume", OPT_FLAG, offsetof(convert_args, resume), 0, 0, NULL, NULL, "go on where an interrupted run stopped", NULL},
     {"force", OPT_FLAG, offsetof(convert_args, force), 0, 0, NULL, NULL, "replace an output that exists", NULL},
@@ -202,24 +231,36 @@ static const opt_group groups[] = {
 
 static const opt_positional positionals[] = {
     {"SRC", offsetof(convert_args, src), true, "a folder of pictures, TFRecords, tar archives, RecordIO, IDX, CIFAR, CSV, .npy, a record file"},
-    {"DST", offsetof(convert_args, dst), true, "the record file to make; by custom its name ends in .mrec"},
+    {"DST", offsetof(convert_args, dst), true, "the file to make; by custom its name ends in .mrec, .tfrecord or .tar"},
 };
 
 const command command_convert = {
     .name = "convert",
-    .summary = "makes record files from any data set",
-    .text = "Writes SRC as a record file. The same data and settings give the same bytes, for any number of workers and "
+    .summary = "makes record files, TFRecords or tar archives from any data set",
+    .text = "Writes SRC as a record file, or as files of another format. The same data and settings give the same bytes, for any number of workers and "
             "however often the run was interrupted and resumed. DST appears under its name when it is whole; until then it "
             "is DST.part.\n"
             "A JPEG keeps its bytes unless told otherwise; 'export' gives back the same file. From coefficients it makes a baseline JPEG with the "
             "same coefficients. Every picture is decoded once to see that it can be. Those that cannot, and labels outside the classes, are "
             "passed over and listed in DST.bad.jsonl; the exit status is then 3.\n"
+            "Where --resize, --center-square or --store raw (by EXIF orientation) move pixels, fields that are boxes, box_labels or masks by their "
+            "names follow: boxes are cut, and dropped with their label where nothing is left, masks resized without mixing values. Boxes must be "
+            "parts of the picture, 0 to 1, and masks numbers of 8 bits (gray or palette PNG). Other fields stay as they are.\n"
+            "With --to tfrecord or --to tar pictures keep their JPEG or PNG bytes, pixels become PNG, coefficients JPEG; labels count from 0; what "
+            "was written is read back and compared before it takes its name. An interrupted run leaves nothing, a killed one files named .part.\n"
+            "TFRecord: image/encoded, image/format (jpeg, png; with --store raw: raw, uint8 in image/height x image/width x image/channels), "
+            "image/class/label and image/class/text, field boxes as image/object/bbox/xmin, ymin, xmax, ymax with box_labels as "
+            "image/object/class/label, a picture mask as image/segmentation/class/encoded; other fields under their names, whole numbers as "
+            "int64, floating point as float: 64-bit ones are rounded to 32. A tensor of more or fewer than one dimension has its shape in NAME/shape.\n"
+            "tar: KEY.jpg or KEY.png, KEY.cls, other fields as KEY.NAME with .txt, .npy, .png or .jpg where the name does not end so. KEY is the "
+            "file's path below SRC where each sample is a file, else its number. The names of classes are in a member __classes__.\n"
             "The output may not be the input, and may not lie inside a folder of pictures that is the input.",
     .examples = "  millrace convert photos photos.mrec\n"
                 "  millrace convert photos small.mrec --resize 256 --quality 90\n"
                 "  millrace convert photos fast.mrec --store coef --resize 400\n"
                 "  millrace convert imagenet/train train.mrec --shard-size 4G --resume\n"
-                "  millrace convert mnist test.mrec --split test\n",
+                "  millrace convert mnist test.mrec --split test\n"
+                "  millrace convert train.mrec train --to tfrecord --shard-size 128M\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

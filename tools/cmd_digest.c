@@ -6,6 +6,7 @@
 #include "tools/interrupt.h"
 #include "tools/json.h"
 #include "tools/output.h"
+#include "tools/report.h"
 #include "tools/session.h"
 #include "tools/tool.h"
 
@@ -77,11 +78,13 @@ static void report(const digest_run *r)
         return;
     }
     json j = json_begin(stdout, "digest");
-    json_text(&j, "data", r->args->data);
+    json_text(&j, "data", mr_source_info_of(r->s.src)->path);
     json_text(&j, "digest", text);
     json_u64(&j, "batches", r->batches);
     json_u64(&j, "samples", r->samples);
     json_u64(&j, "seed", r->args->run.seed);
+    report_fields_json(&j, mr_loader_info_of(r->s.loader));
+    if (r->args->run.length_window) json_u64(&j, "length_window", r->args->run.length_window);
     json_real(&j, "seconds", seconds);
     json_real(&j, "samples_per_s", (double)r->samples / seconds);
     json_end(&j);
@@ -91,7 +94,7 @@ static int run(const void *args)
 {
     digest_run         r = {.args = args, .start_ns = clock_ns()};
     const digest_args *a = args;
-    int status = session_open_data(&r.s, a->data, &a->data_opts, false);
+    int status = session_open_data(&r.s, a->data, &a->data_opts, NEED_SAMPLES);
     if (status == EXIT_DONE && a->device.devices) status = session_open_devices(&r.s, &a->device);
     if (status == EXIT_DONE && mr_digester_create(&r.digester) != MR_OK) {
         say("out of memory");
@@ -103,6 +106,7 @@ static int run(const void *args)
     r.s.loader_cfg.keep_host = r.s.devices != NULL;
     r.s.loader_cfg.start_epoch = a->start_epoch;
     r.s.loader_cfg.start_step = a->start_step;
+    if (status == EXIT_DONE) status = session_take_fields(&r.s, &a->run);
     if (status == EXIT_DONE) status = bad_watch_open(&r.s.bad, r.s.src, &a->run, &r.s.loader_cfg);
     if (status == EXIT_DONE) status = digest_all(&r);
     if (status == EXIT_DONE) report(&r);
@@ -134,7 +138,7 @@ static const opt_positional positionals[] = {
 const command command_digest = {
     .name = "digest",
     .summary = "a hash over the batches of one or more epochs, as the loader delivers them",
-    .text = "Prints 32 hex digits over sample numbers, labels and pixels of all batches, in order. The loader's options, devices "
+    .text = "Prints 32 hex digits over sample numbers, labels, pixels and --fields of all batches, in order. The loader's options, devices "
             "and resume points change nothing in them; data, seed, order, batch and augmentation do. With --devices each "
             "replica's part is read back from its device and compared first.",
     .examples = "  millrace digest train.mrec --epochs 2 --seed 7 --workers 1\n"

@@ -1,6 +1,7 @@
 /* tools/cmd_eval.c: `millrace eval DATA --checkpoint C`: exact loss and accuracy of a checkpoint on a data set. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tools/interrupt.h"
 #include "tools/json.h"
@@ -38,22 +39,18 @@ static int find_checkpoint(eval_run *r)
     return rc ? exit_status(rc, &err) : session_find_model(&r->s, r->info.model);
 }
 
-/* Data with two parts is meant for what training did not see. */
+/* What classes and labels are called and where they begin, the checkpoint knows from the data it was trained on. */
 static int open_data(eval_run *r)
 {
-    data_args d = r->args->data_opts;
-    int       status = session_open_data(&r->s, r->args->data, &d, true);
-    if (status == EXIT_DONE && d.split == MR_SPLIT_AUTO && mr_source_info_of(r->s.src)->has_test) {
-        mr_source_close(r->s.src);
-        r->s.src = NULL;
-        d.split = MR_SPLIT_TEST;
-        status = session_open_data(&r->s, r->args->data, &d, true);
-    }
+    mr_error     err = MR_ERROR_INIT;
+    const char **names;
+    uint32_t     count;
+    int          status = exit_status(mr_checkpoint_class_names(r->found, &names, &count, &err), &err);
     if (status) return status;
-    const mr_source_info *info = mr_source_info_of(r->s.src);
-    if (info->class_count == r->info.classes) return EXIT_DONE;
-    say("%s: expected %u classes as in the checkpoint, found %u", info->path, r->info.classes, info->class_count);
-    return EXIT_FAILED;
+    const data_like like = {r->found, r->info.format, r->info.label_offset, names, r->info.classes};
+    status = session_open_data_like(&r->s, r->args->data, &r->args->data_opts, &like);
+    free(names);
+    return status;
 }
 
 static int open_run(eval_run *r)
@@ -70,7 +67,9 @@ static int open_run(eval_run *r)
     run.epochs = 1;
     run.order = MR_ORDER_SEQUENTIAL;
     setup_loader(&s->loader_cfg, &a->data_opts, &run, &a->loader);
-    status = bad_watch_open(&s->bad, s->src, &run, &s->loader_cfg);
+    s->values = r->info.c;
+    status = session_take_numbers(s, &run, r->info.w);
+    if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &run, &s->loader_cfg);
     if (status == EXIT_DONE) status = session_open_loader(s);
     if (status == EXIT_DONE) status = session_open_net(s);
     s->update = r->info.update;
@@ -92,15 +91,16 @@ static int evaluate(eval_run *r)
     const int rc = mr_evaluate_until(r->s.trainer, r->s.loader, &interrupt_flag, &loss, &accuracy, &count, &err);
     if (rc) return exit_status(rc, &err);
     const double seconds = seconds_since(start);
+    const char  *shown = mr_source_info_of(r->s.src)->path;
     if (!r->args->output.json) {
-        printf("%s on %s: %" PRIu64 " samples, loss %.6f, accuracy %.4f; %.0f samples/s\n", r->found, r->args->data, count, loss,
+        printf("%s on %s: %" PRIu64 " samples, loss %.6f, accuracy %.4f; %.0f samples/s\n", r->found, shown, count, loss,
                accuracy, (double)count / seconds);
         return EXIT_DONE;
     }
     json j = json_begin(stdout, "eval");
     json_text(&j, "checkpoint", r->found);
     json_text(&j, "model", r->info.model);
-    json_text(&j, "data", r->args->data);
+    json_text(&j, "data", shown);
     json_u64(&j, "samples", count);
     json_real(&j, "val_loss", loss);
     json_real(&j, "val_accuracy", accuracy);

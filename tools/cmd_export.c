@@ -149,12 +149,12 @@ static void report(const export_run *r)
     char text[32];
     if (!r->args->output.json) {
         printf("%s: %" PRIu64 " files, %s", r->args->folder, r->files, size_text((double)r->bytes, text, sizeof text));
-        if (r->bad) printf("; %" PRIu64 " bad samples left out", r->bad);
+        if (r->bad) printf("; %" PRIu64 " bad sample%s left out", r->bad, r->bad == 1 ? "" : "s");
         putchar('\n');
         return;
     }
     json j = json_begin(stdout, "export");
-    json_text(&j, "data", r->args->data);
+    json_text(&j, "data", mr_source_info_of(r->src)->path);
     json_text(&j, "folder", r->args->folder);
     json_u64(&j, "files", r->files);
     json_u64(&j, "bytes", r->bytes);
@@ -196,7 +196,7 @@ static int run(const void *args)
     r.src = src;
     setup_decode(&r.decode, &a->data_opts);
     if (mr_source_info_of(src)->image_field < 0) {
-        say("%s: expected pictures, found none; only pictures can be written as files", a->data);
+        say("%s: expected pictures, found none; only pictures can be written as files", mr_source_info_of(src)->path);
         status = EXIT_FAILED;
     } else if ((status = check_not_inside(&r)) == EXIT_DONE) {
         progress_start(&r.bar, "export", "samples", a->output.quiet);

@@ -60,12 +60,13 @@ static void print_classes(const mr_source_info *info)
     puts(info->class_names && info->class_count > CLASSES_TOLD ? ", ..." : "");
 }
 
-static void print_source(const mr_source_info *info, const mr_mrec_info *mrec)
+static void print_source(const inspect_args *a, const mr_source_info *info, const mr_mrec_info *mrec)
 {
-    char total[32], most[32];
+    const bool test_too = info->has_test && a->data.split != MR_SPLIT_TEST;
+    char       total[32], most[32];
     printf("data      %s\nformat    %s", info->path, info->format);
     if (mrec) printf(" version %u.%u", mrec->version_major, mrec->version_minor);
-    printf("\nsamples   %" PRIu64 "%s\n", info->count, info->has_test ? " (a test part is there too: --split test)" : "");
+    printf("\nsamples   %" PRIu64 "%s\n", info->count, test_too ? " (a test part is there too: --split test)" : "");
     printf("bytes     %s, largest sample %s\n", size_text((double)info->total_bytes, total, sizeof total),
            size_text((double)info->max_extent_bytes, most, sizeof most));
     if (info->height) printf("pictures  %u x %u x %u\n", info->height, info->width, info->channels);
@@ -133,17 +134,19 @@ static void json_source(const mr_source_info *info, const mr_mrec_info *mrec)
     json_end(&j);
 }
 
-static int show_source(const inspect_args *a, const mr_source_info *info)
+static int show_source(const inspect_args *a, const mr_source *src)
 {
-    mr_error err = MR_ERROR_INIT;
-    mr_mrec *m = NULL;
-    if (strcmp(info->format, "mrec") == 0) {
+    const mr_source_info *info = mr_source_info_of(src);
+    mr_error              err = MR_ERROR_INIT;
+    mr_mrec              *m = NULL;
+    mr_source_file        file;
+    if (strcmp(info->format, "mrec") == 0 && mr_source_file_at(src, 0, &file) == MR_OK && file.direct_ok) { /* it lies here */
         const int rc = mr_mrec_open(&m, info->path, INDEX_MEMORY_BYTES, &err);
         if (rc) return exit_status(rc, &err);
     }
     const mr_mrec_info *mrec = m ? mr_mrec_info_of(m) : NULL;
     if (a->output.json) json_source(info, mrec);
-    else print_source(info, mrec);
+    else print_source(a, info, mrec);
     mr_mrec_close(m);
     return EXIT_DONE;
 }
@@ -281,17 +284,20 @@ static int show_all_bad(const inspect_args *a, const mr_source *src)
     bad_count b = {.args = a};
     check     c = {.src = src, .quiet = a->output.quiet, .workers = a->workers, .label = "inspect", .wrong = show_bad, .context = &b};
     setup_decode(&c.decode, &a->data);
-    const int status = check_samples(&c);
+    int status = check_samples(&c);
     if (status) return status;
+    const uint64_t bad = b.bad;
+    if (!interrupt_flag) status = check_files(&c);
     if (interrupt_flag) return EXIT_SIGNAL + interrupt_flag;
+    if (status) return status;
     if (a->output.json) {
         json j = json_begin(stdout, "inspect_bad");
-        json_text(&j, "data", a->path);
+        json_text(&j, "data", mr_source_info_of(src)->path);
         json_u64(&j, "samples", c.done);
-        json_u64(&j, "bad", b.bad);
+        json_u64(&j, "bad", bad);
         json_end(&j);
     } else {
-        printf("%s: %" PRIu64 " of %" PRIu64 " samples are bad\n", a->path, b.bad, c.done);
+        printf("%s: %" PRIu64 " of %" PRIu64 " samples are bad\n", mr_source_info_of(src)->path, bad, c.done);
     }
     return b.bad ? EXIT_BAD_SAMPLES : EXIT_DONE;
 }
@@ -317,7 +323,7 @@ static int run(const void *args)
         say("--record: expected 0 to %" PRIu64 ", found %s", count - 1, a->record);
         status = EXIT_MISUSED;
     } else {
-        status = a->record ? show_record(a, src, at) : a->bad ? show_all_bad(a, src) : show_source(a, mr_source_info_of(src));
+        status = a->record ? show_record(a, src, at) : a->bad ? show_all_bad(a, src) : show_source(a, src);
     }
     mr_source_close(src);
     return status;

@@ -82,7 +82,7 @@ static int read_shape(session *s, profile_result *p)
     const mr_loader_info *info = mr_loader_info_of(s->loader);
     p->batch = info->batch;
     p->h = info->height;
-    p->w = info->width;
+    p->w = s->model->numbers ? info->field[0].most : info->width;
     p->c = info->channels;
     p->uses_affine = info->uses_affine;
     memcpy(p->mean, info->mean, sizeof p->mean);
@@ -97,7 +97,7 @@ static int open_run(const profile_args *a, session *s, profile_result *p)
 {
     int status = session_find_model(s, a->model.model);
     if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
-    if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, true);
+    if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_CLASSES);
     if (status) return status;
     run_args run = a->run;
     session_fill_run(s, &run, a->model.scale);
@@ -105,8 +105,9 @@ static int open_run(const profile_args *a, session *s, profile_result *p)
     status = session_fill_rule(s, &a->model, a->model.scale);
     setup_loader(&s->loader_cfg, &a->data_opts, &run, &a->loader);
     s->loader_cfg.training = true;
+    if (status == EXIT_DONE) status = session_take_numbers(s, &run, 0);
     if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &run, &s->loader_cfg);
-    p->data = a->data;
+    p->data = mr_source_info_of(s->src)->path;
     p->model = s->model->name;
     p->replicas = s->device_count;
     p->device = mr_device_info_of(s->devices[0])->name;

@@ -85,6 +85,7 @@ static int check_resume(const train_run *r)
         !same_choice("pixels", setup_pixels, c->pixels, r->args->data_opts.pixels))
         return EXIT_MISUSED;
     if (r->run.order == MR_ORDER_BLOCK && !same_setting("block", c->block, r->run.block)) return EXIT_MISUSED;
+    if (!same_setting("length-window", c->length_window, r->run.length_window)) return EXIT_MISUSED;
     const mr_source_info *info = mr_source_info_of(r->s.src);
     if (c->fingerprint && c->fingerprint != info->fingerprint) {
         say("%s: these are not the data the checkpoint was trained on (%016" PRIx64 ", found %016" PRIx64 ")", info->path,
@@ -120,43 +121,18 @@ static int find_checkpoint(train_run *r)
 
 /* ---- validation data ---- */
 
-/* Whether labels start at 0 or at 1 is found from the training data: a few samples to validate with may not have the first class. */
-static int match_label_offset(train_run *r, const char *path, const data_args *as_opened)
-{
-    const mr_source_info *here = mr_source_info_of(r->val_src), *there = mr_source_info_of(r->s.src);
-    data_args             d = *as_opened;
-    char                  offset[32];
-    if (here->label_offset == there->label_offset || strcmp(here->format, there->format) != 0) return EXIT_DONE;
-    snprintf(offset, sizeof offset, "%" PRId64, there->label_offset);
-    d.label_offset = offset;
-    mr_source_close(r->val_src);
-    r->val_src = NULL;
-    return setup_source(&r->val_src, path, &d);
-}
-
 /* --val, else the test part that the data brings, else none. */
 static int open_val_source(train_run *r)
 {
-    const train_args *a = r->args;
-    data_args         d = a->data_opts;
-    const bool        own = a->val != NULL;
+    const train_args     *a = r->args;
+    const mr_source_info *info = mr_source_info_of(r->s.src);
+    data_args             d = a->data_opts;
+    const bool            own = a->val != NULL;
     if (own && strcmp(a->val, "none") == 0) return EXIT_DONE;
-    if (!own && (!mr_source_info_of(r->s.src)->has_test || d.split == MR_SPLIT_TEST)) return EXIT_DONE;
+    if (!own && (!info->has_test || d.split == MR_SPLIT_TEST)) return EXIT_DONE;
     d.split = own ? MR_SPLIT_AUTO : MR_SPLIT_TEST;
-    int status = setup_source(&r->val_src, own ? a->val : a->data, &d);
-    if (status == EXIT_DONE && own && mr_source_info_of(r->val_src)->has_test) {
-        mr_source_close(r->val_src); /* of data with two parts the one to test with is meant */
-        r->val_src = NULL;
-        d.split = MR_SPLIT_TEST;
-        status = setup_source(&r->val_src, a->val, &d);
-    }
-    if (!status) status = match_label_offset(r, own ? a->val : a->data, &d);
-    if (status) return status;
-    const mr_source_info *here = mr_source_info_of(r->val_src), *there = mr_source_info_of(r->s.src);
-    const bool            by_label = !here->class_names && !there->class_names; /* then the highest class may be missing here */
-    if (here->class_count == there->class_count || (by_label && here->class_count < there->class_count)) return EXIT_DONE;
-    say("%s: expected %u classes as in %s, found %u", here->path, there->class_count, a->data, here->class_count);
-    return EXIT_FAILED;
+    const data_like like = {info->path, info->format, info->label_offset, info->class_names, session_class_count(&r->s)};
+    return setup_source_like(&r->val_src, own ? a->val : a->data, &d, &like);
 }
 
 static int open_val_loader(train_run *r)
@@ -167,6 +143,7 @@ static int open_val_loader(train_run *r)
     cfg.training = false;
     cfg.epochs = UINT64_MAX;
     cfg.order = MR_ORDER_SEQUENTIAL;
+    cfg.length_window = 0;
     cfg.tail = MR_TAIL_KEEP;
     cfg.prefetch = cfg.prefetch > 2 ? 2 : cfg.prefetch; /* it waits full while training runs: no more memory than needed */
     cfg.start_epoch = cfg.start_step = 0;
@@ -185,7 +162,7 @@ static int open_run(train_run *r)
     session          *s = &r->s;
     int status = session_find_model(s, a->model.model);
     if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
-    if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, true);
+    if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_CLASSES);
     if (status) return status;
     r->run = a->run;
     session_fill_run(s, &r->run, a->model.scale);
@@ -195,6 +172,8 @@ static int open_run(train_run *r)
     if (status) return status;
     setup_loader(&s->loader_cfg, &a->data_opts, &r->run, &a->loader);
     s->loader_cfg.training = true;
+    status = session_take_numbers(s, &r->run, r->resumed ? r->start.w : 0);
+    if (status) return status;
     if (r->resumed) {
         s->loader_cfg.start_epoch = r->start.epoch;
         s->loader_cfg.start_step = r->start.step;
@@ -233,8 +212,10 @@ static void header_text(const train_run *r)
     const session        *s = &r->s;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     const mr_source_info *d = mr_source_info_of(s->src);
-    printf("model    %s (%s), %" PRIu64 " parameters, %u classes, input %u x %u x %u\n", s->model->name, s->model->id,
-           mr_net_param_count(s->net), mr_net_class_count(s->net), l->height, l->width, l->channels);
+    printf("model    %s (%s), %" PRIu64 " parameters, %u classes, input ", s->model->name, s->model->id,
+           mr_net_param_count(s->net), mr_net_class_count(s->net));
+    if (s->model->numbers) printf("%u numbers\n", l->field[0].most);
+    else printf("%u x %u x %u\n", l->height, l->width, l->channels);
     printf("data     %s (%s), %" PRIu64 " samples, %" PRIu64 " steps an epoch", d->path, d->format, d->count, l->steps_per_epoch);
     if (l->dropped) printf(", %" PRIu64 " samples dropped", l->dropped);
     if (l->padded) printf(", %" PRIu64 " padded", l->padded);
@@ -384,6 +365,7 @@ static int fit(train_run *r)
     cfg.warmup_steps = a->warmup_steps;
     cfg.stop = &interrupt_flag;
     cfg.callbacks = (mr_callbacks){r, on_step, on_epoch, on_message};
+    cfg.data = mr_source_info_of(r->s.src);
     if (a->output.json) header_json(r);
     else header_text(r);
     r->start_ns = clock_ns();

@@ -71,6 +71,7 @@ static int verify_files(verify_run *r)
         mr_error         err = MR_ERROR_INIT;
         mr_verify_result result = {0};
         int rc = mr_source_file_at(r->src, f, &file);
+        if (rc == MR_OK && !file.direct_ok) return EXIT_DONE; /* on a server: its index was checked when it was opened, its samples are now */
         if (rc == MR_OK) rc = mr_mrec_verify(file.path, on_wrong, r, &result, &err);
         r->bytes += result.bytes;
         if (rc != MR_OK && rc != MR_ECHECKSUM && rc != MR_EFORMAT) return exit_status(rc, &err);
@@ -90,20 +91,20 @@ static int verify_samples(verify_run *r)
     const int status = check_samples(&c);
     r->done = c.done;
     r->bytes += c.bytes;
-    return status;
+    return status || told_enough(r) || interrupt_flag ? status : check_files(&c);
 }
 
 static void report(const verify_run *r, double seconds)
 {
     char text[32];
     if (!r->args->output.json) {
-        printf("%s: %" PRIu64 " of %" PRIu64 " samples checked%s, %s read in %.2f s, %" PRIu64 " wrong\n", r->args->path, r->done,
+        printf("%s: %" PRIu64 " of %" PRIu64 " samples checked%s, %s read in %.2f s, %" PRIu64 " wrong\n", mr_source_info_of(r->src)->path, r->done,
                mr_source_info_of(r->src)->count, r->args->no_decode ? " (not decoded)" : "",
                size_text((double)r->bytes, text, sizeof text), seconds, r->wrong);
         return;
     }
     json j = json_begin(stdout, "verify");
-    json_text(&j, "data", r->args->path);
+    json_text(&j, "data", mr_source_info_of(r->src)->path);
     json_u64(&j, "samples", mr_source_info_of(r->src)->count);
     json_u64(&j, "checked", r->done);
     json_bool(&j, "decoded", !r->args->no_decode);
@@ -127,7 +128,7 @@ static int run(const void *args)
     if (status == EXIT_DONE) {
         report(&r, seconds_since(start));
         if (r.wrong) {
-            say("%s: %" PRIu64 " %s wrong; %s", r.args->path, r.wrong, r.wrong == 1 ? "thing is" : "things are",
+            say("%s: %" PRIu64 " %s wrong; %s", mr_source_info_of(src)->path, r.wrong, r.wrong == 1 ? "thing is" : "things are",
                 is_record_file(&r) ? "make the file again from its source" : "replace the files listed, or remove them");
             status = EXIT_FAILED;
         }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "millrace/base.h"
 #include "tools/interrupt.h"
@@ -97,8 +98,19 @@ static int run_words(int argc, char *const *argv)
     return cmd ? run_command(cmd, argc - 1, argv + 1) : EXIT_MISUSED;
 }
 
+/* The files of a data set are open together, and there may be thousands. The soft limit is what it is for the sake of select(),
+ * which nothing here calls; what even the hard one does not allow, the library tells. */
+static void allow_many_files(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int main(int argc, char **argv)
 {
+    allow_many_files();
     if (mr_simd_complaint()) say("%s", mr_simd_complaint());
     const int status = run_words(argc - 1, argv + 1);
     errno = 0;

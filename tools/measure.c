@@ -124,7 +124,8 @@ static int upload(mr_device *dev, mr_stream *stream, const void *host, size_t by
 
 static int fill_part(const synthetic *in, mr_device *dev, resident *r, uint32_t p, uint32_t first, uint32_t count, mr_error *err)
 {
-    const size_t pixel_bytes = (size_t)count * in->h * in->w * in->c;
+    const bool   numbers = in->h == 0; /* sequences of w numbers */
+    const size_t pixel_bytes = numbers ? (size_t)count * in->w * sizeof(int32_t) : (size_t)count * in->h * in->w * in->c;
     mr_stream   *stream = NULL;
     void        *pixels = NULL, *labels = NULL, *affine = NULL; /* host memory that copies may use */
     int rc = mr_stream_create(&stream, dev, MR_STREAM_COPY, err);
@@ -133,6 +134,8 @@ static int fill_part(const synthetic *in, mr_device *dev, resident *r, uint32_t 
     if (rc == MR_OK) rc = mr_host_alloc(dev, count * 2 * sizeof(float), &affine, err);
     if (rc == MR_OK) {
         fill_noise(pixels, pixel_bytes, in->seed + first + 1);
+        for (size_t k = 0; numbers && k < pixel_bytes / sizeof(int32_t); k++)
+            ((int32_t *)pixels)[k] = (int32_t)(((uint32_t *)pixels)[k] % in->classes);
         for (uint32_t i = 0; i < count; i++) {
             ((int32_t *)labels)[i] = (int32_t)((first + i) % in->classes);
             ((float *)affine)[2 * i] = 1.0f / 64;
@@ -147,7 +150,9 @@ static int fill_part(const synthetic *in, mr_device *dev, resident *r, uint32_t 
     mr_host_free(dev, labels);
     mr_host_free(dev, pixels);
     mr_stream_destroy(stream);
-    r->parts[p] = (mr_part){first, count, r->pixels[p], r->labels[p], r->affine[p], r->ready[p], MR_PART_PIXELS};
+    r->parts[p] = (mr_part){.first = first, .count = count, .pixels = r->pixels[p], .labels = r->labels[p], .affine = r->affine[p],
+                            .ready = r->ready[p], .form = MR_PART_PIXELS};
+    if (numbers) r->parts[p].field[0] = (mr_batch_field){.data = r->pixels[p], .width = in->w};
     return rc;
 }
 

@@ -20,7 +20,7 @@ double median_of(double *values, size_t count, double *mad);
 int measure_loader(session *s, double seconds, uint32_t rounds, measured *out);
 
 typedef struct synthetic {
-    uint32_t batch, h, w, c, classes;
+    uint32_t batch, h, w, c, classes; /* h 0: sequences of w numbers below classes */
     float    mean[4], std[4];
     bool     uses_affine;
     uint64_t seed;

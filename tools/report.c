@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "tools/fields.h"
+
 void report_table_head(bool has_val)
 {
     printf("%5s %9s %7s", "epoch", "loss", "acc");
@@ -106,4 +108,32 @@ void report_json(json *j, const mr_report *r, uint32_t replicas)
     json_u64(j, "peak_rss_bytes", r->peak_rss_bytes);
     json_bool(j, "simulated", r->simulated);
     json_text(j, "verdict", r->verdict);
+}
+
+void report_fields_json(json *j, const mr_loader_info *info)
+{
+    if (info->field_count == 0) return;
+    json_array(j, "fields");
+    for (uint32_t k = 0; k < info->field_count; k++) {
+        const mr_loader_field_info *f = &info->field[k];
+        json_object(j, NULL);
+        json_text(j, "name", f->name);
+        json_text(j, "role", field_roles[f->role]);
+        json_text(j, "dtype", mr_dtype_name(f->dtype));
+        if (f->varies) json_u64(j, "most", f->most);
+        json_close_object(j);
+    }
+    json_close_array(j);
+}
+
+void report_fields_text(const mr_loader_info *info)
+{
+    for (uint32_t k = 0; k < info->field_count; k++) {
+        const mr_loader_field_info *f = &info->field[k];
+        char                        shown[4 * MR_MAX_NAME + 1];
+        printf("%s%s (%s, %s", k ? ", " : "         fields ", mr_text_shown(f->name, shown, sizeof shown), field_roles[f->role],
+               mr_dtype_name(f->dtype));
+        if (f->varies) printf(", at most %u", f->most);
+        printf(")%s", k + 1 == info->field_count ? "\n" : "");
+    }
 }

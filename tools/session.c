@@ -107,20 +107,77 @@ int session_fill_rule(session *s, const model_args *m, bool scale)
 
 /* ---- opening ---- */
 
-int session_open_data(session *s, const char *path, const data_args *data, bool need_labels)
+static bool takes_numbers(const session *s) { return s->model && s->model->numbers; }
+
+static int check_data(const session *s, const mr_source_info *info, session_need need)
 {
-    const int status = setup_source(&s->src, path, data);
-    if (status) return status;
-    const mr_source_info *info = mr_source_info_of(s->src);
-    if (info->image_field < 0) {
-        say("%s: expected pictures, found none; 'millrace inspect' tells what is in it", path);
+    const bool numbers = need == NEED_CLASSES && takes_numbers(s);
+    if (numbers && info->length_field == MR_NO_FIELD) {
+        say("%s: expected sequences of numbers for model %s, found none; 'millrace inspect' tells what is in it", info->path, s->model->name);
         return EXIT_FAILED;
     }
-    if (need_labels && info->label_field < 0) {
-        say("%s: expected a label for each picture, found none; put the pictures of each class in a folder of their own", path);
+    if (need >= NEED_PICTURES && !numbers && info->image_field < 0) {
+        say("%s: expected pictures, found none; %s", info->path, need == NEED_CLASSES && info->length_field != MR_NO_FIELD ?
+            "networks of sequences take what is in it, as --model notes-mlp" : "'millrace inspect' tells what is in it");
+        return EXIT_FAILED;
+    }
+    if (numbers && info->label_field < 0) {
+        say("%s: expected a class for each sequence, found none; --label-key says which number of a line it is", info->path);
+        return EXIT_FAILED;
+    }
+    if (need == NEED_CLASSES && info->label_field < 0) {
+        say("%s: expected a label for each picture, found none; put the pictures of each class in a folder of their own", info->path);
         return EXIT_FAILED;
     }
     return EXIT_DONE;
+}
+
+int session_open_data(session *s, const char *path, const data_args *data, session_need need)
+{
+    const int status = setup_source(&s->src, path, data);
+    return status ? status : check_data(s, mr_source_info_of(s->src), need);
+}
+
+int session_open_data_like(session *s, const char *path, const data_args *data, const data_like *like)
+{
+    const int status = setup_source_like(&s->src, path, data, like);
+    s->class_count = like->class_count;
+    return status ? status : check_data(s, mr_source_info_of(s->src), NEED_CLASSES);
+}
+
+int session_take_fields(session *s, const run_args *run)
+{
+    const int status = fields_choose(&s->fields, s->src, run->fields);
+    s->loader_cfg.fields = s->fields.field;
+    s->loader_cfg.field_count = s->fields.count;
+    return status;
+}
+
+int session_take_numbers(session *s, const run_args *run, uint32_t length)
+{
+    if (run->fields) {
+        say("--fields: a network takes its pictures or sequences and no more; digest and bench loader deliver fields");
+        return EXIT_MISUSED;
+    }
+    if (!takes_numbers(s)) {
+        if (!run->length_window) return EXIT_DONE;
+        say("--length-window: model %s takes pictures, which have no length", s->model->name);
+        return EXIT_MISUSED;
+    }
+    const mr_source_info *info = mr_source_info_of(s->src);
+    if (!length) length = info->length_most;
+    s->fields.field[0] = (mr_loader_field){.name = info->fields[info->length_field].name, .most = length, .pad = -1};
+    s->fields.count = 1;
+    s->loader_cfg.fields = s->fields.field;
+    s->loader_cfg.field_count = 1;
+    s->loader_cfg.width_multiple = length; /* a network's input has one width */
+    return EXIT_DONE;
+}
+
+uint32_t session_class_count(const session *s)
+{
+    const uint32_t found = s->class_count ? s->class_count : mr_source_info_of(s->src)->class_count;
+    return takes_numbers(s) && found < s->model->classes ? s->model->classes : found;
 }
 
 int session_open_devices(session *s, const device_args *d) { return setup_devices(&s->devices, &s->device_count, d, s->compute); }
@@ -143,10 +200,14 @@ int session_open_net(session *s)
 {
     mr_error              err = MR_ERROR_INIT;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
-    const uint32_t        classes = mr_source_info_of(s->src)->class_count;
+    const uint32_t        classes = session_class_count(s);
     if (classes < 2) {
         say("%s: expected two classes or more to tell apart, found %u", mr_source_info_of(s->src)->path, classes);
         return EXIT_FAILED;
+    }
+    if (takes_numbers(s)) { /* classes are of the same alphabet */
+        const uint32_t values = s->values ? s->values : classes;
+        return exit_status(mr_model_build(s->model, 1, l->field[0].most, values, classes, &s->net, &err), &err);
     }
     return exit_status(mr_model_build(s->model, l->height, l->width, l->channels, classes, &s->net, &err), &err);
 }

@@ -3,6 +3,7 @@
 #ifndef TOOLS_SESSION_H
 #define TOOLS_SESSION_H
 
+#include "tools/fields.h"
 #include "tools/setup.h"
 
 typedef struct model_args {
@@ -17,6 +18,7 @@ extern const opt model_options[7];
 typedef struct session {
     const mr_model *model;
     mr_source      *src;
+    uint32_t        class_count; /* of the network; 0: as many as the data have */
     mr_device     **devices;
     uint32_t        device_count;
     mr_loader      *loader;
@@ -25,7 +27,9 @@ typedef struct session {
     mr_trainer     *trainer;
     mr_trace       *trace;       /* the caller's */
     const compute_args *compute; /* the caller's; NULL: as the library would */
+    uint32_t        values;      /* a network of numbers: how many it tells apart; 0: its classes */
     bad_watch       bad;
+    field_set       fields;
     mr_loader_config loader_cfg; /* as opened */
     mr_update_desc  update;
     mr_schedule     schedule;
@@ -38,7 +42,16 @@ void session_fill_run(const session *s, run_args *run, bool scale);
 /* Optimizer and schedule: the model's, changed by what the user gave. */
 int session_fill_rule(session *s, const model_args *m, bool scale);
 
-int session_open_data(session *s, const char *path, const data_args *data, bool need_labels);
+typedef enum session_need { NEED_SAMPLES, NEED_PICTURES, NEED_CLASSES } session_need; /* each of them and those before it */
+int session_open_data(session *s, const char *path, const data_args *data, session_need need);
+/* run->fields into s->loader_cfg, once data and settings are there. */
+int session_take_fields(session *s, const run_args *run);
+/* The same for what a network is to take: of one of numbers the sequences, so long (0: as the longest); of others nothing but pictures. */
+int session_take_numbers(session *s, const run_args *run, uint32_t length);
+/* Of the data, or of those they are to be like; a network of numbers has its own at least. */
+uint32_t session_class_count(const session *s);
+/* Data to evaluate with, labels needed: setup_source_like(). */
+int session_open_data_like(session *s, const char *path, const data_args *data, const data_like *like);
 int session_open_devices(session *s, const device_args *d);
 /* s->loader_cfg is complete. */
 int session_open_loader(session *s);

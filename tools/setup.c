@@ -26,9 +26,9 @@ static const char *const splits[] = {"auto", "train", "test", NULL};
 static const char *const exif[] = {"apply", "ignore", NULL};
 const char *const setup_pixels[] = {"own", "libjpeg", NULL};
 
-const opt data_options[10] = {
+const opt data_options[12] = {
     {"format", OPT_TEXT, offsetof(data_args, format), 0, 0, NULL, "NAME",
-     "format of the data, where its content does not tell (folder, tfrecord, tar, recordio, csv, npy, sequence, idx, cifar, mrec, shards)", NULL},
+     "format of the data, where its content does not tell (folder, tfrecord, tar, recordio, csv, pixels, npy, sequence, idx, cifar, mrec, shards)", NULL},
     {"split", OPT_CHOICE, offsetof(data_args, split), 0, 0, "auto", NULL,
      "which part of data that has parts; auto: the train part, or all of it", splits},
     {"exif", OPT_CHOICE, offsetof(data_args, exif), 0, 0, "apply", NULL,
@@ -48,13 +48,17 @@ const opt data_options[10] = {
     {"index-folder", OPT_TEXT, offsetof(data_args, index_folder), 0, 0, NULL, "DIR",
      "where the index of data without one is kept when it cannot lie beside them (default $XDG_CACHE_HOME/millrace); off: nowhere",
      NULL},
+    {"remote-cache", OPT_TEXT, offsetof(data_args, remote_folder), 0, 0, NULL, "DIR",
+     "where data of http:// and https:// addresses are kept (default $XDG_CACHE_HOME/millrace/remote)", NULL},
+    {"remote-size", OPT_SIZE, offsetof(data_args, remote_size), 1, ANY, "16G", NULL,
+     "room on disk for them; what was used longest ago is dropped", NULL},
 };
 
 const char *const setup_orders[] = {"shuffle", "block", "sequential", NULL};
 const char *const setup_tails[] = {"keep", "drop", "pad", NULL};
 static const char *const bads[] = {"stop", "replace", "skip", NULL};
 
-const opt run_options[11] = {
+const opt run_options[14] = {
     {"batch", OPT_U32, offsetof(run_args, batch), 1, 1048576, NULL, NULL,
      "samples in a global batch, over all replicas; without it the model's own, else 128", NULL},
     {"epochs", OPT_U64, offsetof(run_args, epochs), 1, ANY, NULL, NULL,
@@ -75,6 +79,14 @@ const opt run_options[11] = {
      NULL},
     {"bad-list", OPT_TEXT, offsetof(run_args, bad_list), 0, 0, NULL, "FILE",
      "write each damaged sample to this file, one JSON object per line", NULL},
+    {"fields", OPT_TEXT, offsetof(run_args, fields), 0, 0, NULL, "SPEC",
+     "deliver these fields, too: NAME[:plain|boxes|values|mask][:most=N][:pad=X][:pixels], ...; boxes and masks follow their picture, values "
+     "their boxes", NULL},
+    {"width-multiple", OPT_U32, offsetof(run_args, width_multiple), 1, 1048576, "1", NULL,
+     "rows of differing length are padded to the longest of their batch, rounded up to a multiple of this", NULL},
+    {"length-window", OPT_COUNT_OR_OFF, offsetof(run_args, length_window), 0, 1048576, "off", NULL,
+     "sequences: sort samples by length inside windows of so many batches of the order, and deliver a window's batches in a drawn order: "
+     "less padding", NULL},
 };
 
 static const char *const ios[] = {"auto", "uring", "pread", NULL};
@@ -168,21 +180,74 @@ static void tell_once(const char *path, const char *text)
     say("%s: %s", path, text);
 }
 
+static int fill_config(mr_source_config *cfg, const data_args *a)
+{
+    mr_source_defaults(cfg);
+    cfg->format = a->format;
+    cfg->split = (mr_split)a->split;
+    cfg->image_key = a->image_key;
+    cfg->label_key = a->label_key;
+    cfg->no_index_file = a->index_folder && strcmp(a->index_folder, "off") == 0;
+    cfg->index_folder = cfg->no_index_file ? NULL : a->index_folder;
+    cfg->remote_folder = a->remote_folder;
+    cfg->remote_bytes = a->remote_size;
+    cfg->stop = &interrupt_flag;
+    return take_label_offset(cfg, a->label_offset);
+}
+
+/* What was open in *out before is closed. */
+static int open_source(mr_source **out, const char *path, const mr_source_config *cfg)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_source_close(*out);
+    return setting_status(mr_source_open(out, path, cfg, &err), &err);
+}
+
 int setup_source(mr_source **out, const char *path, const data_args *a)
 {
-    mr_error         err = MR_ERROR_INIT;
     mr_source_config cfg;
-    mr_source_defaults(&cfg);
-    cfg.format = a->format;
-    cfg.split = (mr_split)a->split;
-    cfg.image_key = a->image_key;
-    cfg.label_key = a->label_key;
-    cfg.no_index_file = a->index_folder && strcmp(a->index_folder, "off") == 0;
-    cfg.index_folder = cfg.no_index_file ? NULL : a->index_folder;
-    int status = take_label_offset(&cfg, a->label_offset);
-    if (!status) status = setting_status(mr_source_open(out, path, &cfg, &err), &err);
-    if (!status) tell_once(path, mr_source_info_of(*out)->told);
+    int status = fill_config(&cfg, a);
+    *out = NULL;
+    if (!status) status = open_source(out, path, &cfg);
+    if (!status) tell_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told); /* as it may be shown */
     return status;
+}
+
+/* Where neither side has names, numbers tell, and the highest class may be missing here: unless an offset was only guessed. */
+static int check_classes(const mr_source_info *here, const data_like *like, bool guessed)
+{
+    const bool numbers = !here->class_names && !like->class_names, begins_elsewhere = guessed && here->label_offset;
+    if (here->class_count == like->class_count || (numbers && !begins_elsewhere && here->class_count < like->class_count)) return EXIT_DONE;
+    say("%s: expected %u classes as in %s, found %u%s", here->path, like->class_count, like->path, here->class_count,
+        begins_elsewhere ? "; whether its labels begin at 0 or 1 is not certain, --label-offset says it" : "");
+    return EXIT_FAILED;
+}
+
+int setup_source_like(mr_source **out, const char *path, const data_args *a, const data_like *like)
+{
+    mr_source_config cfg;
+    int status = fill_config(&cfg, a);
+    *out = NULL;
+    cfg.class_names = like->class_names;
+    cfg.class_count = like->class_count;
+    if (!status) status = open_source(out, path, &cfg);
+    if (!status && cfg.split == MR_SPLIT_AUTO && mr_source_info_of(*out)->has_test) {
+        cfg.split = MR_SPLIT_TEST;
+        status = open_source(out, path, &cfg);
+    }
+    if (status) return status;
+    /* where labels begin is found from what was trained on: a few samples to evaluate with may not have the first class. With names on
+     * both sides classes have been told apart already */
+    const mr_source_info *info = mr_source_info_of(*out);
+    const bool            same_format = strcmp(info->format, like->format) == 0, automatic = cfg.label_offset == MR_LABEL_AUTO;
+    const bool            named = info->class_names && like->class_names;
+    if (automatic && same_format && !named && info->label_offset != like->label_offset) {
+        cfg.label_offset = like->label_offset;
+        status = open_source(out, path, &cfg);
+    }
+    if (status) return status;
+    tell_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told);
+    return check_classes(mr_source_info_of(*out), like, automatic && !same_format);
 }
 
 /* 0 in *out: auto. Whether it is a power of two the trainer checks. */
@@ -282,6 +347,8 @@ void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *
     cfg->channels = run->channels;
     cfg->bad = (mr_bad)run->bad;
     cfg->max_bad = run->max_bad;
+    cfg->width_multiple = run->width_multiple;
+    cfg->length_window = run->length_window;
     cfg->prefetch = loader->prefetch;
     cfg->workers = loader->workers;
     cfg->readers = loader->readers;

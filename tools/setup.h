@@ -21,6 +21,8 @@ typedef struct data_args {
     const char *image_key, *label_key; /* NULL: the format's usual names */
     const char *label_offset;          /* "auto" or a number */
     const char *index_folder;          /* NULL: the library's choice; "off": no index is kept */
+    const char *remote_folder;         /* NULL: the library's choice */
+    uint64_t    remote_size;
 } data_args;
 
 typedef struct run_args { /* what a run is: with the data, all that its result depends on */
@@ -33,6 +35,9 @@ typedef struct run_args { /* what a run is: with the data, all that its result d
     uint32_t    bad;
     uint64_t    max_bad;
     const char *bad_list;
+    const char *fields;     /* NULL: not given */
+    uint32_t    width_multiple;
+    uint32_t    length_window; /* batches; 0: off */
 } run_args;
 
 typedef struct loader_args { /* how it is fed: changes no bit of the result */
@@ -63,7 +68,7 @@ typedef struct compute_args { /* how devices compute, for commands that train or
 /* Names of mr_order, mr_tail and mr_pixels, in their order. */
 extern const char *const setup_orders[], *const setup_tails[], *const setup_pixels[];
 
-extern const opt output_options[2], data_options[10], run_options[11], loader_options[10], device_options[3], compute_options[6];
+extern const opt output_options[2], data_options[12], run_options[14], loader_options[10], device_options[3], compute_options[6];
 extern const char *const setup_precisions[];
 
 #define OUTPUT_GROUP(type, member) {"Output", output_options, OPT_COUNT(output_options), offsetof(type, member)}
@@ -77,6 +82,18 @@ extern const char *const setup_precisions[];
 
 /* 0, or the exit status after saying what is wrong. What the source has to tell is said, once for each text. */
 int setup_source(mr_source **out, const char *path, const data_args *a);
+
+typedef struct data_like { /* what data to evaluate with have in common with those trained on */
+    const char        *path;         /* where that is known from, for messages */
+    const char        *format;       /* mr_source_info.format; "": not known */
+    int64_t            label_offset; /* goes for data of the same format */
+    const char *const *class_names;  /* NULL: none, or not known */
+    uint32_t           class_count;
+} data_like;
+
+/* The same for data to evaluate with: of two parts the one to test with, unless a says which; classes and labels numbered as in
+ * those trained on. *out may be open when that fails; the caller closes it. */
+int setup_source_like(mr_source **out, const char *path, const data_args *a, const data_like *like);
 /* c may be NULL. */
 int setup_devices(mr_device ***out, uint32_t *count, const device_args *a, const compute_args *c);
 /* What c says about a trainer. */

@@ -11,7 +11,7 @@
 
 #include "train/checkpoint.h"
 
-enum { HEADER_BYTES = 1024, ENTRY_BYTES = 128, TENSOR_ALIGN = 64, CRC_AT = HEADER_BYTES - 4, VERSION = 1 };
+enum { HEADER_BYTES = 1024, ENTRY_BYTES = 128, TENSOR_ALIGN = 64, NAMES_AT = 728, END_AT = 744, CRC_AT = HEADER_BYTES - 4, VERSION = 1 };
 
 static const uint8_t magic[8] = {0x89, 'M', 'R', 'C', 'K', '\r', '\n', 0x1a};
 
@@ -27,7 +27,8 @@ static const placed_field fields[] = {
     FIELD(488, update.step), FIELD(496, schedule.kind), FIELD(500, schedule.lr), FIELD(504, schedule.factor),
     FIELD(508, schedule.floor_lr), FIELD(512, schedule.decay), FIELD(516, schedule.milestone_count),
     FIELD(520, schedule.warmup_epochs), FIELD(528, schedule.milestones), FIELD(656, order), FIELD(660, block), FIELD(664, tail),
-    FIELD(668, pixels), FIELD(672, loss_scale), FIELD(676, loss_scale_good), FIELD(680, updates_skipped),
+    FIELD(668, pixels), FIELD(672, loss_scale), FIELD(676, loss_scale_good), FIELD(680, updates_skipped), FIELD(688, format),
+    FIELD(720, label_offset), FIELD(740, length_window),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 && sizeof(mr_tail) == 4 && sizeof(mr_pixels) == 4 && sizeof(bool) == 1, "as CHECKPOINT.md says");
 
@@ -39,25 +40,28 @@ static uint64_t data_offset_of(uint32_t tensor_count)
 /* ------------------------------------------------------------------------------------------------ writing */
 
 static void put_header(uint8_t *h, const mr_checkpoint_info *info, uint32_t count, uint32_t directory_crc,
-                       uint64_t file_bytes)
+                       const mri_names_place *names)
 {
     mr_checkpoint_info clean = *info; /* texts zero-filled, unused milestones zero: same state, same bytes */
     strncpy(clean.model, info->model, sizeof clean.model);
     strncpy(clean.augment, info->augment, sizeof clean.augment);
-    clean.model[sizeof clean.model - 1] = clean.augment[sizeof clean.augment - 1] = '\0';
+    strncpy(clean.format, info->format, sizeof clean.format);
+    clean.model[sizeof clean.model - 1] = clean.augment[sizeof clean.augment - 1] = clean.format[sizeof clean.format - 1] = '\0';
     for (uint32_t i = info->schedule.milestone_count; i < MRI_ARRAY_COUNT(clean.schedule.milestones); i++)
         clean.schedule.milestones[i] = 0;
     memset(h, 0, HEADER_BYTES);
     memcpy(h, magic, sizeof magic);
     mri_put_le32(h + 8, VERSION);
     mri_put_le32(h + 12, HEADER_BYTES);
-    mri_put_le64(h + 16, file_bytes);
+    mri_put_le64(h + 16, mri_align_up(names->offset + names->bytes, TENSOR_ALIGN));
     mri_put_le32(h + 24, count);
     mri_put_le32(h + 28, directory_crc);
     mri_put_le64(h + 32, HEADER_BYTES);
     mri_put_le64(h + 40, data_offset_of(count));
     for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
         memcpy(h + fields[i].at, (const char *)&clean + fields[i].member, fields[i].bytes);
+    mri_put_le64(h + NAMES_AT, names->bytes);
+    mri_put_le32(h + NAMES_AT + 8, names->crc);
     mri_put_le32(h + CRC_AT, mr_crc32c(0, h, CRC_AT));
 }
 
@@ -102,11 +106,13 @@ static int write_tensors(writing *w, const mri_tensor_desc *tensors, uint32_t co
 static int write_all(writing *w, const mr_checkpoint_info *info, const mri_tensor_desc *tensors, uint32_t count,
                      mri_tensor_source *source, void *context, mr_error *err)
 {
-    uint64_t end;
+    uint64_t        end;
+    mri_names_place names;
     int rc = write_tensors(w, tensors, count, source, context, &end, err);
+    if (rc == MR_OK) rc = mri_checkpoint_names_write(&names, w->fd, w->part, info, end, err);
     if (rc) return rc;
     const uint32_t crc = mr_crc32c(0, w->head + HEADER_BYTES, (size_t)ENTRY_BYTES * count);
-    put_header(w->head, info, count, crc, end);
+    put_header(w->head, info, count, crc, &names);
     rc = mri_pwrite_all(w->fd, w->head, (size_t)data_offset_of(count), 0, w->part, err);
     if (rc) return rc;
     if (fsync(w->fd) != 0) {
@@ -214,7 +220,7 @@ static int check_frame(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
 
 static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
 {
-    if (!is_text(h + 128, 64) || !is_text(h + 192, 256)) return damaged(err, MR_EFORMAT, ck, 128, "a text has no end");
+    if (!is_text(h + 128, 64) || !is_text(h + 192, 256) || !is_text(h + 688, 32)) return damaged(err, MR_EFORMAT, ck, 128, "a text has no end");
     if (mri_le32(h + 448) > MR_UPDATE_ADADELTA || mri_le32(h + 480) > 1)
         return damaged(err, MR_EFORMAT, ck, 448, "unknown optimizer");
     if (mri_le32(h + 496) > MR_LR_DECAY || mri_le32(h + 516) > MRI_ARRAY_COUNT(ck->info.schedule.milestones))
@@ -222,7 +228,7 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
     if (mri_le32(h + 656) > MR_ORDER_SEQUENTIAL || mri_le32(h + 664) > MR_TAIL_PAD)
         return damaged(err, MR_EFORMAT, ck, 656, "unknown order of samples or tail");
     if (mri_le32(h + 668) > MR_PIXELS_LIBJPEG) return damaged(err, MR_EFORMAT, ck, 668, "unknown decoder of JPEGs");
-    if (!all_zero(h + 484, 4) || !all_zero(h + 688, CRC_AT - 688)) return damaged(err, MR_EFORMAT, ck, 688, "not zero");
+    if (!all_zero(h + 484, 4) || !all_zero(h + END_AT, CRC_AT - END_AT)) return damaged(err, MR_EFORMAT, ck, END_AT, "not zero");
     for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
         memcpy((char *)&ck->info + fields[i].member, h + fields[i].at, fields[i].bytes);
     if (ck->info.h == 0 || ck->info.w == 0 || ck->info.c == 0 || ck->info.classes == 0 || ck->info.param_count == 0)
@@ -231,6 +237,8 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
     int         power;
     if (scale != 0 && !(scale >= 1 && scale <= 0x1p24f && frexpf(scale, &power) == 0.5f))
         return damaged(err, MR_EFORMAT, ck, 672, "the loss scale is no power of two");
+    ck->names = (mri_names_place){.bytes = mri_le64(h + NAMES_AT), .crc = mri_le32(h + NAMES_AT + 8)};
+    if (ck->names.bytes == 0 && ck->names.crc) return damaged(err, MR_EFORMAT, ck, NAMES_AT, "a checksum of no names");
     if (isnan(ck->info.best_val_loss)) return damaged(err, MR_EFORMAT, ck, 112, "the best loss is not a number");
     return MR_OK;
 }
@@ -278,7 +286,9 @@ static int read_directory(mri_checkpoint *ck, uint32_t expected_crc, mr_error *e
     uint64_t at = ck->data_offset;
     for (uint32_t i = 0; rc == MR_OK && i < ck->tensor_count; i++)
         rc = read_entry(ck, i, directory + (size_t)ENTRY_BYTES * i, &at, err);
-    if (rc == MR_OK && at != ck->file_bytes) rc = damaged(err, MR_EFORMAT, ck, at, "bytes behind the last tensor");
+    ck->names.offset = at;
+    if (rc == MR_OK && !mri_checkpoint_names_fit(&ck->names, ck->file_bytes))
+        rc = damaged(err, MR_EFORMAT, ck, ck->names.offset, "what is behind the last tensor is not as long as the names of classes");
     free(directory);
     return rc;
 }
@@ -377,5 +387,5 @@ int mri_checkpoint_verify(const mri_checkpoint *ck, mr_error *err)
     int rc = MR_OK;
     for (uint32_t i = 0; rc == MR_OK && i < ck->tensor_count; i++) rc = verify_tensor(ck, i, chunk, err);
     free(chunk);
-    return rc;
+    return rc ? rc : mri_checkpoint_names_check(ck, err);
 }

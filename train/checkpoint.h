@@ -33,6 +33,11 @@ typedef int mri_tensor_source(void *context, uint32_t at, float *out, mr_error *
 int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const mri_tensor_desc *tensors, uint32_t count,
                          mri_tensor_source *source, void *context, mr_error *err);
 
+typedef struct mri_names_place { /* of the names of classes in the file */
+    uint64_t offset, bytes; /* 0 bytes: there are none */
+    uint32_t crc;
+} mri_names_place;
+
 typedef struct mri_checkpoint {
     int                fd;
     char              *path;
@@ -42,6 +47,7 @@ typedef struct mri_checkpoint {
     uint64_t          *offset;
     uint32_t          *crc;
     uint64_t           data_offset, file_bytes;
+    mri_names_place    names;
 } mri_checkpoint;
 
 /* Header and directory, checked against each other and the file's length. */
@@ -51,6 +57,12 @@ void mri_checkpoint_close(mri_checkpoint *ck); /* accepts NULL */
 int mri_checkpoint_verify(const mri_checkpoint *ck, mr_error *err);
 /* One tensor, its checksum compared. */
 int mri_checkpoint_read(const mri_checkpoint *ck, uint32_t at, float *out, mr_error *err);
+
+/* ---- names of classes, behind the last tensor ---- */
+int  mri_checkpoint_names_write(mri_names_place *place, int fd, const char *path, const mr_checkpoint_info *info, uint64_t at, mr_error *err);
+/* Do they end with the file? */
+bool mri_checkpoint_names_fit(const mri_names_place *place, uint64_t file_bytes);
+int  mri_checkpoint_names_check(const mri_checkpoint *ck, mr_error *err);
 
 /* ---- the folder: step-NNNNNNNNNNNN.mrck by updates done, and best.mrck ---- */
 int  mri_checkpoint_folder_make(const char *folder, mr_error *err);

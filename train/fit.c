@@ -115,8 +115,14 @@ static void describe(const fit *f, mr_checkpoint_info *info)
     *info = (mr_checkpoint_info){.seed = f->t->cfg.seed, .epoch = f->epoch, .step = f->step, .batch = f->info->batch,
                                  .fingerprint = f->info->fingerprint, .best_val_loss = f->t->best_val_loss,
                                  .epochs_without_better = f->t->epochs_without_better, .order = f->info->order,
-                                 .block = f->info->block, .tail = f->info->tail, .pixels = f->info->pixels};
+                                 .block = f->info->block, .tail = f->info->tail, .pixels = f->info->pixels,
+                                 .length_window = f->info->length_window};
     snprintf(info->augment, sizeof info->augment, "%s", f->info->augment ? f->info->augment : "");
+    const mr_source_info *data = f->cfg.data;
+    if (!data) return;
+    snprintf(info->format, sizeof info->format, "%s", data->format);
+    info->label_offset = data->label_offset;
+    if (data->class_count == mr_net_class_count(f->t->cfg.net)) info->class_names = data->class_names;
 }
 
 static int save(fit *f, bool best, mr_error *err)
@@ -296,6 +302,18 @@ static int one_step(fit *f, mr_error *err)
 
 /* ------------------------------------------------------------------------------------------------ the whole */
 
+/* A network of numbers gets them as field 0. */
+static int check_field(const mr_trainer *t, const mr_loader_info *info, mr_error *err)
+{
+    if (!mr_net_takes_numbers(t->cfg.net)) return MR_OK;
+    const mr_loader_field_info *field = &info->field[0];
+    if (info->field_count > 0 && field->role == MR_ROLE_PLAIN && field->dtype == MR_I32 && field->element_bytes == sizeof(int32_t))
+        return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "network %s takes sequences: expected them as the loader's field 0, numbers of type i32, found %s%s",
+                        mr_net_name(t->cfg.net), info->field_count ? mr_dtype_name(field->dtype) : "no field",
+                        info->field_count && field->ndim ? " in more dimensions" : "");
+}
+
 static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_error *err)
 {
     if (cfg->struct_size != sizeof *cfg)
@@ -307,6 +325,8 @@ static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *
     if (f->info->batch > t->cfg.batch)
         return mr_error_set(err, MR_EINVAL, "the loader brings batches of %u, the trainer was opened for %u", f->info->batch,
                             t->cfg.batch);
+    const int rc = check_field(t, f->info, err);
+    if (rc) return rc;
     if (t->cfg.steps_per_epoch == 0) t->cfg.steps_per_epoch = f->info->steps_per_epoch;
     return cfg->checkpoint_dir ? mri_checkpoint_folder_make(cfg->checkpoint_dir, err) : MR_OK;
 }

@@ -47,6 +47,11 @@ static const named_model models[] = {
       .h = 28, .w = 28, .c = 1, .classes = 10, .param_count = 407050, .batch = 64, .epochs = 2,
       .update = {.kind = MR_UPDATE_SGD, .lr = 0.01f}, .schedule = {.kind = MR_LR_CONSTANT, .lr = 0.01f}, .augment = "none"},
      mri_build_mnist_mlp, 0},
+    {{.name = "notes-mlp", .id = "notes-mlp", .help = "sequences: 49 numbers from 0 to 127, two dense layers",
+      .numbers = true, .h = 1, .w = 49, .c = 128, .classes = 128, .param_count = 3277440, .batch = 64, .epochs = 15,
+      .update = {.kind = MR_UPDATE_ADAM, .lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-7f},
+      .schedule = {.kind = MR_LR_CONSTANT, .lr = 1e-3f}, .augment = "none"},
+     mri_build_mnist_mlp, 0},
     CIFAR_V1(20, 272474), CIFAR_V1(32, 466906), CIFAR_V1(44, 661338), CIFAR_V1(56, 855770), CIFAR_V1(110, 1730714),
     CIFAR_V2(20, 272506), CIFAR_V2(32, 466938), CIFAR_V2(44, 661370), CIFAR_V2(56, 855802), CIFAR_V2(110, 1730746),
     RESNET(18, 11689512), RESNET(34, 21797672), RESNET(50, 25557032),
@@ -84,7 +89,9 @@ int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c, uint32
     if (c == 0) c = m->c;
     if (classes == 0) classes = m->classes;
     mr_net *net;
-    const int rc = mr_net_create(&net, m->name, h, w, c);
+    const int rc = entry->model.numbers ? mr_net_create_numbers(&net, m->name, w, c) : mr_net_create(&net, m->name, h, w, c);
+    if (rc && entry->model.numbers)
+        return mr_error_set(err, rc, "model %s cannot take sequences of %u numbers from 0 to %u", m->name, w, c - 1);
     if (rc)
         return mr_error_set(err, rc, "model %s cannot take pictures of %ux%ux%u: expected sizes from 1 and 1 to 4 channels",
                             m->name, h, w, c);

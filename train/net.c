@@ -33,6 +33,7 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
     case MR_OP_INPUT: return "input";
     case MR_OP_LOSS: return "loss";
     case MR_OP_ADD: return "add";
+    case MR_OP_ONE_HOT: return "one_hot";
     }
     return "?";
 }
@@ -50,6 +51,19 @@ int mr_net_create(mr_net **out, const char *name, uint32_t h, uint32_t w, uint32
     *out = net;
     return MR_OK;
 }
+
+int mr_net_create_numbers(mr_net **out, const char *name, uint32_t length, uint32_t values)
+{
+    *out = NULL;
+    if (length == 0 || values == 0 || length > MRI_NET_MAX_ELEMENTS / values) return MR_EINVAL;
+    const int rc = mr_net_create(out, name, 1, length, 1);
+    if (rc) return rc;
+    (*out)->c = values;
+    (*out)->numbers = true;
+    return MR_OK;
+}
+
+bool mr_net_takes_numbers(const mr_net *net) { return net->numbers; }
 
 void mr_net_destroy(mr_net *net)
 {

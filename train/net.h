@@ -34,6 +34,7 @@ typedef struct mri_layer {
 struct mr_net {
     char       name[64];
     uint32_t   h, w, c;
+    bool       numbers; /* w numbers a sample, each one of c values; layers see 1 x w x c */
     mri_layer *layers;
     uint32_t   layer_count, layer_cap;
     mr_point   at;    /* what the next layer takes */

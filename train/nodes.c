@@ -1,6 +1,6 @@
 /* train/nodes.c: the layers of a network become operations of a device.
  *
- *   layers   conv ─ batch_norm ─ add 4 ─ activation ─ ...          node 0 is the input (uint8 to numbers), the last the loss
+ *   layers   conv ─ batch_norm ─ add 4 ─ activation ─ ...          node 0 is the input (data to floats), the last the loss
  *   nodes    conv ─ batch_norm (+ output of 4, relu) ─ ...
  *
  * Decided here: which layers ride along in the op before them (an activation; an addition, on the normalisation that only feeds
@@ -19,8 +19,9 @@ typedef struct building {
     mr_error     *err;
 } building;
 
-static mr_tensor picture_tensor(const mr_net *net)
+static mr_tensor data_tensor(const mr_net *net)
 {
+    if (net->numbers) return (mr_tensor){1, net->w, 1, MR_TENSOR_I32, MR_LAYOUT_NHWC, net->w * sizeof(int32_t)};
     return (mr_tensor){.h = net->h, .w = net->w, .c = net->c, .dtype = MR_TENSOR_U8, .layout = MR_LAYOUT_NHWC,
                        .sample_bytes = (size_t)net->h * net->w * net->c};
 }
@@ -135,7 +136,8 @@ static int add_layers(building *b, uint32_t at, uint32_t *taken)
 static int build(building *b)
 {
     mri_replica *r = b->r;
-    mr_op_desc   input = {.kind = MR_OP_INPUT, .in = picture_tensor(b->net), .out_dtype = r->plan.dtype};
+    mr_op_desc   input = {.kind = MR_OP_INPUT, .in = data_tensor(b->net), .out_dtype = r->plan.dtype};
+    if (b->net->numbers) input.kind = MR_OP_ONE_HOT, input.filters = b->net->c;
     memcpy(input.mean, r->plan.mean, sizeof input.mean);
     memcpy(input.std, r->plan.std, sizeof input.std);
     int rc = add_node(b, &input, MRI_NONE, MRI_NONE, MRI_NONE);

@@ -59,7 +59,7 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
     if (cfg->batch == 0) return mr_error_set(err, MR_EINVAL, "the batch must be at least 1");
     if (!(cfg->schedule.lr > 0) || !isfinite(cfg->schedule.lr))
         return mr_error_set(err, MR_EINVAL, "learning rate %g: expected a finite number above 0", (double)cfg->schedule.lr);
-    for (uint32_t c = 0; c < cfg->net->c; c++)
+    for (uint32_t c = 0; !cfg->net->numbers && c < cfg->net->c; c++)
         if (!(cfg->std[c] > 0) || !isfinite(cfg->std[c]) || !isfinite(cfg->mean[c]))
             return mr_error_set(err, MR_EINVAL, "channel %u: mean %g, std %g: expected finite numbers, std above 0", c,
                                 (double)cfg->mean[c], (double)cfg->std[c]);
@@ -171,6 +171,17 @@ mr_stream *const *mr_trainer_streams(const mr_trainer *t) { return t->streams; }
 
 /* ------------------------------------------------------------------------------------------------ a step */
 
+/* What the network takes is there. */
+static int check_data(const mr_trainer *t, uint32_t r, const mr_part *part, mr_error *err)
+{
+    const mr_net         *net = t->cfg.net;
+    const mr_batch_field *numbers = &part->field[0];
+    if (net->numbers ? numbers->data && numbers->width == net->w : part->pixels != NULL) return MR_OK;
+    if (!net->numbers) return mr_error_set(err, MR_EINVAL, "part %u of the batch has no pictures, network %s takes them", r, net->name);
+    return mr_error_set(err, MR_EINVAL, "part %u of the batch has rows of %u numbers, network %s takes %u", r,
+                        numbers->data ? numbers->width : 0, net->name, net->w);
+}
+
 static int check_batch(const mr_trainer *t, const mr_batch *b, mr_error *err)
 {
     if (t->failed) {
@@ -186,6 +197,7 @@ static int check_batch(const mr_trainer *t, const mr_batch *b, mr_error *err)
         if (b->parts[r].form != MR_PART_PIXELS)
             return mr_error_set(err, MR_EUNSUPPORTED, "part %u of the batch comes in form %d: expected finished pixels", r,
                                 (int)b->parts[r].form);
+        if (b->parts[r].count && check_data(t, r, &b->parts[r], err)) return MR_EINVAL;
         if (b->parts[r].count > t->replicas[r].plan.max_batch)
             return mr_error_set(err, MR_EINVAL, "part %u of the batch has %u samples: the trainer was opened for at most %u", r,
                                 b->parts[r].count, t->replicas[r].plan.max_batch);

@@ -203,7 +203,7 @@ struct mri_cuda_op {
     void                       *own;
 };
 
-extern const struct mri_cuda_code mri_cuda_input, mri_cuda_conv2d, mri_cuda_pool2d, mri_cuda_dense, mri_cuda_activation,
+extern const struct mri_cuda_code mri_cuda_input, mri_cuda_one_hot, mri_cuda_conv2d, mri_cuda_pool2d, mri_cuda_dense, mri_cuda_activation,
     mri_cuda_dropout, mri_cuda_batchnorm, mri_cuda_loss, mri_cuda_add;
 
 int mri_cuda_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args); /* op_update.c */

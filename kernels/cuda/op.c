@@ -19,12 +19,13 @@ static const struct operation {
     [MR_OP_BATCHNORM] = {"batchnorm", "batchnorm forward", "batchnorm backward", &mri_cuda_batchnorm},
     [MR_OP_LOSS] = {"loss", "loss forward", "loss backward", &mri_cuda_loss},
     [MR_OP_ADD] = {"add", "add forward", "add backward", &mri_cuda_add},
+    [MR_OP_ONE_HOT] = {"one_hot", "one_hot", "one_hot backward", &mri_cuda_one_hot},
 };
 
 /* What the producers of this device make. */
-static bool tensor_valid(const mr_tensor *t, bool pixels)
+static bool tensor_valid(const mr_tensor *t)
 {
-    if (t->layout != MR_LAYOUT_NHWC || (t->dtype == MR_TENSOR_U8) != pixels) return false;
+    if (t->layout != MR_LAYOUT_NHWC) return false;
     return t->sample_bytes == (size_t)t->h * t->w * t->c * mr_tensor_element_bytes(t->dtype);
 }
 
@@ -33,7 +34,7 @@ int mri_cuda_op_create(mr_op **out, mr_device *base, const mr_op_desc *desc, con
     mri_cuda_device        *dev = mri_cuda_device_of(base);
     const struct operation *operation = &operations[desc->kind];
     if (!operation->code) return mr_error_set(err, MR_EUNSUPPORTED, "%s: no %s in this build", base->name, operation->name);
-    if (!tensor_valid(&desc->in, desc->kind == MR_OP_INPUT))
+    if (!tensor_valid(&desc->in))
         return mr_error_set(err, MR_EINVAL, "%s: %s: the input's type %u, layout %u with %zu bytes a sample is not one this device makes; "
                             "create each operation from its producer's mr_op_info.out", base->name, operation->name, desc->in.dtype,
                             desc->in.layout, desc->in.sample_bytes);

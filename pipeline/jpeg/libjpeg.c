@@ -110,7 +110,12 @@ int mri_libjpeg_told(const mri_libjpeg_errors *e, const struct jpeg_source_mgr *
 {
     switch (e->code) {
     case 0:
-        return mr_error_set(err, MR_ELIMIT, "JPEG: more than %u scans", e->max_scans);
+        return mr_error_set(err, MR_ELIMIT, "JPEG: more than %u scans; ordinary ones have about 10: write it anew, or raise --max-scans",
+                            e->max_scans);
+    case JERR_IMAGE_TOO_BIG:
+        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: a side of more than %ld pixels: cut it into parts, or convert it to PNG", JPEG_MAX_DIMENSION);
+    case JWRN_JPEG_EOF:
+        return mr_error_set(err, MR_EFORMAT, "JPEG: ends at byte %zu in the middle of something: truncated", bytes);
     case JERR_OUT_OF_MEMORY:
         return mr_error_set(err, MR_ENOMEM, "JPEG: %s", e->text);
     case JERR_ARITH_NOTIMPL:
@@ -122,7 +127,7 @@ int mri_libjpeg_told(const mri_libjpeg_errors *e, const struct jpeg_source_mgr *
     case JERR_FRACT_SAMPLE_NOTIMPL:
     case JERR_NOTIMPL:
     case JERR_SOF_UNSUPPORTED:
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %s", e->text);
+        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %s: convert it to an ordinary JPEG, or to PNG", e->text);
     default: {
         if (bytes == 0) return mr_error_set(err, MR_EFORMAT, "JPEG: %s", e->text);
         const size_t left = src && src->bytes_in_buffer <= bytes ? src->bytes_in_buffer : 0;

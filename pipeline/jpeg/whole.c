@@ -210,6 +210,9 @@ int mri_whole_check(mri_whole *w, const mr_value *value, const mr_decode_config 
     if (value->type == MR_TYPE_JPEG) rc = check_jpeg(w, value, cfg, err);
     else if (value->type == MR_TYPE_COEF) rc = check_coef(w, value, cfg, err);
     else rc = mr_image_decode(value, cfg, &image, err);
+    /* libjpeg makes no pixels of some samplings */
+    if (rc == MR_OK && cfg->pixels == MR_PIXELS_LIBJPEG && (value->type == MR_TYPE_JPEG || value->type == MR_TYPE_COEF))
+        rc = mr_image_decode(value, cfg, &image, err);
     mr_image_free(&image);
     give_back(w);
     return rc;

@@ -16,7 +16,8 @@ trap 'exit 1' INT TERM
 cd "$temp" || exit 1
 failures=0
 LC_ALL=C
-export LC_ALL
+PYTHONDONTWRITEBYTECODE=1 # nothing beside the sources
+export LC_ALL PYTHONDONTWRITEBYTECODE
 
 fail() {
     failures=$((failures + 1))

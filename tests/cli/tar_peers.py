@@ -1,14 +1,14 @@
 """Archives by other writers, read by us and by other readers: Python's tarfile in its three formats, webdataset's ShardWriter.
 
 tar_peers.py MILLRACE FOLDER. What each reader finds must be the same bytes, classes and order. Exit 77, saying why, without webdataset."""
-import hashlib
-import io
 import json
 import os
 import random
-import subprocess
+import shutil
 import sys
 import tarfile
+
+from formats_lib import command, digest, listed, write_tar
 
 try:
     import webdataset
@@ -18,33 +18,19 @@ except ImportError:
 
 millrace, folder = sys.argv[1:]
 os.chdir(folder)
-
-
-def run(*args):
-    done = subprocess.run([millrace, *args], capture_output=True, text=True)
-    assert done.returncode == 0, (args, done.returncode, done.stderr)
-    return done.stdout
+run = command(millrace)
 
 
 def pictures():
     run("synth", "pictures", "--count", "6", "--classes", "4", "--size", "16", "--force")
-    found = []
-    for top, _, names in sorted(os.walk("pictures/train")):
-        found += [os.path.join(top, name) for name in sorted(names)]
-    found = [name for name in found if name.endswith(".jpg")]
-    classes = sorted({os.path.basename(os.path.dirname(name)) for name in found})
+    found = [(data, label) for data, label, _, _ in listed("pictures/train")]
     random.Random(3).shuffle(found)
-    return [(open(name, "rb").read(), classes.index(os.path.basename(os.path.dirname(name)))) for name in found]
+    return found
 
 
 def by_tarfile(path, samples, form, name, mode):
-    with tarfile.open(path, mode, format=form) as tar:
-        for k, (data, label) in enumerate(samples):
-            for ext, value in (("jpg", data), ("cls", str(label).encode()), ("txt", "ä caption".encode())):
-                info = tarfile.TarInfo(f"{name}{k:04d}.{ext}")
-                info.size = len(value)
-                info.mtime = 1.25  # needs a PAX record
-                tar.addfile(info, io.BytesIO(value))
+    write_tar(path, [(f"{name}{k:04d}.{ext}", value) for k, (data, label) in enumerate(samples)
+                     for ext, value in (("jpg", data), ("cls", str(label).encode()), ("txt", "ä caption".encode()))], form, mode)
 
 
 def by_webdataset(pattern, samples):
@@ -69,7 +55,7 @@ def read_by_us(data, count):
             if name.endswith(".jpg"):
                 with open(os.path.join(top, name), "rb") as f:
                     found[int(name[:-4])] = (f.read(), os.path.basename(top))
-    subprocess.run(["rm", "-r", "exported"], check=True)
+    shutil.rmtree("exported")
     return [found[k] for k in sorted(found)]
 
 
@@ -78,7 +64,7 @@ def same(what, data, paths, samples):
     assert theirs == samples, f"{what}: webdataset finds something else"
     assert [d for d, _ in ours] == [d for d, _ in samples], f"{what}: we find other pictures"
     assert [int("".join(c for c in label if c.isdigit())) for _, label in ours] == [label for _, label in samples], f"{what}: other classes"
-    print(f"{what}: {len(samples)} samples, {hashlib.sha256(b''.join(d for d, _ in ours)).hexdigest()[:16]}")
+    print(f"{what}: {len(samples)} samples, {digest(b''.join(d for d, _ in ours))[:16]}")
 
 
 samples = pictures()

@@ -29,6 +29,13 @@ grep -q '"id": "full-decode".*"samples_per_s": \[[1-9]' peers.json || fail "the 
 grep -q '"id": "folder".*"to_yardstick": {"median": [0-9]' peers.json || fail "no ratio to the yardstick"
 grep -q '"row": "absent", "id": "spdl".*no virtual environment' peers.json || fail "a peer that is absent has to be named"
 
+last="bench/formats.py"
+python3 "$bench/formats.py" "$millrace" --data d --rounds 1 --seconds 0.1 --threads 1 --cache "$temp/cache" --json formats.json >out 2>err ||
+    fail "it failed"
+equal "$(($(rows contestant formats.json) + $(rows absent formats.json)))" 7
+equal "$(rows absent formats.json)" 0
+out_has "photos: recordio / records"
+
 last="bench/chart.py"
 python3 "$bench/chart.py" peers.json --svg peers.svg >out 2>err || fail "it failed"
 out_has "millrace, the folder"

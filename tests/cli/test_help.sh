@@ -3,7 +3,7 @@
 
 run 0 --help; compare help
 run 0 help; compare help
-run 0 --version; equal "$(cat out)" "millrace 0.3.0"
+run 0 --version; equal "$(cat out)" "millrace 0.4.0"
 run 2; err_has "usage: millrace COMMAND"
 run 2 help convrt; err_has "did you mean 'convert'?"
 run 0 man; cp out man.1

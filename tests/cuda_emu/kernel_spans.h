@@ -102,6 +102,12 @@ inline void spans(const mrk_input_args &a, emu_span_list &s)
     s.reads(a.flip, a.n);
 }
 
+inline void spans(const mrk_one_hot_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.count / a.classes * sizeof(int32_t));
+    s.writes(a.y, a.count * size_of(a.dtype));
+}
+
 /* ---- pooling ---- */
 
 inline uint64_t in_values(const mrk_window &w) { return (uint64_t)w.n * w.h * w.w * w.c; }

@@ -162,6 +162,57 @@ static void parts_are_told_apart(void **state)
     MRT_STR(all_of(mrt_path("trained")), "boots.bin trainers.bin");
 }
 
+/* Each path found, from the data set's folder on. */
+static const char *below(const char *folder, mr_split split)
+{
+    static char  text[1024];
+    mri_filelist l;
+    mr_error     err = MR_ERROR_INIT;
+    MRT_OK(mri_filelist_find(&l, folder, split, begins_with_mark, &err), &err);
+    text[0] = '\0';
+    for (uint32_t k = 0; k < l.count; k++) sprintf(text + strlen(text), "%s%s", k ? " " : "", l.path[k] + strlen(folder) + 1);
+    mri_filelist_fini(&l);
+    return text;
+}
+
+static void parts_may_be_folders(void **state)
+{
+    (void)state;
+    static const char *const folders[] = {"f", "f/train", "f/Val", "f/test", "f/docs", "g", "g/train", "g/bus", "g/car"};
+    for (size_t k = 0; k < sizeof folders / sizeof folders[0]; k++) mrt_mkdir(mrt_path("%s", folders[k]));
+    const char *f = mrt_path("f");
+    for (int k = 0; k < 2; k++) put(mrt_path("f/train/%05d-of-00002", k));
+    put(mrt_path("f/Val/00000-of-00002")); /* the same names as in another part, and one that speaks of another part */
+    put(mrt_path("f/Val/00001-of-00002"));
+    put(mrt_path("f/Val/train-of-thought"));
+    put_gzip(mrt_path("f/test/a.gz"));
+    mrt_write_file(mrt_path("f/train/README"), "read me", 7);
+    mrt_write_file(mrt_path("f/LICENSE"), "free", 4);
+    MRT_TRUE(mri_filelist_probe(f, begins_with_mark));
+    MRT_STR(below(f, MR_SPLIT_AUTO), "train/00000-of-00002 train/00001-of-00002");
+    MRT_STR(below(f, MR_SPLIT_TRAIN), "train/00000-of-00002 train/00001-of-00002");
+    MRT_STR(below(f, MR_SPLIT_TEST), "Val/00000-of-00002 Val/00001-of-00002 Val/train-of-thought");
+    mri_filelist l = {0};
+    found(f, MR_SPLIT_AUTO, NULL, &l);
+    MRT_TRUE(l.has_test);
+    int code;
+    mrt_mkdir(mrt_path("f/dev"));
+    MRT_STR(below(f, MR_SPLIT_TRAIN), "train/00000-of-00002 train/00001-of-00002"); /* nothing of ours in dev */
+    put(mrt_path("f/dev/x"));
+    const char *said = found(f, MR_SPLIT_TEST, &code, NULL);
+    MRT_EQ(code, MR_EFORMAT);
+    MRT_HAS(said, "both name the same part");
+    unlink(mrt_path("f/dev/x"));
+    put(mrt_path("f/more"));
+    MRT_HAS(found(f, MR_SPLIT_AUTO, &code, NULL), "f/more: beside it lies a folder train");
+    MRT_EQ(code, MR_EFORMAT);
+    unlink(mrt_path("f/more"));
+    unlink(mrt_path("f/train/00001-of-00002"));
+    MRT_HAS(found(f, MR_SPLIT_AUTO, &code, NULL), "train/00001-of-00002: this piece of a set of 2 is missing");
+    put(mrt_path("g/train/archive")); /* a class of pictures called train */
+    MRT_TRUE(!mri_filelist_probe(mrt_path("g"), begins_with_mark));
+}
+
 static void patterns_are_counted_out(void **state)
 {
     (void)state;
@@ -173,6 +224,24 @@ static void patterns_are_counted_out(void **state)
     MRT_STR(all_of(mrt_path("pattern/p-00000{8..9}.b*")), "p-000008.bin p-000009.bin");
     MRT_STR(all_of(mrt_path("pattern/p-00001?.bin")), "p-000010.bin p-000011.bin");
     MRT_STR(all_of(mrt_path("pattern/p-0000{0..0}{8..9}*")), "p-000008.bin p-000009.bin");
+}
+
+/* p-1* and p-12* both name p-12. */
+static void patterns_name_a_file_once(void **state)
+{
+    (void)state;
+    int code;
+    mrt_mkdir(mrt_path("once"));
+    put(mrt_path("once/p-1.bin"));
+    put(mrt_path("once/p-12.bin"));
+    MRT_HAS(found(mrt_path("once/p-1{..2}*"), MR_SPLIT_AUTO, &code, NULL), "no file matches");
+    MRT_HAS(found(mrt_path("once/p-{1..1}{2..2}*"), MR_SPLIT_AUTO, &code, NULL), "p-12.bin");
+    MRT_EQ(code, MR_OK);
+    put(mrt_path("once/p-2.bin"));
+    MRT_STR(all_of(mrt_path("once/p-{1..2}.bin")), "p-1.bin p-2.bin");
+    MRT_HAS(found(mrt_path("once/[p]-1{0..3}*"), MR_SPLIT_AUTO, &code, NULL), "no file matches");
+    MRT_HAS(found(mrt_path("once/[{0..1}p]-*"), MR_SPLIT_AUTO, &code, NULL), "more than once: narrow it");
+    MRT_EQ(code, MR_EINVAL);
 }
 
 static void patterns_that_match_nothing(void **state)
@@ -199,8 +268,11 @@ static void allocations_fail_in_turn(void **state)
     (void)state;
     mrt_mkdir(mrt_path("alloc"));
     for (int k = 0; k < 40; k++) put(mrt_path("alloc/z-%02d-of-40", k));
-    const char *paths[] = {mrt_path("alloc"), mrt_path("alloc/z-03-of-40"), mrt_path("alloc/z-{00..39}-of-4*")};
-    for (size_t p = 0; p < 3; p++) {
+    mrt_mkdir(mrt_path("allocs"));
+    mrt_mkdir(mrt_path("allocs/train"));
+    for (int k = 0; k < 40; k++) put(mrt_path("allocs/train/z-%02d-of-40", k));
+    const char *paths[] = {mrt_path("alloc"), mrt_path("allocs"), mrt_path("alloc/z-03-of-40"), mrt_path("alloc/z-{00..39}-of-4*")};
+    for (size_t p = 0; p < 4; p++) {
         for (long n = 0;; n++) {
             mr_error     err = MR_ERROR_INIT;
             mri_filelist l;
@@ -221,8 +293,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_file_is_one_file), cmocka_unit_test(a_piece_stands_for_its_set),
-        cmocka_unit_test(folders_go_by_content), cmocka_unit_test(parts_are_told_apart),
-        cmocka_unit_test(patterns_are_counted_out), cmocka_unit_test(patterns_that_match_nothing),
+        cmocka_unit_test(folders_go_by_content), cmocka_unit_test(parts_are_told_apart), cmocka_unit_test(parts_may_be_folders),
+        cmocka_unit_test(patterns_are_counted_out), cmocka_unit_test(patterns_name_a_file_once), cmocka_unit_test(patterns_that_match_nothing),
         cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);

@@ -44,7 +44,7 @@ static int make_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
     return MR_OK;
 }
 
-static mri_framed_format format = {"test", 3, 77, scan, make_note, NULL};
+static mri_framed_format format = {.name = "test", .version = 3, .settings = 77, .scan = scan, .note = make_note};
 
 static size_t frames(uint8_t *p, uint32_t count, uint8_t first_label)
 {
@@ -255,6 +255,11 @@ static void folders_that_cannot_be_written(void **state)
     cfg.index_folder = mrt_path("a_file");
     MRT_OK(try_open(&f, mrt_path("fixed/data"), &cfg, &err), &err);
     MRT_HAS(f.told, "cannot be kept");
+    MRT_HAS(f.told, "--index-folder DIR");
+    mri_framed_close(&f);
+    cfg.index_folder = mrt_path("a_file/below/it"); /* the cause is told of the folder that cannot be made */
+    MRT_OK(try_open(&f, mrt_path("fixed/data"), &cfg, &err), &err);
+    MRT_HAS(f.told, "a_file/below: Not a directory");
     mri_framed_close(&f);
     unsetenv("XDG_CACHE_HOME");
 }

@@ -5,6 +5,7 @@
 #include "formats/csv.h"
 #include "millrace/formats.h"
 #include "mrt.h"
+#include "mrt_turns.h"
 
 static const uint8_t jpeg[] = {0xff, 0xd8, 0xff, 0xe0, 1, 2, 3};
 
@@ -239,6 +240,84 @@ static void found_by_content(void **state)
     }
 }
 
+static mr_source *open_part(const char *path, mr_split split, mr_error *err)
+{
+    mr_source       *src;
+    mr_source_config cfg = config(NULL, NULL);
+    cfg.split = split;
+    *err = (mr_error)MR_ERROR_INIT;
+    mr_source_open(&src, path, &cfg, err);
+    return src;
+}
+
+static int64_t first_label(const mr_source *src)
+{
+    int64_t label = -1;
+    MRT_EQ(mr_source_label(src, 0, &label), MR_OK);
+    return label;
+}
+
+static void put_table(const char *path, const char *text) { mrt_write_file(path, text, strlen(text)); }
+
+/* The test part lacks what comes first: names, or the label 1. */
+static void folders_of_tables(void **state)
+{
+    (void)state;
+    mr_error    err;
+    const char *kinds[2][2] = {{"path,label\na.jpg,cat\nb.jpg,dog\n", "path,label\nc.jpg,dog\n"},
+                               {"path,label\na.jpg,1\nb.jpg,2\n", "path,label\nc.jpg,2\n"}};
+    for (int k = 0; k < 2; k++) {
+        make_pictures("parts");
+        put_table(mrt_path("parts/train.csv"), kinds[k][0]);
+        put_table(mrt_path("parts/val.csv"), kinds[k][1]);
+        mr_source *src = open_part(mrt_path("parts"), MR_SPLIT_AUTO, &err);
+        MRT_OK(err.code, &err);
+        MRT_STR(mr_source_info_of(src)->path, mrt_path("parts/train.csv"));
+        MRT_TRUE(mr_source_info_of(src)->has_test);
+        MRT_EQ(mr_source_info_of(src)->count, 2);
+        mr_source_close(src);
+        src = open_part(mrt_path("parts"), MR_SPLIT_TEST, &err);
+        MRT_OK(err.code, &err);
+        MRT_EQ(mr_source_info_of(src)->count, 1);
+        MRT_EQ(mr_source_info_of(src)->class_count, 2);
+        MRT_EQ(first_label(src), 1);
+        mr_source_close(src);
+    }
+    put_table(mrt_path("parts/more-train.csv"), kinds[0][0]);
+    MRT_TRUE(open_part(mrt_path("parts"), MR_SPLIT_AUTO, &err) == NULL);
+    MRT_EQ(err.code, MR_EINVAL);
+    MRT_HAS(err.text, "2 tables in one folder");
+    mrt_mkdir(mrt_path("only"));
+    mrt_write_file(mrt_path("only/c.jpg"), jpeg, sizeof jpeg);
+    put_table(mrt_path("only/val.csv"), kinds[0][1]);
+    mr_source *src = open_part(mrt_path("only"), MR_SPLIT_TEST, &err);
+    MRT_OK(err.code, &err);
+    MRT_EQ(first_label(src), 0);
+    mr_source_close(src);
+    mrt_mkdir(mrt_path("inside"));
+    mrt_mkdir(mrt_path("inside/train"));
+    mrt_mkdir(mrt_path("inside/val"));
+    for (int k = 0; k < 2; k++) mrt_write_file(mrt_path("inside/train/%c.jpg", 'a' + k), jpeg, sizeof jpeg);
+    mrt_write_file(mrt_path("inside/val/c.jpg"), jpeg, sizeof jpeg);
+    put_table(mrt_path("inside/train/list"), kinds[0][0]);
+    put_table(mrt_path("inside/val/list"), kinds[0][1]);
+    src = open_part(mrt_path("inside"), MR_SPLIT_TEST, &err);
+    MRT_OK(err.code, &err);
+    MRT_STR(mr_source_info_of(src)->path, mrt_path("inside/val/list"));
+    MRT_EQ(first_label(src), 1);
+    mr_source_close(src);
+    for (long n = 0;; n++) {
+        mr_source_config cfg = config(NULL, NULL);
+        cfg.split = MR_SPLIT_TEST;
+        mrt_fail_alloc_at(n);
+        const int rc = mr_source_open(&src, mrt_path("inside"), &cfg, &err);
+        mrt_fail_alloc_at(-1);
+        mr_source_close(src);
+        if (rc == MR_OK && !mrt_alloc_failed()) break;
+        MRT_TRUE(rc == MR_OK || rc == MR_ENOMEM);
+    }
+}
+
 static void packed(void **state)
 {
     (void)state;
@@ -306,13 +385,7 @@ static void allocations_fail_in_turn(void **state)
             mrt_fail_alloc_at(n);
             const int rc = mr_source_open(&src, path, &cfg, &err);
             mrt_fail_alloc_at(-1);
-            if (rc == MR_OK) {
-                mr_source_close(src);
-                if (!mrt_alloc_failed()) break;
-                continue;
-            }
-            MRT_EQ(rc, MR_ENOMEM);
-            MRT_TRUE(src == NULL);
+            if (mrt_last_turn(rc, src)) break;
         }
 }
 
@@ -321,7 +394,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_and_separators), cmocka_unit_test(quotes), cmocka_unit_test(classes), cmocka_unit_test(bad_rows),
         cmocka_unit_test(long_rows), cmocka_unit_test(missing_files), cmocka_unit_test(not_a_picture),
-        cmocka_unit_test(found_by_content), cmocka_unit_test(packed), cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(found_by_content), cmocka_unit_test(folders_of_tables), cmocka_unit_test(packed), cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);

@@ -157,6 +157,32 @@ static void wrong_lists_are_named(void **state)
     drop_shards();
 }
 
+/* Data without names of classes, such as MNIST's, has classes all the same. */
+static void classes_without_names_are_counted(void **state)
+{
+    (void)state;
+    static const struct { int64_t label; uint32_t classes; } last[] = {{4, 5}, {16777215, 16777216}, {16777216, 0}, {-1, 0}};
+    mr_writer_config cfg = mrt_writer_config();
+    cfg.class_count = 0;
+    cfg.class_names = NULL;
+    for (size_t k = 0; k < sizeof last / sizeof last[0]; k++) {
+        mrt_room   room;
+        mr_writer *w;
+        mr_error   err = MR_ERROR_INIT;
+        MRT_OK(mr_writer_open(&w, mrt_path("nameless"), &cfg, NULL, &err), &err);
+        mrt_append(w, 0, 2); /* labels 0 and 1 */
+        mrt_values(&room, 2, 100);
+        room.value[1].i = last[k].label;
+        MRT_OK(mr_writer_append(w, 4, room.value, &err), &err);
+        MRT_OK(mr_writer_finish(w, &err), &err);
+        mr_source *src = open_source(mrt_path("nameless"));
+        MRT_EQ(mr_source_info_of(src)->class_count, last[k].classes);
+        MRT_TRUE(mr_source_info_of(src)->class_names == NULL);
+        mr_source_close(src);
+        unlink(mrt_path("nameless"));
+    }
+}
+
 static void list_is_not_overwritten(void **state)
 {
     (void)state;
@@ -290,7 +316,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_file),       cmocka_unit_test(many_files_as_one),
-        cmocka_unit_test(wrong_lists_are_named), cmocka_unit_test(list_is_not_overwritten),
+        cmocka_unit_test(wrong_lists_are_named), cmocka_unit_test(classes_without_names_are_counted),
+        cmocka_unit_test(list_is_not_overwritten),
         cmocka_unit_test(unknown_things), cmocka_unit_test(no_test_part),
         cmocka_unit_test(entry_points_go_with_their_picture),
         cmocka_unit_test(allocations_fail_in_turn),

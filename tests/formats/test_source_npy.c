@@ -6,8 +6,9 @@
 #include "formats/npy.h"
 #include "millrace/formats.h"
 #include "mrt.h"
+#include "mrt_turns.h"
 
-enum { ROOM = 1 << 16 };
+enum { ROOM = 1 << 16, MIB = 1 << 20 };
 
 /* An array file with this dictionary; returns its bytes. */
 static size_t make(uint8_t *p, int version, const char *dictionary, const void *data, size_t bytes)
@@ -256,10 +257,12 @@ static void refused(void **state)
     static const uint8_t zeros[256];
     mrt_mkdir(mrt_path("bad"));
     put("bad/x.npy", pictures(buf, "3, 2, 2", 12, 1));
-    refuse("bad/x.npy", NULL, MR_ENOENT, "no x_labels.npy, labels or y");
+    refuse("bad/x.npy", NULL, MR_ENOENT, "no x_labels.npy, labels or y with the classes of x (--label-key none if there are none)");
     refuse("bad/x.npy", "z", MR_ENOENT, "no z.npy with classes");
     mr_source *src;
     mr_error   err;
+    MRT_EQ(try_open("bad/x.npy", NULL, MR_SPLIT_AUTO, &src, &err), MR_ENOENT);
+    MRT_HAS(err.file, "bad/x.npy");
     MRT_OK(try_open("bad/x.npy", "none", MR_SPLIT_AUTO, &src, &err), &err);
     mr_source_close(src);
     put("bad/y.npy", classes(buf, "<i8", "3,", labels, 24));
@@ -392,6 +395,71 @@ static void changed(bool deflated, bool wide, long at, uint8_t value, int code, 
     refuse("bad.npz", NULL, code, why);
 }
 
+/* One stored member of n MiB of zeros, one picture each; its CRC is off by `wrong`. */
+static void write_large(const char *path, uint64_t n, uint32_t wrong)
+{
+    static const uint8_t zeros[MIB];
+    uint8_t              head[30 + 11 + 128], central[46 + 11 + 22] = {0};
+    char                 text[128];
+    memset(head, 0, sizeof head);
+    uint8_t *npy = head + 30 + 11;
+    memcpy(npy, "\x93NUMPY\x01\x00", 8);
+    le(npy, 8, 2, 118);
+    snprintf(text, sizeof text, "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 1024, 1024), }", (int)n);
+    memset(npy + 10, ' ', 118);
+    memcpy(npy + 10, text, strlen(text));
+    npy[127] = '\n';
+    uint32_t crc = crc32_gzip_refl(0, npy, 128);
+    for (uint64_t k = 0; k < n; k++) crc = crc32_gzip_refl(crc, zeros, sizeof zeros);
+    const uint64_t bytes = 128 + n * MIB;
+    le(head, 0, 4, 0x04034b50);
+    le(head, 4, 2, 20);
+    le(head, 14, 4, crc + wrong);
+    le(head, 18, 4, bytes);
+    le(head, 22, 4, bytes);
+    le(head, 26, 2, 11);
+    memcpy(head + 30, "x_train.npy", 11);
+    le(central, 0, 4, 0x02014b50);
+    memcpy(central + 8, head + 6, 24);
+    memcpy(central + 46, "x_train.npy", 11);
+    le(central, 57, 4, 0x06054b50);
+    le(central, 65, 2, 1);
+    le(central, 67, 2, 1);
+    le(central, 69, 4, 57);
+    le(central, 73, 4, sizeof head + n * MIB);
+    FILE *f = fopen(path, "wbe");
+    MRT_EQ(fwrite(head, 1, sizeof head, f), sizeof head);
+    MRT_EQ(fseek(f, (long)(n * MIB), SEEK_CUR), 0); /* a hole */
+    MRT_EQ(fwrite(central, 1, sizeof central, f), sizeof central);
+    fclose(f);
+}
+
+/* The CRC of what is read in place: at once where that is little, else when asked. */
+static void stored_members_have_a_crc(void **state)
+{
+    (void)state;
+    mr_source_config cfg;
+    mr_source       *src;
+    mr_error         err = MR_ERROR_INIT;
+    mr_source_defaults(&cfg);
+    cfg.label_key = "none";
+    for (uint32_t wrong = 0; wrong < 2; wrong++) {
+        const char *path = mrt_path("crc.npz");
+        write_large(path, 2, wrong);
+        MRT_EQ(mr_source_open(&src, path, &cfg, &err), wrong ? MR_ECHECKSUM : MR_OK);
+        if (wrong) MRT_HAS(err.text, "CRC");
+        else MRT_TRUE(mr_source_check(src, &err) == MR_OK && !mr_source_info_of(src)->told);
+        mr_source_close(src);
+        write_large(path, 257, wrong);
+        MRT_OK(mr_source_open(&src, path, &cfg, &err), &err);
+        MRT_EQ(mr_source_info_of(src)->count, 257);
+        MRT_HAS(mr_source_info_of(src)->told, "the CRC over all 257 MiB of x_train is checked by verify");
+        MRT_EQ(mr_source_check(src, &err), wrong ? MR_ECHECKSUM : MR_OK);
+        if (wrong) MRT_STR(err.file, path);
+        mr_source_close(src);
+    }
+}
+
 static void damaged_archives(void **state)
 {
     (void)state;
@@ -447,12 +515,7 @@ static void allocations_fail_in_turn(void **state)
             mrt_fail_alloc_at(n);
             const int rc = try_open(names[k], NULL, MR_SPLIT_AUTO, &src, &err);
             mrt_fail_alloc_at(-1);
-            if (rc == MR_OK) {
-                mr_source_close(src);
-                if (!mrt_alloc_failed()) break;
-                continue;
-            }
-            MRT_EQ(rc, MR_ENOMEM);
+            if (mrt_last_turn(rc, src)) break;
         }
 }
 
@@ -503,7 +566,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headers), cmocka_unit_test(versions), cmocka_unit_test(integers), cmocka_unit_test(files_side_by_side),
         cmocka_unit_test(parts_of_a_folder), cmocka_unit_test(tensors), cmocka_unit_test(refused), cmocka_unit_test(archives),
-        cmocka_unit_test(damaged_archives), cmocka_unit_test(allocations_fail_in_turn), cmocka_unit_test(written_by_numpy),
+        cmocka_unit_test(stored_members_have_a_crc), cmocka_unit_test(damaged_archives), cmocka_unit_test(allocations_fail_in_turn), cmocka_unit_test(written_by_numpy),
     };
     return mrt_run(tests);
 }

@@ -216,6 +216,29 @@ static void lists_are_used(void **state)
     MRT_HAS(err.file, "used.rec");
 }
 
+static void several_labels_are_told(void **state)
+{
+    (void)state;
+    static maker m;
+    const float  labels[] = {3, 1, 2};
+    for (uint32_t count = 1; count <= 3; count += 2) {
+        m.size = m.count = 0;
+        for (uint32_t k = 0; k < 4; k++) add(&m, 0, count, labels, 40);
+        write_rec(&m, "several");
+        mr_source_config cfg = plain_config();
+        mr_source       *src = open_ok("several", &cfg);
+        const char      *told = mr_source_info_of(src)->told;
+        if (count == 1) MRT_TRUE(!told || !strstr(told, "label-key"));
+        else MRT_HAS(told, "3 labels a record; the first is the class: --label-key K takes another");
+        mr_source_close(src);
+        cfg.label_key = "0"; /* chosen */
+        src = open_ok("several", &cfg);
+        told = mr_source_info_of(src)->told;
+        MRT_TRUE(!told || !strstr(told, "label-key"));
+        mr_source_close(src);
+    }
+}
+
 static void packed_labels(void **state)
 {
     (void)state;
@@ -474,7 +497,7 @@ static void wrong_records(void **state)
     bad_sample(src, 2, "found a record of 0");
     bad_sample(src, 3, "11 labels of 4 bytes are announced, and 40 bytes follow");
     bad_sample(src, 4, "expected a picture behind the labels, found nothing");
-    bad_sample(src, 5, "expected a JPEG or PNG, found 16 bytes that begin 47 49 46 38");
+    bad_sample(src, 5, "expected a JPEG or PNG, found a GIF picture: convert it to JPEG or PNG");
     bad_sample(src, 7, "expected one label as in the first record, found 2");
     mr_sample s;
     void     *buf = NULL;
@@ -652,7 +675,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_alone),         cmocka_unit_test(lists_beside),
-        cmocka_unit_test(lists_are_used),        cmocka_unit_test(packed_labels),
+        cmocka_unit_test(lists_are_used),        cmocka_unit_test(packed_labels), cmocka_unit_test(several_labels_are_told),
         cmocka_unit_test(labels_of_every_kind),  cmocka_unit_test(records_in_parts),
         cmocka_unit_test(parts_stay),            cmocka_unit_test(parts_over_the_budget),
         cmocka_unit_test(wrong_frames),          cmocka_unit_test(wrong_records),

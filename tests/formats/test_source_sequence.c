@@ -4,6 +4,7 @@
 
 #include "millrace/formats.h"
 #include "mrt.h"
+#include "mrt_turns.h"
 
 static int open_text(mr_source **src, const char *text, const char *label_key, mr_error *err)
 {
@@ -226,13 +227,7 @@ static void allocations_fail_in_turn(void **state)
             mrt_fail_alloc_at(n);
             const int rc = mr_source_open(&src, mrt_path(folder ? "alloc" : "alloc/train"), &cfg, &err);
             mrt_fail_alloc_at(-1);
-            if (rc == MR_OK) {
-                mr_source_close(src);
-                if (!mrt_alloc_failed()) break;
-                continue;
-            }
-            MRT_EQ(rc, MR_ENOMEM);
-            MRT_TRUE(src == NULL);
+            if (mrt_last_turn(rc, src)) break;
         }
 }
 

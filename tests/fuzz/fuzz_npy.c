@@ -3,12 +3,13 @@
 #include "fuzz_source.h"
 
 /* What the parser accepts must be a shape that fills the file exactly. */
-static void parse(const uint8_t *data, size_t bytes)
+static bool parse(const uint8_t *data, size_t bytes)
 {
     mri_npy  a;
     mr_error err = MR_ERROR_INIT;
-    if (mri_npy_parse(data, bytes, bytes, &a, &err) != MR_OK) return;
+    if (mri_npy_parse(data, bytes, bytes, &a, &err) != MR_OK) return false;
     if (a.header_bytes + a.count * a.element_bytes != bytes || a.ndim > MR_MAX_DIMS) abort();
+    return true;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
@@ -16,13 +17,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (bytes < 2) return 0;
     size_t labels = data[0] | (size_t)data[1] << 8;
     if (labels > bytes - 2) labels = bytes - 2;
-    parse(data + 2, labels);
-    parse(data + 2 + labels, bytes - 2 - labels);
-    fuzz_put("y.npy", data + 2, labels);
-    fuzz_put("x.npy", data + 2 + labels, bytes - 2 - labels);
-    char path[128];
-    snprintf(path, sizeof path, "%s/x.npy", fuzz_folder);
-    fuzz_open_format(fuzz_folder, "npy", NULL);
-    fuzz_open_format(path, "npy", "none");
+    mrt_fuzz_begin(bytes, FUZZ_DECLARED);
+    const bool  fits = parse(data + 2, labels);
+    const char *path = mrt_fuzz_file("x.npy", data + 2 + labels, bytes - 2 - labels);
+    mrt_fuzz_file("y.npy", data + 2, labels);
+    if (parse(data + 2 + labels, bytes - 2 - labels) || bytes % 8 == 0) {
+        if (fits) fuzz_open_format(MRT_FUZZ_FOLDER, "npy", NULL);
+        fuzz_open_format(path, "npy", "none");
+    }
+    mrt_fuzz_end();
     return 0;
 }

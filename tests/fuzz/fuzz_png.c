@@ -3,8 +3,7 @@
 #include "fuzz_picture.h"
 
 #include "base/util.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+#include "pipeline/decoders.h"
 
 #ifdef MRT_LIBFUZZER /* a replay of the corpus mutates nothing */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t bytes, size_t max_bytes);
@@ -34,8 +33,27 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t max_bytes, un
 }
 #endif
 
+/* As a mask: what can be taken as numbers can be taken as a picture. */
+static void fuzz_samples(const uint8_t *data, size_t bytes)
+{
+    mr_image_header header;
+    mr_image        image;
+    mri_buffer      buffer = {0};
+    const mr_value  value = {.type = MR_TYPE_PNG, .data = data, .bytes = bytes};
+    if (mr_image_header_parse(data, bytes, &header, NULL) != MR_OK || header.type != MR_TYPE_PNG) return;
+    if ((uint64_t)header.width * header.height > 1 << 18) return;
+    const int rc = mri_png_samples(data, bytes, &header, &buffer, NULL);
+    if (rc == MR_OK && header.bit_depth == 8 && header.channels == 1) { /* gray of 8 bits: the same numbers */
+        if (mr_image_decode(&value, NULL, &image, NULL) != MR_OK) abort();
+        if (memcmp(image.pixels, buffer.data, (size_t)header.width * header.height) != 0) abort();
+        mr_image_free(&image);
+    }
+    mri_buffer_free(&buffer);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (bytes > 0) fuzz_picture(MR_TYPE_PNG, data, bytes);
+    if (bytes > 0) fuzz_samples(data, bytes);
     return 0;
 }

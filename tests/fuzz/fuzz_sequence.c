@@ -4,10 +4,10 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static const char *const keys[] = {NULL, "first", "none", "2"};
-    char                     path[64];
     if (bytes < 1) return 0;
-    const int fd = mrt_fuzz_file(data + 1, bytes - 1, path);
-    fuzz_open_format(path, "sequence", keys[data[0] % 4]);
-    close(fd);
+    mrt_fuzz_begin(bytes, FUZZ_DECLARED);
+    fuzz_open_format(mrt_fuzz_file("train.csv", data + 1, bytes - 1), "sequence", keys[data[0] % 4]);
+    if (data[0] & 4) fuzz_open_format(MRT_FUZZ_FOLDER, "sequence", keys[data[0] % 4]);
+    mrt_fuzz_end();
     return 0;
 }

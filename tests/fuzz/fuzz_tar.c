@@ -3,12 +3,10 @@
  * Input: a mode byte, then the archive. Bit 0: checksums of what looks like a header are made right, so that changes get behind them;
  * bit 1: label_key and image_key are given; bit 2: what follows is a name, written and read back. The corpus is made by
  * corpus_tar.py. */
-#include <stdlib.h>
-#include <string.h>
+#include <stdio.h>
 
 #include "formats/tar.h"
-#include "fuzz.h"
-#include "millrace/formats.h"
+#include "fuzz_source.h"
 
 static void repair(uint8_t *p, size_t bytes)
 {
@@ -25,36 +23,14 @@ static void repair(uint8_t *p, size_t bytes)
 
 static void read_all(const uint8_t *archive, size_t bytes, int keys)
 {
-    char             path[64];
-    const int        fd = mrt_fuzz_file(archive, bytes, path);
-    mr_error         err = MR_ERROR_INIT;
-    mr_source       *src;
-    mr_source_config cfg;
-    mr_source_defaults(&cfg);
-    cfg.format = "tar";
-    cfg.no_index_file = true;
-    cfg.memory_bytes = 4 << 20;
+    mr_source_config cfg = fuzz_config("tar", NULL);
     if (keys) {
         cfg.image_key = "seg.png";
         cfg.label_key = "Species";
     }
-    if (mr_source_open(&src, path, &cfg, &err) == MR_OK) {
-        void  *buf = NULL;
-        size_t buf_bytes = 0;
-        for (uint64_t i = 0; i < mr_source_info_of(src)->count && i < 64; i++) {
-            mr_sample s;
-            if (mr_source_read(src, i, &buf, &buf_bytes, &s, &err) != MR_OK) continue;
-            for (uint32_t k = 0; k < s.value_count; k++) { /* every byte that is handed out is there */
-                const uint8_t *p = s.value[k].data;
-                uint8_t        sum = 0;
-                for (size_t b = 0; b < s.value[k].bytes; b++) sum ^= p[b];
-                __asm__ volatile("" : : "r"(sum));
-            }
-        }
-        free(buf);
-        mr_source_close(src);
-    }
-    close(fd);
+    mrt_fuzz_begin(bytes, FUZZ_DECLARED);
+    fuzz_open(mrt_fuzz_file("x.tar", archive, bytes), &cfg);
+    mrt_fuzz_end();
 }
 
 static int get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err)

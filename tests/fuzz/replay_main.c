@@ -1,5 +1,6 @@
 /* tests/fuzz/replay_main.c: run a fuzz target over files and folders named on the command line, without libFuzzer. */
 #include <dirent.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,7 +15,7 @@ static void replay_file(const char *path)
     if (!f) return;
     struct stat st;
     if (fstat(fileno(f), &st) == 0 && S_ISREG(st.st_mode)) {
-        uint8_t *data = malloc((size_t)st.st_size + 1);
+        uint8_t *data = malloc(st.st_size > 0 ? (size_t)st.st_size : 1); /* nothing behind it */
         if (data && fread(data, 1, (size_t)st.st_size, f) == (size_t)st.st_size) {
             LLVMFuzzerTestOneInput(data, (size_t)st.st_size);
             files++;

@@ -12,7 +12,7 @@ prefix=$scratch/prefix
 cmake --install "$build" --prefix "$prefix" >"$scratch/log" || { cat "$scratch/log"; exit 1; }
 PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name millrace.pc)")
 export PKG_CONFIG_PATH
-pc() { pkg-config --define-variable=prefix="$prefix" "$@"; }
+pc() { pkg-config "$@"; }
 
 if grep -q '^MILLRACE_SANITIZE:.*=.' "$build/CMakeCache.txt"; then
     echo "SKIP: a sanitizer build is not linked into foreign programs"
@@ -35,7 +35,7 @@ cp "$here/loader.c" "$scratch/project"
 cat >"$scratch/project/CMakeLists.txt" <<'END'
 cmake_minimum_required(VERSION 3.25)
 project(example C)
-find_package(millrace 0.3 REQUIRED)
+find_package(millrace 0.4 REQUIRED)
 add_executable(example loader.c)
 target_link_libraries(example PRIVATE millrace::millrace)
 END

@@ -3,6 +3,9 @@
 
 struct lab mrt_device, mrt_reference;
 
+/* It takes data, and has no gradient to it. */
+static bool is_entry(mr_op_kind kind) { return kind == MR_OP_INPUT || kind == MR_OP_ONE_HOT; }
+
 /* A tensor of max samples of which n are given; the rest stays what no operation may read. */
 static void *tensor(struct lab *l, const mr_tensor *t, uint32_t max, uint32_t n, const float *canonical)
 {
@@ -39,7 +42,7 @@ static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n
 {
     const mr_op_info *info = mr_op_info_of(op);
     const mr_tensor  *out = &info->out;
-    const bool        loss = d->kind == MR_OP_LOSS, backward = d->training && d->kind != MR_OP_INPUT;
+    const bool        loss = d->kind == MR_OP_LOSS, backward = d->training && !is_entry(d->kind);
     *a = (mr_op_args){.n = n, .training = io->training, .seed = io->seed, .first = io->first};
     if (d->kind == MR_OP_INPUT) {
         void *x = lab_memory(l, d->in.sample_bytes * d->max_batch);
@@ -47,6 +50,10 @@ static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n
         a->x = x;
         if (io->affine) a->affine = lab_copy_of(l, io->affine, n * 2 * sizeof(float));
         if (io->flip) a->flip = lab_copy_of(l, io->flip, n);
+    } else if (d->kind == MR_OP_ONE_HOT) {
+        void *x = lab_memory(l, d->in.sample_bytes * d->max_batch);
+        lab_put(l, x, io->numbers, d->in.sample_bytes * n);
+        a->x = x;
     } else {
         a->x = tensor(l, &d->in, d->max_batch, n, io->x);
     }
@@ -128,7 +135,7 @@ int op_run(struct lab *l, const mr_op_desc *desc, const mr_tensor *in, uint32_t 
     if (!l->rc) lab_note(l, mr_op_forward_async(op, l->s, &a));
     lab_sync(l);
     take_forward(l, op, &d, &a, r);
-    if (d.training && d.kind != MR_OP_INPUT) {
+    if (d.training && !is_entry(d.kind)) {
         if (y_given) lab_store(l, &r->out, n, a.y, y_given);
         if (!l->rc) lab_note(l, mr_op_backward_async(op, l->s, &a));
         lab_sync(l);
@@ -148,7 +155,7 @@ static size_t output_elements(const mr_op_desc *d)
     mr_op_desc plain = *d;
     mr_op     *op;
     mr_error   err = MR_ERROR_INIT;
-    if (plain.kind != MR_OP_INPUT) plain.in = lab_nhwc(d->in.h, d->in.w, d->in.c, MR_TENSOR_F32);
+    if (!is_entry(plain.kind)) plain.in = lab_nhwc(d->in.h, d->in.w, d->in.c, MR_TENSOR_F32);
     plain.in2 = plain.in;
     plain.out_dtype = 0;
     plain.want = MR_WANT_ANY;
@@ -186,16 +193,26 @@ static void input_inputs(const struct op_case *c, uint64_t seed, struct op_io *i
     for (uint32_t i = 0; i < c->n; i++) io->flip[i] = (uint8_t)(i % 2 == seed % 2 ? i + 1 : 0);
 }
 
+/* Some of them none of the classes. */
+static void number_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
+{
+    const size_t count = (size_t)c->d.in.w * c->n;
+    io->numbers = lab_host(count * sizeof *io->numbers);
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t drawn = mri_mix64(seed * 91 + i);
+        io->numbers[i] = drawn % 7 ? (int32_t)(drawn % c->d.filters) : drawn & 64 ? -1 - (int32_t)(drawn & 7) : (int32_t)c->d.filters;
+    }
+}
+
 struct op_io op_inputs(const struct op_case *c, uint64_t seed)
 {
     const mr_op_desc *d = &c->d;
     const uint32_t    dtype = d->in.dtype;
     struct op_io      io = {.training = d->training, .seed = seed + 5, .first = (uint32_t)seed % 1000u,
                             .values = {.step = seed, .scale = 1.0f / (float)(c->n + 1), .lr = 0.1f}};
-    if (d->kind == MR_OP_INPUT) {
-        input_inputs(c, seed, &io);
-        return io;
-    }
+    if (d->kind == MR_OP_INPUT) input_inputs(c, seed, &io);
+    if (d->kind == MR_OP_ONE_HOT) number_inputs(c, seed, &io);
+    if (is_entry(d->kind)) return io;
     const size_t x_count = lab_elements(&d->in) * c->n, y_count = output_elements(d) * c->n;
     io.x = lab_noise(x_count, seed + 1, dtype);
     io.dy = lab_noise(y_count, seed + 2, dtype);
@@ -266,7 +283,7 @@ static void check_manners(const char *name, const struct op_case *c, const struc
     if (a->x && memcmp(a->x, io->x, x_count * 4) != 0) lab_fail(name, "x", "was changed");
     if (a->x2 && memcmp(a->x2, io->x2, y_count * 4) != 0) lab_fail(name, "x2", "was changed");
     if (a->dy2 && memcmp(a->dy2, io->dy2, y_count * 4) != 0) lab_fail(name, "dy2", "was changed");
-    if (c->d.kind != MR_OP_INPUT && a->out.dtype != c->d.in.dtype) lab_fail(name, "y", "has another type than x");
+    if (!is_entry(c->d.kind) && a->out.dtype != c->d.in.dtype) lab_fail(name, "y", "has another type than x");
 }
 
 static bool same_bits(const float *a, const float *b, size_t count) { return !a || !b || memcmp(a, b, count * sizeof *a) == 0; }
@@ -293,7 +310,7 @@ void op_compare(const struct op_case *c, const struct op_io *io)
         if (!rc && lab_settings()->deterministic) check_repeat(name, c, io, &a);
         if (!mrt_device.rc) {
             mr_op_desc d = c->d;
-            if (d.kind != MR_OP_INPUT) d.in = lab_nhwc(d.in.h, d.in.w, d.in.c, MR_TENSOR_F32);
+            if (!is_entry(d.kind)) d.in = lab_nhwc(d.in.h, d.in.w, d.in.c, MR_TENSOR_F32);
             d.out_dtype = 0;
             d.want = MR_WANT_ANY;
             op_run(&mrt_reference, &d, &d.in, c->n, io, d.kind == MR_OP_LOSS ? NULL : a.y, &b);

@@ -9,7 +9,7 @@
 struct op_io {
     float   *x, *x2, *dy, *dy2, *affine, *param[2], *state[2];
     uint8_t *pixels, *flip;
-    int32_t *labels;
+    int32_t *labels, *numbers;
     mr_step_values values;
     mr_loss_scale  scale; /* scale.scale 0: none */
     uint64_t seed;

@@ -223,10 +223,23 @@ static void check_input(uint32_t dtype)
                 }
 }
 
+static void check_one_hot(uint32_t dtype)
+{
+    static const uint32_t lengths[] = {1, 7, 49}, classes[] = {1, 2, 8, 65, 128};
+    for (size_t l = 0; l < MRI_ARRAY_COUNT(lengths); l++)
+        for (size_t k = 0; k < MRI_ARRAY_COUNT(classes); k++) {
+            struct op_case one = {.d = {.kind = MR_OP_ONE_HOT, .max_batch = MAX_BATCH, .filters = classes[k], .out_dtype = dtype},
+                                  .n = batches[(l + k) % 3], .exact = true};
+            one.d.in = one.in = (mr_tensor){1, lengths[l], 1, MR_TENSOR_I32, MR_LAYOUT_NHWC, lengths[l] * sizeof(int32_t)};
+            const struct op_io io = op_inputs(&one, next_seed());
+            op_compare(&one, &io);
+        }
+}
+
 int main(void)
 {
     static const struct { const char *name; void (*check)(uint32_t dtype); } groups[] = {
-        {"input", check_input},     {"conv2d", check_conv2d},   {"dense", check_dense},         {"pool2d", check_pool2d},
+        {"input", check_input},     {"one_hot", check_one_hot}, {"conv2d", check_conv2d},   {"dense", check_dense},         {"pool2d", check_pool2d},
         {"add", check_add},         {"batchnorm", check_batchnorm}, {"activation", check_activation}, {"dropout", check_dropout},
         {"loss", check_loss},
     };

@@ -64,6 +64,7 @@ uint8_t *mrt_jpeg(const mrt_jpeg_kind *k, uint32_t width, uint32_t height, uint6
     c.arith_code = k->arithmetic;
     c.restart_in_rows = k->restart_rows;
     if (components == 4) c.write_Adobe_marker = k->adobe;
+    if (k->tune) k->tune(&c);
     jpeg_start_compress(&c, TRUE);
     if (k->orientation) put_exif(&c, k->orientation, k->big_endian);
     for (uint32_t y = 0; y < height; y++) {
@@ -80,6 +81,19 @@ uint8_t *mrt_jpeg(const mrt_jpeg_kind *k, uint32_t width, uint32_t height, uint6
     return exact;
 }
 
+uint8_t *mrt_oriented(const void *jpeg, size_t *bytes, uint32_t orientation)
+{
+    static const uint8_t exif[] = "\xff\xe1\0\x22" "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0?\0\0\0\0\0\0\0";
+    const size_t more = sizeof exif - 1;
+    uint8_t     *out = malloc(*bytes + more);
+    memcpy(out, jpeg, 2);
+    memcpy(out + 2, exif, more);
+    memcpy(out + 2 + more, (const uint8_t *)jpeg + 2, *bytes - 2);
+    *(uint8_t *)memchr(out + 2, '?', more) = (uint8_t)orientation;
+    *bytes += more;
+    return out;
+}
+
 uint8_t *mrt_plain_decode(const uint8_t *data, size_t bytes, int want)
 {
     struct jpeg_decompress_struct d;
@@ -89,6 +103,7 @@ uint8_t *mrt_plain_decode(const uint8_t *data, size_t bytes, int want)
     jpeg_mem_src(&d, data, bytes);
     jpeg_read_header(&d, TRUE);
     d.out_color_space = want == 1 ? JCS_GRAYSCALE : want == 3 ? JCS_RGB : JCS_CMYK;
+    d.do_block_smoothing = FALSE; /* what scans that are not there might have brought is not guessed */
     jpeg_start_decompress(&d);
     uint8_t *out = malloc((size_t)d.output_width * d.output_height * (size_t)want);
     while (d.output_scanline < d.output_height) {

@@ -67,6 +67,54 @@ mr_source *mrt_source(const char *path)
     return src;
 }
 
+mr_writer *mrt_writer(const char *name, const mr_field *fields, uint32_t count, uint32_t classes)
+{
+    static const char *const names[] = {"a", "b", "c"};
+    mr_error         err = MR_ERROR_INIT;
+    mr_writer_config cfg;
+    mr_writer       *w;
+    MRT_TRUE(classes <= MRI_ARRAY_COUNT(names));
+    mr_writer_defaults(&cfg);
+    cfg.field_count = count;
+    cfg.fields = fields;
+    cfg.class_count = classes;
+    cfg.class_names = classes ? names : NULL;
+    cfg.force = true;
+    MRT_OK(mr_writer_open(&w, mrt_path("%s.mrec", name), &cfg, NULL, &err), &err);
+    return w;
+}
+
+mr_source *mrt_written(mr_writer *w, const char *name)
+{
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mr_writer_finish(w, &err), &err);
+    return mrt_source(mrt_path("%s.mrec", name));
+}
+
+mr_loader_config mrt_training(uint32_t batch, uint64_t epochs, const char *augment, const mr_loader_field *fields, uint32_t count)
+{
+    mr_loader_config cfg;
+    mr_loader_defaults(&cfg);
+    cfg.batch = batch;
+    cfg.seed = 11;
+    cfg.epochs = epochs;
+    cfg.workers = 2;
+    cfg.training = true;
+    cfg.augment = augment;
+    cfg.fields = fields;
+    cfg.field_count = count;
+    return cfg;
+}
+
+void mrt_refused(const mr_source *src, const mr_loader_config *cfg, int code, const char *text)
+{
+    mr_error   err = MR_ERROR_INIT;
+    mr_loader *l = (mr_loader *)(uintptr_t)8;
+    MRT_EQ(mr_loader_open(&l, src, cfg, &err), code);
+    MRT_TRUE(l == NULL);
+    MRT_HAS(err.text, text);
+}
+
 mr_digest mrt_digest(const mr_source *src, const mr_loader_config *cfg, uint64_t *batches, uint64_t *samples)
 {
     mr_error     err = MR_ERROR_INIT;

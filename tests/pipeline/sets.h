@@ -16,7 +16,19 @@ const char *mrt_folder_set(const char *name, uint32_t classes, uint32_t per_clas
 
 mr_source *mrt_source(const char *path);
 
+/* NAME.mrec in the making, in place of one that is there; `classes`, at most 3, are called a, b, c. */
+mr_writer *mrt_writer(const char *name, const mr_field *fields, uint32_t count, uint32_t classes);
+/* Finish it and open what was written. */
+mr_source *mrt_written(mr_writer *w, const char *name);
+
+/* Training with seed 11 and two workers; the rest as given, or by default. */
+mr_loader_config mrt_training(uint32_t batch, uint64_t epochs, const char *augment, const mr_loader_field *fields, uint32_t count);
+
+/* A loader with this configuration does not open, fails with `code`, and says `text`. */
+void mrt_refused(const mr_source *src, const mr_loader_config *cfg, int code, const char *text);
+
 /* Digest of what a loader with this configuration delivers; keeps nothing. */
 mr_digest mrt_digest(const mr_source *src, const mr_loader_config *cfg, uint64_t *batches, uint64_t *samples);
+static inline bool mrt_same(mr_digest a, mr_digest b) { return a.lo == b.lo && a.hi == b.hi; }
 
 #endif

@@ -185,7 +185,7 @@ static void compare(int which, mri_scratch *s, const mr_value *value, const mr_i
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
     cfg.pixels = MR_PIXELS_LIBJPEG; /* whose results are those of its whole picture */
-    MRT_OK(mri_augment_run(a, s, value, &cfg, decoded->channels, key, h, w, dst, NULL, &err), &err);
+    MRT_OK(mri_augment_run(a, s, value, &cfg, decoded->channels, key, h, w, dst, NULL, NULL, NULL, &err), &err);
     MRT_TRUE(memcmp(dst + bytes, "ZZZZ", 4) == 0);
     const int slack = which >= 12 && which <= 13 ? 1 : 0; /* factors are kept in 1/65536: a tie may fall the other way */
     for (size_t k = 0; k < bytes; k++)
@@ -258,7 +258,7 @@ static uint32_t flips_of(const char *spec, int what, uint32_t count, uint32_t *e
     uint32_t flipped = 0, same = 0, last = 0;
     for (uint32_t k = 0; k < count; k++) {
         const mri_sample_key key = {what == 0 ? k : 1, what == 1 ? k : 1, what == 2 ? k : 1};
-        MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, key, 1, 2, dst, NULL, NULL), MR_OK);
+        MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, key, 1, 2, dst, NULL, NULL, NULL, NULL), MR_OK);
         const uint32_t now = dst[0] == 255;
         flipped += now;
         same += now == last;
@@ -307,7 +307,7 @@ static void *work(void *arg)
     w->rc = mri_scratch_create(&s);
     for (uint32_t k = w->from; k < 60 && w->rc == MR_OK; k += w->step) {
         const mr_value v = mrt_encoded(w->file[k % 6], w->bytes[k % 6]);
-        w->rc = mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){1, 2, k}, 32, 32, w->out[k], w->affine[k], NULL);
+        w->rc = mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){1, 2, k}, 32, 32, w->out[k], w->affine[k], NULL, NULL, NULL);
     }
     mri_scratch_destroy(s);
     mr_augment_destroy(a);
@@ -357,7 +357,7 @@ static void standardises(void **state)
         if (flat) memset(p, 200, sizeof dst);
         const mr_value v = mrt_pixels(p, 31, 17, 3, MR_HWC);
         float affine[2];
-        MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 17, 31, dst, affine, NULL), MR_OK);
+        MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 17, 31, dst, affine, NULL, NULL, NULL), MR_OK);
         double mean = 0, variance = 0;
         for (size_t k = 0; k < sizeof dst; k++) mean += p[k] / n;
         for (size_t k = 0; k < sizeof dst; k++) variance += (p[k] - mean) * (p[k] - mean) / n;
@@ -384,14 +384,14 @@ static void sizes_that_do_not_fit_are_bad_samples(void **state)
     const mr_value v = mrt_pixels(p, 20, 10, 3, MR_HWC);
     MRT_EQ(mri_scratch_create(&s), MR_OK);
     MRT_EQ(mr_augment_create(&a, "flip", true, NULL), MR_OK);
-    MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, &err), MR_EFORMAT);
+    MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err), MR_EFORMAT);
     MRT_HAS(err.text, "20 x 10");
     mr_augment_destroy(a);
     MRT_EQ(mr_augment_create(&a, "resize(20000x20000),center(32)", true, NULL), MR_OK); /* a window of it: fine */
-    MRT_OK(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, &err), &err);
+    MRT_OK(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err), &err);
     mr_augment_destroy(a);
     MRT_EQ(mr_augment_create(&a, "resize(20000x20000),flip,center(32)", true, NULL), MR_OK); /* all of it: not */
-    MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, &err), MR_ELIMIT);
+    MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err), MR_ELIMIT);
     mr_augment_destroy(a);
     mri_scratch_destroy(s);
     free(p);
@@ -411,7 +411,7 @@ static void survives_failing_allocations(void **state)
         mrt_fail_alloc_at(n);
         int rc = mr_augment_create(&a, "padcrop(4),rrc(48),center(32),flip", true, NULL);
         if (rc == MR_OK) rc = mri_scratch_create(&s);
-        if (rc == MR_OK) rc = mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL);
+        if (rc == MR_OK) rc = mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, NULL);
         mrt_fail_alloc_at(-1);
         mri_scratch_destroy(s);
         mr_augment_destroy(a);
@@ -439,7 +439,7 @@ static void steady_state_allocates_nothing(void **state)
     MRT_EQ(mri_scratch_create(&s), MR_OK);
     for (uint64_t k = 0; k < 20; k++) {
         if (k == 1) mrt_fail_alloc_at(0);
-        MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL), MR_OK);
+        MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, NULL), MR_OK);
     }
     MRT_TRUE(!mrt_alloc_failed());
     mrt_fail_alloc_at(-1);

@@ -2,8 +2,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "millrace/pipeline.h"
-#include "mrt.h"
+#include "converted.h"
+#include "sets.h"
 
 enum { CLASSES = 3, PER_CLASS = 40, SIDE = 24 };
 
@@ -32,14 +32,6 @@ static const char *make_folder(const char *name, int bad_every)
     return folder;
 }
 
-static mr_source *open_source(const char *path)
-{
-    mr_error   err = MR_ERROR_INIT;
-    mr_source *src;
-    MRT_OK(mr_source_open(&src, path, NULL, &err), &err);
-    return src;
-}
-
 typedef struct bad_seen {
     uint64_t samples[CLASSES * PER_CLASS];
     size_t   count;
@@ -53,22 +45,12 @@ static void see_bad(void *context, const mr_error *what, uint64_t substitute)
     b->samples[b->count++] = what->sample;
 }
 
-static void same_files(const char *a, const char *b)
-{
-    size_t an, bn;
-    void  *ad = mrt_read_file(a, &an), *bd = mrt_read_file(b, &bn);
-    MRT_EQ(an, bn);
-    assert_memory_equal(ad, bd, an);
-    free(ad);
-    free(bd);
-}
-
 static bool exists(const char *path) { return access(path, F_OK) == 0; }
 
 static void same_bytes_for_any_number_of_workers(void **state)
 {
     (void)state;
-    mr_source *src = open_source(make_folder("many", 0));
+    mr_source *src = mrt_source(make_folder("many", 0));
     for (uint32_t workers = 1; workers <= 5; workers += 2) {
         mr_error          err = MR_ERROR_INIT;
         mr_convert_config cfg;
@@ -81,7 +63,7 @@ static void same_bytes_for_any_number_of_workers(void **state)
         struct stat st;
         MRT_EQ(stat(mrt_path("w%u.mrec", workers), &st), 0);
         MRT_EQ(res.bytes_out, st.st_size);
-        same_files(mrt_path("w1.mrec"), mrt_path("w%u.mrec", workers));
+        mrt_same_files(mrt_path("w1.mrec"), mrt_path("w%u.mrec", workers));
     }
     mr_source_close(src);
 }
@@ -92,9 +74,9 @@ static void pictures_and_labels_come_out_as_they_went_in(void **state)
     mr_error          err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
-    mr_source *src = open_source(make_folder("kept", 0));
+    mr_source *src = mrt_source(make_folder("kept", 0));
     MRT_OK(mr_convert(src, mrt_path("kept.mrec"), &cfg, NULL, &err), &err);
-    mr_source            *dst = open_source(mrt_path("kept.mrec"));
+    mr_source            *dst = mrt_source(mrt_path("kept.mrec"));
     const mr_source_info *si = mr_source_info_of(src), *di = mr_source_info_of(dst);
     void                 *sb = NULL, *db = NULL;
     size_t                sn = 0, dn = 0;
@@ -130,7 +112,7 @@ static void bad_samples_are_told_in_order_and_left_out(void **state)
     cfg.workers = 3;
     cfg.on_bad = see_bad;
     cfg.context = &seen;
-    mr_source *src = open_source(make_folder("bad", 7));
+    mr_source *src = mrt_source(make_folder("bad", 7));
     MRT_OK(mr_convert(src, mrt_path("bad.mrec"), &cfg, &res, &err), &err);
     MRT_EQ(res.bad, CLASSES * PER_CLASS / 7);
     MRT_EQ(seen.count, res.bad);
@@ -142,6 +124,9 @@ static void bad_samples_are_told_in_order_and_left_out(void **state)
     MRT_EQ(mr_convert(src, mrt_path("bad2.mrec"), &cfg, &res, &err), MR_EBADSAMPLE);
     MRT_EQ(seen.count, 3);
     MRT_HAS(err.text, "more than 2 bad samples");
+    cfg.max_bad = 1;
+    MRT_EQ(mr_convert(src, mrt_path("bad2.mrec"), &cfg, &res, &err), MR_EBADSAMPLE);
+    MRT_HAS(err.text, "more than 1 bad sample;");
     MRT_TRUE(!exists(mrt_path("bad2.mrec")));
     mr_source_close(src);
 }
@@ -154,7 +139,7 @@ static void without_check_damaged_pictures_are_kept(void **state)
     mr_convert_result res;
     mr_convert_defaults(&cfg);
     cfg.check = false;
-    mr_source *src = open_source(make_folder("unchecked", 7));
+    mr_source *src = mrt_source(make_folder("unchecked", 7));
     MRT_OK(mr_convert(src, mrt_path("unchecked.mrec"), &cfg, &res, &err), &err);
     MRT_EQ(res.bad, 0);
     mr_source_close(src);
@@ -166,8 +151,10 @@ static void nothing_good_is_an_error_and_leaves_nothing(void **state)
     mr_error          err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
-    mr_source *src = open_source(make_folder("all-bad", 1));
+    mr_source *src = mrt_source(make_folder("all-bad", 1));
     MRT_EQ(mr_convert(src, mrt_path("all-bad.mrec"), &cfg, NULL, &err), MR_EBADSAMPLE);
+    MRT_HAS(err.text, "could be converted; the first: ");
+    MRT_HAS(err.text, "sample 0");
     MRT_TRUE(!exists(mrt_path("all-bad.mrec")));
     MRT_TRUE(!exists(mrt_path("all-bad.mrec.part")));
     mr_source_close(src);
@@ -182,9 +169,9 @@ static void resize_makes_the_shorter_side_at_most_so_long(void **state)
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     cfg.resize = 12;
-    mr_source *src = open_source(make_folder("resized", 0));
+    mr_source *src = mrt_source(make_folder("resized", 0));
     MRT_OK(mr_convert(src, mrt_path("resized.mrec"), &cfg, NULL, &err), &err);
-    mr_source *dst = open_source(mrt_path("resized.mrec"));
+    mr_source *dst = mrt_source(mrt_path("resized.mrec"));
     void      *b = NULL;
     size_t     n = 0;
     for (uint64_t i = 0; i < 8; i++) {
@@ -208,11 +195,11 @@ static void smaller_pictures_keep_their_bytes(void **state)
     mr_error          err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
-    mr_source *src = open_source(make_folder("small", 0));
+    mr_source *src = mrt_source(make_folder("small", 0));
     MRT_OK(mr_convert(src, mrt_path("small-0.mrec"), &cfg, NULL, &err), &err);
     cfg.resize = SIDE;
     MRT_OK(mr_convert(src, mrt_path("small-1.mrec"), &cfg, NULL, &err), &err);
-    mr_source *a = open_source(mrt_path("small-0.mrec")), *b = open_source(mrt_path("small-1.mrec"));
+    mr_source *a = mrt_source(mrt_path("small-0.mrec")), *b = mrt_source(mrt_path("small-1.mrec"));
     MRT_EQ(mr_source_info_of(a)->total_bytes, mr_source_info_of(b)->total_bytes);
     mr_source_close(a);
     mr_source_close(b);
@@ -229,9 +216,9 @@ static void centre_squares_have_one_shape(void **state)
     cfg.resize = 16;
     cfg.center_square = true;
     cfg.decode.channels = 3;
-    mr_source *src = open_source(make_folder("square", 0));
+    mr_source *src = mrt_source(make_folder("square", 0));
     MRT_OK(mr_convert(src, mrt_path("square.mrec"), &cfg, NULL, &err), &err);
-    mr_source            *dst = open_source(mrt_path("square.mrec"));
+    mr_source            *dst = mrt_source(mrt_path("square.mrec"));
     const mr_source_info *info = mr_source_info_of(dst);
     const mr_field       *f = &info->fields[info->image_field];
     MRT_EQ(f->type, MR_TYPE_PIXELS);
@@ -263,9 +250,9 @@ static void centre_square_takes_the_middle(void **state)
     cfg.store = MR_STORE_RAW;
     cfg.resize = 8;
     cfg.center_square = true;
-    mr_source *src = open_source(mrt_path("middle"));
+    mr_source *src = mrt_source(mrt_path("middle"));
     MRT_OK(mr_convert(src, mrt_path("middle.mrec"), &cfg, NULL, &err), &err);
-    mr_source *dst = open_source(mrt_path("middle.mrec"));
+    mr_source *dst = mrt_source(mrt_path("middle.mrec"));
     MRT_OK(mr_source_read(dst, 0, &b, &n, &s, &err), &err);
     const mr_value *v = &s.value[mr_source_info_of(dst)->image_field];
     MRT_EQ(v->bytes, 64);
@@ -309,7 +296,7 @@ static void stopped_and_resumed(const char *name, uint64_t shard_bytes, int bad_
     mr_convert_defaults(&cfg);
     cfg.workers = 2;
     cfg.shard_bytes = shard_bytes;
-    mr_source *src = open_source(make_folder(name, bad_every));
+    mr_source *src = mrt_source(make_folder(name, bad_every));
     snprintf(want, sizeof want, "%s", mrt_path("%s-want.mrec", name));
     MRT_OK(mr_convert(src, want, &cfg, &whole, &err), &err);
     for (uint64_t step = 1; step < CLASSES * PER_CLASS; step += 17) {
@@ -334,8 +321,8 @@ static void stopped_and_resumed(const char *name, uint64_t shard_bytes, int bad_
         MRT_EQ(part.bytes_out, whole.bytes_out);
         MRT_EQ(part.shards, whole.shards);
         for (uint32_t k = 0; k < (shard_bytes ? whole.shards : 0); k++)
-            same_files(mrt_path("%s-want-%05u.mrec", name, k), mrt_path("%s-%u-%05u.mrec", name, (unsigned)step, k));
-        if (!shard_bytes) same_files(want, got);
+            mrt_same_files(mrt_path("%s-want-%05u.mrec", name, k), mrt_path("%s-%u-%05u.mrec", name, (unsigned)step, k));
+        if (!shard_bytes) mrt_same_files(want, got);
         MRT_OK(mr_convert(src, got, &cfg, &part, &err), &err); /* resuming what is complete: nothing is done again */
         MRT_EQ(part.resumed, whole.records);
         MRT_EQ(part.bad, whole.bad);
@@ -367,7 +354,7 @@ static void resume_refuses_another_conversion(void **state)
     mr_error          err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
-    mr_source *src = open_source(make_folder("other", 0));
+    mr_source *src = mrt_source(make_folder("other", 0));
     MRT_OK(mr_convert(src, mrt_path("other.mrec"), &cfg, NULL, &err), &err);
     cfg.resume = true;
     cfg.quality = 50;
@@ -386,10 +373,10 @@ static void shards_stay_below_their_size_and_hold_everything(void **state)
     mr_convert_result res;
     mr_convert_defaults(&cfg);
     cfg.shard_bytes = 48000;
-    mr_source *src = open_source(make_folder("shards", 0));
+    mr_source *src = mrt_source(make_folder("shards", 0));
     MRT_OK(mr_convert(src, mrt_path("shards.mrec"), &cfg, &res, &err), &err);
     MRT_TRUE(res.shards > 2);
-    mr_source *dst = open_source(mrt_path("shards.mrec"));
+    mr_source *dst = mrt_source(mrt_path("shards.mrec"));
     MRT_EQ(mr_source_info_of(dst)->count, CLASSES * PER_CLASS);
     MRT_EQ(mr_source_info_of(dst)->file_count, res.shards);
     mr_source_close(dst);
@@ -405,29 +392,22 @@ static void shards_stay_below_their_size_and_hold_everything(void **state)
 
 /* ---- what is refused ---- */
 
-static void refused(const mr_source *src, const char *dst, const mr_convert_config *cfg, int code, const char *text)
-{
-    mr_error err = MR_ERROR_INIT;
-    MRT_EQ(mr_convert(src, dst, cfg, NULL, &err), code);
-    MRT_HAS(err.text, text);
-}
-
 static void input_is_never_output(void **state)
 {
     (void)state;
     mr_error          err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
-    mr_source *folder = open_source(make_folder("input", 0));
+    mr_source *folder = mrt_source(make_folder("input", 0));
     MRT_OK(mr_convert(folder, mrt_path("input.mrec"), &cfg, NULL, &err), &err);
-    refused(folder, mrt_path("input.mrec"), &cfg, MR_EEXIST, "exists");
-    refused(folder, mrt_path("input/out.mrec"), &cfg, MR_EINVAL, "inside the input");
-    refused(folder, mrt_path("input/ant/out.mrec"), &cfg, MR_EINVAL, "inside the input");
+    mrt_convert_refused(folder, mrt_path("input.mrec"), &cfg, MR_EEXIST, "exists");
+    mrt_convert_refused(folder, mrt_path("input/out.mrec"), &cfg, MR_EINVAL, "inside the input");
+    mrt_convert_refused(folder, mrt_path("input/ant/out.mrec"), &cfg, MR_EINVAL, "inside the input");
     cfg.force = true;
-    mr_source *mrec = open_source(mrt_path("input.mrec"));
-    refused(mrec, mrt_path("input.mrec"), &cfg, MR_EINVAL, "also the input");
+    mr_source *mrec = mrt_source(mrt_path("input.mrec"));
+    mrt_convert_refused(mrec, mrt_path("input.mrec"), &cfg, MR_EINVAL, "also the input");
     MRT_EQ(symlink(mrt_path("input.mrec"), mrt_path("input-link.mrec")), 0);
-    refused(mrec, mrt_path("input-link.mrec"), &cfg, MR_EINVAL, "also the input");
+    mrt_convert_refused(mrec, mrt_path("input-link.mrec"), &cfg, MR_EINVAL, "also the input");
     MRT_OK(mr_convert(mrec, mrt_path("input-again.mrec"), &cfg, NULL, &err), &err);
     mr_source_close(mrec);
     mr_source_close(folder);
@@ -437,22 +417,22 @@ static void settings_are_checked(void **state)
 {
     (void)state;
     mr_convert_config cfg;
-    mr_source        *src = open_source(make_folder("settings", 0));
+    mr_source        *src = mrt_source(make_folder("settings", 0));
     mr_convert_defaults(&cfg);
     cfg.quality = 0;
-    refused(src, mrt_path("s.mrec"), &cfg, MR_EINVAL, "quality");
+    mrt_convert_refused(src, mrt_path("s.mrec"), &cfg, MR_EINVAL, "quality");
     mr_convert_defaults(&cfg);
     cfg.resize = 70000;
-    refused(src, mrt_path("s.mrec"), &cfg, MR_EINVAL, "resize");
+    mrt_convert_refused(src, mrt_path("s.mrec"), &cfg, MR_EINVAL, "resize");
     mr_convert_defaults(&cfg);
     cfg.workers = 5000;
-    refused(src, mrt_path("s.mrec"), &cfg, MR_EINVAL, "workers");
+    mrt_convert_refused(src, mrt_path("s.mrec"), &cfg, MR_EINVAL, "workers");
     mr_convert_defaults(&cfg);
     cfg.center_square = true;
-    refused(src, mrt_path("s.mrec"), &cfg, MR_EINVAL, "centre square");
+    mrt_convert_refused(src, mrt_path("s.mrec"), &cfg, MR_EINVAL, "centre square");
     mr_convert_defaults(&cfg);
     cfg.store = (mr_store)7;
-    refused(src, mrt_path("s.mrec"), &cfg, MR_EINVAL, "store");
+    mrt_convert_refused(src, mrt_path("s.mrec"), &cfg, MR_EINVAL, "store");
     mr_source_close(src);
 }
 
@@ -468,7 +448,7 @@ static void a_label_outside_the_classes_is_a_bad_sample(void **state)
     data[75 * RECORD] = 255;
     mrt_write_file(mrt_path("labels.bin"), data, COUNT * RECORD);
     free(data);
-    mr_source        *src = open_source(mrt_path("labels.bin"));
+    mr_source        *src = mrt_source(mrt_path("labels.bin"));
     mr_convert_config cfg;
     mr_convert_result res;
     bad_seen          seen = {.count = 0};
@@ -486,7 +466,7 @@ static void a_label_outside_the_classes_is_a_bad_sample(void **state)
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    mr_source        *src = open_source(make_folder("memory", 0));
+    mr_source        *src = mrt_source(make_folder("memory", 0));
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     cfg.workers = 1;

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "coefs.h"
-#include "millrace/pipeline.h"
-#include "mrt.h"
+#include "converted.h"
 #include "pictures.h"
+#include "sets.h"
 
 enum { MOST_BLOCKS = 1 << 16 };
 
@@ -84,19 +84,11 @@ static const char *make_folder(const char *name)
     return folder;
 }
 
-static mr_source *open_source(const char *path)
-{
-    mr_error   err = MR_ERROR_INIT;
-    mr_source *src;
-    MRT_OK(mr_source_open(&src, path, NULL, &err), &err);
-    return src;
-}
-
 static mr_source *convert(const mr_source *src, const char *name, const mr_convert_config *cfg, mr_convert_result *res)
 {
     mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_convert(src, mrt_path("%s", name), cfg, res, &err), &err);
-    return open_source(mrt_path("%s", name));
+    return mrt_source(mrt_path("%s", name));
 }
 
 typedef struct reading {
@@ -147,16 +139,6 @@ static void same_pixels(const void *a, size_t a_bytes, const void *b, size_t b_b
     mr_image_free(&y);
 }
 
-static void same_files(const char *a, const char *b)
-{
-    size_t an, bn;
-    void  *ad = mrt_read_file(a, &an), *bd = mrt_read_file(b, &bn);
-    MRT_EQ(an, bn);
-    assert_memory_equal(ad, bd, an);
-    free(ad);
-    free(bd);
-}
-
 /* ---- coefficients ---- */
 
 static void coefficients_lose_nothing(void **state)
@@ -169,7 +151,7 @@ static void coefficients_lose_nothing(void **state)
     reading           r = {0};
     mr_convert_defaults(&cfg);
     cfg.store = MR_STORE_COEF;
-    mr_source *src = open_source(make_folder("lossless")), *dst = convert(src, "lossless.mrec", &cfg, &res);
+    mr_source *src = mrt_source(make_folder("lossless")), *dst = convert(src, "lossless.mrec", &cfg, &res);
     MRT_EQ(mr_checker_create(&checker), MR_OK);
     MRT_EQ(res.records, KINDS + 1);
     MRT_EQ(res.coefficients, KINDS - 2);
@@ -218,7 +200,7 @@ static void record_files_convert_both_ways(void **state)
     reading           a = {0}, b = {0}, c = {0};
     mr_convert_defaults(&cfg);
     cfg.store = MR_STORE_COEF;
-    mr_source *src = open_source(make_folder("ways")), *coef = convert(src, "ways-coef.mrec", &cfg, &res);
+    mr_source *src = mrt_source(make_folder("ways")), *coef = convert(src, "ways-coef.mrec", &cfg, &res);
     mr_source *again = convert(coef, "ways-again.mrec", &cfg, &res);
     MRT_EQ(res.coefficients, KINDS - 2);
     cfg.store = MR_STORE_JPEG;
@@ -258,7 +240,7 @@ static void resized_pictures_become_coefficients_too(void **state)
     mr_convert_defaults(&cfg);
     cfg.store = MR_STORE_COEF;
     cfg.resize = 32;
-    mr_source *src = open_source(make_folder("smaller")), *dst = convert(src, "smaller.mrec", &cfg, &res);
+    mr_source *src = mrt_source(make_folder("smaller")), *dst = convert(src, "smaller.mrec", &cfg, &res);
     MRT_TRUE(res.coefficients >= KINDS - 2);
     for (int k = 0; k < KINDS; k++) {
         mr_image_header h;
@@ -283,7 +265,7 @@ static void jpegs_keep_their_bytes_and_get_entry_points(void **state)
     reading           r = {0};
     int               entered = 0;
     mr_convert_defaults(&cfg);
-    mr_source *src = open_source(make_folder("entered")), *dst = convert(src, "entered.mrec", &cfg, &res);
+    mr_source *src = mrt_source(make_folder("entered")), *dst = convert(src, "entered.mrec", &cfg, &res);
     MRT_EQ(mr_checker_create(&checker), MR_OK);
     MRT_STR(mr_source_info_of(dst)->fields[2].name, "image.entries");
     for (int k = 0; k < KINDS; k++) {
@@ -322,7 +304,7 @@ static void entry_points_are_left_out_on_request(void **state)
     mr_convert_config cfg;
     mr_convert_result res;
     mr_convert_defaults(&cfg);
-    mr_source *src = open_source(make_folder("without")), *with = convert(src, "with.mrec", &cfg, &res);
+    mr_source *src = mrt_source(make_folder("without")), *with = convert(src, "with.mrec", &cfg, &res);
     mr_source *again = convert(with, "with-again.mrec", &cfg, &res);
     MRT_EQ(mr_source_info_of(again)->field_count, 3);
     MRT_EQ(mr_source_info_of(again)->fingerprint, mr_source_info_of(with)->fingerprint);
@@ -382,7 +364,7 @@ static void transcoding_keeps_coefficients_and_segments(void **state)
         free(data);
         free(more);
     }
-    mr_source *src = open_source(mrt_path("recoded")), *dst = convert(src, "recoded.mrec", &cfg, &res);
+    mr_source *src = mrt_source(mrt_path("recoded")), *dst = convert(src, "recoded.mrec", &cfg, &res);
     for (int k = 0; k < KINDS; k++) {
         size_t          bytes;
         mr_image_header h;
@@ -429,7 +411,7 @@ static void same_bytes_however_it_came_about(void **state)
     (void)state;
     mr_convert_config cfg;
     mr_error          err = MR_ERROR_INIT;
-    mr_source        *src = open_source(make_folder("same"));
+    mr_source        *src = mrt_source(make_folder("same"));
     mr_convert_defaults(&cfg);
     for (int store = 0; store < 2; store++) {
         cfg = (mr_convert_config){0};
@@ -440,7 +422,7 @@ static void same_bytes_however_it_came_about(void **state)
         MRT_OK(mr_convert(src, mrt_path("same-%d-1.mrec", store), &cfg, NULL, &err), &err);
         cfg.workers = 3;
         MRT_OK(mr_convert(src, mrt_path("same-%d-3.mrec", store), &cfg, NULL, &err), &err);
-        same_files(mrt_path("same-%d-1.mrec", store), mrt_path("same-%d-3.mrec", store));
+        mrt_same_files(mrt_path("same-%d-1.mrec", store), mrt_path("same-%d-3.mrec", store));
         cfg.resume = true;
         cfg.progress = stop_there;
         cfg.stop = &stop_now;
@@ -454,7 +436,7 @@ static void same_bytes_however_it_came_about(void **state)
         } while (rc == MR_ECANCELED);
         MRT_OK(rc, &err);
         MRT_TRUE(stops >= 2);
-        same_files(mrt_path("same-%d-1.mrec", store), mrt_path("same-%d-r.mrec", store));
+        mrt_same_files(mrt_path("same-%d-1.mrec", store), mrt_path("same-%d-r.mrec", store));
     }
     mr_source_close(src);
 }
@@ -487,7 +469,7 @@ static void damaged_pictures_are_told(void **state)
         mrt_write_file(mrt_path("cut/all/%02d-%s.jpg", k, kinds[k].name), data, bytes * 3 / 4);
         free(data);
     }
-    mr_source *src = open_source(mrt_path("cut"));
+    mr_source *src = mrt_source(mrt_path("cut"));
     for (int n = 0; n < 4; n++) {
         bad_seen seen = {.count = 0};
         mr_convert_defaults(&cfg);
@@ -511,7 +493,7 @@ static void limits_hold(void **state)
     mr_convert_config cfg;
     mr_convert_result res;
     mr_error          err = MR_ERROR_INIT;
-    mr_source        *src = open_source(make_folder("limits"));
+    mr_source        *src = mrt_source(make_folder("limits"));
     for (int n = 0; n < 4; n++) {
         bad_seen seen = {.count = 0};
         mr_convert_defaults(&cfg);
@@ -549,7 +531,7 @@ static void what_has_no_way_back_is_kept(void **state)
     mrt_write_file(mrt_path("wild/x/0.jpg"), data, bytes);
     mr_convert_defaults(&cfg);
     cfg.store = MR_STORE_COEF;
-    mr_source *src = open_source(mrt_path("wild")), *dst = convert(src, "wild.mrec", &cfg, &res);
+    mr_source *src = mrt_source(mrt_path("wild")), *dst = convert(src, "wild.mrec", &cfg, &res);
     MRT_EQ(res.kept, 1);
     MRT_OK(mr_mrec_verify(mrt_path("wild.mrec"), NULL, NULL, NULL, &err), &err);
     mr_source_close(dst);
@@ -568,7 +550,7 @@ static void damaged_payloads_are_found(void **state)
     size_t            back_bytes;
     mr_convert_defaults(&cfg);
     cfg.store = MR_STORE_COEF;
-    mr_source *src = open_source(make_folder("hurt")), *dst = convert(src, "hurt.mrec", &cfg, NULL);
+    mr_source *src = mrt_source(make_folder("hurt")), *dst = convert(src, "hurt.mrec", &cfg, NULL);
     MRT_EQ(mr_checker_create(&checker), MR_OK);
     read_sample(dst, 0, &r);
     uint8_t *payload = malloc(r.image->bytes);
@@ -600,7 +582,7 @@ static void damaged_payloads_are_found(void **state)
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    mr_source        *src = open_source(make_folder("memory"));
+    mr_source        *src = mrt_source(make_folder("memory"));
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     cfg.workers = 1;

@@ -258,6 +258,57 @@ static void too_many_bad_samples_stop(void **state)
     mr_source_close(src);
 }
 
+/* In a file of many samples the offset says where; the picture's own bytes are what is wrong, so that no parser has told it. */
+static void errors_have_an_offset(void **state)
+{
+    (void)state;
+    const uint32_t   bad[] = {4, 23};
+    mr_source       *folder = set_with_damage("badoffset", bad, 2);
+    mr_source       *src;
+    mr_error         err = MR_ERROR_INIT;
+    mr_writer       *w;
+    mr_writer_config wc;
+    void            *buffer = NULL;
+    size_t           bytes = 0;
+    mr_extent        e;
+    mr_writer_defaults(&wc);
+    wc.fields = mr_source_info_of(folder)->fields;
+    wc.field_count = 2;
+    const char *path = mrt_path("badoffset.mrec");
+    MRT_OK(mr_writer_open(&w, path, &wc, NULL, &err), &err);
+    for (uint64_t k = 0; k < 40; k++) {
+        mr_sample s;
+        MRT_OK(mr_source_read(folder, k, &buffer, &bytes, &s, &err), &err);
+        MRT_OK(mr_writer_append(w, k, s.value, &err), &err);
+    }
+    MRT_OK(mr_writer_finish(w, &err), &err);
+    free(buffer);
+    mr_source_close(folder);
+    src = mrt_source(path);
+    MRT_OK(mr_source_extent(src, 4, &e, &err), &err);
+    const mr_bad policies[] = {MR_BAD_STOP, MR_BAD_REPLACE, MR_BAD_SKIP};
+    for (int k = 0; k < 3; k++) {
+        mr_loader_config cfg = settings();
+        mr_loader       *l;
+        mr_batch         b;
+        int              rc;
+        char             place[64];
+        cfg.bad = policies[k];
+        cfg.max_bad = 0;
+        cfg.order = MR_ORDER_SEQUENTIAL;
+        cfg.workers = 1;
+        err = (mr_error)MR_ERROR_INIT;
+        MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+        while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &b, NULL);
+        MRT_EQ(rc, MR_EBADSAMPLE);
+        snprintf(place, sizeof place, "badoffset.mrec: sample 4, offset %llu", (unsigned long long)e.offset);
+        if (policies[k] == MR_BAD_STOP) MRT_EQ(err.offset, e.offset);
+        else MRT_HAS(err.text, place);
+        mr_loader_close(l);
+    }
+    mr_source_close(src);
+}
+
 static void all_bad_ends(void **state)
 {
     (void)state;
@@ -302,7 +353,7 @@ int main(void)
         cmocka_unit_test(refused_threads_are_reported),
         cmocka_unit_test(stop_names_the_sample),     cmocka_unit_test(replacing_keeps_order_and_count),
         cmocka_unit_test(skipping_blanks_the_place), cmocka_unit_test(too_many_bad_samples_stop),
-        cmocka_unit_test(all_bad_ends),              cmocka_unit_test(sizes_that_differ_are_told),
+        cmocka_unit_test(errors_have_an_offset), cmocka_unit_test(all_bad_ends),              cmocka_unit_test(sizes_that_differ_are_told),
     };
     return mrt_run(tests);
 }

@@ -14,6 +14,8 @@ static const mri_tensor_desc tensors[TENSORS] = {
     {"0/conv2d/weights", MRI_ROLE_SLOT0, 4, {2, 3, 3, 1}, 18},
 };
 
+static const char *const class_names[] = {"cat", "a dog"};
+
 static int fill(void *context, uint32_t at, float *out, mr_error *err)
 {
     (void)err;
@@ -27,7 +29,8 @@ static mr_checkpoint_info info_of(uint64_t updates)
                                .epoch = 2, .step = 5, .updates = updates, .batch = 32, .fingerprint = 0xfeedfacecafebeefu,
                                .augment = "padcrop(4),flip", .best_val_loss = 0.25, .epochs_without_better = 3,
                                .order = MR_ORDER_BLOCK, .block = 77, .tail = MR_TAIL_PAD, .pixels = MR_PIXELS_LIBJPEG,
-                               .loss_scale = 1024, .loss_scale_good = 17, .updates_skipped = 3};
+                               .loss_scale = 1024, .loss_scale_good = 17, .updates_skipped = 3, .format = "tfrecord", .label_offset = -3,
+                               .class_names = class_names, .length_window = 6};
     info.update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP, .lr = 0.5f, .rho = 0.9f, .epsilon = 1e-7f, .nesterov = true,
                                    .weight_decay = 0.125f, .step = updates};
     info.schedule = (mr_schedule){.kind = MR_LR_STEP, .lr = 0.5f, .factor = 0.1f, .milestone_count = 2,
@@ -70,10 +73,14 @@ static void test_round_trip(void **state)
     MRT_TRUE(i->best_val_loss == 0.25 && i->epochs_without_better == 3);
     MRT_TRUE(i->order == MR_ORDER_BLOCK && i->block == 77 && i->tail == MR_TAIL_PAD);
     MRT_TRUE(i->pixels == MR_PIXELS_LIBJPEG && i->loss_scale == 1024 && i->loss_scale_good == 17 && i->updates_skipped == 3);
+    MRT_EQ(i->length_window, 6);
     MRT_TRUE(i->update.kind == MR_UPDATE_RMSPROP && i->update.rho == 0.9f && i->update.nesterov && i->update.step == 42);
     MRT_TRUE(i->update.weight_decay == 0.125f && i->update.epsilon == 1e-7f);
     MRT_TRUE(i->schedule.kind == MR_LR_STEP && i->schedule.milestone_count == 2 && i->schedule.milestones[1] == 7.5 &&
              i->schedule.warmup_epochs == 1.5 && i->schedule.factor == 0.1f);
+    MRT_STR(i->format, "tfrecord");
+    MRT_EQ(i->label_offset, -3);
+    MRT_TRUE(i->class_names == NULL);
     MRT_EQ(ck->tensor_count, TENSORS);
     for (uint32_t t = 0; t < TENSORS; t++) {
         float got[18], want[18];
@@ -85,6 +92,39 @@ static void test_round_trip(void **state)
     }
     mri_checkpoint_close(ck);
     MRT_TRUE(access(mrt_path("round.mrck.part"), F_OK) != 0);
+}
+
+static void test_names_of_classes(void **state)
+{
+    (void)state;
+    mr_error           err = MR_ERROR_INIT;
+    const char        *path = mrt_path("names.mrck"), **names;
+    mr_checkpoint_info info = info_of(1);
+    int                number = 1;
+    uint32_t           count;
+    write_at(path, 1);
+    MRT_OK(mr_checkpoint_class_names(path, &names, &count, &err), &err);
+    MRT_EQ(count, 2);
+    MRT_STR(names[0], "cat");
+    MRT_STR(names[1], "a dog");
+    free(names);
+    info.class_names = NULL;
+    MRT_OK(mri_checkpoint_write(path, &info, tensors, TENSORS, fill, &number, &err), &err);
+    MRT_OK(read_all(path, &err), &err);
+    names = (const char **)&info;
+    MRT_OK(mr_checkpoint_class_names(path, &names, &count, &err), &err);
+    MRT_TRUE(names == NULL && count == 0);
+    MRT_EQ(mr_checkpoint_class_names(mrt_path("none.mrck"), &names, &count, &err), MR_ENOENT);
+    for (int n = 0;; n++) {
+        write_at(path, 1);
+        mrt_fail_alloc_at(n);
+        const int rc = mr_checkpoint_class_names(path, &names, &count, &err);
+        mrt_fail_alloc_at(-1);
+        if (rc == MR_OK) break;
+        MRT_EQ(rc, MR_ENOMEM);
+        MRT_TRUE(names == NULL && count == 0);
+    }
+    free(names);
 }
 
 /* What was whole when it was verified may be changed before it is read. */
@@ -175,7 +215,10 @@ static void test_hostile_values_are_refused(void **state)
         {32, 8, 0},                {40, 8, UINT64_MAX - 1}, {48, 4, 0},                 {64, 8, 0},
         {191, 1, 'x'},             {448, 4, 5},             {480, 4, 2},                {484, 4, 1},
         {496, 4, 4},               {516, 4, 17},            {668, 1, 2},                {112, 8, 0x7ff8000000000000u},
-        {672, 4, 0x3fc00000},      {672, 4, 0x4c000000},    {688, 1, 1},                {1016, 4, 1},
+        {672, 4, 0x3fc00000},      {672, 4, 0x4c000000},    {744, 1, 1},                {1016, 4, 1},
+        {719, 1, 'x'},             {728, 8, 0},             {728, 8, 9},                {728, 8, 11},
+        {728, 8, 64},              {728, 8, 74},            {728, 8, UINT64_MAX},       {728, 8, ((uint64_t)64 << 20) + 1},
+        {736, 4, 7},               {60, 4, 1},              {60, 4, 3},
         {656, 4, 3},               {664, 4, 3},
         {1024 + 63, 1, 'x'},       {1024 + 64, 4, 4},       {1024 + 68, 4, 0},          {1024 + 68, 4, 5},
         {1024 + 72, 8, 0},         {1024 + 72, 8, 1u << 30}, {1024 + 72, 8, UINT64_MAX}, {1024 + 72, 8, (uint64_t)1 << 62},
@@ -342,6 +385,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_names_of_classes),
         cmocka_unit_test(test_same_state_same_bytes),
         cmocka_unit_test(test_damage_after_verifying_is_seen),
         cmocka_unit_test(test_every_flipped_byte_is_seen),

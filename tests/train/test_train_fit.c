@@ -415,10 +415,70 @@ static void test_what_does_not_fit_is_refused(void **state)
     run_close(&r);
 }
 
+/* Toy pictures with a vector each, so that they have a length. */
+static mr_source *pictures_with_vectors(void)
+{
+    static const mr_field fields[] = {{.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {MRT_SIDE, MRT_SIDE, 1}},
+                                      {.name = "label", .type = MR_TYPE_INT},
+                                      {.name = "vector", .type = MR_TYPE_TENSOR, .dtype = MR_F32, .ndim = 1, .dim = {2}}};
+    static uint8_t   pixels[TRAIN * MRT_PIXELS];
+    static int32_t   labels[TRAIN];
+    const float      vector[2] = {1, 2};
+    mr_error         err = MR_ERROR_INIT;
+    mr_writer_config cfg;
+    mr_writer       *w;
+    mr_source       *src;
+    mr_writer_defaults(&cfg);
+    cfg.fields = fields;
+    cfg.field_count = 3;
+    mrt_toy(0, TRAIN, pixels, labels);
+    MRT_OK(mr_writer_open(&w, mrt_path("vectors.mrec"), &cfg, NULL, &err), &err);
+    for (uint64_t i = 0; i < TRAIN; i++) {
+        const mr_value v[] = {
+            {.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {MRT_SIDE, MRT_SIDE, 1}, .data = pixels + i * MRT_PIXELS, .bytes = MRT_PIXELS},
+            {.type = MR_TYPE_INT, .i = labels[i]},
+            {.type = MR_TYPE_TENSOR, .dtype = MR_F32, .ndim = 1, .dim = {2}, .data = vector, .bytes = sizeof vector}};
+        MRT_OK(mr_writer_append(w, i, v, &err), &err);
+    }
+    MRT_OK(mr_writer_finish(w, &err), &err);
+    MRT_OK(mr_source_open(&src, mrt_path("vectors.mrec"), NULL, &err), &err);
+    return src;
+}
+
+/* Resumed without it, a run would have another order: whoever resumes must be able to see it. */
+static void test_checkpoints_keep_the_length_window(void **state)
+{
+    (void)state;
+    mr_error           err = MR_ERROR_INIT;
+    mr_source         *src = pictures_with_vectors();
+    mr_loader         *l;
+    mr_loader_config   cfg;
+    mr_fit_config      fit;
+    mr_checkpoint_info info;
+    mrt_rig            rig;
+    mrt_rig_open(&rig, &usual.rig);
+    mr_loader_defaults(&cfg);
+    cfg.batch = BATCH;
+    cfg.length_window = 2;
+    cfg.devices = rig.devices;
+    cfg.device_count = rig.count;
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    mr_fit_defaults(&fit);
+    fit.checkpoint_dir = mrt_path("windows");
+    MRT_OK(mr_fit(rig.t, l, &fit, NULL, &err), &err);
+    MRT_OK(mr_checkpoint_find(fit.checkpoint_dir, NULL, 0, &info, NULL, 0, &err), &err);
+    MRT_EQ(info.length_window, 2);
+    MRT_OK(mri_trainer_drain(rig.t, &err), &err);
+    mr_loader_close(l);
+    mrt_rig_close(&rig);
+    mr_source_close(src);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reports),
+        cmocka_unit_test(test_checkpoints_keep_the_length_window),
         cmocka_unit_test(test_prefetch_and_workers_change_nothing),
         cmocka_unit_test(test_interrupted_anywhere_resumes_bit_for_bit),
         cmocka_unit_test(test_stopped_before_the_first_step),

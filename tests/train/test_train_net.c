@@ -14,6 +14,7 @@ static void test_models_have_their_published_size(void **state)
     (void)state;
     static const struct { const char *name; uint64_t params; uint32_t classes; } expected[] = {
         {"cifar-cnn", 1250858, 10},          {"mnist-cnn", 1199882, 10},          {"mnist-mlp", 407050, 10},
+        {"notes-mlp", 3277440, 128},
         {"cifar-resnet20", 272474, 10},      {"cifar-resnet32", 466906, 10},      {"cifar-resnet44", 661338, 10},
         {"cifar-resnet56", 855770, 10},      {"cifar-resnet110", 1730714, 10},    {"cifar-resnet20-v2", 272506, 10},
         {"cifar-resnet32-v2", 466938, 10},   {"cifar-resnet44-v2", 661370, 10},   {"cifar-resnet56-v2", 855802, 10},

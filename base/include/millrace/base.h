@@ -25,9 +25,9 @@ extern "C" {
 #endif
 
 #define MR_VERSION_MAJOR 0
-#define MR_VERSION_MINOR 3
+#define MR_VERSION_MINOR 4
 #define MR_VERSION_PATCH 0
-#define MR_VERSION_TEXT "0.3.0"
+#define MR_VERSION_TEXT "0.4.0"
 
 /* Status codes. New ones are added at the end; none is ever renumbered. */
 enum {

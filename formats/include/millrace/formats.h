@@ -5,7 +5,7 @@
  *   sources                any data set as (count, extents, parse): readers know no format, formats do no I/O when hot
  *   .mrec                  our record files: writer, reader, verifier (specified in formats/FORMAT.md)
  *
- * No threads and no devices here. Bytes from a file are never trusted: what a header claims is checked against the
+ * No devices here, and no threads but the one that fetches remote data. Bytes from a file are never trusted: what a header claims is checked against the
  * file's size and the caller's limits before memory is taken. */
 #ifndef MILLRACE_FORMATS_H
 #define MILLRACE_FORMATS_H
@@ -111,6 +111,12 @@ typedef struct mr_source_config {
     int64_t     label_offset;  /* subtracted from every label; MR_LABEL_AUTO (default): the smallest label found when that is 1, else 0 */
     const char *index_folder;  /* where an index goes when it cannot lie beside the data; NULL: $XDG_CACHE_HOME/millrace */
     bool        no_index_file; /* build the index anew in every run, keep none */
+    const char *remote_folder; /* http(s)://: where what was fetched is kept; NULL: $XDG_CACHE_HOME/millrace/remote */
+    uint64_t    remote_bytes;  /* and how much of it at most; default 16 GiB */
+    const char *const *class_names; /* number classes like these, by name, where the data have names too; a class that is none of them
+                                       is MR_EFORMAT. Copied. NULL: as the data number them */
+    uint32_t    class_count;        /* of class_names */
+    const volatile int *stop;  /* http(s)://: not 0 ends every wait for a server, now and while the source is open; NULL: never */
 } mr_source_config;
 
 #define MR_LABEL_AUTO INT64_MIN
@@ -119,7 +125,7 @@ MR_API void mr_source_defaults(mr_source_config *cfg);
 
 typedef struct mr_source_info {
     const char        *format;        /* "folder", "idx", "cifar10", "cifar100", "mrec", "shards" */
-    const char        *path;          /* as opened */
+    const char        *path;          /* as opened; of a folder of tables, the table */
     uint64_t           count;         /* samples */
     uint32_t           class_count;   /* 0: no classes known */
     const char *const *class_names;   /* class_count strings, or NULL */
@@ -137,7 +143,12 @@ typedef struct mr_source_info {
     uint64_t           skipped_files; /* folder: entries passed over because they are no regular files or hidden */
     int64_t            label_offset;  /* subtracted from the labels found */
     const char        *told;          /* one line for the user (index built, labels shifted, ...), or NULL */
+    uint32_t           length_field;  /* the field for which mr_source_length() answers: the one whose length differs, or where no tensor's does,
+                                         the first of one dimension; MR_NO_FIELD: none */
+    uint32_t           length_most;   /* the largest it gives */
 } mr_source_info;
+
+#define MR_NO_FIELD UINT32_MAX
 
 #define MR_FILE_OF_SAMPLE UINT32_MAX
 
@@ -150,7 +161,8 @@ typedef struct mr_extent {
 
 typedef struct mr_source_file {
     const char *path;  /* for messages */
-    int         fd;    /* open for reading, owned by the source */
+    int         fd;    /* open for reading, owned by the source. Of a remote record file it has holes where nothing is fetched yet:
+                          read samples with mr_source_read() or a loader */
     uint64_t    bytes;
     bool        direct_ok; /* opening path again with O_DIRECT reaches the same bytes (false for unpacked .gz) */
 } mr_source_file;
@@ -159,7 +171,9 @@ typedef struct mr_source mr_source;
 
 /* Open any data set. Reads headers, indexes, folder listings and labels, never all the samples.
  *
- * path  a file or a folder; its type is found from content, not from its name
+ * path  a file or a folder; its type is found from content, not from its name. Or the http:// or https:// address of a file, of one of
+ *       a numbered set, or of several (NAME-{0000..0146}.tar). Record files are fetched as they are read; everything else when it is
+ *       opened, all of it. What is fetched is kept in cfg->remote_folder
  * MR_OK           *out is open; close with mr_source_close()
  * MR_ENOENT       nothing there
  * MR_EFORMAT      it is there but wrong; err names file, offset, expected, found
@@ -177,6 +191,14 @@ MR_API int mr_source_extent(const mr_source *src, uint64_t sample, mr_extent *ou
 /* Class or number of a sample without reading it, where the source knows it; MR_EUNSUPPORTED where it does not. */
 MR_API int mr_source_label(const mr_source *src, uint64_t sample, int64_t *out);
 
+/* Number of elements in info.length_field of a sample without reading it. The same for a set of sequences and for the record file
+ * that mr_convert() makes of it. A record file knows lengths when one tensor, of one dimension, is all that differs in size between
+ * its records, and stands last among the fields (or has elements of 8 bytes); one converted before tensors were put last does not,
+ * and converting it again gives one that does. No I/O but what mr_source_extent() does.
+ * MR_EUNSUPPORTED  the source does not know: info.length_field is MR_NO_FIELD
+ * MR_ECHECKSUM, MR_EFORMAT, MR_EIO  the page of the index could not be had */
+MR_API int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out);
+
 /* file < info.file_count. */
 MR_API int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out);
 
@@ -192,6 +214,10 @@ MR_API int mr_source_parse(const mr_source *src, uint64_t sample, const void *da
  * size; NULL and 0 at first) is grown as needed and holds what *out points to; the caller frees it. */
 MR_API int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, mr_sample *out,
                           mr_error *err);
+
+/* What no sample shows by itself and was too much to read when opening: a checksum over all samples of a large file. Reads it.
+ * MR_OK, also where the format has none; MR_ECHECKSUM or MR_EFORMAT with the file when something is wrong. Any thread. */
+MR_API int mr_source_check(const mr_source *src, mr_error *err);
 
 /* Names and one-line descriptions of the formats that can be opened, for --help: count, then each by number. */
 MR_API uint32_t    mr_source_format_count(void);

@@ -14,7 +14,7 @@
 /* X(name): kernel mrk_name, struct mrk_name_args, number MRK_name */
 #define MRK_KERNELS(X)                                                                                                         \
     X(cast) X(accumulate) X(activate) X(activate_backward) X(bias_activate) X(bias_backward) X(bias_finish)                    \
-    X(input) X(max_pool) X(max_pool_backward) X(average_pool) X(average_pool_backward)                                         \
+    X(input) X(one_hot) X(max_pool) X(max_pool_backward) X(average_pool) X(average_pool_backward)                                         \
     X(batchnorm_statistics) X(batchnorm_finish) X(batchnorm_running) X(batchnorm_apply)                                        \
     X(batchnorm_sums) X(batchnorm_gradients) X(batchnorm_dx)                                                                   \
     X(dropout) X(dropout_backward) X(loss) X(loss_sum) X(loss_backward) X(update_check) X(update) X(update_end)
@@ -99,6 +99,14 @@ struct mrk_input_args {
     void          *y;
     const float   *affine;     /* n pairs, or NULL */
     const uint8_t *flip;       /* n, or NULL */
+};
+
+struct mrk_one_hot_args { /* y[row][c] = x[row] == c */
+    uint64_t       count;   /* of y */
+    uint32_t       classes;
+    uint32_t       dtype, vectors; /* vectors: no pack spans two rows */
+    const int32_t *x;
+    void          *y;
 };
 
 /* ---- pooling ---- */

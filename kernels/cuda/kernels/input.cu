@@ -1,5 +1,5 @@
-/* kernels/cuda/kernels/input.cu: uint8 pixels become what the network reads: normalised, mirrored, in the type and layout it wants,
- * in one pass. */
+/* kernels/cuda/kernels/input.cu: data become what the network reads: uint8 pixels normalised, mirrored, in the type and layout it wants,
+ * in one pass; int32 numbers as rows with a single 1. */
 #include "kernels/cuda/kernels/values.h"
 
 struct channel_map {
@@ -48,4 +48,22 @@ template <class T, int N> MRK_INLINE void input_packs(const mrk_input_args &a)
 extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_input(const struct mrk_input_args a)
 {
     MRK_DISPATCH(a.dtype, a.vectors, input_packs, a);
+}
+
+template <class T, int N> MRK_INLINE void one_hot_packs(const mrk_one_hot_args &a)
+{
+    const uint64_t packs = a.count / N;
+    for (uint64_t i = mrk_thread(); i < packs; i += mrk_threads()) {
+        const uint64_t row = i * N / a.classes;
+        const int64_t  one = (int64_t)a.x[row] - (int64_t)(i * N - row * a.classes);
+        float          v[N];
+        MRK_UNROLL for (int k = 0; k < N; k++) v[k] = one == k ? 1.0f : 0.0f;
+        mrk_write<T, N>(a.y, i * N, v);
+    }
+}
+
+/* y[row][c] = 1 where x[row] is c, else 0; a thread a pack of y. Any grid. Same bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_one_hot(const struct mrk_one_hot_args a)
+{
+    MRK_DISPATCH(a.dtype, a.vectors, one_hot_packs, a);
 }

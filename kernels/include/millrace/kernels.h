@@ -139,7 +139,7 @@ typedef struct mr_tensor {
     size_t   sample_bytes; /* padding of the layout included */
 } mr_tensor;
 
-enum { MR_TENSOR_U8 = 1, MR_TENSOR_F32 = 2, MR_TENSOR_BF16 = 3, MR_TENSOR_F16 = 4 };
+enum { MR_TENSOR_U8 = 1, MR_TENSOR_F32 = 2, MR_TENSOR_BF16 = 3, MR_TENSOR_F16 = 4, MR_TENSOR_I32 = 5 };
 enum { MR_LAYOUT_NHWC = 0, MR_LAYOUT_NCHW = 1 };
 
 /* Bytes of one element; 0 for an unknown type. */
@@ -161,20 +161,22 @@ typedef enum mr_op_kind {
                          running variance */
     MR_OP_LOSS,       /* softmax cross-entropy over c logits against int32 labels */
     MR_OP_ADD,        /* x + x2, + activation */
+    MR_OP_ONE_HOT,    /* int32 numbers, w a sample -> out_dtype, 1 x w x filters: row k is 1 at number k and 0 elsewhere; all 0 where the
+                         number is not one of 0 .. filters - 1 (padding) */
 } mr_op_kind;
 
 typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
 
 typedef struct mr_op_desc {
     mr_op_kind    kind;
-    mr_tensor     in;         /* as the producer gives it (INPUT: u8 NHWC). Its dtype is the op's: activations and gradients in
+    mr_tensor     in;         /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1). Its dtype is the op's: activations and gradients in
                                  and out have it. Parameters, their gradients and statistics are f32 always */
     mr_tensor     in2;        /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field */
     uint32_t      max_batch;  /* forward and backward take 1..max_batch samples */
     bool          training;   /* backward will be called */
     bool          need_dx;    /* the gradient to the input is wanted */
     mr_activation activation; /* ACTIVATION itself, or fused behind CONV2D, DENSE, BATCHNORM */
-    uint32_t      filters;    /* CONV2D filters, DENSE units */
+    uint32_t      filters;    /* CONV2D filters, DENSE units, ONE_HOT classes */
     uint32_t      kernel_h, kernel_w, stride_h, stride_w; /* CONV2D, POOL2D */
     uint32_t      pad_top, pad_left, pad_bottom, pad_right;
     bool          average;    /* POOL2D */
@@ -184,7 +186,7 @@ typedef struct mr_op_desc {
     float         mean[4], std[4];   /* INPUT, in units of the uint8 pixels (x / 255: mean 0, std 255) */
     bool          no_bias;    /* CONV2D, DENSE: weights only */
     bool          residual;   /* BATCHNORM: y = activation(normalised + x2) */
-    uint32_t      out_dtype;  /* INPUT: MR_TENSOR_F32 (0 means that), _BF16, _F16; what the device cannot is MR_EUNSUPPORTED */
+    uint32_t      out_dtype;  /* INPUT, ONE_HOT: MR_TENSOR_F32 (0 means that), _BF16, _F16; what the device cannot is MR_EUNSUPPORTED */
     mr_wanted_layout want;    /* INPUT, CONV2D (not NCHW): layout of the output; MR_WANT_ANY leaves it to the device */
 } mr_op_desc;
 

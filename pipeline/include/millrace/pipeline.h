@@ -4,7 +4,7 @@
  *   augment   a small language for what happens to a picture on its way into a batch
  *   loader    sampler -> reader -> workers -> batch slot -> copy -> device slot
  *   trace     what every stage did when, as a Chrome/Perfetto file
- *   convert   any source into .mrec, in parallel, resumable
+ *   convert   any source into .mrec (resumable), TFRecord or tar, in parallel
  *
  * The order of samples and every pixel of every batch are a pure function of (data set, seed, epoch, order, augment):
  * threads, readers, slots, replicas, prefetch and resume points change nothing (ARCHITECTURE.md, I1-I4). */
@@ -69,8 +69,13 @@ MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode
 /* ------------------------------------------------------------------------------------------------ augment */
 
 /* SPEC: operations in order, separated by commas, or a preset.
- *   rrc(SIZE[,scale=LO:HI][,ratio=LO:HI][,filter=F])
- *                                           random resized crop (default scale 0.08:1, ratio 3/4:4/3)
+ *   rrc(SIZE[,scale=LO:HI][,ratio=LO:HI][,filter=F][,covers=C])
+ *                                           random resized crop (default scale 0.08:1, ratio 3/4:4/3). With covers, above 0 and
+ *                                           at most 1 (0.1 is usual), one of the sample's boxes is drawn, and crops until one holds
+ *                                           at least that part of its area, 100 tries at most; a sample without boxes is cropped as
+ *                                           without covers. Loaders take the boxes of the first field that is delivered as
+ *                                           BOXES, else of the first for which mr_field_role() says BOXES, as parts of the picture;
+ *                                           one that has neither, or a cache, does not open. Nothing of this in evaluation
  *   resize(SIZE[,filter=F]) | resize(HxW)   shorter side to SIZE, or exactly H x W. F: bilinear (default) or bicubic, both
  *                                           antialiased
  *   center(SIZE)                            centre crop, SIZE or HxW; zeros around a picture that is smaller
@@ -131,6 +136,37 @@ typedef enum mr_bad { MR_BAD_STOP = 0, MR_BAD_REPLACE, MR_BAD_SKIP } mr_bad;
  * meet it. */
 typedef void mr_bad_report(void *context, const mr_error *what, uint64_t substitute);
 
+/* Fields of a sample that go into a batch beside picture and label: boxes and masks, which follow their picture through the
+ * augmentation, and tensors as they are: sequences, embeddings, numbers. */
+typedef enum mr_role {
+    MR_ROLE_PLAIN = 0,  /* as it is: INT (delivered as i64), FLOAT (f64), or TENSOR of its dtype: of one dimension, a row with a length,
+                           which may differ from sample to sample; or of one fixed shape of more dimensions */
+    MR_ROLE_BOXES,      /* TENSOR [n][4 or more] f32 or f64: x0 y0 x1 y1 and what belongs to them, delivered as f32. Corners are parts of
+                           the stored picture's width and height, 0 to 1, or its pixels with `in_pixels`; delivered as parts of the
+                           picture in the batch. Clipped to it; a box of which nothing is left is dropped */
+    MR_ROLE_BOX_VALUES, /* TENSOR [n], a value for each box of the BOXES field named before it: dropped with its box */
+    MR_ROLE_MASK,       /* numbers of 8 bits, one for each pixel of the stored picture: PNG (also as BYTES), PIXELS, or TENSOR of height x width.
+                           Of a PNG they are taken as they are stored, a palette's index, gray unscaled. Delivered as uint8, height x width
+                           of the picture in the batch; cut, resized (nearest neighbour) and flipped like it, `pad` where it has nothing */
+} mr_role;
+
+typedef struct mr_loader_field {
+    const char *name;       /* in the source's schema */
+    mr_role     role;
+    uint32_t    most;       /* room for elements (boxes) of one sample, where their number differs: a sample with more is a bad one.
+                               0: the most the source knows of (mr_source_info), or else 4,096 */
+    double      pad;        /* behind the last element or box of a row; MASK: outside of the picture; and all of a fixed row whose sample is
+                               skipped (bad). A number that the dtype holds exactly */
+    bool        in_pixels;  /* BOXES: corners are given in pixels of the stored picture */
+} mr_loader_field;
+
+#define MR_LOADER_MAX_FIELDS 4
+
+/* What name and type of a field say of it, where there are pictures; up to the first dot of the name: "boxes", a TENSOR of f32 or f64, is
+ * BOXES; "box_labels", a TENSOR, BOX_VALUES. A PNG, PIXELS, IMAGE, BYTES or u8 TENSOR of which a word of the name ("mask", "segmentation.png")
+ * begins with mask or seg is a MASK. All else is PLAIN. */
+MR_API mr_role mr_field_role(const mr_source_info *info, uint32_t field);
+
 typedef struct mr_loader_config {
     size_t      struct_size;
     uint32_t    batch;       /* samples in a GLOBAL batch, 1.. ; default 128 */
@@ -175,16 +211,35 @@ typedef struct mr_loader_config {
     bool        free_order;  /* hand out whichever batch is whole first: the same batches in an order that depends on the machine, to
                                 measure what their order costs. Host memory only, and only while prefetching; default false */
     bool        no_checks;   /* checksums of records are not computed, for measuring what they cost; default false */
+    const mr_loader_field *fields; /* copied, names too; the source may then be one without pictures */
+    uint32_t    field_count; /* at most MR_LOADER_MAX_FIELDS; a cache does not go with fields */
+    uint32_t    length_window;  /* batches: inside windows of so many batches of the order, samples are sorted by length (stable), cut
+                                   into batches, and these delivered in a drawn order, so that rows of a batch need little padding. The batch
+                                   that is not full stays the epoch's last; padding of PAD repeats its own samples. Needs a source that knows
+                                   lengths (mr_source_length(), else MR_EUNSUPPORTED). 0: off. Part of the order (I1): resume must say the same */
+    uint32_t    width_multiple; /* rows of differing length are padded to the batch's longest, rounded up to a multiple of this; default 1 */
 } mr_loader_config;
 
 MR_API void mr_loader_defaults(mr_loader_config *cfg);
 
 typedef struct mr_loader mr_loader;
 
+/* How a field lies in batches. */
+typedef struct mr_loader_field_info {
+    const char *name;        /* owned by the loader */
+    mr_role     role;
+    mr_dtype    dtype;
+    bool        varies;      /* rows have lengths, and a width that differs from batch to batch */
+    uint32_t    ndim;        /* of one element (box: {columns}; fixed tensor: its shape; mask: {height, width}); 0: a number */
+    uint64_t    dim[MR_MAX_DIMS];
+    uint64_t    element_bytes;
+    uint32_t    most;        /* elements in a row at most, what width_multiple adds included; 1 where nothing varies */
+} mr_loader_field_info;
+
 /* What stays fixed for the life of a loader. */
 typedef struct mr_loader_info {
     uint32_t    batch, parts;
-    uint32_t    height, width, channels; /* of every picture in a batch, uint8 NHWC */
+    uint32_t    height, width, channels; /* of every picture in a batch, uint8 NHWC; 0 of a source without pictures */
     uint64_t    sample_count;       /* in the data set */
     uint64_t    steps_per_epoch;
     uint64_t    epoch_samples;      /* delivered per epoch: sample_count, or less (DROP) */
@@ -205,6 +260,9 @@ typedef struct mr_loader_info {
     mr_tail     tail;
     mr_pixels   pixels;
     uint64_t    resident_bytes;     /* memory that holds the whole set, part of memory_bytes; 0: samples are read one by one */
+    uint32_t    field_count;
+    mr_loader_field_info field[MR_LOADER_MAX_FIELDS];
+    uint32_t    length_window;      /* as configured */
 } mr_loader_info;
 
 /* How finished the samples of a part are. There is one form; whoever takes parts must refuse a form it does not know, so that another can
@@ -221,6 +279,13 @@ typedef enum mr_part_form {
     MR_PART_PIXELS = 0, /* finished: count * height * width * channels uint8 */
 } mr_part_form;
 
+/* A field of a batch or of a part: rows of `width` elements (or fixed ones) one after the other, without gaps. */
+typedef struct mr_batch_field {
+    const void *data;     /* count * width elements of element_bytes each */
+    const int32_t *length;/* count: elements of each row that are there, the rest is padding; NULL where nothing varies */
+    uint32_t    width;    /* elements in each row of this batch; the same in all parts, and never 0: where all rows are empty width_multiple. 1 where nothing varies */
+} mr_batch_field;
+
 /* One replica's contiguous share of a batch: samples [first, first + count) of it; count may be 0. */
 typedef struct mr_part {
     uint32_t    first, count;
@@ -229,6 +294,7 @@ typedef struct mr_part {
     const void *affine;  /* count pairs of float, or NULL */
     mr_event   *ready;   /* recorded behind the copies; NULL without devices */
     mr_part_form form;
+    mr_batch_field field[MR_LOADER_MAX_FIELDS]; /* in the order of the configuration; memory as that of pixels */
 } mr_part;
 
 typedef struct mr_batch {
@@ -244,6 +310,7 @@ typedef struct mr_batch {
     const float    *affine;    /* or NULL */
     uint32_t        part_count;
     const mr_part  *parts;
+    mr_batch_field  field[MR_LOADER_MAX_FIELDS]; /* host memory; data NULL with devices, unless keep_host was set */
 } mr_batch;
 
 /* src must outlive the loader. MR_ELIMIT when the memory it needs exceeds the budget: err says what needs how much and what
@@ -324,6 +391,12 @@ typedef enum mr_store {
     MR_STORE_COEF,     /* JPEGs become MR_TYPE_COEF; what cannot (PNG, CMYK) keeps its bytes */
 } mr_store;
 
+typedef enum mr_to {
+    MR_TO_MREC = 0,
+    MR_TO_TFRECORD, /* tf.train.Example: image/encoded, image/format, image/class/label, image/height, ...; other fields under their names */
+    MR_TO_TAR,      /* WebDataset: KEY.jpg or .png, KEY.cls, other fields as KEY.NAME */
+} mr_to; /* which feature or member each field becomes: pipeline/convert_tfrecord.c, pipeline/convert_tar.c */
+
 typedef struct mr_convert_config {
     size_t      struct_size;
     mr_store    store;
@@ -332,7 +405,8 @@ typedef struct mr_convert_config {
     bool        center_square; /* RAW with resize: cut to resize x resize */
     uint32_t    workers;     /* 0: one per core */
     uint64_t    shard_bytes; /* start another file when one grows past this; 0: one file. With shards DST becomes a shard list
-                                and the files are named DST-00000.mrec ... */
+                                and the files are named DST-00000.mrec ...; TFRECORD: there is no DST, the files are DST-00000-of-00128
+                                ...; TAR: DST-000000.tar ... (DST without its ".tar") */
     bool        resume, force;
     bool        check;       /* decode every picture that is kept as it is (default true): damaged ones are bad samples */
     bool        verify;      /* read everything back at the end (default true) */
@@ -346,6 +420,7 @@ typedef struct mr_convert_config {
     bool        entries;     /* JPEG: entry points beside JPEGs that can have them, in a field "image.entries" (default true) */
     bool        transcode;   /* progressive and arithmetic JPEGs become sequential Huffman-coded ones with the same coefficients and all
                                 APPn and COM segments (default false) */
+    mr_to       to;          /* what DST is; default MREC. The others have no resume and no store COEF, TAR no RAW */
 } mr_convert_config;
 
 MR_API void mr_convert_defaults(mr_convert_config *cfg);
@@ -358,7 +433,10 @@ typedef struct mr_convert_result {
     uint64_t coefficients, kept;       /* COEF: pictures stored as coefficients, and those that cannot be and stay as they are */
 } mr_convert_result;
 
-/* Same source and settings give the same bytes, for any number of workers and however often interrupted and resumed. */
+/* Same source and settings give the same bytes, for any number of workers and however often interrupted and resumed.
+ * What is written lies in files named .part until it is whole. MREC: shards take their names one by one, and what an interrupted run
+ * leaves is gone on with. TFRECORD, TAR: everything is written and read back before the first file takes its name; a run that fails or
+ * is stopped leaves nothing, one that is killed leaves .part files, which the next run to the same DST takes over or removes. */
 MR_API int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg, mr_convert_result *out,
                       mr_error *err);
 

@@ -18,6 +18,10 @@ typedef struct mr_net mr_net;
 
 /* h x w x c uint8 pictures in. The first error in a builder call sticks: later calls do nothing and mr_net_check() tells it. */
 MR_API int  mr_net_create(mr_net **out, const char *name, uint32_t h, uint32_t w, uint32_t c);
+/* Sequences of `length` whole numbers from 0 to values - 1 in: field 0 of a batch, int32. The first layer gets 1 x length x values, each
+ * number a row with a single 1; a number that is none of them (padding) a row of zeros. */
+MR_API int  mr_net_create_numbers(mr_net **out, const char *name, uint32_t length, uint32_t values);
+MR_API bool mr_net_takes_numbers(const mr_net *net);
 MR_API void mr_net_destroy(mr_net *net);
 
 typedef enum mr_padding { MR_PAD_VALID = 0, MR_PAD_SAME = 1 } mr_padding;
@@ -102,6 +106,7 @@ MR_API int mr_schedule_parse(mr_schedule *out, const char *text, float lr, mr_er
 /* A named network with the settings its source used. */
 typedef struct mr_model {
     const char *name, *id, *help;  /* "cifar-cnn", "N1", one line */
+    bool        numbers;           /* takes sequences of w numbers from 0 to c - 1, not pictures; h is 1 */
     uint32_t    h, w, c;           /* natural input; 0: any */
     uint32_t    classes;
     uint64_t    param_count;       /* at natural input and classes */
@@ -114,7 +119,7 @@ typedef struct mr_model {
 MR_API uint32_t        mr_model_count(void);
 MR_API const mr_model *mr_model_at(uint32_t at);
 MR_API const mr_model *mr_model_find(const char *name); /* by name or id; NULL */
-/* Build it for pictures of this size and this many classes (0: its own). */
+/* Build it for pictures (numbers: 1 x length x values) of this size and this many classes (0: its own). */
 MR_API int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c, uint32_t classes, mr_net **out,
                           mr_error *err);
 
@@ -218,6 +223,7 @@ typedef struct mr_fit_config {
     uint32_t    warmup_steps;   /* left out of the rates; default 3, fewer when the epoch is short */
     const volatile int *stop;   /* non-zero: stop cleanly after the step, checkpoint written */
     mr_callbacks callbacks;
+    const mr_source_info *data; /* what is trained on: how its classes are named and numbered goes into the checkpoints; NULL: nothing does */
 } mr_fit_config;
 
 MR_API void mr_fit_defaults(mr_fit_config *cfg);
@@ -262,12 +268,19 @@ typedef struct mr_checkpoint_info {
     float    loss_scale;         /* f16: as it stood; else 0 */
     uint32_t loss_scale_good;    /* updates since it changed */
     uint64_t updates_skipped;    /* for an overflow, so far */
+    char     format[32];         /* mr_source_info.format of the data set; empty: not known */
+    int64_t  label_offset;       /* subtracted from its labels */
+    const char *const *class_names; /* as many as classes, for writing; reading leaves NULL: mr_checkpoint_class_names() */
+    uint32_t length_window;      /* of the loader, like order and block */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved name to
  * found, may be NULL). A damaged newest one is passed over for the one before it, and err (if set) of that is told in note. */
 MR_API int mr_checkpoint_find(const char *path, char *found, size_t found_bytes, mr_checkpoint_info *out, char *note,
                               size_t note_bytes, mr_error *err);
+/* The names of the classes it tells apart, for mr_source_config.class_names: one block, to be freed by the caller; NULL, and *count 0,
+ * when the data set had none. path is a file. */
+MR_API int mr_checkpoint_class_names(const char *path, const char ***names, uint32_t *count, mr_error *err);
 /* Aside, synced, renamed. */
 MR_API int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *info, mr_error *err);
 /* Weights, running statistics and, unless the trainer is for inference, optimizer state; bit for bit. */

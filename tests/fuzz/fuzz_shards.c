@@ -1,0 +1,71 @@
+/* tests/fuzz/fuzz_shards.c: a hostile list of record files. Beside it lie a.mrec, b.mrec with three records and c.mrec of another
+ * schema. Input: the list behind its first line. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "formats/shards.h"
+#include "fuzz_source.h"
+
+enum { MOST = 64 << 10 };
+static const char first_line[] = "millrace shards 1\n";
+
+typedef struct made {
+    uint8_t bytes[MOST];
+    ssize_t size;
+} made;
+
+/* As the writer writes it, through a file on disk, once. */
+static void make(made *m, const char *second_field)
+{
+    char      folder[] = "/tmp/millrace-fuzz-XXXXXX", path[64];
+    mr_field  fields[] = {{.name = "label", .type = MR_TYPE_INT}, {.type = MR_TYPE_TEXT}};
+    mr_writer_config cfg;
+    mr_writer       *w;
+    mr_writer_defaults(&cfg);
+    snprintf(fields[1].name, sizeof fields[1].name, "%s", second_field);
+    cfg.fields = fields;
+    cfg.field_count = 2;
+    if (!mkdtemp(folder)) abort();
+    snprintf(path, sizeof path, "%s/x.mrec", folder);
+    if (mr_writer_open(&w, path, &cfg, NULL, NULL) != MR_OK) abort();
+    for (uint64_t k = 0; k < 3; k++) {
+        const mr_value v[] = {{.type = MR_TYPE_INT, .i = (int64_t)k}, {.type = MR_TYPE_TEXT, .data = "word", .bytes = 4}};
+        if (mr_writer_append(w, k, v, NULL) != MR_OK) abort();
+    }
+    if (mr_writer_finish(w, NULL) != MR_OK) abort();
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    m->size = pread(fd, m->bytes, sizeof m->bytes, 0);
+    if (fd < 0 || m->size <= 0 || m->size == MOST) abort();
+    close(fd);
+    unlink(path);
+    rmdir(folder);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static made    same, other;
+    static uint8_t list[4096 + sizeof first_line];
+    if (same.size == 0) {
+        make(&same, "text");
+        make(&other, "words");
+    }
+    if (bytes > 4096) return 0;
+    memcpy(list, first_line, sizeof first_line - 1);
+    if (bytes) memcpy(list + sizeof first_line - 1, data, bytes);
+    const size_t size = sizeof first_line - 1 + bytes;
+    mrt_fuzz_begin(size + (size_t)same.size, FUZZ_DECLARED);
+    const char *path = mrt_fuzz_file("list", list, size);
+    mrt_fuzz_file("a.mrec", same.bytes, (size_t)same.size);
+    mrt_fuzz_file("b.mrec", same.bytes, (size_t)same.size);
+    mrt_fuzz_file("c.mrec", other.bytes, (size_t)other.size);
+    mri_shards s;
+    mr_error   err = MR_ERROR_INIT;
+    if (mri_shards_read(&s, path, &err) == MR_OK) {
+        if (s.count == 0) abort();
+        mri_shards_fini(&s);
+        fuzz_open_format(path, "shards", NULL);
+    } else if (!err.text[0]) abort();
+    mrt_fuzz_end();
+    return 0;
+}
