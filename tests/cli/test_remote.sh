@@ -99,6 +99,13 @@ head -c 12288 web/train.mrec >>web/x_set.npy
 npy web/y_set.npy "{'descr': '|u1', 'fortran_order': False, 'shape': (64,), }"
 head -c 64 /dev/zero >>web/y_set.npy
 
+run 0 convert web/train.mrec web/train --to tfrecord --shard-size 200K --quiet # train-00000-of-...
+sets=$(ls web | sed -n 's/^train-00000-of-\(.*\)$/\1/p')
+[ -n "$sets" ] || fail "no shards of TFRecords"
+be32() { for byte in 0 0 "$1" "$2"; do printf "\\$(printf %03o "$byte")"; done; }
+{ printf '\000\000\010\003' && be32 0 40 && be32 0 8 && be32 0 8 && head -c 2560 web/train.mrec; } >web/t-images-idx3-ubyte
+{ printf '\000\000\010\001' && be32 0 40 && head -c 40 /dev/zero; } >web/t-labels-idx1-ubyte
+
 digest() { # SOURCE OPTION...: the digest alone
     last="millrace digest $*"
     "$millrace" digest "$@" --quiet >out 2>err || fail "$last: expected exit status 0" >&2
@@ -115,6 +122,8 @@ compare shards.mrec shards.mrec
 compare set-000.tar set-000.tar
 compare 'set-{000..001}.tar' 'set-{000..001}.tar'
 compare piece-00000-of-00002 piece-00000-of-00002
+compare "train-00000-of-$sets" "train-00000-of-$sets"
+compare t-images-idx3-ubyte t-images-idx3-ubyte
 compare x_set.npy x_set.npy
 compare x_set.npy private/x_set.npy # a store that says 403 of what is not there
 compare train.mrec moved/train.mrec
