@@ -120,7 +120,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
     }
     char in[32], out[32];
     printf("%s: %" PRIu64 " records", a->dst, res->records);
-    if (res->shards > 1 || a->shard_bytes) printf(" in %" PRIu32 " files", res->shards);
+    if (res->shards > 1 || a->shard_bytes) printf(" in %" PRIu32 " file%s", res->shards, res->shards == 1 ? "" : "s");
     if (res->resumed) printf(", %" PRIu64 " of them from an earlier run", res->resumed);
     printf("; %s read, %s written; %.2f s, %.0f records/s\n", size_text((double)res->bytes_in, in, sizeof in),
            size_text((double)res->bytes_out, out, sizeof out), seconds, rate);

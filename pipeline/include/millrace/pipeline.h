@@ -283,7 +283,8 @@ typedef enum mr_part_form {
 typedef struct mr_batch_field {
     const void *data;     /* count * width elements of element_bytes each */
     const int32_t *length;/* count: elements of each row that are there, the rest is padding; NULL where nothing varies */
-    uint32_t    width;    /* elements in each row of this batch; the same in all parts, and never 0: where all rows are empty width_multiple. 1 where nothing varies */
+    uint32_t    width;    /* elements in each row of this batch, the same in all parts; never 0: width_multiple where all rows are empty, 1 where
+                             nothing varies */
 } mr_batch_field;
 
 /* One replica's contiguous share of a batch: samples [first, first + count) of it; count may be 0. */
