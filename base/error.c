@@ -93,6 +93,12 @@ int mr_error_at(mr_error *err, const char *file, uint64_t offset, uint64_t sampl
     return err->code;
 }
 
+int mri_error_place(mr_error *err, int code, const char *path, uint64_t offset, uint64_t sample)
+{
+    mr_error_at(err, path, offset, sample);
+    return code;
+}
+
 typedef struct text_out {
     char  *buf;
     size_t cap, at;

@@ -118,6 +118,10 @@ static inline uint64_t mri_mix64(uint64_t x)
     return x ^ (x >> 31);
 }
 
+/* ---- errors ---- */
+/* mr_error_at() for `return`: adds the place to err (which may be NULL) and returns code. */
+int mri_error_place(mr_error *err, int code, const char *path, uint64_t offset, uint64_t sample);
+
 /* ---- files ---- */
 /* Write all bytes at offset, going on after short writes and EINTR. MR_OK or MR_EIO with err set (path names the file). */
 int mri_pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset, const char *path, mr_error *err);

@@ -16,7 +16,7 @@
 
 #include "base/simd.h"
 #include "base/util.h"
-#include "pipeline/jpeg/idct.h"
+#include "pipeline/decode/jpeg/idct.h"
 
 #define ROUNDS 25
 #define ROW 40

@@ -10,7 +10,7 @@
 
 #include "base/simd.h"
 #include "base/util.h"
-#include "pipeline/resample.h"
+#include "pipeline/pixels/resample.h"
 
 #define LEVELS 4
 #define REPEAT 20

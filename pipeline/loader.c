@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "formats/settings.h"
-#include "formats/source.h"
-#include "pipeline/loader_private.h"
-#include "pipeline/pixels.h"
+#include "formats/source/settings.h"
+#include "formats/source/source.h"
+#include "pipeline/stream/loader_private.h"
+#include "pipeline/pixels/pixels.h"
 
 void mr_loader_defaults(mr_loader_config *cfg)
 {

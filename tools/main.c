@@ -7,9 +7,9 @@
 #include <sys/resource.h>
 
 #include "millrace/base.h"
-#include "tools/interrupt.h"
-#include "tools/output.h"
-#include "tools/tool.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/output.h"
+#include "tools/cli/tool.h"
 
 static const command *const commands[] = {
     &command_convert, &command_export, &command_inspect, &command_verify, &command_train, &command_eval,

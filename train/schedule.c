@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "train/net.h"
+#include "train/net/net.h"
 
 static double warmup_updates(const mr_schedule *s, uint64_t steps_per_epoch)
 {

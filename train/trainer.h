@@ -5,8 +5,8 @@
 #ifndef MRI_TRAINER_H
 #define MRI_TRAINER_H
 
-#include "train/checkpoint.h"
-#include "train/replica.h"
+#include "train/state/checkpoint.h"
+#include "train/run/replica.h"
 #include "train/stats.h"
 
 /* One queued step or evaluation batch, until its events are read. */

@@ -2,8 +2,8 @@
  * from the output, so nothing but y is kept. Any layout; zeros in padding stay zeros or are restored. */
 #include <math.h>
 
-#include "kernels/host_op.h"
-#include "kernels/simd.h"
+#include "kernels/host/host_op.h"
+#include "kernels/ops/simd.h"
 
 /* Klambauer et al., "Self-Normalizing Neural Networks", 2017 */
 #define SELU_SCALE 1.0507009873554805f

@@ -1,7 +1,7 @@
 /* kernels/ops/add.c: the sum of two tensors, where two branches of a network meet, and an activation. Any layout: both inputs have
  * the same, so elements meet their like; the padding of both is zero. */
-#include "kernels/host_op.h"
-#include "kernels/simd.h"
+#include "kernels/host/host_op.h"
+#include "kernels/ops/simd.h"
 
 MRI_INLINE void sum_body(float *y, const float *x, const float *x2, size_t n)
 {

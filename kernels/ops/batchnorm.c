@@ -9,8 +9,8 @@
  * scratch: double sums[n][2][c], then three coefficient arrays of c floats. */
 #include <math.h>
 
-#include "kernels/host_op.h"
-#include "kernels/simd.h"
+#include "kernels/host/host_op.h"
+#include "kernels/ops/simd.h"
 
 #define PIECE_FLOATS 2048u /* of x, x2, y, dy each: together they fit the first-level cache */
 

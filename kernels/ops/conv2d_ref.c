@@ -1,6 +1,6 @@
 /* kernels/ops/conv2d_ref.c: what a convolution is. NHWC, weights [filters][kh][kw][c]; sums run over kh, kw, c in this order
  * in float. Threads share samples (forward, dx) or filters (gradients of parameters), so every sum has one order. */
-#include "kernels/host_op.h"
+#include "kernels/host/host_op.h"
 #include "kernels/ops/window.h"
 
 static int prepare(mri_host_op *op, mr_error *err) { return mri_require_nhwc(op, err); }

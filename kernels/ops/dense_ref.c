@@ -1,5 +1,5 @@
 /* kernels/ops/dense_ref.c: what a fully connected layer is: y = f(W x + b), inputs in h, w, c order, sums in input order. */
-#include "kernels/host_op.h"
+#include "kernels/host/host_op.h"
 #include "kernels/ops/window.h"
 
 static int prepare(mri_host_op *op, mr_error *err) { return mri_require_nhwc(op, err); }

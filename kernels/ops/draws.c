@@ -4,7 +4,7 @@
 #include "kernels/ops/draws.h"
 
 #include "base/util.h"
-#include "kernels/simd.h"
+#include "kernels/ops/simd.h"
 
 #define LANES 16u
 #define MULTIPLY_0 0xD2511F53u

@@ -5,9 +5,9 @@
  * Forward keeps one byte an element for backward; repeating the draws would cost more than reading the bytes. */
 #include <math.h>
 
-#include "kernels/host_op.h"
+#include "kernels/host/host_op.h"
 #include "kernels/ops/draws.h"
-#include "kernels/simd.h"
+#include "kernels/ops/simd.h"
 
 #define CHUNK 4096u /* draws made at a time; they stay in the first-level cache */
 

@@ -1,8 +1,8 @@
 /* kernels/ops/input.c: uint8 NHWC pixels become normalised floats, x * k + d with k = a / std and d = (b - mean) / std per
  * channel, each row from right to left where a sample is to be mirrored. Two forms of output: NHWC, and planes, which is what a
  * first convolution over few channels wants. */
-#include "kernels/host_op.h"
-#include "kernels/simd.h"
+#include "kernels/host/host_op.h"
+#include "kernels/ops/simd.h"
 
 struct channel_map {
     float k[4], d[4];

@@ -7,7 +7,7 @@
 #ifndef MRI_LINEAR_DNNL_H
 #define MRI_LINEAR_DNNL_H
 
-#include "kernels/dnnl.h"
+#include "kernels/ops/dnnl.h"
 
 enum mri_linear_pass { MRI_LINEAR_FORWARD, MRI_LINEAR_BACKWARD_DATA, MRI_LINEAR_BACKWARD_WEIGHTS };
 

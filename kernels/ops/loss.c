@@ -2,8 +2,8 @@
  * first. Exponentials in float, sums and metrics in double. Samples with a label below 0 count nothing and get no gradient. */
 #include <math.h>
 
-#include "kernels/host_op.h"
-#include "kernels/simd.h"
+#include "kernels/host/host_op.h"
+#include "kernels/ops/simd.h"
 
 static int prepare(mri_host_op *op, mr_error *err)
 {

@@ -1,6 +1,6 @@
 /* kernels/ops/one_hot.c: int32 numbers become rows with a single 1. Zeros are written first: of each row one value differs. */
-#include "kernels/host_op.h"
-#include "kernels/simd.h"
+#include "kernels/host/host_op.h"
+#include "kernels/ops/simd.h"
 
 static int prepare(mri_host_op *op, mr_error *err)
 {

@@ -1,6 +1,6 @@
 /* kernels/ops/pool2d_dnnl.c: pooling by oneDNN in the layout its input has. Same meaning as pool2d_ref.c; saved is oneDNN's
  * workspace, the place of each maximum. */
-#include "kernels/dnnl.h"
+#include "kernels/ops/dnnl.h"
 
 struct pool {
     struct mri_dnnl_cache cache;

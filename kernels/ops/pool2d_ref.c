@@ -1,6 +1,6 @@
 /* kernels/ops/pool2d_ref.c: what pooling is. The maximum's place in its window (row by row; the first of equals) is kept for
  * backward; an average divides by the places inside the input. NHWC. */
-#include "kernels/host_op.h"
+#include "kernels/host/host_op.h"
 #include "kernels/ops/window.h"
 
 static int prepare(mri_host_op *op, mr_error *err)

@@ -4,8 +4,8 @@
  * With a loss scale the gradients are first looked through for one that is infinite or not a number: then nothing is updated. */
 #include <math.h>
 
-#include "kernels/host_op.h"
-#include "kernels/simd.h"
+#include "kernels/host/host_op.h"
+#include "kernels/ops/simd.h"
 
 struct update {
     float lr, momentum, rho, beta1, beta2, epsilon, decay;

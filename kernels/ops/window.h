@@ -3,7 +3,7 @@
 #ifndef MRI_WINDOW_H
 #define MRI_WINDOW_H
 
-#include "kernels/host_op.h"
+#include "kernels/host/host_op.h"
 
 struct mri_window {
     int64_t  y, x;              /* of the window's first place, below 0 in the padding */

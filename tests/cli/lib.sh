@@ -9,7 +9,7 @@ case ${2:-true} in # checks the lines of --json
 /* | true) json_lines=${2:-true} ;;
 *) json_lines=$PWD/$2 ;;
 esac
-here=$(cd "$(dirname "$0")" && pwd)
+here=$(cd "$(dirname "$0")/.." && pwd) # tests/cli: the script lies in a folder of it
 temp=$(mktemp -d "${TMPDIR:-/tmp}/millrace-cli-XXXXXX")
 trap 'rm -rf "$temp"' EXIT
 trap 'exit 1' INT TERM

@@ -1,5 +1,5 @@
 /* kernels/cuda: opening and listing GPUs, memory, copies, and errors that stick. */
-#include "rig.h"
+#include "tests/cuda/rig.h"
 
 static uint32_t gpus;
 

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rig.h"
+#include "tests/cuda/rig.h"
 
 enum { COUNT = 300, RAN = 0, SAID_SO = 3, WRONG = 4 };
 

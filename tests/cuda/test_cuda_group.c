@@ -1,7 +1,7 @@
 /* kernels/cuda: sums and broadcasts between GPUs, what a group refuses, and giving up. */
 #include <pthread.h>
 
-#include "rig.h"
+#include "tests/cuda/rig.h"
 
 static uint32_t gpus;
 

@@ -1,10 +1,10 @@
 /* cuda: our own kernels where test_device_ops does not go: tensors of many blocks, channel counts between packs, addresses that are not
  * aligned, every value of the half types, statistics far from zero, ties, windows of many places, scaled updates. Runs on the device that
  * MRT_DEVICES names, emulated or not, between guard bytes (device_lab.h). */
-#include "device_case.h"
+#include "tests/kernels/device_case.h"
 #include "kernels/cuda/cuda.h"
 #include "mrt.h"
-#include "rig.h"
+#include "tests/cuda/rig.h"
 
 static struct lab *const l = &mrt_device;
 static const uint32_t types[] = {MR_TENSOR_F32, MR_TENSOR_BF16, MR_TENSOR_F16};

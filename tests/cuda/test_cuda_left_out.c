@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "rig.h"
+#include "tests/cuda/rig.h"
 
 enum { COUNT = 1000, ROUNDS = 3, SEEDS = 8 };
 

@@ -9,7 +9,7 @@
 
 #include "base/util.h"
 #include "kernels/cuda/plan.h"
-#include "rig.h"
+#include "tests/cuda/rig.h"
 
 static bool emulated; /* and not a real GPU */
 

@@ -1,6 +1,6 @@
 /* kernels/cuda: streams ordered by events, the time events tell, graphs. On emulated GPUs the schedule is adversarial and every access
  * is checked against the order asked for, so that a wait that is missing here or in the device is seen. */
-#include "rig.h"
+#include "tests/cuda/rig.h"
 
 static uint32_t gpus;
 

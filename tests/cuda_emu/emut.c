@@ -1,5 +1,5 @@
 /* tests/cuda_emu/emut.c: see emut.h. */
-#include "emut.h"
+#include "tests/cuda_emu/emut.h"
 
 #include <signal.h>
 

@@ -1,6 +1,6 @@
 /* tests/cuda_emu/live.c: the set of handles that exist: a table with open addressing. Addresses are kept inverted, so that a leak
  * checker does not take the table for their owner: a handle nobody destroys is still reported as a leak. */
-#include "live.h"
+#include "tests/cuda_emu/live.h"
 
 #include <pthread.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* tests/cuda_emu/product.c: a product of matrices: tiles of 4 x 8 with every sum in registers. Plain vectors of the compiler, no
  * fused multiply-add, so that the bits do not depend on the processor. */
-#include "product.h"
+#include "tests/cuda_emu/product.h"
 
 #include <stdio.h>
 #include <stdlib.h>

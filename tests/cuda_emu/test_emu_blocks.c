@@ -1,6 +1,6 @@
 /* Device code on the processor: barriers, shuffles, shared memory, and what is caught when threads part ways. The bodies here are
  * called as kernels are, once for every thread. */
-#include "emut.h"
+#include "tests/cuda_emu/emut.h"
 #include "tests/cuda_emu/blocks.h"
 
 /* As kernels/cuda/kernels/port.h has them. */

@@ -2,7 +2,7 @@
 #include <cublas_v2.h>
 #include <math.h>
 
-#include "test_emu_place.h"
+#include "tests/cuda_emu/test_emu_place.h"
 
 static cublasHandle_t handle_on(int device)
 {

@@ -3,7 +3,7 @@
 #include <cudnn.h>
 #include <math.h>
 
-#include "test_emu_place.h"
+#include "tests/cuda_emu/test_emu_place.h"
 
 typedef cudnnBackendDescriptor_t desc;
 

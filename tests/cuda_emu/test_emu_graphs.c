@@ -1,7 +1,7 @@
 /* Recording: what is illegal in which mode, forks and their joins, and that each launch does again what was recorded. */
 #include <pthread.h>
 
-#include "emut.h"
+#include "tests/cuda_emu/emut.h"
 
 static struct emut_gpu g;
 

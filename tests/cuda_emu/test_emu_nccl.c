@@ -4,7 +4,7 @@
 #include <nccl.h>
 #include <pthread.h>
 
-#include "test_emu_place.h"
+#include "tests/cuda_emu/test_emu_place.h"
 
 #define COUNT 1001
 

@@ -1,5 +1,5 @@
 /* The emulation sees what is not ordered, names both operations, and leaves programs alone that order everything. */
-#include "emut.h"
+#include "tests/cuda_emu/emut.h"
 
 static struct emut_gpu g;
 

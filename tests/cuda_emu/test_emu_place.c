@@ -1,5 +1,5 @@
 /* tests/cuda_emu/test_emu_place.c: see test_emu_place.h. */
-#include "test_emu_place.h"
+#include "tests/cuda_emu/test_emu_place.h"
 
 struct place places[PLACES];
 

@@ -3,7 +3,7 @@
 #ifndef TEST_EMU_PLACE_H
 #define TEST_EMU_PLACE_H
 
-#include "emut.h"
+#include "tests/cuda_emu/emut.h"
 #include "tests/cuda_emu/product.h"
 
 #define PLACES 7

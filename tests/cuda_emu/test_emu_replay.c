@@ -2,7 +2,7 @@
  * it, and a program that looks at what calls return ends in an orderly way; several threads at once do no harm. */
 #include <pthread.h>
 
-#include "emut.h"
+#include "tests/cuda_emu/emut.h"
 
 static struct emut_gpu g;
 

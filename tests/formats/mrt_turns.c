@@ -1,4 +1,4 @@
-#include "mrt_turns.h"
+#include "tests/formats/mrt_turns.h"
 
 #include "mrt.h"
 

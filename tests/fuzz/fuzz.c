@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz.c: the bound on memory. See fuzz.h. */
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>
 #include <stdlib.h>

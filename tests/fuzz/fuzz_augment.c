@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 #include "millrace/pipeline.h"
 
 enum { MOST = 1024, DECLARED = 64 << 10 };

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuzz.h"
-#include "train/checkpoint.h"
+#include "tests/fuzz/fuzz.h"
+#include "train/state/checkpoint.h"
 
 enum { HEADER = 1024, ENTRY = 128, FLOATS = 4, MOST = 8192, DECLARED = 1 << 20 /* verify reads in pieces */ };
 

@@ -2,7 +2,7 @@
  *
  * Input: a mode byte (bit 0: told that it is CIFAR; bit 1: CIFAR-100), then labels: each stands for a record, so that a file of
  * many records stays a small input; bit 2 makes the size wrong; bit 3: the file lies in a folder under its usual name. */
-#include "fuzz_source.h"
+#include "tests/fuzz/fuzz_source.h"
 
 enum { PIXELS = 3072, MOST = 80 };
 

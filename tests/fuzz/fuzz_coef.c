@@ -11,8 +11,8 @@
 
 #include "base/simd.h"
 #include "base/util.h"
-#include "formats/coef_layout.h"
-#include "fuzz.h"
+#include "formats/image/coef_layout.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { MOST_BLOCKS = 64, NUMBERS = 10, LEVELS = 3 };
 

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/simd.h"
-#include "fuzz.h"
-#include "pipeline/jpeg/entropy.h"
-#include "tests/pipeline/coefs.h"
+#include "tests/fuzz/fuzz.h"
+#include "pipeline/decode/jpeg/entropy.h"
+#include "tests/pipeline/decode/coefs.h"
 
 #define MAX_BLOCKS 3000
 

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/example.h"
-#include "formats/tfrecord_facts.h"
-#include "fuzz.h"
+#include "formats/tfrecord/example.h"
+#include "formats/tfrecord/tfrecord_facts.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { MOST = 16 };
 

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/util.h"
-#include "formats/filelist.h"
-#include "fuzz.h"
+#include "formats/fileset/filelist.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { MOST_NAMES = 20, MOST_NAME = 100, DECLARED = 256 << 10 };
 

@@ -6,11 +6,11 @@
 #include <stdio.h>
 
 #include "base/util.h"
-#include "formats/example.h"
-#include "formats/recordio.h"
-#include "formats/tar.h"
-#include "formats/tfrecord.h"
-#include "fuzz_source.h"
+#include "formats/tfrecord/example.h"
+#include "formats/recordio/recordio.h"
+#include "formats/tar/tar.h"
+#include "formats/tfrecord/tfrecord.h"
+#include "tests/fuzz/fuzz_source.h"
 
 enum { FORMATS = 3, MOST = 4096, HEAD = 64 + 40 /* of the index of one file */ };
 

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "formats/gunzip.h"
-#include "fuzz.h"
+#include "formats/storage/gunzip.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { MOST_IN = 16 << 10, MOST_OUT = 256 << 10, MEMORY = 128 << 10, DECLARED = 2 << 20 };
 

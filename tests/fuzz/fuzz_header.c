@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/exif.h"
-#include "formats/jpeg_entry.h"
-#include "formats/jpeg_frame.h"
-#include "fuzz.h"
+#include "formats/image/exif.h"
+#include "formats/image/jpeg_entry.h"
+#include "formats/image/jpeg_frame.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { MOST_ENTRIES = 2048, MOST_WALKED = 512 };
 

@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_idx.c: the IDX source, gzip included, over hostile bytes.
  *
  * Input: u16 length of the labels file, its bytes, then the images file; both lie in one folder. */
-#include "fuzz_source.h"
+#include "tests/fuzz/fuzz_source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

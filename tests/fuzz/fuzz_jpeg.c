@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_jpeg.c: any bytes offered as a JPEG. */
-#include "fuzz_picture.h"
+#include "tests/fuzz/fuzz_picture.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

@@ -1,6 +1,6 @@
 /* tests/fuzz/fuzz_npy.c: NumPy arrays over hostile bytes. Input: u16 length of y.npy, its bytes, then x.npy. */
-#include "formats/npy.h"
-#include "fuzz_source.h"
+#include "formats/arrays/npy.h"
+#include "tests/fuzz/fuzz_source.h"
 
 /* What the parser accepts must be a shape that fills the file exactly. */
 static bool parse(const uint8_t *data, size_t bytes)

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "formats/spill.h"
-#include "formats/zip.h"
-#include "fuzz_source.h"
+#include "formats/storage/spill.h"
+#include "formats/arrays/zip.h"
+#include "tests/fuzz/fuzz_source.h"
 
 #ifdef MRT_LIBFUZZER /* a replay of the corpus mutates nothing */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t bytes, size_t max_bytes);

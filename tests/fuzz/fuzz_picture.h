@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fuzz.h"
-#include "pipeline/augment.h"
+#include "tests/fuzz/fuzz.h"
+#include "pipeline/augment/augment.h"
 
 enum {
     PICTURE_PIXELS = 1 << 18, /* what the decoder is allowed */

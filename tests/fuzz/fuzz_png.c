@@ -1,9 +1,9 @@
 /* tests/fuzz/fuzz_png.c: any bytes offered as a PNG. Each chunk's checksum is put right after most mutations, or hardly any would
  * get past the first chunk. */
-#include "fuzz_picture.h"
+#include "tests/fuzz/fuzz_picture.h"
 
 #include "base/util.h"
-#include "pipeline/decoders.h"
+#include "pipeline/decode/decoders.h"
 
 #ifdef MRT_LIBFUZZER /* a replay of the corpus mutates nothing */
 size_t LLVMFuzzerMutate(uint8_t *data, size_t bytes, size_t max_bytes);

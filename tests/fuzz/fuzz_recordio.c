@@ -2,8 +2,8 @@
  *
  * Input: a mode byte; with bit 0 or 1 two bytes for the length of .idx and .lst each, and these; the rest is the .rec file. bit 2:
  * packed labels, the class is the second; bit 3: the rest is data to be framed and found again instead. */
-#include "formats/recordio.h"
-#include "fuzz_source.h"
+#include "formats/recordio/recordio.h"
+#include "tests/fuzz/fuzz_source.h"
 
 /* A list of the length that two bytes in front of it say, as a file. */
 static void take_list(const char *name, const uint8_t **data, size_t *bytes)

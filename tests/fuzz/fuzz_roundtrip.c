@@ -6,15 +6,15 @@
 #include <stdio.h>
 
 #include "base/util.h"
-#include "formats/csv.h"
-#include "formats/example.h"
-#include "formats/mrec.h"
-#include "formats/npy.h"
-#include "formats/recordio.h"
-#include "formats/tar.h"
-#include "formats/tfrecord.h"
-#include "formats/value.h"
-#include "fuzz_source.h"
+#include "formats/text/csv.h"
+#include "formats/tfrecord/example.h"
+#include "formats/record/mrec.h"
+#include "formats/arrays/npy.h"
+#include "formats/recordio/recordio.h"
+#include "formats/tar/tar.h"
+#include "formats/tfrecord/tfrecord.h"
+#include "formats/source/value.h"
+#include "tests/fuzz/fuzz_source.h"
 
 /* ---- a description ---- */
 typedef struct spec {

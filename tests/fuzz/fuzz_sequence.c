@@ -1,5 +1,5 @@
 /* tests/fuzz/fuzz_sequence.c: sequences of numbers over hostile bytes. Input: one byte that says where the class stands, the text. */
-#include "fuzz_source.h"
+#include "tests/fuzz/fuzz_source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {

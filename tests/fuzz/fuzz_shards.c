@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "formats/shards.h"
-#include "fuzz_source.h"
+#include "formats/record/shards.h"
+#include "tests/fuzz/fuzz_source.h"
 
 enum { MOST = 64 << 10 };
 static const char first_line[] = "millrace shards 1\n";

@@ -5,8 +5,8 @@
  * corpus_tar.py. */
 #include <stdio.h>
 
-#include "formats/tar.h"
-#include "fuzz_source.h"
+#include "formats/tar/tar.h"
+#include "tests/fuzz/fuzz_source.h"
 
 static void repair(uint8_t *p, size_t bytes)
 {

@@ -2,8 +2,8 @@
  *
  * First byte of the input: 0, the rest is a file as it is; 1, the rest is the data of one record, framed here with right checksums (a
  * fuzzer does not find those); anything else, records of up to so many bytes are made of the rest, framed as well. */
-#include "formats/tfrecord.h"
-#include "fuzz_source.h"
+#include "formats/tfrecord/tfrecord.h"
+#include "tests/fuzz/fuzz_source.h"
 
 static uint8_t *frame(const uint8_t *data, size_t bytes, size_t one, size_t *framed_bytes)
 {

@@ -20,7 +20,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "fuzz.h"
+#include "tests/fuzz/fuzz.h"
 
 enum { FIRST_FD = 1 << 20, MOST_OPEN = 48, MOST_FILES = 24, NAME_BYTES = 128, SPILLS = 8 };
 #define SPILL_BYTES ((size_t)64 << 20) /* more is a full disk */

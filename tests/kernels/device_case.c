@@ -1,5 +1,5 @@
 /* tests/kernels/device_case.c: see device_case.h. */
-#include "device_case.h"
+#include "tests/kernels/device_case.h"
 
 struct lab mrt_device, mrt_reference;
 

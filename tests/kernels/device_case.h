@@ -3,7 +3,7 @@
 #ifndef MRT_DEVICE_CASE_H
 #define MRT_DEVICE_CASE_H
 
-#include "device_lab.h"
+#include "tests/kernels/device_lab.h"
 
 /* Canonical host arrays; NULL what the operation has not. */
 struct op_io {

@@ -1,5 +1,5 @@
 /* tests/kernels/device_flow.c: see device_flow.h. */
-#include "device_flow.h"
+#include "tests/kernels/device_flow.h"
 
 /* ---- updates ---- */
 

@@ -2,7 +2,7 @@
 #ifndef MRT_DEVICE_FLOW_H
 #define MRT_DEVICE_FLOW_H
 
-#include "device_case.h"
+#include "tests/kernels/device_case.h"
 
 void flow_check_all(void);
 

@@ -1,5 +1,5 @@
 /* tests/kernels/device_lab.c: see device_lab.h. */
-#include "device_lab.h"
+#include "tests/kernels/device_lab.h"
 
 #define GUARD_BYTES 1280u /* an odd multiple of MR_DEVICE_ALIGN: buffers are aligned as promised and no better */
 #define POISON 0xFF

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "kernels/host_op.h"
+#include "kernels/host/host_op.h"
 #include "mrt.h"
 
 struct rig {

@@ -5,7 +5,7 @@
  *
  * Where the device records, the second and third step run from a recording of a whole step, and once more without: both must
  * give the same, to the bit where only deterministic algorithms are allowed. Environment as test_device_ops.c. */
-#include "device_lab.h"
+#include "tests/kernels/device_lab.h"
 
 enum { INPUT, CONV_A, NORM_A, CONV_B, NORM_B, POOL, DENSE, LOSS, OPS };
 enum { BATCH = 6, H = 11, W = 9, C = 3, CLASSES = 7, STEPS = 3, MOST_FLOATS = 8192 };

@@ -8,8 +8,8 @@
  * Errors are ||a - b|| / ||b|| against the reference in f32, which is given the same inputs, rounded to the type under test, and for
  * backward the output that the device itself made; where a few sums may happen to cancel, / the size such sums usually have. Allowed:
  * f32 1e-5 (1e-3 for products with TF32), bf16 1e-2, f16 2e-3. Dropout's pattern, INPUT in f32 and the counts of LOSS are equal. */
-#include "device_case.h"
-#include "device_flow.h"
+#include "tests/kernels/device_case.h"
+#include "tests/kernels/device_flow.h"
 
 static const uint32_t types[] = {MR_TENSOR_F32, MR_TENSOR_BF16, MR_TENSOR_F16};
 static const uint32_t channels[] = {1, 3, 4, 5, 8, 16, 17, 64, 65};

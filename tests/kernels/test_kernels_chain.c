@@ -1,6 +1,6 @@
 /* kernels: a whole small network, step after step. The fast operations in whatever layouts they choose against the plain C ones;
  * twice the same is the same to the bit; a batch in two parts gives the gradients of the whole. */
-#include "rig.h"
+#include "tests/kernels/rig.h"
 
 enum { OPS = 11, BATCH = 6, H = 13, W = 11, C = 3, CLASSES = 7, MOST_PARAMS = 400000 };
 

@@ -2,7 +2,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "kernels/host.h"
+#include "kernels/host/host.h"
 #include "mrt.h"
 
 static const char *const kinds[] = {"cpu:3", "sim:3,step=100us,h2d=100GB/s"};

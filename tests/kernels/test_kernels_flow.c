@@ -2,7 +2,7 @@
 #include <semaphore.h>
 
 #include "kernels/ops/draws.h"
-#include "rig.h"
+#include "tests/kernels/rig.h"
 
 static void input_is_right(void **state)
 {

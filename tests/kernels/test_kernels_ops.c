@@ -1,6 +1,6 @@
 /* kernels: every operation with parameters or windows, plain C and fast, against a slow forward pass in double and numeric
  * gradients of that pass, on odd shapes and in every layout; guard bytes behind each buffer. */
-#include "rig.h"
+#include "tests/kernels/rig.h"
 
 static uint32_t pixels_of(const mr_tensor *t) { return t->h * t->w; }
 

@@ -1,5 +1,5 @@
 /* tests/pipeline/pictures.c: see pictures.h. */
-#include "pictures.h"
+#include "tests/pipeline/pictures.h"
 
 #include "mrt.h"
 

@@ -1,4 +1,4 @@
-#include "sets.h"
+#include "tests/pipeline/sets.h"
 
 #include "base/util.h"
 

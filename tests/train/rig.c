@@ -1,7 +1,7 @@
 /* tests/train/rig.c: see rig.h. */
 #include <unistd.h>
 
-#include "rig.h"
+#include "tests/train/rig.h"
 
 mr_net *mrt_net_conv(void)
 {

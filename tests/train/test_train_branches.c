@@ -1,7 +1,7 @@
 /* Branched networks on a device: memory planned by lifetime, operations that ride along, gradients in buckets, residual networks. */
 #include <math.h>
 
-#include "rig.h"
+#include "tests/train/rig.h"
 
 static mr_net *(*const nets[])(void) = {mrt_net_conv, mrt_net_norm, mrt_net_dense, mrt_net_branch, mrt_net_residual};
 enum { NETS = sizeof nets / sizeof nets[0] };

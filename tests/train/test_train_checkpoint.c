@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "mrt.h"
-#include "train/checkpoint.h"
+#include "train/state/checkpoint.h"
 
 enum { TENSORS = 3 };
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "mrt.h"
-#include "train/checkpoint.h"
+#include "train/state/checkpoint.h"
 
 enum { ROUNDS = 30, KEEP = 2, TENSORS = 3 };
 

@@ -4,7 +4,7 @@
  * MRT_SEEDS: how many schedules to try with each number of GPUs (default 10). */
 #include <math.h>
 
-#include "whole_run.h"
+#include "tests/train/whole_run.h"
 
 static const struct machine { const char *cuda, *cpu; } machines[] = {
     {"cuda:0", "cpu"}, {"cuda:0,1", "cpu:2"}, {"cuda:0,1,2,3,4,5,6", "cpu:7"}};

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <unistd.h>
 
-#include "rig.h"
+#include "tests/train/rig.h"
 
 enum { TRAIN = 90, VAL = 37, BATCH = 20, STEPS = 5 }; /* 20, 20, 20, 20, 10 */
 

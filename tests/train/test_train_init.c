@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "mrt.h"
-#include "train/replica.h"
+#include "train/run/replica.h"
 
 enum { COUNT = 20000 };
 

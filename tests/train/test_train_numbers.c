@@ -1,5 +1,5 @@
 /* Networks of numbers: the same training as of pictures that show the numbers as rows with a single bright pixel. */
-#include "rig.h"
+#include "tests/train/rig.h"
 
 enum { LENGTH = 6, VALUES = 5, COUNT = 24, STEPS = 4 };
 

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "rig.h"
+#include "tests/train/rig.h"
 
 enum { STEPS = 6 };
 

@@ -2,7 +2,7 @@
  * everything, and its gradients must be the slopes of its loss. A failure names the seed and the network. */
 #include <math.h>
 
-#include "rig.h"
+#include "tests/train/rig.h"
 
 enum { NETWORKS = 60, SIDE = MRT_SIDE, SAMPLES = 12 };
 

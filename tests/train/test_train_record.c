@@ -1,6 +1,6 @@
 /* Recorded steps: the device of this test records (the linker puts the functions below in the place of the library's): calls between
  * begin and end go to a list, launching a graph makes them. What is trained must be the same bits as without. */
-#include "rig.h"
+#include "tests/train/rig.h"
 
 int __real_mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args);
 int __real_mr_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args);

@@ -2,7 +2,7 @@
  * oneDNN ops train as the plain C ones do. */
 #include <math.h>
 
-#include "rig.h"
+#include "tests/train/rig.h"
 
 static const uint32_t replica_counts[] = {1, 2, 3, 5, 7};
 

@@ -1,7 +1,7 @@
 /* A trainer: learns, saves and loads bit for bit, refuses what does not fit, tells what it did when. */
 #include <math.h>
 
-#include "rig.h"
+#include "tests/train/rig.h"
 
 static void test_learns_a_toy_problem(void **state)
 {

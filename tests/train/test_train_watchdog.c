@@ -2,7 +2,7 @@
  * behind on purpose: the last test of its program, whose end ends the thread. */
 #include <unistd.h>
 
-#include "rig.h"
+#include "tests/train/rig.h"
 
 static void test_a_step_in_time_is_nothing_to_tell(void **state)
 {

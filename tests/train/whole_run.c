@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "whole_run.h"
+#include "tests/train/whole_run.h"
 
 enum { VAL = 19, MOST_SECONDS = 200 };
 

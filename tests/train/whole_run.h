@@ -3,7 +3,7 @@
 #ifndef MRT_WHOLE_RUN_H
 #define MRT_WHOLE_RUN_H
 
-#include "rig.h"
+#include "tests/train/rig.h"
 
 typedef struct mrt_run {
     mr_net      *(*net)(void);

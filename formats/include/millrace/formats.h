@@ -3,7 +3,7 @@
  *   values and schemas     named, typed fields of a sample
  *   image headers          size and kind of a JPEG or PNG without decoding it
  *   sources                any data set as (count, extents, parse): readers know no format, formats do no I/O when hot
- *   .mrec                  our record files: writer, reader, verifier (specified in formats/FORMAT.md)
+ *   .mrec                  our record files: writer, reader, verifier (specified in formats/record/FORMAT.md)
  *
  * No devices here, and no threads but the one that fetches remote data. Bytes from a file are never trusted: what a header claims is checked against the
  * file's size and the caller's limits before memory is taken. */

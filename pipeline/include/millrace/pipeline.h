@@ -270,7 +270,7 @@ typedef struct mr_loader_info {
  * leave the rest to an operation on the device that ends in the pixels below, bit for bit (the arithmetic is integers: the plain C
  * of pipeline/jpeg/ and resample_plain.c specifies it):
  *   - coefficients: per sample its crop window in blocks, the quantisation tables, both resampling axes and the mirror bit, then the
- *     window's rows of blocks as formats/coef.h packs them; left to do: unpack, inverse DCT, resample, colour;
+ *     window's rows of blocks as formats/image/coef.h packs them; left to do: unpack, inverse DCT, resample, colour;
  *   - JPEG: the same head, the Huffman tables, and the scan's bytes from the entry point above the window to the one below it; left
  *     to do: Huffman decoding as well, one thread a row between entry points.
  * Both differ from sample to sample in length: `pixels` would point at count + 1 offsets with the samples behind them, and fewer bytes
@@ -396,7 +396,7 @@ typedef enum mr_to {
     MR_TO_MREC = 0,
     MR_TO_TFRECORD, /* tf.train.Example: image/encoded, image/format, image/class/label, image/height, ...; other fields under their names */
     MR_TO_TAR,      /* WebDataset: KEY.jpg or .png, KEY.cls, other fields as KEY.NAME */
-} mr_to; /* which feature or member each field becomes: pipeline/convert_tfrecord.c, pipeline/convert_tar.c */
+} mr_to; /* which feature or member each field becomes: pipeline/convert/convert_tfrecord.c, pipeline/convert/convert_tar.c */
 
 typedef struct mr_convert_config {
     size_t      struct_size;

@@ -1,0 +1,192 @@
+/* formats/image/coef_pack.c: write a coefficient payload. The layout is in coef_layout.h; what is chosen here:
+ *
+ *   tier     as few bytes as can be before nibbles begin: up to the last coefficient outside -8..7
+ *   escapes  as few high bytes as can be: up to the last coefficient outside -128..127
+ *   tables   equal quantisation tables are kept once
+ *
+ * So equal coefficients give equal bytes. */
+#include "formats/image/coef_layout.h"
+
+enum { BLOCK_MOST = 1 + 8 + 63 + 32 + 1 + 63 }; /* every part of a block at its largest */
+
+/* ---- one block ---- */
+
+/* The first tier that reaches end. */
+static unsigned tier_for(unsigned end)
+{
+    unsigned t = 0;
+    while (mri_coef_tier_end[t] < end) t++;
+    return t;
+}
+
+/* A block in zigzag order: its values other than 0, and past which places nibbles and bytes are enough. */
+typedef struct scan {
+    uint64_t map;
+    unsigned count, byte_end, escape_end;
+    int16_t  value[MRI_JPEG_BLOCK];
+} scan;
+
+/* One bit for each of 64 bytes that are 0 or 1: a multiplication gathers the low bits of eight bytes in the highest one. */
+static uint64_t bits(const uint8_t *is)
+{
+    uint64_t map = 0;
+    for (int k = 0; k < 8; k++) map |= mri_le64(is + 8 * k) * 0x0102040810204080u >> 56 << 8 * k;
+    return map;
+}
+
+/* The loops over all 64 are for the compiler to vectorise: branches on what comes would be as good as noise. */
+static void scan_block(const int16_t *coef, scan *s)
+{
+    int16_t zigzag[MRI_JPEG_BLOCK];
+    uint8_t is[MRI_JPEG_BLOCK], large[MRI_JPEG_BLOCK], huge[MRI_JPEG_BLOCK];
+    for (int j = 0; j < MRI_JPEG_BLOCK; j++) zigzag[j] = coef[mri_jpeg_natural[j]];
+    zigzag[0] = 0;
+    for (int j = 0; j < MRI_JPEG_BLOCK; j++) {
+        is[j] = zigzag[j] != 0;
+        large[j] = (uint16_t)(zigzag[j] + 8) > 15;
+        huge[j] = (uint16_t)(zigzag[j] + 128) > 255;
+    }
+    const uint64_t over = bits(large), far_over = bits(huge);
+    s->map = bits(is);
+    s->byte_end = over ? 64 - (unsigned)__builtin_clzll(over) : 1;
+    s->escape_end = far_over ? 64 - (unsigned)__builtin_clzll(far_over) : 0;
+    s->count = 0;
+    for (uint64_t left = s->map; left; left &= left - 1) s->value[s->count++] = zigzag[__builtin_ctzll(left)];
+}
+
+/* Returns the bytes written, at most BLOCK_MOST; 0 for a block with nothing but its DC. */
+static size_t block_put(const int16_t *coef, uint8_t *to)
+{
+    scan s;
+    scan_block(coef, &s);
+    if (s.map == 0) return 0;
+    const unsigned map_bytes = (unsigned)(63 - __builtin_clzll(s.map)) / 8 + 1, tier = tier_for(s.byte_end);
+    const unsigned bytes = (unsigned)__builtin_popcountll(s.map & mri_coef_tier[tier]);
+    uint8_t       *at = to + 1 + map_bytes;
+    to[0] = (uint8_t)((map_bytes - 1) | tier << MRI_COEF_TIER_SHIFT | (s.escape_end ? MRI_COEF_ESCAPE : 0));
+    memcpy(to + 1, &s.map, map_bytes);
+    for (unsigned k = 0; k < bytes; k++) *at++ = (uint8_t)s.value[k];
+    for (unsigned k = bytes; k < s.count; k += 2)
+        *at++ = (uint8_t)((s.value[k] & 15) | (k + 1 < s.count ? (s.value[k + 1] & 15) << 4 : 0));
+    if (s.escape_end) {
+        const unsigned escape = tier_for(s.escape_end), count = (unsigned)__builtin_popcountll(s.map & mri_coef_tier[escape]);
+        *at++ = (uint8_t)escape;
+        for (unsigned k = 0; k < count; k++) *at++ = (uint8_t)((uint16_t)s.value[k] >> 8);
+    }
+    return (size_t)(at - to);
+}
+
+/* ---- the payload, growing ---- */
+
+typedef struct payload {
+    uint8_t *data;
+    size_t   used, room;
+} payload;
+
+static int need(payload *p, size_t more, mr_error *err)
+{
+    if (more > MRI_COEF_MAX_BYTES - p->used)
+        return mr_error_set(err, MR_ELIMIT, "coefficients: the picture would take more than %llu MiB packed",
+                            (unsigned long long)(MRI_COEF_MAX_BYTES >> 20));
+    if (more <= p->room - p->used) return MR_OK;
+    const size_t room = (size_t)mri_max_u64(p->used + more, p->room + p->room / 2);
+    uint8_t     *data = realloc(p->data, room);
+    if (!data) return mr_error_set(err, MR_ENOMEM, "coefficients: no memory for %zu bytes", room);
+    p->data = data;
+    p->room = room;
+    return MR_OK;
+}
+
+static int row_put(payload *p, const int16_t (*row)[MRI_JPEG_BLOCK], uint32_t blocks, mr_error *err)
+{
+    const int rc = need(p, (size_t)blocks * (MRI_COEF_BLOCK_FIXED + BLOCK_MOST), err);
+    if (rc) return rc;
+    uint8_t *lengths = p->data + p->used, *dc = lengths + blocks, *at = dc + 2 * (size_t)blocks;
+    for (uint32_t x = 0; x < blocks; x++) {
+        const size_t length = block_put(row[x], at);
+        lengths[x] = (uint8_t)length;
+        mri_put_le16(dc + 2 * (size_t)x, (uint16_t)row[x][0]);
+        at += length;
+    }
+    p->used = (size_t)(at - p->data);
+    return MR_OK;
+}
+
+/* ---- head and tables ---- */
+
+static int frame_check(const mri_jpeg_frame *f, mr_error *err)
+{
+    const bool gray = f->component_count == 1 && f->colour == MRI_JPEG_GRAY;
+    const bool three = f->component_count == 3 && (f->colour == MRI_JPEG_YCC || f->colour == MRI_JPEG_RGB);
+    if (gray || three) return MR_OK;
+    return mr_error_set(err, MR_EUNSUPPORTED, "coefficient records hold gray, YCbCr and RGB pictures; this one has %u components of "
+                        "another kind", f->component_count);
+}
+
+static void head_put(payload *p, const mri_jpeg_frame *f)
+{
+    uint8_t *h = p->data, tables = 0;
+    memset(h, 0, MRI_COEF_HEAD);
+    memcpy(h, "MRCF\1", 5);
+    h[5] = (uint8_t)f->component_count;
+    h[6] = (uint8_t)f->colour;
+    h[7] = (uint8_t)f->orientation;
+    mri_put_le16(h + 8, (uint16_t)f->width);
+    mri_put_le16(h + 10, (uint16_t)f->height);
+    for (uint32_t k = 0; k < f->component_count; k++) {
+        const mri_jpeg_component *m = &f->component[k];
+        uint8_t                   t = 0;
+        while (t < tables && memcmp(h + MRI_COEF_HEAD + MRI_COEF_TABLE_BYTES * t, m->quant, MRI_COEF_TABLE_BYTES) != 0) t++;
+        if (t == tables) memcpy(h + MRI_COEF_HEAD + MRI_COEF_TABLE_BYTES * tables++, m->quant, MRI_COEF_TABLE_BYTES);
+        memcpy(h + MRI_COEF_COMPONENT_AT + 4 * k, (const uint8_t[4]){m->id, m->h, m->v, t}, 4);
+    }
+    h[12] = tables;
+    p->used = MRI_COEF_HEAD + (size_t)MRI_COEF_TABLE_BYTES * tables;
+}
+
+static int payload_put(payload *p, const mri_jpeg_frame *f, const int16_t (*const *coef)[MRI_JPEG_BLOCK], mr_error *err)
+{
+    size_t rows = 0, blocks = 0;
+    for (uint32_t k = 0; k < f->component_count; k++) {
+        rows += f->component[k].blocks_high;
+        blocks += (size_t)f->component[k].blocks_high * f->component[k].blocks_wide;
+    }
+    /* most blocks of photographs take 16 to 32 bytes */
+    p->room = MRI_COEF_HEAD + 3 * MRI_COEF_TABLE_BYTES + 4 * (rows + 1) + (size_t)mri_min_u64(blocks * 32, MRI_COEF_MAX_BYTES / 2);
+    p->data = malloc(p->room);
+    if (!p->data) return mr_error_set(err, MR_ENOMEM, "coefficients: no memory for %zu bytes", p->room);
+    head_put(p, f);
+    size_t index = p->used;
+    p->used += 4 * (rows + 1);
+    for (uint32_t k = 0; k < f->component_count; k++) {
+        const mri_jpeg_component *m = &f->component[k];
+        for (uint32_t y = 0; y < m->blocks_high; y++, index += 4) {
+            mri_put_le32(p->data + index, (uint32_t)p->used);
+            const int rc = row_put(p, coef[k] + (size_t)y * m->blocks_wide, m->blocks_wide, err);
+            if (rc) return rc;
+        }
+    }
+    mri_put_le32(p->data + index, (uint32_t)p->used);
+    const int rc = need(p, MRI_COEF_SLACK, err);
+    if (rc) return rc;
+    memset(p->data + p->used, 0, MRI_COEF_SLACK);
+    p->used += MRI_COEF_SLACK;
+    return MR_OK;
+}
+
+int mri_coef_pack(const mri_jpeg_frame *frame, const int16_t (*const *coef)[MRI_JPEG_BLOCK], void **out, size_t *bytes, mr_error *err)
+{
+    *out = NULL;
+    *bytes = 0;
+    payload p = {0};
+    int     rc = frame_check(frame, err);
+    if (rc == MR_OK) rc = payload_put(&p, frame, coef, err);
+    if (rc) {
+        free(p.data);
+        return rc;
+    }
+    void *fitting = realloc(p.data, p.used);
+    *out = fitting ? fitting : p.data;
+    *bytes = p.used;
+    return MR_OK;
+}

@@ -1,0 +1,43 @@
+/* formats/tar/tar_classes.c: see tar_classes.h. */
+#include "formats/tar/tar_classes.h"
+
+#include "base/util.h"
+
+enum { MOST_NAME = 1000 };
+
+static int wrong(mri_tar_classes *c, const char *why)
+{
+    free(c->name);
+    *c = (mri_tar_classes){.wrong = why};
+    return MR_OK;
+}
+
+/* Names are shown, and become folders: what a terminal would not show stays out. */
+static bool is_name(const char *line, size_t bytes)
+{
+    char shown[4 * MOST_NAME + 1];
+    return bytes >= 1 && bytes <= MOST_NAME && strlen(line) == bytes && strcmp(mr_text_shown(line, shown, sizeof shown), line) == 0;
+}
+
+int mri_tar_classes_take(mri_tar_classes *out, char *text, size_t bytes, mr_error *err)
+{
+    size_t count = 0;
+    *out = (mri_tar_classes){0};
+    if (bytes == 0 || text[bytes - 1] != '\n') return wrong(out, "expected a line for each class");
+    for (size_t k = 0; k < bytes; k++) count += text[k] == '\n'; /* bytes is bounded: so is this */
+    out->name = malloc(count * sizeof *out->name);
+    if (!out->name) return mr_error_set(err, MR_ENOMEM, "no memory for the names of %zu classes", count);
+    for (char *line = text, *end; line < text + bytes; line = end + 1) {
+        end = memchr(line, '\n', (size_t)(text + bytes - line));
+        *end = '\0';
+        if (!is_name(line, (size_t)(end - line))) return wrong(out, "expected a name of 1 to 1000 printable bytes in each line");
+        out->name[out->count++] = line;
+    }
+    return MR_OK;
+}
+
+void mri_tar_classes_fini(mri_tar_classes *c)
+{
+    free(c->name);
+    *c = (mri_tar_classes){0};
+}

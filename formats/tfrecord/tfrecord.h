@@ -1,0 +1,39 @@
+/* formats/tfrecord/tfrecord.h: the framing of TFRecord files. Private.
+ *
+ *   | u64 bytes | u32 masked CRC32C of those 8 | data | u32 masked CRC32C of the data |      little-endian, again and again
+ *
+ * Nothing stands in front of the first record or behind the last. */
+#ifndef MRI_TFRECORD_H
+#define MRI_TFRECORD_H
+
+#include "base/util.h"
+#include "formats/source/source.h"
+
+enum { MRI_TFRECORD_HEAD = 12, MRI_TFRECORD_TAIL = 4 };
+
+/* Checksums of data that hold checksums would often come out as 0: they are turned and shifted. */
+static inline uint32_t mri_tfrecord_crc(const void *data, size_t bytes)
+{
+    const uint32_t crc = mr_crc32c(0, data, bytes);
+    return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+/* Of the head: the length, where its checksum is right. */
+static inline bool mri_tfrecord_length(const uint8_t head[MRI_TFRECORD_HEAD], uint64_t *bytes)
+{
+    *bytes = mri_le64(head);
+    return mri_tfrecord_crc(head, 8) == mri_le32(head + 8);
+}
+
+static inline void mri_tfrecord_put_head(uint8_t head[MRI_TFRECORD_HEAD], uint64_t bytes)
+{
+    mri_put_le64(head, bytes);
+    mri_put_le32(head + 8, mri_tfrecord_crc(head, 8));
+}
+
+static inline void mri_tfrecord_put_tail(uint8_t tail[MRI_TFRECORD_TAIL], const void *data, size_t bytes)
+{
+    mri_put_le32(tail, mri_tfrecord_crc(data, bytes));
+}
+
+#endif

@@ -1,0 +1,237 @@
+/* kernels/host/host_stream.c: a stream as a worker thread with a ring of tasks (the picture is in host.h).
+ *
+ * One lock guards a stream's ring and counters. The thread holds it only to take a task and to count it done. The struct
+ * is shared by count: an event keeps the stream it was recorded on readable after mr_stream_destroy().
+ *
+ * Stopping: destroy sets stop, the thread finishes the ring and leaves, destroy joins it. Waits in the ring end because what
+ * they wait for was queued before them, on a stream that is still running or has drained. */
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "kernels/host/host.h"
+
+#define FIRST_RING_TASKS 256u /* a power of two; a training step of a small network queues about 60 */
+
+struct task {
+    mri_host_run *run;
+    unsigned      flags;
+    _Alignas(16) unsigned char args[MRI_TASK_ARGS_BYTES];
+};
+
+struct mri_host_stream {
+    mr_stream        base;
+    mri_host_device *device;
+    pthread_t        thread;
+    _Atomic uint32_t refs;
+    pthread_mutex_t  lock;
+    pthread_cond_t   queued;    /* the thread sleeps here */
+    pthread_cond_t   over;      /* who waits for a task sleeps here */
+    struct task     *ring;      /* lock */
+    uint32_t         ring_size; /* lock */
+    uint64_t         pushed;    /* lock: tasks ever queued */
+    uint64_t         done;      /* lock: tasks ever finished; ring slot of task number k is (k - 1) % ring_size */
+    uint32_t         waiters;   /* lock */
+    bool             asleep;    /* lock: the thread waits on queued */
+    bool             stop;      /* lock */
+    uint64_t         failed_at; /* lock to write: number of the task that failed, 0 while well; the thread reads freely */
+    mr_error         error;     /* lock to write */
+};
+
+int mri_host_stream_failed(const mri_host_stream *s) { return s->failed_at ? s->error.code : MR_OK; }
+
+mri_host_device *mri_host_stream_device(const mri_host_stream *s) { return s->device; }
+
+mri_host_stream *mri_host_stream_ref(mri_host_stream *s)
+{
+    s->refs++;
+    return s;
+}
+
+void mri_host_stream_unref(mri_host_stream *s)
+{
+    if (!s || --s->refs > 0) return;
+    pthread_cond_destroy(&s->queued);
+    pthread_cond_destroy(&s->over);
+    pthread_mutex_destroy(&s->lock);
+    free(s->ring);
+    free(s);
+}
+
+/* Run one task outside the lock; returns its code. */
+static int run_task(mri_host_stream *s, const struct task *t, mr_error *err)
+{
+    if (s->failed_at && !(t->flags & MRI_TASK_ALWAYS)) return MR_OK;
+    err->code = MR_OK;
+    const int rc = t->run(s, t->args, err);
+    if (rc && err->code != rc) mr_error_set(err, rc, "%s: queued work failed", s->base.device->name);
+    return rc;
+}
+
+static void *stream_main(void *arg)
+{
+    mri_host_stream *s = arg;
+    if (s->device->thread_begin) s->device->thread_begin(s->device, s->base.role);
+    struct task task;
+    mr_error    err = MR_ERROR_INIT;
+    pthread_mutex_lock(&s->lock);
+    for (;;) {
+        s->asleep = true;
+        while (s->pushed == s->done && !s->stop) pthread_cond_wait(&s->queued, &s->lock);
+        s->asleep = false;
+        if (s->pushed == s->done) break;
+        task = s->ring[s->done & (s->ring_size - 1)];
+        pthread_mutex_unlock(&s->lock);
+
+        const int rc = run_task(s, &task, &err);
+        if (rc) mri_host_device_fail(s->device, &err);
+
+        pthread_mutex_lock(&s->lock);
+        s->done++;
+        if (rc && !s->failed_at) {
+            s->error = err;
+            s->failed_at = s->done;
+        }
+        if (s->waiters > 0) pthread_cond_broadcast(&s->over);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+int mri_host_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err)
+{
+    mri_host_stream *s = calloc(1, sizeof *s);
+    struct task     *ring = calloc(FIRST_RING_TASKS, sizeof *ring);
+    if (!s || !ring) goto fail;
+    s->base = (mr_stream){dev, role};
+    s->device = mri_host_device_of(dev);
+    s->refs = 1;
+    s->ring = ring;
+    s->ring_size = FIRST_RING_TASKS;
+    s->error = (mr_error)MR_ERROR_INIT;
+    pthread_mutex_init(&s->lock, NULL);
+    pthread_cond_init(&s->queued, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->over, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    char name[16];
+    snprintf(name, sizeof name, "mr-%.4s%u-%s", dev->info.kind, dev->info.index % 1000u,
+             role == MR_STREAM_COPY ? "copy" : "comp");
+    if (mri_thread_start(&s->thread, name, stream_main, s) != MR_OK) {
+        mri_host_stream_unref(s);
+        return mr_error_set(err, MR_ENOMEM, "%s: the system refused a thread for a stream", dev->name);
+    }
+    *out = &s->base;
+    return MR_OK;
+
+fail:
+    free(s);
+    free(ring);
+    return mr_error_set(err, MR_ENOMEM, "%s: no memory for a stream", dev->name);
+}
+
+void mri_host_stream_destroy(mr_stream *base)
+{
+    mri_host_stream *s = (mri_host_stream *)base;
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    pthread_cond_signal(&s->queued);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    mri_host_stream_unref(s);
+}
+
+/* Twice the ring; tasks keep their numbers, so each moves to its number's slot in the new size. */
+static int grow_ring_locked(mri_host_stream *s)
+{
+    if (s->ring_size > UINT32_MAX / 4) return MR_ELIMIT;
+    const uint32_t size = s->ring_size * 2;
+    struct task   *ring = calloc(size, sizeof *ring);
+    if (!ring) return MR_ENOMEM;
+    for (uint64_t i = s->done; i < s->pushed; i++) ring[i & (size - 1)] = s->ring[i & (s->ring_size - 1)];
+    free(s->ring);
+    s->ring = ring;
+    s->ring_size = size;
+    return MR_OK;
+}
+
+static int push_locked(mri_host_stream *s, mri_host_run *run, const void *args, size_t args_bytes, unsigned flags)
+{
+    if (s->failed_at && !(flags & MRI_TASK_ALWAYS)) return s->error.code;
+    const int rc = s->pushed - s->done == s->ring_size ? grow_ring_locked(s) : MR_OK;
+    if (rc) return rc;
+    struct task *t = &s->ring[s->pushed++ & (s->ring_size - 1)];
+    t->run = run;
+    t->flags = flags;
+    memcpy(t->args, args, args_bytes);
+    if (s->asleep) pthread_cond_signal(&s->queued);
+    return MR_OK;
+}
+
+int mri_host_push(mri_host_stream *s, mri_host_run *run, const void *args, size_t args_bytes, unsigned flags,
+                  uint64_t *number)
+{
+    assert(args_bytes <= MRI_TASK_ARGS_BYTES);
+    if (!(flags & MRI_TASK_ALWAYS) && s->device->failed) return s->device->failed;
+    pthread_mutex_lock(&s->lock);
+    const int rc = push_locked(s, run, args, args_bytes, flags);
+    if (number) *number = s->pushed;
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+int mri_host_stream_query(mri_host_stream *s, uint64_t number)
+{
+    pthread_mutex_lock(&s->lock);
+    int rc = s->done >= number ? MR_OK : MR_EAGAIN;
+    if (rc == MR_OK && s->failed_at && s->failed_at <= number) rc = s->error.code;
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+/* One wait on over, which runs on CLOCK_MONOTONIC; false once until_ns has passed. */
+static bool wait_over_locked(mri_host_stream *s, uint64_t until_ns)
+{
+    if (until_ns == MR_FOREVER) {
+        pthread_cond_wait(&s->over, &s->lock);
+        return true;
+    }
+    const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+    return pthread_cond_timedwait(&s->over, &s->lock, &until) != ETIMEDOUT;
+}
+
+int mri_host_stream_wait(mri_host_stream *s, uint64_t number, uint64_t timeout_ns, mr_error *err)
+{
+    const uint64_t now = mri_now_ns(), until = timeout_ns > MR_FOREVER - now ? MR_FOREVER : now + timeout_ns;
+    bool           in_time = true;
+    pthread_mutex_lock(&s->lock);
+    s->waiters++;
+    while (s->done < number && in_time) in_time = wait_over_locked(s, until);
+    s->waiters--;
+    int rc = s->done < number ? MR_EAGAIN : MR_OK;
+    if (rc == MR_OK && s->failed_at && s->failed_at <= number) {
+        rc = s->error.code;
+        if (err) *err = s->error;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+int mri_host_stream_sync(mr_stream *base, mr_error *err)
+{
+    mri_host_stream *s = (mri_host_stream *)base;
+    pthread_mutex_lock(&s->lock);
+    const uint64_t last = s->pushed;
+    pthread_mutex_unlock(&s->lock);
+    int rc = mri_host_stream_wait(s, last, MR_FOREVER, err);
+    if (rc == MR_OK && s->device->failed) { /* another stream of this device */
+        pthread_mutex_lock(&s->device->lock);
+        rc = s->device->failed;
+        if (err) *err = s->device->error;
+        pthread_mutex_unlock(&s->device->lock);
+    }
+    return rc;
+}

@@ -1,0 +1,353 @@
+/* pipeline/convert/convert_files.c: see convert_files.h. */
+#include "pipeline/convert/convert_files.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/util.h"
+#include "formats/storage/aside.h"
+#include "formats/fileset/framed.h"
+
+#define BUFFER_BYTES ((size_t)1 << 20)
+
+struct mri_files {
+    const mri_convert_plan *plan;
+    const mri_files_format *format;
+    void           *state;        /* the format's */
+    char           *dst;
+    char           *part;         /* of the file being written */
+    int             lock;         /* the first file aside, locked as long as we are at it; or -1 */
+    int             fd;           /* the one being written; of the first it is the same */
+    uint8_t        *buf;
+    size_t          filled;
+    XXH3_state_t   *bytes_hash, *samples_hash;
+    mri_file_facts  now;          /* of the file being written; bytes in the buffer count */
+    mri_file_facts *done;         /* of those before */
+    uint32_t        count;        /* of those */
+    uint64_t        records;      /* in all */
+    bool            has_names;    /* nothing is left to remove */
+    bool            odd_labels;   /* numbers our readers would not take for classes */
+};
+
+static bool sharded(const mri_files *f) { return f->plan->cfg.shard_bytes != 0; }
+
+static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "out of memory for the output"); }
+
+static int told(mr_error *err, int code, const char *path)
+{
+    mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
+    return code;
+}
+
+/* ---- names ---- */
+static const char *last_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+uint32_t mri_files_digits(const char **text, uint64_t *value)
+{
+    uint32_t digits = 0;
+    *value = 0;
+    for (; **text >= '0' && **text <= '9' && digits < 10; digits++) *value = *value * 10 + (uint64_t)(*(*text)++ - '0');
+    return digits;
+}
+
+/* Both malloc'd, NULL when memory is gone. */
+static char *part_path(const mri_files *f, uint32_t at)
+{
+    const size_t room = strlen(f->dst) + 32;
+    char        *path = malloc(room);
+    if (!path) return NULL;
+    if (sharded(f)) snprintf(path, room, "%s-%05u.part", f->dst, at);
+    else snprintf(path, room, "%s.part", f->dst);
+    return path;
+}
+
+static char *final_path(const mri_files *f, uint32_t at, uint32_t count)
+{
+    const size_t room = strlen(f->dst) + 64;
+    char        *path = malloc(room);
+    if (!path) return NULL;
+    if (sharded(f)) f->format->shard_name(path, room, f->dst, at, count);
+    else memcpy(path, f->dst, strlen(f->dst) + 1);
+    return path;
+}
+
+/* DST-00017.part, *number its 17. */
+static bool is_aside(const char *dst, const char *name, uint64_t *number)
+{
+    const size_t n = strlen(dst);
+    if (strncmp(name, dst, n) != 0 || name[n] != '-') return false;
+    const char *at = name + n + 1;
+    return mri_files_digits(&at, number) >= 5 && strcmp(at, ".part") == 0;
+}
+
+/* ---- what lies beside DST ---- */
+typedef int visitor(mri_files *f, const char *path, bool aside, mr_error *err);
+
+/* Every file aside but the first, and every shard that is none of `count`. */
+static int visit_others(mri_files *f, uint32_t count, visitor *visit, mr_error *err)
+{
+    const char  *name = last_of(f->dst);
+    const size_t folder_bytes = (size_t)(name - f->dst);
+    char        *folder = folder_bytes ? strndup(f->dst, folder_bytes) : strdup(".");
+    DIR         *d = folder ? opendir(folder) : NULL;
+    int          rc = !folder ? no_memory(err) : d ? MR_OK : told(err, mr_error_sys(err, errno, "cannot open the folder"), folder);
+    for (const struct dirent *e; !rc && (e = readdir(d));) {
+        uint64_t   number = 0;
+        const bool aside = is_aside(name, e->d_name, &number);
+        if (aside ? number == 0 : !f->format->is_other_shard(name, e->d_name, count)) continue;
+        const size_t room = folder_bytes + strlen(e->d_name) + 1;
+        char        *path = malloc(room);
+        if (path) snprintf(path, room, "%.*s%s", (int)folder_bytes, f->dst, e->d_name);
+        rc = path ? visit(f, path, aside, err) : no_memory(err);
+        free(path);
+    }
+    if (d) closedir(d);
+    free(folder);
+    return rc;
+}
+
+static int check_other(mri_files *f, const char *path, bool aside, mr_error *err)
+{
+    const int rc = mri_convert_check_input(f->plan, path, err);
+    return rc || aside ? rc : mri_aside_refuse(path, f->plan->cfg.force, err);
+}
+
+static int remove_aside(mri_files *f, const char *path, bool aside, mr_error *err)
+{
+    (void)f;
+    if (!aside || unlink(path) == 0 || errno == ENOENT) return MR_OK;
+    return told(err, mr_error_sys(err, errno, "cannot remove what an earlier run left"), path);
+}
+
+static int remove_shard(mri_files *f, const char *path, bool aside, mr_error *err)
+{
+    (void)f;
+    if (aside || unlink(path) == 0 || errno == ENOENT) return MR_OK;
+    return told(err, mr_error_sys(err, errno, "the output is whole, but this file of the one it replaces cannot be removed"), path);
+}
+
+static int check_place(mri_files *f, mr_error *err)
+{
+    int rc = mri_convert_check_folder(f->plan, f->dst, err);
+    if (rc) return rc;
+    if (sharded(f)) {
+        if (!*last_of(f->dst)) return told(err, mr_error_set(err, MR_EINVAL, "expected what the files' names begin with, found a folder"), f->dst);
+        return visit_others(f, 0, check_other, err);
+    }
+    rc = mri_convert_check_file(f->plan, f->dst, err);
+    return rc ? rc : mri_aside_refuse(f->dst, f->plan->cfg.force, err);
+}
+
+/* ---- bytes ---- */
+static int flush(mri_files *f, mr_error *err)
+{
+    const int rc = mri_pwrite_all(f->fd, f->buf, f->filled, f->now.bytes - f->filled, f->part, err);
+    XXH3_64bits_update(f->bytes_hash, f->buf, f->filled);
+    f->filled = 0;
+    return rc;
+}
+
+int mri_files_put(mri_files *f, const void *data, size_t bytes, mr_error *err)
+{
+    const uint8_t *p = data;
+    while (bytes > 0) {
+        const size_t some = (size_t)mri_min_u64(bytes, BUFFER_BYTES - f->filled);
+        memcpy(f->buf + f->filled, p, some);
+        f->filled += some;
+        f->now.bytes += some;
+        p += some;
+        bytes -= some;
+        const int rc = f->filled == BUFFER_BYTES ? flush(f, err) : MR_OK;
+        if (rc) return rc;
+    }
+    return MR_OK;
+}
+
+int mri_files_put_zeros(mri_files *f, uint64_t bytes, mr_error *err)
+{
+    static const uint8_t zeros[4096];
+    int                  rc = MR_OK;
+    for (; !rc && bytes > 0; bytes -= mri_min_u64(bytes, sizeof zeros)) rc = mri_files_put(f, zeros, (size_t)mri_min_u64(bytes, sizeof zeros), err);
+    return rc;
+}
+
+/* ---- files ---- */
+static int begin_file(mri_files *f, mr_error *err)
+{
+    free(f->part);
+    f->part = part_path(f, f->count);
+    if (!f->part) return no_memory(err);
+    int rc = mri_aside_open(&f->fd, f->part, err);
+    if (rc) return rc;
+    if (f->count == 0) f->lock = f->fd;
+    if (ftruncate(f->fd, 0) != 0) return told(err, mr_error_sys(err, errno, "cannot empty the file aside"), f->part);
+    f->now = (mri_file_facts){0};
+    XXH3_64bits_reset(f->bytes_hash);
+    XXH3_64bits_reset(f->samples_hash);
+    return f->format->begin ? f->format->begin(f->state, f, err) : MR_OK;
+}
+
+static int keep_facts(mri_files *f, mr_error *err)
+{
+    if ((f->count & (f->count - 1)) == 0) { /* full at every power of two */
+        mri_file_facts *more = realloc(f->done, (f->count ? f->count * 2 : 1) * sizeof *more);
+        if (!more) return no_memory(err);
+        f->done = more;
+    }
+    f->now.bytes_hash = XXH3_64bits_digest(f->bytes_hash);
+    f->now.samples_hash = XXH3_64bits_digest(f->samples_hash);
+    f->done[f->count++] = f->now;
+    return MR_OK;
+}
+
+static int end_file(mri_files *f, mr_error *err)
+{
+    int rc = f->format->zeros ? mri_files_put_zeros(f, f->format->zeros(f->now.bytes), err) : MR_OK;
+    if (!rc) rc = flush(f, err);
+    if (!rc && fsync(f->fd) != 0) rc = told(err, mr_error_sys(err, errno, "cannot sync"), f->part);
+    if (rc) return rc;
+    const bool failed = f->fd != f->lock && close(f->fd) != 0;
+    f->fd = -1;
+    return failed ? told(err, mr_error_sys(err, errno, "cannot close it"), f->part) : keep_facts(f, err);
+}
+
+int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, const mri_files_format *format, mr_error *err)
+{
+    *out = NULL;
+    mri_files *f = calloc(1, sizeof *f);
+    if (!f) return no_memory(err);
+    f->plan = plan;
+    f->format = format;
+    f->lock = f->fd = -1;
+    f->dst = strdup(dst);
+    f->buf = malloc(BUFFER_BYTES);
+    f->bytes_hash = XXH3_createState();
+    f->samples_hash = XXH3_createState();
+    int rc = f->dst && f->buf && f->bytes_hash && f->samples_hash ? MR_OK : no_memory(err);
+    f->has_names = true; /* until a file is begun */
+    if (!rc) rc = format->create(&f->state, plan, err);
+    if (!rc) rc = check_place(f, err);
+    if (!rc) rc = begin_file(f, err);
+    f->has_names = f->lock < 0;
+    if (!rc && sharded(f)) rc = visit_others(f, 0, remove_aside, err);
+    if (rc) {
+        mri_files_close(f, false);
+        return rc;
+    }
+    *out = f;
+    return MR_OK;
+}
+
+int mri_files_append(void *state, uint64_t source_index, const mr_value *values, mr_error *err)
+{
+    mri_files              *f = state;
+    const mri_convert_plan *plan = f->plan;
+    uint64_t                bytes;
+    int rc = f->format->take(f->state, source_index, values, &bytes, err);
+    if (!rc && sharded(f) && f->now.records > 0) {
+        const uint64_t all = f->now.bytes + bytes;
+        if (all + (f->format->zeros ? f->format->zeros(all) : 0) > plan->cfg.shard_bytes) {
+            rc = end_file(f, err);
+            if (!rc) rc = begin_file(f, err);
+        }
+    }
+    if (!rc) rc = f->format->put(f->state, f, err);
+    if (rc) return rc;
+    const mr_value *label = plan->label >= 0 && values[plan->label].type == MR_TYPE_INT ? &values[plan->label] : NULL;
+    if (plan->image >= 0) mri_files_hash_sample(f->samples_hash, &values[plan->image], label);
+    f->odd_labels |= label && (label->i < 0 || label->i >= MRI_MOST_CLASSES);
+    f->now.records++;
+    f->records++;
+    return MR_OK;
+}
+
+uint64_t mri_files_records(const void *state) { return ((const mri_files *)state)->records; }
+
+/* ---- the end ---- */
+static int read_back(const mri_files *f, uint32_t at, mr_error *err)
+{
+    char      *part = part_path(f, at);
+    const bool samples = f->format->readable(f->plan) && !f->odd_labels;
+    if (!part) return no_memory(err);
+    const int rc = mri_files_read_back(f->plan, f->format->source, part, &f->done[at], samples, err);
+    free(part);
+    return rc;
+}
+
+static int take_name(const mri_files *f, uint32_t at, mr_error *err)
+{
+    char *part = part_path(f, at), *path = final_path(f, at, f->count);
+    const int rc = part && path ? mri_aside_take_name(part, path, f->plan->cfg.force, err) : no_memory(err);
+    free(part);
+    free(path);
+    return rc;
+}
+
+static void remove_named(const mri_files *f, uint32_t at)
+{
+    char *path = final_path(f, at, f->count);
+    if (path) unlink(path);
+    free(path);
+}
+
+/* The first file comes last: while it is missing, whoever counts from 0 sees that the set is not whole. */
+static int take_names(mri_files *f, mr_error *err)
+{
+    int      rc = MR_OK;
+    uint32_t at = f->count;
+    while (!rc && at > 0) rc = take_name(f, --at, err);
+    if (rc) {
+        while (++at < f->count) remove_named(f, at);
+        return rc;
+    }
+    f->has_names = true;
+    rc = mri_sync_folder_of(f->dst, err);
+    return !rc && sharded(f) && f->plan->cfg.force ? visit_others(f, f->count, remove_shard, err) : rc;
+}
+
+int mri_files_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err)
+{
+    mri_files *f = state;
+    int        rc = end_file(f, err);
+    for (uint32_t k = 0; !rc && f->plan->cfg.verify && k < f->count; k++) rc = read_back(f, k, err);
+    if (!rc) rc = take_names(f, err);
+    *bytes = 0;
+    for (uint32_t k = 0; k < f->count; k++) *bytes += f->done[k].bytes;
+    *shards = f->count;
+    return rc;
+}
+
+static void remove_parts(const mri_files *f)
+{
+    for (uint32_t k = 0; k <= f->count; k++) {
+        char *part = part_path(f, k);
+        if (part) unlink(part);
+        free(part);
+    }
+}
+
+void mri_files_close(void *state, bool keep)
+{
+    mri_files *f = state;
+    (void)keep; /* there is nothing to go on from */
+    if (!f) return;
+    if (!f->has_names) remove_parts(f);
+    if (f->fd >= 0 && f->fd != f->lock) close(f->fd);
+    if (f->lock >= 0) close(f->lock);
+    if (f->state) f->format->destroy(f->state);
+    XXH3_freeState(f->bytes_hash);
+    XXH3_freeState(f->samples_hash);
+    free(f->done);
+    free(f->buf);
+    free(f->part);
+    free(f->dst);
+    free(f);
+}

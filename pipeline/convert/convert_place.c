@@ -1,0 +1,65 @@
+/* pipeline/convert/convert_place.c: what a conversion writes is never what it reads, nor inside of it. See convert.h. */
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/util.h"
+#include "pipeline/convert/convert.h"
+
+static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "out of memory for the output's names"); }
+
+static int same_file_error(const char *path, const char *input, mr_error *err)
+{
+    mr_error_set(err, MR_EINVAL, "this is also the input (%s); choose another name for the output", input);
+    return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
+}
+
+int mri_convert_check_input(const mri_convert_plan *plan, const char *path, mr_error *err)
+{
+    struct stat out, in;
+    if (stat(path, &out) != 0) return MR_OK;
+    if (stat(plan->info->path, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+        return same_file_error(path, plan->info->path, err);
+    for (uint32_t f = 0; f < plan->info->file_count; f++) {
+        mr_source_file file;
+        if (mr_source_file_at(plan->src, f, &file) != MR_OK || fstat(file.fd, &in) != 0) continue;
+        if (in.st_dev == out.st_dev && in.st_ino == out.st_ino) return same_file_error(path, file.path, err);
+    }
+    return MR_OK;
+}
+
+int mri_convert_check_folder(const mri_convert_plan *plan, const char *dst, mr_error *err)
+{
+    if (plan->info->file_count != 0) return MR_OK;
+    char       *folder = strdup(dst), *real_folder = NULL, *real_src = NULL;
+    int         rc = folder ? MR_OK : no_memory(err);
+    if (rc == MR_OK) {
+        char *slash = strrchr(folder, '/');
+        if (slash) slash[slash == folder] = '\0';
+        real_folder = realpath(slash ? folder : ".", NULL);
+        real_src = realpath(plan->info->path, NULL);
+    }
+    if (real_folder && real_src) {
+        const size_t n = strlen(real_src);
+        if (strncmp(real_folder, real_src, n) == 0 && (real_folder[n] == '/' || real_folder[n] == '\0')) {
+            rc = mr_error_set(err, MR_EINVAL, "the output would lie inside the input (%s) and be part of it the next time; "
+                              "choose a place outside", plan->info->path);
+            mr_error_at(err, dst, MR_NOWHERE, MR_NOWHERE);
+        }
+    }
+    free(folder);
+    free(real_folder);
+    free(real_src);
+    return rc;
+}
+
+int mri_convert_check_file(const mri_convert_plan *plan, const char *path, mr_error *err)
+{
+    const size_t len = strlen(path);
+    char        *aside = malloc(len + 6);
+    if (!aside) return no_memory(err);
+    snprintf(aside, len + 6, "%s.part", path);
+    int rc = mri_convert_check_input(plan, path, err);
+    if (rc == MR_OK) rc = mri_convert_check_input(plan, aside, err);
+    free(aside);
+    return rc;
+}

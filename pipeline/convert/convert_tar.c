@@ -1,0 +1,391 @@
+/* pipeline/convert/convert_tar.c: conversion to WebDataset: tar archives whose members are grouped by name.
+ *
+ *   __classes__       the names of the classes, one a line, where they are known; first in each archive (tar_classes.h)
+ *   KEY.jpg KEY.png   the picture
+ *   KEY.cls           the label as a number, from 0
+ *   KEY.NAME.ENDING   every other field: text and numbers .txt (text named txt, text, transcript or json keeps that name), tensors .npy,
+ *                     pictures .jpg or .png, bytes without an ending of ours. A name that has the ending already gets no second one
+ *
+ * KEY is the file's name below the data set's folder, without its ending, where each sample is a file; else, and where a key comes
+ * again, the sample's number. Points in it become _ (a key ends at its first point). Members have owner 0, mode 0644 and time 0: the
+ * same samples make the same bytes. Archives end as tar ends them: with zeros up to a multiple of 10,240 bytes. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <xxhash.h>
+
+#include "base/util.h"
+#include "formats/source/elements.h"
+#include "formats/arrays/npy.h"
+#include "formats/tar/tar_classes.h"
+#include "formats/tar/tar_sample.h"
+#include "pipeline/convert/convert_files.h"
+
+enum { TAR_RECORD = 20 * MRI_TAR_BLOCK, ENDING_ROOM = 8, NAME_ROOM = MRI_TAR_MOST_NAME + 1, HEAD_ROOM = 4 * MRI_TAR_BLOCK + 2 * MRI_TAR_MOST_NAME,
+       LEAST_DIGITS = 6 };
+
+typedef struct member {
+    char        ending[MRI_CALLED_BYTES + ENDING_ROOM]; /* behind the key and a point */
+    uint8_t     head[MRI_NPY_OWN_HEAD];                 /* stands in front of data, or is all there is */
+    size_t      head_bytes;
+    const void *data;
+    size_t      bytes;
+    float      *made; /* what data is, where it had to be made */
+} member;
+
+typedef struct tar_state {
+    const mri_convert_plan *plan;
+    char      *classes;      /* text of __classes__, or NULL */
+    size_t     classes_bytes;
+    uint64_t  *keys;         /* hashes of those in use, open addressing, 0 is free; NULL where all keys are numbers */
+    uint64_t   key_room;
+    int        digits;
+    char       key[NAME_ROOM]; /* of the sample being written */
+    uint32_t   count;
+    member     member[MR_MAX_FIELDS];
+} tar_state;
+
+/* ---- what members are called ---- */
+static bool is_picture(mr_type type)
+{
+    return type == MR_TYPE_JPEG || type == MR_TYPE_PNG || type == MR_TYPE_PIXELS || type == MR_TYPE_IMAGE || type == MR_TYPE_COEF;
+}
+
+static bool is_label(const mri_convert_plan *plan, uint32_t k) { return (int)k == plan->label && plan->fields[k].type == MR_TYPE_INT; }
+
+static bool ends_as(const char *name, const char *end)
+{
+    const size_t m = strlen(name), n = strlen(end);
+    return m >= n && strcmp(name + m - n, end) == 0 && (m == n || name[m - n - 1] == '.');
+}
+
+/* Letters, digits and little else: what is a folder or an option to somebody else is not called so. */
+static void tidy(char *name)
+{
+    for (char *c = name; *c; c++)
+        if (!strchr("-_.", *c) && !(*c >= '0' && *c <= '9') && !(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z')) *c = '_';
+    if (name[0] == '.') name[0] = '_';
+}
+
+/* Lower case in whole: readers that know only that would else take two names for one. */
+static void call(char *called, const mr_field *f)
+{
+    static const char *const texts[] = {"txt", "text", "transcript", "json"};
+    const char *ending = f->type == MR_TYPE_TENSOR ? "npy" : f->type == MR_TYPE_BYTES || is_picture(f->type) ? "" : "txt";
+    memcpy(called, f->name, strlen(f->name) + 1); /* a schema's name: shorter than there is room */
+    tidy(called);
+    for (char *c = called; *c; c++)
+        if (*c >= 'A' && *c <= 'Z') *c = (char)(*c + ('a' - 'A'));
+    for (size_t t = 0; f->type == MR_TYPE_TEXT && t < MRI_ARRAY_COUNT(texts); t++)
+        if (ends_as(called, texts[t])) ending = "";
+    if (!ending[0] || ends_as(called, ending)) return;
+    strcat(called, ".");
+    strcat(called, ending);
+}
+
+/* Pictures: JPEG and PNG, as each sample has it. */
+static const char *picture_ending(const mr_value *v) { return v->type == MR_TYPE_JPEG ? "jpg" : "png"; }
+
+static void end_picture(char *out, size_t room, const char *called, const char *ending)
+{
+    const bool has = ends_as(called, ending) || (strcmp(ending, "jpg") == 0 && ends_as(called, "jpeg"));
+    snprintf(out, room, "%s%s%s", called, !called[0] || has ? "" : ".", has ? "" : ending);
+}
+
+/* Could the two be called the same? */
+static bool clash(const mri_convert_plan *plan, uint32_t a, uint32_t b)
+{
+    static const char *const endings[] = {"jpg", "png"};
+    for (size_t x = 0; x < 2; x++)
+        for (size_t y = 0; y < 2; y++) {
+            char p[MRI_CALLED_BYTES + ENDING_ROOM], q[MRI_CALLED_BYTES + ENDING_ROOM];
+            snprintf(p, sizeof p, "%s", plan->called[a]);
+            snprintf(q, sizeof q, "%s", plan->called[b]);
+            if (is_picture(plan->fields[a].type)) end_picture(p, sizeof p, plan->called[a], endings[x]);
+            if (is_picture(plan->fields[b].type)) end_picture(q, sizeof q, plan->called[b], endings[y]);
+            if (strcmp(p, q) == 0) return true;
+        }
+    return false;
+}
+
+static int tar_plan(mri_convert_plan *plan, mr_error *err)
+{
+    for (uint32_t k = 0; k < plan->field_count; k++) {
+        if ((int)k == plan->image) plan->called[k][0] = '\0';
+        else if (is_label(plan, k)) snprintf(plan->called[k], sizeof plan->called[k], "cls");
+        else call(plan->called[k], &plan->fields[k]);
+        for (uint32_t other = 0; other < k; other++)
+            if (clash(plan, k, other))
+                return mr_error_set(err, MR_EINVAL, "fields \"%s\" and \"%s\" would be members of one name; rename one", plan->fields[other].name,
+                                    plan->fields[k].name);
+    }
+    return MR_OK;
+}
+
+/* Without a class our reader would take what is called like one for it, and find it wrong. */
+static bool tar_readable(const mri_convert_plan *plan)
+{
+    static const char *const usual[] = {"cls", "class", "label"};
+    bool labelled = false, other = false;
+    for (uint32_t k = 0; k < plan->field_count; k++) {
+        labelled |= is_label(plan, k);
+        other |= ends_as(plan->called[k], "json");
+        for (size_t u = 0; u < MRI_ARRAY_COUNT(usual); u++) other |= strcmp(plan->called[k], usual[u]) == 0;
+    }
+    return plan->image >= 0 && (labelled || !other);
+}
+
+/* ---- keys ---- */
+/* Where the names of samples begin in their paths: behind the data set's folder, or the folder of the list that names them. */
+static const char *below_source(const mri_convert_plan *plan, const char *path)
+{
+    const char  *root = plan->info->path, *slash = strrchr(root, '/');
+    const size_t whole = strlen(root), folder = slash ? (size_t)(slash - root) + 1 : 0;
+    if (strncmp(path, root, whole) == 0 && (path[whole] == '/' || (whole > 0 && root[whole - 1] == '/'))) path += whole;
+    else if (strncmp(path, root, folder) == 0) path += folder;
+    else return NULL;
+    return path + strspn(path, "/");
+}
+
+static bool leads_up(const char *path)
+{
+    for (const char *at = path; *at; at += strcspn(at, "/"), at += *at == '/')
+        if (strncmp(at, "..", 2) == 0 && (at[2] == '/' || !at[2])) return true;
+    return false;
+}
+
+/* The key a sample's file suggests; false: none. */
+static bool key_of_path(const mri_convert_plan *plan, uint64_t sample, char key[NAME_ROOM])
+{
+    char path[NAME_ROOM];
+    mr_source_sample_path(plan->src, sample, path, sizeof path);
+    const char  *name = strlen(path) < sizeof path - 1 ? below_source(plan, path) : NULL;
+    const size_t longest = MRI_CALLED_BYTES + ENDING_ROOM;
+    if (!name || !*name || name[0] == '/' || leads_up(name) || strlen(name) + longest >= NAME_ROOM) return false;
+    strcpy(key, name);
+    char *last = strrchr(key, '/'), *dot;
+    last = last ? last + 1 : key;
+    if ((dot = strrchr(last, '.'))) *dot = '\0';
+    for (char *c = last; *c; c++)
+        if (*c == '.') *c = '_';
+    return *last && !mri_tar_is_meta(key);
+}
+
+/* False: it is in use. */
+static bool keys_put(tar_state *s, const char *key)
+{
+    uint64_t hash = XXH3_64bits(key, strlen(key));
+    if (!s->keys) return true;
+    if (hash == 0) hash = 1;
+    uint64_t at = hash & (s->key_room - 1);
+    for (; s->keys[at]; at = (at + 1) & (s->key_room - 1))
+        if (s->keys[at] == hash) return false;
+    s->keys[at] = hash;
+    return true;
+}
+
+static void choose_key(tar_state *s, uint64_t sample)
+{
+    if (s->keys && key_of_path(s->plan, sample, s->key) && keys_put(s, s->key)) return;
+    snprintf(s->key, sizeof s->key, "%0*" PRIu64, s->digits, sample);
+    while (!keys_put(s, s->key) && strlen(s->key) < 64) /* a file is called like that */
+        snprintf(s->key, sizeof s->key, "_%0*" PRIu64, (int)strlen(s->key), sample);
+}
+
+/* ---- members of a sample ---- */
+static member *add_member(tar_state *s, const char *ending)
+{
+    member *m = &s->member[s->count++];
+    snprintf(m->ending, sizeof m->ending, "%s", ending);
+    m->head_bytes = m->bytes = 0;
+    m->data = NULL;
+    return m;
+}
+
+static int add_tensor(member *m, const mr_value *v, mr_error *err)
+{
+    const bool wide = v->dtype == MR_BF16; /* NumPy knows no such numbers; f32 holds them all */
+    m->head_bytes = mri_npy_head_write(wide ? MR_F32 : v->dtype, v->ndim, v->dim, m->head);
+    m->data = v->data;
+    m->bytes = v->bytes;
+    if (!wide) return MR_OK;
+    size_t bytes;
+    if (!mri_mul_size(v->bytes, 2, &bytes) || !(m->made = malloc(bytes + 1))) return mr_error_set(err, MR_ENOMEM, "no memory for a tensor");
+    mri_elements_to_floats(v->dtype, v->data, v->bytes / 2, m->made);
+    m->data = m->made;
+    m->bytes = bytes;
+    return MR_OK;
+}
+
+static int add_value(tar_state *s, uint32_t k, const mr_value *v, mr_error *err)
+{
+    char ending[MRI_CALLED_BYTES + ENDING_ROOM];
+    snprintf(ending, sizeof ending, "%s", s->plan->called[k]);
+    if (v->type == MR_TYPE_JPEG || v->type == MR_TYPE_PNG) end_picture(ending, sizeof ending, s->plan->called[k], picture_ending(v));
+    member *m = add_member(s, ending);
+    if (v->type == MR_TYPE_TENSOR) return add_tensor(m, v, err);
+    if (v->type == MR_TYPE_INT) {
+        m->head_bytes = (size_t)snprintf((char *)m->head, sizeof m->head, "%" PRId64, v->i);
+    } else if (v->type == MR_TYPE_FLOAT) {
+        m->head_bytes = (size_t)snprintf((char *)m->head, sizeof m->head, "%.17g", v->f);
+    } else {
+        m->data = v->data;
+        m->bytes = v->bytes;
+    }
+    return MR_OK;
+}
+
+static void drop_made(tar_state *s)
+{
+    for (uint32_t k = 0; k < s->count; k++) {
+        free(s->member[k].made);
+        s->member[k].made = NULL;
+    }
+    s->count = 0;
+}
+
+static uint64_t bytes_of(const char *name, uint64_t bytes) { return mri_tar_head_bytes(name, bytes) + mri_align_up(bytes, MRI_TAR_BLOCK); }
+
+static void member_name(const tar_state *s, const member *m, char name[NAME_ROOM + sizeof m->ending])
+{
+    snprintf(name, NAME_ROOM + sizeof m->ending, "%s.%s", s->key, m->ending);
+}
+
+/* The picture and the label come first: who reads front to back wants them first. */
+static int tar_take(void *state, uint64_t source_index, const mr_value *values, uint64_t *bytes, mr_error *err)
+{
+    tar_state              *s = state;
+    const mri_convert_plan *plan = s->plan;
+    char                    name[NAME_ROOM + sizeof s->member[0].ending];
+    int                     rc = MR_OK;
+    drop_made(s);
+    choose_key(s, source_index);
+    if (plan->image >= 0) rc = add_value(s, (uint32_t)plan->image, &values[plan->image], err);
+    for (uint32_t k = 0; !rc && k < plan->field_count; k++)
+        if (is_label(plan, k)) rc = add_value(s, k, &values[k], err);
+    for (uint32_t k = 0; !rc && k < plan->field_count; k++)
+        if ((int)k != plan->image && !is_label(plan, k)) rc = add_value(s, k, &values[k], err);
+    *bytes = 0;
+    for (uint32_t k = 0; k < s->count; k++) {
+        member_name(s, &s->member[k], name);
+        *bytes += bytes_of(name, s->member[k].head_bytes + s->member[k].bytes);
+    }
+    return rc;
+}
+
+static int put_member(mri_files *f, const char *name, const void *head, size_t head_bytes, const void *data, size_t bytes, mr_error *err)
+{
+    uint8_t        blocks[HEAD_ROOM];
+    size_t         used;
+    const uint64_t all = (uint64_t)head_bytes + bytes;
+    int            rc = mri_tar_head_write(name, all, blocks, sizeof blocks, &used, err);
+    if (!rc) rc = mri_files_put(f, blocks, used, err);
+    if (!rc) rc = mri_files_put(f, head, head_bytes, err);
+    if (!rc) rc = mri_files_put(f, data, bytes, err);
+    return rc ? rc : mri_files_put_zeros(f, mri_align_up(all, MRI_TAR_BLOCK) - all, err);
+}
+
+static int tar_put(void *state, mri_files *f, mr_error *err)
+{
+    const tar_state *s = state;
+    char             name[NAME_ROOM + sizeof s->member[0].ending];
+    int              rc = MR_OK;
+    for (uint32_t k = 0; !rc && k < s->count; k++) {
+        const member *m = &s->member[k];
+        member_name(s, m, name);
+        rc = put_member(f, name, m->head, m->head_bytes, m->data, m->bytes, err);
+    }
+    return rc;
+}
+
+/* ---- archives ---- */
+static int tar_begin(void *state, mri_files *f, mr_error *err)
+{
+    const tar_state *s = state;
+    return s->classes ? put_member(f, MRI_TAR_CLASSES, s->classes, s->classes_bytes, NULL, 0, err) : MR_OK;
+}
+
+static uint64_t tar_zeros(uint64_t bytes)
+{
+    const uint64_t end = bytes + MRI_TAR_END;
+    return (end + TAR_RECORD - 1) / TAR_RECORD * TAR_RECORD - bytes;
+}
+
+/* A name with a line end in it is shown as messages show it. */
+static int make_classes(tar_state *s, mr_error *err)
+{
+    const mr_source_info *info = s->plan->info;
+    char                  shown[1024];
+    size_t                room = 1;
+    for (uint32_t k = 0; k < info->class_count; k++) room += strlen(mr_text_shown(info->class_names[k], shown, sizeof shown)) + 1;
+    s->classes = malloc(room);
+    if (!s->classes) return mr_error_set(err, MR_ENOMEM, "no memory for the names of classes");
+    for (uint32_t k = 0; k < info->class_count; k++)
+        s->classes_bytes += (size_t)sprintf(s->classes + s->classes_bytes, "%s\n", mr_text_shown(info->class_names[k], shown, sizeof shown));
+    return MR_OK;
+}
+
+static void tar_destroy(void *state)
+{
+    tar_state *s = state;
+    drop_made(s);
+    free(s->classes);
+    free(s->keys);
+    free(s);
+}
+
+static int tar_create(void **state, const mri_convert_plan *plan, mr_error *err)
+{
+    const mr_source_info *info = plan->info;
+    tar_state            *s = calloc(1, sizeof *s);
+    if (!s) return mr_error_set(err, MR_ENOMEM, "no memory for an archive");
+    s->plan = plan;
+    s->digits = snprintf(NULL, 0, "%" PRIu64, info->count);
+    if (s->digits < LEAST_DIGITS) s->digits = LEAST_DIGITS;
+    int rc = info->class_names && info->class_count ? make_classes(s, err) : MR_OK;
+    if (!rc && info->file_count == 0) {
+        for (s->key_room = 1024; s->key_room < 2 * info->count;) s->key_room *= 2;
+        s->keys = calloc(s->key_room, sizeof *s->keys);
+        if (!s->keys) rc = mr_error_set(err, MR_ENOMEM, "no memory for the keys of %" PRIu64 " samples", info->count);
+    }
+    if (rc) tar_destroy(s);
+    else *state = s;
+    return rc;
+}
+
+/* ---- names: STEM-000017.tar; STEM is DST without ".tar" ---- */
+static int stem_bytes(const char *dst)
+{
+    const size_t n = strlen(dst);
+    return (int)(n > 4 && strcmp(dst + n - 4, ".tar") == 0 ? n - 4 : n);
+}
+
+static void tar_shard_name(char *out, size_t room, const char *dst, uint32_t at, uint32_t count)
+{
+    (void)count;
+    snprintf(out, room, "%.*s-%06u.tar", stem_bytes(dst), dst, at);
+}
+
+static bool tar_is_other_shard(const char *dst, const char *name, uint32_t count)
+{
+    const size_t n = (size_t)stem_bytes(dst);
+    uint64_t     number;
+    if (strncmp(name, dst, n) != 0 || name[n] != '-') return false;
+    const char *at = name + n + 1;
+    return mri_files_digits(&at, &number) >= 6 && strcmp(at, ".tar") == 0 && number >= count;
+}
+
+static const mri_files_format format = {
+    .source = "tar", .readable = tar_readable, .create = tar_create, .destroy = tar_destroy, .begin = tar_begin, .take = tar_take,
+    .put = tar_put, .zeros = tar_zeros, .shard_name = tar_shard_name, .is_other_shard = tar_is_other_shard,
+};
+
+static int tar_open(void **state, const mri_convert_plan *plan, const char *dst, uint64_t *first, uint64_t *resumed, mr_error *err)
+{
+    *first = *resumed = 0;
+    return mri_files_open(state, plan, dst, &format, err);
+}
+
+const mri_convert_kind mri_convert_tar = {
+    .name = "tar", .stores = 1 << MR_STORE_JPEG, .picture_files = true, .plan = tar_plan, .open = tar_open, .append = mri_files_append,
+    .records = mri_files_records, .finish = mri_files_finish, .close = mri_files_close,
+};

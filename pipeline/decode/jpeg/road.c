@@ -1,0 +1,198 @@
+/* pipeline/decode/jpeg/road.c: see road.h.
+ *
+ * A component is wanted when its samples matter to the result: of YCbCr only Y when gray is asked for. For each wanted one the axes
+ * are brought to its own grid, their support tells which blocks matter, and those become a plane that begins on a block
+ * border. Results are made in bands of rows, so that between the planes and the result nothing is large. */
+#include "pipeline/decode/jpeg/road.h"
+
+#include "pipeline/decode/jpeg/idct.h"
+
+#define BAND_PIXELS 65536u /* a result of 224 x 224 is one band */
+
+struct plane {
+    mri_block_window window;
+    mri_axis         x, y;
+    mri_buffer       samples, coef, last; /* samples: 8 x 8 for each block of the window */
+    size_t           stride;
+};
+
+struct mri_road {
+    struct plane plane[3];
+    mri_buffer   band; /* resampled planes of one band */
+};
+
+int mri_road_create(mri_road **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? MR_OK : MR_ENOMEM;
+}
+
+void mri_road_destroy(mri_road *r)
+{
+    if (!r) return;
+    for (int c = 0; c < 3; c++) {
+        mri_buffer_free(&r->plane[c].samples);
+        mri_buffer_free(&r->plane[c].coef);
+        mri_buffer_free(&r->plane[c].last);
+    }
+    mri_buffer_free(&r->band);
+    free(r);
+}
+
+uint64_t mri_road_bound_bytes(uint64_t pixels, uint64_t width, uint64_t out)
+{
+    /* planes: whole blocks, so up to 7 more on each side, and 31 more rows and columns where an MCU is 4 x 4 blocks;
+     * coefficients: 4 rows of blocks of each component */
+    const uint64_t columns = width + 32, samples = pixels + 32 * columns + 32 * (pixels / (width ? width : 1) + 32);
+    const uint64_t coefficients = 4 * (columns / 8 + 1) * (2 * MRI_JPEG_BLOCK + 1);
+    return sizeof(mri_road) + 3 * (samples + coefficients + mri_max_u64(BAND_PIXELS, out));
+}
+
+bool mri_road_takes(const mri_jpeg_frame *f)
+{
+    if (f->component_count == 1) return true;
+    return f->component_count == 3 && (f->colour == MRI_JPEG_YCC || f->colour == MRI_JPEG_RGB);
+}
+
+/* ---- geometry ---- */
+
+static mri_axis component_axis(const mri_axis *a, uint32_t most, uint32_t factor, uint32_t samples)
+{
+    mri_axis c = *a;
+    c.unit_num = most;
+    c.unit_den = factor;
+    c.samples = samples;
+    return c;
+}
+
+static int plan_plane(struct plane *p, const mri_jpeg_frame *f, uint32_t c, const mri_axis *x, const mri_axis *y, mri_filter filter)
+{
+    const mri_jpeg_component *k = &f->component[c];
+    p->x = component_axis(x, f->h_max, k->h, k->width);
+    p->y = component_axis(y, f->v_max, k->v, k->height);
+    uint32_t lo, hi;
+    mri_axis_support(&p->x, filter, &lo, &hi);
+    p->window.x0 = lo / 8;
+    p->window.x1 = (hi + 7) / 8;
+    mri_axis_support(&p->y, filter, &lo, &hi);
+    p->window.y0 = lo / 8;
+    p->window.y1 = (hi + 7) / 8;
+    const size_t wide = p->window.x1 - p->window.x0, high = p->window.y1 - p->window.y0; /* both below 2^13 */
+    p->stride = 8 * wide;
+    const bool ok = mri_buffer_need(&p->samples, 64 * wide * high) == MR_OK &&
+                    mri_buffer_need(&p->coef, k->v * wide * MRI_JPEG_BLOCK * sizeof(int16_t)) == MR_OK &&
+                    mri_buffer_need(&p->last, k->v * wide) == MR_OK;
+    return ok ? MR_OK : MR_ENOMEM;
+}
+
+/* ---- coefficients to planes ---- */
+
+static void transform(struct plane *p, const mri_jpeg_component *k, uint32_t mcu_row)
+{
+    const uint32_t pitch = p->window.x1 - p->window.x0;
+    const uint32_t from = mcu_row * k->v > p->window.y0 ? mcu_row * k->v : p->window.y0;
+    const uint32_t to = (mcu_row + 1) * k->v < p->window.y1 ? (mcu_row + 1) * k->v : p->window.y1;
+    const int16_t(*coef)[MRI_JPEG_BLOCK] = (const int16_t(*)[MRI_JPEG_BLOCK])(const void *)p->coef.data;
+    for (uint32_t y = from; y < to; y++)
+        mri_idct_row(coef + (size_t)(y - from) * pitch, p->last.data + (size_t)(y - from) * pitch, k->quant, pitch,
+                     p->samples.data + (size_t)(y - p->window.y0) * 8 * p->stride, p->stride);
+}
+
+static int make_planes(mri_road *r, const mri_coefficients *from, uint32_t wanted, mr_error *err)
+{
+    const mri_jpeg_frame *f = from->frame;
+    mri_block_window      window[MRI_JPEG_MAX_COMPONENTS] = {{0}};
+    mri_block_rows        rows[MRI_JPEG_MAX_COMPONENTS] = {{0}};
+    uint32_t              first = UINT32_MAX, end = 0;
+    for (uint32_t c = 0; c < wanted; c++) {
+        const struct plane *p = &r->plane[c];
+        const uint32_t      v = f->component[c].v, last_row = (p->window.y1 + v - 1) / v;
+        window[c] = p->window;
+        rows[c] = (mri_block_rows){(int16_t(*)[MRI_JPEG_BLOCK])(void *)p->coef.data, p->last.data, p->window.x1 - p->window.x0};
+        if (p->window.y0 / v < first) first = p->window.y0 / v;
+        if (last_row > end) end = last_row;
+    }
+    int rc = from->window(from->self, window, err);
+    for (uint32_t m = first; rc == MR_OK && m < end; m++) {
+        rc = from->rows(from->self, m, rows, err);
+        for (uint32_t c = 0; rc == MR_OK && c < wanted; c++) transform(&r->plane[c], &f->component[c], m);
+    }
+    return rc == MR_OK ? from->end(from->self, err) : rc;
+}
+
+/* ---- planes to the result ---- */
+
+/* Some rows of the result. */
+struct band {
+    uint32_t   first, rows, width, channels, wanted;
+    mri_filter filter;
+    bool       flip;
+};
+
+static bool same_grid(const mri_jpeg_component *a, const mri_jpeg_component *b)
+{
+    return a->h == b->h && a->v == b->v; /* and with that the same size */
+}
+
+/* Rows [first, first + count) of the wanted ones of plane c. The plan is left as it is when plane c - 1 had the same grid. */
+static int resample_plane(mri_road *r, mri_resample_plan *plan, const mri_jpeg_frame *f, uint32_t c, const struct band *b,
+                          uint8_t *dst, size_t dst_stride)
+{
+    const struct plane *p = &r->plane[c];
+    if (c == 0 || !same_grid(&f->component[c - 1], &f->component[c])) {
+        mri_axis y = p->y;
+        y.first += b->first;
+        y.count = b->rows;
+        if (mri_resample_plan_set(plan, &p->x, &y, b->filter, b->flip, 1)) return MR_ENOMEM;
+    }
+    const mri_view view = {.pixels = p->samples.data, .width = (uint32_t)p->stride,
+                           .height = 8 * (p->window.y1 - p->window.y0), .channels = 1, .stride = p->stride};
+    return mri_resample_run(plan, &view, 8 * p->window.x0, 8 * p->window.y0, dst, dst_stride);
+}
+
+static void finish_row(const mri_jpeg_frame *f, uint32_t channels, const uint8_t *const plane[3], size_t count, uint8_t *dst)
+{
+    if (f->component_count == 1) mri_gray_to_rgb(plane[0], count, dst);
+    else if (f->colour == MRI_JPEG_YCC) mri_ycc_to_rgb(plane[0], plane[1], plane[2], count, dst);
+    else if (channels == 3) mri_planes_to_rgb(plane[0], plane[1], plane[2], count, dst);
+    else for (size_t k = 0; k < count; k++) dst[k] = mri_gray(plane[0][k], plane[1][k], plane[2][k]);
+}
+
+static int make_band(mri_road *r, mri_resample_plan *plan, const mri_jpeg_frame *f, const struct band *b, uint8_t *dst,
+                     size_t dst_stride)
+{
+    if (b->wanted == 1 && b->channels == 1) return resample_plane(r, plan, f, 0, b, dst, dst_stride);
+    const size_t   plane_bytes = (size_t)b->width * b->rows;
+    const uint8_t *plane[3] = {0};
+    if (mri_buffer_need(&r->band, b->wanted * plane_bytes)) return MR_ENOMEM;
+    for (uint32_t c = 0; c < b->wanted; c++) {
+        uint8_t *to = r->band.data + c * plane_bytes;
+        plane[c] = to;
+        if (resample_plane(r, plan, f, c, b, to, b->width)) return MR_ENOMEM;
+    }
+    const bool packed = dst_stride == (size_t)b->width * b->channels;
+    for (uint32_t row = 0; row < (packed ? 1 : b->rows); row++) {
+        finish_row(f, b->channels, plane, packed ? plane_bytes : b->width, dst + row * dst_stride);
+        for (uint32_t c = 0; c < b->wanted; c++) plane[c] += b->width;
+    }
+    return MR_OK;
+}
+
+int mri_road_run(mri_road *r, mri_resample_plan *plan, const mri_coefficients *from, const mri_axis *x, const mri_axis *y,
+                 mri_filter filter, bool flip, uint32_t channels, uint8_t *dst, size_t dst_stride, mr_error *err)
+{
+    const mri_jpeg_frame *f = from->frame;
+    const uint32_t wanted = f->component_count == 1 || (channels == 1 && f->colour == MRI_JPEG_YCC) ? 1 : 3;
+    int rc = MR_OK;
+    for (uint32_t c = 0; c < wanted && rc == MR_OK; c++) rc = plan_plane(&r->plane[c], f, c, x, y, filter);
+    if (rc) return mr_error_set(err, rc, "JPEG: no memory for the planes of %u x %u pixels", x->size, y->size);
+    rc = make_planes(r, from, wanted, err);
+    if (rc) return rc;
+    const uint32_t most_rows = x->count < BAND_PIXELS ? BAND_PIXELS / x->count : 1;
+    struct band b = {.width = x->count, .channels = channels, .wanted = wanted, .filter = filter, .flip = flip};
+    for (; b.first < y->count && rc == MR_OK; b.first += b.rows) {
+        b.rows = y->count - b.first < most_rows ? y->count - b.first : most_rows;
+        rc = make_band(r, plan, f, &b, dst + b.first * dst_stride, dst_stride);
+    }
+    return rc == MR_OK ? MR_OK : mr_error_set(err, rc, "JPEG: no memory for a result of %u x %u pixels", x->count, y->count);
+}

@@ -1,0 +1,367 @@
+/* pipeline/decode/picture.c: one face for JPEG, PNG, coefficient records and raw pixels: look first, then take what is wanted.
+ *
+ * The kind comes from the content, never from a name or from what a field claims. No memory that depends on the picture's
+ * size is taken before its header has been checked against max_pixels. */
+#include "pipeline/decode/decoders.h"
+
+#include "pipeline/decode/jpeg/entropy.h"
+#include "pipeline/decode/jpeg/libjpeg_coef.h"
+#include "pipeline/decode/jpeg/whole.h"
+
+#define JPEG_MOST_SIDE 65535u
+
+void mri_decoder_free(mri_decoder *d)
+{
+    mri_jpeg_destroy(d->jpeg);
+    mri_whole_destroy(d->whole);
+    free((void *)(uintptr_t)d->again.data);
+    mri_entropy_destroy(d->entropy);
+    mri_libjpeg_destroy(d->libjpeg);
+    mri_road_destroy(d->road);
+    mri_resample_plan_destroy(d->plan);
+    mri_buffer_free(&d->pixels);
+    mri_buffer_free(&d->other);
+    *d = (mri_decoder){0};
+}
+
+uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t results, uint64_t side)
+{
+    const uint64_t seen = mri_min_u64(pixels, cfg->max_pixels), seen_side = mri_min_u64(seen, MRI_RESAMPLE_MAX_SIDE);
+    const uint64_t libraries = (uint64_t)1 << 20; /* tables, rows, inflate windows */
+    const uint64_t remade = cfg->pixels == MR_PIXELS_LIBJPEG ? 2 * mri_jpeg_coefficient_bound(seen) : 0; /* blocks, a JPEG of them */
+    const uint64_t other = 3 * mri_max_u64(seen, results); /* the road's results too, before they are turned upright */
+    return libraries + 3 * seen + other + remade + mri_entropy_bytes() + mri_jpeg_coefficient_bound(seen) +
+           mri_road_bound_bytes(seen, mri_min_u64(seen_side, JPEG_MOST_SIDE), side) + mri_resample_bound_bytes(seen_side, side);
+}
+
+static int open_pixels(mri_picture *p, const mr_decode_config *cfg, mr_error *err)
+{
+    const mr_value *v = p->value;
+    size_t bytes;
+    if (v->ndim != 3 || v->dim[0] == 0 || v->dim[1] == 0 || v->dim[2] < 1 || v->dim[2] > 4 || v->dim[0] > INT32_MAX ||
+        v->dim[1] > INT32_MAX)
+        return mr_error_set(err, MR_EFORMAT, "pixels: expected dimensions height, width and 1 to 4 channels");
+    const int rc = mri_check_pixels(v->dim[1], v->dim[0], cfg->max_pixels, err);
+    if (rc) return rc;
+    if (!mri_picture_bytes(v->dim[1], v->dim[0], (uint32_t)v->dim[2], &bytes) || bytes != v->bytes)
+        return mr_error_set(err, MR_EFORMAT, "pixels: %zu bytes do not make %llu x %llu x %llu", v->bytes,
+                            (unsigned long long)v->dim[0], (unsigned long long)v->dim[1], (unsigned long long)v->dim[2]);
+    p->stored_height = (uint32_t)v->dim[0];
+    p->stored_width = (uint32_t)v->dim[1];
+    p->channels = v->dim[2] <= 2 ? 1 : 3;
+    return MR_OK;
+}
+
+static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "no memory for a picture decoder"); }
+
+/* ---- where coefficients come from ---- */
+
+static int entropy_window(void *self, const mri_block_window *w, mr_error *err) { return mri_entropy_window(self, w, err); }
+static int entropy_rows(void *self, uint32_t row, const mri_block_rows *out, mr_error *err)
+{
+    return mri_entropy_rows(self, row, out, err);
+}
+static int entropy_end(void *self, mr_error *err) { return mri_entropy_end(self, err); }
+
+/* The others give any row at any time. */
+static int keep_window(void *self, const mri_block_window *w, mr_error *err)
+{
+    mri_decoder *d = self;
+    (void)err;
+    memcpy(d->window, w, sizeof d->window);
+    return MR_OK;
+}
+
+static int libjpeg_rows(void *self, uint32_t row, const mri_block_rows *out, mr_error *err)
+{
+    const mri_decoder *d = self;
+    return mri_libjpeg_rows(d->libjpeg, row, d->window, out, err);
+}
+static int libjpeg_end(void *self, mr_error *err)
+{
+    const mri_decoder *d = self;
+    (void)err;
+    mri_libjpeg_close(d->libjpeg);
+    return MR_OK;
+}
+
+static int record_rows(void *self, uint32_t row, const mri_block_rows *out, mr_error *err)
+{
+    const mri_decoder *d = self;
+    return mri_coef_rows(&d->coef, row, d->window, out, err);
+}
+static int record_end(void *self, mr_error *err)
+{
+    (void)self;
+    (void)err;
+    return MR_OK;
+}
+
+static void take_frame(mri_picture *p, const mri_jpeg_frame *f)
+{
+    p->stored_width = f->width;
+    p->stored_height = f->height;
+    p->channels = f->component_count == 1 ? 1 : 3;
+    p->orientation = f->orientation;
+}
+
+static int road_ready(mri_decoder *d, mr_error *err)
+{
+    if (!d->road && mri_road_create(&d->road)) return no_memory(err);
+    return d->plan || mri_resample_plan_create(&d->plan) == MR_OK ? MR_OK : no_memory(err);
+}
+
+/* ---- opening ---- */
+
+static int open_coef(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
+{
+    int rc = mri_coef_open(&d->coef, p->value->data, p->value->bytes, err);
+    if (rc == MR_OK) rc = mri_check_pixels(d->coef.frame.width, d->coef.frame.height, cfg->max_pixels, err);
+    if (rc == MR_OK) rc = road_ready(d, err);
+    if (rc) return rc;
+    take_frame(p, &d->coef.frame);
+    p->way = MRI_WAY_ROAD;
+    p->from = (mri_coefficients){d, &d->coef.frame, keep_window, record_rows, record_end};
+    return MR_OK;
+}
+
+static int open_libjpeg(mri_decoder *d, const mr_value *v, const mr_decode_config *cfg, mri_coefficients *from, mr_error *err)
+{
+    const mri_jpeg_frame *f;
+    if (!d->libjpeg && mri_libjpeg_create(&d->libjpeg)) return no_memory(err);
+    const int rc = mri_libjpeg_open(d->libjpeg, v->data, v->bytes, cfg->max_pixels, cfg->max_scans, &f, err);
+    if (rc == MR_OK) *from = (mri_coefficients){d, f, keep_window, libjpeg_rows, libjpeg_end};
+    return rc;
+}
+
+/* The ways of a JPEG, in turn: our decoder; libjpeg's coefficients; libjpeg's pixels. */
+static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
+{
+    const mr_value       *v = p->value;
+    const mri_jpeg_frame *f;
+    int                   rc = road_ready(d, err);
+    if (rc == MR_OK && !d->entropy && mri_entropy_create(&d->entropy)) rc = no_memory(err);
+    if (rc) return rc;
+    rc = mri_entropy_open(d->entropy, v->data, v->bytes, v->entries, v->entries_bytes, &f, err);
+    if (rc == MR_OK) {
+        p->from = (mri_coefficients){d->entropy, f, entropy_window, entropy_rows, entropy_end};
+    } else {
+        mr_image_header h; /* what is wrong with its header, or too large, is that first of all, as every other way to look at it says */
+        int             first = mr_image_header_parse(v->data, v->bytes, &h, err);
+        if (first == MR_OK) first = mri_check_pixels(h.width, h.height, cfg->max_pixels, err);
+        if (first) return first;
+        if (rc != MR_EUNSUPPORTED) return rc;
+        rc = open_libjpeg(d, v, cfg, &p->from, err);
+        if (rc) return rc;
+        f = p->from.frame;
+    }
+    if (!mri_road_takes(f)) {
+        if (d->libjpeg) mri_libjpeg_close(d->libjpeg);
+        return MR_EUNSUPPORTED;
+    }
+    p->way = MRI_WAY_ROAD;
+    take_frame(p, f);
+    return mri_check_pixels(f->width, f->height, cfg->max_pixels, err);
+}
+
+static int open_encoded(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
+{
+    const mr_value *v = p->value;
+    if (cfg->pixels == MR_PIXELS_OWN && mr_image_sniff(v->data, v->bytes) == MR_TYPE_JPEG) {
+        const int rc = open_jpeg(p, d, cfg, err);
+        if (rc != MR_EUNSUPPORTED) return rc;
+    }
+    int rc = mr_image_header_parse(v->data, v->bytes, &p->header, err);
+    if (rc == MR_OK) rc = mri_check_pixels(p->header.width, p->header.height, cfg->max_pixels, err);
+    if (rc) return rc;
+    p->way = p->header.type == MR_TYPE_PNG ? MRI_WAY_PNG : MRI_WAY_LIBJPEG;
+    p->stored_width = p->header.width;
+    p->stored_height = p->header.height;
+    p->channels = p->header.channels <= 2 ? 1 : 3;
+    p->orientation = p->header.orientation;
+    return MR_OK;
+}
+
+/* libjpeg's pixels of coefficients: they are made a JPEG again, whose coefficients are the same. Slow, and seldom asked for. */
+static int open_remade(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
+{
+    void  *jpeg;
+    size_t bytes;
+    free((void *)(uintptr_t)d->again.data);
+    d->again = (mr_value){.type = MR_TYPE_JPEG};
+    if (!d->whole && mri_whole_create(&d->whole)) return no_memory(err);
+    const int rc = mri_whole_unpack(d->whole, p->value->data, p->value->bytes, cfg, &jpeg, &bytes, err);
+    if (rc) return rc;
+    d->again.data = jpeg;
+    d->again.bytes = bytes;
+    p->value = &d->again;
+    return open_encoded(p, d, cfg, err);
+}
+
+int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
+{
+    *p = (mri_picture){.value = value, .orientation = 1, .way = MRI_WAY_PIXELS};
+    int rc;
+    switch (value->type) {
+    case MR_TYPE_PIXELS:
+        rc = open_pixels(p, cfg, err);
+        break;
+    case MR_TYPE_COEF:
+        rc = cfg->pixels == MR_PIXELS_OWN ? open_coef(p, d, cfg, err) : open_remade(p, d, cfg, err);
+        break;
+    case MR_TYPE_JPEG:
+    case MR_TYPE_PNG:
+    case MR_TYPE_BYTES:
+        rc = open_encoded(p, d, cfg, err);
+        break;
+    default:
+        rc = mr_error_set(err, MR_EFORMAT, "expected a picture, found a value of type %d", (int)value->type);
+    }
+    if (rc) return rc;
+    if (cfg->ignore_exif) p->orientation = 1;
+    const bool swap = mri_orient_swaps(p->orientation);
+    p->width = swap ? p->stored_height : p->stored_width;
+    p->height = swap ? p->stored_width : p->stored_height;
+    return MR_OK;
+}
+
+/* ---- pixels at their own size ---- */
+
+static int pixels_view(mri_decoder *d, const mri_picture *p, uint32_t channels, mri_rect part, mri_view *out, mr_error *err)
+{
+    const mr_value *v = p->value;
+    const uint32_t  stored = (uint32_t)v->dim[2];
+    const bool      planes = v->planes == MR_CHW && stored > 1;
+    mri_view view = {.pixels = v->data, .width = p->width, .height = p->height, .channels = stored,
+                     .stride = (size_t)p->width * (planes ? 1 : stored),
+                     .plane_bytes = planes ? (size_t)p->width * p->height : 0};
+    view = mri_view_part(&view, part);
+    if (stored != channels) {
+        size_t bytes;
+        if (!mri_picture_bytes(part.width, part.height, channels, &bytes) || mri_buffer_need(&d->other, bytes))
+            return mr_error_set(err, MR_ENOMEM, "no memory for %u x %u pixels", part.width, part.height);
+        mri_convert_channels(&view, channels, d->other.data);
+        view = (mri_view){.pixels = d->other.data, .width = part.width, .height = part.height, .channels = channels,
+                          .stride = (size_t)part.width * channels};
+    }
+    *out = view;
+    return MR_OK;
+}
+
+/* Interleaved pixels of a part of the stored picture. */
+static int decode_stored(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, mri_rect part,
+                         mri_view *out, mr_error *err)
+{
+    if (p->way == MRI_WAY_PNG) {
+        mri_view whole;
+        const int rc = mri_png_decode(p->value->data, p->value->bytes, &p->header, channels, &d->pixels, &whole, err);
+        if (rc == MR_OK) *out = mri_view_part(&whole, part);
+        return rc;
+    }
+    if (!d->jpeg && mri_jpeg_create(&d->jpeg)) return no_memory(err);
+    const mri_jpeg_request request = {.data = p->value->data, .bytes = p->value->bytes, .header = &p->header,
+                                      .channels = channels, .max_scans = cfg->max_scans, .max_pixels = cfg->max_pixels,
+                                      .part = part};
+    return mri_jpeg_decode(d->jpeg, &request, &d->pixels, out, err);
+}
+
+static int need_pixels(mri_buffer *b, uint32_t width, uint32_t height, uint32_t channels, mr_error *err)
+{
+    size_t bytes;
+    if (mri_picture_bytes(width, height, channels, &bytes) && mri_buffer_need(b, bytes) == MR_OK) return MR_OK;
+    return mr_error_set(err, MR_ENOMEM, "no memory for %u x %u pixels", width, height);
+}
+
+static mri_view packed_view(const mri_buffer *b, uint32_t width, uint32_t height, uint32_t channels)
+{
+    return (mri_view){.pixels = b->data, .width = width, .height = height, .channels = channels, .stride = (size_t)width * channels};
+}
+
+int mri_picture_decode(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, mri_rect part,
+                       mri_view *out, mr_error *err)
+{
+    if (p->way == MRI_WAY_PIXELS) return pixels_view(d, p, channels, part, out, err);
+    if (p->way == MRI_WAY_ROAD) { /* a window of the picture at its own size */
+        const mri_axis x = mri_axis_window(p->width, part.x, part.width), y = mri_axis_window(p->height, part.y, part.height);
+        int rc = need_pixels(&d->pixels, part.width, part.height, channels, err);
+        if (rc == MR_OK) rc = mri_picture_resample(d, p, cfg, channels, &x, &y, MRI_FILTER_BILINEAR, false, d->pixels.data, err);
+        *out = packed_view(&d->pixels, part.width, part.height, channels);
+        return rc;
+    }
+    const mri_rect stored = mri_orient_rect(part, p->orientation, p->stored_width, p->stored_height);
+    int rc = decode_stored(d, p, cfg, channels, stored, out, err);
+    if (rc || p->orientation == 1) return rc;
+    rc = need_pixels(&d->other, part.width, part.height, channels, err);
+    if (rc) return rc;
+    mri_orient(out, p->orientation, d->other.data);
+    *out = packed_view(&d->other, part.width, part.height, channels);
+    return MR_OK;
+}
+
+/* ---- pixels at another size ---- */
+
+int mri_view_resample(mri_decoder *d, const mri_view *view, uint32_t src_x, uint32_t src_y, const mri_axis *x,
+                      const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
+{
+    int rc = d->plan ? MR_OK : mri_resample_plan_create(&d->plan);
+    if (rc == MR_OK) rc = mri_resample_plan_set(d->plan, x, y, filter, flip, view->channels);
+    if (rc == MR_OK) rc = mri_resample_run(d->plan, view, src_x, src_y, dst, (size_t)x->count * view->channels);
+    return rc == MR_OK ? MR_OK : mr_error_set(err, rc, "no memory to resize to %u x %u", x->count, y->count);
+}
+
+static mri_axis mirrored(mri_axis a)
+{
+    a.start = a.samples - a.start - a.size;
+    a.first = a.out - a.first - a.count;
+    return a;
+}
+
+/* What our decoder finds odd only on its way, libjpeg may know: from the start, with its coefficients. */
+static int road_run(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, const mri_axis *x,
+                    const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
+{
+    const size_t stride = (size_t)x->count * channels;
+    int rc = mri_road_run(d->road, d->plan, &p->from, x, y, filter, flip, channels, dst, stride, err);
+    if (rc != MR_EUNSUPPORTED || p->from.self != d->entropy) return rc;
+    mri_coefficients other;
+    rc = open_libjpeg(d, p->value, cfg, &other, err);
+    return rc == MR_OK ? mri_road_run(d->road, d->plan, &other, x, y, filter, flip, channels, dst, stride, err) : rc;
+}
+
+/* The road sees the stored picture: its result is turned upright, and flipped on the way. */
+static int road_resample(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, const mri_axis *x,
+                         const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
+{
+    if (p->orientation == 1) return road_run(d, p, cfg, channels, x, y, filter, flip, dst, err);
+    const mri_turn t = mri_turn_of(p->orientation);
+    mri_axis sx = t.swap ? *y : *x, sy = t.swap ? *x : *y;
+    if (t.mirror_x) sx = mirrored(sx);
+    if (t.mirror_y) sy = mirrored(sy);
+    int rc = need_pixels(&d->other, sx.count, sy.count, channels, err);
+    if (rc == MR_OK) rc = road_run(d, p, cfg, channels, &sx, &sy, filter, false, d->other.data, err);
+    if (rc) return rc;
+    const mri_view view = packed_view(&d->other, sx.count, sy.count, channels);
+    mri_orient(&view, flip ? mri_orient_flipped(p->orientation) : p->orientation, dst);
+    return MR_OK;
+}
+
+int mri_picture_resample(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
+                         const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
+{
+    if (p->way == MRI_WAY_ROAD) return road_resample(d, p, cfg, channels, x, y, filter, flip, dst, err);
+    uint32_t hi_x, hi_y;
+    mri_rect part;
+    mri_axis_support(x, filter, &part.x, &hi_x);
+    mri_axis_support(y, filter, &part.y, &hi_y);
+    part.width = hi_x - part.x;
+    part.height = hi_y - part.y;
+    mri_view view;
+    int rc = mri_picture_decode(d, p, cfg, channels, part, &view, err);
+    if (rc == MR_OK && view.plane_bytes) { /* the filter takes interleaved pixels */
+        rc = need_pixels(&d->other, part.width, part.height, channels, err);
+        if (rc) return rc;
+        mri_convert_channels(&view, channels, d->other.data);
+        view = packed_view(&d->other, part.width, part.height, channels);
+    }
+    return rc == MR_OK ? mri_view_resample(d, &view, part.x, part.y, x, y, filter, flip, dst, err) : rc;
+}

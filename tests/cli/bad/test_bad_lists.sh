@@ -1,0 +1,56 @@
+# Bad samples of any format: inspect --bad, convert and train name the same ones in the same words, with file, offset and reason.
+. "$(dirname "$0")/../lib.sh"
+
+run 0 synth d --classes 3 --count 8 --quiet
+rm -r d/test
+echo "this is no picture" >d/train/ring/a.jpg
+head -c 400 d/train/disc/00003.jpg >d/train/disc/cut.jpg
+
+# a folder: each sample is a file
+run 3 inspect d --bad; out_has "cut.jpg: sample "; out_has "a.jpg: sample "; out_has "d: 2 of 26 samples are bad"
+run 3 inspect d --bad --json; equal "$(number bad)" 2; equal "$(number samples)" 26
+grep '"event": "bad"' out >inspected
+run 3 convert d d.mrec --quiet; same d.mrec.bad.jsonl inspected
+for workers in 1 2 7; do
+    run 3 inspect d --bad --json --workers $workers; grep '"event": "bad"' out >again; same again inspected
+done
+run 0 inspect d.mrec --bad; out_has "0 of 24 samples are bad"
+run 3 train d --model mnist-mlp --epochs 2 --batch 8 --bad replace --bad-list t.jsonl --quiet
+sort -u t.jsonl >trained; sort inspected >wanted; same trained wanted
+run 3 digest d --bad skip --bad-list t.jsonl --order sequential; same t.jsonl inspected
+run 1 digest d; err_has "sample"
+run 2 inspect d --bad --record 0; err_has "expected one of them"
+
+# RecordIO: several samples in one file, and the offset says where
+if command -v python3 >/dev/null; then
+    python3 "$here/peers/recordio.py" own d/train r || fail "packing failed"
+    rm r.idx r.lst
+    run 3 inspect r.rec --bad --json --index-folder off; equal "$(number bad)" 2; absent r.rec.mridx
+    grep '"event": "bad"' out >inspected
+    equal "$(grep -c '"file": "r.rec", "offset": [0-9]*, "code": "..*", "reason": "..*"' inspected)" 2
+    run 3 convert r.rec r.mrec --quiet; same r.mrec.bad.jsonl inspected
+    run 3 digest r.rec --bad skip --bad-list t.jsonl --order sequential; same t.jsonl inspected
+    run 1 train r.rec --model mnist-mlp --epochs 1 --batch 8 --bad replace --max-bad 1 --quiet; err_has "more than 1 samples are damaged (--max-bad)"
+    # options of foreign formats, and what their sources tell
+    rm -f r.rec.mridx
+    run 0 inspect r.rec; err_has "r.rec: index kept in"; err_has "r.rec.mridx"
+    run 0 inspect r.rec; equal "$(cat err)" ""
+    run 2 inspect r.rec --image-key image; err_has "one picture"
+    run 2 inspect r.rec --label-key name; err_has "found 'name'"
+    run 2 inspect r.rec --label-offset one; err_has "--label-offset: expected auto or a whole number, found 'one'"
+    run 2 inspect r.rec --label-offset 99999999999999999999; err_has "--label-offset"
+    run 0 inspect r.rec --record 25 --label-offset 1; out_has "label     int 1"
+    run 0 inspect r.rec --record 25 --label-offset -3; out_has "label     int 5"
+    run 3 train r.rec --val r.rec --model mnist-mlp --epochs 1 --batch 8 --bad skip --quiet
+    if [ "$(id -u)" -ne 0 ]; then
+        mkdir locked; cp r.rec locked/; chmod 555 locked
+        run 0 inspect locked/r.rec --index-folder kept; err_has "index kept in kept/"
+        equal "$(ls kept | wc -l | tr -d ' ')" 1
+        run 0 inspect locked/r.rec --index-folder kept; equal "$(cat err)" ""
+        chmod 755 locked
+    fi
+fi
+# formats with nothing to choose say so
+run 2 inspect d --image-key picture; err_has "folder"; err_has "image key"
+run 2 digest d.mrec --label-offset 1; err_has "label offset"
+finish

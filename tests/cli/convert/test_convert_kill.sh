@@ -1,0 +1,53 @@
+# convert killed at any moment, again and again: resumed it comes to the same bytes and the same list of bad samples, and
+# until then there is nothing under the final name, or the whole file.
+. "$(dirname "$0")/../lib.sh"
+
+run 0 synth d --count 120 --size 48 --quiet
+for f in d/train/*/0005?.jpg; do head -c 500 "$f" >cut && cp cut "$f"; done
+run 3 convert d want.mrec --resize 40 --workers 1 --quiet
+run 3 convert d shards.mrec --resize 40 --workers 1 --shard-size 300K --quiet
+
+# killed_at MILLISECONDS DST OPTION...
+killed_at() {
+    ms=$1 dst=$2
+    shift 2
+    "$millrace" convert d "$dst" --resize 40 --resume --quiet "$@" >out 2>err &
+    pid=$!
+    sleep "$(printf '0.%03d' "$ms")"
+    kill -9 $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    status=$?
+    last="convert $dst killed after $ms ms"
+}
+
+n=0
+for ms in 4 9 15 2 22 31 7 40 12 55; do
+    n=$((n + 1))
+    killed_at $ms k.mrec --workers 2
+    [ -e k.mrec ] && same k.mrec want.mrec
+    killed_at $ms s.mrec --workers 2 --shard-size 300K
+done
+run 3 convert d k.mrec --resize 40 --resume
+same k.mrec want.mrec
+same k.mrec.bad.jsonl want.mrec.bad.jsonl
+absent k.mrec.part
+run 3 convert d s.mrec --resize 40 --shard-size 300K --resume
+for f in shards-*.mrec; do same "$f" "s${f#shards}"; done
+same s.mrec.bad.jsonl shards.mrec.bad.jsonl
+run 0 verify s.mrec
+
+# Ctrl-C: stops in order, says so, goes on later
+"$millrace" convert d i.mrec --resize 40 --workers 1 --quiet >out 2>err &
+pid=$!
+listens $pid
+sleep 0.03
+kill -INT $pid 2>/dev/null
+wait $pid
+status=$?
+last="convert with Ctrl-C"
+[ $status -eq 130 ] || [ $status -eq 3 ] || fail "expected exit status 130, found $status"
+[ $status -eq 3 ] || absent i.mrec
+run 3 convert d i.mrec --resize 40 --resume
+same i.mrec want.mrec
+same i.mrec.bad.jsonl want.mrec.bad.jsonl
+finish

@@ -1,0 +1,94 @@
+# Classes and labels of data given separately: what validates and evaluates is numbered like what was trained on.
+. "$(dirname "$0")/../lib.sh"
+
+run 0 synth d --count 8 --quiet
+set -- --model cifar-cnn --batch 40 --epochs 1 --seed 1 --quiet
+
+# table FOLDER FIRST FROM: its pictures and the numbers of their classes, which begin at FROM; only classes from the FIRST-th, from 0
+table() {
+    n=0
+    echo "path,label"
+    for class in "$1"/*; do
+        [ "$n" -lt "$2" ] || for picture in "$class"/*; do echo "$picture,$((n + $3))"; done
+        n=$((n + 1))
+    done
+}
+# and with their names
+named() {
+    echo "path,label"
+    for class in "$1"/*; do
+        for picture in "$class"/*; do echo "$picture,${class##*/}"; done
+    done
+}
+table d/test 0 0 >test.csv
+table d/test 1 0 >test_lacks.csv
+table d/train 0 0 >train.csv
+table d/train 0 1 >train_from1.csv
+table d/test 1 1 >test_from2.csv
+named d/train >train_named.csv
+named d/test | grep -v "$(ls d/test | head -1)" >test_named.csv
+cp -r d/test lacks
+rm -r "lacks/$(ls lacks | head -1)"
+cp -r lacks more
+mkdir more/zebra
+cp "$(find lacks -type f | head -1)" more/zebra/
+
+# by name: a folder, a table, a record file that lack the first class
+run 0 train train.csv "$@" --val test_lacks.csv --json
+loss=$(number val_loss)
+run 0 train d "$@" --val none --checkpoint run
+run 0 convert lacks lacks.mrec --quiet
+run 0 convert lacks lacks.tar --to tar --quiet
+run 0 convert lacks lacks.tfrecord --to tfrecord --quiet
+for val in lacks test_named.csv lacks.mrec lacks.tar lacks.tfrecord; do
+    run 0 train d "$@" --val $val --json
+    equal "$(number val_loss)" "$loss"
+    run 0 eval $val --checkpoint run --json
+    equal "$(number val_loss)" "$loss"
+done
+run 0 convert d/train train.tar --to tar --quiet
+for data in train_named.csv train.tar; do
+    for val in lacks lacks.tar lacks.mrec test_named.csv; do
+        run 0 train $data "$@" --val $val --json
+        equal "$(number val_loss)" "$loss"
+    done
+done
+run 1 train d "$@" --val more; err_has "more: class zebra is none of the 10 expected"
+run 1 eval more --checkpoint run; err_has "class zebra is none of the 10 expected"
+out_lacks "accuracy"
+
+# the last archive of a set has neither the first class nor all the others, and knows their names
+run 0 convert d/test set.tar --to tar --shard-size 25K --quiet
+shard=$(ls set-*.tar | tail -1)
+run 0 inspect "$shard"; out_has "classes   10: checks, "
+run 0 eval "$shard" --checkpoint run --json; part=$(number val_loss)
+mkdir x && tar -xf "$shard" -C x --exclude '*.cls' --exclude __classes__ || fail "tar"
+[ "$(find x -name '*.jpg' | sed 's|/[^/]*$||' | sort -u | wc -l)" -lt 9 ] || fail "all classes are in $shard"
+set_of=$(dirname "$(dirname "$(find x -name '*.jpg' | head -1)")")
+run 0 eval "$set_of" --checkpoint run --json
+equal "$(number val_loss)" "$part"
+run 0 train train.tar "$@" --val "$shard" --json
+equal "$(number val_loss)" "$part"
+
+# by number: names on one side only do not say which class is missing
+run 0 train train.csv "$@" --val d/test --checkpoint numbers
+run 1 train train.csv "$@" --val lacks; err_has "lacks: expected 10 classes as in train.csv, found 9"
+run 1 eval lacks --checkpoint numbers; err_has "lacks: expected 10 classes as in numbers/step-"
+run 1 train d "$@" --val test_lacks.csv; err_has "whether its labels begin at 0 or 1 is not certain"
+run 0 train d "$@" --val test_lacks.csv --label-offset 0 --json
+equal "$(number val_loss)" "$loss"
+
+# labels begin where those trained on do, whatever the smallest here is
+run 0 train train.csv "$@" --val test_lacks.csv --label-offset 0 --json --checkpoint from0
+loss=$(number val_loss)
+run 0 train train.csv "$@" --val test_lacks.csv --json
+equal "$(number val_loss)" "$loss"
+! grep -q "is subtracted" err || fail "$last: told of an offset that was not taken"
+run 0 eval test_lacks.csv --checkpoint from0 --json
+equal "$(number val_loss)" "$loss"
+run 0 train train_from1.csv "$@" --val test_from2.csv --json --checkpoint from1
+equal "$(number val_loss)" "$loss"
+run 0 eval test_from2.csv --checkpoint from1 --json
+equal "$(number val_loss)" "$loss"
+run 1 eval test_from2.csv --checkpoint from1 --label-offset 0; err_has "expected 10 classes as in from1"
+finish

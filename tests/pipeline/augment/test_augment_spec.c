@@ -1,0 +1,213 @@
+/* augment: the language: texts in full, presets, modes, sizes, and errors that name the part and its place. */
+#include <math.h>
+
+#include "base/util.h"
+#include "mrt.h"
+#include "pipeline/augment/augment_ops.h"
+
+/* Member by member: what lies between members is nobody's. Numbers to the bit. */
+static bool same_op(const mri_op *a, const mri_op *b)
+{
+    const double x[] = {a->lo, a->hi, a->ratio_lo, a->ratio_hi, a->log_ratio_lo, a->log_ratio_hi, a->covers},
+                 y[] = {b->lo, b->hi, b->ratio_lo, b->ratio_hi, b->log_ratio_lo, b->log_ratio_hi, b->covers};
+    return a->kind == b->kind && a->index == b->index && a->height == b->height && a->width == b->width &&
+           a->shorter == b->shorter && a->filter == b->filter && a->pad == b->pad && memcmp(x, y, sizeof x) == 0;
+}
+
+static void text_is(const char *spec, const char *expected)
+{
+    for (int training = 0; training < 2; training++) {
+        mr_augment *a;
+        mr_error err = MR_ERROR_INIT;
+        MRT_OK(mr_augment_create(&a, spec, training, &err), &err);
+        MRT_STR(mr_augment_text(a), expected);
+        mr_augment *again; /* and the text means itself */
+        MRT_OK(mr_augment_create(&again, mr_augment_text(a), training, &err), &err);
+        MRT_STR(mr_augment_text(again), expected);
+        MRT_EQ(again->op_count, a->op_count);
+        for (uint32_t k = 0; k < a->op_count; k++) MRT_TRUE(same_op(&again->op[k], &a->op[k]));
+        mr_augment_destroy(again);
+        mr_augment_destroy(a);
+    }
+}
+
+static void texts_are_spelled_out(void **state)
+{
+    (void)state;
+    text_is("none", "none");
+    text_is("rrc(32,filter=bicubic)", "rrc(32,scale=0.08:1,ratio=3/4:4/3,filter=bicubic)");
+    text_is("rrc(32,filter=bilinear)", "rrc(32,scale=0.08:1,ratio=3/4:4/3)");
+    text_is("rrc(8,covers=.10)", "rrc(8,scale=0.08:1,ratio=3/4:4/3,covers=0.1)");
+    text_is("rrc(8,covers=1/3,filter=bicubic,scale=1:1),flip", "rrc(8,scale=1:1,ratio=3/4:4/3,filter=bicubic,covers=1/3),flip");
+    text_is("rrc(8,covers=1)", "rrc(8,scale=0.08:1,ratio=3/4:4/3,covers=1)");
+    text_is("resize(40,filter=bicubic)", "resize(40,filter=bicubic)");
+    text_is("rrc224", "rrc(224,scale=0.08:1,ratio=3/4:4/3),flip,normalise(imagenet)");
+    text_is("center224", "resize(256),center(224),normalise(imagenet)");
+    text_is("cifar", "padcrop(4),flip");
+    text_is("cifar,normalise(none)", "padcrop(4),flip,normalise(none)");
+    text_is(" rrc( 8 , ratio=1:2.50 ) , flip ", "rrc(8,scale=0.08:1,ratio=1:2.5),flip");
+    text_is("resize(10x20),center(7x8),padcrop(2,5),padcrop(1,5x4)", "resize(10x20),center(7x8),padcrop(2,5),padcrop(1,5x4)");
+    text_is("shift(0.1)", "shift(0.1,0.1)");
+    text_is("brightness(63),contrast(0.2:1.8),saturation(.5:1),standardise", "brightness(63),contrast(0.2:1.8),saturation(0.5:1),standardise");
+    text_is("normalise(1.5:2:3/10)", "normalise(1.5:2:3/10)");
+}
+
+/* As many operations as long as they can be: numbers without a leading 0 come out longer than they went in. */
+static void the_longest_texts_have_room(void **state)
+{
+    (void)state;
+    static const char *const more[] = {"", ",covers=.123456789/.999999999"};
+    for (int with = 0; with < 2; with++) {
+        char spec[4200] = "", expected[6200] = "";
+        for (;;) {
+            char op[256], out[256];
+            snprintf(op, sizeof op, "%src(32768,scale=.123456789/.999999999:.123456789/.999999999,ratio=.123456789/.999999999:.123456789/.999999999,"
+                     "filter=bicubic%s)", spec[0] ? ",r" : "r", more[with]);
+            snprintf(out, sizeof out, "%src(32768,scale=0.123456789/0.999999999:0.123456789/0.999999999,"
+                     "ratio=0.123456789/0.999999999:0.123456789/0.999999999,filter=bicubic%s)", spec[0] ? ",r" : "r",
+                     with ? ",covers=0.123456789/0.999999999" : "");
+            if (strlen(spec) + strlen(op) > 4000) break;
+            strcat(spec, op);
+            strcat(expected, out);
+        }
+        MRT_TRUE(strlen(expected) > 4096); /* what there once was room for */
+        mr_augment *a;
+        mr_error    err = MR_ERROR_INIT;
+        MRT_OK(mr_augment_create(&a, spec, true, &err), &err);
+        MRT_STR(mr_augment_text(a), expected);
+        mr_augment_destroy(a);
+    }
+}
+
+static void error_is(const char *spec, const char *part)
+{
+    mr_augment *a = (mr_augment *)1;
+    mr_error err = MR_ERROR_INIT;
+    MRT_EQ(mr_augment_create(&a, spec, true, &err), MR_EINVAL);
+    MRT_TRUE(a == NULL);
+    MRT_HAS(err.text, part);
+}
+
+static void errors_name_part_and_place(void **state)
+{
+    (void)state;
+    error_is("", "character 1");
+    error_is("flip,blur(3)", "character 6, \"blur(3\": unknown; operations are rrc");
+    error_is("flip,,flip", "character 6");
+    error_is("flip,", "character 6");
+    error_is("flip flip", "expected \",\" or the end");
+    error_is("flip(1)", "expected flip");
+    error_is("rrc", "expected rrc(SIZE");
+    error_is("rrc()", "expected a number");
+    error_is("rrc(0)", "whole number from 1");
+    error_is("rrc(2.5)", "whole number");
+    error_is("rrc(224,foo=1)", "character 9, \"foo=1\": expected scale=");
+    error_is("rrc(224,scale=0:1)", "character 15");
+    error_is("rrc(224,scale=0.5:0.4)", "LO <= HI");
+    error_is("rrc(224,ratio=1/0:1)", "division by zero");
+    error_is("rrc(224", "expected rrc(SIZE");
+    error_is("rrc(99999999999)", "nine digits");
+    error_is("rrc(224,covers=0)", "character 16, \"0\": expected the part of a box's area that a crop covers at least: above 0, at most 1");
+    error_is("rrc(224,covers=1.01)", "above 0, at most 1");
+    error_is("rrc(224,covers=4/3)", "above 0, at most 1");
+    error_is("rrc(224,covers=)", "expected a number: rrc(SIZE");
+    error_is("rrc(224,covers=-1)", "expected a number");
+    error_is("rrc(224,covers=nan)", "expected a number");
+    error_is("rrc(224,cover=1)", "or covers=F");
+    error_is("resize(8,covers=0.1)", "expected filter=");
+    error_is("resize(5y6)", "expected resize");
+    error_is("shift(1.5)", "0 to 1");
+    error_is("brightness(300)", "0 to 255");
+    error_is("contrast(1)", "LO:HI");
+    error_is("contrast(0:17)", "16");
+    error_is("normalise(1:2/3)", "one number or three");
+    error_is("normalise(1/0)", "divide by zero");
+    error_is("normalise(1)", "divide by");
+    error_is("standardise,normalise(none)", "once");
+    error_is("normalise(none),normalise(none)", "once");
+    error_is("standardise,brightness(1)", "comes after");
+    error_is("standardise,rrc224", "character 13, \"rrc224\"");
+    error_is("flip\nflip", "expected");
+    char many[400] = "flip";
+    for (int k = 0; k < 32; k++) strcat(many, ",flip");
+    error_is(many, "more than 32");
+}
+
+static void output_is(const char *spec, bool training, uint32_t in_h, uint32_t in_w, uint32_t h, uint32_t w)
+{
+    mr_augment *a;
+    mr_error err = MR_ERROR_INIT;
+    uint32_t found_h = 0, found_w = 0;
+    MRT_OK(mr_augment_create(&a, spec, training, &err), &err);
+    const int rc = mr_augment_output(a, in_h, in_w, &found_h, &found_w, &err);
+    if (h == 0) {
+        MRT_EQ(rc, MR_EINVAL);
+        MRT_HAS(err.text, w ? "sides go up to" : "add rrc(224)");
+    } else {
+        MRT_OK(rc, &err);
+        MRT_EQ(found_h, h);
+        MRT_EQ(found_w, w);
+    }
+    mr_augment_destroy(a);
+}
+
+static void sizes_are_told(void **state)
+{
+    (void)state;
+    for (int training = 0; training < 2; training++) {
+        output_is("none", training, 32, 30, 32, 30);
+        output_is("none", training, 0, 0, 0, 0);
+        output_is("rrc224", training, 0, 0, 224, 224);
+        output_is("center224", training, 0, 0, 224, 224);
+        output_is("resize(256)", training, 0, 0, 0, 0);
+        output_is("resize(256)", training, 100, 200, 256, 512);
+        output_is("resize(7)", training, 20, 10, 14, 7);
+        output_is("resize(7x9),flip", training, 0, 0, 7, 9);
+        output_is("cifar", training, 32, 32, 32, 32);
+        output_is("cifar", training, 0, 0, 0, 0);
+        output_is("padcrop(2,32)", training, 28, 28, 32, 32);
+        output_is("resize(32000)", training, 1, 100, 0, 1);
+    }
+}
+
+static void normalise_says(const char *spec, const float mean[4], const float std[4], bool affine)
+{
+    mr_augment *a;
+    float m[4], s[4];
+    bool  uses;
+    MRT_EQ(mr_augment_create(&a, spec, true, NULL), MR_OK);
+    mr_augment_normalise(a, m, s, &uses);
+    MRT_TRUE(memcmp(m, mean, sizeof m) == 0 && memcmp(s, std, sizeof s) == 0);
+    MRT_EQ(uses, affine);
+    mr_augment_destroy(a);
+}
+
+static void normalise_numbers(void **state)
+{
+    (void)state;
+    normalise_says("none", (float[4]){0, 0, 0, 0}, (float[4]){255, 255, 255, 255}, false);
+    normalise_says("standardise", (float[4]){0, 0, 0, 0}, (float[4]){1, 1, 1, 1}, true);
+    normalise_says("normalise(none)", (float[4]){0, 0, 0, 0}, (float[4]){1, 1, 1, 1}, false);
+    normalise_says("normalise(127.5/64)", (float[4]){127.5f, 127.5f, 127.5f, 127.5f}, (float[4]){64, 64, 64, 64}, false);
+    normalise_says("rrc224", (float[4]){123.675f, 116.28f, 103.53f, 123.675f}, (float[4]){58.395f, 57.12f, 57.375f, 58.395f}, false);
+    normalise_says("normalise(1:2:3/4:5:6)", (float[4]){1, 2, 3, 1}, (float[4]){4, 5, 6, 4}, false);
+}
+
+static void exp_and_log_are_right(void **state)
+{
+    (void)state;
+    for (double x = -12; x <= 12; x += 0.37) {
+        MRT_TRUE(fabs(mri_exp(x) / exp(x) - 1) < 1e-12);
+        MRT_TRUE(fabs(mri_log(exp(x)) - x) < 1e-11);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(texts_are_spelled_out), cmocka_unit_test(errors_name_part_and_place), cmocka_unit_test(sizes_are_told),
+        cmocka_unit_test(normalise_numbers),     cmocka_unit_test(exp_and_log_are_right),
+        cmocka_unit_test(the_longest_texts_have_room),
+    };
+    return mrt_run(tests);
+}

@@ -1,5 +1,0 @@
-millrace_test(convert SOURCES test_convert.c converted.c sets.c LINK_OPTIONS ${MRT_WRAP_ALLOC} LABELS threads)
-millrace_test(convert_coef SOURCES test_convert_coef.c coefs.c converted.c pictures.c sets.c LINK_OPTIONS ${MRT_WRAP_ALLOC} LABELS threads)
-millrace_test(convert_formats SOURCES test_convert_formats.c converted.c pictures.c LABELS threads)
-millrace_test(convert_files SOURCES test_convert_files.c converted.c sets.c LINK_OPTIONS ${MRT_WRAP_ALLOC} LABELS threads)
-millrace_test(convert_beside SOURCES test_convert_beside.c pictures.c sets.c LINK_OPTIONS ${MRT_WRAP_ALLOC} LABELS threads)

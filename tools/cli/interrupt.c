@@ -1,0 +1,26 @@
+/* tools/cli/interrupt.c: see interrupt.h. */
+#include "tools/cli/interrupt.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+volatile int interrupt_flag;
+
+static void on_signal(int number)
+{
+    if (interrupt_flag) _exit(128 + number);
+    interrupt_flag = number;
+}
+
+void interrupt_install(void)
+{
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_signal;
+    action.sa_flags = SA_RESTART; /* libraries need not expect EINTR; loops look at the flag */
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    signal(SIGXFSZ, SIG_IGN); /* a file at its limit: the write fails and says so */
+}

@@ -1,0 +1,105 @@
+/* tools/cli/json.c: see json.h. */
+#include "tools/cli/json.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+/* Bytes of the UTF-8 character at s, 0 when there is none: overlong forms, surrogates and cut ends are none. */
+static size_t utf8_bytes(const unsigned char *s)
+{
+    const unsigned char c = s[0];
+    const size_t        n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    for (size_t k = 1; k < n; k++)
+        if ((s[k] & 0xc0) != 0x80) return 0;
+    if ((c == 0xe0 && s[1] < 0xa0) || (c == 0xed && s[1] > 0x9f)) return 0;
+    if ((c == 0xf0 && s[1] < 0x90) || (c == 0xf4 && s[1] > 0x8f)) return 0;
+    return n;
+}
+
+void json_put_text(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (const unsigned char *s = (const unsigned char *)text; *s;) {
+        const size_t n = utf8_bytes(s);
+        if (*s == '"' || *s == '\\') fprintf(out, "\\%c", *s);
+        else if (*s == '\n') fputs("\\n", out);
+        else if (*s < 0x20 || *s == 0x7f || n == 0) fprintf(out, "\\u%04x", *s);
+        else if (*s == 0xc2 && s[1] < 0xa0) fprintf(out, "\\u%04x", s[1]); /* what some terminals take for an escape */
+        else fwrite(s, 1, n, out);
+        s += n ? n : 1;
+    }
+    fputc('"', out);
+}
+
+static void put_key(json *j, const char *key)
+{
+    if (j->comma) fputs(", ", j->out);
+    j->comma = true;
+    if (!key) return;
+    json_put_text(j->out, key);
+    fputs(": ", j->out);
+}
+
+json json_begin(FILE *out, const char *event)
+{
+    json j = {out, false};
+    fputc('{', out);
+    json_text(&j, "event", event);
+    return j;
+}
+
+void json_end(json *j)
+{
+    fputs("}\n", j->out);
+    fflush(j->out);
+}
+
+void json_text(json *j, const char *key, const char *value)
+{
+    put_key(j, key);
+    if (value) json_put_text(j->out, value);
+    else fputs("null", j->out);
+}
+
+void json_u64(json *j, const char *key, uint64_t value)
+{
+    put_key(j, key);
+    fprintf(j->out, "%" PRIu64, value);
+}
+
+void json_i64(json *j, const char *key, int64_t value)
+{
+    put_key(j, key);
+    fprintf(j->out, "%" PRId64, value);
+}
+
+void json_real(json *j, const char *key, double value)
+{
+    put_key(j, key);
+    if (isfinite(value)) fprintf(j->out, "%.9g", value);
+    else fputs("null", j->out);
+}
+
+void json_bool(json *j, const char *key, bool value)
+{
+    put_key(j, key);
+    fputs(value ? "true" : "false", j->out);
+}
+
+static void open_with(json *j, const char *key, char bracket)
+{
+    put_key(j, key);
+    fputc(bracket, j->out);
+    j->comma = false;
+}
+
+static void close_with(json *j, char bracket)
+{
+    fputc(bracket, j->out);
+    j->comma = true;
+}
+
+void json_object(json *j, const char *key) { open_with(j, key, '{'); }
+void json_close_object(json *j) { close_with(j, '}'); }
+void json_array(json *j, const char *key) { open_with(j, key, '['); }
+void json_close_array(json *j) { close_with(j, ']'); }

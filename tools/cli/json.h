@@ -1,0 +1,34 @@
+/* tools/cli/json.h: one JSON object per line, written as it is made. Whole numbers keep all 64 bits (a tree of doubles would
+ * round seeds and fingerprints), numbers that are none become null, and bytes that are no UTF-8 (file names may hold
+ * anything) become the character of the same number, so that every line is valid JSON. */
+#ifndef TOOLS_JSON_H
+#define TOOLS_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct json {
+    FILE *out;
+    bool  comma; /* the next key needs one in front */
+} json;
+
+/* Each line starts with "event". */
+json json_begin(FILE *out, const char *event);
+void json_end(json *j); /* closes the object and the line, and flushes */
+
+void json_text(json *j, const char *key, const char *value); /* NULL gives null */
+void json_u64(json *j, const char *key, uint64_t value);
+void json_i64(json *j, const char *key, int64_t value);
+void json_real(json *j, const char *key, double value);
+void json_bool(json *j, const char *key, bool value);
+void json_object(json *j, const char *key); /* until json_close_object() */
+void json_close_object(json *j);
+void json_array(json *j, const char *key);  /* members take key NULL */
+void json_close_array(json *j);
+
+/* The text alone, quoted and escaped. */
+void json_put_text(FILE *out, const char *text);
+
+#endif

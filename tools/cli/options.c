@@ -1,0 +1,295 @@
+/* tools/cli/options.c: from words to a command's struct. See options.h. */
+#include "tools/cli/options.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct parse {
+    const command *cmd;
+    char          *args;
+    char          *message;
+    size_t         message_bytes;
+} parse;
+
+static bool __attribute__((format(printf, 2, 3))) wrong(const parse *p, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(p->message, p->message_bytes, format, list);
+    va_end(list);
+    return false;
+}
+
+/* ---- values ---- */
+
+/* Digits only: strtoull alone would take "-1" and " 7". */
+static bool parse_whole(const char *text, uint64_t *out)
+{
+    if (text[0] < '0' || text[0] > '9') return false;
+    char *end;
+    errno = 0;
+    const unsigned long long v = strtoull(text, &end, 10);
+    if (errno || *end) return false;
+    *out = v;
+    return true;
+}
+
+/* A finite number with one of the units behind it; unit_text[k] is worth unit_value[k]. */
+static bool parse_measure(const char *text, const char *const *unit_text, const double *unit_value, double *out)
+{
+    char *end;
+    errno = 0;
+    const double v = strtod(text, &end);
+    if (end == text || errno || !isfinite(v)) return false;
+    for (size_t k = 0; unit_text[k]; k++) {
+        if (strcmp(end, unit_text[k]) != 0) continue;
+        *out = v * unit_value[k];
+        return true;
+    }
+    return false;
+}
+
+static bool parse_size(const char *text, double *out)
+{
+    static const char *const unit[] = {"", "B", "K", "KiB", "M", "MiB", "G", "GiB", "T", "TiB", NULL};
+    static const double      worth[] = {1, 1, 0x1p10, 0x1p10, 0x1p20, 0x1p20, 0x1p30, 0x1p30, 0x1p40, 0x1p40};
+    return parse_measure(text, unit, worth, out);
+}
+
+static bool parse_seconds(const char *text, double *out)
+{
+    static const char *const unit[] = {"", "s", "ms", "us", "min", "h", NULL};
+    static const double      worth[] = {1, 1, 1e-3, 1e-6, 60, 3600};
+    return parse_measure(text, unit, worth, out);
+}
+
+static bool in_range(const parse *p, const opt *o, const char *text, double v)
+{
+    if (v >= o->low && v <= o->high) return true;
+    if (o->high >= 0x1p53)
+        return wrong(p, "--%s: expected %.15g or more, found '%s'", o->name, o->low, text);
+    return wrong(p, "--%s: expected %.15g to %.15g, found '%s'", o->name, o->low, o->high, text);
+}
+
+static bool store_whole(const parse *p, const opt *o, void *field, const char *text)
+{
+    uint64_t v = 0;
+    if (o->kind == OPT_COUNT_OR_OFF && strcmp(text, "off") == 0) {
+        *(uint32_t *)field = 0;
+        return true;
+    }
+    if (!parse_whole(text, &v))
+        return wrong(p, "--%s: expected %s, found '%s'", o->name,
+                     o->kind == OPT_COUNT_OR_OFF ? "a whole number or off" : "a whole number", text);
+    if (!in_range(p, o, text, (double)v)) return false;
+    if (o->kind == OPT_U64) *(uint64_t *)field = v;
+    else *(uint32_t *)field = (uint32_t)v;
+    return true;
+}
+
+static bool store_real(const parse *p, const opt *o, void *field, const char *text)
+{
+    static const char *const no_unit[] = {"", NULL};
+    static const double      one[] = {1};
+    double      v = 0;
+    const bool  size = o->kind == OPT_SIZE, seconds = o->kind == OPT_SECONDS;
+    const char *what = size ? "a size such as 4096, 64K or 1.5G" : seconds ? "a time such as 10s or 250ms" : "a number";
+    if (!(size ? parse_size(text, &v) : seconds ? parse_seconds(text, &v) : parse_measure(text, no_unit, one, &v)))
+        return wrong(p, "--%s: expected %s, found '%s'", o->name, what, text);
+    if (!in_range(p, o, text, v)) return false;
+    if (size) *(uint64_t *)field = v >= 0x1p64 ? UINT64_MAX : (uint64_t)v;
+    else *(double *)field = v;
+    return true;
+}
+
+static bool store_cache(const parse *p, const opt *o, opt_cache *to, const char *text)
+{
+    const char *size = strrchr(text, ':'); /* a folder's name may have colons of its own */
+    const bool  memory = strncmp(text, "ram:", 4) == 0, disk = strncmp(text, "disk:", 5) == 0;
+    double      bytes = 0;
+    *to = (opt_cache){0};
+    if (strcmp(text, "off") == 0) return true;
+    const size_t name = disk ? (size_t)(size - text) : 0;
+    bool         good = memory || (disk && name > 5 && name - 5 < sizeof to->folder);
+    good = good && parse_size(size + 1, &bytes) && bytes >= 1 && (!memory || size == text + 3);
+    if (!good) return wrong(p, "--%s: expected off, ram:SIZE or disk:FOLDER:SIZE, such as ram:8G; found '%s'", o->name, text);
+    to->kind = memory ? 1 : 2;
+    to->bytes = bytes >= 0x1p64 ? UINT64_MAX : (uint64_t)bytes;
+    if (disk) memcpy(to->folder, text + 5, name - 5);
+    return true;
+}
+
+static bool store_choice(const parse *p, const opt *o, void *field, const char *text)
+{
+    char known[256] = "";
+    for (uint32_t k = 0; o->choices[k]; k++) {
+        if (strcmp(text, o->choices[k]) == 0) {
+            *(uint32_t *)field = k;
+            return true;
+        }
+        const size_t at = strlen(known);
+        snprintf(known + at, sizeof known - at, "%s%s", k ? ", " : "", o->choices[k]);
+    }
+    return wrong(p, "--%s: expected one of %s; found '%s'", o->name, known, text);
+}
+
+static bool store(const parse *p, const opt *o, size_t base, const char *text)
+{
+    void *field = p->args + base + o->field;
+    switch (o->kind) {
+    case OPT_FLAG: *(bool *)field = true; return true;
+    case OPT_TEXT:
+        if (text && !*text) return wrong(p, "--%s: expected a value, found ''", o->name);
+        *(const char **)field = text;
+        return true;
+    case OPT_CHOICE: return store_choice(p, o, field, text);
+    case OPT_REAL:
+    case OPT_SIZE:
+    case OPT_SECONDS: return store_real(p, o, field, text);
+    case OPT_CACHE: return store_cache(p, o, field, text);
+    default: return store_whole(p, o, field, text);
+    }
+}
+
+static bool fill_defaults(const parse *p)
+{
+    memset(p->args, 0, p->cmd->args_bytes);
+    for (size_t g = 0; g < p->cmd->group_count; g++) {
+        const opt_group *group = &p->cmd->groups[g];
+        for (size_t i = 0; i < group->count; i++) {
+            const opt *o = &group->options[i];
+            if (o->fallback) {
+                if (!store(p, o, group->base, o->fallback)) return false;
+            } else if (o->kind == OPT_REAL || o->kind == OPT_SECONDS) {
+                *(double *)(p->args + group->base + o->field) = NAN;
+            }
+        }
+    }
+    return true;
+}
+
+/* ---- names ---- */
+
+/* Optimal string alignment: insertions, deletions, replacements and swaps of neighbours each cost one. */
+static unsigned distance(const char *a, const char *b)
+{
+    enum { MOST = 32 };
+    const size_t n = strlen(a), m = strlen(b);
+    if (n > MOST || m > MOST) return UINT32_MAX;
+    unsigned row[3][MOST + 1];
+    for (size_t j = 0; j <= m; j++) row[0][j] = (unsigned)j;
+    for (size_t i = 1; i <= n; i++) {
+        unsigned *now = row[i % 3], *up = row[(i + 2) % 3], *up2 = row[(i + 1) % 3];
+        now[0] = (unsigned)i;
+        for (size_t j = 1; j <= m; j++) {
+            unsigned best = up[j - 1] + (a[i - 1] != b[j - 1]);
+            if (up[j] + 1 < best) best = up[j] + 1;
+            if (now[j - 1] + 1 < best) best = now[j - 1] + 1;
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && up2[j - 2] + 1 < best)
+                best = up2[j - 2] + 1;
+            now[j] = best;
+        }
+    }
+    return row[n % 3][m];
+}
+
+const char *options_nearest(const char *typed, size_t count, const char *(*name)(const void *context, size_t i),
+                            const void *context)
+{
+    const char *best = NULL;
+    unsigned    least = (unsigned)strlen(typed) / 3 + 2; /* a word that shares less is no help */
+    for (size_t i = 0; i < count; i++) {
+        const unsigned d = distance(typed, name(context, i));
+        if (d >= least) continue;
+        least = d;
+        best = name(context, i);
+    }
+    return best;
+}
+
+static const opt *option_at(const command *cmd, size_t at, size_t *base)
+{
+    for (size_t g = 0; g < cmd->group_count; g++) {
+        if (at < cmd->groups[g].count) {
+            if (base) *base = cmd->groups[g].base;
+            return &cmd->groups[g].options[at];
+        }
+        at -= cmd->groups[g].count;
+    }
+    return NULL;
+}
+
+static const char *option_name(const void *cmd, size_t at) { return option_at(cmd, at, NULL)->name; }
+
+static const opt *find_option(const parse *p, const char *name, size_t name_bytes, size_t *base)
+{
+    size_t     count = 0;
+    const opt *o;
+    for (; (o = option_at(p->cmd, count, base)) != NULL; count++)
+        if (strlen(o->name) == name_bytes && memcmp(o->name, name, name_bytes) == 0) return o;
+    char typed[64];
+    snprintf(typed, sizeof typed, "%.*s", (int)(name_bytes < 63 ? name_bytes : 63), name);
+    const char *near = options_nearest(typed, count, option_name, p->cmd);
+    if (near) wrong(p, "%s has no option --%s; did you mean --%s?", p->cmd->name, typed, near);
+    else wrong(p, "%s has no option --%s; 'millrace %s --help' lists them", p->cmd->name, typed, p->cmd->name);
+    return NULL;
+}
+
+/* word is "--name" or "--name=value"; next the word behind it, or NULL. */
+static bool take_option(const parse *p, const char *word, const char *next, bool *used_next)
+{
+    const char  *name = word + 2, *equals = strchr(name, '=');
+    const size_t name_bytes = equals ? (size_t)(equals - name) : strlen(name);
+    size_t       base = 0;
+    const opt   *o = find_option(p, name, name_bytes, &base);
+    if (!o) return false;
+    *used_next = false;
+    if (o->kind == OPT_FLAG) {
+        if (equals) return wrong(p, "--%s takes no value, found '%s'", o->name, equals + 1);
+        return store(p, o, base, NULL);
+    }
+    const char *value = equals ? equals + 1 : next;
+    if (!value) return wrong(p, "--%s needs a value", o->name);
+    if (!equals && strncmp(value, "--", 2) == 0) /* more likely forgotten than meant */
+        return wrong(p, "--%s needs a value, found '%s'; one that begins so is written --%s=VALUE", o->name, value, o->name);
+    *used_next = !equals;
+    return store(p, o, base, value);
+}
+
+bool options_parse(const command *cmd, int argc, char *const *argv, void *args, bool *wants_help, char *message,
+                   size_t message_bytes)
+{
+    const parse p = {cmd, args, message, message_bytes};
+    size_t      positional = 0;
+    bool        only_positionals = false;
+    *wants_help = false;
+    if (!fill_defaults(&p)) return false;
+    for (int i = 0; i < argc; i++) {
+        const char *word = argv[i];
+        if (!only_positionals && strcmp(word, "--") == 0) {
+            only_positionals = true;
+        } else if (!only_positionals && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
+            *wants_help = true;
+            return true;
+        } else if (!only_positionals && word[0] == '-' && word[1] == '-') {
+            bool used_next = false;
+            if (!take_option(&p, word, i + 1 < argc ? argv[i + 1] : NULL, &used_next)) return false;
+            i += used_next;
+        } else if (!only_positionals && word[0] == '-' && word[1]) {
+            return wrong(&p, "options are written --name, found '%s'; 'millrace %s --help' lists them", word, cmd->name);
+        } else if (!word[0]) {
+            return wrong(&p, "%s: expected a name, found ''", cmd->name);
+        } else if (positional < cmd->positional_count) {
+            *(const char **)((char *)args + cmd->positionals[positional++].field) = word;
+        } else {
+            return wrong(&p, "%s takes %zu argument%s, found another: '%s'", cmd->name, cmd->positional_count,
+                         cmd->positional_count == 1 ? "" : "s", word);
+        }
+    }
+    if (positional < cmd->positional_count && cmd->positionals[positional].required)
+        return wrong(&p, "%s needs %s; try 'millrace %s --help'", cmd->name, cmd->positionals[positional].name, cmd->name);
+    return true;
+}

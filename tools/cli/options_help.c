@@ -1,0 +1,189 @@
+/* tools/cli/options_help.c: a command's table as --help and all tables as one manual page. See options.h. */
+#include <string.h>
+
+#include "millrace/base.h"
+#include "tools/cli/options.h"
+
+enum { WIDTH = 96, COLUMN = 26 };
+
+/* What stands for the value: "N", "SIZE", "a|b|c". */
+static void value_text(const opt *o, char *buf, size_t buf_bytes)
+{
+    static const char *const of_kind[] = {
+        [OPT_FLAG] = "", [OPT_U32] = "N", [OPT_U64] = "N", [OPT_REAL] = "X", [OPT_SIZE] = "SIZE",
+        [OPT_SECONDS] = "TIME", [OPT_TEXT] = "TEXT", [OPT_COUNT_OR_OFF] = "off|N",
+    };
+    if (o->value || o->kind != OPT_CHOICE) {
+        snprintf(buf, buf_bytes, "%s", o->value ? o->value : of_kind[o->kind]);
+        return;
+    }
+    size_t at = 0;
+    for (size_t k = 0; o->choices[k] && at < buf_bytes; k++)
+        at += (size_t)snprintf(buf + at, buf_bytes - at, "%s%s", k ? "|" : "", o->choices[k]);
+}
+
+/* Help, then range and default, as one text to be wrapped. */
+static void full_help(const opt *o, char *buf, size_t buf_bytes)
+{
+    const bool number = o->kind == OPT_U32 || o->kind == OPT_U64 || o->kind == OPT_REAL || o->kind == OPT_COUNT_OR_OFF;
+    const bool bounded = number && o->high < 0xffffffffu;
+    char       range[64] = "", fallback[96] = "";
+    if (bounded) snprintf(range, sizeof range, "%.15g to %.15g", o->low, o->high);
+    if (o->fallback) snprintf(fallback, sizeof fallback, "%sdefault %s", bounded ? "; " : "", o->fallback);
+    const bool extra = bounded || o->fallback;
+    snprintf(buf, buf_bytes, "%s%s%s%s%s", o->help, extra ? " (" : "", range, fallback, extra ? ")" : "");
+}
+
+/* text from column `at`, indented by `indent` on further lines; newlines in text are kept. */
+static void put_wrapped(FILE *out, const char *text, size_t indent, size_t at)
+{
+    bool         line_start = true;
+    while (*text) {
+        if (*text == '\n') {
+            fputc('\n', out);
+            at = 0;
+            line_start = true;
+            text++;
+            continue;
+        }
+        const size_t word = strcspn(text, " \n");
+        if (!line_start && at + 1 + word > WIDTH) {
+            fputc('\n', out);
+            at = 0;
+            line_start = true;
+        }
+        if (line_start) {
+            while (at < indent) {
+                fputc(' ', out);
+                at++;
+            }
+        } else {
+            fputc(' ', out);
+            at++;
+        }
+        fwrite(text, 1, word, out);
+        at += word;
+        line_start = false;
+        text += word;
+        while (*text == ' ') text++;
+    }
+    fputc('\n', out);
+}
+
+static void put_row(FILE *out, const char *left, const char *text)
+{
+    size_t at = (size_t)fprintf(out, "  %s", left);
+    if (at + 1 > COLUMN) {
+        fputc('\n', out);
+        at = 0;
+    }
+    while (at < COLUMN) {
+        fputc(' ', out);
+        at++;
+    }
+    put_wrapped(out, text, COLUMN, at);
+}
+
+static void usage_line(const command *cmd, char *buf, size_t buf_bytes)
+{
+    size_t at = (size_t)snprintf(buf, buf_bytes, "millrace %s", cmd->name);
+    for (size_t i = 0; i < cmd->positional_count && at < buf_bytes; i++) {
+        const opt_positional *p = &cmd->positionals[i];
+        at += (size_t)snprintf(buf + at, buf_bytes - at, p->required ? " %s" : " [%s]", p->name);
+    }
+    if (at < buf_bytes) snprintf(buf + at, buf_bytes - at, " [OPTION...]");
+}
+
+void options_help(FILE *out, const command *cmd)
+{
+    char line[512], help[1024];
+    usage_line(cmd, line, sizeof line);
+    fprintf(out, "usage: %s\n\n", line);
+    put_wrapped(out, cmd->text, 0, 0);
+    if (cmd->positional_count) fputc('\n', out);
+    for (size_t i = 0; i < cmd->positional_count; i++)
+        put_row(out, cmd->positionals[i].name, cmd->positionals[i].help);
+    for (size_t g = 0; g < cmd->group_count; g++) {
+        const opt_group *group = &cmd->groups[g];
+        fprintf(out, "\n%s:\n", group->title);
+        for (size_t i = 0; i < group->count; i++) {
+            char value[256];
+            value_text(&group->options[i], value, sizeof value);
+            snprintf(line, sizeof line, "--%s%s%s", group->options[i].name, *value ? " " : "", value);
+            full_help(&group->options[i], help, sizeof help);
+            put_row(out, line, help);
+        }
+    }
+    if (cmd->examples) fprintf(out, "\nExamples:\n%s", cmd->examples);
+}
+
+/* ---- the manual page ---- */
+
+/* roff: a backslash and a leading dot or quote mean something, and a hyphen must be told from a minus. */
+static void put_roff(FILE *out, const char *text)
+{
+    bool line_start = true;
+    for (; *text; text++) {
+        if (line_start && (*text == '.' || *text == '\'')) fputs("\\&", out);
+        line_start = *text == '\n';
+        if (*text == '\\') fputs("\\e", out);
+        else if (*text == '-') fputs("\\-", out);
+        else fputc(*text, out);
+    }
+    fputc('\n', out);
+}
+
+static void man_command(FILE *out, const command *cmd)
+{
+    char line[512], help[1024];
+    usage_line(cmd, line, sizeof line);
+    fputs(".SS ", out);
+    put_roff(out, line);
+    put_roff(out, cmd->text);
+    for (size_t i = 0; i < cmd->positional_count; i++) {
+        fputs(".TP\n.I ", out);
+        put_roff(out, cmd->positionals[i].name);
+        put_roff(out, cmd->positionals[i].help);
+    }
+    for (size_t g = 0; g < cmd->group_count; g++) {
+        fputs(".PP\n", out);
+        put_roff(out, cmd->groups[g].title);
+        for (size_t i = 0; i < cmd->groups[g].count; i++) {
+            const opt *o = &cmd->groups[g].options[i];
+            char       value[256];
+            value_text(o, value, sizeof value);
+            snprintf(line, sizeof line, "--%s%s%s", o->name, *value ? " " : "", value);
+            full_help(o, help, sizeof help);
+            fputs(".TP\n.B ", out);
+            put_roff(out, line);
+            put_roff(out, help);
+        }
+    }
+    if (cmd->examples) {
+        fputs(".PP\nExamples:\n.nf\n", out);
+        put_roff(out, cmd->examples);
+        fputs(".fi\n", out);
+    }
+}
+
+void options_man(FILE *out, const command *const *commands, size_t count)
+{
+    fputs(".TH MILLRACE 1 \"\" \"millrace " MR_VERSION_TEXT "\" \"User Commands\"\n"
+          ".SH NAME\nmillrace \\- keeps training devices fed: converts data sets, loads, trains, measures\n"
+          ".SH SYNOPSIS\n.B millrace\n.I COMMAND\n[ARGUMENT...] [OPTION...]\n"
+          ".SH DESCRIPTION\n"
+          "DATA is a record file, a shard list, or any format the loader reads directly: image folders, MNIST IDX, CIFAR\n"
+          "binaries. What a file is comes from its content, never from its name.\n"
+          "Results go to standard output, progress and messages to standard error. With\n.B \\-\\-json\n"
+          "every line of standard output is one JSON object whose\n.I event\nfield says what it is; keys are stable.\n"
+          ".SH COMMANDS\n", out);
+    for (size_t i = 0; i < count; i++) man_command(out, commands[i]);
+    fputs(".SH EXIT STATUS\n"
+          ".TP\n.B 0\ndone\n.TP\n.B 1\nfailed; the last line on standard error says what and where\n"
+          ".TP\n.B 2\nmisused: a wrong option or argument\n.TP\n.B 3\ndone, but samples were bad and are listed\n"
+          ".TP\n.B 130, 143\nstopped by SIGINT or SIGTERM; what was begun is left so that \\-\\-resume goes on.\n"
+          "A second signal ends the program at once.\n"
+          ".SH FILES\n"
+          ".TP\n.I DST.part\na record file being written; it takes its name when it is whole\n"
+          ".TP\n.I DST.bad.jsonl\nsamples that convert passed over: one JSON object a line\n", out);
+}

@@ -1,0 +1,240 @@
+/* tools/commands/cmd_bench.c: `millrace bench loader|trainer|limits`: one ceiling at a time.
+ *
+ *   loader    how fast batches come when nothing trains
+ *   trainer   how fast steps go on a batch that is on the device already
+ *   limits    what the machine gives: memory copy, CRC32C, reading the data's files, plain full decode of its pictures */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli/json.h"
+#include "tools/commands/limits.h"
+#include "tools/commands/measure.h"
+#include "tools/cli/output.h"
+#include "tools/commands/report.h"
+#include "tools/cli/tool.h"
+
+typedef struct bench_args {
+    const char *what, *data;
+    double      seconds;
+    uint32_t    rounds, size;
+    bool        training, free_order;
+    model_args  model;
+    data_args   data_opts;
+    run_args    run;
+    loader_args loader;
+    device_args device;
+    compute_args compute;
+    output_args output;
+} bench_args;
+
+static bool needs_data(const bench_args *a)
+{
+    if (a->data) return true;
+    say("bench %s needs DATA", a->what);
+    return false;
+}
+
+/* ---- loader ---- */
+
+static void report_loader(const bench_args *a, const session *s, const measured *m, double seconds)
+{
+    const mr_loader_info *info = mr_loader_info_of(s->loader);
+    mr_loader_stats       stats;
+    mr_loader_stats_read(s->loader, &stats);
+    if (a->output.json) {
+        json j = json_begin(stdout, "bench");
+        json_text(&j, "what", "loader");
+        json_text(&j, "data", mr_source_info_of(s->src)->path);
+        json_u64(&j, "batch", info->batch);
+        json_text(&j, "augment", info->augment);
+        json_u64(&j, "prefetch", info->prefetch);
+        json_u64(&j, "workers", info->workers);
+        json_text(&j, "io", info->io);
+        json_real(&j, "samples_per_s", m->samples_per_s);
+        json_real(&j, "samples_per_s_mad", m->samples_per_s_mad);
+        json_u64(&j, "rounds", m->rounds);
+        json_u64(&j, "steps", m->steps);
+        json_u64(&j, "warmup_steps", m->warmup_steps);
+        report_stages_json(&j, &stats, seconds);
+        json_u64(&j, "bytes_read", stats.bytes_read);
+        report_cache_json(&j, &stats);
+        json_u64(&j, "resident_bytes", info->resident_bytes);
+        json_bool(&j, "checks", !s->loader_cfg.no_checks);
+        json_bool(&j, "free_order", s->loader_cfg.free_order);
+        report_fields_json(&j, info);
+        if (info->length_window) json_u64(&j, "length_window", info->length_window);
+        json_end(&j);
+        return;
+    }
+    printf("loader   %.0f samples/s (MAD %.0f, %u rounds, %" PRIu64 " batches of %u after %" PRIu64 " to warm up)\n", m->samples_per_s,
+           m->samples_per_s_mad, m->rounds, m->steps, info->batch, m->warmup_steps);
+    printf("         prefetch %u, %u workers, %u readers, %s%s%s; augment %s\n", info->prefetch, info->workers, info->readers,
+           info->io, info->io_note[0] ? ": " : "", info->io_note, info->augment);
+    report_fields_text(info);
+    report_stages_text(&stats, seconds);
+    if (info->resident_bytes) printf("  the whole set lies in memory: %.1f MiB\n", (double)info->resident_bytes / 1048576);
+}
+
+static int bench_loader(const bench_args *a, session *s)
+{
+    if (!needs_data(a)) return EXIT_MISUSED;
+    int status = session_open_data(s, a->data, &a->data_opts, NEED_SAMPLES);
+    if (status == EXIT_DONE && a->device.devices) status = session_open_devices(s, &a->device);
+    if (status) return status;
+    setup_loader(&s->loader_cfg, &a->data_opts, &a->run, &a->loader);
+    s->loader_cfg.training = a->training;
+    s->loader_cfg.free_order = a->free_order;
+    s->loader_cfg.epochs = UINT64_MAX;
+    const uint64_t start = clock_ns();
+    status = session_take_fields(s, &a->run);
+    if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &a->run, &s->loader_cfg);
+    if (status == EXIT_DONE) status = session_open_loader(s);
+    measured m;
+    if (status == EXIT_DONE) status = measure_loader(s, a->seconds, a->rounds, &m);
+    if (status == EXIT_DONE) report_loader(a, s, &m, seconds_since(start));
+    return status;
+}
+
+/* ---- trainer ---- */
+
+static void report_trainer(const bench_args *a, const session *s, const synthetic *in, const measured *m)
+{
+    if (a->output.json) {
+        json j = json_begin(stdout, "bench");
+        json_text(&j, "what", "trainer");
+        json_text(&j, "framework", "millrace");
+        json_text(&j, "version", mr_version());
+        json_text(&j, "net", s->model->id);
+        json_text(&j, "model", s->model->name);
+        json_u64(&j, "batch", in->batch);
+        json_u64(&j, "replicas", s->device_count);
+        json_real(&j, "samples_s", m->samples_per_s);
+        json_real(&j, "ms", m->step_ms);
+        json_real(&j, "ms_mad", m->step_ms_mad);
+        json_u64(&j, "steps", m->steps);
+        json_u64(&j, "warmup_steps", m->warmup_steps);
+        json_text(&j, "device", mr_device_info_of(s->devices[0])->name);
+        json_text(&j, "precision", setup_precisions[a->compute.precision]);
+        json_bool(&j, "deterministic", a->compute.deterministic);
+        json_bool(&j, "graph", a->compute.graph == 0);
+        json_end(&j);
+        return;
+    }
+    printf("trainer  %.0f samples/s: %.3f ms a step of %u (MAD %.3f, %" PRIu64 " steps after %" PRIu64 " to warm up)\n", m->samples_per_s,
+           m->step_ms, in->batch, m->step_ms_mad, m->steps, m->warmup_steps);
+    char input[48];
+    if (in->h) snprintf(input, sizeof input, "%u x %u x %u", in->h, in->w, in->c);
+    else snprintf(input, sizeof input, "%u numbers", in->w);
+    printf("         %s (%s), %u classes, input %s; %u replicas, %s, %s\n", s->model->name, s->model->id, in->classes, input,
+           s->device_count, mr_device_info_of(s->devices[0])->name, setup_precisions[a->compute.precision]);
+}
+
+static int bench_trainer(const bench_args *a, session *s)
+{
+    int status = session_find_model(s, a->model.model);
+    if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
+    if (status == EXIT_DONE) status = session_fill_rule(s, &a->model, a->model.scale);
+    if (status) return status;
+    const mr_model *model = s->model;
+    run_args        run = a->run;
+    session_fill_run(s, &run, a->model.scale);
+    const uint32_t own = model->h ? model->h : 224;
+    synthetic in = {.batch = run.batch, .h = a->size ? a->size : own, .w = a->size ? a->size : model->w ? model->w : own,
+                    .c = run.channels ? run.channels : model->c ? model->c : 3, .classes = model->classes,
+                    .std = {255, 255, 255, 255}, .seed = run.seed};
+    mr_error err = MR_ERROR_INIT;
+    status = exit_status(mr_model_build(model, in.h, in.w, in.c, in.classes, &s->net, &err), &err);
+    if (model->numbers) in.h = 0;
+    measured m;
+    if (status == EXIT_DONE) status = measure_trainer(s, &in, a->seconds, &m);
+    if (status == EXIT_DONE) report_trainer(a, s, &in, &m);
+    return status;
+}
+
+/* ---- limits ---- */
+
+static void report_limit(const bench_args *a, const limit *l)
+{
+    if (a->output.json) {
+        json j = json_begin(stdout, "bench");
+        json_text(&j, "what", "limits");
+        json_text(&j, "limit", l->name);
+        json_text(&j, "unit", l->unit);
+        json_real(&j, "value", l->value);
+        json_real(&j, "mad", l->mad);
+        json_u64(&j, "rounds", l->rounds);
+        json_u64(&j, "threads", l->threads);
+        json_end(&j);
+        return;
+    }
+    printf("%-22s %10.2f %-10s (MAD %.2f, %u rounds, %u threads)\n", l->name, l->value, l->unit, l->mad, l->rounds, l->threads);
+}
+
+static int bench_limits(const bench_args *a, session *s)
+{
+    if (!needs_data(a)) return EXIT_MISUSED;
+    int status = session_open_data(s, a->data, &a->data_opts, NEED_PICTURES);
+    mr_decode_config decode;
+    setup_decode(&decode, &a->data_opts);
+    for (uint32_t at = 0; status == EXIT_DONE && at < LIMIT_COUNT; at++) {
+        limit l;
+        status = limit_measure(at, s->src, &decode, a->loader.workers, a->seconds, a->rounds, &l);
+        if (status == EXIT_DONE && l.rounds) report_limit(a, &l);
+    }
+    return status;
+}
+
+static int run(const void *args)
+{
+    const bench_args *a = args;
+    session           s = {.io_told = true, .compute = &a->compute};
+    int               status = EXIT_MISUSED;
+    if (strcmp(a->what, "loader") == 0) status = bench_loader(a, &s);
+    else if (strcmp(a->what, "trainer") == 0) status = bench_trainer(a, &s);
+    else if (strcmp(a->what, "limits") == 0) status = bench_limits(a, &s);
+    else say("bench: expected loader, trainer or limits; found '%s'", a->what);
+    session_close(&s);
+    return bad_watch_close(&s.bad, status);
+}
+
+static const opt options[] = {
+    {"seconds", OPT_SECONDS, offsetof(bench_args, seconds), 0.01, 3600, "5", "TIME", "how long to measure, warm-up apart", NULL},
+    {"rounds", OPT_U32, offsetof(bench_args, rounds), 1, 64, "5", NULL, "the median of so many parts of that time is told", NULL},
+    {"training", OPT_FLAG, offsetof(bench_args, training), 0, 0, NULL, NULL, "loader: with random augmentation", NULL},
+    {"free-order", OPT_FLAG, offsetof(bench_args, free_order), 0, 0, NULL, NULL,
+     "loader: batches as they become ready, not in order; without --devices", NULL},
+    {"size", OPT_U32, offsetof(bench_args, size), 1, 8192, NULL, NULL, "trainer: side of the input; without it the model's own", NULL},
+};
+static const opt_group groups[] = {
+    {"Measuring", options, OPT_COUNT(options), 0},
+    MODEL_GROUP(bench_args, model),
+    RUN_GROUP(bench_args, run),
+    LOADER_GROUP(bench_args, loader),
+    DEVICE_GROUP(bench_args, device),
+    COMPUTE_GROUP(bench_args, compute),
+    DATA_GROUP(bench_args, data_opts),
+    OUTPUT_GROUP(bench_args, output),
+};
+static const opt_positional positionals[] = {
+    {"WHAT", offsetof(bench_args, what), true, "loader, trainer or limits"},
+    {"DATA", offsetof(bench_args, data), false, "for loader and limits: any data set"},
+};
+
+const command command_bench = {
+    .name = "bench",
+    .summary = "one ceiling at a time: loader, trainer, limits of the machine",
+    .text = "loader: batches taken as fast as they come, with nothing to train. trainer: training steps on one batch of noise "
+            "that is on the device already. limits: what the machine gives to both: memory copy, CRC32C, reading the data's "
+            "files, full decode of its pictures.\nA real run can be no faster than the slower of the first two; 'profile' puts "
+            "them beside it.",
+    .examples = "  millrace bench loader train.mrec --augment rrc224 --training --workers 2\n"
+                "  millrace bench trainer --model cifar-cnn --batch 128 --json\n  millrace bench limits train.mrec\n",
+    .positionals = positionals,
+    .positional_count = OPT_COUNT(positionals),
+    .groups = groups,
+    .group_count = OPT_COUNT(groups),
+    .args_bytes = sizeof(bench_args),
+    .run = run,
+};

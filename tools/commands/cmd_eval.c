@@ -1,0 +1,152 @@
+/* tools/commands/cmd_eval.c: `millrace eval DATA --checkpoint C`: exact loss and accuracy of a checkpoint on a data set. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/cli/interrupt.h"
+#include "tools/cli/json.h"
+#include "tools/cli/output.h"
+#include "tools/commands/session.h"
+#include "tools/cli/tool.h"
+
+typedef struct eval_args {
+    const char *data, *checkpoint;
+    data_args   data_opts;
+    run_args    run;
+    loader_args loader;
+    device_args device;
+    compute_args compute;
+    output_args output;
+} eval_args;
+
+typedef struct eval_run {
+    const eval_args   *args;
+    session            s;
+    mr_checkpoint_info info;
+    char               found[512];
+} eval_run;
+
+static int find_checkpoint(eval_run *r)
+{
+    mr_error err = MR_ERROR_INIT;
+    char     note[1024] = "";
+    if (!r->args->checkpoint) {
+        say("--checkpoint is needed: a file, or a folder whose newest is taken");
+        return EXIT_MISUSED;
+    }
+    const int rc = mr_checkpoint_find(r->args->checkpoint, r->found, sizeof r->found, &r->info, note, sizeof note, &err);
+    if (note[0]) say("%s", note);
+    return rc ? exit_status(rc, &err) : session_find_model(&r->s, r->info.model);
+}
+
+/* What classes and labels are called and where they begin, the checkpoint knows from the data it was trained on. */
+static int open_data(eval_run *r)
+{
+    mr_error     err = MR_ERROR_INIT;
+    const char **names;
+    uint32_t     count;
+    int          status = exit_status(mr_checkpoint_class_names(r->found, &names, &count, &err), &err);
+    if (status) return status;
+    const data_like like = {r->found, r->info.format, r->info.label_offset, names, r->info.classes};
+    status = session_open_data_like(&r->s, r->args->data, &r->args->data_opts, &like);
+    free(names);
+    return status;
+}
+
+static int open_run(eval_run *r)
+{
+    const eval_args *a = r->args;
+    session         *s = &r->s;
+    int status = find_checkpoint(r);
+    if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
+    if (status == EXIT_DONE) status = open_data(r);
+    if (status) return status;
+    run_args run = a->run;
+    if (!run.augment) run.augment = r->info.augment; /* the same preparation as in training, without what is random */
+    if (!run.batch) run.batch = r->info.batch;
+    run.epochs = 1;
+    run.order = MR_ORDER_SEQUENTIAL;
+    setup_loader(&s->loader_cfg, &a->data_opts, &run, &a->loader);
+    s->values = r->info.c;
+    status = session_take_numbers(s, &run, r->info.w);
+    if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &run, &s->loader_cfg);
+    if (status == EXIT_DONE) status = session_open_loader(s);
+    if (status == EXIT_DONE) status = session_open_net(s);
+    s->update = r->info.update;
+    s->schedule = r->info.schedule;
+    if (status == EXIT_DONE) status = session_open_trainer(s, 1, true);
+    if (status == EXIT_DONE) {
+        mr_error err = MR_ERROR_INIT;
+        status = exit_status(mr_trainer_load(s->trainer, r->found, &r->info, &err), &err);
+    }
+    return status;
+}
+
+static int evaluate(eval_run *r)
+{
+    mr_error       err = MR_ERROR_INIT;
+    double         loss = 0, accuracy = 0;
+    uint64_t       count = 0;
+    const uint64_t start = clock_ns();
+    const int rc = mr_evaluate_until(r->s.trainer, r->s.loader, &interrupt_flag, &loss, &accuracy, &count, &err);
+    if (rc) return exit_status(rc, &err);
+    const double seconds = seconds_since(start);
+    const char  *shown = mr_source_info_of(r->s.src)->path;
+    if (!r->args->output.json) {
+        printf("%s on %s: %" PRIu64 " samples, loss %.6f, accuracy %.4f; %.0f samples/s\n", r->found, shown, count, loss,
+               accuracy, (double)count / seconds);
+        return EXIT_DONE;
+    }
+    json j = json_begin(stdout, "eval");
+    json_text(&j, "checkpoint", r->found);
+    json_text(&j, "model", r->info.model);
+    json_text(&j, "data", shown);
+    json_u64(&j, "samples", count);
+    json_real(&j, "val_loss", loss);
+    json_real(&j, "val_accuracy", accuracy);
+    json_real(&j, "seconds", seconds);
+    json_real(&j, "samples_per_s", (double)count / seconds);
+    json_end(&j);
+    return EXIT_DONE;
+}
+
+static int run(const void *args)
+{
+    const eval_args *a = args;
+    eval_run         r = {.args = a, .s.compute = &a->compute};
+    int status = open_run(&r);
+    if (status == EXIT_DONE) status = evaluate(&r);
+    session_close(&r.s);
+    return bad_watch_close(&r.s.bad, status);
+}
+
+static const opt options[] = {
+    {"checkpoint", OPT_TEXT, offsetof(eval_args, checkpoint), 0, 0, NULL, "C",
+     "a checkpoint, or the folder of a run: its newest", NULL},
+};
+static const opt_group groups[] = {
+    {"Evaluation", options, OPT_COUNT(options), 0},
+    RUN_GROUP(eval_args, run),
+    LOADER_GROUP(eval_args, loader),
+    DEVICE_GROUP(eval_args, device),
+    COMPUTE_GROUP(eval_args, compute),
+    DATA_GROUP(eval_args, data_opts),
+    OUTPUT_GROUP(eval_args, output),
+};
+static const opt_positional positionals[] = {
+    {"DATA", offsetof(eval_args, data), true, "a record file, a shard list, or any data set"},
+};
+
+const command command_eval = {
+    .name = "eval",
+    .summary = "loss and accuracy of a checkpoint on a data set",
+    .text = "Evaluates a checkpoint: exact sums over all samples of DATA, of its test part where it has one. Pictures are "
+            "prepared as they were in training, without what is random.",
+    .examples = "  millrace eval test.mrec --checkpoint run1\n  millrace eval mnist --checkpoint run1 --devices cpu:2 --json\n",
+    .positionals = positionals,
+    .positional_count = OPT_COUNT(positionals),
+    .groups = groups,
+    .group_count = OPT_COUNT(groups),
+    .args_bytes = sizeof(eval_args),
+    .run = run,
+};

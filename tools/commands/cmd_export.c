@@ -1,0 +1,238 @@
+/* tools/commands/cmd_export.c: `millrace export FILE DIR`: the way back: a data set's pictures as files, in a folder per class. Pictures
+ * that were kept as JPEG or PNG come out byte for byte; coefficients become baseline JPEG, pixels PNG. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "tools/cli/interrupt.h"
+#include "tools/cli/json.h"
+#include "tools/cli/output.h"
+#include "tools/commands/setup.h"
+#include "tools/cli/tool.h"
+
+typedef struct export_args {
+    const char *data, *folder;
+    bool        force;
+    data_args   data_opts;
+    output_args output;
+} export_args;
+
+typedef struct export_run {
+    const export_args *args;
+    const mr_source   *src;
+    mr_decode_config   decode;
+    mr_checker        *checker;
+    progress           bar;
+    uint64_t           files, bytes, bad;
+} export_run;
+
+static int make_folder(const char *path, mr_error *err)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return MR_OK;
+    mr_error_sys(err, errno, "cannot make the folder");
+    return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* A class name as the name of one folder: names come from a file and may hold anything. */
+static void folder_name(const mr_source_info *info, const mr_sample *sample, char *buf, size_t buf_bytes)
+{
+    const int64_t label = info->label_field >= 0 ? sample->value[info->label_field].i : -1;
+    const char   *name = label >= 0 && label < (int64_t)info->class_count && info->class_names ? info->class_names[label] : NULL;
+    if (info->label_field < 0) buf[0] = '\0';
+    else if (name && name[0] && name[0] != '.') snprintf(buf, buf_bytes, "/%s", name);
+    else snprintf(buf, buf_bytes, "/%" PRId64, label);
+    for (char *c = buf + 1; buf[0] && *c; c++)
+        if (*c == '/') *c = '_';
+}
+
+/* Aside first: a file under its final name is whole. */
+static int write_file(const export_run *r, const char *path, const void *data, size_t bytes, mr_error *err)
+{
+    char aside[4200];
+    struct stat st;
+    if (!r->args->force && lstat(path, &st) == 0) {
+        mr_error_set(err, MR_EEXIST, "the file exists; choose another folder, or replace files with --force");
+        return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
+    }
+    snprintf(aside, sizeof aside, "%s.part", path);
+    FILE *f = fopen(aside, "wbe");
+    bool  ok = f && fwrite(data, 1, bytes, f) == bytes;
+    if (f && fclose(f) != 0) ok = false;
+    if (ok && rename(aside, path) == 0) return MR_OK;
+    mr_error_sys(err, errno, "cannot write %zu bytes", bytes);
+    remove(aside);
+    return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* Bytes and extension of the file for this picture; *made is malloc'd when they are new. */
+static int picture_bytes(const export_run *r, const mr_value *v, const void **data, size_t *bytes, void **made,
+                         const char **extension, mr_error *err)
+{
+    *data = v->data;
+    *bytes = v->bytes;
+    *extension = v->type == MR_TYPE_JPEG || v->type == MR_TYPE_COEF ? "jpg" : "png";
+    if (v->type == MR_TYPE_COEF) {
+        const int rc = mr_coef_to_jpeg(r->checker, v, &r->decode, made, bytes, err);
+        *data = *made;
+        return rc;
+    }
+    if (v->type != MR_TYPE_PIXELS) return MR_OK;
+    mr_image image = {0};
+    int rc = mr_image_decode(v, &r->decode, &image, err);
+    if (rc == MR_OK) rc = mr_image_encode_png(&image, made, bytes, err);
+    mr_image_free(&image);
+    *data = *made;
+    return rc;
+}
+
+static int export_one(export_run *r, uint64_t at, void **buffer, size_t *buffer_bytes, mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(r->src);
+    mr_sample             sample;
+    const void           *data;
+    void                 *made = NULL;
+    size_t                bytes;
+    const char           *extension;
+    char                  folder[256], path[4096];
+    int rc = mr_source_read(r->src, at, buffer, buffer_bytes, &sample, err);
+    if (rc == MR_OK) rc = picture_bytes(r, &sample.value[info->image_field], &data, &bytes, &made, &extension, err);
+    if (rc) {
+        free(made);
+        return rc;
+    }
+    folder_name(info, &sample, folder, sizeof folder);
+    int n = snprintf(path, sizeof path, "%s%s", r->args->folder, folder);
+    if (n < (int)sizeof path) rc = make_folder(path, err);
+    n = snprintf(path, sizeof path, "%s%s/%08" PRIu64 ".%s", r->args->folder, folder, at, extension);
+    if (n >= (int)sizeof path) rc = mr_error_set(err, MR_EINVAL, "the folder's name is too long");
+    if (rc == MR_OK) rc = write_file(r, path, data, bytes, err);
+    free(made);
+    if (rc) return rc;
+    r->files++;
+    r->bytes += bytes;
+    return MR_OK;
+}
+
+static bool is_bad_sample(int rc)
+{
+    return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED || rc == MR_ELIMIT;
+}
+
+static int export_all(export_run *r, mr_error *err)
+{
+    const uint64_t count = mr_source_info_of(r->src)->count;
+    void          *buffer = NULL;
+    size_t         buffer_bytes = 0;
+    int            rc = mr_checker_create(&r->checker);
+    if (rc) return mr_error_set(err, rc, "no memory for decoders");
+    rc = make_folder(r->args->folder, err);
+    for (uint64_t at = 0; rc == MR_OK && at < count; at++) {
+        rc = interrupt_flag ? mr_error_set(err, MR_ECANCELED, "the export is not whole") : export_one(r, at, &buffer, &buffer_bytes, err);
+        if (is_bad_sample(rc)) {
+            mr_error_at(err, NULL, MR_NOWHERE, at);
+            say_error(err);
+            r->bad++;
+            rc = MR_OK;
+        }
+        progress_show(&r->bar, at + 1, count, NULL);
+    }
+    free(buffer);
+    mr_checker_destroy(r->checker);
+    return rc;
+}
+
+static void report(const export_run *r)
+{
+    char text[32];
+    if (!r->args->output.json) {
+        printf("%s: %" PRIu64 " files, %s", r->args->folder, r->files, size_text((double)r->bytes, text, sizeof text));
+        if (r->bad) printf("; %" PRIu64 " bad sample%s left out", r->bad, r->bad == 1 ? "" : "s");
+        putchar('\n');
+        return;
+    }
+    json j = json_begin(stdout, "export");
+    json_text(&j, "data", mr_source_info_of(r->src)->path);
+    json_text(&j, "folder", r->args->folder);
+    json_u64(&j, "files", r->files);
+    json_u64(&j, "bytes", r->bytes);
+    json_u64(&j, "bad", r->bad);
+    json_end(&j);
+}
+
+/* A folder of pictures would get more pictures, and folders that are no classes. */
+static int check_not_inside(const export_run *r)
+{
+    const mr_source_info *info = mr_source_info_of(r->src);
+    char                 *parent = strdup(r->args->folder);
+    if (!parent) return EXIT_FAILED;
+    size_t n = strlen(parent);
+    while (n > 1 && parent[n - 1] == '/') parent[--n] = '\0';
+    char *slash = strrchr(parent, '/');
+    char *to = realpath(parent, NULL);
+    if (!to && slash) *slash = '\0'; /* not there yet: what it will be made in */
+    if (!to) to = realpath(slash ? (*parent ? parent : "/") : ".", NULL);
+    char        *from = realpath(info->path, NULL);
+    const size_t len = from ? strlen(from) : 0;
+    const bool   inside = info->file_count == 0 && from && to && strncmp(to, from, len) == 0 && (to[len] == '/' || !to[len]);
+    free(parent);
+    free(to);
+    free(from);
+    if (!inside) return EXIT_DONE;
+    say("%s: this is inside the input (%s) and would be part of it the next time; choose a place outside", r->args->folder, info->path);
+    return EXIT_FAILED;
+}
+
+static int run(const void *args)
+{
+    export_run         r = {.args = args};
+    const export_args *a = args;
+    mr_error           err = MR_ERROR_INIT;
+    mr_source         *src;
+    int                status = setup_source(&src, a->data, &a->data_opts);
+    if (status) return status;
+    r.src = src;
+    setup_decode(&r.decode, &a->data_opts);
+    if (mr_source_info_of(src)->image_field < 0) {
+        say("%s: expected pictures, found none; only pictures can be written as files", mr_source_info_of(src)->path);
+        status = EXIT_FAILED;
+    } else if ((status = check_not_inside(&r)) == EXIT_DONE) {
+        progress_start(&r.bar, "export", "samples", a->output.quiet);
+        const int rc = export_all(&r, &err);
+        progress_end(&r.bar);
+        status = exit_status(rc, &err);
+        if (rc == MR_OK) report(&r);
+        if (status == EXIT_DONE && r.bad) status = EXIT_BAD_SAMPLES;
+    }
+    mr_source_close(src);
+    return status;
+}
+
+static const opt options[] = {
+    {"force", OPT_FLAG, offsetof(export_args, force), 0, 0, NULL, NULL, "replace files that exist", NULL},
+};
+static const opt_group groups[] = {
+    {"Options", options, OPT_COUNT(options), 0},
+    DATA_GROUP(export_args, data_opts),
+    OUTPUT_GROUP(export_args, output),
+};
+static const opt_positional positionals[] = {
+    {"DATA", offsetof(export_args, data), true, "a record file, a shard list, or any data set"},
+    {"DIR", offsetof(export_args, folder), true, "folder to make"},
+};
+
+const command command_export = {
+    .name = "export",
+    .summary = "the way back: the pictures of a data set as files",
+    .text = "Writes DIR/CLASS/NNNNNNNN.jpg, the number being the sample's. Pictures kept as JPEG or PNG come out byte for byte; "
+            "coefficients become baseline JPEGs with the same coefficients and orientation, decoded pixels PNG. Data without labels go to DIR itself.",
+    .examples = "  millrace export train.mrec pictures\n",
+    .positionals = positionals,
+    .positional_count = OPT_COUNT(positionals),
+    .groups = groups,
+    .group_count = OPT_COUNT(groups),
+    .args_bytes = sizeof(export_args),
+    .run = run,
+};

@@ -1,0 +1,360 @@
+/* tools/commands/cmd_inspect.c: `millrace inspect FILE`: what is in a data set: schema, classes, sizes, how it lies on disk, where it
+ * came from; or with --record one sample of it. Reads indexes and headers, not the samples; with --bad all of them. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/commands/check.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/json.h"
+#include "tools/cli/output.h"
+#include "tools/commands/setup.h"
+#include "tools/cli/tool.h"
+
+enum { CLASSES_TOLD = 20 };
+#define INDEX_MEMORY_BYTES ((uint64_t)64 << 20)
+
+typedef struct inspect_args {
+    const char *path;
+    const char *record; /* text: NULL when not given, and 0 is a record */
+    bool        bad;
+    uint32_t    workers;
+    data_args   data;
+    output_args output;
+} inspect_args;
+
+/* "224 x 224 x 3", or "any shape". */
+static const char *shape_text(uint32_t ndim, const uint64_t *dim, char *buf, size_t buf_bytes)
+{
+    size_t at = (size_t)snprintf(buf, buf_bytes, "%s", ndim ? "" : "any shape");
+    for (uint32_t d = 0; d < ndim && at < buf_bytes; d++)
+        at += (size_t)snprintf(buf + at, buf_bytes - at, d ? " x %" PRIu64 : "%" PRIu64, dim[d]);
+    return buf;
+}
+
+static bool has_shape(mr_type type) { return type == MR_TYPE_PIXELS || type == MR_TYPE_TENSOR; }
+
+static void print_fields(const mr_source_info *info)
+{
+    char shape[128];
+    for (uint32_t k = 0; k < info->field_count; k++) {
+        const mr_field *f = &info->fields[k];
+        printf("field %-3u ", k);
+        put_shown(f->name);
+        printf(": %s", mr_type_name(f->type));
+        if (f->type == MR_TYPE_TENSOR) printf(" %s", mr_dtype_name(f->dtype));
+        if (has_shape(f->type)) printf(", %s", shape_text(f->ndim, f->dim, shape, sizeof shape));
+        printf("%s\n", (int)k == info->image_field ? "  (the picture)" : (int)k == info->label_field ? "  (the label)" : "");
+    }
+}
+
+static void print_classes(const mr_source_info *info)
+{
+    if (info->class_count == 0) return;
+    printf("classes   %u", info->class_count);
+    for (uint32_t c = 0; info->class_names && c < info->class_count && c < CLASSES_TOLD; c++) {
+        fputs(c ? ", " : ": ", stdout);
+        put_shown(info->class_names[c]);
+    }
+    puts(info->class_names && info->class_count > CLASSES_TOLD ? ", ..." : "");
+}
+
+static void print_source(const inspect_args *a, const mr_source_info *info, const mr_mrec_info *mrec)
+{
+    const bool test_too = info->has_test && a->data.split != MR_SPLIT_TEST;
+    char       total[32], most[32];
+    printf("data      %s\nformat    %s", info->path, info->format);
+    if (mrec) printf(" version %u.%u", mrec->version_major, mrec->version_minor);
+    printf("\nsamples   %" PRIu64 "%s\n", info->count, test_too ? " (a test part is there too: --split test)" : "");
+    printf("bytes     %s, largest sample %s\n", size_text((double)info->total_bytes, total, sizeof total),
+           size_text((double)info->max_extent_bytes, most, sizeof most));
+    if (info->height) printf("pictures  %u x %u x %u\n", info->height, info->width, info->channels);
+    if (mrec) printf("layout    %" PRIu64 " bytes, records aligned to %u, data at %" PRIu64 ", index at %" PRIu64 "\n",
+                     mrec->file_bytes, mrec->record_align, mrec->data_offset, mrec->index_offset);
+    else if (info->file_count) printf("files     %u\n", info->file_count);
+    if (info->skipped_files) printf("skipped   %" PRIu64 " entries that are hidden or no regular files\n", info->skipped_files);
+    print_fields(info);
+    print_classes(info);
+    printf("identity  %016" PRIx64 "\n", info->fingerprint);
+    if (!mrec || !mrec->provenance[0]) return;
+    fputs("made by   ", stdout);
+    put_shown(mrec->provenance);
+    putchar('\n');
+}
+
+static void json_shape(json *j, uint32_t ndim, const uint64_t *dim)
+{
+    json_array(j, "shape");
+    for (uint32_t d = 0; d < ndim; d++) json_u64(j, NULL, dim[d]);
+    json_close_array(j);
+}
+
+static void json_source(const mr_source_info *info, const mr_mrec_info *mrec)
+{
+    char identity[24];
+    json j = json_begin(stdout, "inspect");
+    json_text(&j, "data", info->path);
+    json_text(&j, "format", info->format);
+    json_u64(&j, "samples", info->count);
+    json_u64(&j, "bytes", info->total_bytes);
+    json_u64(&j, "largest_sample_bytes", info->max_extent_bytes);
+    json_bool(&j, "has_test", info->has_test);
+    json_u64(&j, "height", info->height);
+    json_u64(&j, "width", info->width);
+    json_u64(&j, "channels", info->channels);
+    json_u64(&j, "files", info->file_count);
+    json_u64(&j, "skipped_files", info->skipped_files);
+    json_array(&j, "fields");
+    for (uint32_t k = 0; k < info->field_count; k++) {
+        const mr_field *f = &info->fields[k];
+        json_object(&j, NULL);
+        json_text(&j, "name", f->name);
+        json_text(&j, "type", mr_type_name(f->type));
+        if (f->type == MR_TYPE_TENSOR) json_text(&j, "dtype", mr_dtype_name(f->dtype));
+        if (has_shape(f->type)) json_shape(&j, f->ndim, f->dim);
+        json_close_object(&j);
+    }
+    json_close_array(&j);
+    json_u64(&j, "class_count", info->class_count);
+    json_array(&j, "classes");
+    for (uint32_t c = 0; info->class_names && c < info->class_count; c++) json_text(&j, NULL, info->class_names[c]);
+    json_close_array(&j);
+    snprintf(identity, sizeof identity, "%016" PRIx64, info->fingerprint);
+    json_text(&j, "fingerprint", identity);
+    if (mrec) {
+        json_u64(&j, "version_major", mrec->version_major);
+        json_u64(&j, "version_minor", mrec->version_minor);
+        json_u64(&j, "file_bytes", mrec->file_bytes);
+        json_u64(&j, "record_align", mrec->record_align);
+        json_u64(&j, "data_offset", mrec->data_offset);
+        json_u64(&j, "index_offset", mrec->index_offset);
+        json_text(&j, "provenance", mrec->provenance);
+    }
+    json_end(&j);
+}
+
+static int show_source(const inspect_args *a, const mr_source *src)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    mr_error              err = MR_ERROR_INIT;
+    mr_mrec              *m = NULL;
+    mr_source_file        file;
+    if (strcmp(info->format, "mrec") == 0 && mr_source_file_at(src, 0, &file) == MR_OK && file.direct_ok) { /* it lies here */
+        const int rc = mr_mrec_open(&m, info->path, INDEX_MEMORY_BYTES, &err);
+        if (rc) return exit_status(rc, &err);
+    }
+    const mr_mrec_info *mrec = m ? mr_mrec_info_of(m) : NULL;
+    if (a->output.json) json_source(info, mrec);
+    else print_source(a, info, mrec);
+    mr_mrec_close(m);
+    return EXIT_DONE;
+}
+
+/* ---- one record ---- */
+
+static const char *class_of(const mr_source_info *info, uint32_t field, int64_t label)
+{
+    if ((int)field != info->label_field || !info->class_names || label < 0 || label >= (int64_t)info->class_count) return NULL;
+    return info->class_names[label];
+}
+
+static bool header_of(const mr_value *v, mr_image_header *h)
+{
+    return (v->type == MR_TYPE_JPEG || v->type == MR_TYPE_PNG || v->type == MR_TYPE_COEF) && mr_value_header(v, h, NULL) == MR_OK;
+}
+
+/* "4:2:0" and its kin, or the factors of each component; "" for what is not sampled. */
+static const char *sampling_text(const mr_image_header *h, char buf[32])
+{
+    const uint8_t(*s)[2] = h->sampling;
+    const bool chroma_alike = h->channels == 3 && s[1][0] == 1 && s[2][0] == 1 && s[1][1] == 1 && s[2][1] == 1;
+    const int  kind = chroma_alike ? 10 * s[0][0] + s[0][1] : 0;
+    buf[0] = '\0';
+    if (s[0][0] == 0 || h->channels == 1) return buf;
+    const char *name = kind == 11 ? "4:4:4" : kind == 21 ? "4:2:2" : kind == 22 ? "4:2:0" : kind == 12 ? "4:4:0" : kind == 41 ? "4:1:1" : NULL;
+    if (name) snprintf(buf, 32, "%s", name);
+    else if (h->channels == 3) snprintf(buf, 32, "%ux%u,%ux%u,%ux%u", s[0][0], s[0][1], s[1][0], s[1][1], s[2][0], s[2][1]);
+    return buf;
+}
+
+static void print_value(const mr_source_info *info, uint32_t k, const mr_value *v)
+{
+    char            shape[128];
+    mr_image_header h;
+    const char     *class_name = class_of(info, k, v->i);
+    char            shown[4 * 200 + 1], text[201];
+    printf("%-9s %s", mr_text_shown(info->fields[k].name, shown, sizeof shown), mr_type_name(v->type));
+    if (v->type == MR_TYPE_INT) printf(" %" PRId64, v->i);
+    else if (v->type == MR_TYPE_FLOAT) printf(" %.17g", v->f);
+    else printf(", %zu bytes", v->bytes);
+    if (class_name) printf(" (%s)", mr_text_shown(class_name, shown, sizeof shown));
+    if (has_shape(v->type)) printf(", %s", shape_text(v->ndim, v->dim, shape, sizeof shape));
+    if (v->type == MR_TYPE_PIXELS) printf(", %s", v->planes == MR_CHW ? "planes" : "interleaved");
+    if (v->type == MR_TYPE_TENSOR) printf(", %s", mr_dtype_name(v->dtype));
+    if (v->type == MR_TYPE_TEXT) {
+        snprintf(text, sizeof text, "%.*s", (int)(v->bytes < 200 ? v->bytes : 200), (const char *)v->data);
+        printf(": %s", mr_text_shown(text, shown, sizeof shown));
+    }
+    if (header_of(v, &h)) {
+        char sampling[32];
+        printf(", %u x %u pixels, %u channels of %u bits%s, orientation %u", h.width, h.height, h.channels, h.bit_depth,
+               h.progressive ? ", progressive" : "", h.orientation);
+        if (sampling_text(&h, sampling)[0]) printf(", %s", sampling);
+    }
+    if (v->entries) printf(", entry points of %zu bytes", v->entries_bytes);
+    putchar('\n');
+}
+
+static void json_value(json *j, const mr_source_info *info, uint32_t k, const mr_value *v)
+{
+    mr_image_header h;
+    char            sampling[32];
+    json_object(j, NULL);
+    json_text(j, "name", info->fields[k].name);
+    json_text(j, "type", mr_type_name(v->type));
+    if (v->type == MR_TYPE_INT) json_i64(j, "value", v->i);
+    else if (v->type == MR_TYPE_FLOAT) json_real(j, "value", v->f);
+    else json_u64(j, "bytes", v->bytes);
+    if (class_of(info, k, v->i)) json_text(j, "class", class_of(info, k, v->i));
+    if (has_shape(v->type)) json_shape(j, v->ndim, v->dim);
+    if (header_of(v, &h)) {
+        json_u64(j, "width", h.width);
+        json_u64(j, "height", h.height);
+        json_u64(j, "channels", h.channels);
+        json_u64(j, "bit_depth", h.bit_depth);
+        json_text(j, "sampling", sampling_text(&h, sampling));
+        json_bool(j, "progressive", h.progressive);
+        json_u64(j, "orientation", h.orientation);
+    }
+    json_close_object(j);
+}
+
+static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    mr_error              err = MR_ERROR_INIT;
+    mr_sample             sample;
+    mr_extent             extent;
+    void                 *buffer = NULL;
+    size_t                buffer_bytes = 0;
+    char                  path[1024];
+    int rc = mr_source_extent(src, at, &extent, &err);
+    if (rc == MR_OK) rc = mr_source_read(src, at, &buffer, &buffer_bytes, &sample, &err);
+    if (rc == MR_OK && a->output.json) {
+        json j = json_begin(stdout, "record");
+        json_u64(&j, "record", at);
+        json_text(&j, "file", mr_source_sample_path(src, at, path, sizeof path));
+        json_u64(&j, "offset", extent.offset);
+        json_u64(&j, "bytes", extent.bytes);
+        json_array(&j, "fields");
+        for (uint32_t k = 0; k < sample.value_count && k < info->field_count; k++) json_value(&j, info, k, &sample.value[k]);
+        json_close_array(&j);
+        json_end(&j);
+    } else if (rc == MR_OK) {
+        printf("record    %" PRIu64 "\nfile      ", at);
+        put_shown(mr_source_sample_path(src, at, path, sizeof path));
+        printf(", offset %" PRIu64 ", %" PRIu64 " bytes\n", extent.offset, extent.bytes);
+        for (uint32_t k = 0; k < sample.value_count && k < info->field_count; k++) print_value(info, k, &sample.value[k]);
+    }
+    free(buffer);
+    return exit_status(rc, &err);
+}
+
+/* ---- the bad ones ---- */
+
+typedef struct bad_count {
+    const inspect_args *args;
+    uint64_t            bad;
+} bad_count;
+
+/* The lines of a list of bad samples, as convert and train write them. */
+static bool show_bad(void *context, const mr_error *what)
+{
+    bad_count *b = context;
+    char       text[2048];
+    b->bad++;
+    if (b->args->output.json) bad_list_line(stdout, what);
+    else printf("%s\n", mr_error_format(what, text, sizeof text));
+    return !interrupt_flag;
+}
+
+static int show_all_bad(const inspect_args *a, const mr_source *src)
+{
+    bad_count b = {.args = a};
+    check     c = {.src = src, .quiet = a->output.quiet, .workers = a->workers, .label = "inspect", .wrong = show_bad, .context = &b};
+    setup_decode(&c.decode, &a->data);
+    int status = check_samples(&c);
+    if (status) return status;
+    const uint64_t bad = b.bad;
+    if (!interrupt_flag) status = check_files(&c);
+    if (interrupt_flag) return EXIT_SIGNAL + interrupt_flag;
+    if (status) return status;
+    if (a->output.json) {
+        json j = json_begin(stdout, "inspect_bad");
+        json_text(&j, "data", mr_source_info_of(src)->path);
+        json_u64(&j, "samples", c.done);
+        json_u64(&j, "bad", bad);
+        json_end(&j);
+    } else {
+        printf("%s: %" PRIu64 " of %" PRIu64 " samples are bad\n", mr_source_info_of(src)->path, bad, c.done);
+    }
+    return b.bad ? EXIT_BAD_SAMPLES : EXIT_DONE;
+}
+
+static int run(const void *args)
+{
+    const inspect_args *a = args;
+    char               *end = NULL;
+    const uint64_t      at = a->record ? strtoull(a->record, &end, 10) : 0;
+    if (a->record && (a->record[0] < '0' || a->record[0] > '9' || *end)) {
+        say("--record: expected a whole number, found '%s'", a->record);
+        return EXIT_MISUSED;
+    }
+    if (a->record && a->bad) {
+        say("--record shows one sample, --bad all that are damaged: expected one of them");
+        return EXIT_MISUSED;
+    }
+    mr_source *src;
+    int        status = setup_source(&src, a->path, &a->data);
+    if (status) return status;
+    const uint64_t count = mr_source_info_of(src)->count;
+    if (a->record && at >= count) {
+        say("--record: expected 0 to %" PRIu64 ", found %s", count - 1, a->record);
+        status = EXIT_MISUSED;
+    } else {
+        status = a->record ? show_record(a, src, at) : a->bad ? show_all_bad(a, src) : show_source(a, src);
+    }
+    mr_source_close(src);
+    return status;
+}
+
+static const opt options[] = {
+    {"record", OPT_TEXT, offsetof(inspect_args, record), 0, 0, NULL, "I", "show the fields of one sample; the first is 0", NULL},
+    {"bad", OPT_FLAG, offsetof(inspect_args, bad), 0, 0, NULL, NULL,
+     "read and decode every sample, and list those that cannot be used; exit status 3 when there are any", NULL},
+    {"workers", OPT_U32, offsetof(inspect_args, workers), 0, CHECK_WORKERS_MOST, "0", NULL, "threads of --bad; 0: one per core", NULL},
+};
+static const opt_group groups[] = {
+    {"Options", options, OPT_COUNT(options), 0},
+    DATA_GROUP(inspect_args, data),
+    OUTPUT_GROUP(inspect_args, output),
+};
+static const opt_positional positionals[] = {
+    {"DATA", offsetof(inspect_args, path), true, "a record file, a shard list, or any data set"},
+};
+
+const command command_inspect = {
+    .name = "inspect",
+    .summary = "tells what is in a data set, or in one record of it, or what is wrong with it",
+    .text = "Shows fields, classes, counts, sizes, layout and where the data came from; with --record the fields of one "
+            "sample and the header of its picture. Reads indexes and headers, not the samples; but with --bad every sample, as "
+            "'convert' and 'train' would, and lists the ones they would pass over or stop at. 'verify' checks record files byte by byte.",
+    .examples = "  millrace inspect train.mrec\n  millrace inspect train.mrec --record 17 --json\n  millrace inspect imagenet/train.rec --bad\n",
+    .positionals = positionals,
+    .positional_count = OPT_COUNT(positionals),
+    .groups = groups,
+    .group_count = OPT_COUNT(groups),
+    .args_bytes = sizeof(inspect_args),
+    .run = run,
+};

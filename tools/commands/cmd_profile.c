@@ -1,0 +1,207 @@
+/* tools/commands/cmd_profile.c: `millrace profile DATA --model M`: where the time goes.
+ *
+ * The same steps twice, prefetch off and on: a fresh trainer and loader each, the same seed, so the same batches and the same
+ * weights at the end. Beside them the ceilings: the loader with nothing to train, the trainer with nothing to load, and the
+ * slower of the two, which no real run can pass. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli/interrupt.h"
+#include "tools/commands/measure.h"
+#include "tools/cli/output.h"
+#include "tools/commands/profile_report.h"
+#include "tools/cli/tool.h"
+
+#define TRACE_SPANS ((size_t)1 << 18)
+
+typedef struct profile_args {
+    const char *data, *trace, *html;
+    uint64_t    steps;
+    double      seconds;
+    model_args  model;
+    data_args   data_opts;
+    run_args    run;
+    loader_args loader;
+    device_args device;
+    compute_args compute;
+    output_args output;
+} profile_args;
+
+/* One run of the same steps: a loader and a trainer of its own. */
+static int run_steps(const profile_args *a, session *s, uint32_t prefetch, mr_trace *trace, profile_side *out)
+{
+    mr_error      err = MR_ERROR_INIT;
+    mr_fit_config cfg;
+    s->loader_cfg.prefetch = prefetch;
+    s->trace = trace;
+    int status = session_open_loader(s);
+    if (status == EXIT_DONE && !s->net) status = session_open_net(s);
+    if (status == EXIT_DONE) status = session_open_trainer(s, 1, false);
+    if (status == EXIT_DONE) {
+        const mr_loader_info *info = mr_loader_info_of(s->loader);
+        mr_fit_defaults(&cfg);
+        cfg.epochs = 1;
+        cfg.max_steps = a->steps + cfg.warmup_steps < info->steps_per_epoch ? a->steps + cfg.warmup_steps : info->steps_per_epoch;
+        cfg.stop = &interrupt_flag;
+        out->prefetch = info->prefetch;
+        status = exit_status(mr_fit(s->trainer, s->loader, &cfg, &out->report, &err), &err);
+    }
+    if (status == EXIT_DONE)
+        status = exit_status(mr_trainer_weights_hash(s->trainer, 0, &out->weights[0], &out->weights[1], &err), &err);
+    session_close_trainer(s);
+    session_close_loader(s);
+    s->trace = NULL;
+    return status;
+}
+
+static int loader_ceiling(const profile_args *a, session *s, measured *out)
+{
+    s->loader_cfg.prefetch = a->loader.prefetch;
+    s->loader_cfg.epochs = UINT64_MAX;
+    int status = session_open_loader(s);
+    if (status == EXIT_DONE) status = measure_loader(s, a->seconds, 5, out);
+    session_close_loader(s);
+    return status;
+}
+
+static int trainer_ceiling(const profile_args *a, session *s, const profile_result *p, measured *out)
+{
+    synthetic in = {.batch = p->batch, .h = p->h, .w = p->w, .c = p->c, .classes = mr_net_class_count(s->net),
+                    .uses_affine = p->uses_affine, .seed = s->loader_cfg.seed};
+    memcpy(in.mean, p->mean, sizeof in.mean);
+    memcpy(in.std, p->std, sizeof in.std);
+    return measure_trainer(s, &in, a->seconds, out);
+}
+
+/* What of the loader's settings the report needs, before any of the loaders is gone. */
+static int read_shape(session *s, profile_result *p)
+{
+    int status = session_open_loader(s);
+    if (status) return status;
+    const mr_loader_info *info = mr_loader_info_of(s->loader);
+    p->batch = info->batch;
+    p->h = info->height;
+    p->w = s->model->numbers ? info->field[0].most : info->width;
+    p->c = info->channels;
+    p->uses_affine = info->uses_affine;
+    memcpy(p->mean, info->mean, sizeof p->mean);
+    memcpy(p->std, info->std, sizeof p->std);
+    p->workers = info->workers;
+    snprintf(p->io, sizeof p->io, "%s", info->io);
+    session_close_loader(s);
+    return EXIT_DONE;
+}
+
+static int open_run(const profile_args *a, session *s, profile_result *p)
+{
+    int status = session_find_model(s, a->model.model);
+    if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
+    if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_CLASSES);
+    if (status) return status;
+    run_args run = a->run;
+    session_fill_run(s, &run, a->model.scale);
+    run.epochs = 1;
+    status = session_fill_rule(s, &a->model, a->model.scale);
+    setup_loader(&s->loader_cfg, &a->data_opts, &run, &a->loader);
+    s->loader_cfg.training = true;
+    if (status == EXIT_DONE) status = session_take_numbers(s, &run, 0);
+    if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &run, &s->loader_cfg);
+    p->data = mr_source_info_of(s->src)->path;
+    p->model = s->model->name;
+    p->replicas = s->device_count;
+    p->device = mr_device_info_of(s->devices[0])->name;
+    p->free_algorithms = strcmp(mr_device_info_of(s->devices[0])->kind, "cuda") == 0 && !s->compute->deterministic;
+    p->seed = run.seed;
+    return status ? status : read_shape(s, p);
+}
+
+static int measure_all(const profile_args *a, session *s, profile_result *p, mr_trace *trace)
+{
+    progress bar;
+    progress_start(&bar, "profile", "parts", a->output.quiet);
+    int status = run_steps(a, s, 0, NULL, &p->off);
+    progress_show(&bar, 1, 4, "prefetch off");
+    if (status == EXIT_DONE) status = run_steps(a, s, a->loader.prefetch, trace, &p->on);
+    progress_show(&bar, 2, 4, "prefetch on");
+    if (status == EXIT_DONE) status = loader_ceiling(a, s, &p->loader);
+    progress_show(&bar, 3, 4, "loader alone");
+    if (status == EXIT_DONE) status = trainer_ceiling(a, s, p, &p->trainer);
+    progress_end(&bar);
+    return status;
+}
+
+static int write_files(const profile_args *a, const profile_result *p, const mr_trace *trace)
+{
+    mr_error err = MR_ERROR_INIT;
+    int      rc = MR_OK;
+    if (a->trace) rc = mr_trace_write(trace, a->trace, &err);
+    if (rc == MR_OK && a->html) rc = profile_write_html(p, trace, a->html, &err);
+    return exit_status(rc, &err);
+}
+
+static int run(const void *args)
+{
+    const profile_args *a = args;
+    profile_result      p = {0};
+    session             s = {.compute = &a->compute};
+    mr_trace           *trace = NULL;
+    if (a->loader.prefetch == 0) {
+        say("--prefetch: profile compares off with on; give the number of batches for on");
+        return EXIT_MISUSED;
+    }
+    int status = setup_output("trace", a->trace);
+    if (status == EXIT_DONE) status = setup_output("html", a->html);
+    if (status) return status;
+    if ((a->trace || a->html) && mr_trace_create(&trace, TRACE_SPANS) != MR_OK) {
+        say("out of memory for the trace");
+        return EXIT_FAILED;
+    }
+    status = open_run(a, &s, &p);
+    if (status == EXIT_DONE) status = measure_all(a, &s, &p, trace);
+    if (status == EXIT_DONE) {
+        if (a->output.json) profile_print_json(&p);
+        else profile_print_text(&p);
+        status = write_files(a, &p, trace);
+    }
+    session_close(&s);
+    mr_trace_destroy(trace);
+    return bad_watch_close(&s.bad, status);
+}
+
+static const opt options[] = {
+    {"steps", OPT_U64, offsetof(profile_args, steps), 1, 0x1p32, "50", NULL,
+     "of each of the two runs, after three to warm up; at most one epoch", NULL},
+    {"seconds", OPT_SECONDS, offsetof(profile_args, seconds), 0.01, 3600, "2", "TIME", "for each of the two ceilings", NULL},
+    {"trace", OPT_TEXT, offsetof(profile_args, trace), 0, 0, NULL, "FILE",
+     "what every stage did when, with prefetch on, as a Chrome trace (ui.perfetto.dev shows it)", NULL},
+    {"html", OPT_TEXT, offsetof(profile_args, html), 0, 0, NULL, "FILE", "the report with a timeline, as one HTML page", NULL},
+};
+static const opt_group groups[] = {
+    {"Profile", options, OPT_COUNT(options), 0},
+    MODEL_GROUP(profile_args, model),
+    RUN_GROUP(profile_args, run),
+    LOADER_GROUP(profile_args, loader),
+    DEVICE_GROUP(profile_args, device),
+    COMPUTE_GROUP(profile_args, compute),
+    DATA_GROUP(profile_args, data_opts),
+    OUTPUT_GROUP(profile_args, output),
+};
+static const opt_positional positionals[] = {
+    {"DATA", offsetof(profile_args, data), true, "a record file, a shard list, or any data set"},
+};
+
+const command command_profile = {
+    .name = "profile",
+    .summary = "prefetch off and on over the same batches: where the time goes, and what limits",
+    .text = "Trains the same steps with prefetch off and on, then measures the loader alone and the trainer alone. Prints the "
+            "stall table, what each stage of the loader did, the ceilings, how near the real run comes to them, and a verdict.",
+    .examples = "  millrace profile train.mrec --model cifar-cnn --steps 100\n"
+                "  millrace profile train.mrec --model cifar-cnn --devices sim:8,step=3ms --trace trace.json\n",
+    .positionals = positionals,
+    .positional_count = OPT_COUNT(positionals),
+    .groups = groups,
+    .group_count = OPT_COUNT(groups),
+    .args_bytes = sizeof(profile_args),
+    .run = run,
+};

@@ -1,0 +1,270 @@
+/* tools/commands/session.c: see session.h. */
+#include "tools/commands/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/output.h"
+#include "tools/cli/tool.h"
+
+const opt model_options[7] = {
+    {"model", OPT_TEXT, offsetof(model_args, model), 0, 0, NULL, "NAME",
+     "mnist-cnn, cifar-cnn, mnist-mlp, ...; a wrong name lists them all", NULL},
+    {"optimizer", OPT_TEXT, offsetof(model_args, optimizer), 0, 0, NULL, "NAME",
+     "sgd, momentum, nesterov, rmsprop, adam, adadelta; without it the model's own", NULL},
+    {"lr", OPT_REAL, offsetof(model_args, lr), 0, 1000, NULL, NULL, "learning rate; without it the model's own", NULL},
+    {"momentum", OPT_REAL, offsetof(model_args, momentum), 0, 1, NULL, NULL, "without it the model's own", NULL},
+    {"weight-decay", OPT_REAL, offsetof(model_args, weight_decay), 0, 1, NULL, NULL, "without it the model's own", NULL},
+    {"schedule", OPT_TEXT, offsetof(model_args, schedule), 0, 0, NULL, "SPEC",
+     "constant, cosine, cosine:FLOOR, step:E1/E2,factor=F, decay:D; each with ,warmup=E; without it the model's own", NULL},
+    {"scale", OPT_FLAG, offsetof(model_args, scale), 0, 0, NULL, NULL,
+     "multiply batch and learning rate by the number of replicas", NULL},
+};
+
+/* ---- the model and its rule ---- */
+
+static const char *model_name(const void *context, size_t at)
+{
+    (void)context;
+    return mr_model_at((uint32_t)at)->name;
+}
+
+/* "a, b, c" */
+static const char *known_models(char *buf, size_t buf_bytes)
+{
+    size_t at = 0;
+    buf[0] = '\0';
+    for (uint32_t i = 0; i < mr_model_count() && at < buf_bytes; i++)
+        at += (size_t)snprintf(buf + at, buf_bytes - at, "%s%s", i ? ", " : "", mr_model_at(i)->name);
+    return buf;
+}
+
+int session_find_model(session *s, const char *name)
+{
+    char known[1024];
+    s->model = name ? mr_model_find(name) : NULL;
+    if (s->model) return EXIT_DONE;
+    const char *near = name ? options_nearest(name, mr_model_count(), model_name, NULL) : NULL;
+    if (near) say("there is no model '%s'; did you mean '%s'?", name, near);
+    else if (name) say("there is no model '%s'; known: %s", name, known_models(known, sizeof known));
+    else say("--model is needed; known: %s", known_models(known, sizeof known));
+    return EXIT_MISUSED;
+}
+
+void session_fill_run(const session *s, run_args *run, bool scale)
+{
+    if (!run->batch) run->batch = s->model->batch;
+    if (!run->epochs) run->epochs = s->model->epochs;
+    if (!run->augment) run->augment = s->model->augment;
+    if (scale) run->batch *= s->device_count;
+}
+
+/* Constants for an optimizer that is not the model's: what its authors proposed. */
+static bool set_optimizer(mr_update_desc *u, const char *name)
+{
+    static const struct { const char *name; mr_update_desc desc; } known[] = {
+        {"sgd", {.kind = MR_UPDATE_SGD}},
+        {"momentum", {.kind = MR_UPDATE_MOMENTUM, .momentum = 0.9f}},
+        {"nesterov", {.kind = MR_UPDATE_MOMENTUM, .momentum = 0.9f, .nesterov = true}},
+        {"rmsprop", {.kind = MR_UPDATE_RMSPROP, .rho = 0.9f, .epsilon = 1e-7f}},
+        {"adam", {.kind = MR_UPDATE_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-7f}},
+        {"adadelta", {.kind = MR_UPDATE_ADADELTA, .rho = 0.95f, .epsilon = 1e-7f}},
+    };
+    for (size_t i = 0; i < OPT_COUNT(known); i++) {
+        if (strcmp(known[i].name, name) != 0) continue;
+        const mr_update_desc before = *u;
+        *u = known[i].desc;
+        u->lr = before.lr;
+        u->weight_decay = before.weight_decay;
+        return true;
+    }
+    return false;
+}
+
+int session_fill_rule(session *s, const model_args *m, bool scale)
+{
+    mr_error err = MR_ERROR_INIT;
+    s->update = s->model->update;
+    s->schedule = s->model->schedule;
+    if (m->optimizer && !set_optimizer(&s->update, m->optimizer)) {
+        say("--optimizer: expected sgd, momentum, nesterov, rmsprop, adam or adadelta; found '%s'", m->optimizer);
+        return EXIT_MISUSED;
+    }
+    float lr = isnan(m->lr) ? s->update.lr : (float)m->lr;
+    if (scale) lr *= (float)s->device_count;
+    if (!isnan(m->momentum)) s->update.momentum = (float)m->momentum;
+    if (!isnan(m->weight_decay)) s->update.weight_decay = (float)m->weight_decay;
+    s->update.lr = lr;
+    s->schedule.lr = lr;
+    if (m->schedule && mr_schedule_parse(&s->schedule, m->schedule, lr, &err) != MR_OK) {
+        say_error(&err);
+        return EXIT_MISUSED;
+    }
+    return EXIT_DONE;
+}
+
+/* ---- opening ---- */
+
+static bool takes_numbers(const session *s) { return s->model && s->model->numbers; }
+
+static int check_data(const session *s, const mr_source_info *info, session_need need)
+{
+    const bool numbers = need == NEED_CLASSES && takes_numbers(s);
+    if (numbers && info->length_field == MR_NO_FIELD) {
+        say("%s: expected sequences of numbers for model %s, found none; 'millrace inspect' tells what is in it", info->path, s->model->name);
+        return EXIT_FAILED;
+    }
+    if (need >= NEED_PICTURES && !numbers && info->image_field < 0) {
+        say("%s: expected pictures, found none; %s", info->path, need == NEED_CLASSES && info->length_field != MR_NO_FIELD ?
+            "networks of sequences take what is in it, as --model notes-mlp" : "'millrace inspect' tells what is in it");
+        return EXIT_FAILED;
+    }
+    if (numbers && info->label_field < 0) {
+        say("%s: expected a class for each sequence, found none; --label-key says which number of a line it is", info->path);
+        return EXIT_FAILED;
+    }
+    if (need == NEED_CLASSES && info->label_field < 0) {
+        say("%s: expected a label for each picture, found none; put the pictures of each class in a folder of their own", info->path);
+        return EXIT_FAILED;
+    }
+    return EXIT_DONE;
+}
+
+int session_open_data(session *s, const char *path, const data_args *data, session_need need)
+{
+    const int status = setup_source(&s->src, path, data);
+    return status ? status : check_data(s, mr_source_info_of(s->src), need);
+}
+
+int session_open_data_like(session *s, const char *path, const data_args *data, const data_like *like)
+{
+    const int status = setup_source_like(&s->src, path, data, like);
+    s->class_count = like->class_count;
+    return status ? status : check_data(s, mr_source_info_of(s->src), NEED_CLASSES);
+}
+
+int session_take_fields(session *s, const run_args *run)
+{
+    const int status = fields_choose(&s->fields, s->src, run->fields);
+    s->loader_cfg.fields = s->fields.field;
+    s->loader_cfg.field_count = s->fields.count;
+    return status;
+}
+
+int session_take_numbers(session *s, const run_args *run, uint32_t length)
+{
+    if (run->fields) {
+        say("--fields: a network takes its pictures or sequences and no more; digest and bench loader deliver fields");
+        return EXIT_MISUSED;
+    }
+    if (!takes_numbers(s)) {
+        if (!run->length_window) return EXIT_DONE;
+        say("--length-window: model %s takes pictures, which have no length", s->model->name);
+        return EXIT_MISUSED;
+    }
+    const mr_source_info *info = mr_source_info_of(s->src);
+    if (!length) length = info->length_most;
+    s->fields.field[0] = (mr_loader_field){.name = info->fields[info->length_field].name, .most = length, .pad = -1};
+    s->fields.count = 1;
+    s->loader_cfg.fields = s->fields.field;
+    s->loader_cfg.field_count = 1;
+    s->loader_cfg.width_multiple = length; /* a network's input has one width */
+    return EXIT_DONE;
+}
+
+uint32_t session_class_count(const session *s)
+{
+    const uint32_t found = s->class_count ? s->class_count : mr_source_info_of(s->src)->class_count;
+    return takes_numbers(s) && found < s->model->classes ? s->model->classes : found;
+}
+
+int session_open_devices(session *s, const device_args *d) { return setup_devices(&s->devices, &s->device_count, d, s->compute); }
+
+int session_open_loader(session *s)
+{
+    mr_error err = MR_ERROR_INIT;
+    s->loader_cfg.devices = s->devices;
+    s->loader_cfg.device_count = s->device_count;
+    s->loader_cfg.trace = s->trace;
+    const int status = setting_status(mr_loader_open(&s->loader, s->src, &s->loader_cfg, &err), &err);
+    if (status || s->io_told) return status;
+    const char *note = mr_loader_info_of(s->loader)->io_note;
+    if (note && note[0]) say("%s", note);
+    s->io_told = true;
+    return EXIT_DONE;
+}
+
+int session_open_net(session *s)
+{
+    mr_error              err = MR_ERROR_INIT;
+    const mr_loader_info *l = mr_loader_info_of(s->loader);
+    const uint32_t        classes = session_class_count(s);
+    if (classes < 2) {
+        say("%s: expected two classes or more to tell apart, found %u", mr_source_info_of(s->src)->path, classes);
+        return EXIT_FAILED;
+    }
+    if (takes_numbers(s)) { /* classes are of the same alphabet */
+        const uint32_t values = s->values ? s->values : classes;
+        return exit_status(mr_model_build(s->model, 1, l->field[0].most, values, classes, &s->net, &err), &err);
+    }
+    return exit_status(mr_model_build(s->model, l->height, l->width, l->channels, classes, &s->net, &err), &err);
+}
+
+int session_open_trainer(session *s, uint64_t epochs, bool inference)
+{
+    mr_error              err = MR_ERROR_INIT;
+    const mr_loader_info *l = mr_loader_info_of(s->loader);
+    mr_trainer_config     cfg;
+    mr_trainer_defaults(&cfg);
+    cfg.net = s->net;
+    cfg.devices = s->devices;
+    cfg.device_count = s->device_count;
+    cfg.batch = l->batch;
+    cfg.seed = s->loader_cfg.seed;
+    cfg.update = s->update;
+    cfg.schedule = s->schedule;
+    cfg.epochs = epochs;
+    memcpy(cfg.mean, l->mean, sizeof cfg.mean);
+    memcpy(cfg.std, l->std, sizeof cfg.std);
+    cfg.uses_affine = l->uses_affine;
+    cfg.inference = inference;
+    cfg.trace = s->trace;
+    const int status = s->compute ? setup_compute(&cfg, s->compute) : EXIT_DONE;
+    return status ? status : setting_status(mr_trainer_open(&s->trainer, &cfg, &err), &err);
+}
+
+/* ---- closing ---- */
+
+void session_leave_if_it_hangs(const mr_trainer *t)
+{
+    if (!t || !mr_trainer_hangs(t)) return;
+    fflush(stdout);
+    _exit(EXIT_FAILED);
+}
+
+void session_close_trainer(session *s)
+{
+    session_leave_if_it_hangs(s->trainer);
+    mr_trainer_close(s->trainer);
+    s->trainer = NULL;
+}
+
+void session_close_loader(session *s)
+{
+    mr_loader_close(s->loader);
+    s->loader = NULL;
+}
+
+void session_close(session *s)
+{
+    session_close_trainer(s); /* first: what it has queued still reads the loader's memory */
+    session_close_loader(s);
+    mr_net_destroy(s->net);
+    s->net = NULL;
+    mr_devices_close(s->devices, s->device_count);
+    s->devices = NULL;
+    mr_source_close(s->src);
+    s->src = NULL;
+}

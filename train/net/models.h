@@ -1,0 +1,16 @@
+/* train/net/models.h: the builders behind the table of named networks (models.c), by family. */
+#ifndef MRI_MODELS_H
+#define MRI_MODELS_H
+
+#include "train/net/net.h"
+
+/* depth: which member of a family; 0 where there is one only. */
+typedef void mri_build(mr_net *net, uint32_t depth, uint32_t classes);
+
+/* models_classic.c: plain stacks */
+mri_build mri_build_cifar_cnn, mri_build_mnist_cnn, mri_build_mnist_mlp, mri_build_alexnet, mri_build_vgg;
+
+/* models_resnet.c: residual networks */
+mri_build mri_build_cifar_resnet, mri_build_cifar_resnet_v2, mri_build_resnet;
+
+#endif

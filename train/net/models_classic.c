@@ -1,0 +1,79 @@
+/* train/net/models_classic.c: networks that are one stack of layers: the small ones of MNIST and CIFAR-10, AlexNet, VGG. */
+#include "train/net/models.h"
+
+/* N1: two blocks of two 3x3 convolutions, the second of each without padding. */
+void mri_build_cifar_cnn(mr_net *net, uint32_t depth, uint32_t classes)
+{
+    (void)depth;
+    for (uint32_t filters = 32; filters <= 64; filters *= 2) {
+        mr_net_conv2d(net, filters, 3, 1, MR_PAD_SAME, MR_ACT_RELU);
+        mr_net_conv2d(net, filters, 3, 1, MR_PAD_VALID, MR_ACT_RELU);
+        mr_net_max_pool(net, 2, 2);
+        mr_net_dropout(net, 0.25f);
+    }
+    mr_net_dense(net, 512, MR_ACT_RELU);
+    mr_net_dropout(net, 0.5f);
+    mr_net_dense(net, classes, MR_ACT_NONE);
+}
+
+/* N3 */
+void mri_build_mnist_cnn(mr_net *net, uint32_t depth, uint32_t classes)
+{
+    (void)depth;
+    mr_net_conv2d(net, 32, 3, 1, MR_PAD_VALID, MR_ACT_RELU);
+    mr_net_conv2d(net, 64, 3, 1, MR_PAD_VALID, MR_ACT_RELU);
+    mr_net_max_pool(net, 2, 2);
+    mr_net_dropout(net, 0.25f);
+    mr_net_dense(net, 128, MR_ACT_RELU);
+    mr_net_dropout(net, 0.5f);
+    mr_net_dense(net, classes, MR_ACT_NONE);
+}
+
+/* N9 */
+void mri_build_mnist_mlp(mr_net *net, uint32_t depth, uint32_t classes)
+{
+    (void)depth;
+    mr_net_dense(net, 512, MR_ACT_RELU);
+    mr_net_dense(net, classes, MR_ACT_NONE);
+}
+
+/* The two wide layers that AlexNet and VGG end in; the last keeps the small weights of Glorot. */
+static void wide_head(mr_net *net, uint32_t classes)
+{
+    for (int i = 0; i < 2; i++) {
+        mr_net_dense(net, 4096, MR_ACT_RELU);
+        mr_net_dropout(net, 0.5f);
+    }
+    mr_net_init(net, MR_INIT_GLOROT);
+    mr_net_dense(net, classes, MR_ACT_NONE);
+}
+
+/* N12: one column, without response normalisation. 227 -> 55 -> 27 -> 13 -> 6. */
+void mri_build_alexnet(mr_net *net, uint32_t depth, uint32_t classes)
+{
+    (void)depth;
+    mr_net_init(net, MR_INIT_HE_IN);
+    mr_net_conv2d(net, 64, 11, 4, MR_PAD_VALID, MR_ACT_RELU);
+    mr_net_max_pool(net, 3, 2);
+    mr_net_conv2d(net, 192, 5, 1, MR_PAD_SAME, MR_ACT_RELU);
+    mr_net_max_pool(net, 3, 2);
+    mr_net_conv2d(net, 384, 3, 1, MR_PAD_SAME, MR_ACT_RELU);
+    mr_net_conv2d(net, 384, 3, 1, MR_PAD_SAME, MR_ACT_RELU);
+    mr_net_conv2d(net, 256, 3, 1, MR_PAD_SAME, MR_ACT_RELU);
+    mr_net_max_pool(net, 3, 2);
+    wide_head(net, classes);
+}
+
+/* Simonyan & Zisserman 2015, columns D (16) and E (19): the last three stages have three or four convolutions. */
+void mri_build_vgg(mr_net *net, uint32_t depth, uint32_t classes)
+{
+    static const uint32_t filters[] = {64, 128, 256, 512, 512};
+    mr_net_init(net, MR_INIT_HE_OUT);
+    for (uint32_t stage = 0; stage < 5; stage++) {
+        const uint32_t convolutions = stage < 2 ? 2 : depth == 19 ? 4 : 3;
+        for (uint32_t i = 0; i < convolutions; i++) mr_net_conv2d(net, filters[stage], 3, 1, MR_PAD_SAME, MR_ACT_RELU);
+        mr_net_max_pool(net, 2, 2);
+    }
+    mr_net_init(net, MR_INIT_HE_IN);
+    wide_head(net, classes);
+}

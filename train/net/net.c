@@ -1,0 +1,405 @@
+/* train/net/net.c: the network builder: shape inference, parameter counts and the rows of a summary.
+ *
+ *   mr_net_create ──► mr_net_conv2d, ... (each appends one layer, its output shape worked out at once) ──► mr_net_check
+ *                     mr_net_here, _from, _add: branches
+ *
+ * Builder calls return nothing: the first mistake is kept in the network with the number of the layer it happened at, and
+ * everything after it is ignored, so that a network reads as a plain list. Does not know devices, batches or weights. */
+#include <math.h>
+#include <stdio.h>
+
+#include "train/net/net.h"
+
+#define MAX_TAKERS 2u /* an op has room for two gradients to its output */
+
+static const char *const activation_names[] = {
+    [MR_ACT_NONE] = "", [MR_ACT_RELU] = "relu", [MR_ACT_TANH] = "tanh", [MR_ACT_SIGMOID] = "sigmoid", [MR_ACT_SELU] = "selu",
+};
+
+const char *mri_activation_name(mr_activation a)
+{
+    return (uint32_t)a < MRI_ARRAY_COUNT(activation_names) ? activation_names[a] : "?";
+}
+
+const char *mri_layer_kind_name(mr_op_kind kind, bool average)
+{
+    switch (kind) {
+    case MR_OP_CONV2D: return "conv2d";
+    case MR_OP_POOL2D: return average ? "avg_pool" : "max_pool";
+    case MR_OP_DENSE: return "dense";
+    case MR_OP_ACTIVATION: return "activation";
+    case MR_OP_DROPOUT: return "dropout";
+    case MR_OP_BATCHNORM: return "batch_norm";
+    case MR_OP_INPUT: return "input";
+    case MR_OP_LOSS: return "loss";
+    case MR_OP_ADD: return "add";
+    case MR_OP_ONE_HOT: return "one_hot";
+    }
+    return "?";
+}
+
+int mr_net_create(mr_net **out, const char *name, uint32_t h, uint32_t w, uint32_t c)
+{
+    *out = NULL;
+    if (!name || h == 0 || w == 0 || c == 0 || c > 4) return MR_EINVAL; /* mr_op_desc has room for four channels' means */
+    if ((uint64_t)h * w > MRI_NET_MAX_ELEMENTS / c) return MR_EINVAL;
+    mr_net *net = calloc(1, sizeof *net);
+    if (!net) return MR_ENOMEM;
+    snprintf(net->name, sizeof net->name, "%s", name);
+    net->h = h, net->w = w, net->c = c;
+    net->error = (mr_error)MR_ERROR_INIT;
+    *out = net;
+    return MR_OK;
+}
+
+int mr_net_create_numbers(mr_net **out, const char *name, uint32_t length, uint32_t values)
+{
+    *out = NULL;
+    if (length == 0 || values == 0 || length > MRI_NET_MAX_ELEMENTS / values) return MR_EINVAL;
+    const int rc = mr_net_create(out, name, 1, length, 1);
+    if (rc) return rc;
+    (*out)->c = values;
+    (*out)->numbers = true;
+    return MR_OK;
+}
+
+bool mr_net_takes_numbers(const mr_net *net) { return net->numbers; }
+
+void mr_net_destroy(mr_net *net)
+{
+    if (!net) return;
+    free(net->layers);
+    free(net);
+}
+
+static bool make_room(mr_net *net)
+{
+    if (net->layer_count == MRI_NET_MAX_LAYERS) {
+        mr_error_set(&net->error, MR_ELIMIT, "network %s: more than %u layers", net->name, MRI_NET_MAX_LAYERS);
+        return false;
+    }
+    if (net->layer_count < net->layer_cap) return true;
+    const uint32_t cap = net->layer_cap ? 2 * net->layer_cap : 16;
+    mri_layer *grown = realloc(net->layers, cap * sizeof *grown);
+    if (!grown) {
+        mr_error_set(&net->error, MR_ENOMEM, "network %s: no memory for %u layers", net->name, cap);
+        return false;
+    }
+    net->layers = grown;
+    net->layer_cap = cap;
+    return true;
+}
+
+static uint32_t *takers_of(mr_net *net, mr_point p) { return p ? &net->layers[p - 1].takers : &net->picture_takers; }
+
+/* A layer of this kind that takes the current point, its output shape that of its input; NULL once an error is kept. */
+static mri_layer *begin(mr_net *net, mr_op_kind kind)
+{
+    if (net->error.code != MR_OK || !make_room(net)) return NULL;
+    mri_layer *l = &net->layers[net->layer_count];
+    *l = (mri_layer){.kind = kind, .in = net->at, .out_h = net->h, .out_w = net->w, .out_c = net->c};
+    if (net->at > 0) {
+        const mri_layer *from = &net->layers[net->at - 1];
+        l->out_h = from->out_h, l->out_w = from->out_w, l->out_c = from->out_c;
+    }
+    return l;
+}
+
+static void refuse(mr_net *net, const mri_layer *l, const char *what)
+{
+    mr_error_set(&net->error, MR_EINVAL, "network %s, layer %u (%s) on %ux%ux%u: %s", net->name, net->layer_count,
+                 mri_layer_kind_name(l->kind, l->average), l->out_h, l->out_w, l->out_c, what);
+}
+
+/* Give the layer its output shape and count it, or refuse what no device could hold. */
+static void finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c)
+{
+    if (l->params > MRI_NET_MAX_PARAMS) {
+        refuse(net, l, "too many parameters");
+    } else if (h > MRI_NET_MAX_ELEMENTS || w > MRI_NET_MAX_ELEMENTS || c > MRI_NET_MAX_ELEMENTS ||
+               h * w > MRI_NET_MAX_ELEMENTS / c) {
+        refuse(net, l, "its output is too large");
+    } else if (*takers_of(net, l->in) == MAX_TAKERS || (l->kind == MR_OP_ADD && *takers_of(net, l->in2) == MAX_TAKERS)) {
+        refuse(net, l, "two layers take what it would take already: no output may have a third");
+    } else {
+        l->out_h = (uint32_t)h, l->out_w = (uint32_t)w, l->out_c = (uint32_t)c;
+        ++*takers_of(net, l->in);
+        if (l->kind == MR_OP_ADD) ++*takers_of(net, l->in2);
+        net->at = ++net->layer_count;
+    }
+}
+
+static double elements(const mri_layer *l) { return (double)l->out_h * l->out_w * l->out_c; }
+
+static bool known_activation(mr_activation a) { return (uint32_t)a < MRI_ARRAY_COUNT(activation_names); }
+
+/* One axis of a window: output size and padding; false when the window does not fit. SAME puts the odd row behind. */
+static bool window(uint32_t in, uint32_t size, uint32_t stride, mr_padding padding, uint32_t pad, uint32_t *out,
+                   uint32_t *before, uint32_t *after)
+{
+    *before = *after = pad;
+    if (padding == MR_PAD_VALID) {
+        const uint64_t padded = (uint64_t)in + 2 * (uint64_t)pad;
+        if (padded < size || padded > UINT32_MAX) return false;
+        *out = (uint32_t)((padded - size) / stride + 1);
+        return true;
+    }
+    *out = (in - 1) / stride + 1;
+    const uint64_t reach = (uint64_t)(*out - 1) * stride + size;
+    const uint64_t total = reach > in ? reach - in : 0;
+    if (total > UINT32_MAX) return false;
+    *before = (uint32_t)(total / 2);
+    *after = (uint32_t)(total - total / 2);
+    return true;
+}
+
+static bool place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t stride, mr_padding padding, uint32_t pad,
+                         uint32_t *h, uint32_t *w)
+{
+    l->kernel = l->kernel_w = size, l->stride = stride;
+    if (size == 0 || stride == 0) {
+        refuse(net, l, "window and stride must be at least 1");
+        return false;
+    }
+    if (pad >= size) {
+        refuse(net, l, "the padding must be smaller than the window");
+        return false;
+    }
+    if (!window(l->out_h, size, stride, padding, pad, h, &l->pad_top, &l->pad_bottom) ||
+        !window(l->out_w, size, stride, padding, pad, w, &l->pad_left, &l->pad_right)) {
+        refuse(net, l, "the window is larger than its input; use \"same\" padding or a larger picture");
+        return false;
+    }
+    return true;
+}
+
+void mr_net_conv(mr_net *net, const mr_conv *c)
+{
+    mri_layer *l = begin(net, MR_OP_CONV2D);
+    uint32_t   h, w;
+    if (!l) return;
+    if (c->filters == 0 || c->filters > (1u << 24) || c->kernel > (1u << 12) || !known_activation(c->activation)) {
+        refuse(net, l, "filters 1..2^24, kernel 1..4096 and a known activation are needed");
+        return;
+    }
+    if (c->pad > 0 && c->padding != MR_PAD_VALID) {
+        refuse(net, l, "padding of so many rows goes with \"valid\", not with \"same\"");
+        return;
+    }
+    if (!place_window(net, l, c->kernel, c->stride, c->padding, c->pad, &h, &w)) return;
+    l->filters = c->filters, l->activation = c->activation, l->no_bias = c->no_bias, l->init = net->init;
+    const double per_output = (double)c->kernel * c->kernel * l->out_c;
+    if (per_output * c->filters > (double)MRI_NET_MAX_PARAMS) {
+        refuse(net, l, "too many parameters");
+        return;
+    }
+    l->params = ((uint64_t)c->kernel * c->kernel * l->out_c + !c->no_bias) * c->filters;
+    l->flops = 2.0 * per_output * c->filters * h * w;
+    finish(net, l, h, w, c->filters);
+}
+
+void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_padding padding,
+                   mr_activation activation)
+{
+    mr_net_conv(net, &(mr_conv){.filters = filters, .kernel = kernel, .stride = stride, .padding = padding, .activation = activation});
+}
+
+static void pool(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad, bool average)
+{
+    mri_layer *l = begin(net, MR_OP_POOL2D);
+    uint32_t   h, w;
+    if (!l) return;
+    l->average = average;
+    if (!place_window(net, l, size, stride, MR_PAD_VALID, pad, &h, &w)) return;
+    l->flops = (double)size * size * h * w * l->out_c;
+    finish(net, l, h, w, l->out_c);
+}
+
+void mr_net_max_pool(mr_net *net, uint32_t size, uint32_t stride) { pool(net, size, stride, 0, false); }
+void mr_net_avg_pool(mr_net *net, uint32_t size, uint32_t stride) { pool(net, size, stride, 0, true); }
+void mr_net_max_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad) { pool(net, size, stride, pad, false); }
+
+/* One window over the whole, which need not be square. */
+void mr_net_global_avg_pool(mr_net *net)
+{
+    mri_layer *l = begin(net, MR_OP_POOL2D);
+    if (!l) return;
+    l->average = true;
+    l->kernel = l->out_h, l->kernel_w = l->out_w, l->stride = 1;
+    l->flops = elements(l);
+    finish(net, l, 1, 1, l->out_c);
+}
+
+void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation)
+{
+    mri_layer *l = begin(net, MR_OP_DENSE);
+    if (!l) return;
+    if (units == 0 || units > (1u << 28) || !known_activation(activation)) {
+        refuse(net, l, "units 1..2^28 and a known activation are needed");
+        return;
+    }
+    l->filters = units, l->activation = activation, l->init = net->init;
+    l->params = ((uint64_t)elements(l) + 1) * units; /* below 2^60: no overflow */
+    l->flops = 2.0 * elements(l) * units;
+    finish(net, l, 1, 1, units);
+}
+
+void mr_net_activation(mr_net *net, mr_activation activation)
+{
+    mri_layer *l = begin(net, MR_OP_ACTIVATION);
+    if (!l) return;
+    if (!known_activation(activation) || activation == MR_ACT_NONE) {
+        refuse(net, l, "a known activation is needed");
+        return;
+    }
+    l->activation = activation;
+    l->flops = elements(l);
+    finish(net, l, l->out_h, l->out_w, l->out_c);
+}
+
+void mr_net_dropout(mr_net *net, float rate)
+{
+    mri_layer *l = begin(net, MR_OP_DROPOUT);
+    if (!l) return;
+    if (!(rate >= 0.0f && rate < 1.0f)) {
+        refuse(net, l, "the rate must be in [0, 1)");
+        return;
+    }
+    l->rate = rate;
+    l->flops = elements(l);
+    finish(net, l, l->out_h, l->out_w, l->out_c);
+}
+
+void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation)
+{
+    mri_layer *l = begin(net, MR_OP_BATCHNORM);
+    if (!l) return;
+    if (!(momentum >= 0.0f && momentum < 1.0f) || !(epsilon > 0.0f) || !isfinite(epsilon) || !known_activation(activation)) {
+        refuse(net, l, "momentum in [0, 1), epsilon above 0 and a known activation are needed");
+        return;
+    }
+    l->momentum = momentum, l->epsilon = epsilon, l->activation = activation;
+    l->params = 2 * (uint64_t)l->out_c;
+    l->flops = 2.0 * elements(l);
+    finish(net, l, l->out_h, l->out_w, l->out_c);
+}
+
+/* ------------------------------------------------------------------------------------------------ branches */
+
+void mr_net_init(mr_net *net, mr_init init)
+{
+    if (net->error.code == MR_OK && (uint32_t)init > MR_INIT_HE_OUT)
+        mr_error_set(&net->error, MR_EINVAL, "network %s: unknown initial weights %d", net->name, (int)init);
+    net->init = init;
+}
+
+mr_point mr_net_here(const mr_net *net) { return net->at; }
+
+void mr_net_from(mr_net *net, mr_point point)
+{
+    if (net->error.code != MR_OK) return;
+    if (point > net->layer_count)
+        mr_error_set(&net->error, MR_EINVAL, "network %s: there is no point %u after %u layers", net->name, point,
+                     net->layer_count);
+    else
+        net->at = point;
+}
+
+void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
+{
+    mri_layer *l = begin(net, MR_OP_ADD);
+    if (!l) return;
+    l->in2 = other, l->activation = activation;
+    if (!known_activation(activation)) {
+        refuse(net, l, "a known activation is needed");
+    } else if (other > net->layer_count || other == l->in) {
+        refuse(net, l, "it needs another point that is there already");
+    } else {
+        const mri_layer *o = other ? &net->layers[other - 1] : NULL;
+        if ((o ? o->out_h : net->h) != l->out_h || (o ? o->out_w : net->w) != l->out_w || (o ? o->out_c : net->c) != l->out_c) {
+            refuse(net, l, "the other point has another shape");
+            return;
+        }
+        l->flops = elements(l);
+        finish(net, l, l->out_h, l->out_w, l->out_c);
+    }
+}
+
+/* Every point but the last is taken, and the network ends where its list does. */
+static int check_points(const mr_net *net, mr_error *err)
+{
+    if (net->at != net->layer_count)
+        return mr_error_set(err, MR_EINVAL, "network %s goes back to point %u and adds nothing to it", net->name, net->at);
+    for (mr_point p = 0; p < net->layer_count; p++)
+        if (mri_net_takers(net, p) == 0)
+            return mr_error_set(err, MR_EINVAL, "network %s: nothing takes point %u, the output of layer %u (%s)", net->name, p, p - 1,
+                                mri_layer_kind_name(net->layers[p - 1].kind, net->layers[p - 1].average));
+    return MR_OK;
+}
+
+int mr_net_check(const mr_net *net, mr_error *err)
+{
+    if (net->error.code != MR_OK) {
+        if (err) *err = net->error;
+        return net->error.code;
+    }
+    if (net->layer_count == 0) return mr_error_set(err, MR_EINVAL, "network %s has no layers", net->name);
+    const int rc = check_points(net, err);
+    if (rc) return rc;
+    const mri_layer *last = &net->layers[net->layer_count - 1];
+    if (last->out_h != 1 || last->out_w != 1)
+        return mr_error_set(err, MR_EINVAL, "network %s ends in %ux%ux%u: expected a vector of logits; end it with dense",
+                            net->name, last->out_h, last->out_w, last->out_c);
+    if (last->out_c < 2)
+        return mr_error_set(err, MR_EINVAL, "network %s ends in one number: expected at least 2 logits", net->name);
+    if (last->activation != MR_ACT_NONE)
+        return mr_error_set(err, MR_EINVAL, "network %s ends in %s: expected bare logits, the loss brings the softmax",
+                            net->name, mri_activation_name(last->activation));
+    if (mr_net_param_count(net) == 0)
+        return mr_error_set(err, MR_EINVAL, "network %s has nothing to train", net->name);
+    return MR_OK;
+}
+
+uint64_t mr_net_param_count(const mr_net *net)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < net->layer_count; i++) sum += net->layers[i].params;
+    return sum;
+}
+
+uint32_t mr_net_class_count(const mr_net *net)
+{
+    return net->layer_count ? net->layers[net->layer_count - 1].out_c : 0;
+}
+
+const char *mr_net_name(const mr_net *net) { return net->name; }
+
+bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
+{
+    if (at >= net->layer_count) return false;
+    const mri_layer *l = &net->layers[at];
+    const char *kind = mri_layer_kind_name(l->kind, l->average), *act = mri_activation_name(l->activation);
+    const char *gap = *act ? " " : "";
+    char       *name = out->name;
+    const size_t room = sizeof out->name;
+    switch (l->kind) {
+    case MR_OP_CONV2D:
+        snprintf(name, room, "%s %ux%u/%u %u%s%s", kind, l->kernel, l->kernel_w, l->stride, l->filters, gap, act);
+        break;
+    case MR_OP_POOL2D: snprintf(name, room, "%s %ux%u/%u", kind, l->kernel, l->kernel_w, l->stride); break;
+    case MR_OP_DENSE: snprintf(name, room, "%s %u%s%s", kind, l->filters, gap, act); break;
+    case MR_OP_DROPOUT: snprintf(name, room, "%s %g", kind, (double)l->rate); break;
+    case MR_OP_ADD:
+        if (l->in2) snprintf(name, room, "%s %u%s%s", kind, l->in2 - 1, gap, act);
+        else snprintf(name, room, "%s input%s%s", kind, gap, act);
+        break;
+    default: snprintf(name, room, "%s%s%s", kind, gap, act); break;
+    }
+    const size_t used = strlen(name);
+    if (l->in != at && l->in) snprintf(name + used, room - used, " from %u", l->in - 1);
+    else if (l->in != at) snprintf(name + used, room - used, " from input");
+    snprintf(out->output, sizeof out->output, "%ux%ux%u", l->out_h, l->out_w, l->out_c);
+    out->params = l->params;
+    out->flops = l->flops;
+    return true;
+}

@@ -1,0 +1,181 @@
+/* train/run/passes.c: queueing the calls of a step on a replica's stream, or replaying them as the device recorded them.
+ *
+ *   first time on a device slot   every call queued                          (ops prepare themselves)
+ *   second time                   recorded segment by segment, then launched
+ *   from then on                  launched: one call a segment
+ *
+ * What changes from step to step is in the slot's memory and in mr_step_values, which the calls read on the device. Nothing here
+ * waits. */
+#include <stdio.h>
+
+#include "base/ranges.h"
+#include "train/run/replica.h"
+
+/* ------------------------------------------------------------------------------------------------ calls */
+
+static void *span_at(const mri_replica *r, uint32_t span) { return span == MRI_NONE ? NULL : r->arena + r->spans[span].at; }
+
+static const void *data_of(const mri_replica *r, const mr_part *part)
+{
+    return r->plan.net->numbers ? part->field[0].data : part->pixels;
+}
+
+static mr_op_args args_of(const mri_replica *r, const mri_node *n, const mr_part *part)
+{
+    mr_op_args a = {
+        .n = part->count,
+        .x = n->in == MRI_NONE ? data_of(r, part) : span_at(r, r->nodes[n->in].y_span),
+        .x2 = n->in2 == MRI_NONE ? NULL : span_at(r, r->nodes[n->in2].y_span),
+        .y = span_at(r, n->y_span),
+        .saved = span_at(r, n->saved_span),
+        .seed = r->plan.seed,
+        .values = r->values,
+        .loss_scale = r->loss_scale,
+        .first = part->first,
+        .affine = r->plan.uses_affine ? part->affine : NULL,
+        .labels = part->labels,
+    };
+    for (uint32_t p = 0; p < n->info->param_count; p++) {
+        a.param[p] = r->weights + n->param_at[p];
+        a.dparam[p] = r->grads ? r->grads + n->param_at[p] : NULL;
+    }
+    for (uint32_t p = 0; p < n->info->state_count; p++) a.state[p] = r->stats + n->state_at[p];
+    return a;
+}
+
+static int forward(const mri_replica *r, const mr_part *part, bool training)
+{
+    int rc = MR_OK;
+    mri_range_begin(MRI_RANGE_FORWARD, part->count);
+    for (uint32_t i = 0; rc == MR_OK && i < r->node_count; i++) {
+        const mri_node *n = &r->nodes[i];
+        mr_op_args a = args_of(r, n, part);
+        a.training = training;
+        a.metrics = r->sums[training ? MRI_SUMS_TRAINING : MRI_SUMS_EVALUATION];
+        a.scratch = span_at(r, n->scratch_span[0]);
+        rc = mr_op_forward_async(n->op, r->stream, &a);
+    }
+    mri_range_end();
+    return rc;
+}
+
+/* The nodes from `from` down to `to`. */
+static int backward(const mri_replica *r, const mr_part *part, uint32_t from, uint32_t to)
+{
+    int rc = MR_OK;
+    mri_range_begin(MRI_RANGE_BACKWARD, part->count);
+    for (uint32_t i = from + 1; rc == MR_OK && i-- > to;) {
+        const mri_node *n = &r->nodes[i];
+        if (!n->backward) continue;
+        mr_op_args a = args_of(r, n, part);
+        a.training = true;
+        a.dy = span_at(r, n->dy_span);
+        a.dy2 = span_at(r, n->dy2_span);
+        a.dx = span_at(r, n->dx_span);
+        a.scratch = span_at(r, n->scratch_span[1]);
+        rc = mr_op_backward_async(n->op, r->stream, &a);
+    }
+    mri_range_end();
+    return rc;
+}
+
+static int update(const mri_replica *r)
+{
+    const mr_update_args args = {.count = r->weight_floats, .weights = r->weights, .grads = r->grads,
+                                 .state = {r->slot[0], r->slot[1]}, .values = r->values, .loss_scale = r->loss_scale};
+    mri_range_begin(MRI_RANGE_UPDATE, r->weight_floats);
+    const int rc = mr_update_async(r->stream, &r->plan.update, &args);
+    mri_range_end();
+    return rc;
+}
+
+uint32_t mri_replica_segments(const mri_replica *r, bool training)
+{
+    if (!training) return 1;
+    return r->bucket_count + !r->plan.together;
+}
+
+static int queue(const mri_replica *r, const mr_part *part, bool training, uint32_t segment)
+{
+    if (training && segment == r->bucket_count) return update(r);
+    int rc = MR_OK;
+    if (part->count > 0) {
+        if (segment == 0) rc = forward(r, part, training);
+        if (rc == MR_OK && training)
+            rc = backward(r, part, segment ? r->buckets[segment - 1].node - 1 : r->node_count - 1, r->buckets[segment].node);
+    } else if (training && segment == 0) {
+        rc = mr_fill_async(r->stream, r->grads, 0, (size_t)r->weight_floats * sizeof(float));
+    }
+    if (rc == MR_OK && training && r->plan.together && segment + 1 == r->bucket_count) rc = update(r);
+    return rc;
+}
+
+int mri_replica_values(mri_replica *r, uint32_t slot, const mr_step_values *values)
+{
+    r->host_values[slot] = *values;
+    return mr_copy_h2d_async(r->stream, r->values, &r->host_values[slot], sizeof *values);
+}
+
+/* ------------------------------------------------------------------------------------------------ recording */
+
+/* From here on steps are queued call by call. A device that cannot record is nothing to tell. */
+static void stop_recording(mri_replica *r, int rc, const mr_error *why)
+{
+    r->records = false;
+    if (rc == MR_EUNSUPPORTED) return;
+    if (why && why->code) r->record_error = *why;
+    else mr_error_set(&r->record_error, rc, "%s", mr_status_text(rc));
+}
+
+static bool same_slot(const mri_recording *c, const mr_part *part, bool training)
+{
+    const mr_part *p = &c->part;
+    return c->training == training && p->pixels == part->pixels && p->field[0].data == part->field[0].data && p->labels == part->labels &&
+           p->affine == part->affine && p->count == part->count && p->first == part->first;
+}
+
+/* The recording for this slot, a new one while there is room; NULL: do without. */
+static mri_recording *recording_of(mri_replica *r, const mr_part *part, bool training)
+{
+    for (uint32_t i = 0; i < r->recording_count; i++)
+        if (same_slot(&r->recordings[i], part, training)) return &r->recordings[i];
+    if (r->recording_count == MRI_RECORDINGS) return NULL;
+    mri_recording *c = &r->recordings[r->recording_count];
+    *c = (mri_recording){.part = *part, .training = training};
+    c->graphs = calloc(mri_replica_segments(r, training), sizeof *c->graphs);
+    if (!c->graphs) return NULL;
+    r->recording_count++;
+    return c;
+}
+
+/* *out stays NULL when it could not be recorded; then nothing was queued either. */
+static void record(mri_replica *r, const mr_part *part, bool training, uint32_t segment, mr_graph **out)
+{
+    mr_error err = MR_ERROR_INIT;
+    int      rc = mr_graph_begin(r->stream);
+    if (rc) {
+        stop_recording(r, rc, NULL);
+        return;
+    }
+    const int queued = queue(r, part, training, segment);
+    rc = mr_graph_end(r->stream, out, &err);
+    if (queued == MR_OK && rc == MR_OK) return;
+    mr_graph_destroy(*out);
+    *out = NULL;
+    stop_recording(r, rc ? rc : queued, rc ? &err : NULL);
+}
+
+int mri_replica_run(mri_replica *r, const mr_part *part, bool training, bool whole, uint32_t segment)
+{
+    mri_recording *c = r->records && whole && part->count > 0 ? recording_of(r, part, training) : NULL;
+    if (c && c->ran && !c->graphs[segment]) record(r, part, training, segment, &c->graphs[segment]);
+    if (c && c->graphs[segment]) {
+        r->replayed++;
+        mri_range_begin(MRI_RANGE_REPLAY, segment);
+        const int rc = mr_graph_launch_async(c->graphs[segment], r->stream);
+        mri_range_end();
+        return rc;
+    }
+    if (c && segment + 1 == mri_replica_segments(r, training)) c->ran = true;
+    return queue(r, part, training, segment);
+}
