@@ -1,4 +1,5 @@
-/* base/error.c: the error record. Text only; nothing here allocates, so errors can be told when memory is gone. */
+/* base/error.c: the error record. Text only; nothing here allocates, so errors can be told when memory is
+ * gone. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -100,7 +101,7 @@ int mri_error_place(mr_error *err, int code, const char *path, uint64_t offset, 
 }
 
 typedef struct text_out {
-    char  *buf;
+    char *buf;
     size_t cap, at;
 } text_out;
 
@@ -109,12 +110,16 @@ static void put_char(text_out *o, char c)
     if (o->at + 1 < o->cap) o->buf[o->at++] = c;
 }
 
-/* Bytes of the UTF-8 character at s when a terminal may show it, else 0: control characters (the second set, U+0080 to
- * U+009F, too), overlong forms, surrogates, cut ends. */
+/* Bytes of the UTF-8 character at s when a terminal may show it, else 0: control characters (the second set,
+ * U+0080 to U+009F, too), overlong forms, surrogates, cut ends. */
 static size_t shown_bytes(const unsigned char *s)
 {
     const unsigned char c = s[0];
-    const size_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
+    const size_t n = c < 0x80                ? 1
+                     : c >= 0xc2 && c < 0xe0 ? 2
+                     : c >= 0xe0 && c < 0xf0 ? 3
+                     : c >= 0xf0 && c < 0xf5 ? 4
+                                             : 0;
     if (c < 0x20 || c == 0x7f) return 0;
     for (size_t k = 1; k < n; k++)
         if ((s[k] & 0xc0) != 0x80) return 0;

@@ -1,5 +1,5 @@
-/* base/ranges.c: ranges through NVTX, which is headers alone: at its first call it loads the library a tool has named in the
- * environment, or finds that there is none. Compiled only where the headers are. */
+/* base/ranges.c: ranges through NVTX, which is headers alone: at its first call it loads the library a tool
+ * has named in the environment, or finds that there is none. Compiled only where the headers are. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
@@ -11,7 +11,7 @@
 
 atomic_int mri_ranges_listener;
 
-static pthread_once_t     once = PTHREAD_ONCE_INIT;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 static nvtxDomainHandle_t domain;                 /* fixed once asked */
 static nvtxStringHandle_t names[MRI_RANGE_COUNT]; /* likewise */
 
@@ -24,7 +24,8 @@ static const char *const texts[MRI_RANGE_COUNT] = {
 static void ask(void)
 {
     domain = nvtxDomainCreateA("millrace"); /* NULL: nobody is there */
-    for (int i = 0; domain && i < MRI_RANGE_COUNT; i++) names[i] = nvtxDomainRegisterStringA(domain, texts[i]);
+    for (int i = 0; domain && i < MRI_RANGE_COUNT; i++)
+        names[i] = nvtxDomainRegisterStringA(domain, texts[i]);
     atomic_store_explicit(&mri_ranges_listener, domain ? 1 : -1, memory_order_release);
 }
 

@@ -8,31 +8,28 @@
 static const char *const names[] = {"plain", "avx2", "avx512", "neon"};
 enum { LEVELS = sizeof names / sizeof names[0], UNKNOWN = -1 };
 
-static int  chosen = UNKNOWN; /* atomic */
-static char complaint[160];   /* filled by mr_simd_complaint(), which one thread asks for */
+static int chosen = UNKNOWN; /* atomic */
+static char complaint[160];  /* filled by mr_simd_complaint(), which one thread asks for */
 
 const char *mri_simd_name(mri_simd_level level) { return names[level]; }
 
 bool mri_simd_available(mri_simd_level level)
 {
     switch (level) {
-    case MRI_SIMD_PLAIN:
-        return true;
+    case MRI_SIMD_PLAIN: return true;
 #if defined(__x86_64__)
     case MRI_SIMD_AVX2:
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-               __builtin_cpu_supports("bmi2");
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+               __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
     case MRI_SIMD_AVX512:
-        return mri_simd_available(MRI_SIMD_AVX2) && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-               __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-               __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2") &&
-               __builtin_cpu_supports("avx512vnni");
+        return mri_simd_available(MRI_SIMD_AVX2) && __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vbmi") &&
+               __builtin_cpu_supports("avx512vbmi2") && __builtin_cpu_supports("avx512vnni");
 #elif defined(__aarch64__)
-    case MRI_SIMD_NEON:
-        return true;
+    case MRI_SIMD_NEON: return true;
 #endif
-    default:
-        return false;
+    default: return false;
     }
 }
 
@@ -49,7 +46,8 @@ static mri_simd_level choose(void)
     const char *wish = getenv("MILLRACE_SIMD");
     if (!wish || !*wish) return widest();
     for (int level = 0; level < LEVELS; level++)
-        if (strcmp(wish, names[level]) == 0 && mri_simd_available((mri_simd_level)level)) return (mri_simd_level)level;
+        if (strcmp(wish, names[level]) == 0 && mri_simd_available((mri_simd_level)level))
+            return (mri_simd_level)level;
     return widest();
 }
 
@@ -76,7 +74,8 @@ const char *mr_simd_complaint(void)
 {
     const char *wish = getenv("MILLRACE_SIMD");
     if (!wish || !*wish || strcmp(wish, names[choose()]) == 0) return NULL;
-    snprintf(complaint, sizeof complaint, "MILLRACE_SIMD=%.40s is not available here (plain, avx2, avx512, neon); using %s", wish,
+    snprintf(complaint, sizeof complaint,
+             "MILLRACE_SIMD=%.40s is not available here (plain, avx2, avx512, neon); using %s", wish,
              names[widest()]);
     return complaint;
 }

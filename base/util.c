@@ -1,4 +1,5 @@
-/* base/util.c: the few helpers of util.h that touch the system: threads, limits of this process, whole reads and writes. */
+/* base/util.c: the few helpers of util.h that touch the system: threads, limits of this process, whole reads
+ * and writes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -21,7 +22,7 @@ void *mri_alloc_aligned(size_t align, size_t bytes)
 typedef struct thread_start {
     void *(*main)(void *);
     void *arg;
-    char  name[16]; /* the kernel keeps no more */
+    char name[16]; /* the kernel keeps no more */
 } thread_start;
 
 static void *thread_main(void *arg)
@@ -79,7 +80,8 @@ uint32_t mri_core_count(void)
         if (online > 0) cores = (uint32_t)online;
     }
     uint64_t period = 0;
-    const uint64_t quota = read_number("/sys/fs/cgroup/cpu.max", 0, &period); /* cgroup v2: "QUOTA PERIOD" or "max PERIOD" */
+    const uint64_t quota =
+        read_number("/sys/fs/cgroup/cpu.max", 0, &period); /* cgroup v2: "QUOTA PERIOD" or "max PERIOD" */
     if (quota > 0 && period > 0) {
         const uint64_t allowed = (quota + period - 1) / period;
         if (allowed < cores) cores = (uint32_t)allowed;
@@ -128,7 +130,7 @@ int mri_pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset, cons
 int mri_pread_all(int fd, void *data, size_t bytes, uint64_t offset, const char *path, mr_error *err)
 {
     uint8_t *p = data;
-    size_t   done = 0;
+    size_t done = 0;
     while (done < bytes) {
         const ssize_t n = pread(fd, p + done, bytes - done, (off_t)(offset + done));
         if (n < 0) {
@@ -151,28 +153,34 @@ int mri_too_many_files(uint64_t together, mr_error *err)
 {
     enum { SPARE = 64 }; /* standard streams, rings, devices, a file being looked at */
     struct rlimit limit = {0, 0};
-    char          hard[32] = "unlimited";
+    char hard[32] = "unlimited";
     getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_max != RLIM_INFINITY) snprintf(hard, sizeof hard, "%llu", (unsigned long long)limit.rlim_max);
-    return mr_error_sys(err, EMFILE, "cannot open: the %llu files of this data set are open together, and this process may have %llu "
-                        "(RLIMIT_NOFILE, at most %s without more rights): allow %llu (ulimit -n), or convert them to fewer files",
-                        (unsigned long long)together, (unsigned long long)limit.rlim_cur, hard, (unsigned long long)together + SPARE);
+    if (limit.rlim_max != RLIM_INFINITY)
+        snprintf(hard, sizeof hard, "%llu", (unsigned long long)limit.rlim_max);
+    return mr_error_sys(
+        err, EMFILE,
+        "cannot open: the %llu files of this data set are open together, and this process may have %llu "
+        "(RLIMIT_NOFILE, at most %s without more rights): allow %llu (ulimit -n), or convert them to fewer "
+        "files",
+        (unsigned long long)together, (unsigned long long)limit.rlim_cur, hard,
+        (unsigned long long)together + SPARE);
 }
 
 int mri_sync_folder_of(const char *path, mr_error *err)
 {
-    char        folder[4096];
+    char folder[4096];
     const char *slash = strrchr(path, '/');
     if (!slash) {
         strcpy(folder, ".");
     } else {
         const size_t len = slash == path ? 1 : (size_t)(slash - path);
-        if (len >= sizeof folder) return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(path));
+        if (len >= sizeof folder)
+            return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(path));
         memcpy(folder, path, len);
         folder[len] = '\0';
     }
     const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int       rc = MR_OK;
+    int rc = MR_OK;
     /* some network file systems refuse to sync a folder (EINVAL): nothing more can be done there */
     if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) {
         rc = mr_error_sys(err, errno, "cannot sync the folder");

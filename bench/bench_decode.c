@@ -1,11 +1,14 @@
-/* bench/bench_decode.c: the yardstick of the loader benchmarks: whole-picture libjpeg-turbo decoding to RGB and nothing else.
+/* bench/bench_decode.c: the yardstick of the loader benchmarks: whole-picture libjpeg-turbo decoding to RGB
+ * and nothing else.
  *
  *   bench_decode FOLDER [threads] [seconds]
  *
- * Every JPEG file under FOLDER is in memory before the clock starts; threads take picture after picture, in whole passes, until the
- * time is over. One JSON line. Files that are no JPEG are passed over; those that libjpeg refuses are named and left out.
+ * Every JPEG file under FOLDER is in memory before the clock starts; threads take picture after picture, in
+ * whole passes, until the time is over. One JSON line. Files that are no JPEG are passed over; those that
+ * libjpeg refuses are named and left out.
  *
- * What it does not do: reading, cropping, resizing, batches. It is what a loader would cost that did only the decoding. */
+ * What it does not do: reading, cropping, resizing, batches. It is what a loader would cost that did only the
+ * decoding. */
 #include <fcntl.h>
 #include <ftw.h>
 #include <pthread.h>
@@ -23,8 +26,8 @@
 #include "base/util.h"
 
 #define THREADS_MOST 256
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
+#define TEXT_OF(x)   #x
+#define TEXT(x)      TEXT_OF(x)
 #ifdef LIBJPEG_TURBO_VERSION
 #define LIBRARY "libjpeg-turbo " TEXT(LIBJPEG_TURBO_VERSION)
 #else
@@ -33,12 +36,12 @@
 
 struct picture {
     uint8_t *data;
-    size_t   bytes;
-    char    *path;
+    size_t bytes;
+    char *path;
 };
 
 static struct picture *pictures;
-static size_t          picture_count, picture_room;
+static size_t picture_count, picture_room;
 
 static void *checked(void *p)
 {
@@ -50,11 +53,11 @@ static void *checked(void *p)
 /* ---- one picture ---- */
 
 struct decoder {
-    struct jpeg_error_mgr  errors; /* first: libjpeg hands a pointer to it back */
-    jmp_buf                refused;
+    struct jpeg_error_mgr errors; /* first: libjpeg hands a pointer to it back */
+    jmp_buf refused;
     struct jpeg_decompress_struct state;
-    uint8_t               *pixels;
-    size_t                 room;
+    uint8_t *pixels;
+    size_t room;
 };
 
 static void refuse(j_common_ptr state) { longjmp(((struct decoder *)state->err)->refused, 1); }
@@ -73,9 +76,11 @@ static bool decode(struct decoder *d, const struct picture *p)
     jpeg_create_decompress(s);
     jpeg_mem_src(s, p->data, p->bytes);
     jpeg_read_header(s, TRUE);
-    if (s->num_components <= 3) s->out_color_space = JCS_RGB; /* four components: libjpeg knows no way to RGB */
+    if (s->num_components <= 3)
+        s->out_color_space = JCS_RGB; /* four components: libjpeg knows no way to RGB */
     jpeg_start_decompress(s);
-    const size_t row_bytes = (size_t)s->output_width * (size_t)s->output_components, need = row_bytes * s->output_height;
+    const size_t row_bytes = (size_t)s->output_width * (size_t)s->output_components,
+                 need = row_bytes * s->output_height;
     if (need > d->room) {
         free(d->pixels);
         d->pixels = checked(malloc(need));
@@ -101,8 +106,10 @@ static int take_file(const char *path, const struct stat *st, int kind, struct F
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return 0;
     uint8_t *data = checked(malloc((size_t)st->st_size));
-    size_t   have = 0;
-    for (ssize_t got; have < (size_t)st->st_size && (got = read(fd, data + have, (size_t)st->st_size - have)) > 0;) have += (size_t)got;
+    size_t have = 0;
+    for (ssize_t got;
+         have < (size_t)st->st_size && (got = read(fd, data + have, (size_t)st->st_size - have)) > 0;)
+        have += (size_t)got;
     close(fd);
     if (have < 4 || data[0] != 0xff || data[1] != 0xd8 || data[2] != 0xff) {
         free(data);
@@ -120,7 +127,7 @@ static int take_file(const char *path, const struct stat *st, int kind, struct F
 static void drop_refused(void)
 {
     struct decoder *d = checked(calloc(1, sizeof *d));
-    size_t          kept = 0;
+    size_t kept = 0;
     for (size_t i = 0; i < picture_count; i++) {
         if (decode(d, &pictures[i])) {
             pictures[kept++] = pictures[i];
@@ -139,11 +146,12 @@ static void drop_refused(void)
 
 static struct {
     pthread_mutex_t lock;
-    uint64_t        next, end; /* lock; in pictures, over all passes; end 0: not known yet */
-    uint64_t        stop_ns;   /* fixed before the threads start */
+    uint64_t next, end; /* lock; in pictures, over all passes; end 0: not known yet */
+    uint64_t stop_ns;   /* fixed before the threads start */
 } turn = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* The next picture, or SIZE_MAX. Whether there is another pass is settled where one begins, so that all passes are whole. */
+/* The next picture, or SIZE_MAX. Whether there is another pass is settled where one begins, so that all
+ * passes are whole. */
 static size_t take_turn(void)
 {
     size_t at = SIZE_MAX;
@@ -165,7 +173,8 @@ static double cpu_seconds(void)
 {
     struct rusage use;
     getrusage(RUSAGE_SELF, &use);
-    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) + 1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
+    return (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
+           1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
 int main(int argc, char **argv)
@@ -174,7 +183,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_decode FOLDER [threads] [seconds]\n");
         return 2;
     }
-    const long   cores = sysconf(_SC_NPROCESSORS_ONLN), asked = argc > 2 ? atol(argv[2]) : cores;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN), asked = argc > 2 ? atol(argv[2]) : cores;
     const double seconds = argc > 3 ? atof(argv[3]) : 3;
     const size_t threads = asked < 1 ? 1 : asked > THREADS_MOST ? THREADS_MOST : (size_t)asked;
     if (nftw(argv[1], take_file, 32, FTW_PHYS) != 0) {
@@ -183,14 +192,16 @@ int main(int argc, char **argv)
     }
     drop_refused();
     if (picture_count == 0) {
-        fprintf(stderr, "bench_decode: %s: expected a folder with JPEG files, found none that can be decoded\n", argv[1]);
+        fprintf(stderr,
+                "bench_decode: %s: expected a folder with JPEG files, found none that can be decoded\n",
+                argv[1]);
         return 1;
     }
 
     struct decoder *decoders = checked(calloc(threads, sizeof *decoders));
-    pthread_t       ids[THREADS_MOST];
-    const double    cpu = cpu_seconds();
-    const uint64_t  start = mri_now_ns();
+    pthread_t ids[THREADS_MOST];
+    const double cpu = cpu_seconds();
+    const uint64_t start = mri_now_ns();
     turn.stop_ns = start + (uint64_t)(seconds * 1e9);
     for (size_t i = 0; i < threads; i++)
         if (pthread_create(&ids[i], NULL, worker_main, &decoders[i]) != 0) {
@@ -202,9 +213,11 @@ int main(int argc, char **argv)
 
     struct rusage use;
     getrusage(RUSAGE_SELF, &use);
-    printf("{\"event\":\"bench\",\"part\":\"full_decode\",\"library\":\"" LIBRARY "\",\"threads\":%zu,\"pictures\":%zu,\"samples\":%llu,"
-           "\"seconds\":%.6f,\"samples_per_s\":%.2f,\"cpu_s_per_1000\":%.4f,\"peak_rss_mb\":%.1f}\n", threads, picture_count,
-           (unsigned long long)turn.end, took, (double)turn.end / took, 1e3 * used / (double)turn.end, (double)use.ru_maxrss / 1024);
+    printf("{\"event\":\"bench\",\"part\":\"full_decode\",\"library\":\"" LIBRARY
+           "\",\"threads\":%zu,\"pictures\":%zu,\"samples\":%llu,"
+           "\"seconds\":%.6f,\"samples_per_s\":%.2f,\"cpu_s_per_1000\":%.4f,\"peak_rss_mb\":%.1f}\n",
+           threads, picture_count, (unsigned long long)turn.end, took, (double)turn.end / took,
+           1e3 * used / (double)turn.end, (double)use.ru_maxrss / 1024);
     for (size_t i = 0; i < threads; i++) free(decoders[i].pixels);
     free(decoders);
     for (size_t i = 0; i < picture_count; i++) {

@@ -1,11 +1,13 @@
-/* bench/bench_h2d.c: how fast host memory reaches a device, and comes back: what a copy stream can hope for. One JSON line per size.
+/* bench/bench_h2d.c: how fast host memory reaches a device, and comes back: what a copy stream can hope for.
+ * One JSON line per size.
  *
  *   bench_h2d DEVICE [--pageable] [--seconds S] [--most BYTES]
  *
- * DEVICE is as in --devices; of several the first is measured. Sizes go from 1 MiB in steps of four to BYTES (256 MiB). Each has five
- * rounds of copies one behind the other on one copy stream, together for S seconds (0.2); a round's time is between two events on that
- * stream, and the median round is told. Memory is what mr_host_alloc() gives: pinned where that means something. --pageable takes
- * ordinary memory instead: what a program gets that does not ask for pinned memory; only devices whose copies accept it can do that.
+ * DEVICE is as in --devices; of several the first is measured. Sizes go from 1 MiB in steps of four to BYTES
+ * (256 MiB). Each has five rounds of copies one behind the other on one copy stream, together for S seconds
+ * (0.2); a round's time is between two events on that stream, and the median round is told. Memory is what
+ * mr_host_alloc() gives: pinned where that means something. --pageable takes ordinary memory instead: what a
+ * program gets that does not ask for pinned memory; only devices whose copies accept it can do that.
  *
  * What it does not measure: copies beside computing, or to several devices at once. */
 #include <stdbool.h>
@@ -20,13 +22,13 @@ enum { ROUNDS = 5, COPIES_MOST = 100000 };
 static const size_t FIRST_BYTES = (size_t)1 << 20;
 
 typedef struct bench {
-    mr_device  *device;
-    mr_stream  *stream;
-    mr_event   *start, *end;
-    void       *host, *at_device;
-    size_t      most;
-    double      seconds;
-    bool        pageable;
+    mr_device *device;
+    mr_stream *stream;
+    mr_event *start, *end;
+    void *host, *at_device;
+    size_t most;
+    double seconds;
+    bool pageable;
 } bench;
 
 static void ok(int rc, const mr_error *err)
@@ -72,7 +74,8 @@ static double round_ns(const bench *b, bool to_device, size_t bytes, uint32_t co
     ok(mr_event_record(b->start, b->stream), NULL);
     for (uint32_t i = 0; i < copies; i++)
         ok(to_device ? mr_copy_h2d_async(b->stream, b->at_device, b->host, bytes)
-                     : mr_copy_d2h_async(b->stream, b->host, b->at_device, bytes), NULL);
+                     : mr_copy_d2h_async(b->stream, b->host, b->at_device, bytes),
+           NULL);
     ok(mr_event_record(b->end, b->stream), NULL);
     ok(mr_stream_sync(b->stream, &err), &err);
     ok(mr_event_time_ns(b->start, &start), NULL);
@@ -89,16 +92,19 @@ static int compare(const void *a, const void *b)
 static void measure(const bench *b, bool to_device, size_t bytes)
 {
     round_ns(b, to_device, bytes, 1); /* first touch */
-    const double   one = round_ns(b, to_device, bytes, 3) / 3, wanted = 1e9 * b->seconds / ROUNDS / one;
+    const double one = round_ns(b, to_device, bytes, 3) / 3, wanted = 1e9 * b->seconds / ROUNDS / one;
     const uint32_t copies = wanted < 1 ? 1 : wanted > COPIES_MOST ? COPIES_MOST : (uint32_t)wanted;
-    double         rates[ROUNDS];
-    for (int i = 0; i < ROUNDS; i++) rates[i] = (double)bytes * copies / round_ns(b, to_device, bytes, copies);
+    double rates[ROUNDS];
+    for (int i = 0; i < ROUNDS; i++)
+        rates[i] = (double)bytes * copies / round_ns(b, to_device, bytes, copies);
     qsort(rates, ROUNDS, sizeof rates[0], compare);
     const mr_device_info *info = mr_device_info_of(b->device);
-    printf("{\"event\": \"bench\", \"what\": \"h2d\", \"device\": \"%s\", \"hardware\": \"%s\", \"direction\": \"%s\", \"memory\": \"%s\", "
-           "\"bytes\": %zu, \"copies\": %u, \"rounds\": %d, \"gb_per_s\": %.3f, \"gb_per_s_min\": %.3f, \"gb_per_s_max\": %.3f}\n",
-           info->name, info->hardware, to_device ? "h2d" : "d2h", b->pageable ? "pageable" : "pinned", bytes, copies, ROUNDS,
-           rates[ROUNDS / 2], rates[0], rates[ROUNDS - 1]);
+    printf("{\"event\": \"bench\", \"what\": \"h2d\", \"device\": \"%s\", \"hardware\": \"%s\", "
+           "\"direction\": \"%s\", \"memory\": \"%s\", "
+           "\"bytes\": %zu, \"copies\": %u, \"rounds\": %d, \"gb_per_s\": %.3f, \"gb_per_s_min\": %.3f, "
+           "\"gb_per_s_max\": %.3f}\n",
+           info->name, info->hardware, to_device ? "h2d" : "d2h", b->pageable ? "pageable" : "pinned", bytes,
+           copies, ROUNDS, rates[ROUNDS / 2], rates[0], rates[ROUNDS - 1]);
 }
 
 static bool parse(bench *b, int argc, char **argv)
@@ -106,7 +112,8 @@ static bool parse(bench *b, int argc, char **argv)
     for (int i = 2; i < argc; i++) {
         if (strcmp(argv[i], "--pageable") == 0) b->pageable = true;
         else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc) b->seconds = atof(argv[++i]);
-        else if (strcmp(argv[i], "--most") == 0 && i + 1 < argc) b->most = (size_t)strtoull(argv[++i], NULL, 10);
+        else if (strcmp(argv[i], "--most") == 0 && i + 1 < argc)
+            b->most = (size_t)strtoull(argv[++i], NULL, 10);
         else return false;
     }
     b->most = b->most / 4096 * 4096;
@@ -120,14 +127,15 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: bench_h2d DEVICE [--pageable] [--seconds S] [--most BYTES]\n");
         return 2;
     }
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_device **devices;
-    uint32_t    count;
+    uint32_t count;
     ok(mr_devices_open(&devices, &count, argv[1], NULL, &err), &err);
     b.device = devices[0];
     open_all(&b);
     for (int to_device = 1; to_device >= 0; to_device--)
-        for (size_t bytes = FIRST_BYTES < b.most ? FIRST_BYTES : b.most;; bytes = bytes * 4 < b.most ? bytes * 4 : b.most) {
+        for (size_t bytes = FIRST_BYTES < b.most ? FIRST_BYTES : b.most;;
+             bytes = bytes * 4 < b.most ? bytes * 4 : b.most) {
             measure(&b, to_device, bytes);
             if (bytes == b.most) break;
         }

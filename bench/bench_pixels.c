@@ -1,11 +1,11 @@
-/* bench/bench_pixels.c: the arithmetic of the road of pixels, every variant this processor has, in turn: nanoseconds per block or
- * pixel, and times the widest variant's. One JSON line per result.
+/* bench/bench_pixels.c: the arithmetic of the road of pixels, every variant this processor has, in turn:
+ * nanoseconds per block or pixel, and times the widest variant's. One JSON line per result.
  *
  *   bench_pixels [JPEG ...]
  *
- * Blocks: of one kind each, and, where JPEG files are given, as they come in those: luma and chroma, at most LIMIT blocks each, in rows
- * of ROW blocks, as much as stays in the second cache. Each round measures all variants one after the other; a result is the median
- * over rounds, a ratio the median of the rounds' ratios.
+ * Blocks: of one kind each, and, where JPEG files are given, as they come in those: luma and chroma, at most
+ * LIMIT blocks each, in rows of ROW blocks, as much as stays in the second cache. Each round measures all
+ * variants one after the other; a result is the median over rounds, a ratio the median of the rounds' ratios.
  *
  * What it does not measure: entropy decoding, resampling, memory beyond the cache. */
 #include <stdio.h>
@@ -19,17 +19,17 @@
 #include "pipeline/decode/jpeg/idct.h"
 
 #define ROUNDS 25
-#define ROW 40
-#define LIMIT (ROW * 100)
+#define ROW    40
+#define LIMIT  (ROW * 100)
 #define PIXELS (224 * 224)
 #define LEVELS (MRI_SIMD_NEON + 1)
 
 struct blocks {
     _Alignas(64) int16_t coef[LIMIT][MRI_JPEG_BLOCK];
     _Alignas(64) uint16_t quant[MRI_JPEG_BLOCK];
-    uint8_t  last[LIMIT];
+    uint8_t last[LIMIT];
     uint32_t count;
-    uint8_t  samples[8 * 8 * ROW];
+    uint8_t samples[8 * 8 * ROW];
 };
 
 struct planes {
@@ -45,7 +45,8 @@ static void idct(void *state)
 {
     struct blocks *b = state;
     for (uint32_t at = 0; at + ROW <= b->count; at += ROW)
-        mri_idct_row((const int16_t(*)[MRI_JPEG_BLOCK])b->coef + at, b->last + at, b->quant, ROW, b->samples, 8 * ROW);
+        mri_idct_row((const int16_t(*)[MRI_JPEG_BLOCK])b->coef + at, b->last + at, b->quant, ROW, b->samples,
+                     8 * ROW);
 }
 
 static void ycc(void *state)
@@ -84,15 +85,15 @@ static double median(const double *v)
 static void measure(const char *what, const char *unit, void (*work)(void *), void *state, double units)
 {
     static double ns[LEVELS][ROUNDS], ratio[ROUNDS];
-    int           widest = 0;
+    int widest = 0;
     for (int round = 0; round < ROUNDS; round++)
         for (int level = 0; level < LEVELS; level++) {
             if (!mri_simd_use((mri_simd_level)level)) continue;
             widest = level;
             work(state);
-            uint64_t       repeats = 0;
+            uint64_t repeats = 0;
             const uint64_t begin = mri_now_ns();
-            uint64_t       end;
+            uint64_t end;
             do {
                 work(state);
                 repeats++;
@@ -103,8 +104,9 @@ static void measure(const char *what, const char *unit, void (*work)(void *), vo
     for (int level = 0; level < LEVELS; level++) {
         if (!mri_simd_available((mri_simd_level)level)) continue;
         for (int round = 0; round < ROUNDS; round++) ratio[round] = ns[level][round] / ns[widest][round];
-        printf("{\"event\":\"pixels\",\"what\":\"%s\",\"variant\":\"%s\",\"ns_per_%s\":%.3f,\"times_widest\":%.2f}\n", what,
-               mri_simd_name((mri_simd_level)level), unit, median(ns[level]), median(ratio));
+        printf("{\"event\":\"pixels\",\"what\":\"%s\",\"variant\":\"%s\",\"ns_per_%s\":%.3f,\"times_widest\":"
+               "%.2f}\n",
+               what, mri_simd_name((mri_simd_level)level), unit, median(ns[level]), median(ratio));
     }
     fflush(stdout);
 }
@@ -146,12 +148,13 @@ static void take_row(struct blocks *b, JBLOCKROW row, uint32_t count)
     }
 }
 
-/* Some rows from the middle of each file's components. An unreadable file ends the program: libjpeg says why. */
+/* Some rows from the middle of each file's components. An unreadable file ends the program: libjpeg says
+ * why. */
 static void take_file(const char *path)
 {
     struct jpeg_decompress_struct c;
-    struct jpeg_error_mgr         e;
-    FILE                         *f = fopen(path, "rb");
+    struct jpeg_error_mgr e;
+    FILE *f = fopen(path, "rb");
     if (!f) {
         perror(path);
         exit(1);
@@ -163,10 +166,12 @@ static void take_file(const char *path)
     jvirt_barray_ptr *arrays = jpeg_read_coefficients(&c);
     for (int k = 0; k < c.num_components && k < 3; k++) {
         const jpeg_component_info *info = &c.comp_info[k];
-        struct blocks             *b = k == 0 ? &luma : &chroma;
+        struct blocks *b = k == 0 ? &luma : &chroma;
         for (int j = 0; j < MRI_JPEG_BLOCK; j++) b->quant[j] = info->quant_table->quantval[j];
-        for (JDIMENSION y = info->height_in_blocks / 3; y < info->height_in_blocks / 3 + 4 && y < info->height_in_blocks; y++)
-            take_row(b, c.mem->access_virt_barray((j_common_ptr)&c, arrays[k], y, 1, FALSE)[0], info->width_in_blocks);
+        for (JDIMENSION y = info->height_in_blocks / 3;
+             y < info->height_in_blocks / 3 + 4 && y < info->height_in_blocks; y++)
+            take_row(b, c.mem->access_virt_barray((j_common_ptr)&c, arrays[k], y, 1, FALSE)[0],
+                     info->width_in_blocks);
     }
     jpeg_destroy_decompress(&c);
     fclose(f);
@@ -178,7 +183,8 @@ int main(int argc, char **argv)
     make_kind(&low, 10);
     make_kind(&full, MRI_JPEG_BLOCK);
     for (int i = 1; i < argc; i++) take_file(argv[i]);
-    for (size_t i = 0; i < sizeof planes.in; i++) planes.in[i / PIXELS][i % PIXELS] = (uint8_t)mri_philox4x32(2, i, 0).v[0];
+    for (size_t i = 0; i < sizeof planes.in; i++)
+        planes.in[i / PIXELS][i % PIXELS] = (uint8_t)mri_philox4x32(2, i, 0).v[0];
 
     measure("idct dc", "block", idct, &dc, LIMIT);
     measure("idct low", "block", idct, &low, LIMIT);

@@ -1,9 +1,10 @@
-/* bench/bench_resample.c: one crop to one result, every instruction set in turn: time of a plan, of a run, of both. One JSON line
- * per result.
+/* bench/bench_resample.c: one crop to one result, every instruction set in turn: time of a plan, of a run, of
+ * both. One JSON line per result.
  *
  *   bench_resample [crop width] [crop height] [result side] [channels] [unit] [rounds]
  *
- * unit 2 takes the crop from a plane of half width and height, as JPEG chroma. What it does not measure: caches that are cold. */
+ * unit 2 takes the crop from a plane of half width and height, as JPEG chroma. What it does not measure:
+ * caches that are cold. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,9 +30,9 @@ static void ok(int rc)
 }
 
 struct work {
-    mri_axis           x, y;
-    mri_view           src;
-    uint8_t           *dst;
+    mri_axis x, y;
+    mri_view src;
+    uint8_t *dst;
     mri_resample_plan *plan;
 };
 
@@ -57,10 +58,13 @@ int main(int argc, char **argv)
     for (int k = 1; k < argc && k <= 6; k++) arg[k - 1] = (uint32_t)strtoul(argv[k], NULL, 10);
     const uint32_t unit = arg[4], channels = arg[3], rounds = arg[5];
     if (!arg[0] || !arg[1] || !arg[2] || (channels != 1 && channels != 3) || !unit || !rounds) {
-        fprintf(stderr, "usage: bench_resample [crop width] [crop height] [result side] [channels] [unit] [rounds]\n");
+        fprintf(
+            stderr,
+            "usage: bench_resample [crop width] [crop height] [result side] [channels] [unit] [rounds]\n");
         return 2;
     }
-    struct work w = {.x = mri_axis_of(arg[0], 0, arg[0], arg[2]), .y = mri_axis_of(arg[1], 0, arg[1], arg[2])};
+    struct work w = {.x = mri_axis_of(arg[0], 0, arg[0], arg[2]),
+                     .y = mri_axis_of(arg[1], 0, arg[1], arg[2])};
     w.x.unit_num = w.y.unit_num = unit;
     w.x.samples = (arg[0] + unit - 1) / unit;
     w.y.samples = (arg[1] + unit - 1) / unit;
@@ -84,9 +88,11 @@ int main(int argc, char **argv)
         if (!mri_simd_available((mri_simd_level)level)) continue;
         for (int k = 0; k < 2; k++) qsort(times[k][level], rounds, sizeof(double), by_value);
         const double plan = times[0][level][rounds / 2], run = times[1][level][rounds / 2];
-        printf("{\"bench\":\"resample\",\"simd\":\"%s\",\"crop\":\"%ux%u\",\"out\":%u,\"channels\":%u,\"unit\":%u,"
+        printf("{\"bench\":\"resample\",\"simd\":\"%s\",\"crop\":\"%ux%u\",\"out\":%u,\"channels\":%u,"
+               "\"unit\":%u,"
                "\"plan_us\":%.2f,\"run_us\":%.2f,\"both_us\":%.2f}\n",
-               mri_simd_name((mri_simd_level)level), arg[0], arg[1], arg[2], channels, unit, plan, run, plan + run);
+               mri_simd_name((mri_simd_level)level), arg[0], arg[1], arg[2], channels, unit, plan, run,
+               plan + run);
     }
     mri_resample_plan_destroy(w.plan);
     for (int k = 0; k < 2 * LEVELS; k++) free(times[k / LEVELS][k % LEVELS]);

@@ -1,5 +1,5 @@
-/* bench/bench_step.c: whole training steps of three small networks on one cpu device, operations chained directly: samples per
- * second, and where a step's time goes. One JSON line per result.
+/* bench/bench_step.c: whole training steps of three small networks on one cpu device, operations chained
+ * directly: samples per second, and where a step's time goes. One JSON line per result.
  *
  *   bench_step [N1|N3|N9] [batch] [seconds] [threads] [device text]
  *
@@ -14,23 +14,23 @@
 #define MAX_OPS 24
 
 struct node {
-    mr_op     *op;
+    mr_op *op;
     mr_op_desc desc;
     mr_op_args args;
 };
 
 struct net {
     mr_device **devices;
-    uint32_t    count, batch, op_count, update_at;
-    mr_stream  *s;
+    uint32_t count, batch, op_count, update_at;
+    mr_stream *s;
     struct node node[MAX_OPS];
-    uint64_t    param_floats;
-    float      *weights, *grads, *state;
+    uint64_t param_floats;
+    float *weights, *grads, *state;
     mr_update_desc update;
     mr_step_values values; /* the device reads the host's memory: cpu only */
-    mr_event   *marks[2 * MAX_OPS + 4];
-    uint32_t    mark_count;
-    bool        marking;
+    mr_event *marks[2 * MAX_OPS + 4];
+    uint32_t mark_count;
+    bool marking;
 };
 
 static void ok(int rc, const mr_error *err)
@@ -44,7 +44,7 @@ static void ok(int rc, const mr_error *err)
 static void *memory(struct net *n, size_t bytes)
 {
     mr_error err = MR_ERROR_INIT;
-    void    *p;
+    void *p;
     ok(mr_device_alloc(n->devices[0], bytes, &p, &err), &err);
     ok(mr_fill_async(n->s, p, 0, bytes), NULL);
     return p;
@@ -54,7 +54,7 @@ static void *memory(struct net *n, size_t bytes)
 
 static const mr_op_info *add(struct net *n, mr_op_desc d)
 {
-    mr_error     err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     struct node *node = &n->node[n->op_count];
     d.max_batch = n->batch;
     d.training = true;
@@ -69,13 +69,24 @@ static const mr_op_info *add(struct net *n, mr_op_desc d)
 
 static void input(struct net *n, uint32_t h, uint32_t w, uint32_t c)
 {
-    add(n, (mr_op_desc){.kind = MR_OP_INPUT, .in = {h, w, c, MR_TENSOR_U8, 0, (size_t)h * w * c}, .std = {255, 255, 255, 255}});
+    add(n, (mr_op_desc){.kind = MR_OP_INPUT,
+                        .in = {h, w, c, MR_TENSOR_U8, 0, (size_t)h * w * c},
+                        .std = {255, 255, 255, 255}});
 }
 
 static void conv(struct net *n, uint32_t filters, uint32_t pad)
 {
-    add(n, (mr_op_desc){.kind = MR_OP_CONV2D, .activation = MR_ACT_RELU, .filters = filters, .kernel_h = 3, .kernel_w = 3, .stride_h = 1,
-                        .stride_w = 1, .pad_top = pad, .pad_left = pad, .pad_bottom = pad, .pad_right = pad});
+    add(n, (mr_op_desc){.kind = MR_OP_CONV2D,
+                        .activation = MR_ACT_RELU,
+                        .filters = filters,
+                        .kernel_h = 3,
+                        .kernel_w = 3,
+                        .stride_h = 1,
+                        .stride_w = 1,
+                        .pad_top = pad,
+                        .pad_left = pad,
+                        .pad_bottom = pad,
+                        .pad_right = pad});
 }
 
 static void pool(struct net *n)
@@ -92,7 +103,8 @@ static void dense(struct net *n, uint32_t units, mr_activation act)
 
 static void build(struct net *n, const char *name)
 {
-    n->update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP, .lr = 1e-4f, .rho = 0.9f, .epsilon = 1e-7f, .step = 1};
+    n->update =
+        (mr_update_desc){.kind = MR_UPDATE_RMSPROP, .lr = 1e-4f, .rho = 0.9f, .epsilon = 1e-7f, .step = 1};
     n->values.scale = 1.0f / (float)n->batch;
     ok(mr_update_values(&n->update, &n->values), NULL);
     if (strcmp(name, "N1") == 0) {
@@ -130,7 +142,8 @@ static void place_params(struct net *n)
             float *host = calloc(p->count, 4);
             if (!host) ok(MR_ENOMEM, NULL);
             for (uint64_t j = 0; p->ndim > 1 && j < p->count; j++)
-                host[j] = ((float)(mri_mix64(j + i) >> 40) / 8388608.0f - 1) * 2.4f / (float)(p->fan_in > 36 ? 24 : 6);
+                host[j] = ((float)(mri_mix64(j + i) >> 40) / 8388608.0f - 1) * 2.4f /
+                          (float)(p->fan_in > 36 ? 24 : 6);
             ok(mr_op_param_import(n->node[i].op, false, k, n->weights + at, host, &err), &err);
             free(host);
             n->node[i].args.param[k] = n->weights + at;
@@ -163,7 +176,7 @@ static void place_data(struct net *n)
     void *at = x;
     for (uint32_t i = 0; i < n->op_count; i++) {
         const mr_op_info *info = mr_op_info_of(n->node[i].op);
-        mr_op_args       *a = &n->node[i].args;
+        mr_op_args *a = &n->node[i].args;
         const bool loss = n->node[i].desc.kind == MR_OP_LOSS;
         a->n = n->batch;
         a->training = true;
@@ -208,7 +221,10 @@ static void step(struct net *n)
         ok(mr_op_backward_async(n->node[i].op, n->s, &n->node[i].args), NULL);
         mark(n);
     }
-    const mr_update_args update = {.count = n->param_floats, .weights = n->weights, .grads = n->grads, .state = {n->state},
+    const mr_update_args update = {.count = n->param_floats,
+                                   .weights = n->weights,
+                                   .grads = n->grads,
+                                   .state = {n->state},
                                    .values = &n->values};
     ok(mr_update_async(n->s, &n->update, &update), NULL);
     mark(n);
@@ -216,7 +232,8 @@ static void step(struct net *n)
 
 static const char *kind_name(const struct net *n, uint32_t i)
 {
-    static const char *const names[] = {"input", "conv2d", "pool2d", "dense", "activation", "dropout", "batchnorm", "loss", "add"};
+    static const char *const names[] = {"input",   "conv2d",    "pool2d", "dense", "activation",
+                                        "dropout", "batchnorm", "loss",   "add"};
     return names[n->node[i].desc.kind];
 }
 
@@ -237,7 +254,8 @@ static void profile(struct net *n)
     static double ms[2 * MAX_OPS + 4][ROUNDS];
     mr_error err = MR_ERROR_INIT;
     n->marking = true;
-    for (size_t i = 0; i < MRI_ARRAY_COUNT(n->marks); i++) ok(mr_event_create(&n->marks[i], n->devices[0], &err), &err);
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(n->marks); i++)
+        ok(mr_event_create(&n->marks[i], n->devices[0], &err), &err);
     for (int round = 0; round < ROUNDS; round++) {
         step(n);
         ok(mr_stream_sync(n->s, &err), &err);
@@ -249,12 +267,21 @@ static void profile(struct net *n)
         }
     }
     for (uint32_t i = 0; i + 1 < n->mark_count; i++) {
-        const bool     forward = i < n->op_count, last = i + 2 == n->mark_count;
+        const bool forward = i < n->op_count, last = i + 2 == n->mark_count;
         const uint32_t op = forward ? i : 2 * n->op_count - 1 - i;
-        const double   t = median(ms[i], ROUNDS);
-        const double   work = last ? 0 : mr_op_info_of(n->node[op].op)->flops_per_sample * n->batch * (forward ? 1 : op > 1 ? 2 : 1);
-        printf("{\"event\":\"bench\",\"part\":\"%s\",\"op\":%u,\"pass\":\"%s\",\"ms\":%.3f,\"gflop_per_s\":%.0f}\n",
-               last ? "update" : kind_name(n, op), last ? 0 : op, last ? "update" : forward ? "forward" : "backward", t, work / t / 1e6);
+        const double t = median(ms[i], ROUNDS);
+        const double work = last ? 0
+                                 : mr_op_info_of(n->node[op].op)->flops_per_sample * n->batch *
+                                       (forward  ? 1
+                                        : op > 1 ? 2
+                                                 : 1);
+        printf("{\"event\":\"bench\",\"part\":\"%s\",\"op\":%u,\"pass\":\"%s\",\"ms\":%.3f,\"gflop_per_s\":%."
+               "0f}\n",
+               last ? "update" : kind_name(n, op), last ? 0 : op,
+               last      ? "update"
+               : forward ? "forward"
+                         : "backward",
+               t, work / t / 1e6);
     }
     for (size_t i = 0; i < MRI_ARRAY_COUNT(n->marks); i++) mr_event_destroy(n->marks[i]);
     n->marking = false;
@@ -263,7 +290,7 @@ static void profile(struct net *n)
 int main(int argc, char **argv)
 {
     static struct net n;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_devices_config cfg;
     const char *name = argc > 1 ? argv[1] : "N1";
     n.batch = argc > 2 ? (uint32_t)atoi(argv[2]) : 128;
@@ -280,7 +307,8 @@ int main(int argc, char **argv)
     ok(mr_stream_sync(n.s, &err), &err);
     uint64_t steps = 0, best_ns = UINT64_MAX;
     const uint64_t start = mri_now_ns();
-    while ((double)(mri_now_ns() - start) < seconds * 1e9) { /* rounds of some steps, so that the queue never runs dry */
+    while ((double)(mri_now_ns() - start) <
+           seconds * 1e9) { /* rounds of some steps, so that the queue never runs dry */
         const uint64_t round = mri_now_ns();
         const uint32_t steps_a_round = 20;
         for (uint32_t i = 0; i < steps_a_round; i++) step(&n);
@@ -290,9 +318,12 @@ int main(int argc, char **argv)
     }
     const double took = (double)(mri_now_ns() - start) / 1e9;
     profile(&n);
-    printf("{\"event\":\"bench\",\"part\":\"step\",\"model\":\"%s\",\"batch\":%u,\"threads\":%u,\"steps\":%llu,\"samples_per_s\":%.0f,"
-           "\"best_samples_per_s\":%.0f,\"step_ms\":%.3f}\n", name, n.batch, mr_device_info_of(n.devices[0])->threads,
-           (unsigned long long)steps, (double)steps * n.batch / took, (double)n.batch / (double)best_ns * 1e9, took * 1e3 / (double)steps);
+    printf("{\"event\":\"bench\",\"part\":\"step\",\"model\":\"%s\",\"batch\":%u,\"threads\":%u,\"steps\":%"
+           "llu,\"samples_per_s\":%.0f,"
+           "\"best_samples_per_s\":%.0f,\"step_ms\":%.3f}\n",
+           name, n.batch, mr_device_info_of(n.devices[0])->threads, (unsigned long long)steps,
+           (double)steps * n.batch / took, (double)n.batch / (double)best_ns * 1e9,
+           took * 1e3 / (double)steps);
     for (uint32_t i = 0; i < n.op_count; i++) mr_op_destroy(n.node[i].op);
     mr_stream_destroy(n.s);
     mr_devices_close(n.devices, n.count); /* memory goes with the process */

@@ -1,6 +1,8 @@
-/* formats/open.c: the table of formats; opening a data set: its format is detected from its content, or named by the caller.
+/* formats/open.c: the table of formats; opening a data set: its format is detected from its content, or named
+ * by the caller.
  *
- * Checks that all formats share (is the split there, are the keys of use) are made here once. No format is named below the table. */
+ * Checks that all formats share (is the split there, are the keys of use) are made here once. No format is
+ * named below the table. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -15,23 +17,31 @@
 #include "formats/source/source.h"
 #include "formats/storage/gunzip.h"
 
-extern const mri_source_ops mri_source_folder, mri_source_mrec, mri_source_shards, mri_source_idx, mri_source_cifar, mri_source_tfrecord,
-    mri_source_tar, mri_source_recordio, mri_source_npy, mri_source_csv, mri_source_sequence, mri_source_pixels;
+extern const mri_source_ops mri_source_folder, mri_source_mrec, mri_source_shards, mri_source_idx,
+    mri_source_cifar, mri_source_tfrecord, mri_source_tar, mri_source_recordio, mri_source_npy,
+    mri_source_csv, mri_source_sequence, mri_source_pixels;
 
 /* Surest signature first; "folder" takes every folder that no other format knows. */
 static const mri_source_ops *const formats[] = {
-    &mri_source_mrec, &mri_source_shards, &mri_source_tar, &mri_source_recordio, &mri_source_idx, &mri_source_npy,
-    &mri_source_tfrecord, &mri_source_cifar, &mri_source_pixels, &mri_source_csv, &mri_source_sequence, &mri_source_folder,
+    &mri_source_mrec,   &mri_source_shards, &mri_source_tar,      &mri_source_recordio,
+    &mri_source_idx,    &mri_source_npy,    &mri_source_tfrecord, &mri_source_cifar,
+    &mri_source_pixels, &mri_source_csv,    &mri_source_sequence, &mri_source_folder,
 };
 
-uint32_t    mr_source_format_count(void) { return (uint32_t)MRI_ARRAY_COUNT(formats); }
-const char *mr_source_format_name(uint32_t at) { return at < MRI_ARRAY_COUNT(formats) ? formats[at]->name : NULL; }
-const char *mr_source_format_help(uint32_t at) { return at < MRI_ARRAY_COUNT(formats) ? formats[at]->help : NULL; }
+uint32_t mr_source_format_count(void) { return (uint32_t)MRI_ARRAY_COUNT(formats); }
+const char *mr_source_format_name(uint32_t at)
+{
+    return at < MRI_ARRAY_COUNT(formats) ? formats[at]->name : NULL;
+}
+const char *mr_source_format_help(uint32_t at)
+{
+    return at < MRI_ARRAY_COUNT(formats) ? formats[at]->help : NULL;
+}
 
 /* ---- which format ---- */
 static int list_formats(mr_error *err, const char *path, const char *what)
 {
-    char   names[512];
+    char names[512];
     size_t at = 0;
     names[0] = '\0';
     for (size_t k = 0; k < MRI_ARRAY_COUNT(formats) && at < sizeof names; k++)
@@ -45,7 +55,8 @@ static const mri_source_ops *by_name(const char *name)
 {
     for (size_t k = 0; k < MRI_ARRAY_COUNT(formats); k++) {
         const size_t len = strlen(formats[k]->name);
-        if (strncmp(name, formats[k]->name, len) == 0 && strspn(name + len, "0123456789") == strlen(name + len))
+        if (strncmp(name, formats[k]->name, len) == 0 &&
+            strspn(name + len, "0123456789") == strlen(name + len))
             return formats[k];
     }
     return NULL;
@@ -54,20 +65,24 @@ static const mri_source_ops *by_name(const char *name)
 static int read_head(const char *path, uint8_t *head, size_t *bytes, mr_error *err)
 {
     const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return mri_error_place(err, mr_error_sys(err, errno, "cannot open"), path, MR_NOWHERE, MR_NOWHERE);
+    if (fd < 0)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot open"), path, MR_NOWHERE, MR_NOWHERE);
     const int rc = mri_pread_all(fd, head, *bytes, 0, path, err);
     close(fd);
     return rc;
 }
 
-/* Opening a pipe would wait for somebody to write into it, for ever. A pattern is no file: st->st_mode stays 0. */
+/* Opening a pipe would wait for somebody to write into it, for ever. A pattern is no file: st->st_mode stays
+ * 0. */
 static int look_at(const char *path, struct stat *st, mr_error *err)
 {
     *st = (struct stat){0};
     if (stat(path, st) != 0 && !(errno == ENOENT && mri_filelist_pattern(path)))
-        return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), path, MR_NOWHERE, MR_NOWHERE);
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), path, MR_NOWHERE,
+                               MR_NOWHERE);
     if (st->st_mode && !S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
-        return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "neither a file nor a folder"), path, MR_NOWHERE, MR_NOWHERE);
+        return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "neither a file nor a folder"), path,
+                               MR_NOWHERE, MR_NOWHERE);
     return MR_OK;
 }
 
@@ -91,17 +106,22 @@ const char *mri_source_impostor(const uint8_t *head, size_t bytes)
 
 static int find_format(const mri_source_ops **out, const char *path, const struct stat *st, mr_error *err)
 {
-    uint8_t   head[MRI_PROBE_BYTES], inner[512];
-    mri_probe p = {.path = path, .is_folder = S_ISDIR(st->st_mode), .is_pattern = st->st_mode == 0, .head = head,
+    uint8_t head[MRI_PROBE_BYTES], inner[512];
+    mri_probe p = {.path = path,
+                   .is_folder = S_ISDIR(st->st_mode),
+                   .is_pattern = st->st_mode == 0,
+                   .head = head,
                    .inner = head};
     if (!p.is_folder && !p.is_pattern) {
         p.bytes = (uint64_t)st->st_size;
         p.head_bytes = p.inner_bytes = (size_t)mri_min_u64(p.bytes, sizeof head);
         if (p.bytes == 0)
-            return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "the file is empty (0 bytes)"), path, 0, MR_NOWHERE);
+            return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "the file is empty (0 bytes)"), path, 0,
+                                   MR_NOWHERE);
         const int rc = read_head(path, head, &p.head_bytes, err);
         if (rc) return rc;
-        const size_t unpacked = mri_is_packed(head, p.head_bytes) ? mri_gunzip_head(head, p.head_bytes, inner, sizeof inner) : 0;
+        const size_t unpacked =
+            mri_is_packed(head, p.head_bytes) ? mri_gunzip_head(head, p.head_bytes, inner, sizeof inner) : 0;
         if (unpacked) { /* or it only began like something packed */
             p.inner = inner;
             p.inner_bytes = unpacked;
@@ -113,8 +133,10 @@ static int find_format(const mri_source_ops **out, const char *path, const struc
         return MR_OK;
     }
     const char *impostor = mri_source_impostor(p.head, p.head_bytes);
-    if (impostor) return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", impostor), path, 0, MR_NOWHERE);
-    if (p.is_pattern) return list_formats(err, path, "no files of a format known here are named by this pattern");
+    if (impostor)
+        return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", impostor), path, 0, MR_NOWHERE);
+    if (p.is_pattern)
+        return list_formats(err, path, "no files of a format known here are named by this pattern");
     return list_formats(err, path, "no format known here begins like this");
 }
 
@@ -122,7 +144,7 @@ static int find_format(const mri_source_ops **out, const char *path, const struc
 static int choose(const mri_source_ops **out, const char *path, const mr_source_config *cfg, mr_error *err)
 {
     struct stat st;
-    const int   rc = look_at(path, &st, err);
+    const int rc = look_at(path, &st, err);
     if (rc) return rc;
     if (!cfg->format) return find_format(out, path, &st, err);
     *out = by_name(cfg->format);
@@ -133,11 +155,15 @@ static int check_keys(const mri_source_ops *ops, const mr_source_config *cfg, mr
 {
     if (!ops->no_keys) return MR_OK;
     const char *given = cfg->image_key ? "image key" : cfg->label_key ? "label key" : "label offset";
-    if (!cfg->image_key && !cfg->label_key && (cfg->label_offset == MR_LABEL_AUTO || cfg->label_offset == 0)) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "%s: data of this format have one picture and one label: leave the %s out", ops->name, given);
+    if (!cfg->image_key && !cfg->label_key && (cfg->label_offset == MR_LABEL_AUTO || cfg->label_offset == 0))
+        return MR_OK;
+    return mr_error_set(err, MR_EINVAL,
+                        "%s: data of this format have one picture and one label: leave the %s out", ops->name,
+                        given);
 }
 
-/* Sequences that all have one length have no field whose length differs, and a length all the same: the shape's. */
+/* Sequences that all have one length have no field whose length differs, and a length all the same: the
+ * shape's. */
 static void one_length_for_all(mr_source_info *info)
 {
     uint32_t found = MR_NO_FIELD;
@@ -160,7 +186,8 @@ static int open_as(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (!rc) rc = src->ops->open(src, cfg, err);
     if (rc) return rc;
     if (cfg->split == MR_SPLIT_TEST && !src->info.has_test)
-        return mri_error_place(err, mr_error_set(err, MR_ENOENT, "the data has no test part"), src->path, MR_NOWHERE, MR_NOWHERE);
+        return mri_error_place(err, mr_error_set(err, MR_ENOENT, "the data has no test part"), src->path,
+                               MR_NOWHERE, MR_NOWHERE);
     if (src->info.length_field == MR_NO_FIELD) one_length_for_all(&src->info);
     return mri_classes_follow(src, cfg, err);
 }
@@ -168,7 +195,7 @@ static int open_as(mr_source *src, const mr_source_config *cfg, mr_error *err)
 static int open_url(mr_source *src, const char *url, const mr_source_config *cfg, mr_error *err)
 {
     const mri_remote_config remote = {cfg->remote_folder, cfg->remote_bytes, cfg->stop};
-    const int               rc = mri_remote_view_open(&src->view, url, cfg->format, &remote, err);
+    const int rc = mri_remote_view_open(&src->view, url, cfg->format, &remote, err);
     if (!rc && src->view->is_record) src->ops = &mri_source_mrec;
     return rc;
 }
@@ -178,7 +205,9 @@ static int check_fetched(mr_source *src, mr_error *err)
 {
     const char *shown = src->info.path = src->view->shown;
     if (src->info.file_count > 0 || src->info.count == 0) return MR_OK;
-    mr_error_set(err, MR_EUNSUPPORTED, "its pictures are files of their own, which are not fetched over http: convert them to record files or "
+    mr_error_set(err, MR_EUNSUPPORTED,
+                 "its pictures are files of their own, which are not fetched over http: convert them to "
+                 "record files or "
                  "a tar where they are");
     return mri_error_place(err, MR_EUNSUPPORTED, shown, MR_NOWHERE, MR_NOWHERE);
 }
@@ -187,7 +216,8 @@ static int check_fetched(mr_source *src, mr_error *err)
 static int open_any(mr_source *src, const char *path, mr_source_config *cfg, mr_error *err)
 {
     int rc = mri_is_url(path) ? open_url(src, path, cfg, err) : MR_OK;
-    if (!rc && !(src->path = strdup(src->view ? src->view->path : path))) rc = mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
+    if (!rc && !(src->path = strdup(src->view ? src->view->path : path)))
+        rc = mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
     if (!rc && !src->ops) rc = choose(&src->ops, src->path, cfg, err);
     if (!rc) rc = open_as(src, cfg, err);
     if (!rc && src->view) rc = check_fetched(src, err);
@@ -200,7 +230,8 @@ int mr_source_open(mr_source **out, const char *path, const mr_source_config *cf
     mr_source_config mine;
     mr_source_defaults(&mine);
     if (cfg && !mri_settings_take(&mine, sizeof mine, cfg))
-        return mr_error_set(err, MR_EINVAL, "source settings without struct_size: begin with mr_source_defaults()");
+        return mr_error_set(err, MR_EINVAL,
+                            "source settings without struct_size: begin with mr_source_defaults()");
     mr_source *src = calloc(1, sizeof *src);
     if (!src) return mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
     const int rc = open_any(src, path, &mine, err);

@@ -1,4 +1,5 @@
-/* kernels/device.c: opening devices by their text, and their memory. Checks arguments, then calls the kind's table. */
+/* kernels/device.c: opening devices by their text, and their memory. Checks arguments, then calls the kind's
+ * table. */
 #include <stdio.h>
 
 #include "kernels/backend.h"
@@ -18,7 +19,7 @@ void mr_devices_defaults(mr_devices_config *cfg)
 
 static int find_backend(const char *kind, const struct mri_backend **out, mr_error *err)
 {
-    char   known[64] = "";
+    char known[64] = "";
     size_t at = 0;
     for (size_t i = 0; i < MRI_ARRAY_COUNT(backends); i++) {
         if (strcmp(backends[i]->kind, kind) == 0) {
@@ -32,9 +33,11 @@ static int find_backend(const char *kind, const struct mri_backend **out, mr_err
     return mr_error_set(err, MR_EINVAL, "devices: unknown kind \"%s\"; known kinds: %s", kind, known);
 }
 
-int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec_text, const mr_devices_config *cfg, mr_error *err)
+int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec_text, const mr_devices_config *cfg,
+                    mr_error *err)
 {
-    if (!out || !count) return mr_error_set(err, MR_EINVAL, "mr_devices_open: out and count must not be NULL");
+    if (!out || !count)
+        return mr_error_set(err, MR_EINVAL, "mr_devices_open: out and count must not be NULL");
     *out = NULL;
     *count = 0;
     if (!spec_text) return mr_error_set(err, MR_EINVAL, "mr_devices_open: no device text");
@@ -42,12 +45,14 @@ int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec_text, co
     mr_devices_defaults(&full);
     if (cfg) {
         if (cfg->struct_size < sizeof full.struct_size || cfg->struct_size > sizeof full)
-            return mr_error_set(err, MR_EINVAL, "mr_devices_config.struct_size is %zu, expected at most %zu; call "
-                                "mr_devices_defaults() first", cfg->struct_size, sizeof full);
+            return mr_error_set(err, MR_EINVAL,
+                                "mr_devices_config.struct_size is %zu, expected at most %zu; call "
+                                "mr_devices_defaults() first",
+                                cfg->struct_size, sizeof full);
         memcpy(&full, cfg, cfg->struct_size);
     }
 
-    struct mri_spec           spec;
+    struct mri_spec spec;
     const struct mri_backend *backend = NULL;
     int rc = mri_spec_parse(&spec, spec_text, err);
     if (!rc) rc = find_backend(spec.kind, &backend, err);

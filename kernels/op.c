@@ -1,4 +1,5 @@
-/* kernels/op.c: the public calls on operations, updates and groups. Checks arguments, then calls the kind's table. */
+/* kernels/op.c: the public calls on operations, updates and groups. Checks arguments, then calls the kind's
+ * table. */
 #include <math.h>
 
 #include "kernels/backend.h"
@@ -9,7 +10,7 @@ int mr_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, mr_error *
     *out = NULL;
     if (!dev || !desc) return mr_error_set(err, MR_EINVAL, "mr_op_create: dev and desc must not be NULL");
     mr_op_info info;
-    const int  rc = mri_op_describe(desc, &info, err);
+    const int rc = mri_op_describe(desc, &info, err);
     return rc ? rc : dev->backend->op_create(out, dev, desc, &info, err);
 }
 
@@ -32,7 +33,8 @@ static bool params_missing(const mr_op *op, const mr_op_args *a, bool gradients)
         if (!a->param[i] || (gradients && !a->dparam[i])) return true;
     for (uint32_t i = 0; i < op->info.state_count; i++)
         if (!a->state[i] && !gradients) return true;
-    return (op->info.saved_bytes && !a->saved && (gradients || a->training)) || (op->info.scratch_bytes && !a->scratch);
+    return (op->info.saved_bytes && !a->saved && (gradients || a->training)) ||
+           (op->info.scratch_bytes && !a->scratch);
 }
 
 int mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args)
@@ -54,12 +56,15 @@ int mr_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args)
     return op->device->backend->op_backward_async(op, s, args);
 }
 
-static int check_param(const mr_op *op, bool state, uint32_t which, const void *address, const float *host, mr_error *err)
+static int check_param(const mr_op *op, bool state, uint32_t which, const void *address, const float *host,
+                       mr_error *err)
 {
-    if (!op || !address || !host) return mr_error_set(err, MR_EINVAL, "parameters: op, address and host must not be NULL");
+    if (!op || !address || !host)
+        return mr_error_set(err, MR_EINVAL, "parameters: op, address and host must not be NULL");
     const uint32_t count = state ? op->info.state_count : op->info.param_count;
     if (which >= count)
-        return mr_error_set(err, MR_EINVAL, "parameters: number %u asked for, the operation has %u", which, count);
+        return mr_error_set(err, MR_EINVAL, "parameters: number %u asked for, the operation has %u", which,
+                            count);
     return MR_OK;
 }
 
@@ -114,7 +119,8 @@ int mr_group_create(mr_group **out, mr_stream *const *streams, uint32_t count, m
     if (!out) return mr_error_set(err, MR_EINVAL, "mr_group_create: out must not be NULL");
     *out = NULL;
     if (!streams || count < 1 || count > MRI_MAX_REPLICAS)
-        return mr_error_set(err, MR_EINVAL, "mr_group_create: %u streams; expected 1..%u", count, MRI_MAX_REPLICAS);
+        return mr_error_set(err, MR_EINVAL, "mr_group_create: %u streams; expected 1..%u", count,
+                            MRI_MAX_REPLICAS);
     for (uint32_t i = 0; i < count; i++) {
         if (!streams[i]) return mr_error_set(err, MR_EINVAL, "mr_group_create: stream %u is NULL", i);
         if (streams[i]->device->backend != streams[0]->device->backend)

@@ -1,5 +1,6 @@
-/* kernels/spec.c: device texts such as "cpu:4" and "sim:8,step=3.1ms,h2d=25GB/s" taken apart. Text in, numbers out: nothing
- * here knows which kinds exist. Every message quotes the part it could not read and shows one that works. */
+/* kernels/spec.c: device texts such as "cpu:4" and "sim:8,step=3.1ms,h2d=25GB/s" taken apart. Text in,
+ * numbers out: nothing here knows which kinds exist. Every message quotes the part it could not read and
+ * shows one that works. */
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -27,7 +28,8 @@ static int add_option(struct mri_spec *spec, const char *item, size_t len, const
         return mr_error_set(err, MR_EINVAL, "devices: more than %u options", MRI_MAX_SPEC_OPTIONS);
     struct mri_spec_option *o = &spec->options[spec->option_count];
     if (name_len == 0 || name_len >= sizeof o->name || value_len == 0 || value_len >= sizeof o->value)
-        return mr_error_set(err, MR_EINVAL, "devices: \"%.*s\" is not NAME=VALUE, such as step=3.1ms", (int)len, item);
+        return mr_error_set(err, MR_EINVAL, "devices: \"%.*s\" is not NAME=VALUE, such as step=3.1ms",
+                            (int)len, item);
     memcpy(o->name, item, name_len);
     o->name[name_len] = '\0';
     memcpy(o->value, equals + 1, value_len);
@@ -45,13 +47,16 @@ static int add_item(struct mri_spec *spec, const char *item, size_t len, mr_erro
     if (equals) return add_option(spec, item, len, equals, err);
 
     const size_t kind_len = strlen(spec->kind); /* "cuda:0,cuda:1" names the kind again */
-    const char  *digits = item;
-    if (len > kind_len && memcmp(item, spec->kind, kind_len) == 0 && item[kind_len] == ':') digits += kind_len + 1;
+    const char *digits = item;
+    if (len > kind_len && memcmp(item, spec->kind, kind_len) == 0 && item[kind_len] == ':')
+        digits += kind_len + 1;
     uint32_t number;
     if (!parse_number(digits, len - (size_t)(digits - item), &number))
-        return mr_error_set(err, MR_EINVAL, "devices: \"%.*s\" is neither a number nor NAME=VALUE", (int)len, item);
+        return mr_error_set(err, MR_EINVAL, "devices: \"%.*s\" is neither a number nor NAME=VALUE", (int)len,
+                            item);
     if (spec->option_count > 0)
-        return mr_error_set(err, MR_EINVAL, "devices: number %u comes after an option; numbers come first", number);
+        return mr_error_set(err, MR_EINVAL, "devices: number %u comes after an option; numbers come first",
+                            number);
     if (spec->number_count == MRI_MAX_REPLICAS)
         return mr_error_set(err, MR_EINVAL, "devices: more than %u devices", MRI_MAX_REPLICAS);
     spec->numbers[spec->number_count++] = number;
@@ -63,7 +68,8 @@ int mri_spec_parse(struct mri_spec *out, const char *text, mr_error *err)
     memset(out, 0, sizeof *out);
     const size_t kind_len = strcspn(text, ":,=");
     if (kind_len == 0 || kind_len >= sizeof out->kind || text[kind_len] == '=')
-        return mr_error_set(err, MR_EINVAL, "devices: \"%.64s\" does not start with a device kind, such as cpu or sim:2",
+        return mr_error_set(err, MR_EINVAL,
+                            "devices: \"%.64s\" does not start with a device kind, such as cpu or sim:2",
                             text);
     memcpy(out->kind, text, kind_len);
     const char *at = text + kind_len;
@@ -71,7 +77,7 @@ int mri_spec_parse(struct mri_spec *out, const char *text, mr_error *err)
     for (;;) {
         at++; /* over ':' or ',' */
         const size_t len = strcspn(at, ",");
-        const int    rc = add_item(out, at, len, err);
+        const int rc = add_item(out, at, len, err);
         if (rc) return rc;
         at += len;
         if (*at == '\0') return MR_OK;
@@ -81,12 +87,13 @@ int mri_spec_parse(struct mri_spec *out, const char *text, mr_error *err)
 int mri_spec_replicas(struct mri_spec *spec, mr_error *err)
 {
     if (spec->number_count > 1)
-        return mr_error_set(err, MR_EINVAL, "devices: %s takes one number, how many replicas, not %u numbers; try %s:%u",
+        return mr_error_set(err, MR_EINVAL,
+                            "devices: %s takes one number, how many replicas, not %u numbers; try %s:%u",
                             spec->kind, spec->number_count, spec->kind, spec->number_count);
     spec->count = spec->number_count ? spec->numbers[0] : 1;
     if (spec->count < 1 || spec->count > MRI_MAX_REPLICAS)
-        return mr_error_set(err, MR_EINVAL, "devices: %s:%u asks for %u replicas; expected 1..%u", spec->kind, spec->count,
-                            spec->count, MRI_MAX_REPLICAS);
+        return mr_error_set(err, MR_EINVAL, "devices: %s:%u asks for %u replicas; expected 1..%u", spec->kind,
+                            spec->count, spec->count, MRI_MAX_REPLICAS);
     return MR_OK;
 }
 
@@ -122,12 +129,15 @@ static bool scale_of(const char *unit, const char *const *names, const double *s
 int mri_spec_time(const struct mri_spec_option *o, double *out_ns, mr_error *err)
 {
     static const char *const names[] = {"ns", "us", "ms", "s", NULL};
-    static const double      scales[] = {1, 1e3, 1e6, 1e9};
-    double      value, scale;
+    static const double scales[] = {1, 1e3, 1e6, 1e9};
+    double value, scale;
     const char *unit;
-    if (!parse_quantity(o->value, &value, &unit) || !scale_of(unit, names, scales, &scale) || value * scale > 3.6e12)
-        return mr_error_set(err, MR_EINVAL, "devices: %s=%s is not a time; expected a number with ns, us, ms or s (at most "
-                            "one hour), such as %s=3.1ms", o->name, o->value, o->name);
+    if (!parse_quantity(o->value, &value, &unit) || !scale_of(unit, names, scales, &scale) ||
+        value * scale > 3.6e12)
+        return mr_error_set(err, MR_EINVAL,
+                            "devices: %s=%s is not a time; expected a number with ns, us, ms or s (at most "
+                            "one hour), such as %s=3.1ms",
+                            o->name, o->value, o->name);
     *out_ns = value * scale;
     return MR_OK;
 }
@@ -135,12 +145,15 @@ int mri_spec_time(const struct mri_spec_option *o, double *out_ns, mr_error *err
 int mri_spec_rate(const struct mri_spec_option *o, double *out_bytes_per_s, mr_error *err)
 {
     static const char *const names[] = {"KB/s", "MB/s", "GB/s", "TB/s", NULL};
-    static const double      scales[] = {1e3, 1e6, 1e9, 1e12};
-    double      value, scale;
+    static const double scales[] = {1e3, 1e6, 1e9, 1e12};
+    double value, scale;
     const char *unit;
-    if (!parse_quantity(o->value, &value, &unit) || !scale_of(unit, names, scales, &scale) || value * scale < 1e3)
-        return mr_error_set(err, MR_EINVAL, "devices: %s=%s is not a rate; expected a number with KB/s, MB/s, GB/s or TB/s "
-                            "(at least 1KB/s), such as %s=25GB/s", o->name, o->value, o->name);
+    if (!parse_quantity(o->value, &value, &unit) || !scale_of(unit, names, scales, &scale) ||
+        value * scale < 1e3)
+        return mr_error_set(err, MR_EINVAL,
+                            "devices: %s=%s is not a rate; expected a number with KB/s, MB/s, GB/s or TB/s "
+                            "(at least 1KB/s), such as %s=25GB/s",
+                            o->name, o->value, o->name);
     *out_bytes_per_s = value * scale;
     return MR_OK;
 }

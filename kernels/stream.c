@@ -1,4 +1,5 @@
-/* kernels/stream.c: the public calls on streams, events and copies. Checks arguments, then calls the kind's table. */
+/* kernels/stream.c: the public calls on streams, events and copies. Checks arguments, then calls the kind's
+ * table. */
 #include "kernels/backend.h"
 
 int mr_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err)

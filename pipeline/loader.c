@@ -4,18 +4,26 @@
 
 #include "formats/source/settings.h"
 #include "formats/source/source.h"
-#include "pipeline/stream/loader_private.h"
 #include "pipeline/pixels/pixels.h"
+#include "pipeline/stream/loader_private.h"
 
 void mr_loader_defaults(mr_loader_config *cfg)
 {
-    *cfg = (mr_loader_config){.struct_size = sizeof *cfg, .batch = 128, .epochs = 1, .block = 256, .prefetch = 4,
-                              .depth = 32, .augment = "none", .max_bad = 100, .parts = 1,
-                              .resident_bytes = (uint64_t)1 << 30, .width_multiple = 1};
+    *cfg = (mr_loader_config){.struct_size = sizeof *cfg,
+                              .batch = 128,
+                              .epochs = 1,
+                              .block = 256,
+                              .prefetch = 4,
+                              .depth = 32,
+                              .augment = "none",
+                              .max_bad = 100,
+                              .parts = 1,
+                              .resident_bytes = (uint64_t)1 << 30,
+                              .width_multiple = 1};
     mr_decode_defaults(&cfg->decode);
 }
 
-/* ---------------------------------------------------------------------------------------------- places and waits */
+/* ------------------------------------------------------------------------------ places and waits */
 
 void mri_part_bounds(const mr_loader *l, uint32_t count, uint32_t r, uint32_t *first, uint32_t *number)
 {
@@ -46,8 +54,10 @@ void mri_loader_wait_locked(mr_loader *l, pthread_cond_t *cond, uint64_t *blocke
 
 void mri_loader_stop_locked(mr_loader *l)
 {
-    __atomic_store_n(&l->stopped, true, __ATOMIC_RELAXED); /* mri_source_read_until() looks at it without the lock */
-    for (uint32_t i = 0; l->readers && i < l->cfg.readers && l->readers[i]; i++) mri_reader_stop(l->readers[i]);
+    __atomic_store_n(&l->stopped, true,
+                     __ATOMIC_RELAXED); /* mri_source_read_until() looks at it without the lock */
+    for (uint32_t i = 0; l->readers && i < l->cfg.readers && l->readers[i]; i++)
+        mri_reader_stop(l->readers[i]);
     pthread_cond_t *const all[] = {&l->room, &l->work, &l->done, &l->staged_cond, &l->returned};
     for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) pthread_cond_broadcast(all[i]);
 }
@@ -97,29 +107,40 @@ void mr_loader_stop(mr_loader *l)
     pthread_mutex_unlock(&l->lock);
 }
 
-/* ---------------------------------------------------------------------------------------------- open: settings */
+/* ------------------------------------------------------------------------------ open: settings */
 
 /* Far above what helps, and low enough that no count below overflows. */
 static int check_counts(const mr_loader_config *cfg, mr_error *err)
 {
-    const struct { const char *name; uint32_t value, most; } counts[] = {
-        {"prefetch", cfg->prefetch, 65535}, {"workers", cfg->workers, 4096}, {"readers", cfg->readers, 1024},
+    const struct {
+        const char *name;
+        uint32_t value, most;
+    } counts[] = {
+        {"prefetch", cfg->prefetch, 65535},
+        {"workers", cfg->workers, 4096},
+        {"readers", cfg->readers, 1024},
         {"depth", cfg->depth, 4096},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(counts); i++)
         if (counts[i].value > counts[i].most)
-            return mr_error_set(err, MR_EINVAL, "%s %u: expected at most %u", counts[i].name, counts[i].value, counts[i].most);
+            return mr_error_set(err, MR_EINVAL, "%s %u: expected at most %u", counts[i].name, counts[i].value,
+                                counts[i].most);
     return MR_OK;
 }
 
 static int check_settings(mr_loader *l, const mr_loader_config *cfg, mr_error *err)
 {
-    if (cfg->batch == 0) return mr_error_set(err, MR_EINVAL, "batch 0: expected at least one sample per batch");
-    if (l->source_info->count == 0) return mr_error_set(err, MR_EINVAL, "%s holds no samples", l->source_info->path);
-    if (l->source_info->image_field < 0 && cfg->field_count == 0) return mri_fields_missing(l->source_info, err);
-    if (cfg->length_window && l->source_info->length_field == MR_NO_FIELD) return mri_windows_no_lengths(l->source_info, err);
+    if (cfg->batch == 0)
+        return mr_error_set(err, MR_EINVAL, "batch 0: expected at least one sample per batch");
+    if (l->source_info->count == 0)
+        return mr_error_set(err, MR_EINVAL, "%s holds no samples", l->source_info->path);
+    if (l->source_info->image_field < 0 && cfg->field_count == 0)
+        return mri_fields_missing(l->source_info, err);
+    if (cfg->length_window && l->source_info->length_field == MR_NO_FIELD)
+        return mri_windows_no_lengths(l->source_info, err);
     if (cfg->channels != 0 && cfg->channels != 1 && cfg->channels != 3)
-        return mr_error_set(err, MR_EINVAL, "channels %u: expected 1, 3 or 0 (what the data has)", cfg->channels);
+        return mr_error_set(err, MR_EINVAL, "channels %u: expected 1, 3 or 0 (what the data has)",
+                            cfg->channels);
     if (cfg->free_order && cfg->devices)
         return mr_error_set(err, MR_EINVAL, "free order is for batches in host memory, without devices");
     const uint32_t parts = cfg->devices ? cfg->device_count : cfg->parts;
@@ -144,17 +165,24 @@ static int plan_epochs(mr_loader *l, mr_error *err)
     l->info.padded = l->cfg.tail == MR_TAIL_PAD && over ? batch - over : 0;
     l->info.epoch_samples = n - l->info.dropped;
     if (l->info.steps_per_epoch == 0)
-        return mr_error_set(err, MR_EINVAL, "dropping the tail of %llu samples leaves no batch of %llu: lower --batch or use --tail keep",
-                            (unsigned long long)n, (unsigned long long)batch);
+        return mr_error_set(
+            err, MR_EINVAL,
+            "dropping the tail of %llu samples leaves no batch of %llu: lower --batch or use --tail keep",
+            (unsigned long long)n, (unsigned long long)batch);
     if (l->cfg.start_step > l->info.steps_per_epoch)
-        return mr_error_set(err, MR_EINVAL, "start at step %llu: an epoch has %llu steps", (unsigned long long)l->cfg.start_step,
+        return mr_error_set(err, MR_EINVAL, "start at step %llu: an epoch has %llu steps",
+                            (unsigned long long)l->cfg.start_step,
                             (unsigned long long)l->info.steps_per_epoch);
     const uint64_t most = UINT64_MAX / 2; /* batches are numbered over all epochs: endless ones end here */
-    if (__builtin_mul_overflow(l->cfg.epochs, l->info.steps_per_epoch, &l->end_batch) || l->end_batch > most) l->end_batch = most;
+    if (__builtin_mul_overflow(l->cfg.epochs, l->info.steps_per_epoch, &l->end_batch) || l->end_batch > most)
+        l->end_batch = most;
     if (__builtin_mul_overflow(l->cfg.start_epoch, l->info.steps_per_epoch, &l->first_batch) ||
-        __builtin_add_overflow(l->first_batch, l->cfg.start_step, &l->first_batch) || l->first_batch > l->end_batch)
-        return mr_error_set(err, MR_EINVAL, "start at epoch %llu: with %llu steps an epoch that is past the last batch there can be",
-                            (unsigned long long)l->cfg.start_epoch, (unsigned long long)l->info.steps_per_epoch);
+        __builtin_add_overflow(l->first_batch, l->cfg.start_step, &l->first_batch) ||
+        l->first_batch > l->end_batch)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "start at epoch %llu: with %llu steps an epoch that is past the last batch there can be",
+            (unsigned long long)l->cfg.start_epoch, (unsigned long long)l->info.steps_per_epoch);
     l->next_batch = l->freed = l->staged = l->copied = l->taken = l->released = l->first_batch;
     return MR_OK;
 }
@@ -163,13 +191,16 @@ static int plan_epochs(mr_loader *l, mr_error *err)
 static int no_pictures(const mr_loader *l, mr_error *err)
 {
     if (strcmp(l->info.augment, "none") == 0) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "augment %s: %s has no pictures to augment; leave it at none", l->info.augment, l->source_info->path);
+    return mr_error_set(err, MR_EINVAL, "augment %s: %s has no pictures to augment; leave it at none",
+                        l->info.augment, l->source_info->path);
 }
 
 static int plan_fields(mr_loader *l, mr_error *err)
 {
-    int rc = mri_fields_plan(&l->fields, l->info.field, l->source, &l->cfg, l->info.height, l->info.width, err);
-    if (rc == MR_OK && mri_augment_takes_boxes(l->augment)) rc = mri_fields_plan_crops(&l->fields, l->source_info, &l->cfg, err);
+    int rc =
+        mri_fields_plan(&l->fields, l->info.field, l->source, &l->cfg, l->info.height, l->info.width, err);
+    if (rc == MR_OK && mri_augment_takes_boxes(l->augment))
+        rc = mri_fields_plan_crops(&l->fields, l->source_info, &l->cfg, err);
     l->cfg.fields = NULL; /* the caller's; what it said is in the plan */
     l->info.field_count = l->fields.count;
     return rc;
@@ -185,7 +216,8 @@ static int plan_pixels(mr_loader *l, mr_error *err)
     if (info->image_field < 0) return no_pictures(l, err);
     uint32_t h = info->height, w = info->width;
     rc = mr_augment_output(l->augment, h, w, &l->info.height, &l->info.width, err);
-    if (rc != MR_OK && h == 0) { /* one size for all may still be true: the first picture tells it, the others are checked */
+    if (rc != MR_OK &&
+        h == 0) { /* one size for all may still be true: the first picture tells it, the others are checked */
         rc = mri_peek_size(l, &h, &w, err);
         if (rc == MR_OK) rc = mr_augment_output(l->augment, h, w, &l->info.height, &l->info.width, err);
     }
@@ -202,9 +234,11 @@ static void plan_threads(mr_loader *l)
     mr_loader_config *cfg = &l->cfg;
     l->io = cfg->io;
     if (cfg->depth == 0) cfg->depth = 1;
-    if (l->io != MR_IO_PREAD && !mri_uring_usable(cfg->depth, l->io_note, sizeof l->io_note)) l->io = MR_IO_PREAD;
+    if (l->io != MR_IO_PREAD && !mri_uring_usable(cfg->depth, l->io_note, sizeof l->io_note))
+        l->io = MR_IO_PREAD;
     if (l->io != MR_IO_PREAD) l->io = MR_IO_URING;
-    if (mri_source_is_remote(l->source)) l->io = MR_IO_PREAD; /* of what was fetched; one reader has `depth` of them under way */
+    if (mri_source_is_remote(l->source))
+        l->io = MR_IO_PREAD; /* of what was fetched; one reader has `depth` of them under way */
     l->threads = cfg->prefetch > 0;
     l->free_order = cfg->free_order && l->threads;
     if (cfg->workers == 0) cfg->workers = mri_core_count();
@@ -220,14 +254,16 @@ static void plan_threads(mr_loader *l)
     l->info.io_note = l->io_note;
 }
 
-/* ---------------------------------------------------------------------------------------------- open: memory */
+/* ------------------------------------------------------------------------------ open: memory */
 
 static int alloc_slots(mr_loader *l, size_t each, mr_error *err)
 {
     const size_t bytes = each * l->slot_count;
     if (l->cfg.devices) return mr_host_alloc(l->cfg.devices[0], bytes, &l->slot_memory, err);
     l->slot_memory = mri_alloc_aligned(MR_DEVICE_ALIGN, bytes);
-    return l->slot_memory ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for %u batch slots of %zu bytes", l->slot_count, each);
+    return l->slot_memory ? MR_OK
+                          : mr_error_set(err, MR_ENOMEM, "no memory for %u batch slots of %zu bytes",
+                                         l->slot_count, each);
 }
 
 /* From any thread; never two at once. */
@@ -249,8 +285,12 @@ static void tell_io(void *context, const char *text)
 
 static int make_cache(mr_loader *l, mr_error *err)
 {
-    mri_cache_config cfg = {.count = l->source_info->count, .form = l->cache_form, .budget_bytes = l->cfg.cache_bytes,
-                            .value_bytes_most = l->source_info->max_extent_bytes, .note = tell_note, .note_context = l};
+    mri_cache_config cfg = {.count = l->source_info->count,
+                            .form = l->cache_form,
+                            .budget_bytes = l->cfg.cache_bytes,
+                            .value_bytes_most = l->source_info->max_extent_bytes,
+                            .note = tell_note,
+                            .note_context = l};
     if (l->cfg.cache == MR_CACHE_DISK) {
         cfg.folder = l->cfg.cache_folder;
         const int rc = mri_cache_stamp(l->source, &cfg.stamp, err);
@@ -261,8 +301,13 @@ static int make_cache(mr_loader *l, mr_error *err)
 
 static int make_windows(mr_loader *l, mr_error *err)
 {
-    const mri_windows_config cfg = {.source = l->source, .order = l->cfg.order, .block = l->cfg.block, .seed = l->cfg.seed,
-                                    .batch = l->cfg.batch, .window = l->cfg.length_window, .delivered = l->info.epoch_samples};
+    const mri_windows_config cfg = {.source = l->source,
+                                    .order = l->cfg.order,
+                                    .block = l->cfg.block,
+                                    .seed = l->cfg.seed,
+                                    .batch = l->cfg.batch,
+                                    .window = l->cfg.length_window,
+                                    .delivered = l->info.epoch_samples};
     return mri_windows_create(&l->windows, &cfg, err);
 }
 
@@ -279,7 +324,7 @@ static int make_slots(mr_loader *l, mr_error *err)
     if (rc) return rc;
     for (uint32_t i = 0; i < l->slot_count; i++) {
         mri_slot *s = l->ring[i] = &l->slots[i];
-        uint8_t  *p = (uint8_t *)l->slot_memory + i * each;
+        uint8_t *p = (uint8_t *)l->slot_memory + i * each;
         s->pixels = l->sample_bytes ? p : NULL;
         p += mri_align_up(batch * l->sample_bytes, MR_DEVICE_ALIGN);
         s->labels = (int32_t *)(void *)p;
@@ -316,10 +361,14 @@ static int make_chunks(mr_loader *l, mr_error *err)
 
 static int make_seats(mr_loader *l, mr_error *err)
 {
-    const mri_reader_config reader = {.source = l->source, .depth = l->cfg.depth, .direct = l->cfg.direct,
-                                      .buffers = l->arena_pieces, .buffer_bytes = l->chunk_room,
+    const mri_reader_config reader = {.source = l->source,
+                                      .depth = l->cfg.depth,
+                                      .direct = l->cfg.direct,
+                                      .buffers = l->arena_pieces,
+                                      .buffer_bytes = l->chunk_room,
                                       .buffer_count = l->resident ? 0 : l->chunk_count,
-                                      .note = tell_io, .note_context = l,
+                                      .note = tell_io,
+                                      .note_context = l,
                                       .extra_fd = l->cache ? mri_cache_fd(l->cache) : -1,
                                       .extra_path = l->cache ? mri_cache_path(l->cache) : NULL};
     l->readers = calloc(l->cfg.readers, sizeof *l->readers);
@@ -328,7 +377,8 @@ static int make_seats(mr_loader *l, mr_error *err)
     l->reader_threads = calloc(l->cfg.readers, sizeof *l->reader_threads);
     l->worker_threads = calloc(l->cfg.workers, sizeof *l->worker_threads);
     if (!l->readers || !l->workers || !l->reader_seats || !l->reader_threads || !l->worker_threads)
-        return mr_error_set(err, MR_ENOMEM, "no memory for %u readers and %u workers", l->cfg.readers, l->cfg.workers);
+        return mr_error_set(err, MR_ENOMEM, "no memory for %u readers and %u workers", l->cfg.readers,
+                            l->cfg.workers);
     int rc = MR_OK;
     for (uint32_t i = 0; i < l->cfg.readers && rc == MR_OK; i++) {
         l->reader_seats[i] = (mri_reader_seat){l, i};
@@ -356,7 +406,7 @@ static void set_stage_threads(mr_loader *l)
     l->info.device_bytes = l->device_slots * (part * sample + mri_fields_bytes(&l->fields, part));
 }
 
-/* ---------------------------------------------------------------------------------------------- open, close */
+/* ------------------------------------------------------------------------------ open, close */
 
 static void init_locks(mr_loader *l)
 {
@@ -396,7 +446,8 @@ int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config
     mr_loader_defaults(&l->cfg);
     if (!mri_settings_take(&l->cfg, sizeof l->cfg, cfg)) {
         free(l);
-        return mr_error_set(err, MR_EINVAL, "loader settings without struct_size: begin with mr_loader_defaults()");
+        return mr_error_set(err, MR_EINVAL,
+                            "loader settings without struct_size: begin with mr_loader_defaults()");
     }
     l->source = src;
     l->source_info = mr_source_info_of(src);
@@ -455,9 +506,10 @@ static void free_memory(mr_loader *l)
     } else {
         free(l->slot_memory);
     }
-    void *const all[] = {l->ring, l->arena_pieces, l->chunks,       l->chunk_reads,    l->chunk_sample_lists, l->slots,      l->readers,
-                         l->workers,      l->reader_seats, l->reader_threads, l->worker_threads,     l->host_parts, l->counted_ring,
-                         l->bad_known};
+    void *const all[] = {
+        l->ring,           l->arena_pieces, l->chunks,       l->chunk_reads,  l->chunk_sample_lists,
+        l->slots,          l->readers,      l->workers,      l->reader_seats, l->reader_threads,
+        l->worker_threads, l->host_parts,   l->counted_ring, l->bad_known};
     for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) free(all[i]);
     mri_windows_destroy(l->windows);
     mri_cache_close(l->cache); /* readers are gone: nobody reads its file */
@@ -480,9 +532,10 @@ void mr_loader_close(mr_loader *l)
 
 const mr_loader_info *mr_loader_info_of(const mr_loader *l) { return &l->info; }
 
-/* ---------------------------------------------------------------------------------------------- next, release */
+/* ------------------------------------------------------------------------------ next, release */
 
-/* Free order: any batch that is whole comes forward to the next place; the one that was there waits in its place. */
+/* Free order: any batch that is whole comes forward to the next place; the one that was there waits in its
+ * place. */
 static bool bring_forward_locked(mr_loader *l)
 {
     mri_slot **next = &l->ring[l->taken % l->slot_count];
@@ -510,13 +563,15 @@ static int wait_for_batch(mr_loader *l, uint64_t timeout_ns, mr_error *err)
 {
     const uint64_t start = mri_now_ns();
     const uint64_t end = timeout_ns > UINT64_MAX - start ? UINT64_MAX : start + timeout_ns;
-    const struct timespec until = {.tv_sec = (time_t)(end / 1000000000u), .tv_nsec = (long)(end % 1000000000u)};
+    const struct timespec until = {.tv_sec = (time_t)(end / 1000000000u),
+                                   .tv_nsec = (long)(end % 1000000000u)};
     pthread_cond_t *cond = l->cfg.devices ? &l->staged_cond : &l->done;
-    int             rc = MR_OK;
+    int rc = MR_OK;
     pthread_mutex_lock(&l->lock);
     while (!l->stopped && rc == MR_OK && !batch_ready_locked(l)) {
         if (timeout_ns == MR_FOREVER) pthread_cond_wait(cond, &l->lock);
-        else if (timeout_ns == 0 || pthread_cond_timedwait(cond, &l->lock, &until) == ETIMEDOUT) rc = MR_EAGAIN;
+        else if (timeout_ns == 0 || pthread_cond_timedwait(cond, &l->lock, &until) == ETIMEDOUT)
+            rc = MR_EAGAIN;
     }
     if (l->stopped) {
         rc = l->failure != MR_OK ? l->failure : MR_ECANCELED;
@@ -532,7 +587,7 @@ static int wait_for_batch(mr_loader *l, uint64_t timeout_ns, mr_error *err)
 static int prepare_inline(mr_loader *l)
 {
     const uint64_t start = mri_now_ns();
-    mr_error       failed = MR_ERROR_INIT;
+    mr_error failed = MR_ERROR_INIT;
     pthread_mutex_lock(&l->lock);
     const bool idle = l->stopped || batch_ready_locked(l);
     pthread_mutex_unlock(&l->lock);
@@ -561,9 +616,9 @@ static const mr_part *host_parts(mr_loader *l, const mri_slot *slot)
 
 static void describe(mr_loader *l, mr_batch *out)
 {
-    const uint64_t  place = l->taken;
+    const uint64_t place = l->taken;
     const mri_slot *slot = l->ring[place % l->slot_count];
-    const uint64_t  batch = l->free_order ? slot->batch : place;
+    const uint64_t batch = l->free_order ? slot->batch : place;
     *out = (mr_batch){.global_step = place, .part_count = l->info.parts};
     mri_batch_place(l, batch, &out->epoch, &out->step);
     out->last = out->step + 1 == l->info.steps_per_epoch;
@@ -576,20 +631,22 @@ static void describe(mr_loader *l, mr_batch *out)
         out->ids = slot->ids;
         mri_fields_show(&l->fields, slot->rows, 0, out->field);
     }
-    for (uint32_t k = 0; k < l->fields.count; k++) out->field[k].width = out->parts[0].field[k].width; /* told in any case */
+    for (uint32_t k = 0; k < l->fields.count; k++)
+        out->field[k].width = out->parts[0].field[k].width; /* told in any case */
 }
 
 int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
 {
     pthread_mutex_lock(&l->lock);
     const uint32_t room = l->cfg.devices ? l->device_slots : l->slot_count;
-    const bool     over = l->taken >= l->end_batch && !l->stopped;
-    const bool     held_all = l->taken >= l->released + room && !l->stopped;
+    const bool over = l->taken >= l->end_batch && !l->stopped;
+    const bool held_all = l->taken >= l->released + room && !l->stopped;
     pthread_mutex_unlock(&l->lock);
     if (over) return mr_error_set(err, MR_EEND, "all epochs are delivered");
     if (held_all) /* no other thread will give one back: waiting would never end */
-        return mr_error_set(err, MR_EINVAL, "release a batch before asking for the next: the loader has room for %u, and all are held",
-                            room);
+        return mr_error_set(
+            err, MR_EINVAL,
+            "release a batch before asking for the next: the loader has room for %u, and all are held", room);
     if (!l->threads) prepare_inline(l); /* what went wrong is told below */
     const int rc = wait_for_batch(l, timeout_ns, err);
     if (rc != MR_OK) return rc;
@@ -606,8 +663,9 @@ int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *e
 int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)
 {
     mr_error failed = MR_ERROR_INIT;
-    int      rc = MR_OK;
-    if (batch->global_step != l->released || l->released >= l->taken || (l->cfg.devices && !streams)) return MR_EINVAL;
+    int rc = MR_OK;
+    if (batch->global_step != l->released || l->released >= l->taken || (l->cfg.devices && !streams))
+        return MR_EINVAL;
     if (l->cfg.devices) rc = mri_stages_consumed(l, batch->global_step, streams, &failed);
     if (rc != MR_OK) mri_loader_fail(l, rc, &failed);
     pthread_mutex_lock(&l->lock);

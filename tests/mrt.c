@@ -1,4 +1,5 @@
-/* tests/mrt.c: see mrt.h. Real data is looked for in $MILLRACE_DATA, then in ../shared/data beside the source tree. */
+/* tests/mrt.c: see mrt.h. Real data is looked for in $MILLRACE_DATA, then in ../shared/data beside the source
+ * tree. */
 #include "tests/mrt.h"
 
 #include <errno.h>
@@ -34,11 +35,11 @@ const char *mrt_temp(void)
 
 const char *mrt_path(const char *format, ...)
 {
-    static char     buffers[16][1024];
+    static char buffers[16][1024];
     static unsigned at;
-    char           *buf = buffers[at++ % 16];
-    const int       n = snprintf(buf, sizeof buffers[0], "%s/", mrt_temp());
-    va_list         args;
+    char *buf = buffers[at++ % 16];
+    const int n = snprintf(buf, sizeof buffers[0], "%s/", mrt_temp());
+    va_list args;
     va_start(args, format);
     vsnprintf(buf + n, sizeof buffers[0] - (size_t)n, format, args);
     va_end(args);
@@ -78,7 +79,7 @@ const char *mrt_data(const char *name)
 {
     static char buffers[8][1024];
     static unsigned at;
-    char       *buf = buffers[at++ % 8];
+    char *buf = buffers[at++ % 8];
     const char *root = getenv("MILLRACE_DATA"), *source = getenv("MRT_SOURCE_DIR");
     if (root && *root) {
         snprintf(buf, sizeof buffers[0], "%s/%s", root, name);
@@ -124,9 +125,10 @@ void mrt_noise(void *data, size_t bytes, uint64_t seed)
     }
 }
 
-/* ---- failing allocations: the linker sends the library's calls here (--wrap) in programs that ask for it ---- */
+/* ---- failing allocations: the linker sends the library's calls here (--wrap) in programs that ask for it
+ * ---- */
 static long alloc_countdown = -1;
-static int  alloc_hit;
+static int alloc_hit;
 
 void mrt_fail_alloc_at(long n)
 {
@@ -148,13 +150,16 @@ static int fails_now(void)
 void *__real_malloc(size_t n) __attribute__((weak));
 void *__real_calloc(size_t n, size_t m) __attribute__((weak));
 void *__real_realloc(void *p, size_t n) __attribute__((weak));
-int   __real_posix_memalign(void **p, size_t a, size_t n) __attribute__((weak));
+int __real_posix_memalign(void **p, size_t a, size_t n) __attribute__((weak));
 void *__wrap_malloc(size_t n);
 void *__wrap_calloc(size_t n, size_t m);
 void *__wrap_realloc(void *p, size_t n);
-int   __wrap_posix_memalign(void **p, size_t a, size_t n);
+int __wrap_posix_memalign(void **p, size_t a, size_t n);
 
 void *__wrap_malloc(size_t n) { return fails_now() ? NULL : __real_malloc(n); }
 void *__wrap_calloc(size_t n, size_t m) { return fails_now() ? NULL : __real_calloc(n, m); }
 void *__wrap_realloc(void *p, size_t n) { return fails_now() ? NULL : __real_realloc(p, n); }
-int   __wrap_posix_memalign(void **p, size_t a, size_t n) { return fails_now() ? ENOMEM : __real_posix_memalign(p, a, n); }
+int __wrap_posix_memalign(void **p, size_t a, size_t n)
+{
+    return fails_now() ? ENOMEM : __real_posix_memalign(p, a, n);
+}

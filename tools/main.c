@@ -1,5 +1,6 @@
-/* tools/main.c: the `millrace` command: finds the subcommand, parses its words, runs it. Adds --help, --version, help and
- * man. One thing is its own: a result that could not be written (disk full, pipe closed) is a failure, not a success. */
+/* tools/main.c: the `millrace` command: finds the subcommand, parses its words, runs it. Adds --help,
+ * --version, help and man. One thing is its own: a result that could not be written (disk full, pipe closed)
+ * is a failure, not a success. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,15 +13,16 @@
 #include "tools/cli/tool.h"
 
 static const command *const commands[] = {
-    &command_convert, &command_export, &command_inspect, &command_verify, &command_train, &command_eval,
-    &command_profile, &command_bench, &command_digest, &command_devices, &command_synth,
+    &command_convert, &command_export, &command_inspect, &command_verify,  &command_train, &command_eval,
+    &command_profile, &command_bench,  &command_digest,  &command_devices, &command_synth,
 };
 
 static void put_overview(FILE *out)
 {
     fputs("usage: millrace COMMAND [ARGUMENT...] [OPTION...]\n\n"
           "Keeps training devices fed: converts data sets, loads them in order and on time, trains, and\n"
-          "shows where the time went.\n\nCommands:\n", out);
+          "shows where the time went.\n\nCommands:\n",
+          out);
     for (size_t i = 0; i < OPT_COUNT(commands); i++)
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n'millrace help COMMAND' tells its options; 'millrace --version' the version.\n", out);
@@ -44,8 +46,8 @@ static const command *find_command(const char *name)
 
 static int run_command(const command *cmd, int argc, char *const *argv)
 {
-    char  message[640];
-    bool  wants_help = false;
+    char message[640];
+    bool wants_help = false;
     void *args = malloc(cmd->args_bytes);
     if (!args) {
         say("out of memory");
@@ -98,8 +100,8 @@ static int run_words(int argc, char *const *argv)
     return cmd ? run_command(cmd, argc - 1, argv + 1) : EXIT_MISUSED;
 }
 
-/* The files of a data set are open together, and there may be thousands. The soft limit is what it is for the sake of select(),
- * which nothing here calls; what even the hard one does not allow, the library tells. */
+/* The files of a data set are open together, and there may be thousands. The soft limit is what it is for the
+ * sake of select(), which nothing here calls; what even the hard one does not allow, the library tells. */
 static void allow_many_files(void)
 {
     struct rlimit limit;

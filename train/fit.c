@@ -1,10 +1,12 @@
-/* train/fit.c: the training loop: batches from a loader, epochs, evaluation, early stopping, checkpoints, reports.
+/* train/fit.c: the training loop: batches from a loader, epochs, evaluation, early stopping, checkpoints,
+ * reports.
  *
  *   ┌─► next batch ─► step ─► give back ─┬─► last of its epoch: report, evaluate, save ─┬─► early stop? ─► done
  *   └────────────────────────────────────┴──────────────────────────────────────────────┘
  *
- * Error, stop and normal end leave through finish(): what was trained is saved there when it was not yet. The position kept
- * (epoch, step) is always that of the first batch not trained on, which is what a checkpoint says. */
+ * Error, stop and normal end leave through finish(): what was trained is saved there when it was not yet. The
+ * position kept (epoch, step) is always that of the first batch not trained on, which is what a checkpoint
+ * says. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,28 +17,31 @@
 #define POLL_NS 100000000u /* how soon a stop is seen while the loader has nothing */
 
 typedef struct fit {
-    mr_trainer           *t;
-    mr_loader            *loader;
+    mr_trainer *t;
+    mr_loader *loader;
     const mr_loader_info *info;
-    mr_fit_config         cfg;
-    mr_report             report; /* of the epoch that runs */
-    mr_report             last;   /* the newest complete one */
-    mr_loader_stats       before; /* when it began */
+    mr_fit_config cfg;
+    mr_report report;       /* of the epoch that runs */
+    mr_report last;         /* the newest complete one */
+    mr_loader_stats before; /* when it began */
     uint64_t epoch, step;
-    uint64_t steps;          /* of this call */
+    uint64_t steps;                              /* of this call */
     uint64_t epoch_steps, epoch_samples, warmup; /* of this call in this epoch */
     uint64_t epoch_begun_ns, wait_ns;
     uint64_t saved_updates, skipped_before;
 } fit;
 
-void mr_fit_defaults(mr_fit_config *cfg) { *cfg = (mr_fit_config){.struct_size = sizeof *cfg, .keep = 3, .warmup_steps = 3}; }
+void mr_fit_defaults(mr_fit_config *cfg)
+{
+    *cfg = (mr_fit_config){.struct_size = sizeof *cfg, .keep = 3, .warmup_steps = 3};
+}
 
 static bool stopped(const volatile int *stop) { return stop && *stop; }
 
 MR_PRINTF(2, 3) static void tell(const fit *f, const char *format, ...)
 {
     if (!f->cfg.callbacks.on_message) return;
-    char    text[1024];
+    char text[1024];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -50,16 +55,17 @@ static int next_batch(mr_loader *loader, const volatile int *stop, mr_batch *out
     int rc = MR_EAGAIN;
     mri_range_begin(MRI_RANGE_WAIT, 0);
     while (rc == MR_EAGAIN)
-        rc = stopped(stop) ? mr_error_set(err, MR_ECANCELED, "stopped on request") : mr_loader_next(loader, out, POLL_NS, err);
+        rc = stopped(stop) ? mr_error_set(err, MR_ECANCELED, "stopped on request")
+                           : mr_loader_next(loader, out, POLL_NS, err);
     mri_range_end();
     return rc;
 }
 
-/* Behind a step that ended with rc; the first error counts. Why the loader cannot take a batch back the stream knows best, else the
- * loader. */
+/* Behind a step that ended with rc; the first error counts. Why the loader cannot take a batch back the
+ * stream knows best, else the loader. */
 static int give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc, mr_error *err)
 {
-    mr_batch  none;
+    mr_batch none;
     const int given = mr_loader_release(loader, b, mr_trainer_streams(t));
     if (rc || given == MR_OK) return rc;
     for (uint32_t r = 0; r < t->count; r++)
@@ -69,16 +75,19 @@ static int give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc
     return given;
 }
 
-/* ------------------------------------------------------------------------------------------------ evaluation */
+/* ------------------------------------------------------------------------------ evaluation */
 
-static int evaluate(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_metrics *out, mr_error *err)
+static int evaluate(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_metrics *out,
+                    mr_error *err)
 {
     mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
     int rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err); /* whatever was there before */
     for (bool last = false; rc == MR_OK && !last;) {
         mr_batch b;
         rc = next_batch(loader, stop, &b, err);
-        if (rc == MR_EEND) rc = mr_error_set(err, MR_EINVAL, "the loader ended before the evaluation did: open it with more epochs");
+        if (rc == MR_EEND)
+            rc = mr_error_set(err, MR_EINVAL,
+                              "the loader ended before the evaluation did: open it with more epochs");
         if (rc) break;
         last = b.last;
         rc = mr_trainer_forward(t, &b, err);
@@ -91,13 +100,14 @@ static int evaluate(mr_trainer *t, mr_loader *loader, const volatile int *stop, 
 
 static double mean_of(double sum, uint64_t count) { return count ? sum / (double)count : 0; }
 
-int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count, mr_error *err)
+int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
+                mr_error *err)
 {
     return mr_evaluate_until(t, loader, NULL, loss, accuracy, count, err);
 }
 
-int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss, double *accuracy,
-                      uint64_t *count, mr_error *err)
+int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss,
+                      double *accuracy, uint64_t *count, mr_error *err)
 {
     mr_metrics m;
     const int rc = evaluate(t, loader, stop, &m, err);
@@ -108,14 +118,21 @@ int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop
     return MR_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ checkpoints */
+/* ------------------------------------------------------------------------------ checkpoints */
 
 static void describe(const fit *f, mr_checkpoint_info *info)
 {
-    *info = (mr_checkpoint_info){.seed = f->t->cfg.seed, .epoch = f->epoch, .step = f->step, .batch = f->info->batch,
-                                 .fingerprint = f->info->fingerprint, .best_val_loss = f->t->best_val_loss,
-                                 .epochs_without_better = f->t->epochs_without_better, .order = f->info->order,
-                                 .block = f->info->block, .tail = f->info->tail, .pixels = f->info->pixels,
+    *info = (mr_checkpoint_info){.seed = f->t->cfg.seed,
+                                 .epoch = f->epoch,
+                                 .step = f->step,
+                                 .batch = f->info->batch,
+                                 .fingerprint = f->info->fingerprint,
+                                 .best_val_loss = f->t->best_val_loss,
+                                 .epochs_without_better = f->t->epochs_without_better,
+                                 .order = f->info->order,
+                                 .block = f->info->block,
+                                 .tail = f->info->tail,
+                                 .pixels = f->info->pixels,
                                  .length_window = f->info->length_window};
     snprintf(info->augment, sizeof info->augment, "%s", f->info->augment ? f->info->augment : "");
     const mr_source_info *data = f->cfg.data;
@@ -144,7 +161,7 @@ static int save(fit *f, bool best, mr_error *err)
     return MR_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ epochs */
+/* ------------------------------------------------------------------------------ epochs */
 
 static void begin_epoch(fit *f)
 {
@@ -161,8 +178,9 @@ static void begin_epoch(fit *f)
 static void report_times(fit *f)
 {
     mri_step_log *log = &f->t->log;
-    mr_report    *r = &f->report;
-    const double  window = 1e-9 * (double)(log->last_end_ns - log->window_start_ns), device = log->compute_ns + log->exposed_ns;
+    mr_report *r = &f->report;
+    const double window = 1e-9 * (double)(log->last_end_ns - log->window_start_ns),
+                 device = log->compute_ns + log->exposed_ns;
     r->steps = f->epoch_steps;
     r->warmup_steps = mri_min_u64(f->warmup, f->epoch_steps);
     r->seconds = 1e-9 * (double)(mri_now_ns() - f->epoch_begun_ns);
@@ -176,7 +194,7 @@ static void report_times(fit *f)
 
 static void report_stages(fit *f)
 {
-    mr_report      *r = &f->report;
+    mr_report *r = &f->report;
     mr_loader_stats now;
     mr_loader_stats_read(f->loader, &now);
     mri_loader_stats_since(&now, &f->before, &r->stages);
@@ -186,7 +204,9 @@ static void report_stages(fit *f)
         .exposed_ns = (uint64_t)f->t->log.exposed_ns,
         .wait_ns = f->wait_ns,
         .prefetch = f->info->prefetch,
-        .read = r->stages.read, .decode = r->stages.decode, .copy = r->stages.copy,
+        .read = r->stages.read,
+        .decode = r->stages.decode,
+        .copy = r->stages.copy,
     };
     mri_verdict(&in, r->verdict, sizeof r->verdict);
 }
@@ -195,7 +215,8 @@ static void report_stages(fit *f)
 static int report_training(fit *f, mr_error *err)
 {
     mr_metrics m;
-    const int rc = mri_trainer_take_sums(f->t, MRI_SUMS_TRAINING, &m, err); /* also brings in the last steps' events */
+    const int rc =
+        mri_trainer_take_sums(f->t, MRI_SUMS_TRAINING, &m, err); /* also brings in the last steps' events */
     if (rc) return rc;
     report_times(f);
     report_stages(f);
@@ -210,10 +231,12 @@ static int report_training(fit *f, mr_error *err)
         r->skipped = f->t->scale.skipped - f->skipped_before;
         f->skipped_before = f->t->scale.skipped;
         if (r->skipped)
-            tell(f, "%llu of %llu updates were skipped because a gradient overflowed; the loss scale is %g now",
+            tell(f,
+                 "%llu of %llu updates were skipped because a gradient overflowed; the loss scale is %g now",
                  (unsigned long long)r->skipped, (unsigned long long)r->steps, (double)r->loss_scale);
     }
-    for (uint32_t i = 0; i < f->t->count; i++) r->simulated = r->simulated || mr_device_info_of(f->t->devices[i])->simulated;
+    for (uint32_t i = 0; i < f->t->count; i++)
+        r->simulated = r->simulated || mr_device_info_of(f->t->devices[i])->simulated;
     if (r->simulated) r->samples = f->epoch_samples; /* nothing was computed that could have counted them */
     return MR_OK;
 }
@@ -239,7 +262,7 @@ static int validate(fit *f, bool *better, mr_error *err)
 static int end_epoch(fit *f, mr_error *err)
 {
     bool better;
-    int  rc = report_training(f, err);
+    int rc = report_training(f, err);
     f->epoch_steps = 0; /* reported */
     if (rc == MR_OK) rc = validate(f, &better, err);
     f->last = f->report;
@@ -255,7 +278,7 @@ static int end_epoch(fit *f, mr_error *err)
     return f->cfg.epochs && f->epoch >= f->cfg.epochs ? MR_EEND : MR_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ steps */
+/* ------------------------------------------------------------------------------ steps */
 
 static void tell_step(const fit *f, const mr_batch *b)
 {
@@ -300,31 +323,40 @@ static int one_step(fit *f, mr_error *err)
     return every && f->t->updates % every == 0 ? save(f, false, err) : MR_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ the whole */
+/* ------------------------------------------------------------------------------ the whole */
 
 /* A network of numbers gets them as field 0. */
 static int check_field(const mr_trainer *t, const mr_loader_info *info, mr_error *err)
 {
     if (!mr_net_takes_numbers(t->cfg.net)) return MR_OK;
     const mr_loader_field_info *field = &info->field[0];
-    if (info->field_count > 0 && field->role == MR_ROLE_PLAIN && field->dtype == MR_I32 && field->element_bytes == sizeof(int32_t))
+    if (info->field_count > 0 && field->role == MR_ROLE_PLAIN && field->dtype == MR_I32 &&
+        field->element_bytes == sizeof(int32_t))
         return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "network %s takes sequences: expected them as the loader's field 0, numbers of type i32, found %s%s",
-                        mr_net_name(t->cfg.net), info->field_count ? mr_dtype_name(field->dtype) : "no field",
-                        info->field_count && field->ndim ? " in more dimensions" : "");
+    return mr_error_set(
+        err, MR_EINVAL,
+        "network %s takes sequences: expected them as the loader's field 0, numbers of type i32, found %s%s",
+        mr_net_name(t->cfg.net), info->field_count ? mr_dtype_name(field->dtype) : "no field",
+        info->field_count && field->ndim ? " in more dimensions" : "");
 }
 
 static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_error *err)
 {
     if (cfg->struct_size != sizeof *cfg)
-        return mr_error_set(err, MR_EINVAL, "fit settings of %zu bytes: expected %zu; start from mr_fit_defaults()",
+        return mr_error_set(err, MR_EINVAL,
+                            "fit settings of %zu bytes: expected %zu; start from mr_fit_defaults()",
                             cfg->struct_size, sizeof *cfg);
-    *f = (fit){.t = t, .loader = loader, .info = mr_loader_info_of(loader), .cfg = *cfg, .saved_updates = t->updates,
+    *f = (fit){.t = t,
+               .loader = loader,
+               .info = mr_loader_info_of(loader),
+               .cfg = *cfg,
+               .saved_updates = t->updates,
                .skipped_before = t->scale.skipped};
-    if (t->cfg.inference) return mr_error_set(err, MR_EINVAL, "this trainer was opened for inference and cannot train");
+    if (t->cfg.inference)
+        return mr_error_set(err, MR_EINVAL, "this trainer was opened for inference and cannot train");
     if (f->info->batch > t->cfg.batch)
-        return mr_error_set(err, MR_EINVAL, "the loader brings batches of %u, the trainer was opened for %u", f->info->batch,
-                            t->cfg.batch);
+        return mr_error_set(err, MR_EINVAL, "the loader brings batches of %u, the trainer was opened for %u",
+                            f->info->batch, t->cfg.batch);
     const int rc = check_field(t, f->info, err);
     if (rc) return rc;
     if (t->cfg.steps_per_epoch == 0) t->cfg.steps_per_epoch = f->info->steps_per_epoch;
@@ -340,7 +372,8 @@ static int finish(fit *f, int rc, mr_report *last, mr_error *err)
         second = report_training(f, &later);
         f->last = f->report;
     }
-    if (f->t->failed == MR_OK && second == MR_OK && f->t->updates != f->saved_updates) second = save(f, false, &later);
+    if (f->t->failed == MR_OK && second == MR_OK && f->t->updates != f->saved_updates)
+        second = save(f, false, &later);
     if (last) *last = f->last;
     if (rc != MR_OK && rc != MR_EEND) return rc;
     if (second && err) *err = later;

@@ -1,11 +1,13 @@
-/* train/schedule.c: the learning rate as a pure function of the update's number, and the text that describes it.
+/* train/schedule.c: the learning rate as a pure function of the update's number, and the text that describes
+ * it.
  *
  *   lr │      ┌ warm-up ends: lr itself
  *      │    ╱ ‾‾‾╲
  *      │  ╱        ╲__  constant, steps, half a cosine, or 1 / (1 + decay * updates)
  *      └────────────────► updates
  *
- * During the warm-up the kind that follows is not applied; the cosine spans what is left after it, so there is no jump. */
+ * During the warm-up the kind that follows is not applied; the cosine spans what is left after it, so there
+ * is no jump. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -34,7 +36,8 @@ static double stepped(const mr_schedule *s, double update, double steps_per_epoc
 
 float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_epoch, uint64_t epochs)
 {
-    const double warm = warmup_updates(s, steps_per_epoch), at = (double)update, per_epoch = (double)steps_per_epoch;
+    const double warm = warmup_updates(s, steps_per_epoch), at = (double)update,
+                 per_epoch = (double)steps_per_epoch;
     if (at < warm) return (float)((double)s->lr * (at + 1) / warm);
     switch (s->kind) {
     case MR_LR_CONSTANT: return s->lr;
@@ -66,10 +69,11 @@ static bool take_word(const char **text, const char *word)
 
 static int wrong(mr_error *err, const char *text, const char *at, const char *expected)
 {
-    return mr_error_set(err, MR_EINVAL,
-                        "learning rate schedule \"%.200s\", character %zu: expected %s, found \"%.40s\"; known are constant, "
-                        "cosine[:FLOOR], step:E1/E2[,factor=F], decay:D, each with ,warmup=EPOCHS",
-                        text, (size_t)(at - text) + 1, expected, at);
+    return mr_error_set(
+        err, MR_EINVAL,
+        "learning rate schedule \"%.200s\", character %zu: expected %s, found \"%.40s\"; known are constant, "
+        "cosine[:FLOOR], step:E1/E2[,factor=F], decay:D, each with ,warmup=EPOCHS",
+        text, (size_t)(at - text) + 1, expected, at);
 }
 
 static int take_milestones(mr_schedule *s, const char **at, const char *text, mr_error *err)
@@ -77,7 +81,8 @@ static int take_milestones(mr_schedule *s, const char **at, const char *text, mr
     do {
         double epoch;
         const char *start = *at;
-        if (s->milestone_count == MRI_ARRAY_COUNT(s->milestones)) return wrong(err, text, *at, "at most 16 milestones");
+        if (s->milestone_count == MRI_ARRAY_COUNT(s->milestones))
+            return wrong(err, text, *at, "at most 16 milestones");
         if (!take_number(at, &epoch)) return wrong(err, text, *at, "an epoch");
         if (s->milestone_count && epoch <= s->milestones[s->milestone_count - 1])
             return wrong(err, text, start, "an epoch after the one before it");
@@ -116,7 +121,7 @@ int mr_schedule_parse(mr_schedule *out, const char *text, float lr, mr_error *er
 {
     mr_schedule s = {.lr = lr, .factor = 0.1f};
     const char *at = text;
-    double      value;
+    double value;
     if (!(lr > 0.0f) || !isfinite(lr))
         return mr_error_set(err, MR_EINVAL, "learning rate %g: expected a finite number above 0", (double)lr);
     const int rc = take_kind(&s, &at, text, err);

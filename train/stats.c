@@ -1,8 +1,9 @@
-/* train/stats.c: figures of a run: medians that a few slow steps cannot move, step times in bounded memory, and one line
- * that says which stage limits.
+/* train/stats.c: figures of a run: medians that a few slow steps cannot move, step times in bounded memory,
+ * and one line that says which stage limits.
  *
- * The verdict looks at the device first (idle or not), then at why: were batches there (then the host queues too slowly),
- * else at the stage that has no slack. It never sees a device, a loader or a clock, only their figures. */
+ * The verdict looks at the device first (idle or not), then at why: were batches there (then the host queues
+ * too slowly), else at the stage that has no slack. It never sees a device, a loader or a clock, only their
+ * figures. */
 #include <math.h>
 #include <stdio.h>
 
@@ -57,8 +58,8 @@ void mri_step_log_start(mri_step_log *log, uint32_t replicas, uint64_t warmup)
 void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *end_ns, uint32_t samples)
 {
     const bool first = log->steps == 0;
-    uint64_t   begun = UINT64_MAX, ended = 0;
-    double     compute = 0, exposed = 0;
+    uint64_t begun = UINT64_MAX, ended = 0;
+    double compute = 0, exposed = 0;
     for (uint32_t r = 0; r < log->replicas; r++) {
         begun = mri_min_u64(begun, start_ns[r]);
         ended = mri_max_u64(ended, end_ns[r]);
@@ -97,24 +98,29 @@ static void verdict_on_input(const mri_verdict_input *in, double idle, char *out
     const double starved = share(in->decode.blocked_in_ns, in->wall_ns, in->decode.threads);
     const double copy = share(in->copy.busy_ns, in->wall_ns, in->copy.threads);
     const double held = share(in->read.blocked_out_ns, in->wall_ns, in->read.threads);
-    if (held > 0.5 && decode < 0.5) /* every slot was full most of the time: the loader is fast enough on average */
+    if (held > 0.5 &&
+        decode < 0.5) /* every slot was full most of the time: the loader is fast enough on average */
         snprintf(out, out_bytes,
-                 "uneven: the loader was ahead %.0f %% of the time and still the device idled %.0f %%; more --prefetch would even "
+                 "uneven: the loader was ahead %.0f %% of the time and still the device idled %.0f %%; more "
+                 "--prefetch would even "
                  "it out, or fewer other programs on these cores",
                  100 * held, 100 * idle);
     else if (copy > 0.5 && copy >= decode)
         snprintf(out, out_bytes,
-                 "copy-bound: the link to the device was busy %.0f %% of the time and the device idle %.0f %%; smaller "
+                 "copy-bound: the link to the device was busy %.0f %% of the time and the device idle %.0f "
+                 "%%; smaller "
                  "pictures or a faster link would help, more decode workers would not",
                  100 * copy, 100 * idle);
     else if (decode >= starved)
         snprintf(out, out_bytes,
-                 "input-bound: decode workers were busy %.0f %% on %u thread%s and the device idle %.0f %%; more workers or "
+                 "input-bound: decode workers were busy %.0f %% on %u thread%s and the device idle %.0f %%; "
+                 "more workers or "
                  "records that need less decoding would help",
                  100 * decode, in->decode.threads, plural(in->decode.threads), 100 * idle);
     else
         snprintf(out, out_bytes,
-                 "storage-bound: decode workers waited for data %.0f %% of the time and the device idled %.0f %%; faster "
+                 "storage-bound: decode workers waited for data %.0f %% of the time and the device idled "
+                 "%.0f %%; faster "
                  "storage, more reads in flight or a cache would help",
                  100 * starved, 100 * idle);
 }
@@ -126,20 +132,22 @@ void mri_verdict(const mri_verdict_input *in, char *out, size_t out_bytes)
     if (in->wall_ns == 0 || device <= 0)
         snprintf(out, out_bytes, "no verdict: too few steps were measured after the warm-up");
     else if (idle < IDLE_LIMIT)
-        snprintf(out, out_bytes, "compute-bound: the device was busy %.0f %% of the time; a faster loader would not help",
+        snprintf(out, out_bytes,
+                 "compute-bound: the device was busy %.0f %% of the time; a faster loader would not help",
                  100 * (1 - idle));
     else if (in->prefetch == 0)
         snprintf(out, out_bytes,
-                 "serial: without prefetch the device idled %.0f %% of the time while batches were read, decoded and copied; "
+                 "serial: without prefetch the device idled %.0f %% of the time while batches were read, "
+                 "decoded and copied; "
                  "turn prefetch on",
                  100 * idle);
     else if ((double)in->wait_ns < 0.25 * (double)in->exposed_ns)
         snprintf(out, out_bytes,
-                 "host-bound: the device idled %.0f %% of the time although batches were ready; steps are too short to queue "
+                 "host-bound: the device idled %.0f %% of the time although batches were ready; steps are "
+                 "too short to queue "
                  "in time, a larger batch would help",
                  100 * idle);
-    else
-        verdict_on_input(in, idle, out, out_bytes);
+    else verdict_on_input(in, idle, out, out_bytes);
 }
 
 /* ---- loader statistics of one epoch ---- */

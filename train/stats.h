@@ -10,28 +10,28 @@ double mri_median(double *values, size_t count);
 /* 1.4826 * median of |value - median|: the standard deviation's robust stand-in. values are overwritten. */
 double mri_mad(double *values, size_t count, double median);
 
-/* Up to MRI_SERIES_CAP values of an endless series, evenly spaced: when full, every second one is dropped and from then on
- * only every second newcomer is kept. Memory stays bounded for an epoch of any length. */
+/* Up to MRI_SERIES_CAP values of an endless series, evenly spaced: when full, every second one is dropped and
+ * from then on only every second newcomer is kept. Memory stays bounded for an epoch of any length. */
 #define MRI_SERIES_CAP 8192u
 typedef struct mri_series {
-    double   value[MRI_SERIES_CAP];
+    double value[MRI_SERIES_CAP];
     uint32_t count;
     uint64_t seen, stride; /* stride 0 before the first */
 } mri_series;
 void mri_series_clear(mri_series *s);
 void mri_series_add(mri_series *s, double value);
 
-/* One stretch of steps as the devices' events tell it: times of CLOCK_MONOTONIC. The first `warmup` steps are counted and
- * otherwise left out; the measured window opens where the last of them ends. */
+/* One stretch of steps as the devices' events tell it: times of CLOCK_MONOTONIC. The first `warmup` steps are
+ * counted and otherwise left out; the measured window opens where the last of them ends. */
 typedef struct mri_step_log {
-    uint32_t   replicas;
-    uint64_t   warmup, steps;     /* steps: the warm-up ones included */
-    uint64_t   samples;           /* of the measured steps */
-    uint64_t   window_start_ns, last_end_ns;
-    double     compute_ns;        /* sum over measured steps, mean over replicas */
-    double     exposed_ns;        /* idle between the end of one step and the start of the next; as above */
-    uint64_t   ended_ns[MR_LOADER_MAX_PARTS]; /* the step before, per replica */
-    mri_series step_ms;           /* end to end, so waiting is in it */
+    uint32_t replicas;
+    uint64_t warmup, steps; /* steps: the warm-up ones included */
+    uint64_t samples;       /* of the measured steps */
+    uint64_t window_start_ns, last_end_ns;
+    double compute_ns; /* sum over measured steps, mean over replicas */
+    double exposed_ns; /* idle between the end of one step and the start of the next; as above */
+    uint64_t ended_ns[MR_LOADER_MAX_PARTS]; /* the step before, per replica */
+    mri_series step_ms;                     /* end to end, so waiting is in it */
 } mri_step_log;
 
 void mri_step_log_start(mri_step_log *log, uint32_t replicas, uint64_t warmup);
@@ -40,11 +40,11 @@ void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_
 
 /* What the verdict weighs, all of the same stretch of time. */
 typedef struct mri_verdict_input {
-    uint64_t wall_ns;      /* the stretch */
-    uint64_t compute_ns;   /* device at work, mean over replicas */
-    uint64_t exposed_ns;   /* device idle between steps, mean over replicas */
-    uint64_t wait_ns;      /* trainer blocked on the loader */
-    uint32_t prefetch;     /* of the loader; 0: everything in series */
+    uint64_t wall_ns;    /* the stretch */
+    uint64_t compute_ns; /* device at work, mean over replicas */
+    uint64_t exposed_ns; /* device idle between steps, mean over replicas */
+    uint64_t wait_ns;    /* trainer blocked on the loader */
+    uint32_t prefetch;   /* of the loader; 0: everything in series */
     mr_stage_stats read, decode, copy;
 } mri_verdict_input;
 
@@ -52,6 +52,7 @@ typedef struct mri_verdict_input {
 void mri_verdict(const mri_verdict_input *in, char *out, size_t out_bytes);
 
 /* after - before, field by field; occupancies and thread counts are those of after. */
-void mri_loader_stats_since(const mr_loader_stats *after, const mr_loader_stats *before, mr_loader_stats *out);
+void mri_loader_stats_since(const mr_loader_stats *after, const mr_loader_stats *before,
+                            mr_loader_stats *out);
 
 #endif

@@ -4,10 +4,11 @@
  *   replica 1   wait ready │start│ forward, loss, backward ┼ sum of grads ──┼ update │end│
  *   ...                                                    ┘ (exchange.c)   └
  *
- * The loss of every part is divided by the samples of the GLOBAL batch, so the sum over replicas is the gradient of the
- * whole batch however unevenly it was cut; a replica without samples adds zeros. Every replica then does the same update on
- * the same bits. Batch normalisation is the exception to "R replicas are one": its batch statistics are each part's own.
- * Running statistics are replica 0's wherever they are read: evaluation, checkpoints, hashes.
+ * The loss of every part is divided by the samples of the GLOBAL batch, so the sum over replicas is the
+ * gradient of the whole batch however unevenly it was cut; a replica without samples adds zeros. Every
+ * replica then does the same update on the same bits. Batch normalisation is the exception to "R replicas are
+ * one": its batch statistics are each part's own. Running statistics are replica 0's wherever they are read:
+ * evaluation, checkpoints, hashes.
  *
  * One thread uses a trainer at a time. */
 #include <math.h>
@@ -20,8 +21,13 @@
 void mr_trainer_defaults(mr_trainer_config *cfg)
 {
     *cfg = (mr_trainer_config){.struct_size = sizeof *cfg, .batch = 128, .epochs = 1};
-    cfg->update = (mr_update_desc){.kind = MR_UPDATE_SGD, .lr = 0.01f, .momentum = 0.9f, .rho = 0.9f, .beta1 = 0.9f,
-                                   .beta2 = 0.999f, .epsilon = 1e-7f};
+    cfg->update = (mr_update_desc){.kind = MR_UPDATE_SGD,
+                                   .lr = 0.01f,
+                                   .momentum = 0.9f,
+                                   .rho = 0.9f,
+                                   .beta1 = 0.9f,
+                                   .beta2 = 0.999f,
+                                   .epsilon = 1e-7f};
     cfg->schedule = (mr_schedule){.kind = MR_LR_CONSTANT, .lr = 0.01f, .factor = 0.1f};
     for (int c = 0; c < 4; c++) cfg->std[c] = 255.0f;
     cfg->dtype = MR_TENSOR_F32;
@@ -29,11 +35,11 @@ void mr_trainer_defaults(mr_trainer_config *cfg)
     cfg->watchdog_s = 300;
 }
 
-#define FIRST_SCALE 65536.0f
+#define FIRST_SCALE  65536.0f
 #define GROWTH_STEPS 1000u
 enum { MOST_SCALE = 1 << 24 };
 
-/* ------------------------------------------------------------------------------------------------ open, close */
+/* ------------------------------------------------------------------------------ open, close */
 
 static int check_precision(const mr_trainer_config *cfg, mr_error *err)
 {
@@ -42,7 +48,9 @@ static int check_precision(const mr_trainer_config *cfg, mr_error *err)
         return mr_error_set(err, MR_EINVAL, "activations of type %u: expected f32, bf16 or f16", cfg->dtype);
     const double scale = (double)cfg->loss_scale;
     if (!(scale == 0) && (!(scale >= 1 && scale <= MOST_SCALE) || frexp(scale, &power) != 0.5))
-        return mr_error_set(err, MR_EINVAL, "loss scale %g: expected 0, to adapt, or a power of two from 1 to %d", scale, MOST_SCALE);
+        return mr_error_set(err, MR_EINVAL,
+                            "loss scale %g: expected 0, to adapt, or a power of two from 1 to %d", scale,
+                            MOST_SCALE);
     if (!(cfg->watchdog_s >= 0))
         return mr_error_set(err, MR_EINVAL, "watchdog of %g s: expected 0 or more", cfg->watchdog_s);
     return mr_net_check(cfg->net, err);
@@ -51,17 +59,21 @@ static int check_precision(const mr_trainer_config *cfg, mr_error *err)
 static int check_config(const mr_trainer_config *cfg, mr_error *err)
 {
     if (cfg->struct_size != sizeof *cfg)
-        return mr_error_set(err, MR_EINVAL, "trainer settings of %zu bytes: expected %zu; start from mr_trainer_defaults()",
+        return mr_error_set(err, MR_EINVAL,
+                            "trainer settings of %zu bytes: expected %zu; start from mr_trainer_defaults()",
                             cfg->struct_size, sizeof *cfg);
     if (!cfg->net) return mr_error_set(err, MR_EINVAL, "a trainer needs a network");
     if (!cfg->devices || cfg->device_count == 0 || cfg->device_count > MR_LOADER_MAX_PARTS)
-        return mr_error_set(err, MR_EINVAL, "a trainer needs 1 to %d devices, not %u", MR_LOADER_MAX_PARTS, cfg->device_count);
+        return mr_error_set(err, MR_EINVAL, "a trainer needs 1 to %d devices, not %u", MR_LOADER_MAX_PARTS,
+                            cfg->device_count);
     if (cfg->batch == 0) return mr_error_set(err, MR_EINVAL, "the batch must be at least 1");
     if (!(cfg->schedule.lr > 0) || !isfinite(cfg->schedule.lr))
-        return mr_error_set(err, MR_EINVAL, "learning rate %g: expected a finite number above 0", (double)cfg->schedule.lr);
+        return mr_error_set(err, MR_EINVAL, "learning rate %g: expected a finite number above 0",
+                            (double)cfg->schedule.lr);
     for (uint32_t c = 0; !cfg->net->numbers && c < cfg->net->c; c++)
         if (!(cfg->std[c] > 0) || !isfinite(cfg->std[c]) || !isfinite(cfg->mean[c]))
-            return mr_error_set(err, MR_EINVAL, "channel %u: mean %g, std %g: expected finite numbers, std above 0", c,
+            return mr_error_set(err, MR_EINVAL,
+                                "channel %u: mean %g, std %g: expected finite numbers, std above 0", c,
                                 (double)cfg->mean[c], (double)cfg->std[c]);
     return check_precision(cfg, err);
 }
@@ -69,21 +81,31 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
 static int open_replicas(mr_trainer *t, mr_error *err)
 {
     const mr_trainer_config *cfg = &t->cfg;
-    mri_replica_plan plan = {.net = cfg->net, .global_batch = cfg->batch, .seed = cfg->seed, .inference = cfg->inference,
-                             .uses_affine = cfg->uses_affine, .dtype = cfg->dtype, .update = cfg->update,
-                             .slot_count = mr_update_state_count(cfg->update.kind), .bucket_bytes = cfg->bucket_bytes,
-                             .memory_bytes = cfg->memory_bytes, .together = cfg->device_count == 1, .records = !cfg->no_graph};
+    mri_replica_plan plan = {.net = cfg->net,
+                             .global_batch = cfg->batch,
+                             .seed = cfg->seed,
+                             .inference = cfg->inference,
+                             .uses_affine = cfg->uses_affine,
+                             .dtype = cfg->dtype,
+                             .update = cfg->update,
+                             .slot_count = mr_update_state_count(cfg->update.kind),
+                             .bucket_bytes = cfg->bucket_bytes,
+                             .memory_bytes = cfg->memory_bytes,
+                             .together = cfg->device_count == 1,
+                             .records = !cfg->no_graph};
     if (plan.together) plan.bucket_bytes = 0; /* nobody waits for a part of the gradients */
     plan.max_batch = cfg->batch / cfg->device_count + (cfg->batch % cfg->device_count != 0);
     memcpy(plan.mean, cfg->mean, sizeof plan.mean);
     memcpy(plan.std, cfg->std, sizeof plan.std);
     for (; t->count < cfg->device_count; t->count++) {
         mri_replica *r = &t->replicas[t->count];
-        const int    rc = mri_replica_open(r, t->devices[t->count], &plan, err);
+        const int rc = mri_replica_open(r, t->devices[t->count], &plan, err);
         if (rc) return rc;
         t->streams[t->count] = r->stream;
-        if (r->weight_floats != t->replicas[0].weight_floats || r->stat_floats != t->replicas[0].stat_floats) {
-            mr_error_set(err, MR_EUNSUPPORTED, "devices %s and %s store parameters differently and cannot train together",
+        if (r->weight_floats != t->replicas[0].weight_floats ||
+            r->stat_floats != t->replicas[0].stat_floats) {
+            mr_error_set(err, MR_EUNSUPPORTED,
+                         "devices %s and %s store parameters differently and cannot train together",
                          mr_device_info_of(t->devices[0])->name, mr_device_info_of(r->dev)->name);
             mri_replica_close(r);
             return MR_EUNSUPPORTED;
@@ -112,7 +134,8 @@ static int open_parts(mr_trainer *t, mr_error *err)
     if (rc == MR_OK) rc = mri_replica_init_weights(&t->replicas[0], err);
     if (rc == MR_OK) rc = mri_trainer_share_all(t, err);
     const bool adapts = t->cfg.loss_scale == 0;
-    const mr_loss_scale scale = {.scale = adapts ? FIRST_SCALE : t->cfg.loss_scale, .growth_steps = adapts ? GROWTH_STEPS : 0};
+    const mr_loss_scale scale = {.scale = adapts ? FIRST_SCALE : t->cfg.loss_scale,
+                                 .growth_steps = adapts ? GROWTH_STEPS : 0};
     return rc ? rc : mri_trainer_set_scale(t, &scale, err);
 }
 
@@ -142,7 +165,8 @@ static _Atomic(mr_trainer *) abandoned;
 static void abandon(mr_trainer *t)
 {
     t->abandoned = abandoned;
-    while (!atomic_compare_exchange_weak(&abandoned, &t->abandoned, t)) {}
+    while (!atomic_compare_exchange_weak(&abandoned, &t->abandoned, t)) {
+    }
 }
 
 void mr_trainer_close(mr_trainer *t)
@@ -152,7 +176,8 @@ void mr_trainer_close(mr_trainer *t)
         abandon(t);
         return;
     }
-    for (uint32_t r = 0; r < t->count; r++) mr_stream_sync(t->replicas[r].stream, NULL); /* nothing queued may use what goes */
+    for (uint32_t r = 0; r < t->count; r++)
+        mr_stream_sync(t->replicas[r].stream, NULL); /* nothing queued may use what goes */
     mri_exchange_close(t);
     mri_flights_close(t);
     for (uint32_t r = 0; r < t->count; r++) mri_replica_close(&t->replicas[r]);
@@ -169,15 +194,17 @@ void mr_trainer_close(mr_trainer *t)
 
 mr_stream *const *mr_trainer_streams(const mr_trainer *t) { return t->streams; }
 
-/* ------------------------------------------------------------------------------------------------ a step */
+/* ------------------------------------------------------------------------------ a step */
 
 /* What the network takes is there. */
 static int check_data(const mr_trainer *t, uint32_t r, const mr_part *part, mr_error *err)
 {
-    const mr_net         *net = t->cfg.net;
+    const mr_net *net = t->cfg.net;
     const mr_batch_field *numbers = &part->field[0];
     if (net->numbers ? numbers->data && numbers->width == net->w : part->pixels != NULL) return MR_OK;
-    if (!net->numbers) return mr_error_set(err, MR_EINVAL, "part %u of the batch has no pictures, network %s takes them", r, net->name);
+    if (!net->numbers)
+        return mr_error_set(err, MR_EINVAL, "part %u of the batch has no pictures, network %s takes them", r,
+                            net->name);
     return mr_error_set(err, MR_EINVAL, "part %u of the batch has rows of %u numbers, network %s takes %u", r,
                         numbers->data ? numbers->width : 0, net->name, net->w);
 }
@@ -189,27 +216,34 @@ static int check_batch(const mr_trainer *t, const mr_batch *b, mr_error *err)
         return t->failed;
     }
     if (b->part_count != t->count)
-        return mr_error_set(err, MR_EINVAL, "the batch has %u parts, the trainer %u replicas: open the loader with the trainer's "
-                            "devices", b->part_count, t->count);
+        return mr_error_set(
+            err, MR_EINVAL,
+            "the batch has %u parts, the trainer %u replicas: open the loader with the trainer's "
+            "devices",
+            b->part_count, t->count);
     uint64_t sum = 0;
     for (uint32_t r = 0; r < t->count; r++) {
         sum += b->parts[r].count;
         if (b->parts[r].form != MR_PART_PIXELS)
-            return mr_error_set(err, MR_EUNSUPPORTED, "part %u of the batch comes in form %d: expected finished pixels", r,
+            return mr_error_set(err, MR_EUNSUPPORTED,
+                                "part %u of the batch comes in form %d: expected finished pixels", r,
                                 (int)b->parts[r].form);
         if (b->parts[r].count && check_data(t, r, &b->parts[r], err)) return MR_EINVAL;
         if (b->parts[r].count > t->replicas[r].plan.max_batch)
-            return mr_error_set(err, MR_EINVAL, "part %u of the batch has %u samples: the trainer was opened for at most %u", r,
-                                b->parts[r].count, t->replicas[r].plan.max_batch);
+            return mr_error_set(err, MR_EINVAL,
+                                "part %u of the batch has %u samples: the trainer was opened for at most %u",
+                                r, b->parts[r].count, t->replicas[r].plan.max_batch);
     }
     if (sum != b->count || b->counted > b->count)
-        return mr_error_set(err, MR_EINVAL, "the batch's parts hold %llu samples, the batch %u of which %u count",
+        return mr_error_set(err, MR_EINVAL,
+                            "the batch's parts hold %llu samples, the batch %u of which %u count",
                             (unsigned long long)sum, b->count, b->counted);
     return MR_OK;
 }
 
 /* The batch is there, and with it what this step's calls read from memory. */
-static int begin_part(mr_trainer *t, uint32_t r, const mri_flight *f, const mr_part *part, const mr_step_values *values)
+static int begin_part(mr_trainer *t, uint32_t r, const mri_flight *f, const mr_part *part,
+                      const mr_step_values *values)
 {
     mri_replica *rep = &t->replicas[r];
     int rc = part->ready ? mr_stream_wait_event(rep->stream, part->ready) : MR_OK;
@@ -218,13 +252,16 @@ static int begin_part(mr_trainer *t, uint32_t r, const mri_flight *f, const mr_p
 }
 
 /* One segment on every replica. */
-static int queue_segment(mr_trainer *t, const mr_batch *b, bool training, uint32_t segment, const char *what, mr_error *err)
+static int queue_segment(mr_trainer *t, const mr_batch *b, bool training, uint32_t segment, const char *what,
+                         mr_error *err)
 {
     const bool whole = b->count == t->cfg.batch; /* the end of an epoch comes too seldom to be recorded */
-    int        rc = MR_OK;
+    int rc = MR_OK;
     for (uint32_t r = 0; rc == MR_OK && r < t->count; r++) {
         mri_replica *rep = &t->replicas[r];
-        rc = !training && b->parts[r].count == 0 ? MR_OK : mri_replica_run(rep, &b->parts[r], training, whole, segment);
+        rc = !training && b->parts[r].count == 0
+                 ? MR_OK
+                 : mri_replica_run(rep, &b->parts[r], training, whole, segment);
         if (rc) return mri_trainer_queue_failed(t, r, rc, what, err);
         if (rep->record_error.code == MR_OK) continue;
         char text[900];
@@ -238,7 +275,7 @@ static int queue_segment(mr_trainer *t, const mr_batch *b, bool training, uint32
 static int queue_step(mr_trainer *t, const mri_flight *f, const mr_batch *b, mr_error *err)
 {
     const uint32_t buckets = t->replicas[0].bucket_count;
-    int            rc = MR_OK;
+    int rc = MR_OK;
     for (uint32_t k = 0; rc == MR_OK && k < buckets; k++) {
         rc = queue_segment(t, b, true, k, "a training step", err);
         if (t->count == 1) continue;
@@ -265,16 +302,19 @@ static bool counts_epochs(const mr_schedule *s)
 
 static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
 {
-    if (t->cfg.inference) return mr_error_set(err, MR_EINVAL, "this trainer was opened for inference and cannot train");
+    if (t->cfg.inference)
+        return mr_error_set(err, MR_EINVAL, "this trainer was opened for inference and cannot train");
     if (t->cfg.steps_per_epoch == 0 && counts_epochs(&t->cfg.schedule))
-        return mr_error_set(err, MR_EINVAL, "the learning rate schedule counts epochs: set steps_per_epoch, or use mr_fit()");
+        return mr_error_set(err, MR_EINVAL,
+                            "the learning rate schedule counts epochs: set steps_per_epoch, or use mr_fit()");
     mri_flight *f = NULL;
     int rc = check_batch(t, batch, err);
     if (rc == MR_OK) rc = mri_flight_begin(t, batch, true, &f, err);
     if (rc) return rc;
 
     mr_update_desc update = t->cfg.update;
-    mr_step_values values = {.step = batch->global_step, .scale = batch->counted ? 1.0f / (float)batch->counted : 0.0f};
+    mr_step_values values = {.step = batch->global_step,
+                             .scale = batch->counted ? 1.0f / (float)batch->counted : 0.0f};
     update.lr = mri_trainer_lr(t, t->updates);
     update.step = ++t->updates;
     rc = mr_update_values(&update, &values);
@@ -313,7 +353,7 @@ int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err)
     return rc ? rc : mri_flight_end(t, f, err);
 }
 
-/* ------------------------------------------------------------------------------------------------ sums */
+/* ------------------------------------------------------------------------------ sums */
 
 int mri_trainer_set_scale(mr_trainer *t, const mr_loss_scale *scale, mr_error *err)
 {
@@ -333,7 +373,8 @@ static int fetch_scale(mr_trainer *t, mr_error *err)
 {
     const mri_replica *rep = &t->replicas[0];
     if (!rep->loss_scale) return MR_OK;
-    const int rc = mr_copy_d2h_async(rep->stream, rep->host_loss_scale, rep->loss_scale, sizeof(mr_loss_scale));
+    const int rc =
+        mr_copy_d2h_async(rep->stream, rep->host_loss_scale, rep->loss_scale, sizeof(mr_loss_scale));
     return rc ? mri_trainer_queue_failed(t, 0, rc, "a copy of the loss scale", err) : MR_OK;
 }
 
@@ -364,9 +405,11 @@ int mri_trainer_take_sums(mr_trainer *t, mri_sums which, mr_metrics *out, mr_err
         out->bad += part->bad;
     }
     if (out->bad == 0) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "%llu labels of the %s data are not below %u, the number of classes the network tells apart",
-                        (unsigned long long)out->bad, which == MRI_SUMS_TRAINING ? "training" : "evaluation",
-                        mr_net_class_count(t->cfg.net));
+    return mr_error_set(
+        err, MR_EINVAL,
+        "%llu labels of the %s data are not below %u, the number of classes the network tells apart",
+        (unsigned long long)out->bad, which == MRI_SUMS_TRAINING ? "training" : "evaluation",
+        mr_net_class_count(t->cfg.net));
 }
 
 int mr_trainer_metrics(mr_trainer *t, mr_metrics *training, mr_metrics *evaluation, mr_error *err)

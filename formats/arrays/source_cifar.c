@@ -3,9 +3,9 @@
  *   CIFAR-10   | label | 1024 red | 1024 green | 1024 blue |            3073 bytes, label < 10
  *   CIFAR-100  | coarse | fine | 1024 red | 1024 green | 1024 blue |    3074 bytes, coarse < 20, fine < 100
  *
- * PATH is the folder with data_batch_1..5.bin and test_batch.bin (or train.bin and test.bin), or one such file. There is no
- * signature: a file is taken for CIFAR when its size fits and its first records have possible labels. Labels are only
- * known once a record is read. */
+ * PATH is the folder with data_batch_1..5.bin and test_batch.bin (or train.bin and test.bin), or one such
+ * file. There is no signature: a file is taken for CIFAR when its size fits and its first records have
+ * possible labels. Labels are only known once a record is read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -21,31 +21,35 @@ enum { PIXEL_BYTES = 3072, MAX_FILES = 5, SNIFF_RECORDS = 64, MAX_NAMES_BYTES = 
 
 typedef struct variant {
     const char *format, *names_file;
-    uint32_t    labels;        /* bytes in front of the pixels */
-    uint32_t    limit[2];      /* what each must stay below */
-    uint32_t    classes;
+    uint32_t labels;   /* bytes in front of the pixels */
+    uint32_t limit[2]; /* what each must stay below */
+    uint32_t classes;
     const char *train[MAX_FILES], *test;
 } variant;
 
 static const variant variants[] = {
-    {"cifar10", "batches.meta.txt", 1, {10, 0}, 10,
+    {"cifar10",
+     "batches.meta.txt",
+     1,
+     {10, 0},
+     10,
      {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
      "test_batch.bin"},
     {"cifar100", "fine_label_names.txt", 2, {20, 100}, 100, {"train.bin"}, "test.bin"},
 };
 
 typedef struct cifar_file {
-    char    *path;
-    int      fd;
+    char *path;
+    int fd;
     uint64_t bytes, start; /* start: number of its first sample */
 } cifar_file;
 
 typedef struct cifar { /* fixed after open */
     const variant *v;
-    cifar_file     file[MAX_FILES];
-    uint32_t       count;
-    char          *names_text;
-    const char   **names;
+    cifar_file file[MAX_FILES];
+    uint32_t count;
+    char *names_text;
+    const char **names;
 } cifar;
 
 static uint32_t record_bytes(const variant *v) { return v->labels + PIXEL_BYTES; }
@@ -66,8 +70,8 @@ static bool fits(int fd, uint64_t bytes, const variant *v)
 
 static const variant *sniff_file(const char *path)
 {
-    const int      fd = open(path, O_RDONLY | O_CLOEXEC);
-    struct stat    st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
     const variant *found = NULL;
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
         for (size_t k = 0; !found && k < MRI_ARRAY_COUNT(variants); k++)
@@ -78,7 +82,7 @@ static const variant *sniff_file(const char *path)
 
 static bool in_folder(const char *folder, const char *name)
 {
-    char        path[4096];
+    char path[4096];
     struct stat st;
     return (size_t)snprintf(path, sizeof path, "%s/%s", folder, name) < sizeof path && stat(path, &st) == 0 &&
            S_ISREG(st.st_mode);
@@ -88,20 +92,23 @@ static const variant *sniff_folder(const char *folder)
 {
     for (size_t k = 0; k < MRI_ARRAY_COUNT(variants); k++) {
         const variant *v = &variants[k];
-        bool           any = in_folder(folder, v->test);
+        bool any = in_folder(folder, v->test);
         for (size_t n = 0; n < MAX_FILES && v->train[n]; n++) any = any || in_folder(folder, v->train[n]);
         if (any) return v;
     }
     return NULL;
 }
 
-static bool cifar_probe(const mri_probe *p) { return (p->is_folder ? sniff_folder(p->path) : sniff_file(p->path)) != NULL; }
+static bool cifar_probe(const mri_probe *p)
+{
+    return (p->is_folder ? sniff_folder(p->path) : sniff_file(p->path)) != NULL;
+}
 
 /* ---- open ---- */
 static int add_path(cifar *c, const char *folder, const char *name, mr_error *err)
 {
     const size_t a = strlen(folder), b = name ? strlen(name) + 1 : 0;
-    char        *path = malloc(a + b + 1);
+    char *path = malloc(a + b + 1);
     if (!path) return mr_error_set(err, MR_ENOMEM, "no memory for a path");
     memcpy(path, folder, a + 1);
     if (name) {
@@ -122,7 +129,8 @@ static int open_file(cifar *c, cifar_file *f, uint64_t start, mr_error *err)
     f->start = start;
     const uint32_t one = record_bytes(c->v);
     if (f->bytes == 0 || f->bytes % one != 0) {
-        mr_error_set(err, MR_EFORMAT, "expected a multiple of %u bytes (%s), found %llu: copy or unpack it again", one,
+        mr_error_set(err, MR_EFORMAT,
+                     "expected a multiple of %u bytes (%s), found %llu: copy or unpack it again", one,
                      c->v->format, (unsigned long long)f->bytes);
         return mri_error_place(err, MR_EFORMAT, f->path, f->bytes - f->bytes % one, MR_NOWHERE);
     }
@@ -133,12 +141,13 @@ static int choose_files(mr_source *src, cifar *c, const mr_source_config *cfg, m
 {
     struct stat st;
     if (stat(src->path, &st) != 0) return mr_error_sys(err, errno, "cannot look at it");
-    const bool     folder = S_ISDIR(st.st_mode);
+    const bool folder = S_ISDIR(st.st_mode);
     const variant *v = folder ? sniff_folder(src->path) : sniff_file(src->path);
     for (size_t k = 0; cfg->format && k < MRI_ARRAY_COUNT(variants); k++)
         if (strcmp(cfg->format, variants[k].format) == 0) v = &variants[k];
     if (!v) {
-        mr_error_set(err, MR_EFORMAT, "no CIFAR here: expected a multiple of 3073 or 3074 bytes with possible labels, or a "
+        mr_error_set(err, MR_EFORMAT,
+                     "no CIFAR here: expected a multiple of 3073 or 3074 bytes with possible labels, or a "
                      "folder with data_batch_1.bin or train.bin");
         return mri_error_place(err, MR_EFORMAT, src->path, MR_NOWHERE, MR_NOWHERE);
     }
@@ -149,7 +158,8 @@ static int choose_files(mr_source *src, cifar *c, const mr_source_config *cfg, m
     if (cfg->split == MR_SPLIT_TEST || (cfg->split == MR_SPLIT_AUTO && !has_train && src->info.has_test))
         return add_path(c, src->path, v->test, err);
     int rc = MR_OK;
-    for (size_t n = 0; !rc && n < MAX_FILES && v->train[n]; n++) rc = add_path(c, src->path, v->train[n], err);
+    for (size_t n = 0; !rc && n < MAX_FILES && v->train[n]; n++)
+        rc = add_path(c, src->path, v->train[n], err);
     return rc;
 }
 
@@ -163,24 +173,27 @@ static int read_names(cifar *c, const char *path, mr_error *err)
     const ssize_t got = c->names_text ? pread(fd, c->names_text, MAX_NAMES_BYTES, 0) : 0;
     close(fd);
     if (!c->names_text || !c->names) return mr_error_set(err, MR_ENOMEM, "no memory for class names");
-    if (got < 0) return mri_error_place(err, mr_error_sys(err, errno, "cannot read"), path, MR_NOWHERE, MR_NOWHERE);
+    if (got < 0)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot read"), path, MR_NOWHERE, MR_NOWHERE);
     uint32_t count = 0;
-    char    *save = NULL;
+    char *save = NULL;
     for (char *line = strtok_r(c->names_text, "\r\n", &save); line; line = strtok_r(NULL, "\r\n", &save)) {
         if (count < c->v->classes) c->names[count] = line;
         count++;
     }
     if (count == c->v->classes) return MR_OK;
-    mr_error_set(err, MR_EFORMAT, "expected %u class names, one a line, found %u: correct or remove it", c->v->classes, count);
+    mr_error_set(err, MR_EFORMAT, "expected %u class names, one a line, found %u: correct or remove it",
+                 c->v->classes, count);
     return mri_error_place(err, MR_EFORMAT, path, MR_NOWHERE, MR_NOWHERE);
 }
 
 static int find_names(cifar *c, mr_error *err)
 {
-    const char  *first = c->file[0].path, *slash = strrchr(first, '/');
+    const char *first = c->file[0].path, *slash = strrchr(first, '/');
     const size_t folder = slash ? (size_t)(slash - first) + 1 : 0;
-    char         path[4096];
-    if ((size_t)snprintf(path, sizeof path, "%.*s%s", (int)folder, first, c->v->names_file) >= sizeof path) return MR_OK;
+    char path[4096];
+    if ((size_t)snprintf(path, sizeof path, "%.*s%s", (int)folder, first, c->v->names_file) >= sizeof path)
+        return MR_OK;
     return read_names(c, path, err);
 }
 
@@ -209,7 +222,7 @@ static int fingerprint(mr_source *src, const cifar *c, mr_error *err)
 {
     uint64_t print = XXH3_64bits(c->v->format, strlen(c->v->format));
     for (uint32_t k = 0; k < c->count; k++) {
-        uint8_t   first[1 + PIXEL_BYTES + 1];
+        uint8_t first[1 + PIXEL_BYTES + 1];
         const int rc = mri_pread_all(c->file[k].fd, first, record_bytes(c->v), 0, c->file[k].path, err);
         if (rc) return rc;
         print = XXH3_64bits_withSeed(first, record_bytes(c->v), print ^ c->file[k].bytes);
@@ -223,7 +236,7 @@ static int cifar_open(mr_source *src, const mr_source_config *cfg, mr_error *err
     cifar *c = calloc(1, sizeof *c);
     if (!c) return mr_error_set(err, MR_ENOMEM, "no memory for CIFAR files");
     src->state = c;
-    int      rc = choose_files(src, c, cfg, err);
+    int rc = choose_files(src, c, cfg, err);
     uint64_t count = 0;
     for (uint32_t k = 0; !rc && k < c->count; k++) {
         rc = open_file(c, &c->file[k], count, err);
@@ -259,7 +272,7 @@ static uint32_t file_of(const cifar *c, uint64_t sample)
 static int cifar_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
 {
     (void)err;
-    const cifar   *c = src->state;
+    const cifar *c = src->state;
     const uint32_t k = file_of(c, sample), one = record_bytes(c->v);
     *out = (mr_extent){k, (sample - c->file[k].start) * one, one};
     return MR_OK;
@@ -280,15 +293,16 @@ static void cifar_sample_path(const mr_source *src, uint64_t sample, char *buf, 
 
 static int wrong_sample(const mr_source *src, uint64_t sample, mr_error *err)
 {
-    mr_extent    e;
+    mr_extent e;
     const cifar *c = src->state;
     cifar_extent(src, sample, &e, NULL);
     return mri_error_place(err, MR_EFORMAT, c->file[e.file].path, e.offset, sample);
 }
 
-static int cifar_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+static int cifar_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
+                       mr_error *err)
 {
-    const cifar   *c = src->state;
+    const cifar *c = src->state;
     const variant *v = c->v;
     const uint8_t *p = data;
     if (bytes != record_bytes(v)) {
@@ -301,8 +315,12 @@ static int cifar_parse(const mr_source *src, uint64_t sample, const void *data, 
         return wrong_sample(src, sample, err);
     }
     out->value_count = src->info.field_count;
-    out->value[0] = (mr_value){.type = MR_TYPE_PIXELS, .planes = MR_CHW, .ndim = 3, .dim = {32, 32, 3},
-                               .data = p + v->labels, .bytes = PIXEL_BYTES};
+    out->value[0] = (mr_value){.type = MR_TYPE_PIXELS,
+                               .planes = MR_CHW,
+                               .ndim = 3,
+                               .dim = {32, 32, 3},
+                               .data = p + v->labels,
+                               .bytes = PIXEL_BYTES};
     out->value[1] = (mr_value){.type = MR_TYPE_INT, .i = p[v->labels - 1]}; /* the fine one comes last */
     if (v->labels == 2) out->value[2] = (mr_value){.type = MR_TYPE_INT, .i = p[0]};
     return MR_OK;
@@ -311,6 +329,12 @@ static int cifar_parse(const mr_source *src, uint64_t sample, const void *data, 
 const mri_source_ops mri_source_cifar = {
     .name = "cifar",
     .help = "CIFAR-10 or CIFAR-100, binary version: the folder with the batches, or one of its .bin files",
-    .no_keys = true, .probe = cifar_probe, .open = cifar_open, .close = cifar_close, .extent = cifar_extent,
-    .file_at = cifar_file_at, .sample_path = cifar_sample_path, .parse = cifar_parse,
+    .no_keys = true,
+    .probe = cifar_probe,
+    .open = cifar_open,
+    .close = cifar_close,
+    .extent = cifar_extent,
+    .file_at = cifar_file_at,
+    .sample_path = cifar_sample_path,
+    .parse = cifar_parse,
 };

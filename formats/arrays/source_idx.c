@@ -2,10 +2,10 @@
  *
  *   | 0 0 | type | ndim | dim[0] big-endian | ... | elements, row-major |
  *
- * PATH is a folder with the four files (train and t10k or test, images and labels) or one images file whose labels lie beside
- * it. Which file is packed, and which holds images, is found from content; which part it is can only come from its name.
- * Only unsigned bytes (type 0x08) are pictures: other types are refused by name. Packed images are unpacked once, into a
- * file without a name; labels are kept in memory. */
+ * PATH is a folder with the four files (train and t10k or test, images and labels) or one images file whose
+ * labels lie beside it. Which file is packed, and which holds images, is found from content; which part it is
+ * can only come from its name. Only unsigned bytes (type 0x08) are pictures: other types are refused by name.
+ * Packed images are unpacked once, into a file without a name; labels are kept in memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,9 +15,9 @@
 #include <xxhash.h>
 
 #include "base/util.h"
-#include "formats/storage/gunzip.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
+#include "formats/storage/gunzip.h"
 
 enum { TRAIN, TEST, PARTS };
 enum { IMAGES, LABELS, KINDS };
@@ -31,38 +31,43 @@ typedef struct idx_header {
 
 typedef struct idx_file {
     idx_header h;
-    int        fd;
-    bool       packed;
-    uint64_t   memory_bytes;
+    int fd;
+    bool packed;
+    uint64_t memory_bytes;
 } idx_file;
 
 typedef struct idx { /* fixed after open */
-    char    *path[PARTS][KINDS];
+    char *path[PARTS][KINDS];
     idx_file images;
-    char    *images_path; /* the one of path[][] that is open, or a copy */
+    char *images_path; /* the one of path[][] that is open, or a copy */
     uint8_t *labels;
     uint64_t sample_bytes;
 } idx;
 
 static bool looks_like_idx(const uint8_t *p, size_t bytes)
 {
-    return bytes >= 8 && p[0] == 0 && p[1] == 0 && p[2] >= 0x08 && p[2] <= 0x0e && p[3] >= 1 && p[3] <= MAX_DIMS;
+    return bytes >= 8 && p[0] == 0 && p[1] == 0 && p[2] >= 0x08 && p[2] <= 0x0e && p[3] >= 1 &&
+           p[3] <= MAX_DIMS;
 }
 
 /* ---- one file ---- */
 static int parse_header(const uint8_t *p, size_t bytes, idx_header *h, mr_error *err)
 {
     if (!looks_like_idx(p, bytes))
-        return mr_error_set(err, MR_EFORMAT, "no IDX header: expected 00 00 08 and a number of dimensions of 1 to 4");
+        return mr_error_set(err, MR_EFORMAT,
+                            "no IDX header: expected 00 00 08 and a number of dimensions of 1 to 4");
     if (p[2] != 0x08)
-        return mr_error_set(err, MR_EUNSUPPORTED, "IDX element type 0x%02x: only unsigned bytes (0x08) are read", p[2]);
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "IDX element type 0x%02x: only unsigned bytes (0x08) are read", p[2]);
     *h = (idx_header){.ndim = p[3], .header_bytes = 4 + 4 * (uint32_t)p[3], .element_bytes = 1};
     if (bytes < h->header_bytes) return mr_error_set(err, MR_EFORMAT, "the file ends inside its IDX header");
     for (uint32_t k = 0; k < h->ndim; k++) {
         h->dim[k] = mri_be32(p + 4 + 4 * (size_t)k);
         if (h->dim[k] == 0) return mr_error_set(err, MR_EFORMAT, "IDX dimension %u is 0", k);
-        if (__builtin_mul_overflow(h->element_bytes, h->dim[k], &h->element_bytes) || h->element_bytes > INT64_MAX - 64)
-            return mr_error_set(err, MR_EFORMAT, "the IDX dimensions have more elements than any file can hold");
+        if (__builtin_mul_overflow(h->element_bytes, h->dim[k], &h->element_bytes) ||
+            h->element_bytes > INT64_MAX - 64)
+            return mr_error_set(err, MR_EFORMAT,
+                                "the IDX dimensions have more elements than any file can hold");
     }
     return MR_OK;
 }
@@ -71,14 +76,16 @@ static int check_size(const idx_header *h, uint64_t file_bytes, mr_error *err)
 {
     const uint64_t expected = h->header_bytes + h->element_bytes;
     if (file_bytes == expected) return MR_OK;
-    return mr_error_set(err, MR_EFORMAT, "the IDX header speaks of %u items and %llu bytes, the file has %llu", h->dim[0],
+    return mr_error_set(err, MR_EFORMAT,
+                        "the IDX header speaks of %u items and %llu bytes, the file has %llu", h->dim[0],
                         (unsigned long long)expected, (unsigned long long)file_bytes);
 }
 
-static int read_header(int fd, const char *path, uint64_t file_bytes, bool *packed, idx_header *h, mr_error *err)
+static int read_header(int fd, const char *path, uint64_t file_bytes, bool *packed, idx_header *h,
+                       mr_error *err)
 {
-    uint8_t   head[MRI_PROBE_BYTES], inner[HEAD_MAX];
-    size_t    bytes = (size_t)mri_min_u64(sizeof head, file_bytes);
+    uint8_t head[MRI_PROBE_BYTES], inner[HEAD_MAX];
+    size_t bytes = (size_t)mri_min_u64(sizeof head, file_bytes);
     const int rc = mri_pread_all(fd, head, bytes, 0, path, err);
     if (rc) return rc;
     *packed = mri_is_gzip(head, bytes);
@@ -96,12 +103,12 @@ static int open_idx_fd(idx_file *f, const char *path, uint64_t memory_bytes, mr_
     if (fstat(f->fd, &st) != 0) return mr_error_sys(err, errno, "cannot look at it");
     if (!S_ISREG(st.st_mode)) return mr_error_set(err, MR_EFORMAT, "not a regular file");
     const uint64_t bytes = (uint64_t)st.st_size;
-    int            rc = read_header(f->fd, path, bytes, &f->packed, &f->h, err);
+    int rc = read_header(f->fd, path, bytes, &f->packed, &f->h, err);
     if (rc) return rc;
     if (!f->packed) return check_size(&f->h, bytes, err);
     const uint64_t expected = f->h.header_bytes + f->h.element_bytes;
-    int            unpacked;
-    bool           in_memory;
+    int unpacked;
+    bool in_memory;
     rc = mri_gunzip_file(f->fd, bytes, path, expected, memory_bytes, &unpacked, &in_memory, err);
     if (rc) return rc;
     close(f->fd);
@@ -128,17 +135,20 @@ static int open_idx(idx_file *f, const char *path, uint64_t memory_bytes, mr_err
 }
 
 /* All labels of a file; malloc'd. */
-static int read_labels(const char *path, const mr_source_config *cfg, uint8_t **out, uint32_t *count, mr_error *err)
+static int read_labels(const char *path, const mr_source_config *cfg, uint8_t **out, uint32_t *count,
+                       mr_error *err)
 {
     idx_file f;
     *out = NULL;
     int rc = open_idx(&f, path, cfg->memory_bytes, err);
     if (rc) return rc;
     if (f.h.ndim != 1)
-        rc = mri_error_place(err, mr_error_set(err, MR_EFORMAT, "expected labels (1 dimension), found %u", f.h.ndim), path, 3,
-                      MR_NOWHERE);
+        rc = mri_error_place(
+            err, mr_error_set(err, MR_EFORMAT, "expected labels (1 dimension), found %u", f.h.ndim), path, 3,
+            MR_NOWHERE);
     if (!rc) rc = mri_source_budget(cfg, f.h.dim[0], path, err);
-    if (!rc && !(*out = malloc(f.h.dim[0]))) rc = mr_error_set(err, MR_ENOMEM, "no memory for %u labels", f.h.dim[0]);
+    if (!rc && !(*out = malloc(f.h.dim[0])))
+        rc = mr_error_set(err, MR_ENOMEM, "no memory for %u labels", f.h.dim[0]);
     if (!rc) rc = mri_pread_all(f.fd, *out, f.h.dim[0], f.h.header_bytes, path, err);
     *count = f.h.dim[0];
     close_idx(&f);
@@ -163,10 +173,11 @@ static int kind_of_file(int dir, const char *name, bool *packed)
     if (fstatat(dir, name, &st, 0) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) return -1;
     const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return -1;
-    uint8_t        head[MRI_PROBE_BYTES], inner[HEAD_MAX];
+    uint8_t head[MRI_PROBE_BYTES], inner[HEAD_MAX];
     const uint8_t *p = head;
-    size_t         bytes = 0;
-    if (mri_pread_all(fd, head, (size_t)mri_min_u64(sizeof head, (uint64_t)st.st_size), 0, name, NULL) == MR_OK)
+    size_t bytes = 0;
+    if (mri_pread_all(fd, head, (size_t)mri_min_u64(sizeof head, (uint64_t)st.st_size), 0, name, NULL) ==
+        MR_OK)
         bytes = (size_t)mri_min_u64(sizeof head, (uint64_t)st.st_size);
     close(fd);
     *packed = mri_is_gzip(head, bytes);
@@ -181,7 +192,7 @@ static int kind_of_file(int dir, const char *name, bool *packed)
 static char *join(const char *folder, const char *name)
 {
     const size_t a = strlen(folder), b = strlen(name) + 1;
-    char        *out = malloc(a + 1 + b);
+    char *out = malloc(a + 1 + b);
     if (!out) return NULL;
     memcpy(out, folder, a);
     out[a] = '/';
@@ -192,16 +203,19 @@ static char *join(const char *folder, const char *name)
 static bool same_but_gz(const char *a, const char *b)
 {
     const size_t m = strlen(a), n = strlen(b), longer = m > n ? m : n, shorter = m < n ? m : n;
-    return longer == shorter + 3 && strncmp(a, b, shorter) == 0 && strcmp((m > n ? a : b) + shorter, ".gz") == 0;
+    return longer == shorter + 3 && strncmp(a, b, shorter) == 0 &&
+           strcmp((m > n ? a : b) + shorter, ".gz") == 0;
 }
 
-/* A file found for its role. The plain one of a pair that differs in .gz alone is taken: it need not be unpacked. */
+/* A file found for its role. The plain one of a pair that differs in .gz alone is taken: it need not be
+ * unpacked. */
 static int take_role(char **role, const char *folder, const char *name, bool packed, mr_error *err)
 {
     if (*role) {
         const char *other = strrchr(*role, '/') + 1;
         if (!same_but_gz(other, name)) {
-            mr_error_set(err, MR_EFORMAT, "two files for one role, %s and %s: name the images file to use", other, name);
+            mr_error_set(err, MR_EFORMAT, "two files for one role, %s and %s: name the images file to use",
+                         other, name);
             return mri_error_place(err, MR_EFORMAT, folder, MR_NOWHERE, MR_NOWHERE);
         }
         if (packed) return MR_OK;
@@ -214,14 +228,16 @@ static int take_role(char **role, const char *folder, const char *name, bool pac
 static int scan_folder(const char *folder, char *path[PARTS][KINDS], mr_error *err)
 {
     DIR *d = opendir(folder);
-    if (!d) return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), folder, MR_NOWHERE, MR_NOWHERE);
+    if (!d)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), folder, MR_NOWHERE,
+                               MR_NOWHERE);
     const struct dirent *e;
-    int                  rc = MR_OK;
+    int rc = MR_OK;
     for (int looked = 0; !rc && looked < MAX_CANDIDATES && (e = readdir(d));) {
         const int part = e->d_name[0] == '.' ? -1 : part_of_name(e->d_name);
         if (part < 0) continue;
         looked++; /* a flat folder of a million files is not read to find out that it is none of ours */
-        bool      packed;
+        bool packed;
         const int kind = kind_of_file(dirfd(d), e->d_name, &packed);
         if (kind >= 0) rc = take_role(&path[part][kind], folder, e->d_name, packed, err);
     }
@@ -238,7 +254,7 @@ static void free_paths(char *path[PARTS][KINDS])
 static bool idx_probe(const mri_probe *p)
 {
     if (!p->is_folder) return looks_like_idx(p->inner, p->inner_bytes);
-    char     *path[PARTS][KINDS] = {{0}};
+    char *path[PARTS][KINDS] = {{0}};
     const int rc = scan_folder(p->path, path, NULL);
     const bool found = rc != MR_OK || path[TRAIN][IMAGES] || path[TEST][IMAGES];
     free_paths(path);
@@ -257,7 +273,7 @@ static void replace_in_name(char *text, const char *from, const char *to)
 static int find_labels(const char *images, char **out, mr_error *err)
 {
     const size_t len = strlen(images);
-    char        *name = malloc(len + 4);
+    char *name = malloc(len + 4);
     if (!name) return mr_error_set(err, MR_ENOMEM, "no memory for a path");
     memcpy(name, images, len + 1);
     replace_in_name(name, "images", "labels");
@@ -271,7 +287,8 @@ static int find_labels(const char *images, char **out, mr_error *err)
         if (access(name, F_OK) == 0) return MR_OK;
     }
     *out = NULL;
-    mr_error_set(err, MR_ENOENT, "no labels beside these images: expected %s (or with .gz); open the folder of both instead",
+    mr_error_set(err, MR_ENOENT,
+                 "no labels beside these images: expected %s (or with .gz); open the folder of both instead",
                  strcmp(name, images) ? name : "a name with \"images\" and one with \"labels\" in its place");
     free(name);
     return mri_error_place(err, MR_ENOENT, images, MR_NOWHERE, MR_NOWHERE);
@@ -284,12 +301,14 @@ static int open_images(mr_source *src, idx *x, const char *path, const mr_source
     if (rc) return rc;
     const idx_header *h = &x->images.h;
     if (h->ndim < 3) {
-        mr_error_set(err, MR_EFORMAT, "expected images (3 or 4 dimensions), found %u: labels are found beside them", h->ndim);
+        mr_error_set(err, MR_EFORMAT,
+                     "expected images (3 or 4 dimensions), found %u: labels are found beside them", h->ndim);
         return mri_error_place(err, MR_EFORMAT, path, 3, MR_NOWHERE);
     }
     x->sample_bytes = h->element_bytes / h->dim[0];
     if (x->sample_bytes > MRI_MAX_SAMPLE_BYTES)
-        return mri_error_place(err, mr_error_set(err, MR_ELIMIT, "images of more than 2 GiB"), path, 4, MR_NOWHERE);
+        return mri_error_place(err, mr_error_set(err, MR_ELIMIT, "images of more than 2 GiB"), path, 4,
+                               MR_NOWHERE);
     src->info.height = h->dim[1];
     src->info.width = h->dim[2];
     src->info.channels = h->ndim == 4 ? h->dim[3] : 1;
@@ -303,11 +322,11 @@ static uint32_t classes_in(const uint8_t *labels, uint32_t count, uint32_t at_le
     return at_least;
 }
 
-static int open_labels(mr_source *src, idx *x, const char *path, const char *other_path, const mr_source_config *cfg,
-                       mr_error *err)
+static int open_labels(mr_source *src, idx *x, const char *path, const char *other_path,
+                       const mr_source_config *cfg, mr_error *err)
 {
     uint32_t count;
-    int      rc = read_labels(path, cfg, &x->labels, &count, err);
+    int rc = read_labels(path, cfg, &x->labels, &count, err);
     if (rc) return rc;
     if (count != x->images.h.dim[0]) {
         mr_error_set(err, MR_EFORMAT, "%u labels for %u images: these files do not belong together", count,
@@ -352,7 +371,7 @@ static int choose_part(mr_source *src, idx *x, const mr_source_config *cfg, int 
 
 static void fill_info(mr_source *src, const idx *x)
 {
-    mr_source_info   *info = &src->info;
+    mr_source_info *info = &src->info;
     const idx_header *h = &x->images.h;
     info->format = "idx";
     info->count = h->dim[0];
@@ -411,8 +430,8 @@ static int idx_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     (void)file;
     const idx *x = src->state;
-    *out = (mr_source_file){x->images_path, x->images.fd, x->images.h.header_bytes + x->images.h.element_bytes,
-                            !x->images.packed};
+    *out = (mr_source_file){x->images_path, x->images.fd,
+                            x->images.h.header_bytes + x->images.h.element_bytes, !x->images.packed};
     return MR_OK;
 }
 
@@ -422,24 +441,39 @@ static void idx_sample_path(const mr_source *src, uint64_t sample, char *buf, si
     snprintf(buf, buf_bytes, "%s", ((const idx *)src->state)->images_path);
 }
 
-static int idx_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+static int idx_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
+                     mr_error *err)
 {
     const idx *x = src->state;
     if (bytes != x->sample_bytes) {
-        mr_error_set(err, MR_EFORMAT, "expected %llu bytes of pixels, found %zu", (unsigned long long)x->sample_bytes, bytes);
-        return mri_error_place(err, MR_EFORMAT, x->images_path, x->images.h.header_bytes + sample * x->sample_bytes, sample);
+        mr_error_set(err, MR_EFORMAT, "expected %llu bytes of pixels, found %zu",
+                     (unsigned long long)x->sample_bytes, bytes);
+        return mri_error_place(err, MR_EFORMAT, x->images_path,
+                               x->images.h.header_bytes + sample * x->sample_bytes, sample);
     }
     const mr_source_info *info = &src->info;
     out->value_count = 2;
-    out->value[0] = (mr_value){.type = MR_TYPE_PIXELS, .planes = MR_HWC, .ndim = 3,
-                               .dim = {info->height, info->width, info->channels}, .data = data, .bytes = bytes};
+    out->value[0] = (mr_value){.type = MR_TYPE_PIXELS,
+                               .planes = MR_HWC,
+                               .ndim = 3,
+                               .dim = {info->height, info->width, info->channels},
+                               .data = data,
+                               .bytes = bytes};
     out->value[1] = (mr_value){.type = MR_TYPE_INT, .i = x->labels[sample]};
     return MR_OK;
 }
 
 const mri_source_ops mri_source_idx = {
     .name = "idx",
-    .help = "MNIST and its kin: a folder with the four IDX files, or one images file with its labels beside it; gzip or plain",
-    .no_keys = true, .probe = idx_probe, .open = idx_open, .close = idx_close, .extent = idx_extent, .label = idx_label,
-    .file_at = idx_file_at, .sample_path = idx_sample_path, .parse = idx_parse,
+    .help = "MNIST and its kin: a folder with the four IDX files, or one images file with its labels beside "
+            "it; gzip or plain",
+    .no_keys = true,
+    .probe = idx_probe,
+    .open = idx_open,
+    .close = idx_close,
+    .extent = idx_extent,
+    .label = idx_label,
+    .file_at = idx_file_at,
+    .sample_path = idx_sample_path,
+    .parse = idx_parse,
 };

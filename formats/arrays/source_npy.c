@@ -1,13 +1,17 @@
-/* formats/arrays/source_npy.c: arrays of NumPy: pictures n x h x w, n x h x w x c or n x c x h x w of u8, and their classes.
+/* formats/arrays/source_npy.c: arrays of NumPy: pictures n x h x w, n x h x w x c or n x c x h x w of u8, and
+ * their classes.
  *
- *   x.npy with y.npy (x_labels.npy, labels.npy, ...) beside it      a folder with x_train.npy, y_train.npy, x_test.npy, y_test.npy
- *   an archive .npz with such members, stored or deflated          image_key, label_key: names of arrays, without .npy
+ *   x.npy with y.npy (x_labels.npy, labels.npy, ...) beside it      a folder with x_train.npy, y_train.npy,
+ *                                                                   x_test.npy, y_test.npy
+ *   an archive .npz with such members, stored or deflated          image_key, label_key: names of arrays,
+ *                                                                  without .npy
  *
- * A sample is one step along the first dimension, read where it lies. What has to be changed first goes once through a file
- * without a name: deflated members, elements in big-endian order. Classes are integers of any width, n or n x 1; they are
- * kept in memory. Arrays that are no pictures of bytes are tensors, which can be converted but not trained on as pictures; those
- * may lack classes, pictures may not unless label_key is "none". Refused with what to do instead: Python objects, structures, texts,
- * arrays in Fortran order, one-hot classes. */
+ * A sample is one step along the first dimension, read where it lies. What has to be changed first goes once
+ * through a file without a name: deflated members, elements in big-endian order. Classes are integers of any
+ * width, n or n x 1; they are kept in memory. Arrays that are no pictures of bytes are tensors, which can be
+ * converted but not trained on as pictures; those may lack classes, pictures may not unless label_key is
+ * "none". Refused with what to do instead: Python objects, structures, texts, arrays in Fortran order,
+ * one-hot classes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,59 +21,66 @@
 
 #include "base/util.h"
 #include "formats/arrays/npy.h"
-#include "formats/source/source.h"
-#include "formats/storage/spill.h"
-#include "formats/source/value.h"
 #include "formats/arrays/zip.h"
+#include "formats/source/source.h"
+#include "formats/source/value.h"
+#include "formats/storage/spill.h"
 
 enum { PIECE = 64 << 10, NAME_BYTES = 256 };
-#define CHECKED_AT_OPEN_BYTES ((uint64_t)256 << 20) /* a tenth of a second from memory, a second from a disk, which training reads anyway */
+#define CHECKED_AT_OPEN_BYTES                                                                                \
+    ((uint64_t)256                                                                                           \
+     << 20) /* a tenth of a second from memory, a second from a disk, which training reads anyway */
 
 typedef struct store { /* where arrays are looked for by name */
-    char    path[4096]; /* a folder, or the archive */
-    bool    is_zip;
-    int     fd;         /* archive */
+    char path[4096];   /* a folder, or the archive */
+    bool is_zip;
+    int fd; /* archive */
     mri_zip zip;
 } store;
 
 typedef struct array {
-    mri_npy   a;
-    char     *path;       /* of its file */
-    int       fd;         /* with the elements in it: of the file, or of the spill */
-    uint64_t  first;      /* offset of the first element */
-    uint64_t  file_bytes; /* of fd */
-    mri_spill spill;      /* fd -1: not needed */
-    const mri_zip_member *unchecked; /* whose CRC npy_check() compares; NULL: there is none, or it was when opening */
+    mri_npy a;
+    char *path;          /* of its file */
+    int fd;              /* with the elements in it: of the file, or of the spill */
+    uint64_t first;      /* offset of the first element */
+    uint64_t file_bytes; /* of fd */
+    mri_spill spill;     /* fd -1: not needed */
+    const mri_zip_member
+        *unchecked; /* whose CRC npy_check() compares; NULL: there is none, or it was when opening */
 } array;
 
 typedef struct labels {
     int32_t *value;
     uint64_t count;
-    int32_t  least, largest;
+    int32_t least, largest;
 } labels;
 
 typedef struct npy { /* fixed after open */
-    store     where;
-    array     images;
-    labels    classes;
-    bool      labelled;
-    uint64_t  count, sample_bytes;
-    mr_value  shape;       /* of every sample but for its data */
-    char      told[320];
+    store where;
+    array images;
+    labels classes;
+    bool labelled;
+    uint64_t count, sample_bytes;
+    mr_value shape; /* of every sample but for its data */
+    char told[320];
 } npy;
 
 static int no_memory(mr_error *err, const char *path)
 {
-    return mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for arrays"), path, MR_NOWHERE, MR_NOWHERE);
+    return mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for arrays"), path, MR_NOWHERE,
+                           MR_NOWHERE);
 }
 
 /* ---- names ---- */
-static const char *const train_names[] = {"x_train", "X_train", "train_images", "train_x", "train_data", "images", "x", "X", "data", "arr_0"};
-static const char *const test_names[] = {"x_test", "X_test", "test_images", "test_x", "test_data", "x_val", "X_val", "val_images", "val_x"};
+static const char *const train_names[] = {
+    "x_train", "X_train", "train_images", "train_x", "train_data", "images", "x", "X", "data", "arr_0"};
+static const char *const test_names[] = {"x_test", "X_test", "test_images", "test_x", "test_data",
+                                         "x_val",  "X_val",  "val_images",  "val_x"};
 static const char *const label_names[] = {"labels", "y", "label", "targets"};
-static const char *const pairs[][2] = { /* part of a name, and what stands there in the name of its classes */
-    {"images", "labels"}, {"image", "label"}, {"arr_0", "arr_1"}, {"x_", "y_"}, {"X_", "y_"}, {"_x", "_y"}, {"_X", "_y"},
-    {"data", "labels"}, {"x", "y"}, {"X", "y"}, {"X", "Y"},
+static const char *const pairs[][2] = {
+    /* part of a name, and what stands there in the name of its classes */
+    {"images", "labels"}, {"image", "label"}, {"arr_0", "arr_1"}, {"x_", "y_"}, {"X_", "y_"}, {"_x", "_y"},
+    {"_X", "_y"},         {"data", "labels"}, {"x", "y"},         {"X", "y"},   {"X", "Y"},
 };
 
 static bool has_array(const store *s, const char *name)
@@ -125,8 +136,8 @@ static int no_array(const store *s, const char *name, const char *what, mr_error
 {
     char names[300];
     if (s->is_zip)
-        mr_error_set(err, MR_ENOENT, "no array %s%s%s; there are: %s", name ? "named " : "with a usual name", name ? name : "", what,
-                     names_text(s, names, sizeof names));
+        mr_error_set(err, MR_ENOENT, "no array %s%s%s; there are: %s", name ? "named " : "with a usual name",
+                     name ? name : "", what, names_text(s, names, sizeof names));
     else mr_error_set(err, MR_ENOENT, "no %s.npy%s", name ? name : "x_train", what);
     return mri_error_place(err, MR_ENOENT, s->path, MR_NOWHERE, MR_NOWHERE);
 }
@@ -144,12 +155,14 @@ static void array_close(array *x)
 static int read_header(array *x, uint64_t base, uint64_t bytes, mr_error *err)
 {
     const size_t n = (size_t)mri_min_u64(bytes, MRI_NPY_HEAD_BYTES);
-    uint8_t     *head = malloc(n + 1);
+    uint8_t *head = malloc(n + 1);
     if (!head) return no_memory(err, x->path);
     int rc = mri_pread_all(x->fd, head, n, base, x->path, err);
     if (!rc) {
         rc = mri_npy_parse(head, n, bytes, &x->a, err);
-        if (rc && err) mri_error_place(err, rc, x->path, base + (err->offset == MR_NOWHERE ? 0 : err->offset), MR_NOWHERE);
+        if (rc && err)
+            mri_error_place(err, rc, x->path, base + (err->offset == MR_NOWHERE ? 0 : err->offset),
+                            MR_NOWHERE);
     }
     free(head);
     x->first = base + x->a.header_bytes;
@@ -162,7 +175,8 @@ static int open_file(const char *path, int *fd, uint64_t *bytes, mr_error *err)
     *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     int rc = *fd < 0 ? mr_error_sys(err, errno, "cannot open") : MR_OK;
     if (!rc && fstat(*fd, &st) != 0) rc = mr_error_sys(err, errno, "cannot look at it");
-    if (!rc && !S_ISREG(st.st_mode)) rc = mr_error_set(err, MR_EFORMAT, "expected a file, found none that is regular");
+    if (!rc && !S_ISREG(st.st_mode))
+        rc = mr_error_set(err, MR_EFORMAT, "expected a file, found none that is regular");
     if (rc) return mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
     *bytes = (uint64_t)st.st_size;
     return MR_OK;
@@ -176,8 +190,9 @@ static int open_npy_file(array *x, const char *path, mr_error *err)
     return rc ? rc : read_header(x, 0, x->file_bytes, err);
 }
 
-/* Members that are only stored are read in place. Their CRC is one over all samples, so that no sample can be compared with it when it
- * is read: it is checked here where reading it all costs little, else by npy_check(). check: in any case. */
+/* Members that are only stored are read in place. Their CRC is one over all samples, so that no sample can be
+ * compared with it when it is read: it is checked here where reading it all costs little, else by
+ * npy_check(). check: in any case. */
 static int open_member(store *s, const char *name, array *x, bool check, uint64_t memory_bytes, mr_error *err)
 {
     mri_zip_member *m = mri_zip_find(&s->zip, name);
@@ -190,7 +205,9 @@ static int open_member(store *s, const char *name, array *x, bool check, uint64_
         if (!x->unchecked) rc = mri_zip_check_stored(&s->zip, m, err);
         if (rc) return rc;
         x->fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 3);
-        if (x->fd < 0) return mri_error_place(err, mr_error_sys(err, errno, "cannot open once more"), s->path, MR_NOWHERE, MR_NOWHERE);
+        if (x->fd < 0)
+            return mri_error_place(err, mr_error_sys(err, errno, "cannot open once more"), s->path,
+                                   MR_NOWHERE, MR_NOWHERE);
         x->file_bytes = s->zip.file_bytes;
         return read_header(x, m->offset, m->bytes, err);
     }
@@ -209,7 +226,8 @@ static int array_open(store *s, const char *name, array *x, bool check, uint64_t
     *x = (array){.fd = -1, .spill.fd = -1};
     snprintf(file, sizeof file, "%s.npy", name);
     snprintf(path, sizeof path, "%s/%s", s->path, file);
-    const int rc = s->is_zip ? open_member(s, file, x, check, memory_bytes, err) : open_npy_file(x, path, err);
+    const int rc =
+        s->is_zip ? open_member(s, file, x, check, memory_bytes, err) : open_npy_file(x, path, err);
     if (rc) array_close(x);
     return rc;
 }
@@ -217,11 +235,11 @@ static int array_open(store *s, const char *name, array *x, bool check, uint64_t
 /* All elements in the other byte order, into a spill. */
 static int swap_bytes(array *x, uint64_t memory_bytes, mr_error *err)
 {
-    mri_spill      swapped;
-    const size_t   width = x->a.element_bytes;
+    mri_spill swapped;
+    const size_t width = x->a.element_bytes;
     const uint64_t bytes = x->a.count * width;
-    uint8_t        piece[4096];
-    int            rc = mri_spill_open(&swapped, memory_bytes, err);
+    uint8_t piece[4096];
+    int rc = mri_spill_open(&swapped, memory_bytes, err);
     if (rc) return rc;
     for (uint64_t at = 0; !rc && at < bytes; at += sizeof piece) { /* a multiple of every width */
         const size_t n = (size_t)mri_min_u64(sizeof piece, bytes - at);
@@ -261,28 +279,34 @@ static int check_labels(const array *x, mr_error *err)
 {
     const mri_npy *a = &x->a;
     if (a->kind == 'S' || a->kind == 'U')
-        return bad_labels(x, err, MR_EUNSUPPORTED, "texts are not read; save the second result of np.unique(y, return_inverse=True)");
-    if (!mri_npy_is_integer(a)) return bad_labels(x, err, MR_EUNSUPPORTED, "expected integers; save y.astype('int64')");
+        return bad_labels(x, err, MR_EUNSUPPORTED,
+                          "texts are not read; save the second result of np.unique(y, return_inverse=True)");
+    if (!mri_npy_is_integer(a))
+        return bad_labels(x, err, MR_EUNSUPPORTED, "expected integers; save y.astype('int64')");
     if (a->ndim == 2 && a->dim[1] > 1)
-        return bad_labels(x, err, MR_EUNSUPPORTED, "expected one number a sample; of one-hot rows save y.argmax(axis=1)");
-    if (a->ndim == 0 || a->ndim > 2 || a->count != a->dim[0]) return bad_labels(x, err, MR_EFORMAT, "expected one dimension");
+        return bad_labels(x, err, MR_EUNSUPPORTED,
+                          "expected one number a sample; of one-hot rows save y.argmax(axis=1)");
+    if (a->ndim == 0 || a->ndim > 2 || a->count != a->dim[0])
+        return bad_labels(x, err, MR_EFORMAT, "expected one dimension");
     return MR_OK;
 }
 
 static int take_labels(const array *x, labels *out, mr_error *err)
 {
     const mri_npy *a = &x->a;
-    uint8_t        piece[4096];
-    const size_t   many = sizeof piece / a->element_bytes;
+    uint8_t piece[4096];
+    const size_t many = sizeof piece / a->element_bytes;
     for (uint64_t at = 0; at < a->count; at += many) {
         const size_t n = (size_t)mri_min_u64(many, a->count - at);
-        const int rc = mri_pread_all(x->fd, piece, n * a->element_bytes, x->first + at * a->element_bytes, x->path, err);
+        const int rc =
+            mri_pread_all(x->fd, piece, n * a->element_bytes, x->first + at * a->element_bytes, x->path, err);
         if (rc) return rc;
         for (size_t k = 0; k < n; k++) {
             int64_t v;
             if (!mri_npy_integer(a, piece + k * a->element_bytes, &v) || v >= INT32_MAX || v <= INT32_MIN) {
                 mr_error_set(err, MR_EFORMAT, "a class that does not fit 32 bits");
-                return mri_error_place(err, MR_EFORMAT, x->path, x->first + (at + k) * a->element_bytes, at + k);
+                return mri_error_place(err, MR_EFORMAT, x->path, x->first + (at + k) * a->element_bytes,
+                                       at + k);
             }
             out->value[at + k] = (int32_t)v;
             if (v < out->least) out->least = (int32_t)v;
@@ -300,23 +324,29 @@ static int read_labels(store *s, const char *name, const mr_source_config *cfg, 
     if (rc) return rc;
     rc = check_labels(&x, err);
     out->count = x.a.count;
-    if (!rc) rc = mri_source_budget(cfg, out->count > UINT64_MAX / 4 ? UINT64_MAX : out->count * 4, x.path, err);
-    if (!rc && !(out->value = malloc(out->count ? (size_t)out->count * sizeof *out->value : 1))) rc = no_memory(err, x.path);
+    if (!rc)
+        rc = mri_source_budget(cfg, out->count > UINT64_MAX / 4 ? UINT64_MAX : out->count * 4, x.path, err);
+    if (!rc && !(out->value = malloc(out->count ? (size_t)out->count * sizeof *out->value : 1)))
+        rc = no_memory(err, x.path);
     if (!rc) rc = take_labels(&x, out, err);
     array_close(&x);
     return rc;
 }
 
 /* Both parts speak of the same classes: the offset and their number come from both. */
-static int number_classes(mr_source *src, npy *x, const labels *other, const mr_source_config *cfg, mr_error *err)
+static int number_classes(mr_source *src, npy *x, const labels *other, const mr_source_config *cfg,
+                          mr_error *err)
 {
-    const int64_t least = mri_min_u64(other->count, 1) && other->least < x->classes.least ? other->least : x->classes.least;
-    const int64_t largest = other->count && other->largest > x->classes.largest ? other->largest : x->classes.largest;
+    const int64_t least =
+        mri_min_u64(other->count, 1) && other->least < x->classes.least ? other->least : x->classes.least;
+    const int64_t largest =
+        other->count && other->largest > x->classes.largest ? other->largest : x->classes.largest;
     const int64_t offset = cfg->label_offset != MR_LABEL_AUTO ? cfg->label_offset : least == 1 ? 1 : 0;
     for (uint64_t k = 0; k < x->classes.count; k++) {
         int64_t v;
         if (__builtin_sub_overflow((int64_t)x->classes.value[k], offset, &v) || v < 0 || v >= INT32_MAX) {
-            mr_error_set(err, MR_EFORMAT, "class %d: expected 0 or more%s; with a label offset they can begin elsewhere",
+            mr_error_set(err, MR_EFORMAT,
+                         "class %d: expected 0 or more%s; with a label offset they can begin elsewhere",
                          x->classes.value[k], offset ? " after the offset" : "");
             return mri_error_place(err, MR_EFORMAT, src->path, MR_NOWHERE, k);
         }
@@ -331,13 +361,15 @@ static int number_classes(mr_source *src, npy *x, const labels *other, const mr_
     return MR_OK;
 }
 
-static int open_labels(mr_source *src, npy *x, const char *name, const char *other_name, const mr_source_config *cfg, mr_error *err)
+static int open_labels(mr_source *src, npy *x, const char *name, const char *other_name,
+                       const mr_source_config *cfg, mr_error *err)
 {
     labels other = {0};
-    int    rc = read_labels(&x->where, name, cfg, &x->classes, err);
+    int rc = read_labels(&x->where, name, cfg, &x->classes, err);
     if (rc) return rc;
     if (x->classes.count != x->count) {
-        rc = mr_error_set(err, MR_EFORMAT, "%llu classes (%.60s) for %llu samples: these arrays do not belong together",
+        rc = mr_error_set(err, MR_EFORMAT,
+                          "%llu classes (%.60s) for %llu samples: these arrays do not belong together",
                           (unsigned long long)x->classes.count, name, (unsigned long long)x->count);
         return mri_error_place(err, rc, src->path, MR_NOWHERE, MR_NOWHERE);
     }
@@ -357,24 +389,33 @@ static bool plan_pixels(const mri_npy *a, mr_value *v)
     if (chw && a->dim[1] > 4) return false;
     const uint64_t h = a->dim[chw ? 2 : 1], w = a->dim[chw ? 3 : 2];
     if (h > INT32_MAX || w > INT32_MAX) return false;
-    *v = (mr_value){.type = MR_TYPE_PIXELS, .planes = chw ? MR_CHW : MR_HWC, .ndim = 3,
-                    .dim = {h, w, a->ndim == 3 ? 1 : chw ? a->dim[1] : a->dim[3]}};
+    *v = (mr_value){.type = MR_TYPE_PIXELS,
+                    .planes = chw ? MR_CHW : MR_HWC,
+                    .ndim = 3,
+                    .dim = {h, w,
+                            a->ndim == 3 ? 1
+                            : chw        ? a->dim[1]
+                                         : a->dim[3]}};
     return true;
 }
 
 static int plan_tensor(mr_source *src, npy *x, mr_error *err)
 {
     const mri_npy *a = &x->images.a;
-    char           text[160];
+    char text[160];
     const mr_dtype dtype = mri_npy_dtype(a);
     if (!dtype) {
-        mr_error_set(err, MR_EUNSUPPORTED, "%s: elements of this type have no place in a record; expected u1, i1, i2, i4, i8, f2, f4, f8 or b1",
+        mr_error_set(err, MR_EUNSUPPORTED,
+                     "%s: elements of this type have no place in a record; expected u1, i1, i2, i4, i8, f2, "
+                     "f4, f8 or b1",
                      mri_npy_text(a, text, sizeof text));
         return mri_error_place(err, MR_EUNSUPPORTED, x->images.path, MR_NOWHERE, MR_NOWHERE);
     }
-    x->shape = (mr_value){.type = MR_TYPE_TENSOR, .dtype = dtype, .ndim = a->ndim > 1 ? a->ndim - 1 : 1, .dim = {1}};
+    x->shape =
+        (mr_value){.type = MR_TYPE_TENSOR, .dtype = dtype, .ndim = a->ndim > 1 ? a->ndim - 1 : 1, .dim = {1}};
     for (uint32_t k = 1; k < a->ndim; k++) x->shape.dim[k - 1] = a->dim[k];
-    snprintf(x->told, sizeof x->told, "%s: no pictures of bytes, so they can be converted and not trained on as such",
+    snprintf(x->told, sizeof x->told,
+             "%s: no pictures of bytes, so they can be converted and not trained on as such",
              mri_npy_text(a, text, sizeof text));
     src->info.told = x->told;
     return MR_OK;
@@ -383,18 +424,21 @@ static int plan_tensor(mr_source *src, npy *x, mr_error *err)
 static int plan_samples(mr_source *src, npy *x, const mr_source_config *cfg, mr_error *err)
 {
     mri_npy *a = &x->images.a;
-    char     text[160];
-    int      rc = MR_OK;
+    char text[160];
+    int rc = MR_OK;
     if (a->ndim == 0 || a->count == 0)
-        rc = mr_error_set(err, MR_EFORMAT, "%s: no samples along a first dimension", mri_npy_text(a, text, sizeof text));
+        rc = mr_error_set(err, MR_EFORMAT, "%s: no samples along a first dimension",
+                          mri_npy_text(a, text, sizeof text));
     else if (a->fortran)
-        rc = mr_error_set(err, MR_EUNSUPPORTED, "%s in Fortran order, where samples lie scattered: save np.ascontiguousarray(x)",
+        rc = mr_error_set(err, MR_EUNSUPPORTED,
+                          "%s in Fortran order, where samples lie scattered: save np.ascontiguousarray(x)",
                           mri_npy_text(a, text, sizeof text));
     if (rc) return mri_error_place(err, rc, x->images.path, MR_NOWHERE, MR_NOWHERE);
     x->count = a->dim[0];
     x->sample_bytes = a->count / a->dim[0] * a->element_bytes;
     if (x->sample_bytes > MRI_MAX_SAMPLE_BYTES)
-        return mri_error_place(err, mr_error_set(err, MR_ELIMIT, "samples of more than 2 GiB"), x->images.path, MR_NOWHERE, MR_NOWHERE);
+        return mri_error_place(err, mr_error_set(err, MR_ELIMIT, "samples of more than 2 GiB"),
+                               x->images.path, MR_NOWHERE, MR_NOWHERE);
     if (!plan_pixels(a, &x->shape)) rc = plan_tensor(src, x, err);
     return !rc && a->swapped ? swap_bytes(&x->images, cfg->memory_bytes / 2, err) : rc;
 }
@@ -404,14 +448,16 @@ static int plan_samples(mr_source *src, npy *x, const mr_source_config *cfg, mr_
 static int open_store(mr_source *src, store *s, char single[NAME_BYTES], mr_error *err)
 {
     struct stat st;
-    uint8_t     head[MRI_PROBE_BYTES];
+    uint8_t head[MRI_PROBE_BYTES];
     single[0] = '\0';
     if ((size_t)snprintf(s->path, sizeof s->path, "%s", src->path) >= sizeof s->path)
         return mr_error_set(err, MR_ELIMIT, "the path is too long");
-    if (stat(src->path, &st) != 0) return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), src->path, MR_NOWHERE, MR_NOWHERE);
+    if (stat(src->path, &st) != 0)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), src->path, MR_NOWHERE,
+                               MR_NOWHERE);
     if (S_ISDIR(st.st_mode)) return MR_OK;
     uint64_t bytes;
-    int      rc = open_file(src->path, &s->fd, &bytes, err);
+    int rc = open_file(src->path, &s->fd, &bytes, err);
     if (!rc) rc = mri_pread_all(s->fd, head, (size_t)mri_min_u64(sizeof head, bytes), 0, src->path, err);
     if (rc) return rc;
     s->is_zip = mri_is_zip(head, (size_t)mri_min_u64(sizeof head, bytes));
@@ -426,7 +472,8 @@ static int open_store(mr_source *src, store *s, char single[NAME_BYTES], mr_erro
 }
 
 /* The array of samples by name, and the name of the other part's, or NULL. */
-static int choose_images(mr_source *src, npy *x, const mr_source_config *cfg, const char **name, const char **other, mr_error *err)
+static int choose_images(mr_source *src, npy *x, const mr_source_config *cfg, const char **name,
+                         const char **other, mr_error *err)
 {
     const char *train = first_of(&x->where, train_names, MRI_ARRAY_COUNT(train_names));
     const char *test = first_of(&x->where, test_names, MRI_ARRAY_COUNT(test_names));
@@ -440,38 +487,46 @@ static int choose_images(mr_source *src, npy *x, const mr_source_config *cfg, co
     return *name ? MR_OK : no_array(&x->where, NULL, want_test ? " for tests" : " for samples", err);
 }
 
-static int open_classes(mr_source *src, npy *x, const char *name, const char *other, const mr_source_config *cfg, mr_error *err)
+static int open_classes(mr_source *src, npy *x, const char *name, const char *other,
+                        const mr_source_config *cfg, mr_error *err)
 {
     char found[NAME_BYTES], other_found[NAME_BYTES];
     if (cfg->label_key && strcmp(cfg->label_key, "none") == 0) return MR_OK;
     if (cfg->label_key) {
-        if (!has_array(&x->where, cfg->label_key)) return no_array(&x->where, cfg->label_key, " with classes", err);
+        if (!has_array(&x->where, cfg->label_key))
+            return no_array(&x->where, cfg->label_key, " with classes", err);
         return open_labels(src, x, cfg->label_key, NULL, cfg, err);
     }
     const bool both = other && find_labels(&x->where, other, other_found);
     if (find_labels(&x->where, name, found))
-        return open_labels(src, x, found, both && strcmp(found, other_found) != 0 ? other_found : NULL, cfg, err);
+        return open_labels(src, x, found, both && strcmp(found, other_found) != 0 ? other_found : NULL, cfg,
+                           err);
     if (x->shape.type == MR_TYPE_TENSOR) return MR_OK;
     char what[NAME_BYTES];
-    snprintf(what, sizeof what, ", labels or y with the classes of %.100s (--label-key none if there are none)", name);
+    snprintf(what, sizeof what,
+             ", labels or y with the classes of %.100s (--label-key none if there are none)", name);
     char wanted[NAME_BYTES];
     snprintf(wanted, sizeof wanted, "%.200s_labels", name);
     const int rc = no_array(&x->where, wanted, what, err);
-    return mri_error_place(err, rc, src->path, MR_NOWHERE, MR_NOWHERE); /* the file, not the folder that its labels could lie in */
+    return mri_error_place(err, rc, src->path, MR_NOWHERE,
+                           MR_NOWHERE); /* the file, not the folder that its labels could lie in */
 }
 
 static void fill_info(mr_source *src, npy *x)
 {
     mr_source_info *info = &src->info;
-    const mri_npy  *a = &x->images.a;
+    const mri_npy *a = &x->images.a;
     info->format = x->where.is_zip ? "npz" : "npy";
     info->count = x->count;
     info->file_count = 1;
     info->max_extent_bytes = x->sample_bytes;
     info->total_bytes = x->count * x->sample_bytes;
-    info->memory_bytes = sizeof *x + x->classes.count * sizeof *x->classes.value + mri_spill_memory(&x->images.spill) + x->where.zip.memory_bytes;
-    const uint64_t print = XXH3_64bits_withSeed(a->dim, sizeof a->dim, a->element_bytes + (uint64_t)(uint8_t)a->kind * 256);
-    info->fingerprint = XXH3_64bits_withSeed(x->classes.value, x->labelled ? x->classes.count * sizeof *x->classes.value : 0, print);
+    info->memory_bytes = sizeof *x + x->classes.count * sizeof *x->classes.value +
+                         mri_spill_memory(&x->images.spill) + x->where.zip.memory_bytes;
+    const uint64_t print =
+        XXH3_64bits_withSeed(a->dim, sizeof a->dim, a->element_bytes + (uint64_t)(uint8_t)a->kind * 256);
+    info->fingerprint = XXH3_64bits_withSeed(
+        x->classes.value, x->labelled ? x->classes.count * sizeof *x->classes.value : 0, print);
     if (x->shape.type == MR_TYPE_PIXELS) {
         info->height = (uint32_t)x->shape.dim[0];
         info->width = (uint32_t)x->shape.dim[1];
@@ -494,7 +549,8 @@ static void tell_unchecked(mr_source *src, npy *x, const char *name)
 {
     const size_t at = strlen(x->told);
     if (!x->images.unchecked) return;
-    snprintf(x->told + at, sizeof x->told - at, "%sthe CRC over all %llu MiB of %.100s is checked by verify, not when opening", at ? "; " : "",
+    snprintf(x->told + at, sizeof x->told - at,
+             "%sthe CRC over all %llu MiB of %.100s is checked by verify, not when opening", at ? "; " : "",
              (unsigned long long)(x->images.unchecked->bytes >> 20), name);
     src->info.told = x->told;
 }
@@ -505,9 +561,9 @@ static int npy_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (!x) return no_memory(err, src->path);
     x->where.fd = x->images.fd = x->images.spill.fd = -1;
     src->state = x;
-    char        single[NAME_BYTES];
+    char single[NAME_BYTES];
     const char *name = single, *other = NULL;
-    int         rc = open_store(src, &x->where, single, err);
+    int rc = open_store(src, &x->where, single, err);
     if (!rc && single[0]) rc = open_npy_file(&x->images, src->path, err);
     else if (!rc) rc = choose_images(src, x, cfg, &name, &other, err);
     if (!rc && !single[0]) rc = array_open(&x->where, name, &x->images, false, cfg->memory_bytes / 2, err);
@@ -521,7 +577,7 @@ static int npy_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
 
 static int npy_check(const mr_source *src, mr_error *err)
 {
-    const npy            *x = src->state;
+    const npy *x = src->state;
     const mri_zip_member *m = x->images.unchecked;
     return m ? mri_zip_check_stored(&x->where.zip, m, err) : MR_OK;
 }
@@ -548,7 +604,8 @@ static bool npy_probe(const mri_probe *p)
     }
     store s = {.fd = -1};
     if ((size_t)snprintf(s.path, sizeof s.path, "%s", p->path) >= sizeof s.path) return false;
-    return first_of(&s, train_names, MRI_ARRAY_COUNT(train_names)) || first_of(&s, test_names, MRI_ARRAY_COUNT(test_names));
+    return first_of(&s, train_names, MRI_ARRAY_COUNT(train_names)) ||
+           first_of(&s, test_names, MRI_ARRAY_COUNT(test_names));
 }
 
 static int npy_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
@@ -581,12 +638,15 @@ static void npy_sample_path(const mr_source *src, uint64_t sample, char *buf, si
     snprintf(buf, buf_bytes, "%s", ((const npy *)src->state)->images.path);
 }
 
-static int npy_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+static int npy_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
+                     mr_error *err)
 {
     const npy *x = src->state;
     if (bytes != x->sample_bytes) {
-        mr_error_set(err, MR_EFORMAT, "expected %llu bytes of elements, found %zu", (unsigned long long)x->sample_bytes, bytes);
-        return mri_error_place(err, MR_EFORMAT, x->images.path, x->images.first + sample * x->sample_bytes, sample);
+        mr_error_set(err, MR_EFORMAT, "expected %llu bytes of elements, found %zu",
+                     (unsigned long long)x->sample_bytes, bytes);
+        return mri_error_place(err, MR_EFORMAT, x->images.path, x->images.first + sample * x->sample_bytes,
+                               sample);
     }
     out->value_count = src->info.field_count;
     out->value[0] = x->shape;
@@ -598,7 +658,15 @@ static int npy_parse(const mr_source *src, uint64_t sample, const void *data, si
 
 const mri_source_ops mri_source_npy = {
     .name = "npy",
-    .help = "arrays of NumPy: x.npy with y.npy beside it, a folder of them, or an archive .npz; u8 arrays are pictures",
-    .probe = npy_probe, .open = npy_open, .close = npy_close, .extent = npy_extent, .label = npy_label,
-    .file_at = npy_file_at, .sample_path = npy_sample_path, .parse = npy_parse, .check = npy_check,
+    .help = "arrays of NumPy: x.npy with y.npy beside it, a folder of them, or an archive .npz; u8 arrays "
+            "are pictures",
+    .probe = npy_probe,
+    .open = npy_open,
+    .close = npy_close,
+    .extent = npy_extent,
+    .label = npy_label,
+    .file_at = npy_file_at,
+    .sample_path = npy_sample_path,
+    .parse = npy_parse,
+    .check = npy_check,
 };

@@ -1,11 +1,13 @@
-/* formats/arrays/zip.h: the members of a zip archive, as NumPy writes them (.npz): stored or deflated, zip64 included. Private.
+/* formats/arrays/zip.h: the members of a zip archive, as NumPy writes them (.npz): stored or deflated, zip64
+ * included. Private.
  *
  *   | local header, data | ... | central directory | zip64 end, its locator | end |
  *
- * The central directory must reach exactly to the end record, and each local header must agree with it (name, method, flags, sizes
- * where it has them), or two readers could see two archives. Refused by name: encryption, other methods, several disks, a name
- * twice, bytes before the first member or behind the end's comment. Sizes are believed as far as the file reaches: what a
- * member unpacks to is bounded while unpacking. */
+ * The central directory must reach exactly to the end record, and each local header must agree with it (name,
+ * method, flags, sizes where it has them), or two readers could see two archives. Refused by name:
+ * encryption, other methods, several disks, a name twice, bytes before the first member or behind the end's
+ * comment. Sizes are believed as far as the file reaches: what a member unpacks to is bounded while
+ * unpacking. */
 #ifndef MRI_ZIP_H
 #define MRI_ZIP_H
 
@@ -14,27 +16,27 @@
 enum { MRI_ZIP_MEMBERS = 4096 };
 
 typedef struct mri_zip_member {
-    char    *name;
-    uint64_t header;        /* its local header */
-    uint64_t offset;        /* of the data; 0 until located */
+    char *name;
+    uint64_t header; /* its local header */
+    uint64_t offset; /* of the data; 0 until located */
     uint64_t packed, bytes;
     uint32_t crc;
     uint16_t method, flags;
 } mri_zip_member;
 
 typedef struct mri_zip {
-    const char     *path; /* the caller's */
-    int             fd;   /* the caller's */
-    uint64_t        file_bytes, directory;
+    const char *path; /* the caller's */
+    int fd;           /* the caller's */
+    uint64_t file_bytes, directory;
     mri_zip_member *member;
-    uint32_t        count;
-    uint64_t        memory_bytes;
+    uint32_t count;
+    uint64_t memory_bytes;
 } mri_zip;
 
 bool mri_is_zip(const void *head, size_t bytes);
 
 /* Read the central directory, of which at most 16 MiB and MRI_ZIP_MEMBERS are taken. */
-int  mri_zip_open(mri_zip *z, int fd, uint64_t file_bytes, const char *path, mr_error *err);
+int mri_zip_open(mri_zip *z, int fd, uint64_t file_bytes, const char *path, mr_error *err);
 void mri_zip_close(mri_zip *z); /* accepts a zeroed one */
 
 /* By name, "x_train.npy"; NULL when it is not there. */
@@ -43,7 +45,8 @@ mri_zip_member *mri_zip_find(const mri_zip *z, const char *name);
 /* Check the local header; m->offset is where the data begins. */
 int mri_zip_locate(const mri_zip *z, mri_zip_member *m, mr_error *err);
 
-/* Append the member's bytes, unpacked, and check their CRC. Located before. A claim no deflate can hold is refused first. */
+/* Append the member's bytes, unpacked, and check their CRC. Located before. A claim no deflate can hold is
+ * refused first. */
 int mri_zip_unpack(const mri_zip *z, const mri_zip_member *m, mri_spill *out, mr_error *err);
 
 /* The CRC of a member that is only stored, by reading all of it. Located before. */

@@ -5,8 +5,8 @@
  *   └──► by content ──► without x.gz beside x ──► one part ──► sets made whole ──► paths
  *   pattern ─► {a..b} counted out ─► *, ? matched ──────────────────────────────────────────────► paths
  *
- * Nothing is passed over silently that could be data: a piece of a numbered set that is missing, a second set of the same name,
- * and a file that belongs to no part where others do are errors that name it. */
+ * Nothing is passed over silently that could be data: a piece of a numbered set that is missing, a second set
+ * of the same name, and a file that belongs to no part where others do are errors that name it. */
 #include "formats/fileset/filelist.h"
 
 #include <dirent.h>
@@ -38,16 +38,17 @@ static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "no me
 static int add(mri_filelist *l, const char *path, mr_error *err)
 {
     if (l->count == MOST_FILES)
-        return mr_error_set(err, MR_ELIMIT, "more than %d files: convert them to fewer, larger ones", MOST_FILES);
+        return mr_error_set(err, MR_ELIMIT, "more than %d files: convert them to fewer, larger ones",
+                            MOST_FILES);
     if (l->count == l->cap) {
         const uint32_t cap = l->cap ? 2 * l->cap : 16;
-        char         **larger = realloc(l->path, cap * sizeof *larger);
+        char **larger = realloc(l->path, cap * sizeof *larger);
         if (!larger) return no_memory(err);
         l->path = larger;
         l->cap = cap;
     }
     const size_t bytes = strlen(path) + 1;
-    char        *copy = malloc(bytes);
+    char *copy = malloc(bytes);
     if (!copy) return no_memory(err);
     memcpy(copy, path, bytes);
     l->path[l->count++] = copy;
@@ -73,9 +74,9 @@ static bool is_index(const char *name)
 
 /* ---- numbered sets ---- */
 typedef struct piece { /* STEM 00003 -of- 00128 ENDING */
-    size_t      stem_bytes;
-    int         digits, total_digits;
-    uint32_t    number, total;
+    size_t stem_bytes;
+    int digits, total_digits;
+    uint32_t number, total;
     const char *ending;
 } piece;
 
@@ -90,8 +91,11 @@ static bool piece_of(const char *name, piece *p)
     while (of - digits > name && is_digit(of[-digits - 1])) digits++;
     while (is_digit(of[4 + total_digits])) total_digits++;
     if (!digits || !total_digits || digits > MOST_DIGITS || total_digits > MOST_DIGITS) return false;
-    *p = (piece){.stem_bytes = (size_t)(of - digits - name), .digits = digits, .total_digits = total_digits,
-                 .number = (uint32_t)strtoul(of - digits, NULL, 10), .total = (uint32_t)strtoul(of + 4, NULL, 10),
+    *p = (piece){.stem_bytes = (size_t)(of - digits - name),
+                 .digits = digits,
+                 .total_digits = total_digits,
+                 .number = (uint32_t)strtoul(of - digits, NULL, 10),
+                 .total = (uint32_t)strtoul(of + 4, NULL, 10),
                  .ending = of + 4 + total_digits};
     return p->total > 0 && p->number <= p->total;
 }
@@ -99,8 +103,8 @@ static bool piece_of(const char *name, piece *p)
 static bool piece_path(char *out, size_t out_bytes, const char *path, const piece *p, uint32_t number)
 {
     const int folder = (int)(name_of(path) - path), stem = (int)p->stem_bytes;
-    const int n = snprintf(out, out_bytes, "%.*s%0*u-of-%0*u%s", folder + stem, path, p->digits, number, p->total_digits,
-                           p->total, p->ending);
+    const int n = snprintf(out, out_bytes, "%.*s%0*u-of-%0*u%s", folder + stem, path, p->digits, number,
+                           p->total_digits, p->total, p->ending);
     return n > 0 && (size_t)n < out_bytes;
 }
 
@@ -112,10 +116,13 @@ static int add_set(mri_filelist *l, const char *path, const piece *p, mr_error *
     from_one = from_one && piece_path(next, sizeof next, path, p, p->total) && regular(next);
     for (uint32_t k = from_one; k < p->total + from_one; k++) {
         if (!piece_path(next, sizeof next, path, p, k))
-            return mri_error_place(err, mr_error_set(err, MR_ELIMIT, "the path is too long"), path, MR_NOWHERE, MR_NOWHERE);
+            return mri_error_place(err, mr_error_set(err, MR_ELIMIT, "the path is too long"), path,
+                                   MR_NOWHERE, MR_NOWHERE);
         if (!regular(next)) {
-            mr_error_set(err, MR_ENOENT, "this piece of a set of %u is missing: copy it again, or name the files to use by a pattern",
-                         p->total);
+            mr_error_set(
+                err, MR_ENOENT,
+                "this piece of a set of %u is missing: copy it again, or name the files to use by a pattern",
+                p->total);
             return mri_error_place(err, MR_ENOENT, next, MR_NOWHERE, MR_NOWHERE);
         }
         const int rc = add(l, next, err);
@@ -131,11 +138,11 @@ static int by_bytes(const void *a, const void *b) { return strcmp(*(char *const 
 static int by_number(const void *a, const void *b)
 {
     const char *x = name_of(*(char *const *)a), *y = name_of(*(char *const *)b);
-    piece       p, q;
+    piece p, q;
     if (!piece_of(x, &p)) p = (piece){.stem_bytes = strlen(x), .ending = ""};
     if (!piece_of(y, &q)) q = (piece){.stem_bytes = strlen(y), .ending = ""};
     const size_t both = p.stem_bytes < q.stem_bytes ? p.stem_bytes : q.stem_bytes;
-    int          order = memcmp(x, y, both);
+    int order = memcmp(x, y, both);
     if (!order) order = (p.stem_bytes > q.stem_bytes) - (p.stem_bytes < q.stem_bytes);
     if (!order) order = strcmp(p.ending, q.ending);
     if (!order) order = (p.total > q.total) - (p.total < q.total);
@@ -144,28 +151,31 @@ static int by_number(const void *a, const void *b)
 }
 
 /* ---- content ---- */
-int mri_filelist_head(int fd, const char *path, uint64_t file_bytes, mri_accept *accept, bool *accepted, bool *packed,
-                      mr_error *err)
+int mri_filelist_head(int fd, const char *path, uint64_t file_bytes, mri_accept *accept, bool *accepted,
+                      bool *packed, mr_error *err)
 {
-    uint8_t      head[MRI_PROBE_BYTES], inner[MRI_PROBE_BYTES];
+    uint8_t head[MRI_PROBE_BYTES], inner[MRI_PROBE_BYTES];
     const size_t bytes = (size_t)mri_min_u64(sizeof head, file_bytes);
-    const int    rc = mri_pread_all(fd, head, bytes, 0, path, err);
+    const int rc = mri_pread_all(fd, head, bytes, 0, path, err);
     *accepted = *packed = false;
     if (rc) return rc;
     *accepted = accept(head, bytes);
     if (!*accepted && mri_is_packed(head, bytes)) {
         const bool gzip = mri_is_gzip(head, bytes);
         *accepted = accept(inner, mri_gunzip_head(head, bytes, inner, sizeof inner));
-        *packed = *accepted || gzip; /* two bytes are no proof of zlib: what then unpacks to nothing known is none of ours */
+        *packed =
+            *accepted ||
+            gzip; /* two bytes are no proof of zlib: what then unpacks to nothing known is none of ours */
     }
     return MR_OK;
 }
 
 static bool accepted_in(int folder, const char *name, mri_accept *accept)
 {
-    const int   fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for a writer */
+    const int fd =
+        openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for a writer */
     struct stat st;
-    bool        accepted = false, packed;
+    bool accepted = false, packed;
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
         mri_filelist_head(fd, name, (uint64_t)st.st_size, accept, &accepted, &packed, NULL);
     if (fd >= 0) close(fd);
@@ -183,19 +193,20 @@ static bool is_word(const char *text, size_t bytes, const char *const *words)
 static int part_of_word(const char *text, size_t bytes)
 {
     static const char *const train[] = {"train", "training", NULL}, *const test[] = {"test", "testing", NULL},
-                      *const validation[] = {"validation", "valid", "val", "eval", "dev", NULL};
+                             *const validation[] = {"validation", "valid", "val", "eval", "dev", NULL};
     if (is_word(text, bytes, train)) return TRAIN;
     if (is_word(text, bytes, validation)) return VALIDATION;
     return is_word(text, bytes, test) ? TEST : NO_PART;
 }
 
-/* The first word of a file's name, or the last in front of its first point: train-00000-of-00128, cifar10-train.tfrecord-00000-of-00001. */
+/* The first word of a file's name, or the last in front of its first point: train-00000-of-00128,
+ * cifar10-train.tfrecord-00000-of-00001. */
 static int part_of(const char *name)
 {
     const int first = part_of_word(name, strcspn(name, "-_.0123456789"));
     if (first) return first;
     const size_t end = strcspn(name, ".");
-    size_t       start = end;
+    size_t start = end;
     while (start > 0 && name[start - 1] != '-' && name[start - 1] != '_') start--;
     return part_of_word(name + start, end - start);
 }
@@ -210,20 +221,24 @@ static int part_of_path(const mri_filelist *all, const char *path)
 }
 
 /* ---- folders ---- */
-typedef struct part_folders { char name[PARTS][NAME_MAX + 1]; } part_folders; /* "": there is none */
+typedef struct part_folders {
+    char name[PARTS][NAME_MAX + 1];
+} part_folders; /* "": there is none */
 
 static bool is_part_folder(int parent, const char *name, mri_accept *accept);
 
-/* Folders inside speak for a folder of pictures with an archive lying beside them, unless they are named as parts and are ours. */
+/* Folders inside speak for a folder of pictures with an archive lying beside them, unless they are named as
+ * parts and are ours. */
 static bool looks_ours(DIR *d, mri_accept *accept, bool may_have_parts)
 {
     const struct dirent *e;
-    int                  ours = 0, folders = 0;
+    int ours = 0, folders = 0;
     for (int looked = 0; looked < PROBE_ENTRIES && (e = readdir(d));) {
         struct stat st;
         if (e->d_name[0] == '.' || is_index(e->d_name) || fstatat(dirfd(d), e->d_name, &st, 0) != 0) continue;
         looked++;
-        const bool is_part = may_have_parts && S_ISDIR(st.st_mode) && is_part_folder(dirfd(d), e->d_name, accept);
+        const bool is_part =
+            may_have_parts && S_ISDIR(st.st_mode) && is_part_folder(dirfd(d), e->d_name, accept);
         folders += S_ISDIR(st.st_mode) && !is_part;
         ours += is_part || (S_ISREG(st.st_mode) && accepted_in(dirfd(d), e->d_name, accept));
     }
@@ -234,7 +249,7 @@ static bool is_part_folder(int parent, const char *name, mri_accept *accept)
 {
     if (!part_of_word(name, strlen(name))) return false;
     const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR      *d = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d) {
         if (fd >= 0) close(fd);
         return false;
@@ -251,23 +266,29 @@ static int note_part_folder(part_folders *parts, const char *folder, const char 
         snprintf(known, sizeof parts->name[0], "%s", name);
         return MR_OK;
     }
-    mr_error_set(err, MR_EFORMAT, "%s and %s both name the same part: rename one of these folders, or name the files to use by a pattern",
+    mr_error_set(err, MR_EFORMAT,
+                 "%s and %s both name the same part: rename one of these folders, or name the files to use "
+                 "by a pattern",
                  known, name);
     return mri_error_place(err, MR_EFORMAT, folder, MR_NOWHERE, MR_NOWHERE);
 }
 
 /* parts NULL: files only */
-static int read_folder(mri_filelist *found, part_folders *parts, const char *folder, mri_accept *accept, mr_error *err)
+static int read_folder(mri_filelist *found, part_folders *parts, const char *folder, mri_accept *accept,
+                       mr_error *err)
 {
     DIR *d = opendir(folder);
-    if (!d) return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), folder, MR_NOWHERE, MR_NOWHERE);
+    if (!d)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), folder, MR_NOWHERE,
+                               MR_NOWHERE);
     const struct dirent *e;
-    int                  rc = MR_OK;
-    const char          *gap = folder[0] && folder[strlen(folder) - 1] == '/' ? "" : "/";
+    int rc = MR_OK;
+    const char *gap = folder[0] && folder[strlen(folder) - 1] == '/' ? "" : "/";
     while (!rc && (e = readdir(d))) {
         char path[MOST_PATH];
         if (e->d_name[0] == '.' || is_index(e->d_name)) continue;
-        if (parts && is_part_folder(dirfd(d), e->d_name, accept)) rc = note_part_folder(parts, folder, e->d_name, err);
+        if (parts && is_part_folder(dirfd(d), e->d_name, accept))
+            rc = note_part_folder(parts, folder, e->d_name, err);
         if (rc || !accepted_in(dirfd(d), e->d_name, accept)) continue;
         if ((size_t)snprintf(path, sizeof path, "%s%s%s", folder, gap, e->d_name) >= sizeof path)
             rc = mr_error_set(err, MR_ELIMIT, "the path is too long");
@@ -281,15 +302,18 @@ static int read_folder(mri_filelist *found, part_folders *parts, const char *fol
 static int read_parts(mri_filelist *found, const char *folder, mri_accept *accept, mr_error *err)
 {
     part_folders parts = {0};
-    int          rc = read_folder(found, &parts, folder, accept, err);
-    const bool   own = found->count > 0;
+    int rc = read_folder(found, &parts, folder, accept, err);
+    const bool own = found->count > 0;
     for (int part = TRAIN; !rc && part < PARTS; part++) {
-        char        path[MOST_PATH];
+        char path[MOST_PATH];
         const char *gap = folder[strlen(folder) - 1] == '/' ? "" : "/";
         if (!parts.name[part][0]) continue;
         if (own) {
-            mr_error_set(err, MR_EFORMAT, "beside it lies a folder %s of such files, so that it belongs to no part: move it, or name the "
-                         "files to use by a pattern", parts.name[part]);
+            mr_error_set(err, MR_EFORMAT,
+                         "beside it lies a folder %s of such files, so that it belongs to no part: move it, "
+                         "or name the "
+                         "files to use by a pattern",
+                         parts.name[part]);
             return mri_error_place(err, MR_EFORMAT, found->path[0], MR_NOWHERE, MR_NOWHERE);
         }
         found->in_folders = true;
@@ -306,9 +330,9 @@ static void drop_packed_twins(mri_filelist *l)
     qsort(l->path, l->count, sizeof *l->path, by_bytes);
     uint32_t kept = 0;
     for (uint32_t k = 0; k < l->count; k++) {
-        char        *path = l->path[k], plain[MOST_PATH];
+        char *path = l->path[k], plain[MOST_PATH];
         const size_t len = strlen(path);
-        bool         twin = false;
+        bool twin = false;
         if (len > 3 && len < sizeof plain && strcmp(path + len - 3, ".gz") == 0) {
             memcpy(plain, path, len - 3);
             plain[len - 3] = '\0';
@@ -323,7 +347,7 @@ static void drop_packed_twins(mri_filelist *l)
 
 static int choose_part(mri_filelist *out, const mri_filelist *all, mr_split split, int *part, mr_error *err)
 {
-    uint32_t    count[PARTS] = {0};
+    uint32_t count[PARTS] = {0};
     const char *no_part = NULL;
     for (uint32_t k = 0; k < all->count; k++) {
         const int of = part_of_path(all, all->path[k]);
@@ -333,8 +357,10 @@ static int choose_part(mri_filelist *out, const mri_filelist *all, mr_split spli
     *part = NO_PART;
     if (count[NO_PART] == all->count) return MR_OK;
     if (no_part) {
-        mr_error_set(err, MR_EFORMAT, "other files here are named train, validation or test, this one is none of them: move it, or "
-                     "name the files to use by a pattern");
+        mr_error_set(
+            err, MR_EFORMAT,
+            "other files here are named train, validation or test, this one is none of them: move it, or "
+            "name the files to use by a pattern");
         return mri_error_place(err, MR_EFORMAT, no_part, MR_NOWHERE, MR_NOWHERE);
     }
     out->has_test = count[VALIDATION] || count[TEST];
@@ -348,7 +374,7 @@ static int choose_part(mri_filelist *out, const mri_filelist *all, mr_split spli
 static int add_part(mri_filelist *out, const mri_filelist *all, int part, mr_error *err)
 {
     piece last = {0}, p;
-    int   rc = MR_OK;
+    int rc = MR_OK;
     for (uint32_t k = 0; !rc && k < all->count; k++) {
         const char *path = all->path[k], *name = name_of(path);
         if (part != NO_PART && part_of_path(all, path) != part) continue;
@@ -358,12 +384,15 @@ static int add_part(mri_filelist *out, const mri_filelist *all, int part, mr_err
             continue;
         }
         const char *before = out->count ? name_of(out->path[out->count - 1]) : "";
-        const bool  same_name = last.total && p.stem_bytes == last.stem_bytes && strncmp(before, name, p.stem_bytes) == 0 &&
-                               strcmp(p.ending, last.ending) == 0;
+        const bool same_name = last.total && p.stem_bytes == last.stem_bytes &&
+                               strncmp(before, name, p.stem_bytes) == 0 && strcmp(p.ending, last.ending) == 0;
         if (same_name && p.total == last.total) continue; /* added with its set */
         if (same_name) {
-            mr_error_set(err, MR_EFORMAT, "a set of %u pieces and one of %u under the same name: remove the older one, or name the "
-                         "files to use by a pattern", last.total, p.total);
+            mr_error_set(
+                err, MR_EFORMAT,
+                "a set of %u pieces and one of %u under the same name: remove the older one, or name the "
+                "files to use by a pattern",
+                last.total, p.total);
             return mri_error_place(err, MR_EFORMAT, path, MR_NOWHERE, MR_NOWHERE);
         }
         rc = add_set(out, path, &p, err);
@@ -375,9 +404,11 @@ static int add_part(mri_filelist *out, const mri_filelist *all, int part, mr_err
 static int find_in_folder(mri_filelist *out, const char *folder, mr_split split, mr_error *err)
 {
     mri_filelist all = {0};
-    int          part, rc = read_parts(&all, folder, out->accept, err);
+    int part, rc = read_parts(&all, folder, out->accept, err);
     if (!rc && all.count == 0) {
-        mr_error_set(err, MR_ENOENT, "no file of this format in the folder (what a file is shows in its first bytes, not in its name)");
+        mr_error_set(err, MR_ENOENT,
+                     "no file of this format in the folder (what a file is shows in its first bytes, not in "
+                     "its name)");
         rc = mri_error_place(err, MR_ENOENT, folder, MR_NOWHERE, MR_NOWHERE);
     }
     if (!rc) {
@@ -394,24 +425,24 @@ static int find_in_folder(mri_filelist *out, const char *folder, mr_split split,
 bool mri_filelist_pattern(const char *path) { return strpbrk(path, "*?{") != NULL; }
 
 typedef struct range { /* HEAD {0007..0123} TAIL */
-    size_t      head_bytes;
-    int         width;
-    uint32_t    from, to;
+    size_t head_bytes;
+    int width;
+    uint32_t from, to;
     const char *tail;
 } range;
 
 static bool range_of(const char *pattern, range *r)
 {
     for (const char *at = pattern; (at = strchr(at, '{')); at++) {
-        const char  *low = at + 1;
+        const char *low = at + 1;
         const size_t a = strspn(low, "0123456789");
         if (a == 0 || a > MOST_DIGITS || strncmp(low + a, "..", 2) != 0) continue;
-        const char  *high = low + a + 2;
+        const char *high = low + a + 2;
         const size_t b = strspn(high, "0123456789");
         if (b == 0 || b > MOST_DIGITS || high[b] != '}') continue;
         const bool padded = (low[0] == '0' && a > 1) || (high[0] == '0' && b > 1);
-        *r = (range){(size_t)(at - pattern), padded ? (int)(a > b ? a : b) : 1, (uint32_t)strtoul(low, NULL, 10),
-                     (uint32_t)strtoul(high, NULL, 10), high + b + 1};
+        *r = (range){(size_t)(at - pattern), padded ? (int)(a > b ? a : b) : 1,
+                     (uint32_t)strtoul(low, NULL, 10), (uint32_t)strtoul(high, NULL, 10), high + b + 1};
         return true;
     }
     return false;
@@ -419,16 +450,17 @@ static bool range_of(const char *pattern, range *r)
 
 static int add_matches(mri_filelist *l, const char *pattern, uint32_t most, mr_error *err)
 {
-    glob_t         g;
+    glob_t g;
     const uint32_t before = l->count;
-    const int      said = glob(pattern, GLOB_NOSORT, NULL, &g);
+    const int said = glob(pattern, GLOB_NOSORT, NULL, &g);
     if (said == GLOB_NOSPACE) return no_memory(err);
     int rc = MR_OK;
     for (size_t k = 0; said == 0 && !rc && k < g.gl_pathc && l->count < most; k++)
         if (!is_index(name_of(g.gl_pathv[k])) && regular(g.gl_pathv[k])) rc = add(l, g.gl_pathv[k], err);
     if (said == 0) globfree(&g);
     if (!rc && l->count == before)
-        rc = mri_error_place(err, mr_error_set(err, MR_ENOENT, "no file matches"), pattern, MR_NOWHERE, MR_NOWHERE);
+        rc = mri_error_place(err, mr_error_set(err, MR_ENOENT, "no file matches"), pattern, MR_NOWHERE,
+                             MR_NOWHERE);
     if (!rc) qsort(l->path + before, l->count - before, sizeof *l->path, by_number);
     return rc;
 }
@@ -436,7 +468,8 @@ static int add_matches(mri_filelist *l, const char *pattern, uint32_t most, mr_e
 static int add_named(mri_filelist *l, const char *path, mr_error *err)
 {
     if (regular(path)) return add(l, path, err);
-    return mri_error_place(err, mr_error_set(err, MR_ENOENT, "no such file; the pattern asks for it"), path, MR_NOWHERE, MR_NOWHERE);
+    return mri_error_place(err, mr_error_set(err, MR_ENOENT, "no such file; the pattern asks for it"), path,
+                           MR_NOWHERE, MR_NOWHERE);
 }
 
 /* Deep as there are ranges in the pattern; a path has room for no more than MOST_PATH / 6 of them. */
@@ -445,10 +478,9 @@ static int add_pattern(mri_filelist *l, const char *pattern, uint32_t most, mr_e
     range r;
     if (!range_of(pattern, &r))
         return strpbrk(pattern, "*?") ? add_matches(l, pattern, most, err) : add_named(l, pattern, err);
-    if (r.from > r.to)
-        return mr_error_set(err, MR_EINVAL, "the range {%u..%u} runs backwards", r.from, r.to);
+    if (r.from > r.to) return mr_error_set(err, MR_EINVAL, "the range {%u..%u} runs backwards", r.from, r.to);
     const size_t bytes = strlen(pattern) + MOST_DIGITS + 1;
-    char        *next = malloc(bytes);
+    char *next = malloc(bytes);
     if (!next) return no_memory(err);
     int rc = MR_OK;
     for (uint32_t k = r.from; !rc && k <= r.to && l->count < most; k++) {
@@ -462,15 +494,18 @@ static int add_pattern(mri_filelist *l, const char *pattern, uint32_t most, mr_e
 /* A file named twice, as by p-{1..12}* in a folder with p-12, would give every one of its samples twice. */
 static int check_once(const mri_filelist *l, const char *pattern, mr_error *err)
 {
-    int    rc = MR_OK;
+    int rc = MR_OK;
     char **sorted = malloc((l->count ? l->count : 1) * sizeof *sorted);
     if (!sorted) return no_memory(err);
     memcpy(sorted, l->path, l->count * sizeof *sorted);
     qsort(sorted, l->count, sizeof *sorted, by_bytes);
     for (uint32_t k = 1; !rc && k < l->count; k++)
         if (strcmp(sorted[k - 1], sorted[k]) == 0)
-            rc = mri_error_place(err, mr_error_set(err, MR_EINVAL, "the pattern %s names this file more than once: narrow it", pattern), sorted[k], MR_NOWHERE,
-                          MR_NOWHERE);
+            rc = mri_error_place(err,
+                                 mr_error_set(err, MR_EINVAL,
+                                              "the pattern %s names this file more than once: narrow it",
+                                              pattern),
+                                 sorted[k], MR_NOWHERE, MR_NOWHERE);
     free(sorted);
     return rc;
 }
@@ -485,15 +520,18 @@ static int find_pattern(mri_filelist *out, const char *pattern, mr_error *err)
 static int find_files(mri_filelist *out, const char *path, mr_split split, mr_error *err)
 {
     struct stat st;
-    piece       p;
+    piece p;
     if (stat(path, &st) != 0) {
         const int code = errno;
-        if (code == ENOENT && strlen(path) < MOST_PATH && mri_filelist_pattern(path)) return find_pattern(out, path, err);
-        return mri_error_place(err, mr_error_sys(err, code, "cannot look at it"), path, MR_NOWHERE, MR_NOWHERE);
+        if (code == ENOENT && strlen(path) < MOST_PATH && mri_filelist_pattern(path))
+            return find_pattern(out, path, err);
+        return mri_error_place(err, mr_error_sys(err, code, "cannot look at it"), path, MR_NOWHERE,
+                               MR_NOWHERE);
     }
     if (S_ISDIR(st.st_mode)) return find_in_folder(out, path, split, err);
     if (!S_ISREG(st.st_mode))
-        return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "neither a file nor a folder"), path, MR_NOWHERE, MR_NOWHERE);
+        return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "neither a file nor a folder"), path,
+                               MR_NOWHERE, MR_NOWHERE);
     return piece_of(name_of(path), &p) ? add_set(out, path, &p, err) : add(out, path, err);
 }
 
@@ -502,7 +540,8 @@ int mri_filelist_find(mri_filelist *out, const char *path, mr_split split, mri_a
     *out = (mri_filelist){.accept = accept};
     int rc = find_files(out, path, split, err);
     if (!rc && split == MR_SPLIT_TEST && !out->has_test)
-        rc = mri_error_place(err, mr_error_set(err, MR_ENOENT, "the data has no test part"), path, MR_NOWHERE, MR_NOWHERE);
+        rc = mri_error_place(err, mr_error_set(err, MR_ENOENT, "the data has no test part"), path, MR_NOWHERE,
+                             MR_NOWHERE);
     if (rc) mri_filelist_fini(out);
     return rc;
 }
@@ -521,8 +560,9 @@ bool mri_filelist_probe(const char *path, mri_accept *accept)
     struct stat st;
     if (stat(path, &st) == 0) return S_ISDIR(st.st_mode) && probe_folder(path, accept);
     mri_filelist l = {0};
-    const bool   found = strlen(path) < MOST_PATH && mri_filelist_pattern(path) && add_pattern(&l, path, 1, NULL) == MR_OK &&
-                       l.count > 0 && accepted_in(AT_FDCWD, l.path[0], accept);
+    const bool found = strlen(path) < MOST_PATH && mri_filelist_pattern(path) &&
+                       add_pattern(&l, path, 1, NULL) == MR_OK && l.count > 0 &&
+                       accepted_in(AT_FDCWD, l.path[0], accept);
     mri_filelist_fini(&l);
     return found;
 }

@@ -1,4 +1,5 @@
-/* formats/fileset/framed.c: files of framed samples: opened, unpacked, scanned once, and asked from memory afterwards.
+/* formats/fileset/framed.c: files of framed samples: opened, unpacked, scanned once, and asked from memory
+ * afterwards.
  *
  *   list ──► open, unpack ──► index there and fitting? ── yes ──► arrays
  *                                      └ no ──► scan() each file ──► arrays ──► index kept
@@ -15,15 +16,15 @@
 
 #include "base/util.h"
 #include "formats/source/value.h"
-#include "formats/storage/gunzip.h"
 #include "formats/storage/file_scan.h"
+#include "formats/storage/gunzip.h"
 
 struct mri_scan {
-    mri_framed             *f;
+    mri_framed *f;
     const mr_source_config *cfg;
-    mri_file_scan              window;
-    const mri_framed_file  *file;
-    uint64_t                added;
+    mri_file_scan window;
+    const mri_framed_file *file;
+    uint64_t added;
 };
 
 /* ---- arrays ---- */
@@ -37,14 +38,19 @@ static bool resize(void **items, uint64_t count, size_t item_bytes)
     return true;
 }
 
-static uint64_t one_sample(const mri_framed *f) { return sizeof *f->offset + sizeof *f->bytes + sizeof *f->label; }
+static uint64_t one_sample(const mri_framed *f)
+{
+    return sizeof *f->offset + sizeof *f->bytes + sizeof *f->label;
+}
 
 int mri_framed_reserve(mri_framed *f, uint64_t count, bool labels, const mr_source_config *cfg, mr_error *err)
 {
-    if (count > UINT64_MAX / 2 / one_sample(f)) return mri_source_budget(cfg, UINT64_MAX, f->file[0].path, err);
+    if (count > UINT64_MAX / 2 / one_sample(f))
+        return mri_source_budget(cfg, UINT64_MAX, f->file[0].path, err);
     const int rc = mri_source_budget(cfg, f->memory_bytes + count * one_sample(f), f->file[0].path, err);
     if (rc) return rc;
-    if (resize((void **)&f->offset, count, sizeof *f->offset) && resize((void **)&f->bytes, count, sizeof *f->bytes) &&
+    if (resize((void **)&f->offset, count, sizeof *f->offset) &&
+        resize((void **)&f->bytes, count, sizeof *f->bytes) &&
         (!labels || resize((void **)&f->label, count, sizeof *f->label))) {
         f->cap = count;
         return MR_OK;
@@ -73,13 +79,16 @@ uint64_t mri_scan_added(const mri_scan *s) { return s->added; }
 int mri_scan_add(mri_scan *s, uint64_t offset, uint64_t bytes, int64_t label, mr_error *err)
 {
     mri_framed *f = s->f;
-    int         rc = MR_OK;
+    int rc = MR_OK;
     if (offset > s->file->bytes || bytes > s->file->bytes - offset)
-        rc = mr_error_set(err, MR_EFORMAT, "a sample of %llu bytes ends behind the end of the file", (unsigned long long)bytes);
+        rc = mr_error_set(err, MR_EFORMAT, "a sample of %llu bytes ends behind the end of the file",
+                          (unsigned long long)bytes);
     else if (bytes > MRI_MAX_SAMPLE_BYTES)
-        rc = mr_error_set(err, MR_ELIMIT, "%llu bytes are more than the 2 GiB a sample may have", (unsigned long long)bytes);
+        rc = mr_error_set(err, MR_ELIMIT, "%llu bytes are more than the 2 GiB a sample may have",
+                          (unsigned long long)bytes);
     if (rc) return mri_error_place(err, rc, s->file->path, offset, f->count);
-    if (f->count == f->cap) rc = mri_framed_reserve(f, f->cap ? 2 * f->cap : 1024, f->label != NULL, s->cfg, err);
+    if (f->count == f->cap)
+        rc = mri_framed_reserve(f, f->cap ? 2 * f->cap : 1024, f->label != NULL, s->cfg, err);
     if (!rc && !f->label && label != MRI_NO_LABEL) rc = begin_labels(f, err);
     if (rc) return rc;
     f->offset[f->count] = offset;
@@ -90,46 +99,56 @@ int mri_scan_add(mri_scan *s, uint64_t offset, uint64_t bytes, int64_t label, mr
     return MR_OK;
 }
 
-static int64_t change_time(const struct stat *st) { return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec; }
+static int64_t change_time(const struct stat *st)
+{
+    return (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec;
+}
 
 /* A file that grows while it is read gives an index that fits neither of its states. */
 static int still_the_same(const mri_framed_file *file, mr_error *err)
 {
     struct stat st;
     if (stat(file->path, &st) != 0)
-        return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), file->path, MR_NOWHERE, MR_NOWHERE);
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), file->path, MR_NOWHERE,
+                               MR_NOWHERE);
     if ((uint64_t)st.st_size == file->stored_bytes && change_time(&st) == file->changed_ns) return MR_OK;
     mr_error_set(err, MR_EFORMAT, "the file changed while it was read: wait until it is written");
     return mri_error_place(err, MR_EFORMAT, file->path, MR_NOWHERE, MR_NOWHERE);
 }
 
-static int scan_file(mri_framed *f, const mri_framed_format *format, uint32_t at, const mr_source_config *cfg, mr_error *err)
+static int scan_file(mri_framed *f, const mri_framed_format *format, uint32_t at, const mr_source_config *cfg,
+                     mr_error *err)
 {
     mri_framed_file *file = &f->file[at];
-    mri_scan         s = {.f = f, .cfg = cfg, .file = file};
+    mri_scan s = {.f = f, .cfg = cfg, .file = file};
     file->first = f->count;
     mri_file_scan_init(&s.window, file->fd, file->path, file->bytes);
     int rc = format->scan(format->context, &s, at, err);
     mri_file_scan_fini(&s.window);
     if (!rc) rc = still_the_same(file, err);
-    return rc ? mri_error_place(err, rc, err && err->file[0] ? NULL : file->path, MR_NOWHERE, MR_NOWHERE) : MR_OK;
+    return rc ? mri_error_place(err, rc, err && err->file[0] ? NULL : file->path, MR_NOWHERE, MR_NOWHERE)
+              : MR_OK;
 }
 
-static int scan_all(mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg, mr_error *err)
+static int scan_all(mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg,
+                    mr_error *err)
 {
     int rc = MR_OK;
     for (uint32_t k = 0; !rc && k < f->file_count; k++) rc = scan_file(f, format, k, cfg, err);
     if (!rc && format->note) rc = format->note(format->context, &f->note, &f->note_bytes, err);
-    return rc ? rc : mri_source_budget(cfg, f->memory_bytes + f->cap * one_sample(f) + f->note_bytes, NULL, err);
+    return rc ? rc
+              : mri_source_budget(cfg, f->memory_bytes + f->cap * one_sample(f) + f->note_bytes, NULL, err);
 }
 
 /* ---- files ---- */
 static int unpack(mri_framed *f, mri_framed_file *file, const mr_source_config *cfg, mr_error *err)
 {
-    int            unpacked;
-    bool           in_memory;
-    const uint64_t left = cfg->memory_bytes > f->memory_bytes ? (cfg->memory_bytes - f->memory_bytes) / 2 : 0; /* half for the index */
-    const int      rc = mri_unpack_file(file->fd, file->stored_bytes, file->path, left, &unpacked, &file->bytes, &in_memory, err);
+    int unpacked;
+    bool in_memory;
+    const uint64_t left = cfg->memory_bytes > f->memory_bytes ? (cfg->memory_bytes - f->memory_bytes) / 2
+                                                              : 0; /* half for the index */
+    const int rc = mri_unpack_file(file->fd, file->stored_bytes, file->path, left, &unpacked, &file->bytes,
+                                   &in_memory, err);
     if (rc) return rc;
     close(file->fd);
     file->fd = unpacked;
@@ -143,7 +162,8 @@ static int open_failed(const mri_framed *f, int code, mr_error *err)
     return code == EMFILE ? mri_too_many_files(f->file_count, err) : mr_error_sys(err, code, "cannot open");
 }
 
-static int open_file(mri_framed *f, mri_framed_file *file, mri_accept *accept, const mr_source_config *cfg, mr_error *err)
+static int open_file(mri_framed *f, mri_framed_file *file, mri_accept *accept, const mr_source_config *cfg,
+                     mr_error *err)
 {
     struct stat st;
     file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -152,16 +172,19 @@ static int open_file(mri_framed *f, mri_framed_file *file, mri_accept *accept, c
     if (!S_ISREG(st.st_mode)) return mr_error_set(err, MR_EFORMAT, "not a regular file");
     file->bytes = file->stored_bytes = (uint64_t)st.st_size;
     file->changed_ns = change_time(&st);
-    bool      accepted, packed;
+    bool accepted, packed;
     const int rc = mri_filelist_head(file->fd, file->path, file->bytes, accept, &accepted, &packed, err);
     if (rc) return rc;
     if (!accepted) {
-        uint8_t      head[256];
+        uint8_t head[256];
         const size_t bytes = (size_t)mri_min_u64(sizeof head, file->bytes);
-        if (mri_pread_all(file->fd, head, bytes, 0, file->path, err) == MR_OK && mri_source_impostor(head, bytes))
-            return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", mri_source_impostor(head, bytes)), file->path, 0, MR_NOWHERE);
+        if (mri_pread_all(file->fd, head, bytes, 0, file->path, err) == MR_OK &&
+            mri_source_impostor(head, bytes))
+            return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", mri_source_impostor(head, bytes)),
+                                   file->path, 0, MR_NOWHERE);
     }
-    return packed ? unpack(f, file, cfg, err) : MR_OK; /* scan() says what is wrong with one that was not accepted */
+    return packed ? unpack(f, file, cfg, err)
+                  : MR_OK; /* scan() says what is wrong with one that was not accepted */
 }
 
 static int take_list(mri_framed *f, mri_filelist *files, mr_error *err)
@@ -210,9 +233,11 @@ static void add_up(mri_framed *f, const mri_framed_format *format)
         f->total_bytes += f->bytes[k];
         f->max_bytes = mri_max_u64(f->max_bytes, f->bytes[k]);
     }
-    f->memory_bytes += f->cap * (sizeof *f->offset + sizeof *f->bytes + (f->label ? sizeof *f->label : 0)) + f->note_bytes;
+    f->memory_bytes +=
+        f->cap * (sizeof *f->offset + sizeof *f->bytes + (f->label ? sizeof *f->label : 0)) + f->note_bytes;
     uint64_t print = XXH3_64bits_withSeed(format->name, strlen(format->name), format->settings);
-    for (uint32_t k = 0; k < f->file_count; k++) print = XXH3_64bits_withSeed(&f->file[k].first, sizeof f->file[k].first, print);
+    for (uint32_t k = 0; k < f->file_count; k++)
+        print = XXH3_64bits_withSeed(&f->file[k].first, sizeof f->file[k].first, print);
     print = XXH3_64bits_withSeed(f->offset, f->count * sizeof *f->offset, print);
     print = XXH3_64bits_withSeed(f->bytes, f->count * sizeof *f->bytes, print);
     if (f->label) print = XXH3_64bits_withSeed(f->label, f->count * sizeof *f->label, print);
@@ -220,13 +245,13 @@ static void add_up(mri_framed *f, const mri_framed_format *format)
 }
 
 /* ---- open, close ---- */
-int mri_framed_open(mri_framed *out, mri_filelist *files, const mri_framed_format *format, const mr_source_config *cfg,
-                    mr_error *err)
+int mri_framed_open(mri_framed *out, mri_filelist *files, const mri_framed_format *format,
+                    const mr_source_config *cfg, mr_error *err)
 {
     mri_framed *f = out;
     *f = (mri_framed){0};
     mri_accept *accept = files->accept;
-    int         rc = take_list(f, files, err);
+    int rc = take_list(f, files, err);
     for (uint32_t k = 0; !rc && k < f->file_count; k++) {
         rc = open_file(f, &f->file[k], accept, cfg, err);
         if (rc) mri_error_place(err, rc, f->file[k].path, MR_NOWHERE, MR_NOWHERE);
@@ -265,7 +290,8 @@ void mri_framed_close(mri_framed *f)
 /* ---- asked ---- */
 uint32_t mri_framed_file_of(const mri_framed *f, uint64_t sample)
 {
-    uint32_t low = 0, high = f->file_count; /* the last file whose first sample is not behind this one: empty files before it share the number */
+    uint32_t low = 0, high = f->file_count; /* the last file whose first sample is not behind this one: empty
+                                               files before it share the number */
     while (high - low > 1) {
         const uint32_t middle = low + (high - low) / 2;
         if (f->file[middle].first <= sample) low = middle;
@@ -291,9 +317,10 @@ int mri_framed_check_label(const mri_framed *f, int64_t found, int64_t *out, mr_
 {
     if (__builtin_sub_overflow(found, f->label_offset, out) || !can_be_class(*out)) {
         char after[48] = "";
-        if (f->label_offset) snprintf(after, sizeof after, " after %lld is subtracted", (long long)f->label_offset);
-        return mr_error_set(err, MR_EFORMAT, "expected a label from 0 to %lld%s, found %lld", (long long)MRI_MOST_CLASSES - 1, after,
-                            (long long)found);
+        if (f->label_offset)
+            snprintf(after, sizeof after, " after %lld is subtracted", (long long)f->label_offset);
+        return mr_error_set(err, MR_EFORMAT, "expected a label from 0 to %lld%s, found %lld",
+                            (long long)MRI_MOST_CLASSES - 1, after, (long long)found);
     }
     return MR_OK;
 }

@@ -7,11 +7,13 @@
  *   32  u64  settings          40  u64  samples
  *   48  u32  files             52  u32  1: there are labels
  *   56  u64  bytes of the note
- *   64  files   x { u64 hash of the name | u64 bytes on disk | i64 time of change, ns | u64 bytes unpacked | u64 first sample }
- *       samples x u64 offset, then samples x u32 bytes, then samples x i64 label, then the note; nothing behind it
+ *   64  files   x { u64 hash of the name | u64 bytes on disk | i64 time of change, ns | u64 bytes unpacked |
+ *       u64 first sample } samples x u64 offset, then samples x u32 bytes, then samples x i64 label, then the
+ *       note; nothing behind it
  *
- * Little-endian. It is a copy of what a scan finds: whatever is wrong with one, it is dropped and the data are scanned again. A
- * checksum does not keep a liar out, so every place is also compared with the size of its file. */
+ * Little-endian. It is a copy of what a scan finds: whatever is wrong with one, it is dropped and the data
+ * are scanned again. A checksum does not keep a liar out, so every place is also compared with the size of
+ * its file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -35,14 +37,13 @@ static bool beside_the_data(char *out, size_t bytes, const mri_framed *f)
 /* One folder for all data sets: the name carries where the data lie. */
 static bool in_cache(char *out, size_t bytes, const mri_framed *f, const mr_source_config *cfg)
 {
-    char        whole[MOST_PATH];
+    char whole[MOST_PATH];
     const char *path = f->file[0].path, *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (strlen(path) < sizeof whole && realpath(path, whole)) path = whole;
     const unsigned long long hash = XXH3_64bits(path, strlen(path));
-    int                      n;
-    if (cfg->index_folder)
-        n = snprintf(out, bytes, "%s/%s-%016llx%s", cfg->index_folder, name, hash, ending);
+    int n;
+    if (cfg->index_folder) n = snprintf(out, bytes, "%s/%s-%016llx%s", cfg->index_folder, name, hash, ending);
     else if (xdg && xdg[0] == '/')
         n = snprintf(out, bytes, "%s/millrace/%s-%016llx%s", xdg, name, hash, ending);
     else if (home && home[0] == '/')
@@ -85,7 +86,7 @@ static void encode_head(uint8_t *p, const mri_framed *f, const mri_framed_format
     mri_put_le64(p + 56, f->note_bytes);
     for (uint32_t k = 0; k < f->file_count; k++) {
         const mri_framed_file *file = &f->file[k];
-        uint8_t               *q = p + HEADER + (size_t)k * FILE_BYTES;
+        uint8_t *q = p + HEADER + (size_t)k * FILE_BYTES;
         mri_put_le64(q, name_hash(file));
         mri_put_le64(q + 8, file->stored_bytes);
         mri_put_le64(q + 16, (uint64_t)file->changed_ns);
@@ -95,7 +96,8 @@ static void encode_head(uint8_t *p, const mri_framed *f, const mri_framed_format
 }
 
 /* The index speaks of these files, this format and these settings; count, labels, note and firsts into f. */
-static bool decode_head(const uint8_t *p, uint8_t *mine, mri_framed *f, const mri_framed_format *format, bool *labels)
+static bool decode_head(const uint8_t *p, uint8_t *mine, mri_framed *f, const mri_framed_format *format,
+                        bool *labels)
 {
     f->count = mri_le64(p + 40);
     *labels = mri_le32(p + 52) == HAS_LABELS;
@@ -103,7 +105,8 @@ static bool decode_head(const uint8_t *p, uint8_t *mine, mri_framed *f, const mr
     uint64_t first = 0;
     for (uint32_t k = 0; k < f->file_count; k++) {
         f->file[k].first = mri_le64(p + HEADER + (size_t)k * FILE_BYTES + 32);
-        if (f->file[k].first < first || f->file[k].first > f->count || (k == 0 && f->file[k].first)) return false;
+        if (f->file[k].first < first || f->file[k].first > f->count || (k == 0 && f->file[k].first))
+            return false;
         first = f->file[k].first;
     }
     encode_head(mine, f, format);
@@ -125,9 +128,11 @@ static bool places_fit(const mri_framed *f)
 {
     for (uint32_t k = 0; k < f->file_count; k++) {
         const mri_framed_file *file = &f->file[k];
-        const uint64_t         end = k + 1 < f->file_count ? file[1].first : f->count;
+        const uint64_t end = k + 1 < f->file_count ? file[1].first : f->count;
         for (uint64_t n = file->first; n < end; n++)
-            if (f->offset[n] > file->bytes || f->bytes[n] > file->bytes - f->offset[n] || f->bytes[n] > (uint64_t)1 << 31) return false;
+            if (f->offset[n] > file->bytes || f->bytes[n] > file->bytes - f->offset[n] ||
+                f->bytes[n] > (uint64_t)1 << 31)
+                return false;
     }
     return true;
 }
@@ -143,11 +148,12 @@ static bool read_part(int fd, void *to, size_t bytes, uint64_t *at, uint32_t *cr
 
 static bool read_arrays(int fd, mri_framed *f, bool labels, uint32_t crc, uint32_t expected)
 {
-    uint64_t     at = head_bytes(f);
+    uint64_t at = head_bytes(f);
     const size_t n = (size_t)f->count;
-    return read_part(fd, f->offset, n * sizeof *f->offset, &at, &crc) && read_part(fd, f->bytes, n * sizeof *f->bytes, &at, &crc) &&
-           (!labels || read_part(fd, f->label, n * sizeof *f->label, &at, &crc)) && read_part(fd, f->note, f->note_bytes, &at, &crc) &&
-           crc == expected && places_fit(f);
+    return read_part(fd, f->offset, n * sizeof *f->offset, &at, &crc) &&
+           read_part(fd, f->bytes, n * sizeof *f->bytes, &at, &crc) &&
+           (!labels || read_part(fd, f->label, n * sizeof *f->label, &at, &crc)) &&
+           read_part(fd, f->note, f->note_bytes, &at, &crc) && crc == expected && places_fit(f);
 }
 
 static void forget(mri_framed *f)
@@ -164,13 +170,14 @@ static void forget(mri_framed *f)
     f->count = f->cap = 0;
 }
 
-static bool load(int fd, uint64_t bytes, uint8_t *head, mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg,
-                 int *rc, mr_error *err)
+static bool load(int fd, uint64_t bytes, uint8_t *head, mri_framed *f, const mri_framed_format *format,
+                 const mr_source_config *cfg, int *rc, mr_error *err)
 {
-    bool         labels;
+    bool labels;
     const size_t head_size = head_bytes(f);
     if (mri_pread_all(fd, head, head_size, 0, "index", NULL) != MR_OK) return false;
-    if (!decode_head(head, head + head_size, f, format, &labels) || !sizes_fit(f, labels, bytes)) return false;
+    if (!decode_head(head, head + head_size, f, format, &labels) || !sizes_fit(f, labels, bytes))
+        return false;
     *rc = mri_source_budget(cfg, f->memory_bytes + f->note_bytes, f->file[0].path, err);
     if (!*rc) *rc = mri_framed_reserve(f, f->count, labels, cfg, err);
     if (*rc) return false;
@@ -179,12 +186,12 @@ static bool load(int fd, uint64_t bytes, uint8_t *head, mri_framed *f, const mri
     return f->note && read_arrays(fd, f, labels, mr_crc32c(0, head + 12, head_size - 12), mri_le32(head + 8));
 }
 
-static bool load_from(const char *path, mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg, int *rc,
-                      mr_error *err)
+static bool load_from(const char *path, mri_framed *f, const mri_framed_format *format,
+                      const mr_source_config *cfg, int *rc, mr_error *err)
 {
     struct stat st;
-    const int   fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool        loaded = false;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool loaded = false;
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size > head_bytes(f)) {
         uint8_t *head = malloc(2 * head_bytes(f));
         if (head) loaded = load(fd, (uint64_t)st.st_size, head, f, format, cfg, rc, err);
@@ -196,7 +203,8 @@ static bool load_from(const char *path, mri_framed *f, const mri_framed_format *
     return loaded;
 }
 
-bool mri_framed_index_load(mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg, int *rc, mr_error *err)
+bool mri_framed_index_load(mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg,
+                           int *rc, mr_error *err)
 {
     char path[MOST_PATH];
     if (cfg->no_index_file || f->file_count == 0) return false;
@@ -215,7 +223,7 @@ static bool write_part(int fd, const void *from, size_t bytes, uint64_t *at)
 static uint32_t checksum(const uint8_t *head, const mri_framed *f)
 {
     const size_t n = (size_t)f->count;
-    uint32_t     crc = mr_crc32c(0, head + 12, head_bytes(f) - 12);
+    uint32_t crc = mr_crc32c(0, head + 12, head_bytes(f) - 12);
     crc = mr_crc32c(crc, f->offset, n * sizeof *f->offset);
     crc = mr_crc32c(crc, f->bytes, n * sizeof *f->bytes);
     if (f->label) crc = mr_crc32c(crc, f->label, n * sizeof *f->label);
@@ -231,9 +239,10 @@ static bool write_all(int fd, const mri_framed *f, const mri_framed_format *form
     }
     encode_head(head, f, format);
     mri_put_le32(head + 8, checksum(head, f));
-    uint64_t     at = 0;
+    uint64_t at = 0;
     const size_t n = (size_t)f->count;
-    const bool   written = write_part(fd, head, head_bytes(f), &at) && write_part(fd, f->offset, n * sizeof *f->offset, &at) &&
+    const bool written = write_part(fd, head, head_bytes(f), &at) &&
+                         write_part(fd, f->offset, n * sizeof *f->offset, &at) &&
                          write_part(fd, f->bytes, n * sizeof *f->bytes, &at) &&
                          (!f->label || write_part(fd, f->label, n * sizeof *f->label, &at)) &&
                          write_part(fd, f->note, f->note_bytes, &at);
@@ -245,7 +254,8 @@ static bool write_all(int fd, const mri_framed *f, const mri_framed_format *form
 static void share_like(int fd, const char *data)
 {
     struct stat st;
-    if (stat(data, &st) == 0 && fchmod(fd, (st.st_mode & 0444) | 0600) != 0) return; /* then it is the owner's alone */
+    if (stat(data, &st) == 0 && fchmod(fd, (st.st_mode & 0444) | 0600) != 0)
+        return; /* then it is the owner's alone */
 }
 
 /* Builders at the same time write to names of their own; the last rename stays, and all of them are right. */
@@ -274,12 +284,15 @@ void mri_framed_index_keep(mri_framed *f, const mri_framed_format *format, const
     char path[MOST_PATH];
     if (cfg->no_index_file) return;
     bool kept = beside_the_data(path, sizeof path, f) && keep_at(path, f, format);
-    if (!kept && in_cache(path, sizeof path, f, cfg)) kept = make_folders_of(path) && keep_at(path, f, format);
+    if (!kept && in_cache(path, sizeof path, f, cfg))
+        kept = make_folders_of(path) && keep_at(path, f, format);
     const int code = errno;
-    char      shown[160], why[64] = "";
+    char shown[160], why[64] = "";
     mr_text_shown(path, shown, sizeof shown);
     if (kept) snprintf(f->told, sizeof f->told, "index kept in %s", shown);
     else
-        snprintf(f->told, sizeof f->told, "the index cannot be kept and is built anew in every run (%s: %s); --index-folder DIR names a place for it",
+        snprintf(f->told, sizeof f->told,
+                 "the index cannot be kept and is built anew in every run (%s: %s); --index-folder DIR names "
+                 "a place for it",
                  shown, strerror_r(code, why, sizeof why));
 }

@@ -1,13 +1,15 @@
 /* formats/folder/source_folder.c: a folder of pictures, one sub-folder for each class.
  *
- *   PATH/CLASS/picture            or, with parts:   PATH/train/CLASS/picture, PATH/test/CLASS/picture (test or val)
+ *   PATH/CLASS/picture            or, with parts:   PATH/train/CLASS/picture, PATH/test/CLASS/picture (test
+ *                                 or val)
  *
- * Classes are numbered in the byte order of their names, pictures of a class follow in the byte order of theirs. The test
- * part uses the train part's numbers. What a file holds is found when it is read, not from its name; hidden entries and
- * what is no regular file are counted and passed over. A data set of a million files costs one name, one size and one
- * offset each (about 35 bytes).
+ * Classes are numbered in the byte order of their names, pictures of a class follow in the byte order of
+ * theirs. The test part uses the train part's numbers. What a file holds is found when it is read, not from
+ * its name; hidden entries and what is no regular file are counted and passed over. A data set of a million
+ * files costs one name, one size and one offset each (about 35 bytes).
  *
- *   names  "a.jpg\0b.jpg\0..."   name_at[count]   size[count]   first[classes + 1]: where each class begins */
+ *   names  "a.jpg\0b.jpg\0..."   name_at[count]   size[count]   first[classes + 1]: where each class
+ *          begins */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,34 +22,34 @@
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 
-/* A larger file is a bad sample that nobody reads: it would cost its size in memory only to be told that it is no picture. A
- * PNG of the 100 million pixels that decoders accept by default stays below. */
+/* A larger file is a bad sample that nobody reads: it would cost its size in memory only to be told that it
+ * is no picture. A PNG of the 100 million pixels that decoders accept by default stays below. */
 #define MOST_PICTURE_BYTES ((uint64_t)256 << 20)
 
 typedef struct entry {
-    size_t   at; /* of the name in text */
+    size_t at; /* of the name in text */
     uint64_t bytes;
 } entry;
 
 typedef struct listing { /* what is in one folder */
-    char    *text;
-    size_t   text_used, text_cap;
-    entry   *entries;
-    size_t   count, cap;
+    char *text;
+    size_t text_used, text_cap;
+    entry *entries;
+    size_t count, cap;
     uint64_t skipped;
 } listing;
 
 typedef struct folder {
     const char *part;         /* "" or the part's sub-folder */
-    listing     classes;      /* their names */
+    listing classes;          /* their names */
     const char **class_names; /* into classes.text */
-    uint64_t   *first;
-    char       *names;
-    size_t      names_used, names_cap;
-    uint32_t   *name_at;
-    uint64_t   *size;
-    size_t      cap;
-    uint64_t    count;
+    uint64_t *first;
+    char *names;
+    size_t names_used, names_cap;
+    uint32_t *name_at;
+    uint64_t *size;
+    size_t cap;
+    uint64_t count;
 } folder;
 
 /* ---- growing arrays ---- */
@@ -99,15 +101,17 @@ static int told_entry(mr_error *err, int code, const char *where, const char *na
 
 static int no_memory(mr_error *err, const char *where)
 {
-    return mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for the list of files"), where, MR_NOWHERE, MR_NOWHERE);
+    return mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for the list of files"), where,
+                           MR_NOWHERE, MR_NOWHERE);
 }
 
 static int look_at(int dir, const char *where, const char *name, struct stat *st, mr_error *err)
 {
     if (fstatat(dir, name, st, 0) == 0) return MR_OK; /* links are followed */
-    const int code = errno == ELOOP    ? mr_error_set(err, MR_EFORMAT, "a symbolic link that leads back to itself: remove it")
-                     : errno == ENOENT ? mr_error_set(err, MR_EFORMAT, "a symbolic link to nothing: remove it")
-                                       : mr_error_sys(err, errno, "cannot look at it");
+    const int code =
+        errno == ELOOP ? mr_error_set(err, MR_EFORMAT, "a symbolic link that leads back to itself: remove it")
+        : errno == ENOENT ? mr_error_set(err, MR_EFORMAT, "a symbolic link to nothing: remove it")
+                          : mr_error_sys(err, errno, "cannot look at it");
     return told_entry(err, code, where, name);
 }
 
@@ -117,25 +121,31 @@ static int list_open(DIR *d, const char *where, bool want_folders, listing *out,
         errno = 0;
         const struct dirent *e = readdir(d);
         if (!e)
-            return errno ? mri_error_place(err, mr_error_sys(err, errno, "cannot list"), where, MR_NOWHERE, MR_NOWHERE) : MR_OK;
+            return errno ? mri_error_place(err, mr_error_sys(err, errno, "cannot list"), where, MR_NOWHERE,
+                                           MR_NOWHERE)
+                         : MR_OK;
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
         struct stat st;
-        bool        wanted = e->d_name[0] != '.' && !(want_folders && e->d_type == DT_REG);
+        bool wanted = e->d_name[0] != '.' && !(want_folders && e->d_type == DT_REG);
         if (wanted) {
             const int rc = look_at(dirfd(d), where, e->d_name, &st, err);
             if (rc) return rc;
             wanted = want_folders ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode);
         }
         if (!wanted) out->skipped++;
-        else if (!listing_add(out, e->d_name, want_folders ? 0 : (uint64_t)st.st_size)) return no_memory(err, where);
+        else if (!listing_add(out, e->d_name, want_folders ? 0 : (uint64_t)st.st_size))
+            return no_memory(err, where);
     }
 }
 
 /* Sub-folders, or files with their sizes, sorted by name. */
-static int list_folder(int parent, const char *name, const char *where, bool want_folders, listing *out, mr_error *err)
+static int list_folder(int parent, const char *name, const char *where, bool want_folders, listing *out,
+                       mr_error *err)
 {
     const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), where, MR_NOWHERE, MR_NOWHERE);
+    if (fd < 0)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), where, MR_NOWHERE,
+                               MR_NOWHERE);
     DIR *d = fdopendir(fd);
     if (!d) {
         close(fd);
@@ -151,12 +161,12 @@ static int list_folder(int parent, const char *name, const char *where, bool wan
 static bool holds_folders(int root, const char *name)
 {
     const int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR      *d = fd >= 0 ? fdopendir(fd) : NULL;
+    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
     if (!d) {
         if (fd >= 0) close(fd);
         return false;
     }
-    bool                 found = false;
+    bool found = false;
     const struct dirent *e;
     while (!found && (e = readdir(d))) {
         struct stat st;
@@ -176,7 +186,7 @@ static bool add_files(folder *f, const listing *l)
     f->cap = cap;
     if (!make_room((void **)&f->names, &f->names_cap, f->names_used, l->text_used, 1)) return false;
     for (size_t k = 0; k < l->count; k++) {
-        const char  *name = l->text + l->entries[k].at;
+        const char *name = l->text + l->entries[k].at;
         const size_t len = strlen(name) + 1;
         f->name_at[f->count] = (uint32_t)f->names_used;
         f->size[f->count++] = l->entries[k].bytes;
@@ -211,15 +221,18 @@ static int list_classes(mr_source *src, folder *f, int root, const char *where, 
     if (rc) return rc;
     src->info.skipped_files += f->classes.skipped;
     if (f->classes.count == 0) {
-        rc = mr_error_set(err, MR_EFORMAT, "no class folders: expected FOLDER/CLASS/PICTURE, found %llu other entries",
+        rc = mr_error_set(err, MR_EFORMAT,
+                          "no class folders: expected FOLDER/CLASS/PICTURE, found %llu other entries",
                           (unsigned long long)f->classes.skipped);
         return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
     }
-    if (f->classes.count >= UINT32_MAX) return mr_error_set(err, MR_ELIMIT, "more classes than can be numbered");
+    if (f->classes.count >= UINT32_MAX)
+        return mr_error_set(err, MR_ELIMIT, "more classes than can be numbered");
     f->class_names = malloc(f->classes.count * sizeof *f->class_names);
     f->first = malloc((f->classes.count + 1) * sizeof *f->first);
     if (!f->class_names || !f->first) return no_memory(err, where);
-    for (size_t k = 0; k < f->classes.count; k++) f->class_names[k] = f->classes.text + f->classes.entries[k].at;
+    for (size_t k = 0; k < f->classes.count; k++)
+        f->class_names[k] = f->classes.text + f->classes.entries[k].at;
     src->info.class_count = (uint32_t)f->classes.count;
     src->info.class_names = f->class_names;
     return MR_OK;
@@ -230,7 +243,7 @@ static int find_class(const folder *f, const char *name)
     size_t low = 0, high = f->classes.count;
     while (low < high) {
         const size_t mid = low + (high - low) / 2;
-        const int    order = strcmp(name, f->class_names[mid]);
+        const int order = strcmp(name, f->class_names[mid]);
         if (order == 0) return (int)mid;
         if (order < 0) high = mid;
         else low = mid + 1;
@@ -242,27 +255,30 @@ static int find_class(const folder *f, const char *name)
 static int check_test_classes(const folder *f, int part, const char *where, mr_error *err)
 {
     listing l = {0};
-    int     rc = list_folder(part, ".", where, true, &l, err);
+    int rc = list_folder(part, ".", where, true, &l, err);
     for (size_t k = 0; !rc && k < l.count; k++) {
         const char *name = l.text + l.entries[k].at;
         if (find_class(f, name) >= 0) continue;
-        rc = told_entry(err, mr_error_set(err, MR_EFORMAT, "the train part has no class of this name"), where, name);
+        rc = told_entry(err, mr_error_set(err, MR_EFORMAT, "the train part has no class of this name"), where,
+                        name);
     }
     listing_fini(&l);
     return rc;
 }
 
-static int add_class(mr_source *src, folder *f, int part, size_t class_at, bool may_lack, const char *where, mr_error *err)
+static int add_class(mr_source *src, folder *f, int part, size_t class_at, bool may_lack, const char *where,
+                     mr_error *err)
 {
     const char *name = f->class_names[class_at];
-    char        path[2 * 4096];
+    char path[2 * 4096];
     struct stat st;
     snprintf(path, sizeof path, "%s/%s", where, name);
     if (may_lack && fstatat(part, name, &st, 0) != 0 && errno == ENOENT) return MR_OK;
     listing l = {0};
-    int     rc = list_folder(part, name, path, false, &l, err);
+    int rc = list_folder(part, name, path, false, &l, err);
     if (!rc && l.count == 0) {
-        rc = mr_error_set(err, MR_EFORMAT, "a class without pictures (%llu other entries): put some in, or remove the folder",
+        rc = mr_error_set(err, MR_EFORMAT,
+                          "a class without pictures (%llu other entries): put some in, or remove the folder",
                           (unsigned long long)l.skipped);
         mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
     }
@@ -274,8 +290,8 @@ static int add_class(mr_source *src, folder *f, int part, size_t class_at, bool 
     return rc;
 }
 
-static int add_classes(mr_source *src, folder *f, int part, bool may_lack, const char *where, const mr_source_config *cfg,
-                       mr_error *err)
+static int add_classes(mr_source *src, folder *f, int part, bool may_lack, const char *where,
+                       const mr_source_config *cfg, mr_error *err)
 {
     for (size_t k = 0; k < f->classes.count; k++) {
         f->first[k] = f->count;
@@ -284,8 +300,9 @@ static int add_classes(mr_source *src, folder *f, int part, bool may_lack, const
         if (rc) return rc;
     }
     f->first[f->classes.count] = f->count;
-    return f->count > 0 ? MR_OK : mri_error_place(err, mr_error_set(err, MR_EFORMAT, "no pictures in any class"), where,
-                                           MR_NOWHERE, MR_NOWHERE);
+    return f->count > 0 ? MR_OK
+                        : mri_error_place(err, mr_error_set(err, MR_EFORMAT, "no pictures in any class"),
+                                          where, MR_NOWHERE, MR_NOWHERE);
 }
 
 /* ---- parts ---- */
@@ -302,13 +319,14 @@ static int open_part(int root, const char *part, const char *where, int *out, mr
 {
     *out = openat(root, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*out >= 0) return MR_OK;
-    return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), where, MR_NOWHERE, MR_NOWHERE);
+    return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), where, MR_NOWHERE,
+                           MR_NOWHERE);
 }
 
 static int open_test(mr_source *src, folder *f, int root, const mr_source_config *cfg, mr_error *err)
 {
     char where[4096];
-    int  part;
+    int part;
     snprintf(where, sizeof where, "%s/%s", src->path, f->part);
     int rc = open_part(root, f->part, where, &part, err);
     if (rc) return rc;
@@ -324,8 +342,8 @@ static int open_tree(mr_source *src, folder *f, int root, const mr_source_config
         const int rc = list_classes(src, f, root, src->path, err);
         return rc ? rc : add_classes(src, f, root, false, src->path, cfg, err);
     }
-    char        where[4096];
-    int         train;
+    char where[4096];
+    int train;
     const char *test = find_test(root);
     src->info.has_test = test != NULL;
     snprintf(where, sizeof where, "%s/train", src->path);
@@ -380,7 +398,8 @@ static int folder_open(mr_source *src, const mr_source_config *cfg, mr_error *er
     src->state = f;
     const int root = open(src->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (root < 0)
-        return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), src->path, MR_NOWHERE, MR_NOWHERE);
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), src->path, MR_NOWHERE,
+                               MR_NOWHERE);
     const int rc = open_tree(src, f, root, cfg, err);
     close(root);
     if (rc) return rc;
@@ -405,7 +424,8 @@ static void folder_close(mr_source *src)
 static uint32_t class_of(const mr_source *src, uint64_t sample)
 {
     const folder *f = src->state;
-    uint32_t      low = 0, high = (uint32_t)f->classes.count - 1; /* its own: info may have the names of another data set */
+    uint32_t low = 0,
+             high = (uint32_t)f->classes.count - 1; /* its own: info may have the names of another data set */
     while (low < high) {
         const uint32_t mid = low + (high - low + 1) / 2;
         if (f->first[mid] <= sample) low = mid;
@@ -432,7 +452,8 @@ static int folder_extent(const mr_source *src, uint64_t sample, mr_extent *out, 
     const folder *f = src->state;
     if (f->size[sample] > MOST_PICTURE_BYTES) {
         char path[4096];
-        mr_error_set(err, MR_ELIMIT, "a file of %.0f MiB is no picture: expected at most %.0f MiB; take it out",
+        mr_error_set(err, MR_ELIMIT,
+                     "a file of %.0f MiB is no picture: expected at most %.0f MiB; take it out",
                      (double)f->size[sample] / 1048576, (double)MOST_PICTURE_BYTES / 1048576);
         folder_sample_path(src, sample, path, sizeof path);
         return mri_error_place(err, MR_ELIMIT, path, MR_NOWHERE, sample);
@@ -441,13 +462,14 @@ static int folder_extent(const mr_source *src, uint64_t sample, mr_extent *out, 
     return MR_OK;
 }
 
-static int folder_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+static int folder_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
+                        mr_error *err)
 {
     const int kind = mr_image_sniff(data, bytes);
     if (!kind) {
-        char            path[4096];
+        char path[4096];
         mr_image_header none;
-        const int       rc = mr_image_header_parse(data, bytes, &none, err); /* says what it looks like */
+        const int rc = mr_image_header_parse(data, bytes, &none, err); /* says what it looks like */
         folder_sample_path(src, sample, path, sizeof path);
         return mri_error_place(err, rc, path, 0, sample);
     }
@@ -460,7 +482,8 @@ static int folder_parse(const mr_source *src, uint64_t sample, const void *data,
 const mri_source_ops mri_source_folder = {
     .name = "folder",
     .help = "pictures (JPEG, PNG) in one sub-folder for each class, with train/ and test/ above them or not",
-    .no_keys = true, .probe = folder_probe,
+    .no_keys = true,
+    .probe = folder_probe,
     .open = folder_open,
     .close = folder_close,
     .extent = folder_extent,

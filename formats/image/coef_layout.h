@@ -1,12 +1,12 @@
-/* formats/image/coef_layout.h: where things lie in a coefficient payload, and the loops that expand its blocks. Private to coef*.c;
- * every number here is specified in FORMAT.md, section 4.
+/* formats/image/coef_layout.h: where things lie in a coefficient payload, and the loops that expand its
+ * blocks. Private to coef*.c; every number here is specified in FORMAT.md, section 4.
  *
  *   | head 32 | quantisation tables | row index | row | row | ... | slack |
  *   a row:    | a length per block | a DC per block | the blocks' other coefficients, one after the other |
  *   a block:  | mode | nonzero map, cut behind its last byte in use | bytes | nibbles | escapes |
  *
- * Lengths and DC stand apart from the rest so that a block's place is a sum of lengths: the loops never wait for one block to
- * know where the next one is. */
+ * Lengths and DC stand apart from the rest so that a block's place is a sum of lengths: the loops never wait
+ * for one block to know where the next one is. */
 #ifndef MRI_COEF_LAYOUT_H
 #define MRI_COEF_LAYOUT_H
 
@@ -16,36 +16,39 @@ enum {
     MRI_COEF_HEAD = 32,
     MRI_COEF_COMPONENT_AT = 16, /* 4 bytes each: id, h, v, table */
     MRI_COEF_TABLE_BYTES = 2 * MRI_JPEG_BLOCK,
-    MRI_COEF_BLOCK_FIXED = 3,   /* bytes of a block in front of its row: length, DC */
-    MRI_COEF_SLACK = 128,       /* the most a loop reads past a block's first byte without looking at its length */
-    MRI_COEF_MAP_BYTES = 7,     /* mode: bytes of the map, less one */
-    MRI_COEF_TIER_SHIFT = 3,    /* mode: how far the bytes go, an index into mri_coef_tier */
+    MRI_COEF_BLOCK_FIXED = 3, /* bytes of a block in front of its row: length, DC */
+    MRI_COEF_SLACK = 128, /* the most a loop reads past a block's first byte without looking at its length */
+    MRI_COEF_MAP_BYTES = 7,  /* mode: bytes of the map, less one */
+    MRI_COEF_TIER_SHIFT = 3, /* mode: how far the bytes go, an index into mri_coef_tier */
     MRI_COEF_TIER = 15,
-    MRI_COEF_ESCAPE = 128,      /* mode: some bytes have a high byte too */
+    MRI_COEF_ESCAPE = 128, /* mode: some bytes have a high byte too */
 };
 #define MRI_COEF_MAX_BYTES ((uint64_t)1 << 30)
 
 /* Zigzag positions below mri_coef_tier_end[t], as bits. */
-extern const uint8_t  mri_coef_tier_end[MRI_COEF_TIER + 1];
+extern const uint8_t mri_coef_tier_end[MRI_COEF_TIER + 1];
 extern const uint64_t mri_coef_tier[MRI_COEF_TIER + 1];
 
-/* What the loops need of one run of blocks. data is readable for MRI_COEF_SLACK bytes behind the last block. */
+/* What the loops need of one run of blocks. data is readable for MRI_COEF_SLACK bytes behind the last
+ * block. */
 typedef struct mri_coef_run {
     const uint8_t *lengths, *dc, *data; /* of the first block */
-    uint32_t       count;
+    uint32_t count;
     int16_t (*coef)[MRI_JPEG_BLOCK];
-    uint8_t       *last;
+    uint8_t *last;
 } mri_coef_run;
 
-/* Expand; 0, or something else when a block is not what its length says. Whatever the bytes, only the blocks asked for are
- * written, and nothing past the slack is read. */
+/* Expand; 0, or something else when a block is not what its length says. Whatever the bytes, only the blocks
+ * asked for are written, and nothing past the slack is read. */
 uint64_t mri_coef_run_plain(const mri_coef_run *run);
 #if defined(__x86_64__)
 uint64_t mri_coef_run_avx2(const mri_coef_run *run);
 uint64_t mri_coef_run_avx512(const mri_coef_run *run);
 #endif
 
-/* The high bytes of a block whose mode has MRI_COEF_ESCAPE, over its low ones in coef; *bytes is what they take. */
-uint64_t mri_coef_escapes(const uint8_t *at, size_t room, uint64_t map, unsigned tier, int16_t *coef, size_t *bytes);
+/* The high bytes of a block whose mode has MRI_COEF_ESCAPE, over its low ones in coef; *bytes is what they
+ * take. */
+uint64_t mri_coef_escapes(const uint8_t *at, size_t room, uint64_t map, unsigned tier, int16_t *coef,
+                          size_t *bytes);
 
 #endif

@@ -1,4 +1,5 @@
-/* formats/image/coef_pack.c: write a coefficient payload. The layout is in coef_layout.h; what is chosen here:
+/* formats/image/coef_pack.c: write a coefficient payload. The layout is in coef_layout.h; what is chosen
+ * here:
  *
  *   tier     as few bytes as can be before nibbles begin: up to the last coefficient outside -8..7
  *   escapes  as few high bytes as can be: up to the last coefficient outside -128..127
@@ -23,10 +24,11 @@ static unsigned tier_for(unsigned end)
 typedef struct scan {
     uint64_t map;
     unsigned count, byte_end, escape_end;
-    int16_t  value[MRI_JPEG_BLOCK];
+    int16_t value[MRI_JPEG_BLOCK];
 } scan;
 
-/* One bit for each of 64 bytes that are 0 or 1: a multiplication gathers the low bits of eight bytes in the highest one. */
+/* One bit for each of 64 bytes that are 0 or 1: a multiplication gathers the low bits of eight bytes in the
+ * highest one. */
 static uint64_t bits(const uint8_t *is)
 {
     uint64_t map = 0;
@@ -34,7 +36,8 @@ static uint64_t bits(const uint8_t *is)
     return map;
 }
 
-/* The loops over all 64 are for the compiler to vectorise: branches on what comes would be as good as noise. */
+/* The loops over all 64 are for the compiler to vectorise: branches on what comes would be as good as
+ * noise. */
 static void scan_block(const int16_t *coef, scan *s)
 {
     int16_t zigzag[MRI_JPEG_BLOCK];
@@ -62,14 +65,15 @@ static size_t block_put(const int16_t *coef, uint8_t *to)
     if (s.map == 0) return 0;
     const unsigned map_bytes = (unsigned)(63 - __builtin_clzll(s.map)) / 8 + 1, tier = tier_for(s.byte_end);
     const unsigned bytes = (unsigned)__builtin_popcountll(s.map & mri_coef_tier[tier]);
-    uint8_t       *at = to + 1 + map_bytes;
+    uint8_t *at = to + 1 + map_bytes;
     to[0] = (uint8_t)((map_bytes - 1) | tier << MRI_COEF_TIER_SHIFT | (s.escape_end ? MRI_COEF_ESCAPE : 0));
     memcpy(to + 1, &s.map, map_bytes);
     for (unsigned k = 0; k < bytes; k++) *at++ = (uint8_t)s.value[k];
     for (unsigned k = bytes; k < s.count; k += 2)
         *at++ = (uint8_t)((s.value[k] & 15) | (k + 1 < s.count ? (s.value[k + 1] & 15) << 4 : 0));
     if (s.escape_end) {
-        const unsigned escape = tier_for(s.escape_end), count = (unsigned)__builtin_popcountll(s.map & mri_coef_tier[escape]);
+        const unsigned escape = tier_for(s.escape_end),
+                       count = (unsigned)__builtin_popcountll(s.map & mri_coef_tier[escape]);
         *at++ = (uint8_t)escape;
         for (unsigned k = 0; k < count; k++) *at++ = (uint8_t)((uint16_t)s.value[k] >> 8);
     }
@@ -80,7 +84,7 @@ static size_t block_put(const int16_t *coef, uint8_t *to)
 
 typedef struct payload {
     uint8_t *data;
-    size_t   used, room;
+    size_t used, room;
 } payload;
 
 static int need(payload *p, size_t more, mr_error *err)
@@ -90,7 +94,7 @@ static int need(payload *p, size_t more, mr_error *err)
                             (unsigned long long)(MRI_COEF_MAX_BYTES >> 20));
     if (more <= p->room - p->used) return MR_OK;
     const size_t room = (size_t)mri_max_u64(p->used + more, p->room + p->room / 2);
-    uint8_t     *data = realloc(p->data, room);
+    uint8_t *data = realloc(p->data, room);
     if (!data) return mr_error_set(err, MR_ENOMEM, "coefficients: no memory for %zu bytes", room);
     p->data = data;
     p->room = room;
@@ -119,8 +123,11 @@ static int frame_check(const mri_jpeg_frame *f, mr_error *err)
     const bool gray = f->component_count == 1 && f->colour == MRI_JPEG_GRAY;
     const bool three = f->component_count == 3 && (f->colour == MRI_JPEG_YCC || f->colour == MRI_JPEG_RGB);
     if (gray || three) return MR_OK;
-    return mr_error_set(err, MR_EUNSUPPORTED, "coefficient records hold gray, YCbCr and RGB pictures; this one has %u components of "
-                        "another kind", f->component_count);
+    return mr_error_set(
+        err, MR_EUNSUPPORTED,
+        "coefficient records hold gray, YCbCr and RGB pictures; this one has %u components of "
+        "another kind",
+        f->component_count);
 }
 
 static void head_put(payload *p, const mri_jpeg_frame *f)
@@ -135,16 +142,20 @@ static void head_put(payload *p, const mri_jpeg_frame *f)
     mri_put_le16(h + 10, (uint16_t)f->height);
     for (uint32_t k = 0; k < f->component_count; k++) {
         const mri_jpeg_component *m = &f->component[k];
-        uint8_t                   t = 0;
-        while (t < tables && memcmp(h + MRI_COEF_HEAD + MRI_COEF_TABLE_BYTES * t, m->quant, MRI_COEF_TABLE_BYTES) != 0) t++;
-        if (t == tables) memcpy(h + MRI_COEF_HEAD + MRI_COEF_TABLE_BYTES * tables++, m->quant, MRI_COEF_TABLE_BYTES);
+        uint8_t t = 0;
+        while (t < tables &&
+               memcmp(h + MRI_COEF_HEAD + MRI_COEF_TABLE_BYTES * t, m->quant, MRI_COEF_TABLE_BYTES) != 0)
+            t++;
+        if (t == tables)
+            memcpy(h + MRI_COEF_HEAD + MRI_COEF_TABLE_BYTES * tables++, m->quant, MRI_COEF_TABLE_BYTES);
         memcpy(h + MRI_COEF_COMPONENT_AT + 4 * k, (const uint8_t[4]){m->id, m->h, m->v, t}, 4);
     }
     h[12] = tables;
     p->used = MRI_COEF_HEAD + (size_t)MRI_COEF_TABLE_BYTES * tables;
 }
 
-static int payload_put(payload *p, const mri_jpeg_frame *f, const int16_t (*const *coef)[MRI_JPEG_BLOCK], mr_error *err)
+static int payload_put(payload *p, const mri_jpeg_frame *f, const int16_t (*const *coef)[MRI_JPEG_BLOCK],
+                       mr_error *err)
 {
     size_t rows = 0, blocks = 0;
     for (uint32_t k = 0; k < f->component_count; k++) {
@@ -152,7 +163,8 @@ static int payload_put(payload *p, const mri_jpeg_frame *f, const int16_t (*cons
         blocks += (size_t)f->component[k].blocks_high * f->component[k].blocks_wide;
     }
     /* most blocks of photographs take 16 to 32 bytes */
-    p->room = MRI_COEF_HEAD + 3 * MRI_COEF_TABLE_BYTES + 4 * (rows + 1) + (size_t)mri_min_u64(blocks * 32, MRI_COEF_MAX_BYTES / 2);
+    p->room = MRI_COEF_HEAD + 3 * MRI_COEF_TABLE_BYTES + 4 * (rows + 1) +
+              (size_t)mri_min_u64(blocks * 32, MRI_COEF_MAX_BYTES / 2);
     p->data = malloc(p->room);
     if (!p->data) return mr_error_set(err, MR_ENOMEM, "coefficients: no memory for %zu bytes", p->room);
     head_put(p, f);
@@ -174,12 +186,13 @@ static int payload_put(payload *p, const mri_jpeg_frame *f, const int16_t (*cons
     return MR_OK;
 }
 
-int mri_coef_pack(const mri_jpeg_frame *frame, const int16_t (*const *coef)[MRI_JPEG_BLOCK], void **out, size_t *bytes, mr_error *err)
+int mri_coef_pack(const mri_jpeg_frame *frame, const int16_t (*const *coef)[MRI_JPEG_BLOCK], void **out,
+                  size_t *bytes, mr_error *err)
 {
     *out = NULL;
     *bytes = 0;
     payload p = {0};
-    int     rc = frame_check(frame, err);
+    int rc = frame_check(frame, err);
     if (rc == MR_OK) rc = payload_put(&p, frame, coef, err);
     if (rc) {
         free(p.data);

@@ -1,6 +1,8 @@
-/* formats/image/exif.c: orientation from EXIF: a little TIFF file whose first directory holds it (tag 0x0112, a SHORT).
+/* formats/image/exif.c: orientation from EXIF: a little TIFF file whose first directory holds it (tag 0x0112,
+ * a SHORT).
  *
- *   "II*\0" or "MM\0*" | offset of the directory | ... | entry count | 12 bytes an entry: tag, type, count, value | ...
+ *   "II*\0" or "MM\0*" | offset of the directory | ... | entry count | 12 bytes an entry: tag, type, count,
+ *   value | ...
  *
  * EXIF is advice, not content: what is broken or out of reach counts as absent. */
 #include "formats/image/exif.h"

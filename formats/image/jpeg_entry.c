@@ -1,15 +1,17 @@
 /* formats/image/jpeg_entry.c: the bytes of entry points.
  *
- *   head, 20 bytes | row 0: position, predictions, then for each further entry what to add | row 1 | ... | zero bits
+ *   head, 20 bytes | row 0: position, predictions, then for each further entry what to add | row 1 | ... |
+ *   zero bits
  *
- * Each kind of number has one width in bits for the whole picture, the least that holds all of them, so that every row takes as
- * many bits and is found by a multiplication. Numbers begin with their lowest bit, in the lowest free bit of a byte. */
+ * Each kind of number has one width in bits for the whole picture, the least that holds all of them, so that
+ * every row takes as many bits and is found by a multiplication. Numbers begin with their lowest bit, in the
+ * lowest free bit of a byte. */
 #include "formats/image/jpeg_entry.h"
 
-#define HEAD_BYTES 20
-#define VERSION 1
+#define HEAD_BYTES         20
+#define VERSION            1
 #define MAX_POSITION_WIDTH 40
-#define MAX_DC_WIDTH 17
+#define MAX_DC_WIDTH       17
 
 /* ---- numbers of any width ---- */
 
@@ -30,7 +32,8 @@ static int32_t get_signed(const mri_jpeg_entries *t, uint64_t bit, unsigned widt
 
 static void put_bits(uint8_t *fields, uint64_t *bit, unsigned width, uint64_t value)
 {
-    for (unsigned k = 0; k < width; k++, ++*bit) fields[*bit >> 3] |= (uint8_t)((value >> k & 1) << (*bit & 7));
+    for (unsigned k = 0; k < width; k++, ++*bit)
+        fields[*bit >> 3] |= (uint8_t)((value >> k & 1) << (*bit & 7));
 }
 
 static void widen(uint8_t *width, uint64_t value)
@@ -65,7 +68,8 @@ static void lay_out(mri_jpeg_entries *t, const mri_jpeg_layout *layout)
 
 static uint64_t field_bytes(const mri_jpeg_entries *t, uint32_t rows) { return (t->row_bits * rows + 7) / 8; }
 
-static int measure(mri_jpeg_entries *t, const mri_jpeg_layout *layout, const mri_jpeg_entry *entry, mr_error *err)
+static int measure(mri_jpeg_entries *t, const mri_jpeg_layout *layout, const mri_jpeg_entry *entry,
+                   mr_error *err)
 {
     const uint64_t origin = 8 * (uint64_t)layout->scan[0].begin;
     for (uint32_t row = 0; row < layout->frame.mcus_high; row++)
@@ -74,7 +78,9 @@ static int measure(mri_jpeg_entries *t, const mri_jpeg_layout *layout, const mri
             else widen(&t->position_width, entry->bit - origin);
             for (uint32_t c = 0; c < layout->frame.component_count; c++) {
                 if (entry->dc[c] != (int16_t)entry->dc[c])
-                    return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: a DC prediction of %d: no entry points for it", (int)entry->dc[c]);
+                    return mr_error_set(err, MR_EUNSUPPORTED,
+                                        "JPEG: a DC prediction of %d: no entry points for it",
+                                        (int)entry->dc[c]);
                 if (k) widen_signed(&t->dc_step_width[c], entry->dc[c] - entry[-1].dc[c]);
                 else widen_signed(&t->dc_width[c], entry->dc[c]);
             }
@@ -90,18 +96,22 @@ static void put_rows(const mri_jpeg_entries *t, uint32_t rows, const mri_jpeg_en
             if (k) put_bits(fields, &at, t->step_width, entry->bit - entry[-1].bit);
             else put_bits(fields, &at, t->position_width, entry->bit - t->origin);
             for (uint32_t c = 0; c < t->components; c++) {
-                if (k) put_bits(fields, &at, t->dc_step_width[c], (uint64_t)(int64_t)(entry->dc[c] - entry[-1].dc[c]));
+                if (k)
+                    put_bits(fields, &at, t->dc_step_width[c],
+                             (uint64_t)(int64_t)(entry->dc[c] - entry[-1].dc[c]));
                 else put_bits(fields, &at, t->dc_width[c], (uint64_t)(int64_t)entry->dc[c]);
             }
         }
 }
 
-int mri_jpeg_entries_pack(const mri_jpeg_layout *layout, const void *jpeg, size_t jpeg_bytes, uint32_t gap, const mri_jpeg_entry *entry,
-                          void **out, size_t *bytes, mr_error *err)
+int mri_jpeg_entries_pack(const mri_jpeg_layout *layout, const void *jpeg, size_t jpeg_bytes, uint32_t gap,
+                          const mri_jpeg_entry *entry, void **out, size_t *bytes, mr_error *err)
 {
-    if (gap < 1 || gap > 255) return mr_error_set(err, MR_EINVAL, "entry points every %u MCUs; expected 1 to 255", gap);
+    if (gap < 1 || gap > 255)
+        return mr_error_set(err, MR_EINVAL, "entry points every %u MCUs; expected 1 to 255", gap);
     if (layout->scan_count != 1 || jpeg_bytes > UINT32_MAX)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u scans, %zu bytes; entry points are for one scan and 4 GiB at most",
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "JPEG: %u scans, %zu bytes; entry points are for one scan and 4 GiB at most",
                             layout->scan_count, jpeg_bytes);
     mri_jpeg_entries t = {.gap = gap};
     const int rc = measure(&t, layout, entry, err);
@@ -109,7 +119,9 @@ int mri_jpeg_entries_pack(const mri_jpeg_layout *layout, const void *jpeg, size_
     lay_out(&t, layout);
     const uint64_t size = field_bytes(&t, layout->frame.mcus_high);
     uint8_t *p = calloc(1, HEAD_BYTES + (size_t)size);
-    if (!p) return mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of entry points", (unsigned long long)size);
+    if (!p)
+        return mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of entry points",
+                            (unsigned long long)size);
     p[0] = VERSION;
     p[1] = (uint8_t)gap;
     p[2] = (uint8_t)t.components;
@@ -137,26 +149,36 @@ static bool widths_fit(const mri_jpeg_entries *t)
     return fit;
 }
 
-int mri_jpeg_entries_open(mri_jpeg_entries *t, const void *payload, size_t bytes, const mri_jpeg_layout *layout, const void *jpeg,
-                          size_t jpeg_bytes, mr_error *err)
+int mri_jpeg_entries_open(mri_jpeg_entries *t, const void *payload, size_t bytes,
+                          const mri_jpeg_layout *layout, const void *jpeg, size_t jpeg_bytes, mr_error *err)
 {
     const uint8_t *p = payload;
     const mri_jpeg_frame *f = &layout->frame;
     if (bytes < HEAD_BYTES || p[0] != VERSION || p[1] == 0 || p[11] != 0)
-        return mr_error_set(err, MR_EFORMAT, "entry points: %zu bytes that do not begin like version %u", bytes, VERSION);
-    *t = (mri_jpeg_entries){.fields = p + HEAD_BYTES, .field_bytes = bytes - HEAD_BYTES, .gap = p[1], .position_width = p[3], .step_width = p[4]};
+        return mr_error_set(err, MR_EFORMAT, "entry points: %zu bytes that do not begin like version %u",
+                            bytes, VERSION);
+    *t = (mri_jpeg_entries){.fields = p + HEAD_BYTES,
+                            .field_bytes = bytes - HEAD_BYTES,
+                            .gap = p[1],
+                            .position_width = p[3],
+                            .step_width = p[4]};
     memcpy(t->dc_width, p + 5, sizeof t->dc_width);
     memcpy(t->dc_step_width, p + 8, sizeof t->dc_step_width);
     if (layout->scan_count != 1 || p[2] != f->component_count || mri_le32(p + 12) != jpeg_bytes)
-        return mr_error_set(err, MR_EFORMAT, "entry points: made for a JPEG of %u bytes and %u components; this one has %zu and %u (and %u scans)",
+        return mr_error_set(err, MR_EFORMAT,
+                            "entry points: made for a JPEG of %u bytes and %u components; this one has %zu "
+                            "and %u (and %u scans)",
                             mri_le32(p + 12), p[2], jpeg_bytes, f->component_count, layout->scan_count);
     lay_out(t, layout);
     if (!widths_fit(t) || t->field_bytes != field_bytes(t, f->mcus_high))
-        return mr_error_set(err, MR_EFORMAT, "entry points: %zu bytes do not hold the %u x %u entries their head speaks of", bytes, t->per_row,
-                            f->mcus_high);
+        return mr_error_set(err, MR_EFORMAT,
+                            "entry points: %zu bytes do not hold the %u x %u entries their head speaks of",
+                            bytes, t->per_row, f->mcus_high);
     const uint32_t told = mri_le32(p + 16), found = mr_crc32c(0, jpeg, layout->scan[0].begin);
     if (told == found) return MR_OK;
-    return mr_error_set(err, MR_EFORMAT, "entry points: made for a JPEG whose head has CRC %08x; this one has %08x", told, found);
+    return mr_error_set(err, MR_EFORMAT,
+                        "entry points: made for a JPEG whose head has CRC %08x; this one has %08x", told,
+                        found);
 }
 
 mri_jpeg_entry mri_jpeg_entries_row(const mri_jpeg_entries *t, uint32_t row)

@@ -2,38 +2,55 @@
  *
  *   FF D8 | segments: DQT DHT DRI APPn COM SOF | SOS, entropy-coded bytes | more tables, more scans | FF D9
  *
- * A segment is FF, any number of further FF, a code, and for most a length and as many bytes. Tables hold from where they stand;
- * a component's quantisation table is the one in force when its first scan begins. Bytes between segments are damage. What
- * libjpeg-turbo takes only by a rule of its own (lengths below 2, components out of order, ...) is left to it. */
-#include "formats/image/exif.h"
+ * A segment is FF, any number of further FF, a code, and for most a length and as many bytes. Tables hold
+ * from where they stand; a component's quantisation table is the one in force when its first scan begins.
+ * Bytes between segments are damage. What libjpeg-turbo takes only by a rule of its own (lengths below 2,
+ * components out of order, ...) is left to it. */
 #include "formats/image/jpeg_frame.h"
+#include "formats/image/exif.h"
 
-#define MAX_SIDE 65500 /* libjpeg's */
+#define MAX_SIDE       65500 /* libjpeg's */
 #define MAX_MCU_BLOCKS 10
 
 const uint8_t mri_jpeg_natural[MRI_JPEG_BLOCK] = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
-    35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
+    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48,
+    41, 34, 27, 20, 13, 6,  7,  14, 21, 28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23,
+    30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
 };
 
 enum marker {
-    TEM = 0x01, SOF0 = 0xc0, SOF1 = 0xc1, SOF2 = 0xc2, DHT = 0xc4, RST0 = 0xd0, RST7 = 0xd7, SOI = 0xd8, EOI = 0xd9,
-    SOS = 0xda, DQT = 0xdb, DRI = 0xdd, APP0 = 0xe0, APP1 = 0xe1, APP14 = 0xee, APP15 = 0xef, COM = 0xfe,
+    TEM = 0x01,
+    SOF0 = 0xc0,
+    SOF1 = 0xc1,
+    SOF2 = 0xc2,
+    DHT = 0xc4,
+    RST0 = 0xd0,
+    RST7 = 0xd7,
+    SOI = 0xd8,
+    EOI = 0xd9,
+    SOS = 0xda,
+    DQT = 0xdb,
+    DRI = 0xdd,
+    APP0 = 0xe0,
+    APP1 = 0xe1,
+    APP14 = 0xee,
+    APP15 = 0xef,
+    COM = 0xfe,
 };
 
 typedef struct walk {
     const uint8_t *data;
-    size_t         bytes, at;
-    unsigned       marker;     /* last one read, and its segment */
+    size_t bytes, at;
+    unsigned marker; /* last one read, and its segment */
     const uint8_t *body;
-    size_t         body_bytes;
-    const uint8_t *quant[4];   /* 64 entries in zigzag order */
-    bool           quant_wide[4];
+    size_t body_bytes;
+    const uint8_t *quant[4]; /* 64 entries in zigzag order */
+    bool quant_wide[4];
     const uint8_t *dc[4], *ac[4];
-    uint32_t       restart_interval;
-    bool           framed, jfif, adobe, exif;
-    uint8_t        adobe_transform;
-    uint32_t       seen;       /* bit k: component k had its scan */
+    uint32_t restart_interval;
+    bool framed, jfif, adobe, exif;
+    uint8_t adobe_transform;
+    uint32_t seen; /* bit k: component k had its scan */
 } walk;
 
 /* ---- segments ---- */
@@ -50,7 +67,8 @@ static int next_marker(walk *w, mr_error *err)
     while (at < w->bytes && w->data[at] == 0xff) at++;
     if (at == w->bytes) return cut_short(w, err);
     if (at == w->at || w->data[at] == 0)
-        return mr_error_set(err, MR_EFORMAT, "JPEG: expected a marker (FF) at byte %zu, found %02x: damaged", w->at, w->data[w->at]);
+        return mr_error_set(err, MR_EFORMAT, "JPEG: expected a marker (FF) at byte %zu, found %02x: damaged",
+                            w->at, w->data[w->at]);
     w->marker = w->data[at];
     w->at = at + 1;
     return MR_OK;
@@ -63,7 +81,9 @@ static int take_body(walk *w, mr_error *err)
     if (w->bytes - w->at < 2) return cut_short(w, err);
     const size_t length = mri_be16(w->data + w->at);
     if (length < 2)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: segment FF%02X at byte %zu has length %zu; expected 2 or more", w->marker, w->at, length);
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "JPEG: segment FF%02X at byte %zu has length %zu; expected 2 or more", w->marker,
+                            w->at, length);
     if (length > w->bytes - w->at) return cut_short(w, err);
     w->body = w->data + w->at + 2;
     w->body_bytes = length - 2;
@@ -73,7 +93,8 @@ static int take_body(walk *w, mr_error *err)
 
 static int bad_segment(const walk *w, const char *name, mr_error *err)
 {
-    return mr_error_set(err, MR_EFORMAT, "JPEG: the %s segment that ends at byte %zu does not add up: damaged", name, w->at);
+    return mr_error_set(err, MR_EFORMAT,
+                        "JPEG: the %s segment that ends at byte %zu does not add up: damaged", name, w->at);
 }
 
 /* ---- tables ---- */
@@ -121,10 +142,13 @@ static int take_components(const walk *w, mri_jpeg_frame *f, mr_error *err)
         c->v = p[1] & 15;
         c->quant_table = p[2];
         if (c->h < 1 || c->h > MRI_JPEG_MAX_SAMPLING || c->v < 1 || c->v > MRI_JPEG_MAX_SAMPLING)
-            return mr_error_set(err, MR_EFORMAT, "JPEG: component %u has sampling factors %u x %u; expected 1 to 4", k, c->h, c->v);
+            return mr_error_set(err, MR_EFORMAT,
+                                "JPEG: component %u has sampling factors %u x %u; expected 1 to 4", k, c->h,
+                                c->v);
         for (uint32_t other = 0; other < k; other++)
             if (f->component[other].id == c->id)
-                return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: components %u and %u have the same name %u", other, k, c->id);
+                return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: components %u and %u have the same name %u",
+                                    other, k, c->id);
         if (f->component_count == 1) c->h = c->v = 1;
         f->h_max = c->h > f->h_max ? c->h : f->h_max;
         f->v_max = c->v > f->v_max ? c->v : f->v_max;
@@ -147,16 +171,19 @@ static void measure(mri_jpeg_frame *f)
 
 static int take_frame(walk *w, mri_jpeg_frame *f, mr_error *err)
 {
-    if (w->framed) return mr_error_set(err, MR_EFORMAT, "JPEG: a second frame header (SOF) before byte %zu", w->at);
+    if (w->framed)
+        return mr_error_set(err, MR_EFORMAT, "JPEG: a second frame header (SOF) before byte %zu", w->at);
     if (w->body_bytes < 6 || w->body_bytes != 6 + 3 * (size_t)w->body[5]) return bad_segment(w, "SOF", err);
     f->height = mri_be16(w->body + 1);
     f->width = mri_be16(w->body + 3);
     f->component_count = w->body[5];
-    if (w->body[0] != 8) return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u bits per component; expected 8", w->body[0]);
+    if (w->body[0] != 8)
+        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u bits per component; expected 8", w->body[0]);
     if (f->component_count != 1 && f->component_count != 3)
         return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u components; expected 1 or 3", f->component_count);
     if (f->width == 0 || f->height == 0 || f->width > MAX_SIDE || f->height > MAX_SIDE)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u x %u; expected 1 to %u each", f->width, f->height, MAX_SIDE);
+        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u x %u; expected 1 to %u each", f->width, f->height,
+                            MAX_SIDE);
     const int rc = take_components(w, f, err);
     if (rc) return rc;
     measure(f);
@@ -194,23 +221,33 @@ static int latch_quant(const walk *w, mri_jpeg_component *c, mr_error *err)
 {
     const unsigned slot = c->quant_table;
     const uint8_t *q = slot < 4 ? w->quant[slot] : NULL;
-    for (int k = 0; q && k < MRI_JPEG_BLOCK; k++) c->quant[mri_jpeg_natural[k]] = w->quant_wide[slot] ? mri_be16(q + 2 * k) : q[k];
+    for (int k = 0; q && k < MRI_JPEG_BLOCK; k++)
+        c->quant[mri_jpeg_natural[k]] = w->quant_wide[slot] ? mri_be16(q + 2 * k) : q[k];
     if (q && c->quant[0]) return MR_OK;
     return mr_error_set(err, MR_EFORMAT, "JPEG: quantisation table %u is missing or zero", slot);
 }
 
-static int take_scan_component(walk *w, const uint8_t *p, uint32_t from, mri_jpeg_frame *f, mri_jpeg_scan_component *out, mr_error *err)
+static int take_scan_component(walk *w, const uint8_t *p, uint32_t from, mri_jpeg_frame *f,
+                               mri_jpeg_scan_component *out, mr_error *err)
 {
     uint32_t k = from;
     while (k < f->component_count && f->component[k].id != p[0]) k++;
     if (k == f->component_count)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: a scan (SOS) before byte %zu names component %u out of place", w->at, p[0]);
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "JPEG: a scan (SOS) before byte %zu names component %u out of place", w->at,
+                            p[0]);
     if (w->seen >> k & 1)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: component %u comes again before byte %zu; expected one scan for each", k, w->at);
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "JPEG: component %u comes again before byte %zu; expected one scan for each", k,
+                            w->at);
     const unsigned dc = p[1] >> 4, ac = p[1] & 15;
-    *out = (mri_jpeg_scan_component){.component = k, .dc = dc < 4 ? w->dc[dc] : NULL, .ac = ac < 4 ? w->ac[ac] : NULL};
+    *out = (mri_jpeg_scan_component){
+        .component = k, .dc = dc < 4 ? w->dc[dc] : NULL, .ac = ac < 4 ? w->ac[ac] : NULL};
     if (!out->dc || !out->ac)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: the scan (SOS) before byte %zu uses Huffman tables %u, %u that are not there", w->at, dc, ac);
+        return mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "JPEG: the scan (SOS) before byte %zu uses Huffman tables %u, %u that are not there", w->at, dc,
+            ac);
     w->seen |= 1u << k;
     return latch_quant(w, &f->component[k], err);
 }
@@ -218,11 +255,16 @@ static int take_scan_component(walk *w, const uint8_t *p, uint32_t from, mri_jpe
 static int take_scan(walk *w, mri_jpeg_layout *out, mr_error *err)
 {
     mri_jpeg_frame *f = &out->frame;
-    if (!w->framed) return mr_error_set(err, MR_EFORMAT, "JPEG: a scan (SOS) before byte %zu, and no frame header (SOF) yet", w->at);
+    if (!w->framed)
+        return mr_error_set(err, MR_EFORMAT,
+                            "JPEG: a scan (SOS) before byte %zu, and no frame header (SOF) yet", w->at);
     const size_t count = w->body_bytes > 0 ? w->body[0] : 0;
     if (count < 1 || count > 4 || w->body_bytes != 4 + 2 * count) return bad_segment(w, "SOS", err);
     mri_jpeg_scan *s = &out->scan[out->scan_count++]; /* each brings a new component, so there is room */
-    *s = (mri_jpeg_scan){.component_count = (uint32_t)count, .restart_interval = w->restart_interval, .begin = w->at, .end = w->bytes};
+    *s = (mri_jpeg_scan){.component_count = (uint32_t)count,
+                         .restart_interval = w->restart_interval,
+                         .begin = w->at,
+                         .end = w->bytes};
     uint32_t blocks = 0;
     for (uint32_t k = 0; k < count; k++) {
         const uint32_t from = k ? s->component[k - 1].component + 1 : 0;
@@ -232,7 +274,8 @@ static int take_scan(walk *w, mri_jpeg_layout *out, mr_error *err)
         blocks += (uint32_t)c->h * c->v;
     }
     if (count > 1 && blocks > MAX_MCU_BLOCKS)
-        return mr_error_set(err, MR_EFORMAT, "JPEG: %u blocks in an MCU; expected %u at most", blocks, MAX_MCU_BLOCKS);
+        return mr_error_set(err, MR_EFORMAT, "JPEG: %u blocks in an MCU; expected %u at most", blocks,
+                            MAX_MCU_BLOCKS);
     return MR_OK;
 }
 
@@ -285,14 +328,18 @@ static int take_segment(walk *w, mri_jpeg_layout *out, mr_error *err)
         return MR_OK;
     }
     if (w->marker >= SOF2 && w->marker <= 0xcf)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: process of marker FF%02X; expected sequential with Huffman codes (SOF0, SOF1)", w->marker);
+        return mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "JPEG: process of marker FF%02X; expected sequential with Huffman codes (SOF0, SOF1)", w->marker);
     return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: marker FF%02X before byte %zu", w->marker, w->at);
 }
 
 static int finish(const walk *w, mri_jpeg_layout *out, mr_error *err)
 {
     if (w->seen != (1u << out->frame.component_count) - 1)
-        return mr_error_set(err, MR_EFORMAT, "JPEG: ends (EOI) at byte %zu without scans for all components: incomplete", w->at);
+        return mr_error_set(err, MR_EFORMAT,
+                            "JPEG: ends (EOI) at byte %zu without scans for all components: incomplete",
+                            w->at);
     return MR_OK;
 }
 
@@ -307,9 +354,14 @@ int mri_jpeg_layout_parse(mri_jpeg_layout *out, const void *data, size_t bytes, 
         int rc = next_marker(&w, err);
         if (rc) return rc;
         if (stands_alone(w.marker)) {
-            if (w.marker == SOI) return mr_error_set(err, MR_EFORMAT, "JPEG: a second start marker (SOI) before byte %zu", w.at);
+            if (w.marker == SOI)
+                return mr_error_set(err, MR_EFORMAT, "JPEG: a second start marker (SOI) before byte %zu",
+                                    w.at);
             if (w.marker != EOI) continue;
-            if (!w.framed) return mr_error_set(err, MR_EFORMAT, "JPEG: the end (EOI) at byte %zu before any frame header (SOF)", w.at - 2);
+            if (!w.framed)
+                return mr_error_set(err, MR_EFORMAT,
+                                    "JPEG: the end (EOI) at byte %zu before any frame header (SOF)",
+                                    w.at - 2);
             return finish(&w, out, err);
         }
         rc = take_body(&w, err);
@@ -325,7 +377,8 @@ int mri_jpeg_layout_parse(mri_jpeg_layout *out, const void *data, size_t bytes, 
         mri_jpeg_scan *s = &out->scan[out->scan_count - 1];
         if (s->component_count == out->frame.component_count) {
             if (mri_jpeg_has_end_marker(w.data + w.at, bytes - w.at)) return MR_OK;
-            return mr_error_set(err, MR_EFORMAT, "JPEG: no end marker (EOI) up to byte %zu: truncated", bytes);
+            return mr_error_set(err, MR_EFORMAT, "JPEG: no end marker (EOI) up to byte %zu: truncated",
+                                bytes);
         }
         s->end = w.at = scan_end(w.data, bytes, w.at);
     }
@@ -339,10 +392,14 @@ int mri_jpeg_tail_check(const void *data, size_t bytes, size_t at, mr_error *err
         if (rc) return rc;
         if (w.marker == EOI) return MR_OK;
         if (w.marker == SOI || w.marker == SOS)
-            return mr_error_set(err, MR_EFORMAT, "JPEG: expected the end (EOI) behind the scan, found marker FF%02X before byte %zu", w.marker, w.at);
+            return mr_error_set(
+                err, MR_EFORMAT,
+                "JPEG: expected the end (EOI) behind the scan, found marker FF%02X before byte %zu", w.marker,
+                w.at);
         if (stands_alone(w.marker)) continue;
         if (w.marker != COM && (w.marker < APP0 || w.marker > APP15))
-            return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: marker FF%02X behind the scan, before byte %zu", w.marker, w.at);
+            return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: marker FF%02X behind the scan, before byte %zu",
+                                w.marker, w.at);
         rc = take_body(&w, err);
         if (rc) return rc;
     }

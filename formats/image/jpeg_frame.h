@@ -1,8 +1,10 @@
-/* formats/image/jpeg_frame.h: what a JPEG's markers say, checked: sizes, sampling, tables, where the scans are. Private.
+/* formats/image/jpeg_frame.h: what a JPEG's markers say, checked: sizes, sampling, tables, where the scans
+ * are. Private.
  *
- * The parser allocates nothing and keeps no pointer out of the data. A frame is all copied; a layout's scans point at the
- * Huffman tables where they lie.
- * Source: ITU-T T.81 (B.2 markers, A.1 and A.2 components, data units and MCUs), T.871 (JFIF), Adobe TN 5116 (APP14). */
+ * The parser allocates nothing and keeps no pointer out of the data. A frame is all copied; a layout's scans
+ * point at the Huffman tables where they lie.
+ * Source: ITU-T T.81 (B.2 markers, A.1 and A.2 components, data units and MCUs), T.871 (JFIF), Adobe TN 5116
+ * (APP14). */
 #ifndef MRI_JPEG_FRAME_H
 #define MRI_JPEG_FRAME_H
 
@@ -10,43 +12,52 @@
 #include "millrace/formats.h"
 
 #define MRI_JPEG_MAX_COMPONENTS 4
-#define MRI_JPEG_MAX_SAMPLING 4 /* of a component, T.81 B.2.2 */
-#define MRI_JPEG_BLOCK 64       /* coefficients of a block, and its 8 x 8 samples */
+#define MRI_JPEG_MAX_SAMPLING   4  /* of a component, T.81 B.2.2 */
+#define MRI_JPEG_BLOCK          64 /* coefficients of a block, and its 8 x 8 samples */
 
 /* Zigzag position -> place in a block, row after row: place 8 v + u is vertical frequency v, horizontal u. */
 extern const uint8_t mri_jpeg_natural[MRI_JPEG_BLOCK];
 
-typedef enum mri_jpeg_colour { MRI_JPEG_GRAY, MRI_JPEG_YCC, MRI_JPEG_RGB, MRI_JPEG_CMYK, MRI_JPEG_YCCK, MRI_JPEG_OTHER } mri_jpeg_colour;
+typedef enum mri_jpeg_colour {
+    MRI_JPEG_GRAY,
+    MRI_JPEG_YCC,
+    MRI_JPEG_RGB,
+    MRI_JPEG_CMYK,
+    MRI_JPEG_YCCK,
+    MRI_JPEG_OTHER
+} mri_jpeg_colour;
 
 typedef struct mri_jpeg_component {
-    uint8_t  id, h, v;                 /* as in the frame header; a picture of one component counts as 1 x 1 */
-    uint8_t  quant_table;
+    uint8_t id, h, v; /* as in the frame header; a picture of one component counts as 1 x 1 */
+    uint8_t quant_table;
     uint32_t width, height;            /* samples: ceil(picture * h / h_max), ... */
     uint32_t blocks_wide, blocks_high; /* that hold samples: ceil(width / 8), ... */
-    _Alignas(64) uint16_t quant[MRI_JPEG_BLOCK]; /* natural order; in force when the component's first scan began */
+    _Alignas(64)
+        uint16_t quant[MRI_JPEG_BLOCK]; /* natural order; in force when the component's first scan began */
 } mri_jpeg_component;
 
-/* A picture as blocks of coefficients: everything about it but the coefficients. Sampling factors are reduced by nothing:
- * h_max and v_max are the largest that occur. */
+/* A picture as blocks of coefficients: everything about it but the coefficients. Sampling factors are reduced
+ * by nothing: h_max and v_max are the largest that occur. */
 typedef struct mri_jpeg_frame {
     uint32_t width, height; /* as stored, 1..65535 */
     uint32_t component_count;
     uint32_t h_max, v_max;
     uint32_t mcus_wide, mcus_high; /* of a scan of all components: ceil(width / (8 h_max)), ... */
     mri_jpeg_colour colour;
-    uint32_t orientation;   /* EXIF 1..8; 1 when absent or broken */
+    uint32_t orientation; /* EXIF 1..8; 1 when absent or broken */
     mri_jpeg_component component[MRI_JPEG_MAX_COMPONENTS];
 } mri_jpeg_frame;
 
-/* Which blocks of a component are wanted: columns [x0, x1), rows [y0, y1), inside blocks_wide x blocks_high. Empty
- * when x0 == x1: the component is not wanted at all. */
+/* Which blocks of a component are wanted: columns [x0, x1), rows [y0, y1), inside blocks_wide x blocks_high.
+ * Empty when x0 == x1: the component is not wanted at all. */
 typedef struct mri_block_window {
     uint32_t x0, x1, y0, y1;
 } mri_block_window;
 
-/* Where a row of wanted blocks goes: block x of block row y to coef[(y - first row of this MCU row that is wanted) * pitch +
- * x - x0], all 64 coefficients written, quantised, natural order; last[same place] is the zigzag position of its last
- * coefficient that may be other than 0: 0 promises that only the first (DC) may be. */
+/* Where a row of wanted blocks goes: block x of block row y to coef[(y - first row of this MCU row that is
+ * wanted) * pitch + x - x0], all 64 coefficients written, quantised, natural order; last[same place] is the
+ * zigzag position of its last coefficient that may be other than 0: 0 promises that only the first (DC) may
+ * be. */
 typedef struct mri_block_rows {
     int16_t (*coef)[MRI_JPEG_BLOCK]; /* 64-byte aligned; v * pitch blocks */
     uint8_t *last;
@@ -57,24 +68,26 @@ typedef struct mri_block_rows {
 
 typedef struct mri_jpeg_scan_component {
     uint32_t component;     /* of the frame */
-    const uint8_t *dc, *ac; /* tables in force, inside the data: 16 counts of codes, then as many symbols as they add up to (at most 256) */
+    const uint8_t *dc, *ac; /* tables in force, inside the data: 16 counts of codes, then as many symbols as
+                               they add up to (at most 256) */
 } mri_jpeg_scan_component;
 
 typedef struct mri_jpeg_scan {
     uint32_t component_count; /* in the order of the frame */
     mri_jpeg_scan_component component[MRI_JPEG_MAX_COMPONENTS];
     uint32_t restart_interval; /* MCUs of this scan, 0: none */
-    size_t   begin, end;       /* its entropy-coded bytes; of the one scan of a picture, end is the end of the data */
+    size_t begin, end; /* its entropy-coded bytes; of the one scan of a picture, end is the end of the data */
 } mri_jpeg_scan;
 
 typedef struct mri_jpeg_layout {
     mri_jpeg_frame frame;
-    uint32_t       scan_count; /* together they bring each component once */
-    mri_jpeg_scan  scan[MRI_JPEG_MAX_COMPONENTS];
+    uint32_t scan_count; /* together they bring each component once */
+    mri_jpeg_scan scan[MRI_JPEG_MAX_COMPONENTS];
 } mri_jpeg_layout;
 
-/* Walk the markers of a sequential Huffman-coded picture of 8 bits and 1 or 3 components: up to the first scan when that brings
- * all components (its bytes are not looked at, but an end marker must be behind them), else to the end.
+/* Walk the markers of a sequential Huffman-coded picture of 8 bits and 1 or 3 components: up to the first
+ * scan when that brings all components (its bytes are not looked at, but an end marker must be behind them),
+ * else to the end.
  * MR_OK            *out is filled
  * MR_EUNSUPPORTED  another kind of JPEG, or an oddity that libjpeg is to judge
  * MR_EFORMAT       damaged; libjpeg would fail or warn as well */

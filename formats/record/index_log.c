@@ -1,4 +1,5 @@
-/* formats/record/index_log.c: index pages of a file being written, in a fixed piece of memory and an unnamed file. */
+/* formats/record/index_log.c: index pages of a file being written, in a fixed piece of memory and an unnamed
+ * file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -42,7 +43,7 @@ static int spill(mri_index_log *log, mr_error *err)
         if (rc) return rc;
     }
     const size_t bytes = (size_t)log->pages * MRI_MREC_BLOCK;
-    const int    rc = mri_pwrite_all(log->fd, log->chunk, bytes, log->spilled, log->path, err);
+    const int rc = mri_pwrite_all(log->fd, log->chunk, bytes, log->spilled, log->path, err);
     if (rc) return rc;
     log->spilled += bytes;
     log->pages = 0;
@@ -68,7 +69,8 @@ int mri_index_log_add(mri_index_log *log, const mri_index_entry *e, mr_error *er
     return MR_OK;
 }
 
-int mri_index_log_emit(mri_index_log *log, int (*put)(void *to, const void *data, size_t bytes, mr_error *err), void *to,
+int mri_index_log_emit(mri_index_log *log,
+                       int (*put)(void *to, const void *data, size_t bytes, mr_error *err), void *to,
                        mr_error *err)
 {
     if (log->slot > 0) seal(log);

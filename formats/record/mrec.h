@@ -1,9 +1,9 @@
-/* formats/record/mrec.h: the parts of a .mrec file, shared by its writer, reader and verifier. Private; every number here is
- * specified in FORMAT.md.
+/* formats/record/mrec.h: the parts of a .mrec file, shared by its writer, reader and verifier. Private; every
+ * number here is specified in FORMAT.md.
  *
  *   | header block | schema | class names | provenance | 0.. | record | 0.. | record | 0.. | index pages |
- *   0              4096                                      data (4096-aligned)           index (4096-aligned)
- */
+ *   0              4096                                      data (4096-aligned)           index
+ *                  (4096-aligned) */
 #ifndef MRI_MREC_H
 #define MRI_MREC_H
 
@@ -21,11 +21,11 @@ enum {
     MRI_INDEX_ENTRY = 32,
     MRI_INDEX_PER_PAGE = 127,
 };
-#define MRI_RECORD_HEADER_MAX (MRI_RECORD_HEAD + MR_MAX_FIELDS * (MRI_RECORD_FIELD + 8 * MR_MAX_DIMS))
-#define MRI_MAX_SCHEMA_BYTES ((uint64_t)8192)
-#define MRI_MAX_CLASSES_BYTES ((uint64_t)64 << 20)
+#define MRI_RECORD_HEADER_MAX    (MRI_RECORD_HEAD + MR_MAX_FIELDS * (MRI_RECORD_FIELD + 8 * MR_MAX_DIMS))
+#define MRI_MAX_SCHEMA_BYTES     ((uint64_t)8192)
+#define MRI_MAX_CLASSES_BYTES    ((uint64_t)64 << 20)
 #define MRI_MAX_PROVENANCE_BYTES ((uint64_t)16 << 20)
-#define MRI_AUTO_ALIGN_BYTES 32768 /* a first record of this size or more gets pages of its own */
+#define MRI_AUTO_ALIGN_BYTES     32768 /* a first record of this size or more gets pages of its own */
 
 /* ---- header block (mrec_header.c) ---- */
 typedef struct mri_mrec_header {
@@ -54,19 +54,21 @@ static inline uint64_t mri_index_pages(uint64_t count)
 
 /* ---- schema, class names, provenance (mrec_meta.c) ---- */
 typedef struct mri_meta {
-    uint32_t     field_count;
-    mr_field     fields[MR_MAX_FIELDS];
-    int          label_field, image_field;
-    bool         coef;        /* records may hold coefficients */
-    uint32_t     class_count;
+    uint32_t field_count;
+    mr_field fields[MR_MAX_FIELDS];
+    int label_field, image_field;
+    bool coef; /* records may hold coefficients */
+    uint32_t class_count;
     const char **class_names; /* one block with the text behind the pointers; NULL when there are none */
-    char        *provenance;  /* "" when none */
-    size_t       memory_bytes;
+    char *provenance;         /* "" when none */
+    size_t memory_bytes;
 } mri_meta;
 
 void mri_meta_fini(mri_meta *m);
-/* Everything before the data, from what the writer was given: header of an unfinished file, sections, padding. */
-int mri_meta_encode(const mri_meta *m, uint32_t record_align, mri_mrec_header *h, uint8_t **out, mr_error *err);
+/* Everything before the data, from what the writer was given: header of an unfinished file, sections,
+ * padding. */
+int mri_meta_encode(const mri_meta *m, uint32_t record_align, mri_mrec_header *h, uint8_t **out,
+                    mr_error *err);
 /* Copy and check what the writer was given. */
 int mri_meta_copy(mri_meta *out, const mr_writer_config *cfg, mr_error *err);
 /* Read and check the sections an already checked header names, the zeros between them included. */
@@ -82,38 +84,42 @@ typedef struct mri_record_size {
 typedef struct mri_record_facts { /* what the index keeps, and what order is checked with */
     uint64_t bytes;
     uint64_t source_index;
-    int64_t  label;
+    int64_t label;
     uint32_t header_crc;
-    bool     coef; /* one of its values is coefficients */
+    bool coef; /* one of its values is coefficients */
 } mri_record_facts;
 
 /* False when the record would be larger than MRI_MAX_SAMPLE_BYTES. */
 bool mri_record_measure(const mr_value *values, uint32_t count, mri_record_size *out);
-/* Header into buf[MRI_RECORD_HEADER_MAX]; the payload CRC is computed on the way. Returns the header's CRC. */
-uint32_t mri_record_encode(const mr_value *values, uint32_t count, uint64_t source_index, const mri_record_size *size,
-                           uint8_t *buf);
-/* Sizes a record claims, from its first MRI_RECORD_HEAD bytes; false when this is no record header. Claims only: the
- * checksum covers more than these bytes. */
+/* Header into buf[MRI_RECORD_HEADER_MAX]; the payload CRC is computed on the way. Returns the header's
+ * CRC. */
+uint32_t mri_record_encode(const mr_value *values, uint32_t count, uint64_t source_index,
+                           const mri_record_size *size, uint8_t *buf);
+/* Sizes a record claims, from its first MRI_RECORD_HEAD bytes; false when this is no record header. Claims
+ * only: the checksum covers more than these bytes. */
 bool mri_record_peek(const uint8_t *head, mri_record_size *out);
 /* Check everything a record says about itself and split it into values that point into data. */
-int mri_record_parse(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out, mri_record_facts *facts,
-                     mr_error *err);
+int mri_record_parse(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out,
+                     mri_record_facts *facts, mr_error *err);
 /* Whether one of them is coefficients. */
 bool mri_values_coef(const mr_value *values, uint32_t count);
-/* The same for bytes that passed once and stayed in memory: sizes and places are checked, checksums are not computed. */
-int mri_record_parse_trusted(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out, mr_error *err);
+/* The same for bytes that passed once and stayed in memory: sizes and places are checked, checksums are not
+ * computed. */
+int mri_record_parse_trusted(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out,
+                             mr_error *err);
 /* A view of the bytes a value has on disk; INT and FLOAT are put into scratch. */
 const void *mri_value_bytes(const mr_value *v, uint8_t scratch[8], size_t *bytes);
 
 /* ---- lengths without reading (mrec_lengths.c) ---- */
 typedef struct mri_lengths {
-    uint32_t field;         /* the one whose length differs */
+    uint32_t field; /* the one whose length differs */
     uint32_t element_bytes;
-    uint64_t fixed_bytes;   /* of a record without its elements */
+    uint64_t fixed_bytes; /* of a record without its elements */
 } mri_lengths;
 
-/* The field that alone differs in size from record to record and is a tensor; -1: there is none, or it is not alone. */
-int  mri_lengths_field(const mr_field *fields, uint32_t count);
+/* The field that alone differs in size from record to record and is a tensor; -1: there is none, or it is not
+ * alone. */
+int mri_lengths_field(const mr_field *fields, uint32_t count);
 /* False when sizes of records with these fields do not tell lengths. */
 bool mri_lengths_of(const mr_field *fields, uint32_t count, mri_lengths *out);
 /* Elements in a record of this size, taken to have one dimension; any number of bytes gives a number. */
@@ -122,7 +128,7 @@ uint32_t mri_lengths_elements(const mri_lengths *l, uint64_t record_bytes);
 /* ---- index pages (mrec_index.c) ---- */
 typedef struct mri_index_entry {
     uint64_t offset, bytes;
-    int64_t  label;
+    int64_t label;
     uint32_t header_crc;
 } mri_index_entry;
 
@@ -130,7 +136,7 @@ void mri_index_put(uint8_t *page, uint32_t slot, const mri_index_entry *e);
 void mri_index_get(const uint8_t *page, uint32_t slot, mri_index_entry *out);
 /* Number and checksum into a page whose entries are in place. */
 void mri_index_seal(uint8_t *page, uint64_t number, uint32_t entries);
-int  mri_index_check(const uint8_t *page, uint64_t number, uint32_t entries, mr_error *err);
+int mri_index_check(const uint8_t *page, uint64_t number, uint32_t entries, mr_error *err);
 static inline uint32_t mri_index_entries(uint64_t count, uint64_t page)
 {
     const uint64_t left = count - page * MRI_INDEX_PER_PAGE;
@@ -140,20 +146,20 @@ static inline uint32_t mri_index_entries(uint64_t count, uint64_t page)
 /* Where records must lie: each directly after the one before, on the next multiple of the alignment. */
 typedef struct mri_index_walk {
     const mri_mrec_header *h;
-    uint64_t               next;  /* where the next record must start */
-    uint64_t               total, max, end;
+    uint64_t next; /* where the next record must start */
+    uint64_t total, max, end;
 } mri_index_walk;
 
 void mri_index_walk_init(mri_index_walk *w, const mri_mrec_header *h);
-int  mri_index_walk_step(mri_index_walk *w, const mri_index_entry *e, mr_error *err);
-int  mri_index_walk_end(const mri_index_walk *w, mr_error *err);
+int mri_index_walk_step(mri_index_walk *w, const mri_index_entry *e, mr_error *err);
+int mri_index_walk_end(const mri_index_walk *w, mr_error *err);
 
-/* The data set's fingerprint: schema, classes, then (bytes, label, header CRC) of each record. Alignment and provenance
- * do not change which data set it is. */
+/* The data set's fingerprint: schema, classes, then (bytes, label, header CRC) of each record. Alignment and
+ * provenance do not change which data set it is. */
 typedef struct mri_print mri_print;
 mri_print *mri_print_create(uint32_t schema_crc, uint32_t classes_crc); /* NULL: no memory */
-void       mri_print_destroy(mri_print *p);
-void       mri_print_add(mri_print *p, const mri_index_entry *e);
-uint64_t   mri_print_value(const mri_print *p);
+void mri_print_destroy(mri_print *p);
+void mri_print_add(mri_print *p, const mri_index_entry *e);
+uint64_t mri_print_value(const mri_print *p);
 
 #endif

@@ -1,4 +1,5 @@
-/* formats/record/mrec_file.h: the inside of an open .mrec file, for reader, verifier and the sources on top. Private. */
+/* formats/record/mrec_file.h: the inside of an open .mrec file, for reader, verifier and the sources on top.
+ * Private. */
 #ifndef MRI_MREC_FILE_H
 #define MRI_MREC_FILE_H
 
@@ -7,20 +8,20 @@
 
 struct mr_mrec {
     mri_mrec_header h;
-    mri_meta        meta;
-    mr_mrec_info    info;
-    char           *path;
-    int             fd;      /* of a remote file its own: not to be read without mri_mrec_pread() or a want */
+    mri_meta meta;
+    mr_mrec_info info;
+    char *path;
+    int fd;                  /* of a remote file its own: not to be read without mri_mrec_pread() or a want */
     mri_remote_file *remote; /* NULL: a local file. Outlives this */
-    uint8_t        *index; /* all pages, checked; NULL: read page by page */
+    uint8_t *index;          /* all pages, checked; NULL: read page by page */
 };
 
 /* mr_mrec_open() of a remote file. */
 int mri_mrec_open_remote(mr_mrec **out, mri_remote_file *remote, uint64_t index_memory_bytes, mr_error *err);
 
 /* fixed after open; any thread */
-int      mri_mrec_pread(const mr_mrec *m, void *data, size_t bytes, uint64_t offset, mr_error *err);
-int      mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_error *err);
+int mri_mrec_pread(const mr_mrec *m, void *data, size_t bytes, uint64_t offset, mr_error *err);
+int mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_error *err);
 uint64_t mri_mrec_memory_bytes(const mr_mrec *m);
 
 #endif

@@ -1,9 +1,11 @@
-/* formats/record/mrec_header.c: the first 4096 bytes of a .mrec file: encode, decode, and whether its numbers fit together. */
+/* formats/record/mrec_header.c: the first 4096 bytes of a .mrec file: encode, decode, and whether its numbers
+ * fit together. */
 #include "base/util.h"
 #include "formats/record/mrec.h"
 #include "formats/source/value.h"
 
-/* The high bit catches 7-bit transfers, CR LF catches changed line ends, ^Z stops a listing on old terminals. */
+/* The high bit catches 7-bit transfers, CR LF catches changed line ends, ^Z stops a listing on old
+ * terminals. */
 static const uint8_t magic[8] = {0x89, 'M', 'R', 'E', 'C', '\r', '\n', 0x1a};
 
 enum { CRC_AT = MRI_MREC_BLOCK - 4 };
@@ -22,10 +24,10 @@ void mri_mrec_header_encode(const mri_mrec_header *h, uint8_t block[MRI_MREC_BLO
     mri_put_le32(block + 12, MRI_MREC_HEADER_BYTES);
     mri_put_le32(block + 16, h->flags);
     mri_put_le32(block + 20, h->record_align);
-    const uint64_t words[] = {h->count,          h->file_bytes,    h->schema_offset,      h->schema_bytes,
-                              h->classes_offset, h->classes_bytes, h->provenance_offset,  h->provenance_bytes,
-                              h->data_offset,    h->data_bytes,    h->index_offset,       h->index_bytes,
-                              h->record_bytes_total, h->record_bytes_max, h->fingerprint};
+    const uint64_t words[] = {
+        h->count,         h->file_bytes,        h->schema_offset,      h->schema_bytes,     h->classes_offset,
+        h->classes_bytes, h->provenance_offset, h->provenance_bytes,   h->data_offset,      h->data_bytes,
+        h->index_offset,  h->index_bytes,       h->record_bytes_total, h->record_bytes_max, h->fingerprint};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(words); k++) mri_put_le64(block + 24 + 8 * k, words[k]);
     mri_put_le32(block + 144, h->schema_crc);
     mri_put_le32(block + 148, h->classes_crc);
@@ -37,10 +39,21 @@ static void decode_numbers(const uint8_t *block, mri_mrec_header *h)
 {
     h->flags = mri_le32(block + 16);
     h->record_align = mri_le32(block + 20);
-    uint64_t *const words[] = {&h->count,          &h->file_bytes,    &h->schema_offset,     &h->schema_bytes,
-                               &h->classes_offset, &h->classes_bytes, &h->provenance_offset, &h->provenance_bytes,
-                               &h->data_offset,    &h->data_bytes,    &h->index_offset,      &h->index_bytes,
-                               &h->record_bytes_total, &h->record_bytes_max, &h->fingerprint};
+    uint64_t *const words[] = {&h->count,
+                               &h->file_bytes,
+                               &h->schema_offset,
+                               &h->schema_bytes,
+                               &h->classes_offset,
+                               &h->classes_bytes,
+                               &h->provenance_offset,
+                               &h->provenance_bytes,
+                               &h->data_offset,
+                               &h->data_bytes,
+                               &h->index_offset,
+                               &h->index_bytes,
+                               &h->record_bytes_total,
+                               &h->record_bytes_max,
+                               &h->fingerprint};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(words); k++) *words[k] = mri_le64(block + 24 + 8 * k);
     h->schema_crc = mri_le32(block + 144);
     h->classes_crc = mri_le32(block + 148);
@@ -53,10 +66,11 @@ static void at(mr_error *err, uint64_t offset) { mr_error_at(err, NULL, offset, 
 static int not_our_magic(const uint8_t *block, mr_error *err)
 {
     const bool mangled = memcmp(block + 1, "MREC", 4) == 0;
-    mr_error_set(err, MR_EFORMAT, "%s", mangled
-                     ? "the signature is there but its line ends or high bits are changed: the file went through a text "
-                       "transfer; copy it again as binary"
-                     : "not a .mrec file: the first 8 bytes are not its signature");
+    mr_error_set(err, MR_EFORMAT, "%s",
+                 mangled ? "the signature is there but its line ends or high bits are changed: the file went "
+                           "through a text "
+                           "transfer; copy it again as binary"
+                         : "not a .mrec file: the first 8 bytes are not its signature");
     at(err, 0);
     return MR_EFORMAT;
 }
@@ -67,28 +81,34 @@ int mri_mrec_header_decode(const uint8_t block[MRI_MREC_BLOCK], mri_mrec_header 
     *h = (mri_mrec_header){.major = mri_le16(block + 8), .minor = mri_le16(block + 10)};
     if (h->major != MRI_MREC_MAJOR) { /* before the checksum: another major version may keep it elsewhere */
         mr_error_set(err, MR_EUNSUPPORTED,
-                     "format version %u.%u: this program reads version %d only; use a program that reads it, or convert "
-                     "the data again", h->major, h->minor, MRI_MREC_MAJOR);
+                     "format version %u.%u: this program reads version %d only; use a program that reads it, "
+                     "or convert "
+                     "the data again",
+                     h->major, h->minor, MRI_MREC_MAJOR);
         at(err, 8);
         return MR_EUNSUPPORTED;
     }
     const uint32_t stored = mri_le32(block + CRC_AT), found = mr_crc32c(0, block, CRC_AT);
     if (stored != found) {
-        mr_error_set(err, MR_ECHECKSUM, "the header's checksum does not match: expected %08x, found %08x", stored, found);
+        mr_error_set(err, MR_ECHECKSUM, "the header's checksum does not match: expected %08x, found %08x",
+                     stored, found);
         at(err, CRC_AT);
         return MR_ECHECKSUM;
     }
     decode_numbers(block, h);
     const uint32_t header_bytes = mri_le32(block + 12);
-    const bool     known = h->minor <= MRI_MREC_MINOR;
-    if (known ? header_bytes != MRI_MREC_HEADER_BYTES : header_bytes < MRI_MREC_HEADER_BYTES || header_bytes > CRC_AT) {
-        mr_error_set(err, MR_EFORMAT, "expected a header of %d bytes, found %u", MRI_MREC_HEADER_BYTES, header_bytes);
+    const bool known = h->minor <= MRI_MREC_MINOR;
+    if (known ? header_bytes != MRI_MREC_HEADER_BYTES
+              : header_bytes < MRI_MREC_HEADER_BYTES || header_bytes > CRC_AT) {
+        mr_error_set(err, MR_EFORMAT, "expected a header of %d bytes, found %u", MRI_MREC_HEADER_BYTES,
+                     header_bytes);
         at(err, 12);
         return MR_EFORMAT;
     }
     const uint32_t features = MRI_MREC_COMPLETE | (h->minor >= 1 ? MRI_MREC_COEF : 0);
     if (h->flags & ~features) {
-        mr_error_set(err, MR_EUNSUPPORTED, "the file uses features this program does not know (flags %#x)", h->flags);
+        mr_error_set(err, MR_EUNSUPPORTED, "the file uses features this program does not know (flags %#x)",
+                     h->flags);
         at(err, 16);
         return MR_EUNSUPPORTED;
     }
@@ -101,17 +121,19 @@ int mri_mrec_header_decode(const uint8_t block[MRI_MREC_BLOCK], mri_mrec_header 
     return MR_OK;
 }
 
-/* One part of the file: it starts where the part before ends (rounded up), and ends inside the file. A later minor version
- * may put parts of its own between. */
-static int check_part(const mri_mrec_header *h, const char *name, uint64_t header_at, uint64_t *end, uint64_t align,
-                      uint64_t offset, uint64_t bytes, mr_error *err)
+/* One part of the file: it starts where the part before ends (rounded up), and ends inside the file. A later
+ * minor version may put parts of its own between. */
+static int check_part(const mri_mrec_header *h, const char *name, uint64_t header_at, uint64_t *end,
+                      uint64_t align, uint64_t offset, uint64_t bytes, mr_error *err)
 {
     const uint64_t expected = mri_align_up(*end, align); /* *end <= file size < 2^63 */
-    const bool     placed = h->minor <= MRI_MREC_MINOR ? offset == expected : offset >= expected && offset % align == 0;
+    const bool placed =
+        h->minor <= MRI_MREC_MINOR ? offset == expected : offset >= expected && offset % align == 0;
     if (!placed || offset > h->file_bytes || bytes > h->file_bytes - offset) {
-        mr_error_set(err, MR_EFORMAT, "%s: expected at %llu and inside the %llu bytes of the file, found %llu bytes at %llu",
-                     name, (unsigned long long)expected, (unsigned long long)h->file_bytes, (unsigned long long)bytes,
-                     (unsigned long long)offset);
+        mr_error_set(err, MR_EFORMAT,
+                     "%s: expected at %llu and inside the %llu bytes of the file, found %llu bytes at %llu",
+                     name, (unsigned long long)expected, (unsigned long long)h->file_bytes,
+                     (unsigned long long)bytes, (unsigned long long)offset);
         at(err, header_at);
         return MR_EFORMAT;
     }
@@ -122,7 +144,7 @@ static int check_part(const mri_mrec_header *h, const char *name, uint64_t heade
 static int check_parts(const mri_mrec_header *h, mr_error *err)
 {
     uint64_t end = MRI_MREC_BLOCK;
-    int      rc = check_part(h, "schema", 40, &end, 8, h->schema_offset, h->schema_bytes, err);
+    int rc = check_part(h, "schema", 40, &end, 8, h->schema_offset, h->schema_bytes, err);
     if (!rc) rc = check_part(h, "class names", 56, &end, 8, h->classes_offset, h->classes_bytes, err);
     if (!rc) rc = check_part(h, "provenance", 72, &end, 8, h->provenance_offset, h->provenance_bytes, err);
     if (!rc) rc = check_part(h, "data", 88, &end, MRI_MREC_BLOCK, h->data_offset, h->data_bytes, err);
@@ -140,7 +162,8 @@ static int check_parts(const mri_mrec_header *h, mr_error *err)
 int mri_mrec_header_check(const mri_mrec_header *h, uint64_t file_bytes, mr_error *err)
 {
     if (!(h->flags & MRI_MREC_COMPLETE)) {
-        mr_error_set(err, MR_EFORMAT, "an unfinished file of an interrupted run: resume that run to finish it");
+        mr_error_set(err, MR_EFORMAT,
+                     "an unfinished file of an interrupted run: resume that run to finish it");
         at(err, 16);
         return MR_EFORMAT;
     }
@@ -151,21 +174,25 @@ int mri_mrec_header_check(const mri_mrec_header *h, uint64_t file_bytes, mr_erro
         at(err, mri_min_u64(file_bytes, h->file_bytes));
         return MR_EFORMAT;
     }
-    if (h->record_align < 8 || h->record_align > MRI_MREC_BLOCK || (h->record_align & (h->record_align - 1))) {
-        mr_error_set(err, MR_EFORMAT, "expected a record alignment of 8 to 4096, a power of two, found %u", h->record_align);
+    if (h->record_align < 8 || h->record_align > MRI_MREC_BLOCK ||
+        (h->record_align & (h->record_align - 1))) {
+        mr_error_set(err, MR_EFORMAT, "expected a record alignment of 8 to 4096, a power of two, found %u",
+                     h->record_align);
         at(err, 20);
         return MR_EFORMAT;
     }
     const uint64_t pages = mri_index_pages(h->count);
     if (pages > file_bytes / MRI_MREC_BLOCK || h->index_bytes != pages * MRI_MREC_BLOCK) {
         mr_error_set(err, MR_EFORMAT, "%llu records need %llu index pages, found %llu bytes of index",
-                     (unsigned long long)h->count, (unsigned long long)pages, (unsigned long long)h->index_bytes);
+                     (unsigned long long)h->count, (unsigned long long)pages,
+                     (unsigned long long)h->index_bytes);
         at(err, 112);
         return MR_EFORMAT;
     }
     if (h->schema_bytes > MRI_MAX_SCHEMA_BYTES || h->classes_bytes > MRI_MAX_CLASSES_BYTES ||
         h->provenance_bytes > MRI_MAX_PROVENANCE_BYTES || h->record_bytes_max > MRI_MAX_SAMPLE_BYTES) {
-        mr_error_set(err, MR_ELIMIT, "schema, class names, provenance or the largest record are over the format's limits");
+        mr_error_set(err, MR_ELIMIT,
+                     "schema, class names, provenance or the largest record are over the format's limits");
         at(err, 40);
         return MR_ELIMIT;
     }

@@ -1,4 +1,5 @@
-/* formats/record/mrec_index.c: index pages of a .mrec file, the order records must keep, and the fingerprint of their index.
+/* formats/record/mrec_index.c: index pages of a .mrec file, the order records must keep, and the fingerprint
+ * of their index.
  *
  *   page    | "MRIX" | crc | number u64 | entries u32 | 0 u32 | 0 u64 | 127 x entry |   4096 bytes
  *   entry   | offset u64 | bytes u64 | label i64 | header crc u32 | 0 u32 |             32 bytes
@@ -43,18 +44,21 @@ void mri_index_seal(uint8_t *page, uint64_t number, uint32_t entries)
 int mri_index_check(const uint8_t *page, uint64_t number, uint32_t entries, mr_error *err)
 {
     if (mri_le32(page) != PAGE_MAGIC)
-        return mr_error_set(err, MR_EFORMAT, "index page %llu: no index page here", (unsigned long long)number);
+        return mr_error_set(err, MR_EFORMAT, "index page %llu: no index page here",
+                            (unsigned long long)number);
     const uint32_t stored = mri_le32(page + 4), found = mr_crc32c(0, page + 8, MRI_MREC_BLOCK - 8);
     if (stored != found)
-        return mr_error_set(err, MR_ECHECKSUM, "index page %llu: the checksum does not match: expected %08x, found %08x",
+        return mr_error_set(err, MR_ECHECKSUM,
+                            "index page %llu: the checksum does not match: expected %08x, found %08x",
                             (unsigned long long)number, stored, found);
     const size_t used = PAGE_HEAD + (size_t)entries * MRI_INDEX_ENTRY;
-    bool sound = mri_le64(page + 8) == number && mri_le32(page + 16) == entries && mri_all_zero(page + 20, 12) &&
-                 mri_all_zero(page + used, MRI_MREC_BLOCK - used);
+    bool sound = mri_le64(page + 8) == number && mri_le32(page + 16) == entries &&
+                 mri_all_zero(page + 20, 12) && mri_all_zero(page + used, MRI_MREC_BLOCK - used);
     for (uint32_t slot = 0; sound && slot < entries; slot++)
         sound = mri_le32(page + PAGE_HEAD + (size_t)slot * MRI_INDEX_ENTRY + 28) == 0;
     if (!sound)
-        return mr_error_set(err, MR_EFORMAT, "index page %llu: expected number %llu with %u entries and zeros after them",
+        return mr_error_set(err, MR_EFORMAT,
+                            "index page %llu: expected number %llu with %u entries and zeros after them",
                             (unsigned long long)number, (unsigned long long)number, entries);
     return MR_OK;
 }
@@ -68,12 +72,13 @@ void mri_index_walk_init(mri_index_walk *w, const mri_mrec_header *h)
 int mri_index_walk_step(mri_index_walk *w, const mri_index_entry *e, mr_error *err)
 {
     const uint64_t limit = w->h->data_offset + w->h->data_bytes;
-    if (e->offset != w->next || e->bytes < MRI_RECORD_HEAD || e->bytes > MRI_MAX_SAMPLE_BYTES || w->next > limit ||
-        e->bytes > limit - w->next)
-        return mr_error_set(err, MR_EFORMAT,
-                            "the index places the record at %llu with %llu bytes; expected at %llu and to end by %llu",
-                            (unsigned long long)e->offset, (unsigned long long)e->bytes, (unsigned long long)w->next,
-                            (unsigned long long)limit);
+    if (e->offset != w->next || e->bytes < MRI_RECORD_HEAD || e->bytes > MRI_MAX_SAMPLE_BYTES ||
+        w->next > limit || e->bytes > limit - w->next)
+        return mr_error_set(
+            err, MR_EFORMAT,
+            "the index places the record at %llu with %llu bytes; expected at %llu and to end by %llu",
+            (unsigned long long)e->offset, (unsigned long long)e->bytes, (unsigned long long)w->next,
+            (unsigned long long)limit);
     w->end = e->offset + e->bytes;
     w->next = mri_align_up(w->end, w->h->record_align);
     w->total += e->bytes; /* records do not overlap, so this stays below the file's size */
@@ -84,20 +89,22 @@ int mri_index_walk_step(mri_index_walk *w, const mri_index_entry *e, mr_error *e
 int mri_index_walk_end(const mri_index_walk *w, mr_error *err)
 {
     const mri_mrec_header *h = w->h;
-    if (w->end == h->data_offset + h->data_bytes && w->total == h->record_bytes_total && w->max == h->record_bytes_max)
+    if (w->end == h->data_offset + h->data_bytes && w->total == h->record_bytes_total &&
+        w->max == h->record_bytes_max)
         return MR_OK;
-    return mr_error_set(err, MR_EFORMAT,
-                        "the header's sums are not the index's: data end %llu and %llu, bytes %llu and %llu, largest "
-                        "record %llu and %llu",
-                        (unsigned long long)(h->data_offset + h->data_bytes), (unsigned long long)w->end,
-                        (unsigned long long)h->record_bytes_total, (unsigned long long)w->total,
-                        (unsigned long long)h->record_bytes_max, (unsigned long long)w->max);
+    return mr_error_set(
+        err, MR_EFORMAT,
+        "the header's sums are not the index's: data end %llu and %llu, bytes %llu and %llu, largest "
+        "record %llu and %llu",
+        (unsigned long long)(h->data_offset + h->data_bytes), (unsigned long long)w->end,
+        (unsigned long long)h->record_bytes_total, (unsigned long long)w->total,
+        (unsigned long long)h->record_bytes_max, (unsigned long long)w->max);
 }
 
 /* ---- fingerprint ---- */
 struct mri_print {
     XXH3_state_t *state;
-    uint64_t      count;
+    uint64_t count;
 };
 
 mri_print *mri_print_create(uint32_t schema_crc, uint32_t classes_crc)

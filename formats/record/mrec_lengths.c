@@ -1,11 +1,13 @@
-/* formats/record/mrec_lengths.c: how many elements a record's sequence has, from the index alone: no record is read for it.
+/* formats/record/mrec_lengths.c: how many elements a record's sequence has, from the index alone: no record
+ * is read for it.
  *
- *   | head 40 | entries | label 8 | scale 8 | tokens, 4 bytes each |        bytes of the record, exact, as the index has them
+ *   | head 40 | entries | label 8 | scale 8 | tokens, 4 bytes each |        bytes of the record, exact, as
+ *                                                                           the index has them
  *   <------------- the same in every record ------------><-- rest -->
  *
- * That works where one field alone differs in size, a tensor of one dimension, and its end is known: it stands last, where nothing
- * pads it, or its elements have 8 bytes, which need no padding. mr_convert() puts such a field last. Everything else (pictures, text,
- * a second sequence) has no lengths without reading. */
+ * That works where one field alone differs in size, a tensor of one dimension, and its end is known: it
+ * stands last, where nothing pads it, or its elements have 8 bytes, which need no padding. mr_convert() puts
+ * such a field last. Everything else (pictures, text, a second sequence) has no lengths without reading. */
 #include "base/util.h"
 #include "formats/record/mrec.h"
 #include "formats/source/value.h"
@@ -22,7 +24,7 @@ static bool fixed_value(const mr_field *f, mr_value *out)
 
 int mri_lengths_field(const mr_field *fields, uint32_t count)
 {
-    int      found = -1;
+    int found = -1;
     mr_value ignored;
     for (uint32_t k = 0; k < count; k++) {
         if (fixed_value(&fields[k], &ignored)) continue;
@@ -34,9 +36,9 @@ int mri_lengths_field(const mr_field *fields, uint32_t count)
 
 bool mri_lengths_of(const mr_field *fields, uint32_t count, mri_lengths *out)
 {
-    mr_value        value[MR_MAX_FIELDS];
+    mr_value value[MR_MAX_FIELDS];
     mri_record_size size;
-    const int       at = mri_lengths_field(fields, count);
+    const int at = mri_lengths_field(fields, count);
     if (at < 0) return false;
     const uint32_t element = (uint32_t)mr_dtype_bytes(fields[at].dtype);
     if ((uint32_t)at + 1 < count && element != 8) return false;

@@ -1,10 +1,11 @@
 /* formats/record/mrec_meta.c: what a .mrec file says about all its records: schema, class names, provenance.
  *
- * The writer puts these in front of the data before the first record, so that an interrupted file can be told from one
- * that was started with other fields. Each part has its CRC in the header; the zeros between them are checked too. */
+ * The writer puts these in front of the data before the first record, so that an interrupted file can be told
+ * from one that was started with other fields. Each part has its CRC in the header; the zeros between them
+ * are checked too. */
 #include "base/util.h"
-#include "formats/source/classes.h"
 #include "formats/record/mrec.h"
+#include "formats/source/classes.h"
 #include "formats/source/value.h"
 
 bool mri_all_zero(const void *data, size_t bytes)
@@ -32,10 +33,12 @@ static int copy_classes(mri_meta *m, const mr_writer_config *cfg, mr_error *err)
         if (!cfg->class_names || !cfg->class_names[k])
             return mr_error_set(err, MR_EINVAL, "%u classes, but class %u has no name", cfg->class_count, k);
         text += strlen(cfg->class_names[k]) + 1;
-        if (text > MRI_MAX_CLASSES_BYTES - 8) return mr_error_set(err, MR_ELIMIT, "more than 64 MiB of class names");
+        if (text > MRI_MAX_CLASSES_BYTES - 8)
+            return mr_error_set(err, MR_ELIMIT, "more than 64 MiB of class names");
     }
     m->class_names = mri_class_names_copy(cfg->class_names, cfg->class_count);
-    if (!m->class_names) return mr_error_set(err, MR_ENOMEM, "no memory for %u class names", cfg->class_count);
+    if (!m->class_names)
+        return mr_error_set(err, MR_ENOMEM, "no memory for %u class names", cfg->class_count);
     m->class_count = cfg->class_count;
     return MR_OK;
 }
@@ -53,9 +56,10 @@ int mri_meta_copy(mri_meta *m, const mr_writer_config *cfg, mr_error *err)
     int rc = mri_schema_check(cfg->fields, cfg->field_count, MR_EINVAL, err);
     if (rc) return rc;
     m->field_count = cfg->field_count;
-    for (uint32_t k = 0; k < cfg->field_count; k++) { /* without what the type does not use: equal schemas, equal bytes */
+    for (uint32_t k = 0; k < cfg->field_count;
+         k++) { /* without what the type does not use: equal schemas, equal bytes */
         const mr_field *from = &cfg->fields[k];
-        mr_field       *to = &m->fields[k];
+        mr_field *to = &m->fields[k];
         memcpy(to->name, from->name, strlen(from->name));
         to->type = from->type;
         to->dtype = from->type == MR_TYPE_TENSOR ? from->dtype : 0;
@@ -64,9 +68,10 @@ int mri_meta_copy(mri_meta *m, const mr_writer_config *cfg, mr_error *err)
     }
     find_conventional_fields(m);
     m->coef = true; /* the finished header tells whether any came */
-    const char  *text = cfg->provenance ? cfg->provenance : "";
+    const char *text = cfg->provenance ? cfg->provenance : "";
     const size_t text_bytes = strlen(text);
-    if (text_bytes > MRI_MAX_PROVENANCE_BYTES) return mr_error_set(err, MR_ELIMIT, "more than 16 MiB of provenance text");
+    if (text_bytes > MRI_MAX_PROVENANCE_BYTES)
+        return mr_error_set(err, MR_ELIMIT, "more than 16 MiB of provenance text");
     rc = copy_classes(m, cfg, err);
     if (rc) return rc;
     m->provenance = malloc(text_bytes + 1);
@@ -93,7 +98,7 @@ static void put_schema(const mri_meta *m, uint8_t *p)
     p += 8;
     for (uint32_t k = 0; k < m->field_count; k++) {
         const mr_field *f = &m->fields[k];
-        const size_t    name_bytes = strlen(f->name);
+        const size_t name_bytes = strlen(f->name);
         p[0] = (uint8_t)f->type;
         p[1] = (uint8_t)f->dtype;
         p[2] = (uint8_t)f->ndim;
@@ -123,7 +128,8 @@ static void put_classes(const mri_meta *m, uint8_t *p)
     }
 }
 
-int mri_meta_encode(const mri_meta *m, uint32_t record_align, mri_mrec_header *h, uint8_t **out, mr_error *err)
+int mri_meta_encode(const mri_meta *m, uint32_t record_align, mri_mrec_header *h, uint8_t **out,
+                    mr_error *err)
 {
     *h = (mri_mrec_header){.major = MRI_MREC_MAJOR, .minor = MRI_MREC_MINOR, .record_align = record_align};
     h->schema_offset = MRI_MREC_BLOCK;
@@ -135,7 +141,9 @@ int mri_meta_encode(const mri_meta *m, uint32_t record_align, mri_mrec_header *h
     h->data_offset = mri_align_up(h->provenance_offset + h->provenance_bytes, MRI_MREC_BLOCK);
 
     uint8_t *p = calloc(1, h->data_offset);
-    if (!p) return mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of header", (unsigned long long)h->data_offset);
+    if (!p)
+        return mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of header",
+                            (unsigned long long)h->data_offset);
     put_schema(m, p + h->schema_offset);
     put_classes(m, p + h->classes_offset);
     memcpy(p + h->provenance_offset, m->provenance, h->provenance_bytes);
@@ -164,14 +172,16 @@ static int get_field(mr_field *f, const uint8_t *p, size_t left, size_t *used)
     *f = (mr_field){.type = p[0], .dtype = p[1], .ndim = (uint32_t)ndim};
     for (size_t d = 0; d < ndim; d++) f->dim[d] = mri_le64(p + 8 + 8 * d);
     const uint8_t *name = p + 8 + 8 * ndim;
-    if (memchr(name, '\0', name_bytes) || !mri_all_zero(name + name_bytes, padded - name_bytes)) return MR_EFORMAT;
+    if (memchr(name, '\0', name_bytes) || !mri_all_zero(name + name_bytes, padded - name_bytes))
+        return MR_EFORMAT;
     if (f->type != MR_TYPE_TENSOR && f->dtype != 0) return MR_EFORMAT;
     memcpy(f->name, name, name_bytes);
     *used = 8 + 8 * ndim + padded;
     return MR_OK;
 }
 
-static int get_schema(mri_meta *m, const uint8_t *p, size_t bytes, const char *path, uint64_t offset, mr_error *err)
+static int get_schema(mri_meta *m, const uint8_t *p, size_t bytes, const char *path, uint64_t offset,
+                      mr_error *err)
 {
     const uint32_t count = bytes >= 8 ? mri_le32(p) : 0;
     if (count == 0 || count > MR_MAX_FIELDS || mri_le32(p + 4) != 0)
@@ -180,7 +190,8 @@ static int get_schema(mri_meta *m, const uint8_t *p, size_t bytes, const char *p
     for (uint32_t k = 0; k < count; k++) {
         size_t used = 0;
         if (get_field(&m->fields[k], p + at, bytes - at, &used) != MR_OK)
-            return broken(err, path, offset + at, "schema: a field's name, type or shape is not as specified");
+            return broken(err, path, offset + at,
+                          "schema: a field's name, type or shape is not as specified");
         at += used;
     }
     if (at != bytes) return broken(err, path, offset + at, "schema: bytes after the last field");
@@ -194,12 +205,13 @@ static int get_schema(mri_meta *m, const uint8_t *p, size_t bytes, const char *p
     return MR_OK;
 }
 
-static int get_classes(mri_meta *m, const uint8_t *p, size_t bytes, const char *path, uint64_t offset, mr_error *err)
+static int get_classes(mri_meta *m, const uint8_t *p, size_t bytes, const char *path, uint64_t offset,
+                       mr_error *err)
 {
     if (bytes < 8 || mri_le32(p + 4) != 0) return broken(err, path, offset, "class names: no count in front");
     const uint32_t count = mri_le32(p);
-    const size_t   text = bytes - 8;
-    size_t         found = 0;
+    const size_t text = bytes - 8;
+    size_t found = 0;
     for (size_t k = 0; k < text; k++) found += p[8 + k] == '\0';
     if (found != count || (text > 0 && p[bytes - 1] != '\0'))
         return broken(err, path, offset, "class names: their count is not that of the names that follow");
@@ -219,16 +231,19 @@ static int get_classes(mri_meta *m, const uint8_t *p, size_t bytes, const char *
 }
 
 /* One part with a zero byte behind it, checked against its CRC; malloc'd. */
-static int read_part(uint8_t **out, int fd, const char *path, const char *name, uint64_t offset, uint64_t bytes,
-                     uint32_t crc, mr_error *err)
+static int read_part(uint8_t **out, int fd, const char *path, const char *name, uint64_t offset,
+                     uint64_t bytes, uint32_t crc, mr_error *err)
 {
     *out = malloc((size_t)bytes + 1);
-    if (!*out) return mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of %s", (unsigned long long)bytes, name);
+    if (!*out)
+        return mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of %s", (unsigned long long)bytes,
+                            name);
     int rc = mri_pread_all(fd, *out, (size_t)bytes, offset, path, err);
     if (!rc) {
         const uint32_t found = mr_crc32c(0, *out, (size_t)bytes);
         if (found != crc) {
-            rc = mr_error_set(err, MR_ECHECKSUM, "the checksum of %s does not match: expected %08x, found %08x", name, crc,
+            rc = mr_error_set(err, MR_ECHECKSUM,
+                              "the checksum of %s does not match: expected %08x, found %08x", name, crc,
                               found);
             mr_error_at(err, path, offset, MR_NOWHERE);
         }
@@ -242,8 +257,8 @@ static int read_part(uint8_t **out, int fd, const char *path, const char *name, 
     return MR_OK;
 }
 
-/* The zeros from the end of one part to the start of the next: less than a block in the versions known here, where parts of later
- * versions cannot be. */
+/* The zeros from the end of one part to the start of the next: less than a block in the versions known here,
+ * where parts of later versions cannot be. */
 static int check_gap(int fd, const char *path, uint64_t from, uint64_t to, mr_error *err)
 {
     uint8_t block[MRI_MREC_BLOCK];
@@ -266,14 +281,18 @@ int mri_meta_read(mri_meta *m, int fd, const char *path, const mri_mrec_header *
 {
     *m = (mri_meta){.memory_bytes = sizeof *m, .coef = (h->flags & MRI_MREC_COEF) != 0};
     uint8_t *schema = NULL, *classes = NULL, *provenance = NULL;
-    int      rc = check_gaps(fd, path, h, err);
-    if (!rc) rc = read_part(&schema, fd, path, "the schema", h->schema_offset, h->schema_bytes, h->schema_crc, err);
+    int rc = check_gaps(fd, path, h, err);
+    if (!rc)
+        rc =
+            read_part(&schema, fd, path, "the schema", h->schema_offset, h->schema_bytes, h->schema_crc, err);
     if (!rc) rc = get_schema(m, schema, h->schema_bytes, path, h->schema_offset, err);
-    if (!rc) rc = read_part(&classes, fd, path, "class names", h->classes_offset, h->classes_bytes, h->classes_crc, err);
+    if (!rc)
+        rc = read_part(&classes, fd, path, "class names", h->classes_offset, h->classes_bytes, h->classes_crc,
+                       err);
     if (!rc) rc = get_classes(m, classes, h->classes_bytes, path, h->classes_offset, err);
     if (!rc)
-        rc = read_part(&provenance, fd, path, "provenance", h->provenance_offset, h->provenance_bytes, h->provenance_crc,
-                       err);
+        rc = read_part(&provenance, fd, path, "provenance", h->provenance_offset, h->provenance_bytes,
+                       h->provenance_crc, err);
     if (!rc && memchr(provenance, '\0', h->provenance_bytes))
         rc = broken(err, path, h->provenance_offset, "provenance: a zero byte inside the text");
     free(schema);

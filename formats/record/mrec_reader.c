@@ -1,7 +1,8 @@
 /* formats/record/mrec_reader.c: open a .mrec file, find a record, split it into values.
  *
- * open checks header, sections, and the index when it is to stay in memory. After that nothing changes any more, so every
- * other function may be called from any thread; a page of a huge index is read and checked on the caller's stack. */
+ * open checks header, sections, and the index when it is to stay in memory. After that nothing changes any
+ * more, so every other function may be called from any thread; a page of a huge index is read and checked on
+ * the caller's stack. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -18,7 +19,8 @@ static int told(const mr_mrec *m, mr_error *err, int code, uint64_t offset, uint
 
 int mri_mrec_pread(const mr_mrec *m, void *data, size_t bytes, uint64_t offset, mr_error *err)
 {
-    return m->remote ? mri_remote_read(m->remote, data, bytes, offset, err) : mri_pread_all(m->fd, data, bytes, offset, m->path, err);
+    return m->remote ? mri_remote_read(m->remote, data, bytes, offset, err)
+                     : mri_pread_all(m->fd, data, bytes, offset, m->path, err);
 }
 
 static int open_file(mr_mrec *m, uint64_t *bytes, mr_error *err)
@@ -26,7 +28,8 @@ static int open_file(mr_mrec *m, uint64_t *bytes, mr_error *err)
     m->fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe in its place must not make us wait */
     if (m->fd < 0) return told(m, err, mr_error_sys(err, errno, "cannot open"), MR_NOWHERE, MR_NOWHERE);
     struct stat st;
-    if (fstat(m->fd, &st) != 0) return told(m, err, mr_error_sys(err, errno, "cannot look at it"), MR_NOWHERE, MR_NOWHERE);
+    if (fstat(m->fd, &st) != 0)
+        return told(m, err, mr_error_sys(err, errno, "cannot look at it"), MR_NOWHERE, MR_NOWHERE);
     if (!S_ISREG(st.st_mode))
         return told(m, err, mr_error_set(err, MR_EFORMAT, "not a regular file"), MR_NOWHERE, MR_NOWHERE);
     *bytes = (uint64_t)st.st_size;
@@ -36,10 +39,13 @@ static int open_file(mr_mrec *m, uint64_t *bytes, mr_error *err)
 static int read_header(mr_mrec *m, uint64_t file_bytes, mr_error *err)
 {
     if (file_bytes < MRI_MREC_BLOCK)
-        return told(m, err, mr_error_set(err, MR_EFORMAT, "too short for a .mrec file: expected at least %d bytes, found %llu",
-                                         MRI_MREC_BLOCK, (unsigned long long)file_bytes), 0, MR_NOWHERE);
+        return told(m, err,
+                    mr_error_set(err, MR_EFORMAT,
+                                 "too short for a .mrec file: expected at least %d bytes, found %llu",
+                                 MRI_MREC_BLOCK, (unsigned long long)file_bytes),
+                    0, MR_NOWHERE);
     uint8_t block[MRI_MREC_BLOCK];
-    int     rc = mri_mrec_pread(m, block, sizeof block, 0, err);
+    int rc = mri_mrec_pread(m, block, sizeof block, 0, err);
     if (rc) return rc;
     rc = mri_mrec_header_decode(block, &m->h, err);
     if (!rc) rc = mri_mrec_header_check(&m->h, file_bytes, err);
@@ -49,7 +55,7 @@ static int read_header(mr_mrec *m, uint64_t file_bytes, mr_error *err)
 /* All of it lies in front of the data. */
 static int read_meta(mr_mrec *m, mr_error *err)
 {
-    mri_want  w = {0};
+    mri_want w = {0};
     const int here = m->remote ? mri_remote_hold(&w, m->remote, 0, m->h.data_offset, err) : MR_OK;
     if (here) return here;
     const int rc = mri_meta_read(&m->meta, m->fd, m->path, &m->h, err);
@@ -57,12 +63,16 @@ static int read_meta(mr_mrec *m, mr_error *err)
     return rc;
 }
 
-static uint64_t page_offset(const mr_mrec *m, uint64_t page) { return m->h.index_offset + page * MRI_MREC_BLOCK; }
+static uint64_t page_offset(const mr_mrec *m, uint64_t page)
+{
+    return m->h.index_offset + page * MRI_MREC_BLOCK;
+}
 
-static int check_page(const mr_mrec *m, uint64_t page, const uint8_t *bytes, mri_index_walk *walk, mr_error *err)
+static int check_page(const mr_mrec *m, uint64_t page, const uint8_t *bytes, mri_index_walk *walk,
+                      mr_error *err)
 {
     const uint32_t entries = mri_index_entries(m->h.count, page);
-    const int      rc = mri_index_check(bytes, page, entries, err);
+    const int rc = mri_index_check(bytes, page, entries, err);
     if (rc) return told(m, err, rc, page_offset(m, page), MR_NOWHERE);
     for (uint32_t slot = 0; slot < entries; slot++) {
         mri_index_entry e;
@@ -77,8 +87,10 @@ static int load_index(mr_mrec *m, mr_error *err)
 {
     m->index = malloc(m->h.index_bytes ? (size_t)m->h.index_bytes : 1);
     if (!m->index)
-        return told(m, err, mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of index",
-                                         (unsigned long long)m->h.index_bytes), MR_NOWHERE, MR_NOWHERE);
+        return told(m, err,
+                    mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of index",
+                                 (unsigned long long)m->h.index_bytes),
+                    MR_NOWHERE, MR_NOWHERE);
     int rc = mri_mrec_pread(m, m->index, (size_t)m->h.index_bytes, m->h.index_offset, err);
     mri_index_walk walk;
     mri_index_walk_init(&walk, &m->h);
@@ -93,14 +105,24 @@ static int load_index(mr_mrec *m, mr_error *err)
 static void fill_info(mr_mrec *m)
 {
     m->info = (mr_mrec_info){
-        .version_major = m->h.major, .version_minor = m->h.minor, .count = m->h.count, .file_bytes = m->h.file_bytes,
-        .data_offset = m->h.data_offset, .index_offset = m->h.index_offset, .record_align = m->h.record_align,
-        .field_count = m->meta.field_count, .fields = m->meta.fields, .class_count = m->meta.class_count,
-        .class_names = m->meta.class_names, .provenance = m->meta.provenance, .fingerprint = m->h.fingerprint,
+        .version_major = m->h.major,
+        .version_minor = m->h.minor,
+        .count = m->h.count,
+        .file_bytes = m->h.file_bytes,
+        .data_offset = m->h.data_offset,
+        .index_offset = m->h.index_offset,
+        .record_align = m->h.record_align,
+        .field_count = m->meta.field_count,
+        .fields = m->meta.fields,
+        .class_count = m->meta.class_count,
+        .class_names = m->meta.class_names,
+        .provenance = m->meta.provenance,
+        .fingerprint = m->h.fingerprint,
     };
 }
 
-static int open_any(mr_mrec **out, const char *path, mri_remote_file *remote, uint64_t index_memory_bytes, mr_error *err)
+static int open_any(mr_mrec **out, const char *path, mri_remote_file *remote, uint64_t index_memory_bytes,
+                    mr_error *err)
 {
     *out = NULL;
     mr_mrec *m = calloc(1, sizeof *m);
@@ -128,7 +150,9 @@ static int open_any(mr_mrec **out, const char *path, mri_remote_file *remote, ui
 int mr_mrec_open(mr_mrec **out, const char *path, uint64_t index_memory_bytes, mr_error *err)
 {
     *out = NULL;
-    if (mri_is_url(path)) return mr_error_set(err, MR_EUNSUPPORTED, "only files here are opened this way: download it, or open it as a data set");
+    if (mri_is_url(path))
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "only files here are opened this way: download it, or open it as a data set");
     return open_any(out, path, NULL, index_memory_bytes, err);
 }
 
@@ -160,7 +184,8 @@ uint64_t mri_mrec_memory_bytes(const mr_mrec *m)
 int mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_error *err)
 {
     if (record >= m->h.count)
-        return told(m, err, mr_error_set(err, MR_EINVAL, "there are %llu records", (unsigned long long)m->h.count),
+        return told(m, err,
+                    mr_error_set(err, MR_EINVAL, "there are %llu records", (unsigned long long)m->h.count),
                     MR_NOWHERE, record);
     const uint64_t page = record / MRI_INDEX_PER_PAGE;
     const uint32_t slot = (uint32_t)(record % MRI_INDEX_PER_PAGE);
@@ -169,7 +194,7 @@ int mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_e
         return MR_OK;
     }
     uint8_t bytes[MRI_MREC_BLOCK];
-    int     rc = mri_mrec_pread(m, bytes, sizeof bytes, page_offset(m, page), err);
+    int rc = mri_mrec_pread(m, bytes, sizeof bytes, page_offset(m, page), err);
     if (rc) return rc;
     rc = mri_index_check(bytes, page, mri_index_entries(m->h.count, page), err);
     if (rc) return told(m, err, rc, page_offset(m, page), record);
@@ -186,7 +211,7 @@ int mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_e
 int mr_mrec_extent(const mr_mrec *m, uint64_t record, uint64_t *offset, uint64_t *bytes, mr_error *err)
 {
     mri_index_entry e;
-    const int       rc = mri_mrec_entry(m, record, &e, err);
+    const int rc = mri_mrec_entry(m, record, &e, err);
     if (rc) return rc;
     *offset = e.offset;
     *bytes = e.bytes;
@@ -197,12 +222,13 @@ int mr_mrec_extent(const mr_mrec *m, uint64_t record, uint64_t *offset, uint64_t
 static int check_place(const mr_mrec *m, uint64_t record, const mri_record_facts *facts, mr_error *err)
 {
     mri_index_entry e;
-    const int       rc = mri_mrec_entry(m, record, &e, err);
+    const int rc = mri_mrec_entry(m, record, &e, err);
     if (rc) return rc;
     if (e.header_crc == facts->header_crc && e.label == facts->label) return MR_OK;
-    return mr_error_set(err, MR_EFORMAT, "this is not the record the index knows here: expected header checksum %08x and "
-                        "label %lld, found %08x and %lld", e.header_crc, (long long)e.label, facts->header_crc,
-                        (long long)facts->label);
+    return mr_error_set(err, MR_EFORMAT,
+                        "this is not the record the index knows here: expected header checksum %08x and "
+                        "label %lld, found %08x and %lld",
+                        e.header_crc, (long long)e.label, facts->header_crc, (long long)facts->label);
 }
 
 /* err speaks of bytes within the record so far: make it bytes within the file. Only on the way of errors. */
@@ -218,7 +244,7 @@ int mr_mrec_parse(const mr_mrec *m, uint64_t record, const void *data, size_t by
                   uint64_t *source_index, mr_error *err)
 {
     mri_record_facts facts;
-    int              rc = mri_record_parse(&m->meta, data, bytes, out, &facts, err);
+    int rc = mri_record_parse(&m->meta, data, bytes, out, &facts, err);
     if (rc) return placed(m, record, rc, err);
     /* in memory only: a page read for each record would double the I/O, and verify looks at every page */
     if (m->index || record >= m->h.count) {

@@ -3,8 +3,9 @@
  *   | head 40 | entry 16+8*ndim | entry ... | payload 0 | 0.. | payload 1 | 0.. | ... payload n |
  *   <------------ header_bytes ------------><----------------- covered by the payload CRC ----->
  *
- * A record describes itself completely, so that a file without an index (an interrupted run) can be read record by record.
- * Payloads start on multiples of 8 from the record's start. Any thread; nothing here allocates. */
+ * A record describes itself completely, so that a file without an index (an interrupted run) can be read
+ * record by record. Payloads start on multiples of 8 from the record's start. Any thread; nothing here
+ * allocates. */
 #include "base/util.h"
 #include "formats/record/mrec.h"
 #include "formats/source/value.h"
@@ -51,8 +52,8 @@ static uint32_t payload_crc(const mr_value *values, uint32_t count)
 {
     uint32_t crc = 0;
     for (uint32_t k = 0; k < count; k++) {
-        uint8_t     scratch[8];
-        size_t      bytes;
+        uint8_t scratch[8];
+        size_t bytes;
         const void *data = mri_value_bytes(&values[k], scratch, &bytes);
         crc = mr_crc32c(crc, data, bytes);
         if (k + 1 < count) crc = mr_crc32c(crc, zeros, (size_t)mri_align_up(bytes, 8) - bytes);
@@ -60,8 +61,8 @@ static uint32_t payload_crc(const mr_value *values, uint32_t count)
     return crc;
 }
 
-uint32_t mri_record_encode(const mr_value *values, uint32_t count, uint64_t source_index, const mri_record_size *size,
-                           uint8_t *buf)
+uint32_t mri_record_encode(const mr_value *values, uint32_t count, uint64_t source_index,
+                           const mri_record_size *size, uint8_t *buf)
 {
     memset(buf, 0, size->header_bytes);
     mri_put_le32(buf, RECORD_MAGIC);
@@ -73,7 +74,7 @@ uint32_t mri_record_encode(const mr_value *values, uint32_t count, uint64_t sour
     uint8_t *p = buf + MRI_RECORD_HEAD;
     for (uint32_t k = 0; k < count; k++) {
         const mr_value *v = &values[k];
-        const uint32_t  ndim = stored_dims(v);
+        const uint32_t ndim = stored_dims(v);
         p[0] = (uint8_t)v->type;
         p[1] = v->type == MR_TYPE_TENSOR ? (uint8_t)v->dtype : 0;
         p[2] = v->type == MR_TYPE_PIXELS ? (uint8_t)v->planes : 0;
@@ -98,8 +99,9 @@ bool mri_record_peek(const uint8_t *head, mri_record_size *out)
 {
     const uint32_t header_bytes = mri_le32(head + 8);
     const uint64_t record_bytes = mri_le64(head + 16);
-    if (mri_le32(head) != RECORD_MAGIC || header_bytes < MRI_RECORD_HEAD || header_bytes > MRI_RECORD_HEADER_MAX ||
-        record_bytes < header_bytes || record_bytes > MRI_MAX_SAMPLE_BYTES)
+    if (mri_le32(head) != RECORD_MAGIC || header_bytes < MRI_RECORD_HEAD ||
+        header_bytes > MRI_RECORD_HEADER_MAX || record_bytes < header_bytes ||
+        record_bytes > MRI_MAX_SAMPLE_BYTES)
         return false;
     *out = (mri_record_size){header_bytes, record_bytes};
     return true;
@@ -116,26 +118,32 @@ static int wrong(mr_error *err, uint64_t offset, const char *what)
 
 static int crc_differs(mr_error *err, uint64_t offset, const char *what, uint32_t expected, uint32_t found)
 {
-    mr_error_set(err, MR_ECHECKSUM, "the checksum of the record's %s does not match: expected %08x, found %08x", what,
-                 expected, found);
+    mr_error_set(err, MR_ECHECKSUM,
+                 "the checksum of the record's %s does not match: expected %08x, found %08x", what, expected,
+                 found);
     mr_error_at(err, NULL, offset, MR_NOWHERE);
     return MR_ECHECKSUM;
 }
 
-static int check_head(const mri_meta *meta, const uint8_t *data, size_t bytes, bool trusted, mri_record_size *size, mr_error *err)
+static int check_head(const mri_meta *meta, const uint8_t *data, size_t bytes, bool trusted,
+                      mri_record_size *size, mr_error *err)
 {
-    if (bytes < MRI_RECORD_HEAD || !mri_record_peek(data, size)) return wrong(err, 0, "no record header here");
+    if (bytes < MRI_RECORD_HEAD || !mri_record_peek(data, size))
+        return wrong(err, 0, "no record header here");
     if (size->record_bytes != bytes) {
         mr_error_set(err, MR_EFORMAT, "the record says it has %llu bytes, expected %zu",
                      (unsigned long long)size->record_bytes, bytes);
         mr_error_at(err, NULL, 16, MR_NOWHERE);
         return MR_EFORMAT;
     }
-    const uint32_t stored = mri_le32(data + 4), found = trusted ? stored : mr_crc32c(0, data + 8, size->header_bytes - 8);
+    const uint32_t stored = mri_le32(data + 4),
+                   found = trusted ? stored : mr_crc32c(0, data + 8, size->header_bytes - 8);
     if (stored != found) return crc_differs(err, 4, "header", stored, found);
-    if (mri_le16(data + 14) != 0 || mri_le32(data + 36) != 0) return wrong(err, 14, "reserved record bytes are not zero");
+    if (mri_le16(data + 14) != 0 || mri_le32(data + 36) != 0)
+        return wrong(err, 14, "reserved record bytes are not zero");
     if (mri_le16(data + 12) != meta->field_count) {
-        mr_error_set(err, MR_EFORMAT, "the record has %u fields, the schema %u", mri_le16(data + 12), meta->field_count);
+        mr_error_set(err, MR_EFORMAT, "the record has %u fields, the schema %u", mri_le16(data + 12),
+                     meta->field_count);
         mr_error_at(err, NULL, 12, MR_NOWHERE);
         return MR_EFORMAT;
     }
@@ -149,7 +157,8 @@ static int parse_entry(const uint8_t *data, uint32_t header_bytes, uint32_t *at,
     const uint32_t left = header_bytes - *at;
     if (left < MRI_RECORD_FIELD) return wrong(err, *at, "the record header ends inside a field entry");
     const uint32_t ndim = p[3];
-    v->type = p[0]; /* one by one: clearing the whole value first costs a small record more than the rest of this */
+    v->type =
+        p[0]; /* one by one: clearing the whole value first costs a small record more than the rest of this */
     v->dtype = p[1];
     v->planes = p[2];
     v->ndim = ndim;
@@ -163,7 +172,8 @@ static int parse_entry(const uint8_t *data, uint32_t header_bytes, uint32_t *at,
     const bool pixels = v->type == MR_TYPE_PIXELS, tensor = v->type == MR_TYPE_TENSOR;
     if ((!tensor && p[1] != 0) || (!pixels && p[2] != 0) || (!pixels && !tensor && ndim != 0))
         return wrong(err, *at, "a field entry has parts its type does not have");
-    for (uint32_t d = 0; d < MR_MAX_DIMS; d++) v->dim[d] = d < ndim ? mri_le64(p + MRI_RECORD_FIELD + 8 * (size_t)d) : 0;
+    for (uint32_t d = 0; d < MR_MAX_DIMS; d++)
+        v->dim[d] = d < ndim ? mri_le64(p + MRI_RECORD_FIELD + 8 * (size_t)d) : 0;
     *at += MRI_RECORD_FIELD + 8 * ndim;
     return MR_OK;
 }
@@ -172,8 +182,10 @@ static int parse_entry(const uint8_t *data, uint32_t header_bytes, uint32_t *at,
 static int take_payload(const uint8_t *data, size_t bytes, size_t *at, mr_value *v, mr_error *err)
 {
     const size_t start = (size_t)mri_align_up(*at, 8);
-    if (start > bytes || v->bytes > bytes - start) return wrong(err, *at, "a field's bytes reach past the record's end");
-    if (!mri_all_zero(data + *at, start - *at)) return wrong(err, *at, "padding inside the record is not zero");
+    if (start > bytes || v->bytes > bytes - start)
+        return wrong(err, *at, "a field's bytes reach past the record's end");
+    if (!mri_all_zero(data + *at, start - *at))
+        return wrong(err, *at, "padding inside the record is not zero");
     v->data = data + start;
     *at = start + v->bytes;
     if (v->type != MR_TYPE_INT && v->type != MR_TYPE_FLOAT) return MR_OK;
@@ -185,44 +197,47 @@ static int take_payload(const uint8_t *data, size_t bytes, size_t *at, mr_value 
     return MR_OK;
 }
 
-static int parse_values(const mri_meta *meta, const uint8_t *data, const mri_record_size *size, mr_sample *out,
-                        mr_error *err)
+static int parse_values(const mri_meta *meta, const uint8_t *data, const mri_record_size *size,
+                        mr_sample *out, mr_error *err)
 {
     uint32_t entry = MRI_RECORD_HEAD;
-    size_t   at = size->header_bytes;
+    size_t at = size->header_bytes;
     for (uint32_t k = 0; k < meta->field_count; k++) {
-        mr_value      *v = &out->value[k];
+        mr_value *v = &out->value[k];
         const uint32_t entry_at = entry;
         int rc = parse_entry(data, size->header_bytes, &entry, v, err);
         if (!rc) rc = take_payload(data, (size_t)size->record_bytes, &at, v, err);
         if (rc) return rc;
         rc = mri_value_check(&meta->fields[k], v, MR_EFORMAT, err);
         if (!rc && v->type == MR_TYPE_COEF && !meta->coef)
-            rc = mr_error_set(err, MR_EFORMAT, "field \"%s\": coefficients, but the file's header does not announce them",
+            rc = mr_error_set(err, MR_EFORMAT,
+                              "field \"%s\": coefficients, but the file's header does not announce them",
                               meta->fields[k].name);
         if (rc) {
             mr_error_at(err, NULL, entry_at, MR_NOWHERE);
             return rc;
         }
     }
-    if (entry != size->header_bytes) return wrong(err, entry, "record header bytes after the last field entry");
+    if (entry != size->header_bytes)
+        return wrong(err, entry, "record header bytes after the last field entry");
     if (at != size->record_bytes) return wrong(err, at, "bytes after the last field's payload");
     out->value_count = meta->field_count;
     return MR_OK;
 }
 
-int mri_record_parse_trusted(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out, mr_error *err)
+int mri_record_parse_trusted(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out,
+                             mr_error *err)
 {
     mri_record_size size;
-    const int       rc = check_head(meta, data, bytes, true, &size, err);
+    const int rc = check_head(meta, data, bytes, true, &size, err);
     return rc ? rc : parse_values(meta, data, &size, out, err);
 }
 
-int mri_record_parse(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out, mri_record_facts *facts,
-                     mr_error *err)
+int mri_record_parse(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out,
+                     mri_record_facts *facts, mr_error *err)
 {
     mri_record_size size;
-    int             rc = check_head(meta, data, bytes, false, &size, err);
+    int rc = check_head(meta, data, bytes, false, &size, err);
     if (rc) return rc;
     const uint32_t stored = mri_le32(data + 32);
     const uint32_t found = mr_crc32c(0, data + size.header_bytes, bytes - size.header_bytes);
@@ -231,7 +246,8 @@ int mri_record_parse(const mri_meta *meta, const uint8_t *data, size_t bytes, mr
     if (rc) return rc;
     const int64_t label = meta->label_field >= 0 ? out->value[meta->label_field].i : 0;
     if (meta->label_field >= 0 && meta->class_count > 0 && (label < 0 || label >= meta->class_count)) {
-        mr_error_set(err, MR_EFORMAT, "label %lld is outside the %u classes", (long long)label, meta->class_count);
+        mr_error_set(err, MR_EFORMAT, "label %lld is outside the %u classes", (long long)label,
+                     meta->class_count);
         return MR_EFORMAT;
     }
     *facts = (mri_record_facts){bytes, mri_le64(data + 24), label, mri_le32(data + 4),

@@ -1,23 +1,24 @@
 /* formats/record/mrec_verify.c: look at every byte of a .mrec file.
  *
- * The walk goes record by record from the start of the data. A sound index page says how long a record must be; where the
- * page is damaged the record's own header says it, so one bad page or record does not hide the next. Nothing is repaired. */
+ * The walk goes record by record from the start of the data. A sound index page says how long a record must
+ * be; where the page is damaged the record's own header says it, so one bad page or record does not hide the
+ * next. Nothing is repaired. */
 #include "base/util.h"
 #include "formats/record/mrec_file.h"
 #include "formats/storage/file_scan.h"
 
 typedef struct check {
-    const mr_mrec    *m;
-    mri_file_scan        win;
-    mri_index_walk    walk;
-    mri_print        *print;
+    const mr_mrec *m;
+    mri_file_scan win;
+    mri_index_walk walk;
+    mri_print *print;
     mr_verify_report *report;
-    void             *context;
+    void *context;
     mr_verify_result *result;
-    int               code;    /* of the first thing found wrong */
-    bool              stop;    /* the caller has seen enough */
-    uint8_t           page[MRI_MREC_BLOCK];
-    bool              page_ok;
+    int code;  /* of the first thing found wrong */
+    bool stop; /* the caller has seen enough */
+    uint8_t page[MRI_MREC_BLOCK];
+    bool page_ok;
 } check;
 
 static void tell(check *c, mr_error *err)
@@ -29,7 +30,10 @@ static void tell(check *c, mr_error *err)
 }
 
 /* What is not the file's fault ends the check. */
-static bool is_finding(int code) { return code == MR_EFORMAT || code == MR_ECHECKSUM || code == MR_ELIMIT || code == MR_EUNSUPPORTED; }
+static bool is_finding(int code)
+{
+    return code == MR_EFORMAT || code == MR_ECHECKSUM || code == MR_ELIMIT || code == MR_EUNSUPPORTED;
+}
 
 static void tell_text(check *c, uint64_t offset, uint64_t record, const char *text)
 {
@@ -42,7 +46,7 @@ static void tell_text(check *c, uint64_t offset, uint64_t record, const char *te
 static int check_zeros(check *c, uint64_t from, uint64_t to, uint64_t record, mr_error *err)
 {
     const uint8_t *p;
-    const int      rc = mri_file_scan_get(&c->win, from, (size_t)(to - from), &p, err);
+    const int rc = mri_file_scan_get(&c->win, from, (size_t)(to - from), &p, err);
     if (rc) return rc;
     if (!mri_all_zero(p, (size_t)(to - from))) tell_text(c, from, record, "padding that is not zero");
     return MR_OK;
@@ -51,7 +55,7 @@ static int check_zeros(check *c, uint64_t from, uint64_t to, uint64_t record, mr
 static int load_page(check *c, uint64_t page, mr_error *err)
 {
     const mri_mrec_header *h = &c->m->h;
-    const uint64_t         offset = h->index_offset + page * MRI_MREC_BLOCK;
+    const uint64_t offset = h->index_offset + page * MRI_MREC_BLOCK;
     int rc = mri_pread_all(c->m->fd, c->page, sizeof c->page, offset, c->m->path, err);
     if (rc) return rc;
     mr_error found = MR_ERROR_INIT;
@@ -68,7 +72,7 @@ static bool index_says(check *c, uint64_t record, mri_index_entry *e)
 {
     if (!c->page_ok) return false;
     mri_index_get(c->page, (uint32_t)(record % MRI_INDEX_PER_PAGE), e);
-    mr_error       err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mri_index_walk trial = c->walk;
     if (mri_index_walk_step(&trial, e, &err) == MR_OK) return true;
     mr_error_at(&err, NULL, c->m->h.index_offset + record / MRI_INDEX_PER_PAGE * MRI_MREC_BLOCK, record);
@@ -79,8 +83,8 @@ static bool index_says(check *c, uint64_t record, mri_index_entry *e)
 /* Length of the record at walk.next by its own header; false when there is none. */
 static int record_says(check *c, mri_index_entry *e, bool *found, mr_error *err)
 {
-    const uint64_t  data_end = c->m->h.data_offset + c->m->h.data_bytes;
-    const uint8_t  *p;
+    const uint64_t data_end = c->m->h.data_offset + c->m->h.data_bytes;
+    const uint8_t *p;
     mri_record_size size;
     *found = false;
     if (c->walk.next > data_end || data_end - c->walk.next < MRI_RECORD_HEAD) return MR_OK;
@@ -92,13 +96,14 @@ static int record_says(check *c, mri_index_entry *e, bool *found, mr_error *err)
     return MR_OK;
 }
 
-static int check_record(check *c, uint64_t record, mri_index_entry *e, bool indexed, uint64_t *next_source, mr_error *err)
+static int check_record(check *c, uint64_t record, mri_index_entry *e, bool indexed, uint64_t *next_source,
+                        mr_error *err)
 {
     const uint8_t *p;
-    int            rc = mri_file_scan_get(&c->win, e->offset, (size_t)e->bytes, &p, err);
+    int rc = mri_file_scan_get(&c->win, e->offset, (size_t)e->bytes, &p, err);
     if (rc) return rc;
-    mr_error         found = MR_ERROR_INIT;
-    mr_sample        sample;
+    mr_error found = MR_ERROR_INIT;
+    mr_sample sample;
     mri_record_facts facts;
     rc = mri_record_parse(&c->m->meta, p, (size_t)e->bytes, &sample, &facts, &found);
     if (rc) {
@@ -108,7 +113,8 @@ static int check_record(check *c, uint64_t record, mri_index_entry *e, bool inde
     }
     if (!indexed) e->label = facts.label, e->header_crc = facts.header_crc;
     else if (e->label != facts.label || e->header_crc != facts.header_crc)
-        tell_text(c, e->offset, record, "the record is not the one the index knows here: label or header checksum differ");
+        tell_text(c, e->offset, record,
+                  "the record is not the one the index knows here: label or header checksum differ");
     if (facts.source_index < *next_source || facts.source_index == UINT64_MAX)
         tell_text(c, e->offset + 24, record, "the record's source index does not rise");
     else *next_source = facts.source_index + 1;
@@ -118,17 +124,18 @@ static int check_record(check *c, uint64_t record, mri_index_entry *e, bool inde
 static int check_records(check *c, mr_error *err)
 {
     const mri_mrec_header *h = &c->m->h;
-    uint64_t               next_source = 0;
+    uint64_t next_source = 0;
     for (uint64_t record = 0; record < h->count && !c->stop; record++) {
         int rc = record % MRI_INDEX_PER_PAGE == 0 ? load_page(c, record / MRI_INDEX_PER_PAGE, err) : MR_OK;
         if (rc) return rc;
         mri_index_entry e;
-        const bool      indexed = index_says(c, record, &e);
-        bool            known = indexed;
+        const bool indexed = index_says(c, record, &e);
+        bool known = indexed;
         if (!known) rc = record_says(c, &e, &known, err);
         if (rc) return rc;
         if (!known) {
-            tell_text(c, c->walk.next, record, "neither index nor record say where the next one is: the rest is not checked");
+            tell_text(c, c->walk.next, record,
+                      "neither index nor record say where the next one is: the rest is not checked");
             c->stop = true;
             return MR_OK;
         }
@@ -171,14 +178,15 @@ static int run(check *c, mr_error *err)
     return rc;
 }
 
-int mr_mrec_verify(const char *path, mr_verify_report *report, void *context, mr_verify_result *out, mr_error *err)
+int mr_mrec_verify(const char *path, mr_verify_report *report, void *context, mr_verify_result *out,
+                   mr_error *err)
 {
     mr_verify_result unused;
     if (!out) out = &unused;
     *out = (mr_verify_result){0};
     mr_error found = MR_ERROR_INIT;
     mr_mrec *m;
-    int      rc = mr_mrec_open(&m, path, 0, &found);
+    int rc = mr_mrec_open(&m, path, 0, &found);
     if (rc) { /* without a sound header there is nothing to walk along */
         if (err) *err = found;
         if (!is_finding(rc)) return rc;

@@ -43,13 +43,15 @@ static int wrong(mr_error *err, const char *path, size_t line, const char *what)
 
 static int load(mri_shards *s, const char *path, size_t *bytes, mr_error *err)
 {
-    const int   fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat st;
-    if (fd < 0) return mri_error_place(err, mr_error_sys(err, errno, "cannot open"), path, MR_NOWHERE, MR_NOWHERE);
+    if (fd < 0)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot open"), path, MR_NOWHERE, MR_NOWHERE);
     int rc = MR_OK;
     if (fstat(fd, &st) != 0) rc = mr_error_sys(err, errno, "cannot look at it");
     else if (st.st_size > MAX_LIST_BYTES) rc = mr_error_set(err, MR_ELIMIT, "a shard list over 64 MiB");
-    else if (!(s->text = malloc((size_t)st.st_size + 1))) rc = mr_error_set(err, MR_ENOMEM, "no memory for a shard list");
+    else if (!(s->text = malloc((size_t)st.st_size + 1)))
+        rc = mr_error_set(err, MR_ENOMEM, "no memory for a shard list");
     else rc = mri_pread_all(fd, s->text, (size_t)st.st_size, 0, path, err);
     close(fd);
     if (rc) return mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
@@ -62,9 +64,10 @@ static int load(mri_shards *s, const char *path, size_t *bytes, mr_error *err)
 static bool number(char **at, uint64_t *out)
 {
     uint64_t v = 0;
-    char    *p = *at;
+    char *p = *at;
     for (; *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v)) return false;
+        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+            return false;
     const bool any = p > *at;
     *at = p;
     *out = v;
@@ -74,7 +77,8 @@ static bool number(char **at, uint64_t *out)
 static int end_line(const mri_shards *s, const char *path, size_t line_at, const char *line, mr_error *err)
 {
     char expected[96];
-    snprintf(expected, sizeof expected, "end %u shards %llu records", s->count, (unsigned long long)s->records);
+    snprintf(expected, sizeof expected, "end %u shards %llu records", s->count,
+             (unsigned long long)s->records);
     if (strcmp(line, expected) == 0) return MR_OK;
     mr_error_set(err, MR_EFORMAT, "line %zu: expected \"%s\" after the shards above it", line_at, expected);
     return mri_error_place(err, MR_EFORMAT, path, MR_NOWHERE, MR_NOWHERE);
@@ -83,7 +87,7 @@ static int end_line(const mri_shards *s, const char *path, size_t line_at, const
 static int shard_line(mri_shards *s, const char *path, size_t line_at, char *line, mr_error *err)
 {
     uint64_t count;
-    char    *p = line;
+    char *p = line;
     if (!number(&p, &count) || *p != ' ' || p[1] == '\0')
         return wrong(err, path, line_at, "expected a number of records, a space and a path, or the end line");
     if (__builtin_add_overflow(s->records, count, &s->records))
@@ -96,13 +100,15 @@ int mri_shards_read(mri_shards *s, const char *path, mr_error *err)
 {
     *s = (mri_shards){0};
     size_t bytes = 0, lines = 0;
-    int    rc = load(s, path, &bytes, err);
+    int rc = load(s, path, &bytes, err);
     if (!rc && !mri_shards_magic(s->text, bytes)) rc = wrong(err, path, 1, "expected \"millrace shards 1\"");
     if (!rc && (strlen(s->text) != bytes || s->text[bytes - 1] != '\n'))
-        rc = wrong(err, path, 1, "a zero byte inside, or no line end at the end: the list is cut short or no text");
+        rc = wrong(err, path, 1,
+                   "a zero byte inside, or no line end at the end: the list is cut short or no text");
     for (size_t k = 0; !rc && k < bytes; k++) lines += s->text[k] == '\n';
-    if (!rc && !(s->shard = malloc(lines * sizeof *s->shard))) rc = mr_error_set(err, MR_ENOMEM, "no memory for a shard list");
-    bool  ended = false;
+    if (!rc && !(s->shard = malloc(lines * sizeof *s->shard)))
+        rc = mr_error_set(err, MR_ENOMEM, "no memory for a shard list");
+    bool ended = false;
     char *line = s->text ? s->text + sizeof first_line - 1 : NULL;
     for (size_t k = 2; !rc && k <= lines; k++) {
         char *end = strchr(line, '\n');
@@ -127,7 +133,7 @@ static size_t folder_bytes(const char *path) /* up to the last slash, it include
 char *mri_shards_resolve(const char *list_path, const char *shard_path)
 {
     const size_t folder = shard_path[0] == '/' ? 0 : folder_bytes(list_path), len = strlen(shard_path) + 1;
-    char        *out = malloc(folder + len);
+    char *out = malloc(folder + len);
     if (!out) return NULL;
     memcpy(out, list_path, folder);
     memcpy(out + folder, shard_path, len);
@@ -138,7 +144,7 @@ char *mri_shards_resolve(const char *list_path, const char *shard_path)
 /* The folder of path with links resolved, ending in a slash. */
 static bool real_folder(const char *path, char out[PATH_MAX + 1])
 {
-    char         folder[PATH_MAX];
+    char folder[PATH_MAX];
     const size_t len = folder_bytes(path);
     if (len >= sizeof folder) return false;
     memcpy(folder, len ? path : ".", len ? len : 1);
@@ -149,50 +155,58 @@ static bool real_folder(const char *path, char out[PATH_MAX + 1])
     return true;
 }
 
-static int write_lines(FILE *f, const char *list_path, const char *const *paths, const uint64_t *counts, uint32_t path_count,
-                       mr_error *err)
+static int write_lines(FILE *f, const char *list_path, const char *const *paths, const uint64_t *counts,
+                       uint32_t path_count, mr_error *err)
 {
-    char     home[PATH_MAX + 1], folder[PATH_MAX + 1];
+    char home[PATH_MAX + 1], folder[PATH_MAX + 1];
     uint64_t records = 0;
     if (!real_folder(list_path, home)) return mr_error_sys(err, errno, "cannot resolve the list's folder");
     fputs(first_line, f);
     for (uint32_t k = 0; k < path_count; k++) {
-        if (strchr(paths[k], '\n')) return mr_error_set(err, MR_EINVAL, "a shard's path has a line end in it");
-        if (!real_folder(paths[k], folder)) return mr_error_sys(err, errno, "cannot resolve the folder of %s", paths[k]);
+        if (strchr(paths[k], '\n'))
+            return mr_error_set(err, MR_EINVAL, "a shard's path has a line end in it");
+        if (!real_folder(paths[k], folder))
+            return mr_error_sys(err, errno, "cannot resolve the folder of %s", paths[k]);
         const size_t len = strlen(home);
-        const char  *shown = strncmp(folder, home, len) == 0 ? folder + len : folder;
+        const char *shown = strncmp(folder, home, len) == 0 ? folder + len : folder;
         fprintf(f, "%llu %s%s\n", (unsigned long long)counts[k], shown, paths[k] + folder_bytes(paths[k]));
-        if (__builtin_add_overflow(records, counts[k], &records)) return mr_error_set(err, MR_EINVAL, "too many records");
+        if (__builtin_add_overflow(records, counts[k], &records))
+            return mr_error_set(err, MR_EINVAL, "too many records");
     }
     fprintf(f, "end %u shards %llu records\n", path_count, (unsigned long long)records);
-    if (fflush(f) != 0 || ferror(f) || fsync(fileno(f)) != 0) return mr_error_sys(err, errno, "cannot write the list");
+    if (fflush(f) != 0 || ferror(f) || fsync(fileno(f)) != 0)
+        return mr_error_sys(err, errno, "cannot write the list");
     return MR_OK;
 }
 
-static int write_aside(const char *part, const char *list_path, const char *const *paths, const uint64_t *counts,
-                       uint32_t path_count, mr_error *err)
+static int write_aside(const char *part, const char *list_path, const char *const *paths,
+                       const uint64_t *counts, uint32_t path_count, mr_error *err)
 {
     FILE *f = fopen(part, "we");
-    if (!f) return mri_error_place(err, mr_error_sys(err, errno, "cannot make the file aside"), part, MR_NOWHERE, MR_NOWHERE);
+    if (!f)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot make the file aside"), part, MR_NOWHERE,
+                               MR_NOWHERE);
     int rc = write_lines(f, list_path, paths, counts, path_count, err);
     if (fclose(f) != 0 && !rc) rc = mr_error_sys(err, errno, "cannot write the list");
     if (rc) mri_error_place(err, rc, part, MR_NOWHERE, MR_NOWHERE);
     return rc;
 }
 
-int mr_shards_write(const char *list_path, const char *const *paths, const uint64_t *counts, uint32_t path_count,
-                    bool force, mr_error *err)
+int mr_shards_write(const char *list_path, const char *const *paths, const uint64_t *counts,
+                    uint32_t path_count, bool force, mr_error *err)
 {
     if (path_count == 0) return mr_error_set(err, MR_EINVAL, "a shard list needs shards");
     if (!force && access(list_path, F_OK) == 0)
-        return mri_error_place(err, mr_error_set(err, MR_EEXIST, "it exists already: remove it, or force it to be replaced"),
-                        list_path, MR_NOWHERE, MR_NOWHERE);
+        return mri_error_place(
+            err, mr_error_set(err, MR_EEXIST, "it exists already: remove it, or force it to be replaced"),
+            list_path, MR_NOWHERE, MR_NOWHERE);
     char part[PATH_MAX];
     if ((size_t)snprintf(part, sizeof part, "%s.part", list_path) >= sizeof part)
         return mr_error_set(err, MR_EINVAL, "the list's path is too long");
     int rc = write_aside(part, list_path, paths, counts, path_count, err);
     if (!rc && rename(part, list_path) != 0)
-        rc = mri_error_place(err, mr_error_sys(err, errno, "cannot take this name"), list_path, MR_NOWHERE, MR_NOWHERE);
+        rc = mri_error_place(err, mr_error_sys(err, errno, "cannot take this name"), list_path, MR_NOWHERE,
+                             MR_NOWHERE);
     if (rc) {
         unlink(part);
         return rc;

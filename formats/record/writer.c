@@ -1,10 +1,13 @@
 /* formats/record/writer.c: write a .mrec file: append, finish, give up.
  *
- *   PATH.part:  | header (unfinished), schema, classes, provenance | record | record | ...        appended in 4 MiB pieces
- *   finish:     | ... | record | 0.. | index pages |  sync, finished header, sync, rename to PATH, sync the folder
+ *   PATH.part:  | header (unfinished), schema, classes, provenance | record | record | ...        appended in
+ *               4 MiB pieces
+ *   finish:     | ... | record | 0.. | index pages |  sync, finished header, sync, rename to PATH, sync the
+ *               folder
  *
- * What is in front of the records is on its way to the file before the first one, so an interrupted file tells what it was
- * begun for (writer_resume.c). A lock on the file aside keeps two writers apart. No threads. */
+ * What is in front of the records is on its way to the file before the first one, so an interrupted file
+ * tells what it was begun for (writer_resume.c). A lock on the file aside keeps two writers apart. No
+ * threads. */
 #include "formats/record/writer.h"
 
 #include <errno.h>
@@ -12,9 +15,9 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "formats/storage/aside.h"
 #include "formats/source/settings.h"
 #include "formats/source/value.h"
+#include "formats/storage/aside.h"
 
 #define BUFFER_BYTES ((size_t)4 << 20)
 
@@ -32,7 +35,7 @@ static int flush(mr_writer *w, mr_error *err)
 
 static int put(void *to, const void *data, size_t bytes, mr_error *err)
 {
-    mr_writer     *w = to;
+    mr_writer *w = to;
     const uint8_t *p = data;
     while (bytes > 0) {
         if (w->filled == 0 && bytes >= BUFFER_BYTES) { /* large values go past the buffer */
@@ -63,7 +66,7 @@ static int put_zeros(mr_writer *w, uint64_t bytes, mr_error *err)
 static char *join(const char *path, const char *end)
 {
     const size_t a = strlen(path), b = strlen(end) + 1;
-    char        *out = malloc(a + b);
+    char *out = malloc(a + b);
     if (!out) return NULL;
     memcpy(out, path, a);
     memcpy(out + a, end, b);
@@ -123,7 +126,8 @@ static int open_writer(mr_writer *w, const char *path, const mr_writer_config *c
 {
     const uint32_t align = cfg->record_align;
     if (align != 0 && (align < 8 || align > MRI_MREC_BLOCK || (align & (align - 1))))
-        return mr_error_set(err, MR_EINVAL, "record alignment %u: expected a power of two from 8 to 4096, or 0", align);
+        return mr_error_set(err, MR_EINVAL,
+                            "record alignment %u: expected a power of two from 8 to 4096, or 0", align);
     int rc = mri_aside_refuse(path, cfg->force, err);
     if (!rc) rc = prepare(w, path, cfg, err);
     if (!rc) rc = mri_aside_open(&w->fd, w->part, err);
@@ -131,14 +135,16 @@ static int open_writer(mr_writer *w, const char *path, const mr_writer_config *c
     return rc;
 }
 
-int mr_writer_open(mr_writer **out, const char *path, const mr_writer_config *cfg, uint64_t *resume_source, mr_error *err)
+int mr_writer_open(mr_writer **out, const char *path, const mr_writer_config *cfg, uint64_t *resume_source,
+                   mr_error *err)
 {
     *out = NULL;
     if (resume_source) *resume_source = 0;
     mr_writer_config mine;
     mr_writer_defaults(&mine);
     if (!mri_settings_take(&mine, sizeof mine, cfg))
-        return mr_error_set(err, MR_EINVAL, "writer settings without struct_size: begin with mr_writer_defaults()");
+        return mr_error_set(err, MR_EINVAL,
+                            "writer settings without struct_size: begin with mr_writer_defaults()");
     mr_writer *w = calloc(1, sizeof *w);
     if (!w) return mr_error_set(err, MR_ENOMEM, "no memory for a writer");
     w->fd = w->log.fd = -1;
@@ -156,7 +162,7 @@ int mr_writer_open(mr_writer **out, const char *path, const mr_writer_config *cf
 int mri_writer_accept(mr_writer *w, uint64_t offset, const mri_record_facts *facts, mr_error *err)
 {
     const mri_index_entry e = {offset, facts->bytes, facts->label, facts->header_crc};
-    const int             rc = mri_index_log_add(&w->log, &e, err);
+    const int rc = mri_index_log_add(&w->log, &e, err);
     if (rc) return rc;
     mri_print_add(w->print, &e);
     w->align = mri_writer_align(w, facts->bytes);
@@ -173,7 +179,8 @@ static int check_values(const mr_writer *w, uint64_t source_index, const mr_valu
 {
     int rc = MR_OK;
     if (source_index < w->next_source || source_index == UINT64_MAX)
-        rc = mr_error_set(err, MR_EINVAL, "source index %llu: expected %llu or more, they rise from record to record",
+        rc = mr_error_set(err, MR_EINVAL,
+                          "source index %llu: expected %llu or more, they rise from record to record",
                           (unsigned long long)source_index, (unsigned long long)w->next_source);
     for (uint32_t k = 0; !rc && k < w->meta.field_count; k++)
         rc = mri_value_check(&w->meta.fields[k], &values[k], MR_EINVAL, err);
@@ -188,15 +195,15 @@ static int check_values(const mr_writer *w, uint64_t source_index, const mr_valu
     return rc;
 }
 
-static int put_record(mr_writer *w, const mr_value *values, const uint8_t *header, const mri_record_size *size,
-                      mr_error *err)
+static int put_record(mr_writer *w, const mr_value *values, const uint8_t *header,
+                      const mri_record_size *size, mr_error *err)
 {
     const uint64_t offset = mri_align_up(w->end, mri_writer_align(w, size->record_bytes));
-    int            rc = put_zeros(w, offset - w->end, err);
+    int rc = put_zeros(w, offset - w->end, err);
     if (!rc) rc = put(w, header, size->header_bytes, err);
     for (uint32_t k = 0; !rc && k < w->meta.field_count; k++) {
-        uint8_t     scratch[8];
-        size_t      bytes;
+        uint8_t scratch[8];
+        size_t bytes;
         const void *data = mri_value_bytes(&values[k], scratch, &bytes);
         rc = put(w, data, bytes, err);
         if (!rc && k + 1 < w->meta.field_count) rc = put_zeros(w, mri_align_up(bytes, 8) - bytes, err);
@@ -218,12 +225,13 @@ int mr_writer_append(mr_writer *w, uint64_t source_index, const mr_value *values
         mr_error_at(err, w->path, MR_NOWHERE, source_index);
         return MR_ELIMIT;
     }
-    uint8_t                header[MRI_RECORD_HEADER_MAX];
-    const uint32_t         crc = mri_record_encode(values, w->meta.field_count, source_index, &size, header);
-    const int64_t          label = w->meta.label_field >= 0 ? values[w->meta.label_field].i : 0;
-    const mri_record_facts facts = {size.record_bytes, source_index, label, crc, mri_values_coef(values, w->meta.field_count)};
-    const uint64_t         offset = mri_align_up(w->end, mri_writer_align(w, size.record_bytes));
-    mr_error               failure = MR_ERROR_INIT;
+    uint8_t header[MRI_RECORD_HEADER_MAX];
+    const uint32_t crc = mri_record_encode(values, w->meta.field_count, source_index, &size, header);
+    const int64_t label = w->meta.label_field >= 0 ? values[w->meta.label_field].i : 0;
+    const mri_record_facts facts = {size.record_bytes, source_index, label, crc,
+                                    mri_values_coef(values, w->meta.field_count)};
+    const uint64_t offset = mri_align_up(w->end, mri_writer_align(w, size.record_bytes));
+    mr_error failure = MR_ERROR_INIT;
     rc = put_record(w, values, header, &size, &failure);
     if (!rc) rc = mri_writer_accept(w, offset, &facts, &failure);
     if (rc) { /* the buffer may hold half a record now */

@@ -1,45 +1,47 @@
-/* formats/record/writer.h: the inside of an open .mrec writer, shared by writer.c and writer_resume.c. Private. */
+/* formats/record/writer.h: the inside of an open .mrec writer, shared by writer.c and writer_resume.c.
+ * Private. */
 #ifndef MRI_WRITER_H
 #define MRI_WRITER_H
 
 #include "formats/record/mrec.h"
 
-/* Index pages as they fill: one piece of memory, then an unnamed file in the output's folder, so that the writer's memory does not
- * grow with the number of records. */
+/* Index pages as they fill: one piece of memory, then an unnamed file in the output's folder, so that the
+ * writer's memory does not grow with the number of records. */
 typedef struct mri_index_log {
-    uint8_t    *chunk;   /* MRI_LOG_PAGES pages */
-    uint32_t    pages;   /* sealed ones in chunk */
-    uint32_t    slot;    /* entries in the page being filled */
-    uint64_t    number;  /* of the page being filled */
-    uint64_t    spilled; /* bytes in fd */
-    int         fd;      /* -1 until the first spill */
-    const char *path;    /* name the file has for a moment; borrowed */
+    uint8_t *chunk;   /* MRI_LOG_PAGES pages */
+    uint32_t pages;   /* sealed ones in chunk */
+    uint32_t slot;    /* entries in the page being filled */
+    uint64_t number;  /* of the page being filled */
+    uint64_t spilled; /* bytes in fd */
+    int fd;           /* -1 until the first spill */
+    const char *path; /* name the file has for a moment; borrowed */
 } mri_index_log;
 
-int  mri_index_log_init(mri_index_log *log, const char *path, mr_error *err);
+int mri_index_log_init(mri_index_log *log, const char *path, mr_error *err);
 void mri_index_log_fini(mri_index_log *log);
-int  mri_index_log_add(mri_index_log *log, const mri_index_entry *e, mr_error *err);
+int mri_index_log_add(mri_index_log *log, const mri_index_entry *e, mr_error *err);
 /* Every page in order through put, the last one sealed first. */
-int mri_index_log_emit(mri_index_log *log, int (*put)(void *to, const void *data, size_t bytes, mr_error *err), void *to,
+int mri_index_log_emit(mri_index_log *log,
+                       int (*put)(void *to, const void *data, size_t bytes, mr_error *err), void *to,
                        mr_error *err);
 
 struct mr_writer {
-    mri_meta        meta;
-    mri_mrec_header h;      /* of the unfinished file until finish; sums grow with every record */
-    uint8_t        *prefix; /* the file's first h.data_offset bytes */
-    char           *path, *part, *spill;
-    int             fd;
-    bool            force;
-    uint32_t        align;  /* 0 until the first record decides */
-    uint64_t        end;    /* where the last record ends; h.data_offset at first */
-    uint64_t        next_source;
-    bool            coef;   /* a record holds coefficients */
-    uint8_t        *buf;    /* bytes not yet in the file */
-    size_t          filled;
-    uint64_t        buf_at; /* file offset of buf[0] */
-    mri_index_log   log;
-    mri_print      *print;
-    mr_error        failure; /* code != 0: a write failed and the writer is of no more use */
+    mri_meta meta;
+    mri_mrec_header h; /* of the unfinished file until finish; sums grow with every record */
+    uint8_t *prefix;   /* the file's first h.data_offset bytes */
+    char *path, *part, *spill;
+    int fd;
+    bool force;
+    uint32_t align; /* 0 until the first record decides */
+    uint64_t end;   /* where the last record ends; h.data_offset at first */
+    uint64_t next_source;
+    bool coef;    /* a record holds coefficients */
+    uint8_t *buf; /* bytes not yet in the file */
+    size_t filled;
+    uint64_t buf_at; /* file offset of buf[0] */
+    mri_index_log log;
+    mri_print *print;
+    mr_error failure; /* code != 0: a write failed and the writer is of no more use */
 };
 
 static inline uint32_t mri_writer_align(const mr_writer *w, uint64_t record_bytes)
@@ -51,8 +53,8 @@ static inline uint32_t mri_writer_align(const mr_writer *w, uint64_t record_byte
 /* A record now lies at offset: keep its facts. */
 int mri_writer_accept(mr_writer *w, uint64_t offset, const mri_record_facts *facts, mr_error *err);
 
-/* Take over the whole records of the file aside and cut what follows them. An aside that was never properly begun is
- * emptied; one begun for other data is refused with MR_EEXIST. */
+/* Take over the whole records of the file aside and cut what follows them. An aside that was never properly
+ * begun is emptied; one begun for other data is refused with MR_EEXIST. */
 int mri_writer_resume(mr_writer *w, mr_error *err);
 
 #endif

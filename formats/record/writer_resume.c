@@ -1,8 +1,9 @@
 /* formats/record/writer_resume.c: go on with an interrupted .mrec file.
  *
- * The file aside begins with the same header, schema, classes and provenance that a fresh one gets now; if not, it belongs
- * to another run and is left alone. Then records are read one by one, each checked as a reader would, until one is not
- * whole; the writer goes on there. The result is the same, byte for byte, as without the interruption. */
+ * The file aside begins with the same header, schema, classes and provenance that a fresh one gets now; if
+ * not, it belongs to another run and is left alone. Then records are read one by one, each checked as a
+ * reader would, until one is not whole; the writer goes on there. The result is the same, byte for byte, as
+ * without the interruption. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -10,7 +11,8 @@
 #include "formats/record/writer.h"
 #include "formats/storage/file_scan.h"
 
-/* The header as it was when the file was begun: a run may have been stopped between its finished header and the rename. */
+/* The header as it was when the file was begun: a run may have been stopped between its finished header and
+ * the rename. */
 static void as_begun(const mr_writer *w, const mri_mrec_header *found, uint8_t block[MRI_MREC_BLOCK])
 {
     mri_mrec_header h = *found;
@@ -26,9 +28,9 @@ static int compare_prefix(const mr_writer *w, mri_file_scan *win, bool *same, mr
 {
     *same = false;
     if (win->file_bytes < w->h.data_offset) return MR_OK;
-    const uint8_t  *p;
+    const uint8_t *p;
     mri_mrec_header found;
-    int             rc = mri_file_scan_get(win, 0, MRI_MREC_BLOCK, &p, err);
+    int rc = mri_file_scan_get(win, 0, MRI_MREC_BLOCK, &p, err);
     if (rc) return rc;
     rc = mri_mrec_header_decode(p, &found, err);
     if (rc == MR_EUNSUPPORTED) {
@@ -39,8 +41,9 @@ static int compare_prefix(const mr_writer *w, mri_file_scan *win, bool *same, mr
     uint8_t block[MRI_MREC_BLOCK];
     as_begun(w, &found, block);
     if (memcmp(block, w->prefix, sizeof block) != 0) {
-        mr_error_set(err, MR_EEXIST, "it was begun with other fields, classes, provenance or alignment: remove it, or "
-                                     "start over without resume");
+        mr_error_set(err, MR_EEXIST,
+                     "it was begun with other fields, classes, provenance or alignment: remove it, or "
+                     "start over without resume");
         mr_error_at(err, w->part, MR_NOWHERE, MR_NOWHERE);
         return MR_EEXIST;
     }
@@ -55,20 +58,22 @@ static int compare_prefix(const mr_writer *w, mri_file_scan *win, bool *same, mr
 static int take_record(mr_writer *w, mri_file_scan *win, bool *whole, mr_error *err)
 {
     *whole = false;
-    const uint8_t  *p;
+    const uint8_t *p;
     mri_record_size size;
     /* the first record lies at the start of the data, on every alignment */
-    const uint64_t  offset = w->h.count == 0 ? w->end : mri_align_up(w->end, w->align);
+    const uint64_t offset = w->h.count == 0 ? w->end : mri_align_up(w->end, w->align);
     if (offset > win->file_bytes || win->file_bytes - offset < MRI_RECORD_HEAD) return MR_OK;
     int rc = mri_file_scan_get(win, w->end, (size_t)(offset - w->end) + MRI_RECORD_HEAD, &p, err);
     if (rc) return rc;
-    if (!mri_all_zero(p, (size_t)(offset - w->end)) || !mri_record_peek(p + (offset - w->end), &size)) return MR_OK;
+    if (!mri_all_zero(p, (size_t)(offset - w->end)) || !mri_record_peek(p + (offset - w->end), &size))
+        return MR_OK;
     if (size.record_bytes > win->file_bytes - offset) return MR_OK;
     rc = mri_file_scan_get(win, offset, (size_t)size.record_bytes, &p, err);
     if (rc) return rc;
-    mr_sample        sample;
+    mr_sample sample;
     mri_record_facts facts;
-    if (mri_record_parse(&w->meta, p, (size_t)size.record_bytes, &sample, &facts, NULL) != MR_OK) return MR_OK;
+    if (mri_record_parse(&w->meta, p, (size_t)size.record_bytes, &sample, &facts, NULL) != MR_OK)
+        return MR_OK;
     if (facts.source_index < w->next_source || facts.source_index == UINT64_MAX) return MR_OK;
     *whole = true;
     return mri_writer_accept(w, offset, &facts, err);
@@ -81,7 +86,7 @@ int mri_writer_resume(mr_writer *w, mr_error *err)
     mri_file_scan win;
     mri_file_scan_init(&win, w->fd, w->part, (uint64_t)st.st_size);
     bool more;
-    int  rc = compare_prefix(w, &win, &more, err);
+    int rc = compare_prefix(w, &win, &more, err);
     while (!rc && more) rc = take_record(w, &win, &more, err);
     mri_file_scan_fini(&win);
     if (!rc) w->buf_at = w->end;

@@ -20,16 +20,17 @@ static int read_part(const mri_recordio_input *in, uint64_t offset, part *out, m
 {
     const uint64_t left = offset < in->end ? in->end - offset : 0;
     if (left < MRI_RECORDIO_HEAD_BYTES) {
-        mr_error_set(err, MR_EFORMAT, "cut in a record's header: expected %u bytes, found %llu: copy the file again",
+        mr_error_set(err, MR_EFORMAT,
+                     "cut in a record's header: expected %u bytes, found %llu: copy the file again",
                      MRI_RECORDIO_HEAD_BYTES, (unsigned long long)left);
         return wrong_at(err, offset);
     }
     const uint8_t *p;
-    const int      rc = in->get(in->context, offset, MRI_RECORDIO_HEAD_BYTES, &p, err);
+    const int rc = in->get(in->context, offset, MRI_RECORDIO_HEAD_BYTES, &p, err);
     if (rc) return rc;
     if (mri_le32(p) != MRI_RECORDIO_MAGIC) {
-        mr_error_set(err, MR_EFORMAT, "no record starts here: expected the magic number 0x%08x, found 0x%08x", MRI_RECORDIO_MAGIC,
-                     mri_le32(p));
+        mr_error_set(err, MR_EFORMAT, "no record starts here: expected the magic number 0x%08x, found 0x%08x",
+                     MRI_RECORDIO_MAGIC, mri_le32(p));
         return wrong_at(err, offset);
     }
     const uint32_t word = mri_le32(p + 4);
@@ -50,10 +51,13 @@ static int check_inside(const mri_recordio_input *in, uint64_t offset, const par
     const uint64_t left = in->end - offset - MRI_RECORDIO_HEAD_BYTES;
     if (padded(p->bytes) <= left) return MR_OK;
     if (p->bytes <= left)
-        mr_error_set(err, MR_EFORMAT, "cut in a record's padding: expected %llu bytes of it, found %llu: copy the file again",
-                     (unsigned long long)(padded(p->bytes) - p->bytes), (unsigned long long)(left - p->bytes));
+        mr_error_set(err, MR_EFORMAT,
+                     "cut in a record's padding: expected %llu bytes of it, found %llu: copy the file again",
+                     (unsigned long long)(padded(p->bytes) - p->bytes),
+                     (unsigned long long)(left - p->bytes));
     else
-        mr_error_set(err, MR_EFORMAT, "a record of %u bytes, and %llu are left: cut short, or the length is damaged", p->bytes,
+        mr_error_set(err, MR_EFORMAT,
+                     "a record of %u bytes, and %llu are left: cut short, or the length is damaged", p->bytes,
                      (unsigned long long)left);
     return wrong_at(err, offset + MAGIC_BYTES);
 }
@@ -62,7 +66,8 @@ int mri_recordio_look(const mri_recordio_input *in, uint64_t offset, mri_recordi
 {
     *out = (mri_recordio_record){.offset = offset};
     part p = {0};
-    for (uint64_t at = offset; out->parts == 0 || p.flag == FIRST || p.flag == MIDDLE; at = offset + out->bytes) {
+    for (uint64_t at = offset; out->parts == 0 || p.flag == FIRST || p.flag == MIDDLE;
+         at = offset + out->bytes) {
         int rc = read_part(in, at, &p, err);
         if (!rc) rc = check_flag(p.flag, out->parts == 0, at, err);
         if (!rc) rc = check_inside(in, at, &p, err);
@@ -74,7 +79,8 @@ int mri_recordio_look(const mri_recordio_input *in, uint64_t offset, mri_recordi
     return MR_OK;
 }
 
-int mri_recordio_copy(const mri_recordio_input *in, const mri_recordio_record *r, void *out, uint64_t bytes, mr_error *err)
+int mri_recordio_copy(const mri_recordio_input *in, const mri_recordio_record *r, void *out, uint64_t bytes,
+                      mr_error *err)
 {
     static const uint32_t magic = MRI_RECORDIO_MAGIC;
     uint8_t *to = out, *const end = to + bytes;
@@ -85,9 +91,9 @@ int mri_recordio_copy(const mri_recordio_input *in, const mri_recordio_record *r
             to += n;
         }
         part p;
-        int  rc = read_part(in, at, &p, err);
+        int rc = read_part(in, at, &p, err);
         if (rc) return rc;
-        const size_t   n = (size_t)mri_min_u64(p.bytes, (uint64_t)(end - to));
+        const size_t n = (size_t)mri_min_u64(p.bytes, (uint64_t)(end - to));
         const uint8_t *from;
         if (n) rc = in->get(in->context, at + MRI_RECORDIO_HEAD_BYTES, n, &from, err);
         if (rc) return rc;
@@ -102,33 +108,38 @@ static int get_memory(void *context, uint64_t offset, size_t bytes, const uint8_
 {
     const mri_recordio_memory *m = context;
     if (offset > m->bytes || bytes > m->bytes - offset)
-        return mr_error_set(err, MR_EFORMAT, "expected %zu bytes at %llu of %llu", bytes, (unsigned long long)offset,
-                            (unsigned long long)m->bytes);
+        return mr_error_set(err, MR_EFORMAT, "expected %zu bytes at %llu of %llu", bytes,
+                            (unsigned long long)offset, (unsigned long long)m->bytes);
     *out = m->data + offset;
     return MR_OK;
 }
 
-mri_recordio_input mri_recordio_in_memory(mri_recordio_memory *m) { return (mri_recordio_input){get_memory, m, m->bytes}; }
+mri_recordio_input mri_recordio_in_memory(mri_recordio_memory *m)
+{
+    return (mri_recordio_input){get_memory, m, m->bytes};
+}
 
 /* ---- a picture's header ---- */
 int mri_picture_head_parse(const void *data, uint64_t data_bytes, mri_picture_head *out, mr_error *err)
 {
     if (data_bytes < MRI_PICTURE_HEAD_BYTES)
-        return mr_error_set(err, MR_EFORMAT, "expected a picture's header of %u bytes (label and numbers), found a record of %llu",
-                            MRI_PICTURE_HEAD_BYTES, (unsigned long long)data_bytes);
+        return mr_error_set(
+            err, MR_EFORMAT,
+            "expected a picture's header of %u bytes (label and numbers), found a record of %llu",
+            MRI_PICTURE_HEAD_BYTES, (unsigned long long)data_bytes);
     const uint8_t *p = data;
     *out = (mri_picture_head){.label_count = mri_le32(p), .id = mri_le64(p + 8), .id2 = mri_le64(p + 16)};
     memcpy(&out->label, p + 4, sizeof out->label);
     out->bytes = MRI_PICTURE_HEAD_BYTES + (uint64_t)out->label_count * sizeof(float);
     if (out->bytes > data_bytes)
-        return mr_error_set(err, MR_EFORMAT, "%u labels of 4 bytes are announced, and %llu bytes follow", out->label_count,
-                            (unsigned long long)(data_bytes - MRI_PICTURE_HEAD_BYTES));
+        return mr_error_set(err, MR_EFORMAT, "%u labels of 4 bytes are announced, and %llu bytes follow",
+                            out->label_count, (unsigned long long)(data_bytes - MRI_PICTURE_HEAD_BYTES));
     return MR_OK;
 }
 
 uint8_t *mri_picture_head_build(const mri_picture_head *h, const float *labels, uint8_t *out)
 {
-    const float  label = h->label_count ? 0.0f : h->label;
+    const float label = h->label_count ? 0.0f : h->label;
     const size_t packed = (size_t)h->label_count * sizeof *labels;
     mri_put_le32(out, h->label_count);
     memcpy(out + 4, &label, sizeof label);
@@ -150,7 +161,8 @@ static uint32_t next_magic(const uint8_t *data, uint32_t data_bytes, uint32_t fr
 uint64_t mri_recordio_bytes(const void *data, uint32_t data_bytes)
 {
     uint64_t total = MRI_RECORDIO_HEAD_BYTES + padded(data_bytes);
-    for (uint32_t at = next_magic(data, data_bytes, 0); at < data_bytes; at = next_magic(data, data_bytes, at + MAGIC_BYTES))
+    for (uint32_t at = next_magic(data, data_bytes, 0); at < data_bytes;
+         at = next_magic(data, data_bytes, at + MAGIC_BYTES))
         total += MRI_RECORDIO_HEAD_BYTES - MAGIC_BYTES; /* a header in place of the magic */
     return total;
 }
@@ -168,7 +180,7 @@ static uint8_t *put_part(uint8_t *out, uint32_t flag, const uint8_t *data, uint3
 uint8_t *mri_recordio_build(const void *data, uint32_t data_bytes, uint8_t *out)
 {
     const uint8_t *p = data;
-    uint32_t       from = 0;
+    uint32_t from = 0;
     for (uint32_t at; (at = next_magic(p, data_bytes, from)) < data_bytes; from = at + MAGIC_BYTES)
         out = put_part(out, from == 0 ? FIRST : MIDDLE, p + from, at - from);
     return put_part(out, from == 0 ? WHOLE : LAST, p + from, data_bytes - from);

@@ -1,30 +1,33 @@
-/* formats/recordio/recordio.h: the RecordIO framing of dmlc and MXNet, and the header of a picture in it. Private. Pure: bytes come through
- * a function, nothing is allocated.
+/* formats/recordio/recordio.h: the RecordIO framing of dmlc and MXNet, and the header of a picture in it.
+ * Private. Pure: bytes come through a function, nothing is allocated.
  *
- *   | magic 0xced7230a | flag << 29 | length | data, length bytes | zeros up to a multiple of 4 |        little-endian
+ *   | magic 0xced7230a | flag << 29 | length | data, length bytes | zeros up to a multiple of 4 |
+ * little-endian
  *
- * A reader that starts anywhere looks for the magic at multiples of 4, so data that holds it there is split: the magic is left out
- * and the parts around it get flag 1 (first), 2, 3 (last); 0 is a whole record. Joining puts the magic back between the parts.
+ * A reader that starts anywhere looks for the magic at multiples of 4, so data that holds it there is split:
+ * the magic is left out and the parts around it get flag 1 (first), 2, 3 (last); 0 is a whole record. Joining
+ * puts the magic back between the parts.
  *
- * What a picture record holds:   | count u32 | label f32 | id u64 | id2 u64 | f32 labels, count of them | JPEG or PNG |
- * With count 0 `label` is the label; with more the packed ones are, and `label` is 0. */
+ * What a picture record holds:   | count u32 | label f32 | id u64 | id2 u64 | f32 labels, count of them |
+ * JPEG or PNG | With count 0 `label` is the label; with more the packed ones are, and `label` is 0. */
 #ifndef MRI_RECORDIO_H
 #define MRI_RECORDIO_H
 
 #include "base/util.h"
 
-#define MRI_RECORDIO_MAGIC 0xced7230au
+#define MRI_RECORDIO_MAGIC      0xced7230au
 #define MRI_RECORDIO_MOST_BYTES (((uint32_t)1 << 29) - 1) /* of one part, and so of what a writer takes */
 
 enum { MRI_RECORDIO_HEAD_BYTES = 8, MRI_PICTURE_HEAD_BYTES = 24 };
 
-/* Where records come from: bytes [offset, offset + bytes) of something end bytes long, valid until the next call. It is only asked
- * for what lies before end. */
-typedef int mri_recordio_get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err);
+/* Where records come from: bytes [offset, offset + bytes) of something end bytes long, valid until the next
+ * call. It is only asked for what lies before end. */
+typedef int mri_recordio_get(void *context, uint64_t offset, size_t bytes, const uint8_t **out,
+                             mr_error *err);
 typedef struct mri_recordio_input {
     mri_recordio_get *get;
-    void             *context;
-    uint64_t          end;
+    void *context;
+    uint64_t end;
 } mri_recordio_input;
 
 typedef struct mri_recordio_record {
@@ -34,27 +37,30 @@ typedef struct mri_recordio_record {
     uint64_t parts;
 } mri_recordio_record;
 
-/* Look at the headers of the record at offset. MR_EFORMAT, with the offset of what is wrong in err, or what get() returned. */
+/* Look at the headers of the record at offset. MR_EFORMAT, with the offset of what is wrong in err, or what
+ * get() returned. */
 int mri_recordio_look(const mri_recordio_input *in, uint64_t offset, mri_recordio_record *out, mr_error *err);
 
 /* The first `bytes` <= data_bytes of a record's joined data, for one that look() found good. */
-int mri_recordio_copy(const mri_recordio_input *in, const mri_recordio_record *r, void *out, uint64_t bytes, mr_error *err);
+int mri_recordio_copy(const mri_recordio_input *in, const mri_recordio_record *r, void *out, uint64_t bytes,
+                      mr_error *err);
 
 /* An input over memory. */
 typedef struct mri_recordio_memory {
     const uint8_t *data;
-    uint64_t       bytes;
+    uint64_t bytes;
 } mri_recordio_memory;
 mri_recordio_input mri_recordio_in_memory(mri_recordio_memory *m);
 
 typedef struct mri_picture_head {
     uint32_t label_count; /* 0: one label, in the header */
-    float    label;       /* as in the header */
+    float label;          /* as in the header */
     uint64_t id, id2;
-    uint64_t bytes;       /* of the header and the packed labels: where the picture starts */
+    uint64_t bytes; /* of the header and the packed labels: where the picture starts */
 } mri_picture_head;
 
-/* data: at least the first 24 bytes where there are that many; data_bytes: of all. MR_EFORMAT without a place. */
+/* data: at least the first 24 bytes where there are that many; data_bytes: of all. MR_EFORMAT without a
+ * place. */
 int mri_picture_head_parse(const void *data, uint64_t data_bytes, mri_picture_head *out, mr_error *err);
 /* label_count floats behind it when label_count > 0 (then h->label is not written). Returns out's end. */
 uint8_t *mri_picture_head_build(const mri_picture_head *h, const float *labels, uint8_t *out);

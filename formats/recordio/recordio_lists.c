@@ -1,5 +1,6 @@
-/* formats/recordio/recordio_lists.c: read .idx and .lst; see recordio_lists.h. Small beside the records (some 20 to 100 bytes each), so a
- * file is read whole, under the same budget as all that a source keeps, and forgotten once the index of records stands. */
+/* formats/recordio/recordio_lists.c: read .idx and .lst; see recordio_lists.h. Small beside the records (some
+ * 20 to 100 bytes each), so a file is read whole, under the same budget as all that a source keeps, and
+ * forgotten once the index of records stands. */
 #include "formats/recordio/recordio_lists.h"
 
 #include <errno.h>
@@ -14,9 +15,9 @@
 
 typedef struct text {
     const char *path;
-    char       *bytes;   /* terminated */
-    uint64_t    size;
-    uint32_t    lines;   /* with something in them */
+    char *bytes; /* terminated */
+    uint64_t size;
+    uint32_t lines; /* with something in them */
 } text;
 
 /* ---- names ---- */
@@ -24,7 +25,7 @@ typedef struct text {
 static char *beside(const char *rec_path, const char *ending)
 {
     const char *slash = strrchr(rec_path, '/'), *name = slash ? slash + 1 : rec_path;
-    size_t      len = strlen(rec_path);
+    size_t len = strlen(rec_path);
     if (len > 3 && strcmp(rec_path + len - 3, ".gz") == 0) len -= 3;
     for (size_t at = len; at > (size_t)(name - rec_path) + 1; at--)
         if (rec_path[at - 1] == '.') {
@@ -32,7 +33,7 @@ static char *beside(const char *rec_path, const char *ending)
             break;
         }
     const size_t more = strlen(ending) + 1;
-    char        *out = malloc(len + more);
+    char *out = malloc(len + more);
     if (!out) return NULL;
     memcpy(out, rec_path, len);
     memcpy(out + len, ending, more);
@@ -45,10 +46,11 @@ uint64_t mri_rec_lists_print(const char *rec_path)
 {
     uint64_t print = 0;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(endings); k++) {
-        char       *path = beside(rec_path, endings[k]);
+        char *path = beside(rec_path, endings[k]);
         struct stat st;
         if (path && stat(path, &st) == 0) {
-            const uint64_t seen[] = {k + 1, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec, (uint64_t)st.st_mtim.tv_nsec};
+            const uint64_t seen[] = {k + 1, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
+                                     (uint64_t)st.st_mtim.tv_nsec};
             print = XXH3_64bits_withSeed(seen, sizeof seen, print);
         }
         free(path);
@@ -57,13 +59,17 @@ uint64_t mri_rec_lists_print(const char *rec_path)
 }
 
 /* ---- text ---- */
-static int told(mr_error *err, int code, const char *path) { return mri_error_place(err, code, path, MR_NOWHERE, MR_NOWHERE); }
+static int told(mr_error *err, int code, const char *path)
+{
+    return mri_error_place(err, code, path, MR_NOWHERE, MR_NOWHERE);
+}
 
 static int wrong_line(mr_error *err, const text *t, const char *line, uint32_t number, const char *expected)
 {
     char shown[64];
     snprintf(shown, sizeof shown, "%s", line);
-    mr_error_set(err, MR_EFORMAT, "line %u: expected %s, found \"%s\": correct or remove the file", number, expected, shown);
+    mr_error_set(err, MR_EFORMAT, "line %u: expected %s, found \"%s\": correct or remove the file", number,
+                 expected, shown);
     return mri_error_place(err, MR_EFORMAT, t->path, (uint64_t)(line - t->bytes), MR_NOWHERE);
 }
 
@@ -76,13 +82,15 @@ static int read_open(text *t, int fd, const mr_source_config *cfg, size_t line_b
     int rc = mri_source_budget(cfg, t->size, t->path, err);
     if (rc) return rc;
     t->bytes = malloc((size_t)t->size + 1);
-    if (!t->bytes) return mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of text", (unsigned long long)t->size);
+    if (!t->bytes)
+        return mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of text", (unsigned long long)t->size);
     rc = mri_pread_all(fd, t->bytes, (size_t)t->size, 0, t->path, err);
     if (rc) return rc;
     t->bytes[t->size] = '\0';
     const char *zero = memchr(t->bytes, '\0', (size_t)t->size);
     if (zero) {
-        mr_error_set(err, MR_EFORMAT, "expected lines of text, found a zero byte: another kind of file has this name");
+        mr_error_set(err, MR_EFORMAT,
+                     "expected lines of text, found a zero byte: another kind of file has this name");
         return mri_error_place(err, MR_EFORMAT, t->path, (uint64_t)(zero - t->bytes), MR_NOWHERE);
     }
     uint64_t lines = 1;
@@ -92,8 +100,10 @@ static int read_open(text *t, int fd, const mr_source_config *cfg, size_t line_b
     return mri_source_budget(cfg, t->size + lines * line_bytes, t->path, err);
 }
 
-/* A file that is not there is no error: t->bytes stays NULL. Nor is it read when the records themselves have this name. */
-static int read_text(text *t, const char *path, const char *rec_path, const mr_source_config *cfg, size_t line_bytes, mr_error *err)
+/* A file that is not there is no error: t->bytes stays NULL. Nor is it read when the records themselves have
+ * this name. */
+static int read_text(text *t, const char *path, const char *rec_path, const mr_source_config *cfg,
+                     size_t line_bytes, mr_error *err)
 {
     *t = (text){.path = path};
     if (strcmp(path, rec_path) == 0) return MR_OK;
@@ -128,7 +138,8 @@ static const char *take_u64(const char *p, const char *stop, uint64_t *out)
     uint64_t v = 0;
     const char *p0 = p;
     for (; *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v)) return NULL;
+        if (__builtin_mul_overflow(v, 10u, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+            return NULL;
     if (p == p0 || (*p && !strchr(stop, *p))) return NULL;
     *out = v;
     return p;
@@ -145,11 +156,17 @@ static int by_offset(const void *a, const void *b)
 static int check_offset(const text *t, const mri_rec_offset *o, uint64_t rec_bytes, mr_error *err)
 {
     if (o->offset >= rec_bytes)
-        mr_error_set(err, MR_EFORMAT, "line %u: offset %llu lies past the end: expected one below the %llu bytes of the records; "
-                     "make this index anew, or remove it", o->line, (unsigned long long)o->offset, (unsigned long long)rec_bytes);
+        mr_error_set(
+            err, MR_EFORMAT,
+            "line %u: offset %llu lies past the end: expected one below the %llu bytes of the records; "
+            "make this index anew, or remove it",
+            o->line, (unsigned long long)o->offset, (unsigned long long)rec_bytes);
     else if (o->offset % 4)
-        mr_error_set(err, MR_EFORMAT, "line %u: expected an offset that is a multiple of 4, found %llu; make this index anew, or "
-                     "remove it", o->line, (unsigned long long)o->offset);
+        mr_error_set(
+            err, MR_EFORMAT,
+            "line %u: expected an offset that is a multiple of 4, found %llu; make this index anew, or "
+            "remove it",
+            o->line, (unsigned long long)o->offset);
     else return MR_OK;
     return told(err, MR_EFORMAT, t->path);
 }
@@ -157,7 +174,7 @@ static int check_offset(const text *t, const mri_rec_offset *o, uint64_t rec_byt
 static int parse_idx(mri_rec_lists *l, text *t, uint64_t rec_bytes, mr_error *err)
 {
     uint32_t number = 0;
-    char    *at = t->bytes;
+    char *at = t->bytes;
     for (char *line; (line = next_line(&at, &number));) {
         mri_rec_offset *o = &l->offset[l->offset_count];
         *o = (mri_rec_offset){.line = number};
@@ -173,24 +190,29 @@ static int parse_idx(mri_rec_lists *l, text *t, uint64_t rec_bytes, mr_error *er
     for (uint64_t k = 1; k < l->offset_count; k++) {
         const mri_rec_offset *a = &l->offset[k - 1], *b = &l->offset[k];
         if (a->offset != b->offset) continue;
-        mr_error_set(err, MR_EFORMAT, "line %u: offset %llu stands in line %u already: expected each record once; make this index "
-                     "anew, or remove it", b->line, (unsigned long long)b->offset, a->line);
+        mr_error_set(
+            err, MR_EFORMAT,
+            "line %u: offset %llu stands in line %u already: expected each record once; make this index "
+            "anew, or remove it",
+            b->line, (unsigned long long)b->offset, a->line);
         return told(err, MR_EFORMAT, t->path);
     }
     return MR_OK;
 }
 
-static int read_idx(mri_rec_lists *l, const char *rec_path, uint64_t rec_bytes, const mr_source_config *cfg, mr_error *err)
+static int read_idx(mri_rec_lists *l, const char *rec_path, uint64_t rec_bytes, const mr_source_config *cfg,
+                    mr_error *err)
 {
     text t;
-    int  rc = read_text(&t, l->idx_path, rec_path, cfg, sizeof *l->offset, err);
+    int rc = read_text(&t, l->idx_path, rec_path, cfg, sizeof *l->offset, err);
     if (rc || !t.bytes) {
         free(l->idx_path);
         l->idx_path = NULL;
         return rc;
     }
     l->offset = calloc(t.lines, sizeof *l->offset);
-    rc = l->offset ? parse_idx(l, &t, rec_bytes, err) : mr_error_set(err, MR_ENOMEM, "no memory for %u offsets", t.lines);
+    rc = l->offset ? parse_idx(l, &t, rec_bytes, err)
+                   : mr_error_set(err, MR_ENOMEM, "no memory for %u offsets", t.lines);
     free(t.bytes);
     return rc;
 }
@@ -203,15 +225,18 @@ static int by_index(const void *a, const void *b)
     return x->line < y->line ? -1 : x->line > y->line;
 }
 
-static int parse_entry(mri_rec_entry *e, const text *t, const char *line, uint32_t number, uint32_t label_at, mr_error *err)
+static int parse_entry(mri_rec_entry *e, const text *t, const char *line, uint32_t number, uint32_t label_at,
+                       mr_error *err)
 {
     *e = (mri_rec_entry){.label = NAN, .line = number};
     const char *p = take_u64(line, "\t", &e->index), *last = strrchr(line, '\t');
-    if (!p || p == last || !*p) return wrong_line(err, t, line, number, "a number, labels and a path with tabs between");
+    if (!p || p == last || !*p)
+        return wrong_line(err, t, line, number, "a number, labels and a path with tabs between");
     for (uint32_t k = 0; p < last; k++) {
-        char        *end;
+        char *end;
         const double label = strtod(p + 1, &end);
-        if (end == p + 1 || *end != '\t') return wrong_line(err, t, line, number, "a number, labels and a path with tabs between");
+        if (end == p + 1 || *end != '\t')
+            return wrong_line(err, t, line, number, "a number, labels and a path with tabs between");
         if (k == label_at) e->label = (double)(float)label; /* as the record has it */
         p = end;
     }
@@ -221,7 +246,7 @@ static int parse_entry(mri_rec_entry *e, const text *t, const char *line, uint32
 static int parse_lst(mri_rec_lists *l, text *t, uint32_t label_at, mr_error *err)
 {
     uint32_t number = 0;
-    char    *at = t->bytes;
+    char *at = t->bytes;
     for (char *line; (line = next_line(&at, &number));) {
         const int rc = parse_entry(&l->entry[l->entry_count], t, line, number, label_at, err);
         if (rc) return rc;
@@ -231,33 +256,39 @@ static int parse_lst(mri_rec_lists *l, text *t, uint32_t label_at, mr_error *err
     for (uint64_t k = 1; k < l->entry_count; k++) {
         const mri_rec_entry *a = &l->entry[k - 1], *b = &l->entry[k];
         if (a->index != b->index) continue;
-        mr_error_set(err, MR_EFORMAT, "line %u: number %llu stands in line %u already: expected each picture once; correct or remove "
-                     "the list", b->line, (unsigned long long)b->index, a->line);
+        mr_error_set(
+            err, MR_EFORMAT,
+            "line %u: number %llu stands in line %u already: expected each picture once; correct or remove "
+            "the list",
+            b->line, (unsigned long long)b->index, a->line);
         return told(err, MR_EFORMAT, t->path);
     }
     return MR_OK;
 }
 
-static int read_lst(mri_rec_lists *l, const char *rec_path, uint32_t label_at, const mr_source_config *cfg, mr_error *err)
+static int read_lst(mri_rec_lists *l, const char *rec_path, uint32_t label_at, const mr_source_config *cfg,
+                    mr_error *err)
 {
     text t;
-    int  rc = read_text(&t, l->lst_path, rec_path, cfg, sizeof *l->entry, err);
+    int rc = read_text(&t, l->lst_path, rec_path, cfg, sizeof *l->entry, err);
     if (rc || !t.bytes) {
         free(l->lst_path);
         l->lst_path = NULL;
         return rc;
     }
     l->entry = calloc(t.lines, sizeof *l->entry);
-    rc = l->entry ? parse_lst(l, &t, label_at, err) : mr_error_set(err, MR_ENOMEM, "no memory for %u labels", t.lines);
+    rc = l->entry ? parse_lst(l, &t, label_at, err)
+                  : mr_error_set(err, MR_ENOMEM, "no memory for %u labels", t.lines);
     free(t.bytes);
     return rc;
 }
 
 /* ---- both ---- */
-int mri_rec_lists_read(mri_rec_lists *out, const char *rec_path, uint64_t rec_bytes, uint32_t label_at, const mr_source_config *cfg,
-                       mr_error *err)
+int mri_rec_lists_read(mri_rec_lists *out, const char *rec_path, uint64_t rec_bytes, uint32_t label_at,
+                       const mr_source_config *cfg, mr_error *err)
 {
-    *out = (mri_rec_lists){.idx_path = beside(rec_path, endings[0]), .lst_path = beside(rec_path, endings[1])};
+    *out =
+        (mri_rec_lists){.idx_path = beside(rec_path, endings[0]), .lst_path = beside(rec_path, endings[1])};
     int rc = out->idx_path && out->lst_path ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for a path");
     if (!rc) rc = read_idx(out, rec_path, rec_bytes, cfg, err);
     if (!rc) rc = read_lst(out, rec_path, label_at, cfg, err);

@@ -9,29 +9,29 @@
 
 typedef struct mri_rec_offset {
     uint64_t offset, key;
-    uint32_t line;       /* in its file, from 1 */
-    bool     is_number;  /* key is one */
+    uint32_t line;  /* in its file, from 1 */
+    bool is_number; /* key is one */
 } mri_rec_offset;
 
 typedef struct mri_rec_entry {
     uint64_t index;
-    double   label;      /* the one asked for; NAN when the line has no such label */
+    double label; /* the one asked for; NAN when the line has no such label */
     uint32_t line;
-    bool     taken;      /* for who looks through them */
+    bool taken; /* for who looks through them */
 } mri_rec_entry;
 
 typedef struct mri_rec_lists {
-    char           *idx_path, *lst_path; /* NULL: not there */
-    mri_rec_offset *offset;              /* by offset */
-    uint64_t        offset_count;
-    mri_rec_entry  *entry;               /* by index */
-    uint64_t        entry_count;
+    char *idx_path, *lst_path; /* NULL: not there */
+    mri_rec_offset *offset;    /* by offset */
+    uint64_t offset_count;
+    mri_rec_entry *entry; /* by index */
+    uint64_t entry_count;
 } mri_rec_lists;
 
-/* Read what lies beside rec_path. Checked here: each line by itself; that no offset comes twice, lies past the end of the rec_bytes
- * or between multiples of 4. label_at: which of several labels. */
-int  mri_rec_lists_read(mri_rec_lists *out, const char *rec_path, uint64_t rec_bytes, uint32_t label_at, const mr_source_config *cfg,
-                        mr_error *err);
+/* Read what lies beside rec_path. Checked here: each line by itself; that no offset comes twice, lies past
+ * the end of the rec_bytes or between multiples of 4. label_at: which of several labels. */
+int mri_rec_lists_read(mri_rec_lists *out, const char *rec_path, uint64_t rec_bytes, uint32_t label_at,
+                       const mr_source_config *cfg, mr_error *err);
 void mri_rec_lists_fini(mri_rec_lists *l);
 
 mri_rec_entry *mri_rec_lists_find(const mri_rec_lists *l, uint64_t index); /* NULL: not listed */

@@ -1,7 +1,8 @@
 /* formats/remote/remote.c: blocks of remote files, and who wants them; see remote.h.
  *
- * Under the set's lock stand all lists and states; what is done to the local disk under it is short (a mark of 8 bytes, a byte-range lock,
- * a hole). Reading a block to compare its checksum, and every wait for the network, happen without it. */
+ * Under the set's lock stand all lists and states; what is done to the local disk under it is short (a mark
+ * of 8 bytes, a byte-range lock, a hole). Reading a block to compare its checksum, and every wait for the
+ * network, happen without it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <xxhash.h>
@@ -85,10 +86,11 @@ static void unpin(mri_remote_file *f, mri_block *b)
 static bool still_ready(mri_remote_file *f, mri_block *b)
 {
     const uint64_t number = mri_block_number(f, b);
-    uint64_t       mark;
+    uint64_t mark;
     if (b->state != MRI_READY) return false;
     if (b->pins > 1) return true;
-    return mri_entry_lock(&f->entry, number, F_RDLCK) && mri_entry_marks(&f->entry, number, 1, &mark) && mark == b->mark;
+    return mri_entry_lock(&f->entry, number, F_RDLCK) && mri_entry_marks(&f->entry, number, 1, &mark) &&
+           mark == b->mark;
 }
 
 static bool drop_one(mri_remote *r)
@@ -97,7 +99,8 @@ static bool drop_one(mri_remote *r)
     if (!b) return false;
     mri_remote_file *f = r->file[b->file];
     b->listed = 0;
-    mri_entry_drop(&f->entry, mri_block_number(f, b)); /* where another program uses it, it counts for that one */
+    mri_entry_drop(&f->entry,
+                   mri_block_number(f, b)); /* where another program uses it, it counts for that one */
     b->state = MRI_NOTHING;
     count_out(f, b);
     return true;
@@ -131,7 +134,7 @@ static bool touches(const mri_want *w, const mri_remote_file *f, uint64_t first,
 
 void mri_block_ready_locked(mri_remote_file *f, mri_block *b, uint64_t mark)
 {
-    mri_remote    *r = f->set;
+    mri_remote *r = f->set;
     const uint64_t number = mri_block_number(f, b);
     b->state = MRI_READY;
     b->mark = mark;
@@ -188,9 +191,10 @@ static uint64_t blocks_bytes(const mri_want *w)
 static bool admit(mri_want *w)
 {
     mri_remote_file *f = w->file;
-    mri_remote      *r = f->set;
-    uint64_t         more = 0;
-    for (uint64_t k = w->first; k < w->first + w->count; k++) { /* first of all, so that none of them makes room for another */
+    mri_remote *r = f->set;
+    uint64_t more = 0;
+    for (uint64_t k = w->first; k < w->first + w->count;
+         k++) { /* first of all, so that none of them makes room for another */
         pin(r, &f->block[k]);
         if (!f->block[k].counted) more += mri_entry_block_bytes(&f->entry, k);
     }
@@ -212,7 +216,8 @@ static bool admit(mri_want *w)
     return true;
 }
 
-/* In their order. What others hold comes back, unless it is kept: one that does not fit beside that never will. */
+/* In their order. What others hold comes back, unless it is kept: one that does not fit beside that never
+ * will. */
 static void admit_all(mri_remote *r)
 {
     while (r->waiting.head) {
@@ -249,7 +254,7 @@ void mri_want_start(mri_want *w, mri_remote_file *f, uint64_t offset, uint64_t b
 void mri_want_end(mri_want *w)
 {
     mri_remote_file *f = w->file;
-    mri_remote      *r = f->set;
+    mri_remote *r = f->set;
     pthread_mutex_lock(&r->lock);
     if (!w->over) remove_want(w->admitted ? &r->admitted : &r->waiting, w);
     for (uint64_t k = w->first; w->admitted && k < w->first + w->count; k++) unpin(f, &f->block[k]);
@@ -267,17 +272,24 @@ static int tell_remote(mr_error *err, int code, const char *file, uint64_t offse
 int mri_want_status(const mri_want *w, mr_error *err)
 {
     const mri_remote_file *f = w->file;
-    mri_remote            *r = f->set;
+    mri_remote *r = f->set;
     if (w->status == MR_OK) return MR_OK;
     if (w->status == MR_ECANCELED) {
-        mr_error_set(err, MR_ECANCELED, "stopped while %llu bytes were being fetched", (unsigned long long)w->bytes);
+        mr_error_set(err, MR_ECANCELED, "stopped while %llu bytes were being fetched",
+                     (unsigned long long)w->bytes);
     } else if (w->status == MR_ELIMIT) {
-        mr_error_set(err, MR_ELIMIT, "%llu bytes are wanted at once, and %llu of the %llu that remote data may take on disk are kept: allow "
-                     "more", (unsigned long long)w->bytes, (unsigned long long)r->kept, (unsigned long long)r->cfg.limit_bytes);
+        mr_error_set(err, MR_ELIMIT,
+                     "%llu bytes are wanted at once, and %llu of the %llu that remote data may take on disk "
+                     "are kept: allow "
+                     "more",
+                     (unsigned long long)w->bytes, (unsigned long long)r->kept,
+                     (unsigned long long)r->cfg.limit_bytes);
     } else if (w->status == MR_EFORMAT && (w->bytes > f->bytes || w->offset > f->bytes - w->bytes)) {
-        mr_error_set(err, MR_EFORMAT, "the file ends early: expected %llu bytes, found %llu", (unsigned long long)w->bytes,
+        mr_error_set(err, MR_EFORMAT, "the file ends early: expected %llu bytes, found %llu",
+                     (unsigned long long)w->bytes,
                      (unsigned long long)(w->offset < f->bytes ? f->bytes - w->offset : 0));
-        return mri_error_place(err, MR_EFORMAT, f->shown, w->offset, MR_NOWHERE); /* the data are wrong, not the way to them */
+        return mri_error_place(err, MR_EFORMAT, f->shown, w->offset,
+                               MR_NOWHERE); /* the data are wrong, not the way to them */
     } else {
         pthread_mutex_lock(&r->lock);
         if (err) *err = f->why;
@@ -289,8 +301,9 @@ int mri_want_status(const mri_want *w, mr_error *err)
 
 static void wait_a_while_locked(mri_remote *r)
 {
-    const uint64_t        end = mri_now_ns() + 50000000;
-    const struct timespec until = {.tv_sec = (time_t)(end / 1000000000u), .tv_nsec = (long)(end % 1000000000u)};
+    const uint64_t end = mri_now_ns() + 50000000;
+    const struct timespec until = {.tv_sec = (time_t)(end / 1000000000u),
+                                   .tv_nsec = (long)(end % 1000000000u)};
     pthread_cond_timedwait(&r->moved, &r->lock, &until);
 }
 
@@ -316,7 +329,8 @@ int mri_remote_hold(mri_want *w, mri_remote_file *f, uint64_t offset, uint64_t b
     return wait_over(w, NULL, err);
 }
 
-int mri_remote_read_until(mri_remote_file *f, void *data, size_t bytes, uint64_t offset, const bool *until, mr_error *err)
+int mri_remote_read_until(mri_remote_file *f, void *data, size_t bytes, uint64_t offset, const bool *until,
+                          mr_error *err)
 {
     mri_want w = {0};
     mri_want_start(&w, f, offset, bytes);
@@ -364,8 +378,8 @@ static bool agrees(const mri_remote_file *f, uint64_t number, uint64_t mark, uin
 static void check_block(mri_remote *r, mri_remote_file *f, mri_block *b, uint8_t *room)
 {
     const uint64_t number = mri_block_number(f, b);
-    uint64_t       mark = 0;
-    bool           good = false;
+    uint64_t mark = 0;
+    bool good = false;
     if (!mri_entry_lock(&f->entry, number, F_RDLCK)) { /* being fetched by another program, or dropped */
         b->state = MRI_FOREIGN;
         mri_blocks_push(&r->foreign, b);
@@ -391,7 +405,8 @@ void mri_blocks_check(mri_remote *r, uint32_t most, uint8_t *room)
 {
     pthread_mutex_lock(&r->lock);
     mri_block *b;
-    for (uint32_t k = 0; k < most && (b = mri_blocks_pop(&r->check)); k++) check_block(r, r->file[b->file], b, room);
+    for (uint32_t k = 0; k < most && (b = mri_blocks_pop(&r->check)); k++)
+        check_block(r, r->file[b->file], b, room);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -410,7 +425,7 @@ static int add_file(mri_remote *r, mri_remote_file *f, mr_error *err)
     int rc = MR_OK;
     pthread_mutex_lock(&r->lock);
     if (r->file_count == r->file_cap) {
-        const uint32_t    cap = r->file_cap ? 2 * r->file_cap : 16;
+        const uint32_t cap = r->file_cap ? 2 * r->file_cap : 16;
         mri_remote_file **larger = realloc(r->file, cap * sizeof *larger);
         if (larger) r->file = larger, r->file_cap = cap;
         else rc = mr_error_set(err, MR_ENOMEM, "no memory for a list of remote files");
@@ -426,7 +441,8 @@ static int add_file(mri_remote *r, mri_remote_file *f, mr_error *err)
 int mri_remote_begin(mri_remote *r, mri_remote_file **out, const char *url, mr_error *err)
 {
     *out = NULL;
-    if (strlen(url) >= MRI_URL_MOST) return mr_error_set(err, MR_ELIMIT, "a URL of more than %d bytes", MRI_URL_MOST);
+    if (strlen(url) >= MRI_URL_MOST)
+        return mr_error_set(err, MR_ELIMIT, "a URL of more than %d bytes", MRI_URL_MOST);
     mri_remote_file *f = calloc(1, sizeof *f);
     if (f) {
         f->set = r;
@@ -467,7 +483,7 @@ static int list_blocks(mri_remote *r, mri_remote_file *f, uint64_t *marks)
 static int open_entry(mri_remote_file *f, mr_error *err)
 {
     mri_remote *r = f->set;
-    int         rc = mri_entry_open(&r->store, &f->entry, f->url, f->shown, f->version, f->bytes, err);
+    int rc = mri_entry_open(&r->store, &f->entry, f->url, f->shown, f->version, f->bytes, err);
     if (rc) return rc;
     f->block = calloc(f->entry.blocks ? (size_t)f->entry.blocks : 1, sizeof *f->block);
     uint64_t *marks = malloc(4096 * sizeof *marks);
@@ -479,7 +495,8 @@ static int open_entry(mri_remote_file *f, mr_error *err)
         pthread_mutex_unlock(&r->lock);
         if (rc) mr_error_set(err, rc, "cannot read what was kept of it in %s", r->store.folder);
     } else {
-        rc = mr_error_set(err, MR_ENOMEM, "no memory for a remote file of %llu bytes", (unsigned long long)f->bytes);
+        rc = mr_error_set(err, MR_ENOMEM, "no memory for a remote file of %llu bytes",
+                          (unsigned long long)f->bytes);
         mri_entry_close(&f->entry);
     }
     free(marks);
@@ -512,8 +529,8 @@ int mri_remote_open(mri_remote *r, mri_remote_file **out, const char *url, mr_er
 mri_remote_file *mri_remote_first(const mri_remote *r) { return r->file[0]; }
 
 const char *mri_remote_url(const mri_remote_file *f) { return f->url; }
-int         mri_remote_fd(const mri_remote_file *f) { return f->entry.data_fd; }
-uint64_t    mri_remote_bytes(const mri_remote_file *f) { return f->bytes; }
+int mri_remote_fd(const mri_remote_file *f) { return f->entry.data_fd; }
+uint64_t mri_remote_bytes(const mri_remote_file *f) { return f->bytes; }
 const char *mri_remote_shown(const mri_remote_file *f) { return f->shown; }
 const char *mri_remote_key(const mri_remote_file *f) { return f->entry.key; }
 const char *mri_remote_folder(const mri_remote *r) { return r->store.folder; }

@@ -1,18 +1,19 @@
 /* formats/remote/remote.h: files on web servers (http, https), read as if they were here. Private.
  *
- * A remote file has a file descriptor of its own: a sparse file in the folder for remote data (remote_store.h). A part of it may
- * be read from there while it is *wanted*: mri_want_start() has the missing blocks fetched and keeps them, mri_want_end() lets go.
+ * A remote file has a file descriptor of its own: a sparse file in the folder for remote data
+ * (remote_store.h). A part of it may be read from there while it is *wanted*: mri_want_start() has the
+ * missing blocks fetched and keeps them, mri_want_end() lets go.
  *
  *   want ──► [queue: is there room?] ──► blocks pinned ──► on disk, not yet used in this run ──► checksum compared ──┐
  *                      ▲                        └────────► missing ──► fetched, many ranges in flight ───────────────┴──► arrived()
  *             unpinned blocks, oldest use first, are dropped to make room
  *
- * One thread a set of files fetches everything (remote_http.c) and compares checksums; want and end only queue. Wants are given room in
- * the order they were made and all of it at once, so those that have it always come to an end. What
- * does not fit beside what is kept for ever gets MR_ELIMIT and not a wait without end.
+ * One thread a set of files fetches everything (remote_http.c) and compares checksums; want and end only
+ * queue. Wants are given room in the order they were made and all of it at once, so those that have it always
+ * come to an end. What does not fit beside what is kept for ever gets MR_ELIMIT and not a wait without end.
  *
- * The limit is on what this set keeps and on what nobody uses at the moment. Programs that run at the same time count each for itself;
- * what one fetched the others use.
+ * The limit is on what this set keeps and on what nobody uses at the moment. Programs that run at the same
+ * time count each for itself; what one fetched the others use.
  *
  * Errors of servers and networks carry EREMOTEIO as sys_errno: they are no damage of a sample.
  * Threads: all calls from any thread. */
@@ -22,45 +23,48 @@
 #include "formats/remote/remote_url.h"
 #include "millrace/formats.h"
 
-typedef struct mri_remote      mri_remote;
+typedef struct mri_remote mri_remote;
 typedef struct mri_remote_file mri_remote_file;
 
 typedef struct mri_remote_config {
-    const char         *folder;      /* NULL: the usual one */
-    uint64_t            limit_bytes;
-    const volatile int *stop;        /* not 0: everything that is wanted ends with MR_ECANCELED; or NULL */
+    const char *folder; /* NULL: the usual one */
+    uint64_t limit_bytes;
+    const volatile int *stop; /* not 0: everything that is wanted ends with MR_ECANCELED; or NULL */
 } mri_remote_config;
 
-int  mri_remote_create(mri_remote **out, const mri_remote_config *cfg, mr_error *err);
+int mri_remote_create(mri_remote **out, const mri_remote_config *cfg, mr_error *err);
 /* Ends every transfer at once. No want may be left. Accepts NULL. */
 void mri_remote_destroy(mri_remote *r);
 /* The folder in use. */
 const char *mri_remote_folder(const mri_remote *r);
 
-/* Ask the server for size and version of a file, in the background; its answer is waited for in finish(). Files belong to the set, and end with
- * it. finish: MR_ENOENT it has none of this name; MR_EIO no answer after all tries. */
+/* Ask the server for size and version of a file, in the background; its answer is waited for in finish().
+ * Files belong to the set, and end with it. finish: MR_ENOENT it has none of this name; MR_EIO no answer
+ * after all tries. */
 int mri_remote_begin(mri_remote *r, mri_remote_file **out, const char *url, mr_error *err);
 int mri_remote_finish(mri_remote_file *f, mr_error *err);
 int mri_remote_open(mri_remote *r, mri_remote_file **out, const char *url, mr_error *err); /* both */
 
 /* The one begun first. */
 mri_remote_file *mri_remote_first(const mri_remote *r);
-const char      *mri_remote_url(const mri_remote_file *f); /* with its secrets */
+const char *mri_remote_url(const mri_remote_file *f); /* with its secrets */
 
 /* fixed after finish */
-int         mri_remote_fd(const mri_remote_file *f);
-uint64_t    mri_remote_bytes(const mri_remote_file *f);
+int mri_remote_fd(const mri_remote_file *f);
+uint64_t mri_remote_bytes(const mri_remote_file *f);
 const char *mri_remote_shown(const mri_remote_file *f); /* the URL without secrets: for messages */
-const char *mri_remote_key(const mri_remote_file *f);   /* of URL and version; "" when the server tells no version */
+const char *mri_remote_key(
+    const mri_remote_file *f); /* of URL and version; "" when the server tells no version */
 
 typedef struct mri_want {
-    void (*arrived)(struct mri_want *w); /* once, from any thread, under a lock: may signal, and call nothing of these; or NULL */
+    void (*arrived)(struct mri_want *w); /* once, from any thread, under a lock: may signal, and call nothing
+                                            of these; or NULL */
     void *owner;                         /* the caller's */
     /* of the set, under its lock */
     mri_remote_file *file;
-    uint64_t         offset, bytes, first, count, missing; /* count blocks from first; missing of them to come */
-    int              status;                               /* why it came to an end without them */
-    bool             admitted, over, kept;
+    uint64_t offset, bytes, first, count, missing; /* count blocks from first; missing of them to come */
+    int status;                                    /* why it came to an end without them */
+    bool admitted, over, kept;
     struct mri_want *before, *after;
 } mri_want;
 
@@ -69,16 +73,18 @@ void mri_want_start(mri_want *w, mri_remote_file *f, uint64_t offset, uint64_t b
 /* Over or not: the caller is no longer interested, and nothing calls arrived() any more. */
 void mri_want_end(mri_want *w);
 /* Of one that is over: MR_OK, or why not, as an error. */
-int  mri_want_status(const mri_want *w, mr_error *err);
+int mri_want_status(const mri_want *w, mr_error *err);
 
-/* Start and wait. On failure there is nothing to end. Whoever holds one and waits for another may wait for ever: hold one at a time. */
+/* Start and wait. On failure there is nothing to end. Whoever holds one and waits for another may wait for
+ * ever: hold one at a time. */
 int mri_remote_hold(mri_want *w, mri_remote_file *f, uint64_t offset, uint64_t bytes, mr_error *err);
 /* All of a file, until the set ends: fetched in the background, waited for in finish(). */
 void mri_remote_keep_begin(mri_remote_file *f);
-int  mri_remote_keep_finish(mri_remote_file *f, mr_error *err);
+int mri_remote_keep_finish(mri_remote_file *f, mr_error *err);
 void mri_remote_keep_end(mri_remote_file *f); /* never mind */
 /* Want, read, end. until: the wait ends with MR_ECANCELED soon after it is true (read atomically). */
 int mri_remote_read(mri_remote_file *f, void *data, size_t bytes, uint64_t offset, mr_error *err);
-int mri_remote_read_until(mri_remote_file *f, void *data, size_t bytes, uint64_t offset, const bool *until, mr_error *err);
+int mri_remote_read_until(mri_remote_file *f, void *data, size_t bytes, uint64_t offset, const bool *until,
+                          mr_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* formats/remote/remote_answer.c: what a web server's answer means. Nothing in it is believed that does not fit what was asked. */
+/* formats/remote/remote_answer.c: what a web server's answer means. Nothing in it is believed that does not
+ * fit what was asked. */
 #include "formats/remote/remote_http.h"
 
 #include <stdio.h>
@@ -8,9 +9,10 @@
 static bool number(const char **at, const char *end, uint64_t *out)
 {
     const char *p = *at;
-    uint64_t    v = 0;
+    uint64_t v = 0;
     for (; p < end && *p >= '0' && *p <= '9'; p++)
-        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v)) return false;
+        if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+            return false;
     const bool any = p > *at;
     *at = p;
     *out = v;
@@ -31,7 +33,9 @@ static void take_range(mri_answer *a, const char *p, const char *end)
     if (end - p < 6 || strncasecmp(p, "bytes ", 6) != 0) return;
     p += 6;
     const bool none = is_char(&p, end, '*');
-    if (!none && (!number(&p, end, &a->range_first) || !is_char(&p, end, '-') || !number(&p, end, &a->range_last))) return;
+    if (!none &&
+        (!number(&p, end, &a->range_first) || !is_char(&p, end, '-') || !number(&p, end, &a->range_last)))
+        return;
     if (!is_char(&p, end, '/')) return;
     a->has_range = is_char(&p, end, '*') || number(&p, end, &a->range_total);
 }
@@ -49,21 +53,24 @@ static bool named(const char *line, size_t name_bytes, const char *name)
 void mri_answer_line(mri_answer *a, const char *line, size_t bytes)
 {
     const char *end = line + bytes, *colon = memchr(line, ':', bytes);
-    if (bytes > 5 && strncmp(line, "HTTP/", 5) == 0) { /* another answer begins: 100-continue, a redirect's target */
+    if (bytes > 5 &&
+        strncmp(line, "HTTP/", 5) == 0) { /* another answer begins: 100-continue, a redirect's target */
         *a = (mri_answer){0};
         return;
     }
     if (!colon) return;
     const size_t name = (size_t)(colon - line);
-    const char  *p = colon + 1;
+    const char *p = colon + 1;
     while (p < end && (*p == ' ' || *p == '\t')) p++;
     while (end > p && (end[-1] == '\r' || end[-1] == '\n' || end[-1] == ' ')) end--;
     if (named(line, name, "content-range")) take_range(a, p, end);
     else if (named(line, name, "content-length")) a->has_length = number(&p, end, &a->length) && p == end;
     else if (named(line, name, "etag")) take_text(a->etag, sizeof a->etag, p, end);
     else if (named(line, name, "last-modified")) take_text(a->changed, sizeof a->changed, p, end);
-    else if (named(line, name, "content-encoding")) a->packed = !(end - p == 8 && strncasecmp(p, "identity", 8) == 0);
-    else if (named(line, name, "retry-after") && !(number(&p, end, &a->retry_after_s) && p == end)) a->retry_after_s = 0; /* a date */
+    else if (named(line, name, "content-encoding"))
+        a->packed = !(end - p == 8 && strncasecmp(p, "identity", 8) == 0);
+    else if (named(line, name, "retry-after") && !(number(&p, end, &a->retry_after_s) && p == end))
+        a->retry_after_s = 0; /* a date */
 }
 
 /* ---- judgement ---- */
@@ -77,7 +84,10 @@ static bool judge_status(mri_transfer *t)
 {
     const long status = t->answer.status;
     if (status == 401 || status == 403 || status == 407) {
-        mr_error_set(&t->why, MR_EIO, "the server answers %ld: it wants other credentials (user and password can stand in the URL)", status);
+        mr_error_set(
+            &t->why, MR_EIO,
+            "the server answers %ld: it wants other credentials (user and password can stand in the URL)",
+            status);
         return refused(t, MR_EIO);
     }
     if (status == 404 || status == 410) {
@@ -85,8 +95,8 @@ static bool judge_status(mri_transfer *t)
         return refused(t, MR_ENOENT);
     }
     if (status == 416) {
-        mr_error_set(&t->why, MR_EFORMAT, "the server answers 416: it has no bytes at offset %llu%s", (unsigned long long)t->at,
-                     t->question ? "" : ", was the file changed while in use?");
+        mr_error_set(&t->why, MR_EFORMAT, "the server answers 416: it has no bytes at offset %llu%s",
+                     (unsigned long long)t->at, t->question ? "" : ", was the file changed while in use?");
         return refused(t, MR_EFORMAT);
     }
     mr_error_set(&t->why, MR_EIO, "the server answers %ld", status);
@@ -103,23 +113,27 @@ static void version_of(const mri_answer *a, char *out, size_t out_bytes)
 
 static bool too_large(mri_transfer *t, uint64_t bytes)
 {
-    mr_error_set(&t->why, MR_ELIMIT, "the server says it has %llu bytes; up to %llu are taken", (unsigned long long)bytes,
-                 (unsigned long long)MOST_BYTES);
+    mr_error_set(&t->why, MR_ELIMIT, "the server says it has %llu bytes; up to %llu are taken",
+                 (unsigned long long)bytes, (unsigned long long)MOST_BYTES);
     return refused(t, MR_ELIMIT);
 }
 
 static bool judge_question(mri_transfer *t)
 {
-    mri_remote_file  *f = t->file;
+    mri_remote_file *f = t->file;
     const mri_answer *a = &t->answer;
-    const bool        empty = a->status == 416 && a->has_range && a->range_total == 0;
+    const bool empty = a->status == 416 && a->has_range && a->range_total == 0;
     if (!empty && a->status != 200 && a->status != 206) return judge_status(t);
-    if (a->status == 206 && (!a->has_range || a->range_first != 0 || a->range_last != 0 || a->range_total == UINT64_MAX)) {
-        mr_error_set(&t->why, MR_EFORMAT, "the server answers 206 to a question for the first byte without saying how many there are");
+    if (a->status == 206 &&
+        (!a->has_range || a->range_first != 0 || a->range_last != 0 || a->range_total == UINT64_MAX)) {
+        mr_error_set(
+            &t->why, MR_EFORMAT,
+            "the server answers 206 to a question for the first byte without saying how many there are");
         return refused(t, MR_EFORMAT);
     }
     if (a->status == 200 && !a->has_length) {
-        mr_error_set(&t->why, MR_EUNSUPPORTED, "the server knows no ranges (it answers 200) and does not say how large the file is: "
+        mr_error_set(&t->why, MR_EUNSUPPORTED,
+                     "the server knows no ranges (it answers 200) and does not say how large the file is: "
                      "download it, and open the copy");
         return refused(t, MR_EUNSUPPORTED);
     }
@@ -134,32 +148,44 @@ static bool judge_question(mri_transfer *t)
 static bool judge_range(mri_transfer *t)
 {
     const mri_remote_file *f = t->file;
-    const mri_answer      *a = &t->answer;
-    const bool             whole = a->status == 200;
-    char                   version[sizeof f->version];
+    const mri_answer *a = &t->answer;
+    const bool whole = a->status == 200;
+    char version[sizeof f->version];
     if (whole && (t->at != 0 || t->end != f->bytes)) {
-        mr_error_set(&t->why, MR_EIO, "the server answers 200, the whole file, to a request for a range; before it knew ranges");
+        mr_error_set(
+            &t->why, MR_EIO,
+            "the server answers 200, the whole file, to a request for a range; before it knew ranges");
         return false;
     }
     version_of(a, version, sizeof version);
-    const uint64_t total = whole ? (a->has_length ? a->length : UINT64_MAX) : a->has_range ? a->range_total : UINT64_MAX;
+    const uint64_t total = whole          ? (a->has_length ? a->length : UINT64_MAX)
+                           : a->has_range ? a->range_total
+                                          : UINT64_MAX;
     if (strcmp(version, f->version) != 0 || (total != UINT64_MAX && total != f->bytes)) {
-        mr_error_set(&t->why, MR_EFORMAT, "the file was changed on the server since it was opened: expected %llu bytes of version %.100s, "
-                     "found %llu bytes of version %.100s; begin again", (unsigned long long)f->bytes, f->version[0] ? f->version : "(none)",
-                     (unsigned long long)total, version[0] ? version : "(none)");
+        mr_error_set(
+            &t->why, MR_EFORMAT,
+            "the file was changed on the server since it was opened: expected %llu bytes of version %.100s, "
+            "found %llu bytes of version %.100s; begin again",
+            (unsigned long long)f->bytes, f->version[0] ? f->version : "(none)", (unsigned long long)total,
+            version[0] ? version : "(none)");
         for (char *c = t->why.text; *c; c++)
             if (*c == '\n') *c = ' ';
         return refused(t, MR_EFORMAT);
     }
-    if (!whole && a->has_range && a->has_length && a->range_last >= a->range_first && a->length != a->range_last - a->range_first + 1) {
-        mr_error_set(&t->why, MR_EFORMAT, "the server contradicts itself: bytes %llu-%llu are not %llu", (unsigned long long)a->range_first,
-                     (unsigned long long)a->range_last, (unsigned long long)a->length);
+    if (!whole && a->has_range && a->has_length && a->range_last >= a->range_first &&
+        a->length != a->range_last - a->range_first + 1) {
+        mr_error_set(&t->why, MR_EFORMAT, "the server contradicts itself: bytes %llu-%llu are not %llu",
+                     (unsigned long long)a->range_first, (unsigned long long)a->range_last,
+                     (unsigned long long)a->length);
         return false;
     }
-    if (whole || (a->has_range && a->range_first == t->at && a->range_last >= t->at && a->range_last < t->end)) return true;
-    mr_error_set(&t->why, MR_EFORMAT, "the server answers with other bytes: expected %llu-%llu, found %llu-%llu",
-                 (unsigned long long)t->at, (unsigned long long)t->end - 1, (unsigned long long)a->range_first,
-                 (unsigned long long)a->range_last);
+    if (whole ||
+        (a->has_range && a->range_first == t->at && a->range_last >= t->at && a->range_last < t->end))
+        return true;
+    mr_error_set(&t->why, MR_EFORMAT,
+                 "the server answers with other bytes: expected %llu-%llu, found %llu-%llu",
+                 (unsigned long long)t->at, (unsigned long long)t->end - 1,
+                 (unsigned long long)a->range_first, (unsigned long long)a->range_last);
     return false;
 }
 
@@ -167,7 +193,8 @@ bool mri_answer_judge(mri_transfer *t)
 {
     const mri_answer *a = &t->answer;
     if (a->packed && (a->status == 200 || a->status == 206)) {
-        mr_error_set(&t->why, MR_EUNSUPPORTED, "the server packs the file on its way (Content-Encoding): have it sent as it is");
+        mr_error_set(&t->why, MR_EUNSUPPORTED,
+                     "the server packs the file on its way (Content-Encoding): have it sent as it is");
         return refused(t, MR_EUNSUPPORTED);
     }
     if (t->question) return judge_question(t);

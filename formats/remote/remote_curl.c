@@ -7,7 +7,7 @@
 
 static const struct symbol {
     const char *name;
-    size_t      place; /* in the table */
+    size_t place; /* in the table */
 } symbols[] = {
 #define SYMBOL(f) {#f, offsetof(mri_curl_api, f)},
     MRI_CURL_CALLS(SYMBOL)
@@ -15,19 +15,23 @@ static const struct symbol {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static mri_curl_api    table;  /* lock to write; does not change once it is filled */
-static bool            filled; /* lock */
+static mri_curl_api table; /* lock to write; does not change once it is filled */
+static bool filled;        /* lock */
 
 static int fill(mr_error *err)
 {
     void *handle = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
     if (!handle)
-        return mr_error_set(err, MR_EUNSUPPORTED, "http and https need libcurl (Debian and Ubuntu: apt install libcurl4): %s", dlerror());
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "http and https need libcurl (Debian and Ubuntu: apt install libcurl4): %s",
+                            dlerror());
     for (size_t k = 0; k < MRI_ARRAY_COUNT(symbols); k++) {
         void *function = dlsym(handle, symbols[k].name);
         if (!function) {
             dlclose(handle);
-            return mr_error_set(err, MR_EUNSUPPORTED, "libcurl.so.4 here has no %s: http and https need libcurl 7.68 or newer", symbols[k].name);
+            return mr_error_set(err, MR_EUNSUPPORTED,
+                                "libcurl.so.4 here has no %s: http and https need libcurl 7.68 or newer",
+                                symbols[k].name);
         }
         memcpy((char *)&table + symbols[k].place, &function, sizeof function);
     }

@@ -1,14 +1,17 @@
-/* formats/remote/remote_http.c: the thread that fetches: many ranges in flight over one multi handle of libcurl.
+/* formats/remote/remote_http.c: the thread that fetches: many ranges in flight over one multi handle of
+ * libcurl.
  *
  *   queued blocks ──► transfer (up to 8 neighbours, one range) ──► bytes go to the file as they come; each whole block is marked at once
  *        ▲                 │ cut, short, slow, 408, 429, 5xx: again, later, from the byte it has reached
  *        └── foreign ◄─────┴── final: the blocks' wants fail
  *
- * A transfer that moves less than 1 KiB/s for 10 s is cut. Waits between tries double from a quarter second to ten, with jitter, or are
- * what the server asks for (Retry-After, up to a minute); after 8 tries in a row that brought nothing the transfer has failed. For tests
- * MILLRACE_REMOTE sets them: tries=8,backoff-ms=250,stall-s=10.
+ * A transfer that moves less than 1 KiB/s for 10 s is cut. Waits between tries double from a quarter second
+ * to ten, with jitter, or are what the server asks for (Retry-After, up to a minute); after 8 tries in a row
+ * that brought nothing the transfer has failed. For tests MILLRACE_REMOTE sets them:
+ * tries=8,backoff-ms=250,stall-s=10.
  *
- * The thread also waits for everybody else: for Ctrl-C (cfg.stop) and for other programs' locks, by looking now and then. */
+ * The thread also waits for everybody else: for Ctrl-C (cfg.stop) and for other programs' locks, by looking
+ * now and then. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -16,17 +19,28 @@
 
 #include "formats/remote/remote_http.h"
 
-enum { AT_ONCE = 32, RANGE_BLOCKS = 8, CHECKS_AT_ONCE = 4, MOST_WAIT_MS = 10000, MOST_ASKED_S = 60, PROGRESS_BYTES = 65536,
-       MOST_IGNORED = 65536, MOST_HEAD = 1 << 18, LOOK_MS = 100, FOREIGN_MS = 20, IDLE_MS = 1000 };
+enum {
+    AT_ONCE = 32,
+    RANGE_BLOCKS = 8,
+    CHECKS_AT_ONCE = 4,
+    MOST_WAIT_MS = 10000,
+    MOST_ASKED_S = 60,
+    PROGRESS_BYTES = 65536,
+    MOST_IGNORED = 65536,
+    MOST_HEAD = 1 << 18,
+    LOOK_MS = 100,
+    FOREIGN_MS = 20,
+    IDLE_MS = 1000
+};
 
 typedef struct http {
     const mri_curl_api *api;
-    CURLM              *multi;
-    mri_transfer        transfer[AT_ONCE];
-    uint32_t            asked;       /* files below it were asked for */
-    uint64_t            foreign_ns;  /* when to look at other programs' blocks again */
-    uint8_t            *room;        /* one block */
-    unsigned            tries, backoff_ms, stall_s;
+    CURLM *multi;
+    mri_transfer transfer[AT_ONCE];
+    uint32_t asked;      /* files below it were asked for */
+    uint64_t foreign_ns; /* when to look at other programs' blocks again */
+    uint8_t *room;       /* one block */
+    unsigned tries, backoff_ms, stall_s;
 } http;
 
 /* ---- settings ---- */
@@ -36,17 +50,21 @@ static int read_settings(http *h, mr_error *err)
     h->tries = 8, h->backoff_ms = 250, h->stall_s = 10;
     while (at && *at) {
         unsigned value;
-        char     name[16];
-        int      bytes = 0;
-        if (sscanf(at, "%15[a-z-]=%6u%n", name, &value, &bytes) != 2 || (at[bytes] && at[bytes] != ',')) break;
-        unsigned *place = strcmp(name, "tries") == 0 ? &h->tries : strcmp(name, "backoff-ms") == 0 ? &h->backoff_ms :
-                          strcmp(name, "stall-s") == 0 ? &h->stall_s : NULL;
+        char name[16];
+        int bytes = 0;
+        if (sscanf(at, "%15[a-z-]=%6u%n", name, &value, &bytes) != 2 || (at[bytes] && at[bytes] != ','))
+            break;
+        unsigned *place = strcmp(name, "tries") == 0        ? &h->tries
+                          : strcmp(name, "backoff-ms") == 0 ? &h->backoff_ms
+                          : strcmp(name, "stall-s") == 0    ? &h->stall_s
+                                                            : NULL;
         if (!place || value == 0) break;
         *place = value;
         at += bytes + (at[bytes] == ',');
     }
     if (!at || !*at) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "MILLRACE_REMOTE: expected tries=N,backoff-ms=N,stall-s=N, found '%.40s'", at);
+    return mr_error_set(err, MR_EINVAL,
+                        "MILLRACE_REMOTE: expected tries=N,backoff-ms=N,stall-s=N, found '%.40s'", at);
 }
 
 int mri_http_create(mri_remote *r, mr_error *err)
@@ -66,7 +84,8 @@ int mri_http_create(mri_remote *r, mr_error *err)
     return read_settings(h, err);
 }
 
-/* Says goodbye to servers: in the set's thread, where no SIGPIPE of a connection that is gone comes through. */
+/* Says goodbye to servers: in the set's thread, where no SIGPIPE of a connection that is gone comes
+ * through. */
 static void hang_up(http *h)
 {
     for (uint32_t k = 0; k < AT_ONCE; k++) {
@@ -105,7 +124,7 @@ static int cannot_keep(mri_transfer *t, int code)
 static int block_is_here(mri_transfer *t, mri_block *b, uint64_t number)
 {
     mri_remote_file *f = t->file;
-    const uint64_t   mark = mri_entry_mark(t->crc);
+    const uint64_t mark = mri_entry_mark(t->crc);
     if (!mri_entry_set_mark(&f->entry, number, mark)) return cannot_keep(t, errno);
     t->gained = true;
     mri_entry_lock(&f->entry, number, F_RDLCK);
@@ -127,14 +146,16 @@ static bool is_missing(mri_remote_file *f, const mri_block *b)
 static int keep(mri_transfer *t, const uint8_t *data, size_t bytes)
 {
     mri_remote_file *f = t->file;
-    int              rc = MR_OK;
+    int rc = MR_OK;
     while (!rc && bytes > 0) {
-        const uint64_t number = t->at / MRI_BLOCK_BYTES, end = mri_min_u64((number + 1) * MRI_BLOCK_BYTES, f->bytes);
-        const size_t   n = (size_t)mri_min_u64(bytes, end - t->at);
-        mri_block     *b = &f->block[number];
-        const bool     mine = !f->whole_only || is_missing(f, b);
-        mr_error       ignored = MR_ERROR_INIT;
-        if (mine && mri_pwrite_all(f->entry.data_fd, data, n, t->at, "", &ignored) != MR_OK) return cannot_keep(t, ignored.sys_errno);
+        const uint64_t number = t->at / MRI_BLOCK_BYTES,
+                       end = mri_min_u64((number + 1) * MRI_BLOCK_BYTES, f->bytes);
+        const size_t n = (size_t)mri_min_u64(bytes, end - t->at);
+        mri_block *b = &f->block[number];
+        const bool mine = !f->whole_only || is_missing(f, b);
+        mr_error ignored = MR_ERROR_INIT;
+        if (mine && mri_pwrite_all(f->entry.data_fd, data, n, t->at, "", &ignored) != MR_OK)
+            return cannot_keep(t, ignored.sys_errno);
         t->crc = mr_crc32c(t->at % MRI_BLOCK_BYTES ? t->crc : 0, data, n);
         t->at += n;
         data += n;
@@ -158,7 +179,9 @@ static size_t on_body(char *data, size_t one, size_t bytes, void *context)
     }
     if (t->question || !t->judged) {
         t->ignored += bytes;
-        return t->ignored > MOST_IGNORED ? 0 : bytes; /* a short one is read to its end, so that the connection can be used again */
+        return t->ignored > MOST_IGNORED
+                   ? 0
+                   : bytes; /* a short one is read to its end, so that the connection can be used again */
     }
     if (bytes > t->end - t->at) {
         mr_error_set(&t->why, MR_EFORMAT, "the server sends more than it was asked for");
@@ -173,7 +196,8 @@ static size_t on_line(char *line, size_t one, size_t bytes, void *context)
     (void)one;
     t->head_bytes += bytes;
     if (t->head_bytes > MOST_HEAD) {
-        mr_error_set(&t->why, MR_EFORMAT, "the head of the server's answer does not end: expected at most %d bytes", MOST_HEAD);
+        mr_error_set(&t->why, MR_EFORMAT,
+                     "the head of the server's answer does not end: expected at most %d bytes", MOST_HEAD);
         return 0;
     }
     mri_answer_line(&t->answer, line, bytes);
@@ -184,8 +208,8 @@ static size_t on_line(char *line, size_t one, size_t bytes, void *context)
 static bool set_up(http *h, mri_transfer *t, const char *range)
 {
     const mri_curl_api *api = h->api;
-    const char         *authorities = getenv("SSL_CERT_FILE");
-    const bool          https = strncasecmp(t->file->url, "https", 5) == 0;
+    const char *authorities = getenv("SSL_CERT_FILE");
+    const bool https = strncasecmp(t->file->url, "https", 5) == 0;
     if (!t->easy) t->easy = api->curl_easy_init();
     if (!t->easy) return false;
     api->curl_easy_reset(t->easy);
@@ -201,7 +225,8 @@ static bool set_up(http *h, mri_transfer *t, const char *range)
     SET(CURLOPT_HEADERDATA, t);
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* connections of their own: one lost packet does not stop the others */
+    SET(CURLOPT_HTTP_VERSION,
+        (long)CURL_HTTP_VERSION_1_1); /* connections of their own: one lost packet does not stop the others */
     SET(CURLOPT_FOLLOWLOCATION, 1L);
     SET(CURLOPT_MAXREDIRS, 8L);
     SET(CURLOPT_CONNECTTIMEOUT, (long)h->stall_s);
@@ -217,9 +242,11 @@ static bool set_up(http *h, mri_transfer *t, const char *range)
 #endif
     if (authorities && *authorities) SET(CURLOPT_CAINFO, authorities);
 #undef SET
-    api->curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE, 262144L); /* refused after a name was not found: what there was serves */
+    api->curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE,
+                          262144L); /* refused after a name was not found: what there was serves */
 #if LIBCURL_VERSION_NUM >= 0x075700
-    api->curl_easy_setopt(t->easy, CURLOPT_QUICK_EXIT, 1L); /* ending never waits for a name's address; older ones do not know it */
+    api->curl_easy_setopt(t->easy, CURLOPT_QUICK_EXIT,
+                          1L); /* ending never waits for a name's address; older ones do not know it */
 #endif
     return !wrong;
 }
@@ -239,7 +266,8 @@ static void begin(http *h, mri_transfer *t)
     t->said[0] = '\0';
     snprintf(range, sizeof range, "%llu-%llu", (unsigned long long)t->at, (unsigned long long)t->end - 1);
     t->state = MRI_RUNNING;
-    if (!set_up(h, t, t->file->whole_only ? NULL : range) || h->api->curl_multi_add_handle(h->multi, t->easy) != CURLM_OK) {
+    if (!set_up(h, t, t->file->whole_only ? NULL : range) ||
+        h->api->curl_multi_add_handle(h->multi, t->easy) != CURLM_OK) {
         t->state = MRI_IDLE;
         end_transfer(h, t, CURLE_OUT_OF_MEMORY);
     }
@@ -272,7 +300,7 @@ static bool take_queued_locked(mri_remote *r, mri_transfer *t)
     mri_block *b = r->queued.head;
     if (!b) return false;
     mri_remote_file *f = r->file[b->file];
-    uint64_t         first = mri_block_number(f, b), end = first;
+    uint64_t first = mri_block_number(f, b), end = first;
     if (f->whole_only) {
         if (!is_settled(f)) return false; /* its other blocks are still compared, or on their way */
         first = 0;
@@ -282,7 +310,9 @@ static bool take_queued_locked(mri_remote *r, mri_transfer *t)
             f->block[end].state = MRI_FETCHING;
         }
     }
-    for (; !f->whole_only && end < f->entry.blocks && end < first + RANGE_BLOCKS && f->block[end].state == MRI_QUEUED; end++) {
+    for (; !f->whole_only && end < f->entry.blocks && end < first + RANGE_BLOCKS &&
+           f->block[end].state == MRI_QUEUED;
+         end++) {
         mri_blocks_remove(&r->queued, &f->block[end]);
         f->block[end].state = MRI_FETCHING;
     }
@@ -344,11 +374,12 @@ static void try_later(http *h, mri_transfer *t)
         return;
     }
     const mri_philox draw = mri_philox4x32(XXH3_64bits(f->url, strlen(f->url)), t->at, t->tries);
-    uint64_t         wait_ms = h->backoff_ms;
+    uint64_t wait_ms = h->backoff_ms;
     for (uint32_t k = 1; k < t->tries && wait_ms < MOST_WAIT_MS; k++) wait_ms *= 2;
     wait_ms = mri_min_u64(wait_ms, MOST_WAIT_MS);
     wait_ms -= mri_below(draw.v[0], (uint32_t)wait_ms / 2 + 1);
-    if (t->answer.retry_after_s) wait_ms = mri_max_u64(wait_ms, 1000 * mri_min_u64(t->answer.retry_after_s, MOST_ASKED_S));
+    if (t->answer.retry_after_s)
+        wait_ms = mri_max_u64(wait_ms, 1000 * mri_min_u64(t->answer.retry_after_s, MOST_ASKED_S));
     t->again_ns = mri_now_ns() + wait_ms * 1000000;
     t->state = MRI_LATER;
 }
@@ -356,7 +387,8 @@ static void try_later(http *h, mri_transfer *t)
 static bool is_final(CURLcode code)
 {
     return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
-           code == CURLE_URL_MALFORMAT || code == CURLE_TOO_MANY_REDIRECTS || code == CURLE_OUT_OF_MEMORY || code == CURLE_SSL_CERTPROBLEM;
+           code == CURLE_URL_MALFORMAT || code == CURLE_TOO_MANY_REDIRECTS || code == CURLE_OUT_OF_MEMORY ||
+           code == CURLE_SSL_CERTPROBLEM;
 }
 
 /* Why it ended before its end, where nothing else has said so. */
@@ -368,7 +400,8 @@ static void tell_why(http *h, mri_transfer *t, CURLcode code)
         mr_error_set(&t->why, MR_EIO, "the answer is too short: expected %llu bytes, found %llu",
                      (unsigned long long)(t->end - t->tried_at), (unsigned long long)(t->at - t->tried_at));
     else if (code == CURLE_OPERATION_TIMEDOUT)
-        mr_error_set(&t->why, MR_EIO, "the server is silent or sends less than 1 KiB a second for %u s", h->stall_s);
+        mr_error_set(&t->why, MR_EIO, "the server is silent or sends less than 1 KiB a second for %u s",
+                     h->stall_s);
     else mr_error_set(&t->why, MR_EIO, "cannot fetch it: %s", text);
 }
 
@@ -396,11 +429,11 @@ static void end_transfer(http *h, mri_transfer *t, CURLcode code)
 static void collect(http *h)
 {
     CURLMsg *m;
-    int      left;
+    int left;
     while ((m = h->api->curl_multi_info_read(h->multi, &left))) {
         if (m->msg != CURLMSG_DONE) continue;
         const CURLcode code = m->data.result; /* m goes with its handle */
-        void          *t = NULL;
+        void *t = NULL;
         h->api->curl_easy_getinfo(m->easy_handle, CURLINFO_PRIVATE, &t);
         end_transfer(h, t, code);
     }
@@ -476,7 +509,7 @@ static bool go_on(mri_remote *r, http *h)
 void *mri_http_main(void *remote)
 {
     mri_remote *r = remote;
-    http       *h = r->http;
+    http *h = r->http;
     while (go_on(r, h)) {
         int running = 0;
         h->api->curl_multi_perform(h->multi, &running);

@@ -1,4 +1,5 @@
-/* formats/remote/remote_private.h: the inside of a set of remote files, for remote.c (blocks and wants) and remote_http.c (transfers). */
+/* formats/remote/remote_private.h: the inside of a set of remote files, for remote.c (blocks and wants) and
+ * remote_http.c (transfers). */
 #ifndef MRI_REMOTE_PRIVATE_H
 #define MRI_REMOTE_PRIVATE_H
 
@@ -13,61 +14,69 @@
 enum { MRI_NOTHING, MRI_CHECK, MRI_FOREIGN, MRI_QUEUED, MRI_FETCHING, MRI_READY };
 
 typedef struct mri_block {
-    struct mri_block *before, *after; /* in the list of its state: unpinned ones by use, CHECK, FOREIGN, QUEUED */
-    uint64_t          mark;           /* READY: as it was when it was compared or fetched */
-    uint32_t          file;
-    uint32_t          pins : 27;
-    uint32_t          state : 3;
-    uint32_t          counted : 1;    /* in mri_remote.used */
-    uint32_t          listed : 1;     /* among the unpinned */
+    struct mri_block *before,
+        *after;    /* in the list of its state: unpinned ones by use, CHECK, FOREIGN, QUEUED */
+    uint64_t mark; /* READY: as it was when it was compared or fetched */
+    uint32_t file;
+    uint32_t pins : 27;
+    uint32_t state : 3;
+    uint32_t counted : 1; /* in mri_remote.used */
+    uint32_t listed : 1;  /* among the unpinned */
 } mri_block;
 
-typedef struct mri_blocks { mri_block *head, *tail; } mri_blocks;
+typedef struct mri_blocks {
+    mri_block *head, *tail;
+} mri_blocks;
 
-void       mri_blocks_push(mri_blocks *l, mri_block *b);
-void       mri_blocks_remove(mri_blocks *l, mri_block *b);
+void mri_blocks_push(mri_blocks *l, mri_block *b);
+void mri_blocks_remove(mri_blocks *l, mri_block *b);
 mri_block *mri_blocks_pop(mri_blocks *l);
 
 struct mri_remote_file {
     mri_remote *set;
-    uint32_t    number;
-    char       *url, *shown;
+    uint32_t number;
+    char *url, *shown;
     /* written by the set's thread before `answered`, fixed afterwards */
-    char        version[512]; /* ETag and Last-Modified, "" for neither */
-    uint64_t    bytes;
-    bool        whole_only;   /* the server knows no ranges */
+    char version[512]; /* ETag and Last-Modified, "" for neither */
+    uint64_t bytes;
+    bool whole_only; /* the server knows no ranges */
     /* lock */
-    bool        answered, open;
-    bool        refused;      /* the question, with 401 or 403 */
-    int         code;         /* of the question, later of the last transfer that failed */
-    mr_error    why;
-    mri_entry   entry;
-    mri_block  *block;
-    mri_want    all;          /* mri_remote_keep_begin() */
-    bool        keeps;
+    bool answered, open;
+    bool refused; /* the question, with 401 or 403 */
+    int code;     /* of the question, later of the last transfer that failed */
+    mr_error why;
+    mri_entry entry;
+    mri_block *block;
+    mri_want all; /* mri_remote_keep_begin() */
+    bool keeps;
 };
 
-typedef struct mri_wants { mri_want *head, *tail; } mri_wants;
+typedef struct mri_wants {
+    mri_want *head, *tail;
+} mri_wants;
 
 struct mri_remote {
     mri_remote_config cfg;
-    mri_store         store;
-    pthread_mutex_t   lock;
-    pthread_cond_t    moved;     /* something is over or answered */
-    mri_remote_file **file;      /* lock */
-    uint32_t          file_count, file_cap;
-    mri_blocks        unpinned, check, foreign, queued; /* lock */
-    mri_wants         waiting, admitted;                /* lock: for room; for blocks */
-    uint64_t          used;      /* lock: bytes of counted blocks */
-    uint64_t          kept;      /* lock: of them, those of wants that have no end */
-    bool              looked;    /* lock: store.closed is of the time since the last file was opened */
-    bool              ended;     /* lock */
-    bool              started;   /* the thread */
-    pthread_t         thread;
-    void             *http;      /* remote_http.c */
+    mri_store store;
+    pthread_mutex_t lock;
+    pthread_cond_t moved;   /* something is over or answered */
+    mri_remote_file **file; /* lock */
+    uint32_t file_count, file_cap;
+    mri_blocks unpinned, check, foreign, queued; /* lock */
+    mri_wants waiting, admitted;                 /* lock: for room; for blocks */
+    uint64_t used;                               /* lock: bytes of counted blocks */
+    uint64_t kept;                               /* lock: of them, those of wants that have no end */
+    bool looked;  /* lock: store.closed is of the time since the last file was opened */
+    bool ended;   /* lock */
+    bool started; /* the thread */
+    pthread_t thread;
+    void *http; /* remote_http.c */
 };
 
-static inline uint64_t mri_block_number(const mri_remote_file *f, const mri_block *b) { return (uint64_t)(b - f->block); }
+static inline uint64_t mri_block_number(const mri_remote_file *f, const mri_block *b)
+{
+    return (uint64_t)(b - f->block);
+}
 
 static inline bool mri_remote_is_stopped(const mri_remote *r)
 {
@@ -85,7 +94,7 @@ void mri_wants_cancel_locked(mri_remote *r);
 void mri_blocks_check(mri_remote *r, uint32_t most, uint8_t *room);
 
 /* ---- remote_http.c ---- */
-int  mri_http_create(mri_remote *r, mr_error *err); /* MR_EUNSUPPORTED without libcurl */
+int mri_http_create(mri_remote *r, mr_error *err); /* MR_EUNSUPPORTED without libcurl */
 void mri_http_destroy(mri_remote *r);
 void *mri_http_main(void *remote);
 void mri_http_wake(mri_remote *r);

@@ -1,21 +1,25 @@
 /* formats/remote/remote_store.h: what was fetched from web servers, on the local disk. Private.
  *
  *   FOLDER/KEY.data   the file as it is on the server, sparse: only blocks that were fetched take room
- *   FOLDER/KEY.map    one page that says of what, then 8 bytes for each block: 0, or a mark and the CRC32C of its bytes
+ *   FOLDER/KEY.map    one page that says of what, then 8 bytes for each block: 0, or a mark and the CRC32C of
+ *                     its bytes
  *   FOLDER/v-.../     names under which formats find whole files (source_remote.c)
  *   FOLDER/lock       held (flock) for the moment in which files come and go
  *
- * KEY is a hash of URL, size and the server's ETag or time of change: another version of a file is another entry, and two versions
- * cannot mix. A file of which the server tells neither is kept for one run only, without a name.
+ * KEY is a hash of URL, size and the server's ETag or time of change: another version of a file is another
+ * entry, and two versions cannot mix. A file of which the server tells neither is kept for one run only,
+ * without a name.
  *
- * Who uses an entry holds flock(LOCK_SH) on its map; entries nobody holds may be removed. Of one in use, blocks are locked by byte
- * ranges of the data file that belong to the open file (F_OFD_SETLK), so programs, and data sets in one program, see one another's:
+ * Who uses an entry holds flock(LOCK_SH) on its map; entries nobody holds may be removed. Of one in use,
+ * blocks are locked by byte ranges of the data file that belong to the open file (F_OFD_SETLK), so programs,
+ * and data sets in one program, see one another's:
  *
  *   read lock    the block is in use, and may not be dropped
  *   write lock   somebody fetches or drops it
  *
- * Locks end with their program, however that ends. A block's bytes are written before its mark, and the mark goes before the bytes:
- * after a crash of the machine they may not match, so the first use in a run compares them. */
+ * Locks end with their program, however that ends. A block's bytes are written before its mark, and the mark
+ * goes before the bytes: after a crash of the machine they may not match, so the first use in a run compares
+ * them. */
 #ifndef MRI_REMOTE_STORE_H
 #define MRI_REMOTE_STORE_H
 
@@ -24,30 +28,30 @@
 enum { MRI_BLOCK_BYTES = 1 << 20 };
 
 typedef struct mri_closed_entry { /* one that nobody had open when it was looked for */
-    char     key[33];
+    char key[33];
     uint64_t used_ns, bytes;
 } mri_closed_entry;
 
 typedef struct mri_store {
-    char             *folder;
-    int               folder_fd, lock_fd;
+    char *folder;
+    int folder_fd, lock_fd;
     mri_closed_entry *closed; /* oldest use last */
-    uint32_t          closed_count, closed_cap;
-    uint64_t          closed_bytes;
+    uint32_t closed_count, closed_cap;
+    uint64_t closed_bytes;
 } mri_store;
 
 typedef struct mri_entry {
-    char     key[33]; /* "" for one without a name */
-    int      data_fd, map_fd;
+    char key[33]; /* "" for one without a name */
+    int data_fd, map_fd;
     uint64_t bytes;
     uint64_t blocks;
 } mri_entry;
 
 /* folder NULL: $XDG_CACHE_HOME/millrace/remote, or ~/.cache. Made when it is not there. */
-int  mri_store_open(mri_store *s, const char *folder, mr_error *err);
+int mri_store_open(mri_store *s, const char *folder, mr_error *err);
 void mri_store_close(mri_store *s); /* a zeroed one: nothing happens */
 /* Look for entries nobody uses; what cannot be looked at is left out. */
-int  mri_store_look(mri_store *s, mr_error *err);
+int mri_store_look(mri_store *s, mr_error *err);
 /* Remove the one of them that was used longest ago. */
 void mri_store_drop_oldest(mri_store *s);
 /* Held for moments only. */
@@ -55,7 +59,8 @@ void mri_store_lock(const mri_store *s);
 void mri_store_unlock(const mri_store *s);
 
 /* version: ETag and such, "" for none. */
-int  mri_entry_open(const mri_store *s, mri_entry *e, const char *url, const char *shown, const char *version, uint64_t bytes, mr_error *err);
+int mri_entry_open(const mri_store *s, mri_entry *e, const char *url, const char *shown, const char *version,
+                   uint64_t bytes, mr_error *err);
 void mri_entry_close(mri_entry *e);
 size_t mri_entry_block_bytes(const mri_entry *e, uint64_t block); /* the last one is shorter */
 /* The marks of count blocks. */

@@ -7,11 +7,14 @@
 enum { MRI_URL_MOST = 2048 };
 
 bool mri_is_url(const char *path); /* http:// or https:// */
-/* For messages, logs and reports: without user and password, and without what follows a '?', where signatures are. malloc'd. */
+/* For messages, logs and reports: without user and password, and without what follows a '?', where signatures
+ * are. malloc'd. */
 char *mri_url_shown(const char *url);
-/* Where the path's last name stands: bytes before it, and its own. What follows a '?' or '#' belongs to neither. */
+/* Where the path's last name stands: bytes before it, and its own. What follows a '?' or '#' belongs to
+ * neither. */
 size_t mri_url_name(const char *url, size_t *name_bytes);
-/* The URL of something relative to that of the document that names it, or a copy when it is a URL itself. malloc'd; NULL: no memory. */
+/* The URL of something relative to that of the document that names it, or a copy when it is a URL itself.
+ * malloc'd; NULL: no memory. */
 char *mri_url_join(const char *base, const char *relative);
 
 #endif

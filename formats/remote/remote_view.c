@@ -15,9 +15,9 @@
 enum { HEAD_BYTES = 4096, MOST_FILES = 4096, MOST_DIGITS = 9, MOST_BESIDE = 16, MOST_PATH = 4096 };
 
 /* ---- which files ---- */
-typedef struct run { /* HEAD, a number from `from` to `to`, TAIL */
-    size_t   head, tail; /* where the number begins in the URL, and where the rest does */
-    int      digits;
+typedef struct run {   /* HEAD, a number from `from` to `to`, TAIL */
+    size_t head, tail; /* where the number begins in the URL, and where the rest does */
+    int digits;
     uint32_t from, to;
 } run;
 
@@ -33,8 +33,8 @@ static bool range_of(const char *url, size_t name, size_t end, run *r)
         const size_t b = digits_at(url + dots + 2), close = dots + 2 + b;
         if (!b || b > MOST_DIGITS || url[close] != '}') continue;
         const bool padded = url[at + 1] == '0' || url[dots + 2] == '0';
-        *r = (run){at, close + 1, padded ? (int)mri_max_u64(a, b) : 1, (uint32_t)strtoul(url + at + 1, NULL, 10),
-                   (uint32_t)strtoul(url + dots + 2, NULL, 10)};
+        *r = (run){at, close + 1, padded ? (int)mri_max_u64(a, b) : 1,
+                   (uint32_t)strtoul(url + at + 1, NULL, 10), (uint32_t)strtoul(url + dots + 2, NULL, 10)};
         return true;
     }
     return false;
@@ -45,11 +45,12 @@ static bool piece_of(const char *url, size_t name, size_t end, run *r)
 {
     for (size_t of = name; of + 4 < end; of++) {
         if (strncmp(url + of, "-of-", 4) != 0) continue;
-        size_t       first = of;
+        size_t first = of;
         const size_t total_digits = digits_at(url + of + 4);
         while (first > name && url[first - 1] >= '0' && url[first - 1] <= '9') first--;
         if (first == of || !total_digits || of - first > MOST_DIGITS || total_digits > MOST_DIGITS) continue;
-        const uint32_t number = (uint32_t)strtoul(url + first, NULL, 10), total = (uint32_t)strtoul(url + of + 4, NULL, 10);
+        const uint32_t number = (uint32_t)strtoul(url + first, NULL, 10),
+                       total = (uint32_t)strtoul(url + of + 4, NULL, 10);
         if (total == 0 || number > total) continue;
         *r = (run){first, of, (int)(of - first), number == total, total - (number != total)};
         return true;
@@ -59,13 +60,15 @@ static bool piece_of(const char *url, size_t name, size_t end, run *r)
 
 static int begin_run(mri_remote *r, const char *url, const run *n, mr_error *err)
 {
-    if (n->from > n->to) return mr_error_set(err, MR_EINVAL, "the range {%u..%u} runs backwards", n->from, n->to);
+    if (n->from > n->to)
+        return mr_error_set(err, MR_EINVAL, "the range {%u..%u} runs backwards", n->from, n->to);
     if (n->to - n->from >= MOST_FILES)
-        return mr_error_set(err, MR_ELIMIT, "%u files: convert them to fewer, larger ones; at most %d are opened at one time",
+        return mr_error_set(err, MR_ELIMIT,
+                            "%u files: convert them to fewer, larger ones; at most %d are opened at one time",
                             n->to - n->from + 1, MOST_FILES);
     const size_t bytes = strlen(url) + MOST_DIGITS + 1;
-    char        *next = malloc(bytes);
-    int          rc = next ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for a URL");
+    char *next = malloc(bytes);
+    int rc = next ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for a URL");
     for (uint32_t k = n->from; !rc && k <= n->to; k++) {
         mri_remote_file *f;
         snprintf(next, bytes, "%.*s%0*u%s", (int)n->head, url, n->digits, k, url + n->tail);
@@ -77,34 +80,42 @@ static int begin_run(mri_remote *r, const char *url, const run *n, mr_error *err
 
 static int begin_files(mri_remote *r, const char *url, mr_error *err)
 {
-    size_t           name_bytes;
-    const size_t     name = mri_url_name(url, &name_bytes), end = name + name_bytes;
-    run              n;
+    size_t name_bytes;
+    const size_t name = mri_url_name(url, &name_bytes), end = name + name_bytes;
+    run n;
     mri_remote_file *f;
     if (strchr(url, ' ')) return mr_error_set(err, MR_EINVAL, "a space in a URL: write %%20");
     if (name_bytes == 0 || strncmp(url + name, "..", mri_max_u64(name_bytes, 1)) == 0)
-        return mr_error_set(err, MR_EUNSUPPORTED, "folders cannot be listed over http: name a file, one of a numbered set "
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "folders cannot be listed over http: name a file, one of a numbered set "
                             "(train-00000-of-00128), several (train-{0000..0127}.tar), or a shard list");
     if (memchr(url, '*', end))
-        return mr_error_set(err, MR_EUNSUPPORTED, "folders cannot be listed over http, so * matches nothing: give the numbers, as in "
-                            "train-{0000..0127}.tar");
+        return mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "folders cannot be listed over http, so * matches nothing: give the numbers, as in "
+            "train-{0000..0127}.tar");
     if (range_of(url, name, end, &n) || piece_of(url, name, end, &n)) return begin_run(r, url, &n, err);
     if (memchr(url, '{', name))
-        return mr_error_set(err, MR_EUNSUPPORTED, "a range {..} can stand in the last name only: files of one name would meet");
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "a range {..} can stand in the last name only: files of one name would meet");
     return mri_remote_begin(r, &f, url, err);
 }
 
 /* ---- what lies beside them ---- */
-typedef struct beside { uint32_t count; mri_remote_file *file[MOST_BESIDE]; } beside;
+typedef struct beside {
+    uint32_t count;
+    mri_remote_file *file[MOST_BESIDE];
+} beside;
 
 static int begin_beside(mri_remote *r, beside *b, const char *name, mr_error *err)
 {
     const char *url = mri_remote_first(r)->url;
-    size_t      name_bytes;
+    size_t name_bytes;
     const size_t at = mri_url_name(url, &name_bytes);
-    if (b->count == MOST_BESIDE || strlen(name) == 0 || strncmp(url + at, name, strlen(name) + 1) == 0) return MR_OK;
+    if (b->count == MOST_BESIDE || strlen(name) == 0 || strncmp(url + at, name, strlen(name) + 1) == 0)
+        return MR_OK;
     const size_t bytes = at + strlen(name) + strlen(url + at + name_bytes) + 1;
-    char        *next = malloc(bytes);
+    char *next = malloc(bytes);
     if (!next) return mr_error_set(err, MR_ENOMEM, "no memory for a URL");
     snprintf(next, bytes, "%.*s%s%s", (int)at, url, name, url + at + name_bytes);
     const int rc = mri_remote_begin(r, &b->file[b->count++], next, err);
@@ -117,19 +128,22 @@ static const char *with(char out[512], const char *name, const char *from, const
 {
     const char *at = strstr(name, from);
     out[0] = '\0';
-    if (at && snprintf(out, 512, "%.*s%s%s", (int)(at - name), name, to, at + strlen(from)) >= 512) out[0] = '\0';
+    if (at && snprintf(out, 512, "%.*s%s%s", (int)(at - name), name, to, at + strlen(from)) >= 512)
+        out[0] = '\0';
     return out;
 }
 
 static int begin_all_beside(mri_remote *r, beside *b, const uint8_t *head, size_t head_bytes, mr_error *err)
 {
-    static const char *const npy[][2] = {{"images", "labels"}, {"image", "label"}, {"x_", "y_"}, {"X_", "y_"}, {"_x", "_y"}, {"_X", "_y"},
-                                         {"data", "labels"}, {"x", "y"}, {"X", "y"}, {"X", "Y"}, {".npy", "_labels.npy"}};
-    const char  *url = mri_remote_first(r)->url;
-    char         name[512], made[512];
-    size_t       name_bytes;
+    static const char *const npy[][2] = {
+        {"images", "labels"}, {"image", "label"}, {"x_", "y_"},           {"X_", "y_"},
+        {"_x", "_y"},         {"_X", "_y"},       {"data", "labels"},     {"x", "y"},
+        {"X", "y"},           {"X", "Y"},         {".npy", "_labels.npy"}};
+    const char *url = mri_remote_first(r)->url;
+    char name[512], made[512];
+    size_t name_bytes;
     const size_t at = mri_url_name(url, &name_bytes);
-    int          rc = MR_OK;
+    int rc = MR_OK;
     if (name_bytes >= sizeof name) return MR_OK;
     memcpy(name, url + at, name_bytes);
     name[name_bytes] = '\0';
@@ -138,19 +152,21 @@ static int begin_all_beside(mri_remote *r, beside *b, const uint8_t *head, size_
         return rc ? rc : begin_beside(r, b, with(made, name, ".rec", ".lst"), err);
     }
     if (head_bytes >= 6 && memcmp(head, "\x93NUMPY", 6) == 0) {
-        for (size_t k = 0; !rc && k < MRI_ARRAY_COUNT(npy); k++) rc = begin_beside(r, b, with(made, name, npy[k][0], npy[k][1]), err);
+        for (size_t k = 0; !rc && k < MRI_ARRAY_COUNT(npy); k++)
+            rc = begin_beside(r, b, with(made, name, npy[k][0], npy[k][1]), err);
         return rc ? rc : begin_beside(r, b, "labels.npy", err);
     }
     char images[512]; /* IDX, plain or packed: labels have its name but for these */
     const char *labels = with(images, name, "images", "labels");
-    if (*labels) rc = begin_beside(r, b, strstr(labels, "idx3") ? with(made, labels, "idx3", "idx1") : labels, err);
+    if (*labels)
+        rc = begin_beside(r, b, strstr(labels, "idx3") ? with(made, labels, "idx3", "idx1") : labels, err);
     return rc;
 }
 
 /* ---- the view ---- */
 static const char *name_in(const mri_remote_file *f, char out[512])
 {
-    size_t       bytes;
+    size_t bytes;
     const size_t at = mri_url_name(f->url, &bytes);
     snprintf(out, 512, "%.*s", (int)bytes, f->url + at);
     return out;
@@ -159,7 +175,7 @@ static const char *name_in(const mri_remote_file *f, char out[512])
 static int name_view(mri_remote *r, mri_remote_view *v, mr_error *err)
 {
     uint64_t print = XXH3_64bits("view", 4);
-    char     name[512];
+    char name[512];
     for (uint32_t k = 0; k < r->file_count; k++) {
         const mri_remote_file *f = r->file[k];
         if (!f->open) continue;
@@ -171,13 +187,15 @@ static int name_view(mri_remote *r, mri_remote_view *v, mr_error *err)
     if (v->for_once) print ^= mri_mix64(mri_now_ns() ^ ((uint64_t)getpid() << 32));
     v->folder = malloc(MOST_PATH);
     if (!v->folder) return mr_error_set(err, MR_ENOMEM, "no memory for a path");
-    if ((size_t)snprintf(v->folder, MOST_PATH, "%s/v-%016llx", r->store.folder, (unsigned long long)print) < MOST_PATH) return MR_OK;
+    if ((size_t)snprintf(v->folder, MOST_PATH, "%s/v-%016llx", r->store.folder, (unsigned long long)print) <
+        MOST_PATH)
+        return MR_OK;
     return mr_error_set(err, MR_ELIMIT, "the path of the folder for remote data is too long");
 }
 
 static void empty_folder(int fd)
 {
-    DIR                 *d = fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    DIR *d = fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const struct dirent *e;
     while (d && (e = readdir(d)))
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0) unlinkat(fd, e->d_name, 0);
@@ -186,10 +204,10 @@ static void empty_folder(int fd)
 
 static bool lost_a_file(int fd)
 {
-    DIR                 *d = fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    DIR *d = fdopendir(openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const struct dirent *e;
-    struct stat          st;
-    bool                 lost = false;
+    struct stat st;
+    bool lost = false;
     while (d && !lost && (e = readdir(d))) lost = fstatat(fd, e->d_name, &st, 0) != 0;
     if (d) closedir(d);
     return lost;
@@ -198,10 +216,12 @@ static bool lost_a_file(int fd)
 /* Views of files that are kept no longer. The store's lock is held. */
 static void sweep(const mri_store *s)
 {
-    DIR                 *d = fdopendir(openat(s->folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    DIR *d = fdopendir(openat(s->folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     const struct dirent *e;
     while (d && (e = readdir(d))) {
-        const int fd = strncmp(e->d_name, "v-", 2) == 0 ? openat(s->folder_fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        const int fd = strncmp(e->d_name, "v-", 2) == 0
+                           ? openat(s->folder_fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+                           : -1;
         if (fd < 0) continue;
         if (flock(fd, LOCK_EX | LOCK_NB) == 0 && lost_a_file(fd)) {
             empty_folder(fd);
@@ -221,7 +241,8 @@ static int link_files(mri_remote *r, const mri_remote_view *v, mr_error *err)
         if (f->entry.key[0]) snprintf(target, sizeof target, "../%s.data", f->entry.key);
         else snprintf(target, sizeof target, "/proc/self/fd/%d", f->entry.data_fd);
         if (symlinkat(target, v->lock_fd, name_in(f, name)) != 0 && errno != EEXIST)
-            return mri_error_place(err, mr_error_sys(err, errno, "cannot name what was fetched"), f->shown, MR_NOWHERE, MR_NOWHERE);
+            return mri_error_place(err, mr_error_sys(err, errno, "cannot name what was fetched"), f->shown,
+                                   MR_NOWHERE, MR_NOWHERE);
     }
     return MR_OK;
 }
@@ -233,7 +254,8 @@ static int make_view(mri_remote *r, mri_remote_view *v, mr_error *err)
     mri_store_lock(&r->store);
     sweep(&r->store);
     if (mkdir(v->folder, 0700) != 0 && errno != EEXIST) rc = mr_error_sys(err, errno, "cannot make a folder");
-    if (!rc && (v->lock_fd = open(v->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0) rc = mr_error_sys(err, errno, "cannot open");
+    if (!rc && (v->lock_fd = open(v->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) < 0)
+        rc = mr_error_sys(err, errno, "cannot open");
     if (!rc && flock(v->lock_fd, LOCK_SH) != 0) rc = mr_error_sys(err, errno, "cannot lock");
     if (rc) mri_error_place(err, rc, v->folder, MR_NOWHERE, MR_NOWHERE);
     else rc = link_files(r, v, err);
@@ -274,16 +296,17 @@ static int fetch_all(mri_remote *r, mr_error *err)
 
 static int open_view(mri_remote_view *v, const char *format, mr_error *err)
 {
-    mri_remote    *r = v->remote;
+    mri_remote *r = v->remote;
     const uint32_t count = r->file_count;
-    uint8_t        head[HEAD_BYTES];
-    const size_t   head_bytes = (size_t)mri_min_u64(sizeof head, mri_remote_bytes(r->file[0]));
-    beside         b = {0};
-    int            rc = mri_remote_read(r->file[0], head, head_bytes, 0, err);
+    uint8_t head[HEAD_BYTES];
+    const size_t head_bytes = (size_t)mri_min_u64(sizeof head, mri_remote_bytes(r->file[0]));
+    beside b = {0};
+    int rc = mri_remote_read(r->file[0], head, head_bytes, 0, err);
     if (rc) return rc;
     v->is_record = format ? strcmp(format, "mrec") == 0 : head_bytes >= 5 && memcmp(head + 1, "MREC", 4) == 0;
     if (v->is_record && count > 1)
-        return mr_error_set(err, MR_EUNSUPPORTED, "several record files: write a shard list of them, and open that");
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "several record files: write a shard list of them, and open that");
     if (v->is_record) {
         v->path = strdup(v->shown);
         return v->path ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for a path");
@@ -295,23 +318,27 @@ static int open_view(mri_remote_view *v, const char *format, mr_error *err)
     if (rc) return rc;
     v->path = malloc(MOST_PATH);
     if (!v->path) return mr_error_set(err, MR_ENOMEM, "no memory for a path");
-    const char  *name = v->shown + v->base_bytes;
+    const char *name = v->shown + v->base_bytes;
     const size_t name_bytes = strcspn(name, "?");
-    if ((size_t)snprintf(v->path, MOST_PATH, "%s/%.*s", v->folder, (int)name_bytes, name) < MOST_PATH) return MR_OK;
+    if ((size_t)snprintf(v->path, MOST_PATH, "%s/%.*s", v->folder, (int)name_bytes, name) < MOST_PATH)
+        return MR_OK;
     return mr_error_set(err, MR_ELIMIT, "the path of what was fetched is too long");
 }
 
-int mri_remote_view_open(mri_remote_view **out, const char *url, const char *format, const mri_remote_config *cfg, mr_error *err)
+int mri_remote_view_open(mri_remote_view **out, const char *url, const char *format,
+                         const mri_remote_config *cfg, mr_error *err)
 {
     mri_remote_view *v = *out = calloc(1, sizeof *v);
-    size_t           ignored;
+    size_t ignored;
     if (v) {
         v->lock_fd = -1;
         v->shown = mri_url_shown(url);
     }
     if (!v || !v->shown) return mr_error_set(err, MR_ENOMEM, "no memory for a URL");
     v->base_bytes = mri_url_name(v->shown, &ignored);
-    int rc = strlen(url) < MRI_URL_MOST ? MR_OK : mr_error_set(err, MR_ELIMIT, "a URL of more than %d bytes", MRI_URL_MOST);
+    int rc = strlen(url) < MRI_URL_MOST
+                 ? MR_OK
+                 : mr_error_set(err, MR_ELIMIT, "a URL of more than %d bytes", MRI_URL_MOST);
     if (!rc) rc = mri_remote_create(&v->remote, cfg, err);
     if (!rc) rc = begin_files(v->remote, url, err);
     if (!rc) rc = finish_files(v->remote, v->remote->file_count, err);

@@ -4,32 +4,35 @@
  *                                                                        └─ anything else: fetched whole, then
  *   FOLDER/v-HASH/train-00000-of-00128 ─► FOLDER/KEY.data                   opened under the same names, with the index kept beside
  *
- * Files that formats find beside theirs (.idx and .lst, labels) are asked for too; it is no error when there are none. Errors
- * name the URL in the local name's place. */
+ * Files that formats find beside theirs (.idx and .lst, labels) are asked for too; it is no error when there
+ * are none. Errors name the URL in the local name's place. */
 #ifndef MRI_REMOTE_VIEW_H
 #define MRI_REMOTE_VIEW_H
 
 #include "formats/remote/remote.h"
 
 typedef struct mri_remote_view {
-    mri_remote *remote;     /* what fetches; formats that read as it comes use it */
-    char       *path;       /* what to open: the URL of a record file, else the local name of the first file */
-    char       *shown;      /* the URL as given, without secrets */
-    size_t      base_bytes; /* of shown, in front of its last name */
-    bool        is_record;  /* a record file or a shard list: nothing is fetched yet */
+    mri_remote *remote; /* what fetches; formats that read as it comes use it */
+    char *path;         /* what to open: the URL of a record file, else the local name of the first file */
+    char *shown;        /* the URL as given, without secrets */
+    size_t base_bytes;  /* of shown, in front of its last name */
+    bool is_record;     /* a record file or a shard list: nothing is fetched yet */
     /* remote_view.c's own */
-    char       *folder;     /* NULL: none was made */
-    int         lock_fd;    /* of the folder: it stays as long as somebody has it open */
-    bool        for_once;   /* holds a file that is not kept */
+    char *folder;  /* NULL: none was made */
+    int lock_fd;   /* of the folder: it stays as long as somebody has it open */
+    bool for_once; /* holds a file that is not kept */
 } mri_remote_view;
 
-/* format: as the caller named it, or NULL: by content. *out is written on failure, too: mri_remote_view_close() is then to be called. */
-int  mri_remote_view_open(mri_remote_view **out, const char *url, const char *format, const mri_remote_config *cfg, mr_error *err);
+/* format: as the caller named it, or NULL: by content. *out is written on failure, too:
+ * mri_remote_view_close() is then to be called. */
+int mri_remote_view_open(mri_remote_view **out, const char *url, const char *format,
+                         const mri_remote_config *cfg, mr_error *err);
 /* What formats read from goes after them. Accepts NULL. */
 void mri_remote_view_close(mri_remote_view *v);
 
-/* Local names become URLs: in an error, whose code it returns, and in a text. Nothing happens to what is no URL's. v may be NULL. */
-int  mri_remote_view_place(const mri_remote_view *v, int code, mr_error *err);
+/* Local names become URLs: in an error, whose code it returns, and in a text. Nothing happens to what is no
+ * URL's. v may be NULL. */
+int mri_remote_view_place(const mri_remote_view *v, int code, mr_error *err);
 void mri_remote_view_name(const mri_remote_view *v, char *name, size_t name_bytes);
 
 #endif

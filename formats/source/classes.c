@@ -35,7 +35,8 @@ void mri_classes_fini(mri_classes *c)
 int mri_classes_renumber(const mri_classes *c, int64_t *label, mr_error *err)
 {
     if (*label < 0 || *label >= (int64_t)c->own_count)
-        return mr_error_set(err, MR_EFORMAT, "label %lld is out of range: expected 0..%u", (long long)*label, c->own_count - 1);
+        return mr_error_set(err, MR_EFORMAT, "label %lld is out of range: expected 0..%u", (long long)*label,
+                            c->own_count - 1);
     *label = c->number[*label];
     return MR_OK;
 }
@@ -54,11 +55,15 @@ static const char *some_names(const char *const *names, uint32_t count, char *bu
 static bool same_names(const mr_source_info *info, const mr_source_config *cfg)
 {
     bool same = info->class_count == cfg->class_count;
-    for (uint32_t k = 0; same && k < cfg->class_count; k++) same = strcmp(info->class_names[k], cfg->class_names[k]) == 0;
+    for (uint32_t k = 0; same && k < cfg->class_count; k++)
+        same = strcmp(info->class_names[k], cfg->class_names[k]) == 0;
     return same;
 }
 
-static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "no memory for the numbers of classes"); }
+static int no_memory(mr_error *err)
+{
+    return mr_error_set(err, MR_ENOMEM, "no memory for the numbers of classes");
+}
 
 static int add(mri_names *names, const char *name, uint32_t *at, bool *is_new, mr_error *err)
 {
@@ -72,7 +77,7 @@ static int list_theirs(mri_names *names, uint32_t *number, const mr_source_confi
 {
     for (uint32_t k = 0; k < cfg->class_count; k++) {
         uint32_t at;
-        bool     is_new;
+        bool is_new;
         const int rc = add(names, cfg->class_names[k], &at, &is_new, err);
         if (rc) return rc;
         number[at] = is_new ? k : TWICE;
@@ -80,21 +85,27 @@ static int list_theirs(mri_names *names, uint32_t *number, const mr_source_confi
     return MR_OK;
 }
 
-static int number_own(mri_classes *c, mri_names *names, const uint32_t *theirs, const mr_source_info *info, const mr_source_config *cfg,
-                      mr_error *err)
+static int number_own(mri_classes *c, mri_names *names, const uint32_t *theirs, const mr_source_info *info,
+                      const mr_source_config *cfg, mr_error *err)
 {
     for (uint32_t k = 0; k < info->class_count; k++) {
-        uint32_t  at;
-        bool      is_new;
-        char      some[320] = "";
+        uint32_t at;
+        bool is_new;
+        char some[320] = "";
         const int rc = add(names, info->class_names[k], &at, &is_new, err);
         if (rc) return rc;
         if (is_new)
-            return mr_error_set(err, MR_EFORMAT, "class %.100s is none of the %u expected (%s): take it out, or add it to the data trained on",
-                                info->class_names[k], cfg->class_count, some_names(cfg->class_names, cfg->class_count, some, sizeof some));
+            return mr_error_set(
+                err, MR_EFORMAT,
+                "class %.100s is none of the %u expected (%s): take it out, or add it to the data trained on",
+                info->class_names[k], cfg->class_count,
+                some_names(cfg->class_names, cfg->class_count, some, sizeof some));
         if (theirs[at] == TWICE)
-            return mr_error_set(err, MR_EFORMAT, "class %.100s: two of the classes expected have this name, so that it does not say which "
-                                "is meant", info->class_names[k]);
+            return mr_error_set(
+                err, MR_EFORMAT,
+                "class %.100s: two of the classes expected have this name, so that it does not say which "
+                "is meant",
+                info->class_names[k]);
         c->number[k] = theirs[at];
     }
     return MR_OK;
@@ -117,13 +128,16 @@ static int fill(mri_classes *c, const mr_source_info *info, const mr_source_conf
 int mri_classes_follow(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     mr_source_info *info = &src->info;
-    if (!cfg->class_names || cfg->class_count == 0 || !info->class_names || same_names(info, cfg)) return MR_OK;
+    if (!cfg->class_names || cfg->class_count == 0 || !info->class_names || same_names(info, cfg))
+        return MR_OK;
     mri_classes *c = &src->classes;
-    const int    rc = fill(c, info, cfg, err);
+    const int rc = fill(c, info, cfg, err);
     if (rc) return mri_error_place(err, rc, src->path, MR_NOWHERE, MR_NOWHERE);
-    for (uint32_t k = 0; k < c->own_count; k++) info->fingerprint = mri_mix64(info->fingerprint ^ c->number[k]); /* other labels */
+    for (uint32_t k = 0; k < c->own_count; k++)
+        info->fingerprint = mri_mix64(info->fingerprint ^ c->number[k]); /* other labels */
     info->memory_bytes += c->own_count * sizeof *c->number;
-    for (uint32_t k = 0; k < cfg->class_count; k++) info->memory_bytes += sizeof *c->names + strlen(c->names[k]) + 1;
+    for (uint32_t k = 0; k < cfg->class_count; k++)
+        info->memory_bytes += sizeof *c->names + strlen(c->names[k]) + 1;
     info->class_names = c->names;
     info->class_count = cfg->class_count;
     return mri_source_budget(cfg, info->memory_bytes, src->path, err);

@@ -1,4 +1,5 @@
-/* formats/source/elements.h: elements of tensors as 64-bit whole numbers or 32-bit floats, for formats that have no others. Private. */
+/* formats/source/elements.h: elements of tensors as 64-bit whole numbers or 32-bit floats, for formats that
+ * have no others. Private. */
 #ifndef MRI_ELEMENTS_H
 #define MRI_ELEMENTS_H
 
@@ -6,8 +7,8 @@
 
 bool mri_dtype_is_integer(mr_dtype dtype);
 
-/* `count` elements at data, which needs no alignment. The dtype is one of the kind asked for. f64 is rounded to the nearest f32, the
- * others are exact. */
+/* `count` elements at data, which needs no alignment. The dtype is one of the kind asked for. f64 is rounded
+ * to the nearest f32, the others are exact. */
 void mri_elements_to_ints(mr_dtype dtype, const void *data, size_t count, int64_t *out);
 void mri_elements_to_floats(mr_dtype dtype, const void *data, size_t count, float *out);
 

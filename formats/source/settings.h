@@ -1,10 +1,12 @@
-/* formats/source/settings.h: take over a caller's settings struct, which may come from an older or newer header. Private. */
+/* formats/source/settings.h: take over a caller's settings struct, which may come from an older or newer
+ * header. Private. */
 #ifndef MRI_SETTINGS_H
 #define MRI_SETTINGS_H
 
 #include "base/util.h"
 
-/* out holds the defaults; what the caller's struct has of it replaces them. False when struct_size was never set. */
+/* out holds the defaults; what the caller's struct has of it replaces them. False when struct_size was never
+ * set. */
 static inline bool mri_settings_take(void *out, size_t out_bytes, const void *cfg)
 {
     size_t bytes;

@@ -1,5 +1,5 @@
-/* formats/source/source.c: the calls of an open data set: what all formats share is checked here once (is the sample there, which
- * class is its label), then the format answers. */
+/* formats/source/source.c: the calls of an open data set: what all formats share is checked here once (is the
+ * sample there, which class is its label), then the format answers. */
 #include "formats/source/source.h"
 
 #include <errno.h>
@@ -14,7 +14,9 @@
 
 void mr_source_defaults(mr_source_config *cfg)
 {
-    *cfg = (mr_source_config){.struct_size = sizeof *cfg, .memory_bytes = (uint64_t)1 << 30, .label_offset = MR_LABEL_AUTO,
+    *cfg = (mr_source_config){.struct_size = sizeof *cfg,
+                              .memory_bytes = (uint64_t)1 << 30,
+                              .label_offset = MR_LABEL_AUTO,
                               .remote_bytes = (uint64_t)16 << 30};
 }
 
@@ -31,8 +33,10 @@ void mri_source_set_image_label(mr_source *src, mr_field image)
 int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *path, mr_error *err)
 {
     if (bytes <= cfg->memory_bytes) return MR_OK;
-    mr_error_set(err, MR_ELIMIT, "names, labels or index need more than the %llu bytes allowed: allow more memory, or "
-                 "convert to record files", (unsigned long long)cfg->memory_bytes);
+    mr_error_set(err, MR_ELIMIT,
+                 "names, labels or index need more than the %llu bytes allowed: allow more memory, or "
+                 "convert to record files",
+                 (unsigned long long)cfg->memory_bytes);
     return mri_error_place(err, MR_ELIMIT, path, MR_NOWHERE, MR_NOWHERE);
 }
 
@@ -100,10 +104,12 @@ char *mr_source_sample_path(const mr_source *src, uint64_t sample, char *buf, si
     return buf;
 }
 
-typedef int parse_call(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err);
+typedef int parse_call(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
+                       mr_error *err);
 
 /* Whatever the format found, the label is that of the classes the caller knows. */
-static int parse(parse_call *call, const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+static int parse(parse_call *call, const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                 mr_sample *out, mr_error *err)
 {
     if (sample >= src->info.count) return no_such_sample(src, sample, err);
     int rc = mri_remote_view_place(src->view, call(src, sample, data, bytes, out, err), err);
@@ -111,55 +117,69 @@ static int parse(parse_call *call, const mr_source *src, uint64_t sample, const 
     rc = mri_classes_renumber(&src->classes, &out->value[src->info.label_field].i, err);
     if (!rc) return MR_OK;
     char path[4096];
-    return mri_error_place(err, rc, mr_source_sample_path(src, sample, path, sizeof path), MR_NOWHERE, sample);
+    return mri_error_place(err, rc, mr_source_sample_path(src, sample, path, sizeof path), MR_NOWHERE,
+                           sample);
 }
 
 void mri_source_place(const mr_source *src, uint64_t sample, mr_error *err)
 {
     mr_extent e;
-    char      path[4096];
+    char path[4096];
     if (err->sample != MR_NOWHERE && err->sample != sample) return; /* about another one */
-    mr_error_at(err, err->file[0] ? NULL : mr_source_sample_path(src, sample, path, sizeof path), MR_NOWHERE, sample);
-    if (err->offset != MR_NOWHERE || mr_source_extent(src, sample, &e, NULL) != MR_OK || e.file == MR_FILE_OF_SAMPLE) return;
+    mr_error_at(err, err->file[0] ? NULL : mr_source_sample_path(src, sample, path, sizeof path), MR_NOWHERE,
+                sample);
+    if (err->offset != MR_NOWHERE || mr_source_extent(src, sample, &e, NULL) != MR_OK ||
+        e.file == MR_FILE_OF_SAMPLE)
+        return;
     mr_error_at(err, NULL, e.offset, MR_NOWHERE);
 }
 
-int mr_source_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+int mr_source_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
+                    mr_error *err)
 {
     return parse(src->ops->parse, src, sample, data, bytes, out, err);
 }
 
-int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                             mr_sample *out, mr_error *err)
 {
-    return parse(src->ops->parse_trusted ? src->ops->parse_trusted : src->ops->parse, src, sample, data, bytes, out, err);
+    return parse(src->ops->parse_trusted ? src->ops->parse_trusted : src->ops->parse, src, sample, data,
+                 bytes, out, err);
 }
 
-int mr_source_check(const mr_source *src, mr_error *err) { return src->ops->check ? src->ops->check(src, err) : MR_OK; }
+int mr_source_check(const mr_source *src, mr_error *err)
+{
+    return src->ops->check ? src->ops->check(src, err) : MR_OK;
+}
 
 /* ---- one sample for tools ---- */
 static int read_own_file(const char *path, void *buffer, const mr_extent *e, uint64_t sample, mr_error *err)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe put in its place since: no waiting */
-    if (fd < 0) return mri_error_place(err, mr_error_sys(err, errno, "cannot open"), path, MR_NOWHERE, sample);
+    const int fd =
+        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe put in its place since: no waiting */
+    if (fd < 0)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot open"), path, MR_NOWHERE, sample);
     struct stat st;
-    int         rc = MR_OK;
+    int rc = MR_OK;
     if (fstat(fd, &st) != 0) rc = mr_error_sys(err, errno, "cannot look at it");
     else if ((uint64_t)st.st_size != e->bytes)
-        rc = mr_error_set(err, MR_EFORMAT, "the file has changed since it was listed: expected %llu bytes, found %lld",
+        rc = mr_error_set(err, MR_EFORMAT,
+                          "the file has changed since it was listed: expected %llu bytes, found %lld",
                           (unsigned long long)e->bytes, (long long)st.st_size);
     else rc = mri_pread_all(fd, buffer, (size_t)e->bytes, e->offset, path, err);
     close(fd);
     return rc ? mri_error_place(err, rc, path, MR_NOWHERE, sample) : MR_OK;
 }
 
-static int read_extent(const mr_source *src, uint64_t sample, void *buffer, const mr_extent *e, const bool *until, mr_error *err)
+static int read_extent(const mr_source *src, uint64_t sample, void *buffer, const mr_extent *e,
+                       const bool *until, mr_error *err)
 {
     if (e->file == MR_FILE_OF_SAMPLE) {
         char path[4096];
         return read_own_file(mr_source_sample_path(src, sample, path, sizeof path), buffer, e, sample, err);
     }
     mr_source_file f;
-    int            rc = mr_source_file_at(src, e->file, &f);
+    int rc = mr_source_file_at(src, e->file, &f);
     if (rc) return mr_error_set(err, rc, "the source has no file %u", e->file);
     mri_remote_file *remote = mri_source_remote_at(src, e->file);
     rc = remote ? mri_remote_read_until(remote, buffer, (size_t)e->bytes, e->offset, until, err)
@@ -174,17 +194,19 @@ static int grow(void **buffer, size_t *buffer_bytes, uint64_t bytes, mr_error *e
                             (unsigned long long)bytes);
     if (*buffer && bytes <= *buffer_bytes) return MR_OK;
     void *larger = realloc(*buffer, bytes > 0 ? (size_t)bytes : 1);
-    if (!larger) return mr_error_set(err, MR_ENOMEM, "no memory for a sample of %llu bytes", (unsigned long long)bytes);
+    if (!larger)
+        return mr_error_set(err, MR_ENOMEM, "no memory for a sample of %llu bytes",
+                            (unsigned long long)bytes);
     *buffer = larger;
     *buffer_bytes = bytes > 0 ? (size_t)bytes : 1;
     return MR_OK;
 }
 
-int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, mr_sample *out, const bool *until,
-                          mr_error *err)
+int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
+                          mr_sample *out, const bool *until, mr_error *err)
 {
     mr_extent e;
-    int       rc = mr_source_extent(src, sample, &e, err);
+    int rc = mr_source_extent(src, sample, &e, err);
     if (rc) return rc;
     rc = grow(buffer, buffer_bytes, e.bytes, err);
     if (rc) return mri_error_place(err, rc, src->path, MR_NOWHERE, sample);
@@ -193,7 +215,8 @@ int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, 
     return mr_source_parse(src, sample, *buffer, (size_t)e.bytes, out, err);
 }
 
-int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, mr_sample *out, mr_error *err)
+int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, mr_sample *out,
+                   mr_error *err)
 {
     return mri_source_read_until(src, sample, buffer, buffer_bytes, out, NULL, err);
 }

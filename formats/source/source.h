@@ -1,8 +1,8 @@
 /* formats/source/source.h: how a format becomes a source. Private.
  *
- * Takes a table of functions from each format (mri_source_ops) and gives the calls of an open source that are the same for all of
- * them (mr_source_extent(), mr_source_parse(), ...). Knows no format: the table of formats is formats/open.c. Whatever reads or
- * implements a data set may use it.
+ * Takes a table of functions from each format (mri_source_ops) and gives the calls of an open source that are
+ * the same for all of them (mr_source_extent(), mr_source_parse(), ...). Knows no format: the table of
+ * formats is formats/open.c. Whatever reads or implements a data set may use it.
  *
  * A new format is one source_NAME.c and its line in the table. */
 #ifndef MRI_SOURCE_H
@@ -13,14 +13,14 @@
 enum { MRI_PROBE_BYTES = 4096 };
 
 typedef struct mri_probe { /* what a format may look at to recognise its own */
-    const char    *path;
-    bool           is_folder;
-    bool           is_pattern; /* no such file or folder, but it could be a pattern (filelist.h); no bytes then */
-    uint64_t       bytes;      /* of the file */
-    const uint8_t *head;       /* its first bytes */
-    size_t         head_bytes;
-    const uint8_t *inner;      /* gzip, zlib: the first bytes of what is packed; else the same as head */
-    size_t         inner_bytes;
+    const char *path;
+    bool is_folder;
+    bool is_pattern;     /* no such file or folder, but it could be a pattern (filelist.h); no bytes then */
+    uint64_t bytes;      /* of the file */
+    const uint8_t *head; /* its first bytes */
+    size_t head_bytes;
+    const uint8_t *inner; /* gzip, zlib: the first bytes of what is packed; else the same as head */
+    size_t inner_bytes;
 } mri_probe;
 
 typedef struct mri_source_ops {
@@ -28,36 +28,46 @@ typedef struct mri_source_ops {
     bool no_keys; /* image_key, label_key and label_offset mean nothing to it: giving one is an error */
     /* By content. Formats are asked in the table's order, the surest signatures first. */
     bool (*probe)(const mri_probe *p);
-    /* Fill src->info but for path, and src->state. On failure close is called: leave state such that it can. */
+    /* Fill src->info but for path, and src->state. On failure close is called: leave state such that it
+     * can. */
     int (*open)(mr_source *src, const mr_source_config *cfg, mr_error *err);
     void (*close)(mr_source *src);
     /* sample and file are checked before these are called */
     int (*extent)(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
     int (*label)(const mr_source *src, uint64_t sample, int64_t *out); /* NULL: not known without reading */
-    int (*length)(const mr_source *src, uint64_t sample, uint32_t *out); /* asked where open set info.length_field and its shape is not fixed; may be NULL elsewhere */
-    int (*file_at)(const mr_source *src, uint32_t file, mr_source_file *out); /* NULL: each sample is a file */
-    int (*check)(const mr_source *src, mr_error *err); /* mr_source_check(); NULL: the samples' own bytes show everything */
+    int (*length)(const mr_source *src, uint64_t sample,
+                  uint32_t *out); /* asked where open set info.length_field and its shape is not fixed; may be
+                                     NULL elsewhere */
+    int (*file_at)(const mr_source *src, uint32_t file,
+                   mr_source_file *out); /* NULL: each sample is a file */
+    int (*check)(const mr_source *src,
+                 mr_error *err); /* mr_source_check(); NULL: the samples' own bytes show everything */
     void (*sample_path)(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
-    int (*parse)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err);
-    mri_remote_file *(*remote_at)(const mr_source *src, uint32_t file); /* NULL, or gives NULL: all of it is here */
-    /* The same for bytes that passed parse() before and stayed in memory; NULL: nothing is saved by knowing that */
-    int (*parse_trusted)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err);
+    int (*parse)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
+                 mr_error *err);
+    mri_remote_file *(*remote_at)(const mr_source *src,
+                                  uint32_t file); /* NULL, or gives NULL: all of it is here */
+    /* The same for bytes that passed parse() before and stayed in memory; NULL: nothing is saved by knowing
+     * that */
+    int (*parse_trusted)(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                         mr_sample *out, mr_error *err);
 } mri_source_ops;
 
 typedef struct mri_classes { /* classes.h; number NULL: classes are numbered as the format found them */
-    uint32_t    *number; /* of each class the format found */
-    uint32_t     own_count;
-    const char **names;  /* what info.class_names is then */
+    uint32_t *number;        /* of each class the format found */
+    uint32_t own_count;
+    const char **names; /* what info.class_names is then */
 } mri_classes;
 
 struct mr_source {
     const mri_source_ops *ops;
-    char                 *path;
-    mr_source_info        info;
-    mr_field              fields[5]; /* for formats with a schema of their own; info.fields points here or elsewhere */
-    mri_classes           classes;
-    void                 *state;
-    mri_remote_view      *view;      /* of a URL: what fetches, and the names its files have here. Closed after the format; else NULL */
+    char *path;
+    mr_source_info info;
+    mr_field fields[5]; /* for formats with a schema of their own; info.fields points here or elsewhere */
+    mri_classes classes;
+    void *state;
+    mri_remote_view *view; /* of a URL: what fetches, and the names its files have here. Closed after the
+                              format; else NULL */
 };
 
 /* "image" and "label" as fields 0 and 1 of a source. */
@@ -72,18 +82,20 @@ mri_remote_file *mri_source_remote_at(const mr_source *src, uint32_t file);
 bool mri_source_is_remote(const mr_source *src);
 
 /* mr_source_read() that a wait for a server does not keep once *until is true (read atomically). */
-int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes, mr_sample *out, const bool *until,
-                          mr_error *err);
+int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
+                          mr_sample *out, const bool *until, mr_error *err);
 
-/* mr_source_parse() without computing checksums: for bytes that passed it before and have stayed in memory since. Sizes and
- * places are checked all the same. */
-int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err);
+/* mr_source_parse() without computing checksums: for bytes that passed it before and have stayed in memory
+ * since. Sizes and places are checked all the same. */
+int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                             mr_sample *out, mr_error *err);
 
-/* What stands in a data file's place when a download went wrong (a git-lfs pointer, a page of HTML), as a text with what to do
- * about it; NULL for anything else. */
+/* What stands in a data file's place when a download went wrong (a git-lfs pointer, a page of HTML), as a
+ * text with what to do about it; NULL for anything else. */
 const char *mri_source_impostor(const uint8_t *head, size_t bytes);
 
-/* Where a bad sample lies, unless err says it: its file, its number, and in a file of many the offset at which it begins. */
+/* Where a bad sample lies, unless err says it: its file, its number, and in a file of many the offset at
+ * which it begins. */
 void mri_source_place(const mr_source *src, uint64_t sample, mr_error *err);
 
 #endif

@@ -6,7 +6,8 @@
 
 #define MRI_MAX_SAMPLE_BYTES ((uint64_t)1 << 31) /* encoded: of a sample in its file, of a record */
 
-/* MR_OK, or `code` with the reason: the caller knows whether a wrong schema is a wrong argument or a wrong file. */
+/* MR_OK, or `code` with the reason: the caller knows whether a wrong schema is a wrong argument or a wrong
+ * file. */
 int mri_schema_check(const mr_field *fields, uint32_t field_count, int code, mr_error *err);
 int mri_value_check(const mr_field *field, const mr_value *value, int code, mr_error *err);
 
@@ -23,7 +24,8 @@ int mri_field_find(const mr_field *fields, uint32_t field_count, const char *nam
 int mri_field_image(const mr_field *fields, uint32_t field_count);
 int mri_field_label(const mr_field *fields, uint32_t field_count);
 
-/* Entry points of the JPEGs in "image" (formats/record/FORMAT.md, section 3): BYTES, empty where there are none; -1 when absent. */
+/* Entry points of the JPEGs in "image" (formats/record/FORMAT.md, section 3): BYTES, empty where there are
+ * none; -1 when absent. */
 #define MRI_ENTRIES_NAME "image.entries"
 int mri_field_entries(const mr_field *fields, uint32_t field_count);
 

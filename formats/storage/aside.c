@@ -22,21 +22,25 @@ int mri_aside_refuse(const char *path, bool force, mr_error *err)
     if (S_ISDIR(st.st_mode)) code = mr_error_set(err, MR_EINVAL, "a folder is there: name a file to write");
     else if (!S_ISREG(st.st_mode)) /* it would be replaced: /dev/null would be gone for everybody */
         code = mr_error_set(err, MR_EINVAL, "this is a link, device, pipe or socket: name a file to write");
-    else if (!force) code = mr_error_set(err, MR_EEXIST, "it exists already: remove it, or force it to be replaced");
+    else if (!force)
+        code = mr_error_set(err, MR_EEXIST, "it exists already: remove it, or force it to be replaced");
     return code ? told(err, code, path) : MR_OK;
 }
 
-/* Open and lock it once. *again: it was renamed by the process that had it between our open and our lock: then the name leads elsewhere. */
+/* Open and lock it once. *again: it was renamed by the process that had it between our open and our lock:
+ * then the name leads elsewhere. */
 static int try_open(int *out, const char *part, bool *again, mr_error *err)
 {
     struct stat mine, named;
-    const int   fd = open(part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
-    int         rc = MR_OK;
+    const int fd = open(part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    int rc = MR_OK;
     if (fd < 0) return told(err, mr_error_sys(err, errno, "cannot make the file aside"), part);
     if (fstat(fd, &mine) != 0) rc = mr_error_sys(err, errno, "cannot look at it");
     else if (!S_ISREG(mine.st_mode)) rc = mr_error_set(err, MR_EINVAL, "no regular file");
-    else if (flock(fd, LOCK_EX | LOCK_NB) != 0) rc = mr_error_set(err, MR_EEXIST, "another process is writing it: wait for it or stop it");
-    *again = rc == MR_OK && (stat(part, &named) != 0 || named.st_ino != mine.st_ino || named.st_dev != mine.st_dev);
+    else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
+        rc = mr_error_set(err, MR_EEXIST, "another process is writing it: wait for it or stop it");
+    *again = rc == MR_OK &&
+             (stat(part, &named) != 0 || named.st_ino != mine.st_ino || named.st_dev != mine.st_dev);
     if (rc || *again) close(fd);
     else *out = fd;
     return rc ? told(err, rc, part) : MR_OK;

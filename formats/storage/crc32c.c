@@ -1,7 +1,8 @@
-/* formats/storage/crc32c.c: CRC32C (Castagnoli) through ISA-L, which uses the processor's own instructions where it has them.
+/* formats/storage/crc32c.c: CRC32C (Castagnoli) through ISA-L, which uses the processor's own instructions
+ * where it has them.
  *
- * ISA-L's crc32_iscsi takes and returns the raw register; the usual checksum starts from all ones and is inverted at the
- * end. Inverting on both sides gives the usual value and lets calls be chained from 0. */
+ * ISA-L's crc32_iscsi takes and returns the raw register; the usual checksum starts from all ones and is
+ * inverted at the end. Inverting on both sides gives the usual value and lets calls be chained from 0. */
 #include <isa-l/crc.h>
 
 #include "millrace/formats.h"

@@ -1,16 +1,17 @@
-/* formats/storage/file_scan.c: a file read front to back, for those who look at every byte (verify, resume) and those who look at headers only
- * and leave out what is between them (tar).
+/* formats/storage/file_scan.c: a file read front to back, for those who look at every byte (verify, resume)
+ * and those who look at headers only and leave out what is between them (tar).
  *
- * One buffer slides over the file. It grows to the largest piece asked for and never holds more. Pieces double while it goes on from
- * one to the next, so that most is read 4 MiB at a time; a leap over something large begins with a small one again, so that little of
- * it is read. To leap over less costs more than to read it: a disk has brought that much by the time it has begun a new read. */
+ * One buffer slides over the file. It grows to the largest piece asked for and never holds more. Pieces
+ * double while it goes on from one to the next, so that most is read 4 MiB at a time; a leap over something
+ * large begins with a small one again, so that little of it is read. To leap over less costs more than to
+ * read it: a disk has brought that much by the time it has begun a new read. */
+#include "formats/storage/file_scan.h"
 #include "base/util.h"
 #include "formats/record/mrec.h"
-#include "formats/storage/file_scan.h"
 
 #define SMALLEST_PIECE ((size_t)16 << 10)
-#define LARGEST_PIECE ((size_t)4 << 20)
-#define LEAP_BYTES ((uint64_t)256 << 10)
+#define LARGEST_PIECE  ((size_t)4 << 20)
+#define LEAP_BYTES     ((uint64_t)256 << 10)
 
 void mri_file_scan_init(mri_file_scan *w, int fd, const char *path, uint64_t file_bytes)
 {
@@ -39,7 +40,7 @@ static int grow(mri_file_scan *w, size_t bytes, mr_error *err)
 
 static int fill(mri_file_scan *w, uint64_t offset, size_t bytes, mr_error *err)
 {
-    const bool   leapt = offset < w->at || (offset > w->end && offset - w->end >= LEAP_BYTES);
+    const bool leapt = offset < w->at || (offset > w->end && offset - w->end >= LEAP_BYTES);
     const size_t ahead = leapt ? SMALLEST_PIECE : w->ahead;
     const size_t want = (size_t)mri_min_u64(bytes > ahead ? bytes : ahead, w->file_bytes - offset);
     w->filled = 0;
@@ -60,7 +61,8 @@ int mri_file_scan_get(mri_file_scan *w, uint64_t offset, size_t bytes, const uin
         mr_error_at(err, w->path, offset, MR_NOWHERE);
         return MR_EFORMAT;
     }
-    const bool inside = offset >= w->at && offset - w->at <= w->filled && bytes <= w->filled - (offset - w->at);
+    const bool inside =
+        offset >= w->at && offset - w->at <= w->filled && bytes <= w->filled - (offset - w->at);
     if (!inside) {
         const int rc = fill(w, offset, bytes, err);
         if (rc) return rc;

@@ -1,7 +1,9 @@
-/* formats/storage/gunzip.c: gzip and zlib through ISA-L, into a file descriptor, so that packed data is read like any other file.
+/* formats/storage/gunzip.c: gzip and zlib through ISA-L, into a file descriptor, so that packed data is read
+ * like any other file.
  *
- * How much comes out may be known before (from the header inside): a packed file that gives more is stopped there, and a claim
- * that no gzip of this size can hold is refused before anything is unpacked. Where it goes, and how much may: spill.h. */
+ * How much comes out may be known before (from the header inside): a packed file that gives more is stopped
+ * there, and a claim that no gzip of this size can hold is refused before anything is unpacked. Where it
+ * goes, and how much may: spill.h. */
 #include "formats/storage/gunzip.h"
 
 #include <isa-l/igzip_lib.h>
@@ -24,7 +26,10 @@ static bool is_zlib(const void *head, size_t bytes)
     return bytes >= 8 && p[0] == 0x78 && (p[1] & 0x20) == 0 && (p[0] << 8 | p[1]) % 31 == 0;
 }
 
-bool mri_is_packed(const void *head, size_t bytes) { return mri_is_gzip(head, bytes) || is_zlib(head, bytes); }
+bool mri_is_packed(const void *head, size_t bytes)
+{
+    return mri_is_gzip(head, bytes) || is_zlib(head, bytes);
+}
 
 size_t mri_gunzip_head(const void *head, size_t head_bytes, void *out, size_t out_bytes)
 {
@@ -35,24 +40,26 @@ size_t mri_gunzip_head(const void *head, size_t head_bytes, void *out, size_t ou
     s.avail_in = (uint32_t)head_bytes;
     s.next_out = out;
     s.avail_out = (uint32_t)out_bytes;
-    isal_inflate(&s); /* what came out is good whatever it says: damage behind is found when all is unpacked */
+    isal_inflate(
+        &s); /* what came out is good whatever it says: damage behind is found when all is unpacked */
     return out_bytes - s.avail_out;
 }
 
 typedef struct unpack {
     struct inflate_state s;
-    uint8_t              in[PIECE], out[PIECE];
-    int                  fd;
-    const char          *path;
-    uint64_t             read, packed;
-    uint64_t             expected;      /* UNKNOWN: as much as there is */
-    mri_spill            spill;         /* what came out */
-    bool                 zlib;
+    uint8_t in[PIECE], out[PIECE];
+    int fd;
+    const char *path;
+    uint64_t read, packed;
+    uint64_t expected; /* UNKNOWN: as much as there is */
+    mri_spill spill;   /* what came out */
+    bool zlib;
 } unpack;
 
 static int wrong(const unpack *u, mr_error *err, int code, const char *what)
 {
-    mr_error_set(err, code, "%s: %s (after %llu unpacked bytes)", u->zlib ? "zlib" : "gzip", what, (unsigned long long)u->spill.bytes);
+    mr_error_set(err, code, "%s: %s (after %llu unpacked bytes)", u->zlib ? "zlib" : "gzip", what,
+                 (unsigned long long)u->spill.bytes);
     return mri_error_place(err, code, u->path, u->read - u->s.avail_in, MR_NOWHERE);
 }
 
@@ -61,7 +68,7 @@ static int refill(unpack *u, mr_error *err)
 {
     if (u->s.avail_in > 0 || u->read == u->packed) return MR_OK;
     const size_t bytes = (size_t)mri_min_u64(PIECE, u->packed - u->read);
-    const int    rc = mri_pread_all(u->fd, u->in, bytes, u->read, u->path, err);
+    const int rc = mri_pread_all(u->fd, u->in, bytes, u->read, u->path, err);
     if (rc) return rc;
     u->read += bytes;
     u->s.next_in = u->in;
@@ -89,8 +96,9 @@ static int one_member(unpack *u, mr_error *err)
         int rc = refill(u, err);
         if (rc) return rc;
         const uint32_t before = u->s.avail_in;
-        const int      said = isal_inflate(&u->s);
-        if (said == ISAL_INCORRECT_CHECKSUM) return wrong(u, err, MR_ECHECKSUM, "the checksum does not match");
+        const int said = isal_inflate(&u->s);
+        if (said == ISAL_INCORRECT_CHECKSUM)
+            return wrong(u, err, MR_ECHECKSUM, "the checksum does not match");
         if (said < 0) return wrong(u, err, MR_EFORMAT, "damaged");
         const bool idle = u->s.avail_out == PIECE && u->s.avail_in == before;
         rc = drain(u, err);
@@ -110,9 +118,11 @@ static int all_members(unpack *u, mr_error *err)
         int rc = one_member(u, err);
         if (!rc) rc = refill(u, err);
         if (rc) return rc;
-        if (u->s.avail_in > 0 && (u->zlib || u->s.next_in[0] != 0x1f)) return wrong(u, err, MR_EFORMAT, "bytes after the end");
+        if (u->s.avail_in > 0 && (u->zlib || u->s.next_in[0] != 0x1f))
+            return wrong(u, err, MR_EFORMAT, "bytes after the end");
     } while (u->s.avail_in > 0);
-    if (u->spill.bytes < u->expected && u->expected != UNKNOWN) return wrong(u, err, MR_EFORMAT, "less is packed than the header inside says");
+    if (u->spill.bytes < u->expected && u->expected != UNKNOWN)
+        return wrong(u, err, MR_EFORMAT, "less is packed than the header inside says");
     return mri_spill_finish(&u->spill, err);
 }
 
@@ -126,8 +136,9 @@ static int unpack_all(unpack *u, uint64_t memory_bytes, mr_error *err)
     return rc;
 }
 
-static int unpack_file(int fd, uint64_t packed_bytes, const char *path, uint64_t expected, uint64_t memory_bytes, bool zlib,
-                       int *out_fd, uint64_t *out_bytes, bool *in_memory, mr_error *err)
+static int unpack_file(int fd, uint64_t packed_bytes, const char *path, uint64_t expected,
+                       uint64_t memory_bytes, bool zlib, int *out_fd, uint64_t *out_bytes, bool *in_memory,
+                       mr_error *err)
 {
     unpack *u = malloc(sizeof *u);
     if (!u) return mr_error_set(err, MR_ENOMEM, "no memory to unpack");
@@ -148,26 +159,29 @@ static int unpack_file(int fd, uint64_t packed_bytes, const char *path, uint64_t
     return rc;
 }
 
-int mri_gunzip_file(int fd, uint64_t packed_bytes, const char *path, uint64_t expected, uint64_t memory_bytes, int *out_fd,
-                    bool *in_memory, mr_error *err)
+int mri_gunzip_file(int fd, uint64_t packed_bytes, const char *path, uint64_t expected, uint64_t memory_bytes,
+                    int *out_fd, bool *in_memory, mr_error *err)
 {
     *out_fd = -1;
     if (expected / MOST_PER_BYTE > packed_bytes) {
-        mr_error_set(err, MR_EFORMAT, "the header inside speaks of %llu bytes, more than %llu packed bytes can hold",
+        mr_error_set(err, MR_EFORMAT,
+                     "the header inside speaks of %llu bytes, more than %llu packed bytes can hold",
                      (unsigned long long)expected, (unsigned long long)packed_bytes);
         return mri_error_place(err, MR_EFORMAT, path, 0, MR_NOWHERE);
     }
     uint64_t written;
-    return unpack_file(fd, packed_bytes, path, expected, memory_bytes, false, out_fd, &written, in_memory, err);
+    return unpack_file(fd, packed_bytes, path, expected, memory_bytes, false, out_fd, &written, in_memory,
+                       err);
 }
 
-int mri_unpack_file(int fd, uint64_t packed_bytes, const char *path, uint64_t memory_bytes, int *out_fd, uint64_t *out_bytes,
-                    bool *in_memory, mr_error *err)
+int mri_unpack_file(int fd, uint64_t packed_bytes, const char *path, uint64_t memory_bytes, int *out_fd,
+                    uint64_t *out_bytes, bool *in_memory, mr_error *err)
 {
     *out_fd = -1;
-    uint8_t      head[16];
+    uint8_t head[16];
     const size_t bytes = (size_t)mri_min_u64(sizeof head, packed_bytes);
-    const int    rc = mri_pread_all(fd, head, bytes, 0, path, err);
+    const int rc = mri_pread_all(fd, head, bytes, 0, path, err);
     if (rc) return rc;
-    return unpack_file(fd, packed_bytes, path, UNKNOWN, memory_bytes, is_zlib(head, bytes), out_fd, out_bytes, in_memory, err);
+    return unpack_file(fd, packed_bytes, path, UNKNOWN, memory_bytes, is_zlib(head, bytes), out_fd, out_bytes,
+                       in_memory, err);
 }

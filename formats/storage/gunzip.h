@@ -11,13 +11,13 @@ bool mri_is_packed(const void *head, size_t bytes);
 /* The first bytes of what is packed, as far as `head` reaches; the number written to out. */
 size_t mri_gunzip_head(const void *head, size_t head_bytes, void *out, size_t out_bytes);
 
-/* Unpack all members of fd; checksums are checked. It must come to exactly `expected` bytes. *out_fd is a file
- * without a name: in memory up to memory_bytes, else on disk (spill.h). */
-int mri_gunzip_file(int fd, uint64_t packed_bytes, const char *path, uint64_t expected, uint64_t memory_bytes, int *out_fd,
-                    bool *in_memory, mr_error *err);
+/* Unpack all members of fd; checksums are checked. It must come to exactly `expected` bytes. *out_fd is a
+ * file without a name: in memory up to memory_bytes, else on disk (spill.h). */
+int mri_gunzip_file(int fd, uint64_t packed_bytes, const char *path, uint64_t expected, uint64_t memory_bytes,
+                    int *out_fd, bool *in_memory, mr_error *err);
 
 /* The same when nobody says how much it comes to: *out_bytes. */
-int mri_unpack_file(int fd, uint64_t packed_bytes, const char *path, uint64_t memory_bytes, int *out_fd, uint64_t *out_bytes,
-                    bool *in_memory, mr_error *err);
+int mri_unpack_file(int fd, uint64_t packed_bytes, const char *path, uint64_t memory_bytes, int *out_fd,
+                    uint64_t *out_bytes, bool *in_memory, mr_error *err);
 
 #endif

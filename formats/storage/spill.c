@@ -12,7 +12,7 @@
 #include "base/util.h"
 
 enum { BUFFER_BYTES = 64 << 10 };
-#define MEMORY_MOST ((uint64_t)256 << 20)
+#define MEMORY_MOST     ((uint64_t)256 << 20)
 #define DISK_LEFT_BYTES ((uint64_t)1 << 30)
 #define DISK_STEP_BYTES ((uint64_t)64 << 20) /* written between two looks at what is left */
 
@@ -37,8 +37,11 @@ static int open_on_disk(mr_error *err)
     if (!folder || !*folder) folder = "/var/tmp";
     const int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
-        mr_error_sys(err, errno, "cannot make an unpacked copy in %s: unpack the data yourself, or point TMPDIR to a folder "
-                     "with room", folder);
+        mr_error_sys(
+            err, errno,
+            "cannot make an unpacked copy in %s: unpack the data yourself, or point TMPDIR to a folder "
+            "with room",
+            folder);
     return fd;
 }
 
@@ -91,8 +94,11 @@ static int put(mri_spill *s, const uint8_t *data, size_t bytes, mr_error *err)
         if (rc) return rc;
     }
     if (!s->in_memory && !disk_has_room(s, written))
-        return mr_error_set(err, MR_ELIMIT, "less than 1 GiB would be left on the disk it is unpacked to (%llu bytes so far): point TMPDIR "
-                            "to one with more room", (unsigned long long)written);
+        return mr_error_set(
+            err, MR_ELIMIT,
+            "less than 1 GiB would be left on the disk it is unpacked to (%llu bytes so far): point TMPDIR "
+            "to one with more room",
+            (unsigned long long)written);
     return mri_pwrite_all(s->fd, data, bytes, written, name_shown, err);
 }
 
@@ -106,9 +112,9 @@ static int flush(mri_spill *s, mr_error *err)
 int mri_spill_write(mri_spill *s, const void *data, size_t bytes, mr_error *err)
 {
     const uint8_t *from = data;
-    int            rc = MR_OK;
+    int rc = MR_OK;
     while (bytes > 0 && !rc) {
-        const bool   whole = s->buf_used == 0 && bytes >= BUFFER_BYTES; /* needs no copy */
+        const bool whole = s->buf_used == 0 && bytes >= BUFFER_BYTES; /* needs no copy */
         const size_t n = whole ? BUFFER_BYTES : (size_t)mri_min_u64(bytes, BUFFER_BYTES - s->buf_used);
         s->bytes += n;
         if (whole) {
@@ -133,7 +139,10 @@ int mri_spill_finish(mri_spill *s, mr_error *err)
 }
 
 /* What is over the limit is in the buffer only until it is flushed. */
-uint64_t mri_spill_memory(const mri_spill *s) { return s->in_memory ? mri_min_u64(s->bytes, s->memory_limit) : 0; }
+uint64_t mri_spill_memory(const mri_spill *s)
+{
+    return s->in_memory ? mri_min_u64(s->bytes, s->memory_limit) : 0;
+}
 
 void mri_spill_close(mri_spill *s)
 {

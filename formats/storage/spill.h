@@ -1,31 +1,34 @@
-/* formats/storage/spill.h: bytes that are made while a data set is opened (unpacked, converted) and then read like any other file. Private.
+/* formats/storage/spill.h: bytes that are made while a data set is opened (unpacked, converted) and then read
+ * like any other file. Private.
  *
- * They go to a file without a name: in memory as long as they are few, then in TMPDIR or /var/tmp, where what is in memory
- * follows. How many there will be need not be known, and what a header says about it is not believed. */
+ * They go to a file without a name: in memory as long as they are few, then in TMPDIR or /var/tmp, where what
+ * is in memory follows. How many there will be need not be known, and what a header says about it is not
+ * believed. */
 #ifndef MRI_SPILL_H
 #define MRI_SPILL_H
 
 #include "millrace/base.h"
 
 typedef struct mri_spill {
-    int      fd;            /* -1: not open */
-    bool     in_memory;
-    uint64_t bytes;         /* written; those still in buf included */
+    int fd; /* -1: not open */
+    bool in_memory;
+    uint64_t bytes; /* written; those still in buf included */
     uint64_t memory_limit;
-    uint64_t looked_at;     /* where the disk was last asked for room */
+    uint64_t looked_at; /* where the disk was last asked for room */
     uint8_t *buf;
-    size_t   buf_used;
+    size_t buf_used;
 } mri_spill;
 
 /* Memory up to memory_bytes (and 256 MiB). On failure there is nothing to close. */
 int mri_spill_open(mri_spill *s, uint64_t memory_bytes, mr_error *err);
-/* About so many bytes will come: where that is too much for memory they go to disk from the start. A guess, and none is needed. */
+/* About so many bytes will come: where that is too much for memory they go to disk from the start. A guess,
+ * and none is needed. */
 int mri_spill_expect(mri_spill *s, uint64_t bytes, mr_error *err);
 int mri_spill_write(mri_spill *s, const void *data, size_t bytes, mr_error *err);
 /* Everything is written: fd can be read. */
 int mri_spill_finish(mri_spill *s, mr_error *err);
 /* What it holds in memory. */
 uint64_t mri_spill_memory(const mri_spill *s);
-void     mri_spill_close(mri_spill *s); /* a zeroed or closed one: nothing happens when its fd is -1 */
+void mri_spill_close(mri_spill *s); /* a zeroed or closed one: nothing happens when its fd is -1 */
 
 #endif

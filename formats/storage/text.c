@@ -16,12 +16,12 @@ enum { PIECE = 64 << 10 };
 
 struct mri_text_unpack {
     struct inflate_state s;
-    uint8_t              in[PIECE];
+    uint8_t in[PIECE];
 };
 
 int mri_text_told(const mri_text *t, mr_error *err, int code, uint64_t line, const char *format, ...)
 {
-    char    what[600];
+    char what[600];
     va_list args;
     va_start(args, format);
     vsnprintf(what, sizeof what, format, args);
@@ -49,7 +49,7 @@ static int refill(mri_text *t, mr_error *err)
 {
     struct mri_text_unpack *u = t->unpack;
     if (u->s.avail_in > 0 || t->read_bytes == t->file_bytes) return MR_OK;
-    size_t    bytes;
+    size_t bytes;
     const int rc = read_piece(t, u->in, &bytes, err);
     if (rc) return rc;
     u->s.next_in = u->in;
@@ -61,7 +61,7 @@ static int refill(mri_text *t, mr_error *err)
 static int next_member(mri_text *t, mr_error *err)
 {
     struct inflate_state *s = &t->unpack->s;
-    const int             rc = refill(t, err);
+    const int rc = refill(t, err);
     if (rc) return rc;
     if (s->avail_in == 0) return MR_EEND;
     if (s->next_in[0] != 0x1f) return wrong_gzip(t, err, MR_EFORMAT, "bytes after the end");
@@ -79,11 +79,13 @@ static int inflate_piece(mri_text *t, mr_error *err)
         int rc = s->block_state == ISAL_BLOCK_FINISH ? next_member(t, err) : refill(t, err);
         if (rc) return rc;
         const uint32_t before = s->avail_in;
-        const int      said = isal_inflate(s);
-        if (said == ISAL_INCORRECT_CHECKSUM) return wrong_gzip(t, err, MR_ECHECKSUM, "the checksum does not match");
+        const int said = isal_inflate(s);
+        if (said == ISAL_INCORRECT_CHECKSUM)
+            return wrong_gzip(t, err, MR_ECHECKSUM, "the checksum does not match");
         if (said < 0) return wrong_gzip(t, err, MR_EFORMAT, "damaged");
         if (s->avail_out == PIECE && s->avail_in == before && s->block_state != ISAL_BLOCK_FINISH)
-            return wrong_gzip(t, err, MR_EFORMAT, t->read_bytes == t->file_bytes ? "the file ends early" : "damaged");
+            return wrong_gzip(t, err, MR_EFORMAT,
+                              t->read_bytes == t->file_bytes ? "the file ends early" : "damaged");
     }
     t->at = t->buf;
     t->end = t->buf + (PIECE - s->avail_out);
@@ -109,7 +111,8 @@ static int look_at(mri_text *t, mr_error *err)
     t->fd = open(t->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (t->fd < 0) return mr_error_sys(err, errno, "cannot open");
     if (fstat(t->fd, &st) != 0) return mr_error_sys(err, errno, "cannot look at it");
-    if (!S_ISREG(st.st_mode)) return mr_error_set(err, MR_EFORMAT, "expected a file of text, found no regular file");
+    if (!S_ISREG(st.st_mode))
+        return mr_error_set(err, MR_EFORMAT, "expected a file of text, found no regular file");
     t->file_bytes = (uint64_t)st.st_size;
     t->line = 1;
     t->buf = malloc(PIECE);
@@ -118,9 +121,9 @@ static int look_at(mri_text *t, mr_error *err)
 
 static int prepare_unpack(mri_text *t, mr_error *err)
 {
-    uint8_t      head[3];
+    uint8_t head[3];
     const size_t bytes = (size_t)mri_min_u64(sizeof head, t->file_bytes);
-    const int    rc = mri_pread_all(t->fd, head, bytes, 0, t->path, err);
+    const int rc = mri_pread_all(t->fd, head, bytes, 0, t->path, err);
     if (rc || !mri_is_gzip(head, bytes)) return rc;
     t->unpack = malloc(sizeof *t->unpack);
     if (!t->unpack) return mr_error_set(err, MR_ENOMEM, "no memory to unpack text");
@@ -138,7 +141,8 @@ static int begin(mri_text *t, mr_error *err)
     const size_t bytes = (size_t)(t->end - t->at);
     if (bytes >= 3 && memcmp(t->at, "\xef\xbb\xbf", 3) == 0) t->at += 3;
     else if (bytes >= 2 && (memcmp(t->at, "\xff\xfe", 2) == 0 || memcmp(t->at, "\xfe\xff", 2) == 0))
-        return mr_error_set(err, MR_EUNSUPPORTED, "the text is UTF-16: save it as UTF-8 (iconv -f UTF-16 -t UTF-8)");
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "the text is UTF-16: save it as UTF-8 (iconv -f UTF-16 -t UTF-8)");
     return MR_OK;
 }
 

@@ -1,4 +1,5 @@
-/* formats/storage/text.h: a text file read once from front to end, plain or packed with gzip, with the number of the line. Private.
+/* formats/storage/text.h: a text file read once from front to end, plain or packed with gzip, with the number
+ * of the line. Private.
  *
  * A UTF-8 mark at the beginning is passed over; UTF-16 is refused by name. Nothing is kept but one piece. */
 #ifndef MRI_TEXT_H
@@ -9,24 +10,25 @@
 struct mri_text_unpack;
 
 typedef struct mri_text {
-    const char    *path;      /* the caller's */
-    const uint8_t *at, *end;  /* what is there and not yet taken */
-    uint64_t       line;      /* of what at points to, from 1: counted by whoever takes line ends */
-    int            fd;
-    uint64_t       file_bytes, read_bytes;
-    uint8_t       *buf;
+    const char *path;        /* the caller's */
+    const uint8_t *at, *end; /* what is there and not yet taken */
+    uint64_t line;           /* of what at points to, from 1: counted by whoever takes line ends */
+    int fd;
+    uint64_t file_bytes, read_bytes;
+    uint8_t *buf;
     struct mri_text_unpack *unpack; /* NULL: plain */
 } mri_text;
 
 /* The file has to stay as it is meanwhile. On failure there is nothing to close. */
-int  mri_text_open(mri_text *t, const char *path, mr_error *err);
+int mri_text_open(mri_text *t, const char *path, mr_error *err);
 void mri_text_close(mri_text *t); /* accepts a zeroed one */
 
 /* at == end: bring more. MR_OK: there is at least one byte; MR_EEND: the file is over. */
 int mri_text_more(mri_text *t, mr_error *err);
 
 /* An error in this line; returns code. */
-int mri_text_told(const mri_text *t, mr_error *err, int code, uint64_t line, const char *format, ...) MR_PRINTF(5, 6);
+int mri_text_told(const mri_text *t, mr_error *err, int code, uint64_t line, const char *format, ...)
+    MR_PRINTF(5, 6);
 
 /* Whole UTF-8 and none of the forms it forbids (overlong, surrogates, past U+10FFFF)? */
 bool mri_is_utf8(const void *text, size_t bytes);

@@ -3,36 +3,38 @@
  *   NAME.tar   | 0017.jpg | 0017.cls | 0017.json | 0018.jpg | 0018.cls | ...
  *                └──────── one extent ─────────┘   └─ ...
  *
- * The extent of a sample is all from its first member's header to its last member's data, so that one read brings it; parse() walks
- * the headers again. Which members make a sample and what they mean: tar_sample.h, tar_schema.c. The schema is taken from the first
- * sample (of the first 64) that has both picture and class, so that it does not depend on whether the index was kept.
- * Where an archive says what its classes are called (tar_classes.h), it is known how many there are and that labels count from 0.
+ * The extent of a sample is all from its first member's header to its last member's data, so that one read
+ * brings it; parse() walks the headers again. Which members make a sample and what they mean: tar_sample.h,
+ * tar_schema.c. The schema is taken from the first sample (of the first 64) that has both picture and class,
+ * so that it does not depend on whether the index was kept. Where an archive says what its classes are called
+ * (tar_classes.h), it is known how many there are and that labels count from 0.
  *
- * Framing that is wrong ends the opening. A sample whose members are wrong (no picture, no class, two members of one name, one that is
- * sparse) is a bad sample; where it has its place in the order. What is odd but harms nobody is counted and told. */
+ * Framing that is wrong ends the opening. A sample whose members are wrong (no picture, no class, two members
+ * of one name, one that is sparse) is a bad sample; where it has its place in the order. What is odd but
+ * harms nobody is counted and told. */
 #include <stdio.h>
 #include <xxhash.h>
 
 #include "base/util.h"
 #include "formats/fileset/framed.h"
-#include "formats/tar/tar_classes.h"
-#include "formats/tar/tar_sample.h"
 #include "formats/source/value.h"
 #include "formats/storage/file_scan.h"
+#include "formats/tar/tar_classes.h"
+#include "formats/tar/tar_sample.h"
 
 enum { LOOKED_AT = 64, VERSION = 2 };
 
 typedef struct tar { /* fixed after open */
-    mri_framed      f;
-    mri_tar_schema  schema;
+    mri_framed f;
+    mri_tar_schema schema;
     mri_tar_classes classes; /* into the note */
-    char            told[1024];
+    char told[1024];
     /* while opening */
     const mr_source_config *cfg;
-    bool                    has_schema;
-    mri_tar_notes           notes;
-    uint8_t                *class_text; /* as the first archive that has it brings it, or NULL */
-    size_t                  class_bytes;
+    bool has_schema;
+    mri_tar_notes notes;
+    uint8_t *class_text; /* as the first archive that has it brings it, or NULL */
+    size_t class_bytes;
 } tar;
 
 /* ---- bytes from where they are ---- */
@@ -43,14 +45,15 @@ static int scan_get(void *context, uint64_t offset, size_t bytes, const uint8_t 
 
 typedef struct in_memory {
     const uint8_t *data;
-    uint64_t       offset, bytes; /* which part of the file it is */
+    uint64_t offset, bytes; /* which part of the file it is */
 } in_memory;
 
 static int memory_get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err)
 {
     const in_memory *m = context;
     if (offset < m->offset || offset - m->offset > m->bytes || bytes > m->bytes - (offset - m->offset)) {
-        mr_error_set(err, MR_EFORMAT, "expected %zu bytes of the sample here, found its end: has the file changed?", bytes);
+        mr_error_set(err, MR_EFORMAT,
+                     "expected %zu bytes of the sample here, found its end: has the file changed?", bytes);
         return mri_error_place(err, MR_EFORMAT, NULL, offset, MR_NOWHERE);
     }
     *out = m->data + (offset - m->offset);
@@ -69,18 +72,22 @@ static int check_keys(const mri_tar_schema *s, const char *path, mr_error *err)
 {
     const bool image = s->image_key[0] && s->image_field < 0;
     if (!image && !(s->label_key[0] && s->label_field < 0)) return MR_OK;
-    mr_error_set(err, MR_EFORMAT, "none of the first %d samples has %s \"%s\": name another, or leave it to the usual names", LOOKED_AT,
-                 image ? "a picture in member" : "a member or a field in .json named", image ? s->image_key : s->label_key);
+    mr_error_set(err, MR_EFORMAT,
+                 "none of the first %d samples has %s \"%s\": name another, or leave it to the usual names",
+                 LOOKED_AT, image ? "a picture in member" : "a member or a field in .json named",
+                 image ? s->image_key : s->label_key);
     return mri_error_place(err, MR_EFORMAT, path, 0, MR_NOWHERE);
 }
 
-/* From the first samples of a file; a file without any leaves it to the next one. What is wrong with the framing is for scan() to tell. */
-static int choose(tar *t, mri_tar_get *get, void *context, uint64_t file_bytes, const char *path, mr_error *err)
+/* From the first samples of a file; a file without any leaves it to the next one. What is wrong with the
+ * framing is for scan() to tell. */
+static int choose(tar *t, mri_tar_get *get, void *context, uint64_t file_bytes, const char *path,
+                  mr_error *err)
 {
     mri_tar_samples it;
-    mri_tar_group   g;
-    mri_tar_schema  s = t->schema;
-    int             best = -1, rc = MR_OK;
+    mri_tar_group g;
+    mri_tar_schema s = t->schema;
+    int best = -1, rc = MR_OK;
     mri_tar_samples_init(&it, get, context, 0, file_bytes, NULL);
     for (int k = 0; k < LOOKED_AT && best < 3 && !rc; k++) {
         const int end = mri_tar_samples_next(&it, &g, err);
@@ -102,21 +109,24 @@ static int choose_again(tar *t, mr_error *err)
     int rc = MR_OK;
     for (uint32_t k = 0; !rc && !t->has_schema && k < t->f.file_count; k++) {
         const mri_framed_file *file = &t->f.file[k];
-        mri_file_scan             w;
+        mri_file_scan w;
         mri_file_scan_init(&w, file->fd, file->path, file->bytes);
         rc = choose(t, window_get, &w, file->bytes, file->path, err);
         mri_file_scan_fini(&w);
     }
     if (!rc && t->schema.field_count == 0)
-        rc = mri_error_place(err, mr_error_set(err, MR_EFORMAT, "no member of the first samples can be a field"), t->f.file[0].path, 0, 0);
+        rc = mri_error_place(err,
+                             mr_error_set(err, MR_EFORMAT, "no member of the first samples can be a field"),
+                             t->f.file[0].path, 0, 0);
     return rc;
 }
 
 /* ---- keys seen in one file ----
- * Only there: every shard may begin its numbers anew. Two keys of one hash would be told as one that comes again. */
+ * Only there: every shard may begin its numbers anew. Two keys of one hash would be told as one that comes
+ * again. */
 typedef struct keys {
     uint64_t *hash; /* open addressing; 0 is free */
-    uint64_t  count, cap;
+    uint64_t count, cap;
 } keys;
 
 static bool keys_put(keys *k, uint64_t hash)
@@ -132,11 +142,13 @@ static bool keys_put(keys *k, uint64_t hash)
 static int keys_grow(keys *k, const mr_source_config *cfg, mr_error *err)
 {
     if (k->count < k->cap / 4 * 3) return MR_OK;
-    keys      larger = {.cap = k->cap ? 2 * k->cap : 1024};
+    keys larger = {.cap = k->cap ? 2 * k->cap : 1024};
     const int rc = mri_source_budget(cfg, larger.cap * sizeof *larger.hash, NULL, err);
     if (rc) return rc;
     larger.hash = calloc(larger.cap, sizeof *larger.hash);
-    if (!larger.hash) return mr_error_set(err, MR_ENOMEM, "no memory for the keys of %llu samples", (unsigned long long)k->count);
+    if (!larger.hash)
+        return mr_error_set(err, MR_ENOMEM, "no memory for the keys of %llu samples",
+                            (unsigned long long)k->count);
     for (uint64_t at = 0; at < k->cap; at++)
         if (k->hash[at]) keys_put(&larger, k->hash[at]);
     free(k->hash);
@@ -146,12 +158,12 @@ static int keys_grow(keys *k, const mr_source_config *cfg, mr_error *err)
 
 /* ---- the scan ---- */
 typedef struct scanning {
-    tar            *t;
-    mri_scan       *s;
-    keys            keys;
-    int64_t         label; /* of the sample being gathered */
+    tar *t;
+    mri_scan *s;
+    keys keys;
+    int64_t label; /* of the sample being gathered */
     mri_tar_samples it;
-    mri_tar_group   g;
+    mri_tar_group g;
 } scanning;
 
 /* A class that is wrong is told when its sample comes up. */
@@ -166,15 +178,15 @@ static int on_part(void *context, const mri_tar_part *part, mr_error *err)
 static int on_note(void *context, const mri_tar_member *m, mr_error *err)
 {
     const scanning *w = context;
-    tar            *t = w->t;
-    const uint8_t  *p = NULL;
+    tar *t = w->t;
+    const uint8_t *p = NULL;
     if (strcmp(m->name, MRI_TAR_CLASSES) != 0) return MR_OK;
     if (m->bytes > MRI_TAR_MOST_CLASSES) {
         mri_tar_note(&t->notes, MRI_TAR_CLASSES_LARGE, m->head, "");
         return MR_OK;
     }
     const size_t bytes = (size_t)m->bytes;
-    int          rc = bytes ? scan_get(w->s, m->data, bytes, &p, err) : MR_OK;
+    int rc = bytes ? scan_get(w->s, m->data, bytes, &p, err) : MR_OK;
     if (!rc && t->class_text && (bytes != t->class_bytes || (bytes && memcmp(p, t->class_text, bytes) != 0)))
         mri_tar_note(&t->notes, MRI_TAR_CLASSES_DIFFER, m->head, "");
     if (rc || t->class_text) return rc;
@@ -190,8 +202,8 @@ static int on_note(void *context, const mri_tar_member *m, mr_error *err)
 static int add_sample(scanning *w, int64_t label, mr_error *err)
 {
     const mri_tar_group *g = &w->g;
-    const uint64_t       hash = XXH3_64bits(g->key, g->key_bytes);
-    int                  rc = keys_grow(&w->keys, w->t->cfg, err);
+    const uint64_t hash = XXH3_64bits(g->key, g->key_bytes);
+    int rc = keys_grow(&w->keys, w->t->cfg, err);
     if (rc) return rc;
     if (!keys_put(&w->keys, hash ? hash : 1)) mri_tar_note(&w->t->notes, MRI_TAR_KEY_AGAIN, g->begin, g->key);
     return mri_scan_add(w->s, g->begin, g->end - g->begin, label, err);
@@ -209,10 +221,10 @@ static int scan_samples(scanning *w, mr_error *err)
 
 static int tar_scan(void *context, mri_scan *s, uint32_t file, mr_error *err)
 {
-    tar           *t = context;
+    tar *t = context;
     const uint64_t bytes = mri_scan_file_bytes(s);
-    int            rc = t->has_schema ? MR_OK : choose(t, scan_get, s, bytes, NULL, err);
-    scanning      *w = rc ? NULL : calloc(1, sizeof *w);
+    int rc = t->has_schema ? MR_OK : choose(t, scan_get, s, bytes, NULL, err);
+    scanning *w = rc ? NULL : calloc(1, sizeof *w);
     if (!w) return rc ? rc : mr_error_set(err, MR_ENOMEM, "no memory to scan an archive");
     t->notes.file = file;
     w->t = t;
@@ -235,29 +247,37 @@ static size_t say(char *buf, size_t room, const tar *t, mri_tar_oddity what)
     static const struct {
         const char *one, *more, *why;
     } texts[MRI_TAR_ODDITIES] = {
-        [MRI_TAR_NO_BYTES] = {"member that is no file was passed over", "members that are no files were passed over", ""},
-        [MRI_TAR_NO_KEY] = {"member without a key was passed over", "members without a key were passed over", ""},
-        [MRI_TAR_OUTSIDE] = {"name leads out of its folder", "names lead out of their folder", "; nothing is unpacked by name"},
-        [MRI_TAR_KEY_AGAIN] = {"key comes again", "keys come again", "; members of one sample must be neighbours"},
-        [MRI_TAR_CLASSES_LARGE] = {"list of classes was passed over", "lists of classes were passed over", ": more than 16 MiB"},
-        [MRI_TAR_CLASSES_DIFFER] = {"list of classes is another than the first", "lists of classes are others than the first",
-                                    "; all were passed over"},
+        [MRI_TAR_NO_BYTES] = {"member that is no file was passed over",
+                              "members that are no files were passed over", ""},
+        [MRI_TAR_NO_KEY] = {"member without a key was passed over", "members without a key were passed over",
+                            ""},
+        [MRI_TAR_OUTSIDE] = {"name leads out of its folder", "names lead out of their folder",
+                             "; nothing is unpacked by name"},
+        [MRI_TAR_KEY_AGAIN] = {"key comes again", "keys come again",
+                               "; members of one sample must be neighbours"},
+        [MRI_TAR_CLASSES_LARGE] = {"list of classes was passed over", "lists of classes were passed over",
+                                   ": more than 16 MiB"},
+        [MRI_TAR_CLASSES_DIFFER] = {"list of classes is another than the first",
+                                    "lists of classes are others than the first", "; all were passed over"},
         [MRI_TAR_NO_END] = {"archive has no end mark", "archives have no end mark", "; is it whole?"},
     };
     const unsigned long long count = t->notes.of[what].count, offset = t->notes.of[what].offset;
     if (count == 0) return 0;
-    const int n = snprintf(buf, room, "%llu %s (first: %s%s%soffset %llu of file %u)%s; ", count, count == 1 ? texts[what].one : texts[what].more,
-                           t->notes.of[what].what[0] ? "\"" : "", t->notes.of[what].what, t->notes.of[what].what[0] ? "\", " : "", offset,
-                           t->notes.of[what].file + 1, texts[what].why);
+    const int n =
+        snprintf(buf, room, "%llu %s (first: %s%s%soffset %llu of file %u)%s; ", count,
+                 count == 1 ? texts[what].one : texts[what].more, t->notes.of[what].what[0] ? "\"" : "",
+                 t->notes.of[what].what, t->notes.of[what].what[0] ? "\", " : "", offset,
+                 t->notes.of[what].file + 1, texts[what].why);
     return n < 0 || (size_t)n >= room ? room - 1 : (size_t)n;
 }
 
-/* Kept with the index: what was odd when it was built is odd in the next run. | text | 0 | names of classes, as they stand | */
+/* Kept with the index: what was odd when it was built is odd in the next run. | text | 0 | names of classes,
+ * as they stand | */
 static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
 {
     const tar *t = context;
-    char       text[sizeof t->told];
-    size_t     at = 0;
+    char text[sizeof t->told];
+    size_t at = 0;
     text[0] = '\0';
     for (int k = 0; k < MRI_TAR_ODDITIES; k++) at += say(text + at, sizeof text - at, t, (mri_tar_oddity)k);
     if (at >= 2) at -= 2; /* the last "; " */
@@ -286,18 +306,21 @@ static int64_t largest_label(const mri_framed *f)
     return largest;
 }
 
-/* One wrong label makes names doubtful, not the other way round: data stay as readable as they are without. */
+/* One wrong label makes names doubtful, not the other way round: data stay as readable as they are
+ * without. */
 static void doubt(tar *t, const mri_framed *f)
 {
     const int64_t largest = largest_label(f);
-    char          text[160] = "";
+    char text[160] = "";
     if (t->classes.wrong)
-        snprintf(text, sizeof text, "names of classes passed over: %s of %s", t->classes.wrong, MRI_TAR_CLASSES);
+        snprintf(text, sizeof text, "names of classes passed over: %s of %s", t->classes.wrong,
+                 MRI_TAR_CLASSES);
     else if (t->schema.label_kind != MRI_TAR_LABEL_TEXT || strcmp(t->schema.label, "cls") != 0)
-        snprintf(text, sizeof text, "names of classes passed over: they are for labels in .cls, which are not used");
+        snprintf(text, sizeof text,
+                 "names of classes passed over: they are for labels in .cls, which are not used");
     else if (largest >= (int64_t)t->classes.count)
-        snprintf(text, sizeof text, "names of classes passed over: %u names in %s, but a label %lld", t->classes.count, MRI_TAR_CLASSES,
-                 (long long)largest);
+        snprintf(text, sizeof text, "names of classes passed over: %u names in %s, but a label %lld",
+                 t->classes.count, MRI_TAR_CLASSES, (long long)largest);
     if (!text[0]) return;
     mri_tar_classes_fini(&t->classes);
     tell(t, text);
@@ -306,10 +329,11 @@ static void doubt(tar *t, const mri_framed *f)
 /* The note may come from a file that anybody could write. */
 static int tar_known(void *context, mri_framed *f, mr_error *err)
 {
-    tar         *t = context;
-    char         raw[sizeof t->told];
-    const size_t text = f->note_bytes ? strnlen((const char *)f->note, f->note_bytes) : 0, shown = mri_min_u64(text, sizeof raw - 1);
-    int          rc = choose_again(t, err);
+    tar *t = context;
+    char raw[sizeof t->told];
+    const size_t text = f->note_bytes ? strnlen((const char *)f->note, f->note_bytes) : 0,
+                 shown = mri_min_u64(text, sizeof raw - 1);
+    int rc = choose_again(t, err);
     if (rc) return rc;
     if (shown) memcpy(raw, f->note, shown);
     raw[shown] = '\0';
@@ -330,7 +354,8 @@ static void name_classes(mr_source_info *info, const tar *t)
     info->class_names = c->name + info->label_offset;
     info->class_count = c->count - (uint32_t)info->label_offset;
     info->memory_bytes += c->count * sizeof *c->name;
-    for (uint32_t k = 0; k < c->count; k++) info->fingerprint = XXH3_64bits_withSeed(c->name[k], strlen(c->name[k]), info->fingerprint);
+    for (uint32_t k = 0; k < c->count; k++)
+        info->fingerprint = XXH3_64bits_withSeed(c->name[k], strlen(c->name[k]), info->fingerprint);
 }
 
 /* ---- open, close ---- */
@@ -344,7 +369,8 @@ static bool tar_probe(const mri_probe *p)
 
 static uint64_t settings_of(const mri_tar_schema *s)
 {
-    return XXH3_64bits_withSeed(s->image_key, sizeof s->image_key, XXH3_64bits(s->label_key, sizeof s->label_key));
+    return XXH3_64bits_withSeed(s->image_key, sizeof s->image_key,
+                                XXH3_64bits(s->label_key, sizeof s->label_key));
 }
 
 static void fill_info(mr_source *src, tar *t)
@@ -357,7 +383,8 @@ static void fill_info(mr_source *src, tar *t)
     src->info.label_field = t->schema.label_field;
     src->info.memory_bytes += sizeof *t;
     for (uint32_t k = 0; k < t->schema.field_count; k++)
-        src->info.fingerprint = XXH3_64bits_withSeed(t->schema.field[k].name, strlen(t->schema.field[k].name), src->info.fingerprint);
+        src->info.fingerprint = XXH3_64bits_withSeed(t->schema.field[k].name, strlen(t->schema.field[k].name),
+                                                     src->info.fingerprint);
     name_classes(&src->info, t);
     tell(t, t->f.told);
     src->info.told = t->told[0] ? t->told : NULL;
@@ -370,12 +397,17 @@ static int tar_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     src->state = t;
     t->cfg = cfg;
     mri_filelist files;
-    int          rc = mri_tar_schema_init(&t->schema, cfg->image_key, cfg->label_key, err);
+    int rc = mri_tar_schema_init(&t->schema, cfg->image_key, cfg->label_key, err);
     if (!rc) rc = mri_filelist_find(&files, src->path, cfg->split, tar_accept, err);
     if (rc) return rc;
     src->info.has_test = files.has_test;
-    const mri_framed_format format = {.name = "tar", .version = VERSION, .settings = settings_of(&t->schema), .scan = tar_scan,
-                                      .note = tar_note, .known = tar_known, .context = t};
+    const mri_framed_format format = {.name = "tar",
+                                      .version = VERSION,
+                                      .settings = settings_of(&t->schema),
+                                      .scan = tar_scan,
+                                      .note = tar_note,
+                                      .known = tar_known,
+                                      .context = t};
     rc = mri_framed_open(&t->f, &files, &format, cfg, err);
     free(t->class_text);
     t->class_text = NULL;
@@ -416,7 +448,8 @@ static void tar_sample_path(const mr_source *src, uint64_t sample, char *buf, si
     snprintf(buf, buf_bytes, "%s", f->file[mri_framed_file_of(f, sample)].path);
 }
 
-static int wrong_group(const mri_tar_group *g, mr_error *err, int code, uint64_t offset, const char *what, const char *found)
+static int wrong_group(const mri_tar_group *g, mr_error *err, int code, uint64_t offset, const char *what,
+                       const char *found)
 {
     char key[128];
     mr_error_set(err, code, "sample \"%s\": %s%s", mr_text_shown(g->key, key, sizeof key), what, found);
@@ -425,57 +458,70 @@ static int wrong_group(const mri_tar_group *g, mr_error *err, int code, uint64_t
 
 static int check_parts(const mri_tar_group *g, mr_error *err)
 {
-    if (g->more) return wrong_group(g, err, MR_ELIMIT, g->begin, "expected at most 64 members, found more", "");
+    if (g->more)
+        return wrong_group(g, err, MR_ELIMIT, g->begin, "expected at most 64 members, found more", "");
     for (uint32_t k = 0; k < g->count; k++) {
         const mri_tar_part *part = &g->part[k];
         if (part->sparse)
-            return wrong_group(g, err, MR_EUNSUPPORTED, part->data, "a member is stored as a sparse file, write the archive without them: .",
+            return wrong_group(g, err, MR_EUNSUPPORTED, part->data,
+                               "a member is stored as a sparse file, write the archive without them: .",
                                part->ext);
         if (part->ext[0] && mri_tar_group_find(g, part->ext) != part)
-            return wrong_group(g, err, MR_EFORMAT, part->data, "expected each member once, found a second .", part->ext);
+            return wrong_group(g, err, MR_EFORMAT, part->data, "expected each member once, found a second .",
+                               part->ext);
     }
     return MR_OK;
 }
 
-static int parse_label(const tar *t, uint64_t sample, const mri_tar_group *g, in_memory *m, mr_value *out, mr_error *err)
+static int parse_label(const tar *t, uint64_t sample, const mri_tar_group *g, in_memory *m, mr_value *out,
+                       mr_error *err)
 {
-    char                key[128], names[256];
+    char key[128], names[256];
     const mri_tar_part *part = NULL;
-    int64_t             found = t->f.label ? t->f.label[sample] : MRI_NO_LABEL;
+    int64_t found = t->f.label ? t->f.label[sample] : MRI_NO_LABEL;
     for (uint32_t k = 0; !part && k < g->count; k++)
         if (mri_tar_schema_is_label(&t->schema, &g->part[k])) part = &g->part[k];
     if (!part) {
         mr_text_shown(g->key, key, sizeof key);
-        mr_error_set(err, MR_EFORMAT, "sample \"%s\": expected a class in .%s, found %s (members of one sample must be neighbours)", key,
-                     t->schema.label_kind == MRI_TAR_LABEL_TEXT ? t->schema.label : "json", mri_tar_group_names(g, names, sizeof names));
+        mr_error_set(
+            err, MR_EFORMAT,
+            "sample \"%s\": expected a class in .%s, found %s (members of one sample must be neighbours)",
+            key, t->schema.label_kind == MRI_TAR_LABEL_TEXT ? t->schema.label : "json",
+            mri_tar_group_names(g, names, sizeof names));
         return mri_error_place(err, MR_EFORMAT, NULL, g->begin, MR_NOWHERE);
     }
-    int rc = found == MRI_NO_LABEL ? mri_tar_schema_label(&t->schema, part, memory_get, m, &found, err) : MR_OK;
+    int rc =
+        found == MRI_NO_LABEL ? mri_tar_schema_label(&t->schema, part, memory_get, m, &found, err) : MR_OK;
     if (!rc) rc = mri_framed_check_label(&t->f, found, &out->i, err);
     if (rc) return mri_error_place(err, rc, NULL, part->data, MR_NOWHERE);
     out->type = MR_TYPE_INT;
     return MR_OK;
 }
 
-static int parse_field(const mri_tar_schema *s, int at, const mri_tar_group *g, const in_memory *m, mr_value *out, mr_error *err)
+static int parse_field(const mri_tar_schema *s, int at, const mri_tar_group *g, const in_memory *m,
+                       mr_value *out, mr_error *err)
 {
-    const mr_field     *field = &s->field[at];
+    const mr_field *field = &s->field[at];
     const mri_tar_part *part = mri_tar_group_find(g, field->name);
-    mr_error            what = MR_ERROR_INIT;
+    mr_error what = MR_ERROR_INIT;
     *out = s->none[at];
     out->data = m->data; /* of nothing, but not NULL */
-    const int rc = part ? mri_tar_schema_value(field, m->data + (part->data - m->offset), (size_t)part->bytes, out, &what) : MR_OK;
+    const int rc = part ? mri_tar_schema_value(field, m->data + (part->data - m->offset), (size_t)part->bytes,
+                                               out, &what)
+                        : MR_OK;
     if (!rc) return MR_OK;
     char told[sizeof what.text], name[4 * MR_MAX_NAME + 1];
-    snprintf(told, sizeof told, "member .%s: %.*s", mr_text_shown(field->name, name, sizeof name), (int)(sizeof told - sizeof name - 10), what.text);
+    snprintf(told, sizeof told, "member .%s: %.*s", mr_text_shown(field->name, name, sizeof name),
+             (int)(sizeof told - sizeof name - 10), what.text);
     return wrong_group(g, err, rc, part->data, told, "");
 }
 
-static int parse_group(const tar *t, uint64_t sample, const mri_tar_group *g, in_memory *m, mr_sample *out, mr_error *err)
+static int parse_group(const tar *t, uint64_t sample, const mri_tar_group *g, in_memory *m, mr_sample *out,
+                       mr_error *err)
 {
     const mri_tar_schema *s = &t->schema;
-    const mri_tar_part   *image = NULL;
-    int                   rc = check_parts(g, err);
+    const mri_tar_part *image = NULL;
+    int rc = check_parts(g, err);
     out->value_count = s->field_count;
     for (int k = 0; !rc && k < (int)s->field_count; k++) {
         mr_value *v = &out->value[k];
@@ -494,24 +540,36 @@ static int parse_group(const tar *t, uint64_t sample, const mri_tar_group *g, in
     return rc;
 }
 
-static int tar_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+static int tar_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
+                     mr_error *err)
 {
-    const tar      *t = src->state;
-    mr_extent       e;
+    const tar *t = src->state;
+    mr_extent e;
     mri_tar_samples it;
-    mri_tar_group   g;
+    mri_tar_group g;
     mri_framed_extent(&t->f, sample, &e);
     in_memory m = {data, e.offset, bytes};
     mri_tar_samples_init(&it, memory_get, &m, e.offset, e.offset + bytes, NULL);
     int rc = mri_tar_samples_next(&it, &g, err);
-    if (rc == MR_EEND) rc = mr_error_set(err, MR_EFORMAT, "expected the members of a sample here, found none: has the file changed?");
+    if (rc == MR_EEND)
+        rc = mr_error_set(err, MR_EFORMAT,
+                          "expected the members of a sample here, found none: has the file changed?");
     if (!rc) rc = parse_group(t, sample, &g, &m, out, err);
-    return rc ? mri_error_place(err, rc, t->f.file[e.file].path, err && err->offset != MR_NOWHERE ? MR_NOWHERE : e.offset, sample) : MR_OK;
+    return rc ? mri_error_place(err, rc, t->f.file[e.file].path,
+                                err && err->offset != MR_NOWHERE ? MR_NOWHERE : e.offset, sample)
+              : MR_OK;
 }
 
 const mri_source_ops mri_source_tar = {
     .name = "tar",
-    .help = "WebDataset: tar archives, plain or gzip, whose members are grouped by name (0017.jpg, 0017.cls); a file, a set, a folder or a pattern",
-    .probe = tar_probe, .open = tar_open, .close = tar_close, .extent = tar_extent, .label = tar_label, .file_at = tar_file_at,
-    .sample_path = tar_sample_path, .parse = tar_parse,
+    .help = "WebDataset: tar archives, plain or gzip, whose members are grouped by name (0017.jpg, "
+            "0017.cls); a file, a set, a folder or a pattern",
+    .probe = tar_probe,
+    .open = tar_open,
+    .close = tar_close,
+    .extent = tar_extent,
+    .label = tar_label,
+    .file_at = tar_file_at,
+    .sample_path = tar_sample_path,
+    .parse = tar_parse,
 };

@@ -16,7 +16,8 @@ static int wrong(mri_tar_classes *c, const char *why)
 static bool is_name(const char *line, size_t bytes)
 {
     char shown[4 * MOST_NAME + 1];
-    return bytes >= 1 && bytes <= MOST_NAME && strlen(line) == bytes && strcmp(mr_text_shown(line, shown, sizeof shown), line) == 0;
+    return bytes >= 1 && bytes <= MOST_NAME && strlen(line) == bytes &&
+           strcmp(mr_text_shown(line, shown, sizeof shown), line) == 0;
 }
 
 int mri_tar_classes_take(mri_tar_classes *out, char *text, size_t bytes, mr_error *err)
@@ -30,7 +31,8 @@ int mri_tar_classes_take(mri_tar_classes *out, char *text, size_t bytes, mr_erro
     for (char *line = text, *end; line < text + bytes; line = end + 1) {
         end = memchr(line, '\n', (size_t)(text + bytes - line));
         *end = '\0';
-        if (!is_name(line, (size_t)(end - line))) return wrong(out, "expected a name of 1 to 1000 printable bytes in each line");
+        if (!is_name(line, (size_t)(end - line)))
+            return wrong(out, "expected a name of 1 to 1000 printable bytes in each line");
         out->name[out->count++] = line;
     }
     return MR_OK;

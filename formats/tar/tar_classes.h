@@ -2,9 +2,9 @@
  *
  *   __classes__   "cat\ndog\nhorse\n"     class 0 is a cat; the labels in .cls count from 0
  *
- * This is what `convert --to tar` puts first into each archive (pipeline/convert/convert_tar.c); other readers pass it over. Archives of one set
- * that bring it must bring the same. Where it cannot be what it says nothing becomes unreadable for it: the names are passed over, with
- * a word for the user. */
+ * This is what `convert --to tar` puts first into each archive (pipeline/convert/convert_tar.c); other
+ * readers pass it over. Archives of one set that bring it must bring the same. Where it cannot be what it
+ * says nothing becomes unreadable for it: the names are passed over, with a word for the user. */
 #ifndef MRI_TAR_CLASSES_H
 #define MRI_TAR_CLASSES_H
 
@@ -14,14 +14,14 @@
 enum { MRI_TAR_MOST_CLASSES = 16 << 20 }; /* bytes of the member */
 
 typedef struct mri_tar_classes {
-    const char **name;  /* count of them, into the text; NULL: none */
-    uint32_t     count;
-    const char  *wrong; /* why there are none although there is a text; static, or NULL */
+    const char **name; /* count of them, into the text; NULL: none */
+    uint32_t count;
+    const char *wrong; /* why there are none although there is a text; static, or NULL */
 } mri_tar_classes;
 
-/* The text taken apart in its place: its line ends become NULs. Every line is a name of 1 to 1000 bytes that can be shown as it is, the
- * last one ends in a line end. MR_ENOMEM. */
-int  mri_tar_classes_take(mri_tar_classes *out, char *text, size_t bytes, mr_error *err);
+/* The text taken apart in its place: its line ends become NULs. Every line is a name of 1 to 1000 bytes that
+ * can be shown as it is, the last one ends in a line end. MR_ENOMEM. */
+int mri_tar_classes_take(mri_tar_classes *out, char *text, size_t bytes, mr_error *err);
 void mri_tar_classes_fini(mri_tar_classes *c); /* accepts a zeroed one */
 
 #endif

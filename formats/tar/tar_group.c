@@ -41,7 +41,8 @@ void mri_tar_group_begin(mri_tar_group *g, const mri_tar_member *m, size_t key_b
 static void lower(char *out, const char *name, size_t bytes)
 {
     if (bytes > MR_MAX_NAME) bytes = 0;
-    for (size_t k = 0; k < bytes; k++) out[k] = (char)(name[k] >= 'A' && name[k] <= 'Z' ? name[k] + ('a' - 'A') : name[k]);
+    for (size_t k = 0; k < bytes; k++)
+        out[k] = (char)(name[k] >= 'A' && name[k] <= 'Z' ? name[k] + ('a' - 'A') : name[k]);
     out[bytes] = '\0';
 }
 
@@ -86,7 +87,8 @@ char *mri_tar_group_names(const mri_tar_group *g, char *buf, size_t buf_bytes)
     if (g->passed != MRI_TAR_FILE && at < buf_bytes) {
         char shown[4 * MR_MAX_NAME + 1];
         mr_text_shown(g->passed_ext, shown, sizeof shown);
-        snprintf(buf + at, buf_bytes - at, "%s.%s, %s without bytes of its own", at ? ", " : "", shown, mri_tar_kind_name(g->passed));
+        snprintf(buf + at, buf_bytes - at, "%s.%s, %s without bytes of its own", at ? ", " : "", shown,
+                 mri_tar_kind_name(g->passed));
     }
     return buf;
 }
@@ -108,7 +110,8 @@ static bool leads_out(const char *name)
     return false;
 }
 
-void mri_tar_samples_init(mri_tar_samples *it, mri_tar_get *get, void *context, uint64_t at, uint64_t end, mri_tar_notes *notes)
+void mri_tar_samples_init(mri_tar_samples *it, mri_tar_get *get, void *context, uint64_t at, uint64_t end,
+                          mri_tar_notes *notes)
 {
     mri_tar_init(&it->walk, get, context, at, end);
     it->held_key = 0;
@@ -125,7 +128,8 @@ static int take(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m, 
     return part && it->on_part ? it->on_part(it->on_context, part, err) : MR_OK;
 }
 
-/* In the extent, so that parse() can tell why a picture is missing: behind other members of its sample, or in front of all. */
+/* In the extent, so that parse() can tell why a picture is missing: behind other members of its sample, or in
+ * front of all. */
 static void pass(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m, size_t key_bytes)
 {
     mri_tar_link *l = &it->link;
@@ -135,8 +139,10 @@ static void pass(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member *m,
         mri_tar_group_pass(g, m->kind, m->name, m->name_bytes);
         return;
     }
-    if (l->key_bytes == key_bytes && memcmp(l->name, m->name, key_bytes) == 0) return; /* the second of one sample */
-    *l = (mri_tar_link){.kind = m->kind, .head = m->head, .key_bytes = key_bytes, .name_bytes = m->name_bytes};
+    if (l->key_bytes == key_bytes && memcmp(l->name, m->name, key_bytes) == 0)
+        return; /* the second of one sample */
+    *l =
+        (mri_tar_link){.kind = m->kind, .head = m->head, .key_bytes = key_bytes, .name_bytes = m->name_bytes};
     memcpy(l->name, m->name, m->name_bytes);
 }
 
@@ -176,8 +182,8 @@ int mri_tar_samples_next(mri_tar_samples *it, mri_tar_group *g, mr_error *err)
     }
     for (;;) {
         mri_tar_member m;
-        size_t         key_bytes = 0;
-        int            rc = mri_tar_next(&it->walk, &m, err);
+        size_t key_bytes = 0;
+        int rc = mri_tar_next(&it->walk, &m, err);
         if (rc) return rc == MR_EEND && g->key_bytes ? MR_OK : rc;
         if (mri_tar_is_meta(m.name)) {
             rc = m.kind == MRI_TAR_FILE && it->on_note ? it->on_note(it->on_context, &m, err) : MR_OK;

@@ -1,12 +1,14 @@
 /* formats/tar/tar_schema.c: which member of a sample is the picture, which the class, and which are fields.
  *
- *   picture   the member image_key names; else the first that is a JPEG or PNG by content: .jpg, .jpeg, .png are looked at first, then
- *             names that end so (input.jpg), then the others in the archive's order; one named mask or seg only when there is no other
- *   class     label_key names a member with a whole number as text, or else a field of the .json member; without one
- *             .cls, .class, .label, then "label", "cls", "class" in the .json
- *   fields    every other member of the sample the schema was taken from, under its own name: .txt .text .transcript .json as text,
- *             which must be UTF-8, .npy as tensors of any shape (one of elements that are none of ours stays bytes), others as bytes. Where
- *             a later sample lacks one its value is empty; what it has more is passed over
+ *   picture   the member image_key names; else the first that is a JPEG or PNG by content: .jpg, .jpeg, .png
+ *             are looked at first, then names that end so (input.jpg), then the others in the archive's
+ *             order; one named mask or seg only when there is no other
+ *   class     label_key names a member with a whole number as text, or else a field of the .json member;
+ *             without one .cls, .class, .label, then "label", "cls", "class" in the .json
+ *   fields    every other member of the sample the schema was taken from, under its own name: .txt .text
+ *             .transcript .json as text, which must be UTF-8, .npy as tensors of any shape (one of elements
+ *             that are none of ours stays bytes), others as bytes. Where a later sample lacks one its value
+ *             is empty; what it has more is passed over
  *
  * .txt is a caption by custom and becomes a class only when label_key says so. */
 #include <cjson/cJSON.h>
@@ -16,8 +18,8 @@
 
 #include "base/util.h"
 #include "formats/arrays/npy.h"
-#include "formats/tar/tar_sample.h"
 #include "formats/source/value.h"
+#include "formats/tar/tar_sample.h"
 
 enum { SNIFF_BYTES = 16 };
 
@@ -59,7 +61,7 @@ int mri_tar_schema_init(mri_tar_schema *s, const char *image_key, const char *la
 static int sniff(const mri_tar_part *part, mri_tar_get *get, void *context, mr_type *type, mr_error *err)
 {
     const uint8_t *p;
-    const size_t   bytes = (size_t)mri_min_u64(part->bytes, SNIFF_BYTES);
+    const size_t bytes = (size_t)mri_min_u64(part->bytes, SNIFF_BYTES);
     *type = 0;
     if (bytes == 0 || part->sparse) return MR_OK;
     const int rc = get(context, part->data, bytes, &p, err);
@@ -74,7 +76,8 @@ static bool is_other_field(const mri_tar_schema *s, const char *ext)
     return at >= 0 && at != s->image_field && at != s->label_field;
 }
 
-/* "mask.png", "segmentation.png": a word of the name begins so. A mask is a picture, too, but belongs to another one. */
+/* "mask.png", "segmentation.png": a word of the name begins so. A mask is a picture, too, but belongs to
+ * another one. */
 static bool is_mask(const char *ext)
 {
     for (const char *word = ext; *word; word += strcspn(word, "."), word += *word == '.')
@@ -96,15 +99,15 @@ static int rank_of(const mri_tar_schema *s, const char *ext)
 }
 
 /* The first picture in the order of preference; *out stays NULL when there is none. */
-static int first_picture(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context, const mri_tar_part **out,
-                         mr_type *type, mr_error *err)
+static int first_picture(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context,
+                         const mri_tar_part **out, mr_type *type, mr_error *err)
 {
     int best = WORST_RANK + 1;
     *out = NULL;
     for (uint32_t k = 0; k < g->count; k++) {
         const mri_tar_part *part = &g->part[k];
-        const int           rank = rank_of(s, part->ext);
-        mr_type             found;
+        const int rank = rank_of(s, part->ext);
+        mr_type found;
         if (rank >= best || is_other_field(s, part->ext)) continue;
         const int rc = sniff(part, get, context, &found, err);
         if (rc) return rc;
@@ -117,31 +120,34 @@ static int first_picture(const mri_tar_schema *s, const mri_tar_group *g, mri_ta
 }
 
 /* Says what the member looks like that should have been the picture. */
-static int no_picture(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context, mr_error *err)
+static int no_picture(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context,
+                      mr_error *err)
 {
-    char                key[128], names[256];
+    char key[128], names[256];
     const mri_tar_part *part = mri_tar_group_find(g, s->image_key[0] ? s->image_key : s->image);
-    const uint8_t      *p;
+    const uint8_t *p;
     mr_text_shown(g->key, key, sizeof key);
     if (part && !part->sparse && part->bytes > 0) {
-        const size_t    bytes = (size_t)mri_min_u64(part->bytes, 256);
+        const size_t bytes = (size_t)mri_min_u64(part->bytes, 256);
         mr_image_header none;
-        mr_error        what = MR_ERROR_INIT;
-        const int       rc = get(context, part->data, bytes, &p, err);
+        mr_error what = MR_ERROR_INIT;
+        const int rc = get(context, part->data, bytes, &p, err);
         if (rc) return rc;
         mr_image_header_parse(p, bytes, &none, &what);
         mr_error_set(err, MR_EFORMAT, "sample \"%s\", member .%s: %s", key, part->ext, what.text);
         mr_error_at(err, NULL, part->data, MR_NOWHERE);
         return MR_EFORMAT;
     }
-    mr_error_set(err, MR_EFORMAT, "sample \"%s\": expected a JPEG or PNG%s%s, found %s (members of one sample must be neighbours)", key,
-                 s->image_key[0] ? " in ." : "", s->image_key, mri_tar_group_names(g, names, sizeof names));
+    mr_error_set(
+        err, MR_EFORMAT,
+        "sample \"%s\": expected a JPEG or PNG%s%s, found %s (members of one sample must be neighbours)", key,
+        s->image_key[0] ? " in ." : "", s->image_key, mri_tar_group_names(g, names, sizeof names));
     mr_error_at(err, NULL, g->begin, MR_NOWHERE);
     return MR_EFORMAT;
 }
 
-int mri_tar_schema_image(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context, const mri_tar_part **out,
-                         mr_type *type, mr_error *err)
+int mri_tar_schema_image(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context,
+                         const mri_tar_part **out, mr_type *type, mr_error *err)
 {
     int rc = MR_OK;
     if (s->image_key[0]) {
@@ -169,7 +175,9 @@ static bool whole_number(const uint8_t *p, size_t bytes, int64_t *out)
     int64_t v = 0;
     if (p == end) return false;
     for (; p < end; p++)
-        if (*p < '0' || *p > '9' || __builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, *p - '0', &v)) return false;
+        if (*p < '0' || *p > '9' || __builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, *p - '0', &v))
+            return false;
     *out = negative ? -v : v;
     return true;
 }
@@ -181,8 +189,8 @@ static int label_in_text(const mri_tar_part *part, const uint8_t *p, int64_t *ou
     char raw[MRI_TAR_MOST_LABEL_TEXT + 1], shown[4 * MRI_TAR_MOST_LABEL_TEXT + 1];
     memcpy(raw, p, bytes);
     raw[bytes] = '\0';
-    return mr_error_set(err, MR_EFORMAT, "member .%s: expected a class as whole number, found \"%s\"", part->ext,
-                        mr_text_shown(raw, shown, sizeof shown));
+    return mr_error_set(err, MR_EFORMAT, "member .%s: expected a class as whole number, found \"%s\"",
+                        part->ext, mr_text_shown(raw, shown, sizeof shown));
 }
 
 /* The field, or NULL: it must be there once, or readers take different ones. */
@@ -199,26 +207,35 @@ static const cJSON *the_field(const cJSON *root, const char *name, int *found)
     return *found == 1 ? last : NULL;
 }
 
-static int label_in_object(const cJSON *root, const mri_tar_part *part, const char *name, int64_t *out, mr_error *err)
+static int label_in_object(const cJSON *root, const mri_tar_part *part, const char *name, int64_t *out,
+                           mr_error *err)
 {
     char shown[4 * MR_MAX_NAME + 1];
-    int  found = 0;
+    int found = 0;
     mr_text_shown(name, shown, sizeof shown);
     const cJSON *item = cJSON_IsObject(root) ? the_field(root, name, &found) : NULL;
     if (!item)
-        return mr_error_set(err, MR_EFORMAT, "member .%s: expected one field \"%s\" with the class, found %s", part->ext, shown,
-                            !root ? "no JSON" : !cJSON_IsObject(root) ? "no object" : found ? "it more than once" : "none");
+        return mr_error_set(err, MR_EFORMAT, "member .%s: expected one field \"%s\" with the class, found %s",
+                            part->ext, shown,
+                            !root                   ? "no JSON"
+                            : !cJSON_IsObject(root) ? "no object"
+                            : found                 ? "it more than once"
+                                                    : "none");
     const double v = item->valuedouble;
     if (!cJSON_IsNumber(item) || v != floor(v) || fabs(v) > 0x1p53)
-        return mr_error_set(err, MR_EFORMAT, "member .%s, field \"%s\": expected a class as whole number, found %s", part->ext, shown,
-                            cJSON_IsNumber(item) ? "another number" : cJSON_IsString(item) ? "a text" : cJSON_IsArray(item) ? "a list"
-                                                                                                                             : "something else");
+        return mr_error_set(err, MR_EFORMAT,
+                            "member .%s, field \"%s\": expected a class as whole number, found %s", part->ext,
+                            shown,
+                            cJSON_IsNumber(item)   ? "another number"
+                            : cJSON_IsString(item) ? "a text"
+                            : cJSON_IsArray(item)  ? "a list"
+                                                   : "something else");
     *out = (int64_t)v;
     return MR_OK;
 }
 
-/* The library keeps the place of its last error in a global of its own. Only samples whose class the index does not know come here while
- * many threads are at work. */
+/* The library keeps the place of its last error in a global of its own. Only samples whose class the index
+ * does not know come here while many threads are at work. */
 static cJSON *parse_json(const char *p, size_t bytes, const char **end)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -228,10 +245,11 @@ static cJSON *parse_json(const char *p, size_t bytes, const char **end)
     return root;
 }
 
-static int label_in_json(const mri_tar_part *part, const uint8_t *p, const char *name, int64_t *out, mr_error *err)
+static int label_in_json(const mri_tar_part *part, const uint8_t *p, const char *name, int64_t *out,
+                         mr_error *err)
 {
     const char *end = NULL, *last = (const char *)p + part->bytes;
-    cJSON      *root = parse_json((const char *)p, (size_t)part->bytes, &end);
+    cJSON *root = parse_json((const char *)p, (size_t)part->bytes, &end);
     while (root && end < last && is_space((uint8_t)*end)) end++;
     if (root && end < last) { /* something follows */
         cJSON_Delete(root);
@@ -248,17 +266,19 @@ bool mri_tar_schema_is_label(const mri_tar_schema *s, const mri_tar_part *part)
     return s->label_kind == MRI_TAR_LABEL_JSON && ends_as(part->ext, "json");
 }
 
-int mri_tar_schema_label(const mri_tar_schema *s, const mri_tar_part *part, mri_tar_get *get, void *context, int64_t *out, mr_error *err)
+int mri_tar_schema_label(const mri_tar_schema *s, const mri_tar_part *part, mri_tar_get *get, void *context,
+                         int64_t *out, mr_error *err)
 {
-    const bool     text = s->label_kind == MRI_TAR_LABEL_TEXT;
+    const bool text = s->label_kind == MRI_TAR_LABEL_TEXT;
     const uint64_t most = text ? MRI_TAR_MOST_LABEL_TEXT : MRI_TAR_MOST_JSON;
     const uint8_t *p = NULL;
-    int            rc = MR_OK;
+    int rc = MR_OK;
     if (part->sparse)
-        rc = mr_error_set(err, MR_EUNSUPPORTED, "member .%s is stored as a sparse file: write the archive without them", part->ext);
+        rc = mr_error_set(err, MR_EUNSUPPORTED,
+                          "member .%s is stored as a sparse file: write the archive without them", part->ext);
     else if (part->bytes == 0 || part->bytes > most)
-        rc = mr_error_set(err, MR_EFORMAT, "member .%s: expected a class in 1 to %llu bytes, found %llu", part->ext, (unsigned long long)most,
-                          (unsigned long long)part->bytes);
+        rc = mr_error_set(err, MR_EFORMAT, "member .%s: expected a class in 1 to %llu bytes, found %llu",
+                          part->ext, (unsigned long long)most, (unsigned long long)part->bytes);
     if (!rc) rc = get(context, part->data, (size_t)part->bytes, &p, err);
     if (!rc) rc = text ? label_in_text(part, p, out, err) : label_in_json(part, p, s->label, out, err);
     if (rc) mr_error_at(err, NULL, part->data, MR_NOWHERE);
@@ -289,7 +309,8 @@ static void asked_label(mri_tar_schema *s, const mri_tar_group *g)
 }
 
 /* Of JSON only a field that is there and a number: an object may hold anything. */
-static int usual_label(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context, mr_error *err)
+static int usual_label(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context,
+                       mr_error *err)
 {
     for (size_t k = 0; k < MRI_ARRAY_COUNT(label_members); k++) {
         if (!mri_tar_group_find(g, label_members[k])) continue;
@@ -314,7 +335,8 @@ static void add_field(mri_tar_schema *s, const char *name, mr_type type)
     s->field[s->field_count++] = mri_field(name, type);
 }
 
-/* Names that mean something to those who read a schema are not given to members by chance: "image", "image.entries", "label". */
+/* Names that mean something to those who read a schema are not given to members by chance: "image",
+ * "image.entries", "label". */
 static bool may_be_field(const mri_tar_schema *s, const mri_tar_part *part)
 {
     return part->ext[0] && strncmp(part->ext, "image", 5) != 0 && strcmp(part->ext, "label") != 0 &&
@@ -324,14 +346,17 @@ static bool may_be_field(const mri_tar_schema *s, const mri_tar_part *part)
 /* ---- other members ---- */
 static int tensor_of(const void *data, size_t head_bytes, uint64_t bytes, mr_value *out, mr_error *err)
 {
-    mri_npy   a;
-    char      text[128];
+    mri_npy a;
+    char text[128];
     const int rc = mri_npy_parse(data, head_bytes, bytes, &a, err);
     if (rc) return rc;
-    *out = (mr_value){.type = MR_TYPE_TENSOR, .dtype = mri_npy_dtype(&a), .ndim = a.ndim ? a.ndim : 1, .dim = {1}};
+    *out = (mr_value){
+        .type = MR_TYPE_TENSOR, .dtype = mri_npy_dtype(&a), .ndim = a.ndim ? a.ndim : 1, .dim = {1}};
     if (!out->dtype || a.swapped || a.fortran)
-        return mr_error_set(err, MR_EUNSUPPORTED, "expected an array of signed, u1 or floating elements, little-endian, rows first; found %s%s",
-                            mri_npy_text(&a, text, sizeof text), a.fortran ? ", columns first" : "");
+        return mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "expected an array of signed, u1 or floating elements, little-endian, rows first; found %s%s",
+            mri_npy_text(&a, text, sizeof text), a.fortran ? ", columns first" : "");
     if (a.ndim) memcpy(out->dim, a.dim, a.ndim * sizeof *a.dim);
     out->data = (const uint8_t *)data + a.header_bytes;
     out->bytes = (size_t)(bytes - a.header_bytes);
@@ -341,21 +366,23 @@ static int tensor_of(const void *data, size_t head_bytes, uint64_t bytes, mr_val
 int mri_tar_schema_value(const mr_field *field, const void *data, size_t bytes, mr_value *out, mr_error *err)
 {
     *out = (mr_value){.type = field->type, .data = data, .bytes = bytes};
-    if (field->type == MR_TYPE_TEXT && !mri_text_is_utf8(data, bytes)) return mr_error_set(err, MR_EFORMAT, "expected text in UTF-8, found other bytes");
+    if (field->type == MR_TYPE_TEXT && !mri_text_is_utf8(data, bytes))
+        return mr_error_set(err, MR_EFORMAT, "expected text in UTF-8, found other bytes");
     if (field->type != MR_TYPE_TENSOR) return MR_OK;
     const int rc = tensor_of(data, bytes, bytes, out, err);
     if (rc || out->dtype == field->dtype) return rc;
-    return mr_error_set(err, MR_EFORMAT, "expected an array of %s, as in the first sample, found one of %s", mr_dtype_name(field->dtype),
-                        mr_dtype_name(out->dtype));
+    return mr_error_set(err, MR_EFORMAT, "expected an array of %s, as in the first sample, found one of %s",
+                        mr_dtype_name(field->dtype), mr_dtype_name(out->dtype));
 }
 
 /* None of it, of the shape that the first sample has: no boxes are 0 x 4. */
-static int add_tensor(mri_tar_schema *s, const mri_tar_part *part, mri_tar_get *get, void *context, mr_error *err)
+static int add_tensor(mri_tar_schema *s, const mri_tar_part *part, mri_tar_get *get, void *context,
+                      mr_error *err)
 {
     const uint8_t *p = NULL;
-    const size_t   head_bytes = (size_t)mri_min_u64(part->bytes, MRI_NPY_HEAD_BYTES);
-    mr_value       v;
-    const int      rc = part->sparse || !head_bytes ? MR_OK : get(context, part->data, head_bytes, &p, err);
+    const size_t head_bytes = (size_t)mri_min_u64(part->bytes, MRI_NPY_HEAD_BYTES);
+    mr_value v;
+    const int rc = part->sparse || !head_bytes ? MR_OK : get(context, part->data, head_bytes, &p, err);
     if (rc == MR_EIO || rc == MR_ENOMEM) return rc;
     if (rc || !p || tensor_of(p, head_bytes, part->bytes, &v, NULL) != MR_OK) {
         add_field(s, part->ext, MR_TYPE_BYTES);
@@ -370,12 +397,13 @@ static int add_tensor(mri_tar_schema *s, const mri_tar_part *part, mri_tar_get *
     return MR_OK;
 }
 
-static int add_other(mri_tar_schema *s, const mri_tar_group *g, const mri_tar_part *image, mri_tar_get *get, void *context, mr_error *err)
+static int add_other(mri_tar_schema *s, const mri_tar_group *g, const mri_tar_part *image, mri_tar_get *get,
+                     void *context, mr_error *err)
 {
     int rc = MR_OK;
     for (uint32_t k = 0; !rc && k < g->count; k++) {
         const mri_tar_part *part = &g->part[k];
-        const bool          label = s->label_kind == MRI_TAR_LABEL_TEXT && mri_tar_schema_is_label(s, part);
+        const bool label = s->label_kind == MRI_TAR_LABEL_TEXT && mri_tar_schema_is_label(s, part);
         if (part == image || label || !may_be_field(s, part)) continue;
         mr_type type = MR_TYPE_BYTES;
         for (size_t t = 0; t < MRI_ARRAY_COUNT(text_members); t++)
@@ -386,10 +414,11 @@ static int add_other(mri_tar_schema *s, const mri_tar_group *g, const mri_tar_pa
     return rc;
 }
 
-int mri_tar_schema_take(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context, mr_error *err)
+int mri_tar_schema_take(mri_tar_schema *s, const mri_tar_group *g, mri_tar_get *get, void *context,
+                        mr_error *err)
 {
     const mri_tar_part *image = NULL;
-    mr_type             type;
+    mr_type type;
     s->image[0] = '\0';
     s->label_kind = MRI_TAR_NO_LABEL;
     s->field_count = 0;

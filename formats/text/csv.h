@@ -1,11 +1,13 @@
 /* formats/text/csv.h: rows of a table in text (RFC 4180), one after the other, with line numbers. Private.
  *
- *   separator   , ; or tab: the one that cuts all of the first lines into equally many pieces, else the most frequent one
+ *   separator   , ; or tab: the one that cuts all of the first lines into equally many pieces, else the most
+ *               frequent one
  *   quotes      around a whole place, "" inside for one quote; separators and line ends inside belong to it
  *   line ends   \n, \r\n or \r; empty lines are passed over; the last one may lack its end
  *
- * Refused, with the line: NUL, what is no UTF-8, text behind a closing quote, a quote that is never closed, a row over
- * MRI_CSV_ROW_BYTES or MRI_CSV_FIELDS. That all rows have equally many places is for the caller to ask. */
+ * Refused, with the line: NUL, what is no UTF-8, text behind a closing quote, a quote that is never closed, a
+ * row over MRI_CSV_ROW_BYTES or MRI_CSV_FIELDS. That all rows have equally many places is for the caller to
+ * ask. */
 #ifndef MRI_CSV_H
 #define MRI_CSV_H
 
@@ -14,17 +16,17 @@
 enum { MRI_CSV_ROW_BYTES = 1 << 20, MRI_CSV_FIELDS = 4096 };
 
 typedef struct mri_csv {
-    mri_text  text;
-    char      separator;
-    uint64_t  line;         /* where this row begins */
-    uint32_t  count;        /* places in it */
-    uint32_t *place;        /* of each in row */
-    char     *row;          /* their text, each with a NUL behind it */
-    size_t    row_bytes, row_cap;
-    uint32_t  place_cap;
+    mri_text text;
+    char separator;
+    uint64_t line;   /* where this row begins */
+    uint32_t count;  /* places in it */
+    uint32_t *place; /* of each in row */
+    char *row;       /* their text, each with a NUL behind it */
+    size_t row_bytes, row_cap;
+    uint32_t place_cap;
 } mri_csv;
 
-int  mri_csv_open(mri_csv *c, const char *path, mr_error *err);
+int mri_csv_open(mri_csv *c, const char *path, mr_error *err);
 void mri_csv_close(mri_csv *c);
 /* The next row. MR_EEND: there is none. */
 int mri_csv_next(mri_csv *c, mr_error *err);

@@ -1,15 +1,18 @@
 /* formats/text/source_csv.c: a table of picture files and their classes.
  *
- *   path,label              the first line names the columns, where one of its places is a usual name or the one asked for;
+ *   path,label              the first line names the columns, where one of its places is a usual name or the
+ *                           one asked for;
  *   cats/0001.jpg,cat       else columns have numbers only, from 1, and the picture is in 1, the class in 2
  *   dogs/0001.jpg,dog
  *
- * Paths are relative to the table's folder; absolute ones and ../ are taken, and how many lead out of the folder is told. Classes
- * are all integers, or all names, which are numbered in the order of their bytes; a mixture is refused. Spaces around a place
- * do not count. Each sample is a file of its own, as in source_folder.c: one that is not there or too large is a bad sample,
- * found when it is asked for. A file named twice is refused: it would count twice, or have two classes.
+ * Paths are relative to the table's folder; absolute ones and ../ are taken, and how many lead out of the
+ * folder is told. Classes are all integers, or all names, which are numbered in the order of their bytes; a
+ * mixture is refused. Spaces around a place do not count. Each sample is a file of its own, as in
+ * source_folder.c: one that is not there or too large is a bad sample, found when it is asked for. A file
+ * named twice is refused: it would count twice, or have two classes.
  *
- * A folder may stand for the tables in it: train.csv and val.csv, or train/ and val/ with one each (filelist.h); one for each part.
+ * A folder may stand for the tables in it: train.csv and val.csv, or train/ and val/ with one each
+ * (filelist.h); one for each part.
  *
  * Kept for each sample: its path, and 4 bytes each for where that is, size, line and class. */
 #include <errno.h>
@@ -21,36 +24,38 @@
 #include <xxhash.h>
 
 #include "base/util.h"
-#include "formats/source/classes.h"
-#include "formats/text/csv.h"
 #include "formats/fileset/filelist.h"
+#include "formats/source/classes.h"
 #include "formats/source/names.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
+#include "formats/text/csv.h"
 
 /* As for folders: a larger file is no picture. */
 #define MOST_PICTURE_BYTES ((uint64_t)256 << 20)
 enum { NOT_THERE = UINT32_MAX, TOO_LARGE = UINT32_MAX - 1 }; /* in place of a size */
 
 typedef struct table {
-    mri_names    paths;       /* numbered like the samples */
-    uint32_t    *size, *line;
-    int32_t     *label;       /* while reading: number in classes */
-    uint32_t     cap;
-    mri_names    classes;     /* in order of appearance */
-    uint32_t    *class_line;  /* where each appears first */
-    uint32_t     class_cap;
+    mri_names paths; /* numbered like the samples */
+    uint32_t *size, *line;
+    int32_t *label; /* while reading: number in classes */
+    uint32_t cap;
+    mri_names classes;    /* in order of appearance */
+    uint32_t *class_line; /* where each appears first */
+    uint32_t class_cap;
     const char **class_names; /* in order of number; NULL when they are integers */
-    size_t       folder_bytes; /* of src->path, its last slash included */
-    int          folder;      /* open while reading, else -1 */
-    uint32_t     image, column_label, columns;
-    uint64_t     missing, missing_line, outside;
-    char         told[512];
+    size_t folder_bytes;      /* of src->path, its last slash included */
+    int folder;               /* open while reading, else -1 */
+    uint32_t image, column_label, columns;
+    uint64_t missing, missing_line, outside;
+    char told[512];
 } table;
 
 /* ---- which columns ---- */
-static const char *const image_names[] = {"path", "file", "filename", "image", "filepath", "file_path", "file_name", "image_path", "img"};
-static const char *const label_names[] = {"label", "class", "target", "category", "class_name", "labels", "y"};
+static const char *const image_names[] = {"path",      "file",      "filename",   "image", "filepath",
+                                          "file_path", "file_name", "image_path", "img"};
+static const char *const label_names[] = {"label",      "class",  "target", "category",
+                                          "class_name", "labels", "y"};
 
 /* What a place holds without the spaces around it. */
 static const char *trimmed(const char *text, size_t *bytes)
@@ -64,7 +69,7 @@ static const char *trimmed(const char *text, size_t *bytes)
 
 static bool is_name(const char *place, const char *name)
 {
-    size_t      n;
+    size_t n;
     const char *text = trimmed(place, &n);
     return n == strlen(name) && strncasecmp(text, name, n) == 0;
 }
@@ -102,54 +107,65 @@ static const char *columns_text(const mri_csv *c, char *buf, size_t buf_bytes)
     return buf;
 }
 
-static int choose_column(const mri_csv *c, const char *key, int found, uint32_t fallback, bool header, const char *what,
-                         uint32_t *out, mr_error *err)
+static int choose_column(const mri_csv *c, const char *key, int found, uint32_t fallback, bool header,
+                         const char *what, uint32_t *out, mr_error *err)
 {
     char buf[256];
     if (is_number(key)) {
         const unsigned long number = strlen(key) < 9 ? strtoul(key, NULL, 10) : 0;
         if (number < 1 || number > c->count)
-            return mri_text_told(&c->text, err, MR_EINVAL, c->line, "%s in column %s: there are columns 1 to %u", what, key, c->count);
+            return mri_text_told(&c->text, err, MR_EINVAL, c->line,
+                                 "%s in column %s: there are columns 1 to %u", what, key, c->count);
         *out = (uint32_t)number - 1;
         return MR_OK;
     }
     if (found >= 0) *out = (uint32_t)found;
     else if (header || key)
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->line, "no column %s%s for the %s; there are: %s; name the one to take",
-                             key ? "named " : "with a usual name", key ? key : "", what, columns_text(c, buf, sizeof buf));
+        return mri_text_told(&c->text, err, MR_EFORMAT, c->line,
+                             "no column %s%s for the %s; there are: %s; name the one to take",
+                             key ? "named " : "with a usual name", key ? key : "", what,
+                             columns_text(c, buf, sizeof buf));
     else *out = fallback;
     return MR_OK;
 }
 
 /* From the first row; *header: it holds names, no sample. */
-static int choose_columns(table *t, const mri_csv *c, const mr_source_config *cfg, bool *header, mr_error *err)
+static int choose_columns(table *t, const mri_csv *c, const mr_source_config *cfg, bool *header,
+                          mr_error *err)
 {
     const int image = find_key(c, cfg->image_key, image_names, MRI_ARRAY_COUNT(image_names));
     const int label = find_key(c, cfg->label_key, label_names, MRI_ARRAY_COUNT(label_names));
     *header = image >= 0 || (label >= 0 && cfg->label_key) || (label >= 0 && is_number(cfg->image_key));
     t->columns = c->count;
     if (c->count < 2)
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->line, "expected at least two columns (picture and class) between "
+        return mri_text_told(&c->text, err, MR_EFORMAT, c->line,
+                             "expected at least two columns (picture and class) between "
                              "commas, semicolons or tabs, found one");
     int rc = choose_column(c, cfg->image_key, image, 0, *header, "picture", &t->image, err);
-    if (!rc) rc = choose_column(c, cfg->label_key, label, t->image == 1 ? 0 : 1, *header, "class", &t->column_label, err);
+    if (!rc)
+        rc = choose_column(c, cfg->label_key, label, t->image == 1 ? 0 : 1, *header, "class",
+                           &t->column_label, err);
     if (!rc && t->image == t->column_label)
-        rc = mri_text_told(&c->text, err, MR_EINVAL, c->line, "column %u cannot be picture and class at once", t->image + 1);
+        rc = mri_text_told(&c->text, err, MR_EINVAL, c->line, "column %u cannot be picture and class at once",
+                           t->image + 1);
     return rc;
 }
 
 /* ---- one row ---- */
 static int no_memory(const mr_source *src, mr_error *err)
 {
-    return mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for the table"), src->path, MR_NOWHERE, MR_NOWHERE);
+    return mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for the table"), src->path,
+                           MR_NOWHERE, MR_NOWHERE);
 }
 
-static int add_name(const mr_source *src, mri_names *names, const char *text, size_t bytes, uint32_t *number, bool *is_new, mr_error *err)
+static int add_name(const mr_source *src, mri_names *names, const char *text, size_t bytes, uint32_t *number,
+                    bool *is_new, mr_error *err)
 {
     const int rc = mri_names_add(names, text, bytes, number, is_new);
     if (rc == MR_ENOMEM) return no_memory(src, err);
     if (rc == MR_ELIMIT)
-        mri_error_place(err, mr_error_set(err, rc, "more names than can be kept: cut the table into several"), src->path, MR_NOWHERE, MR_NOWHERE);
+        mri_error_place(err, mr_error_set(err, rc, "more names than can be kept: cut the table into several"),
+                        src->path, MR_NOWHERE, MR_NOWHERE);
     return rc;
 }
 
@@ -191,26 +207,30 @@ static uint32_t look_at(const table *t, const char *path)
 
 static int not_there(const mri_csv *c, const char *path, mr_error *err)
 {
-    const char *why = strchr(path, '\\')     ? "names have / between folders, this one has \\"
-                      : strstr(path, "://")  ? "addresses are not followed, files only"
-                                             : "paths are relative to the table's folder; a line of column names needs one that is "
-                                               "known (path, file, ...) or asked for";
+    const char *why =
+        strchr(path, '\\') ? "names have / between folders, this one has \\"
+        : strstr(path, "://")
+            ? "addresses are not followed, files only"
+            : "paths are relative to the table's folder; a line of column names needs one that is "
+              "known (path, file, ...) or asked for";
     return mri_text_told(&c->text, err, MR_ENOENT, c->line, "no file %.200s: %s", path, why);
 }
 
 static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, mr_error *err)
 {
-    size_t      bytes;
-    uint32_t    number;
-    bool        is_new;
+    size_t bytes;
+    uint32_t number;
+    bool is_new;
     const char *text = trimmed(mri_csv_place(c, t->image), &bytes);
-    if (bytes == 0) return mri_text_told(&c->text, err, MR_EFORMAT, c->line, "the name of the picture is empty");
+    if (bytes == 0)
+        return mri_text_told(&c->text, err, MR_EFORMAT, c->line, "the name of the picture is empty");
     if (!make_room(t)) return no_memory(src, err);
     const int rc = add_name(src, &t->paths, text, bytes, &number, &is_new, err);
     if (rc) return rc;
     const char *path = mri_name(&t->paths, number);
     if (!is_new)
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->line, "%.200s stands in line %u already: a file may be named once", path,
+        return mri_text_told(&c->text, err, MR_EFORMAT, c->line,
+                             "%.200s stands in line %u already: a file may be named once", path,
                              t->line[number]);
     t->line[number] = (uint32_t)mri_min_u64(c->line, UINT32_MAX);
     t->size[number] = look_at(t, path);
@@ -223,9 +243,9 @@ static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, mr_e
 
 static int add_class(const mr_source *src, table *t, const mri_csv *c, mr_error *err)
 {
-    size_t      bytes;
-    uint32_t    number;
-    bool        is_new;
+    size_t bytes;
+    uint32_t number;
+    bool is_new;
     const char *text = trimmed(mri_csv_place(c, t->column_label), &bytes);
     if (bytes == 0) return mri_text_told(&c->text, err, MR_EFORMAT, c->line, "the class is empty");
     const int rc = add_name(src, &t->classes, text, bytes, &number, &is_new, err);
@@ -234,7 +254,7 @@ static int add_class(const mr_source *src, table *t, const mri_csv *c, mr_error 
     if (!is_new) return MR_OK;
     if (number >= t->class_cap) {
         const uint32_t cap = t->class_cap ? 2 * t->class_cap : 16;
-        uint32_t      *larger = realloc(t->class_line, cap * sizeof *larger);
+        uint32_t *larger = realloc(t->class_line, cap * sizeof *larger);
         if (!larger) return no_memory(src, err);
         t->class_line = larger;
         t->class_cap = cap;
@@ -246,15 +266,16 @@ static int add_class(const mr_source *src, table *t, const mri_csv *c, mr_error 
 static uint64_t memory_of(const table *t)
 {
     const uint64_t names = t->class_names ? t->classes.count * sizeof *t->class_names : 0;
-    return sizeof *t + mri_names_memory(&t->paths) + mri_names_memory(&t->classes) + (uint64_t)t->cap * 3 * sizeof(uint32_t) +
-           (uint64_t)t->class_cap * sizeof *t->class_line + names;
+    return sizeof *t + mri_names_memory(&t->paths) + mri_names_memory(&t->classes) +
+           (uint64_t)t->cap * 3 * sizeof(uint32_t) + (uint64_t)t->class_cap * sizeof *t->class_line + names;
 }
 
-static int add_row(mr_source *src, table *t, const mri_csv *c, bool first, const mr_source_config *cfg, mr_error *err)
+static int add_row(mr_source *src, table *t, const mri_csv *c, bool first, const mr_source_config *cfg,
+                   mr_error *err)
 {
     if (c->count != t->columns)
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->line, "expected %u columns as in the first line, found %u", t->columns,
-                             c->count);
+        return mri_text_told(&c->text, err, MR_EFORMAT, c->line,
+                             "expected %u columns as in the first line, found %u", t->columns, c->count);
     int rc = add_path(src, t, c, first, err);
     if (!rc) rc = add_class(src, t, c, err);
     return rc ? rc : mri_source_budget(cfg, memory_of(t), src->path, err);
@@ -263,8 +284,10 @@ static int add_row(mr_source *src, table *t, const mri_csv *c, bool first, const
 static int read_rows(mr_source *src, table *t, mri_csv *c, const mr_source_config *cfg, mr_error *err)
 {
     bool header = false;
-    int  rc = mri_csv_next(c, err);
-    if (rc == MR_EEND) return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "no rows in the table"), src->path, MR_NOWHERE, MR_NOWHERE);
+    int rc = mri_csv_next(c, err);
+    if (rc == MR_EEND)
+        return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "no rows in the table"), src->path,
+                               MR_NOWHERE, MR_NOWHERE);
     if (!rc) rc = choose_columns(t, c, cfg, &header, err);
     if (!rc && !header) rc = add_row(src, t, c, true, cfg, err);
     while (!rc) {
@@ -273,7 +296,8 @@ static int read_rows(mr_source *src, table *t, mri_csv *c, const mr_source_confi
     }
     if (rc != MR_EEND) return rc;
     if (t->paths.count == 0)
-        return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "column names and no rows below"), src->path, MR_NOWHERE, MR_NOWHERE);
+        return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "column names and no rows below"),
+                               src->path, MR_NOWHERE, MR_NOWHERE);
     if (t->missing < t->paths.count) return MR_OK;
     c->line = t->missing_line;
     return not_there(c, mri_name(&t->paths, 0), err);
@@ -297,7 +321,7 @@ static void sort_of_classes(const table *t, uint32_t *integer, uint32_t *name)
 {
     *integer = *name = UINT32_MAX;
     for (uint32_t k = 0; k < t->classes.count; k++) {
-        int64_t   ignored;
+        int64_t ignored;
         uint32_t *sort = integer_of(mri_name(&t->classes, k), &ignored) ? integer : name;
         if (*sort == UINT32_MAX) *sort = k;
     }
@@ -305,7 +329,8 @@ static void sort_of_classes(const table *t, uint32_t *integer, uint32_t *name)
 
 static int bad_class(const mr_source *src, const table *t, uint32_t class_at, const char *why, mr_error *err)
 {
-    mr_error_set(err, MR_EFORMAT, "line %u: class %.100s: %s", t->class_line[class_at], mri_name(&t->classes, class_at), why);
+    mr_error_set(err, MR_EFORMAT, "line %u: class %.100s: %s", t->class_line[class_at],
+                 mri_name(&t->classes, class_at), why);
     return mri_error_place(err, MR_EFORMAT, src->path, MR_NOWHERE, MR_NOWHERE);
 }
 
@@ -320,7 +345,8 @@ static int number_integers(mr_source *src, table *t, const mr_source_config *cfg
     for (uint32_t k = 0; k < t->classes.count; k++) {
         integer_of(mri_name(&t->classes, k), &value);
         if (__builtin_sub_overflow(value, offset, &value) || value < 0)
-            return bad_class(src, t, k, "negative; with a label offset classes can begin elsewhere than at 0", err);
+            return bad_class(src, t, k, "negative; with a label offset classes can begin elsewhere than at 0",
+                             err);
         if (value >= INT32_MAX) return bad_class(src, t, k, "too large: expected less than 2147483647", err);
         if (value > largest) largest = value;
         t->class_line[k] = (uint32_t)value; /* its number from here on */
@@ -338,7 +364,7 @@ static int by_bytes(const void *a, const void *b, void *names)
 static int number_names(mr_source *src, table *t, mr_error *err)
 {
     const uint32_t n = t->classes.count;
-    uint32_t      *order = malloc(n * sizeof *order);
+    uint32_t *order = malloc(n * sizeof *order);
     t->class_names = malloc(n * sizeof *t->class_names);
     if (!order || !t->class_names) {
         free(order);
@@ -357,9 +383,10 @@ static int number_classes(mr_source *src, table *t, const mr_source_config *cfg,
     uint32_t integer, name;
     sort_of_classes(t, &integer, &name);
     if (integer != UINT32_MAX && name != UINT32_MAX)
-        return bad_class(src, t, integer < name ? name : integer, "integers and names are mixed: expected only one sort of classes", err);
+        return bad_class(src, t, integer < name ? name : integer,
+                         "integers and names are mixed: expected only one sort of classes", err);
     const bool named = name != UINT32_MAX;
-    const int  rc = named ? number_names(src, t, err) : number_integers(src, t, cfg, err);
+    const int rc = named ? number_names(src, t, err) : number_integers(src, t, cfg, err);
     if (rc) return rc;
     for (uint32_t k = 0; k < t->paths.count; k++) t->label[k] = (int32_t)t->class_line[t->label[k]];
     if (!named) {
@@ -370,7 +397,8 @@ static int number_classes(mr_source *src, table *t, const mr_source_config *cfg,
         return MR_OK;
     }
     mri_names_seal(&t->classes);
-    for (uint32_t k = 0; k < t->classes.count; k++) t->class_names[t->class_line[k]] = mri_name(&t->classes, k);
+    for (uint32_t k = 0; k < t->classes.count; k++)
+        t->class_names[t->class_line[k]] = mri_name(&t->classes, k);
     src->info.class_names = t->class_names;
     return MR_OK;
 }
@@ -394,9 +422,9 @@ static bool speaks_of_pictures(const char *place, size_t bytes)
 static bool looks_like_row(const char *row, size_t bytes, char separator)
 {
     uint32_t places = 0;
-    bool     found = false;
+    bool found = false;
     for (size_t at = 0; at <= bytes; places++) {
-        const char  *end = memchr(row + at, separator, bytes - at);
+        const char *end = memchr(row + at, separator, bytes - at);
         const size_t n = end ? (size_t)(end - row) - at : bytes - at;
         found |= speaks_of_pictures(row + at, n);
         at += n + 1;
@@ -410,19 +438,21 @@ static bool looks_like_table(const uint8_t *head, size_t bytes)
     while (bytes > 0 && (*head == '\n' || *head == '\r')) head++, bytes--;
     size_t n = 0;
     while (n < bytes && head[n] != '\n' && head[n] != '\r') n++;
-    if (n == 0 || memchr(head, '\0', n) || !mri_is_utf8(head, n) || head[0] == '<' || head[0] == '{') return false;
+    if (n == 0 || memchr(head, '\0', n) || !mri_is_utf8(head, n) || head[0] == '<' || head[0] == '{')
+        return false;
     return looks_like_row((const char *)head, n, mri_csv_separator(head, bytes));
 }
 
 static bool csv_probe(const mri_probe *p)
 {
-    return p->is_folder ? mri_filelist_probe(p->path, looks_like_table) : looks_like_table(p->inner, p->inner_bytes);
+    return p->is_folder ? mri_filelist_probe(p->path, looks_like_table)
+                        : looks_like_table(p->inner, p->inner_bytes);
 }
 
 static int fill_info(mr_source *src, table *t, mr_error *err)
 {
     mr_source_info *info = &src->info;
-    XXH3_state_t   *x = XXH3_createState();
+    XXH3_state_t *x = XXH3_createState();
     if (!x) return no_memory(src, err);
     XXH3_64bits_reset(x);
     XXH3_64bits_update(x, t->paths.text, t->paths.text_used);
@@ -448,13 +478,16 @@ static void tell(mr_source *src, table *t)
 {
     int at = 0;
     if (t->missing)
-        at += snprintf(t->told + at, sizeof t->told - (size_t)at, "%llu of %u files are not there, the first in line %llu; ",
+        at += snprintf(t->told + at, sizeof t->told - (size_t)at,
+                       "%llu of %u files are not there, the first in line %llu; ",
                        (unsigned long long)t->missing, t->paths.count, (unsigned long long)t->missing_line);
     if (t->outside)
-        at += snprintf(t->told + at, sizeof t->told - (size_t)at, "%llu of %u files lie outside the table's folder; ",
-                       (unsigned long long)t->outside, t->paths.count);
+        at += snprintf(t->told + at, sizeof t->told - (size_t)at,
+                       "%llu of %u files lie outside the table's folder; ", (unsigned long long)t->outside,
+                       t->paths.count);
     if (src->info.label_offset)
-        at += snprintf(t->told + at, sizeof t->told - (size_t)at, "%lld is subtracted from every class; ", (long long)src->info.label_offset);
+        at += snprintf(t->told + at, sizeof t->told - (size_t)at, "%lld is subtracted from every class; ",
+                       (long long)src->info.label_offset);
     if (at == 0) return;
     t->told[at - 2] = '\0';
     src->info.told = t->told;
@@ -463,18 +496,21 @@ static void tell(mr_source *src, table *t)
 static int open_folder(const mr_source *src, table *t, mr_error *err)
 {
     const char *slash = strrchr(src->path, '/');
-    char        folder[4096] = ".";
+    char folder[4096] = ".";
     t->folder_bytes = slash ? (size_t)(slash - src->path) + 1 : 0;
-    if (t->folder_bytes >= sizeof folder) return mr_error_set(err, MR_ELIMIT, "the path of the table is too long");
+    if (t->folder_bytes >= sizeof folder)
+        return mr_error_set(err, MR_ELIMIT, "the path of the table is too long");
     if (slash) memcpy(folder, src->path, t->folder_bytes), folder[t->folder_bytes] = '\0';
     t->folder = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    return t->folder >= 0 ? MR_OK : mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), folder, MR_NOWHERE, MR_NOWHERE);
+    return t->folder >= 0 ? MR_OK
+                          : mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), folder,
+                                            MR_NOWHERE, MR_NOWHERE);
 }
 
 static int read_table(mr_source *src, table *t, const mr_source_config *cfg, mr_error *err)
 {
     mri_csv c;
-    int     rc = open_folder(src, t, err);
+    int rc = open_folder(src, t, err);
     if (!rc) rc = mri_csv_open(&c, src->path, err);
     if (rc) return rc;
     rc = read_rows(src, t, &c, cfg, err);
@@ -493,7 +529,7 @@ static int read_table(mr_source *src, table *t, const mr_source_config *cfg, mr_
 static int take_table(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     mri_filelist l;
-    const int    rc = mri_filelist_find(&l, src->path, cfg->split, looks_like_table, err);
+    const int rc = mri_filelist_find(&l, src->path, cfg->split, looks_like_table, err);
     if (rc) return rc;
     if (l.count == 1) {
         free(src->path);
@@ -501,8 +537,9 @@ static int take_table(mr_source *src, const mr_source_config *cfg, mr_error *err
         l.count = 0;
         src->info.has_test = l.has_test;
     } else {
-        mr_error_set(err, MR_EINVAL, "%u tables in one folder, the first two are %.200s and %.200s: name the one to take", l.count, l.path[0],
-                     l.path[1]);
+        mr_error_set(err, MR_EINVAL,
+                     "%u tables in one folder, the first two are %.200s and %.200s: name the one to take",
+                     l.count, l.path[0], l.path[1]);
         mri_error_place(err, MR_EINVAL, src->path, MR_NOWHERE, MR_NOWHERE);
     }
     const bool one = l.count == 0;
@@ -510,12 +547,14 @@ static int take_table(mr_source *src, const mr_source_config *cfg, mr_error *err
     return one ? MR_OK : MR_EINVAL;
 }
 
-/* The test part is numbered like the train part, which may have more classes. Without a train part, as it is. */
-static int open_like_train(mr_source *src, table *t, const char *folder, const mr_source_config *cfg, mr_error *err)
+/* The test part is numbered like the train part, which may have more classes. Without a train part, as it
+ * is. */
+static int open_like_train(mr_source *src, table *t, const char *folder, const mr_source_config *cfg,
+                           mr_error *err)
 {
     mr_source_config like = *cfg;
-    mr_source       *train;
-    mri_filelist     l;
+    mr_source *train;
+    mri_filelist l;
     like.split = MR_SPLIT_TRAIN;
     int rc = mri_filelist_find(&l, folder, like.split, looks_like_table, NULL);
     mri_filelist_fini(&l);
@@ -548,7 +587,7 @@ static int open_from_folder(mr_source *src, table *t, const mr_source_config *cf
 static int csv_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     struct stat st;
-    table      *t = calloc(1, sizeof *t);
+    table *t = calloc(1, sizeof *t);
     if (!t) return no_memory(src, err);
     t->folder = -1;
     src->state = t;
@@ -574,7 +613,7 @@ static void csv_close(mr_source *src)
 static void csv_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
 {
     const table *t = src->state;
-    const char  *path = mri_name(&t->paths, (uint32_t)sample);
+    const char *path = mri_name(&t->paths, (uint32_t)sample);
     snprintf(buf, buf_bytes, "%.*s%s", path[0] == '/' ? 0 : (int)t->folder_bytes, src->path, path);
 }
 
@@ -583,12 +622,14 @@ static int csv_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_
     const table *t = src->state;
     *out = (mr_extent){MR_FILE_OF_SAMPLE, 0, t->size[sample]};
     if (t->size[sample] < TOO_LARGE) return MR_OK;
-    char      path[4096];
+    char path[4096];
     const int rc = t->size[sample] == TOO_LARGE ? MR_ELIMIT : MR_ENOENT;
     if (rc == MR_ELIMIT)
-        mr_error_set(err, rc, "line %u of the table: a file of more than %.0f MiB is no picture", t->line[sample],
-                     (double)MOST_PICTURE_BYTES / 1048576);
-    else mr_error_set(err, rc, "line %u of the table names a file that is not there, or no regular file", t->line[sample]);
+        mr_error_set(err, rc, "line %u of the table: a file of more than %.0f MiB is no picture",
+                     t->line[sample], (double)MOST_PICTURE_BYTES / 1048576);
+    else
+        mr_error_set(err, rc, "line %u of the table names a file that is not there, or no regular file",
+                     t->line[sample]);
     csv_sample_path(src, sample, path, sizeof path);
     return mri_error_place(err, rc, path, MR_NOWHERE, sample);
 }
@@ -599,13 +640,14 @@ static int csv_label(const mr_source *src, uint64_t sample, int64_t *out)
     return MR_OK;
 }
 
-static int csv_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+static int csv_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
+                     mr_error *err)
 {
     const int kind = mr_image_sniff(data, bytes);
     if (!kind) {
-        char            path[4096];
+        char path[4096];
         mr_image_header none;
-        const int       rc = mr_image_header_parse(data, bytes, &none, err); /* says what it looks like */
+        const int rc = mr_image_header_parse(data, bytes, &none, err); /* says what it looks like */
         csv_sample_path(src, sample, path, sizeof path);
         return mri_error_place(err, rc, path, 0, sample);
     }
@@ -617,7 +659,13 @@ static int csv_parse(const mr_source *src, uint64_t sample, const void *data, si
 
 const mri_source_ops mri_source_csv = {
     .name = "csv",
-    .help = "a table in text (commas, semicolons or tabs; plain or gzip) with the paths of pictures and their classes",
-    .probe = csv_probe, .open = csv_open, .close = csv_close, .extent = csv_extent, .label = csv_label,
-    .sample_path = csv_sample_path, .parse = csv_parse,
+    .help = "a table in text (commas, semicolons or tabs; plain or gzip) with the paths of pictures and "
+            "their classes",
+    .probe = csv_probe,
+    .open = csv_open,
+    .close = csv_close,
+    .extent = csv_extent,
+    .label = csv_label,
+    .sample_path = csv_sample_path,
+    .parse = csv_parse,
 };

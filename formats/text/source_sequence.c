@@ -1,16 +1,20 @@
 /* formats/text/source_sequence.c: sequences of numbers, one in each line of a text: notes, tokens, readings.
  *
- *   74, 74, 76, 0, 79          integers between commas, semicolons, tabs or spaces; lines may have different lengths
+ *   74, 74, 76, 0, 79          integers between commas, semicolons, tabs or spaces; lines may have different
+ *                              lengths
  *
- * The last number is the class (what comes next), the others are the sequence: field "tokens", i32, of variable length. With
- * label_key it is the first one, one by number (from 1), or none. Lines are parsed once, when the set is opened, into a file
- * without a name, so that a sample is 4 bytes a number at a known place and a million lines cost no text at run time:
+ * The last number is the class (what comes next), the others are the sequence: field "tokens", i32, of
+ * variable length. With label_key it is the first one, one by number (from 1), or none. Lines are parsed
+ * once, when the set is opened, into a file without a name, so that a sample is 4 bytes a number at a known
+ * place and a million lines cost no text at run time:
  *
- *   | tokens of line 1 | tokens of line 2 | ...       kept: 8 bytes a sample for where it ends, 4 for its class
+ *   | tokens of line 1 | tokens of line 2 | ...       kept: 8 bytes a sample for where it ends, 4 for its
+ *                                                     class
  *
- * Anything that is no integer of 32 bits, an empty place, an empty sequence, and a line over MOST_NUMBERS are refused with the line.
- * Empty lines are passed over. PATH may be a folder with one such text of each part, train... and val... or test...
- * The class count is the largest number found plus one: classes are of the same alphabet as the tokens, so no offset is taken. */
+ * Anything that is no integer of 32 bits, an empty place, an empty sequence, and a line over MOST_NUMBERS are
+ * refused with the line. Empty lines are passed over. PATH may be a folder with one such text of each part,
+ * train... and val... or test... The class count is the largest number found plus one: classes are of the
+ * same alphabet as the tokens, so no offset is taken. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,38 +24,39 @@
 #include <xxhash.h>
 
 #include "base/util.h"
-#include "formats/storage/gunzip.h"
 #include "formats/source/source.h"
+#include "formats/source/value.h"
+#include "formats/storage/gunzip.h"
 #include "formats/storage/spill.h"
 #include "formats/storage/text.h"
-#include "formats/source/value.h"
 
 enum { MOST_NUMBERS = 1 << 20, MAX_LISTED = 256, LEAST_SIDE = 16 /* of lines that could be pictures */ };
 enum { LABEL_NONE = -1, LABEL_LAST = 0 }; /* else its number from 1 */
 
 typedef struct sequences { /* fixed after open */
-    char     *path;       /* of the text */
+    char *path;            /* of the text */
     mri_spill tokens;
-    uint64_t *end;        /* in the spill */
-    int32_t  *label;
-    uint64_t  count, cap;
-    int       label_at;
-    int64_t   largest, least;
-    uint32_t  longest, shortest;
-    uint64_t  print;      /* hash of all tokens and where lines end */
-    char      told[200];
+    uint64_t *end; /* in the spill */
+    int32_t *label;
+    uint64_t count, cap;
+    int label_at;
+    int64_t largest, least;
+    uint32_t longest, shortest;
+    uint64_t print; /* hash of all tokens and where lines end */
+    char told[200];
 } sequences;
 
 typedef struct row { /* being read */
-    mri_text  text;
-    uint64_t  line;
-    int32_t  *number;
-    uint32_t  count, cap;
+    mri_text text;
+    uint64_t line;
+    int32_t *number;
+    uint32_t count, cap;
 } row;
 
 static int no_memory(mr_error *err, const char *path)
 {
-    return mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for sequences"), path, MR_NOWHERE, MR_NOWHERE);
+    return mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for sequences"), path, MR_NOWHERE,
+                           MR_NOWHERE);
 }
 
 /* ---- one line into numbers ---- */
@@ -75,16 +80,19 @@ static int skip_spaces(row *r, int *byte, mr_error *err)
 
 static int no_integer(const row *r, int byte, mr_error *err)
 {
-    const char *what = byte == ',' || byte == ';' || is_end(byte) ? "an empty place" : byte == '.' ? "a fraction" : "something else";
-    char        shown[24] = "";
+    const char *what = byte == ',' || byte == ';' || is_end(byte) ? "an empty place"
+                       : byte == '.'                              ? "a fraction"
+                                                                  : "something else";
+    char shown[24] = "";
     if (byte > ' ' && byte < 127) snprintf(shown, sizeof shown, " ('%c')", byte);
     else if (byte >= 0 && !is_end(byte)) snprintf(shown, sizeof shown, " (byte 0x%02x)", (unsigned)byte);
-    return mri_text_told(&r->text, err, MR_EFORMAT, r->line, "number %u: expected an integer, found %s%s", r->count + 1, what, shown);
+    return mri_text_told(&r->text, err, MR_EFORMAT, r->line, "number %u: expected an integer, found %s%s",
+                         r->count + 1, what, shown);
 }
 
 static int take_integer(row *r, int32_t *out, mr_error *err)
 {
-    int       byte, rc = peek(r, &byte, err);
+    int byte, rc = peek(r, &byte, err);
     const int sign = byte;
     if (!rc && (sign == '-' || sign == '+')) {
         r->text.at++;
@@ -102,7 +110,8 @@ static int take_integer(row *r, int32_t *out, mr_error *err)
     if (rc) return rc;
     if (sign == '-') value = -value;
     if (value > INT32_MAX || value < INT32_MIN)
-        return mri_text_told(&r->text, err, MR_EFORMAT, r->line, "number %u does not fit 32 bits", r->count + 1);
+        return mri_text_told(&r->text, err, MR_EFORMAT, r->line, "number %u does not fit 32 bits",
+                             r->count + 1);
     if (!is_end(byte) && !is_space(byte) && byte != ',' && byte != ';') return no_integer(r, byte, err);
     *out = (int32_t)value;
     return MR_OK;
@@ -111,10 +120,11 @@ static int take_integer(row *r, int32_t *out, mr_error *err)
 static int add_number(row *r, mr_error *err)
 {
     if (r->count == MOST_NUMBERS)
-        return mri_text_told(&r->text, err, MR_ELIMIT, r->line, "more than %d numbers in one line: cut the sequences shorter", MOST_NUMBERS);
+        return mri_text_told(&r->text, err, MR_ELIMIT, r->line,
+                             "more than %d numbers in one line: cut the sequences shorter", MOST_NUMBERS);
     if (r->count == r->cap) {
         const uint32_t cap = r->cap ? 2 * r->cap : 256;
-        int32_t       *larger = realloc(r->number, cap * sizeof *larger);
+        int32_t *larger = realloc(r->number, cap * sizeof *larger);
         if (!larger) return no_memory(err, r->text.path);
         r->number = larger;
         r->cap = cap;
@@ -166,7 +176,7 @@ static bool make_room(sequences *q)
 {
     if (q->count < q->cap) return true;
     const uint64_t cap = q->cap ? 2 * q->cap : 64;
-    size_t         bytes;
+    size_t bytes;
     if (!mri_mul_size((size_t)cap, sizeof *q->end, &bytes)) return false;
     void *p = realloc(q->end, bytes);
     if (p) q->end = p;
@@ -183,12 +193,15 @@ static int take_label(const sequences *q, row *r, int32_t *label, mr_error *err)
     if (q->label_at == LABEL_NONE) return MR_OK;
     const uint32_t at = q->label_at == LABEL_LAST ? r->count - 1 : (uint32_t)q->label_at - 1;
     if (at >= r->count)
-        return mri_text_told(&r->text, err, MR_EFORMAT, r->line, "expected the class as number %u, found %u numbers", at + 1, r->count);
+        return mri_text_told(&r->text, err, MR_EFORMAT, r->line,
+                             "expected the class as number %u, found %u numbers", at + 1, r->count);
     if (r->count < 2)
-        return mri_text_told(&r->text, err, MR_EFORMAT, r->line, "expected a sequence and its class, found one number");
+        return mri_text_told(&r->text, err, MR_EFORMAT, r->line,
+                             "expected a sequence and its class, found one number");
     *label = r->number[at];
     if (*label < 0)
-        return mri_text_told(&r->text, err, MR_EFORMAT, r->line, "class %d (number %u) is negative", *label, at + 1);
+        return mri_text_told(&r->text, err, MR_EFORMAT, r->line, "class %d (number %u) is negative", *label,
+                             at + 1);
     memmove(r->number + at, r->number + at + 1, (r->count - at - 1) * sizeof *r->number);
     r->count--;
     return MR_OK;
@@ -202,7 +215,7 @@ static uint64_t memory_of(const sequences *q)
 static int add_row(sequences *q, row *r, const mr_source_config *cfg, mr_error *err)
 {
     int32_t label;
-    int     rc = take_label(q, r, &label, err);
+    int rc = take_label(q, r, &label, err);
     if (rc) return rc;
     if (!make_room(q)) return no_memory(err, q->path);
     rc = mri_spill_write(&q->tokens, r->number, r->count * sizeof *r->number, err);
@@ -226,7 +239,8 @@ static int read_rows(sequences *q, row *r, const mr_source_config *cfg, mr_error
     while (!(rc = next_row(r, err)) && !(rc = add_row(q, r, cfg, err))) continue;
     if (rc != MR_EEND) return rc;
     if (q->count > 0) return mri_spill_finish(&q->tokens, err);
-    return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "no sequences in the text"), q->path, MR_NOWHERE, MR_NOWHERE);
+    return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "no sequences in the text"), q->path,
+                           MR_NOWHERE, MR_NOWHERE);
 }
 
 static int read_text(sequences *q, const mr_source_config *cfg, mr_error *err)
@@ -245,7 +259,7 @@ static int read_text(sequences *q, const mr_source_config *cfg, mr_error *err)
 static bool looks_like_numbers(const uint8_t *head, size_t bytes)
 {
     uint32_t numbers = 0;
-    bool     digit = false;
+    bool digit = false;
     if (bytes >= 3 && memcmp(head, "\xef\xbb\xbf", 3) == 0) head += 3, bytes -= 3;
     for (size_t k = 0; k < bytes; k++) {
         if (!strchr("0123456789+-,; \t\r\n", head[k]) || head[k] == '\0') return false;
@@ -258,9 +272,9 @@ static bool looks_like_numbers(const uint8_t *head, size_t bytes)
 
 static bool file_looks_like_numbers(int folder, const char *name)
 {
-    uint8_t     head[MRI_PROBE_BYTES], inner[256];
+    uint8_t head[MRI_PROBE_BYTES], inner[256];
     struct stat st;
-    const int   fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return false;
     size_t bytes = 0;
     if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
@@ -283,23 +297,30 @@ static int part_of_name(const char *name)
     return -1;
 }
 
-/* The texts of a folder: one for each part, of val... and test... the first by its bytes; two for training are refused. */
+/* The texts of a folder: one for each part, of val... and test... the first by its bytes; two for training
+ * are refused. */
 static int scan_folder(const char *folder, char *part[PARTS], mr_error *err)
 {
     DIR *d = opendir(folder);
-    if (!d) return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), folder, MR_NOWHERE, MR_NOWHERE);
+    if (!d)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), folder, MR_NOWHERE,
+                               MR_NOWHERE);
     const struct dirent *e;
-    int                  rc = MR_OK;
+    int rc = MR_OK;
     for (int looked = 0; !rc && looked < MAX_LISTED && (e = readdir(d)); looked++) {
         const int at = part_of_name(e->d_name);
         if (at < 0 || !file_looks_like_numbers(dirfd(d), e->d_name)) continue;
         const char *known = part[at] ? strrchr(part[at], '/') + 1 : NULL;
         if (known && at == TRAIN) {
-            rc = mri_error_place(err, mr_error_set(err, MR_EFORMAT, "two texts to train on, %.100s and %.100s: name the one to use", known, e->d_name),
-                          folder, MR_NOWHERE, MR_NOWHERE);
+            rc = mri_error_place(err,
+                                 mr_error_set(err, MR_EFORMAT,
+                                              "two texts to train on, %.100s and %.100s: name the one to use",
+                                              known, e->d_name),
+                                 folder, MR_NOWHERE, MR_NOWHERE);
         } else if (!known || strcmp(e->d_name, known) < 0) {
             free(part[at]);
-            if (asprintf(&part[at], "%s/%s", folder, e->d_name) < 0) part[at] = NULL, rc = no_memory(err, folder);
+            if (asprintf(&part[at], "%s/%s", folder, e->d_name) < 0)
+                part[at] = NULL, rc = no_memory(err, folder);
         }
     }
     closedir(d);
@@ -314,7 +335,7 @@ static void free_parts(char *part[PARTS])
 static bool sequence_probe(const mri_probe *p)
 {
     if (!p->is_folder) return looks_like_numbers(p->inner, p->inner_bytes);
-    char     *part[PARTS] = {0};
+    char *part[PARTS] = {0};
     const int rc = scan_folder(p->path, part, NULL);
     const bool found = part[TRAIN] || part[TEST];
     free_parts(part);
@@ -329,18 +350,20 @@ static int choose_text(mr_source *src, sequences *q, const mr_source_config *cfg
         q->path = strdup(src->path);
         return q->path ? MR_OK : no_memory(err, src->path);
     }
-    char     *part[PARTS] = {0};
+    char *part[PARTS] = {0};
     const int rc = scan_folder(src->path, part, err);
     if (rc) {
         free_parts(part);
         return rc;
     }
     src->info.has_test = part[TEST] != NULL;
-    const int want = cfg->split == MR_SPLIT_TEST || (cfg->split == MR_SPLIT_AUTO && !part[TRAIN]) ? TEST : TRAIN;
+    const int want =
+        cfg->split == MR_SPLIT_TEST || (cfg->split == MR_SPLIT_AUTO && !part[TRAIN]) ? TEST : TRAIN;
     q->path = part[want];
     free(part[PARTS - 1 - want]);
     if (q->path) return MR_OK;
-    mr_error_set(err, MR_ENOENT, "no text of numbers whose name begins with %s", want == TRAIN ? "train" : "val or test");
+    mr_error_set(err, MR_ENOENT, "no text of numbers whose name begins with %s",
+                 want == TRAIN ? "train" : "val or test");
     return mri_error_place(err, MR_ENOENT, src->path, MR_NOWHERE, MR_NOWHERE);
 }
 
@@ -354,8 +377,10 @@ static int choose_label(sequences *q, const char *key, mr_error *err)
     const bool digits = *key && strspn(key, "0123456789") == strlen(key) && strlen(key) < 8;
     q->label_at = digits ? atoi(key) : 0;
     if (q->label_at >= 1 && q->label_at <= MOST_NUMBERS) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "the class of a sequence: expected last, first, none or a number from 1 to %d, found %.60s",
-                        MOST_NUMBERS, key);
+    return mr_error_set(
+        err, MR_EINVAL,
+        "the class of a sequence: expected last, first, none or a number from 1 to %d, found %.60s",
+        MOST_NUMBERS, key);
 }
 
 static void shrink(sequences *q)
@@ -393,8 +418,11 @@ static void fill_info(mr_source *src, sequences *q)
         snprintf(q->told, sizeof q->told, "sequences of %u to %u numbers", q->shortest, q->longest);
         info->told = q->told;
     } else if (side >= LEAST_SIDE && side * side == q->longest && q->least >= 0 && q->largest <= 255) {
-        snprintf(q->told, sizeof q->told, "taken for sequences of %u numbers; if each line is a class and a gray picture of %u x %u pixels, "
-                 "--format pixels says so", q->longest, side, side);
+        snprintf(q->told, sizeof q->told,
+                 "taken for sequences of %u numbers; if each line is a class and a gray picture of %u x %u "
+                 "pixels, "
+                 "--format pixels says so",
+                 q->longest, side, side);
         info->told = q->told;
     }
 }
@@ -430,7 +458,7 @@ static int sequence_extent(const mr_source *src, uint64_t sample, mr_extent *out
 {
     (void)err;
     const sequences *q = src->state;
-    const uint64_t   begin = sample ? q->end[sample - 1] : 0;
+    const uint64_t begin = sample ? q->end[sample - 1] : 0;
     *out = (mr_extent){0, begin, q->end[sample] - begin};
     return MR_OK;
 }
@@ -464,17 +492,23 @@ static void sequence_sample_path(const mr_source *src, uint64_t sample, char *bu
     snprintf(buf, buf_bytes, "%s", ((const sequences *)src->state)->path);
 }
 
-static int sequence_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+static int sequence_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                          mr_sample *out, mr_error *err)
 {
     const sequences *q = src->state;
-    mr_extent        e;
+    mr_extent e;
     sequence_extent(src, sample, &e, err);
     if (bytes != e.bytes) {
-        mr_error_set(err, MR_EFORMAT, "expected %llu bytes of numbers, found %zu", (unsigned long long)e.bytes, bytes);
+        mr_error_set(err, MR_EFORMAT, "expected %llu bytes of numbers, found %zu",
+                     (unsigned long long)e.bytes, bytes);
         return mri_error_place(err, MR_EFORMAT, q->path, MR_NOWHERE, sample);
     }
     out->value_count = src->info.field_count;
-    out->value[0] = (mr_value){.type = MR_TYPE_TENSOR, .dtype = MR_I32, .ndim = 1, .dim = {bytes / sizeof(int32_t)}, .data = data,
+    out->value[0] = (mr_value){.type = MR_TYPE_TENSOR,
+                               .dtype = MR_I32,
+                               .ndim = 1,
+                               .dim = {bytes / sizeof(int32_t)},
+                               .data = data,
                                .bytes = bytes};
     out->value[1] = (mr_value){.type = MR_TYPE_INT, .i = q->label[sample]};
     return MR_OK;
@@ -482,7 +516,15 @@ static int sequence_parse(const mr_source *src, uint64_t sample, const void *dat
 
 const mri_source_ops mri_source_sequence = {
     .name = "sequence",
-    .help = "a text with a sequence of integers in each line, the last of them the class; plain or gzip; or a folder with train... and val...",
-    .probe = sequence_probe, .open = sequence_open, .close = sequence_close, .extent = sequence_extent, .label = sequence_label,
-    .length = sequence_length, .file_at = sequence_file_at, .sample_path = sequence_sample_path, .parse = sequence_parse,
+    .help = "a text with a sequence of integers in each line, the last of them the class; plain or gzip; or "
+            "a folder with train... and val...",
+    .probe = sequence_probe,
+    .open = sequence_open,
+    .close = sequence_close,
+    .extent = sequence_extent,
+    .label = sequence_label,
+    .length = sequence_length,
+    .file_at = sequence_file_at,
+    .sample_path = sequence_sample_path,
+    .parse = sequence_parse,
 };

@@ -3,7 +3,16 @@
 
 #include "base/util.h"
 
-enum { VARINT = 0, FIXED64 = 1, LENGTH = 2, GROUP = 3, GROUP_END = 4, FIXED32 = 5, MOST_VARINT = 10, MOST_GROUPS = 32 };
+enum {
+    VARINT = 0,
+    FIXED64 = 1,
+    LENGTH = 2,
+    GROUP = 3,
+    GROUP_END = 4,
+    FIXED32 = 5,
+    MOST_VARINT = 10,
+    MOST_GROUPS = 32
+};
 
 typedef struct field {
     uint32_t number, wire;
@@ -13,7 +22,8 @@ typedef struct field {
 
 const char *mri_feature_kind_text(mri_feature_kind kind)
 {
-    static const char *const texts[] = {"nothing", "bytes (BytesList)", "floats (FloatList)", "whole numbers (Int64List)"};
+    static const char *const texts[] = {"nothing", "bytes (BytesList)", "floats (FloatList)",
+                                        "whole numbers (Int64List)"};
     return (unsigned)kind < MRI_ARRAY_COUNT(texts) ? texts[kind] : texts[0];
 }
 
@@ -35,7 +45,8 @@ static bool take_varint(mri_span *from, uint64_t *out)
 {
     uint64_t v = 0;
     for (size_t k = 0; k < MOST_VARINT && k < from->bytes; k++) {
-        v |= (uint64_t)(from->data[k] & 0x7f) << (7 * k); /* of a tenth byte one bit has room: the rest is dropped, as everywhere */
+        v |= (uint64_t)(from->data[k] & 0x7f)
+             << (7 * k); /* of a tenth byte one bit has room: the rest is dropped, as everywhere */
         if (from->data[k] & 0x80) continue;
         take(from, k + 1);
         *out = v;
@@ -47,7 +58,8 @@ static bool take_varint(mri_span *from, uint64_t *out)
 static int take_tag(mri_span *from, field *f, mr_error *err)
 {
     uint64_t tag;
-    if (!take_varint(from, &tag) || tag > UINT32_MAX || tag >> 3 == 0) return no_protobuf(err, "a field's number is damaged");
+    if (!take_varint(from, &tag) || tag > UINT32_MAX || tag >> 3 == 0)
+        return no_protobuf(err, "a field's number is damaged");
     f->number = (uint32_t)(tag >> 3);
     f->wire = (uint32_t)(tag & 7);
     return MR_OK;
@@ -69,19 +81,20 @@ static int take_value(mri_span *from, field *f, mr_error *err)
         return no_protobuf(err, "a field has an unknown type");
     }
     if (bytes > from->bytes)
-        return mr_error_set(err, MR_EFORMAT, "no tf.train.Example: a field of %llu bytes where %zu are left", (unsigned long long)bytes,
-                            from->bytes);
+        return mr_error_set(err, MR_EFORMAT, "no tf.train.Example: a field of %llu bytes where %zu are left",
+                            (unsigned long long)bytes, from->bytes);
     f->value = take(from, (size_t)bytes);
     return MR_OK;
 }
 
-/* Behind a group's first tag: all of it, groups inside included. Nobody writes groups any more; they are only skipped. */
+/* Behind a group's first tag: all of it, groups inside included. Nobody writes groups any more; they are only
+ * skipped. */
 static int skip_group(mri_span *from, uint32_t number, mr_error *err)
 {
     uint32_t open[MOST_GROUPS] = {number}, depth = 1;
     while (depth > 0) {
         field f = {0};
-        int   rc = take_tag(from, &f, err);
+        int rc = take_tag(from, &f, err);
         if (rc) return rc;
         if (f.wire == GROUP) {
             if (depth == MOST_GROUPS) return no_protobuf(err, "groups are nested too deep");
@@ -111,10 +124,12 @@ static int read_feature(mri_span feature, mri_feature *out, mr_error *err)
     out->lists = (mri_span){feature.data, 0};
     while (feature.bytes > 0) {
         const mri_span before = feature;
-        field          f;
-        const int      rc = take_field(&feature, &f, err);
+        field f;
+        const int rc = take_field(&feature, &f, err);
         if (rc) return rc;
-        if (f.wire != LENGTH || f.number < MRI_FEATURE_BYTES || f.number > MRI_FEATURE_INTS || f.number == (uint32_t)out->kind) continue;
+        if (f.wire != LENGTH || f.number < MRI_FEATURE_BYTES || f.number > MRI_FEATURE_INTS ||
+            f.number == (uint32_t)out->kind)
+            continue;
         out->kind = (mri_feature_kind)f.number;
         out->lists = before;
     }
@@ -124,10 +139,10 @@ static int read_feature(mri_span feature, mri_feature *out, mr_error *err)
 static int read_entry(mri_span entry, mri_feature *out, mr_error *err)
 {
     mri_span value = {NULL, 0};
-    bool     has_value = false;
+    bool has_value = false;
     *out = (mri_feature){.key = {entry.data, 0}};
     while (entry.bytes > 0) {
-        field     f;
+        field f;
         const int rc = take_field(&entry, &f, err);
         if (rc) return rc;
         if (f.wire == LENGTH && f.number == 1) out->key = f.value;
@@ -148,12 +163,14 @@ void mri_example_begin(mri_example_walk *w, const void *data, size_t bytes)
 static int next_features(mri_example_walk *w, mr_error *err)
 {
     while (w->example.bytes > 0) {
-        field     f;
+        field f;
         const int rc = take_field(&w->example, &f, err);
         if (rc) return rc;
         if (f.number == 2 && f.wire == LENGTH)
-            return mr_error_set(err, MR_EUNSUPPORTED, "expected a tf.train.Example, found a SequenceExample (it has feature lists): "
-                                "write its steps as Examples");
+            return mr_error_set(
+                err, MR_EUNSUPPORTED,
+                "expected a tf.train.Example, found a SequenceExample (it has feature lists): "
+                "write its steps as Examples");
         if (f.number == 1 && f.wire != LENGTH) return no_protobuf(err, "its first field is no message");
         if (f.number != 1) continue;
         w->features = f.value;
@@ -167,7 +184,7 @@ int mri_example_next(mri_example_walk *w, mri_feature *out, mr_error *err)
     for (;;) {
         while (w->features.bytes > 0) {
             field f;
-            int   rc = take_field(&w->features, &f, err);
+            int rc = take_field(&w->features, &f, err);
             if (rc) return rc;
             if (f.number != 1) continue;
             if (f.wire != LENGTH) return no_protobuf(err, "its features are no map");
@@ -178,22 +195,24 @@ int mri_example_next(mri_example_walk *w, mri_feature *out, mr_error *err)
     }
 }
 
-int mri_example_pick(const void *data, size_t bytes, const char *const *keys, uint32_t key_count, mri_feature *out, mr_error *err)
+int mri_example_pick(const void *data, size_t bytes, const char *const *keys, uint32_t key_count,
+                     mri_feature *out, mr_error *err)
 {
     mri_example_walk w;
-    mri_feature      f;
-    int              rc;
+    mri_feature f;
+    int rc;
     for (uint32_t k = 0; k < key_count; k++) out[k] = (mri_feature){0};
     mri_example_begin(&w, data, bytes);
     while ((rc = mri_example_next(&w, &f, err)) == MR_OK)
         for (uint32_t k = 0; k < key_count; k++)
-            if (keys[k] && strlen(keys[k]) == f.key.bytes && memcmp(keys[k], f.key.data, f.key.bytes) == 0) out[k] = f;
+            if (keys[k] && strlen(keys[k]) == f.key.bytes && memcmp(keys[k], f.key.data, f.key.bytes) == 0)
+                out[k] = f;
     return rc == MR_EEND ? MR_OK : rc;
 }
 
 /* ---- values ---- */
 typedef struct values { /* the values of one feature, one after the other */
-    mri_span         lists, list;
+    mri_span lists, list;
     mri_feature_kind kind;
 } values;
 
@@ -215,19 +234,21 @@ static int next_value(values *v, field *f, mr_error *err)
 
 static int wrong_element(mr_error *err, mri_feature_kind kind)
 {
-    return mr_error_set(err, MR_EFORMAT, "no tf.train.Example: something else in a list of %s", mri_feature_kind_text(kind));
+    return mr_error_set(err, MR_EFORMAT, "no tf.train.Example: something else in a list of %s",
+                        mri_feature_kind_text(kind));
 }
 
 int mri_feature_ints(const mri_feature *f, int64_t *out, size_t cap, size_t *count, mr_error *err)
 {
     values v = {.lists = f->kind == MRI_FEATURE_INTS ? f->lists : (mri_span){0}, .kind = MRI_FEATURE_INTS};
-    field  e;
-    int    rc;
+    field e;
+    int rc;
     *count = 0;
     while ((rc = next_value(&v, &e, err)) == MR_OK) {
         if (e.wire != VARINT && e.wire != LENGTH) return wrong_element(err, v.kind);
         for (mri_span packed = e.value; e.wire == VARINT || packed.bytes > 0;) {
-            if (e.wire == LENGTH && !take_varint(&packed, &e.varint)) return no_protobuf(err, "a number does not end");
+            if (e.wire == LENGTH && !take_varint(&packed, &e.varint))
+                return no_protobuf(err, "a number does not end");
             if (*count < cap) out[*count] = (int64_t)e.varint;
             (*count)++;
             if (e.wire == VARINT) break;
@@ -238,14 +259,18 @@ int mri_feature_ints(const mri_feature *f, int64_t *out, size_t cap, size_t *cou
 
 int mri_feature_floats(const mri_feature *f, float *out, size_t cap, size_t *count, mr_error *err)
 {
-    values v = {.lists = f->kind == MRI_FEATURE_FLOATS ? f->lists : (mri_span){0}, .kind = MRI_FEATURE_FLOATS};
-    field  e;
-    int    rc;
+    values v = {.lists = f->kind == MRI_FEATURE_FLOATS ? f->lists : (mri_span){0},
+                .kind = MRI_FEATURE_FLOATS};
+    field e;
+    int rc;
     *count = 0;
-    while ((rc = next_value(&v, &e, err)) == MR_OK) { /* one float and a packed list of them look the same here: 4 bytes each */
-        if ((e.wire != FIXED32 && e.wire != LENGTH) || e.value.bytes % sizeof *out != 0) return wrong_element(err, v.kind);
+    while ((rc = next_value(&v, &e, err)) ==
+           MR_OK) { /* one float and a packed list of them look the same here: 4 bytes each */
+        if ((e.wire != FIXED32 && e.wire != LENGTH) || e.value.bytes % sizeof *out != 0)
+            return wrong_element(err, v.kind);
         const size_t more = e.value.bytes / sizeof *out, room = *count < cap ? cap - *count : 0;
-        if (more > 0 && room > 0) memcpy(out + *count, e.value.data, (more < room ? more : room) * sizeof *out);
+        if (more > 0 && room > 0)
+            memcpy(out + *count, e.value.data, (more < room ? more : room) * sizeof *out);
         *count += more;
     }
     return rc == MR_EEND ? MR_OK : rc;
@@ -254,8 +279,8 @@ int mri_feature_floats(const mri_feature *f, float *out, size_t cap, size_t *cou
 int mri_feature_bytes(const mri_feature *f, mri_span *out, size_t cap, size_t *count, mr_error *err)
 {
     values v = {.lists = f->kind == MRI_FEATURE_BYTES ? f->lists : (mri_span){0}, .kind = MRI_FEATURE_BYTES};
-    field  e;
-    int    rc;
+    field e;
+    int rc;
     *count = 0;
     while ((rc = next_value(&v, &e, err)) == MR_OK) {
         if (e.wire != LENGTH) return wrong_element(err, v.kind);

@@ -1,6 +1,7 @@
 /* formats/tfrecord/example_build.c: writing tf.train.Example.
  *
- *   | room for two tags and lengths | entry | entry | ...      finish() puts them in front of the first entry, where they end
+ *   | room for two tags and lengths | entry | entry | ...      finish() puts them in front of the first
+ *                                                              entry, where they end
  *
  * Lengths inside an entry are computed before it is written. */
 #include "base/util.h"
@@ -52,12 +53,13 @@ static uint8_t *make_room(mri_example_builder *b, uint64_t bytes)
     return p;
 }
 
-/* All of an entry but the inside of its list, which is `list` bytes and follows at the place returned; NULL: no room. */
+/* All of an entry but the inside of its list, which is `list` bytes and follows at the place returned; NULL:
+ * no room. */
 static uint8_t *put_entry(mri_example_builder *b, const char *key, mri_feature_kind kind, uint64_t list)
 {
-    const size_t   key_bytes = strlen(key);
+    const size_t key_bytes = strlen(key);
     const uint64_t feature = field_bytes(list), entry = field_bytes(key_bytes) + field_bytes(feature);
-    uint8_t       *p = make_room(b, field_bytes(entry));
+    uint8_t *p = make_room(b, field_bytes(entry));
     if (!p) return NULL;
     p = put_head(p, PACKED_TAG, entry);
     p = put_head(p, PACKED_TAG, key_bytes);
@@ -93,7 +95,7 @@ void mri_example_add_ints(mri_example_builder *b, const char *key, const int64_t
 void mri_example_add_floats(mri_example_builder *b, const char *key, const float *values, size_t count)
 {
     const uint64_t packed = (uint64_t)count * sizeof *values;
-    uint8_t       *p = put_entry(b, key, MRI_FEATURE_FLOATS, field_bytes(packed));
+    uint8_t *p = put_entry(b, key, MRI_FEATURE_FLOATS, field_bytes(packed));
     if (!p) return;
     p = put_head(p, PACKED_TAG, packed);
     if (count > 0) memcpy(p, values, (size_t)packed);
@@ -102,9 +104,11 @@ void mri_example_add_floats(mri_example_builder *b, const char *key, const float
 int mri_example_finish(mri_example_builder *b, mri_span *out, mr_error *err)
 {
     if (!make_room(b, 0))
-        return mr_error_set(err, b->failed, b->failed == MR_ENOMEM ? "no memory for an Example" : "an Example may have 2 GiB, no more");
+        return mr_error_set(err, b->failed,
+                            b->failed == MR_ENOMEM ? "no memory for an Example"
+                                                   : "an Example may have 2 GiB, no more");
     const size_t features = b->used - ROOM, head = (size_t)field_bytes(features) - features;
-    uint8_t     *start = b->buffer + ROOM - head;
+    uint8_t *start = b->buffer + ROOM - head;
     put_head(start, PACKED_TAG, features);
     *out = (mri_span){start, head + features};
     return MR_OK;

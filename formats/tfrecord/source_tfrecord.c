@@ -1,11 +1,14 @@
-/* formats/tfrecord/source_tfrecord.c: TFRecord files of tf.train.Example (tfrecord.h has the framing, example.h the message).
+/* formats/tfrecord/source_tfrecord.c: TFRecord files of tf.train.Example (tfrecord.h has the framing,
+ * example.h the message).
  *
- *   scan   each record: length checked (a wrong one ends it: nobody knows where the next record begins), data looked into for the
- *          label, class names and boxes; what is wrong inside a record is left to parse()
- *   parse  checksum of the data, picture, label, boxes, mask; a record that is wrong is a bad sample with its reason
+ *   scan   each record: length checked (a wrong one ends it: nobody knows where the next record begins), data
+ *          looked into for the label, class names and boxes; what is wrong inside a record is left to parse()
+ *   parse  checksum of the data, picture, label, boxes, mask; a record that is wrong is a bad sample with its
+ *          reason
  *
- * An extent is the data and their checksum; both lie behind the head, whose place messages name. The features are those of the first
- * record that can be read. Boxes are xmin, ymin, xmax, ymax as in the file, 0 to 1 by custom. */
+ * An extent is the data and their checksum; both lie behind the head, whose place messages name. The features
+ * are those of the first record that can be read. Boxes are xmin, ymin, xmax, ymax as in the file, 0 to 1 by
+ * custom. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,14 +16,17 @@
 
 #include "base/util.h"
 #include "formats/fileset/framed.h"
+#include "formats/source/value.h"
 #include "formats/tfrecord/tfrecord.h"
 #include "formats/tfrecord/tfrecord_facts.h"
-#include "formats/source/value.h"
 
-enum { SCAN_VERSION = 2, MOST_TRIES = 64 /* unreadable records before the first that says which features there are */ };
+enum {
+    SCAN_VERSION = 2,
+    MOST_TRIES = 64 /* unreadable records before the first that says which features there are */
+};
 
 typedef struct tfrecord { /* fixed after open */
-    mri_framed   f;
+    mri_framed f;
     mri_tf_facts facts;
 } tfrecord;
 
@@ -40,30 +46,33 @@ static bool tfrecord_probe(const mri_probe *p)
 typedef struct scanning {
     const mri_framed *f; /* for the names of files */
     mri_tf_gather gather;
-    uint32_t      tries;
-    mr_error      first; /* why the first record could not be read */
+    uint32_t tries;
+    mr_error first; /* why the first record could not be read */
 } scanning;
 
 static int check_data(const uint8_t *data, size_t bytes, mr_error *err)
 {
     const uint32_t expected = mri_le32(data + bytes), found = mri_tfrecord_crc(data, bytes);
     if (found == expected) return MR_OK;
-    return mr_error_set(err, MR_ECHECKSUM, "the checksum of the record's data does not match: expected %08x, found %08x: copy the file again",
-                        expected, found);
+    return mr_error_set(
+        err, MR_ECHECKSUM,
+        "the checksum of the record's data does not match: expected %08x, found %08x: copy the file again",
+        expected, found);
 }
 
 static int look_inside(scanning *s, const uint8_t *data, size_t bytes, int64_t *label, mr_error *err)
 {
     mri_feature f[MRI_TF_FEATURES];
     mri_tf_gather *g = &s->gather;
-    mr_error   why = MR_ERROR_INIT;
+    mr_error why = MR_ERROR_INIT;
     *label = MRI_NO_LABEL;
     int rc = check_data(data, bytes, &why);
     if (!rc && !g->chosen) rc = mri_tf_choose(g, data, bytes, &why);
     if (rc == MR_ENOMEM) return mr_error_set(err, rc, "%s", why.text);
     if (!g->chosen && s->tries++ == 0) s->first = why;
     if (!rc) rc = mri_example_pick(data, bytes, g->key, MRI_TF_FEATURES, f, NULL);
-    if (!rc && g->key[MRI_TF_LABEL] && mri_tf_one_int(&f[MRI_TF_LABEL], g->key[MRI_TF_LABEL], label, NULL)) *label = MRI_NO_LABEL;
+    if (!rc && g->key[MRI_TF_LABEL] && mri_tf_one_int(&f[MRI_TF_LABEL], g->key[MRI_TF_LABEL], label, NULL))
+        *label = MRI_NO_LABEL;
     return mri_tf_add(g, rc ? NULL : f, *label, err);
 }
 
@@ -71,18 +80,26 @@ static int scan_record(scanning *s, mri_scan *scan, uint64_t at, uint64_t *next,
 {
     const uint64_t left = mri_scan_file_bytes(scan) - at;
     const uint8_t *p;
-    uint64_t       bytes;
+    uint64_t bytes;
     if (left < MRI_TFRECORD_HEAD)
-        return mr_error_set(err, MR_EFORMAT, "the file ends inside the head of a record: expected 12 bytes, found %" PRIu64
-                            "; copy it again", left);
+        return mr_error_set(err, MR_EFORMAT,
+                            "the file ends inside the head of a record: expected 12 bytes, found %" PRIu64
+                            "; copy it again",
+                            left);
     int rc = mri_scan_get(scan, at, MRI_TFRECORD_HEAD, &p, err);
     if (rc) return rc;
     if (!mri_tfrecord_length(p, &bytes))
-        return mr_error_set(err, MR_ECHECKSUM, "the checksum of a record's length does not match: expected %08x, found %08x; this is no "
-                            "TFRecord file, or it is damaged from here on", mri_le32(p + 8), mri_tfrecord_crc(p, 8));
+        return mr_error_set(
+            err, MR_ECHECKSUM,
+            "the checksum of a record's length does not match: expected %08x, found %08x; this is no "
+            "TFRecord file, or it is damaged from here on",
+            mri_le32(p + 8), mri_tfrecord_crc(p, 8));
     if (bytes > left - MRI_TFRECORD_HEAD || left - MRI_TFRECORD_HEAD - bytes < MRI_TFRECORD_TAIL)
-        return mr_error_set(err, MR_EFORMAT, "a record of %" PRIu64 " bytes, but the file has no more than %" PRIu64 " behind its head: "
-                            "it was cut short, or is damaged", bytes, left - MRI_TFRECORD_HEAD);
+        return mr_error_set(err, MR_EFORMAT,
+                            "a record of %" PRIu64 " bytes, but the file has no more than %" PRIu64
+                            " behind its head: "
+                            "it was cut short, or is damaged",
+                            bytes, left - MRI_TFRECORD_HEAD);
     if (bytes > MRI_MAX_SAMPLE_BYTES - MRI_TFRECORD_TAIL)
         return mr_error_set(err, MR_ELIMIT, "a record of %" PRIu64 " bytes: at most 2 GiB are read", bytes);
     rc = mri_scan_get(scan, at + MRI_TFRECORD_HEAD, (size_t)bytes + MRI_TFRECORD_TAIL, &p, err);
@@ -103,10 +120,11 @@ static int tfrecord_scan(void *context, mri_scan *scan, uint32_t file, mr_error 
 {
     scanning *s = context;
     for (uint64_t at = 0; at < mri_scan_file_bytes(scan);) {
-        uint64_t  next = 0;
+        uint64_t next = 0;
         const int rc = scan_record(s, scan, at, &next, err);
         if (rc) return mri_error_place(err, rc, NULL, at, MR_NOWHERE);
-        if (s->tries == 1 && s->first.offset == MR_NOWHERE) mri_error_place(&s->first, s->first.code, s->f->file[file].path, at, 0);
+        if (s->tries == 1 && s->first.offset == MR_NOWHERE)
+            mri_error_place(&s->first, s->first.code, s->f->file[file].path, at, 0);
         if (!s->gather.chosen && s->tries == MOST_TRIES) return cannot_read_any(s, err);
         at = next;
     }
@@ -127,17 +145,22 @@ static uint64_t hash_settings(const mr_source_config *cfg)
     return XXH3_64bits_withSeed(label, strlen(label), XXH3_64bits(image, strlen(image)));
 }
 
-static int open_files(mr_source *src, tfrecord *t, const mr_source_config *cfg, bool keep_index, mr_error *err)
+static int open_files(mr_source *src, tfrecord *t, const mr_source_config *cfg, bool keep_index,
+                      mr_error *err)
 {
-    mri_filelist     files;
+    mri_filelist files;
     mr_source_config mine = *cfg;
-    int              rc = mri_filelist_find(&files, src->path, cfg->split, accept, err);
+    int rc = mri_filelist_find(&files, src->path, cfg->split, accept, err);
     if (rc) return rc;
     src->info.has_test = files.has_test;
     mine.no_index_file = cfg->no_index_file || !keep_index;
-    scanning                s = {.f = &t->f, .gather.cfg = cfg, .first = MR_ERROR_INIT};
-    const mri_framed_format format = {.name = "tfrecord", .version = SCAN_VERSION, .settings = hash_settings(cfg), .scan = tfrecord_scan,
-                                      .note = tfrecord_note, .context = &s};
+    scanning s = {.f = &t->f, .gather.cfg = cfg, .first = MR_ERROR_INIT};
+    const mri_framed_format format = {.name = "tfrecord",
+                                      .version = SCAN_VERSION,
+                                      .settings = hash_settings(cfg),
+                                      .scan = tfrecord_scan,
+                                      .note = tfrecord_note,
+                                      .context = &s};
     rc = mri_framed_open(&t->f, &files, &format, &mine, err);
     mri_tf_gather_fini(&s.gather);
     return rc;
@@ -152,16 +175,17 @@ static void add_tensor(mr_source *src, const char *name, mr_dtype dtype)
 
 static void set_fields(mr_source *src, const tfrecord *t)
 {
-    mr_source_info     *info = &src->info;
+    mr_source_info *info = &src->info;
     const mri_tf_facts *facts = &t->facts;
-    const bool          pixels = facts->dim[0] > 0;
+    const bool pixels = facts->dim[0] > 0;
     if (pixels) {
         info->height = (uint32_t)facts->dim[0];
         info->width = (uint32_t)facts->dim[1];
         info->channels = (uint32_t)facts->dim[2];
     }
-    mri_source_set_image_label(src, pixels ? mri_field_pixels("image", info->height, info->width, info->channels)
-                                           : mri_field("image", MR_TYPE_IMAGE));
+    mri_source_set_image_label(src, pixels
+                                        ? mri_field_pixels("image", info->height, info->width, info->channels)
+                                        : mri_field("image", MR_TYPE_IMAGE));
     if (!facts->key[MRI_TF_LABEL]) {
         info->label_field = -1;
         info->field_count = 1;
@@ -229,33 +253,46 @@ static void tfrecord_sample_path(const mr_source *src, uint64_t sample, char *bu
 static int take_boxes(const tfrecord *t, uint64_t sample, const mri_feature *f, mr_sample *out, mr_error *err)
 {
     const mri_tf_facts *facts = &t->facts;
-    size_t              count;
-    const int           rc = mri_tf_box_count(f, facts->key, &count, err);
+    size_t count;
+    const int rc = mri_tf_box_count(f, facts->key, &count, err);
     if (rc) return rc;
     const uint64_t first = facts->start[sample], known = facts->start[sample + 1] - first;
     if (known != count)
-        return mr_error_set(err, MR_EFORMAT, "boxes: %zu in this record, %" PRIu64 " in the index: remove the index", count, known);
-    out->value[out->value_count++] = (mr_value){.type = MR_TYPE_TENSOR, .dtype = MR_F32, .ndim = 2, .dim = {count, 4},
-                                                .data = facts->box + 4 * first, .bytes = count * 4 * sizeof(float)};
+        return mr_error_set(err, MR_EFORMAT,
+                            "boxes: %zu in this record, %" PRIu64 " in the index: remove the index", count,
+                            known);
+    out->value[out->value_count++] = (mr_value){.type = MR_TYPE_TENSOR,
+                                                .dtype = MR_F32,
+                                                .ndim = 2,
+                                                .dim = {count, 4},
+                                                .data = facts->box + 4 * first,
+                                                .bytes = count * 4 * sizeof(float)};
     if (facts->has_box_labels)
-        out->value[out->value_count++] = (mr_value){.type = MR_TYPE_TENSOR, .dtype = MR_I64, .ndim = 1, .dim = {count},
-                                                    .data = facts->box_label + first, .bytes = count * sizeof(int64_t)};
+        out->value[out->value_count++] = (mr_value){.type = MR_TYPE_TENSOR,
+                                                    .dtype = MR_I64,
+                                                    .ndim = 1,
+                                                    .dim = {count},
+                                                    .data = facts->box_label + first,
+                                                    .bytes = count * sizeof(int64_t)};
     return MR_OK;
 }
 
-static int take_values(const tfrecord *t, uint64_t sample, const uint8_t *data, size_t bytes, mr_sample *out, mr_error *err)
+static int take_values(const tfrecord *t, uint64_t sample, const uint8_t *data, size_t bytes, mr_sample *out,
+                       mr_error *err)
 {
     const char *const *key = t->facts.key;
-    mri_feature        f[MRI_TF_FEATURES];
-    int                rc = mri_example_pick(data, bytes, key, MRI_TF_FEATURES, f, err);
+    mri_feature f[MRI_TF_FEATURES];
+    int rc = mri_example_pick(data, bytes, key, MRI_TF_FEATURES, f, err);
     if (!rc && f[MRI_TF_IMAGE].kind == MRI_FEATURE_NONE) {
         char found[480];
         mri_tf_list_keys(data, bytes, found, sizeof found);
-        return mr_error_set(err, MR_EFORMAT, "no feature \"%s\" in this record; found: %s", key[MRI_TF_IMAGE], found[0] ? found : "none");
+        return mr_error_set(err, MR_EFORMAT, "no feature \"%s\" in this record; found: %s", key[MRI_TF_IMAGE],
+                            found[0] ? found : "none");
     }
     if (!rc) rc = mri_tf_picture(f, key, &out->value[0], err);
     const uint64_t *dim = t->facts.dim;
-    if (!rc && dim[0] && (out->value[0].type != MR_TYPE_PIXELS || memcmp(dim, out->value[0].dim, 3 * sizeof *dim) != 0))
+    if (!rc && dim[0] &&
+        (out->value[0].type != MR_TYPE_PIXELS || memcmp(dim, out->value[0].dim, 3 * sizeof *dim) != 0))
         return mr_error_set(err, MR_EFORMAT, "another picture than the index says: remove the index");
     out->value_count = 1;
     if (!rc && key[MRI_TF_LABEL]) {
@@ -265,37 +302,50 @@ static int take_values(const tfrecord *t, uint64_t sample, const uint8_t *data, 
         if (!rc) rc = mri_framed_check_label(&t->f, label->i, &label->i, err);
     }
     if (!rc && t->facts.has_boxes) rc = take_boxes(t, sample, f, out, err);
-    if (!rc && key[MRI_TF_MASK]) rc = mri_tf_mask(&f[MRI_TF_MASK], key[MRI_TF_MASK], &out->value[out->value_count++], err);
+    if (!rc && key[MRI_TF_MASK])
+        rc = mri_tf_mask(&f[MRI_TF_MASK], key[MRI_TF_MASK], &out->value[out->value_count++], err);
     return rc;
 }
 
-static int parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, bool trusted, mr_sample *out, mr_error *err)
+static int parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, bool trusted,
+                 mr_sample *out, mr_error *err)
 {
     const tfrecord *t = src->state;
-    mr_extent       e;
+    mr_extent e;
     mri_framed_extent(&t->f, sample, &e);
     int rc = MR_OK;
     if (bytes != e.bytes || bytes < MRI_TFRECORD_TAIL)
-        rc = mr_error_set(err, MR_EFORMAT, "expected a record of %" PRIu64 " bytes, found %zu", e.bytes, bytes);
+        rc = mr_error_set(err, MR_EFORMAT, "expected a record of %" PRIu64 " bytes, found %zu", e.bytes,
+                          bytes);
     if (!rc && !trusted) rc = check_data(data, bytes - MRI_TFRECORD_TAIL, err);
     if (!rc) rc = take_values(t, sample, data, bytes - MRI_TFRECORD_TAIL, out, err);
-    return rc ? mri_error_place(err, rc, t->f.file[e.file].path, e.offset - MRI_TFRECORD_HEAD, sample) : MR_OK;
+    return rc ? mri_error_place(err, rc, t->f.file[e.file].path, e.offset - MRI_TFRECORD_HEAD, sample)
+              : MR_OK;
 }
 
-static int tfrecord_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+static int tfrecord_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                          mr_sample *out, mr_error *err)
 {
     return parse(src, sample, data, bytes, false, out, err);
 }
 
-static int tfrecord_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out, mr_error *err)
+static int tfrecord_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                                  mr_sample *out, mr_error *err)
 {
     return parse(src, sample, data, bytes, true, out, err);
 }
 
 const mri_source_ops mri_source_tfrecord = {
     .name = "tfrecord",
-    .help = "TFRecord files of tf.train.Example: a file, a numbered set (NAME-00000-of-00128), a folder or a pattern; gzip, zlib or plain",
-    .probe = tfrecord_probe, .open = tfrecord_open, .close = tfrecord_close, .extent = tfrecord_extent, .label = tfrecord_label,
-    .file_at = tfrecord_file_at, .sample_path = tfrecord_sample_path, .parse = tfrecord_parse,
+    .help = "TFRecord files of tf.train.Example: a file, a numbered set (NAME-00000-of-00128), a folder or a "
+            "pattern; gzip, zlib or plain",
+    .probe = tfrecord_probe,
+    .open = tfrecord_open,
+    .close = tfrecord_close,
+    .extent = tfrecord_extent,
+    .label = tfrecord_label,
+    .file_at = tfrecord_file_at,
+    .sample_path = tfrecord_sample_path,
+    .parse = tfrecord_parse,
     .parse_trusted = tfrecord_parse_trusted,
 };

@@ -1,6 +1,7 @@
 /* formats/tfrecord/tfrecord.h: the framing of TFRecord files. Private.
  *
- *   | u64 bytes | u32 masked CRC32C of those 8 | data | u32 masked CRC32C of the data |      little-endian, again and again
+ *   | u64 bytes | u32 masked CRC32C of those 8 | data | u32 masked CRC32C of the data |      little-endian,
+ *                                                                                            again and again
  *
  * Nothing stands in front of the first record or behind the last. */
 #ifndef MRI_TFRECORD_H

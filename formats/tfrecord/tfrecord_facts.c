@@ -1,10 +1,12 @@
 /* formats/tfrecord/tfrecord_facts.c: facts gathered while scanning, written to a note and read from it.
  *
- *   0   u32 flags   4  u32 bytes of the keys   8  u64 height   16  u64 width   24  u64 channels (0: pictures differ, or are encoded)
+ *   0   u32 flags   4  u32 bytes of the keys   8  u64 height   16  u64 width   24  u64 channels (0: pictures
+ *       differ, or are encoded)
  *   32  u64 names   40 u64 bytes of their text   48 u64 boxes   56 u64 samples
  *   64  keys   one text after the other in the order of enum mri_tf_feature, each with its 0; empty: none
  *       names x i64 label, then their texts, each with its 0
- *       (samples + 1) x u64 first box, boxes x 4 f32, boxes x i64 label: the first two with HAS_BOXES, the last with HAS_BOX_LABELS
+ *       (samples + 1) x u64 first box, boxes x 4 f32, boxes x i64 label: the first two with HAS_BOXES, the
+ *       last with HAS_BOX_LABELS
  *
  * Each part begins at a multiple of 8. */
 #include "formats/tfrecord/tfrecord_facts.h"
@@ -14,38 +16,51 @@
 #include "base/util.h"
 #include "formats/fileset/framed.h"
 
-enum { HAS_BOXES = 1, HAS_BOX_LABELS = 2, HEAD = 64, MOST_KEY = 255, MOST_NAME = 255, MOST_NAMED = 1 << 16, MOST_NAMES_BYTES = 4 << 20 };
+enum {
+    HAS_BOXES = 1,
+    HAS_BOX_LABELS = 2,
+    HEAD = 64,
+    MOST_KEY = 255,
+    MOST_NAME = 255,
+    MOST_NAMED = 1 << 16,
+    MOST_NAMES_BYTES = 4 << 20
+};
 
 /* ---- which features ---- */
-static const char *const image_keys[] = {"image/encoded", "image_raw", "image", "image/raw", "image_bytes", "encoded_image", "jpeg",
-                                         "png", "img", NULL};
-static const char *const label_keys[] = {"image/class/label", "label", "image/label", "class_label", "class", "labels", "target", NULL};
+static const char *const image_keys[] = {"image/encoded", "image_raw", "image", "image/raw", "image_bytes",
+                                         "encoded_image", "jpeg",      "png",   "img",       NULL};
+static const char *const label_keys[] = {
+    "image/class/label", "label", "image/label", "class_label", "class", "labels", "target", NULL};
 static const char *const text_keys[] = {"image/class/text", NULL};
 static const char *const height_keys[] = {"image/height", "height", "rows", NULL};
 static const char *const width_keys[] = {"image/width", "width", "cols", NULL};
 static const char *const channels_keys[] = {"image/channels", "image/depth", "channels", "depth", NULL};
-static const char *const mask_keys[] = {"image/segmentation/class/encoded", "image/segmentation/encoded", "image/mask", "mask", NULL};
-static const char *const xmin_keys[] = {"image/object/bbox/xmin", NULL}, *const ymin_keys[] = {"image/object/bbox/ymin", NULL},
-                  *const xmax_keys[] = {"image/object/bbox/xmax", NULL}, *const ymax_keys[] = {"image/object/bbox/ymax", NULL},
-                  *const box_label_keys[] = {"image/object/bbox/label", "image/object/class/label", NULL};
+static const char *const mask_keys[] = {"image/segmentation/class/encoded", "image/segmentation/encoded",
+                                        "image/mask", "mask", NULL};
+static const char *const xmin_keys[] = {"image/object/bbox/xmin", NULL},
+                         *const ymin_keys[] = {"image/object/bbox/ymin", NULL},
+                         *const xmax_keys[] = {"image/object/bbox/xmax", NULL},
+                         *const ymax_keys[] = {"image/object/bbox/ymax", NULL},
+                         *const box_label_keys[] = {"image/object/bbox/label", "image/object/class/label",
+                                                    NULL};
 
 static const struct {
     const char *const *keys;
-    mri_feature_kind   kind;
+    mri_feature_kind kind;
 } usual[MRI_TF_FEATURES] = {
-    [MRI_TF_IMAGE] = {image_keys, MRI_FEATURE_BYTES},   [MRI_TF_LABEL] = {label_keys, MRI_FEATURE_INTS},
-    [MRI_TF_TEXT] = {text_keys, MRI_FEATURE_BYTES},     [MRI_TF_HEIGHT] = {height_keys, MRI_FEATURE_INTS},
-    [MRI_TF_WIDTH] = {width_keys, MRI_FEATURE_INTS},    [MRI_TF_CHANNELS] = {channels_keys, MRI_FEATURE_INTS},
-    [MRI_TF_MASK] = {mask_keys, MRI_FEATURE_BYTES},
-    [MRI_TF_XMIN] = {xmin_keys, MRI_FEATURE_FLOATS},    [MRI_TF_YMIN] = {ymin_keys, MRI_FEATURE_FLOATS},
-    [MRI_TF_XMAX] = {xmax_keys, MRI_FEATURE_FLOATS},    [MRI_TF_YMAX] = {ymax_keys, MRI_FEATURE_FLOATS},
-    [MRI_TF_BOX_LABEL] = {box_label_keys, MRI_FEATURE_INTS},
+    [MRI_TF_IMAGE] = {image_keys, MRI_FEATURE_BYTES}, [MRI_TF_LABEL] = {label_keys, MRI_FEATURE_INTS},
+    [MRI_TF_TEXT] = {text_keys, MRI_FEATURE_BYTES},   [MRI_TF_HEIGHT] = {height_keys, MRI_FEATURE_INTS},
+    [MRI_TF_WIDTH] = {width_keys, MRI_FEATURE_INTS},  [MRI_TF_CHANNELS] = {channels_keys, MRI_FEATURE_INTS},
+    [MRI_TF_MASK] = {mask_keys, MRI_FEATURE_BYTES},   [MRI_TF_XMIN] = {xmin_keys, MRI_FEATURE_FLOATS},
+    [MRI_TF_YMIN] = {ymin_keys, MRI_FEATURE_FLOATS},  [MRI_TF_XMAX] = {xmax_keys, MRI_FEATURE_FLOATS},
+    [MRI_TF_YMAX] = {ymax_keys, MRI_FEATURE_FLOATS},  [MRI_TF_BOX_LABEL] = {box_label_keys, MRI_FEATURE_INTS},
 };
 
 static int take_key(mri_tf_gather *g, int at, const char *key, mr_error *err)
 {
     const size_t bytes = strlen(key) + 1;
-    if (bytes == 1 || bytes > MOST_KEY + 1) return mr_error_set(err, MR_EINVAL, "a feature's name has 1 to %d bytes", MOST_KEY);
+    if (bytes == 1 || bytes > MOST_KEY + 1)
+        return mr_error_set(err, MR_EINVAL, "a feature's name has 1 to %d bytes", MOST_KEY);
     char *copy = malloc(bytes);
     if (!copy) return mr_error_set(err, MR_ENOMEM, "no memory for a feature's name");
     memcpy(copy, key, bytes);
@@ -53,12 +68,12 @@ static int take_key(mri_tf_gather *g, int at, const char *key, mr_error *err)
     return MR_OK;
 }
 
-/* The first of the usual names that is there with the right kind, else the first that is there at all: of that one the reader says
- * what is wrong. */
+/* The first of the usual names that is there with the right kind, else the first that is there at all: of
+ * that one the reader says what is wrong. */
 static int choose_usual(mri_tf_gather *g, int at, const void *example, size_t bytes, mr_error *err)
 {
     mri_feature f[16];
-    uint32_t    count = 0;
+    uint32_t count = 0;
     while (usual[at].keys[count]) count++;
     int rc = mri_example_pick(example, bytes, usual[at].keys, count, f, err);
     if (rc) return rc;
@@ -76,20 +91,26 @@ static int no_such_key(const char *key, const char *what, const void *example, s
     char found[480], shown[128];
     mri_tf_list_keys(example, bytes, found, sizeof found);
     if (!found[0]) return mr_error_set(err, MR_EFORMAT, "no tf.train.Example: there is no feature in it");
-    if (key) return mr_error_set(err, MR_EFORMAT, "no feature \"%s\"; found: %s", mr_text_shown(key, shown, sizeof shown), found);
-    return mr_error_set(err, MR_EFORMAT, "none of the features is known to be the %s: name it (--%s-key); found: %s", what, what, found);
+    if (key)
+        return mr_error_set(err, MR_EFORMAT, "no feature \"%s\"; found: %s",
+                            mr_text_shown(key, shown, sizeof shown), found);
+    return mr_error_set(err, MR_EFORMAT,
+                        "none of the features is known to be the %s: name it (--%s-key); found: %s", what,
+                        what, found);
 }
 
-static int choose_named(mri_tf_gather *g, int at, const char *key, const char *what, const void *example, size_t bytes, mr_error *err)
+static int choose_named(mri_tf_gather *g, int at, const char *key, const char *what, const void *example,
+                        size_t bytes, mr_error *err)
 {
     if (!key) {
         const int rc = choose_usual(g, at, example, bytes, err);
         return rc || g->key[at] || at != MRI_TF_IMAGE ? rc : no_such_key(NULL, what, example, bytes, err);
     }
     mri_feature f;
-    const int   rc = mri_example_pick(example, bytes, &key, 1, &f, err);
+    const int rc = mri_example_pick(example, bytes, &key, 1, &f, err);
     if (rc) return rc;
-    return f.kind == MRI_FEATURE_NONE ? no_such_key(key, what, example, bytes, err) : take_key(g, at, key, err);
+    return f.kind == MRI_FEATURE_NONE ? no_such_key(key, what, example, bytes, err)
+                                      : take_key(g, at, key, err);
 }
 
 static void drop_keys(mri_tf_gather *g, int from, int to)
@@ -100,16 +121,18 @@ static void drop_keys(mri_tf_gather *g, int from, int to)
     }
 }
 
-/* What is called a mask and is no PNG is something else: nobody asked for it, so no record is bad for it. Nor is it one when it is the
- * picture. */
+/* What is called a mask and is no PNG is something else: nobody asked for it, so no record is bad for it. Nor
+ * is it one when it is the picture. */
 static int check_mask(mri_tf_gather *g, const void *example, size_t bytes, mr_error *err)
 {
     mri_feature f;
-    mr_value    v;
+    mr_value v;
     if (!g->key[MRI_TF_MASK]) return MR_OK;
-    if (strcmp(g->key[MRI_TF_MASK], g->key[MRI_TF_IMAGE]) == 0) return drop_keys(g, MRI_TF_MASK, MRI_TF_MASK), MR_OK;
+    if (strcmp(g->key[MRI_TF_MASK], g->key[MRI_TF_IMAGE]) == 0)
+        return drop_keys(g, MRI_TF_MASK, MRI_TF_MASK), MR_OK;
     const int rc = mri_example_pick(example, bytes, &g->key[MRI_TF_MASK], 1, &f, err);
-    if (!rc && (mri_tf_mask(&f, "", &v, NULL) != MR_OK || v.bytes == 0)) drop_keys(g, MRI_TF_MASK, MRI_TF_MASK);
+    if (!rc && (mri_tf_mask(&f, "", &v, NULL) != MR_OK || v.bytes == 0))
+        drop_keys(g, MRI_TF_MASK, MRI_TF_MASK);
     return rc;
 }
 
@@ -134,7 +157,7 @@ int mri_tf_choose(mri_tf_gather *g, const void *example, size_t bytes, mr_error 
 static bool grow(void **items, uint64_t *cap, uint64_t needed, size_t item_bytes)
 {
     uint64_t more = *cap ? *cap : 64;
-    size_t   bytes;
+    size_t bytes;
     while (more < needed) more *= 2;
     if (more == *cap) return true;
     if (!mri_mul_size((size_t)more, item_bytes, &bytes)) return false;
@@ -145,7 +168,10 @@ static bool grow(void **items, uint64_t *cap, uint64_t needed, size_t item_bytes
     return true;
 }
 
-static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "no memory for class names or boxes"); }
+static int no_memory(mr_error *err)
+{
+    return mr_error_set(err, MR_ENOMEM, "no memory for class names or boxes");
+}
 
 static void add_picture(mri_tf_gather *g, const mri_feature *f)
 {
@@ -155,7 +181,8 @@ static void add_picture(mri_tf_gather *g, const mri_feature *f)
         g->encoded = true;
         return;
     }
-    if (g->raw && (g->dim[0] != v.dim[0] || g->dim[1] != v.dim[1] || g->dim[2] != v.dim[2])) g->shapes_differ = true;
+    if (g->raw && (g->dim[0] != v.dim[0] || g->dim[1] != v.dim[1] || g->dim[2] != v.dim[2]))
+        g->shapes_differ = true;
     memcpy(g->dim, v.dim, sizeof g->dim);
     g->raw = true;
 }
@@ -172,11 +199,12 @@ static int add_name(mri_tf_gather *g, const mri_feature *f, int64_t label, mr_er
 {
     mri_span text;
     if (g->no_names || label == MRI_NO_LABEL) return MR_OK;
-    g->no_names = label < 0 || label >= MOST_NAMED || mri_tf_one_bytes(&f[MRI_TF_TEXT], "", &text, NULL) != MR_OK || !can_be_name(text);
+    g->no_names = label < 0 || label >= MOST_NAMED ||
+                  mri_tf_one_bytes(&f[MRI_TF_TEXT], "", &text, NULL) != MR_OK || !can_be_name(text);
     if (g->no_names) return MR_OK;
     if ((uint64_t)label >= g->label_cap) {
         const size_t before = g->label_cap, cap = (size_t)mri_align_up((uint64_t)label + 1, 1024);
-        uint32_t    *larger = realloc(g->name_at, cap * sizeof *larger);
+        uint32_t *larger = realloc(g->name_at, cap * sizeof *larger);
         if (!larger) return no_memory(err);
         memset(larger + before, 0, (cap - before) * sizeof *larger);
         g->name_at = larger;
@@ -202,12 +230,15 @@ static int add_name(mri_tf_gather *g, const mri_feature *f, int64_t label, mr_er
 static int add_boxes(mri_tf_gather *g, const mri_feature *f, mr_error *err)
 {
     size_t count = 0;
-    if (!f || mri_tf_box_count(f, g->key, &count, NULL) != MR_OK || count == 0) return MR_OK; /* parse() tells */
-    uint64_t  cap = g->box_cap, label_cap = g->box_cap;
-    const int rc = mri_source_budget(g->cfg, (g->box_count + count) * 3 * (4 * sizeof *g->box + sizeof *g->box_label), NULL, err);
+    if (!f || mri_tf_box_count(f, g->key, &count, NULL) != MR_OK || count == 0)
+        return MR_OK; /* parse() tells */
+    uint64_t cap = g->box_cap, label_cap = g->box_cap;
+    const int rc = mri_source_budget(
+        g->cfg, (g->box_count + count) * 3 * (4 * sizeof *g->box + sizeof *g->box_label), NULL, err);
     if (rc) return rc;
     if (!grow((void **)&g->box, &cap, g->box_count + count, 4 * sizeof *g->box)) return no_memory(err);
-    if (g->key[MRI_TF_BOX_LABEL] && !grow((void **)&g->box_label, &label_cap, g->box_count + count, sizeof *g->box_label))
+    if (g->key[MRI_TF_BOX_LABEL] &&
+        !grow((void **)&g->box_label, &label_cap, g->box_count + count, sizeof *g->box_label))
         return no_memory(err);
     g->box_cap = cap;
     float *column = malloc(count * sizeof *column);
@@ -218,7 +249,8 @@ static int add_boxes(mri_tf_gather *g, const mri_feature *f, mr_error *err)
         for (size_t k = 0; k < count; k++) g->box[4 * (g->box_count + k) + (size_t)side] = column[k];
     }
     free(column);
-    if (g->key[MRI_TF_BOX_LABEL]) mri_feature_ints(&f[MRI_TF_BOX_LABEL], g->box_label + g->box_count, count, &count, NULL);
+    if (g->key[MRI_TF_BOX_LABEL])
+        mri_feature_ints(&f[MRI_TF_BOX_LABEL], g->box_label + g->box_count, count, &count, NULL);
     g->box_count += count;
     return MR_OK;
 }
@@ -285,8 +317,9 @@ static sizes sizes_of(const mri_tf_gather *g)
 static void put_names(uint8_t *note, const layout *l, const mri_tf_gather *g)
 {
     uint8_t *label = note + l->labels;
-    char    *text = (char *)note + l->names;
-    for (size_t k = 0; !g->no_names && k < g->label_cap; k++) { /* in the order of labels, whatever order they came in */
+    char *text = (char *)note + l->names;
+    for (size_t k = 0; !g->no_names && k < g->label_cap;
+         k++) { /* in the order of labels, whatever order they came in */
         if (!g->name_at[k]) continue;
         const char *name = g->names + g->name_at[k] - 1;
         mri_put_le64(label, k);
@@ -298,9 +331,9 @@ static void put_names(uint8_t *note, const layout *l, const mri_tf_gather *g)
 
 int mri_tf_note(const mri_tf_gather *g, uint8_t **out, size_t *bytes, mr_error *err)
 {
-    const sizes  s = sizes_of(g);
+    const sizes s = sizes_of(g);
     const layout l = lay_out(&s);
-    uint8_t     *note = calloc(1, (size_t)l.all);
+    uint8_t *note = calloc(1, (size_t)l.all);
     if (!note) return no_memory(err);
     const bool one_shape = g->raw && !g->encoded && !g->shapes_differ;
     mri_put_le32(note, s.flags);
@@ -319,7 +352,8 @@ int mri_tf_note(const mri_tf_gather *g, uint8_t **out, size_t *bytes, mr_error *
     put_names(note, &l, g);
     if (s.flags & HAS_BOXES) memcpy(note + l.start, g->start, (size_t)(l.box - l.start));
     if (s.boxes) memcpy(note + l.box, g->box, (size_t)(l.box_label - l.box));
-    if (s.boxes && s.flags & HAS_BOX_LABELS) memcpy(note + l.box_label, g->box_label, (size_t)(l.all - l.box_label));
+    if (s.boxes && s.flags & HAS_BOX_LABELS)
+        memcpy(note + l.box_label, g->box_label, (size_t)(l.all - l.box_label));
     *out = note;
     *bytes = (size_t)l.all;
     return MR_OK;
@@ -329,9 +363,10 @@ int mri_tf_note(const mri_tf_gather *g, uint8_t **out, size_t *bytes, mr_error *
 static bool read_sizes(const uint8_t *note, size_t bytes, sizes *s)
 {
     if (bytes < HEAD) return false;
-    *s = (sizes){mri_le32(note + 4), mri_le64(note + 32), mri_le64(note + 40), mri_le64(note + 48), mri_le64(note + 56), mri_le32(note)};
-    return s->flags <= (HAS_BOXES | HAS_BOX_LABELS) && s->keys <= bytes && s->name_count <= bytes && s->names <= bytes &&
-           s->boxes <= bytes && s->samples < (uint64_t)1 << 40;
+    *s = (sizes){mri_le32(note + 4),  mri_le64(note + 32), mri_le64(note + 40),
+                 mri_le64(note + 48), mri_le64(note + 56), mri_le32(note)};
+    return s->flags <= (HAS_BOXES | HAS_BOX_LABELS) && s->keys <= bytes && s->name_count <= bytes &&
+           s->names <= bytes && s->boxes <= bytes && s->samples < (uint64_t)1 << 40;
 }
 
 /* So many texts, each with its 0, and no byte more. */
@@ -356,7 +391,9 @@ bool mri_tf_facts_read(mri_tf_facts *out, const uint8_t *note, size_t bytes, uin
     *out = (mri_tf_facts){0};
     if (!read_sizes(note, bytes, &s) || s.samples != samples) return false;
     const layout l = lay_out(&s);
-    if (l.all != bytes || !texts_fit(note + l.keys, s.keys, MRI_TF_FEATURES) || !texts_fit(note + l.names, s.names, s.name_count)) return false;
+    if (l.all != bytes || !texts_fit(note + l.keys, s.keys, MRI_TF_FEATURES) ||
+        !texts_fit(note + l.names, s.names, s.name_count))
+        return false;
     const char *key = (const char *)note + l.keys;
     for (int k = 0; k < MRI_TF_FEATURES; k++) {
         out->key[k] = *key ? key : NULL;
@@ -383,7 +420,7 @@ bool mri_tf_facts_read(mri_tf_facts *out, const uint8_t *note, size_t bytes, uin
 int mri_tf_facts_names(mri_tf_facts *facts, uint32_t class_count, int64_t label_offset, mr_error *err)
 {
     const uint8_t *label = facts->name_label;
-    const char    *text = facts->name_text;
+    const char *text = facts->name_text;
     if (class_count == 0 || facts->name_count < class_count) return MR_OK;
     const char **names = calloc(class_count, sizeof *names);
     if (!names) return no_memory(err);

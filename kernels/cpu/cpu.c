@@ -1,21 +1,24 @@
-/* kernels/cpu/cpu.c: the device kind "cpu": the host's own memory, one worker thread per stream, operations on OpenMP threads.
- * The replicas of one run share the core budget. */
+/* kernels/cpu/cpu.c: the device kind "cpu": the host's own memory, one worker thread per stream, operations
+ * on OpenMP threads. The replicas of one run share the core budget. */
 #include <omp.h>
 #include <stdio.h>
 
 #include "kernels/host/host_op.h"
 
-/* Operations queued on a compute stream use the device's share of the cores; a copy stream needs only its own thread. */
+/* Operations queued on a compute stream use the device's share of the cores; a copy stream needs only its own
+ * thread. */
 static void begin_thread(mri_host_device *dev, mr_stream_role role)
 {
     omp_set_num_threads(role == MR_STREAM_COMPUTE ? (int)dev->base.info.threads : 1);
     omp_set_dynamic(0);
 }
 
-static int cpu_open(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg, mr_error *err)
+static int cpu_open(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg,
+                    mr_error *err)
 {
     if (spec->option_count > 0)
-        return mr_error_set(err, MR_EINVAL, "devices: cpu has no option \"%s\"; expected cpu or cpu:N", spec->options[0].name);
+        return mr_error_set(err, MR_EINVAL, "devices: cpu has no option \"%s\"; expected cpu or cpu:N",
+                            spec->options[0].name);
     const uint32_t budget = cfg->compute_threads ? cfg->compute_threads : mri_core_count();
     for (uint32_t i = 0; i < spec->count; i++) {
         mri_host_device *dev;
@@ -43,13 +46,16 @@ static bool cpu_list(uint32_t at, mr_device_listing *out)
     return true;
 }
 
-/* Primitives are made for the number of threads that holds in the thread that creates them: the device's, for this call. */
-static int cpu_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, const mr_op_info *info, mr_error *err)
+/* Primitives are made for the number of threads that holds in the thread that creates them: the device's, for
+ * this call. */
+static int cpu_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, const mr_op_info *info,
+                         mr_error *err)
 {
     const bool reference = mri_host_device_of(dev)->reference;
-    const int  before = omp_get_max_threads();
+    const int before = omp_get_max_threads();
     omp_set_num_threads((int)dev->info.threads);
-    const int rc = mri_host_op_create(out, dev, desc, info, reference ? mri_reference_code(desc->kind) : mri_fast_code(desc->kind), err);
+    const int rc = mri_host_op_create(
+        out, dev, desc, info, reference ? mri_reference_code(desc->kind) : mri_fast_code(desc->kind), err);
     omp_set_num_threads(before);
     return rc;
 }

@@ -1,7 +1,8 @@
 /* kernels/cuda/cuda.c: the device kind "cuda": GPUs opened by number, and the backend's table.
  *
- * A device holds the GPU's primary context, which all libraries of the process share; a memory pool, a house stream, our kernels and the
- * clock's first anchor. Opening takes them in that order, closing gives them back in reverse. */
+ * A device holds the GPU's primary context, which all libraries of the process share; a memory pool, a house
+ * stream, our kernels and the clock's first anchor. Opening takes them in that order, closing gives them back
+ * in reverse. */
 #include <stdio.h>
 
 #include "kernels/cuda/cuda.h"
@@ -28,14 +29,16 @@ static void cuda_close(mr_device *base)
 static int start_device(mri_cuda_device *dev, mr_error *err)
 {
     CUcontext context = NULL;
-    int rc = mri_cuda_check(dev, dev->api->cuDevicePrimaryCtxRetain(&context, dev->device), "opening the GPU", err);
+    int rc = mri_cuda_check(dev, dev->api->cuDevicePrimaryCtxRetain(&context, dev->device), "opening the GPU",
+                            err);
     if (rc) return rc;
     dev->context = context;
     rc = mri_cuda_enter(dev, err);
     if (!rc) rc = mri_cuda_pool_open(dev, err);
     if (!rc) {
         CUstream house = NULL;
-        rc = mri_cuda_check(dev, dev->api->cuStreamCreateWithPriority(&house, CU_STREAM_NON_BLOCKING, 0), "creating a stream", err);
+        rc = mri_cuda_check(dev, dev->api->cuStreamCreateWithPriority(&house, CU_STREAM_NON_BLOCKING, 0),
+                            "creating a stream", err);
         if (!rc) dev->house = house;
     }
     if (!rc) rc = mri_cuda_kernels_load(dev, err);
@@ -48,10 +51,13 @@ static int check_number(uint32_t number, int count, mr_error *err)
     char mask[128];
     mri_cuda_mask_text(mask, sizeof mask);
     if (count == 0)
-        return mr_error_set(err, MR_ENOENT, "devices: asked for cuda:%u, there is no GPU%s; `millrace devices` says what is here", number, mask);
+        return mr_error_set(
+            err, MR_ENOENT,
+            "devices: asked for cuda:%u, there is no GPU%s; `millrace devices` says what is here", number,
+            mask);
     if (number >= (uint32_t)count)
-        return mr_error_set(err, MR_ENOENT, "devices: asked for cuda:%u, there %s %d, numbered from 0%s", number, count == 1 ? "is" : "are",
-                            count, mask);
+        return mr_error_set(err, MR_ENOENT, "devices: asked for cuda:%u, there %s %d, numbered from 0%s",
+                            number, count == 1 ? "is" : "are", count, mask);
     return MR_OK;
 }
 
@@ -61,17 +67,21 @@ static void name_device(mri_cuda_device *dev, const struct mri_spec *spec, uint3
     uint32_t before = 0;
     for (uint32_t i = 0; i < index; i++) before += spec->numbers[i] == spec->numbers[index];
     if (before == 0) snprintf(dev->base.name, sizeof dev->base.name, "cuda:%u", spec->numbers[index]);
-    else snprintf(dev->base.name, sizeof dev->base.name, "cuda:%u (replica %u)", spec->numbers[index], before + 1);
+    else
+        snprintf(dev->base.name, sizeof dev->base.name, "cuda:%u (replica %u)", spec->numbers[index],
+                 before + 1);
 }
 
-static int open_one(mr_device **out, const struct mri_spec *spec, uint32_t index, const mr_devices_config *cfg, mr_error *err)
+static int open_one(mr_device **out, const struct mri_spec *spec, uint32_t index,
+                    const mr_devices_config *cfg, mr_error *err)
 {
     struct mri_cuda_look look;
     int rc = mri_cuda_look((int)spec->numbers[index], &look, err);
     if (rc) return rc;
     if (look.capability < MRI_CUDA_LEAST_CAPABILITY)
-        return mr_error_set(err, MR_EUNSUPPORTED, "cuda:%u (%s) has compute capability %u.%u; 8.0 or newer is needed", spec->numbers[index],
-                            look.name, look.capability / 10, look.capability % 10);
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "cuda:%u (%s) has compute capability %u.%u; 8.0 or newer is needed",
+                            spec->numbers[index], look.name, look.capability / 10, look.capability % 10);
     mri_cuda_device *dev = calloc(1, sizeof *dev);
     if (!dev) return mr_error_set(err, MR_ENOMEM, "no memory for device cuda:%u", spec->numbers[index]);
     pthread_mutex_init(&dev->lock, NULL);
@@ -87,7 +97,10 @@ static int open_one(mr_device **out, const struct mri_spec *spec, uint32_t index
     dev->check_each = cfg->check_each;
     name_device(dev, spec, index);
     mri_cuda_hardware_text(&look, dev->base.hardware, sizeof dev->base.hardware);
-    dev->base.info = (mr_device_info){.kind = "cuda", .name = dev->base.name, .hardware = dev->base.hardware, .index = index,
+    dev->base.info = (mr_device_info){.kind = "cuda",
+                                      .name = dev->base.name,
+                                      .hardware = dev->base.hardware,
+                                      .index = index,
                                       .memory_bytes = look.memory_bytes};
     rc = start_device(dev, err);
     if (rc) {
@@ -98,11 +111,13 @@ static int open_one(mr_device **out, const struct mri_spec *spec, uint32_t index
     return MR_OK;
 }
 
-static int cuda_open(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg, mr_error *err)
+static int cuda_open(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg,
+                     mr_error *err)
 {
     int count;
     if (spec->option_count > 0)
-        return mr_error_set(err, MR_EINVAL, "devices: cuda has no option \"%s\"; expected cuda or cuda:NUMBER[,NUMBER]...",
+        return mr_error_set(err, MR_EINVAL,
+                            "devices: cuda has no option \"%s\"; expected cuda or cuda:NUMBER[,NUMBER]...",
                             spec->options[0].name);
     int rc = mri_cuda_start(&count, err);
     for (uint32_t i = 0; !rc && i < spec->count; i++) rc = check_number(spec->numbers[i], count, err);
@@ -117,7 +132,6 @@ static int cuda_open(mr_device **devices, const struct mri_spec *spec, const mr_
     }
     return MR_OK;
 }
-
 
 const struct mri_backend mri_cuda_backend = {
     .kind = "cuda",

@@ -2,10 +2,13 @@
  *
  * Three kinds of trouble:
  *   - a call is refused, the GPU is well (out of memory, a wrong argument): reported by that call;
- *   - the same in a call that only queues: kept too, because its caller may look only at the next synchronising call. While a stream
- *     records, kept in the recording, so that mr_graph_end() reports it and the device goes on;
- *   - the GPU itself failed (a bad address, a lost link): kept always. Every later call in the process would fail too.
- * A GPU notices the third kind when it runs, so whichever call comes next reports it, and says that it may not be the cause. */
+ *   - the same in a call that only queues: kept too, because its caller may look only at the next
+ *     synchronising call. While a stream records, kept in the recording, so that mr_graph_end() reports it
+ *     and the device goes on;
+ *   - the GPU itself failed (a bad address, a lost link): kept always. Every later call in the process would
+ *     fail too.
+ * A GPU notices the third kind when it runs, so whichever call comes next reports it, and says that it may
+ * not be the cause. */
 #include <stdio.h>
 
 #include "kernels/cuda/cuda.h"
@@ -83,12 +86,15 @@ int mri_cuda_check(mri_cuda_device *dev, CUresult code, const char *what, mr_err
 {
     if (code == CUDA_SUCCESS) return MR_OK;
     mr_error here = MR_ERROR_INIT;
-    char     text[256];
+    char text[256];
     mri_cuda_code_text(code, text, sizeof text);
     const bool fatal = is_fatal(code);
-    const char *late = !fatal ? "" : dev->check_each ? "; the GPU cannot be used any more in this process"
-                     : "; the cause may be any operation queued since the last synchronisation: run again with check_each to have it named";
-    mr_error_set(&here, code == CUDA_ERROR_OUT_OF_MEMORY ? MR_ENOMEM : MR_EDEVICE, "%s: %s: %s%s", dev->base.name, what, text, late);
+    const char *late = !fatal            ? ""
+                       : dev->check_each ? "; the GPU cannot be used any more in this process"
+                                         : "; the cause may be any operation queued since the last "
+                                           "synchronisation: run again with check_each to have it named";
+    mr_error_set(&here, code == CUDA_ERROR_OUT_OF_MEMORY ? MR_ENOMEM : MR_EDEVICE, "%s: %s: %s%s",
+                 dev->base.name, what, text, late);
     if (fatal) mri_cuda_fail(dev, &here);
     if (err) *err = here;
     return here.code;
@@ -98,26 +104,28 @@ int mri_cuda_check_cublas(mri_cuda_device *dev, cublasStatus_t code, const char 
 {
     if (code == CUBLAS_STATUS_SUCCESS) return MR_OK;
     const char *text = dev->api->cublasGetStatusString(code);
-    return mr_error_set(err, code == CUBLAS_STATUS_ALLOC_FAILED ? MR_ENOMEM : MR_EDEVICE, "%s: %s: cuBLAS error %d: %s", dev->base.name,
-                        what, (int)code, text ? text : "no text");
+    return mr_error_set(err, code == CUBLAS_STATUS_ALLOC_FAILED ? MR_ENOMEM : MR_EDEVICE,
+                        "%s: %s: cuBLAS error %d: %s", dev->base.name, what, (int)code,
+                        text ? text : "no text");
 }
 
 int mri_cuda_check_cudnn(mri_cuda_device *dev, cudnnStatus_t code, const char *what, mr_error *err)
 {
     if (code == CUDNN_STATUS_SUCCESS) return MR_OK;
     const char *text = dev->api->cudnnGetErrorString(code);
-    char        more[256] = "";
+    char more[256] = "";
     dev->api->cudnnGetLastErrorString(more, sizeof more);
     const bool unsupported = code >= CUDNN_STATUS_NOT_SUPPORTED && code < CUDNN_STATUS_INTERNAL_ERROR;
-    return mr_error_set(err, unsupported ? MR_EUNSUPPORTED : MR_EDEVICE, "%s: %s: cuDNN error %d: %s%s%s", dev->base.name, what, (int)code,
-                        text ? text : "no text", more[0] ? ": " : "", more);
+    return mr_error_set(err, unsupported ? MR_EUNSUPPORTED : MR_EDEVICE, "%s: %s: cuDNN error %d: %s%s%s",
+                        dev->base.name, what, (int)code, text ? text : "no text", more[0] ? ": " : "", more);
 }
 
 int mri_cuda_check_nccl(mri_cuda_device *dev, ncclResult_t code, const char *what, mr_error *err)
 {
     if (code == ncclSuccess) return MR_OK;
     const char *text = dev->api->ncclGetErrorString(code);
-    return mr_error_set(err, MR_EDEVICE, "%s: %s: NCCL error %d: %s; NCCL_DEBUG=WARN in the environment has NCCL say more",
+    return mr_error_set(err, MR_EDEVICE,
+                        "%s: %s: NCCL error %d: %s; NCCL_DEBUG=WARN in the environment has NCCL say more",
                         dev->base.name, what, (int)code, text ? text : "no text");
 }
 
@@ -134,7 +142,8 @@ int mri_cuda_queued(mri_cuda_stream *s, int rc, const char *what, mr_error *err)
 {
     mri_cuda_device *dev = mri_cuda_of_stream(s);
     if (!rc) s->doing = what;
-    if (!rc && dev->check_each && !s->recording) rc = mri_cuda_wait(dev, s->handle, NULL, MR_FOREVER, what, err);
+    if (!rc && dev->check_each && !s->recording)
+        rc = mri_cuda_wait(dev, s->handle, NULL, MR_FOREVER, what, err);
     return mri_cuda_keep(s, rc, what, err);
 }
 

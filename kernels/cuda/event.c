@@ -1,17 +1,18 @@
 /* kernels/cuda/event.c: events, and the time they tell.
  *
- * A GPU tells only how long after one event another came, as a float of milliseconds: exact to 31 ns within a second, to 4 us within a
- * minute. So there are anchors, events of the house stream whose time on the host's clock is known, a new one every second while events
- * are recorded:
+ * A GPU tells only how long after one event another came, as a float of milliseconds: exact to 31 ns within a
+ * second, to 4 us within a minute. So there are anchors, events of the house stream whose time on the host's
+ * clock is known, a new one every second while events are recorded:
  *
  *      anchor 0 ────────► anchor 1 ────────► anchor 2          known: the one before + elapsed
  *         └── elapsed ──► e    └── elapsed ──► f               an event's time: from the newest anchor that is not after it
  *
- * An anchor is queued by mr_event_record() and its time settled when somebody asks for a time, so nothing waits for it. Times of one
- * device are in the order in which things happened: rounding never takes an event across an anchor. The first anchor is set on
- * CLOCK_MONOTONIC when the device is opened, to half the time that a record and a wait take (some microseconds); from there on the two
- * clocks drift apart as crystals do, a few microseconds a second at worst. An event whose time is asked later than the anchors reach
- * back (3 s) is as exact as a float allows. */
+ * An anchor is queued by mr_event_record() and its time settled when somebody asks for a time, so nothing
+ * waits for it. Times of one device are in the order in which things happened: rounding never takes an event
+ * across an anchor. The first anchor is set on CLOCK_MONOTONIC when the device is opened, to half the time
+ * that a record and a wait take (some microseconds); from there on the two clocks drift apart as crystals do,
+ * a few microseconds a second at worst. An event whose time is asked later than the anchors reach back (3 s)
+ * is as exact as a float allows. */
 #include <math.h>
 
 #include "kernels/cuda/cuda.h"
@@ -19,8 +20,8 @@
 #define ANCHOR_EVERY_NS 1000000000u
 
 struct cuda_event {
-    mr_event     base;
-    CUevent      handle;
+    mr_event base;
+    CUevent handle;
     _Atomic bool recorded;
 };
 
@@ -34,8 +35,11 @@ static int align_first(mri_cuda_device *dev, mr_error *err)
     uint64_t shortest = UINT64_MAX;
     for (uint32_t i = 0; i < MRI_CUDA_ANCHORS; i++) {
         const uint64_t before = mri_now_ns();
-        int rc = mri_cuda_check(dev, dev->api->cuEventRecord(dev->anchors.event[i], dev->house), "setting the clock", err);
-        if (!rc) rc = mri_cuda_check(dev, dev->api->cuEventSynchronize(dev->anchors.event[i]), "setting the clock", err);
+        int rc = mri_cuda_check(dev, dev->api->cuEventRecord(dev->anchors.event[i], dev->house),
+                                "setting the clock", err);
+        if (!rc)
+            rc = mri_cuda_check(dev, dev->api->cuEventSynchronize(dev->anchors.event[i]), "setting the clock",
+                                err);
         if (rc) return rc;
         const uint64_t took = mri_now_ns() - before;
         if (took >= shortest) continue;
@@ -53,7 +57,8 @@ static int align_first(mri_cuda_device *dev, mr_error *err)
 int mri_cuda_anchors_open(mri_cuda_device *dev, mr_error *err)
 {
     for (uint32_t i = 0; i < MRI_CUDA_ANCHORS; i++) {
-        const int rc = mri_cuda_check(dev, dev->api->cuEventCreate(&dev->anchors.event[i], CU_EVENT_DEFAULT), "creating an event", err);
+        const int rc = mri_cuda_check(dev, dev->api->cuEventCreate(&dev->anchors.event[i], CU_EVENT_DEFAULT),
+                                      "creating an event", err);
         if (rc) {
             dev->anchors.event[i] = NULL;
             return rc;
@@ -70,15 +75,19 @@ void mri_cuda_anchors_close(mri_cuda_device *dev)
         if (dev->anchors.event[i]) dev->api->cuEventDestroy(dev->anchors.event[i]);
 }
 
-static uint64_t later_ns(uint64_t anchor_ns, float elapsed_ms) { return (uint64_t)((int64_t)anchor_ns + llround((double)elapsed_ms * 1e6)); }
+static uint64_t later_ns(uint64_t anchor_ns, float elapsed_ms)
+{
+    return (uint64_t)((int64_t)anchor_ns + llround((double)elapsed_ms * 1e6));
+}
 
 /* Settle the time of an anchor that is over by now. */
 static int settle_locked(mri_cuda_device *dev, mr_error *err)
 {
     struct mri_cuda_anchors *a = &dev->anchors;
     if (!a->pending) return MR_OK;
-    float          elapsed_ms;
-    const uint32_t from = (uint32_t)((a->count - 1) % MRI_CUDA_ANCHORS), to = (uint32_t)(a->count % MRI_CUDA_ANCHORS);
+    float elapsed_ms;
+    const uint32_t from = (uint32_t)((a->count - 1) % MRI_CUDA_ANCHORS),
+                   to = (uint32_t)(a->count % MRI_CUDA_ANCHORS);
     const CUresult code = dev->api->cuEventElapsedTime(&elapsed_ms, a->event[from], a->event[to]);
     if (code == CUDA_ERROR_NOT_READY) return MR_OK;
     if (code != CUDA_SUCCESS) return mri_cuda_check(dev, code, "reading the GPU's clock", err);
@@ -95,7 +104,8 @@ static int queue_anchor_locked(mri_cuda_device *dev, mr_error *err)
     if (now - dev->anchored_ns < ANCHOR_EVERY_NS) return MR_OK; /* another thread was here */
     int rc = settle_locked(dev, err);
     if (rc || a->pending) return rc;
-    rc = mri_cuda_check(dev, dev->api->cuEventRecord(a->event[a->count % MRI_CUDA_ANCHORS], dev->house), "setting the clock", err);
+    rc = mri_cuda_check(dev, dev->api->cuEventRecord(a->event[a->count % MRI_CUDA_ANCHORS], dev->house),
+                        "setting the clock", err);
     if (rc) return rc;
     a->pending = true;
     dev->anchored_ns = now;
@@ -123,7 +133,8 @@ int mri_cuda_event_create(mr_event **out, mr_device *base, mr_error *err)
     struct cuda_event *e = calloc(1, sizeof *e);
     if (!e) return mr_error_set(err, MR_ENOMEM, "%s: no memory for an event", base->name);
     e->base.device = base;
-    rc = mri_cuda_check(dev, dev->api->cuEventCreate(&e->handle, CU_EVENT_BLOCKING_SYNC), "creating an event", err);
+    rc = mri_cuda_check(dev, dev->api->cuEventCreate(&e->handle, CU_EVENT_BLOCKING_SYNC), "creating an event",
+                        err);
     if (rc) {
         free(e);
         return rc;
@@ -135,9 +146,10 @@ int mri_cuda_event_create(mr_event **out, mr_device *base, mr_error *err)
 void mri_cuda_event_destroy(mr_event *base)
 {
     struct cuda_event *e = (struct cuda_event *)base;
-    mri_cuda_device   *dev = device_of(e);
+    mri_cuda_device *dev = device_of(e);
     mri_cuda_enter_anyway(dev);
-    if (dev->failed && e->recorded) mri_cuda_wait(dev, NULL, e->handle, MR_FOREVER, "finishing an event", NULL);
+    if (dev->failed && e->recorded)
+        mri_cuda_wait(dev, NULL, e->handle, MR_FOREVER, "finishing an event", NULL);
     dev->api->cuEventDestroy(e->handle);
     free(e);
 }
@@ -145,14 +157,15 @@ void mri_cuda_event_destroy(mr_event *base)
 int mri_cuda_event_record(mr_event *base, mr_stream *stream)
 {
     struct cuda_event *e = (struct cuda_event *)base;
-    mri_cuda_stream   *s = (mri_cuda_stream *)stream;
-    mri_cuda_device   *dev = device_of(e);
+    mri_cuda_stream *s = (mri_cuda_stream *)stream;
+    mri_cuda_device *dev = device_of(e);
     if (dev->context != mri_cuda_of_stream(s)->context) return MR_EINVAL;
     mr_error err = MR_ERROR_INIT;
     int rc = mri_cuda_enter(dev, &err);
     if (!rc) rc = mri_cuda_not_recorded(s, "an event", &err);
     if (!rc) rc = renew_anchor(dev, &err);
-    if (!rc) rc = mri_cuda_check(dev, dev->api->cuEventRecord(e->handle, s->handle), "recording an event", &err);
+    if (!rc)
+        rc = mri_cuda_check(dev, dev->api->cuEventRecord(e->handle, s->handle), "recording an event", &err);
     if (!rc) e->recorded = true;
     return mri_cuda_keep(s, rc, "recording an event", &err);
 }
@@ -160,21 +173,22 @@ int mri_cuda_event_record(mr_event *base, mr_stream *stream)
 int mri_cuda_stream_wait_event(mr_stream *stream, mr_event *base)
 {
     struct cuda_event *e = (struct cuda_event *)base;
-    mri_cuda_stream   *s = (mri_cuda_stream *)stream;
-    mri_cuda_device   *dev = mri_cuda_of_stream(s);
+    mri_cuda_stream *s = (mri_cuda_stream *)stream;
+    mri_cuda_device *dev = mri_cuda_of_stream(s);
     mr_error err = MR_ERROR_INIT;
     int rc = mri_cuda_failed(device_of(e), &err); /* what follows would work on its leavings */
     if (!rc) rc = mri_cuda_enter(dev, &err);
     if (!rc) rc = mri_cuda_not_recorded(s, "waiting for an event", &err);
     if (!rc && e->recorded)
-        rc = mri_cuda_check(dev, dev->api->cuStreamWaitEvent(s->handle, e->handle, CU_EVENT_WAIT_DEFAULT), "queueing a wait", &err);
+        rc = mri_cuda_check(dev, dev->api->cuStreamWaitEvent(s->handle, e->handle, CU_EVENT_WAIT_DEFAULT),
+                            "queueing a wait", &err);
     return mri_cuda_keep(s, rc, "queueing a wait", &err);
 }
 
 int mri_cuda_event_query(mr_event *base)
 {
     struct cuda_event *e = (struct cuda_event *)base;
-    mri_cuda_device   *dev = device_of(e);
+    mri_cuda_device *dev = device_of(e);
     const int rc = mri_cuda_enter(dev, NULL);
     if (rc || !e->recorded) return rc;
     const CUresult code = dev->api->cuEventQuery(e->handle);
@@ -195,10 +209,11 @@ static int time_locked(mri_cuda_device *dev, struct cuda_event *e, uint64_t *out
     struct mri_cuda_anchors *a = &dev->anchors;
     const int rc = settle_locked(dev, err);
     if (rc) return rc;
-    const uint64_t kept = mri_min_u64(a->count, MRI_CUDA_ANCHORS - 1); /* the slot that comes next may be queued already */
+    const uint64_t kept =
+        mri_min_u64(a->count, MRI_CUDA_ANCHORS - 1); /* the slot that comes next may be queued already */
     for (uint64_t i = 1; i <= kept; i++) {
         const uint32_t at = (uint32_t)((a->count - i) % MRI_CUDA_ANCHORS);
-        float          elapsed_ms;
+        float elapsed_ms;
         const CUresult code = dev->api->cuEventElapsedTime(&elapsed_ms, a->event[at], e->handle);
         if (code == CUDA_ERROR_NOT_READY) return MR_EAGAIN;
         if (code != CUDA_SUCCESS) return mri_cuda_check(dev, code, "reading the GPU's clock", err);
@@ -211,7 +226,7 @@ static int time_locked(mri_cuda_device *dev, struct cuda_event *e, uint64_t *out
 int mri_cuda_event_time_ns(mr_event *base, uint64_t *out)
 {
     struct cuda_event *e = (struct cuda_event *)base;
-    mri_cuda_device   *dev = device_of(e);
+    mri_cuda_device *dev = device_of(e);
     int rc = mri_cuda_enter(dev, NULL);
     if (rc) return rc;
     if (!e->recorded) return MR_EAGAIN;

@@ -1,38 +1,43 @@
 /* kernels/cuda/group.c: sums and broadcasts between GPUs, by NCCL, from one thread.
  *
- * One call queues one NCCL operation on every stream, inside one NCCL group, so that no stream waits for a call that has not been made.
- * A sum adds in f32 in the order of NCCL's rings or trees: the same bits on every GPU, and in every run on the same GPUs, library and
- * settings.
+ * One call queues one NCCL operation on every stream, inside one NCCL group, so that no stream waits for a
+ * call that has not been made. A sum adds in f32 in the order of NCCL's rings or trees: the same bits on
+ * every GPU, and in every run on the same GPUs, library and settings.
  *
  * What can go wrong:
- *   - NCCL notices an error while it runs (a link goes down): whoever waits on a device of the group looks for it (mri_cuda_group_look);
- *   - one device never arrives: nothing ends by itself. mr_group_abort(), from any thread, marks every device as failed and then has NCCL
- *     end what runs;
+ *   - NCCL notices an error while it runs (a link goes down): whoever waits on a device of the group looks
+ *     for it (mri_cuda_group_look);
+ *   - one device never arrives: nothing ends by itself. mr_group_abort(), from any thread, marks every device
+ *     as failed and then has NCCL end what runs;
  *   - a call fails half way: some streams have their part, others never will. The group aborts itself.
  * An aborted group stays so. */
 #include <stdio.h>
 
 #include "kernels/cuda/cuda.h"
 
-#define ABORT_PATIENCE_NS 1000000000u /* for a call under way to come back before NCCL is aborted over its head */
+#define ABORT_PATIENCE_NS                                                                                    \
+    1000000000u /* for a call under way to come back before NCCL is aborted over its head */
 
 /* One device's part; in the device's list while the group lives. */
 struct mri_cuda_comm {
-    ncclComm_t            comm;
-    mri_cuda_device      *dev;
+    ncclComm_t comm;
+    mri_cuda_device *dev;
     struct mri_cuda_comm *next; /* dev->lock */
 };
 
 struct cuda_group {
-    pthread_mutex_t       lock;
-    pthread_cond_t        idle;
-    bool                  busy;    /* lock: a call is inside NCCL */
-    bool                  aborted; /* lock */
-    struct mri_cuda_comm *parts;   /* base.count; of a group of one without a communicator */
-    mr_group              base;    /* last: ends in an array */
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    bool busy;                   /* lock: a call is inside NCCL */
+    bool aborted;                /* lock */
+    struct mri_cuda_comm *parts; /* base.count; of a group of one without a communicator */
+    mr_group base;               /* last: ends in an array */
 };
 
-static struct cuda_group *group_of(mr_group *g) { return (struct cuda_group *)((char *)g - offsetof(struct cuda_group, base)); }
+static struct cuda_group *group_of(mr_group *g)
+{
+    return (struct cuda_group *)((char *)g - offsetof(struct cuda_group, base));
+}
 
 static const struct mri_cuda_api *api_of(const struct cuda_group *g) { return g->parts[0].dev->api; }
 
@@ -63,7 +68,8 @@ void mri_cuda_group_look(mri_cuda_device *dev)
 {
     ncclResult_t found = ncclSuccess;
     pthread_mutex_lock(&dev->lock); /* the call only reads a word; the lock keeps the communicator alive */
-    for (struct mri_cuda_comm *part = dev->comms; part && (found == ncclSuccess || found == ncclInProgress); part = part->next)
+    for (struct mri_cuda_comm *part = dev->comms; part && (found == ncclSuccess || found == ncclInProgress);
+         part = part->next)
         if (dev->api->ncclCommGetAsyncError(part->comm, &found) != ncclSuccess) found = ncclSuccess;
     pthread_mutex_unlock(&dev->lock);
     if (found == ncclSuccess || found == ncclInProgress) return;
@@ -78,10 +84,13 @@ static int check_distinct(mr_stream *const *streams, uint32_t count, mr_error *e
 {
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < i; k++)
-            if (mri_cuda_device_of(streams[i]->device)->device == mri_cuda_device_of(streams[k]->device)->device)
-                return mr_error_set(err, MR_EUNSUPPORTED, "%s and %s are the same GPU, and NCCL wants each GPU of a group once; name "
-                                    "different ones in --devices, or use one replica with a larger batch", streams[k]->device->name,
-                                    streams[i]->device->name);
+            if (mri_cuda_device_of(streams[i]->device)->device ==
+                mri_cuda_device_of(streams[k]->device)->device)
+                return mr_error_set(
+                    err, MR_EUNSUPPORTED,
+                    "%s and %s are the same GPU, and NCCL wants each GPU of a group once; name "
+                    "different ones in --devices, or use one replica with a larger batch",
+                    streams[k]->device->name, streams[i]->device->name);
     return MR_OK;
 }
 
@@ -90,7 +99,8 @@ static int share_memory(struct cuda_group *g, mr_error *err)
 {
     for (uint32_t i = 0; i < g->base.count; i++) {
         int rc = mri_cuda_enter(g->parts[i].dev, err);
-        for (uint32_t k = 0; !rc && k < g->base.count; k++) rc = mri_cuda_pool_share(g->parts[i].dev, g->parts[k].dev, err);
+        for (uint32_t k = 0; !rc && k < g->base.count; k++)
+            rc = mri_cuda_pool_share(g->parts[i].dev, g->parts[k].dev, err);
         if (rc) return rc;
     }
     return MR_OK;
@@ -99,11 +109,12 @@ static int share_memory(struct cuda_group *g, mr_error *err)
 static int open_communicators(struct cuda_group *g, mr_error *err)
 {
     const uint32_t count = g->base.count;
-    ncclComm_t     comms[MRI_MAX_REPLICAS] = {NULL};
-    int            ordinals[MRI_MAX_REPLICAS] = {0};
+    ncclComm_t comms[MRI_MAX_REPLICAS] = {NULL};
+    int ordinals[MRI_MAX_REPLICAS] = {0};
     for (uint32_t i = 0; i < count; i++) ordinals[i] = g->parts[i].dev->ordinal;
-    const int rc = mri_cuda_check_nccl(g->parts[0].dev, api_of(g)->ncclCommInitAll(comms, (int)count, ordinals),
-                                       "opening the exchange between GPUs", err);
+    const int rc =
+        mri_cuda_check_nccl(g->parts[0].dev, api_of(g)->ncclCommInitAll(comms, (int)count, ordinals),
+                            "opening the exchange between GPUs", err);
     if (rc) return rc;
     for (uint32_t i = 0; i < count; i++) {
         g->parts[i].comm = comms[i];
@@ -122,7 +133,7 @@ static void free_group(struct cuda_group *g)
 
 static struct cuda_group *new_group(mr_stream *const *streams, uint32_t count)
 {
-    struct cuda_group    *g = calloc(1, sizeof *g + count * sizeof(mr_stream *));
+    struct cuda_group *g = calloc(1, sizeof *g + count * sizeof(mr_stream *));
     struct mri_cuda_comm *parts = calloc(count, sizeof *parts);
     if (!g || !parts) {
         free(g);
@@ -181,9 +192,10 @@ static void close_communicators(struct cuda_group *g, bool abort)
 /* With the lock held, given up while waiting: the call under way comes back, or patience ends. */
 static void wait_idle_locked(struct cuda_group *g)
 {
-    const uint64_t        until_ns = mri_now_ns() + ABORT_PATIENCE_NS;
+    const uint64_t until_ns = mri_now_ns() + ABORT_PATIENCE_NS;
     const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
-    while (g->busy && pthread_cond_timedwait(&g->idle, &g->lock, &until) == 0) {}
+    while (g->busy && pthread_cond_timedwait(&g->idle, &g->lock, &until) == 0) {
+    }
 }
 
 static void abort_because(struct cuda_group *g, const mr_error *why)
@@ -196,7 +208,8 @@ static void abort_because(struct cuda_group *g, const mr_error *why)
     for (uint32_t i = 0; i < g->base.count; i++) {
         mr_error err = *why;
         if (!why->code)
-            mr_error_set(&err, MR_EDEVICE, "%s: the exchange between %u GPUs was given up", g->parts[i].dev->base.name, g->base.count);
+            mr_error_set(&err, MR_EDEVICE, "%s: the exchange between %u GPUs was given up",
+                         g->parts[i].dev->base.name, g->base.count);
         mri_cuda_fail(g->parts[i].dev, &err);
     }
     if (first) close_communicators(g, true);
@@ -220,7 +233,7 @@ void mri_cuda_group_destroy(mr_group *base)
 /* ---- exchanges ---- */
 
 struct exchange {
-    bool     sum;
+    bool sum;
     uint64_t count;
     uint32_t root;
 };
@@ -232,8 +245,10 @@ static ncclResult_t call_all(struct cuda_group *g, const struct exchange *x, flo
     if (rc != ncclSuccess) return rc;
     for (uint32_t i = 0; i < g->base.count && rc == ncclSuccess; i++) {
         CUstream stream = ((mri_cuda_stream *)g->base.streams[i])->handle;
-        rc = x->sum ? api->ncclAllReduce(values[i], values[i], x->count, ncclFloat, ncclSum, g->parts[i].comm, stream)
-                    : api->ncclBroadcast(values[i], values[i], x->count, ncclFloat, (int)x->root, g->parts[i].comm, stream);
+        rc = x->sum ? api->ncclAllReduce(values[i], values[i], x->count, ncclFloat, ncclSum, g->parts[i].comm,
+                                         stream)
+                    : api->ncclBroadcast(values[i], values[i], x->count, ncclFloat, (int)x->root,
+                                         g->parts[i].comm, stream);
     }
     const ncclResult_t end = api->ncclGroupEnd(); /* in any case: the group would stay open in this thread */
     return rc != ncclSuccess ? rc : end;
@@ -251,7 +266,8 @@ static int join(struct cuda_group *g, const char *what, mr_error *err)
     const bool aborted = g->aborted;
     g->busy = !aborted;
     pthread_mutex_unlock(&g->lock);
-    return aborted ? mr_error_set(err, MR_EDEVICE, "the exchange between %u GPUs was given up", g->base.count) : MR_OK;
+    return aborted ? mr_error_set(err, MR_EDEVICE, "the exchange between %u GPUs was given up", g->base.count)
+                   : MR_OK;
 }
 
 static void leave(struct cuda_group *g)

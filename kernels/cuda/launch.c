@@ -1,4 +1,5 @@
-/* kernels/cuda/launch.c: our own kernels, loaded and launched; the handles of cuBLAS and cuDNN that a stream keeps. */
+/* kernels/cuda/launch.c: our own kernels, loaded and launched; the handles of cuBLAS and cuDNN that a stream
+ * keeps. */
 #include <stdio.h>
 
 #include "kernels/cuda/cuda.h"
@@ -12,9 +13,10 @@ static int load_images(mri_cuda_device *dev, mr_error *err)
         if (dev->module_count == MRI_CUDA_MAX_IMAGES)
             return mr_error_set(err, MR_ELIMIT, "more than %u files of kernels", MRI_CUDA_MAX_IMAGES);
         char what[96];
-        snprintf(what, sizeof what, "loading the kernels %s for compute capability %u.%u", image->name, dev->capability / 10,
-                 dev->capability % 10);
-        const int rc = mri_cuda_check(dev, dev->api->cuModuleLoadData(&dev->modules[dev->module_count], image->data), what, err);
+        snprintf(what, sizeof what, "loading the kernels %s for compute capability %u.%u", image->name,
+                 dev->capability / 10, dev->capability % 10);
+        const int rc = mri_cuda_check(
+            dev, dev->api->cuModuleLoadData(&dev->modules[dev->module_count], image->data), what, err);
         if (rc) return rc;
         dev->module_count++;
     }
@@ -24,11 +26,13 @@ static int load_images(mri_cuda_device *dev, mr_error *err)
 static int find_kernel(mri_cuda_device *dev, uint32_t number, mr_error *err)
 {
     for (uint32_t i = 0; i < dev->module_count; i++) {
-        const CUresult code = dev->api->cuModuleGetFunction(&dev->kernels[number], dev->modules[i], kernel_names[number]);
+        const CUresult code =
+            dev->api->cuModuleGetFunction(&dev->kernels[number], dev->modules[i], kernel_names[number]);
         if (code == CUDA_ERROR_NOT_FOUND) continue;
         return mri_cuda_check(dev, code, kernel_names[number], err);
     }
-    return mr_error_set(err, MR_EUNSUPPORTED, "%s: this build has no kernel %s", dev->base.name, kernel_names[number]);
+    return mr_error_set(err, MR_EUNSUPPORTED, "%s: this build has no kernel %s", dev->base.name,
+                        kernel_names[number]);
 }
 
 int mri_cuda_kernels_load(mri_cuda_device *dev, mr_error *err)
@@ -45,32 +49,41 @@ void mri_cuda_kernels_unload(mri_cuda_device *dev)
 
 #define SHARED_WITHOUT_ASKING 49152u /* bytes; a kernel that wants more says so first */
 
-int mri_cuda_launch_2d(mri_cuda_stream *s, enum mrk_kernel kernel, uint32_t blocks_x, uint32_t blocks_y, uint32_t threads,
-                       uint32_t shared_bytes, const void *args, mr_error *err)
+int mri_cuda_launch_2d(mri_cuda_stream *s, enum mrk_kernel kernel, uint32_t blocks_x, uint32_t blocks_y,
+                       uint32_t threads, uint32_t shared_bytes, const void *args, mr_error *err)
 {
     mri_cuda_device *dev = mri_cuda_of_stream(s);
-    CUfunction       f = dev->kernels[kernel];
-    void            *params[1] = {(void *)(uintptr_t)args}; /* read only */
+    CUfunction f = dev->kernels[kernel];
+    void *params[1] = {(void *)(uintptr_t)args}; /* read only */
     if (shared_bytes > SHARED_WITHOUT_ASKING) {
-        const int rc = mri_cuda_check(dev, dev->api->cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared_bytes),
-                                      kernel_names[kernel], err);
+        const int rc =
+            mri_cuda_check(dev,
+                           dev->api->cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                                        (int)shared_bytes),
+                           kernel_names[kernel], err);
         if (rc) return rc;
     }
-    return mri_cuda_check(dev, dev->api->cuLaunchKernel(f, blocks_x, blocks_y, 1, threads, 1, 1, shared_bytes, s->handle, params, NULL),
+    return mri_cuda_check(dev,
+                          dev->api->cuLaunchKernel(f, blocks_x, blocks_y, 1, threads, 1, 1, shared_bytes,
+                                                   s->handle, params, NULL),
                           kernel_names[kernel], err);
 }
 
-int mri_cuda_launch(mri_cuda_stream *s, enum mrk_kernel kernel, uint32_t blocks, uint32_t threads, uint32_t shared_bytes,
-                    const void *args, mr_error *err)
+int mri_cuda_launch(mri_cuda_stream *s, enum mrk_kernel kernel, uint32_t blocks, uint32_t threads,
+                    uint32_t shared_bytes, const void *args, mr_error *err)
 {
     return mri_cuda_launch_2d(s, kernel, blocks, 1, threads, shared_bytes, args, err);
 }
 
 /* ---- handles ---- */
 
-/* What cuBLAS would take for itself on this GPU. Our own, because a handle without one allocates while it works, which a recording
- * does not allow, and because one workspace for one stream gives the same bits in every run. */
-static size_t workspace_bytes(const mri_cuda_device *dev) { return dev->capability >= 90 ? (size_t)32 << 20 : (size_t)8 << 20; }
+/* What cuBLAS would take for itself on this GPU. Our own, because a handle without one allocates while it
+ * works, which a recording does not allow, and because one workspace for one stream gives the same bits in
+ * every run. */
+static size_t workspace_bytes(const mri_cuda_device *dev)
+{
+    return dev->capability >= 90 ? (size_t)32 << 20 : (size_t)8 << 20;
+}
 
 static int set_up_cublas(mri_cuda_stream *s, cublasHandle_t handle, mr_error *err)
 {
@@ -79,9 +92,11 @@ static int set_up_cublas(mri_cuda_stream *s, cublasHandle_t handle, mr_error *er
     const cublasMath_t math = (cublasMath_t)((dev->tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH) |
                                              CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
     int rc = mri_cuda_check_cublas(dev, api->cublasSetStream(handle, s->handle), "setting up cuBLAS", err);
-    if (!rc && !s->workspace) rc = mri_cuda_device_alloc(&dev->base, workspace_bytes(dev), &s->workspace, err);
+    if (!rc && !s->workspace)
+        rc = mri_cuda_device_alloc(&dev->base, workspace_bytes(dev), &s->workspace, err);
     if (!rc) /* after the stream: setting a stream takes the workspace away */
-        rc = mri_cuda_check_cublas(dev, api->cublasSetWorkspace(handle, s->workspace, workspace_bytes(dev)), "setting up cuBLAS", err);
+        rc = mri_cuda_check_cublas(dev, api->cublasSetWorkspace(handle, s->workspace, workspace_bytes(dev)),
+                                   "setting up cuBLAS", err);
     if (!rc) rc = mri_cuda_check_cublas(dev, api->cublasSetMathMode(handle, math), "setting up cuBLAS", err);
     return rc;
 }

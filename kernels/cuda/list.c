@@ -1,26 +1,32 @@
-/* kernels/cuda/list.c: is there a driver, which GPUs are visible, and why one is not usable. Takes nothing from any GPU. */
+/* kernels/cuda/list.c: is there a driver, which GPUs are visible, and why one is not usable. Takes nothing
+ * from any GPU. */
 #include <stdio.h>
 
 #include "kernels/cuda/cuda.h"
 
-#define LEAST_DRIVER (CUDA_VERSION / 1000 * 1000) /* any driver of the toolkit's major version runs what it compiles */
+#define LEAST_DRIVER                                                                                         \
+    (CUDA_VERSION / 1000 * 1000) /* any driver of the toolkit's major version runs what it compiles */
 
 char *mri_cuda_mask_text(char *out, size_t out_bytes)
 {
     const char *mask = getenv("CUDA_VISIBLE_DEVICES");
-    char        shown[96];
+    char shown[96];
     out[0] = '\0';
-    if (mask) snprintf(out, out_bytes, " (CUDA_VISIBLE_DEVICES=%s)", mr_text_shown(mask, shown, sizeof shown));
+    if (mask)
+        snprintf(out, out_bytes, " (CUDA_VISIBLE_DEVICES=%s)", mr_text_shown(mask, shown, sizeof shown));
     return out;
 }
 
 static const char *remedy_of(CUresult code)
 {
     switch ((int)code) {
-    case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: return "; the kernel's part of the driver has another version than libcuda.so.1: restart the machine";
+    case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+        return "; the kernel's part of the driver has another version than libcuda.so.1: restart the machine";
     case CUDA_ERROR_SYSTEM_NOT_READY: return "; start nvidia-fabricmanager, or wait until it has started";
-    case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE: return "; take the compatibility libraries out of the search path, or install a newer driver";
-    case CUDA_ERROR_STUB_LIBRARY: return "; this is the toolkit's stub, take its folder out of LD_LIBRARY_PATH";
+    case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
+        return "; take the compatibility libraries out of the search path, or install a newer driver";
+    case CUDA_ERROR_STUB_LIBRARY:
+        return "; this is the toolkit's stub, take its folder out of LD_LIBRARY_PATH";
     default: return "; see whether nvidia-smi works";
     }
 }
@@ -38,12 +44,14 @@ int mri_cuda_start(int *count, mr_error *err)
     int rc = mri_cuda_need(MRI_CUDA_DRIVER, err);
     if (rc) return rc;
     const struct mri_cuda_api *api = mri_cuda_api();
-    int      version = 0;
+    int version = 0;
     CUresult code = api->cuDriverGetVersion(&version);
     if (code != CUDA_SUCCESS) return driver_error(code, "cuDriverGetVersion", err);
     if (version < LEAST_DRIVER)
-        return mr_error_set(err, MR_EUNSUPPORTED, "the driver is for CUDA %d.%d, this build needs %d.0: install driver 580 or newer",
-                            version / 1000, version % 1000 / 10, LEAST_DRIVER / 1000);
+        return mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "the driver is for CUDA %d.%d, this build needs %d.0: install driver 580 or newer",
+            version / 1000, version % 1000 / 10, LEAST_DRIVER / 1000);
     code = api->cuInit(0);
     if (code == CUDA_ERROR_NO_DEVICE) return MR_OK;
     if (code != CUDA_SUCCESS) return driver_error(code, "cuInit", err);
@@ -66,7 +74,8 @@ static void describe_state(uint32_t capability, char *out, size_t out_bytes)
 {
     mr_error err = MR_ERROR_INIT;
     if (capability < MRI_CUDA_LEAST_CAPABILITY) {
-        snprintf(out, out_bytes, "too old: compute capability %u.%u, 8.0 is needed", capability / 10, capability % 10);
+        snprintf(out, out_bytes, "too old: compute capability %u.%u, 8.0 is needed", capability / 10,
+                 capability % 10);
     } else if (mri_cuda_need(MRI_CUDA_CUBLAS, &err) || mri_cuda_need(MRI_CUDA_CUDNN, &err)) {
         error_state(&err, out, out_bytes);
     } else {
@@ -80,13 +89,19 @@ int mri_cuda_look(int ordinal, struct mri_cuda_look *out, mr_error *err)
     memset(out, 0, sizeof *out);
     int major = 0, minor = 0, multiprocessors = 0;
     const char *what = "cuDeviceGet";
-    CUresult    code = api->cuDeviceGet(&out->device, ordinal);
-    if (code == CUDA_SUCCESS) code = api->cuDeviceGetName(out->name, (int)sizeof out->name, out->device), what = "cuDeviceGetName";
-    if (code == CUDA_SUCCESS) code = api->cuDeviceTotalMem(&out->memory_bytes, out->device), what = "cuDeviceTotalMem";
+    CUresult code = api->cuDeviceGet(&out->device, ordinal);
     if (code == CUDA_SUCCESS)
-        code = api->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, out->device), what = "cuDeviceGetAttribute";
-    if (code == CUDA_SUCCESS) code = api->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, out->device);
-    if (code == CUDA_SUCCESS) code = api->cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, out->device);
+        code = api->cuDeviceGetName(out->name, (int)sizeof out->name, out->device), what = "cuDeviceGetName";
+    if (code == CUDA_SUCCESS)
+        code = api->cuDeviceTotalMem(&out->memory_bytes, out->device), what = "cuDeviceTotalMem";
+    if (code == CUDA_SUCCESS)
+        code = api->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, out->device),
+        what = "cuDeviceGetAttribute";
+    if (code == CUDA_SUCCESS)
+        code = api->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, out->device);
+    if (code == CUDA_SUCCESS)
+        code = api->cuDeviceGetAttribute(&multiprocessors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
+                                         out->device);
     out->name[sizeof out->name - 1] = '\0';
     out->capability = (uint32_t)(10 * major + minor);
     out->multiprocessors = (uint32_t)multiprocessors;
@@ -104,14 +119,15 @@ void mri_cuda_hardware_text(const struct mri_cuda_look *look, char *out, size_t 
 bool mri_cuda_list(uint32_t at, mr_device_listing *out)
 {
     mr_error err = MR_ERROR_INIT;
-    int      count;
-    char     mask[128];
+    int count;
+    char mask[128];
     *out = (mr_device_listing){.kind = "cuda", .spec = "cuda:0", .hardware = "GPU"};
     if (mri_cuda_start(&count, &err)) {
         error_state(&err, out->state, sizeof out->state);
         return at == 0;
     }
-    if (count == 0) snprintf(out->state, sizeof out->state, "none visible%.100s", mri_cuda_mask_text(mask, sizeof mask));
+    if (count == 0)
+        snprintf(out->state, sizeof out->state, "none visible%.100s", mri_cuda_mask_text(mask, sizeof mask));
     if (count == 0 || at >= (uint32_t)count) return at == 0 && count == 0;
     snprintf(out->spec, sizeof out->spec, "cuda:%u", at);
     struct mri_cuda_look look;

@@ -1,28 +1,33 @@
-/* kernels/cuda/op_conv2d.c: convolution by cuDNN plans, bias and activation by our own passes over the output.
+/* kernels/cuda/op_conv2d.c: convolution by cuDNN plans, bias and activation by our own passes over the
+ * output.
  *
  *   forward    w ─cast─► w'   y = x * w'   y = act(y + bias)
  *   backward   dy *= act'(y), dbias = column sums   dw = dy against x   dx = dy against w'
  *
- * w' is w in the type of x: made anew by every forward, because the update changes w, and kept in `saved` for the backward of the same
- * step. With f32 tensors there is no cast and cuDNN reads w itself. cuDNN writes weight gradients in the type of x and dy and in no
- * other (its heuristics list nothing for an f32 one of half precision tensors), so those come through scratch and a cast; their sums
- * are float all the same.
+ * w' is w in the type of x: made anew by every forward, because the update changes w, and kept in `saved` for
+ * the backward of the same step. With f32 tensors there is no cast and cuDNN reads w itself. cuDNN writes
+ * weight gradients in the type of x and dy and in no other (its heuristics list nothing for an f32 one of
+ * half precision tensors), so those come through scratch and a cast; their sums are float all the same.
  *
  *   scratch   | weights, w' or dw in its type | partial sums of dbias | workspace of the plan |
  *
- * A plan knows its number of samples. Those for max_batch are made with the operation and measured; those for a tail or an evaluation
- * when such a batch first comes, by heuristics alone (a measurement would disturb the run it happens in) and within the workspace that is
- * there. They live as long as the operation: a recorded graph may hold their kernels. */
+ * A plan knows its number of samples. Those for max_batch are made with the operation and measured; those for
+ * a tail or an evaluation when such a batch first comes, by heuristics alone (a measurement would disturb the
+ * run it happens in) and within the workspace that is there. They live as long as the operation: a recorded
+ * graph may hold their kernels. */
 #include "kernels/cuda/plan.h"
 
-#define WORKSPACE_MOST ((size_t)4 << 30)   /* per pass; less on small GPUs. Exact f32 wants copies of x and y in another layout */
-#define WORKSPACE_LEAST ((size_t)16 << 20) /* so that a tail's plan finds room when the full batch needs none */
+#define WORKSPACE_MOST                                                                                       \
+    ((size_t)4 << 30) /* per pass; less on small GPUs. Exact f32 wants copies of x and y in another layout   \
+                       */
+#define WORKSPACE_LEAST                                                                                      \
+    ((size_t)16 << 20) /* so that a tail's plan finds room when the full batch needs none */
 
 /* Plans of one batch size. */
 struct batch_plans {
     struct batch_plans *next;
-    uint32_t            n;
-    mri_cuda_plan      *pass[MRI_CUDA_PASSES];
+    uint32_t n;
+    mri_cuda_plan *pass[MRI_CUDA_PASSES];
 };
 
 struct conv {
@@ -33,13 +38,27 @@ struct conv {
 
 static struct mri_cuda_conv numbers(const mri_cuda_op *op, enum mri_cuda_pass pass, uint32_t n)
 {
-    const mr_op_desc      *d = &op->base.desc;
+    const mr_op_desc *d = &op->base.desc;
     const mri_cuda_device *dev = mri_cuda_device_of(op->base.device);
     return (struct mri_cuda_conv){
-        .pass = pass, .n = n, .h = d->in.h, .w = d->in.w, .c = d->in.c, .filters = d->filters, .kernel_h = d->kernel_h,
-        .kernel_w = d->kernel_w, .stride_h = d->stride_h, .stride_w = d->stride_w, .pad_top = d->pad_top, .pad_left = d->pad_left,
-        .pad_bottom = d->pad_bottom, .pad_right = d->pad_right, .out_h = op->base.info.out.h, .out_w = op->base.info.out.w,
-        .dtype = d->in.dtype, .tf32 = dev->tf32 && d->in.dtype == MR_TENSOR_F32,
+        .pass = pass,
+        .n = n,
+        .h = d->in.h,
+        .w = d->in.w,
+        .c = d->in.c,
+        .filters = d->filters,
+        .kernel_h = d->kernel_h,
+        .kernel_w = d->kernel_w,
+        .stride_h = d->stride_h,
+        .stride_w = d->stride_w,
+        .pad_top = d->pad_top,
+        .pad_left = d->pad_left,
+        .pad_bottom = d->pad_bottom,
+        .pad_right = d->pad_right,
+        .out_h = op->base.info.out.h,
+        .out_w = op->base.info.out.w,
+        .dtype = d->in.dtype,
+        .tf32 = dev->tf32 && d->in.dtype == MR_TENSOR_F32,
         .deterministic = dev->deterministic,
     };
 }
@@ -59,11 +78,13 @@ static void free_plans(struct batch_plans *b)
 }
 
 /* One pass of one batch size, where it is not made yet. */
-static int make_pass(const mri_cuda_op *op, struct batch_plans *b, enum mri_cuda_pass pass, size_t limit, bool measure, mr_error *err)
+static int make_pass(const mri_cuda_op *op, struct batch_plans *b, enum mri_cuda_pass pass, size_t limit,
+                     bool measure, mr_error *err)
 {
     if (b->pass[pass]) return MR_OK;
     const struct mri_cuda_conv conv = numbers(op, pass, b->n);
-    return mri_cuda_plan_create(&b->pass[pass], mri_cuda_device_of(op->base.device), &conv, limit, measure, err);
+    return mri_cuda_plan_create(&b->pass[pass], mri_cuda_device_of(op->base.device), &conv, limit, measure,
+                                err);
 }
 
 static bool has_pass(const mr_op_desc *d, enum mri_cuda_pass pass)
@@ -85,16 +106,21 @@ static int make_full(const mri_cuda_op *op, struct conv *own, mr_error *err)
     return rc;
 }
 
-static uint64_t rows(const mri_cuda_op *op, uint32_t n) { return (uint64_t)n * op->base.info.out.h * op->base.info.out.w; }
+static uint64_t rows(const mri_cuda_op *op, uint32_t n)
+{
+    return (uint64_t)n * op->base.info.out.h * op->base.info.out.w;
+}
 
 static void lay_out(mri_cuda_op *op, struct conv *own)
 {
     const mr_op_desc *d = &op->base.desc;
-    const bool        half = d->in.dtype != MR_TENSOR_F32;
-    own->weights_bytes = half ? (size_t)op->base.info.param[0].count * mr_tensor_element_bytes(d->in.dtype) : 0;
+    const bool half = d->in.dtype != MR_TENSOR_F32;
+    own->weights_bytes =
+        half ? (size_t)op->base.info.param[0].count * mr_tensor_element_bytes(d->in.dtype) : 0;
     own->partial_at = (size_t)mri_align_up(own->weights_bytes, MR_DEVICE_ALIGN);
-    const size_t partial =
-        d->training ? mri_cuda_bias_scratch(mri_cuda_device_of(op->base.device), rows(op, d->max_batch), d->filters) : 0;
+    const size_t partial = d->training ? mri_cuda_bias_scratch(mri_cuda_device_of(op->base.device),
+                                                               rows(op, d->max_batch), d->filters)
+                                       : 0;
     own->workspace_at = (size_t)mri_align_up(own->partial_at + partial, MR_DEVICE_ALIGN);
     op->base.info.scratch_bytes = own->workspace_at + own->workspace_bytes;
     op->base.info.saved_bytes = d->training && d->need_dx ? own->weights_bytes : 0;
@@ -104,9 +130,11 @@ static int check(const mri_cuda_op *op, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
     if (d->in.layout != MR_LAYOUT_NHWC)
-        return mr_error_set(err, MR_EUNSUPPORTED, "conv2d: cuda takes NHWC only, found layout %u", d->in.layout);
+        return mr_error_set(err, MR_EUNSUPPORTED, "conv2d: cuda takes NHWC only, found layout %u",
+                            d->in.layout);
     if (d->in.dtype != MR_TENSOR_F32 && d->in.dtype != MR_TENSOR_BF16 && d->in.dtype != MR_TENSOR_F16)
-        return mr_error_set(err, MR_EUNSUPPORTED, "conv2d: cuda takes f32, bf16 and f16, found type %u", d->in.dtype);
+        return mr_error_set(err, MR_EUNSUPPORTED, "conv2d: cuda takes f32, bf16 and f16, found type %u",
+                            d->in.dtype);
     return MR_OK;
 }
 
@@ -147,9 +175,10 @@ static void release(mri_cuda_op *op)
 }
 
 /* The plan of a pass for n samples, made now if need be. */
-static int plan_for(mri_cuda_op *op, mri_cuda_stream *s, enum mri_cuda_pass pass, uint32_t n, mri_cuda_plan **out, mr_error *err)
+static int plan_for(mri_cuda_op *op, mri_cuda_stream *s, enum mri_cuda_pass pass, uint32_t n,
+                    mri_cuda_plan **out, mr_error *err)
 {
-    struct conv        *own = op->own;
+    struct conv *own = op->own;
     struct batch_plans *b = &own->full;
     while (b && b->n != n) b = b->next;
     if (b && b->pass[pass]) {
@@ -157,8 +186,11 @@ static int plan_for(mri_cuda_op *op, mri_cuda_stream *s, enum mri_cuda_pass pass
         return MR_OK;
     }
     if (s->recording)
-        return mr_error_set(err, MR_EUNSUPPORTED, "conv2d: a batch of %u samples comes for the first time while a graph is recorded; run it "
-                            "once before", n);
+        return mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "conv2d: a batch of %u samples comes for the first time while a graph is recorded; run it "
+            "once before",
+            n);
     if (!b) {
         b = calloc(1, sizeof *b);
         if (!b) return mr_error_set(err, MR_ENOMEM, "conv2d: out of memory");
@@ -173,48 +205,57 @@ static int plan_for(mri_cuda_op *op, mri_cuda_stream *s, enum mri_cuda_pass pass
 
 static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
 {
-    const mr_op_desc  *d = &op->base.desc;
+    const mr_op_desc *d = &op->base.desc;
     const struct conv *own = op->own;
-    unsigned char     *scratch = a->scratch;
-    const void        *weights = a->param[0];
-    mri_cuda_plan     *plan = NULL;
+    unsigned char *scratch = a->scratch;
+    const void *weights = a->param[0];
+    mri_cuda_plan *plan = NULL;
     int rc = plan_for(op, s, MRI_CUDA_FORWARD, a->n, &plan, err);
     if (!rc && own->weights_bytes) {
         void *copy = op->base.info.saved_bytes ? a->saved : scratch;
         rc = mri_cuda_cast(s, op->base.info.param[0].count, d->in.dtype, copy, MR_TENSOR_F32, weights, err);
         weights = copy;
     }
-    if (!rc) rc = mri_cuda_plan_run(plan, s, a->x, weights, a->y, scratch + own->workspace_at, "conv2d forward", err);
+    if (!rc)
+        rc = mri_cuda_plan_run(plan, s, a->x, weights, a->y, scratch + own->workspace_at, "conv2d forward",
+                               err);
     if (rc || (d->no_bias && d->activation == MR_ACT_NONE)) return rc;
-    return mri_cuda_bias_activate(s, rows(op, a->n), d->filters, d->in.dtype, a->y, d->no_bias ? NULL : a->param[1], d->activation, err);
+    return mri_cuda_bias_activate(s, rows(op, a->n), d->filters, d->in.dtype, a->y,
+                                  d->no_bias ? NULL : a->param[1], d->activation, err);
 }
 
 static int weight_gradient(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
 {
     const struct conv *own = op->own;
-    unsigned char     *scratch = a->scratch;
-    void *const        dw = own->weights_bytes ? (void *)scratch : (void *)a->dparam[0];
-    mri_cuda_plan     *plan;
+    unsigned char *scratch = a->scratch;
+    void *const dw = own->weights_bytes ? (void *)scratch : (void *)a->dparam[0];
+    mri_cuda_plan *plan;
     int rc = plan_for(op, s, MRI_CUDA_WEIGHTS, a->n, &plan, err);
-    if (!rc) rc = mri_cuda_plan_run(plan, s, a->x, dw, a->dy, scratch + own->workspace_at, "conv2d weight gradient", err);
+    if (!rc)
+        rc = mri_cuda_plan_run(plan, s, a->x, dw, a->dy, scratch + own->workspace_at,
+                               "conv2d weight gradient", err);
     if (rc || !own->weights_bytes) return rc;
-    return mri_cuda_cast(s, op->base.info.param[0].count, MR_TENSOR_F32, a->dparam[0], op->base.desc.in.dtype, dw, err);
+    return mri_cuda_cast(s, op->base.info.param[0].count, MR_TENSOR_F32, a->dparam[0], op->base.desc.in.dtype,
+                         dw, err);
 }
 
 static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
 {
-    const mr_op_desc  *d = &op->base.desc;
+    const mr_op_desc *d = &op->base.desc;
     const struct conv *own = op->own;
-    unsigned char     *scratch = a->scratch;
-    mri_cuda_plan     *plan = NULL;
-    int rc = d->need_dx ? plan_for(op, s, MRI_CUDA_DATA, a->n, &plan, err) : MR_OK; /* nothing is queued when one is missing */
+    unsigned char *scratch = a->scratch;
+    mri_cuda_plan *plan = NULL;
+    int rc = d->need_dx ? plan_for(op, s, MRI_CUDA_DATA, a->n, &plan, err)
+                        : MR_OK; /* nothing is queued when one is missing */
     if (!rc && !(d->no_bias && d->activation == MR_ACT_NONE))
-        rc = mri_cuda_bias_backward(s, rows(op, a->n), d->filters, d->in.dtype, a->y, a->dy, d->no_bias ? NULL : a->dparam[1],
-                                    scratch + own->partial_at, d->activation, err);
+        rc = mri_cuda_bias_backward(s, rows(op, a->n), d->filters, d->in.dtype, a->y, a->dy,
+                                    d->no_bias ? NULL : a->dparam[1], scratch + own->partial_at,
+                                    d->activation, err);
     if (!rc) rc = weight_gradient(op, s, a, err);
     if (rc || !d->need_dx) return rc;
     return mri_cuda_plan_run(plan, s, a->dx, own->weights_bytes ? a->saved : (const void *)a->param[0], a->dy,
                              scratch + own->workspace_at, "conv2d data gradient", err);
 }
 
-const struct mri_cuda_code mri_cuda_conv2d = {.prepare = prepare, .release = release, .forward = forward, .backward = backward};
+const struct mri_cuda_code mri_cuda_conv2d = {
+    .prepare = prepare, .release = release, .forward = forward, .backward = backward};

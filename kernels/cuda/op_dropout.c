@@ -1,10 +1,10 @@
-/* kernels/cuda/op_dropout.c: MR_OP_DROPOUT on a GPU (kernels/dropout.cu): drops the elements that ops/dropout.c drops. saved: a bit for
- * each element, in groups of 128. */
+/* kernels/cuda/op_dropout.c: MR_OP_DROPOUT on a GPU (kernels/dropout.cu): drops the elements that
+ * ops/dropout.c drops. saved: a bit for each element, in groups of 128. */
 #include <math.h>
 
 #include "kernels/cuda/cut.h"
 
-#define GROUP 128u
+#define GROUP   128u
 #define DRAWERS 16u /* threads of a group */
 
 static uint64_t elements_of(const mri_cuda_op *op) { return mri_cut_elements(&op->base.desc.in, 1); }
@@ -14,7 +14,8 @@ static int prepare(mri_cuda_op *op, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
     if (groups_of(op) > UINT32_MAX / DRAWERS) /* Philox blocks are counted in 32 bits (ops/draws.h) */
-        return mr_error_set(err, MR_EUNSUPPORTED, "dropout: %u x %u x %u values a sample; at most 2^35", d->in.h, d->in.w, d->in.c);
+        return mr_error_set(err, MR_EUNSUPPORTED, "dropout: %u x %u x %u values a sample; at most 2^35",
+                            d->in.h, d->in.w, d->in.c);
     if (d->training) op->base.info.saved_bytes = groups_of(op) * DRAWERS * d->max_batch;
     return MR_OK;
 }
@@ -36,11 +37,20 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
     const mr_op_desc *d = &op->base.desc;
     if (!a->training || !d->training)
         return mri_cuda_cast(s, elements_of(op) * a->n, d->in.dtype, a->y, d->in.dtype, a->x, err);
-    const struct cut              cut = cut_of(op, a->n);
-    const struct mrk_dropout_args args = {
-        .elements = elements_of(op), .n = a->n, .groups = cut.groups, .blocks_per_sample = cut.per_sample, .dtype = d->in.dtype,
-        .threshold = (uint32_t)lrintf(d->rate * 65536.0f), .first = a->first, .scale = 1.0f / (1.0f - d->rate),
-        .key = mri_mix64(mri_mix64(a->seed) + d->op_id), .x = a->x, .y = a->y, .kept = a->saved, .values = a->values};
+    const struct cut cut = cut_of(op, a->n);
+    const struct mrk_dropout_args args = {.elements = elements_of(op),
+                                          .n = a->n,
+                                          .groups = cut.groups,
+                                          .blocks_per_sample = cut.per_sample,
+                                          .dtype = d->in.dtype,
+                                          .threshold = (uint32_t)lrintf(d->rate * 65536.0f),
+                                          .first = a->first,
+                                          .scale = 1.0f / (1.0f - d->rate),
+                                          .key = mri_mix64(mri_mix64(a->seed) + d->op_id),
+                                          .x = a->x,
+                                          .y = a->y,
+                                          .kept = a->saved,
+                                          .values = a->values};
     return mri_cuda_launch(s, MRK_dropout, cut.blocks, cut.threads, 0, &args, err);
 }
 
@@ -48,11 +58,19 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
 {
     const mr_op_desc *d = &op->base.desc;
     if (!d->need_dx) return MR_OK;
-    const struct cut                       cut = cut_of(op, a->n);
-    const struct mrk_dropout_backward_args args = {
-        .elements = elements_of(op), .n = a->n, .groups = cut.groups, .blocks_per_sample = cut.per_sample, .dtype = d->in.dtype,
-        .scale = 1.0f / (1.0f - d->rate), .dy = a->dy, .dy2 = a->dy2, .dx = a->dx, .kept = a->saved};
+    const struct cut cut = cut_of(op, a->n);
+    const struct mrk_dropout_backward_args args = {.elements = elements_of(op),
+                                                   .n = a->n,
+                                                   .groups = cut.groups,
+                                                   .blocks_per_sample = cut.per_sample,
+                                                   .dtype = d->in.dtype,
+                                                   .scale = 1.0f / (1.0f - d->rate),
+                                                   .dy = a->dy,
+                                                   .dy2 = a->dy2,
+                                                   .dx = a->dx,
+                                                   .kept = a->saved};
     return mri_cuda_launch(s, MRK_dropout_backward, cut.blocks, cut.threads, 0, &args, err);
 }
 
-const struct mri_cuda_code mri_cuda_dropout = {.prepare = prepare, .forward = forward, .backward = backward, .adds_dy2 = true};
+const struct mri_cuda_code mri_cuda_dropout = {
+    .prepare = prepare, .forward = forward, .backward = backward, .adds_dy2 = true};

@@ -1,14 +1,18 @@
-/* kernels/cuda/op_pool2d.c: MR_OP_POOL2D on a GPU (kernels/pool.cu). Specification: ops/pool2d_ref.c. saved: of every maximum, which
- * place of its window it was, in one byte where that is enough. */
+/* kernels/cuda/op_pool2d.c: MR_OP_POOL2D on a GPU (kernels/pool.cu). Specification: ops/pool2d_ref.c. saved:
+ * of every maximum, which place of its window it was, in one byte where that is enough. */
 #include "kernels/cuda/cut.h"
 
-static uint32_t place_bytes(const mr_op_desc *d) { return (uint64_t)d->kernel_h * d->kernel_w <= 256 ? 1 : 2; }
+static uint32_t place_bytes(const mr_op_desc *d)
+{
+    return (uint64_t)d->kernel_h * d->kernel_w <= 256 ? 1 : 2;
+}
 
 static int prepare(mri_cuda_op *op, mr_error *err)
 {
     (void)err;
     const mr_op_desc *d = &op->base.desc;
-    if (!d->average && d->training) op->base.info.saved_bytes = mri_cut_elements(&op->base.info.out, d->max_batch) * place_bytes(d);
+    if (!d->average && d->training)
+        op->base.info.saved_bytes = mri_cut_elements(&op->base.info.out, d->max_batch) * place_bytes(d);
     return MR_OK;
 }
 
@@ -16,16 +20,27 @@ static int prepare(mri_cuda_op *op, mr_error *err)
 static struct mrk_window window_of(const mri_cuda_op *op, uint32_t n, bool packs)
 {
     const mr_op_desc *d = &op->base.desc;
-    const mr_tensor  *out = &op->base.info.out;
-    return (struct mrk_window){.n = n, .h = d->in.h, .w = d->in.w, .c = d->in.c, .out_h = out->h, .out_w = out->w,
-                               .kernel_h = d->kernel_h, .kernel_w = d->kernel_w, .stride_h = d->stride_h, .stride_w = d->stride_w,
-                               .pad_top = d->pad_top, .pad_left = d->pad_left, .dtype = d->in.dtype,
-                               .vectors = packs && d->in.c % mri_cut_pack(d->in.dtype) == 0, .place_bytes = place_bytes(d)};
+    const mr_tensor *out = &op->base.info.out;
+    return (struct mrk_window){.n = n,
+                               .h = d->in.h,
+                               .w = d->in.w,
+                               .c = d->in.c,
+                               .out_h = out->h,
+                               .out_w = out->w,
+                               .kernel_h = d->kernel_h,
+                               .kernel_w = d->kernel_w,
+                               .stride_h = d->stride_h,
+                               .stride_w = d->stride_w,
+                               .pad_top = d->pad_top,
+                               .pad_left = d->pad_left,
+                               .dtype = d->in.dtype,
+                               .vectors = packs && d->in.c % mri_cut_pack(d->in.dtype) == 0,
+                               .place_bytes = place_bytes(d)};
 }
 
 /* A block for each row of `width` pixels in `height` rows of n samples, its threads the packs of that row. */
-static int launch(mri_cuda_stream *s, enum mrk_kernel kernel, const struct mrk_window *win, uint32_t height, uint32_t width, const void *args,
-                  mr_error *err)
+static int launch(mri_cuda_stream *s, enum mrk_kernel kernel, const struct mrk_window *win, uint32_t height,
+                  uint32_t width, const void *args, mr_error *err)
 {
     const uint64_t packs = (uint64_t)width * (win->c / (win->vectors ? mri_cut_pack(win->dtype) : 1));
     const uint32_t threads = packs >= MRK_THREADS ? MRK_THREADS : (uint32_t)mri_align_up(packs, 32);
@@ -34,8 +49,9 @@ static int launch(mri_cuda_stream *s, enum mrk_kernel kernel, const struct mrk_w
 
 static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
 {
-    const mr_op_desc       *d = &op->base.desc;
-    const struct mrk_window win = window_of(op, a->n, MRI_CUT_ALIGNED(a->x, a->y, d->average ? NULL : a->saved));
+    const mr_op_desc *d = &op->base.desc;
+    const struct mrk_window win =
+        window_of(op, a->n, MRI_CUT_ALIGNED(a->x, a->y, d->average ? NULL : a->saved));
     if (d->average) {
         const struct mrk_average_pool_args args = {win, a->x, a->y};
         return launch(s, MRK_average_pool, &win, win.out_h, win.out_w, &args, err);
@@ -48,7 +64,8 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
 {
     const mr_op_desc *d = &op->base.desc;
     if (!d->need_dx) return MR_OK;
-    const struct mrk_window win = window_of(op, a->n, MRI_CUT_ALIGNED(a->dx, a->dy, d->average ? NULL : a->saved));
+    const struct mrk_window win =
+        window_of(op, a->n, MRI_CUT_ALIGNED(a->dx, a->dy, d->average ? NULL : a->saved));
     if (d->average) {
         const struct mrk_average_pool_backward_args args = {win, a->dy, a->dx};
         return launch(s, MRK_average_pool_backward, &win, win.h, win.w, &args, err);

@@ -1,14 +1,15 @@
 /* kernels/cuda/plan_graph.c: the numbers of a convolution as a cuDNN operation graph of one operation.
  *
- *     x (n c h w)  w (k c r s)  y (n k p q)     tensors: dimensions in this order whatever the memory looks like; the strides say
+ *     x (n c h w)  w (k c r s)  y (n k p q)     tensors: dimensions in this order whatever the memory looks
+ *                  like; the strides say
  *          \          |          /               that it is NHWC, and [filters][kh][kw][c] for the weights
  *           operation (forward | data | weights) ── convolution: padding before and after, strides, dilation 1
  *                     |
  *                   graph
  *
- * Attribute types follow the descriptors of "cudnn_graph Library, Backend Descriptor Types" in NVIDIA's cuDNN backend documentation; a
- * wrong one is refused at run time (CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE). Sums are float whatever the tensors are. Convolution in the
- * sense of networks is cross-correlation. */
+ * Attribute types follow the descriptors of "cudnn_graph Library, Backend Descriptor Types" in NVIDIA's cuDNN
+ * backend documentation; a wrong one is refused at run time (CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE). Sums are
+ * float whatever the tensors are. Convolution in the sense of networks is cross-correlation. */
 #include <stdio.h>
 
 #include "kernels/cuda/plan.h"
@@ -20,17 +21,19 @@ cudnnBackendDescriptor_t mri_cuda_make(struct mri_cuda_maker *m, cudnnBackendDes
     return m->status == CUDNN_STATUS_SUCCESS ? d : NULL;
 }
 
-void mri_cuda_put(struct mri_cuda_maker *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                  int64_t count, const void *values)
+void mri_cuda_put(struct mri_cuda_maker *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                  cudnnBackendAttributeType_t type, int64_t count, const void *values)
 {
-    if (m->status == CUDNN_STATUS_SUCCESS) m->status = m->api->cudnnBackendSetAttribute(d, name, type, count, values);
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = m->api->cudnnBackendSetAttribute(d, name, type, count, values);
 }
 
-void mri_cuda_get(struct mri_cuda_maker *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                  int64_t room, int64_t *count, void *values)
+void mri_cuda_get(struct mri_cuda_maker *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                  cudnnBackendAttributeType_t type, int64_t room, int64_t *count, void *values)
 {
     int64_t found = 0;
-    if (m->status == CUDNN_STATUS_SUCCESS) m->status = m->api->cudnnBackendGetAttribute(d, name, type, room, &found, values);
+    if (m->status == CUDNN_STATUS_SUCCESS)
+        m->status = m->api->cudnnBackendGetAttribute(d, name, type, room, &found, values);
     if (count) *count = m->status == CUDNN_STATUS_SUCCESS ? found : 0;
 }
 
@@ -47,11 +50,14 @@ void mri_cuda_unmake(const struct mri_cuda_api *api, cudnnBackendDescriptor_t *d
 
 static cudnnDataType_t data_type(uint32_t dtype)
 {
-    return dtype == MR_TENSOR_BF16 ? CUDNN_DATA_BFLOAT16 : dtype == MR_TENSOR_F16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+    return dtype == MR_TENSOR_BF16  ? CUDNN_DATA_BFLOAT16
+           : dtype == MR_TENSOR_F16 ? CUDNN_DATA_HALF
+                                    : CUDNN_DATA_FLOAT;
 }
 
 /* CUDNN_BACKEND_TENSOR_DESCRIPTOR: count, channels, height, width; channels are neighbours in memory. */
-static cudnnBackendDescriptor_t make_tensor(struct mri_cuda_maker *m, int64_t id, uint32_t dtype, int64_t n, int64_t c, int64_t h, int64_t w)
+static cudnnBackendDescriptor_t make_tensor(struct mri_cuda_maker *m, int64_t id, uint32_t dtype, int64_t n,
+                                            int64_t c, int64_t h, int64_t w)
 {
     const cudnnDataType_t type = data_type(dtype);
     const int64_t dims[4] = {n, c, h, w}, strides[4] = {h * w * c, 1, w * c, c}, align = MRI_CUDA_PLAN_ALIGN;
@@ -87,24 +93,34 @@ static cudnnBackendDescriptor_t make_convolution(struct mri_cuda_maker *m, const
 /* What the three operations call the same six things. */
 static const struct {
     cudnnBackendDescriptorType_t type;
-    cudnnBackendAttributeName_t  conv, x, w, y, alpha, beta;
+    cudnnBackendAttributeName_t conv, x, w, y, alpha, beta;
 } operations[MRI_CUDA_PASSES] = {
-    [MRI_CUDA_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+    [MRI_CUDA_FORWARD] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
                           CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
-    [MRI_CUDA_DATA] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
-                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+    [MRI_CUDA_DATA] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+                       CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
                        CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
     [MRI_CUDA_WEIGHTS] = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
-                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                          CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
 };
 
 /* alpha and beta are floats because the computation is (they would be doubles for a double one). */
-static cudnnBackendDescriptor_t make_operation(struct mri_cuda_maker *m, const struct mri_cuda_conv_graph *g, uint32_t pass)
+static cudnnBackendDescriptor_t make_operation(struct mri_cuda_maker *m, const struct mri_cuda_conv_graph *g,
+                                               uint32_t pass)
 {
     const float alpha = 1, beta = 0;
     cudnnBackendDescriptor_t d = mri_cuda_make(m, operations[pass].type);
@@ -118,8 +134,8 @@ static cudnnBackendDescriptor_t make_operation(struct mri_cuda_maker *m, const s
     return d;
 }
 
-cudnnStatus_t mri_cuda_conv_graph_make(struct mri_cuda_conv_graph *g, const struct mri_cuda_api *api, cudnnHandle_t handle,
-                                       const struct mri_cuda_conv *c)
+cudnnStatus_t mri_cuda_conv_graph_make(struct mri_cuda_conv_graph *g, const struct mri_cuda_api *api,
+                                       cudnnHandle_t handle, const struct mri_cuda_conv *c)
 {
     struct mri_cuda_maker m = {.api = api, .status = CUDNN_STATUS_SUCCESS};
     g->x = make_tensor(&m, MRI_CUDA_ID_X, c->dtype, c->n, c->c, c->h, c->w);
@@ -128,7 +144,8 @@ cudnnStatus_t mri_cuda_conv_graph_make(struct mri_cuda_conv_graph *g, const stru
     g->conv = make_convolution(&m, c);
     g->operation = make_operation(&m, g, c->pass);
     g->graph = mri_cuda_make(&m, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-    mri_cuda_put(&m, g->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &g->operation);
+    mri_cuda_put(&m, g->graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                 &g->operation);
     /* says which GPU is meant; later cuDNN 9 also take the thread's current device */
     mri_cuda_put(&m, g->graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
     mri_cuda_finish(&m, g->graph);
@@ -149,7 +166,8 @@ size_t mri_cuda_conv_bytes(const struct mri_cuda_conv *c, int which)
 {
     switch (which) {
     case MRI_CUDA_ID_X: return (size_t)c->n * c->h * c->w * c->c * mr_tensor_element_bytes(c->dtype);
-    case MRI_CUDA_ID_Y: return (size_t)c->n * c->out_h * c->out_w * c->filters * mr_tensor_element_bytes(c->dtype);
+    case MRI_CUDA_ID_Y:
+        return (size_t)c->n * c->out_h * c->out_w * c->filters * mr_tensor_element_bytes(c->dtype);
     default: return (size_t)c->filters * c->kernel_h * c->kernel_w * c->c * mr_tensor_element_bytes(c->dtype);
     }
 }
@@ -162,9 +180,11 @@ static const char *type_text(uint32_t dtype)
 const char *mri_cuda_conv_text(const struct mri_cuda_conv *c, char *buf, size_t buf_bytes)
 {
     static const char *const names[MRI_CUDA_PASSES] = {"forward pass", "data gradient", "weight gradient"};
-    snprintf(buf, buf_bytes, "%s of %u x %u x %u x %u %s, %u filters of %u x %u, stride %u x %u, padding %u %u %u %u%s%s",
-             names[c->pass], c->n, c->h, c->w, c->c, type_text(c->dtype), c->filters, c->kernel_h, c->kernel_w,
-             c->stride_h, c->stride_w, c->pad_top, c->pad_left, c->pad_bottom, c->pad_right, c->deterministic ? ", deterministic" : "",
+    snprintf(buf, buf_bytes,
+             "%s of %u x %u x %u x %u %s, %u filters of %u x %u, stride %u x %u, padding %u %u %u %u%s%s",
+             names[c->pass], c->n, c->h, c->w, c->c, type_text(c->dtype), c->filters, c->kernel_h,
+             c->kernel_w, c->stride_h, c->stride_w, c->pad_top, c->pad_left, c->pad_bottom, c->pad_right,
+             c->deterministic ? ", deterministic" : "",
              c->dtype == MR_TENSOR_F32 && !c->tf32 ? ", no TF32" : "");
     return buf;
 }

@@ -1,15 +1,16 @@
 /* kernels/cuda/plan_table.c: which algorithm was chosen for which convolution, remembered for the process.
  *
- * The key is the GPU's model, cuDNN's version and every number of the pass, so the second replica and the next layer of the same shape
- * take what the first measured. A choice is an engine's number and its knobs: another handle, on another GPU of the same model,
- * can build the same plan from it. Entries are few (one per distinct layer and pass), so a list under one lock does. */
+ * The key is the GPU's model, cuDNN's version and every number of the pass, so the second replica and the
+ * next layer of the same shape take what the first measured. A choice is an engine's number and its knobs:
+ * another handle, on another GPU of the same model, can build the same plan from it. Entries are few (one per
+ * distinct layer and pass), so a list under one lock does. */
 #include "kernels/cuda/plan.h"
 
 struct entry {
     struct entry *next;
-    char   gpu[128];
+    char gpu[128];
     size_t version;
-    struct mri_cuda_conv   conv;
+    struct mri_cuda_conv conv;
     struct mri_cuda_choice choice;
 };
 
@@ -19,12 +20,14 @@ static struct entry *table; /* table_lock; never freed: it is for the whole proc
 static struct entry **place_locked(const char *gpu, size_t version, const struct mri_cuda_conv *conv)
 {
     struct entry **at = &table;
-    while (*at && !((*at)->version == version && !memcmp(&(*at)->conv, conv, sizeof *conv) && !strcmp((*at)->gpu, gpu)))
+    while (*at && !((*at)->version == version && !memcmp(&(*at)->conv, conv, sizeof *conv) &&
+                    !strcmp((*at)->gpu, gpu)))
         at = &(*at)->next;
     return at;
 }
 
-bool mri_cuda_choice_find(const mri_cuda_device *dev, const struct mri_cuda_conv *conv, bool measured, struct mri_cuda_choice *out)
+bool mri_cuda_choice_find(const mri_cuda_device *dev, const struct mri_cuda_conv *conv, bool measured,
+                          struct mri_cuda_choice *out)
 {
     const size_t version = dev->api->cudnnGetVersion();
     pthread_mutex_lock(&table_lock);
@@ -35,16 +38,17 @@ bool mri_cuda_choice_find(const mri_cuda_device *dev, const struct mri_cuda_conv
     return found;
 }
 
-bool mri_cuda_choice_keep(const mri_cuda_device *dev, const struct mri_cuda_conv *conv, struct mri_cuda_choice *choice)
+bool mri_cuda_choice_keep(const mri_cuda_device *dev, const struct mri_cuda_conv *conv,
+                          struct mri_cuda_choice *choice)
 {
     const size_t version = dev->api->cudnnGetVersion();
-    bool         first = true;
+    bool first = true;
     pthread_mutex_lock(&table_lock);
     struct entry **at = place_locked(dev->base.hardware, version, conv);
     if (!*at) {
         *at = calloc(1, sizeof **at);
         if (*at) {
-            memcpy((*at)->gpu, dev->base.hardware, sizeof (*at)->gpu);
+            memcpy((*at)->gpu, dev->base.hardware, sizeof(*at)->gpu);
             (*at)->version = version;
             (*at)->conv = *conv;
             (*at)->choice = *choice;

@@ -1,14 +1,15 @@
 /* kernels/cuda/planner.c: the cuDNN handle, stream and events that choosing a plan needs.
  *
- * A handle is not to be used by two threads at once, and making one takes milliseconds and device memory. So each GPU has a list of idle
- * ones: whoever chooses takes one, or makes one when none is idle, and puts it back. When the last holder of plans on a GPU is gone,
- * so are they; a device therefore has nothing to close. The stream is their own: what is measured shares it with nobody. */
+ * A handle is not to be used by two threads at once, and making one takes milliseconds and device memory. So
+ * each GPU has a list of idle ones: whoever chooses takes one, or makes one when none is idle, and puts it
+ * back. When the last holder of plans on a GPU is gone, so are they; a device therefore has nothing to close.
+ * The stream is their own: what is measured shares it with nobody. */
 #include "kernels/cuda/planner.h"
 
 struct place {
-    struct place    *next;
+    struct place *next;
     mri_cuda_device *dev;
-    uint64_t         holders;
+    uint64_t holders;
     struct mri_cuda_planner *idle;
 };
 
@@ -70,10 +71,14 @@ static int planner_make(struct mri_cuda_planner **out, mri_cuda_device *dev, mr_
     struct mri_cuda_planner *p = calloc(1, sizeof *p);
     if (!p) return mr_error_set(err, MR_ENOMEM, "conv2d: out of memory");
     p->dev = dev;
-    int rc = mri_cuda_check(dev, api->cuStreamCreateWithPriority(&p->stream, CU_STREAM_NON_BLOCKING, 0), "conv2d: a stream to measure on",
-                            err);
-    if (!rc) rc = mri_cuda_check(dev, api->cuEventCreate(&p->from, CU_EVENT_DEFAULT), "conv2d: an event to measure with", err);
-    if (!rc) rc = mri_cuda_check(dev, api->cuEventCreate(&p->to, CU_EVENT_DEFAULT), "conv2d: an event to measure with", err);
+    int rc = mri_cuda_check(dev, api->cuStreamCreateWithPriority(&p->stream, CU_STREAM_NON_BLOCKING, 0),
+                            "conv2d: a stream to measure on", err);
+    if (!rc)
+        rc = mri_cuda_check(dev, api->cuEventCreate(&p->from, CU_EVENT_DEFAULT),
+                            "conv2d: an event to measure with", err);
+    if (!rc)
+        rc = mri_cuda_check(dev, api->cuEventCreate(&p->to, CU_EVENT_DEFAULT),
+                            "conv2d: an event to measure with", err);
     if (!rc) rc = mri_cuda_check_cudnn(dev, api->cudnnCreate(&p->handle), "cudnnCreate", err);
     if (!rc) rc = mri_cuda_check_cudnn(dev, api->cudnnSetStream(p->handle, p->stream), "cudnnSetStream", err);
     if (rc) planner_free(p);

@@ -7,13 +7,13 @@
 struct mri_cuda_planner {
     struct mri_cuda_planner *next; /* while idle */
     mri_cuda_device *dev;
-    CUstream      stream;
-    cudnnHandle_t handle;   /* set to the stream */
-    CUevent       from, to; /* with times */
+    CUstream stream;
+    cudnnHandle_t handle; /* set to the stream */
+    CUevent from, to;     /* with times */
 };
 
 /* Between mri_cuda_planner_hold() and _drop() only. */
-int  mri_cuda_planner_take(struct mri_cuda_planner **out, mri_cuda_device *dev, mr_error *err);
+int mri_cuda_planner_take(struct mri_cuda_planner **out, mri_cuda_device *dev, mr_error *err);
 void mri_cuda_planner_return(struct mri_cuda_planner *p);
 
 #endif

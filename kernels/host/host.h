@@ -1,17 +1,17 @@
 /* kernels/host/host.h: the machinery shared by the kinds whose device memory is the host's own (cpu, sim).
  *
- * A stream is one worker thread and a ring of tasks. The caller copies a task into the ring; the thread takes them out in
- * order, runs each without a lock, and counts it done:
+ * A stream is one worker thread and a ring of tasks. The caller copies a task into the ring; the thread takes
+ * them out in order, runs each without a lock, and counts it done:
  *
  *      push ──► [ task | task | task ] ──► thread: run ──► done++  ──► whoever waits for that count
  *               ring, doubles when full
  *
- * Task number k (from 1) is over when done >= k. An event is (stream, number), so "wait for what e marks" captures both
- * when it is called, and recording e anew changes nothing for those who wait already.
+ * Task number k (from 1) is over when done >= k. An event is (stream, number), so "wait for what e marks"
+ * captures both when it is called, and recording e anew changes nothing for those who wait already.
  *
- * Errors: a task that fails makes its stream fail; later tasks are skipped, except those marked MRI_TASK_ALWAYS, which must
- * tell others that they were reached (time stamps, waits, groups). The first failure of a device is kept and reported by
- * all its streams. */
+ * Errors: a task that fails makes its stream fail; later tasks are skipped, except those marked
+ * MRI_TASK_ALWAYS, which must tell others that they were reached (time stamps, waits, groups). The first
+ * failure of a device is kept and reported by all its streams. */
 #ifndef MRI_HOST_H
 #define MRI_HOST_H
 
@@ -20,28 +20,30 @@
 #include "kernels/backend.h"
 
 typedef struct mri_host_device {
-    mr_device       base;
-    uint64_t        memory_limit_bytes;
-    _Atomic size_t  used_bytes;
-    double          link_ns_per_byte[2]; /* by MRI_COPY_H2D, _D2H; 0: as fast as memcpy */
-    uint64_t        step_ns;             /* sim: length of one training step */
-    bool            reference;           /* cpu: plain C operations only */
+    mr_device base;
+    uint64_t memory_limit_bytes;
+    _Atomic size_t used_bytes;
+    double link_ns_per_byte[2]; /* by MRI_COPY_H2D, _D2H; 0: as fast as memcpy */
+    uint64_t step_ns;           /* sim: length of one training step */
+    bool reference;             /* cpu: plain C operations only */
     pthread_mutex_t lock;
-    uint64_t        link_free_ns[2];     /* lock: when the link has carried what it was given */
-    _Atomic int     failed;              /* first error of any stream, 0 while well */
-    mr_error        error;               /* lock */
-    void (*thread_begin)(struct mri_host_device *dev, mr_stream_role role); /* in each stream's thread; may be NULL */
+    uint64_t link_free_ns[2]; /* lock: when the link has carried what it was given */
+    _Atomic int failed;       /* first error of any stream, 0 while well */
+    mr_error error;           /* lock */
+    void (*thread_begin)(struct mri_host_device *dev,
+                         mr_stream_role role); /* in each stream's thread; may be NULL */
 } mri_host_device;
 
 static inline mri_host_device *mri_host_device_of(mr_device *dev) { return (mri_host_device *)dev; }
 
 /* Allocates device index of spec->count with the head filled in; free with mri_host_device_close(). */
-int  mri_host_device_create(mri_host_device **out, const struct mri_backend *backend, uint32_t index, mr_error *err);
+int mri_host_device_create(mri_host_device **out, const struct mri_backend *backend, uint32_t index,
+                           mr_error *err);
 void mri_host_device_close(mr_device *dev);
 /* Keep the first error; any thread. */
 void mri_host_device_fail(mri_host_device *dev, const mr_error *error);
 
-int  mri_host_alloc(mr_device *dev, size_t bytes, void **out, mr_error *err);
+int mri_host_alloc(mr_device *dev, size_t bytes, void **out, mr_error *err);
 void mri_host_free(mr_device *dev, void *address);
 
 typedef struct mri_host_stream mri_host_stream;
@@ -52,7 +54,8 @@ enum { MRI_TASK_ALWAYS = 1 }; /* run after a failure too; look at mri_host_strea
 /* Runs in the stream's thread; args is the thread's own copy. An error is written to err and returned. */
 typedef int mri_host_run(mri_host_stream *s, const void *args, mr_error *err);
 
-/* Queue run(args). number, when not NULL, receives the task's number. MR_ENOMEM, or the error the stream died of. */
+/* Queue run(args). number, when not NULL, receives the task's number. MR_ENOMEM, or the error the stream died
+ * of. */
 int mri_host_push(mri_host_stream *s, mri_host_run *run, const void *args, size_t args_bytes, unsigned flags,
                   uint64_t *number);
 /* From the stream's own thread: the code this stream failed with, or MR_OK. */
@@ -60,25 +63,25 @@ int mri_host_stream_failed(const mri_host_stream *s);
 mri_host_device *mri_host_stream_device(const mri_host_stream *s);
 
 mri_host_stream *mri_host_stream_ref(mri_host_stream *s);
-void             mri_host_stream_unref(mri_host_stream *s);
+void mri_host_stream_unref(mri_host_stream *s);
 /* Is task `number` over? MR_OK, MR_EAGAIN, or what it or a task before it failed with. */
 int mri_host_stream_query(mri_host_stream *s, uint64_t number);
 /* MR_EAGAIN after timeout_ns (MR_FOREVER: never). */
 int mri_host_stream_wait(mri_host_stream *s, uint64_t number, uint64_t timeout_ns, mr_error *err);
 
-int  mri_host_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err);
+int mri_host_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err);
 void mri_host_stream_destroy(mr_stream *s);
-int  mri_host_stream_sync(mr_stream *s, mr_error *err);
-int  mri_host_copy_async(mr_stream *s, enum mri_copy_kind kind, void *dst, const void *src, size_t bytes);
-int  mri_host_fill_async(mr_stream *s, void *dst, uint8_t byte, size_t bytes);
+int mri_host_stream_sync(mr_stream *s, mr_error *err);
+int mri_host_copy_async(mr_stream *s, enum mri_copy_kind kind, void *dst, const void *src, size_t bytes);
+int mri_host_fill_async(mr_stream *s, void *dst, uint8_t byte, size_t bytes);
 
-int  mri_host_event_create(mr_event **out, mr_device *dev, mr_error *err);
+int mri_host_event_create(mr_event **out, mr_device *dev, mr_error *err);
 void mri_host_event_destroy(mr_event *e);
-int  mri_host_event_record(mr_event *e, mr_stream *s);
-int  mri_host_event_query(mr_event *e);
-int  mri_host_event_wait(mr_event *e, uint64_t timeout_ns, mr_error *err);
-int  mri_host_event_time_ns(mr_event *e, uint64_t *out);
-int  mri_host_stream_wait_event(mr_stream *s, mr_event *e);
+int mri_host_event_record(mr_event *e, mr_stream *s);
+int mri_host_event_query(mr_event *e);
+int mri_host_event_wait(mr_event *e, uint64_t timeout_ns, mr_error *err);
+int mri_host_event_time_ns(mr_event *e, uint64_t *out);
+int mri_host_stream_wait_event(mr_stream *s, mr_event *e);
 
 /* Sleep, then spin the last few microseconds, until CLOCK_MONOTONIC shows deadline_ns. */
 void mri_host_sleep_until(uint64_t deadline_ns);

@@ -1,15 +1,17 @@
-/* kernels/host/host_event.c: an event is the number of a task on a stream, and the time at which that task ran.
+/* kernels/host/host_event.c: an event is the number of a task on a stream, and the time at which that task
+ * ran.
  *
- * Lock order: an event's lock, then a stream's. The stream's thread takes an event's lock only between tasks' own locks. */
+ * Lock order: an event's lock, then a stream's. The stream's thread takes an event's lock only between tasks'
+ * own locks. */
 #include "kernels/host/host.h"
 
 struct host_event {
-    mr_event         base;
-    pthread_mutex_t  lock;
-    mri_host_stream *stream;  /* lock: a count on where it was recorded last; NULL: never */
-    uint64_t         number;  /* lock: of the stamp task there */
-    uint64_t         round;   /* lock: records so far; a stamp of an earlier round is dropped */
-    uint64_t         time_ns; /* lock: of the current round, once its stamp has run */
+    mr_event base;
+    pthread_mutex_t lock;
+    mri_host_stream *stream; /* lock: a count on where it was recorded last; NULL: never */
+    uint64_t number;         /* lock: of the stamp task there */
+    uint64_t round;          /* lock: records so far; a stamp of an earlier round is dropped */
+    uint64_t time_ns;        /* lock: of the current round, once its stamp has run */
 };
 
 int mri_host_event_create(mr_event **out, mr_device *dev, mr_error *err)
@@ -32,7 +34,7 @@ void mri_host_event_destroy(mr_event *base)
 
 struct stamp_args {
     struct host_event *event;
-    uint64_t           round;
+    uint64_t round;
 };
 
 static int run_stamp(mri_host_stream *s, const void *args, mr_error *err)
@@ -48,10 +50,10 @@ static int run_stamp(mri_host_stream *s, const void *args, mr_error *err)
 int mri_host_event_record(mr_event *base, mr_stream *stream)
 {
     struct host_event *e = (struct host_event *)base;
-    mri_host_stream   *s = (mri_host_stream *)stream;
+    mri_host_stream *s = (mri_host_stream *)stream;
     pthread_mutex_lock(&e->lock); /* held over the push: the stamp must find number and stream in place */
     const struct stamp_args args = {e, e->round + 1};
-    uint64_t  number;
+    uint64_t number;
     const int rc = mri_host_push(s, run_stamp, &args, sizeof args, MRI_TASK_ALWAYS, &number);
     if (rc == MR_OK) {
         mri_host_stream *before = e->stream;
@@ -76,7 +78,7 @@ static mri_host_stream *marked(struct host_event *e, uint64_t *number)
 
 int mri_host_event_query(mr_event *base)
 {
-    uint64_t         number;
+    uint64_t number;
     mri_host_stream *s = marked((struct host_event *)base, &number);
     if (!s) return MR_OK;
     const int rc = mri_host_stream_query(s, number);
@@ -86,7 +88,7 @@ int mri_host_event_query(mr_event *base)
 
 int mri_host_event_wait(mr_event *base, uint64_t timeout_ns, mr_error *err)
 {
-    uint64_t         number;
+    uint64_t number;
     mri_host_stream *s = marked((struct host_event *)base, &number);
     if (!s) return MR_OK;
     const int rc = mri_host_stream_wait(s, number, timeout_ns, err);
@@ -106,14 +108,15 @@ int mri_host_event_time_ns(mr_event *base, uint64_t *out)
 
 struct wait_args {
     mri_host_stream *stream; /* a count */
-    uint64_t         number;
+    uint64_t number;
 };
 
 /* The error of what was waited for becomes this stream's own: what follows would work on its leavings. */
 static int run_wait(mri_host_stream *s, const void *args, mr_error *err)
 {
     const struct wait_args *a = args;
-    const int rc = mri_host_stream_failed(s) ? MR_OK : mri_host_stream_wait(a->stream, a->number, MR_FOREVER, err);
+    const int rc =
+        mri_host_stream_failed(s) ? MR_OK : mri_host_stream_wait(a->stream, a->number, MR_FOREVER, err);
     mri_host_stream_unref(a->stream);
     return rc;
 }
@@ -127,7 +130,8 @@ int mri_host_stream_wait_event(mr_stream *stream, mr_event *base)
         mri_host_stream_unref(args.stream);
         return MR_OK;
     }
-    const int rc = mri_host_push((mri_host_stream *)stream, run_wait, &args, sizeof args, MRI_TASK_ALWAYS, NULL);
+    const int rc =
+        mri_host_push((mri_host_stream *)stream, run_wait, &args, sizeof args, MRI_TASK_ALWAYS, NULL);
     if (rc) mri_host_stream_unref(args.stream);
     return rc;
 }

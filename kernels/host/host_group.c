@@ -1,14 +1,15 @@
 /* kernels/host/host_group.c: sums and broadcasts between devices that share the host's memory.
  *
- * One call queues one task on every stream. The tasks meet, each works on its own slice of the values for all devices, and
- * they meet again before any goes on:
+ * One call queues one task on every stream. The tasks meet, each works on its own slice of the values for all
+ * devices, and they meet again before any goes on:
  *
  *      stream 0   arrive ── slice 0: v0+v1+v2 -> v0,v1,v2 ── arrive ── next task
  *      stream 1   arrive ── slice 1: v0+v1+v2 -> v0,v1,v2 ── arrive
  *      stream 2   arrive ── slice 2: v0+v1+v2 -> v0,v1,v2 ── arrive
  *
- * Sums are added in device order, so every device holds the same bits in every run. A stream that failed earlier still
- * arrives, and then the call fails on all of them. Calls of one group meet in the order they were made. */
+ * Sums are added in device order, so every device holds the same bits in every run. A stream that failed
+ * earlier still arrives, and then the call fails on all of them. Calls of one group meet in the order they
+ * were made. */
 #include "kernels/host/host.h"
 #include "kernels/host/host_op.h"
 #include "kernels/ops/simd.h"
@@ -17,30 +18,34 @@ enum group_work { GROUP_SUM, GROUP_BROADCAST, GROUP_MEET };
 
 struct host_group {
     pthread_mutex_t lock;
-    pthread_cond_t  all_here;
-    uint64_t        calls;     /* by the caller's thread only */
-    uint32_t        arrived;   /* lock: at the meeting under way */
-    uint64_t        meetings;  /* lock: held so far, two a call */
-    uint64_t        broken_at; /* lock: number of a call that could not be queued everywhere, 0: none */
-    int             failed;    /* lock: first error any stream arrived with */
-    float         **now;       /* each stream's values in the call under way: written before the first meeting, read after */
-    mr_group        base;      /* last: ends in an array */
+    pthread_cond_t all_here;
+    uint64_t calls;     /* by the caller's thread only */
+    uint32_t arrived;   /* lock: at the meeting under way */
+    uint64_t meetings;  /* lock: held so far, two a call */
+    uint64_t broken_at; /* lock: number of a call that could not be queued everywhere, 0: none */
+    int failed;         /* lock: first error any stream arrived with */
+    float *
+        *now; /* each stream's values in the call under way: written before the first meeting, read after */
+    mr_group base; /* last: ends in an array */
 };
 
 struct group_args {
     struct host_group *group;
-    float             *values; /* of this stream's device */
-    uint64_t           count, call;
-    uint32_t           at, root;
-    enum group_work    work;
+    float *values; /* of this stream's device */
+    uint64_t count, call;
+    uint32_t at, root;
+    enum group_work work;
 };
 
-static struct host_group *group_of(mr_group *g) { return (struct host_group *)((char *)g - offsetof(struct host_group, base)); }
+static struct host_group *group_of(mr_group *g)
+{
+    return (struct host_group *)((char *)g - offsetof(struct host_group, base));
+}
 
 int mri_host_group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err)
 {
     struct host_group *g = calloc(1, sizeof *g + count * sizeof(mr_stream *));
-    float            **now = calloc(count, sizeof *now);
+    float **now = calloc(count, sizeof *now);
     if (!g || !now) {
         free(g);
         free(now);
@@ -65,7 +70,8 @@ void mri_host_group_destroy(mr_group *base)
     free(g);
 }
 
-/* Wait until every stream is here. `failed` is this stream's own trouble; returns what the meeting as a whole found. */
+/* Wait until every stream is here. `failed` is this stream's own trouble; returns what the meeting as a whole
+ * found. */
 static int meet(struct host_group *g, uint64_t call, int failed)
 {
     pthread_mutex_lock(&g->lock);
@@ -107,17 +113,20 @@ static void sum_slice(float *const *values, uint32_t devices, uint64_t from, uin
 static void broadcast_slice(float *const *values, uint32_t devices, uint32_t root, uint64_t from, uint64_t to)
 {
     for (uint32_t d = 0; d < devices; d++)
-        if (d != root && values[d] != values[root]) memcpy(values[d] + from, values[root] + from, (to - from) * sizeof(float));
+        if (d != root && values[d] != values[root])
+            memcpy(values[d] + from, values[root] + from, (to - from) * sizeof(float));
 }
 
 static int run_group(mri_host_stream *s, const void *args, mr_error *err)
 {
     const struct group_args *a = args;
-    struct host_group       *g = a->group;
-    const uint32_t           n = g->base.count;
+    struct host_group *g = a->group;
+    const uint32_t n = g->base.count;
     g->now[a->at] = a->values;
     int rc = meet(g, a->call, mri_host_stream_failed(s));
-    if (rc) return mr_error_set(err, rc, "device %u of a group of %u could not take part in an exchange", a->at, n);
+    if (rc)
+        return mr_error_set(err, rc, "device %u of a group of %u could not take part in an exchange", a->at,
+                            n);
     const uint64_t from = a->count * a->at / n, to = a->count * (a->at + 1) / n;
     if (a->work == GROUP_SUM) sum_slice(g->now, n, from, to);
     if (a->work == GROUP_BROADCAST) broadcast_slice(g->now, n, a->root, from, to);
@@ -136,7 +145,7 @@ static void break_call(struct host_group *g, uint64_t call)
 void mri_host_group_abort(mr_group *base)
 {
     struct host_group *g = group_of(base);
-    mr_error           err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_error_set(&err, MR_EDEVICE, "the group of %u devices was given up", base->count);
     pthread_mutex_lock(&g->lock);
     g->broken_at = 1;
@@ -149,11 +158,12 @@ void mri_host_group_abort(mr_group *base)
 static int queue(mr_group *base, float *const *values, uint64_t count, uint32_t root, enum group_work work)
 {
     struct host_group *g = group_of(base);
-    struct group_args  args = {.group = g, .count = count, .call = ++g->calls, .root = root, .work = work};
+    struct group_args args = {.group = g, .count = count, .call = ++g->calls, .root = root, .work = work};
     for (uint32_t i = 0; i < base->count; i++) {
         args.values = values[i];
         args.at = i;
-        const int rc = mri_host_push((mri_host_stream *)base->streams[i], run_group, &args, sizeof args, MRI_TASK_ALWAYS, NULL);
+        const int rc = mri_host_push((mri_host_stream *)base->streams[i], run_group, &args, sizeof args,
+                                     MRI_TASK_ALWAYS, NULL);
         if (rc) {
             break_call(g, args.call);
             return rc;

@@ -1,12 +1,13 @@
-/* kernels/host/host_memory.c: devices whose memory is the host's: the device record, allocation with an account, and copies
- * paced to the rate of a simulated link. */
+/* kernels/host/host_memory.c: devices whose memory is the host's: the device record, allocation with an
+ * account, and copies paced to the rate of a simulated link. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
 #include "kernels/host/host.h"
 
-int mri_host_device_create(mri_host_device **out, const struct mri_backend *backend, uint32_t index, mr_error *err)
+int mri_host_device_create(mri_host_device **out, const struct mri_backend *backend, uint32_t index,
+                           mr_error *err)
 {
     mri_host_device *dev = calloc(1, sizeof *dev);
     if (!dev) return mr_error_set(err, MR_ENOMEM, "no memory for device %s:%u", backend->kind, index);
@@ -14,10 +15,8 @@ int mri_host_device_create(mri_host_device **out, const struct mri_backend *back
     dev->memory_limit_bytes = mri_memory_limit_bytes();
     dev->base.backend = backend;
     snprintf(dev->base.name, sizeof dev->base.name, "%s:%u", backend->kind, index);
-    dev->base.info = (mr_device_info){.kind = backend->kind,
-                                      .name = dev->base.name,
-                                      .hardware = dev->base.hardware,
-                                      .index = index};
+    dev->base.info = (mr_device_info){
+        .kind = backend->kind, .name = dev->base.name, .hardware = dev->base.hardware, .index = index};
     *out = dev;
     return MR_OK;
 }
@@ -41,8 +40,8 @@ void mri_host_device_fail(mri_host_device *dev, const mr_error *error)
 
 #define HUGE_PAGE_BYTES ((size_t)2 << 20)
 
-/* Large blocks on large pages where the system gives them: activations are walked once a step, and every page of 4 KiB is a
- * miss in the address cache then. */
+/* Large blocks on large pages where the system gives them: activations are walked once a step, and every page
+ * of 4 KiB is a miss in the address cache then. */
 static void *alloc_block(size_t bytes)
 {
     if (bytes < 2 * HUGE_PAGE_BYTES) return mri_alloc_aligned(MR_DEVICE_ALIGN, bytes);
@@ -55,14 +54,16 @@ static void *alloc_block(size_t bytes)
 int mri_host_alloc(mr_device *base, size_t bytes, void **out, mr_error *err)
 {
     mri_host_device *dev = mri_host_device_of(base);
-    const uint64_t   used = dev->used_bytes;
-    const uint64_t   left = dev->memory_limit_bytes > used ? dev->memory_limit_bytes - used : 0;
-    size_t           total;
-    uint8_t         *block = NULL;
+    const uint64_t used = dev->used_bytes;
+    const uint64_t left = dev->memory_limit_bytes > used ? dev->memory_limit_bytes - used : 0;
+    size_t total;
+    uint8_t *block = NULL;
     if (bytes <= left && mri_add_size(bytes, MR_DEVICE_ALIGN, &total)) block = alloc_block(total);
     if (!block)
-        return mr_error_set(err, MR_ENOMEM, "%s: asked for %zu bytes of memory, %llu left of %llu; try a smaller batch or "
-                            "fewer slots", base->name, bytes, (unsigned long long)left,
+        return mr_error_set(err, MR_ENOMEM,
+                            "%s: asked for %zu bytes of memory, %llu left of %llu; try a smaller batch or "
+                            "fewer slots",
+                            base->name, bytes, (unsigned long long)left,
                             (unsigned long long)dev->memory_limit_bytes);
     memcpy(block, &bytes, sizeof bytes);
     dev->used_bytes += bytes;
@@ -73,7 +74,7 @@ int mri_host_alloc(mr_device *base, size_t bytes, void **out, mr_error *err)
 void mri_host_free(mr_device *base, void *address)
 {
     uint8_t *block = (uint8_t *)address - MR_DEVICE_ALIGN;
-    size_t   bytes;
+    size_t bytes;
     memcpy(&bytes, block, sizeof bytes);
     mri_host_device_of(base)->used_bytes -= bytes;
     free(block);
@@ -81,20 +82,24 @@ void mri_host_free(mr_device *base, void *address)
 
 void mri_host_sleep_until(uint64_t deadline_ns)
 {
-    const uint64_t spin_ns = 10000; /* a timer wakes a few microseconds late; spinning longer would cost the workers cores */
+    const uint64_t spin_ns =
+        10000; /* a timer wakes a few microseconds late; spinning longer would cost the workers cores */
     const uint64_t wake_ns = deadline_ns - spin_ns;
     if (mri_now_ns() < wake_ns) {
-        const struct timespec t = {.tv_sec = (time_t)(wake_ns / 1000000000u), .tv_nsec = (long)(wake_ns % 1000000000u)};
-        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {}
+        const struct timespec t = {.tv_sec = (time_t)(wake_ns / 1000000000u),
+                                   .tv_nsec = (long)(wake_ns % 1000000000u)};
+        while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) {
+        }
     }
-    while (mri_now_ns() < deadline_ns) {}
+    while (mri_now_ns() < deadline_ns) {
+    }
 }
 
 struct copy_args {
     enum mri_copy_kind kind;
-    void              *dst;
-    const void        *src;
-    size_t             bytes;
+    void *dst;
+    const void *src;
+    size_t bytes;
 };
 
 /* When a link that carries one thing after the other has carried these bytes too. */
@@ -112,8 +117,8 @@ static int run_copy(mri_host_stream *s, const void *args, mr_error *err)
 {
     (void)err;
     const struct copy_args *c = args;
-    mri_host_device        *dev = mri_host_stream_device(s);
-    const bool     paced = c->kind != MRI_COPY_D2D && dev->link_ns_per_byte[c->kind] > 0;
+    mri_host_device *dev = mri_host_stream_device(s);
+    const bool paced = c->kind != MRI_COPY_D2D && dev->link_ns_per_byte[c->kind] > 0;
     const uint64_t deadline = paced ? link_deadline(dev, c->kind, c->bytes) : 0;
     memcpy(c->dst, c->src, c->bytes);
     if (paced) mri_host_sleep_until(deadline);
@@ -127,9 +132,9 @@ int mri_host_copy_async(mr_stream *s, enum mri_copy_kind kind, void *dst, const 
 }
 
 struct fill_args {
-    void   *dst;
+    void *dst;
     uint8_t byte;
-    size_t  bytes;
+    size_t bytes;
 };
 
 static int run_fill(mri_host_stream *s, const void *args, mr_error *err)

@@ -1,10 +1,11 @@
 /* kernels/host/host_stream.c: a stream as a worker thread with a ring of tasks (the picture is in host.h).
  *
- * One lock guards a stream's ring and counters. The thread holds it only to take a task and to count it done. The struct
- * is shared by count: an event keeps the stream it was recorded on readable after mr_stream_destroy().
+ * One lock guards a stream's ring and counters. The thread holds it only to take a task and to count it done.
+ * The struct is shared by count: an event keeps the stream it was recorded on readable after
+ * mr_stream_destroy().
  *
- * Stopping: destroy sets stop, the thread finishes the ring and leaves, destroy joins it. Waits in the ring end because what
- * they wait for was queued before them, on a stream that is still running or has drained. */
+ * Stopping: destroy sets stop, the thread finishes the ring and leaves, destroy joins it. Waits in the ring
+ * end because what they wait for was queued before them, on a stream that is still running or has drained. */
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,27 +17,28 @@
 
 struct task {
     mri_host_run *run;
-    unsigned      flags;
+    unsigned flags;
     _Alignas(16) unsigned char args[MRI_TASK_ARGS_BYTES];
 };
 
 struct mri_host_stream {
-    mr_stream        base;
+    mr_stream base;
     mri_host_device *device;
-    pthread_t        thread;
+    pthread_t thread;
     _Atomic uint32_t refs;
-    pthread_mutex_t  lock;
-    pthread_cond_t   queued;    /* the thread sleeps here */
-    pthread_cond_t   over;      /* who waits for a task sleeps here */
-    struct task     *ring;      /* lock */
-    uint32_t         ring_size; /* lock */
-    uint64_t         pushed;    /* lock: tasks ever queued */
-    uint64_t         done;      /* lock: tasks ever finished; ring slot of task number k is (k - 1) % ring_size */
-    uint32_t         waiters;   /* lock */
-    bool             asleep;    /* lock: the thread waits on queued */
-    bool             stop;      /* lock */
-    uint64_t         failed_at; /* lock to write: number of the task that failed, 0 while well; the thread reads freely */
-    mr_error         error;     /* lock to write */
+    pthread_mutex_t lock;
+    pthread_cond_t queued; /* the thread sleeps here */
+    pthread_cond_t over;   /* who waits for a task sleeps here */
+    struct task *ring;     /* lock */
+    uint32_t ring_size;    /* lock */
+    uint64_t pushed;       /* lock: tasks ever queued */
+    uint64_t done;         /* lock: tasks ever finished; ring slot of task number k is (k - 1) % ring_size */
+    uint32_t waiters;      /* lock */
+    bool asleep;           /* lock: the thread waits on queued */
+    bool stop;             /* lock */
+    uint64_t
+        failed_at;  /* lock to write: number of the task that failed, 0 while well; the thread reads freely */
+    mr_error error; /* lock to write */
 };
 
 int mri_host_stream_failed(const mri_host_stream *s) { return s->failed_at ? s->error.code : MR_OK; }
@@ -74,7 +76,7 @@ static void *stream_main(void *arg)
     mri_host_stream *s = arg;
     if (s->device->thread_begin) s->device->thread_begin(s->device, s->base.role);
     struct task task;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     pthread_mutex_lock(&s->lock);
     for (;;) {
         s->asleep = true;
@@ -102,7 +104,7 @@ static void *stream_main(void *arg)
 int mri_host_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err)
 {
     mri_host_stream *s = calloc(1, sizeof *s);
-    struct task     *ring = calloc(FIRST_RING_TASKS, sizeof *ring);
+    struct task *ring = calloc(FIRST_RING_TASKS, sizeof *ring);
     if (!s || !ring) goto fail;
     s->base = (mr_stream){dev, role};
     s->device = mri_host_device_of(dev);
@@ -149,7 +151,7 @@ static int grow_ring_locked(mri_host_stream *s)
 {
     if (s->ring_size > UINT32_MAX / 4) return MR_ELIMIT;
     const uint32_t size = s->ring_size * 2;
-    struct task   *ring = calloc(size, sizeof *ring);
+    struct task *ring = calloc(size, sizeof *ring);
     if (!ring) return MR_ENOMEM;
     for (uint64_t i = s->done; i < s->pushed; i++) ring[i & (size - 1)] = s->ring[i & (s->ring_size - 1)];
     free(s->ring);
@@ -158,7 +160,8 @@ static int grow_ring_locked(mri_host_stream *s)
     return MR_OK;
 }
 
-static int push_locked(mri_host_stream *s, mri_host_run *run, const void *args, size_t args_bytes, unsigned flags)
+static int push_locked(mri_host_stream *s, mri_host_run *run, const void *args, size_t args_bytes,
+                       unsigned flags)
 {
     if (s->failed_at && !(flags & MRI_TASK_ALWAYS)) return s->error.code;
     const int rc = s->pushed - s->done == s->ring_size ? grow_ring_locked(s) : MR_OK;
@@ -206,7 +209,7 @@ static bool wait_over_locked(mri_host_stream *s, uint64_t until_ns)
 int mri_host_stream_wait(mri_host_stream *s, uint64_t number, uint64_t timeout_ns, mr_error *err)
 {
     const uint64_t now = mri_now_ns(), until = timeout_ns > MR_FOREVER - now ? MR_FOREVER : now + timeout_ns;
-    bool           in_time = true;
+    bool in_time = true;
     pthread_mutex_lock(&s->lock);
     s->waiters++;
     while (s->done < number && in_time) in_time = wait_over_locked(s, until);

@@ -1,5 +1,6 @@
-/* kernels/ops/activation.c: element-wise functions, alone and as the last step of other operations. Every derivative is told
- * from the output, so nothing but y is kept. Any layout; zeros in padding stay zeros or are restored. */
+/* kernels/ops/activation.c: element-wise functions, alone and as the last step of other operations. Every
+ * derivative is told from the output, so nothing but y is kept. Any layout; zeros in padding stay zeros or
+ * are restored. */
 #include <math.h>
 
 #include "kernels/host/host_op.h"
@@ -70,7 +71,8 @@ MRI_SIMD_LOOP(accumulate, (float *restrict dy, const float *restrict dy2, size_t
 static void apply(mr_activation kind, float *y, const float *x, size_t count)
 {
 #pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
-    for (size_t at = 0; at < count; at += BLOCK) forward_block(kind, y + at, x + at, count - at < BLOCK ? count - at : BLOCK);
+    for (size_t at = 0; at < count; at += BLOCK)
+        forward_block(kind, y + at, x + at, count - at < BLOCK ? count - at : BLOCK);
 }
 
 static void apply_backward(mr_activation kind, float *dx, const float *dy, const float *y, size_t count)
@@ -105,7 +107,8 @@ void mri_accumulate_piece(float *dy, const float *dy2, size_t count) { accumulat
 void mri_accumulate(float *dy, const float *dy2, size_t count)
 {
 #pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
-    for (size_t at = 0; at < count; at += BLOCK) accumulate(dy + at, dy2 + at, count - at < BLOCK ? count - at : BLOCK);
+    for (size_t at = 0; at < count; at += BLOCK)
+        accumulate(dy + at, dy2 + at, count - at < BLOCK ? count - at : BLOCK);
 }
 
 static int prepare(mri_host_op *op, mr_error *err)
@@ -120,7 +123,8 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     (void)err;
     const mr_tensor *out = &op->base.info.out;
     apply(op->base.desc.activation, a->y, a->x, mri_tensor_floats(out) * a->n);
-    if (op->base.desc.activation == MR_ACT_SIGMOID) mri_tensor_zero_padding(out, a->n, a->y); /* sigmoid(0) is not 0 */
+    if (op->base.desc.activation == MR_ACT_SIGMOID)
+        mri_tensor_zero_padding(out, a->n, a->y); /* sigmoid(0) is not 0 */
     return MR_OK;
 }
 
@@ -128,7 +132,8 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
     if (op->base.desc.need_dx)
-        apply_backward(op->base.desc.activation, a->dx, a->dy, a->y, mri_tensor_floats(&op->base.info.out) * a->n);
+        apply_backward(op->base.desc.activation, a->dx, a->dy, a->y,
+                       mri_tensor_floats(&op->base.info.out) * a->n);
     return MR_OK;
 }
 

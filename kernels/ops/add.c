@@ -1,5 +1,5 @@
-/* kernels/ops/add.c: the sum of two tensors, where two branches of a network meet, and an activation. Any layout: both inputs have
- * the same, so elements meet their like; the padding of both is zero. */
+/* kernels/ops/add.c: the sum of two tensors, where two branches of a network meet, and an activation. Any
+ * layout: both inputs have the same, so elements meet their like; the padding of both is zero. */
 #include "kernels/host/host_op.h"
 #include "kernels/ops/simd.h"
 
@@ -22,9 +22,9 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
     const mr_op_desc *d = &op->base.desc;
-    const size_t      count = mri_tensor_floats(&d->in) * a->n;
-    float            *y = a->y;
-    const float      *x = a->x, *x2 = a->x2;
+    const size_t count = mri_tensor_floats(&d->in) * a->n;
+    float *y = a->y;
+    const float *x = a->x, *x2 = a->x2;
 #pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
     for (size_t at = 0; at < count; at += BLOCK) {
         const size_t n = count - at < BLOCK ? count - at : BLOCK;
@@ -40,9 +40,9 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
     const mr_op_desc *d = &op->base.desc;
-    const size_t      count = mri_tensor_floats(&d->in) * a->n;
-    float            *dy = a->dy, *dx = d->need_dx && a->dx != a->dy ? a->dx : NULL;
-    const float      *dy2 = a->dy2, *y = a->y;
+    const size_t count = mri_tensor_floats(&d->in) * a->n;
+    float *dy = a->dy, *dx = d->need_dx && a->dx != a->dy ? a->dx : NULL;
+    const float *dy2 = a->dy2, *y = a->y;
     if (!dy2 && !dx && d->activation == MR_ACT_NONE) return MR_OK;
 #pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
     for (size_t at = 0; at < count; at += BLOCK) {
@@ -54,4 +54,5 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     return MR_OK;
 }
 
-const struct mri_op_code mri_add_code = {.prepare = prepare, .forward = forward, .backward = backward, .adds_dy2 = true};
+const struct mri_op_code mri_add_code = {
+    .prepare = prepare, .forward = forward, .backward = backward, .adds_dy2 = true};

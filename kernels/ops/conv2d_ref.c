@@ -1,5 +1,6 @@
-/* kernels/ops/conv2d_ref.c: what a convolution is. NHWC, weights [filters][kh][kw][c]; sums run over kh, kw, c in this order
- * in float. Threads share samples (forward, dx) or filters (gradients of parameters), so every sum has one order. */
+/* kernels/ops/conv2d_ref.c: what a convolution is. NHWC, weights [filters][kh][kw][c]; sums run over kh, kw,
+ * c in this order in float. Threads share samples (forward, dx) or filters (gradients of parameters), so
+ * every sum has one order. */
 #include "kernels/host/host_op.h"
 #include "kernels/ops/window.h"
 
@@ -22,16 +23,17 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
     const mr_op_desc *d = &op->base.desc;
-    const mr_tensor  *out = &op->base.info.out;
-    const size_t      taps = (size_t)d->kernel_h * d->kernel_w * d->in.c;
+    const mr_tensor *out = &op->base.info.out;
+    const size_t taps = (size_t)d->kernel_h * d->kernel_w * d->in.c;
 #pragma omp parallel for schedule(static)
     for (uint32_t i = 0; i < a->n; i++) {
         const float *x = (const float *)a->x + i * mri_tensor_floats(&d->in);
-        float       *y = (float *)a->y + i * mri_tensor_floats(out);
+        float *y = (float *)a->y + i * mri_tensor_floats(out);
         for (uint32_t oy = 0; oy < out->h; oy++)
             for (uint32_t ox = 0; ox < out->w; ox++)
                 for (uint32_t f = 0; f < d->filters; f++)
-                    *y++ = dot_window(d, x, a->param[0] + f * taps, oy, ox) + (d->no_bias ? 0 : a->param[1][f]);
+                    *y++ =
+                        dot_window(d, x, a->param[0] + f * taps, oy, ox) + (d->no_bias ? 0 : a->param[1][f]);
     }
     mri_activate(d->activation, a->y, mri_tensor_floats(out) * a->n);
     return MR_OK;
@@ -41,8 +43,8 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 static void gradient_of_filter(const mri_host_op *op, const mr_op_args *a, uint32_t f)
 {
     const mr_op_desc *d = &op->base.desc;
-    const mr_tensor  *out = &op->base.info.out;
-    const size_t      taps = (size_t)d->kernel_h * d->kernel_w * d->in.c;
+    const mr_tensor *out = &op->base.info.out;
+    const size_t taps = (size_t)d->kernel_h * d->kernel_w * d->in.c;
     float *dw = a->dparam[0] + f * taps, db = 0;
     memset(dw, 0, taps * sizeof *dw);
     for (uint32_t i = 0; i < a->n; i++) {
@@ -55,7 +57,7 @@ static void gradient_of_filter(const mri_host_op *op, const mr_op_args *a, uint3
                 for (uint32_t ky = win.ky0; ky < win.ky1; ky++)
                     for (uint32_t kx = win.kx0; kx < win.kx1; kx++) {
                         const float *px = x + mri_window_pixel(d, &win, ky, kx) * d->in.c;
-                        float       *pw = dw + ((size_t)ky * d->kernel_w + kx) * d->in.c;
+                        float *pw = dw + ((size_t)ky * d->kernel_w + kx) * d->in.c;
                         for (uint32_t c = 0; c < d->in.c; c++) pw[c] += *dy * px[c];
                     }
             }
@@ -67,10 +69,10 @@ static void gradient_of_filter(const mri_host_op *op, const mr_op_args *a, uint3
 static void gradient_of_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
 {
     const mr_op_desc *d = &op->base.desc;
-    const mr_tensor  *out = &op->base.info.out;
-    const size_t      taps = (size_t)d->kernel_h * d->kernel_w * d->in.c;
-    const float      *dy = (const float *)a->dy + i * mri_tensor_floats(out);
-    float            *dx = (float *)a->dx + i * mri_tensor_floats(&d->in);
+    const mr_tensor *out = &op->base.info.out;
+    const size_t taps = (size_t)d->kernel_h * d->kernel_w * d->in.c;
+    const float *dy = (const float *)a->dy + i * mri_tensor_floats(out);
+    float *dx = (float *)a->dx + i * mri_tensor_floats(&d->in);
     memset(dx, 0, d->in.sample_bytes);
     for (uint32_t oy = 0; oy < out->h; oy++)
         for (uint32_t ox = 0; ox < out->w; ox++) {
@@ -79,7 +81,7 @@ static void gradient_of_sample(const mri_host_op *op, const mr_op_args *a, uint3
                 for (uint32_t ky = win.ky0; ky < win.ky1; ky++)
                     for (uint32_t kx = win.kx0; kx < win.kx1; kx++) {
                         const float *pw = a->param[0] + f * taps + ((size_t)ky * d->kernel_w + kx) * d->in.c;
-                        float       *px = dx + mri_window_pixel(d, &win, ky, kx) * d->in.c;
+                        float *px = dx + mri_window_pixel(d, &win, ky, kx) * d->in.c;
                         for (uint32_t c = 0; c < d->in.c; c++) px[c] += *dy * pw[c];
                     }
         }

@@ -1,23 +1,27 @@
-/* kernels/ops/dense_dnnl.c: fully connected layer by oneDNN. A sample is taken as the vector of floats it is in memory, its
- * layout's zero padding included, so no input is ever reordered; instead the weights' columns are put into that order when they
- * come in. Columns of padding meet zeros only: their gradient is zero and they stay zero. */
+/* kernels/ops/dense_dnnl.c: fully connected layer by oneDNN. A sample is taken as the vector of floats it is
+ * in memory, its layout's zero padding included, so no input is ever reordered; instead the weights' columns
+ * are put into that order when they come in. Columns of padding meet zeros only: their gradient is zero and
+ * they stay zero. */
 #include "kernels/ops/linear_dnnl.h"
 
-static dnnl_primitive_desc_t describe(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n, const dnnl_memory_desc_t *src,
-                                      const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *dst, dnnl_primitive_attr_t attr,
+static dnnl_primitive_desc_t describe(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n,
+                                      const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *weights,
+                                      const dnnl_memory_desc_t *dst, dnnl_primitive_attr_t attr,
                                       const_dnnl_primitive_desc_t hint)
 {
     (void)n;
     dnnl_inner_product_desc_t id;
-    dnnl_status_t             st;
+    dnnl_status_t st;
     if (pass == MRI_LINEAR_FORWARD)
-        st = dnnl_inner_product_forward_desc_init(&id, dnnl_forward_training, src, weights, mri_linear_bias(l), dst);
+        st = dnnl_inner_product_forward_desc_init(&id, dnnl_forward_training, src, weights,
+                                                  mri_linear_bias(l), dst);
     else if (pass == MRI_LINEAR_BACKWARD_DATA)
         st = dnnl_inner_product_backward_data_desc_init(&id, src, weights, dst);
-    else
-        st = dnnl_inner_product_backward_weights_desc_init(&id, src, weights, mri_linear_bias(l), dst);
+    else st = dnnl_inner_product_backward_weights_desc_init(&id, src, weights, mri_linear_bias(l), dst);
     dnnl_primitive_desc_t pd;
-    if (st != dnnl_success || dnnl_primitive_desc_create(&pd, &id, attr, mri_dnnl_engine(), hint) != dnnl_success) return NULL;
+    if (st != dnnl_success ||
+        dnnl_primitive_desc_create(&pd, &id, attr, mri_dnnl_engine(), hint) != dnnl_success)
+        return NULL;
     return pd;
 }
 
@@ -48,7 +52,10 @@ static int prepare(mri_host_op *op, mr_error *err)
 }
 
 /* Column of canonical input k in the stored order. */
-static size_t column_of(const mr_tensor *in, size_t k) { return mri_tensor_index(in, k / in->c, (uint32_t)(k % in->c)); }
+static size_t column_of(const mr_tensor *in, size_t k)
+{
+    return mri_tensor_index(in, k / in->c, (uint32_t)(k % in->c));
+}
 
 static dnnl_memory_desc_t rows(const struct mri_linear *l)
 {
@@ -65,11 +72,12 @@ static float *row_buffer(const mri_host_op *op, mr_error *err)
     return r;
 }
 
-static int import(mri_host_op *op, bool state, uint32_t which, float *address, const float *host, mr_error *err)
+static int import(mri_host_op *op, bool state, uint32_t which, float *address, const float *host,
+                  mr_error *err)
 {
     (void)state;
     const struct mri_linear *l = op->own;
-    const mr_op_desc        *d = &op->base.desc;
+    const mr_op_desc *d = &op->base.desc;
     if (which == 1) {
         memcpy(address, host, d->filters * sizeof(float));
         return MR_OK;
@@ -85,11 +93,12 @@ static int import(mri_host_op *op, bool state, uint32_t which, float *address, c
     return rc;
 }
 
-static int export(mri_host_op *op, bool state, uint32_t which, const float *address, float *host, mr_error *err)
+static int export(mri_host_op *op, bool state, uint32_t which, const float *address, float *host,
+                  mr_error *err)
 {
     (void)state;
     const struct mri_linear *l = op->own;
-    const mr_op_desc        *d = &op->base.desc;
+    const mr_op_desc *d = &op->base.desc;
     if (which == 1) {
         memcpy(host, address, d->filters * sizeof(float));
         return MR_OK;
@@ -105,8 +114,18 @@ static int export(mri_host_op *op, bool state, uint32_t which, const float *addr
     return rc;
 }
 
-static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err) { return mri_linear_forward(op->own, a, err); }
-static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err) { return mri_linear_backward(op->own, a, err); }
+static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
+{
+    return mri_linear_forward(op->own, a, err);
+}
+static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
+{
+    return mri_linear_backward(op->own, a, err);
+}
 
-const struct mri_op_code mri_dense_dnnl = {.prepare = prepare, .release = release, .forward = forward, .backward = backward,
-                                           .param_import = import, .param_export = export};
+const struct mri_op_code mri_dense_dnnl = {.prepare = prepare,
+                                           .release = release,
+                                           .forward = forward,
+                                           .backward = backward,
+                                           .param_import = import,
+                                           .param_export = export};

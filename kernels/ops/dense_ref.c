@@ -1,4 +1,5 @@
-/* kernels/ops/dense_ref.c: what a fully connected layer is: y = f(W x + b), inputs in h, w, c order, sums in input order. */
+/* kernels/ops/dense_ref.c: what a fully connected layer is: y = f(W x + b), inputs in h, w, c order, sums in
+ * input order. */
 #include "kernels/host/host_op.h"
 #include "kernels/ops/window.h"
 
@@ -8,14 +9,14 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
     const mr_op_desc *d = &op->base.desc;
-    const size_t      inputs = mri_tensor_floats(&d->in);
+    const size_t inputs = mri_tensor_floats(&d->in);
 #pragma omp parallel for schedule(static)
     for (uint32_t i = 0; i < a->n; i++) {
         const float *x = (const float *)a->x + i * inputs;
-        float       *y = (float *)a->y + (size_t)i * d->filters;
+        float *y = (float *)a->y + (size_t)i * d->filters;
         for (uint32_t u = 0; u < d->filters; u++) {
             const float *w = a->param[0] + u * inputs;
-            float        sum = 0;
+            float sum = 0;
             for (size_t k = 0; k < inputs; k++) sum += w[k] * x[k];
             y[u] = sum + (d->no_bias ? 0 : a->param[1][u]);
         }
@@ -27,10 +28,11 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 static void gradient_of_unit(const mr_op_desc *d, const mr_op_args *a, uint32_t u)
 {
     const size_t inputs = mri_tensor_floats(&d->in);
-    float       *dw = a->dparam[0] + u * inputs, db = 0;
+    float *dw = a->dparam[0] + u * inputs, db = 0;
     memset(dw, 0, inputs * sizeof *dw);
     for (uint32_t i = 0; i < a->n; i++) {
-        const float *x = (const float *)a->x + i * inputs, dy = ((const float *)a->dy)[(size_t)i * d->filters + u];
+        const float *x = (const float *)a->x + i * inputs,
+                    dy = ((const float *)a->dy)[(size_t)i * d->filters + u];
         for (size_t k = 0; k < inputs; k++) dw[k] += dy * x[k];
         db += dy;
     }
@@ -40,7 +42,7 @@ static void gradient_of_unit(const mr_op_desc *d, const mr_op_args *a, uint32_t 
 static void gradient_of_sample(const mr_op_desc *d, const mr_op_args *a, uint32_t i)
 {
     const size_t inputs = mri_tensor_floats(&d->in);
-    float       *dx = (float *)a->dx + i * inputs;
+    float *dx = (float *)a->dx + i * inputs;
     memset(dx, 0, inputs * sizeof *dx);
     for (uint32_t u = 0; u < d->filters; u++) {
         const float *w = a->param[0] + u * inputs, dy = ((const float *)a->dy)[(size_t)i * d->filters + u];

@@ -2,8 +2,8 @@
 #include "kernels/ops/dnnl.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-static dnnl_engine_t  engine; /* fixed after once */
-static dnnl_stream_t  stream; /* fixed after once; the CPU's runs work where it is called */
+static dnnl_engine_t engine; /* fixed after once */
+static dnnl_stream_t stream; /* fixed after once; the CPU's runs work where it is called */
 
 static void start(void)
 {
@@ -22,8 +22,8 @@ dnnl_engine_t mri_dnnl_engine(void) { return engine; }
 int mri_dnnl_error(dnnl_status_t status, const char *what, mr_error *err)
 {
     if (status == dnnl_success) return MR_OK;
-    return mr_error_set(err, status == dnnl_out_of_memory ? MR_ENOMEM : MR_EDEVICE, "oneDNN: %s failed with status %d", what,
-                        (int)status);
+    return mr_error_set(err, status == dnnl_out_of_memory ? MR_ENOMEM : MR_EDEVICE,
+                        "oneDNN: %s failed with status %d", what, (int)status);
 }
 
 int mri_dnnl_attr(dnnl_primitive_attr_t *out, bool relu, mr_error *err)
@@ -47,13 +47,14 @@ int mri_dnnl_attr(dnnl_primitive_attr_t *out, bool relu, mr_error *err)
 
 static dnnl_status_t add_arg(struct mri_dnnl_step *s, int arg, const dnnl_memory_desc_t *md)
 {
-    dnnl_memory_t       memory;
+    dnnl_memory_t memory;
     const dnnl_status_t st = dnnl_memory_create(&memory, md, engine, DNNL_MEMORY_NONE);
     if (st == dnnl_success) s->args[s->arg_count++] = (dnnl_exec_arg_t){arg, memory};
     return st;
 }
 
-int mri_dnnl_step_create(struct mri_dnnl_step *out, dnnl_primitive_desc_t pd, const struct mri_dnnl_arg *args, mr_error *err)
+int mri_dnnl_step_create(struct mri_dnnl_step *out, dnnl_primitive_desc_t pd, const struct mri_dnnl_arg *args,
+                         mr_error *err)
 {
     *out = (struct mri_dnnl_step){0};
     dnnl_status_t st = dnnl_primitive_create(&out->primitive, pd);
@@ -77,29 +78,32 @@ int mri_dnnl_step_run(const struct mri_dnnl_step *s, void *const *addresses, voi
 {
     dnnl_status_t st = dnnl_success;
     for (int i = 0; st == dnnl_success && i < s->arg_count; i++)
-        st = dnnl_memory_set_data_handle(s->args[i].memory, s->args[i].arg == DNNL_ARG_SCRATCHPAD ? scratch : addresses[i]);
+        st = dnnl_memory_set_data_handle(s->args[i].memory,
+                                         s->args[i].arg == DNNL_ARG_SCRATCHPAD ? scratch : addresses[i]);
     if (st == dnnl_success) st = dnnl_primitive_execute(s->primitive, stream, s->arg_count, s->args);
     return mri_dnnl_error(st, "running a primitive", err);
 }
 
-int mri_dnnl_reorder_create(struct mri_dnnl_step *out, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to, mr_error *err)
+int mri_dnnl_reorder_create(struct mri_dnnl_step *out, const dnnl_memory_desc_t *from,
+                            const dnnl_memory_desc_t *to, mr_error *err)
 {
     *out = (struct mri_dnnl_step){0};
     dnnl_primitive_attr_t attr;
     const int rc = mri_dnnl_attr(&attr, false, err);
     if (rc) return rc;
     dnnl_primitive_desc_t pd;
-    const dnnl_status_t   st = dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, attr);
+    const dnnl_status_t st = dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, attr);
     dnnl_primitive_attr_destroy(attr);
     if (st != dnnl_success) return mri_dnnl_error(st, "describing a reorder", err);
     const struct mri_dnnl_arg args[] = {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}, {0, NULL}};
     return mri_dnnl_step_create(out, pd, args, err);
 }
 
-int mri_dnnl_reorder_once(const dnnl_memory_desc_t *from, const void *src, const dnnl_memory_desc_t *to, void *dst, mr_error *err)
+int mri_dnnl_reorder_once(const dnnl_memory_desc_t *from, const void *src, const dnnl_memory_desc_t *to,
+                          void *dst, mr_error *err)
 {
     struct mri_dnnl_step s;
-    int   rc = mri_dnnl_reorder_create(&s, from, to, err);
+    int rc = mri_dnnl_reorder_create(&s, from, to, err);
     if (rc) return rc;
     void *scratch = s.scratch_bytes ? mri_alloc_aligned(MRI_CACHE_LINE, s.scratch_bytes) : NULL;
     void *addresses[2] = {NULL, dst};
@@ -136,7 +140,7 @@ static dnnl_format_tag_t tag_of(const mr_tensor *t, uint32_t layout)
 
 dnnl_memory_desc_t mri_dnnl_tensor(const mr_tensor *t, uint32_t n, uint32_t layout)
 {
-    const dnnl_dims_t  dims = {n, t->c, t->h, t->w};
+    const dnnl_dims_t dims = {n, t->c, t->h, t->w};
     dnnl_memory_desc_t md = {0};
     dnnl_memory_desc_init_by_tag(&md, 4, dims, dnnl_f32, tag_of(t, layout));
     return md;
@@ -161,13 +165,13 @@ bool mri_dnnl_layout_of(const mr_tensor *t, uint32_t n, const dnnl_memory_desc_t
     return false;
 }
 
-int mri_dnnl_variant(struct mri_dnnl_cache *c, mri_host_op *op, uint32_t n, mri_dnnl_make *make, mri_dnnl_drop *drop, void **out,
-                     mr_error *err)
+int mri_dnnl_variant(struct mri_dnnl_cache *c, mri_host_op *op, uint32_t n, mri_dnnl_make *make,
+                     mri_dnnl_drop *drop, void **out, mr_error *err)
 {
     uint32_t at = 0;
     while (at < MRI_DNNL_VARIANTS && c->variants[at] && c->n[at] != n) at++;
     const bool found = at < MRI_DNNL_VARIANTS && c->variants[at];
-    void      *variant = found ? c->variants[at] : NULL;
+    void *variant = found ? c->variants[at] : NULL;
     if (!found) {
         const int rc = make(op, n, &variant, err);
         if (rc) return rc;

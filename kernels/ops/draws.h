@@ -1,8 +1,8 @@
 /* kernels/ops/draws.h: many 16-bit random draws at once, for dropout.
  *
- * A group is 128 draws from 16 Philox 4x32-10 blocks that lie side by side in vector lanes: block j of group g has counter
- * (g * 16 + j, place; step), and its eight half words k = 0..7 are draws k * 16 + j of the group. In this order nothing has
- * to be transposed. Every variant gives the same draws. */
+ * A group is 128 draws from 16 Philox 4x32-10 blocks that lie side by side in vector lanes: block j of group
+ * g has counter (g * 16 + j, place; step), and its eight half words k = 0..7 are draws k * 16 + j of the
+ * group. In this order nothing has to be transposed. Every variant gives the same draws. */
 #ifndef MRI_DRAWS_H
 #define MRI_DRAWS_H
 

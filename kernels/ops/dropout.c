@@ -1,8 +1,9 @@
-/* kernels/ops/dropout.c: drops elements by 16-bit draws that depend on nothing but (seed, op_id, step, place of the sample in
- * the global batch, canonical element index), so any split of a batch and any layout drops the same ones. Element e takes
- * draw e of its sample (draws.h).
+/* kernels/ops/dropout.c: drops elements by 16-bit draws that depend on nothing but (seed, op_id, step, place
+ * of the sample in the global batch, canonical element index), so any split of a batch and any layout drops
+ * the same ones. Element e takes draw e of its sample (draws.h).
  *
- * Forward keeps one byte an element for backward; repeating the draws would cost more than reading the bytes. */
+ * Forward keeps one byte an element for backward; repeating the draws would cost more than reading the
+ * bytes. */
 #include <math.h>
 
 #include "kernels/host/host_op.h"
@@ -11,8 +12,8 @@
 
 #define CHUNK 4096u /* draws made at a time; they stay in the first-level cache */
 
-MRI_INLINE void apply_run_body(float *y, const float *x, uint8_t *restrict kept, const uint16_t *restrict draws, size_t n,
-                               uint32_t threshold, float scale)
+MRI_INLINE void apply_run_body(float *y, const float *x, uint8_t *restrict kept,
+                               const uint16_t *restrict draws, size_t n, uint32_t threshold, float scale)
 {
     for (size_t i = 0; i < n; i++) {
         const bool keep = draws[i] >= threshold;
@@ -21,11 +22,12 @@ MRI_INLINE void apply_run_body(float *y, const float *x, uint8_t *restrict kept,
     }
 }
 MRI_SIMD_LOOP(apply_run,
-              (float *y, const float *x, uint8_t *restrict kept, const uint16_t *restrict draws, size_t n, uint32_t threshold,
-               float scale),
+              (float *y, const float *x, uint8_t *restrict kept, const uint16_t *restrict draws, size_t n,
+               uint32_t threshold, float scale),
               (y, x, kept, draws, n, threshold, scale))
 
-MRI_INLINE void backward_run_body(float *dx, const float *dy, const uint8_t *restrict kept, size_t n, float scale)
+MRI_INLINE void backward_run_body(float *dx, const float *dy, const uint8_t *restrict kept, size_t n,
+                                  float scale)
 {
     for (size_t i = 0; i < n; i++) dx[i] = kept[i] ? dy[i] * scale : 0;
 }
@@ -33,16 +35,18 @@ MRI_SIMD_LOOP(backward_run, (float *dx, const float *dy, const uint8_t *restrict
               (dx, dy, kept, n, scale))
 
 static uint32_t threshold_of(float rate) { return (uint32_t)lrintf(rate * 65536.0f); }
-static float    scale_of(float rate) { return 1.0f / (1.0f - rate); }
+static float scale_of(float rate) { return 1.0f / (1.0f - rate); }
 
-/* Whole pixels of a layout in full blocks of 16 channels: runs of 16, each somewhere else in memory, y and draws contiguous. */
-MRI_INLINE void apply_pixels16_body(float *y, const float *x, uint8_t *restrict kept, const uint16_t *restrict draws, size_t pixels,
-                                    size_t plane, uint32_t blocks, uint32_t threshold, float scale)
+/* Whole pixels of a layout in full blocks of 16 channels: runs of 16, each somewhere else in memory, y and
+ * draws contiguous. */
+MRI_INLINE void apply_pixels16_body(float *y, const float *x, uint8_t *restrict kept,
+                                    const uint16_t *restrict draws, size_t pixels, size_t plane,
+                                    uint32_t blocks, uint32_t threshold, float scale)
 {
     for (uint32_t b = 0; b < blocks; b++)
         for (size_t p = 0; p < pixels; p++) {
             const uint16_t *from = draws + p * blocks * 16 + b * 16;
-            const size_t    at = b * plane + p * 16;
+            const size_t at = b * plane + p * 16;
 #pragma omp simd /* y may be x, but only element for element */
             for (uint32_t i = 0; i < 16; i++) {
                 const bool keep = from[i] >= threshold;
@@ -52,28 +56,29 @@ MRI_INLINE void apply_pixels16_body(float *y, const float *x, uint8_t *restrict 
         }
 }
 MRI_SIMD_LOOP(apply_pixels16,
-              (float *y, const float *x, uint8_t *restrict kept, const uint16_t *restrict draws, size_t pixels, size_t plane,
-               uint32_t blocks, uint32_t threshold, float scale),
+              (float *y, const float *x, uint8_t *restrict kept, const uint16_t *restrict draws,
+               size_t pixels, size_t plane, uint32_t blocks, uint32_t threshold, float scale),
               (y, x, kept, draws, pixels, plane, blocks, threshold, scale))
 
 struct drop {
     const mr_tensor *t;
-    float           *y;
-    const float     *x;
-    uint8_t         *kept;
-    uint32_t         threshold;
-    float            scale;
+    float *y;
+    const float *x;
+    uint8_t *kept;
+    uint32_t threshold;
+    float scale;
 };
 
 /* Elements [from, from + n) in canonical order where they come in runs of at most a block. */
 static void apply_runs(const struct drop *d, const uint16_t *draws, size_t from, size_t n)
 {
     const mr_tensor *t = d->t;
-    const uint32_t   block = mri_layout_block(t);
+    const uint32_t block = mri_layout_block(t);
     for (size_t done = 0; done < n;) {
-        const size_t   e = from + done;
+        const size_t e = from + done;
         const uint32_t c = (uint32_t)(e % t->c);
-        const size_t   run = mri_min_u64(mri_min_u64(block - c % block, t->c - c), n - done), at = mri_tensor_index(t, e / t->c, c);
+        const size_t run = mri_min_u64(mri_min_u64(block - c % block, t->c - c), n - done),
+                     at = mri_tensor_index(t, e / t->c, c);
         for (size_t i = 0; i < run; i++) { /* 16 at most: too short to dispatch */
             const bool keep = draws[done + i] >= d->threshold;
             d->kept[at + i] = keep;
@@ -90,8 +95,8 @@ static void apply_range(const struct drop *d, const uint16_t *draws, size_t from
         apply_run(d->y + from, d->x + from, d->kept + from, draws, n, d->threshold, d->scale);
     } else if (t->layout == MRI_LAYOUT_C16 && t->c % 16 == 0 && from % t->c == 0 && n % t->c == 0) {
         const size_t at = from / t->c * 16;
-        apply_pixels16(d->y + at, d->x + at, d->kept + at, draws, n / t->c, (size_t)t->h * t->w * 16, t->c / 16, d->threshold,
-                       d->scale);
+        apply_pixels16(d->y + at, d->x + at, d->kept + at, draws, n / t->c, (size_t)t->h * t->w * 16,
+                       t->c / 16, d->threshold, d->scale);
     } else {
         apply_runs(d, draws, from, n);
     }
@@ -100,15 +105,21 @@ static void apply_range(const struct drop *d, const uint16_t *draws, size_t from
 static void drop_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
 {
     const mr_op_desc *desc = &op->base.desc;
-    const mr_tensor  *t = &desc->in;
-    const size_t      floats = mri_tensor_floats(t), elements = (size_t)t->h * t->w * t->c;
-    const struct drop d = {t, (float *)a->y + i * floats, (const float *)a->x + i * floats, (uint8_t *)a->saved + i * floats,
-                           threshold_of(desc->rate), scale_of(desc->rate)};
-    const struct mri_draw_key key = {mri_mix64(mri_mix64(a->seed) + desc->op_id), a->values->step, a->first + i};
+    const mr_tensor *t = &desc->in;
+    const size_t floats = mri_tensor_floats(t), elements = (size_t)t->h * t->w * t->c;
+    const struct drop d = {t,
+                           (float *)a->y + i * floats,
+                           (const float *)a->x + i * floats,
+                           (uint8_t *)a->saved + i * floats,
+                           threshold_of(desc->rate),
+                           scale_of(desc->rate)};
+    const struct mri_draw_key key = {mri_mix64(mri_mix64(a->seed) + desc->op_id), a->values->step,
+                                     a->first + i};
     const size_t chunk = t->c < CHUNK ? CHUNK / t->c * t->c : CHUNK; /* whole pixels */
-    uint16_t     draws[CHUNK + 2 * MRI_DRAW_GROUP];
+    uint16_t draws[CHUNK + 2 * MRI_DRAW_GROUP];
     for (size_t at = 0; at < elements; at += chunk) {
-        const size_t n = mri_min_u64(chunk, elements - at), group = at / MRI_DRAW_GROUP, skip = at % MRI_DRAW_GROUP;
+        const size_t n = mri_min_u64(chunk, elements - at), group = at / MRI_DRAW_GROUP,
+                     skip = at % MRI_DRAW_GROUP;
         mri_draws(draws, key, (uint32_t)group, (uint32_t)((skip + n + MRI_DRAW_GROUP - 1) / MRI_DRAW_GROUP));
         apply_range(&d, draws + skip, at, n);
     }
@@ -118,7 +129,8 @@ static int prepare(mri_host_op *op, mr_error *err)
 {
     (void)err;
     op->base.info.out = op->base.desc.in;
-    if (op->base.desc.training) op->base.info.saved_bytes = mri_tensor_floats(&op->base.desc.in) * op->base.desc.max_batch;
+    if (op->base.desc.training)
+        op->base.info.saved_bytes = mri_tensor_floats(&op->base.desc.in) * op->base.desc.max_batch;
     return MR_OK;
 }
 
@@ -144,8 +156,8 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     const size_t floats = mri_tensor_floats(&d->in);
 #pragma omp parallel for schedule(static) if (floats * a->n > MRI_PARALLEL_ELEMENTS)
     for (uint32_t i = 0; i < a->n; i++)
-        backward_run((float *)a->dx + i * floats, (const float *)a->dy + i * floats, (const uint8_t *)a->saved + i * floats,
-                     floats, scale_of(d->rate));
+        backward_run((float *)a->dx + i * floats, (const float *)a->dy + i * floats,
+                     (const uint8_t *)a->saved + i * floats, floats, scale_of(d->rate));
     mri_tensor_zero_padding(&d->in, a->n, a->dx);
     return MR_OK;
 }

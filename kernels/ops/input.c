@@ -1,6 +1,6 @@
-/* kernels/ops/input.c: uint8 NHWC pixels become normalised floats, x * k + d with k = a / std and d = (b - mean) / std per
- * channel, each row from right to left where a sample is to be mirrored. Two forms of output: NHWC, and planes, which is what a
- * first convolution over few channels wants. */
+/* kernels/ops/input.c: uint8 NHWC pixels become normalised floats, x * k + d with k = a / std and d = (b -
+ * mean) / std per channel, each row from right to left where a sample is to be mirrored. Two forms of output:
+ * NHWC, and planes, which is what a first convolution over few channels wants. */
 #include "kernels/host/host_op.h"
 #include "kernels/ops/simd.h"
 
@@ -19,7 +19,8 @@ static struct channel_map map_of(const mr_op_desc *desc, const float *affine)
     return m;
 }
 
-MRI_INLINE void plane_body(float *restrict out, const uint8_t *restrict in, size_t count, uint32_t stride, float k, float d)
+MRI_INLINE void plane_body(float *restrict out, const uint8_t *restrict in, size_t count, uint32_t stride,
+                           float k, float d)
 {
     if (stride == 1)
         for (size_t i = 0; i < count; i++) out[i] = (float)in[i] * k + d;
@@ -28,19 +29,24 @@ MRI_INLINE void plane_body(float *restrict out, const uint8_t *restrict in, size
     else
         for (size_t i = 0; i < count; i++) out[i] = (float)in[i * stride] * k + d;
 }
-MRI_SIMD_LOOP(plane, (float *restrict out, const uint8_t *restrict in, size_t count, uint32_t stride, float k, float d),
+MRI_SIMD_LOOP(plane,
+              (float *restrict out, const uint8_t *restrict in, size_t count, uint32_t stride, float k,
+               float d),
               (out, in, count, stride, k, d))
 
 /* One row of one channel from right to left: pixels lie `stride` apart in `in`, `step` in out. */
-MRI_INLINE void mirrored_body(float *restrict out, const uint8_t *restrict in, size_t width, uint32_t stride, uint32_t step, float k, float d)
+MRI_INLINE void mirrored_body(float *restrict out, const uint8_t *restrict in, size_t width, uint32_t stride,
+                              uint32_t step, float k, float d)
 {
     for (size_t i = 0; i < width; i++) out[i * step] = (float)in[(width - 1 - i) * stride] * k + d;
 }
 MRI_SIMD_LOOP(mirrored,
-              (float *restrict out, const uint8_t *restrict in, size_t width, uint32_t stride, uint32_t step, float k, float d),
+              (float *restrict out, const uint8_t *restrict in, size_t width, uint32_t stride, uint32_t step,
+               float k, float d),
               (out, in, width, stride, step, k, d))
 
-static void sample_nhwc(float *out, const uint8_t *in, size_t pixels, uint32_t channels, const struct channel_map *m)
+static void sample_nhwc(float *out, const uint8_t *in, size_t pixels, uint32_t channels,
+                        const struct channel_map *m)
 {
     if (channels == 1) {
         plane(out, in, pixels, 1, m->k[0], m->d[0]);
@@ -54,28 +60,29 @@ static void sample_nhwc(float *out, const uint8_t *in, size_t pixels, uint32_t c
 static void sample_mirrored(float *y, const uint8_t *x, const mr_tensor *out, const struct channel_map *m)
 {
     const size_t pixels = (size_t)out->h * out->w, row = (size_t)out->w * out->c;
-    const bool   planar = out->layout == MRI_LAYOUT_NCHW;
+    const bool planar = out->layout == MRI_LAYOUT_NCHW;
     for (uint32_t c = 0; c < out->c; c++)
         for (size_t r = 0; r < out->h; r++)
-            mirrored(planar ? y + c * pixels + r * out->w : y + r * row + c, x + r * row + c, out->w, out->c, planar ? 1 : out->c,
-                     m->k[c], m->d[c]);
+            mirrored(planar ? y + c * pixels + r * out->w : y + r * row + c, x + r * row + c, out->w, out->c,
+                     planar ? 1 : out->c, m->k[c], m->d[c]);
 }
 
 static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
     const mr_tensor *out = &op->base.info.out;
-    const size_t     pixels = (size_t)out->h * out->w, floats = pixels * out->c;
-    const bool       planar = out->layout == MRI_LAYOUT_NCHW;
+    const size_t pixels = (size_t)out->h * out->w, floats = pixels * out->c;
+    const bool planar = out->layout == MRI_LAYOUT_NCHW;
 #pragma omp parallel for schedule(static) if (floats * a->n > MRI_PARALLEL_ELEMENTS)
     for (uint32_t i = 0; i < a->n; i++) {
         const struct channel_map m = map_of(&op->base.desc, a->affine ? a->affine + 2 * (size_t)i : NULL);
         const uint8_t *x = (const uint8_t *)a->x + i * floats;
-        float         *y = (float *)a->y + i * floats;
+        float *y = (float *)a->y + i * floats;
         if (a->flip && a->flip[i]) sample_mirrored(y, x, out, &m);
         else if (!planar) sample_nhwc(y, x, pixels, out->c, &m);
         else
-            for (uint32_t c = 0; c < out->c; c++) plane(y + c * pixels, x + c, pixels, out->c, m.k[c], m.d[c]);
+            for (uint32_t c = 0; c < out->c; c++)
+                plane(y + c * pixels, x + c, pixels, out->c, m.k[c], m.d[c]);
     }
     return MR_OK;
 }
@@ -84,13 +91,16 @@ static int check_pixels(const mri_host_op *op, mr_error *err)
 {
     const mr_tensor *in = &op->base.desc.in;
     if (in->layout == MR_LAYOUT_NHWC && in->sample_bytes == (size_t)in->h * in->w * in->c) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "input: pixels must be NHWC without padding, %zu bytes a sample; found layout %u with %zu",
-                        (size_t)in->h * in->w * in->c, in->layout, in->sample_bytes);
+    return mr_error_set(
+        err, MR_EINVAL,
+        "input: pixels must be NHWC without padding, %zu bytes a sample; found layout %u with %zu",
+        (size_t)in->h * in->w * in->c, in->layout, in->sample_bytes);
 }
 
 static int prepare_planar(mri_host_op *op, mr_error *err)
 {
-    if (op->base.desc.want == MR_WANT_ANY && op->base.desc.in.c > 1) mri_tensor_set_layout(&op->base.info.out, MRI_LAYOUT_NCHW);
+    if (op->base.desc.want == MR_WANT_ANY && op->base.desc.in.c > 1)
+        mri_tensor_set_layout(&op->base.info.out, MRI_LAYOUT_NCHW);
     return check_pixels(op, err);
 }
 
@@ -103,4 +113,5 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 }
 
 const struct mri_op_code mri_input_ref = {.prepare = prepare, .forward = forward, .backward = backward};
-const struct mri_op_code mri_input_planar = {.prepare = prepare_planar, .forward = forward, .backward = backward};
+const struct mri_op_code mri_input_planar = {
+    .prepare = prepare_planar, .forward = forward, .backward = backward};

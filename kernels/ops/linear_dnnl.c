@@ -1,6 +1,7 @@
 /* kernels/ops/linear_dnnl.c: see linear_dnnl.h.
  *
- * Scratch of a call:  [ primitive's own ][ x or dx in the primitive's layout ][ weights in the primitive's layout ] */
+ * Scratch of a call:  [ primitive's own ][ x or dx in the primitive's layout ][ weights in the primitive's
+ * layout ] */
 #include "kernels/ops/linear_dnnl.h"
 
 struct pass {
@@ -10,14 +11,14 @@ struct pass {
 
 struct variant {
     struct pass pass[3];
-    void       *own_scratch; /* when this batch size needs more than the op's scratch holds */
+    void *own_scratch; /* when this batch size needs more than the op's scratch holds */
 };
 
 dnnl_memory_desc_t mri_linear_src(const struct mri_linear *l, uint32_t n, uint32_t layout)
 {
     const mr_tensor *in = &l->op->base.desc.in;
     if (!l->flat) return mri_dnnl_tensor(in, n, layout);
-    const dnnl_dims_t  dims = {n, (dnnl_dim_t)mri_tensor_floats(in)};
+    const dnnl_dims_t dims = {n, (dnnl_dim_t)mri_tensor_floats(in)};
     dnnl_memory_desc_t md = {0};
     dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, dnnl_ab);
     return md;
@@ -27,7 +28,7 @@ dnnl_memory_desc_t mri_linear_dst(const struct mri_linear *l, uint32_t n)
 {
     const mr_tensor *out = &l->op->base.info.out;
     if (!l->flat) return mri_dnnl_tensor(out, n, out->layout);
-    const dnnl_dims_t  dims = {n, out->c};
+    const dnnl_dims_t dims = {n, out->c};
     dnnl_memory_desc_t md = {0};
     dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, dnnl_ab);
     return md;
@@ -35,7 +36,8 @@ dnnl_memory_desc_t mri_linear_dst(const struct mri_linear *l, uint32_t n)
 
 static const dnnl_memory_desc_t *weights_of(const_dnnl_primitive_desc_t pd, enum mri_linear_pass pass)
 {
-    return dnnl_primitive_desc_query_md(pd, pass == MRI_LINEAR_BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+    return dnnl_primitive_desc_query_md(
+        pd, pass == MRI_LINEAR_BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
 }
 
 static bool fuses_relu(const struct mri_linear *l, enum mri_linear_pass pass)
@@ -44,18 +46,20 @@ static bool fuses_relu(const struct mri_linear *l, enum mri_linear_pass pass)
 }
 
 /* The pass with the stored weights, unless free choice of layout finds better code. */
-static int describe_pass(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n, const_dnnl_primitive_desc_t hint,
-                         dnnl_primitive_desc_t *out, mr_error *err)
+static int describe_pass(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n,
+                         const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out, mr_error *err)
 {
     dnnl_primitive_attr_t attr;
     const int rc = mri_dnnl_attr(&attr, fuses_relu(l, pass), err);
     if (rc) return rc;
     const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
-    dnnl_primitive_desc_t    open = l->describe(l, pass, n, &src, &l->any_weights, &dst, attr, hint), stored = NULL;
+    dnnl_primitive_desc_t open = l->describe(l, pass, n, &src, &l->any_weights, &dst, attr, hint),
+                          stored = NULL;
     if (!open || !dnnl_memory_desc_equal(weights_of(open, pass), &l->weights))
         stored = l->describe(l, pass, n, &src, &l->weights, &dst, attr, hint);
     dnnl_primitive_attr_destroy(attr);
-    if (!open && !stored) return mr_error_set(err, MR_EUNSUPPORTED, "oneDNN has no code for pass %d of this shape", (int)pass);
+    if (!open && !stored)
+        return mr_error_set(err, MR_EUNSUPPORTED, "oneDNN has no code for pass %d of this shape", (int)pass);
     if (open && stored && strcmp(mri_dnnl_implementation(open), mri_dnnl_implementation(stored)) != 0) {
         dnnl_primitive_desc_destroy(stored);
         stored = NULL;
@@ -65,26 +69,31 @@ static int describe_pass(const struct mri_linear *l, enum mri_linear_pass pass, 
     return MR_OK;
 }
 
-static int create_run(struct pass *p, const struct mri_linear *l, enum mri_linear_pass pass, dnnl_primitive_desc_t pd, uint32_t n,
-                      mr_error *err)
+static int create_run(struct pass *p, const struct mri_linear *l, enum mri_linear_pass pass,
+                      dnnl_primitive_desc_t pd, uint32_t n, mr_error *err)
 {
-    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n), w = *weights_of(pd, pass);
+    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n),
+                             w = *weights_of(pd, pass);
     static const int ids[3][4] = {
         {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS},
         {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST, 0},
         {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_BIAS},
     };
-    const struct mri_dnnl_arg args[] = {{ids[pass][0], &src}, {ids[pass][1], &w}, {ids[pass][2], &dst},
-                                        {mri_linear_bias(l) ? ids[pass][3] : 0, &l->bias}, {0, NULL}};
+    const struct mri_dnnl_arg args[] = {{ids[pass][0], &src},
+                                        {ids[pass][1], &w},
+                                        {ids[pass][2], &dst},
+                                        {mri_linear_bias(l) ? ids[pass][3] : 0, &l->bias},
+                                        {0, NULL}};
     return mri_dnnl_step_create(&p->run, pd, args, err);
 }
 
 /* Takes pd over. */
-static int create_pass(struct pass *p, const struct mri_linear *l, enum mri_linear_pass pass, dnnl_primitive_desc_t pd, uint32_t n,
-                       mr_error *err)
+static int create_pass(struct pass *p, const struct mri_linear *l, enum mri_linear_pass pass,
+                       dnnl_primitive_desc_t pd, uint32_t n, mr_error *err)
 {
-    const uint32_t           given = l->op->base.desc.in.layout;
-    const dnnl_memory_desc_t w = *weights_of(pd, pass), mine = mri_linear_src(l, n, l->src_layout), theirs = mri_linear_src(l, n, given);
+    const uint32_t given = l->op->base.desc.in.layout;
+    const dnnl_memory_desc_t w = *weights_of(pd, pass), mine = mri_linear_src(l, n, l->src_layout),
+                             theirs = mri_linear_src(l, n, given);
     int rc = create_run(p, l, pass, pd, n, err);
     if (!rc && !dnnl_memory_desc_equal(&w, &l->weights))
         rc = pass == MRI_LINEAR_BACKWARD_WEIGHTS ? mri_dnnl_reorder_create(&p->weights, &w, &l->weights, err)
@@ -149,7 +158,7 @@ static size_t scratch_of(const struct variant *v)
 static int make_variant(mri_host_op *op, uint32_t n, void **out, mr_error *err)
 {
     struct mri_linear *l = op->own;
-    struct variant    *v = calloc(1, sizeof *v);
+    struct variant *v = calloc(1, sizeof *v);
     if (!v) return mr_error_set(err, MR_ENOMEM, "no memory for a batch of %u", n);
     int rc = fill_variant(v, l, n, err);
     if (!rc && l->prepared && scratch_of(v) > op->base.info.scratch_bytes) {
@@ -164,9 +173,9 @@ static int make_variant(mri_host_op *op, uint32_t n, void **out, mr_error *err)
 /* The forward primitive at max_batch says how weights are stored. */
 static int choose_weights(struct mri_linear *l, mr_error *err)
 {
-    const uint32_t           n = l->op->base.desc.max_batch;
+    const uint32_t n = l->op->base.desc.max_batch;
     const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
-    dnnl_primitive_attr_t    attr;
+    dnnl_primitive_attr_t attr;
     const int rc = mri_dnnl_attr(&attr, fuses_relu(l, MRI_LINEAR_FORWARD), err);
     if (rc) return rc;
     dnnl_primitive_desc_t pd = l->describe(l, MRI_LINEAR_FORWARD, n, &src, &l->any_weights, &dst, attr, NULL);
@@ -180,9 +189,11 @@ static int choose_weights(struct mri_linear *l, mr_error *err)
 
 int mri_linear_prepare(struct mri_linear *l, mr_error *err)
 {
-    int   rc = choose_weights(l, err);
+    int rc = choose_weights(l, err);
     void *v;
-    if (!rc) rc = mri_dnnl_variant(&l->cache, l->op, l->op->base.desc.max_batch, make_variant, drop_variant, &v, err);
+    if (!rc)
+        rc = mri_dnnl_variant(&l->cache, l->op, l->op->base.desc.max_batch, make_variant, drop_variant, &v,
+                              err);
     if (rc) return rc;
     l->op->base.info.scratch_bytes = scratch_of(v);
     l->prepared = true;
@@ -199,21 +210,24 @@ static void *writable(const void *p) /* oneDNN's handles know no const; inputs a
 }
 
 /* One pass with its reorders around it. src: x or dx; weights: stored weights or their gradient. */
-static int run_pass(const struct variant *v, enum mri_linear_pass pass, void *src, void *weights, void *dst, void *bias,
-                    void *given_scratch, mr_error *err)
+static int run_pass(const struct variant *v, enum mri_linear_pass pass, void *src, void *weights, void *dst,
+                    void *bias, void *given_scratch, mr_error *err)
 {
     const struct pass *p = &v->pass[pass];
     uint8_t *scratch = v->own_scratch ? v->own_scratch : given_scratch;
-    void    *my_src = p->src.primitive ? scratch + p->src_at : src, *my_weights = p->weights.primitive ? scratch + p->weights_at : weights;
-    void    *const load_src[] = {src, my_src}, *const store_src[] = {my_src, src};
-    void    *const load_weights[] = {weights, my_weights}, *const store_weights[] = {my_weights, weights};
-    void    *const all[] = {my_src, my_weights, dst, bias};
+    void *my_src = p->src.primitive ? scratch + p->src_at : src,
+         *my_weights = p->weights.primitive ? scratch + p->weights_at : weights;
+    void *const load_src[] = {src, my_src}, *const store_src[] = {my_src, src};
+    void *const load_weights[] = {weights, my_weights}, *const store_weights[] = {my_weights, weights};
+    void *const all[] = {my_src, my_weights, dst, bias};
     int rc = MR_OK;
-    if (p->src.primitive && pass != MRI_LINEAR_BACKWARD_DATA) rc = mri_dnnl_step_run(&p->src, load_src, scratch, err);
+    if (p->src.primitive && pass != MRI_LINEAR_BACKWARD_DATA)
+        rc = mri_dnnl_step_run(&p->src, load_src, scratch, err);
     if (!rc && p->weights.primitive && pass != MRI_LINEAR_BACKWARD_WEIGHTS)
         rc = mri_dnnl_step_run(&p->weights, load_weights, scratch, err);
     if (!rc) rc = mri_dnnl_step_run(&p->run, all, scratch, err);
-    if (!rc && p->src.primitive && pass == MRI_LINEAR_BACKWARD_DATA) rc = mri_dnnl_step_run(&p->src, store_src, scratch, err);
+    if (!rc && p->src.primitive && pass == MRI_LINEAR_BACKWARD_DATA)
+        rc = mri_dnnl_step_run(&p->src, store_src, scratch, err);
     if (!rc && p->weights.primitive && pass == MRI_LINEAR_BACKWARD_WEIGHTS)
         rc = mri_dnnl_step_run(&p->weights, store_weights, scratch, err);
     return rc;
@@ -222,11 +236,12 @@ static int run_pass(const struct variant *v, enum mri_linear_pass pass, void *sr
 int mri_linear_forward(struct mri_linear *l, const mr_op_args *a, mr_error *err)
 {
     const mr_op_desc *d = &l->op->base.desc;
-    const mr_tensor  *out = &l->op->base.info.out;
+    const mr_tensor *out = &l->op->base.info.out;
     void *v;
-    int   rc = mri_dnnl_variant(&l->cache, l->op, a->n, make_variant, drop_variant, &v, err);
+    int rc = mri_dnnl_variant(&l->cache, l->op, a->n, make_variant, drop_variant, &v, err);
     if (!rc)
-        rc = run_pass(v, MRI_LINEAR_FORWARD, writable(a->x), writable(a->param[0]), a->y, writable(a->param[1]), a->scratch, err);
+        rc = run_pass(v, MRI_LINEAR_FORWARD, writable(a->x), writable(a->param[0]), a->y,
+                      writable(a->param[1]), a->scratch, err);
     if (rc || d->activation == MR_ACT_RELU) return rc;
     mri_activate(d->activation, a->y, mri_tensor_floats(out) * a->n);
     if (d->activation == MR_ACT_SIGMOID) mri_tensor_zero_padding(out, a->n, a->y);
@@ -237,11 +252,13 @@ int mri_linear_backward(struct mri_linear *l, const mr_op_args *a, mr_error *err
 {
     const mr_op_desc *d = &l->op->base.desc;
     void *v;
-    int   rc = mri_dnnl_variant(&l->cache, l->op, a->n, make_variant, drop_variant, &v, err);
+    int rc = mri_dnnl_variant(&l->cache, l->op, a->n, make_variant, drop_variant, &v, err);
     if (rc) return rc;
     mri_activate_backward(d->activation, a->y, a->dy, mri_tensor_floats(&l->op->base.info.out) * a->n);
-    rc = run_pass(v, MRI_LINEAR_BACKWARD_WEIGHTS, writable(a->x), a->dparam[0], a->dy, a->dparam[1], a->scratch, err);
+    rc = run_pass(v, MRI_LINEAR_BACKWARD_WEIGHTS, writable(a->x), a->dparam[0], a->dy, a->dparam[1],
+                  a->scratch, err);
     if (!rc && d->need_dx)
-        rc = run_pass(v, MRI_LINEAR_BACKWARD_DATA, a->dx, writable(a->param[0]), a->dy, NULL, a->scratch, err);
+        rc =
+            run_pass(v, MRI_LINEAR_BACKWARD_DATA, a->dx, writable(a->param[0]), a->dy, NULL, a->scratch, err);
     return rc;
 }

@@ -1,9 +1,9 @@
-/* kernels/ops/linear_dnnl.h: what convolution and dense share in oneDNN: three primitives (forward, gradient to the input,
- * gradient to the parameters) that agree on how the weights are stored.
+/* kernels/ops/linear_dnnl.h: what convolution and dense share in oneDNN: three primitives (forward, gradient
+ * to the input, gradient to the parameters) that agree on how the weights are stored.
  *
- * The weights are stored as the forward primitive at max_batch wants them. A primitive that runs on better code with another
- * layout gets it: its weights are reordered through scratch (they are small next to the work). The same goes for an input
- * whose layout the forward primitive does not take. */
+ * The weights are stored as the forward primitive at max_batch wants them. A primitive that runs on better
+ * code with another layout gets it: its weights are reordered through scratch (they are small next to the
+ * work). The same goes for an input whose layout the forward primitive does not take. */
 #ifndef MRI_LINEAR_DNNL_H
 #define MRI_LINEAR_DNNL_H
 
@@ -13,33 +13,38 @@ enum mri_linear_pass { MRI_LINEAR_FORWARD, MRI_LINEAR_BACKWARD_DATA, MRI_LINEAR_
 
 struct mri_linear;
 
-/* A primitive description of one pass over n samples, weights as given (a layout or "any"), other arrays as in l. hint: the
- * forward description. NULL when oneDNN has none. */
-typedef dnnl_primitive_desc_t mri_linear_describe(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n,
-                                                  const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *weights,
+/* A primitive description of one pass over n samples, weights as given (a layout or "any"), other arrays as
+ * in l. hint: the forward description. NULL when oneDNN has none. */
+typedef dnnl_primitive_desc_t mri_linear_describe(const struct mri_linear *l, enum mri_linear_pass pass,
+                                                  uint32_t n, const dnnl_memory_desc_t *src,
+                                                  const dnnl_memory_desc_t *weights,
                                                   const dnnl_memory_desc_t *dst, dnnl_primitive_attr_t attr,
                                                   const_dnnl_primitive_desc_t hint);
 
 struct mri_linear {
-    mri_host_op         *op;
+    mri_host_op *op;
     mri_linear_describe *describe;
-    uint32_t             src_layout;   /* what the primitives take; the tensor's own, or x is reordered */
-    dnnl_memory_desc_t   weights;      /* as stored */
-    dnnl_memory_desc_t   any_weights;
-    dnnl_memory_desc_t   bias;
-    bool                 flat;         /* dense: 2 dimensions, a sample is a vector in stored order */
-    bool                 prepared;     /* the op's scratch size is settled */
+    uint32_t src_layout;        /* what the primitives take; the tensor's own, or x is reordered */
+    dnnl_memory_desc_t weights; /* as stored */
+    dnnl_memory_desc_t any_weights;
+    dnnl_memory_desc_t bias;
+    bool flat;     /* dense: 2 dimensions, a sample is a vector in stored order */
+    bool prepared; /* the op's scratch size is settled */
     struct mri_dnnl_cache cache;
 };
 
 /* NULL: the layer has none. */
-static inline const dnnl_memory_desc_t *mri_linear_bias(const struct mri_linear *l) { return l->op->base.desc.no_bias ? NULL : &l->bias; }
+static inline const dnnl_memory_desc_t *mri_linear_bias(const struct mri_linear *l)
+{
+    return l->op->base.desc.no_bias ? NULL : &l->bias;
+}
 
-/* Everything above weights, any_weights, bias and flat must be set. Chooses weights, makes the primitives of max_batch. */
-int  mri_linear_prepare(struct mri_linear *l, mr_error *err);
+/* Everything above weights, any_weights, bias and flat must be set. Chooses weights, makes the primitives of
+ * max_batch. */
+int mri_linear_prepare(struct mri_linear *l, mr_error *err);
 void mri_linear_release(struct mri_linear *l);
-int  mri_linear_forward(struct mri_linear *l, const mr_op_args *a, mr_error *err);
-int  mri_linear_backward(struct mri_linear *l, const mr_op_args *a, mr_error *err);
+int mri_linear_forward(struct mri_linear *l, const mr_op_args *a, mr_error *err);
+int mri_linear_backward(struct mri_linear *l, const mr_op_args *a, mr_error *err);
 
 /* What the primitives take and give for n samples. */
 dnnl_memory_desc_t mri_linear_src(const struct mri_linear *l, uint32_t n, uint32_t layout);

@@ -1,5 +1,6 @@
-/* kernels/ops/loss.c: softmax and cross-entropy against a label, told apart from overflow by taking the largest logit out
- * first. Exponentials in float, sums and metrics in double. Samples with a label below 0 count nothing and get no gradient. */
+/* kernels/ops/loss.c: softmax and cross-entropy against a label, told apart from overflow by taking the
+ * largest logit out first. Exponentials in float, sums and metrics in double. Samples with a label below 0
+ * count nothing and get no gradient. */
 #include <math.h>
 
 #include "kernels/host/host_op.h"
@@ -8,8 +9,10 @@
 static int prepare(mri_host_op *op, mr_error *err)
 {
     if (op->base.desc.in.layout != MR_LAYOUT_NHWC)
-        return mr_error_set(err, MR_EINVAL, "loss: logits must be a plain vector, found layout %u", op->base.desc.in.layout);
-    op->base.info.scratch_bytes = (size_t)op->base.desc.max_batch * sizeof(double); /* the loss of each sample */
+        return mr_error_set(err, MR_EINVAL, "loss: logits must be a plain vector, found layout %u",
+                            op->base.desc.in.layout);
+    op->base.info.scratch_bytes =
+        (size_t)op->base.desc.max_batch * sizeof(double); /* the loss of each sample */
     return MR_OK;
 }
 
@@ -30,14 +33,16 @@ static double exponentials(float *p, const float *x, uint32_t classes, float *ma
 
 static int bad_label(uint32_t i, int32_t label, uint32_t classes, mr_error *err)
 {
-    return mr_error_set(err, MR_EINVAL, "loss: sample %u of the batch has label %d, the network has %u classes", i, (int)label,
-                        classes);
+    return mr_error_set(err, MR_EINVAL,
+                        "loss: sample %u of the batch has label %d, the network has %u classes", i,
+                        (int)label, classes);
 }
 
 static int check_labels(const mr_op_args *a, uint32_t classes, mr_error *err)
 {
     for (uint32_t i = 0; i < a->n; i++)
-        if (a->labels[i] >= 0 && (uint32_t)a->labels[i] >= classes) return bad_label(i, a->labels[i], classes, err);
+        if (a->labels[i] >= 0 && (uint32_t)a->labels[i] >= classes)
+            return bad_label(i, a->labels[i], classes, err);
     return MR_OK;
 }
 
@@ -51,13 +56,13 @@ static bool first_of_largest(const float *x, uint32_t classes, uint32_t label)
 static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     const uint32_t classes = op->base.desc.in.c;
-    const int      rc = check_labels(a, classes, err);
+    const int rc = check_labels(a, classes, err);
     if (rc) return rc;
     double *losses = a->scratch;
 #pragma omp parallel for schedule(static) if ((size_t)a->n * classes > MRI_PARALLEL_ELEMENTS / 4)
     for (uint32_t i = 0; i < a->n; i++) {
         const float *x = (const float *)a->x + (size_t)i * classes;
-        float       *p = a->y ? (float *)a->y + (size_t)i * classes : NULL, max;
+        float *p = a->y ? (float *)a->y + (size_t)i * classes : NULL, max;
         const double sum = exponentials(p, x, classes, &max);
         for (uint32_t c = 0; p && c < classes; c++) p[c] = (float)((double)p[c] / sum);
         losses[i] = a->labels[i] < 0 ? 0 : log(sum) - ((double)x[a->labels[i]] - (double)max);
@@ -66,7 +71,8 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     for (uint32_t i = 0; i < a->n; i++) {
         if (a->labels[i] < 0) continue;
         m->loss_sum += losses[i];
-        m->correct += first_of_largest((const float *)a->x + (size_t)i * classes, classes, (uint32_t)a->labels[i]);
+        m->correct +=
+            first_of_largest((const float *)a->x + (size_t)i * classes, classes, (uint32_t)a->labels[i]);
         m->count++;
     }
     return MR_OK;
@@ -75,7 +81,7 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     const uint32_t classes = op->base.desc.in.c;
-    const int      rc = check_labels(a, classes, err);
+    const int rc = check_labels(a, classes, err);
     if (rc) return rc;
     const double scale = (double)a->values->scale * (a->loss_scale ? (double)a->loss_scale->scale : 1);
 #pragma omp parallel for schedule(static) if ((size_t)a->n * classes > MRI_PARALLEL_ELEMENTS / 4)

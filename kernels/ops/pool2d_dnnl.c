@@ -1,5 +1,5 @@
-/* kernels/ops/pool2d_dnnl.c: pooling by oneDNN in the layout its input has. Same meaning as pool2d_ref.c; saved is oneDNN's
- * workspace, the place of each maximum. */
+/* kernels/ops/pool2d_dnnl.c: pooling by oneDNN in the layout its input has. Same meaning as pool2d_ref.c;
+ * saved is oneDNN's workspace, the place of each maximum. */
 #include "kernels/ops/dnnl.h"
 
 struct pool {
@@ -21,18 +21,20 @@ static void drop_variant(void *pointer)
 }
 
 /* kind: forward training or inference; dnnl_backward with hint. */
-static int describe(const mri_host_op *op, dnnl_prop_kind_t kind, uint32_t n, const_dnnl_primitive_desc_t hint,
-                    dnnl_primitive_desc_t *out, mr_error *err)
+static int describe(const mri_host_op *op, dnnl_prop_kind_t kind, uint32_t n,
+                    const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out, mr_error *err)
 {
-    const mr_op_desc        *d = &op->base.desc;
-    const dnnl_alg_kind_t    alg = d->average ? dnnl_pooling_avg_exclude_padding : dnnl_pooling_max;
-    const dnnl_memory_desc_t src = mri_dnnl_tensor(&d->in, n, d->in.layout), dst = mri_dnnl_tensor(&op->base.info.out, n, d->in.layout);
+    const mr_op_desc *d = &op->base.desc;
+    const dnnl_alg_kind_t alg = d->average ? dnnl_pooling_avg_exclude_padding : dnnl_pooling_max;
+    const dnnl_memory_desc_t src = mri_dnnl_tensor(&d->in, n, d->in.layout),
+                             dst = mri_dnnl_tensor(&op->base.info.out, n, d->in.layout);
     const dnnl_dims_t strides = {d->stride_h, d->stride_w}, kernel = {d->kernel_h, d->kernel_w};
     const dnnl_dims_t before = {d->pad_top, d->pad_left}, after = {d->pad_bottom, d->pad_right};
     dnnl_pooling_desc_t pd;
-    dnnl_status_t       st = kind == dnnl_backward
-                                 ? dnnl_pooling_backward_desc_init(&pd, alg, &src, &dst, strides, kernel, before, after)
-                                 : dnnl_pooling_forward_desc_init(&pd, kind, alg, &src, &dst, strides, kernel, before, after);
+    dnnl_status_t st =
+        kind == dnnl_backward
+            ? dnnl_pooling_backward_desc_init(&pd, alg, &src, &dst, strides, kernel, before, after)
+            : dnnl_pooling_forward_desc_init(&pd, kind, alg, &src, &dst, strides, kernel, before, after);
     dnnl_primitive_attr_t attr;
     const int rc = mri_dnnl_attr(&attr, false, err);
     if (rc) return rc;
@@ -41,13 +43,15 @@ static int describe(const mri_host_op *op, dnnl_prop_kind_t kind, uint32_t n, co
     return mri_dnnl_error(st, "describing a pooling", err);
 }
 
-static int create_step(struct mri_dnnl_step *out, const mri_host_op *op, bool backward, uint32_t n, dnnl_primitive_desc_t pd, mr_error *err)
+static int create_step(struct mri_dnnl_step *out, const mri_host_op *op, bool backward, uint32_t n,
+                       dnnl_primitive_desc_t pd, mr_error *err)
 {
-    const uint32_t            layout = op->base.desc.in.layout;
-    const dnnl_memory_desc_t  src = mri_dnnl_tensor(&op->base.desc.in, n, layout), dst = mri_dnnl_tensor(&op->base.info.out, n, layout);
+    const uint32_t layout = op->base.desc.in.layout;
+    const dnnl_memory_desc_t src = mri_dnnl_tensor(&op->base.desc.in, n, layout),
+                             dst = mri_dnnl_tensor(&op->base.info.out, n, layout);
     const dnnl_memory_desc_t *work = dnnl_primitive_desc_query_md(pd, dnnl_query_workspace_md, 0);
-    const bool                has_work = work && dnnl_memory_desc_get_size(work) > 0;
-    const dnnl_memory_desc_t  kept = has_work ? *work : (dnnl_memory_desc_t){0};
+    const bool has_work = work && dnnl_memory_desc_get_size(work) > 0;
+    const dnnl_memory_desc_t kept = has_work ? *work : (dnnl_memory_desc_t){0};
     const struct mri_dnnl_arg args[] = {{backward ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, &src},
                                         {backward ? DNNL_ARG_DIFF_DST : DNNL_ARG_DST, &dst},
                                         {has_work ? DNNL_ARG_WORKSPACE : 0, &kept},
@@ -116,25 +120,27 @@ static int prepare(mri_host_op *op, mr_error *err)
 static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     struct pool *p = op->own;
-    void        *pointer, *x;
+    void *pointer, *x;
     const int rc = mri_dnnl_variant(&p->cache, op, a->n, make_variant, drop_variant, &pointer, err);
     if (rc) return rc;
     struct variant *v = pointer;
     memcpy(&x, &a->x, sizeof x); /* oneDNN's handles know no const; this one is only read */
     void *const addresses[] = {x, a->y, a->saved};
-    return mri_dnnl_step_run(a->training && op->base.desc.training ? &v->train : &v->infer, addresses, a->scratch, err);
+    return mri_dnnl_step_run(a->training && op->base.desc.training ? &v->train : &v->infer, addresses,
+                             a->scratch, err);
 }
 
 static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     if (!op->base.desc.need_dx) return MR_OK;
     struct pool *p = op->own;
-    void        *pointer;
+    void *pointer;
     const int rc = mri_dnnl_variant(&p->cache, op, a->n, make_variant, drop_variant, &pointer, err);
     if (rc) return rc;
     struct variant *v = pointer;
-    void *const     addresses[] = {a->dx, a->dy, a->saved};
+    void *const addresses[] = {a->dx, a->dy, a->saved};
     return mri_dnnl_step_run(&v->backward, addresses, a->scratch, err);
 }
 
-const struct mri_op_code mri_pool2d_dnnl = {.prepare = prepare, .release = release, .forward = forward, .backward = backward};
+const struct mri_op_code mri_pool2d_dnnl = {
+    .prepare = prepare, .release = release, .forward = forward, .backward = backward};

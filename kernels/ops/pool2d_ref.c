@@ -1,5 +1,5 @@
-/* kernels/ops/pool2d_ref.c: what pooling is. The maximum's place in its window (row by row; the first of equals) is kept for
- * backward; an average divides by the places inside the input. NHWC. */
+/* kernels/ops/pool2d_ref.c: what pooling is. The maximum's place in its window (row by row; the first of
+ * equals) is kept for backward; an average divides by the places inside the input. NHWC. */
 #include "kernels/host/host_op.h"
 #include "kernels/ops/window.h"
 
@@ -7,14 +7,15 @@ static int prepare(mri_host_op *op, mr_error *err)
 {
     const mr_tensor *out = &op->base.info.out;
     if (!op->base.desc.average && op->base.desc.training)
-        op->base.info.saved_bytes = (size_t)out->h * out->w * out->c * op->base.desc.max_batch * sizeof(uint16_t);
+        op->base.info.saved_bytes =
+            (size_t)out->h * out->w * out->c * op->base.desc.max_batch * sizeof(uint16_t);
     return mri_require_nhwc(op, err);
 }
 
 static float maximum(const mr_op_desc *d, const struct mri_window *win, const float *x, uint16_t *place)
 {
     float best = 0;
-    bool  any = false;
+    bool any = false;
     for (uint32_t ky = win->ky0; ky < win->ky1; ky++)
         for (uint32_t kx = win->kx0; kx < win->kx1; kx++) {
             const float v = x[mri_window_pixel(d, win, ky, kx) * d->in.c];
@@ -32,7 +33,8 @@ static float average(const mr_op_desc *d, const struct mri_window *win, const fl
 {
     float sum = 0;
     for (uint32_t ky = win->ky0; ky < win->ky1; ky++)
-        for (uint32_t kx = win->kx0; kx < win->kx1; kx++) sum += x[mri_window_pixel(d, win, ky, kx) * d->in.c];
+        for (uint32_t kx = win->kx0; kx < win->kx1; kx++)
+            sum += x[mri_window_pixel(d, win, ky, kx) * d->in.c];
     const uint32_t n = places(win);
     return n ? sum / (float)n : 0;
 }
@@ -41,17 +43,18 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
     const mr_op_desc *d = &op->base.desc;
-    const mr_tensor  *out = &op->base.info.out;
+    const mr_tensor *out = &op->base.info.out;
 #pragma omp parallel for schedule(static)
     for (uint32_t i = 0; i < a->n; i++) {
         const float *x = (const float *)a->x + i * mri_tensor_floats(&d->in);
-        size_t       at = i * mri_tensor_floats(out);
+        size_t at = i * mri_tensor_floats(out);
         for (uint32_t oy = 0; oy < out->h; oy++)
             for (uint32_t ox = 0; ox < out->w; ox++) {
                 const struct mri_window win = mri_window_at(d, oy, ox);
                 for (uint32_t c = 0; c < out->c; c++, at++) {
                     uint16_t place = 0;
-                    ((float *)a->y)[at] = d->average ? average(d, &win, x + c) : maximum(d, &win, x + c, &place);
+                    ((float *)a->y)[at] =
+                        d->average ? average(d, &win, x + c) : maximum(d, &win, x + c, &place);
                     if (a->saved && !d->average) ((uint16_t *)a->saved)[at] = place;
                 }
             }
@@ -70,7 +73,7 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
     const mr_op_desc *d = &op->base.desc;
-    const mr_tensor  *out = &op->base.info.out;
+    const mr_tensor *out = &op->base.info.out;
     if (!d->need_dx) return MR_OK;
 #pragma omp parallel for schedule(static)
     for (uint32_t i = 0; i < a->n; i++) {
@@ -86,7 +89,8 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
                         spread(d, &win, dx + c, dy);
                     } else if (places(&win)) {
                         const uint32_t place = ((const uint16_t *)a->saved)[at];
-                        dx[mri_window_pixel(d, &win, place / d->kernel_w, place % d->kernel_w) * d->in.c + c] += dy;
+                        dx[mri_window_pixel(d, &win, place / d->kernel_w, place % d->kernel_w) * d->in.c +
+                           c] += dy;
                     }
                 }
             }

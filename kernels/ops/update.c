@@ -1,7 +1,8 @@
-/* kernels/ops/update.c: optimizer steps, one loop a rule over flat arrays. Everything element by element in float, the factors
- * that depend on the step alone computed once in double.
+/* kernels/ops/update.c: optimizer steps, one loop a rule over flat arrays. Everything element by element in
+ * float, the factors that depend on the step alone computed once in double.
  *
- * With a loss scale the gradients are first looked through for one that is infinite or not a number: then nothing is updated. */
+ * With a loss scale the gradients are first looked through for one that is infinite or not a number: then
+ * nothing is updated. */
 #include <math.h>
 
 #include "kernels/host/host_op.h"
@@ -11,11 +12,11 @@ struct update {
     float lr, momentum, rho, beta1, beta2, epsilon, decay;
     float rate, root; /* adam_rate and adam_root of the step */
     float unscale;    /* what gradients are multiplied with: 1 / the loss's scale, a power of two */
-    bool  nesterov;
+    bool nesterov;
 };
 
 struct arrays {
-    float       *w, *s0, *s1;
+    float *w, *s0, *s1;
     const float *g;
 };
 
@@ -88,9 +89,17 @@ static update_loop *const loops[] = {
 
 static struct update settings_of(const mr_update_desc *d, const mr_step_values *v)
 {
-    return (struct update){.lr = v->lr, .momentum = d->momentum, .rho = d->rho, .beta1 = d->beta1, .beta2 = d->beta2,
-                           .epsilon = d->epsilon, .decay = d->weight_decay, .rate = v->adam_rate, .root = v->adam_root,
-                           .unscale = 1, .nesterov = d->nesterov};
+    return (struct update){.lr = v->lr,
+                           .momentum = d->momentum,
+                           .rho = d->rho,
+                           .beta1 = d->beta1,
+                           .beta2 = d->beta2,
+                           .epsilon = d->epsilon,
+                           .decay = d->weight_decay,
+                           .rate = v->adam_rate,
+                           .root = v->adam_root,
+                           .unscale = 1,
+                           .nesterov = d->nesterov};
 }
 
 #define BLOCK 16384u
@@ -144,11 +153,11 @@ static int run_update(mri_host_stream *s, const void *args, mr_error *err)
 {
     (void)s, (void)err;
     const struct update_args *a = args;
-    struct update             u = settings_of(&a->desc, a->args.values);
-    mr_loss_scale *const      scale = a->args.loss_scale;
-    const struct arrays       all = {a->args.weights, a->args.state[0], a->args.state[1], a->args.grads};
-    update_loop *const        loop = loops[a->desc.kind];
-    const uint64_t            count = a->args.count;
+    struct update u = settings_of(&a->desc, a->args.values);
+    mr_loss_scale *const scale = a->args.loss_scale;
+    const struct arrays all = {a->args.weights, a->args.state[0], a->args.state[1], a->args.grads};
+    update_loop *const loop = loops[a->desc.kind];
+    const uint64_t count = a->args.count;
     if (scale && any_overflow(a->args.grads, count)) {
         adapt(scale, true);
         return MR_OK;
@@ -156,7 +165,8 @@ static int run_update(mri_host_stream *s, const void *args, mr_error *err)
     if (scale) u.unscale = 1 / scale->scale;
 #pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
     for (uint64_t at = 0; at < count; at += BLOCK) {
-        const struct arrays part = {all.w + at, all.s0 ? all.s0 + at : NULL, all.s1 ? all.s1 + at : NULL, all.g + at};
+        const struct arrays part = {all.w + at, all.s0 ? all.s0 + at : NULL, all.s1 ? all.s1 + at : NULL,
+                                    all.g + at};
         loop(part, u, (size_t)mri_min_u64(BLOCK, count - at));
     }
     if (scale) adapt(scale, false);

@@ -1,16 +1,17 @@
-/* kernels/ops/window.h: which pixels lie under a window of a convolution or a pooling, padding left out. For the plain C
- * references. */
+/* kernels/ops/window.h: which pixels lie under a window of a convolution or a pooling, padding left out. For
+ * the plain C references. */
 #ifndef MRI_WINDOW_H
 #define MRI_WINDOW_H
 
 #include "kernels/host/host_op.h"
 
 struct mri_window {
-    int64_t  y, x;              /* of the window's first place, below 0 in the padding */
+    int64_t y, x;                /* of the window's first place, below 0 in the padding */
     uint32_t ky0, ky1, kx0, kx1; /* places inside the input */
 };
 
-static inline void mri_window_clip(int64_t first, uint32_t kernel, uint32_t side, uint32_t *from, uint32_t *to)
+static inline void mri_window_clip(int64_t first, uint32_t kernel, uint32_t side, uint32_t *from,
+                                   uint32_t *to)
 {
     const int64_t end = (int64_t)side - first;
     *from = first < 0 ? (uint32_t)-first : 0;
@@ -19,14 +20,16 @@ static inline void mri_window_clip(int64_t first, uint32_t kernel, uint32_t side
 
 static inline struct mri_window mri_window_at(const mr_op_desc *d, uint32_t oy, uint32_t ox)
 {
-    struct mri_window win = {.y = (int64_t)oy * d->stride_h - d->pad_top, .x = (int64_t)ox * d->stride_w - d->pad_left};
+    struct mri_window win = {.y = (int64_t)oy * d->stride_h - d->pad_top,
+                             .x = (int64_t)ox * d->stride_w - d->pad_left};
     mri_window_clip(win.y, d->kernel_h, d->in.h, &win.ky0, &win.ky1);
     mri_window_clip(win.x, d->kernel_w, d->in.w, &win.kx0, &win.kx1);
     return win;
 }
 
 /* Pixel (y * w + x) under place (ky, kx). */
-static inline size_t mri_window_pixel(const mr_op_desc *d, const struct mri_window *win, uint32_t ky, uint32_t kx)
+static inline size_t mri_window_pixel(const mr_op_desc *d, const struct mri_window *win, uint32_t ky,
+                                      uint32_t kx)
 {
     return (size_t)(win->y + ky) * d->in.w + (size_t)(win->x + kx);
 }
@@ -34,7 +37,8 @@ static inline size_t mri_window_pixel(const mr_op_desc *d, const struct mri_wind
 static inline int mri_require_nhwc(const mri_host_op *op, mr_error *err)
 {
     if (op->base.desc.in.layout == MR_LAYOUT_NHWC) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "the reference operations take NHWC only, found layout %u", op->base.desc.in.layout);
+    return mr_error_set(err, MR_EINVAL, "the reference operations take NHWC only, found layout %u",
+                        op->base.desc.in.layout);
 }
 
 #endif

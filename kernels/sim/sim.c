@@ -1,5 +1,6 @@
-/* kernels/sim/sim.c: the device kind "sim": an accelerator one does not have. Copies are real and paced to a link rate; compute
- * is a timed wait on the stream. It shows stalls, overlap and sizing; its loss and accuracy mean nothing. */
+/* kernels/sim/sim.c: the device kind "sim": an accelerator one does not have. Copies are real and paced to a
+ * link rate; compute is a timed wait on the stream. It shows stalls, overlap and sizing; its loss and
+ * accuracy mean nothing. */
 #include <stdio.h>
 #include <sys/prctl.h>
 
@@ -26,7 +27,8 @@ static int read_settings(struct sim_settings *out, const struct mri_spec *spec, 
         else if (strcmp(o->name, "h2d") == 0) rc = mri_spec_rate(o, &out->h2d_bytes_per_s, err);
         else if (strcmp(o->name, "d2h") == 0) rc = mri_spec_rate(o, &out->d2h_bytes_per_s, err);
         else
-            rc = mr_error_set(err, MR_EINVAL, "devices: sim has no option \"%s\"; expected step=TIME, h2d=RATE or d2h=RATE",
+            rc = mr_error_set(err, MR_EINVAL,
+                              "devices: sim has no option \"%s\"; expected step=TIME, h2d=RATE or d2h=RATE",
                               o->name);
         if (rc) return rc;
     }
@@ -34,7 +36,8 @@ static int read_settings(struct sim_settings *out, const struct mri_spec *spec, 
     return MR_OK;
 }
 
-static int sim_open(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg, mr_error *err)
+static int sim_open(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg,
+                    mr_error *err)
 {
     (void)cfg;
     struct sim_settings set;
@@ -68,13 +71,16 @@ static bool sim_list(uint32_t at, mr_device_listing *out)
     return true;
 }
 
-/* ---- operations that only take time: the whole step is spent in the loss, which every network has once ---- */
+/* ---- operations that only take time: the whole step is spent in the loss, which every network has once
+ * ---- */
 
 static int op_prepare(mri_host_op *op, mr_error *err)
 {
     (void)err;
-    const mr_op_kind kind = op->base.desc.kind; /* canonical NHWC, nothing saved; these keep the layout of their input */
-    if (kind == MR_OP_ADD || kind == MR_OP_BATCHNORM || kind == MR_OP_ACTIVATION || kind == MR_OP_DROPOUT) op->base.info.out = op->base.desc.in;
+    const mr_op_kind kind =
+        op->base.desc.kind; /* canonical NHWC, nothing saved; these keep the layout of their input */
+    if (kind == MR_OP_ADD || kind == MR_OP_BATCHNORM || kind == MR_OP_ACTIVATION || kind == MR_OP_DROPOUT)
+        op->base.info.out = op->base.desc.in;
     return MR_OK;
 }
 
@@ -88,15 +94,18 @@ static int op_step(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
     const uint64_t step_ns = mri_host_device_of(op->base.device)->step_ns;
-    mri_host_sleep_until(mri_now_ns() + (a->training ? step_ns : step_ns / 3)); /* forward alone is a third of a step */
+    mri_host_sleep_until(mri_now_ns() +
+                         (a->training ? step_ns : step_ns / 3)); /* forward alone is a third of a step */
     for (uint32_t i = 0; i < a->n; i++) a->metrics->count += a->labels[i] >= 0;
     return MR_OK;
 }
 
-static const struct mri_op_code quick = {.prepare = op_prepare, .forward = op_nothing, .backward = op_nothing, .adds_dy2 = true};
+static const struct mri_op_code quick = {
+    .prepare = op_prepare, .forward = op_nothing, .backward = op_nothing, .adds_dy2 = true};
 static const struct mri_op_code step = {.prepare = op_prepare, .forward = op_step, .backward = op_nothing};
 
-static int sim_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, const mr_op_info *info, mr_error *err)
+static int sim_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, const mr_op_info *info,
+                         mr_error *err)
 {
     return mri_host_op_create(out, dev, desc, info, desc->kind == MR_OP_LOSS ? &step : &quick, err);
 }

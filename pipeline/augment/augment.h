@@ -1,4 +1,5 @@
-/* pipeline/augment/augment.h: one sample from encoded bytes to its final pixels, inside the pipeline. Private.
+/* pipeline/augment/augment.h: one sample from encoded bytes to its final pixels, inside the pipeline.
+ * Private.
  *
  * A worker owns one scratch and runs samples through it; in the steady state nothing is allocated. */
 #ifndef MRI_AUGMENT_H
@@ -8,11 +9,12 @@
 
 /* Buffers of one worker: decoder, intermediate pictures. They grow to the largest sample seen and stay. */
 typedef struct mri_scratch mri_scratch;
-int  mri_scratch_create(mri_scratch **out);
+int mri_scratch_create(mri_scratch **out);
 void mri_scratch_destroy(mri_scratch *s); /* accepts NULL */
-/* The most one scratch may come to hold under these limits when no picture is larger than max_pixels_seen, and the pipeline takes
- * out_pixels. */
-uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pixels_seen, uint64_t out_pixels);
+/* The most one scratch may come to hold under these limits when no picture is larger than max_pixels_seen,
+ * and the pipeline takes out_pixels. */
+uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pixels_seen,
+                                 uint64_t out_pixels);
 
 /* Does the picture go straight into a resize, before anything looks at its pixels? */
 bool mri_augment_resamples_first(const mr_augment *a);
@@ -20,7 +22,7 @@ bool mri_augment_resamples_first(const mr_augment *a);
 /* Boxes of a sample that crops go by: as MR_ROLE_BOXES has them. */
 typedef struct mri_boxes {
     const mr_value *value;
-    bool            in_pixels;
+    bool in_pixels;
 } mri_boxes;
 
 /* Is there a crop that asks for boxes? In evaluation there is none. */
@@ -31,35 +33,38 @@ typedef struct mri_sample_key {
     uint64_t seed, epoch, sample;
 } mri_sample_key;
 
-/* One side of a result and the same side of the upright picture. Result pixel i covers scale * i + offset to scale * (i + 1) + offset of
- * it, in pixels; a mirrored one has scale < 0.
+/* One side of a result and the same side of the upright picture. Result pixel i covers scale * i + offset to
+ * scale * (i + 1) + offset of it, in pixels; a mirrored one has scale < 0.
  *
- *   begin..end   result pixels that show the picture or its repeated edge; the others show nothing. After several operations: a pixel
- *                shows what the pixel under its centre did
- *   first..last  centres of the outermost pixels seen: an edge that is repeated (shift) lies there, be it the picture's or a crop's
+ *   begin..end   result pixels that show the picture or its repeated edge; the others show nothing. After
+ *                several operations: a pixel shows what the pixel under its centre did
+ *   first..last  centres of the outermost pixels seen: an edge that is repeated (shift) lies there, be it the
+ *                picture's or a crop's
  *   from..to     what is to be seen of the upright picture; from >= to: nothing */
 typedef struct mri_geometry_side {
-    double   scale, offset;
-    double   first, last;
-    double   from, to;
+    double scale, offset;
+    double first, last;
+    double from, to;
     uint32_t begin, end;
 } mri_geometry_side;
 
-/* Where the picture in the batch lies in the stored one: what geometry.h takes boxes and masks through. Stored: before EXIF
- * orientation; upright: after it. */
+/* Where the picture in the batch lies in the stored one: what geometry.h takes boxes and masks through.
+ * Stored: before EXIF orientation; upright: after it. */
 typedef struct mri_geometry {
     uint32_t stored_w, stored_h, orientation; /* orientation: EXIF 1..8 as applied; 1 when it is ignored */
     uint32_t out_w, out_h;
     mri_geometry_side x, y;
 } mri_geometry;
 
-/* Decode value (JPEG, PNG or PIXELS), augment, and write out_h * out_w * channels uint8 NHWC at dst, straight and nothing
- * after it. affine: two floats (factor, offset) written when the specification standardises, else untouched; may be NULL then.
- * channels 1 or 3. boxes: NULL (none), or what mri_boxes_check() let pass. geometry: NULL, or where to say which part of the
- * picture dst is. Same arguments, same bytes: on any thread, at any time, with any scratch.
- * MR_EFORMAT, MR_EUNSUPPORTED, MR_ELIMIT: the sample is bad, err says why; dst is then undefined. */
-int mri_augment_run(const mr_augment *a, mri_scratch *s, const mr_value *value, const mr_decode_config *decode,
-                    uint32_t channels, mri_sample_key key, uint32_t out_h, uint32_t out_w, uint8_t *dst, float *affine,
-                    const mri_boxes *boxes, mri_geometry *geometry, mr_error *err);
+/* Decode value (JPEG, PNG or PIXELS), augment, and write out_h * out_w * channels uint8 NHWC at dst, straight
+ * and nothing after it. affine: two floats (factor, offset) written when the specification standardises, else
+ * untouched; may be NULL then. channels 1 or 3. boxes: NULL (none), or what mri_boxes_check() let pass.
+ * geometry: NULL, or where to say which part of the picture dst is. Same arguments, same bytes: on any
+ * thread, at any time, with any scratch. MR_EFORMAT, MR_EUNSUPPORTED, MR_ELIMIT: the sample is bad, err says
+ * why; dst is then undefined. */
+int mri_augment_run(const mr_augment *a, mri_scratch *s, const mr_value *value,
+                    const mr_decode_config *decode, uint32_t channels, mri_sample_key key, uint32_t out_h,
+                    uint32_t out_w, uint8_t *dst, float *affine, const mri_boxes *boxes,
+                    mri_geometry *geometry, mr_error *err);
 
 #endif

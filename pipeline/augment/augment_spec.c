@@ -3,8 +3,8 @@
  *   spec   item {"," item}
  *   item   preset | name ["(" argument {"," argument} ")"]
  *
- * Numbers are decimal, without exponent, read and written here digit by digit: the locale has no say and the text in a
- * checkpoint is the text that was given, with defaults spelled out. */
+ * Numbers are decimal, without exponent, read and written here digit by digit: the locale has no say and the
+ * text in a checkpoint is the text that was given, with defaults spelled out. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -14,12 +14,12 @@
 struct parser {
     const char *spec, *at;
     mr_augment *a;
-    size_t      text_used;
-    uint32_t    count;  /* operations of the specification */
-    mri_op      op;     /* the one being read */
-    bool        training, normalised;
-    const char *usage;  /* of the operation being read, for messages */
-    mr_error   *err;
+    size_t text_used;
+    uint32_t count; /* operations of the specification */
+    mri_op op;      /* the one being read */
+    bool training, normalised;
+    const char *usage; /* of the operation being read, for messages */
+    mr_error *err;
 };
 
 static int fail_at(const struct parser *p, const char *where, const char *format, ...) MR_PRINTF(3, 4);
@@ -138,7 +138,8 @@ static int whole(struct parser *p, uint32_t low, uint32_t high, uint32_t *out)
     uint8_t places;
     const int rc = decimal(p, out, &places);
     if (rc) return rc;
-    if (places || *out < low || *out > high) return fail_at(p, start, "expected a whole number from %u to %u", low, high);
+    if (places || *out < low || *out > high)
+        return fail_at(p, start, "expected a whole number from %u to %u", low, high);
     return MR_OK;
 }
 
@@ -170,7 +171,8 @@ static int range(struct parser *p, double low, double high, mri_number out[2])
     rc = number(p, &out[1]);
     if (rc) return rc;
     const double lo = value_of(out[0]), hi = value_of(out[1]);
-    if (lo < low || hi > high || lo > hi) return fail_at(p, start, "expected LO:HI with %g <= LO <= HI <= %g", low, high);
+    if (lo < low || hi > high || lo > hi)
+        return fail_at(p, start, "expected LO:HI with %g <= LO <= HI <= %g", low, high);
     return MR_OK;
 }
 
@@ -209,11 +211,12 @@ static void put_filter(struct parser *p)
 static int read_covers(struct parser *p, mri_number *n)
 {
     const char *start = p->at;
-    const int   rc = number(p, n);
+    const int rc = number(p, n);
     if (rc) return rc;
     p->op.covers = value_of(*n);
     if (p->op.covers > 0 && p->op.covers <= 1) return MR_OK;
-    return fail_at(p, start, "expected the part of a box's area that a crop covers at least: above 0, at most 1");
+    return fail_at(p, start,
+                   "expected the part of a box's area that a crop covers at least: above 0, at most 1");
 }
 
 static int read_rrc(struct parser *p)
@@ -254,7 +257,9 @@ static int read_resize(struct parser *p)
     int rc = size(p, &p->op.shorter);
     if (rc) return rc;
     put_size(p, p->op.shorter);
-    if (take(p, ',')) rc = word(p, "filter=") ? read_filter(p) : fail_at(p, p->at, "expected filter=bilinear or filter=bicubic");
+    if (take(p, ','))
+        rc = word(p, "filter=") ? read_filter(p)
+                                : fail_at(p, p->at, "expected filter=bilinear or filter=bicubic");
     put_filter(p);
     return rc;
 }
@@ -357,7 +362,8 @@ static void set_normalise(mr_augment *a, const float mean[3], const float std[3]
 
 static int read_normalise(struct parser *p)
 {
-    static const float imagenet_mean[3] = {123.675f, 116.28f, 103.53f}, imagenet_std[3] = {58.395f, 57.12f, 57.375f};
+    static const float imagenet_mean[3] = {123.675f, 116.28f, 103.53f},
+                       imagenet_std[3] = {58.395f, 57.12f, 57.375f};
     static const float zero[3] = {0, 0, 0}, one[3] = {1, 1, 1};
     if (word(p, "imagenet")) {
         set_normalise(p->a, imagenet_mean, imagenet_std);
@@ -382,11 +388,13 @@ typedef int read_fn(struct parser *p);
 static const struct {
     const char *name;
     mri_op_kind kind;
-    read_fn    *read; /* NULL: takes no arguments */
+    read_fn *read; /* NULL: takes no arguments */
     const char *usage;
 } words[] = {
-    {"rrc", MRI_OP_RRC, read_rrc, "rrc(SIZE[,scale=LO:HI][,ratio=LO:HI][,filter=bilinear|bicubic][,covers=F])"},
-    {"resize", MRI_OP_RESIZE, read_resize, "resize(SIZE[,filter=bilinear|bicubic]) or resize(HxW[,filter=...])"},
+    {"rrc", MRI_OP_RRC, read_rrc,
+     "rrc(SIZE[,scale=LO:HI][,ratio=LO:HI][,filter=bilinear|bicubic][,covers=F])"},
+    {"resize", MRI_OP_RESIZE, read_resize,
+     "resize(SIZE[,filter=bilinear|bicubic]) or resize(HxW[,filter=...])"},
     {"center", MRI_OP_CENTER, read_center, "center(SIZE) or center(HxW)"},
     {"padcrop", MRI_OP_PADCROP, read_padcrop, "padcrop(PAD[,SIZE])"},
     {"shift", MRI_OP_SHIFT, read_shift, "shift(FX[,FY])"},
@@ -395,7 +403,8 @@ static const struct {
     {"contrast", MRI_OP_CONTRAST, read_factor, "contrast(LO:HI)"},
     {"saturation", MRI_OP_SATURATION, read_factor, "saturation(LO:HI)"},
     {"standardise", MRI_OP_STANDARDISE, NULL, "standardise"},
-    {"normalise", MRI_OP_NORMALISE, read_normalise, "normalise(MEAN/STD), normalise(imagenet) or normalise(none)"},
+    {"normalise", MRI_OP_NORMALISE, read_normalise,
+     "normalise(MEAN/STD), normalise(imagenet) or normalise(none)"},
 };
 
 static const struct {
@@ -417,7 +426,11 @@ static void add_for_evaluation(mr_augment *a, mri_op op)
     switch (op.kind) {
     case MRI_OP_RRC: {
         const uint32_t side = (uint32_t)((uint64_t)op.height * 8 / 7);
-        add(a, (mri_op){.kind = MRI_OP_RESIZE, .index = op.index, .height = side, .width = side, .shorter = true,
+        add(a, (mri_op){.kind = MRI_OP_RESIZE,
+                        .index = op.index,
+                        .height = side,
+                        .width = side,
+                        .shorter = true,
                         .filter = op.filter});
         add(a, center);
         break;
@@ -426,11 +439,8 @@ static void add_for_evaluation(mr_augment *a, mri_op op)
         if (op.height) add(a, center);
         break;
     case MRI_OP_RESIZE:
-    case MRI_OP_CENTER:
-        add(a, op);
-        break;
-    default: /* random, or numbers beside the pixels */
-        break;
+    case MRI_OP_CENTER: add(a, op); break;
+    default: /* random, or numbers beside the pixels */ break;
     }
 }
 
@@ -438,7 +448,8 @@ static void add_for_evaluation(mr_augment *a, mri_op op)
 
 static int check_place(struct parser *p, const char *start, mri_op_kind kind)
 {
-    if (p->count == MRI_AUGMENT_MAX_OPS) return fail_at(p, start, "more than %d operations", MRI_AUGMENT_MAX_OPS);
+    if (p->count == MRI_AUGMENT_MAX_OPS)
+        return fail_at(p, start, "more than %d operations", MRI_AUGMENT_MAX_OPS);
     const bool numbers = kind == MRI_OP_STANDARDISE || kind == MRI_OP_NORMALISE;
     if (numbers && (p->normalised || p->a->standardise))
         return fail_at(p, start, "the numbers are fixed already: one of standardise and normalise, once");
@@ -495,7 +506,9 @@ static int read_item(struct parser *p)
         p->spec = spec;
         return MR_OK;
     }
-    return fail_at(p, start, "unknown; operations are rrc, resize, center, padcrop, shift, flip, brightness, contrast, saturation, "
+    return fail_at(p, start,
+                   "unknown; operations are rrc, resize, center, padcrop, shift, flip, brightness, contrast, "
+                   "saturation, "
                    "standardise, normalise; presets none, rrc224, center224, cifar");
 }
 
@@ -512,7 +525,8 @@ int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_erro
 {
     *out = NULL;
     if (!spec) spec = "none";
-    if (strlen(spec) > 4000) return mr_error_set(err, MR_EINVAL, "augment: specification of over 4000 characters");
+    if (strlen(spec) > 4000)
+        return mr_error_set(err, MR_EINVAL, "augment: specification of over 4000 characters");
     mr_augment *a = calloc(1, sizeof *a);
     if (!a) return mr_error_set(err, MR_ENOMEM, "augment: no memory");
     for (int c = 0; c < 4; c++) a->std[c] = 255;
@@ -522,7 +536,8 @@ int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_erro
         free(a);
         return rc;
     }
-    if (a->standardise) for (int c = 0; c < 4; c++) a->std[c] = 1;
+    if (a->standardise)
+        for (int c = 0; c < 4; c++) a->std[c] = 1;
     if (p.count == 0) put(&p, "none");
     *out = a;
     return MR_OK;
@@ -547,7 +562,8 @@ void mri_shorter_side(uint32_t n, uint32_t in_h, uint32_t in_w, uint64_t *out_h,
     *out_w = in_h <= in_w ? (uint64_t)n * in_w / in_h : n;
 }
 
-int mr_augment_output(const mr_augment *a, uint32_t in_h, uint32_t in_w, uint32_t *out_h, uint32_t *out_w, mr_error *err)
+int mr_augment_output(const mr_augment *a, uint32_t in_h, uint32_t in_w, uint32_t *out_h, uint32_t *out_w,
+                      mr_error *err)
 {
     uint64_t h = in_h, w = in_w;
     bool known = in_h != 0 && in_w != 0;
@@ -562,12 +578,16 @@ int mr_augment_output(const mr_augment *a, uint32_t in_h, uint32_t in_w, uint32_
             known = true;
         }
         if (known && (h > MRI_AUGMENT_MAX_SIDE || w > MRI_AUGMENT_MAX_SIDE))
-            return mr_error_set(err, MR_EINVAL, "augment \"%s\" makes pictures of %llu x %llu; sides go up to %d", a->text,
+            return mr_error_set(err, MR_EINVAL,
+                                "augment \"%s\" makes pictures of %llu x %llu; sides go up to %d", a->text,
                                 (unsigned long long)h, (unsigned long long)w, MRI_AUGMENT_MAX_SIDE);
     }
     if (!known)
-        return mr_error_set(err, MR_EINVAL, "pictures differ in size, and augment \"%s\" does not bring them to one: add rrc(224), "
-                            "or resize(256),center(224), or resize(224x224)", a->text);
+        return mr_error_set(
+            err, MR_EINVAL,
+            "pictures differ in size, and augment \"%s\" does not bring them to one: add rrc(224), "
+            "or resize(256),center(224), or resize(224x224)",
+            a->text);
     *out_h = (uint32_t)h;
     *out_w = (uint32_t)w;
     return MR_OK;

@@ -1,11 +1,13 @@
-/* pipeline/augment/geometry.c: where the picture in a batch lies in the stored one, and boxes and masks taken there.
+/* pipeline/augment/geometry.c: where the picture in a batch lies in the stored one, and boxes and masks taken
+ * there.
  *
  *   stored ──EXIF──► upright ──window, resample, window, ...──► result           a picture: operations move pixels
  *                    upright ◄────── scale * i + offset ─────── result           a mask: each result pixel looks up one stored pixel
  *                    upright ──────── cut, inverse ───────────► result           a box: two corners
  *
- * Every operation keeps x and y apart, so a side is a scale, an offset and three intervals (augment.h). Which pixels show anything is
- * kept in whole pixels, and is exact; the rest are doubles, added, multiplied and divided in one order only. */
+ * Every operation keeps x and y apart, so a side is a scale, an offset and three intervals (augment.h). Which
+ * pixels show anything is kept in whole pixels, and is exact; the rest are doubles, added, multiplied and
+ * divided in one order only. */
 #include "pipeline/augment/geometry.h"
 
 #include <math.h>
@@ -20,8 +22,11 @@ static mri_geometry_side side_of(uint32_t pixels)
 void mri_geometry_start(mri_geometry *g, uint32_t stored_w, uint32_t stored_h, uint32_t orientation)
 {
     const bool swap = mri_orient_swaps(orientation);
-    *g = (mri_geometry){.stored_w = stored_w, .stored_h = stored_h, .orientation = orientation,
-                        .out_w = swap ? stored_h : stored_w, .out_h = swap ? stored_w : stored_h};
+    *g = (mri_geometry){.stored_w = stored_w,
+                        .stored_h = stored_h,
+                        .orientation = orientation,
+                        .out_w = swap ? stored_h : stored_w,
+                        .out_h = swap ? stored_w : stored_h};
     g->x = side_of(g->out_w);
     g->y = side_of(g->out_h);
 }
@@ -50,7 +55,8 @@ static void finish(mri_geometry_side *s, int64_t begin, int64_t end, uint32_t pi
     s->scale = -s->scale;
 }
 
-static void window_side(mri_geometry_side *s, uint32_t side, int64_t at, uint32_t pixels, mri_outside outside, bool flip)
+static void window_side(mri_geometry_side *s, uint32_t side, int64_t at, uint32_t pixels, mri_outside outside,
+                        bool flip)
 {
     int64_t begin = s->begin, end = s->end;
     if (outside == MRI_OUTSIDE_EDGE) {
@@ -63,7 +69,8 @@ static void window_side(mri_geometry_side *s, uint32_t side, int64_t at, uint32_
     finish(s, begin - at, end - at, pixels, flip);
 }
 
-void mri_geometry_window(mri_geometry *g, int64_t x, int64_t y, uint32_t width, uint32_t height, mri_outside outside, bool flip)
+void mri_geometry_window(mri_geometry *g, int64_t x, int64_t y, uint32_t width, uint32_t height,
+                         mri_outside outside, bool flip)
 {
     window_side(&g->x, g->out_w, x, width, outside, flip);
     window_side(&g->y, g->out_h, y, height, outside, false);
@@ -74,13 +81,14 @@ void mri_geometry_window(mri_geometry *g, int64_t x, int64_t y, uint32_t width, 
 /* The first result pixel whose centre lies at or behind `edge` of what is resampled. */
 static int64_t first_behind(const mri_axis *a, int64_t edge)
 {
-    const int64_t up = 2 * (int64_t)a->out * (edge - a->start) - a->size, down = 2 * (int64_t)a->size; /* sides: below 2^21 */
+    const int64_t up = 2 * (int64_t)a->out * (edge - a->start) - a->size,
+                  down = 2 * (int64_t)a->size; /* sides: below 2^21 */
     return up / down + (up > 0 && up % down != 0) - a->first;
 }
 
 static void resample_side(mri_geometry_side *s, const mri_axis *a, bool flip)
 {
-    const double  step = (double)a->size / a->out;
+    const double step = (double)a->size / a->out;
     const int64_t begin = first_behind(a, s->begin), end = first_behind(a, s->end);
     s->offset = place(s, a->start + a->first * step);
     s->scale *= step;
@@ -99,13 +107,18 @@ void mri_geometry_resample(mri_geometry *g, const mri_axis *x, const mri_axis *y
 
 static double within(double v, double lo, double hi) { return v < lo ? lo : v > hi ? hi : v; }
 
-/* Where a place of an upright side lies in the result, in pixels; what is not to be seen of the picture counts as its end. */
-static double result_of(const mri_geometry_side *s, double at) { return (within(at, s->from, s->to) - s->offset) / s->scale; }
+/* Where a place of an upright side lies in the result, in pixels; what is not to be seen of the picture
+ * counts as its end. */
+static double result_of(const mri_geometry_side *s, double at)
+{
+    return (within(at, s->from, s->to) - s->offset) / s->scale;
+}
 
 /* A span of an upright side in the result, 0 to 1; false: nothing of it is to be seen. */
 static bool place_span(const mri_geometry_side *s, uint32_t pixels, double lo, double hi, float out[2])
 {
-    const float p = (float)within(result_of(s, lo) / pixels, 0, 1), q = (float)within(result_of(s, hi) / pixels, 0, 1);
+    const float p = (float)within(result_of(s, lo) / pixels, 0, 1),
+                q = (float)within(result_of(s, hi) / pixels, 0, 1);
     out[0] = p < q ? p : q;
     out[1] = p < q ? q : p;
     return s->from < s->to && out[0] < out[1];
@@ -115,7 +128,7 @@ static bool place_span(const mri_geometry_side *s, uint32_t pixels, double lo, d
 static mri_box turn_upright(const mri_geometry *g, mri_box b)
 {
     const mri_turn t = mri_turn_of(g->orientation);
-    const double   w = g->stored_w, h = g->stored_h;
+    const double w = g->stored_w, h = g->stored_h;
     mri_box k = {within(b.x0, 0, w), within(b.y0, 0, h), within(b.x1, 0, w), within(b.y1, 0, h)};
     if (t.mirror_x) k = (mri_box){w - k.x1, k.y0, w - k.x0, k.y1};
     if (t.mirror_y) k = (mri_box){k.x0, h - k.y1, k.x1, h - k.y0};
@@ -150,45 +163,54 @@ static int check_value(const mr_value *v, uint32_t columns, uint32_t most, mr_er
 {
     size_t count = 0;
     if (v->type != MR_TYPE_TENSOR || (v->dtype != MR_F32 && v->dtype != MR_F64))
-        return mr_error_set(err, MR_EFORMAT, "boxes: expected a tensor of f32 or f64, found %s of %s", mr_type_name(v->type),
-                            mr_dtype_name(v->dtype));
+        return mr_error_set(err, MR_EFORMAT, "boxes: expected a tensor of f32 or f64, found %s of %s",
+                            mr_type_name(v->type), mr_dtype_name(v->dtype));
     if (v->ndim != 2 || columns < 4 || v->dim[1] != columns)
-        return mr_error_set(err, MR_EFORMAT, "boxes: expected rows of %u numbers (at least 4), found %u dimensions, rows of %llu", columns,
-                            v->ndim, (unsigned long long)(v->ndim == 2 ? v->dim[1] : 0));
+        return mr_error_set(
+            err, MR_EFORMAT,
+            "boxes: expected rows of %u numbers (at least 4), found %u dimensions, rows of %llu", columns,
+            v->ndim, (unsigned long long)(v->ndim == 2 ? v->dim[1] : 0));
     if (v->dim[0] > most)
-        return mr_error_set(err, MR_ELIMIT, "%llu boxes: there is room for %u in a sample; configure more", (unsigned long long)v->dim[0], most);
+        return mr_error_set(err, MR_ELIMIT, "%llu boxes: there is room for %u in a sample; configure more",
+                            (unsigned long long)v->dim[0], most);
     if (!mri_mul_size((size_t)v->dim[0] * columns, mr_dtype_bytes(v->dtype), &count) || count != v->bytes)
-        return mr_error_set(err, MR_EFORMAT, "boxes: %zu bytes do not make %llu rows of %u %s", v->bytes, (unsigned long long)v->dim[0], columns,
-                            mr_dtype_name(v->dtype));
+        return mr_error_set(err, MR_EFORMAT, "boxes: %zu bytes do not make %llu rows of %u %s", v->bytes,
+                            (unsigned long long)v->dim[0], columns, mr_dtype_name(v->dtype));
     return MR_OK;
 }
 
-/* Corners of pixels taken for parts of 1 would all be cut away, and nobody would see why: parts that far outside are refused. */
+/* Corners of pixels taken for parts of 1 would all be cut away, and nobody would see why: parts that far
+ * outside are refused. */
 static int check_box(const mri_box *b, bool in_pixels, uint64_t row, mr_error *err)
 {
     const char *wrong = NULL;
-    if (!isfinite(b->x0) || !isfinite(b->y0) || !isfinite(b->x1) || !isfinite(b->y1)) wrong = "expected numbers";
-    else if (b->x1 < b->x0 || b->y1 < b->y0) wrong = "expected x0 <= x1 and y0 <= y1; is the order another one, or are these width and height?";
+    if (!isfinite(b->x0) || !isfinite(b->y0) || !isfinite(b->x1) || !isfinite(b->y1))
+        wrong = "expected numbers";
+    else if (b->x1 < b->x0 || b->y1 < b->y0)
+        wrong = "expected x0 <= x1 and y0 <= y1; is the order another one, or are these width and height?";
     else if (!in_pixels && (b->x0 < -1 || b->y0 < -1 || b->x1 > 2 || b->y1 > 2))
         wrong = "expected parts of the picture, 0 to 1; are these pixels (in_pixels; --fields NAME:pixels)?";
     if (!wrong) return MR_OK;
-    return mr_error_set(err, MR_EFORMAT, "box %llu is x0 %g, y0 %g, x1 %g, y1 %g: %s", (unsigned long long)row, b->x0, b->y0, b->x1, b->y1, wrong);
+    return mr_error_set(err, MR_EFORMAT, "box %llu is x0 %g, y0 %g, x1 %g, y1 %g: %s",
+                        (unsigned long long)row, b->x0, b->y0, b->x1, b->y1, wrong);
 }
 
-int mri_boxes_place(const mri_geometry *g, const mr_value *boxes, bool in_pixels, uint32_t columns, uint32_t most, float *out,
-                    uint32_t *which, uint32_t *kept, mr_error *err)
+int mri_boxes_place(const mri_geometry *g, const mr_value *boxes, bool in_pixels, uint32_t columns,
+                    uint32_t most, float *out, uint32_t *which, uint32_t *kept, mr_error *err)
 {
     *kept = 0;
-    int      rc = check_value(boxes, columns, most, err);
+    int rc = check_value(boxes, columns, most, err);
     uint32_t count = 0;
     for (uint64_t row = 0; rc == MR_OK && row < boxes->dim[0]; row++) {
         const uint64_t at = row * columns;
-        const mri_box  b = corners(boxes, row);
+        const mri_box b = corners(boxes, row);
         rc = check_box(&b, in_pixels, row, err);
         if (rc) return rc;
         const mri_box upright = upright_box(g, b, in_pixels);
-        float         x[2], y[2], *to = out + (size_t)count * columns;
-        if (!place_span(&g->x, g->out_w, upright.x0, upright.x1, x) || !place_span(&g->y, g->out_h, upright.y0, upright.y1, y)) continue;
+        float x[2], y[2], *to = out + (size_t)count * columns;
+        if (!place_span(&g->x, g->out_w, upright.x0, upright.x1, x) ||
+            !place_span(&g->y, g->out_h, upright.y0, upright.y1, y))
+            continue;
         to[0] = x[0];
         to[1] = y[0];
         to[2] = x[1];
@@ -203,8 +225,8 @@ int mri_boxes_place(const mri_geometry *g, const mr_value *boxes, bool in_pixels
 int mri_boxes_check(const mri_boxes *b, mr_error *err)
 {
     const mr_value *v = b->value;
-    const uint64_t  columns = v->ndim == 2 && v->dim[1] <= UINT32_MAX ? v->dim[1] : 4;
-    int             rc = check_value(v, (uint32_t)columns, UINT32_MAX, err);
+    const uint64_t columns = v->ndim == 2 && v->dim[1] <= UINT32_MAX ? v->dim[1] : 4;
+    int rc = check_value(v, (uint32_t)columns, UINT32_MAX, err);
     for (uint64_t row = 0; rc == MR_OK && row < v->dim[0]; row++) {
         const mri_box box = corners(v, row);
         rc = check_box(&box, b->in_pixels, row, err);
@@ -239,28 +261,38 @@ bool mri_boxes_pick(const mri_geometry *g, const mri_boxes *b, uint32_t word, mr
 
 /* ---- masks ---- */
 
-/* The upright pixel that is seen in result pixel i. Centres are half a pixel inside, so this is one of its pixels. */
-static uint32_t pixel_of(const mri_geometry_side *s, uint32_t i) { return (uint32_t)within(place(s, i + 0.5), s->first, s->last); }
+/* The upright pixel that is seen in result pixel i. Centres are half a pixel inside, so this is one of its
+ * pixels. */
+static uint32_t pixel_of(const mri_geometry_side *s, uint32_t i)
+{
+    return (uint32_t)within(place(s, i + 0.5), s->first, s->last);
+}
 
-/* How far upright pixel p of a side lies into the stored mask, which has `pixels` of them that way, each `step` bytes on. */
-static size_t bytes_into(uint32_t p, bool mirror, uint32_t pixels, size_t step) { return (mirror ? pixels - 1 - p : p) * step; }
+/* How far upright pixel p of a side lies into the stored mask, which has `pixels` of them that way, each
+ * `step` bytes on. */
+static size_t bytes_into(uint32_t p, bool mirror, uint32_t pixels, size_t step)
+{
+    return (mirror ? pixels - 1 - p : p) * step;
+}
 
 void mri_mask_place(const mri_geometry *g, const uint8_t *mask, size_t stride, uint8_t outside, uint8_t *dst)
 {
     enum { STRIP = 512 }; /* columns whose places are looked up once for all rows */
     const mri_turn t = mri_turn_of(g->orientation);
-    size_t         into[STRIP];
+    size_t into[STRIP];
     memset(dst, outside, (size_t)g->out_w * g->out_h);
     for (uint32_t at = g->x.begin; at < g->x.end; at += STRIP) {
         const uint32_t count = g->x.end - at < STRIP ? g->x.end - at : STRIP;
         for (uint32_t k = 0; k < count; k++) {
             const uint32_t p = pixel_of(&g->x, at + k);
-            into[k] = t.swap ? bytes_into(p, t.mirror_y, g->stored_h, stride) : bytes_into(p, t.mirror_x, g->stored_w, 1);
+            into[k] = t.swap ? bytes_into(p, t.mirror_y, g->stored_h, stride)
+                             : bytes_into(p, t.mirror_x, g->stored_w, 1);
         }
         for (uint32_t j = g->y.begin; j < g->y.end; j++) {
             const uint32_t p = pixel_of(&g->y, j);
-            const uint8_t *from = mask + (t.swap ? bytes_into(p, t.mirror_x, g->stored_w, 1) : bytes_into(p, t.mirror_y, g->stored_h, stride));
-            uint8_t       *to = dst + (size_t)j * g->out_w + at;
+            const uint8_t *from = mask + (t.swap ? bytes_into(p, t.mirror_x, g->stored_w, 1)
+                                                 : bytes_into(p, t.mirror_y, g->stored_h, stride));
+            uint8_t *to = dst + (size_t)j * g->out_w + at;
             for (uint32_t k = 0; k < count; k++) to[k] = from[into[k]];
         }
     }

@@ -1,4 +1,5 @@
-/* pipeline/cache/cache.c: which samples are kept, what an entry looks like; where entries lie is cache_memory.c's and cache_disk.c's. */
+/* pipeline/cache/cache.c: which samples are kept, what an entry looks like; where entries lie is
+ * cache_memory.c's and cache_disk.c's. */
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -7,7 +8,7 @@
 #define ENTRY_MAGIC 0x4543524du /* "MRCE" */
 enum { DIMS = 3 };
 
-/* ---------------------------------------------------------------------------------------------- open, close */
+/* ------------------------------------------------------------------------------ open, close */
 
 uint64_t mri_cache_index_bytes(uint64_t count)
 {
@@ -34,7 +35,8 @@ int mri_cache_open(mri_cache **out, const mri_cache_config *cfg, mr_error *err)
         c->bytes = calloc((size_t)cfg->count, sizeof *c->bytes);
     }
     if (!c->place || !c->bytes)
-        rc = mr_error_set(err, MR_ENOMEM, "no memory for the cache's index of %llu samples", (unsigned long long)cfg->count);
+        rc = mr_error_set(err, MR_ENOMEM, "no memory for the cache's index of %llu samples",
+                          (unsigned long long)cfg->count);
     if (rc == MR_OK) rc = cfg->folder ? mri_cache_disk_open(c, err) : mri_cache_memory_open(c, err);
     if (rc != MR_OK) {
         mri_cache_close(c);
@@ -54,12 +56,12 @@ void mri_cache_close(mri_cache *c)
     free(c);
 }
 
-int         mri_cache_fd(const mri_cache *c) { return c->cfg.folder ? mri_cache_disk_fd(c) : -1; }
+int mri_cache_fd(const mri_cache *c) { return c->cfg.folder ? mri_cache_disk_fd(c) : -1; }
 const char *mri_cache_path(const mri_cache *c) { return c->cfg.folder ? mri_cache_disk_path(c) : NULL; }
 
 void mri_cache_note(mri_cache *c, unsigned note, const char *format, ...)
 {
-    char    text[512];
+    char text[512];
     va_list args;
     if (__atomic_fetch_or(&c->notes_told, note, __ATOMIC_RELAXED) & note || !c->cfg.note) return;
     va_start(args, format);
@@ -68,40 +70,49 @@ void mri_cache_note(mri_cache *c, unsigned note, const char *format, ...)
     c->cfg.note(c->cfg.note_context, text);
 }
 
-/* ---------------------------------------------------------------------------------------------- find, drop */
+/* ------------------------------------------------------------------------------ find, drop */
 
 bool mri_cache_find(const mri_cache *c, uint64_t sample, mri_cache_place *out)
 {
     const uint64_t at = __atomic_load_n(&c->place[sample], __ATOMIC_ACQUIRE);
     if (at <= MRI_CACHE_REFUSED) return false;
     *out = (mri_cache_place){.bytes = __atomic_load_n(&c->bytes[sample], __ATOMIC_ACQUIRE)};
-    /* dropped and made anew in between: who sees the new length sees that the old place is gone; no place is used twice */
+    /* dropped and made anew in between: who sees the new length sees that the old place is gone; no place is
+     * used twice */
     if (__atomic_load_n(&c->place[sample], __ATOMIC_RELAXED) != at) return false;
     if (c->cfg.folder) out->offset = at;
     else out->memory = (const uint8_t *)(uintptr_t)at;
     return true;
 }
 
-bool mri_cache_is_whole(const mri_cache *c) { return __atomic_load_n(&c->entries, __ATOMIC_ACQUIRE) == c->cfg.count; }
+bool mri_cache_is_whole(const mri_cache *c)
+{
+    return __atomic_load_n(&c->entries, __ATOMIC_ACQUIRE) == c->cfg.count;
+}
 
 void mri_cache_drop(mri_cache *c, uint64_t sample, const mri_cache_place *place)
 {
     uint64_t at = place->memory ? (uint64_t)(uintptr_t)place->memory : place->offset;
-    if (!__atomic_compare_exchange_n(&c->place[sample], &at, MRI_CACHE_NONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    if (!__atomic_compare_exchange_n(&c->place[sample], &at, MRI_CACHE_NONE, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_RELAXED))
         return; /* another one saw it first */
     __atomic_fetch_sub(&c->entries, 1, __ATOMIC_RELAXED);
     __atomic_fetch_add(&c->dropped, 1, __ATOMIC_RELAXED);
-    mri_cache_note(c, MRI_NOTE_DAMAGED, "%s: the entry of sample %llu at offset %llu is damaged; it is made anew, and others like it",
-                   mri_cache_path(c) ? mri_cache_path(c) : "cache", (unsigned long long)sample, (unsigned long long)place->offset);
+    mri_cache_note(
+        c, MRI_NOTE_DAMAGED,
+        "%s: the entry of sample %llu at offset %llu is damaged; it is made anew, and others like it",
+        mri_cache_path(c) ? mri_cache_path(c) : "cache", (unsigned long long)sample,
+        (unsigned long long)place->offset);
 }
 
 mri_cache_counts mri_cache_counts_of(const mri_cache *c)
 {
-    return (mri_cache_counts){__atomic_load_n(&c->entries, __ATOMIC_RELAXED), __atomic_load_n(&c->used, __ATOMIC_RELAXED),
+    return (mri_cache_counts){__atomic_load_n(&c->entries, __ATOMIC_RELAXED),
+                              __atomic_load_n(&c->used, __ATOMIC_RELAXED),
                               __atomic_load_n(&c->dropped, __ATOMIC_RELAXED)};
 }
 
-/* ---------------------------------------------------------------------------------------------- entries */
+/* ------------------------------------------------------------------------------ entries */
 
 /* Entry points begin on a multiple of 8 behind the data. */
 static uint64_t points_at(uint64_t length) { return mri_align_up(length, 8); }
@@ -121,18 +132,23 @@ static void describe(uint8_t head[MRI_CACHE_ENTRY_HEAD], uint64_t sample, const 
     mri_put_le64(head + 64, v->entries_bytes);
 }
 
-bool mri_cache_parse(uint64_t sample, const uint8_t *data, size_t bytes, bool check, mr_value *image, int32_t *label)
+bool mri_cache_parse(uint64_t sample, const uint8_t *data, size_t bytes, bool check, mr_value *image,
+                     int32_t *label)
 {
-    if (bytes < MRI_CACHE_ENTRY_HEAD || mri_le32(data) != ENTRY_MAGIC || mri_le64(data + 8) != sample) return false;
+    if (bytes < MRI_CACHE_ENTRY_HEAD || mri_le32(data) != ENTRY_MAGIC || mri_le64(data + 8) != sample)
+        return false;
     if (check && mr_crc32c(0, data + 8, bytes - 8) != mri_le32(data + 4)) return false;
-    const uint64_t length = mri_le64(data + 56), points = mri_le64(data + 64), left = bytes - MRI_CACHE_ENTRY_HEAD;
+    const uint64_t length = mri_le64(data + 56), points = mri_le64(data + 64),
+                   left = bytes - MRI_CACHE_ENTRY_HEAD;
     if (length > left || data[30] > DIMS) return false;
-    if (points ? points_at(length) > left || points != left - points_at(length) : length != left) return false;
+    if (points ? points_at(length) > left || points != left - points_at(length) : length != left)
+        return false;
     image->type = (mr_type)mri_le32(data + 24);
     image->dtype = (mr_dtype)data[28];
     image->planes = (mr_planes)data[29];
     image->ndim = data[30];
-    for (uint32_t d = 0; d < MR_MAX_DIMS; d++) image->dim[d] = d < DIMS ? mri_le64(data + 32 + 8 * (size_t)d) : 0;
+    for (uint32_t d = 0; d < MR_MAX_DIMS; d++)
+        image->dim[d] = d < DIMS ? mri_le64(data + 32 + 8 * (size_t)d) : 0;
     image->data = data + MRI_CACHE_ENTRY_HEAD;
     image->bytes = (size_t)length;
     image->i = 0;
@@ -143,15 +159,15 @@ bool mri_cache_parse(uint64_t sample, const uint8_t *data, size_t bytes, bool ch
     return true;
 }
 
-/* ---------------------------------------------------------------------------------------------- offer */
+/* ------------------------------------------------------------------------------ offer */
 
 /* The entry as pieces; false when it is larger than one may be. */
-static bool take_apart(uint8_t head[MRI_CACHE_ENTRY_HEAD], const mr_value *v, uint64_t most, struct iovec parts[MRI_CACHE_PARTS],
-                       uint32_t *bytes)
+static bool take_apart(uint8_t head[MRI_CACHE_ENTRY_HEAD], const mr_value *v, uint64_t most,
+                       struct iovec parts[MRI_CACHE_PARTS], uint32_t *bytes)
 {
     static const uint8_t zeros[8];
     if (v->ndim > DIMS || v->bytes > most || v->entries_bytes > most) return false;
-    const size_t   pad = v->entries_bytes ? (size_t)(points_at(v->bytes) - v->bytes) : 0;
+    const size_t pad = v->entries_bytes ? (size_t)(points_at(v->bytes) - v->bytes) : 0;
     const uint64_t all = MRI_CACHE_ENTRY_HEAD + (uint64_t)v->bytes + pad + v->entries_bytes;
     if (all > most) return false;
     parts[0] = (struct iovec){head, MRI_CACHE_ENTRY_HEAD};
@@ -186,15 +202,18 @@ static uint64_t keep_on_disk(mri_cache *c, uint64_t sample, struct iovec *parts,
 void mri_cache_offer(mri_cache *c, uint64_t sample, const mr_value *image, int32_t label, void *maker)
 {
     uint64_t none = MRI_CACHE_NONE;
-    if (__atomic_load_n(&c->full, __ATOMIC_RELAXED) || __atomic_load_n(&c->place[sample], __ATOMIC_RELAXED) != none ||
-        !__atomic_compare_exchange_n(&c->place[sample], &none, MRI_CACHE_BUSY, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&c->full, __ATOMIC_RELAXED) ||
+        __atomic_load_n(&c->place[sample], __ATOMIC_RELAXED) != none ||
+        !__atomic_compare_exchange_n(&c->place[sample], &none, MRI_CACHE_BUSY, false, __ATOMIC_ACQUIRE,
+                                     __ATOMIC_RELAXED))
         return;
-    uint8_t      head[MRI_CACHE_ENTRY_HEAD];
+    uint8_t head[MRI_CACHE_ENTRY_HEAD];
     struct iovec parts[MRI_CACHE_PARTS];
-    mr_value     kept;
-    uint64_t     at = MRI_CACHE_REFUSED;
-    uint32_t     bytes = 0;
-    if (c->cfg.form->make(maker, image, &kept) == MR_OK && take_apart(head, &kept, c->entry_most, parts, &bytes)) {
+    mr_value kept;
+    uint64_t at = MRI_CACHE_REFUSED;
+    uint32_t bytes = 0;
+    if (c->cfg.form->make(maker, image, &kept) == MR_OK &&
+        take_apart(head, &kept, c->entry_most, parts, &bytes)) {
         describe(head, sample, &kept, label);
         at = c->cfg.folder ? keep_on_disk(c, sample, parts, bytes) : keep_in_memory(c, parts, bytes);
         if (at == MRI_CACHE_NONE) __atomic_store_n(&c->full, true, __ATOMIC_RELAXED);

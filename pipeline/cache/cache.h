@@ -1,16 +1,18 @@
-/* pipeline/cache/cache.h: samples kept from the first epoch on, in memory or on disk, so that later ones need neither their source nor
- * the dearest part of their decoding. Private.
+/* pipeline/cache/cache.h: samples kept from the first epoch on, in memory or on disk, so that later ones need
+ * neither their source nor the dearest part of their decoding. Private.
  *
  *   worker: decoded a sample ── offer ──► form (as it is, coefficients, ...) ──► entry ──► memory | DIR/NAME.data
  *   plan:   where is sample i? ── find ──► in memory: a pointer; on disk: a place that the reader reads like any other
  *   worker: ── parse ──► image and label, or a damaged entry: drop, read the source, offer anew
  *
- * Nothing is evicted: a random order over more than fits would only replace one sample by another. When the budget is used up
- * or the disk is full, filling ends and the rest is read from the source for ever. What batches hold is the same bit for bit
- * with no cache, half a cache or a whole one (I2); samples that failed are never kept (I7).
+ * Nothing is evicted: a random order over more than fits would only replace one sample by another. When the
+ * budget is used up or the disk is full, filling ends and the rest is read from the source for ever. What
+ * batches hold is the same bit for bit with no cache, half a cache or a whole one (I2); samples that failed
+ * are never kept (I7).
  *
  *   entry   | "MRCE" | crc of all behind | sample u64 | label i64 | type u32 | dtype u8 planes u8 ndim u8 0 |
- *           | 3 x dim u64 | bytes u64 | entries bytes u64 | data | 0.. | entries |        72 bytes in front of the data
+ *           | 3 x dim u64 | bytes u64 | entries bytes u64 | data | 0.. | entries |        72 bytes in front
+ *                                                                                         of the data
  *
  * Any thread, any function but open and close. */
 #ifndef MRI_CACHE_H
@@ -19,12 +21,12 @@
 #include "pipeline/cache/cache_form.h"
 
 typedef struct mri_cache_config {
-    uint64_t              count;        /* samples */
-    uint64_t              stamp;        /* mri_cache_stamp(): which data set, with its contents as far as can be told */
+    uint64_t count; /* samples */
+    uint64_t stamp; /* mri_cache_stamp(): which data set, with its contents as far as can be told */
     const mri_cache_form *form;
-    const char           *folder;       /* NULL: memory */
-    uint64_t              budget_bytes; /* of entries; on disk with their index */
-    uint64_t              value_bytes_most; /* of image values that are offered */
+    const char *folder;                            /* NULL: memory */
+    uint64_t budget_bytes;                         /* of entries; on disk with their index */
+    uint64_t value_bytes_most;                     /* of image values that are offered */
     void (*note)(void *context, const char *text); /* what the user should know, each once; or NULL */
     void *note_context;
 } mri_cache_config;
@@ -33,34 +35,36 @@ typedef struct mri_cache mri_cache;
 
 typedef struct mri_cache_place {
     const uint8_t *memory; /* the entry, or NULL: */
-    uint64_t       offset; /* it is here in the file */
-    uint32_t       bytes;
+    uint64_t offset;       /* it is here in the file */
+    uint32_t bytes;
 } mri_cache_place;
 
 typedef struct mri_cache_counts {
     uint64_t entries, bytes, dropped;
 } mri_cache_counts;
 
-/* A number for this data set that changes with its contents: the fingerprint, and for formats whose fingerprint does not look at
- * pixels the times of last change of their files. Looks at every file once. */
+/* A number for this data set that changes with its contents: the fingerprint, and for formats whose
+ * fingerprint does not look at pixels the times of last change of their files. Looks at every file once. */
 int mri_cache_stamp(const mr_source *src, uint64_t *out, mr_error *err);
 
-/* MR_EFORMAT: a file of the cache's name is no cache, or one of other data. A cache that another process fills is read only. */
-int  mri_cache_open(mri_cache **out, const mri_cache_config *cfg, mr_error *err);
+/* MR_EFORMAT: a file of the cache's name is no cache, or one of other data. A cache that another process
+ * fills is read only. */
+int mri_cache_open(mri_cache **out, const mri_cache_config *cfg, mr_error *err);
 void mri_cache_close(mri_cache *c); /* accepts NULL */
 
 /* What it may hold besides the entries; bytes of its largest entry. */
 uint64_t mri_cache_index_bytes(uint64_t count);
 uint64_t mri_cache_entry_bytes_most(const mri_cache_form *form, uint64_t value_bytes_most);
 /* The file of a disk cache, else -1 and NULL. */
-int         mri_cache_fd(const mri_cache *c);
+int mri_cache_fd(const mri_cache *c);
 const char *mri_cache_path(const mri_cache *c);
 
 bool mri_cache_find(const mri_cache *c, uint64_t sample, mri_cache_place *out);
 /* Every sample is there. */
 bool mri_cache_is_whole(const mri_cache *c);
 /* data: the entry's bytes, which image then points into. False: it is damaged, or another's. */
-bool mri_cache_parse(uint64_t sample, const uint8_t *data, size_t bytes, bool check, mr_value *image, int32_t *label);
+bool mri_cache_parse(uint64_t sample, const uint8_t *data, size_t bytes, bool check, mr_value *image,
+                     int32_t *label);
 /* The entry found at this place is no good. */
 void mri_cache_drop(mri_cache *c, uint64_t sample, const mri_cache_place *place);
 /* A sample that was decoded without error; maker: this thread's, of the form (cache_form.h). */

@@ -1,18 +1,22 @@
 /* pipeline/cache/cache_disk.c: entries in a file, found again in the next run.
  *
  *   DIR/STAMP-FORM.mrcache         | header 64 | entry | entry | ...        appended to, never changed
- *   DIR/STAMP-FORM.mrcache.index   | header 64 | record 32 | record | ...   one for each entry, written behind it
+ *   DIR/STAMP-FORM.mrcache.index   | header 64 | record 32 | record | ...   one for each entry, written
+ *                                  behind it
  *
- *   header   | "MRCACHE" kind | crc of all behind | 0 u32 | stamp u64 | count u64 | pair u64 | form name, 24 |
+ *   header   | "MRCACHE" kind | crc of all behind | 0 u32 | stamp u64 | count u64 | pair u64 | form name, 24
+ *            |
  *   record   | sample u64 | offset u64 | bytes u32 | crc of the rest | 0 u64 |
  *
- * The stamp names the data set, so that many share a folder and a set that changed begins anew. `pair` is drawn when the two
- * files are made and is the same in both: one of them alone is worth nothing. A run that is killed leaves whole entries with
- * records, one that is torn without, and perhaps half a record at the end, which is cut off; a machine that loses power may leave
- * records of entries that are not there, which their checksums tell when they are read. So nothing is ever synced.
+ * The stamp names the data set, so that many share a folder and a set that changed begins anew. `pair` is
+ * drawn when the two files are made and is the same in both: one of them alone is worth nothing. A run that
+ * is killed leaves whole entries with records, one that is torn without, and perhaps half a record at the
+ * end, which is cut off; a machine that loses power may leave records of entries that are not there, which
+ * their checksums tell when they are read. So nothing is ever synced.
  *
- * The index is locked while the cache is filled. Who does not get the lock reads what was there when it opened, and adds
- * nothing. The last record of a sample counts: a damaged entry is made anew behind the others. */
+ * The index is locked while the cache is filled. Who does not get the lock reads what was there when it
+ * opened, and adds nothing. The last record of a sample counts: a damaged entry is made anew behind the
+ * others. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,23 +26,31 @@
 
 #include "pipeline/cache/cache_store.h"
 
-enum { HEADER = 64, RECORD = 32, KIND_DATA = 'D', KIND_INDEX = 'I', FORM_NAME = 24, RECORDS_AT_ONCE = 2048, PATH_ROOM = 4096 };
+enum {
+    HEADER = 64,
+    RECORD = 32,
+    KIND_DATA = 'D',
+    KIND_INDEX = 'I',
+    FORM_NAME = 24,
+    RECORDS_AT_ONCE = 2048,
+    PATH_ROOM = 4096
+};
 
 typedef struct cache_file {
-    int      fd;
-    char     path[PATH_ROOM];
+    int fd;
+    char path[PATH_ROOM];
     uint64_t bytes; /* when it was opened */
 } cache_file;
 
 struct mri_cache_store {
-    cache_file      data, index;
-    bool            writable;  /* fixed after open: this process has the lock */
-    uint64_t        pair;      /* of the index's header */
+    cache_file data, index;
+    bool writable; /* fixed after open: this process has the lock */
+    uint64_t pair; /* of the index's header */
     pthread_mutex_t lock;
-    uint64_t        data_end, index_end; /* lock: where the next of each goes */
+    uint64_t data_end, index_end; /* lock: where the next of each goes */
 };
 
-/* ---------------------------------------------------------------------------------------------- names and headers */
+/* ------------------------------------------------------------------------------ names and headers */
 
 static int named(const cache_file *f, int rc, mr_error *err)
 {
@@ -61,43 +73,50 @@ static void write_header(const mri_cache *c, char kind, uint64_t pair, uint8_t h
 typedef enum found { WHOLE, EMPTY, TORN, FOREIGN } found;
 
 /* What stands at the file's beginning; pair is written for WHOLE. */
-static int look(const mri_cache *c, const cache_file *f, char kind, found *what, uint64_t *pair, mr_error *err)
+static int look(const mri_cache *c, const cache_file *f, char kind, found *what, uint64_t *pair,
+                mr_error *err)
 {
-    uint8_t      h[HEADER] = {0}, mine[HEADER];
+    uint8_t h[HEADER] = {0}, mine[HEADER];
     const size_t have = (size_t)mri_min_u64(f->bytes, HEADER);
-    const int    rc = mri_pread_all(f->fd, h, have, 0, f->path, err);
+    const int rc = mri_pread_all(f->fd, h, have, 0, f->path, err);
     *what = EMPTY;
     if (rc != MR_OK || have == 0) return rc;
     *pair = mri_le64(h + 32);
     write_header(c, kind, *pair, mine);
     if (have == HEADER && memcmp(h, mine, HEADER) == 0) *what = WHOLE;
     else if (memcmp(h, mine, have < 8 ? have : 8) != 0) *what = FOREIGN;
-    else if (have == HEADER && mri_le32(h + 8) == mr_crc32c(0, h + 12, HEADER - 12)) *what = FOREIGN; /* of other data, renamed */
+    else if (have == HEADER && mri_le32(h + 8) == mr_crc32c(0, h + 12, HEADER - 12))
+        *what = FOREIGN; /* of other data, renamed */
     else *what = TORN;
     return MR_OK;
 }
 
 static int foreign(const cache_file *f, mr_error *err)
 {
-    mr_error_set(err, MR_EFORMAT, "a file of this name is there and is no cache of this data: take it away, or give another folder");
+    mr_error_set(
+        err, MR_EFORMAT,
+        "a file of this name is there and is no cache of this data: take it away, or give another folder");
     return named(f, MR_EFORMAT, err);
 }
 
-/* ---------------------------------------------------------------------------------------------- open */
+/* ------------------------------------------------------------------------------ open */
 
 static int open_one(const mri_cache *c, cache_file *f, const char *suffix, bool *writable, mr_error *err)
 {
-    const int n = snprintf(f->path, sizeof f->path, "%s/%016llx-%s.mrcache%s", c->cfg.folder, (unsigned long long)c->cfg.stamp,
-                           c->cfg.form->name, suffix);
-    if (n < 0 || (size_t)n >= sizeof f->path) return mr_error_set(err, MR_EINVAL, "the cache folder's name is too long");
+    const int n = snprintf(f->path, sizeof f->path, "%s/%016llx-%s.mrcache%s", c->cfg.folder,
+                           (unsigned long long)c->cfg.stamp, c->cfg.form->name, suffix);
+    if (n < 0 || (size_t)n >= sizeof f->path)
+        return mr_error_set(err, MR_EINVAL, "the cache folder's name is too long");
     f->fd = *writable ? open(f->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666) : -1;
-    if (f->fd < 0 && (!*writable || errno == EACCES || errno == EROFS)) { /* somebody else's cache can be read */
+    if (f->fd < 0 &&
+        (!*writable || errno == EACCES || errno == EROFS)) { /* somebody else's cache can be read */
         *writable = false;
         f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     }
     if (f->fd < 0) return named(f, mr_error_sys(err, errno, "cannot open the cache's file"), err);
     struct stat st;
-    if (fstat(f->fd, &st) != 0) return named(f, mr_error_sys(err, errno, "cannot look at the cache's file"), err);
+    if (fstat(f->fd, &st) != 0)
+        return named(f, mr_error_sys(err, errno, "cannot look at the cache's file"), err);
     if (!S_ISREG(st.st_mode)) return foreign(f, err);
     f->bytes = (uint64_t)st.st_size;
     return MR_OK;
@@ -106,10 +125,11 @@ static int open_one(const mri_cache *c, cache_file *f, const char *suffix, bool 
 /* An empty pair of files. */
 static int begin(mri_cache *c, mri_cache_store *s, mr_error *err)
 {
-    uint8_t        h[HEADER];
+    uint8_t h[HEADER];
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    s->pair = mri_mix64((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) ^ mri_mix64((uint64_t)getpid());
+    s->pair =
+        mri_mix64((uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec) ^ mri_mix64((uint64_t)getpid());
     cache_file *const files[] = {&s->data, &s->index};
     for (int i = 0; i < 2; i++) {
         write_header(c, i ? KIND_INDEX : KIND_DATA, s->pair, h);
@@ -125,9 +145,9 @@ static int begin(mri_cache *c, mri_cache_store *s, mr_error *err)
 /* The files belong to each other and to this data, or begin anew. */
 static int check_headers(mri_cache *c, mri_cache_store *s, bool *empty, mr_error *err)
 {
-    found    data, index;
+    found data, index;
     uint64_t other = 0;
-    int      rc = look(c, &s->data, KIND_DATA, &data, &other, err);
+    int rc = look(c, &s->data, KIND_DATA, &data, &other, err);
     if (rc == MR_OK) rc = look(c, &s->index, KIND_INDEX, &index, &s->pair, err);
     if (rc != MR_OK) return rc;
     if (data == FOREIGN) return foreign(&s->data, err);
@@ -135,7 +155,9 @@ static int check_headers(mri_cache *c, mri_cache_store *s, bool *empty, mr_error
     *empty = data != WHOLE || index != WHOLE || other != s->pair;
     if (!*empty) return MR_OK;
     if (data != EMPTY || index != EMPTY)
-        mri_cache_note(c, MRI_NOTE_DAMAGED, "%s: the cache's files are damaged or do not belong together; it begins anew", s->data.path);
+        mri_cache_note(c, MRI_NOTE_DAMAGED,
+                       "%s: the cache's files are damaged or do not belong together; it begins anew",
+                       s->data.path);
     return s->writable ? begin(c, s, err) : MR_OK;
 }
 
@@ -143,11 +165,12 @@ static void take_record(mri_cache *c, const mri_cache_store *s, const uint8_t *r
 {
     const uint64_t sample = mri_le64(r), offset = mri_le64(r + 8);
     const uint32_t bytes = mri_le32(r + 16);
-    uint8_t        copy[RECORD];
+    uint8_t copy[RECORD];
     memcpy(copy, r, RECORD);
     mri_put_le32(copy + 20, 0);
-    const bool sound = mr_crc32c(0, copy, RECORD) == mri_le32(r + 20) && sample < c->cfg.count && offset >= HEADER &&
-                       offset <= s->data.bytes && bytes <= s->data.bytes - offset && bytes <= c->entry_most;
+    const bool sound = mr_crc32c(0, copy, RECORD) == mri_le32(r + 20) && sample < c->cfg.count &&
+                       offset >= HEADER && offset <= s->data.bytes && bytes <= s->data.bytes - offset &&
+                       bytes <= c->entry_most;
     if (!sound) {
         c->dropped++;
         return;
@@ -163,8 +186,9 @@ static int load_index(mri_cache *c, mri_cache_store *s, mr_error *err)
 {
     uint8_t *page = malloc((size_t)RECORDS_AT_ONCE * RECORD);
     if (!page) return mr_error_set(err, MR_ENOMEM, "no memory to read the cache's index");
-    const uint64_t end = s->index.bytes - (s->index.bytes - HEADER) % RECORD; /* half a record: the last writer was killed there */
-    int            rc = MR_OK;
+    const uint64_t end = s->index.bytes - (s->index.bytes - HEADER) %
+                                              RECORD; /* half a record: the last writer was killed there */
+    int rc = MR_OK;
     for (uint64_t at = HEADER; rc == MR_OK && at < end;) {
         const size_t bytes = (size_t)mri_min_u64(end - at, (uint64_t)RECORDS_AT_ONCE * RECORD);
         rc = mri_pread_all(s->index.fd, page, bytes, at, s->index.path, err);
@@ -175,8 +199,9 @@ static int load_index(mri_cache *c, mri_cache_store *s, mr_error *err)
     s->index_end = end;
     s->data_end = mri_align_up(s->data.bytes, 8);
     if (c->dropped)
-        mri_cache_note(c, MRI_NOTE_DAMAGED, "%s: %llu damaged records were passed over; their samples are cached anew", s->index.path,
-                       (unsigned long long)c->dropped);
+        mri_cache_note(c, MRI_NOTE_DAMAGED,
+                       "%s: %llu damaged records were passed over; their samples are cached anew",
+                       s->index.path, (unsigned long long)c->dropped);
     return rc;
 }
 
@@ -196,19 +221,23 @@ int mri_cache_disk_open(mri_cache *c, mr_error *err)
     pthread_mutex_init(&s->lock, NULL);
     c->store = s;
     bool empty = false;
-    int  rc = make_folder(c, err);
+    int rc = make_folder(c, err);
     bool may_write = true;
     if (rc == MR_OK) rc = open_one(c, &s->index, ".index", &may_write, err);
     const bool locked = rc == MR_OK && may_write && flock(s->index.fd, LOCK_EX | LOCK_NB) == 0;
-    if (rc == MR_OK) rc = open_one(c, &s->data, "", &may_write, err); /* who has the lock may be about to make it */
+    if (rc == MR_OK)
+        rc = open_one(c, &s->data, "", &may_write, err); /* who has the lock may be about to make it */
     s->writable = locked && may_write;
     if (rc == MR_OK) rc = check_headers(c, s, &empty, err);
     if (rc == MR_OK && !(empty && !s->writable)) rc = load_index(c, s, err);
     if (rc != MR_OK) return rc;
     c->full = !s->writable;
     if (!s->writable)
-        mri_cache_note(c, MRI_NOTE_SHARED, "%s: another process fills this cache, or it may not be written; what is in it is used, "
-                       "nothing is added", s->data.path);
+        mri_cache_note(
+            c, MRI_NOTE_SHARED,
+            "%s: another process fills this cache, or it may not be written; what is in it is used, "
+            "nothing is added",
+            s->data.path);
     return MR_OK;
 }
 
@@ -221,29 +250,33 @@ void mri_cache_disk_close(mri_cache *c)
     free(s);
 }
 
-int         mri_cache_disk_fd(const mri_cache *c) { return c->store->data.fd; }
+int mri_cache_disk_fd(const mri_cache *c) { return c->store->data.fd; }
 const char *mri_cache_disk_path(const mri_cache *c) { return c->store ? c->store->data.path : c->cfg.folder; }
 
-/* ---------------------------------------------------------------------------------------------- append */
+/* ------------------------------------------------------------------------------ append */
 
 static bool reserve(mri_cache *c, uint32_t bytes, uint64_t *data_at)
 {
     mri_cache_store *s = c->store;
     pthread_mutex_lock(&s->lock);
     const uint64_t end = mri_align_up(s->data_end + bytes, 8);
-    const bool     fits = end + s->index_end + RECORD <= c->cfg.budget_bytes;
+    const bool fits = end + s->index_end + RECORD <= c->cfg.budget_bytes;
     if (fits) {
         *data_at = s->data_end;
         s->data_end = end;
     }
     pthread_mutex_unlock(&s->lock);
     if (!fits)
-        mri_cache_note(c, MRI_NOTE_FULL, "%s: the cache is full with %llu of %llu samples; the rest is read from the data in every epoch",
-                       s->data.path, (unsigned long long)mri_cache_counts_of(c).entries, (unsigned long long)c->cfg.count);
+        mri_cache_note(
+            c, MRI_NOTE_FULL,
+            "%s: the cache is full with %llu of %llu samples; the rest is read from the data in every epoch",
+            s->data.path, (unsigned long long)mri_cache_counts_of(c).entries,
+            (unsigned long long)c->cfg.count);
     return fits;
 }
 
-static int write_parts(const mri_cache_store *s, const struct iovec *parts, int count, uint64_t at, mr_error *err)
+static int write_parts(const mri_cache_store *s, const struct iovec *parts, int count, uint64_t at,
+                       mr_error *err)
 {
     uint64_t bytes = 0;
     for (int i = 0; i < count; i++) bytes += parts[i].iov_len;
@@ -263,7 +296,7 @@ static int write_parts(const mri_cache_store *s, const struct iovec *parts, int 
 static int write_record(mri_cache *c, uint64_t sample, uint64_t offset, uint32_t bytes, mr_error *err)
 {
     mri_cache_store *s = c->store;
-    uint8_t          r[RECORD] = {0};
+    uint8_t r[RECORD] = {0};
     mri_put_le64(r, sample);
     mri_put_le64(r + 8, offset);
     mri_put_le32(r + 16, bytes);
@@ -275,7 +308,8 @@ static int write_record(mri_cache *c, uint64_t sample, uint64_t offset, uint32_t
     return rc;
 }
 
-uint64_t mri_cache_disk_append(mri_cache *c, uint64_t sample, const struct iovec *parts, int count, uint32_t bytes)
+uint64_t mri_cache_disk_append(mri_cache *c, uint64_t sample, const struct iovec *parts, int count,
+                               uint32_t bytes)
 {
     uint64_t at;
     mr_error err = MR_ERROR_INIT;
@@ -289,7 +323,7 @@ uint64_t mri_cache_disk_append(mri_cache *c, uint64_t sample, const struct iovec
     return MRI_CACHE_NONE;
 }
 
-/* ---------------------------------------------------------------------------------------------- which data */
+/* ------------------------------------------------------------------------------ which data */
 
 static int mix_times(const char *path, int fd, uint64_t sample, uint64_t *stamp, mr_error *err)
 {
@@ -308,15 +342,17 @@ static int mix_times(const char *path, int fd, uint64_t sample, uint64_t *stamp,
 int mri_cache_stamp(const mr_source *src, uint64_t *out, mr_error *err)
 {
     const mr_source_info *info = mr_source_info_of(src);
-    uint64_t              stamp = mri_mix64(info->fingerprint ^ mri_mix64(info->count));
-    int                   rc = MR_OK;
+    uint64_t stamp = mri_mix64(info->fingerprint ^ mri_mix64(info->count));
+    int rc = MR_OK;
     *out = stamp;
     /* the index that a record file's fingerprint is made of has a checksum of every record */
     if (strcmp(info->format, "mrec") == 0 || strcmp(info->format, "shards") == 0) return MR_OK;
     for (uint32_t i = 0; i < info->file_count && rc == MR_OK; i++) {
         mr_source_file f;
         rc = mr_source_file_at(src, i, &f);
-        if (rc == MR_OK) rc = mix_times(f.direct_ok ? NULL : f.path, f.fd, MR_NOWHERE, &stamp, err); /* unpacked: the packed one's */
+        if (rc == MR_OK)
+            rc = mix_times(f.direct_ok ? NULL : f.path, f.fd, MR_NOWHERE, &stamp,
+                           err); /* unpacked: the packed one's */
     }
     for (uint64_t i = 0; info->file_count == 0 && i < info->count && rc == MR_OK; i++) {
         char path[PATH_ROOM];

@@ -8,7 +8,8 @@
 #include "pipeline/decode/jpeg/libjpeg_coef.h"
 #include "pipeline/decode/jpeg/whole.h"
 
-#define SMALL_PIXELS 4096u /* 64 x 64: as pixels hardly larger than as coefficients, and nothing is left to decode */
+#define SMALL_PIXELS                                                                                         \
+    4096u /* 64 x 64: as pixels hardly larger than as coefficients, and nothing is left to decode */
 
 /* ---- as they are ---- */
 
@@ -26,9 +27,9 @@ const mri_cache_form mri_cache_as_it_is = {.name = "stored", .bound = same_bytes
 /* ---- coefficients ---- */
 
 struct packer {
-    mri_whole              *whole;
+    mri_whole *whole;
     const mr_decode_config *decode;
-    void                   *payload;
+    void *payload;
 };
 
 static int packer_create(void **maker, const mr_decode_config *decode, uint32_t channels)
@@ -52,20 +53,24 @@ static void packer_destroy(void *maker)
     free(p);
 }
 
-/* All coefficients of one picture, in our memory, and of those that take several scans in libjpeg's at the same time. */
+/* All coefficients of one picture, in our memory, and of those that take several scans in libjpeg's at the
+ * same time. */
 static uint64_t packer_bytes(const mr_decode_config *decode, uint64_t pixels)
 {
     return 2 * mri_jpeg_coefficient_bound(mri_min_u64(pixels, decode->max_pixels)) + mri_entropy_bytes();
 }
 
 /* Photographs come to one and a half times their bytes; flat pictures to a few times more. */
-static uint64_t packed_bound(uint64_t value_bytes) { return value_bytes > UINT64_MAX / 8 ? UINT64_MAX : 4 * value_bytes + 4096; }
+static uint64_t packed_bound(uint64_t value_bytes)
+{
+    return value_bytes > UINT64_MAX / 8 ? UINT64_MAX : 4 * value_bytes + 4096;
+}
 
 static int packer_make(void *maker, const mr_value *in, mr_value *out)
 {
     struct packer *p = maker;
-    size_t         bytes;
-    const bool     jpeg = in->type == MR_TYPE_JPEG || in->type == MR_TYPE_BYTES;
+    size_t bytes;
+    const bool jpeg = in->type == MR_TYPE_JPEG || in->type == MR_TYPE_BYTES;
     if (!jpeg || mr_image_sniff(in->data, in->bytes) != MR_TYPE_JPEG) return keep_it(NULL, in, out);
     free(p->payload);
     p->payload = NULL;
@@ -75,13 +80,14 @@ static int packer_make(void *maker, const mr_value *in, mr_value *out)
     return MR_OK;
 }
 
-const mri_cache_form mri_cache_coefficients = {"coef", packed_bound, packer_create, packer_destroy, packer_bytes, packer_make};
+const mri_cache_form mri_cache_coefficients = {"coef",         packed_bound, packer_create,
+                                               packer_destroy, packer_bytes, packer_make};
 
 /* ---- pixels ---- */
 
 struct painter {
     mr_decode_config decode;
-    mr_image         image;
+    mr_image image;
 };
 
 static int painter_create(void **maker, const mr_decode_config *decode, uint32_t channels)
@@ -114,25 +120,32 @@ static int painter_make(void *maker, const mr_value *in, mr_value *out)
     mr_image_free(&p->image);
     if (in->type == MR_TYPE_PIXELS) return keep_it(NULL, in, out);
     const int rc = mr_image_decode(in, &p->decode, &p->image, NULL);
-    if (rc != MR_OK || (uint64_t)p->image.width * p->image.height > SMALL_PIXELS) return keep_it(NULL, in, out);
-    *out = (mr_value){.type = MR_TYPE_PIXELS, .planes = MR_HWC, .ndim = 3, .data = p->image.pixels,
+    if (rc != MR_OK || (uint64_t)p->image.width * p->image.height > SMALL_PIXELS)
+        return keep_it(NULL, in, out);
+    *out = (mr_value){.type = MR_TYPE_PIXELS,
+                      .planes = MR_HWC,
+                      .ndim = 3,
+                      .data = p->image.pixels,
                       .dim = {p->image.height, p->image.width, p->image.channels},
                       .bytes = (size_t)p->image.width * p->image.height * p->image.channels};
     return MR_OK;
 }
 
-const mri_cache_form mri_cache_gray = {"gray", pixels_bound, painter_create, painter_destroy, painter_bytes, painter_make};
-const mri_cache_form mri_cache_colour = {"colour", pixels_bound, painter_create, painter_destroy, painter_bytes, painter_make};
+const mri_cache_form mri_cache_gray = {"gray",          pixels_bound,  painter_create,
+                                       painter_destroy, painter_bytes, painter_make};
+const mri_cache_form mri_cache_colour = {"colour",        pixels_bound,  painter_create,
+                                         painter_destroy, painter_bytes, painter_make};
 
 /* ---- which ---- */
 
-const mri_cache_form *mri_cache_form_for(const mr_augment *augment, const mr_decode_config *decode, mr_type type, uint32_t height,
-                                         uint32_t width, uint32_t channels)
+const mri_cache_form *mri_cache_form_for(const mr_augment *augment, const mr_decode_config *decode,
+                                         mr_type type, uint32_t height, uint32_t width, uint32_t channels)
 {
     if (type == MR_TYPE_PIXELS || type == MR_TYPE_COEF) return &mri_cache_as_it_is;
     const bool libjpeg = decode->pixels == MR_PIXELS_LIBJPEG;
     const bool small = height && width && (uint64_t)height * width <= SMALL_PIXELS;
-    /* resampled from planes of chroma or from finished pixels is not the same; and pixels do not tell whose they are, or how turned */
+    /* resampled from planes of chroma or from finished pixels is not the same; and pixels do not tell whose
+     * they are, or how turned */
     if (small && !libjpeg && !decode->ignore_exif && !mri_augment_resamples_first(augment))
         return channels == 1 ? &mri_cache_gray : &mri_cache_colour;
     return libjpeg ? &mri_cache_as_it_is : &mri_cache_coefficients;

@@ -1,22 +1,23 @@
-/* pipeline/cache/cache_memory.c: entries in memory: large blocks filled from the front, freed together. The blocks' sum never passes the
- * budget, so what is lost at the end of one (less than an entry) is counted too. */
+/* pipeline/cache/cache_memory.c: entries in memory: large blocks filled from the front, freed together. The
+ * blocks' sum never passes the budget, so what is lost at the end of one (less than an entry) is counted
+ * too. */
 #include <sys/mman.h>
 
 #include "pipeline/cache/cache_store.h"
 
 #define BLOCK_BYTES ((uint64_t)32 << 20)
-#define HUGE_PAGE ((uint64_t)2 << 20)
+#define HUGE_PAGE   ((uint64_t)2 << 20)
 
 typedef struct block {
     struct block *next;
-    uint8_t      *memory;
+    uint8_t *memory;
 } block;
 
 struct mri_cache_store {
     pthread_mutex_t lock;
-    block          *blocks;      /* lock, like all below */
-    uint8_t        *at;          /* room left of the newest block */
-    uint64_t        left, taken; /* taken: bytes of all blocks */
+    block *blocks;        /* lock, like all below */
+    uint8_t *at;          /* room left of the newest block */
+    uint64_t left, taken; /* taken: bytes of all blocks */
 };
 
 int mri_cache_memory_open(mri_cache *c, mr_error *err)
@@ -42,7 +43,8 @@ void mri_cache_memory_free(mri_cache *c)
 static bool add_block_locked(mri_cache *c, uint64_t bytes)
 {
     mri_cache_store *s = c->store;
-    const uint64_t   allowed = c->cfg.budget_bytes - s->taken, size = mri_min_u64(allowed, mri_max_u64(bytes, BLOCK_BYTES));
+    const uint64_t allowed = c->cfg.budget_bytes - s->taken,
+                   size = mri_min_u64(allowed, mri_max_u64(bytes, BLOCK_BYTES));
     if (size < bytes) return false;
     block *b = malloc(sizeof *b);
     if (b) b->memory = mri_alloc_aligned(size >= HUGE_PAGE ? HUGE_PAGE : MRI_CACHE_LINE, (size_t)size);
@@ -50,7 +52,8 @@ static bool add_block_locked(mri_cache *c, uint64_t bytes)
         free(b);
         return false;
     }
-    if (size >= HUGE_PAGE) madvise(b->memory, (size_t)size, MADV_HUGEPAGE); /* visited in random order: see resident.c */
+    if (size >= HUGE_PAGE)
+        madvise(b->memory, (size_t)size, MADV_HUGEPAGE); /* visited in random order: see resident.c */
     b->next = s->blocks;
     s->blocks = b;
     s->at = b->memory;
@@ -62,8 +65,8 @@ static bool add_block_locked(mri_cache *c, uint64_t bytes)
 uint8_t *mri_cache_memory_reserve(mri_cache *c, size_t bytes)
 {
     mri_cache_store *s = c->store;
-    const uint64_t   need = mri_align_up(bytes, sizeof(uint64_t));
-    uint8_t         *at = NULL;
+    const uint64_t need = mri_align_up(bytes, sizeof(uint64_t));
+    uint8_t *at = NULL;
     pthread_mutex_lock(&s->lock);
     if (need <= s->left || add_block_locked(c, need)) {
         at = s->at;
@@ -73,7 +76,9 @@ uint8_t *mri_cache_memory_reserve(mri_cache *c, size_t bytes)
     const uint64_t taken = s->taken;
     pthread_mutex_unlock(&s->lock);
     if (!at)
-        mri_cache_note(c, MRI_NOTE_FULL, "the cache is full with %llu of %llu samples (%llu MiB); the rest is read from the data in every epoch",
+        mri_cache_note(c, MRI_NOTE_FULL,
+                       "the cache is full with %llu of %llu samples (%llu MiB); the rest is read from the "
+                       "data in every epoch",
                        (unsigned long long)mri_cache_counts_of(c).entries, (unsigned long long)c->cfg.count,
                        (unsigned long long)(taken >> 20));
     return at;

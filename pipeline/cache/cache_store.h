@@ -1,4 +1,5 @@
-/* pipeline/cache/cache_store.h: the two places where entries lie. Private to cache.c, cache_memory.c and cache_disk.c. */
+/* pipeline/cache/cache_store.h: the two places where entries lie. Private to cache.c, cache_memory.c and
+ * cache_disk.c. */
 #ifndef MRI_CACHE_STORE_H
 #define MRI_CACHE_STORE_H
 
@@ -12,19 +13,19 @@ enum { MRI_CACHE_ENTRY_HEAD = 72, MRI_CACHE_PARTS = 4 };
 typedef struct mri_cache_store mri_cache_store;
 
 struct mri_cache {
-    mri_cache_config cfg;          /* fixed after open, like form name, store and arrays' addresses */
-    uint64_t         entry_most;
+    mri_cache_config cfg; /* fixed after open, like form name, store and arrays' addresses */
+    uint64_t entry_most;
     mri_cache_store *store;
-    uint64_t        *place;        /* atomic: one of the three below, or where the entry is; release by who wrote it */
-    uint32_t        *bytes;        /* atomic: of the entry; written before place */
-    bool             full;         /* atomic: nothing is offered any more */
-    uint64_t         entries, used, dropped; /* atomic */
-    unsigned         notes_told;   /* atomic: bits */
+    uint64_t *place; /* atomic: one of the three below, or where the entry is; release by who wrote it */
+    uint32_t *bytes; /* atomic: of the entry; written before place */
+    bool full;       /* atomic: nothing is offered any more */
+    uint64_t entries, used, dropped; /* atomic */
+    unsigned notes_told;             /* atomic: bits */
 };
 
 /* No entry lies at an address or offset this low. */
-#define MRI_CACHE_NONE UINT64_C(0)
-#define MRI_CACHE_BUSY UINT64_C(1)    /* somebody is making it */
+#define MRI_CACHE_NONE    UINT64_C(0)
+#define MRI_CACHE_BUSY    UINT64_C(1) /* somebody is making it */
 #define MRI_CACHE_REFUSED UINT64_C(2) /* not to be kept: not tried again in this run */
 
 enum { MRI_NOTE_FULL = 1, MRI_NOTE_DAMAGED = 2, MRI_NOTE_SHARED = 4 };
@@ -34,15 +35,16 @@ void mri_cache_note(mri_cache *c, unsigned note, const char *format, ...) MR_PRI
 
 /* ---- cache_memory.c ---- */
 uint8_t *mri_cache_memory_reserve(mri_cache *c, size_t bytes); /* NULL: no room, told */
-void     mri_cache_memory_free(mri_cache *c);
-int      mri_cache_memory_open(mri_cache *c, mr_error *err);
+void mri_cache_memory_free(mri_cache *c);
+int mri_cache_memory_open(mri_cache *c, mr_error *err);
 
 /* ---- cache_disk.c ---- */
-int  mri_cache_disk_open(mri_cache *c, mr_error *err);
+int mri_cache_disk_open(mri_cache *c, mr_error *err);
 void mri_cache_disk_close(mri_cache *c);
-int  mri_cache_disk_fd(const mri_cache *c);
+int mri_cache_disk_fd(const mri_cache *c);
 const char *mri_cache_disk_path(const mri_cache *c);
 /* Append an entry of so many bytes in parts; its offset, or MRI_CACHE_NONE: no room, told. */
-uint64_t mri_cache_disk_append(mri_cache *c, uint64_t sample, const struct iovec *parts, int count, uint32_t bytes);
+uint64_t mri_cache_disk_append(mri_cache *c, uint64_t sample, const struct iovec *parts, int count,
+                               uint32_t bytes);
 
 #endif

@@ -1,8 +1,10 @@
-/* pipeline/convert/convert.c: any source into .mrec or another format's files, in parallel. The parts are in convert.h; this is the loop
- * between them: take the next sample in source order, write it or tell that it is bad.
+/* pipeline/convert/convert.c: any source into .mrec or another format's files, in parallel. The parts are in
+ * convert.h; this is the loop between them: take the next sample in source order, write it or tell that it is
+ * bad.
  *
- * The same bytes come out for any number of workers because only the calling thread writes, in source order, and because
- * nothing that differs from run to run (times, names of the machine, thread counts) is written at all. */
+ * The same bytes come out for any number of workers because only the calling thread writes, in source order,
+ * and because nothing that differs from run to run (times, names of the machine, thread counts) is written at
+ * all. */
 #include "pipeline/convert/convert.h"
 
 #include <inttypes.h>
@@ -22,9 +24,11 @@ void mr_convert_defaults(mr_convert_config *cfg)
     mr_decode_defaults(&cfg->decode);
 }
 
-static const mri_convert_kind *const kinds[] = {[MR_TO_MREC] = &mri_convert_mrec, [MR_TO_TFRECORD] = &mri_convert_tfrecord,
+static const mri_convert_kind *const kinds[] = {[MR_TO_MREC] = &mri_convert_mrec,
+                                                [MR_TO_TFRECORD] = &mri_convert_tfrecord,
                                                 [MR_TO_TAR] = &mri_convert_tar};
-static const char *const stores[] = {[MR_STORE_JPEG] = "jpeg", [MR_STORE_RAW] = "raw", [MR_STORE_COEF] = "coef"};
+static const char *const stores[] = {
+    [MR_STORE_JPEG] = "jpeg", [MR_STORE_RAW] = "raw", [MR_STORE_COEF] = "coef"};
 
 static int check_kind(const mr_convert_config *cfg, mr_error *err)
 {
@@ -32,10 +36,15 @@ static int check_kind(const mr_convert_config *cfg, mr_error *err)
         return mr_error_set(err, MR_EINVAL, "to: expected mrec, tfrecord or tar, found %d", (int)cfg->to);
     const mri_convert_kind *kind = kinds[cfg->to];
     if (!(kind->stores & 1u << cfg->store))
-        return mr_error_set(err, MR_EINVAL, "store %s: %s has no place for it; pictures of any kind are written as JPEG and PNG with store "
-                            "jpeg", stores[cfg->store], kind->name);
+        return mr_error_set(
+            err, MR_EINVAL,
+            "store %s: %s has no place for it; pictures of any kind are written as JPEG and PNG with store "
+            "jpeg",
+            stores[cfg->store], kind->name);
     if (cfg->resume && !kind->resumes)
-        return mr_error_set(err, MR_EINVAL, "resume: a conversion to %s begins anew; only one to mrec goes on where it stopped", kind->name);
+        return mr_error_set(
+            err, MR_EINVAL,
+            "resume: a conversion to %s begins anew; only one to mrec goes on where it stopped", kind->name);
     return MR_OK;
 }
 
@@ -47,7 +56,8 @@ static int check_settings(const mr_convert_config *cfg, mr_error *err)
         return mr_error_set(err, MR_EINVAL, "quality: expected 1 to 100, found %u", cfg->quality);
     if (cfg->resize > 65535)
         return mr_error_set(err, MR_EINVAL, "resize: expected 0 to 65535 pixels, found %u", cfg->resize);
-    if (cfg->workers > 4096) return mr_error_set(err, MR_EINVAL, "workers: expected 0 to 4096, found %u", cfg->workers);
+    if (cfg->workers > 4096)
+        return mr_error_set(err, MR_EINVAL, "workers: expected 0 to 4096, found %u", cfg->workers);
     if (cfg->center_square && (cfg->store != MR_STORE_RAW || cfg->resize == 0))
         return mr_error_set(err, MR_EINVAL, "a centre square needs store raw and a size to resize to");
     return check_kind(cfg, err);
@@ -57,23 +67,26 @@ static int check_settings(const mr_convert_config *cfg, mr_error *err)
 static char *make_provenance(const mri_convert_plan *p)
 {
     const mr_convert_config *c = &p->cfg;
-    const char  *note = c->provenance ? c->provenance : "null";
+    const char *note = c->provenance ? c->provenance : "null";
     const size_t room = strlen(note) + 1024;
-    char        *text = malloc(room);
+    char *text = malloc(room);
     if (!text) return NULL;
-    snprintf(text, room,
-             "{\"source\": {\"format\": \"%s\", \"count\": %" PRIu64 ", \"fingerprint\": \"%016" PRIx64 "\"}, "
-             "\"store\": \"%s\", \"entries\": %s, \"transcode\": %s, \"resize\": %u, \"quality\": %u, \"center_square\": %s, \"channels\": %u, "
-             "\"ignore_exif\": %s, \"check\": %s, \"max_pixels\": %" PRIu64 ", \"max_scans\": %u, \"shard_bytes\": %" PRIu64
-             ", \"note\": %s}",
-             p->info->format, p->info->count, p->info->fingerprint, stores[c->store],
-             p->entries >= 0 ? "true" : "false", c->transcode ? "true" : "false", c->resize, c->quality,
-             c->center_square ? "true" : "false", c->decode.channels, c->decode.ignore_exif ? "true" : "false",
-             c->check ? "true" : "false", c->decode.max_pixels, c->decode.max_scans, c->shard_bytes, note);
+    snprintf(
+        text, room,
+        "{\"source\": {\"format\": \"%s\", \"count\": %" PRIu64 ", \"fingerprint\": \"%016" PRIx64 "\"}, "
+        "\"store\": \"%s\", \"entries\": %s, \"transcode\": %s, \"resize\": %u, \"quality\": %u, "
+        "\"center_square\": %s, \"channels\": %u, "
+        "\"ignore_exif\": %s, \"check\": %s, \"max_pixels\": %" PRIu64
+        ", \"max_scans\": %u, \"shard_bytes\": %" PRIu64 ", \"note\": %s}",
+        p->info->format, p->info->count, p->info->fingerprint, stores[c->store],
+        p->entries >= 0 ? "true" : "false", c->transcode ? "true" : "false", c->resize, c->quality,
+        c->center_square ? "true" : "false", c->decode.channels, c->decode.ignore_exif ? "true" : "false",
+        c->check ? "true" : "false", c->decode.max_pixels, c->decode.max_scans, c->shard_bytes, note);
     return text;
 }
 
-static int make_plan(mri_convert_plan *plan, const mr_source *src, const mr_convert_config *cfg, mr_error *err)
+static int make_plan(mri_convert_plan *plan, const mr_source *src, const mr_convert_config *cfg,
+                     mr_error *err)
 {
     memset(plan, 0, sizeof *plan);
     plan->src = src;
@@ -93,7 +106,8 @@ static int make_plan(mri_convert_plan *plan, const mr_source *src, const mr_conv
 enum { REASON_BYTES = 768 };
 
 /* first: why the first bad sample of this run is bad. */
-static int take_bad(const mri_convert_plan *plan, const mri_convert_item *item, mr_convert_result *out, char first[REASON_BYTES], mr_error *err)
+static int take_bad(const mri_convert_plan *plan, const mri_convert_item *item, mr_convert_result *out,
+                    char first[REASON_BYTES], mr_error *err)
 {
     if (!first[0]) mr_error_format(&item->error, first, REASON_BYTES);
     out->bad++;
@@ -101,8 +115,8 @@ static int take_bad(const mri_convert_plan *plan, const mri_convert_item *item, 
     if (out->bad <= plan->cfg.max_bad) return MR_OK;
     char text[REASON_BYTES];
     mr_error_format(&item->error, text, sizeof text);
-    return mr_error_set(err, MR_EBADSAMPLE, "more than %" PRIu64 " bad sample%s; the last one: %s", plan->cfg.max_bad,
-                        plan->cfg.max_bad == 1 ? "" : "s", text);
+    return mr_error_set(err, MR_EBADSAMPLE, "more than %" PRIu64 " bad sample%s; the last one: %s",
+                        plan->cfg.max_bad, plan->cfg.max_bad == 1 ? "" : "s", text);
 }
 
 static void count(const mri_convert_plan *plan, const mri_convert_item *item, mr_convert_result *out)
@@ -113,39 +127,43 @@ static void count(const mri_convert_plan *plan, const mri_convert_item *item, mr
     out->coefficients += plan->image >= 0 && item->values[plan->image].type == MR_TYPE_COEF;
 }
 
-static int run(const mri_convert_plan *plan, void *output, mri_convert_pool *pool, uint64_t first, mr_convert_result *out,
-               mr_error *err)
+static int run(const mri_convert_plan *plan, void *output, mri_convert_pool *pool, uint64_t first,
+               mr_convert_result *out, mr_error *err)
 {
     mri_convert_item *item;
-    int               rc;
-    uint64_t          done = first;
-    char              reason[REASON_BYTES] = "";
+    int rc;
+    uint64_t done = first;
+    char reason[REASON_BYTES] = "";
     while ((rc = mri_convert_pool_next(pool, &item)) == MR_OK) {
         if (item->fatal) {
             if (err) *err = item->error;
             return item->rc;
         }
         out->bytes_in += item->bytes_in;
-        rc = item->rc ? take_bad(plan, item, out, reason, err) : plan->kind->append(output, item->source_index, item->values, err);
+        rc = item->rc ? take_bad(plan, item, out, reason, err)
+                      : plan->kind->append(output, item->source_index, item->values, err);
         if (rc) return rc;
         if (item->rc == MR_OK) count(plan, item, out);
-        if (plan->cfg.progress) plan->cfg.progress(plan->cfg.context, ++done, plan->info->count, out->bytes_in);
+        if (plan->cfg.progress)
+            plan->cfg.progress(plan->cfg.context, ++done, plan->info->count, out->bytes_in);
     }
     if (rc == MR_ECANCELED)
-        return mr_error_set(err, rc, plan->kind->resumes ? "stopped; the records so far are kept for resume" : "stopped; nothing was written");
+        return mr_error_set(err, rc,
+                            plan->kind->resumes ? "stopped; the records so far are kept for resume"
+                                                : "stopped; nothing was written");
     out->records = plan->kind->records(output);
     if (out->records == 0)
-        return mr_error_set(err, MR_EBADSAMPLE, "none of the %" PRIu64 " samples could be converted%s%s", plan->info->count,
-                            reason[0] ? "; the first: " : "", reason);
+        return mr_error_set(err, MR_EBADSAMPLE, "none of the %" PRIu64 " samples could be converted%s%s",
+                            plan->info->count, reason[0] ? "; the first: " : "", reason);
     return MR_OK;
 }
 
 static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_result *out, mr_error *err)
 {
     const mri_convert_kind *kind = plan->kind;
-    void             *output;
+    void *output;
     mri_convert_pool *pool = NULL;
-    uint64_t          first;
+    uint64_t first;
     int rc = kind->open(&output, plan, dst, &first, &out->resumed, err);
     if (rc == MR_EEND) { /* an earlier run had come to the end */
         rc = MR_OK;
@@ -163,9 +181,10 @@ static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_res
     return rc;
 }
 
-int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg, mr_convert_result *out, mr_error *err)
+int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg, mr_convert_result *out,
+               mr_error *err)
 {
-    mri_convert_plan  plan;
+    mri_convert_plan plan;
     mr_convert_result result = {0};
     int rc = make_plan(&plan, src, cfg, err);
     if (rc == MR_OK) rc = convert(&plan, dst, &result, err);

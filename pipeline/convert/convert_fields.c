@@ -1,9 +1,13 @@
-/* pipeline/convert/convert_fields.c: which fields the output of a conversion has, and where each comes from. See convert.h.
+/* pipeline/convert/convert_fields.c: which fields the output of a conversion has, and where each comes from.
+ * See convert.h.
  *
- *   source   image | label | ...                      image | image.entries | label | ...   (a record file made before)
- *   output   image | label | ... | image.entries      image | image.entries | label | ...   made anew, or left out
+ *   source   image | label | ...                      image | image.entries | label | ...   (a record file
+ *            made before)
+ *   output   image | label | ... | image.entries      image | image.entries | label | ...   made anew, or
+ *            left out
  *
- * A tensor that alone differs in size from record to record comes last, so that the index tells its lengths (formats/record/mrec_lengths.c):
+ * A tensor that alone differs in size from record to record comes last, so that the index tells its lengths
+ * (formats/record/mrec_lengths.c):
  *
  *   source   tokens | label                           output   label | tokens
  *
@@ -29,14 +33,15 @@ static bool name_taken(const mr_source_info *info, const char *name, int by_othe
 
 static void rename_field(mri_convert_plan *plan, int field, int source_field, const char *name)
 {
-    if (!name_taken(plan->info, name, source_field)) snprintf(plan->fields[field].name, sizeof plan->fields[field].name, "%s", name);
+    if (!name_taken(plan->info, name, source_field))
+        snprintf(plan->fields[field].name, sizeof plan->fields[field].name, "%s", name);
 }
 
 /* Schema of the picture field: which type its values have and whether they all have one shape. */
 static void plan_picture(const mri_convert_plan *plan, mr_field *f)
 {
     const mr_convert_config *cfg = &plan->cfg;
-    const mr_source_info    *info = plan->info;
+    const mr_source_info *info = plan->info;
     if (cfg->store != MR_STORE_RAW) {
         if (f->type != MR_TYPE_PIXELS) f->type = MR_TYPE_IMAGE;
         if (cfg->resize) f->ndim = 0;
@@ -44,8 +49,10 @@ static void plan_picture(const mri_convert_plan *plan, mr_field *f)
     }
     f->type = MR_TYPE_PIXELS;
     f->ndim = 0;
-    const uint32_t channels = cfg->decode.channels ? cfg->decode.channels : info->channels == 2 || info->channels == 4 ? 3 : info->channels;
-    const bool     square = cfg->center_square && cfg->resize;
+    const uint32_t channels = cfg->decode.channels                         ? cfg->decode.channels
+                              : info->channels == 2 || info->channels == 4 ? 3
+                                                                           : info->channels;
+    const bool square = cfg->center_square && cfg->resize;
     if (channels == 0 || (!square && (cfg->resize || info->height == 0 || info->width == 0))) return;
     f->ndim = 3;
     f->dim[0] = square ? cfg->resize : info->height;
@@ -53,11 +60,12 @@ static void plan_picture(const mri_convert_plan *plan, mr_field *f)
     f->dim[2] = channels;
 }
 
-/* Every field of the source but an old "image.entries"; that one's place is kept when there will be a new one. */
+/* Every field of the source but an old "image.entries"; that one's place is kept when there will be a new
+ * one. */
 static void take_fields(mri_convert_plan *plan)
 {
     const mr_source_info *info = plan->info;
-    const int             old = mri_field_entries(info->fields, info->field_count);
+    const int old = mri_field_entries(info->fields, info->field_count);
     plan->image = plan->label = plan->entries = -1;
     for (uint32_t k = 0; k < info->field_count; k++) {
         const uint32_t at = plan->field_count;
@@ -75,7 +83,7 @@ static void take_fields(mri_convert_plan *plan)
 static void add_entries(mri_convert_plan *plan)
 {
     const mr_field *image = &plan->fields[plan->image];
-    const bool      jpegs = image->type == MR_TYPE_IMAGE || image->type == MR_TYPE_JPEG;
+    const bool jpegs = image->type == MR_TYPE_IMAGE || image->type == MR_TYPE_JPEG;
     if (plan->entries >= 0 || plan->cfg.store != MR_STORE_JPEG || !plan->cfg.entries || !jpegs) return;
     if (plan->field_count == MR_MAX_FIELDS || strcmp(image->name, "image") != 0) return;
     if (mri_field_find(plan->fields, plan->field_count, MRI_ENTRIES_NAME) >= 0) return;
@@ -88,32 +96,38 @@ static void move_tensor_last(mri_convert_plan *plan)
     const int at = mri_lengths_field(plan->fields, plan->field_count), last = (int)plan->field_count - 1;
     if (at < 0) return;
     const mr_field tensor = plan->fields[at];
-    const int      from = plan->from[at];
+    const int from = plan->from[at];
     for (int k = at; k < last; k++) {
         plan->fields[k] = plan->fields[k + 1];
         plan->from[k] = plan->from[k + 1];
     }
     plan->fields[last] = tensor;
     plan->from[last] = from;
-    if (plan->image > at) plan->image--; /* they differ from it: it is no picture and no number; and there are no entry points */
+    if (plan->image > at)
+        plan->image--; /* they differ from it: it is no picture and no number; and there are no entry points
+                        */
     if (plan->label > at) plan->label--;
 }
 
 int mri_convert_plan_fields(mri_convert_plan *plan, mr_error *err)
 {
-    const mr_source_info    *info = plan->info;
+    const mr_source_info *info = plan->info;
     const mr_convert_config *cfg = &plan->cfg;
     const bool changes = cfg->store != MR_STORE_JPEG || cfg->resize || cfg->transcode;
     if (info->image_field < 0 && changes)
-        return mr_error_set(err, MR_EINVAL, "the data has no pictures to resize or decode; leave the settings for pictures out");
+        return mr_error_set(
+            err, MR_EINVAL,
+            "the data has no pictures to resize or decode; leave the settings for pictures out");
     if (info->field_count > MR_MAX_FIELDS)
-        return mr_error_set(err, MR_ELIMIT, "expected at most %d fields, found %u", MR_MAX_FIELDS, info->field_count);
+        return mr_error_set(err, MR_ELIMIT, "expected at most %d fields, found %u", MR_MAX_FIELDS,
+                            info->field_count);
     take_fields(plan);
     if (plan->label >= 0) rename_field(plan, plan->label, info->label_field, "label");
     if (plan->image < 0) return move_tensor_last(plan), MR_OK;
     mr_field *image = &plan->fields[plan->image];
     if (!is_picture(image->type))
-        return mr_error_set(err, MR_EUNSUPPORTED, "field %s: expected pictures, found %s", image->name, mr_type_name(image->type));
+        return mr_error_set(err, MR_EUNSUPPORTED, "field %s: expected pictures, found %s", image->name,
+                            mr_type_name(image->type));
     rename_field(plan, plan->image, info->image_field, "image");
     plan_picture(plan, image);
     mri_convert_open_shapes(plan);

@@ -9,28 +9,28 @@
 #include <xxhash.h>
 
 #include "base/util.h"
-#include "formats/storage/aside.h"
 #include "formats/fileset/framed.h"
+#include "formats/storage/aside.h"
 
 #define BUFFER_BYTES ((size_t)1 << 20)
 
 struct mri_files {
     const mri_convert_plan *plan;
     const mri_files_format *format;
-    void           *state;        /* the format's */
-    char           *dst;
-    char           *part;         /* of the file being written */
-    int             lock;         /* the first file aside, locked as long as we are at it; or -1 */
-    int             fd;           /* the one being written; of the first it is the same */
-    uint8_t        *buf;
-    size_t          filled;
-    XXH3_state_t   *bytes_hash, *samples_hash;
-    mri_file_facts  now;          /* of the file being written; bytes in the buffer count */
-    mri_file_facts *done;         /* of those before */
-    uint32_t        count;        /* of those */
-    uint64_t        records;      /* in all */
-    bool            has_names;    /* nothing is left to remove */
-    bool            odd_labels;   /* numbers our readers would not take for classes */
+    void *state; /* the format's */
+    char *dst;
+    char *part; /* of the file being written */
+    int lock;   /* the first file aside, locked as long as we are at it; or -1 */
+    int fd;     /* the one being written; of the first it is the same */
+    uint8_t *buf;
+    size_t filled;
+    XXH3_state_t *bytes_hash, *samples_hash;
+    mri_file_facts now;   /* of the file being written; bytes in the buffer count */
+    mri_file_facts *done; /* of those before */
+    uint32_t count;       /* of those */
+    uint64_t records;     /* in all */
+    bool has_names;       /* nothing is left to remove */
+    bool odd_labels;      /* numbers our readers would not take for classes */
 };
 
 static bool sharded(const mri_files *f) { return f->plan->cfg.shard_bytes != 0; }
@@ -54,7 +54,8 @@ uint32_t mri_files_digits(const char **text, uint64_t *value)
 {
     uint32_t digits = 0;
     *value = 0;
-    for (; **text >= '0' && **text <= '9' && digits < 10; digits++) *value = *value * 10 + (uint64_t)(*(*text)++ - '0');
+    for (; **text >= '0' && **text <= '9' && digits < 10; digits++)
+        *value = *value * 10 + (uint64_t)(*(*text)++ - '0');
     return digits;
 }
 
@@ -62,7 +63,7 @@ uint32_t mri_files_digits(const char **text, uint64_t *value)
 static char *part_path(const mri_files *f, uint32_t at)
 {
     const size_t room = strlen(f->dst) + 32;
-    char        *path = malloc(room);
+    char *path = malloc(room);
     if (!path) return NULL;
     if (sharded(f)) snprintf(path, room, "%s-%05u.part", f->dst, at);
     else snprintf(path, room, "%s.part", f->dst);
@@ -72,7 +73,7 @@ static char *part_path(const mri_files *f, uint32_t at)
 static char *final_path(const mri_files *f, uint32_t at, uint32_t count)
 {
     const size_t room = strlen(f->dst) + 64;
-    char        *path = malloc(room);
+    char *path = malloc(room);
     if (!path) return NULL;
     if (sharded(f)) f->format->shard_name(path, room, f->dst, at, count);
     else memcpy(path, f->dst, strlen(f->dst) + 1);
@@ -94,17 +95,19 @@ typedef int visitor(mri_files *f, const char *path, bool aside, mr_error *err);
 /* Every file aside but the first, and every shard that is none of `count`. */
 static int visit_others(mri_files *f, uint32_t count, visitor *visit, mr_error *err)
 {
-    const char  *name = last_of(f->dst);
+    const char *name = last_of(f->dst);
     const size_t folder_bytes = (size_t)(name - f->dst);
-    char        *folder = folder_bytes ? strndup(f->dst, folder_bytes) : strdup(".");
-    DIR         *d = folder ? opendir(folder) : NULL;
-    int          rc = !folder ? no_memory(err) : d ? MR_OK : told(err, mr_error_sys(err, errno, "cannot open the folder"), folder);
+    char *folder = folder_bytes ? strndup(f->dst, folder_bytes) : strdup(".");
+    DIR *d = folder ? opendir(folder) : NULL;
+    int rc = !folder ? no_memory(err)
+             : d     ? MR_OK
+                     : told(err, mr_error_sys(err, errno, "cannot open the folder"), folder);
     for (const struct dirent *e; !rc && (e = readdir(d));) {
-        uint64_t   number = 0;
+        uint64_t number = 0;
         const bool aside = is_aside(name, e->d_name, &number);
         if (aside ? number == 0 : !f->format->is_other_shard(name, e->d_name, count)) continue;
         const size_t room = folder_bytes + strlen(e->d_name) + 1;
-        char        *path = malloc(room);
+        char *path = malloc(room);
         if (path) snprintf(path, room, "%.*s%s", (int)folder_bytes, f->dst, e->d_name);
         rc = path ? visit(f, path, aside, err) : no_memory(err);
         free(path);
@@ -131,7 +134,10 @@ static int remove_shard(mri_files *f, const char *path, bool aside, mr_error *er
 {
     (void)f;
     if (aside || unlink(path) == 0 || errno == ENOENT) return MR_OK;
-    return told(err, mr_error_sys(err, errno, "the output is whole, but this file of the one it replaces cannot be removed"), path);
+    return told(err,
+                mr_error_sys(err, errno,
+                             "the output is whole, but this file of the one it replaces cannot be removed"),
+                path);
 }
 
 static int check_place(mri_files *f, mr_error *err)
@@ -139,7 +145,11 @@ static int check_place(mri_files *f, mr_error *err)
     int rc = mri_convert_check_folder(f->plan, f->dst, err);
     if (rc) return rc;
     if (sharded(f)) {
-        if (!*last_of(f->dst)) return told(err, mr_error_set(err, MR_EINVAL, "expected what the files' names begin with, found a folder"), f->dst);
+        if (!*last_of(f->dst))
+            return told(
+                err,
+                mr_error_set(err, MR_EINVAL, "expected what the files' names begin with, found a folder"),
+                f->dst);
         return visit_others(f, 0, check_other, err);
     }
     rc = mri_convert_check_file(f->plan, f->dst, err);
@@ -174,8 +184,9 @@ int mri_files_put(mri_files *f, const void *data, size_t bytes, mr_error *err)
 int mri_files_put_zeros(mri_files *f, uint64_t bytes, mr_error *err)
 {
     static const uint8_t zeros[4096];
-    int                  rc = MR_OK;
-    for (; !rc && bytes > 0; bytes -= mri_min_u64(bytes, sizeof zeros)) rc = mri_files_put(f, zeros, (size_t)mri_min_u64(bytes, sizeof zeros), err);
+    int rc = MR_OK;
+    for (; !rc && bytes > 0; bytes -= mri_min_u64(bytes, sizeof zeros))
+        rc = mri_files_put(f, zeros, (size_t)mri_min_u64(bytes, sizeof zeros), err);
     return rc;
 }
 
@@ -188,7 +199,8 @@ static int begin_file(mri_files *f, mr_error *err)
     int rc = mri_aside_open(&f->fd, f->part, err);
     if (rc) return rc;
     if (f->count == 0) f->lock = f->fd;
-    if (ftruncate(f->fd, 0) != 0) return told(err, mr_error_sys(err, errno, "cannot empty the file aside"), f->part);
+    if (ftruncate(f->fd, 0) != 0)
+        return told(err, mr_error_sys(err, errno, "cannot empty the file aside"), f->part);
     f->now = (mri_file_facts){0};
     XXH3_64bits_reset(f->bytes_hash);
     XXH3_64bits_reset(f->samples_hash);
@@ -219,7 +231,8 @@ static int end_file(mri_files *f, mr_error *err)
     return failed ? told(err, mr_error_sys(err, errno, "cannot close it"), f->part) : keep_facts(f, err);
 }
 
-int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, const mri_files_format *format, mr_error *err)
+int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, const mri_files_format *format,
+                   mr_error *err)
 {
     *out = NULL;
     mri_files *f = calloc(1, sizeof *f);
@@ -248,9 +261,9 @@ int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, co
 
 int mri_files_append(void *state, uint64_t source_index, const mr_value *values, mr_error *err)
 {
-    mri_files              *f = state;
+    mri_files *f = state;
     const mri_convert_plan *plan = f->plan;
-    uint64_t                bytes;
+    uint64_t bytes;
     int rc = f->format->take(f->state, source_index, values, &bytes, err);
     if (!rc && sharded(f) && f->now.records > 0) {
         const uint64_t all = f->now.bytes + bytes;
@@ -261,7 +274,8 @@ int mri_files_append(void *state, uint64_t source_index, const mr_value *values,
     }
     if (!rc) rc = f->format->put(f->state, f, err);
     if (rc) return rc;
-    const mr_value *label = plan->label >= 0 && values[plan->label].type == MR_TYPE_INT ? &values[plan->label] : NULL;
+    const mr_value *label =
+        plan->label >= 0 && values[plan->label].type == MR_TYPE_INT ? &values[plan->label] : NULL;
     if (plan->image >= 0) mri_files_hash_sample(f->samples_hash, &values[plan->image], label);
     f->odd_labels |= label && (label->i < 0 || label->i >= MRI_MOST_CLASSES);
     f->now.records++;
@@ -274,7 +288,7 @@ uint64_t mri_files_records(const void *state) { return ((const mri_files *)state
 /* ---- the end ---- */
 static int read_back(const mri_files *f, uint32_t at, mr_error *err)
 {
-    char      *part = part_path(f, at);
+    char *part = part_path(f, at);
     const bool samples = f->format->readable(f->plan) && !f->odd_labels;
     if (!part) return no_memory(err);
     const int rc = mri_files_read_back(f->plan, f->format->source, part, &f->done[at], samples, err);
@@ -301,7 +315,7 @@ static void remove_named(const mri_files *f, uint32_t at)
 /* The first file comes last: while it is missing, whoever counts from 0 sees that the set is not whole. */
 static int take_names(mri_files *f, mr_error *err)
 {
-    int      rc = MR_OK;
+    int rc = MR_OK;
     uint32_t at = f->count;
     while (!rc && at > 0) rc = take_name(f, --at, err);
     if (rc) {
@@ -316,7 +330,7 @@ static int take_names(mri_files *f, mr_error *err)
 int mri_files_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err)
 {
     mri_files *f = state;
-    int        rc = end_file(f, err);
+    int rc = end_file(f, err);
     for (uint32_t k = 0; !rc && f->plan->cfg.verify && k < f->count; k++) rc = read_back(f, k, err);
     if (!rc) rc = take_names(f, err);
     *bytes = 0;

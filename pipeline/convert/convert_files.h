@@ -1,11 +1,13 @@
-/* pipeline/convert/convert_files.h: what conversions to other people's formats share: files that appear when all of them are whole. Private.
+/* pipeline/convert/convert_files.h: what conversions to other people's formats share: files that appear when
+ * all of them are whole. Private.
  *
  *   one file   DST.part ────────────────────────────────► read back ──► DST
  *   shards     DST-00000.part, DST-00001.part, ... ─────► read back ──► names with their count, the first last
  *
- * A format brings what a sample is (take, put), how a file begins and ends, and the names of shards. What is killed leaves files named
- * .part and nothing else, which the next run to the same DST takes over or removes; killed while names are given, when everything is
- * written and read back, it leaves some of the shards under .part. On any error, and when stopped, nothing of a run stays. */
+ * A format brings what a sample is (take, put), how a file begins and ends, and the names of shards. What is
+ * killed leaves files named .part and nothing else, which the next run to the same DST takes over or removes;
+ * killed while names are given, when everything is written and read back, it leaves some of the shards under
+ * .part. On any error, and when stopped, nothing of a run stays. */
 #ifndef MRI_CONVERT_FILES_H
 #define MRI_CONVERT_FILES_H
 
@@ -14,15 +16,16 @@
 typedef struct mri_files mri_files;
 
 typedef struct mri_files_format {
-    const char *source;  /* who reads it: as mr_source_config.format has it */
+    const char *source;                             /* who reads it: as mr_source_config.format has it */
     bool (*readable)(const mri_convert_plan *plan); /* do our own readers take what will be written? */
-    int  (*create)(void **state, const mri_convert_plan *plan, mr_error *err);
-    void (*destroy)(void *state);                           /* accepts NULL */
-    int  (*begin)(void *state, mri_files *f, mr_error *err); /* what stands in front of the samples of each file; optional */
+    int (*create)(void **state, const mri_convert_plan *plan, mr_error *err);
+    void (*destroy)(void *state); /* accepts NULL */
+    int (*begin)(void *state, mri_files *f,
+                 mr_error *err); /* what stands in front of the samples of each file; optional */
     /* The sample that put() is to write, and how many bytes that will be. */
-    int  (*take)(void *state, uint64_t source_index, const mr_value *values, uint64_t *bytes, mr_error *err);
-    int  (*put)(void *state, mri_files *f, mr_error *err);
-    uint64_t (*zeros)(uint64_t bytes);                      /* that end a file of so many bytes; optional */
+    int (*take)(void *state, uint64_t source_index, const mr_value *values, uint64_t *bytes, mr_error *err);
+    int (*put)(void *state, mri_files *f, mr_error *err);
+    uint64_t (*zeros)(uint64_t bytes); /* that end a file of so many bytes; optional */
     void (*shard_name)(char *out, size_t room, const char *dst, uint32_t at, uint32_t count);
     /* Is it the name of a shard of dst (its last component), but none of `count`? count 0: of any number. */
     bool (*is_other_shard)(const char *dst, const char *name, uint32_t count);
@@ -32,11 +35,12 @@ int mri_files_put(mri_files *f, const void *data, size_t bytes, mr_error *err);
 int mri_files_put_zeros(mri_files *f, uint64_t bytes, mr_error *err);
 
 /* The functions of a kind. */
-int      mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, const mri_files_format *format, mr_error *err);
-int      mri_files_append(void *state, uint64_t source_index, const mr_value *values, mr_error *err);
+int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, const mri_files_format *format,
+                   mr_error *err);
+int mri_files_append(void *state, uint64_t source_index, const mr_value *values, mr_error *err);
 uint64_t mri_files_records(const void *state);
-int      mri_files_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err);
-void     mri_files_close(void *state, bool keep);
+int mri_files_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err);
+void mri_files_close(void *state, bool keep);
 
 /* "123" at *text: how many digits, *text behind them. For names. */
 uint32_t mri_files_digits(const char **text, uint64_t *value);
@@ -50,9 +54,9 @@ typedef struct mri_file_facts {
 
 /* picture may be NULL; label too. */
 void mri_files_hash_sample(void *hash, const mr_value *picture, const mr_value *label);
-/* Is that what the file holds, byte for byte, and do our own readers find so many samples with these pictures and labels in it?
- * `samples`: whether they can. MR_ECHECKSUM when not; MR_ECANCELED. */
-int mri_files_read_back(const mri_convert_plan *plan, const char *source, const char *path, const mri_file_facts *facts, bool samples,
-                        mr_error *err);
+/* Is that what the file holds, byte for byte, and do our own readers find so many samples with these pictures
+ * and labels in it? `samples`: whether they can. MR_ECHECKSUM when not; MR_ECANCELED. */
+int mri_files_read_back(const mri_convert_plan *plan, const char *source, const char *path,
+                        const mri_file_facts *facts, bool samples, mr_error *err);
 
 #endif

@@ -1,11 +1,11 @@
 /* pipeline/convert/convert_mrec.c: conversion to our own record files. See convert.h.
  *
  *   one file   DST.part ──finish──► DST ──verify
- *   shards     STEM-00000.mrec, STEM-00001.mrec, ... each as above, then the list DST, which is written last: while it is
- *              missing the conversion is not complete. STEM is DST without ".mrec".
+ *   shards     STEM-00000.mrec, STEM-00001.mrec, ... each as above, then the list DST, which is written last:
+ *              while it is missing the conversion is not complete. STEM is DST without ".mrec".
  *
- * Resume: finished shards of the same conversion (same settings, same source: the provenance says so) are kept, the file
- * aside behind them is continued by the writer. */
+ * Resume: finished shards of the same conversion (same settings, same source: the provenance says so) are
+ * kept, the file aside behind them is continued by the writer. */
 #include "pipeline/convert/convert.h"
 
 #include <stdio.h>
@@ -18,25 +18,28 @@
 
 typedef struct mrec_output {
     const mri_convert_plan *plan;
-    char      *dst;
-    mr_writer *writer;         /* of the file at `shard`; NULL between files */
-    char      *path;           /* of that file */
-    uint32_t   shard;          /* files finished before it */
-    uint64_t  *shard_counts;   /* records of finished files */
-    uint64_t   records;        /* of finished files */
-    uint64_t   last_source;    /* of the last finished file, + 1 */
-    bool       completed;      /* an earlier run had finished it all */
+    char *dst;
+    mr_writer *writer;      /* of the file at `shard`; NULL between files */
+    char *path;             /* of that file */
+    uint32_t shard;         /* files finished before it */
+    uint64_t *shard_counts; /* records of finished files */
+    uint64_t records;       /* of finished files */
+    uint64_t last_source;   /* of the last finished file, + 1 */
+    bool completed;         /* an earlier run had finished it all */
 } mrec_output;
 
 static bool sharded(const mrec_output *o) { return o->plan->cfg.shard_bytes != 0; }
 
-static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "out of memory for the output's names"); }
+static int no_memory(mr_error *err)
+{
+    return mr_error_set(err, MR_ENOMEM, "out of memory for the output's names");
+}
 
 /* Name of file `at`; malloc'd, NULL when memory is gone. */
 static char *file_path(const mrec_output *o, uint32_t at)
 {
     const size_t len = strlen(o->dst);
-    char        *path = malloc(len + 32);
+    char *path = malloc(len + 32);
     if (!path) return NULL;
     if (!sharded(o)) {
         memcpy(path, o->dst, len + 1);
@@ -53,7 +56,7 @@ static char *file_path(const mrec_output *o, uint32_t at)
 static int last_source_of(const mr_mrec *m, const char *path, uint64_t *out, mr_error *err)
 {
     const mr_mrec_info *info = mr_mrec_info_of(m);
-    uint64_t            offset, bytes, source = 0;
+    uint64_t offset, bytes, source = 0;
     *out = 0;
     if (info->count == 0) return MR_OK;
     int rc = mr_mrec_extent(m, info->count - 1, &offset, &bytes, err);
@@ -86,12 +89,14 @@ static int take_over(mrec_output *o, const char *path, mr_error *err)
     struct stat st;
     if (stat(path, &st) != 0) return MR_ENOENT;
     mr_mrec *m;
-    int      rc = mr_mrec_open(&m, path, INDEX_MEMORY_BYTES, err);
+    int rc = mr_mrec_open(&m, path, INDEX_MEMORY_BYTES, err);
     if (rc) return rc;
     const mr_mrec_info *info = mr_mrec_info_of(m);
     if (strcmp(info->provenance, o->plan->provenance) != 0) {
-        mr_error_set(err, MR_EEXIST, "cannot resume: this file was made from other data or with other settings (%s); "
-                     "give the same ones, or start again with force", info->provenance);
+        mr_error_set(err, MR_EEXIST,
+                     "cannot resume: this file was made from other data or with other settings (%s); "
+                     "give the same ones, or start again with force",
+                     info->provenance);
         rc = mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     } else {
         rc = last_source_of(m, path, &o->last_source, err);
@@ -164,7 +169,8 @@ static void mrec_close(void *state, bool keep)
     free(o);
 }
 
-static int mrec_open(void **out, const mri_convert_plan *plan, const char *dst, uint64_t *first, uint64_t *resumed, mr_error *err)
+static int mrec_open(void **out, const mri_convert_plan *plan, const char *dst, uint64_t *first,
+                     uint64_t *resumed, mr_error *err)
 {
     *out = NULL;
     *first = *resumed = 0;
@@ -191,7 +197,7 @@ static int mrec_open(void **out, const mri_convert_plan *plan, const char *dst, 
 static int finish_file(mrec_output *o, mr_error *err)
 {
     const uint64_t count = mr_writer_count(o->writer);
-    mr_writer     *w = o->writer;
+    mr_writer *w = o->writer;
     o->writer = NULL; /* gone whatever happens */
     const int rc = mr_writer_finish(w, err);
     return rc ? rc : keep_count(o, count, err);
@@ -200,7 +206,7 @@ static int finish_file(mrec_output *o, mr_error *err)
 static int mrec_append(void *state, uint64_t source_index, const mr_value *values, mr_error *err)
 {
     mrec_output *o = state;
-    int          rc = MR_OK;
+    int rc = MR_OK;
     if (sharded(o) && mr_writer_count(o->writer) > 0 &&
         mr_writer_bytes(o->writer) + mr_writer_record_bytes(o->writer, values) > o->plan->cfg.shard_bytes) {
         rc = finish_file(o, err);
@@ -219,7 +225,7 @@ static bool keep_first_finding(void *context, const mr_error *what)
 
 static int verify_file(const char *path, mr_error *err)
 {
-    mr_error         found = MR_ERROR_INIT;
+    mr_error found = MR_ERROR_INIT;
     mr_verify_result result;
     const int rc = mr_mrec_verify(path, keep_first_finding, &found, &result, err);
     if (found.code != MR_OK && err) *err = found;
@@ -245,7 +251,7 @@ static int check_files(const mrec_output *o, uint64_t *bytes, mr_error *err)
 static void remove_left_over(const mrec_output *o)
 {
     for (uint32_t s = o->shard; o->plan->cfg.force; s++) {
-        char     *path = file_path(o, s);
+        char *path = file_path(o, s);
         const int gone = path && mri_convert_check_input(o->plan, path, NULL) == MR_OK ? unlink(path) : -1;
         free(path);
         if (gone != 0) break;
@@ -255,7 +261,7 @@ static void remove_left_over(const mrec_output *o)
 static int write_list(const mrec_output *o, mr_error *err)
 {
     const char **paths = calloc(o->shard, sizeof *paths);
-    int          rc = paths ? MR_OK : no_memory(err);
+    int rc = paths ? MR_OK : no_memory(err);
     for (uint32_t s = 0; rc == MR_OK && s < o->shard; s++)
         if (!(paths[s] = file_path(o, s))) rc = no_memory(err);
     if (rc == MR_OK) rc = mr_shards_write(o->dst, paths, o->shard_counts, o->shard, o->plan->cfg.force, err);
@@ -267,7 +273,7 @@ static int write_list(const mrec_output *o, mr_error *err)
 static int mrec_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err)
 {
     mrec_output *o = state;
-    int          rc = o->writer ? finish_file(o, err) : MR_OK;
+    int rc = o->writer ? finish_file(o, err) : MR_OK;
     if (rc == MR_OK) rc = check_files(o, bytes, err);
     if (rc == MR_OK && sharded(o) && !o->completed) {
         remove_left_over(o);
@@ -278,6 +284,12 @@ static int mrec_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error 
 }
 
 const mri_convert_kind mri_convert_mrec = {
-    .name = "mrec", .stores = 1 << MR_STORE_JPEG | 1 << MR_STORE_RAW | 1 << MR_STORE_COEF, .resumes = true,
-    .open = mrec_open, .append = mrec_append, .records = mrec_records, .finish = mrec_finish, .close = mrec_close,
+    .name = "mrec",
+    .stores = 1 << MR_STORE_JPEG | 1 << MR_STORE_RAW | 1 << MR_STORE_COEF,
+    .resumes = true,
+    .open = mrec_open,
+    .append = mrec_append,
+    .records = mrec_records,
+    .finish = mrec_finish,
+    .close = mrec_close,
 };

@@ -1,11 +1,15 @@
-/* pipeline/convert/convert_place.c: what a conversion writes is never what it reads, nor inside of it. See convert.h. */
+/* pipeline/convert/convert_place.c: what a conversion writes is never what it reads, nor inside of it. See
+ * convert.h. */
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "base/util.h"
 #include "pipeline/convert/convert.h"
 
-static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "out of memory for the output's names"); }
+static int no_memory(mr_error *err)
+{
+    return mr_error_set(err, MR_ENOMEM, "out of memory for the output's names");
+}
 
 static int same_file_error(const char *path, const char *input, mr_error *err)
 {
@@ -30,8 +34,8 @@ int mri_convert_check_input(const mri_convert_plan *plan, const char *path, mr_e
 int mri_convert_check_folder(const mri_convert_plan *plan, const char *dst, mr_error *err)
 {
     if (plan->info->file_count != 0) return MR_OK;
-    char       *folder = strdup(dst), *real_folder = NULL, *real_src = NULL;
-    int         rc = folder ? MR_OK : no_memory(err);
+    char *folder = strdup(dst), *real_folder = NULL, *real_src = NULL;
+    int rc = folder ? MR_OK : no_memory(err);
     if (rc == MR_OK) {
         char *slash = strrchr(folder, '/');
         if (slash) slash[slash == folder] = '\0';
@@ -41,8 +45,10 @@ int mri_convert_check_folder(const mri_convert_plan *plan, const char *dst, mr_e
     if (real_folder && real_src) {
         const size_t n = strlen(real_src);
         if (strncmp(real_folder, real_src, n) == 0 && (real_folder[n] == '/' || real_folder[n] == '\0')) {
-            rc = mr_error_set(err, MR_EINVAL, "the output would lie inside the input (%s) and be part of it the next time; "
-                              "choose a place outside", plan->info->path);
+            rc = mr_error_set(err, MR_EINVAL,
+                              "the output would lie inside the input (%s) and be part of it the next time; "
+                              "choose a place outside",
+                              plan->info->path);
             mr_error_at(err, dst, MR_NOWHERE, MR_NOWHERE);
         }
     }
@@ -55,7 +61,7 @@ int mri_convert_check_folder(const mri_convert_plan *plan, const char *dst, mr_e
 int mri_convert_check_file(const mri_convert_plan *plan, const char *path, mr_error *err)
 {
     const size_t len = strlen(path);
-    char        *aside = malloc(len + 6);
+    char *aside = malloc(len + 6);
     if (!aside) return no_memory(err);
     snprintf(aside, len + 6, "%s.part", path);
     int rc = mri_convert_check_input(plan, path, err);

@@ -1,51 +1,53 @@
-/* pipeline/convert/convert_pool.c: workers over a bounded window of chunks, handed out in source order. See convert.h.
+/* pipeline/convert/convert_pool.c: workers over a bounded window of chunks, handed out in source order. See
+ * convert.h.
  *
- * A chunk is a run of neighbouring samples, so that small pictures do not cost a lock and a wake-up each. The slots of the
- * window form a ring; chunk c lives in slot c % SLOTS:
+ * A chunk is a run of neighbouring samples, so that small pictures do not cost a lock and a wake-up each. The
+ * slots of the window form a ring; chunk c lives in slot c % SLOTS:
  *
  *      free ──(worker takes the next chunk)──► busy ──► done ──(calling thread, in order)──► free
  *
- * Two things bound memory: the ring, and the bytes of finished chunks that wait for an earlier one. A worker that finds
- * more than HELD_BYTES waiting takes a new chunk only if that is the one the calling thread needs next. */
+ * Two things bound memory: the ring, and the bytes of finished chunks that wait for an earlier one. A worker
+ * that finds more than HELD_BYTES waiting takes a new chunk only if that is the one the calling thread needs
+ * next. */
 #include "pipeline/convert/convert.h"
 
 #include "base/util.h"
 
 enum { CHUNK_MOST = 64 };
-#define CHUNK_BYTES ((uint64_t)1 << 20)
-#define HELD_BYTES ((uint64_t)256 << 20)
+#define CHUNK_BYTES  ((uint64_t)1 << 20)
+#define HELD_BYTES   ((uint64_t)256 << 20)
 #define STOP_POLL_NS 100000000u /* a signal handler can set *stop but not wake a thread */
 
 typedef struct chunk {
-    uint64_t          number; /* pool lock */
-    bool              done;   /* pool lock */
-    uint64_t          bytes;  /* what its items hold; pool lock */
-    uint32_t          count;
-    mri_convert_item *items;  /* worker's while busy, calling thread's when done */
+    uint64_t number; /* pool lock */
+    bool done;       /* pool lock */
+    uint64_t bytes;  /* what its items hold; pool lock */
+    uint32_t count;
+    mri_convert_item *items; /* worker's while busy, calling thread's when done */
 } chunk;
 
 typedef struct worker {
     mri_convert_pool *pool;
-    mri_whole        *whole;
-    pthread_t         thread;
+    mri_whole *whole;
+    pthread_t thread;
 } worker;
 
 struct mri_convert_pool {
     const mri_convert_plan *plan;
-    uint64_t   first, end;         /* samples */
-    uint32_t   chunk_samples, slots;
-    chunk     *ring;
-    worker    *workers;
-    uint32_t   worker_count;       /* whose threads run */
-    uint32_t   item_at;            /* calling thread: place in the oldest chunk */
+    uint64_t first, end; /* samples */
+    uint32_t chunk_samples, slots;
+    chunk *ring;
+    worker *workers;
+    uint32_t worker_count; /* whose threads run */
+    uint32_t item_at;      /* calling thread: place in the oldest chunk */
 
     pthread_mutex_t lock;
-    pthread_cond_t  changed_done;  /* for the calling thread */
-    pthread_cond_t  changed_room;  /* for workers */
-    uint64_t   taken;              /* chunks given to workers; lock */
-    uint64_t   written;            /* chunks given back by the calling thread; lock */
-    uint64_t   held_bytes;         /* of done chunks; lock */
-    bool       closed;             /* lock */
+    pthread_cond_t changed_done; /* for the calling thread */
+    pthread_cond_t changed_room; /* for workers */
+    uint64_t taken;              /* chunks given to workers; lock */
+    uint64_t written;            /* chunks given back by the calling thread; lock */
+    uint64_t held_bytes;         /* of done chunks; lock */
+    bool closed;                 /* lock */
 };
 
 static uint64_t chunk_count(const mri_convert_pool *p)
@@ -63,7 +65,8 @@ static bool may_take_locked(const mri_convert_pool *p)
 static bool take_chunk(mri_convert_pool *p, chunk **out)
 {
     pthread_mutex_lock(&p->lock);
-    while (!p->closed && p->taken < chunk_count(p) && !may_take_locked(p)) pthread_cond_wait(&p->changed_room, &p->lock);
+    while (!p->closed && p->taken < chunk_count(p) && !may_take_locked(p))
+        pthread_cond_wait(&p->changed_room, &p->lock);
     const bool got = !p->closed && p->taken < chunk_count(p);
     if (got) {
         chunk *c = &p->ring[p->taken % p->slots];
@@ -79,12 +82,13 @@ static void run_chunk(mri_convert_pool *p, mri_whole *whole, chunk *c)
 {
     const uint64_t start = p->first + c->number * p->chunk_samples;
     const uint64_t left = p->end - start;
-    uint64_t       bytes = 0;
+    uint64_t bytes = 0;
     c->count = left < p->chunk_samples ? (uint32_t)left : p->chunk_samples;
     for (uint32_t i = 0; i < c->count; i++) {
         c->items[i].source_index = start + i;
         mri_convert_sample(p->plan, whole, &c->items[i]);
-        bytes += c->items[i].buffer_bytes + c->items[i].made_bytes + c->items[i].entries_bytes + c->items[i].beside_bytes;
+        bytes += c->items[i].buffer_bytes + c->items[i].made_bytes + c->items[i].entries_bytes +
+                 c->items[i].beside_bytes;
     }
     pthread_mutex_lock(&p->lock);
     c->done = true;
@@ -97,7 +101,7 @@ static void run_chunk(mri_convert_pool *p, mri_whole *whole, chunk *c)
 static void *worker_main(void *arg)
 {
     worker *w = arg;
-    chunk  *c;
+    chunk *c;
     while (take_chunk(w->pool, &c)) run_chunk(w->pool, w->whole, c);
     return NULL;
 }
@@ -105,7 +109,8 @@ static void *worker_main(void *arg)
 static void free_ring(mri_convert_pool *p)
 {
     for (uint32_t s = 0; p->ring && s < p->slots; s++) {
-        for (uint32_t i = 0; p->ring[s].items && i < p->chunk_samples; i++) mri_convert_item_fini(&p->ring[s].items[i]);
+        for (uint32_t i = 0; p->ring[s].items && i < p->chunk_samples; i++)
+            mri_convert_item_fini(&p->ring[s].items[i]);
         free(p->ring[s].items);
     }
     free(p->ring);
@@ -146,7 +151,8 @@ static int start_threads(mri_convert_pool *p, uint32_t workers)
     return MR_OK;
 }
 
-int mri_convert_pool_start(mri_convert_pool **out, const mri_convert_plan *plan, uint64_t first, mr_error *err)
+int mri_convert_pool_start(mri_convert_pool **out, const mri_convert_plan *plan, uint64_t first,
+                           mr_error *err)
 {
     *out = NULL;
     mri_convert_pool *p = calloc(1, sizeof *p);
@@ -169,7 +175,8 @@ int mri_convert_pool_start(mri_convert_pool **out, const mri_convert_plan *plan,
     if (rc == MR_OK) rc = start_threads(p, workers);
     if (rc) {
         mri_convert_pool_stop(p);
-        return mr_error_set(err, rc, "no memory or threads for %u conversion workers; lower their number", workers);
+        return mr_error_set(err, rc, "no memory or threads for %u conversion workers; lower their number",
+                            workers);
     }
     *out = p;
     return MR_OK;
@@ -185,7 +192,7 @@ static int wait_oldest(mri_convert_pool *p, chunk **out)
     chunk *c = &p->ring[p->written % p->slots];
     if (p->written >= chunk_count(p)) rc = MR_EEND;
     while (rc == MR_OK && !(p->taken > p->written && c->done)) {
-        const uint64_t  until = mri_now_ns() + STOP_POLL_NS;
+        const uint64_t until = mri_now_ns() + STOP_POLL_NS;
         struct timespec t = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
         pthread_cond_timedwait(&p->changed_done, &p->lock, &t);
         if (is_stopped(p)) rc = MR_ECANCELED;

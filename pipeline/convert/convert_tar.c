@@ -1,56 +1,68 @@
 /* pipeline/convert/convert_tar.c: conversion to WebDataset: tar archives whose members are grouped by name.
  *
- *   __classes__       the names of the classes, one a line, where they are known; first in each archive (tar_classes.h)
+ *   __classes__       the names of the classes, one a line, where they are known; first in each archive
+ *                     (tar_classes.h)
  *   KEY.jpg KEY.png   the picture
  *   KEY.cls           the label as a number, from 0
- *   KEY.NAME.ENDING   every other field: text and numbers .txt (text named txt, text, transcript or json keeps that name), tensors .npy,
- *                     pictures .jpg or .png, bytes without an ending of ours. A name that has the ending already gets no second one
+ *   KEY.NAME.ENDING   every other field: text and numbers .txt (text named txt, text, transcript or json
+ *                     keeps that name), tensors .npy, pictures .jpg or .png, bytes without an ending of ours.
+ *                     A name that has the ending already gets no second one
  *
- * KEY is the file's name below the data set's folder, without its ending, where each sample is a file; else, and where a key comes
- * again, the sample's number. Points in it become _ (a key ends at its first point). Members have owner 0, mode 0644 and time 0: the
- * same samples make the same bytes. Archives end as tar ends them: with zeros up to a multiple of 10,240 bytes. */
+ * KEY is the file's name below the data set's folder, without its ending, where each sample is a file; else,
+ * and where a key comes again, the sample's number. Points in it become _ (a key ends at its first point).
+ * Members have owner 0, mode 0644 and time 0: the same samples make the same bytes. Archives end as tar ends
+ * them: with zeros up to a multiple of 10,240 bytes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <xxhash.h>
 
 #include "base/util.h"
-#include "formats/source/elements.h"
 #include "formats/arrays/npy.h"
+#include "formats/source/elements.h"
 #include "formats/tar/tar_classes.h"
 #include "formats/tar/tar_sample.h"
 #include "pipeline/convert/convert_files.h"
 
-enum { TAR_RECORD = 20 * MRI_TAR_BLOCK, ENDING_ROOM = 8, NAME_ROOM = MRI_TAR_MOST_NAME + 1, HEAD_ROOM = 4 * MRI_TAR_BLOCK + 2 * MRI_TAR_MOST_NAME,
-       LEAST_DIGITS = 6 };
+enum {
+    TAR_RECORD = 20 * MRI_TAR_BLOCK,
+    ENDING_ROOM = 8,
+    NAME_ROOM = MRI_TAR_MOST_NAME + 1,
+    HEAD_ROOM = 4 * MRI_TAR_BLOCK + 2 * MRI_TAR_MOST_NAME,
+    LEAST_DIGITS = 6
+};
 
 typedef struct member {
-    char        ending[MRI_CALLED_BYTES + ENDING_ROOM]; /* behind the key and a point */
-    uint8_t     head[MRI_NPY_OWN_HEAD];                 /* stands in front of data, or is all there is */
-    size_t      head_bytes;
+    char ending[MRI_CALLED_BYTES + ENDING_ROOM]; /* behind the key and a point */
+    uint8_t head[MRI_NPY_OWN_HEAD];              /* stands in front of data, or is all there is */
+    size_t head_bytes;
     const void *data;
-    size_t      bytes;
-    float      *made; /* what data is, where it had to be made */
+    size_t bytes;
+    float *made; /* what data is, where it had to be made */
 } member;
 
 typedef struct tar_state {
     const mri_convert_plan *plan;
-    char      *classes;      /* text of __classes__, or NULL */
-    size_t     classes_bytes;
-    uint64_t  *keys;         /* hashes of those in use, open addressing, 0 is free; NULL where all keys are numbers */
-    uint64_t   key_room;
-    int        digits;
-    char       key[NAME_ROOM]; /* of the sample being written */
-    uint32_t   count;
-    member     member[MR_MAX_FIELDS];
+    char *classes; /* text of __classes__, or NULL */
+    size_t classes_bytes;
+    uint64_t *keys; /* hashes of those in use, open addressing, 0 is free; NULL where all keys are numbers */
+    uint64_t key_room;
+    int digits;
+    char key[NAME_ROOM]; /* of the sample being written */
+    uint32_t count;
+    member member[MR_MAX_FIELDS];
 } tar_state;
 
 /* ---- what members are called ---- */
 static bool is_picture(mr_type type)
 {
-    return type == MR_TYPE_JPEG || type == MR_TYPE_PNG || type == MR_TYPE_PIXELS || type == MR_TYPE_IMAGE || type == MR_TYPE_COEF;
+    return type == MR_TYPE_JPEG || type == MR_TYPE_PNG || type == MR_TYPE_PIXELS || type == MR_TYPE_IMAGE ||
+           type == MR_TYPE_COEF;
 }
 
-static bool is_label(const mri_convert_plan *plan, uint32_t k) { return (int)k == plan->label && plan->fields[k].type == MR_TYPE_INT; }
+static bool is_label(const mri_convert_plan *plan, uint32_t k)
+{
+    return (int)k == plan->label && plan->fields[k].type == MR_TYPE_INT;
+}
 
 static bool ends_as(const char *name, const char *end)
 {
@@ -62,7 +74,9 @@ static bool ends_as(const char *name, const char *end)
 static void tidy(char *name)
 {
     for (char *c = name; *c; c++)
-        if (!strchr("-_.", *c) && !(*c >= '0' && *c <= '9') && !(*c >= 'a' && *c <= 'z') && !(*c >= 'A' && *c <= 'Z')) *c = '_';
+        if (!strchr("-_.", *c) && !(*c >= '0' && *c <= '9') && !(*c >= 'a' && *c <= 'z') &&
+            !(*c >= 'A' && *c <= 'Z'))
+            *c = '_';
     if (name[0] == '.') name[0] = '_';
 }
 
@@ -70,7 +84,9 @@ static void tidy(char *name)
 static void call(char *called, const mr_field *f)
 {
     static const char *const texts[] = {"txt", "text", "transcript", "json"};
-    const char *ending = f->type == MR_TYPE_TENSOR ? "npy" : f->type == MR_TYPE_BYTES || is_picture(f->type) ? "" : "txt";
+    const char *ending = f->type == MR_TYPE_TENSOR                         ? "npy"
+                         : f->type == MR_TYPE_BYTES || is_picture(f->type) ? ""
+                                                                           : "txt";
     memcpy(called, f->name, strlen(f->name) + 1); /* a schema's name: shorter than there is room */
     tidy(called);
     for (char *c = called; *c; c++)
@@ -115,8 +131,9 @@ static int tar_plan(mri_convert_plan *plan, mr_error *err)
         else call(plan->called[k], &plan->fields[k]);
         for (uint32_t other = 0; other < k; other++)
             if (clash(plan, k, other))
-                return mr_error_set(err, MR_EINVAL, "fields \"%s\" and \"%s\" would be members of one name; rename one", plan->fields[other].name,
-                                    plan->fields[k].name);
+                return mr_error_set(err, MR_EINVAL,
+                                    "fields \"%s\" and \"%s\" would be members of one name; rename one",
+                                    plan->fields[other].name, plan->fields[k].name);
     }
     return MR_OK;
 }
@@ -135,12 +152,14 @@ static bool tar_readable(const mri_convert_plan *plan)
 }
 
 /* ---- keys ---- */
-/* Where the names of samples begin in their paths: behind the data set's folder, or the folder of the list that names them. */
+/* Where the names of samples begin in their paths: behind the data set's folder, or the folder of the list
+ * that names them. */
 static const char *below_source(const mri_convert_plan *plan, const char *path)
 {
-    const char  *root = plan->info->path, *slash = strrchr(root, '/');
+    const char *root = plan->info->path, *slash = strrchr(root, '/');
     const size_t whole = strlen(root), folder = slash ? (size_t)(slash - root) + 1 : 0;
-    if (strncmp(path, root, whole) == 0 && (path[whole] == '/' || (whole > 0 && root[whole - 1] == '/'))) path += whole;
+    if (strncmp(path, root, whole) == 0 && (path[whole] == '/' || (whole > 0 && root[whole - 1] == '/')))
+        path += whole;
     else if (strncmp(path, root, folder) == 0) path += folder;
     else return NULL;
     return path + strspn(path, "/");
@@ -158,9 +177,10 @@ static bool key_of_path(const mri_convert_plan *plan, uint64_t sample, char key[
 {
     char path[NAME_ROOM];
     mr_source_sample_path(plan->src, sample, path, sizeof path);
-    const char  *name = strlen(path) < sizeof path - 1 ? below_source(plan, path) : NULL;
+    const char *name = strlen(path) < sizeof path - 1 ? below_source(plan, path) : NULL;
     const size_t longest = MRI_CALLED_BYTES + ENDING_ROOM;
-    if (!name || !*name || name[0] == '/' || leads_up(name) || strlen(name) + longest >= NAME_ROOM) return false;
+    if (!name || !*name || name[0] == '/' || leads_up(name) || strlen(name) + longest >= NAME_ROOM)
+        return false;
     strcpy(key, name);
     char *last = strrchr(key, '/'), *dot;
     last = last ? last + 1 : key;
@@ -209,7 +229,8 @@ static int add_tensor(member *m, const mr_value *v, mr_error *err)
     m->bytes = v->bytes;
     if (!wide) return MR_OK;
     size_t bytes;
-    if (!mri_mul_size(v->bytes, 2, &bytes) || !(m->made = malloc(bytes + 1))) return mr_error_set(err, MR_ENOMEM, "no memory for a tensor");
+    if (!mri_mul_size(v->bytes, 2, &bytes) || !(m->made = malloc(bytes + 1)))
+        return mr_error_set(err, MR_ENOMEM, "no memory for a tensor");
     mri_elements_to_floats(v->dtype, v->data, v->bytes / 2, m->made);
     m->data = m->made;
     m->bytes = bytes;
@@ -220,7 +241,8 @@ static int add_value(tar_state *s, uint32_t k, const mr_value *v, mr_error *err)
 {
     char ending[MRI_CALLED_BYTES + ENDING_ROOM];
     snprintf(ending, sizeof ending, "%s", s->plan->called[k]);
-    if (v->type == MR_TYPE_JPEG || v->type == MR_TYPE_PNG) end_picture(ending, sizeof ending, s->plan->called[k], picture_ending(v));
+    if (v->type == MR_TYPE_JPEG || v->type == MR_TYPE_PNG)
+        end_picture(ending, sizeof ending, s->plan->called[k], picture_ending(v));
     member *m = add_member(s, ending);
     if (v->type == MR_TYPE_TENSOR) return add_tensor(m, v, err);
     if (v->type == MR_TYPE_INT) {
@@ -243,7 +265,10 @@ static void drop_made(tar_state *s)
     s->count = 0;
 }
 
-static uint64_t bytes_of(const char *name, uint64_t bytes) { return mri_tar_head_bytes(name, bytes) + mri_align_up(bytes, MRI_TAR_BLOCK); }
+static uint64_t bytes_of(const char *name, uint64_t bytes)
+{
+    return mri_tar_head_bytes(name, bytes) + mri_align_up(bytes, MRI_TAR_BLOCK);
+}
 
 static void member_name(const tar_state *s, const member *m, char name[NAME_ROOM + sizeof m->ending])
 {
@@ -251,12 +276,13 @@ static void member_name(const tar_state *s, const member *m, char name[NAME_ROOM
 }
 
 /* The picture and the label come first: who reads front to back wants them first. */
-static int tar_take(void *state, uint64_t source_index, const mr_value *values, uint64_t *bytes, mr_error *err)
+static int tar_take(void *state, uint64_t source_index, const mr_value *values, uint64_t *bytes,
+                    mr_error *err)
 {
-    tar_state              *s = state;
+    tar_state *s = state;
     const mri_convert_plan *plan = s->plan;
-    char                    name[NAME_ROOM + sizeof s->member[0].ending];
-    int                     rc = MR_OK;
+    char name[NAME_ROOM + sizeof s->member[0].ending];
+    int rc = MR_OK;
     drop_made(s);
     choose_key(s, source_index);
     if (plan->image >= 0) rc = add_value(s, (uint32_t)plan->image, &values[plan->image], err);
@@ -272,12 +298,13 @@ static int tar_take(void *state, uint64_t source_index, const mr_value *values, 
     return rc;
 }
 
-static int put_member(mri_files *f, const char *name, const void *head, size_t head_bytes, const void *data, size_t bytes, mr_error *err)
+static int put_member(mri_files *f, const char *name, const void *head, size_t head_bytes, const void *data,
+                      size_t bytes, mr_error *err)
 {
-    uint8_t        blocks[HEAD_ROOM];
-    size_t         used;
+    uint8_t blocks[HEAD_ROOM];
+    size_t used;
     const uint64_t all = (uint64_t)head_bytes + bytes;
-    int            rc = mri_tar_head_write(name, all, blocks, sizeof blocks, &used, err);
+    int rc = mri_tar_head_write(name, all, blocks, sizeof blocks, &used, err);
     if (!rc) rc = mri_files_put(f, blocks, used, err);
     if (!rc) rc = mri_files_put(f, head, head_bytes, err);
     if (!rc) rc = mri_files_put(f, data, bytes, err);
@@ -287,8 +314,8 @@ static int put_member(mri_files *f, const char *name, const void *head, size_t h
 static int tar_put(void *state, mri_files *f, mr_error *err)
 {
     const tar_state *s = state;
-    char             name[NAME_ROOM + sizeof s->member[0].ending];
-    int              rc = MR_OK;
+    char name[NAME_ROOM + sizeof s->member[0].ending];
+    int rc = MR_OK;
     for (uint32_t k = 0; !rc && k < s->count; k++) {
         const member *m = &s->member[k];
         member_name(s, m, name);
@@ -314,13 +341,15 @@ static uint64_t tar_zeros(uint64_t bytes)
 static int make_classes(tar_state *s, mr_error *err)
 {
     const mr_source_info *info = s->plan->info;
-    char                  shown[1024];
-    size_t                room = 1;
-    for (uint32_t k = 0; k < info->class_count; k++) room += strlen(mr_text_shown(info->class_names[k], shown, sizeof shown)) + 1;
+    char shown[1024];
+    size_t room = 1;
+    for (uint32_t k = 0; k < info->class_count; k++)
+        room += strlen(mr_text_shown(info->class_names[k], shown, sizeof shown)) + 1;
     s->classes = malloc(room);
     if (!s->classes) return mr_error_set(err, MR_ENOMEM, "no memory for the names of classes");
     for (uint32_t k = 0; k < info->class_count; k++)
-        s->classes_bytes += (size_t)sprintf(s->classes + s->classes_bytes, "%s\n", mr_text_shown(info->class_names[k], shown, sizeof shown));
+        s->classes_bytes += (size_t)sprintf(s->classes + s->classes_bytes, "%s\n",
+                                            mr_text_shown(info->class_names[k], shown, sizeof shown));
     return MR_OK;
 }
 
@@ -336,7 +365,7 @@ static void tar_destroy(void *state)
 static int tar_create(void **state, const mri_convert_plan *plan, mr_error *err)
 {
     const mr_source_info *info = plan->info;
-    tar_state            *s = calloc(1, sizeof *s);
+    tar_state *s = calloc(1, sizeof *s);
     if (!s) return mr_error_set(err, MR_ENOMEM, "no memory for an archive");
     s->plan = plan;
     s->digits = snprintf(NULL, 0, "%" PRIu64, info->count);
@@ -345,7 +374,8 @@ static int tar_create(void **state, const mri_convert_plan *plan, mr_error *err)
     if (!rc && info->file_count == 0) {
         for (s->key_room = 1024; s->key_room < 2 * info->count;) s->key_room *= 2;
         s->keys = calloc(s->key_room, sizeof *s->keys);
-        if (!s->keys) rc = mr_error_set(err, MR_ENOMEM, "no memory for the keys of %" PRIu64 " samples", info->count);
+        if (!s->keys)
+            rc = mr_error_set(err, MR_ENOMEM, "no memory for the keys of %" PRIu64 " samples", info->count);
     }
     if (rc) tar_destroy(s);
     else *state = s;
@@ -368,24 +398,40 @@ static void tar_shard_name(char *out, size_t room, const char *dst, uint32_t at,
 static bool tar_is_other_shard(const char *dst, const char *name, uint32_t count)
 {
     const size_t n = (size_t)stem_bytes(dst);
-    uint64_t     number;
+    uint64_t number;
     if (strncmp(name, dst, n) != 0 || name[n] != '-') return false;
     const char *at = name + n + 1;
     return mri_files_digits(&at, &number) >= 6 && strcmp(at, ".tar") == 0 && number >= count;
 }
 
 static const mri_files_format format = {
-    .source = "tar", .readable = tar_readable, .create = tar_create, .destroy = tar_destroy, .begin = tar_begin, .take = tar_take,
-    .put = tar_put, .zeros = tar_zeros, .shard_name = tar_shard_name, .is_other_shard = tar_is_other_shard,
+    .source = "tar",
+    .readable = tar_readable,
+    .create = tar_create,
+    .destroy = tar_destroy,
+    .begin = tar_begin,
+    .take = tar_take,
+    .put = tar_put,
+    .zeros = tar_zeros,
+    .shard_name = tar_shard_name,
+    .is_other_shard = tar_is_other_shard,
 };
 
-static int tar_open(void **state, const mri_convert_plan *plan, const char *dst, uint64_t *first, uint64_t *resumed, mr_error *err)
+static int tar_open(void **state, const mri_convert_plan *plan, const char *dst, uint64_t *first,
+                    uint64_t *resumed, mr_error *err)
 {
     *first = *resumed = 0;
     return mri_files_open(state, plan, dst, &format, err);
 }
 
 const mri_convert_kind mri_convert_tar = {
-    .name = "tar", .stores = 1 << MR_STORE_JPEG, .picture_files = true, .plan = tar_plan, .open = tar_open, .append = mri_files_append,
-    .records = mri_files_records, .finish = mri_files_finish, .close = mri_files_close,
+    .name = "tar",
+    .stores = 1 << MR_STORE_JPEG,
+    .picture_files = true,
+    .plan = tar_plan,
+    .open = tar_open,
+    .append = mri_files_append,
+    .records = mri_files_records,
+    .finish = mri_files_finish,
+    .close = mri_files_close,
 };

@@ -1,14 +1,18 @@
-/* pipeline/convert/convert_tfrecord.c: conversion to TFRecord files of tf.train.Example, with the features usual for pictures.
+/* pipeline/convert/convert_tfrecord.c: conversion to TFRecord files of tf.train.Example, with the features
+ * usual for pictures.
  *
- *   picture     image/encoded, image/format (jpeg, png; raw: uint8 rows of height x width x channels), image/height, image/width,
- *               image/channels: as stored, before EXIF
+ *   picture     image/encoded, image/format (jpeg, png; raw: uint8 rows of height x width x channels),
+ *               image/height, image/width, image/channels: as stored, before EXIF
  *   label       image/class/label, from 0; image/class/text where classes have names. Without pictures: label
- *   boxes       by mr_field_role(), [n][4] in parts of width and height: image/object/bbox/xmin, ymin, xmax, ymax, as they are. The
- *               first sample that has boxes tells whether they are; others stay under their name
+ *   boxes       by mr_field_role(), [n][4] in parts of width and height: image/object/bbox/xmin, ymin, xmax,
+ *               ymax, as they are. The first sample that has boxes tells whether they are; others stay under
+ *               their name
  *   box_labels  whole numbers, one for each of these boxes: image/object/class/label
- *   mask        a picture, or bytes that are a PNG in the first sample: image/segmentation/class/encoded and .../format
- *   the rest    under their names: whole numbers as Int64List, others as FloatList (f64 is rounded to f32), text and bytes as BytesList;
- *               a tensor whose schema does not say that it has one dimension has its shape in NAME/shape
+ *   mask        a picture, or bytes that are a PNG in the first sample: image/segmentation/class/encoded and
+ *               .../format
+ *   the rest    under their names: whole numbers as Int64List, others as FloatList (f64 is rounded to f32),
+ *               text and bytes as BytesList; a tensor whose schema does not say that it has one dimension has
+ *               its shape in NAME/shape
  *
  * Where several fields could be the boxes, their labels or the mask, it is the first.
  * Features stand in the order above, so that the same samples make the same bytes. */
@@ -21,24 +25,31 @@
 #include "pipeline/convert/convert_files.h"
 #include "pipeline/fields/peek.h"
 
-enum { MOST_ELEMENTS = 1 << 27, MOST_BOXES = 1 << 16, MOST_LOOKS = 64 /* for a sample with boxes */, KEY_ROOM = 160 /* a feature's name, tags and lengths */ };
+enum {
+    MOST_ELEMENTS = 1 << 27,
+    MOST_BOXES = 1 << 16,
+    MOST_LOOKS = 64 /* for a sample with boxes */,
+    KEY_ROOM = 160 /* a feature's name, tags and lengths */
+};
 
 typedef struct tfrecord_state {
     const mri_convert_plan *plan;
-    mri_example_builder     builder;
-    mri_span                example; /* the sample being written */
-    void                   *numbers; /* elements on their way */
-    size_t                  numbers_bytes;
+    mri_example_builder builder;
+    mri_span example; /* the sample being written */
+    void *numbers;    /* elements on their way */
+    size_t numbers_bytes;
 } tfrecord_state;
 
 /* ---- what fields are ---- */
 typedef enum role { PLAIN, PICTURE, LABEL, BOXES, BOX_LABELS, MASK } role;
 
-static const char *const sides[4] = {"image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax", "image/object/bbox/ymax"};
+static const char *const sides[4] = {"image/object/bbox/xmin", "image/object/bbox/ymin",
+                                     "image/object/bbox/xmax", "image/object/bbox/ymax"};
 
 static bool is_picture(mr_type type)
 {
-    return type == MR_TYPE_JPEG || type == MR_TYPE_PNG || type == MR_TYPE_PIXELS || type == MR_TYPE_IMAGE || type == MR_TYPE_COEF;
+    return type == MR_TYPE_JPEG || type == MR_TYPE_PNG || type == MR_TYPE_PIXELS || type == MR_TYPE_IMAGE ||
+           type == MR_TYPE_COEF;
 }
 
 static uint64_t elements_of(const mr_value *v)
@@ -50,25 +61,26 @@ static uint64_t elements_of(const mr_value *v)
 static role role_of(const mri_convert_plan *plan, uint32_t k) { return (role)plan->role[k]; }
 
 typedef struct seen {
-    int  at; /* field of the source */
+    int at; /* field of the source */
     bool fit;
 } seen;
 
 static double corner(const mr_value *v, size_t k)
 {
     const uint8_t *at = v->data;
-    float          narrow;
-    double         wide;
+    float narrow;
+    double wide;
     if (v->dtype == MR_F64) return memcpy(&wide, at + k * sizeof wide, sizeof wide), wide;
     return memcpy(&narrow, at + k * sizeof narrow, sizeof narrow), (double)narrow;
 }
 
-/* MR_EEND: this sample has no boxes. Parts may lie as far outside of the picture as a loader takes them for parts. */
+/* MR_EEND: this sample has no boxes. Parts may lie as far outside of the picture as a loader takes them for
+ * parts. */
 static int look_at_boxes(void *context, const mr_sample *sample, mr_error *err)
 {
-    seen           *s = context;
+    seen *s = context;
     const mr_value *v = &sample->value[s->at];
-    const size_t    count = v->type == MR_TYPE_TENSOR ? (size_t)elements_of(v) : 0;
+    const size_t count = v->type == MR_TYPE_TENSOR ? (size_t)elements_of(v) : 0;
     if (count == 0) return mr_error_set(err, MR_EEND, "no boxes");
     s->fit = v->ndim == 2 && v->dim[1] == 4;
     for (size_t k = 0; k < count && s->fit; k++) s->fit = corner(v, k) >= -1 && corner(v, k) <= 2;
@@ -78,18 +90,19 @@ static int look_at_boxes(void *context, const mr_sample *sample, mr_error *err)
 /* Bytes can be the PNG of a mask, or anything else of that name. */
 static int look_at_mask(void *context, const mr_sample *sample, mr_error *err)
 {
-    seen           *s = context;
+    seen *s = context;
     const mr_value *v = &sample->value[s->at];
     (void)err;
     s->fit = v->type != MR_TYPE_BYTES || mr_image_sniff(v->data, v->bytes) == MR_TYPE_PNG;
     return MR_OK;
 }
 
-/* Samples that cannot be read are told when their turn comes; where no boxes are found, what there is of them is empty. */
+/* Samples that cannot be read are told when their turn comes; where no boxes are found, what there is of them
+ * is empty. */
 static int check_content(const mri_convert_plan *plan, uint32_t k, mri_look *look, bool *fit, mr_error *err)
 {
-    seen      s = {.at = plan->from[k], .fit = true};
-    mr_error  none = MR_ERROR_INIT;
+    seen s = {.at = plan->from[k], .fit = true};
+    mr_error none = MR_ERROR_INIT;
     const int rc = mri_peek(plan->src, MOST_LOOKS, look, &s, &none);
     *fit = s.fit;
     if (rc == MR_ENOMEM && err) *err = none;
@@ -99,10 +112,11 @@ static int check_content(const mri_convert_plan *plan, uint32_t k, mri_look *loo
 static bool may_be(const mri_convert_plan *plan, uint32_t k, role wanted)
 {
     const mr_field *f = &plan->fields[k];
-    const mr_role   known = mri_convert_role(plan, k);
+    const mr_role known = mri_convert_role(plan, k);
     if (plan->role[k] != PLAIN) return false;
     if (wanted == BOXES) return known == MR_ROLE_BOXES && (f->ndim == 0 || (f->ndim == 2 && f->dim[1] == 4));
-    if (wanted == BOX_LABELS) return known == MR_ROLE_BOX_VALUES && mri_dtype_is_integer(f->dtype) && f->ndim <= 1;
+    if (wanted == BOX_LABELS)
+        return known == MR_ROLE_BOX_VALUES && mri_dtype_is_integer(f->dtype) && f->ndim <= 1;
     if (known == MR_ROLE_MASK) return is_picture(f->type) || f->type == MR_TYPE_BYTES;
     return is_picture(f->type) && strcmp(f->name, "mask") == 0; /* a JPEG */
 }
@@ -113,7 +127,10 @@ static int find_role(mri_convert_plan *plan, role wanted, bool *found, mr_error 
     *found = false;
     for (uint32_t k = 0; k < plan->field_count && !*found; k++) {
         *found = may_be(plan, k, wanted);
-        const int rc = *found && wanted != BOX_LABELS ? check_content(plan, k, wanted == BOXES ? look_at_boxes : look_at_mask, found, err) : MR_OK;
+        const int rc =
+            *found && wanted != BOX_LABELS
+                ? check_content(plan, k, wanted == BOXES ? look_at_boxes : look_at_mask, found, err)
+                : MR_OK;
         if (rc) return rc;
         if (*found) plan->role[k] = (uint8_t)wanted;
     }
@@ -148,11 +165,13 @@ static const char *name_of(const mri_convert_plan *plan, uint32_t k)
 /* A name that is given twice would hide one of the two. */
 static int check_name(const mri_convert_plan *plan, uint32_t k, mr_error *err)
 {
-    static const char *const taken[] = {"image/format", "image/height", "image/width", "image/channels", "image/class/text",
-                                        "image/segmentation/class/format"};
+    static const char *const taken[] = {"image/format",     "image/height",
+                                        "image/width",      "image/channels",
+                                        "image/class/text", "image/segmentation/class/format"};
     const char *name = plan->called[k];
-    bool        twice = false;
-    for (size_t t = 0; plan->image >= 0 && t < MRI_ARRAY_COUNT(taken); t++) twice |= strcmp(name, taken[t]) == 0;
+    bool twice = false;
+    for (size_t t = 0; plan->image >= 0 && t < MRI_ARRAY_COUNT(taken); t++)
+        twice |= strcmp(name, taken[t]) == 0;
     for (size_t t = 0; t < 4; t++) twice |= strcmp(name, sides[t]) == 0;
     for (uint32_t other = 0; other < plan->field_count; other++) {
         char shape[MRI_CALLED_BYTES + 8];
@@ -161,7 +180,9 @@ static int check_name(const mri_convert_plan *plan, uint32_t k, mr_error *err)
         twice |= has_shape(&plan->fields[other]) && strcmp(name, shape) == 0;
     }
     if (!twice) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "field \"%s\": a feature of the name \"%s\" is there already; rename the field", plan->fields[k].name, name);
+    return mr_error_set(err, MR_EINVAL,
+                        "field \"%s\": a feature of the name \"%s\" is there already; rename the field",
+                        plan->fields[k].name, name);
 }
 
 static int tfrecord_plan(mri_convert_plan *plan, mr_error *err)
@@ -188,16 +209,20 @@ static int check_boxes(const mri_convert_plan *plan, const mr_value *values, mr_
     uint64_t boxes = 0, labels = UINT64_MAX;
     for (uint32_t k = 0; k < plan->field_count; k++) {
         const mr_value *v = &values[k];
-        const role      r = role_of(plan, k);
+        const role r = role_of(plan, k);
         if (r == BOX_LABELS) labels = elements_of(v);
         if (r != BOXES) continue;
         boxes = elements_of(v) / 4;
         if (v->ndim != 2 || v->dim[1] != 4 || v->dim[0] > MOST_BOXES)
-            return mr_error_set(err, MR_EUNSUPPORTED, "field \"%s\": expected up to %d boxes of 4 numbers, found a tensor of %u dimensions "
-                                "and %llu elements", plan->fields[k].name, MOST_BOXES, v->ndim, (unsigned long long)elements_of(v));
+            return mr_error_set(
+                err, MR_EUNSUPPORTED,
+                "field \"%s\": expected up to %d boxes of 4 numbers, found a tensor of %u dimensions "
+                "and %llu elements",
+                plan->fields[k].name, MOST_BOXES, v->ndim, (unsigned long long)elements_of(v));
     }
     if (labels == UINT64_MAX || labels == boxes) return MR_OK;
-    return mr_error_set(err, MR_EFORMAT, "labels of boxes: %llu labels for %llu boxes", (unsigned long long)labels, (unsigned long long)boxes);
+    return mr_error_set(err, MR_EFORMAT, "labels of boxes: %llu labels for %llu boxes",
+                        (unsigned long long)labels, (unsigned long long)boxes);
 }
 
 static int tfrecord_fits(const mri_convert_plan *plan, const mr_value *values, mr_error *err)
@@ -205,14 +230,17 @@ static int tfrecord_fits(const mri_convert_plan *plan, const mr_value *values, m
     uint64_t all = 8 * KEY_ROOM;
     for (uint32_t k = 0; k < plan->field_count; k++) {
         const mr_value *v = &values[k];
-        const char     *name = plan->fields[k].name;
+        const char *name = plan->fields[k].name;
         if (v->type == MR_TYPE_TENSOR && elements_of(v) > MOST_ELEMENTS)
-            return mr_error_set(err, MR_ELIMIT, "field \"%s\": %llu elements; an Example takes at most %d here", name,
+            return mr_error_set(err, MR_ELIMIT,
+                                "field \"%s\": %llu elements; an Example takes at most %d here", name,
                                 (unsigned long long)elements_of(v), MOST_ELEMENTS);
         all += most_bytes(v);
     }
     if (all <= INT32_MAX) return check_boxes(plan, values, err);
-    return mr_error_set(err, MR_ELIMIT, "the sample could need %llu bytes as an Example, which may have 2 GiB", (unsigned long long)all);
+    return mr_error_set(err, MR_ELIMIT,
+                        "the sample could need %llu bytes as an Example, which may have 2 GiB",
+                        (unsigned long long)all);
 }
 
 /* ---- a sample ---- */
@@ -230,9 +258,15 @@ static void *numbers_room(tfrecord_state *s, size_t bytes)
     return s->numbers;
 }
 
-static void add_text(tfrecord_state *s, const char *key, const char *text) { mri_example_add_bytes(&s->builder, key, text, strlen(text)); }
+static void add_text(tfrecord_state *s, const char *key, const char *text)
+{
+    mri_example_add_bytes(&s->builder, key, text, strlen(text));
+}
 
-static void add_int(tfrecord_state *s, const char *key, int64_t v) { mri_example_add_ints(&s->builder, key, &v, 1); }
+static void add_int(tfrecord_state *s, const char *key, int64_t v)
+{
+    mri_example_add_ints(&s->builder, key, &v, 1);
+}
 
 static void add_picture(tfrecord_state *s, const char *key, const mr_value *v)
 {
@@ -256,7 +290,7 @@ static void add_label(tfrecord_state *s, const char *key, int64_t label)
 static void add_boxes(tfrecord_state *s, const mr_value *v)
 {
     const size_t count = (size_t)v->dim[0];
-    float       *all = numbers_room(s, (count * 5 + 1) * sizeof *all);
+    float *all = numbers_room(s, (count * 5 + 1) * sizeof *all);
     if (!all) return;
     float *column = all + 4 * count;
     mri_elements_to_floats(v->dtype, v->data, 4 * count, all);
@@ -269,7 +303,7 @@ static void add_boxes(tfrecord_state *s, const mr_value *v)
 static void add_tensor(tfrecord_state *s, const char *key, const mr_value *v, bool shape)
 {
     const size_t count = (size_t)elements_of(v);
-    void        *numbers = numbers_room(s, (count + 1) * sizeof(int64_t));
+    void *numbers = numbers_room(s, (count + 1) * sizeof(int64_t));
     if (!numbers) return;
     if (mri_dtype_is_integer(v->dtype)) {
         mri_elements_to_ints(v->dtype, v->data, count, numbers);
@@ -279,7 +313,7 @@ static void add_tensor(tfrecord_state *s, const char *key, const mr_value *v, bo
         mri_example_add_floats(&s->builder, key, numbers, count);
     }
     if (!shape) return;
-    char    name[MRI_CALLED_BYTES + 8];
+    char name[MRI_CALLED_BYTES + 8];
     int64_t dim[MR_MAX_DIMS];
     for (uint32_t k = 0; k < v->ndim; k++) dim[k] = (int64_t)v->dim[k];
     snprintf(name, sizeof name, "%s/shape", key);
@@ -306,13 +340,15 @@ static void add_field(tfrecord_state *s, uint32_t k, const mr_value *v)
     case BOX_LABELS: add_tensor(s, key, v, false); break;
     case MASK:
         mri_example_add_bytes(&s->builder, key, v->data, v->bytes);
-        add_text(s, "image/segmentation/class/format", mr_image_sniff(v->data, v->bytes) == MR_TYPE_JPEG ? "jpeg" : "png");
+        add_text(s, "image/segmentation/class/format",
+                 mr_image_sniff(v->data, v->bytes) == MR_TYPE_JPEG ? "jpeg" : "png");
         break;
     default: add_plain(s, k, v); break;
     }
 }
 
-static int tfrecord_take(void *state, uint64_t source_index, const mr_value *values, uint64_t *bytes, mr_error *err)
+static int tfrecord_take(void *state, uint64_t source_index, const mr_value *values, uint64_t *bytes,
+                         mr_error *err)
 {
     tfrecord_state *s = state;
     (void)source_index;
@@ -360,7 +396,7 @@ static void tfrecord_shard_name(char *out, size_t room, const char *dst, uint32_
 static bool tfrecord_is_other_shard(const char *dst, const char *name, uint32_t count)
 {
     const size_t n = strlen(dst);
-    uint64_t     number, total;
+    uint64_t number, total;
     if (strncmp(name, dst, n) != 0 || name[n] != '-') return false;
     const char *at = name + n + 1;
     if (mri_files_digits(&at, &number) < 5 || strncmp(at, "-of-", 4) != 0) return false;
@@ -371,7 +407,8 @@ static bool tfrecord_is_other_shard(const char *dst, const char *name, uint32_t 
 /* Without a class our reader would take what is called like one for it, and find it wrong. */
 static bool tfrecord_readable(const mri_convert_plan *plan)
 {
-    static const char *const usual[] = {"image/class/label", "label", "image/label", "class_label", "class", "labels", "target"};
+    static const char *const usual[] = {
+        "image/class/label", "label", "image/label", "class_label", "class", "labels", "target"};
     bool labelled = false, other = false;
     for (uint32_t k = 0; k < plan->field_count; k++) {
         labelled |= role_of(plan, k) == LABEL;
@@ -381,18 +418,32 @@ static bool tfrecord_readable(const mri_convert_plan *plan)
 }
 
 static const mri_files_format format = {
-    .source = "tfrecord", .readable = tfrecord_readable, .create = tfrecord_create, .destroy = tfrecord_destroy, .take = tfrecord_take, .put = tfrecord_put,
-    .shard_name = tfrecord_shard_name, .is_other_shard = tfrecord_is_other_shard,
+    .source = "tfrecord",
+    .readable = tfrecord_readable,
+    .create = tfrecord_create,
+    .destroy = tfrecord_destroy,
+    .take = tfrecord_take,
+    .put = tfrecord_put,
+    .shard_name = tfrecord_shard_name,
+    .is_other_shard = tfrecord_is_other_shard,
 };
 
-static int tfrecord_open(void **state, const mri_convert_plan *plan, const char *dst, uint64_t *first, uint64_t *resumed, mr_error *err)
+static int tfrecord_open(void **state, const mri_convert_plan *plan, const char *dst, uint64_t *first,
+                         uint64_t *resumed, mr_error *err)
 {
     *first = *resumed = 0;
     return mri_files_open(state, plan, dst, &format, err);
 }
 
 const mri_convert_kind mri_convert_tfrecord = {
-    .name = "tfrecord", .stores = 1 << MR_STORE_JPEG | 1 << MR_STORE_RAW, .picture_files = true, .plan = tfrecord_plan,
-    .fits = tfrecord_fits, .open = tfrecord_open, .append = mri_files_append, .records = mri_files_records, .finish = mri_files_finish,
+    .name = "tfrecord",
+    .stores = 1 << MR_STORE_JPEG | 1 << MR_STORE_RAW,
+    .picture_files = true,
+    .plan = tfrecord_plan,
+    .fits = tfrecord_fits,
+    .open = tfrecord_open,
+    .append = mri_files_append,
+    .records = mri_files_records,
+    .finish = mri_files_finish,
     .close = mri_files_close,
 };

@@ -1,8 +1,11 @@
-/* pipeline/decode/decoders.h: encoded bytes to pixels: one face for JPEG, PNG, coefficient records and raw pixels. Private.
+/* pipeline/decode/decoders.h: encoded bytes to pixels: one face for JPEG, PNG, coefficient records and raw
+ * pixels. Private.
  *
  *   way      pictures                                               pixels
- *   ROAD     JPEG, coefficients                                     pipeline/decode/jpeg/road.h, straight to the wanted size
- *   LIBJPEG  JPEG the road does not take (CMYK, ...), --pixels libjpeg  pipeline/decode/jpeg/libjpeg_pixels.c, then resampled
+ *   ROAD     JPEG, coefficients                                     pipeline/decode/jpeg/road.h, straight to
+ *            the wanted size
+ *   LIBJPEG  JPEG the road does not take (CMYK, ...), --pixels libjpeg
+ *            pipeline/decode/jpeg/libjpeg_pixels.c, then resampled
  *   PNG      PNG                                                    pipeline/decode/png.c, then resampled
  *   PIXELS   raw pixels                                             where they lie, then resampled */
 #ifndef MRI_DECODERS_H
@@ -20,82 +23,89 @@ struct mri_whole;
 
 typedef struct mri_jpeg mri_jpeg;
 
-int  mri_jpeg_create(mri_jpeg **out);
+int mri_jpeg_create(mri_jpeg **out);
 void mri_jpeg_destroy(mri_jpeg *j); /* accepts NULL */
 
 typedef struct mri_jpeg_request {
-    const void            *data;
-    size_t                 bytes;
-    const mr_image_header *header;   /* of data: what memory was checked against */
-    uint32_t               channels; /* 1 or 3 */
-    uint32_t               max_scans;
-    uint64_t               max_pixels;
-    mri_rect               part;     /* of the stored picture, inside it */
+    const void *data;
+    size_t bytes;
+    const mr_image_header *header; /* of data: what memory was checked against */
+    uint32_t channels;             /* 1 or 3 */
+    uint32_t max_scans;
+    uint64_t max_pixels;
+    mri_rect part; /* of the stored picture, inside it */
 } mri_jpeg_request;
 
-/* Decode part into buffer, which grows as needed; *out shows exactly the part. Its pixels are those a decode of the whole
- * picture gives. MR_EFORMAT also for what libjpeg merely warns of, as far as it looked: what lies below the part is not read,
- * except that the file must have its end marker. */
-int mri_jpeg_decode(mri_jpeg *j, const mri_jpeg_request *request, mri_buffer *buffer, mri_view *out, mr_error *err);
+/* Decode part into buffer, which grows as needed; *out shows exactly the part. Its pixels are those a decode
+ * of the whole picture gives. MR_EFORMAT also for what libjpeg merely warns of, as far as it looked: what
+ * lies below the part is not read, except that the file must have its end marker. */
+int mri_jpeg_decode(mri_jpeg *j, const mri_jpeg_request *request, mri_buffer *buffer, mri_view *out,
+                    mr_error *err);
 
 /* ---- PNG (png.c) ---- */
 
 /* Decode the whole picture, channels 1 or 3, packed into buffer. */
-int mri_png_decode(const void *data, size_t bytes, const mr_image_header *header, uint32_t channels, mri_buffer *buffer,
-                   mri_view *out, mr_error *err);
+int mri_png_decode(const void *data, size_t bytes, const mr_image_header *header, uint32_t channels,
+                   mri_buffer *buffer, mri_view *out, mr_error *err);
 
-/* The numbers of the whole picture as they are stored, one byte each: of a palette the index, of gray the sample, nothing scaled. All
- * but gray and palettes of up to 8 bits is MR_EUNSUPPORTED. Packed into buffer. */
-int mri_png_samples(const void *data, size_t bytes, const mr_image_header *header, mri_buffer *buffer, mr_error *err);
+/* The numbers of the whole picture as they are stored, one byte each: of a palette the index, of gray the
+ * sample, nothing scaled. All but gray and palettes of up to 8 bits is MR_EUNSUPPORTED. Packed into
+ * buffer. */
+int mri_png_samples(const void *data, size_t bytes, const mr_image_header *header, mri_buffer *buffer,
+                    mr_error *err);
 
 /* ---- any picture (picture.c) ---- */
 
 /* What one thread decodes with. Start with {0}; each part comes with the first picture that needs it. */
 typedef struct mri_decoder {
-    struct mri_entropy    *entropy; /* coefficients from our decoder, */
-    struct mri_libjpeg    *libjpeg; /* from libjpeg's, */
-    mri_coef               coef;    /* from records */
-    mri_block_window       window[MRI_JPEG_MAX_COMPONENTS];
-    mri_jpeg              *jpeg;    /* libjpeg's pixels, */
-    struct mri_whole      *whole;   /* also those of coefficients, which */
-    mr_value               again;   /* are made a JPEG of for that; data is malloc'd */
-    mri_road              *road;
-    mri_resample_plan     *plan;
-    mri_buffer             pixels, other; /* as decoded; upright or with other channels */
+    struct mri_entropy *entropy; /* coefficients from our decoder, */
+    struct mri_libjpeg *libjpeg; /* from libjpeg's, */
+    mri_coef coef;               /* from records */
+    mri_block_window window[MRI_JPEG_MAX_COMPONENTS];
+    mri_jpeg *jpeg;          /* libjpeg's pixels, */
+    struct mri_whole *whole; /* also those of coefficients, which */
+    mr_value again;          /* are made a JPEG of for that; data is malloc'd */
+    mri_road *road;
+    mri_resample_plan *plan;
+    mri_buffer pixels, other; /* as decoded; upright or with other channels */
 } mri_decoder;
 
 void mri_decoder_free(mri_decoder *d);
-/* The most it may hold after pictures of up to these pixels under cfg, to results of up to so many pixels, none wider or higher than
- * side. */
-uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t results, uint64_t side);
+/* The most it may hold after pictures of up to these pixels under cfg, to results of up to so many pixels,
+ * none wider or higher than side. */
+uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t results,
+                                 uint64_t side);
 
 typedef enum mri_way { MRI_WAY_ROAD, MRI_WAY_LIBJPEG, MRI_WAY_PNG, MRI_WAY_PIXELS } mri_way;
 
 /* A value looked at but not decoded. It uses the decoder it was opened with until the next one is opened. */
 typedef struct mri_picture {
-    const mr_value  *value;
-    mri_way          way;
-    mr_image_header  header;          /* LIBJPEG, PNG */
-    mri_coefficients from;            /* ROAD */
-    uint32_t         stored_width, stored_height;
-    uint32_t         width, height;   /* upright */
-    uint32_t         channels;        /* 1 or 3: what channels 0, as stored, comes to */
-    uint32_t         orientation;
+    const mr_value *value;
+    mri_way way;
+    mr_image_header header; /* LIBJPEG, PNG */
+    mri_coefficients from;  /* ROAD */
+    uint32_t stored_width, stored_height;
+    uint32_t width, height; /* upright */
+    uint32_t channels;      /* 1 or 3: what channels 0, as stored, comes to */
+    uint32_t orientation;
 } mri_picture;
 
 /* Check kind, header and limits. */
-int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, const mr_decode_config *cfg, mr_error *err);
+int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, const mr_decode_config *cfg,
+                     mr_error *err);
 
-/* Pixels of part of the upright picture, channels 1 or 3. out lies in d's buffers or in the value itself; it may be in planes
- * only for raw pixels. */
-int mri_picture_decode(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, mri_rect part,
-                       mri_view *out, mr_error *err);
+/* Pixels of part of the upright picture, channels 1 or 3. out lies in d's buffers or in the value itself; it
+ * may be in planes only for raw pixels. */
+int mri_picture_decode(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
+                       mri_rect part, mri_view *out, mr_error *err);
 
 /* The upright picture resampled as x and y say (units 1/1), packed to dst, right to left with flip. */
 int mri_picture_resample(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
-                         const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err);
+                         const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst,
+                         mr_error *err);
 
-/* An interleaved view resampled: the plan is d's. view's first pixel is (src_x, src_y) of what x and y count. */
+/* An interleaved view resampled: the plan is d's. view's first pixel is (src_x, src_y) of what x and y
+ * count. */
 int mri_view_resample(mri_decoder *d, const mri_view *view, uint32_t src_x, uint32_t src_y, const mri_axis *x,
                       const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err);
 

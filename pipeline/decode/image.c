@@ -1,4 +1,5 @@
-/* pipeline/decode/image.c: one picture at a time, for tools: decode and resize into memory of the caller's own. */
+/* pipeline/decode/image.c: one picture at a time, for tools: decode and resize into memory of the caller's
+ * own. */
 #include "pipeline/decode/decoders.h"
 
 void mr_decode_defaults(mr_decode_config *cfg)
@@ -38,15 +39,18 @@ int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image
     int rc = mri_picture_open(&picture, &decoder, value, cfg, err);
     const uint32_t channels = cfg->channels ? cfg->channels : picture.channels;
     if (rc == MR_OK)
-        rc = mri_picture_decode(&decoder, &picture, cfg, channels, (mri_rect){0, 0, picture.width, picture.height}, &view, err);
+        rc = mri_picture_decode(&decoder, &picture, cfg, channels,
+                                (mri_rect){0, 0, picture.width, picture.height}, &view, err);
     if (rc == MR_OK) {
         mri_buffer *whole = view.pixels == decoder.pixels.data ? &decoder.pixels : &decoder.other;
-        if (view.pixels == whole->data) { /* a fresh decoder's buffer has just the picture's size: hand it over */
+        if (view.pixels ==
+            whole->data) { /* a fresh decoder's buffer has just the picture's size: hand it over */
             *out = (mr_image){view.width, view.height, channels, whole->data};
             *whole = (mri_buffer){0};
         } else {
             rc = image_alloc(out, view.width, view.height, channels, err);
-            if (rc == MR_OK) mri_copy_window(&view, 0, 0, view.width, view.height, MRI_OUTSIDE_ZERO, false, out->pixels);
+            if (rc == MR_OK)
+                mri_copy_window(&view, 0, 0, view.width, view.height, MRI_OUTSIDE_ZERO, false, out->pixels);
         }
     }
     mri_decoder_free(&decoder);
@@ -57,16 +61,22 @@ int mr_image_resize(const mr_image *in, uint32_t width, uint32_t height, mr_imag
 {
     *out = (mr_image){0};
     if (!in->pixels || (in->channels != 1 && in->channels != 3))
-        return mr_error_set(err, MR_EINVAL, "resize takes pictures of 1 or 3 channels, found %u", in->channels);
+        return mr_error_set(err, MR_EINVAL, "resize takes pictures of 1 or 3 channels, found %u",
+                            in->channels);
     if (width == 0 || height == 0 || in->width == 0 || in->height == 0 || width > MRI_RESAMPLE_MAX_SIDE ||
-        height > MRI_RESAMPLE_MAX_SIDE || in->width > MRI_RESAMPLE_MAX_SIDE || in->height > MRI_RESAMPLE_MAX_SIDE)
-        return mr_error_set(err, MR_EINVAL, "resize of %u x %u to %u x %u: sides go from 1 to %u", in->width, in->height, width,
-                            height, MRI_RESAMPLE_MAX_SIDE);
+        height > MRI_RESAMPLE_MAX_SIDE || in->width > MRI_RESAMPLE_MAX_SIDE ||
+        in->height > MRI_RESAMPLE_MAX_SIDE)
+        return mr_error_set(err, MR_EINVAL, "resize of %u x %u to %u x %u: sides go from 1 to %u", in->width,
+                            in->height, width, height, MRI_RESAMPLE_MAX_SIDE);
     int rc = image_alloc(out, width, height, in->channels, err);
     if (rc) return rc;
-    const mri_view view = {.pixels = in->pixels, .width = in->width, .height = in->height, .channels = in->channels,
+    const mri_view view = {.pixels = in->pixels,
+                           .width = in->width,
+                           .height = in->height,
+                           .channels = in->channels,
                            .stride = (size_t)in->width * in->channels};
-    const mri_axis x = mri_axis_of(in->width, 0, in->width, width), y = mri_axis_of(in->height, 0, in->height, height);
+    const mri_axis x = mri_axis_of(in->width, 0, in->width, width),
+                   y = mri_axis_of(in->height, 0, in->height, height);
     mri_decoder decoder = {0};
     rc = mri_view_resample(&decoder, &view, 0, 0, &x, &y, MRI_FILTER_BILINEAR, false, out->pixels, err);
     mri_decoder_free(&decoder);

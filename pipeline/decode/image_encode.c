@@ -6,19 +6,22 @@
 
 static int check_image(const mr_image *in, uint32_t most, const char *format, mr_error *err)
 {
-    if (in->pixels && (in->channels == 1 || in->channels == 3) && in->width >= 1 && in->height >= 1 && in->width <= most &&
-        in->height <= most)
+    if (in->pixels && (in->channels == 1 || in->channels == 3) && in->width >= 1 && in->height >= 1 &&
+        in->width <= most && in->height <= most)
         return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "cannot write %u x %u pixels of %u channels as %s: expected 1 or 3 channels, sides of 1 "
-                        "to %u", in->width, in->height, in->channels, format, most);
+    return mr_error_set(
+        err, MR_EINVAL,
+        "cannot write %u x %u pixels of %u channels as %s: expected 1 or 3 channels, sides of 1 "
+        "to %u",
+        in->width, in->height, in->channels, format, most);
 }
 
 /* ---- JPEG ---- */
 
 struct encoder {
     struct jpeg_compress_struct c;
-    mri_libjpeg_errors          errors;
-    mri_libjpeg_sink            sink;
+    mri_libjpeg_errors errors;
+    mri_libjpeg_sink sink;
 };
 
 static void compress(struct encoder *e, const mr_image *in, int quality)
@@ -33,7 +36,8 @@ static void compress(struct encoder *e, const mr_image *in, int quality)
     jpeg_set_defaults(c);
     jpeg_set_quality(c, quality, TRUE);
     c->dct_method = JDCT_ISLOW;
-    if (in->channels == 3) c->comp_info[0].h_samp_factor = c->comp_info[0].v_samp_factor = quality <= 90 ? 2 : 1;
+    if (in->channels == 3)
+        c->comp_info[0].h_samp_factor = c->comp_info[0].v_samp_factor = quality <= 90 ? 2 : 1;
     jpeg_start_compress(c, TRUE);
     while (c->next_scanline < c->image_height) {
         JSAMPROW row = in->pixels + (size_t)c->next_scanline * in->width * in->channels;
@@ -48,7 +52,8 @@ int mr_image_encode_jpeg(const mr_image *in, int quality, void **data, size_t *b
     *bytes = 0;
     int rc = check_image(in, JPEG_MAX_DIMENSION, "JPEG", err);
     if (rc) return rc;
-    if (quality < 1 || quality > 100) return mr_error_set(err, MR_EINVAL, "JPEG quality is %d; expected 1 to 100", quality);
+    if (quality < 1 || quality > 100)
+        return mr_error_set(err, MR_EINVAL, "JPEG quality is %d; expected 1 to 100", quality);
     struct encoder *e = calloc(1, sizeof *e);
     if (!e) return mr_error_set(err, MR_ENOMEM, "JPEG: no memory for an encoder");
     mri_libjpeg_errors_init(&e->errors);
@@ -60,7 +65,8 @@ int mr_image_encode_jpeg(const mr_image *in, int quality, void **data, size_t *b
         return rc;
     }
     if (setjmp(e->errors.jump)) {
-        rc = mr_error_set(err, e->errors.code == JERR_OUT_OF_MEMORY ? MR_ENOMEM : MR_EINVAL, "JPEG: %s", e->errors.text);
+        rc = mr_error_set(err, e->errors.code == JERR_OUT_OF_MEMORY ? MR_ENOMEM : MR_EINVAL, "JPEG: %s",
+                          e->errors.text);
     } else {
         compress(e, in, quality);
         *data = e->sink.data;
@@ -77,8 +83,11 @@ int mr_image_encode_jpeg(const mr_image *in, int quality, void **data, size_t *b
 
 static int png_write(spng_ctx *ctx, const mr_image *in, void **data, size_t *bytes)
 {
-    struct spng_ihdr ihdr = {.width = in->width, .height = in->height, .bit_depth = 8,
-                             .color_type = in->channels == 3 ? SPNG_COLOR_TYPE_TRUECOLOR : SPNG_COLOR_TYPE_GRAYSCALE};
+    struct spng_ihdr ihdr = {.width = in->width,
+                             .height = in->height,
+                             .bit_depth = 8,
+                             .color_type =
+                                 in->channels == 3 ? SPNG_COLOR_TYPE_TRUECOLOR : SPNG_COLOR_TYPE_GRAYSCALE};
     size_t pixel_bytes;
     if (!mri_picture_bytes(in->width, in->height, in->channels, &pixel_bytes)) return SPNG_EOVERFLOW;
     int code = spng_set_option(ctx, SPNG_ENCODE_TO_BUFFER, 1);

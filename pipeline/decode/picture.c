@@ -1,7 +1,8 @@
-/* pipeline/decode/picture.c: one face for JPEG, PNG, coefficient records and raw pixels: look first, then take what is wanted.
+/* pipeline/decode/picture.c: one face for JPEG, PNG, coefficient records and raw pixels: look first, then
+ * take what is wanted.
  *
- * The kind comes from the content, never from a name or from what a field claims. No memory that depends on the picture's
- * size is taken before its header has been checked against max_pixels. */
+ * The kind comes from the content, never from a name or from what a field claims. No memory that depends on
+ * the picture's size is taken before its header has been checked against max_pixels. */
 #include "pipeline/decode/decoders.h"
 
 #include "pipeline/decode/jpeg/entropy.h"
@@ -24,39 +25,51 @@ void mri_decoder_free(mri_decoder *d)
     *d = (mri_decoder){0};
 }
 
-uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t results, uint64_t side)
+uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t results,
+                                 uint64_t side)
 {
-    const uint64_t seen = mri_min_u64(pixels, cfg->max_pixels), seen_side = mri_min_u64(seen, MRI_RESAMPLE_MAX_SIDE);
+    const uint64_t seen = mri_min_u64(pixels, cfg->max_pixels),
+                   seen_side = mri_min_u64(seen, MRI_RESAMPLE_MAX_SIDE);
     const uint64_t libraries = (uint64_t)1 << 20; /* tables, rows, inflate windows */
-    const uint64_t remade = cfg->pixels == MR_PIXELS_LIBJPEG ? 2 * mri_jpeg_coefficient_bound(seen) : 0; /* blocks, a JPEG of them */
-    const uint64_t other = 3 * mri_max_u64(seen, results); /* the road's results too, before they are turned upright */
+    const uint64_t remade = cfg->pixels == MR_PIXELS_LIBJPEG ? 2 * mri_jpeg_coefficient_bound(seen)
+                                                             : 0; /* blocks, a JPEG of them */
+    const uint64_t other =
+        3 * mri_max_u64(seen, results); /* the road's results too, before they are turned upright */
     return libraries + 3 * seen + other + remade + mri_entropy_bytes() + mri_jpeg_coefficient_bound(seen) +
-           mri_road_bound_bytes(seen, mri_min_u64(seen_side, JPEG_MOST_SIDE), side) + mri_resample_bound_bytes(seen_side, side);
+           mri_road_bound_bytes(seen, mri_min_u64(seen_side, JPEG_MOST_SIDE), side) +
+           mri_resample_bound_bytes(seen_side, side);
 }
 
 static int open_pixels(mri_picture *p, const mr_decode_config *cfg, mr_error *err)
 {
     const mr_value *v = p->value;
     size_t bytes;
-    if (v->ndim != 3 || v->dim[0] == 0 || v->dim[1] == 0 || v->dim[2] < 1 || v->dim[2] > 4 || v->dim[0] > INT32_MAX ||
-        v->dim[1] > INT32_MAX)
+    if (v->ndim != 3 || v->dim[0] == 0 || v->dim[1] == 0 || v->dim[2] < 1 || v->dim[2] > 4 ||
+        v->dim[0] > INT32_MAX || v->dim[1] > INT32_MAX)
         return mr_error_set(err, MR_EFORMAT, "pixels: expected dimensions height, width and 1 to 4 channels");
     const int rc = mri_check_pixels(v->dim[1], v->dim[0], cfg->max_pixels, err);
     if (rc) return rc;
     if (!mri_picture_bytes(v->dim[1], v->dim[0], (uint32_t)v->dim[2], &bytes) || bytes != v->bytes)
         return mr_error_set(err, MR_EFORMAT, "pixels: %zu bytes do not make %llu x %llu x %llu", v->bytes,
-                            (unsigned long long)v->dim[0], (unsigned long long)v->dim[1], (unsigned long long)v->dim[2]);
+                            (unsigned long long)v->dim[0], (unsigned long long)v->dim[1],
+                            (unsigned long long)v->dim[2]);
     p->stored_height = (uint32_t)v->dim[0];
     p->stored_width = (uint32_t)v->dim[1];
     p->channels = v->dim[2] <= 2 ? 1 : 3;
     return MR_OK;
 }
 
-static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "no memory for a picture decoder"); }
+static int no_memory(mr_error *err)
+{
+    return mr_error_set(err, MR_ENOMEM, "no memory for a picture decoder");
+}
 
 /* ---- where coefficients come from ---- */
 
-static int entropy_window(void *self, const mri_block_window *w, mr_error *err) { return mri_entropy_window(self, w, err); }
+static int entropy_window(void *self, const mri_block_window *w, mr_error *err)
+{
+    return mri_entropy_window(self, w, err);
+}
 static int entropy_rows(void *self, uint32_t row, const mri_block_rows *out, mr_error *err)
 {
     return mri_entropy_rows(self, row, out, err);
@@ -125,7 +138,8 @@ static int open_coef(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
     return MR_OK;
 }
 
-static int open_libjpeg(mri_decoder *d, const mr_value *v, const mr_decode_config *cfg, mri_coefficients *from, mr_error *err)
+static int open_libjpeg(mri_decoder *d, const mr_value *v, const mr_decode_config *cfg,
+                        mri_coefficients *from, mr_error *err)
 {
     const mri_jpeg_frame *f;
     if (!d->libjpeg && mri_libjpeg_create(&d->libjpeg)) return no_memory(err);
@@ -137,17 +151,18 @@ static int open_libjpeg(mri_decoder *d, const mr_value *v, const mr_decode_confi
 /* The ways of a JPEG, in turn: our decoder; libjpeg's coefficients; libjpeg's pixels. */
 static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
 {
-    const mr_value       *v = p->value;
+    const mr_value *v = p->value;
     const mri_jpeg_frame *f;
-    int                   rc = road_ready(d, err);
+    int rc = road_ready(d, err);
     if (rc == MR_OK && !d->entropy && mri_entropy_create(&d->entropy)) rc = no_memory(err);
     if (rc) return rc;
     rc = mri_entropy_open(d->entropy, v->data, v->bytes, v->entries, v->entries_bytes, &f, err);
     if (rc == MR_OK) {
         p->from = (mri_coefficients){d->entropy, f, entropy_window, entropy_rows, entropy_end};
     } else {
-        mr_image_header h; /* what is wrong with its header, or too large, is that first of all, as every other way to look at it says */
-        int             first = mr_image_header_parse(v->data, v->bytes, &h, err);
+        mr_image_header h; /* what is wrong with its header, or too large, is that first of all, as every
+                              other way to look at it says */
+        int first = mr_image_header_parse(v->data, v->bytes, &h, err);
         if (first == MR_OK) first = mri_check_pixels(h.width, h.height, cfg->max_pixels, err);
         if (first) return first;
         if (rc != MR_EUNSUPPORTED) return rc;
@@ -182,10 +197,11 @@ static int open_encoded(mri_picture *p, mri_decoder *d, const mr_decode_config *
     return MR_OK;
 }
 
-/* libjpeg's pixels of coefficients: they are made a JPEG again, whose coefficients are the same. Slow, and seldom asked for. */
+/* libjpeg's pixels of coefficients: they are made a JPEG again, whose coefficients are the same. Slow, and
+ * seldom asked for. */
 static int open_remade(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg, mr_error *err)
 {
-    void  *jpeg;
+    void *jpeg;
     size_t bytes;
     free((void *)(uintptr_t)d->again.data);
     d->again = (mr_value){.type = MR_TYPE_JPEG};
@@ -198,22 +214,19 @@ static int open_remade(mri_picture *p, mri_decoder *d, const mr_decode_config *c
     return open_encoded(p, d, cfg, err);
 }
 
-int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
+int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, const mr_decode_config *cfg,
+                     mr_error *err)
 {
     *p = (mri_picture){.value = value, .orientation = 1, .way = MRI_WAY_PIXELS};
     int rc;
     switch (value->type) {
-    case MR_TYPE_PIXELS:
-        rc = open_pixels(p, cfg, err);
-        break;
+    case MR_TYPE_PIXELS: rc = open_pixels(p, cfg, err); break;
     case MR_TYPE_COEF:
         rc = cfg->pixels == MR_PIXELS_OWN ? open_coef(p, d, cfg, err) : open_remade(p, d, cfg, err);
         break;
     case MR_TYPE_JPEG:
     case MR_TYPE_PNG:
-    case MR_TYPE_BYTES:
-        rc = open_encoded(p, d, cfg, err);
-        break;
+    case MR_TYPE_BYTES: rc = open_encoded(p, d, cfg, err); break;
     default:
         rc = mr_error_set(err, MR_EFORMAT, "expected a picture, found a value of type %d", (int)value->type);
     }
@@ -227,21 +240,29 @@ int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, cons
 
 /* ---- pixels at their own size ---- */
 
-static int pixels_view(mri_decoder *d, const mri_picture *p, uint32_t channels, mri_rect part, mri_view *out, mr_error *err)
+static int pixels_view(mri_decoder *d, const mri_picture *p, uint32_t channels, mri_rect part, mri_view *out,
+                       mr_error *err)
 {
     const mr_value *v = p->value;
-    const uint32_t  stored = (uint32_t)v->dim[2];
-    const bool      planes = v->planes == MR_CHW && stored > 1;
-    mri_view view = {.pixels = v->data, .width = p->width, .height = p->height, .channels = stored,
+    const uint32_t stored = (uint32_t)v->dim[2];
+    const bool planes = v->planes == MR_CHW && stored > 1;
+    mri_view view = {.pixels = v->data,
+                     .width = p->width,
+                     .height = p->height,
+                     .channels = stored,
                      .stride = (size_t)p->width * (planes ? 1 : stored),
                      .plane_bytes = planes ? (size_t)p->width * p->height : 0};
     view = mri_view_part(&view, part);
     if (stored != channels) {
         size_t bytes;
-        if (!mri_picture_bytes(part.width, part.height, channels, &bytes) || mri_buffer_need(&d->other, bytes))
+        if (!mri_picture_bytes(part.width, part.height, channels, &bytes) ||
+            mri_buffer_need(&d->other, bytes))
             return mr_error_set(err, MR_ENOMEM, "no memory for %u x %u pixels", part.width, part.height);
         mri_convert_channels(&view, channels, d->other.data);
-        view = (mri_view){.pixels = d->other.data, .width = part.width, .height = part.height, .channels = channels,
+        view = (mri_view){.pixels = d->other.data,
+                          .width = part.width,
+                          .height = part.height,
+                          .channels = channels,
                           .stride = (size_t)part.width * channels};
     }
     *out = view;
@@ -249,18 +270,23 @@ static int pixels_view(mri_decoder *d, const mri_picture *p, uint32_t channels, 
 }
 
 /* Interleaved pixels of a part of the stored picture. */
-static int decode_stored(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, mri_rect part,
-                         mri_view *out, mr_error *err)
+static int decode_stored(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
+                         mri_rect part, mri_view *out, mr_error *err)
 {
     if (p->way == MRI_WAY_PNG) {
         mri_view whole;
-        const int rc = mri_png_decode(p->value->data, p->value->bytes, &p->header, channels, &d->pixels, &whole, err);
+        const int rc =
+            mri_png_decode(p->value->data, p->value->bytes, &p->header, channels, &d->pixels, &whole, err);
         if (rc == MR_OK) *out = mri_view_part(&whole, part);
         return rc;
     }
     if (!d->jpeg && mri_jpeg_create(&d->jpeg)) return no_memory(err);
-    const mri_jpeg_request request = {.data = p->value->data, .bytes = p->value->bytes, .header = &p->header,
-                                      .channels = channels, .max_scans = cfg->max_scans, .max_pixels = cfg->max_pixels,
+    const mri_jpeg_request request = {.data = p->value->data,
+                                      .bytes = p->value->bytes,
+                                      .header = &p->header,
+                                      .channels = channels,
+                                      .max_scans = cfg->max_scans,
+                                      .max_pixels = cfg->max_pixels,
                                       .part = part};
     return mri_jpeg_decode(d->jpeg, &request, &d->pixels, out, err);
 }
@@ -268,23 +294,31 @@ static int decode_stored(mri_decoder *d, const mri_picture *p, const mr_decode_c
 static int need_pixels(mri_buffer *b, uint32_t width, uint32_t height, uint32_t channels, mr_error *err)
 {
     size_t bytes;
-    if (mri_picture_bytes(width, height, channels, &bytes) && mri_buffer_need(b, bytes) == MR_OK) return MR_OK;
+    if (mri_picture_bytes(width, height, channels, &bytes) && mri_buffer_need(b, bytes) == MR_OK)
+        return MR_OK;
     return mr_error_set(err, MR_ENOMEM, "no memory for %u x %u pixels", width, height);
 }
 
 static mri_view packed_view(const mri_buffer *b, uint32_t width, uint32_t height, uint32_t channels)
 {
-    return (mri_view){.pixels = b->data, .width = width, .height = height, .channels = channels, .stride = (size_t)width * channels};
+    return (mri_view){.pixels = b->data,
+                      .width = width,
+                      .height = height,
+                      .channels = channels,
+                      .stride = (size_t)width * channels};
 }
 
-int mri_picture_decode(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, mri_rect part,
-                       mri_view *out, mr_error *err)
+int mri_picture_decode(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
+                       mri_rect part, mri_view *out, mr_error *err)
 {
     if (p->way == MRI_WAY_PIXELS) return pixels_view(d, p, channels, part, out, err);
     if (p->way == MRI_WAY_ROAD) { /* a window of the picture at its own size */
-        const mri_axis x = mri_axis_window(p->width, part.x, part.width), y = mri_axis_window(p->height, part.y, part.height);
+        const mri_axis x = mri_axis_window(p->width, part.x, part.width),
+                       y = mri_axis_window(p->height, part.y, part.height);
         int rc = need_pixels(&d->pixels, part.width, part.height, channels, err);
-        if (rc == MR_OK) rc = mri_picture_resample(d, p, cfg, channels, &x, &y, MRI_FILTER_BILINEAR, false, d->pixels.data, err);
+        if (rc == MR_OK)
+            rc = mri_picture_resample(d, p, cfg, channels, &x, &y, MRI_FILTER_BILINEAR, false, d->pixels.data,
+                                      err);
         *out = packed_view(&d->pixels, part.width, part.height, channels);
         return rc;
     }
@@ -305,7 +339,8 @@ int mri_view_resample(mri_decoder *d, const mri_view *view, uint32_t src_x, uint
 {
     int rc = d->plan ? MR_OK : mri_resample_plan_create(&d->plan);
     if (rc == MR_OK) rc = mri_resample_plan_set(d->plan, x, y, filter, flip, view->channels);
-    if (rc == MR_OK) rc = mri_resample_run(d->plan, view, src_x, src_y, dst, (size_t)x->count * view->channels);
+    if (rc == MR_OK)
+        rc = mri_resample_run(d->plan, view, src_x, src_y, dst, (size_t)x->count * view->channels);
     return rc == MR_OK ? MR_OK : mr_error_set(err, rc, "no memory to resize to %u x %u", x->count, y->count);
 }
 
@@ -317,20 +352,24 @@ static mri_axis mirrored(mri_axis a)
 }
 
 /* What our decoder finds odd only on its way, libjpeg may know: from the start, with its coefficients. */
-static int road_run(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, const mri_axis *x,
-                    const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
+static int road_run(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
+                    const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst,
+                    mr_error *err)
 {
     const size_t stride = (size_t)x->count * channels;
     int rc = mri_road_run(d->road, d->plan, &p->from, x, y, filter, flip, channels, dst, stride, err);
     if (rc != MR_EUNSUPPORTED || p->from.self != d->entropy) return rc;
     mri_coefficients other;
     rc = open_libjpeg(d, p->value, cfg, &other, err);
-    return rc == MR_OK ? mri_road_run(d->road, d->plan, &other, x, y, filter, flip, channels, dst, stride, err) : rc;
+    return rc == MR_OK
+               ? mri_road_run(d->road, d->plan, &other, x, y, filter, flip, channels, dst, stride, err)
+               : rc;
 }
 
 /* The road sees the stored picture: its result is turned upright, and flipped on the way. */
-static int road_resample(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels, const mri_axis *x,
-                         const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
+static int road_resample(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
+                         const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst,
+                         mr_error *err)
 {
     if (p->orientation == 1) return road_run(d, p, cfg, channels, x, y, filter, flip, dst, err);
     const mri_turn t = mri_turn_of(p->orientation);
@@ -346,7 +385,8 @@ static int road_resample(mri_decoder *d, const mri_picture *p, const mr_decode_c
 }
 
 int mri_picture_resample(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
-                         const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err)
+                         const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst,
+                         mr_error *err)
 {
     if (p->way == MRI_WAY_ROAD) return road_resample(d, p, cfg, channels, x, y, filter, flip, dst, err);
     uint32_t hi_x, hi_y;

@@ -2,11 +2,12 @@
  *
  *   file ──► chunks checked (png_chunks.c) ──► those that make pixels ──► libspng ──► rows, or indices of a palette ──► pixels
  *
- * Rules: 16-bit samples keep their high byte, palettes and low bit depths are spelled out, alpha and transparent colours
- * are dropped and the colour below them kept, gamma and colour profiles are not applied; of an animation the picture is the one that
- * programs show which know of none. A chunk whose CRC is wrong, data that end early, a colour the palette has not or a missing IEND
- * make the picture bad; compressed data that go on behind the last row are not looked at. Masks are numbers, not colours:
- * they are taken as they are stored, gray unscaled, indices whether the palette has them or not. */
+ * Rules: 16-bit samples keep their high byte, palettes and low bit depths are spelled out, alpha and
+ * transparent colours are dropped and the colour below them kept, gamma and colour profiles are not applied;
+ * of an animation the picture is the one that programs show which know of none. A chunk whose CRC is wrong,
+ * data that end early, a colour the palette has not or a missing IEND make the picture bad; compressed data
+ * that go on behind the last row are not looked at. Masks are numbers, not colours: they are taken as they
+ * are stored, gray unscaled, indices whether the palette has them or not. */
 #include <spng.h>
 
 #include "pipeline/decode/decoders.h"
@@ -14,7 +15,8 @@
 
 static int png_fail(mr_error *err, int code)
 {
-    return mr_error_set(err, code == SPNG_EMEM ? MR_ENOMEM : MR_EFORMAT, "PNG: decoding the image data (IDAT): %s", spng_strerror(code));
+    return mr_error_set(err, code == SPNG_EMEM ? MR_ENOMEM : MR_EFORMAT,
+                        "PNG: decoding the image data (IDAT): %s", spng_strerror(code));
 }
 
 static int give(spng_ctx *ctx, void *chunks, void *dst, size_t bytes)
@@ -23,36 +25,45 @@ static int give(spng_ctx *ctx, void *chunks, void *dst, size_t bytes)
     return mri_png_take(chunks, dst, bytes) ? 0 : SPNG_IO_EOF;
 }
 
-/* Indices, packed in rows at the end of the pixels' memory, become colours from its beginning on. An index is at least a byte further
- * back than the three it becomes, until the last one, which is read before. */
-static int spell_out(const mri_png_chunks *c, const mr_image_header *h, uint8_t *pixels, size_t pixel_bytes, size_t index_bytes, mr_error *err)
+/* Indices, packed in rows at the end of the pixels' memory, become colours from its beginning on. An index is
+ * at least a byte further back than the three it becomes, until the last one, which is read before. */
+static int spell_out(const mri_png_chunks *c, const mr_image_header *h, uint8_t *pixels, size_t pixel_bytes,
+                     size_t index_bytes, mr_error *err)
 {
-    const size_t   row_bytes = index_bytes / h->height;
+    const size_t row_bytes = index_bytes / h->height;
     const uint8_t *row = pixels + pixel_bytes - index_bytes;
     const uint32_t depth = h->bit_depth, mask = (1u << depth) - 1;
-    uint8_t       *to = pixels;
+    uint8_t *to = pixels;
     for (uint32_t y = 0; y < h->height; y++, row += row_bytes)
         for (uint32_t x = 0; x < h->width; x++, to += 3) {
-            const size_t   bit = (size_t)x * depth;
+            const size_t bit = (size_t)x * depth;
             const uint32_t index = row[bit / 8] >> (8 - depth - bit % 8) & mask;
             if (index >= c->palette_count)
-                return mr_error_set(err, MR_EFORMAT, "PNG: pixel %u, %u has colour %u of its palette, which has only %u: damaged", x, y, index,
-                                    c->palette_count);
+                return mr_error_set(
+                    err, MR_EFORMAT,
+                    "PNG: pixel %u, %u has colour %u of its palette, which has only %u: damaged", x, y, index,
+                    c->palette_count);
             memcpy(to, c->palette + 3 * (size_t)index, 3);
         }
     return MR_OK;
 }
 
 /* Ready for the pixels: *told bytes of them in this format. */
-static int png_begin(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header *header, int format, size_t *told)
+static int png_begin(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header *header, int format,
+                     size_t *told)
 {
     int code = spng_set_image_limits(ctx, header->width, header->height);
-    if (!code) code = spng_set_crc_action(ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR); /* without it zlib's own checksum would not count either */
+    if (!code)
+        code = spng_set_crc_action(
+            ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR); /* without it zlib's own checksum would not count either */
     if (!code) code = spng_set_png_stream(ctx, give, chunks);
     return code ? code : spng_decoded_image_size(ctx, format, told);
 }
 
-static int size_changes(mr_error *err) { return mr_error_set(err, MR_EFORMAT, "PNG: size changes within the file"); }
+static int size_changes(mr_error *err)
+{
+    return mr_error_set(err, MR_EFORMAT, "PNG: size changes within the file");
+}
 
 static int png_room(mri_buffer *buffer, size_t bytes, mr_error *err)
 {
@@ -60,7 +71,8 @@ static int png_room(mri_buffer *buffer, size_t bytes, mr_error *err)
     return mr_error_set(err, MR_ENOMEM, "PNG: no memory for %zu bytes of pixels", bytes);
 }
 
-static int png_run(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header *header, uint32_t channels, mri_buffer *buffer, mr_error *err)
+static int png_run(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header *header, uint32_t channels,
+                   mri_buffer *buffer, mr_error *err)
 {
     /* libspng gives gray only for gray of up to 8 bits; all else comes as RGB and is made gray here. */
     const bool gray = channels == 1 && header->channels == 1 && header->bit_depth <= 8;
@@ -68,7 +80,8 @@ static int png_run(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header 
     size_t pixel_bytes, told;
     int code = png_begin(ctx, chunks, header, format, &told);
     if (code) return png_fail(err, code);
-    if (!mri_picture_bytes(header->width, header->height, gray ? 1 : 3, &pixel_bytes) || told > pixel_bytes || (told != pixel_bytes && !chunks->palette))
+    if (!mri_picture_bytes(header->width, header->height, gray ? 1 : 3, &pixel_bytes) || told > pixel_bytes ||
+        (told != pixel_bytes && !chunks->palette))
         return size_changes(err);
     int rc = png_room(buffer, pixel_bytes, err);
     if (rc) return rc;
@@ -82,18 +95,21 @@ static int png_run(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header 
     return rc;
 }
 
-int mri_png_decode(const void *data, size_t bytes, const mr_image_header *header, uint32_t channels, mri_buffer *buffer,
-                   mri_view *out, mr_error *err)
+int mri_png_decode(const void *data, size_t bytes, const mr_image_header *header, uint32_t channels,
+                   mri_buffer *buffer, mri_view *out, mr_error *err)
 {
     mri_png_chunks chunks;
-    int            rc = mri_png_chunks_open(&chunks, data, bytes, header, err);
+    int rc = mri_png_chunks_open(&chunks, data, bytes, header, err);
     if (rc) return rc;
     spng_ctx *ctx = spng_ctx_new(0);
     if (!ctx) return mr_error_set(err, MR_ENOMEM, "PNG: no memory for a decoder");
     rc = png_run(ctx, &chunks, header, channels, buffer, err);
     spng_ctx_free(ctx);
     if (rc) return rc;
-    *out = (mri_view){.pixels = buffer->data, .width = header->width, .height = header->height, .channels = channels,
+    *out = (mri_view){.pixels = buffer->data,
+                      .width = header->width,
+                      .height = header->height,
+                      .channels = channels,
                       .stride = (size_t)header->width * channels};
     return MR_OK;
 }
@@ -114,27 +130,32 @@ static const char *colour_name(const struct spng_ihdr *h)
 /* In place from the end: a number never lies behind the byte it was packed in. */
 static void unpack(uint8_t *p, uint32_t width, uint32_t height, uint32_t depth)
 {
-    const size_t   row_bytes = ((size_t)width * depth + 7) / 8;
+    const size_t row_bytes = ((size_t)width * depth + 7) / 8;
     const uint32_t in_byte = 8 / depth;
     for (uint32_t y = height; y-- > 0;) {
         for (uint32_t x = width; x-- > 0;) {
             const uint8_t packed = p[y * row_bytes + x / in_byte];
-            p[(size_t)y * width + x] = (uint8_t)(packed >> (8 - depth * (x % in_byte + 1)) & ((1u << depth) - 1));
+            p[(size_t)y * width + x] =
+                (uint8_t)(packed >> (8 - depth * (x % in_byte + 1)) & ((1u << depth) - 1));
         }
     }
 }
 
-static int samples_run(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header *header, mri_buffer *buffer, mr_error *err)
+static int samples_run(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header *header,
+                       mri_buffer *buffer, mr_error *err)
 {
     struct spng_ihdr h;
-    size_t           stored_bytes, sample_bytes;
-    int              code = png_begin(ctx, chunks, header, SPNG_FMT_PNG, &stored_bytes);
+    size_t stored_bytes, sample_bytes;
+    int code = png_begin(ctx, chunks, header, SPNG_FMT_PNG, &stored_bytes);
     if (!code) code = spng_get_ihdr(ctx, &h);
     if (code) return png_fail(err, code);
     if (colour_name(&h))
-        return mr_error_set(err, MR_EUNSUPPORTED, "PNG: expected one number of at most 8 bits for each pixel, gray or of a palette; found %s",
-                            colour_name(&h));
-    if (h.width != header->width || h.height != header->height || !mri_picture_bytes(h.width, h.height, 1, &sample_bytes) ||
+        return mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "PNG: expected one number of at most 8 bits for each pixel, gray or of a palette; found %s",
+            colour_name(&h));
+    if (h.width != header->width || h.height != header->height ||
+        !mri_picture_bytes(h.width, h.height, 1, &sample_bytes) ||
         stored_bytes != ((size_t)h.width * h.bit_depth + 7) / 8 * h.height)
         return size_changes(err);
     const int rc = png_room(buffer, sample_bytes, err);
@@ -146,10 +167,11 @@ static int samples_run(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_hea
     return MR_OK;
 }
 
-int mri_png_samples(const void *data, size_t bytes, const mr_image_header *header, mri_buffer *buffer, mr_error *err)
+int mri_png_samples(const void *data, size_t bytes, const mr_image_header *header, mri_buffer *buffer,
+                    mr_error *err)
 {
     mri_png_chunks chunks;
-    int            rc = mri_png_chunks_open(&chunks, data, bytes, header, err);
+    int rc = mri_png_chunks_open(&chunks, data, bytes, header, err);
     if (rc) return rc;
     spng_ctx *ctx = spng_ctx_new(0);
     if (!ctx) return mr_error_set(err, MR_ENOMEM, "PNG: no memory for a decoder");

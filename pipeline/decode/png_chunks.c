@@ -1,10 +1,12 @@
 /* pipeline/decode/png_chunks.c: see png_chunks.h.
  *
  *   signature | length TYPE body crc | length TYPE body crc | ... | IEND
- *               IHDR first, PLTE, then all IDAT one behind the other; other chunks of a small first letter anywhere
+ *               IHDR first, PLTE, then all IDAT one behind the other; other chunks of a small first letter
+ *               anywhere
  *
- * All checksums are looked at, also those of comments: a file that was damaged there was damaged. But comments, profiles and
- * whatever else is not needed to make pixels is not handed on, so that it can be as large, or unpack to as much, as it likes. */
+ * All checksums are looked at, also those of comments: a file that was damaged there was damaged. But
+ * comments, profiles and whatever else is not needed to make pixels is not handed on, so that it can be as
+ * large, or unpack to as much, as it likes. */
 #include "pipeline/decode/png_chunks.h"
 
 #include <isa-l/crc.h>
@@ -12,8 +14,8 @@
 enum { SIGNATURE = 8, AROUND = 12, CRC_RUN = 1 << 30 }; /* AROUND a body: length, type, checksum */
 
 typedef struct png_chunk {
-    size_t         at;   /* of its length */
-    uint32_t       bytes;
+    size_t at; /* of its length */
+    uint32_t bytes;
     const uint8_t *type, *body;
 } png_chunk;
 
@@ -33,33 +35,45 @@ static uint32_t crc_of(const uint8_t *p, size_t bytes)
 
 static int next_chunk(const mri_png_chunks *c, size_t bytes, size_t at, png_chunk *k, mr_error *err)
 {
-    if (bytes - at < AROUND) return mr_error_set(err, MR_EFORMAT, "PNG: ends at byte %zu before its last chunk (IEND): truncated", bytes);
-    *k = (png_chunk){.at = at, .bytes = mri_be32(c->data + at), .type = c->data + at + 4, .body = c->data + at + 8};
+    if (bytes - at < AROUND)
+        return mr_error_set(err, MR_EFORMAT, "PNG: ends at byte %zu before its last chunk (IEND): truncated",
+                            bytes);
+    *k = (png_chunk){
+        .at = at, .bytes = mri_be32(c->data + at), .type = c->data + at + 4, .body = c->data + at + 8};
     for (int n = 0; n < 4; n++)
         if ((k->type[n] | 0x20) < 'a' || (k->type[n] | 0x20) > 'z')
-            return mr_error_set(err, MR_EFORMAT, "PNG: expected a chunk at byte %zu, found one of type %02x %02x %02x %02x: damaged", at,
-                                k->type[0], k->type[1], k->type[2], k->type[3]);
+            return mr_error_set(
+                err, MR_EFORMAT,
+                "PNG: expected a chunk at byte %zu, found one of type %02x %02x %02x %02x: damaged", at,
+                k->type[0], k->type[1], k->type[2], k->type[3]);
     if (k->bytes > bytes - at - AROUND)
-        return mr_error_set(err, MR_EFORMAT, "PNG: chunk %.4s at byte %zu has %u bytes; expected %zu at most, the file ends there: truncated or damaged",
+        return mr_error_set(err, MR_EFORMAT,
+                            "PNG: chunk %.4s at byte %zu has %u bytes; expected %zu at most, the file ends "
+                            "there: truncated or damaged",
                             (const char *)k->type, at, k->bytes, bytes - at - AROUND);
     const uint32_t told = mri_be32(k->body + k->bytes), found = crc_of(k->type, 4 + (size_t)k->bytes);
     if (told == found) return MR_OK;
-    return mr_error_set(err, MR_EFORMAT, "PNG: chunk %.4s at byte %zu states CRC %08x, its bytes have %08x: damaged", (const char *)k->type, at,
-                        told, found);
+    return mr_error_set(err, MR_EFORMAT,
+                        "PNG: chunk %.4s at byte %zu states CRC %08x, its bytes have %08x: damaged",
+                        (const char *)k->type, at, told, found);
 }
 
 static int misplaced(const png_chunk *k, const char *expected, mr_error *err)
 {
-    return mr_error_set(err, MR_EFORMAT, "PNG: chunk %.4s at byte %zu; expected %s", (const char *)k->type, k->at, expected);
+    return mr_error_set(err, MR_EFORMAT, "PNG: chunk %.4s at byte %zu; expected %s", (const char *)k->type,
+                        k->at, expected);
 }
 
-static int take_palette(mri_png_chunks *c, walk *w, const png_chunk *k, const mr_image_header *header, bool indexed, mr_error *err)
+static int take_palette(mri_png_chunks *c, walk *w, const png_chunk *k, const mr_image_header *header,
+                        bool indexed, mr_error *err)
 {
     const uint32_t most = indexed ? 1u << header->bit_depth : 256;
     if (w->palette) return misplaced(k, "one palette", err);
     if (w->data) return misplaced(k, "the palette before the image data (IDAT)", err);
     if (k->bytes % 3 != 0 || k->bytes == 0 || k->bytes / 3 > most)
-        return mr_error_set(err, MR_EFORMAT, "PNG: palette at byte %zu of %u bytes; expected 3 for each of 1 to %u colours", k->at, k->bytes, most);
+        return mr_error_set(err, MR_EFORMAT,
+                            "PNG: palette at byte %zu of %u bytes; expected 3 for each of 1 to %u colours",
+                            k->at, k->bytes, most);
     w->palette = true;
     if (!indexed) return MR_OK; /* a suggestion for poor screens */
     c->palette = k->body;
@@ -75,26 +89,31 @@ static int take_data(walk *w, const png_chunk *k, bool indexed, mr_error *err)
     return MR_OK;
 }
 
-static int take(mri_png_chunks *c, walk *w, const png_chunk *k, const mr_image_header *header, bool indexed, mr_error *err)
+static int take(mri_png_chunks *c, walk *w, const png_chunk *k, const mr_image_header *header, bool indexed,
+                mr_error *err)
 {
     const bool first = !w->framed, data = is(k, "IDAT");
     w->framed = true;
     if (w->data && !data) w->data_over = true;
-    if (first || is(k, "IHDR")) return first && is(k, "IHDR") ? MR_OK : misplaced(k, "one header (IHDR), the first", err);
+    if (first || is(k, "IHDR"))
+        return first && is(k, "IHDR") ? MR_OK : misplaced(k, "one header (IHDR), the first", err);
     if (is(k, "PLTE")) return take_palette(c, w, k, header, indexed, err);
     if (data) return take_data(w, k, indexed, err);
     if (is(k, "IEND")) return w->data ? MR_OK : misplaced(k, "image data (IDAT) before it", err);
     if (!is_critical(k->type)) return MR_OK;
-    return mr_error_set(err, MR_EUNSUPPORTED, "PNG: chunk %.4s at byte %zu must be understood to show the picture, and is not known here: write it anew",
+    return mr_error_set(err, MR_EUNSUPPORTED,
+                        "PNG: chunk %.4s at byte %zu must be understood to show the picture, and is not "
+                        "known here: write it anew",
                         (const char *)k->type, k->at);
 }
 
-int mri_png_chunks_open(mri_png_chunks *c, const void *data, size_t bytes, const mr_image_header *header, mr_error *err)
+int mri_png_chunks_open(mri_png_chunks *c, const void *data, size_t bytes, const mr_image_header *header,
+                        mr_error *err)
 {
     *c = (mri_png_chunks){.data = data, .chunk_end = SIGNATURE};
     const bool indexed = c->data[25] == 3; /* in IHDR, which has been parsed */
-    png_chunk  k = {0};
-    walk       w = {0};
+    png_chunk k = {0};
+    walk w = {0};
     for (size_t at = SIGNATURE; !k.type || !is(&k, "IEND"); at += AROUND + (size_t)k.bytes) {
         int rc = next_chunk(c, bytes, at, &k, err);
         if (rc == MR_OK) rc = take(c, &w, &k, header, indexed, err);

@@ -7,15 +7,16 @@
 
 typedef struct mri_png_chunks {
     const uint8_t *data;
-    size_t         bytes;         /* up to the end of IEND: what follows is nobody's */
-    const uint8_t *palette;       /* of a picture with one: red, green, blue */
-    uint32_t       palette_count;
-    size_t         at, chunk_end; /* of mri_png_take() */
+    size_t bytes;           /* up to the end of IEND: what follows is nobody's */
+    const uint8_t *palette; /* of a picture with one: red, green, blue */
+    uint32_t palette_count;
+    size_t at, chunk_end; /* of mri_png_take() */
 } mri_png_chunks;
 
 /* Walk all chunks of a file whose header has been parsed: lengths, checksums, order, what must be there.
  * MR_EUNSUPPORTED  a critical chunk that is not known here */
-int mri_png_chunks_open(mri_png_chunks *c, const void *data, size_t bytes, const mr_image_header *header, mr_error *err);
+int mri_png_chunks_open(mri_png_chunks *c, const void *data, size_t bytes, const mr_image_header *header,
+                        mr_error *err);
 
 /* The next so many bytes of the file without its ancillary chunks; false when there are fewer. */
 bool mri_png_take(mri_png_chunks *c, void *dst, size_t bytes);

@@ -1,4 +1,5 @@
-/* pipeline/fields/fields.c: fields at open: found in the source's schema, checked against their roles, sized. See fields.h. */
+/* pipeline/fields/fields.c: fields at open: found in the source's schema, checked against their roles, sized.
+ * See fields.h. */
 #include "pipeline/fields/fields.h"
 
 #include <float.h>
@@ -9,14 +10,14 @@
 
 enum { MOST_UNKNOWN = 4096, MOST_COLUMNS = 4096, MOST_MULTIPLE = 1 << 20 };
 
-/* ---------------------------------------------------------------------------------------------- names */
+/* ------------------------------------------------------------------------------ names */
 
 /* "image, label, boxes"; of tensors only when asked. Returns how many. */
 static uint32_t list_fields(const mr_source_info *src, bool tensors, char *out, size_t out_bytes)
 {
     uint32_t n = 0;
-    size_t   at = 0;
-    char     shown[4 * MR_MAX_NAME + 1];
+    size_t at = 0;
+    char shown[4 * MR_MAX_NAME + 1];
     out[0] = '\0';
     for (uint32_t k = 0; k < src->field_count; k++) {
         if (tensors && src->fields[k].type != MR_TYPE_TENSOR) continue;
@@ -45,12 +46,19 @@ static int find_field(mri_field_plan *p, const mr_source_info *src, const char *
 
 int mri_fields_missing(const mr_source_info *src, mr_error *err)
 {
-    char           known[400];
+    char known[400];
     const uint32_t n = list_fields(src, true, known, sizeof known);
-    if (n == 1) return mr_error_set(err, MR_EUNSUPPORTED, "%s has no picture field; say which fields to deliver: --fields %s", src->path, known);
+    if (n == 1)
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "%s has no picture field; say which fields to deliver: --fields %s", src->path,
+                            known);
     if (n > 1)
-        return mr_error_set(err, MR_EUNSUPPORTED, "%s has no picture field; say with --fields which to deliver; tensors are: %s", src->path, known);
-    return mr_error_set(err, MR_EUNSUPPORTED, "%s has no picture field; expected one of type jpeg, png, pixels or image", src->path);
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "%s has no picture field; say with --fields which to deliver; tensors are: %s",
+                            src->path, known);
+    return mr_error_set(err, MR_EUNSUPPORTED,
+                        "%s has no picture field; expected one of type jpeg, png, pixels or image",
+                        src->path);
 }
 
 /* A word of the name, between dots, begins so. */
@@ -70,16 +78,17 @@ static bool is_called(const char *name, const char *what)
 mr_role mr_field_role(const mr_source_info *info, uint32_t field)
 {
     const mr_field *f = &info->fields[field];
-    const bool      tensor = f->type == MR_TYPE_TENSOR;
+    const bool tensor = f->type == MR_TYPE_TENSOR;
     if (info->image_field < 0 || (int)field == info->image_field) return MR_ROLE_PLAIN;
-    if (tensor && is_called(f->name, "boxes") && (f->dtype == MR_F32 || f->dtype == MR_F64)) return MR_ROLE_BOXES;
+    if (tensor && is_called(f->name, "boxes") && (f->dtype == MR_F32 || f->dtype == MR_F64))
+        return MR_ROLE_BOXES;
     if (tensor && is_called(f->name, "box_labels")) return MR_ROLE_BOX_VALUES;
-    const bool may = f->type == MR_TYPE_PNG || f->type == MR_TYPE_PIXELS || f->type == MR_TYPE_IMAGE || f->type == MR_TYPE_BYTES ||
-                     (tensor && f->dtype == MR_U8);
+    const bool may = f->type == MR_TYPE_PNG || f->type == MR_TYPE_PIXELS || f->type == MR_TYPE_IMAGE ||
+                     f->type == MR_TYPE_BYTES || (tensor && f->dtype == MR_U8);
     return may && (has_word(f->name, "mask") || has_word(f->name, "seg")) ? MR_ROLE_MASK : MR_ROLE_PLAIN;
 }
 
-/* ---------------------------------------------------------------------------------------------- padding */
+/* ------------------------------------------------------------------------------ padding */
 
 static bool whole_between(double v, double low, double end) { return v >= low && v < end && v == floor(v); }
 
@@ -87,12 +96,12 @@ static bool whole_between(double v, double low, double end) { return v >= low &&
 static bool pad_f16(double v, uint16_t *out)
 {
     const uint16_t sign = signbit(v) ? 0x8000 : 0;
-    int            e;
+    int e;
     if (isnan(v) || isinf(v)) return *out = sign | (isnan(v) ? 0x7e00 : 0x7c00), true;
     if (v == 0) return *out = sign, true;
     const double part = frexp(fabs(v), &e) * 2048; /* v = part * 2^(e - 11), 11 bits in front of the point */
     if (e > 16 || e < -23) return false;
-    const bool   small = e < -13;
+    const bool small = e < -13;
     const double bits = small ? ldexp(part, e + 13) : part;
     if (bits != floor(bits)) return false;
     *out = (uint16_t)(sign | (small ? (uint32_t)bits : ((uint32_t)bits & 0x3ff) | (uint32_t)(e + 14) << 10));
@@ -102,7 +111,7 @@ static bool pad_f16(double v, uint16_t *out)
 static bool pad_bf16(double v, uint16_t *out)
 {
     const float f = (float)v;
-    uint32_t    bits;
+    uint32_t bits;
     memcpy(&bits, &f, sizeof bits);
     *out = (uint16_t)(bits >> 16);
     return isnan(v) || ((double)f == v && (bits & 0xffff) == 0);
@@ -111,7 +120,7 @@ static bool pad_bf16(double v, uint16_t *out)
 /* Two's complement in the lowest bytes is the number in each of the widths. */
 static bool pad_integer(double v, mr_dtype dtype, uint8_t *out)
 {
-    const double  side = ldexp(1, dtype == MR_U8 ? 8 : 8 * (int)mr_dtype_bytes(dtype) - 1);
+    const double side = ldexp(1, dtype == MR_U8 ? 8 : 8 * (int)mr_dtype_bytes(dtype) - 1);
     if (!whole_between(v, dtype == MR_U8 ? 0 : -side, side)) return false;
     const int64_t i = (int64_t)v;
     memcpy(out, &i, sizeof i);
@@ -121,8 +130,8 @@ static bool pad_integer(double v, mr_dtype dtype, uint8_t *out)
 static bool pad_bits(double v, mr_dtype dtype, uint8_t *out)
 {
     const float f = (float)v;
-    uint16_t    half = 0;
-    bool        fits = true;
+    uint16_t half = 0;
+    bool fits = true;
     switch (dtype) {
     case MR_F64: memcpy(out, &v, sizeof v); return true;
     case MR_F32: memcpy(out, &f, sizeof f); return !isfinite(v) || fabs(v) <= (double)FLT_MAX;
@@ -134,28 +143,29 @@ static bool pad_bits(double v, mr_dtype dtype, uint8_t *out)
     return fits;
 }
 
-/* ---------------------------------------------------------------------------------------------- roles */
+/* ------------------------------------------------------------------------------ roles */
 
 static const char *const role_names[] = {"plain", "boxes", "values", "mask"};
 
 typedef struct planning {
-    const mr_source      *src;
+    const mr_source *src;
     const mr_source_info *info;
     const mr_loader_config *cfg;
-    mri_fields           *f;
-    mr_error             *err;
+    mri_fields *f;
+    mr_error *err;
 } planning;
 
 static int wrong_type(const planning *g, const mri_field_plan *p, const char *expected)
 {
     const mr_field *s = &g->info->fields[p->at];
-    const bool      tensor = s->type == MR_TYPE_TENSOR;
-    char            shape[160] = "";
-    size_t          at = 0;
+    const bool tensor = s->type == MR_TYPE_TENSOR;
+    char shape[160] = "";
+    size_t at = 0;
     for (uint32_t k = 0; tensor && k < s->ndim; k++)
         at += (size_t)snprintf(shape + at, sizeof shape - at, "[%llu]", (unsigned long long)s->dim[k]);
-    return mr_error_set(g->err, MR_EINVAL, "field %s as %s: expected %s, found %s%s%s%s", p->name, role_names[p->role], expected,
-                        mr_type_name(s->type), tensor ? " of " : "", tensor ? mr_dtype_name(s->dtype) : "", shape);
+    return mr_error_set(g->err, MR_EINVAL, "field %s as %s: expected %s, found %s%s%s%s", p->name,
+                        role_names[p->role], expected, mr_type_name(s->type), tensor ? " of " : "",
+                        tensor ? mr_dtype_name(s->dtype) : "", shape);
 }
 
 static int set_plain(const planning *g, mri_field_plan *p, mr_loader_field_info *out)
@@ -175,8 +185,10 @@ static int look_at_columns(void *context, const mr_sample *sample, mr_error *err
     mri_field_plan *p = context;
     const mr_value *v = &sample->value[p->at];
     if (v->type != MR_TYPE_TENSOR || v->ndim != 2 || v->dim[1] < 4 || v->dim[1] > MOST_COLUMNS)
-        return mr_error_set(err, MR_EFORMAT, "field %s as boxes: expected a tensor of n x 4 or more numbers, found %u dimensions%s", p->name, v->ndim,
-                            v->ndim == 2 ? " with too few or too many columns" : "");
+        return mr_error_set(
+            err, MR_EFORMAT,
+            "field %s as boxes: expected a tensor of n x 4 or more numbers, found %u dimensions%s", p->name,
+            v->ndim, v->ndim == 2 ? " with too few or too many columns" : "");
     p->columns = (uint32_t)v->dim[1];
     return MR_OK;
 }
@@ -184,8 +196,9 @@ static int look_at_columns(void *context, const mr_sample *sample, mr_error *err
 static int needs_picture(const planning *g, const mri_field_plan *p)
 {
     if (g->info->image_field >= 0) return MR_OK;
-    return mr_error_set(g->err, MR_EINVAL, "field %s as %s: %s has no pictures that it could follow; deliver it as plain", p->name,
-                        role_names[p->role], g->info->path);
+    return mr_error_set(g->err, MR_EINVAL,
+                        "field %s as %s: %s has no pictures that it could follow; deliver it as plain",
+                        p->name, role_names[p->role], g->info->path);
 }
 
 static bool may_be_boxes(const mr_field *s)
@@ -197,7 +210,7 @@ static bool may_be_boxes(const mr_field *s)
 static int set_boxes(const planning *g, mri_field_plan *p, mr_loader_field_info *out)
 {
     const mr_field *s = &g->info->fields[p->at];
-    int             rc = needs_picture(g, p);
+    int rc = needs_picture(g, p);
     if (rc != MR_OK) return rc;
     if (!may_be_boxes(s)) return wrong_type(g, p, "a tensor of n x 4 or more f32 or f64");
     if (s->ndim == 2) p->columns = (uint32_t)s->dim[1];
@@ -221,7 +234,8 @@ static int set_values(const planning *g, mri_field_plan *p, mr_loader_field_info
 {
     const mr_field *s = &g->info->fields[p->at];
     if (!boxes_of(g, p))
-        return mr_error_set(g->err, MR_EINVAL, "field %s as values: name the boxes that they belong to before it", p->name);
+        return mr_error_set(g->err, MR_EINVAL,
+                            "field %s as values: name the boxes that they belong to before it", p->name);
     if (s->type != MR_TYPE_TENSOR || s->ndim > 1) return wrong_type(g, p, "a tensor of n numbers");
     p->dtype = s->dtype;
     p->varies = true;
@@ -242,11 +256,13 @@ static bool may_be_mask(const mr_field *s)
     }
 }
 
-static int set_mask(const planning *g, mri_field_plan *p, mr_loader_field_info *out, uint32_t out_h, uint32_t out_w)
+static int set_mask(const planning *g, mri_field_plan *p, mr_loader_field_info *out, uint32_t out_h,
+                    uint32_t out_w)
 {
     const int rc = needs_picture(g, p);
     if (rc != MR_OK) return rc;
-    if (!may_be_mask(&g->info->fields[p->at])) return wrong_type(g, p, "png, pixels, bytes that hold a PNG, or a tensor of u8 of height x width");
+    if (!may_be_mask(&g->info->fields[p->at]))
+        return wrong_type(g, p, "png, pixels, bytes that hold a PNG, or a tensor of u8 of height x width");
     p->dtype = MR_U8;
     g->f->has_masks = true;
     out->ndim = 2;
@@ -255,7 +271,7 @@ static int set_mask(const planning *g, mri_field_plan *p, mr_loader_field_info *
     return MR_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------- sizes */
+/* ------------------------------------------------------------------------------ sizes */
 
 static uint64_t most_known(const planning *g, const mri_field_plan *p, uint32_t asked)
 {
@@ -272,9 +288,12 @@ static int set_room(const planning *g, mri_field_plan *p, mr_loader_field_info *
     for (uint32_t k = 0; k < out->ndim; k++) element = mri_times(element, out->dim[k]);
     p->multiple = p->varies ? g->cfg->width_multiple : 1;
     if (p->varies) most = most_known(g, p, asked);
-    const uint64_t room = mri_times((most - 1) / p->multiple + 1, p->multiple), row = mri_times(room, element);
+    const uint64_t room = mri_times((most - 1) / p->multiple + 1, p->multiple),
+                   row = mri_times(room, element);
     if (room > INT32_MAX || row > SIZE_MAX / 4)
-        return mr_error_set(g->err, MR_ELIMIT, "field %s: room for %llu elements of %llu bytes in each row is more than there can be: lower its most",
+        return mr_error_set(g->err, MR_ELIMIT,
+                            "field %s: room for %llu elements of %llu bytes in each row is more than there "
+                            "can be: lower its most",
                             p->name, (unsigned long long)room, (unsigned long long)element);
     p->most = (uint32_t)most;
     p->room = (uint32_t)room;
@@ -290,8 +309,8 @@ static int set_room(const planning *g, mri_field_plan *p, mr_loader_field_info *
     return MR_OK;
 }
 
-static int plan_field(const planning *g, mri_field_plan *p, mr_loader_field_info *out, const mr_loader_field *asked, uint32_t out_h,
-                      uint32_t out_w)
+static int plan_field(const planning *g, mri_field_plan *p, mr_loader_field_info *out,
+                      const mr_loader_field *asked, uint32_t out_h, uint32_t out_w)
 {
     int rc = find_field(p, g->info, asked->name, g->err);
     if (rc != MR_OK) return rc;
@@ -302,28 +321,35 @@ static int plan_field(const planning *g, mri_field_plan *p, mr_loader_field_info
     case MR_ROLE_BOXES: rc = set_boxes(g, p, out); break;
     case MR_ROLE_BOX_VALUES: rc = set_values(g, p, out); break;
     case MR_ROLE_MASK: rc = set_mask(g, p, out, out_h, out_w); break;
-    default: rc = mr_error_set(g->err, MR_EINVAL, "field %s: role %d is none of the known ones", p->name, (int)asked->role);
+    default:
+        rc = mr_error_set(g->err, MR_EINVAL, "field %s: role %d is none of the known ones", p->name,
+                          (int)asked->role);
     }
     if (rc != MR_OK) return rc;
     if (p->in_pixels && p->role != MR_ROLE_BOXES)
-        return mr_error_set(g->err, MR_EINVAL, "field %s as %s: only boxes can be given in pixels", p->name, role_names[p->role]);
+        return mr_error_set(g->err, MR_EINVAL, "field %s as %s: only boxes can be given in pixels", p->name,
+                            role_names[p->role]);
     if (!pad_bits(asked->pad, p->dtype, p->pad))
-        return mr_error_set(g->err, MR_EINVAL, "field %s: padding with %.17g is not possible, its elements are %s", p->name, asked->pad,
-                            mr_dtype_name(p->dtype));
+        return mr_error_set(g->err, MR_EINVAL,
+                            "field %s: padding with %.17g is not possible, its elements are %s", p->name,
+                            asked->pad, mr_dtype_name(p->dtype));
     return set_room(g, p, out, asked->most);
 }
 
-int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mr_source *src, const mr_loader_config *cfg, uint32_t out_h,
-                    uint32_t out_w, mr_error *err)
+int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mr_source *src,
+                    const mr_loader_config *cfg, uint32_t out_h, uint32_t out_w, mr_error *err)
 {
     const planning g = {.src = src, .info = mr_source_info_of(src), .cfg = cfg, .f = f, .err = err};
     *f = (mri_fields){0};
     if (cfg->field_count > MR_LOADER_MAX_FIELDS || (cfg->field_count && !cfg->fields))
-        return mr_error_set(err, MR_EINVAL, "%u fields: expected at most %d, and a list of them", cfg->field_count, MR_LOADER_MAX_FIELDS);
+        return mr_error_set(err, MR_EINVAL, "%u fields: expected at most %d, and a list of them",
+                            cfg->field_count, MR_LOADER_MAX_FIELDS);
     if (cfg->width_multiple == 0 || cfg->width_multiple > MOST_MULTIPLE)
-        return mr_error_set(err, MR_EINVAL, "widths that are multiples of %u: expected 1..%d", cfg->width_multiple, MOST_MULTIPLE);
+        return mr_error_set(err, MR_EINVAL, "widths that are multiples of %u: expected 1..%d",
+                            cfg->width_multiple, MOST_MULTIPLE);
     if (cfg->field_count && cfg->cache != MR_CACHE_OFF)
-        return mr_error_set(err, MR_EINVAL, "a cache keeps pictures and labels alone: leave out --cache or --fields");
+        return mr_error_set(err, MR_EINVAL,
+                            "a cache keeps pictures and labels alone: leave out --cache or --fields");
     for (uint32_t k = 0; k < cfg->field_count; k++) {
         const int rc = plan_field(&g, &f->field[k], &info[k], &cfg->fields[k], out_h, out_w);
         if (rc != MR_OK) return rc;
@@ -332,13 +358,16 @@ int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mr_source *
     return MR_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------- boxes for crops */
+/* ------------------------------------------------------------------------------ boxes for crops */
 
-int mri_fields_plan_crops(mri_fields *f, const mr_source_info *src, const mr_loader_config *cfg, mr_error *err)
+int mri_fields_plan_crops(mri_fields *f, const mr_source_info *src, const mr_loader_config *cfg,
+                          mr_error *err)
 {
     char known[400];
     if (cfg->cache != MR_CACHE_OFF)
-        return mr_error_set(err, MR_EINVAL, "a cache keeps pictures and labels alone, no boxes for crops: leave out --cache, or covers= in the "
+        return mr_error_set(err, MR_EINVAL,
+                            "a cache keeps pictures and labels alone, no boxes for crops: leave out --cache, "
+                            "or covers= in the "
                             "augmentation");
     for (uint32_t k = 0; k < f->count && !f->crop; k++) {
         if (f->field[k].role != MR_ROLE_BOXES) continue;
@@ -353,11 +382,14 @@ int mri_fields_plan_crops(mri_fields *f, const mr_source_info *src, const mr_loa
     }
     if (f->crop) return MR_OK;
     list_fields(src, false, known, sizeof known);
-    return mr_error_set(err, MR_EINVAL, "augment covers= needs boxes: no field of %s is delivered as boxes, and none is called boxes (a tensor of "
-                        "n x 4 or more f32 or f64); there are: %s", src->path, known);
+    return mr_error_set(err, MR_EINVAL,
+                        "augment covers= needs boxes: no field of %s is delivered as boxes, and none is "
+                        "called boxes (a tensor of "
+                        "n x 4 or more f32 or f64); there are: %s",
+                        src->path, known);
 }
 
-/* ---------------------------------------------------------------------------------------------- memory */
+/* ------------------------------------------------------------------------------ memory */
 
 static uint64_t lengths_bytes(const mri_field_plan *p, uint64_t samples)
 {
@@ -369,7 +401,8 @@ uint64_t mri_fields_bytes(const mri_fields *f, uint64_t samples)
     uint64_t all = 0;
     for (uint32_t k = 0; k < f->count; k++) {
         const mri_field_plan *p = &f->field[k];
-        all = mri_plus(all, mri_plus(mri_plus(mri_times(samples, p->row_bytes), lengths_bytes(p, samples)), 2 * MR_DEVICE_ALIGN));
+        all = mri_plus(all, mri_plus(mri_plus(mri_times(samples, p->row_bytes), lengths_bytes(p, samples)),
+                                     2 * MR_DEVICE_ALIGN));
     }
     return all;
 }

@@ -2,13 +2,16 @@
  *
  *   open    names against the source's schema ──► a plan for each field: type, element, room in a row     (fields.c)
  *   worker  one sample's values ──► row i of its slot; rows that vary stand `room` elements apart          (field_rows.c)
- *   last    the batch's longest row is known: rows move together to that width, pad behind each             (field_rows.c)
+ *   last    the batch's longest row is known: rows move together to that width, pad behind each
+ *           (field_rows.c)
  *
  *     filling   | aaaa...... | bb........ | cccccc.... |      room: most, rounded up to width_multiple
- *     whole     | aaaa.. | bb.... | cccccc |                  width: the longest (1 at least), rounded up alike
+ *     whole     | aaaa.. | bb.... | cccccc |                  width: the longest (1 at least), rounded up
+ *               alike
  *
- * What a batch holds depends on its samples alone (I2): on who filled which row when it does not. A row's room is taken for the most
- * there may be, so that a slot's memory is known at open (I10) and no sample waits for another. */
+ * What a batch holds depends on its samples alone (I2): on who filled which row when it does not. A row's
+ * room is taken for the most there may be, so that a slot's memory is known at open (I10) and no sample waits
+ * for another. */
 #ifndef MRI_FIELDS_H
 #define MRI_FIELDS_H
 
@@ -16,26 +19,27 @@
 #include "pipeline/pixels/pixels.h"
 
 typedef struct mri_field_plan { /* fixed after open */
-    char     name[MR_MAX_NAME + 1];
-    uint32_t at;            /* in the source's schema */
-    mr_type  type;          /* there */
-    mr_role  role;
-    mr_dtype dtype;         /* as delivered */
-    bool     in_pixels, varies;
-    uint32_t columns;       /* of boxes */
-    uint32_t most, room;    /* elements: of a sample at most; in a row that is being filled */
-    uint32_t multiple;      /* of the width */
-    size_t   element_bytes, row_bytes;
-    uint8_t  pad[8];        /* one number of dtype */
+    char name[MR_MAX_NAME + 1];
+    uint32_t at;  /* in the source's schema */
+    mr_type type; /* there */
+    mr_role role;
+    mr_dtype dtype; /* as delivered */
+    bool in_pixels, varies;
+    uint32_t columns;    /* of boxes */
+    uint32_t most, room; /* elements: of a sample at most; in a row that is being filled */
+    uint32_t multiple;   /* of the width */
+    size_t element_bytes, row_bytes;
+    uint8_t pad[8]; /* one number of dtype */
 } mri_field_plan;
 
 typedef struct mri_fields {
-    uint32_t       count;
-    uint32_t       most_boxes;     /* of any field; 0: none */
-    bool           has_masks;
-    const char    *crop;           /* name of the boxes that crops go by, delivered or not; NULL: they do not ask. The source's */
-    uint32_t       crop_at;        /* in its schema */
-    bool           crop_in_pixels;
+    uint32_t count;
+    uint32_t most_boxes; /* of any field; 0: none */
+    bool has_masks;
+    const char
+        *crop; /* name of the boxes that crops go by, delivered or not; NULL: they do not ask. The source's */
+    uint32_t crop_at; /* in its schema */
+    bool crop_in_pixels;
     mri_field_plan field[MR_LOADER_MAX_FIELDS];
 } mri_fields;
 
@@ -48,18 +52,20 @@ typedef struct mri_rows {
 
 /* What one worker needs. Start with {0}. */
 typedef struct mri_field_scratch {
-    uint32_t  *which;         /* boxes that are left, by number */
-    uint32_t   kept;
-    uint64_t   boxes;         /* and how many there were */
+    uint32_t *which; /* boxes that are left, by number */
+    uint32_t kept;
+    uint64_t boxes; /* and how many there were */
     mri_buffer mask;
 } mri_field_scratch;
 
-/* cfg->fields for this source, whose pictures become out_h x out_w; info gets cfg->field_count entries, whose names are f's.
- * MR_EINVAL says which fields there are or what a role takes. */
-int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mr_source *src, const mr_loader_config *cfg, uint32_t out_h,
-                    uint32_t out_w, mr_error *err);
-/* Find the boxes for an augmentation that takes them: the first delivered, else what the source calls boxes. After mri_fields_plan(). */
-int mri_fields_plan_crops(mri_fields *f, const mr_source_info *src, const mr_loader_config *cfg, mr_error *err);
+/* cfg->fields for this source, whose pictures become out_h x out_w; info gets cfg->field_count entries, whose
+ * names are f's. MR_EINVAL says which fields there are or what a role takes. */
+int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mr_source *src,
+                    const mr_loader_config *cfg, uint32_t out_h, uint32_t out_w, mr_error *err);
+/* Find the boxes for an augmentation that takes them: the first delivered, else what the source calls boxes.
+ * After mri_fields_plan(). */
+int mri_fields_plan_crops(mri_fields *f, const mr_source_info *src, const mr_loader_config *cfg,
+                          mr_error *err);
 /* What to say of a source without pictures when no field was named. */
 int mri_fields_missing(const mr_source_info *src, mr_error *err);
 
@@ -68,19 +74,22 @@ uint64_t mri_fields_bytes(const mri_fields *f, uint64_t samples);
 /* Cut memory, of mri_fields_bytes(batch) and on MR_DEVICE_ALIGN, into rows. */
 void mri_fields_lay(const mri_fields *f, uint8_t *memory, size_t batch, mri_rows *rows);
 
-int  mri_field_scratch_init(mri_field_scratch *s, const mri_fields *f);
+int mri_field_scratch_init(mri_field_scratch *s, const mri_fields *f);
 void mri_field_scratch_fini(mri_field_scratch *s);
 /* The most it may hold for pictures of up to these pixels. */
 uint64_t mri_field_scratch_bound_bytes(const mri_fields *f, uint64_t pixels);
 
 /* ---- field_rows.c ---- */
-/* Values into row i. g: where the picture went; used only where there is one. Errors of a bad sample name the field. */
-int  mri_fields_place(const mri_fields *f, mri_field_scratch *s, const mri_rows *rows, uint32_t i, const mr_sample *sample,
-                      const mri_geometry *g, mr_error *err);
+/* Values into row i. g: where the picture went; used only where there is one. Errors of a bad sample name the
+ * field. */
+int mri_fields_place(const mri_fields *f, mri_field_scratch *s, const mri_rows *rows, uint32_t i,
+                     const mr_sample *sample, const mri_geometry *g, mr_error *err);
 /* A sample's boxes for its crops, where they ask for them. The error of bad ones names the field. */
-int  mri_fields_crop_boxes(const mri_fields *f, const mr_sample *sample, mri_boxes *out, mr_error *err);
-/* A mask's numbers, rows of the stored picture's width without gaps: the value's own, or unpacked into room. */
-int  mri_mask_numbers(const mr_value *v, const mri_geometry *g, mri_buffer *room, const uint8_t **out, mr_error *err);
+int mri_fields_crop_boxes(const mri_fields *f, const mr_sample *sample, mri_boxes *out, mr_error *err);
+/* A mask's numbers, rows of the stored picture's width without gaps: the value's own, or unpacked into
+ * room. */
+int mri_mask_numbers(const mr_value *v, const mri_geometry *g, mri_buffer *room, const uint8_t **out,
+                     mr_error *err);
 /* A row without a sample: empty, and pad where it cannot be. */
 void mri_fields_blank(const mri_fields *f, const mri_rows *rows, uint32_t i);
 /* All rows are in place: settle widths. One thread. */

@@ -1,17 +1,17 @@
-/* pipeline/fields/peek.c: the first samples looked at before a run, for what a source's schema leaves open: the size of pictures, the columns
- * of boxes. Reads in the caller's thread and keeps nothing. */
+/* pipeline/fields/peek.c: the first samples looked at before a run, for what a source's schema leaves open:
+ * the size of pictures, the columns of boxes. Reads in the caller's thread and keeps nothing. */
 #include "pipeline/fields/peek.h"
 
 #include "formats/source/source.h"
-#include "pipeline/stream/loader_private.h"
 #include "pipeline/pixels/pixels.h"
+#include "pipeline/stream/loader_private.h"
 
 static int peek_sample(const mr_source *src, uint64_t at, mri_look *look, void *context, mr_error *err)
 {
-    void     *buffer = NULL;
-    size_t    bytes = 0;
+    void *buffer = NULL;
+    size_t bytes = 0;
     mr_sample sample;
-    int       rc = mr_source_read(src, at, &buffer, &bytes, &sample, err);
+    int rc = mr_source_read(src, at, &buffer, &bytes, &sample, err);
     if (rc == MR_OK) rc = look(context, &sample, err);
     if (rc != MR_OK && err) mri_source_place(src, at, err);
     free(buffer);
@@ -21,33 +21,38 @@ static int peek_sample(const mr_source *src, uint64_t at, mri_look *look, void *
 int mri_peek(const mr_source *src, uint64_t may_be_bad, mri_look *look, void *context, mr_error *err)
 {
     int rc = peek_sample(src, 0, look, context, err);
-    for (uint64_t at = 1; rc != MR_OK && rc != MR_ENOMEM && at <= may_be_bad && at < mr_source_info_of(src)->count; at++) {
-        mr_error  later = MR_ERROR_INIT; /* when none can be read, the first is the one to tell */
+    for (uint64_t at = 1;
+         rc != MR_OK && rc != MR_ENOMEM && at <= may_be_bad && at < mr_source_info_of(src)->count; at++) {
+        mr_error later = MR_ERROR_INIT; /* when none can be read, the first is the one to tell */
         const int next = peek_sample(src, at, look, context, &later);
         if (next == MR_OK || next == MR_ENOMEM) rc = next;
     }
     return rc;
 }
 
-uint64_t mri_peek_may_be_bad(const mr_loader_config *cfg) { return cfg->bad == MR_BAD_STOP ? 0 : cfg->max_bad; }
+uint64_t mri_peek_may_be_bad(const mr_loader_config *cfg)
+{
+    return cfg->bad == MR_BAD_STOP ? 0 : cfg->max_bad;
+}
 
 typedef struct seen_size {
     const mr_loader *loader;
-    uint32_t         h, w;
+    uint32_t h, w;
 } seen_size;
 
 static int look_at_size(void *context, const mr_sample *sample, mr_error *err)
 {
-    seen_size       *seen = context;
+    seen_size *seen = context;
     const mr_loader *l = seen->loader;
-    const mr_value  *v = &sample->value[l->source_info->image_field];
-    mr_image_header  header;
+    const mr_value *v = &sample->value[l->source_info->image_field];
+    mr_image_header header;
     if (v->type == MR_TYPE_PIXELS) {
         seen->h = (uint32_t)v->dim[0];
         seen->w = (uint32_t)v->dim[1];
         return MR_OK;
     }
-    int rc = v->type == MR_TYPE_COEF ? mr_value_header(v, &header, err) : mr_image_header_parse(v->data, v->bytes, &header, err);
+    int rc = v->type == MR_TYPE_COEF ? mr_value_header(v, &header, err)
+                                     : mr_image_header_parse(v->data, v->bytes, &header, err);
     if (rc == MR_OK) rc = mri_check_pixels(header.width, header.height, l->cfg.decode.max_pixels, err);
     if (rc != MR_OK) return rc;
     const bool turned = !l->cfg.decode.ignore_exif && header.orientation >= 5;

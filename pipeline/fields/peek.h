@@ -6,8 +6,8 @@
 
 typedef int mri_look(void *context, const mr_sample *sample, mr_error *err);
 
-/* The first sample; where up to may_be_bad damaged ones need not stop the run, the first of them that look() can use. Each bad one is told
- * when its turn comes. */
+/* The first sample; where up to may_be_bad damaged ones need not stop the run, the first of them that look()
+ * can use. Each bad one is told when its turn comes. */
 int mri_peek(const mr_source *src, uint64_t may_be_bad, mri_look *look, void *context, mr_error *err);
 
 uint64_t mri_peek_may_be_bad(const mr_loader_config *cfg);

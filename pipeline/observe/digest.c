@@ -7,7 +7,7 @@
 
 typedef struct part_check {
     mr_stream *stream;
-    uint8_t   *host;
+    uint8_t *host;
 } part_check;
 
 static int compare(const part_check *c, const mr_batch *b, const void *device, const void *host, size_t bytes,
@@ -19,36 +19,47 @@ static int compare(const part_check *c, const mr_batch *b, const void *device, c
     if (rc != MR_OK) return rc;
     if (memcmp(c->host, host, bytes) == 0) return MR_OK;
     return mr_error_set(err, MR_EDEVICE, "%s of batch %llu on %s differ from the host copy", what,
-                        (unsigned long long)b->global_step, mr_device_info_of(mr_stream_device(c->stream))->name);
+                        (unsigned long long)b->global_step,
+                        mr_device_info_of(mr_stream_device(c->stream))->name);
 }
 
-static int check_fields(const part_check *c, const mr_batch *b, const mr_part *p, const mr_loader_info *info, mr_error *err)
+static int check_fields(const part_check *c, const mr_batch *b, const mr_part *p, const mr_loader_info *info,
+                        mr_error *err)
 {
     int rc = MR_OK;
     for (uint32_t k = 0; k < info->field_count && rc == MR_OK; k++) {
         const mr_batch_field *host = &b->field[k], *device = &p->field[k];
-        const size_t          row = host->width * (size_t)info->field[k].element_bytes;
-        char                  what[MR_MAX_NAME + 32];
+        const size_t row = host->width * (size_t)info->field[k].element_bytes;
+        char what[MR_MAX_NAME + 32];
         snprintf(what, sizeof what, "rows of field %s", info->field[k].name);
-        if (device->width != host->width) return mr_error_set(err, MR_EDEVICE, "%s have another width than in the host copy", what);
-        rc = compare(c, b, device->data, (const uint8_t *)host->data + p->first * row, p->count * row, what, err);
+        if (device->width != host->width)
+            return mr_error_set(err, MR_EDEVICE, "%s have another width than in the host copy", what);
+        rc = compare(c, b, device->data, (const uint8_t *)host->data + p->first * row, p->count * row, what,
+                     err);
         snprintf(what, sizeof what, "lengths of field %s", info->field[k].name);
-        if (rc == MR_OK && host->length) rc = compare(c, b, device->length, host->length + p->first, p->count * sizeof *host->length, what, err);
+        if (rc == MR_OK && host->length)
+            rc = compare(c, b, device->length, host->length + p->first, p->count * sizeof *host->length, what,
+                         err);
     }
     return rc;
 }
 
-static int check_parts(const part_check *checks, const mr_batch *b, size_t sample_bytes, const mr_loader_info *info, mr_error *err)
+static int check_parts(const part_check *checks, const mr_batch *b, size_t sample_bytes,
+                       const mr_loader_info *info, mr_error *err)
 {
     int rc = MR_OK;
     for (uint32_t r = 0; r < b->part_count && rc == MR_OK; r++) {
         const mr_part *p = &b->parts[r];
-        const size_t   first = p->first, n = p->count;
+        const size_t first = p->first, n = p->count;
         rc = mr_stream_wait_event(checks[r].stream, p->ready);
-        if (rc == MR_OK && sample_bytes) rc = compare(&checks[r], b, p->pixels, b->pixels + first * sample_bytes, n * sample_bytes, "pixels", err);
-        if (rc == MR_OK) rc = compare(&checks[r], b, p->labels, b->labels + first, n * sizeof *b->labels, "labels", err);
+        if (rc == MR_OK && sample_bytes)
+            rc = compare(&checks[r], b, p->pixels, b->pixels + first * sample_bytes, n * sample_bytes,
+                         "pixels", err);
+        if (rc == MR_OK)
+            rc = compare(&checks[r], b, p->labels, b->labels + first, n * sizeof *b->labels, "labels", err);
         if (rc == MR_OK && p->affine)
-            rc = compare(&checks[r], b, p->affine, b->affine + 2 * first, n * 2 * sizeof *b->affine, "affine numbers", err);
+            rc = compare(&checks[r], b, p->affine, b->affine + 2 * first, n * 2 * sizeof *b->affine,
+                         "affine numbers", err);
         if (rc == MR_OK) rc = check_fields(&checks[r], b, p, info, err);
     }
     return rc;
@@ -110,11 +121,13 @@ mr_digest mr_digester_result(const mr_digester *d)
 static size_t largest_piece(const mr_loader_info *info, size_t n)
 {
     size_t each = mri_max_u64((uint64_t)info->height * info->width * info->channels, 2 * sizeof(float));
-    for (uint32_t k = 0; k < info->field_count; k++) each = mri_max_u64(each, info->field[k].most * info->field[k].element_bytes);
+    for (uint32_t k = 0; k < info->field_count; k++)
+        each = mri_max_u64(each, info->field[k].most * info->field[k].element_bytes);
     return n * each;
 }
 
-static int open_checks(part_check *checks, mr_device *const *devices, uint32_t count, size_t part_bytes, mr_error *err)
+static int open_checks(part_check *checks, mr_device *const *devices, uint32_t count, size_t part_bytes,
+                       mr_error *err)
 {
     int rc = MR_OK;
     for (uint32_t r = 0; r < count && rc == MR_OK; r++) {
@@ -132,16 +145,18 @@ static void close_checks(part_check *checks, mr_device *const *devices, uint32_t
     }
 }
 
-int mr_digester_run(mr_digester *d, mr_loader *l, mr_device *const *devices, uint64_t max_batches, uint64_t *batches,
-                    uint64_t *samples, mr_error *err)
+int mr_digester_run(mr_digester *d, mr_loader *l, mr_device *const *devices, uint64_t max_batches,
+                    uint64_t *batches, uint64_t *samples, mr_error *err)
 {
     const mr_loader_info *info = mr_loader_info_of(l);
-    const size_t          sample_bytes = (size_t)info->height * info->width * info->channels;
-    part_check            checks[MR_LOADER_MAX_PARTS] = {{NULL, NULL}};
-    mr_stream            *streams[MR_LOADER_MAX_PARTS] = {NULL};
-    int                   rc = MR_OK;
+    const size_t sample_bytes = (size_t)info->height * info->width * info->channels;
+    part_check checks[MR_LOADER_MAX_PARTS] = {{NULL, NULL}};
+    mr_stream *streams[MR_LOADER_MAX_PARTS] = {NULL};
+    int rc = MR_OK;
     *batches = *samples = 0;
-    if (devices) rc = open_checks(checks, devices, info->parts, largest_piece(info, (info->batch - 1) / info->parts + 1), err);
+    if (devices)
+        rc = open_checks(checks, devices, info->parts,
+                         largest_piece(info, (info->batch - 1) / info->parts + 1), err);
     for (uint32_t r = 0; r < info->parts; r++) streams[r] = checks[r].stream;
 
     while (rc == MR_OK && *batches < max_batches) {

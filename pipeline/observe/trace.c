@@ -1,8 +1,9 @@
-/* pipeline/observe/trace.c: who did what when. A ring of fixed size: when it is full the oldest spans give way and are counted, so a
- * trace can stay on for a whole run. One mutex: spans come per batch or per chunk of samples, not per sample.
+/* pipeline/observe/trace.c: who did what when. A ring of fixed size: when it is full the oldest spans give
+ * way and are counted, so a trace can stay on for a whole run. One mutex: spans come per batch or per chunk
+ * of samples, not per sample.
  *
- * The file is the Chrome trace event format ("X" complete events, one thread row per track), which Perfetto and
- * chrome://tracing open. */
+ * The file is the Chrome trace event format ("X" complete events, one thread row per track), which Perfetto
+ * and chrome://tracing open. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -17,10 +18,10 @@
 struct mr_trace {
     pthread_mutex_t lock;
     mr_trace_entry *ring; /* lock; track points into tracks */
-    size_t          cap;
-    uint64_t        added; /* lock */
-    char            tracks[MAX_TRACKS][TRACK_NAME]; /* lock; entries are never changed once made */
-    uint32_t        track_count;                    /* lock */
+    size_t cap;
+    uint64_t added;                      /* lock */
+    char tracks[MAX_TRACKS][TRACK_NAME]; /* lock; entries are never changed once made */
+    uint32_t track_count;                /* lock */
 };
 
 int mr_trace_create(mr_trace **out, size_t max_spans)
@@ -58,7 +59,8 @@ static const char *track_locked(mr_trace *t, const char *name)
     return slot;
 }
 
-void mr_trace_span(mr_trace *t, const char *track, const char *name, uint64_t start_ns, uint64_t end_ns, uint64_t batch)
+void mr_trace_span(mr_trace *t, const char *track, const char *name, uint64_t start_ns, uint64_t end_ns,
+                   uint64_t batch)
 {
     if (!t) return;
     pthread_mutex_lock(&t->lock);
@@ -69,9 +71,9 @@ void mr_trace_span(mr_trace *t, const char *track, const char *name, uint64_t st
 /* What is in the ring now, and how many tracks its spans may name; the ring may move on meanwhile. */
 typedef struct snapshot {
     mr_trace_entry *entries;
-    size_t          count;
-    uint64_t        dropped;
-    uint32_t        track_count;
+    size_t count;
+    uint64_t dropped;
+    uint32_t track_count;
 } snapshot;
 
 static int take_snapshot(const mr_trace *t, snapshot *out)
@@ -89,7 +91,7 @@ static int take_snapshot(const mr_trace *t, snapshot *out)
 
 int mr_trace_entries(const mr_trace *t, mr_trace_entry **out, size_t *count)
 {
-    snapshot  s;
+    snapshot s;
     const int rc = take_snapshot(t, &s);
     *out = s.entries;
     *count = s.count;
@@ -116,22 +118,25 @@ static uint32_t track_number(const mr_trace *t, uint32_t track_count, const char
 static void write_events(const mr_trace *t, FILE *f, const snapshot *s)
 {
     const mr_trace_entry *e = s->entries;
-    const size_t          n = s->count;
+    const size_t n = s->count;
     uint64_t base = UINT64_MAX;
     for (size_t i = 0; i < n; i++) base = mri_min_u64(base, e[i].start_ns);
     fprintf(f, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_spans\":%" PRIu64 "},\"traceEvents\":[",
             s->dropped);
     for (uint32_t i = 0; i < s->track_count; i++) {
-        fprintf(f, "%s\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"", i ? "," : "", i + 1);
+        fprintf(f, "%s\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"",
+                i ? "," : "", i + 1);
         write_text(f, t->tracks[i]);
         fprintf(f, "\"}}");
     }
     for (size_t i = 0; i < n; i++) {
-        const uint64_t start = e[i].start_ns - base, length = e[i].end_ns > e[i].start_ns ? e[i].end_ns - e[i].start_ns : 0;
-        fprintf(f, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"name\":\"", track_number(t, s->track_count, e[i].track));
+        const uint64_t start = e[i].start_ns - base,
+                       length = e[i].end_ns > e[i].start_ns ? e[i].end_ns - e[i].start_ns : 0;
+        fprintf(f, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"name\":\"",
+                track_number(t, s->track_count, e[i].track));
         write_text(f, e[i].name);
-        fprintf(f, "\",\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,\"args\":{\"batch\":%" PRIu64 "}}", start / 1000,
-                (unsigned)(start % 1000), length / 1000, (unsigned)(length % 1000), e[i].batch);
+        fprintf(f, "\",\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,\"args\":{\"batch\":%" PRIu64 "}}",
+                start / 1000, (unsigned)(start % 1000), length / 1000, (unsigned)(length % 1000), e[i].batch);
     }
     fprintf(f, "\n]}\n");
 }
@@ -141,7 +146,7 @@ int mr_trace_write(const mr_trace *t, const char *path, mr_error *err)
     snapshot s;
     if (take_snapshot(t, &s) != MR_OK) return mr_error_set(err, MR_ENOMEM, "no memory for the trace");
     char aside[4096];
-    int  rc = MR_OK;
+    int rc = MR_OK;
     if (snprintf(aside, sizeof aside, "%s.part", path) >= (int)sizeof aside) {
         free(s.entries);
         return mr_error_set(err, MR_EINVAL, "the trace's name is too long");

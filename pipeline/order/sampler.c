@@ -1,8 +1,9 @@
-/* pipeline/order/sampler.c: the order of samples. A pure function of (seed, epoch, order, count, position): no state, no array
- * of indices, so resume is O(1) and any thread may ask for any position.
+/* pipeline/order/sampler.c: the order of samples. A pure function of (seed, epoch, order, count, position):
+ * no state, no array of indices, so resume is O(1) and any thread may ask for any position.
  *
- * Block order, for media that hate seeks: blocks of `block` neighbouring samples are permuted, then the samples inside each
- * window of WINDOW_BLOCKS blocks are permuted, so that reads stay near each other while samples mix.
+ * Block order, for media that hate seeks: blocks of `block` neighbouring samples are permuted, then the
+ * samples inside each window of WINDOW_BLOCKS blocks are permuted, so that reads stay near each other while
+ * samples mix.
  *
  *   blocks:     0 1 2 3 4 5 6(short)      permuted:   4 6 0 | 2 5 1 | 3        (window of 3 for the picture)
  *   positions:  samples of {4,6,0} in any order, then of {2,5,1}, then of {3}. */
@@ -63,9 +64,11 @@ uint64_t mri_unpermute(const mri_permutation *p, uint64_t i)
     return i;
 }
 
-mri_epoch_order mri_epoch_order_make(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch, uint64_t count)
+mri_epoch_order mri_epoch_order_make(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch,
+                                     uint64_t count)
 {
-    mri_epoch_order o = {.order = order, .count = count, .key = mri_mix64(mri_mix64(seed) ^ mri_mix64(~epoch))};
+    mri_epoch_order o = {
+        .order = order, .count = count, .key = mri_mix64(mri_mix64(seed) ^ mri_mix64(~epoch))};
     if (count == 0) return o;
     if (order == MR_ORDER_SHUFFLE) {
         o.whole = mri_permutation_make(count, o.key);
@@ -115,11 +118,12 @@ uint64_t mri_epoch_order_sample(const mri_epoch_order *o, uint64_t position)
 uint64_t mri_substitute(const mri_epoch_order *o, uint64_t position, uint32_t attempt)
 {
     const mri_philox draw = mri_philox4x32(o->key, position, attempt);
-    const uint64_t   word = (uint64_t)draw.v[1] << 32 | draw.v[0];
+    const uint64_t word = (uint64_t)draw.v[1] << 32 | draw.v[0];
     return (uint64_t)(((unsigned __int128)word * o->count) >> 64);
 }
 
-uint64_t mr_order_sample(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch, uint64_t count, uint64_t position)
+uint64_t mr_order_sample(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch, uint64_t count,
+                         uint64_t position)
 {
     if (position >= count) return MR_NOWHERE;
     const mri_epoch_order o = mri_epoch_order_make(order, block, seed, epoch, count);

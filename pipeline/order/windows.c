@@ -1,21 +1,26 @@
-/* pipeline/order/windows.c: sorting by length inside windows of the order, for batches that need little padding.
+/* pipeline/order/windows.c: sorting by length inside windows of the order, for batches that need little
+ * padding.
  *
  *   order of the epoch     5 3 9 1 | 7 2 8 6 | 4 0 ...      windows of `window` batches (here 2 of 2 samples)
  *   lengths                4 1 9 2
  *   sorted, stable         3 1 5 9                          equal lengths stay in the order they had
  *   full batches           {3 1} {5 9}
- *   delivered              {5 9} {3 1}                      in an order drawn for this window: short and long ones mix in time
+ *   delivered              {5 9} {3 1}                      in an order drawn for this window: short and long
+ *                          ones mix in time
  *
- * Positions are cut first, so a dropped tail drops what it drops without windows, and each sample comes once (I3). The batch that is
- * not full, if there is one, is the last of the last window and stays the last of the epoch; it has that window's longest samples.
+ * Positions are cut first, so a dropped tail drops what it drops without windows, and each sample comes once
+ * (I3). The batch that is not full, if there is one, is the last of the last window and stays the last of the
+ * epoch; it has that window's longest samples.
  *
- * A batch follows from its number alone: its window is sorted when the first of its batches is asked for, and the latest two
- * are kept, so a run that begins inside a window sorts that one and replays nothing (I4). Batches are asked for nearly in order,
- * therefore two are enough; who comes late for a third one sorts it again.
+ * A batch follows from its number alone: its window is sorted when the first of its batches is asked for, and
+ * the latest two are kept, so a run that begins inside a window sorts that one and replays nothing (I4).
+ * Batches are asked for nearly in order, therefore two are enough; who comes late for a third one sorts it
+ * again.
  *
  *   kept:  EMPTY ──► SORTING (one thread, without the lock) ──► READY ──► SORTING another ...
  *
- * A wait for a window that is being sorted ends with the sorting, stopped or not: it is bounded by the window. */
+ * A wait for a window that is being sorted ends with the sorting, stopped or not: it is bounded by the
+ * window. */
 #include "pipeline/order/windows.h"
 
 #include <pthread.h>
@@ -29,21 +34,21 @@ enum { KEPT = 2, RADIX = 256 };
 typedef enum state { EMPTY, SORTING, READY } state;
 
 typedef struct kept {
-    state     state;         /* lock, like all here but what the arrays hold while SORTING */
-    uint64_t  epoch, number;
-    uint64_t  used;          /* when it was asked for last */
-    uint32_t  count;
+    state state; /* lock, like all here but what the arrays hold while SORTING */
+    uint64_t epoch, number;
+    uint64_t used; /* when it was asked for last */
+    uint32_t count;
     uint64_t *sample, *room; /* each for a whole window */
 } kept;
 
 struct mri_windows {
-    mri_windows_config cfg;     /* fixed */
-    uint64_t           samples; /* in a whole window; fixed */
-    uint64_t           in_set;  /* fixed */
-    pthread_mutex_t    lock;
-    pthread_cond_t     sorted;
-    uint64_t           clock;   /* lock */
-    kept               kept[KEPT];
+    mri_windows_config cfg; /* fixed */
+    uint64_t samples;       /* in a whole window; fixed */
+    uint64_t in_set;        /* fixed */
+    pthread_mutex_t lock;
+    pthread_cond_t sorted;
+    uint64_t clock; /* lock */
+    kept kept[KEPT];
 };
 
 static uint64_t window_samples(uint32_t batch, uint32_t window, uint64_t delivered)
@@ -60,8 +65,10 @@ uint64_t mri_windows_bytes(uint32_t batch, uint32_t window, uint64_t delivered)
 int mri_windows_no_lengths(const mr_source_info *info, mr_error *err)
 {
     return mr_error_set(err, MR_EUNSUPPORTED,
-                        "--length-window sorts by lengths, and %s (%s) does not tell them without reading its samples; a text of sequences does, and "
-                        "a record file where one tensor alone differs in size: convert it (once more, if it is one), or leave the window out",
+                        "--length-window sorts by lengths, and %s (%s) does not tell them without reading "
+                        "its samples; a text of sequences does, and "
+                        "a record file where one tensor alone differs in size: convert it (once more, if it "
+                        "is one), or leave the window out",
                         info->path, info->format);
 }
 
@@ -84,7 +91,8 @@ int mri_windows_create(mri_windows **out, const mri_windows_config *cfg, mr_erro
     if (whole) return MR_OK;
     mri_windows_destroy(w);
     *out = NULL;
-    return mr_error_set(err, MR_ENOMEM, "no memory for windows of %u batches: lower --length-window", cfg->window);
+    return mr_error_set(err, MR_ENOMEM, "no memory for windows of %u batches: lower --length-window",
+                        cfg->window);
 }
 
 void mri_windows_destroy(mri_windows *w)
@@ -139,19 +147,20 @@ static void sort_keys(kept *e, uint32_t longest)
 static int sort_window(const mri_windows *w, kept *e, mr_error *err)
 {
     const mri_windows_config *c = &w->cfg;
-    const mri_epoch_order     order = mri_epoch_order_make(c->order, c->block, c->seed, e->epoch, w->in_set);
-    const uint64_t            start = e->number * w->samples;
-    uint32_t                  longest = 0;
+    const mri_epoch_order order = mri_epoch_order_make(c->order, c->block, c->seed, e->epoch, w->in_set);
+    const uint64_t start = e->number * w->samples;
+    uint32_t longest = 0;
     e->count = (uint32_t)mri_min_u64(w->samples, c->delivered - start);
     for (uint32_t k = 0; k < e->count; k++) {
-        uint32_t  length;
+        uint32_t length;
         const int rc = length_of(w, mri_epoch_order_sample(&order, start + k), &length, err);
         if (rc) return rc;
         e->sample[k] = (uint64_t)length << 32 | k;
         longest = length > longest ? length : longest;
     }
     sort_keys(e, longest);
-    for (uint32_t k = 0; k < e->count; k++) e->sample[k] = mri_epoch_order_sample(&order, start + (uint32_t)e->sample[k]);
+    for (uint32_t k = 0; k < e->count; k++)
+        e->sample[k] = mri_epoch_order_sample(&order, start + (uint32_t)e->sample[k]);
     return MR_OK;
 }
 
@@ -172,7 +181,7 @@ static kept *find_locked(mri_windows *w, uint64_t epoch, uint64_t number)
 static int window_locked(mri_windows *w, uint64_t epoch, uint64_t number, kept **out, mr_error *err)
 {
     for (;;) {
-        kept      *e = find_locked(w, epoch, number);
+        kept *e = find_locked(w, epoch, number);
         const bool same = e && e->state != EMPTY && e->epoch == epoch && e->number == number;
         if (same && e->state == READY) {
             e->used = ++w->clock;
@@ -201,15 +210,16 @@ static uint64_t drawn(const mri_windows *w, const kept *e, uint64_t at)
 {
     const uint64_t full = e->count / w->cfg.batch;
     if (at >= full) return at;
-    const uint64_t        of_epoch = mri_mix64(mri_mix64(w->cfg.seed ^ PERMUTATION_KEY) ^ mri_mix64(~e->epoch));
+    const uint64_t of_epoch = mri_mix64(mri_mix64(w->cfg.seed ^ PERMUTATION_KEY) ^ mri_mix64(~e->epoch));
     const mri_permutation p = mri_permutation_make(full, mri_mix64(of_epoch ^ e->number));
     return mri_permute(&p, at);
 }
 
-int mri_windows_list(mri_windows *w, uint64_t epoch, uint64_t step, uint32_t first, uint32_t count, uint64_t *out, mr_error *err)
+int mri_windows_list(mri_windows *w, uint64_t epoch, uint64_t step, uint32_t first, uint32_t count,
+                     uint64_t *out, mr_error *err)
 {
     const uint64_t number = step / w->cfg.window;
-    kept          *e;
+    kept *e;
     pthread_mutex_lock(&w->lock);
     const int rc = window_locked(w, epoch, number, &e, err);
     if (rc == MR_OK) {

@@ -1,4 +1,5 @@
-/* pipeline/pixels/colour.c: see colour.h. Sums are exact integers, so the order of adding does not matter to any bit. */
+/* pipeline/pixels/colour.c: see colour.h. Sums are exact integers, so the order of adding does not matter to
+ * any bit. */
 #include "pipeline/pixels/colour.h"
 
 #include <math.h>
@@ -28,7 +29,8 @@ static uint64_t mean_gray(const uint8_t *p, size_t pixels, uint32_t channels)
 void mri_contrast(uint8_t *p, size_t pixels, uint32_t channels, int32_t factor)
 {
     const int64_t mean = (int64_t)mean_gray(p, pixels, channels);
-    const int32_t offset = (int32_t)((mean * (MRI_FACTOR_ONE - factor) + MRI_FACTOR_ONE / 2) >> 16) + MRI_FACTOR_ONE / 2;
+    const int32_t offset =
+        (int32_t)((mean * (MRI_FACTOR_ONE - factor) + MRI_FACTOR_ONE / 2) >> 16) + MRI_FACTOR_ONE / 2;
     for (size_t k = 0; k < pixels * channels; k++) p[k] = clip((p[k] * factor + offset) >> 16);
 }
 

@@ -1,6 +1,7 @@
 /* pipeline/pixels/colour.h: brightness, contrast, saturation and sums over packed 8-bit pictures. Private.
  *
- * Factors come as 1/65536, so every result is integer arithmetic: x' = clip(round(...)), halves rounded up. */
+ * Factors come as 1/65536, so every result is integer arithmetic: x' = clip(round(...)), halves rounded
+ * up. */
 #ifndef MRI_COLOUR_H
 #define MRI_COLOUR_H
 
@@ -15,7 +16,8 @@ void mri_brightness(uint8_t *p, size_t bytes, int32_t delta);
 void mri_contrast(uint8_t *p, size_t pixels, uint32_t channels, int32_t factor);
 /* gray + factor * (x - gray), where gray is the pixel's. Nothing for one channel. */
 void mri_saturation(uint8_t *p, size_t pixels, uint32_t channels, int32_t factor);
-/* factor, offset such that factor * x + offset is (x - mean) / max(standard deviation, 1 / sqrt(bytes)), over all values. */
+/* factor, offset such that factor * x + offset is (x - mean) / max(standard deviation, 1 / sqrt(bytes)), over
+ * all values. */
 void mri_standardise(const uint8_t *p, size_t bytes, float affine[2]);
 
 #endif

@@ -1,8 +1,9 @@
-/* pipeline/pixels/pixels.c: copying pixels about: windows with padding and mirroring, plane interleaving, orientation, channels.
+/* pipeline/pixels/pixels.c: copying pixels about: windows with padding and mirroring, plane interleaving,
+ * orientation, channels.
  *
- * Small pictures come in millions, so the inner loops move a pixel of three bytes as one load and one store of four: the
- * fourth byte belongs to the next pixel, which is written afterwards. The last pixel of a row goes byte by byte, and so
- * nothing outside a row is ever touched. */
+ * Small pictures come in millions, so the inner loops move a pixel of three bytes as one load and one store
+ * of four: the fourth byte belongs to the next pixel, which is written afterwards. The last pixel of a row
+ * goes byte by byte, and so nothing outside a row is ever touched. */
 #include "pipeline/pixels/pixels.h"
 
 int mri_buffer_need(mri_buffer *b, size_t bytes)
@@ -30,8 +31,9 @@ bool mri_picture_bytes(uint64_t width, uint64_t height, uint32_t channels, size_
 int mri_check_pixels(uint64_t width, uint64_t height, uint64_t max_pixels, mr_error *err)
 {
     if (width <= max_pixels / height) return MR_OK;
-    return mr_error_set(err, MR_ELIMIT, "picture of %llu x %llu pixels is over the limit of %llu pixels (--max-pixels)",
-                        (unsigned long long)width, (unsigned long long)height, (unsigned long long)max_pixels);
+    return mr_error_set(
+        err, MR_ELIMIT, "picture of %llu x %llu pixels is over the limit of %llu pixels (--max-pixels)",
+        (unsigned long long)width, (unsigned long long)height, (unsigned long long)max_pixels);
 }
 
 mri_view mri_view_part(const mri_view *v, mri_rect r)
@@ -58,7 +60,8 @@ static inline uint32_t planes_pixel(const uint8_t *src, size_t plane, size_t at)
     return (uint32_t)src[at] | (uint32_t)src[plane + at] << 8 | (uint32_t)src[2 * plane + at] << 16;
 }
 
-static void row_from_planes3(uint8_t *restrict dst, const uint8_t *restrict src, size_t plane, size_t count, bool back)
+static void row_from_planes3(uint8_t *restrict dst, const uint8_t *restrict src, size_t plane, size_t count,
+                             bool back)
 {
     for (size_t k = 0; k + 1 < count; k++) {
         const uint32_t pixel = planes_pixel(src, plane, back ? count - 1 - k : k);
@@ -112,8 +115,8 @@ static void row_fill(const mri_view *v, const uint8_t *edge, size_t count, mri_o
     else memset(dst, 0, count * v->channels);
 }
 
-void mri_copy_window(const mri_view *v, int64_t x, int64_t y, uint32_t width, uint32_t height, mri_outside outside, bool flip,
-                uint8_t *dst)
+void mri_copy_window(const mri_view *v, int64_t x, int64_t y, uint32_t width, uint32_t height,
+                     mri_outside outside, bool flip, uint8_t *dst)
 {
     const struct span s = span_of(x, width, v->width);
     const size_t step = v->plane_bytes ? 1 : v->channels, row_bytes = (size_t)width * v->channels;
@@ -136,13 +139,15 @@ void mri_copy_window(const mri_view *v, int64_t x, int64_t y, uint32_t width, ui
         const uint8_t *left = src, *right = src + (v->width - 1) * step;
         row_fill(v, flip ? right : left, flip ? s.after : s.before, outside, dst);
         row_copy(v, src + s.from * step, s.inside, flip, dst + head);
-        row_fill(v, flip ? left : right, flip ? s.before : s.after, outside, dst + head + s.inside * v->channels);
+        row_fill(v, flip ? left : right, flip ? s.before : s.after, outside,
+                 dst + head + s.inside * v->channels);
     }
 }
 
 /* ---- orientation ---- */
 
-static const mri_turn turns[9] = {{0, 0, 0}, {0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1}, {1, 0, 0}, {1, 0, 1}, {1, 1, 1}, {1, 1, 0}};
+static const mri_turn turns[9] = {{0, 0, 0}, {0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1},
+                                  {1, 0, 0}, {1, 0, 1}, {1, 1, 1}, {1, 1, 0}};
 
 mri_turn mri_turn_of(uint32_t orientation) { return turns[orientation <= 8 ? orientation : 0]; }
 
@@ -169,12 +174,14 @@ mri_rect mri_orient_rect(mri_rect upright, uint32_t orientation, uint32_t width,
 void mri_orient(const mri_view *stored, uint32_t orientation, uint8_t *dst)
 {
     const mri_turn t = mri_turn_of(orientation);
-    const uint32_t width = t.swap ? stored->height : stored->width, height = t.swap ? stored->width : stored->height;
+    const uint32_t width = t.swap ? stored->height : stored->width,
+                   height = t.swap ? stored->width : stored->height;
     const uint32_t channels = stored->channels;
     for (uint32_t y = 0; y < height; y++) {
         for (uint32_t x = 0; x < width; x++) {
             const uint32_t a = t.swap ? y : x, b = t.swap ? x : y;
-            const size_t sx = t.mirror_x ? stored->width - 1 - a : a, sy = t.mirror_y ? stored->height - 1 - b : b;
+            const size_t sx = t.mirror_x ? stored->width - 1 - a : a,
+                         sy = t.mirror_y ? stored->height - 1 - b : b;
             const uint8_t *pixel = stored->pixels + sy * stored->stride + sx * channels;
             for (uint32_t c = 0; c < channels; c++) *dst++ = pixel[c];
         }

@@ -1,6 +1,8 @@
-/* pipeline/pixels/pixels.h: pictures in memory: growing buffers, views, windows, orientation, channels. Private.
+/* pipeline/pixels/pixels.h: pictures in memory: growing buffers, views, windows, orientation, channels.
+ * Private.
  *
- * A view is somebody else's pixels seen as a picture: rows at a stride, interleaved (plane_bytes 0) or in planes. */
+ * A view is somebody else's pixels seen as a picture: rows at a stride, interleaved (plane_bytes 0) or in
+ * planes. */
 #ifndef MRI_PIXELS_H
 #define MRI_PIXELS_H
 
@@ -10,11 +12,11 @@
 /* Memory that grows and stays, on a cache line. Start with {0}. */
 typedef struct mri_buffer {
     uint8_t *data;
-    size_t   bytes;
+    size_t bytes;
 } mri_buffer;
 
 /* At least bytes; what was in it is lost when it grows. MR_OK or MR_ENOMEM. */
-int  mri_buffer_need(mri_buffer *b, size_t bytes);
+int mri_buffer_need(mri_buffer *b, size_t bytes);
 void mri_buffer_free(mri_buffer *b);
 
 typedef struct mri_rect {
@@ -23,9 +25,9 @@ typedef struct mri_rect {
 
 typedef struct mri_view {
     const uint8_t *pixels;
-    uint32_t       width, height, channels;
-    size_t         stride;      /* bytes from row to row */
-    size_t         plane_bytes; /* from plane to plane; 0: interleaved */
+    uint32_t width, height, channels;
+    size_t stride;      /* bytes from row to row */
+    size_t plane_bytes; /* from plane to plane; 0: interleaved */
 } mri_view;
 
 /* width * height * channels; false on overflow. */
@@ -40,13 +42,13 @@ mri_view mri_view_part(const mri_view *v, mri_rect r);
 /* What lies outside the picture in a window. */
 typedef enum mri_outside { MRI_OUTSIDE_ZERO, MRI_OUTSIDE_EDGE } mri_outside;
 
-/* Copy the width x height window whose first pixel is (x, y) of v, which may lie outside, packed and interleaved to dst, each
- * row right to left with flip. channels 1 or 3. */
-void mri_copy_window(const mri_view *v, int64_t x, int64_t y, uint32_t width, uint32_t height, mri_outside outside, bool flip,
-                uint8_t *dst);
+/* Copy the width x height window whose first pixel is (x, y) of v, which may lie outside, packed and
+ * interleaved to dst, each row right to left with flip. channels 1 or 3. */
+void mri_copy_window(const mri_view *v, int64_t x, int64_t y, uint32_t width, uint32_t height,
+                     mri_outside outside, bool flip, uint8_t *dst);
 
-/* EXIF orientations 1..8: the upright picture is the stored one with its axes exchanged or not, whose pixels are then taken
- * from the other end of the stored x or y or not. */
+/* EXIF orientations 1..8: the upright picture is the stored one with its axes exchanged or not, whose pixels
+ * are then taken from the other end of the stored x or y or not. */
 typedef struct mri_turn {
     bool swap, mirror_x, mirror_y;
 } mri_turn;
@@ -66,8 +68,8 @@ static inline uint8_t mri_gray(uint32_t r, uint32_t g, uint32_t b)
     return (uint8_t)((19595 * r + 38470 * g + 7471 * b + 32768) >> 16);
 }
 
-/* Pixels of any layout and 1 to 4 channels to channels 1 or 3, packed and interleaved: gray is repeated, colour becomes
- * its gray, alpha (channel 2 or 4) is dropped. */
+/* Pixels of any layout and 1 to 4 channels to channels 1 or 3, packed and interleaved: gray is repeated,
+ * colour becomes its gray, alpha (channel 2 or 4) is dropped. */
 void mri_convert_channels(const mri_view *v, uint32_t channels, uint8_t *dst);
 
 #endif

@@ -1,13 +1,14 @@
-/* pipeline/pixels/resample_neon.c: both passes with NEON: 16-bit values multiplied and accumulated to 32 bits (smlal).
+/* pipeline/pixels/resample_neon.c: both passes with NEON: 16-bit values multiplied and accumulated to 32 bits
+ * (smlal).
  *
  * Vertical: 16 columns a turn.
  *
- * Horizontal, three channels: a vector holds a result pixel (three sums and one that is dropped); sample t is four values
- * from its place on.
+ * Horizontal, three channels: a vector holds a result pixel (three sums and one that is dropped); sample t is
+ * four values from its place on.
  *
  * Horizontal, one channel: a vector holds four results. Two ways, by scale:
- *   NEAR    all four find sample t among the eight values from the first one's sample t on: one table look-up, which is
- *           the same for every t
+ *   NEAR    all four find sample t among the eight values from the first one's sample t on: one table
+ *           look-up, which is the same for every t
  *   APART   otherwise: eight neighbouring samples of one result a turn */
 #include "pipeline/pixels/resample_kernels.h"
 
@@ -26,7 +27,8 @@ static inline uint32_t min_u32(uint32_t a, uint32_t b) { return a < b ? a : b; }
 /* Results past the last are the last again. */
 static inline uint32_t result_at(const mri_taps *t, uint32_t k) { return min_u32(k, t->count - 1); }
 
-/* NEAR, a group: the offset of its first value (8 bytes with what follows unused), a look-up of 8 bytes, weights[taps][4]. */
+/* NEAR, a group: the offset of its first value (8 bytes with what follows unused), a look-up of 8 bytes,
+ * weights[taps][4]. */
 static size_t group_bytes(const mri_taps *t) { return 16 + 8 * (size_t)t->taps; }
 
 static bool is_near(const mri_taps *t)
@@ -47,7 +49,7 @@ static size_t prepare(mri_across *a)
 static void make_table(const mri_across *a)
 {
     const mri_taps *t = &a->taps;
-    uint8_t        *to = a->table;
+    uint8_t *to = a->table;
     for (uint32_t k = 0; k < t->count; k += GROUP, to += group_bytes(t)) {
         const uint32_t first = min_u32(t->start[k], t->start[result_at(t, k + GROUP - 1)]);
         memcpy(to, &first, sizeof first);
@@ -71,8 +73,9 @@ static inline void down_block(const mri_down *d, const uint8_t *src, int16_t *ro
     int32x4_t s0 = half, s1 = half, s2 = half, s3 = half;
     for (uint32_t t = 0; t < d->taps; t++, src += d->stride) {
         const uint8x16_t x = vld1q_u8(src);
-        const int16x8_t  lo = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(x))), hi = vreinterpretq_s16_u16(vmovl_high_u8(x));
-        const int16_t    w = d->weight[t];
+        const int16x8_t lo = vreinterpretq_s16_u16(vmovl_u8(vget_low_u8(x))),
+                        hi = vreinterpretq_s16_u16(vmovl_high_u8(x));
+        const int16_t w = d->weight[t];
         s0 = vmlal_n_s16(s0, vget_low_s16(lo), w);
         s1 = vmlal_high_n_s16(s1, lo, w);
         s2 = vmlal_n_s16(s2, vget_low_s16(hi), w);
@@ -102,12 +105,15 @@ static inline uint32_t to_bytes(int32x4_t sum, int32x4_t shift)
     return vget_lane_u32(vreinterpret_u32_u8(vqmovun_s16(vcombine_s16(words, words))), 0);
 }
 
-static inline void store_bytes(uint8_t *dst, uint32_t four, uint32_t count) { memcpy(dst, &four, count < 4 ? count : 4); }
+static inline void store_bytes(uint8_t *dst, uint32_t four, uint32_t count)
+{
+    memcpy(dst, &four, count < 4 ? count : 4);
+}
 
 static inline __attribute__((always_inline)) void across_near(const mri_across *a, const mri_rows *io)
 {
     const int32x4_t shift = vdupq_n_s32(-a->shift);
-    const uint8_t  *table = a->table;
+    const uint8_t *table = a->table;
     for (uint32_t k = 0; k < a->taps.count; k += GROUP, table += group_bytes(&a->taps)) {
         uint32_t first;
         memcpy(&first, table, sizeof first);
@@ -121,7 +127,8 @@ static inline __attribute__((always_inline)) void across_near(const mri_across *
                 sum[r] = vmlal_s16(sum[r], vreinterpret_s16_u8(vqtbl1_u8(x, order)), w);
             }
         }
-        for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) store_bytes(io->dst[r] + k, to_bytes(sum[r], shift), a->taps.count - k);
+        for (int r = 0; r < MRI_RESAMPLE_ROWS; r++)
+            store_bytes(io->dst[r] + k, to_bytes(sum[r], shift), a->taps.count - k);
     }
 }
 
@@ -156,30 +163,27 @@ static inline __attribute__((always_inline)) void across_pixels(const mri_across
     const int32x4_t shift = vdupq_n_s32(-a->shift);
     for (uint32_t k = 0; k < a->taps.count; k++) {
         const int16_t *weight = a->taps.weight + (size_t)k * a->taps.stride;
-        const size_t   at = 3 * (size_t)a->taps.start[k];
-        int32x4_t      sum[MRI_RESAMPLE_ROWS];
+        const size_t at = 3 * (size_t)a->taps.start[k];
+        int32x4_t sum[MRI_RESAMPLE_ROWS];
         for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) sum[r] = vdupq_n_s32(1 << (a->shift - 1));
         for (uint32_t t = 0; t < a->taps.taps; t++)
-            for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) sum[r] = vmlal_n_s16(sum[r], vld1_s16(io->row[r] + at + 3 * t), weight[t]);
+            for (int r = 0; r < MRI_RESAMPLE_ROWS; r++)
+                sum[r] = vmlal_n_s16(sum[r], vld1_s16(io->row[r] + at + 3 * t), weight[t]);
         /* the fourth byte belongs to the next pixel, which is written afterwards */
         const uint32_t bytes = k + 1 < a->taps.count ? 4 : 3;
-        for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) store_bytes(io->dst[r] + 3 * (size_t)k, to_bytes(sum[r], shift), bytes);
+        for (int r = 0; r < MRI_RESAMPLE_ROWS; r++)
+            store_bytes(io->dst[r] + 3 * (size_t)k, to_bytes(sum[r], shift), bytes);
     }
 }
 
 static void across(const mri_across *plan, const mri_rows *rows)
 {
     const mri_across a = *plan; /* see mri_rows */
-    const mri_rows   io = *rows;
+    const mri_rows io = *rows;
     switch (a.layout) {
-    case NEAR:
-        across_near(&a, &io);
-        break;
-    case APART:
-        across_apart(&a, &io);
-        break;
-    default:
-        across_pixels(&a, &io);
+    case NEAR: across_near(&a, &io); break;
+    case APART: across_apart(&a, &io); break;
+    default: across_pixels(&a, &io);
     }
 }
 

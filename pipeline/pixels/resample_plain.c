@@ -37,7 +37,7 @@ static void across(const mri_across *a, const mri_rows *io)
     for (uint32_t k = 0; k < a->taps.count; k++) {
         const int16_t *weight = a->taps.weight + (size_t)k * a->taps.stride;
         for (uint32_t c = 0; c < a->channels; c++, n++) {
-            size_t  at = (size_t)a->taps.start[k] * a->channels + c;
+            size_t at = (size_t)a->taps.start[k] * a->channels + c;
             int32_t sum[MRI_RESAMPLE_ROWS];
             for (int r = 0; r < MRI_RESAMPLE_ROWS; r++) sum[r] = 1 << (a->shift - 1);
             for (uint32_t t = 0; t < a->taps.taps; t++, at += a->channels)

@@ -1,5 +1,5 @@
-/* pipeline/read/reader.c: what every reader does: windows for O_DIRECT, going on after short reads, errors with a place; and the
- * plain pread() kind, whose parallelism is the number of reader threads. */
+/* pipeline/read/reader.c: what every reader does: windows for O_DIRECT, going on after short reads, errors
+ * with a place; and the plain pread() kind, whose parallelism is the number of reader threads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -121,7 +121,8 @@ static int open_direct_files(mri_reader *r, mr_error *err)
 {
     r->direct_fds = malloc(r->fd_count * sizeof *r->direct_fds);
     if (!r->direct_fds) return mr_error_set(err, MR_ENOMEM, "no memory for %u file handles", r->fd_count);
-    if (r->cfg.extra_path) r->direct_fds[r->file_count] = open(r->cfg.extra_path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+    if (r->cfg.extra_path)
+        r->direct_fds[r->file_count] = open(r->cfg.extra_path, O_RDONLY | O_DIRECT | O_CLOEXEC);
     for (uint32_t i = 0; i < r->file_count; i++) {
         mr_source_file file;
         r->direct_fds[i] = -1; /* a file system without O_DIRECT is read through the page cache */
@@ -131,13 +132,13 @@ static int open_direct_files(mri_reader *r, mr_error *err)
     return MR_OK;
 }
 
-/* No read of these ever waits, so the way through a ring and its worker threads would only cost: bench loader on unpacked MNIST,
- * 0.9 million samples a second through io_uring, 1.95 without it. */
+/* No read of these ever waits, so the way through a ring and its worker threads would only cost: bench loader
+ * on unpacked MNIST, 0.9 million samples a second through io_uring, 1.95 without it. */
 static int find_files_in_memory(mri_reader *r, mr_error *err)
 {
     for (uint32_t i = 0; i < r->file_count; i++) {
         mr_source_file file;
-        struct statfs  fs;
+        struct statfs fs;
         if (mr_source_file_at(r->cfg.source, i, &file) != MR_OK || fstatfs(file.fd, &fs) != 0) continue;
         if (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC) continue;
         if (!r->in_memory) r->in_memory = calloc(r->file_count, sizeof *r->in_memory);
@@ -151,7 +152,8 @@ static int allocate_paths(mri_reader *r, mr_error *err)
 {
     r->paths = malloc((size_t)r->cfg.depth * MRI_PATH_ROOM);
     r->free_paths = malloc(r->cfg.depth * sizeof *r->free_paths);
-    if (!r->paths || !r->free_paths) return mr_error_set(err, MR_ENOMEM, "no memory for %u file names", r->cfg.depth);
+    if (!r->paths || !r->free_paths)
+        return mr_error_set(err, MR_ENOMEM, "no memory for %u file names", r->cfg.depth);
     for (uint32_t i = 0; i < r->cfg.depth; i++) r->free_paths[i] = r->paths + (size_t)i * MRI_PATH_ROOM;
     r->free_path_count = r->cfg.depth;
     return MR_OK;
@@ -247,8 +249,9 @@ int mri_read_error(const mri_read *q, const mr_source *source, mr_error *err)
     } else if (q->sys_errno) {
         rc = mr_error_sys(err, q->sys_errno, "cannot read %zu bytes", q->bytes);
     } else if (rc == MR_EFORMAT) {
-        mr_error_set(err, rc, "the file ends early: expected %zu bytes, found %zu; was it changed while in use?", q->bytes,
-                     q->got);
+        mr_error_set(err, rc,
+                     "the file ends early: expected %zu bytes, found %zu; was it changed while in use?",
+                     q->bytes, q->got);
     }
     char name[MRI_PATH_ROOM];
     mr_error_at(err, mr_source_sample_path(source, q->sample, name, sizeof name), q->offset, q->sample);

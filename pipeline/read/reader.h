@@ -2,10 +2,10 @@
  *
  *   caller ── submit ──► [pending] ──► kernel ──► [done] ── reap ──► caller
  *
- * Three kinds behind one interface: io_uring, pread() where the kernel or a container policy refuses io_uring, and the one for sources
- * with remote files, which waits for their blocks and then reads them from where they were put (pread). A reader
- * knows files and byte ranges, nothing of formats. Samples that are files of their own are opened, read and closed
- * through the same ring.
+ * Three kinds behind one interface: io_uring, pread() where the kernel or a container policy refuses
+ * io_uring, and the one for sources with remote files, which waits for their blocks and then reads them from
+ * where they were put (pread). A reader knows files and byte ranges, nothing of formats. Samples that are
+ * files of their own are opened, read and closed through the same ring.
  *
  * Threads: a reader belongs to the thread that first submits to it. */
 #ifndef MRI_READER_H
@@ -16,33 +16,35 @@
 
 #define MRI_DIRECT_ALIGN 4096 /* offset, length and address granularity of O_DIRECT on every disk in use */
 
-#define MRI_FILE_OF_CACHE (UINT32_MAX - 1) /* the one file besides the source's: mri_reader_config.extra_fd */
+#define MRI_FILE_OF_CACHE                                                                                    \
+    (UINT32_MAX - 1) /* the one file besides the source's: mri_reader_config.extra_fd                        \
+                      */
 
 /* One request, in the caller's memory until it is reaped. */
 typedef struct mri_read {
     /* in */
-    uint32_t file;      /* shared file of the source, MR_FILE_OF_SAMPLE or MRI_FILE_OF_CACHE */
-    uint64_t sample;    /* which sample's file, and for messages */
+    uint32_t file;   /* shared file of the source, MR_FILE_OF_SAMPLE or MRI_FILE_OF_CACHE */
+    uint64_t sample; /* which sample's file, and for messages */
     uint64_t offset;
-    size_t   bytes;     /* wanted */
-    uint8_t *buffer;    /* room for mri_reader_room(offset, bytes) */
-    int      buffer_idx; /* registered buffer that buffer lies in, or -1 */
-    void    *owner;     /* the caller's */
+    size_t bytes;    /* wanted */
+    uint8_t *buffer; /* room for mri_reader_room(offset, bytes) */
+    int buffer_idx;  /* registered buffer that buffer lies in, or -1 */
+    void *owner;     /* the caller's */
     /* out */
-    int            status; /* MR_OK, or the error that error tells */
-    const uint8_t *data;   /* the wanted bytes, inside buffer */
-    int            sys_errno;
-    size_t         got;    /* of the wanted bytes when the file ended early */
+    int status;          /* MR_OK, or the error that error tells */
+    const uint8_t *data; /* the wanted bytes, inside buffer */
+    int sys_errno;
+    size_t got; /* of the wanted bytes when the file ended early */
     /* the reader's own */
     struct mri_read *next;
-    int      fd;           /* own file, -1 when not open */
-    int      stage;
-    uint64_t at;           /* window start in the file */
-    size_t   window, done; /* bytes of the window, bytes of it read */
-    char    *path;         /* own file's name while it is being opened */
-    mri_want want;         /* of a remote file: its blocks */
-    void    *own;          /* the kind's */
-    bool     has_arrived;  /* the kind's */
+    int fd; /* own file, -1 when not open */
+    int stage;
+    uint64_t at;         /* window start in the file */
+    size_t window, done; /* bytes of the window, bytes of it read */
+    char *path;          /* own file's name while it is being opened */
+    mri_want want;       /* of a remote file: its blocks */
+    void *own;           /* the kind's */
+    bool has_arrived;    /* the kind's */
 } mri_read;
 
 typedef struct mri_reader_counts {
@@ -51,14 +53,15 @@ typedef struct mri_reader_counts {
 
 typedef struct mri_reader_config {
     const mr_source *source;
-    uint32_t         depth;  /* reads in flight */
-    bool             direct; /* O_DIRECT for shared files that allow it */
-    void *const     *buffers; /* registered with the kernel when it allows; all of buffer_bytes */
-    uint32_t         buffer_count;
-    size_t           buffer_bytes;
-    int         extra_fd;   /* open for reading, when extra_path is not NULL; it outlives the reader */
+    uint32_t depth;       /* reads in flight */
+    bool direct;          /* O_DIRECT for shared files that allow it */
+    void *const *buffers; /* registered with the kernel when it allows; all of buffer_bytes */
+    uint32_t buffer_count;
+    size_t buffer_bytes;
+    int extra_fd; /* open for reading, when extra_path is not NULL; it outlives the reader */
     const char *extra_path;
-    void (*note)(void *context, const char *text); /* from the reader's thread: io_uring was refused there; or NULL */
+    void (*note)(void *context,
+                 const char *text); /* from the reader's thread: io_uring was refused there; or NULL */
     void *note_context;
     /* tests: may turn a result of the kernel into another (short read, -EINTR, -EAGAIN, -EIO); NULL in use */
     int (*filter)(void *context, int result, size_t asked);
@@ -71,7 +74,7 @@ typedef struct mri_reader mri_reader;
 bool mri_uring_usable(uint32_t depth, char *note, size_t note_bytes);
 
 /* kind: MR_IO_URING or MR_IO_PREAD; a source with remote files has its own. */
-int  mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg, mr_error *err);
+int mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg, mr_error *err);
 /* Waits for what is in flight. Accepts NULL. */
 void mri_reader_destroy(mri_reader *r);
 
@@ -80,8 +83,9 @@ void mri_reader_stop(mri_reader *r);
 
 /* Queue a request; mri_reader_reap() starts it when there is room in flight. */
 void mri_reader_submit(mri_reader *r, mri_read *request);
-/* Start what is queued and take one finished request: NULL when none is finished (block false) or none is in flight. When it fails
- * the kernel has let go of every buffer, and what was in flight is finished, failed, and can be reaped. */
+/* Start what is queued and take one finished request: NULL when none is finished (block false) or none is in
+ * flight. When it fails the kernel has let go of every buffer, and what was in flight is finished, failed,
+ * and can be reaped. */
 int mri_reader_reap(mri_reader *r, bool block, mri_read **out, mr_error *err);
 uint32_t mri_reader_in_flight(const mri_reader *r); /* submitted, not yet reaped */
 /* After the worst of failures only: buffers must outlive the process, the kernel may still write to them. */
@@ -91,7 +95,8 @@ mri_reader_counts mri_reader_counts_of(const mri_reader *r);
 /* Bytes of buffer a request needs: with O_DIRECT the window is widened to whole blocks. */
 size_t mri_reader_room(bool direct, uint64_t offset, size_t bytes);
 
-/* Turn a finished, failed request into an error that names file, offset, expected and found. Returns its code. */
+/* Turn a finished, failed request into an error that names file, offset, expected and found. Returns its
+ * code. */
 int mri_read_error(const mri_read *request, const mr_source *source, mr_error *err);
 
 #endif

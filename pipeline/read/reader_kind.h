@@ -9,42 +9,47 @@
 /* A pipe where a picture was listed is not waited for; regular files do not care. */
 #define MRI_READ_OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK)
 
-typedef struct mri_read_list { mri_read *head, *tail; } mri_read_list;
+typedef struct mri_read_list {
+    mri_read *head, *tail;
+} mri_read_list;
 
 typedef struct mri_reader_kind {
     const char *name;
-    int  (*open)(mri_reader *r, mr_error *err);
+    int (*open)(mri_reader *r, mr_error *err);
     void (*close)(mri_reader *r);
-    /* Move pending requests along; put at least one into done when block and anything is active or pending. */
-    int  (*advance)(mri_reader *r, bool block, mr_error *err);
-    void (*stop)(mri_reader *r); /* from any thread: what waits for a server comes back failed; NULL: nothing here waits long */
+    /* Move pending requests along; put at least one into done when block and anything is active or
+     * pending. */
+    int (*advance)(mri_reader *r, bool block, mr_error *err);
+    void (*stop)(mri_reader *r); /* from any thread: what waits for a server comes back failed; NULL: nothing
+                                    here waits long */
 } mri_reader_kind;
 
 extern const mri_reader_kind mri_reader_uring, mri_reader_pread, mri_reader_remote;
 
 struct mri_reader {
-    mri_reader_config      cfg;
+    mri_reader_config cfg;
     const mri_reader_kind *kind;
-    mri_read_list          pending, done;
-    uint32_t               active;    /* started, not done */
-    uint32_t               submitted; /* not yet reaped */
-    int                   *direct_fds; /* shared files opened again with O_DIRECT, -1 where not; NULL without direct */
-    bool                  *in_memory;  /* shared files that lie in memory (tmpfs, unpacked .gz); NULL when none does */
-    uint32_t               file_count, fd_count; /* fd_count: one more where there is an extra file, the last one */
-    char                  *paths;     /* depth names of PATH_ROOM bytes for files being opened */
-    char                 **free_paths;
-    uint32_t               free_path_count;
-    mri_reader_counts      counts;
-    bool                   lost;      /* the kernel may still write to buffers, and cannot be asked to stop */
-    void                  *ring;      /* the kind's own */
+    mri_read_list pending, done;
+    uint32_t active;    /* started, not done */
+    uint32_t submitted; /* not yet reaped */
+    int *direct_fds;    /* shared files opened again with O_DIRECT, -1 where not; NULL without direct */
+    bool *in_memory;    /* shared files that lie in memory (tmpfs, unpacked .gz); NULL when none does */
+    uint32_t file_count, fd_count; /* fd_count: one more where there is an extra file, the last one */
+    char *paths;                   /* depth names of PATH_ROOM bytes for files being opened */
+    char **free_paths;
+    uint32_t free_path_count;
+    mri_reader_counts counts;
+    bool lost;  /* the kernel may still write to buffers, and cannot be asked to stop */
+    void *ring; /* the kind's own */
 };
 
 #define MRI_PATH_ROOM 4096
 
-void      mri_read_push(mri_read_list *l, mri_read *q);
+void mri_read_push(mri_read_list *l, mri_read *q);
 mri_read *mri_read_pop(mri_read_list *l);
 
-/* The request's place among the shared files, the extra one included. Not for samples with a file of their own. */
+/* The request's place among the shared files, the extra one included. Not for samples with a file of their
+ * own. */
 static inline uint32_t mri_read_slot(const mri_reader *r, const mri_read *q)
 {
     return q->file == MRI_FILE_OF_CACHE ? r->file_count : q->file;
@@ -53,8 +58,9 @@ static inline uint32_t mri_read_slot(const mri_reader *r, const mri_read *q)
 /* Prepare a request for its first read (own files: its open). */
 void mri_read_start(mri_reader *r, mri_read *q);
 /* The descriptor to read from. */
-int  mri_read_fd(const mri_reader *r, const mri_read *q);
-/* Take the result of a read: true when the request is finished (status set), false when it must go on at at + done. */
+int mri_read_fd(const mri_reader *r, const mri_read *q);
+/* Take the result of a read: true when the request is finished (status set), false when it must go on at at +
+ * done. */
 bool mri_read_took(mri_reader *r, mri_read *q, int result);
 /* Read to the end of the request in this thread: pread. */
 void mri_read_now(mri_reader *r, mri_read *q);

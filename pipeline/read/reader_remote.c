@@ -2,9 +2,9 @@
  *
  *   pending ──► wanted, up to `depth` at one time ──► arrived ──► pread() in this thread ──► done
  *
- * What arrives was written to its place a moment ago, or compared with its checksum: the pread() is a copy from memory. So the depth
- * hides the way to the server, and the rate is what the server and the network give. A read of anything else (the cache of samples)
- * is done at once.
+ * What arrives was written to its place a moment ago, or compared with its checksum: the pread() is a copy
+ * from memory. So the depth hides the way to the server, and the rate is what the server and the network
+ * give. A read of anything else (the cache of samples) is done at once.
  *
  * Waiting ends with mri_reader_stop(), too, from any thread: then every read that is left has failed. */
 #include <errno.h>
@@ -15,10 +15,10 @@
 
 typedef struct remote_reads {
     pthread_mutex_t lock;
-    pthread_cond_t  moved;
-    bool            stopped;  /* lock */
-    uint32_t        arrived;  /* lock: wanted reads whose has_arrived was set since they were looked at last */
-    mri_read      **wanted;   /* the reader's thread: `active` of them */
+    pthread_cond_t moved;
+    bool stopped;      /* lock */
+    uint32_t arrived;  /* lock: wanted reads whose has_arrived was set since they were looked at last */
+    mri_read **wanted; /* the reader's thread: `active` of them */
 } remote_reads;
 
 static int remote_open(mri_reader *r, mr_error *err)
@@ -55,7 +55,7 @@ static void remote_stop(mri_reader *r)
 /* Under the lock of the remote files: no more than this. */
 static void on_arrival(mri_want *w)
 {
-    mri_read     *q = w->owner;
+    mri_read *q = w->owner;
     remote_reads *own = q->own;
     pthread_mutex_lock(&own->lock);
     q->has_arrived = true;
@@ -67,8 +67,9 @@ static void on_arrival(mri_want *w)
 static void start_all(mri_reader *r, remote_reads *own)
 {
     while (r->pending.head && r->active < r->cfg.depth) {
-        mri_read        *q = mri_read_pop(&r->pending);
-        mri_remote_file *f = q->file == MRI_FILE_OF_CACHE ? NULL : mri_source_remote_at(r->cfg.source, q->file);
+        mri_read *q = mri_read_pop(&r->pending);
+        mri_remote_file *f =
+            q->file == MRI_FILE_OF_CACHE ? NULL : mri_source_remote_at(r->cfg.source, q->file);
         mri_read_start(r, q);
         if (!f) {
             mri_read_now(r, q);

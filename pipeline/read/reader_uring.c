@@ -1,12 +1,15 @@
-/* pipeline/read/reader_uring.c: the io_uring kind of reader: one ring per reader thread, up to `depth` requests in the kernel.
+/* pipeline/read/reader_uring.c: the io_uring kind of reader: one ring per reader thread, up to `depth`
+ * requests in the kernel.
  *
- * Every active request has exactly one operation in the ring (open, then reads until it is whole), and the completion queue
- * holds at least twice the depth, so it cannot overflow. Requests go in batches: one system call submits all that is
- * queued and picks up what is done. Files shared by many samples and the loader's buffers are registered where the kernel
- * allows it (RLIMIT_MEMLOCK may not): then a read costs no reference counting and no page pinning.
+ * Every active request has exactly one operation in the ring (open, then reads until it is whole), and the
+ * completion queue holds at least twice the depth, so it cannot overflow. Requests go in batches: one system
+ * call submits all that is queued and picks up what is done. Files shared by many samples and the loader's
+ * buffers are registered where the kernel allows it (RLIMIT_MEMLOCK may not): then a read costs no reference
+ * counting and no page pinning.
  *
- * A ring that cannot be made where it is first needed (the thread has another policy than the one that asked) is replaced by
- * pread(). A ring that breaks while reads are in flight ends the reader, but not before the kernel has let go of every buffer. */
+ * A ring that cannot be made where it is first needed (the thread has another policy than the one that asked)
+ * is replaced by pread(). A ring that breaks while reads are in flight ends the reader, but not before the
+ * kernel has let go of every buffer. */
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
@@ -21,32 +24,35 @@ enum { STAGE_OPEN, STAGE_READ };
 
 typedef struct uring {
     struct io_uring ring;
-    bool            ready;         /* made in the thread that submits: SINGLE_ISSUER binds the ring to it */
-    bool            fixed_files;
-    bool            fixed_buffers;
-    mri_read_list   again;         /* active requests whose next operation is to be queued */
-    int             broken;        /* errno that ended the ring; 0 while it works */
+    bool ready; /* made in the thread that submits: SINGLE_ISSUER binds the ring to it */
+    bool fixed_files;
+    bool fixed_buffers;
+    mri_read_list again; /* active requests whose next operation is to be queued */
+    int broken;          /* errno that ended the ring; 0 while it works */
 } uring;
 
 static int make_ring(struct io_uring *ring, uint32_t entries)
 {
-    /* newest first: completions run in our own wait, on our own core (kernel 6.1); then what any io_uring kernel knows */
-    const unsigned flags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN, IORING_SETUP_COOP_TASKRUN, 0};
-    int            rc = -EINVAL;
-    for (size_t i = 0; i < MRI_ARRAY_COUNT(flags) && rc == -EINVAL; i++) rc = io_uring_queue_init(entries, ring, flags[i]);
+    /* newest first: completions run in our own wait, on our own core (kernel 6.1); then what any io_uring
+     * kernel knows */
+    const unsigned flags[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+                              IORING_SETUP_COOP_TASKRUN, 0};
+    int rc = -EINVAL;
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(flags) && rc == -EINVAL; i++)
+        rc = io_uring_queue_init(entries, ring, flags[i]);
     return rc;
 }
 
 bool mri_uring_usable(uint32_t depth, char *note, size_t note_bytes)
 {
     struct io_uring ring;
-    const int       rc = make_ring(&ring, depth);
+    const int rc = make_ring(&ring, depth);
     if (note_bytes) note[0] = '\0';
     if (rc == 0) {
         io_uring_queue_exit(&ring);
         return true;
     }
-    char        text[128];
+    char text[128];
     const char *why = strerror_r(-rc, text, sizeof text);
     snprintf(note, note_bytes, "io_uring is not usable here (%s); reading with pread threads", why);
     return false;
@@ -80,7 +86,8 @@ static void register_buffers(mri_reader *r, uring *u)
 {
     if (r->cfg.buffer_count == 0 || r->cfg.buffer_count > 1024) return;
     struct iovec v[1024];
-    for (uint32_t i = 0; i < r->cfg.buffer_count; i++) v[i] = (struct iovec){r->cfg.buffers[i], r->cfg.buffer_bytes};
+    for (uint32_t i = 0; i < r->cfg.buffer_count; i++)
+        v[i] = (struct iovec){r->cfg.buffers[i], r->cfg.buffer_bytes};
     u->fixed_buffers = io_uring_register_buffers(&u->ring, v, r->cfg.buffer_count) == 0;
 }
 
@@ -102,14 +109,13 @@ static bool queue_operation(mri_reader *r, uring *u, mri_read *q)
     if (q->stage == STAGE_OPEN) {
         io_uring_prep_openat(sqe, AT_FDCWD, q->path, MRI_READ_OPEN_FLAGS, 0);
     } else {
-        const bool   fixed_file = u->fixed_files && q->file != MR_FILE_OF_SAMPLE;
-        const int    fd = fixed_file ? (int)mri_read_slot(r, q) : mri_read_fd(r, q);
+        const bool fixed_file = u->fixed_files && q->file != MR_FILE_OF_SAMPLE;
+        const int fd = fixed_file ? (int)mri_read_slot(r, q) : mri_read_fd(r, q);
         const size_t left = q->window - q->done;
         const unsigned length = left > 1u << 30 ? 1u << 30 : (unsigned)left;
         if (u->fixed_buffers && q->buffer_idx >= 0)
             io_uring_prep_read_fixed(sqe, fd, q->buffer + q->done, length, q->at + q->done, q->buffer_idx);
-        else
-            io_uring_prep_read(sqe, fd, q->buffer + q->done, length, q->at + q->done);
+        else io_uring_prep_read(sqe, fd, q->buffer + q->done, length, q->at + q->done);
         if (fixed_file) sqe->flags |= IOSQE_FIXED_FILE;
     }
     io_uring_sqe_set_data(sqe, q);
@@ -160,9 +166,8 @@ static void take_completion(mri_reader *r, uring *u, mri_read *q, int result)
 static unsigned take_completions(mri_reader *r, uring *u)
 {
     struct io_uring_cqe *cqe;
-    unsigned             head, seen = 0;
-    io_uring_for_each_cqe(&u->ring, head, cqe)
-    {
+    unsigned head, seen = 0;
+    io_uring_for_each_cqe (&u->ring, head, cqe) {
         take_completion(r, u, io_uring_cqe_get_data(cqe), cqe->res);
         seen++;
     }
@@ -193,7 +198,7 @@ static bool wait_for_kernel(mri_reader *r, uring *u)
     enum { FAILURES = 1000 };
     for (uint32_t failed = 0; r->active > 0 && failed < FAILURES;) {
         struct io_uring_cqe *cqe;
-        const int            rc = io_uring_wait_cqe(&u->ring, &cqe);
+        const int rc = io_uring_wait_cqe(&u->ring, &cqe);
         if (rc == 0) {
             mri_read *q = io_uring_cqe_get_data(cqe);
             if (q->stage == STAGE_OPEN && cqe->res >= 0) close(cqe->res);
@@ -208,17 +213,21 @@ static bool wait_for_kernel(mri_reader *r, uring *u)
     return r->active == 0;
 }
 
-/* Nothing is in flight afterwards: whoever is told of the failure may free the buffers. Where the kernel cannot be asked any more,
- * they stay allocated for good (mri_reader_keeps_buffers): it might still write to them. */
+/* Nothing is in flight afterwards: whoever is told of the failure may free the buffers. Where the kernel
+ * cannot be asked any more, they stay allocated for good (mri_reader_keeps_buffers): it might still write to
+ * them. */
 static int break_ring(mri_reader *r, uring *u, int error, mr_error *err)
 {
     if (!u->broken) {
-        struct io_uring_sync_cancel_reg all = {.fd = -1, .flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL,
+        struct io_uring_sync_cancel_reg all = {.fd = -1,
+                                               .flags = IORING_ASYNC_CANCEL_ANY | IORING_ASYNC_CANCEL_ALL,
                                                .timeout = {.tv_sec = -1, .tv_nsec = -1}};
         u->broken = error;
         forget_unsubmitted(r, u);
         for (mri_read *q = mri_read_pop(&u->again); q; q = mri_read_pop(&u->again)) give_up(r, q);
-        if (r->active > 0) io_uring_register_sync_cancel(&u->ring, &all); /* older kernels refuse: then the reads run to their end */
+        if (r->active > 0)
+            io_uring_register_sync_cancel(&u->ring,
+                                          &all); /* older kernels refuse: then the reads run to their end */
         r->lost = !wait_for_kernel(r, u);
     }
     return mr_error_sys(err, u->broken, "io_uring cannot submit (try --io pread)");
@@ -237,18 +246,18 @@ static int fall_back(mri_reader *r, bool block, const mr_error *why)
 
 static int uring_advance(mri_reader *r, bool block, mr_error *err)
 {
-    uring   *u = r->ring;
+    uring *u = r->ring;
     mr_error why = MR_ERROR_INIT;
     if (u->broken) return break_ring(r, u, u->broken, err);
     if (!u->ready && make_ready(r, u, &why) != MR_OK) return fall_back(r, block, &why);
     for (;;) {
         queue_all(r, u);
         if (r->active == 0) return MR_OK; /* all of it was in memory */
-        const int rc = block && !r->done.head ? io_uring_submit_and_wait(&u->ring, 1) : io_uring_submit_and_get_events(&u->ring);
+        const int rc = block && !r->done.head ? io_uring_submit_and_wait(&u->ring, 1)
+                                              : io_uring_submit_and_get_events(&u->ring);
         const unsigned seen = take_completions(r, u);
         /* EBUSY, EAGAIN: the kernel wants completions taken first; EINTR: a signal */
-        if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY)
-            return break_ring(r, u, -rc, err);
+        if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) return break_ring(r, u, -rc, err);
         const bool more = u->again.head || (r->pending.head && r->active < r->cfg.depth);
         if (r->done.head || (!block && !(more && seen))) return MR_OK;
     }

@@ -1,16 +1,18 @@
 /* pipeline/read/resident.h: a data set of small samples that lies in memory as a whole. Private.
  *
- *   file 0  | run | run | run |   file 1  | run | run |     read once, before the first sample, by all readers together
+ *   file 0  | run | run | run |   file 1  | run | run |     read once, before the first sample, by all
+ *           readers together
  *               │ large sequential reads, straight into place
  *               ▼
- *   memory  |~~~~~~~~~~~~~~~~~|           |~~~~~~~~~~~|     the files' own layout: a sample is a pointer, not a request
+ *   memory  |~~~~~~~~~~~~~~~~~|           |~~~~~~~~~~~|     the files' own layout: a sample is a pointer, not
+ * a request
  *
- * A request costs a small sample more than its pixels do. A run that could not be read leaves a hole: samples that touch it are
- * read one by one like any other, so that the same ones are bad as without this. Checksums are computed when a sample is
- * first used; a bit per sample remembers that.
+ * A request costs a small sample more than its pixels do. A run that could not be read leaves a hole: samples
+ * that touch it are read one by one like any other, so that the same ones are bad as without this. Checksums
+ * are computed when a sample is first used; a bit per sample remembers that.
  *
- * Threads: runs are handed out and taken back by any number of readers; when mri_resident_done() says so, everything but the
- * bits is fixed, and those are atomic. */
+ * Threads: runs are handed out and taken back by any number of readers; when mri_resident_done() says so,
+ * everything but the bits is fixed, and those are atomic. */
 #ifndef MRI_RESIDENT_H
 #define MRI_RESIDENT_H
 
@@ -19,10 +21,11 @@
 
 typedef struct mri_resident mri_resident;
 
-/* Memory that it takes to hold the source; UINT64_MAX when its samples are files of their own or too large to profit. */
+/* Memory that it takes to hold the source; UINT64_MAX when its samples are files of their own or too large to
+ * profit. */
 uint64_t mri_resident_bytes(const mr_source *src);
 
-int  mri_resident_create(mri_resident **out, const mr_source *src, mr_error *err);
+int mri_resident_create(mri_resident **out, const mr_source *src, mr_error *err);
 void mri_resident_destroy(mri_resident *r); /* accepts NULL; no run may be with a reader */
 
 /* The next run to read, as a request without owner; false when all are handed out. */

@@ -1,29 +1,36 @@
 /* pipeline/stream/budget.c: how large chunks are, and what a loader may come to hold (I10).
  *
- *   slots + read buffers + per worker (scratch, one spare sample) + the set itself where it is resident + the cache + windows of lengths
- *   + bookkeeping <= budget
+ *   slots + read buffers + per worker (scratch, one spare sample) + the set itself where it is resident + the
+ *   cache + windows of lengths + bookkeeping <= budget
  *
- * Every term is the most there can be for this data set: the largest sample in every place of every chunk, the largest picture
- * that may be decoded in every worker. Sums and products saturate: what a hostile header claims ends as "over the budget",
- * never as a small number. What the source itself keeps (names, index) is bounded where it is opened. */
+ * Every term is the most there can be for this data set: the largest sample in every place of every chunk,
+ * the largest picture that may be decoded in every worker. Sums and products saturate: what a hostile header
+ * claims ends as "over the budget", never as a small number. What the source itself keeps (names, index) is
+ * bounded where it is opened. */
 #include "pipeline/stream/loader_private.h"
 
-#define CHUNK_BYTES 65536u          /* small samples share the cost of a lock ... */
-#define CHUNK_SAMPLES 64u
-#define CHUNK_RESIDENT 256u         /* ... and without a request each, a lock is all they would pay for */
-#define CHUNK_MOST_BYTES (4u << 20) /* ... but one huge sample must not be provided for 64 times in each chunk */
-#define LEAST_PIXELS (1u << 16)     /* a budget that cannot hold a picture of 256 x 256 is a mistake */
-#define PATH_BYTES 4096u            /* a name while its file is being opened */
-#define THREAD_BYTES (128u << 10)   /* pages of its stack and of the allocator that a thread touches */
+#define CHUNK_BYTES    65536u /* small samples share the cost of a lock ... */
+#define CHUNK_SAMPLES  64u
+#define CHUNK_RESIDENT 256u /* ... and without a request each, a lock is all they would pay for */
+#define CHUNK_MOST_BYTES                                                                                     \
+    (4u << 20)                  /* ... but one huge sample must not be provided for 64 times in each chunk */
+#define LEAST_PIXELS (1u << 16) /* a budget that cannot hold a picture of 256 x 256 is a mistake */
+#define PATH_BYTES   4096u      /* a name while its file is being opened */
+#define THREAD_BYTES (128u << 10) /* pages of its stack and of the allocator that a thread touches */
 
 /* What alignment may add to each sample of a chunk. */
-static uint64_t block_bytes(const mr_loader *l) { return l->cfg.direct ? 2 * MRI_DIRECT_ALIGN : MRI_CACHE_LINE; }
+static uint64_t block_bytes(const mr_loader *l)
+{
+    return l->cfg.direct ? 2 * MRI_DIRECT_ALIGN : MRI_CACHE_LINE;
+}
 
 /* Largest thing a sample may be read as. */
 static uint64_t sample_bytes_most(const mr_loader *l)
 {
     const uint64_t stored = l->source_info->max_extent_bytes;
-    return l->cfg.cache == MR_CACHE_DISK ? mri_max_u64(stored, mri_cache_entry_bytes_most(l->cache_form, stored)) : stored;
+    return l->cfg.cache == MR_CACHE_DISK
+               ? mri_max_u64(stored, mri_cache_entry_bytes_most(l->cache_form, stored))
+               : stored;
 }
 
 /* A chunk full of the largest samples, with a gap that is read along in front of each. */
@@ -37,7 +44,7 @@ static void plan_chunks(mr_loader *l)
 {
     const mr_source_info *info = l->source_info;
     const uint64_t mean = info->total_bytes / info->count + 1;
-    uint64_t       n = l->wants_resident ? CHUNK_RESIDENT : mri_min_u64(CHUNK_BYTES / mean + 1, CHUNK_SAMPLES);
+    uint64_t n = l->wants_resident ? CHUNK_RESIDENT : mri_min_u64(CHUNK_BYTES / mean + 1, CHUNK_SAMPLES);
     n = mri_min_u64(n, (l->cfg.batch - 1) / (2 * l->cfg.workers) + 1);
     if (l->wants_resident) { /* no buffers: workers take turns with as many chunks as they are */
         l->chunk_samples = (uint32_t)n;
@@ -47,17 +54,24 @@ static void plan_chunks(mr_loader *l)
     }
     n = mri_min_u64(n, mri_max_u64(1, CHUNK_MOST_BYTES / mri_max_u64(1, info->max_extent_bytes)));
     l->chunk_samples = (uint32_t)n;
-    l->chunk_count = l->threads ? l->cfg.readers * (uint32_t)mri_max_u64(2, (l->cfg.depth - 1) / n + 1) + 2 * l->cfg.workers : 1;
-    uint64_t       usual = mri_plus(mri_times(n, mri_min_u64(mri_times(2, mean), info->max_extent_bytes)), n * block_bytes(l));
+    l->chunk_count = l->threads ? l->cfg.readers * (uint32_t)mri_max_u64(2, (l->cfg.depth - 1) / n + 1) +
+                                      2 * l->cfg.workers
+                                : 1;
+    uint64_t usual =
+        mri_plus(mri_times(n, mri_min_u64(mri_times(2, mean), info->max_extent_bytes)), n * block_bytes(l));
     const uint64_t most = chunk_bytes_most(l);
-    if (most <= mri_plus(usual, usual / 4)) usual = most; /* samples of about one size: no second, larger buffer is ever needed */
-    l->chunk_room = (size_t)mri_align_up(mri_min_u64(mri_max_u64(usual, 16384), UINT64_MAX / 2), MRI_DIRECT_ALIGN);
+    if (most <= mri_plus(usual, usual / 4))
+        usual = most; /* samples of about one size: no second, larger buffer is ever needed */
+    l->chunk_room =
+        (size_t)mri_align_up(mri_min_u64(mri_max_u64(usual, 16384), UINT64_MAX / 2), MRI_DIRECT_ALIGN);
 }
 
 uint64_t mri_slot_bytes(const mr_loader *l)
 {
-    const uint64_t sample = l->sample_bytes + sizeof(int32_t) + sizeof(uint64_t) + (l->info.uses_affine ? 2 * sizeof(float) : 0);
-    const uint64_t all = mri_plus(mri_plus(mri_times(sample, l->cfg.batch), 4 * MR_DEVICE_ALIGN), mri_fields_bytes(&l->fields, l->cfg.batch));
+    const uint64_t sample =
+        l->sample_bytes + sizeof(int32_t) + sizeof(uint64_t) + (l->info.uses_affine ? 2 * sizeof(float) : 0);
+    const uint64_t all = mri_plus(mri_plus(mri_times(sample, l->cfg.batch), 4 * MR_DEVICE_ALIGN),
+                                  mri_fields_bytes(&l->fields, l->cfg.batch));
     return mri_align_up(mri_min_u64(all, UINT64_MAX / 2), MR_DEVICE_ALIGN);
 }
 
@@ -72,7 +86,8 @@ static uint64_t cache_bytes(const mr_loader *l)
 
 static uint64_t windows_bytes(const mr_loader *l)
 {
-    return l->cfg.length_window ? mri_windows_bytes(l->cfg.batch, l->cfg.length_window, l->info.epoch_samples) : 0;
+    return l->cfg.length_window ? mri_windows_bytes(l->cfg.batch, l->cfg.length_window, l->info.epoch_samples)
+                                : 0;
 }
 
 static uint64_t read_buffer_bytes(const mr_loader *l)
@@ -86,10 +101,12 @@ static uint64_t read_buffer_bytes(const mr_loader *l)
 static uint64_t bookkeeping_bytes(const mr_loader *l)
 {
     const uint64_t places = (uint64_t)l->chunk_count * l->chunk_samples;
-    const uint64_t paths = l->source_info->file_count == 0 ? (uint64_t)l->cfg.readers * l->cfg.depth * PATH_BYTES : 0;
+    const uint64_t paths =
+        l->source_info->file_count == 0 ? (uint64_t)l->cfg.readers * l->cfg.depth * PATH_BYTES : 0;
     const uint64_t threads = l->threads ? (uint64_t)l->cfg.readers + l->cfg.workers + 1 : 1;
-    return l->chunk_count * sizeof(mri_chunk) + places * (sizeof(mri_read) + sizeof(mri_chunk_sample)) + paths +
-           l->slot_count * (sizeof(mri_slot) + l->info.parts * sizeof(mr_part)) + threads * THREAD_BYTES;
+    return l->chunk_count * sizeof(mri_chunk) + places * (sizeof(mri_read) + sizeof(mri_chunk_sample)) +
+           paths + l->slot_count * (sizeof(mri_slot) + l->info.parts * sizeof(mr_part)) +
+           threads * THREAD_BYTES;
 }
 
 /* What a worker may come to hold for pictures of up to these pixels. */
@@ -97,17 +114,18 @@ static uint64_t worker_bytes(const mr_loader *l, uint64_t pixels)
 {
     if (l->source_info->image_field < 0) return mri_field_scratch_bound_bytes(&l->fields, 0);
     const bool maker = l->cfg.cache != MR_CACHE_OFF && l->cache_form->maker_bytes;
-    const uint64_t scratch = mri_scratch_bound_bytes(&l->cfg.decode, pixels, (uint64_t)l->info.height * l->info.width);
+    const uint64_t scratch =
+        mri_scratch_bound_bytes(&l->cfg.decode, pixels, (uint64_t)l->info.height * l->info.width);
     return mri_plus(mri_plus(scratch, mri_field_scratch_bound_bytes(&l->fields, pixels)),
-                maker ? l->cache_form->maker_bytes(&l->cfg.decode, pixels) : 0);
+                    maker ? l->cache_form->maker_bytes(&l->cfg.decode, pixels) : 0);
 }
 
-/* A set whose pictures all have one size needs room for exactly that; otherwise the limit on pictures gives way, down to a
- * point, to what the rest of the budget can hold. */
+/* A set whose pictures all have one size needs room for exactly that; otherwise the limit on pictures gives
+ * way, down to a point, to what the rest of the budget can hold. */
 static uint64_t fitting_pixels(const mr_loader *l, uint64_t fixed, uint64_t budget)
 {
     const mr_source_info *info = l->source_info;
-    uint64_t              pixels = l->cfg.decode.max_pixels;
+    uint64_t pixels = l->cfg.decode.max_pixels;
     if (info->height && info->width) return mri_min_u64(pixels, mri_times(info->height, info->width));
     while (pixels > LEAST_PIXELS &&
            mri_plus(fixed, mri_times(l->cfg.workers, worker_bytes(l, pixels))) > budget)
@@ -126,10 +144,12 @@ static plan plan_bytes(mr_loader *l, uint64_t resident, uint64_t budget)
     plan_chunks(l);
     p.slots = mri_times(mri_slot_bytes(l), l->slot_count);
     p.reads = read_buffer_bytes(l);
-    const uint64_t forms = l->cfg.cache != MR_CACHE_OFF ? l->cache_form->bound(l->source_info->max_extent_bytes) : 0;
+    const uint64_t forms =
+        l->cfg.cache != MR_CACHE_OFF ? l->cache_form->bound(l->source_info->max_extent_bytes) : 0;
     const uint64_t spares = mri_times(l->cfg.workers, mri_plus(l->source_info->max_extent_bytes, forms));
     const uint64_t kept = mri_plus(mri_plus(p.resident, p.cache), p.windows);
-    const uint64_t fixed = mri_plus(mri_plus(mri_plus(p.slots, p.reads), kept), mri_plus(spares, bookkeeping_bytes(l)));
+    const uint64_t fixed =
+        mri_plus(mri_plus(mri_plus(p.slots, p.reads), kept), mri_plus(spares, bookkeeping_bytes(l)));
     l->info.max_pixels = fitting_pixels(l, fixed, budget);
     const uint64_t scratch = mri_times(l->cfg.workers, worker_bytes(l, l->info.max_pixels));
     p.workers = mri_plus(scratch, spares);
@@ -137,7 +157,8 @@ static plan plan_bytes(mr_loader *l, uint64_t resident, uint64_t budget)
     return p;
 }
 
-/* A set that is resident leaves three quarters of the budget to everything else, and gives way where that is too little. */
+/* A set that is resident leaves three quarters of the budget to everything else, and gives way where that is
+ * too little. */
 static uint64_t resident_bytes(const mr_loader *l, uint64_t budget)
 {
     if (l->cfg.cache != MR_CACHE_OFF) return 0; /* one of them is enough, and this one was asked for */
@@ -148,7 +169,7 @@ static uint64_t resident_bytes(const mr_loader *l, uint64_t budget)
 int mri_plan_memory(mr_loader *l, mr_error *err)
 {
     const uint64_t budget = l->cfg.memory_bytes ? l->cfg.memory_bytes : mri_memory_limit_bytes() / 2;
-    plan           p = plan_bytes(l, resident_bytes(l, budget), budget);
+    plan p = plan_bytes(l, resident_bytes(l, budget), budget);
     if (p.all > budget && p.resident) p = plan_bytes(l, 0, budget);
     l->info.memory_bytes = p.all;
     l->info.resident_bytes = p.resident;
@@ -156,13 +177,16 @@ int mri_plan_memory(mr_loader *l, mr_error *err)
         l->cfg.decode.max_pixels = mri_min_u64(l->cfg.decode.max_pixels, l->info.max_pixels);
         return MR_OK;
     }
-    return mr_error_set(err, MR_ELIMIT,
-                        "the loader needs %.1f MiB (%u slots %.1f, of them fields %.1f; read buffers %.1f, cache %.1f, length windows %.1f, %u workers %.1f) "
-                        "and the budget is %.1f MiB: lower --batch, --prefetch, --depth, --workers, --cache, --length-window or a field's most, or raise --memory (pictures go in as %u x %u x %u; the "
-                        "largest sample is %.1f MiB)",
-                        (double)p.all / 1048576, l->slot_count, (double)p.slots / 1048576,
-                        (double)mri_times(mri_fields_bytes(&l->fields, l->cfg.batch), l->slot_count) / 1048576, (double)p.reads / 1048576,
-                        (double)p.cache / 1048576, (double)p.windows / 1048576, l->cfg.workers,
-                        (double)p.workers / 1048576, (double)budget / 1048576, l->info.height, l->info.width, l->info.channels,
-                        (double)l->source_info->max_extent_bytes / 1048576);
+    return mr_error_set(
+        err, MR_ELIMIT,
+        "the loader needs %.1f MiB (%u slots %.1f, of them fields %.1f; read buffers %.1f, cache %.1f, "
+        "length windows %.1f, %u workers %.1f) "
+        "and the budget is %.1f MiB: lower --batch, --prefetch, --depth, --workers, --cache, --length-window "
+        "or a field's most, or raise --memory (pictures go in as %u x %u x %u; the "
+        "largest sample is %.1f MiB)",
+        (double)p.all / 1048576, l->slot_count, (double)p.slots / 1048576,
+        (double)mri_times(mri_fields_bytes(&l->fields, l->cfg.batch), l->slot_count) / 1048576,
+        (double)p.reads / 1048576, (double)p.cache / 1048576, (double)p.windows / 1048576, l->cfg.workers,
+        (double)p.workers / 1048576, (double)budget / 1048576, l->info.height, l->info.width,
+        l->info.channels, (double)l->source_info->max_extent_bytes / 1048576);
 }

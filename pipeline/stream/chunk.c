@@ -32,9 +32,11 @@ mri_chunk *mri_chunk_claim(mr_loader *l, bool block, bool *ended)
 {
     mri_chunk *c = NULL;
     pthread_mutex_lock(&l->lock);
-    while (block && !l->stopped && !l->self_serve && l->next_batch < l->end_batch && !mri_chunk_can_claim_locked(l))
+    while (block && !l->stopped && !l->self_serve && l->next_batch < l->end_batch &&
+           !mri_chunk_can_claim_locked(l))
         mri_loader_wait_locked(l, &l->room, &l->read_stage.blocked_out_ns);
-    const bool mine = !l->stopped && !(block && l->self_serve); /* who may not wait is the consumer, and serves itself */
+    const bool mine =
+        !l->stopped && !(block && l->self_serve); /* who may not wait is the consumer, and serves itself */
     if (mine && mri_chunk_can_claim_locked(l)) c = mri_chunk_claim_locked(l);
     *ended = l->stopped || l->self_serve || l->next_batch >= l->end_batch;
     pthread_mutex_unlock(&l->lock);
@@ -81,7 +83,8 @@ static void plan_read(mri_chunk *c, mri_chunk_sample *s, const mr_extent *e)
         return;
     }
     s->read = c->read_count++;
-    c->reads[s->read] = (mri_read){.file = e->file, .sample = s->sample, .offset = e->offset, .bytes = (size_t)e->bytes, .owner = c};
+    c->reads[s->read] = (mri_read){
+        .file = e->file, .sample = s->sample, .offset = e->offset, .bytes = (size_t)e->bytes, .owner = c};
 }
 
 static void in_memory(mri_chunk_sample *s, const uint8_t *at)
@@ -121,10 +124,12 @@ int mri_chunk_plan(mr_loader *l, mri_chunk *c, bool may_read, mr_error *err)
 {
     uint64_t epoch, step;
     mri_batch_place(l, c->batch, &epoch, &step);
-    const uint64_t        count = l->info.sample_count, base = step * l->cfg.batch + c->first;
+    const uint64_t count = l->info.sample_count, base = step * l->cfg.batch + c->first;
     const mri_epoch_order order = mri_epoch_order_make(l->cfg.order, l->cfg.block, l->cfg.seed, epoch, count);
-    uint64_t *const       list = c->slot->ids + c->first; /* the chunk's own until it is finished, and as long as it */
-    const int listed = l->windows ? mri_windows_list(l->windows, epoch, step, c->first, c->count, list, err) : MR_OK;
+    uint64_t *const list =
+        c->slot->ids + c->first; /* the chunk's own until it is finished, and as long as it */
+    const int listed =
+        l->windows ? mri_windows_list(l->windows, epoch, step, c->first, c->count, list, err) : MR_OK;
     if (listed != MR_OK) return listed;
     c->read_count = 0;
     for (uint32_t k = 0; k < c->count; k++) {
@@ -137,10 +142,11 @@ int mri_chunk_plan(mr_loader *l, mri_chunk *c, bool may_read, mr_error *err)
     size_t room = 0;
     for (uint32_t i = 0; i < c->read_count; i++) {
         const size_t need = mri_reader_room(l->cfg.direct, c->reads[i].offset, c->reads[i].bytes);
-        if (!mri_add_size(room, (size_t)mri_align_up(need, l->cfg.direct ? MRI_DIRECT_ALIGN : MRI_CACHE_LINE), &room))
+        if (!mri_add_size(room, (size_t)mri_align_up(need, l->cfg.direct ? MRI_DIRECT_ALIGN : MRI_CACHE_LINE),
+                          &room))
             return mr_error_set(err, MR_ELIMIT, "the extents of one chunk overflow the address space");
     }
-    uint8_t  *buffer = NULL;
+    uint8_t *buffer = NULL;
     const int rc = make_room(c, l->chunk_room, room, &buffer, err);
     if (rc != MR_OK) return rc;
     size_t at = 0;
@@ -179,7 +185,8 @@ void mri_chunk_finish(mr_loader *l, mri_chunk *c)
         pthread_mutex_lock(&l->lock);
     }
     if (whole) {
-        *mri_counted_of(l, slot->batch) = count_labelled(slot); /* all samples are in place: their workers passed this lock */
+        *mri_counted_of(l, slot->batch) =
+            count_labelled(slot); /* all samples are in place: their workers passed this lock */
         slot->done = true;
         pthread_cond_broadcast(&l->done);
     }

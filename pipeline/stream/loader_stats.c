@@ -1,10 +1,14 @@
-/* pipeline/stream/loader_stats.c: the figures of a loader, from the counters its threads keep. Any thread, at any time. */
+/* pipeline/stream/loader_stats.c: the figures of a loader, from the counters its threads keep. Any thread, at
+ * any time. */
 #include "pipeline/stream/loader_private.h"
 
 static mr_stage_stats stage_stats(const mri_stage_counter *c, uint32_t threads)
 {
-    mr_stage_stats s = {.busy_ns = mri_counted(&c->busy_ns), .blocked_in_ns = mri_counted(&c->blocked_in_ns),
-                        .blocked_out_ns = mri_counted(&c->blocked_out_ns), .items = mri_counted(&c->items), .threads = threads};
+    mr_stage_stats s = {.busy_ns = mri_counted(&c->busy_ns),
+                        .blocked_in_ns = mri_counted(&c->blocked_in_ns),
+                        .blocked_out_ns = mri_counted(&c->blocked_out_ns),
+                        .items = mri_counted(&c->items),
+                        .threads = threads};
     const uint64_t n = mri_counted(&c->fill_samples);
     if (n) s.occupancy = (double)mri_counted(&c->fill_sum) / (double)n / 65536.0;
     return s;

@@ -5,24 +5,24 @@
  *     copy stream:   wait consumed[d] ─ start[d] ─ copies ─ ready[d]
  *     consumer's:    wait ready[d] ─ uses set d ─ consumed[d]
  *
- * All order between copying and computing is kept by events on the devices; the host waits only to know when its own slot
- * may be written again. Only a replica's own part crosses to it, and every byte is counted. */
+ * All order between copying and computing is kept by events on the devices; the host waits only to know when
+ * its own slot may be written again. Only a replica's own part crosses to it, and every byte is counted. */
 #include <stdio.h>
 
 #include "base/ranges.h"
 #include "pipeline/stream/loader_private.h"
 
 typedef struct device_set {
-    void     *pixels, *labels, *affine;
-    void     *field[MR_LOADER_MAX_FIELDS], *length[MR_LOADER_MAX_FIELDS];
+    void *pixels, *labels, *affine;
+    void *field[MR_LOADER_MAX_FIELDS], *length[MR_LOADER_MAX_FIELDS];
     mr_event *start, *ready, *consumed;
 } device_set;
 
 struct mri_replica_stage {
-    mr_device  *device;
-    mr_stream  *copy;
+    mr_device *device;
+    mr_stream *copy;
     device_set *sets; /* device_slots */
-    char        track[48];
+    char track[48];
 };
 
 /* parts of all device slots stand behind the stages: [slot][replica] */
@@ -39,11 +39,12 @@ static uint32_t largest_part(const mr_loader *l) { return (l->info.batch - 1) / 
 static int open_fields(const mr_loader *l, const mri_replica_stage *s, device_set *set, mr_error *err)
 {
     const size_t n = largest_part(l);
-    int          rc = MR_OK;
+    int rc = MR_OK;
     for (uint32_t k = 0; k < l->fields.count && rc == MR_OK; k++) {
         const mri_field_plan *p = &l->fields.field[k];
         if (p->row_bytes) rc = mr_device_alloc(s->device, n * p->row_bytes, &set->field[k], err);
-        if (rc == MR_OK && p->varies) rc = mr_device_alloc(s->device, n * sizeof(int32_t), &set->length[k], err);
+        if (rc == MR_OK && p->varies)
+            rc = mr_device_alloc(s->device, n * sizeof(int32_t), &set->length[k], err);
     }
     return rc;
 }
@@ -51,9 +52,10 @@ static int open_fields(const mr_loader *l, const mri_replica_stage *s, device_se
 static int open_set(mr_loader *l, mri_replica_stage *s, device_set *set, mr_error *err)
 {
     const size_t n = largest_part(l);
-    int          rc = l->sample_bytes ? mr_device_alloc(s->device, n * l->sample_bytes, &set->pixels, err) : MR_OK;
+    int rc = l->sample_bytes ? mr_device_alloc(s->device, n * l->sample_bytes, &set->pixels, err) : MR_OK;
     if (rc == MR_OK) rc = mr_device_alloc(s->device, n * sizeof(int32_t), &set->labels, err);
-    if (rc == MR_OK && l->info.uses_affine) rc = mr_device_alloc(s->device, n * 2 * sizeof(float), &set->affine, err);
+    if (rc == MR_OK && l->info.uses_affine)
+        rc = mr_device_alloc(s->device, n * 2 * sizeof(float), &set->affine, err);
     if (rc == MR_OK) rc = open_fields(l, s, set, err);
     if (rc == MR_OK) rc = mr_event_create(&set->start, s->device, err);
     if (rc == MR_OK) rc = mr_event_create(&set->ready, s->device, err);
@@ -96,7 +98,8 @@ void mri_stages_close(mr_loader *l)
 {
     for (uint32_t r = 0; l->stages && r < l->info.parts; r++) {
         mri_replica_stage *s = &l->stages[r];
-        for (uint32_t d = 0; s->sets && d < l->device_slots; d++) /* the consumer may still be computing on a set */
+        for (uint32_t d = 0; s->sets && d < l->device_slots;
+             d++) /* the consumer may still be computing on a set */
             if (s->sets[d].consumed) mr_event_sync(s->sets[d].consumed, NULL);
         mr_stream_destroy(s->copy);
         for (uint32_t d = 0; s->sets && d < l->device_slots; d++) close_set(s, &s->sets[d]);
@@ -107,15 +110,18 @@ void mri_stages_close(mr_loader *l)
 }
 
 /* Of rows only what this batch has of them. */
-static int copy_field(mr_loader *l, uint32_t r, const mri_slot *slot, mr_part *part, const device_set *set, uint32_t k)
+static int copy_field(mr_loader *l, uint32_t r, const mri_slot *slot, mr_part *part, const device_set *set,
+                      uint32_t k)
 {
     const mri_field_plan *p = &l->fields.field[k];
-    const mri_rows       *rows = &slot->rows[k];
-    const size_t          row_bytes = rows->width * p->element_bytes, bytes = part->count * row_bytes;
-    const size_t          lengths = rows->length ? part->count * sizeof(int32_t) : 0;
-    int                   rc = MR_OK;
-    if (bytes) rc = mr_copy_h2d_async(l->stages[r].copy, set->field[k], rows->data + part->first * row_bytes, bytes);
-    if (rc == MR_OK && lengths) rc = mr_copy_h2d_async(l->stages[r].copy, set->length[k], rows->length + part->first, lengths);
+    const mri_rows *rows = &slot->rows[k];
+    const size_t row_bytes = rows->width * p->element_bytes, bytes = part->count * row_bytes;
+    const size_t lengths = rows->length ? part->count * sizeof(int32_t) : 0;
+    int rc = MR_OK;
+    if (bytes)
+        rc = mr_copy_h2d_async(l->stages[r].copy, set->field[k], rows->data + part->first * row_bytes, bytes);
+    if (rc == MR_OK && lengths)
+        rc = mr_copy_h2d_async(l->stages[r].copy, set->length[k], rows->length + part->first, lengths);
     mri_count(&l->bytes_copied[r], bytes + lengths);
     part->field[k] = (mr_batch_field){.data = set->field[k], .length = set->length[k], .width = rows->width};
     return rc;
@@ -125,13 +131,17 @@ static int queue_copies(mr_loader *l, uint32_t r, const mri_slot *slot, mr_part 
 {
     mri_replica_stage *s = &l->stages[r];
     const size_t first = part->first, n = part->count;
-    int          rc = mr_stream_wait_event(s->copy, set->consumed);
+    int rc = mr_stream_wait_event(s->copy, set->consumed);
     if (rc == MR_OK) rc = mr_event_record(set->start, s->copy);
     if (n > 0) {
-        const size_t pixel_bytes = n * l->sample_bytes, affine_bytes = set->affine ? n * 2 * sizeof(float) : 0;
-        if (rc == MR_OK && pixel_bytes) rc = mr_copy_h2d_async(s->copy, set->pixels, slot->pixels + first * l->sample_bytes, pixel_bytes);
-        if (rc == MR_OK) rc = mr_copy_h2d_async(s->copy, set->labels, slot->labels + first, n * sizeof(int32_t));
-        if (rc == MR_OK && affine_bytes) rc = mr_copy_h2d_async(s->copy, set->affine, slot->affine + 2 * first, affine_bytes);
+        const size_t pixel_bytes = n * l->sample_bytes,
+                     affine_bytes = set->affine ? n * 2 * sizeof(float) : 0;
+        if (rc == MR_OK && pixel_bytes)
+            rc = mr_copy_h2d_async(s->copy, set->pixels, slot->pixels + first * l->sample_bytes, pixel_bytes);
+        if (rc == MR_OK)
+            rc = mr_copy_h2d_async(s->copy, set->labels, slot->labels + first, n * sizeof(int32_t));
+        if (rc == MR_OK && affine_bytes)
+            rc = mr_copy_h2d_async(s->copy, set->affine, slot->affine + 2 * first, affine_bytes);
         mri_count(&l->bytes_copied[r], pixel_bytes + n * sizeof(int32_t) + affine_bytes);
     }
     for (uint32_t k = 0; k < l->fields.count && rc == MR_OK; k++) rc = copy_field(l, r, slot, part, set, k);
@@ -149,8 +159,8 @@ static int wait_for_copies(mr_loader *l, uint64_t batch, mr_error *err)
     uint64_t longest = 0;
     for (uint32_t r = 0; r < l->info.parts; r++) {
         mri_replica_stage *s = &l->stages[r];
-        device_set        *set = &s->sets[batch % l->device_slots];
-        const int          rc = mr_event_sync(set->ready, err);
+        device_set *set = &s->sets[batch % l->device_slots];
+        const int rc = mr_event_sync(set->ready, err);
         if (rc != MR_OK) return rc;
         uint64_t start = 0, end = 0;
         if (mr_event_time_ns(set->start, &start) == MR_OK && mr_event_time_ns(set->ready, &end) == MR_OK) {
@@ -183,8 +193,8 @@ static int wait_copies(mr_loader *l, uint64_t batch, mr_error *err)
 static int stage_batch(mr_loader *l, uint64_t batch, mr_error *err)
 {
     const mri_slot *slot = l->ring[batch % l->slot_count];
-    mr_part        *parts = parts_of(l, batch);
-    int             rc = MR_OK;
+    mr_part *parts = parts_of(l, batch);
+    int rc = MR_OK;
     for (uint32_t r = 0; r < l->info.parts && rc == MR_OK; r++) {
         mri_part_bounds(l, slot->count, r, &parts[r].first, &parts[r].count);
         rc = queue_copies(l, r, slot, &parts[r], &l->stages[r].sets[batch % l->device_slots]);
@@ -261,8 +271,9 @@ int mri_stages_consumed(mr_loader *l, uint64_t batch, mr_stream *const *streams,
         mr_event *e = l->stages[r].sets[batch % l->device_slots].consumed;
         rc = mr_event_record(e, streams[r]);
         if (rc != MR_OK) /* the stream may know more, but may also hang: who asks it, waits */
-            mr_error_set(err, rc, "%s: cannot mark batch %llu as used: %s", mr_device_info_of(l->stages[r].device)->name,
-                         (unsigned long long)batch, mr_status_text(rc));
+            mr_error_set(err, rc, "%s: cannot mark batch %llu as used: %s",
+                         mr_device_info_of(l->stages[r].device)->name, (unsigned long long)batch,
+                         mr_status_text(rc));
         /* prefetch off: nothing overlaps, so the next read starts when this step's work is over */
         else if (!l->threads) rc = mr_event_sync(e, err);
     }

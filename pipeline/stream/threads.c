@@ -1,4 +1,5 @@
-/* pipeline/stream/threads.c: what the reader and worker threads do, and the same in series when prefetch is off. */
+/* pipeline/stream/threads.c: what the reader and worker threads do, and the same in series when prefetch is
+ * off. */
 #include <stdio.h>
 
 #include "base/ranges.h"
@@ -45,18 +46,19 @@ static mri_chunk *next_work(mr_loader *l, bool *planned)
 #define RUNS_AT_ONCE 8
 
 typedef struct reading {
-    mr_loader  *loader;
+    mr_loader *loader;
     mri_reader *reader;
-    uint32_t    chunks;  /* submitted, not yet whole */
-    char        track[16];
+    uint32_t chunks; /* submitted, not yet whole */
+    char track[16];
     mri_reader_counts told;
-    mri_read    runs[RUNS_AT_ONCE]; /* of a resident set; the reader's until they are reaped, which may be after a failure */
+    mri_read runs[RUNS_AT_ONCE]; /* of a resident set; the reader's until they are reaped, which may be after
+                                    a failure */
 } reading;
 
 static void tell_counts(reading *rd)
 {
     const mri_reader_counts now = mri_reader_counts_of(rd->reader);
-    mr_loader              *l = rd->loader;
+    mr_loader *l = rd->loader;
     mri_count(&l->reads, now.reads - rd->told.reads);
     mri_count(&l->reads_again, now.again - rd->told.again);
     mri_count(&l->reads_short, now.shorts - rd->told.shorts);
@@ -90,11 +92,12 @@ static int reap(reading *rd, bool block, mr_error *err)
 {
     for (;;) {
         const uint64_t start = mri_now_ns();
-        mri_read      *q;
+        mri_read *q;
         if (block) mri_range_begin(MRI_RANGE_READ, mri_reader_in_flight(rd->reader));
         const int rc = mri_reader_reap(rd->reader, block, &q, err);
         if (block) mri_range_end();
-        mri_count(block ? &rd->loader->read_stage.blocked_in_ns : &rd->loader->read_stage.busy_ns, mri_now_ns() - start);
+        mri_count(block ? &rd->loader->read_stage.blocked_in_ns : &rd->loader->read_stage.busy_ns,
+                  mri_now_ns() - start);
         if (rc != MR_OK || !q) return rc;
         mri_chunk *c = q->owner;
         if (--c->reads_left == 0) chunk_is_read(rd, c);
@@ -106,14 +109,14 @@ static int reap(reading *rd, bool block, mr_error *err)
 static int read_runs(reading *rd, mr_error *err)
 {
     mr_loader *l = rd->loader;
-    uint32_t   used = 0;
+    uint32_t used = 0;
     for (bool more = true;;) {
         while (more && used < RUNS_AT_ONCE) {
             more = !mri_loader_is_stopped(l) && mri_resident_next(l->resident, &rd->runs[used]);
             if (more) mri_reader_submit(rd->reader, &rd->runs[used++]);
         }
         if (mri_reader_in_flight(rd->reader) == 0) break;
-        mri_read      *q;
+        mri_read *q;
         const uint64_t start = mri_now_ns();
         mri_range_begin(MRI_RANGE_READ, mri_reader_in_flight(rd->reader));
         const int rc = mri_reader_reap(rd->reader, true, &q, err);
@@ -134,13 +137,15 @@ static int read_runs(reading *rd, mr_error *err)
 static int read_all(reading *rd, mr_error *err)
 {
     mr_loader *l = rd->loader;
-    bool       ended = false;
-    int        rc = MR_OK;
+    bool ended = false;
+    int rc = MR_OK;
     while (rc == MR_OK && (!ended || rd->chunks > 0)) {
         mri_chunk *c = NULL;
-        if (!ended && mri_reader_in_flight(rd->reader) < l->cfg.depth) c = mri_chunk_claim(l, rd->chunks == 0, &ended);
+        if (!ended && mri_reader_in_flight(rd->reader) < l->cfg.depth)
+            c = mri_chunk_claim(l, rd->chunks == 0, &ended);
         if (c) rc = start_chunk(rd, c, err);
-        const uint64_t queued = mri_min_u64(mri_reader_in_flight(rd->reader), l->cfg.depth); /* a chunk may bring more than fit */
+        const uint64_t queued =
+            mri_min_u64(mri_reader_in_flight(rd->reader), l->cfg.depth); /* a chunk may bring more than fit */
         mri_count(&l->read_stage.fill_sum, queued * 65536 / l->cfg.depth);
         mri_count(&l->read_stage.fill_samples, 1);
         if (rc == MR_OK) rc = reap(rd, !c && rd->chunks > 0, err);
@@ -151,14 +156,16 @@ static int read_all(reading *rd, mr_error *err)
 void *mri_reader_main(void *arg)
 {
     const mri_reader_seat *seat = arg;
-    mr_loader             *l = seat->loader;
-    reading                rd = {.loader = l, .reader = l->readers[seat->number]};
-    mr_error               err = MR_ERROR_INIT;
+    mr_loader *l = seat->loader;
+    reading rd = {.loader = l, .reader = l->readers[seat->number]};
+    mr_error err = MR_ERROR_INIT;
     snprintf(rd.track, sizeof rd.track, "reader %u", seat->number % 1000);
     const int rc = l->resident ? read_runs(&rd, &err) : read_all(&rd, &err);
     if (rc != MR_OK) mri_loader_fail(l, rc, &err);
     mri_read *left;
-    while (mri_reader_in_flight(rd.reader) > 0 && mri_reader_reap(rd.reader, true, &left, NULL) == MR_OK && left) {}
+    while (mri_reader_in_flight(rd.reader) > 0 && mri_reader_reap(rd.reader, true, &left, NULL) == MR_OK &&
+           left) {
+    }
     return NULL;
 }
 
@@ -174,13 +181,13 @@ static int plan_here(mr_loader *l, mri_chunk *c, mr_error *err)
 void *mri_worker_main(void *arg)
 {
     mri_worker *w = arg;
-    mr_loader  *l = w->loader;
+    mr_loader *l = w->loader;
     for (;;) {
-        bool       planned;
+        bool planned;
         mri_chunk *c = next_work(l, &planned);
         if (!c) return NULL;
         const uint64_t start = mri_now_ns(), batch = c->batch;
-        mr_error       err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         const uint32_t count = c->count;
         mri_range_begin(MRI_RANGE_DECODE, batch);
         int rc = planned ? MR_OK : plan_here(l, c, &err);
@@ -220,15 +227,15 @@ static int read_inline(mr_loader *l, reading *rd, mri_chunk *c, mr_error *err)
 
 int mri_fill_inline(mr_loader *l, mr_error *err)
 {
-    reading        rd = {.loader = l, .reader = l->readers[0]};
+    reading rd = {.loader = l, .reader = l->readers[0]};
     const uint64_t batch = l->taken;
     rd.told = mri_reader_counts_of(rd.reader);
     mri_slot *slot = l->ring[batch % l->slot_count];
-    int       rc = MR_OK;
+    int rc = MR_OK;
     if (l->resident && !mri_resident_done(l->resident)) rc = read_runs(&rd, err);
     if (rc != MR_OK) return rc;
     do {
-        bool       ended;
+        bool ended;
         mri_chunk *c = mri_chunk_claim(l, false, &ended);
         if (!c) return MR_ECANCELED; /* the slot is free and chunks are at hand: only a stop is left */
         rc = read_inline(l, &rd, c, err);

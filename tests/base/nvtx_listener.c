@@ -1,9 +1,10 @@
-/* nvtx_listener.c: a profiler's ears and nothing else. Loaded by a program that has NVTX_INJECTION64_PATH set to it; when that program
- * ends, the file RANGES_HEARD gets
+/* nvtx_listener.c: a profiler's ears and nothing else. Loaded by a program that has NVTX_INJECTION64_PATH set
+ * to it; when that program ends, the file RANGES_HEARD gets
  *
  *   range NAME PUSHES POPS MOST_DEEP    per name of domain "millrace"
  *   thread NAME                         per thread that was given a name
- *   wrong N                             pops with nothing open, threads' ranges still open, pushes that came with no registered name */
+ *   wrong N                             pops with nothing open, threads' ranges still open, pushes that came
+ *                                       with no registered name */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,20 +14,20 @@
 #include <nvtx3/nvToolsExt.h>
 
 #define MOST_NAMES 64
-#define MOST_DEEP 16
+#define MOST_DEEP  16
 
 typedef struct heard {
-    char     name[32];
+    char name[32];
     unsigned pushes, pops, deepest;
 } heard;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static heard           ranges[MOST_NAMES];  /* lock */
-static char            threads[MOST_NAMES][32]; /* lock */
-static unsigned        range_count, thread_count, wrong, open_ranges; /* lock */
-static int             the_domain;
+static heard ranges[MOST_NAMES];                               /* lock */
+static char threads[MOST_NAMES][32];                           /* lock */
+static unsigned range_count, thread_count, wrong, open_ranges; /* lock */
+static int the_domain;
 
-static __thread heard   *stack[MOST_DEEP];
+static __thread heard *stack[MOST_DEEP];
 static __thread unsigned deep;
 
 static nvtxDomainHandle_t NVTX_API domain_create(const char *name)
@@ -52,7 +53,8 @@ static int NVTX_API range_push(nvtxDomainHandle_t domain, const nvtxEventAttribu
     (void)domain;
     heard *h = (heard *)what->message.registered;
     pthread_mutex_lock(&lock);
-    if (what->messageType != NVTX_MESSAGE_TYPE_REGISTERED || h < ranges || h >= ranges + range_count || deep == MOST_DEEP) {
+    if (what->messageType != NVTX_MESSAGE_TYPE_REGISTERED || h < ranges || h >= ranges + range_count ||
+        deep == MOST_DEEP) {
         wrong++;
     } else {
         stack[deep++] = h;
@@ -89,10 +91,11 @@ static void NVTX_API name_thread(uint32_t id, const char *name)
 __attribute__((destructor)) static void tell(void)
 {
     const char *path = getenv("RANGES_HEARD");
-    FILE       *f = path ? fopen(path, "w") : NULL;
+    FILE *f = path ? fopen(path, "w") : NULL;
     if (!f) return;
     for (unsigned i = 0; i < range_count; i++)
-        fprintf(f, "range %s %u %u %u\n", ranges[i].name, ranges[i].pushes, ranges[i].pops, ranges[i].deepest);
+        fprintf(f, "range %s %u %u %u\n", ranges[i].name, ranges[i].pushes, ranges[i].pops,
+                ranges[i].deepest);
     for (unsigned i = 0; i < thread_count; i++) fprintf(f, "thread %s\n", threads[i]);
     fprintf(f, "wrong %u\n", wrong + open_ranges);
     fclose(f);
@@ -104,10 +107,10 @@ int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table)
 {
     const NvtxExportTableCallbacks *callbacks = get_table(NVTX_ETID_CALLBACKS);
     NvtxFunctionTable core, core2;
-    unsigned          size, size2;
+    unsigned size, size2;
     if (!callbacks || !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE, &core, &size) ||
-        !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &core2, &size2) || size <= NVTX_CBID_CORE_NameOsThreadA ||
-        size2 <= NVTX_CBID_CORE2_DomainCreateA)
+        !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE2, &core2, &size2) ||
+        size <= NVTX_CBID_CORE_NameOsThreadA || size2 <= NVTX_CBID_CORE2_DomainCreateA)
         return 0;
     *core[NVTX_CBID_CORE_NameOsThreadA] = (NvtxFunctionPointer)name_thread;
     *core2[NVTX_CBID_CORE2_DomainCreateA] = (NvtxFunctionPointer)domain_create;

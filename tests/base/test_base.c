@@ -8,10 +8,11 @@ static void error_tells_place(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    char     line[256];
+    char line[256];
     MRT_EQ(mr_error_set(&err, MR_EFORMAT, "expected %d, found %d", 3, 4), MR_EFORMAT);
     MRT_EQ(mr_error_at(&err, "a\nb.mrec", 4096, 17), MR_EFORMAT);
-    MRT_STR(mr_error_format(&err, line, sizeof line), "a\\x0ab.mrec: sample 17, offset 4096: expected 3, found 4");
+    MRT_STR(mr_error_format(&err, line, sizeof line),
+            "a\\x0ab.mrec: sample 17, offset 4096: expected 3, found 4");
     MRT_STR(mr_error_format(&err, line, 8), "a\\x0ab.");
     MRT_EQ(mr_error_set(NULL, MR_EIO, "x"), MR_EIO);
 }
@@ -20,7 +21,7 @@ static void long_names_keep_their_end(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    char     name[2000];
+    char name[2000];
     memset(name, 'x', sizeof name);
     strcpy(name + sizeof name - 10, "/end.jpeg");
     mr_error_at(&err, name, MR_NOWHERE, MR_NOWHERE);
@@ -41,7 +42,8 @@ static void system_errors_keep_their_kind(void **state)
 static void every_status_has_a_text(void **state)
 {
     (void)state;
-    for (int code = 0; code >= MR_EBADSAMPLE; code--) MRT_TRUE(strcmp(mr_status_text(code), "unknown status") != 0);
+    for (int code = 0; code >= MR_EBADSAMPLE; code--)
+        MRT_TRUE(strcmp(mr_status_text(code), "unknown status") != 0);
     MRT_STR(mr_status_text(-99), "unknown status");
     MRT_STR(mr_status_text(1), "unknown status");
 }
@@ -87,9 +89,9 @@ static void early_end_of_file_is_told(void **state)
     (void)state;
     const char *path = mrt_path("short");
     mrt_write_file(path, "12345", 5);
-    FILE    *f = fopen(path, "rb");
+    FILE *f = fopen(path, "rb");
     mr_error err = MR_ERROR_INIT;
-    char     buf[10];
+    char buf[10];
     MRT_EQ(mri_pread_all(fileno(f), buf, 10, 0, path, &err), MR_EFORMAT);
     fclose(f);
     MRT_HAS(err.text, "expected 10 bytes, found 5");
@@ -99,10 +101,14 @@ static void early_end_of_file_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(error_tells_place),        cmocka_unit_test(long_names_keep_their_end),
-        cmocka_unit_test(system_errors_keep_their_kind), cmocka_unit_test(every_status_has_a_text),
-        cmocka_unit_test(philox_known_answers),     cmocka_unit_test(sizes_are_checked),
-        cmocka_unit_test(limits_are_sane),          cmocka_unit_test(early_end_of_file_is_told),
+        cmocka_unit_test(error_tells_place),
+        cmocka_unit_test(long_names_keep_their_end),
+        cmocka_unit_test(system_errors_keep_their_kind),
+        cmocka_unit_test(every_status_has_a_text),
+        cmocka_unit_test(philox_known_answers),
+        cmocka_unit_test(sizes_are_checked),
+        cmocka_unit_test(limits_are_sane),
+        cmocka_unit_test(early_end_of_file_is_told),
     };
     return mrt_run(tests);
 }

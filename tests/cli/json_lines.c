@@ -1,5 +1,5 @@
-/* tests/cli/json_lines.c: reads lines from stdin; each must be one JSON object whose first key is "event", with no key twice
- * anywhere in it. Exit 0, or 1 after naming the first line that is not so. */
+/* tests/cli/json_lines.c: reads lines from stdin; each must be one JSON object whose first key is "event",
+ * with no key twice anywhere in it. Exit 0, or 1 after naming the first line that is not so. */
 #include <cjson/cJSON.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,10 +20,11 @@ static const char *key_twice(const cJSON *object)
 static bool check_line(const char *line, long number)
 {
     const char *end = NULL;
-    cJSON      *object = cJSON_ParseWithOpts(line, &end, 0);
+    cJSON *object = cJSON_ParseWithOpts(line, &end, 0);
     const char *what = NULL;
     if (!object || !cJSON_IsObject(object) || strspn(end, " \n") != strlen(end)) what = "not one JSON object";
-    else if (!object->child || strcmp(object->child->string, "event") != 0) what = "\"event\" is not the first key";
+    else if (!object->child || strcmp(object->child->string, "event") != 0)
+        what = "\"event\" is not the first key";
     const char *twice = what ? NULL : key_twice(object);
     if (what) printf("line %ld: %s: %s\n", number, what, line);
     if (twice) printf("line %ld: key \"%s\" twice\n", number, twice);
@@ -33,10 +34,10 @@ static bool check_line(const char *line, long number)
 
 int main(void)
 {
-    char  *line = NULL;
+    char *line = NULL;
     size_t room = 0;
-    long   number = 0;
-    bool   good = true;
+    long number = 0;
+    bool good = true;
     while (good && getline(&line, &room, stdin) > 0) good = check_line(line, ++number);
     if (number == 0) puts("no lines at all");
     free(line);

@@ -1,5 +1,5 @@
-/* tests/cuda/rig.h: the GPUs of this machine, or emulated ones, opened with streams. A test program says at its start with
- * cuda_or_skip() that it is about GPUs; without any it is skipped. */
+/* tests/cuda/rig.h: the GPUs of this machine, or emulated ones, opened with streams. A test program says at
+ * its start with cuda_or_skip() that it is about GPUs; without any it is skipped. */
 #ifndef MRT_CUDA_RIG_H
 #define MRT_CUDA_RIG_H
 
@@ -12,8 +12,8 @@
 static inline uint32_t cuda_or_skip(void)
 {
     mr_device_listing line;
-    uint32_t          ready = 0;
-    char              why[256] = "";
+    uint32_t ready = 0;
+    char why[256] = "";
     for (uint32_t at = 0; mr_device_list(at, &line); at++) {
         if (strcmp(line.kind, "cuda") != 0) continue;
         if (strcmp(line.state, "ready") == 0) ready++;
@@ -26,14 +26,14 @@ static inline uint32_t cuda_or_skip(void)
 
 struct rig {
     mr_device **devices;
-    uint32_t    count;
-    mr_stream  *compute[RIG_MAX_DEVICES], *copy[RIG_MAX_DEVICES];
+    uint32_t count;
+    mr_stream *compute[RIG_MAX_DEVICES], *copy[RIG_MAX_DEVICES];
 };
 
 static inline void rig_open_as(struct rig *r, uint32_t count, const mr_devices_config *cfg)
 {
     mr_error err = MR_ERROR_INIT;
-    char     spec[64] = "cuda:0";
+    char spec[64] = "cuda:0";
     for (uint32_t i = 1; i < count; i++) snprintf(spec + strlen(spec), sizeof spec - strlen(spec), ",%u", i);
     memset(r, 0, sizeof *r);
     MRT_OK(mr_devices_open(&r->devices, &r->count, spec, cfg, &err), &err);
@@ -59,7 +59,7 @@ static inline void rig_close(struct rig *r)
 static inline void *rig_memory(struct rig *r, uint32_t device, size_t bytes)
 {
     mr_error err = MR_ERROR_INIT;
-    void    *p;
+    void *p;
     MRT_OK(mr_device_alloc(r->devices[device], bytes, &p, &err), &err);
     MRT_TRUE(p != NULL && (uintptr_t)p % MR_DEVICE_ALIGN == 0);
     return p;
@@ -68,7 +68,7 @@ static inline void *rig_memory(struct rig *r, uint32_t device, size_t bytes)
 static inline void *rig_pinned(struct rig *r, size_t bytes)
 {
     mr_error err = MR_ERROR_INIT;
-    void    *p;
+    void *p;
     MRT_OK(mr_host_alloc(r->devices[0], bytes, &p, &err), &err);
     MRT_TRUE(p != NULL && (uintptr_t)p % MR_DEVICE_ALIGN == 0);
     return p;

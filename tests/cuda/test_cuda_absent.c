@@ -1,6 +1,6 @@
-/* kernels/cuda: a program with the cuda device in it, on a machine that lacks the driver or has one that is of no use. The first
- * argument says what is first in the library search path: nothing, or a folder with a libcuda.so.1 that is no library, or lacks
- * functions. */
+/* kernels/cuda: a program with the cuda device in it, on a machine that lacks the driver or has one that is
+ * of no use. The first argument says what is first in the library search path: nothing, or a folder with a
+ * libcuda.so.1 that is no library, or lacks functions. */
 #include <dlfcn.h>
 
 #include "kernels/cuda/cuda.h"
@@ -11,9 +11,9 @@ static const char *part; /* of every message */
 static void opening_says_what_is_missing(void **state)
 {
     (void)state;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_device **devices = (mr_device **)&err; /* poison */
-    uint32_t    count = 9;
+    uint32_t count = 9;
     for (int i = 0; i < 2; i++) { /* the second time as well */
         MRT_EQ(mr_devices_open(&devices, &count, "cuda:0,1", NULL, &err), MR_EUNSUPPORTED);
         MRT_TRUE(devices == NULL && count == 0);
@@ -21,7 +21,8 @@ static void opening_says_what_is_missing(void **state)
         MRT_HAS(err.text, "install NVIDIA's driver");
         MRT_HAS(err.file, "libcuda.so.1");
     }
-    MRT_EQ(mr_devices_open(&devices, &count, "cuda:0,speed=1", NULL, &err), MR_EINVAL); /* the text comes first */
+    MRT_EQ(mr_devices_open(&devices, &count, "cuda:0,speed=1", NULL, &err),
+           MR_EINVAL); /* the text comes first */
     MRT_HAS(err.text, "no option \"speed\"");
 }
 
@@ -29,7 +30,7 @@ static void listing_says_so_in_one_line(void **state)
 {
     (void)state;
     mr_device_listing line;
-    int               lines = 0;
+    int lines = 0;
     for (uint32_t at = 0; mr_device_list(at, &line); at++) {
         if (strcmp(line.kind, "cuda") != 0) continue;
         lines++;
@@ -43,9 +44,9 @@ static void listing_says_so_in_one_line(void **state)
 static void the_processor_works_as_ever(void **state)
 {
     (void)state;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_device **devices;
-    uint32_t    count;
+    uint32_t count;
     MRT_OK(mr_devices_open(&devices, &count, "cpu:2", NULL, &err), &err);
     mr_devices_close(devices, count);
 }

@@ -5,9 +5,9 @@ static uint32_t gpus;
 
 static void refuse(const char *spec, int code, const char *part, const char *other)
 {
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_device **devices = (mr_device **)&err; /* poison */
-    uint32_t    count = 99;
+    uint32_t count = 99;
     MRT_EQ(mr_devices_open(&devices, &count, spec, NULL, &err), code);
     MRT_TRUE(devices == NULL);
     MRT_EQ(count, 0);
@@ -26,7 +26,8 @@ static void texts_name_gpus(void **state)
     if (gpus < RIG_MAX_DEVICES) refuse("cuda:300", MR_ENOENT, "asked for cuda:300", part);
     const char *before = getenv("CUDA_VISIBLE_DEVICES");
     snprintf(mask, sizeof mask, "%s", before ? before : "");
-    setenv("CUDA_VISIBLE_DEVICES", "5,7", 1); /* the driver has read it long ago; the message shows what is set */
+    setenv("CUDA_VISIBLE_DEVICES", "5,7",
+           1); /* the driver has read it long ago; the message shows what is set */
     refuse("cuda:0,cuda:300", MR_ENOENT, "asked for cuda:300", "(CUDA_VISIBLE_DEVICES=5,7)");
     if (before) setenv("CUDA_VISIBLE_DEVICES", mask, 1);
     else unsetenv("CUDA_VISIBLE_DEVICES");
@@ -35,9 +36,9 @@ static void texts_name_gpus(void **state)
 static void devices_say_what_they_are(void **state)
 {
     (void)state;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_device **devices;
-    uint32_t    count;
+    uint32_t count;
     MRT_OK(mr_devices_open(&devices, &count, "cuda", NULL, &err), &err);
     MRT_EQ(count, 1);
     const mr_device_info *info = mr_device_info_of(devices[0]);
@@ -47,7 +48,8 @@ static void devices_say_what_they_are(void **state)
     MRT_TRUE(info->memory_bytes > 0 && !info->simulated && info->threads == 0);
     mr_devices_close(devices, count);
 
-    MRT_OK(mr_devices_open(&devices, &count, "cuda:0,cuda:0", NULL, &err), &err); /* two replicas on one GPU */
+    MRT_OK(mr_devices_open(&devices, &count, "cuda:0,cuda:0", NULL, &err),
+           &err); /* two replicas on one GPU */
     MRT_EQ(count, 2);
     MRT_STR(mr_device_info_of(devices[0])->name, "cuda:0");
     MRT_STR(mr_device_info_of(devices[1])->name, "cuda:0 (replica 2)");
@@ -67,8 +69,8 @@ static void listing_has_a_line_for_each(void **state)
 {
     (void)state;
     mr_device_listing line;
-    uint32_t          found = 0;
-    char              spec[24];
+    uint32_t found = 0;
+    char spec[24];
     for (uint32_t at = 0; mr_device_list(at, &line); at++) {
         if (strcmp(line.kind, "cuda") != 0) continue;
         snprintf(spec, sizeof spec, "cuda:%u", found++);
@@ -84,8 +86,8 @@ static void memory_says_what_is_left(void **state)
     struct rig r;
     rig_open(&r, 1);
     mr_error err = MR_ERROR_INIT;
-    char     asked[64];
-    void    *p = &r;
+    char asked[64];
+    void *p = &r;
     MRT_EQ(mr_device_alloc(r.devices[0], SIZE_MAX - 100, &p, &err), MR_ENOMEM);
     MRT_TRUE(p == NULL);
     MRT_HAS(err.text, "18446744073709551515 bytes");
@@ -102,7 +104,8 @@ static void memory_says_what_is_left(void **state)
     snprintf(asked, sizeof asked, "of %zu", total);
     MRT_HAS(err.text, asked);
     mr_device_free(r.devices[0], big);
-    mr_device_free(r.devices[0], rig_memory(&r, 0, most)); /* a refusal does no harm, and what was freed comes back */
+    mr_device_free(r.devices[0],
+                   rig_memory(&r, 0, most)); /* a refusal does no harm, and what was freed comes back */
     mr_device_free(r.devices[0], rig_memory(&r, 0, 0));
     mr_device_free(r.devices[0], NULL);
     mr_host_free(r.devices[0], NULL);
@@ -114,7 +117,7 @@ static void copies_carry_bytes(void **state)
     (void)state;
     enum { BYTES = 100003 };
     for (int each = 0; each < 2; each++) {
-        struct rig        r;
+        struct rig r;
         mr_devices_config cfg;
         mr_devices_defaults(&cfg);
         cfg.check_each = each;
@@ -150,13 +153,14 @@ static void errors_stick(void **state)
     struct rig r;
     rig_open(&r, 1);
     mri_cuda_device *dev = mri_cuda_device_of(r.devices[0]);
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_event *e;
-    void     *p, *memory = rig_memory(&r, 0, 100);
+    void *p, *memory = rig_memory(&r, 0, 100);
     MRT_OK(mr_event_create(&e, r.devices[0], &err), &err);
     MRT_OK(mr_event_record(e, r.compute[0]), NULL);
 
-    MRT_EQ(mri_cuda_check(dev, CUDA_ERROR_INVALID_VALUE, "a wrong argument", &err), MR_EDEVICE); /* the GPU is well */
+    MRT_EQ(mri_cuda_check(dev, CUDA_ERROR_INVALID_VALUE, "a wrong argument", &err),
+           MR_EDEVICE); /* the GPU is well */
     MRT_HAS(err.text, "cuda:0: a wrong argument: CUDA_ERROR_INVALID_VALUE");
     MRT_OK(mr_stream_sync(r.compute[0], &err), &err);
     MRT_EQ(mri_cuda_check(dev, CUDA_ERROR_OUT_OF_MEMORY, "too much", &err), MR_ENOMEM);
@@ -206,12 +210,12 @@ static void failed_allocations_leave_nothing(void **state)
 {
     (void)state;
     for (int n = 0;; n++) {
-        mr_error    err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_device **devices = (mr_device **)&err;
-        mr_stream  *stream = (mr_stream *)&err;
-        mr_event   *event = (mr_event *)&err;
-        mr_group   *group = (mr_group *)&err;
-        uint32_t    count = 0;
+        mr_stream *stream = (mr_stream *)&err;
+        mr_event *event = (mr_event *)&err;
+        mr_group *group = (mr_group *)&err;
+        uint32_t count = 0;
         mrt_fail_alloc_at(n);
         int rc = mr_devices_open(&devices, &count, "cuda:0", NULL, &err);
         if (!rc) {
@@ -235,10 +239,14 @@ int main(void)
 {
     gpus = cuda_or_skip();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_name_gpus),             cmocka_unit_test(devices_say_what_they_are),
-        cmocka_unit_test(listing_has_a_line_for_each), cmocka_unit_test(memory_says_what_is_left),
-        cmocka_unit_test(copies_carry_bytes),          cmocka_unit_test(errors_stick),
-        cmocka_unit_test(foreign_codes_are_named),     cmocka_unit_test(failed_allocations_leave_nothing),
+        cmocka_unit_test(texts_name_gpus),
+        cmocka_unit_test(devices_say_what_they_are),
+        cmocka_unit_test(listing_has_a_line_for_each),
+        cmocka_unit_test(memory_says_what_is_left),
+        cmocka_unit_test(copies_carry_bytes),
+        cmocka_unit_test(errors_stick),
+        cmocka_unit_test(foreign_codes_are_named),
+        cmocka_unit_test(failed_allocations_leave_nothing),
     };
     return mrt_run(tests);
 }

@@ -1,5 +1,6 @@
-/* kernels/cuda: every call of every foreign library fails once, in a run of its own: it ends, with one clear error or with the right
- * result, and leaves nothing behind (the address sanitizer looks). Emulated GPUs only: they fail when told to. */
+/* kernels/cuda: every call of every foreign library fails once, in a run of its own: it ends, with one clear
+ * error or with the right result, and leaves nothing behind (the address sanitizer looks). Emulated GPUs
+ * only: they fail when told to. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,13 +12,13 @@ enum { COUNT = 300, RAN = 0, SAID_SO = 3, WRONG = 4 };
 
 struct run {
     mr_device **devices;
-    uint32_t    count;
-    mr_stream  *compute[2], *copy[2];
-    mr_event   *event[2];
-    mr_group   *group;
-    mr_graph   *graph;
-    float      *values[2], *host[2];
-    mr_error    err;
+    uint32_t count;
+    mr_stream *compute[2], *copy[2];
+    mr_event *event[2];
+    mr_group *group;
+    mr_graph *graph;
+    float *values[2], *host[2];
+    mr_error err;
 };
 
 static int make(struct run *r)
@@ -37,7 +38,7 @@ static int make(struct run *r)
 static int told(struct run *r, uint32_t d, int rc)
 {
     if (!rc) return MR_OK;
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const int again = mr_stream_sync(r->compute[d], &err);
     if (again != rc || !err.text[0]) {
         fprintf(stderr, "a call returned %d, the stream then says %d: \"%s\"\n", rc, again, err.text);
@@ -137,7 +138,8 @@ static int in_child(unsigned fail_at, const char *log)
         exit(run_once());
     }
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
     if (WIFEXITED(status)) return WEXITSTATUS(status);
     return 128 + WTERMSIG(status);
 }
@@ -145,8 +147,8 @@ static int in_child(unsigned fail_at, const char *log)
 /* How many calls a run made, from the emulation's log: "NUMBER NAME ...". */
 static unsigned calls_in(const char *log)
 {
-    size_t   bytes;
-    char    *text = mrt_read_file(log, &bytes);
+    size_t bytes;
+    char *text = mrt_read_file(log, &bytes);
     unsigned last = 0;
     text = realloc(text, bytes + 1);
     text[bytes] = '\0';
@@ -161,7 +163,7 @@ static unsigned calls_in(const char *log)
 static void each_call_fails_once(void **state)
 {
     (void)state;
-    char        log[600]; /* not in mrt_temp(), which the children would remove as they exit */
+    char log[600]; /* not in mrt_temp(), which the children would remove as they exit */
     const char *folder = getenv("TMPDIR");
     snprintf(log, sizeof log, "%s/millrace-calls-%ld", folder ? folder : "/tmp", (long)getpid());
     MRT_EQ(in_child(0, log), RAN);
@@ -170,7 +172,8 @@ static void each_call_fails_once(void **state)
     unsigned said_so = 0;
     for (unsigned n = 1; n <= calls; n++) {
         const int status = in_child(n, log);
-        if (status != RAN && status != SAID_SO) fail_msg("call %u of %u told to fail: exit status %d; see %s", n, calls, status, log);
+        if (status != RAN && status != SAID_SO)
+            fail_msg("call %u of %u told to fail: exit status %d; see %s", n, calls, status, log);
         said_so += status == SAID_SO;
     }
     printf("%u calls, each failed once: %u runs said so, %u came through\n", calls, said_so, calls - said_so);

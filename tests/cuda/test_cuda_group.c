@@ -9,8 +9,8 @@ enum { COUNT = 1003 };
 
 struct group_rig {
     struct rig r;
-    mr_group  *group;
-    float     *values[RIG_MAX_DEVICES], *host[RIG_MAX_DEVICES];
+    mr_group *group;
+    float *values[RIG_MAX_DEVICES], *host[RIG_MAX_DEVICES];
 };
 
 static void group_rig_open(struct group_rig *g, uint32_t count)
@@ -52,7 +52,8 @@ static void sums_and_broadcasts(void **state)
         const float all = (float)(count * (count + 1) / 2);
         for (uint32_t d = 0; d < count; d++) {
             MRT_OK(mr_stream_sync(g.r.compute[d], &err), &err);
-            for (int i = 0; i < COUNT; i++) MRT_TRUE(g.host[d][i] == (float)(i + 1) * all); /* small whole numbers: exact */
+            for (int i = 0; i < COUNT; i++)
+                MRT_TRUE(g.host[d][i] == (float)(i + 1) * all); /* small whole numbers: exact */
             for (int i = 0; i < COUNT; i++) g.host[d][i] = (float)d;
             MRT_OK(mr_copy_h2d_async(g.r.compute[d], g.values[d], g.host[d], COUNT * sizeof(float)), NULL);
         }
@@ -70,13 +71,14 @@ static void sums_and_broadcasts(void **state)
 static void one_gpu_once(void **state)
 {
     (void)state;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_device **devices;
-    uint32_t    count;
-    mr_stream  *streams[2];
-    mr_group   *group = (mr_group *)&err; /* poison */
+    uint32_t count;
+    mr_stream *streams[2];
+    mr_group *group = (mr_group *)&err; /* poison */
     MRT_OK(mr_devices_open(&devices, &count, "cuda:0,0", NULL, &err), &err);
-    for (int i = 0; i < 2; i++) MRT_OK(mr_stream_create(&streams[i], devices[i], MR_STREAM_EXCHANGE, &err), &err);
+    for (int i = 0; i < 2; i++)
+        MRT_OK(mr_stream_create(&streams[i], devices[i], MR_STREAM_EXCHANGE, &err), &err);
     MRT_EQ(mr_group_create(&group, streams, 2, &err), MR_EUNSUPPORTED);
     MRT_TRUE(group == NULL);
     MRT_HAS(err.text, "same GPU");
@@ -90,10 +92,10 @@ static void groups_side_by_side(void **state)
     (void)state;
     if (gpus < 2) return;
     struct group_rig g;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_stream *exchange[2];
-    mr_group  *second;
-    float     *more[2];
+    mr_group *second;
+    float *more[2];
     group_rig_open(&g, 2);
     for (uint32_t d = 0; d < 2; d++) {
         MRT_OK(mr_stream_create(&exchange[d], g.r.devices[d], MR_STREAM_EXCHANGE, &err), &err);
@@ -142,7 +144,7 @@ static void recording_takes_no_exchange(void **state)
     (void)state;
     if (gpus < 2) return;
     struct group_rig g;
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_graph *graph;
     group_rig_open(&g, 2);
     MRT_OK(mr_graph_begin(g.r.compute[1]), NULL);
@@ -153,8 +155,8 @@ static void recording_takes_no_exchange(void **state)
     group_rig_close(&g);
 }
 
-/* Run with MILLRACE_EMU_HANG=ncclAllReduce: a sum that never ends. A wait with a limit comes back, another thread gives up, and
- * whoever waited without a limit is told. */
+/* Run with MILLRACE_EMU_HANG=ncclAllReduce: a sum that never ends. A wait with a limit comes back, another
+ * thread gives up, and whoever waited without a limit is told. */
 static void *abort_soon(void *group)
 {
     const struct timespec t = {0, 20000000};
@@ -167,12 +169,13 @@ static void giving_up_frees_those_who_wait(void **state)
 {
     (void)state;
     struct group_rig g;
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_event *e;
     pthread_t thread;
     group_rig_open(&g, gpus);
     MRT_OK(mr_event_create(&e, g.r.devices[0], &err), &err);
-    for (uint32_t d = 0; d < gpus; d++) MRT_OK(mr_fill_async(g.r.compute[d], g.values[d], 0, COUNT * sizeof(float)), NULL);
+    for (uint32_t d = 0; d < gpus; d++)
+        MRT_OK(mr_fill_async(g.r.compute[d], g.values[d], 0, COUNT * sizeof(float)), NULL);
     MRT_OK(mr_group_sum_async(g.group, g.values, COUNT), NULL);
     MRT_OK(mr_event_record(e, g.r.compute[0]), NULL);
     MRT_EQ(mr_event_wait(e, 5000000, &err), MR_EAGAIN);
@@ -193,8 +196,8 @@ int main(void)
         return mrt_run(hanging);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_and_broadcasts),       cmocka_unit_test(one_gpu_once),
-        cmocka_unit_test(groups_side_by_side),       cmocka_unit_test(an_aborted_group_stays_so),
+        cmocka_unit_test(sums_and_broadcasts),         cmocka_unit_test(one_gpu_once),
+        cmocka_unit_test(groups_side_by_side),         cmocka_unit_test(an_aborted_group_stays_so),
         cmocka_unit_test(recording_takes_no_exchange),
     };
     return mrt_run(tests);

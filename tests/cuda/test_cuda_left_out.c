@@ -1,5 +1,6 @@
-/* What happens when one wait is left out: the emulation says so, by the names of both operations, in every schedule; with the wait in its
- * place nothing is reported. The order is the one in which batches are staged: copy stream, event, compute stream, and back. */
+/* What happens when one wait is left out: the emulation says so, by the names of both operations, in every
+ * schedule; with the wait in its place nothing is reported. The order is the one in which batches are staged:
+ * copy stream, event, compute stream, and back. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -11,22 +12,22 @@ enum { COUNT = 1000, ROUNDS = 3, SEEDS = 8 };
 
 enum left_out {
     NOTHING,
-    READY,      /* the compute stream does not wait for the copy into its memory */
-    CONSUMED,   /* the next copy does not wait until the memory was used */
-    HOST_SLOT,  /* the host writes the slot again before the copy out of it is over */
-    FREED,      /* memory goes while queued work uses it */
+    READY,     /* the compute stream does not wait for the copy into its memory */
+    CONSUMED,  /* the next copy does not wait until the memory was used */
+    HOST_SLOT, /* the host writes the slot again before the copy out of it is over */
+    FREED,     /* memory goes while queued work uses it */
     LEFT_OUT_COUNT
 };
 
 /* Batches through one device buffer, as the loader and the trainer do it. */
 static int stage(enum left_out left_out)
 {
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_device **devices;
-    uint32_t    count;
-    mr_stream  *copy, *compute;
-    mr_event   *ready, *consumed;
-    uint8_t    *host, *batch, *result;
+    uint32_t count;
+    mr_stream *copy, *compute;
+    mr_event *ready, *consumed;
+    uint8_t *host, *batch, *result;
     int rc = mr_devices_open(&devices, &count, "cuda:0", NULL, &err);
     if (!rc) rc = mr_stream_create(&copy, devices[0], MR_STREAM_COPY, &err);
     if (!rc) rc = mr_stream_create(&compute, devices[0], MR_STREAM_COMPUTE, &err);
@@ -60,8 +61,8 @@ static int stage(enum left_out left_out)
     return 0;
 }
 
-/* In a process of its own, since the emulation reads its settings once and ends the process. Its exit status, 128 + a signal; said: what
- * it wrote to stderr. */
+/* In a process of its own, since the emulation reads its settings once and ends the process. Its exit status,
+ * 128 + a signal; said: what it wrote to stderr. */
 static int in_child(enum left_out left_out, unsigned seed, char *said, size_t bytes)
 {
     int ends[2];
@@ -78,13 +79,14 @@ static int in_child(enum left_out left_out, unsigned seed, char *said, size_t by
         _exit(stage(left_out));
     }
     close(ends[1]);
-    size_t  at = 0;
+    size_t at = 0;
     ssize_t n;
     while ((n = read(ends[0], said + at, bytes - 1 - at)) > 0) at += (size_t)n;
     said[at] = '\0';
     close(ends[0]);
     int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {}
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -107,7 +109,8 @@ static void a_wait_left_out_is_named(void **state)
             for (int i = 0; which != NOTHING && i < 2; i++) MRT_HAS(said, names[which][i]);
             seen++;
         }
-        /* a slot written too early is seen by what the copy then finds: not where copies run as they are queued */
+        /* a slot written too early is seen by what the copy then finds: not where copies run as they are
+         * queued */
         if (which == HOST_SLOT) MRT_TRUE(seen >= SEEDS / 4);
         else MRT_EQ(seen, which == NOTHING ? 0 : SEEDS);
     }

@@ -1,8 +1,10 @@
-/* cuda: convolutions and dense layers on a GPU, emulated or real, against the plain C reference of the processor.
+/* cuda: convolutions and dense layers on a GPU, emulated or real, against the plain C reference of the
+ * processor.
  *
- * Values are small multiples of 1/2, so products and sums are exact in f32 and, kept below 64, in bf16 and f16 too, in any order: on
- * the emulation most results must be equal to the last bit. What may differ, and by how much, is said at tolerance_of(). With arguments
- * the program is a child of itself: "step" makes one layer, runs it and ends with 0 (right), 1 (one clear error) or dies. */
+ * Values are small multiples of 1/2, so products and sums are exact in f32 and, kept below 64, in bf16 and
+ * f16 too, in any order: on the emulation most results must be equal to the last bit. What may differ, and by
+ * how much, is said at tolerance_of(). With arguments the program is a child of itself: "step" makes one
+ * layer, runs it and ends with 0 (right), 1 (one clear error) or dies. */
 #include <math.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -40,7 +42,8 @@ static float decode(uint32_t dtype, uint16_t v)
 {
     if (dtype == MR_TENSOR_BF16) return from_bits((uint32_t)v << 16);
     const uint32_t exponent = v >> 10 & 31, fraction = v & 0x3ff;
-    const float    size = exponent == 0 ? ldexpf((float)fraction, -24) : from_bits((exponent + 112) << 23 | fraction << 13);
+    const float size =
+        exponent == 0 ? ldexpf((float)fraction, -24) : from_bits((exponent + 112) << 23 | fraction << 13);
     return v & 0x8000 ? -size : size;
 }
 
@@ -48,9 +51,9 @@ static float decode(uint32_t dtype, uint16_t v)
 
 struct side {
     mr_device **devices;
-    uint32_t    count;
-    mr_device  *dev;
-    mr_stream  *stream;
+    uint32_t count;
+    mr_device *dev;
+    mr_stream *stream;
 };
 
 static int side_open(struct side *s, const char *spec, bool tf32, bool deterministic, mr_error *err)
@@ -76,7 +79,8 @@ static void side_close(struct side *s)
     mr_devices_close(s->devices, s->count);
 }
 
-/* Nothing queued any more, so that memory may go. A stream that cannot be waited for any more ends by being destroyed. */
+/* Nothing queued any more, so that memory may go. A stream that cannot be waited for any more ends by being
+ * destroyed. */
 static void side_settle(struct side *s)
 {
     if (!s->stream || mr_stream_sync(s->stream, NULL) == MR_OK) return;
@@ -87,14 +91,14 @@ static void side_settle(struct side *s)
 static struct side gpu(bool tf32, bool deterministic)
 {
     struct side s;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(side_open(&s, "cuda:0", tf32, deterministic, &err), &err);
     return s;
 }
 
 /* Device memory that knows its size; bytes may be 0. */
 struct memory {
-    void  *at;
+    void *at;
     size_t bytes;
 };
 
@@ -105,7 +109,8 @@ static int move(struct side *s, bool up, const struct memory *m, void *host, siz
     int rc = mr_host_alloc(s->dev, bytes, &pinned, err);
     if (rc) return rc;
     if (up) memcpy(pinned, host, bytes);
-    rc = up ? mr_copy_h2d_async(s->stream, m->at, pinned, bytes) : mr_copy_d2h_async(s->stream, pinned, m->at, bytes);
+    rc = up ? mr_copy_h2d_async(s->stream, m->at, pinned, bytes)
+            : mr_copy_d2h_async(s->stream, pinned, m->at, bytes);
     const int waited = mr_stream_sync(s->stream, err);
     if (rc || waited) side_settle(s);
     if (!rc) rc = waited;
@@ -115,7 +120,8 @@ static int move(struct side *s, bool up, const struct memory *m, void *host, siz
 }
 
 /* count floats as dtype. */
-static int put(struct side *s, const struct memory *m, uint32_t dtype, const float *values, size_t count, mr_error *err)
+static int put(struct side *s, const struct memory *m, uint32_t dtype, const float *values, size_t count,
+               mr_error *err)
 {
     if (dtype == MR_TENSOR_F32) return move(s, true, m, (void *)values, count * 4, err);
     uint16_t *half = malloc(count * 2 + 1);
@@ -125,7 +131,8 @@ static int put(struct side *s, const struct memory *m, uint32_t dtype, const flo
     return rc;
 }
 
-static int get(struct side *s, const struct memory *m, uint32_t dtype, float *values, size_t count, mr_error *err)
+static int get(struct side *s, const struct memory *m, uint32_t dtype, float *values, size_t count,
+               mr_error *err)
 {
     if (dtype == MR_TENSOR_F32) return move(s, false, m, values, count * 4, err);
     uint16_t *half = malloc(count * 2 + 1);
@@ -139,8 +146,8 @@ static int get(struct side *s, const struct memory *m, uint32_t dtype, float *va
 /* ---- one layer on one side ---- */
 
 struct layer {
-    struct side  *side;
-    mr_op        *op;
+    struct side *side;
+    mr_op *op;
     const mr_op_info *info;
     struct memory x, y, dy, dx, w, b, dw, db, saved, scratch;
 };
@@ -148,7 +155,8 @@ struct layer {
 static struct memory *const *memories(struct layer *l)
 {
     static struct memory *all[10];
-    struct memory *const  now[10] = {&l->x, &l->y, &l->dy, &l->dx, &l->w, &l->b, &l->dw, &l->db, &l->saved, &l->scratch};
+    struct memory *const now[10] = {&l->x, &l->y,  &l->dy, &l->dx,    &l->w,
+                                    &l->b, &l->dw, &l->db, &l->saved, &l->scratch};
     memcpy(all, now, sizeof all);
     return all;
 }
@@ -182,8 +190,16 @@ static int layer_open(struct layer *l, struct side *s, const mr_op_desc *d, mr_e
 
 static mr_op_args layer_args(const struct layer *l, uint32_t n)
 {
-    return (mr_op_args){.n = n, .x = l->x.at, .y = l->y.at, .dy = l->dy.at, .dx = l->dx.at, .param = {l->w.at, l->b.at},
-                        .dparam = {l->dw.at, l->db.at}, .saved = l->saved.at, .scratch = l->scratch.at, .training = true};
+    return (mr_op_args){.n = n,
+                        .x = l->x.at,
+                        .y = l->y.at,
+                        .dy = l->dy.at,
+                        .dx = l->dx.at,
+                        .param = {l->w.at, l->b.at},
+                        .dparam = {l->dw.at, l->db.at},
+                        .saved = l->saved.at,
+                        .scratch = l->scratch.at,
+                        .training = true};
 }
 
 /* ---- values ---- */
@@ -206,10 +222,12 @@ static void draw(float *out, size_t count, uint64_t seed, uint32_t most)
 static struct values values_make(const mr_op_desc *d, const mr_op_info *info)
 {
     struct values v = {.x_count = (size_t)d->in.h * d->in.w * d->in.c * d->max_batch,
-                       .y_count = (size_t)info->out.h * info->out.w * info->out.c * d->max_batch, .w_count = info->param[0].count,
+                       .y_count = (size_t)info->out.h * info->out.w * info->out.c * d->max_batch,
+                       .w_count = info->param[0].count,
                        .b_count = d->no_bias ? 0 : info->param[1].count};
     float **const all[8] = {&v.x, &v.dy, &v.w, &v.b, &v.y, &v.dx, &v.dw, &v.db};
-    const size_t  counts[8] = {v.x_count, v.y_count, v.w_count, v.b_count, v.y_count, v.x_count, v.w_count, v.b_count};
+    const size_t counts[8] = {v.x_count, v.y_count, v.w_count, v.b_count,
+                              v.y_count, v.x_count, v.w_count, v.b_count};
     for (int i = 0; i < 8; i++) *all[i] = calloc(counts[i] + 1, sizeof(float));
     draw(v.x, v.x_count, 1, 2);
     draw(v.dy, v.y_count, 2, 2);
@@ -258,12 +276,13 @@ static int run(const struct layer *l, const mr_op_desc *d, uint32_t n, mr_error 
 
 static const char *case_name = "";
 
-static void compare(const char *what, const float *found, const float *expected, size_t count, float tolerance)
+static void compare(const char *what, const float *found, const float *expected, size_t count,
+                    float tolerance)
 {
     for (size_t i = 0; i < count; i++)
         if (!(fabsf(found[i] - expected[i]) <= tolerance * (1 + fabsf(expected[i]))))
-            fail_msg("%s: %s[%zu of %zu]: found %g, expected %g within %g", case_name, what, i, count, (double)found[i],
-                     (double)expected[i], (double)tolerance);
+            fail_msg("%s: %s[%zu of %zu]: found %g, expected %g within %g", case_name, what, i, count,
+                     (double)found[i], (double)expected[i], (double)tolerance);
 }
 
 /* What lies behind the samples of the batch is as it was filled. */
@@ -282,24 +301,25 @@ static mr_tensor tensor_as(mr_tensor t, uint32_t dtype)
     return t;
 }
 
-/* Tolerances: sums are exact, but for algorithms of a real GPU that transform their inputs (Winograd, FFT). Activations other than ReLU
- * are computed in float by both (a few units in the last place) and rounded to the type. Weight gradients of
- * convolutions went through the tensors' type. */
+/* Tolerances: sums are exact, but for algorithms of a real GPU that transform their inputs (Winograd, FFT).
+ * Activations other than ReLU are computed in float by both (a few units in the last place) and rounded to
+ * the type. Weight gradients of convolutions went through the tensors' type. */
 static float tolerance_of(const mr_op_desc *d, uint32_t dtype, bool weights)
 {
     const float unit = dtype == MR_TENSOR_BF16 ? 1.0f / 128 : dtype == MR_TENSOR_F16 ? 1.0f / 1024 : 4e-6f;
-    const bool  exact = d->activation == MR_ACT_NONE || d->activation == MR_ACT_RELU;
+    const bool exact = d->activation == MR_ACT_NONE || d->activation == MR_ACT_RELU;
     if (exact && emulated && !(weights && dtype != MR_TENSOR_F32)) return 0;
     if (!emulated && dtype == MR_TENSOR_F32) return 1e-4f;
     return exact ? unit : 4 * unit * (weights ? (float)d->max_batch : 1);
 }
 
 /* The layer on both sides with the batches of sizes[], every result compared. */
-static void check_layer(const char *name, mr_op_desc d, uint32_t dtype, struct side *cuda, const uint32_t *sizes, int size_count)
+static void check_layer(const char *name, mr_op_desc d, uint32_t dtype, struct side *cuda,
+                        const uint32_t *sizes, int size_count)
 {
-    struct side  cpu;
+    struct side cpu;
     struct layer there, here;
-    mr_error     err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     case_name = name;
     MRT_OK(side_open(&cpu, "cpu", false, false, &err), &err);
     d.in = tensor_as(d.in, MR_TENSOR_F32);
@@ -311,7 +331,7 @@ static void check_layer(const char *name, mr_op_desc d, uint32_t dtype, struct s
     struct values expected = values_make(&d, here.info), found = values_make(&half, there.info);
     for (int i = 0; i < size_count; i++) {
         const uint32_t n = sizes[i];
-        const size_t   xs = expected.x_count / d.max_batch * n, ys = expected.y_count / d.max_batch * n;
+        const size_t xs = expected.x_count / d.max_batch * n, ys = expected.y_count / d.max_batch * n;
         MRT_OK(upload(&here, &d, &expected, &err), &err);
         MRT_OK(run(&here, &d, n, &err), &err);
         MRT_OK(download(&here, &d, &expected, &err), &err);
@@ -336,15 +356,21 @@ static void check_layer(const char *name, mr_op_desc d, uint32_t dtype, struct s
 
 /* ---- shapes ---- */
 
-#define CONV(H, W, C, F, KH, KW, S, T, L, B, R)                                                                                  \
-    {.kind = MR_OP_CONV2D, .in = {.h = H, .w = W, .c = C}, .max_batch = 3, .training = true, .need_dx = true, .filters = F,      \
-     .kernel_h = KH, .kernel_w = KW, .stride_h = S, .stride_w = S, .pad_top = T, .pad_left = L, .pad_bottom = B, .pad_right = R}
-#define DENSE(H, W, C, U)                                                                                                        \
-    {.kind = MR_OP_DENSE, .in = {.h = H, .w = W, .c = C}, .max_batch = 5, .training = true, .need_dx = true, .filters = U}
+#define CONV(H, W, C, F, KH, KW, S, T, L, B, R)                                                              \
+    {                                                                                                        \
+        .kind = MR_OP_CONV2D, .in = {.h = H, .w = W, .c = C}, .max_batch = 3, .training = true,              \
+        .need_dx = true, .filters = F, .kernel_h = KH, .kernel_w = KW, .stride_h = S, .stride_w = S,         \
+        .pad_top = T, .pad_left = L, .pad_bottom = B, .pad_right = R                                         \
+    }
+#define DENSE(H, W, C, U)                                                                                    \
+    {                                                                                                        \
+        .kind = MR_OP_DENSE, .in = {.h = H, .w = W, .c = C}, .max_batch = 5, .training = true,               \
+        .need_dx = true, .filters = U                                                                        \
+    }
 
 static const struct {
     const char *name;
-    mr_op_desc  d;
+    mr_op_desc d;
 } shapes[] = {
     {"1x1", CONV(5, 3, 8, 4, 1, 1, 1, 0, 0, 0, 0)},
     {"1x1 stride 2", CONV(6, 6, 4, 8, 1, 1, 2, 0, 0, 0, 0)},
@@ -393,7 +419,7 @@ static void test_shapes_tf32(void **state) /* the values have few enough bits to
 static void test_forms(void **state) /* with and without bias, activation, gradient to the input, training */
 {
     (void)state;
-    struct side    cuda = gpu(false, true);
+    struct side cuda = gpu(false, true);
     const uint32_t sizes[] = {3, 2};
     for (int at = 0; at < 2; at++)
         for (int form = 0; form < 16; form++)
@@ -416,16 +442,16 @@ static void test_forms(void **state) /* with and without bias, activation, gradi
     side_close(&cuda);
 }
 
-/* f32 stays f32: values that TF32 would round, with sums that are exact in f32. Without measuring, so that the first algorithm of the
- * list, which on the emulation rounds, is taken where it is not refused. */
+/* f32 stays f32: values that TF32 would round, with sums that are exact in f32. Without measuring, so that
+ * the first algorithm of the list, which on the emulation rounds, is taken where it is not refused. */
 static void test_strict_f32(void **state)
 {
     (void)state;
     struct side cuda = gpu(false, true);
     for (int at = 0; at < 2; at++) {
-        mr_op_desc   d = shapes[at ? 11 : 2].d;
+        mr_op_desc d = shapes[at ? 11 : 2].d;
         struct layer l;
-        mr_error     err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         d.in = tensor_as(d.in, MR_TENSOR_F32);
         MRT_OK(layer_open(&l, &cuda, &d, &err), &err);
         struct values v = values_make(&d, l.info);
@@ -460,7 +486,7 @@ static CUresult counting_elapsed(float *ms, CUevent from, CUevent to)
 static int measured_by(struct side *s, const mr_op_desc *d)
 {
     struct layer l;
-    mr_error     err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     real_elapsed = table()->cuEventElapsedTime;
     table()->cuEventElapsedTime = counting_elapsed;
     measurements = 0;
@@ -475,7 +501,7 @@ static void test_measured_once(void **state)
 {
     (void)state;
     struct side cuda = gpu(false, false), strict = gpu(false, true);
-    mr_op_desc  d = CONV(9, 9, 5, 3, 3, 3, 1, 1, 1, 1, 1); /* a shape no other test has */
+    mr_op_desc d = CONV(9, 9, 5, 3, 3, 3, 1, 1, 1, 1, 1); /* a shape no other test has */
     d.in = tensor_as(d.in, MR_TENSOR_F32);
     MRT_EQ(measured_by(&strict, &d), 0);
     MRT_TRUE(measured_by(&cuda, &d) > 0);
@@ -492,19 +518,20 @@ static void test_measured_once(void **state)
 static __typeof__(&cudnnBackendSetAttribute) real_set;
 static int fallbacks;
 
-static cudnnStatus_t listening_set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
-                                   int64_t count, const void *values)
+static cudnnStatus_t listening_set(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                                   cudnnBackendAttributeType_t type, int64_t count, const void *values)
 {
-    if (name == CUDNN_ATTR_ENGINEHEUR_MODE) fallbacks += *(const cudnnBackendHeurMode_t *)values == CUDNN_HEUR_MODE_FALLBACK;
+    if (name == CUDNN_ATTR_ENGINEHEUR_MODE)
+        fallbacks += *(const cudnnBackendHeurMode_t *)values == CUDNN_HEUR_MODE_FALLBACK;
     return real_set(d, name, type, count, values);
 }
 
 static int fallbacks_of(bool tf32, bool deterministic)
 {
-    struct side  s = gpu(tf32, deterministic);
+    struct side s = gpu(tf32, deterministic);
     struct layer l;
-    mr_error     err = MR_ERROR_INIT;
-    mr_op_desc   d = CONV(8, 9, 5, 3, 3, 3, 1, 1, 1, 1, 1); /* a shape no other test has */
+    mr_error err = MR_ERROR_INIT;
+    mr_op_desc d = CONV(8, 9, 5, 3, 3, 3, 1, 1, 1, 1, 1); /* a shape no other test has */
     d.in = tensor_as(d.in, MR_TENSOR_F32);
     real_set = table()->cudnnBackendSetAttribute;
     table()->cudnnBackendSetAttribute = listening_set;
@@ -517,7 +544,8 @@ static int fallbacks_of(bool tf32, bool deterministic)
     return fallbacks;
 }
 
-static void test_few_algorithms(void **state) /* what is exact are few: those of the fallback list are measured beside them */
+static void test_few_algorithms(
+    void **state) /* what is exact are few: those of the fallback list are measured beside them */
 {
     (void)state;
     if (!emulated) skip(); /* another library offers others */
@@ -528,18 +556,29 @@ static void test_few_algorithms(void **state) /* what is exact are few: those of
 
 static struct mri_cuda_conv some_conv(enum mri_cuda_pass pass)
 {
-    return (struct mri_cuda_conv){.pass = pass, .n = 2, .h = 6, .w = 6, .c = 4, .filters = 4, .kernel_h = 3, .kernel_w = 3, .stride_h = 1,
-                                  .stride_w = 1, .out_h = 4, .out_w = 4, .dtype = MR_TENSOR_F32,
+    return (struct mri_cuda_conv){.pass = pass,
+                                  .n = 2,
+                                  .h = 6,
+                                  .w = 6,
+                                  .c = 4,
+                                  .filters = 4,
+                                  .kernel_h = 3,
+                                  .kernel_w = 3,
+                                  .stride_h = 1,
+                                  .stride_w = 1,
+                                  .out_h = 4,
+                                  .out_w = 4,
+                                  .dtype = MR_TENSOR_F32,
                                   .deterministic = 1};
 }
 
 static void test_plan_refused(void **state) /* a convolution whose output does not follow from its input */
 {
     (void)state;
-    struct side      cuda = gpu(false, true);
+    struct side cuda = gpu(false, true);
     mri_cuda_device *dev = mri_cuda_device_of(cuda.dev);
-    mri_cuda_plan   *p;
-    mr_error         err = MR_ERROR_INIT;
+    mri_cuda_plan *p;
+    mr_error err = MR_ERROR_INIT;
     struct mri_cuda_conv conv = some_conv(MRI_CUDA_FORWARD);
     conv.out_h = 5;
     MRT_OK(mri_cuda_planner_hold(dev, &err), &err);
@@ -556,8 +595,8 @@ static void test_plan_refused(void **state) /* a convolution whose output does n
 static __typeof__(&cudnnBackendGetAttribute) real_get;
 
 /* Every plan asks for a terabyte. */
-static cudnnStatus_t greedy_get(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t room,
-                                int64_t *count, void *out)
+static cudnnStatus_t greedy_get(cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
+                                cudnnBackendAttributeType_t type, int64_t room, int64_t *count, void *out)
 {
     const cudnnStatus_t status = real_get(d, name, type, room, count, out);
     if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE) *(int64_t *)out = (int64_t)1 << 40;
@@ -568,9 +607,9 @@ static void test_workspace_limit(void **state)
 {
     (void)state;
     struct side cuda = gpu(false, false);
-    mr_op_desc  d = CONV(9, 7, 5, 3, 3, 3, 1, 1, 1, 1, 1);
-    mr_op      *op;
-    mr_error    err = MR_ERROR_INIT;
+    mr_op_desc d = CONV(9, 7, 5, 3, 3, 3, 1, 1, 1, 1, 1);
+    mr_op *op;
+    mr_error err = MR_ERROR_INIT;
     d.in = tensor_as(d.in, MR_TENSOR_F32);
     real_get = table()->cudnnBackendGetAttribute;
     table()->cudnnBackendGetAttribute = greedy_get;
@@ -585,10 +624,10 @@ static void test_workspace_limit(void **state)
 static void test_misaligned(void **state)
 {
     (void)state;
-    struct side  cuda = gpu(false, true);
+    struct side cuda = gpu(false, true);
     struct layer l;
-    mr_error     err = MR_ERROR_INIT;
-    mr_op_desc   d = shapes[2].d;
+    mr_error err = MR_ERROR_INIT;
+    mr_op_desc d = shapes[2].d;
     d.in = tensor_as(d.in, MR_TENSOR_F32);
     MRT_OK(layer_open(&l, &cuda, &d, &err), &err);
     mr_op_args args = layer_args(&l, 1);
@@ -608,9 +647,9 @@ static void test_recorded(void **state)
     struct side cuda = gpu(false, true);
     for (int at = 0; at < 2; at++) {
         struct layer l;
-        mr_error     err = MR_ERROR_INIT;
-        mr_graph    *graph;
-        mr_op_desc   d = shapes[at ? 11 : 2].d;
+        mr_error err = MR_ERROR_INIT;
+        mr_graph *graph;
+        mr_op_desc d = shapes[at ? 11 : 2].d;
         d.in = tensor_as(d.in, MR_TENSOR_BF16);
         MRT_OK(layer_open(&l, &cuda, &d, &err), &err);
         struct values queued = values_make(&d, l.info), recorded = values_make(&d, l.info);
@@ -644,11 +683,11 @@ static void test_recorded(void **state)
 static void test_new_batch_while_recording(void **state)
 {
     (void)state;
-    struct side  cuda = gpu(false, true);
+    struct side cuda = gpu(false, true);
     struct layer l;
-    mr_error     err = MR_ERROR_INIT;
-    mr_graph    *graph = NULL;
-    mr_op_desc   d = shapes[2].d;
+    mr_error err = MR_ERROR_INIT;
+    mr_graph *graph = NULL;
+    mr_op_desc d = shapes[2].d;
     d.in = tensor_as(d.in, MR_TENSOR_F32);
     MRT_OK(layer_open(&l, &cuda, &d, &err), &err);
     const mr_op_args args = layer_args(&l, 2);
@@ -678,7 +717,7 @@ static void test_out_of_memory_of_the_host(void **state)
         if (at) d = shapes[11].d;
         d.in = tensor_as(d.in, MR_TENSOR_BF16);
         for (long n = 0;; n++) {
-            mr_op   *op;
+            mr_op *op;
             mr_error err = MR_ERROR_INIT;
             mrt_fail_alloc_at(n);
             const int rc = mr_op_create(&op, cuda.dev, &d, &err);
@@ -699,10 +738,10 @@ static void test_out_of_memory_of_the_host(void **state)
 /* The child: 0 right, 1 one error that says what happened, 2 anything else. */
 static int step(const char *kind, const char *deterministic)
 {
-    struct side  cuda;
+    struct side cuda;
     struct layer l;
-    mr_error     err = MR_ERROR_INIT;
-    mr_op_desc   d = shapes[strcmp(kind, "dense") == 0 ? 11 : 2].d;
+    mr_error err = MR_ERROR_INIT;
+    mr_op_desc d = shapes[strcmp(kind, "dense") == 0 ? 11 : 2].d;
     d.in = tensor_as(d.in, MR_TENSOR_BF16);
     int rc = side_open(&cuda, "cuda:0", false, deterministic[0] == 'd', &err);
     if (!rc) {
@@ -713,7 +752,8 @@ static int step(const char *kind, const char *deterministic)
             if (!rc) rc = run(&l, &d, d.max_batch, &err);
             if (!rc) rc = run(&l, &d, 1, &err);
             if (!rc) rc = download(&l, &d, &v, &err);
-            if (rc && err.code == MR_OK && cuda.stream) mr_stream_sync(cuda.stream, &err); /* of a call that only queued */
+            if (rc && err.code == MR_OK && cuda.stream)
+                mr_stream_sync(cuda.stream, &err); /* of a call that only queued */
             values_free(&v);
             layer_close(&l);
         }
@@ -739,8 +779,8 @@ static int child(const char *kind, const char *deterministic, const char *settin
 static long lines_of(const char *path)
 {
     size_t bytes;
-    char  *text = mrt_read_file(path, &bytes);
-    long   lines = 0;
+    char *text = mrt_read_file(path, &bytes);
+    long lines = 0;
     for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
     free(text);
     return lines;
@@ -763,7 +803,9 @@ static void fail_every_call(const char *kind, const char *deterministic)
         char number[32];
         snprintf(number, sizeof number, "%ld", call);
         const int status = child(kind, deterministic, "MILLRACE_EMU_FAIL_AT", number);
-        if (status > 1) fail_msg("%s %s: call %ld of %ld failed and the child ended with %d", kind, deterministic, call, calls, status);
+        if (status > 1)
+            fail_msg("%s %s: call %ld of %ld failed and the child ended with %d", kind, deterministic, call,
+                     calls, status);
         failed += status == 1;
     }
     MRT_TRUE(failed > 10);

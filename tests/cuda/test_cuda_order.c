@@ -1,20 +1,22 @@
-/* kernels/cuda: streams ordered by events, the time events tell, graphs. On emulated GPUs the schedule is adversarial and every access
- * is checked against the order asked for, so that a wait that is missing here or in the device is seen. */
+/* kernels/cuda: streams ordered by events, the time events tell, graphs. On emulated GPUs the schedule is
+ * adversarial and every access is checked against the order asked for, so that a wait that is missing here or
+ * in the device is seen. */
 #include "tests/cuda/rig.h"
 
 static uint32_t gpus;
 
-/* A value hops over the streams of all GPUs, through pinned memory: each link waits for the event of the one before. Events are few,
- * so that most are recorded again while somebody still waits for what they marked earlier. */
+/* A value hops over the streams of all GPUs, through pinned memory: each link waits for the event of the one
+ * before. Events are few, so that most are recorded again while somebody still waits for what they marked
+ * earlier. */
 static void events_order_streams(void **state)
 {
     (void)state;
     enum { LINKS = 60, COUNT = 257 };
     struct rig r;
     rig_open(&r, gpus);
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_event *events[RIG_MAX_DEVICES][2];
-    uint8_t  *memory[RIG_MAX_DEVICES], *host = rig_pinned(&r, COUNT), random[LINKS];
+    uint8_t *memory[RIG_MAX_DEVICES], *host = rig_pinned(&r, COUNT), random[LINKS];
     for (uint32_t d = 0; d < gpus; d++) {
         memory[d] = rig_memory(&r, d, COUNT);
         for (int k = 0; k < 2; k++) MRT_OK(mr_event_create(&events[d][k], r.devices[d], &err), &err);
@@ -24,7 +26,7 @@ static void events_order_streams(void **state)
     memset(host, 0, COUNT);
     for (int i = 0; i < LINKS; i++) {
         const uint32_t d = random[i] % gpus;
-        mr_stream     *s = random[i] & 64 ? r.compute[d] : r.copy[d];
+        mr_stream *s = random[i] & 64 ? r.compute[d] : r.copy[d];
         if (last) MRT_OK(mr_stream_wait_event(s, last), NULL);
         MRT_OK(mr_copy_h2d_async(s, memory[d], host, COUNT), NULL); /* what the link before left */
         MRT_OK(mr_fill_async(s, memory[d] + i, (uint8_t)(i + 1), 1), NULL);
@@ -49,9 +51,9 @@ static void an_event_never_recorded_is_over(void **state)
     (void)state;
     struct rig r;
     rig_open(&r, gpus);
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_event *e;
-    uint64_t  ns;
+    uint64_t ns;
     MRT_OK(mr_event_create(&e, r.devices[0], &err), &err);
     MRT_EQ(mr_event_query(e), MR_OK);
     MRT_OK(mr_event_wait(e, 0, &err), &err);
@@ -72,17 +74,20 @@ static void events_tell_time(void **state)
     struct rig r;
     rig_open(&r, 1);
     mri_cuda_device *dev = mri_cuda_device_of(r.devices[0]);
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_event *events[EVENTS];
-    uint8_t  *memory = rig_memory(&r, 0, BYTES);
+    uint8_t *memory = rig_memory(&r, 0, BYTES);
     for (int i = 0; i < EVENTS; i++) MRT_OK(mr_event_create(&events[i], r.devices[0], &err), &err);
     const uint64_t before = mri_now_ns();
     for (int i = 0; i < EVENTS; i++) {
-        if (i % 3 == 2) dev->anchored_ns = 0; /* as if a second had passed: the next record queues a new anchor */
+        if (i % 3 == 2)
+            dev->anchored_ns = 0; /* as if a second had passed: the next record queues a new anchor */
         MRT_OK(mr_fill_async(r.compute[0], memory, (uint8_t)i, BYTES), NULL);
         MRT_OK(mr_event_record(events[i], r.compute[0]), NULL);
         if (i % 5 == 4) MRT_OK(mr_event_sync(events[i], &err), &err);
-        if (i % 4 == 3) mr_device_free(r.devices[0], rig_memory(&r, 0, 10)); /* waits for the house stream, and so for the anchor */
+        if (i % 4 == 3)
+            mr_device_free(r.devices[0],
+                           rig_memory(&r, 0, 10)); /* waits for the house stream, and so for the anchor */
     }
     MRT_OK(mr_stream_sync(r.compute[0], &err), &err);
     const uint64_t after = mri_now_ns();
@@ -111,9 +116,9 @@ static void waits_have_limits(void **state)
     (void)state;
     struct rig r;
     rig_open(&r, 1);
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_event *e;
-    uint8_t  *memory = rig_memory(&r, 0, 100);
+    uint8_t *memory = rig_memory(&r, 0, 100);
     MRT_OK(mr_event_create(&e, r.devices[0], &err), &err);
     MRT_OK(mr_fill_async(r.copy[0], memory, 1, 100), NULL);
     MRT_OK(mr_event_record(e, r.copy[0]), NULL);
@@ -133,7 +138,7 @@ static void waits_have_limits(void **state)
 
 struct graph_rig {
     struct rig r;
-    uint8_t   *a, *b, *host;
+    uint8_t *a, *b, *host;
 };
 enum { GRAPH_BYTES = 513 };
 
@@ -159,8 +164,8 @@ static void graphs_repeat_with_new_contents(void **state)
     struct graph_rig g;
     graph_rig_open(&g);
     mr_stream *s = g.r.compute[0];
-    mr_error   err = MR_ERROR_INIT;
-    mr_graph  *graph;
+    mr_error err = MR_ERROR_INIT;
+    mr_graph *graph;
     MRT_OK(mr_fill_async(s, g.a, 0, GRAPH_BYTES), NULL);
     MRT_OK(mr_fill_async(s, g.b, 0, GRAPH_BYTES), NULL);
     MRT_OK(mr_graph_begin(s), NULL);
@@ -187,15 +192,16 @@ static void graphs_repeat_with_new_contents(void **state)
     graph_rig_close(&g);
 }
 
-/* What cannot be recorded is refused there and then, reported at the end, and leaves stream and device well. */
+/* What cannot be recorded is refused there and then, reported at the end, and leaves stream and device
+ * well. */
 static void a_failed_recording_does_no_harm(void **state)
 {
     (void)state;
     struct graph_rig g;
     graph_rig_open(&g);
     mr_stream *s = g.r.compute[0];
-    mr_error   err = MR_ERROR_INIT;
-    mr_event  *e;
+    mr_error err = MR_ERROR_INIT;
+    mr_event *e;
     MRT_OK(mr_event_create(&e, g.r.devices[0], &err), &err);
     for (int way = 0; way < 6; way++) {
         mr_graph *graph = (mr_graph *)&err; /* poison */
@@ -204,8 +210,12 @@ static void a_failed_recording_does_no_harm(void **state)
         MRT_EQ(mr_graph_begin(s), MR_EINVAL);
         MRT_OK(mr_fill_async(s, g.a, 1, GRAPH_BYTES), NULL);
         switch (way) {
-        case 0: MRT_EQ(mr_copy_h2d_async(s, g.a, g.host, GRAPH_BYTES), MR_EINVAL), what = "copy to the device"; break;
-        case 1: MRT_EQ(mr_copy_d2h_async(s, g.host, g.a, GRAPH_BYTES), MR_EINVAL), what = "copy from the device"; break;
+        case 0:
+            MRT_EQ(mr_copy_h2d_async(s, g.a, g.host, GRAPH_BYTES), MR_EINVAL), what = "copy to the device";
+            break;
+        case 1:
+            MRT_EQ(mr_copy_d2h_async(s, g.host, g.a, GRAPH_BYTES), MR_EINVAL), what = "copy from the device";
+            break;
         case 2: MRT_EQ(mr_event_record(e, s), MR_EINVAL), what = "an event"; break;
         case 3: MRT_EQ(mr_stream_wait_event(s, e), MR_EINVAL), what = "waiting for an event"; break;
         default: break;
@@ -244,9 +254,9 @@ static void recording_stops_nobody_else(void **state)
     struct graph_rig g;
     graph_rig_open(&g);
     mr_stream *s = g.r.compute[0], *other = g.r.copy[0];
-    mr_error   err = MR_ERROR_INIT;
-    mr_event  *e;
-    mr_graph  *graph;
+    mr_error err = MR_ERROR_INIT;
+    mr_event *e;
+    mr_graph *graph;
     MRT_OK(mr_graph_begin(s), NULL);
     MRT_OK(mr_event_create(&e, g.r.devices[0], &err), &err);
     uint8_t *more = rig_memory(&g.r, 0, 100);
@@ -270,9 +280,12 @@ int main(void)
 {
     gpus = cuda_or_skip();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(events_order_streams),            cmocka_unit_test(an_event_never_recorded_is_over),
-        cmocka_unit_test(events_tell_time),                cmocka_unit_test(waits_have_limits),
-        cmocka_unit_test(graphs_repeat_with_new_contents), cmocka_unit_test(a_failed_recording_does_no_harm),
+        cmocka_unit_test(events_order_streams),
+        cmocka_unit_test(an_event_never_recorded_is_over),
+        cmocka_unit_test(events_tell_time),
+        cmocka_unit_test(waits_have_limits),
+        cmocka_unit_test(graphs_repeat_with_new_contents),
+        cmocka_unit_test(a_failed_recording_does_no_harm),
         cmocka_unit_test(recording_stops_nobody_else),
     };
     return mrt_run(tests);

@@ -1,11 +1,14 @@
-/* tests/cuda_emu/access.c: all memory of the emulation, sorted by address, and who touched which part of it last.
+/* tests/cuda_emu/access.c: all memory of the emulation, sorted by address, and who touched which part of it
+ * last.
  *
- * A block is poisoned (all bits set: not a number in every floating type) when it is made and when it is given back. Where the
- * address sanitizer watches, a block is exactly as long as was asked for, and all memory but an operation's own spans is closed
- * while it runs; elsewhere a block has guard bytes before and behind, looked at after every operation that writes it.
+ * A block is poisoned (all bits set: not a number in every floating type) when it is made and when it is
+ * given back. Where the address sanitizer watches, a block is exactly as long as was asked for, and all
+ * memory but an operation's own spans is closed while it runs; elsewhere a block has guard bytes before and
+ * behind, looked at after every operation that writes it.
  *
- * A block keeps its accesses until a later one says as much: an access is forgotten when a newer one that comes after it covers
- * its bytes and writes, or both read; or when the program was told that it is over, since all that follows comes after it. */
+ * A block keeps its accesses until a later one says as much: an access is forgotten when a newer one that
+ * comes after it covers its bytes and writes, or both read; or when the program was told that it is over,
+ * since all that follows comes after it. */
 #include "tests/cuda_emu/inside.h"
 
 #if defined(__has_feature)
@@ -19,22 +22,23 @@
 #else
 #define GUARDED 256u
 #endif
-#define CONFINE_BYTES ((size_t)64 << 20) /* more memory than this is not closed and opened around every operation */
-#define SUM_BYTES ((size_t)1 << 20)      /* longer spans are not summed around every operation */
-#define ALIGN 256u
-#define POISON 0xff
+#define CONFINE_BYTES                                                                                        \
+    ((size_t)64 << 20) /* more memory than this is not closed and opened around every operation */
+#define SUM_BYTES  ((size_t)1 << 20) /* longer spans are not summed around every operation */
+#define ALIGN      256u
+#define POISON     0xff
 #define GUARD_BYTE 0xa5
 
-static const size_t       guard = GUARDED;
+static const size_t guard = GUARDED;
 static struct emu_block **blocks; /* by address */
-static size_t             block_count, block_cap;
+static size_t block_count, block_cap;
 
 /* What was freed lately, to say so. */
 static struct freed {
-    uintptr_t   at;
-    size_t      bytes;
+    uintptr_t at;
+    size_t bytes;
     const char *by;
-    uint64_t    number;
+    uint64_t number;
 } freed[64];
 static size_t freed_count;
 
@@ -53,14 +57,14 @@ static size_t place_of(uintptr_t at)
 struct emu_block *emu_block_new(size_t bytes, int device)
 {
     if (block_count == block_cap) {
-        const size_t       cap = block_cap ? 2 * block_cap : 256;
+        const size_t cap = block_cap ? 2 * block_cap : 256;
         struct emu_block **more = realloc(blocks, cap * sizeof(*more));
         if (!more) return NULL;
         blocks = more;
         block_cap = cap;
     }
     struct emu_block *b = calloc(1, sizeof *b);
-    size_t            whole;
+    size_t whole;
     if (!b || !mri_add_size(bytes, 2 * guard, &whole) || posix_memalign(&b->raw, ALIGN, whole) != 0) {
         free(b);
         return NULL;
@@ -86,7 +90,8 @@ void emu_block_free(struct emu_block *b)
     block_count--;
     memset((void *)b->at, POISON, b->bytes);
     if (b->freed_by) {
-        freed[freed_count++ % MRI_ARRAY_COUNT(freed)] = (struct freed){ b->at, b->bytes, b->freed_by, b->freed_number };
+        freed[freed_count++ % MRI_ARRAY_COUNT(freed)] =
+            (struct freed){b->at, b->bytes, b->freed_by, b->freed_number};
     }
     free(b->raw);
     free(b->list);
@@ -98,7 +103,7 @@ struct emu_block *emu_block_at(const void *at, size_t bytes)
     const size_t place = place_of((uintptr_t)at);
     if (place == 0) return NULL;
     struct emu_block *b = blocks[place - 1];
-    const size_t      offset = (uintptr_t)at - b->at;
+    const size_t offset = (uintptr_t)at - b->at;
     return offset <= b->bytes && bytes <= b->bytes - offset && (offset < b->bytes || bytes > 0) ? b : NULL;
 }
 
@@ -114,8 +119,9 @@ void emu_block_check_ends(const struct emu_block *b, const char *name, uint64_t 
     const unsigned char *before = b->raw, *behind = (const unsigned char *)b->at + b->bytes;
     for (size_t i = 0; i < guard; i++) {
         if (before[i] == GUARD_BYTE && behind[i] == GUARD_BYTE) continue;
-        emu_violation("%s (#%llu) finds that someone wrote %s the %zu bytes at %p", name, (unsigned long long)number,
-                      before[i] == GUARD_BYTE ? "behind" : "before", b->bytes, (void *)b->at);
+        emu_violation("%s (#%llu) finds that someone wrote %s the %zu bytes at %p", name,
+                      (unsigned long long)number, before[i] == GUARD_BYTE ? "behind" : "before", b->bytes,
+                      (void *)b->at);
         memset(b->raw, GUARD_BYTE, guard); /* told once */
         memset((void *)(b->at + b->bytes), GUARD_BYTE, guard);
         return;
@@ -140,7 +146,8 @@ static bool close_others(const emu_span *spans, int count)
 
 static void open_all(void)
 {
-    for (size_t i = 0; i < block_count; i++) __asan_unpoison_memory_region((void *)blocks[i]->at, blocks[i]->bytes);
+    for (size_t i = 0; i < block_count; i++)
+        __asan_unpoison_memory_region((void *)blocks[i]->at, blocks[i]->bytes);
 }
 #else
 static bool close_others(const emu_span *spans, int count) { return (void)spans, (void)count, false; }
@@ -150,7 +157,7 @@ static void open_all(void) {}
 uint64_t emu_sum(const void *at, size_t bytes)
 {
     const unsigned char *p = at;
-    uint64_t             h = 0xcbf29ce484222325u, w;
+    uint64_t h = 0xcbf29ce484222325u, w;
     for (; bytes >= 8; bytes -= 8, p += 8) {
         memcpy(&w, p, 8);
         h = (h ^ w) * 0x100000001b3u;
@@ -170,9 +177,10 @@ static bool must_stay(const emu_span *spans, int count, int which)
     return true;
 }
 
-void emu_run_confined(const emu_span *spans, int count, const char *name, uint64_t number, void (*run)(void *), void *args)
+void emu_run_confined(const emu_span *spans, int count, const char *name, uint64_t number,
+                      void (*run)(void *), void *args)
 {
-    uint64_t sums[EMU_MAX_SPANS] = { 0 };
+    uint64_t sums[EMU_MAX_SPANS] = {0};
     for (int i = 0; i < count; i++) {
         if (must_stay(spans, count, i)) sums[i] = emu_sum(spans[i].at, spans[i].bytes);
     }
@@ -181,8 +189,8 @@ void emu_run_confined(const emu_span *spans, int count, const char *name, uint64
     if (closed) open_all();
     for (int i = 0; i < count; i++) {
         if (must_stay(spans, count, i) && sums[i] != emu_sum(spans[i].at, spans[i].bytes)) {
-            emu_violation("%s (#%llu) wrote the %zu bytes at %p, of which it says that it reads them only", name,
-                          (unsigned long long)number, spans[i].bytes, spans[i].at);
+            emu_violation("%s (#%llu) wrote the %zu bytes at %p, of which it says that it reads them only",
+                          name, (unsigned long long)number, spans[i].bytes, spans[i].at);
         }
         const struct emu_block *b = spans[i].write ? emu_block_at(spans[i].at, spans[i].bytes) : NULL;
         if (b) emu_block_check_ends(b, name, number);
@@ -204,35 +212,37 @@ static void tell_homeless(const emu_span *span, const char *does, const char *na
 {
     const struct emu_block *part = emu_block_at(span->at, 1);
     if (part) {
-        emu_violation("%s (#%llu) %s %zu bytes at %p, but the memory there ends after %zu", name, n, does, span->bytes, span->at,
-                      (size_t)(part->at + part->bytes - (uintptr_t)span->at));
+        emu_violation("%s (#%llu) %s %zu bytes at %p, but the memory there ends after %zu", name, n, does,
+                      span->bytes, span->at, (size_t)(part->at + part->bytes - (uintptr_t)span->at));
         return;
     }
     for (size_t i = 0; i < MRI_ARRAY_COUNT(freed); i++) {
         if ((uintptr_t)span->at - freed[i].at >= freed[i].bytes) continue;
-        emu_violation("%s (#%llu) %s memory at %p that %s (#%llu) has freed", name, n, does, span->at, freed[i].by,
-                      (unsigned long long)freed[i].number);
+        emu_violation("%s (#%llu) %s memory at %p that %s (#%llu) has freed", name, n, does, span->at,
+                      freed[i].by, (unsigned long long)freed[i].number);
         return;
     }
-    emu_violation("%s (#%llu) %s %zu bytes at %p, which is no memory of a device and no pinned memory", name, n, does, span->bytes,
-                  span->at);
+    emu_violation("%s (#%llu) %s %zu bytes at %p, which is no memory of a device and no pinned memory", name,
+                  n, does, span->bytes, span->at);
 }
 
-bool emu_spans_live(const emu_span *spans, int count, const int *devices, int device_count, const char *name, uint64_t number)
+bool emu_spans_live(const emu_span *spans, int count, const int *devices, int device_count, const char *name,
+                    uint64_t number)
 {
     const unsigned long long n = number;
-    bool                     good = true;
+    bool good = true;
     for (int i = 0; i < count; i++) {
         if (spans[i].bytes == 0) continue;
-        const char             *does = spans[i].write ? "writes" : "reads";
+        const char *does = spans[i].write ? "writes" : "reads";
         const struct emu_block *b = emu_block_at(spans[i].at, spans[i].bytes);
         if (!b) {
             tell_homeless(&spans[i], does, name, n);
         } else if (b->freed_by) {
-            emu_violation("%s (#%llu) %s memory at %p that %s (#%llu) has freed", name, n, does, spans[i].at, b->freed_by,
-                          (unsigned long long)b->freed_number);
+            emu_violation("%s (#%llu) %s memory at %p that %s (#%llu) has freed", name, n, does, spans[i].at,
+                          b->freed_by, (unsigned long long)b->freed_number);
         } else if (!reachable(b, devices, device_count)) {
-            emu_violation("%s (#%llu) of GPU %d %s memory at %p of GPU %d", name, n, devices[0], does, spans[i].at, b->device);
+            emu_violation("%s (#%llu) of GPU %d %s memory at %p of GPU %d", name, n, devices[0], does,
+                          spans[i].at, b->device);
         } else {
             continue;
         }
@@ -241,35 +251,44 @@ bool emu_spans_live(const emu_span *spans, int count, const int *devices, int de
     return good;
 }
 
-static bool ordered(const struct emu_access *a, const emu_clock *clock) { return a->seq <= clock->at[a->slot]; }
-
-static void tell_conflict(const struct emu_access *old, const struct emu_access *now, const struct emu_block *b)
+static bool ordered(const struct emu_access *a, const emu_clock *clock)
 {
-    emu_violation("%s (#%llu, stream %llu of GPU %d) %s memory that %s (#%llu, stream %llu of GPU %d) %s, and nothing orders the "
-                  "two: bytes %zu to %zu of the %zu at %p", now->name, (unsigned long long)now->number,
-                  (unsigned long long)now->stream, now->device, now->write ? "writes" : "reads", old->name,
-                  (unsigned long long)old->number, (unsigned long long)old->stream, old->device, old->write ? "writes" : "reads",
-                  (size_t)(mri_max_u64(old->from, now->from) - b->at), (size_t)(mri_min_u64(old->to, now->to) - b->at), b->bytes,
-                  (void *)b->at);
+    return a->seq <= clock->at[a->slot];
+}
+
+static void tell_conflict(const struct emu_access *old, const struct emu_access *now,
+                          const struct emu_block *b)
+{
+    emu_violation("%s (#%llu, stream %llu of GPU %d) %s memory that %s (#%llu, stream %llu of GPU %d) %s, "
+                  "and nothing orders the "
+                  "two: bytes %zu to %zu of the %zu at %p",
+                  now->name, (unsigned long long)now->number, (unsigned long long)now->stream, now->device,
+                  now->write ? "writes" : "reads", old->name, (unsigned long long)old->number,
+                  (unsigned long long)old->stream, old->device, old->write ? "writes" : "reads",
+                  (size_t)(mri_max_u64(old->from, now->from) - b->at),
+                  (size_t)(mri_min_u64(old->to, now->to) - b->at), b->bytes, (void *)b->at);
 }
 
 static void note(struct emu_block *b, const struct emu_access *now, const emu_clock *clock)
 {
     size_t kept = 0;
-    bool   told = false;
+    bool told = false;
     for (size_t i = 0; i < b->count; i++) {
         const struct emu_access *old = &b->list[i];
-        const bool same = old->slot == now->slot && old->seq == now->seq; /* another span of the same operation */
-        if (!same && !told && old->from < now->to && now->from < old->to && (old->write || now->write) && !ordered(old, clock)) {
+        const bool same =
+            old->slot == now->slot && old->seq == now->seq; /* another span of the same operation */
+        if (!same && !told && old->from < now->to && now->from < old->to && (old->write || now->write) &&
+            !ordered(old, clock)) {
             tell_conflict(old, now, b);
             told = true;
         }
-        const bool said_by_now = ordered(old, clock) && now->from <= old->from && old->to <= now->to && (now->write || !old->write);
+        const bool said_by_now = ordered(old, clock) && now->from <= old->from && old->to <= now->to &&
+                                 (now->write || !old->write);
         if (!said_by_now && !ordered(old, &emu_host)) b->list[kept++] = *old;
     }
     b->count = kept;
     if (b->count == b->cap) {
-        const size_t       cap = b->cap ? 2 * b->cap : 8;
+        const size_t cap = b->cap ? 2 * b->cap : 8;
         struct emu_access *more = realloc(b->list, cap * sizeof(*more));
         if (!more) abort(); /* a test machine without memory for a short list */
         b->list = more;
@@ -307,7 +326,8 @@ bool emu_spans_conflict(const emu_span *a, int a_count, const emu_span *b, int b
     for (int i = 0; i < a_count; i++) {
         for (int j = 0; j < b_count; j++) {
             const uintptr_t from = (uintptr_t)a[i].at, other = (uintptr_t)b[j].at;
-            if ((a[i].write || b[j].write) && from < other + b[j].bytes && other < from + a[i].bytes) return true;
+            if ((a[i].write || b[j].write) && from < other + b[j].bytes && other < from + a[i].bytes)
+                return true;
         }
     }
     return false;
@@ -317,7 +337,7 @@ int emu_device_of_address(const void *at, size_t bytes)
 {
     emu_lock();
     const struct emu_block *b = emu_block_at(at, bytes);
-    const int               device = b && !b->freed_by ? b->device : -1;
+    const int device = b && !b->freed_by ? b->device : -1;
     emu_unlock();
     return device;
 }

@@ -1,10 +1,11 @@
 /* tests/cuda_emu/blocks.cc: a grid of threads on one processor thread.
  *
- * Blocks run one after another. The threads of a block run one after another too, on the stack of one fiber, until one of them
- * comes to a barrier or a shuffle: it is parked there with its stack, and the next thread goes on with another fiber. When every
- * thread is parked or done, those that can go on do so: the lanes of a warp that all wait in a shuffle, or all threads of the
- * block when all wait at the barrier. Anything else is a barrier that some threads never reach: a violation. So a kernel without
- * barriers costs no switches, and none of the threads in a block ever sees less delay of the others than the rules allow.
+ * Blocks run one after another. The threads of a block run one after another too, on the stack of one fiber,
+ * until one of them comes to a barrier or a shuffle: it is parked there with its stack, and the next thread
+ * goes on with another fiber. When every thread is parked or done, those that can go on do so: the lanes of a
+ * warp that all wait in a shuffle, or all threads of the block when all wait at the barrier. Anything else is
+ * a barrier that some threads never reach: a violation. So a kernel without barriers costs no switches, and
+ * none of the threads in a block ever sees less delay of the others than the rules allow.
  *
  * In which order blocks and threads run is drawn from the seed; device code must not care. */
 #include "tests/cuda_emu/blocks.h"
@@ -43,15 +44,16 @@ struct mrk_uint3 {
 };
 extern "C" {
 struct mrk_uint3 threadIdx, blockIdx, blockDim, gridDim;
-unsigned char   *mrk_dynamic_shared;
-void             mrk_barrier(void);
-float            mrk_shuffle(float value, unsigned source_lane);
-uint64_t         mrk_shuffle_u64(uint64_t value, unsigned source_lane);
+unsigned char *mrk_dynamic_shared;
+void mrk_barrier(void);
+float mrk_shuffle(float value, unsigned source_lane);
+uint64_t mrk_shuffle_u64(uint64_t value, unsigned source_lane);
 }
 
-namespace {
+namespace
+{
 
-constexpr size_t   stack_bytes = 128u << 10;
+constexpr size_t stack_bytes = 128u << 10;
 constexpr unsigned warp_lanes = 32, max_threads = 1024;
 
 enum class place { ready, barrier, shuffle };
@@ -60,9 +62,9 @@ enum class place { ready, barrier, shuffle };
 
 struct fiber {
     unsigned char *stack = nullptr;
-    void          *sp = nullptr; /* where it goes on */
-    void          *fake = nullptr;
-    unsigned       thread = 0;
+    void *sp = nullptr; /* where it goes on */
+    void *fake = nullptr;
+    unsigned thread = 0;
 #if !defined(__x86_64__)
     ucontext_t context;
 #endif
@@ -71,11 +73,11 @@ struct fiber {
 #endif
 };
 
-fiber  root; /* whoever runs the grid */
+fiber root; /* whoever runs the grid */
 fiber *here = &root;
 #if defined(__SANITIZE_ADDRESS__)
 const void *root_stack;
-size_t      root_bytes;
+size_t root_bytes;
 #endif
 
 #if defined(__x86_64__)
@@ -98,7 +100,7 @@ void arrived(fiber *from)
     (void)from;
 #if defined(__SANITIZE_ADDRESS__)
     const void *bottom;
-    size_t      bytes;
+    size_t bytes;
     __sanitizer_finish_switch_fiber(here->fake, &bottom, &bytes);
     if (from == &root) {
         root_stack = bottom;
@@ -115,7 +117,8 @@ void go_to(fiber *to)
     here = to;
     came_from = from;
 #if defined(__SANITIZE_ADDRESS__)
-    __sanitizer_start_switch_fiber(&from->fake, to == &root ? root_stack : to->stack, to == &root ? root_bytes : stack_bytes);
+    __sanitizer_start_switch_fiber(&from->fake, to == &root ? root_stack : to->stack,
+                                   to == &root ? root_bytes : stack_bytes);
 #endif
 #if defined(__SANITIZE_THREAD__)
     __tsan_switch_to_fiber(to->tsan, 0);
@@ -133,17 +136,18 @@ void go_to(fiber *to)
 struct {
     void (*body)(const void *args);
     const void *args;
-    unsigned    threads, started, done, step, offset; /* thread i in turn is (i * step + offset) % threads */
-    place       at[max_threads];
-    bool        finished[max_threads];
-    uint64_t    value[max_threads]; /* given to a shuffle, then taken from it */
-    unsigned    source[max_threads];
-    fiber      *parked[max_threads];
+    unsigned threads, started, done, step, offset; /* thread i in turn is (i * step + offset) % threads */
+    place at[max_threads];
+    bool finished[max_threads];
+    uint64_t value[max_threads]; /* given to a shuffle, then taken from it */
+    unsigned source[max_threads];
+    fiber *parked[max_threads];
 } block;
 
-std::vector<fiber *> &idle = *new std::vector<fiber *>; /* never destroyed: threads may still run as the process ends */
+std::vector<fiber *> &idle =
+    *new std::vector<fiber *>; /* never destroyed: threads may still run as the process ends */
 
-void set_thread(unsigned t) { threadIdx = { t, 0, 0 }; }
+void set_thread(unsigned t) { threadIdx = {t, 0, 0}; }
 
 /* A fiber takes threads that did not start yet, one after another; without any it waits to be used again. */
 void fiber_loop()
@@ -151,7 +155,8 @@ void fiber_loop()
     for (;;) {
         fiber *self = here;
         while (block.started < block.threads) {
-            const unsigned t = (unsigned)(((uint64_t)block.started++ * block.step + block.offset) % block.threads);
+            const unsigned t =
+                (unsigned)(((uint64_t)block.started++ * block.step + block.offset) % block.threads);
             self->thread = t;
             set_thread(t);
             block.body(block.args);
@@ -176,7 +181,8 @@ void prepare(fiber *f)
     f->tsan = __tsan_create_fiber(0);
 #endif
 #if defined(__x86_64__)
-    void **top = reinterpret_cast<void **>(f->stack + stack_bytes) - 3; /* as after a call: 8 off a multiple of 16 */
+    void **top =
+        reinterpret_cast<void **>(f->stack + stack_bytes) - 3; /* as after a call: 8 off a multiple of 16 */
     *top = nullptr;
     *--top = reinterpret_cast<void *>(&fiber_begin);
     for (int i = 0; i < 6; i++) *--top = nullptr; /* registers */
@@ -198,7 +204,8 @@ fiber *take_fiber()
         return f;
     }
     fiber *f = new fiber;
-    void  *at = mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at = mmap(nullptr, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                    -1, 0);
     if (at == MAP_FAILED) abort();
     f->stack = static_cast<unsigned char *>(at);
     mprotect(at, 4096, PROT_NONE); /* device code that needs more stops here */
@@ -223,7 +230,7 @@ void abandon()
 
 void park(place at)
 {
-    fiber         *self = here;
+    fiber *self = here;
     const unsigned t = self->thread;
     block.at[t] = at;
     block.parked[t] = self;
@@ -256,7 +263,8 @@ void exchange(unsigned first, unsigned end)
     for (unsigned t = first; t < end; t++) given[t - first] = block.value[t];
     for (unsigned t = first; t < end; t++) {
         if (block.source[t] >= end - first) {
-            emu_violation("a shuffle of thread %u takes the value of lane %u, which is not there", t, block.source[t]);
+            emu_violation("a shuffle of thread %u takes the value of lane %u, which is not there", t,
+                          block.source[t]);
             continue;
         }
         block.value[t] = given[block.source[t]];
@@ -281,7 +289,8 @@ bool run_barrier()
     for (unsigned t = 0; t < block.threads; t++) {
         if (!block.parked[t] || block.at[t] != place::barrier) return false;
     }
-    for (unsigned i = 0; i < block.threads; i++) resume((unsigned)(((uint64_t)i * block.step + block.offset) % block.threads));
+    for (unsigned i = 0; i < block.threads; i++)
+        resume((unsigned)(((uint64_t)i * block.step + block.offset) % block.threads));
     return true;
 }
 
@@ -293,7 +302,8 @@ void tell_divergence()
         some = t;
         (block.at[t] == place::barrier ? at_barrier : in_shuffle)++;
     }
-    emu_violation("block (%u, %u): %u threads (one is %u) wait at a barrier and %u in a shuffle, the other %u of %u never come",
+    emu_violation("block (%u, %u): %u threads (one is %u) wait at a barrier and %u in a shuffle, the other "
+                  "%u of %u never come",
                   blockIdx.x, blockIdx.y, at_barrier, some, in_shuffle, block.done, block.threads);
 }
 
@@ -351,9 +361,10 @@ extern "C" float mrk_shuffle(float value, unsigned source_lane)
     return value;
 }
 
-/* Called with the lock of the emulation held, so there is one grid at a time; not always on the same thread. */
-extern "C" void emu_run_grid(void (*body)(const void *args), const void *args, unsigned grid_x, unsigned grid_y, unsigned threads,
-                             unsigned shared_bytes)
+/* Called with the lock of the emulation held, so there is one grid at a time; not always on the same
+ * thread. */
+extern "C" void emu_run_grid(void (*body)(const void *args), const void *args, unsigned grid_x,
+                             unsigned grid_y, unsigned threads, unsigned shared_bytes)
 {
     if (threads > max_threads) abort();
 #if defined(__SANITIZE_THREAD__)
@@ -362,16 +373,17 @@ extern "C" void emu_run_grid(void (*body)(const void *args), const void *args, u
     block.body = body;
     block.args = args;
     block.threads = threads;
-    blockDim = { threads, 1, 1 };
-    gridDim = { grid_x, grid_y, 1 };
+    blockDim = {threads, 1, 1};
+    gridDim = {grid_x, grid_y, 1};
     std::vector<unsigned char> shared(shared_bytes + 15);
-    mrk_dynamic_shared = reinterpret_cast<unsigned char *>((reinterpret_cast<uintptr_t>(shared.data()) + 15) & ~uintptr_t(15));
+    mrk_dynamic_shared =
+        reinterpret_cast<unsigned char *>((reinterpret_cast<uintptr_t>(shared.data()) + 15) & ~uintptr_t(15));
     const uint64_t blocks = (uint64_t)grid_x * grid_y;
-    const bool     backwards = emu_random() % 2 == 0;
+    const bool backwards = emu_random() % 2 == 0;
     draw_order();
     for (uint64_t i = 0; i < blocks; i++) {
         const uint64_t b = backwards ? blocks - 1 - i : i;
-        blockIdx = { (unsigned)(b % grid_x), (unsigned)(b / grid_x), 0 };
+        blockIdx = {(unsigned)(b % grid_x), (unsigned)(b / grid_x), 0};
         memset(mrk_dynamic_shared, 0xff, shared_bytes);
         run_block();
     }

@@ -1,9 +1,9 @@
 /* tests/cuda_emu/cublas.c: the emulated cuBLAS: handles and one product of matrices.
  *
- * What it insists on, beyond the statuses NVIDIA documents: a handle is used with the device current that was current when it was
- * made; its stream, its workspace and the matrices are that device's; matrices lie whole in one allocation, at multiples of their
- * element, and the result overlaps no factor. As documented, setting a stream puts the workspace back to the library's own, and
- * that one may be used while a stream records. */
+ * What it insists on, beyond the statuses NVIDIA documents: a handle is used with the device current that was
+ * current when it was made; its stream, its workspace and the matrices are that device's; matrices lie whole
+ * in one allocation, at multiples of their element, and the result overlaps no factor. As documented, setting
+ * a stream puts the workspace back to the library's own, and that one may be used while a stream records. */
 #include <cublas_v2.h>
 #include <stdlib.h>
 
@@ -12,15 +12,16 @@
 #include "tests/cuda_emu/product.h"
 
 #define WORKSPACE_ALIGN 256
-#define WORKSPACE_LEAST (16u << 10) /* with less, calls may fail with CUBLAS_STATUS_ALLOC_FAILED; here they do */
+#define WORKSPACE_LEAST                                                                                      \
+    (16u << 10) /* with less, calls may fail with CUBLAS_STATUS_ALLOC_FAILED; here they do */
 
 struct cublasContext {
-    int          device;
-    CUstream     stream;
+    int device;
+    CUstream stream;
     cublasMath_t math;
-    bool         own_workspace; /* the caller's */
-    void        *workspace;
-    size_t       workspace_bytes;
+    bool own_workspace; /* the caller's */
+    void *workspace;
+    size_t workspace_bytes;
 };
 
 static bool alive(cublasHandle_t h, const char *call)
@@ -35,8 +36,8 @@ static bool alive(cublasHandle_t h, const char *call)
 static bool at_home(cublasHandle_t h, const char *call)
 {
     if (emu_current_device() == h->device) return true;
-    emu_violation("%s: the handle belongs to device %d, the calling thread's current device is %d", call, h->device,
-                  emu_current_device());
+    emu_violation("%s: the handle belongs to device %d, the calling thread's current device is %d", call,
+                  h->device, emu_current_device());
     return false;
 }
 
@@ -97,8 +98,8 @@ cublasStatus_t cublasSetStream(cublasHandle_t handle, cudaStream_t stream)
     if (emu_fails("cublasSetStream")) return CUBLAS_STATUS_INTERNAL_ERROR;
     if (!alive(handle, "cublasSetStream")) return CUBLAS_STATUS_NOT_INITIALIZED;
     if (stream && emu_device_of_stream(stream) != handle->device) {
-        emu_violation("cublasSetStream: the handle belongs to device %d, the stream to device %d", handle->device,
-                      emu_device_of_stream(stream));
+        emu_violation("cublasSetStream: the handle belongs to device %d, the stream to device %d",
+                      handle->device, emu_device_of_stream(stream));
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     handle->stream = stream;
@@ -110,10 +111,12 @@ cublasStatus_t cublasSetWorkspace(cublasHandle_t handle, void *workspace, size_t
 {
     if (emu_fails("cublasSetWorkspace")) return CUBLAS_STATUS_INTERNAL_ERROR;
     if (!alive(handle, "cublasSetWorkspace")) return CUBLAS_STATUS_NOT_INITIALIZED;
-    if ((uintptr_t)workspace % WORKSPACE_ALIGN != 0 || (!workspace && bytes > 0)) return CUBLAS_STATUS_INVALID_VALUE;
+    if ((uintptr_t)workspace % WORKSPACE_ALIGN != 0 || (!workspace && bytes > 0))
+        return CUBLAS_STATUS_INVALID_VALUE;
     if (workspace && emu_device_of_address(workspace, bytes) != handle->device) {
-        emu_violation("cublasSetWorkspace: %zu bytes at %p are no memory of device %d, which the handle belongs to", bytes, workspace,
-                      handle->device);
+        emu_violation(
+            "cublasSetWorkspace: %zu bytes at %p are no memory of device %d, which the handle belongs to",
+            bytes, workspace, handle->device);
         return CUBLAS_STATUS_INVALID_VALUE;
     }
     handle->own_workspace = true;
@@ -136,19 +139,19 @@ cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode)
 /* ---- the product: c = alpha op(a) op(b) + beta c, matrices stored column by column ---- */
 
 struct matrix {
-    void         *at;
+    void *at;
     enum emu_type type;
-    int64_t       rows, columns, ld; /* as stored */
+    int64_t rows, columns, ld; /* as stored */
 };
 
 struct product {
-    struct matrix     a, b, c;
-    bool              turn_a, turn_b;
-    int64_t           m, n, k;
-    float             alpha, beta;
+    struct matrix a, b, c;
+    bool turn_a, turn_b;
+    int64_t m, n, k;
+    float alpha, beta;
     enum emu_rounding rounding;
-    void             *workspace;
-    size_t            workspace_bytes;
+    void *workspace;
+    size_t workspace_bytes;
 };
 
 static size_t matrix_bytes(const struct matrix *x)
@@ -175,11 +178,13 @@ static void run_product(void *args)
     float *a = unpack(&p->a, p->rounding), *b = unpack(&p->b, p->rounding);
     float *panels = emu_floats(emu_panels_floats(k, m)), *sums = emu_floats(n * m);
     emu_panels(panels, a, p->turn_a ? 1 : m, p->turn_a ? k : 1, k, m);
-    emu_multiply(sums, m, b, p->turn_b ? 1 : k, p->turn_b ? n : 1, panels, n, m, k, (struct emu_sum_order){.start = k / 2}, false);
+    emu_multiply(sums, m, b, p->turn_b ? 1 : k, p->turn_b ? n : 1, panels, n, m, k,
+                 (struct emu_sum_order){.start = k / 2}, false);
     for (int64_t j = 0; j < p->n; j++)
         for (int64_t i = 0; i < p->m; i++) {
             const int64_t at = j * p->c.ld + i;
-            const float   before = p->beta != 0 ? p->beta * emu_load(p->c.type, p->c.at, at) : 0; /* 0: c may hold anything */
+            const float before =
+                p->beta != 0 ? p->beta * emu_load(p->c.type, p->c.at, at) : 0; /* 0: c may hold anything */
             emu_store(p->c.type, p->c.at, at, p->alpha * sums[j * p->m + i] + before);
         }
     if (p->workspace) emu_scribble(p->workspace, p->workspace_bytes);
@@ -199,9 +204,10 @@ static bool take_type(cudaDataType given, enum emu_type *out)
     }
 }
 
-/* The rows of the table of types that are emulated: sums in f32, factors of one type, the result of that type or f32. */
-static bool take_types(struct product *p, const struct cublasContext *h, cudaDataType a, cudaDataType b, cudaDataType c,
-                       cublasComputeType_t compute)
+/* The rows of the table of types that are emulated: sums in f32, factors of one type, the result of that type
+ * or f32. */
+static bool take_types(struct product *p, const struct cublasContext *h, cudaDataType a, cudaDataType b,
+                       cudaDataType c, cublasComputeType_t compute)
 {
     if (!take_type(a, &p->a.type) || !take_type(b, &p->b.type) || !take_type(c, &p->c.type)) return false;
     if (a != b || (c != a && c != CUDA_R_32F)) return false;
@@ -209,7 +215,8 @@ static bool take_types(struct product *p, const struct cublasContext *h, cudaDat
         p->rounding = EMU_TO_TF32;
         return a == CUDA_R_32F && c == CUDA_R_32F;
     }
-    if (a == CUDA_R_32F && compute == CUBLAS_COMPUTE_32F && h->math == CUBLAS_TF32_TENSOR_OP_MATH) p->rounding = EMU_TO_TF32;
+    if (a == CUDA_R_32F && compute == CUBLAS_COMPUTE_32F && h->math == CUBLAS_TF32_TENSOR_OP_MATH)
+        p->rounding = EMU_TO_TF32;
     return compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_PEDANTIC;
 }
 
@@ -228,7 +235,8 @@ static bool in_place(const struct cublasContext *h, const struct matrix *x, cons
         return false;
     }
     if (emu_device_of_address(x->at, bytes) == h->device) return true;
-    emu_violation("cublasGemmEx: matrix %s, %zu bytes at %p, is not (whole) in memory of device %d", name, bytes, x->at, h->device);
+    emu_violation("cublasGemmEx: matrix %s, %zu bytes at %p, is not (whole) in memory of device %d", name,
+                  bytes, x->at, h->device);
     return false;
 }
 
@@ -253,42 +261,54 @@ static bool places_good(const struct cublasContext *h, const struct product *p)
 static cublasStatus_t queue_product(const struct cublasContext *h, const struct product *p)
 {
     emu_span spans[4];
-    int      count = 0;
+    int count = 0;
     if (p->k > 0) {
         spans[count++] = (emu_span){.at = p->a.at, .bytes = matrix_bytes(&p->a)};
         spans[count++] = (emu_span){.at = p->b.at, .bytes = matrix_bytes(&p->b)};
     }
     spans[count++] = (emu_span){.at = p->c.at, .bytes = matrix_bytes(&p->c), .write = true};
-    if (p->workspace) spans[count++] = (emu_span){.at = p->workspace, .bytes = p->workspace_bytes, .write = true};
+    if (p->workspace)
+        spans[count++] = (emu_span){.at = p->workspace, .bytes = p->workspace_bytes, .write = true};
     if (emu_queue(h->stream, "cublasGemmEx", spans, count, run_product, NULL, p, sizeof *p) != CUDA_SUCCESS)
         return CUBLAS_STATUS_EXECUTION_FAILED;
     return CUBLAS_STATUS_SUCCESS;
 }
 
-static bool turns(cublasOperation_t op) { return op != CUBLAS_OP_N; } /* conjugates of real numbers are transposes */
-static bool known(cublasOperation_t op) { return op == CUBLAS_OP_N || op == CUBLAS_OP_T || op == CUBLAS_OP_C; }
-static int  least_ld(int64_t rows) { return rows > 1 ? (int)rows : 1; }
+static bool turns(cublasOperation_t op)
+{
+    return op != CUBLAS_OP_N;
+} /* conjugates of real numbers are transposes */
+static bool known(cublasOperation_t op)
+{
+    return op == CUBLAS_OP_N || op == CUBLAS_OP_T || op == CUBLAS_OP_C;
+}
+static int least_ld(int64_t rows) { return rows > 1 ? (int)rows : 1; }
 
-cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m, int n, int k,
-                            const void *alpha, const void *A, cudaDataType Atype, int lda, const void *B, cudaDataType Btype, int ldb,
-                            const void *beta, void *C, cudaDataType Ctype, int ldc, cublasComputeType_t computeType,
+cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t transa, cublasOperation_t transb, int m,
+                            int n, int k, const void *alpha, const void *A, cudaDataType Atype, int lda,
+                            const void *B, cudaDataType Btype, int ldb, const void *beta, void *C,
+                            cudaDataType Ctype, int ldc, cublasComputeType_t computeType,
                             cublasGemmAlgo_t algo)
 {
     if (emu_fails("cublasGemmEx")) return CUBLAS_STATUS_EXECUTION_FAILED;
     if (!alive(handle, "cublasGemmEx")) return CUBLAS_STATUS_NOT_INITIALIZED;
     if (!at_home(handle, "cublasGemmEx")) return CUBLAS_STATUS_EXECUTION_FAILED;
-    if (m < 0 || n < 0 || k < 0 || !known(transa) || !known(transb) || !alpha || !beta) return CUBLAS_STATUS_INVALID_VALUE;
-    if (algo != CUBLAS_GEMM_DEFAULT && algo != CUBLAS_GEMM_DEFAULT_TENSOR_OP) return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (m < 0 || n < 0 || k < 0 || !known(transa) || !known(transb) || !alpha || !beta)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (algo != CUBLAS_GEMM_DEFAULT && algo != CUBLAS_GEMM_DEFAULT_TENSOR_OP)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
 
     struct product p = {.turn_a = turns(transa), .turn_b = turns(transb), .m = m, .n = n, .k = k};
     if (!take_types(&p, handle, Atype, Btype, Ctype, computeType)) return CUBLAS_STATUS_NOT_SUPPORTED;
-    /* read through a character pointer: whoever passes doubles or halves by mistake gets nonsense here as there */
+    /* read through a character pointer: whoever passes doubles or halves by mistake gets nonsense here as
+     * there */
     memcpy(&p.alpha, alpha, sizeof p.alpha);
     memcpy(&p.beta, beta, sizeof p.beta);
     p.a = (struct matrix){(void *)(uintptr_t)A, p.a.type, p.turn_a ? k : m, p.turn_a ? m : k, lda};
     p.b = (struct matrix){(void *)(uintptr_t)B, p.b.type, p.turn_b ? n : k, p.turn_b ? k : n, ldb};
     p.c = (struct matrix){C, p.c.type, m, n, ldc};
-    if (lda < least_ld(p.a.rows) || ldb < least_ld(p.b.rows) || ldc < least_ld(p.c.rows)) return CUBLAS_STATUS_INVALID_VALUE;
+    if (lda < least_ld(p.a.rows) || ldb < least_ld(p.b.rows) || ldc < least_ld(p.c.rows))
+        return CUBLAS_STATUS_INVALID_VALUE;
     if (m == 0 || n == 0) return CUBLAS_STATUS_SUCCESS;
     if (!C || (k > 0 && (!A || !B))) return CUBLAS_STATUS_INVALID_VALUE;
     if (handle->own_workspace) {

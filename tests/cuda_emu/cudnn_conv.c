@@ -1,10 +1,13 @@
-/* tests/cuda_emu/cudnn_conv.c: the three passes of a convolution as products of matrices, a strip of pixels at a time.
+/* tests/cuda_emu/cudnn_conv.c: the three passes of a convolution as products of matrices, a strip of pixels
+ * at a time.
  *
  *   forward   y[pixel][k]      = patch of x [pixel][r s c] * w[r s c][k]
- *   data      x[pixel][c]      = patch of y [pixel][r s k] * w[r s k][c]     the pixels of y that this one of x went into
+ *   data      x[pixel][c]      = patch of y [pixel][r s k] * w[r s k][c]     the pixels of y that this one of
+ *             x went into
  *   filter    w[k][r s c]      = sum over pixels of y[pixel][k] * patch of x [pixel][r s c]
  *
- * Tensors are first unpacked to f32 with neighbouring channels, whatever their layout and type, and the result is packed back. */
+ * Tensors are first unpacked to f32 with neighbouring channels, whatever their layout and type, and the
+ * result is packed back. */
 #include <stdlib.h>
 
 #include "tests/cuda_emu/emu_cudnn.h"
@@ -27,24 +30,26 @@ static float *unpack(const struct emu_dnn_tensor *t, const void *at, enum emu_ro
         for (int64_t y = 0; y < d[2]; y++)
             for (int64_t x = 0; x < d[3]; x++) {
                 const int64_t from = n * s[0] + y * s[2] + x * s[3];
-                for (int64_t c = 0; c < d[1]; c++) *to++ = emu_round(rounding, emu_load(t->type, at, from + c * s[1]));
+                for (int64_t c = 0; c < d[1]; c++)
+                    *to++ = emu_round(rounding, emu_load(t->type, at, from + c * s[1]));
             }
     return out;
 }
 
 struct packing {
     const struct emu_dnn_tensor *t;
-    void                        *at;
-    float                        alpha, beta;
-    bool                         coarse;
+    void *at;
+    float alpha, beta;
+    bool coarse;
 };
 
 static void pack_row(const struct packing *to, int64_t offset, const float *sums)
 {
     for (int64_t c = 0; c < to->t->dim[1]; c++) {
         const int64_t at = offset + c * to->t->stride[1];
-        const float   before = to->beta != 0 ? to->beta * emu_load(to->t->type, to->at, at) : 0; /* 0: it may hold anything */
-        const float   sum = to->coarse ? emu_drop_bits(sums[c], 18) : sums[c];
+        const float before =
+            to->beta != 0 ? to->beta * emu_load(to->t->type, to->at, at) : 0; /* 0: it may hold anything */
+        const float sum = to->coarse ? emu_drop_bits(sums[c], 18) : sums[c];
         emu_store(to->t->type, to->at, at, to->alpha * sum + before);
     }
 }
@@ -76,14 +81,17 @@ static int64_t tap_of(const struct emu_dnn_conv *c, int64_t r, int64_t s)
 static void patch_of_x(float *out, const struct emu_dnn_conv *c, const float *x, int64_t p)
 {
     const struct pixel at = pixel_of(&c->y, p);
-    const int64_t      channels = c->x.dim[1];
+    const int64_t channels = c->x.dim[1];
     for (int64_t r = 0; r < c->w.dim[2]; r++)
         for (int64_t s = 0; s < c->w.dim[3]; s++) {
             const int64_t py = at.y * c->stride[0] - c->before[0] + r * c->dilation[0];
             const int64_t px = at.x * c->stride[1] - c->before[1] + s * c->dilation[1];
-            float        *to = out + tap_of(c, r, s) * channels;
-            if (py < 0 || py >= c->x.dim[2] || px < 0 || px >= c->x.dim[3]) memset(to, 0, (size_t)channels * sizeof *to);
-            else memcpy(to, x + ((at.n * c->x.dim[2] + py) * c->x.dim[3] + px) * channels, (size_t)channels * sizeof *to);
+            float *to = out + tap_of(c, r, s) * channels;
+            if (py < 0 || py >= c->x.dim[2] || px < 0 || px >= c->x.dim[3])
+                memset(to, 0, (size_t)channels * sizeof *to);
+            else
+                memcpy(to, x + ((at.n * c->x.dim[2] + py) * c->x.dim[3] + px) * channels,
+                       (size_t)channels * sizeof *to);
         }
 }
 
@@ -91,7 +99,8 @@ static void patch_of_x(float *out, const struct emu_dnn_conv *c, const float *x,
 static int64_t seen_by(const struct emu_dnn_conv *c, int axis, int64_t at, int64_t r)
 {
     const int64_t shifted = at + c->before[axis] - r * c->dilation[axis];
-    if (shifted < 0 || shifted % c->stride[axis] != 0 || shifted / c->stride[axis] >= c->y.dim[2 + axis]) return -1;
+    if (shifted < 0 || shifted % c->stride[axis] != 0 || shifted / c->stride[axis] >= c->y.dim[2 + axis])
+        return -1;
     return shifted / c->stride[axis];
 }
 
@@ -99,13 +108,15 @@ static int64_t seen_by(const struct emu_dnn_conv *c, int axis, int64_t at, int64
 static void patch_of_y(float *out, const struct emu_dnn_conv *c, const float *y, int64_t p)
 {
     const struct pixel at = pixel_of(&c->x, p);
-    const int64_t      filters = c->y.dim[1];
+    const int64_t filters = c->y.dim[1];
     for (int64_t r = 0; r < c->w.dim[2]; r++)
         for (int64_t s = 0; s < c->w.dim[3]; s++) {
             const int64_t py = seen_by(c, 0, at.y, r), px = seen_by(c, 1, at.x, s);
-            float        *to = out + tap_of(c, r, s) * filters;
+            float *to = out + tap_of(c, r, s) * filters;
             if (py < 0 || px < 0) memset(to, 0, (size_t)filters * sizeof *to);
-            else memcpy(to, y + ((at.n * c->y.dim[2] + py) * c->y.dim[3] + px) * filters, (size_t)filters * sizeof *to);
+            else
+                memcpy(to, y + ((at.n * c->y.dim[2] + py) * c->y.dim[3] + px) * filters,
+                       (size_t)filters * sizeof *to);
         }
 }
 
@@ -117,17 +128,20 @@ static struct emu_sum_order order_of(const struct emu_dnn_way *way, size_t terms
 }
 
 /* Forward and data: each pixel of `out` is a patch of `seen` times all weights. */
-static void run_pixels(const struct emu_dnn_job *j, const float *seen, const float *panels, const struct packing *to, size_t terms,
+static void run_pixels(const struct emu_dnn_job *j, const float *seen, const float *panels,
+                       const struct packing *to, size_t terms,
                        void (*patch)(float *, const struct emu_dnn_conv *, const float *, int64_t))
 {
     const int64_t pixels = to->t->dim[0] * to->t->dim[2] * to->t->dim[3];
-    const size_t  columns = (size_t)to->t->dim[1];
+    const size_t columns = (size_t)to->t->dim[1];
     float *patches = emu_floats(STRIP * terms), *sums = emu_floats(STRIP * columns);
     for (int64_t from = 0; from < pixels; from += STRIP) {
         const int64_t here = pixels - from < STRIP ? pixels - from : STRIP;
         for (int64_t i = 0; i < here; i++) patch(patches + (size_t)i * terms, &j->conv, seen, from + i);
-        emu_multiply(sums, columns, patches, terms, 1, panels, (size_t)here, columns, terms, order_of(&j->way, terms), false);
-        for (int64_t i = 0; i < here; i++) pack_row(to, pixel_offset(to->t, from + i), sums + (size_t)i * columns);
+        emu_multiply(sums, columns, patches, terms, 1, panels, (size_t)here, columns, terms,
+                     order_of(&j->way, terms), false);
+        for (int64_t i = 0; i < here; i++)
+            pack_row(to, pixel_offset(to->t, from + i), sums + (size_t)i * columns);
     }
     free(patches);
     free(sums);
@@ -140,7 +154,8 @@ static void run_forward(const struct emu_dnn_job *j)
     float *x = unpack(&c->x, j->x, j->way.rounding), *w = unpack(&c->w, j->w, j->way.rounding);
     float *panels = emu_floats(emu_panels_floats(terms, filters));
     emu_panels(panels, w, 1, terms, terms, filters);
-    const struct packing to = {.t = &c->y, .at = j->y, .alpha = c->alpha, .beta = c->beta, .coarse = j->way.coarse};
+    const struct packing to = {
+        .t = &c->y, .at = j->y, .alpha = c->alpha, .beta = c->beta, .coarse = j->way.coarse};
     run_pixels(j, x, panels, &to, terms, patch_of_x);
     free(x);
     free(w);
@@ -150,14 +165,18 @@ static void run_forward(const struct emu_dnn_job *j)
 static void run_data(const struct emu_dnn_job *j)
 {
     const struct emu_dnn_conv *c = &j->conv;
-    const size_t filters = (size_t)c->w.dim[0], channels = (size_t)c->w.dim[1], taps = (size_t)(c->w.dim[2] * c->w.dim[3]);
+    const size_t filters = (size_t)c->w.dim[0], channels = (size_t)c->w.dim[1],
+                 taps = (size_t)(c->w.dim[2] * c->w.dim[3]);
     float *y = unpack(&c->y, j->y, j->way.rounding), *w = unpack(&c->w, j->w, j->way.rounding);
-    float *turned = emu_floats(taps * filters * channels), *panels = emu_floats(emu_panels_floats(taps * filters, channels));
+    float *turned = emu_floats(taps * filters * channels),
+          *panels = emu_floats(emu_panels_floats(taps * filters, channels));
     for (size_t k = 0; k < filters; k++)
         for (size_t t = 0; t < taps; t++)
-            memcpy(turned + (t * filters + k) * channels, w + (k * taps + t) * channels, channels * sizeof *w);
+            memcpy(turned + (t * filters + k) * channels, w + (k * taps + t) * channels,
+                   channels * sizeof *w);
     emu_panels(panels, turned, channels, 1, taps * filters, channels);
-    const struct packing to = {.t = &c->x, .at = j->x, .alpha = c->alpha, .beta = c->beta, .coarse = j->way.coarse};
+    const struct packing to = {
+        .t = &c->x, .at = j->x, .alpha = c->alpha, .beta = c->beta, .coarse = j->way.coarse};
     run_pixels(j, y, panels, &to, taps * filters, patch_of_y);
     free(y);
     free(w);
@@ -168,7 +187,7 @@ static void run_data(const struct emu_dnn_job *j)
 static void run_filter(const struct emu_dnn_job *j)
 {
     const struct emu_dnn_conv *c = &j->conv;
-    const size_t  filters = (size_t)c->w.dim[0], terms = (size_t)(c->w.dim[1] * c->w.dim[2] * c->w.dim[3]);
+    const size_t filters = (size_t)c->w.dim[0], terms = (size_t)(c->w.dim[1] * c->w.dim[2] * c->w.dim[3]);
     const int64_t pixels = c->y.dim[0] * c->y.dim[2] * c->y.dim[3];
     float *x = unpack(&c->x, j->x, j->way.rounding), *y = unpack(&c->y, j->y, j->way.rounding);
     float *patches = emu_floats(STRIP * terms), *panels = emu_floats(emu_panels_floats(STRIP, terms));
@@ -178,9 +197,11 @@ static void run_filter(const struct emu_dnn_job *j)
         const size_t here = (size_t)(pixels - from < STRIP ? pixels - from : STRIP);
         for (size_t i = 0; i < here; i++) patch_of_x(patches + i * terms, c, x, from + (int64_t)i);
         emu_panels(panels, patches, terms, 1, here, terms);
-        emu_multiply(sums, terms, y + (size_t)from * filters, 1, filters, panels, filters, terms, here, order_of(&j->way, here), true);
+        emu_multiply(sums, terms, y + (size_t)from * filters, 1, filters, panels, filters, terms, here,
+                     order_of(&j->way, here), true);
     }
-    const struct packing to = {.t = &c->w, .at = j->w, .alpha = c->alpha, .beta = c->beta, .coarse = j->way.coarse};
+    const struct packing to = {
+        .t = &c->w, .at = j->w, .alpha = c->alpha, .beta = c->beta, .coarse = j->way.coarse};
     for (int64_t p = 0; p < c->w.dim[0] * c->w.dim[2] * c->w.dim[3]; p++)
         pack_row(&to, pixel_offset(&c->w, p), sums + (size_t)(p * c->w.dim[1]));
     free(x);

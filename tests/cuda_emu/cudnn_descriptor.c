@@ -1,29 +1,43 @@
-/* tests/cuda_emu/cudnn_descriptor.c: which attributes each kind of descriptor has, and setting and getting them.
+/* tests/cuda_emu/cudnn_descriptor.c: which attributes each kind of descriptor has, and setting and getting
+ * them.
  *
- * The table follows "Backend Descriptor Types" of NVIDIA's documentation: name, type of the values, how many at most, whether it can
- * be set or is worked out, whether finalising needs it. Where the library itself lets something pass that the documentation
- * demands (a tensor without a number, say), the documentation wins. Statuses are those the library gives. */
+ * The table follows "Backend Descriptor Types" of NVIDIA's documentation: name, type of the values, how many
+ * at most, whether it can be set or is worked out, whether finalising needs it. Where the library itself lets
+ * something pass that the documentation demands (a tensor without a number, say), the documentation wins.
+ * Statuses are those the library gives. */
 #include <stdlib.h>
 
 #include "tests/cuda_emu/emu_cudnn.h"
 
-enum { GIVEN = 0, SET = 1, NEED = 2 | SET, WORKED_OUT = 4, ANY = 1 << 20 }; /* GIVEN: filled in when the library makes it */
+enum {
+    GIVEN = 0,
+    SET = 1,
+    NEED = 2 | SET,
+    WORKED_OUT = 4,
+    ANY = 1 << 20
+}; /* GIVEN: filled in when the library makes it */
 
 struct rule {
     cudnnBackendDescriptorType_t of;
-    cudnnBackendAttributeName_t  name;
-    cudnnBackendAttributeType_t  type, or_type;
-    int                          most, flags;
-    cudnnBackendDescriptorType_t refers[3]; /* kinds of descriptor it may hold; 0 (POINTWISE, not emulated) ends */
+    cudnnBackendAttributeName_t name;
+    cudnnBackendAttributeType_t type, or_type;
+    int most, flags;
+    cudnnBackendDescriptorType_t
+        refers[3]; /* kinds of descriptor it may hold; 0 (POINTWISE, not emulated) ends */
 };
 
-#define D(kind) CUDNN_BACKEND_##kind##_DESCRIPTOR
-#define A(name) CUDNN_ATTR_##name
-#define T(type) CUDNN_TYPE_##type, CUDNN_TYPE_##type
+#define D(kind)    CUDNN_BACKEND_##kind##_DESCRIPTOR
+#define A(name)    CUDNN_ATTR_##name
+#define T(type)    CUDNN_TYPE_##type, CUDNN_TYPE_##type
 #define DESCRIPTOR T(BACKEND_DESCRIPTOR)
-#define OPERATIONS {D(OPERATION_CONVOLUTION_FORWARD), D(OPERATION_CONVOLUTION_BACKWARD_DATA), D(OPERATION_CONVOLUTION_BACKWARD_FILTER)}
+#define OPERATIONS                                                                                           \
+    {                                                                                                        \
+        D(OPERATION_CONVOLUTION_FORWARD), D(OPERATION_CONVOLUTION_BACKWARD_DATA),                            \
+            D(OPERATION_CONVOLUTION_BACKWARD_FILTER)                                                         \
+    }
 
 /* clang-format off */
+// clang-format off: a table, one attribute a line
 static const struct rule rules[] = {
     {D(TENSOR), A(TENSOR_DATA_TYPE),            T(DATA_TYPE), 1, NEED, {0}},
     {D(TENSOR), A(TENSOR_DIMENSIONS),           T(INT64), CUDNN_DIM_MAX, NEED, {0}},
@@ -100,12 +114,14 @@ static const struct rule rules[] = {
     {D(VARIANT_PACK), A(VARIANT_PACK_DATA_POINTERS), T(VOID_PTR), ANY, NEED, {0}},
     {D(VARIANT_PACK), A(VARIANT_PACK_WORKSPACE), T(VOID_PTR), 1, SET, {0}},
 };
+// clang-format on
 /* clang-format on */
 
 enum { RULES = sizeof rules / sizeof rules[0] };
 
 /* The rule for an attribute and, in *slot, where its values are kept. */
-static const struct rule *rule_for(cudnnBackendDescriptorType_t of, cudnnBackendAttributeName_t name, int *slot)
+static const struct rule *rule_for(cudnnBackendDescriptorType_t of, cudnnBackendAttributeName_t name,
+                                   int *slot)
 {
     *slot = 0;
     for (int i = 0; i < RULES; i++) {
@@ -126,12 +142,21 @@ bool emu_dnn_kind_known(cudnnBackendDescriptorType_t type)
 size_t emu_dnn_type_bytes(cudnnBackendAttributeType_t type)
 {
     switch (type) {
-    case CUDNN_TYPE_HANDLE: case CUDNN_TYPE_VOID_PTR: case CUDNN_TYPE_BACKEND_DESCRIPTOR: return sizeof(void *);
-    case CUDNN_TYPE_INT64: case CUDNN_TYPE_DOUBLE: return 8;
+    case CUDNN_TYPE_HANDLE:
+    case CUDNN_TYPE_VOID_PTR:
+    case CUDNN_TYPE_BACKEND_DESCRIPTOR: return sizeof(void *);
+    case CUDNN_TYPE_INT64:
+    case CUDNN_TYPE_DOUBLE: return 8;
     case CUDNN_TYPE_BOOLEAN: return sizeof(bool);
-    case CUDNN_TYPE_FLOAT: case CUDNN_TYPE_INT32: return 4;
-    case CUDNN_TYPE_DATA_TYPE: case CUDNN_TYPE_CONVOLUTION_MODE: case CUDNN_TYPE_HEUR_MODE: case CUDNN_TYPE_KNOB_TYPE:
-    case CUDNN_TYPE_NUMERICAL_NOTE: case CUDNN_TYPE_BEHAVIOR_NOTE: case CUDNN_TYPE_TENSOR_REORDERING_MODE: return sizeof(cudnnDataType_t);
+    case CUDNN_TYPE_FLOAT:
+    case CUDNN_TYPE_INT32: return 4;
+    case CUDNN_TYPE_DATA_TYPE:
+    case CUDNN_TYPE_CONVOLUTION_MODE:
+    case CUDNN_TYPE_HEUR_MODE:
+    case CUDNN_TYPE_KNOB_TYPE:
+    case CUDNN_TYPE_NUMERICAL_NOTE:
+    case CUDNN_TYPE_BEHAVIOR_NOTE:
+    case CUDNN_TYPE_TENSOR_REORDERING_MODE: return sizeof(cudnnDataType_t);
     default: return 0;
     }
 }
@@ -173,22 +198,29 @@ static bool kind_fits(const struct rule *r, cudnnBackendDescriptorType_t kind)
     return false;
 }
 
-/* The bodies of descriptors given as values. The library reads memory that is none when one is of the wrong kind. */
-static cudnnStatus_t take_bodies(const struct rule *r, struct emu_dnn_values *v, const cudnnBackendDescriptor_t *from)
+/* The bodies of descriptors given as values. The library reads memory that is none when one is of the wrong
+ * kind. */
+static cudnnStatus_t take_bodies(const struct rule *r, struct emu_dnn_values *v,
+                                 const cudnnBackendDescriptor_t *from)
 {
     v->bodies = calloc((size_t)v->count, sizeof *v->bodies);
     if (!v->bodies) return emu_dnn_error(CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, "no memory");
     for (int64_t i = 0; i < v->count; i++) {
         const struct emu_dnn_descriptor *d = from[i];
-        if (!d) return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "attribute %d: descriptor %lld is NULL", r->name, (long long)i);
+        if (!d)
+            return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "attribute %d: descriptor %lld is NULL",
+                                 r->name, (long long)i);
         if (!emu_live_is(d, EMU_CUDNN_DESCRIPTOR)) {
-            emu_violation("cudnnBackendSetAttribute: attribute %d: value %lld is no descriptor, or a destroyed one", r->name, (long long)i);
+            emu_violation(
+                "cudnnBackendSetAttribute: attribute %d: value %lld is no descriptor, or a destroyed one",
+                r->name, (long long)i);
             return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "attribute %d: no descriptor", r->name);
         }
         if (!kind_fits(r, d->body->type)) {
-            emu_violation("cudnnBackendSetAttribute: attribute %d cannot be a descriptor of type %d", r->name, d->body->type);
-            return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "attribute %d cannot be a descriptor of type %d", r->name,
-                                 d->body->type);
+            emu_violation("cudnnBackendSetAttribute: attribute %d cannot be a descriptor of type %d", r->name,
+                          d->body->type);
+            return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
+                                 "attribute %d cannot be a descriptor of type %d", r->name, d->body->type);
         }
         v->bodies[i] = d->body->finalised ? emu_dnn_body_hold(d->body) : NULL;
     }
@@ -205,22 +237,27 @@ static cudnnStatus_t take_values(const struct rule *r, struct emu_dnn_values *v,
     return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t emu_dnn_set(struct emu_dnn_body *b, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
-                          const void *values)
+cudnnStatus_t emu_dnn_set(struct emu_dnn_body *b, cudnnBackendAttributeName_t name,
+                          cudnnBackendAttributeType_t type, int64_t count, const void *values)
 {
     int slot;
     const struct rule *r = rule_for(b->type, name, &slot);
     if (b->finalised) return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "attribute %d set after finalising", name);
-    if (!r) return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "descriptors of type %d have no attribute %d", b->type, name);
-    if (!(r->flags & SET)) return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "attribute %d can only be read", name);
+    if (!r)
+        return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "descriptors of type %d have no attribute %d", b->type,
+                             name);
+    if (!(r->flags & SET))
+        return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "attribute %d can only be read", name);
     if (type != r->type && type != r->or_type)
-        return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "attribute %d is of type %d, not %d", name, r->type, type);
+        return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "attribute %d is of type %d, not %d",
+                             name, r->type, type);
     if (count < 1 || count > r->most)
-        return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "attribute %d takes 1..%d values, not %lld", name, r->most, (long long)count);
+        return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "attribute %d takes 1..%d values, not %lld", name,
+                             r->most, (long long)count);
     if (!values) return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "attribute %d: no values", name);
 
     struct emu_dnn_values fresh = {.count = count, .type = type};
-    const cudnnStatus_t   rc = take_values(r, &fresh, values);
+    const cudnnStatus_t rc = take_values(r, &fresh, values);
     if (rc != CUDNN_STATUS_SUCCESS) {
         values_drop(&fresh);
         return rc;
@@ -231,15 +268,20 @@ cudnnStatus_t emu_dnn_set(struct emu_dnn_body *b, cudnnBackendAttributeName_t na
 }
 
 /* Descriptors the caller made are given the bodies of the values. */
-static cudnnStatus_t give_bodies(const struct rule *r, struct emu_dnn_body *const *bodies, int64_t count, cudnnBackendDescriptor_t *to)
+static cudnnStatus_t give_bodies(const struct rule *r, struct emu_dnn_body *const *bodies, int64_t count,
+                                 cudnnBackendDescriptor_t *to)
 {
     for (int64_t i = 0; i < count; i++) {
         struct emu_dnn_descriptor *d = to[i];
-        if (!d) return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "attribute %d: descriptor %lld is NULL", r->name, (long long)i);
+        if (!d)
+            return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_NULL_POINTER, "attribute %d: descriptor %lld is NULL",
+                                 r->name, (long long)i);
         if (!emu_live_is(d, EMU_CUDNN_DESCRIPTOR) || !kind_fits(r, d->body->type)) {
-            emu_violation("cudnnBackendGetAttribute: attribute %d: value %lld must be a created descriptor of type %d", r->name,
-                          (long long)i, r->refers[0]);
-            return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE, "attribute %d: wrong kind of descriptor", r->name);
+            emu_violation(
+                "cudnnBackendGetAttribute: attribute %d: value %lld must be a created descriptor of type %d",
+                r->name, (long long)i, r->refers[0]);
+            return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_DESCRIPTOR_TYPE,
+                                 "attribute %d: wrong kind of descriptor", r->name);
         }
         emu_dnn_body_drop(d->body);
         d->body = emu_dnn_body_hold(bodies[i]);
@@ -247,11 +289,12 @@ static cudnnStatus_t give_bodies(const struct rule *r, struct emu_dnn_body *cons
     return CUDNN_STATUS_SUCCESS;
 }
 
-static cudnnStatus_t get_worked_out(const struct emu_dnn_body *b, const struct rule *r, int64_t room, int64_t *count, void *values)
+static cudnnStatus_t get_worked_out(const struct emu_dnn_body *b, const struct rule *r, int64_t room,
+                                    int64_t *count, void *values)
 {
     if (r->type != CUDNN_TYPE_BACKEND_DESCRIPTOR) return emu_dnn_work_out(b, r->name, room, count, values);
     struct emu_dnn_body *made[64];
-    int64_t              made_count = 0;
+    int64_t made_count = 0;
     cudnnStatus_t rc = emu_dnn_work_out(b, r->name, room < 64 ? room : 64, &made_count, made);
     *count = made_count;
     if (rc != CUDNN_STATUS_SUCCESS || room == 0) return rc;
@@ -260,18 +303,24 @@ static cudnnStatus_t get_worked_out(const struct emu_dnn_body *b, const struct r
     return rc;
 }
 
-cudnnStatus_t emu_dnn_get(const struct emu_dnn_body *b, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t room,
-                          int64_t *count, void *values)
+cudnnStatus_t emu_dnn_get(const struct emu_dnn_body *b, cudnnBackendAttributeName_t name,
+                          cudnnBackendAttributeType_t type, int64_t room, int64_t *count, void *values)
 {
     int slot;
-    int64_t            ignored;
+    int64_t ignored;
     const struct rule *r = rule_for(b->type, name, &slot);
-    if (!b->finalised) return emu_dnn_error(CUDNN_STATUS_NOT_INITIALIZED, "attribute %d read before finalising", name);
-    if (!r) return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "descriptors of type %d have no attribute %d", b->type, name);
+    if (!b->finalised)
+        return emu_dnn_error(CUDNN_STATUS_NOT_INITIALIZED, "attribute %d read before finalising", name);
+    if (!r)
+        return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "descriptors of type %d have no attribute %d", b->type,
+                             name);
     const struct emu_dnn_values *v = &b->values[slot];
     if (type != (v->count > 0 ? v->type : r->type))
-        return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "attribute %d is of type %d, not %d", name, r->type, type);
-    if (room < 0) return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "attribute %d: room for %lld values", name, (long long)room);
+        return emu_dnn_error(CUDNN_STATUS_BAD_PARAM_ATTRIBUTE_TYPE, "attribute %d is of type %d, not %d",
+                             name, r->type, type);
+    if (room < 0)
+        return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "attribute %d: room for %lld values", name,
+                             (long long)room);
     if (!values) room = 0; /* only how many there are */
     if (!count) count = &ignored;
     if (r->flags & WORKED_OUT) return get_worked_out(b, r, room, count, values);
@@ -289,11 +338,14 @@ cudnnStatus_t emu_dnn_complete(const struct emu_dnn_body *b)
         if (rules[i].of != b->type) continue;
         const struct emu_dnn_values *v = &b->values[slot++];
         if ((rules[i].flags & NEED) == NEED && v->count == 0)
-            return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "descriptor of type %d: attribute %d is missing", b->type, rules[i].name);
+            return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "descriptor of type %d: attribute %d is missing",
+                                 b->type, rules[i].name);
         for (int64_t j = 0; v->bodies && j < v->count; j++)
             if (!v->bodies[j])
-                return emu_dnn_error(b->type == D(EXECUTION_PLAN) ? CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED : CUDNN_STATUS_BAD_PARAM,
-                                     "descriptor of type %d: attribute %d was not finalised when it was set", b->type, rules[i].name);
+                return emu_dnn_error(b->type == D(EXECUTION_PLAN) ? CUDNN_STATUS_BAD_PARAM_NOT_FINALIZED
+                                                                  : CUDNN_STATUS_BAD_PARAM,
+                                     "descriptor of type %d: attribute %d was not finalised when it was set",
+                                     b->type, rules[i].name);
     }
     return CUDNN_STATUS_SUCCESS;
 }
@@ -323,10 +375,10 @@ struct emu_dnn_body *emu_dnn_body_at(const struct emu_dnn_body *b, cudnnBackendA
     return emu_dnn_values(b, name)->bodies[0];
 }
 
-bool emu_dnn_put(struct emu_dnn_body *b, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t count,
-                 const void *values)
+bool emu_dnn_put(struct emu_dnn_body *b, cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                 int64_t count, const void *values)
 {
-    int          slot;
+    int slot;
     const size_t bytes = (size_t)count * emu_dnn_type_bytes(type);
     if (!rule_for(b->type, name, &slot)) return false;
     struct emu_dnn_values fresh = {.count = count, .type = type};

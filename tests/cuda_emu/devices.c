@@ -3,13 +3,13 @@
 
 #include "tests/cuda_emu/inside.h"
 
-static pthread_mutex_t   lock;
-static pthread_once_t    lock_once = PTHREAD_ONCE_INIT;
-static bool              initialised;
-static int               visible[EMU_MAX_DEVICES], visible_count; /* as CUDA_VISIBLE_DEVICES orders them */
-static struct CUctx_st   contexts[EMU_MAX_DEVICES];
+static pthread_mutex_t lock;
+static pthread_once_t lock_once = PTHREAD_ONCE_INIT;
+static bool initialised;
+static int visible[EMU_MAX_DEVICES], visible_count; /* as CUDA_VISIBLE_DEVICES orders them */
+static struct CUctx_st contexts[EMU_MAX_DEVICES];
 static _Thread_local CUcontext current;
-static uint64_t          numbers[8];
+static uint64_t numbers[8];
 
 static void make_lock(void)
 {
@@ -53,8 +53,8 @@ void emu_handle_end(emu_handle *h)
 
 CUresult emu_check(const void *handle, enum emu_kind kind, const char *call)
 {
-    static const char *const names[] = { "context", "memory pool", "stream", "event", "module", "function", "graph",
-                                         "executable graph" };
+    static const char *const names[] = {"context", "memory pool", "stream", "event",
+                                        "module",  "function",    "graph",  "executable graph"};
     const emu_handle *h = handle;
     if (!h) return CUDA_ERROR_INVALID_HANDLE;
     if (h->kind != kind) {
@@ -71,8 +71,8 @@ CUresult emu_check(const void *handle, enum emu_kind kind, const char *call)
 
 CUcontext emu_current(void) { return current; }
 CUcontext emu_context(int device) { return &contexts[device]; }
-int       emu_device_count(void) { return visible_count; }
-int       emu_current_device(void) { return current ? current->head.device : -1; }
+int emu_device_count(void) { return visible_count; }
+int emu_current_device(void) { return current ? current->head.device : -1; }
 
 int emu_device_of_stream(CUstream s)
 {
@@ -112,7 +112,8 @@ CUresult emu_stream_here(CUstream s, const char *call)
 
 bool emu_is_sticky(CUresult code)
 {
-    return code == CUDA_ERROR_ILLEGAL_ADDRESS || code == CUDA_ERROR_LAUNCH_FAILED || code == CUDA_ERROR_LAUNCH_TIMEOUT;
+    return code == CUDA_ERROR_ILLEGAL_ADDRESS || code == CUDA_ERROR_LAUNCH_FAILED ||
+           code == CUDA_ERROR_LAUNCH_TIMEOUT;
 }
 
 CUresult emu_inject(CUresult code)
@@ -127,33 +128,51 @@ CUresult emu_told(const char *call, CUresult code)
     return code;
 }
 
-#define ERRORS(X)                                                                                                                \
-    X(CUDA_SUCCESS, "no error") X(CUDA_ERROR_INVALID_VALUE, "invalid argument") X(CUDA_ERROR_OUT_OF_MEMORY, "out of memory")      \
-    X(CUDA_ERROR_NOT_INITIALIZED, "initialization error") X(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected")           \
-    X(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal") X(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid")          \
-    X(CUDA_ERROR_INVALID_CONTEXT, "invalid device context") X(CUDA_ERROR_DEVICE_UNAVAILABLE, "device is unavailable")             \
-    X(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "driver and libraries do not match")                                                     \
-    X(CUDA_ERROR_NO_BINARY_FOR_GPU, "no kernel image for this device") X(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle")    \
-    X(CUDA_ERROR_ILLEGAL_STATE, "operation not legal in this state") X(CUDA_ERROR_NOT_FOUND, "named symbol not found")            \
-    X(CUDA_ERROR_NOT_READY, "device not ready") X(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered")         \
-    X(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many resources requested for launch")                                              \
-    X(CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out") X(CUDA_ERROR_LAUNCH_FAILED, "launch failed")                             \
-    X(CUDA_ERROR_CONTEXT_IS_DESTROYED, "context is destroyed") X(CUDA_ERROR_NOT_PERMITTED, "operation not permitted")             \
-    X(CUDA_ERROR_NOT_SUPPORTED, "operation not supported")                                                                        \
-    X(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing")                                  \
-    X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "operation failed due to a previous error during capture")                           \
-    X(CUDA_ERROR_STREAM_CAPTURE_MERGE, "operation would merge two captures")                                                      \
-    X(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "capture was not initiated in this stream")                                            \
-    X(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "capturing stream has unjoined work")                                                   \
-    X(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "dependency created on uncaptured work in another stream")                             \
-    X(CUDA_ERROR_CAPTURED_EVENT, "event last recorded in a capturing stream")                                                     \
-    X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, "capture ended in another thread") X(CUDA_ERROR_UNKNOWN, "unknown error")
+#define ERRORS(X)                                                                                            \
+    X(CUDA_SUCCESS, "no error")                                                                              \
+    X(CUDA_ERROR_INVALID_VALUE, "invalid argument")                                                          \
+    X(CUDA_ERROR_OUT_OF_MEMORY, "out of memory")                                                             \
+    X(CUDA_ERROR_NOT_INITIALIZED, "initialization error")                                                    \
+    X(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected") X(                                         \
+        CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal") X(CUDA_ERROR_INVALID_IMAGE,                     \
+                                                               "device kernel image is invalid")             \
+        X(CUDA_ERROR_INVALID_CONTEXT, "invalid device context") X(                                           \
+            CUDA_ERROR_DEVICE_UNAVAILABLE, "device is unavailable") X(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,     \
+                                                                      "driver and libraries do not match")   \
+            X(CUDA_ERROR_NO_BINARY_FOR_GPU, "no kernel image for this device") X(                            \
+                CUDA_ERROR_INVALID_HANDLE, "invalid resource handle") X(CUDA_ERROR_ILLEGAL_STATE,            \
+                                                                        "operation not legal in this state") \
+                X(CUDA_ERROR_NOT_FOUND, "named symbol not found") X(                                         \
+                    CUDA_ERROR_NOT_READY, "device not ready") X(CUDA_ERROR_ILLEGAL_ADDRESS,                  \
+                                                                "an illegal memory access was encountered")  \
+                    X(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many resources requested for launch") X(      \
+                        CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out") X(CUDA_ERROR_LAUNCH_FAILED,       \
+                                                                             "launch failed")                \
+                        X(CUDA_ERROR_CONTEXT_IS_DESTROYED,                                                   \
+                          "context is destroyed") X(CUDA_ERROR_NOT_PERMITTED, "operation not permitted")     \
+                            X(CUDA_ERROR_NOT_SUPPORTED, "operation not supported") X(                        \
+                                CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,                                       \
+                                "operation not permitted when stream is capturing")                          \
+                                X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,                                     \
+                                  "operation failed due to a previous error during capture")                 \
+                                    X(CUDA_ERROR_STREAM_CAPTURE_MERGE, "operation would merge two captures") \
+                                        X(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,                               \
+                                          "capture was not initiated in this stream")                        \
+                                            X(CUDA_ERROR_STREAM_CAPTURE_UNJOINED,                            \
+                                              "capturing stream has unjoined work")                          \
+                                                X(CUDA_ERROR_STREAM_CAPTURE_ISOLATION,                       \
+                                                  "dependency created on uncaptured work in another stream") \
+                                                    X(CUDA_ERROR_CAPTURED_EVENT,                             \
+                                                      "event last recorded in a capturing stream")           \
+                                                        X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,            \
+                                                          "capture ended in another thread")                 \
+                                                            X(CUDA_ERROR_UNKNOWN, "unknown error")
 
 static const struct {
-    CUresult    code;
+    CUresult code;
     const char *name, *text;
 } errors[] = {
-#define ROW(code, text) { code, #code, "emulated: " text },
+#define ROW(code, text) {code, #code, "emulated: " text},
     ERRORS(ROW)
 #undef ROW
 };
@@ -176,10 +195,11 @@ CUresult CUDAAPI cuGetErrorString(CUresult error, const char **pStr) { return de
 
 /* ---- devices ---- */
 
-/* A comma-separated list of numbers; it ends at the first that is no device here. A number that comes twice leaves nothing. */
+/* A comma-separated list of numbers; it ends at the first that is no device here. A number that comes twice
+ * leaves nothing. */
 static void read_visible(void)
 {
-    const int   count = emu_settings()->devices;
+    const int count = emu_settings()->devices;
     const char *text = getenv("CUDA_VISIBLE_DEVICES");
     visible_count = 0;
     if (!text) {
@@ -187,7 +207,7 @@ static void read_visible(void)
         return;
     }
     while (*text) {
-        char      *end;
+        char *end;
         const long v = strtol(text, &end, 10);
         if (end == text || v < 0 || v >= count) return;
         for (int i = 0; i < visible_count; i++) {
@@ -208,12 +228,16 @@ static CUresult init(unsigned flags)
     if (initialised) return CUDA_SUCCESS;
     read_visible();
     if (visible_count == 0) return CUDA_ERROR_NO_DEVICE;
-    for (int i = 0; i < visible_count; i++) contexts[i].head = (emu_handle){ .kind = EMU_CONTEXT, .device = i, .number = (uint64_t)i };
+    for (int i = 0; i < visible_count; i++)
+        contexts[i].head = (emu_handle){.kind = EMU_CONTEXT, .device = i, .number = (uint64_t)i};
     initialised = true;
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuInit(unsigned Flags) { EMU_CALL("cuInit", CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, CUDA_SUCCESS, init(Flags)); }
+CUresult CUDAAPI cuInit(unsigned Flags)
+{
+    EMU_CALL("cuInit", CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, CUDA_SUCCESS, init(Flags));
+}
 
 CUresult CUDAAPI cuDriverGetVersion(int *driverVersion)
 {
@@ -261,39 +285,40 @@ CUresult CUDAAPI cuDeviceGetName(char *name, int len, CUdevice dev)
 CUresult CUDAAPI cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
 {
     EMU_CALL("cuDeviceGetPCIBusId", CUDA_ERROR_INVALID_DEVICE, emu_ready(),
-             len < 13 ? CUDA_ERROR_INVALID_VALUE : text_of(pciBusId, len, dev, "0000:%02x:00.0", is_device(dev) ? visible[dev] : 0));
+             len < 13 ? CUDA_ERROR_INVALID_VALUE
+                      : text_of(pciBusId, len, dev, "0000:%02x:00.0", is_device(dev) ? visible[dev] : 0));
 }
 
 static CUresult attribute(int *out, CUdevice_attribute what, CUdevice dev)
 {
     static const struct {
         CUdevice_attribute what;
-        int                value;
+        int value;
     } known[] = {
-        { CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9 },
-        { CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0 },
-        { CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 8 },
-        { CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32 },
-        { CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024 },
-        { CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048 },
-        { CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 2147483647 },
-        { CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535 },
-        { CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10 },
-        { CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 227 << 10 },
-        { CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1000000 },
-        { CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000000 },
-        { CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64 },
-        { CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 1 << 20 },
-        { CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2 },
-        { CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1 },
-        { CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
-        { CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1 },
-        { CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1 },
-        { CU_DEVICE_ATTRIBUTE_INTEGRATED, 0 },
-        { CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 0 },
-        { CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT },
-        { CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0 },
-        { CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0 },
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, 9},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, 0},
+        {CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 8},
+        {CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32},
+        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
+        {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
+        {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X, 2147483647},
+        {CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y, 65535},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 48 << 10},
+        {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 227 << 10},
+        {CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 1000000},
+        {CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, 1000000},
+        {CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, 64},
+        {CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE, 1 << 20},
+        {CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT, 2},
+        {CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING, 1},
+        {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
+        {CU_DEVICE_ATTRIBUTE_CONCURRENT_KERNELS, 1},
+        {CU_DEVICE_ATTRIBUTE_STREAM_PRIORITIES_SUPPORTED, 1},
+        {CU_DEVICE_ATTRIBUTE_INTEGRATED, 0},
+        {CU_DEVICE_ATTRIBUTE_ECC_ENABLED, 0},
+        {CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, CU_COMPUTEMODE_DEFAULT},
+        {CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID, 0},
+        {CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID, 0},
     };
     if (!is_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
     if (what == CU_DEVICE_ATTRIBUTE_PCI_BUS_ID) return set_int(out, visible[dev]);
@@ -330,7 +355,8 @@ static CUresult can_access(int *out, CUdevice dev, CUdevice peer)
 
 CUresult CUDAAPI cuDeviceCanAccessPeer(int *canAccessPeer, CUdevice dev, CUdevice peerDev)
 {
-    EMU_CALL("cuDeviceCanAccessPeer", CUDA_ERROR_INVALID_DEVICE, emu_ready(), can_access(canAccessPeer, dev, peerDev));
+    EMU_CALL("cuDeviceCanAccessPeer", CUDA_ERROR_INVALID_DEVICE, emu_ready(),
+             can_access(canAccessPeer, dev, peerDev));
 }
 
 /* ---- contexts ---- */
@@ -360,18 +386,23 @@ static CUresult release(CUdevice dev)
     }
     if (--c->retained > 0) return CUDA_SUCCESS;
     if (c->live > 0) {
-        emu_violation("cuDevicePrimaryCtxRelease: %llu handles and allocations of GPU %d (%llu of memory) were not given back",
+        emu_violation("cuDevicePrimaryCtxRelease: %llu handles and allocations of GPU %d (%llu of memory) "
+                      "were not given back",
                       (unsigned long long)c->live, dev, (unsigned long long)emu_blocks(dev));
     }
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev) { EMU_END_CALL("cuDevicePrimaryCtxRelease", release(dev)); }
+CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+    EMU_END_CALL("cuDevicePrimaryCtxRelease", release(dev));
+}
 
 static CUresult set_current(CUcontext ctx)
 {
     if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
-    if (ctx && emu_check(ctx, EMU_CONTEXT, "cuCtxSetCurrent") != CUDA_SUCCESS) return CUDA_ERROR_INVALID_CONTEXT;
+    if (ctx && emu_check(ctx, EMU_CONTEXT, "cuCtxSetCurrent") != CUDA_SUCCESS)
+        return CUDA_ERROR_INVALID_CONTEXT;
     if (ctx && ctx->retained == 0) return CUDA_ERROR_INVALID_CONTEXT;
     current = ctx;
     return ctx ? ctx->dead : CUDA_SUCCESS;
@@ -391,6 +422,6 @@ static CUresult get_current(CUcontext *out)
 
 CUresult CUDAAPI cuCtxGetCurrent(CUcontext *pctx)
 {
-    EMU_CALL("cuCtxGetCurrent", CUDA_ERROR_NOT_INITIALIZED, initialised ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED,
-             get_current(pctx));
+    EMU_CALL("cuCtxGetCurrent", CUDA_ERROR_NOT_INITIALIZED,
+             initialised ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED, get_current(pctx));
 }

@@ -3,7 +3,7 @@
 
 #include <signal.h>
 
-static const char *const orders[] = { "eager", "late", "starve", "random" };
+static const char *const orders[] = {"eager", "late", "starve", "random"};
 
 void emut_open(struct emut_gpu *g, int device)
 {
@@ -12,8 +12,8 @@ void emut_open(struct emut_gpu *g, int device)
     EMUT_MUST(cuDeviceGet(&dev, device));
     EMUT_MUST(cuDevicePrimaryCtxRetain(&g->context, dev));
     EMUT_MUST(cuCtxSetCurrent(g->context));
-    const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                   .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device } };
+    const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
     EMUT_MUST(cuMemPoolCreate(&g->pool, &props));
     EMUT_MUST(cuStreamCreateWithPriority(&g->copy, CU_STREAM_NON_BLOCKING, 0));
     EMUT_MUST(cuStreamCreateWithPriority(&g->compute, CU_STREAM_NON_BLOCKING, -1));
@@ -63,14 +63,15 @@ int emut_run(void (*program)(void), const char *settings, char *text, size_t tex
         dup2(pipe_ends[1], STDERR_FILENO);
         close(pipe_ends[0]);
         set_environment(settings);
-        for (int i = 1; i < NSIG; i++) signal(i, SIG_DFL); /* a crash is the child's, not the test program's */
+        for (int i = 1; i < NSIG; i++)
+            signal(i, SIG_DFL); /* a crash is the child's, not the test program's */
         program();
         _exit(emu_violations() > 0 ? 5 : 0);
     }
     close(pipe_ends[1]);
-    size_t  have = 0;
+    size_t have = 0;
     ssize_t got;
-    char    spill[256];
+    char spill[256];
     do { /* to the end, or the child would wait for a reader */
         const bool room = have + 1 < text_bytes;
         got = read(pipe_ends[0], room ? text + have : spill, room ? text_bytes - 1 - have : sizeof spill);
@@ -91,7 +92,8 @@ void emut_always_fine(void (*program)(void), unsigned seeds)
     for (unsigned seed = 1; seed <= seeds; seed++) {
         for (size_t o = 0; o < 4; o++) {
             char settings[160], text[1024];
-            snprintf(settings, sizeof settings, "MILLRACE_EMU_SEED=%u MILLRACE_EMU_ORDER=%s", seed, orders[o]);
+            snprintf(settings, sizeof settings, "MILLRACE_EMU_SEED=%u MILLRACE_EMU_ORDER=%s", seed,
+                     orders[o]);
             const int status = emut_run(program, settings, text, sizeof text);
             if (status != 0) fprintf(stderr, "%s: status %d: %s\n", settings, status, text);
             MRT_EQ(status, 0);
@@ -104,10 +106,12 @@ void emut_always_caught(void (*program)(void), const char *part, const char *oth
     for (unsigned seed = 1; seed <= 6; seed++) {
         for (size_t o = 0; o < 4; o++) {
             char settings[160], text[1024];
-            snprintf(settings, sizeof settings, "MILLRACE_EMU_SEED=%u MILLRACE_EMU_ORDER=%s MILLRACE_EMU_VIOLATION=count", seed,
+            snprintf(settings, sizeof settings,
+                     "MILLRACE_EMU_SEED=%u MILLRACE_EMU_ORDER=%s MILLRACE_EMU_VIOLATION=count", seed,
                      orders[o]);
             const int status = emut_run(program, settings, text, sizeof text);
-            if (!WIFEXITED(status) || WEXITSTATUS(status) != 5) fprintf(stderr, "%s: status %d: %s\n", settings, status, text);
+            if (!WIFEXITED(status) || WEXITSTATUS(status) != 5)
+                fprintf(stderr, "%s: status %d: %s\n", settings, status, text);
             MRT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 5);
             MRT_HAS(text, "emulated CUDA: ");
             MRT_HAS(text, part);

@@ -1,5 +1,5 @@
-/* tests/cuda_emu/emut.h: what the tests of the emulation share: one GPU opened, and a program under test run in a process of its
- * own with the environment it should find, since the emulation reads that once. */
+/* tests/cuda_emu/emut.h: what the tests of the emulation share: one GPU opened, and a program under test run
+ * in a process of its own with the environment it should find, since the emulation reads that once. */
 #ifndef EMUT_H
 #define EMUT_H
 
@@ -14,35 +14,36 @@
 #define EMUT_BYTES 1024u /* of every buffer */
 
 /* The calls whose failing is not the point. */
-#define EMUT_MUST(call)                                                                                                          \
-    do {                                                                                                                         \
-        const CUresult rc_ = (call);                                                                                             \
-        if (rc_ != CUDA_SUCCESS) {                                                                                               \
-            fprintf(stderr, "%s:%d: %s returns %d\n", __FILE__, __LINE__, #call, (int)rc_);                                      \
-            _exit(3);                                                                                                            \
-        }                                                                                                                        \
+#define EMUT_MUST(call)                                                                                      \
+    do {                                                                                                     \
+        const CUresult rc_ = (call);                                                                         \
+        if (rc_ != CUDA_SUCCESS) {                                                                           \
+            fprintf(stderr, "%s:%d: %s returns %d\n", __FILE__, __LINE__, #call, (int)rc_);                  \
+            _exit(3);                                                                                        \
+        }                                                                                                    \
     } while (0)
-#define EMUT_CHECK(what)                                                                                                         \
-    do {                                                                                                                         \
-        if (!(what)) {                                                                                                           \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what);                                                   \
-            _exit(4);                                                                                                            \
-        }                                                                                                                        \
+#define EMUT_CHECK(what)                                                                                     \
+    do {                                                                                                     \
+        if (!(what)) {                                                                                       \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what);                               \
+            _exit(4);                                                                                        \
+        }                                                                                                    \
     } while (0)
 
 struct emut_gpu {
-    CUcontext    context;
+    CUcontext context;
     CUmemoryPool pool;
-    CUstream     copy, compute;
-    CUevent      copied, used;
-    CUdeviceptr  a, b;      /* made on compute, known to be there */
+    CUstream copy, compute;
+    CUevent copied, used;
+    CUdeviceptr a, b;        /* made on compute, known to be there */
     unsigned char *in, *out; /* pinned */
 };
 void emut_open(struct emut_gpu *g, int device);
 void emut_close(struct emut_gpu *g); /* waits for all of it first */
 
-/* Run program in a child with these settings ("MILLRACE_EMU_SEED=3 MILLRACE_EMU_ORDER=late"); what it wrote to stderr goes to text.
- * Returns what waitpid() says. The child ends with exit status 0, or 5 when violations were only counted. */
+/* Run program in a child with these settings ("MILLRACE_EMU_SEED=3 MILLRACE_EMU_ORDER=late"); what it wrote
+ * to stderr goes to text. Returns what waitpid() says. The child ends with exit status 0, or 5 when
+ * violations were only counted. */
 int emut_run(void (*program)(void), const char *settings, char *text, size_t text_bytes);
 /* No violation and a good end, for so many seeds of each order. */
 void emut_always_fine(void (*program)(void), unsigned seeds);

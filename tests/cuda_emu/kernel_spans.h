@@ -1,4 +1,5 @@
-/* tests/cuda_emu/kernel_spans.h: what each kernel reads and writes, worked out from its arguments. Included by kernels.cc only.
+/* tests/cuda_emu/kernel_spans.h: what each kernel reads and writes, worked out from its arguments. Included
+ * by kernels.cc only.
  *
  * One function per kernel, told apart by the type of its arguments:
  *
@@ -19,14 +20,14 @@
 
 struct emu_span_list {
     emu_span *out;
-    int       count;
-    unsigned  grid_x, grid_y;
+    int count;
+    unsigned grid_x, grid_y;
 
     void add(const void *at, uint64_t bytes, bool write)
     {
         if (!at || bytes == 0) return;
         if (count == EMU_MAX_SPANS) abort();
-        out[count++] = emu_span{ at, (size_t)bytes, write };
+        out[count++] = emu_span{at, (size_t)bytes, write};
     }
     void reads(const void *at, uint64_t bytes) { add(at, bytes, false); }
     void writes(const void *at, uint64_t bytes) { add(at, bytes, true); }
@@ -261,7 +262,9 @@ inline void spans(const mrk_update_check_args &a, emu_span_list &s)
 
 inline void spans(const mrk_update_args &a, emu_span_list &s)
 {
-    const uint32_t states = a.kind == MR_UPDATE_SGD ? 0 : a.kind == MR_UPDATE_ADAM || a.kind == MR_UPDATE_ADADELTA ? 2 : 1;
+    const uint32_t states = a.kind == MR_UPDATE_SGD                                    ? 0
+                            : a.kind == MR_UPDATE_ADAM || a.kind == MR_UPDATE_ADADELTA ? 2
+                                                                                       : 1;
     s.writes(a.weights, floats(a.count));
     if (states > 0) s.writes(a.state0, floats(a.count));
     if (states > 1) s.writes(a.state1, floats(a.count));
@@ -270,6 +273,9 @@ inline void spans(const mrk_update_args &a, emu_span_list &s)
     s.reads(a.loss_scale, sizeof *a.loss_scale);
 }
 
-inline void spans(const mrk_update_end_args &a, emu_span_list &s) { s.writes(a.loss_scale, sizeof *a.loss_scale); }
+inline void spans(const mrk_update_end_args &a, emu_span_list &s)
+{
+    s.writes(a.loss_scale, sizeof *a.loss_scale);
+}
 
 #endif

@@ -1,5 +1,5 @@
-/* tests/cuda_emu/kernels.cc: our kernels, compiled for the processor, by name. One row for each of MRK_KERNELS; a kernel whose
- * accesses kernel_spans.h does not tell is an error of the compiler here. */
+/* tests/cuda_emu/kernels.cc: our kernels, compiled for the processor, by name. One row for each of
+ * MRK_KERNELS; a kernel whose accesses kernel_spans.h does not tell is an error of the compiler here. */
 #include <string.h>
 
 #include "kernels/cuda/kernels/args.h"
@@ -10,25 +10,28 @@
 MRK_KERNELS(DECLARE)
 #undef DECLARE
 
-namespace {
+namespace
+{
 
 template <class Args, void (*kernel)(const Args)> struct row {
     static void body(const void *args) { kernel(*static_cast<const Args *>(args)); }
-    static void run(const void *args, unsigned grid_x, unsigned grid_y, unsigned threads, unsigned shared_bytes)
+    static void run(const void *args, unsigned grid_x, unsigned grid_y, unsigned threads,
+                    unsigned shared_bytes)
     {
         emu_run_grid(body, args, grid_x, grid_y, threads, shared_bytes);
     }
     static int tell(const void *args, unsigned grid_x, unsigned grid_y, emu_span *out)
     {
-        emu_span_list list{ out, 0, grid_x, grid_y };
+        emu_span_list list{out, 0, grid_x, grid_y};
         spans(*static_cast<const Args *>(args), list);
         return list.count;
     }
 };
 
 const struct emu_kernel kernels[] = {
-#define ROW(name) { "mrk_" #name, sizeof(struct mrk_##name##_args), row<struct mrk_##name##_args, mrk_##name>::run,               \
-                    row<struct mrk_##name##_args, mrk_##name>::tell },
+#define ROW(name)                                                                                            \
+    {"mrk_" #name, sizeof(struct mrk_##name##_args), row<struct mrk_##name##_args, mrk_##name>::run,         \
+     row<struct mrk_##name##_args, mrk_##name>::tell},
     MRK_KERNELS(ROW)
 #undef ROW
 };

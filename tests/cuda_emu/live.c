@@ -1,5 +1,6 @@
-/* tests/cuda_emu/live.c: the set of handles that exist: a table with open addressing. Addresses are kept inverted, so that a leak
- * checker does not take the table for their owner: a handle nobody destroys is still reported as a leak. */
+/* tests/cuda_emu/live.c: the set of handles that exist: a table with open addressing. Addresses are kept
+ * inverted, so that a leak checker does not take the table for their owner: a handle nobody destroys is still
+ * reported as a leak. */
 #include "tests/cuda_emu/live.h"
 
 #include <pthread.h>
@@ -8,12 +9,12 @@
 
 struct entry {
     uintptr_t inverted; /* 0: never used */
-    int       kind;     /* 0: was removed */
+    int kind;           /* 0: was removed */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct entry   *table; /* lock */
-static size_t          capacity, used; /* lock; used counts removed ones too */
+static struct entry *table;   /* lock */
+static size_t capacity, used; /* lock; used counts removed ones too */
 
 static struct entry *find_locked(struct entry *in, size_t size, uintptr_t inverted)
 {
@@ -24,7 +25,7 @@ static struct entry *find_locked(struct entry *in, size_t size, uintptr_t invert
 
 static bool grow_locked(void)
 {
-    const size_t  bigger = capacity ? 2 * capacity : 256;
+    const size_t bigger = capacity ? 2 * capacity : 256;
     struct entry *fresh = calloc(bigger, sizeof *fresh);
     if (!fresh) return false;
     used = 0;
@@ -56,7 +57,7 @@ bool emu_live_remove(const void *handle, enum emu_live_kind kind)
 {
     pthread_mutex_lock(&lock);
     struct entry *e = capacity ? find_locked(table, capacity, ~(uintptr_t)handle) : NULL;
-    const bool    there = e && e->inverted != 0 && e->kind == (int)kind;
+    const bool there = e && e->inverted != 0 && e->kind == (int)kind;
     if (there) e->kind = 0;
     pthread_mutex_unlock(&lock);
     return there;
@@ -66,7 +67,7 @@ bool emu_live_is(const void *handle, enum emu_live_kind kind)
 {
     pthread_mutex_lock(&lock);
     const struct entry *e = capacity ? find_locked(table, capacity, ~(uintptr_t)handle) : NULL;
-    const bool          there = e && e->inverted != 0 && e->kind == (int)kind;
+    const bool there = e && e->inverted != 0 && e->kind == (int)kind;
     pthread_mutex_unlock(&lock);
     return there;
 }

@@ -1,16 +1,19 @@
 /* tests/cuda_emu/nccl.c: the emulated NCCL: communicators of one process, sums and broadcasts.
  *
- *   clique   what ncclCommInitAll() makes: one communicator per device. Lives until all of them are gone and nothing is queued
- *   group    the calls of one thread between ncclGroupStart() and the ncclGroupEnd() that matches it; the n-th call on each
- *            communicator of a clique is one collective, queued when the group ends
+ *   clique   what ncclCommInitAll() makes: one communicator per device. Lives until all of them are gone and
+ *            nothing is queued
+ *   group    the calls of one thread between ncclGroupStart() and the ncclGroupEnd() that matches it; the
+ *            n-th call on each communicator of a clique is one collective, queued when the group ends
  *
- * A collective is one operation of all its streams: it runs when each of them has come to it. Sums are taken in an order that no
- * single device would take (a ring that starts at device 1), and every device gets the same bits.
+ * A collective is one operation of all its streams: it runs when each of them has come to it. Sums are taken
+ * in an order that no single device would take (a ring that starts at device 1), and every device gets the
+ * same bits.
  *
- * What would hang or corrupt memory there is a violation here: a collective of several devices outside a group, a device missing in
- * it, counts, types or roots that differ, a stream or memory of another device, buffers that overlap by half, and a communicator
- * destroyed while a graph still holds its collectives. As documented, ncclCommDestroy() first waits for what is queued, and
- * ncclCommAbort() does not: once every communicator of a clique was aborted, what was pending ends without running.
+ * What would hang or corrupt memory there is a violation here: a collective of several devices outside a
+ * group, a device missing in it, counts, types or roots that differ, a stream or memory of another device,
+ * buffers that overlap by half, and a communicator destroyed while a graph still holds its collectives. As
+ * documented, ncclCommDestroy() first waits for what is queued, and ncclCommAbort() does not: once every
+ * communicator of a clique was aborted, what was pending ends without running.
  *
  * Told to fail, ncclCommGetAsyncError() succeeds and reports an error, as it does when a peer died. */
 #include <nccl.h>
@@ -29,36 +32,36 @@ struct clique {
     _Atomic int refs;    /* communicators, and collectives that may still run */
     _Atomic int held;    /* collectives that may still run */
     _Atomic int aborted; /* communicators */
-    int         ranks;
-    CUstream    streams[MAX_RANKS]; /* used last; one thread at a time, as the communicators */
+    int ranks;
+    CUstream streams[MAX_RANKS]; /* used last; one thread at a time, as the communicators */
 };
 
 struct ncclComm {
     struct clique *clique;
-    int            rank, device;
+    int rank, device;
 };
 
 enum kind { SUM, BROADCAST };
 static const char *const kind_names[] = {"ncclAllReduce", "ncclBroadcast"};
 
 struct call {
-    enum kind      kind;
-    ncclComm_t     comm;
-    const void    *send;
-    void          *receive;
-    size_t         count;
+    enum kind kind;
+    ncclComm_t comm;
+    const void *send;
+    void *receive;
+    size_t count;
     ncclDataType_t type;
-    ncclRedOp_t    op;
-    int            root;
-    CUstream       stream;
-    bool           taken;
+    ncclRedOp_t op;
+    int root;
+    CUstream stream;
+    bool taken;
 };
 
 static _Thread_local struct group {
-    int          depth;
+    int depth;
     ncclResult_t error; /* of a call in it: the group does nothing and returns this */
     struct call *calls;
-    size_t       count, cap;
+    size_t count, cap;
 } group;
 
 static void clique_drop(struct clique *c)
@@ -69,10 +72,18 @@ static void clique_drop(struct clique *c)
 static size_t type_bytes(ncclDataType_t t)
 {
     switch (t) {
-    case ncclInt8: case ncclUint8: case ncclFloat8e4m3: case ncclFloat8e5m2: return 1;
-    case ncclFloat16: case ncclBfloat16: return 2;
-    case ncclInt32: case ncclUint32: case ncclFloat32: return 4;
-    case ncclInt64: case ncclUint64: case ncclFloat64: return 8;
+    case ncclInt8:
+    case ncclUint8:
+    case ncclFloat8e4m3:
+    case ncclFloat8e5m2: return 1;
+    case ncclFloat16:
+    case ncclBfloat16: return 2;
+    case ncclInt32:
+    case ncclUint32:
+    case ncclFloat32: return 4;
+    case ncclInt64:
+    case ncclUint64:
+    case ncclFloat64: return 8;
     default: return 0;
     }
 }
@@ -165,8 +176,10 @@ static ncclResult_t flush(ncclComm_t comm)
 {
     struct clique *c = comm->clique;
     const CUstream s = c->streams[comm->rank];
-    if (c->held > 0 && s && emu_device_of_stream(s) >= 0 && cuStreamSynchronize(s) != CUDA_SUCCESS) return ncclUnhandledCudaError;
-    if (c->held > 0 && c->aborted == 0) emu_violation("ncclCommDestroy: a graph still holds collectives of the communicator");
+    if (c->held > 0 && s && emu_device_of_stream(s) >= 0 && cuStreamSynchronize(s) != CUDA_SUCCESS)
+        return ncclUnhandledCudaError;
+    if (c->held > 0 && c->aborted == 0)
+        emu_violation("ncclCommDestroy: a graph still holds collectives of the communicator");
     return ncclSuccess;
 }
 
@@ -188,7 +201,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
     struct clique *c = comm->clique;
     if (++c->aborted == c->ranks) {
         CUstream used[MAX_RANKS];
-        int      count = 0;
+        int count = 0;
         for (int r = 0; r < c->ranks; r++)
             if (c->streams[r] && emu_device_of_stream(c->streams[r]) >= 0) used[count++] = c->streams[r];
         if (count > 0) emu_cancel(used, count, "nccl");
@@ -209,11 +222,11 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *asyncError)
 
 struct collective {
     struct clique *clique;
-    enum kind      kind;
-    int            ranks, root;
-    size_t         count, bytes;
-    const void    *send[MAX_RANKS];
-    void          *receive[MAX_RANKS];
+    enum kind kind;
+    int ranks, root;
+    size_t count, bytes;
+    const void *send[MAX_RANKS];
+    void *receive[MAX_RANKS];
 };
 
 static void run_sum(const struct collective *o)
@@ -252,7 +265,7 @@ static bool same(const struct call *a, const struct call *b)
 
 static int call_spans(const struct call *c, size_t bytes, emu_span *out)
 {
-    int        count = 0;
+    int count = 0;
     const bool reads = c->kind == SUM || c->comm->rank == c->root;
     if (reads && c->send != c->receive) out[count++] = (emu_span){.at = c->send, .bytes = bytes};
     out[count++] = (emu_span){.at = c->receive, .bytes = bytes, .write = true};
@@ -262,12 +275,17 @@ static int call_spans(const struct call *c, size_t bytes, emu_span *out)
 /* calls: one of each rank. */
 static ncclResult_t queue_collective(struct call *const *calls)
 {
-    struct clique    *c = calls[0]->comm->clique;
-    const size_t      bytes = calls[0]->count * type_bytes(calls[0]->type);
-    struct collective o = {.clique = c, .kind = calls[0]->kind, .ranks = c->ranks, .root = calls[0]->root, .count = calls[0]->count, .bytes = bytes};
+    struct clique *c = calls[0]->comm->clique;
+    const size_t bytes = calls[0]->count * type_bytes(calls[0]->type);
+    struct collective o = {.clique = c,
+                           .kind = calls[0]->kind,
+                           .ranks = c->ranks,
+                           .root = calls[0]->root,
+                           .count = calls[0]->count,
+                           .bytes = bytes};
     CUstream streams[MAX_RANKS];
     emu_span spans[2 * MAX_RANKS];
-    int      span_count = 0;
+    int span_count = 0;
     for (int r = 0; r < c->ranks; r++) {
         o.send[r] = calls[r]->send;
         o.receive[r] = calls[r]->receive;
@@ -278,7 +296,8 @@ static ncclResult_t queue_collective(struct call *const *calls)
     if (span_count > EMU_MAX_SPANS) return ncclInternalError; /* a limit of the emulation */
     c->refs++;
     c->held++;
-    if (emu_queue_together(streams, c->ranks, kind_names[o.kind], spans, span_count, run_collective, drop_collective, &o, sizeof o) == CUDA_SUCCESS)
+    if (emu_queue_together(streams, c->ranks, kind_names[o.kind], spans, span_count, run_collective,
+                           drop_collective, &o, sizeof o) == CUDA_SUCCESS)
         return ncclSuccess;
     c->held--;
     clique_drop(c);
@@ -291,7 +310,8 @@ static int match(const struct clique *c, struct call **out)
     for (int r = 0; r < c->ranks; r++) {
         out[r] = NULL;
         for (size_t i = 0; i < group.count && !out[r]; i++)
-            if (!group.calls[i].taken && group.calls[i].comm->clique == c && group.calls[i].comm->rank == r) out[r] = &group.calls[i];
+            if (!group.calls[i].taken && group.calls[i].comm->clique == c && group.calls[i].comm->rank == r)
+                out[r] = &group.calls[i];
         if (!out[r]) return r;
     }
     return -1;
@@ -303,18 +323,20 @@ static ncclResult_t launch_group(void)
         struct call *calls[MAX_RANKS] = {NULL};
         if (group.calls[i].taken) continue;
         const struct clique *c = group.calls[i].comm->clique;
-        const char          *name = kind_names[group.calls[i].kind];
-        const int            missing = match(c, calls);
+        const char *name = kind_names[group.calls[i].kind];
+        const int missing = match(c, calls);
         if (missing >= 0) {
-            emu_violation("ncclGroupEnd: %s would hang: rank %d of %d does not take part", name, missing, c->ranks);
+            emu_violation("ncclGroupEnd: %s would hang: rank %d of %d does not take part", name, missing,
+                          c->ranks);
             return ncclInvalidUsage;
         }
         for (int r = 0; r < c->ranks; r++) {
             calls[r]->taken = true;
             if (same(calls[0], calls[r])) continue;
-            emu_violation("ncclGroupEnd: ranks 0 and %d disagree: %s of %zu values of type %d, root %d, against %s of %zu of type %d, root %d", r,
-                          kind_names[calls[0]->kind], calls[0]->count, calls[0]->type, calls[0]->root, kind_names[calls[r]->kind],
-                          calls[r]->count, calls[r]->type, calls[r]->root);
+            emu_violation("ncclGroupEnd: ranks 0 and %d disagree: %s of %zu values of type %d, root %d, "
+                          "against %s of %zu of type %d, root %d",
+                          r, kind_names[calls[0]->kind], calls[0]->count, calls[0]->type, calls[0]->root,
+                          kind_names[calls[r]->kind], calls[r]->count, calls[r]->type, calls[r]->root);
             return ncclInvalidUsage;
         }
         const ncclResult_t rc = queue_collective(calls);
@@ -350,8 +372,8 @@ ncclResult_t ncclGroupEnd(void)
 static bool on_device(const struct call *c, const void *at, size_t bytes, const char *what)
 {
     if (bytes == 0 || emu_device_of_address(at, bytes) == c->comm->device) return true;
-    emu_violation("%s: the %s buffer of rank %d, %zu bytes at %p, is not (whole) in memory of device %d", kind_names[c->kind], what,
-                  c->comm->rank, bytes, at, c->comm->device);
+    emu_violation("%s: the %s buffer of rank %d, %zu bytes at %p, is not (whole) in memory of device %d",
+                  kind_names[c->kind], what, c->comm->rank, bytes, at, c->comm->device);
     return false;
 }
 
@@ -364,14 +386,17 @@ static ncclResult_t check_call(const struct call *c)
         return ncclInvalidArgument;
     }
     const size_t bytes = c->count * type_bytes(c->type);
-    if (type_bytes(c->type) == 0 || c->root < 0 || c->root >= c->comm->clique->ranks) return ncclInvalidArgument;
+    if (type_bytes(c->type) == 0 || c->root < 0 || c->root >= c->comm->clique->ranks)
+        return ncclInvalidArgument;
     if (c->count > SIZE_MAX / 8) return ncclInvalidArgument;
     if (emu_device_of_stream(c->stream) != c->comm->device) {
-        emu_violation("%s: rank %d is device %d, its stream is of device %d", name, c->comm->rank, c->comm->device, emu_device_of_stream(c->stream));
+        emu_violation("%s: rank %d is device %d, its stream is of device %d", name, c->comm->rank,
+                      c->comm->device, emu_device_of_stream(c->stream));
         return ncclInvalidArgument;
     }
     const bool reads = c->kind == SUM || c->comm->rank == c->root;
-    if (!on_device(c, c->receive, bytes, "receive") || (reads && !on_device(c, c->send, bytes, "send"))) return ncclInvalidArgument;
+    if (!on_device(c, c->receive, bytes, "receive") || (reads && !on_device(c, c->send, bytes, "send")))
+        return ncclInvalidArgument;
     const uintptr_t from = (uintptr_t)c->send, to = (uintptr_t)c->receive;
     if (reads && from != to && from < to + bytes && to < from + bytes) {
         emu_violation("%s: buffers of rank %d overlap and are not the same", name, c->comm->rank);
@@ -406,18 +431,32 @@ static ncclResult_t take_call(const struct call *c, bool fails)
     return end_group();
 }
 
-ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, ncclRedOp_t op, ncclComm_t comm,
-                           cudaStream_t stream)
+ncclResult_t ncclAllReduce(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream)
 {
     const bool fails = emu_fails("ncclAllReduce");
-    return take_call(&(struct call){.kind = SUM, .comm = comm, .send = sendbuff, .receive = recvbuff, .count = count, .type = datatype,
-                                    .op = op, .stream = stream}, fails);
+    return take_call(&(struct call){.kind = SUM,
+                                    .comm = comm,
+                                    .send = sendbuff,
+                                    .receive = recvbuff,
+                                    .count = count,
+                                    .type = datatype,
+                                    .op = op,
+                                    .stream = stream},
+                     fails);
 }
 
-ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype, int root, ncclComm_t comm,
-                           cudaStream_t stream)
+ncclResult_t ncclBroadcast(const void *sendbuff, void *recvbuff, size_t count, ncclDataType_t datatype,
+                           int root, ncclComm_t comm, cudaStream_t stream)
 {
     const bool fails = emu_fails("ncclBroadcast");
-    return take_call(&(struct call){.kind = BROADCAST, .comm = comm, .send = sendbuff, .receive = recvbuff, .count = count, .type = datatype,
-                                    .root = root, .stream = stream}, fails);
+    return take_call(&(struct call){.kind = BROADCAST,
+                                    .comm = comm,
+                                    .send = sendbuff,
+                                    .receive = recvbuff,
+                                    .count = count,
+                                    .type = datatype,
+                                    .root = root,
+                                    .stream = stream},
+                     fails);
 }

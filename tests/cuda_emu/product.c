@@ -1,5 +1,5 @@
-/* tests/cuda_emu/product.c: a product of matrices: tiles of 4 x 8 with every sum in registers. Plain vectors of the compiler, no
- * fused multiply-add, so that the bits do not depend on the processor. */
+/* tests/cuda_emu/product.c: a product of matrices: tiles of 4 x 8 with every sum in registers. Plain vectors
+ * of the compiler, no fused multiply-add, so that the bits do not depend on the processor. */
 #include "tests/cuda_emu/product.h"
 
 #include <stdio.h>
@@ -44,7 +44,8 @@ void emu_panels(float *panels, const float *b, size_t step, size_t column, size_
     }
 }
 
-static void add_terms(struct tile *t, const float *const a[ROWS], size_t step, const float *panel, size_t from, size_t to)
+static void add_terms(struct tile *t, const float *const a[ROWS], size_t step, const float *panel,
+                      size_t from, size_t to)
 {
     struct tile s = *t;
     for (size_t p = from; p < to; p++) {
@@ -60,7 +61,8 @@ static void add_terms(struct tile *t, const float *const a[ROWS], size_t step, c
     *t = s;
 }
 
-static void sum_tile(struct tile *t, const float *const a[ROWS], size_t step, const float *panel, size_t k, struct emu_sum_order order)
+static void sum_tile(struct tile *t, const float *const a[ROWS], size_t step, const float *panel, size_t k,
+                     struct emu_sum_order order)
 {
     struct tile rest = {0};
     *t = rest;
@@ -71,8 +73,8 @@ static void sum_tile(struct tile *t, const float *const a[ROWS], size_t step, co
         for (int h = 0; h < 2; h++) t->sum[i][h] += rest.sum[i][h];
 }
 
-void emu_multiply(float *c, size_t ldc, const float *a, size_t row, size_t step, const float *panels, size_t m, size_t n, size_t k,
-                  struct emu_sum_order order, bool add)
+void emu_multiply(float *c, size_t ldc, const float *a, size_t row, size_t step, const float *panels,
+                  size_t m, size_t n, size_t k, struct emu_sum_order order, bool add)
 {
     if (order.start > k) order.start = k;
     for (size_t j0 = 0; j0 < n; j0 += COLUMNS) {

@@ -1,5 +1,6 @@
-/* tests/cuda_emu/product.h: what the emulated cuBLAS and cuDNN compute with: numbers of 16 bits, TF32, and one product of matrices
- * in f32 whose order of summation can be chosen, because two algorithms of a GPU never add in the same order. */
+/* tests/cuda_emu/product.h: what the emulated cuBLAS and cuDNN compute with: numbers of 16 bits, TF32, and
+ * one product of matrices in f32 whose order of summation can be chosen, because two algorithms of a GPU
+ * never add in the same order. */
 #ifndef EMU_PRODUCT_H
 #define EMU_PRODUCT_H
 
@@ -44,7 +45,7 @@ static inline uint16_t emu_to_bf16(float f)
 
 static inline uint16_t emu_to_f16(float f)
 {
-    uint32_t       u = emu_bits(f);
+    uint32_t u = emu_bits(f);
     const uint16_t sign = (uint16_t)(u >> 16 & 0x8000u);
     u &= 0x7FFFFFFFu;
     if (u > 0x7F800000u) return sign | 0x7E00u;
@@ -81,22 +82,26 @@ static inline float emu_round(enum emu_rounding r, float f)
     return r == EMU_EXACT ? f : r == EMU_TO_TF32 ? emu_drop_bits(f, 13) : emu_from_f16(emu_to_f16(f));
 }
 
-/* How the terms of a sum are added: from `start` up, then from 0 to it. split: the two parts on their own, and then together. */
+/* How the terms of a sum are added: from `start` up, then from 0 to it. split: the two parts on their own,
+ * and then together. */
 struct emu_sum_order {
     size_t start;
-    bool   split;
+    bool split;
 };
 
-/* Floats of the right factor b (k x n) in panels of 8 columns, and the packing: b[p][j] is at b + p * step + j * column. */
+/* Floats of the right factor b (k x n) in panels of 8 columns, and the packing: b[p][j] is at b + p * step +
+ * j * column. */
 size_t emu_panels_floats(size_t k, size_t n);
-void   emu_panels(float *panels, const float *b, size_t step, size_t column, size_t k, size_t n);
-/* c[i][j] = (add ? c[i][j] : 0) + sum of a[i][p] b[p][j]; a[i][p] is at a + i * row + p * step, c[i][j] at c + i * ldc + j. */
-void emu_multiply(float *c, size_t ldc, const float *a, size_t row, size_t step, const float *panels, size_t m, size_t n, size_t k,
-                  struct emu_sum_order order, bool add);
+void emu_panels(float *panels, const float *b, size_t step, size_t column, size_t k, size_t n);
+/* c[i][j] = (add ? c[i][j] : 0) + sum of a[i][p] b[p][j]; a[i][p] is at a + i * row + p * step, c[i][j] at c
+ * + i * ldc + j. */
+void emu_multiply(float *c, size_t ldc, const float *a, size_t row, size_t step, const float *panels,
+                  size_t m, size_t n, size_t k, struct emu_sum_order order, bool add);
 
 /* Memory for a computation; ends the program when there is none. */
 float *emu_floats(size_t count);
-/* Fill what an algorithm may write of its workspace (the ends of it) with noise: nobody may rely on what was there. */
+/* Fill what an algorithm may write of its workspace (the ends of it) with noise: nobody may rely on what was
+ * there. */
 void emu_scribble(void *workspace, size_t bytes);
 
 #endif

@@ -10,37 +10,38 @@
  *   starve  as eager, but one slot (another one every so often) runs only when someone waits for it
  *   random  now and then something, somewhere
  *
- * Queries count as noticing only sometimes: a program that polls sees "not ready" first in most seeds, and never for ever. */
+ * Queries count as noticing only sometimes: a program that polls sees "not ready" first in most seeds, and
+ * never for ever. */
 #include <time.h>
 
 #include "tests/cuda_emu/inside.h"
 
 struct op {
-    const char         *name;
-    uint64_t            number;
+    const char *name;
+    uint64_t number;
     struct emu_payload *payload;
-    bool                wait, cancelled;
-    int                 wait_slot;
-    uint64_t            wait_seq;
-    CUevent             mark;
-    const void         *watched;
-    size_t              watched_bytes;
-    uint64_t            sum;
-    struct emu_block   *frees;
-    int                 slot_count, span_count;
-    int                 slots[EMU_MAX_DEVICES];
-    emu_span            spans[EMU_MAX_SPANS];
+    bool wait, cancelled;
+    int wait_slot;
+    uint64_t wait_seq;
+    CUevent mark;
+    const void *watched;
+    size_t watched_bytes;
+    uint64_t sum;
+    struct emu_block *frees;
+    int slot_count, span_count;
+    int slots[EMU_MAX_DEVICES];
+    emu_span spans[EMU_MAX_SPANS];
 };
 
 static struct slot {
     struct op **ops; /* a ring: first .. first + count */
-    size_t      first, count, cap;
-    uint64_t    queued, over;
-    CUstream    stream;
+    size_t first, count, cap;
+    uint64_t queued, over;
+    CUstream stream;
 } slots[EMU_SLOTS];
-static int      slot_count;
+static int slot_count;
 static uint64_t random_state, queued_ops;
-static bool     seeded;
+static bool seeded;
 
 emu_clock emu_host;
 
@@ -79,24 +80,28 @@ int emu_slot_take(CUstream s)
 {
     int found = -1;
     for (int i = 0; i < slot_count && found < 0; i++) {
-        if (slots[i].stream->head.destroyed && slots[i].count == 0 && emu_host.at[i] >= slots[i].queued) found = i;
+        if (slots[i].stream->head.destroyed && slots[i].count == 0 && emu_host.at[i] >= slots[i].queued)
+            found = i;
     }
     if (found < 0 && slot_count < EMU_SLOTS) found = slot_count++;
     if (found >= 0) slots[found].stream = s;
     return found;
 }
 
-bool     emu_slot_over(int slot, uint64_t seq) { return slots[slot].over >= seq; }
+bool emu_slot_over(int slot, uint64_t seq) { return slots[slot].over >= seq; }
 uint64_t emu_slot_queued(int slot) { return slots[slot].queued; }
 
-static struct op *head_of(int slot) { return slots[slot].count > 0 ? slots[slot].ops[slots[slot].first] : NULL; }
+static struct op *head_of(int slot)
+{
+    return slots[slot].count > 0 ? slots[slot].ops[slots[slot].first] : NULL;
+}
 
 static bool push(int slot, struct op *op)
 {
     struct slot *s = &slots[slot];
     if (s->count == s->cap) {
         const size_t cap = s->cap ? 2 * s->cap : 64;
-        struct op  **ops = malloc(cap * sizeof(*ops));
+        struct op **ops = malloc(cap * sizeof(*ops));
         if (!ops) return false;
         for (size_t i = 0; i < s->count; i++) ops[i] = s->ops[(s->first + i) % s->cap];
         free(s->ops);
@@ -158,12 +163,14 @@ static bool can_run(const struct op *op)
 static void do_work(struct op *op)
 {
     if (op->watched && emu_sum(op->watched, op->watched_bytes) != op->sum) {
-        emu_violation("%s (#%llu) copies from host memory %p (%zu bytes) that changed between its queueing and its running: "
-                      "the program must wait for the copy before it writes there again", op->name, (unsigned long long)op->number,
-                      op->watched, op->watched_bytes);
+        emu_violation("%s (#%llu) copies from host memory %p (%zu bytes) that changed between its queueing "
+                      "and its running: "
+                      "the program must wait for the copy before it writes there again",
+                      op->name, (unsigned long long)op->number, op->watched, op->watched_bytes);
     }
     if (op->payload && op->payload->run) {
-        emu_run_confined(op->spans, op->span_count, op->name, op->number, op->payload->run, op->payload->args);
+        emu_run_confined(op->spans, op->span_count, op->name, op->number, op->payload->run,
+                         op->payload->args);
     }
 }
 
@@ -187,7 +194,8 @@ static void run(struct op *op)
     free(op);
 }
 
-/* One operation that the first of this slot needs. Chains of waits are as long as there are slots, or they are circles. */
+/* One operation that the first of this slot needs. Chains of waits are as long as there are slots, or they
+ * are circles. */
 static enum step step_toward(int slot, int depth)
 {
     struct op *op = head_of(slot);
@@ -205,7 +213,7 @@ static enum step step_toward(int slot, int depth)
 static bool run_any(int from, int except)
 {
     for (int i = 0; i < slot_count; i++) {
-        const int  slot = (from + i) % slot_count;
+        const int slot = (from + i) % slot_count;
         struct op *op = head_of(slot);
         if (slot != except && op && can_run(op)) {
             run(op);
@@ -258,14 +266,14 @@ CUresult emu_wait_for(int slot, uint64_t seq, const char *call, CUcontext contex
         const enum step step = step_toward(slot, 0);
         if (step == STEP_STUCK) {
             const struct op *op = head_of(slot);
-            emu_violation("%s waits for ever: %s (#%llu) on stream %llu waits for work that waits for it", call,
-                          op ? op->name : "nothing", op ? (unsigned long long)op->number : 0,
+            emu_violation("%s waits for ever: %s (#%llu) on stream %llu waits for work that waits for it",
+                          call, op ? op->name : "nothing", op ? (unsigned long long)op->number : 0,
                           (unsigned long long)slots[slot].stream->head.number);
             return context->dead = CUDA_ERROR_LAUNCH_TIMEOUT;
         }
         if (step == STEP_HANGS) { /* as a real one: until someone gives up */
             emu_unlock();
-            const struct timespec moment = { .tv_nsec = 500000 };
+            const struct timespec moment = {.tv_nsec = 500000};
             nanosleep(&moment, NULL);
             emu_lock();
         }
@@ -308,7 +316,8 @@ static struct op *op_of(const struct emu_submission *what)
     return op;
 }
 
-/* Host memory is watched only when nothing that is queued writes it: a copy back into it may be what it waits for. */
+/* Host memory is watched only when nothing that is queued writes it: a copy back into it may be what it waits
+ * for. */
 static void watch(struct op *op, const struct emu_submission *what)
 {
     const struct emu_block *b = what->watched ? emu_block_at(what->watched, what->watched_bytes) : NULL;
@@ -322,7 +331,8 @@ CUresult emu_submit(const struct emu_submission *what)
 {
     int devices[EMU_MAX_DEVICES];
     for (int i = 0; i < what->stream_count; i++) devices[i] = what->streams[i]->head.device;
-    if (!emu_spans_live(what->spans, what->span_count, devices, what->stream_count, what->name, emu_calls())) {
+    if (!emu_spans_live(what->spans, what->span_count, devices, what->stream_count, what->name,
+                        emu_calls())) {
         return CUDA_ERROR_ILLEGAL_ADDRESS;
     }
     struct op *op = op_of(what);
@@ -335,8 +345,12 @@ CUresult emu_submit(const struct emu_submission *what)
 
     emu_clock clock = emu_host;
     for (int i = 0; i < what->stream_count; i++) emu_clock_join(&clock, &what->streams[i]->clock);
-    const struct emu_access who = { .slot = op->slots[0], .seq = slots[op->slots[0]].queued + 1, .name = op->name,
-                                    .number = op->number, .stream = what->streams[0]->head.number, .device = devices[0] };
+    const struct emu_access who = {.slot = op->slots[0],
+                                   .seq = slots[op->slots[0]].queued + 1,
+                                   .name = op->name,
+                                   .number = op->number,
+                                   .stream = what->streams[0]->head.number,
+                                   .device = devices[0]};
     const uint64_t before = emu_violations();
     if (!is_dead(op)) emu_spans_note(what->spans, what->span_count, &who, &clock);
     if (what->frees && emu_violations() > before) emu_drain(); /* those that still use it */
@@ -367,12 +381,14 @@ CUresult emu_put(CUstream s, const struct emu_submission *what, CUmodule module)
     return rc;
 }
 
-CUresult emu_queue_together(const CUstream *streams, int stream_count, const char *name, const emu_span *spans, int span_count,
-                            void (*run_it)(void *args), void (*drop)(void *args), const void *args, size_t bytes)
+CUresult emu_queue_together(const CUstream *streams, int stream_count, const char *name,
+                            const emu_span *spans, int span_count, void (*run_it)(void *args),
+                            void (*drop)(void *args), const void *args, size_t bytes)
 {
     emu_lock();
-    CUresult rc = stream_count < 1 || stream_count > EMU_MAX_DEVICES || span_count > EMU_MAX_SPANS ? CUDA_ERROR_INVALID_VALUE
-                                                                                                    : CUDA_SUCCESS;
+    CUresult rc = stream_count < 1 || stream_count > EMU_MAX_DEVICES || span_count > EMU_MAX_SPANS
+                      ? CUDA_ERROR_INVALID_VALUE
+                      : CUDA_SUCCESS;
     for (int i = 0; i < stream_count && rc == CUDA_SUCCESS; i++) {
         rc = emu_check(streams[i], EMU_STREAM, name);
         if (rc == CUDA_SUCCESS) rc = emu_context(streams[i]->head.device)->dead;
@@ -384,8 +400,12 @@ CUresult emu_queue_together(const CUstream *streams, int stream_count, const cha
     struct emu_payload *payload = rc == CUDA_SUCCESS ? emu_payload_new(run_it, drop, args, bytes) : NULL;
     if (rc == CUDA_SUCCESS && !payload) rc = CUDA_ERROR_OUT_OF_MEMORY;
     if (rc == CUDA_SUCCESS) {
-        const struct emu_submission what = { .streams = streams, .stream_count = stream_count, .name = name, .spans = spans,
-                                             .span_count = span_count, .payload = payload };
+        const struct emu_submission what = {.streams = streams,
+                                            .stream_count = stream_count,
+                                            .name = name,
+                                            .spans = spans,
+                                            .span_count = span_count,
+                                            .payload = payload};
         rc = stream_count == 1 ? emu_put(streams[0], &what, NULL) : emu_submit(&what);
         emu_payload_drop(payload);
     }
@@ -393,8 +413,8 @@ CUresult emu_queue_together(const CUstream *streams, int stream_count, const cha
     return rc;
 }
 
-CUresult emu_queue(CUstream s, const char *name, const emu_span *spans, int span_count, void (*run_it)(void *args),
-                   void (*drop)(void *args), const void *args, size_t bytes)
+CUresult emu_queue(CUstream s, const char *name, const emu_span *spans, int span_count,
+                   void (*run_it)(void *args), void (*drop)(void *args), const void *args, size_t bytes)
 {
     return emu_queue_together(&s, 1, name, spans, span_count, run_it, drop, args, bytes);
 }

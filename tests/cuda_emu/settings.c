@@ -1,22 +1,23 @@
-/* tests/cuda_emu/settings.c: what the environment asks for, the count of calls, the log, and where violations go. */
+/* tests/cuda_emu/settings.c: what the environment asks for, the count of calls, the log, and where violations
+ * go. */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "tests/cuda_emu/inside.h"
 
-static pthread_once_t      once = PTHREAD_ONCE_INIT;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct emu_settings settings;
-static enum emu_order      order;
-static char                hang[64];
-static bool                counts; /* violations do not abort */
-static FILE               *log_file;
-static _Atomic uint64_t    calls, violations;
+static enum emu_order order;
+static char hang[64];
+static bool counts; /* violations do not abort */
+static FILE *log_file;
+static _Atomic uint64_t calls, violations;
 
 static uint64_t number_of(const char *name, uint64_t otherwise)
 {
     const char *text = getenv(name);
     if (!text || !*text) return otherwise;
-    char          *end;
+    char *end;
     const uint64_t v = strtoull(text, &end, 0);
     if (*end != '\0') {
         fprintf(stderr, "emulated CUDA: %s=%s is no number\n", name, text);
@@ -27,7 +28,7 @@ static uint64_t number_of(const char *name, uint64_t otherwise)
 
 static void read_order(void)
 {
-    static const char *const names[] = { "eager", "late", "starve", "random" };
+    static const char *const names[] = {"eager", "late", "starve", "random"};
     const char *text = getenv("MILLRACE_EMU_ORDER");
     order = (enum emu_order)(settings.seed % 4);
     if (!text || !*text) return;
@@ -95,7 +96,7 @@ bool emu_fails(const char *call)
 {
     emu_settings();
     const uint64_t number = ++calls;
-    const bool     fails = number == settings.fail_at;
+    const bool fails = number == settings.fail_at;
     emu_log("%llu %s%s", (unsigned long long)number, call, fails ? " told to fail" : "");
     return fails;
 }
@@ -103,7 +104,7 @@ bool emu_fails(const char *call)
 void emu_violation(const char *format, ...)
 {
     emu_settings();
-    char    text[1024];
+    char text[1024];
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);

@@ -7,7 +7,8 @@ static CUresult stream_create(CUstream *out, unsigned flags, int priority)
 {
     (void)priority; /* any number: the driver takes the nearest it has */
     if (!out || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING)) return CUDA_ERROR_INVALID_VALUE;
-    if (!(flags & CU_STREAM_NON_BLOCKING)) emu_violation("cuStreamCreateWithPriority: the stream would wait for the default stream");
+    if (!(flags & CU_STREAM_NON_BLOCKING))
+        emu_violation("cuStreamCreateWithPriority: the stream would wait for the default stream");
     CUstream s = emu_handle_new(sizeof *s, EMU_STREAM, emu_current_device());
     if (!s) return CUDA_ERROR_OUT_OF_MEMORY;
     s->slot = emu_slot_take(s);
@@ -21,7 +22,8 @@ static CUresult stream_create(CUstream *out, unsigned flags, int priority)
 
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *phStream, unsigned flags, int priority)
 {
-    EMU_CALL("cuStreamCreateWithPriority", CUDA_ERROR_OUT_OF_MEMORY, emu_ready_here(), stream_create(phStream, flags, priority));
+    EMU_CALL("cuStreamCreateWithPriority", CUDA_ERROR_OUT_OF_MEMORY, emu_ready_here(),
+             stream_create(phStream, flags, priority));
 }
 
 static CUresult priorities(int *least, int *greatest)
@@ -33,7 +35,8 @@ static CUresult priorities(int *least, int *greatest)
 
 CUresult CUDAAPI cuCtxGetStreamPriorityRange(int *leastPriority, int *greatestPriority)
 {
-    EMU_CALL("cuCtxGetStreamPriorityRange", CUDA_ERROR_INVALID_CONTEXT, emu_ready_here(), priorities(leastPriority, greatestPriority));
+    EMU_CALL("cuCtxGetStreamPriorityRange", CUDA_ERROR_INVALID_CONTEXT, emu_ready_here(),
+             priorities(leastPriority, greatestPriority));
 }
 
 static CUresult stream_destroy(CUstream s)
@@ -43,15 +46,19 @@ static CUresult stream_destroy(CUstream s)
     if (s->capture) emu_capture_break(s->capture, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     const uint64_t queued = emu_slot_queued(s->slot);
     if (emu_host.at[s->slot] < s->clock.at[s->slot] && !emu_context(s->head.device)->dead) {
-        emu_violation("%s: stream %llu of GPU %d has work that the program does not know to be over (%s)", call,
-                      (unsigned long long)s->head.number, s->head.device, emu_slot_over(s->slot, queued) ? "it is" : "it is not");
+        emu_violation("%s: stream %llu of GPU %d has work that the program does not know to be over (%s)",
+                      call, (unsigned long long)s->head.number, s->head.device,
+                      emu_slot_over(s->slot, queued) ? "it is" : "it is not");
     }
     if (!emu_slot_over(s->slot, queued)) emu_drain();
     emu_handle_end(&s->head);
     return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuStreamDestroy(CUstream hStream) { EMU_END_CALL("cuStreamDestroy", stream_destroy(hStream)); }
+CUresult CUDAAPI cuStreamDestroy(CUstream hStream)
+{
+    EMU_END_CALL("cuStreamDestroy", stream_destroy(hStream));
+}
 
 /* What may not happen to a stream that records; breaks the recording. */
 static CUresult not_while_recording(CUstream s, const char *call)
@@ -74,8 +81,8 @@ static CUresult stream_sync(CUstream s)
 
 CUresult CUDAAPI cuStreamSynchronize(CUstream hStream)
 {
-    EMU_CALL("cuStreamSynchronize", CUDA_ERROR_ILLEGAL_ADDRESS, emu_stream_here(hStream, "cuStreamSynchronize"),
-             stream_sync(hStream));
+    EMU_CALL("cuStreamSynchronize", CUDA_ERROR_ILLEGAL_ADDRESS,
+             emu_stream_here(hStream, "cuStreamSynchronize"), stream_sync(hStream));
 }
 
 static CUresult stream_query(CUstream s)
@@ -89,7 +96,8 @@ static CUresult stream_query(CUstream s)
 
 CUresult CUDAAPI cuStreamQuery(CUstream hStream)
 {
-    EMU_CALL("cuStreamQuery", CUDA_ERROR_ILLEGAL_ADDRESS, emu_stream_here(hStream, "cuStreamQuery"), stream_query(hStream));
+    EMU_CALL("cuStreamQuery", CUDA_ERROR_ILLEGAL_ADDRESS, emu_stream_here(hStream, "cuStreamQuery"),
+             stream_query(hStream));
 }
 
 /* ---- events ---- */
@@ -118,8 +126,9 @@ static CUresult event_destroy(CUevent e)
 {
     if (emu_check(e, EMU_EVENT, "cuEventDestroy") != CUDA_SUCCESS) return CUDA_ERROR_INVALID_HANDLE;
     if (!known_over(e) && !emu_context(e->head.device)->dead) {
-        emu_violation("cuEventDestroy: event %llu of GPU %d marks work that the program does not know to be over",
-                      (unsigned long long)e->head.number, e->head.device);
+        emu_violation(
+            "cuEventDestroy: event %llu of GPU %d marks work that the program does not know to be over",
+            (unsigned long long)e->head.number, e->head.device);
     }
     emu_handle_end(&e->head);
     return CUDA_SUCCESS;
@@ -137,12 +146,14 @@ static CUresult event_record(CUevent e, CUstream s)
         memcpy(e->lane_clock, s->lane_clock, sizeof e->lane_clock);
         return s->capture->broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
     }
-    return emu_submit(&(struct emu_submission){ .streams = &s, .stream_count = 1, .name = "cuEventRecord", .mark = e });
+    return emu_submit(
+        &(struct emu_submission){.streams = &s, .stream_count = 1, .name = "cuEventRecord", .mark = e});
 }
 
 CUresult CUDAAPI cuEventRecord(CUevent hEvent, CUstream hStream)
 {
-    EMU_CALL("cuEventRecord", CUDA_ERROR_INVALID_HANDLE, emu_stream_here(hStream, "cuEventRecord"), event_record(hEvent, hStream));
+    EMU_CALL("cuEventRecord", CUDA_ERROR_INVALID_HANDLE, emu_stream_here(hStream, "cuEventRecord"),
+             event_record(hEvent, hStream));
 }
 
 static CUresult stream_wait(CUstream s, CUevent e, unsigned flags)
@@ -153,8 +164,12 @@ static CUresult stream_wait(CUstream s, CUevent e, unsigned flags)
     if (s->capture || e->capture) return emu_capture_wait(s, e);
     if (!e->recorded) return CUDA_SUCCESS;
     emu_clock_join(&s->clock, &e->clock);
-    return emu_submit(&(struct emu_submission){ .streams = &s, .stream_count = 1, .name = "cuStreamWaitEvent", .wait = true,
-                                                .wait_slot = e->slot, .wait_seq = e->seq });
+    return emu_submit(&(struct emu_submission){.streams = &s,
+                                               .stream_count = 1,
+                                               .name = "cuStreamWaitEvent",
+                                               .wait = true,
+                                               .wait_slot = e->slot,
+                                               .wait_seq = e->seq});
 }
 
 CUresult CUDAAPI cuStreamWaitEvent(CUstream hStream, CUevent hEvent, unsigned Flags)
@@ -208,17 +223,21 @@ static CUresult elapsed(float *out, CUevent start, CUevent end)
 {
     static const char call[] = "cuEventElapsedTime";
     if (!out) return CUDA_ERROR_INVALID_VALUE;
-    if (emu_check(start, EMU_EVENT, call) != CUDA_SUCCESS || emu_check(end, EMU_EVENT, call) != CUDA_SUCCESS) {
+    if (emu_check(start, EMU_EVENT, call) != CUDA_SUCCESS ||
+        emu_check(end, EMU_EVENT, call) != CUDA_SUCCESS) {
         return CUDA_ERROR_INVALID_HANDLE;
     }
-    if (!start->recorded || !end->recorded || !start->timed || !end->timed || start->head.device != end->head.device ||
-        start->capture || end->capture) return CUDA_ERROR_INVALID_HANDLE;
-    if (!emu_slot_over(start->slot, start->seq) || !emu_slot_over(end->slot, end->seq)) return CUDA_ERROR_NOT_READY;
+    if (!start->recorded || !end->recorded || !start->timed || !end->timed ||
+        start->head.device != end->head.device || start->capture || end->capture)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!emu_slot_over(start->slot, start->seq) || !emu_slot_over(end->slot, end->seq))
+        return CUDA_ERROR_NOT_READY;
     *out = (float)((double)((int64_t)end->stamp_ns - (int64_t)start->stamp_ns) * 1e-6);
     return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuEventElapsedTime(float *pMilliseconds, CUevent hStart, CUevent hEnd)
 {
-    EMU_CALL("cuEventElapsedTime", CUDA_ERROR_INVALID_HANDLE, emu_ready(), elapsed(pMilliseconds, hStart, hEnd));
+    EMU_CALL("cuEventElapsedTime", CUDA_ERROR_INVALID_HANDLE, emu_ready(),
+             elapsed(pMilliseconds, hStart, hEnd));
 }

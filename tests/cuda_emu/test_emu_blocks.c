@@ -1,31 +1,31 @@
-/* Device code on the processor: barriers, shuffles, shared memory, and what is caught when threads part ways. The bodies here are
- * called as kernels are, once for every thread. */
-#include "tests/cuda_emu/emut.h"
+/* Device code on the processor: barriers, shuffles, shared memory, and what is caught when threads part ways.
+ * The bodies here are called as kernels are, once for every thread. */
 #include "tests/cuda_emu/blocks.h"
+#include "tests/cuda_emu/emut.h"
 
 /* As kernels/cuda/kernels/port.h has them. */
 struct mrk_uint3 {
     unsigned x, y, z;
 };
 extern struct mrk_uint3 threadIdx, blockIdx, blockDim, gridDim;
-extern unsigned char   *mrk_dynamic_shared;
-void     mrk_barrier(void);
-float    mrk_shuffle(float value, unsigned source_lane);
+extern unsigned char *mrk_dynamic_shared;
+void mrk_barrier(void);
+float mrk_shuffle(float value, unsigned source_lane);
 uint64_t mrk_shuffle_u64(uint64_t value, unsigned source_lane);
 
 struct sum_args {
     const float *in;
-    float       *out;
-    unsigned     count;
-    bool         skip; /* leave the barriers out */
+    float *out;
+    unsigned count;
+    bool skip; /* leave the barriers out */
 };
 
 /* Each block adds 256 values by halves in shared memory. */
 static void sum_block(const void *p)
 {
     const struct sum_args *a = p;
-    float                 *share = (float *)mrk_dynamic_shared;
-    const unsigned         i = blockIdx.x * blockDim.x + threadIdx.x;
+    float *share = (float *)mrk_dynamic_shared;
+    const unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     share[threadIdx.x] = i < a->count ? a->in[i] : 0;
     for (unsigned half = blockDim.x / 2; half > 0; half /= 2) {
         if (!a->skip) mrk_barrier();
@@ -71,7 +71,7 @@ static float in[1000], out[8];
 static void sums_right(void)
 {
     for (int i = 0; i < 1000; i++) in[i] = (float)(i + 1);
-    const struct sum_args a = { .in = in, .out = out, .count = 1000 };
+    const struct sum_args a = {.in = in, .out = out, .count = 1000};
     emu_run_grid(sum_block, &a, 4, 2, 256, 256 * sizeof(float));
     EMUT_CHECK(out[0] + out[1] + out[2] + out[3] == 500500);
     for (int i = 0; i < 4; i++) EMUT_CHECK(out[i] == out[i + 4]);
@@ -81,7 +81,7 @@ static void sums_right(void)
     emu_run_grid(sum_warp, &at, 1, 1, 96, 0);
     for (int i = 0; i < 96; i++) EMUT_CHECK(v[i] == (float)(496 + 32 * 32 * (i / 32)));
 
-    unsigned hits[7 * 33] = { 0 }, *count = hits;
+    unsigned hits[7 * 33] = {0}, *count = hits;
     emu_run_grid(no_barrier, &count, 7, 1, 33, 0);
     for (int i = 0; i < 7 * 33; i++) EMUT_CHECK(hits[i] == 1);
 }
@@ -90,7 +90,7 @@ static void sums_right(void)
 static void barriers_left_out(void)
 {
     for (int i = 0; i < 256; i++) in[i] = 1;
-    const struct sum_args a = { .in = in, .out = out, .count = 256, .skip = true };
+    const struct sum_args a = {.in = in, .out = out, .count = 256, .skip = true};
     for (int i = 0; i < 4; i++) {
         emu_run_grid(sum_block, &a, 1, 1, 256, 256 * sizeof(float));
         if (out[0] != 256) return;

@@ -1,4 +1,5 @@
-/* tests/cuda_emu/test_emu_cublas.c: the emulated cuBLAS against sums in double, and every rule of it broken once. */
+/* tests/cuda_emu/test_emu_cublas.c: the emulated cuBLAS against sums in double, and every rule of it broken
+ * once. */
 #include <cublas_v2.h>
 #include <math.h>
 
@@ -13,13 +14,16 @@ static cublasHandle_t handle_on(int device)
     return h;
 }
 
-static cudaDataType name_of(enum emu_type t) { return t == EMU_F32 ? CUDA_R_32F : t == EMU_BF16 ? CUDA_R_16BF : CUDA_R_16F; }
+static cudaDataType name_of(enum emu_type t)
+{
+    return t == EMU_F32 ? CUDA_R_32F : t == EMU_BF16 ? CUDA_R_16BF : CUDA_R_16F;
+}
 
 struct shape {
-    enum emu_type       type, result;
-    cublasOperation_t   op_a, op_b;
-    int                 m, n, k, lda, ldb, ldc;
-    float               alpha, beta;
+    enum emu_type type, result;
+    cublasOperation_t op_a, op_b;
+    int m, n, k, lda, ldb, ldc;
+    float alpha, beta;
     cublasComputeType_t compute;
 };
 
@@ -35,30 +39,35 @@ static double multiply(cublasHandle_t h, const struct shape *s, uint64_t *seed)
     test_fill(s->type, b, b_count, seed);
     test_fill(s->result, c, c_count, seed);
     for (size_t i = 0; i < c_count; i++) {
-        if (s->beta == 0 && i % 3 == 0) emu_store(s->result, c, (int64_t)i, NAN); /* must not get into the result */
+        if (s->beta == 0 && i % 3 == 0)
+            emu_store(s->result, c, (int64_t)i, NAN); /* must not get into the result */
         before[i] = emu_load(s->result, c, (int64_t)i);
     }
-    MRT_EQ(cublasGemmEx(h, s->op_a, s->op_b, s->m, s->n, s->k, &s->alpha, a, name_of(s->type), s->lda, b, name_of(s->type), s->ldb, &s->beta,
-                        c, name_of(s->result), s->ldc, s->compute, CUBLAS_GEMM_DEFAULT),
+    MRT_EQ(cublasGemmEx(h, s->op_a, s->op_b, s->m, s->n, s->k, &s->alpha, a, name_of(s->type), s->lda, b,
+                        name_of(s->type), s->ldb, &s->beta, c, name_of(s->result), s->ldc, s->compute,
+                        CUBLAS_GEMM_DEFAULT),
            CUBLAS_STATUS_SUCCESS);
     place_sync(0);
     double worst = 0;
     for (int j = 0; j < s->n && !isinf(worst); j++)
         for (int i = 0; i < s->ldc; i++) {
             const int64_t at = (int64_t)j * s->ldc + i;
-            const float   got = emu_load(s->result, c, at);
+            const float got = emu_load(s->result, c, at);
             if (i >= s->m) {
                 MRT_TRUE(memcmp(&got, &before[at], sizeof got) == 0); /* between columns nothing changes */
                 continue;
             }
             double sum = 0, size = 1;
             for (int p = 0; p < s->k; p++) {
-                const double left = (double)emu_load(s->type, a, s->op_a == CUBLAS_OP_N ? (int64_t)p * s->lda + i : (int64_t)i * s->lda + p);
-                const double right = (double)emu_load(s->type, b, s->op_b == CUBLAS_OP_N ? (int64_t)j * s->ldb + p : (int64_t)p * s->ldb + j);
+                const double left = (double)emu_load(
+                    s->type, a, s->op_a == CUBLAS_OP_N ? (int64_t)p * s->lda + i : (int64_t)i * s->lda + p);
+                const double right = (double)emu_load(
+                    s->type, b, s->op_b == CUBLAS_OP_N ? (int64_t)j * s->ldb + p : (int64_t)p * s->ldb + j);
                 sum += left * right;
                 size += fabs(left * right);
             }
-            const double exact = (double)s->alpha * sum + (s->beta != 0 ? (double)s->beta * (double)before[at] : 0);
+            const double exact =
+                (double)s->alpha * sum + (s->beta != 0 ? (double)s->beta * (double)before[at] : 0);
             worst = isnan(got) ? INFINITY : fmax(worst, fabs((double)got - exact) / size);
             if (isinf(worst)) break;
         }
@@ -71,7 +80,11 @@ static double multiply(cublasHandle_t h, const struct shape *s, uint64_t *seed)
 
 static struct shape random_shape(uint64_t *seed)
 {
-    static const enum emu_type types[][2] = {{EMU_F32, EMU_F32}, {EMU_BF16, EMU_BF16}, {EMU_BF16, EMU_F32}, {EMU_F16, EMU_F16}, {EMU_F16, EMU_F32}};
+    static const enum emu_type types[][2] = {{EMU_F32, EMU_F32},
+                                             {EMU_BF16, EMU_BF16},
+                                             {EMU_BF16, EMU_F32},
+                                             {EMU_F16, EMU_F16},
+                                             {EMU_F16, EMU_F32}};
     static const float factors[] = {0, 1, -0.5f};
     struct shape s = {.compute = CUBLAS_COMPUTE_32F};
     const size_t t = test_up_to(seed, 5) - 1;
@@ -94,10 +107,10 @@ static void products_are_right(void **state)
 {
     (void)state;
     cublasHandle_t h = handle_on(0);
-    uint64_t       seed = 1;
+    uint64_t seed = 1;
     for (int i = 0; i < 200; i++) {
         const struct shape s = random_shape(&seed);
-        const double       worst = multiply(h, &s, &seed);
+        const double worst = multiply(h, &s, &seed);
         if (worst > test_tolerance(s.result)) fprintf(stderr, "case %d: %g\n", i, worst);
         MRT_TRUE(worst <= test_tolerance(s.result));
     }
@@ -105,13 +118,24 @@ static void products_are_right(void **state)
     MRT_EQ(emu_violations(), 0);
 }
 
-/* TF32 must show: its result is further off than f32 can be, and no further than 10 bits of mantissa make it. */
+/* TF32 must show: its result is further off than f32 can be, and no further than 10 bits of mantissa make
+ * it. */
 static void tf32_rounds_the_factors(void **state)
 {
     (void)state;
     cublasHandle_t h = handle_on(0);
-    struct shape   s = {.type = EMU_F32, .result = EMU_F32, .op_a = CUBLAS_OP_N, .op_b = CUBLAS_OP_N, .m = 20, .n = 20, .k = 64, .lda = 20,
-                        .ldb = 64, .ldc = 20, .alpha = 1, .compute = CUBLAS_COMPUTE_32F};
+    struct shape s = {.type = EMU_F32,
+                      .result = EMU_F32,
+                      .op_a = CUBLAS_OP_N,
+                      .op_b = CUBLAS_OP_N,
+                      .m = 20,
+                      .n = 20,
+                      .k = 64,
+                      .lda = 20,
+                      .ldb = 64,
+                      .ldc = 20,
+                      .alpha = 1,
+                      .compute = CUBLAS_COMPUTE_32F};
     uint64_t seed = 2;
     MRT_TRUE(multiply(h, &s, &seed) < 2e-6);
     s.compute = CUBLAS_COMPUTE_32F_FAST_TF32;
@@ -129,27 +153,27 @@ static void tf32_rounds_the_factors(void **state)
 
 /* A call of which one argument after the other is spoilt. */
 struct call {
-    cublasHandle_t      h;
-    cublasOperation_t   ta, tb;
-    int                 m, n, k, lda, ldb, ldc;
-    const float        *alpha, *beta;
-    void               *a, *b, *c;
-    cudaDataType        type_a, type_b, type_c;
+    cublasHandle_t h;
+    cublasOperation_t ta, tb;
+    int m, n, k, lda, ldb, ldc;
+    const float *alpha, *beta;
+    void *a, *b, *c;
+    cudaDataType type_a, type_b, type_c;
     cublasComputeType_t compute;
-    cublasGemmAlgo_t    algo;
+    cublasGemmAlgo_t algo;
 };
 
 static cublasStatus_t call(const struct call *c)
 {
-    return cublasGemmEx(c->h, c->ta, c->tb, c->m, c->n, c->k, c->alpha, c->a, c->type_a, c->lda, c->b, c->type_b, c->ldb, c->beta, c->c,
-                        c->type_c, c->ldc, c->compute, c->algo);
+    return cublasGemmEx(c->h, c->ta, c->tb, c->m, c->n, c->k, c->alpha, c->a, c->type_a, c->lda, c->b,
+                        c->type_b, c->ldb, c->beta, c->c, c->type_c, c->ldc, c->compute, c->algo);
 }
 
-#define SPOILT(change, status)                                                                                                   \
-    do {                                                                                                                         \
-        struct call bad = good;                                                                                                  \
-        bad.change;                                                                                                              \
-        MRT_EQ(call(&bad), status);                                                                                              \
+#define SPOILT(change, status)                                                                               \
+    do {                                                                                                     \
+        struct call bad = good;                                                                              \
+        bad.change;                                                                                          \
+        MRT_EQ(call(&bad), status);                                                                          \
     } while (0)
 
 static void arguments_are_checked(void **state)
@@ -157,8 +181,25 @@ static void arguments_are_checked(void **state)
     (void)state;
     static const float one = 1, zero = 0;
     float *m = place_alloc(0, 3 * 64 * sizeof(float)), *foreign = place_alloc(1, 64 * sizeof(float));
-    const struct call good = {handle_on(0), CUBLAS_OP_N, CUBLAS_OP_T, 8, 4, 6, 8, 4, 8, &one, &zero, m, m + 64, m + 128, CUDA_R_32F, CUDA_R_32F,
-                              CUDA_R_32F, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT};
+    const struct call good = {handle_on(0),
+                              CUBLAS_OP_N,
+                              CUBLAS_OP_T,
+                              8,
+                              4,
+                              6,
+                              8,
+                              4,
+                              8,
+                              &one,
+                              &zero,
+                              m,
+                              m + 64,
+                              m + 128,
+                              CUDA_R_32F,
+                              CUDA_R_32F,
+                              CUDA_R_32F,
+                              CUBLAS_COMPUTE_32F,
+                              CUBLAS_GEMM_DEFAULT};
     MRT_EQ(call(&good), CUBLAS_STATUS_SUCCESS);
     SPOILT(h = NULL, CUBLAS_STATUS_NOT_INITIALIZED);
     SPOILT(m = -1, CUBLAS_STATUS_INVALID_VALUE);
@@ -198,8 +239,25 @@ static void streams_and_workspaces_are_checked(void **state)
     cublasHandle_t h = handle_on(0);
     char *workspace = place_alloc(0, 64 << 10), *foreign = place_alloc(1, 64 << 10);
     float *m = place_alloc(0, 3 * 16 * sizeof(float));
-    const struct call good = {h, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, 4, 4, 4, &one, &zero, m, m + 16, m + 32, CUDA_R_32F, CUDA_R_32F, CUDA_R_32F,
-                              CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT};
+    const struct call good = {h,
+                              CUBLAS_OP_N,
+                              CUBLAS_OP_N,
+                              4,
+                              4,
+                              4,
+                              4,
+                              4,
+                              4,
+                              &one,
+                              &zero,
+                              m,
+                              m + 16,
+                              m + 32,
+                              CUDA_R_32F,
+                              CUDA_R_32F,
+                              CUDA_R_32F,
+                              CUBLAS_COMPUTE_32F,
+                              CUBLAS_GEMM_DEFAULT};
     MRT_EQ(cublasSetWorkspace(h, workspace + 128, 1024), CUBLAS_STATUS_INVALID_VALUE);
     MRT_EQ(cublasSetWorkspace(h, NULL, 1024), CUBLAS_STATUS_INVALID_VALUE);
     CAUGHT(MRT_EQ(cublasSetWorkspace(h, foreign, 1024), CUBLAS_STATUS_INVALID_VALUE));
@@ -231,11 +289,11 @@ static void products_are_recorded(void **state)
     cublasHandle_t h = handle_on(0);
     float *m = place_alloc(0, 3 * 16 * sizeof(float));
     for (int i = 0; i < 48; i++) m[i] = i < 32 ? 1 : 0;
-    CUgraph     graph;
+    CUgraph graph;
     CUgraphExec launchable;
     EMUT_MUST(cuStreamBeginCapture(places[0].stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
-    MRT_EQ(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, m, CUDA_R_32F, 4, m + 16, CUDA_R_32F, 4, &one, m + 32, CUDA_R_32F, 4,
-                        CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+    MRT_EQ(cublasGemmEx(h, CUBLAS_OP_N, CUBLAS_OP_N, 4, 4, 4, &one, m, CUDA_R_32F, 4, m + 16, CUDA_R_32F, 4,
+                        &one, m + 32, CUDA_R_32F, 4, CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
            CUBLAS_STATUS_SUCCESS);
     EMUT_MUST(cuStreamEndCapture(places[0].stream, &graph));
     EMUT_MUST(cuGraphInstantiate(&launchable, graph, 0));
@@ -254,10 +312,8 @@ int main(void)
     setenv("MILLRACE_EMU_DEVICES", "7", 1);
     setenv("MILLRACE_EMU_VIOLATION", "count", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_are_right),
-        cmocka_unit_test(tf32_rounds_the_factors),
-        cmocka_unit_test(arguments_are_checked),
-        cmocka_unit_test(streams_and_workspaces_are_checked),
+        cmocka_unit_test(products_are_right),    cmocka_unit_test(tf32_rounds_the_factors),
+        cmocka_unit_test(arguments_are_checked), cmocka_unit_test(streams_and_workspaces_are_checked),
         cmocka_unit_test(products_are_recorded),
     };
     return cmocka_run_group_tests(tests, places_open, places_close);

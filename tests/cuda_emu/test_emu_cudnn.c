@@ -1,5 +1,5 @@
-/* tests/cuda_emu/test_emu_cudnn.c: the emulated cuDNN: the passes of convolutions against sums in double, what the algorithms promise
- * about their bits, and every rule broken once. */
+/* tests/cuda_emu/test_emu_cudnn.c: the emulated cuDNN: the passes of convolutions against sums in double,
+ * what the algorithms promise about their bits, and every rule broken once. */
 #include <cudnn.h>
 #include <math.h>
 
@@ -7,10 +7,12 @@
 
 typedef cudnnBackendDescriptor_t desc;
 
-#define GOOD(call) MRT_EQ(call, CUDNN_STATUS_SUCCESS)
+#define GOOD(call)        MRT_EQ(call, CUDNN_STATUS_SUCCESS)
 #define BAD(status, call) MRT_EQ(call, CUDNN_STATUS_##status)
-#define SET(d, name, type, count, values) cudnnBackendSetAttribute(d, CUDNN_ATTR_##name, CUDNN_TYPE_##type, count, values)
-#define GET(d, name, type, room, count, values) cudnnBackendGetAttribute(d, CUDNN_ATTR_##name, CUDNN_TYPE_##type, room, count, values)
+#define SET(d, name, type, count, values)                                                                    \
+    cudnnBackendSetAttribute(d, CUDNN_ATTR_##name, CUDNN_TYPE_##type, count, values)
+#define GET(d, name, type, room, count, values)                                                              \
+    cudnnBackendGetAttribute(d, CUDNN_ATTR_##name, CUDNN_TYPE_##type, room, count, values)
 
 static desc make(cudnnBackendDescriptorType_t type)
 {
@@ -39,14 +41,17 @@ static cudnnHandle_t handle_on(int device)
 enum pass { FORWARD, DATA, FILTER };
 
 struct conv {
-    enum pass     pass;
+    enum pass pass;
     enum emu_type type, weights;
-    int64_t       n, c, h, w, k, r, s, before[2], after[2], stride[2], dilation[2], p, q;
-    bool          planes, mirrored;
-    float         alpha, beta;
+    int64_t n, c, h, w, k, r, s, before[2], after[2], stride[2], dilation[2], p, q;
+    bool planes, mirrored;
+    float alpha, beta;
 };
 
-static cudnnDataType_t name_of(enum emu_type t) { return t == EMU_F32 ? CUDNN_DATA_FLOAT : t == EMU_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF; }
+static cudnnDataType_t name_of(enum emu_type t)
+{
+    return t == EMU_F32 ? CUDNN_DATA_FLOAT : t == EMU_BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
+}
 
 static void strides_of(const int64_t dim[4], bool planes, int64_t out[4])
 {
@@ -72,7 +77,7 @@ static desc tensor(int64_t id, enum emu_type type, const int64_t dim[4], bool pl
 
 static desc convolution(const struct conv *c)
 {
-    const cudnnDataType_t        compute = CUDNN_DATA_FLOAT;
+    const cudnnDataType_t compute = CUDNN_DATA_FLOAT;
     const cudnnConvolutionMode_t mode = c->mirrored ? CUDNN_CONVOLUTION : CUDNN_CROSS_CORRELATION;
     const int64_t two = 2;
     desc d = make(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
@@ -89,18 +94,20 @@ static desc convolution(const struct conv *c)
 
 static const struct {
     cudnnBackendDescriptorType_t type;
-    cudnnBackendAttributeName_t  conv, x, w, y, alpha, beta;
+    cudnnBackendAttributeName_t conv, x, w, y, alpha, beta;
 } operations[] = {
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
      CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA},
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
      CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA},
-    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
-     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
+    {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+     CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA},
 };
 
 /* Set an operation and return what finalising says. */
@@ -129,16 +136,18 @@ enum { X = 7, W = 0, Y = -3 }; /* numbers are any */
 
 static desc graph(cudnnHandle_t h, const struct conv *c, int64_t align)
 {
-    const int64_t x[4] = {c->n, c->c, c->h, c->w}, w[4] = {c->k, c->c, c->r, c->s}, y[4] = {c->n, c->k, c->p, c->q};
-    desc parts[5] = {tensor(X, c->type, x, c->planes, align), tensor(W, c->weights, w, c->planes, align), tensor(Y, c->type, y, c->planes, align),
-                     convolution(c)};
+    const int64_t x[4] = {c->n, c->c, c->h, c->w}, w[4] = {c->k, c->c, c->r, c->s},
+                  y[4] = {c->n, c->k, c->p, c->q};
+    desc parts[5] = {tensor(X, c->type, x, c->planes, align), tensor(W, c->weights, w, c->planes, align),
+                     tensor(Y, c->type, y, c->planes, align), convolution(c)};
     GOOD(operation(c, parts[0], parts[1], parts[2], parts[3], &parts[4]));
     desc g = graph_of(h, parts[4]);
     drop(parts, 5); /* the graph keeps what it needs */
     return g;
 }
 
-/* The plan of an engine with its usual knobs, as the fallback and B lists know it; NULL when it cannot be finalised. */
+/* The plan of an engine with its usual knobs, as the fallback and B lists know it; NULL when it cannot be
+ * finalised. */
 static desc plan(cudnnHandle_t h, desc g, int64_t index, cudnnStatus_t *status)
 {
     desc e = make(CUDNN_BACKEND_ENGINE_DESCRIPTOR), config = make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
@@ -173,11 +182,11 @@ static desc pack(const int64_t *ids, void *const *at, int64_t count, void *works
 /* ---- memory and the exact result ---- */
 
 struct operands {
-    void  *at[3];    /* x, w, y */
+    void *at[3]; /* x, w, y */
     size_t count[3];
-    size_t written;  /* which */
-    float *before;   /* of it */
-    void  *workspace;
+    size_t written; /* which */
+    float *before;  /* of it */
+    void *workspace;
 };
 static const int64_t ids[3] = {X, W, Y};
 
@@ -185,7 +194,8 @@ static enum emu_type type_of(const struct conv *c, size_t which) { return which 
 
 static void operands_open(struct operands *o, const struct conv *c, size_t workspace, uint64_t seed)
 {
-    const int64_t counts[3] = {c->n * c->c * c->h * c->w, c->k * c->c * c->r * c->s, c->n * c->k * c->p * c->q};
+    const int64_t counts[3] = {c->n * c->c * c->h * c->w, c->k * c->c * c->r * c->s,
+                               c->n * c->k * c->p * c->q};
     *o = (struct operands){.written = c->pass == FORWARD ? 2 : c->pass == DATA ? 0 : 1};
     for (size_t i = 0; i < 3; i++) {
         o->count[i] = (size_t)counts[i];
@@ -214,27 +224,40 @@ static int64_t at_of(const int64_t dim[4], bool planes, int64_t a, int64_t b, in
     return a * s[0] + b * s[1] + c * s[2] + d * s[3];
 }
 
-/* Worst distance from the exact result, relative to the size of the terms: every product is visited and added where it belongs. */
+/* Worst distance from the exact result, relative to the size of the terms: every product is visited and added
+ * where it belongs. */
 static double distance(const struct conv *c, const struct operands *o)
 {
-    const int64_t xd[4] = {c->n, c->c, c->h, c->w}, wd[4] = {c->k, c->c, c->r, c->s}, yd[4] = {c->n, c->k, c->p, c->q};
-    double *sum = calloc(2 * o->count[o->written], sizeof *sum), *size = sum + o->count[o->written], worst = 0;
-    for (int64_t n = 0; n < c->n; n++) for (int64_t k = 0; k < c->k; k++) for (int64_t p = 0; p < c->p; p++) for (int64_t q = 0; q < c->q; q++)
-        for (int64_t r = 0; r < c->r; r++) for (int64_t s = 0; s < c->s; s++) for (int64_t ch = 0; ch < c->c; ch++) {
-            const int64_t y = p * c->stride[0] - c->before[0] + r * c->dilation[0], x = q * c->stride[1] - c->before[1] + s * c->dilation[1];
-            if (y < 0 || y >= c->h || x < 0 || x >= c->w) continue;
-            const int64_t at[3] = {at_of(xd, c->planes, n, ch, y, x),
-                                   at_of(wd, c->planes, k, ch, c->mirrored ? c->r - 1 - r : r, c->mirrored ? c->s - 1 - s : s),
-                                   at_of(yd, c->planes, n, k, p, q)};
-            double term = 1;
-            for (size_t i = 0; i < 3; i++)
-                if (i != o->written) term *= (double)emu_load(type_of(c, i), o->at[i], at[i]);
-            sum[at[o->written]] += term;
-            size[at[o->written]] += fabs(term);
-        }
+    const int64_t xd[4] = {c->n, c->c, c->h, c->w}, wd[4] = {c->k, c->c, c->r, c->s},
+                  yd[4] = {c->n, c->k, c->p, c->q};
+    double *sum = calloc(2 * o->count[o->written], sizeof *sum), *size = sum + o->count[o->written],
+           worst = 0;
+    for (int64_t n = 0; n < c->n; n++)
+        for (int64_t k = 0; k < c->k; k++)
+            for (int64_t p = 0; p < c->p; p++)
+                for (int64_t q = 0; q < c->q; q++)
+                    for (int64_t r = 0; r < c->r; r++)
+                        for (int64_t s = 0; s < c->s; s++)
+                            for (int64_t ch = 0; ch < c->c; ch++) {
+                                const int64_t y = p * c->stride[0] - c->before[0] + r * c->dilation[0],
+                                              x = q * c->stride[1] - c->before[1] + s * c->dilation[1];
+                                if (y < 0 || y >= c->h || x < 0 || x >= c->w) continue;
+                                const int64_t at[3] = {at_of(xd, c->planes, n, ch, y, x),
+                                                       at_of(wd, c->planes, k, ch,
+                                                             c->mirrored ? c->r - 1 - r : r,
+                                                             c->mirrored ? c->s - 1 - s : s),
+                                                       at_of(yd, c->planes, n, k, p, q)};
+                                double term = 1;
+                                for (size_t i = 0; i < 3; i++)
+                                    if (i != o->written)
+                                        term *= (double)emu_load(type_of(c, i), o->at[i], at[i]);
+                                sum[at[o->written]] += term;
+                                size[at[o->written]] += fabs(term);
+                            }
     for (size_t i = 0; i < o->count[o->written]; i++) {
         const double got = (double)emu_load(type_of(c, o->written), o->at[o->written], (int64_t)i);
-        const double exact = (double)c->alpha * sum[i] + (c->beta != 0 ? (double)c->beta * (double)o->before[i] : 0);
+        const double exact =
+            (double)c->alpha * sum[i] + (c->beta != 0 ? (double)c->beta * (double)o->before[i] : 0);
         worst = fmax(worst, isnan(got) ? INFINITY : fabs(got - exact) / (1 + size[i]));
     }
     free(sum);
@@ -260,7 +283,7 @@ static int64_t workspace_of(desc p)
 
 static double run_engine(cudnnHandle_t h, const struct conv *c, int64_t engine, uint64_t seed, void *result)
 {
-    cudnnStatus_t   status;
+    cudnnStatus_t status;
     struct operands o;
     desc g = graph(h, c, 16), p = plan(h, g, engine, &status);
     GOOD(status);
@@ -277,7 +300,8 @@ static double run_engine(cudnnHandle_t h, const struct conv *c, int64_t engine, 
 static struct conv random_conv(uint64_t *seed)
 {
     static const float factors[] = {1, -0.5f, 0};
-    struct conv c = {.pass = (enum pass)(test_up_to(seed, 3) - 1), .type = (enum emu_type)(test_up_to(seed, 3) - 1)};
+    struct conv c = {.pass = (enum pass)(test_up_to(seed, 3) - 1),
+                     .type = (enum emu_type)(test_up_to(seed, 3) - 1)};
     c.weights = c.type;
     c.n = (int64_t)test_up_to(seed, 3);
     c.c = (int64_t)test_up_to(seed, 9);
@@ -291,7 +315,8 @@ static struct conv random_conv(uint64_t *seed)
         c.dilation[i] = (int64_t)test_up_to(seed, 2);
         c.before[i] = (int64_t)test_up_to(seed, 4) - 1;
         c.after[i] = (int64_t)test_up_to(seed, 4) - 1;
-        const int64_t reach = c.dilation[i] * ((i ? c.s : c.r) - 1) + 1, room = (i ? c.w : c.h) + c.before[i] + c.after[i];
+        const int64_t reach = c.dilation[i] * ((i ? c.s : c.r) - 1) + 1,
+                      room = (i ? c.w : c.h) + c.before[i] + c.after[i];
         if (room < reach) c.before[i] += reach - room;
     }
     c.p = (c.h + c.before[0] + c.after[0] - c.dilation[0] * (c.r - 1) - 1) / c.stride[0] + 1;
@@ -307,7 +332,7 @@ static void passes_are_right(void **state)
 {
     (void)state;
     cudnnHandle_t h = handle_on(0);
-    uint64_t      seed = 1;
+    uint64_t seed = 1;
     for (int i = 0; i < 150; i++) {
         const struct conv c = random_conv(&seed);
         static const int64_t exact[] = {0, 2, 5};
@@ -320,8 +345,23 @@ static void passes_are_right(void **state)
     MRT_EQ(emu_violations(), 0);
 }
 
-static const struct conv usual = {.pass = FORWARD, .type = EMU_F32, .weights = EMU_F32, .n = 2, .c = 16, .h = 8, .w = 8, .k = 8, .r = 3, .s = 3,
-                                  .before = {1, 1}, .after = {1, 1}, .stride = {1, 1}, .dilation = {1, 1}, .p = 8, .q = 8, .alpha = 1};
+static const struct conv usual = {.pass = FORWARD,
+                                  .type = EMU_F32,
+                                  .weights = EMU_F32,
+                                  .n = 2,
+                                  .c = 16,
+                                  .h = 8,
+                                  .w = 8,
+                                  .k = 8,
+                                  .r = 3,
+                                  .s = 3,
+                                  .before = {1, 1},
+                                  .after = {1, 1},
+                                  .stride = {1, 1},
+                                  .dilation = {1, 1},
+                                  .p = 8,
+                                  .q = 8,
+                                  .alpha = 1};
 enum { RESULT = 2 * 8 * 8 * 8 };
 
 /* Which engine a plan has must show in its bits. */
@@ -333,7 +373,10 @@ static void engines_keep_their_notes(void **state)
         struct conv c = usual;
         c.pass = (enum pass)pass;
         float a[4096], b[4096];
-        const size_t bytes = (pass == FORWARD ? RESULT : pass == DATA ? 2 * RESULT : 8 * 16 * 9) * sizeof(float);
+        const size_t bytes = (pass == FORWARD ? RESULT
+                              : pass == DATA  ? 2 * RESULT
+                                              : 8 * 16 * 9) *
+                             sizeof(float);
         MRT_TRUE(run_engine(h, &c, 0, 5, a) < 2e-6 && run_engine(h, &c, 0, 5, b) < 2e-6);
         MRT_TRUE(memcmp(a, b, bytes) == 0); /* plain: the same bits */
         MRT_TRUE(run_engine(h, &c, 5, 5, b) < 2e-6);
@@ -345,7 +388,8 @@ static void engines_keep_their_notes(void **state)
         const double tf32 = run_engine(h, &c, 1, 5, a), half = run_engine(h, &c, 3, 5, b);
         MRT_TRUE(tf32 > 1e-5 && tf32 < 1e-3 && half > 1e-5 && half < 1e-3);
         c.type = c.weights = EMU_BF16;
-        MRT_TRUE(run_engine(h, &c, 6, 5, NULL) > 2 * run_engine(h, &c, 0, 5, NULL)); /* coarse: worse than bf16 is */
+        MRT_TRUE(run_engine(h, &c, 6, 5, NULL) >
+                 2 * run_engine(h, &c, 0, 5, NULL)); /* coarse: worse than bf16 is */
     }
     GOOD(cudnnDestroy(h));
     MRT_EQ(emu_violations(), 0);
@@ -356,9 +400,12 @@ static void heuristics_list_configurations(void **state)
     (void)state;
     static const struct {
         cudnnBackendHeurMode_t mode;
-        enum emu_type          type;
-        int64_t                count;
-    } cases[] = {{CUDNN_HEUR_MODE_A, EMU_F32, 6}, {CUDNN_HEUR_MODE_A, EMU_BF16, 6}, {CUDNN_HEUR_MODE_B, EMU_F32, 5}, {CUDNN_HEUR_MODE_FALLBACK, EMU_F16, 2}};
+        enum emu_type type;
+        int64_t count;
+    } cases[] = {{CUDNN_HEUR_MODE_A, EMU_F32, 6},
+                 {CUDNN_HEUR_MODE_A, EMU_BF16, 6},
+                 {CUDNN_HEUR_MODE_B, EMU_F32, 5},
+                 {CUDNN_HEUR_MODE_FALLBACK, EMU_F16, 2}};
     cudnnHandle_t h = handle_on(0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct conv c = usual;
@@ -383,7 +430,8 @@ static void heuristics_list_configurations(void **state)
             cudnnStatus_t status;
             GOOD(GET(found[k], ENGINECFG_ENGINE, BACKEND_DESCRIPTOR, 1, NULL, &e));
             GOOD(GET(e, ENGINE_GLOBAL_INDEX, INT64, 1, NULL, &index));
-            GOOD(GET(e, ENGINE_NUMERICAL_NOTE, NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &note_count, notes));
+            GOOD(GET(e, ENGINE_NUMERICAL_NOTE, NUMERICAL_NOTE, CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &note_count,
+                     notes));
             MRT_TRUE(note_count >= 0 && note_count <= 2);
             GOOD(GET(found[k], ENGINECFG_KNOB_CHOICES, BACKEND_DESCRIPTOR, 1, &knobs, &knob));
             if (knobs == 1) GOOD(GET(knob, KNOB_CHOICE_KNOB_VALUE, INT64, 1, NULL, &value));
@@ -410,11 +458,14 @@ static void knobs_are_checked_and_matter(void **state)
     float results[2][RESULT];
     for (int64_t value = 1; value <= 2; value++) {
         static const int64_t split = 5;
-        static const cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_SPLIT_K_BUF, other = CUDNN_KNOB_TYPE_STAGES;
+        static const cudnnBackendKnobType_t type = CUDNN_KNOB_TYPE_SPLIT_K_BUF,
+                                            other = CUDNN_KNOB_TYPE_STAGES;
         const int64_t high = 9;
         struct operands o;
-        desc d[] = {make(CUDNN_BACKEND_ENGINE_DESCRIPTOR), make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR), make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR),
-                    make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR), make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR), make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)};
+        desc d[] = {
+            make(CUDNN_BACKEND_ENGINE_DESCRIPTOR),      make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR),
+            make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR), make(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR),
+            make(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR),   make(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR)};
         GOOD(SET(d[0], ENGINE_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, &g));
         GOOD(SET(d[0], ENGINE_GLOBAL_INDEX, INT64, 1, &split));
         GOOD(cudnnBackendFinalize(d[0]));
@@ -452,7 +503,7 @@ static void attributes_are_checked(void **state)
     const cudnnDataType_t f32 = CUDNN_DATA_FLOAT;
     const int64_t dim[9] = {2, 3, 4, 5, 1, 1, 1, 1, 1}, one = 1;
     int64_t got[4], count = 0;
-    char    text[128] = "";
+    char text[128] = "";
     desc t = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
     BAD(BAD_PARAM_ATTRIBUTE_TYPE, SET(t, TENSOR_DATA_TYPE, INT64, 1, &one));
     cudnnGetLastErrorString(text, sizeof text);
@@ -485,15 +536,18 @@ static void tensors_are_checked(void **state)
 {
     (void)state;
     const cudnnDataType_t f32 = CUDNN_DATA_FLOAT, ints = CUDNN_DATA_INT8;
-    const int64_t dim[4] = {2, 3, 4, 5}, none[4] = {2, 0, 4, 5}, stride[4] = {60, 1, 15, 3}, still[4] = {60, 0, 15, 3}, id = 1;
+    const int64_t dim[4] = {2, 3, 4, 5}, none[4] = {2, 0, 4, 5}, stride[4] = {60, 1, 15, 3},
+                  still[4] = {60, 0, 15, 3}, id = 1;
     const int64_t aligns[] = {16, 0, 3, 2, 24};
     for (int missing = 0; missing < 14; missing++) {
         desc t = make(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
         if (missing != 1) GOOD(SET(t, TENSOR_DATA_TYPE, DATA_TYPE, 1, missing == 6 ? &ints : &f32));
-        if (missing != 2) GOOD(SET(t, TENSOR_DIMENSIONS, INT64, missing == 7 ? 3 : 4, missing == 8 ? none : dim));
+        if (missing != 2)
+            GOOD(SET(t, TENSOR_DIMENSIONS, INT64, missing == 7 ? 3 : 4, missing == 8 ? none : dim));
         if (missing != 3) GOOD(SET(t, TENSOR_STRIDES, INT64, 4, missing == 9 ? still : stride));
         if (missing != 4) GOOD(SET(t, TENSOR_UNIQUE_ID, INT64, 1, &id));
-        if (missing != 5) GOOD(SET(t, TENSOR_BYTE_ALIGNMENT, INT64, 1, &aligns[missing < 10 ? 0 : missing - 9]));
+        if (missing != 5)
+            GOOD(SET(t, TENSOR_BYTE_ALIGNMENT, INT64, 1, &aligns[missing < 10 ? 0 : missing - 9]));
         MRT_EQ(cudnnBackendFinalize(t), missing == 0   ? CUDNN_STATUS_SUCCESS
                                         : missing == 6 ? CUDNN_STATUS_NOT_SUPPORTED_DATA_TYPE
                                                        : CUDNN_STATUS_BAD_PARAM);
@@ -504,25 +558,31 @@ static void tensors_are_checked(void **state)
 static void operations_are_checked(void **state)
 {
     (void)state;
-    const int64_t x[4] = {2, 16, 8, 8}, w[4] = {8, 16, 3, 3}, y[4] = {2, 8, 8, 8}, short_y[4] = {2, 8, 7, 8}, thin_w[4] = {8, 15, 3, 3},
-                  other_n[4] = {3, 8, 8, 8};
+    const int64_t x[4] = {2, 16, 8, 8}, w[4] = {8, 16, 3, 3}, y[4] = {2, 8, 8, 8}, short_y[4] = {2, 8, 7, 8},
+                  thin_w[4] = {8, 15, 3, 3}, other_n[4] = {3, 8, 8, 8};
     cudnnHandle_t h = handle_on(0), h1 = handle_on(1);
     place_use(0);
-    desc d[] = {tensor(1, EMU_F32, x, false, 16), tensor(2, EMU_F32, w, false, 16), tensor(3, EMU_F32, y, false, 16),
-                tensor(3, EMU_F32, short_y, false, 16), tensor(2, EMU_F32, thin_w, false, 16), tensor(3, EMU_F32, other_n, false, 16),
-                tensor(1, EMU_F32, y, false, 16), convolution(&usual), make(CUDNN_BACKEND_TENSOR_DESCRIPTOR), NULL};
+    desc d[] = {tensor(1, EMU_F32, x, false, 16),      tensor(2, EMU_F32, w, false, 16),
+                tensor(3, EMU_F32, y, false, 16),      tensor(3, EMU_F32, short_y, false, 16),
+                tensor(2, EMU_F32, thin_w, false, 16), tensor(3, EMU_F32, other_n, false, 16),
+                tensor(1, EMU_F32, y, false, 16),      convolution(&usual),
+                make(CUDNN_BACKEND_TENSOR_DESCRIPTOR), NULL};
     struct {
-        desc          x, w, y;
+        desc x, w, y;
         cudnnStatus_t status;
-    } cases[] = {{d[0], d[1], d[2], CUDNN_STATUS_SUCCESS}, {d[0], d[1], d[3], CUDNN_STATUS_BAD_PARAM}, {d[0], d[4], d[2], CUDNN_STATUS_BAD_PARAM},
-                 {d[0], d[1], d[5], CUDNN_STATUS_BAD_PARAM}, {d[8], d[1], d[2], CUDNN_STATUS_BAD_PARAM}};
+    } cases[] = {{d[0], d[1], d[2], CUDNN_STATUS_SUCCESS},
+                 {d[0], d[1], d[3], CUDNN_STATUS_BAD_PARAM},
+                 {d[0], d[4], d[2], CUDNN_STATUS_BAD_PARAM},
+                 {d[0], d[1], d[5], CUDNN_STATUS_BAD_PARAM},
+                 {d[8], d[1], d[2], CUDNN_STATUS_BAD_PARAM}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         desc op;
         MRT_EQ(operation(&usual, cases[i].x, cases[i].w, cases[i].y, d[7], &op), cases[i].status);
         drop(&op, 1);
     }
     desc op = make(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR);
-    CAUGHT(BAD(BAD_PARAM_DESCRIPTOR_TYPE, SET(op, OPERATION_CONVOLUTION_FORWARD_X, BACKEND_DESCRIPTOR, 1, &d[7])));
+    CAUGHT(BAD(BAD_PARAM_DESCRIPTOR_TYPE,
+               SET(op, OPERATION_CONVOLUTION_FORWARD_X, BACKEND_DESCRIPTOR, 1, &d[7])));
     BAD(BAD_PARAM_NULL_POINTER, SET(op, OPERATION_CONVOLUTION_FORWARD_X, BACKEND_DESCRIPTOR, 1, &d[9]));
     BAD(BAD_PARAM, SET(op, OPERATION_CONVOLUTION_BWD_DATA_DX, BACKEND_DESCRIPTOR, 1, &d[0]));
     drop(&op, 1);
@@ -560,8 +620,8 @@ static void operations_are_checked(void **state)
 static void executions_are_checked(void **state)
 {
     (void)state;
-    cudnnHandle_t   h = handle_on(0), h1 = handle_on(1);
-    cudnnStatus_t   status;
+    cudnnHandle_t h = handle_on(0), h1 = handle_on(1);
+    cudnnStatus_t status;
     struct operands o;
     place_use(0);
     desc g = graph(h, &usual, 16), p = plan(h, g, 1, &status);
@@ -630,14 +690,15 @@ static void executions_are_checked(void **state)
 static void nothing_mixes_types(void **state)
 {
     (void)state;
-    static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B, CUDNN_HEUR_MODE_FALLBACK};
+    static const cudnnBackendHeurMode_t modes[] = {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_B,
+                                                   CUDNN_HEUR_MODE_FALLBACK};
     cudnnHandle_t h = handle_on(0);
-    struct conv   wide = usual;
+    struct conv wide = usual;
     wide.pass = FILTER;
     wide.type = EMU_BF16;
     desc g = graph(h, &wide, 16);
     for (size_t i = 0; i < 3; i++) {
-        desc    list = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+        desc list = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
         int64_t count = -1;
         GOOD(SET(list, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, &g));
         GOOD(SET(list, ENGINEHEUR_MODE, HEUR_MODE, 1, &modes[i]));
@@ -658,11 +719,14 @@ static void the_environment_takes_engines_away(void **state)
     cudnnStatus_t status;
     for (int i = 0; i < 3; i++) {
         static const char *const settings[] = {"", "none", "fallback-only"};
-        static const cudnnStatus_t of_plan[] = {CUDNN_STATUS_SUCCESS, CUDNN_STATUS_NOT_SUPPORTED, CUDNN_STATUS_SUCCESS};
-        static const cudnnStatus_t of_list[] = {CUDNN_STATUS_SUCCESS, CUDNN_STATUS_SUCCESS, CUDNN_STATUS_NOT_SUPPORTED};
+        static const cudnnStatus_t of_plan[] = {CUDNN_STATUS_SUCCESS, CUDNN_STATUS_NOT_SUPPORTED,
+                                                CUDNN_STATUS_SUCCESS};
+        static const cudnnStatus_t of_list[] = {CUDNN_STATUS_SUCCESS, CUDNN_STATUS_SUCCESS,
+                                                CUDNN_STATUS_NOT_SUPPORTED};
         const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
         setenv("MILLRACE_EMU_CUDNN", settings[i], 1);
-        desc g = graph(h, &usual, 16), list = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR), p = plan(h, g, 0, &status);
+        desc g = graph(h, &usual, 16), list = make(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR),
+             p = plan(h, g, 0, &status);
         MRT_EQ(status, of_plan[i]);
         GOOD(SET(list, ENGINEHEUR_OPERATION_GRAPH, BACKEND_DESCRIPTOR, 1, &g));
         GOOD(SET(list, ENGINEHEUR_MODE, HEUR_MODE, 1, &mode));

@@ -1,4 +1,5 @@
-/* Recording: what is illegal in which mode, forks and their joins, and that each launch does again what was recorded. */
+/* Recording: what is illegal in which mode, forks and their joins, and that each launch does again what was
+ * recorded. */
 #include <pthread.h>
 
 #include "tests/cuda_emu/emut.h"
@@ -17,7 +18,7 @@ static void end_with(CUresult expected)
 
 static void launches(void)
 {
-    CUgraph     graph;
+    CUgraph graph;
     CUgraphExec exec;
     emut_open(&g, 0);
     memset(g.in, 1, EMUT_BYTES);
@@ -33,7 +34,8 @@ static void launches(void)
     EMUT_CHECK(g.out[0] == 0); /* recorded, not run */
     for (unsigned char i = 5; i < 9; i++) {
         memset(g.in, i, EMUT_BYTES);
-        EMUT_MUST(cuGraphLaunch(exec, i % 2 ? g.compute : g.copy)); /* launches follow each other on whatever stream */
+        EMUT_MUST(cuGraphLaunch(exec, i % 2 ? g.compute
+                                            : g.copy)); /* launches follow each other on whatever stream */
         EMUT_MUST(cuStreamSynchronize(i % 2 ? g.compute : g.copy));
         EMUT_CHECK(g.out[0] == i && g.out[EMUT_BYTES - 1] == i);
     }
@@ -43,7 +45,7 @@ static void launches(void)
 
 static void launch_over_launch(void)
 {
-    CUgraph     graph;
+    CUgraph graph;
     CUgraphExec exec;
     emut_open(&g, 0);
     begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -108,7 +110,7 @@ static void wait_across(void)
     EMUT_CHECK(cuStreamWaitEvent(g.compute, g.copied, 0) == CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
     EMUT_CHECK(cuMemsetD8Async(g.b, 1, EMUT_BYTES, g.compute) == CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
     end_with(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
-    EMUT_CHECK(cuStreamEndCapture(g.compute, (CUgraph[]){ NULL }) == CUDA_ERROR_ILLEGAL_STATE);
+    EMUT_CHECK(cuStreamEndCapture(g.compute, (CUgraph[]){NULL}) == CUDA_ERROR_ILLEGAL_STATE);
     emut_close(&g);
 }
 
@@ -142,7 +144,7 @@ static void *pin_and_free(void *result)
 static CUresult from_other_thread(void)
 {
     pthread_t thread;
-    CUresult  rc = CUDA_ERROR_UNKNOWN;
+    CUresult rc = CUDA_ERROR_UNKNOWN;
     EMUT_CHECK(pthread_create(&thread, NULL, pin_and_free, &rc) == 0);
     pthread_join(thread, NULL);
     return rc;

@@ -1,5 +1,5 @@
-/* tests/cuda_emu/test_emu_nccl.c: the emulated NCCL with 1, 2 and 7 devices, its rules broken once each, and a collective that hangs
- * until it is aborted. */
+/* tests/cuda_emu/test_emu_nccl.c: the emulated NCCL with 1, 2 and 7 devices, its rules broken once each, and
+ * a collective that hangs until it is aborted. */
 #include <math.h>
 #include <nccl.h>
 #include <pthread.h>
@@ -11,9 +11,9 @@
 static const int counts[] = {1, 2, 7};
 
 struct ranks {
-    int        count;
+    int count;
     ncclComm_t comm[PLACES];
-    float     *in[PLACES], *out[PLACES];
+    float *in[PLACES], *out[PLACES];
 };
 
 static void fill(struct ranks *r)
@@ -55,7 +55,8 @@ static ncclResult_t sum(struct ranks *r, float *const *to)
 {
     MRT_EQ(ncclGroupStart(), ncclSuccess);
     for (int i = 0; i < r->count; i++)
-        MRT_EQ(ncclAllReduce(r->in[i], to[i], COUNT, ncclFloat32, ncclSum, r->comm[i], places[i].stream), ncclSuccess);
+        MRT_EQ(ncclAllReduce(r->in[i], to[i], COUNT, ncclFloat32, ncclSum, r->comm[i], places[i].stream),
+               ncclSuccess);
     return ncclGroupEnd();
 }
 
@@ -67,8 +68,8 @@ static void sums_are_right_and_the_same_everywhere(void **state)
             struct ranks r;
             ranks_open(&r, counts[n]);
             double exact[COUNT] = {0};
-            float  straight[COUNT] = {0};
-            bool   other_order = false;
+            float straight[COUNT] = {0};
+            bool other_order = false;
             for (int i = 0; i < r.count; i++)
                 for (size_t k = 0; k < COUNT; k++) {
                     exact[k] += (double)r.in[i][k];
@@ -98,7 +99,8 @@ static void broadcasts_copy(void **state)
         MRT_EQ(ncclGroupStart(), ncclSuccess);
         MRT_EQ(ncclGroupStart(), ncclSuccess); /* groups nest */
         for (int i = 0; i < r.count; i++)
-            MRT_EQ(ncclBroadcast(i == root ? r.in[i] : NULL, i == root ? r.in[i] : r.out[i], COUNT, ncclFloat32, root, r.comm[i], places[i].stream),
+            MRT_EQ(ncclBroadcast(i == root ? r.in[i] : NULL, i == root ? r.in[i] : r.out[i], COUNT,
+                                 ncclFloat32, root, r.comm[i], places[i].stream),
                    ncclSuccess);
         MRT_EQ(ncclGroupEnd(), ncclSuccess);
         MRT_EQ(ncclGroupEnd(), ncclSuccess);
@@ -118,8 +120,11 @@ static void calls_are_matched_by_their_order(void **state)
     const float a = r.in[0][0], b = r.in[1][0], c = r.in[0][500], d = r.in[1][500];
     MRT_EQ(ncclGroupStart(), ncclSuccess);
     for (int i = 0; i < 2; i++) {
-        MRT_EQ(ncclAllReduce(r.in[i], r.out[i], 1, ncclFloat32, ncclSum, r.comm[i], places[i].stream), ncclSuccess);
-        MRT_EQ(ncclAllReduce(r.in[i] + 500, r.out[i] + 500, 2, ncclFloat32, ncclSum, r.comm[i], places[i].stream), ncclSuccess);
+        MRT_EQ(ncclAllReduce(r.in[i], r.out[i], 1, ncclFloat32, ncclSum, r.comm[i], places[i].stream),
+               ncclSuccess);
+        MRT_EQ(ncclAllReduce(r.in[i] + 500, r.out[i] + 500, 2, ncclFloat32, ncclSum, r.comm[i],
+                             places[i].stream),
+               ncclSuccess);
     }
     MRT_EQ(ncclGroupEnd(), ncclSuccess);
     MRT_EQ(ncclCommDestroy(r.comm[0]), ncclSuccess); /* waits for what is queued */
@@ -134,7 +139,7 @@ static void devices_are_checked(void **state)
 {
     (void)state;
     ncclComm_t comm[8];
-    const int  twice[] = {3, 3}, beyond[] = {0, 7}, negative[] = {-1}, turned[] = {4, 2};
+    const int twice[] = {3, 3}, beyond[] = {0, 7}, negative[] = {-1}, turned[] = {4, 2};
     MRT_EQ(ncclCommInitAll(comm, 2, twice), ncclInvalidUsage);
     MRT_EQ(ncclCommInitAll(comm, 2, beyond), ncclInvalidArgument);
     MRT_EQ(ncclCommInitAll(comm, 1, negative), ncclInvalidArgument);
@@ -157,12 +162,12 @@ static ncclResult_t reduce(struct ranks *r, int rank, const float *in, float *ou
 }
 
 /* A call in a group of two ranks that is wrong: it says so, and the group does nothing. */
-#define SPOILT(call, status)                                                                                                     \
-    do {                                                                                                                         \
-        MRT_EQ(ncclGroupStart(), ncclSuccess);                                                                                   \
-        MRT_EQ(reduce(&r, 0, r.in[0], r.out[0], COUNT, 0), ncclSuccess);                                                         \
-        CAUGHT(MRT_EQ(call, status));                                                                                            \
-        MRT_EQ(ncclGroupEnd(), status);                                                                                          \
+#define SPOILT(call, status)                                                                                 \
+    do {                                                                                                     \
+        MRT_EQ(ncclGroupStart(), ncclSuccess);                                                               \
+        MRT_EQ(reduce(&r, 0, r.in[0], r.out[0], COUNT, 0), ncclSuccess);                                     \
+        CAUGHT(MRT_EQ(call, status));                                                                        \
+        MRT_EQ(ncclGroupEnd(), status);                                                                      \
     } while (0)
 
 static void calls_are_checked(void **state)
@@ -172,11 +177,12 @@ static void calls_are_checked(void **state)
     ranks_open(&r, 2);
     CAUGHT(MRT_EQ(reduce(&r, 0, r.in[0], r.out[0], COUNT, 0), ncclInvalidUsage)); /* outside a group */
     MRT_EQ(ncclGroupEnd(), ncclInvalidUsage);
-    SPOILT(reduce(&r, 1, r.in[1], r.out[1], COUNT, 0), ncclInvalidArgument);          /* stream of another device */
-    SPOILT(reduce(&r, 1, r.in[0], r.out[1], COUNT, 1), ncclInvalidArgument);          /* memory of another device */
-    SPOILT(reduce(&r, 1, r.in[1], r.out[1] + 1, COUNT, 1), ncclInvalidArgument);      /* past the end */
-    SPOILT(reduce(&r, 1, r.in[1], r.in[1] + 1, COUNT - 1, 1), ncclInvalidArgument);   /* half overlapping */
-    SPOILT(ncclAllReduce(r.in[1], r.out[1], COUNT, ncclFloat16, ncclSum, r.comm[1], places[1].stream), ncclInvalidArgument);
+    SPOILT(reduce(&r, 1, r.in[1], r.out[1], COUNT, 0), ncclInvalidArgument); /* stream of another device */
+    SPOILT(reduce(&r, 1, r.in[0], r.out[1], COUNT, 1), ncclInvalidArgument); /* memory of another device */
+    SPOILT(reduce(&r, 1, r.in[1], r.out[1] + 1, COUNT, 1), ncclInvalidArgument);    /* past the end */
+    SPOILT(reduce(&r, 1, r.in[1], r.in[1] + 1, COUNT - 1, 1), ncclInvalidArgument); /* half overlapping */
+    SPOILT(ncclAllReduce(r.in[1], r.out[1], COUNT, ncclFloat16, ncclSum, r.comm[1], places[1].stream),
+           ncclInvalidArgument);
 
     const struct {
         size_t count; /* of rank 1; 0: it does not take part */
@@ -188,10 +194,13 @@ static void calls_are_checked(void **state)
         CAUGHT(MRT_EQ(ncclGroupEnd(), ncclInvalidUsage));
     }
     MRT_EQ(ncclGroupStart(), ncclSuccess); /* two roots */
-    for (int i = 0; i < 2; i++) MRT_EQ(ncclBroadcast(r.in[i], r.out[i], COUNT, ncclFloat32, i, r.comm[i], places[i].stream), ncclSuccess);
+    for (int i = 0; i < 2; i++)
+        MRT_EQ(ncclBroadcast(r.in[i], r.out[i], COUNT, ncclFloat32, i, r.comm[i], places[i].stream),
+               ncclSuccess);
     CAUGHT(MRT_EQ(ncclGroupEnd(), ncclInvalidUsage));
     MRT_EQ(ncclGroupStart(), ncclSuccess);
-    MRT_EQ(ncclBroadcast(r.in[0], r.out[0], COUNT, ncclFloat32, 2, r.comm[0], places[0].stream), ncclInvalidArgument);
+    MRT_EQ(ncclBroadcast(r.in[0], r.out[0], COUNT, ncclFloat32, 2, r.comm[0], places[0].stream),
+           ncclInvalidArgument);
     MRT_EQ(ncclGroupEnd(), ncclInvalidArgument);
     const uint64_t before = emu_violations();
     MRT_EQ(sum(&r, r.out), ncclSuccess); /* and none of it stays behind */
@@ -200,14 +209,15 @@ static void calls_are_checked(void **state)
     MRT_EQ(emu_violations(), before);
 }
 
-/* The library waits for graphs that hold a communicator's work before it lets go of it: for ever, in one thread. */
+/* The library waits for graphs that hold a communicator's work before it lets go of it: for ever, in one
+ * thread. */
 static void a_graph_keeps_its_communicator(void **state)
 {
     (void)state;
     for (int early = 0; early < 2; early++) {
         struct ranks r;
-        CUgraph      graph;
-        CUgraphExec  launchable;
+        CUgraph graph;
+        CUgraphExec launchable;
         ranks_open(&r, 1);
         place_use(0);
         EMUT_MUST(cuStreamBeginCapture(places[0].stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
@@ -263,9 +273,10 @@ static void hang_and_abort(void)
 static void a_hanging_sum_ends_when_it_is_aborted(void **state)
 {
     (void)state;
-    char      text[1024];
-    const int status = emut_run(hang_and_abort, "MILLRACE_EMU_DEVICES=7 MILLRACE_EMU_HANG=ncclAllReduce MILLRACE_EMU_VIOLATION=abort", text,
-                                sizeof text);
+    char text[1024];
+    const int status = emut_run(
+        hang_and_abort, "MILLRACE_EMU_DEVICES=7 MILLRACE_EMU_HANG=ncclAllReduce MILLRACE_EMU_VIOLATION=abort",
+        text, sizeof text);
     if (status != 0) fprintf(stderr, "status %d: %s\n", status, text);
     MRT_EQ(status, 0);
 }

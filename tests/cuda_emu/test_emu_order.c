@@ -1,4 +1,5 @@
-/* The emulation sees what is not ordered, names both operations, and leaves programs alone that order everything. */
+/* The emulation sees what is not ordered, names both operations, and leaves programs alone that order
+ * everything. */
 #include "tests/cuda_emu/emut.h"
 
 static struct emut_gpu g;
@@ -8,19 +9,22 @@ static void pattern(unsigned char *at, unsigned step)
     for (unsigned i = 0; i < EMUT_BYTES; i++) at[i] = (unsigned char)(i * 7 + step * 31);
 }
 
-/* Steps through one pinned slot in, one device buffer on its way, one pinned slot out; without what `leave` names. */
+/* Steps through one pinned slot in, one device buffer on its way, one pinned slot out; without what `leave`
+ * names. */
 enum leave { LEAVE_NOTHING, LEAVE_WAIT_COPIED, LEAVE_WAIT_USED, LEAVE_SLOT };
 
 static void feed(enum leave leave)
 {
     emut_open(&g, 0);
     for (unsigned step = 0; step < 5; step++) {
-        if (step > 0 && leave != LEAVE_SLOT) EMUT_MUST(cuEventSynchronize(g.copied)); /* the slot is free again */
+        if (step > 0 && leave != LEAVE_SLOT)
+            EMUT_MUST(cuEventSynchronize(g.copied)); /* the slot is free again */
         pattern(g.in, step);
         if (leave != LEAVE_WAIT_USED) EMUT_MUST(cuStreamWaitEvent(g.copy, g.used, CU_EVENT_WAIT_DEFAULT));
         EMUT_MUST(cuMemcpyHtoDAsync(g.a, g.in, EMUT_BYTES, g.copy));
         EMUT_MUST(cuEventRecord(g.copied, g.copy));
-        if (leave != LEAVE_WAIT_COPIED) EMUT_MUST(cuStreamWaitEvent(g.compute, g.copied, CU_EVENT_WAIT_DEFAULT));
+        if (leave != LEAVE_WAIT_COPIED)
+            EMUT_MUST(cuStreamWaitEvent(g.compute, g.copied, CU_EVENT_WAIT_DEFAULT));
         EMUT_MUST(cuMemcpyDtoDAsync(g.b, g.a, EMUT_BYTES, g.compute));
         EMUT_MUST(cuEventRecord(g.used, g.compute));
         EMUT_MUST(cuMemcpyDtoHAsync(g.out, g.b, EMUT_BYTES, g.compute));
@@ -50,12 +54,14 @@ static void test_missing_wait_names_both(void **state)
     emut_always_caught(wait_for_use_left_out, "cuMemcpyHtoDAsync (#", "cuMemcpyDtoDAsync (#");
 }
 
-/* The rest of the order is kept, so nothing but the changed source tells. Where every copy runs at once, nothing can. */
+/* The rest of the order is kept, so nothing but the changed source tells. Where every copy runs at once,
+ * nothing can. */
 static void test_slot_rewritten(void **state)
 {
     (void)state;
     char text[1024];
-    const int status = emut_run(slot_written_early, "MILLRACE_EMU_ORDER=late MILLRACE_EMU_VIOLATION=count", text, sizeof text);
+    const int status = emut_run(slot_written_early, "MILLRACE_EMU_ORDER=late MILLRACE_EMU_VIOLATION=count",
+                                text, sizeof text);
     MRT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 5);
     MRT_HAS(text, "cuMemcpyHtoDAsync");
     MRT_HAS(text, "changed between its queueing and its running");

@@ -45,7 +45,7 @@ void place_sync(int device)
 
 void *place_alloc(int device, size_t bytes)
 {
-    const int   before = emu_current_device();
+    const int before = emu_current_device();
     CUdeviceptr at;
     place_use(device);
     EMUT_MUST(cuMemAllocFromPoolAsync(&at, bytes, places[device].pool, places[device].stream));
@@ -69,7 +69,7 @@ static uint64_t next(uint64_t *seed)
     return *seed >> 33;
 }
 
-float  test_number(uint64_t *seed) { return ((float)(next(seed) % 65536) - 32768) / 32768; }
+float test_number(uint64_t *seed) { return ((float)(next(seed) % 65536) - 32768) / 32768; }
 size_t test_up_to(uint64_t *seed, size_t most) { return 1 + next(seed) % most; }
 
 void test_fill(enum emu_type type, void *at, size_t count, uint64_t *seed)
@@ -77,4 +77,7 @@ void test_fill(enum emu_type type, void *at, size_t count, uint64_t *seed)
     for (size_t i = 0; i < count; i++) emu_store(type, at, (int64_t)i, test_number(seed));
 }
 
-double test_tolerance(enum emu_type stored) { return stored == EMU_F32 ? 2e-6 : stored == EMU_F16 ? 6e-4 : 5e-3; }
+double test_tolerance(enum emu_type stored)
+{
+    return stored == EMU_F32 ? 2e-6 : stored == EMU_F16 ? 6e-4 : 5e-3;
+}

@@ -1,5 +1,6 @@
-/* The same seed does the same in the same order, other seeds do not; every call fails when it is told to, with an error that fits
- * it, and a program that looks at what calls return ends in an orderly way; several threads at once do no harm. */
+/* The same seed does the same in the same order, other seeds do not; every call fails when it is told to,
+ * with an error that fits it, and a program that looks at what calls return ends in an orderly way; several
+ * threads at once do no harm. */
 #include <pthread.h>
 
 #include "tests/cuda_emu/emut.h"
@@ -22,10 +23,11 @@ static char *log_of(unsigned seed, const char *order)
 {
     char settings[512], text[512];
     const char *path = mrt_path("log-%u-%s", seed, order);
-    snprintf(settings, sizeof settings, "MILLRACE_EMU_SEED=%u MILLRACE_EMU_ORDER=%s MILLRACE_EMU_LOG=%s", seed, order, path);
+    snprintf(settings, sizeof settings, "MILLRACE_EMU_SEED=%u MILLRACE_EMU_ORDER=%s MILLRACE_EMU_LOG=%s",
+             seed, order, path);
     MRT_EQ(emut_run(two_streams, settings, text, sizeof text), 0);
     size_t bytes;
-    char  *log = mrt_read_file(path, &bytes);
+    char *log = mrt_read_file(path, &bytes);
     MRT_TRUE(log != NULL && bytes > 100);
     log = realloc(log, bytes + 1);
     log[bytes] = '\0';
@@ -35,7 +37,7 @@ static char *log_of(unsigned seed, const char *order)
 static void test_replay(void **state)
 {
     (void)state;
-    static const char *const orders[] = { "eager", "late", "starve", "random" };
+    static const char *const orders[] = {"eager", "late", "starve", "random"};
     char *first = log_of(1, "random"), *eager = log_of(1, "eager");
     MRT_TRUE(strcmp(first, eager) != 0);
     MRT_HAS(first, "cuInit");
@@ -57,34 +59,35 @@ static void test_replay(void **state)
 
 /* ---- failing calls ---- */
 
-static unsigned char image[64] = { 0x7f, 'E', 'L', 'F' };
+static unsigned char image[64] = {0x7f, 'E', 'L', 'F'};
 
 /* Each call once; true when one failed, which must be told by what it returned. Gives back what it has. */
 static bool every_call(void)
 {
-    CUdevice     dev;
-    CUcontext    context = NULL, current;
+    CUdevice dev;
+    CUcontext context = NULL, current;
     CUmemoryPool pool = NULL;
-    CUstream     s = NULL;
-    CUevent      e = NULL, f = NULL;
-    CUdeviceptr  a = 0;
-    void        *h = NULL;
-    CUmodule     m = NULL;
-    CUfunction   k;
-    CUgraph      graph = NULL;
-    CUgraphExec  exec = NULL;
-    int          n, low, high, failures = 0;
-    char         name[32];
-    size_t       left, all;
-    float        ms;
-    cuuint64_t   keep = UINT64_MAX;
-    const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE } };
-#define TRY(call)                                                                                                                \
-    do {                                                                                                                         \
-        if ((call) != CUDA_SUCCESS) {                                                                                            \
-            failures++;                                                                                                          \
-            goto end;                                                                                                            \
-        }                                                                                                                        \
+    CUstream s = NULL;
+    CUevent e = NULL, f = NULL;
+    CUdeviceptr a = 0;
+    void *h = NULL;
+    CUmodule m = NULL;
+    CUfunction k;
+    CUgraph graph = NULL;
+    CUgraphExec exec = NULL;
+    int n, low, high, failures = 0;
+    char name[32];
+    size_t left, all;
+    float ms;
+    cuuint64_t keep = UINT64_MAX;
+    const CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
+#define TRY(call)                                                                                            \
+    do {                                                                                                     \
+        if ((call) != CUDA_SUCCESS) {                                                                        \
+            failures++;                                                                                      \
+            goto end;                                                                                        \
+        }                                                                                                    \
     } while (0)
     TRY(cuInit(0));
     TRY(cuDeviceGetCount(&n));
@@ -114,7 +117,7 @@ static bool every_call(void)
     TRY(cuMemsetD8Async(a, 0, 64, s));
     TRY(cuMemcpyDtoDAsync(a + 64, a, 64, s));
     TRY(cuMemcpyDtoHAsync(h, a, 256, s));
-    void *args[] = { &a }; /* all this kernel takes is an address */
+    void *args[] = {&a}; /* all this kernel takes is an address */
     TRY(cuLaunchKernel(k, 1, 1, 1, 1, 1, 1, 0, s, args, NULL));
     TRY(cuStreamBeginCapture(s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     if (cuMemsetD8Async(a, 0, 64, s) != CUDA_SUCCESS) {
@@ -193,8 +196,10 @@ static void test_sticky(void **state)
 {
     (void)state;
     char text[2048];
-    /* cuInit, Get, Retain, SetCurrent, PoolCreate, 2 streams, 2 events, 2 allocations, 2 pinned, Synchronize: the next is told */
-    const int status = emut_run(sticky, "MILLRACE_EMU_FAIL_AT=15 MILLRACE_EMU_VIOLATION=count", text, sizeof text);
+    /* cuInit, Get, Retain, SetCurrent, PoolCreate, 2 streams, 2 events, 2 allocations, 2 pinned, Synchronize:
+     * the next is told */
+    const int status =
+        emut_run(sticky, "MILLRACE_EMU_FAIL_AT=15 MILLRACE_EMU_VIOLATION=count", text, sizeof text);
     MRT_HAS(text, "cuMemFreeHost");
     MRT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 5);
 }
@@ -204,8 +209,8 @@ static void test_sticky(void **state)
 static void *feed(void *arg)
 {
     const CUstream mine = arg;
-    CUevent        e;
-    CUdeviceptr    p;
+    CUevent e;
+    CUdeviceptr p;
     unsigned char *h;
     EMUT_MUST(cuCtxSetCurrent(g.context));
     EMUT_MUST(cuEventCreate(&e, CU_EVENT_DISABLE_TIMING));
@@ -235,7 +240,8 @@ static void two_threads(void)
 {
     pthread_t one, two;
     emut_open(&g, 0);
-    EMUT_CHECK(pthread_create(&one, NULL, feed, g.copy) == 0 && pthread_create(&two, NULL, feed, g.compute) == 0);
+    EMUT_CHECK(pthread_create(&one, NULL, feed, g.copy) == 0 &&
+               pthread_create(&two, NULL, feed, g.compute) == 0);
     pthread_join(one, NULL);
     pthread_join(two, NULL);
     emut_close(&g);

@@ -1,4 +1,5 @@
-/* Rules of the driver: what a call returns when it is misused, and what is a violation because a real GPU would not tell. */
+/* Rules of the driver: what a call returns when it is misused, and what is a violation because a real GPU
+ * would not tell. */
 #include "tests/cuda_emu/emut.h"
 
 static struct emut_gpu g;
@@ -81,7 +82,8 @@ static void use_pageable_address_on_device(void)
 {
     static unsigned char pageable[EMUT_BYTES];
     emut_open(&g, 0);
-    EMUT_CHECK(cuMemcpyDtoDAsync(g.a, (CUdeviceptr)pageable, EMUT_BYTES, g.copy) == CUDA_ERROR_ILLEGAL_ADDRESS);
+    EMUT_CHECK(cuMemcpyDtoDAsync(g.a, (CUdeviceptr)pageable, EMUT_BYTES, g.copy) ==
+               CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
 static void write_behind(void *args) { memset((*(unsigned char **)args) + EMUT_BYTES, 1, 4); }
@@ -90,16 +92,18 @@ static void write_inside(void *args) { memset(*(unsigned char **)args, 1, 4); }
 static void operation_writes_behind_its_memory(void)
 {
     emut_open(&g, 0);
-    const emu_span span = { (void *)g.a, EMUT_BYTES, true };
-    EMUT_MUST(emu_queue(g.compute, "a careless kernel", &span, 1, write_behind, NULL, &span.at, sizeof span.at));
+    const emu_span span = {(void *)g.a, EMUT_BYTES, true};
+    EMUT_MUST(
+        emu_queue(g.compute, "a careless kernel", &span, 1, write_behind, NULL, &span.at, sizeof span.at));
     EMUT_MUST(cuStreamSynchronize(g.compute));
 }
 
 static void operation_writes_what_it_reads(void)
 {
     emut_open(&g, 0);
-    const emu_span span = { (void *)g.a, EMUT_BYTES, false };
-    EMUT_MUST(emu_queue(g.compute, "a careless kernel", &span, 1, write_inside, NULL, &span.at, sizeof span.at));
+    const emu_span span = {(void *)g.a, EMUT_BYTES, false};
+    EMUT_MUST(
+        emu_queue(g.compute, "a careless kernel", &span, 1, write_inside, NULL, &span.at, sizeof span.at));
     EMUT_MUST(cuStreamSynchronize(g.compute));
 }
 
@@ -140,7 +144,8 @@ static void test_overrun(void **state)
 {
     (void)state;
     char text[4096];
-    const int status = emut_run(operation_writes_behind_its_memory, "MILLRACE_EMU_VIOLATION=count", text, sizeof text);
+    const int status =
+        emut_run(operation_writes_behind_its_memory, "MILLRACE_EMU_VIOLATION=count", text, sizeof text);
     MRT_TRUE(status != 0);
     MRT_TRUE(strstr(text, "a careless kernel") || strstr(text, "AddressSanitizer"));
 }
@@ -150,14 +155,15 @@ static void test_overrun(void **state)
 static void arguments(void)
 {
     CUdevice dev;
-    int      n;
-    char     name[64];
+    int n;
+    char name[64];
     EMUT_CHECK(cuDeviceGetCount(&n) == CUDA_ERROR_NOT_INITIALIZED);
     EMUT_CHECK(cuInit(1) == CUDA_ERROR_INVALID_VALUE);
     EMUT_MUST(cuInit(0));
     EMUT_MUST(cuDeviceGetCount(&n));
     EMUT_CHECK(n == 2);
-    EMUT_CHECK(cuDeviceGet(&dev, 2) == CUDA_ERROR_INVALID_DEVICE && cuDeviceGet(&dev, -1) == CUDA_ERROR_INVALID_DEVICE);
+    EMUT_CHECK(cuDeviceGet(&dev, 2) == CUDA_ERROR_INVALID_DEVICE &&
+               cuDeviceGet(&dev, -1) == CUDA_ERROR_INVALID_DEVICE);
     EMUT_CHECK(cuDeviceGet(NULL, 0) == CUDA_ERROR_INVALID_VALUE);
     EMUT_MUST(cuDeviceGetName(name, sizeof name, 1));
     EMUT_CHECK(strcmp(name, "emulated GPU 1") == 0);
@@ -179,7 +185,8 @@ static void arguments(void)
     EMUT_MUST(cuMemGetInfo(&left, &all));
     EMUT_CHECK(all == 1 << 20 && left == all - 2 * EMUT_BYTES);
     void *h;
-    EMUT_CHECK(cuMemHostAlloc(&h, 0, 0) == CUDA_ERROR_INVALID_VALUE && cuMemHostAlloc(&h, 8, 64) == CUDA_ERROR_INVALID_VALUE);
+    EMUT_CHECK(cuMemHostAlloc(&h, 0, 0) == CUDA_ERROR_INVALID_VALUE &&
+               cuMemHostAlloc(&h, 8, 64) == CUDA_ERROR_INVALID_VALUE);
     EMUT_CHECK(cuMemFreeHost(NULL) == CUDA_ERROR_INVALID_VALUE);
     EMUT_CHECK(cuMemcpyHtoDAsync(0, g.in, 8, g.copy) == CUDA_ERROR_INVALID_VALUE);
     EMUT_CHECK(cuStreamWaitEvent(g.copy, g.used, 7) == CUDA_ERROR_INVALID_VALUE);
@@ -234,7 +241,7 @@ static void contexts(void)
 
 static void visible(void)
 {
-    int  n;
+    int n;
     char name[64];
     EMUT_MUST(cuInit(0));
     EMUT_MUST(cuDeviceGetCount(&n));
@@ -247,7 +254,7 @@ static void nothing_visible(void) { EMUT_CHECK(cuInit(0) == CUDA_ERROR_NO_DEVICE
 
 static void pageable(void)
 {
-    unsigned char in[EMUT_BYTES], out[EMUT_BYTES] = { 0 };
+    unsigned char in[EMUT_BYTES], out[EMUT_BYTES] = {0};
     memset(in, 9, sizeof in);
     emut_open(&g, 0);
     EMUT_MUST(cuMemcpyHtoDAsync(g.a, in, sizeof in, g.copy));
@@ -259,7 +266,7 @@ static void pageable(void)
 
 static void ends_well(void (*program)(void), const char *settings)
 {
-    char      text[2048];
+    char text[2048];
     const int status = emut_run(program, settings, text, sizeof text);
     if (status != 0) fprintf(stderr, "%s: status %d: %s\n", settings, status, text);
     MRT_EQ(status, 0);
@@ -283,9 +290,10 @@ static void test_errors(void **state)
 static void hang_until_given_up(void)
 {
     emut_open(&g, 0);
-    const CUstream both[] = { g.copy, g.compute };
-    const emu_span span = { (void *)g.a, EMUT_BYTES, true };
-    EMUT_MUST(emu_queue_together(both, 2, "ncclAllReduce", &span, 1, write_inside, NULL, &span.at, sizeof span.at));
+    const CUstream both[] = {g.copy, g.compute};
+    const emu_span span = {(void *)g.a, EMUT_BYTES, true};
+    EMUT_MUST(
+        emu_queue_together(both, 2, "ncclAllReduce", &span, 1, write_inside, NULL, &span.at, sizeof span.at));
     EMUT_MUST(cuEventRecord(g.copied, g.copy));
     for (int i = 0; i < 50; i++) EMUT_CHECK(cuEventQuery(g.copied) == CUDA_ERROR_NOT_READY);
     EMUT_CHECK(cuStreamQuery(g.compute) == CUDA_ERROR_NOT_READY);
@@ -299,10 +307,10 @@ static void test_hang(void **state)
 {
     (void)state;
     for (int order = 0; order < 4; order++) {
-        static const char *const settings[] = { "MILLRACE_EMU_HANG=ncclAllReduce MILLRACE_EMU_ORDER=eager",
-                                                "MILLRACE_EMU_HANG=ncclAllReduce MILLRACE_EMU_ORDER=late",
-                                                "MILLRACE_EMU_HANG=ncclAllReduce MILLRACE_EMU_ORDER=starve",
-                                                "MILLRACE_EMU_HANG=ncclAllReduce MILLRACE_EMU_ORDER=random" };
+        static const char *const settings[] = {"MILLRACE_EMU_HANG=ncclAllReduce MILLRACE_EMU_ORDER=eager",
+                                               "MILLRACE_EMU_HANG=ncclAllReduce MILLRACE_EMU_ORDER=late",
+                                               "MILLRACE_EMU_HANG=ncclAllReduce MILLRACE_EMU_ORDER=starve",
+                                               "MILLRACE_EMU_HANG=ncclAllReduce MILLRACE_EMU_ORDER=random"};
         ends_well(hang_until_given_up, settings[order]);
     }
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 /* of the sanitizers' allocator; not there in other builds */
-int    __sanitizer_install_malloc_and_free_hooks(void (*taken)(const volatile void *, size_t),
-                                                 void (*given)(const volatile void *)) __attribute__((weak));
+int __sanitizer_install_malloc_and_free_hooks(void (*taken)(const volatile void *, size_t),
+                                              void (*given)(const volatile void *)) __attribute__((weak));
 size_t __sanitizer_get_allocated_size(const volatile void *p) __attribute__((weak));
 
 static ptrdiff_t live, most, limit; /* limit 0: nothing is counted */
@@ -35,7 +35,8 @@ static void given(const volatile void *p)
 void mrt_fuzz_begin(size_t input_bytes, size_t declared_bytes)
 {
     static int ready;
-    if (!ready && __sanitizer_install_malloc_and_free_hooks) __sanitizer_install_malloc_and_free_hooks(taken, given);
+    if (!ready && __sanitizer_install_malloc_and_free_hooks)
+        __sanitizer_install_malloc_and_free_hooks(taken, given);
     ready = 1;
     live = 0;
     limit = (ptrdiff_t)(64 * input_bytes + declared_bytes);

@@ -1,7 +1,7 @@
 /* tests/fuzz/fuzz_checkpoint.c: a checkpoint changed by somebody who can compute its checksums.
  *
- * Input: a byte for the number of tensors (1 to 4) and, bit 7, whether checksums are left wrong; then changes to a sound file: u16
- * place, one byte count, so many bytes; a place at the end makes it longer. */
+ * Input: a byte for the number of tensors (1 to 4) and, bit 7, whether checksums are left wrong; then changes
+ * to a sound file: u16 place, one byte count, so many bytes; a place at the end makes it longer. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,9 +60,10 @@ static void repair(uint8_t *p, size_t size)
 {
     const size_t count = mri_le32(p + 24) % 64;
     for (size_t k = 0; k < count && HEADER + ENTRY * (k + 1) <= size; k++) {
-        uint8_t       *e = p + HEADER + ENTRY * k;
+        uint8_t *e = p + HEADER + ENTRY * k;
         const uint64_t at = mri_le64(e + 104), floats = mri_le64(e + 112);
-        if (at <= size && floats <= (size - at) / sizeof(float)) mri_put_le32(e + 120, mr_crc32c(0, p + at, floats * sizeof(float)));
+        if (at <= size && floats <= (size - at) / sizeof(float))
+            mri_put_le32(e + 120, mr_crc32c(0, p + at, floats * sizeof(float)));
     }
     if (HEADER + ENTRY * count <= size) mri_put_le32(p + 28, mr_crc32c(0, p + HEADER, ENTRY * count));
     mri_put_le32(p + HEADER - 4, mr_crc32c(0, p, HEADER - 4));
@@ -70,7 +71,7 @@ static void repair(uint8_t *p, size_t size)
 
 static void read_all(const mri_checkpoint *ck)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const bool sane = mri_checkpoint_verify(ck, &err) == MR_OK;
     for (uint32_t k = 0; k < ck->tensor_count; k++) {
         float *out = malloc(ck->tensors[k].count * sizeof *out);
@@ -88,9 +89,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (!(data[0] & 0x80)) repair(file, size);
     mrt_fuzz_begin(size, DECLARED);
     mri_checkpoint *ck;
-    mr_error        err = MR_ERROR_INIT;
-    const int       rc = mri_checkpoint_open(&ck, mrt_fuzz_file("x.mrck", file, size), &err);
-    if ((rc == MR_OK) != (ck != NULL) || (rc && !err.text[0]) || (rc && bytes == 1 && data[0] < 0x80)) abort();
+    mr_error err = MR_ERROR_INIT;
+    const int rc = mri_checkpoint_open(&ck, mrt_fuzz_file("x.mrck", file, size), &err);
+    if ((rc == MR_OK) != (ck != NULL) || (rc && !err.text[0]) || (rc && bytes == 1 && data[0] < 0x80))
+        abort();
     if (ck) read_all(ck);
     mri_checkpoint_close(ck);
     mrt_fuzz_end();

@@ -1,9 +1,10 @@
-/* tests/fuzz/fuzz_coef.c: any bytes offered as a coefficient payload, and any coefficients through pack and back.
+/* tests/fuzz/fuzz_coef.c: any bytes offered as a coefficient payload, and any coefficients through pack and
+ * back.
  *
  * The first byte says which:
  *   0, mod 3   the rest is a payload
- *   1          size, sampling and window, then what the rows hold: head, index and slack are made around them, so that the
- *              loops see every kind of block without the head having to be guessed
+ *   1          size, sampling and window, then what the rows hold: head, index and slack are made around
+ *              them, so that the loops see every kind of block without the head having to be guessed
  *   2          the same numbers, then coefficients: packed and read again they are the same
  * In all of them every variant must say the same, write the same blocks, and write nothing else. */
 #include <stdlib.h>
@@ -19,19 +20,19 @@ enum { MOST_BLOCKS = 64, NUMBERS = 10, LEVELS = 3 };
 static const mri_simd_level levels[LEVELS] = {MRI_SIMD_PLAIN, MRI_SIMD_AVX2, MRI_SIMD_AVX512};
 
 typedef struct reading {
-    int      rc;
+    int rc;
     int16_t *coef;
     uint8_t *last;
-    size_t   blocks;
+    size_t blocks;
 } reading;
 
 /* What one variant reads of one component's window; memory of exactly the size that may be written. */
 static reading read_window(const mri_coef *c, uint32_t component, mri_block_window w, mri_simd_level level)
 {
-    reading          r = {.blocks = (size_t)(w.x1 - w.x0) * c->frame.component[component].v};
+    reading r = {.blocks = (size_t)(w.x1 - w.x0) * c->frame.component[component].v};
     mri_block_window windows[MRI_JPEG_MAX_COMPONENTS] = {{0}};
-    mri_block_rows   out[MRI_JPEG_MAX_COMPONENTS] = {{0}};
-    mr_error         err = MR_ERROR_INIT;
+    mri_block_rows out[MRI_JPEG_MAX_COMPONENTS] = {{0}};
+    mr_error err = MR_ERROR_INIT;
     r.coef = mri_alloc_aligned(64, r.blocks * 2 * MRI_JPEG_BLOCK + 64);
     r.last = malloc(r.blocks + 1);
     if (!r.coef || !r.last) abort();
@@ -40,7 +41,8 @@ static reading read_window(const mri_coef *c, uint32_t component, mri_block_wind
     windows[component] = w;
     out[component] = (mri_block_rows){(int16_t(*)[MRI_JPEG_BLOCK])(void *)r.coef, r.last, w.x1 - w.x0};
     mri_simd_use(level);
-    for (uint32_t y = 0; y < c->frame.mcus_high && r.rc == MR_OK; y++) r.rc = mri_coef_rows(c, y, windows, out, &err);
+    for (uint32_t y = 0; y < c->frame.mcus_high && r.rc == MR_OK; y++)
+        r.rc = mri_coef_rows(c, y, windows, out, &err);
     if (r.rc != MR_OK && (r.rc != MR_EFORMAT || !err.text[0])) abort();
     if (r.last[r.blocks] != 0x5a || ((uint8_t *)r.coef)[r.blocks * 2 * MRI_JPEG_BLOCK] != 0x5a) abort();
     for (size_t b = 0; b < r.blocks; b++) /* last is a promise that the transform trusts */
@@ -59,7 +61,7 @@ static void read_everywhere(const mri_coef *c, const uint8_t numbers[NUMBERS])
 {
     for (uint32_t k = 0; k < c->frame.component_count; k++) {
         const mri_jpeg_component *m = &c->frame.component[k];
-        mri_block_window          w = {numbers[4] % m->blocks_wide, 0, numbers[6] % m->blocks_high, 0};
+        mri_block_window w = {numbers[4] % m->blocks_wide, 0, numbers[6] % m->blocks_high, 0};
         w.x1 = w.x0 + numbers[5] % (m->blocks_wide - w.x0 + 1);
         w.y1 = w.y0 + numbers[7] % (m->blocks_high - w.y0 + 1);
         if (numbers[8] & 1) w = (mri_block_window){0, m->blocks_wide, 0, m->blocks_high};
@@ -114,9 +116,9 @@ static void frame_make(mri_jpeg_frame *f, const uint8_t numbers[NUMBERS])
 
 typedef struct made {
     mri_jpeg_frame frame;
-    int16_t       *coef[3]; /* from the data, repeated where it ends */
-    void          *payload;
-    size_t         bytes;
+    int16_t *coef[3]; /* from the data, repeated where it ends */
+    void *payload;
+    size_t bytes;
 } made;
 
 static void make(made *m, const uint8_t *data, size_t bytes, const uint8_t numbers[NUMBERS])
@@ -126,13 +128,17 @@ static void make(made *m, const uint8_t *data, size_t bytes, const uint8_t numbe
     size_t at = 0;
     for (uint32_t k = 0; k < m->frame.component_count; k++) {
         const mri_jpeg_component *c = &m->frame.component[k];
-        const size_t              values = (size_t)c->blocks_wide * c->blocks_high * MRI_JPEG_BLOCK;
+        const size_t values = (size_t)c->blocks_wide * c->blocks_high * MRI_JPEG_BLOCK;
         m->coef[k] = malloc(values * 2);
         if (!m->coef[k]) abort();
         for (size_t i = 0; i < values; i++, at += 2) /* small values often, zeros beyond the data */
-            m->coef[k][i] = at + 2 <= bytes ? (int16_t)(data[at + 1] & 64 ? mri_le16(data + at) : (int8_t)data[at] >> (data[at + 1] & 7)) : 0;
+            m->coef[k][i] = at + 2 <= bytes
+                                ? (int16_t)(data[at + 1] & 64 ? mri_le16(data + at)
+                                                              : (int8_t)data[at] >> (data[at + 1] & 7))
+                                : 0;
     }
-    const int16_t(*const coef[3])[MRI_JPEG_BLOCK] = {(const void *)m->coef[0], (const void *)m->coef[1], (const void *)m->coef[2]};
+    const int16_t(*const coef[3])[MRI_JPEG_BLOCK] = {(const void *)m->coef[0], (const void *)m->coef[1],
+                                                     (const void *)m->coef[2]};
     if (mri_coef_pack(&m->frame, coef, &m->payload, &m->bytes, &err) != MR_OK) abort();
 }
 
@@ -149,21 +155,26 @@ static void compare(const made *m)
     if (mri_coef_open(&c, m->payload, m->bytes, NULL) != MR_OK) abort();
     for (uint32_t k = 0; k < c.frame.component_count; k++) {
         const mri_jpeg_component *p = &c.frame.component[k];
-        if (p->blocks_wide != m->frame.component[k].blocks_wide || p->blocks_high != m->frame.component[k].blocks_high) abort();
+        if (p->blocks_wide != m->frame.component[k].blocks_wide ||
+            p->blocks_high != m->frame.component[k].blocks_high)
+            abort();
         for (uint32_t y = 0; y < p->blocks_high; y++) {
-            reading r = read_window(&c, k, (mri_block_window){0, p->blocks_wide, y, y + 1}, levels[y % 2 ? 1 : 2]);
+            reading r =
+                read_window(&c, k, (mri_block_window){0, p->blocks_wide, y, y + 1}, levels[y % 2 ? 1 : 2]);
             if (r.rc != MR_OK) abort();
-            if (memcmp(r.coef, m->coef[k] + (size_t)y * p->blocks_wide * MRI_JPEG_BLOCK, (size_t)p->blocks_wide * 2 * MRI_JPEG_BLOCK) != 0)
+            if (memcmp(r.coef, m->coef[k] + (size_t)y * p->blocks_wide * MRI_JPEG_BLOCK,
+                       (size_t)p->blocks_wide * 2 * MRI_JPEG_BLOCK) != 0)
                 abort();
             reading_free(&r);
         }
     }
 }
 
-/* A payload whose rows hold the data: lengths whose sum is right more often than not, as the index is made from them. */
+/* A payload whose rows hold the data: lengths whose sum is right more often than not, as the index is made
+ * from them. */
 static void rows_from(const uint8_t *data, size_t bytes, const uint8_t numbers[NUMBERS])
 {
-    made   m = {0};
+    made m = {0};
     size_t at = 0;
     make(&m, NULL, 0, numbers); /* head and index of an empty picture */
     size_t index = MRI_COEF_HEAD + (size_t)MRI_COEF_TABLE_BYTES * ((uint8_t *)m.payload)[12];
@@ -195,7 +206,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (bytes < 1 + NUMBERS) return 0;
     const uint8_t *numbers = data + 1, *rest = data + 1 + NUMBERS;
-    const size_t   left = bytes - 1 - NUMBERS;
+    const size_t left = bytes - 1 - NUMBERS;
     if (data[0] % 3 == 0) {
         open_and_read(rest, left, numbers);
     } else if (data[0] % 3 == 1) {

@@ -2,23 +2,23 @@
  *
  *   flags | window, 4 bytes | [length of entry points | entry points] | JPEG
  *
- * Flags: 1 plain C; 2 entry points made for the picture; 4 entry points out of the input. Where libjpeg reads all without a
- * warning, we give the same coefficients (or leave it to libjpeg); where it does not, we refuse. A window of a good picture is part
- * of the whole. Anything at all may be offered as entry points. */
+ * Flags: 1 plain C; 2 entry points made for the picture; 4 entry points out of the input. Where libjpeg reads
+ * all without a warning, we give the same coefficients (or leave it to libjpeg); where it does not, we
+ * refuse. A window of a good picture is part of the whole. Anything at all may be offered as entry points. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/simd.h"
-#include "tests/fuzz/fuzz.h"
 #include "pipeline/decode/jpeg/entropy.h"
+#include "tests/fuzz/fuzz.h"
 #include "tests/pipeline/decode/coefs.h"
 
 #define MAX_BLOCKS 3000
 
 typedef struct input {
-    uint8_t        flags, window[4];
+    uint8_t flags, window[4];
     const uint8_t *entries, *jpeg;
-    size_t         entries_bytes, jpeg_bytes;
+    size_t entries_bytes, jpeg_bytes;
 } input;
 
 static mri_entropy *entropy;
@@ -44,7 +44,9 @@ static int decode(const mri_jpeg_frame *f, const mri_block_window *w, const mrt_
         for (uint32_t k = 0; k < f->component_count; k++) {
             const uint32_t v = f->component[k].v, first = row * v > w[k].y0 ? row * v : w[k].y0;
             for (uint32_t y = first; y < row * v + v && y < w[k].y1; y++)
-                if (memcmp(out[k].coef[(size_t)(y - first) * out[k].pitch], theirs->block[k][(size_t)y * theirs->wide[k] + w[k].x0], 128 * (size_t)out[k].pitch))
+                if (memcmp(out[k].coef[(size_t)(y - first) * out[k].pitch],
+                           theirs->block[k][(size_t)y * theirs->wide[k] + w[k].x0],
+                           128 * (size_t)out[k].pitch))
                     abort();
         }
     }
@@ -53,7 +55,8 @@ static int decode(const mri_jpeg_frame *f, const mri_block_window *w, const mrt_
 
 static void whole_window(const mri_jpeg_frame *f, mri_block_window *w)
 {
-    for (uint32_t k = 0; k < f->component_count; k++) w[k] = (mri_block_window){0, f->component[k].blocks_wide, 0, f->component[k].blocks_high};
+    for (uint32_t k = 0; k < f->component_count; k++)
+        w[k] = (mri_block_window){0, f->component[k].blocks_wide, 0, f->component[k].blocks_high};
 }
 
 static void part_window(const mri_jpeg_frame *f, const uint8_t *by, mri_block_window *w)
@@ -86,7 +89,8 @@ static void differ(const input *in)
         void *entries = NULL;
         size_t entries_bytes = 0;
         if (in->flags & 2) {
-            const int built = mri_jpeg_entries_build_gap(entropy, in->jpeg, in->jpeg_bytes, 1 + in->window[0] % 20u, &entries, &entries_bytes, NULL);
+            const int built = mri_jpeg_entries_build_gap(
+                entropy, in->jpeg, in->jpeg_bytes, 1 + in->window[0] % 20u, &entries, &entries_bytes, NULL);
             if (built && built != MR_EUNSUPPORTED) abort();
         }
         if (mri_entropy_open(entropy, in->jpeg, in->jpeg_bytes, entries, entries_bytes, &f, NULL)) abort();
@@ -119,7 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (in.flags & 4) {
         const mri_jpeg_frame *f;
         mri_block_window w[4];
-        if (mri_entropy_open(entropy, in.jpeg, in.jpeg_bytes, in.entries, in.entries_bytes, &f, NULL) == MR_OK &&
+        if (mri_entropy_open(entropy, in.jpeg, in.jpeg_bytes, in.entries, in.entries_bytes, &f, NULL) ==
+                MR_OK &&
             (uint64_t)f->mcus_wide * f->mcus_high < MAX_BLOCKS) {
             part_window(f, in.window, w);
             decode(f, w, NULL);

@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz_example.c: hostile bytes as a tf.train.Example: walked, picked from, its lists read, its picture and boxes taken.
+/* tests/fuzz/fuzz_example.c: hostile bytes as a tf.train.Example: walked, picked from, its lists read, its
+ * picture and boxes taken.
  *
  * Input: the message. The source around it is fuzz_tfrecord's; without it this is many times as fast. */
 #include <stdlib.h>
@@ -23,12 +24,12 @@ static void inside(mri_span s, const uint8_t *data, size_t bytes)
 /* What a short array holds is the beginning of what is counted. */
 static void read_list(const mri_feature *f, const uint8_t *data, size_t bytes)
 {
-    int64_t  ints[MOST];
-    float    floats[MOST];
+    int64_t ints[MOST];
+    float floats[MOST];
     mri_span spans[MOST];
-    size_t   count = 0, again = 0;
+    size_t count = 0, again = 0;
     mr_error err = MR_ERROR_INIT;
-    int      rc = MR_OK, rc_again = MR_OK;
+    int rc = MR_OK, rc_again = MR_OK;
     if (f->kind == MRI_FEATURE_INTS) {
         rc = mri_feature_ints(f, ints, MOST, &count, &err);
         rc_again = mri_feature_ints(f, NULL, 0, &again, NULL);
@@ -47,8 +48,8 @@ static void read_list(const mri_feature *f, const uint8_t *data, size_t bytes)
 static bool last_of(const uint8_t *data, size_t bytes, const char *key, mri_feature *out)
 {
     mri_example_walk w;
-    mri_feature      f;
-    int              rc;
+    mri_feature f;
+    int rc;
     mri_example_begin(&w, data, bytes);
     *out = (mri_feature){.kind = MRI_FEATURE_NONE};
     while ((rc = mri_example_next(&w, &f, NULL)) == MR_OK)
@@ -60,8 +61,8 @@ static void values(const mri_feature *f)
 {
     mr_error err = MR_ERROR_INIT;
     mr_value v;
-    size_t   boxes;
-    int64_t  label;
+    size_t boxes;
+    int64_t label;
     if (mri_tf_picture(f, keys, &v, &err) == MR_OK && (v.bytes == 0 || !v.data)) abort();
     if (mri_tf_box_count(f, keys, &boxes, &err) == MR_OK && boxes > MRI_TF_MOST_BOXES) abort();
     mri_tf_one_int(&f[MRI_TF_LABEL], keys[MRI_TF_LABEL], &label, &err);
@@ -69,11 +70,11 @@ static void values(const mri_feature *f)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    mri_feature      f, picked[MRI_TF_FEATURES];
+    mri_feature f, picked[MRI_TF_FEATURES];
     mri_example_walk w;
-    mr_error         err = MR_ERROR_INIT;
-    char             text[64];
-    int              rc;
+    mr_error err = MR_ERROR_INIT;
+    char text[64];
+    int rc;
     mrt_fuzz_begin(0, 1); /* it allocates nothing */
     mri_example_begin(&w, data, bytes);
     while ((rc = mri_example_next(&w, &f, &err)) == MR_OK) {
@@ -86,7 +87,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (pick != MR_OK && !err.text[0]) abort();
     if (pick == MR_OK) {
         for (int k = 0; k < MRI_TF_FEATURES; k += 4) {
-            if (!last_of(data, bytes, keys[k], &f) || f.kind != picked[k].kind || f.lists.bytes != picked[k].lists.bytes) abort();
+            if (!last_of(data, bytes, keys[k], &f) || f.kind != picked[k].kind ||
+                f.lists.bytes != picked[k].lists.bytes)
+                abort();
         }
         values(picked);
     }

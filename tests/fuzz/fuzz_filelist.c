@@ -1,8 +1,9 @@
 /* tests/fuzz/fuzz_filelist.c: which files a path, folder or pattern names.
  *
- * Input: a byte for the part asked for, then lines: what is asked for, and the names of the files that are there. A file is one of ours
- * unless its name ends in '~'. Patterns with [ are left out: a range inside of one can name the same file a million times, which is
- * the limit of a list and not of this test's patience. */
+ * Input: a byte for the part asked for, then lines: what is asked for, and the names of the files that are
+ * there. A file is one of ours unless its name ends in '~'. Patterns with [ are left out: a range inside of
+ * one can name the same file a million times, which is the limit of a list and not of this test's
+ * patience. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +29,9 @@ static void put_files(char *at)
     char *name;
     for (int k = 0; k < MOST_NAMES && (name = line_of(&at));) {
         const size_t bytes = strlen(name);
-        if (bytes == 0 || bytes > MOST_NAME || strchr(name, '/') || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) continue;
+        if (bytes == 0 || bytes > MOST_NAME || strchr(name, '/') || strcmp(name, ".") == 0 ||
+            strcmp(name, "..") == 0)
+            continue;
         mrt_fuzz_file(name, name[bytes - 1] == '~' ? "no" : "x", 1);
         k++;
     }
@@ -37,8 +40,8 @@ static void put_files(char *at)
 static void find(const char *path, mr_split split, bool is_folder)
 {
     mri_filelist l;
-    mr_error     err = MR_ERROR_INIT;
-    const int    rc = mri_filelist_find(&l, path, split, ours, &err);
+    mr_error err = MR_ERROR_INIT;
+    const int rc = mri_filelist_find(&l, path, split, ours, &err);
     if ((rc == MR_OK) != (l.count > 0) || (rc && !err.text[0])) abort();
     for (uint32_t k = 0; k < l.count; k++) {
         if (strncmp(l.path[k], MRT_FUZZ_FOLDER "/", sizeof MRT_FUZZ_FOLDER) != 0) abort();
@@ -54,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     if (bytes < 1 || bytes > sizeof text) return 0;
     memcpy(text, data + 1, bytes - 1);
     text[bytes - 1] = '\0';
-    char       *at = text;
+    char *at = text;
     const char *asked = line_of(&at);
     if (strchr(asked, '[')) return 0;
     mrt_fuzz_begin(bytes, DECLARED);

@@ -1,14 +1,15 @@
-/* tests/fuzz/fuzz_framed_index.c: the kept index (NAME.mridx) of a TFRecord, tar or RecordIO file, changed by somebody who can
- * compute its checksum.
+/* tests/fuzz/fuzz_framed_index.c: the kept index (NAME.mridx) of a TFRecord, tar or RecordIO file, changed by
+ * somebody who can compute its checksum.
  *
- * Input: a byte for the format, then changes to the index the library wrote: u16 place, one byte count, so many bytes for that place;
- * a place at the end makes it longer. Bit 7 of the first byte: what follows stands in place of all behind the head. */
+ * Input: a byte for the format, then changes to the index the library wrote: u16 place, one byte count, so
+ * many bytes for that place; a place at the end makes it longer. Bit 7 of the first byte: what follows stands
+ * in place of all behind the head. */
 #include <stdio.h>
 
 #include "base/util.h"
-#include "formats/tfrecord/example.h"
 #include "formats/recordio/recordio.h"
 #include "formats/tar/tar.h"
+#include "formats/tfrecord/example.h"
 #include "formats/tfrecord/tfrecord.h"
 #include "tests/fuzz/fuzz_source.h"
 
@@ -20,7 +21,7 @@ static const struct {
 
 static struct base {
     uint8_t file[8192], index[MOST];
-    size_t  file_bytes, index_bytes;
+    size_t file_bytes, index_bytes;
 } bases[FORMATS];
 
 static const uint8_t jpeg[] = {0xff, 0xd8, 0xff, 0xe0, 0, 0, 0xff, 0xd9};
@@ -28,10 +29,10 @@ static const uint8_t jpeg[] = {0xff, 0xd8, 0xff, 0xe0, 0, 0, 0xff, 0xd9};
 /* ---- three small data sets ---- */
 static void put_example(struct base *b, int64_t label)
 {
-    static const float    place[] = {0.25f, 0.5f};
-    static const char     name[] = "cat";
-    mri_example_builder   e = {0};
-    mri_span              s;
+    static const float place[] = {0.25f, 0.5f};
+    static const char name[] = "cat";
+    mri_example_builder e = {0};
+    mri_span s;
     mri_example_restart(&e);
     mri_example_add_bytes(&e, "image/encoded", jpeg, sizeof jpeg);
     mri_example_add_ints(&e, "image/class/label", &label, 1);
@@ -52,7 +53,9 @@ static void put_example(struct base *b, int64_t label)
 static void put_member(struct base *b, const char *name, const void *data, size_t bytes)
 {
     size_t used;
-    if (mri_tar_head_write(name, bytes, b->file + b->file_bytes, sizeof b->file - b->file_bytes, &used, NULL) != MR_OK) abort();
+    if (mri_tar_head_write(name, bytes, b->file + b->file_bytes, sizeof b->file - b->file_bytes, &used,
+                           NULL) != MR_OK)
+        abort();
     memcpy(b->file + b->file_bytes + used, data, bytes);
     b->file_bytes += used + MRI_TAR_BLOCK;
 }
@@ -90,9 +93,9 @@ static mr_source_config config(int at)
 
 static void keep(int at)
 {
-    struct base           *b = &bases[at];
+    struct base *b = &bases[at];
     const mr_source_config cfg = config(at);
-    char                   name[64];
+    char name[64];
     mrt_fuzz_begin(b->file_bytes, FUZZ_DECLARED);
     if (fuzz_open(mrt_fuzz_file(sets[at].name, b->file, b->file_bytes), &cfg) != MR_OK) abort();
     snprintf(name, sizeof name, "%s.mridx", sets[at].name);
@@ -112,7 +115,8 @@ static void prepare(void)
 static size_t change(uint8_t *index, size_t size, const uint8_t *data, size_t bytes)
 {
     while (bytes >= 3) {
-        size_t at = HEAD - 72 + (data[0] | (size_t)data[1] << 8) % (MOST - HEAD), n = data[2]; /* counts stand before the end of the head */
+        size_t at = HEAD - 72 + (data[0] | (size_t)data[1] << 8) % (MOST - HEAD),
+               n = data[2]; /* counts stand before the end of the head */
         data += 3;
         bytes -= 3;
         if (n > bytes) n = bytes;
@@ -131,7 +135,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     static uint8_t index[MOST];
     prepare();
     if (bytes < 1) return 0;
-    const int          mode = *data++, at = (mode & 0x7f) % FORMATS;
+    const int mode = *data++, at = (mode & 0x7f) % FORMATS;
     const struct base *b = &bases[at];
     bytes--;
     size_t size = b->index_bytes;
@@ -142,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         memcpy(index + HEAD, data + 24, size - HEAD);
     } else size = change(index, size, data, bytes);
     mri_put_le32(index + 8, mr_crc32c(0, index + 12, size - 12));
-    char                   name[64];
+    char name[64];
     const mr_source_config cfg = config(at);
     fuzz_labels_are_hints = true; /* the index says what it likes */
     snprintf(name, sizeof name, "%s.mridx", sets[at].name);

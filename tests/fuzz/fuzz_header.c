@@ -1,8 +1,9 @@
-/* tests/fuzz/fuzz_header.c: the parsers that look at a picture without decoding it: its header, its EXIF part, the layout of a JPEG,
- * and entry points kept beside one.
+/* tests/fuzz/fuzz_header.c: the parsers that look at a picture without decoding it: its header, its EXIF
+ * part, the layout of a JPEG, and entry points kept beside one.
  *
- * Input: u16 length of entry points, these, then the picture. Bit 15 of the length: the numbers by which entry points know their
- * picture are put right. The entry points are taken for the body of an APP1 segment as well. */
+ * Input: u16 length of entry points, these, then the picture. Bit 15 of the length: the numbers by which
+ * entry points know their picture are put right. The entry points are taken for the body of an APP1 segment
+ * as well. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,10 +14,11 @@
 
 enum { MOST_ENTRIES = 2048, MOST_WALKED = 512 };
 
-static void walk_entries(const uint8_t *payload, size_t bytes, const mri_jpeg_layout *layout, const uint8_t *jpeg, size_t jpeg_bytes)
+static void walk_entries(const uint8_t *payload, size_t bytes, const mri_jpeg_layout *layout,
+                         const uint8_t *jpeg, size_t jpeg_bytes)
 {
     mri_jpeg_entries t;
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     if (mri_jpeg_entries_open(&t, payload, bytes, layout, jpeg, jpeg_bytes, &err) != MR_OK) {
         if (!err.text[0]) abort();
         return;
@@ -24,7 +26,8 @@ static void walk_entries(const uint8_t *payload, size_t bytes, const mri_jpeg_la
     uint32_t walked = 0;
     for (uint32_t row = 0; row < layout->frame.mcus_high && walked < MOST_WALKED; row++) {
         mri_jpeg_entry e = mri_jpeg_entries_row(&t, row);
-        for (uint32_t k = 0; k + 1 < t.per_row && walked++ < MOST_WALKED; k++) mri_jpeg_entries_next(&t, row, k, &e);
+        for (uint32_t k = 0; k + 1 < t.per_row && walked++ < MOST_WALKED; k++)
+            mri_jpeg_entries_next(&t, row, k, &e);
     }
     const uint32_t last = layout->frame.mcus_high - 1; /* ends where the payload does */
     mri_jpeg_entry e = mri_jpeg_entries_row(&t, last);
@@ -34,7 +37,7 @@ static void walk_entries(const uint8_t *payload, size_t bytes, const mri_jpeg_la
 static void layout_of(const uint8_t *jpeg, size_t bytes, uint8_t *payload, size_t payload_bytes, bool repair)
 {
     mri_jpeg_layout l;
-    mr_error        err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     if (mri_jpeg_layout_parse(&l, jpeg, bytes, &err) != MR_OK) {
         if (!err.text[0]) abort();
         return;
@@ -62,12 +65,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (bytes < 2) return 0;
     const unsigned word = data[0] | (unsigned)data[1] << 8;
-    size_t         n = word & 0x7fff;
+    size_t n = word & 0x7fff;
     if (n > MOST_ENTRIES) n = MOST_ENTRIES;
     if (n > bytes - 2) n = bytes - 2;
-    uint8_t     *payload = copy_of(data + 2, n), *picture = copy_of(data + 2 + n, bytes - 2 - n);
+    uint8_t *payload = copy_of(data + 2, n), *picture = copy_of(data + 2 + n, bytes - 2 - n);
     const size_t picture_bytes = bytes - 2 - n;
-    mr_error     err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mrt_fuzz_begin(0, 1); /* none of them allocates */
     mr_image_header h;
     if (mr_image_header_parse(picture, picture_bytes, &h, &err) == MR_OK) {

@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_png.c: any bytes offered as a PNG. Each chunk's checksum is put right after most mutations, or hardly any would
- * get past the first chunk. */
+/* tests/fuzz/fuzz_png.c: any bytes offered as a PNG. Each chunk's checksum is put right after most mutations,
+ * or hardly any would get past the first chunk. */
 #include "tests/fuzz/fuzz_picture.h"
 
 #include "base/util.h"
@@ -37,9 +37,9 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t bytes, size_t max_bytes, un
 static void fuzz_samples(const uint8_t *data, size_t bytes)
 {
     mr_image_header header;
-    mr_image        image;
-    mri_buffer      buffer = {0};
-    const mr_value  value = {.type = MR_TYPE_PNG, .data = data, .bytes = bytes};
+    mr_image image;
+    mri_buffer buffer = {0};
+    const mr_value value = {.type = MR_TYPE_PNG, .data = data, .bytes = bytes};
     if (mr_image_header_parse(data, bytes, &header, NULL) != MR_OK || header.type != MR_TYPE_PNG) return;
     if ((uint64_t)header.width * header.height > 1 << 18) return;
     const int rc = mri_png_samples(data, bytes, &header, &buffer, NULL);

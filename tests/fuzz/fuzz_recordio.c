@@ -1,7 +1,9 @@
-/* tests/fuzz/fuzz_recordio.c: hostile RecordIO bytes and the lists beside them, and frames built from hostile data.
+/* tests/fuzz/fuzz_recordio.c: hostile RecordIO bytes and the lists beside them, and frames built from hostile
+ * data.
  *
- * Input: a mode byte; with bit 0 or 1 two bytes for the length of .idx and .lst each, and these; the rest is the .rec file. bit 2:
- * packed labels, the class is the second; bit 3: the rest is data to be framed and found again instead. */
+ * Input: a mode byte; with bit 0 or 1 two bytes for the length of .idx and .lst each, and these; the rest is
+ * the .rec file. bit 2: packed labels, the class is the second; bit 3: the rest is data to be framed and
+ * found again instead. */
 #include "formats/recordio/recordio.h"
 #include "tests/fuzz/fuzz_source.h"
 
@@ -18,14 +20,17 @@ static void take_list(const char *name, const uint8_t **data, size_t *bytes)
 
 static void frame_and_find(const uint8_t *data, size_t bytes)
 {
-    const uint64_t      size = mri_recordio_bytes(data, (uint32_t)bytes);
-    uint8_t            *framed = malloc((size_t)size), *back = malloc(bytes ? bytes : 1);
+    const uint64_t size = mri_recordio_bytes(data, (uint32_t)bytes);
+    uint8_t *framed = malloc((size_t)size), *back = malloc(bytes ? bytes : 1);
     mri_recordio_memory m = {framed, size};
-    mri_recordio_input  in = mri_recordio_in_memory(&m);
+    mri_recordio_input in = mri_recordio_in_memory(&m);
     mri_recordio_record r;
-    if (!framed || !back || mri_recordio_build(data, (uint32_t)bytes, framed) != framed + size) __builtin_trap();
-    if (mri_recordio_look(&in, 0, &r, NULL) != MR_OK || r.bytes != size || r.data_bytes != bytes) __builtin_trap();
-    if (mri_recordio_copy(&in, &r, back, bytes, NULL) != MR_OK || (bytes && memcmp(back, data, bytes) != 0)) __builtin_trap();
+    if (!framed || !back || mri_recordio_build(data, (uint32_t)bytes, framed) != framed + size)
+        __builtin_trap();
+    if (mri_recordio_look(&in, 0, &r, NULL) != MR_OK || r.bytes != size || r.data_bytes != bytes)
+        __builtin_trap();
+    if (mri_recordio_copy(&in, &r, back, bytes, NULL) != MR_OK || (bytes && memcmp(back, data, bytes) != 0))
+        __builtin_trap();
     free(framed);
     free(back);
 }

@@ -1,4 +1,5 @@
-/* tests/fuzz/fuzz_sequence.c: sequences of numbers over hostile bytes. Input: one byte that says where the class stands, the text. */
+/* tests/fuzz/fuzz_sequence.c: sequences of numbers over hostile bytes. Input: one byte that says where the
+ * class stands, the text. */
 #include "tests/fuzz/fuzz_source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -1,5 +1,5 @@
-/* tests/fuzz/fuzz_shards.c: a hostile list of record files. Beside it lie a.mrec, b.mrec with three records and c.mrec of another
- * schema. Input: the list behind its first line. */
+/* tests/fuzz/fuzz_shards.c: a hostile list of record files. Beside it lie a.mrec, b.mrec with three records
+ * and c.mrec of another schema. Input: the list behind its first line. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -18,10 +18,10 @@ typedef struct made {
 /* As the writer writes it, through a file on disk, once. */
 static void make(made *m, const char *second_field)
 {
-    char      folder[] = "/tmp/millrace-fuzz-XXXXXX", path[64];
-    mr_field  fields[] = {{.name = "label", .type = MR_TYPE_INT}, {.type = MR_TYPE_TEXT}};
+    char folder[] = "/tmp/millrace-fuzz-XXXXXX", path[64];
+    mr_field fields[] = {{.name = "label", .type = MR_TYPE_INT}, {.type = MR_TYPE_TEXT}};
     mr_writer_config cfg;
-    mr_writer       *w;
+    mr_writer *w;
     mr_writer_defaults(&cfg);
     snprintf(fields[1].name, sizeof fields[1].name, "%s", second_field);
     cfg.fields = fields;
@@ -30,7 +30,8 @@ static void make(made *m, const char *second_field)
     snprintf(path, sizeof path, "%s/x.mrec", folder);
     if (mr_writer_open(&w, path, &cfg, NULL, NULL) != MR_OK) abort();
     for (uint64_t k = 0; k < 3; k++) {
-        const mr_value v[] = {{.type = MR_TYPE_INT, .i = (int64_t)k}, {.type = MR_TYPE_TEXT, .data = "word", .bytes = 4}};
+        const mr_value v[] = {{.type = MR_TYPE_INT, .i = (int64_t)k},
+                              {.type = MR_TYPE_TEXT, .data = "word", .bytes = 4}};
         if (mr_writer_append(w, k, v, NULL) != MR_OK) abort();
     }
     if (mr_writer_finish(w, NULL) != MR_OK) abort();
@@ -44,7 +45,7 @@ static void make(made *m, const char *second_field)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    static made    same, other;
+    static made same, other;
     static uint8_t list[4096 + sizeof first_line];
     if (same.size == 0) {
         make(&same, "text");
@@ -60,7 +61,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     mrt_fuzz_file("b.mrec", same.bytes, (size_t)same.size);
     mrt_fuzz_file("c.mrec", other.bytes, (size_t)other.size);
     mri_shards s;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     if (mri_shards_read(&s, path, &err) == MR_OK) {
         if (s.count == 0) abort();
         mri_shards_fini(&s);

@@ -6,13 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/fuzz/fuzz.h"
 #include "millrace/formats.h"
+#include "tests/fuzz/fuzz.h"
 
 enum {
-    FUZZ_MEMORY = 1 << 20,           /* what a source is told it may keep */
-    FUZZ_DECLARED = 2 * FUZZ_MEMORY, /* that, and the buffers of fixed size that unpacking and converting take meanwhile */
-    FUZZ_SAMPLES = 64,               /* looked at */
+    FUZZ_MEMORY = 1 << 20, /* what a source is told it may keep */
+    FUZZ_DECLARED =
+        2 *
+        FUZZ_MEMORY,   /* that, and the buffers of fixed size that unpacking and converting take meanwhile */
+    FUZZ_SAMPLES = 64, /* looked at */
 };
 
 /* Every byte that is handed out is there: the sanitizers look. */
@@ -31,10 +33,10 @@ static bool fuzz_labels_are_hints; /* that mr_source_label() gives what the samp
 static inline void fuzz_sample(const mr_source *src, uint64_t i, void **buf, size_t *buf_bytes)
 {
     const mr_source_info *info = mr_source_info_of(src);
-    mr_error              err = MR_ERROR_INIT;
-    mr_extent             e;
-    mr_sample             s;
-    int64_t               label;
+    mr_error err = MR_ERROR_INIT;
+    mr_extent e;
+    mr_sample s;
+    int64_t label;
     if (mr_source_extent(src, i, &e, &err) == MR_OK && e.bytes > info->max_extent_bytes) abort();
     const int known = mr_source_label(src, i, &label);
     if (known == MR_OK && info->class_count && (label < 0 || label >= info->class_count)) abort();
@@ -42,15 +44,17 @@ static inline void fuzz_sample(const mr_source *src, uint64_t i, void **buf, siz
     if (rc != MR_OK && !err.text[0]) abort();
     if (rc != MR_OK) return;
     if (s.value_count != info->field_count) abort();
-    if (known == MR_OK && info->label_field >= 0 && !fuzz_labels_are_hints && s.value[info->label_field].i != label) abort();
+    if (known == MR_OK && info->label_field >= 0 && !fuzz_labels_are_hints &&
+        s.value[info->label_field].i != label)
+        abort();
     for (uint32_t k = 0; k < s.value_count; k++) fuzz_touch(s.value[k].data, s.value[k].bytes);
 }
 
 static inline void fuzz_samples(const mr_source *src)
 {
     const mr_source_info *info = mr_source_info_of(src);
-    void                 *buf = NULL;
-    size_t                buf_bytes = 0;
+    void *buf = NULL;
+    size_t buf_bytes = 0;
     if (info->count == 0 || info->field_count == 0) abort();
     for (uint64_t i = 0; i < info->count && i < FUZZ_SAMPLES; i++) fuzz_sample(src, i, &buf, &buf_bytes);
     if (info->count > FUZZ_SAMPLES) fuzz_sample(src, info->count - 1, &buf, &buf_bytes);
@@ -72,8 +76,8 @@ static inline mr_source_config fuzz_config(const char *format, const char *label
 static inline int fuzz_open(const char *path, const mr_source_config *cfg)
 {
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
-    const int  rc = mr_source_open(&src, path, cfg, &err);
+    mr_error err = MR_ERROR_INIT;
+    const int rc = mr_source_open(&src, path, cfg, &err);
     if ((rc == MR_OK) != (src != NULL) || (rc && !err.text[0])) abort();
     if (rc == MR_OK) fuzz_samples(src);
     mr_source_close(src);

@@ -1,8 +1,9 @@
-/* tests/fuzz/fuzz_tar.c: a tar archive of hostile bytes as a source, and names of any kind through the headers we write.
+/* tests/fuzz/fuzz_tar.c: a tar archive of hostile bytes as a source, and names of any kind through the
+ * headers we write.
  *
- * Input: a mode byte, then the archive. Bit 0: checksums of what looks like a header are made right, so that changes get behind them;
- * bit 1: label_key and image_key are given; bit 2: what follows is a name, written and read back. The corpus is made by
- * corpus_tar.py. */
+ * Input: a mode byte, then the archive. Bit 0: checksums of what looks like a header are made right, so that
+ * changes get behind them; bit 1: label_key and image_key are given; bit 2: what follows is a name, written
+ * and read back. The corpus is made by corpus_tar.py. */
 #include <stdio.h>
 
 #include "formats/tar/tar.h"
@@ -44,9 +45,9 @@ static void round_trip(const uint8_t *data, size_t bytes)
 {
     static mri_tar t;
     static uint8_t out[4 * MRI_TAR_MOST_NAME];
-    char           name[MRI_TAR_MOST_NAME + 2];
-    uint64_t       size;
-    size_t         used;
+    char name[MRI_TAR_MOST_NAME + 2];
+    uint64_t size;
+    size_t used;
     if (bytes < sizeof size) return;
     memcpy(&size, data, sizeof size);
     bytes -= sizeof size;
@@ -56,7 +57,9 @@ static void round_trip(const uint8_t *data, size_t bytes)
     if (mri_tar_head_write(name, size, out, sizeof out, &used, NULL) != MR_OK) return;
     mri_tar_member m;
     mri_tar_init(&t, get, out, 0, UINT64_MAX);
-    if (mri_tar_next(&t, &m, NULL) != MR_OK || strcmp(m.name, name) != 0 || m.bytes != size || m.data != used || m.kind != MRI_TAR_FILE) abort();
+    if (mri_tar_next(&t, &m, NULL) != MR_OK || strcmp(m.name, name) != 0 || m.bytes != size ||
+        m.data != used || m.kind != MRI_TAR_FILE)
+        abort();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

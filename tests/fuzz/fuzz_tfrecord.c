@@ -1,15 +1,16 @@
 /* tests/fuzz/fuzz_tfrecord.c: the TFRecord source over hostile bytes: framing, packed streams, Examples.
  *
- * First byte of the input: 0, the rest is a file as it is; 1, the rest is the data of one record, framed here with right checksums (a
- * fuzzer does not find those); anything else, records of up to so many bytes are made of the rest, framed as well. */
+ * First byte of the input: 0, the rest is a file as it is; 1, the rest is the data of one record, framed here
+ * with right checksums (a fuzzer does not find those); anything else, records of up to so many bytes are made
+ * of the rest, framed as well. */
 #include "formats/tfrecord/tfrecord.h"
 #include "tests/fuzz/fuzz_source.h"
 
 static uint8_t *frame(const uint8_t *data, size_t bytes, size_t one, size_t *framed_bytes)
 {
     const size_t count = one ? (bytes + one - 1) / one : 1;
-    uint8_t     *out = malloc(bytes + 16 * count + 1);
-    size_t       at = 0, used = 0;
+    uint8_t *out = malloc(bytes + 16 * count + 1);
+    size_t at = 0, used = 0;
     if (!out) abort();
     for (size_t k = 0; k < count; k++) {
         const size_t n = bytes - at < one ? bytes - at : one;
@@ -27,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (bytes < 1) return 0;
     uint8_t *framed = NULL;
-    size_t   n = bytes - 1;
+    size_t n = bytes - 1;
     if (data[0] != 0) framed = frame(data + 1, bytes - 1, data[0] == 1 ? bytes : data[0], &n);
     mrt_fuzz_begin(n, FUZZ_DECLARED);
     fuzz_open_format(mrt_fuzz_file("x.tfrecord", framed ? framed : data + 1, n), "tfrecord", NULL);

@@ -3,9 +3,9 @@
  *   __wrap_open(path)   in MRT_FUZZ_FOLDER: a number from FIRST_FD on, else __real_open()
  *   __wrap_pread(fd)    from FIRST_FD on: from memory, else __real_pread()
  *
- * One folder without folders in it. What the library writes while it opens data goes to files without a name (memfd_create,
- * O_TMPFILE), or to one made by mkostemp() and renamed: both are here too, nothing else can be written. One thread. The list of
- * wrapped calls is MRT_WRAP_FILES in CMakeLists.txt. */
+ * One folder without folders in it. What the library writes while it opens data goes to files without a name
+ * (memfd_create, O_TMPFILE), or to one made by mkostemp() and renamed: both are here too, nothing else can be
+ * written. One thread. The list of wrapped calls is MRT_WRAP_FILES in CMakeLists.txt. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,17 +26,17 @@ enum { FIRST_FD = 1 << 20, MOST_OPEN = 48, MOST_FILES = 24, NAME_BYTES = 128, SP
 #define SPILL_BYTES ((size_t)64 << 20) /* more is a full disk */
 
 typedef struct file {
-    char           name[NAME_BYTES];
+    char name[NAME_BYTES];
     const uint8_t *data;
-    size_t         bytes;
+    size_t bytes;
 } file;
 
 typedef struct spill { /* a file being written, mostly without a name; its pages stay when it goes */
     uint8_t *data;
-    size_t   bytes;
-    int      users;
-    bool     on_disk; /* would be: it counts for no memory */
-    char     name[NAME_BYTES]; /* from mkostemp(): it is there until end(), also when it is closed */
+    size_t bytes;
+    int users;
+    bool on_disk;          /* would be: it counts for no memory */
+    char name[NAME_BYTES]; /* from mkostemp(): it is there until end(), also when it is closed */
 } spill;
 
 typedef struct handle {
@@ -44,19 +44,19 @@ typedef struct handle {
     int at; /* of the file or spill */
 } handle;
 
-static file   files[MOST_FILES];
-static int    file_count, open_folders;
-static spill  spills[SPILLS];
+static file files[MOST_FILES];
+static int file_count, open_folders;
+static spill spills[SPILLS];
 static handle handles[MOST_OPEN];
 static struct walk { /* stands for a DIR */
-    int           at, fd;
+    int at, fd;
     struct dirent entry;
 } walks[4];
 
 /* Declares both sides of a wrapped call; the body of ours follows. */
-#define REAL(type, name, ...) \
-    type __real_##name(__VA_ARGS__); \
-    type __wrap_##name(__VA_ARGS__); \
+#define REAL(type, name, ...)                                                                                \
+    type __real_##name(__VA_ARGS__);                                                                         \
+    type __wrap_##name(__VA_ARGS__);                                                                         \
     type __wrap_##name(__VA_ARGS__)
 
 /* ---- names ---- */
@@ -82,8 +82,8 @@ static int find(const char *name)
 const char *mrt_fuzz_file(const char *name, const void *data, size_t bytes)
 {
     static char path[4][sizeof folder + NAME_BYTES];
-    static int  turn;
-    int         at = find(name);
+    static int turn;
+    int at = find(name);
     if (at < 0) {
         if (file_count == MOST_FILES || strlen(name) >= NAME_BYTES) abort();
         at = file_count++;
@@ -107,7 +107,12 @@ size_t mrt_fuzz_read(const char *name, void *out, size_t out_bytes)
 }
 
 /* ---- open files ---- */
-static handle *of(int fd) { return fd >= FIRST_FD && fd < FIRST_FD + MOST_OPEN && handles[fd - FIRST_FD].kind ? &handles[fd - FIRST_FD] : NULL; }
+static handle *of(int fd)
+{
+    return fd >= FIRST_FD && fd < FIRST_FD + MOST_OPEN && handles[fd - FIRST_FD].kind
+               ? &handles[fd - FIRST_FD]
+               : NULL;
+}
 
 static int take_handle(int kind, int at)
 {
@@ -128,7 +133,8 @@ static int open_spill(bool on_disk)
     while (at < SPILLS && (spills[at].users || spills[at].name[0])) at++;
     if (at == SPILLS) abort(); /* no source needs so many */
     if (!spills[at].data) {
-        void *p = mmap(NULL, SPILL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void *p = mmap(NULL, SPILL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                       -1, 0);
         if (p == MAP_FAILED) abort();
         spills[at].data = p;
     }
@@ -168,7 +174,7 @@ int __wrap_openat(int at, const char *path, int flags, ...);
 int __wrap_openat(int at, const char *path, int flags, ...)
 {
     const handle *h = of(at);
-    const char   *name = path[0] == '/' ? inside(path) : h && h->kind == FOLDER_OPEN ? path : NULL;
+    const char *name = path[0] == '/' ? inside(path) : h && h->kind == FOLDER_OPEN ? path : NULL;
     if (name) return open_inside(name, flags);
     va_list args;
     va_start(args, flags);
@@ -214,7 +220,7 @@ REAL(ssize_t, pread, int fd, void *out, size_t bytes, off_t offset)
     if (!h) return __real_pread(fd, out, bytes, offset);
     if (h->kind == FOLDER_OPEN) return errno = EISDIR, -1;
     const uint8_t *data = h->kind == FILE_OPEN ? files[h->at].data : spills[h->at].data;
-    const size_t   there = h->kind == FILE_OPEN ? files[h->at].bytes : spills[h->at].bytes;
+    const size_t there = h->kind == FILE_OPEN ? files[h->at].bytes : spills[h->at].bytes;
     if (offset < 0) return errno = EINVAL, -1;
     if ((size_t)offset >= there) return 0;
     if (bytes > there - (size_t)offset) bytes = there - (size_t)offset;
@@ -227,8 +233,9 @@ REAL(ssize_t, pwrite, int fd, const void *from, size_t bytes, off_t offset)
     const handle *h = of(fd);
     if (!h) return __real_pwrite(fd, from, bytes, offset);
     if (h->kind != SPILL_OPEN) return errno = EBADF, -1;
-    if (offset < 0 || (size_t)offset > SPILL_BYTES || bytes > SPILL_BYTES - (size_t)offset) return errno = ENOSPC, -1;
-    spill       *s = &spills[h->at];
+    if (offset < 0 || (size_t)offset > SPILL_BYTES || bytes > SPILL_BYTES - (size_t)offset)
+        return errno = ENOSPC, -1;
+    spill *s = &spills[h->at];
     const size_t end = (size_t)offset + bytes;
     if ((size_t)offset > s->bytes) memset(s->data + s->bytes, 0, (size_t)offset - s->bytes);
     memcpy(s->data + offset, from, bytes);
@@ -242,7 +249,8 @@ REAL(ssize_t, pwrite, int fd, const void *from, size_t bytes, off_t offset)
 /* ---- what there is ---- */
 static int tell(struct stat *st, bool is_folder, size_t bytes)
 {
-    *st = (struct stat){.st_mode = is_folder ? S_IFDIR | 0755 : S_IFREG | 0644, .st_size = (off_t)bytes, .st_nlink = 1};
+    *st = (struct stat){
+        .st_mode = is_folder ? S_IFDIR | 0755 : S_IFREG | 0644, .st_size = (off_t)bytes, .st_nlink = 1};
     st->st_mtim.tv_sec = 1000000000;
     return 0;
 }
@@ -269,7 +277,7 @@ REAL(int, lstat, const char *path, struct stat *st)
 REAL(int, fstatat, int at, const char *path, struct stat *st, int flags)
 {
     const handle *h = of(at);
-    const char   *name = path[0] == '/' ? inside(path) : h && h->kind == FOLDER_OPEN ? path : NULL;
+    const char *name = path[0] == '/' ? inside(path) : h && h->kind == FOLDER_OPEN ? path : NULL;
     return name ? tell_name(name, st) : __real_fstatat(at, path, st, flags);
 }
 
@@ -277,7 +285,10 @@ REAL(int, fstat, int fd, struct stat *st)
 {
     const handle *h = of(fd);
     if (!h) return __real_fstat(fd, st);
-    return tell(st, h->kind == FOLDER_OPEN, h->kind == FILE_OPEN ? files[h->at].bytes : h->kind == SPILL_OPEN ? spills[h->at].bytes : 0);
+    return tell(st, h->kind == FOLDER_OPEN,
+                h->kind == FILE_OPEN    ? files[h->at].bytes
+                : h->kind == SPILL_OPEN ? spills[h->at].bytes
+                                        : 0);
 }
 
 REAL(int, fstatvfs, int fd, struct statvfs *v)
@@ -316,7 +327,7 @@ REAL(int, mkostemp, char *path, int flags)
 REAL(int, rename, const char *from, const char *to)
 {
     const spill *s = written_as(inside(from));
-    const char  *name = inside(to);
+    const char *name = inside(to);
     if (!s || !name) return __real_rename(from, to);
     mrt_fuzz_file(name, s->data, s->bytes);
     return 0;
@@ -362,10 +373,7 @@ REAL(DIR *, opendir, const char *path)
     return begin_walk(take_handle(FOLDER_OPEN, 0));
 }
 
-REAL(DIR *, fdopendir, int fd)
-{
-    return of(fd) ? begin_walk(fd) : __real_fdopendir(fd);
-}
+REAL(DIR *, fdopendir, int fd) { return of(fd) ? begin_walk(fd) : __real_fdopendir(fd); }
 
 REAL(struct dirent *, readdir, DIR *d)
 {

@@ -1,4 +1,5 @@
-/* tests/fuzz/replay_main.c: run a fuzz target over files and folders named on the command line, without libFuzzer. */
+/* tests/fuzz/replay_main.c: run a fuzz target over files and folders named on the command line, without
+ * libFuzzer. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +36,8 @@ static void replay(const char *path)
     const struct dirent *e;
     while ((e = readdir(d))) {
         char name[4096];
-        if (e->d_name[0] != '.' && (size_t)snprintf(name, sizeof name, "%s/%s", path, e->d_name) < sizeof name)
+        if (e->d_name[0] != '.' &&
+            (size_t)snprintf(name, sizeof name, "%s/%s", path, e->d_name) < sizeof name)
             replay_file(name);
     }
     closedir(d);

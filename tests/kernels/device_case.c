@@ -38,11 +38,12 @@ static void place_params(struct lab *l, mr_op *op, const struct op_io *io, mr_op
     }
 }
 
-static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n, const struct op_io *io, mr_op_args *a)
+static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n, const struct op_io *io,
+                       mr_op_args *a)
 {
     const mr_op_info *info = mr_op_info_of(op);
-    const mr_tensor  *out = &info->out;
-    const bool        loss = d->kind == MR_OP_LOSS, backward = d->training && !is_entry(d->kind);
+    const mr_tensor *out = &info->out;
+    const bool loss = d->kind == MR_OP_LOSS, backward = d->training && !is_entry(d->kind);
     *a = (mr_op_args){.n = n, .training = io->training, .seed = io->seed, .first = io->first};
     if (d->kind == MR_OP_INPUT) {
         void *x = lab_memory(l, d->in.sample_bytes * d->max_batch);
@@ -80,7 +81,8 @@ static bool past_n_untouched(struct lab *l, const mr_tensor *t, uint32_t max, ui
     return lab_untouched(l, (const uint8_t *)address + t->sample_bytes * n, t->sample_bytes * (max - n));
 }
 
-static void take_forward(struct lab *l, mr_op *op, const mr_op_desc *d, const mr_op_args *a, struct op_result *r)
+static void take_forward(struct lab *l, mr_op *op, const mr_op_desc *d, const mr_op_args *a,
+                         struct op_result *r)
 {
     r->y = loaded(l, &r->out, a->n, a->y, &r->clean);
     r->untouched = r->untouched && past_n_untouched(l, &r->out, d->max_batch, a->n, a->y);
@@ -91,7 +93,8 @@ static void take_forward(struct lab *l, mr_op *op, const mr_op_desc *d, const mr
     }
 }
 
-static void take_backward(struct lab *l, mr_op *op, const mr_op_desc *d, const mr_op_args *a, struct op_result *r)
+static void take_backward(struct lab *l, mr_op *op, const mr_op_desc *d, const mr_op_args *a,
+                          struct op_result *r)
 {
     const mr_op_info *info = mr_op_info_of(op);
     if (a->dx) {
@@ -112,12 +115,12 @@ static void take_backward(struct lab *l, mr_op *op, const mr_op_desc *d, const m
     }
 }
 
-int op_run(struct lab *l, const mr_op_desc *desc, const mr_tensor *in, uint32_t n, const struct op_io *io, const float *y_given,
-           struct op_result *r)
+int op_run(struct lab *l, const mr_op_desc *desc, const mr_tensor *in, uint32_t n, const struct op_io *io,
+           const float *y_given, struct op_result *r)
 {
     mr_op_desc d = *desc;
     mr_op_args a;
-    mr_op     *op;
+    mr_op *op;
     const bool two = d.kind == MR_OP_ADD || (d.kind == MR_OP_BATCHNORM && d.residual);
     d.in = *in;
     if (two) d.in2 = *in;
@@ -153,8 +156,8 @@ int op_run(struct lab *l, const mr_op_desc *desc, const mr_tensor *in, uint32_t 
 static size_t output_elements(const mr_op_desc *d)
 {
     mr_op_desc plain = *d;
-    mr_op     *op;
-    mr_error   err = MR_ERROR_INIT;
+    mr_op *op;
+    mr_error err = MR_ERROR_INIT;
     if (!is_entry(plain.kind)) plain.in = lab_nhwc(d->in.h, d->in.w, d->in.c, MR_TENSOR_F32);
     plain.in2 = plain.in;
     plain.out_dtype = 0;
@@ -168,10 +171,12 @@ static size_t output_elements(const mr_op_desc *d)
 static void param_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
 {
     const mr_op_desc *d = &c->d;
-    const size_t inputs = d->kind == MR_OP_CONV2D ? (size_t)d->kernel_h * d->kernel_w * d->in.c : lab_elements(&d->in);
+    const size_t inputs =
+        d->kind == MR_OP_CONV2D ? (size_t)d->kernel_h * d->kernel_w * d->in.c : lab_elements(&d->in);
     if (d->kind == MR_OP_CONV2D || d->kind == MR_OP_DENSE) {
         io->param[0] = lab_noise(inputs * d->filters, seed + 10, MR_TENSOR_F32);
-        for (size_t i = 0; i < inputs * d->filters; i++) io->param[0][i] = lab_round(io->param[0][i] * 1.7f / sqrtf((float)inputs), d->in.dtype);
+        for (size_t i = 0; i < inputs * d->filters; i++)
+            io->param[0][i] = lab_round(io->param[0][i] * 1.7f / sqrtf((float)inputs), d->in.dtype);
         io->param[1] = lab_noise(d->filters, seed + 11, MR_TENSOR_F32);
     }
     if (d->kind != MR_OP_BATCHNORM) return;
@@ -200,16 +205,20 @@ static void number_inputs(const struct op_case *c, uint64_t seed, struct op_io *
     io->numbers = lab_host(count * sizeof *io->numbers);
     for (size_t i = 0; i < count; i++) {
         const uint64_t drawn = mri_mix64(seed * 91 + i);
-        io->numbers[i] = drawn % 7 ? (int32_t)(drawn % c->d.filters) : drawn & 64 ? -1 - (int32_t)(drawn & 7) : (int32_t)c->d.filters;
+        io->numbers[i] = drawn % 7    ? (int32_t)(drawn % c->d.filters)
+                         : drawn & 64 ? -1 - (int32_t)(drawn & 7)
+                                      : (int32_t)c->d.filters;
     }
 }
 
 struct op_io op_inputs(const struct op_case *c, uint64_t seed)
 {
     const mr_op_desc *d = &c->d;
-    const uint32_t    dtype = d->in.dtype;
-    struct op_io      io = {.training = d->training, .seed = seed + 5, .first = (uint32_t)seed % 1000u,
-                            .values = {.step = seed, .scale = 1.0f / (float)(c->n + 1), .lr = 0.1f}};
+    const uint32_t dtype = d->in.dtype;
+    struct op_io io = {.training = d->training,
+                       .seed = seed + 5,
+                       .first = (uint32_t)seed % 1000u,
+                       .values = {.step = seed, .scale = 1.0f / (float)(c->n + 1), .lr = 0.1f}};
     if (d->kind == MR_OP_INPUT) input_inputs(c, seed, &io);
     if (d->kind == MR_OP_ONE_HOT) number_inputs(c, seed, &io);
     if (is_entry(d->kind)) return io;
@@ -220,7 +229,8 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
     if (d->kind != MR_OP_LOSS && c->n % 2 == 1) io.dy2 = lab_noise(y_count, seed + 4, dtype);
     if (d->kind == MR_OP_LOSS) {
         io.labels = lab_host(c->n * sizeof *io.labels);
-        for (uint32_t i = 0; i < c->n; i++) io.labels[i] = i % 4 == 3 ? -1 : (int32_t)(mri_mix64(seed + i) % d->in.c);
+        for (uint32_t i = 0; i < c->n; i++)
+            io.labels[i] = i % 4 == 3 ? -1 : (int32_t)(mri_mix64(seed + i) % d->in.c);
         if (dtype == MR_TENSOR_F16) io.scale.scale = 1024;
     }
     param_inputs(c, seed, &io);
@@ -234,47 +244,58 @@ static void name_of(const struct op_case *c, char *out, size_t bytes)
     static const char *const acts[] = {"", " relu", " tanh", " sigmoid", " selu"};
     const mr_op_desc *d = &c->d;
     int at = snprintf(out, bytes, "%ux%ux%u", d->in.h, d->in.w, d->in.c);
-    if (d->filters) at += snprintf(out + at, bytes - (size_t)at, ">%u%s", d->filters, d->no_bias ? " no bias" : "");
+    if (d->filters)
+        at += snprintf(out + at, bytes - (size_t)at, ">%u%s", d->filters, d->no_bias ? " no bias" : "");
     if (d->kernel_h)
-        at += snprintf(out + at, bytes - (size_t)at, " %ux%u/%u+%u", d->kernel_h, d->kernel_w, d->stride_h, d->pad_top);
-    snprintf(out + at, bytes - (size_t)at, "%s%s%s n=%u/%u layout %u%s", d->average ? " avg" : "", d->residual ? " +x2" : "",
-             acts[d->activation], c->n, d->max_batch, c->in.layout, c->note ? c->note : "");
+        at += snprintf(out + at, bytes - (size_t)at, " %ux%u/%u+%u", d->kernel_h, d->kernel_w, d->stride_h,
+                       d->pad_top);
+    snprintf(out + at, bytes - (size_t)at, "%s%s%s n=%u/%u layout %u%s", d->average ? " avg" : "",
+             d->residual ? " +x2" : "", acts[d->activation], c->n, d->max_batch, c->in.layout,
+             c->note ? c->note : "");
 }
 
-static void compare_metrics(const char *name, const struct op_case *c, const mr_metrics *a, const mr_metrics *b)
+static void compare_metrics(const char *name, const struct op_case *c, const mr_metrics *a,
+                            const mr_metrics *b)
 {
     lab_check(name, "loss_sum", fabs(a->loss_sum - b->loss_sum) / (1 + fabs(b->loss_sum)), c->tolerance);
     if (a->correct != b->correct || a->count != b->count || a->bad != b->bad) {
         char text[160];
-        snprintf(text, sizeof text, "correct, count, bad: %llu %llu %llu, expected %llu %llu %llu", (unsigned long long)a->correct,
-                 (unsigned long long)a->count, (unsigned long long)a->bad, (unsigned long long)b->correct, (unsigned long long)b->count,
-                 (unsigned long long)b->bad);
+        snprintf(text, sizeof text, "correct, count, bad: %llu %llu %llu, expected %llu %llu %llu",
+                 (unsigned long long)a->correct, (unsigned long long)a->count, (unsigned long long)a->bad,
+                 (unsigned long long)b->correct, (unsigned long long)b->count, (unsigned long long)b->bad);
         lab_fail(name, "metrics", text);
     }
 }
 
-static void compare_outputs(const char *name, const struct op_case *c, const struct op_io *io, const struct op_result *a,
-                            const struct op_result *b)
+static void compare_outputs(const char *name, const struct op_case *c, const struct op_io *io,
+                            const struct op_result *a, const struct op_result *b)
 {
     const size_t x_count = lab_elements(&c->d.in) * c->n, y_count = lab_elements(&b->out) * c->n;
-    const bool   two = io->x2 != NULL;
-    const double sum_floor = 0.4 * sqrt((double)c->n * b->out.h * b->out.w); /* of as many products of noise, when few happen to cancel */
+    const bool two = io->x2 != NULL;
+    const double sum_floor =
+        0.4 * sqrt((double)c->n * b->out.h *
+                   b->out.w); /* of as many products of noise, when few happen to cancel */
     if (c->exact && memcmp(a->y, b->y, y_count * 4) != 0) lab_fail(name, "y", "not the same bits");
     lab_check(name, "y", lab_error(a->y, b->y, y_count, c->y_floor > 0 ? c->y_floor : 0.01), c->tolerance);
     if (c->d.kind == MR_OP_DROPOUT)
         for (size_t i = 0, told = 0; i < y_count && !told; i++)
             if ((a->y[i] == 0) != (b->y[i] == 0)) lab_fail(name, "y", "another pattern"), told = 1;
-    if (b->dx) lab_check(name, "dx", lab_error(a->dx, b->dx, x_count, c->dx_floor > 0 ? c->dx_floor : 0.01), c->tolerance);
+    if (b->dx)
+        lab_check(name, "dx", lab_error(a->dx, b->dx, x_count, c->dx_floor > 0 ? c->dx_floor : 0.01),
+                  c->tolerance);
     if (b->dy && two) lab_check(name, "dx2", lab_error(a->dy, b->dy, y_count, 0.01), c->tolerance);
     for (uint32_t i = 0; i < b->param_count && b->dparam[0]; i++)
-        lab_check(name, i ? "dparam 1" : "dparam 0", lab_error(a->dparam[i], b->dparam[i], b->count[i], sum_floor), c->tolerance);
+        lab_check(name, i ? "dparam 1" : "dparam 0",
+                  lab_error(a->dparam[i], b->dparam[i], b->count[i], sum_floor), c->tolerance);
     for (uint32_t i = 0; i < b->state_count; i++)
-        lab_check(name, i ? "state 1" : "state 0", lab_error(a->state[i], b->state[i], c->d.in.c, 0.01), c->tolerance);
+        lab_check(name, i ? "state 1" : "state 0", lab_error(a->state[i], b->state[i], c->d.in.c, 0.01),
+                  c->tolerance);
     if (c->d.kind == MR_OP_LOSS) compare_metrics(name, c, &a->metrics, &b->metrics);
 }
 
 /* What must hold whatever the numbers are. */
-static void check_manners(const char *name, const struct op_case *c, const struct op_io *io, const struct op_result *a)
+static void check_manners(const char *name, const struct op_case *c, const struct op_io *io,
+                          const struct op_result *a)
 {
     const size_t x_count = lab_elements(&c->d.in) * c->n, y_count = lab_elements(&a->out) * c->n;
     if (!a->clean) lab_fail(name, "layout", "padding holds something");
@@ -286,22 +307,28 @@ static void check_manners(const char *name, const struct op_case *c, const struc
     if (!is_entry(c->d.kind) && a->out.dtype != c->d.in.dtype) lab_fail(name, "y", "has another type than x");
 }
 
-static bool same_bits(const float *a, const float *b, size_t count) { return !a || !b || memcmp(a, b, count * sizeof *a) == 0; }
+static bool same_bits(const float *a, const float *b, size_t count)
+{
+    return !a || !b || memcmp(a, b, count * sizeof *a) == 0;
+}
 
 /* Once more, to the bit. */
-static void check_repeat(const char *name, const struct op_case *c, const struct op_io *io, const struct op_result *a)
+static void check_repeat(const char *name, const struct op_case *c, const struct op_io *io,
+                         const struct op_result *a)
 {
     struct op_result b;
     if (op_run(&mrt_device, &c->d, &c->in, c->n, io, NULL, &b)) return;
-    bool same = same_bits(a->y, b.y, lab_elements(&a->out) * c->n) && same_bits(a->dx, b.dx, lab_elements(&c->d.in) * c->n);
-    for (uint32_t i = 0; i < b.param_count; i++) same = same && same_bits(a->dparam[i], b.dparam[i], b.count[i]);
+    bool same = same_bits(a->y, b.y, lab_elements(&a->out) * c->n) &&
+                same_bits(a->dx, b.dx, lab_elements(&c->d.in) * c->n);
+    for (uint32_t i = 0; i < b.param_count; i++)
+        same = same && same_bits(a->dparam[i], b.dparam[i], b.count[i]);
     if (!same) lab_fail(name, "repeat", "a second run gave other bits");
 }
 
 void op_compare(const struct op_case *c, const struct op_io *io)
 {
     struct op_result a, b;
-    char             name[128];
+    char name[128];
     name_of(c, name, sizeof name);
     const int rc = op_run(&mrt_device, &c->d, &c->in, c->n, io, NULL, &a);
     if (rc == MR_EUNSUPPORTED) {

@@ -4,24 +4,26 @@
 /* ---- updates ---- */
 
 struct weights {
-    float       *w, *s0, *s1;
+    float *w, *s0, *s1;
     mr_loss_scale scale;
 };
 
-/* steps updates of count weights with the gradients of each step; with a scale, those of step `bad` hold one that is no number. */
-static void run_updates(struct lab *l, mr_update_desc d, uint64_t count, int steps, int bad, float first_scale, uint64_t seed, struct weights *r)
+/* steps updates of count weights with the gradients of each step; with a scale, those of step `bad` hold one
+ * that is no number. */
+static void run_updates(struct lab *l, mr_update_desc d, uint64_t count, int steps, int bad,
+                        float first_scale, uint64_t seed, struct weights *r)
 {
-    const size_t         bytes = count * sizeof(float);
-    const mr_loss_scale  start = {.scale = first_scale, .growth_steps = 2};
-    float               *w = lab_copy_of(l, lab_noise(count, seed, MR_TENSOR_F32), bytes), *g = lab_memory(l, bytes);
-    const uint32_t       states = mr_update_state_count(d.kind);
-    float               *s0 = states > 0 ? lab_zeros(l, bytes) : NULL, *s1 = states > 1 ? lab_zeros(l, bytes) : NULL;
-    mr_step_values      *values = lab_memory(l, sizeof *values);
-    mr_loss_scale       *scale = first_scale > 0 ? lab_copy_of(l, &start, sizeof start) : NULL;
+    const size_t bytes = count * sizeof(float);
+    const mr_loss_scale start = {.scale = first_scale, .growth_steps = 2};
+    float *w = lab_copy_of(l, lab_noise(count, seed, MR_TENSOR_F32), bytes), *g = lab_memory(l, bytes);
+    const uint32_t states = mr_update_state_count(d.kind);
+    float *s0 = states > 0 ? lab_zeros(l, bytes) : NULL, *s1 = states > 1 ? lab_zeros(l, bytes) : NULL;
+    mr_step_values *values = lab_memory(l, sizeof *values);
+    mr_loss_scale *scale = first_scale > 0 ? lab_copy_of(l, &start, sizeof start) : NULL;
     for (int step = 0; step < steps; step++) {
         mr_step_values v = {.step = (uint64_t)step};
-        mr_loss_scale  now = {.scale = 1};
-        float         *host = lab_noise(count, seed + 1 + (uint64_t)step, MR_TENSOR_F32);
+        mr_loss_scale now = {.scale = 1};
+        float *host = lab_noise(count, seed + 1 + (uint64_t)step, MR_TENSOR_F32);
         d.step = (uint64_t)step + 1;
         lab_note(l, mr_update_values(&d, &v));
         lab_put(l, values, &v, sizeof v);
@@ -29,7 +31,12 @@ static void run_updates(struct lab *l, mr_update_desc d, uint64_t count, int ste
         for (uint64_t i = 0; i < count; i++) host[i] *= now.scale;
         if (step == bad) host[(seed * 7919 + (uint64_t)step) % count] = step % 2 ? NAN : -INFINITY;
         lab_put(l, g, host, bytes);
-        const mr_update_args args = {.count = count, .weights = w, .grads = g, .state = {s0, s1}, .values = values, .loss_scale = scale};
+        const mr_update_args args = {.count = count,
+                                     .weights = w,
+                                     .grads = g,
+                                     .state = {s0, s1},
+                                     .values = values,
+                                     .loss_scale = scale};
         if (!l->rc) lab_note(l, mr_update_async(l->s, &d, &args));
         lab_sync(l);
     }
@@ -57,18 +64,22 @@ static void compare_updates(mr_update_desc d, uint64_t count, int bad, float sca
 {
     static const char *const kinds[] = {"sgd", "momentum", "rmsprop", "adam", "adadelta"};
     struct weights a, b;
-    char           name[96];
-    snprintf(name, sizeof name, "%s%s of %llu%s%s", kinds[d.kind], d.nesterov ? " nesterov" : "", (unsigned long long)count,
-             d.weight_decay > 0 ? ", decay" : "", scale > 0 ? ", scaled" : "");
+    char name[96];
+    snprintf(name, sizeof name, "%s%s of %llu%s%s", kinds[d.kind], d.nesterov ? " nesterov" : "",
+             (unsigned long long)count, d.weight_decay > 0 ? ", decay" : "", scale > 0 ? ", scaled" : "");
     run_updates(&mrt_device, d, count, 6, bad, scale, seed, &a);
     run_updates(&mrt_reference, d, count, 6, bad, scale, seed, &b);
     lab_check(name, "weights", lab_error(a.w, b.w, count, 0.01), 1e-5);
-    if (mr_update_state_count(d.kind) > 0) lab_check(name, "state 0", lab_error(a.s0, b.s0, count, 0.01), 1e-5);
-    if (mr_update_state_count(d.kind) > 1) lab_check(name, "state 1", lab_error(a.s1, b.s1, count, 0.01), 1e-5);
-    if (a.scale.scale != b.scale.scale || a.scale.good != b.scale.good || a.scale.skipped != b.scale.skipped) {
+    if (mr_update_state_count(d.kind) > 0)
+        lab_check(name, "state 0", lab_error(a.s0, b.s0, count, 0.01), 1e-5);
+    if (mr_update_state_count(d.kind) > 1)
+        lab_check(name, "state 1", lab_error(a.s1, b.s1, count, 0.01), 1e-5);
+    if (a.scale.scale != b.scale.scale || a.scale.good != b.scale.good ||
+        a.scale.skipped != b.scale.skipped) {
         char text[160];
-        snprintf(text, sizeof text, "scale, good, skipped: %g %u %llu, expected %g %u %llu", (double)a.scale.scale, a.scale.good,
-                 (unsigned long long)a.scale.skipped, (double)b.scale.scale, b.scale.good, (unsigned long long)b.scale.skipped);
+        snprintf(text, sizeof text, "scale, good, skipped: %g %u %llu, expected %g %u %llu",
+                 (double)a.scale.scale, a.scale.good, (unsigned long long)a.scale.skipped,
+                 (double)b.scale.scale, b.scale.good, (unsigned long long)b.scale.skipped);
         lab_fail(name, "scale", text);
     }
     finish(name);
@@ -80,11 +91,19 @@ static void check_updates(void)
     lab_group_begin("update", MR_TENSOR_F32);
     for (size_t k = 0; k < MRI_ARRAY_COUNT(counts); k++)
         for (int at = 0; at < 6 * 4; at++) {
-            mr_update_desc d = {.kind = (mr_update_kind)(at % 6 % 5), .nesterov = at % 6 == 5, .lr = 0.01f, .momentum = 0.9f, .rho = 0.9f,
-                                .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-3f, .weight_decay = at / 6 % 2 ? 0.1f : 0};
+            mr_update_desc d = {.kind = (mr_update_kind)(at % 6 % 5),
+                                .nesterov = at % 6 == 5,
+                                .lr = 0.01f,
+                                .momentum = 0.9f,
+                                .rho = 0.9f,
+                                .beta1 = 0.9f,
+                                .beta2 = 0.999f,
+                                .epsilon = 1e-3f,
+                                .weight_decay = at / 6 % 2 ? 0.1f : 0};
             if (d.nesterov) d.kind = MR_UPDATE_MOMENTUM;
             const bool scaled = at >= 12;
-            compare_updates(d, counts[k], scaled ? (int)(k + 1) : -1, scaled ? 512 : 0, (uint64_t)at + 100 * k);
+            compare_updates(d, counts[k], scaled ? (int)(k + 1) : -1, scaled ? 512 : 0,
+                            (uint64_t)at + 100 * k);
         }
     lab_group_end();
 }
@@ -96,10 +115,15 @@ static void check_bad_label(void)
 {
     static const char name[] = "label 7 of 7 classes";
     lab_group_begin("bad label", MR_TENSOR_F32);
-    struct op_case c = {.d = {.kind = MR_OP_LOSS, .in = lab_nhwc(1, 1, 7, MR_TENSOR_F32), .max_batch = 5, .training = true, .need_dx = true},
-                        .n = 5, .tolerance = 1e-5};
+    struct op_case c = {.d = {.kind = MR_OP_LOSS,
+                              .in = lab_nhwc(1, 1, 7, MR_TENSOR_F32),
+                              .max_batch = 5,
+                              .training = true,
+                              .need_dx = true},
+                        .n = 5,
+                        .tolerance = 1e-5};
     c.in = c.d.in;
-    struct op_io     io = op_inputs(&c, 3);
+    struct op_io io = op_inputs(&c, 3);
     struct op_result a, b;
     io.labels[2] = 7;
     op_run(&mrt_device, &c.d, &c.in, c.n, &io, NULL, &a);
@@ -109,7 +133,9 @@ static void check_bad_label(void)
     } else {
         io.labels[2] = -1;
         op_run(&mrt_reference, &c.d, &c.in, c.n, &io, NULL, &b);
-        if (a.metrics.bad != 1 || a.metrics.count != b.metrics.count || a.metrics.correct != b.metrics.correct) lab_fail(name, "metrics", "not as promised");
+        if (a.metrics.bad != 1 || a.metrics.count != b.metrics.count ||
+            a.metrics.correct != b.metrics.correct)
+            lab_fail(name, "metrics", "not as promised");
         lab_check(name, "loss_sum", fabs(a.metrics.loss_sum - b.metrics.loss_sum), 1e-5);
         lab_check(name, "dx", lab_error(a.dx, b.dx, 35, 0.01), c.tolerance);
     }
@@ -123,11 +149,12 @@ static void check_bad_label(void)
 static void check_copy(size_t bytes, size_t shift)
 {
     struct lab *l = &mrt_device;
-    mr_stream  *other = NULL;
-    mr_event   *e = NULL;
-    char        name[64];
+    mr_stream *other = NULL;
+    mr_event *e = NULL;
+    char name[64];
     snprintf(name, sizeof name, "%zu bytes from %zu", bytes, shift);
-    uint8_t *host = lab_host(bytes), *back = lab_host(bytes), *a = lab_memory(l, bytes + shift), *b = lab_memory(l, bytes + shift);
+    uint8_t *host = lab_host(bytes), *back = lab_host(bytes), *a = lab_memory(l, bytes + shift),
+            *b = lab_memory(l, bytes + shift);
     for (size_t i = 0; i < bytes; i++) host[i] = (uint8_t)mri_mix64(i + bytes);
     lab_put(l, a + shift, host, bytes);
     lab_note(l, mr_stream_create(&other, l->dev, MR_STREAM_COPY, &l->err));
@@ -164,10 +191,10 @@ static void check_copies(void)
 
 struct crowd {
     struct lab *labs; /* one for each device, sharing its devices */
-    mr_stream  *streams[MOST_DEVICES];
-    mr_group   *group;
-    uint32_t    count;
-    float      *values[MOST_DEVICES], *host[MOST_DEVICES];
+    mr_stream *streams[MOST_DEVICES];
+    mr_group *group;
+    uint32_t count;
+    float *values[MOST_DEVICES], *host[MOST_DEVICES];
 };
 
 static void crowd_fill(struct crowd *c, uint64_t count, uint64_t seed)
@@ -201,7 +228,7 @@ static void crowd_finish(struct crowd *c, const char *name)
 
 static void check_sum(struct crowd *c, uint64_t count)
 {
-    char   name[64];
+    char name[64];
     float *got[MOST_DEVICES], *expected = lab_floats(count);
     snprintf(name, sizeof name, "sum of %llu on %u", (unsigned long long)count, c->count);
     crowd_fill(c, count, count);
@@ -214,34 +241,37 @@ static void check_sum(struct crowd *c, uint64_t count)
     crowd_take(c, count, got);
     lab_check(name, "sum", lab_error(got[0], expected, count, 0.01), 1e-6);
     for (uint32_t i = 1; i < c->count; i++)
-        if (memcmp(got[i], got[0], count * 4) != 0) lab_fail(name, "sum", "not the same bits on every device");
+        if (memcmp(got[i], got[0], count * 4) != 0)
+            lab_fail(name, "sum", "not the same bits on every device");
     crowd_finish(c, name);
 }
 
 static void check_broadcast(struct crowd *c, uint64_t count, uint32_t root)
 {
-    char   name[64];
+    char name[64];
     float *got[MOST_DEVICES];
     snprintf(name, sizeof name, "broadcast of %llu from %u of %u", (unsigned long long)count, root, c->count);
     crowd_fill(c, count, count + 50);
     lab_note(&c->labs[0], mr_group_broadcast_async(c->group, c->values, count, root));
     crowd_take(c, count, got);
     for (uint32_t i = 0; i < c->count; i++)
-        if (memcmp(got[i], c->host[root], count * 4) != 0) lab_fail(name, "broadcast", "another array arrived");
+        if (memcmp(got[i], c->host[root], count * 4) != 0)
+            lab_fail(name, "broadcast", "another array arrived");
     crowd_finish(c, name);
 }
 
 static void check_groups(void)
 {
     static const uint64_t counts[] = {1, 7, 1023, 65537};
-    struct lab  *base = &mrt_device;
+    struct lab *base = &mrt_device;
     struct crowd c = {.count = base->count < MOST_DEVICES ? base->count : MOST_DEVICES};
-    mr_error     err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     lab_group_begin("groups", MR_TENSOR_F32);
     c.labs = calloc(c.count, sizeof *c.labs);
     if (!c.labs) abort();
     for (uint32_t i = 0; i < c.count; i++) {
-        c.labs[i] = (struct lab){.spec = base->spec, .devices = base->devices, .count = base->count, .err = MR_ERROR_INIT};
+        c.labs[i] = (struct lab){
+            .spec = base->spec, .devices = base->devices, .count = base->count, .err = MR_ERROR_INIT};
         lab_use(&c.labs[i], i);
         c.streams[i] = c.labs[i].s;
     }

@@ -1,4 +1,5 @@
-/* tests/kernels/device_flow.h: what is not one operation on one device: updates, copies, labels that are none, groups. */
+/* tests/kernels/device_flow.h: what is not one operation on one device: updates, copies, labels that are
+ * none, groups. */
 #ifndef MRT_DEVICE_FLOW_H
 #define MRT_DEVICE_FLOW_H
 

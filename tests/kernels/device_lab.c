@@ -1,7 +1,8 @@
 /* tests/kernels/device_lab.c: see device_lab.h. */
 #include "tests/kernels/device_lab.h"
 
-#define GUARD_BYTES 1280u /* an odd multiple of MR_DEVICE_ALIGN: buffers are aligned as promised and no better */
+#define GUARD_BYTES                                                                                          \
+    1280u /* an odd multiple of MR_DEVICE_ALIGN: buffers are aligned as promised and no better */
 #define POISON 0xFF
 
 const struct lab_settings *lab_settings(void)
@@ -9,8 +10,9 @@ const struct lab_settings *lab_settings(void)
     static struct lab_settings set;
     if (set.devices) return &set;
     const char *devices = getenv("MRT_DEVICES"), *seed = getenv("MRT_SEED");
-    set = (struct lab_settings){devices && *devices ? devices : "cpu", getenv("MRT_TF32") != NULL, getenv("MRT_DETERMINISTIC") != NULL,
-                                getenv("MRT_QUICK") != NULL, seed ? strtoull(seed, NULL, 10) : 1};
+    set = (struct lab_settings){devices && *devices ? devices : "cpu", getenv("MRT_TF32") != NULL,
+                                getenv("MRT_DETERMINISTIC") != NULL, getenv("MRT_QUICK") != NULL,
+                                seed ? strtoull(seed, NULL, 10) : 1};
     return &set;
 }
 
@@ -154,7 +156,10 @@ static bool all_are(struct lab *l, const void *address, uint8_t byte, size_t byt
     return same || l->rc;
 }
 
-bool lab_untouched(struct lab *l, const void *address, size_t bytes) { return bytes == 0 || all_are(l, address, POISON, bytes); }
+bool lab_untouched(struct lab *l, const void *address, size_t bytes)
+{
+    return bytes == 0 || all_are(l, address, POISON, bytes);
+}
 
 const char *lab_release(struct lab *l)
 {
@@ -162,12 +167,13 @@ const char *lab_release(struct lab *l)
     const char *broken = NULL;
     lab_sync(l);
     while (l->buffer_count > 0) {
-        const uint32_t          at = --l->buffer_count;
+        const uint32_t at = --l->buffer_count;
         const struct lab_buffer b = l->buffers[at];
         const bool before = all_are(l, b.block, guard_of(at), GUARD_BYTES);
         const bool after = all_are(l, b.block + GUARD_BYTES + b.bytes, guard_of(at), GUARD_BYTES);
         if (!before || !after) {
-            snprintf(text, sizeof text, "bytes %s buffer %u (%zu bytes) were written", before ? "behind" : "before", at, b.bytes);
+            snprintf(text, sizeof text, "bytes %s buffer %u (%zu bytes) were written",
+                     before ? "behind" : "before", at, b.bytes);
             broken = text;
         }
         mr_device_free(l->dev, b.block);
@@ -196,8 +202,8 @@ float *lab_floats(size_t count) { return lab_host(count * sizeof(float)); }
 
 static struct {
     const struct lab *l;
-    mr_tensor         t;
-    uint32_t         *map;
+    mr_tensor t;
+    uint32_t *map;
 } maps[8]; /* found in this case */
 static uint32_t map_count;
 
@@ -249,20 +255,22 @@ static uint16_t bf16_of(float x)
 static uint16_t f16_of(float x)
 {
     const uint16_t sign = (uint16_t)(bits_of(x) >> 16 & 0x8000);
-    const double   size = fabs((double)x);
+    const double size = fabs((double)x);
     if (isnan(x)) return 0x7E00;
     int exponent = size > 0 ? ilogb(size) : -15;
     if (exponent < -14) exponent = -14;
     const double steps = rint(ldexp(size, 10 - exponent)); /* 1024 .. 2048 for normal numbers */
     if (exponent > 15 || (exponent == 15 && steps >= 2048)) return sign | 0x7C00;
-    return (uint16_t)(sign | (uint16_t)((exponent + 14) * 1024 + (int)steps)); /* a carry runs into the exponent as it should */
+    return (uint16_t)(sign | (uint16_t)((exponent + 14) * 1024 +
+                                        (int)steps)); /* a carry runs into the exponent as it should */
 }
 
 static float from_f16(uint16_t h)
 {
-    const int    exponent = h >> 10 & 31, fraction = h & 1023;
+    const int exponent = h >> 10 & 31, fraction = h & 1023;
     const double size = exponent == 31 ? (fraction ? (double)NAN : (double)INFINITY)
-                                       : exponent ? ldexp(1024 + fraction, exponent - 25) : ldexp(fraction, -24);
+                        : exponent     ? ldexp(1024 + fraction, exponent - 25)
+                                       : ldexp(fraction, -24);
     return (float)(h & 0x8000 ? -size : size);
 }
 
@@ -274,7 +282,10 @@ float lab_round(float x, uint32_t dtype)
 
 const char *lab_type_name(uint32_t dtype)
 {
-    return dtype == MR_TENSOR_BF16 ? "bf16" : dtype == MR_TENSOR_F16 ? "f16" : dtype == MR_TENSOR_U8 ? "u8" : "f32";
+    return dtype == MR_TENSOR_BF16  ? "bf16"
+           : dtype == MR_TENSOR_F16 ? "f16"
+           : dtype == MR_TENSOR_U8  ? "u8"
+                                    : "f32";
 }
 
 static void encode(uint8_t *to, size_t at, float x, uint32_t dtype)
@@ -288,7 +299,9 @@ static float decode(const uint8_t *from, size_t at, uint32_t dtype)
 {
     uint32_t u = 0;
     memcpy(&u, from + at * mr_tensor_element_bytes(dtype), mr_tensor_element_bytes(dtype));
-    return dtype == MR_TENSOR_F32 ? float_of(u) : dtype == MR_TENSOR_BF16 ? float_of(u << 16) : from_f16((uint16_t)u);
+    return dtype == MR_TENSOR_F32    ? float_of(u)
+           : dtype == MR_TENSOR_BF16 ? float_of(u << 16)
+                                     : from_f16((uint16_t)u);
 }
 
 /* ---- layouts ---- */
@@ -300,25 +313,39 @@ static void map_planes(uint32_t *map, const mr_tensor *t)
         for (uint32_t c = 0; c < t->c; c++) map[c * pixels + p] = (uint32_t)(p * t->c + c) + 1;
 }
 
-/* A layout that means something to the device only: one unit of a dense layer gets the canonical numbers as weights; the gradient
- * to its input is then these numbers in the order in which the device stores them. */
+/* A layout that means something to the device only: one unit of a dense layer gets the canonical numbers as
+ * weights; the gradient to its input is then these numbers in the order in which the device stores them. */
 static void map_by_asking(struct lab *l, uint32_t *map, const mr_tensor *t)
 {
-    const mr_op_desc d = {.kind = MR_OP_DENSE, .in = *t, .max_batch = 1, .training = true, .need_dx = true, .filters = 1, .no_bias = true};
-    const size_t     count = lab_elements(t), stored = t->sample_bytes / 4;
-    mr_op           *op;
-    const int        rc = mr_op_create(&op, l->dev, &d, &l->err);
+    const mr_op_desc d = {.kind = MR_OP_DENSE,
+                          .in = *t,
+                          .max_batch = 1,
+                          .training = true,
+                          .need_dx = true,
+                          .filters = 1,
+                          .no_bias = true};
+    const size_t count = lab_elements(t), stored = t->sample_bytes / 4;
+    mr_op *op;
+    const int rc = mr_op_create(&op, l->dev, &d, &l->err);
     lab_note(l, rc);
     if (rc) return;
     const mr_op_info *info = mr_op_info_of(op);
     float *w = lab_floats(count), one = 1, *dx = lab_floats(stored);
     for (size_t i = 0; i < count; i++) w[i] = (float)(i + 1);
-    void *weights = lab_memory(l, info->param[0].storage_count * 4), *x = lab_zeros(l, t->sample_bytes), *out = lab_memory(l, t->sample_bytes);
+    void *weights = lab_memory(l, info->param[0].storage_count * 4), *x = lab_zeros(l, t->sample_bytes),
+         *out = lab_memory(l, t->sample_bytes);
     lab_sync(l); /* importing is no work of the stream: what is queued for this memory must be over */
     if (!l->rc) lab_note(l, mr_op_param_import(op, false, 0, weights, w, &l->err));
-    mr_op_args a = {.n = 1, .x = x, .y = lab_memory(l, info->out.sample_bytes), .dx = out, .param = {weights},
-                    .dparam = {lab_memory(l, info->param[0].storage_count * 4)}, .scratch = lab_memory(l, info->scratch_bytes),
-                    .saved = lab_memory(l, info->saved_bytes), .training = true, .dy = lab_copy_of(l, &one, 4)};
+    mr_op_args a = {.n = 1,
+                    .x = x,
+                    .y = lab_memory(l, info->out.sample_bytes),
+                    .dx = out,
+                    .param = {weights},
+                    .dparam = {lab_memory(l, info->param[0].storage_count * 4)},
+                    .scratch = lab_memory(l, info->scratch_bytes),
+                    .saved = lab_memory(l, info->saved_bytes),
+                    .training = true,
+                    .dy = lab_copy_of(l, &one, 4)};
     if (!l->rc) lab_note(l, mr_op_forward_async(op, l->s, &a));
     if (!l->rc) lab_note(l, mr_op_backward_async(op, l->s, &a));
     lab_get(l, dx, out, t->sample_bytes);
@@ -328,7 +355,8 @@ static void map_by_asking(struct lab *l, uint32_t *map, const mr_tensor *t)
 
 static bool same_tensor(const mr_tensor *a, const mr_tensor *b)
 {
-    return a->h == b->h && a->w == b->w && a->c == b->c && a->dtype == b->dtype && a->layout == b->layout && a->sample_bytes == b->sample_bytes;
+    return a->h == b->h && a->w == b->w && a->c == b->c && a->dtype == b->dtype && a->layout == b->layout &&
+           a->sample_bytes == b->sample_bytes;
 }
 
 const uint32_t *lab_map(struct lab *l, const mr_tensor *t)
@@ -336,7 +364,7 @@ const uint32_t *lab_map(struct lab *l, const mr_tensor *t)
     for (uint32_t i = 0; i < map_count; i++)
         if (maps[i].l == l && same_tensor(&maps[i].t, t)) return maps[i].map;
     const size_t stored = t->sample_bytes / mr_tensor_element_bytes(t->dtype);
-    uint32_t    *map = lab_host(stored * sizeof *map);
+    uint32_t *map = lab_host(stored * sizeof *map);
     if (t->layout == MR_LAYOUT_NHWC)
         for (size_t i = 0; i < stored; i++) map[i] = i < lab_elements(t) ? (uint32_t)i + 1 : 0;
     else if (t->layout == MR_LAYOUT_NCHW) map_planes(map, t);
@@ -344,7 +372,8 @@ const uint32_t *lab_map(struct lab *l, const mr_tensor *t)
     size_t known = 0;
     for (size_t i = 0; i < stored; i++) known += map[i] > 0;
     if (known != lab_elements(t) && !l->rc)
-        lab_note(l, mr_error_set(&l->err, MR_EDEVICE, "layout %u of %u x %u x %u: %zu places found", t->layout, t->h, t->w, t->c, known));
+        lab_note(l, mr_error_set(&l->err, MR_EDEVICE, "layout %u of %u x %u x %u: %zu places found",
+                                 t->layout, t->h, t->w, t->c, known));
     if (map_count < MRI_ARRAY_COUNT(maps)) {
         maps[map_count].l = l;
         maps[map_count].t = *t;
@@ -355,9 +384,16 @@ const uint32_t *lab_map(struct lab *l, const mr_tensor *t)
 
 mr_tensor lab_own_layout(struct lab *l, const mr_tensor *nhwc)
 {
-    const mr_op_desc d = {.kind = MR_OP_CONV2D, .in = *nhwc, .max_batch = 5, .filters = nhwc->c, .kernel_h = 1, .kernel_w = 1, .stride_h = 1, .stride_w = 1};
+    const mr_op_desc d = {.kind = MR_OP_CONV2D,
+                          .in = *nhwc,
+                          .max_batch = 5,
+                          .filters = nhwc->c,
+                          .kernel_h = 1,
+                          .kernel_w = 1,
+                          .stride_h = 1,
+                          .stride_w = 1};
     mr_error err = MR_ERROR_INIT;
-    mr_op   *op;
+    mr_op *op;
     if (mr_op_create(&op, l->dev, &d, &err)) return *nhwc;
     const mr_tensor t = mr_op_info_of(op)->out;
     mr_op_destroy(op);
@@ -367,8 +403,8 @@ mr_tensor lab_own_layout(struct lab *l, const mr_tensor *nhwc)
 void lab_store(struct lab *l, const mr_tensor *t, uint32_t n, void *address, const float *canonical)
 {
     const uint32_t *map = lab_map(l, t);
-    const size_t    stored = t->sample_bytes / mr_tensor_element_bytes(t->dtype), count = lab_elements(t);
-    uint8_t        *bytes = lab_host(t->sample_bytes * n);
+    const size_t stored = t->sample_bytes / mr_tensor_element_bytes(t->dtype), count = lab_elements(t);
+    uint8_t *bytes = lab_host(t->sample_bytes * n);
     for (size_t i = 0; i < stored * n; i++) {
         const uint32_t at = map[i % stored];
         if (at) encode(bytes, i, canonical[i / stored * count + at - 1], t->dtype);
@@ -376,15 +412,16 @@ void lab_store(struct lab *l, const mr_tensor *t, uint32_t n, void *address, con
     lab_put(l, address, bytes, t->sample_bytes * n);
 }
 
-void lab_load(struct lab *l, const mr_tensor *t, uint32_t n, const void *address, float *canonical, bool *clean)
+void lab_load(struct lab *l, const mr_tensor *t, uint32_t n, const void *address, float *canonical,
+              bool *clean)
 {
     const uint32_t *map = lab_map(l, t);
-    const size_t    stored = t->sample_bytes / mr_tensor_element_bytes(t->dtype), count = lab_elements(t);
-    uint8_t        *bytes = lab_host(t->sample_bytes * n);
+    const size_t stored = t->sample_bytes / mr_tensor_element_bytes(t->dtype), count = lab_elements(t);
+    uint8_t *bytes = lab_host(t->sample_bytes * n);
     lab_get(l, bytes, address, t->sample_bytes * n);
     for (size_t i = 0; i < stored * n; i++) {
         const uint32_t at = map[i % stored];
-        const float    x = decode(bytes, i, t->dtype);
+        const float x = decode(bytes, i, t->dtype);
         if (at) canonical[i / stored * count + at - 1] = x;
         else if (x != 0) *clean = false;
     }
@@ -408,12 +445,12 @@ struct failure {
     char text[320];
 };
 static struct {
-    char     name[64], worst[128], skipped[256];
+    char name[64], worst[128], skipped[256];
     uint32_t cases, failed;
-    double   error;
+    double error;
 } group;
 static struct failure *failures;
-static uint32_t        failure_count, case_count;
+static uint32_t failure_count, case_count;
 
 void lab_group_begin(const char *name, uint32_t dtype)
 {
@@ -431,7 +468,8 @@ void lab_fail(const char *which, const char *what, const char *text)
     struct failure *all = realloc(failures, (failure_count + 1) * sizeof *all);
     if (!all) abort();
     failures = all;
-    snprintf(failures[failure_count++].text, sizeof failures->text, "%-20s %-52s %-10s %s", group.name, which, what, text);
+    snprintf(failures[failure_count++].text, sizeof failures->text, "%-20s %-52s %-10s %s", group.name, which,
+             what, text);
     group.failed++;
 }
 
@@ -455,10 +493,11 @@ void lab_case_done(void)
 
 void lab_group_end(void)
 {
-    if (group.cases == 0) printf("%-22s not run: %s\n", group.name, group.skipped[0] ? group.skipped : "no cases");
+    if (group.cases == 0)
+        printf("%-22s not run: %s\n", group.name, group.skipped[0] ? group.skipped : "no cases");
     else {
-        printf("%-22s %4u cases, %u failures, worst error %.3g%s%s", group.name, group.cases, group.failed, group.error,
-               group.worst[0] ? ": " : "", group.worst);
+        printf("%-22s %4u cases, %u failures, worst error %.3g%s%s", group.name, group.cases, group.failed,
+               group.error, group.worst[0] ? ": " : "", group.worst);
         printf(group.skipped[0] ? "; some not run: %s\n" : "%s\n", group.skipped);
     }
     fflush(stdout);

@@ -1,11 +1,11 @@
-/* tests/kernels/device_lab.h: one device of any kind, met through the public calls only: memory goes in and out by copies, and what
- * a layout means is found out by asking the device.
+/* tests/kernels/device_lab.h: one device of any kind, met through the public calls only: memory goes in and
+ * out by copies, and what a layout means is found out by asking the device.
  *
  *      host floats, canonical order ──encode──► stage ──h2d──► [guard | buffer, NaN | guard] ──d2h──► stage ──decode──► floats
  *
- * Every buffer starts as bytes of 0xFF, which is not a number in every type, between guards of another byte, which are looked at
- * when the buffers are given back. The first error of a lab stays with it and makes the calls that follow do nothing, so a
- * case can be written straight down and asked at its end. */
+ * Every buffer starts as bytes of 0xFF, which is not a number in every type, between guards of another byte,
+ * which are looked at when the buffers are given back. The first error of a lab stays with it and makes the
+ * calls that follow do nothing, so a case can be written straight down and asked at its end. */
 #ifndef MRT_DEVICE_LAB_H
 #define MRT_DEVICE_LAB_H
 
@@ -21,36 +21,36 @@
 
 struct lab_buffer {
     uint8_t *block;
-    size_t   bytes;
+    size_t bytes;
 };
 
 struct lab {
     const char *spec;
-    bool        reference;
+    bool reference;
     mr_device **devices;
-    uint32_t    count, at; /* at: the device in use */
-    mr_device  *dev;
-    mr_stream  *s;
+    uint32_t count, at; /* at: the device in use */
+    mr_device *dev;
+    mr_stream *s;
     struct lab_buffer buffers[LAB_BUFFERS];
-    uint32_t    buffer_count;
-    uint8_t    *stage;
-    size_t      stage_bytes;
-    int         rc; /* the first error */
-    mr_error    err;
+    uint32_t buffer_count;
+    uint8_t *stage;
+    size_t stage_bytes;
+    int rc; /* the first error */
+    mr_error err;
 };
 
 /* Settings of the run, from the environment. */
 struct lab_settings {
     const char *devices;
-    bool        tf32, deterministic, quick;
-    uint64_t    seed;
+    bool tf32, deterministic, quick;
+    uint64_t seed;
 };
 const struct lab_settings *lab_settings(void);
 
 /* Opens spec; ends the program when that fails. */
 void lab_open(struct lab *l, const char *spec, bool reference);
 void lab_use(struct lab *l, uint32_t device); /* another device of the same spec; no buffers may be out */
-void lab_leave(struct lab *l); /* gives the stream back, keeps the devices */
+void lab_leave(struct lab *l);                /* gives the stream back, keeps the devices */
 void lab_close(struct lab *l);
 /* Once more from the start when an error has made the device useless. */
 void lab_reopen(struct lab *l);
@@ -60,17 +60,17 @@ void lab_sync(struct lab *l);
 void *lab_memory(struct lab *l, size_t bytes);
 void *lab_zeros(struct lab *l, size_t bytes);
 void *lab_copy_of(struct lab *l, const void *host, size_t bytes);
-void  lab_put(struct lab *l, void *address, const void *host, size_t bytes);
-void  lab_get(struct lab *l, void *host, const void *address, size_t bytes);
+void lab_put(struct lab *l, void *address, const void *host, size_t bytes);
+void lab_get(struct lab *l, void *host, const void *address, size_t bytes);
 /* All buffers back. NULL, or which guard was written over. */
 const char *lab_release(struct lab *l);
 
 /* ---- host memory of one case, forgotten all at once ---- */
 
-void  *lab_host(size_t bytes); /* zeroed */
+void *lab_host(size_t bytes); /* zeroed */
 float *lab_floats(size_t count);
 float *lab_noise(size_t count, uint64_t seed, uint32_t dtype); /* in (-1, 1), never 0, rounded to dtype */
-void   lab_host_reset(void);
+void lab_host_reset(void);
 
 /* ---- tensors ---- */
 
@@ -79,17 +79,20 @@ static inline mr_tensor lab_nhwc(uint32_t h, uint32_t w, uint32_t c, uint32_t dt
 {
     return (mr_tensor){h, w, c, dtype, MR_LAYOUT_NHWC, (size_t)h * w * c * mr_tensor_element_bytes(dtype)};
 }
-/* For each stored element of a sample its canonical number plus 1; 0: padding. NULL when it could not be found out. */
+/* For each stored element of a sample its canonical number plus 1; 0: padding. NULL when it could not be
+ * found out. */
 const uint32_t *lab_map(struct lab *l, const mr_tensor *t);
 /* The layout the device gives tensors of this shape by itself: of a convolution's output. */
 mr_tensor lab_own_layout(struct lab *l, const mr_tensor *nhwc);
-/* n samples between canonical floats and device memory. load: *clean becomes false when padding is not zero. */
+/* n samples between canonical floats and device memory. load: *clean becomes false when padding is not
+ * zero. */
 void lab_store(struct lab *l, const mr_tensor *t, uint32_t n, void *address, const float *canonical);
-void lab_load(struct lab *l, const mr_tensor *t, uint32_t n, const void *address, float *canonical, bool *clean);
+void lab_load(struct lab *l, const mr_tensor *t, uint32_t n, const void *address, float *canonical,
+              bool *clean);
 /* Are all of these bytes as lab_memory() left them? */
 bool lab_untouched(struct lab *l, const void *address, size_t bytes);
 
-float       lab_round(float x, uint32_t dtype); /* to the nearest value of the type, ties to even */
+float lab_round(float x, uint32_t dtype); /* to the nearest value of the type, ties to even */
 const char *lab_type_name(uint32_t dtype);
 
 /* ||a - b|| / max(||b||, floor * sqrt(count)); infinite when a holds what is not finite. */
@@ -105,6 +108,6 @@ void lab_check(const char *which, const char *what, double error, double toleran
 void lab_fail(const char *which, const char *what, const char *text);
 void lab_case_done(void);
 void lab_group_end(void);
-int  lab_report(void); /* the table of failures; the program's exit status */
+int lab_report(void); /* the table of failures; the program's exit status */
 
 #endif

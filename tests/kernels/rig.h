@@ -9,15 +9,16 @@
 
 struct rig {
     mr_device **devices;
-    uint32_t    count;
-    mr_device  *dev;
-    mr_stream  *s;
-    void       *blocks[64];
-    size_t      bytes[64];
-    int         block_count;
+    uint32_t count;
+    mr_device *dev;
+    mr_stream *s;
+    void *blocks[64];
+    size_t bytes[64];
+    int block_count;
 };
 
-/* MRT_KERNEL_THREADS: OpenMP threads; 1 under the thread sanitizer, which does not understand OpenMP's own waiting. */
+/* MRT_KERNEL_THREADS: OpenMP threads; 1 under the thread sanitizer, which does not understand OpenMP's own
+ * waiting. */
 static inline uint32_t rig_threads(void)
 {
     const char *text = getenv("MRT_KERNEL_THREADS");
@@ -26,7 +27,7 @@ static inline uint32_t rig_threads(void)
 
 static inline void rig_open(struct rig *r, const char *spec, bool reference)
 {
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_devices_config cfg;
     memset(r, 0, sizeof *r);
     mr_devices_defaults(&cfg);
@@ -38,7 +39,7 @@ static inline void rig_open(struct rig *r, const char *spec, bool reference)
 }
 
 #define GUARD_BYTES 256
-#define GUARD 0xA5
+#define GUARD       0xA5
 
 /* Zeroed device memory, guarded; freed and checked by rig_release(). */
 static inline void *rig_memory(struct rig *r, size_t bytes)
@@ -59,7 +60,8 @@ static inline void rig_release(struct rig *r)
     while (r->block_count-- > 0) {
         const uint8_t *p = r->blocks[r->block_count];
         for (int i = 0; i < GUARD_BYTES; i++)
-            if (p[r->bytes[r->block_count] + (size_t)i] != GUARD) fail_msg("byte %d past a buffer was written", i);
+            if (p[r->bytes[r->block_count] + (size_t)i] != GUARD)
+                fail_msg("byte %d past a buffer was written", i);
         mr_device_free(r->dev, r->blocks[r->block_count]);
     }
     r->block_count = 0;
@@ -93,7 +95,8 @@ static inline void rig_store(const mr_tensor *t, uint32_t n, float *stored, cons
     for (uint32_t i = 0; i < n; i++)
         for (size_t p = 0; p < pixels; p++)
             for (uint32_t c = 0; c < t->c; c++)
-                stored[i * mri_tensor_floats(t) + mri_tensor_index(t, p, c)] = canonical[(i * pixels + p) * t->c + c];
+                stored[i * mri_tensor_floats(t) + mri_tensor_index(t, p, c)] =
+                    canonical[(i * pixels + p) * t->c + c];
 }
 
 static inline void rig_load(const mr_tensor *t, uint32_t n, const float *stored, float *canonical)
@@ -102,7 +105,8 @@ static inline void rig_load(const mr_tensor *t, uint32_t n, const float *stored,
     for (uint32_t i = 0; i < n; i++)
         for (size_t p = 0; p < pixels; p++)
             for (uint32_t c = 0; c < t->c; c++)
-                canonical[(i * pixels + p) * t->c + c] = stored[i * mri_tensor_floats(t) + mri_tensor_index(t, p, c)];
+                canonical[(i * pixels + p) * t->c + c] =
+                    stored[i * mri_tensor_floats(t) + mri_tensor_index(t, p, c)];
 }
 
 static inline void rig_padding_is_zero(const mr_tensor *t, uint32_t n, const float *stored)
@@ -111,7 +115,8 @@ static inline void rig_padding_is_zero(const mr_tensor *t, uint32_t n, const flo
     for (size_t i = 0; i < mri_tensor_floats(t) * n; i++) all += fabs((double)stored[i]);
     for (uint32_t i = 0; i < n; i++)
         for (size_t p = 0; p < (size_t)t->h * t->w; p++)
-            for (uint32_t c = 0; c < t->c; c++) real += fabs((double)stored[i * mri_tensor_floats(t) + mri_tensor_index(t, p, c)]);
+            for (uint32_t c = 0; c < t->c; c++)
+                real += fabs((double)stored[i * mri_tensor_floats(t) + mri_tensor_index(t, p, c)]);
     if (fabs(all - real) > 1e-9 * (all + 1)) fail_msg("padding holds something: %g", all - real);
 }
 

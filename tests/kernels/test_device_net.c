@@ -1,48 +1,73 @@
-/* kernels: three training steps of a small network with a branch, on any device (MRT_DEVICES) against the plain C reference:
+/* kernels: three training steps of a small network with a branch, on any device (MRT_DEVICES) against the
+ * plain C reference:
  *
  *   input ─ conv+relu ─ bn+relu ─┬─ conv, no bias ─ bn + x2 + relu ─ pool ─ dense ─ loss        update of all parameters
  *                                └──────────────────────┘
  *
- * Where the device records, the second and third step run from a recording of a whole step, and once more without: both must
- * give the same, to the bit where only deterministic algorithms are allowed. Environment as test_device_ops.c. */
+ * Where the device records, the second and third step run from a recording of a whole step, and once more
+ * without: both must give the same, to the bit where only deterministic algorithms are allowed. Environment
+ * as test_device_ops.c. */
 #include "tests/kernels/device_lab.h"
 
 enum { INPUT, CONV_A, NORM_A, CONV_B, NORM_B, POOL, DENSE, LOSS, OPS };
 enum { BATCH = 6, H = 11, W = 9, C = 3, CLASSES = 7, STEPS = 3, MOST_FLOATS = 8192 };
 
 struct net {
-    struct lab    *l;
-    mr_op         *op[OPS];
-    mr_op_args     args[OPS];
-    uint8_t       *pixels;
+    struct lab *l;
+    mr_op *op[OPS];
+    mr_op_args args[OPS];
+    uint8_t *pixels;
     mr_step_values *values;
-    mr_metrics    *metrics;
+    mr_metrics *metrics;
     mr_loss_scale *scale;
-    float         *weights, *grads, *state;
-    uint64_t       floats;
+    float *weights, *grads, *state;
+    uint64_t floats;
 };
 
 struct outcome {
-    double   loss[STEPS];
+    double loss[STEPS];
     uint64_t correct[STEPS], count[STEPS];
-    float    before[MOST_FLOATS], after[MOST_FLOATS]; /* parameters and statistics, canonical */
-    size_t   numbers;
-    bool     recorded;
+    float before[MOST_FLOATS], after[MOST_FLOATS]; /* parameters and statistics, canonical */
+    size_t numbers;
+    bool recorded;
 };
 
-static const mr_update_desc update = {.kind = MR_UPDATE_MOMENTUM, .lr = 0.05f, .momentum = 0.9f, .weight_decay = 1e-3f, .step = 1};
+static const mr_update_desc update = {
+    .kind = MR_UPDATE_MOMENTUM, .lr = 0.05f, .momentum = 0.9f, .weight_decay = 1e-3f, .step = 1};
 
 /* MR_EUNSUPPORTED: the device has not this type. */
 static int make_ops(struct net *n, uint32_t dtype)
 {
-    const mr_op_desc conv = {.kind = MR_OP_CONV2D, .filters = 16, .kernel_h = 3, .kernel_w = 3, .stride_h = 1, .stride_w = 1, .pad_top = 1,
-                             .pad_left = 1, .pad_bottom = 1, .pad_right = 1};
-    const mr_op_desc norm = {.kind = MR_OP_BATCHNORM, .momentum = 0.9f, .epsilon = 1e-3f, .activation = MR_ACT_RELU};
+    const mr_op_desc conv = {.kind = MR_OP_CONV2D,
+                             .filters = 16,
+                             .kernel_h = 3,
+                             .kernel_w = 3,
+                             .stride_h = 1,
+                             .stride_w = 1,
+                             .pad_top = 1,
+                             .pad_left = 1,
+                             .pad_bottom = 1,
+                             .pad_right = 1};
+    const mr_op_desc norm = {
+        .kind = MR_OP_BATCHNORM, .momentum = 0.9f, .epsilon = 1e-3f, .activation = MR_ACT_RELU};
     mr_op_desc d[OPS] = {
-        [INPUT] = {.kind = MR_OP_INPUT, .in = lab_nhwc(H, W, C, MR_TENSOR_U8), .out_dtype = dtype, .mean = {120, 120, 120}, .std = {60, 60, 60}},
-        [CONV_A] = conv, [NORM_A] = norm, [CONV_B] = conv, [NORM_B] = norm,
-        [POOL] = {.kind = MR_OP_POOL2D, .kernel_h = H, .kernel_w = W, .stride_h = 1, .stride_w = 1, .average = true},
-        [DENSE] = {.kind = MR_OP_DENSE, .filters = CLASSES}, [LOSS] = {.kind = MR_OP_LOSS},
+        [INPUT] = {.kind = MR_OP_INPUT,
+                   .in = lab_nhwc(H, W, C, MR_TENSOR_U8),
+                   .out_dtype = dtype,
+                   .mean = {120, 120, 120},
+                   .std = {60, 60, 60}},
+        [CONV_A] = conv,
+        [NORM_A] = norm,
+        [CONV_B] = conv,
+        [NORM_B] = norm,
+        [POOL] = {.kind = MR_OP_POOL2D,
+                  .kernel_h = H,
+                  .kernel_w = W,
+                  .stride_h = 1,
+                  .stride_w = 1,
+                  .average = true},
+        [DENSE] = {.kind = MR_OP_DENSE, .filters = CLASSES},
+        [LOSS] = {.kind = MR_OP_LOSS},
     };
     d[CONV_A].activation = MR_ACT_RELU;
     d[CONV_B].no_bias = true;
@@ -76,8 +101,12 @@ static void place_params(struct net *n)
         for (uint32_t k = 0; k < info->param_count; k++) {
             const mr_param_info *p = &info->param[k];
             float *host = lab_noise(p->count, (uint64_t)i * 10 + k, MR_TENSOR_F32);
-            for (uint64_t j = 0; j < p->count; j++) host[j] = p->ndim > 1 ? host[j] * 2 / sqrtf((float)p->fan_in) : i == NORM_A || i == NORM_B ? 1 - (float)k : 0;
-            if (!n->l->rc) lab_note(n->l, mr_op_param_import(n->op[i], false, k, n->weights + at, host, &n->l->err));
+            for (uint64_t j = 0; j < p->count; j++)
+                host[j] = p->ndim > 1                  ? host[j] * 2 / sqrtf((float)p->fan_in)
+                          : i == NORM_A || i == NORM_B ? 1 - (float)k
+                                                       : 0;
+            if (!n->l->rc)
+                lab_note(n->l, mr_op_param_import(n->op[i], false, k, n->weights + at, host, &n->l->err));
             n->args[i].param[k] = n->weights + at;
             n->args[i].dparam[k] = n->grads + at;
             at += mri_align_up(p->storage_count, 64);
@@ -91,9 +120,9 @@ static void place_params(struct net *n)
 
 static void place_data(struct net *n, float loss_scale)
 {
-    size_t   scratch_bytes = 0;
+    size_t scratch_bytes = 0;
     int32_t *labels = lab_host(BATCH * sizeof *labels);
-    void    *dy[OPS];
+    void *dy[OPS];
     for (int i = 0; i < BATCH; i++) labels[i] = i == 4 ? -1 : i % CLASSES;
     for (int i = 0; i < OPS; i++) {
         const mr_op_info *info = mr_op_info_of(n->op[i]);
@@ -103,7 +132,8 @@ static void place_data(struct net *n, float loss_scale)
         n->args[i].saved = info->saved_bytes ? lab_memory(n->l, info->saved_bytes) : NULL;
     }
     const mr_loss_scale scale = {.scale = loss_scale, .growth_steps = 1000};
-    void *scratch = lab_memory(n->l, scratch_bytes), *device_labels = lab_copy_of(n->l, labels, BATCH * sizeof *labels);
+    void *scratch = lab_memory(n->l, scratch_bytes),
+         *device_labels = lab_copy_of(n->l, labels, BATCH * sizeof *labels);
     n->pixels = lab_memory(n->l, BATCH * H * W * C);
     n->values = lab_memory(n->l, sizeof *n->values);
     n->metrics = lab_zeros(n->l, sizeof *n->metrics);
@@ -129,8 +159,13 @@ static void queue_step(struct net *n)
 {
     struct lab *l = n->l;
     for (int i = 0; i < OPS && !l->rc; i++) lab_note(l, mr_op_forward_async(n->op[i], l->s, &n->args[i]));
-    for (int i = LOSS; i > INPUT && !l->rc; i--) lab_note(l, mr_op_backward_async(n->op[i], l->s, &n->args[i]));
-    const mr_update_args args = {.count = n->floats, .weights = n->weights, .grads = n->grads, .state = {n->state}, .values = n->values,
+    for (int i = LOSS; i > INPUT && !l->rc; i--)
+        lab_note(l, mr_op_backward_async(n->op[i], l->s, &n->args[i]));
+    const mr_update_args args = {.count = n->floats,
+                                 .weights = n->weights,
+                                 .grads = n->grads,
+                                 .state = {n->state},
+                                 .values = n->values,
                                  .loss_scale = n->scale};
     if (!l->rc) lab_note(l, mr_update_async(l->s, &update, &args));
 }
@@ -142,9 +177,13 @@ static size_t collect(struct net *n, float *out)
     for (int i = 0; i < OPS; i++) {
         const mr_op_info *info = mr_op_info_of(n->op[i]);
         for (uint32_t k = 0; k < info->param_count; k++, at += info->param[k - 1].count)
-            if (!n->l->rc) lab_note(n->l, mr_op_param_export(n->op[i], false, k, n->args[i].param[k], out + at, &n->l->err));
+            if (!n->l->rc)
+                lab_note(n->l,
+                         mr_op_param_export(n->op[i], false, k, n->args[i].param[k], out + at, &n->l->err));
         for (uint32_t k = 0; k < info->state_count; k++, at += info->state[k - 1].count)
-            if (!n->l->rc) lab_note(n->l, mr_op_param_export(n->op[i], true, k, n->args[i].state[k], out + at, &n->l->err));
+            if (!n->l->rc)
+                lab_note(n->l,
+                         mr_op_param_export(n->op[i], true, k, n->args[i].state[k], out + at, &n->l->err));
     }
     if (at > MOST_FLOATS) abort();
     return at;
@@ -153,18 +192,20 @@ static size_t collect(struct net *n, float *out)
 static void run_steps(struct net *n, bool record, struct outcome *o)
 {
     struct lab *l = n->l;
-    mr_graph   *graph = NULL;
+    mr_graph *graph = NULL;
     o->numbers = collect(n, o->before);
     for (int step = 0; step < STEPS && !l->rc; step++) {
-        uint8_t       *pixels = lab_host(BATCH * H * W * C);
+        uint8_t *pixels = lab_host(BATCH * H * W * C);
         mr_step_values v = {.step = (uint64_t)step, .scale = 1.0f / (BATCH - 1)};
-        mr_metrics     m = {0};
+        mr_metrics m = {0};
         lab_note(l, mr_update_values(&update, &v));
-        for (int i = 0; i < BATCH * H * W * C; i++) pixels[i] = (uint8_t)(mri_mix64(lab_settings()->seed + (uint64_t)(step * 100000 + i)) >> 9);
+        for (int i = 0; i < BATCH * H * W * C; i++)
+            pixels[i] = (uint8_t)(mri_mix64(lab_settings()->seed + (uint64_t)(step * 100000 + i)) >> 9);
         lab_put(l, n->pixels, pixels, BATCH * H * W * C);
         lab_put(l, n->values, &v, sizeof v);
         lab_put(l, n->metrics, &m, sizeof m);
-        if (step == 1 && record && mr_graph_begin(l->s) == MR_OK) { /* the first step made what is made once */
+        if (step == 1 && record &&
+            mr_graph_begin(l->s) == MR_OK) { /* the first step made what is made once */
             queue_step(n);
             lab_note(l, mr_graph_end(l->s, &graph, &l->err));
         }
@@ -209,7 +250,8 @@ static double change_error(const struct outcome *a, const struct outcome *b)
     return lab_error(x, y, b->numbers, 1e-6);
 }
 
-static void compare(const char *name, const struct outcome *a, const struct outcome *b, double loss_tolerance, double change_tolerance)
+static void compare(const char *name, const struct outcome *a, const struct outcome *b, double loss_tolerance,
+                    double change_tolerance)
 {
     for (int step = 0; step < STEPS; step++) {
         lab_check(name, "loss", fabs(a->loss[step] - b->loss[step]) / b->loss[step], loss_tolerance);
@@ -221,31 +263,41 @@ static void compare(const char *name, const struct outcome *a, const struct outc
 
 int main(void)
 {
-    /* the errors of a type, through three steps; the change of a parameter is small beside the rounding of a half's gradients */
-    static const struct { uint32_t dtype; double loss, change; } types[] = {
-        {MR_TENSOR_F32, 1e-5, 1e-3}, {MR_TENSOR_BF16, 3e-2, 1e-1}, {MR_TENSOR_F16, 4e-3, 2e-2},
+    /* the errors of a type, through three steps; the change of a parameter is small beside the rounding of a
+     * half's gradients */
+    static const struct {
+        uint32_t dtype;
+        double loss, change;
+    } types[] = {
+        {MR_TENSOR_F32, 1e-5, 1e-3},
+        {MR_TENSOR_BF16, 3e-2, 1e-1},
+        {MR_TENSOR_F16, 4e-3, 2e-2},
     };
     static struct outcome expected, found, again;
     struct lab reference, device;
     lab_open(&reference, "cpu", true);
     lab_open(&device, lab_settings()->devices, false);
     const double loosened = lab_settings()->tf32 ? 100 : 1;
-    if (run_net(&reference, MR_TENSOR_F32, false, &expected)) lab_fail("net", "reference", reference.err.text);
+    if (run_net(&reference, MR_TENSOR_F32, false, &expected))
+        lab_fail("net", "reference", reference.err.text);
     for (size_t t = 0; t < MRI_ARRAY_COUNT(types); t++) {
         lab_group_begin("net", types[t].dtype);
         const double widen = types[t].dtype == MR_TENSOR_F32 ? loosened : 1;
-        const int    rc = run_net(&device, types[t].dtype, true, &found);
+        const int rc = run_net(&device, types[t].dtype, true, &found);
         if (rc == MR_EUNSUPPORTED) {
             lab_group_skip(device.err.text);
         } else if (rc || run_net(&device, types[t].dtype, false, &again)) {
             lab_fail("three steps", "error", device.err.text);
             lab_reopen(&device);
         } else {
-            compare(found.recorded ? "recorded steps" : "queued steps", &found, &expected, types[t].loss * widen, types[t].change * widen);
-            /* measuring may choose an algorithm that adds in another order each time; deterministic ones do not */
+            compare(found.recorded ? "recorded steps" : "queued steps", &found, &expected,
+                    types[t].loss * widen, types[t].change * widen);
+            /* measuring may choose an algorithm that adds in another order each time; deterministic ones do
+             * not */
             const bool same = lab_settings()->deterministic;
             if (found.recorded)
-                compare("recorded against queued", &found, &again, same ? 0 : types[t].loss * widen, same ? 0 : types[t].change * widen);
+                compare("recorded against queued", &found, &again, same ? 0 : types[t].loss * widen,
+                        same ? 0 : types[t].change * widen);
         }
         lab_group_end();
     }

@@ -1,13 +1,17 @@
-/* kernels: every operation of the device that MRT_DEVICES names (default: cpu, the fast code) against the plain C reference, on odd
- * sizes, in every type the device has and in the layouts it makes; then updates, copies and groups (device_flow.c).
+/* kernels: every operation of the device that MRT_DEVICES names (default: cpu, the fast code) against the
+ * plain C reference, on odd sizes, in every type the device has and in the layouts it makes; then updates,
+ * copies and groups (device_flow.c).
  *
- *   MRT_DEVICES=cuda:0  MRT_TF32=1  MRT_DETERMINISTIC=1 (every case twice, to the bit)  MRT_SEED=N  MRT_QUICK=1
+ *   MRT_DEVICES=cuda:0  MRT_TF32=1  MRT_DETERMINISTIC=1 (every case twice, to the bit)  MRT_SEED=N
+ *                       MRT_QUICK=1
  *
- * One line for each operation and type, with the worst error; a table of failures at the end; exit status 1 when there are any.
+ * One line for each operation and type, with the worst error; a table of failures at the end; exit status 1
+ * when there are any.
  *
- * Errors are ||a - b|| / ||b|| against the reference in f32, which is given the same inputs, rounded to the type under test, and for
- * backward the output that the device itself made; where a few sums may happen to cancel, / the size such sums usually have. Allowed:
- * f32 1e-5 (1e-3 for products with TF32), bf16 1e-2, f16 2e-3. Dropout's pattern, INPUT in f32 and the counts of LOSS are equal. */
+ * Errors are ||a - b|| / ||b|| against the reference in f32, which is given the same inputs, rounded to the
+ * type under test, and for backward the output that the device itself made; where a few sums may happen to
+ * cancel, / the size such sums usually have. Allowed: f32 1e-5 (1e-3 for products with TF32), bf16 1e-2, f16
+ * 2e-3. Dropout's pattern, INPUT in f32 and the counts of LOSS are equal. */
 #include "tests/kernels/device_case.h"
 #include "tests/kernels/device_flow.h"
 
@@ -29,16 +33,18 @@ static uint64_t next_seed(void)
     return ++seed;
 }
 
-/* A description whose input is h x w x c; in its own layout too, where the device has one; whole batches, one sample, most of one. */
+/* A description whose input is h x w x c; in its own layout too, where the device has one; whole batches, one
+ * sample, most of one. */
 static void check(mr_op_desc d, uint32_t h, uint32_t w, uint32_t c, uint32_t dtype)
 {
     const bool quick = lab_settings()->quick;
     d.max_batch = MAX_BATCH;
     d.in = lab_nhwc(h, w, c, dtype);
-    const bool     product = d.kind == MR_OP_CONV2D || d.kind == MR_OP_DENSE; /* a sum of terms of this size, rounded one by one */
+    const bool product =
+        d.kind == MR_OP_CONV2D || d.kind == MR_OP_DENSE; /* a sum of terms of this size, rounded one by one */
     struct op_case one = {.d = d, .tolerance = tolerance_of(dtype, product), .y_floor = product ? 0.5 : 0};
     const mr_tensor layouts[2] = {d.in, lab_own_layout(&mrt_device, &d.in)};
-    const int       layout_count = d.kind != MR_OP_LOSS && layouts[1].layout != layouts[0].layout ? 2 : 1;
+    const int layout_count = d.kind != MR_OP_LOSS && layouts[1].layout != layouts[0].layout ? 2 : 1;
     for (int l = 0; l < layout_count; l++)
         for (size_t b = 0; b < (quick ? 1 : MRI_ARRAY_COUNT(batches)); b++) {
             one.in = layouts[l];
@@ -52,19 +58,38 @@ static void check(mr_op_desc d, uint32_t h, uint32_t w, uint32_t c, uint32_t dty
 
 static mr_op_desc window(mr_op_kind kind, uint32_t k, uint32_t stride, uint32_t pad)
 {
-    return (mr_op_desc){.kind = kind, .training = true, .need_dx = true, .kernel_h = k, .kernel_w = k, .stride_h = stride, .stride_w = stride,
-                        .pad_top = pad, .pad_left = pad, .pad_bottom = pad, .pad_right = pad};
+    return (mr_op_desc){.kind = kind,
+                        .training = true,
+                        .need_dx = true,
+                        .kernel_h = k,
+                        .kernel_w = k,
+                        .stride_h = stride,
+                        .stride_w = stride,
+                        .pad_top = pad,
+                        .pad_left = pad,
+                        .pad_bottom = pad,
+                        .pad_right = pad};
 }
 
 static void check_conv2d(uint32_t dtype)
 {
-    static const struct { uint32_t h, w, c, f, k, stride, pad; mr_activation act; bool no_bias, no_dx; } cases[] = {
-        {1, 1, 1, 1, 1, 1, 0, MR_ACT_NONE, false, false},   {7, 5, 3, 4, 3, 1, 1, MR_ACT_RELU, false, true},
-        {13, 11, 3, 16, 7, 2, 3, MR_ACT_NONE, true, true},  {7, 7, 16, 17, 3, 2, 1, MR_ACT_RELU, false, false},
-        {8, 8, 64, 65, 1, 1, 0, MR_ACT_NONE, true, false},  {6, 6, 8, 64, 3, 1, 1, MR_ACT_RELU, true, false},
-        {9, 9, 5, 5, 5, 2, 2, MR_ACT_SELU, false, false},   {8, 8, 64, 16, 1, 2, 0, MR_ACT_NONE, true, false},
-        {4, 4, 65, 3, 1, 1, 0, MR_ACT_TANH, false, false},  {13, 13, 17, 8, 3, 1, 0, MR_ACT_SIGMOID, false, false},
-        {13, 13, 64, 64, 3, 1, 1, MR_ACT_NONE, true, false}, {11, 3, 4, 16, 3, 1, 1, MR_ACT_RELU, false, false},
+    static const struct {
+        uint32_t h, w, c, f, k, stride, pad;
+        mr_activation act;
+        bool no_bias, no_dx;
+    } cases[] = {
+        {1, 1, 1, 1, 1, 1, 0, MR_ACT_NONE, false, false},
+        {7, 5, 3, 4, 3, 1, 1, MR_ACT_RELU, false, true},
+        {13, 11, 3, 16, 7, 2, 3, MR_ACT_NONE, true, true},
+        {7, 7, 16, 17, 3, 2, 1, MR_ACT_RELU, false, false},
+        {8, 8, 64, 65, 1, 1, 0, MR_ACT_NONE, true, false},
+        {6, 6, 8, 64, 3, 1, 1, MR_ACT_RELU, true, false},
+        {9, 9, 5, 5, 5, 2, 2, MR_ACT_SELU, false, false},
+        {8, 8, 64, 16, 1, 2, 0, MR_ACT_NONE, true, false},
+        {4, 4, 65, 3, 1, 1, 0, MR_ACT_TANH, false, false},
+        {13, 13, 17, 8, 3, 1, 0, MR_ACT_SIGMOID, false, false},
+        {13, 13, 64, 64, 3, 1, 1, MR_ACT_NONE, true, false},
+        {11, 3, 4, 16, 3, 1, 1, MR_ACT_RELU, false, false},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
         mr_op_desc d = window(MR_OP_CONV2D, cases[i].k, cases[i].stride, cases[i].pad);
@@ -74,7 +99,8 @@ static void check_conv2d(uint32_t dtype)
         d.need_dx = !cases[i].no_dx;
         check(d, cases[i].h, cases[i].w, cases[i].c, dtype);
     }
-    mr_op_desc d = window(MR_OP_CONV2D, 3, 2, 0); /* padding that differs from side to side, a window that is not square */
+    mr_op_desc d = window(MR_OP_CONV2D, 3, 2,
+                          0); /* padding that differs from side to side, a window that is not square */
     d.kernel_w = 2;
     d.filters = 6;
     d.pad_bottom = d.pad_left = 1;
@@ -83,22 +109,35 @@ static void check_conv2d(uint32_t dtype)
 
 static void check_dense(uint32_t dtype)
 {
-    static const struct { uint32_t h, w, c, units; mr_activation act; bool no_bias, no_dx; } cases[] = {
-        {1, 1, 1, 1, MR_ACT_NONE, false, false},  {7, 5, 3, 10, MR_ACT_RELU, false, false},  {1, 1, 100, 10, MR_ACT_NONE, false, false},
-        {3, 3, 17, 33, MR_ACT_TANH, true, false}, {1, 1, 64, 65, MR_ACT_SIGMOID, false, false}, {2, 3, 16, 128, MR_ACT_RELU, false, true},
+    static const struct {
+        uint32_t h, w, c, units;
+        mr_activation act;
+        bool no_bias, no_dx;
+    } cases[] = {
+        {1, 1, 1, 1, MR_ACT_NONE, false, false},      {7, 5, 3, 10, MR_ACT_RELU, false, false},
+        {1, 1, 100, 10, MR_ACT_NONE, false, false},   {3, 3, 17, 33, MR_ACT_TANH, true, false},
+        {1, 1, 64, 65, MR_ACT_SIGMOID, false, false}, {2, 3, 16, 128, MR_ACT_RELU, false, true},
         {1, 1, 513, 1000, MR_ACT_NONE, true, false},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++)
-        check((mr_op_desc){.kind = MR_OP_DENSE, .training = true, .need_dx = !cases[i].no_dx, .filters = cases[i].units,
-                           .activation = cases[i].act, .no_bias = cases[i].no_bias}, cases[i].h, cases[i].w, cases[i].c, dtype);
+        check((mr_op_desc){.kind = MR_OP_DENSE,
+                           .training = true,
+                           .need_dx = !cases[i].no_dx,
+                           .filters = cases[i].units,
+                           .activation = cases[i].act,
+                           .no_bias = cases[i].no_bias},
+              cases[i].h, cases[i].w, cases[i].c, dtype);
 }
 
 /* ---- windows and elements ---- */
 
 static void check_pool2d(uint32_t dtype)
 {
-    static const struct { uint32_t h, w, k, stride, pad; } cases[] = {
-        {1, 1, 1, 1, 0}, {7, 5, 2, 2, 0}, {7, 7, 3, 2, 1}, {13, 11, 3, 2, 0}, {6, 4, 3, 1, 1}, {7, 7, 7, 7, 0},
+    static const struct {
+        uint32_t h, w, k, stride, pad;
+    } cases[] = {
+        {1, 1, 1, 1, 0},   {7, 5, 2, 2, 0}, {7, 7, 3, 2, 1},
+        {13, 11, 3, 2, 0}, {6, 4, 3, 1, 1}, {7, 7, 7, 7, 0},
     };
     for (size_t i = 0; i < 2 * MRI_ARRAY_COUNT(cases); i++)
         for (size_t k = i % 2; k < MRI_ARRAY_COUNT(channels); k += 2) {
@@ -118,16 +157,22 @@ static void check_activation(uint32_t dtype)
 {
     for (int act = MR_ACT_NONE; act <= MR_ACT_SELU; act++)
         for (size_t k = 0; k < MRI_ARRAY_COUNT(channels); k++)
-            check((mr_op_desc){.kind = MR_OP_ACTIVATION, .training = true, .need_dx = true, .activation = (mr_activation)act}, 7, 5, channels[k],
-                  dtype);
+            check((mr_op_desc){.kind = MR_OP_ACTIVATION,
+                               .training = true,
+                               .need_dx = true,
+                               .activation = (mr_activation)act},
+                  7, 5, channels[k], dtype);
 }
 
 static void check_add(uint32_t dtype)
 {
     for (int act = MR_ACT_NONE; act <= MR_ACT_SELU; act++)
         for (size_t k = (size_t)act % 2; k < MRI_ARRAY_COUNT(channels); k += 2)
-            check((mr_op_desc){.kind = MR_OP_ADD, .training = true, .need_dx = k % 4 < 2, .activation = (mr_activation)act}, 5, 7, channels[k],
-                  dtype);
+            check((mr_op_desc){.kind = MR_OP_ADD,
+                               .training = true,
+                               .need_dx = k % 4 < 2,
+                               .activation = (mr_activation)act},
+                  5, 7, channels[k], dtype);
 }
 
 /* In place, and with another step, seed and first sample each time. */
@@ -136,9 +181,14 @@ static void check_dropout(uint32_t dtype)
     static const float rates[] = {0.25f, 0.5f, 0};
     for (size_t r = 0; r < MRI_ARRAY_COUNT(rates); r++)
         for (size_t k = 0; k < MRI_ARRAY_COUNT(channels); k++) {
-            const mr_op_desc d = {.kind = MR_OP_DROPOUT, .training = true, .need_dx = true, .rate = rates[r], .op_id = (uint32_t)k};
+            const mr_op_desc d = {.kind = MR_OP_DROPOUT,
+                                  .training = true,
+                                  .need_dx = true,
+                                  .rate = rates[r],
+                                  .op_id = (uint32_t)k};
             check(d, 5, 7, channels[k], dtype);
-            struct op_case one = {.d = d, .n = 3, .tolerance = tolerance_of(dtype, false), .note = " in place"};
+            struct op_case one = {
+                .d = d, .n = 3, .tolerance = tolerance_of(dtype, false), .note = " in place"};
             one.d.max_batch = MAX_BATCH;
             one.d.in = one.in = lab_nhwc(3, 3, channels[k], dtype);
             struct op_io io = op_inputs(&one, next_seed());
@@ -153,13 +203,13 @@ static void check_dropout(uint32_t dtype)
         }
 }
 
-/* What dx of a batch norm is measured against: its largest part before the means are taken out. With few values a channel little is left
- * of it, and all of what is left is rounding. */
+/* What dx of a batch norm is measured against: its largest part before the means are taken out. With few
+ * values a channel little is left of it, and all of what is left is rounding. */
 static double norm_floor(const struct op_case *c, const struct op_io *io)
 {
     const mr_tensor *t = &c->d.in;
-    const size_t     m = (size_t)c->n * t->h * t->w;
-    double           sum = 0;
+    const size_t m = (size_t)c->n * t->h * t->w;
+    double sum = 0;
     for (uint32_t ch = 0; ch < t->c; ch++) {
         double mean = 0, variance = 0;
         for (size_t i = 0; i < m; i++) mean += (double)io->x[i * t->c + ch] / (double)m;
@@ -175,9 +225,16 @@ static void check_batchnorm(uint32_t dtype)
     static const mr_activation acts[] = {MR_ACT_NONE, MR_ACT_RELU, MR_ACT_RELU, MR_ACT_SIGMOID};
     for (size_t s = 0; s < MRI_ARRAY_COUNT(sides); s++)
         for (size_t k = 0; k < 2 * MRI_ARRAY_COUNT(channels); k++) {
-            struct op_case one = {.d = {.kind = MR_OP_BATCHNORM, .max_batch = MAX_BATCH, .training = true, .need_dx = k % 5 != 4, .momentum = 0.9f,
-                                        .epsilon = 1e-3f, .activation = acts[(s + k) % 4], .residual = k % 2 == 1},
-                                  .n = batches[k % 3], .tolerance = tolerance_of(dtype, false)};
+            struct op_case one = {.d = {.kind = MR_OP_BATCHNORM,
+                                        .max_batch = MAX_BATCH,
+                                        .training = true,
+                                        .need_dx = k % 5 != 4,
+                                        .momentum = 0.9f,
+                                        .epsilon = 1e-3f,
+                                        .activation = acts[(s + k) % 4],
+                                        .residual = k % 2 == 1},
+                                  .n = batches[k % 3],
+                                  .tolerance = tolerance_of(dtype, false)};
             one.d.in = one.in = lab_nhwc(sides[s][0], sides[s][1], channels[k / 2], dtype);
             for (int l = 0; l < 2; l++) {
                 struct op_io io = op_inputs(&one, next_seed());
@@ -212,10 +269,18 @@ static void check_input(uint32_t dtype)
         for (uint32_t c = 1; c <= 4; c++)
             for (int want = MR_WANT_ANY; want <= MR_WANT_NCHW; want++)
                 for (int with = 0; with < 2; with++) {
-                    struct op_case one = {.d = {.kind = MR_OP_INPUT, .max_batch = MAX_BATCH, .mean = {125.3f, 123, 113.9f, 99},
-                                                .std = {63, 62.1f, 66.7f, 255}, .out_dtype = dtype, .want = (mr_wanted_layout)want},
-                                          .n = batches[(s + c) % 3], .tolerance = tolerance_of(dtype, false), .exact = dtype == MR_TENSOR_F32,
-                                          .note = want == MR_WANT_NCHW ? " as planes" : want == MR_WANT_NHWC ? " as pixels" : ""};
+                    struct op_case one = {.d = {.kind = MR_OP_INPUT,
+                                                .max_batch = MAX_BATCH,
+                                                .mean = {125.3f, 123, 113.9f, 99},
+                                                .std = {63, 62.1f, 66.7f, 255},
+                                                .out_dtype = dtype,
+                                                .want = (mr_wanted_layout)want},
+                                          .n = batches[(s + c) % 3],
+                                          .tolerance = tolerance_of(dtype, false),
+                                          .exact = dtype == MR_TENSOR_F32,
+                                          .note = want == MR_WANT_NCHW   ? " as planes"
+                                                  : want == MR_WANT_NHWC ? " as pixels"
+                                                                         : ""};
                     one.d.in = one.in = lab_nhwc(sides[s][0], sides[s][1], c, MR_TENSOR_U8);
                     struct op_io io = op_inputs(&one, next_seed());
                     if (!with) io.affine = NULL, io.flip = NULL;
@@ -228,9 +293,14 @@ static void check_one_hot(uint32_t dtype)
     static const uint32_t lengths[] = {1, 7, 49}, classes[] = {1, 2, 8, 65, 128};
     for (size_t l = 0; l < MRI_ARRAY_COUNT(lengths); l++)
         for (size_t k = 0; k < MRI_ARRAY_COUNT(classes); k++) {
-            struct op_case one = {.d = {.kind = MR_OP_ONE_HOT, .max_batch = MAX_BATCH, .filters = classes[k], .out_dtype = dtype},
-                                  .n = batches[(l + k) % 3], .exact = true};
-            one.d.in = one.in = (mr_tensor){1, lengths[l], 1, MR_TENSOR_I32, MR_LAYOUT_NHWC, lengths[l] * sizeof(int32_t)};
+            struct op_case one = {.d = {.kind = MR_OP_ONE_HOT,
+                                        .max_batch = MAX_BATCH,
+                                        .filters = classes[k],
+                                        .out_dtype = dtype},
+                                  .n = batches[(l + k) % 3],
+                                  .exact = true};
+            one.d.in = one.in =
+                (mr_tensor){1, lengths[l], 1, MR_TENSOR_I32, MR_LAYOUT_NHWC, lengths[l] * sizeof(int32_t)};
             const struct op_io io = op_inputs(&one, next_seed());
             op_compare(&one, &io);
         }
@@ -238,16 +308,21 @@ static void check_one_hot(uint32_t dtype)
 
 int main(void)
 {
-    static const struct { const char *name; void (*check)(uint32_t dtype); } groups[] = {
-        {"input", check_input},     {"one_hot", check_one_hot}, {"conv2d", check_conv2d},   {"dense", check_dense},         {"pool2d", check_pool2d},
-        {"add", check_add},         {"batchnorm", check_batchnorm}, {"activation", check_activation}, {"dropout", check_dropout},
+    static const struct {
+        const char *name;
+        void (*check)(uint32_t dtype);
+    } groups[] = {
+        {"input", check_input},         {"one_hot", check_one_hot},       {"conv2d", check_conv2d},
+        {"dense", check_dense},         {"pool2d", check_pool2d},         {"add", check_add},
+        {"batchnorm", check_batchnorm}, {"activation", check_activation}, {"dropout", check_dropout},
         {"loss", check_loss},
     };
     lab_open(&mrt_reference, "cpu", true);
     lab_open(&mrt_device, lab_settings()->devices, false);
     const mr_device_info *info = mr_device_info_of(mrt_device.dev);
-    printf("%s (%s), %u device%s, seed %llu%s%s%s\n", info->name, info->hardware, mrt_device.count, mrt_device.count == 1 ? "" : "s",
-           (unsigned long long)lab_settings()->seed, lab_settings()->tf32 ? ", TF32" : "", lab_settings()->deterministic ? ", deterministic" : "",
+    printf("%s (%s), %u device%s, seed %llu%s%s%s\n", info->name, info->hardware, mrt_device.count,
+           mrt_device.count == 1 ? "" : "s", (unsigned long long)lab_settings()->seed,
+           lab_settings()->tf32 ? ", TF32" : "", lab_settings()->deterministic ? ", deterministic" : "",
            lab_settings()->quick ? ", quick" : "");
     for (size_t g = 0; g < MRI_ARRAY_COUNT(groups); g++)
         for (size_t t = 0; t < MRI_ARRAY_COUNT(types); t++) {

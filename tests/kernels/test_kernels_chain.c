@@ -1,31 +1,43 @@
-/* kernels: a whole small network, step after step. The fast operations in whatever layouts they choose against the plain C ones;
- * twice the same is the same to the bit; a batch in two parts gives the gradients of the whole. */
+/* kernels: a whole small network, step after step. The fast operations in whatever layouts they choose
+ * against the plain C ones; twice the same is the same to the bit; a batch in two parts gives the gradients
+ * of the whole. */
 #include "tests/kernels/rig.h"
 
 enum { OPS = 11, BATCH = 6, H = 13, W = 11, C = 3, CLASSES = 7, MOST_PARAMS = 400000 };
 
 struct chain {
-    struct rig   r;
-    mr_op       *op[OPS];
-    mr_op_args   args[OPS];
-    uint8_t     *x;
-    int32_t     *labels;
-    mr_metrics  *metrics;
-    void        *grad[2];
+    struct rig r;
+    mr_op *op[OPS];
+    mr_op_args args[OPS];
+    uint8_t *x;
+    int32_t *labels;
+    mr_metrics *metrics;
+    void *grad[2];
 };
 
 static void describe(mr_op_desc *d)
 {
-    const mr_op_desc conv = {.kind = MR_OP_CONV2D, .kernel_h = 3, .kernel_w = 3, .stride_h = 1, .stride_w = 1, .pad_top = 1,
-                             .pad_left = 1, .pad_bottom = 1, .pad_right = 1, .activation = MR_ACT_RELU};
+    const mr_op_desc conv = {.kind = MR_OP_CONV2D,
+                             .kernel_h = 3,
+                             .kernel_w = 3,
+                             .stride_h = 1,
+                             .stride_w = 1,
+                             .pad_top = 1,
+                             .pad_left = 1,
+                             .pad_bottom = 1,
+                             .pad_right = 1,
+                             .activation = MR_ACT_RELU};
     int i = 0;
-    d[i++] = (mr_op_desc){.kind = MR_OP_INPUT, .in = {H, W, C, MR_TENSOR_U8, 0, H * W * C}, .std = {255, 255, 255}};
+    d[i++] = (mr_op_desc){
+        .kind = MR_OP_INPUT, .in = {H, W, C, MR_TENSOR_U8, 0, H * W * C}, .std = {255, 255, 255}};
     d[i] = conv, d[i++].filters = 20;
     d[i++] = (mr_op_desc){.kind = MR_OP_POOL2D, .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
     d[i++] = (mr_op_desc){.kind = MR_OP_DROPOUT, .rate = 0.25f};
     d[i] = conv, d[i++].filters = 32;
-    d[i++] = (mr_op_desc){.kind = MR_OP_BATCHNORM, .momentum = 0.9f, .epsilon = 1e-3f, .activation = MR_ACT_RELU};
-    d[i++] = (mr_op_desc){.kind = MR_OP_POOL2D, .kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .average = true};
+    d[i++] =
+        (mr_op_desc){.kind = MR_OP_BATCHNORM, .momentum = 0.9f, .epsilon = 1e-3f, .activation = MR_ACT_RELU};
+    d[i++] = (mr_op_desc){
+        .kind = MR_OP_POOL2D, .kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .average = true};
     d[i++] = (mr_op_desc){.kind = MR_OP_DENSE, .filters = 33, .activation = MR_ACT_RELU};
     d[i++] = (mr_op_desc){.kind = MR_OP_DROPOUT, .rate = 0.5f};
     d[i++] = (mr_op_desc){.kind = MR_OP_DENSE, .filters = CLASSES};
@@ -35,9 +47,9 @@ static void describe(mr_op_desc *d)
 
 static void chain_open(struct chain *c, bool reference)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_op_desc d[OPS];
-    size_t     scratch_bytes = 0, widest = 0;
+    size_t scratch_bytes = 0, widest = 0;
     rig_open(&c->r, "cpu", reference);
     describe(d);
     for (int i = 0; i < OPS; i++) {
@@ -59,21 +71,28 @@ static void chain_open(struct chain *c, bool reference)
     c->grad[1] = rig_memory(&c->r, widest);
     for (int i = 0; i < OPS; i++) {
         const mr_op_info *info = mr_op_info_of(c->op[i]);
-        mr_op_args       *a = &c->args[i];
-        *a = (mr_op_args){.training = true, .seed = 11, .scratch = scratch, .labels = c->labels, .metrics = c->metrics,
+        mr_op_args *a = &c->args[i];
+        *a = (mr_op_args){.training = true,
+                          .seed = 11,
+                          .scratch = scratch,
+                          .labels = c->labels,
+                          .metrics = c->metrics,
                           .saved = rig_memory(&c->r, info->saved_bytes)};
         a->x = i ? c->args[i - 1].y : c->x;
         a->y = rig_memory(&c->r, info->out.sample_bytes * BATCH);
         for (uint32_t k = 0; k < info->param_count; k++) {
-            float *host = malloc(info->param[k].count * 4), *w = rig_memory(&c->r, info->param[k].storage_count * 4);
+            float *host = malloc(info->param[k].count * 4),
+                  *w = rig_memory(&c->r, info->param[k].storage_count * 4);
             rig_noise(host, info->param[k].count, (uint64_t)i * 10 + k);
-            for (uint64_t j = 0; info->param[k].ndim > 1 && j < info->param[k].count; j++) host[j] /= sqrtf((float)info->param[k].fan_in);
+            for (uint64_t j = 0; info->param[k].ndim > 1 && j < info->param[k].count; j++)
+                host[j] /= sqrtf((float)info->param[k].fan_in);
             MRT_OK(mr_op_param_import(c->op[i], false, k, w, host, &err), &err);
             free(host);
             a->param[k] = w;
             a->dparam[k] = rig_memory(&c->r, info->param[k].storage_count * 4);
         }
-        for (uint32_t k = 0; k < info->state_count; k++) a->state[k] = rig_memory(&c->r, info->state[k].storage_count * 4);
+        for (uint32_t k = 0; k < info->state_count; k++)
+            a->state[k] = rig_memory(&c->r, info->state[k].storage_count * 4);
     }
     mrt_noise(c->x, BATCH * H * W * C, 5);
     for (int i = 0; i < BATCH; i++) c->labels[i] = i % CLASSES;
@@ -112,7 +131,7 @@ static void chain_run(struct chain *c, uint32_t first, uint32_t n, uint64_t step
 static size_t collect(struct chain *c, float *out)
 {
     mr_error err = MR_ERROR_INIT;
-    size_t   count = 0;
+    size_t count = 0;
     for (int i = 0; i < OPS; i++) {
         const mr_op_info *info = mr_op_info_of(c->op[i]);
         for (uint32_t k = 0; k < info->param_count; k++, count += info->param[k - 1].count)
@@ -129,7 +148,8 @@ static float a[MOST_PARAMS], b[MOST_PARAMS];
 static void fast_equals_plain(void **state)
 {
     (void)state;
-    static const uint32_t sizes[] = {BATCH, 1, 4, 5, 2, 3, BATCH, 4}; /* more than the fast path keeps primitives for */
+    static const uint32_t sizes[] = {BATCH, 1, 4,     5,
+                                     2,     3, BATCH, 4}; /* more than the fast path keeps primitives for */
     struct chain fast, plain;
     chain_open(&fast, false);
     chain_open(&plain, true);
@@ -144,7 +164,8 @@ static void fast_equals_plain(void **state)
             if (apart > worst) worst = apart; /* not fmax(): gcc 12 for aarch64 does not survive it here */
             if (own > size) size = own;
         }
-        if (!(worst <= 2e-5 * (1 + size))) fail_msg("step %d: gradients differ by %g of %g", (int)step, worst, size);
+        if (!(worst <= 2e-5 * (1 + size)))
+            fail_msg("step %d: gradients differ by %g of %g", (int)step, worst, size);
     }
     MRT_EQ(fast.metrics->count, plain.metrics->count);
     MRT_EQ(fast.metrics->correct, plain.metrics->correct);
@@ -173,7 +194,8 @@ static void twice_is_the_same(void **state)
     }
 }
 
-/* Without batch statistics in the way: the logits' gradient of the samples of a part does not depend on the part. */
+/* Without batch statistics in the way: the logits' gradient of the samples of a part does not depend on the
+ * part. */
 static void parts_see_their_own_samples(void **state)
 {
     (void)state;
@@ -184,7 +206,8 @@ static void parts_see_their_own_samples(void **state)
     const size_t floats = mri_tensor_floats(&mr_op_info_of(c.op[3])->out);
     memcpy(a, drop, floats * BATCH * sizeof *a);
     chain_run(&c, 4, 2, 3);
-    for (size_t i = 0; i < 2 * floats; i++) MRT_TRUE(fabsf(drop[i] - a[4 * floats + i]) < 1e-5f); /* same draws, same pictures */
+    for (size_t i = 0; i < 2 * floats; i++)
+        MRT_TRUE(fabsf(drop[i] - a[4 * floats + i]) < 1e-5f); /* same draws, same pictures */
     int dropped = 0;
     for (size_t i = 0; i < 2 * floats; i++) dropped += drop[i] == 0;
     MRT_TRUE(dropped > 0);

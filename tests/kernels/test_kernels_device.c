@@ -11,9 +11,9 @@ static const char *const kinds[] = {"cpu:3", "sim:3,step=100us,h2d=100GB/s"};
 
 static void refuse(const char *spec, int code, const char *part)
 {
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_device **devices = (mr_device **)&err; /* poison */
-    uint32_t    count = 99;
+    uint32_t count = 99;
     MRT_EQ(mr_devices_open(&devices, &count, spec, NULL, &err), code);
     MRT_TRUE(devices == NULL);
     MRT_EQ(count, 0);
@@ -68,9 +68,9 @@ static void bad_texts_name_the_part(void **state)
 static void good_texts_say_what_they_are(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
-    mr_device       **devices;
-    uint32_t          count;
+    mr_error err = MR_ERROR_INIT;
+    mr_device **devices;
+    uint32_t count;
     mr_devices_config cfg;
     mr_devices_defaults(&cfg);
     cfg.compute_threads = 7;
@@ -121,12 +121,12 @@ static void failed_allocations_leave_nothing(void **state)
     (void)state;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++) {
         for (int n = 0;; n++) {
-            mr_error    err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             mr_device **devices = (mr_device **)&err;
-            mr_stream  *stream = (mr_stream *)&err;
-            mr_event   *event = (mr_event *)&err;
-            void       *memory = &err;
-            uint32_t    count = 0;
+            mr_stream *stream = (mr_stream *)&err;
+            mr_event *event = (mr_event *)&err;
+            void *memory = &err;
+            uint32_t count = 0;
             mrt_fail_alloc_at(n);
             int rc = mr_devices_open(&devices, &count, kinds[k], NULL, &err);
             if (!rc) {
@@ -151,13 +151,13 @@ static void failed_allocations_leave_nothing(void **state)
 
 struct rig {
     mr_device **devices;
-    uint32_t    count;
-    mr_stream  *compute[3], *copy[3];
+    uint32_t count;
+    mr_stream *compute[3], *copy[3];
 };
 
 static void rig_open(struct rig *r, const char *spec)
 {
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_devices_config cfg;
     mr_devices_defaults(&cfg);
     cfg.compute_threads = 1;
@@ -182,7 +182,7 @@ static void rig_close(struct rig *r)
 static void *device_memory(mr_device *dev, size_t bytes)
 {
     mr_error err = MR_ERROR_INIT;
-    void    *p;
+    void *p;
     MRT_OK(mr_device_alloc(dev, bytes, &p, &err), &err);
     MRT_TRUE(p != NULL && (uintptr_t)p % MR_DEVICE_ALIGN == 0);
     return p;
@@ -195,7 +195,7 @@ static void memory_is_counted(void **state)
         struct rig r;
         rig_open(&r, kinds[k]);
         mr_error err = MR_ERROR_INIT;
-        void    *p = &r;
+        void *p = &r;
         MRT_EQ(mr_device_alloc(r.devices[0], SIZE_MAX - 100, &p, &err), MR_ENOMEM);
         MRT_TRUE(p == NULL);
         MRT_HAS(err.text, "18446744073709551515 bytes");
@@ -241,9 +241,9 @@ static void copies_carry_bytes(void **state)
 /* ---- ordering ---- */
 
 struct nap {
-    uint32_t     us;
+    uint32_t us;
     _Atomic int *counter;
-    int          expect; /* -1: do not look */
+    int expect; /* -1: do not look */
     _Atomic int *wrong;
 };
 
@@ -263,15 +263,16 @@ static void push_nap(mr_stream *s, uint32_t us, _Atomic int *counter, int expect
     MRT_OK(mri_host_push((mri_host_stream *)s, run_nap, &n, sizeof n, 0, NULL), NULL);
 }
 
-/* A chain that hops over six streams with random delays: each link waits for the event of the one before, and the events
- * are few, so that most are recorded again while somebody still waits for what they marked earlier. */
+/* A chain that hops over six streams with random delays: each link waits for the event of the one before, and
+ * the events are few, so that most are recorded again while somebody still waits for what they marked
+ * earlier. */
 static void events_order_streams(void **state)
 {
     (void)state;
     enum { EVENTS = 4, LINKS = 600 };
     struct rig r;
     rig_open(&r, kinds[0]);
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_event *events[EVENTS];
     for (int i = 0; i < EVENTS; i++) MRT_OK(mr_event_create(&events[i], r.devices[i % 3], &err), &err);
     uint8_t random[LINKS];
@@ -279,7 +280,7 @@ static void events_order_streams(void **state)
         mrt_noise(random, sizeof random, (uint64_t)round + 1);
         _Atomic int counter = 0, wrong = 0;
         for (int i = 0; i < LINKS; i++) {
-            const int  at = random[i] % 6;
+            const int at = random[i] % 6;
             mr_stream *s = at < 3 ? r.compute[at] : r.copy[at - 3];
             if (i > 0) MRT_OK(mr_stream_wait_event(s, events[(i - 1) % EVENTS]), NULL);
             push_nap(s, random[i] > 200 ? random[i] : 0, &counter, i, &wrong);
@@ -293,13 +294,14 @@ static void events_order_streams(void **state)
     rig_close(&r);
 }
 
-/* Waiting captures what the event marks at the time of the call, whatever is recorded on it later and wherever. */
+/* Waiting captures what the event marks at the time of the call, whatever is recorded on it later and
+ * wherever. */
 static void wait_captures_the_record(void **state)
 {
     (void)state;
     struct rig r;
     rig_open(&r, kinds[0]);
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_event *e, *unused;
     MRT_OK(mr_event_create(&e, r.devices[0], &err), &err);
     MRT_OK(mr_event_create(&unused, r.devices[0], &err), &err);
@@ -325,14 +327,14 @@ static void events_tell_time(void **state)
     (void)state;
     struct rig r;
     rig_open(&r, kinds[0]);
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_event *a, *b;
     MRT_OK(mr_event_create(&a, r.devices[0], &err), &err);
     MRT_OK(mr_event_create(&b, r.devices[0], &err), &err);
     uint64_t ta, tb;
     MRT_EQ(mr_event_time_ns(a, &ta), MR_EAGAIN);
     MRT_EQ(mr_event_query(a), MR_OK);
-    _Atomic int    counter = 0;
+    _Atomic int counter = 0;
     const uint64_t before = mri_now_ns();
     MRT_OK(mr_event_record(a, r.compute[0]), NULL);
     push_nap(r.compute[0], 30000, &counter, -1, NULL);
@@ -360,7 +362,7 @@ static void waits_have_limits(void **state)
     (void)state;
     struct rig r;
     rig_open(&r, kinds[0]);
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_event *e;
     MRT_OK(mr_event_create(&e, r.devices[0], &err), &err);
     MRT_OK(mr_event_wait(e, 0, &err), &err); /* never recorded: over */
@@ -385,8 +387,8 @@ static void recording_is_refused(void **state)
     (void)state;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++) {
         struct rig r;
-        mr_error   err = MR_ERROR_INIT;
-        mr_graph  *g = (mr_graph *)&err;
+        mr_error err = MR_ERROR_INIT;
+        mr_graph *g = (mr_graph *)&err;
         rig_open(&r, kinds[k]);
         MRT_EQ(mr_graph_begin(r.compute[0]), MR_EUNSUPPORTED);
         MRT_EQ(mr_graph_begin(NULL), MR_EINVAL);
@@ -407,7 +409,8 @@ static void destroy_finishes_the_queue(void **state)
     rig_open(&r, kinds[0]);
     _Atomic int counter = 0, wrong = 0;
     push_nap(r.copy[1], 5000, &counter, 0, &wrong);
-    for (int i = 1; i < 5000; i++) push_nap(r.copy[1], 0, &counter, i, &wrong); /* the ring grows several times */
+    for (int i = 1; i < 5000; i++)
+        push_nap(r.copy[1], 0, &counter, i, &wrong); /* the ring grows several times */
     mr_stream_destroy(r.copy[1]);
     r.copy[1] = NULL;
     MRT_EQ(counter, 5000);
@@ -428,7 +431,7 @@ static void errors_stick(void **state)
     (void)state;
     struct rig r;
     rig_open(&r, kinds[0]);
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_event *before, *after;
     MRT_OK(mr_event_create(&before, r.devices[0], &err), &err);
     MRT_OK(mr_event_create(&after, r.devices[0], &err), &err);
@@ -448,12 +451,12 @@ static void errors_stick(void **state)
     MRT_EQ(mr_event_query(before), MR_OK);
     MRT_EQ(mr_event_query(after), MR_EIO);
     MRT_EQ(mr_event_sync(after, &err), MR_EIO);
-    MRT_EQ(mr_fill_async(r.compute[0], &counter, 0, sizeof counter), MR_EIO);  /* the stream */
-    MRT_EQ(mr_fill_async(r.copy[0], &counter, 0, sizeof counter), MR_EIO);     /* its device */
+    MRT_EQ(mr_fill_async(r.compute[0], &counter, 0, sizeof counter), MR_EIO); /* the stream */
+    MRT_EQ(mr_fill_async(r.copy[0], &counter, 0, sizeof counter), MR_EIO);    /* its device */
     MRT_EQ(mr_stream_sync(r.copy[0], &err), MR_EIO);
-    MRT_EQ(mr_stream_sync(r.compute[1], &err), MR_EIO);                        /* who waited for it */
+    MRT_EQ(mr_stream_sync(r.compute[1], &err), MR_EIO); /* who waited for it */
     MRT_HAS(err.text, "this task fails");
-    MRT_EQ(mr_stream_sync(r.compute[2], &err), MR_OK);                         /* nobody else */
+    MRT_EQ(mr_stream_sync(r.compute[2], &err), MR_OK); /* nobody else */
     mr_event_destroy(before);
     mr_event_destroy(after);
     rig_close(&r);
@@ -462,12 +465,12 @@ static void errors_stick(void **state)
 static void arguments_are_checked(void **state)
 {
     (void)state;
-    struct rig  r;
-    mr_error    err = MR_ERROR_INIT;
+    struct rig r;
+    mr_error err = MR_ERROR_INIT;
     mr_device **sim;
-    uint32_t    sims;
-    mr_stream  *s = NULL;
-    mr_event   *e;
+    uint32_t sims;
+    mr_stream *s = NULL;
+    mr_event *e;
     rig_open(&r, kinds[0]);
     MRT_OK(mr_devices_open(&sim, &sims, "sim", NULL, &err), &err);
     MRT_OK(mr_event_create(&e, sim[0], &err), &err);
@@ -491,10 +494,10 @@ static void sim_paces_its_link(void **state)
 {
     (void)state;
     enum { BYTES = 2000000 };
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_device **sim;
-    uint32_t    count;
-    mr_stream  *a, *b;
+    uint32_t count;
+    mr_stream *a, *b;
     MRT_OK(mr_devices_open(&sim, &count, "sim,h2d=1GB/s,d2h=500MB/s", NULL, &err), &err);
     MRT_OK(mr_stream_create(&a, sim[0], MR_STREAM_COPY, &err), &err);
     MRT_OK(mr_stream_create(&b, sim[0], MR_STREAM_COPY, &err), &err);
@@ -521,13 +524,20 @@ static void sim_paces_its_link(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_texts_name_the_part),    cmocka_unit_test(good_texts_say_what_they_are),
-        cmocka_unit_test(listing_ends),               cmocka_unit_test(failed_allocations_leave_nothing),
-        cmocka_unit_test(memory_is_counted),          cmocka_unit_test(copies_carry_bytes),
-        cmocka_unit_test(events_order_streams),       cmocka_unit_test(wait_captures_the_record),
-        cmocka_unit_test(events_tell_time),           cmocka_unit_test(destroy_finishes_the_queue),
-        cmocka_unit_test(waits_have_limits),          cmocka_unit_test(recording_is_refused),
-        cmocka_unit_test(errors_stick),               cmocka_unit_test(arguments_are_checked),
+        cmocka_unit_test(bad_texts_name_the_part),
+        cmocka_unit_test(good_texts_say_what_they_are),
+        cmocka_unit_test(listing_ends),
+        cmocka_unit_test(failed_allocations_leave_nothing),
+        cmocka_unit_test(memory_is_counted),
+        cmocka_unit_test(copies_carry_bytes),
+        cmocka_unit_test(events_order_streams),
+        cmocka_unit_test(wait_captures_the_record),
+        cmocka_unit_test(events_tell_time),
+        cmocka_unit_test(destroy_finishes_the_queue),
+        cmocka_unit_test(waits_have_limits),
+        cmocka_unit_test(recording_is_refused),
+        cmocka_unit_test(errors_stick),
+        cmocka_unit_test(arguments_are_checked),
         cmocka_unit_test(sim_paces_its_link),
     };
     return mrt_run(tests);

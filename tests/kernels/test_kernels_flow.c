@@ -10,16 +10,20 @@ static void input_is_right(void **state)
     for (int reference = 0; reference < 2; reference++)
         for (uint32_t c = 1; c <= 4; c++) {
             struct rig r;
-            mr_error   err = MR_ERROR_INIT;
-            mr_op     *op;
+            mr_error err = MR_ERROR_INIT;
+            mr_op *op;
             rig_open(&r, "cpu", reference);
             const uint32_t h = 7, w = 5, n = 3, count = n * h * w * c;
-            mr_op_desc d = {.kind = MR_OP_INPUT, .in = {h, w, c, MR_TENSOR_U8, 0, (size_t)h * w * c}, .max_batch = n,
-                            .mean = {10, 20, 30, 40}, .std = {1, 2, 3, 4}};
+            mr_op_desc d = {.kind = MR_OP_INPUT,
+                            .in = {h, w, c, MR_TENSOR_U8, 0, (size_t)h * w * c},
+                            .max_batch = n,
+                            .mean = {10, 20, 30, 40},
+                            .std = {1, 2, 3, 4}};
             MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
             const mr_tensor *out = &mr_op_info_of(op)->out;
             uint8_t *x = rig_memory(&r, count);
-            float   *affine = rig_memory(&r, n * 2 * sizeof(float)), *y = rig_memory(&r, out->sample_bytes * n), plain[512];
+            float *affine = rig_memory(&r, n * 2 * sizeof(float)), *y = rig_memory(&r, out->sample_bytes * n),
+                  plain[512];
             mrt_noise(x, count, c);
             for (uint32_t i = 0; i < 2 * n; i++) affine[i] = 0.5f + (float)i;
             for (int with = 0; with < 2; with++) {
@@ -29,8 +33,9 @@ static void input_is_right(void **state)
                 rig_load(out, n, y, plain);
                 for (uint32_t k = 0; k < count; k++) {
                     const uint32_t i = k / (h * w * c), ch = k % c;
-                    const double   m = with ? (double)affine[2 * i] : 1, b = with ? (double)affine[2 * i + 1] : 0;
-                    const double   expected = (x[k] * m + b - (double)d.mean[ch]) / (double)d.std[ch];
+                    const double m = with ? (double)affine[2 * i] : 1,
+                                 b = with ? (double)affine[2 * i + 1] : 0;
+                    const double expected = (x[k] * m + b - (double)d.mean[ch]) / (double)d.std[ch];
                     MRT_TRUE(fabs((double)plain[k] - expected) < 1e-3 * (1 + fabs(expected)));
                 }
             }
@@ -39,26 +44,31 @@ static void input_is_right(void **state)
         }
 }
 
-/* Every wanted layout, rows turned where flip says so: the same values at the places their layout gives them. */
+/* Every wanted layout, rows turned where flip says so: the same values at the places their layout gives
+ * them. */
 static void input_mirrors_and_obeys(void **state)
 {
     (void)state;
     enum { H = 3, W = 37, N = 3 }; /* wide enough for every vector length and a rest */
     for (int at = 0; at < 2 * 3 * 4; at++) {
-        const bool              reference = at % 2;
+        const bool reference = at % 2;
         const mr_wanted_layout want = (mr_wanted_layout)(at / 2 % 3);
-        const uint32_t         c = (uint32_t)(at / 6) + 1, sample = H * W * c;
+        const uint32_t c = (uint32_t)(at / 6) + 1, sample = H * W * c;
         struct rig r;
-        mr_error   err = MR_ERROR_INIT;
-        mr_op     *op;
+        mr_error err = MR_ERROR_INIT;
+        mr_op *op;
         rig_open(&r, "cpu", reference);
-        const mr_op_desc d = {.kind = MR_OP_INPUT, .in = {H, W, c, MR_TENSOR_U8, 0, sample}, .max_batch = N, .mean = {10, 20, 30, 40},
-                              .std = {1, 2, 3, 4}, .want = want};
+        const mr_op_desc d = {.kind = MR_OP_INPUT,
+                              .in = {H, W, c, MR_TENSOR_U8, 0, sample},
+                              .max_batch = N,
+                              .mean = {10, 20, 30, 40},
+                              .std = {1, 2, 3, 4},
+                              .want = want};
         MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
         const mr_tensor *out = &mr_op_info_of(op)->out;
         if (want != MR_WANT_ANY) MRT_EQ(out->layout, want == MR_WANT_NCHW ? MR_LAYOUT_NCHW : MR_LAYOUT_NHWC);
         uint8_t *x = rig_memory(&r, N * sample), *flip = rig_memory(&r, N);
-        float   *y = rig_memory(&r, out->sample_bytes * N), straight[H * W * 4 * N], turned[H * W * 4 * N];
+        float *y = rig_memory(&r, out->sample_bytes * N), straight[H * W * 4 * N], turned[H * W * 4 * N];
         mrt_noise(x, N * sample, c);
         flip[0] = 1, flip[2] = 255;
         mr_op_args a = {.n = N, .x = x, .y = y};
@@ -81,24 +91,31 @@ static void input_mirrors_and_obeys(void **state)
 
 /* ---- dropout ---- */
 
-/* Dropped pattern of a batch in canonical order, made in two parts of k and n - k samples (k = 0: at once). */
+/* Dropped pattern of a batch in canonical order, made in two parts of k and n - k samples (k = 0: at
+ * once). */
 enum { DROP_H = 5, DROP_W = 7, DROP_N = 5, DROP_MOST = DROP_H * DROP_W * 160 * DROP_N };
 
 static void drop(uint32_t channels, uint32_t layout, mr_op_args extra, uint32_t k, float *pattern, float rate)
 {
     static float ones[DROP_MOST];
-    const int    count = (int)(DROP_H * DROP_W * channels * DROP_N);
+    const int count = (int)(DROP_H * DROP_W * channels * DROP_N);
     struct rig r;
-    mr_error   err = MR_ERROR_INIT;
-    mr_op     *op;
+    mr_error err = MR_ERROR_INIT;
+    mr_op *op;
     rig_open(&r, "cpu", false);
-    mr_op_desc d = {.kind = MR_OP_DROPOUT, .in = rig_tensor(DROP_H, DROP_W, channels, layout), .max_batch = DROP_N, .training = true, .need_dx = true,
-                    .rate = rate, .op_id = 3};
+    mr_op_desc d = {.kind = MR_OP_DROPOUT,
+                    .in = rig_tensor(DROP_H, DROP_W, channels, layout),
+                    .max_batch = DROP_N,
+                    .training = true,
+                    .need_dx = true,
+                    .rate = rate,
+                    .op_id = 3};
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
     const mr_op_info *info = mr_op_info_of(op);
     MRT_TRUE(info->inplace);
     const size_t floats = mri_tensor_floats(&d.in);
-    float *x = rig_memory(&r, floats * 4 * DROP_N), *y = rig_memory(&r, floats * 4 * DROP_N), *dx = rig_memory(&r, floats * 4 * DROP_N);
+    float *x = rig_memory(&r, floats * 4 * DROP_N), *y = rig_memory(&r, floats * 4 * DROP_N),
+          *dx = rig_memory(&r, floats * 4 * DROP_N);
     uint8_t *saved = rig_memory(&r, info->saved_bytes);
     for (int i = 0; i < count; i++) ones[i] = 1;
     rig_store(&d.in, DROP_N, x, ones);
@@ -129,8 +146,8 @@ static void drop(uint32_t channels, uint32_t layout, mr_op_args extra, uint32_t 
 static void check_dropout(uint32_t channels)
 {
     static float a[DROP_MOST], b[DROP_MOST];
-    const int        count = (int)(DROP_H * DROP_W * channels * DROP_N);
-    const size_t     bytes = (size_t)count * sizeof(float);
+    const int count = (int)(DROP_H * DROP_W * channels * DROP_N);
+    const size_t bytes = (size_t)count * sizeof(float);
     static const mr_step_values steps[] = {{.step = 9}, {.step = 10}, {.step = 9 + (1ull << 32)}};
     const mr_op_args base = {.seed = 5, .values = &steps[0]};
     drop(channels, MR_LAYOUT_NHWC, base, 0, a, 0.25f);
@@ -145,7 +162,8 @@ static void check_dropout(uint32_t channels)
             drop(channels, layout, base, k, b, 0.25f);
             MRT_TRUE(memcmp(a, b, bytes) == 0);
         }
-    const mr_op_args others[] = {{.seed = 6, .values = &steps[0]}, {.seed = 5, .values = &steps[1]}, {.seed = 5, .values = &steps[2]}};
+    const mr_op_args others[] = {
+        {.seed = 6, .values = &steps[0]}, {.seed = 5, .values = &steps[1]}, {.seed = 5, .values = &steps[2]}};
     for (int i = 0; i < 3; i++) {
         drop(channels, MR_LAYOUT_NHWC, others[i], 0, b, 0.25f);
         int same = 0;
@@ -169,7 +187,8 @@ static void draws_are_philox(void **state)
     (void)state;
     static uint16_t a[5 * MRI_DRAW_GROUP], b[5 * MRI_DRAW_GROUP];
     for (uint64_t i = 0; i < 20; i++) {
-        const struct mri_draw_key key = {mri_mix64(i), i % 3 ? mri_mix64(i + 100) : UINT64_MAX, i % 2 ? UINT32_MAX : (uint32_t)i};
+        const struct mri_draw_key key = {mri_mix64(i), i % 3 ? mri_mix64(i + 100) : UINT64_MAX,
+                                         i % 2 ? UINT32_MAX : (uint32_t)i};
         const uint32_t first = i % 4 ? (uint32_t)i * 1000u : (1u << 28) - 5; /* the last counters there are */
         memset(a, 0, sizeof a);
         mri_draws(a, key, first, 5);
@@ -187,10 +206,11 @@ static void dropout_rests_in_evaluation(void **state)
 {
     (void)state;
     struct rig r;
-    mr_error   err = MR_ERROR_INIT;
-    mr_op     *op;
+    mr_error err = MR_ERROR_INIT;
+    mr_op *op;
     rig_open(&r, "cpu", false);
-    mr_op_desc d = {.kind = MR_OP_DROPOUT, .in = rig_tensor(2, 2, 5, 0), .max_batch = 2, .training = true, .rate = 0.5f};
+    mr_op_desc d = {
+        .kind = MR_OP_DROPOUT, .in = rig_tensor(2, 2, 5, 0), .max_batch = 2, .training = true, .rate = 0.5f};
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
     float *x = rig_memory(&r, 160), *y = rig_memory(&r, 160);
     rig_noise(x, 40, 1);
@@ -211,31 +231,39 @@ static void loss_is_right(void **state)
     (void)state;
     enum { N = 6, C = 7 };
     struct rig r;
-    mr_error   err = MR_ERROR_INIT;
-    mr_op     *op;
+    mr_error err = MR_ERROR_INIT;
+    mr_op *op;
     rig_open(&r, "cpu", false);
-    mr_op_desc d = {.kind = MR_OP_LOSS, .in = rig_tensor(1, 1, C, 0), .max_batch = N, .training = true, .need_dx = true};
+    mr_op_desc d = {
+        .kind = MR_OP_LOSS, .in = rig_tensor(1, 1, C, 0), .max_batch = N, .training = true, .need_dx = true};
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
-    float      *x = rig_memory(&r, N * C * 4), *dx = rig_memory(&r, N * C * 4), *y = rig_memory(&r, N * C * 4);
-    int32_t    *labels = rig_memory(&r, N * 4);
+    float *x = rig_memory(&r, N * C * 4), *dx = rig_memory(&r, N * C * 4), *y = rig_memory(&r, N * C * 4);
+    int32_t *labels = rig_memory(&r, N * 4);
     mr_metrics *metrics = rig_memory(&r, sizeof *metrics);
     rig_noise(x, N * C, 1);
-    for (int i = 0; i < C; i++) x[C + i] = 3;       /* sample 1: all equal, the first wins */
-    x[2 * C] = 1e30f, x[3 * C + 2] = -1e30f;        /* samples 2, 3: out of exp's range */
+    for (int i = 0; i < C; i++) x[C + i] = 3; /* sample 1: all equal, the first wins */
+    x[2 * C] = 1e30f, x[3 * C + 2] = -1e30f;  /* samples 2, 3: out of exp's range */
     const int32_t given[N] = {4, 2, 0, 1, -1, 6};
     memcpy(labels, given, sizeof given);
     const mr_step_values values = {.scale = 0.2f};
-    const mr_op_args a = {.n = N, .x = x, .y = y, .dx = dx, .labels = labels, .values = &values, .metrics = metrics, .training = true,
+    const mr_op_args a = {.n = N,
+                          .x = x,
+                          .y = y,
+                          .dx = dx,
+                          .labels = labels,
+                          .values = &values,
+                          .metrics = metrics,
+                          .training = true,
                           .scratch = rig_memory(&r, mr_op_info_of(op)->scratch_bytes)};
     MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
     MRT_OK(mr_op_forward_async(op, r.s, &a), NULL); /* adds to the metrics */
     MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
     MRT_OK(mr_stream_sync(r.s, &err), &err);
-    double   loss = 0;
+    double loss = 0;
     uint64_t correct = 0;
     for (int i = 0; i < N; i++) {
         double top = (double)x[i * C], sum = 0;
-        int    best = 0;
+        int best = 0;
         for (int c = 1; c < C; c++)
             if ((double)x[i * C + c] > top) top = (double)x[i * C + c], best = c;
         for (int c = 0; c < C; c++) sum += exp((double)x[i * C + c] - top);
@@ -256,7 +284,7 @@ static void loss_is_right(void **state)
     float plain[N * C]; /* a scaled loss: its gradient, to the bit */
     memcpy(plain, dx, sizeof plain);
     const mr_loss_scale scale = {.scale = 4096};
-    mr_op_args          scaled = a;
+    mr_op_args scaled = a;
     scaled.loss_scale = &scale;
     MRT_OK(mr_op_backward_async(op, r.s, &scaled), NULL);
     MRT_OK(mr_stream_sync(r.s, &err), &err);
@@ -306,7 +334,7 @@ static void expected_update(const mr_update_desc *d, double *w, double g, double
 static void check_update(mr_update_desc d, uint64_t count)
 {
     struct rig r;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     rig_open(&r, "cpu", false);
     float *a[4];
     double *e[3];
@@ -318,12 +346,15 @@ static void check_update(mr_update_desc d, uint64_t count)
         rig_noise(a[1], count, d.step + 1);
         mr_step_values v = {0};
         MRT_OK(mr_update_values(&d, &v), NULL);
-        const mr_update_args args = {.count = count, .weights = a[0], .grads = a[1], .state = {a[2], a[3]}, .values = &v};
+        const mr_update_args args = {
+            .count = count, .weights = a[0], .grads = a[1], .state = {a[2], a[3]}, .values = &v};
         MRT_OK(mr_update_async(r.s, &d, &args), NULL);
         MRT_OK(mr_stream_sync(r.s, &err), &err);
-        for (uint64_t i = 0; i < count; i++) expected_update(&d, &e[0][i], (double)a[1][i], &e[1][i], &e[2][i]);
+        for (uint64_t i = 0; i < count; i++)
+            expected_update(&d, &e[0][i], (double)a[1][i], &e[1][i], &e[2][i]);
     }
-    for (uint64_t i = 0; i < count; i++) MRT_TRUE(fabs((double)a[0][i] - e[0][i]) < 2e-6 + 1e-5 * fabs(e[0][i]));
+    for (uint64_t i = 0; i < count; i++)
+        MRT_TRUE(fabs((double)a[0][i] - e[0][i]) < 2e-6 + 1e-5 * fabs(e[0][i]));
     for (int k = 0; k < 3; k++) free(e[k]);
     rig_close(&r);
 }
@@ -335,8 +366,14 @@ static void updates_follow_their_rules(void **state)
     for (int k = 0; k < 3; k++)
         for (int decay = 0; decay < 2; decay++)
             for (int kind = MR_UPDATE_SGD; kind <= MR_UPDATE_ADADELTA; kind++) {
-                mr_update_desc d = {.kind = (mr_update_kind)kind, .lr = 0.01f, .momentum = 0.9f, .rho = 0.9f, .beta1 = 0.9f,
-                                    .beta2 = 0.999f, .epsilon = 1e-3f, .weight_decay = decay ? 0.1f : 0};
+                mr_update_desc d = {.kind = (mr_update_kind)kind,
+                                    .lr = 0.01f,
+                                    .momentum = 0.9f,
+                                    .rho = 0.9f,
+                                    .beta1 = 0.9f,
+                                    .beta2 = 0.999f,
+                                    .epsilon = 1e-3f,
+                                    .weight_decay = decay ? 0.1f : 0};
                 check_update(d, counts[k]);
                 d.nesterov = true;
                 if (kind == MR_UPDATE_MOMENTUM) check_update(d, counts[k]);
@@ -347,21 +384,27 @@ static void updates_follow_their_rules(void **state)
 }
 
 /* One update with every gradient g[i] but one, which is `odd`. */
-static void scaled_update(struct rig *r, mr_update_desc d, uint64_t count, float *const a[4], mr_loss_scale *scale, uint64_t at, float odd)
+static void scaled_update(struct rig *r, mr_update_desc d, uint64_t count, float *const a[4],
+                          mr_loss_scale *scale, uint64_t at, float odd)
 {
-    mr_error       err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_step_values v = {0};
     MRT_OK(mr_update_values(&d, &v), NULL);
     const float before = a[1][at];
     if (odd != 0) a[1][at] = odd;
-    const mr_update_args args = {.count = count, .weights = a[0], .grads = a[1], .state = {a[2], a[3]}, .values = &v, .loss_scale = scale};
+    const mr_update_args args = {.count = count,
+                                 .weights = a[0],
+                                 .grads = a[1],
+                                 .state = {a[2], a[3]},
+                                 .values = &v,
+                                 .loss_scale = scale};
     MRT_OK(mr_update_async(r->s, &d, &args), NULL);
     MRT_OK(mr_stream_sync(r->s, &err), &err);
     a[1][at] = before;
 }
 
-/* Scaled gradients update as unscaled ones, to the bit; an overflow anywhere leaves everything alone and halves the scale; after
- * enough good updates in a row it doubles. */
+/* Scaled gradients update as unscaled ones, to the bit; an overflow anywhere leaves everything alone and
+ * halves the scale; after enough good updates in a row it doubles. */
 static void check_loss_scale(mr_update_desc d, uint64_t count)
 {
     static const float odd[] = {INFINITY, -INFINITY, NAN};
@@ -375,14 +418,15 @@ static void check_loss_scale(mr_update_desc d, uint64_t count)
     memcpy(b[0], a[0], count * 4);
     uint64_t skipped = 0;
     uint32_t good = 0;
-    float    expected = 1024;
+    float expected = 1024;
     for (int step = 0; step < 14; step++) {
         rig_noise(b[1], count, (uint64_t)step + 2);
         for (uint64_t i = 0; i < count; i++) a[1][i] = b[1][i] * expected;
         const bool bad = step == 1 || step == 5 || step == 6 || step == 13;
         d.step = (uint64_t)step + 1;
         memcpy(kept, a[0], count * 4);
-        scaled_update(&r, d, count, a, scale, bad ? (uint64_t)step * 7919 % count : 0, bad ? odd[step % 3] : 0);
+        scaled_update(&r, d, count, a, scale, bad ? (uint64_t)step * 7919 % count : 0,
+                      bad ? odd[step % 3] : 0);
         if (bad) {
             MRT_TRUE(memcmp(kept, a[0], count * 4) == 0);
             expected /= 2, good = 0, skipped++;
@@ -394,7 +438,8 @@ static void check_loss_scale(mr_update_desc d, uint64_t count)
         MRT_EQ(scale->good, good);
         MRT_EQ(scale->skipped, skipped);
         MRT_EQ(scale->overflow, 0);
-        MRT_TRUE(memcmp(a[0], b[0], count * 4) == 0 && memcmp(a[2], b[2], count * 4) == 0 && memcmp(a[3], b[3], count * 4) == 0);
+        MRT_TRUE(memcmp(a[0], b[0], count * 4) == 0 && memcmp(a[2], b[2], count * 4) == 0 &&
+                 memcmp(a[3], b[3], count * 4) == 0);
     }
     free(kept);
     rig_close(&r);
@@ -406,26 +451,44 @@ static void loss_scales_live(void **state)
     static const uint64_t counts[] = {1, 19, 70001};
     for (int k = 0; k < 3; k++)
         for (int kind = MR_UPDATE_SGD; kind <= MR_UPDATE_ADADELTA; kind++)
-            check_loss_scale((mr_update_desc){.kind = (mr_update_kind)kind, .lr = 0.01f, .momentum = 0.9f, .rho = 0.9f, .beta1 = 0.9f,
-                                              .beta2 = 0.999f, .epsilon = 1e-3f, .weight_decay = 0.1f}, counts[k]);
+            check_loss_scale((mr_update_desc){.kind = (mr_update_kind)kind,
+                                              .lr = 0.01f,
+                                              .momentum = 0.9f,
+                                              .rho = 0.9f,
+                                              .beta1 = 0.9f,
+                                              .beta2 = 0.999f,
+                                              .epsilon = 1e-3f,
+                                              .weight_decay = 0.1f},
+                             counts[k]);
 }
 
 /* 1 and 2^24 are the ends; with growth_steps 0 the scale stays, and updates are skipped all the same. */
 static void loss_scales_have_ends(void **state)
 {
     (void)state;
-    static const struct { float from; uint32_t growth; bool bad; float to; } cases[] = {
-        {1, 1, true, 1}, {2, 1, true, 1}, {16777216, 1, false, 16777216}, {8388608, 1, false, 16777216},
-        {64, 0, true, 64}, {64, 0, false, 64}, {64, 2, false, 64},
+    static const struct {
+        float from;
+        uint32_t growth;
+        bool bad;
+        float to;
+    } cases[] = {
+        {1, 1, true, 1},
+        {2, 1, true, 1},
+        {16777216, 1, false, 16777216},
+        {8388608, 1, false, 16777216},
+        {64, 0, true, 64},
+        {64, 0, false, 64},
+        {64, 2, false, 64},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
         struct rig r;
         rig_open(&r, "cpu", false);
-        float *const   a[4] = {rig_memory(&r, 4), rig_memory(&r, 4), NULL, NULL};
+        float *const a[4] = {rig_memory(&r, 4), rig_memory(&r, 4), NULL, NULL};
         mr_loss_scale *scale = rig_memory(&r, sizeof *scale);
         *scale = (mr_loss_scale){.scale = cases[i].from, .growth_steps = cases[i].growth};
         a[1][0] = cases[i].from;
-        scaled_update(&r, (mr_update_desc){.kind = MR_UPDATE_SGD, .lr = 0.5f}, 1, a, scale, 0, cases[i].bad ? NAN : 0);
+        scaled_update(&r, (mr_update_desc){.kind = MR_UPDATE_SGD, .lr = 0.5f}, 1, a, scale, 0,
+                      cases[i].bad ? NAN : 0);
         MRT_TRUE(scale->scale == cases[i].to);
         MRT_EQ(scale->skipped, cases[i].bad);
         MRT_TRUE(a[0][0] == (cases[i].bad ? 0 : -0.5f));
@@ -437,12 +500,12 @@ static void updates_are_checked(void **state)
 {
     (void)state;
     struct rig r;
-    float      w = 0;
+    float w = 0;
     rig_open(&r, "cpu", false);
     mr_update_desc d = {.kind = MR_UPDATE_ADAM};
     mr_step_values v = {0};
     mr_update_args a = {.count = 1, .weights = &w, .grads = &w, .state = {&w, NULL}, .values = &v};
-    MRT_EQ(mr_update_values(&d, &v), MR_EINVAL); /* step 0 */
+    MRT_EQ(mr_update_values(&d, &v), MR_EINVAL);     /* step 0 */
     MRT_EQ(mr_update_async(r.s, &d, &a), MR_EINVAL); /* no second state */
     a.state[1] = &w;
     a.values = NULL;
@@ -459,21 +522,22 @@ enum { MOST = 7 };
 
 struct crowd {
     mr_device **devices;
-    uint32_t    count;
-    mr_stream  *streams[MOST];
-    mr_group   *group;
+    uint32_t count;
+    mr_stream *streams[MOST];
+    mr_group *group;
 };
 
 static void crowd_open(struct crowd *c, const char *kind, uint32_t count)
 {
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_devices_config cfg;
-    char              spec[32];
+    char spec[32];
     mr_devices_defaults(&cfg);
     cfg.compute_threads = 1;
     snprintf(spec, sizeof spec, "%s:%u", kind, count);
     MRT_OK(mr_devices_open(&c->devices, &c->count, spec, &cfg, &err), &err);
-    for (uint32_t i = 0; i < count; i++) MRT_OK(mr_stream_create(&c->streams[i], c->devices[i], MR_STREAM_COMPUTE, &err), &err);
+    for (uint32_t i = 0; i < count; i++)
+        MRT_OK(mr_stream_create(&c->streams[i], c->devices[i], MR_STREAM_COMPUTE, &err), &err);
     MRT_OK(mr_group_create(&c->group, c->streams, count, &err), &err);
 }
 
@@ -491,19 +555,21 @@ static void groups_add_in_device_order(void **state)
     static const uint64_t counts[] = {1, 6, 300007};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(sizes); k++)
         for (size_t q = 0; q < MRI_ARRAY_COUNT(counts); q++) {
-            struct crowd   c;
-            mr_error       err = MR_ERROR_INIT;
+            struct crowd c;
+            mr_error err = MR_ERROR_INIT;
             const uint64_t count = counts[q];
-            float         *values[MOST], *copies[MOST], *expected = calloc(count, 4);
+            float *values[MOST], *copies[MOST], *expected = calloc(count, 4);
             crowd_open(&c, "cpu", sizes[k]);
             for (uint32_t d = 0; d < c.count; d++) {
                 values[d] = calloc(count, 4);
                 copies[d] = calloc(count, 4);
                 rig_noise(values[d], count, d + 1);
-                for (uint64_t i = 0; i < count; i++) expected[i] = d ? expected[i] + values[d][i] : values[d][i];
+                for (uint64_t i = 0; i < count; i++)
+                    expected[i] = d ? expected[i] + values[d][i] : values[d][i];
             }
             MRT_OK(mr_group_sum_async(c.group, values, count), NULL);
-            for (uint32_t d = 0; d < c.count; d++) /* what follows on a stream sees the whole sum, the others' slices too */
+            for (uint32_t d = 0; d < c.count;
+                 d++) /* what follows on a stream sees the whole sum, the others' slices too */
                 MRT_OK(mr_copy_d2d_async(c.streams[d], copies[d], values[d], count * 4), NULL);
             for (uint32_t d = 0; d < c.count; d++) MRT_OK(mr_stream_sync(c.streams[d], &err), &err);
             for (uint32_t d = 0; d < c.count; d++) {
@@ -512,7 +578,8 @@ static void groups_add_in_device_order(void **state)
                 free(copies[d]);
             }
             rig_noise(values[c.count - 1], count, 77);
-            for (int i = 0; i < 50; i++) MRT_OK(mr_group_broadcast_async(c.group, values, count, c.count - 1), NULL);
+            for (int i = 0; i < 50; i++)
+                MRT_OK(mr_group_broadcast_async(c.group, values, count, c.count - 1), NULL);
             for (uint32_t d = 0; d < c.count; d++) MRT_OK(mr_stream_sync(c.streams[d], &err), &err);
             for (uint32_t d = 0; d < c.count; d++) {
                 MRT_TRUE(memcmp(values[d], values[c.count - 1], count * 4) == 0);
@@ -536,8 +603,8 @@ static void groups_survive_a_failed_stream(void **state)
     (void)state;
     for (uint32_t victim = 0; victim < 3; victim++) {
         struct crowd c;
-        mr_error     err = MR_ERROR_INIT;
-        float        buffers[3][4] = {{0}}, *values[3] = {buffers[0], buffers[1], buffers[2]};
+        mr_error err = MR_ERROR_INIT;
+        float buffers[3][4] = {{0}}, *values[3] = {buffers[0], buffers[1], buffers[2]};
         crowd_open(&c, "cpu", 3);
         MRT_OK(mr_group_sum_async(c.group, values, 4), NULL);
         MRT_OK(mri_host_push((mri_host_stream *)c.streams[victim], run_fail, "", 1, 0, NULL), NULL);
@@ -552,26 +619,30 @@ static int run_until_posted(mri_host_stream *s, const void *args, mr_error *err)
     (void)s, (void)err;
     sem_t *go;
     memcpy(&go, args, sizeof go);
-    while (sem_wait(go) != 0) {}
+    while (sem_wait(go) != 0) {
+    }
     return MR_OK;
 }
 
-/* One stream never comes: the others wait until the group is given up; then everything ends with an error, the late one too. */
+/* One stream never comes: the others wait until the group is given up; then everything ends with an error,
+ * the late one too. */
 static void groups_can_be_given_up(void **state)
 {
     (void)state;
     for (uint32_t victim = 0; victim < 3; victim++) {
         struct crowd c;
-        mr_error     err = MR_ERROR_INIT;
-        mr_event    *end[3];
-        sem_t        go, *address = &go;
-        float        buffers[3][4] = {{1}, {2}, {3}}, *values[3] = {buffers[0], buffers[1], buffers[2]};
+        mr_error err = MR_ERROR_INIT;
+        mr_event *end[3];
+        sem_t go, *address = &go;
+        float buffers[3][4] = {{1}, {2}, {3}}, *values[3] = {buffers[0], buffers[1], buffers[2]};
         sem_init(&go, 0, 0);
         crowd_open(&c, "cpu", 3);
         MRT_OK(mr_group_sum_async(c.group, values, 4), NULL); /* one that works */
         for (uint32_t d = 0; d < 3; d++) MRT_OK(mr_stream_sync(c.streams[d], &err), &err);
         MRT_TRUE(values[0][0] == 6 && values[2][0] == 6);
-        MRT_OK(mri_host_push((mri_host_stream *)c.streams[victim], run_until_posted, &address, sizeof address, 0, NULL), NULL);
+        MRT_OK(mri_host_push((mri_host_stream *)c.streams[victim], run_until_posted, &address, sizeof address,
+                             0, NULL),
+               NULL);
         for (int i = 0; i < 3; i++) MRT_OK(mr_group_sum_async(c.group, values, 4), NULL);
         for (uint32_t d = 0; d < 3; d++) {
             MRT_OK(mr_event_create(&end[d], c.devices[d], &err), &err);
@@ -600,8 +671,8 @@ static void idle_groups_can_be_given_up(void **state)
 {
     (void)state;
     struct crowd c;
-    mr_error     err = MR_ERROR_INIT;
-    float        buffers[2][2] = {{0}}, *values[2] = {buffers[0], buffers[1]};
+    mr_error err = MR_ERROR_INIT;
+    float buffers[2][2] = {{0}}, *values[2] = {buffers[0], buffers[1]};
     crowd_open(&c, "cpu", 2);
     mr_group_abort(c.group);
     mr_group_abort(NULL);
@@ -617,14 +688,14 @@ static void groups_are_checked(void **state)
 {
     (void)state;
     struct crowd c;
-    mr_error     err = MR_ERROR_INIT;
-    mr_group    *g = (mr_group *)&err;
+    mr_error err = MR_ERROR_INIT;
+    mr_group *g = (mr_group *)&err;
     crowd_open(&c, "cpu", 2);
     mr_stream *twice[2] = {c.streams[0], c.streams[0]};
     MRT_EQ(mr_group_create(&g, twice, 2, &err), MR_EINVAL);
     MRT_TRUE(g == NULL);
     MRT_EQ(mr_group_create(&g, twice, 0, &err), MR_EINVAL);
-    float  v = 0, *values[2] = {&v, NULL};
+    float v = 0, *values[2] = {&v, NULL};
     MRT_EQ(mr_group_sum_async(c.group, values, 1), MR_EINVAL);
     values[1] = &v;
     MRT_EQ(mr_group_broadcast_async(c.group, values, 1, 2), MR_EINVAL);
@@ -638,18 +709,25 @@ static void sim_spends_the_step_in_the_loss(void **state)
 {
     (void)state;
     struct rig r;
-    mr_error   err = MR_ERROR_INIT;
-    mr_op     *op, *dense;
+    mr_error err = MR_ERROR_INIT;
+    mr_op *op, *dense;
     const mr_step_values values = {.scale = 0.5f};
     rig_open(&r, "sim,step=6ms", false);
     mr_op_desc d = {.kind = MR_OP_LOSS, .in = rig_tensor(1, 1, 3, 0), .max_batch = 2, .training = true};
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
-    float      *x = rig_memory(&r, 24);
-    int32_t    *labels = rig_memory(&r, 8);
+    float *x = rig_memory(&r, 24);
+    int32_t *labels = rig_memory(&r, 8);
     mr_metrics *metrics = rig_memory(&r, sizeof *metrics);
     labels[1] = -1;
-    mr_op_args a = {.n = 2, .x = x, .y = x, .dx = x, .labels = labels, .values = &values, .metrics = metrics, .training = true};
-    uint64_t   start = mri_now_ns();
+    mr_op_args a = {.n = 2,
+                    .x = x,
+                    .y = x,
+                    .dx = x,
+                    .labels = labels,
+                    .values = &values,
+                    .metrics = metrics,
+                    .training = true};
+    uint64_t start = mri_now_ns();
     for (int i = 0; i < 3; i++) MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
     MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
     MRT_OK(mr_stream_sync(r.s, &err), &err);
@@ -662,9 +740,11 @@ static void sim_spends_the_step_in_the_loss(void **state)
     MRT_TRUE(mri_now_ns() - start >= 2000000u);
 
     /* parameters come and go as on a real device */
-    mr_op_desc dd = {.kind = MR_OP_DENSE, .in = rig_tensor(1, 1, 3, 0), .max_batch = 2, .training = true, .filters = 2};
+    mr_op_desc dd = {
+        .kind = MR_OP_DENSE, .in = rig_tensor(1, 1, 3, 0), .max_batch = 2, .training = true, .filters = 2};
     MRT_OK(mr_op_create(&dense, r.dev, &dd, &err), &err);
-    float *w = rig_memory(&r, mr_op_info_of(dense)->param[0].storage_count * 4), in[6] = {1, 2, 3, 4, 5, 6}, out[6];
+    float *w = rig_memory(&r, mr_op_info_of(dense)->param[0].storage_count * 4), in[6] = {1, 2, 3, 4, 5, 6},
+          out[6];
     MRT_OK(mr_op_param_import(dense, false, 0, w, in, &err), &err);
     MRT_OK(mr_op_param_export(dense, false, 0, w, out, &err), &err);
     MRT_TRUE(memcmp(in, out, sizeof in) == 0);
@@ -682,8 +762,8 @@ static void sim_groups_meet(void **state)
 {
     (void)state;
     struct crowd c;
-    mr_error     err = MR_ERROR_INIT;
-    float        buffers[3][2] = {{1, 2}, {3, 4}, {5, 6}}, *values[3] = {buffers[0], buffers[1], buffers[2]};
+    mr_error err = MR_ERROR_INIT;
+    float buffers[3][2] = {{1, 2}, {3, 4}, {5, 6}}, *values[3] = {buffers[0], buffers[1], buffers[2]};
     crowd_open(&c, "sim", 3);
     MRT_OK(mr_group_sum_async(c.group, values, 2), NULL);
     MRT_OK(mr_group_broadcast_async(c.group, values, 2, 1), NULL);
@@ -695,14 +775,22 @@ static void sim_groups_meet(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(input_is_right),             cmocka_unit_test(dropout_repeats),
-        cmocka_unit_test(input_mirrors_and_obeys),    cmocka_unit_test(loss_scales_live),
-        cmocka_unit_test(loss_scales_have_ends),      cmocka_unit_test(groups_can_be_given_up),
+        cmocka_unit_test(input_is_right),
+        cmocka_unit_test(dropout_repeats),
+        cmocka_unit_test(input_mirrors_and_obeys),
+        cmocka_unit_test(loss_scales_live),
+        cmocka_unit_test(loss_scales_have_ends),
+        cmocka_unit_test(groups_can_be_given_up),
         cmocka_unit_test(idle_groups_can_be_given_up),
-        cmocka_unit_test(dropout_rests_in_evaluation), cmocka_unit_test(draws_are_philox), cmocka_unit_test(loss_is_right),
-        cmocka_unit_test(updates_follow_their_rules), cmocka_unit_test(updates_are_checked),
-        cmocka_unit_test(groups_add_in_device_order), cmocka_unit_test(groups_survive_a_failed_stream),
-        cmocka_unit_test(groups_are_checked),         cmocka_unit_test(sim_spends_the_step_in_the_loss),
+        cmocka_unit_test(dropout_rests_in_evaluation),
+        cmocka_unit_test(draws_are_philox),
+        cmocka_unit_test(loss_is_right),
+        cmocka_unit_test(updates_follow_their_rules),
+        cmocka_unit_test(updates_are_checked),
+        cmocka_unit_test(groups_add_in_device_order),
+        cmocka_unit_test(groups_survive_a_failed_stream),
+        cmocka_unit_test(groups_are_checked),
+        cmocka_unit_test(sim_spends_the_step_in_the_loss),
         cmocka_unit_test(sim_groups_meet),
     };
     return mrt_run(tests);

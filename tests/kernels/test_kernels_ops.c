@@ -1,5 +1,6 @@
-/* kernels: every operation with parameters or windows, plain C and fast, against a slow forward pass in double and numeric
- * gradients of that pass, on odd shapes and in every layout; guard bytes behind each buffer. */
+/* kernels: every operation with parameters or windows, plain C and fast, against a slow forward pass in
+ * double and numeric gradients of that pass, on odd shapes and in every layout; guard bytes behind each
+ * buffer. */
 #include "tests/kernels/rig.h"
 
 static uint32_t pixels_of(const mr_tensor *t) { return t->h * t->w; }
@@ -20,11 +21,11 @@ static double act(mr_activation kind, double x)
 
 struct model {
     mr_op_desc d;
-    mr_tensor  out; /* canonical */
-    uint32_t   n;
-    bool       training;
-    double    *x, *x2, *p0, *p1; /* canonical; NULL: not there */
-    double     mean[64], variance[64];
+    mr_tensor out; /* canonical */
+    uint32_t n;
+    bool training;
+    double *x, *x2, *p0, *p1; /* canonical; NULL: not there */
+    double mean[64], variance[64];
 };
 
 static double pixel(const struct model *m, uint32_t i, int64_t y, int64_t x, uint32_t c, bool *inside)
@@ -38,11 +39,12 @@ static double conv_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t o
 {
     const mr_op_desc *d = &m->d;
     double sum = m->p1 ? m->p1[f] : 0;
-    bool   inside;
+    bool inside;
     for (uint32_t ky = 0; ky < d->kernel_h; ky++)
         for (uint32_t kx = 0; kx < d->kernel_w; kx++)
             for (uint32_t c = 0; c < d->in.c; c++)
-                sum += pixel(m, i, (int64_t)oy * d->stride_h + ky - d->pad_top, (int64_t)ox * d->stride_w + kx - d->pad_left, c, &inside) *
+                sum += pixel(m, i, (int64_t)oy * d->stride_h + ky - d->pad_top,
+                             (int64_t)ox * d->stride_w + kx - d->pad_left, c, &inside) *
                        m->p0[((f * d->kernel_h + ky) * d->kernel_w + kx) * d->in.c + c];
     return act(d->activation, sum);
 }
@@ -51,11 +53,12 @@ static double pool_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t o
 {
     const mr_op_desc *d = &m->d;
     double best = -INFINITY, sum = 0;
-    int    places = 0;
+    int places = 0;
     for (uint32_t ky = 0; ky < d->kernel_h; ky++)
         for (uint32_t kx = 0; kx < d->kernel_w; kx++) {
             bool inside;
-            const double v = pixel(m, i, (int64_t)oy * d->stride_h + ky - d->pad_top, (int64_t)ox * d->stride_w + kx - d->pad_left, c, &inside);
+            const double v = pixel(m, i, (int64_t)oy * d->stride_h + ky - d->pad_top,
+                                   (int64_t)ox * d->stride_w + kx - d->pad_left, c, &inside);
             if (!inside) continue;
             best = v > best ? v : best;
             sum += v;
@@ -75,16 +78,18 @@ static double dense_at(const struct model *m, uint32_t i, uint32_t u)
 static double norm_at(const struct model *m, uint32_t i, uint32_t p, uint32_t c)
 {
     const mr_tensor *t = &m->d.in;
-    const size_t     at = ((size_t)i * pixels_of(t) + p) * t->c + c;
-    const double     x = m->x[at];
+    const size_t at = ((size_t)i * pixels_of(t) + p) * t->c + c;
+    const double x = m->x[at];
     double mean = m->mean[c], variance = m->variance[c];
     if (m->training) {
         const double count = (double)m->n * pixels_of(t);
         mean = variance = 0;
         for (size_t k = 0; k < (size_t)m->n * pixels_of(t); k++) mean += m->x[k * t->c + c] / count;
-        for (size_t k = 0; k < (size_t)m->n * pixels_of(t); k++) variance += (m->x[k * t->c + c] - mean) * (m->x[k * t->c + c] - mean) / count;
+        for (size_t k = 0; k < (size_t)m->n * pixels_of(t); k++)
+            variance += (m->x[k * t->c + c] - mean) * (m->x[k * t->c + c] - mean) / count;
     }
-    return act(m->d.activation, m->p0[c] * (x - mean) / sqrt(variance + (double)m->d.epsilon) + m->p1[c] + (m->x2 ? m->x2[at] : 0));
+    return act(m->d.activation, m->p0[c] * (x - mean) / sqrt(variance + (double)m->d.epsilon) + m->p1[c] +
+                                    (m->x2 ? m->x2[at] : 0));
 }
 
 static double element_at(const struct model *m, size_t at)
@@ -128,13 +133,13 @@ static double score(const struct model *m, const float *dy, double *y)
 static void close_to(const char *what, const mr_op_desc *d, size_t at, double found, double expected)
 {
     if (fabs(found - expected) <= 3e-4 * (1 + fabs(expected))) return;
-    fail_msg("%s of kind %d, input %ux%ux%u, kernel %ux%u, element %zu: found %g, expected %g", what, (int)d->kind, d->in.h, d->in.w,
-             d->in.c, d->kernel_h, d->kernel_w, at, found, expected);
+    fail_msg("%s of kind %d, input %ux%ux%u, kernel %ux%u, element %zu: found %g, expected %g", what,
+             (int)d->kind, d->in.h, d->in.w, d->in.c, d->kernel_h, d->kernel_w, at, found, expected);
 }
 
 /* Numeric gradients at up to 12 elements of values against found. */
-static void check_gradient(const char *what, const struct model *m, double *values, size_t count, const float *found, const float *dy,
-                           double *y)
+static void check_gradient(const char *what, const struct model *m, double *values, size_t count,
+                           const float *found, const float *dy, double *y)
 {
     const size_t stride = count / 12 + 1;
     for (size_t k = 0; k < count; k += stride) {
@@ -172,7 +177,7 @@ struct host_copy {
 static void add_second(struct rig *r, const mr_op *op, struct host_copy *h, mr_op_args *a, size_t y_count)
 {
     const mr_tensor *out = &mr_op_info_of(op)->out;
-    float           *dy2 = rig_memory(r, out->sample_bytes * a->n), *x2 = rig_memory(r, out->sample_bytes * a->n);
+    float *dy2 = rig_memory(r, out->sample_bytes * a->n), *x2 = rig_memory(r, out->sample_bytes * a->n);
     rig_store(out, a->n, x2, h->x2);
     if (mri_op_takes_two(&op->desc)) a->x2 = x2;
     if (a->n != 3) return;
@@ -186,7 +191,8 @@ static void import_params(struct rig *r, mr_op *op, mr_op_args *a, struct host_c
     const mr_op_info *info = mr_op_info_of(op);
     mr_error err = MR_ERROR_INIT;
     for (uint32_t i = 0; i < info->param_count; i++) {
-        float *w = rig_memory(r, info->param[i].storage_count * sizeof(float)), *back = floats(info->param[i].count, 1);
+        float *w = rig_memory(r, info->param[i].storage_count * sizeof(float)),
+              *back = floats(info->param[i].count, 1);
         h->param[i] = floats(info->param[i].count, 10 + i);
         h->dparam[i] = floats(info->param[i].count, 20);
         MRT_OK(mr_op_param_import(op, false, i, w, h->param[i], &err), &err);
@@ -210,7 +216,8 @@ static void check_states(const struct model *m, const mr_op_args *a)
     for (uint32_t c = 0; c < m->d.in.c; c++) {
         double mean = 0, variance = 0;
         for (size_t k = 0; k < count; k++) mean += plain.x[k * m->d.in.c + c] / (double)count;
-        for (size_t k = 0; k < count; k++) variance += pow(plain.x[k * m->d.in.c + c] - mean, 2) / (double)count;
+        for (size_t k = 0; k < count; k++)
+            variance += pow(plain.x[k * m->d.in.c + c] - mean, 2) / (double)count;
         close_to("running mean", &m->d, c, (double)a->state[0][c], 0.9 * 0.5 + 0.1 * mean);
         close_to("running variance", &m->d, c, (double)a->state[1][c], 0.9 * 1.5 + 0.1 * variance);
     }
@@ -220,15 +227,19 @@ static void check_states(const struct model *m, const mr_op_args *a)
 static void check_case(struct rig *r, mr_op_desc d, uint32_t n)
 {
     mr_error err = MR_ERROR_INIT;
-    mr_op   *op;
+    mr_op *op;
     d.training = true;
     MRT_OK(mr_op_create(&op, r->dev, &d, &err), &err);
     const mr_op_info *info = mr_op_info_of(op);
-    const mr_tensor  *in = &d.in, *out = &info->out;
+    const mr_tensor *in = &d.in, *out = &info->out;
     const size_t x_count = (size_t)n * pixels_of(in) * in->c, y_count = (size_t)n * pixels_of(out) * out->c;
 
-    struct host_copy h = {.x = floats(x_count, 3), .y = floats(y_count, 4), .dy = floats(y_count, 5), .dx = floats(x_count, 6),
-                          .x2 = floats(y_count, 7), .dy2 = floats(y_count, 8)};
+    struct host_copy h = {.x = floats(x_count, 3),
+                          .y = floats(y_count, 4),
+                          .dy = floats(y_count, 5),
+                          .dx = floats(x_count, 6),
+                          .x2 = floats(y_count, 7),
+                          .dy2 = floats(y_count, 8)};
     mr_op_args a = {.n = n, .training = true};
     float *x = rig_memory(r, in->sample_bytes * n), *dy = rig_memory(r, out->sample_bytes * n);
     rig_store(in, n, x, h.x);
@@ -244,7 +255,11 @@ static void check_case(struct rig *r, mr_op_desc d, uint32_t n)
     import_params(r, op, &a, &h);
     add_second(r, op, &h, &a, y_count);
 
-    struct model m = {.d = d, .out = {out->h, out->w, out->c, 0, 0, 0}, .n = n, .training = true, .x = doubles(h.x, x_count)};
+    struct model m = {.d = d,
+                      .out = {out->h, out->w, out->c, 0, 0, 0},
+                      .n = n,
+                      .training = true,
+                      .x = doubles(h.x, x_count)};
     if (a.x2) m.x2 = doubles(h.x2, y_count);
     if (info->param_count > 0) m.p0 = doubles(h.param[0], info->param[0].count);
     if (info->param_count > 1) m.p1 = doubles(h.param[1], info->param[1].count);
@@ -321,32 +336,47 @@ static void check_everywhere(mr_op_desc d)
     }
 }
 
-static mr_op_desc window(mr_op_kind kind, uint32_t h, uint32_t w, uint32_t c, uint32_t kernel_h, uint32_t kernel_w, uint32_t stride,
-                         uint32_t pad)
+static mr_op_desc window(mr_op_kind kind, uint32_t h, uint32_t w, uint32_t c, uint32_t kernel_h,
+                         uint32_t kernel_w, uint32_t stride, uint32_t pad)
 {
-    return (mr_op_desc){.kind = kind, .in = {h, w, c, MR_TENSOR_F32, 0, 0}, .need_dx = true, .kernel_h = kernel_h,
-                        .kernel_w = kernel_w, .stride_h = stride, .stride_w = stride, .pad_top = pad, .pad_left = pad,
-                        .pad_bottom = pad, .pad_right = pad};
+    return (mr_op_desc){.kind = kind,
+                        .in = {h, w, c, MR_TENSOR_F32, 0, 0},
+                        .need_dx = true,
+                        .kernel_h = kernel_h,
+                        .kernel_w = kernel_w,
+                        .stride_h = stride,
+                        .stride_w = stride,
+                        .pad_top = pad,
+                        .pad_left = pad,
+                        .pad_bottom = pad,
+                        .pad_right = pad};
 }
 
 static void conv2d_is_right(void **state)
 {
     (void)state;
-    static const struct { uint32_t h, w, c, f, kh, kw, stride, pad; mr_activation act; bool dx; } cases[] = {
-        {1, 1, 1, 1, 1, 1, 1, 0, MR_ACT_NONE, true},     {7, 5, 3, 4, 3, 3, 1, 1, MR_ACT_RELU, false},
-        {7, 5, 3, 17, 3, 2, 2, 1, MR_ACT_TANH, true},    {6, 6, 16, 16, 3, 3, 1, 0, MR_ACT_RELU, true},
+    static const struct {
+        uint32_t h, w, c, f, kh, kw, stride, pad;
+        mr_activation act;
+        bool dx;
+    } cases[] = {
+        {1, 1, 1, 1, 1, 1, 1, 0, MR_ACT_NONE, true},      {7, 5, 3, 4, 3, 3, 1, 1, MR_ACT_RELU, false},
+        {7, 5, 3, 17, 3, 2, 2, 1, MR_ACT_TANH, true},     {6, 6, 16, 16, 3, 3, 1, 0, MR_ACT_RELU, true},
         {5, 4, 20, 24, 3, 3, 1, 1, MR_ACT_SIGMOID, true}, {9, 9, 32, 16, 5, 5, 2, 2, MR_ACT_SELU, true},
-        {4, 4, 33, 5, 1, 1, 1, 0, MR_ACT_RELU, true},    {8, 8, 1, 32, 3, 3, 1, 0, MR_ACT_RELU, false},
-        {13, 12, 3, 16, 7, 7, 2, 3, MR_ACT_NONE, true},  {7, 7, 16, 32, 1, 1, 2, 0, MR_ACT_NONE, true},
+        {4, 4, 33, 5, 1, 1, 1, 0, MR_ACT_RELU, true},     {8, 8, 1, 32, 3, 3, 1, 0, MR_ACT_RELU, false},
+        {13, 12, 3, 16, 7, 7, 2, 3, MR_ACT_NONE, true},   {7, 7, 16, 32, 1, 1, 2, 0, MR_ACT_NONE, true},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
-        mr_op_desc d = window(MR_OP_CONV2D, cases[i].h, cases[i].w, cases[i].c, cases[i].kh, cases[i].kw, cases[i].stride, cases[i].pad);
+        mr_op_desc d = window(MR_OP_CONV2D, cases[i].h, cases[i].w, cases[i].c, cases[i].kh, cases[i].kw,
+                              cases[i].stride, cases[i].pad);
         d.filters = cases[i].f;
         d.activation = cases[i].act;
         d.need_dx = cases[i].dx;
         check_everywhere(d);
         d.no_bias = true;
-        if (i != 6) check_everywhere(d); /* without bias one value stands too near to relu's corner for numeric gradients */
+        if (i != 6)
+            check_everywhere(
+                d); /* without bias one value stands too near to relu's corner for numeric gradients */
     }
 }
 
@@ -367,12 +397,15 @@ static void uneven_padding_is_right(void **state)
 static void pool2d_is_right(void **state)
 {
     (void)state;
-    static const struct { uint32_t h, w, c, k, stride, pad; } cases[] = {
-        {1, 1, 1, 1, 1, 0}, {7, 5, 3, 2, 2, 0}, {8, 8, 32, 2, 2, 0}, {7, 7, 17, 3, 2, 1}, {6, 4, 8, 3, 1, 1}, {7, 7, 16, 7, 7, 0},
-        {12, 9, 16, 3, 2, 1},
+    static const struct {
+        uint32_t h, w, c, k, stride, pad;
+    } cases[] = {
+        {1, 1, 1, 1, 1, 0}, {7, 5, 3, 2, 2, 0},  {8, 8, 32, 2, 2, 0},  {7, 7, 17, 3, 2, 1},
+        {6, 4, 8, 3, 1, 1}, {7, 7, 16, 7, 7, 0}, {12, 9, 16, 3, 2, 1},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
-        mr_op_desc d = window(MR_OP_POOL2D, cases[i].h, cases[i].w, cases[i].c, cases[i].k, cases[i].k, cases[i].stride, cases[i].pad);
+        mr_op_desc d = window(MR_OP_POOL2D, cases[i].h, cases[i].w, cases[i].c, cases[i].k, cases[i].k,
+                              cases[i].stride, cases[i].pad);
         check_everywhere(d);
         d.average = true;
         check_everywhere(d);
@@ -382,14 +415,22 @@ static void pool2d_is_right(void **state)
 static void dense_is_right(void **state)
 {
     (void)state;
-    static const struct { uint32_t h, w, c, units; mr_activation act; bool dx; } cases[] = {
-        {1, 1, 1, 1, MR_ACT_NONE, true},  {7, 5, 3, 4, MR_ACT_RELU, true},    {1, 1, 100, 10, MR_ACT_NONE, true},
-        {3, 3, 20, 33, MR_ACT_TANH, true}, {2, 3, 16, 64, MR_ACT_RELU, false}, {1, 1, 37, 130, MR_ACT_SIGMOID, true},
+    static const struct {
+        uint32_t h, w, c, units;
+        mr_activation act;
+        bool dx;
+    } cases[] = {
+        {1, 1, 1, 1, MR_ACT_NONE, true},    {7, 5, 3, 4, MR_ACT_RELU, true},
+        {1, 1, 100, 10, MR_ACT_NONE, true}, {3, 3, 20, 33, MR_ACT_TANH, true},
+        {2, 3, 16, 64, MR_ACT_RELU, false}, {1, 1, 37, 130, MR_ACT_SIGMOID, true},
     };
     for (size_t i = 0; i < 2 * MRI_ARRAY_COUNT(cases); i++) {
         const size_t k = i / 2;
-        check_everywhere((mr_op_desc){.kind = MR_OP_DENSE, .in = {cases[k].h, cases[k].w, cases[k].c, MR_TENSOR_F32, 0, 0},
-                                      .need_dx = cases[k].dx, .activation = cases[k].act, .filters = cases[k].units,
+        check_everywhere((mr_op_desc){.kind = MR_OP_DENSE,
+                                      .in = {cases[k].h, cases[k].w, cases[k].c, MR_TENSOR_F32, 0, 0},
+                                      .need_dx = cases[k].dx,
+                                      .activation = cases[k].act,
+                                      .filters = cases[k].units,
                                       .no_bias = i % 2 == 1});
     }
 }
@@ -399,23 +440,42 @@ static void check_large_batchnorm(mr_tensor t, uint32_t layout)
 {
     enum { N = 2 };
     struct rig r;
-    mr_error   err = MR_ERROR_INIT;
-    mr_op     *op;
+    mr_error err = MR_ERROR_INIT;
+    mr_op *op;
     rig_open(&r, "cpu", false);
-    mr_op_desc d = {.kind = MR_OP_BATCHNORM, .max_batch = N, .training = true, .need_dx = true, .activation = MR_ACT_RELU, .residual = true,
-                    .momentum = 0.9f, .epsilon = 1e-3f};
+    mr_op_desc d = {.kind = MR_OP_BATCHNORM,
+                    .max_batch = N,
+                    .training = true,
+                    .need_dx = true,
+                    .activation = MR_ACT_RELU,
+                    .residual = true,
+                    .momentum = 0.9f,
+                    .epsilon = 1e-3f};
     d.in = d.in2 = rig_tensor(t.h, t.w, t.c, layout);
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
     const mr_op_info *info = mr_op_info_of(op);
-    const size_t      count = (size_t)N * pixels_of(&t) * t.c, m = (size_t)N * pixels_of(&t), bytes = d.in.sample_bytes * N;
-    struct host_copy  h = {.x = floats(count, 3), .x2 = floats(count, 7), .dy = floats(count, 5), .dy2 = floats(count, 8),
-                           .y = floats(count, 1), .dx = floats(count, 1)};
+    const size_t count = (size_t)N * pixels_of(&t) * t.c, m = (size_t)N * pixels_of(&t),
+                 bytes = d.in.sample_bytes * N;
+    struct host_copy h = {.x = floats(count, 3),
+                          .x2 = floats(count, 7),
+                          .dy = floats(count, 5),
+                          .dy2 = floats(count, 8),
+                          .y = floats(count, 1),
+                          .dx = floats(count, 1)};
     float *stored[7];
     for (int i = 0; i < 7; i++) stored[i] = rig_memory(&r, bytes);
     const float *const given[4] = {h.x, h.x2, h.dy, h.dy2};
     for (int i = 0; i < 4; i++) rig_store(&d.in, N, stored[i], given[i]);
-    mr_op_args a = {.n = N, .training = true, .x = stored[0], .x2 = stored[1], .dy = stored[2], .dy2 = stored[3], .y = stored[4],
-                    .dx = stored[5], .saved = rig_memory(&r, info->saved_bytes), .scratch = rig_memory(&r, info->scratch_bytes)};
+    mr_op_args a = {.n = N,
+                    .training = true,
+                    .x = stored[0],
+                    .x2 = stored[1],
+                    .dy = stored[2],
+                    .dy2 = stored[3],
+                    .y = stored[4],
+                    .dx = stored[5],
+                    .saved = rig_memory(&r, info->saved_bytes),
+                    .scratch = rig_memory(&r, info->scratch_bytes)};
     import_params(&r, op, &a, &h);
     MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
     MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
@@ -428,7 +488,8 @@ static void check_large_batchnorm(mr_tensor t, uint32_t layout)
         for (size_t k = c; k < count; k += t.c) variance += pow((double)h.x[k] - mean, 2) / (double)m;
         const double inverse = 1 / sqrt(variance + 1e-3), gain = (double)h.param[0][c] * inverse;
         for (size_t k = c; k < count; k += t.c) {
-            const double z = ((double)h.x[k] - mean) * inverse, y = z * (double)h.param[0][c] + (double)h.param[1][c] + (double)h.x2[k];
+            const double z = ((double)h.x[k] - mean) * inverse,
+                         y = z * (double)h.param[0][c] + (double)h.param[1][c] + (double)h.x2[k];
             close_to("output", &d, k, (double)h.y[k], y > 0 ? y : 0);
             h.dy[k] = h.y[k] > 0 ? h.dy[k] + h.dy2[k] : 0;
             s0 += (double)h.dy[k];
@@ -438,7 +499,8 @@ static void check_large_batchnorm(mr_tensor t, uint32_t layout)
         close_to("dscale", &d, c, (double)a.dparam[0][c], s1);
         for (size_t k = c; k < count; k += t.c) {
             const double z = ((double)h.x[k] - mean) * inverse;
-            close_to("dx", &d, k, (double)h.dx[k], gain * ((double)h.dy[k] - s0 / (double)m - z * s1 / (double)m));
+            close_to("dx", &d, k, (double)h.dx[k],
+                     gain * ((double)h.dy[k] - s0 / (double)m - z * s1 / (double)m));
         }
     }
     free(h.x), free(h.x2), free(h.dy), free(h.dy2), free(h.y), free(h.dx);
@@ -451,7 +513,9 @@ static void activations_are_right(void **state)
 {
     (void)state;
     for (int k = MR_ACT_NONE; k <= MR_ACT_SELU; k++)
-        check_everywhere((mr_op_desc){.kind = MR_OP_ACTIVATION, .in = {7, 5, 3, MR_TENSOR_F32, 0, 0}, .need_dx = true,
+        check_everywhere((mr_op_desc){.kind = MR_OP_ACTIVATION,
+                                      .in = {7, 5, 3, MR_TENSOR_F32, 0, 0},
+                                      .need_dx = true,
                                       .activation = (mr_activation)k});
 }
 
@@ -461,8 +525,13 @@ static void batchnorm_is_right(void **state)
     static const uint32_t channels[] = {1, 3, 17, 32};
     static const mr_activation acts[] = {MR_ACT_NONE, MR_ACT_RELU, MR_ACT_SIGMOID, MR_ACT_RELU};
     for (int k = 0; k < 8; k++)
-        check_everywhere((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = {5, 3, channels[k % 4], MR_TENSOR_F32, 0, 0}, .need_dx = k % 4 != 1,
-                                      .activation = acts[k % 4], .momentum = 0.9f, .epsilon = 1e-3f, .residual = k >= 4});
+        check_everywhere((mr_op_desc){.kind = MR_OP_BATCHNORM,
+                                      .in = {5, 3, channels[k % 4], MR_TENSOR_F32, 0, 0},
+                                      .need_dx = k % 4 != 1,
+                                      .activation = acts[k % 4],
+                                      .momentum = 0.9f,
+                                      .epsilon = 1e-3f,
+                                      .residual = k >= 4});
 }
 
 static void additions_are_right(void **state)
@@ -470,7 +539,9 @@ static void additions_are_right(void **state)
     (void)state;
     static const uint32_t channels[] = {1, 3, 17, 16, 5};
     for (int k = MR_ACT_NONE; k <= MR_ACT_SELU; k++)
-        check_everywhere((mr_op_desc){.kind = MR_OP_ADD, .in = {4, 3, channels[k], MR_TENSOR_F32, 0, 0}, .need_dx = true,
+        check_everywhere((mr_op_desc){.kind = MR_OP_ADD,
+                                      .in = {4, 3, channels[k], MR_TENSOR_F32, 0, 0},
+                                      .need_dx = true,
                                       .activation = (mr_activation)k});
 }
 
@@ -478,9 +549,12 @@ static void additions_are_right(void **state)
 static void large_batchnorm_is_right(void **state)
 {
     (void)state;
-    static const mr_tensor shapes[] = {{31, 37, 3, MR_TENSOR_F32, 0, 0}, {3, 2, 2100, MR_TENSOR_F32, 0, 0}, {19, 17, 16, MR_TENSOR_F32, 0, 0}};
+    static const mr_tensor shapes[] = {{31, 37, 3, MR_TENSOR_F32, 0, 0},
+                                       {3, 2, 2100, MR_TENSOR_F32, 0, 0},
+                                       {19, 17, 16, MR_TENSOR_F32, 0, 0}};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(shapes); k++)
-        for (size_t l = 0; l < MRI_ARRAY_COUNT(all_layouts); l++) check_large_batchnorm(shapes[k], all_layouts[l]);
+        for (size_t l = 0; l < MRI_ARRAY_COUNT(all_layouts); l++)
+            check_large_batchnorm(shapes[k], all_layouts[l]);
 }
 
 /* Of equal values the first in row order takes the whole gradient. */
@@ -490,8 +564,8 @@ static void pool_ties_go_to_the_first(void **state)
     for (int reference = 0; reference < 2; reference++)
         for (size_t l = 0; l < (reference ? 1 : MRI_ARRAY_COUNT(all_layouts)); l++) {
             struct rig r;
-            mr_error   err = MR_ERROR_INIT;
-            mr_op     *op;
+            mr_error err = MR_ERROR_INIT;
+            mr_op *op;
             rig_open(&r, "cpu", reference);
             mr_op_desc d = window(MR_OP_POOL2D, 4, 4, 16, 2, 2, 2, 0);
             d.in = rig_tensor(4, 4, 16, all_layouts[l]);
@@ -499,9 +573,14 @@ static void pool_ties_go_to_the_first(void **state)
             d.max_batch = 1;
             MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
             const mr_op_info *info = mr_op_info_of(op);
-            mr_op_args a = {.n = 1, .training = true, .x = rig_memory(&r, d.in.sample_bytes), .y = rig_memory(&r, info->out.sample_bytes),
-                            .dy = rig_memory(&r, info->out.sample_bytes), .dx = rig_memory(&r, d.in.sample_bytes),
-                            .saved = rig_memory(&r, info->saved_bytes), .scratch = rig_memory(&r, info->scratch_bytes)};
+            mr_op_args a = {.n = 1,
+                            .training = true,
+                            .x = rig_memory(&r, d.in.sample_bytes),
+                            .y = rig_memory(&r, info->out.sample_bytes),
+                            .dy = rig_memory(&r, info->out.sample_bytes),
+                            .dx = rig_memory(&r, d.in.sample_bytes),
+                            .saved = rig_memory(&r, info->saved_bytes),
+                            .scratch = rig_memory(&r, info->scratch_bytes)};
             for (int i = 0; i < 64; i++) ((float *)a.dy)[i] = 1;
             MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
             MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
@@ -517,11 +596,12 @@ static void pool_ties_go_to_the_first(void **state)
 static void refuse(mr_op_desc d, int code, const char *part)
 {
     struct rig r;
-    mr_error   err = MR_ERROR_INIT;
-    mr_op     *op = (mr_op *)&err;
+    mr_error err = MR_ERROR_INIT;
+    mr_op *op = (mr_op *)&err;
     rig_open(&r, "cpu", false);
     if (d.max_batch == 0) d.max_batch = 1;
-    if (d.in.sample_bytes == 0) d.in.sample_bytes = (size_t)d.in.h * d.in.w * d.in.c * (d.in.dtype == MR_TENSOR_U8 ? 1 : 4);
+    if (d.in.sample_bytes == 0)
+        d.in.sample_bytes = (size_t)d.in.h * d.in.w * d.in.c * (d.in.dtype == MR_TENSOR_U8 ? 1 : 4);
     MRT_EQ(mr_op_create(&op, r.dev, &d, &err), code);
     MRT_TRUE(op == NULL);
     MRT_HAS(err.text, part);
@@ -548,15 +628,21 @@ static void nonsense_is_refused(void **state)
     refuse((mr_op_desc){.kind = (mr_op_kind)42, .in = f}, MR_EINVAL, "unknown operation");
     refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = u8, .filters = 1}, MR_EINVAL, "f32");
     refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = f}, MR_EINVAL, "units");
-    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = {0, 4, 3, MR_TENSOR_F32, 0, 0}, .filters = 1}, MR_EINVAL, "every side");
-    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = {4, 4, 3, MR_TENSOR_F32, 9, 0}, .filters = 1}, MR_EINVAL, "layout 9");
-    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = {4, 4, 3, MR_TENSOR_F32, 0, 7}, .filters = 1}, MR_EINVAL, "7 bytes");
-    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = f, .filters = 1, .max_batch = UINT32_MAX}, MR_EINVAL, "max_batch");
+    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = {0, 4, 3, MR_TENSOR_F32, 0, 0}, .filters = 1}, MR_EINVAL,
+           "every side");
+    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = {4, 4, 3, MR_TENSOR_F32, 9, 0}, .filters = 1}, MR_EINVAL,
+           "layout 9");
+    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = {4, 4, 3, MR_TENSOR_F32, 0, 7}, .filters = 1}, MR_EINVAL,
+           "7 bytes");
+    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = f, .filters = 1, .max_batch = UINT32_MAX}, MR_EINVAL,
+           "max_batch");
     refuse((mr_op_desc){.kind = MR_OP_DROPOUT, .in = f, .rate = 1}, MR_EINVAL, "rate");
     refuse((mr_op_desc){.kind = MR_OP_DROPOUT, .in = f, .rate = NAN}, MR_EINVAL, "rate");
-    refuse((mr_op_desc){.kind = MR_OP_ACTIVATION, .in = f, .activation = (mr_activation)9}, MR_EINVAL, "activation");
+    refuse((mr_op_desc){.kind = MR_OP_ACTIVATION, .in = f, .activation = (mr_activation)9}, MR_EINVAL,
+           "activation");
     refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f}, MR_EINVAL, "epsilon");
-    refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f, .epsilon = 1, .momentum = 2}, MR_EINVAL, "momentum");
+    refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f, .epsilon = 1, .momentum = 2}, MR_EINVAL,
+           "momentum");
     refuse((mr_op_desc){.kind = MR_OP_LOSS, .in = f}, MR_EINVAL, "vector");
     refuse((mr_op_desc){.kind = MR_OP_INPUT, .in = f}, MR_EINVAL, "uint8");
     refuse((mr_op_desc){.kind = MR_OP_INPUT, .in = u8}, MR_EINVAL, "std");
@@ -574,9 +660,13 @@ static void half_precision_is_refused(void **state)
     (void)state;
     for (uint32_t dtype = MR_TENSOR_BF16; dtype <= MR_TENSOR_F16; dtype++) {
         const mr_tensor t = {4, 4, 3, dtype, 0, 96};
-        refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = t, .filters = 1}, MR_EUNSUPPORTED, "bf16 and f16 are offered on cuda devices");
+        refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = t, .filters = 1}, MR_EUNSUPPORTED,
+               "bf16 and f16 are offered on cuda devices");
         refuse((mr_op_desc){.kind = MR_OP_ADD, .in = t, .in2 = t}, MR_EUNSUPPORTED, "cpu:0 computes in f32");
-        refuse((mr_op_desc){.kind = MR_OP_INPUT, .in = {4, 4, 3, MR_TENSOR_U8, 0, 48}, .std = {1, 1, 1}, .out_dtype = dtype},
+        refuse((mr_op_desc){.kind = MR_OP_INPUT,
+                            .in = {4, 4, 3, MR_TENSOR_U8, 0, 48},
+                            .std = {1, 1, 1},
+                            .out_dtype = dtype},
                MR_EUNSUPPORTED, "cuda devices");
     }
     MRT_EQ(mr_tensor_element_bytes(MR_TENSOR_U8), 1);
@@ -592,7 +682,8 @@ static void second_inputs_must_fit(void **state)
     (void)state;
     const mr_tensor t = rig_tensor(4, 3, 8, 0);
     for (int i = 0; i < 7; i++) {
-        mr_op_desc d = {.kind = i % 2 ? MR_OP_ADD : MR_OP_BATCHNORM, .in = t, .in2 = t, .residual = true, .epsilon = 1};
+        mr_op_desc d = {
+            .kind = i % 2 ? MR_OP_ADD : MR_OP_BATCHNORM, .in = t, .in2 = t, .residual = true, .epsilon = 1};
         uint32_t *const fields[] = {&d.in2.h, &d.in2.w, &d.in2.c, &d.in2.dtype, &d.in2.layout};
         if (i < 5) ++*fields[i];
         else if (i == 5) d.in2.sample_bytes += 4;
@@ -605,9 +696,9 @@ static void calls_are_checked(void **state)
 {
     (void)state;
     struct rig r;
-    mr_error   err = MR_ERROR_INIT;
-    mr_op     *op;
-    float      w[4] = {0};
+    mr_error err = MR_ERROR_INIT;
+    mr_op *op;
+    float w[4] = {0};
     rig_open(&r, "cpu", false);
     mr_op_desc d = {.kind = MR_OP_DENSE, .in = {1, 1, 2, MR_TENSOR_F32, 0, 8}, .max_batch = 2, .filters = 2};
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
@@ -623,15 +714,19 @@ static void calls_are_checked(void **state)
     mr_op_destroy(op);
     mr_op_destroy(NULL);
 
-    d = (mr_op_desc){.kind = MR_OP_ADD, .in = {1, 1, 2, MR_TENSOR_F32, 0, 8}, .in2 = {1, 1, 2, MR_TENSOR_F32, 0, 8}, .max_batch = 1,
-                     .training = true, .need_dx = true};
+    d = (mr_op_desc){.kind = MR_OP_ADD,
+                     .in = {1, 1, 2, MR_TENSOR_F32, 0, 8},
+                     .in2 = {1, 1, 2, MR_TENSOR_F32, 0, 8},
+                     .max_batch = 1,
+                     .training = true,
+                     .need_dx = true};
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
     a = (mr_op_args){.n = 1, .x = w, .y = w + 2};
     MRT_EQ(mr_op_forward_async(op, r.s, &a), MR_EINVAL); /* no second input */
     a.x2 = w;
     MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
     MRT_EQ(mr_op_backward_async(op, r.s, &a), MR_EINVAL); /* no gradient */
-    a.dy = w; /* dx may be missing: dy is the gradient to both */
+    a.dy = w;                                             /* dx may be missing: dy is the gradient to both */
     MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
     MRT_OK(mr_stream_sync(r.s, &err), &err);
     mr_op_destroy(op);
@@ -644,8 +739,8 @@ static void failed_allocations_are_told(void **state)
     for (int kind = MR_OP_CONV2D; kind <= MR_OP_ADD; kind++)
         for (int n = 0;; n++) {
             struct rig r;
-            mr_error   err = MR_ERROR_INIT;
-            mr_op     *op = (mr_op *)&err;
+            mr_error err = MR_ERROR_INIT;
+            mr_op *op = (mr_op *)&err;
             mr_op_desc d = window((mr_op_kind)kind, 1, 1, 8, 1, 1, 1, 0);
             d.in.sample_bytes = 32;
             d.in2 = d.in;
@@ -668,13 +763,20 @@ static void failed_allocations_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(conv2d_is_right),           cmocka_unit_test(uneven_padding_is_right),
-        cmocka_unit_test(pool2d_is_right),           cmocka_unit_test(pool_ties_go_to_the_first),
-        cmocka_unit_test(dense_is_right),            cmocka_unit_test(activations_are_right),
-        cmocka_unit_test(batchnorm_is_right),        cmocka_unit_test(large_batchnorm_is_right),
-        cmocka_unit_test(additions_are_right),       cmocka_unit_test(nonsense_is_refused),
-        cmocka_unit_test(half_precision_is_refused), cmocka_unit_test(second_inputs_must_fit),
-        cmocka_unit_test(calls_are_checked),         cmocka_unit_test(failed_allocations_are_told),
+        cmocka_unit_test(conv2d_is_right),
+        cmocka_unit_test(uneven_padding_is_right),
+        cmocka_unit_test(pool2d_is_right),
+        cmocka_unit_test(pool_ties_go_to_the_first),
+        cmocka_unit_test(dense_is_right),
+        cmocka_unit_test(activations_are_right),
+        cmocka_unit_test(batchnorm_is_right),
+        cmocka_unit_test(large_batchnorm_is_right),
+        cmocka_unit_test(additions_are_right),
+        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(half_precision_is_refused),
+        cmocka_unit_test(second_inputs_must_fit),
+        cmocka_unit_test(calls_are_checked),
+        cmocka_unit_test(failed_allocations_are_told),
     };
     return mrt_run(tests);
 }

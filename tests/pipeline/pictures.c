@@ -15,7 +15,8 @@ uint8_t *mrt_picture(uint32_t width, uint32_t height, uint32_t channels, uint64_
             for (uint32_t c = 0; c < channels; c++) {
                 const size_t at = ((size_t)y * width + x) * channels + c;
                 const bool disc = (x * 2 + 7 * c) / 11 % 2 == (y + 5 * c) / 9 % 2;
-                const unsigned v = (x * (3 + c) + y * (5 - c) + (unsigned)seed * 31) % 200 / (disc ? 1 : 2) + noise[at] % 40;
+                const unsigned v =
+                    (x * (3 + c) + y * (5 - c) + (unsigned)seed * 31) % 200 / (disc ? 1 : 2) + noise[at] % 40;
                 p[at] = (uint8_t)v;
             }
     free(noise);
@@ -24,8 +25,10 @@ uint8_t *mrt_picture(uint32_t width, uint32_t height, uint32_t channels, uint64_
 
 static void put_exif(struct jpeg_compress_struct *c, int orientation, bool big)
 {
-    static const uint8_t little_exif[] = "Exif\0\0II*\0\x08\0\0\0\x02\0\x0f\x01\x02\0\x02\0\0\0X\0\0\0\x12\x01\x03\0\x01\0\0\0?\0\0\0\0\0\0";
-    static const uint8_t big_exif[] = "Exif\0\0MM\0*\0\0\0\x08\0\x02\x01\x0f\0\x02\0\0\0\x02X\0\0\0\x01\x12\0\x03\0\0\0\x01\0?\0\0\0\0\0";
+    static const uint8_t little_exif[] =
+        "Exif\0\0II*\0\x08\0\0\0\x02\0\x0f\x01\x02\0\x02\0\0\0X\0\0\0\x12\x01\x03\0\x01\0\0\0?\0\0\0\0\0\0";
+    static const uint8_t big_exif[] =
+        "Exif\0\0MM\0*\0\0\0\x08\0\x02\x01\x0f\0\x02\0\0\0\x02X\0\0\0\x01\x12\0\x03\0\0\0\x01\0?\0\0\0\0\0";
     uint8_t body[sizeof little_exif > sizeof big_exif ? sizeof little_exif : sizeof big_exif];
     memcpy(body, big ? big_exif : little_exif, sizeof little_exif);
     uint8_t *mark = memchr(body + 6, '?', sizeof body - 6);
@@ -34,7 +37,9 @@ static void put_exif(struct jpeg_compress_struct *c, int orientation, bool big)
 }
 
 static const jpeg_scan_info separate_scans[] = {
-    {1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0},
+    {1, {0}, 0, 63, 0, 0},
+    {1, {1}, 0, 63, 0, 0},
+    {1, {2}, 0, 63, 0, 0},
 };
 
 uint8_t *mrt_jpeg(const mrt_jpeg_kind *k, uint32_t width, uint32_t height, uint64_t seed, size_t *bytes)
@@ -44,7 +49,7 @@ uint8_t *mrt_jpeg(const mrt_jpeg_kind *k, uint32_t width, uint32_t height, uint6
     struct jpeg_compress_struct c;
     struct jpeg_error_mgr errors;
     unsigned char *out = NULL;
-    unsigned long  out_bytes = 0;
+    unsigned long out_bytes = 0;
     c.err = jpeg_std_error(&errors);
     jpeg_create_compress(&c);
     jpeg_mem_dest(&c, &out, &out_bytes);
@@ -83,9 +88,10 @@ uint8_t *mrt_jpeg(const mrt_jpeg_kind *k, uint32_t width, uint32_t height, uint6
 
 uint8_t *mrt_oriented(const void *jpeg, size_t *bytes, uint32_t orientation)
 {
-    static const uint8_t exif[] = "\xff\xe1\0\x22" "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0?\0\0\0\0\0\0\0";
+    static const uint8_t exif[] = "\xff\xe1\0\x22"
+                                  "Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0?\0\0\0\0\0\0\0";
     const size_t more = sizeof exif - 1;
-    uint8_t     *out = malloc(*bytes + more);
+    uint8_t *out = malloc(*bytes + more);
     memcpy(out, jpeg, 2);
     memcpy(out + 2, exif, more);
     memcpy(out + 2 + more, (const uint8_t *)jpeg + 2, *bytes - 2);
@@ -122,6 +128,10 @@ mr_value mrt_encoded(const void *data, size_t bytes)
 
 mr_value mrt_pixels(const uint8_t *data, uint32_t width, uint32_t height, uint32_t channels, mr_planes planes)
 {
-    return (mr_value){.type = MR_TYPE_PIXELS, .planes = planes, .ndim = 3, .dim = {height, width, channels}, .data = data,
+    return (mr_value){.type = MR_TYPE_PIXELS,
+                      .planes = planes,
+                      .ndim = 3,
+                      .dim = {height, width, channels},
+                      .data = data,
                       .bytes = (size_t)width * height * channels};
 }

@@ -5,13 +5,13 @@
 #include "millrace/pipeline.h"
 
 typedef struct mrt_jpeg_kind {
-    int  h, v;         /* luma sampling factors; chroma 1 x 1 */
+    int h, v; /* luma sampling factors; chroma 1 x 1 */
     bool progressive, arithmetic, multi_scan;
-    int  components;   /* 1, 3 (YCbCr), 4 (CMYK) */
-    bool adobe;        /* with components 4: Adobe marker */
-    int  quality, restart_rows;
-    int  orientation;  /* EXIF, 0: none */
-    bool big_endian;   /* of the EXIF part */
+    int components; /* 1, 3 (YCbCr), 4 (CMYK) */
+    bool adobe;     /* with components 4: Adobe marker */
+    int quality, restart_rows;
+    int orientation;                /* EXIF, 0: none */
+    bool big_endian;                /* of the EXIF part */
     void (*tune)(void *compressor); /* anything else: called last, with the struct jpeg_compress_struct */
 } mrt_jpeg_kind;
 
@@ -25,6 +25,7 @@ uint8_t *mrt_oriented(const void *jpeg, size_t *bytes, uint32_t orientation);
 uint8_t *mrt_plain_decode(const uint8_t *data, size_t bytes, int want_components);
 /* A value holding the bytes of a JPEG or PNG (the type it claims does not matter). */
 mr_value mrt_encoded(const void *data, size_t bytes);
-mr_value mrt_pixels(const uint8_t *data, uint32_t width, uint32_t height, uint32_t channels, mr_planes planes);
+mr_value mrt_pixels(const uint8_t *data, uint32_t width, uint32_t height, uint32_t channels,
+                    mr_planes planes);
 
 #endif

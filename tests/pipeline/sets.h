@@ -5,13 +5,14 @@
 #include "millrace/pipeline.h"
 #include "mrt.h"
 
-/* n gray pictures of h x w as IDX files NAME-images, NAME-labels: pixel k of sample i is (i * 31 + k * 7) & 255, label i % 10.
- * Returns the images file's path. */
+/* n gray pictures of h x w as IDX files NAME-images, NAME-labels: pixel k of sample i is (i * 31 + k * 7) &
+ * 255, label i % 10. Returns the images file's path. */
 const char *mrt_idx_set(const char *name, uint32_t n, uint32_t h, uint32_t w);
 /* The pixel above. */
 static inline uint8_t mrt_idx_pixel(uint64_t i, size_t k) { return (uint8_t)(i * 31 + k * 7); }
 
-/* An image folder with `classes` classes of per_class JPEGs of about size x size (sizes differ when vary). Returns its path. */
+/* An image folder with `classes` classes of per_class JPEGs of about size x size (sizes differ when vary).
+ * Returns its path. */
 const char *mrt_folder_set(const char *name, uint32_t classes, uint32_t per_class, uint32_t size, bool vary);
 
 mr_source *mrt_source(const char *path);
@@ -22,7 +23,8 @@ mr_writer *mrt_writer(const char *name, const mr_field *fields, uint32_t count, 
 mr_source *mrt_written(mr_writer *w, const char *name);
 
 /* Training with seed 11 and two workers; the rest as given, or by default. */
-mr_loader_config mrt_training(uint32_t batch, uint64_t epochs, const char *augment, const mr_loader_field *fields, uint32_t count);
+mr_loader_config mrt_training(uint32_t batch, uint64_t epochs, const char *augment,
+                              const mr_loader_field *fields, uint32_t count);
 
 /* A loader with this configuration does not open, fails with `code`, and says `text`. */
 void mrt_refused(const mr_source *src, const mr_loader_config *cfg, int code, const char *text);

@@ -183,10 +183,11 @@ const char *mrt_toy_set(const char *name, uint32_t first, uint32_t count)
     return images;
 }
 
-static void make_part(mrt_batch *m, const mrt_rig *rig, uint32_t r, const uint8_t *pixels, const int32_t *labels)
+static void make_part(mrt_batch *m, const mrt_rig *rig, uint32_t r, const uint8_t *pixels,
+                      const int32_t *labels)
 {
-    mr_error   err = MR_ERROR_INIT;
-    mr_part   *p = &m->parts[r];
+    mr_error err = MR_ERROR_INIT;
+    mr_part *p = &m->parts[r];
     mr_device *dev = rig->devices[r];
     if (p->count == 0) return;
     const size_t pixel_bytes = (size_t)p->count * MRT_PIXELS, label_bytes = p->count * sizeof(int32_t);
@@ -211,11 +212,15 @@ void mrt_batch_make(mrt_batch *out, const mrt_rig *rig, uint64_t step, uint32_t 
     assert_non_null(labels);
     mrt_toy(first, count, pixels, labels);
     for (uint32_t i = count - ignored; i < count; i++) labels[i] = -1;
-    *out = (mrt_batch){.b = {.step = step, .global_step = step, .count = count, .counted = count - ignored,
+    *out = (mrt_batch){.b = {.step = step,
+                             .global_step = step,
+                             .count = count,
+                             .counted = count - ignored,
                              .part_count = rig->count}};
     uint32_t at = 0;
     for (uint32_t r = 0; r < rig->count; r++) {
-        const uint32_t even = (uint32_t)((uint64_t)count * (r + 1) / rig->count - (uint64_t)count * r / rig->count);
+        const uint32_t even =
+            (uint32_t)((uint64_t)count * (r + 1) / rig->count - (uint64_t)count * r / rig->count);
         out->parts[r] = (mr_part){.first = at, .count = counts ? counts[r] : even};
         at += out->parts[r].count;
         make_part(out, rig, r, pixels, labels);
@@ -234,7 +239,7 @@ void mrt_batch_free(mrt_batch *b, const mrt_rig *rig)
 
 void mrt_train(mrt_rig *rig, uint64_t step, uint32_t first, uint32_t count)
 {
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mrt_batch b;
     mrt_batch_make(&b, rig, step, first, count, NULL, 0);
     MRT_OK(mr_trainer_step(rig->t, &b.b, &err), &err);

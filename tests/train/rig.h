@@ -10,34 +10,35 @@ enum { MRT_SIDE = 8, MRT_CLASSES = 4, MRT_PIXELS = MRT_SIDE * MRT_SIDE };
 /* A trainer with everything it stands on. */
 typedef struct mrt_rig {
     mr_device **devices;
-    uint32_t    count;
-    mr_net     *net;
+    uint32_t count;
+    mr_net *net;
     mr_trainer *t;
 } mrt_rig;
 
 typedef struct mrt_rig_options {
-    const char    *devices; /* default "cpu" */
-    bool           reference, inference;
-    uint32_t       batch;   /* default 32 */
-    uint64_t       seed;
+    const char *devices; /* default "cpu" */
+    bool reference, inference;
+    uint32_t batch; /* default 32 */
+    uint64_t seed;
     mr_update_kind update;
-    float          lr;      /* default 0.01 */
-    mr_net      *(*net)(void); /* default mrt_net_conv */
-    uint64_t       memory_bytes;
-    mr_trace      *trace;
-    uint64_t       bucket_bytes; /* default: all at once */
-    double         watchdog_s;
-    uint32_t       dtype;
-    bool           no_graph, deterministic;
+    float lr;             /* default 0.01 */
+    mr_net *(*net)(void); /* default mrt_net_conv */
+    uint64_t memory_bytes;
+    mr_trace *trace;
+    uint64_t bucket_bytes; /* default: all at once */
+    double watchdog_s;
+    uint32_t dtype;
+    bool no_graph, deterministic;
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */
 mr_net *mrt_net_norm(void); /* with batch normalisation and a separate activation */
 mr_net *mrt_net_dense(void);
-mr_net *mrt_net_branch(void);   /* additions of every kind, a short cut with a convolution; no batch normalisation */
+mr_net *mrt_net_branch(
+    void); /* additions of every kind, a short cut with a convolution; no batch normalisation */
 mr_net *mrt_net_residual(void); /* blocks as in residual networks, both versions, with batch normalisation */
 
-int  mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err); /* on failure nothing is left */
+int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err); /* on failure nothing is left */
 void mrt_rig_open(mrt_rig *rig, const mrt_rig_options *o);
 void mrt_rig_close(mrt_rig *rig);
 
@@ -48,12 +49,12 @@ const char *mrt_toy_set(const char *name, uint32_t first, uint32_t count);
 
 typedef struct mrt_batch {
     mr_batch b;
-    mr_part  parts[MR_LOADER_MAX_PARTS];
-    void    *memory[MR_LOADER_MAX_PARTS];
+    mr_part parts[MR_LOADER_MAX_PARTS];
+    void *memory[MR_LOADER_MAX_PARTS];
 } mrt_batch;
 
-/* Toy samples first.. in the rig's device memory, cut as the loader cuts; counts (one per replica) cuts otherwise.
- * The last `ignored` samples get label -1. */
+/* Toy samples first.. in the rig's device memory, cut as the loader cuts; counts (one per replica) cuts
+ * otherwise. The last `ignored` samples get label -1. */
 void mrt_batch_make(mrt_batch *out, const mrt_rig *rig, uint64_t step, uint32_t first, uint32_t count,
                     const uint32_t *counts, uint32_t ignored);
 void mrt_batch_free(mrt_batch *b, const mrt_rig *rig); /* waits for the trainer first */
@@ -61,8 +62,10 @@ void mrt_batch_free(mrt_batch *b, const mrt_rig *rig); /* waits for the trainer 
 /* One step on toy samples first..first + count. */
 void mrt_train(mrt_rig *rig, uint64_t step, uint32_t first, uint32_t count);
 
-typedef struct mrt_hash { uint64_t lo, hi; } mrt_hash;
+typedef struct mrt_hash {
+    uint64_t lo, hi;
+} mrt_hash;
 mrt_hash mrt_hash_of(const mrt_rig *rig, uint32_t replica);
-bool     mrt_same(mrt_hash a, mrt_hash b);
+bool mrt_same(mrt_hash a, mrt_hash b);
 
 #endif

@@ -1,9 +1,11 @@
-/* Branched networks on a device: memory planned by lifetime, operations that ride along, gradients in buckets, residual networks. */
+/* Branched networks on a device: memory planned by lifetime, operations that ride along, gradients in
+ * buckets, residual networks. */
 #include <math.h>
 
 #include "tests/train/rig.h"
 
-static mr_net *(*const nets[])(void) = {mrt_net_conv, mrt_net_norm, mrt_net_dense, mrt_net_branch, mrt_net_residual};
+static mr_net *(*const nets[])(void) = {mrt_net_conv, mrt_net_norm, mrt_net_dense, mrt_net_branch,
+                                        mrt_net_residual};
 enum { NETS = sizeof nets / sizeof nets[0] };
 
 /* ---- spans ---- */
@@ -15,11 +17,12 @@ static void test_spans_never_overlap(void **state)
     mri_span s[COUNT];
     for (uint64_t seed = 1; seed < 20; seed++) {
         uint32_t bits[3 * COUNT];
-        size_t   total;
+        size_t total;
         mrt_noise(bits, sizeof bits, seed);
         for (int i = 0; i < COUNT; i++) {
             const uint32_t first = bits[3 * i] % 100, length = bits[3 * i + 1] % (1 + seed * 3);
-            s[i] = (mri_span){.bytes = 1 + bits[3 * i + 2] % 5000, .first = first, .last = first + length, .at = 77};
+            s[i] = (mri_span){
+                .bytes = 1 + bits[3 * i + 2] % 5000, .first = first, .last = first + length, .at = 77};
         }
         MRT_EQ(mri_spans_place(s, COUNT, ALIGN, &total), MR_OK);
         for (int i = 0; i < COUNT; i++) {
@@ -30,9 +33,10 @@ static void test_spans_never_overlap(void **state)
             }
         }
         const size_t floor = mri_spans_floor(s, COUNT, ALIGN);
-        if (!(total >= floor && total < floor + floor / 4)) fail_msg("seed %d: %zu for %zu", (int)seed, total, floor);
+        if (!(total >= floor && total < floor + floor / 4))
+            fail_msg("seed %d: %zu for %zu", (int)seed, total, floor);
     }
-    size_t   none;
+    size_t none;
     mri_span huge[2] = {{.bytes = SIZE_MAX / 2}, {.bytes = SIZE_MAX / 2}};
     MRT_EQ(mri_spans_place(NULL, 0, ALIGN, &none), MR_OK);
     MRT_EQ(none, 0);
@@ -42,16 +46,16 @@ static void test_spans_never_overlap(void **state)
 /* ---- the plan ---- */
 
 typedef struct outcome {
-    float  *grads; /* of replica 0, as they lie */
-    double  loss;
+    float *grads; /* of replica 0, as they lie */
+    double loss;
 } outcome;
 
 static outcome step_on(mrt_rig *rig, uint64_t step)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_metrics sums;
-    mrt_batch  b;
-    outcome    out;
+    mrt_batch b;
+    outcome out;
     const mri_replica *r = &rig->t->replicas[0];
     mrt_batch_make(&b, rig, step, 50, 32, NULL, 0);
     MRT_OK(mr_trainer_step(rig->t, &b.b, &err), &err);
@@ -59,26 +63,28 @@ static outcome step_on(mrt_rig *rig, uint64_t step)
     mrt_batch_free(&b, rig);
     out.loss = sums.loss_sum;
     out.grads = malloc(r->weight_floats * sizeof(float));
-    memcpy(out.grads, r->grads, r->weight_floats * sizeof(float)); /* the processor's device memory is its own */
+    memcpy(out.grads, r->grads,
+           r->weight_floats * sizeof(float)); /* the processor's device memory is its own */
     return out;
 }
 
-/* What shares a place with nothing must give the same bits as what does, and nothing may depend on what lay there before. */
+/* What shares a place with nothing must give the same bits as what does, and nothing may depend on what lay
+ * there before. */
 static void test_sharing_memory_changes_nothing(void **state)
 {
     (void)state;
     for (size_t k = 0; k < NETS; k++) {
-        mr_error     err = MR_ERROR_INIT;
-        mrt_rig      rig;
-        void        *apart;
-        size_t       at = 0;
+        mr_error err = MR_ERROR_INIT;
+        mrt_rig rig;
+        void *apart;
+        size_t at = 0;
         mrt_rig_open(&rig, &(mrt_rig_options){.net = nets[k], .seed = 3, .lr = 1e-30f});
         mri_replica *r = &rig.t->replicas[0];
         MRT_TRUE(r->arena_bytes >= mri_spans_floor(r->spans, r->span_count, MR_DEVICE_ALIGN));
         outcome shared = step_on(&rig, 4);
         memset(r->arena, 0xff, r->arena_bytes); /* not a number, everywhere */
         outcome poisoned = step_on(&rig, 4);
-        char   *arena = r->arena;
+        char *arena = r->arena;
         for (uint32_t i = 0; i < r->span_count; i++) {
             r->spans[i].at = at;
             at += (size_t)mri_align_up(r->spans[i].bytes, MR_DEVICE_ALIGN);
@@ -134,11 +140,12 @@ static void copy_weights(const mrt_rig *from, const mrt_rig *to)
     MRT_EQ(from->t->tensor_count, to->t->tensor_count);
     float *host = malloc(from->t->tensor_floats * sizeof *host);
     for (uint32_t i = 0; i < from->t->tensor_count; i++) {
-        const mri_replica      *r = &to->t->replicas[0];
+        const mri_replica *r = &to->t->replicas[0];
         const mri_tensor_place *p = &to->t->places[i];
         if (from->t->tensors[i].role != MRI_ROLE_WEIGHTS) continue;
         MRT_OK(mri_trainer_export(from->t, 0, i, false, host, &err), &err);
-        MRT_OK(mr_op_param_import(r->nodes[p->node].op, false, p->which, r->weights + p->at, host, &err), &err);
+        MRT_OK(mr_op_param_import(r->nodes[p->node].op, false, p->which, r->weights + p->at, host, &err),
+               &err);
     }
     free(host);
 }
@@ -152,17 +159,19 @@ static void test_riding_along_changes_nothing(void **state)
     mrt_rig_open(&apart, &(mrt_rig_options){.net = net_apart, .seed = 3, .lr = 1e-30f});
     const mri_replica *w = &whole.t->replicas[0], *a = &apart.t->replicas[0];
     MRT_EQ(count_kind(w, MR_OP_ADD) + count_kind(w, MR_OP_ACTIVATION) + count_kind(w, MR_OP_DROPOUT), 0);
-    MRT_TRUE(count_kind(a, MR_OP_ADD) == 1 && count_kind(a, MR_OP_ACTIVATION) == 2 && count_kind(a, MR_OP_DROPOUT) == 3);
+    MRT_TRUE(count_kind(a, MR_OP_ADD) == 1 && count_kind(a, MR_OP_ACTIVATION) == 2 &&
+             count_kind(a, MR_OP_DROPOUT) == 3);
     copy_weights(&whole, &apart);
     outcome x = step_on(&whole, 1), y = step_on(&apart, 1);
-    double  most = 0, off = 0;
+    double most = 0, off = 0;
     MRT_EQ(w->weight_floats, a->weight_floats);
     for (uint64_t i = 0; i < w->weight_floats; i++) {
         const double size = fabs((double)x.grads[i]), d = fabs((double)x.grads[i] - (double)y.grads[i]);
         if (size > most) most = size;
         if (d > off) off = d;
     }
-    if (!(off <= 1e-5 * most) || !(fabs(x.loss - y.loss) <= 1e-6 * x.loss)) fail_msg("%g of %g; %.9g, %.9g", off, most, x.loss, y.loss);
+    if (!(off <= 1e-5 * most) || !(fabs(x.loss - y.loss) <= 1e-6 * x.loss))
+        fail_msg("%g of %g; %.9g, %.9g", off, most, x.loss, y.loss);
     free(x.grads);
     free(y.grads);
     mrt_rig_close(&whole);
@@ -192,7 +201,10 @@ static void test_shared_tensors_stay(void **state)
 static mrt_hash trained(mr_net *(*net)(void), const char *devices, uint64_t bucket_bytes, uint32_t *buckets)
 {
     mrt_rig rig;
-    mrt_rig_open(&rig, &(mrt_rig_options){.net = net, .devices = devices, .seed = 6, .bucket_bytes = bucket_bytes,
+    mrt_rig_open(&rig, &(mrt_rig_options){.net = net,
+                                          .devices = devices,
+                                          .seed = 6,
+                                          .bucket_bytes = bucket_bytes,
                                           .update = MR_UPDATE_MOMENTUM});
     const mri_replica *r = &rig.t->replicas[0];
     uint64_t end = r->weight_floats;
@@ -204,7 +216,8 @@ static mrt_hash trained(mr_net *(*net)(void), const char *devices, uint64_t buck
     }
     MRT_TRUE(end == 0 && node == 0);
     *buckets = r->bucket_count;
-    for (uint32_t s = 0; s < 5; s++) mrt_train(&rig, s, s * 31, s == 3 ? 4 : 31); /* replicas without samples, too */
+    for (uint32_t s = 0; s < 5; s++)
+        mrt_train(&rig, s, s * 31, s == 3 ? 4 : 31); /* replicas without samples, too */
     const mrt_hash h = mrt_hash_of(&rig, 0);
     for (uint32_t i = 1; i < rig.count; i++) MRT_TRUE(mrt_same(h, mrt_hash_of(&rig, i)));
     mrt_rig_close(&rig);
@@ -217,7 +230,7 @@ static void test_buckets_change_no_bit(void **state)
     static const char *const devices[] = {"cpu", "cpu:2", "cpu:7"};
     for (size_t k = 0; k < NETS; k++)
         for (size_t d = 0; d < 3; d++) {
-            uint32_t       one, some, all;
+            uint32_t one, some, all;
             const mrt_hash whole = trained(nets[k], devices[d], 0, &one);
             MRT_TRUE(mrt_same(whole, trained(nets[k], devices[d], 2000, &some)));
             MRT_TRUE(mrt_same(whole, trained(nets[k], devices[d], 1, &all)));
@@ -232,15 +245,17 @@ static void test_buckets_change_no_bit(void **state)
 static mr_net *net_resnet20(void)
 {
     mr_error err = MR_ERROR_INIT;
-    mr_net  *net;
-    MRT_OK(mr_model_build(mr_model_find("cifar-resnet20"), MRT_SIDE, MRT_SIDE, 1, MRT_CLASSES, &net, &err), &err);
+    mr_net *net;
+    MRT_OK(mr_model_build(mr_model_find("cifar-resnet20"), MRT_SIDE, MRT_SIDE, 1, MRT_CLASSES, &net, &err),
+           &err);
     return net;
 }
 static mr_net *net_resnet20_v2(void)
 {
     mr_error err = MR_ERROR_INIT;
-    mr_net  *net;
-    MRT_OK(mr_model_build(mr_model_find("cifar-resnet20-v2"), MRT_SIDE, MRT_SIDE, 1, MRT_CLASSES, &net, &err), &err);
+    mr_net *net;
+    MRT_OK(mr_model_build(mr_model_find("cifar-resnet20-v2"), MRT_SIDE, MRT_SIDE, 1, MRT_CLASSES, &net, &err),
+           &err);
     return net;
 }
 
@@ -249,18 +264,23 @@ static void test_residual_networks_learn(void **state)
     (void)state;
     static mr_net *(*const resnets[])(void) = {net_resnet20, net_resnet20_v2};
     for (int k = 0; k < 2; k++) {
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_metrics early, late;
-        mrt_rig    rig;
-        mrt_rig_open(&rig, &(mrt_rig_options){.net = resnets[k], .devices = "cpu:2", .update = MR_UPDATE_MOMENTUM, .lr = 0.02f,
-                                              .seed = 2, .bucket_bytes = 100000});
+        mrt_rig rig;
+        mrt_rig_open(&rig, &(mrt_rig_options){.net = resnets[k],
+                                              .devices = "cpu:2",
+                                              .update = MR_UPDATE_MOMENTUM,
+                                              .lr = 0.02f,
+                                              .seed = 2,
+                                              .bucket_bytes = 100000});
         for (uint32_t s = 0; s < 3; s++) mrt_train(&rig, s, s * 32, 32);
         MRT_OK(mr_trainer_metrics(rig.t, &early, NULL, &err), &err);
         for (uint32_t s = 3; s < 20; s++) mrt_train(&rig, s, s * 32, 32);
         MRT_OK(mr_trainer_metrics(rig.t, NULL, NULL, &err), &err);
         for (uint32_t s = 20; s < 23; s++) mrt_train(&rig, s, s * 32, 32);
         MRT_OK(mr_trainer_metrics(rig.t, &late, NULL, &err), &err);
-        if (!(late.loss_sum < 0.5 * early.loss_sum)) fail_msg("version %d: loss %g, then %g", k + 1, early.loss_sum, late.loss_sum);
+        if (!(late.loss_sum < 0.5 * early.loss_sum))
+            fail_msg("version %d: loss %g, then %g", k + 1, early.loss_sum, late.loss_sum);
         mrt_rig_close(&rig);
     }
 }
@@ -269,10 +289,13 @@ static void test_a_residual_network_is_saved_and_loaded(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mrt_rig  whole, again;
+    mrt_rig whole, again;
     const mr_checkpoint_info info = {.best_val_loss = 1, .augment = "cifar"};
-    mrt_rig_open(&whole, &(mrt_rig_options){.net = net_resnet20, .devices = "cpu:3", .update = MR_UPDATE_MOMENTUM});
-    mrt_rig_open(&again, &(mrt_rig_options){.net = net_resnet20, .devices = "cpu:3", .update = MR_UPDATE_MOMENTUM, .seed = 8});
+    mrt_rig_open(&whole,
+                 &(mrt_rig_options){.net = net_resnet20, .devices = "cpu:3", .update = MR_UPDATE_MOMENTUM});
+    mrt_rig_open(
+        &again,
+        &(mrt_rig_options){.net = net_resnet20, .devices = "cpu:3", .update = MR_UPDATE_MOMENTUM, .seed = 8});
     for (uint32_t s = 0; s < 2; s++) mrt_train(&whole, s, s * 32, 32);
     MRT_OK(mr_trainer_save(whole.t, mrt_path("resnet.mrck"), &info, &err), &err);
     MRT_OK(mr_trainer_load(again.t, mrt_path("resnet.mrck"), NULL, &err), &err);
@@ -303,7 +326,7 @@ static void test_replicas_that_differ_are_named(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mrt_rig  rig;
+    mrt_rig rig;
     mrt_rig_open(&rig, &(mrt_rig_options){.devices = "cpu:3"});
     MRT_OK(mri_trainer_compare(rig.t, &err), &err);
     rig.t->replicas[2].weights[rig.t->places[1].at] += 1;
@@ -316,9 +339,9 @@ static void test_replicas_that_differ_are_named(void **state)
 static void test_labels_without_a_class_are_told(void **state)
 {
     (void)state;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_metrics m;
-    mrt_rig    rig;
+    mrt_rig rig;
     mrt_rig_open(&rig, &(mrt_rig_options){.devices = "cpu:2"});
     rig.t->replicas[1].sums[MRI_SUMS_TRAINING]->bad = 2;
     MRT_EQ(mr_trainer_metrics(rig.t, &m, NULL, &err), MR_EINVAL);

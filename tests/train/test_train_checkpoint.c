@@ -1,4 +1,5 @@
-/* The checkpoint container and its folder: what goes in comes out; no damage goes unnoticed; hostile files are refused. */
+/* The checkpoint container and its folder: what goes in comes out; no damage goes unnoticed; hostile files
+ * are refused. */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -19,29 +20,59 @@ static const char *const class_names[] = {"cat", "a dog"};
 static int fill(void *context, uint32_t at, float *out, mr_error *err)
 {
     (void)err;
-    for (uint64_t i = 0; i < tensors[at].count; i++) out[i] = (float)(*(int *)context * 1000 + (int)at * 100 + (int)i);
+    for (uint64_t i = 0; i < tensors[at].count; i++)
+        out[i] = (float)(*(int *)context * 1000 + (int)at * 100 + (int)i);
     return MR_OK;
 }
 
 static mr_checkpoint_info info_of(uint64_t updates)
 {
-    mr_checkpoint_info info = {.model = "test", .h = 8, .w = 9, .c = 1, .classes = 2, .param_count = 20, .seed = 7,
-                               .epoch = 2, .step = 5, .updates = updates, .batch = 32, .fingerprint = 0xfeedfacecafebeefu,
-                               .augment = "padcrop(4),flip", .best_val_loss = 0.25, .epochs_without_better = 3,
-                               .order = MR_ORDER_BLOCK, .block = 77, .tail = MR_TAIL_PAD, .pixels = MR_PIXELS_LIBJPEG,
-                               .loss_scale = 1024, .loss_scale_good = 17, .updates_skipped = 3, .format = "tfrecord", .label_offset = -3,
-                               .class_names = class_names, .length_window = 6};
-    info.update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP, .lr = 0.5f, .rho = 0.9f, .epsilon = 1e-7f, .nesterov = true,
-                                   .weight_decay = 0.125f, .step = updates};
-    info.schedule = (mr_schedule){.kind = MR_LR_STEP, .lr = 0.5f, .factor = 0.1f, .milestone_count = 2,
-                                  .milestones = {3, 7.5}, .warmup_epochs = 1.5};
+    mr_checkpoint_info info = {.model = "test",
+                               .h = 8,
+                               .w = 9,
+                               .c = 1,
+                               .classes = 2,
+                               .param_count = 20,
+                               .seed = 7,
+                               .epoch = 2,
+                               .step = 5,
+                               .updates = updates,
+                               .batch = 32,
+                               .fingerprint = 0xfeedfacecafebeefu,
+                               .augment = "padcrop(4),flip",
+                               .best_val_loss = 0.25,
+                               .epochs_without_better = 3,
+                               .order = MR_ORDER_BLOCK,
+                               .block = 77,
+                               .tail = MR_TAIL_PAD,
+                               .pixels = MR_PIXELS_LIBJPEG,
+                               .loss_scale = 1024,
+                               .loss_scale_good = 17,
+                               .updates_skipped = 3,
+                               .format = "tfrecord",
+                               .label_offset = -3,
+                               .class_names = class_names,
+                               .length_window = 6};
+    info.update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP,
+                                   .lr = 0.5f,
+                                   .rho = 0.9f,
+                                   .epsilon = 1e-7f,
+                                   .nesterov = true,
+                                   .weight_decay = 0.125f,
+                                   .step = updates};
+    info.schedule = (mr_schedule){.kind = MR_LR_STEP,
+                                  .lr = 0.5f,
+                                  .factor = 0.1f,
+                                  .milestone_count = 2,
+                                  .milestones = {3, 7.5},
+                                  .warmup_epochs = 1.5};
     return info;
 }
 
 static void write_at(const char *path, uint64_t updates)
 {
     mr_error err = MR_ERROR_INIT;
-    int      number = (int)(updates % 1000);
+    int number = (int)(updates % 1000);
     const mr_checkpoint_info info = info_of(updates);
     MRT_OK(mri_checkpoint_write(path, &info, tensors, TENSORS, fill, &number, &err), &err);
 }
@@ -59,7 +90,7 @@ static int read_all(const char *path, mr_error *err)
 static void test_round_trip(void **state)
 {
     (void)state;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const char *path = mrt_path("round.mrck");
     write_at(path, 42);
     mri_checkpoint *ck;
@@ -69,22 +100,26 @@ static void test_round_trip(void **state)
     MRT_STR(i->model, "test");
     MRT_STR(i->augment, "padcrop(4),flip");
     MRT_TRUE(i->h == 8 && i->w == 9 && i->c == 1 && i->classes == 2 && i->param_count == 20 && i->seed == 7);
-    MRT_TRUE(i->epoch == 2 && i->step == 5 && i->updates == 42 && i->batch == 32 && i->fingerprint == 0xfeedfacecafebeefu);
+    MRT_TRUE(i->epoch == 2 && i->step == 5 && i->updates == 42 && i->batch == 32 &&
+             i->fingerprint == 0xfeedfacecafebeefu);
     MRT_TRUE(i->best_val_loss == 0.25 && i->epochs_without_better == 3);
     MRT_TRUE(i->order == MR_ORDER_BLOCK && i->block == 77 && i->tail == MR_TAIL_PAD);
-    MRT_TRUE(i->pixels == MR_PIXELS_LIBJPEG && i->loss_scale == 1024 && i->loss_scale_good == 17 && i->updates_skipped == 3);
+    MRT_TRUE(i->pixels == MR_PIXELS_LIBJPEG && i->loss_scale == 1024 && i->loss_scale_good == 17 &&
+             i->updates_skipped == 3);
     MRT_EQ(i->length_window, 6);
-    MRT_TRUE(i->update.kind == MR_UPDATE_RMSPROP && i->update.rho == 0.9f && i->update.nesterov && i->update.step == 42);
+    MRT_TRUE(i->update.kind == MR_UPDATE_RMSPROP && i->update.rho == 0.9f && i->update.nesterov &&
+             i->update.step == 42);
     MRT_TRUE(i->update.weight_decay == 0.125f && i->update.epsilon == 1e-7f);
-    MRT_TRUE(i->schedule.kind == MR_LR_STEP && i->schedule.milestone_count == 2 && i->schedule.milestones[1] == 7.5 &&
-             i->schedule.warmup_epochs == 1.5 && i->schedule.factor == 0.1f);
+    MRT_TRUE(i->schedule.kind == MR_LR_STEP && i->schedule.milestone_count == 2 &&
+             i->schedule.milestones[1] == 7.5 && i->schedule.warmup_epochs == 1.5 &&
+             i->schedule.factor == 0.1f);
     MRT_STR(i->format, "tfrecord");
     MRT_EQ(i->label_offset, -3);
     MRT_TRUE(i->class_names == NULL);
     MRT_EQ(ck->tensor_count, TENSORS);
     for (uint32_t t = 0; t < TENSORS; t++) {
         float got[18], want[18];
-        int   number = 42;
+        int number = 42;
         MRT_OK(mri_checkpoint_read(ck, t, got, &err), &err);
         fill(&number, t, want, NULL);
         assert_memory_equal(got, want, tensors[t].count * sizeof(float));
@@ -97,11 +132,11 @@ static void test_round_trip(void **state)
 static void test_names_of_classes(void **state)
 {
     (void)state;
-    mr_error           err = MR_ERROR_INIT;
-    const char        *path = mrt_path("names.mrck"), **names;
+    mr_error err = MR_ERROR_INIT;
+    const char *path = mrt_path("names.mrck"), **names;
     mr_checkpoint_info info = info_of(1);
-    int                number = 1;
-    uint32_t           count;
+    int number = 1;
+    uint32_t count;
     write_at(path, 1);
     MRT_OK(mr_checkpoint_class_names(path, &names, &count, &err), &err);
     MRT_EQ(count, 2);
@@ -132,9 +167,9 @@ static void test_damage_after_verifying_is_seen(void **state)
 {
     (void)state;
     mri_checkpoint *ck;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const char *path = mrt_path("late.mrck");
-    float       got[18];
+    float got[18];
     write_at(path, 42);
     MRT_OK(mri_checkpoint_open(&ck, path, &err), &err);
     MRT_OK(mri_checkpoint_verify(ck, &err), &err);
@@ -166,18 +201,19 @@ static void test_same_state_same_bytes(void **state)
 static void test_every_flipped_byte_is_seen(void **state)
 {
     (void)state;
-    size_t      bytes;
+    size_t bytes;
     const char *path = mrt_path("flip.mrck");
     write_at(path, 1);
-    uint8_t  *data = mrt_read_file(path, &bytes);
+    uint8_t *data = mrt_read_file(path, &bytes);
     const int fd = open(path, O_WRONLY | O_CLOEXEC);
     MRT_TRUE(fd >= 0);
     for (size_t i = 0; i < bytes; i++) {
-        mr_error      err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         const uint8_t flipped = data[i] ^ (uint8_t)(1u << (i % 8));
         MRT_EQ(pwrite(fd, &flipped, 1, (off_t)i), 1);
         const int rc = read_all(path, &err);
-        if (rc != MR_ECHECKSUM && rc != MR_EFORMAT) fail_msg("flipped byte %zu of %zu: status %d", i, bytes, rc);
+        if (rc != MR_ECHECKSUM && rc != MR_EFORMAT)
+            fail_msg("flipped byte %zu of %zu: status %d", i, bytes, rc);
         MRT_EQ(pwrite(fd, &data[i], 1, (off_t)i), 1);
     }
     close(fd);
@@ -189,9 +225,9 @@ static void test_every_flipped_byte_is_seen(void **state)
 static void test_wrong_lengths_are_refused(void **state)
 {
     (void)state;
-    size_t      bytes;
+    size_t bytes;
     const char *path = mrt_path("cut.mrck");
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     write_at(path, 1);
     mr_checkpoint_info found;
     MRT_OK(mr_checkpoint_find(path, NULL, 0, &found, NULL, 0, &err), &err);
@@ -205,26 +241,66 @@ static void test_wrong_lengths_are_refused(void **state)
     MRT_HAS(err.text, "expected");
 }
 
-/* Change the header or directory and make the checksums right again: the values themselves must be refused. */
+/* Change the header or directory and make the checksums right again: the values themselves must be
+ * refused. */
 static void test_hostile_values_are_refused(void **state)
 {
     (void)state;
-    static const struct { size_t at, width; uint64_t value; } cases[] = {
-        {8, 4, 2},                 {12, 4, 4096},           {16, 8, UINT64_MAX},        {24, 4, 0},
-        {24, 4, 65537},            {24, 4, UINT32_MAX},     {24, 4, 1},                 {24, 4, 4},
-        {32, 8, 0},                {40, 8, UINT64_MAX - 1}, {48, 4, 0},                 {64, 8, 0},
-        {191, 1, 'x'},             {448, 4, 5},             {480, 4, 2},                {484, 4, 1},
-        {496, 4, 4},               {516, 4, 17},            {668, 1, 2},                {112, 8, 0x7ff8000000000000u},
-        {672, 4, 0x3fc00000},      {672, 4, 0x4c000000},    {744, 1, 1},                {1016, 4, 1},
-        {719, 1, 'x'},             {728, 8, 0},             {728, 8, 9},                {728, 8, 11},
-        {728, 8, 64},              {728, 8, 74},            {728, 8, UINT64_MAX},       {728, 8, ((uint64_t)64 << 20) + 1},
-        {736, 4, 7},               {60, 4, 1},              {60, 4, 3},
-        {656, 4, 3},               {664, 4, 3},
-        {1024 + 63, 1, 'x'},       {1024 + 64, 4, 4},       {1024 + 68, 4, 0},          {1024 + 68, 4, 5},
-        {1024 + 72, 8, 0},         {1024 + 72, 8, 1u << 30}, {1024 + 72, 8, UINT64_MAX}, {1024 + 72, 8, (uint64_t)1 << 62},
-        {1024 + 104, 8, 0},        {1024 + 112, 8, 17},     {1024 + 124, 4, 1},         {1024 + 128 + 80, 8, 1},
+    static const struct {
+        size_t at, width;
+        uint64_t value;
+    } cases[] = {
+        {8, 4, 2},
+        {12, 4, 4096},
+        {16, 8, UINT64_MAX},
+        {24, 4, 0},
+        {24, 4, 65537},
+        {24, 4, UINT32_MAX},
+        {24, 4, 1},
+        {24, 4, 4},
+        {32, 8, 0},
+        {40, 8, UINT64_MAX - 1},
+        {48, 4, 0},
+        {64, 8, 0},
+        {191, 1, 'x'},
+        {448, 4, 5},
+        {480, 4, 2},
+        {484, 4, 1},
+        {496, 4, 4},
+        {516, 4, 17},
+        {668, 1, 2},
+        {112, 8, 0x7ff8000000000000u},
+        {672, 4, 0x3fc00000},
+        {672, 4, 0x4c000000},
+        {744, 1, 1},
+        {1016, 4, 1},
+        {719, 1, 'x'},
+        {728, 8, 0},
+        {728, 8, 9},
+        {728, 8, 11},
+        {728, 8, 64},
+        {728, 8, 74},
+        {728, 8, UINT64_MAX},
+        {728, 8, ((uint64_t)64 << 20) + 1},
+        {736, 4, 7},
+        {60, 4, 1},
+        {60, 4, 3},
+        {656, 4, 3},
+        {664, 4, 3},
+        {1024 + 63, 1, 'x'},
+        {1024 + 64, 4, 4},
+        {1024 + 68, 4, 0},
+        {1024 + 68, 4, 5},
+        {1024 + 72, 8, 0},
+        {1024 + 72, 8, 1u << 30},
+        {1024 + 72, 8, UINT64_MAX},
+        {1024 + 72, 8, (uint64_t)1 << 62},
+        {1024 + 104, 8, 0},
+        {1024 + 112, 8, 17},
+        {1024 + 124, 4, 1},
+        {1024 + 128 + 80, 8, 1},
     };
-    size_t      bytes;
+    size_t bytes;
     const char *path = mrt_path("hostile.mrck");
     write_at(path, 1);
     uint8_t *good = mrt_read_file(path, &bytes), *bad = malloc(bytes);
@@ -236,7 +312,8 @@ static void test_hostile_values_are_refused(void **state)
         mri_put_le32(bad + 1020, mr_crc32c(0, bad, 1020));
         mrt_write_file(path, bad, bytes);
         const int rc = read_all(path, &err);
-        if (rc != MR_EFORMAT && rc != MR_EUNSUPPORTED && rc != MR_ECHECKSUM) fail_msg("case %zu: status %d", i, rc);
+        if (rc != MR_EFORMAT && rc != MR_EUNSUPPORTED && rc != MR_ECHECKSUM)
+            fail_msg("case %zu: status %d", i, rc);
     }
     free(good);
     free(bad);
@@ -246,7 +323,7 @@ static void test_other_files_are_refused(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    uint8_t  noise[5000];
+    uint8_t noise[5000];
     mrt_noise(noise, sizeof noise, 3);
     mrt_write_file(mrt_path("noise"), noise, sizeof noise);
     MRT_EQ(read_all(mrt_path("noise"), &err), MR_EFORMAT);
@@ -265,9 +342,9 @@ static int refuse_second(void *context, uint32_t at, float *out, mr_error *err)
 static void test_failed_write_leaves_the_previous(void **state)
 {
     (void)state;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const char *path = mrt_path("kept.mrck");
-    int         number = 2;
+    int number = 2;
     const mr_checkpoint_info info = info_of(2);
     write_at(path, 1);
     MRT_EQ(mri_checkpoint_write(path, &info, tensors, TENSORS, refuse_second, &number, &err), MR_EDEVICE);
@@ -275,7 +352,8 @@ static void test_failed_write_leaves_the_previous(void **state)
     MRT_OK(mr_checkpoint_find(path, NULL, 0, &found, NULL, 0, &err), &err);
     MRT_EQ(found.updates, 1);
     MRT_TRUE(access(mrt_path("kept.mrck.part"), F_OK) != 0);
-    MRT_EQ(mri_checkpoint_write(mrt_path("no/folder.mrck"), &info, tensors, TENSORS, fill, &number, &err), MR_ENOENT);
+    MRT_EQ(mri_checkpoint_write(mrt_path("no/folder.mrck"), &info, tensors, TENSORS, fill, &number, &err),
+           MR_ENOENT);
     MRT_HAS(err.file, "no/folder.mrck");
     MRT_EQ(mri_checkpoint_write(path, &info, tensors, 0, fill, &number, &err), MR_EINVAL);
 }
@@ -296,7 +374,7 @@ static void test_find_in_folder(void **state)
         mri_checkpoint_step_path(folder, steps[i], path, sizeof path);
         write_at(path, steps[i]);
     }
-    write_at(mrt_path("find/step-7.mrck"), 7);               /* not a name we write */
+    write_at(mrt_path("find/step-7.mrck"), 7); /* not a name we write */
     write_at(mrt_path("find/step-000000000200.mrck.part"), 200);
     MRT_OK(mr_checkpoint_find(folder, path, sizeof path, &found, note, sizeof note, &err), &err);
     MRT_EQ(found.updates, 1000000000001u);
@@ -343,7 +421,8 @@ static void test_prune_and_best(void **state)
     mri_checkpoint_prune(folder, 1);
     MRT_TRUE(is_there(mrt_path("prune/step-000000000005.mrck")));
     for (int i = 1; i <= 4; i++) MRT_TRUE(!is_there(mrt_path("prune/step-%012d.mrck", i)));
-    MRT_TRUE(!is_there(mrt_path("prune/step-000000000009.mrck.part")) && !is_there(mrt_path("prune/best.mrck.part")));
+    MRT_TRUE(!is_there(mrt_path("prune/step-000000000009.mrck.part")) &&
+             !is_there(mrt_path("prune/best.mrck.part")));
     MRT_TRUE(is_there(mrt_path("prune/notes.part"))); /* not ours */
     mr_error err = MR_ERROR_INIT;
     mr_checkpoint_info found;
@@ -359,7 +438,7 @@ static void test_allocation_failures(void **state)
 {
     (void)state;
     const char *path = mrt_path("alloc.mrck");
-    int         number = 1, done = 0;
+    int number = 1, done = 0;
     const mr_checkpoint_info info = info_of(1);
     for (int n = 0; !done; n++) {
         mr_error err = MR_ERROR_INIT;

@@ -1,6 +1,6 @@
-/* A checkpoint survives SIGKILL at any point of the next one's writing. A child writes one after the other, each holding its
- * own number in every element; it is killed after a random time; the newest whole one must then be there, be consistent, and
- * be no older than what was found the round before. */
+/* A checkpoint survives SIGKILL at any point of the next one's writing. A child writes one after the other,
+ * each holding its own number in every element; it is killed after a random time; the newest whole one must
+ * then be there, be consistent, and be no older than what was found the round before. */
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +28,12 @@ static void write_until_killed(const char *folder, uint64_t updates)
 {
     for (;; updates++) {
         char path[1024], best[1024];
-        mr_checkpoint_info info = {.model = "test", .h = 1, .w = 1, .c = 1, .classes = 100, .param_count = 100100,
+        mr_checkpoint_info info = {.model = "test",
+                                   .h = 1,
+                                   .w = 1,
+                                   .c = 1,
+                                   .classes = 100,
+                                   .param_count = 100100,
                                    .updates = updates};
         mri_checkpoint_step_path(folder, updates, path, sizeof path);
         mri_checkpoint_best_path(folder, best, sizeof best);
@@ -56,8 +61,8 @@ static void test_killed_while_writing(void **state)
 {
     (void)state;
     const char *folder = mrt_path("crash");
-    uint64_t    seen = 0, rising = 0;
-    uint32_t    patience = 1; /* grows where one write takes longer than the longest round */
+    uint64_t seen = 0, rising = 0;
+    uint32_t patience = 1; /* grows where one write takes longer than the longest round */
     mrt_mkdir(folder);
     for (uint32_t round = 0; round < ROUNDS; round++) {
         uint32_t random;

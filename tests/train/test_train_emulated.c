@@ -1,16 +1,18 @@
-/* Training on emulated GPUs: one, two and seven of them do what cpu devices do, whatever the settings, and in whatever order the work
- * runs that streams and events still allow. The emulation stops a process in which an access is not ordered.
+/* Training on emulated GPUs: one, two and seven of them do what cpu devices do, whatever the settings, and in
+ * whatever order the work runs that streams and events still allow. The emulation stops a process in which an
+ * access is not ordered.
  *
  * MRT_SEEDS: how many schedules to try with each number of GPUs (default 10). */
 #include <math.h>
 
 #include "tests/train/whole_run.h"
 
-static const struct machine { const char *cuda, *cpu; } machines[] = {
-    {"cuda:0", "cpu"}, {"cuda:0,1", "cpu:2"}, {"cuda:0,1,2,3,4,5,6", "cpu:7"}};
+static const struct machine {
+    const char *cuda, *cpu;
+} machines[] = {{"cuda:0", "cpu"}, {"cuda:0,1", "cpu:2"}, {"cuda:0,1,2,3,4,5,6", "cpu:7"}};
 enum { MACHINES = sizeof machines / sizeof *machines, MOST_RUNS = 3 * 1000 };
 
-static mrt_run     runs[MOST_RUNS];
+static mrt_run runs[MOST_RUNS];
 static mrt_outcome outcomes[MOST_RUNS];
 
 static void expect_done(size_t i)
@@ -41,11 +43,22 @@ static void expect_same_training(size_t i, size_t reference, double tolerance)
     expect_close(a->val_loss, b->val_loss, tolerance);
 }
 
-/* Batches that divide by nothing, short ends kept, dropped and padded, fewer samples than devices; every kind of layer. */
+/* Batches that divide by nothing, short ends kept, dropped and padded, fewer samples than devices; every kind
+ * of layer. */
 static const mrt_run trainings[] = {
     {.net = mrt_net_conv, .samples = 45, .batch = 20, .update = MR_UPDATE_ADAM, .lr = 0.01f},
-    {.net = mrt_net_dense, .samples = 33, .batch = 16, .tail = MR_TAIL_PAD, .update = MR_UPDATE_RMSPROP, .lr = 0.001f},
-    {.net = mrt_net_branch, .samples = 30, .batch = 9, .tail = MR_TAIL_DROP, .update = MR_UPDATE_MOMENTUM, .lr = 0.05f},
+    {.net = mrt_net_dense,
+     .samples = 33,
+     .batch = 16,
+     .tail = MR_TAIL_PAD,
+     .update = MR_UPDATE_RMSPROP,
+     .lr = 0.001f},
+    {.net = mrt_net_branch,
+     .samples = 30,
+     .batch = 9,
+     .tail = MR_TAIL_DROP,
+     .update = MR_UPDATE_MOMENTUM,
+     .lr = 0.05f},
     {.net = mrt_net_norm, .samples = 40, .batch = 18, .update = MR_UPDATE_MOMENTUM, .lr = 0.02f},
     {.net = mrt_net_residual, .samples = 28, .batch = 14, .update = MR_UPDATE_SGD, .lr = 0.02f},
     {.net = mrt_net_conv, .samples = 14, .batch = 5, .update = MR_UPDATE_ADADELTA, .lr = 0.5f}};
@@ -123,7 +136,8 @@ static void every_schedule_gives_the_same_weights(const mrt_run *training)
         const uint64_t first = i / n * n;
         expect_done(i);
         if (!mrt_same(outcomes[i].weights, outcomes[first].weights))
-            fail_msg("%s: other weights with seed %llu than with seed 1", runs[i].devices, (unsigned long long)runs[i].seed);
+            fail_msg("%s: other weights with seed %llu than with seed 1", runs[i].devices,
+                     (unsigned long long)runs[i].seed);
     }
     print_message("%llu schedules with each of 1, 2 and 7 GPUs\n", (unsigned long long)n);
 }
@@ -131,15 +145,20 @@ static void every_schedule_gives_the_same_weights(const mrt_run *training)
 static void schedules_change_nothing(void **state)
 {
     (void)state;
-    every_schedule_gives_the_same_weights(&(mrt_run){.net = mrt_net_conv, .samples = 25, .batch = 9, .epochs = 2,
-                                                     .update = MR_UPDATE_ADAM, .lr = 0.01f});
+    every_schedule_gives_the_same_weights(&(mrt_run){
+        .net = mrt_net_conv, .samples = 25, .batch = 9, .epochs = 2, .update = MR_UPDATE_ADAM, .lr = 0.01f});
 }
 
 static void schedules_change_nothing_in_residual_networks(void **state)
 {
     (void)state;
-    every_schedule_gives_the_same_weights(&(mrt_run){.net = mrt_net_residual, .samples = 20, .batch = 15, .epochs = 1,
-                                                     .update = MR_UPDATE_MOMENTUM, .lr = 0.01f, .dtype = MR_TENSOR_F16});
+    every_schedule_gives_the_same_weights(&(mrt_run){.net = mrt_net_residual,
+                                                     .samples = 20,
+                                                     .batch = 15,
+                                                     .epochs = 1,
+                                                     .update = MR_UPDATE_MOMENTUM,
+                                                     .lr = 0.01f,
+                                                     .dtype = MR_TENSOR_F16});
 }
 
 int main(void)

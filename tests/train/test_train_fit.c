@@ -1,5 +1,5 @@
-/* The training loop over a real loader: reports, evaluation, checkpoints, resuming, stopping. Resumed, stopped, prefetched or
- * not, the weights come out the same to the bit. */
+/* The training loop over a real loader: reports, evaluation, checkpoints, resuming, stopping. Resumed,
+ * stopped, prefetched or not, the weights come out the same to the bit. */
 #include <dirent.h>
 #include <math.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@ enum { TRAIN = 90, VAL = 37, BATCH = 20, STEPS = 5 }; /* 20, 20, 20, 20, 10 */
 
 /* A rig with its loaders. */
 typedef struct run {
-    mrt_rig    rig;
+    mrt_rig rig;
     mr_source *train_set, *val_set;
     mr_loader *train, *val;
 } run;
@@ -23,9 +23,9 @@ typedef struct run_options {
 
 static mr_loader *open_loader(const run *r, const mr_source *src, const run_options *o, bool training)
 {
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg;
-    mr_loader       *l;
+    mr_loader *l;
     mr_loader_defaults(&cfg);
     cfg.batch = training ? BATCH : o->val_batch ? o->val_batch : BATCH;
     cfg.seed = 11;
@@ -66,11 +66,11 @@ static void run_close(run *r)
 
 /* What the callbacks saw. */
 typedef struct seen {
-    uint64_t  epochs, steps;
+    uint64_t epochs, steps;
     mr_report report[16];
-    char      messages[4096];
-    int       stop;
-    uint64_t  stop_at_step; /* counted from 1; 0: never */
+    char messages[4096];
+    int stop;
+    uint64_t stop_at_step; /* counted from 1; 0: never */
 } seen;
 
 static void on_step(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch, double rate)
@@ -106,14 +106,15 @@ static mr_fit_config fit_config(const run *r, seen *s, const char *folder)
     return cfg;
 }
 
-static const run_options usual = {.rig = {.devices = "cpu:2", .update = MR_UPDATE_ADAM, .seed = 2}, .epochs = 4, .prefetch = 2};
+static const run_options usual = {
+    .rig = {.devices = "cpu:2", .update = MR_UPDATE_ADAM, .seed = 2}, .epochs = 4, .prefetch = 2};
 
 /* Train undisturbed; the weights it ends with. */
 static mrt_hash undisturbed(const run_options *o, seen *s)
 {
     mr_error err = MR_ERROR_INIT;
-    run      r;
-    seen     own;
+    run r;
+    seen own;
     run_open(&r, o);
     const mr_fit_config cfg = fit_config(&r, s ? s : &own, NULL);
     MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err);
@@ -163,7 +164,7 @@ static void test_prefetch_and_workers_change_nothing(void **state)
 static mrt_hash resumed(const run_options *o, const char *folder, seen *s)
 {
     mr_error err = MR_ERROR_INIT;
-    run      r;
+    run r;
     run_options from = *o;
     mr_checkpoint_info info;
     char path[1024], note[256];
@@ -189,9 +190,9 @@ static void test_interrupted_anywhere_resumes_bit_for_bit(void **state)
     const mrt_hash expected = undisturbed(&usual, &whole);
     static const uint64_t points[] = {1, 5, 7, 14};
     for (size_t i = 0; i < 4; i++) {
-        mr_error  err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_report last;
-        run       r;
+        run r;
         const char *folder = mrt_path("resume-%zu", i);
         run_open(&r, &usual);
         mr_fit_config cfg = fit_config(&r, &s, folder);
@@ -216,8 +217,8 @@ static void test_stopped_before_the_first_step(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    run      r;
-    seen     s;
+    run r;
+    seen s;
     run_open(&r, &usual);
     mr_fit_config cfg = fit_config(&r, &s, mrt_path("nothing"));
     s.stop = 1;
@@ -232,7 +233,7 @@ static void test_stopped_before_the_first_step(void **state)
 static uint32_t step_files(const char *folder)
 {
     uint32_t count = 0;
-    DIR     *dir = opendir(folder);
+    DIR *dir = opendir(folder);
     assert_non_null(dir);
     for (const struct dirent *e; (e = readdir(dir));) count += strncmp(e->d_name, "step-", 5) == 0;
     closedir(dir);
@@ -244,7 +245,7 @@ static void test_checkpoints_kept(void **state)
     (void)state;
     mr_error err = MR_ERROR_INIT;
     mr_checkpoint_info info;
-    run  r;
+    run r;
     seen s;
     const char *folder = mrt_path("kept");
     run_open(&r, &usual);
@@ -274,8 +275,8 @@ static void test_early_stop(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    run      r;
-    seen     s;
+    run r;
+    seen s;
     run_options o = usual;
     o.epochs = 50;
     o.rig.update = MR_UPDATE_SGD;
@@ -298,17 +299,24 @@ static void test_early_stop(void **state)
 static void test_evaluation_does_not_depend_on_how(void **state)
 {
     (void)state;
-    static const struct { const char *devices; uint32_t batch, prefetch; } ways[] = {
-        {"cpu", 20, 2}, {"cpu:3", 20, 0}, {"cpu:2", 1, 1}, {"cpu", 7, 3},
+    static const struct {
+        const char *devices;
+        uint32_t batch, prefetch;
+    } ways[] = {
+        {"cpu", 20, 2},
+        {"cpu:3", 20, 0},
+        {"cpu:2", 1, 1},
+        {"cpu", 7, 3},
     };
     double first_loss = 0, first_accuracy = 0;
     for (size_t i = 0; i < 4; i++) {
         mr_error err = MR_ERROR_INIT;
-        double   loss, accuracy;
+        double loss, accuracy;
         uint64_t count;
-        run      r;
+        run r;
         run_options o = usual;
-        o.rig.devices = ways[i].devices, o.val_batch = ways[i].batch, o.prefetch = ways[i].prefetch, o.rig.inference = true;
+        o.rig.devices = ways[i].devices, o.val_batch = ways[i].batch, o.prefetch = ways[i].prefetch,
+        o.rig.inference = true;
         run_open(&r, &o);
         for (int again = 0; again < 2; again++) {
             MRT_OK(mr_evaluate(r.rig.t, r.val, &loss, &accuracy, &count, &err), &err);
@@ -335,7 +343,7 @@ static uint32_t overlaps(uint32_t prefetch, const char *devices)
     o.epochs = 2, o.prefetch = prefetch, o.rig.trace = trace, o.rig.devices = devices;
     undisturbed(&o, NULL);
     mr_trace_entry *e;
-    size_t   count;
+    size_t count;
     uint32_t found = 0, compute = 0, loading = 0;
     MRT_EQ(mr_trace_entries(trace, &e, &count), MR_OK);
     for (size_t i = 0; i < count; i++) {
@@ -362,8 +370,8 @@ static void test_schedule_follows_the_epochs(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    run      r;
-    seen     s;
+    run r;
+    seen s;
     run_open(&r, &usual);
     mr_schedule *schedule = &r.rig.t->cfg.schedule;
     MRT_OK(mr_schedule_parse(schedule, "cosine,warmup=1", 0.02f, &err), &err);
@@ -371,7 +379,8 @@ static void test_schedule_follows_the_epochs(void **state)
     mr_fit_config cfg = fit_config(&r, &s, NULL);
     MRT_OK(mr_fit(r.rig.t, r.train, &cfg, NULL, &err), &err);
     MRT_TRUE(s.report[0].lr == 0.02f);
-    for (uint64_t e = 1; e < 4; e++) MRT_TRUE(s.report[e].lr == mr_schedule_lr(schedule, (e + 1) * STEPS - 1, STEPS, 4));
+    for (uint64_t e = 1; e < 4; e++)
+        MRT_TRUE(s.report[e].lr == mr_schedule_lr(schedule, (e + 1) * STEPS - 1, STEPS, 4));
     MRT_TRUE(s.report[3].lr < 0.002f);
     run_close(&r);
 }
@@ -379,10 +388,10 @@ static void test_schedule_follows_the_epochs(void **state)
 static void test_simulated_devices(void **state)
 {
     (void)state;
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_report last;
-    run       r;
-    seen      s;
+    run r;
+    seen s;
     run_options o = usual;
     o.rig.devices = "sim:2,step=2ms,h2d=1GB/s";
     o.epochs = 2;
@@ -397,8 +406,8 @@ static void test_what_does_not_fit_is_refused(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    run      r;
-    seen     s;
+    run r;
+    seen s;
     run_options o = usual;
     o.rig.batch = BATCH - 1;
     run_open(&r, &o);
@@ -418,26 +427,35 @@ static void test_what_does_not_fit_is_refused(void **state)
 /* Toy pictures with a vector each, so that they have a length. */
 static mr_source *pictures_with_vectors(void)
 {
-    static const mr_field fields[] = {{.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {MRT_SIDE, MRT_SIDE, 1}},
-                                      {.name = "label", .type = MR_TYPE_INT},
-                                      {.name = "vector", .type = MR_TYPE_TENSOR, .dtype = MR_F32, .ndim = 1, .dim = {2}}};
-    static uint8_t   pixels[TRAIN * MRT_PIXELS];
-    static int32_t   labels[TRAIN];
-    const float      vector[2] = {1, 2};
-    mr_error         err = MR_ERROR_INIT;
+    static const mr_field fields[] = {
+        {.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {MRT_SIDE, MRT_SIDE, 1}},
+        {.name = "label", .type = MR_TYPE_INT},
+        {.name = "vector", .type = MR_TYPE_TENSOR, .dtype = MR_F32, .ndim = 1, .dim = {2}}};
+    static uint8_t pixels[TRAIN * MRT_PIXELS];
+    static int32_t labels[TRAIN];
+    const float vector[2] = {1, 2};
+    mr_error err = MR_ERROR_INIT;
     mr_writer_config cfg;
-    mr_writer       *w;
-    mr_source       *src;
+    mr_writer *w;
+    mr_source *src;
     mr_writer_defaults(&cfg);
     cfg.fields = fields;
     cfg.field_count = 3;
     mrt_toy(0, TRAIN, pixels, labels);
     MRT_OK(mr_writer_open(&w, mrt_path("vectors.mrec"), &cfg, NULL, &err), &err);
     for (uint64_t i = 0; i < TRAIN; i++) {
-        const mr_value v[] = {
-            {.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {MRT_SIDE, MRT_SIDE, 1}, .data = pixels + i * MRT_PIXELS, .bytes = MRT_PIXELS},
-            {.type = MR_TYPE_INT, .i = labels[i]},
-            {.type = MR_TYPE_TENSOR, .dtype = MR_F32, .ndim = 1, .dim = {2}, .data = vector, .bytes = sizeof vector}};
+        const mr_value v[] = {{.type = MR_TYPE_PIXELS,
+                               .ndim = 3,
+                               .dim = {MRT_SIDE, MRT_SIDE, 1},
+                               .data = pixels + i * MRT_PIXELS,
+                               .bytes = MRT_PIXELS},
+                              {.type = MR_TYPE_INT, .i = labels[i]},
+                              {.type = MR_TYPE_TENSOR,
+                               .dtype = MR_F32,
+                               .ndim = 1,
+                               .dim = {2},
+                               .data = vector,
+                               .bytes = sizeof vector}};
         MRT_OK(mr_writer_append(w, i, v, &err), &err);
     }
     MRT_OK(mr_writer_finish(w, &err), &err);
@@ -449,13 +467,13 @@ static mr_source *pictures_with_vectors(void)
 static void test_checkpoints_keep_the_length_window(void **state)
 {
     (void)state;
-    mr_error           err = MR_ERROR_INIT;
-    mr_source         *src = pictures_with_vectors();
-    mr_loader         *l;
-    mr_loader_config   cfg;
-    mr_fit_config      fit;
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src = pictures_with_vectors();
+    mr_loader *l;
+    mr_loader_config cfg;
+    mr_fit_config fit;
     mr_checkpoint_info info;
-    mrt_rig            rig;
+    mrt_rig rig;
     mrt_rig_open(&rig, &usual.rig);
     mr_loader_defaults(&cfg);
     cfg.batch = BATCH;

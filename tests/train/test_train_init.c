@@ -1,4 +1,5 @@
-/* Initial weights: inside the Glorot bounds, spread evenly, different for every layer and seed, the same every time. */
+/* Initial weights: inside the Glorot bounds, spread evenly, different for every layer and seed, the same
+ * every time. */
 #include <math.h>
 
 #include "mrt.h"
@@ -6,7 +7,8 @@
 
 enum { COUNT = 20000 };
 
-static const mr_param_info weights = {.name = "weights", .ndim = 2, .dim = {100, 200}, .count = COUNT, .fan_in = 200, .fan_out = 100};
+static const mr_param_info weights = {
+    .name = "weights", .ndim = 2, .dim = {100, 200}, .count = COUNT, .fan_in = 200, .fan_out = 100};
 
 static void test_glorot_uniform(void **state)
 {
@@ -28,7 +30,7 @@ static void test_glorot_uniform(void **state)
 
 static uint32_t equal(uint32_t layer_a, uint64_t seed_a, uint32_t layer_b, uint64_t seed_b)
 {
-    float   *a = malloc(COUNT * sizeof *a), *b = malloc(COUNT * sizeof *b);
+    float *a = malloc(COUNT * sizeof *a), *b = malloc(COUNT * sizeof *b);
     uint32_t same = 0;
     mri_init_param(&weights, MR_INIT_GLOROT, layer_a, seed_a, a);
     mri_init_param(&weights, MR_INIT_GLOROT, layer_b, seed_b, b);
@@ -50,7 +52,10 @@ static void test_depends_on_layer_and_seed_only(void **state)
 static void test_other_parameters(void **state)
 {
     (void)state;
-    static const struct { const char *name; float value; } cases[] = {
+    static const struct {
+        const char *name;
+        float value;
+    } cases[] = {
         {"bias", 0}, {"shift", 0}, {"mean", 0}, {"scale", 1}, {"variance", 1},
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {

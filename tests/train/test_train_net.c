@@ -1,6 +1,6 @@
 /* Network builder: shapes, parameter counts, summaries, mistakes, the table of models. */
-#include "mrt.h"
 #include "millrace/train.h"
+#include "mrt.h"
 
 static mr_net *net_of(uint32_t h, uint32_t w, uint32_t c)
 {
@@ -12,21 +12,27 @@ static mr_net *net_of(uint32_t h, uint32_t w, uint32_t c)
 static void test_models_have_their_published_size(void **state)
 {
     (void)state;
-    static const struct { const char *name; uint64_t params; uint32_t classes; } expected[] = {
-        {"cifar-cnn", 1250858, 10},          {"mnist-cnn", 1199882, 10},          {"mnist-mlp", 407050, 10},
-        {"notes-mlp", 3277440, 128},
-        {"cifar-resnet20", 272474, 10},      {"cifar-resnet32", 466906, 10},      {"cifar-resnet44", 661338, 10},
-        {"cifar-resnet56", 855770, 10},      {"cifar-resnet110", 1730714, 10},    {"cifar-resnet20-v2", 272506, 10},
-        {"cifar-resnet32-v2", 466938, 10},   {"cifar-resnet44-v2", 661370, 10},   {"cifar-resnet56-v2", 855802, 10},
-        {"cifar-resnet110-v2", 1730746, 10}, {"resnet18", 11689512, 1000},        {"resnet34", 21797672, 1000},
-        {"resnet50", 25557032, 1000},        {"alexnet", 61838248, 1000},         {"vgg16", 138357544, 1000},
-        {"vgg19", 143667240, 1000},
+    static const struct {
+        const char *name;
+        uint64_t params;
+        uint32_t classes;
+    } expected[] = {
+        {"cifar-cnn", 1250858, 10},        {"mnist-cnn", 1199882, 10},
+        {"mnist-mlp", 407050, 10},         {"notes-mlp", 3277440, 128},
+        {"cifar-resnet20", 272474, 10},    {"cifar-resnet32", 466906, 10},
+        {"cifar-resnet44", 661338, 10},    {"cifar-resnet56", 855770, 10},
+        {"cifar-resnet110", 1730714, 10},  {"cifar-resnet20-v2", 272506, 10},
+        {"cifar-resnet32-v2", 466938, 10}, {"cifar-resnet44-v2", 661370, 10},
+        {"cifar-resnet56-v2", 855802, 10}, {"cifar-resnet110-v2", 1730746, 10},
+        {"resnet18", 11689512, 1000},      {"resnet34", 21797672, 1000},
+        {"resnet50", 25557032, 1000},      {"alexnet", 61838248, 1000},
+        {"vgg16", 138357544, 1000},        {"vgg19", 143667240, 1000},
     };
     enum { COUNT = sizeof expected / sizeof expected[0] };
     MRT_EQ(mr_model_count(), COUNT);
     for (uint32_t i = 0; i < COUNT; i++) {
-        mr_error  err = MR_ERROR_INIT;
-        mr_net   *net;
+        mr_error err = MR_ERROR_INIT;
+        mr_net *net;
         const mr_model *m = mr_model_at(i);
         MRT_STR(m->name, expected[i].name);
         MRT_OK(mr_model_build(m, 0, 0, 0, 0, &net, &err), &err);
@@ -46,7 +52,7 @@ static void test_models_fit_other_pictures(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mr_net  *net;
+    mr_net *net;
     MRT_OK(mr_model_build(mr_model_find("cifar-cnn"), 64, 48, 1, 100, &net, &err), &err);
     MRT_EQ(mr_net_class_count(net), 100);
     mr_net_destroy(net);
@@ -62,14 +68,22 @@ static void test_summary(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mr_net  *net;
+    mr_net *net;
     MRT_OK(mr_model_build(mr_model_find("cifar-cnn"), 0, 0, 0, 0, &net, &err), &err);
-    static const struct { const char *name, *output; uint64_t params; } rows[] = {
-        {"conv2d 3x3/1 32 relu", "32x32x32", 896},   {"conv2d 3x3/1 32 relu", "30x30x32", 9248},
-        {"max_pool 2x2/2", "15x15x32", 0},           {"dropout 0.25", "15x15x32", 0},
-        {"conv2d 3x3/1 64 relu", "15x15x64", 18496}, {"conv2d 3x3/1 64 relu", "13x13x64", 36928},
-        {"max_pool 2x2/2", "6x6x64", 0},             {"dropout 0.25", "6x6x64", 0},
-        {"dense 512 relu", "1x1x512", 1180160},      {"dropout 0.5", "1x1x512", 0},
+    static const struct {
+        const char *name, *output;
+        uint64_t params;
+    } rows[] = {
+        {"conv2d 3x3/1 32 relu", "32x32x32", 896},
+        {"conv2d 3x3/1 32 relu", "30x30x32", 9248},
+        {"max_pool 2x2/2", "15x15x32", 0},
+        {"dropout 0.25", "15x15x32", 0},
+        {"conv2d 3x3/1 64 relu", "15x15x64", 18496},
+        {"conv2d 3x3/1 64 relu", "13x13x64", 36928},
+        {"max_pool 2x2/2", "6x6x64", 0},
+        {"dropout 0.25", "6x6x64", 0},
+        {"dense 512 relu", "1x1x512", 1180160},
+        {"dropout 0.5", "1x1x512", 0},
         {"dense 10", "1x1x10", 5130},
     };
     mr_layer_row row;
@@ -125,8 +139,8 @@ static void test_first_mistake_sticks(void **state)
     (void)state;
     mr_net *net = net_of(8, 8, 1);
     mr_net_dense(net, 4, MR_ACT_RELU);
-    mr_net_dropout(net, 1.0f);                              /* the mistake */
-    mr_net_conv2d(net, 0, 3, 1, MR_PAD_SAME, MR_ACT_NONE);  /* would be another */
+    mr_net_dropout(net, 1.0f);                             /* the mistake */
+    mr_net_conv2d(net, 0, 3, 1, MR_PAD_SAME, MR_ACT_NONE); /* would be another */
     mr_net_dense(net, 2, MR_ACT_NONE);
     mr_layer_row row;
     MRT_TRUE(mr_net_layer(net, 0, &row) && !mr_net_layer(net, 1, &row));
@@ -178,18 +192,25 @@ static void test_mistakes(void **state)
     MRT_EQ(mr_net_create(&net, "x", 8, 8, 5), MR_EINVAL);
 }
 
-/* Forward arithmetic as the literature counts it: ResNet-50 v1.5 4.1, ResNet-18 1.8, VGG16 15.5 billion multiply-adds. */
+/* Forward arithmetic as the literature counts it: ResNet-50 v1.5 4.1, ResNet-18 1.8, VGG16 15.5 billion
+ * multiply-adds. */
 static void test_amount_of_arithmetic(void **state)
 {
     (void)state;
-    static const struct { const char *name; double least, most; } cases[] = {
-        {"resnet50", 4.0e9, 4.2e9}, {"resnet18", 1.78e9, 1.86e9}, {"vgg16", 15.3e9, 15.6e9}, {"cifar-resnet20", 40e6, 42e6},
+    static const struct {
+        const char *name;
+        double least, most;
+    } cases[] = {
+        {"resnet50", 4.0e9, 4.2e9},
+        {"resnet18", 1.78e9, 1.86e9},
+        {"vgg16", 15.3e9, 15.6e9},
+        {"cifar-resnet20", 40e6, 42e6},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        mr_error     err = MR_ERROR_INIT;
-        mr_net      *net;
+        mr_error err = MR_ERROR_INIT;
+        mr_net *net;
         mr_layer_row row;
-        double       sum = 0;
+        double sum = 0;
         MRT_OK(mr_model_build(mr_model_find(cases[i].name), 0, 0, 0, 0, &net, &err), &err);
         for (uint32_t k = 0; mr_net_layer(net, k, &row); k++) sum += row.flops / 2;
         if (!(sum >= cases[i].least && sum <= cases[i].most)) fail_msg("%s: %g", cases[i].name, sum);
@@ -215,15 +236,21 @@ static void test_branches(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mr_net  *net = block_net();
+    mr_net *net = block_net();
     mr_net_max_pool_padded(net, 3, 2, 1);
     mr_net_global_avg_pool(net);
     mr_net_dense(net, 2, MR_ACT_NONE);
     MRT_OK(mr_net_check(net, &err), &err);
-    static const struct { const char *name, *output; uint64_t params; } rows[] = {
-        {"conv2d 3x3/1 4 relu", "8x8x4", 28 * 4},        {"conv2d 1x1/2 6", "4x4x6", 4 * 6},
-        {"conv2d 3x3/2 6 from 0", "4x4x6", (36 + 1) * 6}, {"add 1 relu", "4x4x6", 0},
-        {"max_pool 3x3/2", "2x2x6", 0},                   {"avg_pool 2x2/1", "1x1x6", 0},
+    static const struct {
+        const char *name, *output;
+        uint64_t params;
+    } rows[] = {
+        {"conv2d 3x3/1 4 relu", "8x8x4", 28 * 4},
+        {"conv2d 1x1/2 6", "4x4x6", 4 * 6},
+        {"conv2d 3x3/2 6 from 0", "4x4x6", (36 + 1) * 6},
+        {"add 1 relu", "4x4x6", 0},
+        {"max_pool 3x3/2", "2x2x6", 0},
+        {"avg_pool 2x2/1", "1x1x6", 0},
         {"dense 2", "1x1x2", 14},
     };
     mr_layer_row row;

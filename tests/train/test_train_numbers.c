@@ -1,4 +1,5 @@
-/* Networks of numbers: the same training as of pictures that show the numbers as rows with a single bright pixel. */
+/* Networks of numbers: the same training as of pictures that show the numbers as rows with a single bright
+ * pixel. */
 #include "tests/train/rig.h"
 
 enum { LENGTH = 6, VALUES = 5, COUNT = 24, STEPS = 4 };
@@ -26,7 +27,10 @@ static mr_net *net_of_pictures(void)
 }
 
 /* -1 is padding, VALUES is a number the network does not know. */
-static int32_t number_of(uint32_t sample, uint32_t at) { return (int32_t)(mri_mix64(sample * LENGTH + at + 1) % (VALUES + 2)) - 1; }
+static int32_t number_of(uint32_t sample, uint32_t at)
+{
+    return (int32_t)(mri_mix64(sample * LENGTH + at + 1) % (VALUES + 2)) - 1;
+}
 
 static void fill(uint32_t first, uint32_t count, int32_t *numbers, uint8_t *pixels, int32_t *labels)
 {
@@ -42,9 +46,9 @@ static void fill(uint32_t first, uint32_t count, int32_t *numbers, uint8_t *pixe
 
 static void *on_device(mr_device *dev, const void *host, size_t bytes)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_stream *s;
-    void      *out;
+    void *out;
     MRT_OK(mr_stream_create(&s, dev, MR_STREAM_COPY, &err), &err);
     MRT_OK(mr_device_alloc(dev, bytes, &out, &err), &err);
     MRT_EQ(mr_copy_h2d_async(s, out, host, bytes), MR_OK);
@@ -53,25 +57,36 @@ static void *on_device(mr_device *dev, const void *host, size_t bytes)
     return out;
 }
 
-/* A step on `count` samples; of numbers with `width` of them a row, of pictures with width 0. What the trainer says. */
+/* A step on `count` samples; of numbers with `width` of them a row, of pictures with width 0. What the
+ * trainer says. */
 static int step(mrt_rig *rig, uint64_t at, uint32_t width, mr_error *err)
 {
-    int32_t  numbers[COUNT * LENGTH], labels[COUNT];
-    uint8_t  pixels[COUNT * LENGTH * VALUES];
-    mr_part  parts[4];
-    void    *data[4] = {NULL}, *classes[4] = {NULL};
+    int32_t numbers[COUNT * LENGTH], labels[COUNT];
+    uint8_t pixels[COUNT * LENGTH * VALUES];
+    mr_part parts[4];
+    void *data[4] = {NULL}, *classes[4] = {NULL};
     mr_error later = MR_ERROR_INIT;
     fill((uint32_t)at * COUNT, COUNT, numbers, pixels, labels);
     for (uint32_t r = 0; r < rig->count; r++) {
         const uint32_t first = COUNT * r / rig->count, n = COUNT * (r + 1) / rig->count - first;
-        const void *from = width ? (const void *)(numbers + first * LENGTH) : (const void *)(pixels + (size_t)first * LENGTH * VALUES);
-        data[r] = on_device(rig->devices[r], from, width ? n * LENGTH * sizeof *numbers : (size_t)n * LENGTH * VALUES);
+        const void *from = width ? (const void *)(numbers + first * LENGTH)
+                                 : (const void *)(pixels + (size_t)first * LENGTH * VALUES);
+        data[r] = on_device(rig->devices[r], from,
+                            width ? n * LENGTH * sizeof *numbers : (size_t)n * LENGTH * VALUES);
         classes[r] = on_device(rig->devices[r], labels + first, n * sizeof *labels);
-        parts[r] = (mr_part){.first = first, .count = n, .pixels = width ? NULL : data[r], .labels = classes[r],
+        parts[r] = (mr_part){.first = first,
+                             .count = n,
+                             .pixels = width ? NULL : data[r],
+                             .labels = classes[r],
                              .field = {{.data = width ? data[r] : NULL, .width = width}}};
     }
-    const mr_batch b = {.step = at, .global_step = at, .count = COUNT, .counted = COUNT, .part_count = rig->count, .parts = parts};
-    const int      rc = mr_trainer_step(rig->t, &b, err);
+    const mr_batch b = {.step = at,
+                        .global_step = at,
+                        .count = COUNT,
+                        .counted = COUNT,
+                        .part_count = rig->count,
+                        .parts = parts};
+    const int rc = mr_trainer_step(rig->t, &b, err);
     mr_trainer_metrics(rig->t, NULL, NULL, &later);
     for (uint32_t r = 0; r < rig->count; r++) {
         mr_device_free(rig->devices[r], data[r]);
@@ -83,7 +98,11 @@ static int step(mrt_rig *rig, uint64_t at, uint32_t width, mr_error *err)
 static mrt_hash trained(const char *devices, bool reference, mr_net *(*net)(void), uint32_t width)
 {
     mrt_rig rig;
-    mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices, .reference = reference, .batch = COUNT, .seed = 3, .net = net,
+    mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices,
+                                          .reference = reference,
+                                          .batch = COUNT,
+                                          .seed = 3,
+                                          .net = net,
                                           .update = MR_UPDATE_ADAM});
     for (uint64_t at = 0; at < STEPS; at++) {
         mr_error err = MR_ERROR_INIT;
@@ -109,7 +128,7 @@ static void test_numbers_train_like_pictures_of_them(void **state)
 static void test_rows_of_another_width_are_refused(void **state)
 {
     (void)state;
-    mrt_rig  rig;
+    mrt_rig rig;
     mr_error err = MR_ERROR_INIT;
     mrt_rig_open(&rig, &(mrt_rig_options){.batch = COUNT, .net = net_of_numbers});
     MRT_EQ(step(&rig, 0, LENGTH - 1, &err), MR_EINVAL);

@@ -1,5 +1,5 @@
-/* Training on cuda devices, which compute in half precision and record steps: on the emulated CUDA in the suite, the same on a GPU.
- * Skips where there is no such device. */
+/* Training on cuda devices, which compute in half precision and record steps: on the emulated CUDA in the
+ * suite, the same on a GPU. Skips where there is no such device. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,11 +7,15 @@
 
 enum { STEPS = 6 };
 
-typedef struct outcome { mrt_hash weights; double loss; uint32_t replayed; } outcome;
+typedef struct outcome {
+    mrt_hash weights;
+    double loss;
+    uint32_t replayed;
+} outcome;
 
 static void open_or_skip(mrt_rig *rig, const mrt_rig_options *o)
 {
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const int rc = mrt_rig_try(rig, o, &err);
     if (rc == MR_EUNSUPPORTED || rc == MR_ENOENT) {
         printf("skipped: %s\n", err.text);
@@ -22,11 +26,11 @@ static void open_or_skip(mrt_rig *rig, const mrt_rig_options *o)
 
 static outcome train(const mrt_rig_options *o)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_metrics sums;
-    mrt_rig    rig;
-    mrt_batch  slot[2];
-    outcome    out;
+    mrt_rig rig;
+    mrt_batch slot[2];
+    outcome out;
     open_or_skip(&rig, o);
     for (uint32_t k = 0; k < 2; k++) mrt_batch_make(&slot[k], &rig, 0, 40 * k, 16, NULL, 0);
     for (uint32_t s = 0; s < STEPS; s++) {
@@ -34,7 +38,9 @@ static outcome train(const mrt_rig_options *o)
         MRT_OK(mr_trainer_step(rig.t, &slot[s % 2].b, &err), &err);
     }
     MRT_OK(mr_trainer_metrics(rig.t, &sums, NULL, &err), &err);
-    out = (outcome){.weights = mrt_hash_of(&rig, rig.count - 1), .loss = sums.loss_sum, .replayed = rig.t->replicas[0].replayed};
+    out = (outcome){.weights = mrt_hash_of(&rig, rig.count - 1),
+                    .loss = sums.loss_sum,
+                    .replayed = rig.t->replicas[0].replayed};
     for (uint32_t r = 0; r < rig.count; r++) MRT_TRUE(mrt_same(out.weights, mrt_hash_of(&rig, r)));
     MRT_STR(rig.t->note, "");
     for (uint32_t k = 0; k < 2; k++) mrt_batch_free(&slot[k], &rig);
@@ -46,8 +52,13 @@ static outcome train(const mrt_rig_options *o)
 static void test_every_precision_trains_alike(void **state)
 {
     (void)state;
-    static const struct { uint32_t dtype; double tolerance; } cases[] = {
-        {MR_TENSOR_F32, 1e-4}, {MR_TENSOR_BF16, 0.04}, {MR_TENSOR_F16, 0.01},
+    static const struct {
+        uint32_t dtype;
+        double tolerance;
+    } cases[] = {
+        {MR_TENSOR_F32, 1e-4},
+        {MR_TENSOR_BF16, 0.04},
+        {MR_TENSOR_F16, 0.01},
     };
     static mr_net *(*const nets[])(void) = {mrt_net_residual, mrt_net_branch};
     for (size_t n = 0; n < 2; n++) {
@@ -70,7 +81,8 @@ static void test_every_precision_trains_alike(void **state)
 static void test_replicas_and_buckets(void **state)
 {
     (void)state;
-    mrt_rig_options o = {.net = mrt_net_branch, .seed = 3, .batch = 16, .devices = "cuda:0", .deterministic = true};
+    mrt_rig_options o = {
+        .net = mrt_net_branch, .seed = 3, .batch = 16, .devices = "cuda:0", .deterministic = true};
     const outcome one = train(&o);
     o.devices = "cuda:0,1,2";
     const outcome whole = train(&o);
@@ -83,19 +95,22 @@ static void test_replicas_and_buckets(void **state)
     MRT_TRUE(fabs(whole.loss - one.loss) <= 1e-4 * one.loss);
 }
 
-static void train_one(mrt_rig *rig, uint64_t step)
-{
-    mrt_train(rig, step, 0, 16);
-}
+static void train_one(mrt_rig *rig, uint64_t step) { mrt_train(rig, step, 0, 16); }
 
 /* A scale far too large: updates are skipped and the scale halved until gradients fit. */
 static void test_overflow_skips_the_update(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mrt_rig  rig, again;
+    mrt_rig rig, again;
     const mr_checkpoint_info info = {.best_val_loss = 1};
-    const mrt_rig_options o = {.net = mrt_net_residual, .seed = 3, .batch = 16, .devices = "cuda:0", .dtype = MR_TENSOR_F16, .lr = 0.1f, .deterministic = true};
+    const mrt_rig_options o = {.net = mrt_net_residual,
+                               .seed = 3,
+                               .batch = 16,
+                               .devices = "cuda:0",
+                               .dtype = MR_TENSOR_F16,
+                               .lr = 0.1f,
+                               .deterministic = true};
     open_or_skip(&rig, &o);
     MRT_TRUE(rig.t->scale.scale == 65536 && rig.t->scale.growth_steps == 1000);
     const mr_loss_scale huge = {.scale = 0x1p24f, .growth_steps = 1000};
@@ -131,13 +146,18 @@ static mr_net *net_wide(void)
     return net;
 }
 
-/* Weights in half precision are kept from forward to backward, whatever the batch: what is said to fit must, and almost nothing more. */
+/* Weights in half precision are kept from forward to backward, whatever the batch: what is said to fit must,
+ * and almost nothing more. */
 static void test_the_batch_said_to_fit_does(void **state)
 {
     (void)state;
-    mr_error        err = MR_ERROR_INIT;
-    mrt_rig         rig;
-    mrt_rig_options o = {.net = net_wide, .batch = 1000, .devices = "cuda:0,1,2", .dtype = MR_TENSOR_BF16, .deterministic = true};
+    mr_error err = MR_ERROR_INIT;
+    mrt_rig rig;
+    mrt_rig_options o = {.net = net_wide,
+                         .batch = 1000,
+                         .devices = "cuda:0,1,2",
+                         .dtype = MR_TENSOR_BF16,
+                         .deterministic = true};
     open_or_skip(&rig, &o);
     o.memory_bytes = rig.t->replicas[0].memory_bytes - rig.t->replicas[0].arena_bytes / 4;
     mrt_rig_close(&rig);

@@ -1,5 +1,6 @@
-/* Random networks, drawn with the public builder: what the planner makes of them must compute what it computes with a place for
- * everything, and its gradients must be the slopes of its loss. A failure names the seed and the network. */
+/* Random networks, drawn with the public builder: what the planner makes of them must compute what it
+ * computes with a place for everything, and its gradients must be the slopes of its loss. A failure names the
+ * seed and the network. */
 #include <math.h>
 
 #include "tests/train/rig.h"
@@ -8,14 +9,17 @@ enum { NETWORKS = 60, SIDE = MRT_SIDE, SAMPLES = 12 };
 
 /* ---- drawing ---- */
 
-static struct drawing { uint32_t numbers[512], used; } draw; /* builders of rigs take no argument */
+static struct drawing {
+    uint32_t numbers[512], used;
+} draw; /* builders of rigs take no argument */
 static uint64_t seed_now;
 
 static uint32_t below(uint32_t n) { return draw.numbers[draw.used++ % 512] % n; }
 
 static mr_activation any_activation(void)
 {
-    static const mr_activation all[] = {MR_ACT_NONE, MR_ACT_NONE, MR_ACT_TANH, MR_ACT_SIGMOID, MR_ACT_SELU, MR_ACT_RELU};
+    static const mr_activation all[] = {MR_ACT_NONE,    MR_ACT_NONE, MR_ACT_TANH,
+                                        MR_ACT_SIGMOID, MR_ACT_SELU, MR_ACT_RELU};
     return all[below(6)];
 }
 
@@ -30,7 +34,9 @@ static void layer(mr_net *net, uint32_t channels)
 {
     switch (below(6)) {
     case 0: mr_net_conv2d(net, channels, 3, 1, MR_PAD_SAME, any_activation()); break;
-    case 1: mr_net_conv(net, &(mr_conv){.filters = channels, .kernel = 1, .stride = 1, .no_bias = below(2)}); break;
+    case 1:
+        mr_net_conv(net, &(mr_conv){.filters = channels, .kernel = 1, .stride = 1, .no_bias = below(2)});
+        break;
     case 2: mr_net_batch_norm(net, 0.9f, 1e-2f, any_activation()); break;
     case 3: mr_net_activation(net, some_activation()); break;
     case 4: mr_net_dropout(net, 0.2f); break;
@@ -43,17 +49,19 @@ static void chain(mr_net *net, uint32_t channels, uint32_t least)
     for (uint32_t n = least + below(3); n > 0; n--) layer(net, channels);
 }
 
-/* Two ways from here to one sum, one of them possibly as short as can be; inside the longer one another block may stand. */
+/* Two ways from here to one sum, one of them possibly as short as can be; inside the longer one another block
+ * may stand. */
 static void block(mr_net *net, uint32_t channels, uint32_t depth)
 {
     const mr_point in = mr_net_here(net);
-    const bool     straight = below(3) > 0;
+    const bool straight = below(3) > 0;
     if (!straight) chain(net, channels, 1);
     const mr_point cut = mr_net_here(net);
     mr_net_from(net, in);
     chain(net, channels, 1);
     if (depth > 0 && below(2)) block(net, channels, depth - 1);
-    if (below(2)) mr_net_batch_norm(net, 0.9f, 1e-2f, MR_ACT_NONE); /* ends as blocks of residual networks do */
+    if (below(2))
+        mr_net_batch_norm(net, 0.9f, 1e-2f, MR_ACT_NONE); /* ends as blocks of residual networks do */
     mr_net_add(net, cut, any_activation());
 }
 
@@ -69,7 +77,10 @@ static mr_net *random_net(void)
     for (uint32_t stage = 0; stage < 2; stage++) {
         for (uint32_t n = 1 + below(2); n > 0; n--) block(net, channels, 2);
         channels = 3 + below(4);
-        mr_net_conv(net, &(mr_conv){.filters = channels, .kernel = 3, .stride = 2, .pad = 1, .activation = any_activation()});
+        mr_net_conv(
+            net,
+            &(mr_conv){
+                .filters = channels, .kernel = 3, .stride = 2, .pad = 1, .activation = any_activation()});
     }
     if (below(2)) mr_net_global_avg_pool(net);
     else mr_net_avg_pool(net, 2, 2);
@@ -81,9 +92,9 @@ static mr_net *random_net(void)
 
 MR_PRINTF(1, 2) static void fail_with_net(const char *format, ...)
 {
-    char         text[256];
-    va_list      args;
-    mr_net      *net = random_net();
+    char text[256];
+    va_list args;
+    mr_net *net = random_net();
     mr_layer_row row;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
@@ -95,10 +106,11 @@ MR_PRINTF(1, 2) static void fail_with_net(const char *format, ...)
 
 /* ---- computing ---- */
 
-/* One training step that moves nothing (the rate is next to zero); its loss. Gradients are left in the replica. */
+/* One training step that moves nothing (the rate is next to zero); its loss. Gradients are left in the
+ * replica. */
 static double step(const mrt_rig *rig, const mrt_batch *b)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_metrics sums;
     MRT_OK(mr_trainer_step(rig->t, &b->b, &err), &err);
     MRT_OK(mr_trainer_metrics(rig->t, &sums, NULL, &err), &err);
@@ -112,20 +124,23 @@ static float *copy_of(const float *from, uint64_t count)
     return memcpy(copy, from, count * sizeof *copy); /* the processor's device memory is its own */
 }
 
-/* Biases that begin at zero put whole planes on the kinks of relu and selu: every parameter is moved a little. */
+/* Biases that begin at zero put whole planes on the kinks of relu and selu: every parameter is moved a
+ * little. */
 static void stir(const mrt_rig *rig)
 {
-    mr_error  err = MR_ERROR_INIT;
-    float    *host = malloc(rig->t->tensor_floats * sizeof *host);
+    mr_error err = MR_ERROR_INIT;
+    float *host = malloc(rig->t->tensor_floats * sizeof *host);
     uint16_t *noise = malloc(rig->t->tensor_floats * sizeof *noise);
     for (uint32_t i = 0; i < rig->t->tensor_count; i++) {
-        const mri_replica      *r = &rig->t->replicas[0];
+        const mri_replica *r = &rig->t->replicas[0];
         const mri_tensor_place *p = &rig->t->places[i];
         if (rig->t->tensors[i].role != MRI_ROLE_WEIGHTS) continue;
         MRT_OK(mri_trainer_export(rig->t, 0, i, false, host, &err), &err);
         mrt_noise(noise, rig->t->tensors[i].count * sizeof *noise, i + 1);
-        for (uint64_t k = 0; k < rig->t->tensors[i].count; k++) host[k] += 0.3f * ((float)noise[k] / 65536 - 0.5f);
-        MRT_OK(mr_op_param_import(r->nodes[p->node].op, false, p->which, r->weights + p->at, host, &err), &err);
+        for (uint64_t k = 0; k < rig->t->tensors[i].count; k++)
+            host[k] += 0.3f * ((float)noise[k] / 65536 - 0.5f);
+        MRT_OK(mr_op_param_import(r->nodes[p->node].op, false, p->which, r->weights + p->at, host, &err),
+               &err);
     }
     free(host);
     free(noise);
@@ -134,7 +149,8 @@ static void stir(const mrt_rig *rig)
 static void open_random(mrt_rig *rig, mrt_batch *b, uint64_t seed, bool reference)
 {
     seed_now = seed;
-    mrt_rig_open(rig, &(mrt_rig_options){.net = random_net, .seed = seed, .lr = 1e-30f, .reference = reference});
+    mrt_rig_open(rig,
+                 &(mrt_rig_options){.net = random_net, .seed = seed, .lr = 1e-30f, .reference = reference});
     stir(rig);
     mrt_batch_make(b, rig, 2, 50, SAMPLES, NULL, 0);
 }
@@ -142,8 +158,8 @@ static void open_random(mrt_rig *rig, mrt_batch *b, uint64_t seed, bool referenc
 static void give_everything_its_place(mri_replica *r, char **arena)
 {
     mr_error err = MR_ERROR_INIT;
-    size_t   at = 0;
-    void    *apart;
+    size_t at = 0;
+    void *apart;
     for (uint32_t i = 0; i < r->span_count; i++) {
         r->spans[i].at = at;
         at += (size_t)mri_align_up(r->spans[i].bytes, MR_DEVICE_ALIGN);
@@ -159,17 +175,18 @@ static void test_places_change_no_bit(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= NETWORKS; seed++)
         for (int reference = 0; reference < 2; reference++) {
-            mrt_rig   rig;
+            mrt_rig rig;
             mrt_batch b;
-            char     *arena;
+            char *arena;
             open_random(&rig, &b, seed, reference);
             mri_replica *r = &rig.t->replicas[0];
             memset(r->arena, 0xff, r->arena_bytes);
             const double loss = step(&rig, &b);
-            float       *grads = copy_of(r->grads, r->weight_floats);
+            float *grads = copy_of(r->grads, r->weight_floats);
             give_everything_its_place(r, &arena);
             const double apart = step(&rig, &b);
-            if (!isfinite(loss) || loss != apart || memcmp(grads, r->grads, r->weight_floats * sizeof *grads) != 0)
+            if (!isfinite(loss) || loss != apart ||
+                memcmp(grads, r->grads, r->weight_floats * sizeof *grads) != 0)
                 fail_with_net("loss %.9g, with everything apart %.9g, or gradients differ", loss, apart);
             mr_device_free(r->dev, r->arena);
             r->arena = arena;
@@ -179,17 +196,18 @@ static void test_places_change_no_bit(void **state)
         }
 }
 
-/* Along the gradient g the loss climbs with slope |g|. The step is shortened until the network's kinks (relu, the largest of a window)
- * are out of reach or the loss has no digits left: 2 % at one of the lengths is enough, a gradient that is wrong is so at all. */
+/* Along the gradient g the loss climbs with slope |g|. The step is shortened until the network's kinks (relu,
+ * the largest of a window) are out of reach or the loss has no digits left: 2 % at one of the lengths is
+ * enough, a gradient that is wrong is so at all. */
 static void test_gradients_are_slopes(void **state)
 {
     (void)state;
     static const double lengths[] = {3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5};
     enum { LENGTHS = sizeof lengths / sizeof lengths[0] };
     for (uint64_t seed = 1; seed <= NETWORKS; seed++) {
-        mrt_rig   rig;
+        mrt_rig rig;
         mrt_batch b;
-        double    square = 0, slope = 0, best = INFINITY;
+        double square = 0, slope = 0, best = INFINITY;
         open_random(&rig, &b, seed, false);
         mri_replica *r = &rig.t->replicas[0];
         step(&rig, &b);
@@ -200,7 +218,8 @@ static void test_gradients_are_slopes(void **state)
             double side[2];
             for (int s = 0; s < 2; s++) {
                 for (uint64_t i = 0; i < r->weight_floats; i++)
-                    r->weights[i] = (float)((double)w[i] + (s ? lengths[k] : -lengths[k]) * (double)g[i] / norm);
+                    r->weights[i] =
+                        (float)((double)w[i] + (s ? lengths[k] : -lengths[k]) * (double)g[i] / norm);
                 side[s] = step(&rig, &b);
             }
             slope = (side[1] - side[0]) / (2 * lengths[k]);
@@ -220,7 +239,7 @@ static void test_every_kind_is_drawn(void **state)
     (void)state;
     uint32_t kinds[MR_OP_ADD + 1] = {0}, branched = 0, inplace = 0, residual = 0;
     for (uint64_t seed = 1; seed <= NETWORKS; seed++) {
-        mrt_rig   rig;
+        mrt_rig rig;
         mrt_batch b;
         open_random(&rig, &b, seed, false);
         const mri_replica *r = &rig.t->replicas[0];

@@ -1,5 +1,6 @@
-/* Recorded steps: the device of this test records (the linker puts the functions below in the place of the library's): calls between
- * begin and end go to a list, launching a graph makes them. What is trained must be the same bits as without. */
+/* Recorded steps: the device of this test records (the linker puts the functions below in the place of the
+ * library's): calls between begin and end go to a list, launching a graph makes them. What is trained must be
+ * the same bits as without. */
 #include "tests/train/rig.h"
 
 int __real_mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args);
@@ -17,22 +18,22 @@ void __wrap_mr_graph_destroy(mr_graph *g);
 
 typedef struct call {
     enum { FORWARD, BACKWARD, UPDATE } what;
-    mr_op         *op;
-    mr_op_args     args;
+    mr_op *op;
+    mr_op_args args;
     mr_update_desc desc;
     mr_update_args update;
 } call;
 
 typedef struct recorded {
-    call     calls[128];
+    call calls[128];
     uint32_t count;
 } recorded;
 
 static mr_stream *recording; /* the stream under way */
-static recorded  *current;
-static int        refuse;      /* what begin says */
-static int        fail_end, fail_call;
-static uint32_t   begun, ended, alive, launched;
+static recorded *current;
+static int refuse; /* what begin says */
+static int fail_end, fail_call;
+static uint32_t begun, ended, alive, launched;
 
 static int note(call c)
 {
@@ -44,15 +45,18 @@ static int note(call c)
 
 int __wrap_mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args)
 {
-    return recording ? note((call){.what = FORWARD, .op = op, .args = *args}) : __real_mr_op_forward_async(op, s, args);
+    return recording ? note((call){.what = FORWARD, .op = op, .args = *args})
+                     : __real_mr_op_forward_async(op, s, args);
 }
 int __wrap_mr_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args)
 {
-    return recording ? note((call){.what = BACKWARD, .op = op, .args = *args}) : __real_mr_op_backward_async(op, s, args);
+    return recording ? note((call){.what = BACKWARD, .op = op, .args = *args})
+                     : __real_mr_op_backward_async(op, s, args);
 }
 int __wrap_mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args)
 {
-    return recording ? note((call){.what = UPDATE, .desc = *desc, .update = *args}) : __real_mr_update_async(s, desc, args);
+    return recording ? note((call){.what = UPDATE, .desc = *desc, .update = *args})
+                     : __real_mr_update_async(s, desc, args);
 }
 int __wrap_mr_copy_h2d_async(mr_stream *s, void *device_dst, const void *host_src, size_t bytes)
 {
@@ -101,17 +105,23 @@ void __wrap_mr_graph_destroy(mr_graph *g)
 
 enum { STEPS = 12 };
 
-typedef struct outcome { mrt_hash weights; mr_metrics training, evaluation; } outcome;
+typedef struct outcome {
+    mrt_hash weights;
+    mr_metrics training, evaluation;
+} outcome;
 
 /* Two slots in turn, as a loader's, a short batch among them, an evaluation now and then. */
 static outcome train(const char *devices, char *message, size_t message_bytes)
 {
-    mr_error  err = MR_ERROR_INIT;
-    mrt_rig   rig;
+    mr_error err = MR_ERROR_INIT;
+    mrt_rig rig;
     mrt_batch slot[2], tail;
-    outcome   out;
+    outcome out;
     begun = ended = launched = 0;
-    mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices, .net = mrt_net_residual, .seed = 4, .bucket_bytes = 300,
+    mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices,
+                                          .net = mrt_net_residual,
+                                          .seed = 4,
+                                          .bucket_bytes = 300,
                                           .update = MR_UPDATE_ADAM});
     for (uint32_t k = 0; k < 2; k++) mrt_batch_make(&slot[k], &rig, 0, 40 * k, 32, NULL, 0);
     mrt_batch_make(&tail, &rig, 0, 500, 9, NULL, 0);
@@ -136,7 +146,8 @@ static void expect_same(const outcome *a, const outcome *b)
 {
     MRT_TRUE(mrt_same(a->weights, b->weights));
     MRT_TRUE(a->training.loss_sum == b->training.loss_sum && a->training.count == b->training.count);
-    MRT_TRUE(a->evaluation.loss_sum == b->evaluation.loss_sum && a->evaluation.correct == b->evaluation.correct);
+    MRT_TRUE(a->evaluation.loss_sum == b->evaluation.loss_sum &&
+             a->evaluation.correct == b->evaluation.correct);
 }
 
 static void test_a_replayed_step_is_the_same(void **state)
@@ -154,8 +165,10 @@ static void test_a_replayed_step_is_the_same(void **state)
         const outcome replayed = train(devices[d], note_on, sizeof note_on);
         MRT_STR(note_on, "");
         expect_same(&plain, &replayed);
-        /* once a slot and segment; then as it was: of 5 + 5 steps the first of each slot is plain, of 4 evaluations the first */
-        const uint32_t segments = begun / replicas / 2; /* two slots of training, one of evaluation, which is one segment */
+        /* once a slot and segment; then as it was: of 5 + 5 steps the first of each slot is plain, of 4
+         * evaluations the first */
+        const uint32_t segments =
+            begun / replicas / 2; /* two slots of training, one of evaluation, which is one segment */
         MRT_TRUE(replicas == 1 ? segments == 1 : segments > 2);
         MRT_EQ(begun, replicas * (2 * segments + 1));
         MRT_EQ(launched, replicas * (8 * segments + 3));
@@ -165,10 +178,10 @@ static void test_a_replayed_step_is_the_same(void **state)
 static void test_no_graph_records_nothing(void **state)
 {
     (void)state;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_device **devs;
-    uint32_t    count;
-    mr_net     *net = mrt_net_dense();
+    uint32_t count;
+    mr_net *net = mrt_net_dense();
     mr_trainer *t;
     mr_trainer_config cfg;
     MRT_OK(mr_devices_open(&devs, &count, "cpu", NULL, &err), &err);

@@ -1,5 +1,5 @@
-/* One step on R replicas is one step on one replica: loss, every gradient, dropout, evaluation, weights (I5, I6); and the
- * oneDNN ops train as the plain C ones do. */
+/* One step on R replicas is one step on one replica: loss, every gradient, dropout, evaluation, weights (I5,
+ * I6); and the oneDNN ops train as the plain C ones do. */
 #include <math.h>
 
 #include "tests/train/rig.h"
@@ -8,8 +8,8 @@ static const uint32_t replica_counts[] = {1, 2, 3, 5, 7};
 
 typedef struct outcome {
     mr_metrics sums;
-    float     *grads; /* all tensors of weights, canonical */
-    size_t     count;
+    float *grads; /* all tensors of weights, canonical */
+    size_t count;
 } outcome;
 
 static void take_gradients(const mrt_rig *rig, uint32_t replica, outcome *out)
@@ -26,14 +26,17 @@ static void take_gradients(const mrt_rig *rig, uint32_t replica, outcome *out)
     MRT_EQ(out->count, mr_net_param_count(rig->net));
 }
 
-/* Gradients of a step, behind another one on a full batch so that no replica starts with gradients of zero. */
-static outcome one_step(const char *devices, bool reference, uint32_t n, const uint32_t *counts, uint32_t ignored)
+/* Gradients of a step, behind another one on a full batch so that no replica starts with gradients of
+ * zero. */
+static outcome one_step(const char *devices, bool reference, uint32_t n, const uint32_t *counts,
+                        uint32_t ignored)
 {
-    mr_error  err = MR_ERROR_INIT;
-    mrt_rig   rig;
+    mr_error err = MR_ERROR_INIT;
+    mrt_rig rig;
     mrt_batch b;
-    outcome   out = {0};
-    mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices, .reference = reference, .batch = 64, .seed = 5, .lr = 1e-30f});
+    outcome out = {0};
+    mrt_rig_open(&rig, &(mrt_rig_options){
+                           .devices = devices, .reference = reference, .batch = 64, .seed = 5, .lr = 1e-30f});
     mrt_train(&rig, 2, 0, 21);
     MRT_OK(mr_trainer_metrics(rig.t, NULL, NULL, &err), &err);
     mrt_batch_make(&b, &rig, 3, 100, n, counts, ignored);
@@ -46,12 +49,14 @@ static outcome one_step(const char *devices, bool reference, uint32_t n, const u
     return out;
 }
 
-/* Tolerance: 2e-5 of the largest gradient, 1e-5 of the loss. Sums are taken in another order, so the last bits differ. */
+/* Tolerance: 2e-5 of the largest gradient, 1e-5 of the loss. Sums are taken in another order, so the last
+ * bits differ. */
 static void compare(const outcome *a, const outcome *b, const char *what, uint32_t n)
 {
     double most = 0, off = 0;
     for (size_t i = 0; i < a->count; i++) {
-        const double size = fabs((double)a->grads[i]), apart = fabs((double)a->grads[i] - (double)b->grads[i]);
+        const double size = fabs((double)a->grads[i]),
+                     apart = fabs((double)a->grads[i] - (double)b->grads[i]);
         if (size > most) most = size; /* not fmax(): gcc 12 for aarch64 does not survive it here */
         if (apart > off) off = apart;
     }
@@ -71,7 +76,8 @@ static void test_gradients_do_not_depend_on_replicas(void **state)
         char devices[16];
         snprintf(devices, sizeof devices, "cpu:%u", R);
         for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++) {
-            outcome one = one_step("cpu", false, sizes[s], NULL, 0), many = one_step(devices, false, sizes[s], NULL, 0);
+            outcome one = one_step("cpu", false, sizes[s], NULL, 0),
+                    many = one_step(devices, false, sizes[s], NULL, 0);
             MRT_EQ(one.sums.count, sizes[s]);
             compare(&one, &many, devices, sizes[s]);
             free(one.grads);
@@ -113,22 +119,25 @@ static void test_reference_and_onednn_agree(void **state)
     free(plain.grads);
 }
 
-/* Mean loss of one training step with tensor's element moved by delta; weights stay as they were (the rate is next to zero). */
+/* Mean loss of one training step with tensor's element moved by delta; weights stay as they were (the rate is
+ * next to zero). */
 static double loss_with(mrt_rig *rig, const mrt_batch *b, uint32_t tensor, size_t element, float delta)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_metrics sums;
-    const mri_replica      *rep = &rig->t->replicas[0];
+    const mri_replica *rep = &rig->t->replicas[0];
     const mri_tensor_place *p = &rig->t->places[tensor];
     float *host = malloc(rig->t->tensor_floats * sizeof *host);
     MRT_OK(mri_trainer_export(rig->t, 0, tensor, false, host, &err), &err);
     const float kept = host[element];
     host[element] += delta;
-    MRT_OK(mr_op_param_import(rep->nodes[p->node].op, false, p->which, rep->weights + p->at, host, &err), &err);
+    MRT_OK(mr_op_param_import(rep->nodes[p->node].op, false, p->which, rep->weights + p->at, host, &err),
+           &err);
     MRT_OK(mr_trainer_step(rig->t, &b->b, &err), &err);
     MRT_OK(mr_trainer_metrics(rig->t, &sums, NULL, &err), &err);
     host[element] = kept;
-    MRT_OK(mr_op_param_import(rep->nodes[p->node].op, false, p->which, rep->weights + p->at, host, &err), &err);
+    MRT_OK(mr_op_param_import(rep->nodes[p->node].op, false, p->which, rep->weights + p->at, host, &err),
+           &err);
     free(host);
     return sums.loss_sum / (double)sums.count;
 }
@@ -141,15 +150,16 @@ static size_t largest(const float *values, size_t count)
     return at;
 }
 
-/* The steepest element of every tensor against a central difference: what lies where in memory, what works in place and where
- * backward ends would all show here. Tolerance 3 %: the network has kinks. */
+/* The steepest element of every tensor against a central difference: what lies where in memory, what works in
+ * place and where backward ends would all show here. Tolerance 3 %: the network has kinks. */
 static void test_gradients_are_slopes_of_the_loss(void **state)
 {
     (void)state;
-    static mr_net *(*const nets[])(void) = {mrt_net_conv, mrt_net_norm, mrt_net_dense, mrt_net_branch, mrt_net_residual};
+    static mr_net *(*const nets[])(void) = {mrt_net_conv, mrt_net_norm, mrt_net_dense, mrt_net_branch,
+                                            mrt_net_residual};
     for (size_t k = 0; k < 5; k++) {
-        mr_error  err = MR_ERROR_INIT;
-        mrt_rig   rig;
+        mr_error err = MR_ERROR_INIT;
+        mrt_rig rig;
         mrt_batch b;
         mrt_rig_open(&rig, &(mrt_rig_options){.net = nets[k], .seed = 8, .lr = 1e-30f});
         mrt_batch_make(&b, &rig, 6, 40, 32, NULL, 0);
@@ -160,7 +170,8 @@ static void test_gradients_are_slopes_of_the_loss(void **state)
             loss_with(&rig, &b, i, 0, 0);
             MRT_OK(mri_trainer_export(rig.t, 0, i, true, grads, &err), &err);
             const size_t at = largest(grads, rig.t->tensors[i].count);
-            const double slope = (loss_with(&rig, &b, i, at, d) - loss_with(&rig, &b, i, at, -d)) / (2.0 * (double)d);
+            const double slope =
+                (loss_with(&rig, &b, i, at, d) - loss_with(&rig, &b, i, at, -d)) / (2.0 * (double)d);
             const double g = (double)grads[at];
             if (!(fabs(slope - g) <= 0.03 * fabs(g) + 2e-4))
                 fail_msg("%s %s: gradient %g, slope %g", rig.net->name, rig.t->tensors[i].name, g, slope);
@@ -173,8 +184,8 @@ static void test_gradients_are_slopes_of_the_loss(void **state)
 
 static mr_metrics evaluate_toy(uint32_t batch, const char *devices)
 {
-    mr_error   err = MR_ERROR_INIT;
-    mrt_rig    rig;
+    mr_error err = MR_ERROR_INIT;
+    mrt_rig rig;
     mr_metrics training, sums;
     mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices, .batch = 64, .seed = 5});
     for (uint32_t at = 0; at < 100; at += batch) {
@@ -195,7 +206,10 @@ static void test_evaluation_is_exact_for_any_split(void **state)
 {
     (void)state;
     const mr_metrics whole = evaluate_toy(50, "cpu");
-    static const struct { uint32_t batch; const char *devices; } splits[] = {{7, "cpu"}, {64, "cpu:3"}, {9, "cpu:5"}, {1, "cpu:2"}};
+    static const struct {
+        uint32_t batch;
+        const char *devices;
+    } splits[] = {{7, "cpu"}, {64, "cpu:3"}, {9, "cpu:5"}, {1, "cpu:2"}};
     MRT_EQ(whole.count, 100);
     for (size_t i = 0; i < 4; i++) {
         const mr_metrics m = evaluate_toy(splits[i].batch, splits[i].devices);

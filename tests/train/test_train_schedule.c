@@ -1,13 +1,13 @@
 /* Learning rate schedules: values at and around every boundary; what the parser takes and refuses. */
 #include <math.h>
 
-#include "mrt.h"
 #include "millrace/train.h"
+#include "mrt.h"
 
 static mr_schedule parse(const char *text, float lr)
 {
     mr_schedule s;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_schedule_parse(&s, text, lr, &err), &err);
     return s;
 }
@@ -64,7 +64,8 @@ static void test_decay(void **state)
 static void test_warmup(void **state)
 {
     (void)state;
-    static const char *const kinds[] = {"constant,warmup=2", "cosine,warmup=2", "step:5,warmup=2", "decay:0,warmup=2"};
+    static const char *const kinds[] = {"constant,warmup=2", "cosine,warmup=2", "step:5,warmup=2",
+                                        "decay:0,warmup=2"};
     for (size_t i = 0; i < 4; i++) {
         const mr_schedule s = parse(kinds[i], 0.4f);
         near(mr_schedule_lr(&s, 0, 10, 10), 0.4 / 20);
@@ -84,20 +85,41 @@ static void test_refused(void **state)
 {
     (void)state;
     static const char *const texts[] = {
-        "", "constan", "constant,", "constant,warmup=", "constant,warmup=-1", "constant,warmup=1x", "constant,factor=2",
-        "cosine:", "cosine:2", "cosine:nan", "step", "step:", "step:1/", "step:2/1", "step:1/1", "step:1,factor=0",
-        "step:1,factor=", "step:-1", "step:1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17", "decay", "decay:", "decay:inf",
-        "decay: 1", "constant,warmup=1e999", "cosine;warmup=1",
+        "",
+        "constan",
+        "constant,",
+        "constant,warmup=",
+        "constant,warmup=-1",
+        "constant,warmup=1x",
+        "constant,factor=2",
+        "cosine:",
+        "cosine:2",
+        "cosine:nan",
+        "step",
+        "step:",
+        "step:1/",
+        "step:2/1",
+        "step:1/1",
+        "step:1,factor=0",
+        "step:1,factor=",
+        "step:-1",
+        "step:1/2/3/4/5/6/7/8/9/10/11/12/13/14/15/16/17",
+        "decay",
+        "decay:",
+        "decay:inf",
+        "decay: 1",
+        "constant,warmup=1e999",
+        "cosine;warmup=1",
     };
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         mr_schedule s = {.lr = 77};
-        mr_error    err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         if (mr_schedule_parse(&s, texts[i], 1.0f, &err) != MR_EINVAL) fail_msg("\"%s\" was taken", texts[i]);
         MRT_HAS(err.text, "expected");
         MRT_TRUE(s.lr == 77); /* untouched */
     }
     mr_schedule s;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(mr_schedule_parse(&s, "step:2/1", 1.0f, &err), MR_EINVAL);
     MRT_HAS(err.text, "character 8");
     MRT_EQ(mr_schedule_parse(&s, "constant", 0.0f, &err), MR_EINVAL);

@@ -54,24 +54,56 @@ static void test_step_log(void **state)
     MRT_TRUE(fabs(log->step_ms.value[0] - 110e-6) < 1e-12 && fabs(log->step_ms.value[2] - 100e-6) < 1e-12);
     mri_step_log_start(log, 1, 0); /* without a warm-up the first step's own start opens the window */
     mri_step_log_add(log, start[0], end[0], 7);
-    MRT_TRUE(log->window_start_ns == 100 && log->samples == 7 && log->exposed_ns == 0 && log->compute_ns == 100);
+    MRT_TRUE(log->window_start_ns == 100 && log->samples == 7 && log->exposed_ns == 0 &&
+             log->compute_ns == 100);
     free(log);
 }
 
 static void test_verdict(void **state)
 {
     (void)state;
-#define STAGE(busy, in, n) {.busy_ns = (busy), .blocked_in_ns = (in), .threads = (n)}
-    static const struct { const char *expected, *more; mri_verdict_input in; } cases[] = {
-        {"compute-bound", "busy 98 %", {1000, 980, 20, 10, 4, STAGE(100, 0, 1), STAGE(500, 0, 2), STAGE(50, 0, 1)}},
-        {"compute-bound", "busy 98 %", {1000, 980, 20, 10, 0, STAGE(100, 0, 1), STAGE(500, 0, 1), STAGE(50, 0, 1)}},
-        {"input-bound", "97 % on 2 threads", {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(1940, 20, 2), STAGE(50, 0, 1)}},
-        {"input-bound", "on 1 thread and", {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(900, 20, 1), STAGE(50, 0, 1)}},
-        {"copy-bound", "busy 95 %", {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(800, 20, 2), STAGE(950, 0, 1)}},
-        {"storage-bound", "90 % of the time", {1000, 300, 700, 690, 4, STAGE(990, 0, 1), STAGE(200, 1800, 2), STAGE(50, 0, 1)}},
-        {"uneven", "ahead 80 %", {1000, 900, 100, 90, 4, {.busy_ns = 50, .blocked_out_ns = 800, .threads = 1}, STAGE(400, 1600, 2), STAGE(50, 0, 1)}},
-        {"serial", "turn prefetch on", {1000, 300, 700, 690, 0, STAGE(100, 0, 1), STAGE(500, 0, 1), STAGE(90, 0, 1)}},
-        {"host-bound", "larger batch", {1000, 300, 700, 10, 4, STAGE(100, 0, 1), STAGE(500, 0, 2), STAGE(50, 0, 1)}},
+#define STAGE(busy, in, n)                                                                                   \
+    {                                                                                                        \
+        .busy_ns = (busy), .blocked_in_ns = (in), .threads = (n)                                             \
+    }
+    static const struct {
+        const char *expected, *more;
+        mri_verdict_input in;
+    } cases[] = {
+        {"compute-bound",
+         "busy 98 %",
+         {1000, 980, 20, 10, 4, STAGE(100, 0, 1), STAGE(500, 0, 2), STAGE(50, 0, 1)}},
+        {"compute-bound",
+         "busy 98 %",
+         {1000, 980, 20, 10, 0, STAGE(100, 0, 1), STAGE(500, 0, 1), STAGE(50, 0, 1)}},
+        {"input-bound",
+         "97 % on 2 threads",
+         {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(1940, 20, 2), STAGE(50, 0, 1)}},
+        {"input-bound",
+         "on 1 thread and",
+         {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(900, 20, 1), STAGE(50, 0, 1)}},
+        {"copy-bound",
+         "busy 95 %",
+         {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(800, 20, 2), STAGE(950, 0, 1)}},
+        {"storage-bound",
+         "90 % of the time",
+         {1000, 300, 700, 690, 4, STAGE(990, 0, 1), STAGE(200, 1800, 2), STAGE(50, 0, 1)}},
+        {"uneven",
+         "ahead 80 %",
+         {1000,
+          900,
+          100,
+          90,
+          4,
+          {.busy_ns = 50, .blocked_out_ns = 800, .threads = 1},
+          STAGE(400, 1600, 2),
+          STAGE(50, 0, 1)}},
+        {"serial",
+         "turn prefetch on",
+         {1000, 300, 700, 690, 0, STAGE(100, 0, 1), STAGE(500, 0, 1), STAGE(90, 0, 1)}},
+        {"host-bound",
+         "larger batch",
+         {1000, 300, 700, 10, 4, STAGE(100, 0, 1), STAGE(500, 0, 2), STAGE(50, 0, 1)}},
         {"no verdict", "too few", {0, 0, 0, 0, 4, STAGE(0, 0, 1), STAGE(0, 0, 1), STAGE(0, 0, 1)}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -109,10 +141,8 @@ static void test_loader_stats_since(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_median_and_mad),
-        cmocka_unit_test(test_series_stays_bounded_and_even),
-        cmocka_unit_test(test_step_log),
-        cmocka_unit_test(test_verdict),
+        cmocka_unit_test(test_median_and_mad),     cmocka_unit_test(test_series_stays_bounded_and_even),
+        cmocka_unit_test(test_step_log),           cmocka_unit_test(test_verdict),
         cmocka_unit_test(test_loader_stats_since),
     };
     return mrt_run(tests);

@@ -6,17 +6,27 @@
 static void test_learns_a_toy_problem(void **state)
 {
     (void)state;
-    static const struct { mr_net *(*net)(void); const char *devices; mr_update_kind update; float lr; } cases[] = {
-        {mrt_net_dense, "cpu", MR_UPDATE_SGD, 0.1f},       {mrt_net_conv, "cpu:2", MR_UPDATE_ADAM, 0.01f},
-        {mrt_net_norm, "cpu:3", MR_UPDATE_MOMENTUM, 0.02f}, {mrt_net_dense, "cpu", MR_UPDATE_RMSPROP, 0.003f},
+    static const struct {
+        mr_net *(*net)(void);
+        const char *devices;
+        mr_update_kind update;
+        float lr;
+    } cases[] = {
+        {mrt_net_dense, "cpu", MR_UPDATE_SGD, 0.1f},
+        {mrt_net_conv, "cpu:2", MR_UPDATE_ADAM, 0.01f},
+        {mrt_net_norm, "cpu:3", MR_UPDATE_MOMENTUM, 0.02f},
+        {mrt_net_dense, "cpu", MR_UPDATE_RMSPROP, 0.003f},
     };
     for (size_t i = 0; i < 4; i++) {
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_metrics early, late, val;
-        mrt_rig    rig;
-        mrt_batch  b;
-        mrt_rig_open(&rig, &(mrt_rig_options){.devices = cases[i].devices, .net = cases[i].net, .update = cases[i].update,
-                                              .lr = cases[i].lr, .seed = 1});
+        mrt_rig rig;
+        mrt_batch b;
+        mrt_rig_open(&rig, &(mrt_rig_options){.devices = cases[i].devices,
+                                              .net = cases[i].net,
+                                              .update = cases[i].update,
+                                              .lr = cases[i].lr,
+                                              .seed = 1});
         for (uint32_t s = 0; s < 5; s++) mrt_train(&rig, s, s * 32, 32);
         MRT_OK(mr_trainer_metrics(rig.t, &early, NULL, &err), &err);
         for (uint32_t s = 5; s < 115; s++) mrt_train(&rig, s, s * 32, 32);
@@ -27,7 +37,8 @@ static void test_learns_a_toy_problem(void **state)
         MRT_OK(mr_trainer_metrics(rig.t, &late, &val, &err), &err);
         mrt_batch_free(&b, &rig);
         MRT_EQ(late.count, 160);
-        if (!(late.loss_sum < 0.5 * early.loss_sum)) fail_msg("case %zu: loss %g, then %g", i, early.loss_sum, late.loss_sum);
+        if (!(late.loss_sum < 0.5 * early.loss_sum))
+            fail_msg("case %zu: loss %g, then %g", i, early.loss_sum, late.loss_sum);
         if (val.correct < 30) fail_msg("case %zu: %d of 32 right", i, (int)val.correct);
         mrt_rig_close(&rig);
     }
@@ -36,15 +47,20 @@ static void test_learns_a_toy_problem(void **state)
 static void save(const mrt_rig *rig, const char *path)
 {
     mr_error err = MR_ERROR_INIT;
-    const mr_checkpoint_info info = {.seed = 3, .epoch = 1, .step = 2, .batch = 32, .best_val_loss = 0.5,
-                                     .epochs_without_better = 4, .augment = "none"};
+    const mr_checkpoint_info info = {.seed = 3,
+                                     .epoch = 1,
+                                     .step = 2,
+                                     .batch = 32,
+                                     .best_val_loss = 0.5,
+                                     .epochs_without_better = 4,
+                                     .augment = "none"};
     MRT_OK(mr_trainer_save(rig->t, path, &info, &err), &err);
 }
 
 static void expect_same_files(const char *a, const char *b)
 {
     size_t a_bytes, b_bytes;
-    void  *a_data = mrt_read_file(a, &a_bytes), *b_data = mrt_read_file(b, &b_bytes);
+    void *a_data = mrt_read_file(a, &a_bytes), *b_data = mrt_read_file(b, &b_bytes);
     MRT_EQ(a_bytes, b_bytes);
     assert_memory_equal(a_data, b_data, a_bytes);
     free(a_data);
@@ -57,7 +73,7 @@ static void test_saved_by_three_loaded_by_one_and_back(void **state)
     for (int kind = MR_UPDATE_SGD; kind <= MR_UPDATE_ADADELTA; kind++) {
         mr_error err = MR_ERROR_INIT;
         mr_checkpoint_info info;
-        mrt_rig  three, one, again;
+        mrt_rig three, one, again;
         mrt_rig_options o = {.devices = "cpu:3", .net = mrt_net_norm, .update = (mr_update_kind)kind};
         mrt_rig_open(&three, &o);
         for (uint32_t s = 0; s < 4; s++) mrt_train(&three, s, s * 31, 31);
@@ -90,7 +106,7 @@ static void test_resume_is_bit_exact(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mrt_rig  whole, resumed;
+    mrt_rig whole, resumed;
     const mrt_rig_options o = {.devices = "cpu:2", .update = MR_UPDATE_ADAM, .seed = 4};
     mrt_rig_open(&whole, &o);
     for (uint32_t s = 0; s < 3; s++) mrt_train(&whole, s, s * 32, 32);
@@ -107,10 +123,10 @@ static void test_resume_is_bit_exact(void **state)
 static void test_inference_only(void **state)
 {
     (void)state;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_metrics a, b;
-    mrt_rig    full, bare;
-    mrt_batch  batch;
+    mrt_rig full, bare;
+    mrt_batch batch;
     static mr_net *(*const nets[])(void) = {mrt_net_conv, mrt_net_norm, mrt_net_dense};
     for (size_t i = 0; i < 3; i++) {
         mrt_rig_open(&full, &(mrt_rig_options){.update = MR_UPDATE_ADAM, .net = nets[i]});
@@ -129,7 +145,8 @@ static void test_inference_only(void **state)
             if (k == 1) MRT_EQ(mr_trainer_step(rigs[k]->t, &batch.b, &err), MR_EINVAL);
             mrt_batch_free(&batch, rigs[k]);
         }
-        MRT_TRUE(a.count == 32 && b.count == 32 && a.correct == b.correct && fabs(a.loss_sum - b.loss_sum) < 1e-5 * a.loss_sum);
+        MRT_TRUE(a.count == 32 && b.count == 32 && a.correct == b.correct &&
+                 fabs(a.loss_sum - b.loss_sum) < 1e-5 * a.loss_sum);
         const mr_checkpoint_info info = {0};
         MRT_EQ(mr_trainer_save(bare.t, mrt_path("no.mrck"), &info, &err), MR_EINVAL);
         mrt_rig_close(&full);
@@ -140,10 +157,10 @@ static void test_inference_only(void **state)
 static void test_nothing_counted_changes_nothing(void **state)
 {
     (void)state;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_metrics m;
-    mrt_rig    rig;
-    mrt_batch  b;
+    mrt_rig rig;
+    mrt_batch b;
     mrt_rig_open(&rig, &(mrt_rig_options){.devices = "cpu:2"});
     const mrt_hash before = mrt_hash_of(&rig, 0);
     mrt_batch_make(&b, &rig, 0, 0, 4, NULL, 4);
@@ -158,8 +175,8 @@ static void test_nothing_counted_changes_nothing(void **state)
 static void test_what_does_not_fit_is_refused(void **state)
 {
     (void)state;
-    mr_error  err = MR_ERROR_INIT;
-    mrt_rig   rig, other;
+    mr_error err = MR_ERROR_INIT;
+    mrt_rig rig, other;
     mrt_batch b;
     mrt_rig_open(&rig, &(mrt_rig_options){.devices = "cpu:2", .batch = 9});
     const mrt_hash before = mrt_hash_of(&rig, 0);
@@ -191,7 +208,7 @@ static void test_what_does_not_fit_is_refused(void **state)
     MRT_HAS(err.text, "optimizer");
     mrt_rig_close(&other);
 
-    size_t   bytes;
+    size_t bytes;
     save(&rig, mrt_path("hurt.mrck"));
     uint8_t *data = mrt_read_file(mrt_path("hurt.mrck"), &bytes);
     data[bytes - 100] ^= 1;
@@ -206,7 +223,7 @@ static void test_memory_limit(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mrt_rig  rig;
+    mrt_rig rig;
     mrt_rig_options o = {.devices = "cpu:2", .batch = 4000, .memory_bytes = 2 << 20};
     MRT_EQ(mrt_rig_try(&rig, &o, &err), MR_ELIMIT);
     const char *fits = strstr(err.text, "a global batch of about ");
@@ -234,7 +251,7 @@ static void test_settings_are_checked(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
-    mrt_rig  rig;
+    mrt_rig rig;
     mrt_rig_open(&rig, &(mrt_rig_options){0});
     mr_trainer_config good, cfg;
     mr_trainer_defaults(&good);
@@ -253,7 +270,7 @@ static void test_settings_are_checked(void **state)
     cfg = good;
     cfg.schedule.kind = MR_LR_COSINE; /* counts epochs, and nobody said how long one is */
     mr_trainer *t;
-    mrt_batch   b;
+    mrt_batch b;
     MRT_OK(mr_trainer_open(&t, &cfg, &err), &err);
     mrt_batch_make(&b, &rig, 0, 0, 4, NULL, 0);
     MRT_EQ(mr_trainer_step(t, &b.b, &err), MR_EINVAL);
@@ -268,9 +285,9 @@ static void test_events_tell_what_ran_when(void **state)
 {
     (void)state;
     enum { STEPS = 9, WARMUP = 2 };
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_trace *trace;
-    mrt_rig   rig;
+    mrt_rig rig;
     MRT_EQ(mr_trace_create(&trace, 1000), MR_OK);
     mrt_rig_open(&rig, &(mrt_rig_options){.devices = "cpu:2", .trace = trace});
     mri_step_log_start(&rig.t->log, 2, WARMUP);
@@ -287,7 +304,7 @@ static void test_events_tell_what_ran_when(void **state)
     MRT_EQ(log->samples, 32 * (STEPS - WARMUP));
     MRT_EQ(log->step_ms.count, STEPS - WARMUP);
     mr_trace_entry *spans;
-    size_t   count;
+    size_t count;
     uint64_t ended[2] = {0, 0}, next[2] = {0, 0}, warm[2] = {0, 0};
     MRT_EQ(mr_trace_entries(trace, &spans, &count), MR_OK);
     MRT_EQ(count, 2 * STEPS);
@@ -312,18 +329,19 @@ static void test_events_tell_what_ran_when(void **state)
 static void test_allocation_failures(void **state)
 {
     (void)state;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_devices_config devices;
     mr_device **devs;
-    uint32_t    count;
-    mr_net     *net = mrt_net_norm();
+    uint32_t count;
+    mr_net *net = mrt_net_norm();
     mr_devices_defaults(&devices);
     devices.compute_threads = 1;
     devices.reference = true; /* oneDNN's own allocations are not ours to fail */
     MRT_OK(mr_devices_open(&devs, &count, "cpu:2", &devices, &err), &err);
     mr_trainer_config cfg;
     mr_trainer_defaults(&cfg);
-    cfg.net = net, cfg.devices = devs, cfg.device_count = count, cfg.batch = 8, cfg.update.kind = MR_UPDATE_ADAM;
+    cfg.net = net, cfg.devices = devs, cfg.device_count = count, cfg.batch = 8,
+    cfg.update.kind = MR_UPDATE_ADAM;
     for (int n = 0;; n++) {
         mr_trainer *t = (mr_trainer *)&cfg;
         mrt_fail_alloc_at(n);
@@ -338,7 +356,7 @@ static void test_allocation_failures(void **state)
         MRT_TRUE(t == NULL);
     }
     mr_trainer *t;
-    uint64_t    lo, hi;
+    uint64_t lo, hi;
     MRT_OK(mr_trainer_open(&t, &cfg, &err), &err);
     const mr_checkpoint_info info = {0};
     for (int n = 0, done = 0; !done; n++) {
@@ -356,16 +374,17 @@ static void test_allocation_failures(void **state)
     mr_net_destroy(net);
 }
 
-/* Ops prepare themselves on their stream at the first batch of a size: memory refused there is an error of the device. */
+/* Ops prepare themselves on their stream at the first batch of a size: memory refused there is an error of
+ * the device. */
 static void test_a_failed_step_ends_the_trainer(void **state)
 {
     (void)state;
     uint32_t failures = 0;
     for (int n = 0, done = 0; !done; n++) {
-        mr_error  err = MR_ERROR_INIT, again = MR_ERROR_INIT;
-        mrt_rig   rig;
+        mr_error err = MR_ERROR_INIT, again = MR_ERROR_INIT;
+        mrt_rig rig;
         mrt_batch b;
-        uint64_t  lo, hi;
+        uint64_t lo, hi;
         mrt_rig_open(&rig, &(mrt_rig_options){.net = mrt_net_dense});
         mrt_batch_make(&b, &rig, 0, 0, 17, NULL, 0);
         mrt_fail_alloc_at(n);

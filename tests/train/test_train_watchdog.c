@@ -1,5 +1,5 @@
-/* The watchdog: a replica that does not answer is named, the run ends, and closing does not wait for it. Leaves a sleeping thread
- * behind on purpose: the last test of its program, whose end ends the thread. */
+/* The watchdog: a replica that does not answer is named, the run ends, and closing does not wait for it.
+ * Leaves a sleeping thread behind on purpose: the last test of its program, whose end ends the thread. */
 #include <unistd.h>
 
 #include "tests/train/rig.h"
@@ -8,7 +8,8 @@ static void test_a_step_in_time_is_nothing_to_tell(void **state)
 {
     (void)state;
     mrt_rig rig;
-    mrt_rig_open(&rig, &(mrt_rig_options){.devices = "sim:2,step=1ms", .net = mrt_net_residual, .watchdog_s = 60});
+    mrt_rig_open(&rig,
+                 &(mrt_rig_options){.devices = "sim:2,step=1ms", .net = mrt_net_residual, .watchdog_s = 60});
     for (uint32_t s = 0; s < 4; s++) mrt_train(&rig, s, s * 32, 32);
     MRT_TRUE(!mr_trainer_hangs(rig.t));
     mrt_rig_close(&rig);
@@ -18,10 +19,11 @@ static void test_a_step_in_time_is_nothing_to_tell(void **state)
 static void test_what_comes_back_is_closed(void **state)
 {
     (void)state;
-    mr_error  err = MR_ERROR_INIT;
-    mrt_rig   rig;
+    mr_error err = MR_ERROR_INIT;
+    mrt_rig rig;
     mrt_batch b;
-    mrt_rig_open(&rig, &(mrt_rig_options){.devices = "sim:2,step=300ms", .net = mrt_net_residual, .watchdog_s = 0.05});
+    mrt_rig_open(
+        &rig, &(mrt_rig_options){.devices = "sim:2,step=300ms", .net = mrt_net_residual, .watchdog_s = 0.05});
     mrt_batch_make(&b, &rig, 7, 0, 32, NULL, 0);
     MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
     MRT_EQ(mr_trainer_metrics(rig.t, NULL, NULL, &err), MR_EDEVICE);
@@ -34,10 +36,11 @@ static void test_what_comes_back_is_closed(void **state)
 static void test_a_replica_that_hangs_is_named(void **state)
 {
     (void)state;
-    mr_error  err = MR_ERROR_INIT, again = MR_ERROR_INIT;
-    mrt_rig   rig;
+    mr_error err = MR_ERROR_INIT, again = MR_ERROR_INIT;
+    mrt_rig rig;
     mrt_batch b;
-    mrt_rig_open(&rig, &(mrt_rig_options){.devices = "sim:3,step=3600s", .net = mrt_net_residual, .watchdog_s = 0.2});
+    mrt_rig_open(
+        &rig, &(mrt_rig_options){.devices = "sim:3,step=3600s", .net = mrt_net_residual, .watchdog_s = 0.2});
     mrt_batch_make(&b, &rig, 12, 0, 2, (const uint32_t[]){1, 0, 1}, 0); /* replica 1 has nothing to do */
     MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
     MRT_EQ(mr_trainer_metrics(rig.t, NULL, NULL, &err), MR_EDEVICE);

@@ -1,5 +1,5 @@
-/* tests/train/whole_run.c: see whole_run.h. What runs in a child returns its errors: cmocka's checks would go on with the parent's
- * tests there. */
+/* tests/train/whole_run.c: see whole_run.h. What runs in a child returns its errors: cmocka's checks would go
+ * on with the parent's tests there. */
 #include <errno.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -11,7 +11,7 @@ enum { VAL = 19, MOST_SECONDS = 200 };
 
 typedef struct whole {
     const mrt_run *o;
-    mrt_rig    rig;
+    mrt_rig rig;
     mr_source *source[2]; /* to train and to validate */
     mr_loader *loader[2];
     mrt_outcome *out;
@@ -19,7 +19,7 @@ typedef struct whole {
 
 static int open_loader(whole *w, int which, const char *path, mr_error *err)
 {
-    const bool       training = which == 0;
+    const bool training = which == 0;
     mr_loader_config cfg;
     mr_loader_defaults(&cfg);
     cfg.batch = w->o->batch;
@@ -54,16 +54,25 @@ static int compare_replicas(whole *w, mr_error *err)
     for (uint32_t r = 1; rc == MR_OK && r < w->rig.count; r++) {
         mrt_hash h;
         rc = mr_trainer_weights_hash(w->rig.t, r, &h.lo, &h.hi, err);
-        if (rc == MR_OK && !mrt_same(h, w->out->weights)) rc = mr_error_set(err, MR_EDEVICE, "replica %u has other weights than replica 0", r);
+        if (rc == MR_OK && !mrt_same(h, w->out->weights))
+            rc = mr_error_set(err, MR_EDEVICE, "replica %u has other weights than replica 0", r);
     }
     return rc;
 }
 
 static int train(whole *w, const char *const *paths, mr_error *err)
 {
-    const mrt_run        *o = w->o;
-    const mrt_rig_options rig = {.devices = o->devices, .batch = o->batch, .seed = 2, .update = o->update, .lr = o->lr, .net = o->net,
-                                 .bucket_bytes = o->bucket_bytes, .dtype = o->dtype, .no_graph = o->no_graph, .deterministic = true};
+    const mrt_run *o = w->o;
+    const mrt_rig_options rig = {.devices = o->devices,
+                                 .batch = o->batch,
+                                 .seed = 2,
+                                 .update = o->update,
+                                 .lr = o->lr,
+                                 .net = o->net,
+                                 .bucket_bytes = o->bucket_bytes,
+                                 .dtype = o->dtype,
+                                 .no_graph = o->no_graph,
+                                 .deterministic = true};
     int rc = mrt_rig_try(&w->rig, &rig, err);
     for (int i = 0; rc == MR_OK && i < 2; i++) rc = open_loader(w, i, paths[i], err);
     if (rc) return rc;
@@ -78,7 +87,7 @@ static int train(whole *w, const char *const *paths, mr_error *err)
 static int whole_run(const mrt_run *o, const char *const *paths, mrt_outcome *out)
 {
     mr_error err = MR_ERROR_INIT;
-    whole    w = {.o = o, .out = out};
+    whole w = {.o = o, .out = out};
     const int rc = train(&w, paths, &err);
     if (rc) mr_error_format(&err, out->text, sizeof out->text);
     for (int i = 0; i < 2; i++) mr_loader_close(w.loader[i]);
@@ -99,15 +108,16 @@ static pid_t start(const mrt_run *o, mrt_outcome *out)
     snprintf(text, sizeof text, "%llu", (unsigned long long)o->seed);
     setenv("MILLRACE_EMU_SEED", text, 1);
     setenv("MILLRACE_EMU_DEVICES", "8", 1);
-    alarm(MOST_SECONDS); /* a run that hangs dies of it */
+    alarm(MOST_SECONDS);             /* a run that hangs dies of it */
     _exit(whole_run(o, paths, out)); /* the temporary folder is the parent's to remove */
 }
 
 static void collect(const pid_t *pids, mrt_outcome *out, size_t count)
 {
-    int   status = 0;
+    int status = 0;
     pid_t pid;
-    while ((pid = waitpid(-1, &status, 0)) < 0 && errno == EINTR) {}
+    while ((pid = waitpid(-1, &status, 0)) < 0 && errno == EINTR) {
+    }
     if (pid < 0) fail_msg("waitpid: %s", strerror(errno));
     for (size_t i = 0; i < count; i++)
         if (pids[i] == pid) out[i].status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -117,7 +127,7 @@ void mrt_run_all(const mrt_run *runs, mrt_outcome *outcomes, size_t count)
 {
     const size_t bytes = count * sizeof(mrt_outcome), jobs = 2 * (size_t)sysconf(_SC_NPROCESSORS_ONLN);
     mrt_outcome *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    pid_t       *pids = calloc(count, sizeof *pids);
+    pid_t *pids = calloc(count, sizeof *pids);
     if (shared == MAP_FAILED || !pids) fail_msg("no memory for %zu outcomes", count);
     for (size_t i = 0; i < count; i++) {
         if (i >= jobs) collect(pids, shared, i);

@@ -1,5 +1,5 @@
-/* tools/cli/interrupt.h: Ctrl-C. The first SIGINT or SIGTERM sets a flag that loops look at, so that files and threads are left
- * in order; the second ends the program at once. */
+/* tools/cli/interrupt.h: Ctrl-C. The first SIGINT or SIGTERM sets a flag that loops look at, so that files
+ * and threads are left in order; the second ends the program at once. */
 #ifndef TOOLS_INTERRUPT_H
 #define TOOLS_INTERRUPT_H
 

@@ -1,6 +1,7 @@
-/* tools/cli/json.h: one JSON object per line, written as it is made. Whole numbers keep all 64 bits (a tree of doubles would
- * round seeds and fingerprints), numbers that are none become null, and bytes that are no UTF-8 (file names may hold
- * anything) become the character of the same number, so that every line is valid JSON. */
+/* tools/cli/json.h: one JSON object per line, written as it is made. Whole numbers keep all 64 bits (a tree
+ * of doubles would round seeds and fingerprints), numbers that are none become null, and bytes that are no
+ * UTF-8 (file names may hold anything) become the character of the same number, so that every line is valid
+ * JSON. */
 #ifndef TOOLS_JSON_H
 #define TOOLS_JSON_H
 
@@ -11,7 +12,7 @@
 
 typedef struct json {
     FILE *out;
-    bool  comma; /* the next key needs one in front */
+    bool comma; /* the next key needs one in front */
 } json;
 
 /* Each line starts with "event". */
@@ -25,7 +26,7 @@ void json_real(json *j, const char *key, double value);
 void json_bool(json *j, const char *key, bool value);
 void json_object(json *j, const char *key); /* until json_close_object() */
 void json_close_object(json *j);
-void json_array(json *j, const char *key);  /* members take key NULL */
+void json_array(json *j, const char *key); /* members take key NULL */
 void json_close_array(json *j);
 
 /* The text alone, quoted and escaped. */

@@ -9,9 +9,9 @@
 
 typedef struct parse {
     const command *cmd;
-    char          *args;
-    char          *message;
-    size_t         message_bytes;
+    char *args;
+    char *message;
+    size_t message_bytes;
 } parse;
 
 static bool __attribute__((format(printf, 2, 3))) wrong(const parse *p, const char *format, ...)
@@ -38,7 +38,8 @@ static bool parse_whole(const char *text, uint64_t *out)
 }
 
 /* A finite number with one of the units behind it; unit_text[k] is worth unit_value[k]. */
-static bool parse_measure(const char *text, const char *const *unit_text, const double *unit_value, double *out)
+static bool parse_measure(const char *text, const char *const *unit_text, const double *unit_value,
+                          double *out)
 {
     char *end;
     errno = 0;
@@ -55,22 +56,21 @@ static bool parse_measure(const char *text, const char *const *unit_text, const 
 static bool parse_size(const char *text, double *out)
 {
     static const char *const unit[] = {"", "B", "K", "KiB", "M", "MiB", "G", "GiB", "T", "TiB", NULL};
-    static const double      worth[] = {1, 1, 0x1p10, 0x1p10, 0x1p20, 0x1p20, 0x1p30, 0x1p30, 0x1p40, 0x1p40};
+    static const double worth[] = {1, 1, 0x1p10, 0x1p10, 0x1p20, 0x1p20, 0x1p30, 0x1p30, 0x1p40, 0x1p40};
     return parse_measure(text, unit, worth, out);
 }
 
 static bool parse_seconds(const char *text, double *out)
 {
     static const char *const unit[] = {"", "s", "ms", "us", "min", "h", NULL};
-    static const double      worth[] = {1, 1, 1e-3, 1e-6, 60, 3600};
+    static const double worth[] = {1, 1, 1e-3, 1e-6, 60, 3600};
     return parse_measure(text, unit, worth, out);
 }
 
 static bool in_range(const parse *p, const opt *o, const char *text, double v)
 {
     if (v >= o->low && v <= o->high) return true;
-    if (o->high >= 0x1p53)
-        return wrong(p, "--%s: expected %.15g or more, found '%s'", o->name, o->low, text);
+    if (o->high >= 0x1p53) return wrong(p, "--%s: expected %.15g or more, found '%s'", o->name, o->low, text);
     return wrong(p, "--%s: expected %.15g to %.15g, found '%s'", o->name, o->low, o->high, text);
 }
 
@@ -93,11 +93,15 @@ static bool store_whole(const parse *p, const opt *o, void *field, const char *t
 static bool store_real(const parse *p, const opt *o, void *field, const char *text)
 {
     static const char *const no_unit[] = {"", NULL};
-    static const double      one[] = {1};
-    double      v = 0;
-    const bool  size = o->kind == OPT_SIZE, seconds = o->kind == OPT_SECONDS;
-    const char *what = size ? "a size such as 4096, 64K or 1.5G" : seconds ? "a time such as 10s or 250ms" : "a number";
-    if (!(size ? parse_size(text, &v) : seconds ? parse_seconds(text, &v) : parse_measure(text, no_unit, one, &v)))
+    static const double one[] = {1};
+    double v = 0;
+    const bool size = o->kind == OPT_SIZE, seconds = o->kind == OPT_SECONDS;
+    const char *what = size      ? "a size such as 4096, 64K or 1.5G"
+                       : seconds ? "a time such as 10s or 250ms"
+                                 : "a number";
+    if (!(size      ? parse_size(text, &v)
+          : seconds ? parse_seconds(text, &v)
+                    : parse_measure(text, no_unit, one, &v)))
         return wrong(p, "--%s: expected %s, found '%s'", o->name, what, text);
     if (!in_range(p, o, text, v)) return false;
     if (size) *(uint64_t *)field = v >= 0x1p64 ? UINT64_MAX : (uint64_t)v;
@@ -108,14 +112,16 @@ static bool store_real(const parse *p, const opt *o, void *field, const char *te
 static bool store_cache(const parse *p, const opt *o, opt_cache *to, const char *text)
 {
     const char *size = strrchr(text, ':'); /* a folder's name may have colons of its own */
-    const bool  memory = strncmp(text, "ram:", 4) == 0, disk = strncmp(text, "disk:", 5) == 0;
-    double      bytes = 0;
+    const bool memory = strncmp(text, "ram:", 4) == 0, disk = strncmp(text, "disk:", 5) == 0;
+    double bytes = 0;
     *to = (opt_cache){0};
     if (strcmp(text, "off") == 0) return true;
     const size_t name = disk ? (size_t)(size - text) : 0;
-    bool         good = memory || (disk && name > 5 && name - 5 < sizeof to->folder);
+    bool good = memory || (disk && name > 5 && name - 5 < sizeof to->folder);
     good = good && parse_size(size + 1, &bytes) && bytes >= 1 && (!memory || size == text + 3);
-    if (!good) return wrong(p, "--%s: expected off, ram:SIZE or disk:FOLDER:SIZE, such as ram:8G; found '%s'", o->name, text);
+    if (!good)
+        return wrong(p, "--%s: expected off, ram:SIZE or disk:FOLDER:SIZE, such as ram:8G; found '%s'",
+                     o->name, text);
     to->kind = memory ? 1 : 2;
     to->bytes = bytes >= 0x1p64 ? UINT64_MAX : (uint64_t)bytes;
     if (disk) memcpy(to->folder, text + 5, name - 5);
@@ -196,11 +202,11 @@ static unsigned distance(const char *a, const char *b)
     return row[n % 3][m];
 }
 
-const char *options_nearest(const char *typed, size_t count, const char *(*name)(const void *context, size_t i),
-                            const void *context)
+const char *options_nearest(const char *typed, size_t count,
+                            const char *(*name)(const void *context, size_t i), const void *context)
 {
     const char *best = NULL;
-    unsigned    least = (unsigned)strlen(typed) / 3 + 2; /* a word that shares less is no help */
+    unsigned least = (unsigned)strlen(typed) / 3 + 2; /* a word that shares less is no help */
     for (size_t i = 0; i < count; i++) {
         const unsigned d = distance(typed, name(context, i));
         if (d >= least) continue;
@@ -226,7 +232,7 @@ static const char *option_name(const void *cmd, size_t at) { return option_at(cm
 
 static const opt *find_option(const parse *p, const char *name, size_t name_bytes, size_t *base)
 {
-    size_t     count = 0;
+    size_t count = 0;
     const opt *o;
     for (; (o = option_at(p->cmd, count, base)) != NULL; count++)
         if (strlen(o->name) == name_bytes && memcmp(o->name, name, name_bytes) == 0) return o;
@@ -234,17 +240,18 @@ static const opt *find_option(const parse *p, const char *name, size_t name_byte
     snprintf(typed, sizeof typed, "%.*s", (int)(name_bytes < 63 ? name_bytes : 63), name);
     const char *near = options_nearest(typed, count, option_name, p->cmd);
     if (near) wrong(p, "%s has no option --%s; did you mean --%s?", p->cmd->name, typed, near);
-    else wrong(p, "%s has no option --%s; 'millrace %s --help' lists them", p->cmd->name, typed, p->cmd->name);
+    else
+        wrong(p, "%s has no option --%s; 'millrace %s --help' lists them", p->cmd->name, typed, p->cmd->name);
     return NULL;
 }
 
 /* word is "--name" or "--name=value"; next the word behind it, or NULL. */
 static bool take_option(const parse *p, const char *word, const char *next, bool *used_next)
 {
-    const char  *name = word + 2, *equals = strchr(name, '=');
+    const char *name = word + 2, *equals = strchr(name, '=');
     const size_t name_bytes = equals ? (size_t)(equals - name) : strlen(name);
-    size_t       base = 0;
-    const opt   *o = find_option(p, name, name_bytes, &base);
+    size_t base = 0;
+    const opt *o = find_option(p, name, name_bytes, &base);
     if (!o) return false;
     *used_next = false;
     if (o->kind == OPT_FLAG) {
@@ -254,17 +261,18 @@ static bool take_option(const parse *p, const char *word, const char *next, bool
     const char *value = equals ? equals + 1 : next;
     if (!value) return wrong(p, "--%s needs a value", o->name);
     if (!equals && strncmp(value, "--", 2) == 0) /* more likely forgotten than meant */
-        return wrong(p, "--%s needs a value, found '%s'; one that begins so is written --%s=VALUE", o->name, value, o->name);
+        return wrong(p, "--%s needs a value, found '%s'; one that begins so is written --%s=VALUE", o->name,
+                     value, o->name);
     *used_next = !equals;
     return store(p, o, base, value);
 }
 
-bool options_parse(const command *cmd, int argc, char *const *argv, void *args, bool *wants_help, char *message,
-                   size_t message_bytes)
+bool options_parse(const command *cmd, int argc, char *const *argv, void *args, bool *wants_help,
+                   char *message, size_t message_bytes)
 {
     const parse p = {cmd, args, message, message_bytes};
-    size_t      positional = 0;
-    bool        only_positionals = false;
+    size_t positional = 0;
+    bool only_positionals = false;
     *wants_help = false;
     if (!fill_defaults(&p)) return false;
     for (int i = 0; i < argc; i++) {
@@ -279,7 +287,8 @@ bool options_parse(const command *cmd, int argc, char *const *argv, void *args, 
             if (!take_option(&p, word, i + 1 < argc ? argv[i + 1] : NULL, &used_next)) return false;
             i += used_next;
         } else if (!only_positionals && word[0] == '-' && word[1]) {
-            return wrong(&p, "options are written --name, found '%s'; 'millrace %s --help' lists them", word, cmd->name);
+            return wrong(&p, "options are written --name, found '%s'; 'millrace %s --help' lists them", word,
+                         cmd->name);
         } else if (!word[0]) {
             return wrong(&p, "%s: expected a name, found ''", cmd->name);
         } else if (positional < cmd->positional_count) {
@@ -290,6 +299,7 @@ bool options_parse(const command *cmd, int argc, char *const *argv, void *args, 
         }
     }
     if (positional < cmd->positional_count && cmd->positionals[positional].required)
-        return wrong(&p, "%s needs %s; try 'millrace %s --help'", cmd->name, cmd->positionals[positional].name, cmd->name);
+        return wrong(&p, "%s needs %s; try 'millrace %s --help'", cmd->name,
+                     cmd->positionals[positional].name, cmd->name);
     return true;
 }

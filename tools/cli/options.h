@@ -1,11 +1,13 @@
-/* tools/cli/options.h: one table of options per subcommand, from which parsing, ranges, --help and the manual page all come,
- * so that they cannot drift apart.
+/* tools/cli/options.h: one table of options per subcommand, from which parsing, ranges, --help and the manual
+ * page all come, so that they cannot drift apart.
  *
- * A command's arguments are one struct. Each option names a field of it by offset; groups of options that several commands
- * share (loader, devices, output) are tables over a struct of their own that the command's struct contains at `base`, so that
- * --batch or --seed means the same everywhere. Defaults are texts and go through the same parser as what the user types.
+ * A command's arguments are one struct. Each option names a field of it by offset; groups of options that
+ * several commands share (loader, devices, output) are tables over a struct of their own that the command's
+ * struct contains at `base`, so that --batch or --seed means the same everywhere. Defaults are texts and go
+ * through the same parser as what the user types.
  *
- * Nothing here prints or exits: parsing leaves one line in a message buffer, help goes to the FILE it is given. */
+ * Nothing here prints or exits: parsing leaves one line in a message buffer, help goes to the FILE it is
+ * given. */
 #ifndef TOOLS_OPTIONS_H
 #define TOOLS_OPTIONS_H
 
@@ -14,31 +16,32 @@
 #include <stdint.h>
 #include <stdio.h>
 
-typedef enum opt_kind {   /* type of the field it is stored in */
-    OPT_FLAG,             /* bool: true when given */
-    OPT_U32,              /* uint32_t */
-    OPT_U64,              /* uint64_t */
-    OPT_REAL,             /* double; NAN when neither given nor defaulted */
-    OPT_SIZE,             /* uint64_t bytes: 4096, 64K, 1.5G (powers of 1024) */
-    OPT_SECONDS,          /* double: 10, 10s, 250ms */
-    OPT_TEXT,             /* const char *, pointing into argv; NULL when not given */
-    OPT_CHOICE,           /* uint32_t: place in choices */
-    OPT_COUNT_OR_OFF,     /* uint32_t: "off" is 0 */
-    OPT_CACHE,            /* opt_cache: off, ram:SIZE, disk:DIR:SIZE */
+typedef enum opt_kind {                   /* type of the field it is stored in */
+                        OPT_FLAG,         /* bool: true when given */
+                        OPT_U32,          /* uint32_t */
+                        OPT_U64,          /* uint64_t */
+                        OPT_REAL,         /* double; NAN when neither given nor defaulted */
+                        OPT_SIZE,         /* uint64_t bytes: 4096, 64K, 1.5G (powers of 1024) */
+                        OPT_SECONDS,      /* double: 10, 10s, 250ms */
+                        OPT_TEXT,         /* const char *, pointing into argv; NULL when not given */
+                        OPT_CHOICE,       /* uint32_t: place in choices */
+                        OPT_COUNT_OR_OFF, /* uint32_t: "off" is 0 */
+                        OPT_CACHE,        /* opt_cache: off, ram:SIZE, disk:DIR:SIZE */
 } opt_kind;
 
 typedef struct opt_cache {
-    uint32_t kind;         /* 0 off, 1 memory, 2 disk */
+    uint32_t kind; /* 0 off, 1 memory, 2 disk */
     uint64_t bytes;
-    char     folder[4096];
+    char folder[4096];
 } opt_cache;
 
 typedef struct opt {
-    const char *name;     /* without the dashes */
-    opt_kind    kind;
-    size_t      field;    /* offset in the struct of its table */
-    double      low, high; /* numbers: the range, both ends in it */
-    const char *fallback; /* default as the user would type it; NULL: zero, NAN or NULL, and help says what that means */
+    const char *name; /* without the dashes */
+    opt_kind kind;
+    size_t field;         /* offset in the struct of its table */
+    double low, high;     /* numbers: the range, both ends in it */
+    const char *fallback; /* default as the user would type it; NULL: zero, NAN or NULL, and help says what
+                             that means */
     const char *value;    /* what stands for the value in help; NULL: made from kind and choices */
     const char *help;
     const char *const *choices; /* CHOICE: NULL-terminated */
@@ -46,15 +49,15 @@ typedef struct opt {
 
 typedef struct opt_group {
     const char *title;
-    const opt  *options;
-    size_t      count;
-    size_t      base;     /* offset of the table's struct in the command's struct */
+    const opt *options;
+    size_t count;
+    size_t base; /* offset of the table's struct in the command's struct */
 } opt_group;
 
 typedef struct opt_positional {
     const char *name;
-    size_t      field;    /* const char * */
-    bool        required;
+    size_t field; /* const char * */
+    bool required;
     const char *help;
 } opt_positional;
 
@@ -72,15 +75,16 @@ typedef struct command {
 
 #define OPT_COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
-/* Fill args (args_bytes, any contents) with defaults, then from argv[0..argc), the words behind the command's name.
- * False: the user is wrong and message says how, with the nearest option where a name is unknown. *wants_help is set, and the
- * rest not looked at, when --help stands there. */
-bool options_parse(const command *cmd, int argc, char *const *argv, void *args, bool *wants_help, char *message,
-                   size_t message_bytes);
+/* Fill args (args_bytes, any contents) with defaults, then from argv[0..argc), the words behind the command's
+ * name. False: the user is wrong and message says how, with the nearest option where a name is unknown.
+ * *wants_help is set, and the rest not looked at, when --help stands there. */
+bool options_parse(const command *cmd, int argc, char *const *argv, void *args, bool *wants_help,
+                   char *message, size_t message_bytes);
 
-/* The nearest of count names to what was typed, or NULL when none is near. name(context, i) gives the i-th. */
-const char *options_nearest(const char *typed, size_t count, const char *(*name)(const void *context, size_t i),
-                            const void *context);
+/* The nearest of count names to what was typed, or NULL when none is near. name(context, i) gives the
+ * i-th. */
+const char *options_nearest(const char *typed, size_t count,
+                            const char *(*name)(const void *context, size_t i), const void *context);
 
 void options_help(FILE *out, const command *cmd);
 /* The whole manual page in roff. */

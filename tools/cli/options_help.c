@@ -10,8 +10,8 @@ enum { WIDTH = 96, COLUMN = 26 };
 static void value_text(const opt *o, char *buf, size_t buf_bytes)
 {
     static const char *const of_kind[] = {
-        [OPT_FLAG] = "", [OPT_U32] = "N", [OPT_U64] = "N", [OPT_REAL] = "X", [OPT_SIZE] = "SIZE",
-        [OPT_SECONDS] = "TIME", [OPT_TEXT] = "TEXT", [OPT_COUNT_OR_OFF] = "off|N",
+        [OPT_FLAG] = "",     [OPT_U32] = "N",        [OPT_U64] = "N",     [OPT_REAL] = "X",
+        [OPT_SIZE] = "SIZE", [OPT_SECONDS] = "TIME", [OPT_TEXT] = "TEXT", [OPT_COUNT_OR_OFF] = "off|N",
     };
     if (o->value || o->kind != OPT_CHOICE) {
         snprintf(buf, buf_bytes, "%s", o->value ? o->value : of_kind[o->kind]);
@@ -25,9 +25,10 @@ static void value_text(const opt *o, char *buf, size_t buf_bytes)
 /* Help, then range and default, as one text to be wrapped. */
 static void full_help(const opt *o, char *buf, size_t buf_bytes)
 {
-    const bool number = o->kind == OPT_U32 || o->kind == OPT_U64 || o->kind == OPT_REAL || o->kind == OPT_COUNT_OR_OFF;
+    const bool number =
+        o->kind == OPT_U32 || o->kind == OPT_U64 || o->kind == OPT_REAL || o->kind == OPT_COUNT_OR_OFF;
     const bool bounded = number && o->high < 0xffffffffu;
-    char       range[64] = "", fallback[96] = "";
+    char range[64] = "", fallback[96] = "";
     if (bounded) snprintf(range, sizeof range, "%.15g to %.15g", o->low, o->high);
     if (o->fallback) snprintf(fallback, sizeof fallback, "%sdefault %s", bounded ? "; " : "", o->fallback);
     const bool extra = bounded || o->fallback;
@@ -37,7 +38,7 @@ static void full_help(const opt *o, char *buf, size_t buf_bytes)
 /* text from column `at`, indented by `indent` on further lines; newlines in text are kept. */
 static void put_wrapped(FILE *out, const char *text, size_t indent, size_t at)
 {
-    bool         line_start = true;
+    bool line_start = true;
     while (*text) {
         if (*text == '\n') {
             fputc('\n', out);
@@ -150,7 +151,7 @@ static void man_command(FILE *out, const command *cmd)
         put_roff(out, cmd->groups[g].title);
         for (size_t i = 0; i < cmd->groups[g].count; i++) {
             const opt *o = &cmd->groups[g].options[i];
-            char       value[256];
+            char value[256];
             value_text(o, value, sizeof value);
             snprintf(line, sizeof line, "--%s%s%s", o->name, *value ? " " : "", value);
             full_help(o, help, sizeof help);
@@ -172,18 +173,24 @@ void options_man(FILE *out, const command *const *commands, size_t count)
           ".SH NAME\nmillrace \\- keeps training devices fed: converts data sets, loads, trains, measures\n"
           ".SH SYNOPSIS\n.B millrace\n.I COMMAND\n[ARGUMENT...] [OPTION...]\n"
           ".SH DESCRIPTION\n"
-          "DATA is a record file, a shard list, or any format the loader reads directly: image folders, MNIST IDX, CIFAR\n"
+          "DATA is a record file, a shard list, or any format the loader reads directly: image folders, "
+          "MNIST IDX, CIFAR\n"
           "binaries. What a file is comes from its content, never from its name.\n"
           "Results go to standard output, progress and messages to standard error. With\n.B \\-\\-json\n"
-          "every line of standard output is one JSON object whose\n.I event\nfield says what it is; keys are stable.\n"
-          ".SH COMMANDS\n", out);
+          "every line of standard output is one JSON object whose\n.I event\nfield says what it is; keys are "
+          "stable.\n"
+          ".SH COMMANDS\n",
+          out);
     for (size_t i = 0; i < count; i++) man_command(out, commands[i]);
     fputs(".SH EXIT STATUS\n"
           ".TP\n.B 0\ndone\n.TP\n.B 1\nfailed; the last line on standard error says what and where\n"
-          ".TP\n.B 2\nmisused: a wrong option or argument\n.TP\n.B 3\ndone, but samples were bad and are listed\n"
-          ".TP\n.B 130, 143\nstopped by SIGINT or SIGTERM; what was begun is left so that \\-\\-resume goes on.\n"
+          ".TP\n.B 2\nmisused: a wrong option or argument\n.TP\n.B 3\ndone, but samples were bad and are "
+          "listed\n"
+          ".TP\n.B 130, 143\nstopped by SIGINT or SIGTERM; what was begun is left so that \\-\\-resume goes "
+          "on.\n"
           "A second signal ends the program at once.\n"
           ".SH FILES\n"
           ".TP\n.I DST.part\na record file being written; it takes its name when it is whole\n"
-          ".TP\n.I DST.bad.jsonl\nsamples that convert passed over: one JSON object a line\n", out);
+          ".TP\n.I DST.bad.jsonl\nsamples that convert passed over: one JSON object a line\n",
+          out);
 }

@@ -18,7 +18,7 @@ static void wipe(progress *p)
 
 void say(const char *format, ...)
 {
-    char    text[4096], safe[2 * sizeof text];
+    char text[4096], safe[2 * sizeof text];
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
@@ -70,7 +70,11 @@ uint32_t core_count(void)
 void progress_start(progress *p, const char *label, const char *unit, bool quiet)
 {
     const uint64_t now = clock_ns();
-    *p = (progress){.label = label, .unit = unit, .quiet = quiet, .terminal = isatty(STDERR_FILENO) == 1, .start_ns = now};
+    *p = (progress){.label = label,
+                    .unit = unit,
+                    .quiet = quiet,
+                    .terminal = isatty(STDERR_FILENO) == 1,
+                    .start_ns = now};
     p->next_ns = now + (p->terminal ? 0 : 5000000000u);
     p->start_done = UINT64_MAX;
     shown = p;
@@ -82,8 +86,8 @@ static void draw_bar(progress *p, double part, uint64_t done, uint64_t count, do
     char cells[CELLS + 1];
     for (int i = 0; i < CELLS; i++) cells[i] = (double)i < part * CELLS ? '#' : '.';
     cells[CELLS] = '\0';
-    fprintf(stderr, "\r\033[K%s [%s] %" PRIu64 "/%" PRIu64 " %s, %.0f/s%s%s", p->label, cells, done, count, p->unit, rate,
-            note ? ", " : "", note ? note : "");
+    fprintf(stderr, "\r\033[K%s [%s] %" PRIu64 "/%" PRIu64 " %s, %.0f/s%s%s", p->label, cells, done, count,
+            p->unit, rate, note ? ", " : "", note ? note : "");
     fflush(stderr);
     p->drawn = true;
 }
@@ -100,8 +104,8 @@ void progress_show(progress *p, uint64_t done, uint64_t count, const char *note)
         draw_bar(p, count ? (double)done / (double)count : 0, done, count, rate, note);
     } else {
         p->next_ns = now + 5000000000u;
-        fprintf(stderr, "%s: %" PRIu64 " of %" PRIu64 " %s, %.0f/s%s%s\n", p->label, done, count, p->unit, rate,
-                note ? ", " : "", note ? note : "");
+        fprintf(stderr, "%s: %" PRIu64 " of %" PRIu64 " %s, %.0f/s%s%s\n", p->label, done, count, p->unit,
+                rate, note ? ", " : "", note ? note : "");
     }
 }
 

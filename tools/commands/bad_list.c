@@ -26,17 +26,22 @@ static int remember(bad_list *b, uint64_t sample)
 static int read_earlier(bad_list *b, mr_error *err)
 {
     FILE *f = fopen(b->path, "r+e");
-    if (!f) return errno == ENOENT ? MR_OK : mr_error_sys(err, errno, "%s: cannot read the list of bad samples", b->path);
-    char  *line = NULL;
+    if (!f)
+        return errno == ENOENT ? MR_OK
+                               : mr_error_sys(err, errno, "%s: cannot read the list of bad samples", b->path);
+    char *line = NULL;
     size_t room = 0;
-    long   whole = 0;
-    int    rc = MR_OK;
-    for (ssize_t n; rc == MR_OK && (n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n'; whole = ftell(f)) {
-        const char        *at = strstr(line, "\"sample\": ");
+    long whole = 0;
+    int rc = MR_OK;
+    for (ssize_t n; rc == MR_OK && (n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n';
+         whole = ftell(f)) {
+        const char *at = strstr(line, "\"sample\": ");
         unsigned long long sample;
         if (!at || sscanf(at, "\"sample\": %llu", &sample) != 1)
-            rc = mr_error_set(err, MR_EFORMAT, "%s: expected a list of bad samples, found another line; remove the file or "
-                              "leave --resume out", b->path);
+            rc = mr_error_set(err, MR_EFORMAT,
+                              "%s: expected a list of bad samples, found another line; remove the file or "
+                              "leave --resume out",
+                              b->path);
         else if (remember(b, sample) != MR_OK)
             rc = mr_error_set(err, MR_ENOMEM, "out of memory while reading %s", b->path);
     }
@@ -53,10 +58,12 @@ int bad_list_open(bad_list *b, const char *path, bool resume, mr_error *err)
     memset(b, 0, sizeof *b);
     b->fd = -1;
     b->resume = resume;
-    if (strlen(path) >= sizeof b->path) return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(path));
+    if (strlen(path) >= sizeof b->path)
+        return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(path));
     strcpy(b->path, path);
     if (resume) return read_earlier(b, err);
-    if (unlink(path) != 0 && errno != ENOENT) return mr_error_sys(err, errno, "%s: cannot remove the old list", path);
+    if (unlink(path) != 0 && errno != ENOENT)
+        return mr_error_sys(err, errno, "%s: cannot remove the old list", path);
     return MR_OK;
 }
 
@@ -81,7 +88,8 @@ static void append(bad_list *b, const char *line, size_t bytes)
     }
     const ssize_t n = write(b->fd, line, bytes);
     if (n < 0) mr_error_sys(&b->failure, errno, "%s: cannot write the list of bad samples", b->path);
-    else if ((size_t)n < bytes) mr_error_set(&b->failure, MR_EIO, "%s: the list of bad samples is cut: disk full?", b->path);
+    else if ((size_t)n < bytes)
+        mr_error_set(&b->failure, MR_EIO, "%s: the list of bad samples is cut: disk full?", b->path);
 }
 
 void bad_list_line(FILE *out, const mr_error *what)
@@ -98,9 +106,9 @@ void bad_list_line(FILE *out, const mr_error *what)
 void bad_list_add(bad_list *b, const mr_error *what)
 {
     if (is_known(b, what->sample)) return;
-    char  *line = NULL;
+    char *line = NULL;
     size_t bytes = 0;
-    FILE  *f = open_memstream(&line, &bytes);
+    FILE *f = open_memstream(&line, &bytes);
     if (!f) {
         mr_error_set(&b->failure, MR_ENOMEM, "out of memory");
         return;

@@ -1,5 +1,6 @@
-/* tools/commands/check.c: see check.h. Workers take samples in turn; one that met a bad sample waits until all earlier ones are done before
- * it tells, so that the list is the same in every run and nothing has to be kept. */
+/* tools/commands/check.c: see check.h. Workers take samples in turn; one that met a bad sample waits until
+ * all earlier ones are done before it tells, so that the list is the same in every run and nothing has to be
+ * kept. */
 #include "tools/commands/check.h"
 
 #include <inttypes.h>
@@ -9,36 +10,39 @@
 
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
-#include "tools/commands/setup.h"
 #include "tools/cli/tool.h"
+#include "tools/commands/setup.h"
 
 typedef struct check_run {
-    check          *c;
+    check *c;
     pthread_mutex_t lock;
-    pthread_cond_t  sample_done;
-    uint64_t        next;    /* first sample no worker has; lock */
-    uint64_t        at[CHECK_WORKERS_MOST]; /* what each worker has, UINT64_MAX: nothing; lock */
-    bool            stop;    /* enough was told; lock */
-    mr_error        failure; /* the check itself failed; lock */
-    uint32_t        working; /* workers still at it; lock */
-    uint32_t        started; /* numbers given to workers; lock */
+    pthread_cond_t sample_done;
+    uint64_t next;                   /* first sample no worker has; lock */
+    uint64_t at[CHECK_WORKERS_MOST]; /* what each worker has, UINT64_MAX: nothing; lock */
+    bool stop;                       /* enough was told; lock */
+    mr_error failure;                /* the check itself failed; lock */
+    uint32_t working;                /* workers still at it; lock */
+    uint32_t started;                /* numbers given to workers; lock */
 } check_run;
 
 void check_place(const mr_source *src, mr_error *what)
 {
     mr_extent extent;
-    char      path[512];
+    char path[512];
     if (what->sample == MR_NOWHERE || mr_source_extent(src, what->sample, &extent, NULL) != MR_OK) return;
-    if (!what->file[0]) mr_error_at(what, mr_source_sample_path(src, what->sample, path, sizeof path), MR_NOWHERE, MR_NOWHERE);
-    if (what->offset == MR_NOWHERE && extent.file != MR_FILE_OF_SAMPLE) mr_error_at(what, NULL, extent.offset, MR_NOWHERE);
+    if (!what->file[0])
+        mr_error_at(what, mr_source_sample_path(src, what->sample, path, sizeof path), MR_NOWHERE,
+                    MR_NOWHERE);
+    if (what->offset == MR_NOWHERE && extent.file != MR_FILE_OF_SAMPLE)
+        mr_error_at(what, NULL, extent.offset, MR_NOWHERE);
 }
 
-static int check_sample(const check *c, mr_checker *checker, uint64_t at, void **buffer, size_t *buffer_bytes, uint64_t *bytes,
-                        mr_error *err)
+static int check_sample(const check *c, mr_checker *checker, uint64_t at, void **buffer, size_t *buffer_bytes,
+                        uint64_t *bytes, mr_error *err)
 {
     const mr_source_info *info = mr_source_info_of(c->src);
-    mr_sample             sample;
-    mr_extent             extent = {0};
+    mr_sample sample;
+    mr_extent extent = {0};
     int rc = mr_source_extent(c->src, at, &extent, err);
     if (rc == MR_OK) rc = mr_source_read(c->src, at, buffer, buffer_bytes, &sample, err);
     *bytes = extent.bytes;
@@ -46,7 +50,8 @@ static int check_sample(const check *c, mr_checker *checker, uint64_t at, void *
     if (rc == MR_OK && info->label_field >= 0 && info->class_count) {
         const mr_value *label = &sample.value[info->label_field];
         if (label->type == MR_TYPE_INT && (label->i < 0 || label->i >= (int64_t)info->class_count))
-            rc = mr_error_set(err, MR_EFORMAT, "expected a label from 0 to %u, found %" PRId64, info->class_count - 1, label->i);
+            rc = mr_error_set(err, MR_EFORMAT, "expected a label from 0 to %u, found %" PRId64,
+                              info->class_count - 1, label->i);
     }
     if (rc == MR_OK && info->image_field >= 0 && !c->no_decode)
         rc = mr_checker_run(checker, &sample.value[info->image_field], &c->decode, err);
@@ -58,7 +63,9 @@ static int check_sample(const check *c, mr_checker *checker, uint64_t at, void *
 
 static bool take_locked(check_run *r, uint32_t self)
 {
-    if (r->next >= mr_source_info_of(r->c->src)->count || r->stop || r->failure.code != MR_OK || interrupt_flag) return false;
+    if (r->next >= mr_source_info_of(r->c->src)->count || r->stop || r->failure.code != MR_OK ||
+        interrupt_flag)
+        return false;
     r->at[self] = r->next++;
     return true;
 }
@@ -78,13 +85,13 @@ static void tell_in_turn_locked(check_run *r, uint64_t at, const mr_error *what)
 
 static void work(check_run *r, uint32_t self, mr_checker *checker)
 {
-    void  *buffer = NULL;
+    void *buffer = NULL;
     size_t buffer_bytes = 0;
     pthread_mutex_lock(&r->lock);
     while (take_locked(r, self)) {
         const uint64_t at = r->at[self];
-        uint64_t       bytes = 0;
-        mr_error       err = MR_ERROR_INIT;
+        uint64_t bytes = 0;
+        mr_error err = MR_ERROR_INIT;
         pthread_mutex_unlock(&r->lock);
         const int rc = check_sample(r->c, checker, at, &buffer, &buffer_bytes, &bytes, &err);
         pthread_mutex_lock(&r->lock);
@@ -101,9 +108,9 @@ static void work(check_run *r, uint32_t self, mr_checker *checker)
 
 static void *worker_main(void *arg)
 {
-    check_run  *r = arg;
+    check_run *r = arg;
     mr_checker *checker;
-    const int   rc = mr_checker_create(&checker);
+    const int rc = mr_checker_create(&checker);
     pthread_mutex_lock(&r->lock);
     const uint32_t self = r->started++;
     r->at[self] = UINT64_MAX;
@@ -120,7 +127,7 @@ static void *worker_main(void *arg)
 static void watch(check_run *r)
 {
     const uint64_t count = mr_source_info_of(r->c->src)->count;
-    progress       bar;
+    progress bar;
     progress_start(&bar, r->c->label, "samples", r->c->quiet);
     for (bool working = true; working;) {
         const struct timespec pause = {0, 20000000};
@@ -136,11 +143,15 @@ static void watch(check_run *r)
 
 int check_samples(check *c)
 {
-    pthread_t      threads[CHECK_WORKERS_MOST];
-    const uint32_t asked = c->workers ? c->workers : core_count(), wanted = asked < CHECK_WORKERS_MOST ? asked : CHECK_WORKERS_MOST;
-    uint32_t       made = 0;
-    check_run      r = {.c = c, .lock = PTHREAD_MUTEX_INITIALIZER, .sample_done = PTHREAD_COND_INITIALIZER, .failure = MR_ERROR_INIT,
-                        .working = wanted};
+    pthread_t threads[CHECK_WORKERS_MOST];
+    const uint32_t asked = c->workers ? c->workers : core_count(),
+                   wanted = asked < CHECK_WORKERS_MOST ? asked : CHECK_WORKERS_MOST;
+    uint32_t made = 0;
+    check_run r = {.c = c,
+                   .lock = PTHREAD_MUTEX_INITIALIZER,
+                   .sample_done = PTHREAD_COND_INITIALIZER,
+                   .failure = MR_ERROR_INIT,
+                   .working = wanted};
     while (made < wanted && pthread_create(&threads[made], NULL, worker_main, &r) == 0) made++;
     pthread_mutex_lock(&r.lock);
     r.working -= wanted - made;
@@ -156,7 +167,7 @@ int check_samples(check *c)
 
 int check_files(const check *c)
 {
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const int rc = mr_source_check(c->src, &err);
     if (rc != MR_ECHECKSUM && rc != MR_EFORMAT) return exit_status(rc, &err);
     c->wrong(c->context, &err);

@@ -1,5 +1,5 @@
-/* tools/commands/check.h: every sample of a data set read, parsed, its label compared with the classes, its picture decoded; on several
- * threads, and what is wrong told in the order of the samples. */
+/* tools/commands/check.h: every sample of a data set read, parsed, its label compared with the classes, its
+ * picture decoded; on several threads, and what is wrong told in the order of the samples. */
 #ifndef TOOLS_CHECK_H
 #define TOOLS_CHECK_H
 
@@ -10,24 +10,27 @@ enum { CHECK_WORKERS_MOST = 256 };
 typedef struct check {
     const mr_source *src;
     mr_decode_config decode;
-    bool             no_decode, quiet;
-    bool             decode_only; /* what cannot be read was told elsewhere */
-    uint32_t         workers;  /* 0: one per core */
-    const char      *label;    /* of the progress line */
-    /* Called for one bad sample after the other, with file, sample and, in shared files, offset; false: stop. */
-    bool           (*wrong)(void *context, const mr_error *what);
-    void            *context;
-    uint64_t         done, bytes; /* result: samples looked at, bytes read */
+    bool no_decode, quiet;
+    bool decode_only;  /* what cannot be read was told elsewhere */
+    uint32_t workers;  /* 0: one per core */
+    const char *label; /* of the progress line */
+    /* Called for one bad sample after the other, with file, sample and, in shared files, offset; false:
+     * stop. */
+    bool (*wrong)(void *context, const mr_error *what);
+    void *context;
+    uint64_t done, bytes; /* result: samples looked at, bytes read */
 } check;
 
-/* 0, or an exit status when the check itself failed. A signal ends it early: the caller looks at interrupt_flag. */
+/* 0, or an exit status when the check itself failed. A signal ends it early: the caller looks at
+ * interrupt_flag. */
 int check_samples(check *c);
 
-/* What no sample shows by itself (mr_source_check()), told like a bad sample that has no number. 0, or an exit status when the check
- * itself failed. */
+/* What no sample shows by itself (mr_source_check()), told like a bad sample that has no number. 0, or an
+ * exit status when the check itself failed. */
 int check_files(const check *c);
 
-/* Where a bad sample lies, for what is only told with its number: file, and the offset in one that samples share. */
+/* Where a bad sample lies, for what is only told with its number: file, and the offset in one that samples
+ * share. */
 void check_place(const mr_source *src, mr_error *what);
 
 #endif

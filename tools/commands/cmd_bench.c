@@ -2,27 +2,28 @@
  *
  *   loader    how fast batches come when nothing trains
  *   trainer   how fast steps go on a batch that is on the device already
- *   limits    what the machine gives: memory copy, CRC32C, reading the data's files, plain full decode of its pictures */
+ *   limits    what the machine gives: memory copy, CRC32C, reading the data's files, plain full decode of its
+ *             pictures */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/cli/json.h"
+#include "tools/cli/output.h"
+#include "tools/cli/tool.h"
 #include "tools/commands/limits.h"
 #include "tools/commands/measure.h"
-#include "tools/cli/output.h"
 #include "tools/commands/report.h"
-#include "tools/cli/tool.h"
 
 typedef struct bench_args {
     const char *what, *data;
-    double      seconds;
-    uint32_t    rounds, size;
-    bool        training, free_order;
-    model_args  model;
-    data_args   data_opts;
-    run_args    run;
+    double seconds;
+    uint32_t rounds, size;
+    bool training, free_order;
+    model_args model;
+    data_args data_opts;
+    run_args run;
     loader_args loader;
     device_args device;
     compute_args compute;
@@ -41,7 +42,7 @@ static bool needs_data(const bench_args *a)
 static void report_loader(const bench_args *a, const session *s, const measured *m, double seconds)
 {
     const mr_loader_info *info = mr_loader_info_of(s->loader);
-    mr_loader_stats       stats;
+    mr_loader_stats stats;
     mr_loader_stats_read(s->loader, &stats);
     if (a->output.json) {
         json j = json_begin(stdout, "bench");
@@ -68,13 +69,16 @@ static void report_loader(const bench_args *a, const session *s, const measured 
         json_end(&j);
         return;
     }
-    printf("loader   %.0f samples/s (MAD %.0f, %u rounds, %" PRIu64 " batches of %u after %" PRIu64 " to warm up)\n", m->samples_per_s,
-           m->samples_per_s_mad, m->rounds, m->steps, info->batch, m->warmup_steps);
-    printf("         prefetch %u, %u workers, %u readers, %s%s%s; augment %s\n", info->prefetch, info->workers, info->readers,
-           info->io, info->io_note[0] ? ": " : "", info->io_note, info->augment);
+    printf("loader   %.0f samples/s (MAD %.0f, %u rounds, %" PRIu64 " batches of %u after %" PRIu64
+           " to warm up)\n",
+           m->samples_per_s, m->samples_per_s_mad, m->rounds, m->steps, info->batch, m->warmup_steps);
+    printf("         prefetch %u, %u workers, %u readers, %s%s%s; augment %s\n", info->prefetch,
+           info->workers, info->readers, info->io, info->io_note[0] ? ": " : "", info->io_note,
+           info->augment);
     report_fields_text(info);
     report_stages_text(&stats, seconds);
-    if (info->resident_bytes) printf("  the whole set lies in memory: %.1f MiB\n", (double)info->resident_bytes / 1048576);
+    if (info->resident_bytes)
+        printf("  the whole set lies in memory: %.1f MiB\n", (double)info->resident_bytes / 1048576);
 }
 
 static int bench_loader(const bench_args *a, session *s)
@@ -122,13 +126,15 @@ static void report_trainer(const bench_args *a, const session *s, const syntheti
         json_end(&j);
         return;
     }
-    printf("trainer  %.0f samples/s: %.3f ms a step of %u (MAD %.3f, %" PRIu64 " steps after %" PRIu64 " to warm up)\n", m->samples_per_s,
-           m->step_ms, in->batch, m->step_ms_mad, m->steps, m->warmup_steps);
+    printf("trainer  %.0f samples/s: %.3f ms a step of %u (MAD %.3f, %" PRIu64 " steps after %" PRIu64
+           " to warm up)\n",
+           m->samples_per_s, m->step_ms, in->batch, m->step_ms_mad, m->steps, m->warmup_steps);
     char input[48];
     if (in->h) snprintf(input, sizeof input, "%u x %u x %u", in->h, in->w, in->c);
     else snprintf(input, sizeof input, "%u numbers", in->w);
-    printf("         %s (%s), %u classes, input %s; %u replicas, %s, %s\n", s->model->name, s->model->id, in->classes, input,
-           s->device_count, mr_device_info_of(s->devices[0])->name, setup_precisions[a->compute.precision]);
+    printf("         %s (%s), %u classes, input %s; %u replicas, %s, %s\n", s->model->name, s->model->id,
+           in->classes, input, s->device_count, mr_device_info_of(s->devices[0])->name,
+           setup_precisions[a->compute.precision]);
 }
 
 static int bench_trainer(const bench_args *a, session *s)
@@ -138,12 +144,20 @@ static int bench_trainer(const bench_args *a, session *s)
     if (status == EXIT_DONE) status = session_fill_rule(s, &a->model, a->model.scale);
     if (status) return status;
     const mr_model *model = s->model;
-    run_args        run = a->run;
+    run_args run = a->run;
     session_fill_run(s, &run, a->model.scale);
     const uint32_t own = model->h ? model->h : 224;
-    synthetic in = {.batch = run.batch, .h = a->size ? a->size : own, .w = a->size ? a->size : model->w ? model->w : own,
-                    .c = run.channels ? run.channels : model->c ? model->c : 3, .classes = model->classes,
-                    .std = {255, 255, 255, 255}, .seed = run.seed};
+    synthetic in = {.batch = run.batch,
+                    .h = a->size ? a->size : own,
+                    .w = a->size    ? a->size
+                         : model->w ? model->w
+                                    : own,
+                    .c = run.channels ? run.channels
+                         : model->c   ? model->c
+                                      : 3,
+                    .classes = model->classes,
+                    .std = {255, 255, 255, 255},
+                    .seed = run.seed};
     mr_error err = MR_ERROR_INIT;
     status = exit_status(mr_model_build(model, in.h, in.w, in.c, in.classes, &s->net, &err), &err);
     if (model->numbers) in.h = 0;
@@ -169,7 +183,8 @@ static void report_limit(const bench_args *a, const limit *l)
         json_end(&j);
         return;
     }
-    printf("%-22s %10.2f %-10s (MAD %.2f, %u rounds, %u threads)\n", l->name, l->value, l->unit, l->mad, l->rounds, l->threads);
+    printf("%-22s %10.2f %-10s (MAD %.2f, %u rounds, %u threads)\n", l->name, l->value, l->unit, l->mad,
+           l->rounds, l->threads);
 }
 
 static int bench_limits(const bench_args *a, session *s)
@@ -189,8 +204,8 @@ static int bench_limits(const bench_args *a, session *s)
 static int run(const void *args)
 {
     const bench_args *a = args;
-    session           s = {.io_told = true, .compute = &a->compute};
-    int               status = EXIT_MISUSED;
+    session s = {.io_told = true, .compute = &a->compute};
+    int status = EXIT_MISUSED;
     if (strcmp(a->what, "loader") == 0) status = bench_loader(a, &s);
     else if (strcmp(a->what, "trainer") == 0) status = bench_trainer(a, &s);
     else if (strcmp(a->what, "limits") == 0) status = bench_limits(a, &s);
@@ -200,12 +215,16 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"seconds", OPT_SECONDS, offsetof(bench_args, seconds), 0.01, 3600, "5", "TIME", "how long to measure, warm-up apart", NULL},
-    {"rounds", OPT_U32, offsetof(bench_args, rounds), 1, 64, "5", NULL, "the median of so many parts of that time is told", NULL},
-    {"training", OPT_FLAG, offsetof(bench_args, training), 0, 0, NULL, NULL, "loader: with random augmentation", NULL},
+    {"seconds", OPT_SECONDS, offsetof(bench_args, seconds), 0.01, 3600, "5", "TIME",
+     "how long to measure, warm-up apart", NULL},
+    {"rounds", OPT_U32, offsetof(bench_args, rounds), 1, 64, "5", NULL,
+     "the median of so many parts of that time is told", NULL},
+    {"training", OPT_FLAG, offsetof(bench_args, training), 0, 0, NULL, NULL,
+     "loader: with random augmentation", NULL},
     {"free-order", OPT_FLAG, offsetof(bench_args, free_order), 0, 0, NULL, NULL,
      "loader: batches as they become ready, not in order; without --devices", NULL},
-    {"size", OPT_U32, offsetof(bench_args, size), 1, 8192, NULL, NULL, "trainer: side of the input; without it the model's own", NULL},
+    {"size", OPT_U32, offsetof(bench_args, size), 1, 8192, NULL, NULL,
+     "trainer: side of the input; without it the model's own", NULL},
 };
 static const opt_group groups[] = {
     {"Measuring", options, OPT_COUNT(options), 0},
@@ -225,12 +244,16 @@ static const opt_positional positionals[] = {
 const command command_bench = {
     .name = "bench",
     .summary = "one ceiling at a time: loader, trainer, limits of the machine",
-    .text = "loader: batches taken as fast as they come, with nothing to train. trainer: training steps on one batch of noise "
-            "that is on the device already. limits: what the machine gives to both: memory copy, CRC32C, reading the data's "
-            "files, full decode of its pictures.\nA real run can be no faster than the slower of the first two; 'profile' puts "
+    .text = "loader: batches taken as fast as they come, with nothing to train. trainer: training steps on "
+            "one batch of noise "
+            "that is on the device already. limits: what the machine gives to both: memory copy, CRC32C, "
+            "reading the data's "
+            "files, full decode of its pictures.\nA real run can be no faster than the slower of the first "
+            "two; 'profile' puts "
             "them beside it.",
-    .examples = "  millrace bench loader train.mrec --augment rrc224 --training --workers 2\n"
-                "  millrace bench trainer --model cifar-cnn --batch 128 --json\n  millrace bench limits train.mrec\n",
+    .examples =
+        "  millrace bench loader train.mrec --augment rrc224 --training --workers 2\n"
+        "  millrace bench trainer --model cifar-cnn --batch 128 --json\n  millrace bench limits train.mrec\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

@@ -1,16 +1,16 @@
-/* tools/commands/cmd_convert.c: `millrace convert SRC DST`: any data set into record files, TFRecord or tar. The work is mr_convert(); here are its
- * options, the list of bad samples, progress and the closing lines. */
+/* tools/commands/cmd_convert.c: `millrace convert SRC DST`: any data set into record files, TFRecord or tar.
+ * The work is mr_convert(); here are its options, the list of bad samples, progress and the closing lines. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/commands/check.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/commands/setup.h"
 #include "tools/cli/tool.h"
+#include "tools/commands/check.h"
+#include "tools/commands/setup.h"
 
 enum { STORE_JPEG = 0, STORE_RAW = 1, STORE_COEF = 2 };
 enum { BAD_SKIP = 0, BAD_STOP = 1 };
@@ -18,25 +18,25 @@ enum { TO_MREC = 0, TO_TFRECORD = 1, TO_TAR = 2 };
 
 typedef struct convert_args {
     const char *src, *dst;
-    uint32_t    to, store, resize, quality, workers, channels, bad;
-    bool        center_square, transcode, no_entries, resume, force, no_check, no_verify;
-    uint64_t    shard_bytes, max_bad;
-    data_args   data;
+    uint32_t to, store, resize, quality, workers, channels, bad;
+    bool center_square, transcode, no_entries, resume, force, no_check, no_verify;
+    uint64_t shard_bytes, max_bad;
+    data_args data;
     output_args output;
 } convert_args;
 
 typedef struct convert_run {
     const convert_args *args;
-    const mr_source    *src;
-    progress            bar;
-    bad_list            bad;
-    uint64_t            start_ns;
+    const mr_source *src;
+    progress bar;
+    bad_list bad;
+    uint64_t start_ns;
 } convert_run;
 
 static void on_progress(void *context, uint64_t done, uint64_t count, uint64_t bytes)
 {
     convert_run *r = context;
-    char         text[32], note[64];
+    char text[32], note[64];
     if (r->bar.quiet || clock_ns() < r->bar.next_ns) return;
     snprintf(note, sizeof note, "%s read", size_text((double)bytes, text, sizeof text));
     progress_show(&r->bar, done, count, note);
@@ -46,14 +46,15 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
 {
     (void)substitute; /* nothing takes its place */
     convert_run *r = context;
-    mr_error     placed = *what;
+    mr_error placed = *what;
     check_place(r->src, &placed);
     bad_list_add(&r->bad, &placed);
 }
 
-static const mr_store stores_of[] = {[STORE_JPEG] = MR_STORE_JPEG, [STORE_RAW] = MR_STORE_RAW, [STORE_COEF] = MR_STORE_COEF};
+static const mr_store stores_of[] = {
+    [STORE_JPEG] = MR_STORE_JPEG, [STORE_RAW] = MR_STORE_RAW, [STORE_COEF] = MR_STORE_COEF};
 
-static const mr_to    tos_of[] = {[TO_MREC] = MR_TO_MREC, [TO_TFRECORD] = MR_TO_TFRECORD, [TO_TAR] = MR_TO_TAR};
+static const mr_to tos_of[] = {[TO_MREC] = MR_TO_MREC, [TO_TFRECORD] = MR_TO_TFRECORD, [TO_TAR] = MR_TO_TAR};
 static const char *const tos[] = {"mrec", "tfrecord", "tar", NULL};
 
 static void fill_config(mr_convert_config *cfg, const convert_args *a, convert_run *r)
@@ -86,17 +87,18 @@ static void fill_config(mr_convert_config *cfg, const convert_args *a, convert_r
 static void report_shards(const convert_args *a, uint32_t shards)
 {
     const size_t n = strlen(a->dst);
-    const int    stem = (int)(n > 4 && strcmp(a->dst + n - 4, ".tar") == 0 ? n - 4 : n);
-    if (a->to == TO_TFRECORD) printf("named %s-00000-of-%05" PRIu32 " and so on; any of them names the set\n", a->dst, shards);
+    const int stem = (int)(n > 4 && strcmp(a->dst + n - 4, ".tar") == 0 ? n - 4 : n);
+    if (a->to == TO_TFRECORD)
+        printf("named %s-00000-of-%05" PRIu32 " and so on; any of them names the set\n", a->dst, shards);
     else printf("named \"%.*s-{000000..%06" PRIu32 "}.tar\"\n", stem, a->dst, shards - 1);
 }
 
 static void report(const convert_run *r, const mr_convert_result *res)
 {
     const convert_args *a = r->args;
-    const double        seconds = seconds_since(r->start_ns);
-    const uint64_t      made = res->records - res->resumed;
-    const double        rate = seconds > 0 ? (double)made / seconds : 0;
+    const double seconds = seconds_since(r->start_ns);
+    const uint64_t made = res->records - res->resumed;
+    const double rate = seconds > 0 ? (double)made / seconds : 0;
     if (a->output.json) {
         json j = json_begin(stdout, "convert");
         json_text(&j, "source", mr_source_info_of(r->src)->path);
@@ -120,26 +122,34 @@ static void report(const convert_run *r, const mr_convert_result *res)
     }
     char in[32], out[32];
     printf("%s: %" PRIu64 " records", a->dst, res->records);
-    if (res->shards > 1 || a->shard_bytes) printf(" in %" PRIu32 " file%s", res->shards, res->shards == 1 ? "" : "s");
+    if (res->shards > 1 || a->shard_bytes)
+        printf(" in %" PRIu32 " file%s", res->shards, res->shards == 1 ? "" : "s");
     if (res->resumed) printf(", %" PRIu64 " of them from an earlier run", res->resumed);
     printf("; %s read, %s written; %.2f s, %.0f records/s\n", size_text((double)res->bytes_in, in, sizeof in),
            size_text((double)res->bytes_out, out, sizeof out), seconds, rate);
     if (a->shard_bytes && a->to != TO_MREC) report_shards(a, res->shards);
-    if (res->transcoded) printf("%" PRIu64 " progressive or arithmetic JPEGs made sequential, with the same coefficients\n", res->transcoded);
+    if (res->transcoded)
+        printf("%" PRIu64 " progressive or arithmetic JPEGs made sequential, with the same coefficients\n",
+               res->transcoded);
     if (res->coefficients) printf("%" PRIu64 " pictures stored as coefficients\n", res->coefficients);
-    if (res->kept) printf("%" PRIu64 " pictures that cannot be coefficients (PNG, CMYK, ...) kept as they are\n", res->kept);
-    if (res->bad) printf("%" PRIu64 " bad sample%s passed over, listed in %s\n", res->bad, res->bad == 1 ? "" : "s", r->bad.path);
+    if (res->kept)
+        printf("%" PRIu64 " pictures that cannot be coefficients (PNG, CMYK, ...) kept as they are\n",
+               res->kept);
+    if (res->bad)
+        printf("%" PRIu64 " bad sample%s passed over, listed in %s\n", res->bad, res->bad == 1 ? "" : "s",
+               r->bad.path);
 }
 
 static int convert(convert_run *r)
 {
     const convert_args *a = r->args;
-    mr_error            err = MR_ERROR_INIT, list_err = MR_ERROR_INIT;
-    mr_convert_config   cfg;
-    mr_convert_result   res = {0};
-    char                list[4096];
+    mr_error err = MR_ERROR_INIT, list_err = MR_ERROR_INIT;
+    mr_convert_config cfg;
+    mr_convert_result res = {0};
+    char list[4096];
     snprintf(list, sizeof list, "%s.bad.jsonl", a->dst);
-    const bool refused = !a->force && access(a->dst, F_OK) == 0; /* by mr_convert(): then the old list stays */
+    const bool refused =
+        !a->force && access(a->dst, F_OK) == 0; /* by mr_convert(): then the old list stays */
     int rc = bad_list_open(&r->bad, list, a->resume || refused, &err);
     if (rc) return exit_status(rc, &err);
     fill_config(&cfg, a, r);
@@ -154,7 +164,9 @@ static int convert(convert_run *r)
         status = EXIT_FAILED;
     }
     if (rc == MR_OK) report(r, &res);
-    else if (r->bad.count) say("%" PRIu64 " bad sample%s listed in %s", r->bad.count, r->bad.count == 1 ? " is" : "s are", r->bad.path);
+    else if (r->bad.count)
+        say("%" PRIu64 " bad sample%s listed in %s", r->bad.count, r->bad.count == 1 ? " is" : "s are",
+            r->bad.path);
     return status == EXIT_DONE && res.bad ? EXIT_BAD_SAMPLES : status;
 }
 
@@ -172,16 +184,18 @@ static int run(const void *args)
         return EXIT_MISUSED;
     }
     if (a->to != TO_MREC && a->resume) {
-        say("--resume: a conversion with --to %s begins anew; only one to mrec goes on where it stopped", tos[a->to]);
+        say("--resume: a conversion with --to %s begins anew; only one to mrec goes on where it stopped",
+            tos[a->to]);
         return EXIT_MISUSED;
     }
     if ((a->to != TO_MREC && a->store == STORE_COEF) || (a->to == TO_TAR && a->store == STORE_RAW)) {
-        say("--store %s: --to %s has no place for it; leave it out, and pictures become JPEG and PNG files", stores[a->store], tos[a->to]);
+        say("--store %s: --to %s has no place for it; leave it out, and pictures become JPEG and PNG files",
+            stores[a->store], tos[a->to]);
         return EXIT_MISUSED;
     }
     convert_run r = {.args = a};
-    mr_source  *src;
-    int         status = setup_source(&src, a->src, &a->data);
+    mr_source *src;
+    int status = setup_source(&src, a->src, &a->data);
     if (status) return status;
     r.src = src;
     status = convert(&r);
@@ -195,32 +209,45 @@ static const opt options[] = {
     {"to", OPT_CHOICE, offsetof(convert_args, to), 0, 0, "mrec", NULL,
      "mrec: record files; tfrecord: TensorFlow's, of tf.train.Example; tar: WebDataset", tos},
     {"store", OPT_CHOICE, offsetof(convert_args, store), 0, 0, "jpeg", NULL,
-     "jpeg: pictures keep their bytes; raw: decoded pixels; coef: JPEGs as their coefficients, without loss: about 1.45 times the "
-     "bytes, and no entropy decoding left to do", stores},
+     "jpeg: pictures keep their bytes; raw: decoded pixels; coef: JPEGs as their coefficients, without loss: "
+     "about 1.45 times the "
+     "bytes, and no entropy decoding left to do",
+     stores},
     {"resize", OPT_U32, offsetof(convert_args, resize), 0, 65535, "0", NULL,
      "make the shorter side at most this many pixels; 0: leave pictures as they are", NULL},
-    {"quality", OPT_U32, offsetof(convert_args, quality), 1, 100, "90", NULL, "of JPEGs that --resize makes again", NULL},
+    {"quality", OPT_U32, offsetof(convert_args, quality), 1, 100, "90", NULL,
+     "of JPEGs that --resize makes again", NULL},
     {"transcode", OPT_FLAG, offsetof(convert_args, transcode), 0, 0, NULL, NULL,
-     "make progressive and arithmetic JPEGs sequential, which decodes faster; coefficients and other segments stay", NULL},
+     "make progressive and arithmetic JPEGs sequential, which decodes faster; coefficients and other "
+     "segments stay",
+     NULL},
     {"no-entries", OPT_FLAG, offsetof(convert_args, no_entries), 0, 0, NULL, NULL,
-     "no entry points beside JPEGs (1 % of their bytes, with which a crop is decoded without what is above it and left of it)", NULL},
+     "no entry points beside JPEGs (1 % of their bytes, with which a crop is decoded without what is above "
+     "it and left of it)",
+     NULL},
     {"center-square", OPT_FLAG, offsetof(convert_args, center_square), 0, 0, NULL, NULL,
      "with --store raw --resize N: cut to the middle N x N, so that all have one size", NULL},
     {"channels", OPT_U32, offsetof(convert_args, channels), 0, 3, "0", NULL,
      "of decoded pictures: 1 gray, 3 colour, 0 as they are", NULL},
     {"shard-size", OPT_SIZE, offsetof(convert_args, shard_bytes), 0, 0x1p64, "0", NULL,
-     "begin another file before one grows past this; DST is then a list of files, or what the names of the files begin with "
-     "(DST-00000-of-00128, DST-000000.tar); 0: one file", NULL},
-    {"workers", OPT_U32, offsetof(convert_args, workers), 0, 1024, "0", NULL, "threads; 0: one per core", NULL},
-    {"resume", OPT_FLAG, offsetof(convert_args, resume), 0, 0, NULL, NULL, "go on where an interrupted run stopped", NULL},
-    {"force", OPT_FLAG, offsetof(convert_args, force), 0, 0, NULL, NULL, "replace an output that exists", NULL},
+     "begin another file before one grows past this; DST is then a list of files, or what the names of the "
+     "files begin with "
+     "(DST-00000-of-00128, DST-000000.tar); 0: one file",
+     NULL},
+    {"workers", OPT_U32, offsetof(convert_args, workers), 0, 1024, "0", NULL, "threads; 0: one per core",
+     NULL},
+    {"resume", OPT_FLAG, offsetof(convert_args, resume), 0, 0, NULL, NULL,
+     "go on where an interrupted run stopped", NULL},
+    {"force", OPT_FLAG, offsetof(convert_args, force), 0, 0, NULL, NULL, "replace an output that exists",
+     NULL},
     {"bad", OPT_CHOICE, offsetof(convert_args, bad), 0, 0, "skip", NULL,
      "damaged samples: pass over and list them, or stop at the first", bads},
     {"max-bad", OPT_U64, offsetof(convert_args, max_bad), 1, 0x1p64, NULL, NULL,
      "stop when more samples than this are bad; without it: never", NULL},
     {"no-check", OPT_FLAG, offsetof(convert_args, no_check), 0, 0, NULL, NULL,
      "keep pictures that stay as they are even when they cannot be decoded", NULL},
-    {"no-verify", OPT_FLAG, offsetof(convert_args, no_verify), 0, 0, NULL, NULL, "do not read the result back", NULL},
+    {"no-verify", OPT_FLAG, offsetof(convert_args, no_verify), 0, 0, NULL, NULL,
+     "do not read the result back", NULL},
 };
 
 static const opt_group groups[] = {
@@ -230,30 +257,47 @@ static const opt_group groups[] = {
 };
 
 static const opt_positional positionals[] = {
-    {"SRC", offsetof(convert_args, src), true, "a folder of pictures, TFRecords, tar archives, RecordIO, IDX, CIFAR, CSV, .npy, a record file"},
-    {"DST", offsetof(convert_args, dst), true, "the file to make; by custom its name ends in .mrec, .tfrecord or .tar"},
+    {"SRC", offsetof(convert_args, src), true,
+     "a folder of pictures, TFRecords, tar archives, RecordIO, IDX, CIFAR, CSV, .npy, a record file"},
+    {"DST", offsetof(convert_args, dst), true,
+     "the file to make; by custom its name ends in .mrec, .tfrecord or .tar"},
 };
 
 const command command_convert = {
     .name = "convert",
     .summary = "makes record files, TFRecords or tar archives from any data set",
-    .text = "Writes SRC as a record file, or as files of another format. The same data and settings give the same bytes, for any number of workers and "
-            "however often the run was interrupted and resumed. DST appears under its name when it is whole; until then it "
+    .text = "Writes SRC as a record file, or as files of another format. The same data and settings give the "
+            "same bytes, for any number of workers and "
+            "however often the run was interrupted and resumed. DST appears under its name when it is whole; "
+            "until then it "
             "is DST.part.\n"
-            "A JPEG keeps its bytes unless told otherwise; 'export' gives back the same file. From coefficients it makes a baseline JPEG with the "
-            "same coefficients. Every picture is decoded once to see that it can be. Those that cannot, and labels outside the classes, are "
+            "A JPEG keeps its bytes unless told otherwise; 'export' gives back the same file. From "
+            "coefficients it makes a baseline JPEG with the "
+            "same coefficients. Every picture is decoded once to see that it can be. Those that cannot, and "
+            "labels outside the classes, are "
             "passed over and listed in DST.bad.jsonl; the exit status is then 3.\n"
-            "Where --resize, --center-square or --store raw (by EXIF orientation) move pixels, fields that are boxes, box_labels or masks by their "
-            "names follow: boxes are cut, and dropped with their label where nothing is left, masks resized without mixing values. Boxes must be "
-            "parts of the picture, 0 to 1, and masks numbers of 8 bits (gray or palette PNG). Other fields stay as they are.\n"
-            "With --to tfrecord or --to tar pictures keep their JPEG or PNG bytes, pixels become PNG, coefficients JPEG; labels count from 0; what "
-            "was written is read back and compared before it takes its name. An interrupted run leaves nothing, a killed one files named .part.\n"
-            "TFRecord: image/encoded, image/format (jpeg, png; with --store raw: raw, uint8 in image/height x image/width x image/channels), "
-            "image/class/label and image/class/text, field boxes as image/object/bbox/xmin, ymin, xmax, ymax with box_labels as "
-            "image/object/class/label, a picture mask as image/segmentation/class/encoded; other fields under their names, whole numbers as "
-            "int64, floating point as float: 64-bit ones are rounded to 32. A tensor of more or fewer than one dimension has its shape in NAME/shape.\n"
-            "tar: KEY.jpg or KEY.png, KEY.cls, other fields as KEY.NAME with .txt, .npy, .png or .jpg where the name does not end so. KEY is the "
-            "file's path below SRC where each sample is a file, else its number. The names of classes are in a member __classes__.\n"
+            "Where --resize, --center-square or --store raw (by EXIF orientation) move pixels, fields that "
+            "are boxes, box_labels or masks by their "
+            "names follow: boxes are cut, and dropped with their label where nothing is left, masks resized "
+            "without mixing values. Boxes must be "
+            "parts of the picture, 0 to 1, and masks numbers of 8 bits (gray or palette PNG). Other fields "
+            "stay as they are.\n"
+            "With --to tfrecord or --to tar pictures keep their JPEG or PNG bytes, pixels become PNG, "
+            "coefficients JPEG; labels count from 0; what "
+            "was written is read back and compared before it takes its name. An interrupted run leaves "
+            "nothing, a killed one files named .part.\n"
+            "TFRecord: image/encoded, image/format (jpeg, png; with --store raw: raw, uint8 in image/height "
+            "x image/width x image/channels), "
+            "image/class/label and image/class/text, field boxes as image/object/bbox/xmin, ymin, xmax, ymax "
+            "with box_labels as "
+            "image/object/class/label, a picture mask as image/segmentation/class/encoded; other fields "
+            "under their names, whole numbers as "
+            "int64, floating point as float: 64-bit ones are rounded to 32. A tensor of more or fewer than "
+            "one dimension has its shape in NAME/shape.\n"
+            "tar: KEY.jpg or KEY.png, KEY.cls, other fields as KEY.NAME with .txt, .npy, .png or .jpg where "
+            "the name does not end so. KEY is the "
+            "file's path below SRC where each sample is a file, else its number. The names of classes are in "
+            "a member __classes__.\n"
             "The output may not be the input, and may not lie inside a folder of pictures that is the input.",
     .examples = "  millrace convert photos photos.mrec\n"
                 "  millrace convert photos small.mrec --resize 256 --quality 90\n"

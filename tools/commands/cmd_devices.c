@@ -4,8 +4,8 @@
 
 #include "millrace/kernels.h"
 #include "tools/cli/json.h"
-#include "tools/commands/setup.h"
 #include "tools/cli/tool.h"
+#include "tools/commands/setup.h"
 
 typedef struct devices_args {
     output_args output;
@@ -34,7 +34,7 @@ static int wider(int width, const char *text)
 static void list_text(void)
 {
     mr_device_listing row;
-    int               kind = 4, name = 4, hardware = 8;
+    int kind = 4, name = 4, hardware = 8;
     for (uint32_t at = 0; mr_device_list(at, &row); at++) {
         kind = wider(kind, row.kind);
         name = wider(name, row.spec);
@@ -58,7 +58,8 @@ static const opt_group groups[] = {OUTPUT_GROUP(devices_args, output)};
 const command command_devices = {
     .name = "devices",
     .summary = "lists the devices that --devices can name",
-    .text = "Lists what is here: each kind of device this build knows, what hardware stands behind it, and whether it is ready "
+    .text = "Lists what is here: each kind of device this build knows, what hardware stands behind it, and "
+            "whether it is ready "
             "or why not. GPUs are counted as CUDA_VISIBLE_DEVICES leaves them.",
     .groups = groups,
     .group_count = OPT_COUNT(groups),

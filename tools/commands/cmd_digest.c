@@ -1,24 +1,25 @@
-/* tools/commands/cmd_digest.c: `millrace digest DATA`: a hash over the batches that the loader delivers. Two runs that print the same
- * digest delivered the same samples in the same order with the same pixels: order, pixels and resume are tested with it. */
+/* tools/commands/cmd_digest.c: `millrace digest DATA`: a hash over the batches that the loader delivers. Two
+ * runs that print the same digest delivered the same samples in the same order with the same pixels: order,
+ * pixels and resume are tested with it. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
+#include "tools/cli/tool.h"
 #include "tools/commands/report.h"
 #include "tools/commands/session.h"
-#include "tools/cli/tool.h"
 
 enum { BATCHES_AT_ONCE = 32 }; /* between looks at the Ctrl-C flag */
 
 typedef struct digest_args {
     const char *data;
-    uint32_t    parts;
-    bool        training;
-    uint64_t    start_epoch, start_step, split_at;
-    data_args   data_opts;
-    run_args    run;
+    uint32_t parts;
+    bool training;
+    uint64_t start_epoch, start_step, split_at;
+    data_args data_opts;
+    run_args run;
     loader_args loader;
     device_args device;
     output_args output;
@@ -26,10 +27,10 @@ typedef struct digest_args {
 
 typedef struct digest_run {
     const digest_args *args;
-    session            s;
-    mr_digester       *digester;
-    uint64_t           batches, samples;
-    uint64_t           start_ns;
+    session s;
+    mr_digester *digester;
+    uint64_t batches, samples;
+    uint64_t start_ns;
 } digest_run;
 
 /* Up to `most` batches of the loader that is open. */
@@ -38,8 +39,9 @@ static int digest_some(digest_run *r, uint64_t most)
     mr_error err = MR_ERROR_INIT;
     for (uint64_t taken = 0; taken < most;) {
         const uint64_t want = most - taken < BATCHES_AT_ONCE ? most - taken : BATCHES_AT_ONCE;
-        uint64_t       batches = 0, samples = 0;
-        const int rc = mr_digester_run(r->digester, r->s.loader, r->s.devices, want, &batches, &samples, &err);
+        uint64_t batches = 0, samples = 0;
+        const int rc =
+            mr_digester_run(r->digester, r->s.loader, r->s.devices, want, &batches, &samples, &err);
         r->batches += batches;
         r->samples += samples;
         taken += batches;
@@ -53,9 +55,9 @@ static int digest_some(digest_run *r, uint64_t most)
 /* The first `split_at` batches with one loader, the rest with another that starts there. */
 static int digest_all(digest_run *r)
 {
-    session       *s = &r->s;
+    session *s = &r->s;
     const uint64_t split = r->args->split_at;
-    int            status = session_open_loader(s);
+    int status = session_open_loader(s);
     if (status == EXIT_DONE) status = digest_some(r, split ? split : UINT64_MAX);
     if (status || !split) return status;
     const uint64_t per_epoch = mr_loader_info_of(s->loader)->steps_per_epoch;
@@ -70,8 +72,8 @@ static int digest_all(digest_run *r)
 static void report(const digest_run *r)
 {
     const mr_digest d = mr_digester_result(r->digester);
-    const double    seconds = seconds_since(r->start_ns);
-    char            text[40];
+    const double seconds = seconds_since(r->start_ns);
+    char text[40];
     snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, d.hi, d.lo);
     if (!r->args->output.json) {
         printf("%s  %" PRIu64 " batches, %" PRIu64 " samples\n", text, r->batches, r->samples);
@@ -92,7 +94,7 @@ static void report(const digest_run *r)
 
 static int run(const void *args)
 {
-    digest_run         r = {.args = args, .start_ns = clock_ns()};
+    digest_run r = {.args = args, .start_ns = clock_ns()};
     const digest_args *a = args;
     int status = session_open_data(&r.s, a->data, &a->data_opts, NEED_SAMPLES);
     if (status == EXIT_DONE && a->device.devices) status = session_open_devices(&r.s, &a->device);
@@ -116,20 +118,21 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"training", OPT_FLAG, offsetof(digest_args, training), 0, 0, NULL, NULL, "with random augmentation, as in training", NULL},
-    {"parts", OPT_U32, offsetof(digest_args, parts), 1, 64, "1", NULL, "without --devices: cut batches for so many replicas", NULL},
-    {"start-epoch", OPT_U64, offsetof(digest_args, start_epoch), 0, 0x1p64, "0", NULL, "begin as if resumed here", NULL},
-    {"start-step", OPT_U64, offsetof(digest_args, start_step), 0, 0x1p64, "0", NULL, "and at this step of it", NULL},
+    {"training", OPT_FLAG, offsetof(digest_args, training), 0, 0, NULL, NULL,
+     "with random augmentation, as in training", NULL},
+    {"parts", OPT_U32, offsetof(digest_args, parts), 1, 64, "1", NULL,
+     "without --devices: cut batches for so many replicas", NULL},
+    {"start-epoch", OPT_U64, offsetof(digest_args, start_epoch), 0, 0x1p64, "0", NULL,
+     "begin as if resumed here", NULL},
+    {"start-step", OPT_U64, offsetof(digest_args, start_step), 0, 0x1p64, "0", NULL, "and at this step of it",
+     NULL},
     {"split-at", OPT_U64, offsetof(digest_args, split_at), 1, 0x1p64, NULL, NULL,
      "stop after so many batches and go on with a second loader; the digest is over both", NULL},
 };
 static const opt_group groups[] = {
-    {"Digest", options, OPT_COUNT(options), 0},
-    RUN_GROUP(digest_args, run),
-    LOADER_GROUP(digest_args, loader),
-    DEVICE_GROUP(digest_args, device),
-    DATA_GROUP(digest_args, data_opts),
-    OUTPUT_GROUP(digest_args, output),
+    {"Digest", options, OPT_COUNT(options), 0}, RUN_GROUP(digest_args, run),
+    LOADER_GROUP(digest_args, loader),          DEVICE_GROUP(digest_args, device),
+    DATA_GROUP(digest_args, data_opts),         OUTPUT_GROUP(digest_args, output),
 };
 static const opt_positional positionals[] = {
     {"DATA", offsetof(digest_args, data), true, "a record file, a shard list, or any data set"},
@@ -138,8 +141,10 @@ static const opt_positional positionals[] = {
 const command command_digest = {
     .name = "digest",
     .summary = "a hash over the batches of one or more epochs, as the loader delivers them",
-    .text = "Prints 32 hex digits over sample numbers, labels, pixels and --fields of all batches, in order. The loader's options, devices "
-            "and resume points change nothing in them; data, seed, order, batch and augmentation do. With --devices each "
+    .text = "Prints 32 hex digits over sample numbers, labels, pixels and --fields of all batches, in order. "
+            "The loader's options, devices "
+            "and resume points change nothing in them; data, seed, order, batch and augmentation do. With "
+            "--devices each "
             "replica's part is read back from its device and compared first.",
     .examples = "  millrace digest train.mrec --epochs 2 --seed 7 --workers 1\n"
                 "  millrace digest train.mrec --epochs 2 --seed 7 --devices cpu:3 --split-at 100\n",

@@ -1,4 +1,5 @@
-/* tools/commands/cmd_eval.c: `millrace eval DATA --checkpoint C`: exact loss and accuracy of a checkpoint on a data set. */
+/* tools/commands/cmd_eval.c: `millrace eval DATA --checkpoint C`: exact loss and accuracy of a checkpoint on
+ * a data set. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,13 +7,13 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/commands/session.h"
 #include "tools/cli/tool.h"
+#include "tools/commands/session.h"
 
 typedef struct eval_args {
     const char *data, *checkpoint;
-    data_args   data_opts;
-    run_args    run;
+    data_args data_opts;
+    run_args run;
     loader_args loader;
     device_args device;
     compute_args compute;
@@ -20,32 +21,34 @@ typedef struct eval_args {
 } eval_args;
 
 typedef struct eval_run {
-    const eval_args   *args;
-    session            s;
+    const eval_args *args;
+    session s;
     mr_checkpoint_info info;
-    char               found[512];
+    char found[512];
 } eval_run;
 
 static int find_checkpoint(eval_run *r)
 {
     mr_error err = MR_ERROR_INIT;
-    char     note[1024] = "";
+    char note[1024] = "";
     if (!r->args->checkpoint) {
         say("--checkpoint is needed: a file, or a folder whose newest is taken");
         return EXIT_MISUSED;
     }
-    const int rc = mr_checkpoint_find(r->args->checkpoint, r->found, sizeof r->found, &r->info, note, sizeof note, &err);
+    const int rc =
+        mr_checkpoint_find(r->args->checkpoint, r->found, sizeof r->found, &r->info, note, sizeof note, &err);
     if (note[0]) say("%s", note);
     return rc ? exit_status(rc, &err) : session_find_model(&r->s, r->info.model);
 }
 
-/* What classes and labels are called and where they begin, the checkpoint knows from the data it was trained on. */
+/* What classes and labels are called and where they begin, the checkpoint knows from the data it was trained
+ * on. */
 static int open_data(eval_run *r)
 {
-    mr_error     err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const char **names;
-    uint32_t     count;
-    int          status = exit_status(mr_checkpoint_class_names(r->found, &names, &count, &err), &err);
+    uint32_t count;
+    int status = exit_status(mr_checkpoint_class_names(r->found, &names, &count, &err), &err);
     if (status) return status;
     const data_like like = {r->found, r->info.format, r->info.label_offset, names, r->info.classes};
     status = session_open_data_like(&r->s, r->args->data, &r->args->data_opts, &like);
@@ -56,13 +59,14 @@ static int open_data(eval_run *r)
 static int open_run(eval_run *r)
 {
     const eval_args *a = r->args;
-    session         *s = &r->s;
+    session *s = &r->s;
     int status = find_checkpoint(r);
     if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
     if (status == EXIT_DONE) status = open_data(r);
     if (status) return status;
     run_args run = a->run;
-    if (!run.augment) run.augment = r->info.augment; /* the same preparation as in training, without what is random */
+    if (!run.augment)
+        run.augment = r->info.augment; /* the same preparation as in training, without what is random */
     if (!run.batch) run.batch = r->info.batch;
     run.epochs = 1;
     run.order = MR_ORDER_SEQUENTIAL;
@@ -84,17 +88,18 @@ static int open_run(eval_run *r)
 
 static int evaluate(eval_run *r)
 {
-    mr_error       err = MR_ERROR_INIT;
-    double         loss = 0, accuracy = 0;
-    uint64_t       count = 0;
+    mr_error err = MR_ERROR_INIT;
+    double loss = 0, accuracy = 0;
+    uint64_t count = 0;
     const uint64_t start = clock_ns();
-    const int rc = mr_evaluate_until(r->s.trainer, r->s.loader, &interrupt_flag, &loss, &accuracy, &count, &err);
+    const int rc =
+        mr_evaluate_until(r->s.trainer, r->s.loader, &interrupt_flag, &loss, &accuracy, &count, &err);
     if (rc) return exit_status(rc, &err);
     const double seconds = seconds_since(start);
-    const char  *shown = mr_source_info_of(r->s.src)->path;
+    const char *shown = mr_source_info_of(r->s.src)->path;
     if (!r->args->output.json) {
-        printf("%s on %s: %" PRIu64 " samples, loss %.6f, accuracy %.4f; %.0f samples/s\n", r->found, shown, count, loss,
-               accuracy, (double)count / seconds);
+        printf("%s on %s: %" PRIu64 " samples, loss %.6f, accuracy %.4f; %.0f samples/s\n", r->found, shown,
+               count, loss, accuracy, (double)count / seconds);
         return EXIT_DONE;
     }
     json j = json_begin(stdout, "eval");
@@ -113,7 +118,7 @@ static int evaluate(eval_run *r)
 static int run(const void *args)
 {
     const eval_args *a = args;
-    eval_run         r = {.args = a, .s.compute = &a->compute};
+    eval_run r = {.args = a, .s.compute = &a->compute};
     int status = open_run(&r);
     if (status == EXIT_DONE) status = evaluate(&r);
     session_close(&r.s);
@@ -140,9 +145,11 @@ static const opt_positional positionals[] = {
 const command command_eval = {
     .name = "eval",
     .summary = "loss and accuracy of a checkpoint on a data set",
-    .text = "Evaluates a checkpoint: exact sums over all samples of DATA, of its test part where it has one. Pictures are "
+    .text = "Evaluates a checkpoint: exact sums over all samples of DATA, of its test part where it has one. "
+            "Pictures are "
             "prepared as they were in training, without what is random.",
-    .examples = "  millrace eval test.mrec --checkpoint run1\n  millrace eval mnist --checkpoint run1 --devices cpu:2 --json\n",
+    .examples = "  millrace eval test.mrec --checkpoint run1\n  millrace eval mnist --checkpoint run1 "
+                "--devices cpu:2 --json\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

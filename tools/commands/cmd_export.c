@@ -1,5 +1,6 @@
-/* tools/commands/cmd_export.c: `millrace export FILE DIR`: the way back: a data set's pictures as files, in a folder per class. Pictures
- * that were kept as JPEG or PNG come out byte for byte; coefficients become baseline JPEG, pixels PNG. */
+/* tools/commands/cmd_export.c: `millrace export FILE DIR`: the way back: a data set's pictures as files, in a
+ * folder per class. Pictures that were kept as JPEG or PNG come out byte for byte; coefficients become
+ * baseline JPEG, pixels PNG. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,23 +11,23 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/commands/setup.h"
 #include "tools/cli/tool.h"
+#include "tools/commands/setup.h"
 
 typedef struct export_args {
     const char *data, *folder;
-    bool        force;
-    data_args   data_opts;
+    bool force;
+    data_args data_opts;
     output_args output;
 } export_args;
 
 typedef struct export_run {
     const export_args *args;
-    const mr_source   *src;
-    mr_decode_config   decode;
-    mr_checker        *checker;
-    progress           bar;
-    uint64_t           files, bytes, bad;
+    const mr_source *src;
+    mr_decode_config decode;
+    mr_checker *checker;
+    progress bar;
+    uint64_t files, bytes, bad;
 } export_run;
 
 static int make_folder(const char *path, mr_error *err)
@@ -40,7 +41,9 @@ static int make_folder(const char *path, mr_error *err)
 static void folder_name(const mr_source_info *info, const mr_sample *sample, char *buf, size_t buf_bytes)
 {
     const int64_t label = info->label_field >= 0 ? sample->value[info->label_field].i : -1;
-    const char   *name = label >= 0 && label < (int64_t)info->class_count && info->class_names ? info->class_names[label] : NULL;
+    const char *name = label >= 0 && label < (int64_t)info->class_count && info->class_names
+                           ? info->class_names[label]
+                           : NULL;
     if (info->label_field < 0) buf[0] = '\0';
     else if (name && name[0] && name[0] != '.') snprintf(buf, buf_bytes, "/%s", name);
     else snprintf(buf, buf_bytes, "/%" PRId64, label);
@@ -59,7 +62,7 @@ static int write_file(const export_run *r, const char *path, const void *data, s
     }
     snprintf(aside, sizeof aside, "%s.part", path);
     FILE *f = fopen(aside, "wbe");
-    bool  ok = f && fwrite(data, 1, bytes, f) == bytes;
+    bool ok = f && fwrite(data, 1, bytes, f) == bytes;
     if (f && fclose(f) != 0) ok = false;
     if (ok && rename(aside, path) == 0) return MR_OK;
     mr_error_sys(err, errno, "cannot write %zu bytes", bytes);
@@ -68,8 +71,8 @@ static int write_file(const export_run *r, const char *path, const void *data, s
 }
 
 /* Bytes and extension of the file for this picture; *made is malloc'd when they are new. */
-static int picture_bytes(const export_run *r, const mr_value *v, const void **data, size_t *bytes, void **made,
-                         const char **extension, mr_error *err)
+static int picture_bytes(const export_run *r, const mr_value *v, const void **data, size_t *bytes,
+                         void **made, const char **extension, mr_error *err)
 {
     *data = v->data;
     *bytes = v->bytes;
@@ -91,14 +94,15 @@ static int picture_bytes(const export_run *r, const mr_value *v, const void **da
 static int export_one(export_run *r, uint64_t at, void **buffer, size_t *buffer_bytes, mr_error *err)
 {
     const mr_source_info *info = mr_source_info_of(r->src);
-    mr_sample             sample;
-    const void           *data;
-    void                 *made = NULL;
-    size_t                bytes;
-    const char           *extension;
-    char                  folder[256], path[4096];
+    mr_sample sample;
+    const void *data;
+    void *made = NULL;
+    size_t bytes;
+    const char *extension;
+    char folder[256], path[4096];
     int rc = mr_source_read(r->src, at, buffer, buffer_bytes, &sample, err);
-    if (rc == MR_OK) rc = picture_bytes(r, &sample.value[info->image_field], &data, &bytes, &made, &extension, err);
+    if (rc == MR_OK)
+        rc = picture_bytes(r, &sample.value[info->image_field], &data, &bytes, &made, &extension, err);
     if (rc) {
         free(made);
         return rc;
@@ -124,13 +128,14 @@ static bool is_bad_sample(int rc)
 static int export_all(export_run *r, mr_error *err)
 {
     const uint64_t count = mr_source_info_of(r->src)->count;
-    void          *buffer = NULL;
-    size_t         buffer_bytes = 0;
-    int            rc = mr_checker_create(&r->checker);
+    void *buffer = NULL;
+    size_t buffer_bytes = 0;
+    int rc = mr_checker_create(&r->checker);
     if (rc) return mr_error_set(err, rc, "no memory for decoders");
     rc = make_folder(r->args->folder, err);
     for (uint64_t at = 0; rc == MR_OK && at < count; at++) {
-        rc = interrupt_flag ? mr_error_set(err, MR_ECANCELED, "the export is not whole") : export_one(r, at, &buffer, &buffer_bytes, err);
+        rc = interrupt_flag ? mr_error_set(err, MR_ECANCELED, "the export is not whole")
+                            : export_one(r, at, &buffer, &buffer_bytes, err);
         if (is_bad_sample(rc)) {
             mr_error_at(err, NULL, MR_NOWHERE, at);
             say_error(err);
@@ -148,7 +153,8 @@ static void report(const export_run *r)
 {
     char text[32];
     if (!r->args->output.json) {
-        printf("%s: %" PRIu64 " files, %s", r->args->folder, r->files, size_text((double)r->bytes, text, sizeof text));
+        printf("%s: %" PRIu64 " files, %s", r->args->folder, r->files,
+               size_text((double)r->bytes, text, sizeof text));
         if (r->bad) printf("; %" PRIu64 " bad sample%s left out", r->bad, r->bad == 1 ? "" : "s");
         putchar('\n');
         return;
@@ -166,7 +172,7 @@ static void report(const export_run *r)
 static int check_not_inside(const export_run *r)
 {
     const mr_source_info *info = mr_source_info_of(r->src);
-    char                 *parent = strdup(r->args->folder);
+    char *parent = strdup(r->args->folder);
     if (!parent) return EXIT_FAILED;
     size_t n = strlen(parent);
     while (n > 1 && parent[n - 1] == '/') parent[--n] = '\0';
@@ -174,29 +180,32 @@ static int check_not_inside(const export_run *r)
     char *to = realpath(parent, NULL);
     if (!to && slash) *slash = '\0'; /* not there yet: what it will be made in */
     if (!to) to = realpath(slash ? (*parent ? parent : "/") : ".", NULL);
-    char        *from = realpath(info->path, NULL);
+    char *from = realpath(info->path, NULL);
     const size_t len = from ? strlen(from) : 0;
-    const bool   inside = info->file_count == 0 && from && to && strncmp(to, from, len) == 0 && (to[len] == '/' || !to[len]);
+    const bool inside =
+        info->file_count == 0 && from && to && strncmp(to, from, len) == 0 && (to[len] == '/' || !to[len]);
     free(parent);
     free(to);
     free(from);
     if (!inside) return EXIT_DONE;
-    say("%s: this is inside the input (%s) and would be part of it the next time; choose a place outside", r->args->folder, info->path);
+    say("%s: this is inside the input (%s) and would be part of it the next time; choose a place outside",
+        r->args->folder, info->path);
     return EXIT_FAILED;
 }
 
 static int run(const void *args)
 {
-    export_run         r = {.args = args};
+    export_run r = {.args = args};
     const export_args *a = args;
-    mr_error           err = MR_ERROR_INIT;
-    mr_source         *src;
-    int                status = setup_source(&src, a->data, &a->data_opts);
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src;
+    int status = setup_source(&src, a->data, &a->data_opts);
     if (status) return status;
     r.src = src;
     setup_decode(&r.decode, &a->data_opts);
     if (mr_source_info_of(src)->image_field < 0) {
-        say("%s: expected pictures, found none; only pictures can be written as files", mr_source_info_of(src)->path);
+        say("%s: expected pictures, found none; only pictures can be written as files",
+            mr_source_info_of(src)->path);
         status = EXIT_FAILED;
     } else if ((status = check_not_inside(&r)) == EXIT_DONE) {
         progress_start(&r.bar, "export", "samples", a->output.quiet);
@@ -226,8 +235,10 @@ static const opt_positional positionals[] = {
 const command command_export = {
     .name = "export",
     .summary = "the way back: the pictures of a data set as files",
-    .text = "Writes DIR/CLASS/NNNNNNNN.jpg, the number being the sample's. Pictures kept as JPEG or PNG come out byte for byte; "
-            "coefficients become baseline JPEGs with the same coefficients and orientation, decoded pixels PNG. Data without labels go to DIR itself.",
+    .text = "Writes DIR/CLASS/NNNNNNNN.jpg, the number being the sample's. Pictures kept as JPEG or PNG come "
+            "out byte for byte; "
+            "coefficients become baseline JPEGs with the same coefficients and orientation, decoded pixels "
+            "PNG. Data without labels go to DIR itself.",
     .examples = "  millrace export train.mrec pictures\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),

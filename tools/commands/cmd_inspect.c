@@ -1,16 +1,17 @@
-/* tools/commands/cmd_inspect.c: `millrace inspect FILE`: what is in a data set: schema, classes, sizes, how it lies on disk, where it
- * came from; or with --record one sample of it. Reads indexes and headers, not the samples; with --bad all of them. */
+/* tools/commands/cmd_inspect.c: `millrace inspect FILE`: what is in a data set: schema, classes, sizes, how
+ * it lies on disk, where it came from; or with --record one sample of it. Reads indexes and headers, not the
+ * samples; with --bad all of them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/commands/check.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/commands/setup.h"
 #include "tools/cli/tool.h"
+#include "tools/commands/check.h"
+#include "tools/commands/setup.h"
 
 enum { CLASSES_TOLD = 20 };
 #define INDEX_MEMORY_BYTES ((uint64_t)64 << 20)
@@ -18,9 +19,9 @@ enum { CLASSES_TOLD = 20 };
 typedef struct inspect_args {
     const char *path;
     const char *record; /* text: NULL when not given, and 0 is a record */
-    bool        bad;
-    uint32_t    workers;
-    data_args   data;
+    bool bad;
+    uint32_t workers;
+    data_args data;
     output_args output;
 } inspect_args;
 
@@ -45,7 +46,9 @@ static void print_fields(const mr_source_info *info)
         printf(": %s", mr_type_name(f->type));
         if (f->type == MR_TYPE_TENSOR) printf(" %s", mr_dtype_name(f->dtype));
         if (has_shape(f->type)) printf(", %s", shape_text(f->ndim, f->dim, shape, sizeof shape));
-        printf("%s\n", (int)k == info->image_field ? "  (the picture)" : (int)k == info->label_field ? "  (the label)" : "");
+        printf("%s\n", (int)k == info->image_field   ? "  (the picture)"
+                       : (int)k == info->label_field ? "  (the label)"
+                                                     : "");
     }
 }
 
@@ -63,17 +66,21 @@ static void print_classes(const mr_source_info *info)
 static void print_source(const inspect_args *a, const mr_source_info *info, const mr_mrec_info *mrec)
 {
     const bool test_too = info->has_test && a->data.split != MR_SPLIT_TEST;
-    char       total[32], most[32];
+    char total[32], most[32];
     printf("data      %s\nformat    %s", info->path, info->format);
     if (mrec) printf(" version %u.%u", mrec->version_major, mrec->version_minor);
-    printf("\nsamples   %" PRIu64 "%s\n", info->count, test_too ? " (a test part is there too: --split test)" : "");
+    printf("\nsamples   %" PRIu64 "%s\n", info->count,
+           test_too ? " (a test part is there too: --split test)" : "");
     printf("bytes     %s, largest sample %s\n", size_text((double)info->total_bytes, total, sizeof total),
            size_text((double)info->max_extent_bytes, most, sizeof most));
     if (info->height) printf("pictures  %u x %u x %u\n", info->height, info->width, info->channels);
-    if (mrec) printf("layout    %" PRIu64 " bytes, records aligned to %u, data at %" PRIu64 ", index at %" PRIu64 "\n",
-                     mrec->file_bytes, mrec->record_align, mrec->data_offset, mrec->index_offset);
+    if (mrec)
+        printf("layout    %" PRIu64 " bytes, records aligned to %u, data at %" PRIu64 ", index at %" PRIu64
+               "\n",
+               mrec->file_bytes, mrec->record_align, mrec->data_offset, mrec->index_offset);
     else if (info->file_count) printf("files     %u\n", info->file_count);
-    if (info->skipped_files) printf("skipped   %" PRIu64 " entries that are hidden or no regular files\n", info->skipped_files);
+    if (info->skipped_files)
+        printf("skipped   %" PRIu64 " entries that are hidden or no regular files\n", info->skipped_files);
     print_fields(info);
     print_classes(info);
     printf("identity  %016" PRIx64 "\n", info->fingerprint);
@@ -118,7 +125,8 @@ static void json_source(const mr_source_info *info, const mr_mrec_info *mrec)
     json_close_array(&j);
     json_u64(&j, "class_count", info->class_count);
     json_array(&j, "classes");
-    for (uint32_t c = 0; info->class_names && c < info->class_count; c++) json_text(&j, NULL, info->class_names[c]);
+    for (uint32_t c = 0; info->class_names && c < info->class_count; c++)
+        json_text(&j, NULL, info->class_names[c]);
     json_close_array(&j);
     snprintf(identity, sizeof identity, "%016" PRIx64, info->fingerprint);
     json_text(&j, "fingerprint", identity);
@@ -137,10 +145,11 @@ static void json_source(const mr_source_info *info, const mr_mrec_info *mrec)
 static int show_source(const inspect_args *a, const mr_source *src)
 {
     const mr_source_info *info = mr_source_info_of(src);
-    mr_error              err = MR_ERROR_INIT;
-    mr_mrec              *m = NULL;
-    mr_source_file        file;
-    if (strcmp(info->format, "mrec") == 0 && mr_source_file_at(src, 0, &file) == MR_OK && file.direct_ok) { /* it lies here */
+    mr_error err = MR_ERROR_INIT;
+    mr_mrec *m = NULL;
+    mr_source_file file;
+    if (strcmp(info->format, "mrec") == 0 && mr_source_file_at(src, 0, &file) == MR_OK &&
+        file.direct_ok) { /* it lies here */
         const int rc = mr_mrec_open(&m, info->path, INDEX_MEMORY_BYTES, &err);
         if (rc) return exit_status(rc, &err);
     }
@@ -155,35 +164,45 @@ static int show_source(const inspect_args *a, const mr_source *src)
 
 static const char *class_of(const mr_source_info *info, uint32_t field, int64_t label)
 {
-    if ((int)field != info->label_field || !info->class_names || label < 0 || label >= (int64_t)info->class_count) return NULL;
+    if ((int)field != info->label_field || !info->class_names || label < 0 ||
+        label >= (int64_t)info->class_count)
+        return NULL;
     return info->class_names[label];
 }
 
 static bool header_of(const mr_value *v, mr_image_header *h)
 {
-    return (v->type == MR_TYPE_JPEG || v->type == MR_TYPE_PNG || v->type == MR_TYPE_COEF) && mr_value_header(v, h, NULL) == MR_OK;
+    return (v->type == MR_TYPE_JPEG || v->type == MR_TYPE_PNG || v->type == MR_TYPE_COEF) &&
+           mr_value_header(v, h, NULL) == MR_OK;
 }
 
 /* "4:2:0" and its kin, or the factors of each component; "" for what is not sampled. */
 static const char *sampling_text(const mr_image_header *h, char buf[32])
 {
     const uint8_t(*s)[2] = h->sampling;
-    const bool chroma_alike = h->channels == 3 && s[1][0] == 1 && s[2][0] == 1 && s[1][1] == 1 && s[2][1] == 1;
-    const int  kind = chroma_alike ? 10 * s[0][0] + s[0][1] : 0;
+    const bool chroma_alike =
+        h->channels == 3 && s[1][0] == 1 && s[2][0] == 1 && s[1][1] == 1 && s[2][1] == 1;
+    const int kind = chroma_alike ? 10 * s[0][0] + s[0][1] : 0;
     buf[0] = '\0';
     if (s[0][0] == 0 || h->channels == 1) return buf;
-    const char *name = kind == 11 ? "4:4:4" : kind == 21 ? "4:2:2" : kind == 22 ? "4:2:0" : kind == 12 ? "4:4:0" : kind == 41 ? "4:1:1" : NULL;
+    const char *name = kind == 11   ? "4:4:4"
+                       : kind == 21 ? "4:2:2"
+                       : kind == 22 ? "4:2:0"
+                       : kind == 12 ? "4:4:0"
+                       : kind == 41 ? "4:1:1"
+                                    : NULL;
     if (name) snprintf(buf, 32, "%s", name);
-    else if (h->channels == 3) snprintf(buf, 32, "%ux%u,%ux%u,%ux%u", s[0][0], s[0][1], s[1][0], s[1][1], s[2][0], s[2][1]);
+    else if (h->channels == 3)
+        snprintf(buf, 32, "%ux%u,%ux%u,%ux%u", s[0][0], s[0][1], s[1][0], s[1][1], s[2][0], s[2][1]);
     return buf;
 }
 
 static void print_value(const mr_source_info *info, uint32_t k, const mr_value *v)
 {
-    char            shape[128];
+    char shape[128];
     mr_image_header h;
-    const char     *class_name = class_of(info, k, v->i);
-    char            shown[4 * 200 + 1], text[201];
+    const char *class_name = class_of(info, k, v->i);
+    char shown[4 * 200 + 1], text[201];
     printf("%-9s %s", mr_text_shown(info->fields[k].name, shown, sizeof shown), mr_type_name(v->type));
     if (v->type == MR_TYPE_INT) printf(" %" PRId64, v->i);
     else if (v->type == MR_TYPE_FLOAT) printf(" %.17g", v->f);
@@ -198,8 +217,8 @@ static void print_value(const mr_source_info *info, uint32_t k, const mr_value *
     }
     if (header_of(v, &h)) {
         char sampling[32];
-        printf(", %u x %u pixels, %u channels of %u bits%s, orientation %u", h.width, h.height, h.channels, h.bit_depth,
-               h.progressive ? ", progressive" : "", h.orientation);
+        printf(", %u x %u pixels, %u channels of %u bits%s, orientation %u", h.width, h.height, h.channels,
+               h.bit_depth, h.progressive ? ", progressive" : "", h.orientation);
         if (sampling_text(&h, sampling)[0]) printf(", %s", sampling);
     }
     if (v->entries) printf(", entry points of %zu bytes", v->entries_bytes);
@@ -209,7 +228,7 @@ static void print_value(const mr_source_info *info, uint32_t k, const mr_value *
 static void json_value(json *j, const mr_source_info *info, uint32_t k, const mr_value *v)
 {
     mr_image_header h;
-    char            sampling[32];
+    char sampling[32];
     json_object(j, NULL);
     json_text(j, "name", info->fields[k].name);
     json_text(j, "type", mr_type_name(v->type));
@@ -233,12 +252,12 @@ static void json_value(json *j, const mr_source_info *info, uint32_t k, const mr
 static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
 {
     const mr_source_info *info = mr_source_info_of(src);
-    mr_error              err = MR_ERROR_INIT;
-    mr_sample             sample;
-    mr_extent             extent;
-    void                 *buffer = NULL;
-    size_t                buffer_bytes = 0;
-    char                  path[1024];
+    mr_error err = MR_ERROR_INIT;
+    mr_sample sample;
+    mr_extent extent;
+    void *buffer = NULL;
+    size_t buffer_bytes = 0;
+    char path[1024];
     int rc = mr_source_extent(src, at, &extent, &err);
     if (rc == MR_OK) rc = mr_source_read(src, at, &buffer, &buffer_bytes, &sample, &err);
     if (rc == MR_OK && a->output.json) {
@@ -248,14 +267,16 @@ static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
         json_u64(&j, "offset", extent.offset);
         json_u64(&j, "bytes", extent.bytes);
         json_array(&j, "fields");
-        for (uint32_t k = 0; k < sample.value_count && k < info->field_count; k++) json_value(&j, info, k, &sample.value[k]);
+        for (uint32_t k = 0; k < sample.value_count && k < info->field_count; k++)
+            json_value(&j, info, k, &sample.value[k]);
         json_close_array(&j);
         json_end(&j);
     } else if (rc == MR_OK) {
         printf("record    %" PRIu64 "\nfile      ", at);
         put_shown(mr_source_sample_path(src, at, path, sizeof path));
         printf(", offset %" PRIu64 ", %" PRIu64 " bytes\n", extent.offset, extent.bytes);
-        for (uint32_t k = 0; k < sample.value_count && k < info->field_count; k++) print_value(info, k, &sample.value[k]);
+        for (uint32_t k = 0; k < sample.value_count && k < info->field_count; k++)
+            print_value(info, k, &sample.value[k]);
     }
     free(buffer);
     return exit_status(rc, &err);
@@ -265,14 +286,14 @@ static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
 
 typedef struct bad_count {
     const inspect_args *args;
-    uint64_t            bad;
+    uint64_t bad;
 } bad_count;
 
 /* The lines of a list of bad samples, as convert and train write them. */
 static bool show_bad(void *context, const mr_error *what)
 {
     bad_count *b = context;
-    char       text[2048];
+    char text[2048];
     b->bad++;
     if (b->args->output.json) bad_list_line(stdout, what);
     else printf("%s\n", mr_error_format(what, text, sizeof text));
@@ -282,7 +303,12 @@ static bool show_bad(void *context, const mr_error *what)
 static int show_all_bad(const inspect_args *a, const mr_source *src)
 {
     bad_count b = {.args = a};
-    check     c = {.src = src, .quiet = a->output.quiet, .workers = a->workers, .label = "inspect", .wrong = show_bad, .context = &b};
+    check c = {.src = src,
+               .quiet = a->output.quiet,
+               .workers = a->workers,
+               .label = "inspect",
+               .wrong = show_bad,
+               .context = &b};
     setup_decode(&c.decode, &a->data);
     int status = check_samples(&c);
     if (status) return status;
@@ -305,8 +331,8 @@ static int show_all_bad(const inspect_args *a, const mr_source *src)
 static int run(const void *args)
 {
     const inspect_args *a = args;
-    char               *end = NULL;
-    const uint64_t      at = a->record ? strtoull(a->record, &end, 10) : 0;
+    char *end = NULL;
+    const uint64_t at = a->record ? strtoull(a->record, &end, 10) : 0;
     if (a->record && (a->record[0] < '0' || a->record[0] > '9' || *end)) {
         say("--record: expected a whole number, found '%s'", a->record);
         return EXIT_MISUSED;
@@ -316,7 +342,7 @@ static int run(const void *args)
         return EXIT_MISUSED;
     }
     mr_source *src;
-    int        status = setup_source(&src, a->path, &a->data);
+    int status = setup_source(&src, a->path, &a->data);
     if (status) return status;
     const uint64_t count = mr_source_info_of(src)->count;
     if (a->record && at >= count) {
@@ -330,10 +356,13 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"record", OPT_TEXT, offsetof(inspect_args, record), 0, 0, NULL, "I", "show the fields of one sample; the first is 0", NULL},
+    {"record", OPT_TEXT, offsetof(inspect_args, record), 0, 0, NULL, "I",
+     "show the fields of one sample; the first is 0", NULL},
     {"bad", OPT_FLAG, offsetof(inspect_args, bad), 0, 0, NULL, NULL,
-     "read and decode every sample, and list those that cannot be used; exit status 3 when there are any", NULL},
-    {"workers", OPT_U32, offsetof(inspect_args, workers), 0, CHECK_WORKERS_MOST, "0", NULL, "threads of --bad; 0: one per core", NULL},
+     "read and decode every sample, and list those that cannot be used; exit status 3 when there are any",
+     NULL},
+    {"workers", OPT_U32, offsetof(inspect_args, workers), 0, CHECK_WORKERS_MOST, "0", NULL,
+     "threads of --bad; 0: one per core", NULL},
 };
 static const opt_group groups[] = {
     {"Options", options, OPT_COUNT(options), 0},
@@ -347,10 +376,14 @@ static const opt_positional positionals[] = {
 const command command_inspect = {
     .name = "inspect",
     .summary = "tells what is in a data set, or in one record of it, or what is wrong with it",
-    .text = "Shows fields, classes, counts, sizes, layout and where the data came from; with --record the fields of one "
-            "sample and the header of its picture. Reads indexes and headers, not the samples; but with --bad every sample, as "
-            "'convert' and 'train' would, and lists the ones they would pass over or stop at. 'verify' checks record files byte by byte.",
-    .examples = "  millrace inspect train.mrec\n  millrace inspect train.mrec --record 17 --json\n  millrace inspect imagenet/train.rec --bad\n",
+    .text = "Shows fields, classes, counts, sizes, layout and where the data came from; with --record the "
+            "fields of one "
+            "sample and the header of its picture. Reads indexes and headers, not the samples; but with "
+            "--bad every sample, as "
+            "'convert' and 'train' would, and lists the ones they would pass over or stop at. 'verify' "
+            "checks record files byte by byte.",
+    .examples = "  millrace inspect train.mrec\n  millrace inspect train.mrec --record 17 --json\n  millrace "
+                "inspect imagenet/train.rec --bad\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

@@ -1,27 +1,27 @@
 /* tools/commands/cmd_profile.c: `millrace profile DATA --model M`: where the time goes.
  *
- * The same steps twice, prefetch off and on: a fresh trainer and loader each, the same seed, so the same batches and the same
- * weights at the end. Beside them the ceilings: the loader with nothing to train, the trainer with nothing to load, and the
- * slower of the two, which no real run can pass. */
+ * The same steps twice, prefetch off and on: a fresh trainer and loader each, the same seed, so the same
+ * batches and the same weights at the end. Beside them the ceilings: the loader with nothing to train, the
+ * trainer with nothing to load, and the slower of the two, which no real run can pass. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "tools/cli/interrupt.h"
-#include "tools/commands/measure.h"
 #include "tools/cli/output.h"
-#include "tools/commands/profile_report.h"
 #include "tools/cli/tool.h"
+#include "tools/commands/measure.h"
+#include "tools/commands/profile_report.h"
 
 #define TRACE_SPANS ((size_t)1 << 18)
 
 typedef struct profile_args {
     const char *data, *trace, *html;
-    uint64_t    steps;
-    double      seconds;
-    model_args  model;
-    data_args   data_opts;
-    run_args    run;
+    uint64_t steps;
+    double seconds;
+    model_args model;
+    data_args data_opts;
+    run_args run;
     loader_args loader;
     device_args device;
     compute_args compute;
@@ -31,7 +31,7 @@ typedef struct profile_args {
 /* One run of the same steps: a loader and a trainer of its own. */
 static int run_steps(const profile_args *a, session *s, uint32_t prefetch, mr_trace *trace, profile_side *out)
 {
-    mr_error      err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_fit_config cfg;
     s->loader_cfg.prefetch = prefetch;
     s->trace = trace;
@@ -42,13 +42,15 @@ static int run_steps(const profile_args *a, session *s, uint32_t prefetch, mr_tr
         const mr_loader_info *info = mr_loader_info_of(s->loader);
         mr_fit_defaults(&cfg);
         cfg.epochs = 1;
-        cfg.max_steps = a->steps + cfg.warmup_steps < info->steps_per_epoch ? a->steps + cfg.warmup_steps : info->steps_per_epoch;
+        cfg.max_steps = a->steps + cfg.warmup_steps < info->steps_per_epoch ? a->steps + cfg.warmup_steps
+                                                                            : info->steps_per_epoch;
         cfg.stop = &interrupt_flag;
         out->prefetch = info->prefetch;
         status = exit_status(mr_fit(s->trainer, s->loader, &cfg, &out->report, &err), &err);
     }
     if (status == EXIT_DONE)
-        status = exit_status(mr_trainer_weights_hash(s->trainer, 0, &out->weights[0], &out->weights[1], &err), &err);
+        status = exit_status(mr_trainer_weights_hash(s->trainer, 0, &out->weights[0], &out->weights[1], &err),
+                             &err);
     session_close_trainer(s);
     session_close_loader(s);
     s->trace = NULL;
@@ -67,8 +69,13 @@ static int loader_ceiling(const profile_args *a, session *s, measured *out)
 
 static int trainer_ceiling(const profile_args *a, session *s, const profile_result *p, measured *out)
 {
-    synthetic in = {.batch = p->batch, .h = p->h, .w = p->w, .c = p->c, .classes = mr_net_class_count(s->net),
-                    .uses_affine = p->uses_affine, .seed = s->loader_cfg.seed};
+    synthetic in = {.batch = p->batch,
+                    .h = p->h,
+                    .w = p->w,
+                    .c = p->c,
+                    .classes = mr_net_class_count(s->net),
+                    .uses_affine = p->uses_affine,
+                    .seed = s->loader_cfg.seed};
     memcpy(in.mean, p->mean, sizeof in.mean);
     memcpy(in.std, p->std, sizeof in.std);
     return measure_trainer(s, &in, a->seconds, out);
@@ -111,7 +118,8 @@ static int open_run(const profile_args *a, session *s, profile_result *p)
     p->model = s->model->name;
     p->replicas = s->device_count;
     p->device = mr_device_info_of(s->devices[0])->name;
-    p->free_algorithms = strcmp(mr_device_info_of(s->devices[0])->kind, "cuda") == 0 && !s->compute->deterministic;
+    p->free_algorithms =
+        strcmp(mr_device_info_of(s->devices[0])->kind, "cuda") == 0 && !s->compute->deterministic;
     p->seed = run.seed;
     return status ? status : read_shape(s, p);
 }
@@ -134,7 +142,7 @@ static int measure_all(const profile_args *a, session *s, profile_result *p, mr_
 static int write_files(const profile_args *a, const profile_result *p, const mr_trace *trace)
 {
     mr_error err = MR_ERROR_INIT;
-    int      rc = MR_OK;
+    int rc = MR_OK;
     if (a->trace) rc = mr_trace_write(trace, a->trace, &err);
     if (rc == MR_OK && a->html) rc = profile_write_html(p, trace, a->html, &err);
     return exit_status(rc, &err);
@@ -143,9 +151,9 @@ static int write_files(const profile_args *a, const profile_result *p, const mr_
 static int run(const void *args)
 {
     const profile_args *a = args;
-    profile_result      p = {0};
-    session             s = {.compute = &a->compute};
-    mr_trace           *trace = NULL;
+    profile_result p = {0};
+    session s = {.compute = &a->compute};
+    mr_trace *trace = NULL;
     if (a->loader.prefetch == 0) {
         say("--prefetch: profile compares off with on; give the number of batches for on");
         return EXIT_MISUSED;
@@ -172,10 +180,12 @@ static int run(const void *args)
 static const opt options[] = {
     {"steps", OPT_U64, offsetof(profile_args, steps), 1, 0x1p32, "50", NULL,
      "of each of the two runs, after three to warm up; at most one epoch", NULL},
-    {"seconds", OPT_SECONDS, offsetof(profile_args, seconds), 0.01, 3600, "2", "TIME", "for each of the two ceilings", NULL},
+    {"seconds", OPT_SECONDS, offsetof(profile_args, seconds), 0.01, 3600, "2", "TIME",
+     "for each of the two ceilings", NULL},
     {"trace", OPT_TEXT, offsetof(profile_args, trace), 0, 0, NULL, "FILE",
      "what every stage did when, with prefetch on, as a Chrome trace (ui.perfetto.dev shows it)", NULL},
-    {"html", OPT_TEXT, offsetof(profile_args, html), 0, 0, NULL, "FILE", "the report with a timeline, as one HTML page", NULL},
+    {"html", OPT_TEXT, offsetof(profile_args, html), 0, 0, NULL, "FILE",
+     "the report with a timeline, as one HTML page", NULL},
 };
 static const opt_group groups[] = {
     {"Profile", options, OPT_COUNT(options), 0},
@@ -194,10 +204,13 @@ static const opt_positional positionals[] = {
 const command command_profile = {
     .name = "profile",
     .summary = "prefetch off and on over the same batches: where the time goes, and what limits",
-    .text = "Trains the same steps with prefetch off and on, then measures the loader alone and the trainer alone. Prints the "
-            "stall table, what each stage of the loader did, the ceilings, how near the real run comes to them, and a verdict.",
-    .examples = "  millrace profile train.mrec --model cifar-cnn --steps 100\n"
-                "  millrace profile train.mrec --model cifar-cnn --devices sim:8,step=3ms --trace trace.json\n",
+    .text = "Trains the same steps with prefetch off and on, then measures the loader alone and the trainer "
+            "alone. Prints the "
+            "stall table, what each stage of the loader did, the ceilings, how near the real run comes to "
+            "them, and a verdict.",
+    .examples =
+        "  millrace profile train.mrec --model cifar-cnn --steps 100\n"
+        "  millrace profile train.mrec --model cifar-cnn --devices sim:8,step=3ms --trace trace.json\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

@@ -1,5 +1,5 @@
-/* tools/commands/cmd_synth.c: `millrace synth DIR`: a small labelled data set as folders of JPEG or PNG files, for a first try and for
- * tests: DIR/train/CLASS/00000.jpg and DIR/test/CLASS/00000.jpg. */
+/* tools/commands/cmd_synth.c: `millrace synth DIR`: a small labelled data set as folders of JPEG or PNG
+ * files, for a first try and for tests: DIR/train/CLASS/00000.jpg and DIR/test/CLASS/00000.jpg. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -11,22 +11,22 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
+#include "tools/cli/tool.h"
 #include "tools/commands/setup.h"
 #include "tools/commands/synth_picture.h"
-#include "tools/cli/tool.h"
 
 typedef struct synth_args {
     const char *folder;
-    uint32_t    classes, count, test_count, size, max_size, channels, quality, image;
-    uint64_t    seed;
-    bool        force;
+    uint32_t classes, count, test_count, size, max_size, channels, quality, image;
+    uint64_t seed;
+    bool force;
     output_args output;
 } synth_args;
 
 typedef struct synth_run {
     const synth_args *args;
-    progress          bar;
-    uint64_t          files, bytes;
+    progress bar;
+    uint64_t files, bytes;
 } synth_run;
 
 static const char *const parts[] = {"train", "test"};
@@ -41,7 +41,7 @@ static int make_folder(const char *path, mr_error *err)
 static int write_file(const char *path, const void *data, size_t bytes, mr_error *err)
 {
     FILE *f = fopen(path, "wbe");
-    bool  ok = f && fwrite(data, 1, bytes, f) == bytes;
+    bool ok = f && fwrite(data, 1, bytes, f) == bytes;
     if (f && fclose(f) != 0) ok = false;
     if (ok) return MR_OK;
     mr_error_sys(err, errno, "cannot write %zu bytes", bytes);
@@ -51,11 +51,11 @@ static int write_file(const char *path, const void *data, size_t bytes, mr_error
 static int write_picture(synth_run *r, const synth_key *key, const char *folder, mr_error *err)
 {
     const synth_args *a = r->args;
-    mr_image          image;
-    void             *data = NULL;
-    size_t            bytes = 0;
-    char              path[4096];
-    const uint32_t    high = a->max_size > a->size ? a->max_size : a->size;
+    mr_image image;
+    void *data = NULL;
+    size_t bytes = 0;
+    char path[4096];
+    const uint32_t high = a->max_size > a->size ? a->max_size : a->size;
     int rc = synth_draw(key, synth_side(key, a->size, high), a->channels, &image);
     if (rc) return mr_error_set(err, rc, "out of memory for a picture");
     rc = a->image ? mr_image_encode_png(&image, &data, &bytes, err)
@@ -63,7 +63,8 @@ static int write_picture(synth_run *r, const synth_key *key, const char *folder,
     mr_image_free(&image);
     if (rc) return rc;
     const int n = snprintf(path, sizeof path, "%s/%05u.%s", folder, key->number, a->image ? "png" : "jpg");
-    rc = n < (int)sizeof path ? write_file(path, data, bytes, err) : mr_error_set(err, MR_EINVAL, "the folder's name is too long");
+    rc = n < (int)sizeof path ? write_file(path, data, bytes, err)
+                              : mr_error_set(err, MR_EINVAL, "the folder's name is too long");
     free(data);
     r->files++;
     r->bytes += bytes;
@@ -78,15 +79,16 @@ static uint32_t count_of(const synth_args *a, uint32_t part)
 static int write_class(synth_run *r, uint32_t part, uint32_t class_idx, mr_error *err)
 {
     const synth_args *a = r->args;
-    char              folder[4096], name[64];
+    char folder[4096], name[64];
     const int n = snprintf(folder, sizeof folder, "%s/%s/%s", a->folder, parts[part],
                            synth_class_name(class_idx, a->classes, name, sizeof name));
     if (n >= (int)sizeof folder) return mr_error_set(err, MR_EINVAL, "the folder's name is too long");
-    int            rc = make_folder(folder, err);
+    int rc = make_folder(folder, err);
     const uint64_t total = ((uint64_t)count_of(a, 0) + count_of(a, 1)) * a->classes;
     for (uint32_t i = 0; rc == MR_OK && i < count_of(a, part); i++) {
         const synth_key key = {a->seed, class_idx, a->classes, part, i};
-        rc = interrupt_flag ? mr_error_set(err, MR_ECANCELED, "the data set is not whole") : write_picture(r, &key, folder, err);
+        rc = interrupt_flag ? mr_error_set(err, MR_ECANCELED, "the data set is not whole")
+                            : write_picture(r, &key, folder, err);
         progress_show(&r->bar, r->files, total, NULL);
     }
     return rc;
@@ -118,9 +120,9 @@ static bool may_fill(const synth_args *a)
 
 static int run(const void *args)
 {
-    synth_run         r = {.args = args};
+    synth_run r = {.args = args};
     const synth_args *a = args;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     if (a->channels == 2) {
         say("--channels: expected 1 or 3, found 2");
         return EXIT_MISUSED;
@@ -150,8 +152,8 @@ static int run(const void *args)
         json_end(&j);
     } else {
         char text[32];
-        printf("%s: %u classes, %" PRIu64 " pictures to train on, %" PRIu64 " to test with, %s\n", a->folder, a->classes,
-               (uint64_t)a->classes * count_of(a, 0), (uint64_t)a->classes * count_of(a, 1),
+        printf("%s: %u classes, %" PRIu64 " pictures to train on, %" PRIu64 " to test with, %s\n", a->folder,
+               a->classes, (uint64_t)a->classes * count_of(a, 0), (uint64_t)a->classes * count_of(a, 1),
                size_text((double)r.bytes, text, sizeof text));
     }
     return EXIT_DONE;
@@ -161,17 +163,21 @@ static const char *const images[] = {"jpeg", "png", NULL};
 static const opt options[] = {
     {"classes", OPT_U32, offsetof(synth_args, classes), 2, SYNTH_CLASSES_MOST, "10", NULL,
      "shapes; above ten the colour of the shape counts too", NULL},
-    {"count", OPT_U32, offsetof(synth_args, count), 1, 99999, "200", NULL, "pictures per class to train on", NULL},
+    {"count", OPT_U32, offsetof(synth_args, count), 1, 99999, "200", NULL, "pictures per class to train on",
+     NULL},
     {"test-count", OPT_U32, offsetof(synth_args, test_count), 1, 99999, NULL, NULL,
      "pictures per class to test with; without it a fifth of --count", NULL},
-    {"size", OPT_U32, offsetof(synth_args, size), 8, 8192, "32", NULL, "side of the pictures, in pixels", NULL},
+    {"size", OPT_U32, offsetof(synth_args, size), 8, 8192, "32", NULL, "side of the pictures, in pixels",
+     NULL},
     {"max-size", OPT_U32, offsetof(synth_args, max_size), 8, 8192, NULL, NULL,
      "draw the side of each picture from --size to this; without it all have one size", NULL},
     {"channels", OPT_U32, offsetof(synth_args, channels), 1, 3, "3", NULL, "3 colour, 1 gray", NULL},
     {"image", OPT_CHOICE, offsetof(synth_args, image), 0, 0, "jpeg", NULL, "kind of the files", images},
     {"quality", OPT_U32, offsetof(synth_args, quality), 1, 100, "90", NULL, "of JPEG files", NULL},
-    {"seed", OPT_U64, offsetof(synth_args, seed), 0, 0x1p64, "0", NULL, "the same seed makes the same files", NULL},
-    {"force", OPT_FLAG, offsetof(synth_args, force), 0, 0, NULL, NULL, "write into a folder that is not empty", NULL},
+    {"seed", OPT_U64, offsetof(synth_args, seed), 0, 0x1p64, "0", NULL, "the same seed makes the same files",
+     NULL},
+    {"force", OPT_FLAG, offsetof(synth_args, force), 0, 0, NULL, NULL,
+     "write into a folder that is not empty", NULL},
 };
 static const opt_group groups[] = {
     {"Options", options, OPT_COUNT(options), 0},
@@ -184,9 +190,11 @@ static const opt_positional positionals[] = {
 const command command_synth = {
     .name = "synth",
     .summary = "makes a small labelled data set for a first try and for tests",
-    .text = "Writes DIR/train/CLASS/NNNNN.jpg and DIR/test/CLASS/NNNNN.jpg: ten shapes in changing places, sizes and colours, "
+    .text = "Writes DIR/train/CLASS/NNNNN.jpg and DIR/test/CLASS/NNNNN.jpg: ten shapes in changing places, "
+            "sizes and colours, "
             "on noise. A small network learns to tell them apart in a few epochs.",
-    .examples = "  millrace synth shapes --count 400 --seed 1\n  millrace synth photos --size 200 --max-size 500 --count 50\n",
+    .examples = "  millrace synth shapes --count 400 --seed 1\n  millrace synth photos --size 200 --max-size "
+                "500 --count 50\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

@@ -1,5 +1,5 @@
-/* tools/commands/cmd_train.c: `millrace train DATA --model M`. The work is mr_fit(); here are the options, what a resumed run must have
- * in common with its first part, the header, the table and the verdict. */
+/* tools/commands/cmd_train.c: `millrace train DATA --model M`. The work is mr_fit(); here are the options,
+ * what a resumed run must have in common with its first part, the header, the table and the verdict. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,21 +10,21 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
+#include "tools/cli/tool.h"
 #include "tools/commands/report.h"
 #include "tools/commands/session.h"
-#include "tools/cli/tool.h"
 
 #define TRACE_SPANS ((size_t)1 << 18)
 
 typedef struct train_args {
     const char *data, *val, *checkpoint, *trace;
-    bool        resume;
-    uint64_t    checkpoint_steps, max_steps;
-    uint32_t    keep, patience, warmup_steps;
-    uint32_t    sync; /* one way so far: names what --sync will choose from */
-    model_args  model;
-    data_args   data_opts;
-    run_args    run;
+    bool resume;
+    uint64_t checkpoint_steps, max_steps;
+    uint32_t keep, patience, warmup_steps;
+    uint32_t sync; /* one way so far: names what --sync will choose from */
+    model_args model;
+    data_args data_opts;
+    run_args run;
     loader_args loader;
     device_args device;
     compute_args compute;
@@ -33,17 +33,17 @@ typedef struct train_args {
 
 typedef struct train_run {
     const train_args *args;
-    run_args          run;        /* with the model's settings filled in */
-    session           s;
-    mr_source        *val_src;
-    mr_loader        *val;
-    bad_watch         val_bad;
-    bool              resumed, complete; /* complete: every epoch was done before */
-    char              from[512];  /* checkpoint resumed from */
+    run_args run; /* with the model's settings filled in */
+    session s;
+    mr_source *val_src;
+    mr_loader *val;
+    bad_watch val_bad;
+    bool resumed, complete; /* complete: every epoch was done before */
+    char from[512];         /* checkpoint resumed from */
     mr_checkpoint_info start;
-    progress          bar;
-    uint64_t          start_ns;
-    uint64_t          epochs_told, last_told;
+    progress bar;
+    uint64_t start_ns;
+    uint64_t epochs_told, last_told;
 } train_run;
 
 /* ---- resume ---- */
@@ -51,7 +51,8 @@ typedef struct train_run {
 static bool same_setting(const char *option, uint64_t then, uint64_t now)
 {
     if (then == now) return true;
-    say("--%s: the checkpoint was trained with %" PRIu64 ", found %" PRIu64 "; give the same value to go on", option, then, now);
+    say("--%s: the checkpoint was trained with %" PRIu64 ", found %" PRIu64 "; give the same value to go on",
+        option, then, now);
     return false;
 }
 
@@ -68,7 +69,8 @@ static int check_resumed_augment(const train_run *r)
 {
     const char *now = mr_loader_info_of(r->s.loader)->augment;
     if (!r->resumed || !r->start.augment[0] || strcmp(r->start.augment, now) == 0) return EXIT_DONE;
-    say("--augment: the checkpoint was trained with %s, found %s; give the same value to go on", r->start.augment, now);
+    say("--augment: the checkpoint was trained with %s, found %s; give the same value to go on",
+        r->start.augment, now);
     return EXIT_MISUSED;
 }
 
@@ -80,16 +82,18 @@ static int check_resume(const train_run *r)
         say("--model: the checkpoint is of %s, found %s", c->model, r->s.model->name);
         return EXIT_MISUSED;
     }
-    if (!same_setting("seed", c->seed, r->run.seed) || !same_setting("batch", c->batch, r->run.batch)) return EXIT_MISUSED;
-    if (!same_choice("order", setup_orders, c->order, r->run.order) || !same_choice("tail", setup_tails, c->tail, r->run.tail) ||
+    if (!same_setting("seed", c->seed, r->run.seed) || !same_setting("batch", c->batch, r->run.batch))
+        return EXIT_MISUSED;
+    if (!same_choice("order", setup_orders, c->order, r->run.order) ||
+        !same_choice("tail", setup_tails, c->tail, r->run.tail) ||
         !same_choice("pixels", setup_pixels, c->pixels, r->args->data_opts.pixels))
         return EXIT_MISUSED;
     if (r->run.order == MR_ORDER_BLOCK && !same_setting("block", c->block, r->run.block)) return EXIT_MISUSED;
     if (!same_setting("length-window", c->length_window, r->run.length_window)) return EXIT_MISUSED;
     const mr_source_info *info = mr_source_info_of(r->s.src);
     if (c->fingerprint && c->fingerprint != info->fingerprint) {
-        say("%s: these are not the data the checkpoint was trained on (%016" PRIx64 ", found %016" PRIx64 ")", info->path,
-            c->fingerprint, info->fingerprint);
+        say("%s: these are not the data the checkpoint was trained on (%016" PRIx64 ", found %016" PRIx64 ")",
+            info->path, c->fingerprint, info->fingerprint);
         return EXIT_FAILED;
     }
     return EXIT_DONE;
@@ -98,17 +102,19 @@ static int check_resume(const train_run *r)
 static int find_checkpoint(train_run *r)
 {
     const train_args *a = r->args;
-    mr_error          err = MR_ERROR_INIT;
-    char              note[1024] = "";
+    mr_error err = MR_ERROR_INIT;
+    char note[1024] = "";
     if (!a->resume) return EXIT_DONE;
     if (!a->checkpoint) {
         say("--resume needs --checkpoint DIR, where the run left its state");
         return EXIT_MISUSED;
     }
-    const int rc = mr_checkpoint_find(a->checkpoint, r->from, sizeof r->from, &r->start, note, sizeof note, &err);
+    const int rc =
+        mr_checkpoint_find(a->checkpoint, r->from, sizeof r->from, &r->start, note, sizeof note, &err);
     if (note[0]) say("%s", note);
     if (rc == MR_ENOENT && note[0]) { /* starting over would replace what may still be rescued */
-        say("%s: no whole checkpoint in this folder; leave --resume out to start from the beginning", a->checkpoint);
+        say("%s: no whole checkpoint in this folder; leave --resume out to start from the beginning",
+            a->checkpoint);
         return EXIT_FAILED;
     }
     if (rc == MR_ENOENT) {
@@ -124,20 +130,21 @@ static int find_checkpoint(train_run *r)
 /* --val, else the test part that the data brings, else none. */
 static int open_val_source(train_run *r)
 {
-    const train_args     *a = r->args;
+    const train_args *a = r->args;
     const mr_source_info *info = mr_source_info_of(r->s.src);
-    data_args             d = a->data_opts;
-    const bool            own = a->val != NULL;
+    data_args d = a->data_opts;
+    const bool own = a->val != NULL;
     if (own && strcmp(a->val, "none") == 0) return EXIT_DONE;
     if (!own && (!info->has_test || d.split == MR_SPLIT_TEST)) return EXIT_DONE;
     d.split = own ? MR_SPLIT_AUTO : MR_SPLIT_TEST;
-    const data_like like = {info->path, info->format, info->label_offset, info->class_names, session_class_count(&r->s)};
+    const data_like like = {info->path, info->format, info->label_offset, info->class_names,
+                            session_class_count(&r->s)};
     return setup_source_like(&r->val_src, own ? a->val : a->data, &d, &like);
 }
 
 static int open_val_loader(train_run *r)
 {
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg = r->s.loader_cfg;
     if (!r->val_src) return EXIT_DONE;
     cfg.training = false;
@@ -145,7 +152,9 @@ static int open_val_loader(train_run *r)
     cfg.order = MR_ORDER_SEQUENTIAL;
     cfg.length_window = 0;
     cfg.tail = MR_TAIL_KEEP;
-    cfg.prefetch = cfg.prefetch > 2 ? 2 : cfg.prefetch; /* it waits full while training runs: no more memory than needed */
+    cfg.prefetch = cfg.prefetch > 2
+                       ? 2
+                       : cfg.prefetch; /* it waits full while training runs: no more memory than needed */
     cfg.start_epoch = cfg.start_step = 0;
     cfg.trace = NULL;
     cfg.cache = MR_CACHE_OFF; /* what it may hold is meant for the training data */
@@ -159,7 +168,7 @@ static int open_val_loader(train_run *r)
 static int open_run(train_run *r)
 {
     const train_args *a = r->args;
-    session          *s = &r->s;
+    session *s = &r->s;
     int status = session_find_model(s, a->model.model);
     if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
     if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_CLASSES);
@@ -209,35 +218,44 @@ static const char *schedule_name(const mr_schedule *s)
 
 static void header_text(const train_run *r)
 {
-    const session        *s = &r->s;
+    const session *s = &r->s;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     const mr_source_info *d = mr_source_info_of(s->src);
     printf("model    %s (%s), %" PRIu64 " parameters, %u classes, input ", s->model->name, s->model->id,
            mr_net_param_count(s->net), mr_net_class_count(s->net));
     if (s->model->numbers) printf("%u numbers\n", l->field[0].most);
     else printf("%u x %u x %u\n", l->height, l->width, l->channels);
-    printf("data     %s (%s), %" PRIu64 " samples, %" PRIu64 " steps an epoch", d->path, d->format, d->count, l->steps_per_epoch);
+    printf("data     %s (%s), %" PRIu64 " samples, %" PRIu64 " steps an epoch", d->path, d->format, d->count,
+           l->steps_per_epoch);
     if (l->dropped) printf(", %" PRIu64 " samples dropped", l->dropped);
     if (l->padded) printf(", %" PRIu64 " padded", l->padded);
-    if (r->val_src) printf("; validation %s, %" PRIu64, mr_source_info_of(r->val_src)->path, mr_source_info_of(r->val_src)->count);
-    printf("\nrun      batch %u (%u per replica), %" PRIu64 " epochs, seed %" PRIu64 ", augment %s\n", l->batch,
-           (l->batch - 1) / s->device_count + 1, r->run.epochs, r->run.seed, l->augment);
-    printf("rule     %s, lr %g, schedule %s\n", rule_name(&s->update), (double)s->schedule.lr, schedule_name(&s->schedule));
+    if (r->val_src)
+        printf("; validation %s, %" PRIu64, mr_source_info_of(r->val_src)->path,
+               mr_source_info_of(r->val_src)->count);
+    printf("\nrun      batch %u (%u per replica), %" PRIu64 " epochs, seed %" PRIu64 ", augment %s\n",
+           l->batch, (l->batch - 1) / s->device_count + 1, r->run.epochs, r->run.seed, l->augment);
+    printf("rule     %s, lr %g, schedule %s\n", rule_name(&s->update), (double)s->schedule.lr,
+           schedule_name(&s->schedule));
     printf("devices  %u:", s->device_count);
-    for (uint32_t i = 0; i < s->device_count && i < 8; i++) printf(" %s", mr_device_info_of(s->devices[i])->name);
+    for (uint32_t i = 0; i < s->device_count && i < 8; i++)
+        printf(" %s", mr_device_info_of(s->devices[i])->name);
     printf("%s (%s), %s%s\n", s->device_count > 8 ? " ..." : "", mr_device_info_of(s->devices[0])->hardware,
            setup_precisions[s->compute->precision], s->compute->deterministic ? ", deterministic" : "");
-    if (l->prefetch) printf("loader   prefetch %u, %u workers, %u readers, %s", l->prefetch, l->workers, l->readers, l->io);
+    if (l->prefetch)
+        printf("loader   prefetch %u, %u workers, %u readers, %s", l->prefetch, l->workers, l->readers,
+               l->io);
     else printf("loader   prefetch off: everything in series, %s", l->io);
     printf("%s%s%s\n", l->io_note[0] ? " (" : "", l->io_note, l->io_note[0] ? ")" : "");
-    if (r->resumed) printf("resume   %s: epoch %" PRIu64 ", step %" PRIu64 "\n", r->from, r->start.epoch + 1, r->start.step);
+    if (r->resumed)
+        printf("resume   %s: epoch %" PRIu64 ", step %" PRIu64 "\n", r->from, r->start.epoch + 1,
+               r->start.step);
     report_table_head(r->val != NULL);
     fflush(stdout);
 }
 
 static void header_json(const train_run *r)
 {
-    const session        *s = &r->s;
+    const session *s = &r->s;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     const mr_source_info *d = mr_source_info_of(s->src);
     json j = json_begin(stdout, "start");
@@ -273,11 +291,13 @@ static void header_json(const train_run *r)
     json_end(&j);
 }
 
-static void on_step(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch, double samples_per_s)
+static void on_step(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch,
+                    double samples_per_s)
 {
     train_run *r = context;
-    char       note[96];
-    snprintf(note, sizeof note, "epoch %" PRIu64 " of %" PRIu64 ", %.0f samples/s", epoch + 1, r->run.epochs, samples_per_s);
+    char note[96];
+    snprintf(note, sizeof note, "epoch %" PRIu64 " of %" PRIu64 ", %.0f samples/s", epoch + 1, r->run.epochs,
+             samples_per_s);
     progress_show(&r->bar, epoch * steps_per_epoch + step, r->run.epochs * steps_per_epoch, note);
 }
 
@@ -309,8 +329,9 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
 {
     mr_error err = MR_ERROR_INIT;
     uint64_t low = 0, high = 0;
-    char     hash[40];
-    if (mr_trainer_weights_hash(r->s.trainer, 0, &low, &high, &err) != MR_OK) return exit_status(err.code, &err);
+    char hash[40];
+    if (mr_trainer_weights_hash(r->s.trainer, 0, &low, &high, &err) != MR_OK)
+        return exit_status(err.code, &err);
     snprintf(hash, sizeof hash, "%016" PRIx64 "%016" PRIx64, high, low);
     if (r->args->output.json) {
         json j = json_begin(stdout, "train");
@@ -323,7 +344,8 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
         return EXIT_DONE;
     }
     if (last->steps) printf("verdict  %s\n", last->verdict);
-    printf("weights  %s after %.1f s%s\n", hash, seconds_since(r->start_ns), last->simulated ? " (simulated: loss and accuracy mean nothing)" : "");
+    printf("weights  %s after %.1f s%s\n", hash, seconds_since(r->start_ns),
+           last->simulated ? " (simulated: loss and accuracy mean nothing)" : "");
     return EXIT_DONE;
 }
 
@@ -331,13 +353,17 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
 
 static int make_folder(const char *path)
 {
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     struct stat st;
     if (!path) return EXIT_DONE;
     const int why = mkdir(path, 0777) == 0 ? 0 : errno;
-    if (!why || (why == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0)) return EXIT_DONE;
-    if (why == EEXIST && S_ISDIR(st.st_mode)) mr_error_sys(&err, errno, "cannot write checkpoints into this folder");
-    else if (why == EEXIST) mr_error_set(&err, MR_EEXIST, "expected a folder for checkpoints, found a file; choose another name");
+    if (!why ||
+        (why == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0))
+        return EXIT_DONE;
+    if (why == EEXIST && S_ISDIR(st.st_mode))
+        mr_error_sys(&err, errno, "cannot write checkpoints into this folder");
+    else if (why == EEXIST)
+        mr_error_set(&err, MR_EEXIST, "expected a folder for checkpoints, found a file; choose another name");
     else mr_error_sys(&err, why, "cannot make the folder for checkpoints");
     mr_error_at(&err, path, MR_NOWHERE, MR_NOWHERE);
     return exit_status(err.code, &err);
@@ -346,9 +372,9 @@ static int make_folder(const char *path)
 static int fit(train_run *r)
 {
     const train_args *a = r->args;
-    mr_error          err = MR_ERROR_INIT;
-    mr_fit_config     cfg;
-    mr_report         last = {0};
+    mr_error err = MR_ERROR_INIT;
+    mr_fit_config cfg;
+    mr_report last = {0};
     if (r->complete) {
         say("%s: all %" PRIu64 " epochs are done; a larger --epochs goes on", r->from, r->run.epochs);
         r->start_ns = clock_ns();
@@ -373,7 +399,8 @@ static int fit(train_run *r)
     const int rc = mr_fit(r->s.trainer, r->s.loader, &cfg, &last, &err);
     progress_end(&r->bar);
     const bool part_told = r->epochs_told && r->last_told == last.epoch;
-    if (last.steps && !part_told && (rc == MR_OK || rc == MR_ECANCELED)) on_epoch(r, &last); /* an epoch that was cut short */
+    if (last.steps && !part_told && (rc == MR_OK || rc == MR_ECANCELED))
+        on_epoch(r, &last); /* an epoch that was cut short */
     const int told = rc == MR_OK || rc == MR_ECANCELED ? footer(r, &last, rc == MR_OK) : EXIT_DONE;
     return rc == MR_OK ? told : exit_status(rc, &err);
 }
@@ -390,7 +417,7 @@ static int write_trace(const train_run *r, int status)
 static int run(const void *args)
 {
     const train_args *a = args;
-    train_run         r = {.args = a, .s.io_told = true, .s.compute = &a->compute};
+    train_run r = {.args = a, .s.io_told = true, .s.compute = &a->compute};
     int status = setup_output("trace", a->trace);
     if (status) return status;
     if (a->trace && mr_trace_create(&r.s.trace, TRACE_SPANS) != MR_OK) {
@@ -413,21 +440,25 @@ static int run(const void *args)
 static const char *const sync_modes[] = {"sync", NULL};
 static const opt options[] = {
     {"val", OPT_TEXT, offsetof(train_args, val), 0, 0, NULL, "DATA",
-     "validate on this after each epoch; none: do not; without it the test part of DATA, if it has one", NULL},
+     "validate on this after each epoch; none: do not; without it the test part of DATA, if it has one",
+     NULL},
     {"checkpoint", OPT_TEXT, offsetof(train_args, checkpoint), 0, 0, NULL, "DIR",
      "folder for weights and state, written at the end of each epoch", NULL},
     {"checkpoint-steps", OPT_U64, offsetof(train_args, checkpoint_steps), 0, 0x1p64, "0", NULL,
      "write a checkpoint after so many steps, too; 0: at the end of epochs only", NULL},
-    {"keep", OPT_U32, offsetof(train_args, keep), 1, 1000000, "3", NULL, "newest checkpoints that stay, the best besides", NULL},
+    {"keep", OPT_U32, offsetof(train_args, keep), 1, 1000000, "3", NULL,
+     "newest checkpoints that stay, the best besides", NULL},
     {"resume", OPT_FLAG, offsetof(train_args, resume), 0, 0, NULL, NULL,
      "go on from the newest checkpoint of --checkpoint; devices and loader may be others", NULL},
     {"patience", OPT_U32, offsetof(train_args, patience), 0, 1000000, "0", NULL,
      "stop after so many epochs without a better validation loss; 0: never", NULL},
-    {"max-steps", OPT_U64, offsetof(train_args, max_steps), 0, 0x1p64, "0", NULL, "stop after so many steps; 0: no limit", NULL},
+    {"max-steps", OPT_U64, offsetof(train_args, max_steps), 0, 0x1p64, "0", NULL,
+     "stop after so many steps; 0: no limit", NULL},
     {"warmup-steps", OPT_U32, offsetof(train_args, warmup_steps), 0, 1000000, "3", NULL,
      "first steps of an epoch that are left out of the rates", NULL},
     {"sync", OPT_CHOICE, offsetof(train_args, sync), 0, 0, "sync", NULL,
-     "how replicas exchange gradients; sync: all of them, after every step, the one way offered so far", sync_modes},
+     "how replicas exchange gradients; sync: all of them, after every step, the one way offered so far",
+     sync_modes},
     {"trace", OPT_TEXT, offsetof(train_args, trace), 0, 0, NULL, "FILE",
      "what every stage did when, as a Chrome trace (ui.perfetto.dev shows it)", NULL},
 };
@@ -448,11 +479,16 @@ static const opt_positional positionals[] = {
 const command command_train = {
     .name = "train",
     .summary = "trains a network and tells where the time went",
-    .text = "Trains a named network. The order of samples, their pixels and, up to rounding, the weights do not depend on "
-            "the loader's options, and a run that is stopped and resumed goes on with the batch it would have had.\n"
-            "Of each epoch it tells: wait ms, the time the trainer was blocked on the loader; exposed ms, the time the device "
-            "stood idle between steps, from the device's own events; stall %, the idle part of the device's time.\n"
-            "Ctrl-C stops after the step, writes a checkpoint where --checkpoint is given, and exits with status 130.",
+    .text = "Trains a named network. The order of samples, their pixels and, up to rounding, the weights do "
+            "not depend on "
+            "the loader's options, and a run that is stopped and resumed goes on with the batch it would "
+            "have had.\n"
+            "Of each epoch it tells: wait ms, the time the trainer was blocked on the loader; exposed ms, "
+            "the time the device "
+            "stood idle between steps, from the device's own events; stall %, the idle part of the device's "
+            "time.\n"
+            "Ctrl-C stops after the step, writes a checkpoint where --checkpoint is given, and exits with "
+            "status 130.",
     .examples = "  millrace train mnist --model mnist-cnn --epochs 2\n"
                 "  millrace train train.mrec --val test.mrec --model cifar-cnn --checkpoint run1 --resume\n"
                 "  millrace train train.mrec --model cifar-cnn --prefetch off\n"

@@ -1,30 +1,31 @@
-/* tools/commands/cmd_verify.c: `millrace verify DATA`: reads everything and says what is wrong. Record files are checked byte by byte
- * (mr_mrec_verify), then every sample of any data set is read, parsed, and its picture decoded, on several threads. */
+/* tools/commands/cmd_verify.c: `millrace verify DATA`: reads everything and says what is wrong. Record files
+ * are checked byte by byte (mr_mrec_verify), then every sample of any data set is read, parsed, and its
+ * picture decoded, on several threads. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/commands/check.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/commands/setup.h"
 #include "tools/cli/tool.h"
+#include "tools/commands/check.h"
+#include "tools/commands/setup.h"
 
 typedef struct verify_args {
     const char *path;
-    bool        no_decode;
-    uint32_t    workers;
-    uint64_t    max_wrong;
-    data_args   data;
+    bool no_decode;
+    uint32_t workers;
+    uint64_t max_wrong;
+    data_args data;
     output_args output;
 } verify_args;
 
 typedef struct verify_run {
     const verify_args *args;
-    const mr_source   *src;
-    bool               files_wrong; /* what cannot be read from a record file is told already */
-    uint64_t           done, bytes, wrong;
+    const mr_source *src;
+    bool files_wrong; /* what cannot be read from a record file is told already */
+    uint64_t done, bytes, wrong;
 } verify_run;
 
 static bool told_enough(const verify_run *r) { return r->args->max_wrong && r->wrong >= r->args->max_wrong; }
@@ -67,11 +68,12 @@ static int verify_files(verify_run *r)
     const mr_source_info *info = mr_source_info_of(r->src);
     if (!is_record_file(r)) return EXIT_DONE;
     for (uint32_t f = 0; f < info->file_count && !told_enough(r); f++) {
-        mr_source_file   file;
-        mr_error         err = MR_ERROR_INIT;
+        mr_source_file file;
+        mr_error err = MR_ERROR_INIT;
         mr_verify_result result = {0};
         int rc = mr_source_file_at(r->src, f, &file);
-        if (rc == MR_OK && !file.direct_ok) return EXIT_DONE; /* on a server: its index was checked when it was opened, its samples are now */
+        if (rc == MR_OK && !file.direct_ok)
+            return EXIT_DONE; /* on a server: its index was checked when it was opened, its samples are now */
         if (rc == MR_OK) rc = mr_mrec_verify(file.path, on_wrong, r, &result, &err);
         r->bytes += result.bytes;
         if (rc != MR_OK && rc != MR_ECHECKSUM && rc != MR_EFORMAT) return exit_status(rc, &err);
@@ -85,8 +87,14 @@ static int verify_files(verify_run *r)
 static int verify_samples(verify_run *r)
 {
     const verify_args *a = r->args;
-    check              c = {.src = r->src, .no_decode = a->no_decode, .quiet = a->output.quiet, .decode_only = r->files_wrong,
-                            .workers = a->workers, .label = "verify", .wrong = on_wrong, .context = r};
+    check c = {.src = r->src,
+               .no_decode = a->no_decode,
+               .quiet = a->output.quiet,
+               .decode_only = r->files_wrong,
+               .workers = a->workers,
+               .label = "verify",
+               .wrong = on_wrong,
+               .context = r};
     setup_decode(&c.decode, &a->data);
     const int status = check_samples(&c);
     r->done = c.done;
@@ -98,9 +106,10 @@ static void report(const verify_run *r, double seconds)
 {
     char text[32];
     if (!r->args->output.json) {
-        printf("%s: %" PRIu64 " of %" PRIu64 " samples checked%s, %s read in %.2f s, %" PRIu64 " wrong\n", mr_source_info_of(r->src)->path, r->done,
-               mr_source_info_of(r->src)->count, r->args->no_decode ? " (not decoded)" : "",
-               size_text((double)r->bytes, text, sizeof text), seconds, r->wrong);
+        printf("%s: %" PRIu64 " of %" PRIu64 " samples checked%s, %s read in %.2f s, %" PRIu64 " wrong\n",
+               mr_source_info_of(r->src)->path, r->done, mr_source_info_of(r->src)->count,
+               r->args->no_decode ? " (not decoded)" : "", size_text((double)r->bytes, text, sizeof text),
+               seconds, r->wrong);
         return;
     }
     json j = json_begin(stdout, "verify");
@@ -118,7 +127,7 @@ static int run(const void *args)
 {
     verify_run r = {.args = args};
     mr_source *src;
-    int        status = setup_source(&src, r.args->path, &r.args->data);
+    int status = setup_source(&src, r.args->path, &r.args->data);
     if (status) return status;
     const uint64_t start = clock_ns();
     r.src = src;
@@ -128,8 +137,10 @@ static int run(const void *args)
     if (status == EXIT_DONE) {
         report(&r, seconds_since(start));
         if (r.wrong) {
-            say("%s: %" PRIu64 " %s wrong; %s", mr_source_info_of(src)->path, r.wrong, r.wrong == 1 ? "thing is" : "things are",
-                is_record_file(&r) ? "make the file again from its source" : "replace the files listed, or remove them");
+            say("%s: %" PRIu64 " %s wrong; %s", mr_source_info_of(src)->path, r.wrong,
+                r.wrong == 1 ? "thing is" : "things are",
+                is_record_file(&r) ? "make the file again from its source"
+                                   : "replace the files listed, or remove them");
             status = EXIT_FAILED;
         }
     }
@@ -138,10 +149,12 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"no-decode", OPT_FLAG, offsetof(verify_args, no_decode), 0, 0, NULL, NULL, "check checksums and headers, decode no picture",
-     NULL},
-    {"workers", OPT_U32, offsetof(verify_args, workers), 0, CHECK_WORKERS_MOST, "0", NULL, "threads; 0: one per core", NULL},
-    {"max-wrong", OPT_U64, offsetof(verify_args, max_wrong), 0, 0x1p64, "100", NULL, "stop after telling so many; 0: never", NULL},
+    {"no-decode", OPT_FLAG, offsetof(verify_args, no_decode), 0, 0, NULL, NULL,
+     "check checksums and headers, decode no picture", NULL},
+    {"workers", OPT_U32, offsetof(verify_args, workers), 0, CHECK_WORKERS_MOST, "0", NULL,
+     "threads; 0: one per core", NULL},
+    {"max-wrong", OPT_U64, offsetof(verify_args, max_wrong), 0, 0x1p64, "100", NULL,
+     "stop after telling so many; 0: never", NULL},
 };
 static const opt_group groups[] = {
     {"Options", options, OPT_COUNT(options), 0},
@@ -155,8 +168,10 @@ static const opt_positional positionals[] = {
 const command command_verify = {
     .name = "verify",
     .summary = "reads everything, checks every checksum, decodes every picture",
-    .text = "Of record files every byte is read and checked: header, schema, index, records, padding. Then every sample of the "
-            "data set is read and its picture decoded, entry points and coefficients included. What is wrong is listed on standard output, with file, sample and "
+    .text = "Of record files every byte is read and checked: header, schema, index, records, padding. Then "
+            "every sample of the "
+            "data set is read and its picture decoded, entry points and coefficients included. What is wrong "
+            "is listed on standard output, with file, sample and "
             "offset; the exit status is then 1.",
     .examples = "  millrace verify train.mrec\n  millrace verify photos --max-wrong 0\n",
     .positionals = positionals,

@@ -1,5 +1,5 @@
-/* tools/commands/limits.c: see limits.h. Each figure is the median over rounds; the threads of a round start together and each does
- * what one thread of a pipeline would: its own buffers, its own samples. */
+/* tools/commands/limits.c: see limits.h. Each figure is the median over rounds; the threads of a round start
+ * together and each does what one thread of a pipeline would: its own buffers, its own samples. */
 #include "tools/commands/limits.h"
 
 #include <pthread.h>
@@ -7,25 +7,28 @@
 #include <string.h>
 
 #include "tools/cli/interrupt.h"
-#include "tools/commands/measure.h"
 #include "tools/cli/output.h"
 #include "tools/cli/tool.h"
+#include "tools/commands/measure.h"
 
 enum { THREADS_MOST = 256, ROUNDS_MOST = 64 };
 #define BLOCK_BYTES ((size_t)32 << 20) /* past every cache of one core */
 
 typedef struct lane { /* one thread */
-    uint32_t                which, lanes;
-    const mr_source        *src;
+    uint32_t which, lanes;
+    const mr_source *src;
     const mr_decode_config *decode;
-    double                  seconds;
-    uint64_t                next;      /* its next sample; rounds go on where the one before stopped */
-    double                  units;     /* bytes or pictures of this round */
-    int                     rc;
-    mr_error                err;
+    double seconds;
+    uint64_t next; /* its next sample; rounds go on where the one before stopped */
+    double units;  /* bytes or pictures of this round */
+    int rc;
+    mr_error err;
 } lane;
 
-static bool goes_on(const lane *l, uint64_t start_ns) { return seconds_since(start_ns) < l->seconds && !interrupt_flag; }
+static bool goes_on(const lane *l, uint64_t start_ns)
+{
+    return seconds_since(start_ns) < l->seconds && !interrupt_flag;
+}
 
 static void copy_blocks(lane *l)
 {
@@ -64,12 +67,12 @@ static void sum_blocks(lane *l)
 static void take_samples(lane *l)
 {
     const mr_source_info *info = mr_source_info_of(l->src);
-    void     *buffer = NULL;
-    size_t    buffer_bytes = 0;
+    void *buffer = NULL;
+    size_t buffer_bytes = 0;
     mr_sample sample;
     for (const uint64_t start = clock_ns(); l->rc == MR_OK && goes_on(l, start); l->next += l->lanes) {
         const uint64_t at = l->next % info->count;
-        mr_extent      extent;
+        mr_extent extent;
         l->rc = mr_source_extent(l->src, at, &extent, &l->err);
         if (l->rc == MR_OK) l->rc = mr_source_read(l->src, at, &buffer, &buffer_bytes, &sample, &l->err);
         if (l->rc == MR_OK && l->which == LIMIT_DECODE) {
@@ -94,10 +97,11 @@ static void *lane_main(void *arg)
 
 static int one_round(lane *lanes, uint32_t count, double *rate)
 {
-    pthread_t      threads[THREADS_MOST];
-    uint32_t       started = 0;
+    pthread_t threads[THREADS_MOST];
+    uint32_t started = 0;
     const uint64_t start = clock_ns();
-    while (started < count && pthread_create(&threads[started], NULL, lane_main, &lanes[started]) == 0) started++;
+    while (started < count && pthread_create(&threads[started], NULL, lane_main, &lanes[started]) == 0)
+        started++;
     for (uint32_t t = 0; t < started; t++) pthread_join(threads[t], NULL);
     const double seconds = seconds_since(start);
     *rate = 0;
@@ -117,26 +121,34 @@ static bool has_meaning(uint32_t which, const mr_source *src)
     return info->image_field >= 0 && info->fields[info->image_field].type != MR_TYPE_PIXELS;
 }
 
-int limit_measure(uint32_t which, const mr_source *src, const mr_decode_config *decode, uint32_t workers, double seconds,
-                  uint32_t rounds, limit *out)
+int limit_measure(uint32_t which, const mr_source *src, const mr_decode_config *decode, uint32_t workers,
+                  double seconds, uint32_t rounds, limit *out)
 {
-    static const struct { const char *name, *unit; double scale; } kinds[LIMIT_COUNT] = {
+    static const struct {
+        const char *name, *unit;
+        double scale;
+    } kinds[LIMIT_COUNT] = {
         [LIMIT_MEMCPY] = {"memory copy", "GB/s", 1e-9},
         [LIMIT_CRC] = {"CRC32C", "GB/s", 1e-9},
         [LIMIT_READ] = {"read and check samples", "GB/s", 1e-9},
         [LIMIT_DECODE] = {"read and full decode", "pictures/s", 1},
     };
-    lane       lanes[THREADS_MOST];
-    double     rates[ROUNDS_MOST];
-    uint32_t   count = workers ? workers : core_count();
+    lane lanes[THREADS_MOST];
+    double rates[ROUNDS_MOST];
+    uint32_t count = workers ? workers : core_count();
     if (count > THREADS_MOST) count = THREADS_MOST;
     if (rounds > ROUNDS_MOST) rounds = ROUNDS_MOST;
     *out = (limit){.name = kinds[which].name, .unit = kinds[which].unit, .threads = count};
     if (!has_meaning(which, src)) return EXIT_DONE;
     memset(lanes, 0, sizeof lanes);
     for (uint32_t t = 0; t < count; t++)
-        lanes[t] = (lane){.which = which, .lanes = count, .src = src, .decode = decode, .next = t,
-                          .seconds = seconds / (LIMIT_COUNT * (rounds + 1)), .err = MR_ERROR_INIT};
+        lanes[t] = (lane){.which = which,
+                          .lanes = count,
+                          .src = src,
+                          .decode = decode,
+                          .next = t,
+                          .seconds = seconds / (LIMIT_COUNT * (rounds + 1)),
+                          .err = MR_ERROR_INIT};
     int status = one_round(lanes, count, &rates[0]); /* to warm up */
     for (uint32_t r = 0; status == EXIT_DONE && r < rounds; r++) status = one_round(lanes, count, &rates[r]);
     if (status) return status;

@@ -49,10 +49,10 @@ static int take_batch(session *s, mr_stream *const *streams, uint32_t *samples)
 static int one_round(session *s, mr_stream *const *streams, double seconds, double *rate, uint64_t *batches)
 {
     const uint64_t start = clock_ns();
-    uint64_t       samples = 0, count = 0;
-    double         passed;
+    uint64_t samples = 0, count = 0;
+    double passed;
     do {
-        uint32_t  n = 0;
+        uint32_t n = 0;
         const int status = take_batch(s, streams, &n);
         if (status) return status;
         samples += n;
@@ -64,16 +64,19 @@ static int one_round(session *s, mr_stream *const *streams, double seconds, doub
     return EXIT_DONE;
 }
 
-static int loader_rounds(session *s, mr_stream *const *streams, double seconds, uint32_t rounds, measured *out)
+static int loader_rounds(session *s, mr_stream *const *streams, double seconds, uint32_t rounds,
+                         measured *out)
 {
-    double   rates[ROUNDS_MOST];
+    double rates[ROUNDS_MOST];
     uint32_t ignored;
-    int      status = EXIT_DONE;
+    int status = EXIT_DONE;
     const mr_loader_info *info = mr_loader_info_of(s->loader);
     memset(out, 0, sizeof *out);
-    out->warmup_steps = info->prefetch + 2; /* what was made ready before the clock ran, and the first reads */
+    out->warmup_steps =
+        info->prefetch + 2; /* what was made ready before the clock ran, and the first reads */
     out->rounds = rounds < ROUNDS_MOST ? rounds : ROUNDS_MOST;
-    for (uint64_t i = 0; status == EXIT_DONE && i < out->warmup_steps; i++) status = take_batch(s, streams, &ignored);
+    for (uint64_t i = 0; status == EXIT_DONE && i < out->warmup_steps; i++)
+        status = take_batch(s, streams, &ignored);
     for (uint32_t i = 0; status == EXIT_DONE && i < out->rounds; i++)
         status = one_round(s, streams, seconds / out->rounds, &rates[i], &out->steps);
     if (status) return status;
@@ -85,12 +88,13 @@ static int loader_rounds(session *s, mr_stream *const *streams, double seconds, 
 
 int measure_loader(session *s, double seconds, uint32_t rounds, measured *out)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_stream *streams[MR_LOADER_MAX_PARTS] = {NULL};
-    int        rc = MR_OK;
+    int rc = MR_OK;
     for (uint32_t d = 0; s->devices && rc == MR_OK && d < s->device_count; d++)
         rc = mr_stream_create(&streams[d], s->devices[d], MR_STREAM_COMPUTE, &err);
-    const int status = rc ? exit_status(rc, &err) : loader_rounds(s, s->devices ? streams : NULL, seconds, rounds, out);
+    const int status =
+        rc ? exit_status(rc, &err) : loader_rounds(s, s->devices ? streams : NULL, seconds, rounds, out);
     for (uint32_t d = 0; d < MR_LOADER_MAX_PARTS; d++) mr_stream_destroy(streams[d]);
     return status;
 }
@@ -99,8 +103,8 @@ int measure_loader(session *s, double seconds, uint32_t rounds, measured *out)
 
 typedef struct resident {
     mr_batch batch;
-    mr_part  parts[MR_LOADER_MAX_PARTS];
-    void    *pixels[MR_LOADER_MAX_PARTS], *labels[MR_LOADER_MAX_PARTS], *affine[MR_LOADER_MAX_PARTS];
+    mr_part parts[MR_LOADER_MAX_PARTS];
+    void *pixels[MR_LOADER_MAX_PARTS], *labels[MR_LOADER_MAX_PARTS], *affine[MR_LOADER_MAX_PARTS];
     mr_event *ready[MR_LOADER_MAX_PARTS];
 } resident;
 
@@ -115,19 +119,22 @@ static void fill_noise(uint8_t *p, size_t bytes, uint64_t x)
     }
 }
 
-static int upload(mr_device *dev, mr_stream *stream, const void *host, size_t bytes, void **out, mr_error *err)
+static int upload(mr_device *dev, mr_stream *stream, const void *host, size_t bytes, void **out,
+                  mr_error *err)
 {
     int rc = mr_device_alloc(dev, bytes, out, err);
     if (rc == MR_OK) rc = mr_copy_h2d_async(stream, *out, host, bytes);
     return rc ? rc : mr_stream_sync(stream, err);
 }
 
-static int fill_part(const synthetic *in, mr_device *dev, resident *r, uint32_t p, uint32_t first, uint32_t count, mr_error *err)
+static int fill_part(const synthetic *in, mr_device *dev, resident *r, uint32_t p, uint32_t first,
+                     uint32_t count, mr_error *err)
 {
-    const bool   numbers = in->h == 0; /* sequences of w numbers */
-    const size_t pixel_bytes = numbers ? (size_t)count * in->w * sizeof(int32_t) : (size_t)count * in->h * in->w * in->c;
-    mr_stream   *stream = NULL;
-    void        *pixels = NULL, *labels = NULL, *affine = NULL; /* host memory that copies may use */
+    const bool numbers = in->h == 0; /* sequences of w numbers */
+    const size_t pixel_bytes =
+        numbers ? (size_t)count * in->w * sizeof(int32_t) : (size_t)count * in->h * in->w * in->c;
+    mr_stream *stream = NULL;
+    void *pixels = NULL, *labels = NULL, *affine = NULL; /* host memory that copies may use */
     int rc = mr_stream_create(&stream, dev, MR_STREAM_COPY, err);
     if (rc == MR_OK) rc = mr_host_alloc(dev, pixel_bytes, &pixels, err);
     if (rc == MR_OK) rc = mr_host_alloc(dev, count * sizeof(int32_t), &labels, err);
@@ -144,14 +151,20 @@ static int fill_part(const synthetic *in, mr_device *dev, resident *r, uint32_t 
         rc = upload(dev, stream, pixels, pixel_bytes, &r->pixels[p], err);
     }
     if (rc == MR_OK) rc = upload(dev, stream, labels, count * sizeof(int32_t), &r->labels[p], err);
-    if (rc == MR_OK && in->uses_affine) rc = upload(dev, stream, affine, count * 2 * sizeof(float), &r->affine[p], err);
+    if (rc == MR_OK && in->uses_affine)
+        rc = upload(dev, stream, affine, count * 2 * sizeof(float), &r->affine[p], err);
     if (rc == MR_OK) rc = mr_event_create(&r->ready[p], dev, err); /* never recorded: already over */
     mr_host_free(dev, affine);
     mr_host_free(dev, labels);
     mr_host_free(dev, pixels);
     mr_stream_destroy(stream);
-    r->parts[p] = (mr_part){.first = first, .count = count, .pixels = r->pixels[p], .labels = r->labels[p], .affine = r->affine[p],
-                            .ready = r->ready[p], .form = MR_PART_PIXELS};
+    r->parts[p] = (mr_part){.first = first,
+                            .count = count,
+                            .pixels = r->pixels[p],
+                            .labels = r->labels[p],
+                            .affine = r->affine[p],
+                            .ready = r->ready[p],
+                            .form = MR_PART_PIXELS};
     if (numbers) r->parts[p].field[0] = (mr_batch_field){.data = r->pixels[p], .width = in->w};
     return rc;
 }
@@ -160,7 +173,8 @@ static int make_resident(const session *s, const synthetic *in, resident *r, mr_
 {
     const uint32_t share = (in->batch - 1) / s->device_count + 1;
     memset(r, 0, sizeof *r);
-    r->batch = (mr_batch){.count = in->batch, .counted = in->batch, .part_count = s->device_count, .parts = r->parts};
+    r->batch = (mr_batch){
+        .count = in->batch, .counted = in->batch, .part_count = s->device_count, .parts = r->parts};
     int rc = MR_OK;
     for (uint32_t p = 0, first = 0; rc == MR_OK && p < s->device_count; p++) {
         const uint32_t left = in->batch - first, count = left < share ? left : share;
@@ -184,12 +198,13 @@ static void free_resident(const session *s, resident *r)
 enum { AHEAD = 2, WARMUP = 3, STEPS_MOST = 100000 };
 
 /* Steps back to back, at most AHEAD queued; ends[] gets the time each ended, as the device tells it. */
-static int run_steps(mr_trainer *t, resident *r, mr_event **events, double seconds, uint64_t *ends, uint64_t *count, mr_error *err)
+static int run_steps(mr_trainer *t, resident *r, mr_event **events, double seconds, uint64_t *ends,
+                     uint64_t *count, mr_error *err)
 {
-    mr_stream     *stream = mr_trainer_streams(t)[0];
+    mr_stream *stream = mr_trainer_streams(t)[0];
     const uint64_t start = clock_ns();
-    uint64_t       queued = 0, ended = 0;
-    int            rc = MR_OK;
+    uint64_t queued = 0, ended = 0;
+    int rc = MR_OK;
     for (bool more = true; rc == MR_OK && (more || ended < queued);) {
         if (more) {
             r->batch.step = r->batch.global_step = queued;
@@ -203,26 +218,30 @@ static int run_steps(mr_trainer *t, resident *r, mr_event **events, double secon
             if (rc == MR_OK) rc = mr_event_time_ns(oldest, &ends[ended]);
             ended++;
         }
-        more = more && !interrupt_flag && queued < STEPS_MOST && (ended < WARMUP + 5 || seconds_since(start) < seconds);
+        more = more && !interrupt_flag && queued < STEPS_MOST &&
+               (ended < WARMUP + 5 || seconds_since(start) < seconds);
     }
     *count = ended;
     return rc;
 }
 
-static int time_steps(session *s, mr_trainer *t, resident *r, const synthetic *in, double seconds, measured *out)
+static int time_steps(session *s, mr_trainer *t, resident *r, const synthetic *in, double seconds,
+                      measured *out)
 {
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_event *events[AHEAD + 1] = {NULL};
     uint64_t *ends = calloc(STEPS_MOST + AHEAD, sizeof *ends), count = 0;
-    double   *steps = calloc(STEPS_MOST + AHEAD, sizeof *steps);
-    int       rc = ends && steps ? MR_OK : mr_error_set(&err, MR_ENOMEM, "out of memory for step times");
+    double *steps = calloc(STEPS_MOST + AHEAD, sizeof *steps);
+    int rc = ends && steps ? MR_OK : mr_error_set(&err, MR_ENOMEM, "out of memory for step times");
     for (int i = 0; rc == MR_OK && i <= AHEAD; i++) rc = mr_event_create(&events[i], s->devices[0], &err);
     if (rc == MR_OK) rc = run_steps(t, r, events, seconds, ends, &count, &err);
     memset(out, 0, sizeof *out);
-    for (uint64_t i = WARMUP; rc == MR_OK && i < count; i++) steps[out->steps++] = (double)(ends[i] - ends[i - 1]) * 1e-6;
+    for (uint64_t i = WARMUP; rc == MR_OK && i < count; i++)
+        steps[out->steps++] = (double)(ends[i] - ends[i - 1]) * 1e-6;
     if (rc == MR_OK) {
         mr_metrics training, evaluation;
-        rc = mr_trainer_metrics(t, &training, &evaluation, &err); /* nothing may be queued when the batch goes */
+        rc = mr_trainer_metrics(t, &training, &evaluation,
+                                &err); /* nothing may be queued when the batch goes */
     }
     for (int i = 0; i <= AHEAD; i++) mr_event_destroy(events[i]);
     out->warmup_steps = WARMUP;
@@ -238,9 +257,9 @@ static int time_steps(session *s, mr_trainer *t, resident *r, const synthetic *i
 
 int measure_trainer(session *s, const synthetic *in, double seconds, measured *out)
 {
-    mr_error          err = MR_ERROR_INIT;
-    mr_trainer       *t = NULL;
-    resident          r;
+    mr_error err = MR_ERROR_INIT;
+    mr_trainer *t = NULL;
+    resident r;
     mr_trainer_config cfg;
     mr_trainer_defaults(&cfg);
     cfg.net = s->net;

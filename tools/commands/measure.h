@@ -1,14 +1,15 @@
-/* tools/commands/measure.h: one ceiling at a time: how fast the loader delivers when nothing trains, how fast the trainer steps when
- * its batch is on the device already. Warm-up is left out; medians with 1.4826 x the median absolute deviation. */
+/* tools/commands/measure.h: one ceiling at a time: how fast the loader delivers when nothing trains, how fast
+ * the trainer steps when its batch is on the device already. Warm-up is left out; medians with 1.4826 x the
+ * median absolute deviation. */
 #ifndef TOOLS_MEASURE_H
 #define TOOLS_MEASURE_H
 
 #include "tools/commands/session.h"
 
 typedef struct measured {
-    double   samples_per_s, samples_per_s_mad;
-    double   step_ms, step_ms_mad; /* trainer: of one step. loader: of one batch */
-    uint64_t steps;                /* measured */
+    double samples_per_s, samples_per_s_mad;
+    double step_ms, step_ms_mad; /* trainer: of one step. loader: of one batch */
+    uint64_t steps;              /* measured */
     uint64_t warmup_steps;
     uint32_t rounds;
 } measured;
@@ -16,17 +17,19 @@ typedef struct measured {
 /* Median, and 1.4826 x MAD in *mad. Sorts values. */
 double median_of(double *values, size_t count, double *mad);
 
-/* s->loader is open, with epochs enough (endless) and devices or none. Takes batches for about so long, in rounds. */
+/* s->loader is open, with epochs enough (endless) and devices or none. Takes batches for about so long, in
+ * rounds. */
 int measure_loader(session *s, double seconds, uint32_t rounds, measured *out);
 
 typedef struct synthetic {
     uint32_t batch, h, w, c, classes; /* h 0: sequences of w numbers below classes */
-    float    mean[4], std[4];
-    bool     uses_affine;
+    float mean[4], std[4];
+    bool uses_affine;
     uint64_t seed;
 } synthetic;
 
-/* s->net, s->devices, s->update and s->schedule are set. A trainer of its own, one resident batch of noise. */
+/* s->net, s->devices, s->update and s->schedule are set. A trainer of its own, one resident batch of
+ * noise. */
 int measure_trainer(session *s, const synthetic *in, double seconds, measured *out);
 
 #endif

@@ -1,5 +1,5 @@
-/* tools/commands/profile_html.c: the profile as one self-contained HTML page: the tables, and a timeline of the first traced batches
- * drawn as SVG, one row per thread or stream. See profile_report.h. */
+/* tools/commands/profile_html.c: the profile as one self-contained HTML page: the tables, and a timeline of
+ * the first traced batches drawn as SVG, one row per thread or stream. See profile_report.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -43,21 +43,25 @@ static void put_span(FILE *f, const mr_trace_entry *e, int row, uint64_t from)
 {
     const double scale = (double)WIDTH_PX / (double)SHOWN_NS;
     const double x = e->start_ns > from ? (double)(e->start_ns - from) * scale : 0;
-    double       end = (double)(e->end_ns - from) * scale;
+    double end = (double)(e->end_ns - from) * scale;
     if (end > WIDTH_PX) end = WIDTH_PX;
-    fprintf(f, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"hsl(%u,60%%,60%%)\"><title>", LEFT_PX + x,
-            row * ROW_PX + 2, end - x > 0.3 ? end - x : 0.3, ROW_PX - 4, hue_of(e->name));
+    fprintf(f, "<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"hsl(%u,60%%,60%%)\"><title>",
+            LEFT_PX + x, row * ROW_PX + 2, end - x > 0.3 ? end - x : 0.3, ROW_PX - 4, hue_of(e->name));
     put_escaped(f, e->name);
-    fprintf(f, ", batch %" PRIu64 ", %.3f ms</title></rect>\n", e->batch, (double)(e->end_ns - e->start_ns) * 1e-6);
+    fprintf(f, ", batch %" PRIu64 ", %.3f ms</title></rect>\n", e->batch,
+            (double)(e->end_ns - e->start_ns) * 1e-6);
 }
 
-static bool is_shown(const mr_trace_entry *e, uint64_t from) { return e->end_ns >= from && e->start_ns <= from + SHOWN_NS; }
+static bool is_shown(const mr_trace_entry *e, uint64_t from)
+{
+    return e->end_ns >= from && e->start_ns <= from + SHOWN_NS;
+}
 
 static void put_timeline(FILE *f, const mr_trace_entry *entries, size_t count)
 {
     const char *rows[ROWS_MOST];
-    int         row_count = 0, spans = 0;
-    uint64_t    first = UINT64_MAX, last = 0;
+    int row_count = 0, spans = 0;
+    uint64_t first = UINT64_MAX, last = 0;
     for (size_t i = 0; i < count; i++) {
         if (entries[i].start_ns < first) first = entries[i].start_ns;
         if (entries[i].end_ns > last) last = entries[i].end_ns;
@@ -66,8 +70,9 @@ static void put_timeline(FILE *f, const mr_trace_entry *entries, size_t count)
     const uint64_t from = last - first > 2 * SHOWN_NS ? first + (last - first) / 2 : first;
     for (size_t i = 0; i < count; i++)
         if (is_shown(&entries[i], from)) row_of(entries[i].track, rows, &row_count);
-    fprintf(f, "<h2>Timeline, %u ms with prefetch on</h2>\n<svg width=\"%d\" height=\"%d\" font-size=\"11\">\n", SHOWN_NS / 1000000u,
-            LEFT_PX + WIDTH_PX, row_count * ROW_PX);
+    fprintf(f,
+            "<h2>Timeline, %u ms with prefetch on</h2>\n<svg width=\"%d\" height=\"%d\" font-size=\"11\">\n",
+            SHOWN_NS / 1000000u, LEFT_PX + WIDTH_PX, row_count * ROW_PX);
     for (size_t i = 0; i < count && spans < SPANS_MOST; i++) {
         if (!is_shown(&entries[i], from)) continue;
         const int row = row_of(entries[i].track, rows, &row_count);
@@ -85,27 +90,36 @@ static void put_timeline(FILE *f, const mr_trace_entry *entries, size_t count)
 
 static void put_side(FILE *f, const char *name, const mr_report *r)
 {
-    fprintf(f, "<tr><td>%s<td>%.0f<td>%.3f<td>%.3f<td>%.1f<td>%.1f<td>%.1f\n", name, r->samples_per_s, r->step_ms, r->step_ms_mad,
-            r->wait_ms, r->exposed_ms, 100 * r->stall_fraction);
+    fprintf(f, "<tr><td>%s<td>%.0f<td>%.3f<td>%.3f<td>%.1f<td>%.1f<td>%.1f\n", name, r->samples_per_s,
+            r->step_ms, r->step_ms_mad, r->wait_ms, r->exposed_ms, 100 * r->stall_fraction);
 }
 
 static void put_page(FILE *f, const profile_result *p, const mr_trace_entry *entries, size_t count)
 {
-    const double least = p->loader.samples_per_s < p->trainer.samples_per_s ? p->loader.samples_per_s : p->trainer.samples_per_s;
-    fputs("<!doctype html><meta charset=\"utf-8\"><title>millrace profile</title>\n<style>body{font:14px sans-serif;margin:2em}"
-          "td,th{padding:.2em 1em;text-align:right}td:first-child,th:first-child{text-align:left}</style>\n<h1>millrace profile</h1>\n<p>", f);
+    const double least = p->loader.samples_per_s < p->trainer.samples_per_s ? p->loader.samples_per_s
+                                                                            : p->trainer.samples_per_s;
+    fputs("<!doctype html><meta charset=\"utf-8\"><title>millrace profile</title>\n<style>body{font:14px "
+          "sans-serif;margin:2em}"
+          "td,th{padding:.2em "
+          "1em;text-align:right}td:first-child,th:first-child{text-align:left}</style>\n<h1>millrace "
+          "profile</h1>\n<p>",
+          f);
     put_escaped(f, p->model);
     fputs(" on ", f);
     put_escaped(f, p->data);
     fprintf(f, ", batch %u, seed %" PRIu64 ", %u &times; ", p->batch, p->seed, p->replicas);
     put_escaped(f, p->device);
-    fprintf(f, ", %u workers, %s</p>\n<table><tr><th>prefetch<th>samples/s<th>step ms<th>MAD<th>wait ms<th>exposed ms<th>stall %%\n",
+    fprintf(f,
+            ", %u workers, %s</p>\n<table><tr><th>prefetch<th>samples/s<th>step ms<th>MAD<th>wait "
+            "ms<th>exposed ms<th>stall %%\n",
             p->workers, p->io);
     put_side(f, "off", &p->off.report);
     put_side(f, "on", &p->on.report);
-    fprintf(f, "</table>\n<h2>Ceilings</h2>\n<table><tr><th>what<th>samples/s\n<tr><td>loader alone<td>%.0f\n<tr><td>trainer alone<td>%.0f\n"
-            "<tr><td>the slower of the two<td>%.0f\n<tr><td>real data, prefetch on<td>%.0f\n</table>\n<p><b>", p->loader.samples_per_s,
-            p->trainer.samples_per_s, least, p->on.report.samples_per_s);
+    fprintf(f,
+            "</table>\n<h2>Ceilings</h2>\n<table><tr><th>what<th>samples/s\n<tr><td>loader "
+            "alone<td>%.0f\n<tr><td>trainer alone<td>%.0f\n"
+            "<tr><td>the slower of the two<td>%.0f\n<tr><td>real data, prefetch on<td>%.0f\n</table>\n<p><b>",
+            p->loader.samples_per_s, p->trainer.samples_per_s, least, p->on.report.samples_per_s);
     put_escaped(f, p->on.report.verdict);
     fputs("</b></p>\n", f);
     put_timeline(f, entries, count);
@@ -114,7 +128,7 @@ static void put_page(FILE *f, const profile_result *p, const mr_trace_entry *ent
 int profile_write_html(const profile_result *p, const mr_trace *trace, const char *path, mr_error *err)
 {
     mr_trace_entry *entries = NULL;
-    size_t          count = 0;
+    size_t count = 0;
     if (trace && mr_trace_entries(trace, &entries, &count) != MR_OK)
         return mr_error_set(err, MR_ENOMEM, "out of memory for the timeline");
     FILE *f = fopen(path, "we");

@@ -9,18 +9,22 @@
 
 static double ceiling(const profile_result *p)
 {
-    return p->loader.samples_per_s < p->trainer.samples_per_s ? p->loader.samples_per_s : p->trainer.samples_per_s;
+    return p->loader.samples_per_s < p->trainer.samples_per_s ? p->loader.samples_per_s
+                                                              : p->trainer.samples_per_s;
 }
 
-static bool same_weights(const profile_result *p) { return memcmp(p->off.weights, p->on.weights, sizeof p->on.weights) == 0; }
+static bool same_weights(const profile_result *p)
+{
+    return memcmp(p->off.weights, p->on.weights, sizeof p->on.weights) == 0;
+}
 
 static void side_row(const profile_side *s)
 {
     const mr_report *r = &s->report;
-    char             name[16] = "off";
+    char name[16] = "off";
     if (s->prefetch) snprintf(name, sizeof name, "%u", s->prefetch);
-    printf("%-9s %10.0f %9.3f %9.3f %9.1f %11.1f %8.1f\n", name, r->samples_per_s, r->step_ms, r->step_ms_mad, r->wait_ms,
-           r->exposed_ms, 100 * r->stall_fraction);
+    printf("%-9s %10.0f %9.3f %9.3f %9.1f %11.1f %8.1f\n", name, r->samples_per_s, r->step_ms, r->step_ms_mad,
+           r->wait_ms, r->exposed_ms, 100 * r->stall_fraction);
 }
 
 static void ceiling_row(const char *name, const measured *m)
@@ -31,11 +35,12 @@ static void ceiling_row(const char *name, const measured *m)
 void profile_print_text(const profile_result *p)
 {
     const mr_report *on = &p->on.report;
-    printf("profile  %s on %s, batch %u, seed %" PRIu64 ", %u x %s; %u workers, %s\n", p->model, p->data, p->batch, p->seed,
-           p->replicas, p->device, p->workers, p->io);
-    printf("         %" PRIu64 " steps of each run, the first %" PRIu64 " to warm up%s\n\n", on->steps, on->warmup_steps,
-           on->simulated ? "; simulated device: loss and accuracy mean nothing" : "");
-    printf("%-9s %10s %9s %9s %9s %11s %8s\n", "prefetch", "samples/s", "step ms", "MAD", "wait ms", "exposed ms", "stall %");
+    printf("profile  %s on %s, batch %u, seed %" PRIu64 ", %u x %s; %u workers, %s\n", p->model, p->data,
+           p->batch, p->seed, p->replicas, p->device, p->workers, p->io);
+    printf("         %" PRIu64 " steps of each run, the first %" PRIu64 " to warm up%s\n\n", on->steps,
+           on->warmup_steps, on->simulated ? "; simulated device: loss and accuracy mean nothing" : "");
+    printf("%-9s %10s %9s %9s %9s %11s %8s\n", "prefetch", "samples/s", "step ms", "MAD", "wait ms",
+           "exposed ms", "stall %");
     side_row(&p->off);
     side_row(&p->on);
     printf("\nstages with prefetch off\n");
@@ -46,10 +51,13 @@ void profile_print_text(const profile_result *p)
     ceiling_row("loader alone", &p->loader);
     ceiling_row("trainer alone", &p->trainer);
     printf("%-26s %10.0f samples/s\n", "the slower of the two", ceiling(p));
-    printf("%-26s %10.0f samples/s, %.1f %% of that; %.2f times prefetch off\n", "real data, prefetch on", on->samples_per_s,
-           100 * on->samples_per_s / ceiling(p), on->samples_per_s / p->off.report.samples_per_s);
+    printf("%-26s %10.0f samples/s, %.1f %% of that; %.2f times prefetch off\n", "real data, prefetch on",
+           on->samples_per_s, 100 * on->samples_per_s / ceiling(p),
+           on->samples_per_s / p->off.report.samples_per_s);
     printf("\nweights  %s after both runs%s\n", same_weights(p) ? "the same bits" : "DIFFER",
-           p->free_algorithms && !same_weights(p) ? ", as algorithms of GPUs may from run to run; --deterministic takes only those that do not" : "");
+           p->free_algorithms && !same_weights(p)
+               ? ", as algorithms of GPUs may from run to run; --deterministic takes only those that do not"
+               : "");
     printf("verdict  %s\n", on->verdict);
 }
 

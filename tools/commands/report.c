@@ -17,7 +17,8 @@ void report_table_row(const mr_report *r)
 {
     printf("%5" PRIu64 " %9.4f %7.4f", r->epoch + 1, r->loss, r->accuracy);
     if (r->has_val) printf(" %9.4f %7.4f", r->val_loss, r->val_accuracy);
-    printf(" %10.0f %9.3f %9.1f %11.1f %7.1f\n", r->samples_per_s, r->step_ms, r->wait_ms, r->exposed_ms, 100 * r->stall_fraction);
+    printf(" %10.0f %9.3f %9.1f %11.1f %7.1f\n", r->samples_per_s, r->step_ms, r->wait_ms, r->exposed_ms,
+           100 * r->stall_fraction);
     fflush(stdout);
 }
 
@@ -58,13 +59,14 @@ static void stage_text(const char *name, const mr_stage_stats *s, double seconds
 
 void report_stages_text(const mr_loader_stats *s, double seconds)
 {
-    printf("  %-7s %7s %10s %7s %11s %12s %10s\n", "stage", "threads", "items", "busy %", "starved %", "held back %", "queue fill");
+    printf("  %-7s %7s %10s %7s %11s %12s %10s\n", "stage", "threads", "items", "busy %", "starved %",
+           "held back %", "queue fill");
     stage_text("read", &s->read, seconds);
     stage_text("decode", &s->decode, seconds);
     stage_text("copy", &s->copy, seconds);
     if (s->cache_entries)
-        printf("  cache   %" PRIu64 " samples, %.1f MiB; %" PRIu64 " came from it\n", s->cache_entries, (double)s->cache_bytes / 1048576,
-               s->cache_hits);
+        printf("  cache   %" PRIu64 " samples, %.1f MiB; %" PRIu64 " came from it\n", s->cache_entries,
+               (double)s->cache_bytes / 1048576, s->cache_hits);
 }
 
 void report_cache_json(json *j, const mr_loader_stats *s)
@@ -102,7 +104,8 @@ void report_json(json *j, const mr_report *r, uint32_t replicas)
     json_u64(j, "bytes_read", r->stages.bytes_read);
     report_cache_json(j, &r->stages);
     json_array(j, "bytes_copied");
-    for (uint32_t i = 0; i < replicas && i < MR_LOADER_MAX_PARTS; i++) json_u64(j, NULL, r->stages.bytes_copied[i]);
+    for (uint32_t i = 0; i < replicas && i < MR_LOADER_MAX_PARTS; i++)
+        json_u64(j, NULL, r->stages.bytes_copied[i]);
     json_close_array(j);
     json_u64(j, "bad_samples", r->stages.bad_samples);
     json_u64(j, "peak_rss_bytes", r->peak_rss_bytes);
@@ -130,9 +133,9 @@ void report_fields_text(const mr_loader_info *info)
 {
     for (uint32_t k = 0; k < info->field_count; k++) {
         const mr_loader_field_info *f = &info->field[k];
-        char                        shown[4 * MR_MAX_NAME + 1];
-        printf("%s%s (%s, %s", k ? ", " : "         fields ", mr_text_shown(f->name, shown, sizeof shown), field_roles[f->role],
-               mr_dtype_name(f->dtype));
+        char shown[4 * MR_MAX_NAME + 1];
+        printf("%s%s (%s, %s", k ? ", " : "         fields ", mr_text_shown(f->name, shown, sizeof shown),
+               field_roles[f->role], mr_dtype_name(f->dtype));
         if (f->varies) printf(", at most %u", f->most);
         printf(")%s", k + 1 == info->field_count ? "\n" : "");
     }

@@ -1,4 +1,5 @@
-/* tools/commands/report.h: the figures of one epoch as a table row and as JSON, the same in every command that trains. */
+/* tools/commands/report.h: the figures of one epoch as a table row and as JSON, the same in every command
+ * that trains. */
 #ifndef TOOLS_REPORT_H
 #define TOOLS_REPORT_H
 
@@ -14,7 +15,8 @@ void report_json(json *j, const mr_report *r, uint32_t replicas);
 void report_stages_json(json *j, const mr_loader_stats *s, double seconds);
 /* cache_hits, cache_entries, cache_bytes. */
 void report_cache_json(json *j, const mr_loader_stats *s);
-/* fields: name, role, dtype, and of those whose rows differ in length the most; nothing where there are none. */
+/* fields: name, role, dtype, and of those whose rows differ in length the most; nothing where there are
+ * none. */
 void report_fields_json(json *j, const mr_loader_info *info);
 void report_fields_text(const mr_loader_info *info);
 void report_stages_text(const mr_loader_stats *s, double seconds);

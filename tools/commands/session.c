@@ -14,11 +14,16 @@ const opt model_options[7] = {
      "mnist-cnn, cifar-cnn, mnist-mlp, ...; a wrong name lists them all", NULL},
     {"optimizer", OPT_TEXT, offsetof(model_args, optimizer), 0, 0, NULL, "NAME",
      "sgd, momentum, nesterov, rmsprop, adam, adadelta; without it the model's own", NULL},
-    {"lr", OPT_REAL, offsetof(model_args, lr), 0, 1000, NULL, NULL, "learning rate; without it the model's own", NULL},
-    {"momentum", OPT_REAL, offsetof(model_args, momentum), 0, 1, NULL, NULL, "without it the model's own", NULL},
-    {"weight-decay", OPT_REAL, offsetof(model_args, weight_decay), 0, 1, NULL, NULL, "without it the model's own", NULL},
+    {"lr", OPT_REAL, offsetof(model_args, lr), 0, 1000, NULL, NULL,
+     "learning rate; without it the model's own", NULL},
+    {"momentum", OPT_REAL, offsetof(model_args, momentum), 0, 1, NULL, NULL, "without it the model's own",
+     NULL},
+    {"weight-decay", OPT_REAL, offsetof(model_args, weight_decay), 0, 1, NULL, NULL,
+     "without it the model's own", NULL},
     {"schedule", OPT_TEXT, offsetof(model_args, schedule), 0, 0, NULL, "SPEC",
-     "constant, cosine, cosine:FLOOR, step:E1/E2,factor=F, decay:D; each with ,warmup=E; without it the model's own", NULL},
+     "constant, cosine, cosine:FLOOR, step:E1/E2,factor=F, decay:D; each with ,warmup=E; without it the "
+     "model's own",
+     NULL},
     {"scale", OPT_FLAG, offsetof(model_args, scale), 0, 0, NULL, NULL,
      "multiply batch and learning rate by the number of replicas", NULL},
 };
@@ -64,7 +69,10 @@ void session_fill_run(const session *s, run_args *run, bool scale)
 /* Constants for an optimizer that is not the model's: what its authors proposed. */
 static bool set_optimizer(mr_update_desc *u, const char *name)
 {
-    static const struct { const char *name; mr_update_desc desc; } known[] = {
+    static const struct {
+        const char *name;
+        mr_update_desc desc;
+    } known[] = {
         {"sgd", {.kind = MR_UPDATE_SGD}},
         {"momentum", {.kind = MR_UPDATE_MOMENTUM, .momentum = 0.9f}},
         {"nesterov", {.kind = MR_UPDATE_MOMENTUM, .momentum = 0.9f, .nesterov = true}},
@@ -89,7 +97,8 @@ int session_fill_rule(session *s, const model_args *m, bool scale)
     s->update = s->model->update;
     s->schedule = s->model->schedule;
     if (m->optimizer && !set_optimizer(&s->update, m->optimizer)) {
-        say("--optimizer: expected sgd, momentum, nesterov, rmsprop, adam or adadelta; found '%s'", m->optimizer);
+        say("--optimizer: expected sgd, momentum, nesterov, rmsprop, adam or adadelta; found '%s'",
+            m->optimizer);
         return EXIT_MISUSED;
     }
     float lr = isnan(m->lr) ? s->update.lr : (float)m->lr;
@@ -113,20 +122,28 @@ static int check_data(const session *s, const mr_source_info *info, session_need
 {
     const bool numbers = need == NEED_CLASSES && takes_numbers(s);
     if (numbers && info->length_field == MR_NO_FIELD) {
-        say("%s: expected sequences of numbers for model %s, found none; 'millrace inspect' tells what is in it", info->path, s->model->name);
+        say("%s: expected sequences of numbers for model %s, found none; 'millrace inspect' tells what is in "
+            "it",
+            info->path, s->model->name);
         return EXIT_FAILED;
     }
     if (need >= NEED_PICTURES && !numbers && info->image_field < 0) {
-        say("%s: expected pictures, found none; %s", info->path, need == NEED_CLASSES && info->length_field != MR_NO_FIELD ?
-            "networks of sequences take what is in it, as --model notes-mlp" : "'millrace inspect' tells what is in it");
+        say("%s: expected pictures, found none; %s", info->path,
+            need == NEED_CLASSES && info->length_field != MR_NO_FIELD
+                ? "networks of sequences take what is in it, as --model notes-mlp"
+                : "'millrace inspect' tells what is in it");
         return EXIT_FAILED;
     }
     if (numbers && info->label_field < 0) {
-        say("%s: expected a class for each sequence, found none; --label-key says which number of a line it is", info->path);
+        say("%s: expected a class for each sequence, found none; --label-key says which number of a line it "
+            "is",
+            info->path);
         return EXIT_FAILED;
     }
     if (need == NEED_CLASSES && info->label_field < 0) {
-        say("%s: expected a label for each picture, found none; put the pictures of each class in a folder of their own", info->path);
+        say("%s: expected a label for each picture, found none; put the pictures of each class in a folder "
+            "of their own",
+            info->path);
         return EXIT_FAILED;
     }
     return EXIT_DONE;
@@ -156,7 +173,8 @@ int session_take_fields(session *s, const run_args *run)
 int session_take_numbers(session *s, const run_args *run, uint32_t length)
 {
     if (run->fields) {
-        say("--fields: a network takes its pictures or sequences and no more; digest and bench loader deliver fields");
+        say("--fields: a network takes its pictures or sequences and no more; digest and bench loader "
+            "deliver fields");
         return EXIT_MISUSED;
     }
     if (!takes_numbers(s)) {
@@ -166,7 +184,8 @@ int session_take_numbers(session *s, const run_args *run, uint32_t length)
     }
     const mr_source_info *info = mr_source_info_of(s->src);
     if (!length) length = info->length_most;
-    s->fields.field[0] = (mr_loader_field){.name = info->fields[info->length_field].name, .most = length, .pad = -1};
+    s->fields.field[0] =
+        (mr_loader_field){.name = info->fields[info->length_field].name, .most = length, .pad = -1};
     s->fields.count = 1;
     s->loader_cfg.fields = s->fields.field;
     s->loader_cfg.field_count = 1;
@@ -180,7 +199,10 @@ uint32_t session_class_count(const session *s)
     return takes_numbers(s) && found < s->model->classes ? s->model->classes : found;
 }
 
-int session_open_devices(session *s, const device_args *d) { return setup_devices(&s->devices, &s->device_count, d, s->compute); }
+int session_open_devices(session *s, const device_args *d)
+{
+    return setup_devices(&s->devices, &s->device_count, d, s->compute);
+}
 
 int session_open_loader(session *s)
 {
@@ -198,25 +220,28 @@ int session_open_loader(session *s)
 
 int session_open_net(session *s)
 {
-    mr_error              err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
-    const uint32_t        classes = session_class_count(s);
+    const uint32_t classes = session_class_count(s);
     if (classes < 2) {
-        say("%s: expected two classes or more to tell apart, found %u", mr_source_info_of(s->src)->path, classes);
+        say("%s: expected two classes or more to tell apart, found %u", mr_source_info_of(s->src)->path,
+            classes);
         return EXIT_FAILED;
     }
     if (takes_numbers(s)) { /* classes are of the same alphabet */
         const uint32_t values = s->values ? s->values : classes;
-        return exit_status(mr_model_build(s->model, 1, l->field[0].most, values, classes, &s->net, &err), &err);
+        return exit_status(mr_model_build(s->model, 1, l->field[0].most, values, classes, &s->net, &err),
+                           &err);
     }
-    return exit_status(mr_model_build(s->model, l->height, l->width, l->channels, classes, &s->net, &err), &err);
+    return exit_status(mr_model_build(s->model, l->height, l->width, l->channels, classes, &s->net, &err),
+                       &err);
 }
 
 int session_open_trainer(session *s, uint64_t epochs, bool inference)
 {
-    mr_error              err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
-    mr_trainer_config     cfg;
+    mr_trainer_config cfg;
     mr_trainer_defaults(&cfg);
     cfg.net = s->net;
     cfg.devices = s->devices;

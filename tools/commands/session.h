@@ -1,5 +1,6 @@
-/* tools/commands/session.h: what training, evaluation and measuring have in common: data, devices, loader, network, trainer, opened in
- * that order and closed in reverse. Every function says what went wrong and returns an exit status. */
+/* tools/commands/session.h: what training, evaluation and measuring have in common: data, devices, loader,
+ * network, trainer, opened in that order and closed in reverse. Every function says what went wrong and
+ * returns an exit status. */
 #ifndef TOOLS_SESSION_H
 #define TOOLS_SESSION_H
 
@@ -8,45 +9,54 @@
 
 typedef struct model_args {
     const char *model, *optimizer, *schedule;
-    double      lr, momentum, weight_decay;  /* NAN: the model's own */
-    bool        scale;                       /* batch and learning rate times the number of replicas */
+    double lr, momentum, weight_decay; /* NAN: the model's own */
+    bool scale;                        /* batch and learning rate times the number of replicas */
 } model_args;
 
 extern const opt model_options[7];
-#define MODEL_GROUP(type, member) {"Network", model_options, OPT_COUNT(model_options), offsetof(type, member)}
+#define MODEL_GROUP(type, member)                                                                            \
+    {                                                                                                        \
+        "Network", model_options, OPT_COUNT(model_options), offsetof(type, member)                           \
+    }
 
 typedef struct session {
     const mr_model *model;
-    mr_source      *src;
-    uint32_t        class_count; /* of the network; 0: as many as the data have */
-    mr_device     **devices;
-    uint32_t        device_count;
-    mr_loader      *loader;
-    bool            io_told;     /* why io_uring is not used was told, or the command tells it in its own place */
-    mr_net         *net;
-    mr_trainer     *trainer;
-    mr_trace       *trace;       /* the caller's */
+    mr_source *src;
+    uint32_t class_count; /* of the network; 0: as many as the data have */
+    mr_device **devices;
+    uint32_t device_count;
+    mr_loader *loader;
+    bool io_told; /* why io_uring is not used was told, or the command tells it in its own place */
+    mr_net *net;
+    mr_trainer *trainer;
+    mr_trace *trace;             /* the caller's */
     const compute_args *compute; /* the caller's; NULL: as the library would */
-    uint32_t        values;      /* a network of numbers: how many it tells apart; 0: its classes */
-    bad_watch       bad;
-    field_set       fields;
+    uint32_t values;             /* a network of numbers: how many it tells apart; 0: its classes */
+    bad_watch bad;
+    field_set fields;
     mr_loader_config loader_cfg; /* as opened */
-    mr_update_desc  update;
-    mr_schedule     schedule;
+    mr_update_desc update;
+    mr_schedule schedule;
 } session;
 
 /* EXIT_MISUSED with the nearest name when there is none such. */
 int session_find_model(session *s, const char *name);
-/* Batch, epochs and augmentation where the user gave none: the model's. --scale, once the devices are known. */
+/* Batch, epochs and augmentation where the user gave none: the model's. --scale, once the devices are
+ * known. */
 void session_fill_run(const session *s, run_args *run, bool scale);
 /* Optimizer and schedule: the model's, changed by what the user gave. */
 int session_fill_rule(session *s, const model_args *m, bool scale);
 
-typedef enum session_need { NEED_SAMPLES, NEED_PICTURES, NEED_CLASSES } session_need; /* each of them and those before it */
+typedef enum session_need {
+    NEED_SAMPLES,
+    NEED_PICTURES,
+    NEED_CLASSES
+} session_need; /* each of them and those before it */
 int session_open_data(session *s, const char *path, const data_args *data, session_need need);
 /* run->fields into s->loader_cfg, once data and settings are there. */
 int session_take_fields(session *s, const run_args *run);
-/* The same for what a network is to take: of one of numbers the sequences, so long (0: as the longest); of others nothing but pictures. */
+/* The same for what a network is to take: of one of numbers the sequences, so long (0: as the longest); of
+ * others nothing but pictures. */
 int session_take_numbers(session *s, const run_args *run, uint32_t length);
 /* Of the data, or of those they are to be like; a network of numbers has its own at least. */
 uint32_t session_class_count(const session *s);
@@ -58,7 +68,8 @@ int session_open_loader(session *s);
 /* For the size and classes that loader and data have. */
 int session_open_net(session *s);
 int session_open_trainer(session *s, uint64_t epochs, bool inference);
-/* Ends the program when its trainer gave up on a device that hangs: nothing could be closed without waiting for it. */
+/* Ends the program when its trainer gave up on a device that hangs: nothing could be closed without waiting
+ * for it. */
 void session_leave_if_it_hangs(const mr_trainer *t);
 
 void session_close_trainer(session *s);

@@ -1,20 +1,22 @@
 /* tools/commands/synth_picture.c: see synth_picture.h.
  *
- * Ten shapes tell the classes apart. Place, size, a little turn, both colours, a shading of the background, a stray line
- * and noise are drawn for each picture, so that neither a mean colour nor one pixel gives the class away; with more than ten
- * classes the colour of the shape tells the tens. A small network gets above nine in ten after a few passes. */
+ * Ten shapes tell the classes apart. Place, size, a little turn, both colours, a shading of the background, a
+ * stray line and noise are drawn for each picture, so that neither a mean colour nor one pixel gives the
+ * class away; with more than ten classes the colour of the shape tells the tens. A small network gets above
+ * nine in ten after a few passes. */
 #include "tools/commands/synth_picture.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *const shapes[SYNTH_SHAPES] = {"disc", "ring", "square", "frame", "triangle",
-                                                 "plus", "cross", "rows",  "columns", "checks"};
+static const char *const shapes[SYNTH_SHAPES] = {"disc", "ring",  "square", "frame",   "triangle",
+                                                 "plus", "cross", "rows",   "columns", "checks"};
 static const char *const colours[SYNTH_COLOURS] = {"red",  "orange", "yellow", "green", "teal",
                                                    "blue", "violet", "pink",   "white", "black"};
-static const uint8_t colour_rgb[SYNTH_COLOURS][3] = {{220, 40, 40},  {235, 130, 30}, {230, 220, 50}, {40, 170, 60}, {30, 160, 160},
-                                                     {50, 70, 220},  {130, 50, 190}, {240, 130, 190}, {245, 245, 245}, {15, 15, 15}};
+static const uint8_t colour_rgb[SYNTH_COLOURS][3] = {
+    {220, 40, 40}, {235, 130, 30}, {230, 220, 50},  {40, 170, 60},   {30, 160, 160},
+    {50, 70, 220}, {130, 50, 190}, {240, 130, 190}, {245, 245, 245}, {15, 15, 15}};
 
 const char *synth_class_name(uint32_t class_idx, uint32_t class_count, char *buf, size_t buf_bytes)
 {
@@ -25,7 +27,9 @@ const char *synth_class_name(uint32_t class_idx, uint32_t class_count, char *buf
 }
 
 /* SplitMix64 (Steele et al. 2014): one stream of bits per picture. */
-typedef struct bits { uint64_t state; } bits;
+typedef struct bits {
+    uint64_t state;
+} bits;
 
 static uint64_t next_bits(bits *b)
 {
@@ -44,7 +48,10 @@ static bits start_bits(const synth_key *k, uint64_t use)
 }
 
 /* [low, high) */
-static float draw(bits *b, float low, float high) { return low + (high - low) * (float)(next_bits(b) >> 40) * 0x1p-24f; }
+static float draw(bits *b, float low, float high)
+{
+    return low + (high - low) * (float)(next_bits(b) >> 40) * 0x1p-24f;
+}
 
 uint32_t synth_side(const synth_key *key, uint32_t low, uint32_t high)
 {
@@ -72,10 +79,10 @@ static bool inside(uint32_t shape, float u, float v)
 
 typedef struct scene {
     uint32_t shape;
-    float    cx, cy, size, cosine, sine; /* place, half the extent, turn; in parts of the side */
-    float    front[3], back[3], slope_x, slope_y;
-    float    line_a, line_b, line_c, line[3]; /* a stray line a x + b y = c */
-    float    noise;
+    float cx, cy, size, cosine, sine; /* place, half the extent, turn; in parts of the side */
+    float front[3], back[3], slope_x, slope_y;
+    float line_a, line_b, line_c, line[3]; /* a stray line a x + b y = c */
+    float noise;
 } scene;
 
 static float luma(const float *c) { return 0.299f * c[0] + 0.587f * c[1] + 0.114f * c[2]; }
@@ -94,7 +101,7 @@ static void draw_colours(scene *s, bits *b, const synth_key *key)
 
 static scene draw_scene(const synth_key *key)
 {
-    bits  b = start_bits(key, 2);
+    bits b = start_bits(key, 2);
     scene s = {.shape = key->class_idx % SYNTH_SHAPES};
     const float turn = draw(&b, -0.2f, 0.2f), angle = draw(&b, 0, 3.14159265f);
     s.size = draw(&b, 0.26f, 0.42f);
@@ -115,8 +122,8 @@ static scene draw_scene(const synth_key *key)
 static void paint(const scene *s, float x, float y, float rgb[3])
 {
     const float dx = (x - s->cx) / s->size, dy = (y - s->cy) / s->size;
-    const bool  in = inside(s->shape, dx * s->cosine - dy * s->sine, dx * s->sine + dy * s->cosine);
-    const bool  on_line = fabsf(s->line_a * x + s->line_b * y - s->line_c) < 0.02f;
+    const bool in = inside(s->shape, dx * s->cosine - dy * s->sine, dx * s->sine + dy * s->cosine);
+    const bool on_line = fabsf(s->line_a * x + s->line_b * y - s->line_c) < 0.02f;
     const float shade = s->slope_x * (x - 0.5f) + s->slope_y * (y - 0.5f);
     for (int c = 0; c < 3; c++) rgb[c] = on_line ? s->line[c] : in ? s->front[c] : s->back[c] + shade;
 }
@@ -124,7 +131,7 @@ static void paint(const scene *s, float x, float y, float rgb[3])
 int synth_draw(const synth_key *key, uint32_t side, uint32_t channels, mr_image *out)
 {
     const scene s = draw_scene(key);
-    bits        b = start_bits(key, 3);
+    bits b = start_bits(key, 3);
     *out = (mr_image){side, side, channels, malloc((size_t)side * side * channels)};
     if (!out->pixels) return MR_ENOMEM;
     uint8_t *p = out->pixels;

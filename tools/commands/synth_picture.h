@@ -1,4 +1,5 @@
-/* tools/commands/synth_picture.h: the pictures of `millrace synth`: a shape on a background, both drawn anew for every picture. */
+/* tools/commands/synth_picture.h: the pictures of `millrace synth`: a shape on a background, both drawn anew
+ * for every picture. */
 #ifndef TOOLS_SYNTH_PICTURE_H
 #define TOOLS_SYNTH_PICTURE_H
 
@@ -13,7 +14,7 @@ const char *synth_class_name(uint32_t class_idx, uint32_t class_count, char *buf
 typedef struct synth_key {
     uint64_t seed;
     uint32_t class_idx, class_count;
-    uint32_t part;   /* 0 train, 1 test */
+    uint32_t part; /* 0 train, 1 test */
     uint32_t number;
 } synth_key;
 

@@ -1,65 +1,182 @@
 /* train/net/models.c: the networks with names, each with the settings its source trained it with.
  *
- * The table is what `--model` accepts. param_count is part of it on purpose: it is known from the source, and a test holds
- * the builders to it. */
+ * The table is what `--model` accepts. param_count is part of it on purpose: it is known from the source, and
+ * a test holds the builders to it. */
 #include "train/net/models.h"
 
 typedef struct named_model {
-    mr_model   model;
+    mr_model model;
     mri_build *build;
-    uint32_t   depth;
+    uint32_t depth;
 } named_model;
 
-#define RMSPROP(rate) {.kind = MR_UPDATE_RMSPROP, .lr = (rate), .rho = 0.9f, .epsilon = 1e-7f}
+#define RMSPROP(rate)                                                                                        \
+    {                                                                                                        \
+        .kind = MR_UPDATE_RMSPROP, .lr = (rate), .rho = 0.9f, .epsilon = 1e-7f                               \
+    }
 
-#define MOMENTUM(rate, decay) {.kind = MR_UPDATE_MOMENTUM, .lr = (rate), .momentum = 0.9f, .weight_decay = (decay)}
-#define STEPS(rate, how_many, ...) {.kind = MR_LR_STEP, .lr = (rate), .factor = 0.1f, .milestone_count = (how_many), .milestones = {__VA_ARGS__}}
+#define MOMENTUM(rate, decay)                                                                                \
+    {                                                                                                        \
+        .kind = MR_UPDATE_MOMENTUM, .lr = (rate), .momentum = 0.9f, .weight_decay = (decay)                  \
+    }
+#define STEPS(rate, how_many, ...)                                                                           \
+    {                                                                                                        \
+        .kind = MR_LR_STEP, .lr = (rate), .factor = 0.1f, .milestone_count = (how_many), .milestones = {     \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
 
-/* N15. The source lowers the rate at epochs 82, 123 and 300; 200 epochs are what others train these networks for. */
-#define CIFAR_RESNET(version, builder, layers, count)                                                                              \
-    {{.name = "cifar-resnet" #layers version, .id = "N15-" #layers version, .help = "CIFAR-10: residual network of " #layers " layers", \
-      .h = 32, .w = 32, .c = 3, .classes = 10, .param_count = (count), .batch = 128, .epochs = 200,                                \
-      .update = MOMENTUM(0.1f, 2e-4f), .schedule = STEPS(0.1f, 2, 82, 123), .augment = "cifar"}, builder, layers}
+/* N15. The source lowers the rate at epochs 82, 123 and 300; 200 epochs are what others train these networks
+ * for. */
+#define CIFAR_RESNET(version, builder, layers, count)                                                        \
+    {                                                                                                        \
+        {.name = "cifar-resnet" #layers version,                                                             \
+         .id = "N15-" #layers version,                                                                       \
+         .help = "CIFAR-10: residual network of " #layers " layers",                                         \
+         .h = 32,                                                                                            \
+         .w = 32,                                                                                            \
+         .c = 3,                                                                                             \
+         .classes = 10,                                                                                      \
+         .param_count = (count),                                                                             \
+         .batch = 128,                                                                                       \
+         .epochs = 200,                                                                                      \
+         .update = MOMENTUM(0.1f, 2e-4f),                                                                    \
+         .schedule = STEPS(0.1f, 2, 82, 123),                                                                \
+         .augment = "cifar"},                                                                                \
+            builder, layers                                                                                  \
+    }
 #define CIFAR_V1(layers, count) CIFAR_RESNET("", mri_build_cifar_resnet, layers, count)
 #define CIFAR_V2(layers, count) CIFAR_RESNET("-v2", mri_build_cifar_resnet_v2, layers, count)
 
 /* He et al. 2016a with the crops that came later; the rate belongs to a batch of 256. */
-#define RESNET(layers, count)                                                                                          \
-    {{.name = "resnet" #layers, .id = "resnet" #layers, .help = "ImageNet: residual network of " #layers " layers",      \
-      .h = 224, .w = 224, .c = 3, .classes = 1000, .param_count = (count), .batch = 256, .epochs = 90,                   \
-      .update = MOMENTUM(0.1f, 1e-4f), .schedule = STEPS(0.1f, 2, 30, 60), .augment = "rrc224"}, mri_build_resnet, layers}
+#define RESNET(layers, count)                                                                                \
+    {                                                                                                        \
+        {.name = "resnet" #layers,                                                                           \
+         .id = "resnet" #layers,                                                                             \
+         .help = "ImageNet: residual network of " #layers " layers",                                         \
+         .h = 224,                                                                                           \
+         .w = 224,                                                                                           \
+         .c = 3,                                                                                             \
+         .classes = 1000,                                                                                    \
+         .param_count = (count),                                                                             \
+         .batch = 256,                                                                                       \
+         .epochs = 90,                                                                                       \
+         .update = MOMENTUM(0.1f, 1e-4f),                                                                    \
+         .schedule = STEPS(0.1f, 2, 30, 60),                                                                 \
+         .augment = "rrc224"},                                                                               \
+            mri_build_resnet, layers                                                                         \
+    }
 
-#define VGG(layers, count)                                                                                              \
-    {{.name = "vgg" #layers, .id = "vgg" #layers, .help = "ImageNet: " #layers " layers of 3x3 convolutions and dense",   \
-      .h = 224, .w = 224, .c = 3, .classes = 1000, .param_count = (count), .batch = 256, .epochs = 74,                   \
-      .update = MOMENTUM(0.01f, 5e-4f), .schedule = STEPS(0.01f, 2, 30, 60), .augment = "rrc224"}, mri_build_vgg, layers}
+#define VGG(layers, count)                                                                                   \
+    {                                                                                                        \
+        {.name = "vgg" #layers,                                                                              \
+         .id = "vgg" #layers,                                                                                \
+         .help = "ImageNet: " #layers " layers of 3x3 convolutions and dense",                               \
+         .h = 224,                                                                                           \
+         .w = 224,                                                                                           \
+         .c = 3,                                                                                             \
+         .classes = 1000,                                                                                    \
+         .param_count = (count),                                                                             \
+         .batch = 256,                                                                                       \
+         .epochs = 74,                                                                                       \
+         .update = MOMENTUM(0.01f, 5e-4f),                                                                   \
+         .schedule = STEPS(0.01f, 2, 30, 60),                                                                \
+         .augment = "rrc224"},                                                                               \
+            mri_build_vgg, layers                                                                            \
+    }
 
 static const named_model models[] = {
-    {{.name = "cifar-cnn", .id = "N1", .help = "CIFAR-10: four 3x3 convolutions, two dense layers",
-      .h = 32, .w = 32, .c = 3, .classes = 10, .param_count = 1250858, .batch = 32, .epochs = 5,
-      .update = RMSPROP(1e-4f), .schedule = {.kind = MR_LR_DECAY, .lr = 1e-4f, .decay = 1e-6f}, .augment = "none"},
-     mri_build_cifar_cnn, 0},
-    {{.name = "mnist-cnn", .id = "N3", .help = "MNIST: two 3x3 convolutions, two dense layers",
-      .h = 28, .w = 28, .c = 1, .classes = 10, .param_count = 1199882, .batch = 128, .epochs = 5,
-      .update = RMSPROP(2e-3f), .schedule = {.kind = MR_LR_DECAY, .lr = 2e-3f, .decay = 1e-5f}, .augment = "none"},
-     mri_build_mnist_cnn, 0},
-    {{.name = "mnist-mlp", .id = "N9", .help = "MNIST: two dense layers",
-      .h = 28, .w = 28, .c = 1, .classes = 10, .param_count = 407050, .batch = 64, .epochs = 2,
-      .update = {.kind = MR_UPDATE_SGD, .lr = 0.01f}, .schedule = {.kind = MR_LR_CONSTANT, .lr = 0.01f}, .augment = "none"},
-     mri_build_mnist_mlp, 0},
-    {{.name = "notes-mlp", .id = "notes-mlp", .help = "sequences: 49 numbers from 0 to 127, two dense layers",
-      .numbers = true, .h = 1, .w = 49, .c = 128, .classes = 128, .param_count = 3277440, .batch = 64, .epochs = 15,
+    {{.name = "cifar-cnn",
+      .id = "N1",
+      .help = "CIFAR-10: four 3x3 convolutions, two dense layers",
+      .h = 32,
+      .w = 32,
+      .c = 3,
+      .classes = 10,
+      .param_count = 1250858,
+      .batch = 32,
+      .epochs = 5,
+      .update = RMSPROP(1e-4f),
+      .schedule = {.kind = MR_LR_DECAY, .lr = 1e-4f, .decay = 1e-6f},
+      .augment = "none"},
+     mri_build_cifar_cnn,
+     0},
+    {{.name = "mnist-cnn",
+      .id = "N3",
+      .help = "MNIST: two 3x3 convolutions, two dense layers",
+      .h = 28,
+      .w = 28,
+      .c = 1,
+      .classes = 10,
+      .param_count = 1199882,
+      .batch = 128,
+      .epochs = 5,
+      .update = RMSPROP(2e-3f),
+      .schedule = {.kind = MR_LR_DECAY, .lr = 2e-3f, .decay = 1e-5f},
+      .augment = "none"},
+     mri_build_mnist_cnn,
+     0},
+    {{.name = "mnist-mlp",
+      .id = "N9",
+      .help = "MNIST: two dense layers",
+      .h = 28,
+      .w = 28,
+      .c = 1,
+      .classes = 10,
+      .param_count = 407050,
+      .batch = 64,
+      .epochs = 2,
+      .update = {.kind = MR_UPDATE_SGD, .lr = 0.01f},
+      .schedule = {.kind = MR_LR_CONSTANT, .lr = 0.01f},
+      .augment = "none"},
+     mri_build_mnist_mlp,
+     0},
+    {{.name = "notes-mlp",
+      .id = "notes-mlp",
+      .help = "sequences: 49 numbers from 0 to 127, two dense layers",
+      .numbers = true,
+      .h = 1,
+      .w = 49,
+      .c = 128,
+      .classes = 128,
+      .param_count = 3277440,
+      .batch = 64,
+      .epochs = 15,
       .update = {.kind = MR_UPDATE_ADAM, .lr = 1e-3f, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-7f},
-      .schedule = {.kind = MR_LR_CONSTANT, .lr = 1e-3f}, .augment = "none"},
-     mri_build_mnist_mlp, 0},
-    CIFAR_V1(20, 272474), CIFAR_V1(32, 466906), CIFAR_V1(44, 661338), CIFAR_V1(56, 855770), CIFAR_V1(110, 1730714),
-    CIFAR_V2(20, 272506), CIFAR_V2(32, 466938), CIFAR_V2(44, 661370), CIFAR_V2(56, 855802), CIFAR_V2(110, 1730746),
-    RESNET(18, 11689512), RESNET(34, 21797672), RESNET(50, 25557032),
-    {{.name = "alexnet", .id = "N12", .help = "ImageNet: five convolutions, three dense layers",
-      .h = 227, .w = 227, .c = 3, .classes = 1000, .param_count = 61838248, .batch = 256, .epochs = 90,
-      .update = MOMENTUM(0.01f, 5e-4f), .schedule = STEPS(0.01f, 2, 30, 60), .augment = "rrc(227),flip,normalise(imagenet)"},
-     mri_build_alexnet, 0},
-    VGG(16, 138357544), VGG(19, 143667240),
+      .schedule = {.kind = MR_LR_CONSTANT, .lr = 1e-3f},
+      .augment = "none"},
+     mri_build_mnist_mlp,
+     0},
+    CIFAR_V1(20, 272474),
+    CIFAR_V1(32, 466906),
+    CIFAR_V1(44, 661338),
+    CIFAR_V1(56, 855770),
+    CIFAR_V1(110, 1730714),
+    CIFAR_V2(20, 272506),
+    CIFAR_V2(32, 466938),
+    CIFAR_V2(44, 661370),
+    CIFAR_V2(56, 855802),
+    CIFAR_V2(110, 1730746),
+    RESNET(18, 11689512),
+    RESNET(34, 21797672),
+    RESNET(50, 25557032),
+    {{.name = "alexnet",
+      .id = "N12",
+      .help = "ImageNet: five convolutions, three dense layers",
+      .h = 227,
+      .w = 227,
+      .c = 3,
+      .classes = 1000,
+      .param_count = 61838248,
+      .batch = 256,
+      .epochs = 90,
+      .update = MOMENTUM(0.01f, 5e-4f),
+      .schedule = STEPS(0.01f, 2, 30, 60),
+      .augment = "rrc(227),flip,normalise(imagenet)"},
+     mri_build_alexnet,
+     0},
+    VGG(16, 138357544),
+    VGG(19, 143667240),
 };
 
 uint32_t mr_model_count(void) { return (uint32_t)MRI_ARRAY_COUNT(models); }
@@ -69,18 +186,21 @@ const mr_model *mr_model_at(uint32_t at) { return at < MRI_ARRAY_COUNT(models) ?
 const mr_model *mr_model_find(const char *name)
 {
     for (uint32_t i = 0; name && i < MRI_ARRAY_COUNT(models); i++)
-        if (strcmp(models[i].model.name, name) == 0 || strcmp(models[i].model.id, name) == 0) return &models[i].model;
+        if (strcmp(models[i].model.name, name) == 0 || strcmp(models[i].model.id, name) == 0)
+            return &models[i].model;
     return NULL;
 }
 
 static const named_model *entry_of(const mr_model *m)
 {
     for (uint32_t i = 0; i < MRI_ARRAY_COUNT(models); i++)
-        if (m == &models[i].model || (m && m->name && strcmp(m->name, models[i].model.name) == 0)) return &models[i];
+        if (m == &models[i].model || (m && m->name && strcmp(m->name, models[i].model.name) == 0))
+            return &models[i];
     return NULL;
 }
 
-int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c, uint32_t classes, mr_net **out, mr_error *err)
+int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c, uint32_t classes, mr_net **out,
+                   mr_error *err)
 {
     *out = NULL;
     const named_model *entry = entry_of(m);
@@ -89,12 +209,15 @@ int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c, uint32
     if (c == 0) c = m->c;
     if (classes == 0) classes = m->classes;
     mr_net *net;
-    const int rc = entry->model.numbers ? mr_net_create_numbers(&net, m->name, w, c) : mr_net_create(&net, m->name, h, w, c);
+    const int rc = entry->model.numbers ? mr_net_create_numbers(&net, m->name, w, c)
+                                        : mr_net_create(&net, m->name, h, w, c);
     if (rc && entry->model.numbers)
-        return mr_error_set(err, rc, "model %s cannot take sequences of %u numbers from 0 to %u", m->name, w, c - 1);
+        return mr_error_set(err, rc, "model %s cannot take sequences of %u numbers from 0 to %u", m->name, w,
+                            c - 1);
     if (rc)
-        return mr_error_set(err, rc, "model %s cannot take pictures of %ux%ux%u: expected sizes from 1 and 1 to 4 channels",
-                            m->name, h, w, c);
+        return mr_error_set(
+            err, rc, "model %s cannot take pictures of %ux%ux%u: expected sizes from 1 and 1 to 4 channels",
+            m->name, h, w, c);
     entry->build(net, entry->depth, classes);
     const int bad = mr_net_check(net, err);
     if (bad) {

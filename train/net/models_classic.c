@@ -1,4 +1,5 @@
-/* train/net/models_classic.c: networks that are one stack of layers: the small ones of MNIST and CIFAR-10, AlexNet, VGG. */
+/* train/net/models_classic.c: networks that are one stack of layers: the small ones of MNIST and CIFAR-10,
+ * AlexNet, VGG. */
 #include "train/net/models.h"
 
 /* N1: two blocks of two 3x3 convolutions, the second of each without padding. */
@@ -64,14 +65,16 @@ void mri_build_alexnet(mr_net *net, uint32_t depth, uint32_t classes)
     wide_head(net, classes);
 }
 
-/* Simonyan & Zisserman 2015, columns D (16) and E (19): the last three stages have three or four convolutions. */
+/* Simonyan & Zisserman 2015, columns D (16) and E (19): the last three stages have three or four
+ * convolutions. */
 void mri_build_vgg(mr_net *net, uint32_t depth, uint32_t classes)
 {
     static const uint32_t filters[] = {64, 128, 256, 512, 512};
     mr_net_init(net, MR_INIT_HE_OUT);
     for (uint32_t stage = 0; stage < 5; stage++) {
         const uint32_t convolutions = stage < 2 ? 2 : depth == 19 ? 4 : 3;
-        for (uint32_t i = 0; i < convolutions; i++) mr_net_conv2d(net, filters[stage], 3, 1, MR_PAD_SAME, MR_ACT_RELU);
+        for (uint32_t i = 0; i < convolutions; i++)
+            mr_net_conv2d(net, filters[stage], 3, 1, MR_PAD_SAME, MR_ACT_RELU);
         mr_net_max_pool(net, 2, 2);
     }
     mr_net_init(net, MR_INIT_HE_IN);

@@ -3,23 +3,30 @@
  *   v1     in ─┬─ conv BN relu conv BN ─ + ─ relu ─►      v2     in ─┬─ BN relu conv BN relu conv ─ + ─►
  *              └───── in, or conv 1x1 BN ┘                           └───────── in, or conv 1x1 BN ┘
  *
- * A block changes the shape at the first block of a stage only; there the short cut is a 1x1 convolution with batch normalisation.
- * (The benchmark that named the CIFAR networks pads channels with zeros instead: 270k instead of 272k parameters for depth 20.)
- * The short cut comes first in the list of layers, so that the normalisation that ends the other branch stands directly before
- * the addition and the two can be one operation. */
+ * A block changes the shape at the first block of a stage only; there the short cut is a 1x1 convolution with
+ * batch normalisation. (The benchmark that named the CIFAR networks pads channels with zeros instead: 270k
+ * instead of 272k parameters for depth 20.) The short cut comes first in the list of layers, so that the
+ * normalisation that ends the other branch stands directly before the addition and the two can be one
+ * operation. */
 #include "train/net/models.h"
 
 #define BN_MOMENTUM 0.9f
-#define BN_EPSILON 1e-5f
+#define BN_EPSILON  1e-5f
 
 static void conv(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride)
 {
-    mr_net_conv(net, &(mr_conv){.filters = filters, .kernel = kernel, .stride = stride, .pad = kernel / 2, .no_bias = true});
+    mr_net_conv(
+        net, &(mr_conv){
+                 .filters = filters, .kernel = kernel, .stride = stride, .pad = kernel / 2, .no_bias = true});
 }
 
-static void norm(mr_net *net, mr_activation activation) { mr_net_batch_norm(net, BN_MOMENTUM, BN_EPSILON, activation); }
+static void norm(mr_net *net, mr_activation activation)
+{
+    mr_net_batch_norm(net, BN_MOMENTUM, BN_EPSILON, activation);
+}
 
-static void conv_norm(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_activation activation)
+static void conv_norm(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride,
+                      mr_activation activation)
 {
     conv(net, filters, kernel, stride);
     norm(net, activation);

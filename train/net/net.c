@@ -3,8 +3,9 @@
  *   mr_net_create ──► mr_net_conv2d, ... (each appends one layer, its output shape worked out at once) ──► mr_net_check
  *                     mr_net_here, _from, _add: branches
  *
- * Builder calls return nothing: the first mistake is kept in the network with the number of the layer it happened at, and
- * everything after it is ignored, so that a network reads as a plain list. Does not know devices, batches or weights. */
+ * Builder calls return nothing: the first mistake is kept in the network with the number of the layer it
+ * happened at, and everything after it is ignored, so that a network reads as a plain list. Does not know
+ * devices, batches or weights. */
 #include <math.h>
 #include <stdio.h>
 
@@ -13,7 +14,8 @@
 #define MAX_TAKERS 2u /* an op has room for two gradients to its output */
 
 static const char *const activation_names[] = {
-    [MR_ACT_NONE] = "", [MR_ACT_RELU] = "relu", [MR_ACT_TANH] = "tanh", [MR_ACT_SIGMOID] = "sigmoid", [MR_ACT_SELU] = "selu",
+    [MR_ACT_NONE] = "",           [MR_ACT_RELU] = "relu", [MR_ACT_TANH] = "tanh",
+    [MR_ACT_SIGMOID] = "sigmoid", [MR_ACT_SELU] = "selu",
 };
 
 const char *mri_activation_name(mr_activation a)
@@ -41,7 +43,8 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
 int mr_net_create(mr_net **out, const char *name, uint32_t h, uint32_t w, uint32_t c)
 {
     *out = NULL;
-    if (!name || h == 0 || w == 0 || c == 0 || c > 4) return MR_EINVAL; /* mr_op_desc has room for four channels' means */
+    if (!name || h == 0 || w == 0 || c == 0 || c > 4)
+        return MR_EINVAL; /* mr_op_desc has room for four channels' means */
     if ((uint64_t)h * w > MRI_NET_MAX_ELEMENTS / c) return MR_EINVAL;
     mr_net *net = calloc(1, sizeof *net);
     if (!net) return MR_ENOMEM;
@@ -75,7 +78,8 @@ void mr_net_destroy(mr_net *net)
 static bool make_room(mr_net *net)
 {
     if (net->layer_count == MRI_NET_MAX_LAYERS) {
-        mr_error_set(&net->error, MR_ELIMIT, "network %s: more than %u layers", net->name, MRI_NET_MAX_LAYERS);
+        mr_error_set(&net->error, MR_ELIMIT, "network %s: more than %u layers", net->name,
+                     MRI_NET_MAX_LAYERS);
         return false;
     }
     if (net->layer_count < net->layer_cap) return true;
@@ -90,9 +94,13 @@ static bool make_room(mr_net *net)
     return true;
 }
 
-static uint32_t *takers_of(mr_net *net, mr_point p) { return p ? &net->layers[p - 1].takers : &net->picture_takers; }
+static uint32_t *takers_of(mr_net *net, mr_point p)
+{
+    return p ? &net->layers[p - 1].takers : &net->picture_takers;
+}
 
-/* A layer of this kind that takes the current point, its output shape that of its input; NULL once an error is kept. */
+/* A layer of this kind that takes the current point, its output shape that of its input; NULL once an error
+ * is kept. */
 static mri_layer *begin(mr_net *net, mr_op_kind kind)
 {
     if (net->error.code != MR_OK || !make_room(net)) return NULL;
@@ -107,8 +115,9 @@ static mri_layer *begin(mr_net *net, mr_op_kind kind)
 
 static void refuse(mr_net *net, const mri_layer *l, const char *what)
 {
-    mr_error_set(&net->error, MR_EINVAL, "network %s, layer %u (%s) on %ux%ux%u: %s", net->name, net->layer_count,
-                 mri_layer_kind_name(l->kind, l->average), l->out_h, l->out_w, l->out_c, what);
+    mr_error_set(&net->error, MR_EINVAL, "network %s, layer %u (%s) on %ux%ux%u: %s", net->name,
+                 net->layer_count, mri_layer_kind_name(l->kind, l->average), l->out_h, l->out_w, l->out_c,
+                 what);
 }
 
 /* Give the layer its output shape and count it, or refuse what no device could hold. */
@@ -119,7 +128,8 @@ static void finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c
     } else if (h > MRI_NET_MAX_ELEMENTS || w > MRI_NET_MAX_ELEMENTS || c > MRI_NET_MAX_ELEMENTS ||
                h * w > MRI_NET_MAX_ELEMENTS / c) {
         refuse(net, l, "its output is too large");
-    } else if (*takers_of(net, l->in) == MAX_TAKERS || (l->kind == MR_OP_ADD && *takers_of(net, l->in2) == MAX_TAKERS)) {
+    } else if (*takers_of(net, l->in) == MAX_TAKERS ||
+               (l->kind == MR_OP_ADD && *takers_of(net, l->in2) == MAX_TAKERS)) {
         refuse(net, l, "two layers take what it would take already: no output may have a third");
     } else {
         l->out_h = (uint32_t)h, l->out_w = (uint32_t)w, l->out_c = (uint32_t)c;
@@ -133,9 +143,10 @@ static double elements(const mri_layer *l) { return (double)l->out_h * l->out_w 
 
 static bool known_activation(mr_activation a) { return (uint32_t)a < MRI_ARRAY_COUNT(activation_names); }
 
-/* One axis of a window: output size and padding; false when the window does not fit. SAME puts the odd row behind. */
-static bool window(uint32_t in, uint32_t size, uint32_t stride, mr_padding padding, uint32_t pad, uint32_t *out,
-                   uint32_t *before, uint32_t *after)
+/* One axis of a window: output size and padding; false when the window does not fit. SAME puts the odd row
+ * behind. */
+static bool window(uint32_t in, uint32_t size, uint32_t stride, mr_padding padding, uint32_t pad,
+                   uint32_t *out, uint32_t *before, uint32_t *after)
 {
     *before = *after = pad;
     if (padding == MR_PAD_VALID) {
@@ -153,8 +164,8 @@ static bool window(uint32_t in, uint32_t size, uint32_t stride, mr_padding paddi
     return true;
 }
 
-static bool place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t stride, mr_padding padding, uint32_t pad,
-                         uint32_t *h, uint32_t *w)
+static bool place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t stride, mr_padding padding,
+                         uint32_t pad, uint32_t *h, uint32_t *w)
 {
     l->kernel = l->kernel_w = size, l->stride = stride;
     if (size == 0 || stride == 0) {
@@ -176,9 +187,10 @@ static bool place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t stri
 void mr_net_conv(mr_net *net, const mr_conv *c)
 {
     mri_layer *l = begin(net, MR_OP_CONV2D);
-    uint32_t   h, w;
+    uint32_t h, w;
     if (!l) return;
-    if (c->filters == 0 || c->filters > (1u << 24) || c->kernel > (1u << 12) || !known_activation(c->activation)) {
+    if (c->filters == 0 || c->filters > (1u << 24) || c->kernel > (1u << 12) ||
+        !known_activation(c->activation)) {
         refuse(net, l, "filters 1..2^24, kernel 1..4096 and a known activation are needed");
         return;
     }
@@ -201,13 +213,17 @@ void mr_net_conv(mr_net *net, const mr_conv *c)
 void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_padding padding,
                    mr_activation activation)
 {
-    mr_net_conv(net, &(mr_conv){.filters = filters, .kernel = kernel, .stride = stride, .padding = padding, .activation = activation});
+    mr_net_conv(net, &(mr_conv){.filters = filters,
+                                .kernel = kernel,
+                                .stride = stride,
+                                .padding = padding,
+                                .activation = activation});
 }
 
 static void pool(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad, bool average)
 {
     mri_layer *l = begin(net, MR_OP_POOL2D);
-    uint32_t   h, w;
+    uint32_t h, w;
     if (!l) return;
     l->average = average;
     if (!place_window(net, l, size, stride, MR_PAD_VALID, pad, &h, &w)) return;
@@ -217,7 +233,10 @@ static void pool(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad, bool
 
 void mr_net_max_pool(mr_net *net, uint32_t size, uint32_t stride) { pool(net, size, stride, 0, false); }
 void mr_net_avg_pool(mr_net *net, uint32_t size, uint32_t stride) { pool(net, size, stride, 0, true); }
-void mr_net_max_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad) { pool(net, size, stride, pad, false); }
+void mr_net_max_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad)
+{
+    pool(net, size, stride, pad, false);
+}
 
 /* One window over the whole, which need not be square. */
 void mr_net_global_avg_pool(mr_net *net)
@@ -274,7 +293,8 @@ void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation
 {
     mri_layer *l = begin(net, MR_OP_BATCHNORM);
     if (!l) return;
-    if (!(momentum >= 0.0f && momentum < 1.0f) || !(epsilon > 0.0f) || !isfinite(epsilon) || !known_activation(activation)) {
+    if (!(momentum >= 0.0f && momentum < 1.0f) || !(epsilon > 0.0f) || !isfinite(epsilon) ||
+        !known_activation(activation)) {
         refuse(net, l, "momentum in [0, 1), epsilon above 0 and a known activation are needed");
         return;
     }
@@ -284,7 +304,7 @@ void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation
     finish(net, l, l->out_h, l->out_w, l->out_c);
 }
 
-/* ------------------------------------------------------------------------------------------------ branches */
+/* ------------------------------------------------------------------------------ branches */
 
 void mr_net_init(mr_net *net, mr_init init)
 {
@@ -299,10 +319,9 @@ void mr_net_from(mr_net *net, mr_point point)
 {
     if (net->error.code != MR_OK) return;
     if (point > net->layer_count)
-        mr_error_set(&net->error, MR_EINVAL, "network %s: there is no point %u after %u layers", net->name, point,
-                     net->layer_count);
-    else
-        net->at = point;
+        mr_error_set(&net->error, MR_EINVAL, "network %s: there is no point %u after %u layers", net->name,
+                     point, net->layer_count);
+    else net->at = point;
 }
 
 void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
@@ -316,7 +335,8 @@ void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
         refuse(net, l, "it needs another point that is there already");
     } else {
         const mri_layer *o = other ? &net->layers[other - 1] : NULL;
-        if ((o ? o->out_h : net->h) != l->out_h || (o ? o->out_w : net->w) != l->out_w || (o ? o->out_c : net->c) != l->out_c) {
+        if ((o ? o->out_h : net->h) != l->out_h || (o ? o->out_w : net->w) != l->out_w ||
+            (o ? o->out_c : net->c) != l->out_c) {
             refuse(net, l, "the other point has another shape");
             return;
         }
@@ -329,11 +349,13 @@ void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
 static int check_points(const mr_net *net, mr_error *err)
 {
     if (net->at != net->layer_count)
-        return mr_error_set(err, MR_EINVAL, "network %s goes back to point %u and adds nothing to it", net->name, net->at);
+        return mr_error_set(err, MR_EINVAL, "network %s goes back to point %u and adds nothing to it",
+                            net->name, net->at);
     for (mr_point p = 0; p < net->layer_count; p++)
         if (mri_net_takers(net, p) == 0)
-            return mr_error_set(err, MR_EINVAL, "network %s: nothing takes point %u, the output of layer %u (%s)", net->name, p, p - 1,
-                                mri_layer_kind_name(net->layers[p - 1].kind, net->layers[p - 1].average));
+            return mr_error_set(
+                err, MR_EINVAL, "network %s: nothing takes point %u, the output of layer %u (%s)", net->name,
+                p, p - 1, mri_layer_kind_name(net->layers[p - 1].kind, net->layers[p - 1].average));
     return MR_OK;
 }
 
@@ -348,12 +370,15 @@ int mr_net_check(const mr_net *net, mr_error *err)
     if (rc) return rc;
     const mri_layer *last = &net->layers[net->layer_count - 1];
     if (last->out_h != 1 || last->out_w != 1)
-        return mr_error_set(err, MR_EINVAL, "network %s ends in %ux%ux%u: expected a vector of logits; end it with dense",
+        return mr_error_set(err, MR_EINVAL,
+                            "network %s ends in %ux%ux%u: expected a vector of logits; end it with dense",
                             net->name, last->out_h, last->out_w, last->out_c);
     if (last->out_c < 2)
-        return mr_error_set(err, MR_EINVAL, "network %s ends in one number: expected at least 2 logits", net->name);
+        return mr_error_set(err, MR_EINVAL, "network %s ends in one number: expected at least 2 logits",
+                            net->name);
     if (last->activation != MR_ACT_NONE)
-        return mr_error_set(err, MR_EINVAL, "network %s ends in %s: expected bare logits, the loss brings the softmax",
+        return mr_error_set(err, MR_EINVAL,
+                            "network %s ends in %s: expected bare logits, the loss brings the softmax",
                             net->name, mri_activation_name(last->activation));
     if (mr_net_param_count(net) == 0)
         return mr_error_set(err, MR_EINVAL, "network %s has nothing to train", net->name);
@@ -380,11 +405,12 @@ bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     const mri_layer *l = &net->layers[at];
     const char *kind = mri_layer_kind_name(l->kind, l->average), *act = mri_activation_name(l->activation);
     const char *gap = *act ? " " : "";
-    char       *name = out->name;
+    char *name = out->name;
     const size_t room = sizeof out->name;
     switch (l->kind) {
     case MR_OP_CONV2D:
-        snprintf(name, room, "%s %ux%u/%u %u%s%s", kind, l->kernel, l->kernel_w, l->stride, l->filters, gap, act);
+        snprintf(name, room, "%s %ux%u/%u %u%s%s", kind, l->kernel, l->kernel_w, l->stride, l->filters, gap,
+                 act);
         break;
     case MR_OP_POOL2D: snprintf(name, room, "%s %ux%u/%u", kind, l->kernel, l->kernel_w, l->stride); break;
     case MR_OP_DENSE: snprintf(name, room, "%s %u%s%s", kind, l->filters, gap, act); break;

@@ -1,8 +1,9 @@
-/* train/net/net.h: what a network is inside: a list of layers whose shapes are worked out as they are added. No device, no
- * memory layout, no batch size: replica.c brings those.
+/* train/net/net.h: what a network is inside: a list of layers whose shapes are worked out as they are added.
+ * No device, no memory layout, no batch size: replica.c brings those.
  *
- * Points are the tensors between layers: 0 the pictures, k + 1 the output of layer k. A layer names the point it takes, ADD a
- * second one, and a layer only takes what layers before it made, so the list is an order the network can run in:
+ * Points are the tensors between layers: 0 the pictures, k + 1 the output of layer k. A layer names the point
+ * it takes, ADD a second one, and a layer only takes what layers before it made, so the list is an order the
+ * network can run in:
  *
  *      point 0 ─► layer 0 ─► 1 ─┬─► layer 1 ─► 2 ─► layer 2 ─► 3 ─► layer 3 (add 3 + 1) ─► 4
  *                               └──────────────────────────────────────┘                        at most two takers each */
@@ -12,35 +13,35 @@
 #include "base/util.h"
 #include "millrace/train.h"
 
-#define MRI_NET_MAX_LAYERS 4096u
+#define MRI_NET_MAX_LAYERS   4096u
 #define MRI_NET_MAX_ELEMENTS ((uint64_t)INT32_MAX) /* of one sample's tensor */
-#define MRI_NET_MAX_PARAMS ((uint64_t)1 << 36)     /* of one layer */
+#define MRI_NET_MAX_PARAMS   ((uint64_t)1 << 36)   /* of one layer */
 
 typedef struct mri_layer {
-    mr_op_kind    kind; /* CONV2D, POOL2D, DENSE, ACTIVATION, DROPOUT, BATCHNORM, ADD */
+    mr_op_kind kind; /* CONV2D, POOL2D, DENSE, ACTIVATION, DROPOUT, BATCHNORM, ADD */
     mr_activation activation;
-    mr_init       init;   /* CONV2D, DENSE */
-    mr_point      in, in2; /* in2: ADD only */
-    uint32_t      takers; /* layers that take its output */
-    uint32_t      filters, kernel, kernel_w, stride; /* windows are square but for the global pool */
-    uint32_t      pad_top, pad_left, pad_bottom, pad_right;
-    bool          average, no_bias;
-    float         rate, momentum, epsilon;
-    uint32_t      out_h, out_w, out_c;
-    uint64_t      params; /* trained */
-    double        flops;  /* forward, one sample; multiply and add count 2 */
+    mr_init init;                               /* CONV2D, DENSE */
+    mr_point in, in2;                           /* in2: ADD only */
+    uint32_t takers;                            /* layers that take its output */
+    uint32_t filters, kernel, kernel_w, stride; /* windows are square but for the global pool */
+    uint32_t pad_top, pad_left, pad_bottom, pad_right;
+    bool average, no_bias;
+    float rate, momentum, epsilon;
+    uint32_t out_h, out_w, out_c;
+    uint64_t params; /* trained */
+    double flops;    /* forward, one sample; multiply and add count 2 */
 } mri_layer;
 
 struct mr_net {
-    char       name[64];
-    uint32_t   h, w, c;
-    bool       numbers; /* w numbers a sample, each one of c values; layers see 1 x w x c */
+    char name[64];
+    uint32_t h, w, c;
+    bool numbers; /* w numbers a sample, each one of c values; layers see 1 x w x c */
     mri_layer *layers;
-    uint32_t   layer_count, layer_cap;
-    mr_point   at;    /* what the next layer takes */
-    uint32_t   picture_takers;
-    mr_init    init;  /* of the layers to come */
-    mr_error   error; /* the first of any builder call; code MR_OK while there is none */
+    uint32_t layer_count, layer_cap;
+    mr_point at; /* what the next layer takes */
+    uint32_t picture_takers;
+    mr_init init;   /* of the layers to come */
+    mr_error error; /* the first of any builder call; code MR_OK while there is none */
 };
 
 /* Layers that take a point. */

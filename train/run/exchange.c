@@ -1,11 +1,13 @@
-/* train/run/exchange.c: what replicas tell each other: gradients, running statistics, and the weights they begin with.
+/* train/run/exchange.c: what replicas tell each other: gradients, running statistics, and the weights they
+ * begin with.
  *
  *   compute    forward │ backward ... ├─ bucket 0 ─┼─ bucket 1 ─┤            ┌ update
  *                                     └─event┐     └─event┐                  │ event
  *   exchange                                 └ sum 0 ─────┴─ sum 1 ──────────┘
  *
- * Each replica has a stream for it, so that the sum of one bucket runs while backward computes the next. A sum is the same bits
- * whether it is taken in pieces or at once. A single replica has nobody to tell: no streams, no group. */
+ * Each replica has a stream for it, so that the sum of one bucket runs while backward computes the next. A
+ * sum is the same bits whether it is taken in pieces or at once. A single replica has nobody to tell: no
+ * streams, no group. */
 #include <stdio.h>
 
 #include "train/trainer.h"
@@ -59,7 +61,7 @@ static int before_compute(mr_trainer *t, mr_error *err)
 int mri_exchange_bucket(mr_trainer *t, uint32_t bucket, mr_error *err)
 {
     const mri_replica *first = &t->replicas[0];
-    const mri_bucket  *b = &first->buckets[bucket];
+    const mri_bucket *b = &first->buckets[bucket];
     int rc = behind_compute(t, err);
     if (rc) return rc;
     for (uint32_t r = 0; r < t->count; r++) t->arrays[r] = t->replicas[r].grads + b->at;
@@ -96,7 +98,8 @@ int mri_trainer_share_all(mr_trainer *t, mr_error *err)
 {
     const mri_replica *first = &t->replicas[0];
     int rc = broadcast(t, weights_of, first->weight_floats, "a broadcast of weights", err);
-    if (rc == MR_OK) rc = broadcast(t, stats_of, first->stat_floats, "a broadcast of running statistics", err);
+    if (rc == MR_OK)
+        rc = broadcast(t, stats_of, first->stat_floats, "a broadcast of running statistics", err);
     if (rc == MR_OK) rc = broadcast(t, slot0_of, first->weight_floats, "a broadcast of optimizer state", err);
     if (rc == MR_OK) rc = broadcast(t, slot1_of, first->weight_floats, "a broadcast of optimizer state", err);
     t->stats_differ = false;
@@ -111,10 +114,13 @@ int mri_trainer_compare(mr_trainer *t, mr_error *err)
     for (uint32_t r = 1; rc == MR_OK && r < t->count; r++) {
         rc = mr_trainer_weights_hash(t, r, &other_lo, &other_hi, err);
         if (rc == MR_OK && (lo != other_lo || hi != other_hi))
-            rc = mr_error_set(err, MR_EDEVICE, "replica %u (%s) does not hold the weights of replica 0 after they were sent to it: expected "
-                              "%016llx%016llx, found %016llx%016llx; memory of the device or the link to it is not to be trusted", r,
-                              mr_device_info_of(t->devices[r])->name, (unsigned long long)hi, (unsigned long long)lo,
-                              (unsigned long long)other_hi, (unsigned long long)other_lo);
+            rc = mr_error_set(
+                err, MR_EDEVICE,
+                "replica %u (%s) does not hold the weights of replica 0 after they were sent to it: expected "
+                "%016llx%016llx, found %016llx%016llx; memory of the device or the link to it is not to be "
+                "trusted",
+                r, mr_device_info_of(t->devices[r])->name, (unsigned long long)hi, (unsigned long long)lo,
+                (unsigned long long)other_hi, (unsigned long long)other_lo);
     }
     return rc;
 }

@@ -1,9 +1,11 @@
-/* train/run/flight.c: steps that are queued and not over: the host runs at most MRI_RUN_AHEAD ahead of the devices, and here it
- * waits for them, reads their time stamps, keeps the first error, and notices a device that does not answer.
+/* train/run/flight.c: steps that are queued and not over: the host runs at most MRI_RUN_AHEAD ahead of the
+ * devices, and here it waits for them, reads their time stamps, keeps the first error, and notices a device
+ * that does not answer.
  *
- * The watchdog: a step that is not over in time ends the run. Whose fault it is the events tell: a replica whose own part is over
- * waits for the others. What the replicas exchange is given up then, so that those that only wait end; a device that hangs for good
- * cannot be freed of what it uses, and the trainer is left behind (mr_trainer_close). */
+ * The watchdog: a step that is not over in time ends the run. Whose fault it is the events tell: a replica
+ * whose own part is over waits for the others. What the replicas exchange is given up then, so that those
+ * that only wait end; a device that hangs for good cannot be freed of what it uses, and the trainer is left
+ * behind (mr_trainer_close). */
 #include <stdio.h>
 
 #include "train/trainer.h"
@@ -32,7 +34,7 @@ void mri_flights_close(mr_trainer *t)
         }
 }
 
-/* ------------------------------------------------------------------------------------------------ errors */
+/* ------------------------------------------------------------------------------ errors */
 
 /* Nobody shall wait for a replica that will not come: what they exchange is given up with the first error. */
 static int keep_error(mr_trainer *t, const mr_error *why, mr_error *err)
@@ -55,14 +57,14 @@ int mri_trainer_queue_failed(mr_trainer *t, uint32_t replica, int rc, const char
     return keep_error(t, &why, err);
 }
 
-/* ------------------------------------------------------------------------------------------------ the watchdog */
+/* ------------------------------------------------------------------------------ the watchdog */
 
 /* "replica 1 (cuda:1), replica 3 (cuda:3)": those whose own part of f is not over; how many. */
 static uint32_t name_missing(const mr_trainer *t, const mri_flight *f, char *out, size_t out_bytes)
 {
     const bool exchanges = f->training && t->count > 1;
-    uint32_t   missing = 0;
-    size_t     used = 0;
+    uint32_t missing = 0;
+    size_t used = 0;
     out[0] = '\0';
     for (uint32_t r = 0; r < t->count; r++) {
         if (mr_event_query(exchanges ? f->computed[r] : f->end[r]) != MR_EAGAIN) continue;
@@ -77,18 +79,21 @@ static uint32_t name_missing(const mr_trainer *t, const mri_flight *f, char *out
 static int bark(mr_trainer *t, const mri_flight *f, mr_error *err)
 {
     mr_error why = MR_ERROR_INIT;
-    char     names[384];
+    char names[384];
     const uint32_t missing = name_missing(t, f, names, sizeof names);
-    mr_error_set(&why, MR_EDEVICE, "%s %llu is not over after %g s: %s%s; a device hangs, or steps take longer than the watchdog waits: "
-                 "give it more time, or 0 for ever", f->training ? "step" : "evaluation batch", (unsigned long long)f->batch,
-                 t->cfg.watchdog_s, missing ? "still at work: " : "every replica did its part, what they exchange does not end", names);
+    mr_error_set(
+        &why, MR_EDEVICE,
+        "%s %llu is not over after %g s: %s%s; a device hangs, or steps take longer than the watchdog waits: "
+        "give it more time, or 0 for ever",
+        f->training ? "step" : "evaluation batch", (unsigned long long)f->batch, t->cfg.watchdog_s,
+        missing ? "still at work: " : "every replica did its part, what they exchange does not end", names);
     t->hangs = true;
     return keep_error(t, &why, err);
 }
 
 static int wait_end(mr_trainer *t, const mri_flight *f, uint32_t r, mr_error *err)
 {
-    mr_error     why = MR_ERROR_INIT;
+    mr_error why = MR_ERROR_INIT;
     const double ns = t->cfg.watchdog_s * 1e9;
     const int rc = mr_event_wait(f->end[r], ns > 0 && ns < 1e18 ? (uint64_t)ns : MR_FOREVER, &why);
     if (rc == MR_EAGAIN) return bark(t, f, err);
@@ -98,18 +103,19 @@ static int wait_end(mr_trainer *t, const mri_flight *f, uint32_t r, mr_error *er
 bool mri_trainer_came_back(mr_trainer *t)
 {
     const uint64_t until = mri_now_ns() + GRACE_NS;
-    bool           back = true;
+    bool back = true;
     for (uint64_t i = t->harvested; i < t->queued; i++)
         for (uint32_t r = 0; back && r < t->count; r++) {
             const uint64_t now = mri_now_ns();
-            back = mr_event_wait(t->flights[i % MRI_RUN_AHEAD].end[r], until > now ? until - now : 0, NULL) != MR_EAGAIN;
+            back = mr_event_wait(t->flights[i % MRI_RUN_AHEAD].end[r], until > now ? until - now : 0, NULL) !=
+                   MR_EAGAIN;
         }
     return back;
 }
 
 bool mr_trainer_hangs(const mr_trainer *t) { return t->hangs; }
 
-/* ------------------------------------------------------------------------------------------------ flights */
+/* ------------------------------------------------------------------------------ flights */
 
 static void trace_flight(const mr_trainer *t, const mri_flight *f, const uint64_t *start, const uint64_t *end)
 {

@@ -3,26 +3,32 @@
  *   layers   conv ─ batch_norm ─ add 4 ─ activation ─ ...          node 0 is the input (data to floats), the last the loss
  *   nodes    conv ─ batch_norm (+ output of 4, relu) ─ ...
  *
- * Decided here: which layers ride along in the op before them (an activation; an addition, on the normalisation that only feeds
- * it), where an op may work in place, and where backward ends: at the first layers with parameters, whose input's gradient nobody
- * wants. Only what stands directly behind in the list rides along, so the list is an order to run the nodes in, too. */
+ * Decided here: which layers ride along in the op before them (an activation; an addition, on the
+ * normalisation that only feeds it), where an op may work in place, and where backward ends: at the first
+ * layers with parameters, whose input's gradient nobody wants. Only what stands directly behind in the list
+ * rides along, so the list is an order to run the nodes in, too. */
 #include <stdio.h>
 
 #include "train/run/replica.h"
 
 typedef struct building {
-    mri_replica  *r;
+    mri_replica *r;
     const mr_net *net;
-    uint32_t     *node_of; /* by point: the node that makes it */
-    bool          one_layout;     /* every op is asked for the same */
-    bool          layouts_differ; /* two that one op takes came in different ones: build again, so */
-    mr_error     *err;
+    uint32_t *node_of;   /* by point: the node that makes it */
+    bool one_layout;     /* every op is asked for the same */
+    bool layouts_differ; /* two that one op takes came in different ones: build again, so */
+    mr_error *err;
 } building;
 
 static mr_tensor data_tensor(const mr_net *net)
 {
-    if (net->numbers) return (mr_tensor){1, net->w, 1, MR_TENSOR_I32, MR_LAYOUT_NHWC, net->w * sizeof(int32_t)};
-    return (mr_tensor){.h = net->h, .w = net->w, .c = net->c, .dtype = MR_TENSOR_U8, .layout = MR_LAYOUT_NHWC,
+    if (net->numbers)
+        return (mr_tensor){1, net->w, 1, MR_TENSOR_I32, MR_LAYOUT_NHWC, net->w * sizeof(int32_t)};
+    return (mr_tensor){.h = net->h,
+                       .w = net->w,
+                       .c = net->c,
+                       .dtype = MR_TENSOR_U8,
+                       .layout = MR_LAYOUT_NHWC,
                        .sample_bytes = (size_t)net->h * net->w * net->c};
 }
 
@@ -32,20 +38,26 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
         .kind = l->kind,
         .activation = l->activation,
         .filters = l->filters,
-        .kernel_h = l->kernel, .kernel_w = l->kernel_w,
-        .stride_h = l->stride, .stride_w = l->stride,
-        .pad_top = l->pad_top, .pad_left = l->pad_left, .pad_bottom = l->pad_bottom, .pad_right = l->pad_right,
+        .kernel_h = l->kernel,
+        .kernel_w = l->kernel_w,
+        .stride_h = l->stride,
+        .stride_w = l->stride,
+        .pad_top = l->pad_top,
+        .pad_left = l->pad_left,
+        .pad_bottom = l->pad_bottom,
+        .pad_right = l->pad_right,
         .average = l->average,
         .no_bias = l->no_bias,
         .rate = l->rate,
         .op_id = at,
-        .momentum = l->momentum, .epsilon = l->epsilon,
+        .momentum = l->momentum,
+        .epsilon = l->epsilon,
     };
 }
 
-/* An op that writes over its input destroys what the op before it left for its own backward. That is harmless when that
- * backward needs no more than which outputs were positive: dropout keeps the sign of what it keeps, and hands no gradient
- * to what it drops. And nobody else may want what was there. */
+/* An op that writes over its input destroys what the op before it left for its own backward. That is harmless
+ * when that backward needs no more than which outputs were positive: dropout keeps the sign of what it keeps,
+ * and hands no gradient to what it drops. And nobody else may want what was there. */
 static bool may_overwrite(const mri_node *before, const mri_node *n)
 {
     if (before->takers > 1) return false;
@@ -58,10 +70,11 @@ static bool may_overwrite(const mri_node *before, const mri_node *n)
 static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, uint32_t layer)
 {
     mri_replica *r = b->r;
-    mri_node     n = {.kind = desc->kind, .activation = desc->activation, .layer = layer, .in = in, .in2 = in2};
+    mri_node n = {.kind = desc->kind, .activation = desc->activation, .layer = layer, .in = in, .in2 = in2};
     desc->max_batch = r->plan.max_batch;
     desc->training = !r->plan.inference;
-    if (b->one_layout && (desc->kind == MR_OP_INPUT || desc->kind == MR_OP_CONV2D)) desc->want = MR_WANT_NHWC; /* others keep theirs */
+    if (b->one_layout && (desc->kind == MR_OP_INPUT || desc->kind == MR_OP_CONV2D))
+        desc->want = MR_WANT_NHWC; /* others keep theirs */
     if (in != MRI_NONE) {
         desc->in = r->nodes[in].info->out;
         n.need_dx = r->nodes[in].backward || desc->kind == MR_OP_LOSS;
@@ -93,7 +106,8 @@ static bool rides_alone(const mr_net *net, uint32_t at)
 /* The activation layer at, if there is one that can be part of l's op. */
 static bool take_activation(const mr_net *net, uint32_t at, mr_op_kind kind, mr_activation *activation)
 {
-    const bool can = kind == MR_OP_CONV2D || kind == MR_OP_DENSE || kind == MR_OP_BATCHNORM || kind == MR_OP_ADD;
+    const bool can =
+        kind == MR_OP_CONV2D || kind == MR_OP_DENSE || kind == MR_OP_BATCHNORM || kind == MR_OP_ADD;
     if (!can || *activation != MR_ACT_NONE || !rides_alone(net, at)) return false;
     if (net->layers[at].kind != MR_OP_ACTIVATION || net->layers[at].in != at) return false;
     *activation = net->layers[at].activation;
@@ -104,8 +118,8 @@ static bool take_activation(const mr_net *net, uint32_t at, mr_op_kind kind, mr_
 static int add_residual(building *b, uint32_t at, uint32_t *taken)
 {
     const mri_layer *norm = &b->net->layers[at], *sum = norm + 1;
-    mr_op_desc       d = describe_layer(norm, at);
-    const mr_point   other = sum->in == at + 1 ? sum->in2 : sum->in;
+    mr_op_desc d = describe_layer(norm, at);
+    const mr_point other = sum->in == at + 1 ? sum->in2 : sum->in;
     d.residual = true;
     d.activation = sum->activation;
     *taken = 2;
@@ -136,7 +150,7 @@ static int add_layers(building *b, uint32_t at, uint32_t *taken)
 static int build(building *b)
 {
     mri_replica *r = b->r;
-    mr_op_desc   input = {.kind = MR_OP_INPUT, .in = data_tensor(b->net), .out_dtype = r->plan.dtype};
+    mr_op_desc input = {.kind = MR_OP_INPUT, .in = data_tensor(b->net), .out_dtype = r->plan.dtype};
     if (b->net->numbers) input.kind = MR_OP_ONE_HOT, input.filters = b->net->c;
     memcpy(input.mean, r->plan.mean, sizeof input.mean);
     memcpy(input.std, r->plan.std, sizeof input.std);
@@ -163,16 +177,17 @@ static void drop_nodes(mri_replica *r)
     r->node_count = 0;
 }
 
-/* Convolutions choose the layout that is fastest for them. Where an addition then meets two, as of a picture and what was made of it,
- * all are built once more in one that every op knows. */
+/* Convolutions choose the layout that is fastest for them. Where an addition then meets two, as of a picture
+ * and what was made of it, all are built once more in one that every op knows. */
 int mri_replica_build_nodes(mri_replica *r, mr_error *err)
 {
     const mr_net *net = r->plan.net;
-    building      b = {.r = r, .net = net, .err = err};
+    building b = {.r = r, .net = net, .err = err};
     r->nodes = calloc((size_t)net->layer_count + 2, sizeof *r->nodes);
     b.node_of = calloc((size_t)net->layer_count + 1, sizeof *b.node_of);
     int rc = MR_OK;
-    if (!r->nodes || !b.node_of) rc = mr_error_set(err, MR_ENOMEM, "no memory for a network of %u layers", net->layer_count);
+    if (!r->nodes || !b.node_of)
+        rc = mr_error_set(err, MR_ENOMEM, "no memory for a network of %u layers", net->layer_count);
     else rc = build(&b);
     if (rc && b.layouts_differ) {
         drop_nodes(r);

@@ -1,19 +1,23 @@
-/* train/run/passes.c: queueing the calls of a step on a replica's stream, or replaying them as the device recorded them.
+/* train/run/passes.c: queueing the calls of a step on a replica's stream, or replaying them as the device
+ * recorded them.
  *
  *   first time on a device slot   every call queued                          (ops prepare themselves)
  *   second time                   recorded segment by segment, then launched
  *   from then on                  launched: one call a segment
  *
- * What changes from step to step is in the slot's memory and in mr_step_values, which the calls read on the device. Nothing here
- * waits. */
+ * What changes from step to step is in the slot's memory and in mr_step_values, which the calls read on the
+ * device. Nothing here waits. */
 #include <stdio.h>
 
 #include "base/ranges.h"
 #include "train/run/replica.h"
 
-/* ------------------------------------------------------------------------------------------------ calls */
+/* ------------------------------------------------------------------------------ calls */
 
-static void *span_at(const mri_replica *r, uint32_t span) { return span == MRI_NONE ? NULL : r->arena + r->spans[span].at; }
+static void *span_at(const mri_replica *r, uint32_t span)
+{
+    return span == MRI_NONE ? NULL : r->arena + r->spans[span].at;
+}
 
 static const void *data_of(const mri_replica *r, const mr_part *part)
 {
@@ -81,8 +85,12 @@ static int backward(const mri_replica *r, const mr_part *part, uint32_t from, ui
 
 static int update(const mri_replica *r)
 {
-    const mr_update_args args = {.count = r->weight_floats, .weights = r->weights, .grads = r->grads,
-                                 .state = {r->slot[0], r->slot[1]}, .values = r->values, .loss_scale = r->loss_scale};
+    const mr_update_args args = {.count = r->weight_floats,
+                                 .weights = r->weights,
+                                 .grads = r->grads,
+                                 .state = {r->slot[0], r->slot[1]},
+                                 .values = r->values,
+                                 .loss_scale = r->loss_scale};
     mri_range_begin(MRI_RANGE_UPDATE, r->weight_floats);
     const int rc = mr_update_async(r->stream, &r->plan.update, &args);
     mri_range_end();
@@ -102,7 +110,8 @@ static int queue(const mri_replica *r, const mr_part *part, bool training, uint3
     if (part->count > 0) {
         if (segment == 0) rc = forward(r, part, training);
         if (rc == MR_OK && training)
-            rc = backward(r, part, segment ? r->buckets[segment - 1].node - 1 : r->node_count - 1, r->buckets[segment].node);
+            rc = backward(r, part, segment ? r->buckets[segment - 1].node - 1 : r->node_count - 1,
+                          r->buckets[segment].node);
     } else if (training && segment == 0) {
         rc = mr_fill_async(r->stream, r->grads, 0, (size_t)r->weight_floats * sizeof(float));
     }
@@ -116,7 +125,7 @@ int mri_replica_values(mri_replica *r, uint32_t slot, const mr_step_values *valu
     return mr_copy_h2d_async(r->stream, r->values, &r->host_values[slot], sizeof *values);
 }
 
-/* ------------------------------------------------------------------------------------------------ recording */
+/* ------------------------------------------------------------------------------ recording */
 
 /* From here on steps are queued call by call. A device that cannot record is nothing to tell. */
 static void stop_recording(mri_replica *r, int rc, const mr_error *why)
@@ -130,8 +139,9 @@ static void stop_recording(mri_replica *r, int rc, const mr_error *why)
 static bool same_slot(const mri_recording *c, const mr_part *part, bool training)
 {
     const mr_part *p = &c->part;
-    return c->training == training && p->pixels == part->pixels && p->field[0].data == part->field[0].data && p->labels == part->labels &&
-           p->affine == part->affine && p->count == part->count && p->first == part->first;
+    return c->training == training && p->pixels == part->pixels && p->field[0].data == part->field[0].data &&
+           p->labels == part->labels && p->affine == part->affine && p->count == part->count &&
+           p->first == part->first;
 }
 
 /* The recording for this slot, a new one while there is room; NULL: do without. */
@@ -152,7 +162,7 @@ static mri_recording *recording_of(mri_replica *r, const mr_part *part, bool tra
 static void record(mri_replica *r, const mr_part *part, bool training, uint32_t segment, mr_graph **out)
 {
     mr_error err = MR_ERROR_INIT;
-    int      rc = mr_graph_begin(r->stream);
+    int rc = mr_graph_begin(r->stream);
     if (rc) {
         stop_recording(r, rc, NULL);
         return;

@@ -1,18 +1,21 @@
-/* train/run/plan.c: what a network keeps in memory from when to when. Time counts calls: node i runs forward at i, backward at
- * 2N - 1 - i. From that, train/run/spans.c finds the places.
+/* train/run/plan.c: what a network keeps in memory from when to when. Time counts calls: node i runs forward
+ * at i, backward at 2N - 1 - i. From that, train/run/spans.c finds the places.
  *
- *   y         from its forward to the last call that reads it: forward and backward of its takers, its own backward
+ *   y         from its forward to the last call that reads it: forward and backward of its takers, its own
+ *             backward
  *   saved     from forward to backward          scratch   during one call
- *   gradient  from the backward that writes it to the backward of the op whose output it is of; two takers, two gradients
+ *   gradient  from the backward that writes it to the backward of the op whose output it is of; two takers,
+ *             two gradients
  *
- * The gradient to y turns into the gradient to the second input inside an addition (and a normalisation that adds), and into the
- * gradient to x inside an op that works in place: one span then lives on under the next name. */
+ * The gradient to y turns into the gradient to the second input inside an addition (and a normalisation that
+ * adds), and into the gradient to x inside an op that works in place: one span then lives on under the next
+ * name. */
 #include "train/run/replica.h"
 
 typedef struct planning {
     mri_replica *r;
-    uint32_t     batch;
-    bool         overflow;
+    uint32_t batch;
+    bool overflow;
 } planning;
 
 static uint32_t backward_time(const mri_replica *r, uint32_t node) { return 2 * r->node_count - 1 - node; }
@@ -39,8 +42,8 @@ static size_t batch_bytes(planning *p, const mri_node *n)
     return bytes;
 }
 
-/* What an op saves grows with the batch; one that has parameters saves of them and of its channels only (moments, weights in half
- * precision). */
+/* What an op saves grows with the batch; one that has parameters saves of them and of its channels only
+ * (moments, weights in half precision). */
 static size_t saved_bytes(const planning *p, const mri_node *n)
 {
     const size_t whole = n->info->saved_bytes;
@@ -51,7 +54,7 @@ static size_t saved_bytes(const planning *p, const mri_node *n)
 static void plan_forward(planning *p, uint32_t i)
 {
     mri_replica *r = p->r;
-    mri_node    *n = &r->nodes[i];
+    mri_node *n = &r->nodes[i];
     if (n->kind == MR_OP_LOSS) n->y_span = MRI_NONE; /* nobody wants the softmax */
     else n->y_span = n->inplace ? r->nodes[n->in].y_span : new_span(p, batch_bytes(p, n), i);
     n->saved_span = new_span(p, saved_bytes(p, n), i);
@@ -71,10 +74,10 @@ static void give_gradient(mri_replica *r, uint32_t to, uint32_t span)
 
 static void plan_backward(planning *p, uint32_t i)
 {
-    mri_replica   *r = p->r;
-    mri_node      *n = &r->nodes[i];
+    mri_replica *r = p->r;
+    mri_node *n = &r->nodes[i];
     const uint32_t now = backward_time(r, i);
-    const bool     add = n->kind == MR_OP_ADD;
+    const bool add = n->kind == MR_OP_ADD;
     use(r, n->y_span, now);
     use(r, r->nodes[n->in].y_span, now);
     if (n->in2 != MRI_NONE) use(r, r->nodes[n->in2].y_span, now);
@@ -110,23 +113,26 @@ int mri_replica_place_spans(mri_replica *r, uint32_t batch, size_t *arena_bytes)
     return mri_spans_place(r->spans, r->span_count, MR_DEVICE_ALIGN, arena_bytes);
 }
 
-/* ------------------------------------------------------------------------------------------------ buckets */
+/* ------------------------------------------------------------------------------ buckets */
 
-/* Backward goes from the last node to the first, and gradients lie in the order of nodes: what is complete is the end of the array. */
+/* Backward goes from the last node to the first, and gradients lie in the order of nodes: what is complete is
+ * the end of the array. */
 int mri_replica_fill_buckets(mri_replica *r, mr_error *err)
 {
     uint64_t end = r->weight_floats;
     r->buckets = calloc(r->node_count, sizeof *r->buckets);
     if (!r->buckets) return mr_error_set(err, MR_ENOMEM, "no memory for %u gradient buckets", r->node_count);
     uint32_t lowest = 0; /* the last node of backward that has parameters */
-    while (lowest < r->node_count && (!r->nodes[lowest].backward || r->nodes[lowest].info->param_count == 0)) lowest++;
+    while (lowest < r->node_count && (!r->nodes[lowest].backward || r->nodes[lowest].info->param_count == 0))
+        lowest++;
     for (uint32_t i = r->node_count; i-- > 0;) {
         const mri_node *n = &r->nodes[i];
         if (!n->backward || n->info->param_count == 0) continue;
         const uint64_t from = i == lowest ? 0 : n->param_at[0];
-        const bool     full = r->plan.bucket_bytes && (end - from) * sizeof(float) >= r->plan.bucket_bytes;
+        const bool full = r->plan.bucket_bytes && (end - from) * sizeof(float) >= r->plan.bucket_bytes;
         if (!full && i != lowest) continue;
-        r->buckets[r->bucket_count++] = (mri_bucket){.node = i == lowest ? 0 : i, .at = from, .count = end - from};
+        r->buckets[r->bucket_count++] =
+            (mri_bucket){.node = i == lowest ? 0 : i, .at = from, .count = end - from};
         end = from;
     }
     return MR_OK;

@@ -15,7 +15,10 @@ static int larger_first(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y; /* same answer everywhere */
 }
 
-static bool together(const mri_span *a, const mri_span *b) { return a->first <= b->last && b->first <= a->last; }
+static bool together(const mri_span *a, const mri_span *b)
+{
+    return a->first <= b->last && b->first <= a->last;
+}
 
 /* The lowest place for s among those placed; false when it lies beyond any memory. */
 static bool find_place(mri_span *const *placed, uint32_t count, mri_span *s, size_t align)

@@ -1,7 +1,9 @@
-/* train/state/checkpoint.c: the checkpoint container: header, directory, tensors, each with its checksum (CHECKPOINT.md).
+/* train/state/checkpoint.c: the checkpoint container: header, directory, tensors, each with its checksum
+ * (CHECKPOINT.md).
  *
- * Writing goes to a file aside: tensors first, then directory and header, which need their checksums; sync; rename. Reading
- * trusts nothing: lengths and offsets follow from the tensor list and are compared, never used as found. */
+ * Writing goes to a file aside: tensors first, then directory and header, which need their checksums; sync;
+ * rename. Reading trusts nothing: lengths and offsets follow from the tensor list and are compared, never
+ * used as found. */
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -11,33 +13,81 @@
 
 #include "train/state/checkpoint.h"
 
-enum { HEADER_BYTES = 1024, ENTRY_BYTES = 128, TENSOR_ALIGN = 64, NAMES_AT = 728, END_AT = 744, CRC_AT = HEADER_BYTES - 4, VERSION = 1 };
+enum {
+    HEADER_BYTES = 1024,
+    ENTRY_BYTES = 128,
+    TENSOR_ALIGN = 64,
+    NAMES_AT = 728,
+    END_AT = 744,
+    CRC_AT = HEADER_BYTES - 4,
+    VERSION = 1
+};
 
 static const uint8_t magic[8] = {0x89, 'M', 'R', 'C', 'K', '\r', '\n', 0x1a};
 
 /* Where each field of the info lies in the header. */
-typedef struct placed_field { uint16_t at, bytes, member; } placed_field;
-#define FIELD(at, member) {at, sizeof(((mr_checkpoint_info *)0)->member), offsetof(mr_checkpoint_info, member)}
+typedef struct placed_field {
+    uint16_t at, bytes, member;
+} placed_field;
+#define FIELD(at, member)                                                                                    \
+    {                                                                                                        \
+        at, sizeof(((mr_checkpoint_info *)0)->member), offsetof(mr_checkpoint_info, member)                  \
+    }
 static const placed_field fields[] = {
-    FIELD(48, h), FIELD(52, w), FIELD(56, c), FIELD(60, classes), FIELD(64, param_count), FIELD(72, seed), FIELD(80, epoch),
-    FIELD(88, step), FIELD(96, updates), FIELD(104, fingerprint), FIELD(112, best_val_loss),
-    FIELD(120, epochs_without_better), FIELD(124, batch), FIELD(128, model), FIELD(192, augment), FIELD(448, update.kind),
-    FIELD(452, update.lr), FIELD(456, update.momentum), FIELD(460, update.rho), FIELD(464, update.beta1),
-    FIELD(468, update.beta2), FIELD(472, update.epsilon), FIELD(476, update.weight_decay), FIELD(480, update.nesterov),
-    FIELD(488, update.step), FIELD(496, schedule.kind), FIELD(500, schedule.lr), FIELD(504, schedule.factor),
-    FIELD(508, schedule.floor_lr), FIELD(512, schedule.decay), FIELD(516, schedule.milestone_count),
-    FIELD(520, schedule.warmup_epochs), FIELD(528, schedule.milestones), FIELD(656, order), FIELD(660, block), FIELD(664, tail),
-    FIELD(668, pixels), FIELD(672, loss_scale), FIELD(676, loss_scale_good), FIELD(680, updates_skipped), FIELD(688, format),
-    FIELD(720, label_offset), FIELD(740, length_window),
+    FIELD(48, h),
+    FIELD(52, w),
+    FIELD(56, c),
+    FIELD(60, classes),
+    FIELD(64, param_count),
+    FIELD(72, seed),
+    FIELD(80, epoch),
+    FIELD(88, step),
+    FIELD(96, updates),
+    FIELD(104, fingerprint),
+    FIELD(112, best_val_loss),
+    FIELD(120, epochs_without_better),
+    FIELD(124, batch),
+    FIELD(128, model),
+    FIELD(192, augment),
+    FIELD(448, update.kind),
+    FIELD(452, update.lr),
+    FIELD(456, update.momentum),
+    FIELD(460, update.rho),
+    FIELD(464, update.beta1),
+    FIELD(468, update.beta2),
+    FIELD(472, update.epsilon),
+    FIELD(476, update.weight_decay),
+    FIELD(480, update.nesterov),
+    FIELD(488, update.step),
+    FIELD(496, schedule.kind),
+    FIELD(500, schedule.lr),
+    FIELD(504, schedule.factor),
+    FIELD(508, schedule.floor_lr),
+    FIELD(512, schedule.decay),
+    FIELD(516, schedule.milestone_count),
+    FIELD(520, schedule.warmup_epochs),
+    FIELD(528, schedule.milestones),
+    FIELD(656, order),
+    FIELD(660, block),
+    FIELD(664, tail),
+    FIELD(668, pixels),
+    FIELD(672, loss_scale),
+    FIELD(676, loss_scale_good),
+    FIELD(680, updates_skipped),
+    FIELD(688, format),
+    FIELD(720, label_offset),
+    FIELD(740, length_window),
 };
-_Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 && sizeof(mr_tail) == 4 && sizeof(mr_pixels) == 4 && sizeof(bool) == 1, "as CHECKPOINT.md says");
+_Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
+                   sizeof(mr_tail) == 4 && sizeof(mr_pixels) == 4 && sizeof(bool) == 1,
+               "as CHECKPOINT.md says");
 
 static uint64_t data_offset_of(uint32_t tensor_count)
 {
     return mri_align_up(HEADER_BYTES + (uint64_t)ENTRY_BYTES * tensor_count, TENSOR_ALIGN);
 }
 
-/* ------------------------------------------------------------------------------------------------ writing */
+/* ------------------------------------------------------------------------------ writing */
 
 static void put_header(uint8_t *h, const mr_checkpoint_info *info, uint32_t count, uint32_t directory_crc,
                        const mri_names_place *names)
@@ -46,7 +96,8 @@ static void put_header(uint8_t *h, const mr_checkpoint_info *info, uint32_t coun
     strncpy(clean.model, info->model, sizeof clean.model);
     strncpy(clean.augment, info->augment, sizeof clean.augment);
     strncpy(clean.format, info->format, sizeof clean.format);
-    clean.model[sizeof clean.model - 1] = clean.augment[sizeof clean.augment - 1] = clean.format[sizeof clean.format - 1] = '\0';
+    clean.model[sizeof clean.model - 1] = clean.augment[sizeof clean.augment - 1] =
+        clean.format[sizeof clean.format - 1] = '\0';
     for (uint32_t i = info->schedule.milestone_count; i < MRI_ARRAY_COUNT(clean.schedule.milestones); i++)
         clean.schedule.milestones[i] = 0;
     memset(h, 0, HEADER_BYTES);
@@ -78,35 +129,37 @@ static void put_entry(uint8_t *e, const mri_tensor_desc *t, uint64_t offset, uin
 }
 
 typedef struct writing {
-    int         fd;
+    int fd;
     const char *part; /* name of the file aside */
-    uint8_t    *head; /* header and directory, up to data_offset */
-    float      *buffer;
-    size_t      buffer_bytes; /* the largest tensor, rounded up to TENSOR_ALIGN */
+    uint8_t *head;    /* header and directory, up to data_offset */
+    float *buffer;
+    size_t buffer_bytes; /* the largest tensor, rounded up to TENSOR_ALIGN */
 } writing;
 
-static int write_tensors(writing *w, const mri_tensor_desc *tensors, uint32_t count, mri_tensor_source *source,
-                         void *context, uint64_t *end, mr_error *err)
+static int write_tensors(writing *w, const mri_tensor_desc *tensors, uint32_t count,
+                         mri_tensor_source *source, void *context, uint64_t *end, mr_error *err)
 {
     uint64_t at = data_offset_of(count);
     for (uint32_t i = 0; i < count; i++) {
-        const size_t bytes = (size_t)tensors[i].count * sizeof(float), padded = (size_t)mri_align_up(bytes, TENSOR_ALIGN);
+        const size_t bytes = (size_t)tensors[i].count * sizeof(float),
+                     padded = (size_t)mri_align_up(bytes, TENSOR_ALIGN);
         int rc = source(context, i, w->buffer, err);
         if (rc) return rc;
         memset((uint8_t *)w->buffer + bytes, 0, padded - bytes);
         rc = mri_pwrite_all(w->fd, w->buffer, padded, at, w->part, err);
         if (rc) return rc;
-        put_entry(w->head + HEADER_BYTES + (size_t)ENTRY_BYTES * i, &tensors[i], at, mr_crc32c(0, w->buffer, bytes));
+        put_entry(w->head + HEADER_BYTES + (size_t)ENTRY_BYTES * i, &tensors[i], at,
+                  mr_crc32c(0, w->buffer, bytes));
         at += padded;
     }
     *end = at;
     return MR_OK;
 }
 
-static int write_all(writing *w, const mr_checkpoint_info *info, const mri_tensor_desc *tensors, uint32_t count,
-                     mri_tensor_source *source, void *context, mr_error *err)
+static int write_all(writing *w, const mr_checkpoint_info *info, const mri_tensor_desc *tensors,
+                     uint32_t count, mri_tensor_source *source, void *context, mr_error *err)
 {
-    uint64_t        end;
+    uint64_t end;
     mri_names_place names;
     int rc = write_tensors(w, tensors, count, source, context, &end, err);
     if (rc == MR_OK) rc = mri_checkpoint_names_write(&names, w->fd, w->part, info, end, err);
@@ -137,12 +190,13 @@ static size_t largest_bytes(const mri_tensor_desc *tensors, uint32_t count)
     return (size_t)mri_align_up(most * sizeof(float), TENSOR_ALIGN);
 }
 
-int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const mri_tensor_desc *tensors, uint32_t count,
-                         mri_tensor_source *source, void *context, mr_error *err)
+int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const mri_tensor_desc *tensors,
+                         uint32_t count, mri_tensor_source *source, void *context, mr_error *err)
 {
     char part[4096];
     if (count == 0 || count > MRI_CHECKPOINT_MAX_TENSORS)
-        return mr_error_set(err, MR_EINVAL, "a checkpoint holds 1 to %u tensors, not %u", MRI_CHECKPOINT_MAX_TENSORS, count);
+        return mr_error_set(err, MR_EINVAL, "a checkpoint holds 1 to %u tensors, not %u",
+                            MRI_CHECKPOINT_MAX_TENSORS, count);
     if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part)
         return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(path));
     writing w = {.fd = -1, .part = part, .buffer_bytes = largest_bytes(tensors, count)};
@@ -165,7 +219,7 @@ int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const
     return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------ reading */
+/* ------------------------------------------------------------------------------ reading */
 
 static int damaged(mr_error *err, int code, const mri_checkpoint *ck, uint64_t offset, const char *what)
 {
@@ -190,21 +244,23 @@ static bool is_text(const uint8_t *p, size_t bytes)
 static int check_frame(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
 {
     if (memcmp(h, magic, sizeof magic) != 0) {
-        mr_error_set(err, MR_EFORMAT, "not a checkpoint: expected a file that starts with 89 4D 52 43 4B 0D 0A 1A");
+        mr_error_set(err, MR_EFORMAT,
+                     "not a checkpoint: expected a file that starts with 89 4D 52 43 4B 0D 0A 1A");
         mr_error_at(err, ck->path, 0, MR_NOWHERE);
         return MR_EFORMAT;
     }
     const uint32_t found = mr_crc32c(0, h, CRC_AT), expected = mri_le32(h + CRC_AT);
     if (mri_le32(h + 8) != VERSION && found == expected) {
-        mr_error_set(err, MR_EUNSUPPORTED, "checkpoint version %u: this build reads version %u", mri_le32(h + 8), VERSION);
+        mr_error_set(err, MR_EUNSUPPORTED, "checkpoint version %u: this build reads version %u",
+                     mri_le32(h + 8), VERSION);
         mr_error_at(err, ck->path, 8, MR_NOWHERE);
         return MR_EUNSUPPORTED;
     }
     if (found != expected) return damaged(err, MR_ECHECKSUM, ck, 0, "the header does not match its checksum");
     const uint64_t said = mri_le64(h + 16);
     if (said != ck->file_bytes) {
-        mr_error_set(err, MR_EFORMAT, "damaged checkpoint: expected %llu bytes, found %llu", (unsigned long long)said,
-                     (unsigned long long)ck->file_bytes);
+        mr_error_set(err, MR_EFORMAT, "damaged checkpoint: expected %llu bytes, found %llu",
+                     (unsigned long long)said, (unsigned long long)ck->file_bytes);
         mr_error_at(err, ck->path, mri_min_u64(said, ck->file_bytes), MR_NOWHERE);
         return MR_EFORMAT;
     }
@@ -212,41 +268,49 @@ static int check_frame(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
     if (ck->tensor_count == 0 || ck->tensor_count > MRI_CHECKPOINT_MAX_TENSORS)
         return damaged(err, MR_EFORMAT, ck, 24, "tensor count out of range");
     ck->data_offset = data_offset_of(ck->tensor_count);
-    if (mri_le32(h + 12) != HEADER_BYTES || mri_le64(h + 32) != HEADER_BYTES || mri_le64(h + 40) != ck->data_offset)
+    if (mri_le32(h + 12) != HEADER_BYTES || mri_le64(h + 32) != HEADER_BYTES ||
+        mri_le64(h + 40) != ck->data_offset)
         return damaged(err, MR_EFORMAT, ck, 32, "section offsets are wrong");
-    if (ck->data_offset > ck->file_bytes) return damaged(err, MR_EFORMAT, ck, 24, "the directory lies behind the end");
+    if (ck->data_offset > ck->file_bytes)
+        return damaged(err, MR_EFORMAT, ck, 24, "the directory lies behind the end");
     return MR_OK;
 }
 
 static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
 {
-    if (!is_text(h + 128, 64) || !is_text(h + 192, 256) || !is_text(h + 688, 32)) return damaged(err, MR_EFORMAT, ck, 128, "a text has no end");
+    if (!is_text(h + 128, 64) || !is_text(h + 192, 256) || !is_text(h + 688, 32))
+        return damaged(err, MR_EFORMAT, ck, 128, "a text has no end");
     if (mri_le32(h + 448) > MR_UPDATE_ADADELTA || mri_le32(h + 480) > 1)
         return damaged(err, MR_EFORMAT, ck, 448, "unknown optimizer");
     if (mri_le32(h + 496) > MR_LR_DECAY || mri_le32(h + 516) > MRI_ARRAY_COUNT(ck->info.schedule.milestones))
         return damaged(err, MR_EFORMAT, ck, 496, "unknown schedule");
     if (mri_le32(h + 656) > MR_ORDER_SEQUENTIAL || mri_le32(h + 664) > MR_TAIL_PAD)
         return damaged(err, MR_EFORMAT, ck, 656, "unknown order of samples or tail");
-    if (mri_le32(h + 668) > MR_PIXELS_LIBJPEG) return damaged(err, MR_EFORMAT, ck, 668, "unknown decoder of JPEGs");
-    if (!all_zero(h + 484, 4) || !all_zero(h + END_AT, CRC_AT - END_AT)) return damaged(err, MR_EFORMAT, ck, END_AT, "not zero");
+    if (mri_le32(h + 668) > MR_PIXELS_LIBJPEG)
+        return damaged(err, MR_EFORMAT, ck, 668, "unknown decoder of JPEGs");
+    if (!all_zero(h + 484, 4) || !all_zero(h + END_AT, CRC_AT - END_AT))
+        return damaged(err, MR_EFORMAT, ck, END_AT, "not zero");
     for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
         memcpy((char *)&ck->info + fields[i].member, h + fields[i].at, fields[i].bytes);
-    if (ck->info.h == 0 || ck->info.w == 0 || ck->info.c == 0 || ck->info.classes == 0 || ck->info.param_count == 0)
+    if (ck->info.h == 0 || ck->info.w == 0 || ck->info.c == 0 || ck->info.classes == 0 ||
+        ck->info.param_count == 0)
         return damaged(err, MR_EFORMAT, ck, 48, "a size is zero");
     const float scale = ck->info.loss_scale;
-    int         power;
+    int power;
     if (scale != 0 && !(scale >= 1 && scale <= 0x1p24f && frexpf(scale, &power) == 0.5f))
         return damaged(err, MR_EFORMAT, ck, 672, "the loss scale is no power of two");
     ck->names = (mri_names_place){.bytes = mri_le64(h + NAMES_AT), .crc = mri_le32(h + NAMES_AT + 8)};
-    if (ck->names.bytes == 0 && ck->names.crc) return damaged(err, MR_EFORMAT, ck, NAMES_AT, "a checksum of no names");
-    if (isnan(ck->info.best_val_loss)) return damaged(err, MR_EFORMAT, ck, 112, "the best loss is not a number");
+    if (ck->names.bytes == 0 && ck->names.crc)
+        return damaged(err, MR_EFORMAT, ck, NAMES_AT, "a checksum of no names");
+    if (isnan(ck->info.best_val_loss))
+        return damaged(err, MR_EFORMAT, ck, 112, "the best loss is not a number");
     return MR_OK;
 }
 
 static int read_entry(mri_checkpoint *ck, uint32_t i, const uint8_t *e, uint64_t *at, mr_error *err)
 {
     mri_tensor_desc *t = &ck->tensors[i];
-    const uint64_t   entry_at = HEADER_BYTES + (uint64_t)ENTRY_BYTES * i;
+    const uint64_t entry_at = HEADER_BYTES + (uint64_t)ENTRY_BYTES * i;
     t->ndim = mri_le32(e + 68);
     if (!is_text(e, 64) || mri_le32(e + 64) >= MRI_ROLE_COUNT || t->ndim < 1 || t->ndim > 4 ||
         !all_zero(e + 72 + 8 * t->ndim, 8 * (4 - t->ndim)) || !all_zero(e + 124, 4))
@@ -260,8 +324,8 @@ static int read_entry(mri_checkpoint *ck, uint32_t i, const uint8_t *e, uint64_t
     }
     t->count = count;
     /* the tensor must end inside the file before anybody makes room for it */
-    if (!mri_mul_size(count, sizeof(float), &bytes) || bytes > ck->file_bytes - *at || mri_le64(e + 112) != count ||
-        mri_le64(e + 104) != *at)
+    if (!mri_mul_size(count, sizeof(float), &bytes) || bytes > ck->file_bytes - *at ||
+        mri_le64(e + 112) != count || mri_le64(e + 104) != *at)
         return damaged(err, MR_EFORMAT, ck, entry_at, "a tensor's size or place is wrong");
     ck->offset[i] = *at;
     ck->crc[i] = mri_le32(e + 120);
@@ -272,8 +336,9 @@ static int read_entry(mri_checkpoint *ck, uint32_t i, const uint8_t *e, uint64_t
 
 static int read_directory(mri_checkpoint *ck, uint32_t expected_crc, mr_error *err)
 {
-    const size_t bytes = (size_t)(ck->data_offset - HEADER_BYTES), used = (size_t)ENTRY_BYTES * ck->tensor_count;
-    uint8_t     *directory = malloc(bytes);
+    const size_t bytes = (size_t)(ck->data_offset - HEADER_BYTES),
+                 used = (size_t)ENTRY_BYTES * ck->tensor_count;
+    uint8_t *directory = malloc(bytes);
     ck->tensors = calloc(ck->tensor_count, sizeof *ck->tensors);
     ck->offset = calloc(ck->tensor_count, sizeof *ck->offset);
     ck->crc = calloc(ck->tensor_count, sizeof *ck->crc);
@@ -281,14 +346,16 @@ static int read_directory(mri_checkpoint *ck, uint32_t expected_crc, mr_error *e
     if (!directory || !ck->tensors || !ck->offset || !ck->crc)
         rc = mr_error_set(err, MR_ENOMEM, "no memory for a directory of %u tensors", ck->tensor_count);
     if (rc == MR_OK) rc = mri_pread_all(ck->fd, directory, bytes, HEADER_BYTES, ck->path, err);
-    if (rc == MR_OK && (mr_crc32c(0, directory, used) != expected_crc || !all_zero(directory + used, bytes - used)))
+    if (rc == MR_OK &&
+        (mr_crc32c(0, directory, used) != expected_crc || !all_zero(directory + used, bytes - used)))
         rc = damaged(err, MR_ECHECKSUM, ck, HEADER_BYTES, "the directory does not match its checksum");
     uint64_t at = ck->data_offset;
     for (uint32_t i = 0; rc == MR_OK && i < ck->tensor_count; i++)
         rc = read_entry(ck, i, directory + (size_t)ENTRY_BYTES * i, &at, err);
     ck->names.offset = at;
     if (rc == MR_OK && !mri_checkpoint_names_fit(&ck->names, ck->file_bytes))
-        rc = damaged(err, MR_EFORMAT, ck, ck->names.offset, "what is behind the last tensor is not as long as the names of classes");
+        rc = damaged(err, MR_EFORMAT, ck, ck->names.offset,
+                     "what is behind the last tensor is not as long as the names of classes");
     free(directory);
     return rc;
 }
@@ -303,8 +370,8 @@ static int open_file(mri_checkpoint *ck, mr_error *err)
     } else if (!S_ISREG(st.st_mode)) {
         rc = mr_error_set(err, MR_EFORMAT, "not a checkpoint: expected a regular file");
     } else if (st.st_size < HEADER_BYTES) {
-        rc = mr_error_set(err, MR_EFORMAT, "not a checkpoint: expected at least %d bytes, found %lld", HEADER_BYTES,
-                          (long long)st.st_size);
+        rc = mr_error_set(err, MR_EFORMAT, "not a checkpoint: expected at least %d bytes, found %lld",
+                          HEADER_BYTES, (long long)st.st_size);
     } else {
         ck->file_bytes = (uint64_t)st.st_size;
     }
@@ -346,7 +413,8 @@ void mri_checkpoint_close(mri_checkpoint *ck)
 
 static int tensor_damaged(const mri_checkpoint *ck, uint32_t at, mr_error *err)
 {
-    mr_error_set(err, MR_ECHECKSUM, "damaged checkpoint: tensor %s does not match its checksum", ck->tensors[at].name);
+    mr_error_set(err, MR_ECHECKSUM, "damaged checkpoint: tensor %s does not match its checksum",
+                 ck->tensors[at].name);
     mr_error_at(err, ck->path, ck->offset[at], MR_NOWHERE);
     return MR_ECHECKSUM;
 }
@@ -354,7 +422,7 @@ static int tensor_damaged(const mri_checkpoint *ck, uint32_t at, mr_error *err)
 int mri_checkpoint_read(const mri_checkpoint *ck, uint32_t at, float *out, mr_error *err)
 {
     const size_t bytes = (size_t)ck->tensors[at].count * sizeof(float);
-    const int    rc = mri_pread_all(ck->fd, out, bytes, ck->offset[at], ck->path, err);
+    const int rc = mri_pread_all(ck->fd, out, bytes, ck->offset[at], ck->path, err);
     if (rc) return rc;
     return mr_crc32c(0, out, bytes) == ck->crc[at] ? MR_OK : tensor_damaged(ck, at, err);
 }
@@ -368,13 +436,14 @@ static int verify_tensor(const mri_checkpoint *ck, uint32_t at, uint8_t *chunk, 
     uint32_t crc = 0;
     for (uint64_t done = 0; done < bytes;) {
         const size_t n = (size_t)mri_min_u64(CHUNK_BYTES, bytes - done);
-        const int    rc = mri_pread_all(ck->fd, chunk, n, ck->offset[at] + done, ck->path, err);
+        const int rc = mri_pread_all(ck->fd, chunk, n, ck->offset[at] + done, ck->path, err);
         if (rc) return rc;
         crc = mr_crc32c(crc, chunk, n);
         done += n;
     }
     if (crc != ck->crc[at]) return tensor_damaged(ck, at, err);
-    const int rc = mri_pread_all(ck->fd, chunk, (size_t)(padded - bytes), ck->offset[at] + bytes, ck->path, err);
+    const int rc =
+        mri_pread_all(ck->fd, chunk, (size_t)(padded - bytes), ck->offset[at] + bytes, ck->path, err);
     if (rc) return rc;
     if (all_zero(chunk, (size_t)(padded - bytes))) return MR_OK;
     return damaged(err, MR_EFORMAT, ck, ck->offset[at] + bytes, "not zero between tensors");

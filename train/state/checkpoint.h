@@ -1,7 +1,8 @@
-/* train/state/checkpoint.h: the checkpoint container (train/state/CHECKPOINT.md specifies its bytes) and the folder it lives in.
+/* train/state/checkpoint.h: the checkpoint container (train/state/CHECKPOINT.md specifies its bytes) and the
+ * folder it lives in.
  *
- * The container knows tensors in canonical order under names and roles; trainers, layouts and replicas are somebody else's
- * (state.c). */
+ * The container knows tensors in canonical order under names and roles; trainers, layouts and replicas are
+ * somebody else's (state.c). */
 #ifndef MRI_CHECKPOINT_H
 #define MRI_CHECKPOINT_H
 
@@ -10,48 +11,48 @@
 
 #define MRI_CHECKPOINT_MAX_TENSORS 65536u
 
-typedef enum mri_role { /* numbers are on disk */
-    MRI_ROLE_WEIGHTS = 0, /* trained */
-    MRI_ROLE_STATE = 1,   /* kept by layers: running statistics */
-    MRI_ROLE_SLOT0 = 2,   /* optimizer state of the weights of the same name */
-    MRI_ROLE_SLOT1 = 3,
-    MRI_ROLE_COUNT = 4,
+typedef enum mri_role {                       /* numbers are on disk */
+                        MRI_ROLE_WEIGHTS = 0, /* trained */
+                        MRI_ROLE_STATE = 1,   /* kept by layers: running statistics */
+                        MRI_ROLE_SLOT0 = 2,   /* optimizer state of the weights of the same name */
+                        MRI_ROLE_SLOT1 = 3,
+                        MRI_ROLE_COUNT = 4,
 } mri_role;
 
 typedef struct mri_tensor_desc {
-    char     name[64]; /* "4/conv2d/weights" */
+    char name[64]; /* "4/conv2d/weights" */
     mri_role role;
     uint32_t ndim;
     uint64_t dim[4];
-    uint64_t count;    /* floats: product of dim */
+    uint64_t count; /* floats: product of dim */
 } mri_tensor_desc;
 
 /* Write tensor number at (tensors[at].count floats) to out. */
 typedef int mri_tensor_source(void *context, uint32_t at, float *out, mr_error *err);
 
 /* All of it aside (PATH.part), synced, renamed, folder synced. On failure PATH is as it was. */
-int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const mri_tensor_desc *tensors, uint32_t count,
-                         mri_tensor_source *source, void *context, mr_error *err);
+int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const mri_tensor_desc *tensors,
+                         uint32_t count, mri_tensor_source *source, void *context, mr_error *err);
 
 typedef struct mri_names_place { /* of the names of classes in the file */
-    uint64_t offset, bytes; /* 0 bytes: there are none */
+    uint64_t offset, bytes;      /* 0 bytes: there are none */
     uint32_t crc;
 } mri_names_place;
 
 typedef struct mri_checkpoint {
-    int                fd;
-    char              *path;
+    int fd;
+    char *path;
     mr_checkpoint_info info;
-    uint32_t           tensor_count;
-    mri_tensor_desc   *tensors;
-    uint64_t          *offset;
-    uint32_t          *crc;
-    uint64_t           data_offset, file_bytes;
-    mri_names_place    names;
+    uint32_t tensor_count;
+    mri_tensor_desc *tensors;
+    uint64_t *offset;
+    uint32_t *crc;
+    uint64_t data_offset, file_bytes;
+    mri_names_place names;
 } mri_checkpoint;
 
 /* Header and directory, checked against each other and the file's length. */
-int  mri_checkpoint_open(mri_checkpoint **out, const char *path, mr_error *err);
+int mri_checkpoint_open(mri_checkpoint **out, const char *path, mr_error *err);
 void mri_checkpoint_close(mri_checkpoint *ck); /* accepts NULL */
 /* Every byte behind the directory. */
 int mri_checkpoint_verify(const mri_checkpoint *ck, mr_error *err);
@@ -59,13 +60,14 @@ int mri_checkpoint_verify(const mri_checkpoint *ck, mr_error *err);
 int mri_checkpoint_read(const mri_checkpoint *ck, uint32_t at, float *out, mr_error *err);
 
 /* ---- names of classes, behind the last tensor ---- */
-int  mri_checkpoint_names_write(mri_names_place *place, int fd, const char *path, const mr_checkpoint_info *info, uint64_t at, mr_error *err);
+int mri_checkpoint_names_write(mri_names_place *place, int fd, const char *path,
+                               const mr_checkpoint_info *info, uint64_t at, mr_error *err);
 /* Do they end with the file? */
 bool mri_checkpoint_names_fit(const mri_names_place *place, uint64_t file_bytes);
-int  mri_checkpoint_names_check(const mri_checkpoint *ck, mr_error *err);
+int mri_checkpoint_names_check(const mri_checkpoint *ck, mr_error *err);
 
 /* ---- the folder: step-NNNNNNNNNNNN.mrck by updates done, and best.mrck ---- */
-int  mri_checkpoint_folder_make(const char *folder, mr_error *err);
+int mri_checkpoint_folder_make(const char *folder, mr_error *err);
 void mri_checkpoint_step_path(const char *folder, uint64_t updates, char *out, size_t out_bytes);
 void mri_checkpoint_best_path(const char *folder, char *out, size_t out_bytes);
 /* Give path a second name, replacing what had it; false where the file system cannot. */

@@ -1,5 +1,6 @@
-/* train/state/checkpoint_names.c: the names of classes behind a checkpoint's tensors (CHECKPOINT.md): one text after the other, each with
- * its zero, in the order of their numbers. They say what the network's outputs mean when the data to evaluate number classes otherwise. */
+/* train/state/checkpoint_names.c: the names of classes behind a checkpoint's tensors (CHECKPOINT.md): one
+ * text after the other, each with its zero, in the order of their numbers. They say what the network's
+ * outputs mean when the data to evaluate number classes otherwise. */
 #include "formats/source/classes.h"
 #include "train/state/checkpoint.h"
 
@@ -9,17 +10,20 @@ enum { NAMES_ALIGN = 64, MOST_NAMES_BYTES = 64 << 20 };
 static size_t text_bytes(const mr_checkpoint_info *info)
 {
     size_t bytes = 0;
-    for (uint32_t k = 0; info->class_names && k < info->classes && bytes <= MOST_NAMES_BYTES; k++) bytes += strlen(info->class_names[k]) + 1;
+    for (uint32_t k = 0; info->class_names && k < info->classes && bytes <= MOST_NAMES_BYTES; k++)
+        bytes += strlen(info->class_names[k]) + 1;
     return bytes <= MOST_NAMES_BYTES ? bytes : 0;
 }
 
-int mri_checkpoint_names_write(mri_names_place *place, int fd, const char *path, const mr_checkpoint_info *info, uint64_t at, mr_error *err)
+int mri_checkpoint_names_write(mri_names_place *place, int fd, const char *path,
+                               const mr_checkpoint_info *info, uint64_t at, mr_error *err)
 {
     *place = (mri_names_place){.offset = at, .bytes = text_bytes(info)};
     if (place->bytes == 0) return MR_OK;
     const size_t padded = (size_t)mri_align_up(place->bytes, NAMES_ALIGN);
-    char        *text = calloc(1, padded);
-    if (!text) return mr_error_set(err, MR_ENOMEM, "no memory to write the names of %u classes", info->classes);
+    char *text = calloc(1, padded);
+    if (!text)
+        return mr_error_set(err, MR_ENOMEM, "no memory to write the names of %u classes", info->classes);
     char *p = text;
     for (uint32_t k = 0; k < info->classes; k++) {
         const size_t n = strlen(info->class_names[k]) + 1;
@@ -34,7 +38,8 @@ int mri_checkpoint_names_write(mri_names_place *place, int fd, const char *path,
 
 bool mri_checkpoint_names_fit(const mri_names_place *place, uint64_t file_bytes)
 {
-    return place->bytes <= MOST_NAMES_BYTES && mri_align_up(place->offset + place->bytes, NAMES_ALIGN) == file_bytes;
+    return place->bytes <= MOST_NAMES_BYTES &&
+           mri_align_up(place->offset + place->bytes, NAMES_ALIGN) == file_bytes;
 }
 
 static int damaged(const mri_checkpoint *ck, int code, const char *what, mr_error *err)
@@ -48,7 +53,8 @@ static const char *what_is_wrong(const mri_checkpoint *ck, const char *text, siz
 {
     size_t count = 0;
     for (size_t k = 0; k < ck->names.bytes; k++) count += text[k] == '\0';
-    if (count != ck->info.classes || text[ck->names.bytes - 1] != '\0') return "there is not one name for each class";
+    if (count != ck->info.classes || text[ck->names.bytes - 1] != '\0')
+        return "there is not one name for each class";
     for (size_t k = ck->names.bytes; k < padded; k++)
         if (text[k]) return "not zero behind the names of classes";
     return NULL;
@@ -60,7 +66,7 @@ static int read_text(const mri_checkpoint *ck, char **out, mr_error *err)
     *out = NULL;
     if (ck->names.bytes == 0) return MR_OK;
     const size_t padded = (size_t)mri_align_up(ck->names.bytes, NAMES_ALIGN);
-    char        *text = malloc(padded);
+    char *text = malloc(padded);
     if (!text) return mr_error_set(err, MR_ENOMEM, "no memory for %zu bytes of class names", padded);
     int rc = mri_pread_all(ck->fd, text, padded, ck->names.offset, ck->path, err);
     if (!rc && mr_crc32c(0, text, (size_t)ck->names.bytes) != ck->names.crc)
@@ -74,7 +80,7 @@ static int read_text(const mri_checkpoint *ck, char **out, mr_error *err)
 
 int mri_checkpoint_names_check(const mri_checkpoint *ck, mr_error *err)
 {
-    char     *text;
+    char *text;
     const int rc = read_text(ck, &text, err);
     if (!rc) free(text);
     return rc;
@@ -83,10 +89,10 @@ int mri_checkpoint_names_check(const mri_checkpoint *ck, mr_error *err)
 static int names_of(const mri_checkpoint *ck, const char ***names, uint32_t *count, mr_error *err)
 {
     char *text;
-    int   rc = read_text(ck, &text, err);
+    int rc = read_text(ck, &text, err);
     if (rc || !text) return rc;
     const char **at = malloc(ck->info.classes * sizeof *at);
-    const char  *p = text;
+    const char *p = text;
     for (uint32_t k = 0; at && k < ck->info.classes; k++) {
         at[k] = p;
         p += strlen(p) + 1;

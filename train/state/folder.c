@@ -13,7 +13,7 @@
 
 #include "train/state/checkpoint.h"
 
-#define BEST_NAME "best.mrck"
+#define BEST_NAME  "best.mrck"
 #define PATH_BYTES 4096
 
 int mri_checkpoint_folder_make(const char *folder, mr_error *err)
@@ -82,7 +82,7 @@ static int newest_below(const char *folder, uint64_t below, uint64_t *out, mr_er
 
 void mri_checkpoint_prune(const char *folder, uint32_t keep)
 {
-    char     path[PATH_BYTES];
+    char path[PATH_BYTES];
     uint64_t at = UINT64_MAX, kept = 0;
     while (newest_below(folder, at, &at, NULL) == MR_OK) {
         if (++kept <= keep) continue;
@@ -93,14 +93,15 @@ void mri_checkpoint_prune(const char *folder, uint32_t keep)
     if (!dir) return;
     for (const struct dirent *e; (e = readdir(dir));) {
         const size_t len = strlen(e->d_name);
-        const bool   ours = strncmp(e->d_name, "step-", 5) == 0 || strncmp(e->d_name, BEST_NAME, strlen(BEST_NAME)) == 0;
+        const bool ours =
+            strncmp(e->d_name, "step-", 5) == 0 || strncmp(e->d_name, BEST_NAME, strlen(BEST_NAME)) == 0;
         if (!ours || len < 10 || strcmp(e->d_name + len - 10, ".mrck.part") != 0) continue;
         if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < sizeof path) unlink(path);
     }
     closedir(dir);
 }
 
-/* ------------------------------------------------------------------------------------------------ finding */
+/* ------------------------------------------------------------------------------ finding */
 
 static int check_whole(const char *path, mr_checkpoint_info *out, mr_error *err)
 {
@@ -123,8 +124,8 @@ static void note_passed(char *note, size_t note_bytes, const mr_error *why)
     snprintf(note, note_bytes, "passed over %s", mr_error_format(why, text, sizeof text));
 }
 
-static int find_in_folder(const char *folder, char *path, mr_checkpoint_info *out, char *note, size_t note_bytes,
-                          mr_error *err)
+static int find_in_folder(const char *folder, char *path, mr_checkpoint_info *out, char *note,
+                          size_t note_bytes, mr_error *err)
 {
     uint64_t at = UINT64_MAX;
     uint32_t damaged = 0;
@@ -154,19 +155,22 @@ int mr_checkpoint_find(const char *path, char *found, size_t found_bytes, mr_che
                        size_t note_bytes, mr_error *err)
 {
     struct stat st;
-    char        in_folder[PATH_BYTES];
+    char in_folder[PATH_BYTES];
     if (note && note_bytes) note[0] = '\0';
-    if (strlen(path) + 64 > sizeof in_folder) return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(path));
+    if (strlen(path) + 64 > sizeof in_folder)
+        return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(path));
     if (stat(path, &st) != 0) {
         const int rc = mr_error_sys(err, errno, "cannot find the checkpoint");
         mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
         return rc;
     }
     const bool folder = S_ISDIR(st.st_mode);
-    const int  rc = folder ? find_in_folder(path, in_folder, out, note, note_bytes, err) : check_whole(path, out, err);
+    const int rc =
+        folder ? find_in_folder(path, in_folder, out, note, note_bytes, err) : check_whole(path, out, err);
     if (rc) return rc;
     const char *name = folder ? in_folder : path;
     if (found && (size_t)snprintf(found, found_bytes, "%s", name) >= found_bytes)
-        return mr_error_set(err, MR_EINVAL, "no room for the checkpoint's name: %zu characters", strlen(name));
+        return mr_error_set(err, MR_EINVAL, "no room for the checkpoint's name: %zu characters",
+                            strlen(name));
     return MR_OK;
 }

@@ -1,5 +1,6 @@
-/* train/state/init.c: initial weights as a pure function of (seed, layer, element), so that every replica, device and run starts
- * from the same bits. Uniform in +-sqrt(3 * variance); the variance is Glorot's or He's. */
+/* train/state/init.c: initial weights as a pure function of (seed, layer, element), so that every replica,
+ * device and run starts from the same bits. Uniform in +-sqrt(3 * variance); the variance is Glorot's or
+ * He's. */
 #include <math.h>
 
 #include "train/run/replica.h"
@@ -16,8 +17,9 @@ static double limit_of(const mr_param_info *param, mr_init init)
 
 static void fill_uniform(const mr_param_info *param, float limit, uint32_t layer, uint64_t seed, float *out)
 {
-    const uint64_t key = mri_mix64(seed ^ 0x1A17F111A17F111Au); /* apart from the keys of dropout and augmentation */
-    mri_philox     bits = {{0}};
+    const uint64_t key =
+        mri_mix64(seed ^ 0x1A17F111A17F111Au); /* apart from the keys of dropout and augmentation */
+    mri_philox bits = {{0}};
     for (uint64_t i = 0; i < param->count; i++) {
         if (i % 4 == 0) bits = mri_philox4x32(key, i / 4, layer);
         out[i] = (2.0f * mri_unit_float(bits.v[i % 4]) - 1.0f) * limit;

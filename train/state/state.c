@@ -1,7 +1,9 @@
-/* train/state/state.c: between a trainer and a checkpoint: the list of its tensors in canonical order, saving, loading, hashing.
+/* train/state/state.c: between a trainer and a checkpoint: the list of its tensors in canonical order,
+ * saving, loading, hashing.
  *
- * Tensors are named LAYER/KIND/PARAMETER by place in the network, so the list is the same on every device and for every
- * number of replicas. Saving reads replica 0; loading writes it, and sends all of it to the others. */
+ * Tensors are named LAYER/KIND/PARAMETER by place in the network, so the list is the same on every device and
+ * for every number of replicas. Saving reads replica 0; loading writes it, and sends all of it to the
+ * others. */
 #include <stdio.h>
 
 #include <xxhash.h>
@@ -9,24 +11,28 @@
 #include "base/ranges.h"
 #include "train/trainer.h"
 
-/* ------------------------------------------------------------------------------------------------ the list */
+/* ------------------------------------------------------------------------------ the list */
 
-static uint32_t slots_of(const mr_trainer *t) { return t->cfg.inference ? 0 : t->replicas[0].plan.slot_count; }
+static uint32_t slots_of(const mr_trainer *t)
+{
+    return t->cfg.inference ? 0 : t->replicas[0].plan.slot_count;
+}
 
 static void add_tensor(mr_trainer *t, uint32_t node, bool state, uint32_t which, mri_role role)
 {
-    const mri_replica   *rep = &t->replicas[0];
-    const mri_node      *n = &rep->nodes[node];
+    const mri_replica *rep = &t->replicas[0];
+    const mri_node *n = &rep->nodes[node];
     const mr_param_info *p = state ? &n->info->state[which] : &n->info->param[which];
-    const mri_layer     *l = &rep->plan.net->layers[n->layer];
-    mri_tensor_desc     *d = &t->tensors[t->tensor_count];
-    snprintf(d->name, sizeof d->name, "%u/%s/%s", n->layer, mri_layer_kind_name(l->kind, l->average), p->name);
+    const mri_layer *l = &rep->plan.net->layers[n->layer];
+    mri_tensor_desc *d = &t->tensors[t->tensor_count];
+    snprintf(d->name, sizeof d->name, "%u/%s/%s", n->layer, mri_layer_kind_name(l->kind, l->average),
+             p->name);
     d->role = role;
     d->ndim = p->ndim;
     memcpy(d->dim, p->dim, p->ndim * sizeof p->dim[0]);
     d->count = p->count;
-    t->places[t->tensor_count++] =
-        (mri_tensor_place){.node = node, .which = which, .state = state, .at = state ? n->state_at[which] : n->param_at[which]};
+    t->places[t->tensor_count++] = (mri_tensor_place){
+        .node = node, .which = which, .state = state, .at = state ? n->state_at[which] : n->param_at[which]};
     t->tensor_floats = mri_max_u64(t->tensor_floats, p->count);
 }
 
@@ -37,10 +43,12 @@ int mri_trainer_list_tensors(mr_trainer *t, mr_error *err)
     size_t most = 0;
     for (uint32_t i = 0; i < rep->node_count; i++)
         most += (size_t)rep->nodes[i].info->param_count * (1 + slots_of(t)) + rep->nodes[i].info->state_count;
-    if (most > MRI_CHECKPOINT_MAX_TENSORS) return mr_error_set(err, MR_ELIMIT, "%zu tensors are more than a checkpoint holds", most);
+    if (most > MRI_CHECKPOINT_MAX_TENSORS)
+        return mr_error_set(err, MR_ELIMIT, "%zu tensors are more than a checkpoint holds", most);
     t->tensors = calloc(most, sizeof *t->tensors);
     t->places = calloc(most, sizeof *t->places);
-    if (!t->tensors || !t->places) return mr_error_set(err, MR_ENOMEM, "no memory for a list of %zu tensors", most);
+    if (!t->tensors || !t->places)
+        return mr_error_set(err, MR_ENOMEM, "no memory for a list of %zu tensors", most);
     for (uint32_t i = 0; i < rep->node_count; i++) {
         const mr_op_info *info = rep->nodes[i].info;
         for (uint32_t p = 0; p < info->param_count; p++) add_tensor(t, i, false, p, MRI_ROLE_WEIGHTS);
@@ -65,9 +73,10 @@ static float *array_of(const mri_replica *rep, mri_role role)
     return NULL;
 }
 
-int mri_trainer_export(mr_trainer *t, uint32_t replica, uint32_t tensor, bool gradient, float *out, mr_error *err)
+int mri_trainer_export(mr_trainer *t, uint32_t replica, uint32_t tensor, bool gradient, float *out,
+                       mr_error *err)
 {
-    const mri_replica      *rep = &t->replicas[replica];
+    const mri_replica *rep = &t->replicas[replica];
     const mri_tensor_place *p = &t->places[tensor];
     const float *array = gradient ? rep->grads : array_of(rep, t->tensors[tensor].role);
     return mr_op_param_export(rep->nodes[p->node].op, p->state, p->which, array + p->at, out, err);
@@ -77,7 +86,7 @@ int mri_trainer_export(mr_trainer *t, uint32_t replica, uint32_t tensor, bool gr
 static int import_tensor(mr_trainer *t, uint32_t tensor, const float *from, mr_error *err)
 {
     const mri_tensor_place *p = &t->places[tensor];
-    const mri_replica      *rep = &t->replicas[0];
+    const mri_replica *rep = &t->replicas[0];
     float *array = array_of(rep, t->tensors[tensor].role);
     return mr_op_param_import(rep->nodes[p->node].op, p->state, p->which, array + p->at, from, err);
 }
@@ -97,7 +106,7 @@ int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint6
     if (replica >= t->count) return mr_error_set(err, MR_EINVAL, "replica %u of %u", replica, t->count);
     int rc = settle(t, err);
     if (rc) return rc;
-    float        *host = malloc((size_t)t->tensor_floats * sizeof *host);
+    float *host = malloc((size_t)t->tensor_floats * sizeof *host);
     XXH3_state_t *state = XXH3_createState();
     if (!host || !state) rc = mr_error_set(err, MR_ENOMEM, "no memory to hash weights");
     if (state) XXH3_128bits_reset(state);
@@ -115,7 +124,7 @@ int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint6
     return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------ saving */
+/* ------------------------------------------------------------------------------ saving */
 
 static int export_first(void *context, uint32_t at, float *out, mr_error *err)
 {
@@ -129,7 +138,7 @@ int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *i
     int rc = settle(t, err);
     if (rc == MR_OK) rc = mri_trainer_read_scale(t, err);
     if (rc) return rc;
-    const mr_net      *net = t->cfg.net;
+    const mr_net *net = t->cfg.net;
     mr_checkpoint_info own = *info; /* what the trainer knows better than its caller */
     snprintf(own.model, sizeof own.model, "%s", net->name);
     own.h = net->h, own.w = net->w, own.c = net->c;
@@ -149,7 +158,7 @@ int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *i
     return rc;
 }
 
-/* ------------------------------------------------------------------------------------------------ loading */
+/* ------------------------------------------------------------------------------ loading */
 
 static int wrong_place(const mri_checkpoint *ck, int code, mr_error *err)
 {
@@ -165,22 +174,26 @@ static const char *rule_name(mr_update_kind kind)
 
 static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
 {
-    const mr_net             *net = t->cfg.net;
+    const mr_net *net = t->cfg.net;
     const mr_checkpoint_info *i = &ck->info;
-    const unsigned long long  own = mr_net_param_count(net), found = i->param_count;
+    const unsigned long long own = mr_net_param_count(net), found = i->param_count;
     if (strcmp(i->model, net->name) != 0)
-        mr_error_set(err, MR_EINVAL, "the checkpoint is of model %s with %llu parameters: expected %s with %llu", i->model, found,
-                     net->name, own);
-    else if (found != own || i->h != net->h || i->w != net->w || i->c != net->c || i->classes != mr_net_class_count(net))
         mr_error_set(err, MR_EINVAL,
-                     "the checkpoint has %llu parameters for %ux%ux%u pictures and %u classes: expected %llu for %ux%ux%u and %u",
-                     found, i->h, i->w, i->c, i->classes, own, net->h, net->w, net->c, mr_net_class_count(net));
+                     "the checkpoint is of model %s with %llu parameters: expected %s with %llu", i->model,
+                     found, net->name, own);
+    else if (found != own || i->h != net->h || i->w != net->w || i->c != net->c ||
+             i->classes != mr_net_class_count(net))
+        mr_error_set(err, MR_EINVAL,
+                     "the checkpoint has %llu parameters for %ux%ux%u pictures and %u classes: expected %llu "
+                     "for %ux%ux%u and %u",
+                     found, i->h, i->w, i->c, i->classes, own, net->h, net->w, net->c,
+                     mr_net_class_count(net));
     else if (!t->cfg.inference && i->update.kind != t->cfg.update.kind)
-        mr_error_set(err, MR_EINVAL,
-                     "the checkpoint has the state of %s, found %s; use the optimizer the run was started with",
-                     rule_name(i->update.kind), rule_name(t->cfg.update.kind));
-    else
-        return MR_OK;
+        mr_error_set(
+            err, MR_EINVAL,
+            "the checkpoint has the state of %s, found %s; use the optimizer the run was started with",
+            rule_name(i->update.kind), rule_name(t->cfg.update.kind));
+    else return MR_OK;
     return wrong_place(ck, MR_EINVAL, err);
 }
 
@@ -190,17 +203,21 @@ static bool same_tensor(const mri_tensor_desc *a, const mri_tensor_desc *b)
            memcmp(a->dim, b->dim, sizeof a->dim) == 0;
 }
 
-/* A trainer's list is the head of the checkpoint's: an inference trainer lacks the optimizer's arrays at its end. */
+/* A trainer's list is the head of the checkpoint's: an inference trainer lacks the optimizer's arrays at its
+ * end. */
 static int check_tensors(const mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
 {
-    const bool count_fits = t->cfg.inference ? ck->tensor_count >= t->tensor_count : ck->tensor_count == t->tensor_count;
+    const bool count_fits =
+        t->cfg.inference ? ck->tensor_count >= t->tensor_count : ck->tensor_count == t->tensor_count;
     if (!count_fits) {
-        mr_error_set(err, MR_EFORMAT, "the checkpoint has %u tensors: expected %u", ck->tensor_count, t->tensor_count);
+        mr_error_set(err, MR_EFORMAT, "the checkpoint has %u tensors: expected %u", ck->tensor_count,
+                     t->tensor_count);
         return wrong_place(ck, MR_EFORMAT, err);
     }
     for (uint32_t i = 0; i < t->tensor_count; i++) {
         if (same_tensor(&t->tensors[i], &ck->tensors[i])) continue;
-        mr_error_set(err, MR_EFORMAT, "the checkpoint's tensor %u is %s of %llu elements: expected %s of %llu", i,
+        mr_error_set(err, MR_EFORMAT,
+                     "the checkpoint's tensor %u is %s of %llu elements: expected %s of %llu", i,
                      ck->tensors[i].name, (unsigned long long)ck->tensors[i].count, t->tensors[i].name,
                      (unsigned long long)t->tensors[i].count);
         return wrong_place(ck, MR_EFORMAT, err);
@@ -221,7 +238,8 @@ static int load_tensors(mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
     return rc ? rc : mri_trainer_share_all(t, err);
 }
 
-/* A scale that adapts goes on from where it was; one the caller fixed, or a checkpoint without, leaves it as it is. */
+/* A scale that adapts goes on from where it was; one the caller fixed, or a checkpoint without, leaves it as
+ * it is. */
 static int load_scale(mr_trainer *t, const mr_checkpoint_info *info, mr_error *err)
 {
     if (info->loss_scale == 0 || t->cfg.loss_scale != 0) return MR_OK;

@@ -1,63 +1,69 @@
-/* kernels/cuda/kernels/args.h: what each of our kernels takes: its number, its name, its one struct of arguments.
+/* kernels/cuda/kernels/args.h: what each of our kernels takes: its number, its name, its one struct of
+ * arguments.
  *
- * Read by the C that launches, by the device code, and by the emulation that runs the device code on the processor. A kernel
- * mrk_NAME takes `struct mrk_NAME_args` by value and nothing else, so launching needs no more than an address and a size.
- * Addresses are device memory; counts are elements; dtype is MR_TENSOR_...
+ * Read by the C that launches, by the device code, and by the emulation that runs the device code on the
+ * processor. A kernel mrk_NAME takes `struct mrk_NAME_args` by value and nothing else, so launching needs no
+ * more than an address and a size. Addresses are device memory; counts are elements; dtype is MR_TENSOR_...
  *
- * vectors: 1 when every tensor of the call may be read and written 16 bytes at a time (a "pack": 4 f32, 8 bf16 or f16), which the
- * launching side decides from addresses and channel counts (cut.h); 0: one value at a time. */
+ * vectors: 1 when every tensor of the call may be read and written 16 bytes at a time (a "pack": 4 f32, 8
+ * bf16 or f16), which the launching side decides from addresses and channel counts (cut.h); 0: one value at a
+ * time. */
 #ifndef MRK_ARGS_H
 #define MRK_ARGS_H
 
 #include "millrace/kernels.h"
 
 /* X(name): kernel mrk_name, struct mrk_name_args, number MRK_name */
-#define MRK_KERNELS(X)                                                                                                         \
-    X(cast) X(accumulate) X(activate) X(activate_backward) X(bias_activate) X(bias_backward) X(bias_finish)                    \
-    X(input) X(one_hot) X(max_pool) X(max_pool_backward) X(average_pool) X(average_pool_backward)                                         \
-    X(batchnorm_statistics) X(batchnorm_finish) X(batchnorm_running) X(batchnorm_apply)                                        \
-    X(batchnorm_sums) X(batchnorm_gradients) X(batchnorm_dx)                                                                   \
-    X(dropout) X(dropout_backward) X(loss) X(loss_sum) X(loss_backward) X(update_check) X(update) X(update_end)
+#define MRK_KERNELS(X)                                                                                       \
+    X(cast)                                                                                                  \
+    X(accumulate)                                                                                            \
+    X(activate)                                                                                              \
+    X(activate_backward)                                                                                     \
+    X(bias_activate) X(bias_backward) X(bias_finish) X(input) X(one_hot) X(max_pool) X(max_pool_backward)    \
+        X(average_pool) X(average_pool_backward) X(batchnorm_statistics) X(batchnorm_finish)                 \
+            X(batchnorm_running) X(batchnorm_apply) X(batchnorm_sums) X(batchnorm_gradients) X(batchnorm_dx) \
+                X(dropout) X(dropout_backward) X(loss) X(loss_sum) X(loss_backward) X(update_check)          \
+                    X(update) X(update_end)
 
-#define MRK_THREADS 256u /* of a block, where nothing else is said */
+#define MRK_THREADS    256u /* of a block, where nothing else is said */
 #define MRK_PACK_BYTES 16u
 
 /* ---- element by element (elements.cu) ---- */
 
 struct mrk_cast_args {
-    uint64_t    count;
-    uint32_t    to, from; /* dtypes, not the same */
-    uint32_t    vectors;  /* 8 values at a time whatever the types */
-    void       *dst;
+    uint64_t count;
+    uint32_t to, from; /* dtypes, not the same */
+    uint32_t vectors;  /* 8 values at a time whatever the types */
+    void *dst;
     const void *src;
 };
 
 struct mrk_accumulate_args { /* a += b */
-    uint64_t    count;
-    uint32_t    dtype, vectors;
-    void       *a;
+    uint64_t count;
+    uint32_t dtype, vectors;
+    void *a;
     const void *b;
 };
 
 struct mrk_activate_args { /* y = act(x + x2) */
-    uint64_t    count;
-    uint32_t    dtype, vectors;
-    uint32_t    activation; /* vectors: NONE or RELU */
-    const void *x, *x2;     /* x2 may be NULL; either may be y */
-    void       *y;
+    uint64_t count;
+    uint32_t dtype, vectors;
+    uint32_t activation; /* vectors: NONE or RELU */
+    const void *x, *x2;  /* x2 may be NULL; either may be y */
+    void *y;
 };
 
 struct mrk_activate_backward_args { /* out = out2 = (dy + dy2) * act'(y) */
-    uint64_t    count;
-    uint32_t    dtype, vectors;
-    uint32_t    activation; /* vectors: NONE or RELU */
-    const void *dy, *dy2;   /* dy2 may be NULL */
-    const void *y;          /* not read for NONE */
-    void       *out, *out2; /* either may be NULL, either may be dy */
+    uint64_t count;
+    uint32_t dtype, vectors;
+    uint32_t activation;  /* vectors: NONE or RELU */
+    const void *dy, *dy2; /* dy2 may be NULL */
+    const void *y;        /* not read for NONE */
+    void *out, *out2;     /* either may be NULL, either may be dy */
 };
 
-/* ---- rows of channels: a block covers `width` packs (or single values) of channels, side by side, and MRK_THREADS / width rows;
- * blocks along x share the rows in turns, blocks along y are further packs ---- */
+/* ---- rows of channels: a block covers `width` packs (or single values) of channels, side by side, and
+ * MRK_THREADS / width rows; blocks along x share the rows in turns, blocks along y are further packs ---- */
 
 struct mrk_tile {
     uint64_t rows;
@@ -68,45 +74,45 @@ struct mrk_tile {
 
 struct mrk_bias_activate_args { /* y = act(y + bias) */
     struct mrk_tile tile;
-    uint32_t        activation; /* vectors: NONE or RELU */
-    void           *y;
-    const float    *bias; /* or NULL */
+    uint32_t activation; /* vectors: NONE or RELU */
+    void *y;
+    const float *bias; /* or NULL */
 };
 
 struct mrk_bias_backward_args { /* dy *= act'(y); partial[block][channel] = sums of dy */
     struct mrk_tile tile;
-    uint32_t        activation; /* vectors: NONE or RELU */
-    const void     *y;          /* not read for NONE */
-    void           *dy;         /* not written for NONE */
-    float          *partial;    /* [blocks along x][channels], or NULL: no sums wanted */
+    uint32_t activation; /* vectors: NONE or RELU */
+    const void *y;       /* not read for NONE */
+    void *dy;            /* not written for NONE */
+    float *partial;      /* [blocks along x][channels], or NULL: no sums wanted */
 };
 
 struct mrk_bias_finish_args { /* dbias[c] = sum of partial[..][c] */
-    uint32_t     channels, parts;
+    uint32_t channels, parts;
     const float *partial;
-    float       *dbias;
+    float *dbias;
 };
 
 /* ---- input ---- */
 
 struct mrk_input_args {
-    uint32_t       n, h, w, c; /* c at most 4 */
-    uint32_t       dtype, vectors; /* vectors: no pack spans two samples, nor two planes */
-    uint32_t       planar;     /* NCHW */
-    float          mean[4], std[4];
-    float          k[4], d[4]; /* for affine NULL: y = x * k + d */
+    uint32_t n, h, w, c;     /* c at most 4 */
+    uint32_t dtype, vectors; /* vectors: no pack spans two samples, nor two planes */
+    uint32_t planar;         /* NCHW */
+    float mean[4], std[4];
+    float k[4], d[4]; /* for affine NULL: y = x * k + d */
     const uint8_t *x;
-    void          *y;
-    const float   *affine;     /* n pairs, or NULL */
-    const uint8_t *flip;       /* n, or NULL */
+    void *y;
+    const float *affine; /* n pairs, or NULL */
+    const uint8_t *flip; /* n, or NULL */
 };
 
 struct mrk_one_hot_args { /* y[row][c] = x[row] == c */
-    uint64_t       count;   /* of y */
-    uint32_t       classes;
-    uint32_t       dtype, vectors; /* vectors: no pack spans two rows */
+    uint64_t count;       /* of y */
+    uint32_t classes;
+    uint32_t dtype, vectors; /* vectors: no pack spans two rows */
     const int32_t *x;
-    void          *y;
+    void *y;
 };
 
 /* ---- pooling ---- */
@@ -121,159 +127,164 @@ struct mrk_window {
 
 struct mrk_max_pool_args {
     struct mrk_window win;
-    const void       *x;
-    void             *y, *places; /* places: [n][out_h][out_w][c], or NULL */
+    const void *x;
+    void *y, *places; /* places: [n][out_h][out_w][c], or NULL */
 };
 
 struct mrk_max_pool_backward_args {
     struct mrk_window win;
-    const void       *dy, *places;
-    void             *dx;
+    const void *dy, *places;
+    void *dx;
 };
 
 struct mrk_average_pool_args {
     struct mrk_window win;
-    const void       *x;
-    void             *y;
+    const void *x;
+    void *y;
 };
 
 struct mrk_average_pool_backward_args {
     struct mrk_window win;
-    const void       *dy;
-    void             *dx;
+    const void *dy;
+    void *dx;
 };
 
 /* ---- batch normalisation. saved: mean[c], inverse[c], k[c], d[c] with y = act(x * k + d + x2) ---- */
 
 struct mrk_batchnorm_statistics_args {
     struct mrk_tile tile;
-    const void     *x;
-    float          *partial; /* [blocks along x][2][channels]: mean and sum of squared distances to it */
+    const void *x;
+    float *partial; /* [blocks along x][2][channels]: mean and sum of squared distances to it */
 };
 
 struct mrk_batchnorm_finish_args {
     struct mrk_tile tile; /* of mrk_batchnorm_statistics, and */
-    uint32_t        parts; /* its blocks along x */
-    float           momentum, epsilon;
-    const float    *partial, *scale, *shift;
-    float          *mean, *variance; /* running; updated */
-    float          *saved;           /* [4][channels] */
+    uint32_t parts;       /* its blocks along x */
+    float momentum, epsilon;
+    const float *partial, *scale, *shift;
+    float *mean, *variance; /* running; updated */
+    float *saved;           /* [4][channels] */
 };
 
 struct mrk_batchnorm_running_args { /* coefficients[2][channels]: k, d of the running statistics */
-    uint32_t     channels;
-    float        epsilon;
+    uint32_t channels;
+    float epsilon;
     const float *scale, *shift, *mean, *variance;
-    float       *coefficients;
+    float *coefficients;
 };
 
 struct mrk_batchnorm_apply_args {
     struct mrk_tile tile;
-    uint32_t        activation; /* vectors: NONE or RELU */
-    const void     *x, *x2;     /* x2 may be NULL */
-    void           *y;
-    const float    *coefficients; /* [2][channels]: k, d */
+    uint32_t activation; /* vectors: NONE or RELU */
+    const void *x, *x2;  /* x2 may be NULL */
+    void *y;
+    const float *coefficients; /* [2][channels]: k, d */
 };
 
 /* How backward knows act'. */
-enum mrk_mask { MRK_MASK_NONE, MRK_MASK_OF_Y, MRK_MASK_OF_X }; /* OF_X: relu(x * k + d), worked out again as forward did */
+enum mrk_mask {
+    MRK_MASK_NONE,
+    MRK_MASK_OF_Y,
+    MRK_MASK_OF_X
+}; /* OF_X: relu(x * k + d), worked out again as forward did */
 
 struct mrk_batchnorm_sums_args { /* g = (dy + dy2) * act'; partial: sums of g and of g * (x - mean) */
     struct mrk_tile tile;
-    uint32_t        activation, mask; /* vectors: NONE or RELU */
-    uint32_t        write;            /* g replaces dy */
-    void           *dy;
-    const void     *dy2, *y, *x;      /* dy2 may be NULL; y is read for MRK_MASK_OF_Y */
-    const float    *saved;
-    float          *partial;          /* [blocks along x][2][channels] */
+    uint32_t activation, mask; /* vectors: NONE or RELU */
+    uint32_t write;            /* g replaces dy */
+    void *dy;
+    const void *dy2, *y, *x; /* dy2 may be NULL; y is read for MRK_MASK_OF_Y */
+    const float *saved;
+    float *partial; /* [blocks along x][2][channels] */
 };
 
 struct mrk_batchnorm_gradients_args { /* dx = g * coefficients[0] + x * coefficients[1] + coefficients[2] */
-    uint32_t     channels, parts;
-    uint64_t     rows;
+    uint32_t channels, parts;
+    uint64_t rows;
     const float *partial, *scale, *saved;
-    float       *dscale, *dshift;
-    float       *coefficients; /* [3][channels] */
+    float *dscale, *dshift;
+    float *coefficients; /* [3][channels] */
 };
 
 struct mrk_batchnorm_dx_args {
     struct mrk_tile tile;
-    uint32_t        mask; /* OF_X: g is dy masked so; NONE: g is dy */
-    const void     *dy, *x;
-    void           *dx;
-    const float    *saved, *coefficients;
+    uint32_t mask; /* OF_X: g is dy masked so; NONE: g is dy */
+    const void *dy, *x;
+    void *dx;
+    const float *saved, *coefficients;
 };
 
-/* ---- dropout: a thread draws for the 8 elements of one Philox block (ops/draws.h); kept: one bit each ---- */
+/* ---- dropout: a thread draws for the 8 elements of one Philox block (ops/draws.h); kept: one bit each
+ * ---- */
 
 struct mrk_dropout_args {
-    uint64_t    elements; /* of a sample */
-    uint32_t    n, groups; /* of 128 elements a sample, the last one part empty */
-    uint32_t    blocks_per_sample;
-    uint32_t    dtype, threshold, first;
-    float       scale;
-    uint64_t    key;
+    uint64_t elements;  /* of a sample */
+    uint32_t n, groups; /* of 128 elements a sample, the last one part empty */
+    uint32_t blocks_per_sample;
+    uint32_t dtype, threshold, first;
+    float scale;
+    uint64_t key;
     const void *x;
-    void       *y;    /* may be x */
-    uint8_t    *kept; /* [n][groups][16] */
+    void *y;       /* may be x */
+    uint8_t *kept; /* [n][groups][16] */
     const mr_step_values *values;
 };
 
 struct mrk_dropout_backward_args { /* dx = kept ? (dy + dy2) * scale : 0 */
-    uint64_t       elements;
-    uint32_t       n, groups, blocks_per_sample, dtype;
-    float          scale;
-    const void    *dy, *dy2; /* dy2 may be NULL */
-    void          *dx;       /* may be dy */
+    uint64_t elements;
+    uint32_t n, groups, blocks_per_sample, dtype;
+    float scale;
+    const void *dy, *dy2; /* dy2 may be NULL */
+    void *dx;             /* may be dy */
     const uint8_t *kept;
 };
 
 /* ---- loss: a block for each sample ---- */
 
 struct mrk_loss_args {
-    uint32_t       n, classes, dtype;
-    const void    *x;
-    void          *y; /* softmax, or NULL */
+    uint32_t n, classes, dtype;
+    const void *x;
+    void *y; /* softmax, or NULL */
     const int32_t *labels;
-    double        *losses; /* n */
-    uint32_t      *marks;  /* n, enum mrk_mark */
+    double *losses;  /* n */
+    uint32_t *marks; /* n, enum mrk_mark */
 };
 
 enum mrk_mark { MRK_MARK_SKIPPED, MRK_MARK_WRONG, MRK_MARK_CORRECT, MRK_MARK_BAD };
 
 struct mrk_loss_sum_args { /* one block */
-    uint32_t        n;
-    const double   *losses;
+    uint32_t n;
+    const double *losses;
     const uint32_t *marks;
-    mr_metrics     *metrics; /* added to */
+    mr_metrics *metrics; /* added to */
 };
 
 struct mrk_loss_backward_args {
-    uint32_t       n, classes, dtype;
-    const void    *x;
-    void          *dx;
+    uint32_t n, classes, dtype;
+    const void *x;
+    void *dx;
     const int32_t *labels;
     const mr_step_values *values;
-    const mr_loss_scale  *loss_scale; /* or NULL */
+    const mr_loss_scale *loss_scale; /* or NULL */
 };
 
 /* ---- updates ---- */
 
 struct mrk_update_check_args { /* loss_scale->overflow = 1 when any gradient is not finite */
-    uint64_t       count;
-    uint32_t       vectors;
-    const float   *grads;
+    uint64_t count;
+    uint32_t vectors;
+    const float *grads;
     mr_loss_scale *loss_scale;
 };
 
 struct mrk_update_args {
-    uint64_t     count;
-    uint32_t     kind, vectors, nesterov;
-    float        momentum, rho, beta1, beta2, epsilon, weight_decay;
-    float       *weights, *state0, *state1; /* state as the kind needs */
+    uint64_t count;
+    uint32_t kind, vectors, nesterov;
+    float momentum, rho, beta1, beta2, epsilon, weight_decay;
+    float *weights, *state0, *state1; /* state as the kind needs */
     const float *grads;
     const mr_step_values *values;
-    const mr_loss_scale  *loss_scale; /* or NULL */
+    const mr_loss_scale *loss_scale; /* or NULL */
 };
 
 struct mrk_update_end_args { /* one thread: the next scale */

@@ -1,10 +1,12 @@
-/* kernels/cuda/kernels/dropout.cu: drops elements by 16-bit draws that depend on (key, step, place of the sample, element) alone, the
- * same on every device: element e of a sample takes draw e, in the order of ops/draws.h:
+/* kernels/cuda/kernels/dropout.cu: drops elements by 16-bit draws that depend on (key, step, place of the
+ * sample, element) alone, the same on every device: element e of a sample takes draw e, in the order of
+ * ops/draws.h:
  *
  *     group of 128 draws = 16 Philox blocks j = 0..15;   draw k * 16 + j = half word k of block j
  *
- * So a thread works out one block and serves elements j, 16 + j, ..., 112 + j of its group; 16 threads together pass whole sectors of
- * memory at every k. What it kept it writes down as the 8 bits of one byte, which backward reads: cheaper than drawing again. */
+ * So a thread works out one block and serves elements j, 16 + j, ..., 112 + j of its group; 16 threads
+ * together pass whole sectors of memory at every k. What it kept it writes down as the 8 bits of one byte,
+ * which backward reads: cheaper than drawing again. */
 #include "kernels/cuda/kernels/values.h"
 
 /* Half word k is draw k. */
@@ -17,7 +19,8 @@ MRK_INLINE draws draw(uint64_t key, uint32_t block, uint32_t place, uint64_t ste
 {
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     uint32_t c0 = block, c1 = place, c2 = (uint32_t)step, c3 = (uint32_t)(step >> 32);
-    MRK_UNROLL for (int round = 0; round < 10; round++) {
+    MRK_UNROLL for (int round = 0; round < 10; round++)
+    {
         const uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
         c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
         c1 = (uint32_t)p1;
@@ -32,7 +35,8 @@ MRK_INLINE draws draw(uint64_t key, uint32_t block, uint32_t place, uint64_t ste
 }
 
 /* Calls body(sample, block): blocks of 8 draws, 16 a group. */
-template <class Body> MRK_INLINE void each_draw(uint32_t n, uint32_t groups, uint32_t blocks_per_sample, Body body)
+template <class Body>
+MRK_INLINE void each_draw(uint32_t n, uint32_t groups, uint32_t blocks_per_sample, Body body)
 {
     for (uint64_t b = blockIdx.x; b < (uint64_t)n * blocks_per_sample; b += gridDim.x) {
         const uint32_t sample = (uint32_t)(b / blocks_per_sample);
@@ -48,13 +52,14 @@ template <class T> struct drop_step {
     const mrk_dropout_args &a;
     __device__ __forceinline__ void operator()(uint32_t sample, uint32_t block) const
     {
-        const draws    d = draw(a.key, block, a.first + sample, a.values->step);
+        const draws d = draw(a.key, block, a.first + sample, a.values->step);
         const uint64_t e = element_of(block), start = sample * a.elements;
-        float    v[8];
+        float v[8];
         uint32_t kept = 0;
+        MRK_UNROLL for (int k = 0; k < 8; k++) v[k] =
+            e + 16 * k < a.elements ? mrk_float(((const T *)a.x)[start + e + 16 * k]) : 0;
         MRK_UNROLL for (int k = 0; k < 8; k++)
-            v[k] = e + 16 * k < a.elements ? mrk_float(((const T *)a.x)[start + e + 16 * k]) : 0;
-        MRK_UNROLL for (int k = 0; k < 8; k++) {
+        {
             const bool keep = (d.v[k / 2] >> k % 2 * 16 & 0xFFFF) >= a.threshold;
             kept |= (uint32_t)keep << k;
             if (e + 16 * k < a.elements) mrk_round(keep ? v[k] * a.scale : 0, (T *)a.y + start + e + 16 * k);
@@ -63,8 +68,8 @@ template <class T> struct drop_step {
     }
 };
 
-/* y = kept ? x * scale : 0 and the bits of what was kept; x, y [n][elements], y may be x. Any grid of whole half warps. Same bits in
- * every run. */
+/* y = kept ? x * scale : 0 and the bits of what was kept; x, y [n][elements], y may be x. Any grid of whole
+ * half warps. Same bits in every run. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_dropout(const struct mrk_dropout_args a)
 {
     if (a.dtype == MR_TENSOR_BF16) each_draw(a.n, a.groups, a.blocks_per_sample, drop_step<mrk_bf16>{a});
@@ -79,19 +84,24 @@ template <class T> struct drop_backward_step {
         const uint64_t e = element_of(block), start = sample * a.elements;
         const uint32_t kept = a.kept[(uint64_t)sample * a.groups * 16 + block];
         float g[8];
-        MRK_UNROLL for (int k = 0; k < 8; k++) {
+        MRK_UNROLL for (int k = 0; k < 8; k++)
+        {
             g[k] = e + 16 * k < a.elements ? mrk_float(((const T *)a.dy)[start + e + 16 * k]) : 0;
             if (a.dy2 && e + 16 * k < a.elements) g[k] += mrk_float(((const T *)a.dy2)[start + e + 16 * k]);
         }
-        MRK_UNROLL for (int k = 0; k < 8; k++)
-            if (e + 16 * k < a.elements) mrk_round(kept >> k & 1 ? g[k] * a.scale : 0, (T *)a.dx + start + e + 16 * k);
+        MRK_UNROLL for (int k = 0; k < 8; k++) if (e + 16 * k < a.elements)
+            mrk_round(kept >> k & 1 ? g[k] * a.scale : 0, (T *)a.dx + start + e + 16 * k);
     }
 };
 
-/* dx = kept ? (dy + dy2) * scale : 0; [n][elements], dx may be dy. Any grid of whole half warps. Same bits in every run. */
-extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_dropout_backward(const struct mrk_dropout_backward_args a)
+/* dx = kept ? (dy + dy2) * scale : 0; [n][elements], dx may be dy. Any grid of whole half warps. Same bits in
+ * every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS)
+    mrk_dropout_backward(const struct mrk_dropout_backward_args a)
 {
-    if (a.dtype == MR_TENSOR_BF16) each_draw(a.n, a.groups, a.blocks_per_sample, drop_backward_step<mrk_bf16>{a});
-    else if (a.dtype == MR_TENSOR_F16) each_draw(a.n, a.groups, a.blocks_per_sample, drop_backward_step<mrk_f16>{a});
+    if (a.dtype == MR_TENSOR_BF16)
+        each_draw(a.n, a.groups, a.blocks_per_sample, drop_backward_step<mrk_bf16>{a});
+    else if (a.dtype == MR_TENSOR_F16)
+        each_draw(a.n, a.groups, a.blocks_per_sample, drop_backward_step<mrk_f16>{a});
     else each_draw(a.n, a.groups, a.blocks_per_sample, drop_backward_step<float>{a});
 }

@@ -1,6 +1,7 @@
-/* kernels/cuda/kernels/functions.h: activations in registers, as ops/activation.c defines them: every slope is told from the output.
- * Packs know NONE and RELU, which cost nothing beside the memory they pass; the others spend their time in exponentials and come one
- * value at a time, so only those versions of a kernel hold their code. */
+/* kernels/cuda/kernels/functions.h: activations in registers, as ops/activation.c defines them: every slope
+ * is told from the output. Packs know NONE and RELU, which cost nothing beside the memory they pass; the
+ * others spend their time in exponentials and come one value at a time, so only those versions of a kernel
+ * hold their code. */
 #ifndef MRK_FUNCTIONS_H
 #define MRK_FUNCTIONS_H
 

@@ -1,6 +1,7 @@
-/* kernels/cuda/kernels/loss.cu: softmax and cross-entropy, a block a sample. Exponentials in float, their sums and the metrics in
- * double, as ops/loss.c has them; backward takes 1 from the label's probability in double too, because near the end of training the
- * difference is all there is. Threads of a block: a power of two. */
+/* kernels/cuda/kernels/loss.cu: softmax and cross-entropy, a block a sample. Exponentials in float, their
+ * sums and the metrics in double, as ops/loss.c has them; backward takes 1 from the label's probability in
+ * double too, because near the end of training the difference is all there is. Threads of a block: a power of
+ * two. */
 #include "kernels/cuda/kernels/values.h"
 
 struct join_larger {
@@ -13,7 +14,8 @@ struct join_either {
     __device__ __forceinline__ uint32_t operator()(uint32_t a, uint32_t b) const { return a | b; }
 };
 
-/* v of all threads of the block joined by halves, for all of them; share: blockDim.x values. All threads call. */
+/* v of all threads of the block joined by halves, for all of them; share: blockDim.x values. All threads
+ * call. */
 template <class V, class Join> MRK_INLINE V joined(V v, V *share, Join join)
 {
     __syncthreads();
@@ -28,20 +30,20 @@ template <class V, class Join> MRK_INLINE V joined(V v, V *share, Join join)
 
 /* What the threads of a block share, one use after another. */
 union loss_share {
-    double   sums[MRK_THREADS];
-    float    tops[MRK_THREADS];
+    double sums[MRK_THREADS];
+    float tops[MRK_THREADS];
     uint32_t marks[MRK_THREADS];
 };
 
 struct softmax {
-    float  top;
+    float top;
     double sum; /* of exp(x - top) */
 };
 
 template <class T> MRK_INLINE softmax softmax_of(const T *x, uint32_t classes, loss_share *share)
 {
     softmax s;
-    float   top = mrk_float(x[0]);
+    float top = mrk_float(x[0]);
     for (uint32_t c = threadIdx.x; c < classes; c += blockDim.x) top = join_larger()(top, mrk_float(x[c]));
     s.top = joined(top, share->tops, join_larger());
     double sum = 0;
@@ -54,7 +56,7 @@ template <class T> MRK_INLINE softmax softmax_of(const T *x, uint32_t classes, l
 template <class T> MRK_INLINE bool beaten(const T *x, uint32_t classes, uint32_t label, loss_share *share)
 {
     const float mine = mrk_float(x[label]);
-    uint32_t    lost = 0;
+    uint32_t lost = 0;
     for (uint32_t c = threadIdx.x; c < classes; c += blockDim.x) {
         const float v = mrk_float(x[c]);
         lost |= v > mine || (c < label && v == mine);
@@ -65,20 +67,24 @@ template <class T> MRK_INLINE bool beaten(const T *x, uint32_t classes, uint32_t
 template <class T> MRK_INLINE void loss(const mrk_loss_args &a, loss_share *share)
 {
     const uint32_t i = blockIdx.x;
-    const int32_t  label = a.labels[i];
-    const bool     inside = label >= 0 && (uint32_t)label < a.classes;
-    const T       *x = (const T *)a.x + (uint64_t)i * a.classes;
-    const softmax  s = softmax_of(x, a.classes, share);
-    const bool     lost = beaten(x, a.classes, inside ? (uint32_t)label : 0, share);
+    const int32_t label = a.labels[i];
+    const bool inside = label >= 0 && (uint32_t)label < a.classes;
+    const T *x = (const T *)a.x + (uint64_t)i * a.classes;
+    const softmax s = softmax_of(x, a.classes, share);
+    const bool lost = beaten(x, a.classes, inside ? (uint32_t)label : 0, share);
     if (a.y)
         for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x)
-            mrk_round((float)((double)expf(mrk_float(x[c]) - s.top) / s.sum), (T *)a.y + (uint64_t)i * a.classes + c);
+            mrk_round((float)((double)expf(mrk_float(x[c]) - s.top) / s.sum),
+                      (T *)a.y + (uint64_t)i * a.classes + c);
     if (threadIdx.x > 0) return;
     a.losses[i] = inside ? log(s.sum) - ((double)mrk_float(x[label]) - (double)s.top) : 0;
-    a.marks[i] = inside ? (lost ? MRK_MARK_WRONG : MRK_MARK_CORRECT) : label < 0 ? MRK_MARK_SKIPPED : MRK_MARK_BAD;
+    a.marks[i] = inside      ? (lost ? MRK_MARK_WRONG : MRK_MARK_CORRECT)
+                 : label < 0 ? MRK_MARK_SKIPPED
+                             : MRK_MARK_BAD;
 }
 
-/* Loss and mark of each sample of x [n][classes], and y = softmax(x), y not x. Grid: n blocks. Same bits in every run. */
+/* Loss and mark of each sample of x [n][classes], and y = softmax(x), y not x. Grid: n blocks. Same bits in
+ * every run. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS, 4) mrk_loss(const struct mrk_loss_args a)
 {
     __shared__ loss_share share;
@@ -90,9 +96,9 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS, 4) mrk_loss(const stru
 /* metrics += the samples'. One block, in a fixed order. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_loss_sum(const struct mrk_loss_sum_args a)
 {
-    __shared__ double   sums[MRK_THREADS];
+    __shared__ double sums[MRK_THREADS];
     __shared__ uint32_t marks[MRK_THREADS];
-    double   sum = 0;
+    double sum = 0;
     uint32_t correct = 0, count = 0, bad = 0;
     for (uint32_t i = threadIdx.x; i < a.n; i += blockDim.x) {
         const uint32_t mark = a.marks[i];
@@ -115,24 +121,26 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_loss_sum(const str
 template <class T> MRK_INLINE void loss_backward(const mrk_loss_backward_args &a, loss_share *share)
 {
     const uint32_t i = blockIdx.x;
-    const int32_t  label = a.labels[i];
-    const bool     inside = label >= 0 && (uint32_t)label < a.classes; /* the same for the whole block */
-    const T       *x = (const T *)a.x + (uint64_t)i * a.classes;
-    T             *dx = (T *)a.dx + (uint64_t)i * a.classes;
+    const int32_t label = a.labels[i];
+    const bool inside = label >= 0 && (uint32_t)label < a.classes; /* the same for the whole block */
+    const T *x = (const T *)a.x + (uint64_t)i * a.classes;
+    T *dx = (T *)a.dx + (uint64_t)i * a.classes;
     if (!inside) {
         for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x) mrk_round(0, dx + c);
         return;
     }
     const softmax s = softmax_of(x, a.classes, share);
-    const double  scale = (double)a.values->scale * (a.loss_scale ? (double)a.loss_scale->scale : 1);
+    const double scale = (double)a.values->scale * (a.loss_scale ? (double)a.loss_scale->scale : 1);
     for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x) {
         const double p = (double)expf(mrk_float(x[c]) - s.top) / s.sum - (c == (uint32_t)label ? 1 : 0);
         mrk_round((float)(scale * p), dx + c);
     }
 }
 
-/* dx = scale * loss scale * (softmax(x) - onehot), zero for labels that do not count; dx not x. Grid: n blocks. Same bits in every run. */
-extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_loss_backward(const struct mrk_loss_backward_args a)
+/* dx = scale * loss scale * (softmax(x) - onehot), zero for labels that do not count; dx not x. Grid: n
+ * blocks. Same bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS)
+    mrk_loss_backward(const struct mrk_loss_backward_args a)
 {
     __shared__ loss_share share;
     if (a.dtype == MR_TENSOR_BF16) loss_backward<mrk_bf16>(a, &share);

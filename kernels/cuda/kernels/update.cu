@@ -1,4 +1,5 @@
-/* kernels/cuda/kernels/update.cu: optimizer steps over flat f32 arrays, each rule one pass; and the scaling of the loss around them:
+/* kernels/cuda/kernels/update.cu: optimizer steps over flat f32 arrays, each rule one pass; and the scaling
+ * of the loss around them:
  *
  *     overflow = 0 ──► check (any gradient not finite: overflow = 1) ──► update (does nothing on overflow) ──► end (the next scale)
  *
@@ -7,20 +8,22 @@
 
 template <int N> MRK_INLINE uint32_t infinite(const mrk_update_check_args &a, uint64_t at)
 {
-    float    g[N];
+    float g[N];
     uint32_t found = 0;
     mrk_read<float, N>(a.grads, at, g);
     MRK_UNROLL for (int i = 0; i < N; i++) found |= (mrk_bits(g[i]) & 0x7F800000u) == 0x7F800000u;
     return found;
 }
 
-/* loss_scale->overflow = 1 when any of grads[count] is infinite or not a number; stays otherwise. Every thread that found one writes the
- * same value. Any grid. */
-extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_update_check(const struct mrk_update_check_args a)
+/* loss_scale->overflow = 1 when any of grads[count] is infinite or not a number; stays otherwise. Every
+ * thread that found one writes the same value. Any grid. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS)
+    mrk_update_check(const struct mrk_update_check_args a)
 {
     const uint64_t packs = a.vectors ? a.count / 4 : 0;
-    uint32_t       found = 0;
-    MRK_UNROLL_SOME for (uint64_t i = mrk_thread(); i < packs; i += mrk_threads()) found |= infinite<4>(a, 4 * i);
+    uint32_t found = 0;
+    MRK_UNROLL_SOME for (uint64_t i = mrk_thread(); i < packs; i += mrk_threads()) found |=
+        infinite<4>(a, 4 * i);
     for (uint64_t i = 4 * packs + mrk_thread(); i < a.count; i += mrk_threads()) found |= infinite<1>(a, i);
     if (found) a.loss_scale->overflow = 1;
 }
@@ -30,7 +33,8 @@ struct settings {
 };
 
 /* w, s0, s1 and the gradient g of one weight. */
-template <int KIND> MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float g, float &w, float &s0, float &s1)
+template <int KIND>
+MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float g, float &w, float &s0, float &s1)
 {
     const float d = g * s.unscale + a.weight_decay * w;
     if (KIND == MR_UPDATE_SGD) {
@@ -57,7 +61,8 @@ template <int KIND> MRK_INLINE void step_of(const mrk_update_args &a, const sett
 template <int KIND, int N> MRK_INLINE void step_at(const mrk_update_args &a, const settings &s, uint64_t at)
 {
     enum { FIRST = KIND != MR_UPDATE_SGD, SECOND = KIND == MR_UPDATE_ADAM || KIND == MR_UPDATE_ADADELTA };
-    const mrk_raw<float, N> raw_w = mrk_load<float, N>(a.weights, at), raw_g = mrk_load<float, N>(a.grads, at);
+    const mrk_raw<float, N> raw_w = mrk_load<float, N>(a.weights, at),
+                            raw_g = mrk_load<float, N>(a.grads, at);
     const mrk_raw<float, N> raw_0 = FIRST ? mrk_load<float, N>(a.state0, at) : raw_w;
     const mrk_raw<float, N> raw_1 = SECOND ? mrk_load<float, N>(a.state1, at) : raw_w;
     float w[N], g[N], s0[N], s1[N];
@@ -78,8 +83,8 @@ template <int KIND> MRK_INLINE void update(const mrk_update_args &a, const setti
     for (uint64_t i = 4 * packs + mrk_thread(); i < a.count; i += mrk_threads()) step_at<KIND, 1>(a, s, i);
 }
 
-/* One step of all weights[count]; gradients are divided by the scale of the loss, a power of two. Arrays do not overlap. Any grid. Same
- * bits in every run. */
+/* One step of all weights[count]; gradients are divided by the scale of the loss, a power of two. Arrays do
+ * not overlap. Any grid. Same bits in every run. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS, 4) mrk_update(const struct mrk_update_args a)
 {
     if (a.loss_scale && a.loss_scale->overflow) return;
@@ -97,8 +102,8 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS, 4) mrk_update(const st
     }
 }
 
-/* What follows from the update: half the scale and a skip counted after an overflow, twice the scale after growth_steps good ones in a
- * row; between 1 and 2^24. One thread. */
+/* What follows from the update: half the scale and a skip counted after an overflow, twice the scale after
+ * growth_steps good ones in a row; between 1 and 2^24. One thread. */
 extern "C" __global__ void mrk_update_end(const struct mrk_update_end_args a)
 {
     mr_loss_scale *l = a.loss_scale;

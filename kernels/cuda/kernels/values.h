@@ -1,11 +1,12 @@
-/* kernels/cuda/kernels/values.h: values of a tensor in registers. Whatever the type in memory, arithmetic is in float; memory is
- * touched in packs of 16 bytes, or one value at a time:
+/* kernels/cuda/kernels/values.h: values of a tensor in registers. Whatever the type in memory, arithmetic is
+ * in float; memory is touched in packs of 16 bytes, or one value at a time:
  *
- *     mrk_raw<T, N>   N values as they are stored (N = 1, or all of a pack): what a load brings and a store takes
+ *     mrk_raw<T, N>   N values as they are stored (N = 1, or all of a pack): what a load brings and a store
+ *                     takes
  *     float[N]        the same values to compute with
  *
- * Loads are issued first and opened later, so that several are under way at once. Stores round to nearest even; what is not a
- * number stays so. The emulation converts by plain arithmetic on the bits. */
+ * Loads are issued first and opened later, so that several are under way at once. Stores round to nearest
+ * even; what is not a number stays so. The emulation converts by plain arithmetic on the bits. */
 #ifndef MRK_VALUES_H
 #define MRK_VALUES_H
 
@@ -31,8 +32,8 @@ MRK_INLINE uint32_t mrk_f16_of(float v)
 {
     const uint32_t bits = mrk_bits(v), sign = bits >> 16 & 0x8000, size = bits & 0x7FFFFFFF;
     if (size > 0x7F800000) return sign | 0x7E00;
-    if (size >= 0x477FF000) return sign | 0x7C00;                                /* 65520 and above */
-    if (size < 0x38800000)                                                       /* below 2^-14: steps of 2^-24 */
+    if (size >= 0x477FF000) return sign | 0x7C00; /* 65520 and above */
+    if (size < 0x38800000)                        /* below 2^-14: steps of 2^-24 */
         return sign | (uint32_t)lrintf(mrk_of_bits(size) * 16777216.0f);
     return sign | ((size - 0x38000000 + 0xFFF + (size >> 13 & 1)) >> 13);
 }
@@ -45,14 +46,17 @@ MRK_INLINE float mrk_of_f16(uint32_t h)
     return mrk_of_bits(sign | ((exponent + 112) << 23 | fraction << 13));
 }
 
-MRK_INLINE uint32_t mrk_bf16_pair(float low, float high) { return mrk_bf16_of(low) | mrk_bf16_of(high) << 16; }
+MRK_INLINE uint32_t mrk_bf16_pair(float low, float high)
+{
+    return mrk_bf16_of(low) | mrk_bf16_of(high) << 16;
+}
 MRK_INLINE uint32_t mrk_f16_pair(float low, float high) { return mrk_f16_of(low) | mrk_f16_of(high) << 16; }
 
 #else
 
 MRK_INLINE uint32_t mrk_bf16_of(float v) { return __bfloat16_as_ushort(__float2bfloat16_rn(v)); }
 MRK_INLINE uint32_t mrk_f16_of(float v) { return __half_as_ushort(__float2half_rn(v)); }
-MRK_INLINE float    mrk_of_f16(uint32_t h) { return __half2float(__ushort_as_half((unsigned short)h)); }
+MRK_INLINE float mrk_of_f16(uint32_t h) { return __half2float(__ushort_as_half((unsigned short)h)); }
 MRK_INLINE uint32_t mrk_bf16_pair(float low, float high)
 {
     const __nv_bfloat162 pair = __floats2bfloat162_rn(low, high);
@@ -70,9 +74,9 @@ MRK_INLINE uint32_t mrk_f16_pair(float low, float high)
 MRK_INLINE float mrk_float(float v) { return v; }
 MRK_INLINE float mrk_float(mrk_bf16 v) { return mrk_of_bits((uint32_t)v.bits << 16); }
 MRK_INLINE float mrk_float(mrk_f16 v) { return mrk_of_f16(v.bits); }
-MRK_INLINE void  mrk_round(float v, float *out) { *out = v; }
-MRK_INLINE void  mrk_round(float v, mrk_bf16 *out) { out->bits = (uint16_t)mrk_bf16_of(v); }
-MRK_INLINE void  mrk_round(float v, mrk_f16 *out) { out->bits = (uint16_t)mrk_f16_of(v); }
+MRK_INLINE void mrk_round(float v, float *out) { *out = v; }
+MRK_INLINE void mrk_round(float v, mrk_bf16 *out) { out->bits = (uint16_t)mrk_bf16_of(v); }
+MRK_INLINE void mrk_round(float v, mrk_f16 *out) { out->bits = (uint16_t)mrk_f16_of(v); }
 
 /* v as T would keep it. */
 template <class T> MRK_INLINE float mrk_kept(float v)
@@ -102,9 +106,15 @@ template <> struct mrk_raw<float, 8> { /* beside 8 values of another type */
 };
 
 template <class T> struct mrk_lanes;
-template <> struct mrk_lanes<float> { enum { pack = 4 }; };
-template <> struct mrk_lanes<mrk_bf16> { enum { pack = 8 }; };
-template <> struct mrk_lanes<mrk_f16> { enum { pack = 8 }; };
+template <> struct mrk_lanes<float> {
+    enum { pack = 4 };
+};
+template <> struct mrk_lanes<mrk_bf16> {
+    enum { pack = 8 };
+};
+template <> struct mrk_lanes<mrk_f16> {
+    enum { pack = 8 };
+};
 
 template <class T, int N> struct mrk_form { /* of N values in memory */
     static __device__ __forceinline__ mrk_raw<T, N> load(const T *p)
@@ -150,7 +160,10 @@ template <class T, int N> MRK_INLINE void mrk_store_raw(void *tensor, uint64_t a
 }
 
 /* Opening and closing of what is stored. */
-template <class T> MRK_INLINE void mrk_open(const mrk_raw<T, 1> &r, float (&v)[1]) { v[0] = mrk_float(r.one); }
+template <class T> MRK_INLINE void mrk_open(const mrk_raw<T, 1> &r, float (&v)[1])
+{
+    v[0] = mrk_float(r.one);
+}
 MRK_INLINE void mrk_open(const mrk_raw<float, 4> &r, float (&v)[4])
 {
     MRK_UNROLL for (int i = 0; i < 4; i++) v[i] = mrk_of_bits(r.q.w[i]);
@@ -161,16 +174,19 @@ MRK_INLINE void mrk_open(const mrk_raw<float, 8> &r, float (&v)[8])
 }
 MRK_INLINE void mrk_open(const mrk_raw<mrk_bf16, 8> &r, float (&v)[8])
 {
-    MRK_UNROLL for (int i = 0; i < 4; i++)
-        v[2 * i] = mrk_of_bits(r.q.w[i] << 16), v[2 * i + 1] = mrk_of_bits(r.q.w[i] & 0xFFFF0000u);
+    MRK_UNROLL for (int i = 0; i < 4; i++) v[2 * i] = mrk_of_bits(r.q.w[i] << 16),
+                                                 v[2 * i + 1] = mrk_of_bits(r.q.w[i] & 0xFFFF0000u);
 }
 MRK_INLINE void mrk_open(const mrk_raw<mrk_f16, 8> &r, float (&v)[8])
 {
-    MRK_UNROLL for (int i = 0; i < 4; i++)
-        v[2 * i] = mrk_of_f16(r.q.w[i] & 0xFFFFu), v[2 * i + 1] = mrk_of_f16(r.q.w[i] >> 16);
+    MRK_UNROLL for (int i = 0; i < 4; i++) v[2 * i] = mrk_of_f16(r.q.w[i] & 0xFFFFu),
+                                                 v[2 * i + 1] = mrk_of_f16(r.q.w[i] >> 16);
 }
 
-template <class T> MRK_INLINE void mrk_close(mrk_raw<T, 1> &r, const float (&v)[1]) { mrk_round(v[0], &r.one); }
+template <class T> MRK_INLINE void mrk_close(mrk_raw<T, 1> &r, const float (&v)[1])
+{
+    mrk_round(v[0], &r.one);
+}
 MRK_INLINE void mrk_close(mrk_raw<float, 4> &r, const float (&v)[4])
 {
     MRK_UNROLL for (int i = 0; i < 4; i++) r.q.w[i] = mrk_bits(v[i]);
@@ -200,18 +216,18 @@ template <class T, int N> MRK_INLINE void mrk_write(void *tensor, uint64_t at, c
 }
 
 /* Call body<T, N>(...) for the type and width that the kernel was asked for. */
-#define MRK_DISPATCH(dtype, vectors, body, ...)                                                                                \
-    do {                                                                                                                       \
-        if ((dtype) == MR_TENSOR_BF16) {                                                                                       \
-            if (vectors) body<mrk_bf16, 8>(__VA_ARGS__);                                                                       \
-            else body<mrk_bf16, 1>(__VA_ARGS__);                                                                               \
-        } else if ((dtype) == MR_TENSOR_F16) {                                                                                 \
-            if (vectors) body<mrk_f16, 8>(__VA_ARGS__);                                                                        \
-            else body<mrk_f16, 1>(__VA_ARGS__);                                                                                \
-        } else {                                                                                                               \
-            if (vectors) body<float, 4>(__VA_ARGS__);                                                                          \
-            else body<float, 1>(__VA_ARGS__);                                                                                  \
-        }                                                                                                                      \
+#define MRK_DISPATCH(dtype, vectors, body, ...)                                                              \
+    do {                                                                                                     \
+        if ((dtype) == MR_TENSOR_BF16) {                                                                     \
+            if (vectors) body<mrk_bf16, 8>(__VA_ARGS__);                                                     \
+            else body<mrk_bf16, 1>(__VA_ARGS__);                                                             \
+        } else if ((dtype) == MR_TENSOR_F16) {                                                               \
+            if (vectors) body<mrk_f16, 8>(__VA_ARGS__);                                                      \
+            else body<mrk_f16, 1>(__VA_ARGS__);                                                              \
+        } else {                                                                                             \
+            if (vectors) body<float, 4>(__VA_ARGS__);                                                        \
+            else body<float, 1>(__VA_ARGS__);                                                                \
+        }                                                                                                    \
     } while (0)
 
 #endif

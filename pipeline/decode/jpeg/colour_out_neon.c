@@ -1,4 +1,5 @@
-/* pipeline/decode/jpeg/colour_out_neon.c: 16 pixels at a time; the rest in plain C. See colour_out.c for what is computed. */
+/* pipeline/decode/jpeg/colour_out_neon.c: 16 pixels at a time; the rest in plain C. See colour_out.c for what
+ * is computed. */
 #include "pipeline/decode/jpeg/colour_out.h"
 
 #if defined(__aarch64__)
@@ -38,10 +39,11 @@ static void ycc(const uint8_t *y, const uint8_t *cb, const uint8_t *cr, size_t c
     size_t i = 0;
     for (; i + STEP <= count; i += STEP) {
         const uint8x16_t luma = vld1q_u8(y + i), blue = vld1q_u8(cb + i), red = vld1q_u8(cr + i);
-        int16x8_t        lower[3], upper[3];
+        int16x8_t lower[3], upper[3];
         converted(vget_low_u8(luma), vget_low_u8(blue), vget_low_u8(red), lower);
         converted(vget_high_u8(luma), vget_high_u8(blue), vget_high_u8(red), upper);
-        const uint8x16x3_t out = {{rounded(lower[0], upper[0]), rounded(lower[1], upper[1]), rounded(lower[2], upper[2])}};
+        const uint8x16x3_t out = {
+            {rounded(lower[0], upper[0]), rounded(lower[1], upper[1]), rounded(lower[2], upper[2])}};
         vst3q_u8(rgb + 3 * i, out);
     }
     mri_colour_plain.ycc(y + i, cb + i, cr + i, count - i, rgb + 3 * i);
@@ -57,7 +59,10 @@ static void planes(const uint8_t *r, const uint8_t *g, const uint8_t *b, size_t 
     mri_colour_plain.planes(r + i, g + i, b + i, count - i, rgb + 3 * i);
 }
 
-static void gray(const uint8_t *level, size_t count, uint8_t *rgb) { planes(level, level, level, count, rgb); }
+static void gray(const uint8_t *level, size_t count, uint8_t *rgb)
+{
+    planes(level, level, level, count, rgb);
+}
 
 const mri_colour_variant mri_colour_neon = {ycc, planes, gray};
 

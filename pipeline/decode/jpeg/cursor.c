@@ -3,14 +3,18 @@
  *   feed   |......used......|U...................|limit.......an MCU at least.......|
  *          0             our place                                                  fill
  *
- * At the end of the data the limit is the fill itself: what an MCU reads beyond it is left over from before, which can do no harm
- * and is found out by our place being past the fill. */
+ * At the end of the data the limit is the fill itself: what an MCU reads beyond it is left over from before,
+ * which can do no harm and is found out by our place being past the fill. */
 #include "pipeline/decode/jpeg/cursor.h"
 
-#define FAR_DC (1 << 30)       /* a row of MCUs adds less than this; T.81 allows a few thousand */
-#define LIBJPEG_AHEAD_BYTES 8  /* as many bytes left over before a marker libjpeg always warns of; of fewer, by chance */
+#define FAR_DC (1 << 30) /* a row of MCUs adds less than this; T.81 allows a few thousand */
+#define LIBJPEG_AHEAD_BYTES                                                                                  \
+    8 /* as many bytes left over before a marker libjpeg always warns of; of fewer, by chance */
 
-static uint64_t place(const mri_cursor *c) { return 8 * (uint64_t)(c->run.bits.from - c->feed) - (uint64_t)c->run.bits.count; }
+static uint64_t place(const mri_cursor *c)
+{
+    return 8 * (uint64_t)(c->run.bits.from - c->feed) - (uint64_t)c->run.bits.count;
+}
 
 static size_t file_place(const mri_cursor *c)
 {
@@ -20,7 +24,8 @@ static size_t file_place(const mri_cursor *c)
 
 /* ---- the feed ---- */
 
-/* Load up to want bytes in all, and set the limit. There may be more already: the last load may have gone over what it was asked for. */
+/* Load up to want bytes in all, and set the limit. There may be more already: the last load may have gone
+ * over what it was asked for. */
 static void feed_load(mri_cursor *c, size_t want)
 {
     size_t used;
@@ -28,7 +33,8 @@ static void feed_load(mri_cursor *c, size_t want)
     c->fill += mri_unstuff(c->data + c->next, c->scan->end - c->next, c->feed + c->fill, more, &used);
     c->next += used;
     c->ended = c->fill < want;
-    c->run.limit = c->ended ? c->feed + c->fill + 8 : c->feed + c->fill - MRI_MCU_BYTES; /* 8: a load looks ahead */
+    c->run.limit =
+        c->ended ? c->feed + c->fill + 8 : c->feed + c->fill - MRI_MCU_BYTES; /* 8: a load looks ahead */
 }
 
 static void feed_begin(mri_cursor *c, size_t file_at, size_t want)
@@ -78,23 +84,29 @@ static bool stopped_by_fill(const mri_cursor *c)
 
 static int fill_inside(const mri_cursor *c, mr_error *err)
 {
-    return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: fill bytes inside entropy-coded data at byte %zu", c->next);
+    return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: fill bytes inside entropy-coded data at byte %zu",
+                        c->next);
 }
 
 static int bad_data(const mri_cursor *c, mr_error *err)
 {
     if (stopped_by_fill(c)) return fill_inside(c, err);
     if (c->ended && place(c) > 8 * (uint64_t)c->fill)
-        return mr_error_set(err, MR_EFORMAT, "JPEG: MCU %llu of %llu runs over the end of its entropy-coded data at byte %zu: damaged or truncated",
+        return mr_error_set(err, MR_EFORMAT,
+                            "JPEG: MCU %llu of %llu runs over the end of its entropy-coded data at byte %zu: "
+                            "damaged or truncated",
                             (unsigned long long)c->at, (unsigned long long)c->total, c->next);
-    return mr_error_set(err, MR_EFORMAT, "JPEG: MCU %llu of %llu has bits that are no Huffman code, near byte %zu: damaged",
+    return mr_error_set(err, MR_EFORMAT,
+                        "JPEG: MCU %llu of %llu has bits that are no Huffman code, near byte %zu: damaged",
                         (unsigned long long)c->at, (unsigned long long)c->total, file_place(c));
 }
 
 static int disagree(const mri_cursor *c, mr_error *err)
 {
-    return mr_error_set(err, MR_EFORMAT, "JPEG: entry points disagree with the picture at MCU %llu of %llu, near byte %zu: make them anew",
-                        (unsigned long long)c->at, (unsigned long long)c->total, file_place(c));
+    return mr_error_set(
+        err, MR_EFORMAT,
+        "JPEG: entry points disagree with the picture at MCU %llu of %llu, near byte %zu: make them anew",
+        (unsigned long long)c->at, (unsigned long long)c->total, file_place(c));
 }
 
 /* ---- markers ---- */
@@ -105,11 +117,14 @@ static int find_marker(mri_cursor *c, size_t *at, mr_error *err)
     if (!c->ended) feed_more(c);
     const size_t left = c->fill - (size_t)((place(c) + 7) >> 3);
     if (left >= LIBJPEG_AHEAD_BYTES)
-        return mr_error_set(err, MR_EFORMAT, "JPEG: expected a marker behind MCU %llu of %llu, near byte %zu; found more data: damaged",
-                            (unsigned long long)c->at, (unsigned long long)c->total, file_place(c));
+        return mr_error_set(
+            err, MR_EFORMAT,
+            "JPEG: expected a marker behind MCU %llu of %llu, near byte %zu; found more data: damaged",
+            (unsigned long long)c->at, (unsigned long long)c->total, file_place(c));
     if (stopped_by_fill(c)) return fill_inside(c, err);
     if (left > 0)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %zu bytes too many behind MCU %llu of %llu, before byte %zu", left,
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "JPEG: %zu bytes too many behind MCU %llu of %llu, before byte %zu", left,
                             (unsigned long long)c->at, (unsigned long long)c->total, c->next);
     *at = c->next;
     return MR_OK;
@@ -122,8 +137,9 @@ static int take_restart(mri_cursor *c, mr_error *err)
     if (rc) return rc;
     while (at < c->scan->end && c->data[at] == 0xff) at++;
     if (at == c->scan->end || c->data[at] != 0xd0 + c->restart_next)
-        return mr_error_set(err, MR_EFORMAT, "JPEG: expected restart marker %u behind MCU %llu, at byte %zu: damaged", c->restart_next,
-                            (unsigned long long)c->at, c->next);
+        return mr_error_set(err, MR_EFORMAT,
+                            "JPEG: expected restart marker %u behind MCU %llu, at byte %zu: damaged",
+                            c->restart_next, (unsigned long long)c->at, c->next);
     c->restart_next = (c->restart_next + 1) & 7;
     c->restart_left = c->scan->restart_interval;
     memset(c->dc, 0, sizeof c->dc);
@@ -188,7 +204,9 @@ static int compare(mri_cursor *c, mr_error *err)
     const uint32_t row = (uint32_t)(c->at / c->wide), idx = (uint32_t)(c->at % c->wide) / c->entries->gap;
     mri_jpeg_entry here;
     if (idx == 0) c->told = mri_jpeg_entries_row(c->entries, row);
-    else mri_jpeg_entries_next(c->entries, row, idx - 1, &c->told); /* decoding passes all of a row, from the one it began with */
+    else
+        mri_jpeg_entries_next(c->entries, row, idx - 1,
+                              &c->told); /* decoding passes all of a row, from the one it began with */
     const int rc = mri_cursor_tell(c, &here, err);
     if (rc) return rc;
     bool same = here.bit == c->told.bit;
@@ -203,7 +221,8 @@ static uint32_t span(const mri_cursor *c, uint64_t end)
     uint32_t count = c->wide - column;
     if (end - c->at < count) count = (uint32_t)(end - c->at);
     if (c->scan->restart_interval && c->restart_left < count) count = c->restart_left;
-    if (c->entries && c->entries->gap - column % c->entries->gap < count) count = c->entries->gap - column % c->entries->gap;
+    if (c->entries && c->entries->gap - column % c->entries->gap < count)
+        count = c->entries->gap - column % c->entries->gap;
     return count;
 }
 
@@ -211,7 +230,8 @@ static int run_span(mri_cursor *c, uint32_t count, mr_error *err)
 {
     for (uint32_t k = 0; k < c->scan->component_count; k++)
         if (c->dc[k] > FAR_DC || c->dc[k] < -FAR_DC)
-            return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: a DC prediction of %d at MCU %llu", (int)c->dc[k], (unsigned long long)c->at);
+            return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: a DC prediction of %d at MCU %llu",
+                                (int)c->dc[k], (unsigned long long)c->at);
     while (count > 0) {
         const uint32_t done = mri_run_mcus(&c->run, count);
         c->at += done;
@@ -229,7 +249,8 @@ int mri_cursor_go(mri_cursor *c, uint64_t end, mr_error *err)
     while (c->at < end) {
         int rc = restart_due(c) ? take_restart(c, err) : MR_OK;
         if (rc == MR_OK) rc = run_span(c, span(c, end), err);
-        if (rc == MR_OK && c->entries && c->at < c->total && c->at % c->wide % c->entries->gap == 0) rc = compare(c, err);
+        if (rc == MR_OK && c->entries && c->at < c->total && c->at % c->wide % c->entries->gap == 0)
+            rc = compare(c, err);
         if (rc) return rc;
     }
     return MR_OK;

@@ -1,7 +1,7 @@
 /* pipeline/decode/jpeg/cursor.h: a place in one scan, and the way on from it. Private.
  *
- * The bytes ahead of the place lie unstuffed in the cursor's own feed, some KiB of them, refilled as it moves; the file's bytes
- * are touched once, in order, and not at all before the place a cursor was set to. */
+ * The bytes ahead of the place lie unstuffed in the cursor's own feed, some KiB of them, refilled as it
+ * moves; the file's bytes are touched once, in order, and not at all before the place a cursor was set to. */
 #ifndef MRI_CURSOR_H
 #define MRI_CURSOR_H
 
@@ -9,24 +9,25 @@
 #include "pipeline/decode/jpeg/scan.h"
 
 typedef struct mri_cursor {
-    const uint8_t       *data;  /* the file */
+    const uint8_t *data; /* the file */
     const mri_jpeg_scan *scan;
-    const mri_jpeg_entries *entries; /* NULL: none. Set by the caller, with the first one in told */
-    mri_jpeg_entry told;        /* the last one compared with, jumped to, or begun from */
-    uint32_t wide, high;        /* MCUs of this scan */
-    uint64_t at, total;         /* next MCU */
-    uint32_t restart_left;      /* MCUs to the next restart marker, when there are any */
-    unsigned restart_next;      /* its number, 0 to 7 */
-    int32_t  dc[MRI_JPEG_MAX_COMPONENTS]; /* predictions, in the order of the scan */
-    mri_run  run;
+    const mri_jpeg_entries *entries;     /* NULL: none. Set by the caller, with the first one in told */
+    mri_jpeg_entry told;                 /* the last one compared with, jumped to, or begun from */
+    uint32_t wide, high;                 /* MCUs of this scan */
+    uint64_t at, total;                  /* next MCU */
+    uint32_t restart_left;               /* MCUs to the next restart marker, when there are any */
+    unsigned restart_next;               /* its number, 0 to 7 */
+    int32_t dc[MRI_JPEG_MAX_COMPONENTS]; /* predictions, in the order of the scan */
+    mri_run run;
 
-    bool   begun;               /* what follows is meant */
-    size_t next;                /* file: first byte not in the feed */
-    size_t fill;                /* bytes in the feed */
-    bool   ended;               /* next is at a marker or the end */
-    bool   marking;             /* the caller's to set, before moving: entries are compared or told */
-    size_t mark, mark_at;       /* a byte of the feed and, when marking, its place in the file */
-    uint8_t feed[MRI_FEED_BYTES + MRI_UNSTUFF_SLACK + MRI_MCU_BYTES + 64]; /* an MCU that runs over the end stays inside */
+    bool begun;           /* what follows is meant */
+    size_t next;          /* file: first byte not in the feed */
+    size_t fill;          /* bytes in the feed */
+    bool ended;           /* next is at a marker or the end */
+    bool marking;         /* the caller's to set, before moving: entries are compared or told */
+    size_t mark, mark_at; /* a byte of the feed and, when marking, its place in the file */
+    uint8_t feed[MRI_FEED_BYTES + MRI_UNSTUFF_SLACK + MRI_MCU_BYTES +
+                 64]; /* an MCU that runs over the end stays inside */
 } mri_cursor;
 
 /* To the start of a scan. run.block[], wide and high are the caller's to fill. */
@@ -41,8 +42,8 @@ int mri_cursor_go(mri_cursor *c, uint64_t end, mr_error *err);
 /* Where we are, as an entry point: takes the restart marker that is due. */
 int mri_cursor_tell(mri_cursor *c, mri_jpeg_entry *out, mr_error *err);
 
-/* After the last MCU: *at is the file's place of the marker that ends the scan, and nothing is between. MR_EUNSUPPORTED: some
- * bytes are, of which libjpeg tells only by chance. */
+/* After the last MCU: *at is the file's place of the marker that ends the scan, and nothing is between.
+ * MR_EUNSUPPORTED: some bytes are, of which libjpeg tells only by chance. */
 int mri_cursor_finish(mri_cursor *c, size_t *at, mr_error *err);
 
 #endif

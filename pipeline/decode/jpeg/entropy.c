@@ -1,7 +1,9 @@
-/* pipeline/decode/jpeg/entropy.c: windows of coefficients out of the scans of a sequential JPEG; see entropy.h.
+/* pipeline/decode/jpeg/entropy.c: windows of coefficients out of the scans of a sequential JPEG; see
+ * entropy.h.
  *
- * Each scan has a cursor. For a row of MCUs a cursor first goes to its first wanted MCU: through everything before it, or from
- * the nearest entry point. It stops behind the last wanted one: what remains of the row is passed when a further row is wanted.
+ * Each scan has a cursor. For a row of MCUs a cursor first goes to its first wanted MCU: through everything
+ * before it, or from the nearest entry point. It stops behind the last wanted one: what remains of the row is
+ * passed when a further row is wanted.
  *
  *   . . . . . . .     . passed, or skipped with entry points
  *   . . . # # # .     # stored
@@ -16,17 +18,17 @@
 #define TABLES 4 /* a picture needs 3 of a kind; the rest outlive it, for pictures with the same ones */
 
 struct mri_entropy {
-    mri_jpeg_layout  layout;
+    mri_jpeg_layout layout;
     mri_jpeg_entries entries;
-    const uint8_t   *data;
-    size_t           bytes;
-    bool             with_entries;
+    const uint8_t *data;
+    size_t bytes;
+    bool with_entries;
     mri_block_window window[MRI_JPEG_MAX_COMPONENTS];
-    mri_cursor       cursor[MRI_JPEG_ENTRY_COMPONENTS]; /* of each scan */
-    uint64_t         picture;                 /* count of opens */
-    uint64_t         ac_used[TABLES], dc_used[TABLES]; /* picture that last did */
-    mri_huff_ac      ac[TABLES];
-    mri_huff_dc      dc[TABLES];
+    mri_cursor cursor[MRI_JPEG_ENTRY_COMPONENTS]; /* of each scan */
+    uint64_t picture;                             /* count of opens */
+    uint64_t ac_used[TABLES], dc_used[TABLES];    /* picture that last did */
+    mri_huff_ac ac[TABLES];
+    mri_huff_dc dc[TABLES];
 };
 
 int mri_entropy_create(mri_entropy **out)
@@ -107,8 +109,8 @@ static int start_scan(mri_entropy *e, uint32_t idx, mr_error *err)
     return MR_OK;
 }
 
-int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void *entries, size_t entries_bytes,
-                     const mri_jpeg_frame **frame, mr_error *err)
+int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void *entries,
+                     size_t entries_bytes, const mri_jpeg_frame **frame, mr_error *err)
 {
     e->data = data;
     e->bytes = bytes;
@@ -138,8 +140,10 @@ int mri_entropy_window(mri_entropy *e, const mri_block_window *window, mr_error 
         const mri_jpeg_component *c = &e->layout.frame.component[k];
         const mri_block_window *w = &window[k];
         if (w->x0 > w->x1 || w->x1 > c->blocks_wide || w->y0 > w->y1 || w->y1 > c->blocks_high)
-            return mr_error_set(err, MR_EINVAL, "JPEG: window of columns %u to %u, rows %u to %u in %u x %u blocks of component %u", w->x0,
-                                w->x1, w->y0, w->y1, c->blocks_wide, c->blocks_high, k);
+            return mr_error_set(
+                err, MR_EINVAL,
+                "JPEG: window of columns %u to %u, rows %u to %u in %u x %u blocks of component %u", w->x0,
+                w->x1, w->y0, w->y1, c->blocks_wide, c->blocks_high, k);
         e->window[k] = *w;
     }
     return MR_OK;
@@ -152,7 +156,10 @@ typedef struct mcu_span {
     uint32_t from, to;
 } mcu_span;
 
-static bool wants(const mri_block_window *w, uint32_t row) { return w->x0 < w->x1 && row >= w->y0 && row < w->y1; }
+static bool wants(const mri_block_window *w, uint32_t row)
+{
+    return w->x0 < w->x1 && row >= w->y0 && row < w->y1;
+}
 
 static void add_span(mcu_span *s, const mri_block_window *w, uint32_t h)
 {
@@ -162,10 +169,10 @@ static void add_span(mcu_span *s, const mri_block_window *w, uint32_t h)
     if (to > s->to) s->to = to;
 }
 
-/* Tell the blocks of one component where they go: row is the component's row of its first block in the MCU, first the one that
- * out begins with; n rows of h blocks. */
-static void aim(mri_run_block *b, const mri_block_window *w, const mri_block_rows *out, uint32_t row, uint32_t first, uint32_t h, uint32_t n,
-                mcu_span *span)
+/* Tell the blocks of one component where they go: row is the component's row of its first block in the MCU,
+ * first the one that out begins with; n rows of h blocks. */
+static void aim(mri_run_block *b, const mri_block_window *w, const mri_block_rows *out, uint32_t row,
+                uint32_t first, uint32_t h, uint32_t n, mcu_span *span)
 {
     for (uint32_t v = 0; v < n; v++, row++) {
         const bool wanted = wants(w, row);
@@ -181,7 +188,8 @@ static void aim(mri_run_block *b, const mri_block_window *w, const mri_block_row
     }
 }
 
-/* To MCU number to, storing nothing; entry points may shorten the way. hint: MCUs of this row that will be wanted from there. */
+/* To MCU number to, storing nothing; entry points may shorten the way. hint: MCUs of this row that will be
+ * wanted from there. */
 static int pass(mri_entropy *e, mri_cursor *c, uint64_t to, uint32_t hint, mr_error *err)
 {
     if (e->with_entries) {
@@ -193,8 +201,10 @@ static int pass(mri_entropy *e, mri_cursor *c, uint64_t to, uint32_t hint, mr_er
             for (uint32_t k = 0; k < idx; k++) mri_jpeg_entries_next(t, row, k, &entry);
             const uint32_t last = ((uint32_t)(to % c->wide) + hint + t->gap - 1) / t->gap;
             next = entry;
-            for (uint32_t k = idx; k < last && k + 1 < t->per_row; k++) mri_jpeg_entries_next(t, row, k, &next);
-            const uint64_t ahead = last < t->per_row && next.bit > entry.bit ? (next.bit - entry.bit) / 8 + 64 : MRI_FEED_BYTES;
+            for (uint32_t k = idx; k < last && k + 1 < t->per_row; k++)
+                mri_jpeg_entries_next(t, row, k, &next);
+            const uint64_t ahead =
+                last < t->per_row && next.bit > entry.bit ? (next.bit - entry.bit) / 8 + 64 : MRI_FEED_BYTES;
             const int rc = mri_cursor_enter(c, &entry, at, (size_t)ahead, err);
             if (rc) return rc;
         }
@@ -206,7 +216,8 @@ static int pass(mri_entropy *e, mri_cursor *c, uint64_t to, uint32_t hint, mr_er
 
 static int backwards(uint32_t mcu_row, mr_error *err)
 {
-    return mr_error_set(err, MR_EINVAL, "JPEG: row %u of MCUs was asked for behind a later one, or again", mcu_row);
+    return mr_error_set(err, MR_EINVAL, "JPEG: row %u of MCUs was asked for behind a later one, or again",
+                        mcu_row);
 }
 
 /* One row of a scan's MCUs, once aimed. */
@@ -258,10 +269,12 @@ static int alone(mri_entropy *e, mri_cursor *c, uint32_t mcu_row, const mri_bloc
 int mri_entropy_rows(mri_entropy *e, uint32_t mcu_row, const mri_block_rows *out, mr_error *err)
 {
     if (e->layout.scan_count == 0 || mcu_row >= e->layout.frame.mcus_high)
-        return mr_error_set(err, MR_EINVAL, "JPEG: row %u of MCUs; no picture is open, or it has %u", mcu_row, e->layout.frame.mcus_high);
+        return mr_error_set(err, MR_EINVAL, "JPEG: row %u of MCUs; no picture is open, or it has %u", mcu_row,
+                            e->layout.frame.mcus_high);
     for (uint32_t k = 0; k < e->layout.scan_count; k++) {
         mri_cursor *c = &e->cursor[k];
-        const int rc = c->scan->component_count == 1 ? alone(e, c, mcu_row, out, err) : together(e, c, mcu_row, out, err);
+        const int rc = c->scan->component_count == 1 ? alone(e, c, mcu_row, out, err)
+                                                     : together(e, c, mcu_row, out, err);
         if (rc) {
             e->layout.scan_count = 0; /* what a cursor says after an error means nothing */
             return rc;
@@ -279,12 +292,15 @@ static int finish_scan(mri_entropy *e, mri_cursor *c, mr_error *err)
     if (e->layout.scan_count == 1) return mri_jpeg_tail_check(e->data, e->bytes, at, err);
     while (at < c->scan->end && e->data[at] == 0xff) at++;
     if (at >= c->scan->end) return MR_OK;
-    return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: the scan that ends at byte %zu has restart markers behind its last MCU", c->scan->end);
+    return mr_error_set(err, MR_EUNSUPPORTED,
+                        "JPEG: the scan that ends at byte %zu has restart markers behind its last MCU",
+                        c->scan->end);
 }
 
 int mri_entropy_end(mri_entropy *e, mr_error *err)
 {
-    if (e->layout.scan_count == 0) return mr_error_set(err, MR_EINVAL, "JPEG: no picture is open, or it failed before");
+    if (e->layout.scan_count == 0)
+        return mr_error_set(err, MR_EINVAL, "JPEG: no picture is open, or it failed before");
     for (uint32_t k = 0; k < e->layout.scan_count; k++) {
         mri_cursor *c = &e->cursor[k];
         const int rc = c->at == c->total ? finish_scan(e, c, err) : MR_OK;
@@ -309,14 +325,17 @@ static int tell_all(mri_entropy *e, uint32_t gap, mri_jpeg_entry *entry, mr_erro
     return rc ? rc : finish_scan(e, c, err);
 }
 
-int mri_jpeg_entries_build_gap(mri_entropy *e, const void *jpeg, size_t bytes, uint32_t gap, void **out, size_t *out_bytes, mr_error *err)
+int mri_jpeg_entries_build_gap(mri_entropy *e, const void *jpeg, size_t bytes, uint32_t gap, void **out,
+                               size_t *out_bytes, mr_error *err)
 {
     const mri_jpeg_frame *f;
-    if (gap < 1 || gap > 255) return mr_error_set(err, MR_EINVAL, "entry points every %u MCUs; expected 1 to 255", gap);
+    if (gap < 1 || gap > 255)
+        return mr_error_set(err, MR_EINVAL, "entry points every %u MCUs; expected 1 to 255", gap);
     int rc = mri_entropy_open(e, jpeg, bytes, NULL, 0, &f, err);
     if (rc) return rc;
     if (e->layout.scan_count != 1)
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u scans; entry points are for pictures of one", e->layout.scan_count);
+        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %u scans; entry points are for pictures of one",
+                            e->layout.scan_count);
     const size_t count = (size_t)((f->mcus_wide + gap - 1) / gap) * f->mcus_high;
     mri_jpeg_entry *entry = calloc(count, sizeof *entry);
     if (!entry) return mr_error_set(err, MR_ENOMEM, "no memory for %zu entry points", count);
@@ -327,7 +346,8 @@ int mri_jpeg_entries_build_gap(mri_entropy *e, const void *jpeg, size_t bytes, u
     return rc;
 }
 
-int mri_jpeg_entries_build(mri_entropy *e, const void *jpeg, size_t bytes, void **out, size_t *out_bytes, mr_error *err)
+int mri_jpeg_entries_build(mri_entropy *e, const void *jpeg, size_t bytes, void **out, size_t *out_bytes,
+                           mr_error *err)
 {
     return mri_jpeg_entries_build_gap(e, jpeg, bytes, MRI_JPEG_ENTRY_GAP, out, out_bytes, err);
 }

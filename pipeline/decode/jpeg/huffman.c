@@ -1,6 +1,8 @@
-/* pipeline/decode/jpeg/huffman.c: see huffman.h. Source: ITU-T T.81, annex C (codes from counts), F.2.2 (symbols and values).
+/* pipeline/decode/jpeg/huffman.c: see huffman.h. Source: ITU-T T.81, annex C (codes from counts), F.2.2
+ * (symbols and values).
  *
- * Windows are filled from left to right: codes in rising order take falling shares, and within a code so do its values. */
+ * Windows are filled from left to right: codes in rising order take falling shares, and within a code so do
+ * its values. */
 #include "pipeline/decode/jpeg/huffman.h"
 
 static uint32_t spec_bytes(const uint8_t *spec)
@@ -12,7 +14,8 @@ static uint32_t spec_bytes(const uint8_t *spec)
 
 bool mri_huff_is(const mri_huff_codes *c, const uint8_t *spec)
 {
-    return c->spec_bytes && memcmp(c->spec, spec, 16) == 0 && memcmp(c->spec + 16, spec + 16, c->spec_bytes - 16) == 0;
+    return c->spec_bytes && memcmp(c->spec, spec, 16) == 0 &&
+           memcmp(c->spec + 16, spec + 16, c->spec_bytes - 16) == 0;
 }
 
 static bool make_codes(mri_huff_codes *c, const uint8_t *spec)
@@ -38,7 +41,8 @@ uint32_t mri_huff_search(const mri_huff_codes *c, uint64_t bits)
 {
     const uint32_t next = (uint32_t)(bits >> 48);
     for (unsigned l = 1; l <= 16; l++)
-        if (next < c->past[l]) return (uint32_t)c->spec[16 + (int32_t)(next >> (16 - l)) + c->offset[l]] << 8 | l;
+        if (next < c->past[l])
+            return (uint32_t)c->spec[16 + (int32_t)(next >> (16 - l)) + c->offset[l]] << 8 | l;
     return 0;
 }
 
@@ -56,7 +60,8 @@ bool mri_huff_dc_build(mri_huff_dc *t, const uint8_t *spec)
         }
     for (unsigned l = 1; l <= MRI_DC_BITS; l++)
         for (unsigned k = spec[l - 1]; k > 0; k--, symbol++)
-            for (uint32_t share = 1u << (MRI_DC_BITS - l); share > 0; share--) *out++ = (l + *symbol) | l << 8 | (uint32_t)*symbol << 16;
+            for (uint32_t share = 1u << (MRI_DC_BITS - l); share > 0; share--)
+                *out++ = (l + *symbol) | l << 8 | (uint32_t)*symbol << 16;
     while (out < end) *out++ = 0;
     return true;
 }
@@ -71,7 +76,10 @@ static uint32_t ac_entry(unsigned bits, unsigned all, unsigned first, int value)
 }
 
 /* What an entry gains when this symbol is its last one. */
-static uint32_t ac_gain(unsigned bits, unsigned all, int value) { return bits | all << 6 | (uint32_t)value << 26; }
+static uint32_t ac_gain(unsigned bits, unsigned all, int value)
+{
+    return bits | all << 6 | (uint32_t)value << 26;
+}
 
 static uint32_t *put(uint32_t *out, uint32_t count, uint32_t entry)
 {
@@ -79,14 +87,16 @@ static uint32_t *put(uint32_t *out, uint32_t count, uint32_t entry)
     return out + count;
 }
 
-/* Windows that begin with a symbol, in order, each with its gains when it is to be followed by others. gain[w]: for the w bits
- * behind it. NULL: make gains of whole windows instead. */
+/* Windows that begin with a symbol, in order, each with its gains when it is to be followed by others.
+ * gain[w]: for the w bits behind it. NULL: make gains of whole windows instead. */
 static uint32_t *put_symbol(uint32_t *out, unsigned l, unsigned symbol, const uint32_t *const *gain)
 {
     const unsigned far = (symbol >> 4) + 1, size = symbol & 15, bits = l + size;
     const uint32_t all_shares = 1u << (MRI_AC_BITS - l);
-    if (size == 0 && far < 16) return put(out, all_shares, gain ? ac_entry(l, MRI_AC_END, NOWHERE, 0) : ac_gain(l, MRI_AC_END, 0));
-    if (bits > MRI_AC_BITS || size > 7) return put(out, all_shares, gain ? ac_entry(bits, MRI_AC_ODD, far, (int)size) : 0);
+    if (size == 0 && far < 16)
+        return put(out, all_shares, gain ? ac_entry(l, MRI_AC_END, NOWHERE, 0) : ac_gain(l, MRI_AC_END, 0));
+    if (bits > MRI_AC_BITS || size > 7)
+        return put(out, all_shares, gain ? ac_entry(bits, MRI_AC_ODD, far, (int)size) : 0);
     const uint32_t share = 1u << (MRI_AC_BITS - bits), values = 1u << size;
     for (uint32_t v = 0; v < values; v++) {
         const int value = v < values / 2 ? (int)v + 1 - (int)values : (int)v; /* of size 0 (ZRL): 0 */
@@ -107,7 +117,8 @@ static void put_symbols(uint32_t *window, const uint8_t *spec, const uint32_t *c
     uint32_t *out = window;
     for (unsigned l = 1; l <= MRI_AC_BITS; l++)
         for (unsigned k = spec[l - 1]; k > 0; k--) out = put_symbol(out, l, *symbol++, gain);
-    put(out, (uint32_t)(window + MRI_HUFF_WINDOW(MRI_AC_BITS) - out), gain ? ac_entry(0, MRI_AC_ODD, NOWHERE, 0) : 0);
+    put(out, (uint32_t)(window + MRI_HUFF_WINDOW(MRI_AC_BITS) - out),
+        gain ? ac_entry(0, MRI_AC_ODD, NOWHERE, 0) : 0);
 }
 
 bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec)
@@ -116,7 +127,8 @@ bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec)
     uint32_t space[2 * MRI_HUFF_WINDOW(MRI_AC_BITS)]; /* gains of w bits: 2^w from 2^w on */
     const uint32_t *gain[MRI_AC_BITS];
     put_symbols(space + MRI_HUFF_WINDOW(MRI_AC_BITS), t->codes.spec, NULL);
-    for (unsigned w = MRI_AC_BITS; w-- > 0;) { /* one bit less: every other one, and those that do not fit gain nothing */
+    for (unsigned w = MRI_AC_BITS;
+         w-- > 0;) { /* one bit less: every other one, and those that do not fit gain nothing */
         uint32_t *less = space + (1u << w);
         const uint32_t *more = less + (1u << w);
         for (uint32_t k = 0; k < 1u << w; k++) less[k] = mri_ac_bits(more[2 * k]) <= w ? more[2 * k] : 0;

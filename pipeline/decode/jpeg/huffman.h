@@ -1,15 +1,19 @@
-/* pipeline/decode/jpeg/huffman.h: Huffman tables made fast: a window of the next bits to everything they say. Private.
+/* pipeline/decode/jpeg/huffman.h: Huffman tables made fast: a window of the next bits to everything they say.
+ * Private.
  *
- * An AC entry holds the first symbol of the window with its value, and the second one as well when both fit, so that the chain
- * look up - shift - look up, which is what entropy decoding waits for, is walked 11 times instead of 18 for an average block of
- * photographs (ImageNet). A DC entry holds the lengths only; the difference is cut out of the bits beside the chain. */
+ * An AC entry holds the first symbol of the window with its value, and the second one as well when both fit,
+ * so that the chain look up - shift - look up, which is what entropy decoding waits for, is walked 11 times
+ * instead of 18 for an average block of photographs (ImageNet). A DC entry holds the lengths only; the
+ * difference is cut out of the bits beside the chain. */
 #ifndef MRI_HUFFMAN_H
 #define MRI_HUFFMAN_H
 
 #include "base/util.h"
 
-#define MRI_AC_BITS 12 /* 16 KiB a table; 11 and 13 take 4 and 6 % longer over photographs: more look-ups, more cache misses */
-#define MRI_DC_BITS 9 /* all usual codes */
+#define MRI_AC_BITS                                                                                          \
+    12 /* 16 KiB a table; 11 and 13 take 4 and 6 % longer over photographs: more look-ups, more cache misses \
+        */
+#define MRI_DC_BITS           9              /* all usual codes */
 #define MRI_HUFF_WINDOW(bits) (1u << (bits)) /* entries */
 
 /* AC entry, in 32 bits, so that two tables share the first cache with what is decoded. From bit
@@ -18,9 +22,9 @@
  *  13  5 bits: how far the first goes; 31 when it has no value at all
  *  18  8 bits, signed: value of the first      26  6 bits, signed: value of the last
  * A symbol alone has a last one of value 0 in the same place: store the last before the first.
- * When the first symbol's code fits in the window but its value does not fit in there or in the entry, "how far all go" is
- * MRI_AC_ODD, bits count code and value, and the size of the value is in the place of the first value. When not even the code
- * does: bits 0, value 0. */
+ * When the first symbol's code fits in the window but its value does not fit in there or in the entry, "how
+ * far all go" is MRI_AC_ODD, bits count code and value, and the size of the value is in the place of the
+ * first value. When not even the code does: bits 0, value 0. */
 #define MRI_AC_END 64
 #define MRI_AC_ODD 127
 
@@ -30,16 +34,17 @@ static inline unsigned mri_ac_first(uint32_t e) { return e >> 13 & 31; }
 static inline int mri_ac_first_value(uint32_t e) { return (int8_t)(e >> 18); }
 static inline int mri_ac_last_value(uint32_t e) { return (int32_t)e >> 26; }
 
-/* DC entry, from bit 0: bits of code and value; 8: of the code; 16: of the value. 0: the code does not fit. */
+/* DC entry, from bit 0: bits of code and value; 8: of the code; 16: of the value. 0: the code does not
+ * fit. */
 
 #define MRI_HUFF_MAX_SYMBOLS 256
-#define MRI_HUFF_SPEC (16 + MRI_HUFF_MAX_SYMBOLS)
+#define MRI_HUFF_SPEC        (16 + MRI_HUFF_MAX_SYMBOLS)
 
 typedef struct mri_huff_codes {
-    uint32_t past[17];   /* codes of l bits, moved to the top of 16, are below past[l] */
-    int32_t  offset[17]; /* code of l bits + offset[l]: place of its symbol */
-    uint8_t  spec[MRI_HUFF_SPEC]; /* 16 counts, symbols: what the table was made of */
-    uint32_t spec_bytes; /* 0: of nothing yet */
+    uint32_t past[17];           /* codes of l bits, moved to the top of 16, are below past[l] */
+    int32_t offset[17];          /* code of l bits + offset[l]: place of its symbol */
+    uint8_t spec[MRI_HUFF_SPEC]; /* 16 counts, symbols: what the table was made of */
+    uint32_t spec_bytes;         /* 0: of nothing yet */
 } mri_huff_codes;
 
 typedef struct mri_huff_ac {
@@ -52,13 +57,15 @@ typedef struct mri_huff_dc {
     mri_huff_codes codes;
 } mri_huff_dc;
 
-/* spec: 16 counts and their symbols, at most 256. False: no prefix code, or (DC) a difference of over 15 bits; t is then empty. */
+/* spec: 16 counts and their symbols, at most 256. False: no prefix code, or (DC) a difference of over 15
+ * bits; t is then empty. */
 bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec);
 bool mri_huff_dc_build(mri_huff_dc *t, const uint8_t *spec);
 /* Made of this very spec? */
 bool mri_huff_is(const mri_huff_codes *c, const uint8_t *spec);
 
-/* bits: the next 16 at the top of 64. Length of the code there in the low 8 bits, its symbol above; 0 when there is none. */
+/* bits: the next 16 at the top of 64. Length of the code there in the low 8 bits, its symbol above; 0 when
+ * there is none. */
 uint32_t mri_huff_search(const mri_huff_codes *c, uint64_t bits);
 
 #endif

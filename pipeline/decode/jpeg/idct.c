@@ -1,24 +1,26 @@
-/* pipeline/decode/jpeg/idct.c: the inverse cosine transform of 8 x 8 blocks, in integers: its specification and the choice of a variant.
+/* pipeline/decode/jpeg/idct.c: the inverse cosine transform of 8 x 8 blocks, in integers: its specification
+ * and the choice of a variant.
  *
  *   coefficient * quantiser, low 16 bits                                        int16
  *     --- rows: 8 inputs x weights * 2^14.5, rounded to 4.5 bits, saturated --> int16
  *     --- columns: the same weights, rounded to 0 bits, + 128, saturated -----> uint8
  *
- * Weights are rounded to integers, everything after that is exact, so every order of adding gives the same bits. No sum leaves
- * int32, whatever the 16-bit inputs: the weights of one sample sum to 61212; times 32768, plus the rounding terms, is below 2^31.
- * 4.5 bits after the point (a factor of 16 sqrt(2)) leave +-1448 between the passes: a row of 8-bit samples needs +-363, the
- * rest is for quantisers that overshoot.
+ * Weights are rounded to integers, everything after that is exact, so every order of adding gives the same
+ * bits. No sum leaves int32, whatever the 16-bit inputs: the weights of one sample sum to 61212; times 32768,
+ * plus the rounding terms, is below 2^31. 4.5 bits after the point (a factor of 16 sqrt(2)) leave +-1448
+ * between the passes: a row of 8-bit samples needs +-363, the rest is for quantisers that overshoot.
  *
- * A result is less than 0.6 from the real number (0.5 would be rounding alone), mean 0.0002 more than rounding alone, and another
- * integer than the nearest in 1 of 100 samples; within the limits of IEEE 1180: tests/pipeline/decode/test_idct.c. A block of DC alone is
- * rounded correctly.
+ * A result is less than 0.6 from the real number (0.5 would be rounding alone), mean 0.0002 more than
+ * rounding alone, and another integer than the nearest in 1 of 100 samples; within the limits of IEEE 1180:
+ * tests/pipeline/decode/test_idct.c. A block of DC alone is rounded correctly.
  *
- * A row of blocks is first sorted by how much there is in each: DC only, only the 4 x 4 lowest frequencies, more. In photographs
- * these follow each other at random, and a branch guessed wrongly costs as much as a block. */
+ * A row of blocks is first sorted by how much there is in each: DC only, only the 4 x 4 lowest frequencies,
+ * more. In photographs these follow each other at random, and a branch guessed wrongly costs as much as a
+ * block. */
 #include "pipeline/decode/jpeg/idct_variants.h"
 
 struct variant {
-    mri_idct_sort   *sort;
+    mri_idct_sort *sort;
     mri_idct_blocks *full, *low;
 };
 
@@ -33,16 +35,21 @@ static void pass(const int16_t x[8], int32_t out[8])
     const int32_t odd[4] = {MRI_IDCT_C1 * x[1] + MRI_IDCT_C3 * x[3] + MRI_IDCT_C5 * x[5] + MRI_IDCT_C7 * x[7],
                             MRI_IDCT_C3 * x[1] - MRI_IDCT_C7 * x[3] - MRI_IDCT_C1 * x[5] - MRI_IDCT_C5 * x[7],
                             MRI_IDCT_C5 * x[1] - MRI_IDCT_C1 * x[3] + MRI_IDCT_C7 * x[5] + MRI_IDCT_C3 * x[7],
-                            MRI_IDCT_C7 * x[1] - MRI_IDCT_C5 * x[3] + MRI_IDCT_C3 * x[5] - MRI_IDCT_C1 * x[7]};
+                            MRI_IDCT_C7 * x[1] - MRI_IDCT_C5 * x[3] + MRI_IDCT_C3 * x[5] -
+                                MRI_IDCT_C1 * x[7]};
     for (int i = 0; i < 4; i++) {
         out[i] = even[i] + odd[i];
         out[7 - i] = even[i] - odd[i];
     }
 }
 
-static int16_t dequantised(int16_t coef, uint16_t quant) { return (int16_t)(uint16_t)((uint32_t)(uint16_t)coef * quant); }
+static int16_t dequantised(int16_t coef, uint16_t quant)
+{
+    return (int16_t)(uint16_t)((uint32_t)(uint16_t)coef * quant);
+}
 
-static void block_plain(const int16_t coef[MRI_JPEG_BLOCK], const uint16_t quant[MRI_JPEG_BLOCK], uint8_t *dst, size_t stride)
+static void block_plain(const int16_t coef[MRI_JPEG_BLOCK], const uint16_t quant[MRI_JPEG_BLOCK],
+                        uint8_t *dst, size_t stride)
 {
     int16_t columns[8][8]; /* [x][v] */
     int32_t sums[8];
@@ -57,12 +64,14 @@ static void block_plain(const int16_t coef[MRI_JPEG_BLOCK], const uint16_t quant
     }
     for (int x = 0; x < 8; x++) {
         pass(columns[x], sums);
-        for (int y = 0; y < 8; y++) dst[(size_t)y * stride + (size_t)x] = mri_clamp_u8((sums[y] + MRI_IDCT_ROUND_2) >> MRI_IDCT_SHIFT_2);
+        for (int y = 0; y < 8; y++)
+            dst[(size_t)y * stride + (size_t)x] =
+                mri_clamp_u8((sums[y] + MRI_IDCT_ROUND_2) >> MRI_IDCT_SHIFT_2);
     }
 }
 
-static void blocks_plain(const int16_t (*coef)[MRI_JPEG_BLOCK], const uint16_t quant[MRI_JPEG_BLOCK], uint64_t which, uint8_t *dst,
-                         size_t stride)
+static void blocks_plain(const int16_t (*coef)[MRI_JPEG_BLOCK], const uint16_t quant[MRI_JPEG_BLOCK],
+                         uint64_t which, uint8_t *dst, size_t stride)
 {
     while (which) {
         const uint32_t i = mri_idct_next(&which);
@@ -70,10 +79,12 @@ static void blocks_plain(const int16_t (*coef)[MRI_JPEG_BLOCK], const uint16_t q
     }
 }
 
-/* A block of DC alone is flat, and both passes are exact but for the last rounding: this is what they give. */
+/* A block of DC alone is flat, and both passes are exact but for the last rounding: this is what they
+ * give. */
 static void fill(int16_t coef, uint16_t quant, uint8_t *dst, size_t stride)
 {
-    const uint64_t row = UINT64_C(0x0101010101010101) * mri_clamp_u8(((dequantised(coef, quant) + 4) >> 3) + 128);
+    const uint64_t row =
+        UINT64_C(0x0101010101010101) * mri_clamp_u8(((dequantised(coef, quant) + 4) >> 3) + 128);
     for (int y = 0; y < 8; y++) memcpy(dst + (size_t)y * stride, &row, 8);
 }
 
@@ -97,7 +108,7 @@ static const struct variant *variant(void)
 #if defined(__x86_64__)
     static const struct variant avx2 = {mri_idct_avx2_sort, mri_idct_avx2, mri_idct_avx2_low};
     static const struct variant avx512 = {mri_idct_avx512_sort, mri_idct_avx512, mri_idct_avx512_low};
-    const mri_simd_level        level = mri_simd();
+    const mri_simd_level level = mri_simd();
     return level == MRI_SIMD_AVX512 ? &avx512 : level == MRI_SIMD_AVX2 ? &avx2 : &plain;
 #elif defined(__aarch64__)
     static const struct variant neon = {mri_idct_plain_sort, mri_idct_neon, mri_idct_neon_low};
@@ -119,8 +130,8 @@ static void chunk(const struct variant *use, const int16_t (*coef)[MRI_JPEG_BLOC
     if (by.full) use->full(coef, quant, by.full, dst, stride);
 }
 
-void mri_idct_row(const int16_t (*coef)[MRI_JPEG_BLOCK], const uint8_t *last, const uint16_t quant[MRI_JPEG_BLOCK],
-                  uint32_t count, uint8_t *dst, size_t stride)
+void mri_idct_row(const int16_t (*coef)[MRI_JPEG_BLOCK], const uint8_t *last,
+                  const uint16_t quant[MRI_JPEG_BLOCK], uint32_t count, uint8_t *dst, size_t stride)
 {
     const struct variant *use = variant();
     for (uint32_t at = 0; at < count; at += MRI_IDCT_CHUNK) {

@@ -17,7 +17,9 @@ static void on_message(j_common_ptr c, int level)
 {
     if (level >= 0) return; /* traces */
     const int code = c->err->msg_code;
-    if (code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR || code == JWRN_BOGUS_ICC || code == JWRN_NOT_SEQUENTIAL) return;
+    if (code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR || code == JWRN_BOGUS_ICC ||
+        code == JWRN_NOT_SEQUENTIAL)
+        return;
     fail_jump(c);
 }
 
@@ -57,17 +59,22 @@ int mri_libjpeg_check_coefficients(const struct jpeg_decompress_struct *d, uint6
     }
     const uint64_t bound = mri_jpeg_coefficient_bound(max_pixels);
     if (bytes <= bound) return MR_OK;
-    return mr_error_set(err, MR_ELIMIT, "JPEG: %llu bytes of coefficients are needed; the limit of %llu pixels allows %llu (--max-pixels)",
-                        (unsigned long long)bytes, (unsigned long long)max_pixels, (unsigned long long)bound);
+    return mr_error_set(
+        err, MR_ELIMIT,
+        "JPEG: %llu bytes of coefficients are needed; the limit of %llu pixels allows %llu (--max-pixels)",
+        (unsigned long long)bytes, (unsigned long long)max_pixels, (unsigned long long)bound);
 }
 
 /* ---- checks and messages ---- */
 
-int mri_libjpeg_check_header(const struct jpeg_decompress_struct *d, const mr_image_header *header, size_t bytes, mr_error *err)
+int mri_libjpeg_check_header(const struct jpeg_decompress_struct *d, const mr_image_header *header,
+                             size_t bytes, mr_error *err)
 {
-    if (d->image_width != header->width || d->image_height != header->height || (uint32_t)d->num_components != header->channels)
-        return mr_error_set(err, MR_EFORMAT, "JPEG: two frame headers, of %u x %u x %u and %u x %u x %d", header->width, header->height,
-                            header->channels, d->image_width, d->image_height, d->num_components);
+    if (d->image_width != header->width || d->image_height != header->height ||
+        (uint32_t)d->num_components != header->channels)
+        return mr_error_set(err, MR_EFORMAT, "JPEG: two frame headers, of %u x %u x %u and %u x %u x %d",
+                            header->width, header->height, header->channels, d->image_width, d->image_height,
+                            d->num_components);
     if (!mri_jpeg_has_end_marker(d->src->next_input_byte, d->src->bytes_in_buffer))
         return mr_error_set(err, MR_EFORMAT, "JPEG: no end marker (EOI) up to byte %zu: truncated", bytes);
     return MR_OK;
@@ -85,8 +92,8 @@ static void sink_start(j_compress_ptr c)
 static boolean sink_full(j_compress_ptr c) /* all of the buffer is used, whatever free_in_buffer says */
 {
     mri_libjpeg_sink *s = (mri_libjpeg_sink *)(void *)c->dest;
-    size_t            more = 0;
-    uint8_t          *grown = mri_mul_size(s->bytes, 2, &more) ? realloc(s->data, more) : NULL;
+    size_t more = 0;
+    uint8_t *grown = mri_mul_size(s->bytes, 2, &more) ? realloc(s->data, more) : NULL;
     if (!grown) ERREXIT1(c, JERR_OUT_OF_MEMORY, 0);
     s->manager.next_output_byte = grown + s->bytes;
     s->manager.free_in_buffer = more - s->bytes;
@@ -99,25 +106,33 @@ static void sink_end(j_compress_ptr c) { (void)c; }
 
 int mri_libjpeg_sink_open(mri_libjpeg_sink *s, size_t bytes, mr_error *err)
 {
-    *s = (mri_libjpeg_sink){.manager = {.init_destination = sink_start, .empty_output_buffer = sink_full, .term_destination = sink_end},
-                            .data = malloc(bytes), .bytes = bytes};
+    *s = (mri_libjpeg_sink){.manager = {.init_destination = sink_start,
+                                        .empty_output_buffer = sink_full,
+                                        .term_destination = sink_end},
+                            .data = malloc(bytes),
+                            .bytes = bytes};
     return s->data ? MR_OK : mr_error_set(err, MR_ENOMEM, "JPEG: no memory for the file");
 }
 
 /* ---- errors, told ---- */
 
-int mri_libjpeg_told(const mri_libjpeg_errors *e, const struct jpeg_source_mgr *src, size_t bytes, mr_error *err)
+int mri_libjpeg_told(const mri_libjpeg_errors *e, const struct jpeg_source_mgr *src, size_t bytes,
+                     mr_error *err)
 {
     switch (e->code) {
     case 0:
-        return mr_error_set(err, MR_ELIMIT, "JPEG: more than %u scans; ordinary ones have about 10: write it anew, or raise --max-scans",
-                            e->max_scans);
+        return mr_error_set(
+            err, MR_ELIMIT,
+            "JPEG: more than %u scans; ordinary ones have about 10: write it anew, or raise --max-scans",
+            e->max_scans);
     case JERR_IMAGE_TOO_BIG:
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: a side of more than %ld pixels: cut it into parts, or convert it to PNG", JPEG_MAX_DIMENSION);
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "JPEG: a side of more than %ld pixels: cut it into parts, or convert it to PNG",
+                            JPEG_MAX_DIMENSION);
     case JWRN_JPEG_EOF:
-        return mr_error_set(err, MR_EFORMAT, "JPEG: ends at byte %zu in the middle of something: truncated", bytes);
-    case JERR_OUT_OF_MEMORY:
-        return mr_error_set(err, MR_ENOMEM, "JPEG: %s", e->text);
+        return mr_error_set(err, MR_EFORMAT, "JPEG: ends at byte %zu in the middle of something: truncated",
+                            bytes);
+    case JERR_OUT_OF_MEMORY: return mr_error_set(err, MR_ENOMEM, "JPEG: %s", e->text);
     case JERR_ARITH_NOTIMPL:
     case JERR_BAD_DCT_COEF:           /* only in writing, */
     case JERR_MISMATCHED_QUANT_TABLE: /* like this: two tables of one number, each in force for one scan */
@@ -127,7 +142,8 @@ int mri_libjpeg_told(const mri_libjpeg_errors *e, const struct jpeg_source_mgr *
     case JERR_FRACT_SAMPLE_NOTIMPL:
     case JERR_NOTIMPL:
     case JERR_SOF_UNSUPPORTED:
-        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %s: convert it to an ordinary JPEG, or to PNG", e->text);
+        return mr_error_set(err, MR_EUNSUPPORTED, "JPEG: %s: convert it to an ordinary JPEG, or to PNG",
+                            e->text);
     default: {
         if (bytes == 0) return mr_error_set(err, MR_EFORMAT, "JPEG: %s", e->text);
         const size_t left = src && src->bytes_in_buffer <= bytes ? src->bytes_in_buffer : 0;

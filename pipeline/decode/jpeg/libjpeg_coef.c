@@ -47,14 +47,15 @@ void mri_libjpeg_destroy(mri_libjpeg *j)
 /* ---- reading ---- */
 
 /* libjpeg allocates for as many pixels as the header has: it is looked at before. */
-int mri_libjpeg_load(mri_libjpeg *j, const void *data, size_t bytes, uint64_t max_pixels, uint32_t max_scans, bool markers,
-                     mr_error *err)
+int mri_libjpeg_load(mri_libjpeg *j, const void *data, size_t bytes, uint64_t max_pixels, uint32_t max_scans,
+                     bool markers, mr_error *err)
 {
     struct jpeg_decompress_struct *d = &j->d;
-    mr_image_header                header;
+    mr_image_header header;
     int rc = mr_image_header_parse(data, bytes, &header, err);
     if (rc) return rc;
-    if (header.type != MR_TYPE_JPEG) return mr_error_set(err, MR_EFORMAT, "expected a JPEG, found another picture");
+    if (header.type != MR_TYPE_JPEG)
+        return mr_error_set(err, MR_EFORMAT, "expected a JPEG, found another picture");
     rc = mri_check_pixels(header.width, header.height, max_pixels, err);
     if (rc) return rc;
     j->errors.max_scans = max_scans;
@@ -76,9 +77,11 @@ int mri_libjpeg_load(mri_libjpeg *j, const void *data, size_t bytes, uint64_t ma
     j->coef = jpeg_read_coefficients(d);
     for (int k = 0; k < d->num_components; k++) {
         const jpeg_component_info *c = &d->comp_info[k];
-        if (!c->quant_table) return mr_error_set(err, MR_EFORMAT, "JPEG: no scan brings component %d: incomplete", k);
+        if (!c->quant_table)
+            return mr_error_set(err, MR_EFORMAT, "JPEG: no scan brings component %d: incomplete", k);
         if (c->quant_table->quantval[0] == 0)
-            return mr_error_set(err, MR_EFORMAT, "JPEG: quantisation table %d is missing or zero", c->quant_tbl_no);
+            return mr_error_set(err, MR_EFORMAT, "JPEG: quantisation table %d is missing or zero",
+                                c->quant_tbl_no);
     }
     return MR_OK;
 }
@@ -99,15 +102,19 @@ static void frame_fill(mri_libjpeg *j)
 {
     const struct jpeg_decompress_struct *d = &j->d;
     mri_jpeg_frame *f = &j->frame;
-    const bool      one = d->num_components == 1;
-    *f = (mri_jpeg_frame){.width = d->image_width, .height = d->image_height, .component_count = (uint32_t)d->num_components,
-                          .h_max = one ? 1 : (uint32_t)d->max_h_samp_factor, .v_max = one ? 1 : (uint32_t)d->max_v_samp_factor,
-                          .colour = colour_of(d->jpeg_color_space), .orientation = f->orientation};
+    const bool one = d->num_components == 1;
+    *f = (mri_jpeg_frame){.width = d->image_width,
+                          .height = d->image_height,
+                          .component_count = (uint32_t)d->num_components,
+                          .h_max = one ? 1 : (uint32_t)d->max_h_samp_factor,
+                          .v_max = one ? 1 : (uint32_t)d->max_v_samp_factor,
+                          .colour = colour_of(d->jpeg_color_space),
+                          .orientation = f->orientation};
     f->mcus_wide = (f->width + 8 * f->h_max - 1) / (8 * f->h_max);
     f->mcus_high = (f->height + 8 * f->v_max - 1) / (8 * f->v_max);
     for (uint32_t k = 0; k < f->component_count; k++) {
         const jpeg_component_info *from = &d->comp_info[k];
-        mri_jpeg_component        *c = &f->component[k];
+        mri_jpeg_component *c = &f->component[k];
         c->id = (uint8_t)from->component_id;
         c->h = one ? 1 : (uint8_t)from->h_samp_factor;
         c->v = one ? 1 : (uint8_t)from->v_samp_factor;
@@ -121,8 +128,8 @@ static void frame_fill(mri_libjpeg *j)
 }
 
 /* Not inlined: no variable of the function that calls setjmp() may change before it returns twice. */
-__attribute__((noinline)) static int load(mri_libjpeg *j, const void *data, size_t bytes, uint64_t max_pixels, uint32_t max_scans,
-                                          mr_error *err)
+__attribute__((noinline)) static int load(mri_libjpeg *j, const void *data, size_t bytes, uint64_t max_pixels,
+                                          uint32_t max_scans, mr_error *err)
 {
     const int rc = mri_libjpeg_load(j, data, bytes, max_pixels, max_scans, false, err);
     if (rc == MR_OK) frame_fill(j);
@@ -150,16 +157,18 @@ static uint8_t last_of(const int16_t *coef)
     return last;
 }
 
-static void copy_rows(mri_libjpeg *j, uint32_t mcu_row, const mri_block_window *window, const mri_block_rows *out)
+static void copy_rows(mri_libjpeg *j, uint32_t mcu_row, const mri_block_window *window,
+                      const mri_block_rows *out)
 {
     const j_common_ptr d = (j_common_ptr)&j->d;
     for (uint32_t k = 0; k < j->frame.component_count; k++) {
         const mri_block_window *w = &window[k];
-        const uint32_t          v = j->frame.component[k].v;
+        const uint32_t v = j->frame.component[k].v;
         if (w->x0 == w->x1) continue;
-        const uint32_t first = w->y0 > mcu_row * v ? w->y0 : mcu_row * v, end = w->y1 < (mcu_row + 1) * v ? w->y1 : (mcu_row + 1) * v;
+        const uint32_t first = w->y0 > mcu_row * v ? w->y0 : mcu_row * v,
+                       end = w->y1 < (mcu_row + 1) * v ? w->y1 : (mcu_row + 1) * v;
         for (uint32_t y = first; y < end; y++) {
-            JBLOCKARRAY  row = d->mem->access_virt_barray(d, j->coef[k], y, 1, FALSE);
+            JBLOCKARRAY row = d->mem->access_virt_barray(d, j->coef[k], y, 1, FALSE);
             const size_t at = (size_t)(y - first) * out[k].pitch, blocks = w->x1 - w->x0;
             memcpy(out[k].coef + at, row[0] + w->x0, blocks * sizeof(JBLOCK));
             for (size_t x = 0; x < blocks; x++) out[k].last[at + x] = last_of(out[k].coef[at + x]);
@@ -167,7 +176,8 @@ static void copy_rows(mri_libjpeg *j, uint32_t mcu_row, const mri_block_window *
     }
 }
 
-int mri_libjpeg_rows(mri_libjpeg *j, uint32_t mcu_row, const mri_block_window *window, const mri_block_rows *out, mr_error *err)
+int mri_libjpeg_rows(mri_libjpeg *j, uint32_t mcu_row, const mri_block_window *window,
+                     const mri_block_rows *out, mr_error *err)
 {
     if (setjmp(j->errors.jump)) return mri_libjpeg_tell(j, 0, err);
     copy_rows(j, mcu_row, window, out);

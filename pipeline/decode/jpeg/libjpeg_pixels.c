@@ -1,29 +1,31 @@
-/* pipeline/decode/jpeg/libjpeg_pixels.c: JPEG to pixels with libjpeg-turbo: the wanted part only, nothing left of the picture before.
+/* pipeline/decode/jpeg/libjpeg_pixels.c: JPEG to pixels with libjpeg-turbo: the wanted part only, nothing
+ * left of the picture before.
  *
  *   tables reset -> header -> end marker there? -> start -> [crop columns, skip rows] -> rows -> abort
  *
- * Errors jump to the one setjmp in mri_jpeg_decode(), from where jpeg_abort_decompress() frees the picture's memory.
+ * Errors jump to the one setjmp in mri_jpeg_decode(), from where jpeg_abort_decompress() frees the picture's
+ * memory.
  *
- * The object is kept from picture to picture, and in libjpeg that means its quantisation and Huffman tables are kept as
- * well: a file that lacks them would be decoded with those of whichever picture came before. So all tables lie in
- * memory of ours and are reset each time: Huffman to the standard ones (what libjpeg does for Motion JPEG frames),
- * quantisation to zero, which is then refused.
+ * The object is kept from picture to picture, and in libjpeg that means its quantisation and Huffman tables
+ * are kept as well: a file that lacks them would be decoded with those of whichever picture came before. So
+ * all tables lie in memory of ours and are reset each time: Huffman to the standard ones (what libjpeg does
+ * for Motion JPEG frames), quantisation to zero, which is then refused.
  *
- * A part is decoded by jpeg_crop_scanline(), with a margin on both sides because chroma is interpolated across
- * block borders, and jpeg_skip_scanlines(). That gives the whole picture's pixels for the layouts in
+ * A part is decoded by jpeg_crop_scanline(), with a margin on both sides because chroma is interpolated
+ * across block borders, and jpeg_skip_scanlines(). That gives the whole picture's pixels for the layouts in
  * crop_is_exact() (tests compare them all); anything else is decoded in full. */
 #include "pipeline/decode/decoders.h"
 #include "pipeline/decode/jpeg/libjpeg.h"
 
 struct mri_jpeg {
     struct jpeg_decompress_struct d;
-    mri_libjpeg_errors            errors;
-    struct jpeg_progress_mgr      progress;
-    unsigned   seen;       /* multi-scan: components whose first scan has come */
+    mri_libjpeg_errors errors;
+    struct jpeg_progress_mgr progress;
+    unsigned seen; /* multi-scan: components whose first scan has come */
     JQUANT_TBL quant[NUM_QUANT_TBLS];
-    JHUFF_TBL  dc[NUM_HUFF_TBLS], ac[NUM_HUFF_TBLS];
-    JHUFF_TBL  standard_dc[2], standard_ac[2];
-    mri_buffer cmyk;       /* one row */
+    JHUFF_TBL dc[NUM_HUFF_TBLS], ac[NUM_HUFF_TBLS];
+    JHUFF_TBL standard_dc[2], standard_ac[2];
+    mri_buffer cmyk; /* one row */
 };
 
 /* ---- what libjpeg calls ---- */
@@ -124,7 +126,8 @@ static int check_started(const mri_jpeg *j, bool multi_scan, mr_error *err)
         if (multi_scan && !(j->seen >> k & 1))
             return mr_error_set(err, MR_EFORMAT, "JPEG: no scan brings component %d: incomplete", k);
         if (!c->quant_table || c->quant_table->quantval[0] == 0)
-            return mr_error_set(err, MR_EFORMAT, "JPEG: quantisation table %d is missing or zero", c->quant_tbl_no);
+            return mr_error_set(err, MR_EFORMAT, "JPEG: quantisation table %d is missing or zero",
+                                c->quant_tbl_no);
     }
     return MR_OK;
 }
@@ -137,8 +140,8 @@ static bool crop_is_exact(const struct jpeg_decompress_struct *d, bool multi_sca
     if (d->num_components == 1) return true;
     if (d->num_components != 3) return false;
     const jpeg_component_info *c = d->comp_info;
-    return c[0].h_samp_factor <= 2 && c[0].v_samp_factor <= 2 && c[1].h_samp_factor == 1 && c[1].v_samp_factor == 1 &&
-           c[2].h_samp_factor == 1 && c[2].v_samp_factor == 1;
+    return c[0].h_samp_factor <= 2 && c[0].v_samp_factor <= 2 && c[1].h_samp_factor == 1 &&
+           c[1].v_samp_factor == 1 && c[2].h_samp_factor == 1 && c[2].v_samp_factor == 1;
 }
 
 /* ---- rows ---- */
@@ -164,12 +167,15 @@ static int read_rows(mri_jpeg *j, uint32_t channels, uint8_t *dst, size_t stride
         JSAMPROW row[4];
         uint32_t count = 0;
         if (cmyk) row[count++] = j->cmyk.data;
-        else while (count < 4 && done + count < rows) {
-            row[count] = dst + (size_t)(done + count) * stride;
-            count++;
-        }
+        else
+            while (count < 4 && done + count < rows) {
+                row[count] = dst + (size_t)(done + count) * stride;
+                count++;
+            }
         count = jpeg_read_scanlines(d, row, count);
-        if (cmyk) cmyk_row(j->cmyk.data, d->output_width, d->saw_Adobe_marker, channels, dst + (size_t)done * stride);
+        if (cmyk)
+            cmyk_row(j->cmyk.data, d->output_width, d->saw_Adobe_marker, channels,
+                     dst + (size_t)done * stride);
         done += count;
     }
     return MR_OK;
@@ -179,9 +185,9 @@ static void choose_output(struct jpeg_decompress_struct *d, uint32_t channels)
 {
     if (d->jpeg_color_space == JCS_CMYK || d->jpeg_color_space == JCS_YCCK) d->out_color_space = JCS_CMYK;
     else d->out_color_space = channels == 1 ? JCS_GRAYSCALE : JCS_RGB;
-    d->dct_method = JDCT_ISLOW;         /* the others trade exactness for time that is not there to gain */
+    d->dct_method = JDCT_ISLOW; /* the others trade exactness for time that is not there to gain */
     d->do_fancy_upsampling = TRUE;
-    d->do_block_smoothing = FALSE;      /* would make a part differ from the whole */
+    d->do_block_smoothing = FALSE; /* would make a part differ from the whole */
 }
 
 static int start(mri_jpeg *j, const mri_jpeg_request *q, bool *multi_scan, mr_error *err)
@@ -203,8 +209,8 @@ static int start(mri_jpeg *j, const mri_jpeg_request *q, bool *multi_scan, mr_er
 }
 
 /* Not inlined: no variable of the function that calls setjmp() may change before it returns twice. */
-__attribute__((noinline)) static int decode(mri_jpeg *j, const mri_jpeg_request *q, mri_buffer *buffer, mri_view *out,
-                                            mr_error *err)
+__attribute__((noinline)) static int decode(mri_jpeg *j, const mri_jpeg_request *q, mri_buffer *buffer,
+                                            mri_view *out, mr_error *err)
 {
     struct jpeg_decompress_struct *d = &j->d;
     bool multi_scan = false;
@@ -228,14 +234,21 @@ __attribute__((noinline)) static int decode(mri_jpeg *j, const mri_jpeg_request 
     size_t bytes;
     if (!mri_mul_size(stride, rows, &bytes) || mri_buffer_need(buffer, bytes) ||
         read_rows(j, q->channels, buffer->data, stride, rows))
-        return mr_error_set(err, MR_ENOMEM, "JPEG: no memory for %u rows of %u pixels", rows, d->output_width);
-    if (d->output_scanline == d->output_height) jpeg_finish_decompress(d); /* looks at what follows the last row */
-    *out = (mri_view){.pixels = buffer->data + (size_t)(part.y - y) * stride + (size_t)(part.x - x) * q->channels,
-                      .width = part.width, .height = part.height, .channels = q->channels, .stride = stride};
+        return mr_error_set(err, MR_ENOMEM, "JPEG: no memory for %u rows of %u pixels", rows,
+                            d->output_width);
+    if (d->output_scanline == d->output_height)
+        jpeg_finish_decompress(d); /* looks at what follows the last row */
+    *out = (mri_view){.pixels =
+                          buffer->data + (size_t)(part.y - y) * stride + (size_t)(part.x - x) * q->channels,
+                      .width = part.width,
+                      .height = part.height,
+                      .channels = q->channels,
+                      .stride = stride};
     return MR_OK;
 }
 
-int mri_jpeg_decode(mri_jpeg *j, const mri_jpeg_request *request, mri_buffer *buffer, mri_view *out, mr_error *err)
+int mri_jpeg_decode(mri_jpeg *j, const mri_jpeg_request *request, mri_buffer *buffer, mri_view *out,
+                    mr_error *err)
 {
     int rc;
     if (setjmp(j->errors.jump)) rc = mri_libjpeg_told(&j->errors, j->d.src, request->bytes, err);

@@ -1,8 +1,9 @@
 /* pipeline/decode/jpeg/road.c: see road.h.
  *
- * A component is wanted when its samples matter to the result: of YCbCr only Y when gray is asked for. For each wanted one the axes
- * are brought to its own grid, their support tells which blocks matter, and those become a plane that begins on a block
- * border. Results are made in bands of rows, so that between the planes and the result nothing is large. */
+ * A component is wanted when its samples matter to the result: of YCbCr only Y when gray is asked for. For
+ * each wanted one the axes are brought to its own grid, their support tells which blocks matter, and those
+ * become a plane that begins on a block border. Results are made in bands of rows, so that between the planes
+ * and the result nothing is large. */
 #include "pipeline/decode/jpeg/road.h"
 
 #include "pipeline/decode/jpeg/idct.h"
@@ -11,14 +12,14 @@
 
 struct plane {
     mri_block_window window;
-    mri_axis         x, y;
-    mri_buffer       samples, coef, last; /* samples: 8 x 8 for each block of the window */
-    size_t           stride;
+    mri_axis x, y;
+    mri_buffer samples, coef, last; /* samples: 8 x 8 for each block of the window */
+    size_t stride;
 };
 
 struct mri_road {
     struct plane plane[3];
-    mri_buffer   band; /* resampled planes of one band */
+    mri_buffer band; /* resampled planes of one band */
 };
 
 int mri_road_create(mri_road **out)
@@ -41,9 +42,10 @@ void mri_road_destroy(mri_road *r)
 
 uint64_t mri_road_bound_bytes(uint64_t pixels, uint64_t width, uint64_t out)
 {
-    /* planes: whole blocks, so up to 7 more on each side, and 31 more rows and columns where an MCU is 4 x 4 blocks;
-     * coefficients: 4 rows of blocks of each component */
-    const uint64_t columns = width + 32, samples = pixels + 32 * columns + 32 * (pixels / (width ? width : 1) + 32);
+    /* planes: whole blocks, so up to 7 more on each side, and 31 more rows and columns where an MCU is 4 x 4
+     * blocks; coefficients: 4 rows of blocks of each component */
+    const uint64_t columns = width + 32,
+                   samples = pixels + 32 * columns + 32 * (pixels / (width ? width : 1) + 32);
     const uint64_t coefficients = 4 * (columns / 8 + 1) * (2 * MRI_JPEG_BLOCK + 1);
     return sizeof(mri_road) + 3 * (samples + coefficients + mri_max_u64(BAND_PIXELS, out));
 }
@@ -65,7 +67,8 @@ static mri_axis component_axis(const mri_axis *a, uint32_t most, uint32_t factor
     return c;
 }
 
-static int plan_plane(struct plane *p, const mri_jpeg_frame *f, uint32_t c, const mri_axis *x, const mri_axis *y, mri_filter filter)
+static int plan_plane(struct plane *p, const mri_jpeg_frame *f, uint32_t c, const mri_axis *x,
+                      const mri_axis *y, mri_filter filter)
 {
     const mri_jpeg_component *k = &f->component[c];
     p->x = component_axis(x, f->h_max, k->h, k->width);
@@ -94,21 +97,22 @@ static void transform(struct plane *p, const mri_jpeg_component *k, uint32_t mcu
     const uint32_t to = (mcu_row + 1) * k->v < p->window.y1 ? (mcu_row + 1) * k->v : p->window.y1;
     const int16_t(*coef)[MRI_JPEG_BLOCK] = (const int16_t(*)[MRI_JPEG_BLOCK])(const void *)p->coef.data;
     for (uint32_t y = from; y < to; y++)
-        mri_idct_row(coef + (size_t)(y - from) * pitch, p->last.data + (size_t)(y - from) * pitch, k->quant, pitch,
-                     p->samples.data + (size_t)(y - p->window.y0) * 8 * p->stride, p->stride);
+        mri_idct_row(coef + (size_t)(y - from) * pitch, p->last.data + (size_t)(y - from) * pitch, k->quant,
+                     pitch, p->samples.data + (size_t)(y - p->window.y0) * 8 * p->stride, p->stride);
 }
 
 static int make_planes(mri_road *r, const mri_coefficients *from, uint32_t wanted, mr_error *err)
 {
     const mri_jpeg_frame *f = from->frame;
-    mri_block_window      window[MRI_JPEG_MAX_COMPONENTS] = {{0}};
-    mri_block_rows        rows[MRI_JPEG_MAX_COMPONENTS] = {{0}};
-    uint32_t              first = UINT32_MAX, end = 0;
+    mri_block_window window[MRI_JPEG_MAX_COMPONENTS] = {{0}};
+    mri_block_rows rows[MRI_JPEG_MAX_COMPONENTS] = {{0}};
+    uint32_t first = UINT32_MAX, end = 0;
     for (uint32_t c = 0; c < wanted; c++) {
         const struct plane *p = &r->plane[c];
-        const uint32_t      v = f->component[c].v, last_row = (p->window.y1 + v - 1) / v;
+        const uint32_t v = f->component[c].v, last_row = (p->window.y1 + v - 1) / v;
         window[c] = p->window;
-        rows[c] = (mri_block_rows){(int16_t(*)[MRI_JPEG_BLOCK])(void *)p->coef.data, p->last.data, p->window.x1 - p->window.x0};
+        rows[c] = (mri_block_rows){(int16_t(*)[MRI_JPEG_BLOCK])(void *)p->coef.data, p->last.data,
+                                   p->window.x1 - p->window.x0};
         if (p->window.y0 / v < first) first = p->window.y0 / v;
         if (last_row > end) end = last_row;
     }
@@ -124,9 +128,9 @@ static int make_planes(mri_road *r, const mri_coefficients *from, uint32_t wante
 
 /* Some rows of the result. */
 struct band {
-    uint32_t   first, rows, width, channels, wanted;
+    uint32_t first, rows, width, channels, wanted;
     mri_filter filter;
-    bool       flip;
+    bool flip;
 };
 
 static bool same_grid(const mri_jpeg_component *a, const mri_jpeg_component *b)
@@ -134,9 +138,10 @@ static bool same_grid(const mri_jpeg_component *a, const mri_jpeg_component *b)
     return a->h == b->h && a->v == b->v; /* and with that the same size */
 }
 
-/* Rows [first, first + count) of the wanted ones of plane c. The plan is left as it is when plane c - 1 had the same grid. */
-static int resample_plane(mri_road *r, mri_resample_plan *plan, const mri_jpeg_frame *f, uint32_t c, const struct band *b,
-                          uint8_t *dst, size_t dst_stride)
+/* Rows [first, first + count) of the wanted ones of plane c. The plan is left as it is when plane c - 1 had
+ * the same grid. */
+static int resample_plane(mri_road *r, mri_resample_plan *plan, const mri_jpeg_frame *f, uint32_t c,
+                          const struct band *b, uint8_t *dst, size_t dst_stride)
 {
     const struct plane *p = &r->plane[c];
     if (c == 0 || !same_grid(&f->component[c - 1], &f->component[c])) {
@@ -145,24 +150,29 @@ static int resample_plane(mri_road *r, mri_resample_plan *plan, const mri_jpeg_f
         y.count = b->rows;
         if (mri_resample_plan_set(plan, &p->x, &y, b->filter, b->flip, 1)) return MR_ENOMEM;
     }
-    const mri_view view = {.pixels = p->samples.data, .width = (uint32_t)p->stride,
-                           .height = 8 * (p->window.y1 - p->window.y0), .channels = 1, .stride = p->stride};
+    const mri_view view = {.pixels = p->samples.data,
+                           .width = (uint32_t)p->stride,
+                           .height = 8 * (p->window.y1 - p->window.y0),
+                           .channels = 1,
+                           .stride = p->stride};
     return mri_resample_run(plan, &view, 8 * p->window.x0, 8 * p->window.y0, dst, dst_stride);
 }
 
-static void finish_row(const mri_jpeg_frame *f, uint32_t channels, const uint8_t *const plane[3], size_t count, uint8_t *dst)
+static void finish_row(const mri_jpeg_frame *f, uint32_t channels, const uint8_t *const plane[3],
+                       size_t count, uint8_t *dst)
 {
     if (f->component_count == 1) mri_gray_to_rgb(plane[0], count, dst);
     else if (f->colour == MRI_JPEG_YCC) mri_ycc_to_rgb(plane[0], plane[1], plane[2], count, dst);
     else if (channels == 3) mri_planes_to_rgb(plane[0], plane[1], plane[2], count, dst);
-    else for (size_t k = 0; k < count; k++) dst[k] = mri_gray(plane[0][k], plane[1][k], plane[2][k]);
+    else
+        for (size_t k = 0; k < count; k++) dst[k] = mri_gray(plane[0][k], plane[1][k], plane[2][k]);
 }
 
-static int make_band(mri_road *r, mri_resample_plan *plan, const mri_jpeg_frame *f, const struct band *b, uint8_t *dst,
-                     size_t dst_stride)
+static int make_band(mri_road *r, mri_resample_plan *plan, const mri_jpeg_frame *f, const struct band *b,
+                     uint8_t *dst, size_t dst_stride)
 {
     if (b->wanted == 1 && b->channels == 1) return resample_plane(r, plan, f, 0, b, dst, dst_stride);
-    const size_t   plane_bytes = (size_t)b->width * b->rows;
+    const size_t plane_bytes = (size_t)b->width * b->rows;
     const uint8_t *plane[3] = {0};
     if (mri_buffer_need(&r->band, b->wanted * plane_bytes)) return MR_ENOMEM;
     for (uint32_t c = 0; c < b->wanted; c++) {
@@ -178,21 +188,26 @@ static int make_band(mri_road *r, mri_resample_plan *plan, const mri_jpeg_frame 
     return MR_OK;
 }
 
-int mri_road_run(mri_road *r, mri_resample_plan *plan, const mri_coefficients *from, const mri_axis *x, const mri_axis *y,
-                 mri_filter filter, bool flip, uint32_t channels, uint8_t *dst, size_t dst_stride, mr_error *err)
+int mri_road_run(mri_road *r, mri_resample_plan *plan, const mri_coefficients *from, const mri_axis *x,
+                 const mri_axis *y, mri_filter filter, bool flip, uint32_t channels, uint8_t *dst,
+                 size_t dst_stride, mr_error *err)
 {
     const mri_jpeg_frame *f = from->frame;
     const uint32_t wanted = f->component_count == 1 || (channels == 1 && f->colour == MRI_JPEG_YCC) ? 1 : 3;
     int rc = MR_OK;
     for (uint32_t c = 0; c < wanted && rc == MR_OK; c++) rc = plan_plane(&r->plane[c], f, c, x, y, filter);
-    if (rc) return mr_error_set(err, rc, "JPEG: no memory for the planes of %u x %u pixels", x->size, y->size);
+    if (rc)
+        return mr_error_set(err, rc, "JPEG: no memory for the planes of %u x %u pixels", x->size, y->size);
     rc = make_planes(r, from, wanted, err);
     if (rc) return rc;
     const uint32_t most_rows = x->count < BAND_PIXELS ? BAND_PIXELS / x->count : 1;
-    struct band b = {.width = x->count, .channels = channels, .wanted = wanted, .filter = filter, .flip = flip};
+    struct band b = {
+        .width = x->count, .channels = channels, .wanted = wanted, .filter = filter, .flip = flip};
     for (; b.first < y->count && rc == MR_OK; b.first += b.rows) {
         b.rows = y->count - b.first < most_rows ? y->count - b.first : most_rows;
         rc = make_band(r, plan, f, &b, dst + b.first * dst_stride, dst_stride);
     }
-    return rc == MR_OK ? MR_OK : mr_error_set(err, rc, "JPEG: no memory for a result of %u x %u pixels", x->count, y->count);
+    return rc == MR_OK
+               ? MR_OK
+               : mr_error_set(err, rc, "JPEG: no memory for a result of %u x %u pixels", x->count, y->count);
 }

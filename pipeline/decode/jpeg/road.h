@@ -2,16 +2,16 @@
  *
  *   coefficients of the blocks that matter ── IDCT ──► planes ── resampled, each from its own resolution ──► colour ──► result
  *
- * There is never a full-size RGB picture. Where the coefficients come from (our entropy decoder, libjpeg's, a coefficient record)
- * changes nothing in the result. */
+ * There is never a full-size RGB picture. Where the coefficients come from (our entropy decoder, libjpeg's, a
+ * coefficient record) changes nothing in the result. */
 #ifndef MRI_ROAD_H
 #define MRI_ROAD_H
 
 #include "formats/image/jpeg_frame.h"
 #include "pipeline/pixels/resample.h"
 
-/* Where coefficients come from. window: one for each component. rows: those of one MCU row, asked for in rising order, each row
- * that has wanted blocks exactly once. end: after the last; may find damage too. */
+/* Where coefficients come from. window: one for each component. rows: those of one MCU row, asked for in
+ * rising order, each row that has wanted blocks exactly once. end: after the last; may find damage too. */
 typedef struct mri_coefficients {
     void *self;
     const mri_jpeg_frame *frame;
@@ -22,17 +22,19 @@ typedef struct mri_coefficients {
 
 /* Planes and rows of coefficients: one thread's. They grow to the largest picture seen and stay. */
 typedef struct mri_road mri_road;
-int  mri_road_create(mri_road **out);
+int mri_road_create(mri_road **out);
 void mri_road_destroy(mri_road *r); /* accepts NULL */
-/* The most it may hold after pictures of up to these pixels, none wider than width, to results of up to out x out. */
+/* The most it may hold after pictures of up to these pixels, none wider than width, to results of up to out x
+ * out. */
 uint64_t mri_road_bound_bytes(uint64_t pixels, uint64_t width, uint64_t out);
 
 /* Can this picture take the road? 1 component, or 3 of YCbCr or RGB. */
 bool mri_road_takes(const mri_jpeg_frame *frame);
 
-/* Result pixels of the stored picture as x and y say, channels 1 or 3, interleaved, rows dst_stride bytes apart. x and y: in
- * pixels of the picture, units 1/1. flip: right to left. plan: working memory. */
-int mri_road_run(mri_road *r, mri_resample_plan *plan, const mri_coefficients *from, const mri_axis *x, const mri_axis *y,
-                 mri_filter filter, bool flip, uint32_t channels, uint8_t *dst, size_t dst_stride, mr_error *err);
+/* Result pixels of the stored picture as x and y say, channels 1 or 3, interleaved, rows dst_stride bytes
+ * apart. x and y: in pixels of the picture, units 1/1. flip: right to left. plan: working memory. */
+int mri_road_run(mri_road *r, mri_resample_plan *plan, const mri_coefficients *from, const mri_axis *x,
+                 const mri_axis *y, mri_filter filter, bool flip, uint32_t channels, uint8_t *dst,
+                 size_t dst_stride, mr_error *err);
 
 #endif

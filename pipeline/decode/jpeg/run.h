@@ -1,25 +1,31 @@
-/* pipeline/decode/jpeg/run.h: the loop the entropy decoder lives in, as functions to be inlined in one file for each instruction set. Private.
+/* pipeline/decode/jpeg/run.h: the loop the entropy decoder lives in, as functions to be inlined in one file
+ * for each instruction set. Private.
  *
  * A load leaves at least 56 bits, enough for four AC windows, or for one symbol of any length (31 bits).
  *
- * In a block the place k of the last coefficient moves on without a test for every kind of symbol: values are stored at
- * place[k + far], where anything beyond 63 falls on 63, and only values of 0 ever do before the block is over. One test,
- * "is k past 62", catches the rest: the end of the block, a full block, a value too long for the window. As in libjpeg, a run
- * that leads over the end stores its value at 63. */
+ * In a block the place k of the last coefficient moves on without a test for every kind of symbol: values are
+ * stored at place[k + far], where anything beyond 63 falls on 63, and only values of 0 ever do before the
+ * block is over. One test, "is k past 62", catches the rest: the end of the block, a full block, a value too
+ * long for the window. As in libjpeg, a run that leads over the end stores its value at 63. */
 #ifndef MRI_RUN_H
 #define MRI_RUN_H
 
 #include "pipeline/decode/jpeg/scan.h"
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE      static inline __attribute__((always_inline))
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 #define EIGHT(x) x, x, x, x, x, x, x, x
 static const uint8_t place[64 + 128] = {
-    0,  1,  8,  16, 9,  2,  3,  10, 17, 24, 32, 25, 18, 11, 4,  5,  12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6,  7,  14, 21, 28,
-    35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55, 62, 63,
-    EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63),
-    EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63),
+    0,         1,         8,         16,        9,         2,         3,         10,        17,
+    24,        32,        25,        18,        11,        4,         5,         12,        19,
+    26,        33,        40,        48,        41,        34,        27,        20,        13,
+    6,         7,         14,        21,        28,        35,        42,        49,        56,
+    57,        50,        43,        36,        29,        22,        15,        23,        30,
+    37,        44,        51,        58,        59,        52,        45,        38,        31,
+    39,        46,        53,        60,        61,        54,        47,        55,        62,
+    63,        EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63),
+    EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63), EIGHT(63),
 };
 #undef EIGHT
 
@@ -47,12 +53,13 @@ INLINE bool dc_step(mri_bits *in, const mri_huff_dc *t, int32_t *prediction)
 
 #define BLOCK_BAD 255 /* place of the last coefficient of a block with a bad code */
 
-/* One AC symbol of any kind, the slow way; bits are loaded. The last one's place, stored; more than 62, and the block is over:
- * by its end, END_OF_BLOCK more than the last; or BLOCK_BAD. */
+/* One AC symbol of any kind, the slow way; bits are loaded. The last one's place, stored; more than 62, and
+ * the block is over: by its end, END_OF_BLOCK more than the last; or BLOCK_BAD. */
 #define END_OF_BLOCK 128
 INLINE unsigned one_symbol(mri_bits *in, const mri_huff_ac *t, unsigned k, int16_t *out, bool store)
 {
-    const uint32_t found = mri_huff_search(&t->codes, in->window), bits = found & 0xff, run = found >> 12, size = found >> 8 & 15;
+    const uint32_t found = mri_huff_search(&t->codes, in->window), bits = found & 0xff, run = found >> 12,
+                   size = found >> 8 & 15;
     if (found == 0) return BLOCK_BAD;
     if (size == 0 && run != 15) {
         mri_bits_drop(in, bits);
@@ -65,7 +72,8 @@ INLINE unsigned one_symbol(mri_bits *in, const mri_huff_ac *t, unsigned k, int16
 }
 
 /* One window of AC symbols; false when more than moving on is to be done, and then nothing is dropped. */
-INLINE bool ac_step(mri_bits *in, const mri_huff_ac *t, int16_t *out, bool store, unsigned *k, uint32_t *e, unsigned *all)
+INLINE bool ac_step(mri_bits *in, const mri_huff_ac *t, int16_t *out, bool store, unsigned *k, uint32_t *e,
+                    unsigned *all)
 {
     *e = t->window[in->window >> (64 - MRI_AC_BITS)];
     *all = *k + mri_ac_all(*e);
@@ -79,8 +87,8 @@ INLINE bool ac_step(mri_bits *in, const mri_huff_ac *t, int16_t *out, bool store
     return true;
 }
 
-/* The rest of a block, its AC coefficients, behind dc_step(), which leaves bits for two windows. Place of the last one, or BLOCK_BAD.
- * store: out is zero. */
+/* The rest of a block, its AC coefficients, behind dc_step(), which leaves bits for two windows. Place of the
+ * last one, or BLOCK_BAD. store: out is zero. */
 INLINE unsigned ac_block(mri_bits *in, const mri_huff_ac *t, int16_t *out, bool store)
 {
     unsigned k = 0, all;
@@ -92,7 +100,8 @@ INLINE unsigned ac_block(mri_bits *in, const mri_huff_ac *t, int16_t *out, bool 
             on = ac_step(in, t, out, store, &k, &e, &all) && ac_step(in, t, out, store, &k, &e, &all) &&
                  ac_step(in, t, out, store, &k, &e, &all) && ac_step(in, t, out, store, &k, &e, &all);
         }
-        if (mri_ac_all(e) - MRI_AC_END <= 32 && all - MRI_AC_END < 63) { /* the end, and not that of the next block behind a full one */
+        if (mri_ac_all(e) - MRI_AC_END <= 32 &&
+            all - MRI_AC_END < 63) { /* the end, and not that of the next block behind a full one */
             mri_bits_drop(in, mri_ac_bits(e));
             return all - MRI_AC_END;
         }
@@ -102,7 +111,8 @@ INLINE unsigned ac_block(mri_bits *in, const mri_huff_ac *t, int16_t *out, bool 
             k += mri_ac_first(e);
             if (store) out[place[k]] = (int16_t)value_of(in->window << (mri_ac_bits(e) - size), size);
             mri_bits_drop(in, mri_ac_bits(e));
-        } else { /* a code too long; or a block that fills up, perhaps with the first symbol alone: what was stored is stored again */
+        } else { /* a code too long; or a block that fills up, perhaps with the first symbol alone: what was
+                    stored is stored again */
             k = one_symbol(in, t, k, out, store);
             if (k >= END_OF_BLOCK) return k == BLOCK_BAD ? k : k - END_OF_BLOCK;
         }

@@ -1,4 +1,5 @@
-/* pipeline/decode/jpeg/run_plain.c: runs of MCUs in plain C; run_avx2.c has the same for processors with shifts that spare the flags (BMI2). */
+/* pipeline/decode/jpeg/run_plain.c: runs of MCUs in plain C; run_avx2.c has the same for processors with
+ * shifts that spare the flags (BMI2). */
 #include "base/simd.h"
 #include "pipeline/decode/jpeg/run.h"
 

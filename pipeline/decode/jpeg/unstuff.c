@@ -1,4 +1,5 @@
-/* pipeline/decode/jpeg/unstuff.c: entropy-coded bytes without their stuffing: FF 00 becomes FF. unstuff_avx512.c has a faster way. */
+/* pipeline/decode/jpeg/unstuff.c: entropy-coded bytes without their stuffing: FF 00 becomes FF.
+ * unstuff_avx512.c has a faster way. */
 #include "base/simd.h"
 #include "pipeline/decode/jpeg/scan.h"
 

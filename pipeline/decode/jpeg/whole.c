@@ -17,10 +17,10 @@
 struct mri_whole {
     mri_entropy *entropy;
     mri_libjpeg *libjpeg;
-    uint8_t     *blocks;      /* 64-byte aligned */
-    size_t       blocks_bytes;
-    uint8_t     *last;
-    size_t       last_bytes;
+    uint8_t *blocks; /* 64-byte aligned */
+    size_t blocks_bytes;
+    uint8_t *last;
+    size_t last_bytes;
 };
 
 int mri_whole_create(mri_whole **out)
@@ -61,9 +61,9 @@ static void give_back(mri_whole *w)
 
 typedef struct blocks {
     mri_block_window window[MRI_JPEG_MAX_COMPONENTS]; /* all of each component */
-    int16_t        (*base[MRI_JPEG_MAX_COMPONENTS])[MRI_JPEG_BLOCK];
-    uint8_t         *last;
-    bool             whole; /* else one row of MCUs, written again and again */
+    int16_t (*base[MRI_JPEG_MAX_COMPONENTS])[MRI_JPEG_BLOCK];
+    uint8_t *last;
+    bool whole; /* else one row of MCUs, written again and again */
 } blocks;
 
 static int room_for(mri_whole *w, size_t block_count, size_t last_count, mr_error *err)
@@ -83,7 +83,8 @@ static int room_for(mri_whole *w, size_t block_count, size_t last_count, mr_erro
     return mr_error_set(err, MR_ENOMEM, "no memory for %zu blocks of coefficients", block_count);
 }
 
-static int blocks_make(mri_whole *w, const mri_jpeg_frame *f, bool whole, uint64_t max_pixels, blocks *b, mr_error *err)
+static int blocks_make(mri_whole *w, const mri_jpeg_frame *f, bool whole, uint64_t max_pixels, blocks *b,
+                       mr_error *err)
 {
     uint64_t count = 0, last = 0, at[MRI_JPEG_MAX_COMPONENTS] = {0};
     *b = (blocks){.whole = whole};
@@ -96,22 +97,27 @@ static int blocks_make(mri_whole *w, const mri_jpeg_frame *f, bool whole, uint64
     }
     const uint64_t bound = mri_jpeg_coefficient_bound(max_pixels);
     if (count * sizeof(int16_t[MRI_JPEG_BLOCK]) > bound)
-        return mr_error_set(err, MR_ELIMIT, "JPEG: %llu blocks of coefficients are needed; the limit of %llu pixels allows %llu",
-                            (unsigned long long)count, (unsigned long long)max_pixels,
-                            (unsigned long long)(bound / sizeof(int16_t[MRI_JPEG_BLOCK])));
+        return mr_error_set(
+            err, MR_ELIMIT,
+            "JPEG: %llu blocks of coefficients are needed; the limit of %llu pixels allows %llu",
+            (unsigned long long)count, (unsigned long long)max_pixels,
+            (unsigned long long)(bound / sizeof(int16_t[MRI_JPEG_BLOCK])));
     const int rc = room_for(w, (size_t)count, (size_t)last, err);
     if (rc) return rc;
-    for (uint32_t k = 0; k < f->component_count; k++) b->base[k] = (int16_t(*)[MRI_JPEG_BLOCK])(void *)w->blocks + at[k];
+    for (uint32_t k = 0; k < f->component_count; k++)
+        b->base[k] = (int16_t(*)[MRI_JPEG_BLOCK])(void *)w->blocks + at[k];
     b->last = w->last;
     return MR_OK;
 }
 
-static void rows_of(const blocks *b, const mri_jpeg_frame *f, uint32_t mcu_row, mri_block_rows out[MRI_JPEG_MAX_COMPONENTS])
+static void rows_of(const blocks *b, const mri_jpeg_frame *f, uint32_t mcu_row,
+                    mri_block_rows out[MRI_JPEG_MAX_COMPONENTS])
 {
     for (uint32_t k = 0; k < f->component_count; k++) {
         const mri_jpeg_component *c = &f->component[k];
-        const size_t              above = b->whole ? (size_t)mcu_row * c->v * c->blocks_wide : 0;
-        out[k] = (mri_block_rows){b->base[k] + above, b->last, c->blocks_wide}; /* last is wanted by nobody here */
+        const size_t above = b->whole ? (size_t)mcu_row * c->v * c->blocks_wide : 0;
+        out[k] =
+            (mri_block_rows){b->base[k] + above, b->last, c->blocks_wide}; /* last is wanted by nobody here */
     }
 }
 
@@ -120,14 +126,15 @@ static void rows_of(const blocks *b, const mri_jpeg_frame *f, uint32_t mcu_row, 
 static int check_limit(const void *jpeg, size_t bytes, const mr_decode_config *cfg, mr_error *err)
 {
     mr_image_header h;
-    const int       rc = mr_image_header_parse(jpeg, bytes, &h, err);
+    const int rc = mr_image_header_parse(jpeg, bytes, &h, err);
     if (rc) return rc;
-    if (h.type != MR_TYPE_JPEG) return mr_error_set(err, MR_EFORMAT, "expected a JPEG, found another picture");
+    if (h.type != MR_TYPE_JPEG)
+        return mr_error_set(err, MR_EFORMAT, "expected a JPEG, found another picture");
     return mri_check_pixels(h.width, h.height, cfg->max_pixels, err);
 }
 
-static int by_entropy(mri_whole *w, const mr_value *jpeg, bool whole, const mr_decode_config *cfg, const mri_jpeg_frame **f, blocks *b,
-                      mr_error *err)
+static int by_entropy(mri_whole *w, const mr_value *jpeg, bool whole, const mr_decode_config *cfg,
+                      const mri_jpeg_frame **f, blocks *b, mr_error *err)
 {
     int rc = mri_entropy_open(w->entropy, jpeg->data, jpeg->bytes, NULL, 0, f, err);
     if (rc == MR_OK) rc = blocks_make(w, *f, whole, cfg->max_pixels, b, err);
@@ -140,7 +147,8 @@ static int by_entropy(mri_whole *w, const mr_value *jpeg, bool whole, const mr_d
     return rc ? rc : mri_entropy_end(w->entropy, err);
 }
 
-static int by_libjpeg(mri_whole *w, const mr_value *jpeg, const mr_decode_config *cfg, const mri_jpeg_frame **f, blocks *b, mr_error *err)
+static int by_libjpeg(mri_whole *w, const mr_value *jpeg, const mr_decode_config *cfg,
+                      const mri_jpeg_frame **f, blocks *b, mr_error *err)
 {
     int rc = mri_libjpeg_open(w->libjpeg, jpeg->data, jpeg->bytes, cfg->max_pixels, cfg->max_scans, f, err);
     if (rc == MR_OK) rc = blocks_make(w, *f, true, cfg->max_pixels, b, err);
@@ -154,16 +162,17 @@ static int by_libjpeg(mri_whole *w, const mr_value *jpeg, const mr_decode_config
 
 /* ---- sound? ---- */
 
-/* Entry points have one form for each picture and gap, so those made anew are the same or the old ones are wrong. Making them decodes
- * the picture. */
+/* Entry points have one form for each picture and gap, so those made anew are the same or the old ones are
+ * wrong. Making them decodes the picture. */
 static int check_entries(mri_whole *w, const mr_value *value, mr_error *err)
 {
-    void          *made = NULL;
-    size_t         bytes = 0;
+    void *made = NULL;
+    size_t bytes = 0;
     const uint8_t *p = value->entries;
     const uint32_t gap = value->entries_bytes > 1 && p[1] ? p[1] : MRI_JPEG_ENTRY_GAP;
     int rc = mri_jpeg_entries_build_gap(w->entropy, value->data, value->bytes, gap, &made, &bytes, err);
-    if (rc == MR_EUNSUPPORTED) rc = mr_error_set(err, MR_EFORMAT, "entry points for a JPEG that can have none");
+    if (rc == MR_EUNSUPPORTED)
+        rc = mr_error_set(err, MR_EFORMAT, "entry points for a JPEG that can have none");
     else if (rc == MR_OK && (bytes != value->entries_bytes || memcmp(made, p, bytes) != 0))
         rc = mr_error_set(err, MR_EFORMAT, "the entry points are not those of this JPEG: convert again");
     free(made);
@@ -173,17 +182,19 @@ static int check_entries(mri_whole *w, const mr_value *value, mr_error *err)
 static int check_jpeg(mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
     const mri_jpeg_frame *f;
-    blocks                b;
-    mr_image              image = {0};
+    blocks b;
+    mr_image image = {0};
     int rc = check_limit(value->data, value->bytes, cfg, err);
-    if (rc == MR_OK) rc = value->entries ? check_entries(w, value, err) : by_entropy(w, value, false, cfg, &f, &b, err);
+    if (rc == MR_OK)
+        rc = value->entries ? check_entries(w, value, err) : by_entropy(w, value, false, cfg, &f, &b, err);
     if (rc != MR_EUNSUPPORTED) return rc;
     rc = mr_image_decode(value, cfg, &image, err);
     mr_image_free(&image);
     return rc;
 }
 
-static int open_payload(mri_coef *c, const void *payload, size_t bytes, const mr_decode_config *cfg, mr_error *err)
+static int open_payload(mri_coef *c, const void *payload, size_t bytes, const mr_decode_config *cfg,
+                        mr_error *err)
 {
     const int rc = mri_coef_open(c, payload, bytes, err);
     return rc ? rc : mri_check_pixels(c->frame.width, c->frame.height, cfg->max_pixels, err);
@@ -192,8 +203,8 @@ static int open_payload(mri_coef *c, const void *payload, size_t bytes, const mr
 static int check_coef(mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
     mri_coef c;
-    blocks   b;
-    int      rc = open_payload(&c, value->data, value->bytes, cfg, err);
+    blocks b;
+    int rc = open_payload(&c, value->data, value->bytes, cfg, err);
     if (rc == MR_OK) rc = blocks_make(w, &c.frame, false, cfg->max_pixels, &b, err);
     for (uint32_t y = 0; rc == MR_OK && y < c.frame.mcus_high; y++) {
         mri_block_rows out[MRI_JPEG_MAX_COMPONENTS];
@@ -206,12 +217,13 @@ static int check_coef(mri_whole *w, const mr_value *value, const mr_decode_confi
 int mri_whole_check(mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
     mr_image image = {0};
-    int      rc;
+    int rc;
     if (value->type == MR_TYPE_JPEG) rc = check_jpeg(w, value, cfg, err);
     else if (value->type == MR_TYPE_COEF) rc = check_coef(w, value, cfg, err);
     else rc = mr_image_decode(value, cfg, &image, err);
     /* libjpeg makes no pixels of some samplings */
-    if (rc == MR_OK && cfg->pixels == MR_PIXELS_LIBJPEG && (value->type == MR_TYPE_JPEG || value->type == MR_TYPE_COEF))
+    if (rc == MR_OK && cfg->pixels == MR_PIXELS_LIBJPEG &&
+        (value->type == MR_TYPE_JPEG || value->type == MR_TYPE_COEF))
         rc = mr_image_decode(value, cfg, &image, err);
     mr_image_free(&image);
     give_back(w);
@@ -240,17 +252,19 @@ static int pack(const mri_jpeg_frame *f, const blocks *b, void **out, size_t *by
     for (uint32_t k = 0; k < f->component_count; k++) {
         coef[k] = (const int16_t(*)[MRI_JPEG_BLOCK])b->base[k];
         if (!is_codable(coef[k], (size_t)f->component[k].blocks_wide * f->component[k].blocks_high))
-            return mr_error_set(err, MR_EUNSUPPORTED, "coefficients beyond what a baseline JPEG can hold: there would be no way back");
+            return mr_error_set(
+                err, MR_EUNSUPPORTED,
+                "coefficients beyond what a baseline JPEG can hold: there would be no way back");
     }
     return mri_coef_pack(f, coef, out, bytes, err);
 }
 
-int mri_whole_pack(mri_whole *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg, void **out, size_t *out_bytes,
-                   mr_error *err)
+int mri_whole_pack(mri_whole *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg, void **out,
+                   size_t *out_bytes, mr_error *err)
 {
-    const mr_value        value = {.type = MR_TYPE_JPEG, .data = jpeg, .bytes = bytes};
+    const mr_value value = {.type = MR_TYPE_JPEG, .data = jpeg, .bytes = bytes};
     const mri_jpeg_frame *f;
-    blocks                b;
+    blocks b;
     *out = NULL;
     *out_bytes = 0;
     int rc = check_limit(jpeg, bytes, cfg, err);
@@ -264,15 +278,16 @@ int mri_whole_pack(mri_whole *w, const void *jpeg, size_t bytes, const mr_decode
 typedef struct unpacking {
     const mri_coef *c;
     int16_t (*row)[MRI_JPEG_BLOCK]; /* aligned, as libjpeg's are not */
-    uint8_t        *last;
+    uint8_t *last;
 } unpacking;
 
-static int unpacked_row(void *context, uint32_t component, uint32_t y, int16_t (*row)[MRI_JPEG_BLOCK], mr_error *err)
+static int unpacked_row(void *context, uint32_t component, uint32_t y, int16_t (*row)[MRI_JPEG_BLOCK],
+                        mr_error *err)
 {
-    const unpacking          *u = context;
+    const unpacking *u = context;
     const mri_jpeg_component *m = &u->c->frame.component[component];
-    mri_block_window          window[MRI_JPEG_MAX_COMPONENTS] = {{0}};
-    mri_block_rows            out[MRI_JPEG_MAX_COMPONENTS] = {{0}};
+    mri_block_window window[MRI_JPEG_MAX_COMPONENTS] = {{0}};
+    mri_block_rows out[MRI_JPEG_MAX_COMPONENTS] = {{0}};
     window[component] = (mri_block_window){0, m->blocks_wide, y, y + 1};
     out[component] = (mri_block_rows){u->row, u->last, m->blocks_wide};
     const int rc = mri_coef_rows(u->c, y / m->v, window, out, err);
@@ -280,17 +295,18 @@ static int unpacked_row(void *context, uint32_t component, uint32_t y, int16_t (
     return rc;
 }
 
-int mri_whole_unpack(mri_whole *w, const void *payload, size_t bytes, const mr_decode_config *cfg, void **out, size_t *out_bytes,
-                     mr_error *err)
+int mri_whole_unpack(mri_whole *w, const void *payload, size_t bytes, const mr_decode_config *cfg, void **out,
+                     size_t *out_bytes, mr_error *err)
 {
     mri_coef c;
-    blocks   b;
+    blocks b;
     *out = NULL;
     *out_bytes = 0;
     int rc = open_payload(&c, payload, bytes, cfg, err);
     if (rc == MR_OK) rc = blocks_make(w, &c.frame, false, cfg->max_pixels, &b, err);
     if (rc == MR_OK) {
-        unpacking u = {&c, b.base[0], b.last}; /* the rows of all components lie behind it: there is room for one of any */
+        unpacking u = {&c, b.base[0],
+                       b.last}; /* the rows of all components lie behind it: there is room for one of any */
         rc = mri_libjpeg_write(w->libjpeg, &c.frame, unpacked_row, &u, out, out_bytes, err);
     }
     give_back(w);
@@ -299,8 +315,8 @@ int mri_whole_unpack(mri_whole *w, const void *payload, size_t bytes, const mr_d
 
 /* ---- JPEGs that stay JPEGs ---- */
 
-int mri_whole_entries(mri_whole *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg, void **out, size_t *out_bytes,
-                      mr_error *err)
+int mri_whole_entries(mri_whole *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg, void **out,
+                      size_t *out_bytes, mr_error *err)
 {
     *out = NULL;
     *out_bytes = 0;
@@ -308,10 +324,11 @@ int mri_whole_entries(mri_whole *w, const void *jpeg, size_t bytes, const mr_dec
     return rc ? rc : mri_jpeg_entries_build(w->entropy, jpeg, bytes, out, out_bytes, err);
 }
 
-int mri_whole_transcode(mri_whole *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg, void **out, size_t *out_bytes,
-                        mr_error *err)
+int mri_whole_transcode(mri_whole *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg, void **out,
+                        size_t *out_bytes, mr_error *err)
 {
-    return mri_libjpeg_transcode(w->libjpeg, jpeg, bytes, cfg->max_pixels, cfg->max_scans, out, out_bytes, err);
+    return mri_libjpeg_transcode(w->libjpeg, jpeg, bytes, cfg->max_pixels, cfg->max_scans, out, out_bytes,
+                                 err);
 }
 
 /* ---- public faces ---- */
@@ -348,12 +365,14 @@ int mr_checker_run(mr_checker *c, const mr_value *value, const mr_decode_config 
     return mri_whole_check(c->whole, value, cfg ? cfg : &defaults, err);
 }
 
-int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, void **data, size_t *bytes, mr_error *err)
+int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, void **data,
+                    size_t *bytes, mr_error *err)
 {
     mr_decode_config defaults;
     mr_decode_defaults(&defaults);
     *data = NULL;
     *bytes = 0;
-    if (value->type != MR_TYPE_COEF) return mr_error_set(err, MR_EINVAL, "expected coefficients, found %s", mr_type_name(value->type));
+    if (value->type != MR_TYPE_COEF)
+        return mr_error_set(err, MR_EINVAL, "expected coefficients, found %s", mr_type_name(value->type));
     return mri_whole_unpack(c->whole, value->data, value->bytes, cfg ? cfg : &defaults, data, bytes, err);
 }

@@ -1,4 +1,5 @@
-/* bad_containers FOLDER: TFRecord, tar and RecordIO files with one thing wrong each, FOLDER/NAME, and a line on stdout for each:
+/* bad_containers FOLDER: TFRecord, tar and RecordIO files with one thing wrong each, FOLDER/NAME, and a line
+ * on stdout for each:
  *
  *   NAME TAB what is bad TAB offset or "-" TAB words of the message
  *
@@ -10,8 +11,8 @@
 #include <sys/stat.h>
 
 #include "base/util.h"
-#include "formats/tfrecord/example.h"
 #include "formats/recordio/recordio.h"
+#include "formats/tfrecord/example.h"
 #include "formats/tfrecord/tfrecord.h"
 #include "tests/formats/tar/mrt_tar.h"
 #include "tests/pipeline/decode/odd.h"
@@ -20,11 +21,11 @@ static const char *folder;
 
 typedef struct buffer {
     uint8_t *data;
-    size_t   bytes;
+    size_t bytes;
 } buffer;
 
-static buffer  file; /* the one being made */
-static size_t  last; /* where its last record begins */
+static buffer file; /* the one being made */
+static size_t last; /* where its last record begins */
 static mrt_odd jpeg;
 
 static void add(const void *data, size_t bytes)
@@ -58,8 +59,8 @@ static void save(const char *name, const char *what, long long offset, const cha
 /* cut: bytes that are left out at the end. */
 static void pack(size_t from, size_t to, size_t cut)
 {
-    const size_t        room = 2 * (to - from) + 4096;
-    uint8_t            *out = malloc(room);
+    const size_t room = 2 * (to - from) + 4096;
+    uint8_t *out = malloc(room);
     struct isal_zstream z;
     isal_deflate_stateless_init(&z);
     z.gzip_flag = IGZIP_GZIP;
@@ -100,7 +101,7 @@ static void record(const void *data, size_t bytes)
 static void example(const char *key, const void *picture, size_t bytes, const int64_t *labels, size_t count)
 {
     static mri_example_builder b;
-    mri_span                   e;
+    mri_span e;
     mri_example_restart(&b);
     if (key) mri_example_add_bytes(&b, key, picture, bytes);
     if (labels) mri_example_add_ints(&b, "image/class/label", labels, count);
@@ -138,10 +139,13 @@ static void tfrecord_samples(void)
     bad_example("sum.tfrecord", "checksum of the record's data does not match");
     begin();
     example("picture", jpeg.data, jpeg.bytes, &(int64_t){1}, 1);
-    bad_example("no-image.tfrecord", "no feature \"image/encoded\" in this record; found: picture (bytes), image/class/label (whole numbers)");
+    bad_example("no-image.tfrecord", "no feature \"image/encoded\" in this record; found: picture (bytes), "
+                                     "image/class/label (whole numbers)");
     bad_label("label-missing.tfrecord", NULL, 0, "no feature \"image/class/label\" in this record");
-    bad_label("label-negative.tfrecord", (const int64_t[]){-1}, 1, "expected a label from 0 to 16777215, found -1");
-    bad_label("label-2-40.tfrecord", (const int64_t[]){(int64_t)1 << 40}, 1, "expected a label from 0 to 16777215, found 1099511627776");
+    bad_label("label-negative.tfrecord", (const int64_t[]){-1}, 1,
+              "expected a label from 0 to 16777215, found -1");
+    bad_label("label-2-40.tfrecord", (const int64_t[]){(int64_t)1 << 40}, 1,
+              "expected a label from 0 to 16777215, found 1099511627776");
     bad_label("label-list.tfrecord", (const int64_t[]){0, 1}, 2, "expected one number, found a list of 2");
     begin();
     record("\x0a\2\x0a\0\x12\0", 6);
@@ -151,7 +155,8 @@ static void tfrecord_samples(void)
     bad_example("one-foreign.tfrecord", "no tf.train.Example: its first field is no message");
     begin();
     example("image/encoded", "GIF89a......", 12, &(int64_t){1}, 1);
-    bad_example("gif.tfrecord", "12 bytes that are neither JPEG nor PNG (a GIF picture: convert it to JPEG or PNG)");
+    bad_example("gif.tfrecord",
+                "12 bytes that are neither JPEG nor PNG (a GIF picture: convert it to JPEG or PNG)");
     begin();
     example("image/encoded", jpeg.data, jpeg.bytes / 2, &(int64_t){1}, 1);
     last += MRI_TFRECORD_HEAD; /* of its picture's record the data are wrong */
@@ -168,7 +173,8 @@ static void bad_length(const char *name, uint64_t bytes, const char *words)
 
 static void tfrecord_files(void)
 {
-    static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n", page[] = "<!DOCTYPE html><html></html>\n";
+    static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n",
+                      page[] = "<!DOCTYPE html><html></html>\n";
     begin();
     labelled(1);
     file.data[last + 2] ^= 1;
@@ -180,7 +186,8 @@ static void tfrecord_files(void)
     file.bytes -= 3;
     save("cut.tfrecord", "file", (long long)last, "it was cut short");
     file.bytes = last + 7;
-    save("cut-head.tfrecord", "file", (long long)last, "ends inside the head of a record: expected 12 bytes, found 7");
+    save("cut-head.tfrecord", "file", (long long)last,
+         "ends inside the head of a record: expected 12 bytes, found 7");
     begin();
     labelled(1);
     labelled(2);
@@ -254,7 +261,8 @@ static void tar_samples(void)
     begin_tar();
     member("b", 1);
     mrt_tar_file(&tar, "b.jpg", jpeg.data, jpeg.bytes);
-    end_tar("member-twice.tar", "sample", second + picture + 1536, "sample \"b\": expected each member once, found a second .jpg");
+    end_tar("member-twice.tar", "sample", second + picture + 1536,
+            "sample \"b\": expected each member once, found a second .jpg");
     begin_tar();
     mrt_tar_text(&tar, "b.cls", "1");
     mrt_tar_header(&tar, '2', "b.jpg", 0);
@@ -270,7 +278,8 @@ static void tar_samples(void)
     begin_tar();
     mrt_tar_file(&tar, "b.jpg", jpeg.data, jpeg.bytes);
     mrt_tar_text(&tar, "b.cls", "1099511627776");
-    end_tar("label-2-40.tar", "sample", second + picture + 512, "expected a label from 0 to 16777215, found 1099511627776");
+    end_tar("label-2-40.tar", "sample", second + picture + 512,
+            "expected a label from 0 to 16777215, found 1099511627776");
     begin_tar();
     mrt_tar_file(&tar, "b\n\xff.jpg", jpeg.data, jpeg.bytes);
     end_tar("name.tar", "sample", second, "sample \"b\\x0a\\xff\": expected a class in .cls");
@@ -282,7 +291,8 @@ static void tar_files(void)
     mrt_tar_text(&tar, "b.jpg", "12345");
     const size_t header = tar.header;
     tar.bytes = header + 100;
-    save_tar("cut-header.tar", "file", (long long)header, "expected a header of 512 bytes, found the end of the archive after 100");
+    save_tar("cut-header.tar", "file", (long long)header,
+             "expected a header of 512 bytes, found the end of the archive after 100");
     tar.bytes = header + 512 + 4;
     save_tar("cut-member.tar", "file", (long long)header + 516, "member \"b.jpg\": expected 5 bytes");
     begin_tar();
@@ -331,13 +341,13 @@ static void tar_odd(void)
 /* ---- RecordIO ---- */
 
 static uint64_t place[8];
-static int      places;
+static int places;
 
 static void rec(const void *picture, size_t bytes, float label)
 {
     const mri_picture_head h = {.label = label, .id = (uint64_t)places};
-    uint8_t               *data = malloc(bytes + 64), *out = malloc(2 * bytes + 256);
-    uint8_t               *at = data ? mri_picture_head_build(&h, NULL, data) : NULL;
+    uint8_t *data = malloc(bytes + 64), *out = malloc(2 * bytes + 256);
+    uint8_t *at = data ? mri_picture_head_build(&h, NULL, data) : NULL;
     if (!at || !out) exit(1);
     memcpy(at, picture, bytes);
     last = place[places++] = file.bytes;
@@ -357,10 +367,12 @@ static void three_recs(const void *picture, size_t bytes)
 
 static void beside(const char *name, const char *format, int count)
 {
-    char   text[512];
+    char text[512];
     size_t at = 0;
     for (int k = 0; k < count; k++) {
-        if (*format == 'i') at += (size_t)snprintf(text + at, sizeof text - at, "%d\t%llu\n", k, k < places ? (unsigned long long)place[k] : 1000000);
+        if (*format == 'i')
+            at += (size_t)snprintf(text + at, sizeof text - at, "%d\t%llu\n", k,
+                                   k < places ? (unsigned long long)place[k] : 1000000);
         else at += (size_t)snprintf(text + at, sizeof text - at, "%d\t%d.0\t%d.jpg\n", k, k, k);
     }
     write_file(name, text, at);
@@ -386,7 +398,8 @@ static void recordio(void)
     save("lst-long.rec", "file", -1, "4 pictures are listed, lst-long.rec has 3 records");
     save("good.rec", "good", -1, "");
     three_recs("GIF89a......", 12);
-    save("gif.rec", "sample", (long long)place[1], "expected a JPEG or PNG, found a GIF picture: convert it to JPEG or PNG");
+    save("gif.rec", "sample", (long long)place[1],
+         "expected a JPEG or PNG, found a GIF picture: convert it to JPEG or PNG");
 }
 
 int main(int argc, char **argv)

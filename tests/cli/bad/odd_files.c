@@ -1,6 +1,8 @@
-/* odd_files FOLDER: the pictures of tests/pipeline/decode/odd.h as files, FOLDER/GROUP/all/NAME, and a line on stdout for each:
+/* odd_files FOLDER: the pictures of tests/pipeline/decode/odd.h as files, FOLDER/GROUP/all/NAME, and a line
+ * on stdout for each:
  *
- *   GROUP TAB NAME TAB "good", "bad" or "own" (libjpeg does not take it) TAB what is said of it by our decoder TAB by libjpeg, or by a check */
+ *   GROUP TAB NAME TAB "good", "bad" or "own" (libjpeg does not take it) TAB what is said of it by our
+ *   decoder TAB by libjpeg, or by a check */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -45,7 +47,11 @@ int main(int argc, char **argv)
             put(path, &o);
             mrt_odd_free(&o);
             const char *says = c->says ? c->says : "";
-            printf("%s\t%s\t%s\t%s\t%s\n", group->name, c->name, c->code ? "bad" : c->flags & MRT_ODD_OWN ? "own" : "good", says, c->otherwise ? c->otherwise : says);
+            printf("%s\t%s\t%s\t%s\t%s\n", group->name, c->name,
+                   c->code                  ? "bad"
+                   : c->flags & MRT_ODD_OWN ? "own"
+                                            : "good",
+                   says, c->otherwise ? c->otherwise : says);
         }
     }
     return 0;

@@ -1,7 +1,7 @@
-/* failing_calls MILLRACE: a short training on emulated GPUs, again and again; each time another call of the driver or a library fails,
- * until a run has no such call any more. A run ends soon, with status 1 and one line that names what failed, or, where the call is one
- * that may fail, with the weights of the run in which nothing failed. The address sanitizer, where the program has it, sees to it that
- * nothing is left behind.
+/* failing_calls MILLRACE: a short training on emulated GPUs, again and again; each time another call of the
+ * driver or a library fails, until a run has no such call any more. A run ends soon, with status 1 and one
+ * line that names what failed, or, where the call is one that may fail, with the weights of the run in which
+ * nothing failed. The address sanitizer, where the program has it, sees to it that nothing is left behind.
  *
  *   FAILING_DEVICES  1 (default) or more            FAILING_EVERY  only every so many calls (default 1), from
  *   FAILING_FIRST    this one on (default 1) */
@@ -19,14 +19,17 @@
 enum { JOBS_MOST = 16, NAME = 64, TEXT = 4096, SECONDS = 120, HARMLESS_MOST = 64 };
 
 typedef struct job {
-    pid_t    pid;
+    pid_t pid;
     unsigned fail_at;
 } job;
 
 static const char *millrace, *place;
-static unsigned    devices, failures, told, harmless_runs;
-static char        weights[NAME];
-static struct { char name[NAME]; unsigned runs; } harmless[HARMLESS_MOST];
+static unsigned devices, failures, told, harmless_runs;
+static char weights[NAME];
+static struct {
+    char name[NAME];
+    unsigned runs;
+} harmless[HARMLESS_MOST];
 
 static unsigned setting(const char *name, unsigned otherwise)
 {
@@ -80,16 +83,17 @@ static job start(unsigned fail_at)
     redirect(1, fail_at, "out");
     redirect(2, fail_at, "err");
     alarm(SECONDS); /* a run that hangs dies of it */
-    execl(millrace, millrace, "train", "data", "--model", "mnist-mlp", "--batch", "9", "--epochs", "1", "--seed", "1", "--devices", list,
-          "--val", "data", "--deterministic", "--bucket", "100K", "--prefetch", fail_at % 2 ? "off" : "2", "--checkpoint-steps", "2",
-          "--json", "--quiet", (char *)NULL);
+    execl(millrace, millrace, "train", "data", "--model", "mnist-mlp", "--batch", "9", "--epochs", "1",
+          "--seed", "1", "--devices", list, "--val", "data", "--deterministic", "--bucket", "100K",
+          "--prefetch", fail_at % 2 ? "off" : "2", "--checkpoint-steps", "2", "--json", "--quiet",
+          (char *)NULL);
     _exit(127);
 }
 
 static int wait_for(const job *jobs, unsigned count, unsigned *which)
 {
     for (;;) {
-        int         status;
+        int status;
         const pid_t pid = waitpid(-1, &status, 0);
         if (pid < 0 && errno != EINTR) die("waitpid");
         for (unsigned i = 0; i < count; i++) {
@@ -103,8 +107,8 @@ static int wait_for(const job *jobs, unsigned count, unsigned *which)
 /* The name of the call that failed in a run, from its log; false when none did: there are not so many. */
 static bool failed_call(unsigned fail_at, char *name)
 {
-    char  line[TEXT], path[TEXT];
-    bool  found = false;
+    char line[TEXT], path[TEXT];
+    bool found = false;
     FILE *f = fopen(path_of(path, fail_at, "log"), "re");
     if (!f) die(path);
     while (!found && fgets(line, sizeof line, f))
@@ -147,7 +151,8 @@ static void passed_all_the_same(unsigned fail_at, const char *name)
 {
     char found[NAME];
     weights_of(fail_at, found);
-    if (strcmp(found, weights) != 0) failed(fail_at, name, 0, "status 0 with other weights than without the failure");
+    if (strcmp(found, weights) != 0)
+        failed(fail_at, name, 0, "status 0 with other weights than without the failure");
     harmless_runs++;
     for (unsigned i = 0; i < HARMLESS_MOST; i++) {
         if (harmless[i].runs > 0 && strcmp(harmless[i].name, name) != 0) continue;
@@ -182,15 +187,15 @@ static void clean(unsigned fail_at)
 
 static void run_all(unsigned first, unsigned every, unsigned at_once)
 {
-    job      jobs[JOBS_MOST];
+    job jobs[JOBS_MOST];
     unsigned running = 0, next = first;
-    bool     more = true;
+    bool more = true;
     while (more || running > 0) {
         while (more && running < at_once) {
             jobs[running++] = start(next);
             next += every;
         }
-        unsigned  which = 0;
+        unsigned which = 0;
         const int status = wait_for(jobs, running, &which);
         if (!judge(jobs[which].fail_at, status)) more = false;
         clean(jobs[which].fail_at);
@@ -205,17 +210,19 @@ int main(int argc, char **argv)
     place = argv[2];
     devices = setting("FAILING_DEVICES", 1);
     const unsigned every = setting("FAILING_EVERY", 1), first = setting("FAILING_FIRST", 1);
-    const long     cores = sysconf(_SC_NPROCESSORS_ONLN);
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     if (every == 0 || first == 0) return 2;
 
     const job whole = start(0);
-    unsigned  which;
+    unsigned which;
     if (wait_for(&whole, 1, &which) != 0) failed(0, "none", 1, "a training without failures");
     weights_of(0, weights);
     if (!weights[0]) failed(0, "none", 0, "no weights are told");
     clean(0);
-    if (failures == 0) run_all(first, every, cores > 0 && cores < JOBS_MOST / 2 ? 2 * (unsigned)cores : JOBS_MOST);
-    printf("%u devices, every %u calls from %u: %u runs said what failed, %u came through", devices, every, first, told, harmless_runs);
+    if (failures == 0)
+        run_all(first, every, cores > 0 && cores < JOBS_MOST / 2 ? 2 * (unsigned)cores : JOBS_MOST);
+    printf("%u devices, every %u calls from %u: %u runs said what failed, %u came through", devices, every,
+           first, told, harmless_runs);
     for (unsigned i = 0; i < HARMLESS_MOST && harmless[i].runs > 0; i++)
         printf("%s%s x%u", i ? ", " : " (", harmless[i].name, harmless[i].runs);
     printf("%s; %u failures\n", harmless_runs ? ")" : "", failures);

@@ -1,6 +1,6 @@
-/* tests/cli/read/no_uring.c: no_uring ENOSYS|EPERM PROGRAM ARGUMENT...: runs a program in a world where io_uring_setup() fails so, as
- * it does under old kernels (ENOSYS) and under the policies of containers (EPERM). Exit status 77 where the filter itself is
- * refused. */
+/* tests/cli/read/no_uring.c: no_uring ENOSYS|EPERM PROGRAM ARGUMENT...: runs a program in a world where
+ * io_uring_setup() fails so, as it does under old kernels (ENOSYS) and under the policies of containers
+ * (EPERM). Exit status 77 where the filter itself is refused. */
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -26,7 +26,8 @@ int main(int argc, char **argv)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
     const struct sock_fprog filter = {.len = sizeof code / sizeof code[0], .filter = code};
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0) {
         fprintf(stderr, "no_uring: seccomp filters are refused here: %s\n", strerror(errno));
         return 77;
     }

@@ -7,7 +7,7 @@
 static void write_batch(const char *path, uint32_t labels, uint32_t n, uint64_t seed)
 {
     const size_t one = labels + 3072;
-    uint8_t     *p = malloc(n * one);
+    uint8_t *p = malloc(n * one);
     mrt_noise(p, n * one, seed);
     for (uint32_t k = 0; k < n; k++) {
         p[k * one] = (uint8_t)(k % 10);
@@ -31,7 +31,8 @@ static int try_open(const char *path, mr_split split, mr_source **src, mr_error 
 static void make_ten(const char *name)
 {
     mrt_mkdir(mrt_path("%s", name));
-    for (int k = 1; k <= 5; k++) write_batch(mrt_path("%s/data_batch_%d.bin", name, k), 1, 11 + (uint32_t)k, (uint64_t)k);
+    for (int k = 1; k <= 5; k++)
+        write_batch(mrt_path("%s/data_batch_%d.bin", name, k), 1, 11 + (uint32_t)k, (uint64_t)k);
     write_batch(mrt_path("%s/test_batch.bin", name), 1, 7, 9);
 }
 
@@ -42,7 +43,7 @@ static void ten_classes(void **state)
     static const char names[] = "plane\ncar\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n\n";
     mrt_write_file(mrt_path("ten/batches.meta.txt"), names, sizeof names - 1);
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(try_open(mrt_path("ten"), MR_SPLIT_AUTO, &src, &err), &err);
     const mr_source_info *info = mr_source_info_of(src);
     MRT_STR(info->format, "cifar10");
@@ -50,10 +51,10 @@ static void ten_classes(void **state)
     MRT_EQ(info->file_count, 5);
     MRT_STR(info->class_names[9], "truck");
     MRT_TRUE(info->has_test);
-    void     *buf = NULL;
-    size_t    buf_bytes = 0;
+    void *buf = NULL;
+    size_t buf_bytes = 0;
     mr_sample s;
-    char      path[512];
+    char path[512];
     MRT_OK(mr_source_read(src, 12 + 13 + 3, &buf, &buf_bytes, &s, &err), &err); /* record 3 of batch 3 */
     uint8_t *expected = malloc(14 * 3073);
     mrt_noise(expected, 14 * 3073, 3);
@@ -91,13 +92,13 @@ static void hundred_classes(void **state)
     write_batch(mrt_path("hundred/train.bin"), 2, 150, 1);
     write_batch(mrt_path("hundred/test.bin"), 2, 5, 2);
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(try_open(mrt_path("hundred"), MR_SPLIT_AUTO, &src, &err), &err);
     MRT_STR(mr_source_info_of(src)->format, "cifar100");
     MRT_EQ(mr_source_info_of(src)->field_count, 3);
     MRT_EQ(mr_source_info_of(src)->class_count, 100);
-    void     *buf = NULL;
-    size_t    buf_bytes = 0;
+    void *buf = NULL;
+    size_t buf_bytes = 0;
     mr_sample s;
     MRT_OK(mr_source_read(src, 57, &buf, &buf_bytes, &s, &err), &err);
     MRT_EQ(s.value[1].i, 57);
@@ -113,7 +114,7 @@ static void wrong_files_are_named(void **state)
 {
     (void)state;
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     make_ten("wrong");
     mrt_write_file(mrt_path("wrong/data_batch_4.bin"), "short", 5);
     MRT_EQ(try_open(mrt_path("wrong"), MR_SPLIT_AUTO, &src, &err), MR_EFORMAT);
@@ -131,8 +132,8 @@ static void wrong_files_are_named(void **state)
     mr_source_defaults(&cfg);
     cfg.format = "cifar10"; /* told what it is: the record that is wrong is named when it is read */
     MRT_OK(mr_source_open(&src, mrt_path("wrong/one.bin"), &cfg, &err), &err);
-    void     *buf = NULL;
-    size_t    buf_bytes = 0;
+    void *buf = NULL;
+    size_t buf_bytes = 0;
     mr_sample s;
     MRT_OK(mr_source_read(src, 0, &buf, &buf_bytes, &s, &err), &err);
     MRT_EQ(mr_source_read(src, 1, &buf, &buf_bytes, &s, &err), MR_EFORMAT);
@@ -147,7 +148,7 @@ static void allocations_fail_in_turn(void **state)
     make_ten("alloc");
     mrt_write_file(mrt_path("alloc/batches.meta.txt"), "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n", 20);
     for (long n = 0;; n++) {
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_source *src;
         mrt_fail_alloc_at(n);
         const int rc = try_open(mrt_path("alloc"), MR_SPLIT_AUTO, &src, &err);
@@ -163,8 +164,10 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ten_classes), cmocka_unit_test(hundred_classes),
-        cmocka_unit_test(wrong_files_are_named), cmocka_unit_test(allocations_fail_in_turn),
+        cmocka_unit_test(ten_classes),
+        cmocka_unit_test(hundred_classes),
+        cmocka_unit_test(wrong_files_are_named),
+        cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);
 }

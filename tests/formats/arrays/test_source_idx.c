@@ -50,7 +50,7 @@ static void make_folder(const char *name, int packed)
     void (*write)(const char *, const void *, size_t) = mrt_write_file;
     mrt_mkdir(mrt_path("%s", name));
     const char *end = packed ? ".gz" : "";
-    size_t      bytes = make_images(buf, 150, 1);
+    size_t bytes = make_images(buf, 150, 1);
     const char *path = mrt_path("%s/train-images-idx3-ubyte%s", name, end);
     packed ? write_packed(path, buf, bytes) : write(path, buf, bytes);
     bytes = make_labels(buf, 150, 10);
@@ -80,7 +80,7 @@ static void check(const char *path, mr_split split, uint32_t n, uint64_t seed, u
     static uint8_t images[16 + MOST * H * W];
     make_images(images, n, seed);
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(try_open(path, split, &src, &err), &err);
     const mr_source_info *info = mr_source_info_of(src);
     MRT_STR(info->format, "idx");
@@ -89,11 +89,11 @@ static void check(const char *path, mr_split split, uint32_t n, uint64_t seed, u
     MRT_EQ(info->width, W);
     MRT_EQ(info->channels, 1);
     MRT_EQ(info->class_count, 10);
-    void  *buf = NULL;
+    void *buf = NULL;
     size_t buf_bytes = 0;
     for (uint32_t i = 0; i < n; i++) {
         mr_sample s;
-        int64_t   label;
+        int64_t label;
         MRT_OK(mr_source_read(src, i, &buf, &buf_bytes, &s, &err), &err);
         MRT_EQ(s.value[0].bytes, H * W);
         assert_memory_equal(s.value[0].data, images + 16 + i * H * W, H * W);
@@ -113,11 +113,12 @@ static void four_files(void **state)
         make_folder(folder, packed);
         check(mrt_path("%s", folder), MR_SPLIT_AUTO, 150, 1, 10);
         check(mrt_path("%s", folder), MR_SPLIT_TEST, 30, 2, 9);
-        check(mrt_path("%s/train-images-idx3-ubyte%s", folder, packed ? ".gz" : ""), MR_SPLIT_AUTO, 150, 1, 10);
+        check(mrt_path("%s/train-images-idx3-ubyte%s", folder, packed ? ".gz" : ""), MR_SPLIT_AUTO, 150, 1,
+              10);
     }
-    mr_source     *src;
+    mr_source *src;
     mr_source_file f;
-    mr_error       err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(try_open(mrt_path("packed"), MR_SPLIT_AUTO, &src, &err), &err);
     MRT_EQ(mr_source_file_at(src, 0, &f), MR_OK);
     MRT_TRUE(!f.direct_ok && mr_source_info_of(src)->has_test);
@@ -135,7 +136,7 @@ static void two_members(void **state)
     static uint8_t plain[16 + MOST * H * W], out[20000];
     make_folder("members", 0);
     const size_t bytes = make_images(plain, 150, 1);
-    size_t       at = pack(plain, 1000, out, sizeof out);
+    size_t at = pack(plain, 1000, out, sizeof out);
     at += pack(plain + 1000, bytes - 1000, out + at, sizeof out - at);
     mrt_write_file(mrt_path("members/train-images-idx3-ubyte"), out, at);
     check(mrt_path("members"), MR_SPLIT_AUTO, 150, 1, 10);
@@ -144,7 +145,7 @@ static void two_members(void **state)
 static void expect(const char *folder, int code, const char *text)
 {
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(try_open(mrt_path("%s", folder), MR_SPLIT_AUTO, &src, &err), code);
     MRT_HAS(err.text, text);
     MRT_TRUE(err.file[0]);
@@ -152,7 +153,7 @@ static void expect(const char *folder, int code, const char *text)
 
 static void change(const char *name, size_t at, uint8_t value)
 {
-    size_t   bytes;
+    size_t bytes;
     uint8_t *p = mrt_read_file(mrt_path("bad/%s", name), &bytes);
     MRT_TRUE(at < bytes);
     p[at] = value;
@@ -197,12 +198,12 @@ static void damaged_gzip(void **state)
 {
     (void)state;
     static const char name[] = "gz/train-images-idx3-ubyte.gz";
-    static uint8_t    plain[16 + MOST * H * W], longer[16 + MOST * H * W + 1];
+    static uint8_t plain[16 + MOST * H * W], longer[16 + MOST * H * W + 1];
     make_folder("gz", 1);
-    size_t   bytes;
+    size_t bytes;
     uint8_t *whole = mrt_read_file(mrt_path("%s", name), &bytes);
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     for (size_t cut = 100; cut < bytes; cut += 203) {
         mrt_write_file(mrt_path("%s", name), whole, cut);
         const int rc = try_open(mrt_path("gz"), MR_SPLIT_AUTO, &src, &err);
@@ -238,8 +239,8 @@ static void labels_over_the_budget(void **state)
     (void)state;
     make_folder("budget", 0);
     mr_source_config cfg;
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     mr_source_defaults(&cfg);
     cfg.memory_bytes = 100;
     MRT_EQ(mr_source_open(&src, mrt_path("budget"), &cfg, &err), MR_ELIMIT);
@@ -257,7 +258,7 @@ static void allocations_fail_in_turn(void **state)
     static const char *const paths[] = {"alloc", "alloc/train-images-idx3-ubyte.gz"};
     for (int k = 0; k < 2; k++)
         for (long n = 0;; n++) {
-            mr_error   err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             mr_source *src;
             mrt_fail_alloc_at(n);
             const int rc = try_open(mrt_path("%s", paths[k]), MR_SPLIT_AUTO, &src, &err);
@@ -275,7 +276,7 @@ static void real_mnist(void **state)
         return;
     }
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(try_open(path, MR_SPLIT_TEST, &src, &err), &err);
     MRT_EQ(mr_source_info_of(src)->count, 10000);
     MRT_EQ(mr_source_info_of(src)->height, 28);
@@ -288,9 +289,12 @@ static void real_mnist(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(four_files),   cmocka_unit_test(two_members),
-        cmocka_unit_test(counts_that_disagree), cmocka_unit_test(damaged_gzip),
-        cmocka_unit_test(labels_over_the_budget), cmocka_unit_test(allocations_fail_in_turn),
+        cmocka_unit_test(four_files),
+        cmocka_unit_test(two_members),
+        cmocka_unit_test(counts_that_disagree),
+        cmocka_unit_test(damaged_gzip),
+        cmocka_unit_test(labels_over_the_budget),
+        cmocka_unit_test(allocations_fail_in_turn),
         cmocka_unit_test(real_mnist),
     };
     return mrt_run(tests);

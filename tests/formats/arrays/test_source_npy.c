@@ -1,4 +1,5 @@
-/* Arrays of NumPy: headers, pictures in both plane orders, classes of every width, archives; what is wrong with each. */
+/* Arrays of NumPy: headers, pictures in both plane orders, classes of every width, archives; what is wrong
+ * with each. */
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ static int parse(const char *dictionary, size_t data_bytes, mri_npy *a, mr_error
 static void headers(void **state)
 {
     (void)state;
-    mri_npy  a;
+    mri_npy a;
     mr_error err;
     MRT_OK(parse("{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }  \n", 24, &a, &err), &err);
     MRT_EQ(a.ndim, 2);
@@ -48,7 +49,11 @@ static void headers(void **state)
     MRT_EQ(a.count, 1);
     MRT_OK(parse("{'descr': '<u8', 'fortran_order': False, 'shape': (0, 9)}", 0, &a, &err), &err);
     MRT_EQ(mri_npy_dtype(&a), 0);
-    static const struct { const char *text; int code; const char *why; } bad[] = {
+    static const struct {
+        const char *text;
+        int code;
+        const char *why;
+    } bad[] = {
         {"{'descr': '|O', 'fortran_order': False, 'shape': (1,)}", MR_EUNSUPPORTED, "unpickled"},
         {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", MR_EUNSUPPORTED, "structured"},
         {"{'descr': '<f3', 'fortran_order': False, 'shape': (1,)}", MR_EFORMAT, "size"},
@@ -57,9 +62,12 @@ static void headers(void **state)
         {"{'descr': '<f4', 'fortran_order': 0, 'shape': (1,)}", MR_EFORMAT, "True or False"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (1)}", MR_EFORMAT, "a comma"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", MR_EFORMAT, "a dimension"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", MR_EUNSUPPORTED, "8 dimensions"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", MR_EFORMAT, "fits 64 bits"},
-        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", MR_EFORMAT, "any file can hold"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", MR_EUNSUPPORTED,
+         "8 dimensions"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", MR_EFORMAT,
+         "fits 64 bits"},
+        {"{'descr': '<f4', 'fortran_order': False, 'shape': (4294967296, 4294967296)}", MR_EFORMAT,
+         "any file can hold"},
         {"{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}", MR_EFORMAT, "3 of <f4"},
         {"{'descr': '<f4', 'fortran_order': False}", MR_EFORMAT, "missing"},
         {"{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", MR_EFORMAT, "twice"},
@@ -74,7 +82,7 @@ static void headers(void **state)
         MRT_HAS(err.text, bad[k].why);
     }
     const char *whole = "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}";
-    char        cut[80];
+    char cut[80];
     for (size_t n = 0; n < strlen(whole); n++) {
         snprintf(cut, sizeof cut, "%.*s", (int)n, whole);
         MRT_TRUE(parse(cut, 4, &a, &err) != MR_OK);
@@ -85,9 +93,9 @@ static void versions(void **state)
 {
     (void)state;
     static uint8_t p[ROOM];
-    mri_npy        a;
-    mr_error       err = MR_ERROR_INIT;
-    const char    *dictionary = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}";
+    mri_npy a;
+    mr_error err = MR_ERROR_INIT;
+    const char *dictionary = "{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}";
     for (int version = 1; version <= 3; version++) {
         const size_t bytes = make(p, version, dictionary, "ab", 2);
         MRT_OK(mri_npy_parse(p, bytes, bytes, &a, &err), &err);
@@ -119,16 +127,18 @@ static void integers(void **state)
 static size_t pictures(uint8_t *p, const char *shape, size_t bytes, uint64_t seed)
 {
     static uint8_t data[ROOM / 2];
-    char           dictionary[128];
+    char dictionary[128];
     mrt_noise(data, bytes, seed);
-    snprintf(dictionary, sizeof dictionary, "{'descr': '|u1', 'fortran_order': False, 'shape': (%s), }\n", shape);
+    snprintf(dictionary, sizeof dictionary, "{'descr': '|u1', 'fortran_order': False, 'shape': (%s), }\n",
+             shape);
     return make(p, 1, dictionary, data, bytes);
 }
 
 static size_t classes(uint8_t *p, const char *descr, const char *shape, const void *data, size_t bytes)
 {
     char dictionary[128];
-    snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\n", descr, shape);
+    snprintf(dictionary, sizeof dictionary, "{'descr': '%s', 'fortran_order': False, 'shape': (%s), }\n",
+             descr, shape);
     return make(p, 2, dictionary, data, bytes);
 }
 
@@ -150,13 +160,14 @@ static int try_open(const char *name, const char *label_key, mr_split split, mr_
     return rc;
 }
 
-static void expect_pictures(const char *name, mr_split split, uint32_t n, size_t each, uint64_t seed, mr_planes planes, const int64_t *want)
+static void expect_pictures(const char *name, mr_split split, uint32_t n, size_t each, uint64_t seed,
+                            mr_planes planes, const int64_t *want)
 {
     static uint8_t data[ROOM / 2];
-    mr_source     *src;
-    mr_error       err;
-    void          *read = NULL;
-    size_t         read_bytes = 0;
+    mr_source *src;
+    mr_error err;
+    void *read = NULL;
+    size_t read_bytes = 0;
     mrt_noise(data, n * each, seed);
     MRT_OK(try_open(name, NULL, split, &src, &err), &err);
     const mr_source_info *info = mr_source_info_of(src);
@@ -164,7 +175,7 @@ static void expect_pictures(const char *name, mr_split split, uint32_t n, size_t
     MRT_EQ((size_t)info->height * info->width * info->channels, each);
     for (uint32_t i = 0; i < n; i++) {
         mr_sample s;
-        int64_t   label;
+        int64_t label;
         MRT_OK(mr_source_read(src, i, &read, &read_bytes, &s, &err), &err);
         MRT_EQ(s.value[0].type, MR_TYPE_PIXELS);
         MRT_EQ(s.value[0].planes, planes);
@@ -208,7 +219,7 @@ static void parts_of_a_folder(void **state)
     expect_pictures("parts", MR_SPLIT_AUTO, 4, 25, 1, MR_HWC, want);
     expect_pictures("parts", MR_SPLIT_TEST, 2, 25, 2, MR_HWC, want_test);
     mr_source *src;
-    mr_error   err;
+    mr_error err;
     MRT_OK(try_open("parts", NULL, MR_SPLIT_TRAIN, &src, &err), &err);
     MRT_EQ(mr_source_info_of(src)->class_count, 4); /* of both parts */
     MRT_EQ(mr_source_info_of(src)->label_offset, 1);
@@ -222,10 +233,10 @@ static void tensors(void **state)
     static const uint8_t big[] = {1, 2, 3, 4, 5, 6, 7, 8}, little[] = {4, 3, 2, 1, 8, 7, 6, 5};
     mrt_mkdir(mrt_path("tensor"));
     mr_source *src;
-    mr_error   err;
-    mr_sample  s;
-    void      *read = NULL;
-    size_t     read_bytes = 0;
+    mr_error err;
+    mr_sample s;
+    void *read = NULL;
+    size_t read_bytes = 0;
     for (int swapped = 0; swapped < 2; swapped++) {
         put("tensor/f.npy", classes(buf, swapped ? ">f4" : "<f4", "2, 1", swapped ? big : little, 8));
         MRT_OK(try_open("tensor/f.npy", NULL, MR_SPLIT_AUTO, &src, &err), &err); /* classes may be missing */
@@ -244,7 +255,7 @@ static void tensors(void **state)
 static void refuse(const char *name, const char *label_key, int code, const char *why)
 {
     mr_source *src;
-    mr_error   err;
+    mr_error err;
     MRT_EQ(try_open(name, label_key, MR_SPLIT_AUTO, &src, &err), code);
     MRT_HAS(err.text, why);
     MRT_TRUE(err.file[0]);
@@ -257,10 +268,11 @@ static void refused(void **state)
     static const uint8_t zeros[256];
     mrt_mkdir(mrt_path("bad"));
     put("bad/x.npy", pictures(buf, "3, 2, 2", 12, 1));
-    refuse("bad/x.npy", NULL, MR_ENOENT, "no x_labels.npy, labels or y with the classes of x (--label-key none if there are none)");
+    refuse("bad/x.npy", NULL, MR_ENOENT,
+           "no x_labels.npy, labels or y with the classes of x (--label-key none if there are none)");
     refuse("bad/x.npy", "z", MR_ENOENT, "no z.npy with classes");
     mr_source *src;
-    mr_error   err;
+    mr_error err;
     MRT_EQ(try_open("bad/x.npy", NULL, MR_SPLIT_AUTO, &src, &err), MR_ENOENT);
     MRT_HAS(err.file, "bad/x.npy");
     MRT_OK(try_open("bad/x.npy", "none", MR_SPLIT_AUTO, &src, &err), &err);
@@ -292,17 +304,17 @@ static void refused(void **state)
 static void le(uint8_t *p, size_t at, size_t bytes, uint64_t v) { memcpy(p + at, &v, bytes); }
 
 typedef struct archive {
-    uint8_t  p[ROOM], central[4096];
-    size_t   bytes, central_bytes;
+    uint8_t p[ROOM], central[4096];
+    size_t bytes, central_bytes;
     uint32_t count;
 } archive;
 
 /* wide: sizes in zip64 fields, as NumPy writes them in local headers. */
 static void add(archive *z, const char *name, const uint8_t *data, size_t bytes, bool deflated, bool wide)
 {
-    const size_t   n = strlen(name), extra = wide ? 20 : 0, at = z->bytes;
-    uint8_t       *p = z->p + at, *c = z->central + z->central_bytes;
-    size_t         packed = bytes;
+    const size_t n = strlen(name), extra = wide ? 20 : 0, at = z->bytes;
+    uint8_t *p = z->p + at, *c = z->central + z->central_bytes;
+    size_t packed = bytes;
     const uint32_t crc = crc32_gzip_refl(0, data, bytes);
     memset(p, 0, 30 + n + extra);
     memcpy(p + 30, name, n);
@@ -372,9 +384,9 @@ static void archives(void **state)
     for (int k = 0; k < 4; k++) {
         finish(make_archive(k & 1, k & 2), "a.npz");
         expect_pictures("a.npz", MR_SPLIT_AUTO, 3, 192, 7, MR_HWC, archive_labels);
-        mr_source     *src;
+        mr_source *src;
         mr_source_file f;
-        mr_error       err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         MRT_OK(mr_source_open(&src, mrt_path("a.npz"), NULL, &err), &err); /* by content */
         MRT_STR(mr_source_info_of(src)->format, "npz");
         MRT_EQ(mr_source_file_at(src, 0, &f), MR_OK);
@@ -399,13 +411,14 @@ static void changed(bool deflated, bool wide, long at, uint8_t value, int code, 
 static void write_large(const char *path, uint64_t n, uint32_t wrong)
 {
     static const uint8_t zeros[MIB];
-    uint8_t              head[30 + 11 + 128], central[46 + 11 + 22] = {0};
-    char                 text[128];
+    uint8_t head[30 + 11 + 128], central[46 + 11 + 22] = {0};
+    char text[128];
     memset(head, 0, sizeof head);
     uint8_t *npy = head + 30 + 11;
     memcpy(npy, "\x93NUMPY\x01\x00", 8);
     le(npy, 8, 2, 118);
-    snprintf(text, sizeof text, "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 1024, 1024), }", (int)n);
+    snprintf(text, sizeof text, "{'descr': '|u1', 'fortran_order': False, 'shape': (%d, 1024, 1024), }",
+             (int)n);
     memset(npy + 10, ' ', 118);
     memcpy(npy + 10, text, strlen(text));
     npy[127] = '\n';
@@ -439,8 +452,8 @@ static void stored_members_have_a_crc(void **state)
 {
     (void)state;
     mr_source_config cfg;
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     mr_source_defaults(&cfg);
     cfg.label_key = "none";
     for (uint32_t wrong = 0; wrong < 2; wrong++) {
@@ -482,17 +495,18 @@ static void damaged_archives(void **state)
     changed(false, false, -10, 1, MR_EFORMAT, "does not end at its end record");
     changed(false, false, -6, 1, MR_EFORMAT, "does not end at its end record");
     changed(false, false, -14, 9, MR_EFORMAT, "several disks");
-    changed(true, false, 30 + 11, 7, MR_EFORMAT, "makes no sense"); /* a kind of deflate block that there is not */
+    changed(true, false, 30 + 11, 7, MR_EFORMAT,
+            "makes no sense"); /* a kind of deflate block that there is not */
     archive *z = make_archive(false, false);
     z->p[z->bytes - 24] ^= 1; /* a class */
     finish(z, "bad.npz");
     refuse("bad.npz", NULL, MR_ECHECKSUM, "CRC");
     finish(make_archive(true, true), "whole.npz");
-    size_t   bytes;
+    size_t bytes;
     uint8_t *p = mrt_read_file(mrt_path("whole.npz"), &bytes);
     for (size_t cut = 1; cut < bytes; cut += 3) {
         mr_source *src;
-        mr_error   err;
+        mr_error err;
         mrt_write_file(mrt_path("bad.npz"), p, cut);
         MRT_TRUE(try_open("bad.npz", NULL, MR_SPLIT_AUTO, &src, &err) != MR_OK);
     }
@@ -510,7 +524,7 @@ static void allocations_fail_in_turn(void **state)
     static const char *const names[] = {"alloc.npz", "alloc", "alloc/x.npy"};
     for (int k = 0; k < 3; k++)
         for (long n = 0;; n++) {
-            mr_error   err;
+            mr_error err;
             mr_source *src;
             mrt_fail_alloc_at(n);
             const int rc = try_open(names[k], NULL, MR_SPLIT_AUTO, &src, &err);
@@ -532,10 +546,11 @@ static void written_by_numpy(void **state)
         "np.save(sys.argv[1] + '/objects.npy', np.array([{}, []], dtype=object), allow_pickle=True)\n"
         "np.save(sys.argv[1] + '/fortran.npy', np.asfortranarray(np.ones((3, 4))))\n";
     const char *python = getenv("MRT_NUMPY_PYTHON");
-    char        command[2400];
+    char command[2400];
     mrt_mkdir(mrt_path("numpy"));
     mrt_write_file(mrt_path("numpy/make.py"), script, sizeof script - 1);
-    snprintf(command, sizeof command, "%s %s %s 2>/dev/null", python ? python : "python3", mrt_path("numpy/make.py"), mrt_path("numpy"));
+    snprintf(command, sizeof command, "%s %s %s 2>/dev/null", python ? python : "python3",
+             mrt_path("numpy/make.py"), mrt_path("numpy"));
     if (system(command) != 0) {
         printf("not run: files written by NumPy (MRT_NUMPY_PYTHON names a Python that has it)\n");
         return;
@@ -543,16 +558,17 @@ static void written_by_numpy(void **state)
     static const char *const names[] = {"numpy/stored.npz", "numpy/packed.npz", "numpy/x.npy", "numpy"};
     for (int k = 0; k < 4; k++) {
         mr_source *src;
-        mr_error   err;
-        mr_sample  s;
-        void      *read = NULL;
-        size_t     read_bytes = 0;
+        mr_error err;
+        mr_sample s;
+        void *read = NULL;
+        size_t read_bytes = 0;
         MRT_OK(try_open(names[k], NULL, MR_SPLIT_AUTO, &src, &err), &err);
         MRT_EQ(mr_source_info_of(src)->count, 3);
         for (uint32_t i = 0; i < 3; i++) {
             MRT_OK(mr_source_read(src, i, &read, &read_bytes, &s, &err), &err);
             MRT_EQ(s.value[1].i, (i + 2) % 3);
-            for (uint32_t b = 0; b < 60; b++) MRT_EQ(((const uint8_t *)s.value[0].data)[b], (i * 60 + b) * 7 % 256);
+            for (uint32_t b = 0; b < 60; b++)
+                MRT_EQ(((const uint8_t *)s.value[0].data)[b], (i * 60 + b) * 7 % 256);
         }
         free(read);
         mr_source_close(src);
@@ -564,9 +580,18 @@ static void written_by_numpy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(headers), cmocka_unit_test(versions), cmocka_unit_test(integers), cmocka_unit_test(files_side_by_side),
-        cmocka_unit_test(parts_of_a_folder), cmocka_unit_test(tensors), cmocka_unit_test(refused), cmocka_unit_test(archives),
-        cmocka_unit_test(stored_members_have_a_crc), cmocka_unit_test(damaged_archives), cmocka_unit_test(allocations_fail_in_turn), cmocka_unit_test(written_by_numpy),
+        cmocka_unit_test(headers),
+        cmocka_unit_test(versions),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(files_side_by_side),
+        cmocka_unit_test(parts_of_a_folder),
+        cmocka_unit_test(tensors),
+        cmocka_unit_test(refused),
+        cmocka_unit_test(archives),
+        cmocka_unit_test(stored_members_have_a_crc),
+        cmocka_unit_test(damaged_archives),
+        cmocka_unit_test(allocations_fail_in_turn),
+        cmocka_unit_test(written_by_numpy),
     };
     return mrt_run(tests);
 }

@@ -1,18 +1,22 @@
-/* File lists: single files, numbered sets, folders with parts, patterns; what is missing or ambiguous is named. */
+/* File lists: single files, numbered sets, folders with parts, patterns; what is missing or ambiguous is
+ * named. */
+#include <isa-l/igzip_lib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <isa-l/igzip_lib.h>
 
 #include "formats/fileset/filelist.h"
 #include "mrt.h"
 
-static bool begins_with_mark(const uint8_t *head, size_t bytes) { return bytes >= 4 && memcmp(head, "MARK", 4) == 0; }
+static bool begins_with_mark(const uint8_t *head, size_t bytes)
+{
+    return bytes >= 4 && memcmp(head, "MARK", 4) == 0;
+}
 
 static void put(const char *path) { mrt_write_file(path, "MARK and more", 13); }
 
 static void put_gzip(const char *path)
 {
-    uint8_t            out[256];
+    uint8_t out[256];
     struct isal_zstream z;
     isal_deflate_stateless_init(&z);
     z.gzip_flag = IGZIP_GZIP;
@@ -28,9 +32,9 @@ static void put_gzip(const char *path)
 /* The names found, separated by blanks, or the error's text. */
 static const char *found(const char *path, mr_split split, int *code, mri_filelist *kept)
 {
-    static char  text[2048];
+    static char text[2048];
     mri_filelist l;
-    mr_error     err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     memset(&l, 0xee, sizeof l);
     const int rc = mri_filelist_find(&l, path, split, begins_with_mark, &err);
     if (code) *code = rc;
@@ -73,21 +77,26 @@ static void a_piece_stands_for_its_set(void **state)
     (void)state;
     mrt_mkdir(mrt_path("set"));
     for (int k = 0; k < 12; k++) put(mrt_path("set/x-%05d-of-00012", k));
-    const char *all = "x-00000-of-00012 x-00001-of-00012 x-00002-of-00012 x-00003-of-00012 x-00004-of-00012 x-00005-of-00012 "
-                      "x-00006-of-00012 x-00007-of-00012 x-00008-of-00012 x-00009-of-00012 x-00010-of-00012 x-00011-of-00012";
+    const char *all = "x-00000-of-00012 x-00001-of-00012 x-00002-of-00012 x-00003-of-00012 x-00004-of-00012 "
+                      "x-00005-of-00012 "
+                      "x-00006-of-00012 x-00007-of-00012 x-00008-of-00012 x-00009-of-00012 x-00010-of-00012 "
+                      "x-00011-of-00012";
     MRT_STR(all_of(mrt_path("set/x-00003-of-00012")), all);
     MRT_STR(all_of(mrt_path("set")), all);
-    mrt_write_file(mrt_path("set/x-00005-of-00012"), "", 0); /* a writer with fewer samples than pieces leaves empty ones */
+    mrt_write_file(mrt_path("set/x-00005-of-00012"), "",
+                   0); /* a writer with fewer samples than pieces leaves empty ones */
     MRT_STR(all_of(mrt_path("set")), all);
     unlink(mrt_path("set/x-00005-of-00012"));
     int code;
-    MRT_HAS(found(mrt_path("set/x-00003-of-00012"), MR_SPLIT_AUTO, &code, NULL), "x-00005-of-00012: this piece of a set of 12 is missing");
+    MRT_HAS(found(mrt_path("set/x-00003-of-00012"), MR_SPLIT_AUTO, &code, NULL),
+            "x-00005-of-00012: this piece of a set of 12 is missing");
     MRT_EQ(code, MR_ENOENT);
     MRT_HAS(found(mrt_path("set"), MR_SPLIT_AUTO, &code, NULL), "x-00005-of-00012: this piece");
     MRT_EQ(code, MR_ENOENT);
 
-    static const char numbered[] = "y-1-of-11.bin y-2-of-11.bin y-3-of-11.bin y-4-of-11.bin y-5-of-11.bin y-6-of-11.bin "
-                                   "y-7-of-11.bin y-8-of-11.bin y-9-of-11.bin y-10-of-11.bin y-11-of-11.bin";
+    static const char numbered[] =
+        "y-1-of-11.bin y-2-of-11.bin y-3-of-11.bin y-4-of-11.bin y-5-of-11.bin y-6-of-11.bin "
+        "y-7-of-11.bin y-8-of-11.bin y-9-of-11.bin y-10-of-11.bin y-11-of-11.bin";
     mrt_mkdir(mrt_path("endings")); /* numbers without zeros in front, an ending, numbered from 1 */
     for (int k = 1; k <= 11; k++) put(mrt_path("endings/y-%d-of-11.bin", k));
     MRT_STR(all_of(mrt_path("endings")), numbered);
@@ -102,7 +111,7 @@ static void folders_go_by_content(void **state)
     put(mrt_path("mixed/b"));
     put(mrt_path("mixed/a-x"));
     put(mrt_path("mixed/a"));
-    put(mrt_path("mixed/a.gz"));      /* plain in spite of its name, and a's twin by it */
+    put(mrt_path("mixed/a.gz")); /* plain in spite of its name, and a's twin by it */
     put_gzip(mrt_path("mixed/c.gz"));
     put(mrt_path("mixed/a.mridx"));
     put(mrt_path("mixed/.hidden"));
@@ -137,17 +146,20 @@ static void parts_are_told_apart(void **state)
     mri_filelist l;
     MRT_STR(found(mrt_path("parts"), MR_SPLIT_AUTO, NULL, &l), "train-00000-of-00002 train-00001-of-00002");
     MRT_TRUE(l.has_test);
-    MRT_STR(found(mrt_path("parts"), MR_SPLIT_TRAIN, NULL, NULL), "train-00000-of-00002 train-00001-of-00002");
+    MRT_STR(found(mrt_path("parts"), MR_SPLIT_TRAIN, NULL, NULL),
+            "train-00000-of-00002 train-00001-of-00002");
     MRT_STR(found(mrt_path("parts"), MR_SPLIT_TEST, NULL, NULL), "validation-00000-of-00001");
     unlink(mrt_path("parts/validation-00000-of-00001"));
     MRT_STR(found(mrt_path("parts"), MR_SPLIT_TEST, NULL, NULL), "test-00000-of-00001");
     put(mrt_path("parts/train-00000-of-00003"));
     int code;
-    MRT_HAS(found(mrt_path("parts"), MR_SPLIT_AUTO, &code, NULL), "a set of 2 pieces and one of 3 under the same name");
+    MRT_HAS(found(mrt_path("parts"), MR_SPLIT_AUTO, &code, NULL),
+            "a set of 2 pieces and one of 3 under the same name");
     MRT_EQ(code, MR_EFORMAT);
     unlink(mrt_path("parts/train-00000-of-00003"));
     put(mrt_path("parts/more"));
-    MRT_HAS(found(mrt_path("parts"), MR_SPLIT_AUTO, &code, NULL), "parts/more: other files here are named train");
+    MRT_HAS(found(mrt_path("parts"), MR_SPLIT_AUTO, &code, NULL),
+            "parts/more: other files here are named train");
     MRT_EQ(code, MR_EFORMAT);
     mrt_mkdir(mrt_path("named"));
     put(mrt_path("named/flowers-test.bin-00000-of-00001"));
@@ -165,12 +177,13 @@ static void parts_are_told_apart(void **state)
 /* Each path found, from the data set's folder on. */
 static const char *below(const char *folder, mr_split split)
 {
-    static char  text[1024];
+    static char text[1024];
     mri_filelist l;
-    mr_error     err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mri_filelist_find(&l, folder, split, begins_with_mark, &err), &err);
     text[0] = '\0';
-    for (uint32_t k = 0; k < l.count; k++) sprintf(text + strlen(text), "%s%s", k ? " " : "", l.path[k] + strlen(folder) + 1);
+    for (uint32_t k = 0; k < l.count; k++)
+        sprintf(text + strlen(text), "%s%s", k ? " " : "", l.path[k] + strlen(folder) + 1);
     mri_filelist_fini(&l);
     return text;
 }
@@ -178,11 +191,13 @@ static const char *below(const char *folder, mr_split split)
 static void parts_may_be_folders(void **state)
 {
     (void)state;
-    static const char *const folders[] = {"f", "f/train", "f/Val", "f/test", "f/docs", "g", "g/train", "g/bus", "g/car"};
+    static const char *const folders[] = {"f", "f/train", "f/Val", "f/test", "f/docs",
+                                          "g", "g/train", "g/bus", "g/car"};
     for (size_t k = 0; k < sizeof folders / sizeof folders[0]; k++) mrt_mkdir(mrt_path("%s", folders[k]));
     const char *f = mrt_path("f");
     for (int k = 0; k < 2; k++) put(mrt_path("f/train/%05d-of-00002", k));
-    put(mrt_path("f/Val/00000-of-00002")); /* the same names as in another part, and one that speaks of another part */
+    put(mrt_path(
+        "f/Val/00000-of-00002")); /* the same names as in another part, and one that speaks of another part */
     put(mrt_path("f/Val/00001-of-00002"));
     put(mrt_path("f/Val/train-of-thought"));
     put_gzip(mrt_path("f/test/a.gz"));
@@ -197,7 +212,8 @@ static void parts_may_be_folders(void **state)
     MRT_TRUE(l.has_test);
     int code;
     mrt_mkdir(mrt_path("f/dev"));
-    MRT_STR(below(f, MR_SPLIT_TRAIN), "train/00000-of-00002 train/00001-of-00002"); /* nothing of ours in dev */
+    MRT_STR(below(f, MR_SPLIT_TRAIN),
+            "train/00000-of-00002 train/00001-of-00002"); /* nothing of ours in dev */
     put(mrt_path("f/dev/x"));
     const char *said = found(f, MR_SPLIT_TEST, &code, NULL);
     MRT_EQ(code, MR_EFORMAT);
@@ -208,7 +224,8 @@ static void parts_may_be_folders(void **state)
     MRT_EQ(code, MR_EFORMAT);
     unlink(mrt_path("f/more"));
     unlink(mrt_path("f/train/00001-of-00002"));
-    MRT_HAS(found(f, MR_SPLIT_AUTO, &code, NULL), "train/00001-of-00002: this piece of a set of 2 is missing");
+    MRT_HAS(found(f, MR_SPLIT_AUTO, &code, NULL),
+            "train/00001-of-00002: this piece of a set of 2 is missing");
     put(mrt_path("g/train/archive")); /* a class of pictures called train */
     MRT_TRUE(!mri_filelist_probe(mrt_path("g"), begins_with_mark));
 }
@@ -218,7 +235,8 @@ static void patterns_are_counted_out(void **state)
     (void)state;
     mrt_mkdir(mrt_path("pattern"));
     for (int k = 8; k < 12; k++) put(mrt_path("pattern/p-%06d.bin", k));
-    MRT_STR(all_of(mrt_path("pattern/p-{000008..000011}.bin")), "p-000008.bin p-000009.bin p-000010.bin p-000011.bin");
+    MRT_STR(all_of(mrt_path("pattern/p-{000008..000011}.bin")),
+            "p-000008.bin p-000009.bin p-000010.bin p-000011.bin");
     MRT_STR(all_of(mrt_path("pattern/p-0000{08..09}.bin")), "p-000008.bin p-000009.bin");
     MRT_STR(all_of(mrt_path("pattern/p-0000{10..11}.bin")), "p-000010.bin p-000011.bin");
     MRT_STR(all_of(mrt_path("pattern/p-00000{8..9}.b*")), "p-000008.bin p-000009.bin");
@@ -250,7 +268,8 @@ static void patterns_that_match_nothing(void **state)
     int code;
     mrt_mkdir(mrt_path("nothing"));
     put(mrt_path("nothing/p-3.bin"));
-    MRT_HAS(found(mrt_path("nothing/p-{3..999999999}.bin"), MR_SPLIT_AUTO, &code, NULL), "p-4.bin: no such file");
+    MRT_HAS(found(mrt_path("nothing/p-{3..999999999}.bin"), MR_SPLIT_AUTO, &code, NULL),
+            "p-4.bin: no such file");
     MRT_EQ(code, MR_ENOENT);
     MRT_HAS(found(mrt_path("nothing/q*"), MR_SPLIT_AUTO, &code, NULL), "no file matches");
     MRT_EQ(code, MR_ENOENT);
@@ -271,10 +290,11 @@ static void allocations_fail_in_turn(void **state)
     mrt_mkdir(mrt_path("allocs"));
     mrt_mkdir(mrt_path("allocs/train"));
     for (int k = 0; k < 40; k++) put(mrt_path("allocs/train/z-%02d-of-40", k));
-    const char *paths[] = {mrt_path("alloc"), mrt_path("allocs"), mrt_path("alloc/z-03-of-40"), mrt_path("alloc/z-{00..39}-of-4*")};
+    const char *paths[] = {mrt_path("alloc"), mrt_path("allocs"), mrt_path("alloc/z-03-of-40"),
+                           mrt_path("alloc/z-{00..39}-of-4*")};
     for (size_t p = 0; p < 4; p++) {
         for (long n = 0;; n++) {
-            mr_error     err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             mri_filelist l;
             mrt_fail_alloc_at(n);
             const int rc = mri_filelist_find(&l, paths[p], MR_SPLIT_AUTO, begins_with_mark, &err);
@@ -292,9 +312,10 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_file_is_one_file), cmocka_unit_test(a_piece_stands_for_its_set),
-        cmocka_unit_test(folders_go_by_content), cmocka_unit_test(parts_are_told_apart), cmocka_unit_test(parts_may_be_folders),
-        cmocka_unit_test(patterns_are_counted_out), cmocka_unit_test(patterns_name_a_file_once), cmocka_unit_test(patterns_that_match_nothing),
+        cmocka_unit_test(one_file_is_one_file),      cmocka_unit_test(a_piece_stands_for_its_set),
+        cmocka_unit_test(folders_go_by_content),     cmocka_unit_test(parts_are_told_apart),
+        cmocka_unit_test(parts_may_be_folders),      cmocka_unit_test(patterns_are_counted_out),
+        cmocka_unit_test(patterns_name_a_file_once), cmocka_unit_test(patterns_that_match_nothing),
         cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);

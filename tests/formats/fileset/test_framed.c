@@ -1,4 +1,5 @@
-/* Framed files: scanned, kept in an index, unpacked; the index is trusted when it fits and forgotten when it does not.
+/* Framed files: scanned, kept in an index, unpacked; the index is trusted when it fits and forgotten when it
+ * does not.
  *
  * The format here: "FRM" | u8 label (255: none) | u32 bytes | bytes, again and again. */
 #include <errno.h>
@@ -23,7 +24,7 @@ static int scan(void *context, mri_scan *s, uint32_t file, mr_error *err)
     __atomic_fetch_add(&scans, 1, __ATOMIC_RELAXED);
     for (uint64_t at = 0; at < mri_scan_file_bytes(s);) {
         const uint8_t *p;
-        int            rc = mri_scan_get(s, at, 8, &p, err);
+        int rc = mri_scan_get(s, at, 8, &p, err);
         if (rc) return rc;
         if (!accept(p, 8)) return mr_error_set(err, MR_EFORMAT, "no frame");
         const uint32_t bytes = mri_le32(p + 4);
@@ -44,7 +45,8 @@ static int make_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
     return MR_OK;
 }
 
-static mri_framed_format format = {.name = "test", .version = 3, .settings = 77, .scan = scan, .note = make_note};
+static mri_framed_format format = {
+    .name = "test", .version = 3, .settings = 77, .scan = scan, .note = make_note};
 
 static size_t frames(uint8_t *p, uint32_t count, uint8_t first_label)
 {
@@ -85,7 +87,7 @@ static int try_open(mri_framed *f, const char *path, const mr_source_config *giv
     mr_source_config cfg;
     mr_source_defaults(&cfg);
     mri_filelist l;
-    int          rc = mri_filelist_find(&l, path, MR_SPLIT_AUTO, accept, err);
+    int rc = mri_filelist_find(&l, path, MR_SPLIT_AUTO, accept, err);
     *f = (mri_framed){0};
     if (!rc) rc = mri_framed_open(f, &l, &format, given ? given : &cfg, err);
     if (rc) mri_framed_close(f);
@@ -191,7 +193,7 @@ static void damaged_indexes_are_built_anew(void **state)
     write_frames(mrt_path("damaged"), 6, 0);
     open_ok(&f, mrt_path("damaged"));
     mri_framed_close(&f);
-    size_t   bytes;
+    size_t bytes;
     uint8_t *index = mrt_read_file(mrt_path("damaged.mridx"), &bytes);
     MRT_EQ(bytes, 64 + 40 + 6 * 20 + 4);
     for (size_t k = 0; k < bytes; k++) {
@@ -225,10 +227,11 @@ static void folders_that_cannot_be_written(void **state)
     mr_source_config cfg;
     mr_source_defaults(&cfg);
     mrt_mkdir(mrt_path("fixed"));
-    mrt_mkdir(mrt_path("fixed/data.mridx")); /* a folder where the index would lie: no rename replaces it, for root neither */
+    mrt_mkdir(mrt_path("fixed/data.mridx")); /* a folder where the index would lie: no rename replaces it, for
+                                                root neither */
     write_frames(mrt_path("fixed/data"), 20, 0);
     cfg.index_folder = mrt_path("cache/of/mine");
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mri_framed f;
     scans = 0;
     MRT_OK(try_open(&f, mrt_path("fixed/data"), &cfg, &err), &err);
@@ -268,8 +271,8 @@ static void labels_that_start_at_one(void **state)
 {
     (void)state;
     mri_framed f;
-    mr_error   err = MR_ERROR_INIT;
-    int64_t    label;
+    mr_error err = MR_ERROR_INIT;
+    int64_t label;
     write_frames(mrt_path("one"), 20, 1);
     for (int turn = 0; turn < 2; turn++) { /* scanned, then from the index */
         open_ok(&f, mrt_path("one"));
@@ -304,9 +307,9 @@ static void wrong_files_are_named(void **state)
 {
     (void)state;
     mri_framed f;
-    mr_error   err = MR_ERROR_INIT;
-    uint8_t    p[4096];
-    size_t     bytes = frames(p, 20, 0);
+    mr_error err = MR_ERROR_INIT;
+    uint8_t p[4096];
+    size_t bytes = frames(p, 20, 0);
     mrt_write_file(mrt_path("cut"), p, bytes - 1);
     MRT_EQ(try_open(&f, mrt_path("cut"), NULL, &err), MR_EFORMAT);
     MRT_HAS(err.text, "ends behind the end");
@@ -328,10 +331,10 @@ static void packed_files_are_unpacked(void **state)
 {
     (void)state;
     enum { COUNT = 700, CAP = 1 << 20 };
-    uint8_t     *plain = malloc(CAP), *packed = malloc(CAP);
+    uint8_t *plain = malloc(CAP), *packed = malloc(CAP);
     const size_t bytes = frames(plain, COUNT, 0), half = 8 * 351 + 350 * 351 / 2; /* 351 frames */
-    mri_framed   f;
-    mr_error     err = MR_ERROR_INIT;
+    mri_framed f;
+    mr_error err = MR_ERROR_INIT;
     mrt_write_file(mrt_path("plain"), plain, bytes);
     open_ok(&f, mrt_path("plain"));
     const uint64_t print = f.fingerprint;
@@ -400,7 +403,7 @@ static char race_path[512], race_index[512];
 static void *open_and_close(void *path)
 {
     mri_framed f;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     for (int k = 0; k < 20; k++) {
         if (try_open(&f, path, NULL, &err) != MR_OK || f.count != 300) return path;
         mri_framed_close(&f);
@@ -437,7 +440,7 @@ static void allocations_fail_in_turn(void **state)
     free(packed);
     for (int turn = 0; turn < 2; turn++) {
         for (long n = 0;; n++) {
-            mr_error   err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             mri_framed f;
             if (!turn) unlink(mrt_path("alloc.mridx"));
             mrt_fail_alloc_at(n);
@@ -457,10 +460,10 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scanned_once_then_known), cmocka_unit_test(stale_indexes_are_built_anew),
+        cmocka_unit_test(scanned_once_then_known),        cmocka_unit_test(stale_indexes_are_built_anew),
         cmocka_unit_test(damaged_indexes_are_built_anew), cmocka_unit_test(folders_that_cannot_be_written),
-        cmocka_unit_test(labels_that_start_at_one), cmocka_unit_test(wrong_files_are_named),
-        cmocka_unit_test(packed_files_are_unpacked), cmocka_unit_test(builders_at_once),
+        cmocka_unit_test(labels_that_start_at_one),       cmocka_unit_test(wrong_files_are_named),
+        cmocka_unit_test(packed_files_are_unpacked),      cmocka_unit_test(builders_at_once),
         cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);

@@ -21,7 +21,7 @@ static int try_open(const char *path, mr_split split, mr_source **src, mr_error 
 static void expect_error(const char *path, int code, const char *text, const char *file)
 {
     mr_source *src = (mr_source *)&code;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(try_open(path, MR_SPLIT_AUTO, &src, &err), code);
     MRT_TRUE(src == NULL);
     MRT_HAS(err.text, text);
@@ -48,8 +48,8 @@ static void order_and_numbers(void **state)
     (void)state;
     make_plain("plain");
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
-    char       path[512];
+    mr_error err = MR_ERROR_INIT;
+    char path[512];
     MRT_OK(try_open(mrt_path("plain"), MR_SPLIT_AUTO, &src, &err), &err);
     const mr_source_info *info = mr_source_info_of(src);
     MRT_STR(info->format, "folder");
@@ -62,11 +62,14 @@ static void order_and_numbers(void **state)
     MRT_EQ(info->skipped_files, 3);
     MRT_EQ(info->max_extent_bytes, sizeof png - 1);
     MRT_TRUE(!info->has_test);
-    static const struct { const char *end; int64_t label; } expected[] = {{"/B/x", 0}, {"/a c/y", 1}, {"/b/10.txt", 2}, {"/b/2.jpg", 2}};
-    void  *buf = NULL;
+    static const struct {
+        const char *end;
+        int64_t label;
+    } expected[] = {{"/B/x", 0}, {"/a c/y", 1}, {"/b/10.txt", 2}, {"/b/2.jpg", 2}};
+    void *buf = NULL;
     size_t buf_bytes = 0;
     for (uint64_t i = 0; i < 4; i++) {
-        int64_t   label;
+        int64_t label;
         mr_extent e;
         MRT_HAS(mr_source_sample_path(src, i, path, sizeof path), expected[i].end);
         MRT_EQ(mr_source_label(src, i, &label), MR_OK);
@@ -99,7 +102,7 @@ static void order_and_numbers(void **state)
 static uint64_t fingerprint(const char *path)
 {
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(try_open(path, MR_SPLIT_AUTO, &src, &err), &err);
     const uint64_t print = mr_source_info_of(src)->fingerprint;
     mr_source_close(src);
@@ -124,8 +127,9 @@ static void fingerprint_knows_names_and_sizes(void **state)
 static void train_and_test(void **state)
 {
     (void)state;
-    static const char *const folders[] = {"parts", "parts/train", "parts/train/cat", "parts/train/dog", "parts/train/emu",
-                                          "parts/val", "parts/val/emu", "parts/val/dog"};
+    static const char *const folders[] = {"parts",           "parts/train",     "parts/train/cat",
+                                          "parts/train/dog", "parts/train/emu", "parts/val",
+                                          "parts/val/emu",   "parts/val/dog"};
     for (size_t k = 0; k < sizeof folders / sizeof folders[0]; k++) mrt_mkdir(mrt_path("%s", folders[k]));
     put(mrt_path("parts/train/cat/1"), jpeg);
     put(mrt_path("parts/train/dog/1"), jpeg);
@@ -133,8 +137,8 @@ static void train_and_test(void **state)
     put(mrt_path("parts/val/emu/1"), jpeg);
     put(mrt_path("parts/val/dog/1"), jpeg);
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
-    char       path[512];
+    mr_error err = MR_ERROR_INIT;
+    char path[512];
     MRT_OK(try_open(mrt_path("parts"), MR_SPLIT_AUTO, &src, &err), &err);
     MRT_EQ(mr_source_info_of(src)->count, 3);
     MRT_TRUE(mr_source_info_of(src)->has_test);
@@ -170,13 +174,14 @@ static void wrong_folders_are_named(void **state)
     MRT_EQ(symlink("/no/such/file", mrt_path("bare/one/gone")), 0);
     expect_error(mrt_path("bare"), MR_EFORMAT, "to nothing", "bare/one/gone");
     unlink(mrt_path("bare/one/gone"));
-    MRT_EQ(symlink("..", mrt_path("bare/up")), 0); /* a class that is the folder above: it has a picture, no loop */
+    MRT_EQ(symlink("..", mrt_path("bare/up")),
+           0); /* a class that is the folder above: it has a picture, no loop */
     unlink(mrt_path("bare/picture.jpg"));
     expect_error(mrt_path("bare"), MR_EFORMAT, "a class without pictures", "bare/up");
     unlink(mrt_path("bare/up"));
     MRT_EQ(symlink("p", mrt_path("bare/one/link")), 0); /* links to files are followed */
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(try_open(mrt_path("bare"), MR_SPLIT_AUTO, &src, &err), &err);
     MRT_EQ(mr_source_info_of(src)->count, 2);
     mr_source_close(src);
@@ -196,7 +201,7 @@ static void unreadable_is_named(void **state)
     const bool root = geteuid() == 0;
     if (root) MRT_EQ(seteuid(65534), 0); /* nobody: permissions count again */
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(try_open(mrt_path("locked"), MR_SPLIT_AUTO, &src, &err), MR_EIO);
     MRT_HAS(err.file, "locked/b");
     MRT_HAS(err.text, "Permission denied");
@@ -204,8 +209,8 @@ static void unreadable_is_named(void **state)
     chmod(mrt_path("locked/b"), 0755);
     if (root) MRT_EQ(seteuid(65534), 0);
     MRT_OK(try_open(mrt_path("locked"), MR_SPLIT_AUTO, &src, &err), &err);
-    void     *buf = NULL;
-    size_t    buf_bytes = 0;
+    void *buf = NULL;
+    size_t buf_bytes = 0;
     mr_sample s;
     MRT_EQ(mr_source_read(src, 0, &buf, &buf_bytes, &s, &err), MR_EIO);
     MRT_HAS(err.file, "locked/a/1");
@@ -219,8 +224,8 @@ static void memory_is_bounded(void **state)
     (void)state;
     make_plain("bounded");
     mr_source_config cfg;
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     mr_source_defaults(&cfg);
     cfg.memory_bytes = 100;
     MRT_EQ(mr_source_open(&src, mrt_path("bounded"), &cfg, &err), MR_ELIMIT);
@@ -240,7 +245,7 @@ static void allocations_fail_in_turn(void **state)
     (void)state;
     make_plain("alloc");
     for (long n = 0;; n++) {
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_source *src = (mr_source *)&err;
         mrt_fail_alloc_at(n);
         const int rc = try_open(mrt_path("alloc"), MR_SPLIT_AUTO, &src, &err);
@@ -258,11 +263,11 @@ static void huge_files_are_bad_samples_that_nobody_reads(void **state)
     put(mrt_path("huge/a/2.jpg"), jpeg);
     MRT_EQ(truncate(mrt_path("huge/a/2.jpg"), (off_t)1 << 40), 0); /* sparse */
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
-    mr_extent  e;
-    void      *buffer = NULL;
-    size_t     bytes = 0;
-    mr_sample  sample;
+    mr_error err = MR_ERROR_INIT;
+    mr_extent e;
+    void *buffer = NULL;
+    size_t bytes = 0;
+    mr_sample sample;
     MRT_OK(try_open(mrt_path("huge"), MR_SPLIT_AUTO, &src, &err), &err);
     MRT_EQ(mr_source_info_of(src)->count, 2);
     MRT_EQ(mr_source_info_of(src)->max_extent_bytes, strlen(jpeg)); /* no buffer is made for it */
@@ -280,9 +285,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(huge_files_are_bad_samples_that_nobody_reads),
-        cmocka_unit_test(order_and_numbers),       cmocka_unit_test(fingerprint_knows_names_and_sizes),
-        cmocka_unit_test(train_and_test),          cmocka_unit_test(wrong_folders_are_named),
-        cmocka_unit_test(unreadable_is_named),     cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(order_and_numbers),
+        cmocka_unit_test(fingerprint_knows_names_and_sizes),
+        cmocka_unit_test(train_and_test),
+        cmocka_unit_test(wrong_folders_are_named),
+        cmocka_unit_test(unreadable_is_named),
+        cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);

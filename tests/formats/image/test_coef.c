@@ -1,4 +1,5 @@
-/* Coefficient payloads: what goes in comes out, in every variant and window; what is damaged is told and never read past. */
+/* Coefficient payloads: what goes in comes out, in every variant and window; what is damaged is told and
+ * never read past. */
 #include "base/simd.h"
 #include "base/util.h"
 #include "formats/image/coef_layout.h"
@@ -13,7 +14,8 @@ typedef struct picture {
     int16_t (*coef[3])[MRI_JPEG_BLOCK];
 } picture;
 
-static void frame_make(mri_jpeg_frame *f, uint32_t width, uint32_t height, mri_jpeg_colour colour, const uint8_t (*sampling)[2])
+static void frame_make(mri_jpeg_frame *f, uint32_t width, uint32_t height, mri_jpeg_colour colour,
+                       const uint8_t (*sampling)[2])
 {
     memset(f, 0, sizeof *f);
     f->width = width;
@@ -53,12 +55,13 @@ static int16_t coefficient(uint32_t r, unsigned kind)
     }
 }
 
-/* Blocks of every kind: nothing but DC, thin, dense, larger than a nibble or a byte, all extremes; cut at any position. */
+/* Blocks of every kind: nothing but DC, thin, dense, larger than a nibble or a byte, all extremes; cut at any
+ * position. */
 static void coefficients_make(picture *p, uint64_t seed)
 {
     for (uint32_t k = 0; k < p->frame.component_count; k++) {
         const mri_jpeg_component *c = &p->frame.component[k];
-        const size_t              blocks = (size_t)c->blocks_wide * c->blocks_high;
+        const size_t blocks = (size_t)c->blocks_wide * c->blocks_high;
         p->coef[k] = mri_alloc_aligned(64, blocks * sizeof *p->coef[k]);
         assert_non_null(p->coef[k]);
         mrt_noise(p->coef[k], blocks * sizeof *p->coef[k], seed + k);
@@ -81,7 +84,8 @@ static void picture_free(picture *p)
 static void picture_pack(const picture *p, void **data, size_t *bytes)
 {
     mr_error err = MR_ERROR_INIT;
-    MRT_OK(mri_coef_pack(&p->frame, (const int16_t(*const *)[MRI_JPEG_BLOCK])p->coef, data, bytes, &err), &err);
+    MRT_OK(mri_coef_pack(&p->frame, (const int16_t(*const *)[MRI_JPEG_BLOCK])p->coef, data, bytes, &err),
+           &err);
 }
 
 static uint8_t last_of(const int16_t *coef)
@@ -98,7 +102,7 @@ enum { GUARD_BLOCKS = 2 };
 
 typedef struct rows {
     mri_block_rows out[MRI_JPEG_MAX_COMPONENTS];
-    uint32_t       blocks[MRI_JPEG_MAX_COMPONENTS];
+    uint32_t blocks[MRI_JPEG_MAX_COMPONENTS];
 } rows;
 
 /* Room for v rows of the window's width, and blocks behind it that must stay as they are. */
@@ -143,7 +147,7 @@ static void rows_compare(const picture *p, const rows *r, const mri_block_window
 {
     for (uint32_t k = 0; k < p->frame.component_count; k++) {
         const mri_jpeg_component *c = &p->frame.component[k];
-        uint32_t                  written = 0;
+        uint32_t written = 0;
         for (uint32_t y = mcu_row * c->v; y < (mcu_row + 1) * c->v; y++) {
             if (y < w[k].y0 || y >= w[k].y1) continue;
             for (uint32_t x = w[k].x0; x < w[k].x1; x++, written++) {
@@ -152,14 +156,15 @@ static void rows_compare(const picture *p, const rows *r, const mri_block_window
                 MRT_EQ(r->out[k].last[written], last_of(want));
             }
         }
-        MRT_TRUE(is_poison(r->out[k].coef[written], (r->blocks[k] + GUARD_BLOCKS - written) * sizeof *r->out[k].coef));
+        MRT_TRUE(is_poison(r->out[k].coef[written],
+                           (r->blocks[k] + GUARD_BLOCKS - written) * sizeof *r->out[k].coef));
         MRT_TRUE(is_poison(r->out[k].last + written, r->blocks[k] + GUARD_BLOCKS - written));
     }
 }
 
 static void window_check(const picture *p, const mri_coef *c, const mri_block_window *w)
 {
-    rows     r;
+    rows r;
     mr_error err = MR_ERROR_INIT;
     rows_make(&r, &c->frame, w);
     for (uint32_t y = 0; y < c->frame.mcus_high; y++) {
@@ -175,11 +180,12 @@ static void windows_check(const picture *p, const mri_coef *c, uint64_t seed)
     for (uint64_t n = 0; n < 6; n++) {
         mri_block_window w[MRI_JPEG_MAX_COMPONENTS] = {{0}};
         for (uint32_t k = 0; k < c->frame.component_count; k++) {
-            const uint32_t   wide = c->frame.component[k].blocks_wide, high = c->frame.component[k].blocks_high;
+            const uint32_t wide = c->frame.component[k].blocks_wide, high = c->frame.component[k].blocks_high;
             const mri_philox d = mri_philox4x32(seed, n, k);
-            const uint32_t   x = mri_below(d.v[0], wide), y = mri_below(d.v[1], high);
+            const uint32_t x = mri_below(d.v[0], wide), y = mri_below(d.v[1], high);
             w[k] = n == 0 ? (mri_block_window){0, wide, 0, high}
-                          : (mri_block_window){x, x + mri_below(d.v[2], wide - x + 1), y, y + mri_below(d.v[3], high - y + 1)};
+                          : (mri_block_window){x, x + mri_below(d.v[2], wide - x + 1), y,
+                                               y + mri_below(d.v[3], high - y + 1)};
         }
         window_check(p, c, w);
     }
@@ -188,9 +194,9 @@ static void windows_check(const picture *p, const mri_coef *c, uint64_t seed)
 static const mri_simd_level levels[] = {MRI_SIMD_PLAIN, MRI_SIMD_AVX2, MRI_SIMD_AVX512, MRI_SIMD_NEON};
 
 static const struct {
-    uint32_t        width, height;
+    uint32_t width, height;
     mri_jpeg_colour colour;
-    uint8_t         sampling[3][2];
+    uint8_t sampling[3][2];
 } shapes[] = {
     {1, 1, MRI_JPEG_GRAY, {{1, 1}}},
     {8, 8, MRI_JPEG_GRAY, {{1, 1}}},
@@ -207,16 +213,17 @@ static void what_goes_in_comes_out(void **state)
 {
     (void)state;
     for (size_t s = 0; s < MRI_ARRAY_COUNT(shapes); s++) {
-        picture  p = {0};
-        void    *data;
-        size_t   bytes;
+        picture p = {0};
+        void *data;
+        size_t bytes;
         mri_coef c;
         mr_error err = MR_ERROR_INIT;
         frame_make(&p.frame, shapes[s].width, shapes[s].height, shapes[s].colour, shapes[s].sampling);
         coefficients_make(&p, 7 * s);
         picture_pack(&p, &data, &bytes);
         MRT_OK(mri_coef_open(&c, data, bytes, &err), &err);
-        for (uint32_t k = 0; k < p.frame.component_count; k++) c.frame.component[k].quant_table = 0; /* numbered anew */
+        for (uint32_t k = 0; k < p.frame.component_count; k++)
+            c.frame.component[k].quant_table = 0; /* numbered anew */
         assert_memory_equal(&c.frame, &p.frame, sizeof p.frame);
         for (size_t l = 0; l < MRI_ARRAY_COUNT(levels); l++)
             if (mri_simd_use(levels[l])) windows_check(&p, &c, s);
@@ -228,11 +235,11 @@ static void what_goes_in_comes_out(void **state)
 static void header_tells_what_is_stored(void **state)
 {
     (void)state;
-    picture         p = {0};
-    void           *data;
-    size_t          bytes;
+    picture p = {0};
+    void *data;
+    size_t bytes;
     mr_image_header h;
-    mr_error        err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     frame_make(&p.frame, 200, 50, MRI_JPEG_YCC, shapes[3].sampling);
     coefficients_make(&p, 1);
     picture_pack(&p, &data, &bytes);
@@ -255,37 +262,41 @@ static void header_tells_what_is_stored(void **state)
 static void other_kinds_are_refused(void **state)
 {
     (void)state;
-    picture  p = {0};
-    void    *data;
-    size_t   bytes;
+    picture p = {0};
+    void *data;
+    size_t bytes;
     mr_error err = MR_ERROR_INIT;
     frame_make(&p.frame, 16, 16, MRI_JPEG_YCC, shapes[6].sampling);
     coefficients_make(&p, 1);
     p.frame.colour = MRI_JPEG_OTHER;
-    MRT_EQ(mri_coef_pack(&p.frame, (const int16_t(*const *)[MRI_JPEG_BLOCK])p.coef, &data, &bytes, &err), MR_EUNSUPPORTED);
+    MRT_EQ(mri_coef_pack(&p.frame, (const int16_t(*const *)[MRI_JPEG_BLOCK])p.coef, &data, &bytes, &err),
+           MR_EUNSUPPORTED);
     MRT_TRUE(data == NULL && bytes == 0);
     p.frame.colour = MRI_JPEG_CMYK;
     p.frame.component_count = 4;
-    MRT_EQ(mri_coef_pack(&p.frame, (const int16_t(*const *)[MRI_JPEG_BLOCK])p.coef, &data, &bytes, &err), MR_EUNSUPPORTED);
+    MRT_EQ(mri_coef_pack(&p.frame, (const int16_t(*const *)[MRI_JPEG_BLOCK])p.coef, &data, &bytes, &err),
+           MR_EUNSUPPORTED);
     picture_free(&p);
 }
 
-/* The example of formats/record/FORMAT.md: lines "OFFSET  16 bytes" of four and two digits, the table of ones, zeros behind. */
+/* The example of formats/record/FORMAT.md: lines "OFFSET  16 bytes" of four and two digits, the table of
+ * ones, zeros behind. */
 enum { EXAMPLE_BYTES = 307 };
 
 static void example_read(uint8_t out[EXAMPLE_BYTES])
 {
     char path[1024], line[512];
-    int  lines = 0;
+    int lines = 0;
     memset(out, 0, EXAMPLE_BYTES);
     for (int j = 0; j < MRI_JPEG_BLOCK; j++) out[MRI_COEF_HEAD + 2 * j] = 1;
     snprintf(path, sizeof path, "%s/formats/record/FORMAT.md", getenv("MRT_SOURCE_DIR"));
     FILE *f = fopen(path, "re");
     assert_non_null(f);
     while (fgets(line, sizeof line, f)) {
-        char               *end;
+        char *end;
         const unsigned long at = strtoul(line, &end, 16);
-        if (end != line + 4 || strncmp(end, "  ", 2) != 0 || at % 16 != 0 || at + 16 > EXAMPLE_BYTES) continue;
+        if (end != line + 4 || strncmp(end, "  ", 2) != 0 || at % 16 != 0 || at + 16 > EXAMPLE_BYTES)
+            continue;
         for (unsigned long k = 0; k < 16 && *end != '\n'; k++) out[at + k] = (uint8_t)strtoul(end, &end, 16);
         lines++;
     }
@@ -296,10 +307,10 @@ static void example_read(uint8_t out[EXAMPLE_BYTES])
 static void example_is_what_we_write_and_read(void **state)
 {
     (void)state;
-    uint8_t  example[EXAMPLE_BYTES];
-    picture  p = {0};
-    void    *data;
-    size_t   bytes;
+    uint8_t example[EXAMPLE_BYTES];
+    picture p = {0};
+    void *data;
+    size_t bytes;
     mri_coef c;
     mr_error err = MR_ERROR_INIT;
     example_read(example);
@@ -323,22 +334,25 @@ static void example_is_what_we_write_and_read(void **state)
 
 /* ---- damage ---- */
 
-/* Open and read everything of a copy that ends where its memory ends; returns what the first failing step says. */
+/* Open and read everything of a copy that ends where its memory ends; returns what the first failing step
+ * says. */
 static int read_all(const uint8_t *data, size_t bytes, mri_simd_level level)
 {
     uint8_t *copy = malloc(bytes ? bytes : 1);
     mri_coef c;
     mr_error err = MR_ERROR_INIT;
-    rows     r = {0};
+    rows r = {0};
     mri_simd_use(level);
     memcpy(copy, data, bytes);
     int rc = mri_coef_open(&c, copy, bytes, &err);
     if (rc == MR_OK && (uint64_t)c.frame.width * c.frame.height < 1 << 20) {
         mri_block_window w[MRI_JPEG_MAX_COMPONENTS] = {{0}};
         for (uint32_t k = 0; k < c.frame.component_count; k++)
-            w[k] = (mri_block_window){0, c.frame.component[k].blocks_wide, 0, c.frame.component[k].blocks_high};
+            w[k] =
+                (mri_block_window){0, c.frame.component[k].blocks_wide, 0, c.frame.component[k].blocks_high};
         rows_make(&r, &c.frame, w);
-        for (uint32_t y = 0; rc == MR_OK && y < c.frame.mcus_high; y++) rc = mri_coef_rows(&c, y, w, r.out, &err);
+        for (uint32_t y = 0; rc == MR_OK && y < c.frame.mcus_high; y++)
+            rc = mri_coef_rows(&c, y, w, r.out, &err);
         rows_free(&r);
     }
     MRT_TRUE(rc == MR_OK || err.text[0]);
@@ -349,9 +363,9 @@ static int read_all(const uint8_t *data, size_t bytes, mri_simd_level level)
 static void damage_is_told_and_never_followed(void **state)
 {
     (void)state;
-    picture  p = {0};
+    picture p = {0};
     uint8_t *data;
-    size_t   bytes, told = 0;
+    size_t bytes, told = 0;
     frame_make(&p.frame, 40, 24, MRI_JPEG_YCC, shapes[3].sampling);
     coefficients_make(&p, 3);
     picture_pack(&p, (void **)&data, &bytes);
@@ -376,9 +390,9 @@ static void damage_is_told_and_never_followed(void **state)
 static void changed_length_is_told(void **state)
 {
     (void)state;
-    picture  p = {0};
+    picture p = {0};
     uint8_t *data;
-    size_t   bytes;
+    size_t bytes;
     frame_make(&p.frame, 64, 8, MRI_JPEG_GRAY, shapes[0].sampling);
     coefficients_make(&p, 11);
     picture_pack(&p, (void **)&data, &bytes);
@@ -402,11 +416,12 @@ static void no_memory_is_told(void **state)
     coefficients_make(&p, 5);
     int failed = 0;
     for (int n = 0;; n++) {
-        void    *data = &p;
-        size_t   bytes;
+        void *data = &p;
+        size_t bytes;
         mr_error err = MR_ERROR_INIT;
         mrt_fail_alloc_at(n);
-        const int rc = mri_coef_pack(&p.frame, (const int16_t(*const *)[MRI_JPEG_BLOCK])p.coef, &data, &bytes, &err);
+        const int rc =
+            mri_coef_pack(&p.frame, (const int16_t(*const *)[MRI_JPEG_BLOCK])p.coef, &data, &bytes, &err);
         const bool refused = mrt_alloc_failed();
         mrt_fail_alloc_at(-1);
         if (!refused) {
@@ -425,10 +440,13 @@ static void no_memory_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_goes_in_comes_out),      cmocka_unit_test(header_tells_what_is_stored),
+        cmocka_unit_test(what_goes_in_comes_out),
+        cmocka_unit_test(header_tells_what_is_stored),
         cmocka_unit_test(example_is_what_we_write_and_read),
-        cmocka_unit_test(other_kinds_are_refused),     cmocka_unit_test(damage_is_told_and_never_followed),
-        cmocka_unit_test(changed_length_is_told),      cmocka_unit_test(no_memory_is_told),
+        cmocka_unit_test(other_kinds_are_refused),
+        cmocka_unit_test(damage_is_told_and_never_followed),
+        cmocka_unit_test(changed_length_is_told),
+        cmocka_unit_test(no_memory_is_told),
     };
     return mrt_run(tests);
 }

@@ -1,4 +1,5 @@
-/* tests/formats/image/test_jpeg_frame.c: the marker walk, on headers written out by hand; entry points, on numbers made up. */
+/* tests/formats/image/test_jpeg_frame.c: the marker walk, on headers written out by hand; entry points, on
+ * numbers made up. */
 #include "formats/image/jpeg_entry.h"
 #include "mrt.h"
 
@@ -6,7 +7,7 @@
 
 typedef struct bytes {
     uint8_t p[4096];
-    size_t  count;
+    size_t count;
 } bytes;
 
 static void add(bytes *b, const void *p, size_t count)
@@ -44,7 +45,10 @@ static void add_frame(bytes *b, unsigned luma) /* 100 x 50 */
     ADD(b, 0xff, 0xc0, 0, 17, 8, 0, 50, 0, 100, 3, 1, (uint8_t)luma, 0, 2, 0x11, 1, 3, 0x11, 1);
 }
 
-static void add_scan(bytes *b) { ADD(b, 0xff, 0xda, 0, 12, 3, 1, 0x00, 2, 0x11, 3, 0x10, 0, 63, 0, 0x12, 0x34); }
+static void add_scan(bytes *b)
+{
+    ADD(b, 0xff, 0xda, 0, 12, 3, 1, 0x00, 2, 0x11, 3, 0x10, 0, 63, 0, 0x12, 0x34);
+}
 static void add_end(bytes *b) { ADD(b, 0xff, 0xd9); }
 
 static int parse(const bytes *b, mri_jpeg_layout *out, mr_error *err)
@@ -82,14 +86,17 @@ static void test_frame(void **state)
     const mri_jpeg_frame *f = &l.frame;
     MRT_TRUE(f->width == 100 && f->height == 50 && f->component_count == 3 && f->h_max == 2 && f->v_max == 1);
     MRT_TRUE(f->mcus_wide == 7 && f->mcus_high == 7 && f->colour == MRI_JPEG_YCC && f->orientation == 1);
-    MRT_TRUE(f->component[0].width == 100 && f->component[0].blocks_wide == 13 && f->component[0].blocks_high == 7);
+    MRT_TRUE(f->component[0].width == 100 && f->component[0].blocks_wide == 13 &&
+             f->component[0].blocks_high == 7);
     MRT_TRUE(f->component[2].width == 50 && f->component[2].height == 50 && f->component[2].blocks_wide == 7);
     for (unsigned k = 0; k < 64; k++) {
         MRT_EQ(f->component[0].quant[mri_jpeg_natural[k]], 1 + k);
         MRT_EQ(f->component[1].quant[mri_jpeg_natural[k]], 101 + k);
     }
-    MRT_TRUE(l.scan_count == 1 && l.scan[0].component_count == 3 && l.scan[0].restart_interval == 0x102 && l.scan[0].begin == begin);
-    const mri_jpeg_scan_component *c = l.scan[0].component; /* 16 counts, then the one symbol that tells the tables apart */
+    MRT_TRUE(l.scan_count == 1 && l.scan[0].component_count == 3 && l.scan[0].restart_interval == 0x102 &&
+             l.scan[0].begin == begin);
+    const mri_jpeg_scan_component *c =
+        l.scan[0].component; /* 16 counts, then the one symbol that tells the tables apart */
     MRT_TRUE(c[0].dc[16] == 0 && c[1].dc[16] == 1 && c[2].dc[16] == 1);
     MRT_TRUE(c[0].ac[16] == 0x20 && c[1].ac[16] == 0x21 && c[2].ac[16] == 0x20);
 }
@@ -103,7 +110,8 @@ static void test_colour(void **state)
         bytes b;
         add_start(&b);
         if (kind == 3) ADD(&b, 0xff, 0xe0, 0, 16, 'J', 'F', 'I', 'F', 0, 1, 1, 0, 0, 1, 0, 1, 0, 0);
-        if (kind >= 1 && kind <= 3) ADD(&b, 0xff, 0xee, 0, 14, 'A', 'd', 'o', 'b', 'e', 0, 100, 0, 0, 0, 0, kind == 2);
+        if (kind >= 1 && kind <= 3)
+            ADD(&b, 0xff, 0xee, 0, 14, 'A', 'd', 'o', 'b', 'e', 0, 100, 0, 0, 0, 0, kind == 2);
         if (kind == 4) {
             ADD(&b, 0xff, 0xc1, 0, 17, 8, 0, 50, 0, 100, 3, 'R', 0x11, 0, 'G', 0x11, 1, 'B', 0x11, 1);
             ADD(&b, 0xff, 0xda, 0, 12, 3, 'R', 0x00, 'G', 0x11, 'B', 0x11, 0, 63, 0);
@@ -125,7 +133,8 @@ static void test_orientation(void **state)
     mr_image_header h;
     bytes b;
     add_start(&b);
-    ADD(&b, 0xff, 0xe1, 0, 34, 'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0);
+    ADD(&b, 0xff, 0xe1, 0, 34, 'E', 'x', 'i', 'f', 0, 0, 'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0,
+        0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0);
     add_frame(&b, 0x11);
     add_scan(&b);
     add_end(&b);
@@ -151,7 +160,8 @@ static void test_scans(void **state)
     add_end(&b);
     MRT_OK(parse(&b, &l, &err), &err);
     MRT_EQ(l.scan_count, 2);
-    MRT_TRUE(l.scan[0].end == first_end && l.scan[0].restart_interval == 0 && l.scan[1].restart_interval == 7);
+    MRT_TRUE(l.scan[0].end == first_end && l.scan[0].restart_interval == 0 &&
+             l.scan[1].restart_interval == 7);
     MRT_TRUE(l.scan[0].component[0].component == 1 && l.scan[1].component[1].component == 2);
     MRT_TRUE(l.scan[1].end == b.count - 2);
 }
@@ -179,14 +189,30 @@ static void test_refused(void **state)
         int rc;
         const char *text;
     } changes[] = {
-        {sof + 1, 0xc2, MR_EUNSUPPORTED, "FFC2"},         {sof + 1, 0xc9, MR_EUNSUPPORTED, "FFC9"},     {sof + 1, 0xc8, MR_EUNSUPPORTED, "FFC8"},
-        {sof + 1, 0x55, MR_EUNSUPPORTED, "FF55"},         {sof + 1, 0xdc, MR_EUNSUPPORTED, "FFDC"},     {sof + 3, 16, MR_EFORMAT, "SOF"},
-        {sof + 4, 12, MR_EUNSUPPORTED, "12 bits"},        {sof + 6, 0, MR_EUNSUPPORTED, "100 x 0"},     {sof + 11, 0x51, MR_EFORMAT, "sampling factors 5 x 1"},
-        {sof + 11, 0x20, MR_EFORMAT, "sampling factors 2 x 0"}, {sof + 13, 1, MR_EUNSUPPORTED, "same name"}, {sof + 12, 3, MR_EFORMAT, "quantisation table 3"},
-        {sof + 11, 0x44, MR_EFORMAT, "18 blocks"},        {frame_end + 5, 2, MR_EUNSUPPORTED, "out of place"}, {frame_end + 5, 9, MR_EUNSUPPORTED, "component 9"},
-        {frame_end + 6, 0x30, MR_EUNSUPPORTED, "Huffman tables 3, 0"}, {frame_end + 4, 2, MR_EFORMAT, "SOS"}, {frame_end, 0, MR_EFORMAT, "expected a marker"},
-        {3, 0xda, MR_EFORMAT, "no frame header"},         {5, 60, MR_EFORMAT, "DQT"},                   {6, 4, MR_EFORMAT, "DQT"},
-        {7, 0, MR_EFORMAT, "missing or zero"},            {1, 0xd9, MR_EFORMAT, "start marker"},        {good.count - 1, 0xd8, MR_EFORMAT, "end marker"},
+        {sof + 1, 0xc2, MR_EUNSUPPORTED, "FFC2"},
+        {sof + 1, 0xc9, MR_EUNSUPPORTED, "FFC9"},
+        {sof + 1, 0xc8, MR_EUNSUPPORTED, "FFC8"},
+        {sof + 1, 0x55, MR_EUNSUPPORTED, "FF55"},
+        {sof + 1, 0xdc, MR_EUNSUPPORTED, "FFDC"},
+        {sof + 3, 16, MR_EFORMAT, "SOF"},
+        {sof + 4, 12, MR_EUNSUPPORTED, "12 bits"},
+        {sof + 6, 0, MR_EUNSUPPORTED, "100 x 0"},
+        {sof + 11, 0x51, MR_EFORMAT, "sampling factors 5 x 1"},
+        {sof + 11, 0x20, MR_EFORMAT, "sampling factors 2 x 0"},
+        {sof + 13, 1, MR_EUNSUPPORTED, "same name"},
+        {sof + 12, 3, MR_EFORMAT, "quantisation table 3"},
+        {sof + 11, 0x44, MR_EFORMAT, "18 blocks"},
+        {frame_end + 5, 2, MR_EUNSUPPORTED, "out of place"},
+        {frame_end + 5, 9, MR_EUNSUPPORTED, "component 9"},
+        {frame_end + 6, 0x30, MR_EUNSUPPORTED, "Huffman tables 3, 0"},
+        {frame_end + 4, 2, MR_EFORMAT, "SOS"},
+        {frame_end, 0, MR_EFORMAT, "expected a marker"},
+        {3, 0xda, MR_EFORMAT, "no frame header"},
+        {5, 60, MR_EFORMAT, "DQT"},
+        {6, 4, MR_EFORMAT, "DQT"},
+        {7, 0, MR_EFORMAT, "missing or zero"},
+        {1, 0xd9, MR_EFORMAT, "start marker"},
+        {good.count - 1, 0xd8, MR_EFORMAT, "end marker"},
     };
     for (size_t k = 0; k < MRI_ARRAY_COUNT(changes); k++) {
         b = good;
@@ -229,7 +255,8 @@ static void test_tail(void **state)
         {{0xff, 0xdb, 0, 2, 0xff, 0xd9}, 6, MR_EUNSUPPORTED},
         {{0xff, 0xff}, 2, MR_EFORMAT},
     };
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(tails); k++) MRT_EQ(mri_jpeg_tail_check(tails[k].p, tails[k].count, 0, &err), tails[k].rc);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(tails); k++)
+        MRT_EQ(mri_jpeg_tail_check(tails[k].p, tails[k].count, 0, &err), tails[k].rc);
 }
 
 /* ---- entry points ---- */
@@ -239,13 +266,16 @@ static void test_entries(void **state)
     (void)state;
     mr_error err = MR_ERROR_INIT;
     static const uint8_t jpeg[400] = {1, 2, 3};
-    mri_jpeg_layout l = {.frame = {.component_count = 3, .mcus_wide = 23, .mcus_high = 5}, .scan_count = 1, .scan[0].begin = 120};
+    mri_jpeg_layout l = {.frame = {.component_count = 3, .mcus_wide = 23, .mcus_high = 5},
+                         .scan_count = 1,
+                         .scan[0].begin = 120};
     for (uint32_t gap = 1; gap <= 24; gap++) {
         const uint32_t per_row = (23 + gap - 1) / gap;
         mri_jpeg_entry e[5 * 23];
         uint64_t bit = 8 * 120;
         for (uint32_t k = 0; k < per_row * 5; k++) {
-            e[k] = (mri_jpeg_entry){.bit = bit, .dc = {(int)(k * 977 % 65536) - 32768, k % 2 ? 32767 : -32768, 0}};
+            e[k] = (mri_jpeg_entry){.bit = bit,
+                                    .dc = {(int)(k * 977 % 65536) - 32768, k % 2 ? 32767 : -32768, 0}};
             bit += k * 37 % 1000;
         }
         void *p;
@@ -281,9 +311,13 @@ static void test_entries_example(void **state)
     (void)state;
     mr_error err = MR_ERROR_INIT;
     static const uint8_t jpeg[10] = "abcdefghij";
-    const mri_jpeg_layout l = {.frame = {.component_count = 1, .mcus_wide = 20, .mcus_high = 2}, .scan_count = 1, .scan[0].begin = 4};
-    const mri_jpeg_entry e[4] = {{.bit = 32}, {.bit = 37, .dc = {-3}}, {.bit = 46, .dc = {5}}, {.bit = 49, .dc = {4}}};
-    static const uint8_t example[] = {1, 16, 1, 4, 3, 4, 0, 0, 3, 0, 0, 0, 10, 0, 0, 0, 0x31, 0x0a, 0xc8, 0x92, 0x00, 0xad, 0xd7, 0x0e};
+    const mri_jpeg_layout l = {.frame = {.component_count = 1, .mcus_wide = 20, .mcus_high = 2},
+                               .scan_count = 1,
+                               .scan[0].begin = 4};
+    const mri_jpeg_entry e[4] = {
+        {.bit = 32}, {.bit = 37, .dc = {-3}}, {.bit = 46, .dc = {5}}, {.bit = 49, .dc = {4}}};
+    static const uint8_t example[] = {1,  16, 1, 4, 3,    4,    0,    0,    3,    0,    0,    0,
+                                      10, 0,  0, 0, 0x31, 0x0a, 0xc8, 0x92, 0x00, 0xad, 0xd7, 0x0e};
     void *p;
     size_t n;
     MRT_OK(mri_jpeg_entries_pack(&l, jpeg, sizeof jpeg, 16, e, &p, &n, &err), &err);
@@ -295,9 +329,10 @@ static void test_entries_example(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_frame),   cmocka_unit_test(test_colour), cmocka_unit_test(test_orientation),
-        cmocka_unit_test(test_scans),   cmocka_unit_test(test_refused), cmocka_unit_test(test_tail),
-        cmocka_unit_test(test_entries), cmocka_unit_test(test_entries_example),
+        cmocka_unit_test(test_frame),       cmocka_unit_test(test_colour),
+        cmocka_unit_test(test_orientation), cmocka_unit_test(test_scans),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_tail),
+        cmocka_unit_test(test_entries),     cmocka_unit_test(test_entries_example),
     };
     return mrt_run(tests);
 }

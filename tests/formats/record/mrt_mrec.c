@@ -35,7 +35,11 @@ const mr_value *mrt_values(mrt_room *r, uint64_t i, size_t image_bytes)
     r->value[0] = (mr_value){.type = MR_TYPE_JPEG, .data = r->image, .bytes = image_bytes};
     r->value[1] = (mr_value){.type = MR_TYPE_INT, .i = (int64_t)(i % 3)};
     r->value[2] = (mr_value){.type = MR_TYPE_FLOAT, .f = 1.0 / (double)(i + 1)};
-    r->value[3] = (mr_value){.type = MR_TYPE_TENSOR, .dtype = MR_F32, .ndim = 1, .dim = {3}, .data = r->vector,
+    r->value[3] = (mr_value){.type = MR_TYPE_TENSOR,
+                             .dtype = MR_F32,
+                             .ndim = 1,
+                             .dim = {3},
+                             .data = r->vector,
                              .bytes = sizeof r->vector};
     r->value[4] = (mr_value){.type = MR_TYPE_TEXT, .data = r->name, .bytes = (size_t)name_bytes};
     r->value[5] = (mr_value){.type = MR_TYPE_BYTES, .data = r->blob, .bytes = (size_t)(i % 5) * 13};
@@ -61,13 +65,14 @@ void mrt_check_values(const mr_sample *s, uint64_t i, size_t image_bytes)
 void mrt_append(mr_writer *w, uint64_t from, uint64_t to)
 {
     static mrt_room room;
-    mr_error        err = MR_ERROR_INIT;
-    for (uint64_t i = from; i < to; i++) MRT_OK(mr_writer_append(w, 2 * i, mrt_values(&room, i, mrt_image_bytes(i)), &err), &err);
+    mr_error err = MR_ERROR_INIT;
+    for (uint64_t i = from; i < to; i++)
+        MRT_OK(mr_writer_append(w, 2 * i, mrt_values(&room, i, mrt_image_bytes(i)), &err), &err);
 }
 
 void mrt_write_mrec(const char *path, uint64_t count, const mr_writer_config *cfg)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_writer *w;
     MRT_OK(mr_writer_open(&w, path, cfg, NULL, &err), &err);
     mrt_append(w, 0, count);

@@ -1,4 +1,5 @@
-/* Lengths without reading: of texts, of record files by what their fields are, of shard lists, and where there are none. */
+/* Lengths without reading: of texts, of record files by what their fields are, of shard lists, and where
+ * there are none. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -9,8 +10,8 @@ enum { COUNT = 300 };
 
 static mr_source *open_source(const char *path, uint64_t memory_bytes)
 {
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     mr_source_config cfg;
     mr_source_defaults(&cfg);
     if (memory_bytes) cfg.memory_bytes = memory_bytes;
@@ -35,12 +36,13 @@ static mr_field plain(const char *name, mr_type type)
 }
 
 /* Records whose tensors without a shape have length_at(first + i) elements. */
-static void write_records(const char *path, const mr_field *fields, uint32_t field_count, uint64_t first, uint64_t count)
+static void write_records(const char *path, const mr_field *fields, uint32_t field_count, uint64_t first,
+                          uint64_t count)
 {
     static const uint8_t zeros[8 * 512];
-    mr_error             err = MR_ERROR_INIT;
-    mr_writer_config     cfg;
-    mr_writer           *w;
+    mr_error err = MR_ERROR_INIT;
+    mr_writer_config cfg;
+    mr_writer *w;
     mr_writer_defaults(&cfg);
     cfg.fields = fields;
     cfg.field_count = field_count;
@@ -63,9 +65,9 @@ static void write_records(const char *path, const mr_field *fields, uint32_t fie
 
 static void expect_lengths(const char *path, uint32_t field, uint64_t count)
 {
-    mr_source            *src = open_source(path, 0);
+    mr_source *src = open_source(path, 0);
     const mr_source_info *info = mr_source_info_of(src);
-    uint32_t              most = 0, length;
+    uint32_t most = 0, length;
     MRT_EQ(info->length_field, field);
     for (uint64_t i = 0; i < count; i++) {
         MRT_EQ(mr_source_length(src, i, &length), MR_OK);
@@ -80,7 +82,7 @@ static void expect_lengths(const char *path, uint32_t field, uint64_t count)
 static void expect_none(const char *path)
 {
     mr_source *src = open_source(path, 0);
-    uint32_t   length = 77;
+    uint32_t length = 77;
     MRT_EQ(mr_source_info_of(src)->length_field, MR_NO_FIELD);
     MRT_EQ(mr_source_length(src, 0, &length), MR_EUNSUPPORTED);
     MRT_EQ(length, 77);
@@ -90,7 +92,7 @@ static void expect_none(const char *path)
 static void expect_all(const char *path, uint32_t field, uint32_t want)
 {
     mr_source *src = open_source(path, 0);
-    uint32_t   length;
+    uint32_t length;
     MRT_EQ(mr_source_info_of(src)->length_field, field);
     MRT_EQ(mr_source_info_of(src)->length_most, want);
     MRT_EQ(mr_source_length(src, 1, &length), MR_OK);
@@ -115,13 +117,15 @@ static void of_texts(void **state)
 static void of_records(void **state)
 {
     (void)state;
-    const mr_field label = plain("label", MR_TYPE_INT), scale = plain("scale", MR_TYPE_FLOAT), three = tensor("three", MR_F32, 3);
+    const mr_field label = plain("label", MR_TYPE_INT), scale = plain("scale", MR_TYPE_FLOAT),
+                   three = tensor("three", MR_F32, 3);
     static const mr_dtype dtypes[] = {MR_U8, MR_I8, MR_I16, MR_I32, MR_I64, MR_F16, MR_BF16, MR_F32, MR_F64};
     for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++) {
         const mr_field tokens = tensor("tokens", dtypes[k], 0);
         write_records(mrt_path("r.mrec"), (mr_field[]){label, tokens}, 2, 0, COUNT);
         expect_lengths(mrt_path("r.mrec"), 1, COUNT);
-        write_records(mrt_path("r.mrec"), (mr_field[]){three, label, scale, tokens}, 4, 0, COUNT); /* 12 bytes, then padding */
+        write_records(mrt_path("r.mrec"), (mr_field[]){three, label, scale, tokens}, 4, 0,
+                      COUNT); /* 12 bytes, then padding */
         expect_lengths(mrt_path("r.mrec"), 3, COUNT);
         write_records(mrt_path("r.mrec"), (mr_field[]){tokens}, 1, 0, COUNT);
         expect_lengths(mrt_path("r.mrec"), 0, COUNT);
@@ -134,8 +138,10 @@ static void of_records(void **state)
 static void of_records_that_have_none(void **state)
 {
     (void)state;
-    const mr_field label = plain("label", MR_TYPE_INT), tokens = tensor("tokens", MR_I64, 0), more = tensor("more", MR_I64, 0);
-    const mr_field blob = plain("blob", MR_TYPE_BYTES), three = tensor("three", MR_F32, 3), five = tensor("five", MR_F32, 5);
+    const mr_field label = plain("label", MR_TYPE_INT), tokens = tensor("tokens", MR_I64, 0),
+                   more = tensor("more", MR_I64, 0);
+    const mr_field blob = plain("blob", MR_TYPE_BYTES), three = tensor("three", MR_F32, 3),
+                   five = tensor("five", MR_F32, 5);
     write_records(mrt_path("r.mrec"), (mr_field[]){label, tokens, more}, 3, 0, 9);
     expect_none(mrt_path("r.mrec"));
     write_records(mrt_path("r.mrec"), (mr_field[]){blob, tokens}, 2, 0, 9);
@@ -156,8 +162,10 @@ static void of_shards(void **state)
     const mr_field fields[] = {plain("label", MR_TYPE_INT), tensor("tokens", MR_I32, 0)};
     write_records(mrt_path("a.mrec"), fields, 2, 0, 130);
     write_records(mrt_path("b.mrec"), fields, 2, 130, COUNT - 130);
-    char      list[200];
-    const int bytes = snprintf(list, sizeof list, "millrace shards 1\n130 a.mrec\n%d b.mrec\nend 2 shards %d records\n", COUNT - 130, COUNT);
+    char list[200];
+    const int bytes =
+        snprintf(list, sizeof list, "millrace shards 1\n130 a.mrec\n%d b.mrec\nend 2 shards %d records\n",
+                 COUNT - 130, COUNT);
     mrt_write_file(mrt_path("both.shards"), list, (size_t)bytes);
     expect_lengths(mrt_path("both.shards"), 1, COUNT);
 }
@@ -170,7 +178,7 @@ static void of_an_index_that_went_bad(void **state)
     enum { MANY = 127 * 40 };
     write_records(mrt_path("p.mrec"), fields, 2, 0, MANY);
     mr_source *src = open_source(mrt_path("p.mrec"), 100 << 10);
-    uint32_t   length;
+    uint32_t length;
     MRT_EQ(mr_source_length(src, 5, &length), MR_OK);
     MRT_EQ(length, length_at(5));
     const int fd = open(mrt_path("p.mrec"), O_WRONLY);
@@ -184,8 +192,10 @@ static void of_an_index_that_went_bad(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_texts),  cmocka_unit_test(of_records),
-        cmocka_unit_test(of_shards), cmocka_unit_test(of_records_that_have_none),
+        cmocka_unit_test(of_texts),
+        cmocka_unit_test(of_records),
+        cmocka_unit_test(of_shards),
+        cmocka_unit_test(of_records_that_have_none),
         cmocka_unit_test(of_an_index_that_went_bad),
     };
     return mrt_run(tests);

@@ -1,4 +1,5 @@
-/* .mrec: what is written is read back; wrong use is refused; alignment, index in memory and by page; full disks. */
+/* .mrec: what is written is read back; wrong use is refused; alignment, index in memory and by page; full
+ * disks. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -21,7 +22,7 @@ static void check_records(mr_mrec *m, uint64_t count)
     mr_error err = MR_ERROR_INIT;
     static uint8_t buf[100000];
     for (uint64_t i = 0; i < count; i++) {
-        uint64_t  offset, bytes, source_index;
+        uint64_t offset, bytes, source_index;
         mr_sample s;
         MRT_OK(mr_mrec_extent(m, i, &offset, &bytes, &err), &err);
         MRT_EQ(offset % mr_mrec_info_of(m)->record_align, 0);
@@ -60,7 +61,7 @@ static void round_trip(void **state)
             mr_mrec_close(m);
         }
         mr_verify_result r;
-        mr_error         err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         MRT_OK(mr_mrec_verify(path, NULL, NULL, &r, &err), &err);
         MRT_EQ(r.records, counts[k]);
         MRT_EQ(r.wrong, 0);
@@ -69,15 +70,15 @@ static void round_trip(void **state)
 
 static void write_one(const char *path, uint32_t align, size_t image_bytes, mr_mrec **out)
 {
-    static mrt_room  room;
+    static mrt_room room;
     mr_writer_config cfg = mrt_writer_config();
-    mr_error         err = MR_ERROR_INIT;
-    mr_writer       *w;
+    mr_error err = MR_ERROR_INIT;
+    mr_writer *w;
     cfg.record_align = align;
     MRT_OK(mr_writer_open(&w, path, &cfg, NULL, &err), &err);
     for (uint64_t i = 0; i < 3; i++) {
         const mr_value *v = mrt_values(&room, i, image_bytes);
-        const uint64_t  expected = mr_writer_record_bytes(w, v), before = mr_writer_bytes(w);
+        const uint64_t expected = mr_writer_record_bytes(w, v), before = mr_writer_bytes(w);
         MRT_OK(mr_writer_append(w, i, v, &err), &err);
         MRT_TRUE(mr_writer_bytes(w) - before <= expected + 4096 && mr_writer_bytes(w) > before + image_bytes);
         MRT_EQ(mr_writer_count(w), i + 1);
@@ -89,8 +90,12 @@ static void write_one(const char *path, uint32_t align, size_t image_bytes, mr_m
 static void alignment_follows_the_first_record(void **state)
 {
     (void)state;
-    static const struct { uint32_t asked; size_t image_bytes; uint32_t found; } cases[] = {
-        {0, 1000, 8}, {0, 40000, 4096}, {0, 70000, 4096}, {512, 1000, 512}, {8, 70000, 8}, {4096, 100, 4096}};
+    static const struct {
+        uint32_t asked;
+        size_t image_bytes;
+        uint32_t found;
+    } cases[] = {{0, 1000, 8},     {0, 40000, 4096}, {0, 70000, 4096},
+                 {512, 1000, 512}, {8, 70000, 8},    {4096, 100, 4096}};
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         mr_mrec *m;
         write_one(mrt_path("align-%d.mrec", (int)k), cases[k].asked, cases[k].image_bytes, &m);
@@ -105,7 +110,7 @@ static void alignment_follows_the_first_record(void **state)
         mr_error err = MR_ERROR_INIT;
         MRT_OK(mr_mrec_verify(mrt_path("align-%d.mrec", (int)k), NULL, NULL, NULL, &err), &err);
     }
-    mr_writer       *w;
+    mr_writer *w;
     mr_writer_config cfg = mrt_writer_config();
     static const uint32_t bad[] = {1, 4, 12, 8192};
     for (size_t k = 0; k < 4; k++) {
@@ -119,13 +124,13 @@ static void alignment_follows_the_first_record(void **state)
 static void long_index_is_spilled(void **state)
 {
     (void)state;
-    const mr_field   field = {.name = "label", .type = MR_TYPE_INT};
+    const mr_field field = {.name = "label", .type = MR_TYPE_INT};
     mr_writer_config cfg;
     mr_writer_defaults(&cfg);
     cfg.fields = &field;
     cfg.field_count = 1;
-    mr_error    err = MR_ERROR_INIT;
-    mr_writer  *w;
+    mr_error err = MR_ERROR_INIT;
+    mr_writer *w;
     const char *path = mrt_path("long.mrec");
     enum { COUNT = 127 * 256 * 2 + 77 };
     MRT_OK(mr_writer_open(&w, path, &cfg, NULL, &err), &err);
@@ -140,14 +145,15 @@ static void long_index_is_spilled(void **state)
     MRT_EQ(r.records, COUNT);
     mr_mrec *m;
     MRT_OK(mr_mrec_open(&m, path, UINT64_MAX, &err), &err);
-    uint64_t  offset, bytes;
-    uint8_t   buf[256];
+    uint64_t offset, bytes;
+    uint8_t buf[256];
     mr_sample s;
     MRT_OK(mr_mrec_extent(m, COUNT - 5, &offset, &bytes, &err), &err);
     MRT_EQ(pread(mr_mrec_fd(m), buf, bytes, (off_t)offset), bytes);
     MRT_OK(mr_mrec_parse(m, COUNT - 5, buf, bytes, &s, NULL, &err), &err);
     MRT_EQ(s.value[0].i, -(COUNT - 5));
-    MRT_EQ(mr_mrec_parse(m, COUNT - 6, buf, bytes, &s, NULL, &err), MR_EFORMAT); /* a good record in a wrong place */
+    MRT_EQ(mr_mrec_parse(m, COUNT - 6, buf, bytes, &s, NULL, &err),
+           MR_EFORMAT); /* a good record in a wrong place */
     MRT_EQ(err.sample, COUNT - 6);
     mr_mrec_close(m);
 }
@@ -155,10 +161,10 @@ static void long_index_is_spilled(void **state)
 static void wrong_values_are_refused(void **state)
 {
     (void)state;
-    static mrt_room        room;
+    static mrt_room room;
     const mr_writer_config cfg = mrt_writer_config();
-    mr_error               err = MR_ERROR_INIT;
-    mr_writer             *w;
+    mr_error err = MR_ERROR_INIT;
+    mr_writer *w;
     MRT_OK(mr_writer_open(&w, mrt_path("values.mrec"), &cfg, NULL, &err), &err);
     mrt_values(&room, 0, 100);
     room.value[0].type = MR_TYPE_INT;
@@ -175,10 +181,12 @@ static void wrong_values_are_refused(void **state)
     mrt_values(&room, 0, 100);
     room.value[3].dtype = MR_I32;
     MRT_EQ(mr_writer_append(w, 0, room.value, &err), MR_EINVAL);
-    room.value[0] = (mr_value){.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {5, 5, 3}, .data = room.image, .bytes = 74};
+    room.value[0] =
+        (mr_value){.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {5, 5, 3}, .data = room.image, .bytes = 74};
     MRT_EQ(mr_writer_append(w, 0, room.value, &err), MR_EINVAL);
     MRT_HAS(err.text, "74 bytes");
-    room.value[0] = (mr_value){.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {UINT64_MAX / 2, 3, 3}, .data = room.image, .bytes = 74};
+    room.value[0] = (mr_value){
+        .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {UINT64_MAX / 2, 3, 3}, .data = room.image, .bytes = 74};
     MRT_EQ(mr_writer_append(w, 0, room.value, &err), MR_EINVAL);
     mrt_append(w, 0, 2); /* nothing of the above left a trace */
     MRT_EQ(mr_writer_append(w, 2, mrt_values(&room, 2, 100), &err), MR_EINVAL);
@@ -202,7 +210,7 @@ static void wrong_schemas_are_refused(void **state)
         {.name = "a", .type = MR_TYPE_TENSOR, .dtype = MR_F32, .ndim = 2, .dim = {UINT64_MAX, UINT64_MAX}},
     };
     mr_writer_config cfg = mrt_writer_config();
-    mr_writer       *w;
+    mr_writer *w;
     for (size_t k = 0; k < sizeof bad / sizeof bad[0]; k++) {
         cfg.fields = &bad[k];
         cfg.field_count = 1;
@@ -222,10 +230,10 @@ static void wrong_schemas_are_refused(void **state)
 static void existing_output_needs_force(void **state)
 {
     (void)state;
-    const char      *path = mrt_path("exists.mrec");
+    const char *path = mrt_path("exists.mrec");
     mr_writer_config cfg = mrt_writer_config();
-    mr_writer       *w, *second;
-    mr_error         err = MR_ERROR_INIT;
+    mr_writer *w, *second;
+    mr_error err = MR_ERROR_INIT;
     mrt_write_mrec(path, 3, &cfg);
     MRT_EQ(mr_writer_open(&w, path, &cfg, NULL, &err), MR_EEXIST);
     cfg.force = true;
@@ -248,38 +256,38 @@ static void existing_output_needs_force(void **state)
 static void late_rival_keeps_its_file(void **state)
 {
     (void)state;
-    const char            *path = mrt_path("rival.mrec");
+    const char *path = mrt_path("rival.mrec");
     const mr_writer_config cfg = mrt_writer_config();
-    mr_writer             *w;
-    mr_error               err = MR_ERROR_INIT;
+    mr_writer *w;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_writer_open(&w, path, &cfg, NULL, &err), &err);
     mrt_append(w, 0, 2);
     mrt_write_file(path, "mine", 4);
     MRT_EQ(mr_writer_finish(w, &err), MR_EEXIST);
     size_t bytes;
-    char  *text = mrt_read_file(path, &bytes);
+    char *text = mrt_read_file(path, &bytes);
     MRT_STR(text, "mine");
     free(text);
     MRT_TRUE(access(mrt_path("rival.mrec.part"), F_OK) == 0);
 }
 
-/* A write limit stands for a full disk: the failure is told, again on the next call, nothing takes the final name, and the
- * file aside can be resumed once there is room. */
+/* A write limit stands for a full disk: the failure is told, again on the next call, nothing takes the final
+ * name, and the file aside can be resumed once there is room. */
 static void full_disk(void **state)
 {
     (void)state;
-    static mrt_room  room;
-    const char      *path = mrt_path("full.mrec");
+    static mrt_room room;
+    const char *path = mrt_path("full.mrec");
     mr_writer_config cfg = mrt_writer_config();
-    mr_error         err = MR_ERROR_INIT;
-    mr_writer       *w;
-    struct rlimit    before;
+    mr_error err = MR_ERROR_INIT;
+    mr_writer *w;
+    struct rlimit before;
     getrlimit(RLIMIT_FSIZE, &before);
     const struct rlimit tight = {6 << 20, before.rlim_max};
     signal(SIGXFSZ, SIG_IGN);
     MRT_OK(mr_writer_open(&w, path, &cfg, NULL, &err), &err);
     setrlimit(RLIMIT_FSIZE, &tight);
-    int      rc = MR_OK;
+    int rc = MR_OK;
     uint64_t i = 0;
     for (; rc == MR_OK && i < 1000; i++) rc = mr_writer_append(w, i, mrt_values(&room, i, 60000), &err);
     MRT_EQ(rc, MR_EIO);
@@ -304,9 +312,9 @@ static void full_disk(void **state)
 static void allocations_fail_in_turn(void **state)
 {
     (void)state;
-    const char            *path = mrt_path("alloc.mrec");
+    const char *path = mrt_path("alloc.mrec");
     const mr_writer_config cfg = mrt_writer_config();
-    mr_error               err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     for (long n = 0;; n++) {
         mr_writer *w = (mr_writer *)&err;
         mrt_fail_alloc_at(n);
@@ -345,27 +353,28 @@ static void allocations_fail_in_turn(void **state)
 static void coefficients_are_announced(void **state)
 {
     (void)state;
-    const mr_field   field = {.name = "image", .type = MR_TYPE_IMAGE};
+    const mr_field field = {.name = "image", .type = MR_TYPE_IMAGE};
     mr_writer_config cfg;
     mr_writer_defaults(&cfg);
     cfg.fields = &field;
     cfg.field_count = 1;
     for (int coef = 1; coef >= 0; coef--) {
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_writer *w;
-        mr_mrec   *m;
-        mr_sample  s;
-        uint64_t   offset, bytes;
-        char       path[1024];
+        mr_mrec *m;
+        mr_sample s;
+        uint64_t offset, bytes;
+        char path[1024];
         snprintf(path, sizeof path, "%s", mrt_path("coef-%d.mrec", coef));
         MRT_OK(mr_writer_open(&w, path, &cfg, NULL, &err), &err);
         for (uint64_t i = 0; i < 3; i++) {
-            const mr_value v = {.type = coef && i == 1 ? MR_TYPE_COEF : MR_TYPE_JPEG, .data = "anything", .bytes = 8};
+            const mr_value v = {
+                .type = coef && i == 1 ? MR_TYPE_COEF : MR_TYPE_JPEG, .data = "anything", .bytes = 8};
             MRT_OK(mr_writer_append(w, i, &v, &err), &err);
         }
         MRT_OK(mr_writer_finish(w, &err), &err);
         MRT_OK(mr_mrec_verify(path, NULL, NULL, NULL, &err), &err);
-        size_t   size;
+        size_t size;
         uint8_t *file = mrt_read_file(path, &size);
         MRT_EQ(file[10], 1);
         MRT_EQ(file[16], coef ? 3 : 1);
@@ -382,8 +391,8 @@ static void coefficients_are_announced(void **state)
         free(file);
     }
     const mr_field only = {.name = "image", .type = MR_TYPE_COEF};
-    mr_writer     *w;
-    mr_error       err = MR_ERROR_INIT;
+    mr_writer *w;
+    mr_error err = MR_ERROR_INIT;
     cfg.fields = &only;
     MRT_EQ(mr_writer_open(&w, mrt_path("coef-only.mrec"), &cfg, NULL, &err), MR_EINVAL);
 }
@@ -391,10 +400,10 @@ static void coefficients_are_announced(void **state)
 static void abort_keeps_or_removes(void **state)
 {
     (void)state;
-    const char            *path = mrt_path("abort.mrec");
+    const char *path = mrt_path("abort.mrec");
     const mr_writer_config cfg = mrt_writer_config();
-    mr_writer             *w;
-    mr_error               err = MR_ERROR_INIT;
+    mr_writer *w;
+    mr_error err = MR_ERROR_INIT;
     mr_writer_abort(NULL, true);
     MRT_OK(mr_writer_open(&w, path, &cfg, NULL, &err), &err);
     mrt_append(w, 0, 2);
@@ -411,11 +420,16 @@ static void abort_keeps_or_removes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crc_known_answer),           cmocka_unit_test(round_trip),
-        cmocka_unit_test(alignment_follows_the_first_record), cmocka_unit_test(long_index_is_spilled),
-        cmocka_unit_test(wrong_values_are_refused),   cmocka_unit_test(wrong_schemas_are_refused),
-        cmocka_unit_test(existing_output_needs_force), cmocka_unit_test(late_rival_keeps_its_file),
-        cmocka_unit_test(full_disk),                  cmocka_unit_test(allocations_fail_in_turn),
+        cmocka_unit_test(crc_known_answer),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(alignment_follows_the_first_record),
+        cmocka_unit_test(long_index_is_spilled),
+        cmocka_unit_test(wrong_values_are_refused),
+        cmocka_unit_test(wrong_schemas_are_refused),
+        cmocka_unit_test(existing_output_needs_force),
+        cmocka_unit_test(late_rival_keeps_its_file),
+        cmocka_unit_test(full_disk),
+        cmocka_unit_test(allocations_fail_in_turn),
         cmocka_unit_test(coefficients_are_announced),
         cmocka_unit_test(abort_keeps_or_removes),
     };

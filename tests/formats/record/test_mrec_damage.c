@@ -19,7 +19,7 @@ static void every_flipped_bit_is_found(void **state)
     mr_writer_config cfg = mrt_writer_config();
     cfg.record_align = 64; /* some padding between records, too */
     mrt_write_mrec(mrt_path("flip.mrec"), 5, &cfg);
-    size_t   size;
+    size_t size;
     uint8_t *bytes = mrt_read_file(mrt_path("flip.mrec"), &size);
     mr_verify_result r;
     MRT_EQ(verify_bytes(bytes, size, &r), MR_OK);
@@ -42,7 +42,7 @@ static void cut_or_longer(void **state)
     (void)state;
     const mr_writer_config cfg = mrt_writer_config();
     mrt_write_mrec(mrt_path("size.mrec"), 5, &cfg);
-    size_t   size;
+    size_t size;
     uint8_t *bytes = mrt_read_file(mrt_path("size.mrec"), &size), *longer = calloc(1, size + 4096);
     mr_verify_result r;
     memcpy(longer, bytes, size);
@@ -55,7 +55,7 @@ static void cut_or_longer(void **state)
 }
 
 typedef struct seen {
-    int      count;
+    int count;
     uint64_t sample[8];
 } seen;
 
@@ -89,7 +89,7 @@ static void each_damaged_record_is_named(void **state)
     const int fd = open(mrt_path("two.mrec"), O_RDWR | O_CLOEXEC);
     MRT_EQ(pwrite(fd, "#", 1, (off_t)offset[0] + 200), 1); /* payload */
     MRT_EQ(pwrite(fd, "#", 1, (off_t)offset[1] + 16), 1);  /* length in the header */
-    seen             s = {0};
+    seen s = {0};
     mr_verify_result r;
     MRT_TRUE(mr_mrec_verify(mrt_path("two.mrec"), note, &s, &r, &err) != MR_OK);
     MRT_EQ(s.count, 2);
@@ -108,7 +108,7 @@ static void each_damaged_record_is_named(void **state)
     MRT_EQ(s.count, 1);
     close(fd);
 
-    uint8_t   buf[4096];
+    uint8_t buf[4096];
     mr_sample sample;
     MRT_OK(mr_mrec_extent(m, 7, &offset[0], &bytes, &err), &err);
     MRT_EQ(pread(mr_mrec_fd(m), buf, bytes, (off_t)offset[0]), bytes);
@@ -119,7 +119,8 @@ static void each_damaged_record_is_named(void **state)
     mr_mrec_close(m);
     MRT_EQ(mr_mrec_open(&m, mrt_path("two.mrec"), 1 << 20, &err), MR_ECHECKSUM);
     MRT_HAS(err.text, "index page 1");
-    MRT_OK(mr_mrec_open(&m, mrt_path("two.mrec"), 0, &err), &err); /* by page: only who needs that page hears of it */
+    MRT_OK(mr_mrec_open(&m, mrt_path("two.mrec"), 0, &err),
+           &err); /* by page: only who needs that page hears of it */
     MRT_OK(mr_mrec_extent(m, 0, &offset[0], &bytes, &err), &err);
     MRT_EQ(mr_mrec_extent(m, 130, &offset[0], &bytes, &err), MR_ECHECKSUM);
     mr_mrec_close(m);
@@ -145,7 +146,7 @@ static void versions_flags_and_mangling(void **state)
     (void)state;
     const mr_writer_config cfg = mrt_writer_config();
     mrt_write_mrec(mrt_path("v.mrec"), 2, &cfg);
-    size_t   size;
+    size_t size;
     uint8_t *bytes = mrt_read_file(mrt_path("v.mrec"), &size);
     mr_error err = MR_ERROR_INIT;
     bytes[8] = 2; /* major: whatever follows may mean something else, its checksum included */
@@ -198,7 +199,7 @@ static void hostile_headers(void **state)
     (void)state;
     const mr_writer_config cfg = mrt_writer_config();
     mrt_write_mrec(mrt_path("h.mrec"), 2, &cfg);
-    size_t   size;
+    size_t size;
     uint8_t *bytes = mrt_read_file(mrt_path("h.mrec"), &size);
     static const uint64_t values[] = {0, 1, 4095, 4096, (uint64_t)1 << 40, UINT64_MAX - 7, UINT64_MAX};
     for (size_t at = 24; at < 144; at += 8) {
@@ -227,8 +228,10 @@ static void hostile_headers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_flipped_bit_is_found),   cmocka_unit_test(cut_or_longer),
-        cmocka_unit_test(each_damaged_record_is_named), cmocka_unit_test(versions_flags_and_mangling),
+        cmocka_unit_test(every_flipped_bit_is_found),
+        cmocka_unit_test(cut_or_longer),
+        cmocka_unit_test(each_damaged_record_is_named),
+        cmocka_unit_test(versions_flags_and_mangling),
         cmocka_unit_test(hostile_headers),
     };
     return mrt_run(tests);

@@ -1,8 +1,9 @@
-/* .mrec: an interrupted file goes on, and ends up the same byte for byte, wherever it was cut and whatever is behind. */
+/* .mrec: an interrupted file goes on, and ends up the same byte for byte, wherever it was cut and whatever is
+ * behind. */
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include "tests/formats/record/mrt_mrec.h"
@@ -11,7 +12,7 @@ enum { COUNT = 23 };
 
 typedef struct whole {
     uint8_t *bytes;
-    size_t   size, data_end;
+    size_t size, data_end;
 } whole;
 
 static whole make_whole(const char *name, uint32_t align)
@@ -19,7 +20,7 @@ static whole make_whole(const char *name, uint32_t align)
     mr_writer_config cfg = mrt_writer_config();
     cfg.record_align = align;
     mrt_write_mrec(mrt_path("%s", name), COUNT, &cfg);
-    whole    w;
+    whole w;
     mr_mrec *m;
     mr_error err = MR_ERROR_INIT;
     w.bytes = mrt_read_file(mrt_path("%s", name), &w.size);
@@ -34,7 +35,7 @@ static uint8_t *make_part(const whole *w, uint32_t align, size_t *prefix)
 {
     mr_writer_config cfg = mrt_writer_config();
     cfg.record_align = align;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_writer *writer;
     MRT_OK(mr_writer_open(&writer, mrt_path("begin.mrec"), &cfg, NULL, &err), &err);
     mr_writer_abort(writer, true);
@@ -51,16 +52,16 @@ static void resume_and_compare(const whole *w, const char *name, uint32_t align,
     mr_writer_config cfg = mrt_writer_config();
     cfg.record_align = align;
     cfg.resume = true;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_writer *writer;
-    uint64_t   next;
+    uint64_t next;
     MRT_OK(mr_writer_open(&writer, mrt_path("%s", name), &cfg, &next, &err), &err);
     const uint64_t done = mr_writer_count(writer);
     MRT_EQ(next, done ? 2 * (done - 1) + 1 : 0);
     MRT_TRUE(done >= at_least && done <= COUNT);
     mrt_append(writer, done, COUNT);
     MRT_OK(mr_writer_finish(writer, &err), &err);
-    size_t   size;
+    size_t size;
     uint8_t *bytes = mrt_read_file(mrt_path("%s", name), &size);
     MRT_EQ(size, w->size);
     assert_memory_equal(bytes, w->bytes, size);
@@ -74,8 +75,8 @@ static void cut_anywhere(void **state)
     static const uint32_t aligns[] = {0, 64};
     for (int a = 0; a < 2; a++) {
         const whole w = make_whole("cut-whole.mrec", aligns[a]);
-        size_t      prefix;
-        uint8_t    *part = make_part(&w, aligns[a], &prefix);
+        size_t prefix;
+        uint8_t *part = make_part(&w, aligns[a], &prefix);
         for (size_t cut = 0; cut <= w.data_end; cut += cut < prefix ? 997 : 53) {
             mrt_write_file(mrt_path("cut.mrec.part"), part, cut);
             resume_and_compare(&w, "cut.mrec", aligns[a], cut >= w.data_end ? COUNT : 0);
@@ -90,15 +91,18 @@ static void garbage_tails(void **state)
 {
     (void)state;
     const whole w = make_whole("tail-whole.mrec", 0);
-    size_t      prefix;
-    uint8_t    *part = make_part(&w, 0, &prefix), *buf = malloc(w.size + 8192);
+    size_t prefix;
+    uint8_t *part = make_part(&w, 0, &prefix), *buf = malloc(w.size + 8192);
     for (size_t cut = prefix, n = 0; cut <= w.data_end; cut += 211, n++) {
         memcpy(buf, part, cut);
         const size_t tail = 1 + n * 97 % 8000;
         if (n % 3 == 0) memset(buf + cut, 0, tail); /* blocks a crash left without data */
         else if (n % 3 == 1) mrt_noise(buf + cut, tail, n);
-        else memcpy(buf + cut, part + prefix, tail < w.data_end - prefix ? tail : w.data_end - prefix); /* old records */
-        mrt_write_file(mrt_path("tail.mrec.part"), buf, cut + (n % 3 == 2 && tail > w.data_end - prefix ? w.data_end - prefix : tail));
+        else
+            memcpy(buf + cut, part + prefix,
+                   tail < w.data_end - prefix ? tail : w.data_end - prefix); /* old records */
+        mrt_write_file(mrt_path("tail.mrec.part"), buf,
+                       cut + (n % 3 == 2 && tail > w.data_end - prefix ? w.data_end - prefix : tail));
         resume_and_compare(&w, "tail.mrec", 0, 0);
     }
     free(buf);
@@ -111,8 +115,8 @@ static void damage_inside(void **state)
 {
     (void)state;
     const whole w = make_whole("hole-whole.mrec", 0);
-    size_t      prefix;
-    uint8_t    *part = make_part(&w, 0, &prefix);
+    size_t prefix;
+    uint8_t *part = make_part(&w, 0, &prefix);
     for (size_t at = prefix; at < w.data_end; at += 131) {
         part[at] ^= 0x40;
         mrt_write_file(mrt_path("hole.mrec.part"), part, w.data_end);
@@ -136,14 +140,14 @@ static void finished_but_not_renamed(void **state)
 static void other_data_is_refused(void **state)
 {
     (void)state;
-    const char      *path = mrt_path("other.mrec");
+    const char *path = mrt_path("other.mrec");
     mr_writer_config cfg = mrt_writer_config();
-    mr_writer       *w;
-    mr_error         err = MR_ERROR_INIT;
+    mr_writer *w;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_writer_open(&w, path, &cfg, NULL, &err), &err);
     mrt_append(w, 0, 4);
     mr_writer_abort(w, true);
-    size_t   before_bytes, after_bytes;
+    size_t before_bytes, after_bytes;
     uint8_t *before = mrt_read_file(mrt_path("other.mrec.part"), &before_bytes);
     cfg.resume = true;
     cfg.provenance = "{\"made\":\"otherwise\"}";
@@ -189,8 +193,9 @@ static void killed_again_and_again(void **state)
     MRT_OK(mr_writer_open(&w, mrt_path("kill.mrec"), &cfg, NULL, &err), &err);
     mrt_append(w, mr_writer_count(w), MANY);
     MRT_OK(mr_writer_finish(w, &err), &err);
-    size_t   a, b;
-    uint8_t *x = mrt_read_file(mrt_path("kill.mrec"), &a), *y = mrt_read_file(mrt_path("kill-whole.mrec"), &b);
+    size_t a, b;
+    uint8_t *x = mrt_read_file(mrt_path("kill.mrec"), &a),
+            *y = mrt_read_file(mrt_path("kill-whole.mrec"), &b);
     MRT_EQ(a, b);
     assert_memory_equal(x, y, a);
     free(x);

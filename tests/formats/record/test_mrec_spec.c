@@ -1,4 +1,5 @@
-/* .mrec: the example of formats/record/FORMAT.md, made by hand from its tables, is what the writer writes and the reader reads. */
+/* .mrec: the example of formats/record/FORMAT.md, made by hand from its tables, is what the writer writes and
+ * the reader reads. */
 #include "millrace/formats.h"
 #include "mrt.h"
 
@@ -13,7 +14,7 @@ static int read_example(uint8_t *out)
     assert_non_null(f);
     int rows = 0;
     while (fgets(line, sizeof line, f)) {
-        char               *end;
+        char *end;
         const unsigned long at = strtoul(line, &end, 16);
         if (end != line + 6 || strncmp(end, "  ", 2) != 0 || at % 16 != 0 || at + 16 > BYTES) continue;
         for (int k = 0; k < 16; k++) out[at + (unsigned long)k] = (uint8_t)strtoul(end, &end, 16);
@@ -28,22 +29,22 @@ static void example_is_what_we_write(void **state)
     (void)state;
     static uint8_t example[BYTES];
     MRT_TRUE(read_example(example) > 15);
-    const mr_field    field = {.name = "label", .type = MR_TYPE_INT};
+    const mr_field field = {.name = "label", .type = MR_TYPE_INT};
     const char *const classes[] = {"a", "b"};
-    mr_writer_config  cfg;
+    mr_writer_config cfg;
     mr_writer_defaults(&cfg);
     cfg.fields = &field;
     cfg.field_count = 1;
     cfg.class_names = classes;
     cfg.class_count = 2;
     cfg.provenance = "{}";
-    mr_error       err = MR_ERROR_INIT;
-    mr_writer     *w;
+    mr_error err = MR_ERROR_INIT;
+    mr_writer *w;
     const mr_value value = {.type = MR_TYPE_INT, .i = 1};
     MRT_OK(mr_writer_open(&w, mrt_path("written.mrec"), &cfg, NULL, &err), &err);
     MRT_OK(mr_writer_append(w, 5, &value, &err), &err);
     MRT_OK(mr_writer_finish(w, &err), &err);
-    size_t   bytes;
+    size_t bytes;
     uint8_t *written = mrt_read_file(mrt_path("written.mrec"), &bytes);
     MRT_EQ(bytes, BYTES);
     assert_memory_equal(written, example, BYTES);
@@ -56,10 +57,10 @@ static void example_is_read(void **state)
     static uint8_t example[BYTES];
     read_example(example);
     mrt_write_file(mrt_path("example.mrec"), example, BYTES);
-    mr_error  err = MR_ERROR_INIT;
-    mr_mrec  *m;
+    mr_error err = MR_ERROR_INIT;
+    mr_mrec *m;
     mr_sample s;
-    uint64_t  offset, bytes, source_index;
+    uint64_t offset, bytes, source_index;
     MRT_OK(mr_mrec_verify(mrt_path("example.mrec"), NULL, NULL, NULL, &err), &err);
     MRT_OK(mr_mrec_open(&m, mrt_path("example.mrec"), 4096, &err), &err);
     MRT_OK(mr_mrec_extent(m, 0, &offset, &bytes, &err), &err);
@@ -73,6 +74,7 @@ static void example_is_read(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(example_is_what_we_write), cmocka_unit_test(example_is_read)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(example_is_what_we_write),
+                                       cmocka_unit_test(example_is_read)};
     return mrt_run(tests);
 }

@@ -7,7 +7,7 @@
 static mr_source *open_source(const char *path)
 {
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_source_open(&src, path, NULL, &err), &err);
     return src;
 }
@@ -15,7 +15,7 @@ static mr_source *open_source(const char *path)
 static int open_error(const char *path, mr_error *err)
 {
     mr_source *src = (mr_source *)err;
-    const int  rc = mr_source_open(&src, path, NULL, err);
+    const int rc = mr_source_open(&src, path, NULL, err);
     MRT_TRUE(rc != MR_OK && src == NULL);
     MRT_TRUE(err->text[0] != '\0');
     return rc;
@@ -27,7 +27,7 @@ static void one_file(void **state)
     const mr_writer_config cfg = mrt_writer_config();
     mrt_write_mrec(mrt_path("one.mrec"), 200, &cfg);
     rename(mrt_path("one.mrec"), mrt_path("one.jpg")); /* a name says nothing */
-    mr_source            *src = open_source(mrt_path("one.jpg"));
+    mr_source *src = open_source(mrt_path("one.jpg"));
     const mr_source_info *info = mr_source_info_of(src);
     MRT_STR(info->format, "mrec");
     MRT_EQ(info->count, 200);
@@ -35,14 +35,14 @@ static void one_file(void **state)
     MRT_EQ(info->image_field, 0);
     MRT_EQ(info->label_field, 1);
     MRT_EQ(info->file_count, 1);
-    void     *buf = NULL;
-    size_t    buf_bytes = 0;
-    uint64_t  total = 0, most = 0;
+    void *buf = NULL;
+    size_t buf_bytes = 0;
+    uint64_t total = 0, most = 0;
     for (uint64_t i = 0; i < 200; i++) {
         mr_sample s;
         mr_extent e;
-        int64_t   label;
-        mr_error  err = MR_ERROR_INIT;
+        int64_t label;
+        mr_error err = MR_ERROR_INIT;
         MRT_OK(mr_source_read(src, i, &buf, &buf_bytes, &s, &err), &err);
         mrt_check_values(&s, i, mrt_image_bytes(i));
         MRT_EQ(mr_source_label(src, i, &label), MR_OK);
@@ -69,9 +69,9 @@ static void write_shards(uint64_t a, uint64_t b)
     mrt_write_mrec(mrt_path("s-0.mrec"), a, &cfg);
     mrt_write_mrec(mrt_path("s-1.mrec"), 0, &cfg);
     mrt_write_mrec(mrt_path("s-2.mrec"), b, &cfg);
-    const char    *paths[3] = {mrt_path("s-0.mrec"), mrt_path("s-1.mrec"), mrt_path("s-2.mrec")};
+    const char *paths[3] = {mrt_path("s-0.mrec"), mrt_path("s-1.mrec"), mrt_path("s-2.mrec")};
     const uint64_t counts[3] = {a, 0, b};
-    mr_error       err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_shards_write(mrt_path("list"), paths, counts, 3, false, &err), &err);
 }
 
@@ -86,20 +86,20 @@ static void many_files_as_one(void **state)
     (void)state;
     write_shards(130, 7);
     size_t size;
-    char  *text = mrt_read_file(mrt_path("list"), &size);
+    char *text = mrt_read_file(mrt_path("list"), &size);
     MRT_STR(text, "millrace shards 1\n130 s-0.mrec\n0 s-1.mrec\n7 s-2.mrec\nend 3 shards 137 records\n");
     free(text);
-    mr_source            *src = open_source(mrt_path("list"));
+    mr_source *src = open_source(mrt_path("list"));
     const mr_source_info *info = mr_source_info_of(src);
     MRT_STR(info->format, "shards");
     MRT_EQ(info->count, 137);
     MRT_EQ(info->file_count, 3);
-    void  *buf = NULL;
+    void *buf = NULL;
     size_t buf_bytes = 0;
-    char   path[512];
+    char path[512];
     for (uint64_t i = 0; i < 137; i++) {
-        mr_sample      s;
-        mr_error       err = MR_ERROR_INIT;
+        mr_sample s;
+        mr_error err = MR_ERROR_INIT;
         const uint64_t in_file = i < 130 ? i : i - 130;
         MRT_OK(mr_source_read(src, i, &buf, &buf_bytes, &s, &err), &err);
         mrt_check_values(&s, in_file, mrt_image_bytes(in_file));
@@ -107,7 +107,7 @@ static void many_files_as_one(void **state)
     MRT_HAS(mr_source_sample_path(src, 129, path, sizeof path), "s-0.mrec");
     MRT_HAS(mr_source_sample_path(src, 130, path, sizeof path), "s-2.mrec");
     mr_sample s;
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     memset(buf, 0, buf_bytes);
     mr_extent e;
     MRT_OK(mr_source_extent(src, 133, &e, &err), &err);
@@ -121,7 +121,9 @@ static void many_files_as_one(void **state)
 static void wrong_lists_are_named(void **state)
 {
     (void)state;
-    static const struct { const char *text, *said; } lists[] = {
+    static const struct {
+        const char *text, *said;
+    } lists[] = {
         {"millrace shards 1\n", "end line"},
         {"millrace shards 1\n3 s-0.mrec\n", "cut short"},
         {"millrace shards 1\n3 s-0.mrec", "cut short"},
@@ -161,14 +163,17 @@ static void wrong_lists_are_named(void **state)
 static void classes_without_names_are_counted(void **state)
 {
     (void)state;
-    static const struct { int64_t label; uint32_t classes; } last[] = {{4, 5}, {16777215, 16777216}, {16777216, 0}, {-1, 0}};
+    static const struct {
+        int64_t label;
+        uint32_t classes;
+    } last[] = {{4, 5}, {16777215, 16777216}, {16777216, 0}, {-1, 0}};
     mr_writer_config cfg = mrt_writer_config();
     cfg.class_count = 0;
     cfg.class_names = NULL;
     for (size_t k = 0; k < sizeof last / sizeof last[0]; k++) {
-        mrt_room   room;
+        mrt_room room;
         mr_writer *w;
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         MRT_OK(mr_writer_open(&w, mrt_path("nameless"), &cfg, NULL, &err), &err);
         mrt_append(w, 0, 2); /* labels 0 and 1 */
         mrt_values(&room, 2, 100);
@@ -187,9 +192,9 @@ static void list_is_not_overwritten(void **state)
 {
     (void)state;
     write_shards(3, 2);
-    const char    *path = mrt_path("s-0.mrec");
+    const char *path = mrt_path("s-0.mrec");
     const uint64_t count = 3;
-    mr_error       err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(mr_shards_write(mrt_path("list"), &path, &count, 1, false, &err), MR_EEXIST);
     MRT_OK(mr_shards_write(mrt_path("list"), &path, &count, 1, true, &err), &err);
     mrt_mkdir(mrt_path("below"));
@@ -220,7 +225,7 @@ static void unknown_things(void **state)
     MRT_EQ(open_error(mrt_path("nothing"), &err), MR_ENOENT);
     MRT_EQ(open_error("/dev/null", &err), MR_EFORMAT);
     mr_source_config cfg;
-    mr_source       *src;
+    mr_source *src;
     mr_source_defaults(&cfg);
     cfg.format = "nonesuch";
     MRT_EQ(mr_source_open(&src, mrt_path("noise"), &cfg, &err), MR_EUNSUPPORTED);
@@ -235,16 +240,18 @@ static void unknown_things(void **state)
 static void entry_points_go_with_their_picture(void **state)
 {
     (void)state;
-    const mr_field fields[] = {{.name = "image.entries", .type = MR_TYPE_BYTES}, {.name = "image", .type = MR_TYPE_IMAGE}};
-    const mr_value images[] = {{.type = MR_TYPE_JPEG, .data = "jpeg", .bytes = 4}, {.type = MR_TYPE_JPEG, .data = "jpeg", .bytes = 4},
+    const mr_field fields[] = {{.name = "image.entries", .type = MR_TYPE_BYTES},
+                               {.name = "image", .type = MR_TYPE_IMAGE}};
+    const mr_value images[] = {{.type = MR_TYPE_JPEG, .data = "jpeg", .bytes = 4},
+                               {.type = MR_TYPE_JPEG, .data = "jpeg", .bytes = 4},
                                {.type = MR_TYPE_PNG, .data = "png", .bytes = 3}};
-    const size_t     entries[] = {5, 0, 5};
-    mr_error         err = MR_ERROR_INIT;
+    const size_t entries[] = {5, 0, 5};
+    mr_error err = MR_ERROR_INIT;
     mr_writer_config cfg;
-    mr_writer       *w;
-    mr_source       *src;
-    void            *buffer = NULL;
-    size_t           room = 0;
+    mr_writer *w;
+    mr_source *src;
+    void *buffer = NULL;
+    size_t room = 0;
     mr_writer_defaults(&cfg);
     cfg.fields = fields;
     cfg.field_count = 2;
@@ -280,8 +287,8 @@ static void no_test_part(void **state)
     const mr_writer_config cfg = mrt_writer_config();
     mrt_write_mrec(mrt_path("part.mrec"), 2, &cfg);
     mr_source_config sc;
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     mr_source_defaults(&sc);
     sc.split = MR_SPLIT_TEST;
     MRT_EQ(mr_source_open(&src, mrt_path("part.mrec"), &sc, &err), MR_ENOENT);
@@ -296,7 +303,7 @@ static void allocations_fail_in_turn(void **state)
     (void)state;
     write_shards(3, 2);
     for (long n = 0;; n++) {
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_source *src = (mr_source *)&err;
         mrt_fail_alloc_at(n);
         const int rc = mr_source_open(&src, mrt_path("list"), NULL, &err);
@@ -315,10 +322,13 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_file),       cmocka_unit_test(many_files_as_one),
-        cmocka_unit_test(wrong_lists_are_named), cmocka_unit_test(classes_without_names_are_counted),
+        cmocka_unit_test(one_file),
+        cmocka_unit_test(many_files_as_one),
+        cmocka_unit_test(wrong_lists_are_named),
+        cmocka_unit_test(classes_without_names_are_counted),
         cmocka_unit_test(list_is_not_overwritten),
-        cmocka_unit_test(unknown_things), cmocka_unit_test(no_test_part),
+        cmocka_unit_test(unknown_things),
+        cmocka_unit_test(no_test_part),
         cmocka_unit_test(entry_points_go_with_their_picture),
         cmocka_unit_test(allocations_fail_in_turn),
     };

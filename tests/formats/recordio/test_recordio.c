@@ -1,5 +1,5 @@
-/* RecordIO frames: what is built is found again, whatever the data hold; frames written out by hand; every kind of damage with its
- * place. */
+/* RecordIO frames: what is built is found again, whatever the data hold; frames written out by hand; every
+ * kind of damage with its place. */
 #include "formats/recordio/recordio.h"
 #include "mrt.h"
 
@@ -10,9 +10,9 @@ static const uint8_t magic[4] = {0x0a, 0x23, 0xd7, 0xce};
 static mri_recordio_record look_ok(const uint8_t *p, uint64_t bytes, uint64_t offset)
 {
     mri_recordio_memory m = {p, bytes};
-    mri_recordio_input  in = mri_recordio_in_memory(&m);
+    mri_recordio_input in = mri_recordio_in_memory(&m);
     mri_recordio_record r;
-    mr_error            err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mri_recordio_look(&in, offset, &r, &err), &err);
     MRT_EQ(r.offset, offset);
     return r;
@@ -21,8 +21,8 @@ static mri_recordio_record look_ok(const uint8_t *p, uint64_t bytes, uint64_t of
 static void copy_ok(const uint8_t *p, uint64_t bytes, const mri_recordio_record *r, void *out, uint64_t part)
 {
     mri_recordio_memory m = {p, bytes};
-    mri_recordio_input  in = mri_recordio_in_memory(&m);
-    mr_error            err = MR_ERROR_INIT;
+    mri_recordio_input in = mri_recordio_in_memory(&m);
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mri_recordio_copy(&in, r, out, part, &err), &err);
 }
 
@@ -74,13 +74,14 @@ static void written_out_by_hand(void **state)
 {
     (void)state;
     static const uint8_t file[] = {
-        0x0a, 0x23, 0xd7, 0xce, 0x05, 0, 0, 0,    'h', 'e', 'l', 'l', 'o', 0, 0, 0, /* one part, padded */
-        0x0a, 0x23, 0xd7, 0xce, 0x04, 0, 0, 0x20, 'a', 'b', 'c', 'd',               /* flag 1 */
-        0x0a, 0x23, 0xd7, 0xce, 0x00, 0, 0, 0x40,                                   /* flag 2, nothing between two magics */
-        0x0a, 0x23, 0xd7, 0xce, 0x02, 0, 0, 0x60, 'e', 'f', 0xff, 0xff,             /* flag 3; what pads it is nobody's business */
-        0x0a, 0x23, 0xd7, 0xce, 0x00, 0, 0, 0,                                      /* empty */
+        0x0a, 0x23, 0xd7, 0xce, 0x05, 0, 0, 0,    'h', 'e', 'l',  'l',  'o', 0, 0, 0, /* one part, padded */
+        0x0a, 0x23, 0xd7, 0xce, 0x04, 0, 0, 0x20, 'a', 'b', 'c',  'd',                /* flag 1 */
+        0x0a, 0x23, 0xd7, 0xce, 0x00, 0, 0, 0x40, /* flag 2, nothing between two magics */
+        0x0a, 0x23, 0xd7, 0xce, 0x02, 0, 0, 0x60, 'e', 'f', 0xff, 0xff, /* flag 3; what pads it is nobody's
+                                                                           business */
+        0x0a, 0x23, 0xd7, 0xce, 0x00, 0, 0, 0,                          /* empty */
     };
-    uint8_t             out[16];
+    uint8_t out[16];
     mri_recordio_record r = look_ok(file, sizeof file, 0);
     MRT_EQ(r.bytes, 16);
     MRT_EQ(r.parts, 1);
@@ -91,7 +92,10 @@ static void written_out_by_hand(void **state)
     MRT_EQ(r.parts, 3);
     MRT_EQ(r.data_bytes, 14);
     copy_ok(file, sizeof file, &r, out, 14);
-    assert_memory_equal(out, "abcd\x0a\x23\xd7\xce\x0a\x23\xd7\xce" "ef", 14);
+    assert_memory_equal(out,
+                        "abcd\x0a\x23\xd7\xce\x0a\x23\xd7\xce"
+                        "ef",
+                        14);
     r = look_ok(file, sizeof file, 48);
     MRT_EQ(r.bytes, 8);
     MRT_EQ(r.data_bytes, 0);
@@ -100,9 +104,9 @@ static void written_out_by_hand(void **state)
 static void expect(const uint8_t *p, uint64_t bytes, uint64_t offset, const char *text)
 {
     mri_recordio_memory m = {p, bytes};
-    mri_recordio_input  in = mri_recordio_in_memory(&m);
+    mri_recordio_input in = mri_recordio_in_memory(&m);
     mri_recordio_record r;
-    mr_error            err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(mri_recordio_look(&in, 0, &r, &err), MR_EFORMAT);
     MRT_HAS(err.text, text);
     MRT_EQ(err.offset, offset);
@@ -111,7 +115,7 @@ static void expect(const uint8_t *p, uint64_t bytes, uint64_t offset, const char
 static void damage_and_its_place(void **state)
 {
     (void)state;
-    uint8_t        data[21] = {0}, p[64];
+    uint8_t data[21] = {0}, p[64];
     const uint64_t size = (uint64_t)(mri_recordio_build(data, sizeof data, p) - p);
     MRT_EQ(size, 32);
     for (uint64_t cut = 0; cut < 8; cut++) expect(p, cut, 0, "cut in a record's header: expected 8 bytes");
@@ -154,11 +158,11 @@ static void damage_between_parts(void **state)
 static void header_of_a_picture(void **state)
 {
     (void)state;
-    static const float     labels[] = {1, 2.5f, -3};
+    static const float labels[] = {1, 2.5f, -3};
     const mri_picture_head made = {.label = 7, .id = 0x1122334455667788, .id2 = 9};
-    mri_picture_head       h = made;
-    mr_error               err = MR_ERROR_INIT;
-    uint8_t                p[64];
+    mri_picture_head h = made;
+    mr_error err = MR_ERROR_INIT;
+    uint8_t p[64];
     MRT_EQ(mri_picture_head_build(&h, NULL, p) - p, 24);
     assert_memory_equal(p, "\0\0\0\0\0\0\xe0\x40\x88\x77\x66\x55\x44\x33\x22\x11\x09\0\0\0\0\0\0\0", 24);
     MRT_OK(mri_picture_head_parse(p, 24, &h, &err), &err);
@@ -182,8 +186,9 @@ static void header_of_a_picture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(data_of_any_size),     cmocka_unit_test(data_that_hold_the_magic), cmocka_unit_test(written_out_by_hand),
-        cmocka_unit_test(damage_and_its_place), cmocka_unit_test(damage_between_parts),     cmocka_unit_test(header_of_a_picture),
+        cmocka_unit_test(data_of_any_size),     cmocka_unit_test(data_that_hold_the_magic),
+        cmocka_unit_test(written_out_by_hand),  cmocka_unit_test(damage_and_its_place),
+        cmocka_unit_test(damage_between_parts), cmocka_unit_test(header_of_a_picture),
     };
     return mrt_run(tests);
 }

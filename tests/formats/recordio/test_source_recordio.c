@@ -1,4 +1,5 @@
-/* RecordIO as a data set: labels, lists beside it, records in parts, and each way in which file, list and record can disagree. */
+/* RecordIO as a data set: labels, lists beside it, records in parts, and each way in which file, list and
+ * record can disagree. */
 #include <math.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -10,10 +11,10 @@
 enum { MOST = 200, PICTURE = 60 };
 
 typedef struct maker { /* a .rec file and the lists that go with it */
-    uint8_t  bytes[MOST * 512];
-    size_t   size;
+    uint8_t bytes[MOST * 512];
+    size_t size;
     uint64_t offset[MOST];
-    float    label[MOST];
+    float label[MOST];
     uint32_t count;
 } maker;
 
@@ -33,9 +34,9 @@ static void add_data(maker *m, const void *data, uint32_t bytes)
 
 static void add(maker *m, float label, uint32_t label_count, const float *labels, uint32_t picture_bytes)
 {
-    uint8_t                data[512];
+    uint8_t data[512];
     const mri_picture_head h = {.label_count = label_count, .label = label, .id = m->count};
-    uint8_t               *at = mri_picture_head_build(&h, labels, data);
+    uint8_t *at = mri_picture_head_build(&h, labels, data);
     picture(at, m->count);
     m->label[m->count] = label_count ? labels[0] : label;
     add_data(m, data, (uint32_t)(at - data) + picture_bytes);
@@ -45,11 +46,16 @@ static maker *some(uint32_t count)
 {
     static maker m;
     m.size = m.count = 0;
-    while (m.count < count) add(&m, (float)(m.count * 7 % 10), 0, NULL, m.count % PICTURE + 4 < PICTURE ? m.count % PICTURE + 4 : PICTURE);
+    while (m.count < count)
+        add(&m, (float)(m.count * 7 % 10), 0, NULL,
+            m.count % PICTURE + 4 < PICTURE ? m.count % PICTURE + 4 : PICTURE);
     return &m;
 }
 
-static void write_rec(const maker *m, const char *name) { mrt_write_file(mrt_path("%s.rec", name), m->bytes, m->size); }
+static void write_rec(const maker *m, const char *name)
+{
+    mrt_write_file(mrt_path("%s.rec", name), m->bytes, m->size);
+}
 
 /* Lines of .idx for records [first, count), the last one first when backwards. */
 static void write_idx(const maker *m, const char *name, uint32_t first, uint32_t count, int backwards)
@@ -67,7 +73,8 @@ static void write_lst(const maker *m, const char *name, uint32_t count)
 {
     FILE *f = fopen(mrt_path("%s.lst", name), "w");
     MRT_TRUE(f != NULL);
-    for (uint32_t k = count; k-- > 0;) fprintf(f, "%u\t%f\tclass %u/%u.jpg\r\n", k, (double)m->label[k], k % 3, k);
+    for (uint32_t k = count; k-- > 0;)
+        fprintf(f, "%u\t%f\tclass %u/%u.jpg\r\n", k, (double)m->label[k], k % 3, k);
     fclose(f);
 }
 
@@ -91,7 +98,7 @@ static int try_open(const char *name, const mr_source_config *given, mr_source *
 static mr_source *open_ok(const char *name, const mr_source_config *given)
 {
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(try_open(name, given, &src, &err), &err);
     return src;
 }
@@ -99,7 +106,7 @@ static mr_source *open_ok(const char *name, const mr_source_config *given)
 static mr_error refused(const char *name, int code, const char *text)
 {
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(try_open(name, NULL, &src, &err), code);
     MRT_HAS(err.text, text);
     return err;
@@ -107,10 +114,10 @@ static mr_error refused(const char *name, int code, const char *text)
 
 static mr_error bad_sample(const mr_source *src, uint64_t at, const char *text)
 {
-    void     *buf = NULL;
-    size_t    bytes = 0;
+    void *buf = NULL;
+    size_t bytes = 0;
     mr_sample s;
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(mr_source_read(src, at, &buf, &bytes, &s, &err), MR_EFORMAT);
     MRT_HAS(err.text, text);
     MRT_EQ(err.sample, at);
@@ -121,15 +128,15 @@ static mr_error bad_sample(const mr_source *src, uint64_t at, const char *text)
 
 static void check_all(const mr_source *src, const maker *m)
 {
-    void  *buf = NULL;
+    void *buf = NULL;
     size_t bytes = 0;
     MRT_EQ(mr_source_info_of(src)->count, m->count);
     for (uint32_t k = 0; k < m->count; k++) {
-        uint8_t   expected[PICTURE];
+        uint8_t expected[PICTURE];
         mr_sample s;
         mr_extent e;
-        int64_t   label;
-        mr_error  err = MR_ERROR_INIT;
+        int64_t label;
+        mr_error err = MR_ERROR_INIT;
         picture(expected, k);
         MRT_OK(mr_source_extent(src, k, &e, &err), &err);
         MRT_EQ(e.offset, m->offset[k]);
@@ -151,10 +158,10 @@ static void records_alone(void **state)
     (void)state;
     const maker *m = some(150);
     write_rec(m, "alone");
-    mr_source            *src = open_ok("alone", NULL);
+    mr_source *src = open_ok("alone", NULL);
     const mr_source_info *info = mr_source_info_of(src);
-    char                  path[512];
-    mr_source_file        f;
+    char path[512];
+    mr_source_file f;
     MRT_STR(info->format, "recordio");
     MRT_EQ(info->class_count, 10);
     MRT_EQ(info->field_count, 2);
@@ -171,7 +178,7 @@ static void lists_beside(void **state)
     (void)state;
     const maker *m = some(MOST);
     write_rec(m, "lists");
-    mr_source     *src = open_ok("lists", NULL);
+    mr_source *src = open_ok("lists", NULL);
     const uint64_t print = mr_source_info_of(src)->fingerprint;
     mr_source_close(src);
     for (int with = 0; with < 8; with++) { /* idx, lst, idx backwards */
@@ -203,7 +210,7 @@ static void lists_are_used(void **state)
     m->bytes[m->offset[103] + 4] = shorter;
     write_rec(m, "used");
     mr_source *src = open_ok("used", NULL);
-    mr_error   err = bad_sample(src, 101, "no record starts here: expected the magic number");
+    mr_error err = bad_sample(src, 101, "no record starts here: expected the magic number");
     MRT_EQ(err.offset, m->offset[101]);
     err = bad_sample(src, 102, "expected label 4 as in the list, found 3");
     MRT_EQ(err.offset, m->offset[102]);
@@ -220,14 +227,14 @@ static void several_labels_are_told(void **state)
 {
     (void)state;
     static maker m;
-    const float  labels[] = {3, 1, 2};
+    const float labels[] = {3, 1, 2};
     for (uint32_t count = 1; count <= 3; count += 2) {
         m.size = m.count = 0;
         for (uint32_t k = 0; k < 4; k++) add(&m, 0, count, labels, 40);
         write_rec(&m, "several");
         mr_source_config cfg = plain_config();
-        mr_source       *src = open_ok("several", &cfg);
-        const char      *told = mr_source_info_of(src)->told;
+        mr_source *src = open_ok("several", &cfg);
+        const char *told = mr_source_info_of(src)->told;
         if (count == 1) MRT_TRUE(!told || !strstr(told, "label-key"));
         else MRT_HAS(told, "3 labels a record; the first is the class: --label-key K takes another");
         mr_source_close(src);
@@ -250,19 +257,19 @@ static void packed_labels(void **state)
     }
     add(&m, 2, 0, NULL, 40); /* one plain label among them */
     write_rec(&m, "packed");
-    mr_source            *src = open_ok("packed", NULL);
+    mr_source *src = open_ok("packed", NULL);
     const mr_source_info *info = mr_source_info_of(src);
     MRT_EQ(info->field_count, 3);
     MRT_STR(info->fields[2].name, "labels");
     MRT_EQ(info->fields[2].dtype, MR_F32);
     MRT_EQ(info->class_count, 4);
     check_all(src, &m);
-    void  *buf = NULL;
+    void *buf = NULL;
     size_t bytes = 0;
     for (uint32_t k = 0; k < m.count; k++) {
         mr_sample s;
-        mr_error  err = MR_ERROR_INIT;
-        float     first;
+        mr_error err = MR_ERROR_INIT;
+        float first;
         MRT_OK(mr_source_read(src, k, &buf, &bytes, &s, &err), &err);
         MRT_EQ(s.value[2].ndim, 1);
         MRT_EQ(s.value[2].dim[0], k < 20 ? k % 3 + 1 : 1);
@@ -299,7 +306,10 @@ static void packed_labels(void **state)
 static void labels_of_every_kind(void **state)
 {
     (void)state;
-    static const struct { float label; const char *text; } odd[] = {
+    static const struct {
+        float label;
+        const char *text;
+    } odd[] = {
         {0.5f, "expected a whole number as label, found 0.5"},
         {-1, "found -1"},
         {1099511627776.0f, "found 1099511627776"}, /* 2^40 */
@@ -334,8 +344,9 @@ static void labels_of_every_kind(void **state)
 /* ---- records in parts ---- */
 static uint32_t split_picture(uint8_t *data, uint32_t k)
 {
-    const mri_picture_head h = {.label = (float)(k % 3), .id = MRI_RECORDIO_MAGIC}; /* the header is split as well */
-    uint8_t               *at = mri_picture_head_build(&h, NULL, data);
+    const mri_picture_head h = {.label = (float)(k % 3),
+                                .id = MRI_RECORDIO_MAGIC}; /* the header is split as well */
+    uint8_t *at = mri_picture_head_build(&h, NULL, data);
     picture(at, k);
     for (uint32_t n = 4; n + 8 <= PICTURE; n += 4 * (k + 2)) memcpy(at + n, magic, 4);
     return MRI_PICTURE_HEAD_BYTES + PICTURE;
@@ -344,17 +355,18 @@ static uint32_t split_picture(uint8_t *data, uint32_t k)
 static void *read_parts(void *arg)
 {
     const mr_source *src = arg;
-    void            *buf = NULL;
-    size_t           bytes = 0;
-    uintptr_t        wrong = 0;
+    void *buf = NULL;
+    size_t bytes = 0;
+    uintptr_t wrong = 0;
     for (int round = 0; round < 20; round++)
         for (uint32_t k = 0; k < 30; k++) {
-            uint8_t   data[512];
+            uint8_t data[512];
             mr_sample s;
-            mr_error  err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             split_picture(data, k);
             wrong += mr_source_read(src, k, &buf, &bytes, &s, &err) != MR_OK || s.value[0].bytes != PICTURE ||
-                     memcmp(s.value[0].data, data + MRI_PICTURE_HEAD_BYTES, PICTURE) != 0 || s.value[1].i != k % 3;
+                     memcmp(s.value[0].data, data + MRI_PICTURE_HEAD_BYTES, PICTURE) != 0 ||
+                     s.value[1].i != k % 3;
         }
     free(buf);
     return (void *)wrong;
@@ -393,11 +405,11 @@ static void parts_stay(void **state)
     (void)state;
     maker *m = parts();
     write_rec(m, "parts");
-    mr_source   *src = open_ok("parts", NULL);
+    mr_source *src = open_ok("parts", NULL);
     const size_t bytes = (size_t)m->offset[1];
-    uint8_t     *copy = malloc(bytes), data[512];
-    mr_sample    s, again;
-    mr_error     err = MR_ERROR_INIT;
+    uint8_t *copy = malloc(bytes), data[512];
+    mr_sample s, again;
+    mr_error err = MR_ERROR_INIT;
     memcpy(copy, m->bytes, bytes);
     MRT_OK(mr_source_parse(src, 0, copy, bytes, &s, &err), &err);
     assert_memory_equal(copy, m->bytes, bytes);
@@ -423,11 +435,11 @@ static void parts_over_the_budget(void **state)
     mr_source_config cfg = plain_config();
     cfg.memory_bytes = needed + 200; /* two of them */
     src = open_ok("parts", &cfg);
-    void  *buf = NULL;
+    void *buf = NULL;
     size_t bytes = 0;
     for (uint64_t k = 0; k < 6; k++) {
         mr_sample s;
-        mr_error  err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         const int rc = mr_source_read(src, k % 3, &buf, &bytes, &s, &err);
         MRT_EQ(rc, k % 3 < 2 ? MR_OK : MR_ELIMIT);
         if (rc) MRT_HAS(err.text, "200 bytes allowed");
@@ -444,7 +456,8 @@ static void wrong_frames(void **state)
     const uint64_t at = m->offset[17];
     m->size -= 1;
     write_rec(m, "frames");
-    mr_error err = refused("frames", MR_EFORMAT, "cut in a record's padding: expected 1 bytes of it, found 0");
+    mr_error err =
+        refused("frames", MR_EFORMAT, "cut in a record's padding: expected 1 bytes of it, found 0");
     MRT_EQ(err.sample, 19);
     MRT_EQ(err.offset, m->offset[19] + 4);
     m->size -= 4;
@@ -458,7 +471,8 @@ static void wrong_frames(void **state)
     MRT_HAS(err.file, "frames.rec");
     m->bytes[at + 7] = 0x40;
     write_rec(m, "frames");
-    err = refused("frames", MR_EFORMAT, "parts of records in a wrong order: expected flag 0 or 1 of a record's start, found 2");
+    err = refused("frames", MR_EFORMAT,
+                  "parts of records in a wrong order: expected flag 0 or 1 of a record's start, found 2");
     MRT_EQ(err.sample, 17);
     m->bytes[at + 7] = 0x20;
     write_rec(m, "frames");
@@ -492,7 +506,8 @@ static void wrong_records(void **state)
     write_rec(&m, "records");
     mr_source *src = open_ok("records", NULL);
     MRT_EQ(mr_source_info_of(src)->count, 8);
-    mr_error err = bad_sample(src, 1, "expected a picture's header of 24 bytes (label and numbers), found a record of 23");
+    mr_error err = bad_sample(
+        src, 1, "expected a picture's header of 24 bytes (label and numbers), found a record of 23");
     MRT_EQ(err.offset, m.offset[1]);
     bad_sample(src, 2, "found a record of 0");
     bad_sample(src, 3, "11 labels of 4 bytes are announced, and 40 bytes follow");
@@ -500,8 +515,8 @@ static void wrong_records(void **state)
     bad_sample(src, 5, "expected a JPEG or PNG, found a GIF picture: convert it to JPEG or PNG");
     bad_sample(src, 7, "expected one label as in the first record, found 2");
     mr_sample s;
-    void     *buf = NULL;
-    size_t    bytes = 0;
+    void *buf = NULL;
+    size_t bytes = 0;
     MRT_OK(mr_source_read(src, 6, &buf, &bytes, &s, &err), &err);
     MRT_EQ(s.value[0].type, MR_TYPE_PNG);
     free(buf);
@@ -517,10 +532,11 @@ static void wrong_idx(void **state)
 {
     (void)state;
     const maker *m = some(20);
-    char         text[256];
+    char text[256];
     write_rec(m, "idx");
     write_idx(m, "idx", 0, 19, 0);
-    mr_error err = refused("idx", MR_EFORMAT, "expected all records, found none for the one at offset 884 (19 are listed)");
+    mr_error err = refused("idx", MR_EFORMAT,
+                           "expected all records, found none for the one at offset 884 (19 are listed)");
     MRT_HAS(err.file, "idx.idx");
     write_idx(m, "idx", 1, 20, 0);
     refused("idx", MR_EFORMAT, "found none for the one at offset 0");
@@ -528,7 +544,8 @@ static void wrong_idx(void **state)
     refused("idx", MR_EFORMAT, "found none for the one at offset 0 (0 are listed)");
     snprintf(text, sizeof text, "0\t0\n1\t%zu\n", m->size);
     put_text("idx", "idx", text);
-    snprintf(text, sizeof text, "line 2: offset %zu lies past the end: expected one below the %zu bytes", m->size, m->size);
+    snprintf(text, sizeof text, "line 2: offset %zu lies past the end: expected one below the %zu bytes",
+             m->size, m->size);
     err = refused("idx", MR_EFORMAT, text);
     MRT_HAS(err.file, "idx.idx");
     put_text("idx", "idx", "0\t0\n\n1\t18446744073709551615\n");
@@ -567,7 +584,8 @@ static void wrong_lst(void **state)
     write_lst(m, "lst", 19);
     refused("lst", MR_EFORMAT, "19 pictures are listed, lst.rec has 20 records");
     put_text("lst", "lst", "0\tx.jpg\n");
-    refused("lst", MR_EFORMAT, "line 1: expected a number, labels and a path with tabs between, found \"0\tx.jpg\"");
+    refused("lst", MR_EFORMAT,
+            "line 1: expected a number, labels and a path with tabs between, found \"0\tx.jpg\"");
     put_text("lst", "lst", "0\tone\tx.jpg\n");
     refused("lst", MR_EFORMAT, "line 1: expected a number, labels");
     put_text("lst", "lst", "0\t1\tx.jpg\n-1\t1\tx.jpg\n");
@@ -588,8 +606,8 @@ static void lists_over_the_budget(void **state)
     write_rec(m, "budget");
     write_idx(m, "budget", 0, m->count, 0);
     mr_source_config cfg = plain_config();
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     cfg.memory_bytes = 3000;
     MRT_EQ(try_open("budget", &cfg, &src, &err), MR_ELIMIT);
     MRT_HAS(err.file, "budget.idx");
@@ -626,8 +644,8 @@ static void several_files(void **state)
     write_rec(some(17), "many/train_1");
     write_rec(some(5), "many/val");
     mr_source_config cfg = plain_config();
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_source_open(&src, mrt_path("many"), &cfg, &err), &err);
     MRT_EQ(mr_source_info_of(src)->count, 47);
     MRT_TRUE(mr_source_info_of(src)->has_test);
@@ -655,11 +673,11 @@ static void allocations_fail_in_turn(void **state)
         for (long n = 0;; n++) {
             mr_source_config cfg = plain_config();
             cfg.no_index_file = !kept;
-            mr_error   err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             mr_source *src;
-            void      *buf = NULL;
-            size_t     bytes = 0;
-            mr_sample  s;
+            void *buf = NULL;
+            size_t bytes = 0;
+            mr_sample s;
             mrt_fail_alloc_at(n);
             int rc = try_open("alloc", &cfg, &src, &err);
             if (!rc) rc = mr_source_read(src, 0, &buf, &bytes, &s, &err);
@@ -674,14 +692,23 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_alone),         cmocka_unit_test(lists_beside),
-        cmocka_unit_test(lists_are_used),        cmocka_unit_test(packed_labels), cmocka_unit_test(several_labels_are_told),
-        cmocka_unit_test(labels_of_every_kind),  cmocka_unit_test(records_in_parts),
-        cmocka_unit_test(parts_stay),            cmocka_unit_test(parts_over_the_budget),
-        cmocka_unit_test(wrong_frames),          cmocka_unit_test(wrong_records),
-        cmocka_unit_test(wrong_idx),             cmocka_unit_test(wrong_lst),
-        cmocka_unit_test(lists_over_the_budget), cmocka_unit_test(index_is_kept_until_a_list_changes),
-        cmocka_unit_test(several_files),         cmocka_unit_test(allocations_fail_in_turn),
+        cmocka_unit_test(records_alone),
+        cmocka_unit_test(lists_beside),
+        cmocka_unit_test(lists_are_used),
+        cmocka_unit_test(packed_labels),
+        cmocka_unit_test(several_labels_are_told),
+        cmocka_unit_test(labels_of_every_kind),
+        cmocka_unit_test(records_in_parts),
+        cmocka_unit_test(parts_stay),
+        cmocka_unit_test(parts_over_the_budget),
+        cmocka_unit_test(wrong_frames),
+        cmocka_unit_test(wrong_records),
+        cmocka_unit_test(wrong_idx),
+        cmocka_unit_test(wrong_lst),
+        cmocka_unit_test(lists_over_the_budget),
+        cmocka_unit_test(index_is_kept_until_a_list_changes),
+        cmocka_unit_test(several_files),
+        cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);
 }

@@ -1,4 +1,5 @@
-/* tests/formats/remote/mrt_http.c: see mrt_http.h. A thread accepts, and one serves each connection until it is closed. */
+/* tests/formats/remote/mrt_http.c: see mrt_http.h. A thread accepts, and one serves each connection until it
+ * is closed. */
 #include "tests/formats/remote/mrt_http.h"
 
 #include <arpa/inet.h>
@@ -11,22 +12,24 @@
 
 enum { CONNECTIONS = 256, CUT_AFTER = 100000 };
 
-typedef struct seat { struct mrt_http *s; int fd; } seat; /* a connection */
+typedef struct seat {
+    struct mrt_http *s;
+    int fd;
+} seat; /* a connection */
 
 struct mrt_http {
     pthread_mutex_t lock;
-    pthread_t       acceptor, server[CONNECTIONS];
-    seat            seat[CONNECTIONS];
-    int             count, listener, port;
-    bool            ended;
-    const char     *data, *etag;
-    size_t          bytes;
-    mrt_http_way    way;
-    long            arg;
-    int             times;
-    unsigned        answers, now, most;
+    pthread_t acceptor, server[CONNECTIONS];
+    seat seat[CONNECTIONS];
+    int count, listener, port;
+    bool ended;
+    const char *data, *etag;
+    size_t bytes;
+    mrt_http_way way;
+    long arg;
+    int times;
+    unsigned answers, now, most;
 };
-
 
 static bool is_ended(mrt_http *s)
 {
@@ -74,15 +77,15 @@ static bool send_all(int fd, const char *data, size_t bytes)
 /* False: the connection is to be closed. */
 static bool answer(mrt_http *s, int fd, const char *request)
 {
-    size_t      first = 0, last;
-    char        head[1024], version[128] = "";
+    size_t first = 0, last;
+    char head[1024], version[128] = "";
     const char *range = strstr(request, "Range: bytes=");
     pthread_mutex_lock(&s->lock);
     const mrt_http_way way = s->times != 0 ? s->way : MRT_HTTP_PLAIN;
     if (s->times > 0) s->times--;
-    const char  *data = s->data;
+    const char *data = s->data;
     const size_t bytes = s->bytes;
-    const long   arg = s->arg;
+    const long arg = s->arg;
     if (s->etag) snprintf(version, sizeof version, "ETag: \"%s\"\r\n", s->etag);
     s->answers++;
     pthread_mutex_unlock(&s->lock);
@@ -96,12 +99,14 @@ static bool answer(mrt_http *s, int fd, const char *request)
     for (int k = 0; way == MRT_HTTP_TOGETHER && (long)mrt_http_most(s) < arg && k < 500; k++) usleep(10000);
     if (way == MRT_HTTP_NOISE) return send_all(fd, "no such protocol here\n", 22), false;
     if (way == MRT_HTTP_BUSY || way == MRT_HTTP_STATUS) {
-        snprintf(head, sizeof head, "HTTP/1.1 %ld Nothing\r\n%sContent-Length: 2\r\n\r\nno", way == MRT_HTTP_BUSY ? 503 : arg,
-                 way == MRT_HTTP_BUSY && arg ? "Retry-After: 1\r\n" : "");
+        snprintf(head, sizeof head, "HTTP/1.1 %ld Nothing\r\n%sContent-Length: 2\r\n\r\nno",
+                 way == MRT_HTTP_BUSY ? 503 : arg, way == MRT_HTTP_BUSY && arg ? "Retry-After: 1\r\n" : "");
         return send_all(fd, head, strlen(head));
     }
     if (way == MRT_HTTP_LOOP) {
-        snprintf(head, sizeof head, "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:%d/again\r\nContent-Length: 0\r\n\r\n", s->port);
+        snprintf(head, sizeof head,
+                 "HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:%d/again\r\nContent-Length: 0\r\n\r\n",
+                 s->port);
         return send_all(fd, head, strlen(head));
     }
     if (way == MRT_HTTP_NO_SIZE) {
@@ -115,7 +120,8 @@ static bool answer(mrt_http *s, int fd, const char *request)
         return send_all(fd, data, bytes);
     }
     if (first >= bytes) {
-        snprintf(head, sizeof head, "HTTP/1.1 416 No\r\nContent-Range: bytes */%zu\r\nContent-Length: 0\r\n\r\n", bytes);
+        snprintf(head, sizeof head,
+                 "HTTP/1.1 416 No\r\nContent-Range: bytes */%zu\r\nContent-Length: 0\r\n\r\n", bytes);
         return send_all(fd, head, strlen(head));
     }
     if (way == MRT_HTTP_BARE || way == MRT_HTTP_HUGE) {
@@ -125,15 +131,18 @@ static bool answer(mrt_http *s, int fd, const char *request)
     }
     if (way == MRT_HTTP_HEADS) {
         snprintf(head, sizeof head, "HTTP/1.1 206 Partial\r\n");
-        for (bool more = send_all(fd, head, strlen(head)); more;) more = !is_ended(s) && send_all(fd, "More: and more\r\n", 16);
+        for (bool more = send_all(fd, head, strlen(head)); more;)
+            more = !is_ended(s) && send_all(fd, "More: and more\r\n", 16);
         return false;
     }
     if (last >= bytes) last = bytes - 1;
     if (way == MRT_HTTP_SHORT && last - first > 1000) last -= 1000;
     if (way == MRT_HTTP_OTHER_RANGE && !question && last + 1 < bytes) first++, last++;
     const size_t n = last - first + 1, more = way == MRT_HTTP_ENDLESS && !question ? 10 : 0;
-    snprintf(head, sizeof head, "HTTP/1.1 206 Partial\r\n%s%sContent-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\n\r\n", version,
-             way == MRT_HTTP_PACKED ? "Content-Encoding: gzip\r\n" : "", first, last, bytes, n + more);
+    snprintf(head, sizeof head,
+             "HTTP/1.1 206 Partial\r\n%s%sContent-Range: bytes %zu-%zu/%zu\r\nContent-Length: %zu\r\n\r\n",
+             version, way == MRT_HTTP_PACKED ? "Content-Encoding: gzip\r\n" : "", first, last, bytes,
+             n + more);
     if (!send_all(fd, head, strlen(head))) return false;
     if (way == MRT_HTTP_CUT && n > CUT_AFTER) return send_all(fd, data + first, CUT_AFTER), false;
     return send_all(fd, data + first, n) && (!more || send_all(fd, "0123456789", more));
@@ -141,9 +150,9 @@ static bool answer(mrt_http *s, int fd, const char *request)
 
 static void *serve(void *arg)
 {
-    seat      mine = *(seat *)arg;
+    seat mine = *(seat *)arg;
     mrt_http *s = mine.s;
-    char      request[8192];
+    char request[8192];
     for (bool more = true; more && read_request(s, mine.fd, request, sizeof request);) {
         pthread_mutex_lock(&s->lock);
         s->now++;
@@ -172,14 +181,15 @@ static void *accept_all(void *arg)
 
 mrt_http *mrt_http_start(const void *data, size_t bytes)
 {
-    mrt_http          *s = calloc(1, sizeof *s);
+    mrt_http *s = calloc(1, sizeof *s);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t          length = sizeof at;
+    socklen_t length = sizeof at;
     pthread_mutex_init(&s->lock, NULL);
     mrt_http_change(s, data, bytes, "one");
     s->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (s->listener < 0 || bind(s->listener, (struct sockaddr *)&at, sizeof at) != 0 || listen(s->listener, 64) != 0 ||
-        getsockname(s->listener, (struct sockaddr *)&at, &length) != 0 || pthread_create(&s->acceptor, NULL, accept_all, s) != 0)
+    if (s->listener < 0 || bind(s->listener, (struct sockaddr *)&at, sizeof at) != 0 ||
+        listen(s->listener, 64) != 0 || getsockname(s->listener, (struct sockaddr *)&at, &length) != 0 ||
+        pthread_create(&s->acceptor, NULL, accept_all, s) != 0)
         abort();
     s->port = ntohs(at.sin_port);
     return s;
@@ -217,9 +227,9 @@ void mrt_http_change(mrt_http *s, const void *data, size_t bytes, const char *et
 
 const char *mrt_http_url(const mrt_http *s, const char *name)
 {
-    static char     text[8][256];
+    static char text[8][256];
     static unsigned next;
-    char           *out = text[next++ % 8];
+    char *out = text[next++ % 8];
     snprintf(out, sizeof text[0], "http://127.0.0.1:%d/%s", s->port, name);
     return out;
 }

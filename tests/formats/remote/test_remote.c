@@ -1,4 +1,5 @@
-/* tests/formats/remote/test_remote.c: files on web servers, against a server that cuts, lies, changes and falls silent. */
+/* tests/formats/remote/test_remote.c: files on web servers, against a server that cuts, lies, changes and
+ * falls silent. */
 #include "tests/formats/remote/mrt_http.h"
 
 #include <dirent.h>
@@ -26,7 +27,7 @@ enum { MIB = 1 << 20, FILE_BYTES = 21 * MIB + 12345 };
 
 static uint8_t *content, *other;
 static mrt_http *server;
-static int       folder_number;
+static int folder_number;
 
 static int set_up(void **state)
 {
@@ -53,8 +54,8 @@ static int tear_down(void **state)
 
 static mri_remote *make(uint64_t limit, const volatile int *stop)
 {
-    char        folder[300];
-    mr_error    err = MR_ERROR_INIT;
+    char folder[300];
+    mr_error err = MR_ERROR_INIT;
     mri_remote *r;
     snprintf(folder, sizeof folder, "%s/cache%d/deep", mrt_temp(), folder_number);
     MRT_OK(mri_remote_create(&r, &(mri_remote_config){folder, limit, stop}, &err), &err);
@@ -63,7 +64,7 @@ static mri_remote *make(uint64_t limit, const volatile int *stop)
 
 static mri_remote_file *open_one(mri_remote *r, const char *name)
 {
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mri_remote_file *f;
     MRT_OK(mri_remote_open(r, &f, mrt_http_url(server, name), &err), &err);
     return f;
@@ -81,12 +82,13 @@ static void same_bytes(mri_remote_file *f, const uint8_t *expected, uint64_t off
 /* What the cache's folder takes on disk. */
 static uint64_t on_disk(const mri_remote *r)
 {
-    uint64_t             bytes = 0;
-    DIR                 *d = opendir(mri_remote_folder(r));
+    uint64_t bytes = 0;
+    DIR *d = opendir(mri_remote_folder(r));
     const struct dirent *e;
-    struct stat          st;
+    struct stat st;
     while ((e = readdir(d)))
-        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode)) bytes += (uint64_t)st.st_blocks * 512;
+        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
+            bytes += (uint64_t)st.st_blocks * 512;
     closedir(d);
     return bytes;
 }
@@ -94,7 +96,7 @@ static uint64_t on_disk(const mri_remote *r)
 static void test_bytes(void **state)
 {
     (void)state;
-    mri_remote      *r = make(1 << 30, NULL);
+    mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
     MRT_EQ(mri_remote_bytes(f), FILE_BYTES);
     same_bytes(f, content, 0, 1);
@@ -105,7 +107,7 @@ static void test_bytes(void **state)
     same_bytes(f, content, FILE_BYTES - 1, 1);
     same_bytes(f, content, 0, FILE_BYTES);
     mr_error err = MR_ERROR_INIT;
-    uint8_t  byte[2];
+    uint8_t byte[2];
     MRT_EQ(mri_remote_read(f, byte, 2, FILE_BYTES - 1, &err), MR_EFORMAT);
     MRT_HAS(err.text, "expected 2 bytes, found 1");
     MRT_EQ(mri_remote_read(f, byte, 1, UINT64_MAX, &err), MR_EFORMAT);
@@ -116,9 +118,9 @@ static void test_many_in_flight(void **state)
 {
     (void)state;
     enum { WANTS = 11 };
-    mri_remote      *r = make(1 << 30, NULL);
+    mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
-    mri_want         w[WANTS] = {{0}};
+    mri_want w[WANTS] = {{0}};
     mrt_http_be(server, MRT_HTTP_TOGETHER, WANTS - 1, -1);
     for (int k = 0; k < WANTS; k++) mri_want_start(&w[k], f, (uint64_t)2 * k * MIB, 10);
     same_bytes(f, content, 21 * MIB, 10);
@@ -130,7 +132,7 @@ static void test_many_in_flight(void **state)
 static void test_kept(void **state)
 {
     (void)state;
-    mri_remote      *r = make(1 << 30, NULL);
+    mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
     same_bytes(f, content, 0, FILE_BYTES);
     mri_remote_destroy(r);
@@ -147,11 +149,11 @@ static void test_kept(void **state)
 
 static void damage(mri_remote *r, const char *ending, off_t at)
 {
-    DIR                 *d = opendir(mri_remote_folder(r));
+    DIR *d = opendir(mri_remote_folder(r));
     const struct dirent *e;
     while ((e = readdir(d))) {
         if (!strstr(e->d_name, ending)) continue;
-        uint8_t   byte;
+        uint8_t byte;
         const int fd = openat(dirfd(d), e->d_name, O_RDWR);
         MRT_EQ(pread(fd, &byte, 1, at), 1);
         byte ^= 1;
@@ -165,7 +167,7 @@ static void test_damaged_on_disk(void **state)
 {
     (void)state;
     const char *const endings[] = {".data", ".map", ".map"};
-    const off_t       places[] = {3 * MIB + 77, 4096 + 3 * 8, 3}; /* bytes, a mark, the map's head */
+    const off_t places[] = {3 * MIB + 77, 4096 + 3 * 8, 3}; /* bytes, a mark, the map's head */
     for (int k = 0; k < 3; k++) {
         mri_remote *r = make(1 << 30, NULL);
         same_bytes(open_one(r, "a.bin"), content, 0, FILE_BYTES);
@@ -173,7 +175,7 @@ static void test_damaged_on_disk(void **state)
         r = make(1 << 30, NULL);
         damage(r, endings[k], places[k]);
         mri_remote_file *f = open_one(r, "a.bin");
-        const unsigned   before = mrt_http_answers(server);
+        const unsigned before = mrt_http_answers(server);
         same_bytes(f, content, 0, FILE_BYTES);
         if (k < 2) MRT_EQ(mrt_http_answers(server), before + 1);
         else MRT_TRUE(mrt_http_answers(server) > before + 1);
@@ -185,7 +187,7 @@ static void test_limit(void **state)
 {
     (void)state;
     enum { LIMIT = 4 * MIB };
-    mri_remote      *r = make(LIMIT, NULL);
+    mri_remote *r = make(LIMIT, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
     for (uint64_t k = 0; k < 40; k++) {
         same_bytes(f, content, (k * 7 % 20) * MIB + 5, MIB);
@@ -207,10 +209,10 @@ static void test_limit(void **state)
 static void test_in_use_is_not_dropped(void **state)
 {
     (void)state;
-    mri_remote      *r = make(3 * MIB, NULL);
+    mri_remote *r = make(3 * MIB, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
-    mri_want         held = {0};
-    same_bytes(f, content, 0, MIB); /* from now on it may be dropped ... */
+    mri_want held = {0};
+    same_bytes(f, content, 0, MIB);  /* from now on it may be dropped ... */
     mri_want_start(&held, f, 0, 10); /* ... and now it may not */
     same_bytes(f, content, 0, 10);
     for (uint64_t k = 1; k < 20; k++) same_bytes(f, content, k * MIB, MIB);
@@ -225,7 +227,7 @@ static void test_in_use_is_not_dropped(void **state)
 static void test_room_of_what_is_given_up(void **state)
 {
     (void)state;
-    mri_remote      *r = make(8 * MIB, NULL);
+    mri_remote *r = make(8 * MIB, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
     for (int k = 0; k < 4; k++) {
         mri_want w = {0};
@@ -245,7 +247,8 @@ static void test_room_of_what_is_given_up(void **state)
 static void test_two_sets_on_one_folder(void **state)
 {
     (void)state;
-    mri_remote      *a = make(3 * MIB, NULL), *b = make(3 * MIB, NULL); /* as two programs: nothing is shared but the folder */
+    mri_remote *a = make(3 * MIB, NULL),
+               *b = make(3 * MIB, NULL); /* as two programs: nothing is shared but the folder */
     mri_remote_file *f = open_one(a, "a.bin"), *g = open_one(b, "a.bin");
     for (uint64_t k = 0; k < 60; k++) {
         same_bytes(f, content, (k * 7 % 21) * MIB, MIB);
@@ -258,14 +261,19 @@ static void test_two_sets_on_one_folder(void **state)
 static void test_faults_that_pass(void **state)
 {
     (void)state;
-    const struct { mrt_http_way way; long arg; int times; } faults[] = {
-        {MRT_HTTP_CUT, 0, -1}, {MRT_HTTP_SHORT, 0, 3}, {MRT_HTTP_OTHER_RANGE, 0, 3}, {MRT_HTTP_BUSY, 0, 3}, {MRT_HTTP_BUSY, 1, 1},
-        {MRT_HTTP_STATUS, 429, 2}, {MRT_HTTP_STATUS, 408, 2}, {MRT_HTTP_ENDLESS, 0, 2}, {MRT_HTTP_NOISE, 0, 2},
+    const struct {
+        mrt_http_way way;
+        long arg;
+        int times;
+    } faults[] = {
+        {MRT_HTTP_CUT, 0, -1},        {MRT_HTTP_SHORT, 0, 3},   {MRT_HTTP_OTHER_RANGE, 0, 3},
+        {MRT_HTTP_BUSY, 0, 3},        {MRT_HTTP_BUSY, 1, 1},    {MRT_HTTP_STATUS, 429, 2},
+        {MRT_HTTP_STATUS, 408, 2},    {MRT_HTTP_ENDLESS, 0, 2}, {MRT_HTTP_NOISE, 0, 2},
         {MRT_HTTP_WHOLE_LATER, 0, 2}, {MRT_HTTP_SILENT, 0, 1},
     };
     for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
-        mri_remote      *r = make(1 << 30, NULL);
-        char             name[16];
+        mri_remote *r = make(1 << 30, NULL);
+        char name[16];
         snprintf(name, sizeof name, "f%zu.bin", k);
         mri_remote_file *f = open_one(r, name);
         mrt_http_be(server, faults[k].way, faults[k].arg, faults[k].times);
@@ -278,9 +286,15 @@ static void test_faults_that_pass(void **state)
 static void test_faults_that_stay(void **state)
 {
     (void)state;
-    const struct { mrt_http_way way; long arg; int code; const char *text; } faults[] = {
+    const struct {
+        mrt_http_way way;
+        long arg;
+        int code;
+        const char *text;
+    } faults[] = {
         {MRT_HTTP_BUSY, 0, MR_EIO, "the server answers 503; gave up after 4 tries"},
-        {MRT_HTTP_OTHER_RANGE, 0, MR_EFORMAT, "the server answers with other bytes: expected 1048576-2097151, found 1048577-2097152"},
+        {MRT_HTTP_OTHER_RANGE, 0, MR_EFORMAT,
+         "the server answers with other bytes: expected 1048576-2097151, found 1048577-2097152"},
         {MRT_HTTP_ENDLESS, 0, MR_EFORMAT, "contradicts itself: bytes 1048576-2097151 are not 1048586"},
         {MRT_HTTP_STATUS, 401, MR_EIO, "401"},
         {MRT_HTTP_STATUS, 403, MR_EIO, "403"},
@@ -297,9 +311,9 @@ static void test_faults_that_stay(void **state)
     };
     uint8_t *room = malloc(MIB);
     for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
-        mri_remote      *r = make(1 << 30, NULL);
-        char             name[16];
-        mr_error         err = MR_ERROR_INIT;
+        mri_remote *r = make(1 << 30, NULL);
+        char name[16];
+        mr_error err = MR_ERROR_INIT;
         snprintf(name, sizeof name, "s%zu.bin", k);
         mri_remote_file *f = open_one(r, name);
         mrt_http_be(server, faults[k].way, faults[k].arg, -1);
@@ -320,7 +334,7 @@ static void test_server_without_ranges(void **state)
 {
     (void)state;
     mri_remote *r = make(1 << 30, NULL);
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mrt_http_be(server, MRT_HTTP_WHOLE, 0, -1);
     same_bytes(open_one(r, "a.bin"), content, 3 * MIB, MIB);
     mrt_http_be(server, MRT_HTTP_WHOLE, 1, 2); /* cut twice: the question is one of them */
@@ -338,9 +352,9 @@ static void test_server_without_ranges(void **state)
 static void test_lies_about_the_size(void **state)
 {
     (void)state;
-    mri_remote      *r = make(1 << 30, NULL);
+    mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f;
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mrt_http_be(server, MRT_HTTP_HUGE, 0, -1);
     MRT_EQ(mri_remote_open(r, &f, mrt_http_url(server, "a.bin"), &err), MR_ELIMIT);
     MRT_HAS(err.text, "36028797018963968 bytes");
@@ -353,27 +367,28 @@ static void test_lies_about_the_size(void **state)
 static void *open_late(void *arg)
 {
     mri_remote_file *f = arg;
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     return mri_remote_finish(f, &err) == MR_OK ? f : NULL;
 }
 
-/* Another program is at one block of a file that only comes whole, and may wait for the others: they are fetched all the same. */
+/* Another program is at one block of a file that only comes whole, and may wait for the others: they are
+ * fetched all the same. */
 static void test_whole_beside_another_program(void **state)
 {
     (void)state;
     static const uint64_t none[22];
-    mri_remote      *r = make(1 << 30, NULL);
+    mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f;
-    mr_error         err = MR_ERROR_INIT;
-    pthread_t        late;
-    void            *opened;
+    mr_error err = MR_ERROR_INIT;
+    pthread_t late;
+    void *opened;
     mrt_http_be(server, MRT_HTTP_WHOLE, 0, -1);
     f = open_one(r, "a.bin");
     char data[400], map[400];
     snprintf(data, sizeof data, "%s/%s.data", mri_remote_folder(r), mri_remote_key(f));
     snprintf(map, sizeof map, "%s/%s.map", mri_remote_folder(r), mri_remote_key(f));
     mri_remote_destroy(r);
-    const int    fd = open(data, O_RDWR), marks = open(map, O_RDWR);
+    const int fd = open(data, O_RDWR), marks = open(map, O_RDWR);
     struct flock block = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 5 * MIB, .l_len = MIB};
     MRT_EQ(pwrite(marks, none, sizeof none, 4096), sizeof none);
     close(marks);
@@ -394,10 +409,10 @@ static void test_whole_beside_another_program(void **state)
 static void test_changed_on_the_server(void **state)
 {
     (void)state;
-    mri_remote      *r = make(1 << 30, NULL);
+    mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
-    uint8_t         *room = malloc(MIB);
-    mr_error         err = MR_ERROR_INIT;
+    uint8_t *room = malloc(MIB);
+    mr_error err = MR_ERROR_INIT;
     same_bytes(f, content, 0, 10);
     mrt_http_change(server, other, FILE_BYTES, "two");
     MRT_EQ(mri_remote_read(f, room, MIB, 9 * MIB, &err), MR_EFORMAT);
@@ -442,24 +457,27 @@ static void test_small_files(void **state)
 static void test_nobody_there(void **state)
 {
     (void)state;
-    mri_remote      *r = make(1 << 30, NULL);
+    mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f;
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(mri_remote_open(r, &f, "http://me:secret@127.0.0.1:1/x?key=hidden", &err), MR_EIO);
     char text[2048];
     MRT_HAS(mr_error_format(&err, text, sizeof text), "http://127.0.0.1:1/x?...");
     MRT_HAS(text, "gave up after 4 tries");
     assert_null(strstr(text, "secret"));
     assert_null(strstr(text, "hidden"));
-    MRT_EQ(mri_remote_open(r, &f, "http://nobody.invalid/x", &err), MR_EIO); /* names may be found later: tried again, too */
+    MRT_EQ(mri_remote_open(r, &f, "http://nobody.invalid/x", &err),
+           MR_EIO); /* names may be found later: tried again, too */
     MRT_HAS(mr_error_format(&err, text, sizeof text), "gave up after 4 tries");
     mri_remote_destroy(r);
 }
 
-/* In place of the C library's: no names here, and some only after a long time. libcurl asks for names in a thread of its own. */
+/* In place of the C library's: no names here, and some only after a long time. libcurl asks for names in a
+ * thread of its own. */
 static atomic_int slow_names, slow_names_over;
 
-__attribute__((visibility("default"))) int getaddrinfo(const char *name, const char *service, const struct addrinfo *hints, struct addrinfo **found)
+__attribute__((visibility("default"))) int getaddrinfo(const char *name, const char *service,
+                                                       const struct addrinfo *hints, struct addrinfo **found)
 {
     (void)service, (void)hints, (void)found;
     if (strcmp(name, "slow.test") != 0) return EAI_NONAME;
@@ -472,9 +490,9 @@ __attribute__((visibility("default"))) int getaddrinfo(const char *name, const c
 static void test_no_such_host(void **state)
 {
     (void)state;
-    mri_remote      *r = make(1 << 30, NULL);
+    mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f;
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(mri_remote_open(r, &f, "http://nowhere.test/x", &err), MR_EIO);
     MRT_HAS(err.text, "resolve host: nowhere.test; gave up after 4 tries");
     mri_remote_destroy(r);
@@ -483,9 +501,9 @@ static void test_no_such_host(void **state)
 static void test_destroy_while_a_name_is_looked_up(void **state)
 {
     (void)state;
-    mri_remote      *r = make(1 << 30, NULL);
+    mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f;
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mri_remote_begin(r, &f, "http://slow.test/x", &err), &err);
     while (!atomic_load(&slow_names)) usleep(1000);
     mri_remote_destroy(r);
@@ -508,11 +526,11 @@ static void test_stop(void **state)
     (void)state;
     setenv("MILLRACE_REMOTE", "tries=100,stall-s=1000", 1);
     stop_flag = 0;
-    mri_remote      *r = make(1 << 30, &stop_flag);
+    mri_remote *r = make(1 << 30, &stop_flag);
     mri_remote_file *f = open_one(r, "a.bin");
-    pthread_t        stopper;
-    uint8_t          byte;
-    mr_error         err = MR_ERROR_INIT;
+    pthread_t stopper;
+    uint8_t byte;
+    mr_error err = MR_ERROR_INIT;
     mrt_http_be(server, MRT_HTTP_SILENT, 0, -1);
     MRT_EQ(pthread_create(&stopper, NULL, stop_soon, NULL), 0);
     MRT_EQ(mri_remote_read(f, &byte, 1, 0, &err), MR_ECANCELED);
@@ -525,9 +543,9 @@ static void test_destroy_while_stalled(void **state)
 {
     (void)state;
     setenv("MILLRACE_REMOTE", "tries=100,stall-s=1000", 1);
-    mri_remote      *r = make(1 << 30, NULL);
+    mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
-    mri_want         w = {0};
+    mri_want w = {0};
     mrt_http_be(server, MRT_HTTP_SILENT, 0, -1);
     mri_want_start(&w, f, 0, MIB);
     usleep(50000);
@@ -541,8 +559,8 @@ static void test_no_memory(void **state)
     char url[256];
     snprintf(url, sizeof url, "%s", mrt_http_url(server, "a.bin"));
     for (int n = 0;; n++) { /* fail each allocation in turn: reported, nothing leaked */
-        mr_error         err = MR_ERROR_INIT;
-        mr_source       *src = (mr_source *)&err; /* poison: open must clear it */
+        mr_error err = MR_ERROR_INIT;
+        mr_source *src = (mr_source *)&err; /* poison: open must clear it */
         mr_source_config cfg;
         mr_source_defaults(&cfg);
         cfg.remote_folder = mrt_path("no-memory");
@@ -564,7 +582,7 @@ static void test_settings(void **state)
 {
     (void)state;
     mri_remote *r;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     setenv("MILLRACE_REMOTE", "tries=4,patience=9", 1);
     MRT_EQ(mri_remote_create(&r, &(mri_remote_config){mrt_path("x"), MIB, NULL}, &err), MR_EINVAL);
     MRT_HAS(err.text, "patience=9");
@@ -575,7 +593,8 @@ static void test_urls(void **state)
     (void)state;
     const char *const shown[][2] = {
         {"http://h/a/b.tar", "http://h/a/b.tar"}, {"https://u:p@h:81/a?sig=x#y", "https://h:81/a?..."},
-        {"http://u:p@q@h", "http://h"}, {"http://h/a@b/c", "http://h/a@b/c"}, {"http://h?a@b", "http://h?..."},
+        {"http://u:p@q@h", "http://h"},           {"http://h/a@b/c", "http://h/a@b/c"},
+        {"http://h?a@b", "http://h?..."},
     };
     for (size_t k = 0; k < sizeof shown / sizeof *shown; k++) {
         char *s = mri_url_shown(shown[k][0]);
@@ -583,7 +602,8 @@ static void test_urls(void **state)
         free(s);
     }
     const char *const joined[][3] = {
-        {"http://h/a/list?x=1", "b.mrec", "http://h/a/b.mrec"}, {"http://h/a/list", "/b.mrec", "http://h/b.mrec"},
+        {"http://h/a/list?x=1", "b.mrec", "http://h/a/b.mrec"},
+        {"http://h/a/list", "/b.mrec", "http://h/b.mrec"},
         {"http://h/a/list", "https://g/c", "https://g/c"},
     };
     for (size_t k = 0; k < sizeof joined / sizeof *joined; k++) {
@@ -598,15 +618,33 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        T(test_bytes), T(test_many_in_flight), T(test_kept), T(test_damaged_on_disk), T(test_limit), T(test_in_use_is_not_dropped),
-        T(test_room_of_what_is_given_up), T(test_lies_about_the_size), T(test_whole_beside_another_program), T(test_no_such_host),
+        T(test_bytes),
+        T(test_many_in_flight),
+        T(test_kept),
+        T(test_damaged_on_disk),
+        T(test_limit),
+        T(test_in_use_is_not_dropped),
+        T(test_room_of_what_is_given_up),
+        T(test_lies_about_the_size),
+        T(test_whole_beside_another_program),
+        T(test_no_such_host),
         T(test_destroy_while_a_name_is_looked_up),
-        T(test_two_sets_on_one_folder), T(test_faults_that_pass), T(test_faults_that_stay), T(test_server_without_ranges),
-        T(test_changed_on_the_server), T(test_no_version), T(test_small_files), T(test_nobody_there), T(test_stop),
-        T(test_destroy_while_stalled), T(test_no_memory), T(test_settings), T(test_urls),
+        T(test_two_sets_on_one_folder),
+        T(test_faults_that_pass),
+        T(test_faults_that_stay),
+        T(test_server_without_ranges),
+        T(test_changed_on_the_server),
+        T(test_no_version),
+        T(test_small_files),
+        T(test_nobody_there),
+        T(test_stop),
+        T(test_destroy_while_stalled),
+        T(test_no_memory),
+        T(test_settings),
+        T(test_urls),
     };
     mri_remote *r;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     if (mri_remote_create(&r, &(mri_remote_config){mrt_path("probe"), MIB, NULL}, &err) == MR_EUNSUPPORTED) {
         printf("skipped: %s\n", err.text);
         return 77;

@@ -1,9 +1,10 @@
-/* Classes by name: a set that lacks one, or has them in another order, is numbered like the one trained on. */
+/* Classes by name: a set that lacks one, or has them in another order, is numbered like the one trained
+ * on. */
 #include "formats/source/classes.h"
-#include "tests/formats/record/mrt_mrec.h"
 #include "tests/formats/mrt_turns.h"
+#include "tests/formats/record/mrt_mrec.h"
 
-static const uint8_t     jpeg[] = {0xff, 0xd8, 0xff, 0xe0, 1, 2, 3};
+static const uint8_t jpeg[] = {0xff, 0xd8, 0xff, 0xe0, 1, 2, 3};
 static const char *const trained[] = {"cat", "dog", "horse"};
 
 static mr_source_config like(const char *const *names, uint32_t count)
@@ -35,14 +36,14 @@ static const char *make_table(const char *name, const char *rows)
 /* The labels of all samples, as known beforehand and as parsed. */
 static void expect_labels(const mr_source *src, const char *want)
 {
-    char     got[100] = "";
-    void    *buffer = NULL;
-    size_t   bytes = 0;
+    char got[100] = "";
+    void *buffer = NULL;
+    size_t bytes = 0;
     mr_error err = MR_ERROR_INIT;
     for (uint64_t k = 0; k < mr_source_info_of(src)->count; k++) {
         mr_sample s, again;
         mr_extent e;
-        int64_t   label;
+        int64_t label;
         MRT_EQ(mr_source_label(src, k, &label), MR_OK);
         MRT_OK(mr_source_read(src, k, &buffer, &bytes, &s, &err), &err);
         MRT_EQ(s.value[1].i, label);
@@ -55,10 +56,11 @@ static void expect_labels(const mr_source *src, const char *want)
     free(buffer);
 }
 
-static void expect(const char *path, const char *const *names, uint32_t count, const char *own, const char *followed)
+static void expect(const char *path, const char *const *names, uint32_t count, const char *own,
+                   const char *followed)
 {
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     mr_source_config cfg = like(NULL, 0);
     MRT_OK(mr_source_open(&src, path, &cfg, &err), &err);
     expect_labels(src, own);
@@ -70,7 +72,8 @@ static void expect(const char *path, const char *const *names, uint32_t count, c
     const mr_source_info *info = mr_source_info_of(src);
     MRT_EQ(info->class_count, count);
     for (uint32_t k = 0; k < count; k++) MRT_STR(info->class_names[k], names[k]);
-    MRT_TRUE((info->fingerprint == fingerprint) == (strcmp(own, followed) == 0)); /* other labels are another data set */
+    MRT_TRUE((info->fingerprint == fingerprint) ==
+             (strcmp(own, followed) == 0)); /* other labels are another data set */
     mr_source_close(src);
 }
 
@@ -85,7 +88,7 @@ static void a_class_is_missing(void **state)
 static void most_classes_are_missing(void **state)
 {
     (void)state;
-    static char        text[500][16];
+    static char text[500][16];
     static const char *names[500];
     for (int k = 0; k < 500; k++) {
         snprintf(text[k], sizeof text[k], "c%03d", k);
@@ -101,14 +104,15 @@ static void another_order(void **state)
     (void)state;
     const char *const other[] = {"horse", "cat", "dog"};
     expect(make_folder("other", trained, 3), other, 3, "0 1 2 ", "1 2 0 ");
-    expect(make_table("other.csv", "path,label\na.jpg,horse\nb.jpg,cat\nc.jpg,dog\n"), other, 3, "2 0 1 ", "0 1 2 ");
+    expect(make_table("other.csv", "path,label\na.jpg,horse\nb.jpg,cat\nc.jpg,dog\n"), other, 3, "2 0 1 ",
+           "0 1 2 ");
 }
 
 static void record_files_follow(void **state)
 {
     (void)state;
-    const char             *path = mrt_path("x.mrec");
-    const mr_writer_config  cfg = mrt_writer_config();
+    const char *path = mrt_path("x.mrec");
+    const mr_writer_config cfg = mrt_writer_config();
     mrt_write_mrec(path, 4, &cfg);
     const char *const turned[] = {mrt_classes[2], "more", mrt_classes[1], mrt_classes[0]};
     expect(path, turned, 4, "0 1 2 0 ", "3 2 0 3 ");
@@ -119,7 +123,7 @@ static void the_same_names_change_nothing(void **state)
     (void)state;
     const char *const twice[] = {"cat", "cat"};
     expect(make_folder("same", trained, 3), trained, 3, "0 1 2 ", "0 1 2 ");
-    mr_source     *src = calloc(1, sizeof *src);
+    mr_source *src = calloc(1, sizeof *src);
     mr_source_config cfg = like(twice, 2);
     src->info.class_names = twice;
     src->info.class_count = 2;
@@ -131,20 +135,22 @@ static void the_same_names_change_nothing(void **state)
 static void classes_without_names_keep_their_numbers(void **state)
 {
     (void)state;
-    mr_source             *src;
-    mr_error               err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     const mr_source_config cfg = like(trained, 3);
-    MRT_OK(mr_source_open(&src, make_table("numbers.csv", "path,label\na.jpg,0\nb.jpg,4\n"), &cfg, &err), &err);
+    MRT_OK(mr_source_open(&src, make_table("numbers.csv", "path,label\na.jpg,0\nb.jpg,4\n"), &cfg, &err),
+           &err);
     expect_labels(src, "0 4 ");
     MRT_EQ(mr_source_info_of(src)->class_count, 5);
     MRT_TRUE(mr_source_info_of(src)->class_names == NULL);
     mr_source_close(src);
 }
 
-static void refuse(const char *path, const char *const *names, uint32_t count, const char *why, const char *more)
+static void refuse(const char *path, const char *const *names, uint32_t count, const char *why,
+                   const char *more)
 {
-    mr_source             *src = (mr_source *)&src;
-    mr_error               err = MR_ERROR_INIT;
+    mr_source *src = (mr_source *)&src;
+    mr_error err = MR_ERROR_INIT;
     const mr_source_config cfg = like(names, count);
     MRT_EQ(mr_source_open(&src, path, &cfg, &err), MR_EFORMAT);
     MRT_TRUE(src == NULL);
@@ -158,19 +164,20 @@ static void what_no_number_can_be_given(void **state)
     (void)state;
     const char *const more[] = {"bird", "cat", "dog", "horse"}, *const twice[] = {"cat", "dog", "cat"};
     const char *const seven[] = {"a", "b", "c", "d", "e", "f", "g"};
-    const char       *path = make_folder("more", more, 4);
+    const char *path = make_folder("more", more, 4);
     refuse(path, trained, 3, "class bird is none of the 3 expected (cat, dog, horse)", "take it out");
     refuse(path, seven, 7, "class bird is none of the 7 expected (a, b, c, d, e and 2 more)", "");
-    refuse(make_folder("twice", trained, 2), twice, 3, "class cat", "two of the classes expected have this name");
+    refuse(make_folder("twice", trained, 2), twice, 3, "class cat",
+           "two of the classes expected have this name");
 }
 
 static void a_label_that_is_no_class(void **state)
 {
     (void)state;
-    uint32_t          number[] = {7, 3};
+    uint32_t number[] = {7, 3};
     const mri_classes c = {.number = number, .own_count = 2};
-    mr_error          err = MR_ERROR_INIT;
-    int64_t           label = 1;
+    mr_error err = MR_ERROR_INIT;
+    int64_t label = 1;
     MRT_EQ(mri_classes_renumber(&c, &label, &err), MR_OK);
     MRT_EQ(label, 3);
     for (int64_t wrong = -1; wrong <= 2; wrong += 3) {
@@ -183,10 +190,10 @@ static void a_label_that_is_no_class(void **state)
 static void names_are_copied(void **state)
 {
     (void)state;
-    char                   cat[] = "cat", dog[] = "dog", horse[] = "horse";
-    const char            *mine[] = {cat, dog, horse};
-    mr_source             *src;
-    mr_error               err = MR_ERROR_INIT;
+    char cat[] = "cat", dog[] = "dog", horse[] = "horse";
+    const char *mine[] = {cat, dog, horse};
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     const mr_source_config cfg = like(mine, 3);
     MRT_OK(mr_source_open(&src, make_folder("copied", trained + 1, 2), &cfg, &err), &err);
     memset(horse, 'x', 5);
@@ -199,10 +206,10 @@ static void names_are_copied(void **state)
 static void memory(void **state)
 {
     (void)state;
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     mr_source_config cfg = like(NULL, 0);
-    const char      *path = make_folder("memory", trained + 1, 2);
+    const char *path = make_folder("memory", trained + 1, 2);
     MRT_OK(mr_source_open(&src, path, &cfg, &err), &err);
     const uint64_t own = mr_source_info_of(src)->memory_bytes;
     mr_source_close(src);
@@ -226,10 +233,15 @@ static void memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_class_is_missing), cmocka_unit_test(most_classes_are_missing),
-        cmocka_unit_test(another_order), cmocka_unit_test(record_files_follow),
-        cmocka_unit_test(the_same_names_change_nothing), cmocka_unit_test(classes_without_names_keep_their_numbers),
-        cmocka_unit_test(what_no_number_can_be_given), cmocka_unit_test(a_label_that_is_no_class), cmocka_unit_test(names_are_copied),
+        cmocka_unit_test(a_class_is_missing),
+        cmocka_unit_test(most_classes_are_missing),
+        cmocka_unit_test(another_order),
+        cmocka_unit_test(record_files_follow),
+        cmocka_unit_test(the_same_names_change_nothing),
+        cmocka_unit_test(classes_without_names_keep_their_numbers),
+        cmocka_unit_test(what_no_number_can_be_given),
+        cmocka_unit_test(a_label_that_is_no_class),
+        cmocka_unit_test(names_are_copied),
         cmocka_unit_test(memory),
     };
     return mrt_run(tests);

@@ -1,14 +1,15 @@
 /* Elements of tensors as numbers of other formats, and the header of an array file. */
-#include "formats/source/elements.h"
 #include "formats/arrays/npy.h"
+#include "formats/source/elements.h"
 #include "mrt.h"
 
 static void elements_keep_their_values(void **state)
 {
     (void)state;
-    static const uint8_t bytes[] = {0x80, 0xff, 0x00, 0x80, 0xff, 0xff, 0xff, 0x7f, 0, 0, 0, 0, 0, 0, 0, 0x80};
+    static const uint8_t bytes[] = {0x80, 0xff, 0x00, 0x80, 0xff, 0xff, 0xff, 0x7f,
+                                    0,    0,    0,    0,    0,    0,    0,    0x80};
     int64_t i[4];
-    float   f[8];
+    float f[8];
     mri_elements_to_ints(MR_U8, bytes, 2, i);
     MRT_TRUE(i[0] == 128 && i[1] == 255);
     mri_elements_to_ints(MR_I8, bytes, 2, i);
@@ -26,21 +27,22 @@ static void elements_keep_their_values(void **state)
     static const uint16_t nan = 0x7e00;
     mri_elements_to_floats(MR_F16, &nan, 1, f);
     MRT_TRUE(f[0] != f[0]);
-    MRT_TRUE(mri_dtype_is_integer(MR_U8) && !mri_dtype_is_integer(MR_F16) && !mri_dtype_is_integer((mr_dtype)0));
+    MRT_TRUE(mri_dtype_is_integer(MR_U8) && !mri_dtype_is_integer(MR_F16) &&
+             !mri_dtype_is_integer((mr_dtype)0));
 }
 
 static void array_headers_are_read_again(void **state)
 {
     (void)state;
     static const mr_dtype dtypes[] = {MR_U8, MR_I8, MR_I16, MR_I32, MR_I64, MR_F16, MR_F32, MR_F64};
-    uint8_t  head[MRI_NPY_OWN_HEAD];
+    uint8_t head[MRI_NPY_OWN_HEAD];
     mr_error err = MR_ERROR_INIT;
     for (size_t t = 0; t < 8; t++)
         for (uint32_t ndim = 0; ndim <= MR_MAX_DIMS; ndim++) {
-            uint64_t     dim[MR_MAX_DIMS], bytes = mr_dtype_bytes(dtypes[t]);
+            uint64_t dim[MR_MAX_DIMS], bytes = mr_dtype_bytes(dtypes[t]);
             for (uint32_t k = 0; k < ndim; k++) bytes *= dim[k] = k + 1;
             const size_t head_bytes = mri_npy_head_write(dtypes[t], ndim, dim, head);
-            mri_npy      a;
+            mri_npy a;
             MRT_EQ(head_bytes % 64, 0);
             MRT_OK(mri_npy_parse(head, head_bytes, head_bytes + bytes, &a, &err), &err);
             MRT_EQ(a.header_bytes, head_bytes);
@@ -48,7 +50,8 @@ static void array_headers_are_read_again(void **state)
             MRT_EQ(a.ndim, ndim);
             for (uint32_t k = 0; k < ndim; k++) MRT_EQ(a.dim[k], k + 1);
         }
-    const uint64_t largest[MR_MAX_DIMS] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    const uint64_t largest[MR_MAX_DIMS] = {UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                                           UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
     MRT_TRUE(mri_npy_head_write(MR_F64, MR_MAX_DIMS, largest, head) <= sizeof head);
 }
 

@@ -1,5 +1,5 @@
-/* The window over a file: what it shows is what the file has, in any order; from front to back it reads all once in large pieces, and
- * after a leap little more than was asked for. */
+/* The window over a file: what it shows is what the file has, in any order; from front to back it reads all
+ * once in large pieces, and after a leap little more than was asked for. */
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 enum { FILE_BYTES = 24 << 20 };
 
 static uint8_t *data;
-static int      fd;
+static int fd;
 
 static int set_up(void **state)
 {
@@ -30,14 +30,16 @@ static int tear_down(void **state)
     return 0;
 }
 
-typedef struct counts { uint64_t bytes, calls; } counts;
+typedef struct counts {
+    uint64_t bytes, calls;
+} counts;
 
 /* What this process has read so far, by the kernel's count. */
 static counts so_far(void)
 {
     unsigned long long bytes = 0, calls = 0;
-    char               line[128];
-    FILE              *f = fopen("/proc/self/io", "re");
+    char line[128];
+    FILE *f = fopen("/proc/self/io", "re");
     while (f && fgets(line, sizeof line, f)) {
         sscanf(line, "rchar: %llu", &bytes);
         sscanf(line, "syscr: %llu", &calls);
@@ -48,7 +50,7 @@ static counts so_far(void)
 
 static void get(mri_file_scan *w, uint64_t offset, size_t bytes)
 {
-    mr_error       err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const uint8_t *p;
     MRT_OK(mri_file_scan_get(w, offset, bytes, &p, &err), &err);
     MRT_TRUE(memcmp(p, data + offset, bytes) == 0);
@@ -63,7 +65,7 @@ static void front_to_back(void **state)
     for (uint64_t at = 0; at < FILE_BYTES; at += 4096) get(&w, at, 4096);
     const counts after = so_far();
     mri_file_scan_fini(&w);
-    if (after.calls == 0) return; /* no /proc */
+    if (after.calls == 0) return;                             /* no /proc */
     MRT_TRUE(after.bytes - before.bytes < FILE_BYTES + 4096); /* and what so_far() read itself */
     MRT_TRUE(after.calls - before.calls < 24);
 }
@@ -108,7 +110,7 @@ static void any_order(void **state)
     }
     get(&w, FILE_BYTES, 0);
     get(&w, FILE_BYTES - 1, 1);
-    mr_error       err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const uint8_t *p;
     MRT_EQ(mri_file_scan_get(&w, FILE_BYTES - 1, 2, &p, &err), MR_EFORMAT);
     MRT_EQ(mri_file_scan_get(&w, UINT64_MAX, 1, &p, &err), MR_EFORMAT);
@@ -117,6 +119,7 @@ static void any_order(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(front_to_back), cmocka_unit_test(leaps), cmocka_unit_test(any_order)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(front_to_back), cmocka_unit_test(leaps),
+                                       cmocka_unit_test(any_order)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

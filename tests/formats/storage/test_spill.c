@@ -1,5 +1,5 @@
-/* What is unpacked: begun in memory, moved to disk, stopped while the disk still has room; by itself and behind gzip. The disk's
- * room is what this test says. */
+/* What is unpacked: begun in memory, moved to disk, stopped while the disk still has room; by itself and
+ * behind gzip. The disk's room is what this test says. */
 #include <isa-l/igzip_lib.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -11,9 +11,9 @@
 enum { PIECE = 256 << 10, MIB = 1 << 20 };
 #define GIB ((uint64_t)1 << 30)
 
-static uint64_t room;     /* bytes that the disk still has */
-static int      asked;    /* how often it was */
-static bool     no_answer;
+static uint64_t room; /* bytes that the disk still has */
+static int asked;     /* how often it was */
+static bool no_answer;
 
 int __wrap_fstatvfs(int fd, struct statvfs *v);
 int __wrap_fstatvfs64(int fd, struct statvfs *v);
@@ -50,9 +50,9 @@ static uint8_t *noise(size_t bytes)
 static void write_and_compare(uint64_t memory, uint64_t expect, size_t bytes, bool in_memory)
 {
     static const size_t sizes[] = {1, 4096, PIECE, 700000, 3 * PIECE, 17};
-    uint8_t            *data = noise(bytes), *back = malloc(bytes);
-    mri_spill           s;
-    mr_error            err = MR_ERROR_INIT;
+    uint8_t *data = noise(bytes), *back = malloc(bytes);
+    mri_spill s;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mri_spill_open(&s, memory, &err), &err);
     MRT_OK(mri_spill_expect(&s, expect, &err), &err);
     for (size_t at = 0, k = 0; at < bytes; k++) {
@@ -89,9 +89,9 @@ static void a_disk_that_fills_up(void **state)
 {
     (void)state;
     mri_spill s;
-    mr_error  err = MR_ERROR_INIT;
-    uint8_t  *data = noise(PIECE);
-    int       rc = MR_OK, written = 0;
+    mr_error err = MR_ERROR_INIT;
+    uint8_t *data = noise(PIECE);
+    int rc = MR_OK, written = 0;
     MRT_OK(mri_spill_open(&s, 0, &err), &err);
     room = GIB + 200 * MIB;
     for (; !rc && written < 4000; written++) {
@@ -111,7 +111,7 @@ static void no_folder(void **state)
 {
     (void)state;
     mri_spill s;
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     setenv("TMPDIR", mrt_path("nowhere"), 1);
     MRT_OK(mri_spill_open(&s, 10, &err), &err);
     uint8_t *data = noise(PIECE);
@@ -124,7 +124,7 @@ static void no_folder(void **state)
 static const char *write_gzip(const uint8_t *data, size_t bytes, size_t *packed_bytes)
 {
     struct isal_zstream z;
-    uint8_t            *out = malloc(2 * bytes); /* noise gets longer */
+    uint8_t *out = malloc(2 * bytes); /* noise gets longer */
     isal_deflate_init(&z);
     z.gzip_flag = IGZIP_GZIP;
     z.end_of_stream = 1;
@@ -143,21 +143,22 @@ static const char *write_gzip(const uint8_t *data, size_t bytes, size_t *packed_
 static void gzip_goes_the_same_way(void **state)
 {
     (void)state;
-    uint8_t       *data = noise(3 * MIB), *back = malloc(3 * MIB);
-    size_t         packed;
-    const char    *path = write_gzip(data, 3 * MIB, &packed);
-    FILE          *f = fopen(path, "rbe");
-    const int      fd = fileno(f);
+    uint8_t *data = noise(3 * MIB), *back = malloc(3 * MIB);
+    size_t packed;
+    const char *path = write_gzip(data, 3 * MIB, &packed);
+    FILE *f = fopen(path, "rbe");
+    const int fd = fileno(f);
     const uint64_t memory[] = {8 * MIB, MIB};
     for (int known = 0; known < 2; known++)
         for (int k = 0; k < 2; k++) {
-            int      out = -1;
+            int out = -1;
             uint64_t bytes = 3 * MIB;
-            bool     in_memory;
+            bool in_memory;
             mr_error err = MR_ERROR_INIT;
             asked = 0;
             MRT_OK(known ? mri_gunzip_file(fd, packed, path, bytes, memory[k], &out, &in_memory, &err)
-                         : mri_unpack_file(fd, packed, path, memory[k], &out, &bytes, &in_memory, &err), &err);
+                         : mri_unpack_file(fd, packed, path, memory[k], &out, &bytes, &in_memory, &err),
+                   &err);
             MRT_EQ(in_memory, k == 0);
             MRT_EQ(asked > 0, k == 1);
             MRT_EQ(bytes, 3 * MIB);
@@ -165,8 +166,9 @@ static void gzip_goes_the_same_way(void **state)
             MRT_TRUE(memcmp(back, data, 3 * MIB) == 0);
             close(out);
             room = GIB;
-            const int rc = known ? mri_gunzip_file(fd, packed, path, bytes, memory[k], &out, &in_memory, &err)
-                                 : mri_unpack_file(fd, packed, path, memory[k], &out, &bytes, &in_memory, &err);
+            const int rc = known
+                               ? mri_gunzip_file(fd, packed, path, bytes, memory[k], &out, &in_memory, &err)
+                               : mri_unpack_file(fd, packed, path, memory[k], &out, &bytes, &in_memory, &err);
             MRT_EQ(rc, k == 0 ? MR_OK : MR_ELIMIT);
             if (rc) MRT_STR(err.file, path);
             if (rc) MRT_EQ(out, -1);
@@ -184,9 +186,9 @@ static void allocations_fail_in_turn(void **state)
     uint8_t *data = noise(PIECE);
     for (long n = 0;; n++) {
         mri_spill s;
-        mr_error  err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mrt_fail_alloc_at(n);
-        int       rc = mri_spill_open(&s, 10, &err);
+        int rc = mri_spill_open(&s, 10, &err);
         const int opened = rc;
         if (!rc) rc = mri_spill_write(&s, data, PIECE, &err);
         if (!rc) rc = mri_spill_write(&s, data, 1, &err);
@@ -202,8 +204,10 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(from_memory_to_disk, set_up), cmocka_unit_test_setup(a_disk_that_fills_up, set_up),
-        cmocka_unit_test_setup(no_folder, set_up), cmocka_unit_test_setup(gzip_goes_the_same_way, set_up),
+        cmocka_unit_test_setup(from_memory_to_disk, set_up),
+        cmocka_unit_test_setup(a_disk_that_fills_up, set_up),
+        cmocka_unit_test_setup(no_folder, set_up),
+        cmocka_unit_test_setup(gzip_goes_the_same_way, set_up),
         cmocka_unit_test_setup(allocations_fail_in_turn, set_up),
     };
     return mrt_run(tests);

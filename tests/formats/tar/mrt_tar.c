@@ -62,7 +62,10 @@ void mrt_tar_file(mrt_tar *a, const char *name, const void *data, size_t bytes)
     mrt_tar_pad(a);
 }
 
-void mrt_tar_text(mrt_tar *a, const char *name, const char *text) { mrt_tar_file(a, name, text, strlen(text)); }
+void mrt_tar_text(mrt_tar *a, const char *name, const char *text)
+{
+    mrt_tar_file(a, name, text, strlen(text));
+}
 
 void mrt_tar_extended(mrt_tar *a, char type, const void *data, size_t bytes)
 {
@@ -73,9 +76,9 @@ void mrt_tar_extended(mrt_tar *a, char type, const void *data, size_t bytes)
 
 void mrt_tar_pax(mrt_tar *a, char type, const char *key, const char *value)
 {
-    char        text[8192];
+    char text[8192];
     const size_t rest = strlen(key) + strlen(value) + 3;
-    size_t       length = rest;
+    size_t length = rest;
     while ((size_t)snprintf(text, sizeof text, "%zu %s=%s\n", length, key, value) != length) length++;
     mrt_tar_extended(a, type, text, length);
 }

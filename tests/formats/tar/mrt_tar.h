@@ -1,4 +1,5 @@
-/* tests/formats/tar/mrt_tar.h: tar archives made byte by byte, right and wrong, without the code under test. */
+/* tests/formats/tar/mrt_tar.h: tar archives made byte by byte, right and wrong, without the code under
+ * test. */
 #ifndef MRT_TAR_H
 #define MRT_TAR_H
 
@@ -9,8 +10,8 @@
 
 typedef struct mrt_tar { /* zero-initialised: empty */
     uint8_t *data;
-    size_t   bytes, cap;
-    size_t   header; /* where the last one begins */
+    size_t bytes, cap;
+    size_t header; /* where the last one begins */
 } mrt_tar;
 
 void mrt_tar_fini(mrt_tar *a);

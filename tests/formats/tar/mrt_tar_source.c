@@ -6,7 +6,10 @@
 
 const char mrt_tar_jpeg[15] = "\xff\xd8\xff\xe0 a picture";
 
-void mrt_tar_picture(mrt_tar *a, const char *name) { mrt_tar_file(a, name, mrt_tar_jpeg, sizeof mrt_tar_jpeg); }
+void mrt_tar_picture(mrt_tar *a, const char *name)
+{
+    mrt_tar_file(a, name, mrt_tar_jpeg, sizeof mrt_tar_jpeg);
+}
 
 void mrt_tar_save(mrt_tar *a, const char *name)
 {
@@ -16,7 +19,7 @@ void mrt_tar_save(mrt_tar *a, const char *name)
 
 void mrt_tar_save_packed(mrt_tar *a, const char *name)
 {
-    static uint8_t      out[1 << 20];
+    static uint8_t out[1 << 20];
     struct isal_zstream z;
     isal_deflate_init(&z);
     z.gzip_flag = IGZIP_GZIP;
@@ -44,7 +47,7 @@ int mrt_tar_try(mr_source **src, const char *name, mr_error *err)
 mr_source *mrt_tar_open_one(const char *name)
 {
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mrt_tar_try(&src, name, &err), &err);
     MRT_STR(mr_source_info_of(src)->format, "tar");
     return src;
@@ -58,13 +61,13 @@ int mrt_tar_fresh(void **state)
     return 0;
 }
 
-void  *mrt_tar_buf;
+void *mrt_tar_buf;
 size_t mrt_tar_buf_bytes;
 
 mr_sample mrt_tar_get(const mr_source *src, uint64_t sample)
 {
     mr_sample s;
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_source_read(src, sample, &mrt_tar_buf, &mrt_tar_buf_bytes, &s, &err), &err);
     MRT_EQ(s.value_count, mr_source_info_of(src)->field_count);
     return s;

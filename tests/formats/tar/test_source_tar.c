@@ -13,7 +13,10 @@ static void value_is(const mr_value *v, mr_type type, const void *data, size_t b
     assert_memory_equal(v->data, data, bytes);
 }
 
-static void text_is(const mr_value *v, mr_type type, const char *text) { value_is(v, type, text, strlen(text)); }
+static void text_is(const mr_value *v, mr_type type, const char *text)
+{
+    value_is(v, type, text, strlen(text));
+}
 
 static void field_is(const mr_source *src, uint32_t at, const char *name, mr_type type)
 {
@@ -22,7 +25,8 @@ static void field_is(const mr_source *src, uint32_t at, const char *name, mr_typ
     MRT_EQ(mr_source_info_of(src)->fields[at].type, type);
 }
 
-/* n samples from number `first` on, class = number % 5; some with more members, some with what is passed over between them. */
+/* n samples from number `first` on, class = number % 5; some with more members, some with what is passed over
+ * between them. */
 static mrt_tar shard(int first, int n)
 {
     mrt_tar a = {0};
@@ -50,7 +54,7 @@ static mrt_tar shard(int first, int n)
 
 static void check_shards(const char *name, uint32_t files, int count)
 {
-    mr_source            *src = mrt_tar_open_one(name);
+    mr_source *src = mrt_tar_open_one(name);
     const mr_source_info *info = mr_source_info_of(src);
     MRT_EQ(info->count, count);
     MRT_EQ(info->file_count, files);
@@ -65,9 +69,9 @@ static void check_shards(const char *name, uint32_t files, int count)
     uint64_t largest = 0, total = 0;
     for (int k = 0; k < count; k++) {
         const mr_sample s = mrt_tar_get(src, (uint64_t)k);
-        char            text[32] = "\xff\xd8\xff";
-        int64_t         label;
-        mr_extent       e;
+        char text[32] = "\xff\xd8\xff";
+        int64_t label;
+        mr_extent e;
         snprintf(text + 3, sizeof text - 3, "picture %d", k);
         text_is(&s.value[0], MR_TYPE_JPEG, text);
         MRT_EQ(s.value[1].i, k % 5);
@@ -107,9 +111,9 @@ static void archives(void **state)
     a = shard(10, 0); /* an archive without samples in front */
     mrt_tar_save(&a, "many/empty.tar");
     check_shards("many", 4, 30);
-    mr_source     *src = mrt_tar_open_one("many");
+    mr_source *src = mrt_tar_open_one("many");
     mr_source_file f;
-    char           path[512];
+    char path[512];
     for (uint32_t k = 0; k < 4; k++) {
         MRT_EQ(mr_source_file_at(src, k, &f), MR_OK);
         MRT_EQ(f.direct_ok, k != 2);
@@ -130,15 +134,17 @@ static void index_kept(void **state)
     mrt_tar_picture(&a, "../1.jpg");
     mrt_tar_text(&a, "../1.cls", "0");
     mrt_tar_save(&a, "kept.tar");
-    mr_source     *first = mrt_tar_open_one("kept.tar"), *second = mrt_tar_open_one("kept.tar");
+    mr_source *first = mrt_tar_open_one("kept.tar"), *second = mrt_tar_open_one("kept.tar");
     MRT_EQ(access(mrt_path("kept.tar.mridx"), R_OK), 0);
     MRT_TRUE(mr_source_info_of(first)->fingerprint == mr_source_info_of(second)->fingerprint);
     MRT_EQ(mr_source_info_of(second)->field_count, 3);
     field_is(second, 2, "caption.txt", MR_TYPE_TEXT);
     MRT_EQ(mr_source_info_of(second)->class_count, 4);
-    MRT_HAS(mr_source_info_of(first)->told, "5 names lead out of their folder (first: \"../0.jpg\", offset 0 of file 1)");
+    MRT_HAS(mr_source_info_of(first)->told,
+            "5 names lead out of their folder (first: \"../0.jpg\", offset 0 of file 1)");
     MRT_HAS(mr_source_info_of(second)->told, "5 names lead out of their folder");
-    MRT_HAS(mr_source_info_of(second)->told, "1 archive has no end mark (first: offset 5120 of file 1); is it whole?");
+    MRT_HAS(mr_source_info_of(second)->told,
+            "1 archive has no end mark (first: offset 5120 of file 1); is it whole?");
     MRT_EQ(mrt_tar_get(second, 1).value[1].i, 0);
     mr_source_close(first);
     mr_source_close(second);
@@ -190,12 +196,17 @@ static void masks(void **state)
     (void)state;
     static const struct {
         const char *image, *mask;
-    } names[] = {{"jpg", "png"}, {"jpg", "mask.png"}, {"png", "seg.png"}, {"photo.png", "mask.png"}, {"photo.png", "segmentation.png"},
-                 {"input.jpg", "masks.0.png"}, {"rgb", "seg"}};
+    } names[] = {{"jpg", "png"},
+                 {"jpg", "mask.png"},
+                 {"png", "seg.png"},
+                 {"photo.png", "mask.png"},
+                 {"photo.png", "segmentation.png"},
+                 {"input.jpg", "masks.0.png"},
+                 {"rgb", "seg"}};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
         for (int order = 0; order < 2; order++) {
             mrt_tar a = {0};
-            char    image[64], mask[64];
+            char image[64], mask[64];
             for (int n = 0; n < 2; n++) {
                 const bool photo = strstr(names[k].image, "png") == NULL;
                 snprintf(image, sizeof image, "d/%d.%s", n, names[k].image);
@@ -219,14 +230,15 @@ static void masks(void **state)
     mrt_tar_file(&a, "0.mask.png", png, sizeof png); /* nothing else: then this is what the samples are */
     mrt_tar_end(&a);
     mrt_tar_save(&a, "alone.tar");
-    mr_source      *src = mrt_tar_open_one("alone.tar");
+    mr_source *src = mrt_tar_open_one("alone.tar");
     const mr_sample s = mrt_tar_get(src, 0);
     value_is(&s.value[0], MR_TYPE_PNG, png, sizeof png);
     mr_source_close(src);
 }
 
 /* Version 1: | preamble 10 | text, up to 128 | elements |. The member's bytes at out; how many. */
-static size_t npy(uint8_t *out, const char *descr, const char *order, const char *shape, const void *elements, size_t bytes)
+static size_t npy(uint8_t *out, const char *descr, const char *order, const char *shape, const void *elements,
+                  size_t bytes)
 {
     char text[128];
     snprintf(text, sizeof text, "{'descr': '%s', 'fortran_order': %s, 'shape': %s, }", descr, order, shape);
@@ -244,8 +256,9 @@ static void tensors(void **state)
     static const float boxes[] = {0, 0, 0.5f, 0.5f, 0.25f, 0.25f, 1, 1};
     static const struct {
         const char *boxes, *shape;
-        size_t      count;
-    } samples[] = {{"<f4", "(2, 4)", 8}, {"<f4", "(0, 4)", 0}, {NULL, NULL, 0}, {"<f4", "(1, 4)", 4}, {"<f8", "(1, 4)", 8}, {"<f4", "(2, 4)", 7}};
+        size_t count;
+    } samples[] = {{"<f4", "(2, 4)", 8}, {"<f4", "(0, 4)", 0}, {NULL, NULL, 0},
+                   {"<f4", "(1, 4)", 4}, {"<f8", "(1, 4)", 8}, {"<f4", "(2, 4)", 7}};
     uint8_t file[1024];
     mrt_tar a = {0};
     for (int k = 0; k < 6; k++) {
@@ -253,7 +266,9 @@ static void tensors(void **state)
         snprintf(name, sizeof name, "%d.jpg", k);
         mrt_tar_picture(&a, name);
         snprintf(name, sizeof name, "%d.boxes.npy", k);
-        if (samples[k].boxes) mrt_tar_file(&a, name, file, npy(file, samples[k].boxes, "False", samples[k].shape, boxes, 4 * samples[k].count));
+        if (samples[k].boxes)
+            mrt_tar_file(&a, name, file,
+                         npy(file, samples[k].boxes, "False", samples[k].shape, boxes, 4 * samples[k].count));
         snprintf(name, sizeof name, "%d.level.npy", k);
         mrt_tar_file(&a, name, file, npy(file, "<i8", "False", "()", boxes, 8));
         snprintf(name, sizeof name, "%d.turned.npy", k);
@@ -277,16 +292,20 @@ static void tensors(void **state)
         value_is(&s.value[1], MR_TYPE_TENSOR, boxes, 4 * samples[k].count);
         MRT_EQ(s.value[1].dtype, MR_F32);
         MRT_EQ(s.value[1].ndim, 2);
-        MRT_EQ(s.value[1].dim[0], samples[k].count / 4); /* sample 2 has no such member: none, of the same kind */
+        MRT_EQ(s.value[1].dim[0],
+               samples[k].count / 4); /* sample 2 has no such member: none, of the same kind */
         MRT_EQ(s.value[1].dim[1], 4);
         MRT_EQ(s.value[2].ndim, 1);
         MRT_EQ(s.value[2].dim[0], 1);
     }
     for (uint64_t k = 4; k < 6; k++) {
         mr_sample s;
-        mr_error  err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         MRT_EQ(mr_source_read(src, k, &mrt_tar_buf, &mrt_tar_buf_bytes, &s, &err), MR_EFORMAT);
-        MRT_HAS(err.text, k == 4 ? "member .boxes.npy: expected an array of f32, as in the first sample, found one of f64" : "member .boxes.npy: ");
+        MRT_HAS(err.text,
+                k == 4
+                    ? "member .boxes.npy: expected an array of f32, as in the first sample, found one of f64"
+                    : "member .boxes.npy: ");
         MRT_HAS(err.file, "tensors.tar");
         MRT_EQ(err.sample, k);
     }
@@ -297,15 +316,15 @@ static void tensors(void **state)
 static int64_t class_of(const char *ext, const char *text, const char *key)
 {
     mrt_tar a = {0};
-    char    name[64];
+    char name[64];
     mrt_tar_picture(&a, "a.b/0.jpg");
     snprintf(name, sizeof name, "a.b/0.%s", ext);
     mrt_tar_text(&a, name, text);
     mrt_tar_end(&a);
     mrt_tar_save(&a, "class.tar");
     mrt_tar_cfg.label_key = key;
-    mr_source    *src = mrt_tar_open_one("class.tar");
-    const int     at = mr_source_info_of(src)->label_field;
+    mr_source *src = mrt_tar_open_one("class.tar");
+    const int at = mr_source_info_of(src)->label_field;
     const int64_t label = at < 0 ? -1 : mrt_tar_get(src, 0).value[at].i;
     mr_source_close(src);
     return label;
@@ -397,7 +416,7 @@ static void over_the_budget(void **state)
     }
     mrt_tar_save(&a, "large.tar");
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mrt_tar_cfg.memory_bytes = 16000;
     MRT_EQ(mrt_tar_try(&src, "large.tar", &err), MR_ELIMIT);
     MRT_HAS(err.file, "large.tar");
@@ -412,7 +431,7 @@ static void allocations_fail(void **state)
         mrt_tar_cfg.no_index_file = kept == 0;
         for (int n = 0;; n++) {
             if (kept) unlink(mrt_path("alloc.tar.mridx"));
-            mr_error   err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             mr_source *src;
             mrt_fail_alloc_at(n);
             const int rc = mrt_tar_try(&src, "alloc.tar", &err);
@@ -433,8 +452,16 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, mrt_tar_fresh, mrt_tar_done)
     const struct CMUnitTest tests[] = {
-        TEST(archives), TEST(index_kept), TEST(pictures_by_content), TEST(masks), TEST(tensors), TEST(classes), TEST(no_picture_at_all),
-        TEST(schema_from_a_whole_sample), TEST(over_the_budget), TEST(allocations_fail),
+        TEST(archives),
+        TEST(index_kept),
+        TEST(pictures_by_content),
+        TEST(masks),
+        TEST(tensors),
+        TEST(classes),
+        TEST(no_picture_at_all),
+        TEST(schema_from_a_whole_sample),
+        TEST(over_the_budget),
+        TEST(allocations_fail),
     };
     return mrt_run(tests);
 }

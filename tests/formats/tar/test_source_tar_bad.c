@@ -27,8 +27,8 @@ static void is_bad(int code, uint64_t offset, const char *text)
         mrt_tar_cfg.no_index_file = again == 0;
         if (again) mr_source_close(mrt_tar_open_one("bad.tar"));
         mr_source *src = mrt_tar_open_one("bad.tar");
-        mr_sample  s;
-        mr_error   err = MR_ERROR_INIT;
+        mr_sample s;
+        mr_error err = MR_ERROR_INIT;
         MRT_EQ(mr_source_info_of(src)->count, 3);
         MRT_EQ(mr_source_info_of(src)->class_count, 2);
         MRT_EQ(mr_source_read(src, 1, &mrt_tar_buf, &mrt_tar_buf_bytes, &s, &err), code);
@@ -57,7 +57,9 @@ static void bad_members(void **state)
     begin_bad();
     mrt_tar_text(&bad, "b.cls", "1");
     mrt_tar_text(&bad, "b.txt", "x");
-    is_bad(MR_EFORMAT, BAD_AT, "sample \"b\": expected a JPEG or PNG, found .cls, .txt (members of one sample must be neighbours)");
+    is_bad(
+        MR_EFORMAT, BAD_AT,
+        "sample \"b\": expected a JPEG or PNG, found .cls, .txt (members of one sample must be neighbours)");
     begin_bad();
     mrt_tar_text(&bad, "b.jpg", "GIF89a..............................");
     mrt_tar_text(&bad, "b.cls", "1");
@@ -119,7 +121,8 @@ static void bad_classes(void **state)
     bad_class(" ", "found \" \"");
     bad_class("[1, 2]", "found \"[1, 2]\"");
     bad_class("9223372036854775808", "found \"9223372036854775808\"");
-    bad_class("                                                                 1", "expected a class in 1 to 64 bytes, found 66");
+    bad_class("                                                                 1",
+              "expected a class in 1 to 64 bytes, found 66");
     bad_class("-1", "expected a label from 0 to 16777215, found -1");
     bad_class("1099511627776", "found 1099511627776");
     bad_class("-9223372036854775807", "found -9223372036854775807");
@@ -128,12 +131,21 @@ static void bad_classes(void **state)
 static void bad_json(void **state)
 {
     (void)state;
-    static const struct { const char *json, *told; } cases[] = {
+    static const struct {
+        const char *json, *told;
+    } cases[] = {
         {"{\"label\": \"cat\"}", "field \"label\": expected a class as whole number, found a text"},
-        {"{\"label\": [1]}", "found a list"}, {"{\"label\": 0.5}", "found another number"}, {"{\"label\": 1e300}", "found another number"},
-        {"{\"label\": null}", "found something else"}, {"{\"Label\": 1}", "expected one field \"label\" with the class, found none"},
-        {"{\"label\": 1, \"label\": 2}", "found it more than once"}, {"[1]", "found no object"}, {"{\"label\": 1", "found no JSON"},
-        {"{\"label\": 1} 2", "found no JSON"}, {"{\"label\": -1}", "found -1"}, {"{\"label\": 1099511627776}", "found 1099511627776"},
+        {"{\"label\": [1]}", "found a list"},
+        {"{\"label\": 0.5}", "found another number"},
+        {"{\"label\": 1e300}", "found another number"},
+        {"{\"label\": null}", "found something else"},
+        {"{\"Label\": 1}", "expected one field \"label\" with the class, found none"},
+        {"{\"label\": 1, \"label\": 2}", "found it more than once"},
+        {"[1]", "found no object"},
+        {"{\"label\": 1", "found no JSON"},
+        {"{\"label\": 1} 2", "found no JSON"},
+        {"{\"label\": -1}", "found -1"},
+        {"{\"label\": 1099511627776}", "found 1099511627776"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         mrt_tar a = {0};
@@ -144,8 +156,8 @@ static void bad_json(void **state)
         mrt_tar_end(&a);
         mrt_tar_save(&a, "json.tar");
         mr_source *src = mrt_tar_open_one("json.tar");
-        mr_sample  s;
-        mr_error   err = MR_ERROR_INIT;
+        mr_sample s;
+        mr_error err = MR_ERROR_INIT;
         MRT_EQ(mrt_tar_get(src, 0).value[1].i, 3);
         MRT_EQ(mr_source_read(src, 1, &mrt_tar_buf, &mrt_tar_buf_bytes, &s, &err), MR_EFORMAT);
         MRT_HAS(err.text, cases[k].told);
@@ -162,13 +174,13 @@ static void bytes_that_changed(void **state)
     mrt_tar_picture(&a, "0.jpg");
     mrt_tar_text(&a, "0.cls", "0");
     const size_t bytes = 1536 + 1;
-    uint8_t      copy[1537];
+    uint8_t copy[1537];
     memcpy(copy, a.data, bytes);
     mrt_tar_end(&a);
     mrt_tar_save(&a, "changed.tar");
     mr_source *src = mrt_tar_open_one("changed.tar");
-    mr_sample  s;
-    mr_error   err = MR_ERROR_INIT;
+    mr_sample s;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_source_parse(src, 0, copy, bytes, &s, &err), &err);
     for (size_t cut = 0; cut < bytes; cut++) { /* never read past what was given */
         uint8_t *part = malloc(cut ? cut : 1);
@@ -198,7 +210,7 @@ static void told(mrt_tar *a, uint64_t count, const char *text)
 static mrt_tar good(const char *key)
 {
     mrt_tar a = {0};
-    char    name[64];
+    char name[64];
     snprintf(name, sizeof name, "%s.jpg", key);
     mrt_tar_picture(&a, name);
     return a;
@@ -212,7 +224,10 @@ static void oddities(void **state)
         mrt_tar a = good(outside[k]);
         mrt_tar_end(&a);
         char text[256];
-        snprintf(text, sizeof text, "1 name leads out of its folder (first: \"%s.jpg\", offset 0 of file 1); nothing is unpacked by name", outside[k]);
+        snprintf(text, sizeof text,
+                 "1 name leads out of its folder (first: \"%s.jpg\", offset 0 of file 1); nothing is "
+                 "unpacked by name",
+                 outside[k]);
         told(&a, 1, text);
     }
     mrt_tar a = good("a");
@@ -221,7 +236,8 @@ static void oddities(void **state)
     mrt_tar_header(&a, '3', "c", 0);
     mrt_tar_header(&a, '6', "d", 0);
     mrt_tar_end(&a);
-    told(&a, 1, "4 members that are no files were passed over (first: \"lin\\x0ak.jpg\", offset 1024 of file 1)");
+    told(&a, 1,
+         "4 members that are no files were passed over (first: \"lin\\x0ak.jpg\", offset 1024 of file 1)");
     a = good("a");
     mrt_tar_text(&a, "README", "x");
     mrt_tar_text(&a, "d/.hidden", "x");
@@ -232,11 +248,14 @@ static void oddities(void **state)
     mrt_tar_picture(&a, "b.jpg");
     mrt_tar_text(&a, "a.txt", "x");
     mrt_tar_end(&a);
-    told(&a, 3, "1 key comes again (first: \"a\", offset 2048 of file 1); members of one sample must be neighbours");
+    told(&a, 3,
+         "1 key comes again (first: \"a\", offset 2048 of file 1); members of one sample must be neighbours");
     a = good("a");
     mrt_tar_header(&a, '6', "pipe", 0);
-    told(&a, 1, "1 member that is no file was passed over (first: \"pipe\", offset 1024 of file 1); 1 archive has no end mark (first: offset 1536 "
-                "of file 1); is it whole?");
+    told(&a, 1,
+         "1 member that is no file was passed over (first: \"pipe\", offset 1024 of file 1); 1 archive has "
+         "no end mark (first: offset 1536 "
+         "of file 1); is it whole?");
     a = good("..a"); /* two dots are no way out here, but they hide the name */
     mrt_tar_picture(&a, "x../b.jpg");
     mrt_tar_end(&a);
@@ -250,7 +269,7 @@ static void refused(mrt_tar *a, int code, uint64_t offset, const char *text)
         mrt_tar_raw(&copy, a->data, a->bytes);
         packed ? mrt_tar_save_packed(&copy, "refused.tar") : mrt_tar_save(&copy, "refused.tar");
         mr_source *src;
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         MRT_EQ(mrt_tar_try(&src, "refused.tar", &err), code);
         MRT_HAS(err.text, text);
         MRT_EQ(err.offset, offset);
@@ -296,7 +315,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, mrt_tar_fresh, mrt_tar_done)
     const struct CMUnitTest tests[] = {
-        TEST(bad_members), TEST(bad_classes), TEST(bad_json), TEST(bytes_that_changed), TEST(oddities), TEST(archives_that_are_wrong),
+        TEST(bad_members),        TEST(bad_classes), TEST(bad_json),
+        TEST(bytes_that_changed), TEST(oddities),    TEST(archives_that_are_wrong),
     };
     return mrt_run(tests);
 }

@@ -1,4 +1,5 @@
-/* tar headers: what the known kinds of them say, what is refused and how that is told, and headers of our own read back. */
+/* tar headers: what the known kinds of them say, what is refused and how that is told, and headers of our own
+ * read back. */
 #include "formats/tar/tar.h"
 
 #include "mrt.h"
@@ -8,8 +9,10 @@ static int get(void *context, uint64_t offset, size_t bytes, const uint8_t **out
 {
     (void)err;
     const mrt_tar *a = context;
-    MRT_TRUE(offset <= a->bytes && bytes <= a->bytes - offset && bytes > 0); /* never asked for more than there is */
-    static uint8_t *copy; /* at its exact size, so that a sanitizer sees what reads past it; gone with the next call */
+    MRT_TRUE(offset <= a->bytes && bytes <= a->bytes - offset &&
+             bytes > 0); /* never asked for more than there is */
+    static uint8_t
+        *copy; /* at its exact size, so that a sanitizer sees what reads past it; gone with the next call */
     free(copy);
     copy = malloc(bytes);
     assert_non_null(copy);
@@ -25,7 +28,7 @@ static void start(mrt_tar *a) { mri_tar_init(&t, get, a, 0, a->bytes); }
 static mri_tar_member next(const char *name, mri_tar_kind kind, uint64_t bytes)
 {
     mri_tar_member m;
-    mr_error       err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mri_tar_next(&t, &m, &err), &err);
     MRT_STR(m.name, name);
     MRT_EQ(m.name_bytes, strlen(name));
@@ -37,7 +40,7 @@ static mri_tar_member next(const char *name, mri_tar_kind kind, uint64_t bytes)
 static void end(uint32_t blocks)
 {
     mri_tar_member m;
-    mr_error       err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(mri_tar_next(&t, &m, &err), MR_EEND);
     MRT_OK(mri_tar_finish(&t, &err), &err);
     MRT_EQ(t.end_blocks, blocks);
@@ -47,10 +50,11 @@ static void end(uint32_t blocks)
 static void refused(mrt_tar *a, int code, uint64_t offset, const char *text)
 {
     mri_tar_member m;
-    mr_error       err = MR_ERROR_INIT;
-    int            rc;
+    mr_error err = MR_ERROR_INIT;
+    int rc;
     start(a);
-    while ((rc = mri_tar_next(&t, &m, &err)) == MR_OK) { }
+    while ((rc = mri_tar_next(&t, &m, &err)) == MR_OK) {
+    }
     if (rc == MR_EEND) rc = mri_tar_finish(&t, &err);
     MRT_EQ(rc, code);
     MRT_EQ(err.code, code);
@@ -76,7 +80,7 @@ static void plain_members(void **state)
     mrt_tar_header(&a, '7', "contiguous", 0);
     mrt_tar_header(&a, 'V', "volume", 0);
     const size_t block = 512;
-    char         large[513];
+    char large[513];
     memset(large, 'x', sizeof large);
     mrt_tar_file(&a, "b.jpg", large, sizeof large);
     mrt_tar_file(&a, "c.jpg", large, 512);
@@ -108,7 +112,7 @@ static void plain_members(void **state)
 static void names(void **state)
 {
     (void)state;
-    char    full[101], text[3000], joined[300];
+    char full[101], text[3000], joined[300];
     mrt_tar a = {0};
     memset(full, 'n', 100);
     full[100] = '\0';
@@ -119,7 +123,10 @@ static void names(void **state)
     memset(a.data + a.header + 345, 'p', 155);
     mrt_tar_sum(&a);
     mrt_tar_header(&a, '0', "x", 0); /* GNU: no prefix there */
-    memcpy(a.data + a.header + 257, "ustar  \0" "12345670123", 8);
+    memcpy(a.data + a.header + 257,
+           "ustar  \0"
+           "12345670123",
+           8);
     memset(a.data + a.header + 345, '7', 11);
     mrt_tar_sum(&a);
     mrt_tar_extended(&a, 'L', text, sizeof text);
@@ -158,7 +165,8 @@ static void names(void **state)
     next("pax wins", MRI_TAR_FILE, 1);
     next("pax wins", MRI_TAR_FILE, 1);
     m = next("taken back", MRI_TAR_FILE, 1);
-    MRT_EQ(next("new\nline \xff.jpg", MRI_TAR_FILE, 1).head, m.data + 512 + 1024); /* the header for all is part of none */
+    MRT_EQ(next("new\nline \xff.jpg", MRI_TAR_FILE, 1).head,
+           m.data + 512 + 1024); /* the header for all is part of none */
     next("solaris", MRI_TAR_FILE, 1);
     next("", MRI_TAR_FILE, 2);
     end(2);
@@ -174,8 +182,8 @@ static void put_size(mrt_tar *a, const void *field)
 static void sizes(void **state)
 {
     (void)state;
-    static const char same[][13] = {"         7 ", "7          ", "00000000007", "7\0garbage..", "000000000007",
-                                       "\x80\0\0\0\0\0\0\0\0\0\0\x07"};
+    static const char same[][13] = {"         7 ",  "7          ",  "00000000007",
+                                    "7\0garbage..", "000000000007", "\x80\0\0\0\0\0\0\0\0\0\0\x07"};
     for (size_t k = 0; k < 6; k++) {
         mrt_tar a = {0};
         mrt_tar_header(&a, '0', "a", 0);
@@ -229,10 +237,13 @@ static void signed_sums(void **state)
 static void ends(void **state)
 {
     (void)state;
-    static const struct { size_t zeros; uint32_t blocks; } cases[] = {{0, 0}, {100, 0}, {512, 1}, {700, 1}, {1024, 2}, {10240, 2}, {10241, 2}};
+    static const struct {
+        size_t zeros;
+        uint32_t blocks;
+    } cases[] = {{0, 0}, {100, 0}, {512, 1}, {700, 1}, {1024, 2}, {10240, 2}, {10241, 2}};
     for (size_t k = 0; k < 7; k++) {
         static const uint8_t zeros[10241];
-        mrt_tar              a = {0};
+        mrt_tar a = {0};
         mrt_tar_text(&a, "a", "1");
         mrt_tar_raw(&a, zeros, cases[k].zeros);
         start(&a);
@@ -268,7 +279,9 @@ static void cut_and_changed(void **state)
     a = one("a", "1");
     mrt_tar_text(&a, "b\n\x80", "12345");
     a.bytes = 1536 + 4;
-    refused(&a, MR_EFORMAT, 1540, "member \"b\\x0a\\x80\": expected 5 bytes from offset 1536, found the end of the archive after 4");
+    refused(
+        &a, MR_EFORMAT, 1540,
+        "member \"b\\x0a\\x80\": expected 5 bytes from offset 1536, found the end of the archive after 4");
     a = one("a", "1");
     a.data[3] ^= 1;
     refused(&a, MR_EFORMAT, 0, "expected a tar header with checksum");
@@ -296,8 +309,8 @@ static void cut_and_changed(void **state)
         a.bytes = cut;
         start(&a);
         mri_tar_member m;
-        mr_error       err = MR_ERROR_INIT;
-        int            rc, found = 0;
+        mr_error err = MR_ERROR_INIT;
+        int rc, found = 0;
         while ((rc = mri_tar_next(&t, &m, &err)) == MR_OK) found++;
         const int whole_a = cut >= 513, whole_b = cut >= 5 * 512 + 5;
         MRT_EQ(found, whole_a + whole_b);
@@ -311,11 +324,19 @@ static void lying_sizes(void **state)
     (void)state;
     mrt_tar a = {0};
     mrt_tar_header(&a, '0', "a", 077777777777);
-    refused(&a, MR_EFORMAT, 512, "expected 8589934591 bytes from offset 512, found the end of the archive after 0");
-    static const struct { char field[13]; const char *text; } wrong[] = {
-        {"\x80\0\0\0\x80\0\0\0\0\0\0\0", "2^63"}, {"\x80\0\0\x01\0\0\0\0\0\0\0\0", "2^63"}, {"\x81\0\0\0\0\0\0\0\0\0\0\0", "2^63"},
-        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "another number in base 256"}, {"0000000008\0", "octal digits"},
-        {"-0000000001", "octal digits"}, {"1 1", "octal digits"},
+    refused(&a, MR_EFORMAT, 512,
+            "expected 8589934591 bytes from offset 512, found the end of the archive after 0");
+    static const struct {
+        char field[13];
+        const char *text;
+    } wrong[] = {
+        {"\x80\0\0\0\x80\0\0\0\0\0\0\0", "2^63"},
+        {"\x80\0\0\x01\0\0\0\0\0\0\0\0", "2^63"},
+        {"\x81\0\0\0\0\0\0\0\0\0\0\0", "2^63"},
+        {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "another number in base 256"},
+        {"0000000008\0", "octal digits"},
+        {"-0000000001", "octal digits"},
+        {"1 1", "octal digits"},
     };
     for (size_t k = 0; k < 7; k++) {
         mrt_tar_header(&a, '0', "a", 0);
@@ -325,8 +346,12 @@ static void lying_sizes(void **state)
     mrt_tar_header(&a, '0', "a", 0);
     put_size(&a, "\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff");
     refused(&a, MR_EFORMAT, 512, "expected 9223372036854775807 bytes");
-    static const struct { char type; const char *name; } without[] = {
-        {'1', "a hard link"}, {'2', "a symbolic link"}, {'3', "a device"}, {'4', "a device"}, {'5', "a folder"}, {'6', "a pipe"},
+    static const struct {
+        char type;
+        const char *name;
+    } without[] = {
+        {'1', "a hard link"}, {'2', "a symbolic link"}, {'3', "a device"},
+        {'4', "a device"},    {'5', "a folder"},        {'6', "a pipe"},
     };
     for (size_t k = 0; k < 6; k++) {
         mrt_tar_header(&a, without[k].type, "l", 512);
@@ -343,8 +368,22 @@ static void lying_records(void **state)
 {
     (void)state;
     static const char *const broken[] = {
-        "99 path=a\n", "8 path=a\n", "11 path=a\n", "10 path=ab", "path=a\n", "10_path=a\n", "10 pathaa\n", "0 path=a\n", "7 =abc\n",
-        "4 =\n", "18446744073709551626 path=a\n", "3 \n", "1 ", "5", "10 path=a\n10 path=b", "10 path=a\n\n",
+        "99 path=a\n",
+        "8 path=a\n",
+        "11 path=a\n",
+        "10 path=ab",
+        "path=a\n",
+        "10_path=a\n",
+        "10 pathaa\n",
+        "0 path=a\n",
+        "7 =abc\n",
+        "4 =\n",
+        "18446744073709551626 path=a\n",
+        "3 \n",
+        "1 ",
+        "5",
+        "10 path=a\n10 path=b",
+        "10 path=a\n\n",
     };
     mrt_tar a = {0};
     for (size_t k = 0; k < sizeof broken / sizeof *broken; k++) {
@@ -355,7 +394,14 @@ static void lying_records(void **state)
     mrt_tar_extended(&a, 'x', "12 path=a\0b\n", 12);
     mrt_tar_text(&a, "a", "1");
     refused(&a, MR_EFORMAT, 512, "zero byte");
-    static const char *const numbers[] = {"9223372036854775808", "18446744073709551616", "99999999999999999999", "-1", "1x", "0x10", " 1", "1 "};
+    static const char *const numbers[] = {"9223372036854775808",
+                                          "18446744073709551616",
+                                          "99999999999999999999",
+                                          "-1",
+                                          "1x",
+                                          "0x10",
+                                          " 1",
+                                          "1 "};
     for (size_t k = 0; k < 8; k++) {
         mrt_tar_pax(&a, 'x', "size", numbers[k]);
         mrt_tar_text(&a, "a", "1");
@@ -411,7 +457,10 @@ static void sparse(void **state)
     mrt_tar_raw(&a, map, 512);
     mrt_tar_raw(&a, "12345", 5);
     mrt_tar_pad(&a);
-    mrt_tar_extended(&a, 'x', "22 GNU.sparse.major=1\n" "25 GNU.sparse.name=a.jpg\n", 47);
+    mrt_tar_extended(&a, 'x',
+                     "22 GNU.sparse.major=1\n"
+                     "25 GNU.sparse.name=a.jpg\n",
+                     47);
     mrt_tar_text(&a, "GNUSparseFile.12/a.jpg", "map");
     mrt_tar_text(&a, "whole", "data");
     mrt_tar_end(&a);
@@ -443,8 +492,8 @@ static void a_part(void **state)
 /* ---- headers of our own ---- */
 static void round_trip(const char *name, uint64_t bytes, size_t expected)
 {
-    uint8_t  out[3 * 4096];
-    size_t   used = 0;
+    uint8_t out[3 * 4096];
+    size_t used = 0;
     mr_error err = MR_ERROR_INIT;
     MRT_EQ(mri_tar_head_bytes(name, bytes), expected);
     MRT_EQ(mri_tar_head_write(name, bytes, out, expected - 1, &used, &err), MR_EINVAL);
@@ -474,7 +523,9 @@ static void own_headers(void **state)
     for (size_t n = 1; n <= MRI_TAR_MOST_NAME; n = n < 330 ? n + 1 : n * 2 - n % 7) {
         memset(name, 'n', n);
         name[n] = '\0';
-        round_trip(name, n, n <= 100 ? 512 : 1024 + (n + 9 + (n > 91) + (n > 989) <= 512 ? 512 : (n + 11 + 511) / 512 * 512));
+        round_trip(
+            name, n,
+            n <= 100 ? 512 : 1024 + (n + 9 + (n > 91) + (n > 989) <= 512 ? 512 : (n + 11 + 511) / 512 * 512));
         if (n > 101 && n <= 256) {
             name[n - 101] = '/';
             round_trip(name, n, 512);
@@ -484,8 +535,8 @@ static void own_headers(void **state)
     name[120] = '\0';
     round_trip(name, 1, 1536);
     MRT_EQ(mri_tar_head_bytes("short \xff", 5), 512);
-    uint8_t  out[512];
-    size_t   used;
+    uint8_t out[512];
+    size_t used;
     mr_error err = MR_ERROR_INIT;
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';

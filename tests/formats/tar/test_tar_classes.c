@@ -1,4 +1,5 @@
-/* Names of classes in an archive (__classes__): what they settle, from the scan and from the kept index, and what is passed over. */
+/* Names of classes in an archive (__classes__): what they settle, from the scan and from the kept index, and
+ * what is passed over. */
 #include <unistd.h>
 
 #include "formats/tar/tar_classes.h"
@@ -46,7 +47,7 @@ static void save(mrt_tar *a, const char *name)
 static mr_source *open_one(const char *name)
 {
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_source_open(&src, mrt_path("%s", name), &cfg, &err), &err);
     return src;
 }
@@ -54,9 +55,9 @@ static mr_source *open_one(const char *name)
 /* Names of 4 classes, and labels from 0; else what is known without names: labels from 1, two classes. */
 static void named(const char *name, const char *told)
 {
-    mr_source            *src = open_one(name);
+    mr_source *src = open_one(name);
     const mr_source_info *info = mr_source_info_of(src);
-    int64_t               label;
+    int64_t label;
     MRT_EQ(info->count % 3, 0);
     MRT_EQ(mr_source_label(src, 1, &label), MR_OK);
     if (!told) {
@@ -141,7 +142,9 @@ static void passed_over(void **state)
     scanned_and_kept(&a, "printable");
     a = archive(FOUR);
     mrt_tar_text(&a, "__classes__", "ant\nbee\ncat\ndog\n");
-    scanned_and_kept(&a, "1 list of classes is another than the first (first: offset 7168 of file 1); all were passed over");
+    scanned_and_kept(
+        &a,
+        "1 list of classes is another than the first (first: offset 7168 of file 1); all were passed over");
     char *long_name = calloc(1, 1100);
     memset(long_name, 'n', 1001);
     long_name[1001] = '\n';
@@ -202,9 +205,9 @@ static void an_offset_is_given(void **state)
     mrt_tar a = archive(FOUR);
     save(&a, "offset.tar");
     cfg.label_offset = 1;
-    mr_source            *src = open_one("offset.tar");
+    mr_source *src = open_one("offset.tar");
     const mr_source_info *info = mr_source_info_of(src);
-    int64_t               label;
+    int64_t label;
     MRT_EQ(mr_source_label(src, 1, &label), MR_OK);
     MRT_EQ(label, 1);
     MRT_EQ(info->class_count, 3);
@@ -228,7 +231,7 @@ static void classes_follow(void **state)
     cfg.class_names = names;
     cfg.class_count = 5;
     mr_source *src = open_one("follow.tar");
-    int64_t    label;
+    int64_t label;
     MRT_EQ(mr_source_info_of(src)->class_count, 5);
     MRT_EQ(mr_source_label(src, 0, &label), MR_OK);
     MRT_EQ(label, 3);
@@ -262,7 +265,7 @@ static void allocations_fail(void **state)
     mrt_tar a = archive(FOUR);
     save(&a, "alloc.tar");
     for (int n = 0;; n++) {
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_source *src = (mr_source *)&cfg;
         mrt_fail_alloc_at(n);
         const int rc = mr_source_open(&src, mrt_path("alloc.tar"), &cfg, &err);
@@ -282,8 +285,9 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(name, fresh)
     const struct CMUnitTest tests[] = {
-        TEST(names_settle_the_offset), TEST(passed_over), TEST(none_at_all), TEST(too_large), TEST(labels_of_another_member),
-        TEST(an_offset_is_given), TEST(classes_follow), TEST(fingerprints), TEST(allocations_fail),
+        TEST(names_settle_the_offset),  TEST(passed_over),        TEST(none_at_all),    TEST(too_large),
+        TEST(labels_of_another_member), TEST(an_offset_is_given), TEST(classes_follow), TEST(fingerprints),
+        TEST(allocations_fail),
     };
     return mrt_run(tests);
 }

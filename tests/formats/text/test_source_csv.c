@@ -13,7 +13,8 @@ static void make_pictures(const char *folder)
 {
     mrt_mkdir(mrt_path("%s", folder));
     mrt_mkdir(mrt_path("%s/in", folder));
-    for (int k = 0; k < 4; k++) mrt_write_file(mrt_path("%s/%c.jpg", folder, 'a' + k), jpeg, sizeof jpeg - (size_t)k % 3);
+    for (int k = 0; k < 4; k++)
+        mrt_write_file(mrt_path("%s/%c.jpg", folder, 'a' + k), jpeg, sizeof jpeg - (size_t)k % 3);
     mrt_write_file(mrt_path("%s/in/e,1.jpg", folder), jpeg, sizeof jpeg);
 }
 
@@ -43,11 +44,12 @@ static int open_text(mr_source **src, const char *text, const char *image, const
 }
 
 /* Opens, has these files and classes. */
-static void expect(const char *text, const char *image, const char *label, const char *files, const char *classes)
+static void expect(const char *text, const char *image, const char *label, const char *files,
+                   const char *classes)
 {
     mr_source *src;
-    mr_error   err;
-    char       got_files[200] = "", got_classes[200] = "", path[1024];
+    mr_error err;
+    char got_files[200] = "", got_classes[200] = "", path[1024];
     MRT_OK(open_text(&src, text, image, label, &err), &err);
     for (uint64_t k = 0; k < mr_source_info_of(src)->count; k++) {
         int64_t label_found;
@@ -64,7 +66,7 @@ static void expect(const char *text, const char *image, const char *label, const
 static void refuse(const char *text, int code, const char *line, const char *why)
 {
     mr_source *src;
-    mr_error   err;
+    mr_error err;
     MRT_EQ(open_text(&src, text, NULL, NULL, &err), code);
     MRT_TRUE(src == NULL);
     if (line) MRT_HAS(err.text, line);
@@ -77,7 +79,9 @@ static void columns_and_separators(void **state)
     (void)state;
     expect("path,label\na.jpg,3\nb.jpg,0\n", NULL, NULL, "a.jpg b.jpg ", "3 0 ");
     expect("a.jpg,3\nb.jpg,0", NULL, NULL, "a.jpg b.jpg ", "3 0 ");
-    expect("\xef\xbb\xbf" "class;id; FileName \r\n0;9;a.jpg\r\n\r\n2;8; b.jpg \r\n", NULL, NULL, "a.jpg b.jpg ", "0 2 ");
+    expect("\xef\xbb\xbf"
+           "class;id; FileName \r\n0;9;a.jpg\r\n\r\n2;8; b.jpg \r\n",
+           NULL, NULL, "a.jpg b.jpg ", "0 2 ");
     expect("id\timage\ttarget\r1\ta.jpg\t0\r2\tb.jpg\t5\r", NULL, NULL, "a.jpg b.jpg ", "0 5 ");
     expect("7,a.jpg,0\n7,b.jpg,1\n", "2", "3", "a.jpg b.jpg ", "0 1 ");
     expect("what,kind\na.jpg,0\nb.jpg,1\n", "what", "kind", "a.jpg b.jpg ", "0 1 ");
@@ -88,7 +92,8 @@ static void columns_and_separators(void **state)
 static void quotes(void **state)
 {
     (void)state;
-    expect("path,label,note\n\"in/e,1.jpg\",1,\"two\nlines, \"\"quoted\"\"\"\n\"a.jpg\",\"0\",\n", NULL, NULL, "in/e,1.jpg a.jpg ", "1 0 ");
+    expect("path,label,note\n\"in/e,1.jpg\",1,\"two\nlines, \"\"quoted\"\"\"\n\"a.jpg\",\"0\",\n", NULL, NULL,
+           "in/e,1.jpg a.jpg ", "1 0 ");
     refuse("path,label\n\"a.jpg\",0\nb.jpg,\"1\n", MR_EFORMAT, "line 3:", "never closed");
     refuse("path,label\n\"a.jpg\"x,0\n", MR_EFORMAT, "line 2:", "behind a closing quote");
     refuse("path,label\n\"a\n\n\".jpg,0\n", MR_EFORMAT, "line 4:", "behind a closing quote");
@@ -98,8 +103,10 @@ static void classes(void **state)
 {
     (void)state;
     mr_source *src;
-    mr_error   err;
-    MRT_OK(open_text(&src, "path,label\na.jpg,zebra\nb.jpg,Ant\nc.jpg,\xc3\xa9t\xc3\xa9\nd.jpg,Ant\n", NULL, NULL, &err), &err);
+    mr_error err;
+    MRT_OK(open_text(&src, "path,label\na.jpg,zebra\nb.jpg,Ant\nc.jpg,\xc3\xa9t\xc3\xa9\nd.jpg,Ant\n", NULL,
+                     NULL, &err),
+           &err);
     const mr_source_info *info = mr_source_info_of(src);
     MRT_EQ(info->class_count, 3);
     MRT_STR(info->class_names[0], "Ant");
@@ -120,14 +127,16 @@ static void classes(void **state)
     refuse("path,label\na.jpg,1\nb.jpg,2\nc.jpg,cat\n", MR_EFORMAT, "line 4:", "mixed");
     refuse("path,label\na.jpg,0\nb.jpg,-1\n", MR_EFORMAT, "line 3:", "negative");
     refuse("path,label\na.jpg,0\nb.jpg,1099511627776\n", MR_EFORMAT, "line 3:", "too large");
-    refuse("path,label\na.jpg,0\nb.jpg,99999999999999999999\n", MR_EFORMAT, "line 3:", "mixed"); /* fits no integer at all */
+    refuse("path,label\na.jpg,0\nb.jpg,99999999999999999999\n", MR_EFORMAT,
+           "line 3:", "mixed"); /* fits no integer at all */
     refuse("path,label\na.jpg,0\nb.jpg, \n", MR_EFORMAT, "line 3:", "class is empty");
 }
 
 static void bad_rows(void **state)
 {
     (void)state;
-    refuse("path,label\na.jpg,0\nb.jpg\n", MR_EFORMAT, "line 3:", "expected 2 columns as in the first line, found 1");
+    refuse("path,label\na.jpg,0\nb.jpg\n", MR_EFORMAT,
+           "line 3:", "expected 2 columns as in the first line, found 1");
     refuse("path,label\na.jpg,0,7\n", MR_EFORMAT, "line 2:", "found 3");
     refuse("path,label\na.jpg,0\n\n\na.jpg,1\n", MR_EFORMAT, "line 5:", "a.jpg stands in line 2 already");
     refuse("path,label\n,0\n", MR_EFORMAT, "line 2:", "name of the picture is empty");
@@ -143,8 +152,8 @@ static void bad_rows(void **state)
     refuse("path,label\nin\\x.jpg,0\n", MR_ENOENT, "line 2:", "this one has \\");
     refuse("path,label\nhttp://x/y.jpg,0\n", MR_ENOENT, "line 2:", "addresses are not followed");
     refuse("\xff\xfep\0a\0", MR_EUNSUPPORTED, NULL, "UTF-16");
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     mr_source_config cfg = config(NULL, NULL);
     cfg.format = "csv";
     MRT_EQ(mr_source_open(&src, write_table("path,label\na.jpg,0\nb\0.jpg,1\n", 28), &cfg, &err), MR_EFORMAT);
@@ -163,7 +172,7 @@ static void long_rows(void **state)
 {
     (void)state;
     const size_t bytes = 3 * MRI_CSV_ROW_BYTES;
-    char        *text = malloc(bytes + 1);
+    char *text = malloc(bytes + 1);
     memset(text, 'x', bytes);
     text[bytes] = '\0';
     memcpy(text, "path,label\na.jpg,0\n", 19);
@@ -180,15 +189,17 @@ static void missing_files(void **state)
 {
     (void)state;
     mr_source *src;
-    mr_error   err;
-    mr_extent  e;
-    void      *buf = NULL;
-    size_t     buf_bytes = 0;
-    mr_sample  s;
+    mr_error err;
+    mr_extent e;
+    void *buf = NULL;
+    size_t buf_bytes = 0;
+    mr_sample s;
     mrt_mkdir(mrt_path("t"));
     mrt_mkdir(mrt_path("t/d.d"));
     mrt_write_file(mrt_path("outside.jpg"), jpeg, sizeof jpeg);
-    MRT_OK(open_text(&src, "path,label\na.jpg,0\nnone.jpg,1\nd.d,1\n../outside.jpg,2\nin/../b.jpg,0\n", NULL, NULL, &err), &err);
+    MRT_OK(open_text(&src, "path,label\na.jpg,0\nnone.jpg,1\nd.d,1\n../outside.jpg,2\nin/../b.jpg,0\n", NULL,
+                     NULL, &err),
+           &err);
     const mr_source_info *info = mr_source_info_of(src);
     MRT_EQ(info->count, 5);
     MRT_EQ(info->max_extent_bytes, sizeof jpeg);
@@ -217,8 +228,8 @@ static void not_a_picture(void **state)
 {
     (void)state;
     mr_source *src;
-    mr_error   err;
-    mr_sample  s;
+    mr_error err;
+    mr_sample s;
     MRT_OK(open_text(&src, "path,label\na.jpg,0\nlist,0\n", NULL, NULL, &err), &err);
     MRT_TRUE(mr_source_parse(src, 1, "path,label\n", 11, &s, &err) == MR_EFORMAT);
     MRT_HAS(err.file, "t/list");
@@ -228,8 +239,10 @@ static void not_a_picture(void **state)
 static void found_by_content(void **state)
 {
     (void)state;
-    static const char *const texts[] = {"path,label\na.jpg,0\n", "a.JPG;0\n", "\"b.png\"\tcat\n", "\n\nid,filename,x\n1,a.jpg,1\n"};
-    static const char *const others[] = {"<list>a.jpg,b.jpg</list>\n", "{\"path\": 1, \"label\": 2}\n", "hello\n", "path label\n"};
+    static const char *const texts[] = {"path,label\na.jpg,0\n", "a.JPG;0\n", "\"b.png\"\tcat\n",
+                                        "\n\nid,filename,x\n1,a.jpg,1\n"};
+    static const char *const others[] = {"<list>a.jpg,b.jpg</list>\n", "{\"path\": 1, \"label\": 2}\n",
+                                         "hello\n", "path label\n"};
     mr_source *src;
     for (size_t k = 0; k < 4; k++) {
         mr_error err = MR_ERROR_INIT;
@@ -242,7 +255,7 @@ static void found_by_content(void **state)
 
 static mr_source *open_part(const char *path, mr_split split, mr_error *err)
 {
-    mr_source       *src;
+    mr_source *src;
     mr_source_config cfg = config(NULL, NULL);
     cfg.split = split;
     *err = (mr_error)MR_ERROR_INIT;
@@ -263,7 +276,7 @@ static void put_table(const char *path, const char *text) { mrt_write_file(path,
 static void folders_of_tables(void **state)
 {
     (void)state;
-    mr_error    err;
+    mr_error err;
     const char *kinds[2][2] = {{"path,label\na.jpg,cat\nb.jpg,dog\n", "path,label\nc.jpg,dog\n"},
                                {"path,label\na.jpg,1\nb.jpg,2\n", "path,label\nc.jpg,2\n"}};
     for (int k = 0; k < 2; k++) {
@@ -321,8 +334,8 @@ static void folders_of_tables(void **state)
 static void packed(void **state)
 {
     (void)state;
-    static const char   text[] = "path,label\na.jpg,0\nb.jpg,cat\n";
-    uint8_t             out[400];
+    static const char text[] = "path,label\na.jpg,0\nb.jpg,cat\n";
+    uint8_t out[400];
     struct isal_zstream z;
     isal_deflate_init(&z);
     z.gzip_flag = IGZIP_GZIP;
@@ -333,8 +346,8 @@ static void packed(void **state)
     z.avail_out = sizeof out;
     MRT_EQ(isal_deflate(&z), COMP_OK);
     const size_t bytes = sizeof out - z.avail_out;
-    mr_source   *src;
-    mr_error     err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_source_open(&src, write_table((const char *)out, bytes), NULL, &err), &err);
     MRT_EQ(mr_source_info_of(src)->count, 1);
     mr_source_close(src);
@@ -353,12 +366,13 @@ static void memory_is_bounded(void **state)
     (void)state;
     make_pictures("t");
     char *text = malloc(400000);
-    int   at = sprintf(text, "path,label\na.jpg,0\n");
-    for (int k = 0; k < 5000; k++) at += sprintf(text + at, "a-rather-long-name-of-a-file-%d.jpg,class-%d\n", k, k % 700);
+    int at = sprintf(text, "path,label\na.jpg,0\n");
+    for (int k = 0; k < 5000; k++)
+        at += sprintf(text + at, "a-rather-long-name-of-a-file-%d.jpg,class-%d\n", k, k % 700);
     mrt_write_file(mrt_path("t/list"), text, (size_t)at);
     mr_source_config cfg = config(NULL, NULL);
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(mr_source_open(&src, mrt_path("t/list"), &cfg, &err), MR_EFORMAT); /* 0 among names */
     memcpy(text + 17, "z", 1);
     mrt_write_file(mrt_path("t/list"), text, (size_t)at);
@@ -378,10 +392,10 @@ static void allocations_fail_in_turn(void **state)
     static const char *const texts[] = {"path,label\na.jpg,cat\nb.jpg,dog\n", "a.jpg,1\n\"b.jpg\",2\n"};
     for (int k = 0; k < 2; k++)
         for (long n = 0;; n++) {
-            mr_source       *src = (mr_source *)&src;
-            mr_error         err = MR_ERROR_INIT;
+            mr_source *src = (mr_source *)&src;
+            mr_error err = MR_ERROR_INIT;
             mr_source_config cfg = config(NULL, NULL);
-            const char      *path = write_table(texts[k], strlen(texts[k]));
+            const char *path = write_table(texts[k], strlen(texts[k]));
             mrt_fail_alloc_at(n);
             const int rc = mr_source_open(&src, path, &cfg, &err);
             mrt_fail_alloc_at(-1);
@@ -392,9 +406,17 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_and_separators), cmocka_unit_test(quotes), cmocka_unit_test(classes), cmocka_unit_test(bad_rows),
-        cmocka_unit_test(long_rows), cmocka_unit_test(missing_files), cmocka_unit_test(not_a_picture),
-        cmocka_unit_test(found_by_content), cmocka_unit_test(folders_of_tables), cmocka_unit_test(packed), cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(columns_and_separators),
+        cmocka_unit_test(quotes),
+        cmocka_unit_test(classes),
+        cmocka_unit_test(bad_rows),
+        cmocka_unit_test(long_rows),
+        cmocka_unit_test(missing_files),
+        cmocka_unit_test(not_a_picture),
+        cmocka_unit_test(found_by_content),
+        cmocka_unit_test(folders_of_tables),
+        cmocka_unit_test(packed),
+        cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);

@@ -1,4 +1,5 @@
-/* Tables of pixels: with and without names of columns, classes from 0 or 1, and everything a row can have wrong with it. */
+/* Tables of pixels: with and without names of columns, classes from 0 or 1, and everything a row can have
+ * wrong with it. */
 #include <unistd.h>
 
 #include "millrace/formats.h"
@@ -28,10 +29,10 @@ static void expect(const char *text, const char *format, const char *labels)
 {
     static const uint8_t want[3][4] = {{0, 1, 2, 255}, {9, 8, 7, 6}, {0, 0, 0, 0}};
     mr_source *src;
-    mr_error   err;
-    void      *buffer = NULL;
-    size_t     bytes = 0;
-    char       got[64] = "";
+    mr_error err;
+    void *buffer = NULL;
+    size_t bytes = 0;
+    char got[64] = "";
     MRT_OK(try_open(&src, text, format, &err), &err);
     const mr_source_info *info = mr_source_info_of(src);
     MRT_STR(info->format, "pixels");
@@ -39,7 +40,7 @@ static void expect(const char *text, const char *format, const char *labels)
     MRT_TRUE(info->height == 2 && info->width == 2 && info->channels == 1 && info->class_count == 4);
     for (uint64_t k = 0; k < 3; k++) {
         mr_sample s;
-        int64_t   label;
+        int64_t label;
         MRT_OK(mr_source_read(src, k, &buffer, &bytes, &s, &err), &err);
         MRT_EQ(s.value[0].type, MR_TYPE_PIXELS);
         MRT_EQ(s.value[0].bytes, 4);
@@ -57,7 +58,8 @@ static void tables(void **state)
 {
     (void)state;
     expect("label,1x1,1x2,2x1,2x2\n3,0,1,2,255\n0,9,8,7,6\n1,0,0,0,0\n", NULL, "3 0 1 ");
-    expect("label,pixel0,pixel1,pixel2,pixel3\r\n3, 0,1,2 ,255\r\n0,9,8,7,6\r\n\r\n1,0,0,0,0", NULL, "3 0 1 ");
+    expect("label,pixel0,pixel1,pixel2,pixel3\r\n3, 0,1,2 ,255\r\n0,9,8,7,6\r\n\r\n1,0,0,0,0", NULL,
+           "3 0 1 ");
     expect("Label,Pixel1,Pixel2,Pixel3,Pixel4\n4,0,1,2,255\n2,9,8,7,6\n1,0,0,0,0\n", NULL, "3 1 0 ");
     expect("3;0;1;2;255\n0;9;8;7;6\n1;0;0;0;0\n", "pixels", "3 0 1 ");
     cfg.label_offset = -1;
@@ -67,7 +69,7 @@ static void tables(void **state)
 static void refuse(const char *text, int code, const char *line, const char *why)
 {
     mr_source *src;
-    mr_error   err;
+    mr_error err;
     MRT_EQ(try_open(&src, text, "pixels", &err), code);
     MRT_TRUE(src == NULL);
     MRT_HAS(err.text, line);
@@ -103,8 +105,8 @@ static void numbers_alone_are_sequences(void **state)
 {
     (void)state;
     mr_source *src;
-    mr_error   err;
-    char       text[2000] = "5";
+    mr_error err;
+    char text[2000] = "5";
     for (int k = 0; k < 784; k++) strcat(text, ",7");
     strcat(text, "\n");
     MRT_OK(try_open(&src, text, NULL, &err), &err);
@@ -123,7 +125,7 @@ static void allocations_fail_in_turn(void **state)
     (void)state;
     for (long n = 0;; n++) {
         mr_source *src = (mr_source *)&src;
-        mr_error   err;
+        mr_error err;
         mrt_fail_alloc_at(n);
         const int rc = try_open(&src, "3,0,1,2,255\n0,9,8,7,6\n", "pixels", &err);
         mrt_fail_alloc_at(-1);
@@ -134,8 +136,10 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(tables, set_up), cmocka_unit_test_setup(what_is_wrong, set_up),
-        cmocka_unit_test_setup(numbers_alone_are_sequences, set_up), cmocka_unit_test_setup(allocations_fail_in_turn, set_up),
+        cmocka_unit_test_setup(tables, set_up),
+        cmocka_unit_test_setup(what_is_wrong, set_up),
+        cmocka_unit_test_setup(numbers_alone_are_sequences, set_up),
+        cmocka_unit_test_setup(allocations_fail_in_turn, set_up),
     };
     return mrt_run(tests);
 }

@@ -1,4 +1,5 @@
-/* Sequences of numbers: lengths that differ, where the class stands, and what a line can have wrong with it. */
+/* Sequences of numbers: lengths that differ, where the class stands, and what a line can have wrong with
+ * it. */
 #include <isa-l/igzip_lib.h>
 #include <unistd.h>
 
@@ -22,10 +23,10 @@ static int open_text(mr_source **src, const char *text, const char *label_key, m
 static void expect(const char *text, const char *label_key, const char *want)
 {
     mr_source *src;
-    mr_error   err;
-    char       got[400] = "";
-    void      *buf = NULL;
-    size_t     buf_bytes = 0;
+    mr_error err;
+    char got[400] = "";
+    void *buf = NULL;
+    size_t buf_bytes = 0;
     MRT_OK(open_text(&src, text, label_key, &err), &err);
     const mr_source_info *info = mr_source_info_of(src);
     MRT_STR(info->fields[0].name, "tokens");
@@ -56,7 +57,7 @@ static void expect(const char *text, const char *label_key, const char *want)
 static void refuse(const char *text, const char *label_key, int code, const char *why)
 {
     mr_source *src;
-    mr_error   err;
+    mr_error err;
     MRT_EQ(open_text(&src, text, label_key, &err), code);
     MRT_TRUE(src == NULL);
     MRT_HAS(err.text, why);
@@ -66,7 +67,9 @@ static void lines(void **state)
 {
     (void)state;
     expect("74, 74, 76\n1,2,3\n", NULL, "74 74>76|1 2>3|");
-    expect("\xef\xbb\xbf" "1;2;3\r\n\r\n  \n-4\t5 6\r7  8", NULL, "1 2>3|-4 5>6|7>8|");
+    expect("\xef\xbb\xbf"
+           "1;2;3\r\n\r\n  \n-4\t5 6\r7  8",
+           NULL, "1 2>3|-4 5>6|7>8|");
     expect("1,2,3,4\n5,6\n", NULL, "1 2 3>4|5>6|");
     expect("9,2147483647,-2147483648\n", "first", "2147483647 -2147483648>9|");
     expect("1,2,3\n4,+5,6\n", "2", "1 3>2|4 6>5|");
@@ -77,7 +80,7 @@ static void what_is_said_of_them(void **state)
 {
     (void)state;
     mr_source *src;
-    mr_error   err;
+    mr_error err;
     MRT_OK(open_text(&src, "1,2,3\n4,5,99\n", NULL, &err), &err);
     const mr_source_info *info = mr_source_info_of(src);
     MRT_EQ(info->fields[0].ndim, 1); /* all of one length */
@@ -108,7 +111,8 @@ static void what_is_said_of_them(void **state)
 static void bad_lines(void **state)
 {
     (void)state;
-    refuse("1,2\n3,x\n", NULL, MR_EFORMAT, "line 2: number 2: expected an integer, found something else ('x')");
+    refuse("1,2\n3,x\n", NULL, MR_EFORMAT,
+           "line 2: number 2: expected an integer, found something else ('x')");
     refuse("1,2\n\n3,4.5\n", NULL, MR_EFORMAT, "line 3: number 2: expected an integer, found a fraction");
     refuse("1,,2\n", NULL, MR_EFORMAT, "line 1: number 2: expected an integer, found an empty place");
     refuse("1,2,\n", NULL, MR_EFORMAT, "line 1: number 3: expected an integer, found an empty place");
@@ -130,7 +134,7 @@ static void long_lines(void **state)
 {
     (void)state;
     const size_t many = (1 << 20) + 2;
-    char        *text = malloc(2 * many + 1);
+    char *text = malloc(2 * many + 1);
     for (size_t k = 0; k < many; k++) memcpy(text + 2 * k, "1,", 2);
     text[2 * many - 1] = '\0';
     refuse(text, NULL, MR_ELIMIT, "line 1: more than 1048576 numbers");
@@ -138,7 +142,7 @@ static void long_lines(void **state)
     refuse(text, NULL, MR_EFORMAT, "line 2: expected a sequence and its class");
     text[2 * many - 5] = '\0';
     mr_source *src;
-    mr_error   err;
+    mr_error err;
     MRT_OK(open_text(&src, text, NULL, &err), &err);
     MRT_EQ(mr_source_info_of(src)->max_extent_bytes, 4 * (many - 3));
     mr_source_close(src);
@@ -158,8 +162,8 @@ static void memory_is_bounded(void **state)
     text[600000] = '\0';
     mrt_write_file(mrt_path("many"), text, 600000);
     mr_source_config cfg;
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     mr_source_defaults(&cfg);
     MRT_OK(mr_source_open(&src, mrt_path("many"), &cfg, &err), &err); /* found by content too */
     MRT_EQ(mr_source_info_of(src)->count, 100000);
@@ -167,11 +171,12 @@ static void memory_is_bounded(void **state)
     mr_source_close(src);
     cfg.memory_bytes = 100000;
     MRT_EQ(mr_source_open(&src, mrt_path("many"), &cfg, &err), MR_ELIMIT);
-    for (int k = 0; k < 600000; k++) text[k] = k % 20000 == 19999 ? '\n' : k % 2 ? ',' : '7'; /* 30 long lines */
+    for (int k = 0; k < 600000; k++)
+        text[k] = k % 20000 == 19999 ? '\n' : k % 2 ? ',' : '7'; /* 30 long lines */
     for (int k = 19999; k < 600000; k += 20000) text[k - 1] = '7';
     mrt_write_file(mrt_path("long"), text, 600000);
-    void     *buf = NULL;
-    size_t    buf_bytes = 0;
+    void *buf = NULL;
+    size_t buf_bytes = 0;
     mr_sample s;
     cfg.memory_bytes = 60000; /* tokens go to disk */
     MRT_OK(mr_source_open(&src, mrt_path("long"), &cfg, &err), &err);
@@ -193,8 +198,8 @@ static void parts_of_a_folder(void **state)
     mrt_write_file(mrt_path("notes/train.csv"), "1,2,3\n1,2,4\n", 12);
     mrt_write_file(mrt_path("notes/val.csv"), "7,8,9\n", 6);
     mrt_write_file(mrt_path("notes/README"), "words\n", 6);
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     mr_source_config cfg;
     mr_source_defaults(&cfg);
     MRT_OK(mr_source_open(&src, mrt_path("notes"), &cfg, &err), &err);
@@ -219,8 +224,8 @@ static void allocations_fail_in_turn(void **state)
         for (long n = 0;; n++) {
             mrt_mkdir(mrt_path("alloc"));
             mrt_write_file(mrt_path("alloc/train"), "1,2,3\n4,5\n", 10);
-            mr_source       *src = (mr_source *)&src;
-            mr_error         err = MR_ERROR_INIT;
+            mr_source *src = (mr_source *)&src;
+            mr_error err = MR_ERROR_INIT;
             mr_source_config cfg;
             mr_source_defaults(&cfg);
             cfg.format = "sequence";
@@ -239,8 +244,8 @@ static void real_notes(void **state)
         printf("the real notes are not here: not tried\n");
         return;
     }
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
     mr_source_config cfg;
     mr_source_defaults(&cfg);
     MRT_OK(mr_source_open(&src, path, &cfg, &err), &err);
@@ -261,8 +266,13 @@ static void real_notes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines), cmocka_unit_test(what_is_said_of_them), cmocka_unit_test(bad_lines), cmocka_unit_test(long_lines),
-        cmocka_unit_test(memory_is_bounded), cmocka_unit_test(parts_of_a_folder), cmocka_unit_test(allocations_fail_in_turn),
+        cmocka_unit_test(lines),
+        cmocka_unit_test(what_is_said_of_them),
+        cmocka_unit_test(bad_lines),
+        cmocka_unit_test(long_lines),
+        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(parts_of_a_folder),
+        cmocka_unit_test(allocations_fail_in_turn),
         cmocka_unit_test(real_notes),
     };
     return mrt_run(tests);

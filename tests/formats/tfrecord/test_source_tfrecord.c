@@ -3,16 +3,16 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "formats/tfrecord/example.h"
 #include "formats/source/source.h"
+#include "formats/tfrecord/example.h"
 #include "formats/tfrecord/tfrecord.h"
 #include "mrt.h"
 #include "tests/formats/mrt_turns.h"
 
 /* ---- a file in memory, record by record ---- */
 typedef struct tape {
-    uint8_t             bytes[65536];
-    size_t              used, last; /* last: where the last record begins */
+    uint8_t bytes[65536];
+    size_t used, last; /* last: where the last record begins */
     mri_example_builder b;
 } tape;
 
@@ -60,7 +60,7 @@ static const char *save(const char *name)
 static mr_source *open_with(const char *path, const mr_source_config *cfg)
 {
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_source_open(&src, path, cfg, &err), &err);
     MRT_STR(mr_source_info_of(src)->format, "tfrecord");
     return src;
@@ -68,7 +68,7 @@ static mr_source *open_with(const char *path, const mr_source_config *cfg)
 
 static int read_one(mr_source *src, uint64_t sample, mr_sample *out, mr_error *err)
 {
-    static void  *buffer;
+    static void *buffer;
     static size_t bytes;
     return mr_source_read(src, sample, &buffer, &bytes, out, err);
 }
@@ -77,7 +77,7 @@ static int read_one(mr_source *src, uint64_t sample, mr_sample *out, mr_error *e
 static void refused(const char *path, int code, const char *says, uint64_t offset)
 {
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(mr_source_open(&src, path, NULL, &err), code);
     MRT_HAS(err.text, says);
     MRT_HAS(err.file, strrchr(path, '/'));
@@ -90,8 +90,8 @@ static void bad_sample(int code, const char *says)
     const size_t offset = t.last;
     common(2);
     mr_source *src = open_with(save("bad"), NULL);
-    mr_error   err = MR_ERROR_INIT;
-    mr_sample  s;
+    mr_error err = MR_ERROR_INIT;
+    mr_sample s;
     MRT_EQ(mr_source_info_of(src)->count, 3);
     MRT_EQ(mr_source_info_of(src)->class_count, 3);
     MRT_OK(read_one(src, 0, &s, &err), &err);
@@ -116,11 +116,12 @@ static void bytes_by_hand(void **state)
 {
     (void)state;
     char path[1024];
-    snprintf(path, sizeof path, "%s/tests/data/tfrecord/two.tfrecord", getenv("MRT_SOURCE_DIR") ? getenv("MRT_SOURCE_DIR") : ".");
+    snprintf(path, sizeof path, "%s/tests/data/tfrecord/two.tfrecord",
+             getenv("MRT_SOURCE_DIR") ? getenv("MRT_SOURCE_DIR") : ".");
     mr_source_config cfg;
     mr_source_defaults(&cfg);
     cfg.no_index_file = true; /* leave the sources as they are */
-    mr_source            *src = open_with(path, &cfg);
+    mr_source *src = open_with(path, &cfg);
     const mr_source_info *info = mr_source_info_of(src);
     MRT_EQ(info->count, 2);
     MRT_EQ(info->class_count, 8);
@@ -129,7 +130,7 @@ static void bytes_by_hand(void **state)
     MRT_EQ(info->channels, 3);
     MRT_EQ(info->fields[0].type, MR_TYPE_PIXELS);
     mr_sample s;
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(read_one(src, 0, &s, &err), &err);
     MRT_EQ(s.value_count, 2);
     MRT_EQ(s.value[0].bytes, 6);
@@ -163,7 +164,7 @@ static void labels_from_one_and_names(void **state)
             end();
         }
         if (turn != 1) save("names"); /* the second time from the index */
-        mr_source            *src = open_with(mrt_path("names"), NULL);
+        mr_source *src = open_with(mrt_path("names"), NULL);
         const mr_source_info *info = mr_source_info_of(src);
         MRT_EQ(info->label_offset, 1);
         MRT_HAS(info->told, "labels start at 1");
@@ -175,7 +176,7 @@ static void labels_from_one_and_names(void **state)
             MRT_STR(info->class_names[2], "egret");
         }
         mr_sample s;
-        mr_error  err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         MRT_OK(read_one(src, 4, &s, &err), &err);
         MRT_EQ(s.value[1].i, 1);
         mr_source_close(src);
@@ -202,7 +203,7 @@ static void keys_are_chosen(void **state)
     end();
     save("keys");
     mr_sample s;
-    mr_error  err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     for (int turn = 0; turn < 4; turn++) { /* with other keys the kept index is no longer the right one */
         cfg.label_key = turn % 2 ? "fine" : NULL;
         cfg.image_key = turn % 2 ? "photo" : NULL;
@@ -215,7 +216,8 @@ static void keys_are_chosen(void **state)
     cfg.image_key = "foto";
     mr_source *src;
     MRT_EQ(mr_source_open(&src, mrt_path("keys"), &cfg, &err), MR_EFORMAT);
-    MRT_HAS(err.text, "no feature \"foto\"; found: photo (bytes), image (bytes), fine (whole numbers), label (whole numbers)");
+    MRT_HAS(err.text, "no feature \"foto\"; found: photo (bytes), image (bytes), fine (whole numbers), label "
+                      "(whole numbers)");
     MRT_EQ(err.offset, 0);
     cfg.image_key = NULL;
     cfg.label_key = "class";
@@ -226,7 +228,8 @@ static void keys_are_chosen(void **state)
     text("photo", jpeg);
     ints("label", 3);
     end();
-    refused(save("nokey"), MR_EFORMAT, "known to be the image: name it (--image-key); found: photo (bytes), label (whole numbers)", 0);
+    refused(save("nokey"), MR_EFORMAT,
+            "known to be the image: name it (--image-key); found: photo (bytes), label (whole numbers)", 0);
     restart();
     begin();
     text("image", jpeg);
@@ -240,7 +243,8 @@ static void keys_are_chosen(void **state)
 static void boxes_become_tensors(void **state)
 {
     (void)state;
-    static const float xmin[] = {0.1f, 0.2f}, ymin[] = {0.3f, 0.4f}, xmax[] = {0.5f, 0.6f}, ymax[] = {0.7f, 0.8f};
+    static const float xmin[] = {0.1f, 0.2f}, ymin[] = {0.3f, 0.4f}, xmax[] = {0.5f, 0.6f},
+                       ymax[] = {0.7f, 0.8f};
     static const int64_t what[] = {5, 9};
     restart();
     put_record("junk", 4); /* nothing is known of the features yet */
@@ -258,13 +262,13 @@ static void boxes_become_tensors(void **state)
     }
     save("boxes");
     for (int turn = 0; turn < 2; turn++) {
-        mr_source            *src = open_with(mrt_path("boxes"), NULL);
+        mr_source *src = open_with(mrt_path("boxes"), NULL);
         const mr_source_info *info = mr_source_info_of(src);
         MRT_EQ(info->field_count, 4);
         MRT_STR(info->fields[2].name, "boxes");
         MRT_STR(info->fields[3].name, "box_labels");
         mr_sample s;
-        mr_error  err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         MRT_EQ(read_one(src, 0, &s, &err), MR_EFORMAT);
         MRT_OK(read_one(src, 1, &s, &err), &err);
         MRT_EQ(s.value[2].dim[0], 0);
@@ -299,16 +303,19 @@ static void masks(void **state)
             ints("image/class/label", n);
             if (n != 2) text(keys[k], n == 3 ? jpeg : png);
             for (int side = 0; side < 4; side++)
-                mri_example_add_floats(&t.b, (const char *[]){"image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax",
-                                                              "image/object/bbox/ymax"}[side], half, 1);
+                mri_example_add_floats(&t.b,
+                                       (const char *[]){"image/object/bbox/xmin", "image/object/bbox/ymin",
+                                                        "image/object/bbox/xmax",
+                                                        "image/object/bbox/ymax"}[side],
+                                       half, 1);
             end();
         }
         save("masks");
         for (int turn = 0; turn < 2; turn++) { /* the second time from the index */
-            mr_source            *src = open_with(mrt_path("masks"), NULL);
+            mr_source *src = open_with(mrt_path("masks"), NULL);
             const mr_source_info *info = mr_source_info_of(src);
-            mr_sample             s;
-            mr_error              err = MR_ERROR_INIT;
+            mr_sample s;
+            mr_error err = MR_ERROR_INIT;
             MRT_EQ(info->field_count, 4);
             MRT_STR(info->fields[2].name, "boxes");
             MRT_STR(info->fields[3].name, "mask");
@@ -342,25 +349,28 @@ static void masks(void **state)
     mr_source_close(src);
 }
 
-/* Boxes are kept in memory: over what is allowed nothing is opened, whether they are found or come with the index. */
+/* Boxes are kept in memory: over what is allowed nothing is opened, whether they are found or come with the
+ * index. */
 static void boxes_over_the_budget(void **state)
 {
     (void)state;
     enum { BOXES = 2000 };
     static const float side[BOXES];
-    mr_source_config   cfg;
+    mr_source_config cfg;
     mr_source_defaults(&cfg);
     restart();
     begin();
     text("image/encoded", jpeg);
     for (int k = 0; k < 4; k++)
-        mri_example_add_floats(&t.b, (const char *[]){"image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax",
-                                                      "image/object/bbox/ymax"}[k], side, BOXES);
+        mri_example_add_floats(&t.b,
+                               (const char *[]){"image/object/bbox/xmin", "image/object/bbox/ymin",
+                                                "image/object/bbox/xmax", "image/object/bbox/ymax"}[k],
+                               side, BOXES);
     end();
     const char *path = save("many");
     for (int turn = 0; turn < 3; turn++) { /* scanned; scanned with room for all, and kept; from the index */
         mr_source *src;
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         cfg.memory_bytes = turn == 1 ? 1 << 20 : 32000;
         MRT_EQ(mr_source_open(&src, path, &cfg, &err), turn == 1 ? MR_OK : MR_ELIMIT);
         if (turn == 1) mr_source_close(src);
@@ -409,14 +419,14 @@ static void packed_and_in_pieces(void **state)
             mr_source_defaults(&cfg);
             cfg.format = "tfrecord";
             mr_source *src;
-            mr_error   err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             MRT_EQ(mr_source_open(&src, mrt_path("cut"), &cfg, &err), MR_EFORMAT);
             MRT_HAS(err.text, "gzip: the file ends early");
             MRT_HAS(err.file, "/cut");
         }
     }
-    const char *const ways[] = {mrt_path("pieces"), mrt_path("pieces/train-00002-of-00004"), mrt_path("pieces/train-{00000..00003}-of-*"),
-                                mrt_path("pieces/train*")};
+    const char *const ways[] = {mrt_path("pieces"), mrt_path("pieces/train-00002-of-00004"),
+                                mrt_path("pieces/train-{00000..00003}-of-*"), mrt_path("pieces/train*")};
     for (size_t k = 0; k < 4; k++) {
         mr_source *src = open_with(ways[k], NULL);
         MRT_EQ(mr_source_info_of(src)->count, 12);
@@ -424,7 +434,7 @@ static void packed_and_in_pieces(void **state)
         MRT_EQ(mr_source_info_of(src)->has_test, k == 0);
         for (uint64_t n = 0; n < 12; n++) {
             mr_sample s;
-            mr_error  err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             MRT_OK(read_one(src, n, &s, &err), &err);
             MRT_EQ(s.value[1].i, n / 3);
             MRT_EQ(s.value[0].type, MR_TYPE_JPEG);
@@ -460,7 +470,8 @@ static void wrong_framing(void **state)
     t.used--;
     refused(save("cut"), MR_EFORMAT, "it was cut short", second);
     t.used = second + 11;
-    refused(save("cuthead"), MR_EFORMAT, "ends inside the head of a record: expected 12 bytes, found 11", second);
+    refused(save("cuthead"), MR_EFORMAT, "ends inside the head of a record: expected 12 bytes, found 11",
+            second);
     t.used = 0;
     refused(save("empty"), MR_EFORMAT, "empty", 0);
 }
@@ -489,13 +500,15 @@ static void wrong_records(void **state)
     text("picture", jpeg);
     ints("image/class/label", 0);
     end();
-    bad_sample(MR_EFORMAT, "no feature \"image/encoded\" in this record; found: picture (bytes), image/class/label (whole numbers)");
+    bad_sample(MR_EFORMAT, "no feature \"image/encoded\" in this record; found: picture (bytes), "
+                           "image/class/label (whole numbers)");
     one_good();
     begin();
     text("image/encoded", "GIF89a");
     ints("image/class/label", 0);
     end();
-    bad_sample(MR_EFORMAT, "6 bytes that are neither JPEG nor PNG (a GIF picture: convert it to JPEG or PNG)");
+    bad_sample(MR_EFORMAT,
+               "6 bytes that are neither JPEG nor PNG (a GIF picture: convert it to JPEG or PNG)");
     one_good();
     begin();
     mri_example_add_floats(&t.b, "image/encoded", (const float[]){1.0f}, 1);
@@ -521,20 +534,24 @@ static void wrong_labels(void **state)
     (void)state;
     bad_label("no feature \"image/class/label\" in this record", 0, NULL, 0);
     bad_label("expected a label from 0 to 16777215, found -1", 1, (const int64_t[]){-1}, 1);
-    bad_label("expected a label from 0 to 16777215, found 1099511627776", 1, (const int64_t[]){(int64_t)1 << 40}, 1);
-    bad_label("feature \"image/class/label\": expected one number, found a list of 2", 1, (const int64_t[]){0, 1}, 2);
+    bad_label("expected a label from 0 to 16777215, found 1099511627776", 1,
+              (const int64_t[]){(int64_t)1 << 40}, 1);
+    bad_label("feature \"image/class/label\": expected one number, found a list of 2", 1,
+              (const int64_t[]){0, 1}, 2);
     bad_label("feature \"image/class/label\": expected one number, found a list of 0", 1, NULL, 0);
     bad_label("expected a whole number (Int64List), found floats (FloatList)", 2, NULL, 0);
-    bad_label("expected a whole number (Int64List), found bytes (BytesList): name a feature with numbers, such as image/class/label "
-              "(--label-key NAME)", 3, NULL, 0);
+    bad_label("expected a whole number (Int64List), found bytes (BytesList): name a feature with numbers, "
+              "such as image/class/label "
+              "(--label-key NAME)",
+              3, NULL, 0);
     one_good();
     common(2);
     mr_source_config cfg;
     mr_source_defaults(&cfg);
     cfg.label_offset = INT64_MAX; /* subtracting it does not overflow */
     mr_source *src = open_with(save("offset"), &cfg);
-    mr_sample  s;
-    mr_error   err = MR_ERROR_INIT;
+    mr_sample s;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(read_one(src, 0, &s, &err), MR_EFORMAT);
     MRT_EQ(mr_source_info_of(src)->class_count, 0);
     mr_source_close(src);
@@ -553,10 +570,11 @@ static void pixels_that_do_not_fit(void **state)
         if (k != 2) ints("depth", 3);
         end();
         mr_source *src = open_with(save("pixels"), NULL);
-        mr_sample  s;
-        mr_error   err = MR_ERROR_INIT;
+        mr_sample s;
+        mr_error err = MR_ERROR_INIT;
         MRT_EQ(read_one(src, 0, &s, &err), MR_EFORMAT);
-        MRT_HAS(err.text, k == 0 ? "the pixels of 3 x 1, 1 to 4 bytes each, found 6 bytes" : "neither JPEG nor PNG");
+        MRT_HAS(err.text,
+                k == 0 ? "the pixels of 3 x 1, 1 to 4 bytes each, found 6 bytes" : "neither JPEG nor PNG");
         mr_source_close(src);
     }
     restart(); /* depth not told, and pixels that begin like a JPEG */
@@ -572,8 +590,8 @@ static void pixels_that_do_not_fit(void **state)
     ints("width", 2);
     end();
     mr_source *src = open_with(save("like"), NULL);
-    mr_sample  s;
-    mr_error   err = MR_ERROR_INIT;
+    mr_sample s;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(mr_source_info_of(src)->height, 0); /* they differ */
     MRT_OK(read_one(src, 0, &s, &err), &err);
     MRT_EQ(s.value[0].type, MR_TYPE_PIXELS);
@@ -587,8 +605,10 @@ static void pixels_that_do_not_fit(void **state)
 static void pictures_as_large_as_their_pixels(void **state)
 {
     (void)state;
-    static const char png[48] = "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x04\0\0\0\x04\x08\x02\0\0\0\x26\x93\x09\x29";
-    static const char jpeg_head[48] = "\xff\xd8\xff\xc0\0\x11\x08\0\x04\0\x04\x03\1\x11\0\2\x11\0\3\x11\0\xff\xda\0\x0c\3\1\0\2\0\3\0\0\x3f\0";
+    static const char png[48] =
+        "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x04\0\0\0\x04\x08\x02\0\0\0\x26\x93\x09\x29";
+    static const char jpeg_head[48] = "\xff\xd8\xff\xc0\0\x11\x08\0\x04\0\x04\x03\1\x11\0\2\x11\0\3\x11\0\xff"
+                                      "\xda\0\x0c\3\1\0\2\0\3\0\0\x3f\0";
     const char *const picture[] = {png, jpeg_head};
     restart();
     for (int k = 0; k < 2; k++) {
@@ -601,8 +621,8 @@ static void pictures_as_large_as_their_pixels(void **state)
         end();
     }
     mr_source *src = open_with(save("as_large"), NULL);
-    mr_sample  s;
-    mr_error   err = MR_ERROR_INIT;
+    mr_sample s;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(read_one(src, 0, &s, &err), &err);
     MRT_EQ(s.value[0].type, MR_TYPE_PNG);
     MRT_OK(read_one(src, 1, &s, &err), &err);
@@ -615,13 +635,14 @@ static void what_is_no_tfrecord(void **state)
     (void)state;
     mr_source_config cfg;
     mr_source_defaults(&cfg);
-    static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n", page[] = "\n<!DOCTYPE html><html>";
+    static const char pointer[] = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n",
+                      page[] = "\n<!DOCTYPE html><html>";
     mrt_mkdir(mrt_path("lfs"));
     one_good();
     mrt_write_file(mrt_path("lfs/train-00000-of-00002"), t.bytes, t.used);
     mrt_write_file(mrt_path("lfs/train-00001-of-00002"), pointer, sizeof pointer - 1);
     mr_source *src;
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(mr_source_open(&src, mrt_path("lfs"), &cfg, &err), MR_EFORMAT);
     MRT_HAS(err.text, "git-lfs pointer");
     MRT_HAS(err.file, "train-00001-of-00002");
@@ -639,13 +660,17 @@ static void what_is_no_tfrecord(void **state)
     mrt_write_file(mrt_path("text"), "just some text that is long enough", 34);
     MRT_EQ(mr_source_open(&src, mrt_path("text"), &cfg, &err), MR_ECHECKSUM);
     MRT_HAS(err.text, "this is no TFRecord file");
-    for (int k = 0; k < 2; k++) { /* nothing but records that are no Example: it is not these samples that are bad */
+    for (int k = 0; k < 2;
+         k++) { /* nothing but records that are no Example: it is not these samples that are bad */
         restart();
         for (int n = 0; n < (k ? 100 : 3); n++) put_record("\x0a\x02\x0a\x00\x12\x00", 6);
         refused(save("sequences"), MR_EUNSUPPORTED, "SequenceExample", 0);
     }
     restart();
-    for (int n = 0; n < 3; n++) put_record("\x0a\x03" "abc", 5);
+    for (int n = 0; n < 3; n++)
+        put_record("\x0a\x03"
+                   "abc",
+                   5);
     refused(save("foreign"), MR_EFORMAT, "no tf.train.Example", 0);
     restart();
     put_record("", 0);
@@ -658,9 +683,9 @@ static void trusted_bytes_are_not_summed(void **state)
     one_good();
     common(1);
     mr_source *src = open_with(save("trusted"), NULL);
-    mr_extent  e;
-    mr_sample  s;
-    mr_error   err = MR_ERROR_INIT;
+    mr_extent e;
+    mr_sample s;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_source_extent(src, 1, &e, &err), &err);
     uint8_t copy[256];
     memcpy(copy, t.bytes + e.offset, e.bytes);
@@ -672,7 +697,8 @@ static void trusted_bytes_are_not_summed(void **state)
     mr_source_close(src);
 }
 
-/* Every byte of the kept index changed, its checksum made right again: another answer may come out, never anything worse. */
+/* Every byte of the kept index changed, its checksum made right again: another answer may come out, never
+ * anything worse. */
 static void indexes_that_lie(void **state)
 {
     (void)state;
@@ -693,7 +719,7 @@ static void indexes_that_lie(void **state)
         end();
     }
     mr_source_close(open_with(save("liar"), NULL));
-    size_t   bytes;
+    size_t bytes;
     uint8_t *index = mrt_read_file(mrt_path("liar.mridx"), &bytes);
     for (size_t k = 12; k < bytes; k++) {
         for (int bit = 0; bit < 8; bit += 7) {
@@ -737,7 +763,7 @@ static void allocations_fail_in_turn(void **state)
     for (int turn = 0; turn < 2; turn++) {
         for (long n = 0;; n++) {
             mr_source *src = (mr_source *)&src;
-            mr_error   err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             if (!turn) unlink(mrt_path("alloc.mridx"));
             mrt_fail_alloc_at(n);
             const int rc = mr_source_open(&src, mrt_path("alloc"), NULL, &err);
@@ -750,11 +776,21 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_by_hand), cmocka_unit_test(labels_from_one_and_names), cmocka_unit_test(keys_are_chosen),
-        cmocka_unit_test(boxes_become_tensors), cmocka_unit_test(masks), cmocka_unit_test(boxes_over_the_budget), cmocka_unit_test(packed_and_in_pieces), cmocka_unit_test(wrong_framing),
-        cmocka_unit_test(wrong_records), cmocka_unit_test(wrong_labels), cmocka_unit_test(pixels_that_do_not_fit),
+        cmocka_unit_test(bytes_by_hand),
+        cmocka_unit_test(labels_from_one_and_names),
+        cmocka_unit_test(keys_are_chosen),
+        cmocka_unit_test(boxes_become_tensors),
+        cmocka_unit_test(masks),
+        cmocka_unit_test(boxes_over_the_budget),
+        cmocka_unit_test(packed_and_in_pieces),
+        cmocka_unit_test(wrong_framing),
+        cmocka_unit_test(wrong_records),
+        cmocka_unit_test(wrong_labels),
+        cmocka_unit_test(pixels_that_do_not_fit),
         cmocka_unit_test(pictures_as_large_as_their_pixels),
-        cmocka_unit_test(what_is_no_tfrecord), cmocka_unit_test(trusted_bytes_are_not_summed), cmocka_unit_test(indexes_that_lie),
+        cmocka_unit_test(what_is_no_tfrecord),
+        cmocka_unit_test(trusted_bytes_are_not_summed),
+        cmocka_unit_test(indexes_that_lie),
         cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);

@@ -1,12 +1,13 @@
-/* augment: whole specifications against a slow reference that does one operation after the other on whole pictures; draws;
- * independence of scratch, thread and history; sizes that do not fit; allocation failures. */
+/* augment: whole specifications against a slow reference that does one operation after the other on whole
+ * pictures; draws; independence of scratch, thread and history; sizes that do not fit; allocation
+ * failures. */
 #include <math.h>
 #include <pthread.h>
 
 #include "base/util.h"
 #include "mrt.h"
-#include "tests/pipeline/pictures.h"
 #include "pipeline/augment/augment.h"
+#include "tests/pipeline/pictures.h"
 
 /* ---- the reference ---- */
 
@@ -18,7 +19,8 @@ typedef struct ref {
 
 static mri_philox ref_draw(const ref *r, uint32_t block)
 {
-    return mri_philox4x32(mri_mix64(mri_mix64(r->key.seed) + 64 * (uint64_t)r->index + block), r->key.sample, r->key.epoch);
+    return mri_philox4x32(mri_mix64(mri_mix64(r->key.seed) + 64 * (uint64_t)r->index + block), r->key.sample,
+                          r->key.epoch);
 }
 
 static void ref_window(ref *r, long x0, long y0, uint32_t w, uint32_t h, bool edge)
@@ -33,7 +35,8 @@ static void ref_window(ref *r, long x0, long y0, uint32_t w, uint32_t h, bool ed
                 sy = sy < 0 ? 0 : sy >= (long)r->p.height ? (long)r->p.height - 1 : sy;
             }
             if (sx < 0 || sy < 0 || sx >= (long)r->p.width || sy >= (long)r->p.height) continue;
-            memcpy(out.pixels + ((size_t)y * w + (size_t)x) * c, r->p.pixels + ((size_t)sy * r->p.width + (size_t)sx) * c, c);
+            memcpy(out.pixels + ((size_t)y * w + (size_t)x) * c,
+                   r->p.pixels + ((size_t)sy * r->p.width + (size_t)sx) * c, c);
         }
     mr_image_free(&r->p);
     r->p = out;
@@ -55,7 +58,8 @@ static void ref_shorter(ref *r, uint32_t n)
 
 static void ref_center(ref *r, uint32_t w, uint32_t h)
 {
-    ref_window(r, (long)floor(((double)r->p.width - w) / 2), (long)floor(((double)r->p.height - h) / 2), w, h, false);
+    ref_window(r, (long)floor(((double)r->p.width - w) / 2), (long)floor(((double)r->p.height - h) / 2), w, h,
+               false);
 }
 
 static void ref_rrc(ref *r, uint32_t n, double lo, double hi)
@@ -67,7 +71,8 @@ static void ref_rrc(ref *r, uint32_t n, double lo, double hi)
         const double ratio = exp(log(0.75) + (log(4 / 3.0) - log(0.75)) * (d.v[1] / 4294967296.0));
         const double w = floor(sqrt(area * ratio) + 0.5), h = floor(sqrt(area / ratio) + 0.5);
         if (w < 1 || h < 1 || w > W || h > H) continue;
-        ref_window(r, mri_below(d.v[2], (uint32_t)(W - w) + 1), mri_below(d.v[3], (uint32_t)(H - h) + 1), (uint32_t)w, (uint32_t)h, false);
+        ref_window(r, mri_below(d.v[2], (uint32_t)(W - w) + 1), mri_below(d.v[3], (uint32_t)(H - h) + 1),
+                   (uint32_t)w, (uint32_t)h, false);
         ref_resize(r, n, n);
         return;
     }
@@ -96,8 +101,12 @@ static void ref_flip(ref *r)
 static void ref_padcrop(ref *r, uint32_t pad, uint32_t w, uint32_t h)
 {
     const mri_philox d = ref_draw(r, 0);
-    if (!w) { w = r->p.width; h = r->p.height; }
-    const long x = mri_below(d.v[0], r->p.width + 2 * pad - w + 1), y = mri_below(d.v[1], r->p.height + 2 * pad - h + 1);
+    if (!w) {
+        w = r->p.width;
+        h = r->p.height;
+    }
+    const long x = mri_below(d.v[0], r->p.width + 2 * pad - w + 1),
+               y = mri_below(d.v[1], r->p.height + 2 * pad - h + 1);
     ref_window(r, x - pad, y - pad, w, h, false);
 }
 
@@ -105,10 +114,12 @@ static void ref_shift(ref *r, double fx, double fy)
 {
     const mri_philox d = ref_draw(r, 0);
     const uint32_t mx = (uint32_t)(fx * r->p.width), my = (uint32_t)(fy * r->p.height);
-    ref_window(r, (long)mri_below(d.v[0], 2 * mx + 1) - mx, (long)mri_below(d.v[1], 2 * my + 1) - my, r->p.width, r->p.height, true);
+    ref_window(r, (long)mri_below(d.v[0], 2 * mx + 1) - mx, (long)mri_below(d.v[1], 2 * my + 1) - my,
+               r->p.width, r->p.height, true);
 }
 
-/* The result of a real-valued operation, compared within one step and replaced by what was found, so that steps do not add up. */
+/* The result of a real-valued operation, compared within one step and replaced by what was found, so that
+ * steps do not add up. */
 static uint8_t clip(double v) { return (uint8_t)(v < 0 ? 0 : v > 255 ? 255 : floor(v + 0.5)); }
 
 static void ref_colour(ref *r, char what, double lo, double hi)
@@ -124,7 +135,8 @@ static void ref_colour(ref *r, char what, double lo, double hi)
     mean /= (double)n;
     for (size_t k = 0; k < n; k++) {
         uint8_t *p = r->p.pixels + k * c;
-        const double gray = c == 1 ? p[0] : floor((19595.0 * p[0] + 38470.0 * p[1] + 7471.0 * p[2]) / 65536 + 0.5);
+        const double gray =
+            c == 1 ? p[0] : floor((19595.0 * p[0] + 38470.0 * p[1] + 7471.0 * p[2]) / 65536 + 0.5);
         for (uint32_t i = 0; i < c; i++) {
             if (what == 'b') p[i] = clip(p[i] + floor(f + 0.5));
             if (what == 'c') p[i] = clip(mean + f * (p[i] - mean));
@@ -139,33 +151,144 @@ static void run_case(int which, ref *r, bool training)
 #define OP(i) (r->index = (i))
     switch (which) {
     case 0: break;
-    case 1: if (training) { OP(0); ref_rrc(r, 32, 0.08, 1); OP(1); ref_flip(r); } else { ref_shorter(r, 36); ref_center(r, 32, 32); } break;
-    case 2: ref_shorter(r, 40); ref_center(r, 32, 32); break;
-    case 3: if (training) { OP(0); ref_padcrop(r, 4, 0, 0); OP(1); ref_flip(r); } break;
-    case 4: ref_resize(r, 25, 31); if (training) { OP(1); ref_padcrop(r, 3, 27, 20); } else ref_center(r, 27, 20); break;
-    case 5: if (training) { OP(0); ref_flip(r); OP(1); ref_shift(r, 0.25, 0.5); OP(2); ref_flip(r); } break;
-    case 6: if (training) { OP(0); ref_flip(r); OP(1); ref_rrc(r, 17, 0.5, 0.9); } else { ref_shorter(r, 19); ref_center(r, 17, 17); } break;
+    case 1:
+        if (training) {
+            OP(0);
+            ref_rrc(r, 32, 0.08, 1);
+            OP(1);
+            ref_flip(r);
+        } else {
+            ref_shorter(r, 36);
+            ref_center(r, 32, 32);
+        }
+        break;
+    case 2:
+        ref_shorter(r, 40);
+        ref_center(r, 32, 32);
+        break;
+    case 3:
+        if (training) {
+            OP(0);
+            ref_padcrop(r, 4, 0, 0);
+            OP(1);
+            ref_flip(r);
+        }
+        break;
+    case 4:
+        ref_resize(r, 25, 31);
+        if (training) {
+            OP(1);
+            ref_padcrop(r, 3, 27, 20);
+        } else ref_center(r, 27, 20);
+        break;
+    case 5:
+        if (training) {
+            OP(0);
+            ref_flip(r);
+            OP(1);
+            ref_shift(r, 0.25, 0.5);
+            OP(2);
+            ref_flip(r);
+        }
+        break;
+    case 6:
+        if (training) {
+            OP(0);
+            ref_flip(r);
+            OP(1);
+            ref_rrc(r, 17, 0.5, 0.9);
+        } else {
+            ref_shorter(r, 19);
+            ref_center(r, 17, 17);
+        }
+        break;
     case 7: ref_center(r, 20, 12); break;
-    case 8: ref_center(r, 300, 290); if (training) { OP(1); ref_flip(r); } break;
-    case 9: ref_resize(r, 10, 50); ref_resize(r, 50, 10); ref_shorter(r, 9); ref_center(r, 9, 9); break;
-    case 10: if (training) { OP(0); ref_padcrop(r, 2, 0, 0); OP(1); ref_flip(r); OP(2); ref_padcrop(r, 1, 0, 0); OP(3); ref_flip(r); OP(4); ref_flip(r); } break;
-    case 11: if (training) { OP(0); ref_colour(r, 'b', -63, 63); } break;
-    case 12: if (training) { OP(0); ref_flip(r); OP(1); ref_colour(r, 'c', 0.2, 1.8); OP(2); ref_flip(r); } break;
-    case 13: if (training) { OP(0); ref_padcrop(r, 4, 0, 0); OP(1); ref_colour(r, 's', 0, 2); OP(2); ref_flip(r); } break;
-    case 14: if (training) { OP(0); ref_colour(r, 'b', -20, 20); OP(1); ref_padcrop(r, 2, 0, 0); } break;
+    case 8:
+        ref_center(r, 300, 290);
+        if (training) {
+            OP(1);
+            ref_flip(r);
+        }
+        break;
+    case 9:
+        ref_resize(r, 10, 50);
+        ref_resize(r, 50, 10);
+        ref_shorter(r, 9);
+        ref_center(r, 9, 9);
+        break;
+    case 10:
+        if (training) {
+            OP(0);
+            ref_padcrop(r, 2, 0, 0);
+            OP(1);
+            ref_flip(r);
+            OP(2);
+            ref_padcrop(r, 1, 0, 0);
+            OP(3);
+            ref_flip(r);
+            OP(4);
+            ref_flip(r);
+        }
+        break;
+    case 11:
+        if (training) {
+            OP(0);
+            ref_colour(r, 'b', -63, 63);
+        }
+        break;
+    case 12:
+        if (training) {
+            OP(0);
+            ref_flip(r);
+            OP(1);
+            ref_colour(r, 'c', 0.2, 1.8);
+            OP(2);
+            ref_flip(r);
+        }
+        break;
+    case 13:
+        if (training) {
+            OP(0);
+            ref_padcrop(r, 4, 0, 0);
+            OP(1);
+            ref_colour(r, 's', 0, 2);
+            OP(2);
+            ref_flip(r);
+        }
+        break;
+    case 14:
+        if (training) {
+            OP(0);
+            ref_colour(r, 'b', -20, 20);
+            OP(1);
+            ref_padcrop(r, 2, 0, 0);
+        }
+        break;
     default: fail();
     }
 #undef OP
 }
 
 static const char *const specs[] = {
-    "none", "rrc(32),flip", "resize(40),center(32)", "padcrop(4),flip", "resize(31x25),padcrop(3,20x27)", "flip,shift(0.25,0.5),flip",
-    "flip,rrc(17,scale=0.5:0.9)", "center(12x20)", "center(290x300),flip", "resize(50x10),resize(10x50),resize(9),center(9)",
-    "padcrop(2),flip,padcrop(1),flip,flip", "brightness(63)", "flip,contrast(0.2:1.8),flip", "padcrop(4),saturation(0:2),flip",
+    "none",
+    "rrc(32),flip",
+    "resize(40),center(32)",
+    "padcrop(4),flip",
+    "resize(31x25),padcrop(3,20x27)",
+    "flip,shift(0.25,0.5),flip",
+    "flip,rrc(17,scale=0.5:0.9)",
+    "center(12x20)",
+    "center(290x300),flip",
+    "resize(50x10),resize(10x50),resize(9),center(9)",
+    "padcrop(2),flip,padcrop(1),flip,flip",
+    "brightness(63)",
+    "flip,contrast(0.2:1.8),flip",
+    "padcrop(4),saturation(0:2),flip",
     "brightness(20),padcrop(2)",
 };
 
-static void compare(int which, mri_scratch *s, const mr_value *value, const mr_image *decoded, mri_sample_key key, bool training)
+static void compare(int which, mri_scratch *s, const mr_value *value, const mr_image *decoded,
+                    mri_sample_key key, bool training)
 {
     mr_augment *a;
     mr_error err = MR_ERROR_INIT;
@@ -185,13 +308,16 @@ static void compare(int which, mri_scratch *s, const mr_value *value, const mr_i
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
     cfg.pixels = MR_PIXELS_LIBJPEG; /* whose results are those of its whole picture */
-    MRT_OK(mri_augment_run(a, s, value, &cfg, decoded->channels, key, h, w, dst, NULL, NULL, NULL, &err), &err);
+    MRT_OK(mri_augment_run(a, s, value, &cfg, decoded->channels, key, h, w, dst, NULL, NULL, NULL, &err),
+           &err);
     MRT_TRUE(memcmp(dst + bytes, "ZZZZ", 4) == 0);
-    const int slack = which >= 12 && which <= 13 ? 1 : 0; /* factors are kept in 1/65536: a tie may fall the other way */
+    const int slack =
+        which >= 12 && which <= 13 ? 1 : 0; /* factors are kept in 1/65536: a tie may fall the other way */
     for (size_t k = 0; k < bytes; k++)
         if (abs(dst[k] - r.p.pixels[k]) > slack)
-            fail_msg("%s (%s) of %u x %u: value %zu is %u, expected %u", specs[which], training ? "training" : "evaluation",
-                     decoded->width, decoded->height, k, dst[k], r.p.pixels[k]);
+            fail_msg("%s (%s) of %u x %u: value %zu is %u, expected %u", specs[which],
+                     training ? "training" : "evaluation", decoded->width, decoded->height, k, dst[k],
+                     r.p.pixels[k]);
     free(dst);
     mr_image_free(&r.p);
     mr_augment_destroy(a);
@@ -213,7 +339,8 @@ static void equals_the_reference(void **state)
             for (int which = 0; which < (int)MRI_ARRAY_COUNT(specs); which++)
                 for (uint64_t epoch = 0; epoch < 6; epoch++) {
                     const mri_sample_key key = {4 + epoch / 3, epoch, 17 * n};
-                    const mr_value hwc = mrt_pixels(p.pixels, w, h, channels, MR_HWC), chw = mrt_pixels(planes, w, h, channels, MR_CHW);
+                    const mr_value hwc = mrt_pixels(p.pixels, w, h, channels, MR_HWC),
+                                   chw = mrt_pixels(planes, w, h, channels, MR_CHW);
                     compare(which, s, &hwc, &p, key, true);
                     compare(which, s, &chw, &p, key, true);
                     if (epoch == 0) compare(which, s, &chw, &p, key, false);
@@ -223,8 +350,9 @@ static void equals_the_reference(void **state)
             /* the same from JPEG, where parts are decoded, also turned */
             for (int o = 0; o < 3; o++) {
                 static const int turns[3] = {0, 6, 3};
-                size_t   bytes;
-                uint8_t *file = mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2, .orientation = turns[o]}, w, h, n, &bytes);
+                size_t bytes;
+                uint8_t *file =
+                    mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2, .orientation = turns[o]}, w, h, n, &bytes);
                 const mr_value v = mrt_encoded(file, bytes);
                 mr_decode_config cfg;
                 mr_decode_defaults(&cfg);
@@ -251,7 +379,7 @@ static uint32_t flips_of(const char *spec, int what, uint32_t count, uint32_t *e
     const mr_value v = mrt_pixels(pixels, 2, 1, 3, MR_HWC);
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
-    mr_augment  *a;
+    mr_augment *a;
     mri_scratch *s;
     MRT_EQ(mr_augment_create(&a, spec, true, NULL), MR_OK);
     MRT_EQ(mri_scratch_create(&s), MR_OK);
@@ -274,7 +402,8 @@ static void draws_depend_on_seed_epoch_sample_operation(void **state)
 {
     (void)state;
     uint32_t same;
-    for (int what = 0; what < 3; what++) { /* about half, and not in step: 20000 coins, six standard deviations are 424 */
+    for (int what = 0; what < 3;
+         what++) { /* about half, and not in step: 20000 coins, six standard deviations are 424 */
         const uint32_t flipped = flips_of("flip", what, 20000, &same);
         MRT_TRUE(flipped > 10000 - 424 && flipped < 10000 + 424);
         MRT_TRUE(same > 10000 - 424 && same < 10000 + 424);
@@ -288,26 +417,28 @@ static void draws_depend_on_seed_epoch_sample_operation(void **state)
 
 struct worker {
     uint8_t **file;
-    size_t   *bytes;
-    uint32_t  from, step;
+    size_t *bytes;
+    uint32_t from, step;
     uint8_t (*out)[32 * 32 * 3];
-    float   (*affine)[2];
-    int       rc;
+    float (*affine)[2];
+    int rc;
 };
 
 static void *work(void *arg)
 {
     struct worker *w = arg;
-    mr_augment  *a;
+    mr_augment *a;
     mri_scratch *s;
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
-    w->rc = mr_augment_create(&a, "rrc(32),contrast(0.5:1.5),saturation(0.5:1.5),flip,brightness(10),standardise", true, NULL);
+    w->rc = mr_augment_create(
+        &a, "rrc(32),contrast(0.5:1.5),saturation(0.5:1.5),flip,brightness(10),standardise", true, NULL);
     if (w->rc) return NULL;
     w->rc = mri_scratch_create(&s);
     for (uint32_t k = w->from; k < 60 && w->rc == MR_OK; k += w->step) {
         const mr_value v = mrt_encoded(w->file[k % 6], w->bytes[k % 6]);
-        w->rc = mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){1, 2, k}, 32, 32, w->out[k], w->affine[k], NULL, NULL, NULL);
+        w->rc = mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){1, 2, k}, 32, 32, w->out[k], w->affine[k],
+                                NULL, NULL, NULL);
     }
     mri_scratch_destroy(s);
     mr_augment_destroy(a);
@@ -318,11 +449,14 @@ static void same_bytes_on_any_thread(void **state)
 {
     (void)state;
     uint8_t *file[6];
-    size_t   bytes[6];
+    size_t bytes[6];
     static uint8_t out[2][60][32 * 32 * 3];
     static float affine[2][60][2];
     for (int k = 0; k < 6; k++)
-        file[k] = mrt_jpeg(&(mrt_jpeg_kind){.h = 1 + k % 2, .v = 1 + k / 3, .progressive = k == 4, .orientation = k == 5 ? 8 : 0}, 90 + 9 * (uint32_t)k, 70, (uint64_t)k, &bytes[k]);
+        file[k] = mrt_jpeg(
+            &(mrt_jpeg_kind){
+                .h = 1 + k % 2, .v = 1 + k / 3, .progressive = k == 4, .orientation = k == 5 ? 8 : 0},
+            90 + 9 * (uint32_t)k, 70, (uint64_t)k, &bytes[k]);
     struct worker one = {file, bytes, 0, 1, out[0], affine[0], 0}, many[3];
     work(&one);
     MRT_EQ(one.rc, MR_OK);
@@ -345,7 +479,7 @@ static void same_bytes_on_any_thread(void **state)
 static void standardises(void **state)
 {
     (void)state;
-    mr_augment  *a;
+    mr_augment *a;
     mri_scratch *s;
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
@@ -357,7 +491,9 @@ static void standardises(void **state)
         if (flat) memset(p, 200, sizeof dst);
         const mr_value v = mrt_pixels(p, 31, 17, 3, MR_HWC);
         float affine[2];
-        MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 17, 31, dst, affine, NULL, NULL, NULL), MR_OK);
+        MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 17, 31, dst, affine, NULL, NULL,
+                               NULL),
+               MR_OK);
         double mean = 0, variance = 0;
         for (size_t k = 0; k < sizeof dst; k++) mean += p[k] / n;
         for (size_t k = 0; k < sizeof dst; k++) variance += (p[k] - mean) * (p[k] - mean) / n;
@@ -375,23 +511,28 @@ static void standardises(void **state)
 static void sizes_that_do_not_fit_are_bad_samples(void **state)
 {
     (void)state;
-    uint8_t     *p = mrt_picture(20, 10, 3, 1), dst[32 * 32 * 3];
+    uint8_t *p = mrt_picture(20, 10, 3, 1), dst[32 * 32 * 3];
     mri_scratch *s;
-    mr_augment  *a;
-    mr_error     err = MR_ERROR_INIT;
+    mr_augment *a;
+    mr_error err = MR_ERROR_INIT;
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
     const mr_value v = mrt_pixels(p, 20, 10, 3, MR_HWC);
     MRT_EQ(mri_scratch_create(&s), MR_OK);
     MRT_EQ(mr_augment_create(&a, "flip", true, NULL), MR_OK);
-    MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err), MR_EFORMAT);
+    MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err),
+           MR_EFORMAT);
     MRT_HAS(err.text, "20 x 10");
     mr_augment_destroy(a);
-    MRT_EQ(mr_augment_create(&a, "resize(20000x20000),center(32)", true, NULL), MR_OK); /* a window of it: fine */
-    MRT_OK(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err), &err);
+    MRT_EQ(mr_augment_create(&a, "resize(20000x20000),center(32)", true, NULL),
+           MR_OK); /* a window of it: fine */
+    MRT_OK(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err),
+           &err);
     mr_augment_destroy(a);
-    MRT_EQ(mr_augment_create(&a, "resize(20000x20000),flip,center(32)", true, NULL), MR_OK); /* all of it: not */
-    MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err), MR_ELIMIT);
+    MRT_EQ(mr_augment_create(&a, "resize(20000x20000),flip,center(32)", true, NULL),
+           MR_OK); /* all of it: not */
+    MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err),
+           MR_ELIMIT);
     mr_augment_destroy(a);
     mri_scratch_destroy(s);
     free(p);
@@ -400,18 +541,21 @@ static void sizes_that_do_not_fit_are_bad_samples(void **state)
 static void survives_failing_allocations(void **state)
 {
     (void)state;
-    size_t   bytes;
-    uint8_t *file = mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2, .orientation = 6}, 90, 70, 1, &bytes), dst[32 * 32 * 3];
+    size_t bytes;
+    uint8_t *file = mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2, .orientation = 6}, 90, 70, 1, &bytes),
+            dst[32 * 32 * 3];
     const mr_value v = mrt_encoded(file, bytes);
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
     for (int n = 0;; n++) {
-        mr_augment  *a = NULL;
+        mr_augment *a = NULL;
         mri_scratch *s = NULL;
         mrt_fail_alloc_at(n);
         int rc = mr_augment_create(&a, "padcrop(4),rrc(48),center(32),flip", true, NULL);
         if (rc == MR_OK) rc = mri_scratch_create(&s);
-        if (rc == MR_OK) rc = mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, NULL);
+        if (rc == MR_OK)
+            rc = mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL,
+                                 NULL);
         mrt_fail_alloc_at(-1);
         mri_scratch_destroy(s);
         mr_augment_destroy(a);
@@ -428,18 +572,22 @@ static void survives_failing_allocations(void **state)
 static void steady_state_allocates_nothing(void **state)
 {
     (void)state;
-    size_t   bytes;
+    size_t bytes;
     uint8_t *file = mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2}, 90, 70, 1, &bytes), dst[32 * 32 * 3];
     const mr_value v = mrt_encoded(file, bytes);
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
-    mr_augment  *a;
+    mr_augment *a;
     mri_scratch *s;
-    MRT_EQ(mr_augment_create(&a, "rrc(48,scale=1:1,ratio=1:1),padcrop(2),center(32),flip,contrast(0:2)", true, NULL), MR_OK);
+    MRT_EQ(mr_augment_create(&a, "rrc(48,scale=1:1,ratio=1:1),padcrop(2),center(32),flip,contrast(0:2)", true,
+                             NULL),
+           MR_OK);
     MRT_EQ(mri_scratch_create(&s), MR_OK);
     for (uint64_t k = 0; k < 20; k++) {
         if (k == 1) mrt_fail_alloc_at(0);
-        MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, NULL), MR_OK);
+        MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL,
+                               NULL),
+               MR_OK);
     }
     MRT_TRUE(!mrt_alloc_failed());
     mrt_fail_alloc_at(-1);
@@ -451,9 +599,12 @@ static void steady_state_allocates_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_the_reference), cmocka_unit_test(draws_depend_on_seed_epoch_sample_operation),
-        cmocka_unit_test(same_bytes_on_any_thread), cmocka_unit_test(standardises),
-        cmocka_unit_test(sizes_that_do_not_fit_are_bad_samples), cmocka_unit_test(survives_failing_allocations),
+        cmocka_unit_test(equals_the_reference),
+        cmocka_unit_test(draws_depend_on_seed_epoch_sample_operation),
+        cmocka_unit_test(same_bytes_on_any_thread),
+        cmocka_unit_test(standardises),
+        cmocka_unit_test(sizes_that_do_not_fit_are_bad_samples),
+        cmocka_unit_test(survives_failing_allocations),
         cmocka_unit_test(steady_state_allocates_nothing),
     };
     return mrt_run(tests);

@@ -1,4 +1,5 @@
-/* augment: the language: texts in full, presets, modes, sizes, and errors that name the part and its place. */
+/* augment: the language: texts in full, presets, modes, sizes, and errors that name the part and its
+ * place. */
 #include <math.h>
 
 #include "base/util.h"
@@ -11,7 +12,8 @@ static bool same_op(const mri_op *a, const mri_op *b)
     const double x[] = {a->lo, a->hi, a->ratio_lo, a->ratio_hi, a->log_ratio_lo, a->log_ratio_hi, a->covers},
                  y[] = {b->lo, b->hi, b->ratio_lo, b->ratio_hi, b->log_ratio_lo, b->log_ratio_hi, b->covers};
     return a->kind == b->kind && a->index == b->index && a->height == b->height && a->width == b->width &&
-           a->shorter == b->shorter && a->filter == b->filter && a->pad == b->pad && memcmp(x, y, sizeof x) == 0;
+           a->shorter == b->shorter && a->filter == b->filter && a->pad == b->pad &&
+           memcmp(x, y, sizeof x) == 0;
 }
 
 static void text_is(const char *spec, const char *expected)
@@ -38,7 +40,8 @@ static void texts_are_spelled_out(void **state)
     text_is("rrc(32,filter=bicubic)", "rrc(32,scale=0.08:1,ratio=3/4:4/3,filter=bicubic)");
     text_is("rrc(32,filter=bilinear)", "rrc(32,scale=0.08:1,ratio=3/4:4/3)");
     text_is("rrc(8,covers=.10)", "rrc(8,scale=0.08:1,ratio=3/4:4/3,covers=0.1)");
-    text_is("rrc(8,covers=1/3,filter=bicubic,scale=1:1),flip", "rrc(8,scale=1:1,ratio=3/4:4/3,filter=bicubic,covers=1/3),flip");
+    text_is("rrc(8,covers=1/3,filter=bicubic,scale=1:1),flip",
+            "rrc(8,scale=1:1,ratio=3/4:4/3,filter=bicubic,covers=1/3),flip");
     text_is("rrc(8,covers=1)", "rrc(8,scale=0.08:1,ratio=3/4:4/3,covers=1)");
     text_is("resize(40,filter=bicubic)", "resize(40,filter=bicubic)");
     text_is("rrc224", "rrc(224,scale=0.08:1,ratio=3/4:4/3),flip,normalise(imagenet)");
@@ -46,13 +49,16 @@ static void texts_are_spelled_out(void **state)
     text_is("cifar", "padcrop(4),flip");
     text_is("cifar,normalise(none)", "padcrop(4),flip,normalise(none)");
     text_is(" rrc( 8 , ratio=1:2.50 ) , flip ", "rrc(8,scale=0.08:1,ratio=1:2.5),flip");
-    text_is("resize(10x20),center(7x8),padcrop(2,5),padcrop(1,5x4)", "resize(10x20),center(7x8),padcrop(2,5),padcrop(1,5x4)");
+    text_is("resize(10x20),center(7x8),padcrop(2,5),padcrop(1,5x4)",
+            "resize(10x20),center(7x8),padcrop(2,5),padcrop(1,5x4)");
     text_is("shift(0.1)", "shift(0.1,0.1)");
-    text_is("brightness(63),contrast(0.2:1.8),saturation(.5:1),standardise", "brightness(63),contrast(0.2:1.8),saturation(0.5:1),standardise");
+    text_is("brightness(63),contrast(0.2:1.8),saturation(.5:1),standardise",
+            "brightness(63),contrast(0.2:1.8),saturation(0.5:1),standardise");
     text_is("normalise(1.5:2:3/10)", "normalise(1.5:2:3/10)");
 }
 
-/* As many operations as long as they can be: numbers without a leading 0 come out longer than they went in. */
+/* As many operations as long as they can be: numbers without a leading 0 come out longer than they went
+ * in. */
 static void the_longest_texts_have_room(void **state)
 {
     (void)state;
@@ -61,18 +67,22 @@ static void the_longest_texts_have_room(void **state)
         char spec[4200] = "", expected[6200] = "";
         for (;;) {
             char op[256], out[256];
-            snprintf(op, sizeof op, "%src(32768,scale=.123456789/.999999999:.123456789/.999999999,ratio=.123456789/.999999999:.123456789/.999999999,"
-                     "filter=bicubic%s)", spec[0] ? ",r" : "r", more[with]);
-            snprintf(out, sizeof out, "%src(32768,scale=0.123456789/0.999999999:0.123456789/0.999999999,"
-                     "ratio=0.123456789/0.999999999:0.123456789/0.999999999,filter=bicubic%s)", spec[0] ? ",r" : "r",
-                     with ? ",covers=0.123456789/0.999999999" : "");
+            snprintf(op, sizeof op,
+                     "%src(32768,scale=.123456789/.999999999:.123456789/.999999999,ratio=.123456789/"
+                     ".999999999:.123456789/.999999999,"
+                     "filter=bicubic%s)",
+                     spec[0] ? ",r" : "r", more[with]);
+            snprintf(out, sizeof out,
+                     "%src(32768,scale=0.123456789/0.999999999:0.123456789/0.999999999,"
+                     "ratio=0.123456789/0.999999999:0.123456789/0.999999999,filter=bicubic%s)",
+                     spec[0] ? ",r" : "r", with ? ",covers=0.123456789/0.999999999" : "");
             if (strlen(spec) + strlen(op) > 4000) break;
             strcat(spec, op);
             strcat(expected, out);
         }
         MRT_TRUE(strlen(expected) > 4096); /* what there once was room for */
         mr_augment *a;
-        mr_error    err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         MRT_OK(mr_augment_create(&a, spec, true, &err), &err);
         MRT_STR(mr_augment_text(a), expected);
         mr_augment_destroy(a);
@@ -107,7 +117,8 @@ static void errors_name_part_and_place(void **state)
     error_is("rrc(224,ratio=1/0:1)", "division by zero");
     error_is("rrc(224", "expected rrc(SIZE");
     error_is("rrc(99999999999)", "nine digits");
-    error_is("rrc(224,covers=0)", "character 16, \"0\": expected the part of a box's area that a crop covers at least: above 0, at most 1");
+    error_is("rrc(224,covers=0)", "character 16, \"0\": expected the part of a box's area that a crop covers "
+                                  "at least: above 0, at most 1");
     error_is("rrc(224,covers=1.01)", "above 0, at most 1");
     error_is("rrc(224,covers=4/3)", "above 0, at most 1");
     error_is("rrc(224,covers=)", "expected a number: rrc(SIZE");
@@ -174,7 +185,7 @@ static void normalise_says(const char *spec, const float mean[4], const float st
 {
     mr_augment *a;
     float m[4], s[4];
-    bool  uses;
+    bool uses;
     MRT_EQ(mr_augment_create(&a, spec, true, NULL), MR_OK);
     mr_augment_normalise(a, m, s, &uses);
     MRT_TRUE(memcmp(m, mean, sizeof m) == 0 && memcmp(s, std, sizeof s) == 0);
@@ -188,8 +199,10 @@ static void normalise_numbers(void **state)
     normalise_says("none", (float[4]){0, 0, 0, 0}, (float[4]){255, 255, 255, 255}, false);
     normalise_says("standardise", (float[4]){0, 0, 0, 0}, (float[4]){1, 1, 1, 1}, true);
     normalise_says("normalise(none)", (float[4]){0, 0, 0, 0}, (float[4]){1, 1, 1, 1}, false);
-    normalise_says("normalise(127.5/64)", (float[4]){127.5f, 127.5f, 127.5f, 127.5f}, (float[4]){64, 64, 64, 64}, false);
-    normalise_says("rrc224", (float[4]){123.675f, 116.28f, 103.53f, 123.675f}, (float[4]){58.395f, 57.12f, 57.375f, 58.395f}, false);
+    normalise_says("normalise(127.5/64)", (float[4]){127.5f, 127.5f, 127.5f, 127.5f},
+                   (float[4]){64, 64, 64, 64}, false);
+    normalise_says("rrc224", (float[4]){123.675f, 116.28f, 103.53f, 123.675f},
+                   (float[4]){58.395f, 57.12f, 57.375f, 58.395f}, false);
     normalise_says("normalise(1:2:3/4:5:6)", (float[4]){1, 2, 3, 1}, (float[4]){4, 5, 6, 4}, false);
 }
 
@@ -205,9 +218,9 @@ static void exp_and_log_are_right(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_spelled_out), cmocka_unit_test(errors_name_part_and_place), cmocka_unit_test(sizes_are_told),
-        cmocka_unit_test(normalise_numbers),     cmocka_unit_test(exp_and_log_are_right),
-        cmocka_unit_test(the_longest_texts_have_room),
+        cmocka_unit_test(texts_are_spelled_out), cmocka_unit_test(errors_name_part_and_place),
+        cmocka_unit_test(sizes_are_told),        cmocka_unit_test(normalise_numbers),
+        cmocka_unit_test(exp_and_log_are_right), cmocka_unit_test(the_longest_texts_have_room),
     };
     return mrt_run(tests);
 }

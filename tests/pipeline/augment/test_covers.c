@@ -1,11 +1,12 @@
-/* Crops that cover a box: rrc(..,covers=F). The rule is written down here a second time and compared crop by crop; beside that, boxes are
- * painted, and what a crop shows of the paint says whether it held its box, whatever was done to the picture before it. */
+/* Crops that cover a box: rrc(..,covers=F). The rule is written down here a second time and compared crop by
+ * crop; beside that, boxes are painted, and what a crop shows of the paint says whether it held its box,
+ * whatever was done to the picture before it. */
 #include <math.h>
 
 #include "base/util.h"
 #include "mrt.h"
-#include "tests/pipeline/pictures.h"
 #include "pipeline/augment/geometry.h"
+#include "tests/pipeline/pictures.h"
 
 typedef struct rect {
     double x0, y0, x1, y1; /* parts of the stored picture, or its pixels */
@@ -13,7 +14,12 @@ typedef struct rect {
 
 static mr_value boxes_of(const rect *r, uint64_t n)
 {
-    return (mr_value){.type = MR_TYPE_TENSOR, .dtype = MR_F64, .ndim = 2, .dim = {n, 4}, .data = r, .bytes = (size_t)n * sizeof *r};
+    return (mr_value){.type = MR_TYPE_TENSOR,
+                      .dtype = MR_F64,
+                      .ndim = 2,
+                      .dim = {n, 4},
+                      .data = r,
+                      .bytes = (size_t)n * sizeof *r};
 }
 
 /* ---- the rule, once more ---- */
@@ -26,13 +32,15 @@ static mri_philox ref_draw(mri_sample_key key, uint32_t index, uint32_t block)
 
 static double held(const rect *crop, const rect *box)
 {
-    const double w = fmin(crop->x1, box->x1) - fmax(crop->x0, box->x0), h = fmin(crop->y1, box->y1) - fmax(crop->y0, box->y0);
+    const double w = fmin(crop->x1, box->x1) - fmax(crop->x0, box->x0),
+                 h = fmin(crop->y1, box->y1) - fmax(crop->y0, box->y0);
     return fmax(w, 0) * fmax(h, 0) / ((box->x1 - box->x0) * (box->y1 - box->y0));
 }
 
-/* Boxes in pixels, all of them with an area inside of the picture. *tries: the one taken, or how many there were; *which: the box. */
-static rect ref_crop(mri_sample_key key, uint32_t index, double W, double H, double lo, double hi, double f, const rect *boxes, uint32_t n,
-                     uint32_t *tries, uint32_t *which)
+/* Boxes in pixels, all of them with an area inside of the picture. *tries: the one taken, or how many there
+ * were; *which: the box. */
+static rect ref_crop(mri_sample_key key, uint32_t index, double W, double H, double lo, double hi, double f,
+                     const rect *boxes, uint32_t n, uint32_t *tries, uint32_t *which)
 {
     const uint32_t most = n ? 100 : 10;
     *which = n ? (uint32_t)((uint64_t)ref_draw(key, index, 127).v[0] * n >> 32) : 0;
@@ -42,7 +50,8 @@ static rect ref_crop(mri_sample_key key, uint32_t index, double W, double H, dou
         const double ratio = exp(log(0.75) + (log(4 / 3.0) - log(0.75)) * (d.v[1] / 4294967296.0));
         const double w = floor(sqrt(area * ratio) + 0.5), h = floor(sqrt(area / ratio) + 0.5);
         if (w < 1 || h < 1 || w > W || h > H) continue;
-        const double x = mri_below(d.v[2], (uint32_t)(W - w) + 1), y = mri_below(d.v[3], (uint32_t)(H - h) + 1);
+        const double x = mri_below(d.v[2], (uint32_t)(W - w) + 1),
+                     y = mri_below(d.v[3], (uint32_t)(H - h) + 1);
         const rect crop = {x, y, x + w, y + h};
         if (n == 0 || held(&crop, &boxes[*which]) >= f) return crop;
     }
@@ -58,11 +67,11 @@ static rect ref_crop(mri_sample_key key, uint32_t index, double W, double H, dou
 enum { SIDE = 24, MOST = SIDE * SIDE * 3 };
 
 typedef struct run {
-    mr_augment      *a;
-    mri_scratch     *s;
+    mr_augment *a;
+    mri_scratch *s;
     mr_decode_config cfg;
-    mri_geometry     g;
-    uint8_t          out[MOST];
+    mri_geometry g;
+    uint8_t out[MOST];
 } run;
 
 static void begin(run *r, const char *spec)
@@ -83,7 +92,9 @@ static void go(run *r, const mr_value *picture, mri_sample_key key, const mri_bo
 {
     mr_error err = MR_ERROR_INIT;
     if (boxes) MRT_OK(mri_boxes_check(boxes, &err), &err);
-    MRT_OK(mri_augment_run(r->a, r->s, picture, &r->cfg, 3, key, SIDE, SIDE, r->out, NULL, boxes, &r->g, &err), &err);
+    MRT_OK(
+        mri_augment_run(r->a, r->s, picture, &r->cfg, 3, key, SIDE, SIDE, r->out, NULL, boxes, &r->g, &err),
+        &err);
 }
 
 /* What the result shows of the upright picture. */
@@ -96,9 +107,9 @@ static void same_rect(rect a, rect b)
 
 static const struct layout {
     const char *name;
-    uint32_t    w, h, n;
-    double      lo, hi, f;
-    rect        box[3];
+    uint32_t w, h, n;
+    double lo, hi, f;
+    rect box[3];
 } layouts[] = {
     {"one", 60, 50, 1, 0.08, 1, 0.1, {{20, 10, 45, 30}}},
     {"a tiny one in the corner", 60, 50, 1, 0.08, 1, 0.1, {{0, 0, 2, 1}}},
@@ -119,22 +130,23 @@ typedef struct tally {
 
 static void check_layout(const struct layout *t, bool parts, uint32_t draws, tally *k)
 {
-    char     spec[120];
-    rect     boxes[3];
-    run      r;
+    char spec[120];
+    rect boxes[3];
+    run r;
     uint8_t *pixels = mrt_picture(t->w, t->h, 3, 1);
     const mr_value picture = mrt_pixels(pixels, t->w, t->h, 3, MR_HWC);
     snprintf(spec, sizeof spec, "flip,rrc(%d,scale=%g:%g,covers=%g)", SIDE, t->lo, t->hi, t->f);
     begin(&r, spec + 5);
     for (uint32_t b = 0; b < t->n; b++) {
         boxes[b] = t->box[b];
-        if (parts) boxes[b] = (rect){boxes[b].x0 / t->w, boxes[b].y0 / t->h, boxes[b].x1 / t->w, boxes[b].y1 / t->h};
+        if (parts)
+            boxes[b] = (rect){boxes[b].x0 / t->w, boxes[b].y0 / t->h, boxes[b].x1 / t->w, boxes[b].y1 / t->h};
     }
-    const mr_value  v = boxes_of(boxes, t->n);
+    const mr_value v = boxes_of(boxes, t->n);
     const mri_boxes given = {&v, !parts};
     for (uint32_t d = 0; d < draws; d++) {
         const mri_sample_key key = {7, d % 3, d};
-        uint32_t   tries, which;
+        uint32_t tries, which;
         const rect expected = ref_crop(key, 0, t->w, t->h, t->lo, t->hi, t->f, t->box, t->n, &tries, &which);
         go(&r, &picture, key, &given);
         same_rect(shown(&r), expected);
@@ -157,7 +169,8 @@ static void crops_are_those_of_the_rule(void **state)
         tally t = {0};
         check_layout(&layouts[k], false, 200, &t);
         check_layout(&layouts[k], true, 200, &t);
-        for (uint32_t b = 0; b < layouts[k].n; b++) MRT_TRUE(t.boxes[b] > 320 / layouts[k].n); /* each has its turn */
+        for (uint32_t b = 0; b < layouts[k].n; b++)
+            MRT_TRUE(t.boxes[b] > 320 / layouts[k].n); /* each has its turn */
         if (strcmp(layouts[k].name, "more than crops hold") == 0) MRT_EQ(t.fallback, 400);
         all.first += t.first, all.later += t.later, all.late += t.late, all.fallback += t.fallback;
     }
@@ -173,7 +186,8 @@ static uint8_t *painted(uint32_t w, uint32_t h, uint32_t x0, uint32_t y0, uint32
     return p;
 }
 
-/* The paint in the result, in pixels of the picture. Resizing keeps it but for what the edges of a crop take or add. */
+/* The paint in the result, in pixels of the picture. Resizing keeps it but for what the edges of a crop take
+ * or add. */
 static double paint(const run *r)
 {
     double sum = 0;
@@ -184,10 +198,11 @@ static double paint(const run *r)
 enum { W = 96, H = 80, X0 = 68, Y0 = 50, X1 = 92, Y1 = 74 };
 
 /* How many of the draws showed the whole box. */
-static uint32_t shows_the_box(const char *spec, const mr_value *picture, bool ignore_exif, const mri_boxes *boxes, uint32_t draws)
+static uint32_t shows_the_box(const char *spec, const mr_value *picture, bool ignore_exif,
+                              const mri_boxes *boxes, uint32_t draws)
 {
     uint32_t whole = 0;
-    run      r;
+    run r;
     begin(&r, spec);
     r.cfg.ignore_exif = ignore_exif;
     for (uint32_t d = 0; d < draws; d++) {
@@ -198,23 +213,31 @@ static uint32_t shows_the_box(const char *spec, const mr_value *picture, bool ig
     return whole;
 }
 
-/* No operation before the crop cuts the box; and as sides are within the ratio, what is taken when no try does shows everything. */
+/* No operation before the crop cuts the box; and as sides are within the ratio, what is taken when no try
+ * does shows everything. */
 static void boxes_go_with_their_picture(void **state)
 {
     (void)state;
-    static const char *const specs[] = {"rrc(24,scale=0.2:0.6%s)", "flip,rrc(24,scale=0.2:0.6%s),flip", "padcrop(30,130x130),rrc(24,scale=0.2:0.6%s)",
-                                        "flip,padcrop(30,130x130),flip,rrc(24,scale=0.2:0.6%s)", "resize(120x100),flip,rrc(24,scale=0.2:0.6%s)"};
-    uint8_t       *pixels = painted(W, H, X0, Y0, X1, Y1);
+    static const char *const specs[] = {"rrc(24,scale=0.2:0.6%s)", "flip,rrc(24,scale=0.2:0.6%s),flip",
+                                        "padcrop(30,130x130),rrc(24,scale=0.2:0.6%s)",
+                                        "flip,padcrop(30,130x130),flip,rrc(24,scale=0.2:0.6%s)",
+                                        "resize(120x100),flip,rrc(24,scale=0.2:0.6%s)"};
+    uint8_t *pixels = painted(W, H, X0, Y0, X1, Y1);
     const mr_image image = {W, H, 3, pixels};
-    const float    parts[6] = {X0 / (float)W, Y0 / (float)H, X1 / (float)W, Y1 / (float)H, 5, 6};
-    const mr_value v = {.type = MR_TYPE_TENSOR, .dtype = MR_F32, .ndim = 2, .dim = {1, 6}, .data = parts, .bytes = sizeof parts};
+    const float parts[6] = {X0 / (float)W, Y0 / (float)H, X1 / (float)W, Y1 / (float)H, 5, 6};
+    const mr_value v = {.type = MR_TYPE_TENSOR,
+                        .dtype = MR_F32,
+                        .ndim = 2,
+                        .dim = {1, 6},
+                        .data = parts,
+                        .bytes = sizeof parts};
     const mri_boxes boxes = {&v, false};
-    void  *jpeg;
+    void *jpeg;
     size_t bytes;
     MRT_EQ(mr_image_encode_jpeg(&image, 100, &jpeg, &bytes, NULL), MR_OK);
     for (uint32_t orientation = 0; orientation <= 9; orientation++) {
-        size_t         n = bytes;
-        uint8_t       *file = mrt_oriented(jpeg, &n, orientation % 9);
+        size_t n = bytes;
+        uint8_t *file = mrt_oriented(jpeg, &n, orientation % 9);
         const mr_value picture = mrt_encoded(file, n);
         for (size_t k = 0; k < MRI_ARRAY_COUNT(specs); k++) {
             char with[100], without[100];
@@ -233,10 +256,10 @@ static void boxes_go_with_their_picture(void **state)
 
 static void same_as_without(const mri_boxes *boxes, uint32_t width, uint32_t height, bool same)
 {
-    uint8_t       *pixels = mrt_picture(width, height, 3, 2);
+    uint8_t *pixels = mrt_picture(width, height, 3, 2);
     const mr_value picture = mrt_pixels(pixels, width, height, 3, MR_HWC);
-    uint32_t       differ = 0;
-    run            with, without;
+    uint32_t differ = 0;
+    run with, without;
     begin(&with, "flip,rrc(24,covers=1),flip,brightness(30)");
     begin(&without, "flip,rrc(24),flip,brightness(30)");
     for (uint32_t d = 0; d < 60; d++) {
@@ -255,10 +278,13 @@ static void same_as_without(const mri_boxes *boxes, uint32_t width, uint32_t hei
 static void without_a_box_crops_are_as_ever(void **state)
 {
     (void)state;
-    const rect flat[] = {{0.25, 0.25, 0.25, 0.75}, {0.5, 0.5, 0.5, 0.5}}, outside[] = {{1, 0.2, 1.5, 0.8}, {-0.5, -0.5, 0, 0}},
+    const rect flat[] = {{0.25, 0.25, 0.25, 0.75}, {0.5, 0.5, 0.5, 0.5}},
+               outside[] = {{1, 0.2, 1.5, 0.8}, {-0.5, -0.5, 0, 0}},
                one_left[] = {{0.25, 0.25, 0.25, 0.75}, {0.5, 0.5, 1, 1}, {1, 0.2, 1.5, 0.8}};
-    const mr_value none = boxes_of(NULL, 0), flats = boxes_of(flat, 2), outsides = boxes_of(outside, 2), left = boxes_of(one_left, 3);
-    static const uint32_t sizes[][2] = {{70, 50}, {400, 12}}; /* in the second few tries fit: their number shows */
+    const mr_value none = boxes_of(NULL, 0), flats = boxes_of(flat, 2), outsides = boxes_of(outside, 2),
+                   left = boxes_of(one_left, 3);
+    static const uint32_t sizes[][2] = {{70, 50},
+                                        {400, 12}}; /* in the second few tries fit: their number shows */
     for (size_t k = 0; k < MRI_ARRAY_COUNT(sizes); k++) {
         same_as_without(NULL, sizes[k][0], sizes[k][1], true);
         same_as_without(&(mri_boxes){&none, false}, sizes[k][0], sizes[k][1], true);
@@ -272,11 +298,12 @@ static void without_a_box_crops_are_as_ever(void **state)
 static void boxes_that_cannot_be_seen_are_not_drawn(void **state)
 {
     (void)state;
-    static rect    many[1000];
-    uint8_t       *pixels = mrt_picture(64, 48, 3, 4);
+    static rect many[1000];
+    uint8_t *pixels = mrt_picture(64, 48, 3, 4);
     const mr_value picture = mrt_pixels(pixels, 64, 48, 3, MR_HWC);
-    for (uint32_t k = 0; k < 1000; k++) many[k] = k == 700 ? (rect){50, 30, 60, 44} : (rect){k % 64, 10, k % 64, 20};
-    const mr_value  all = boxes_of(many, 1000), one = boxes_of(&many[700], 1);
+    for (uint32_t k = 0; k < 1000; k++)
+        many[k] = k == 700 ? (rect){50, 30, 60, 44} : (rect){k % 64, 10, k % 64, 20};
+    const mr_value all = boxes_of(many, 1000), one = boxes_of(&many[700], 1);
     const mri_boxes of_all = {&all, true}, of_one = {&one, true};
     run a, b;
     begin(&a, "rrc(24,covers=0.8)");
@@ -305,30 +332,35 @@ static void boxes_that_cannot_be_seen_are_not_drawn(void **state)
     free(pixels);
 }
 
-/* The operation behind has blocks of its own: what it draws is what it drew before, however many tries there were. */
+/* The operation behind has blocks of its own: what it draws is what it drew before, however many tries there
+ * were. */
 static void tries_do_not_reach_the_next_operation(void **state)
 {
     (void)state;
-    uint8_t        *pixels = mrt_picture(90, 80, 3, 5);
-    const mr_value  picture = mrt_pixels(pixels, 90, 80, 3, MR_HWC);
-    const rect      corner = {88, 78, 90, 80};
-    const mr_value  v = boxes_of(&corner, 1);
+    uint8_t *pixels = mrt_picture(90, 80, 3, 5);
+    const mr_value picture = mrt_pixels(pixels, 90, 80, 3, MR_HWC);
+    const rect corner = {88, 78, 90, 80};
+    const mr_value v = boxes_of(&corner, 1);
     const mri_boxes boxes = {&v, true};
     run r;
     uint32_t late = 0;
-    begin(&r, "brightness(0),rrc(24,scale=0.01:0.02,covers=1),rrc(24,scale=0.5:1,covers=0.5)"); /* the second has its box where the first left it */
+    begin(
+        &r,
+        "brightness(0),rrc(24,scale=0.01:0.02,covers=1),rrc(24,scale=0.5:1,covers=0.5)"); /* the second has
+                                                                                             its box where the
+                                                                                             first left it */
     for (uint32_t d = 0; d < 60; d++) {
         const mri_sample_key key = {5, 0, d};
-        uint32_t   tries, which;
+        uint32_t tries, which;
         const rect first = ref_crop(key, 1, 90, 80, 0.01, 0.02, 1, &corner, 1, &tries, &which);
         late += tries >= 64;
         const double w = first.x1 - first.x0, h = first.y1 - first.y0;
-        const rect   in_first = {fmax(0, (88 - first.x0) / w * 24), fmax(0, (78 - first.y0) / h * 24), (90 - first.x0) / w * 24,
-                                 (80 - first.y0) / h * 24};
-        const rect   second = ref_crop(key, 2, 24, 24, 0.5, 1, 0.5, &in_first, 1, &tries, &which);
+        const rect in_first = {fmax(0, (88 - first.x0) / w * 24), fmax(0, (78 - first.y0) / h * 24),
+                               (90 - first.x0) / w * 24, (80 - first.y0) / h * 24};
+        const rect second = ref_crop(key, 2, 24, 24, 0.5, 1, 0.5, &in_first, 1, &tries, &which);
         go(&r, &picture, key, &boxes);
-        same_rect(shown(&r), (rect){first.x0 + second.x0 * w / 24, first.y0 + second.y0 * h / 24, first.x0 + second.x1 * w / 24,
-                                    first.y0 + second.y1 * h / 24});
+        same_rect(shown(&r), (rect){first.x0 + second.x0 * w / 24, first.y0 + second.y0 * h / 24,
+                                    first.x0 + second.x1 * w / 24, first.y0 + second.y1 * h / 24});
     }
     MRT_TRUE(late > 20);
     end(&r);
@@ -347,8 +379,8 @@ static void bad_value(mr_value v, int code, const char *text)
 static void bad_boxes_are_told(void **state)
 {
     (void)state;
-    const rect nan = {0, (double)NAN, 1, 1}, endless = {0, 0, (double)INFINITY, 1}, turned[] = {{0, 0, 1, 1}, {0.5, 0, 0.25, 1}},
-               pixels = {10, 10, 50, 50};
+    const rect nan = {0, (double)NAN, 1, 1}, endless = {0, 0, (double)INFINITY, 1},
+               turned[] = {{0, 0, 1, 1}, {0.5, 0, 0.25, 1}}, pixels = {10, 10, 50, 50};
     bad_value(boxes_of(&nan, 1), MR_EFORMAT, "box 0 is x0 0, y0 nan, x1 1, y1 1: expected numbers");
     bad_value(boxes_of(&endless, 1), MR_EFORMAT, "expected numbers");
     bad_value(boxes_of(turned, 2), MR_EFORMAT, "box 1 is x0 0.5, y0 0, x1 0.25, y1 1: expected x0 <= x1");
@@ -377,24 +409,32 @@ static void any_numbers_are_refused_or_inside(void **state)
     (void)state;
     uint32_t picked = 0, refused = 0;
     for (uint64_t seed = 0; seed < 20000; seed++) {
-        uint64_t     noise[20], exponent = (1023 - 12 + seed % 24) << 52;
+        uint64_t noise[20], exponent = (1023 - 12 + seed % 24) << 52;
         mri_geometry g;
-        mri_box      box;
-        mr_error     err = MR_ERROR_INIT;
+        mri_box box;
+        mr_error err = MR_ERROR_INIT;
         mrt_noise(noise, sizeof noise, seed);
-        for (int k = 0; k < 20 && seed % 5; k++) noise[k] = (noise[k] & ((UINT64_C(1) << 52) - 1)) | (noise[k] & (UINT64_C(1) << 63)) | exponent;
-        for (int k = 0; k < 20 && seed % 5 > 1; k++) noise[k] = (noise[k] & INT64_MAX) + ((uint64_t)(k % 5 == 2 || k % 5 == 3) << 53); /* x1 > x0 */
-        const mr_value  v = {.type = MR_TYPE_TENSOR, .dtype = MR_F64, .ndim = 2, .dim = {4, 5}, .data = noise, .bytes = sizeof noise};
+        for (int k = 0; k < 20 && seed % 5; k++)
+            noise[k] = (noise[k] & ((UINT64_C(1) << 52) - 1)) | (noise[k] & (UINT64_C(1) << 63)) | exponent;
+        for (int k = 0; k < 20 && seed % 5 > 1; k++)
+            noise[k] = (noise[k] & INT64_MAX) + ((uint64_t)(k % 5 == 2 || k % 5 == 3) << 53); /* x1 > x0 */
+        const mr_value v = {.type = MR_TYPE_TENSOR,
+                            .dtype = MR_F64,
+                            .ndim = 2,
+                            .dim = {4, 5},
+                            .data = noise,
+                            .bytes = sizeof noise};
         const mri_boxes boxes = {&v, seed % 2};
         if (mri_boxes_check(&boxes, &err) != MR_OK) {
             refused++;
             continue;
         }
         mri_geometry_start(&g, 1 + seed % 300, 1 + seed % 71, 1 + seed % 8);
-        mri_geometry_window(&g, (int64_t)(seed % 40) - 20, (int64_t)(seed % 30) - 15, 1 + seed % 60, 1 + seed % 50,
-                            seed % 3 ? MRI_OUTSIDE_EDGE : MRI_OUTSIDE_ZERO, seed % 7 > 3);
+        mri_geometry_window(&g, (int64_t)(seed % 40) - 20, (int64_t)(seed % 30) - 15, 1 + seed % 60,
+                            1 + seed % 50, seed % 3 ? MRI_OUTSIDE_EDGE : MRI_OUTSIDE_ZERO, seed % 7 > 3);
         if (!mri_boxes_pick(&g, &boxes, (uint32_t)noise[0], &box)) continue;
-        MRT_TRUE(0 <= box.x0 && box.x0 < box.x1 && box.x1 <= g.out_w && 0 <= box.y0 && box.y0 < box.y1 && box.y1 <= g.out_h);
+        MRT_TRUE(0 <= box.x0 && box.x0 < box.x1 && box.x1 <= g.out_w && 0 <= box.y0 && box.y0 < box.y1 &&
+                 box.y1 <= g.out_h);
         picked++;
     }
     MRT_TRUE(picked > 1000 && refused > 1000);
@@ -403,9 +443,12 @@ static void any_numbers_are_refused_or_inside(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(crops_are_those_of_the_rule),           cmocka_unit_test(boxes_go_with_their_picture),
-        cmocka_unit_test(without_a_box_crops_are_as_ever),       cmocka_unit_test(boxes_that_cannot_be_seen_are_not_drawn),
-        cmocka_unit_test(tries_do_not_reach_the_next_operation), cmocka_unit_test(bad_boxes_are_told),
+        cmocka_unit_test(crops_are_those_of_the_rule),
+        cmocka_unit_test(boxes_go_with_their_picture),
+        cmocka_unit_test(without_a_box_crops_are_as_ever),
+        cmocka_unit_test(boxes_that_cannot_be_seen_are_not_drawn),
+        cmocka_unit_test(tries_do_not_reach_the_next_operation),
+        cmocka_unit_test(bad_boxes_are_told),
         cmocka_unit_test(any_numbers_are_refused_or_inside),
     };
     return mrt_run(tests);

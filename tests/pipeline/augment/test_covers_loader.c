@@ -1,4 +1,5 @@
-/* Loaders with rrc(..,covers=F): where the boxes come from, that no setting changes a crop, what is refused, what a bad box does. */
+/* Loaders with rrc(..,covers=F): where the boxes come from, that no setting changes a crop, what is refused,
+ * what a bad box does. */
 #include <math.h>
 
 #include "base/util.h"
@@ -7,7 +8,8 @@
 
 enum { N = 40, NAN_AT = 13 };
 
-static const mr_field schema[] = {{.name = "image", .type = MR_TYPE_PNG}, {.name = "label", .type = MR_TYPE_INT},
+static const mr_field schema[] = {{.name = "image", .type = MR_TYPE_PNG},
+                                  {.name = "label", .type = MR_TYPE_INT},
                                   {.name = "boxes", .type = MR_TYPE_TENSOR, .dtype = MR_F32},
                                   {.name = "exact", .type = MR_TYPE_TENSOR, .dtype = MR_F64}};
 enum { IMAGE, LABEL, BOXES, EXACT, FIELDS };
@@ -16,25 +18,37 @@ enum { IMAGE, LABEL, BOXES, EXACT, FIELDS };
 static mr_source *make_set(const char *name, uint32_t fields, bool with_nan)
 {
     mr_writer *w = mrt_writer(name, schema, fields, 3);
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     for (uint64_t i = 0; i < N; i++) {
-        float    parts[12];
-        double   exact[12];
-        void    *png;
-        size_t   bytes;
+        float parts[12];
+        double exact[12];
+        void *png;
+        size_t bytes;
         uint8_t *pixels = mrt_picture(64, 64, 3, i);
         const mr_image image = {64, 64, 3, pixels};
         MRT_OK(mr_image_encode_png(&image, &png, &bytes, &err), &err);
         for (uint32_t k = 0; k < 3; k++) {
-            const uint32_t x = (uint32_t)(i * 5 + k * 3) % 7, y = (uint32_t)(i * 3 + k) % 7, b[4] = {x, y, x + 1, y + 1};
-            for (int c = 0; c < 4; c++) parts[4 * k + (uint32_t)c] = (float)b[c] / 8, exact[4 * k + (uint32_t)c] = b[c] * 8;
+            const uint32_t x = (uint32_t)(i * 5 + k * 3) % 7, y = (uint32_t)(i * 3 + k) % 7,
+                           b[4] = {x, y, x + 1, y + 1};
+            for (int c = 0; c < 4; c++)
+                parts[4 * k + (uint32_t)c] = (float)b[c] / 8, exact[4 * k + (uint32_t)c] = b[c] * 8;
         }
         if (with_nan && i == NAN_AT) parts[0] = NAN;
         const uint64_t n = i % 4;
-        const mr_value values[FIELDS] = {
-            [IMAGE] = {.type = MR_TYPE_PNG, .data = png, .bytes = bytes}, [LABEL] = {.type = MR_TYPE_INT, .i = (int64_t)(i % 3)},
-            [BOXES] = {.type = MR_TYPE_TENSOR, .dtype = MR_F32, .ndim = 2, .dim = {n, 4}, .data = parts, .bytes = (size_t)n * 16},
-            [EXACT] = {.type = MR_TYPE_TENSOR, .dtype = MR_F64, .ndim = 2, .dim = {n, 4}, .data = exact, .bytes = (size_t)n * 32}};
+        const mr_value values[FIELDS] = {[IMAGE] = {.type = MR_TYPE_PNG, .data = png, .bytes = bytes},
+                                         [LABEL] = {.type = MR_TYPE_INT, .i = (int64_t)(i % 3)},
+                                         [BOXES] = {.type = MR_TYPE_TENSOR,
+                                                    .dtype = MR_F32,
+                                                    .ndim = 2,
+                                                    .dim = {n, 4},
+                                                    .data = parts,
+                                                    .bytes = (size_t)n * 16},
+                                         [EXACT] = {.type = MR_TYPE_TENSOR,
+                                                    .dtype = MR_F64,
+                                                    .ndim = 2,
+                                                    .dim = {n, 4},
+                                                    .data = exact,
+                                                    .bytes = (size_t)n * 32}};
         MRT_OK(mr_writer_append(w, i, values, &err), &err);
         free(png);
         free(pixels);
@@ -49,9 +63,9 @@ static mr_loader_config settings(const mr_loader_field *fields, uint32_t count)
 
 static mr_digest resumed(const mr_source *src, mr_loader_config cfg)
 {
-    mr_error     err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_digester *d;
-    uint64_t     batches, samples;
+    uint64_t batches, samples;
     MRT_EQ(mr_digester_create(&d), MR_OK);
     for (int half = 0; half < 2; half++) {
         mr_loader *l;
@@ -70,11 +84,17 @@ static mr_digest resumed(const mr_source *src, mr_loader_config cfg)
 static void settings_change_no_crop(void **state)
 {
     (void)state;
-    mr_source       *src = make_set("plain", FIELDS, false);
+    mr_source *src = make_set("plain", FIELDS, false);
     mr_loader_config cfg = settings(NULL, 0);
-    const mr_digest  expected = mrt_digest(src, &cfg, NULL, NULL);
-    static const struct { uint32_t workers, prefetch, parts; uint64_t resident; mr_io io; } ways[] = {
-        {1, 4, 1, 1 << 20, MR_IO_AUTO}, {5, 2, 1, 0, MR_IO_AUTO}, {1, 0, 1, 0, MR_IO_PREAD}, {3, 4, 3, 1 << 20, MR_IO_PREAD}};
+    const mr_digest expected = mrt_digest(src, &cfg, NULL, NULL);
+    static const struct {
+        uint32_t workers, prefetch, parts;
+        uint64_t resident;
+        mr_io io;
+    } ways[] = {{1, 4, 1, 1 << 20, MR_IO_AUTO},
+                {5, 2, 1, 0, MR_IO_AUTO},
+                {1, 0, 1, 0, MR_IO_PREAD},
+                {3, 4, 3, 1 << 20, MR_IO_PREAD}};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(ways); k++) {
         cfg.workers = ways[k].workers;
         cfg.prefetch = ways[k].prefetch;
@@ -90,20 +110,23 @@ static void settings_change_no_crop(void **state)
     mr_source_close(src);
 }
 
-/* Samples without boxes are as they would be without covers, the others not; and the rule says where. Delivered or not, in parts or in pixels. */
+/* Samples without boxes are as they would be without covers, the others not; and the rule says where.
+ * Delivered or not, in parts or in pixels. */
 static void boxes_come_from_the_field(void **state)
 {
     (void)state;
-    static const mr_loader_field sets[][2] = {{{.name = "boxes", .role = MR_ROLE_BOXES}}, {{.name = "exact", .role = MR_ROLE_BOXES, .in_pixels = true}},
+    static const mr_loader_field sets[][2] = {{{.name = "boxes", .role = MR_ROLE_BOXES}},
+                                              {{.name = "exact", .role = MR_ROLE_BOXES, .in_pixels = true}},
                                               {{.name = "label"}, {.name = "boxes", .role = MR_ROLE_BOXES}}};
     static const uint32_t counts[] = {1, 1, 2};
     mr_source *src = make_set("fields", FIELDS, false);
     for (int k = -1; k < 3; k++) {
-        mr_loader_config with = settings(k < 0 ? NULL : sets[k], k < 0 ? 0 : counts[k]), without = settings(NULL, 0), plain = settings(NULL, 0);
-        mr_error         err = MR_ERROR_INIT;
-        mr_loader       *l[3];
-        mr_batch         b[3];
-        uint32_t         changed = 0, kept = 0;
+        mr_loader_config with = settings(k < 0 ? NULL : sets[k], k < 0 ? 0 : counts[k]),
+                         without = settings(NULL, 0), plain = settings(NULL, 0);
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l[3];
+        mr_batch b[3];
+        uint32_t changed = 0, kept = 0;
         without.augment = "rrc(24,scale=0.08:0.4),flip";
         MRT_OK(mr_loader_open(&l[0], src, &with, &err), &err);
         MRT_OK(mr_loader_open(&l[1], src, &without, &err), &err);
@@ -130,15 +153,15 @@ static void boxes_come_from_the_field(void **state)
 static void a_tfrecord_gives_the_same_crops(void **state)
 {
     (void)state;
-    mr_source        *src = make_set("leaving", BOXES + 1, false);
-    mr_error          err = MR_ERROR_INIT;
+    mr_source *src = make_set("leaving", BOXES + 1, false);
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_result result;
     mr_convert_defaults(&cfg);
     cfg.to = MR_TO_TFRECORD;
     cfg.force = true;
     MRT_OK(mr_convert(src, mrt_path("set.tfrecord"), &cfg, &result, &err), &err);
-    mr_source             *records = mrt_source(mrt_path("set.tfrecord"));
+    mr_source *records = mrt_source(mrt_path("set.tfrecord"));
     const mr_loader_config loader = settings(NULL, 0);
     MRT_TRUE(mrt_same(mrt_digest(src, &loader, NULL, NULL), mrt_digest(records, &loader, NULL, NULL)));
     mr_source_close(records);
@@ -148,7 +171,7 @@ static void a_tfrecord_gives_the_same_crops(void **state)
 static void what_cannot_be_is_refused(void **state)
 {
     (void)state;
-    mr_source       *src = make_set("refused", FIELDS, false), *bare = make_set("bare", BOXES, false);
+    mr_source *src = make_set("refused", FIELDS, false), *bare = make_set("bare", BOXES, false);
     mr_loader_config cfg = settings(NULL, 0);
     mrt_refused(bare, &cfg, MR_EINVAL, "augment covers= needs boxes: no field of ");
     mrt_refused(bare, &cfg, MR_EINVAL, "there are: image, label");
@@ -190,12 +213,12 @@ static void bad_boxes_make_bad_samples(void **state)
     mr_source *src = make_set("nan", FIELDS, true);
     for (uint32_t fields = 0; fields < 2; fields++) {
         mr_loader_config cfg = settings(&delivered, fields);
-        mr_error         err = MR_ERROR_INIT;
-        mr_loader       *l;
-        mr_batch         b;
-        told             t = {0};
-        int              rc;
-        uint64_t         blanks = 0;
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
+        mr_batch b;
+        told t = {0};
+        int rc;
+        uint64_t blanks = 0;
         cfg.on_bad = tell;
         cfg.bad_context = &t;
         MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);

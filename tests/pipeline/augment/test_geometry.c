@@ -1,31 +1,63 @@
-/* geometry: pictures whose pixels are their own coordinates, and filled boxes, run through specifications in every orientation and then
- * looked at: what the geometry says of a pixel is what the pixel shows. Boxes and masks by hand beside that. */
+/* geometry: pictures whose pixels are their own coordinates, and filled boxes, run through specifications in
+ * every orientation and then looked at: what the geometry says of a pixel is what the pixel shows. Boxes and
+ * masks by hand beside that. */
 #include <math.h>
 
 #include "base/util.h"
 #include "mrt.h"
-#include "tests/pipeline/pictures.h"
 #include "pipeline/augment/geometry.h"
+#include "tests/pipeline/pictures.h"
 
 enum { NOTHING = 250, DRAWS = 5, MOST_OUT = 420 }; /* sides stay below NOTHING */
 
-/* What a specification can do to a coordinate: 0: pixels are moved whole; else the shortest side there is in between. */
+/* What a specification can do to a coordinate: 0: pixels are moved whole; else the shortest side there is in
+ * between. */
 static const struct spec {
     const char *text;
-    uint32_t    least;
+    uint32_t least;
 } specs[] = {
-    {"none", 0}, {"flip", 0}, {"flip,flip", 0}, {"padcrop(4)", 0}, {"padcrop(4),flip", 0}, {"flip,padcrop(3,20)", 0},
-    {"padcrop(60,40x90),flip", 0}, {"center(20)", 0}, {"center(12x31),flip", 0}, {"center(200x240)", 0}, {"flip,center(90x30),flip", 0},
-    {"shift(0.25)", 0}, {"shift(0.5,0.1),flip", 0}, {"flip,shift(0.2,1),flip", 0}, {"shift(0.3),shift(0.4)", 0},
-    {"center(20),shift(0.4)", 0}, {"padcrop(5),shift(0.3),flip", 0}, {"shift(0.3),padcrop(7),flip", 0}, {"shift(0.5),center(150),shift(0.2)", 0},
-    {"center(9),center(60),flip", 0}, {"padcrop(2),flip,padcrop(1),flip,flip", 0}, {"flip,brightness(0),flip,contrast(1:1)", 0},
+    {"none", 0},
+    {"flip", 0},
+    {"flip,flip", 0},
+    {"padcrop(4)", 0},
+    {"padcrop(4),flip", 0},
+    {"flip,padcrop(3,20)", 0},
+    {"padcrop(60,40x90),flip", 0},
+    {"center(20)", 0},
+    {"center(12x31),flip", 0},
+    {"center(200x240)", 0},
+    {"flip,center(90x30),flip", 0},
+    {"shift(0.25)", 0},
+    {"shift(0.5,0.1),flip", 0},
+    {"flip,shift(0.2,1),flip", 0},
+    {"shift(0.3),shift(0.4)", 0},
+    {"center(20),shift(0.4)", 0},
+    {"padcrop(5),shift(0.3),flip", 0},
+    {"shift(0.3),padcrop(7),flip", 0},
+    {"shift(0.5),center(150),shift(0.2)", 0},
+    {"center(9),center(60),flip", 0},
+    {"padcrop(2),flip,padcrop(1),flip,flip", 0},
+    {"flip,brightness(0),flip,contrast(1:1)", 0},
     {"center(150x30),shift(0.9),flip,shift(0.1)", 0},
-    {"resize(40)", 9}, {"resize(40),center(32)", 9}, {"resize(31x25),flip", 25}, {"flip,resize(70x90,filter=bicubic)", 70},
-    {"resize(200x160)", 160}, {"resize(31x25),center(60),flip", 25}, {"resize(40),center(32),padcrop(4),flip", 9},
-    {"rrc(32)", 32}, {"rrc(32),flip", 32}, {"flip,rrc(47,scale=0.3:0.9,filter=bicubic),flip", 47}, {"rrc(60,scale=1:1),shift(0.3)", 60},
-    {"resize(50x30),resize(30x50),resize(45),center(40)", 30}, {"padcrop(20),rrc(60),flip", 60}, {"shift(0.5),rrc(60),flip", 60},
-    {"center(100),resize(64)", 64}, {"center(240x200),flip,resize(90),center(80)", 75}, {"rrc(50),center(70),resize(90),flip", 50},
-    {"resize(60),shift(0.4),resize(90x80),flip", 9}, {"shift(0.2),flip,padcrop(8),resize(100),shift(0.1),center(50)", 25},
+    {"resize(40)", 9},
+    {"resize(40),center(32)", 9},
+    {"resize(31x25),flip", 25},
+    {"flip,resize(70x90,filter=bicubic)", 70},
+    {"resize(200x160)", 160},
+    {"resize(31x25),center(60),flip", 25},
+    {"resize(40),center(32),padcrop(4),flip", 9},
+    {"rrc(32)", 32},
+    {"rrc(32),flip", 32},
+    {"flip,rrc(47,scale=0.3:0.9,filter=bicubic),flip", 47},
+    {"rrc(60,scale=1:1),shift(0.3)", 60},
+    {"resize(50x30),resize(30x50),resize(45),center(40)", 30},
+    {"padcrop(20),rrc(60),flip", 60},
+    {"shift(0.5),rrc(60),flip", 60},
+    {"center(100),resize(64)", 64},
+    {"center(240x200),flip,resize(90),center(80)", 75},
+    {"rrc(50),center(70),resize(90),flip", 50},
+    {"resize(60),shift(0.4),resize(90x80),flip", 9},
+    {"shift(0.2),flip,padcrop(8),resize(100),shift(0.1),center(50)", 25},
 };
 
 static const uint32_t sizes[][2] = {{32, 32}, {57, 43}, {43, 110}, {231, 26}, {9, 17}};
@@ -37,7 +69,8 @@ static uint8_t *coordinates(uint32_t w, uint32_t h)
 {
     uint8_t *p = malloc((size_t)w * h * 3);
     for (uint32_t y = 0; y < h; y++)
-        for (uint32_t x = 0; x < w; x++) memcpy(p + ((size_t)y * w + x) * 3, (uint8_t[]){(uint8_t)x, (uint8_t)y, 255}, 3);
+        for (uint32_t x = 0; x < w; x++)
+            memcpy(p + ((size_t)y * w + x) * 3, (uint8_t[]){(uint8_t)x, (uint8_t)y, 255}, 3);
     return p;
 }
 
@@ -48,20 +81,21 @@ typedef struct rectangle {
 static uint8_t *filled(uint32_t w, uint32_t h, rectangle r)
 {
     uint8_t *p = calloc((size_t)w * h, 3);
-    for (uint32_t y = r.y0; y < r.y1; y++) memset(p + ((size_t)y * w + r.x0) * 3, 255, (size_t)(r.x1 - r.x0) * 3);
+    for (uint32_t y = r.y0; y < r.y1; y++)
+        memset(p + ((size_t)y * w + r.x0) * 3, 255, (size_t)(r.x1 - r.x0) * 3);
     return p;
 }
 
 /* An encoded file of pixels; a JPEG with this orientation, or a PNG for 0. */
 typedef struct file {
     uint8_t *data;
-    size_t   bytes;
+    size_t bytes;
 } file;
 
 static file file_of(uint8_t *pixels, uint32_t w, uint32_t h, uint32_t orientation)
 {
     const mr_image p = {w, h, 3, pixels};
-    void  *data;
+    void *data;
     size_t bytes;
     if (orientation == 0) {
         MRT_EQ(mr_image_encode_png(&p, &data, &bytes, NULL), MR_OK);
@@ -77,22 +111,22 @@ static file file_of(uint8_t *pixels, uint32_t w, uint32_t h, uint32_t orientatio
 /* ---- one run ---- */
 
 typedef struct run {
-    mri_scratch     *s;
+    mri_scratch *s;
     const mr_augment *a;
     const struct spec *spec;
     mr_decode_config cfg;
-    mri_sample_key   key;
-    uint32_t         w, h, orientation; /* stored; 0: a PNG */
-    double           grain;             /* stored pixels in one of the coarsest result */
-    mri_geometry     g;
-    uint8_t          out[3 * MOST_OUT * MOST_OUT];
+    mri_sample_key key;
+    uint32_t w, h, orientation; /* stored; 0: a PNG */
+    double grain;               /* stored pixels in one of the coarsest result */
+    mri_geometry g;
+    uint8_t out[3 * MOST_OUT * MOST_OUT];
 } run;
 
 static void take(run *r, const file *f)
 {
     const bool swap = r->orientation >= 5 && !r->cfg.ignore_exif;
-    uint32_t   h, w;
-    mr_error   err = MR_ERROR_INIT;
+    uint32_t h, w;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_augment_output(r->a, swap ? r->w : r->h, swap ? r->h : r->w, &h, &w, &err), &err);
     MRT_TRUE(h <= MOST_OUT && w <= MOST_OUT);
     const mr_value v = mrt_encoded(f->data, f->bytes);
@@ -106,23 +140,25 @@ static void take(run *r, const file *f)
 static void wrong(const run *r, const char *what, uint32_t x, uint32_t y)
 {
     const uint8_t *p = r->out + ((size_t)y * r->g.out_w + x) * 3;
-    fail_msg("%s of %u x %u, orientation %u, epoch %u: %s at (%u, %u), which shows (%u, %u, %u)", r->spec->text, r->w, r->h, r->orientation,
-             (unsigned)r->key.epoch, what, x, y, p[0], p[1], p[2]);
+    fail_msg("%s of %u x %u, orientation %u, epoch %u: %s at (%u, %u), which shows (%u, %u, %u)",
+             r->spec->text, r->w, r->h, r->orientation, (unsigned)r->key.epoch, what, x, y, p[0], p[1], p[2]);
 }
 
 /* Two masks, of columns and of rows, say of each pixel where it comes from; the pixel says the same. */
-static void masks_show_what_the_picture_shows(run *r, const uint8_t *columns, const uint8_t *rows, size_t stride)
+static void masks_show_what_the_picture_shows(run *r, const uint8_t *columns, const uint8_t *rows,
+                                              size_t stride)
 {
     static uint8_t from_x[MOST_OUT * MOST_OUT], from_y[MOST_OUT * MOST_OUT];
-    const double   slack = (r->orientation ? 3 : 0) + (r->spec->least ? 1 + 0.75 * r->grain : 0);
+    const double slack = (r->orientation ? 3 : 0) + (r->spec->least ? 1 + 0.75 * r->grain : 0);
     mri_mask_place(&r->g, columns, stride, NOTHING, from_x);
     mri_mask_place(&r->g, rows, stride, NOTHING, from_y);
     for (uint32_t y = 0; y < r->g.out_h; y++)
         for (uint32_t x = 0; x < r->g.out_w; x++) {
-            const size_t   at = (size_t)y * r->g.out_w + x;
+            const size_t at = (size_t)y * r->g.out_w + x;
             const uint8_t *p = r->out + at * 3;
             if ((from_x[at] == NOTHING) != (from_y[at] == NOTHING)) wrong(r, "the masks differ", x, y);
-            if (from_x[at] == NOTHING ? p[2] >= 245 : p[2] <= 10) wrong(r, from_x[at] == NOTHING ? "nothing" : "something", x, y);
+            if (from_x[at] == NOTHING ? p[2] >= 245 : p[2] <= 10)
+                wrong(r, from_x[at] == NOTHING ? "nothing" : "something", x, y);
             if (r->spec->least == 0 && p[2] > 10 && p[2] < 245) wrong(r, "half a pixel", x, y);
             if (p[2] < 245 || from_x[at] == NOTHING) continue;
             if (abs(from_x[at] - p[0]) > slack || abs(from_y[at] - p[1]) > slack) {
@@ -146,7 +182,9 @@ static bool bounds(const run *r, double out[4])
     bool any = false;
     for (uint32_t y = 0; y < r->g.out_h; y++)
         for (uint32_t x = 0; x < r->g.out_w; x++) {
-            if (r->out[((size_t)y * r->g.out_w + x) * 3] < 128 || !is_first_hand(&r->g.x, x) || !is_first_hand(&r->g.y, y)) continue;
+            if (r->out[((size_t)y * r->g.out_w + x) * 3] < 128 || !is_first_hand(&r->g.x, x) ||
+                !is_first_hand(&r->g.y, y))
+                continue;
             out[0] = !any || x < out[0] ? x : out[0];
             out[1] = any ? out[1] : y;
             out[2] = !any || x + 1 > out[2] ? x + 1 : out[2];
@@ -160,23 +198,31 @@ static void box_bounds_what_was_filled(run *r, rectangle b, bool in_pixels)
 {
     const double w = in_pixels ? 1 : r->w, h = in_pixels ? 1 : r->h;
     const double corners[5] = {b.x0 / w, b.y0 / h, b.x1 / w, b.y1 / h, 17};
-    const mr_value v = {.type = MR_TYPE_TENSOR, .dtype = MR_F64, .ndim = 2, .dim = {1, 5}, .data = corners, .bytes = sizeof corners};
-    float    placed[5];
+    const mr_value v = {.type = MR_TYPE_TENSOR,
+                        .dtype = MR_F64,
+                        .ndim = 2,
+                        .dim = {1, 5},
+                        .data = corners,
+                        .bytes = sizeof corners};
+    float placed[5];
     uint32_t which, kept;
     mr_error err = MR_ERROR_INIT;
-    double   seen[4] = {0};
+    double seen[4] = {0};
     MRT_OK(mri_boxes_place(&r->g, &v, in_pixels, 5, 1, placed, &which, &kept, &err), &err);
     const bool any = bounds(r, seen);
     /* an edge may be blurred over the coarsest pixel, and lie anywhere in one of the result's */
     const double slack_x = r->spec->least ? 1 + 0.75 * r->grain / fabs(r->g.x.scale) : 1e-3;
     const double slack_y = r->spec->least ? 1 + 0.75 * r->grain / fabs(r->g.y.scale) : 1e-3;
-    const double wide = kept ? (placed[2] - placed[0]) * r->g.out_w : 0, high = kept ? (placed[3] - placed[1]) * r->g.out_h : 0;
+    const double wide = kept ? (placed[2] - placed[0]) * r->g.out_w : 0,
+                 high = kept ? (placed[3] - placed[1]) * r->g.out_h : 0;
     if (!any && (wide <= slack_x || high <= slack_y)) return;
     if (!kept && (seen[2] - seen[0] <= slack_x || seen[3] - seen[1] <= slack_y) && r->spec->least) return;
-    if (!kept || !any) wrong(r, kept ? "a box of nothing" : "a box was dropped", (uint32_t)seen[0], (uint32_t)seen[1]);
+    if (!kept || !any)
+        wrong(r, kept ? "a box of nothing" : "a box was dropped", (uint32_t)seen[0], (uint32_t)seen[1]);
     MRT_TRUE(placed[4] == 17 && which == 0);
     for (int k = 0; k < 4; k++) {
-        const double at = (double)placed[k] * (k % 2 ? r->g.out_h : r->g.out_w), slack = k % 2 ? slack_y : slack_x;
+        const double at = (double)placed[k] * (k % 2 ? r->g.out_h : r->g.out_w),
+                     slack = k % 2 ? slack_y : slack_x;
         if (fabs(at - seen[k]) <= slack) continue;
         char what[96];
         snprintf(what, sizeof what, "corner %d lies at %g, expected %g +- %g", k, at, seen[k], slack);
@@ -199,7 +245,8 @@ static void follow(run *r, bool turned)
     const rectangle b = {r->w / 5, r->h / 4, r->w - r->w / 3, r->h - r->h / 8};
     shape = filled(r->w, r->h, b);
     for (r->orientation = turned; r->orientation <= (turned ? 8 : 0); r->orientation++) {
-        const file where = file_of(picture, r->w, r->h, r->orientation), what = file_of(shape, r->w, r->h, r->orientation);
+        const file where = file_of(picture, r->w, r->h, r->orientation),
+                   what = file_of(shape, r->w, r->h, r->orientation);
         for (size_t k = 0; k < MRI_ARRAY_COUNT(specs); k++) {
             mr_augment *a;
             MRT_EQ(mr_augment_create(&a, specs[k].text, true, NULL), MR_OK);
@@ -268,7 +315,11 @@ static mri_geometry geometry(uint32_t w, uint32_t h, uint32_t orientation)
 
 static mr_value boxes_of(const float *corners, uint64_t count, uint32_t columns)
 {
-    return (mr_value){.type = MR_TYPE_TENSOR, .dtype = MR_F32, .ndim = 2, .dim = {count, columns}, .data = corners,
+    return (mr_value){.type = MR_TYPE_TENSOR,
+                      .dtype = MR_F32,
+                      .ndim = 2,
+                      .dim = {count, columns},
+                      .data = corners,
                       .bytes = count * columns * sizeof(float)};
 }
 
@@ -276,17 +327,31 @@ static void boxes_turn_with_the_picture(void **state)
 {
     (void)state;
     /* x 10..20, y 5..15 of 40 x 20, upright as EXIF defines it: what the stored top and left become */
-    static const float expected[9][4] = {
-        {0}, {0.25f, 0.25f, 0.5f, 0.75f}, {0.5f, 0.25f, 0.75f, 0.75f}, {0.5f, 0.25f, 0.75f, 0.75f}, {0.25f, 0.25f, 0.5f, 0.75f},
-        {0.25f, 0.25f, 0.75f, 0.5f}, {0.25f, 0.25f, 0.75f, 0.5f}, {0.25f, 0.5f, 0.75f, 0.75f}, {0.25f, 0.5f, 0.75f, 0.75f}};
-    static const float narrow_one[9][4] = { /* x 0..10, y 0..5: a corner that tells all eight apart, with its aspect */
-        {0}, {0, 0, 0.25f, 0.25f}, {0.75f, 0, 1, 0.25f}, {0.75f, 0.75f, 1, 1}, {0, 0.75f, 0.25f, 1},
-        {0, 0, 0.25f, 0.25f}, {0.75f, 0, 1, 0.25f}, {0.75f, 0.75f, 1, 1}, {0, 0.75f, 0.25f, 1}};
-    const float    in[2][4] = {{10, 5, 20, 15}, {0, 0, 10, 5}};
+    static const float expected[9][4] = {{0},
+                                         {0.25f, 0.25f, 0.5f, 0.75f},
+                                         {0.5f, 0.25f, 0.75f, 0.75f},
+                                         {0.5f, 0.25f, 0.75f, 0.75f},
+                                         {0.25f, 0.25f, 0.5f, 0.75f},
+                                         {0.25f, 0.25f, 0.75f, 0.5f},
+                                         {0.25f, 0.25f, 0.75f, 0.5f},
+                                         {0.25f, 0.5f, 0.75f, 0.75f},
+                                         {0.25f, 0.5f, 0.75f, 0.75f}};
+    static const float narrow_one[9][4] = {
+        /* x 0..10, y 0..5: a corner that tells all eight apart, with its aspect */
+        {0},
+        {0, 0, 0.25f, 0.25f},
+        {0.75f, 0, 1, 0.25f},
+        {0.75f, 0.75f, 1, 1},
+        {0, 0.75f, 0.25f, 1},
+        {0, 0, 0.25f, 0.25f},
+        {0.75f, 0, 1, 0.25f},
+        {0.75f, 0.75f, 1, 1},
+        {0, 0.75f, 0.25f, 1}};
+    const float in[2][4] = {{10, 5, 20, 15}, {0, 0, 10, 5}};
     const mr_value v = boxes_of(in[0], 2, 4);
     for (uint32_t o = 1; o <= 8; o++) {
         const mri_geometry g = geometry(40, 20, o);
-        float    out[2][4];
+        float out[2][4];
         uint32_t which[2], kept;
         MRT_EQ(g.out_w, o >= 5 ? 20 : 40);
         MRT_EQ(mri_boxes_place(&g, &v, true, 4, 2, out[0], which, &kept, NULL), MR_OK);
@@ -299,20 +364,22 @@ static void boxes_are_cut_and_dropped(void **state)
 {
     (void)state;
     static const float in[][6] = {
-        {0, 0, 1, 1, 1, -1},                /* all of the picture */
-        {0, 0, 0.4f, 0.4f, 2, NAN},         /* left of and above the window */
-        {0.5f, 0.5f, 0.5f, 0.75f, 3, 0},    /* no area */
-        {0.625f, 0.375f, 2, 0.5f, 4, 1e30f},/* beyond the picture */
-        {-0.25f, 0.5f, 0.5f, 1.5f, 5, 0},   /* touches the window's side */
+        {0, 0, 1, 1, 1, -1},                 /* all of the picture */
+        {0, 0, 0.4f, 0.4f, 2, NAN},          /* left of and above the window */
+        {0.5f, 0.5f, 0.5f, 0.75f, 3, 0},     /* no area */
+        {0.625f, 0.375f, 2, 0.5f, 4, 1e30f}, /* beyond the picture */
+        {-0.25f, 0.5f, 0.5f, 1.5f, 5, 0},    /* touches the window's side */
         {0.5f, 0.25f, 0.625f, 1, 6, 0},
     };
     mri_geometry g = geometry(80, 40, 1);
-    mri_geometry_window(&g, 40, 0, 80, 20, MRI_OUTSIDE_ZERO, false); /* 40 of the picture's columns, 40 of nothing */
-    float    out[6][6];
+    mri_geometry_window(&g, 40, 0, 80, 20, MRI_OUTSIDE_ZERO,
+                        false); /* 40 of the picture's columns, 40 of nothing */
+    float out[6][6];
     uint32_t which[6], kept;
     const mr_value v = boxes_of(in[0], 6, 6);
     MRT_EQ(mri_boxes_place(&g, &v, false, 6, 6, out[0], which, &kept, NULL), MR_OK);
-    static const float expected[][5] = {{0, 0, 0.5f, 1, 1}, {0.125f, 0.75f, 0.5f, 1, 4}, {0, 0.5f, 0.125f, 1, 6}};
+    static const float expected[][5] = {
+        {0, 0, 0.5f, 1, 1}, {0.125f, 0.75f, 0.5f, 1, 4}, {0, 0.5f, 0.125f, 1, 6}};
     static const uint32_t numbers[] = {0, 3, 5};
     MRT_EQ(kept, 3);
     for (uint32_t k = 0; k < kept; k++) {
@@ -333,12 +400,13 @@ static void boxes_are_cut_and_dropped(void **state)
 static void boxes_of_doubles_and_of_none(void **state)
 {
     (void)state;
-    const double   in[] = {0.25, 0, 0.75, 1};
-    const mr_value v = {.type = MR_TYPE_TENSOR, .dtype = MR_F64, .ndim = 2, .dim = {1, 4}, .data = in, .bytes = sizeof in};
-    mri_geometry   g = geometry(30, 20, 1);
+    const double in[] = {0.25, 0, 0.75, 1};
+    const mr_value v = {
+        .type = MR_TYPE_TENSOR, .dtype = MR_F64, .ndim = 2, .dim = {1, 4}, .data = in, .bytes = sizeof in};
+    mri_geometry g = geometry(30, 20, 1);
     const mri_axis x = mri_axis_of(30, 10, 10, 7), y = mri_axis_of(20, 0, 20, 9);
     mri_geometry_resample(&g, &x, &y, true);
-    float    out[4] = {9, 9, 9, 9};
+    float out[4] = {9, 9, 9, 9};
     uint32_t which, kept = 7;
     mr_error err = MR_ERROR_INIT;
     MRT_OK(mri_boxes_place(&g, &v, false, 4, 1, out, &which, &kept, &err), &err);
@@ -352,7 +420,7 @@ static void boxes_of_doubles_and_of_none(void **state)
 static void refused(const mr_value *v, bool in_pixels, uint32_t columns, int rc, const char *text)
 {
     const mri_geometry g = geometry(30, 20, 1);
-    float    out[16];
+    float out[16];
     uint32_t which[2], kept = 7;
     mr_error err = MR_ERROR_INIT;
     MRT_EQ(mri_boxes_place(&g, v, in_pixels, columns, 2, out, which, &kept, &err), rc);
@@ -364,12 +432,17 @@ static void boxes_that_are_none_are_refused(void **state)
 {
     (void)state;
     static const struct bad {
-        float       corner[4];
+        float corner[4];
         const char *text;
     } bad[] = {
-        {{0, NAN, 1, 1}, "box 1 is x0 0, y0 nan, x1 1, y1 1: expected numbers"}, {{0, 0, INFINITY, 1}, "x1 inf"},
-        {{-INFINITY, 0, 1, 1}, "expected numbers"}, {{0, 0, 1, NAN}, "y1 nan"}, {{0.5f, 0, 0.25f, 1}, "x0 <= x1"},
-        {{0, 0.5f, 1, 0.25f}, "y0 <= y1"}, {{3, 4, 20, 15}, "in_pixels"}, {{-2, 0, 1, 1}, "in_pixels"},
+        {{0, NAN, 1, 1}, "box 1 is x0 0, y0 nan, x1 1, y1 1: expected numbers"},
+        {{0, 0, INFINITY, 1}, "x1 inf"},
+        {{-INFINITY, 0, 1, 1}, "expected numbers"},
+        {{0, 0, 1, NAN}, "y1 nan"},
+        {{0.5f, 0, 0.25f, 1}, "x0 <= x1"},
+        {{0, 0.5f, 1, 0.25f}, "y0 <= y1"},
+        {{3, 4, 20, 15}, "in_pixels"},
+        {{-2, 0, 1, 1}, "in_pixels"},
     };
     for (size_t k = 0; k < MRI_ARRAY_COUNT(bad); k++) {
         float in[2][4] = {{0, 0, 1, 1}};
@@ -438,10 +511,15 @@ static void wide_masks(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(follows_pictures), cmocka_unit_test(follows_all_orientations), cmocka_unit_test(follows_ignored_orientations),
-        cmocka_unit_test(boxes_turn_with_the_picture), cmocka_unit_test(boxes_are_cut_and_dropped),
-        cmocka_unit_test(boxes_of_doubles_and_of_none), cmocka_unit_test(boxes_that_are_none_are_refused),
-        cmocka_unit_test(masks_are_cut_not_mixed), cmocka_unit_test(wide_masks),
+        cmocka_unit_test(follows_pictures),
+        cmocka_unit_test(follows_all_orientations),
+        cmocka_unit_test(follows_ignored_orientations),
+        cmocka_unit_test(boxes_turn_with_the_picture),
+        cmocka_unit_test(boxes_are_cut_and_dropped),
+        cmocka_unit_test(boxes_of_doubles_and_of_none),
+        cmocka_unit_test(boxes_that_are_none_are_refused),
+        cmocka_unit_test(masks_are_cut_not_mixed),
+        cmocka_unit_test(wide_masks),
     };
     return mrt_run(tests);
 }

@@ -1,5 +1,5 @@
-/* The cache: with it, without it, half of it, batches are the same to the bit; what it holds is not read again; whatever happens to
- * its files, the worst is that a sample is read from the data. */
+/* The cache: with it, without it, half of it, batches are the same to the bit; what it holds is not read
+ * again; whatever happens to its files, the worst is that a sample is read from the data. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -15,7 +15,7 @@
 
 typedef struct notes { /* the loader tells one at a time */
     uint32_t count;
-    char     text[8][512];
+    char text[8][512];
 } notes;
 
 static void on_note(void *context, const char *text)
@@ -28,7 +28,7 @@ static void on_note(void *context, const char *text)
 static mr_loader_config settings(mr_cache kind, uint64_t bytes, notes *n)
 {
     mr_loader_config cfg;
-    static char      folder[4096];
+    static char folder[4096];
     mr_loader_defaults(&cfg);
     if (n) *n = (notes){0};
     cfg.batch = 16;
@@ -58,9 +58,9 @@ static void remove_cache(void)
 static const char *cache_file(const char *suffix)
 {
     static char path[2][4096];
-    static int  turn;
-    char        command[8400];
-    char       *out = path[turn++ % 2];
+    static int turn;
+    char command[8400];
+    char *out = path[turn++ % 2];
     snprintf(command, sizeof command, "ls -d '%s'/*.mrcache%s", mrt_path("cache"), suffix);
     FILE *f = popen(command, "r");
     assert_non_null(f);
@@ -75,10 +75,10 @@ static void same(mr_digest a, mr_digest b) { MRT_TRUE(a.lo == b.lo && a.hi == b.
 /* Digest and figures of a run. */
 static mr_digest run(const mr_source *src, const mr_loader_config *cfg, mr_loader_stats *s)
 {
-    mr_error     err = MR_ERROR_INIT;
-    mr_loader   *l;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
     mr_digester *d;
-    uint64_t     batches, samples;
+    uint64_t batches, samples;
     MRT_OK(mr_loader_open(&l, src, cfg, &err), &err);
     MRT_EQ(mr_digester_create(&d), MR_OK);
     MRT_OK(mr_digester_run(d, l, NULL, UINT64_MAX, &batches, &samples, &err), &err);
@@ -97,9 +97,9 @@ static mr_digest plain(const mr_source *src)
 
 static mr_source *record_set(const char *name, uint32_t count, mr_store store)
 {
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
-    mr_source        *src = mrt_source(mrt_folder_set(name, 2, count / 2, 24, true));
+    mr_source *src = mrt_source(mrt_folder_set(name, 2, count / 2, 24, true));
     mr_convert_defaults(&cfg);
     cfg.store = store;
     cfg.force = true;
@@ -108,15 +108,15 @@ static mr_source *record_set(const char *name, uint32_t count, mr_store store)
     return mrt_source(mrt_path("%s.mrec", name));
 }
 
-/* ---------------------------------------------------------------------------------------------- the same batches */
+/* ------------------------------------------------------------------------------ the same batches */
 
 static void check_same_batches(const mr_source *src)
 {
     const mr_digest expected = plain(src);
-    const uint64_t  total = mr_source_info_of(src)->total_bytes, sizes[] = {UINT64_C(64) << 20, total / 2, 1};
+    const uint64_t total = mr_source_info_of(src)->total_bytes, sizes[] = {UINT64_C(64) << 20, total / 2, 1};
     for (uint32_t k = 0; k < 36; k++) {
-        notes            n;
-        mr_loader_stats  s;
+        notes n;
+        mr_loader_stats s;
         mr_loader_config cfg = settings(k % 2 ? MR_CACHE_DISK : MR_CACHE_MEMORY, sizes[k % 3], &n);
         cfg.prefetch = k / 6 % 3;
         cfg.workers = 1 + k % 5;
@@ -128,7 +128,9 @@ static void check_same_batches(const mr_source *src)
         same(expected, run(src, &cfg, &s));
         MRT_EQ(s.cache_dropped, 0);
         if (k % 3 == 0) MRT_EQ(s.cache_entries, COUNT);
-        if (k % 3 == 0) MRT_TRUE(s.cache_hits >= (cfg.prefetch ? 1 : 2) * COUNT); /* what is planned ahead is not there yet */
+        if (k % 3 == 0)
+            MRT_TRUE(s.cache_hits >=
+                     (cfg.prefetch ? 1 : 2) * COUNT); /* what is planned ahead is not there yet */
         if (k % 6 == 1) MRT_TRUE(s.cache_entries > 0 && s.cache_entries < COUNT && s.cache_hits > 0);
         if (k % 3 && k % 2 == 0) MRT_EQ(n.count, 1);
         if (k % 3 && k % 2 == 0) MRT_HAS(n.text[0], "the cache is full");
@@ -156,20 +158,22 @@ static void batches_are_the_same(void **state)
 static void resume_in_the_middle(void **state)
 {
     (void)state;
-    mr_source      *src = mrt_source(mrt_folder_set("resume", 2, COUNT / 2, 24, true));
+    mr_source *src = mrt_source(mrt_folder_set("resume", 2, COUNT / 2, 24, true));
     const mr_digest expected = plain(src);
     for (int kind = MR_CACHE_MEMORY; kind <= MR_CACHE_DISK; kind++) {
         mr_digester *d;
-        mr_error     err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         MRT_EQ(mr_digester_create(&d), MR_OK);
         for (int part = 0; part < 2; part++) {
             mr_loader *l;
-            uint64_t   batches, samples;
+            uint64_t batches, samples;
             mr_loader_config cfg = settings((mr_cache)kind, 1 << 20, NULL);
             cfg.start_epoch = part;
             cfg.start_step = part ? 3 : 0;
             MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
-            MRT_OK(mr_digester_run(d, l, NULL, part ? UINT64_MAX : (COUNT - 1) / 16 + 1 + 3, &batches, &samples, &err), &err);
+            MRT_OK(mr_digester_run(d, l, NULL, part ? UINT64_MAX : (COUNT - 1) / 16 + 1 + 3, &batches,
+                                   &samples, &err),
+                   &err);
             mr_loader_close(l);
         }
         same(expected, mr_digester_result(d));
@@ -179,7 +183,7 @@ static void resume_in_the_middle(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- what it is for */
+/* ------------------------------------------------------------------------------ what it is for */
 
 static void kept_samples_are_not_read_again(void **state)
 {
@@ -187,7 +191,7 @@ static void kept_samples_are_not_read_again(void **state)
     mr_source *src = mrt_source(mrt_folder_set("once", 2, COUNT / 2, 24, true));
     const uint64_t total = mr_source_info_of(src)->total_bytes;
     for (uint32_t prefetch = 0; prefetch < 3; prefetch += 2) {
-        mr_loader_stats  s;
+        mr_loader_stats s;
         mr_loader_config cfg = settings(MR_CACHE_MEMORY, 1 << 20, NULL);
         cfg.prefetch = prefetch;
         cfg.batch = COUNT / 3; /* epochs end with a batch */
@@ -202,14 +206,15 @@ static void kept_samples_are_not_read_again(void **state)
     mr_source_close(src);
 }
 
-/* A record file's fingerprint does not change with its pixels: that damage is not seen proves who delivers. */
+/* A record file's fingerprint does not change with its pixels: that damage is not seen proves who
+ * delivers. */
 static void the_next_run_finds_what_is_on_disk(void **state)
 {
     (void)state;
-    mr_source      *src = record_set("restart", COUNT, MR_STORE_JPEG);
+    mr_source *src = record_set("restart", COUNT, MR_STORE_JPEG);
     mr_loader_stats s;
     const mr_digest expected = plain(src);
-    notes           n;
+    notes n;
     mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, &n);
     same(expected, run(src, &cfg, &s));
     mr_extent e;
@@ -227,7 +232,7 @@ static void the_next_run_finds_what_is_on_disk(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- bad samples */
+/* ------------------------------------------------------------------------------ bad samples */
 
 typedef struct told {
     uint32_t count;
@@ -246,7 +251,7 @@ static void bad_samples_stay_bad(void **state)
     (void)state;
     char path[4096];
     mr_source *src = mrt_source(mrt_folder_set("bad", 2, COUNT / 2, 24, true));
-    size_t   bytes; /* half a picture: only decoding tells */
+    size_t bytes; /* half a picture: only decoding tells */
     uint8_t *jpeg = mrt_read_file(mr_source_sample_path(src, 40, path, sizeof path), &bytes);
     mrt_write_file(path, jpeg, bytes - bytes / 4);
     free(jpeg);
@@ -254,9 +259,12 @@ static void bad_samples_stay_bad(void **state)
     src = mrt_source(mrt_path("bad"));
     mr_digest expected = {0, 0};
     for (int k = 0; k < 8; k++) {
-        told             t = {0};
-        mr_loader_stats  s;
-        mr_loader_config cfg = settings(k == 0 ? MR_CACHE_OFF : k % 2 ? MR_CACHE_MEMORY : MR_CACHE_DISK, 1 << 20, NULL);
+        told t = {0};
+        mr_loader_stats s;
+        mr_loader_config cfg = settings(k == 0  ? MR_CACHE_OFF
+                                        : k % 2 ? MR_CACHE_MEMORY
+                                                : MR_CACHE_DISK,
+                                        1 << 20, NULL);
         cfg.bad = MR_BAD_REPLACE;
         cfg.on_bad = remember;
         cfg.bad_context = &t;
@@ -274,7 +282,8 @@ static void bad_samples_stay_bad(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- files that are not as they were */
+/* ------------------------------------------------------------------------------ files that are not as they
+ * were */
 
 static void change_byte(const char *path, uint64_t at, uint8_t by)
 {
@@ -297,10 +306,10 @@ static uint64_t size_of(const char *path)
 static void a_damaged_entry_is_made_anew(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_folder_set("damage", 2, COUNT / 2, 24, true));
-    const mr_digest  expected = plain(src);
-    mr_loader_stats  s;
-    notes            n;
+    mr_source *src = mrt_source(mrt_folder_set("damage", 2, COUNT / 2, 24, true));
+    const mr_digest expected = plain(src);
+    mr_loader_stats s;
+    notes n;
     mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, &n);
     same(expected, run(src, &cfg, &s));
     change_byte(cache_file(""), 5000, 1);
@@ -323,16 +332,17 @@ static void a_damaged_entry_is_made_anew(void **state)
 static void a_label_that_cannot_be_is_not_believed(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_folder_set("label", 2, COUNT / 2, 24, true));
-    const mr_digest  expected = plain(src);
+    mr_source *src = mrt_source(mrt_folder_set("label", 2, COUNT / 2, 24, true));
+    const mr_digest expected = plain(src);
     static const int64_t labels[] = {2, -1, 1000000, INT32_MAX};
-    mr_loader_stats  s;
+    mr_loader_stats s;
     mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, NULL);
     for (size_t k = 0; k < MRI_ARRAY_COUNT(labels); k++) {
         same(expected, run(src, &cfg, &s));
         const char *path = cache_file("");
-        size_t      bytes, index_bytes;
-        uint8_t    *data = mrt_read_file(path, &bytes), *index = mrt_read_file(cache_file(".index"), &index_bytes);
+        size_t bytes, index_bytes;
+        uint8_t *data = mrt_read_file(path, &bytes),
+                *index = mrt_read_file(cache_file(".index"), &index_bytes);
         const uint64_t offset = mri_le64(index + 64 + 8);
         const uint32_t length = mri_le32(index + 64 + 16);
         uint8_t *const entry = data + offset;
@@ -352,24 +362,25 @@ static void a_label_that_cannot_be_is_not_believed(void **state)
 static void torn_files_lose_only_what_is_gone(void **state)
 {
     (void)state;
-    mr_source      *src = mrt_source(mrt_folder_set("torn", 2, COUNT / 2, 24, true));
+    mr_source *src = mrt_source(mrt_folder_set("torn", 2, COUNT / 2, 24, true));
     const mr_digest expected = plain(src);
     for (int k = 0; k < 6; k++) {
-        mr_loader_stats  s;
-        notes            n;
+        mr_loader_stats s;
+        notes n;
         mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, &n);
         same(expected, run(src, &cfg, &s));
         const char *data = cache_file(""), *index = cache_file(".index");
-        if (k == 0) MRT_EQ(truncate(data, (off_t)size_of(data) / 2), 0);        /* entries are missing */
-        if (k == 1) MRT_EQ(truncate(index, 64 + 32 * (COUNT - 20) + 7), 0);     /* records, and one in part */
+        if (k == 0) MRT_EQ(truncate(data, (off_t)size_of(data) / 2), 0);    /* entries are missing */
+        if (k == 1) MRT_EQ(truncate(index, 64 + 32 * (COUNT - 20) + 7), 0); /* records, and one in part */
         if (k == 2) MRT_EQ(unlink(data), 0);
         if (k == 3) MRT_EQ(truncate(index, 20), 0);
-        if (k == 4) change_byte(index, 30, 8);                                  /* a header that is no longer sound */
-        if (k == 5) change_byte(index, 64 + 32 * 10 + 3, 8);                    /* a record */
+        if (k == 4) change_byte(index, 30, 8);               /* a header that is no longer sound */
+        if (k == 5) change_byte(index, 64 + 32 * 10 + 3, 8); /* a record */
         same(expected, run(src, &cfg, &s));
         MRT_EQ(s.cache_entries, COUNT);
         MRT_EQ(n.count, k == 1 ? 0 : 1);
-        MRT_TRUE(k < 2 || k == 5 ? s.cache_hits > 2 * COUNT && s.cache_hits < 3 * COUNT : s.cache_hits <= 2 * COUNT);
+        MRT_TRUE(k < 2 || k == 5 ? s.cache_hits > 2 * COUNT && s.cache_hits < 3 * COUNT
+                                 : s.cache_hits <= 2 * COUNT);
         same(expected, run(src, &cfg, &s));
         MRT_EQ(s.cache_hits, 3 * COUNT);
         remove_cache();
@@ -381,14 +392,14 @@ static void torn_files_lose_only_what_is_gone(void **state)
 static void random_damage_is_survived(void **state)
 {
     (void)state;
-    mr_source      *src = mrt_source(mrt_folder_set("random", 2, 20, 24, true));
+    mr_source *src = mrt_source(mrt_folder_set("random", 2, 20, 24, true));
     const mr_digest expected = plain(src);
     for (uint64_t round = 0; round < 60; round++) {
         mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, NULL);
         same(expected, mrt_digest(src, &cfg, NULL, NULL));
         for (uint32_t k = 0; k < 1 + round % 20; k++) {
             const uint64_t draw = mri_mix64(round * 100 + k);
-            const char    *path = cache_file(draw % 2 ? "" : ".index");
+            const char *path = cache_file(draw % 2 ? "" : ".index");
             const uint64_t at = 64 + (draw >> 16) % (size_of(path) - 64);
             if (draw % 32 == 0) MRT_EQ(truncate(path, (off_t)at), 0);
             else change_byte(path, at, (uint8_t)(1 + (draw >> 8) % 255));
@@ -402,9 +413,9 @@ static void random_damage_is_survived(void **state)
 
 static void refused(const mr_source *src, const mr_loader_config *cfg, int code, const char *why)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_loader *l = (mr_loader *)(uintptr_t)cfg;
-    char       text[2048];
+    char text[2048];
     MRT_EQ(mr_loader_open(&l, src, cfg, &err), code);
     MRT_TRUE(l == NULL);
     MRT_HAS(mr_error_format(&err, text, sizeof text), why);
@@ -413,14 +424,14 @@ static void refused(const mr_source *src, const mr_loader_config *cfg, int code,
 static void other_peoples_files_are_left_alone(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_folder_set("foreign", 2, COUNT / 2, 24, true));
-    mr_source       *other = mrt_source(mrt_folder_set("foreign2", 2, COUNT / 2, 24, true));
-    mr_loader_stats  s;
-    notes            n;
+    mr_source *src = mrt_source(mrt_folder_set("foreign", 2, COUNT / 2, 24, true));
+    mr_source *other = mrt_source(mrt_folder_set("foreign2", 2, COUNT / 2, 24, true));
+    mr_loader_stats s;
+    notes n;
     mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, &n);
     run(src, &cfg, &s);
     const char *data = cache_file("");
-    size_t      bytes;
+    size_t bytes;
     mrt_write_file(data, "a letter to somebody", 20);
     refused(src, &cfg, MR_EFORMAT, "is no cache of this data");
     char *still = mrt_read_file(data, &bytes);
@@ -452,17 +463,17 @@ static void other_peoples_files_are_left_alone(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- several users */
+/* ------------------------------------------------------------------------------ several users */
 
 static void a_second_process_only_reads(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_folder_set("locked", 2, COUNT / 2, 24, true));
-    const mr_digest  expected = plain(src);
-    mr_loader_stats  s;
-    notes            n, m;
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *first;
+    mr_source *src = mrt_source(mrt_folder_set("locked", 2, COUNT / 2, 24, true));
+    const mr_digest expected = plain(src);
+    mr_loader_stats s;
+    notes n, m;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *first;
     mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, &n), both = settings(MR_CACHE_DISK, 1 << 20, &m);
     MRT_OK(mr_loader_open(&first, src, &cfg, &err), &err);
     same(expected, run(src, &both, &s)); /* nothing there yet, or some */
@@ -484,10 +495,11 @@ static void many_sets_share_a_folder(void **state)
 {
     (void)state;
     mr_source *src[3] = {mrt_source(mrt_folder_set("share0", 2, COUNT / 2, 24, true)),
-                         mrt_source(mrt_idx_set("share1", COUNT, 14, 14)), mrt_source(mrt_idx_set("share2", COUNT, 14, 14))};
+                         mrt_source(mrt_idx_set("share1", COUNT, 14, 14)),
+                         mrt_source(mrt_idx_set("share2", COUNT, 14, 14))};
     for (int round = 0; round < 2; round++)
         for (int k = 0; k < 3; k++) {
-            mr_loader_stats        s;
+            mr_loader_stats s;
             const mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, NULL);
             same(plain(src[k]), run(src[k], &cfg, &s));
             if (round) MRT_EQ(s.cache_hits, 3 * COUNT);
@@ -500,11 +512,11 @@ static void many_sets_share_a_folder(void **state)
 static void a_changed_set_begins_anew(void **state)
 {
     (void)state;
-    mr_loader_stats        s;
+    mr_loader_stats s;
     const mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, NULL);
-    const char            *path = mrt_idx_set("changed", COUNT, 14, 14);
-    mr_source             *src = mrt_source(path);
-    const mr_digest        before = run(src, &cfg, &s);
+    const char *path = mrt_idx_set("changed", COUNT, 14, 14);
+    mr_source *src = mrt_source(path);
+    const mr_digest before = run(src, &cfg, &s);
     mr_source_close(src);
     for (uint64_t i = 16; i < 16 + 40 * 196; i += 196) change_byte(path, i + 90, 255);
     src = mrt_source(path);
@@ -513,13 +525,13 @@ static void a_changed_set_begins_anew(void **state)
     MRT_TRUE(after.lo != before.lo);
     mr_source_close(src);
 
-    char        file[4096];
+    char file[4096];
     struct stat st;
     src = mrt_source(mrt_folder_set("changedfolder", 2, COUNT / 2, 24, true));
     run(src, &cfg, &s);
     mr_source_sample_path(src, 9, file, sizeof file);
     MRT_EQ(stat(file, &st), 0);
-    size_t   bytes;
+    size_t bytes;
     uint8_t *jpeg = mrt_read_file(file, &bytes);
     jpeg[bytes - 30] ^= 1; /* still a picture, another one */
     mrt_write_file(file, jpeg, bytes);
@@ -536,14 +548,14 @@ static void a_changed_set_begins_anew(void **state)
 static void killed_while_it_fills(void **state)
 {
     (void)state;
-    mr_source      *src = mrt_source(mrt_folder_set("killed", 2, COUNT / 2, 24, true));
+    mr_source *src = mrt_source(mrt_folder_set("killed", 2, COUNT / 2, 24, true));
     const mr_digest expected = plain(src);
     for (uint32_t round = 0; round < 12; round++) {
         const pid_t child = fork();
         if (child == 0) {
             mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, NULL);
-            mr_loader       *l;
-            mr_batch         b;
+            mr_loader *l;
+            mr_batch b;
             cfg.epochs = UINT64_MAX;
             if (mr_loader_open(&l, src, &cfg, NULL) != MR_OK) _exit(1);
             while (mr_loader_next(l, &b, MR_FOREVER, NULL) == MR_OK) mr_loader_release(l, &b, NULL);
@@ -557,8 +569,8 @@ static void killed_while_it_fills(void **state)
         MRT_EQ(waitpid(child, &status, 0), child);
         MRT_TRUE(WIFSIGNALED(status));
         if (round % 4 < 2) continue; /* killed more than once in a row */
-        mr_loader_stats        s;
-        notes                  n;
+        mr_loader_stats s;
+        notes n;
         const mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, &n);
         same(expected, run(src, &cfg, &s));
         MRT_EQ(s.cache_entries, COUNT);
@@ -570,16 +582,16 @@ static void killed_while_it_fills(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- limits */
+/* ------------------------------------------------------------------------------ limits */
 
 static void a_full_disk_ends_the_filling(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_folder_set("full", 2, COUNT / 2, 24, true));
-    const mr_digest  expected = plain(src);
-    mr_loader_stats  s;
-    notes            n;
-    struct rlimit    before, small;
+    mr_source *src = mrt_source(mrt_folder_set("full", 2, COUNT / 2, 24, true));
+    const mr_digest expected = plain(src);
+    mr_loader_stats s;
+    notes n;
+    struct rlimit before, small;
     mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, &n);
     signal(SIGXFSZ, SIG_IGN);
     MRT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -604,9 +616,9 @@ static void budgets_are_kept(void **state)
     (void)state;
     mr_source *src = mrt_source(mrt_folder_set("budget", 2, COUNT / 2, 24, true));
     for (uint64_t bytes = 1000; bytes < 200000; bytes *= 3) {
-        mr_loader_stats        s;
-        notes                  n;
-        mr_loader_config       cfg = settings(MR_CACHE_DISK, bytes, &n);
+        mr_loader_stats s;
+        notes n;
+        mr_loader_config cfg = settings(MR_CACHE_DISK, bytes, &n);
         const mr_loader_config memory = settings(MR_CACHE_MEMORY, bytes, &n);
         run(src, &cfg, &s);
         MRT_TRUE(size_of(cache_file("")) + size_of(cache_file(".index")) <= bytes);
@@ -614,11 +626,12 @@ static void budgets_are_kept(void **state)
         run(src, &memory, &s);
         MRT_TRUE(s.cache_bytes <= bytes);
     }
-    mr_loader       *l;
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader_config cfg = settings(MR_CACHE_MEMORY, UINT64_C(3) << 30, NULL), without = settings(MR_CACHE_OFF, 0, NULL);
+    mr_loader *l;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader_config cfg = settings(MR_CACHE_MEMORY, UINT64_C(3) << 30, NULL),
+                     without = settings(MR_CACHE_OFF, 0, NULL);
     without.memory_bytes = UINT64_C(2) << 30; /* room for large pictures enough */
-    without.decode.max_pixels = 1 << 16; /* does not give way */
+    without.decode.max_pixels = 1 << 16;      /* does not give way */
     MRT_OK(mr_loader_open(&l, src, &without, &err), &err);
     const uint64_t base = mr_loader_info_of(l)->memory_bytes;
     mr_loader_close(l);
@@ -635,17 +648,17 @@ static void budgets_are_kept(void **state)
 static void every_failed_allocation_is_survived(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_folder_set("alloc", 2, 8, 16, false));
+    mr_source *src = mrt_source(mrt_folder_set("alloc", 2, 8, 16, false));
     mr_loader_config expect = settings(MR_CACHE_OFF, 0, NULL);
     expect.prefetch = 0;
     const mr_digest expected = mrt_digest(src, &expect, NULL, NULL);
     for (int kind = MR_CACHE_MEMORY; kind <= MR_CACHE_DISK; kind++)
         for (long n = 0;; n++) {
             mr_loader_config cfg = settings((mr_cache)kind, 1 << 20, NULL);
-            mr_error         err = MR_ERROR_INIT;
-            mr_loader       *l = (mr_loader *)&cfg;
-            mr_digester     *d;
-            uint64_t         batches, samples;
+            mr_error err = MR_ERROR_INIT;
+            mr_loader *l = (mr_loader *)&cfg;
+            mr_digester *d;
+            uint64_t batches, samples;
             cfg.prefetch = 0;
             MRT_EQ(mr_digester_create(&d), MR_OK);
             remove_cache();
@@ -655,7 +668,8 @@ static void every_failed_allocation_is_survived(void **state)
             else MRT_TRUE(l == NULL);
             const int failed = mrt_alloc_failed();
             mrt_fail_alloc_at(-1);
-            if (rc == MR_OK) same(expected, mr_digester_result(d)); /* a cache that got no memory is a full one */
+            if (rc == MR_OK)
+                same(expected, mr_digester_result(d)); /* a cache that got no memory is a full one */
             else MRT_EQ(rc, MR_ENOMEM);
             mr_digester_destroy(d);
             mr_loader_close(l);
@@ -665,7 +679,7 @@ static void every_failed_allocation_is_survived(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- entries and forms */
+/* ------------------------------------------------------------------------------ entries and forms */
 
 /* Everything twice, with points; sample bytes that begin with 'n' are not to be kept. */
 static uint64_t twice_bound(uint64_t bytes) { return 2 * bytes + 5; }
@@ -676,7 +690,8 @@ static int twice(void *maker, const mr_value *in, mr_value *out)
     if (*(const char *)in->data == 'n') return MR_EUNSUPPORTED;
     memcpy(room, in->data, in->bytes);
     memcpy(room + in->bytes, in->data, in->bytes);
-    *out = (mr_value){.type = MR_TYPE_COEF, .data = room, .bytes = 2 * in->bytes, .entries = "abcde", .entries_bytes = 5};
+    *out = (mr_value){
+        .type = MR_TYPE_COEF, .data = room, .bytes = 2 * in->bytes, .entries = "abcde", .entries_bytes = 5};
     return MR_OK;
 }
 
@@ -686,13 +701,14 @@ static void forms_decide_what_is_kept(void **state)
 {
     (void)state;
     for (int disk = 0; disk < 2; disk++) {
-        mri_cache_config cfg = {.count = 10, .stamp = 1, .form = &twice_form, .budget_bytes = 1 << 20, .value_bytes_most = 100};
-        mri_cache_place  p;
-        mri_cache       *c;
-        mr_error         err = MR_ERROR_INIT;
-        uint8_t          room[256];
-        mr_value         v, in = {.type = MR_TYPE_JPEG, .data = "yes, this", .bytes = 9};
-        int32_t          label;
+        mri_cache_config cfg = {
+            .count = 10, .stamp = 1, .form = &twice_form, .budget_bytes = 1 << 20, .value_bytes_most = 100};
+        mri_cache_place p;
+        mri_cache *c;
+        mr_error err = MR_ERROR_INIT;
+        uint8_t room[256];
+        mr_value v, in = {.type = MR_TYPE_JPEG, .data = "yes, this", .bytes = 9};
+        int32_t label;
         if (disk) cfg.folder = mrt_path("cache");
         MRT_OK(mri_cache_open(&c, &cfg, &err), &err);
         MRT_TRUE(!mri_cache_find(c, 3, &p));
@@ -719,7 +735,8 @@ static void forms_decide_what_is_kept(void **state)
         MRT_EQ(v.entries_bytes, 5);
         assert_memory_equal(v.entries, "abcde", 5);
         MRT_TRUE(!mri_cache_parse(2, entry, p.bytes, disk, &v, &label)); /* another sample's */
-        for (size_t cut = 0; cut < p.bytes; cut++) MRT_TRUE(!mri_cache_parse(3, entry, cut, false, &v, &label));
+        for (size_t cut = 0; cut < p.bytes; cut++)
+            MRT_TRUE(!mri_cache_parse(3, entry, cut, false, &v, &label));
         if (disk) {
             for (size_t at = 0; at < p.bytes; at++) { /* every byte counts */
                 entry[at] ^= 16;

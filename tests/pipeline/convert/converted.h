@@ -12,6 +12,7 @@ mr_source *mrt_source_alone(const char *path);
 void mrt_same_files(const char *a, const char *b);
 
 /* This conversion fails with `code` and says `text`. */
-void mrt_convert_refused(const mr_source *src, const char *dst, const mr_convert_config *cfg, int code, const char *text);
+void mrt_convert_refused(const mr_source *src, const char *dst, const mr_convert_config *cfg, int code,
+                         const char *text);
 
 #endif

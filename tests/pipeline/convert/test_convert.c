@@ -1,4 +1,5 @@
-/* Tests of mr_convert(): the same bytes whatever happens, bad samples told in order, nothing overwritten by accident. */
+/* Tests of mr_convert(): the same bytes whatever happens, bad samples told in order, nothing overwritten by
+ * accident. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,14 +19,15 @@ static const char *make_folder(const char *name, int bad_every)
     for (int c = 0, at = 0; c < CLASSES; c++) {
         mrt_mkdir(mrt_path("%s/%s", name, class_names[c]));
         for (int i = 0; i < PER_CLASS; i++, at++) {
-            uint8_t  pixels[3 * (SIDE + 8) * SIDE];
-            void    *data;
-            size_t   bytes;
+            uint8_t pixels[3 * (SIDE + 8) * SIDE];
+            void *data;
+            size_t bytes;
             mr_image image = {SIDE + (uint32_t)(i % 8), SIDE, 3, pixels};
             mrt_noise(pixels, sizeof pixels, (uint64_t)at);
             MRT_EQ(mr_image_encode_jpeg(&image, 90, &data, &bytes, NULL), MR_OK);
             const bool bad = bad_every && at % bad_every == bad_every - 1;
-            mrt_write_file(mrt_path("%s/%s/%03d.jpg", name, class_names[c], i), data, bad ? bytes / 2 : bytes);
+            mrt_write_file(mrt_path("%s/%s/%03d.jpg", name, class_names[c], i), data,
+                           bad ? bytes / 2 : bytes);
             free(data);
         }
     }
@@ -34,7 +36,7 @@ static const char *make_folder(const char *name, int bad_every)
 
 typedef struct bad_seen {
     uint64_t samples[CLASSES * PER_CLASS];
-    size_t   count;
+    size_t count;
 } bad_seen;
 
 static void see_bad(void *context, const mr_error *what, uint64_t substitute)
@@ -52,7 +54,7 @@ static void same_bytes_for_any_number_of_workers(void **state)
     (void)state;
     mr_source *src = mrt_source(make_folder("many", 0));
     for (uint32_t workers = 1; workers <= 5; workers += 2) {
-        mr_error          err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_convert_config cfg;
         mr_convert_result res;
         mr_convert_defaults(&cfg);
@@ -71,15 +73,15 @@ static void same_bytes_for_any_number_of_workers(void **state)
 static void pictures_and_labels_come_out_as_they_went_in(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     mr_source *src = mrt_source(make_folder("kept", 0));
     MRT_OK(mr_convert(src, mrt_path("kept.mrec"), &cfg, NULL, &err), &err);
-    mr_source            *dst = mrt_source(mrt_path("kept.mrec"));
+    mr_source *dst = mrt_source(mrt_path("kept.mrec"));
     const mr_source_info *si = mr_source_info_of(src), *di = mr_source_info_of(dst);
-    void                 *sb = NULL, *db = NULL;
-    size_t                sn = 0, dn = 0;
+    void *sb = NULL, *db = NULL;
+    size_t sn = 0, dn = 0;
     MRT_EQ(di->count, si->count);
     MRT_EQ(di->class_count, CLASSES);
     MRT_STR(di->class_names[2], "cat");
@@ -104,10 +106,10 @@ static void pictures_and_labels_come_out_as_they_went_in(void **state)
 static void bad_samples_are_told_in_order_and_left_out(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_result res;
-    bad_seen          seen = {.count = 0};
+    bad_seen seen = {.count = 0};
     mr_convert_defaults(&cfg);
     cfg.workers = 3;
     cfg.on_bad = see_bad;
@@ -134,7 +136,7 @@ static void bad_samples_are_told_in_order_and_left_out(void **state)
 static void without_check_damaged_pictures_are_kept(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_result res;
     mr_convert_defaults(&cfg);
@@ -148,7 +150,7 @@ static void without_check_damaged_pictures_are_kept(void **state)
 static void nothing_good_is_an_error_and_leaves_nothing(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     mr_source *src = mrt_source(make_folder("all-bad", 1));
@@ -165,17 +167,17 @@ static void nothing_good_is_an_error_and_leaves_nothing(void **state)
 static void resize_makes_the_shorter_side_at_most_so_long(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     cfg.resize = 12;
     mr_source *src = mrt_source(make_folder("resized", 0));
     MRT_OK(mr_convert(src, mrt_path("resized.mrec"), &cfg, NULL, &err), &err);
     mr_source *dst = mrt_source(mrt_path("resized.mrec"));
-    void      *b = NULL;
-    size_t     n = 0;
+    void *b = NULL;
+    size_t n = 0;
     for (uint64_t i = 0; i < 8; i++) {
-        mr_sample       s;
+        mr_sample s;
         mr_image_header h;
         MRT_OK(mr_source_read(dst, i, &b, &n, &s, &err), &err);
         const mr_value *v = &s.value[mr_source_info_of(dst)->image_field];
@@ -192,7 +194,7 @@ static void resize_makes_the_shorter_side_at_most_so_long(void **state)
 static void smaller_pictures_keep_their_bytes(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     mr_source *src = mrt_source(make_folder("small", 0));
@@ -209,7 +211,7 @@ static void smaller_pictures_keep_their_bytes(void **state)
 static void centre_squares_have_one_shape(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     cfg.store = MR_STORE_RAW;
@@ -218,9 +220,9 @@ static void centre_squares_have_one_shape(void **state)
     cfg.decode.channels = 3;
     mr_source *src = mrt_source(make_folder("square", 0));
     MRT_OK(mr_convert(src, mrt_path("square.mrec"), &cfg, NULL, &err), &err);
-    mr_source            *dst = mrt_source(mrt_path("square.mrec"));
+    mr_source *dst = mrt_source(mrt_path("square.mrec"));
     const mr_source_info *info = mr_source_info_of(dst);
-    const mr_field       *f = &info->fields[info->image_field];
+    const mr_field *f = &info->fields[info->image_field];
     MRT_EQ(f->type, MR_TYPE_PIXELS);
     MRT_EQ(f->ndim, 3);
     MRT_EQ(f->dim[0] * 1000000 + f->dim[1] * 1000 + f->dim[2], 16016003);
@@ -233,12 +235,12 @@ static void centre_squares_have_one_shape(void **state)
 static void centre_square_takes_the_middle(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
-    uint8_t           pixels[8 * 24];
-    void             *data, *b = NULL;
-    size_t            bytes, n = 0;
-    mr_sample         s;
+    uint8_t pixels[8 * 24];
+    void *data, *b = NULL;
+    size_t bytes, n = 0;
+    mr_sample s;
     for (int i = 0; i < 8 * 24; i++) pixels[i] = i % 24 >= 8 && i % 24 < 16 ? 255 : 0;
     mr_image image = {24, 8, 1, pixels};
     MRT_OK(mr_image_encode_png(&image, &data, &bytes, &err), &err);
@@ -266,7 +268,7 @@ static void centre_square_takes_the_middle(void **state)
 
 typedef struct stopper {
     volatile int stop;
-    uint64_t     at;
+    uint64_t at;
 } stopper;
 
 static void stop_there(void *context, uint64_t done, uint64_t count, uint64_t bytes)
@@ -289,10 +291,10 @@ static void remove_asides(const char *dst, uint32_t shards)
 
 static void stopped_and_resumed(const char *name, uint64_t shard_bytes, int bad_every)
 {
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_result whole, part;
-    char              want[1024], got[1024];
+    char want[1024], got[1024];
     mr_convert_defaults(&cfg);
     cfg.workers = 2;
     cfg.shard_bytes = shard_bytes;
@@ -300,8 +302,8 @@ static void stopped_and_resumed(const char *name, uint64_t shard_bytes, int bad_
     snprintf(want, sizeof want, "%s", mrt_path("%s-want.mrec", name));
     MRT_OK(mr_convert(src, want, &cfg, &whole, &err), &err);
     for (uint64_t step = 1; step < CLASSES * PER_CLASS; step += 17) {
-        stopper  s = {0, 0};
-        int      rc, runs = 0;
+        stopper s = {0, 0};
+        int rc, runs = 0;
         snprintf(got, sizeof got, "%s", mrt_path("%s-%u.mrec", name, (unsigned)step));
         cfg.resume = true;
         cfg.progress = stop_there;
@@ -313,7 +315,8 @@ static void stopped_and_resumed(const char *name, uint64_t shard_bytes, int bad_
             rc = mr_convert(src, got, &cfg, &part, &err);
             if (rc == MR_ECANCELED) MRT_TRUE(!exists(got));
             MRT_TRUE(++runs < 200);
-            if (runs % 3 == 0) remove_asides(got, whole.shards); /* a kill may leave no whole record in them */
+            if (runs % 3 == 0)
+                remove_asides(got, whole.shards); /* a kill may leave no whole record in them */
         } while (rc == MR_ECANCELED);
         MRT_OK(rc, &err);
         MRT_EQ(part.records, whole.records);
@@ -321,9 +324,11 @@ static void stopped_and_resumed(const char *name, uint64_t shard_bytes, int bad_
         MRT_EQ(part.bytes_out, whole.bytes_out);
         MRT_EQ(part.shards, whole.shards);
         for (uint32_t k = 0; k < (shard_bytes ? whole.shards : 0); k++)
-            mrt_same_files(mrt_path("%s-want-%05u.mrec", name, k), mrt_path("%s-%u-%05u.mrec", name, (unsigned)step, k));
+            mrt_same_files(mrt_path("%s-want-%05u.mrec", name, k),
+                           mrt_path("%s-%u-%05u.mrec", name, (unsigned)step, k));
         if (!shard_bytes) mrt_same_files(want, got);
-        MRT_OK(mr_convert(src, got, &cfg, &part, &err), &err); /* resuming what is complete: nothing is done again */
+        MRT_OK(mr_convert(src, got, &cfg, &part, &err),
+               &err); /* resuming what is complete: nothing is done again */
         MRT_EQ(part.resumed, whole.records);
         MRT_EQ(part.bad, whole.bad);
     }
@@ -351,7 +356,7 @@ static void with_shards_too(void **state)
 static void resume_refuses_another_conversion(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     mr_source *src = mrt_source(make_folder("other", 0));
@@ -368,7 +373,7 @@ static void resume_refuses_another_conversion(void **state)
 static void shards_stay_below_their_size_and_hold_everything(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_result res;
     mr_convert_defaults(&cfg);
@@ -395,7 +400,7 @@ static void shards_stay_below_their_size_and_hold_everything(void **state)
 static void input_is_never_output(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     mr_source *folder = mrt_source(make_folder("input", 0));
@@ -417,7 +422,7 @@ static void settings_are_checked(void **state)
 {
     (void)state;
     mr_convert_config cfg;
-    mr_source        *src = mrt_source(make_folder("settings", 0));
+    mr_source *src = mrt_source(make_folder("settings", 0));
     mr_convert_defaults(&cfg);
     cfg.quality = 0;
     mrt_convert_refused(src, mrt_path("s.mrec"), &cfg, MR_EINVAL, "quality");
@@ -448,10 +453,10 @@ static void a_label_outside_the_classes_is_a_bad_sample(void **state)
     data[75 * RECORD] = 255;
     mrt_write_file(mrt_path("labels.bin"), data, COUNT * RECORD);
     free(data);
-    mr_source        *src = mrt_source(mrt_path("labels.bin"));
+    mr_source *src = mrt_source(mrt_path("labels.bin"));
     mr_convert_config cfg;
     mr_convert_result res;
-    bad_seen          seen = {.count = 0};
+    bad_seen seen = {.count = 0};
     mr_convert_defaults(&cfg);
     cfg.on_bad = see_bad;
     cfg.context = &seen;
@@ -466,7 +471,7 @@ static void a_label_outside_the_classes_is_a_bad_sample(void **state)
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    mr_source        *src = mrt_source(make_folder("memory", 0));
+    mr_source *src = mrt_source(make_folder("memory", 0));
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     cfg.workers = 1;

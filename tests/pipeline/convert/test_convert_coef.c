@@ -1,10 +1,10 @@
-/* Tests of what mr_convert() does to JPEGs: coefficients, entry points, sequential coding; and of the ways back. Judged by libjpeg:
- * coefficients are those it reads, pixels those it decodes. */
+/* Tests of what mr_convert() does to JPEGs: coefficients, entry points, sequential coding; and of the ways
+ * back. Judged by libjpeg: coefficients are those it reads, pixels those it decodes. */
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/pipeline/decode/coefs.h"
 #include "tests/pipeline/convert/converted.h"
+#include "tests/pipeline/decode/coefs.h"
 #include "tests/pipeline/pictures.h"
 #include "tests/pipeline/sets.h"
 
@@ -13,10 +13,10 @@ enum { MOST_BLOCKS = 1 << 16 };
 /* ---- a folder of every kind of picture ---- */
 
 static const struct {
-    const char   *name;
+    const char *name;
     mrt_jpeg_kind kind;
-    uint32_t      width, height;
-    bool          packs, enters, recodes; /* becomes coefficients; can have entry points; is made sequential */
+    uint32_t width, height;
+    bool packs, enters, recodes; /* becomes coefficients; can have entry points; is made sequential */
 } kinds[] = {
     {"420", {.h = 2, .v = 2}, 133, 77, true, true, false},
     {"422", {.h = 2, .v = 1, .quality = 97}, 64, 48, true, true, false},
@@ -31,7 +31,13 @@ static const struct {
     {"progressive", {.h = 2, .v = 2, .progressive = true, .orientation = 8}, 150, 90, true, false, true},
     {"progressive-gray", {.components = 1, .progressive = true}, 50, 50, true, false, true},
     {"arithmetic", {.h = 2, .v = 2, .arithmetic = true}, 70, 55, true, false, true},
-    {"arithmetic-progressive", {.h = 1, .v = 1, .arithmetic = true, .progressive = true}, 33, 65, true, false, true},
+    {"arithmetic-progressive",
+     {.h = 1, .v = 1, .arithmetic = true, .progressive = true},
+     33,
+     65,
+     true,
+     false,
+     true},
     {"cmyk", {.components = 4, .adobe = true}, 40, 40, false, false, false},
     {"cmyk-progressive", {.components = 4, .adobe = true, .progressive = true}, 40, 40, false, false, true},
     {"rgb", {.h = 1, .v = 1}, 45, 45, true, true, false},
@@ -42,8 +48,8 @@ enum { KINDS = sizeof kinds / sizeof kinds[0] };
 static void make_rgb(uint8_t **data, size_t *bytes)
 {
     static const uint8_t adobe[] = {0xff, 0xee, 0, 14, 'A', 'd', 'o', 'b', 'e', 0, 100, 0, 0, 0, 0, 0};
-    const size_t         jfif = 2 + (size_t)((*data)[4] << 8 | (*data)[5]);
-    uint8_t             *out = malloc(*bytes + sizeof adobe);
+    const size_t jfif = 2 + (size_t)((*data)[4] << 8 | (*data)[5]);
+    uint8_t *out = malloc(*bytes + sizeof adobe);
     MRT_TRUE((*data)[3] == 0xe0);
     memcpy(out, *data, 2);
     memcpy(out + 2, adobe, sizeof adobe);
@@ -68,15 +74,15 @@ static const char *make_folder(const char *name)
     mrt_mkdir(folder);
     mrt_mkdir(mrt_path("%s/all", name));
     for (int k = 0; k < KINDS; k++) {
-        size_t   bytes;
+        size_t bytes;
         uint8_t *data = kind_make(k, &bytes);
         mrt_write_file(mrt_path("%s/all/%02d-%s.jpg", name, k, kinds[k].name), data, bytes);
         free(data);
     }
-    uint8_t  pixels[20 * 20 * 3];
+    uint8_t pixels[20 * 20 * 3];
     mr_image image = {20, 20, 3, pixels};
-    void    *png;
-    size_t   bytes;
+    void *png;
+    size_t bytes;
     mrt_noise(pixels, sizeof pixels, 1);
     MRT_EQ(mr_image_encode_png(&image, &png, &bytes, NULL), MR_OK);
     mrt_write_file(mrt_path("%s/all/%02d.png", name, KINDS), png, bytes);
@@ -84,7 +90,8 @@ static const char *make_folder(const char *name)
     return folder;
 }
 
-static mr_source *convert(const mr_source *src, const char *name, const mr_convert_config *cfg, mr_convert_result *res)
+static mr_source *convert(const mr_source *src, const char *name, const mr_convert_config *cfg,
+                          mr_convert_result *res)
 {
     mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_convert(src, mrt_path("%s", name), cfg, res, &err), &err);
@@ -92,8 +99,8 @@ static mr_source *convert(const mr_source *src, const char *name, const mr_conve
 }
 
 typedef struct reading {
-    void     *buffer;
-    size_t    buffer_bytes;
+    void *buffer;
+    size_t buffer_bytes;
     mr_sample sample;
     mr_value *image;
 } reading;
@@ -126,8 +133,8 @@ static void same_coefficients(const void *a, size_t a_bytes, const void *b, size
 /* Quantisation, colours and orientation too: whatever decodes them sees the same picture. */
 static void same_pixels(const void *a, size_t a_bytes, const void *b, size_t b_bytes)
 {
-    mr_image       x, y;
-    mr_error       err = MR_ERROR_INIT;
+    mr_image x, y;
+    mr_error err = MR_ERROR_INIT;
     const mr_value va = mrt_encoded(a, a_bytes), vb = mrt_encoded(b, b_bytes);
     MRT_OK(mr_image_decode(&va, NULL, &x, &err), &err);
     MRT_OK(mr_image_decode(&vb, NULL, &y, &err), &err);
@@ -146,9 +153,9 @@ static void coefficients_lose_nothing(void **state)
     (void)state;
     mr_convert_config cfg;
     mr_convert_result res;
-    mr_checker       *checker;
-    mr_error          err = MR_ERROR_INIT;
-    reading           r = {0};
+    mr_checker *checker;
+    mr_error err = MR_ERROR_INIT;
+    reading r = {0};
     mr_convert_defaults(&cfg);
     cfg.store = MR_STORE_COEF;
     mr_source *src = mrt_source(make_folder("lossless")), *dst = convert(src, "lossless.mrec", &cfg, &res);
@@ -159,10 +166,10 @@ static void coefficients_lose_nothing(void **state)
     MRT_EQ(res.transcoded + res.with_entries, 0);
     MRT_EQ(mr_source_info_of(dst)->field_count, 2); /* no entry points */
     for (int k = 0; k < KINDS; k++) {
-        size_t          bytes, back_bytes;
-        void           *back;
+        size_t bytes, back_bytes;
+        void *back;
         mr_image_header h, was;
-        uint8_t        *data = kind_make(k, &bytes);
+        uint8_t *data = kind_make(k, &bytes);
         read_sample(dst, (uint64_t)k, &r);
         MRT_EQ(r.image->type, kinds[k].packs ? MR_TYPE_COEF : MR_TYPE_JPEG);
         MRT_OK(mr_checker_run(checker, r.image, NULL, &err), &err);
@@ -172,7 +179,8 @@ static void coefficients_lose_nothing(void **state)
         } else {
             MRT_OK(mr_value_header(r.image, &h, &err), &err);
             MRT_OK(mr_image_header_parse(data, bytes, &was, &err), &err);
-            MRT_TRUE(h.width == was.width && h.height == was.height && h.orientation == was.orientation && h.channels == was.channels);
+            MRT_TRUE(h.width == was.width && h.height == was.height && h.orientation == was.orientation &&
+                     h.channels == was.channels);
             MRT_OK(mr_coef_to_jpeg(checker, r.image, NULL, &back, &back_bytes, &err), &err);
             same_coefficients(data, bytes, back, back_bytes);
             same_pixels(data, bytes, back, back_bytes);
@@ -196,8 +204,8 @@ static void record_files_convert_both_ways(void **state)
     (void)state;
     mr_convert_config cfg;
     mr_convert_result res;
-    mr_error          err = MR_ERROR_INIT;
-    reading           a = {0}, b = {0}, c = {0};
+    mr_error err = MR_ERROR_INIT;
+    reading a = {0}, b = {0}, c = {0};
     mr_convert_defaults(&cfg);
     cfg.store = MR_STORE_COEF;
     mr_source *src = mrt_source(make_folder("ways")), *coef = convert(src, "ways-coef.mrec", &cfg, &res);
@@ -208,7 +216,7 @@ static void record_files_convert_both_ways(void **state)
     MRT_EQ(res.coefficients, 0);
     MRT_TRUE(res.with_entries >= 13);
     for (int k = 0; k < KINDS; k++) {
-        size_t   bytes;
+        size_t bytes;
         uint8_t *data = kind_make(k, &bytes);
         read_sample(coef, (uint64_t)k, &a);
         read_sample(again, (uint64_t)k, &b);
@@ -235,8 +243,8 @@ static void resized_pictures_become_coefficients_too(void **state)
     (void)state;
     mr_convert_config cfg;
     mr_convert_result res;
-    mr_error          err = MR_ERROR_INIT;
-    reading           r = {0};
+    mr_error err = MR_ERROR_INIT;
+    reading r = {0};
     mr_convert_defaults(&cfg);
     cfg.store = MR_STORE_COEF;
     cfg.resize = 32;
@@ -260,16 +268,16 @@ static void jpegs_keep_their_bytes_and_get_entry_points(void **state)
     (void)state;
     mr_convert_config cfg;
     mr_convert_result res;
-    mr_checker       *checker;
-    mr_error          err = MR_ERROR_INIT;
-    reading           r = {0};
-    int               entered = 0;
+    mr_checker *checker;
+    mr_error err = MR_ERROR_INIT;
+    reading r = {0};
+    int entered = 0;
     mr_convert_defaults(&cfg);
     mr_source *src = mrt_source(make_folder("entered")), *dst = convert(src, "entered.mrec", &cfg, &res);
     MRT_EQ(mr_checker_create(&checker), MR_OK);
     MRT_STR(mr_source_info_of(dst)->fields[2].name, "image.entries");
     for (int k = 0; k < KINDS; k++) {
-        size_t   bytes;
+        size_t bytes;
         uint8_t *data = kind_make(k, &bytes);
         read_sample(dst, (uint64_t)k, &r);
         MRT_EQ(r.image->type, MR_TYPE_JPEG);
@@ -334,10 +342,13 @@ static bool contains(const void *data, size_t bytes, const char *text)
 /* A comment and an APP5 segment behind the first one. */
 static uint8_t *with_segments(const uint8_t *data, size_t *bytes)
 {
-    static const char segments[] = "\xff\xfe\0\x0f" "still a tree!" "\xff\xe5\0\x0c" "app5 kept\0";
-    const size_t      n = sizeof segments - 1;
-    uint8_t          *out = malloc(*bytes + n);
-    const size_t      at = 4 + (size_t)(data[4] << 8 | data[5]);
+    static const char segments[] = "\xff\xfe\0\x0f"
+                                   "still a tree!"
+                                   "\xff\xe5\0\x0c"
+                                   "app5 kept\0";
+    const size_t n = sizeof segments - 1;
+    uint8_t *out = malloc(*bytes + n);
+    const size_t at = 4 + (size_t)(data[4] << 8 | data[5]);
     memcpy(out, data, at);
     memcpy(out + at, segments, n);
     memcpy(out + at + n, data + at, *bytes - at);
@@ -350,15 +361,15 @@ static void transcoding_keeps_coefficients_and_segments(void **state)
     (void)state;
     mr_convert_config cfg;
     mr_convert_result res;
-    mr_error          err = MR_ERROR_INIT;
-    reading           r = {0};
-    int               recoded = 0;
+    mr_error err = MR_ERROR_INIT;
+    reading r = {0};
+    int recoded = 0;
     mr_convert_defaults(&cfg);
     cfg.transcode = true;
     make_folder("recoded");
     for (int k = 0; k < KINDS; k++) {
         if (!kinds[k].recodes) continue;
-        size_t   bytes;
+        size_t bytes;
         uint8_t *data = kind_make(k, &bytes), *more = with_segments(data, &bytes);
         mrt_write_file(mrt_path("recoded/all/%02d-%s.jpg", k, kinds[k].name), more, bytes);
         free(data);
@@ -366,9 +377,9 @@ static void transcoding_keeps_coefficients_and_segments(void **state)
     }
     mr_source *src = mrt_source(mrt_path("recoded")), *dst = convert(src, "recoded.mrec", &cfg, &res);
     for (int k = 0; k < KINDS; k++) {
-        size_t          bytes;
+        size_t bytes;
         mr_image_header h;
-        uint8_t        *data = mrt_read_file(mrt_path("recoded/all/%02d-%s.jpg", k, kinds[k].name), &bytes);
+        uint8_t *data = mrt_read_file(mrt_path("recoded/all/%02d-%s.jpg", k, kinds[k].name), &bytes);
         read_sample(dst, (uint64_t)k, &r);
         MRT_OK(mr_image_header_parse(r.image->data, r.image->bytes, &h, &err), &err);
         MRT_TRUE(!h.progressive && !h.arithmetic);
@@ -398,7 +409,7 @@ static void transcoding_keeps_coefficients_and_segments(void **state)
 /* ---- the same guarantees as ever ---- */
 
 static volatile int stop_now;
-static uint64_t     stop_at;
+static uint64_t stop_at;
 
 static void stop_there(void *context, uint64_t done, uint64_t count, uint64_t bytes)
 {
@@ -410,8 +421,8 @@ static void same_bytes_however_it_came_about(void **state)
 {
     (void)state;
     mr_convert_config cfg;
-    mr_error          err = MR_ERROR_INIT;
-    mr_source        *src = mrt_source(make_folder("same"));
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src = mrt_source(make_folder("same"));
     mr_convert_defaults(&cfg);
     for (int store = 0; store < 2; store++) {
         cfg = (mr_convert_config){0};
@@ -427,7 +438,8 @@ static void same_bytes_however_it_came_about(void **state)
         cfg.progress = stop_there;
         cfg.stop = &stop_now;
         int stops = 0, rc;
-        stop_at = KINDS % 4; /* the last time before the PNG: coefficients are then only among what is found */
+        stop_at =
+            KINDS % 4; /* the last time before the PNG: coefficients are then only among what is found */
         do {
             stop_now = 0;
             rc = mr_convert(src, mrt_path("same-%d-r.mrec", store), &cfg, NULL, &err);
@@ -443,8 +455,8 @@ static void same_bytes_however_it_came_about(void **state)
 
 typedef struct bad_seen {
     uint64_t samples[2 * KINDS];
-    int      codes[2 * KINDS];
-    size_t   count;
+    int codes[2 * KINDS];
+    size_t count;
 } bad_seen;
 
 static void see_bad(void *context, const mr_error *what, uint64_t substitute)
@@ -461,11 +473,11 @@ static void damaged_pictures_are_told(void **state)
     (void)state;
     mr_convert_config cfg;
     mr_convert_result res;
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     make_folder("cut");
     for (int k = 0; k < KINDS; k += 2) {
         size_t bytes;
-        void  *data = kind_make(k, &bytes);
+        void *data = kind_make(k, &bytes);
         mrt_write_file(mrt_path("cut/all/%02d-%s.jpg", k, kinds[k].name), data, bytes * 3 / 4);
         free(data);
     }
@@ -492,8 +504,8 @@ static void limits_hold(void **state)
     (void)state;
     mr_convert_config cfg;
     mr_convert_result res;
-    mr_error          err = MR_ERROR_INIT;
-    mr_source        *src = mrt_source(make_folder("limits"));
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src = mrt_source(make_folder("limits"));
     for (int n = 0; n < 4; n++) {
         bad_seen seen = {.count = 0};
         mr_convert_defaults(&cfg);
@@ -517,15 +529,16 @@ static void limits_hold(void **state)
     mr_source_close(src);
 }
 
-/* Baseline codes AC values of up to 10 bits; a file with larger ones decodes, but could not be written again. */
+/* Baseline codes AC values of up to 10 bits; a file with larger ones decodes, but could not be written
+ * again. */
 static void what_has_no_way_back_is_kept(void **state)
 {
     (void)state;
     mr_convert_config cfg;
     mr_convert_result res;
-    mr_error          err = MR_ERROR_INIT;
-    size_t            bytes;
-    uint8_t          *data = mrt_coefs_wild(64, 64, 0, 3, &bytes);
+    mr_error err = MR_ERROR_INIT;
+    size_t bytes;
+    uint8_t *data = mrt_coefs_wild(64, 64, 0, 3, &bytes);
     mrt_mkdir(mrt_path("wild"));
     mrt_mkdir(mrt_path("wild/x"));
     mrt_write_file(mrt_path("wild/x/0.jpg"), data, bytes);
@@ -543,11 +556,11 @@ static void damaged_payloads_are_found(void **state)
 {
     (void)state;
     mr_convert_config cfg;
-    mr_checker       *checker;
-    mr_error          err = MR_ERROR_INIT;
-    reading           r = {0};
-    void             *back;
-    size_t            back_bytes;
+    mr_checker *checker;
+    mr_error err = MR_ERROR_INIT;
+    reading r = {0};
+    void *back;
+    size_t back_bytes;
     mr_convert_defaults(&cfg);
     cfg.store = MR_STORE_COEF;
     mr_source *src = mrt_source(make_folder("hurt")), *dst = convert(src, "hurt.mrec", &cfg, NULL);
@@ -582,7 +595,7 @@ static void damaged_payloads_are_found(void **state)
 static void every_allocation_may_fail(void **state)
 {
     (void)state;
-    mr_source        *src = mrt_source(make_folder("memory"));
+    mr_source *src = mrt_source(make_folder("memory"));
     mr_convert_config cfg;
     mr_convert_defaults(&cfg);
     cfg.workers = 1;

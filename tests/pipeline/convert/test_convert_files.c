@@ -1,5 +1,6 @@
-/* Tests of the files mr_convert() makes in other people's formats: the same bytes whatever happens, all of them or none, nothing
- * overwritten by accident, nothing left behind. Every test runs for TFRecord and for tar. */
+/* Tests of the files mr_convert() makes in other people's formats: the same bytes whatever happens, all of
+ * them or none, nothing overwritten by accident, nothing left behind. Every test runs for TFRecord and for
+ * tar. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +16,7 @@
 enum { CLASSES = 3, PER_CLASS = 20, COUNT = CLASSES * PER_CLASS, SHARD_BYTES = 24 * 1024 };
 
 static const struct {
-    mr_to       to;
+    mr_to to;
     const char *name;
 } kinds[] = {{MR_TO_TFRECORD, "tfrecord"}, {MR_TO_TAR, "tar"}};
 
@@ -49,8 +50,8 @@ static const char *place(const char *name, int kind)
 static const char *shard(const char *dst, int kind, uint32_t at, uint32_t count)
 {
     static char path[4][1100];
-    static int  turn;
-    char       *p = path[turn++ % 4];
+    static int turn;
+    char *p = path[turn++ % 4];
     if (kinds[kind].to == MR_TO_TFRECORD) snprintf(p, sizeof path[0], "%s-%05u-of-%05u", dst, at, count);
     else snprintf(p, sizeof path[0], "%s-%06u.tar", dst, at);
     return p;
@@ -62,7 +63,7 @@ static bool exists(const char *path) { return access(path, F_OK) == 0; }
 static int files_beside(const char *dst)
 {
     char where[1024];
-    int  count = 0;
+    int count = 0;
     snprintf(where, sizeof where, "%s", dst);
     *strrchr(where, '/') = '\0';
     DIR *d = opendir(where);
@@ -75,9 +76,9 @@ static int files_beside(const char *dst)
 static void same_samples(const mr_source *a, const mr_source *b)
 {
     const mr_source_info *ai = mr_source_info_of(a), *bi = mr_source_info_of(b);
-    void                 *ab = NULL, *bb = NULL;
-    size_t                an = 0, bn = 0;
-    mr_error              err = MR_ERROR_INIT;
+    void *ab = NULL, *bb = NULL;
+    size_t an = 0, bn = 0;
+    mr_error err = MR_ERROR_INIT;
     MRT_EQ(ai->count, bi->count);
     for (uint64_t k = 0; k < ai->count; k++) {
         mr_sample x, y;
@@ -101,13 +102,14 @@ static void the_same_for_any_number_of_workers(void **state)
     mr_source *src = mrt_source_alone(folder());
     for (int kind = 0; kind < 2; kind++)
         for (uint64_t bytes = 0; bytes <= SHARD_BYTES; bytes += SHARD_BYTES) {
-            char     first[1024] = "";
+            char first[1024] = "";
             uint32_t shards = 0;
             for (uint32_t workers = 1; workers <= 5; workers += 2) {
-                mr_error          err = MR_ERROR_INIT;
+                mr_error err = MR_ERROR_INIT;
                 mr_convert_config cfg = config(kind, bytes);
                 mr_convert_result res;
-                const char       *dst = place(mrt_path("w%u-%u", workers, bytes != 0) + strlen(mrt_temp()) + 1, kind);
+                const char *dst =
+                    place(mrt_path("w%u-%u", workers, bytes != 0) + strlen(mrt_temp()) + 1, kind);
                 cfg.workers = workers;
                 MRT_OK(mr_convert(src, dst, &cfg, &res, &err), &err);
                 MRT_EQ(res.records, COUNT);
@@ -115,7 +117,8 @@ static void the_same_for_any_number_of_workers(void **state)
                 if (!first[0]) snprintf(first, sizeof first, "%s", dst), shards = res.shards;
                 MRT_EQ(res.shards, shards);
                 MRT_TRUE(bytes ? shards > 2 : shards == 1);
-                for (uint32_t k = 0; bytes && k < shards; k++) mrt_same_files(shard(first, kind, k, shards), shard(dst, kind, k, shards));
+                for (uint32_t k = 0; bytes && k < shards; k++)
+                    mrt_same_files(shard(first, kind, k, shards), shard(dst, kind, k, shards));
                 if (!bytes) mrt_same_files(first, dst);
             }
         }
@@ -127,10 +130,10 @@ static void samples_come_back_as_they_were(void **state)
     (void)state;
     mr_source *src = mrt_source_alone(folder());
     for (int kind = 0; kind < 2; kind++) {
-        mr_error          err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_convert_config cfg = config(kind, 0);
         mr_convert_result res;
-        const char       *dst = place("back", kind);
+        const char *dst = place("back", kind);
         MRT_OK(mr_convert(src, dst, &cfg, NULL, &err), &err);
         mr_source *back = mrt_source_alone(dst);
         same_samples(src, back);
@@ -138,7 +141,7 @@ static void samples_come_back_as_they_were(void **state)
         cfg = config(kind, SHARD_BYTES);
         MRT_OK(mr_convert(src, dst, &cfg, &res, &err), &err);
         struct stat st;
-        uint64_t    bytes = 0;
+        uint64_t bytes = 0;
         for (uint32_t k = 0; k < res.shards; k++) {
             MRT_EQ(stat(shard(dst, kind, k, res.shards), &st), 0);
             MRT_TRUE(st.st_size <= SHARD_BYTES);
@@ -160,10 +163,10 @@ static void a_tiny_shard_holds_one_sample(void **state)
     (void)state;
     mr_source *src = mrt_source_alone(folder());
     for (int kind = 0; kind < 2; kind++) {
-        mr_error          err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_convert_config cfg = config(kind, 1);
         mr_convert_result res;
-        const char       *dst = place("tiny", kind);
+        const char *dst = place("tiny", kind);
         MRT_OK(mr_convert(src, dst, &cfg, &res, &err), &err);
         MRT_EQ(res.shards, COUNT);
         MRT_EQ(files_beside(dst), COUNT);
@@ -175,8 +178,8 @@ static void a_tiny_shard_holds_one_sample(void **state)
 static void a_name_of_a_set_is_only_a_name(void **state)
 {
     (void)state;
-    mr_source        *src = mrt_source_alone(folder());
-    mr_error          err = MR_ERROR_INIT;
+    mr_source *src = mrt_source_alone(folder());
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg = config(0, 0);
     MRT_OK(mr_convert(src, mrt_path("part-00001-of-00004"), &cfg, NULL, &err), &err);
     MRT_TRUE(exists(mrt_path("part-00001-of-00004")));
@@ -190,7 +193,7 @@ static void settings_without_a_place_are_refused(void **state)
     (void)state;
     mr_source *src = mrt_source_alone(folder());
     for (int kind = 0; kind < 2; kind++) {
-        const char       *dst = place("settings", kind);
+        const char *dst = place("settings", kind);
         mr_convert_config cfg = config(kind, 0);
         cfg.resume = true;
         mrt_convert_refused(src, dst, &cfg, MR_EINVAL, "resume");
@@ -212,11 +215,11 @@ static void outputs_are_not_replaced_by_accident(void **state)
     (void)state;
     mr_source *src = mrt_source_alone(folder());
     for (int kind = 0; kind < 2; kind++) {
-        mr_error          err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_convert_config one = config(kind, 0), many = config(kind, SHARD_BYTES);
         mr_convert_result res;
-        const char       *dst = place("there", kind);
-        char              set[1100];
+        const char *dst = place("there", kind);
+        char set[1100];
         MRT_OK(mr_convert(src, dst, &one, NULL, &err), &err);
         mrt_convert_refused(src, dst, &one, MR_EEXIST, "exists");
         MRT_OK(mr_convert(src, dst, &many, &res, &err), &err);
@@ -254,15 +257,18 @@ static void force_replaces_the_whole_set(void **state)
     (void)state;
     mr_source *src = mrt_source_alone(folder());
     for (int kind = 0; kind < 2; kind++) {
-        mr_error          err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_convert_config cfg = config(kind, SHARD_BYTES);
         mr_convert_result before, after;
-        const char       *dst = place("force", kind);
+        const char *dst = place("force", kind);
         MRT_OK(mr_convert(src, dst, &cfg, &before, &err), &err);
-        mrt_write_file(mrt_path("force-%s/out-00000.part", kinds[kind].name), "old and longer than nothing", 27);
+        mrt_write_file(mrt_path("force-%s/out-00000.part", kinds[kind].name), "old and longer than nothing",
+                       27);
         mrt_write_file(mrt_path("force-%s/out-00077.part", kinds[kind].name), "old", 3);
-        static const char *const others[] = {"out-7", "out-00001-of-x", "out-00001-of-00009x", "out-000001.tarx", "out-00001.part2", "outer-000009.tar"};
-        for (int k = 0; k < 6; k++) mrt_write_file(mrt_path("force-%s/%s", kinds[kind].name, others[k]), "mine", 4);
+        static const char *const others[] = {"out-7",           "out-00001-of-x",  "out-00001-of-00009x",
+                                             "out-000001.tarx", "out-00001.part2", "outer-000009.tar"};
+        for (int k = 0; k < 6; k++)
+            mrt_write_file(mrt_path("force-%s/%s", kinds[kind].name, others[k]), "mine", 4);
         cfg.shard_bytes = 2 * SHARD_BYTES;
         cfg.force = true;
         MRT_OK(mr_convert(src, dst, &cfg, &after, &err), &err);
@@ -278,7 +284,7 @@ static void two_runs_do_not_write_at_once(void **state)
     (void)state;
     mr_source *src = mrt_source_alone(folder());
     for (int kind = 0; kind < 2; kind++) {
-        const char       *dst = place("lock", kind);
+        const char *dst = place("lock", kind);
         mr_convert_config cfg = config(kind, SHARD_BYTES);
         mrt_write_file(mrt_path("lock-%s/out-00000.part", kinds[kind].name), "theirs", 6);
         mrt_write_file(mrt_path("lock-%s/out-00001.part", kinds[kind].name), "theirs", 6);
@@ -295,9 +301,9 @@ static void two_runs_do_not_write_at_once(void **state)
 
 typedef struct meddler {
     volatile int stop;
-    uint64_t     at;        /* stop there; or meddle with: */
-    const char  *make;      /* a file that comes into being */
-    const char  *damage;    /* a file whose first byte changes */
+    uint64_t at;        /* stop there; or meddle with: */
+    const char *make;   /* a file that comes into being */
+    const char *damage; /* a file whose first byte changes */
 } meddler;
 
 static void meddle(void *context, uint64_t done, uint64_t count, uint64_t bytes)
@@ -308,7 +314,7 @@ static void meddle(void *context, uint64_t done, uint64_t count, uint64_t bytes)
     if (m->make) mrt_write_file(m->make, "theirs", 6);
     else if (m->damage) {
         const int fd = open(m->damage, O_RDWR | O_CLOEXEC);
-        uint8_t   byte;
+        uint8_t byte;
         MRT_EQ(pread(fd, &byte, 1, 700), 1);
         byte ^= 1;
         MRT_EQ(pwrite(fd, &byte, 1, 700), 1);
@@ -316,11 +322,12 @@ static void meddle(void *context, uint64_t done, uint64_t count, uint64_t bytes)
     } else m->stop = 1;
 }
 
-static void stopped_leaves_nothing(const mr_source *src, const char *name, int kind, uint64_t at, uint64_t shard_bytes)
+static void stopped_leaves_nothing(const mr_source *src, const char *name, int kind, uint64_t at,
+                                   uint64_t shard_bytes)
 {
-    meddler           m = {.at = at};
+    meddler m = {.at = at};
     mr_convert_config cfg = config(kind, shard_bytes);
-    const char       *dst = place(name, kind);
+    const char *dst = place(name, kind);
     cfg.progress = meddle;
     cfg.context = &m;
     cfg.stop = &m.stop;
@@ -333,7 +340,8 @@ static void a_stopped_run_leaves_nothing(void **state)
     (void)state;
     mr_source *src = mrt_source_alone(folder());
     for (int kind = 0; kind < 2; kind++)
-        for (uint64_t at = 1; at < COUNT; at += 13) stopped_leaves_nothing(src, "stop", kind, at, at % 2 ? SHARD_BYTES : 0);
+        for (uint64_t at = 1; at < COUNT; at += 13)
+            stopped_leaves_nothing(src, "stop", kind, at, at % 2 ? SHARD_BYTES : 0);
     mr_source_close(src);
 }
 
@@ -346,16 +354,17 @@ static void a_run_stopped_at_its_end_leaves_nothing(void **state)
     mr_source_close(src);
 }
 
-/* A file of ours may not take the place of one that came since: those that have their names lose them again. */
+/* A file of ours may not take the place of one that came since: those that have their names lose them
+ * again. */
 static void a_name_taken_meanwhile_ends_it(void **state)
 {
     (void)state;
     mr_source *src = mrt_source_alone(folder());
     for (int kind = 0; kind < 2; kind++) {
-        mr_error          err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_convert_config cfg = config(kind, SHARD_BYTES);
         mr_convert_result res;
-        const char       *dst = place("meanwhile", kind);
+        const char *dst = place("meanwhile", kind);
         MRT_OK(mr_convert(src, dst, &cfg, &res, &err), &err);
         for (uint32_t k = 0; k < res.shards; k++) MRT_EQ(unlink(shard(dst, kind, k, res.shards)), 0);
         meddler m = {.at = COUNT, .make = shard(dst, kind, 1, res.shards)};
@@ -364,7 +373,7 @@ static void a_name_taken_meanwhile_ends_it(void **state)
         mrt_convert_refused(src, dst, &cfg, MR_EEXIST, "cannot take this name");
         MRT_EQ(files_beside(dst), 1);
         size_t bytes;
-        void  *theirs = mrt_read_file(m.make, &bytes);
+        void *theirs = mrt_read_file(m.make, &bytes);
         MRT_EQ(bytes, 6);
         free(theirs);
     }
@@ -376,10 +385,10 @@ static void what_reads_back_otherwise_is_found(void **state)
     (void)state;
     mr_source *src = mrt_source_alone(folder());
     for (int kind = 0; kind < 2; kind++) {
-        mr_error          err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_convert_config cfg = config(kind, SHARD_BYTES);
-        const char       *dst = place("damaged", kind);
-        meddler           m = {.at = COUNT, .damage = mrt_path("damaged-%s/out-00001.part", kinds[kind].name)};
+        const char *dst = place("damaged", kind);
+        meddler m = {.at = COUNT, .damage = mrt_path("damaged-%s/out-00001.part", kinds[kind].name)};
         cfg.progress = meddle;
         cfg.context = &m;
         MRT_EQ(mr_convert(src, dst, &cfg, NULL, &err), MR_ECHECKSUM);
@@ -396,16 +405,16 @@ static void what_reads_back_otherwise_is_found(void **state)
 static void a_full_disk_leaves_nothing(void **state)
 {
     (void)state;
-    mr_source    *src = mrt_source_alone(folder());
+    mr_source *src = mrt_source_alone(folder());
     struct rlimit before;
     MRT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
     const struct rlimit small = {SHARD_BYTES - 8192, before.rlim_max};
     signal(SIGXFSZ, SIG_IGN);
     for (int kind = 0; kind < 2; kind++)
         for (int shards = 0; shards < 2; shards++) {
-            mr_error          err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             mr_convert_config cfg = config(kind, shards ? SHARD_BYTES : 0);
-            const char       *dst = place("full", kind);
+            const char *dst = place("full", kind);
             MRT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
             const int rc = mr_convert(src, dst, &cfg, NULL, &err);
             MRT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
@@ -425,7 +434,7 @@ static void nothing_good_leaves_nothing(void **state)
     mrt_write_file(mrt_path("bad/x/0.jpg"), "\xff\xd8\xff\xe0 cut", 8);
     mr_source *src = mrt_source_alone(mrt_path("bad"));
     for (int kind = 0; kind < 2; kind++) {
-        const char       *dst = place("none", kind);
+        const char *dst = place("none", kind);
         mr_convert_config cfg = config(kind, 0);
         mrt_convert_refused(src, dst, &cfg, MR_EBADSAMPLE, "none of the 1 samples");
         MRT_EQ(files_beside(dst), 0);
@@ -439,7 +448,7 @@ static void every_allocation_may_fail(void **state)
     mr_source *src = mrt_source_alone(folder());
     for (int kind = 0; kind < 2; kind++) {
         mr_convert_config cfg = config(kind, SHARD_BYTES);
-        const char       *dst = place("memory", kind);
+        const char *dst = place("memory", kind);
         cfg.workers = 1;
         long n = 0;
         for (int reached = 0; !reached; n += n < 80 ? 1 : 29) {

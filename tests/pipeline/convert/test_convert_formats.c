@@ -1,19 +1,36 @@
-/* Tests of what mr_convert() makes of samples in TFRecord files and tar archives: every type of field, the features and members it
- * becomes, and the way back through our own readers. The Examples and archives are taken apart here piece by piece. */
+/* Tests of what mr_convert() makes of samples in TFRecord files and tar archives: every type of field, the
+ * features and members it becomes, and the way back through our own readers. The Examples and archives are
+ * taken apart here piece by piece. */
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "tests/pipeline/convert/converted.h"
-#include "formats/tfrecord/example.h"
 #include "formats/arrays/npy.h"
 #include "formats/tar/tar.h"
+#include "formats/tfrecord/example.h"
 #include "formats/tfrecord/tfrecord.h"
+#include "tests/pipeline/convert/converted.h"
 #include "tests/pipeline/pictures.h"
 
 enum { COUNT = 5, SIDE = 12 };
 
 /* ---- a record file with fields of all types ---- */
-enum { IMAGE, LABEL, BOXES, BOX_LABELS, MASK, AGE, SCORE, CAPTION, NOTE, BLOB, IDS, WIDE, HALF, BRAIN, FIELDS };
+enum {
+    IMAGE,
+    LABEL,
+    BOXES,
+    BOX_LABELS,
+    MASK,
+    AGE,
+    SCORE,
+    CAPTION,
+    NOTE,
+    BLOB,
+    IDS,
+    WIDE,
+    HALF,
+    BRAIN,
+    FIELDS
+};
 
 static const mr_field fields[FIELDS] = {
     [IMAGE] = {.name = "image", .type = MR_TYPE_IMAGE},
@@ -33,26 +50,33 @@ static const mr_field fields[FIELDS] = {
 };
 static const char *const names[] = {"ant", "bee", "cat"};
 
-static const double   wide[4] = {0.5, 1.0 / 3, -2, 1e300};
+static const double wide[4] = {0.5, 1.0 / 3, -2, 1e300};
 static const uint16_t half[3] = {0x3c00, 0xc500, 0x0001}; /* 1, -5, 2^-24 */
 static const uint16_t brain[2] = {0x3f80, 0xc0a0};        /* 1, -5 */
-static const uint8_t  ids[3] = {0, 200, 7};
+static const uint8_t ids[3] = {0, 200, 7};
 
 typedef struct set { /* what went in */
     uint8_t *jpeg[COUNT];
-    size_t   jpeg_bytes[COUNT];
-    uint8_t  mask[SIDE * SIDE];
-    double   boxes[4 * COUNT];
-    int16_t  box_labels[COUNT];
+    size_t jpeg_bytes[COUNT];
+    uint8_t mask[SIDE * SIDE];
+    double boxes[4 * COUNT];
+    int16_t box_labels[COUNT];
 } set;
 
 static mr_value tensor(mr_dtype dtype, uint32_t ndim, uint64_t d0, uint64_t d1, const void *data)
 {
-    return (mr_value){.type = MR_TYPE_TENSOR, .dtype = dtype, .ndim = ndim, .dim = {d0, ndim > 1 ? d1 : 0}, .data = data,
+    return (mr_value){.type = MR_TYPE_TENSOR,
+                      .dtype = dtype,
+                      .ndim = ndim,
+                      .dim = {d0, ndim > 1 ? d1 : 0},
+                      .data = data,
                       .bytes = (size_t)(d0 * (ndim > 1 ? d1 : 1)) * mr_dtype_bytes(dtype)};
 }
 
-static mr_value text(mr_type type, const char *data) { return (mr_value){.type = type, .data = data, .bytes = strlen(data)}; }
+static mr_value text(mr_type type, const char *data)
+{
+    return (mr_value){.type = type, .data = data, .bytes = strlen(data)};
+}
 
 /* Sample k: k boxes, label k % 3. */
 static void fill(set *s, int k, mr_value values[FIELDS])
@@ -61,7 +85,8 @@ static void fill(set *s, int k, mr_value values[FIELDS])
     values[LABEL] = (mr_value){.type = MR_TYPE_INT, .i = k % 3};
     values[BOXES] = tensor(MR_F64, 2, (uint64_t)k, 4, s->boxes);
     values[BOX_LABELS] = tensor(MR_I16, 1, (uint64_t)k, 0, s->box_labels);
-    values[MASK] = (mr_value){.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {SIDE, SIDE, 1}, .data = s->mask, .bytes = sizeof s->mask};
+    values[MASK] = (mr_value){
+        .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {SIDE, SIDE, 1}, .data = s->mask, .bytes = sizeof s->mask};
     values[AGE] = (mr_value){.type = MR_TYPE_INT, .i = -7 - k};
     values[SCORE] = (mr_value){.type = MR_TYPE_FLOAT, .f = 0.1};
     values[CAPTION] = text(MR_TYPE_TEXT, "a cat");
@@ -76,7 +101,8 @@ static void fill(set *s, int k, mr_value values[FIELDS])
 static void set_make(set *s)
 {
     static const mrt_jpeg_kind kind = {.h = 2, .v = 2};
-    for (int k = 0; k < COUNT; k++) s->jpeg[k] = mrt_jpeg(&kind, 30 + (uint32_t)k, 20, (uint64_t)k, &s->jpeg_bytes[k]);
+    for (int k = 0; k < COUNT; k++)
+        s->jpeg[k] = mrt_jpeg(&kind, 30 + (uint32_t)k, 20, (uint64_t)k, &s->jpeg_bytes[k]);
     mrt_noise(s->mask, sizeof s->mask, 5);
     for (int k = 0; k < 4 * COUNT; k++) s->boxes[k] = k / 64.0;
     for (int k = 0; k < COUNT; k++) s->box_labels[k] = (int16_t)(100 - k);
@@ -87,12 +113,13 @@ static void set_free(set *s)
     for (int k = 0; k < COUNT; k++) free(s->jpeg[k]);
 }
 
-static void write_record_file(set *s, const char *path, const mr_field *schema, uint32_t from, uint32_t field_count)
+static void write_record_file(set *s, const char *path, const mr_field *schema, uint32_t from,
+                              uint32_t field_count)
 {
     mr_writer_config cfg;
-    mr_writer       *w;
-    mr_error         err = MR_ERROR_INIT;
-    mr_value         values[FIELDS];
+    mr_writer *w;
+    mr_error err = MR_ERROR_INIT;
+    mr_value values[FIELDS];
     mr_writer_defaults(&cfg);
     cfg.fields = schema;
     cfg.field_count = field_count;
@@ -108,10 +135,10 @@ static void write_record_file(set *s, const char *path, const mr_field *schema, 
 
 static void convert(const char *from, const char *to, mr_to kind, mr_store store)
 {
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_result res;
-    mr_source        *src = mrt_source_alone(from);
+    mr_source *src = mrt_source_alone(from);
     mr_convert_defaults(&cfg);
     cfg.to = kind;
     cfg.store = store;
@@ -133,7 +160,8 @@ static mri_span record(const uint8_t *file, size_t bytes, int k)
     for (size_t at = 0; at < bytes; k--) {
         uint64_t n;
         MRT_TRUE(mri_tfrecord_length(file + at, &n));
-        MRT_EQ(mri_le32(file + at + MRI_TFRECORD_HEAD + n), mri_tfrecord_crc(file + at + MRI_TFRECORD_HEAD, (size_t)n));
+        MRT_EQ(mri_le32(file + at + MRI_TFRECORD_HEAD + n),
+               mri_tfrecord_crc(file + at + MRI_TFRECORD_HEAD, (size_t)n));
         if (k == 0) return (mri_span){file + at + MRI_TFRECORD_HEAD, (size_t)n};
         at += MRI_TFRECORD_HEAD + (size_t)n + MRI_TFRECORD_TAIL;
     }
@@ -152,21 +180,24 @@ static mri_feature feature(mri_span example, const char *key, mri_feature_kind k
 static void has_bytes(mri_span example, const char *key, const void *data, size_t bytes)
 {
     const mri_feature f = feature(example, key, MRI_FEATURE_BYTES);
-    mri_span          s;
-    size_t            count;
+    mri_span s;
+    size_t count;
     MRT_OK(mri_feature_bytes(&f, &s, 1, &count, &none), &none);
     MRT_EQ(count, 1);
     MRT_EQ(s.bytes, bytes);
     assert_memory_equal(s.data, data, bytes);
 }
 
-static void has_text(mri_span example, const char *key, const char *want) { has_bytes(example, key, want, strlen(want)); }
+static void has_text(mri_span example, const char *key, const char *want)
+{
+    has_bytes(example, key, want, strlen(want));
+}
 
 static void has_ints(mri_span example, const char *key, size_t want_count, const int64_t *want)
 {
     const mri_feature f = feature(example, key, MRI_FEATURE_INTS);
-    int64_t           found[16];
-    size_t            count;
+    int64_t found[16];
+    size_t count;
     MRT_OK(mri_feature_ints(&f, found, 16, &count, &none), &none);
     MRT_EQ(count, want_count);
     for (size_t k = 0; k < count; k++) MRT_EQ(found[k], want[k]);
@@ -177,8 +208,8 @@ static void has_int(mri_span example, const char *key, int64_t want) { has_ints(
 static void has_floats(mri_span example, const char *key, size_t want_count, const float *want)
 {
     const mri_feature f = feature(example, key, MRI_FEATURE_FLOATS);
-    float             found[16];
-    size_t            count;
+    float found[16];
+    size_t count;
     MRT_OK(mri_feature_floats(&f, found, 16, &count, &none), &none);
     MRT_EQ(count, want_count);
     for (size_t k = 0; k < count; k++) MRT_TRUE(found[k] == want[k]);
@@ -189,7 +220,7 @@ static void has_none(mri_span example, const char *key) { feature(example, key, 
 static void mask_is(const set *s, const void *data, size_t bytes)
 {
     const mr_value v = mrt_encoded(data, bytes);
-    mr_image       image;
+    mr_image image;
     MRT_EQ(mr_image_sniff(data, bytes), MR_TYPE_PNG);
     MRT_OK(mr_image_decode(&v, NULL, &image, &none), &none);
     MRT_EQ(image.channels, 1);
@@ -204,11 +235,12 @@ static void every_field_becomes_a_feature(void **state)
     set_make(&s);
     write_record_file(&s, mrt_path("all.mrec"), fields, 0, FIELDS);
     convert(mrt_path("all.mrec"), mrt_path("all.tfrecord"), MR_TO_TFRECORD, MR_STORE_JPEG);
-    size_t   bytes;
+    size_t bytes;
     uint8_t *file = mrt_read_file(mrt_path("all.tfrecord"), &bytes);
     for (int k = 0; k < COUNT; k++) {
         const mri_span e = record(file, bytes, k);
-        const float    f = 0.1f, floats[4] = {0.5f, (float)(1.0 / 3), -2, (float)1e300}, halves[3] = {1, -5, 0x1p-24f};
+        const float f = 0.1f, floats[4] = {0.5f, (float)(1.0 / 3), -2, (float)1e300},
+                    halves[3] = {1, -5, 0x1p-24f};
         has_bytes(e, "image/encoded", s.jpeg[k], s.jpeg_bytes[k]);
         has_text(e, "image/format", "jpeg");
         has_int(e, "image/height", 20);
@@ -216,7 +248,8 @@ static void every_field_becomes_a_feature(void **state)
         has_int(e, "image/channels", 3);
         has_int(e, "image/class/label", k % 3);
         has_text(e, "image/class/text", names[k % 3]);
-        static const char *const sides[] = {"image/object/bbox/xmin", "image/object/bbox/ymin", "image/object/bbox/xmax", "image/object/bbox/ymax"};
+        static const char *const sides[] = {"image/object/bbox/xmin", "image/object/bbox/ymin",
+                                            "image/object/bbox/xmax", "image/object/bbox/ymax"};
         for (int side = 0; side < 4; side++) {
             float column[COUNT];
             for (int b = 0; b < k; b++) column[b] = (float)s.boxes[4 * b + side];
@@ -240,8 +273,8 @@ static void every_field_becomes_a_feature(void **state)
         has_floats(e, "brain", 2, (float[]){1, -5});
         has_none(e, "image.entries");
         const mri_feature m = feature(e, "image/segmentation/class/encoded", MRI_FEATURE_BYTES);
-        mri_span          mask;
-        size_t            count;
+        mri_span mask;
+        size_t count;
         MRT_OK(mri_feature_bytes(&m, &mask, 1, &count, &none), &none);
         mask_is(&s, mask.data, mask.bytes);
     }
@@ -274,7 +307,7 @@ static void a_round_trip_gives_the_same_bytes(void **state)
 /* ---- taking archives apart ---- */
 typedef struct archive {
     uint8_t *data;
-    size_t   bytes;
+    size_t bytes;
 } archive;
 
 static int get(void *context, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err)
@@ -297,9 +330,9 @@ static archive archive_read(const char *path)
 /* The data of a member; NULL: not there. */
 static const uint8_t *member(archive *a, const char *name, size_t *bytes)
 {
-    mri_tar        t;
+    mri_tar t;
     mri_tar_member m;
-    int            rc;
+    int rc;
     const uint8_t *found = NULL;
     mri_tar_init(&t, get, a, 0, a->bytes);
     while ((rc = mri_tar_next(&t, &m, &none)) == MR_OK) {
@@ -317,20 +350,24 @@ static const uint8_t *member(archive *a, const char *name, size_t *bytes)
 
 static void member_is(archive *a, const char *name, const void *want, size_t want_bytes)
 {
-    size_t         bytes = 0;
+    size_t bytes = 0;
     const uint8_t *data = member(a, name, &bytes);
     if (!data) fail_msg("no member %s", name);
     MRT_EQ(bytes, want_bytes);
     assert_memory_equal(data, want, bytes);
 }
 
-static void member_has_text(archive *a, const char *name, const char *want) { member_is(a, name, want, strlen(want)); }
-
-static void member_is_array(archive *a, const char *name, const char *descr, uint64_t count, const void *want, size_t want_bytes)
+static void member_has_text(archive *a, const char *name, const char *want)
 {
-    size_t         bytes = 0;
+    member_is(a, name, want, strlen(want));
+}
+
+static void member_is_array(archive *a, const char *name, const char *descr, uint64_t count, const void *want,
+                            size_t want_bytes)
+{
+    size_t bytes = 0;
     const uint8_t *data = member(a, name, &bytes);
-    mri_npy        npy;
+    mri_npy npy;
     if (!data) fail_msg("no member %s", name);
     MRT_OK(mri_npy_parse(data, bytes, bytes, &npy, &none), &none);
     MRT_STR(npy.descr, descr);
@@ -365,7 +402,7 @@ static void every_field_becomes_a_member(void **state)
     archive a = archive_read(mrt_path("members.tar"));
     member_has_text(&a, "__classes__", "ant\nbee\ncat\n");
     for (int k = 0; k < COUNT; k++) {
-        char   label[2] = {(char)('0' + k % 3), 0}, age[16];
+        char label[2] = {(char)('0' + k % 3), 0}, age[16];
         size_t bytes = 0;
         snprintf(age, sizeof age, "%d", -7 - k);
         member_is(&a, numbered(k, "jpg"), s.jpeg[k], s.jpeg_bytes[k]);
@@ -390,7 +427,8 @@ static void every_field_becomes_a_member(void **state)
     mr_source *src = mrt_source_alone(mrt_path("members.tar"));
     MRT_EQ(mr_source_info_of(src)->count, COUNT);
     mr_source_close(src);
-    convert(mrt_path("members.tar"), mrt_path("members-2.tar"), MR_TO_TAR, MR_STORE_JPEG); /* names that have their endings keep them */
+    convert(mrt_path("members.tar"), mrt_path("members-2.tar"), MR_TO_TAR,
+            MR_STORE_JPEG); /* names that have their endings keep them */
     archive b = archive_read(mrt_path("members-2.tar"));
     member_has_text(&b, "000002.caption.txt", "a cat");
     member_is_array(&b, "000002.ids.npy", "|u1", 3, ids, 3);
@@ -412,9 +450,10 @@ static void pixels_become_png_or_raw_bytes(void **state)
     convert(mrt_path("planes.bin"), mrt_path("planes.png.tfrecord"), MR_TO_TFRECORD, MR_STORE_JPEG);
     convert(mrt_path("planes.bin"), mrt_path("planes.raw.tfrecord"), MR_TO_TFRECORD, MR_STORE_RAW);
     convert(mrt_path("planes.bin"), mrt_path("planes.tar"), MR_TO_TAR, MR_STORE_JPEG);
-    size_t   png_bytes, raw_bytes;
-    uint8_t *png = mrt_read_file(mrt_path("planes.png.tfrecord"), &png_bytes), *raw = mrt_read_file(mrt_path("planes.raw.tfrecord"), &raw_bytes);
-    archive  tar = archive_read(mrt_path("planes.tar"));
+    size_t png_bytes, raw_bytes;
+    uint8_t *png = mrt_read_file(mrt_path("planes.png.tfrecord"), &png_bytes),
+            *raw = mrt_read_file(mrt_path("planes.raw.tfrecord"), &raw_bytes);
+    archive tar = archive_read(mrt_path("planes.tar"));
     for (int i = 0; i < N; i++) {
         const mri_span p = record(png, png_bytes, i), r = record(raw, raw_bytes, i);
         for (int c = 0; c < 3; c++)
@@ -425,9 +464,9 @@ static void pixels_become_png_or_raw_bytes(void **state)
         has_bytes(r, "image/encoded", rgb, sizeof rgb);
         has_text(p, "image/format", "png");
         const mri_feature f = feature(p, "image/encoded", MRI_FEATURE_BYTES);
-        mri_span          picture;
-        size_t            count;
-        mr_image          image;
+        mri_span picture;
+        size_t count;
+        mr_image image;
         MRT_OK(mri_feature_bytes(&f, &picture, 1, &count, &none), &none);
         const mr_value v = mrt_encoded(picture.data, picture.bytes);
         MRT_OK(mr_image_decode(&v, NULL, &image, &none), &none);
@@ -452,7 +491,7 @@ static void numbers_alone_can_leave_too(void **state)
     write_record_file(&s, mrt_path("numbers.mrec"), fields + AGE, AGE, FIELDS - AGE);
     convert(mrt_path("numbers.mrec"), mrt_path("numbers.tfrecord"), MR_TO_TFRECORD, MR_STORE_JPEG);
     convert(mrt_path("numbers.mrec"), mrt_path("numbers.tar"), MR_TO_TAR, MR_STORE_JPEG);
-    size_t   bytes;
+    size_t bytes;
     uint8_t *file = mrt_read_file(mrt_path("numbers.tfrecord"), &bytes);
     has_int(record(file, bytes, 4), "Age", -11);
     has_none(record(file, bytes, 4), "image/format");
@@ -470,18 +509,23 @@ static void names_that_clash_are_refused(void **state)
     (void)state;
     static const struct {
         const char *a, *b;
-        mr_to       to;
-    } clashes[] = {{"image/format", "x", MR_TO_TFRECORD}, {"x", "x/shape", MR_TO_TFRECORD}, {"image/object/bbox/xmin", "y", MR_TO_TFRECORD},
-                   {"image/class/label", "y", MR_TO_TFRECORD}, {"X", "x", MR_TO_TAR}, {"a/b", "a b", MR_TO_TAR}, {"x", "x.npy", MR_TO_TAR}};
-    set      s;
+        mr_to to;
+    } clashes[] = {{"image/format", "x", MR_TO_TFRECORD},
+                   {"x", "x/shape", MR_TO_TFRECORD},
+                   {"image/object/bbox/xmin", "y", MR_TO_TFRECORD},
+                   {"image/class/label", "y", MR_TO_TFRECORD},
+                   {"X", "x", MR_TO_TAR},
+                   {"a/b", "a b", MR_TO_TAR},
+                   {"x", "x.npy", MR_TO_TAR}};
+    set s;
     mr_field schema[4];
     set_make(&s);
     for (size_t k = 0; k < sizeof clashes / sizeof clashes[0]; k++) {
-        mr_writer_config  cfg;
+        mr_writer_config cfg;
         mr_convert_config to;
-        mr_writer        *w;
-        mr_error          err = MR_ERROR_INIT;
-        mr_value          values[FIELDS];
+        mr_writer *w;
+        mr_error err = MR_ERROR_INIT;
+        mr_value values[FIELDS];
         memcpy(schema, fields, 2 * sizeof *schema);
         schema[2] = schema[3] = fields[WIDE];
         snprintf(schema[2].name, sizeof schema[2].name, "%s", clashes[k].a);
@@ -507,7 +551,7 @@ static void names_that_clash_are_refused(void **state)
 }
 
 typedef struct bad_seen {
-    int  count;
+    int count;
     char text[768];
 } bad_seen;
 
@@ -526,9 +570,9 @@ static void boxes_that_do_not_fit_are_bad_samples(void **state)
     set s;
     set_make(&s);
     mr_writer_config cfg;
-    mr_writer       *w;
-    mr_error         err = MR_ERROR_INIT;
-    mr_value         values[FIELDS];
+    mr_writer *w;
+    mr_error err = MR_ERROR_INIT;
+    mr_value values[FIELDS];
     mr_writer_defaults(&cfg);
     cfg.fields = fields;
     cfg.field_count = BOX_LABELS + 1;
@@ -540,10 +584,10 @@ static void boxes_that_do_not_fit_are_bad_samples(void **state)
         MRT_OK(mr_writer_append(w, (uint64_t)k, values, &err), &err);
     }
     MRT_OK(mr_writer_finish(w, &err), &err);
-    mr_source        *src = mrt_source_alone(mrt_path("odd.mrec"));
+    mr_source *src = mrt_source_alone(mrt_path("odd.mrec"));
     mr_convert_config to;
     mr_convert_result res;
-    bad_seen          seen = {0};
+    bad_seen seen = {0};
     mr_convert_defaults(&to);
     to.to = MR_TO_TFRECORD;
     to.on_bad = see_bad;
@@ -569,12 +613,12 @@ static void boxes_and_masks_are_known_by_their_names(void **state)
     convert(mrt_path("named.mrec"), mrt_path("named.tar"), MR_TO_TAR, MR_STORE_JPEG);
     convert(mrt_path("named.mrec"), mrt_path("named-1"), MR_TO_TFRECORD, MR_STORE_JPEG);
     convert(mrt_path("named.tar"), mrt_path("named-2"), MR_TO_TFRECORD, MR_STORE_JPEG);
-    size_t   bytes;
+    size_t bytes;
     uint8_t *file = mrt_read_file(mrt_path("named-2"), &bytes);
     for (int k = 0; k < COUNT; k++) {
         const mri_span e = record(file, bytes, k);
-        float          column[COUNT];
-        int64_t        box_labels[COUNT];
+        float column[COUNT];
+        int64_t box_labels[COUNT];
         for (int b = 0; b < k; b++) column[b] = (float)s.boxes[4 * b + 3], box_labels[b] = s.box_labels[b];
         has_floats(e, "image/object/bbox/ymax", (size_t)k, column);
         has_ints(e, "image/object/class/label", (size_t)k, box_labels);
@@ -588,14 +632,15 @@ static void boxes_and_masks_are_known_by_their_names(void **state)
 }
 
 /* Of a file whose samples have two boxes, but the first none: the first Example with some. */
-static void convert_odd_boxes(set *s, const mr_field schema[4], double first, uint32_t columns, const char *name)
+static void convert_odd_boxes(set *s, const mr_field schema[4], double first, uint32_t columns,
+                              const char *name)
 {
     mr_writer_config cfg;
-    mr_writer       *w;
-    mr_error         err = MR_ERROR_INIT;
-    mr_value         values[FIELDS];
-    double           boxes[20];
-    float            narrow[20];
+    mr_writer *w;
+    mr_error err = MR_ERROR_INIT;
+    mr_value values[FIELDS];
+    double boxes[20];
+    float narrow[20];
     mr_writer_defaults(&cfg);
     cfg.fields = schema;
     cfg.field_count = 4;
@@ -603,8 +648,10 @@ static void convert_odd_boxes(set *s, const mr_field schema[4], double first, ui
     MRT_OK(mr_writer_open(&w, mrt_path("%s.mrec", name), &cfg, NULL, &err), &err);
     for (int k = 0; k < 3; k++) {
         fill(s, 2, values);
-        values[BOXES] = tensor(schema[2].dtype, 2, k ? 2 : 0, columns, schema[2].dtype == MR_F32 ? (const void *)narrow : boxes);
-        values[BOX_LABELS] = tensor(schema[3].dtype, 1, k ? 2 : 0, 0, schema[3].dtype == MR_F32 ? (const void *)narrow : s->box_labels);
+        values[BOXES] = tensor(schema[2].dtype, 2, k ? 2 : 0, columns,
+                               schema[2].dtype == MR_F32 ? (const void *)narrow : boxes);
+        values[BOX_LABELS] = tensor(schema[3].dtype, 1, k ? 2 : 0, 0,
+                                    schema[3].dtype == MR_F32 ? (const void *)narrow : s->box_labels);
         MRT_OK(mr_writer_append(w, (uint64_t)k, values, &err), &err);
     }
     MRT_OK(mr_writer_finish(w, &err), &err);
@@ -616,26 +663,27 @@ static void boxes_of_another_form_stay_plain(void **state)
 {
     (void)state;
     static const struct {
-        double   first;
+        double first;
         uint32_t columns;
         mr_dtype boxes, labels;
-        bool     are_boxes, are_labels;
+        bool are_boxes, are_labels;
     } cases[] = {
-        {0.5, 4, MR_F64, MR_I16, true, true},  {0.5, 4, MR_F32, MR_I16, true, true},  {120, 4, MR_F64, MR_I16, false, false},
-        {120, 4, MR_F32, MR_I16, false, false}, {0.5, 5, MR_F64, MR_I16, false, false}, {0.5, 4, MR_F64, MR_F32, true, false},
+        {0.5, 4, MR_F64, MR_I16, true, true},   {0.5, 4, MR_F32, MR_I16, true, true},
+        {120, 4, MR_F64, MR_I16, false, false}, {120, 4, MR_F32, MR_I16, false, false},
+        {0.5, 5, MR_F64, MR_I16, false, false}, {0.5, 4, MR_F64, MR_F32, true, false},
     };
     set s;
     set_make(&s);
     for (size_t c = 0; c < MRI_ARRAY_COUNT(cases); c++) {
         mr_field schema[4];
-        char     name[16];
-        size_t   bytes;
+        char name[16];
+        size_t bytes;
         memcpy(schema, fields, sizeof schema);
         schema[2].dtype = cases[c].boxes;
         schema[3].dtype = cases[c].labels;
         snprintf(name, sizeof name, "form-%zu", c);
         convert_odd_boxes(&s, schema, cases[c].first, cases[c].columns, name);
-        uint8_t       *file = mrt_read_file(mrt_path("%s.tfrecord", name), &bytes);
+        uint8_t *file = mrt_read_file(mrt_path("%s.tfrecord", name), &bytes);
         const mri_span e = record(file, bytes, 1);
         feature(e, "image/object/bbox/xmin", cases[c].are_boxes ? MRI_FEATURE_FLOATS : MRI_FEATURE_NONE);
         feature(e, "boxes", cases[c].are_boxes ? MRI_FEATURE_NONE : MRI_FEATURE_FLOATS);
@@ -653,10 +701,11 @@ static void keys_are_names_of_files(void **state)
 {
     (void)state;
     static const mrt_jpeg_kind kind = {.h = 1, .v = 1};
-    static const char *const   files[] = {"a/one.jpg", "a/one.jpeg", "a/two.words.jpg", "a/two_words.jpg", "b/000004.jpg", "__b__/x.jpg"};
-    size_t   bytes, found;
+    static const char *const files[] = {"a/one.jpg",       "a/one.jpeg",   "a/two.words.jpg",
+                                        "a/two_words.jpg", "b/000004.jpg", "__b__/x.jpg"};
+    size_t bytes, found;
     uint8_t *jpeg = mrt_jpeg(&kind, 16, 16, 1, &bytes);
-    char     long_name[231];
+    char long_name[231];
     mrt_mkdir(mrt_path("keys"));
     mrt_mkdir(mrt_path("keys/a"));
     mrt_mkdir(mrt_path("keys/b"));
@@ -667,7 +716,8 @@ static void keys_are_names_of_files(void **state)
     mrt_write_file(mrt_path("keys/b/%s.jpg", long_name), jpeg, bytes);
     convert(mrt_path("keys"), mrt_path("keys.tar"), MR_TO_TAR, MR_STORE_JPEG);
     archive a = archive_read(mrt_path("keys.tar"));
-    /* in the order of bytes: __b__/x (number 0: readers would pass over it), a/one.jpeg, a/one.jpg (again), a/two.words.jpg, a/two_words.jpg (again) */
+    /* in the order of bytes: __b__/x (number 0: readers would pass over it), a/one.jpeg, a/one.jpg (again),
+     * a/two.words.jpg, a/two_words.jpg (again) */
     static const char *const keys[] = {"000000", "a/one", "000002", "a/two_words", "000004", "b/000004"};
     for (size_t k = 0; k < 6; k++) {
         member_is(&a, joined(keys[k], "jpg"), jpeg, bytes);

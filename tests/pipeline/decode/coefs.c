@@ -12,12 +12,12 @@
 
 typedef struct judge {
     struct jpeg_decompress_struct d;
-    struct jpeg_error_mgr         errors;
-    struct jpeg_source_mgr        source;
-    jmp_buf        jump;
-    char           text[JMSG_LENGTH_MAX];
+    struct jpeg_error_mgr errors;
+    struct jpeg_source_mgr source;
+    jmp_buf jump;
+    char text[JMSG_LENGTH_MAX];
     const uint8_t *data;
-    size_t         bytes, at;
+    size_t bytes, at;
 } judge;
 
 static void give_up(j_common_ptr c)
@@ -30,7 +30,9 @@ static void give_up(j_common_ptr c)
 static void on_message(j_common_ptr c, int level)
 {
     const int code = c->err->msg_code;
-    if (level >= 0 || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR || code == JWRN_BOGUS_ICC || code == JWRN_NOT_SEQUENTIAL) return;
+    if (level >= 0 || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR || code == JWRN_BOGUS_ICC ||
+        code == JWRN_NOT_SEQUENTIAL)
+        return;
     give_up(c);
 }
 
@@ -104,9 +106,13 @@ __attribute__((noinline)) static void read_all(judge *j, mrt_coefs *out, uint64_
 
 void mrt_coefs_read(mrt_coefs *out, const void *data, size_t bytes, uint64_t max_blocks)
 {
-    judge j = {.data = data, .bytes = bytes,
-               .source = {.init_source = nothing, .fill_input_buffer = next_piece, .skip_input_data = skip,
-                          .resync_to_restart = jpeg_resync_to_restart, .term_source = nothing}};
+    judge j = {.data = data,
+               .bytes = bytes,
+               .source = {.init_source = nothing,
+                          .fill_input_buffer = next_piece,
+                          .skip_input_data = skip,
+                          .resync_to_restart = jpeg_resync_to_restart,
+                          .term_source = nothing}};
     memset(out, 0, sizeof *out);
     j.d.err = jpeg_std_error(&j.errors);
     j.errors.error_exit = give_up;
@@ -134,10 +140,12 @@ static uint32_t draw(uint64_t *seed, uint32_t below)
     return (uint32_t)((*seed >> 33) * below >> 31);
 }
 
-static const jpeg_scan_info separate[] = {{1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
+static const jpeg_scan_info separate[] = {
+    {1, {0}, 0, 63, 0, 0}, {1, {1}, 0, 63, 0, 0}, {1, {2}, 0, 63, 0, 0}};
 static const jpeg_scan_info split[] = {{1, {0}, 0, 63, 0, 0}, {2, {1, 2}, 0, 63, 0, 0}};
 
-static void fill_blocks(struct jpeg_compress_struct *c, jvirt_barray_ptr array, uint32_t wide, uint32_t high, const mrt_coefs_kind *kind, uint64_t *seed)
+static void fill_blocks(struct jpeg_compress_struct *c, jvirt_barray_ptr array, uint32_t wide, uint32_t high,
+                        const mrt_coefs_kind *kind, uint64_t *seed)
 {
     for (uint32_t y = 0; y < high; y++) {
         JBLOCKARRAY row = c->mem->access_virt_barray((j_common_ptr)c, array, y, 1, TRUE);
@@ -146,7 +154,8 @@ static void fill_blocks(struct jpeg_compress_struct *c, jvirt_barray_ptr array, 
             row[0][x][0] = (JCOEF)((int)draw(seed, 2047) - 1023);
             const uint32_t dense = draw(seed, 2 * (uint32_t)kind->density + 1);
             for (int k = 1; k < 64; k++)
-                if (draw(seed, 64) < dense) row[0][x][k] = (JCOEF)((int)draw(seed, 2 * (uint32_t)kind->range + 1) - kind->range);
+                if (draw(seed, 64) < dense)
+                    row[0][x][k] = (JCOEF)((int)draw(seed, 2 * (uint32_t)kind->range + 1) - kind->range);
         }
     }
 }
@@ -181,7 +190,8 @@ uint8_t *mrt_coefs_write(const mrt_coefs_kind *kind, uint64_t seed, size_t *byte
     uint32_t wide[3], high[3];
     for (int k = 0; k < kind->components; k++) {
         const uint32_t h = (uint32_t)c.comp_info[k].h_samp_factor, v = (uint32_t)c.comp_info[k].v_samp_factor;
-        const uint32_t mw = (kind->width + 8 * (uint32_t)h_max - 1) / (8 * (uint32_t)h_max), mh = (kind->height + 8 * (uint32_t)v_max - 1) / (8 * (uint32_t)v_max);
+        const uint32_t mw = (kind->width + 8 * (uint32_t)h_max - 1) / (8 * (uint32_t)h_max),
+                       mh = (kind->height + 8 * (uint32_t)v_max - 1) / (8 * (uint32_t)v_max);
         wide[k] = mw * h;
         high[k] = mh * v;
         array[k] = c.mem->request_virt_barray((j_common_ptr)&c, JPOOL_IMAGE, TRUE, wide[k], high[k], v);
@@ -202,7 +212,7 @@ uint8_t *mrt_coefs_write(const mrt_coefs_kind *kind, uint64_t seed, size_t *byte
 
 typedef struct sink {
     uint8_t *p;
-    size_t   at, cap;
+    size_t at, cap;
     uint32_t bits, count;
 } sink;
 
@@ -234,12 +244,13 @@ static void put_all(sink *s, const void *p, size_t bytes)
 }
 
 typedef struct codes {
-    uint8_t  counts[16], symbols[256];
+    uint8_t counts[16], symbols[256];
     uint32_t total;
     uint32_t code[256], length[256]; /* by place */
 } codes;
 
-/* Random lengths that leave the last code of 16 bits free: short ones while the room lasts, so that long ones always occur. */
+/* Random lengths that leave the last code of 16 bits free: short ones while the room lasts, so that long ones
+ * always occur. */
 static void draw_codes(codes *c, uint32_t symbols, uint64_t *seed)
 {
     memset(c, 0, sizeof *c);
@@ -254,7 +265,8 @@ static void draw_codes(codes *c, uint32_t symbols, uint64_t *seed)
     for (unsigned l = 1; l <= 16 && left; l++) {
         const uint32_t room = (1u << l) - 1 - code; /* codes of l bits that do not end in all ones */
         uint32_t n = l == 16 ? left : draw(seed, 3) ? draw(seed, room / 2 + 1) : 0;
-        while (n > 0 && ((((uint64_t)1 << l) - code - n) << (16 - l)) <= left - n) n--; /* keep room for the rest */
+        while (n > 0 && ((((uint64_t)1 << l) - code - n) << (16 - l)) <= left - n)
+            n--; /* keep room for the rest */
         if (n > left) n = left;
         c->counts[l - 1] = (uint8_t)n;
         for (uint32_t k = 0; k < n; k++, code++) {
@@ -275,7 +287,8 @@ static void put_symbol(sink *s, const codes *c, uint32_t place, uint64_t *seed)
 
 static void put_table(sink *s, const codes *c, unsigned slot)
 {
-    const uint8_t head[5] = {0xff, 0xc4, (uint8_t)((19 + c->total) >> 8), (uint8_t)(19 + c->total), (uint8_t)slot};
+    const uint8_t head[5] = {0xff, 0xc4, (uint8_t)((19 + c->total) >> 8), (uint8_t)(19 + c->total),
+                             (uint8_t)slot};
     put_all(s, head, 5);
     put_all(s, c->counts, 16);
     put_all(s, c->symbols, c->total);
@@ -297,8 +310,11 @@ static void put_block(sink *s, const codes *dc, const codes *ac, uint64_t *seed)
 
 uint8_t *mrt_coefs_wild(uint32_t width, uint32_t height, int restart, uint64_t seed, size_t *bytes)
 {
-    static const uint8_t start[] = {0xff, 0xd8, 0xff, 0xdb, 0, 67, 0}, scan[] = {0xff, 0xda, 0, 8, 1, 7, 0x31, 0, 63, 0}, end[] = {0xff, 0xff, 0xd9};
-    const uint8_t frame[] = {0xff, 0xc1, 0, 11, 8, (uint8_t)(height >> 8), (uint8_t)height, (uint8_t)(width >> 8), (uint8_t)width, 1, 7, 0x43, 0};
+    static const uint8_t start[] = {0xff, 0xd8, 0xff, 0xdb, 0, 67, 0},
+                         scan[] = {0xff, 0xda, 0, 8, 1, 7, 0x31, 0, 63, 0}, end[] = {0xff, 0xff, 0xd9};
+    const uint8_t frame[] = {
+        0xff,           0xc1, 0, 11,   8, (uint8_t)(height >> 8), (uint8_t)height, (uint8_t)(width >> 8),
+        (uint8_t)width, 1,    7, 0x43, 0};
     const uint8_t interval[] = {0xff, 0xdd, 0, 4, (uint8_t)(restart >> 8), (uint8_t)restart};
     sink s = {0};
     codes dc, ac;

@@ -5,7 +5,8 @@
 #include "mrt.h"
 
 const mrt_odd_group mrt_odd_groups[MRT_ODD_GROUPS] = {
-    {"jpeg", mrt_odd_jpeg}, {"damage", mrt_odd_jpeg_damage}, {"png", mrt_odd_png}, {"other", mrt_odd_other}, {"exif", mrt_odd_exif},
+    {"jpeg", mrt_odd_jpeg},   {"damage", mrt_odd_jpeg_damage}, {"png", mrt_odd_png},
+    {"other", mrt_odd_other}, {"exif", mrt_odd_exif},
 };
 
 void mrt_odd_free(mrt_odd *o)
@@ -19,7 +20,7 @@ void mrt_odd_free(mrt_odd *o)
 void mrt_odd_splice(mrt_odd *o, size_t at, size_t cut, const void *data, size_t bytes)
 {
     const size_t all = o->bytes - cut + bytes;
-    uint8_t     *p = malloc(all ? all : 1); /* exact, so that a read past the end is seen by the sanitizer */
+    uint8_t *p = malloc(all ? all : 1); /* exact, so that a read past the end is seen by the sanitizer */
     if (!p || at > o->bytes || cut > o->bytes - at) abort();
     if (at) memcpy(p, o->data, at);
     if (bytes) memcpy(p + at, data, bytes);
@@ -53,5 +54,6 @@ size_t mrt_odd_segment(const mrt_odd *o, unsigned marker, int n)
 
 void mrt_odd_base(mrt_odd *o)
 {
-    o->data = mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2, .restart_rows = 1}, MRT_ODD_WIDE, MRT_ODD_HIGH, 3, &o->bytes);
+    o->data = mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2, .restart_rows = 1}, MRT_ODD_WIDE, MRT_ODD_HIGH, 3,
+                       &o->bytes);
 }

@@ -1,43 +1,45 @@
-/* tests/pipeline/decode/odd.h: pictures that are odd or broken, each with what has to come of it. One table for the library's test
- * (test_odd_pictures.c) and for the command's (tests/cli/bad/odd_files.c).
+/* tests/pipeline/decode/odd.h: pictures that are odd or broken, each with what has to come of it. One table
+ * for the library's test (test_odd_pictures.c) and for the command's (tests/cli/bad/odd_files.c).
  *
- * A maker fills an mrt_odd: the file, and where it can be decoded something that says with which pixels: a twin, an ordinary file
- * with the same ones, or the pixels themselves. */
+ * A maker fills an mrt_odd: the file, and where it can be decoded something that says with which pixels: a
+ * twin, an ordinary file with the same ones, or the pixels themselves. */
 #ifndef MRT_ODD_H
 #define MRT_ODD_H
 
 #include "tests/pipeline/pictures.h"
 
 typedef struct mrt_odd {
-    uint8_t *data;   /* the file; malloc'd, of exactly this size */
-    size_t   bytes;
-    uint8_t *twin;   /* or NULL; malloc'd */
-    size_t   twin_bytes;
+    uint8_t *data; /* the file; malloc'd, of exactly this size */
+    size_t bytes;
+    uint8_t *twin; /* or NULL; malloc'd */
+    size_t twin_bytes;
     mr_image pixels; /* or {0}; malloc'd */
 } mrt_odd;
 
 enum {
-    MRT_ODD_BELOW = 1,  /* what is wrong lies below some crops, which then come out well */
-    MRT_ODD_CMYK = 2,   /* libjpeg's own RGB is none of these pixels */
-    MRT_ODD_ROUGH = 4,  /* ours and libjpeg's chroma are far apart: it is spread over four pixels or more, or bent */
-    MRT_ODD_OWN = 8,    /* only our decoder takes it; libjpeg says `otherwise` */
+    MRT_ODD_BELOW = 1, /* what is wrong lies below some crops, which then come out well */
+    MRT_ODD_CMYK = 2,  /* libjpeg's own RGB is none of these pixels */
+    MRT_ODD_ROUGH =
+        4, /* ours and libjpeg's chroma are far apart: it is spread over four pixels or more, or bent */
+    MRT_ODD_OWN = 8, /* only our decoder takes it; libjpeg says `otherwise` */
 };
 
 typedef struct mrt_odd_case {
-    const char *name;      /* of the file too */
-    void      (*make)(mrt_odd *out, int variant);
-    int         variant;
-    int         code;      /* MR_OK, or why it is refused: of all ways to decode it */
+    const char *name; /* of the file too */
+    void (*make)(mrt_odd *out, int variant);
+    int variant;
+    int code;              /* MR_OK, or why it is refused: of all ways to decode it */
     const char *says;      /* part of the message */
     const char *otherwise; /* what libjpeg says when it says something else, or NULL */
-    unsigned    flags;
+    unsigned flags;
 } mrt_odd_case;
 
 /* Each ends with a case without a name. */
-extern const mrt_odd_case mrt_odd_jpeg[], mrt_odd_jpeg_damage[], mrt_odd_png[], mrt_odd_other[], mrt_odd_exif[];
+extern const mrt_odd_case mrt_odd_jpeg[], mrt_odd_jpeg_damage[], mrt_odd_png[], mrt_odd_other[],
+    mrt_odd_exif[];
 
 typedef struct mrt_odd_group {
-    const char         *name;
+    const char *name;
     const mrt_odd_case *cases;
 } mrt_odd_group;
 

@@ -1,5 +1,6 @@
-/* tests/pipeline/decode/odd_jpeg.c: JPEGs of every kind there is: other processes, colours, samplings, sizes, things before, between and behind
- * what makes the picture. All are what their writers meant; the damaged ones are in odd_jpeg_damage.c. */
+/* tests/pipeline/decode/odd_jpeg.c: JPEGs of every kind there is: other processes, colours, samplings, sizes,
+ * things before, between and behind what makes the picture. All are what their writers meant; the damaged
+ * ones are in odd_jpeg_damage.c. */
 #include <stdio.h>
 
 #include <jpeglib.h>
@@ -8,7 +9,12 @@
 #include "mrt.h"
 #include "tests/pipeline/decode/odd.h"
 
-enum { FRAME = 0xc0, HEIGHT = 5, WIDTH = 7, COMPONENTS = 10 }; /* SOF0 of an ordinary JPEG, and where in it what stands */
+enum {
+    FRAME = 0xc0,
+    HEIGHT = 5,
+    WIDTH = 7,
+    COMPONENTS = 10
+}; /* SOF0 of an ordinary JPEG, and where in it what stands */
 
 /* ---- processes ---- */
 
@@ -31,7 +37,7 @@ static void hierarchical(mrt_odd *o, int variant)
     (void)variant;
     mrt_odd_base(o);
     const size_t at = mrt_odd_segment(o, FRAME, 0), bytes = mrt_odd_segment_bytes(o, at);
-    uint8_t      dhp[64];
+    uint8_t dhp[64];
     memcpy(dhp, o->data + at, bytes);
     dhp[1] = 0xde;
     mrt_odd_splice(o, at, 0, dhp, bytes);
@@ -39,7 +45,8 @@ static void hierarchical(mrt_odd *o, int variant)
 
 static void coded(mrt_odd *o, int variant)
 {
-    const mrt_jpeg_kind kind = {.h = 2, .v = 2, .arithmetic = variant & 1, .progressive = variant & 2, .multi_scan = variant & 4};
+    const mrt_jpeg_kind kind = {
+        .h = 2, .v = 2, .arithmetic = variant & 1, .progressive = variant & 2, .multi_scan = variant & 4};
     o->data = mrt_jpeg(&kind, MRT_ODD_WIDE, MRT_ODD_HIGH, 3, &o->bytes);
 }
 
@@ -57,7 +64,11 @@ static void adobe_ycc(void *c)
 
 static void cmyk(mrt_odd *o, int variant)
 {
-    const mrt_jpeg_kind kind = {.components = 4, .adobe = true, .tune = variant == 2 ? space_ycck : variant == 1 ? space_cmyk : NULL};
+    const mrt_jpeg_kind kind = {.components = 4,
+                                .adobe = true,
+                                .tune = variant == 2   ? space_ycck
+                                        : variant == 1 ? space_cmyk
+                                                       : NULL};
     o->data = mrt_jpeg(&kind, MRT_ODD_WIDE, MRT_ODD_HIGH, 3, &o->bytes);
     if (variant == 0) { /* without the marker that says what it is */
         const size_t at = mrt_odd_segment(o, 0xee, 0);
@@ -68,7 +79,8 @@ static void cmyk(mrt_odd *o, int variant)
     for (size_t k = 0; k < MRT_ODD_WIDE * MRT_ODD_HIGH; k++)
         for (size_t c = 0; c < 3; c++) { /* with Adobe's marker inks are stored as light */
             const int ink = stored[4 * k + c], black = stored[4 * k + 3];
-            o->pixels.pixels[3 * k + c] = (uint8_t)((variant ? ink * black * 2 + 255 : (255 - ink) * (255 - black) * 2 + 255) / 510);
+            o->pixels.pixels[3 * k + c] =
+                (uint8_t)((variant ? ink * black * 2 + 255 : (255 - ink) * (255 - black) * 2 + 255) / 510);
         }
     free(stored);
 }
@@ -101,14 +113,15 @@ static void sampled(mrt_odd *o, int variant)
     o->data = mrt_jpeg(&kind, 3 * MRT_ODD_WIDE, 2 * MRT_ODD_HIGH, 3, &o->bytes);
 }
 
-/* Luma of three samples where chroma has two: what libjpeg will neither make of pixels nor make pixels of. Written as coefficients. */
+/* Luma of three samples where chroma has two: what libjpeg will neither make of pixels nor make pixels of.
+ * Written as coefficients. */
 static void fractional(mrt_odd *o, int variant)
 {
     struct jpeg_compress_struct c;
-    struct jpeg_error_mgr       errors;
-    unsigned char              *out = NULL;
-    unsigned long               bytes = 0;
-    jvirt_barray_ptr            coef[3];
+    struct jpeg_error_mgr errors;
+    unsigned char *out = NULL;
+    unsigned long bytes = 0;
+    jvirt_barray_ptr coef[3];
     c.err = jpeg_std_error(&errors);
     jpeg_create_compress(&c);
     jpeg_mem_dest(&c, &out, &bytes);
@@ -121,7 +134,8 @@ static void fractional(mrt_odd *o, int variant)
     c.comp_info[0].v_samp_factor = 1;
     c.comp_info[1].h_samp_factor = c.comp_info[2].h_samp_factor = variant;
     for (int k = 0; k < 3; k++)
-        coef[k] = c.mem->request_virt_barray((j_common_ptr)&c, JPOOL_IMAGE, TRUE, (JDIMENSION)(k ? 2 * variant : 6), 2, 2);
+        coef[k] = c.mem->request_virt_barray((j_common_ptr)&c, JPOOL_IMAGE, TRUE,
+                                             (JDIMENSION)(k ? 2 * variant : 6), 2, 2);
     jpeg_write_coefficients(&c, coef);
     for (int k = 0; k < 3; k++)
         for (JDIMENSION y = 0; y < 2; y++) {
@@ -133,7 +147,6 @@ static void fractional(mrt_odd *o, int variant)
     mrt_odd_put(o, out, bytes);
     free(out);
 }
-
 
 /* ---- sizes ---- */
 
@@ -177,7 +190,8 @@ static void set_scans(void *compressor)
     static jpeg_scan_info scans[1000];
     struct jpeg_compress_struct *c = compressor;
     int n = 0;
-    for (int bit = 9; bit >= 0; bit--) scans[n++] = (jpeg_scan_info){3, {0, 1, 2}, 0, 0, bit == 9 ? 0 : bit + 1, bit};
+    for (int bit = 9; bit >= 0; bit--)
+        scans[n++] = (jpeg_scan_info){3, {0, 1, 2}, 0, 0, bit == 9 ? 0 : bit + 1, bit};
     for (int k = 0; k < 3; k++)
         for (int at = 1; at < 64; at++)
             for (int bit = 9; bit >= 0 && n < scan_target; bit--)
@@ -249,8 +263,8 @@ static void profile(mrt_odd *o, int variant)
     }
 }
 
-/* A small picture inside the headers: pixels in JFIF's own segment, or a whole JPEG in one of its extension, with its own start, frame,
- * scan and end. */
+/* A small picture inside the headers: pixels in JFIF's own segment, or a whole JPEG in one of its extension,
+ * with its own start, frame, scan and end. */
 static void thumbnail(mrt_odd *o, int variant)
 {
     mrt_odd_base(o);
@@ -265,7 +279,7 @@ static void thumbnail(mrt_odd *o, int variant)
         mrt_odd_splice(o, 20, 0, pixels, sizeof pixels);
         return;
     }
-    size_t   bytes;
+    size_t bytes;
     uint8_t *small = mrt_jpeg(&(mrt_jpeg_kind){.quality = 50}, 16, 16, 9, &bytes), *body = malloc(bytes + 6);
     memcpy(body, "JFXX\0\x10", 6);
     memcpy(body + 6, small, bytes);
@@ -295,7 +309,7 @@ static void wide_tables(mrt_odd *o, int variant)
     mrt_odd_twin(o);
     for (int n = 0; n < 2; n++) {
         const size_t at = mrt_odd_segment(o, 0xdb, n);
-        uint8_t      wide[3 + 128] = {0, 131, (uint8_t)(0x10 | o->data[at + 4])};
+        uint8_t wide[3 + 128] = {0, 131, (uint8_t)(0x10 | o->data[at + 4])};
         for (size_t k = 0; k < 64; k++) wide[4 + 2 * k] = o->data[at + 5 + k];
         mrt_odd_splice(o, at + 2, 67, wide, sizeof wide);
     }
@@ -307,13 +321,19 @@ static void one_name(mrt_odd *o, int name)
     mrt_odd_base(o);
     mrt_odd_twin(o);
     const size_t frame = mrt_odd_segment(o, FRAME, 0), scan = mrt_odd_segment(o, 0xda, 0);
-    for (size_t k = 0; k < 3; k++) o->data[frame + COMPONENTS + 3 * k] = o->data[scan + 5 + 2 * k] = (uint8_t)name;
+    for (size_t k = 0; k < 3; k++)
+        o->data[frame + COMPONENTS + 3 * k] = o->data[scan + 5 + 2 * k] = (uint8_t)name;
 }
 
 const mrt_odd_case mrt_odd_jpeg[] = {
-    {"12-bit.jpg", bits, 12, MR_EUNSUPPORTED, "JPEG: 12 bits per sample; expected 8: convert it to 8 bits", NULL, 0},
-    {"16-bit.jpg", bits, 16, MR_EUNSUPPORTED, "JPEG: 16 bits per sample; expected 8: convert it to 8 bits", NULL, 0},
-    {"lossless.jpg", other_frame, 0xc3, MR_EUNSUPPORTED, "JPEG: lossless (marker FFC3); expected baseline, extended or progressive: convert it to one of these, or to PNG", NULL, 0},
+    {"12-bit.jpg", bits, 12, MR_EUNSUPPORTED, "JPEG: 12 bits per sample; expected 8: convert it to 8 bits",
+     NULL, 0},
+    {"16-bit.jpg", bits, 16, MR_EUNSUPPORTED, "JPEG: 16 bits per sample; expected 8: convert it to 8 bits",
+     NULL, 0},
+    {"lossless.jpg", other_frame, 0xc3, MR_EUNSUPPORTED,
+     "JPEG: lossless (marker FFC3); expected baseline, extended or progressive: convert it to one of these, "
+     "or to PNG",
+     NULL, 0},
     {"lossless-arithmetic.jpg", other_frame, 0xcb, MR_EUNSUPPORTED, "JPEG: lossless (marker FFCB)", NULL, 0},
     {"jpeg-ls.jpg", other_frame, 0xf7, MR_EUNSUPPORTED, "JPEG-LS (marker FFF7)", NULL, 0},
     {"hierarchical.jpg", other_frame, 0xc5, MR_EUNSUPPORTED, "JPEG: hierarchical (marker FFC5)", NULL, 0},
@@ -337,17 +357,23 @@ const mrt_odd_case mrt_odd_jpeg[] = {
     {"22-22-22.jpg", sampled, -222222, MR_OK, NULL, NULL, 0},
     {"21-21-21.jpg", sampled, 212121, MR_OK, NULL, NULL, 0},
     {"11-22-22.jpg", sampled, 112222, MR_OK, NULL, NULL, 0},
-    {"32-21.jpg", fractional, 2, MR_OK, NULL, "Fractional sampling not implemented yet: convert it", MRT_ODD_OWN},
+    {"32-21.jpg", fractional, 2, MR_OK, NULL, "Fractional sampling not implemented yet: convert it",
+     MRT_ODD_OWN},
     {"1x1.jpg", sized, 100001, MR_OK, NULL, NULL, 0},
     {"1x17.jpg", sized, 1700001, MR_OK, NULL, NULL, MRT_ODD_ROUGH},
     {"65500x1.jpg", sized, 165500, MR_OK, NULL, NULL, MRT_ODD_ROUGH},
-    {"65535x1.jpg", widest, 0, MR_EUNSUPPORTED, "JPEG: a side of more than 65500 pixels: cut it into parts, or convert it to PNG", NULL, 0},
+    {"65535x1.jpg", widest, 0, MR_EUNSUPPORTED,
+     "JPEG: a side of more than 65500 pixels: cut it into parts, or convert it to PNG", NULL, 0},
     {"no-width.jpg", no_width, WIDTH, MR_EFORMAT, "JPEG: width is 0", NULL, 0},
     {"no-height.jpg", no_width, HEIGHT, MR_EUNSUPPORTED, "JPEG: height is 0", NULL, 0},
-    {"height-late.jpg", lines_told_late, 1, MR_EUNSUPPORTED, "JPEG: height is 0, to be told behind the first scan (DNL); expected it in the frame header: write it anew", NULL, 0},
+    {"height-late.jpg", lines_told_late, 1, MR_EUNSUPPORTED,
+     "JPEG: height is 0, to be told behind the first scan (DNL); expected it in the frame header: write it "
+     "anew",
+     NULL, 0},
     {"height-twice.jpg", lines_told_late, 0, MR_OK, NULL, NULL, 0},
     {"90-scans.jpg", many_scans, 90, MR_OK, NULL, NULL, MRT_ODD_ROUGH},
-    {"1000-scans.jpg", many_scans, 1000, MR_ELIMIT, "JPEG: more than 100 scans; ordinary ones have about 10: write it anew, or raise --max-scans", NULL, 0},
+    {"1000-scans.jpg", many_scans, 1000, MR_ELIMIT,
+     "JPEG: more than 100 scans; ordinary ones have about 10: write it anew, or raise --max-scans", NULL, 0},
     {"zeros-behind.jpg", behind, 0, MR_OK, NULL, NULL, 0},
     {"noise-behind.jpg", behind, 1, MR_OK, NULL, NULL, 0},
     {"jpeg-behind.jpg", behind, 2, MR_OK, NULL, NULL, 0},

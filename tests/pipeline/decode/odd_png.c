@@ -1,5 +1,6 @@
-/* tests/pipeline/decode/odd_png.c: PNGs written out here, chunk by chunk: every depth, palette, interlacing and filter, and every way to be
- * damaged. What their pixels are is computed from the samples that went in. */
+/* tests/pipeline/decode/odd_png.c: PNGs written out here, chunk by chunk: every depth, palette, interlacing
+ * and filter, and every way to be damaged. What their pixels are is computed from the samples that went
+ * in. */
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
 
@@ -42,7 +43,7 @@ static void begin(mrt_odd *o, uint32_t w, uint32_t h, int depth, int colour, int
 static uint8_t *packed(const void *data, size_t bytes, size_t *out_bytes)
 {
     const size_t room = bytes / 2 + bytes + 4096;
-    uint8_t     *out = malloc(room);
+    uint8_t *out = malloc(room);
     struct isal_zstream s;
     isal_deflate_stateless_init(&s);
     s.gzip_flag = IGZIP_ZLIB;
@@ -59,7 +60,7 @@ static uint8_t *packed(const void *data, size_t bytes, size_t *out_bytes)
 
 static void image_data(mrt_odd *o, const char *type, const void *rows, size_t bytes, size_t in_front)
 {
-    size_t   n;
+    size_t n;
     uint8_t *z = packed(rows, bytes, &n), *body = calloc(1, n + in_front);
     memcpy(body + in_front, z, n);
     if (in_front) body[3] = 2; /* of fdAT: its number */
@@ -94,10 +95,10 @@ static int paeth(int a, int b, int c)
 /* One pass: every dx-th pixel of every dy-th row; each row with the next filter. Returns where it ends. */
 static uint8_t *pass(uint8_t *out, uint32_t w, uint32_t h, int depth, int colour, const uint8_t place[4])
 {
-    const int    count = channels_of[colour];
+    const int count = channels_of[colour];
     const size_t step = (size_t)(count * depth + 7) / 8;
-    uint8_t      row[512] = {0}, above[512] = {0};
-    int          filter = 0;
+    uint8_t row[512] = {0}, above[512] = {0};
+    int filter = 0;
     for (uint32_t y = place[1]; y < h; y += place[3]) {
         size_t bit = 0;
         if (place[0] >= w) break;
@@ -112,7 +113,8 @@ static uint8_t *pass(uint8_t *out, uint32_t w, uint32_t h, int depth, int colour
         const size_t bytes = (bit + 7) / 8;
         *out++ = (uint8_t)filter;
         for (size_t k = 0; k < bytes; k++) {
-            const int left = k >= step ? row[k - step] : 0, up = above[k], corner = k >= step ? above[k - step] : 0;
+            const int left = k >= step ? row[k - step] : 0, up = above[k],
+                      corner = k >= step ? above[k - step] : 0;
             const int guess[5] = {0, left, up, (left + up) / 2, paeth(left, up, corner)};
             *out++ = (uint8_t)(row[k] - guess[filter]);
         }
@@ -124,8 +126,9 @@ static uint8_t *pass(uint8_t *out, uint32_t w, uint32_t h, int depth, int colour
 
 static size_t rows_of(uint8_t *out, uint32_t w, uint32_t h, int depth, int colour, int interlace)
 {
-    static const uint8_t whole[4] = {0, 0, 1, 1}, seven[7][4] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4},
-                                                                 {1, 0, 2, 2}, {0, 1, 1, 2}};
+    static const uint8_t whole[4] = {0, 0, 1, 1},
+                         seven[7][4] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4},
+                                        {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};
     uint8_t *end = out;
     if (!interlace) end = pass(end, w, h, depth, colour, whole);
     for (int k = 0; interlace && k < 7; k++) end = pass(end, w, h, depth, colour, seven[k]);
@@ -142,7 +145,7 @@ static void expect(mrt_odd *o, int depth, int colour)
         for (uint32_t x = 0; x < W; x++, p += channels)
             for (uint32_t c = 0; c < channels; c++) {
                 const unsigned v = sample(x, y, (int)c, depth);
-                uint8_t        rgb[3];
+                uint8_t rgb[3];
                 entry(sample(x, y, 0, depth), rgb);
                 if (colour == 3) p[c] = rgb[c];
                 else p[c] = (uint8_t)(depth == 16 ? v >> 8 : v * 255 / ((1u << depth) - 1));
@@ -169,7 +172,10 @@ static void plain(mrt_odd *o, int depth, int colour, int interlace, bool transpa
 }
 
 /* variant: depth, colour type, interlaced, with tRNS: DDCIT. */
-static void kind(mrt_odd *o, int variant) { plain(o, variant / 1000, variant / 100 % 10, variant / 10 % 10, variant % 10); }
+static void kind(mrt_odd *o, int variant)
+{
+    plain(o, variant / 1000, variant / 100 % 10, variant / 10 % 10, variant % 10);
+}
 
 /* ---- chunks ---- */
 
@@ -202,7 +208,8 @@ static void length_of(mrt_odd *o, int variant)
 
 static void sides(mrt_odd *o, int variant)
 {
-    static const uint32_t side[][2] = {{0, 5}, {5, 0}, {0x7fffffff, 1}, {0x7fffffff, 0x7fffffff}, {0x80000000u, 1}, {30000, 30000}};
+    static const uint32_t side[][2] = {
+        {0, 5}, {5, 0}, {0x7fffffff, 1}, {0x7fffffff, 0x7fffffff}, {0x80000000u, 1}, {30000, 30000}};
     uint8_t row[64] = {0};
     begin(o, side[variant][0], side[variant][1], 8, 2, 0);
     image_data(o, "IDAT", row, sizeof row, 0);
@@ -241,7 +248,8 @@ static void exif(mrt_odd *o, int variant)
     if (variant % 10) return;
     uint8_t *upright = malloc(W * H * 3); /* 6: the stored left side is up */
     for (uint32_t y = 0; y < W; y++)
-        for (uint32_t x = 0; x < H; x++) memcpy(upright + 3 * (y * H + x), o->pixels.pixels + 3 * ((H - 1 - x) * W + y), 3);
+        for (uint32_t x = 0; x < H; x++)
+            memcpy(upright + 3 * (y * H + x), o->pixels.pixels + 3 * ((H - 1 - x) * W + y), 3);
     free(o->pixels.pixels);
     o->pixels = (mr_image){H, W, 3, upright};
 }
@@ -262,17 +270,18 @@ static void of_apple(mrt_odd *o, int variant)
 static void bomb(mrt_odd *o, int side)
 {
     const size_t bytes = 30 << 20;
-    uint8_t     *zeros = calloc(1, bytes);
+    uint8_t *zeros = calloc(1, bytes);
     begin(o, (uint32_t)side, (uint32_t)side, 8, 0, 0);
     image_data(o, "IDAT", zeros, bytes, 0);
     chunk(o, "IEND", NULL, 0);
     free(zeros);
-    if (side < 1000) o->pixels = (mr_image){(uint32_t)side, (uint32_t)side, 1, calloc((size_t)side, (size_t)side)};
+    if (side < 1000)
+        o->pixels = (mr_image){(uint32_t)side, (uint32_t)side, 1, calloc((size_t)side, (size_t)side)};
 }
 
 static void rows_missing(mrt_odd *o, int more)
 {
-    uint8_t      rows[4096] = {0};
+    uint8_t rows[4096] = {0};
     const size_t all = rows_of(rows, W, H, 8, 2, 0);
     begin(o, W, H, 8, 2, 0);
     image_data(o, "IDAT", rows, all + (size_t)more, 0);
@@ -282,7 +291,7 @@ static void rows_missing(mrt_odd *o, int more)
 
 static void bad_filter(mrt_odd *o, int filter)
 {
-    uint8_t      rows[4096] = {0};
+    uint8_t rows[4096] = {0};
     const size_t all = rows_of(rows, W, H, 8, 0, 0);
     rows[5 * (W + 1)] = (uint8_t)filter;
     begin(o, W, H, 8, 0, 0);
@@ -293,15 +302,15 @@ static void bad_filter(mrt_odd *o, int filter)
 /* Its checksum of the chunk is right, what is inside is not. */
 static void bad_stream(mrt_odd *o, int variant)
 {
-    uint8_t      rows[4096];
-    size_t       n;
+    uint8_t rows[4096];
+    size_t n;
     const size_t all = rows_of(rows, W, H, 8, 2, 0);
-    uint8_t     *z = packed(rows, all, &n);
-    if (variant == 0) z[0] = 0x79;       /* no method of zlib */
-    if (variant == 1) z[1] |= 0x20;      /* a dictionary nobody has */
-    if (variant == 2) z[n - 1] ^= 1;     /* its sum */
+    uint8_t *z = packed(rows, all, &n);
+    if (variant == 0) z[0] = 0x79;   /* no method of zlib */
+    if (variant == 1) z[1] |= 0x20;  /* a dictionary nobody has */
+    if (variant == 2) z[n - 1] ^= 1; /* its sum */
     if (variant == 3) z[n / 2] ^= 0xff;
-    if (variant == 4) n -= 4;            /* no sum */
+    if (variant == 4) n -= 4; /* no sum */
     if (variant == 5) n /= 2;
     begin(o, W, H, 8, 2, 0);
     chunk(o, "IDAT", z, variant == 6 ? 0 : n);
@@ -313,10 +322,10 @@ static void bad_stream(mrt_odd *o, int variant)
 /* One byte a chunk, with empty ones between. */
 static void many_chunks(mrt_odd *o, int variant)
 {
-    uint8_t      rows[4096];
-    size_t       n;
+    uint8_t rows[4096];
+    size_t n;
     const size_t all = rows_of(rows, W, H, 8, 2, 0);
-    uint8_t     *z = packed(rows, all, &n);
+    uint8_t *z = packed(rows, all, &n);
     begin(o, W, H, 8, 2, 0);
     for (size_t k = 0; k < n; k++) {
         chunk(o, "IDAT", z + k, 1);
@@ -382,7 +391,7 @@ static void ending(mrt_odd *o, int variant)
 static void long_text(mrt_odd *o, int megabytes)
 {
     const size_t bytes = (size_t)megabytes << 20;
-    uint8_t     *text = malloc(bytes);
+    uint8_t *text = malloc(bytes);
     plain(o, 8, 2, 0, false);
     memset(text, 'x', bytes);
     memcpy(text, "Comment", 8);
@@ -397,9 +406,9 @@ static void long_text(mrt_odd *o, int megabytes)
 static void packed_text(mrt_odd *o, int variant)
 {
     const size_t bytes = 100 << 20;
-    uint8_t     *zeros = calloc(1, bytes);
-    size_t       n;
-    uint8_t     *z = packed(zeros, bytes, &n), *body = malloc(n + 8);
+    uint8_t *zeros = calloc(1, bytes);
+    size_t n;
+    uint8_t *z = packed(zeros, bytes, &n), *body = malloc(n + 8);
     memcpy(body, "name\0\0", 6);
     memcpy(body + 6, z, n);
     plain(o, 8, 2, 0, false);
@@ -449,25 +458,30 @@ const mrt_odd_case mrt_odd_png[] = {
     {"bad-crc-text.png", bad_sum, 3, MR_EFORMAT, "PNG: chunk tEXt at byte ", NULL, 0},
     {"bad-crc-iend.png", bad_sum, 4, MR_EFORMAT, "PNG: chunk IEND at byte ", NULL, 0},
     {"bad-crc-gama.png", bad_sum, 5, MR_EFORMAT, "PNG: chunk gAMA at byte ", NULL, 0},
-    {"length-2-31.png", length_of, 0, MR_EFORMAT, "PNG: chunk IDAT at byte 33 has 2147483648 bytes; expected", NULL, 0},
-    {"length-2-32.png", length_of, 1, MR_EFORMAT, "PNG: chunk IDAT at byte 33 has 4294967295 bytes; expected", NULL, 0},
+    {"length-2-31.png", length_of, 0, MR_EFORMAT, "PNG: chunk IDAT at byte 33 has 2147483648 bytes; expected",
+     NULL, 0},
+    {"length-2-32.png", length_of, 1, MR_EFORMAT, "PNG: chunk IDAT at byte 33 has 4294967295 bytes; expected",
+     NULL, 0},
     {"length-max.png", length_of, 2, MR_EFORMAT, "PNG: chunk IDAT at byte 33 has 2147483647 bytes", NULL, 0},
     {"length-past-end.png", length_of, 3, MR_EFORMAT, "PNG: chunk IDAT at byte 33 has 100000 bytes", NULL, 0},
     {"no-width.png", sides, 0, MR_EFORMAT, "PNG: size 0 x 5; expected 1 to 2147483647 each", NULL, 0},
     {"no-height.png", sides, 1, MR_EFORMAT, "PNG: size 5 x 0; expected 1 to 2147483647 each", NULL, 0},
     {"widest.png", sides, 2, MR_ELIMIT, "2147483647 x 1", NULL, 0},
     {"largest.png", sides, 3, MR_ELIMIT, "2147483647 x 2147483647", NULL, 0},
-    {"too-wide.png", sides, 4, MR_EFORMAT, "PNG: size 2147483648 x 1; expected 1 to 2147483647 each", NULL, 0},
+    {"too-wide.png", sides, 4, MR_EFORMAT, "PNG: size 2147483648 x 1; expected 1 to 2147483647 each", NULL,
+     0},
     {"large.png", sides, 5, MR_ELIMIT, "30000 x 30000", NULL, 0},
     {"depth-3.png", header, 300, MR_EFORMAT, "3 bits per sample do not go with colour type 0", NULL, 0},
     {"depth-4-rgb.png", header, 420, MR_EFORMAT, "4 bits per sample do not go with colour type 2", NULL, 0},
     {"colour-5.png", header, 850, MR_EFORMAT, "colour type 5", NULL, 0},
     {"interlace-2.png", header, 802, MR_EFORMAT, "interlace 2", NULL, 0},
-    {"unknown-critical.png", unknown, 1, MR_EUNSUPPORTED, "PNG: chunk MiLL at byte 33 must be understood to show the picture, and is not known here", NULL, 0},
+    {"unknown-critical.png", unknown, 1, MR_EUNSUPPORTED,
+     "PNG: chunk MiLL at byte 33 must be understood to show the picture, and is not known here", NULL, 0},
     {"unknown-ancillary.png", unknown, 0, MR_OK, NULL, NULL, 0},
     {"bomb.png", bomb, 30000, MR_ELIMIT, "30000 x 30000", NULL, 0},
     {"bomb-inside.png", bomb, 16, MR_OK, NULL, NULL, 0},
-    {"row-missing.png", rows_missing, -1 - 3 * W, MR_EFORMAT, "PNG: decoding the image data (IDAT): ", NULL, 0},
+    {"row-missing.png", rows_missing, -1 - 3 * W, MR_EFORMAT, "PNG: decoding the image data (IDAT): ", NULL,
+     0},
     {"byte-missing.png", rows_missing, -1, MR_EFORMAT, "PNG: decoding the image data (IDAT): ", NULL, 0},
     {"byte-more.png", rows_missing, 1, MR_OK, NULL, NULL, 0},
     {"filter-5.png", bad_filter, 5, MR_EFORMAT, "invalid scanline filter", NULL, 0},
@@ -483,13 +497,16 @@ const mrt_odd_case mrt_odd_png[] = {
     {"idat-apart.png", many_chunks, 1, MR_EFORMAT, "expected all image data together", NULL, 0},
     {"animated.png", animated, 0, MR_OK, NULL, NULL, 0},
     {"animated-behind.png", animated, 1, MR_OK, NULL, NULL, 0},
-    {"no-palette.png", bad_palette, 0, MR_EFORMAT, "chunk IDAT at byte 33; expected a palette (PLTE) before the image data", NULL, 0},
-    {"palette-of-4-bytes.png", bad_palette, 1, MR_EFORMAT, "palette at byte 33 of 4 bytes; expected 3 for each of 1 to 16 colours", NULL, 0},
+    {"no-palette.png", bad_palette, 0, MR_EFORMAT,
+     "chunk IDAT at byte 33; expected a palette (PLTE) before the image data", NULL, 0},
+    {"palette-of-4-bytes.png", bad_palette, 1, MR_EFORMAT,
+     "palette at byte 33 of 4 bytes; expected 3 for each of 1 to 16 colours", NULL, 0},
     {"palette-empty.png", bad_palette, 2, MR_EFORMAT, "palette at byte 33 of 0 bytes", NULL, 0},
     {"palette-short.png", bad_palette, 3, MR_EFORMAT, "of its palette, which has only 5: damaged", NULL, 0},
     {"palette-long.png", bad_palette, 4, MR_EFORMAT, "palette at byte 33 of 51 bytes", NULL, 0},
     {"palette-twice.png", bad_palette, 5, MR_EFORMAT, "expected one palette", NULL, 0},
-    {"palette-late.png", bad_palette, 6, MR_EFORMAT, "chunk IDAT at byte 33; expected a palette (PLTE) before the image data", NULL, 0},
+    {"palette-late.png", bad_palette, 6, MR_EFORMAT,
+     "chunk IDAT at byte 33; expected a palette (PLTE) before the image data", NULL, 0},
     {"no-end.png", ending, 0, MR_EFORMAT, "before its last chunk (IEND): truncated", NULL, 0},
     {"noise-behind.png", ending, 1, MR_OK, NULL, NULL, 0},
     {"cut-data.png", ending, 2, MR_EFORMAT, "PNG: chunk IDAT at byte 33 has", NULL, 0},

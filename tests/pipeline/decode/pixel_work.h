@@ -1,5 +1,6 @@
-/* tests/pipeline/decode/pixel_work.h: blocks of coefficients of every kind, and one number for all that pipeline/decode/jpeg/idct.h computes.
- * Without cmocka: variants_pixels.c uses it too, which runs where cmocka is not. */
+/* tests/pipeline/decode/pixel_work.h: blocks of coefficients of every kind, and one number for all that
+ * pipeline/decode/jpeg/idct.h computes. Without cmocka: variants_pixels.c uses it too, which runs where
+ * cmocka is not. */
 #ifndef MRT_PIXEL_WORK_H
 #define MRT_PIXEL_WORK_H
 
@@ -17,7 +18,8 @@ typedef struct mrt_blocks {
 /* Zigzag position -> place, from its definition. */
 void mrt_zigzag(uint8_t place[MRI_JPEG_BLOCK]);
 
-/* Kinds in turn: DC only, low frequencies, as in pictures, any 16 bits, extremes; quantisers of pictures, 1, any 16 bits. */
+/* Kinds in turn: DC only, low frequencies, as in pictures, any 16 bits, extremes; quantisers of pictures, 1,
+ * any 16 bits. */
 void mrt_blocks_fill(mrt_blocks *b, uint64_t seed);
 
 /* Over a fixed workload, with the variant in use. */

@@ -1,4 +1,5 @@
-/* tests/pipeline/decode/test_colour_out.c: planes to RGB: all colours there are, all short counts, at the edges of memory. */
+/* tests/pipeline/decode/test_colour_out.c: planes to RGB: all colours there are, all short counts, at the
+ * edges of memory. */
 #include <math.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -46,7 +47,7 @@ static void check(double real, uint8_t is, double *most, uint64_t *not_nearest)
 
 static void near_the_real_numbers(void **state)
 {
-    double   most = 0;
+    double most = 0;
     uint64_t not_nearest = 0;
     (void)state;
     for (int cr = 0; cr < 256; cr++) {
@@ -81,7 +82,7 @@ static void gray_stays_gray(void **state)
 static uint8_t *at_the_edge(size_t bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
-    uint8_t     *p = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *p = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MRT_TRUE(p != MAP_FAILED);
     MRT_EQ(mprotect(p + pages * page, page, PROT_NONE), 0);
     return p + pages * page - bytes;
@@ -98,7 +99,7 @@ static void every_count_at_the_edge(void **state)
     }
     for (int level = 0; level <= MRI_SIMD_NEON; level++) {
         for (size_t count = 0; count <= MOST; count++) {
-            const size_t   skip = MOST - count;
+            const size_t skip = MOST - count;
             const uint8_t *a = plane[0] + skip, *b = plane[1] + skip, *c = plane[2] + skip;
             MRT_TRUE(mri_simd_use(MRI_SIMD_PLAIN));
             mri_ycc_to_rgb(a, b, c, count, expected);

@@ -1,5 +1,5 @@
-/* tests/pipeline/decode/test_idct.c: coefficients to samples: the variants against each other, against the real transform, at the edges
- * of memory. Colours: test_colour_out.c. */
+/* tests/pipeline/decode/test_idct.c: coefficients to samples: the variants against each other, against the
+ * real transform, at the edges of memory. Colours: test_colour_out.c. */
 #include <math.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include "tests/pipeline/decode/pixel_work.h"
 
 #define GUARD 0xa5
-#define EDGE 96 /* guard bytes before and after */
+#define EDGE  96 /* guard bytes before and after */
 
 static mrt_blocks blocks;
 
@@ -20,7 +20,8 @@ typedef struct rows {
 static void transform(rows *out, const mrt_blocks *b, uint32_t first, uint32_t count, size_t stride)
 {
     memset(out->bytes, GUARD, sizeof out->bytes);
-    mri_idct_row((const int16_t(*)[MRI_JPEG_BLOCK])b->coef + first, b->last + first, b->quant, count, out->bytes + EDGE, stride);
+    mri_idct_row((const int16_t(*)[MRI_JPEG_BLOCK])b->coef + first, b->last + first, b->quant, count,
+                 out->bytes + EDGE, stride);
 }
 
 /* Every byte outside the blocks is as it was. */
@@ -38,8 +39,9 @@ static void variants_give_the_same_bits(void **state)
     (void)state;
     for (uint64_t seed = 0; seed < 90; seed++) {
         mrt_blocks_fill(&blocks, seed);
-        const uint32_t count = seed < 60 ? (uint32_t)seed % 21 : 110 + 6 * ((uint32_t)seed - 60), first = (uint32_t)(seed * 7 % 16);
-        const size_t   stride = 8 * (size_t)count + seed % 37;
+        const uint32_t count = seed < 60 ? (uint32_t)seed % 21 : 110 + 6 * ((uint32_t)seed - 60),
+                       first = (uint32_t)(seed * 7 % 16);
+        const size_t stride = 8 * (size_t)count + seed % 37;
         MRT_TRUE(mri_simd_use(MRI_SIMD_PLAIN));
         transform(&want, &blocks, first, count, stride);
         if (stride > 0) untouched(&want, count, stride);
@@ -86,12 +88,13 @@ static void dc_alone_is_exact(void **state)
                 for (int i = 0; i < 256; i++) blocks.coef[i][0] = (int16_t)(from + i);
                 transform(&got, &blocks, 0, 256, 8 * 256);
                 for (int i = 0; i < 256; i++) {
-                    const double  exact = floor((from + i) / 8.0 + 0.5) + 128;
+                    const double exact = floor((from + i) / 8.0 + 0.5) + 128;
                     const uint8_t want = (uint8_t)(exact < 0 ? 0 : exact > 255 ? 255 : exact);
                     for (int y = 0; y < 8; y++)
                         for (int x = 0; x < 8; x++)
                             if (got.bytes[EDGE + (size_t)y * 2048 + (size_t)(8 * i + x)] != want)
-                                fail_msg("%s: DC %d, way %d: %d, not %d", mri_simd_name((mri_simd_level)level), from + i, way,
+                                fail_msg("%s: DC %d, way %d: %d, not %d",
+                                         mri_simd_name((mri_simd_level)level), from + i, way,
                                          got.bytes[EDGE + (size_t)y * 2048 + (size_t)(8 * i + x)], want);
                 }
             }
@@ -99,11 +102,12 @@ static void dc_alone_is_exact(void **state)
     }
 }
 
-/* The result is the low 16 bits of the product, transformed: the same as a coefficient that is that already. */
+/* The result is the low 16 bits of the product, transformed: the same as a coefficient that is that
+ * already. */
 static void products_wrap(void **state)
 {
     static mrt_blocks wrapped;
-    static rows       want, got;
+    static rows want, got;
     (void)state;
     for (uint64_t seed = 2; seed < 32; seed += 3) { /* quantisers of any 16 bits */
         mrt_blocks_fill(&blocks, seed);
@@ -129,7 +133,8 @@ static double basis[8][8]; /* [frequency][sample] */
 static void make_basis(void)
 {
     for (int k = 0; k < 8; k++)
-        for (int i = 0; i < 8; i++) basis[k][i] = (k ? 0.5 : sqrt(0.125)) * cos((2 * i + 1) * k * acos(-1) / 16);
+        for (int i = 0; i < 8; i++)
+            basis[k][i] = (k ? 0.5 : sqrt(0.125)) * cos((2 * i + 1) * k * acos(-1) / 16);
 }
 
 static void real_transform(const double in[64], double out[64], bool inverse)
@@ -138,19 +143,22 @@ static void real_transform(const double in[64], double out[64], bool inverse)
     for (int v = 0; v < 8; v++)
         for (int x = 0; x < 8; x++) {
             half[8 * v + x] = 0;
-            for (int u = 0; u < 8; u++) half[8 * v + x] += in[8 * v + u] * (inverse ? basis[u][x] : basis[x][u]);
+            for (int u = 0; u < 8; u++)
+                half[8 * v + x] += in[8 * v + u] * (inverse ? basis[u][x] : basis[x][u]);
         }
     for (int y = 0; y < 8; y++)
         for (int x = 0; x < 8; x++) {
             out[8 * y + x] = 0;
-            for (int v = 0; v < 8; v++) out[8 * y + x] += half[8 * v + x] * (inverse ? basis[v][y] : basis[y][v]);
+            for (int v = 0; v < 8; v++)
+                out[8 * y + x] += half[8 * v + x] * (inverse ? basis[v][y] : basis[y][v]);
         }
 }
 
 struct error {
-    double   place_square[64], place_sum[64]; /* of the difference to the correctly rounded, as IEEE 1180 has it */
-    double   most;                            /* |result - real number| */
-    double   sum, abs_sum, rounding_abs_sum;  /* of result - real number; of |nearest integer - real number| */
+    double place_square[64],
+        place_sum[64]; /* of the difference to the correctly rounded, as IEEE 1180 has it */
+    double most;       /* |result - real number| */
+    double sum, abs_sum, rounding_abs_sum; /* of result - real number; of |nearest integer - real number| */
     uint64_t place_count[64], count;
 };
 
@@ -161,7 +169,8 @@ static void compare(struct error *e, const rows *got, const mrt_blocks *b)
         for (int k = 0; k < 64; k++) in[k] = (double)b->coef[i][k] * b->quant[k];
         real_transform(in, real, true);
         for (int p = 0; p < 64; p++) {
-            const double want = real[p] + 128, is = got->bytes[EDGE + (size_t)(p / 8) * 8 * MRT_BLOCKS + 8 * i + (size_t)(p % 8)];
+            const double want = real[p] + 128,
+                         is = got->bytes[EDGE + (size_t)(p / 8) * 8 * MRT_BLOCKS + 8 * i + (size_t)(p % 8)];
             if (want < 0 || want > 255) { /* clipping hides the rest */
                 MRT_TRUE(fabs(is - (want < 0 ? 0 : 255)) <= 0);
                 continue;
@@ -189,8 +198,9 @@ static void report(const char *what, const struct error *e, double most)
         MRT_TRUE(fabs(e->place_sum[p]) / (double)e->place_count[p] <= 0.015);
     }
     const double n = (double)e->count;
-    printf("%s: |result - real| at most %.4f, mean %.5f (of rounding alone %.5f), bias %.6f; not the nearest in %.3f %%\n", what, e->most,
-            e->abs_sum / n, e->rounding_abs_sum / n, e->sum / n, 100 * square / n);
+    printf("%s: |result - real| at most %.4f, mean %.5f (of rounding alone %.5f), bias %.6f; not the nearest "
+           "in %.3f %%\n",
+           what, e->most, e->abs_sum / n, e->rounding_abs_sum / n, e->sum / n, 100 * square / n);
     MRT_TRUE(e->most <= most);
     MRT_TRUE(square / n <= 0.02);
     MRT_TRUE(fabs(sum) / n <= 0.0015);
@@ -215,11 +225,11 @@ static void noise_blocks(mrt_blocks *b, int low, int high, uint64_t seed)
 static void near_the_real_transform(void **state)
 {
     static const int ranges[4][2] = {{-5, 5}, {-128, 127}, {-256, 255}, {-300, 300}};
-    static rows      got;
+    static rows got;
     (void)state;
     for (int r = 0; r < 4; r++) {
         struct error e = {0};
-        char         what[64];
+        char what[64];
         for (uint64_t seed = 0; seed < 34; seed++) { /* 10200 blocks */
             noise_blocks(&blocks, ranges[r][0], ranges[r][1], 100 * (uint64_t)r + seed);
             transform(&got, &blocks, 0, MRT_BLOCKS, 8 * MRT_BLOCKS);
@@ -233,7 +243,7 @@ static void near_the_real_transform(void **state)
 /* Few and coarse coefficients, as after quantisation. */
 static void near_the_real_transform_quantised(void **state)
 {
-    static rows  got;
+    static rows got;
     struct error e = {0};
     (void)state;
     for (uint64_t seed = 0; seed < 34; seed++) {
@@ -250,7 +260,8 @@ static void near_the_real_transform_quantised(void **state)
     report("quantised", &e, 0.6);
 }
 
-/* The largest sums there are, of both signs: still the right end of the range at that sample, in every variant. */
+/* The largest sums there are, of both signs: still the right end of the range at that sample, in every
+ * variant. */
 static void no_sum_overflows(void **state)
 {
     static rows got;
@@ -266,7 +277,8 @@ static void no_sum_overflows(void **state)
     for (int level = 0; level <= MRI_SIMD_NEON; level++) {
         if (!mri_simd_use((mri_simd_level)level)) continue;
         transform(&got, &blocks, 0, 128, 8 * 128);
-        for (size_t i = 0; i < 128; i++) MRT_EQ(got.bytes[EDGE + i % 64 / 8 * 8 * 128 + 8 * i + i % 8], i < 64 ? 255 : 0);
+        for (size_t i = 0; i < 128; i++)
+            MRT_EQ(got.bytes[EDGE + i % 64 / 8 * 8 * 128 + 8 * i + i % 8], i < 64 ? 255 : 0);
     }
 }
 
@@ -276,7 +288,7 @@ static void no_sum_overflows(void **state)
 static uint8_t *at_the_edge(size_t bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = (bytes + page - 1) / page;
-    uint8_t     *p = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *p = mmap(NULL, (pages + 1) * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MRT_TRUE(p != MAP_FAILED);
     MRT_EQ(mprotect(p + pages * page, page, PROT_NONE), 0);
     return p + pages * page - bytes;
@@ -286,7 +298,7 @@ static void nothing_outside_is_touched(void **state)
 {
     const uint32_t most = 9;
     int16_t(*coef)[MRI_JPEG_BLOCK] = (void *)at_the_edge(most * sizeof *coef);
-    uint8_t  *last = at_the_edge(most), *dst = at_the_edge(8 * 8 * (size_t)most);
+    uint8_t *last = at_the_edge(most), *dst = at_the_edge(8 * 8 * (size_t)most);
     uint16_t *quant = (void *)at_the_edge(sizeof *quant * MRI_JPEG_BLOCK);
     (void)state;
     for (int level = 0; level <= MRI_SIMD_NEON; level++) {
@@ -298,8 +310,8 @@ static void nothing_outside_is_touched(void **state)
                 memcpy(coef + skip, blocks.coef, count * sizeof *coef);
                 memcpy(last + skip, blocks.last, count);
                 memcpy(quant, blocks.quant, sizeof blocks.quant);
-                mri_idct_row((const int16_t(*)[MRI_JPEG_BLOCK])coef + skip, last + skip, quant, count, dst + 64 * (size_t)skip,
-                             8 * (size_t)count);
+                mri_idct_row((const int16_t(*)[MRI_JPEG_BLOCK])coef + skip, last + skip, quant, count,
+                             dst + 64 * (size_t)skip, 8 * (size_t)count);
             }
     }
 }
@@ -318,7 +330,7 @@ static void bits_are_as_recorded(void **state)
 static void zigzag_is_right(void **state)
 {
     static const uint8_t begin[15] = {0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4};
-    uint8_t              place[MRI_JPEG_BLOCK];
+    uint8_t place[MRI_JPEG_BLOCK];
     (void)state;
     mrt_zigzag(place);
     assert_memory_equal(place, begin, sizeof begin);

@@ -1,10 +1,11 @@
-/* images: kinds, limits, damage, orientation, colour rules, encoding, and what a decoder keeps from picture to picture. */
+/* images: kinds, limits, damage, orientation, colour rules, encoding, and what a decoder keeps from picture
+ * to picture. */
 #include <spng.h>
 
 #include "base/util.h"
 #include "mrt.h"
-#include "tests/pipeline/pictures.h"
 #include "pipeline/decode/decoders.h"
+#include "tests/pipeline/pictures.h"
 
 static int decode(const void *data, size_t bytes, uint32_t channels, mr_image *out, mr_error *err)
 {
@@ -20,8 +21,9 @@ static int decode(const void *data, size_t bytes, uint32_t channels, mr_image *o
 static void sniffs_and_reads_headers(void **state)
 {
     (void)state;
-    size_t   bytes;
-    uint8_t *file = mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2, .orientation = 6, .progressive = true}, 33, 17, 1, &bytes);
+    size_t bytes;
+    uint8_t *file =
+        mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2, .orientation = 6, .progressive = true}, 33, 17, 1, &bytes);
     mr_image_header h;
     MRT_EQ(mr_image_sniff(file, bytes), MR_TYPE_JPEG);
     MRT_EQ(mr_image_header_parse(file, bytes, &h, NULL), MR_OK);
@@ -81,7 +83,7 @@ static void names_what_it_found(void **state)
 static void huge_headers_take_no_memory(void **state)
 {
     (void)state;
-    size_t   bytes;
+    size_t bytes;
     uint8_t *file = mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2}, 16, 16, 1, &bytes);
     for (size_t at = 0; at + 9 < bytes; at++)
         if (file[at] == 0xff && file[at + 1] == 0xc0) memset(file + at + 5, 0xff, 4);
@@ -96,7 +98,7 @@ static void huge_headers_take_no_memory(void **state)
 static void many_scans_are_refused(void **state)
 {
     (void)state;
-    size_t   bytes;
+    size_t bytes;
     uint8_t *file = mrt_jpeg(&(mrt_jpeg_kind){.progressive = true}, 40, 40, 1, &bytes);
     const mr_value v = mrt_encoded(file, bytes);
     mr_decode_config cfg;
@@ -120,10 +122,10 @@ static void many_scans_are_refused(void **state)
 static void truncated_jpegs_are_errors(void **state)
 {
     (void)state;
-    static const mrt_jpeg_kind kinds[] = {{.h = 2, .v = 2}, {.progressive = true}, {.arithmetic = true}, {.components = 1},
-                                          {.multi_scan = true}, {.restart_rows = 1}};
+    static const mrt_jpeg_kind kinds[] = {{.h = 2, .v = 2},  {.progressive = true}, {.arithmetic = true},
+                                          {.components = 1}, {.multi_scan = true},  {.restart_rows = 1}};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++) {
-        size_t   bytes;
+        size_t bytes;
         uint8_t *file = mrt_jpeg(&kinds[k], 50, 40, k, &bytes);
         for (size_t n = 0; n < bytes; n += 7) {
             mr_image out;
@@ -136,9 +138,10 @@ static void truncated_jpegs_are_errors(void **state)
             uint8_t *ended = malloc(n + 2);
             memcpy(ended, file, n);
             memcpy(ended + n, "\xff\xd9", 2);
-            /* Arithmetic data may end in zeros that are left out, and the last scans of a progressive picture only
-             * refine: there a forged end may pass. */
-            if (n < bytes - 40 && !kinds[k].progressive && !kinds[k].arithmetic) MRT_TRUE(decode(ended, n + 2, 0, &out, &err) != MR_OK);
+            /* Arithmetic data may end in zeros that are left out, and the last scans of a progressive picture
+             * only refine: there a forged end may pass. */
+            if (n < bytes - 40 && !kinds[k].progressive && !kinds[k].arithmetic)
+                MRT_TRUE(decode(ended, n + 2, 0, &out, &err) != MR_OK);
             else if (decode(ended, n + 2, 0, &out, &err) == MR_OK) mr_image_free(&out);
             free(ended);
         }
@@ -146,7 +149,8 @@ static void truncated_jpegs_are_errors(void **state)
     }
 }
 
-/* Damage anywhere: an error or a picture, the same each time, whatever was decoded before; and memory stays flat. */
+/* Damage anywhere: an error or a picture, the same each time, whatever was decoded before; and memory stays
+ * flat. */
 static void damaged_jpegs_leave_nothing(void **state)
 {
     (void)state;
@@ -154,7 +158,7 @@ static void damaged_jpegs_leave_nothing(void **state)
     mr_decode_config cfg;
     mr_decode_defaults(&cfg);
     cfg.max_pixels = 1 << 16;
-    size_t   bytes[3], bad = 0;
+    size_t bytes[3], bad = 0;
     uint8_t *file[3];
     file[0] = mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2, .restart_rows = 1}, 16, 16, 1, &bytes[0]);
     file[1] = mrt_jpeg(&(mrt_jpeg_kind){.progressive = true}, 8, 8, 2, &bytes[1]);
@@ -173,7 +177,8 @@ static void damaged_jpegs_leave_nothing(void **state)
         mri_view view;
         mr_error err = MR_ERROR_INIT;
         int rc = mri_picture_open(&p, &d, &v, &cfg, &err);
-        if (rc == MR_OK) rc = mri_picture_decode(&d, &p, &cfg, 3, (mri_rect){0, 0, p.width, p.height}, &view, &err);
+        if (rc == MR_OK)
+            rc = mri_picture_decode(&d, &p, &cfg, 3, (mri_rect){0, 0, p.width, p.height}, &view, &err);
         MRT_TRUE(rc == MR_OK || rc == MR_EFORMAT || rc == MR_EUNSUPPORTED || rc == MR_ELIMIT);
         bad += rc != MR_OK;
         if (n == 10000) before = mri_peak_rss_bytes();
@@ -206,7 +211,7 @@ static size_t without_segments(uint8_t *file, size_t bytes, uint8_t marker)
 
 static void tables_do_not_leak(mr_pixels pixels)
 {
-    size_t   first_bytes, bytes;
+    size_t first_bytes, bytes;
     uint8_t *first = mrt_jpeg(&(mrt_jpeg_kind){.quality = 10, .progressive = true}, 24, 24, 1, &first_bytes);
     mri_decoder d = {0};
     mr_decode_config cfg;
@@ -215,8 +220,11 @@ static void tables_do_not_leak(mr_pixels pixels)
     for (int k = 0; k < 2; k++) {
         uint8_t *file = mrt_jpeg(&(mrt_jpeg_kind){.quality = 90}, 24, 24, 2, &bytes);
         mr_image whole;
-        MRT_EQ(mr_image_decode(&(mr_value){.type = MR_TYPE_JPEG, .data = file, .bytes = bytes}, &cfg, &whole, NULL), MR_OK);
-        const size_t cut = without_segments(file, bytes, k == 0 ? 0xdb : 0xc4); /* DQT; DHT: then the standard ones hold */
+        MRT_EQ(mr_image_decode(&(mr_value){.type = MR_TYPE_JPEG, .data = file, .bytes = bytes}, &cfg, &whole,
+                               NULL),
+               MR_OK);
+        const size_t cut =
+            without_segments(file, bytes, k == 0 ? 0xdb : 0xc4); /* DQT; DHT: then the standard ones hold */
         const mr_value values[2] = {mrt_encoded(first, first_bytes), mrt_encoded(file, cut)};
         for (int n = 0; n < 2; n++) {
             mri_picture p;
@@ -249,17 +257,42 @@ static void tables_do_not_leak_from_picture_to_picture(void **state)
 /* ---- orientation ---- */
 
 /* What each EXIF value means, as moves of the stored picture. */
-static void stored_place(int orientation, uint32_t w, uint32_t h, uint32_t x, uint32_t y, uint32_t *sx, uint32_t *sy)
+static void stored_place(int orientation, uint32_t w, uint32_t h, uint32_t x, uint32_t y, uint32_t *sx,
+                         uint32_t *sy)
 {
     switch (orientation) {
-    case 2: *sx = w - 1 - x; *sy = y; break;
-    case 3: *sx = w - 1 - x; *sy = h - 1 - y; break;
-    case 4: *sx = x; *sy = h - 1 - y; break;
-    case 5: *sx = y; *sy = x; break;
-    case 6: *sx = y; *sy = h - 1 - x; break;
-    case 7: *sx = w - 1 - y; *sy = h - 1 - x; break;
-    case 8: *sx = w - 1 - y; *sy = x; break;
-    default: *sx = x; *sy = y; break;
+    case 2:
+        *sx = w - 1 - x;
+        *sy = y;
+        break;
+    case 3:
+        *sx = w - 1 - x;
+        *sy = h - 1 - y;
+        break;
+    case 4:
+        *sx = x;
+        *sy = h - 1 - y;
+        break;
+    case 5:
+        *sx = y;
+        *sy = x;
+        break;
+    case 6:
+        *sx = y;
+        *sy = h - 1 - x;
+        break;
+    case 7:
+        *sx = w - 1 - y;
+        *sy = h - 1 - x;
+        break;
+    case 8:
+        *sx = w - 1 - y;
+        *sy = x;
+        break;
+    default:
+        *sx = x;
+        *sy = y;
+        break;
     }
 }
 
@@ -268,14 +301,17 @@ static void orientation_is_applied(void **state)
     (void)state;
     for (int o = 1; o <= 8; o++) {
         const uint32_t w = 37, h = 22;
-        size_t   bytes;
-        uint8_t *file = mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2, .orientation = o, .big_endian = o % 2}, w, h, 9, &bytes);
+        size_t bytes;
+        uint8_t *file = mrt_jpeg(&(mrt_jpeg_kind){.h = 2, .v = 2, .orientation = o, .big_endian = o % 2}, w,
+                                 h, 9, &bytes);
         mr_decode_config as_stored;
         mr_decode_defaults(&as_stored);
         as_stored.ignore_exif = true;
         mr_image out, stored;
         mr_error err = MR_ERROR_INIT;
-        MRT_OK(mr_image_decode(&(mr_value){.type = MR_TYPE_JPEG, .data = file, .bytes = bytes}, &as_stored, &stored, &err), &err);
+        MRT_OK(mr_image_decode(&(mr_value){.type = MR_TYPE_JPEG, .data = file, .bytes = bytes}, &as_stored,
+                               &stored, &err),
+               &err);
         MRT_OK(decode(file, bytes, 3, &out, &err), &err);
         MRT_EQ(out.width, o >= 5 ? h : w);
         MRT_EQ(out.height, o >= 5 ? w : h);
@@ -283,7 +319,8 @@ static void orientation_is_applied(void **state)
             for (uint32_t x = 0; x < out.width; x++) {
                 uint32_t sx, sy;
                 stored_place(o, w, h, x, y, &sx, &sy);
-                MRT_TRUE(memcmp(out.pixels + ((size_t)y * out.width + x) * 3, stored.pixels + ((size_t)sy * w + sx) * 3, 3) == 0);
+                MRT_TRUE(memcmp(out.pixels + ((size_t)y * out.width + x) * 3,
+                                stored.pixels + ((size_t)sy * w + sx) * 3, 3) == 0);
             }
         /* a part of the upright picture is that part */
         mr_decode_config cfg;
@@ -296,7 +333,8 @@ static void orientation_is_applied(void **state)
         MRT_OK(mri_picture_open(&p, &d, &value, &cfg, &err), &err);
         MRT_OK(mri_picture_decode(&d, &p, &cfg, 3, part, &v, &err), &err);
         for (uint32_t y = 0; y < part.height; y++)
-            MRT_TRUE(memcmp(v.pixels + y * v.stride, out.pixels + ((size_t)(part.y + y) * out.width + part.x) * 3,
+            MRT_TRUE(memcmp(v.pixels + y * v.stride,
+                            out.pixels + ((size_t)(part.y + y) * out.width + part.x) * 3,
                             part.width * 3) == 0);
         mri_decoder_free(&d);
         mr_image_free(&out);
@@ -315,7 +353,7 @@ static void cmyk_becomes_rgb(void **state)
 {
     (void)state;
     for (int adobe = 0; adobe < 2; adobe++) {
-        size_t   bytes;
+        size_t bytes;
         uint8_t *file = mrt_jpeg(&(mrt_jpeg_kind){.components = 4, .adobe = adobe}, 20, 12, 3, &bytes);
         uint8_t *stored = mrt_plain_decode(file, bytes, 4);
         mr_image out;
@@ -325,7 +363,8 @@ static void cmyk_becomes_rgb(void **state)
         for (size_t k = 0; k < 20 * 12; k++)
             for (int c = 0; c < 3; c++) {
                 const int ink = stored[4 * k + c], black = stored[4 * k + 3];
-                const int expected = adobe ? (ink * black * 2 + 255) / 510 : ((255 - ink) * (255 - black) * 2 + 255) / 510;
+                const int expected =
+                    adobe ? (ink * black * 2 + 255) / 510 : ((255 - ink) * (255 - black) * 2 + 255) / 510;
                 MRT_TRUE(abs(out.pixels[3 * k + c] - expected) == 0);
             }
         mr_image_free(&out);
@@ -337,7 +376,7 @@ static void cmyk_becomes_rgb(void **state)
 static void gray_stays_or_is_repeated(void **state)
 {
     (void)state;
-    size_t   bytes;
+    size_t bytes;
     uint8_t *file = mrt_jpeg(&(mrt_jpeg_kind){.components = 1}, 19, 7, 3, &bytes);
     mr_image one, three;
     MRT_EQ(decode(file, bytes, 0, &one, NULL), MR_OK);
@@ -350,11 +389,14 @@ static void gray_stays_or_is_repeated(void **state)
 }
 
 /* A PNG of any kind; pixels as its format wants them. */
-static void *png_of(uint32_t w, uint32_t h, int colour, int depth, int interlace, const void *pixels, size_t pixel_bytes,
-                    struct spng_plte *palette, size_t *bytes)
+static void *png_of(uint32_t w, uint32_t h, int colour, int depth, int interlace, const void *pixels,
+                    size_t pixel_bytes, struct spng_plte *palette, size_t *bytes)
 {
     spng_ctx *ctx = spng_ctx_new(SPNG_CTX_ENCODER);
-    struct spng_ihdr ihdr = {.width = w, .height = h, .bit_depth = (uint8_t)depth, .color_type = (uint8_t)colour,
+    struct spng_ihdr ihdr = {.width = w,
+                             .height = h,
+                             .bit_depth = (uint8_t)depth,
+                             .color_type = (uint8_t)colour,
                              .interlace_method = (uint8_t)interlace};
     int code;
     spng_set_option(ctx, SPNG_ENCODE_TO_BUFFER, 1);
@@ -370,7 +412,7 @@ static void png_kinds(void **state)
 {
     (void)state;
     const uint32_t w = 13, h = 9;
-    uint8_t  noise[13 * 9 * 8];
+    uint8_t noise[13 * 9 * 8];
     mrt_noise(noise, sizeof noise, 5);
     mr_error err = MR_ERROR_INIT;
     for (int colour = 0; colour <= 6; colour++) {
@@ -380,16 +422,19 @@ static void png_kinds(void **state)
             if (colour == 3 && depth == 16) continue;
             struct spng_plte palette = {.n_entries = 256};
             for (unsigned k = 0; k < 256; k++)
-                palette.entries[k] = (struct spng_plte_entry){(uint8_t)(k * 7), (uint8_t)(k * 5 + 1), (uint8_t)(255 - k), 0};
+                palette.entries[k] =
+                    (struct spng_plte_entry){(uint8_t)(k * 7), (uint8_t)(k * 5 + 1), (uint8_t)(255 - k), 0};
             const size_t unit = samples[colour] * (unsigned)depth / 8;
             size_t bytes;
-            void  *file = png_of(w, h, colour, depth, 0, noise, w * h * unit, colour == 3 ? &palette : NULL, &bytes);
+            void *file =
+                png_of(w, h, colour, depth, 0, noise, w * h * unit, colour == 3 ? &palette : NULL, &bytes);
             mr_image out;
             MRT_OK(decode(file, bytes, 0, &out, &err), &err);
             MRT_EQ(out.channels, samples[colour] <= 2 && colour != 3 ? 1 : 3);
             for (size_t k = 0; k < w * h; k++)
                 for (uint32_t c = 0; c < out.channels; c++) {
-                    /* 16-bit samples go into the encoder in this machine's order: the high byte is the second */
+                    /* 16-bit samples go into the encoder in this machine's order: the high byte is the
+                     * second */
                     const size_t at = k * unit + c * (unsigned)depth / 8 + (depth == 16);
                     const struct spng_plte_entry e = palette.entries[noise[k * unit]];
                     const uint8_t from_palette = c == 0 ? e.red : c == 1 ? e.green : e.blue;
@@ -404,7 +449,9 @@ static void png_kinds(void **state)
             mr_image_free(&gray);
             for (size_t n = 0; n < bytes; n++) { /* cut or hit anywhere: its checksums notice */
                 mr_image none;
-                if (n < bytes - 4) MRT_TRUE(decode(file, n, 0, &none, &err) != MR_OK); /* the checksum of IEND, which is empty */
+                if (n < bytes - 4)
+                    MRT_TRUE(decode(file, n, 0, &none, &err) !=
+                             MR_OK); /* the checksum of IEND, which is empty */
                 ((uint8_t *)file)[n] ^= 0x10;
                 if (n < bytes - 4) MRT_TRUE(decode(file, bytes, 0, &none, &err) != MR_OK);
                 ((uint8_t *)file)[n] ^= 0x10;
@@ -420,7 +467,7 @@ static void low_bit_depth_png(void **state)
     (void)state;
     const uint8_t rows[2] = {0xb0, 0x40}; /* 4 x 2 pixels of one bit */
     size_t bytes;
-    void  *file = png_of(4, 2, 0, 1, 0, rows, 2, NULL, &bytes);
+    void *file = png_of(4, 2, 0, 1, 0, rows, 2, NULL, &bytes);
     mr_image out;
     mr_error err = MR_ERROR_INIT;
     MRT_OK(decode(file, bytes, 0, &out, &err), &err);
@@ -471,7 +518,7 @@ static void encodes_what_it_decodes(void **state)
         const mr_image in = {301, 203, channels, mrt_picture(301, 203, channels, 6)};
         mr_image out;
         mr_error err = MR_ERROR_INIT;
-        void  *data;
+        void *data;
         size_t bytes;
         MRT_OK(mr_image_encode_png(&in, &data, &bytes, &err), &err);
         MRT_OK(decode(data, bytes, 0, &out, &err), &err); /* offered as JPEG: content decides */
@@ -484,7 +531,8 @@ static void encodes_what_it_decodes(void **state)
             MRT_OK(decode(data, bytes, 0, &out, &err), &err);
             MRT_EQ(out.channels, channels);
             uint64_t apart = 0;
-            for (size_t k = 0; k < (size_t)301 * 203 * channels; k++) apart += (uint64_t)abs(in.pixels[k] - out.pixels[k]);
+            for (size_t k = 0; k < (size_t)301 * 203 * channels; k++)
+                apart += (uint64_t)abs(in.pixels[k] - out.pixels[k]);
             if (quality == 100) MRT_TRUE(apart < (uint64_t)301 * 203 * channels * 2);
             mr_image_free(&out);
             free(data);
@@ -494,7 +542,7 @@ static void encodes_what_it_decodes(void **state)
     }
     uint8_t pixel[2] = {0};
     const mr_image two = {1, 1, 2, pixel};
-    void  *data;
+    void *data;
     size_t bytes;
     MRT_EQ(mr_image_encode_png(&two, &data, &bytes, NULL), MR_EINVAL);
     MRT_EQ(mr_image_encode_jpeg(&two, 90, &data, &bytes, NULL), MR_EINVAL);
@@ -504,7 +552,7 @@ static void survives_failing_allocations(void **state)
 {
     (void)state;
     const mr_image in = {300, 280, 3, mrt_picture(300, 280, 3, 1)};
-    void  *jpeg, *png;
+    void *jpeg, *png;
     size_t jpeg_bytes, png_bytes;
     MRT_EQ(mr_image_encode_png(&in, &png, &png_bytes, NULL), MR_OK);
     for (int n = 0;; n++) {
@@ -522,7 +570,8 @@ static void survives_failing_allocations(void **state)
         for (int n = 0;; n++) {
             mr_image out = {1, 1, 1, (uint8_t *)1};
             mrt_fail_alloc_at(n);
-            const int rc = kind ? decode(png, png_bytes, 0, &out, NULL) : decode(jpeg, jpeg_bytes, 0, &out, NULL);
+            const int rc =
+                kind ? decode(png, png_bytes, 0, &out, NULL) : decode(jpeg, jpeg_bytes, 0, &out, NULL);
             mrt_fail_alloc_at(-1);
             if (rc == MR_OK) {
                 MRT_TRUE(n >= 1);
@@ -541,12 +590,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(huge_headers_take_no_memory), /* first: it looks at the peak */
-        cmocka_unit_test(sniffs_and_reads_headers), cmocka_unit_test(names_what_it_found),
-        cmocka_unit_test(many_scans_are_refused), cmocka_unit_test(truncated_jpegs_are_errors),
-        cmocka_unit_test(damaged_jpegs_leave_nothing), cmocka_unit_test(tables_do_not_leak_from_picture_to_picture),
-        cmocka_unit_test(orientation_is_applied), cmocka_unit_test(cmyk_becomes_rgb),
-        cmocka_unit_test(gray_stays_or_is_repeated), cmocka_unit_test(png_kinds), cmocka_unit_test(low_bit_depth_png),
-        cmocka_unit_test(raw_pixels), cmocka_unit_test(encodes_what_it_decodes),
+        cmocka_unit_test(sniffs_and_reads_headers),
+        cmocka_unit_test(names_what_it_found),
+        cmocka_unit_test(many_scans_are_refused),
+        cmocka_unit_test(truncated_jpegs_are_errors),
+        cmocka_unit_test(damaged_jpegs_leave_nothing),
+        cmocka_unit_test(tables_do_not_leak_from_picture_to_picture),
+        cmocka_unit_test(orientation_is_applied),
+        cmocka_unit_test(cmyk_becomes_rgb),
+        cmocka_unit_test(gray_stays_or_is_repeated),
+        cmocka_unit_test(png_kinds),
+        cmocka_unit_test(low_bit_depth_png),
+        cmocka_unit_test(raw_pixels),
+        cmocka_unit_test(encodes_what_it_decodes),
         cmocka_unit_test(survives_failing_allocations),
     };
     return mrt_run(tests);

@@ -1,10 +1,11 @@
-/* tests/pipeline/decode/test_jpeg_entropy.c: our entropy decoder against libjpeg's, on every layout, window and kind of damage. */
+/* tests/pipeline/decode/test_jpeg_entropy.c: our entropy decoder against libjpeg's, on every layout, window
+ * and kind of damage. */
 #include "base/simd.h"
-#include "tests/pipeline/decode/coefs.h"
 #include "formats/image/jpeg_entry.h"
 #include "mrt.h"
 #include "pipeline/decode/jpeg/entropy.h"
 #include "pipeline/decode/jpeg/scan.h"
+#include "tests/pipeline/decode/coefs.h"
 
 #define MANY (1u << 22)
 
@@ -13,10 +14,10 @@ static mri_entropy *entropy;
 /* ---- decoding into guarded memory ---- */
 
 typedef struct picture {
-    uint32_t         count;
+    uint32_t count;
     mri_block_window window[4];
-    int16_t        (*block[4])[MRI_JPEG_BLOCK];
-    uint8_t         *last[4];
+    int16_t (*block[4])[MRI_JPEG_BLOCK];
+    uint8_t *last[4];
 } picture;
 
 static void picture_free(picture *p)
@@ -55,7 +56,8 @@ static bool guarded(const picture *p)
 
 static void whole_window(const mri_jpeg_frame *f, mri_block_window *w)
 {
-    for (uint32_t k = 0; k < f->component_count; k++) w[k] = (mri_block_window){0, f->component[k].blocks_wide, 0, f->component[k].blocks_high};
+    for (uint32_t k = 0; k < f->component_count; k++)
+        w[k] = (mri_block_window){0, f->component[k].blocks_wide, 0, f->component[k].blocks_high};
 }
 
 static int decode_rows(const mri_jpeg_frame *f, const picture *p, mr_error *err)
@@ -77,7 +79,8 @@ static int decode_rows(const mri_jpeg_frame *f, const picture *p, mr_error *err)
 }
 
 /* window NULL: all. p is to be freed when MR_OK. */
-static int decode(const void *data, size_t bytes, const void *entries, size_t entries_bytes, const mri_block_window *window, picture *p, mr_error *err)
+static int decode(const void *data, size_t bytes, const void *entries, size_t entries_bytes,
+                  const mri_block_window *window, picture *p, mr_error *err)
 {
     const mri_jpeg_frame *f;
     mri_block_window all[4];
@@ -104,7 +107,8 @@ static bool same(const picture *p, const mrt_coefs *theirs)
         size_t at = 0;
         for (uint32_t y = w->y0; y < w->y1; y++)
             for (uint32_t x = w->x0; x < w->x1; x++, at++) {
-                if (memcmp(p->block[k][at], theirs->block[k][(size_t)y * theirs->wide[k] + x], 128) != 0) return false;
+                if (memcmp(p->block[k][at], theirs->block[k][(size_t)y * theirs->wide[k] + x], 128) != 0)
+                    return false;
                 for (int z = p->last[k][at] + 1; z < 64; z++)
                     if (p->block[k][at][mri_jpeg_natural[z]]) return false;
                 if (p->last[k][at] > 63) return false;
@@ -147,7 +151,8 @@ static void check_good(const uint8_t *data, size_t bytes, uint64_t seed)
         void *entries = NULL;
         size_t entries_bytes = 0;
         if (gaps[turn]) {
-            const int rc = mri_jpeg_entries_build_gap(entropy, data, bytes, gaps[turn], &entries, &entries_bytes, &err);
+            const int rc =
+                mri_jpeg_entries_build_gap(entropy, data, bytes, gaps[turn], &entries, &entries_bytes, &err);
             if (rc == MR_EUNSUPPORTED) break;
             MRT_OK(rc, &err);
         }
@@ -182,8 +187,14 @@ static void test_gray(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 48; k++)
-        check_kind((mrt_coefs_kind){.components = 1, .width = sizes[k % 6][0], .height = sizes[k % 6][1], .restart = k / 6 % 2 ? (int)(1 + k % 5) : 0,
-                                    .optimize = k / 12 % 2, .density = (int)(1 + k * 7 % 64), .range = k % 3 ? 8 : 1023}, k + 1);
+        check_kind((mrt_coefs_kind){.components = 1,
+                                    .width = sizes[k % 6][0],
+                                    .height = sizes[k % 6][1],
+                                    .restart = k / 6 % 2 ? (int)(1 + k % 5) : 0,
+                                    .optimize = k / 12 % 2,
+                                    .density = (int)(1 + k * 7 % 64),
+                                    .range = k % 3 ? 8 : 1023},
+                   k + 1);
 }
 
 static void test_samplings(void **state)
@@ -193,8 +204,15 @@ static void test_samplings(void **state)
     for (int h = 1; h <= 4; h++)
         for (int v = 1; v <= 4; v++)
             for (int other = 0; other < 4; other++, n++) {
-                mrt_coefs_kind kind = {.components = 3, .width = sizes[n % 6][0], .height = sizes[n % 6][1], .h = {h, 1 + other % 2, 1}, .v = {v, 1 + other / 2, 1},
-                                       .density = (int)(n % 20), .range = 60, .optimize = n % 2, .restart = n % 3 == 0 ? (int)(n % 7) : 0};
+                mrt_coefs_kind kind = {.components = 3,
+                                       .width = sizes[n % 6][0],
+                                       .height = sizes[n % 6][1],
+                                       .h = {h, 1 + other % 2, 1},
+                                       .v = {v, 1 + other / 2, 1},
+                                       .density = (int)(n % 20),
+                                       .range = 60,
+                                       .optimize = n % 2,
+                                       .restart = n % 3 == 0 ? (int)(n % 7) : 0};
                 if (h * v + kind.h[1] * kind.v[1] + 1 > 10) kind.script = 1;
                 check_kind(kind, n + 1);
             }
@@ -203,24 +221,61 @@ static void test_samplings(void **state)
 static void test_chroma_larger(void **state)
 {
     (void)state;
-    check_kind((mrt_coefs_kind){.components = 3, .width = 100, .height = 77, .h = {1, 2, 4}, .v = {2, 1, 1}, .density = 9, .range = 99}, 3);
-    check_kind((mrt_coefs_kind){.components = 3, .width = 101, .height = 35, .h = {2, 3, 1}, .v = {1, 1, 3}, .density = 9, .range = 99, .script = 2}, 4);
+    check_kind((mrt_coefs_kind){.components = 3,
+                                .width = 100,
+                                .height = 77,
+                                .h = {1, 2, 4},
+                                .v = {2, 1, 1},
+                                .density = 9,
+                                .range = 99},
+               3);
+    check_kind((mrt_coefs_kind){.components = 3,
+                                .width = 101,
+                                .height = 35,
+                                .h = {2, 3, 1},
+                                .v = {1, 1, 3},
+                                .density = 9,
+                                .range = 99,
+                                .script = 2},
+               4);
 }
 
 static void test_several_scans(void **state)
 {
     (void)state;
     for (uint64_t k = 0; k < 24; k++)
-        check_kind((mrt_coefs_kind){.components = 3, .width = sizes[k % 6][0], .height = sizes[k % 6][1], .h = {2, 1, 1}, .v = {(int)(1 + k % 2), 1, 1},
-                                    .script = (int)(1 + k / 6 % 2), .restart = k % 3 ? 0 : 3, .optimize = k % 2, .density = 12, .range = 200}, k + 9);
+        check_kind((mrt_coefs_kind){.components = 3,
+                                    .width = sizes[k % 6][0],
+                                    .height = sizes[k % 6][1],
+                                    .h = {2, 1, 1},
+                                    .v = {(int)(1 + k % 2), 1, 1},
+                                    .script = (int)(1 + k / 6 % 2),
+                                    .restart = k % 3 ? 0 : 3,
+                                    .optimize = k % 2,
+                                    .density = 12,
+                                    .range = 200},
+                   k + 9);
 }
 
 static void test_large(void **state)
 {
     (void)state; /* several feeds, full blocks */
-    check_kind((mrt_coefs_kind){.components = 3, .width = 900, .height = 300, .h = {2, 1, 1}, .v = {2, 1, 1}, .density = 60, .range = 1023}, 5);
-    check_kind((mrt_coefs_kind){.components = 1, .width = 2000, .height = 200, .density = 2, .range = 3, .optimize = true}, 6);
-    check_kind((mrt_coefs_kind){.components = 3, .width = 800, .height = 300, .density = 20, .range = 30, .restart = 100}, 7);
+    check_kind((mrt_coefs_kind){.components = 3,
+                                .width = 900,
+                                .height = 300,
+                                .h = {2, 1, 1},
+                                .v = {2, 1, 1},
+                                .density = 60,
+                                .range = 1023},
+               5);
+    check_kind(
+        (mrt_coefs_kind){
+            .components = 1, .width = 2000, .height = 200, .density = 2, .range = 3, .optimize = true},
+        6);
+    check_kind(
+        (mrt_coefs_kind){
+            .components = 3, .width = 800, .height = 300, .density = 20, .range = 30, .restart = 100},
+        7);
 }
 
 static void test_wild(void **state)
@@ -228,7 +283,8 @@ static void test_wild(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
         size_t bytes;
-        uint8_t *data = mrt_coefs_wild(1 + (uint32_t)(seed * 37 % 300), 1 + (uint32_t)(seed * 11 % 60), seed % 3 ? 0 : (int)(seed % 11), seed, &bytes);
+        uint8_t *data = mrt_coefs_wild(1 + (uint32_t)(seed * 37 % 300), 1 + (uint32_t)(seed * 11 % 60),
+                                       seed % 3 ? 0 : (int)(seed % 11), seed, &bytes);
         check_good(data, bytes, seed);
         free(data);
     }
@@ -265,7 +321,8 @@ static void test_unstuff(void **state)
         }
         size_t used, used_fast;
         memset(fast, 1, sizeof fast);
-        const size_t out = mri_unstuff_plain(src, bytes, plain, want, &used), out_fast = mri_unstuff(src, bytes, fast, want, &used_fast);
+        const size_t out = mri_unstuff_plain(src, bytes, plain, want, &used),
+                     out_fast = mri_unstuff(src, bytes, fast, want, &used_fast);
         const size_t common = out < out_fast ? out : out_fast;
         MRT_TRUE(memcmp(plain, fast, common) == 0);
         MRT_TRUE(out < want + MRI_UNSTUFF_SLACK && out_fast < want + MRI_UNSTUFF_SLACK);
@@ -296,7 +353,14 @@ static int check_any(const uint8_t *data, size_t bytes)
 
 static const mrt_coefs_kind small_kinds[] = {
     {.components = 3, .width = 40, .height = 24, .h = {2, 1, 1}, .v = {2, 1, 1}, .density = 8, .range = 40},
-    {.components = 3, .width = 40, .height = 24, .h = {2, 1, 1}, .v = {1, 1, 1}, .density = 3, .range = 9, .restart = 2},
+    {.components = 3,
+     .width = 40,
+     .height = 24,
+     .h = {2, 1, 1},
+     .v = {1, 1, 1},
+     .density = 3,
+     .range = 9,
+     .restart = 2},
     {.components = 3, .width = 30, .height = 20, .density = 8, .range = 40, .script = 2, .optimize = true},
     {.components = 1, .width = 60, .height = 40, .density = 20, .range = 400, .optimize = true},
 };
@@ -342,7 +406,8 @@ static void test_flipped_bits(void **state)
 static void test_left_to_libjpeg(void **state)
 {
     (void)state;
-    static const mrt_coefs_kind progressive = {.components = 3, .width = 30, .height = 30, .density = 5, .range = 9, .progressive = true};
+    static const mrt_coefs_kind progressive = {
+        .components = 3, .width = 30, .height = 30, .density = 5, .range = 9, .progressive = true};
     mr_error err = MR_ERROR_INIT;
     size_t bytes;
     picture p;
@@ -396,7 +461,13 @@ static void test_damaged_entries(void **state)
 {
     (void)state;
     static const mrt_coefs_kind kinds[] = {
-        {.components = 3, .width = 150, .height = 60, .h = {2, 1, 1}, .v = {2, 1, 1}, .density = 8, .range = 40},
+        {.components = 3,
+         .width = 150,
+         .height = 60,
+         .h = {2, 1, 1},
+         .v = {2, 1, 1},
+         .density = 8,
+         .range = 40},
         {.components = 1, .width = 200, .height = 40, .density = 4, .range = 10, .restart = 9},
     };
     for (size_t n = 0; n < 2; n++) {
@@ -413,7 +484,8 @@ static void test_damaged_entries(void **state)
             memcpy(bad, entries, entries_bytes);
             bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
             picture p;
-            const int rc = decode(data, bytes, bad, entries_bytes, NULL, &p, &err); /* passes them all, so finds them all */
+            const int rc = decode(data, bytes, bad, entries_bytes, NULL, &p,
+                                  &err); /* passes them all, so finds them all */
             MRT_TRUE(rc == MR_OK || rc == MR_EFORMAT);
             if (rc == MR_OK) MRT_TRUE(same(&p, &theirs));
             refused += rc != MR_OK;
@@ -423,11 +495,13 @@ static void test_damaged_entries(void **state)
                 mri_block_window w[4];
                 uint64_t seed = bit;
                 random_window(f, &seed, w);
-                if (decode(data, bytes, bad, entries_bytes, w, &p, &err) == MR_OK) picture_free(&p); /* no crash */
+                if (decode(data, bytes, bad, entries_bytes, w, &p, &err) == MR_OK)
+                    picture_free(&p); /* no crash */
             }
             free(bad);
         }
-        MRT_TRUE(refused >= 8 * entries_bytes - 16); /* all but the zero bits behind the last row and the first row's own */
+        MRT_TRUE(refused >= 8 * entries_bytes -
+                                16); /* all but the zero bits behind the last row and the first row's own */
         for (size_t cut = 0; cut < entries_bytes; cut++) {
             uint8_t *part = malloc(cut + 1);
             memcpy(part, entries, cut);
@@ -524,7 +598,8 @@ static void test_wrong_use(void **state)
 
 /* ---- real pictures ---- */
 
-/* Every step-th JPEG in a tar file: 512-byte headers with the size in octal at 124, contents up to the next 512. */
+/* Every step-th JPEG in a tar file: 512-byte headers with the size in octal at 124, contents up to the next
+ * 512. */
 static void test_real(void **state)
 {
     (void)state;
@@ -566,12 +641,22 @@ static int close_decoder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unstuff),     cmocka_unit_test(test_gray),          cmocka_unit_test(test_samplings),
-        cmocka_unit_test(test_chroma_larger), cmocka_unit_test(test_several_scans), cmocka_unit_test(test_large),
-        cmocka_unit_test(test_wild),        cmocka_unit_test(test_levels),        cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_flipped_bits), cmocka_unit_test(test_left_to_libjpeg), cmocka_unit_test(test_damaged_entries),
+        cmocka_unit_test(test_unstuff),
+        cmocka_unit_test(test_gray),
+        cmocka_unit_test(test_samplings),
+        cmocka_unit_test(test_chroma_larger),
+        cmocka_unit_test(test_several_scans),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_wild),
+        cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_flipped_bits),
+        cmocka_unit_test(test_left_to_libjpeg),
+        cmocka_unit_test(test_damaged_entries),
         cmocka_unit_test(test_left_over_by_far),
-        cmocka_unit_test(test_entries_of_another), cmocka_unit_test(test_no_allocation), cmocka_unit_test(test_wrong_use),
+        cmocka_unit_test(test_entries_of_another),
+        cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_wrong_use),
         cmocka_unit_test(test_real),
     };
     return cmocka_run_group_tests(tests, open_decoder, close_decoder);

@@ -1,14 +1,15 @@
-/* odd pictures: each one of the table through every way to decode it: in full, as a check, resized whole, and as crops, with our pixels
- * and with libjpeg's. All give the same verdict, or say why not; what decodes has the right pixels. */
+/* odd pictures: each one of the table through every way to decode it: in full, as a check, resized whole, and
+ * as crops, with our pixels and with libjpeg's. All give the same verdict, or say why not; what decodes has
+ * the right pixels. */
 #include "base/util.h"
 #include "mrt.h"
-#include "tests/pipeline/decode/odd.h"
 #include "pipeline/augment/augment.h"
+#include "tests/pipeline/decode/odd.h"
 
 enum { SIDE = 8, CROPS = 12, MAX_PIXELS = 2000000 };
 
 static const char *now; /* the case, for messages */
-static int         failures; /* told one by one: the next case is looked at all the same */
+static int failures;    /* told one by one: the next case is looked at all the same */
 
 static void wrong(const char *format, ...) MR_PRINTF(1, 2);
 static void wrong(const char *format, ...)
@@ -44,10 +45,13 @@ static bool says(const mrt_odd_case *c, const char *text)
     return strstr(text, c->says ? c->says : c->otherwise) || (c->otherwise && strstr(text, c->otherwise));
 }
 
-static void verdict(const mrt_odd_case *c, mr_pixels pixels, const char *way, int rc, int expected, const mr_error *err)
+static void verdict(const mrt_odd_case *c, mr_pixels pixels, const char *way, int rc, int expected,
+                    const mr_error *err)
 {
-    if (rc != expected) wrong("%s, %s: expected %d, found %d: %s", way, pixels ? "libjpeg" : "own", expected, rc, err->text);
-    else if (rc && !says(c, err->text)) wrong("%s, %s: expected \"%s\", found: %s", way, pixels ? "libjpeg" : "own", c->says, err->text);
+    if (rc != expected)
+        wrong("%s, %s: expected %d, found %d: %s", way, pixels ? "libjpeg" : "own", expected, rc, err->text);
+    else if (rc && !says(c, err->text))
+        wrong("%s, %s: expected \"%s\", found: %s", way, pixels ? "libjpeg" : "own", c->says, err->text);
 }
 
 /* ---- pixels ---- */
@@ -63,8 +67,8 @@ static double apart(const uint8_t *a, const uint8_t *b, size_t count)
 static void decode(const void *data, size_t bytes, mr_pixels pixels, uint32_t channels, mr_image *out)
 {
     mr_decode_config cfg = config(pixels);
-    const mr_value   v = value_of(data, bytes);
-    mr_error         err = MR_ERROR_INIT;
+    const mr_value v = value_of(data, bytes);
+    mr_error err = MR_ERROR_INIT;
     cfg.channels = channels;
     const int rc = mr_image_decode(&v, &cfg, out, &err);
     if (rc) wrong("%s", err.text);
@@ -73,17 +77,20 @@ static void decode(const void *data, size_t bytes, mr_pixels pixels, uint32_t ch
 static void same(const mr_image *a, const mr_image *b, const char *whose)
 {
     if (a->width != b->width || a->height != b->height || a->channels != b->channels)
-        return wrong("%s: %u x %u x %u and %u x %u x %u", whose, a->width, a->height, a->channels, b->width, b->height, b->channels);
+        return wrong("%s: %u x %u x %u and %u x %u x %u", whose, a->width, a->height, a->channels, b->width,
+                     b->height, b->channels);
     const size_t bytes = (size_t)a->width * a->height * a->channels;
     for (size_t k = 0; k < bytes; k++)
-        if (a->pixels[k] != b->pixels[k]) return wrong("%s: value %zu is %u and %u", whose, k, a->pixels[k], b->pixels[k]);
+        if (a->pixels[k] != b->pixels[k])
+            return wrong("%s: value %zu is %u and %u", whose, k, a->pixels[k], b->pixels[k]);
 }
 
-/* libjpeg's own decode, turned upright as the header says: only those not turned are compared here, the others have a twin. */
+/* libjpeg's own decode, turned upright as the header says: only those not turned are compared here, the
+ * others have a twin. */
 static void right_pixels(const mrt_odd_case *c, const mrt_odd *o, mr_pixels pixels)
 {
-    mr_image         found, other;
-    mr_image_header  h;
+    mr_image found, other;
+    mr_image_header h;
     MRT_EQ(mr_image_header_parse(o->data, o->bytes, &h, NULL), MR_OK);
     decode(o->data, o->bytes, pixels, 0, &found);
     if (o->pixels.pixels) same(&found, &o->pixels, "what went in");
@@ -93,7 +100,7 @@ static void right_pixels(const mrt_odd_case *c, const mrt_odd *o, mr_pixels pixe
         mr_image_free(&other);
     }
     if (h.type == MR_TYPE_JPEG && h.orientation == 1 && !(c->flags & (MRT_ODD_CMYK | MRT_ODD_OWN))) {
-        uint8_t     *rgb = mrt_plain_decode(o->data, o->bytes, 3);
+        uint8_t *rgb = mrt_plain_decode(o->data, o->bytes, 3);
         const double far = apart(found.pixels, rgb, (size_t)found.width * found.height * 3);
         const double most = pixels == MR_PIXELS_LIBJPEG ? 0 : c->flags & MRT_ODD_ROUGH ? 20 : 1.5;
         if (far > most) wrong("%.2f from libjpeg's pixels", far);
@@ -102,7 +109,8 @@ static void right_pixels(const mrt_odd_case *c, const mrt_odd *o, mr_pixels pixe
             mr_image gray;
             uint8_t *luma = mrt_plain_decode(o->data, o->bytes, 1);
             decode(o->data, o->bytes, pixels, 1, &gray);
-            if (apart(gray.pixels, luma, (size_t)gray.width * gray.height) > 0.5) wrong("its luma is apart from libjpeg's");
+            if (apart(gray.pixels, luma, (size_t)gray.width * gray.height) > 0.5)
+                wrong("its luma is apart from libjpeg's");
             free(luma);
             mr_image_free(&gray);
         }
@@ -115,11 +123,11 @@ static void right_pixels(const mrt_odd_case *c, const mrt_odd *o, mr_pixels pixe
 static void whole(const mrt_odd_case *c, const mrt_odd *o, mr_pixels pixels, int expected)
 {
     const mr_decode_config cfg = config(pixels);
-    const mr_value         v = value_of(o->data, o->bytes);
-    mr_checker            *checker;
-    mr_image               image;
-    mr_error               err = MR_ERROR_INIT;
-    const int              rc = mr_image_decode(&v, &cfg, &image, &err);
+    const mr_value v = value_of(o->data, o->bytes);
+    mr_checker *checker;
+    mr_image image;
+    mr_error err = MR_ERROR_INIT;
+    const int rc = mr_image_decode(&v, &cfg, &image, &err);
     verdict(c, pixels, "decoded", rc, expected, &err);
     MRT_TRUE((image.pixels != NULL) == (rc == MR_OK));
     mr_image_free(&image);
@@ -132,17 +140,18 @@ static void whole(const mrt_odd_case *c, const mrt_odd *o, mr_pixels pixels, int
 static void augmented(const mrt_odd_case *c, const mrt_odd *o, mr_pixels pixels, int expected)
 {
     static const char *const specs[] = {"resize(8x8)", "rrc(8)", "rrc(8,scale=0.02:0.1)"};
-    const mr_decode_config   cfg = config(pixels);
-    const mr_value           v = value_of(o->data, o->bytes);
-    mri_scratch             *scratch;
+    const mr_decode_config cfg = config(pixels);
+    const mr_value v = value_of(o->data, o->bytes);
+    mri_scratch *scratch;
     MRT_OK(mri_scratch_create(&scratch), NULL);
     for (size_t k = 0; k < MRI_ARRAY_COUNT(specs); k++) {
         mr_augment *a;
-        mr_error    err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         MRT_OK(mr_augment_create(&a, specs[k], true, &err), &err);
         for (uint64_t crop = 0; crop < (k ? CROPS : 1); crop++) {
-            uint8_t   out[SIDE * SIDE * 3];
-            const int rc = mri_augment_run(a, scratch, &v, &cfg, 3, (mri_sample_key){1, 0, crop}, SIDE, SIDE, out, NULL, NULL, NULL, &err);
+            uint8_t out[SIDE * SIDE * 3];
+            const int rc = mri_augment_run(a, scratch, &v, &cfg, 3, (mri_sample_key){1, 0, crop}, SIDE, SIDE,
+                                           out, NULL, NULL, NULL, &err);
             if (k == 0 || rc || !(c->flags & MRT_ODD_BELOW)) verdict(c, pixels, specs[k], rc, expected, &err);
         }
         mr_augment_destroy(a);
@@ -160,7 +169,7 @@ static void all_of(const mrt_odd_case *cases)
         if (!o.data) mrt_odd_put(&o, NULL, 0);
         for (int pixels = MR_PIXELS_OWN; pixels <= MR_PIXELS_LIBJPEG; pixels++) {
             const bool other = pixels == MR_PIXELS_LIBJPEG && (c->flags & MRT_ODD_OWN);
-            const int  expected = other ? MR_EUNSUPPORTED : c->code;
+            const int expected = other ? MR_EUNSUPPORTED : c->code;
             whole(c, &o, (mr_pixels)pixels, expected);
             augmented(c, &o, (mr_pixels)pixels, expected);
             if (expected == MR_OK) right_pixels(c, &o, (mr_pixels)pixels);
@@ -203,8 +212,8 @@ static void orientations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jpegs), cmocka_unit_test(damaged_jpegs), cmocka_unit_test(pngs), cmocka_unit_test(other_files),
-        cmocka_unit_test(orientations),
+        cmocka_unit_test(jpegs),       cmocka_unit_test(damaged_jpegs), cmocka_unit_test(pngs),
+        cmocka_unit_test(other_files), cmocka_unit_test(orientations),
     };
     return mrt_run(tests);
 }

@@ -1,5 +1,5 @@
-/* road: a JPEG's pixels come out the same wherever its coefficients come from and whatever the instruction set, and close to
- * libjpeg's; parts, boxes, flips and orientations mean what they mean for any picture. */
+/* road: a JPEG's pixels come out the same wherever its coefficients come from and whatever the instruction
+ * set, and close to libjpeg's; parts, boxes, flips and orientations mean what they mean for any picture. */
 #include <stdio.h>
 
 #include <jpeglib.h>
@@ -8,12 +8,15 @@
 #include "base/util.h"
 #include "formats/image/coef.h"
 #include "mrt.h"
-#include "tests/pipeline/pictures.h"
 #include "pipeline/decode/decoders.h"
 #include "pipeline/decode/jpeg/entropy.h"
 #include "pipeline/decode/jpeg/libjpeg_coef.h"
+#include "tests/pipeline/pictures.h"
 
-static uint32_t random_below(uint64_t *state, uint32_t n) { return mri_below((uint32_t)((*state = mri_mix64(*state)) >> 32), n); }
+static uint32_t random_below(uint64_t *state, uint32_t n)
+{
+    return mri_below((uint32_t)((*state = mri_mix64(*state)) >> 32), n);
+}
 
 static mr_decode_config config_of(mr_pixels pixels)
 {
@@ -24,10 +27,10 @@ static mr_decode_config config_of(mr_pixels pixels)
 }
 
 typedef struct job {
-    mri_axis   x, y;
+    mri_axis x, y;
     mri_filter filter;
-    bool       flip;
-    uint32_t   channels;
+    bool flip;
+    uint32_t channels;
 } job;
 
 static mri_axis random_axis(uint64_t *seed, uint32_t side)
@@ -41,8 +44,9 @@ static mri_axis random_axis(uint64_t *seed, uint32_t side)
 
 static job random_job(uint64_t *seed, uint32_t width, uint32_t height)
 {
-    return (job){random_axis(seed, width), random_axis(seed, height), random_below(seed, 2) ? MRI_FILTER_BICUBIC : MRI_FILTER_BILINEAR,
-                 random_below(seed, 2), random_below(seed, 3) ? 3 : 1};
+    return (job){random_axis(seed, width), random_axis(seed, height),
+                 random_below(seed, 2) ? MRI_FILTER_BICUBIC : MRI_FILTER_BILINEAR, random_below(seed, 2),
+                 random_below(seed, 3) ? 3 : 1};
 }
 
 /* The job's result; malloc'd. */
@@ -50,7 +54,7 @@ static uint8_t *run(mri_decoder *d, const mr_value *value, mr_pixels pixels, con
 {
     const mr_decode_config cfg = config_of(pixels);
     mri_picture p;
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mri_picture_open(&p, d, value, &cfg, &err), &err);
     MRT_EQ(p.way, way);
     uint8_t *out = malloc((size_t)j->x.count * j->y.count * j->channels);
@@ -60,7 +64,8 @@ static uint8_t *run(mri_decoder *d, const mr_value *value, mr_pixels pixels, con
 
 static job whole_job(uint32_t width, uint32_t height, uint32_t channels)
 {
-    return (job){mri_axis_of(width, 0, width, width), mri_axis_of(height, 0, height, height), MRI_FILTER_BILINEAR, false, channels};
+    return (job){mri_axis_of(width, 0, width, width), mri_axis_of(height, 0, height, height),
+                 MRI_FILTER_BILINEAR, false, channels};
 }
 
 static size_t job_bytes(const job *j) { return (size_t)j->x.count * j->y.count * j->channels; }
@@ -80,11 +85,12 @@ static double mean_difference(const uint8_t *a, const uint8_t *b, size_t bytes, 
 /* ---- the same coefficients, brought in other ways ---- */
 
 /* The picture as another kind of JPEG file with the same coefficients; malloc'd by libjpeg. */
-static uint8_t *recode(const uint8_t *data, size_t bytes, bool progressive, bool arithmetic, unsigned long *out_bytes)
+static uint8_t *recode(const uint8_t *data, size_t bytes, bool progressive, bool arithmetic,
+                       unsigned long *out_bytes)
 {
     struct jpeg_decompress_struct d;
-    struct jpeg_compress_struct   c;
-    struct jpeg_error_mgr         e;
+    struct jpeg_compress_struct c;
+    struct jpeg_error_mgr e;
     uint8_t *out = NULL;
     *out_bytes = 0;
     d.err = c.err = jpeg_std_error(&e);
@@ -146,14 +152,15 @@ static void compare_sources(const mrt_jpeg_kind *kind, uint32_t width, uint32_t 
     uint8_t *base = mrt_jpeg(kind, width, height, seed, &bytes);
     uint8_t *progressive = recode(base, bytes, true, false, &progressive_bytes);
     uint8_t *arithmetic = recode(base, bytes, false, true, &arithmetic_bytes);
-    void    *record = pack(base, bytes, &record_bytes), *entries;
+    void *record = pack(base, bytes, &record_bytes), *entries;
     mri_entropy *e;
     mr_error err = MR_ERROR_INIT;
     MRT_EQ(mri_entropy_create(&e), MR_OK);
     MRT_OK(mri_jpeg_entries_build(e, base, bytes, &entries, &entries_bytes, &err), &err);
     mri_entropy_destroy(e);
 
-    mr_value value[SOURCES] = {[BASE] = mrt_encoded(base, bytes), [ENTRIES] = mrt_encoded(base, bytes),
+    mr_value value[SOURCES] = {[BASE] = mrt_encoded(base, bytes),
+                               [ENTRIES] = mrt_encoded(base, bytes),
                                [PROGRESSIVE] = mrt_encoded(progressive, progressive_bytes),
                                [ARITHMETIC] = mrt_encoded(arithmetic, arithmetic_bytes),
                                [RECORD] = {.type = MR_TYPE_COEF, .data = record, .bytes = record_bytes}};
@@ -166,7 +173,8 @@ static void compare_sources(const mrt_jpeg_kind *kind, uint32_t width, uint32_t 
         for (int s = 1; s < SOURCES; s++) {
             uint8_t *other = run(&d, &value[s], MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
             if (memcmp(first, other, job_bytes(&j)) != 0)
-                fail_msg("%u x %u, sampling %d x %d, source %d, job %d: pixels differ", width, height, kind->h, kind->v, s, n);
+                fail_msg("%u x %u, sampling %d x %d, source %d, job %d: pixels differ", width, height,
+                         kind->h, kind->v, s, n);
             free(other);
         }
         free(first);
@@ -180,9 +188,15 @@ static void compare_sources(const mrt_jpeg_kind *kind, uint32_t width, uint32_t 
 }
 
 static const mrt_jpeg_kind kinds[] = {
-    {.h = 1, .v = 1, .components = 3}, {.h = 2, .v = 1, .components = 3}, {.h = 1, .v = 2, .components = 3},
-    {.h = 2, .v = 2, .components = 3}, {.h = 4, .v = 1, .components = 3}, {.h = 2, .v = 2, .components = 3, .restart_rows = 1},
-    {.h = 2, .v = 2, .components = 3, .quality = 20}, {.components = 1}, {.h = 2, .v = 2, .components = 1},
+    {.h = 1, .v = 1, .components = 3},
+    {.h = 2, .v = 1, .components = 3},
+    {.h = 1, .v = 2, .components = 3},
+    {.h = 2, .v = 2, .components = 3},
+    {.h = 4, .v = 1, .components = 3},
+    {.h = 2, .v = 2, .components = 3, .restart_rows = 1},
+    {.h = 2, .v = 2, .components = 3, .quality = 20},
+    {.components = 1},
+    {.h = 2, .v = 2, .components = 1},
 };
 
 static void sources_agree(void **state)
@@ -190,7 +204,8 @@ static void sources_agree(void **state)
     (void)state;
     static const uint32_t sizes[][2] = {{1, 1}, {7, 9}, {16, 16}, {65, 33}, {150, 211}, {301, 90}};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++)
-        for (size_t s = 0; s < MRI_ARRAY_COUNT(sizes); s++) compare_sources(&kinds[k], sizes[s][0], sizes[s][1], 100 * k + s);
+        for (size_t s = 0; s < MRI_ARRAY_COUNT(sizes); s++)
+            compare_sources(&kinds[k], sizes[s][0], sizes[s][1], 100 * k + s);
 }
 
 static void instruction_sets_agree(void **state)
@@ -199,7 +214,7 @@ static void instruction_sets_agree(void **state)
     const mri_simd_level before = mri_simd();
     uint64_t seed = 3;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++) {
-        size_t   bytes;
+        size_t bytes;
         uint8_t *file = mrt_jpeg(&kinds[k], 331, 270, k, &bytes);
         const mr_value value = mrt_encoded(file, bytes);
         for (int n = 0; n < 20; n++) {
@@ -211,7 +226,8 @@ static void instruction_sets_agree(void **state)
                 uint8_t *out = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
                 mri_decoder_free(&d);
                 if (first && memcmp(first, out, job_bytes(&j)) != 0)
-                    fail_msg("%s differs from plain: kind %zu, job %d", mri_simd_name((mri_simd_level)level), k, n);
+                    fail_msg("%s differs from plain: kind %zu, job %d", mri_simd_name((mri_simd_level)level),
+                             k, n);
                 if (first) free(out);
                 else first = out;
             }
@@ -230,7 +246,7 @@ static void whole_pictures_are_close_to_libjpeg(void **state)
     for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++) {
         mrt_jpeg_kind kind = kinds[k];
         if (!kind.quality) kind.quality = 90;
-        size_t   bytes;
+        size_t bytes;
         uint8_t *file = mrt_jpeg(&kind, 211, 155, 7 + k, &bytes), *theirs = mrt_plain_decode(file, bytes, 3);
         const mr_value value = mrt_encoded(file, bytes);
         const job j = whole_job(211, 155, 3);
@@ -238,7 +254,8 @@ static void whole_pictures_are_close_to_libjpeg(void **state)
         uint8_t *ours = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
         int most;
         const double mean = mean_difference(ours, theirs, job_bytes(&j), &most);
-        print_message("sampling %d x %d, %d components: mean difference %.3f, most %d\n", kind.h, kind.v, kind.components, mean, most);
+        print_message("sampling %d x %d, %d components: mean difference %.3f, most %d\n", kind.h, kind.v,
+                      kind.components, mean, most);
         const bool full = kind.components == 1 || (kind.h <= 1 && kind.v <= 1);
         const bool smooth = kind.h <= 2 && kind.v <= 2; /* libjpeg repeats chroma that is coarser */
         if (smooth && (mean > (full ? 0.1 : 0.4) || most > 3)) fail_msg("too far from libjpeg");
@@ -254,14 +271,15 @@ static void boxes_are_close_to_libjpeg(void **state)
     (void)state;
     uint64_t seed = 11;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++) {
-        size_t   bytes;
+        size_t bytes;
         uint8_t *file = mrt_jpeg(&kinds[k], 320, 240, 70 + k, &bytes);
         const mr_value value = mrt_encoded(file, bytes);
         mri_decoder d = {0};
         double worst = 0;
         for (int n = 0; n < 10; n++) {
             job j = random_job(&seed, 320, 240);
-            j.x.size = j.y.size = 100; /* a box small enough for chroma's own grid to show would differ at its rim */
+            j.x.size = j.y.size =
+                100; /* a box small enough for chroma's own grid to show would differ at its rim */
             j.x.start = random_below(&seed, 110) * 2;
             j.y.start = random_below(&seed, 70) * 2;
             uint8_t *ours = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
@@ -273,7 +291,8 @@ static void boxes_are_close_to_libjpeg(void **state)
             free(ours);
             free(theirs);
         }
-        print_message("sampling %d x %d, %d components: worst mean difference %.3f\n", kinds[k].h, kinds[k].v, kinds[k].components, worst);
+        print_message("sampling %d x %d, %d components: worst mean difference %.3f\n", kinds[k].h, kinds[k].v,
+                      kinds[k].components, worst);
         mri_decoder_free(&d);
         free(file);
     }
@@ -287,7 +306,7 @@ static void parts_are_parts_of_the_whole(void **state)
     uint64_t seed = 21;
     const mr_decode_config cfg = config_of(MR_PIXELS_OWN);
     for (size_t k = 0; k < MRI_ARRAY_COUNT(kinds); k++) {
-        size_t   bytes;
+        size_t bytes;
         uint8_t *file = mrt_jpeg(&kinds[k], 130, 97, 40 + k, &bytes);
         const mr_value value = mrt_encoded(file, bytes);
         const job j = whole_job(130, 97, 3);
@@ -298,12 +317,13 @@ static void parts_are_parts_of_the_whole(void **state)
             r.x = random_below(&seed, 130 - r.width + 1);
             r.y = random_below(&seed, 97 - r.height + 1);
             mri_picture p;
-            mri_view    v;
-            mr_error    err = MR_ERROR_INIT;
+            mri_view v;
+            mr_error err = MR_ERROR_INIT;
             MRT_OK(mri_picture_open(&p, &d, &value, &cfg, &err), &err);
             MRT_OK(mri_picture_decode(&d, &p, &cfg, 3, r, &v, &err), &err);
             for (uint32_t y = 0; y < r.height; y++)
-                assert_memory_equal(v.pixels + y * v.stride, whole + ((size_t)(r.y + y) * 130 + r.x) * 3, 3 * (size_t)r.width);
+                assert_memory_equal(v.pixels + y * v.stride, whole + ((size_t)(r.y + y) * 130 + r.x) * 3,
+                                    3 * (size_t)r.width);
         }
         free(whole);
         mri_decoder_free(&d);
@@ -315,7 +335,7 @@ static void flip_is_the_mirror_image(void **state)
 {
     (void)state;
     uint64_t seed = 31;
-    size_t   bytes;
+    size_t bytes;
     uint8_t *file = mrt_jpeg(&kinds[3], 130, 97, 3, &bytes);
     const mr_value value = mrt_encoded(file, bytes);
     mri_decoder d = {0};
@@ -342,11 +362,12 @@ static void orientations_turn_the_result(void **state)
     (void)state;
     uint64_t seed = 41;
     for (int orientation = 1; orientation <= 8; orientation++) {
-        const mrt_jpeg_kind kind = {.h = 2, .v = 1, .components = 3, .orientation = orientation, .quality = 90};
+        const mrt_jpeg_kind kind = {
+            .h = 2, .v = 1, .components = 3, .orientation = orientation, .quality = 90};
         const uint32_t stored_w = 90, stored_h = 61;
-        const bool     swap = orientation >= 5;
+        const bool swap = orientation >= 5;
         const uint32_t w = swap ? stored_h : stored_w, h = swap ? stored_w : stored_h;
-        size_t   bytes;
+        size_t bytes;
         uint8_t *file = mrt_jpeg(&kind, stored_w, stored_h, 9, &bytes);
         const mr_value value = mrt_encoded(file, bytes);
         mr_decode_config as_stored = config_of(MR_PIXELS_OWN);
@@ -360,24 +381,32 @@ static void orientations_turn_the_result(void **state)
             j.y.count = j.y.out;
             uint8_t *upright = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
 
-            const mri_rect r = mri_orient_rect((mri_rect){j.x.start, j.y.start, j.x.size, j.y.size}, (uint32_t)orientation, stored_w, stored_h);
+            const mri_rect r = mri_orient_rect((mri_rect){j.x.start, j.y.start, j.x.size, j.y.size},
+                                               (uint32_t)orientation, stored_w, stored_h);
             const mri_axis x = mri_axis_of(stored_w, r.x, r.width, swap ? j.y.out : j.x.out);
             const mri_axis y = mri_axis_of(stored_h, r.y, r.height, swap ? j.x.out : j.y.out);
             uint8_t *stored = malloc(job_bytes(&j)), *turned = malloc(job_bytes(&j));
             mri_picture p;
-            mr_error    err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             MRT_OK(mri_picture_open(&p, &d, &value, &as_stored, &err), &err);
-            MRT_OK(mri_picture_resample(&d, &p, &as_stored, j.channels, &x, &y, j.filter, false, stored, &err), &err);
-            const mri_view view = {.pixels = stored, .width = x.count, .height = y.count, .channels = j.channels,
+            MRT_OK(
+                mri_picture_resample(&d, &p, &as_stored, j.channels, &x, &y, j.filter, false, stored, &err),
+                &err);
+            const mri_view view = {.pixels = stored,
+                                   .width = x.count,
+                                   .height = y.count,
+                                   .channels = j.channels,
                                    .stride = (size_t)x.count * j.channels};
             mri_orient(&view, (uint32_t)orientation, turned);
-            if (memcmp(upright, turned, job_bytes(&j)) != 0) fail_msg("orientation %d, job %d", orientation, n);
+            if (memcmp(upright, turned, job_bytes(&j)) != 0)
+                fail_msg("orientation %d, job %d", orientation, n);
             j.flip = true;
             uint8_t *flipped = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
             for (uint32_t row = 0; row < j.y.count; row++)
                 for (uint32_t k = 0; k < j.x.count; k++)
                     assert_memory_equal(flipped + (row * j.x.count + k) * j.channels,
-                                        upright + (row * j.x.count + j.x.count - 1 - k) * j.channels, j.channels);
+                                        upright + (row * j.x.count + j.x.count - 1 - k) * j.channels,
+                                        j.channels);
             free(flipped);
             free(upright);
             free(stored);
@@ -388,12 +417,13 @@ static void orientations_turn_the_result(void **state)
     }
 }
 
-/* A Huffman table behind the scan is nothing libjpeg minds, and nothing our decoder knows about before it is there. */
+/* A Huffman table behind the scan is nothing libjpeg minds, and nothing our decoder knows about before it is
+ * there. */
 static void what_is_odd_at_the_end_is_left_to_libjpeg(void **state)
 {
     (void)state;
     static const uint8_t table[] = {0xff, 0xc4, 0, 20, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
-    size_t   bytes;
+    size_t bytes;
     uint8_t *file = mrt_jpeg(&kinds[3], 75, 51, 5, &bytes), *odd = malloc(bytes + sizeof table);
     memcpy(odd, file, bytes - 2);
     memcpy(odd + bytes - 2, table, sizeof table);
@@ -409,7 +439,8 @@ static void what_is_odd_at_the_end_is_left_to_libjpeg(void **state)
 
     mri_decoder d = {0};
     const job j = whole_job(75, 51, 3);
-    uint8_t *a = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD), *b = run(&d, &other, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
+    uint8_t *a = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD),
+            *b = run(&d, &other, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
     assert_memory_equal(a, b, job_bytes(&j));
     assert_non_null(d.libjpeg); /* it was asked */
     free(a);
@@ -422,7 +453,7 @@ static void what_is_odd_at_the_end_is_left_to_libjpeg(void **state)
 static void no_memory_is_told_and_survived(void **state)
 {
     (void)state;
-    size_t   bytes;
+    size_t bytes;
     uint8_t *file = mrt_jpeg(&kinds[3], 130, 97, 3, &bytes);
     const mr_value value = mrt_encoded(file, bytes);
     const mr_decode_config cfg = config_of(MR_PIXELS_OWN);
@@ -432,7 +463,7 @@ static void no_memory_is_told_and_survived(void **state)
     for (int n = 0; rc == MR_ENOMEM; n++) {
         mri_decoder d = {0};
         mri_picture p;
-        mr_error    err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mrt_fail_alloc_at(n);
         rc = mri_picture_open(&p, &d, &value, &cfg, &err);
         if (rc == MR_OK) rc = mri_picture_resample(&d, &p, &cfg, 3, &j.x, &j.y, j.filter, false, out, &err);

@@ -27,10 +27,10 @@ static const mr_field schema[FIELDS] = {
 
 uint32_t mrt_token_count(uint64_t i) { return (uint32_t)(i * 5 % 9); }
 
-static int32_t  token(uint64_t i, uint32_t k) { return (int32_t)(i * 100 + k) - 700; }
+static int32_t token(uint64_t i, uint32_t k) { return (int32_t)(i * 100 + k) - 700; }
 static uint32_t box_count(uint64_t i) { return (uint32_t)(i % 4); }
-static int64_t  box_label(uint64_t i, uint32_t k) { return (int64_t)(i * 10 + k); }
-static uint8_t  mask_of(uint32_t x, uint32_t y) { return (uint8_t)(x * H + y + 3); }
+static int64_t box_label(uint64_t i, uint32_t k) { return (int64_t)(i * 10 + k); }
+static uint8_t mask_of(uint32_t x, uint32_t y) { return (uint8_t)(x * H + y + 3); }
 /* corner pixels [x0, x1) x [y0, y1) */
 static void box_of(uint64_t i, uint32_t k, uint32_t b[4])
 {
@@ -42,18 +42,22 @@ static void box_of(uint64_t i, uint32_t k, uint32_t b[4])
 
 mr_value mrt_tensor(mr_dtype dtype, const void *data, uint32_t ndim, uint64_t d0, uint64_t d1)
 {
-    return (mr_value){.type = MR_TYPE_TENSOR, .dtype = dtype, .ndim = ndim, .dim = {d0, d1}, .data = data,
+    return (mr_value){.type = MR_TYPE_TENSOR,
+                      .dtype = dtype,
+                      .ndim = ndim,
+                      .dim = {d0, d1},
+                      .data = data,
                       .bytes = (size_t)(d0 * (ndim > 1 ? d1 : 1)) * mr_dtype_bytes(dtype)};
 }
 
 static void add_sample(mr_writer *w, uint64_t i, mrt_twist t)
 {
     static uint8_t image[H * W * 3], mask[H * W];
-    double   boxes[4 * 5];
-    float    pixel_boxes[4 * 4];
-    int64_t  labels[4];
-    int32_t  tokens[64];
-    int16_t  grid[6];
+    double boxes[4 * 5];
+    float pixel_boxes[4 * 4];
+    int64_t labels[4];
+    int32_t tokens[64];
+    int16_t grid[6];
     mr_error err = MR_ERROR_INIT;
     t = i == MRT_TWISTED ? t : MRT_FINE;
     for (uint32_t y = 0; y < H; y++)
@@ -63,11 +67,13 @@ static void add_sample(mr_writer *w, uint64_t i, mrt_twist t)
             mask[y * W + x] = mask_of(x, y);
         }
     const uint32_t n = box_count(i) + (t == MRT_MANY_BOXES);
-    uint32_t       m = t == MRT_LONG_LIST ? 40 : mrt_token_count(i);
+    uint32_t m = t == MRT_LONG_LIST ? 40 : mrt_token_count(i);
     for (uint32_t k = 0; k < n; k++) {
         uint32_t b[4];
         box_of(i, k % 3, b);
-        for (int c = 0; c < 4; c++) boxes[5 * k + (uint32_t)c] = b[c] / (double)(c % 2 ? H : W), pixel_boxes[4 * k + (uint32_t)c] = (float)b[c];
+        for (int c = 0; c < 4; c++)
+            boxes[5 * k + (uint32_t)c] = b[c] / (double)(c % 2 ? H : W),
+                          pixel_boxes[4 * k + (uint32_t)c] = (float)b[c];
         boxes[5 * k + 4] = (double)k + 0.5;
         labels[k] = box_label(i, k);
     }
@@ -75,9 +81,10 @@ static void add_sample(mr_writer *w, uint64_t i, mrt_twist t)
     for (uint32_t k = 0; k < m; k++) tokens[k] = token(i, k);
     if (t == MRT_PAD_AT_END) tokens[m++] = 9;
     for (uint32_t k = 0; k < 6; k++) grid[k] = (int16_t)(i * 6 + k);
-    const mr_image small = {.width = W, .height = t == MRT_SMALL_MASK ? H - 1 : H, .channels = 1, .pixels = mask};
+    const mr_image small = {
+        .width = W, .height = t == MRT_SMALL_MASK ? H - 1 : H, .channels = 1, .pixels = mask};
     const mr_image colour = {.width = W, .height = H, .channels = 3, .pixels = image};
-    void  *png;
+    void *png;
     size_t png_bytes;
     if (t == MRT_JPEG_MASK) MRT_OK(mr_image_encode_jpeg(&colour, 90, &png, &png_bytes, &err), &err);
     else MRT_OK(mr_image_encode_png(t == MRT_COLOUR_MASK ? &colour : &small, &png, &png_bytes, &err), &err);
@@ -127,7 +134,8 @@ void mrt_refused_field(const mr_source *src, mr_loader_field f, int code, const 
 /* ---- checks of one row against the batch's own pixels ---- */
 
 /* Columns (step 3, stride 1) or rows of the result that show a stored coordinate in [lo, hi). */
-static bool seen_span(const uint8_t *pixels, bool rows, uint32_t lo, uint32_t hi, uint32_t *first, uint32_t *end)
+static bool seen_span(const uint8_t *pixels, bool rows, uint32_t lo, uint32_t hi, uint32_t *first,
+                      uint32_t *end)
 {
     bool any = false;
     for (uint32_t at = 0; at < (rows ? H : W); at++) {
@@ -153,7 +161,8 @@ uint32_t mrt_expected_boxes(const uint8_t *pixels, uint64_t i, double out[4][4],
     for (uint32_t k = 0; k < box_count(i); k++) {
         uint32_t b[4], x0 = 0, x1 = 0, y0 = 0, y1 = 0;
         box_of(i, k, b);
-        if (!seen_span(pixels, false, b[0], b[2], &x0, &x1) || !seen_span(pixels, true, b[1], b[3], &y0, &y1)) continue;
+        if (!seen_span(pixels, false, b[0], b[2], &x0, &x1) || !seen_span(pixels, true, b[1], b[3], &y0, &y1))
+            continue;
         const double e[4] = {x0 / (double)W, y0 / (double)H, x1 / (double)W, y1 / (double)H};
         memcpy(out[kept], e, sizeof e);
         which[kept++] = k;
@@ -163,10 +172,10 @@ uint32_t mrt_expected_boxes(const uint8_t *pixels, uint64_t i, double out[4][4],
 
 void mrt_check_boxes(const mr_batch *b, uint32_t i, const mr_batch_field *boxes, const mr_batch_field *values)
 {
-    double        e[4][4];
-    uint32_t      which[4];
+    double e[4][4];
+    uint32_t which[4];
     const uint32_t n = mrt_expected_boxes(b->pixels + (size_t)i * H * W * 3, b->ids[i], e, which);
-    const float   *row = (const float *)boxes->data + (size_t)i * boxes->width * 5;
+    const float *row = (const float *)boxes->data + (size_t)i * boxes->width * 5;
     const int64_t *label = (const int64_t *)values->data + (size_t)i * values->width;
     MRT_EQ(boxes->length[i], n);
     MRT_EQ(values->length[i], n);

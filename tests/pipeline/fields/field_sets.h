@@ -1,6 +1,7 @@
-/* tests/pipeline/fields/field_sets.h: a set with fields of every kind, for the tests of fields in batches. Its pictures say where they came from:
- * pixel (x, y) of sample i is (x + 1, y + 1, i + 1), all 0 outside. So whatever the augmentation did can be read off a batch's pixels, and
- * boxes and masks checked against them without knowing how it was done. */
+/* tests/pipeline/fields/field_sets.h: a set with fields of every kind, for the tests of fields in batches.
+ * Its pictures say where they came from: pixel (x, y) of sample i is (x + 1, y + 1, i + 1), all 0 outside. So
+ * whatever the augmentation did can be read off a batch's pixels, and boxes and masks checked against them
+ * without knowing how it was done. */
 #ifndef MRT_FIELD_SETS_H
 #define MRT_FIELD_SETS_H
 
@@ -11,7 +12,15 @@ enum { MRT_FIELD_SAMPLES = 23, MRT_FIELD_WIDE = 12, MRT_FIELD_HIGH = 10 };
 
 /* What is wrong with sample MRT_TWISTED, and with no other. */
 typedef enum mrt_twist {
-    MRT_FINE, MRT_LONG_LIST, MRT_MANY_BOXES, MRT_NAN_BOX, MRT_FEW_VALUES, MRT_SMALL_MASK, MRT_JPEG_MASK, MRT_COLOUR_MASK, MRT_FLAT_LIST,
+    MRT_FINE,
+    MRT_LONG_LIST,
+    MRT_MANY_BOXES,
+    MRT_NAN_BOX,
+    MRT_FEW_VALUES,
+    MRT_SMALL_MASK,
+    MRT_JPEG_MASK,
+    MRT_COLOUR_MASK,
+    MRT_FLAT_LIST,
     MRT_PAD_AT_END
 } mrt_twist;
 enum { MRT_TWISTED = 5 };
@@ -33,10 +42,11 @@ mr_value mrt_tensor(mr_dtype dtype, const void *data, uint32_t ndim, uint64_t d0
 
 /* Boxes of sample i that are left, as parts of the picture: their numbers into which. Returns how many. */
 uint32_t mrt_expected_boxes(const uint8_t *pixels, uint64_t i, double out[4][4], uint32_t *which);
-void     mrt_near(float found, double expected);
+void mrt_near(float found, double expected);
 
 /* Row i of a batch is what the batch's own pixels say, its padding that of mrt_followers or as given. */
-void mrt_check_boxes(const mr_batch *b, uint32_t i, const mr_batch_field *boxes, const mr_batch_field *values);
+void mrt_check_boxes(const mr_batch *b, uint32_t i, const mr_batch_field *boxes,
+                     const mr_batch_field *values);
 void mrt_check_mask(const mr_batch *b, uint32_t i, const mr_batch_field *f, uint8_t outside);
 void mrt_check_tokens(const mr_batch *b, uint32_t i, uint64_t id, const mr_batch_field *f, int32_t pad);
 

@@ -10,7 +10,8 @@ static uint32_t round_up(uint32_t v, uint32_t m) { return (v + m - 1) / m * m; }
 static void check_width(const mr_batch *b, const mr_batch_field *f, uint32_t multiple)
 {
     uint32_t longest = 0;
-    for (uint32_t i = 0; i < b->count; i++) longest = (uint32_t)f->length[i] > longest ? (uint32_t)f->length[i] : longest;
+    for (uint32_t i = 0; i < b->count; i++)
+        longest = (uint32_t)f->length[i] > longest ? (uint32_t)f->length[i] : longest;
     MRT_EQ(f->width, round_up(longest, multiple));
 }
 
@@ -22,10 +23,10 @@ static void rows_are_those_of_the_samples(void **state)
     mr_source *src = mrt_field_set("rows", MRT_FINE);
     static const uint32_t multiples[] = {1, 4};
     for (size_t m = 0; m < 2; m++) {
-        mr_error         err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_loader_config cfg = mrt_field_settings(mrt_followers, 4);
-        mr_loader       *l;
-        mr_batch         b;
+        mr_loader *l;
+        mr_batch b;
         cfg.width_multiple = multiples[m];
         MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
         uint32_t moved = 0, batches = 0;
@@ -52,12 +53,13 @@ static void rows_are_those_of_the_samples(void **state)
 static void numbers_and_fixed_shapes_have_no_lengths(void **state)
 {
     (void)state;
-    static const mr_loader_field fields[] = {{.name = "number"}, {.name = "score"}, {.name = "grid"}, {.name = "label"}};
-    mr_source       *src = mrt_field_set("fixed", MRT_FINE);
-    mr_error         err = MR_ERROR_INIT;
+    static const mr_loader_field fields[] = {
+        {.name = "number"}, {.name = "score"}, {.name = "grid"}, {.name = "label"}};
+    mr_source *src = mrt_field_set("fixed", MRT_FINE);
+    mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg = mrt_field_settings(fields, 4);
-    mr_loader       *l;
-    mr_batch         b;
+    mr_loader *l;
+    mr_batch b;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     const mr_loader_info *info = mr_loader_info_of(l);
     MRT_EQ(info->field_count, 4);
@@ -73,7 +75,8 @@ static void numbers_and_fixed_shapes_have_no_lengths(void **state)
         for (uint32_t i = 0; i < b.count; i++) {
             MRT_EQ(((const int64_t *)b.field[0].data)[i], -5 + (int64_t)b.ids[i]);
             MRT_TRUE(((const double *)b.field[1].data)[i] == (double)b.ids[i] / 8);
-            for (uint32_t k = 0; k < 6; k++) MRT_EQ(((const int16_t *)b.field[2].data)[6 * i + k], b.ids[i] * 6 + k);
+            for (uint32_t k = 0; k < 6; k++)
+                MRT_EQ(((const int16_t *)b.field[2].data)[6 * i + k], b.ids[i] * 6 + k);
             MRT_EQ(((const int64_t *)b.field[3].data)[i], b.labels[i]);
         }
         for (int k = 0; k < 4; k++) MRT_TRUE(b.field[k].width == 1 && !b.field[k].length);
@@ -86,21 +89,22 @@ static void numbers_and_fixed_shapes_have_no_lengths(void **state)
 static void parts_are_pieces_of_the_batch(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_field_set("parts", MRT_FINE);
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src = mrt_field_set("parts", MRT_FINE);
+    mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg = mrt_field_settings(mrt_followers, 4);
-    mr_loader       *l;
-    mr_batch         b;
+    mr_loader *l;
+    mr_batch b;
     cfg.parts = 3;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     const mr_loader_info *info = mr_loader_info_of(l);
     while (mr_loader_next(l, &b, MR_FOREVER, &err) == MR_OK) {
         for (uint32_t r = 0; r < 3; r++)
             for (uint32_t k = 0; k < 4; k++) {
-                const mr_part        *p = &b.parts[r];
+                const mr_part *p = &b.parts[r];
                 const mr_batch_field *f = &p->field[k];
                 MRT_EQ(f->width, b.field[k].width);
-                MRT_TRUE(f->data == (const uint8_t *)b.field[k].data + p->first * f->width * info->field[k].element_bytes);
+                MRT_TRUE(f->data == (const uint8_t *)b.field[k].data +
+                                        p->first * f->width * info->field[k].element_bytes);
                 MRT_TRUE(f->length == (info->field[k].varies ? b.field[k].length + p->first : NULL));
             }
         MRT_OK(mr_loader_release(l, &b, NULL), NULL);
@@ -113,11 +117,11 @@ static void padding_repeats_rows_and_empty_ones_are_padding(void **state)
 {
     (void)state;
     static const mr_loader_field fields[] = {{.name = "tokens", .most = 8, .pad = 1}};
-    mr_source       *src = mrt_field_set("tail", MRT_FINE);
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src = mrt_field_set("tail", MRT_FINE);
+    mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg = mrt_field_settings(fields, 1);
-    mr_loader       *l;
-    mr_batch         b;
+    mr_loader *l;
+    mr_batch b;
     cfg.order = MR_ORDER_SEQUENTIAL;
     cfg.tail = MR_TAIL_PAD;
     cfg.epochs = 1;
@@ -151,13 +155,13 @@ static void padding_repeats_rows_and_empty_ones_are_padding(void **state)
 static void most_is_a_limit_of_samples_not_of_widths(void **state)
 {
     (void)state;
-    mr_loader_field  f = {.name = "tokens", .most = 8, .pad = 3};
-    mr_source       *src = mrt_field_set("most", MRT_FINE);
-    mr_error         err = MR_ERROR_INIT;
+    mr_loader_field f = {.name = "tokens", .most = 8, .pad = 3};
+    mr_source *src = mrt_field_set("most", MRT_FINE);
+    mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg = mrt_field_settings(&f, 1);
-    mr_loader       *l;
-    mr_batch         b;
-    int              rc;
+    mr_loader *l;
+    mr_batch b;
+    int rc;
     cfg.width_multiple = 16;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     MRT_EQ(mr_loader_info_of(l)->field[0].most, 16);
@@ -171,7 +175,8 @@ static void most_is_a_limit_of_samples_not_of_widths(void **state)
     mr_loader_close(l);
     f.most = 7;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
-    while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) MRT_OK(mr_loader_release(l, &b, NULL), NULL);
+    while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK)
+        MRT_OK(mr_loader_release(l, &b, NULL), NULL);
     MRT_EQ(rc, MR_EBADSAMPLE);
     mr_loader_close(l);
     mr_source_close(src);
@@ -182,14 +187,18 @@ static void most_is_a_limit_of_samples_not_of_widths(void **state)
 static void digests_do_not_depend_on_how_batches_are_made(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_field_set("same", MRT_FINE);
+    mr_source *src = mrt_field_set("same", MRT_FINE);
     mr_loader_config cfg = mrt_field_settings(mrt_followers, 4);
     cfg.augment = "rrc(8),flip";
     cfg.width_multiple = 3;
     const mr_digest expected = mrt_digest(src, &cfg, NULL, NULL);
-    static const struct { uint32_t workers, prefetch, parts; uint64_t resident; mr_io io; } ways[] = {
-        {1, 4, 1, 0, MR_IO_AUTO}, {4, 4, 1, 1 << 20, MR_IO_AUTO}, {4, 4, 3, 0, MR_IO_PREAD}, {1, 0, 1, 1 << 20, MR_IO_AUTO}, {1, 0, 3, 0, MR_IO_AUTO},
-        {4, 9, 1, 0, MR_IO_AUTO},
+    static const struct {
+        uint32_t workers, prefetch, parts;
+        uint64_t resident;
+        mr_io io;
+    } ways[] = {
+        {1, 4, 1, 0, MR_IO_AUTO},       {4, 4, 1, 1 << 20, MR_IO_AUTO}, {4, 4, 3, 0, MR_IO_PREAD},
+        {1, 0, 1, 1 << 20, MR_IO_AUTO}, {1, 0, 3, 0, MR_IO_AUTO},       {4, 9, 1, 0, MR_IO_AUTO},
     };
     for (size_t k = 0; k < MRI_ARRAY_COUNT(ways); k++) {
         mr_loader_config c = cfg;
@@ -208,7 +217,7 @@ static void digests_do_not_depend_on_how_batches_are_made(void **state)
 static void lengths_enter_the_digest(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_field_set("ends", MRT_FINE), *longer = mrt_field_set("longer", MRT_PAD_AT_END);
+    mr_source *src = mrt_field_set("ends", MRT_FINE), *longer = mrt_field_set("longer", MRT_PAD_AT_END);
     mr_loader_config cfg = mrt_field_settings(&mrt_followers[3], 1);
     cfg.order = MR_ORDER_SEQUENTIAL;
     const mr_digest a = mrt_digest(src, &cfg, NULL, NULL), b = mrt_digest(longer, &cfg, NULL, NULL);
@@ -224,15 +233,15 @@ static void a_free_order_brings_the_same_rows(void **state)
 {
     (void)state;
     enum { STEPS = 2 * ((N + 4) / 5) };
-    mr_source       *src = mrt_field_set("free", MRT_FINE);
+    mr_source *src = mrt_field_set("free", MRT_FINE);
     mr_loader_config cfg = mrt_field_settings(mrt_followers, 4);
-    uint64_t         hash[2][STEPS] = {{0}};
+    uint64_t hash[2][STEPS] = {{0}};
     cfg.augment = "rrc(8),flip";
     cfg.workers = 4;
     for (int free_order = 0; free_order < 2; free_order++) {
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_loader *l;
-        mr_batch   b;
+        mr_batch b;
         cfg.free_order = free_order;
         MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
         const mr_loader_info *info = mr_loader_info_of(l);
@@ -242,8 +251,11 @@ static void a_free_order_brings_the_same_rows(void **state)
             *h = mri_mix64(b.count);
             for (uint32_t k = 0; k < info->field_count; k++) {
                 const uint8_t *data = b.field[k].data;
-                for (size_t at = 0; at < (size_t)b.count * b.field[k].width * info->field[k].element_bytes; at++) *h = mri_mix64(*h ^ data[at]);
-                for (uint32_t i = 0; b.field[k].length && i < b.count; i++) *h = mri_mix64(*h ^ (uint32_t)b.field[k].length[i]);
+                for (size_t at = 0; at < (size_t)b.count * b.field[k].width * info->field[k].element_bytes;
+                     at++)
+                    *h = mri_mix64(*h ^ data[at]);
+                for (uint32_t i = 0; b.field[k].length && i < b.count; i++)
+                    *h = mri_mix64(*h ^ (uint32_t)b.field[k].length[i]);
             }
             MRT_OK(mr_loader_release(l, &b, NULL), NULL);
         }
@@ -256,13 +268,13 @@ static void a_free_order_brings_the_same_rows(void **state)
 static void resuming_goes_on_with_the_same_rows(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_field_set("resume", MRT_FINE);
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src = mrt_field_set("resume", MRT_FINE);
+    mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg = mrt_field_settings(mrt_followers, 4);
-    mr_loader       *l;
-    mr_digester     *d;
-    uint64_t         batches, samples;
-    const mr_digest  expected = mrt_digest(src, &cfg, NULL, NULL);
+    mr_loader *l;
+    mr_digester *d;
+    uint64_t batches, samples;
+    const mr_digest expected = mrt_digest(src, &cfg, NULL, NULL);
     MRT_EQ(mr_digester_create(&d), MR_OK);
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     MRT_OK(mr_digester_run(d, l, NULL, 3, &batches, &samples, &err), &err);
@@ -280,29 +292,34 @@ static void resuming_goes_on_with_the_same_rows(void **state)
 static void devices_hold_what_the_host_holds(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_field_set("devices", MRT_FINE);
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src = mrt_field_set("devices", MRT_FINE);
+    mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg = mrt_field_settings(mrt_followers, 4);
-    const mr_digest  expected = mrt_digest(src, &cfg, NULL, NULL);
-    MRT_OK(mr_devices_open((mr_device ***)(void *)&cfg.devices, &cfg.device_count, "cpu:3", NULL, &err), &err);
+    const mr_digest expected = mrt_digest(src, &cfg, NULL, NULL);
+    MRT_OK(mr_devices_open((mr_device ***)(void *)&cfg.devices, &cfg.device_count, "cpu:3", NULL, &err),
+           &err);
     cfg.keep_host = true;
     MRT_TRUE(mrt_same(mrt_digest(src, &cfg, NULL, NULL), expected)); /* compares every part with the host's */
     cfg.prefetch = 0;
     MRT_TRUE(mrt_same(mrt_digest(src, &cfg, NULL, NULL), expected));
 
-    mr_loader      *l;
-    mr_batch        b;
+    mr_loader *l;
+    mr_batch b;
     mr_loader_stats stats;
-    uint64_t        bytes[3] = {0};
-    mr_stream      *streams[3];
+    uint64_t bytes[3] = {0};
+    mr_stream *streams[3];
     cfg.keep_host = false;
     cfg.prefetch = 2;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
-    for (uint32_t r = 0; r < 3; r++) MRT_OK(mr_stream_create(&streams[r], cfg.devices[r], MR_STREAM_COMPUTE, &err), &err);
+    for (uint32_t r = 0; r < 3; r++)
+        MRT_OK(mr_stream_create(&streams[r], cfg.devices[r], MR_STREAM_COMPUTE, &err), &err);
     while (mr_loader_next(l, &b, MR_FOREVER, &err) == MR_OK) {
-        for (uint32_t k = 0; k < 4; k++) MRT_TRUE(!b.field[k].data && b.field[k].width == b.parts[2].field[k].width);
-        for (uint32_t r = 0; r < 3; r++) /* only rows of this width cross: pixels and label; 5 floats, a label; a mask; tokens; lengths */
-            bytes[r] += b.parts[r].count * (H * W * 3 + 4 + b.field[0].width * 20 + 4 + b.field[1].width * 8 + 4 + H * W + b.field[3].width * 4 + 4);
+        for (uint32_t k = 0; k < 4; k++)
+            MRT_TRUE(!b.field[k].data && b.field[k].width == b.parts[2].field[k].width);
+        for (uint32_t r = 0; r < 3; r++) /* only rows of this width cross: pixels and label; 5 floats, a
+                                            label; a mask; tokens; lengths */
+            bytes[r] += b.parts[r].count * (H * W * 3 + 4 + b.field[0].width * 20 + 4 + b.field[1].width * 8 +
+                                            4 + H * W + b.field[3].width * 4 + 4);
         MRT_OK(mr_loader_release(l, &b, streams), NULL);
     }
     mr_loader_stats_read(l, &stats);

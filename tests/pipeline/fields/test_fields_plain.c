@@ -9,13 +9,15 @@ enum { N = MRT_FIELD_SAMPLES };
 
 static mr_source *make_plain_set(const char *name)
 {
-    static const mr_field plain[] = {{.name = "values", .type = MR_TYPE_TENSOR, .dtype = MR_F16}, {.name = "label", .type = MR_TYPE_INT}};
+    static const mr_field plain[] = {{.name = "values", .type = MR_TYPE_TENSOR, .dtype = MR_F16},
+                                     {.name = "label", .type = MR_TYPE_INT}};
     mr_writer *w = mrt_writer(name, plain, 2, 0);
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     for (uint64_t i = 0; i < N; i++) {
         uint16_t numbers[8];
         for (uint32_t k = 0; k < mrt_token_count(i); k++) numbers[k] = (uint16_t)(i * 16 + k);
-        const mr_value values[2] = {mrt_tensor(MR_F16, numbers, 1, mrt_token_count(i), 0), {.type = MR_TYPE_INT, .i = (int64_t)i}};
+        const mr_value values[2] = {mrt_tensor(MR_F16, numbers, 1, mrt_token_count(i), 0),
+                                    {.type = MR_TYPE_INT, .i = (int64_t)i}};
         MRT_OK(mr_writer_append(w, i, values, &err), &err);
     }
     return mrt_written(w, name);
@@ -25,11 +27,11 @@ static void a_source_needs_no_pictures(void **state)
 {
     (void)state;
     static const mr_loader_field fields[] = {{.name = "values", .pad = -1.5}, {.name = "label"}};
-    mr_source       *src = make_plain_set("plain");
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src = make_plain_set("plain");
+    mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg = mrt_field_settings(fields, 2);
-    mr_loader       *l;
-    mr_batch         b;
+    mr_loader *l;
+    mr_batch b;
     mrt_refused(src, &cfg, MR_EINVAL, "has no pictures to augment");
     cfg.augment = "none";
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
@@ -40,22 +42,26 @@ static void a_source_needs_no_pictures(void **state)
         for (uint32_t i = 0; i < b.count; i++) {
             const uint16_t *row = (const uint16_t *)b.field[0].data + (size_t)i * b.field[0].width;
             MRT_EQ(b.field[0].length[i], mrt_token_count(b.ids[i]));
-            for (uint32_t k = 0; k < b.field[0].width; k++) MRT_EQ(row[k], k < mrt_token_count(b.ids[i]) ? b.ids[i] * 16 + k : 0xbe00);
+            for (uint32_t k = 0; k < b.field[0].width; k++)
+                MRT_EQ(row[k], k < mrt_token_count(b.ids[i]) ? b.ids[i] * 16 + k : 0xbe00);
             MRT_EQ(b.labels[i], b.ids[i]);
         }
         MRT_OK(mr_loader_release(l, &b, NULL), NULL);
     }
     mr_loader_close(l);
     const mr_digest expected = mrt_digest(src, &cfg, NULL, NULL);
-    MRT_OK(mr_devices_open((mr_device ***)(void *)&cfg.devices, &cfg.device_count, "cpu:2", NULL, &err), &err);
+    MRT_OK(mr_devices_open((mr_device ***)(void *)&cfg.devices, &cfg.device_count, "cpu:2", NULL, &err),
+           &err);
     cfg.keep_host = true;
     MRT_TRUE(mrt_same(mrt_digest(src, &cfg, NULL, NULL), expected));
     mr_devices_close((mr_device **)(uintptr_t)cfg.devices, cfg.device_count);
     cfg.devices = NULL;
 
     cfg.field_count = 0;
-    mrt_refused(src, &cfg, MR_EUNSUPPORTED, "has no picture field; say which fields to deliver: --fields values");
-    const mr_loader_field follower = {.name = "values", .role = MR_ROLE_BOXES}, mask = {.name = "values", .role = MR_ROLE_MASK};
+    mrt_refused(src, &cfg, MR_EUNSUPPORTED,
+                "has no picture field; say which fields to deliver: --fields values");
+    const mr_loader_field follower = {.name = "values", .role = MR_ROLE_BOXES},
+                          mask = {.name = "values", .role = MR_ROLE_MASK};
     mrt_refused_field(src, follower, MR_EINVAL, "augment");
     cfg = mrt_field_settings(&follower, 1);
     cfg.augment = "none";
@@ -68,15 +74,29 @@ static void a_source_needs_no_pictures(void **state)
 static void padding_numbers_are_exact(void **state)
 {
     (void)state;
-    static const struct { double pad; int bits; } halves[] = {{0, 0}, {-0.0, 0x8000}, {1, 0x3c00}, {-1.5, 0xbe00}, {65504, 0x7bff}, {5.9604644775390625e-8, 1},
-        {6.103515625e-05, 0x0400}, {6.097555160522461e-05, 0x03ff}, {(double)INFINITY, 0x7c00}, {65536, -1}, {0.1, -1}, {2.98e-8, -1}, {2049, -1}};
+    static const struct {
+        double pad;
+        int bits;
+    } halves[] = {{0, 0},
+                  {-0.0, 0x8000},
+                  {1, 0x3c00},
+                  {-1.5, 0xbe00},
+                  {65504, 0x7bff},
+                  {5.9604644775390625e-8, 1},
+                  {6.103515625e-05, 0x0400},
+                  {6.097555160522461e-05, 0x03ff},
+                  {(double)INFINITY, 0x7c00},
+                  {65536, -1},
+                  {0.1, -1},
+                  {2.98e-8, -1},
+                  {2049, -1}};
     mr_source *src = make_plain_set("pads");
     for (size_t k = 0; k < MRI_ARRAY_COUNT(halves); k++) {
         const mr_loader_field f = {.name = "values", .pad = halves[k].pad};
-        mr_error              err = MR_ERROR_INIT;
-        mr_loader_config      cfg = mrt_field_settings(&f, 1);
-        mr_loader            *l;
-        mr_batch              b;
+        mr_error err = MR_ERROR_INIT;
+        mr_loader_config cfg = mrt_field_settings(&f, 1);
+        mr_loader *l;
+        mr_batch b;
         cfg.augment = "none";
         cfg.order = MR_ORDER_SEQUENTIAL;
         if (halves[k].bits < 0) {

@@ -1,5 +1,5 @@
-/* The loader's invariants: order (I1), pixels (I2), once (I3), resume (I4), on every combination of threads, readers, slots,
- * replicas, prefetch and kind of I/O. */
+/* The loader's invariants: order (I1), pixels (I2), once (I3), resume (I4), on every combination of threads,
+ * readers, slots, replicas, prefetch and kind of I/O. */
 #include <unistd.h>
 
 #include "base/util.h"
@@ -16,19 +16,19 @@ static mr_loader_config settings(uint32_t batch)
     return cfg;
 }
 
-/* ---------------------------------------------------------------------------------------------- I3 */
+/* ------------------------------------------------------------------------------ I3 */
 
 static void check_once(const mr_source *src, mr_loader_config cfg)
 {
     const uint64_t n = mr_source_info_of(src)->count;
-    mr_error       err = MR_ERROR_INIT;
-    mr_loader     *l;
-    uint32_t      *seen = calloc(n, sizeof *seen);
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    uint32_t *seen = calloc(n, sizeof *seen);
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     const mr_loader_info *info = mr_loader_info_of(l);
     uint64_t delivered = 0, padded = 0, steps = 0;
     mr_batch b;
-    int      rc;
+    int rc;
     while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) {
         uint32_t at = 0, counted = 0;
         MRT_EQ(b.step, steps++);
@@ -91,27 +91,29 @@ static void every_sample_once(void **state)
     }
 }
 
-/* Free order: the same batches, each once, whatever comes first; and with one slow sample something does come first. */
+/* Free order: the same batches, each once, whatever comes first; and with one slow sample something does come
+ * first. */
 static void free_order_brings_the_same_batches(void **state)
 {
     (void)state;
     enum { STEPS = 40, EPOCHS = 3 };
     mr_source *src = mrt_source(mrt_folder_set("free", 2, 2 * STEPS, 40, true));
-    uint64_t   first_id[EPOCHS * STEPS];
+    uint64_t first_id[EPOCHS * STEPS];
     for (int free_order = 0; free_order < 2; free_order++) {
         mr_loader_config cfg = settings(4);
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_loader *l;
-        mr_batch   b;
-        bool       seen[EPOCHS * STEPS] = {0};
-        int        rc, count = 0;
+        mr_batch b;
+        bool seen[EPOCHS * STEPS] = {0};
+        int rc, count = 0;
         cfg.free_order = free_order;
         cfg.epochs = EPOCHS;
         cfg.prefetch = 7;
         cfg.workers = 3;
         cfg.augment = "resize(20x20)";
         MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
-        while ((rc = mr_loader_next(l, &b, count % 3 ? MR_FOREVER : 1000, &err)) == MR_OK || rc == MR_EAGAIN) {
+        while ((rc = mr_loader_next(l, &b, count % 3 ? MR_FOREVER : 1000, &err)) == MR_OK ||
+               rc == MR_EAGAIN) {
             if (rc == MR_EAGAIN) continue;
             const uint64_t at = b.epoch * STEPS + b.step;
             MRT_TRUE(at < EPOCHS * STEPS && !seen[at]);
@@ -134,10 +136,10 @@ static void free_order_brings_the_same_batches(void **state)
 static void dropping_everything_is_refused(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_idx_set("few", 3, 2, 3));
+    mr_source *src = mrt_source(mrt_idx_set("few", 3, 2, 3));
     mr_loader_config cfg = settings(4);
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
     cfg.tail = MR_TAIL_DROP;
     MRT_EQ(mr_loader_open(&l, src, &cfg, &err), MR_EINVAL);
     MRT_TRUE(l == NULL);
@@ -145,19 +147,17 @@ static void dropping_everything_is_refused(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- I1, I2 */
+/* ------------------------------------------------------------------------------ I1, I2 */
 
-static void same(mr_digest a, mr_digest b)
-{
-    MRT_TRUE(a.lo == b.lo && a.hi == b.hi);
-}
+static void same(mr_digest a, mr_digest b) { MRT_TRUE(a.lo == b.lo && a.hi == b.hi); }
 
 static void check_settings_do_not_matter(const mr_source *src, mr_loader_config cfg)
 {
-    const uint32_t  workers[] = {1, 2, 3, 7}, readers[] = {1, 3}, prefetch[] = {2, 8, 0}, replicas[] = {1, 2, 3, 5};
+    const uint32_t workers[] = {1, 2, 3, 7}, readers[] = {1, 3}, prefetch[] = {2, 8, 0},
+                   replicas[] = {1, 2, 3, 5};
     const mr_digest expected = mrt_digest(src, &cfg, NULL, NULL);
-    char            note[160];
-    const bool      uring = mri_uring_usable(32, note, sizeof note);
+    char note[160];
+    const bool uring = mri_uring_usable(32, note, sizeof note);
     cfg.resident_bytes = 0; /* what holds for a set in memory: test_resident.c */
     for (int io = uring ? MR_IO_URING : MR_IO_PREAD; io <= MR_IO_PREAD; io++)
         for (size_t p = 0; p < 3; p++)
@@ -169,7 +169,8 @@ static void check_settings_do_not_matter(const mr_source *src, mr_loader_config 
                     cfg.readers = readers[r];
                     cfg.parts = replicas[(w + r + p) % 4];
                     cfg.depth = r ? 3 : 32;
-                    cfg.direct = w % 2; /* then reads take their time, and some are in flight whatever else happens */
+                    cfg.direct =
+                        w % 2; /* then reads take their time, and some are in flight whatever else happens */
                     same(expected, mrt_digest(src, &cfg, NULL, NULL));
                     if (prefetch[p] == 0) w = r = 4; /* no threads to vary */
                 }
@@ -181,7 +182,7 @@ static void check_settings_do_not_matter(const mr_source *src, mr_loader_config 
 static void settings_do_not_change_batches(void **state)
 {
     (void)state;
-    mr_source       *idx = mrt_source(mrt_idx_set("same", 203, 12, 12));
+    mr_source *idx = mrt_source(mrt_idx_set("same", 203, 12, 12));
     mr_loader_config cfg = settings(16);
     cfg.epochs = 2;
     cfg.training = true;
@@ -197,17 +198,18 @@ static void settings_do_not_change_batches(void **state)
     mr_source_close(folder);
 }
 
-#define DRAWN 60
+#define DRAWN       60
 #define DRAWN_BYTES (12 * 12)
 
 /* Pixels of every sample in one epoch, by sample number. */
-static uint8_t *pixels_of_samples(const mr_source *src, uint32_t batch, mr_order order, uint64_t seed, uint64_t epoch)
+static uint8_t *pixels_of_samples(const mr_source *src, uint32_t batch, mr_order order, uint64_t seed,
+                                  uint64_t epoch)
 {
     mr_loader_config cfg = settings(batch);
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
-    mr_batch         b;
-    uint8_t         *all = calloc(DRAWN, DRAWN_BYTES);
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_batch b;
+    uint8_t *all = calloc(DRAWN, DRAWN_BYTES);
     assert_non_null(all);
     cfg.seed = seed;
     cfg.order = order;
@@ -217,7 +219,8 @@ static uint8_t *pixels_of_samples(const mr_source *src, uint32_t batch, mr_order
     cfg.augment = "padcrop(2),flip,brightness(20)";
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     while (mr_loader_next(l, &b, MR_FOREVER, &err) == MR_OK) {
-        for (uint32_t i = 0; i < b.count; i++) memcpy(all + b.ids[i] * DRAWN_BYTES, b.pixels + i * DRAWN_BYTES, DRAWN_BYTES);
+        for (uint32_t i = 0; i < b.count; i++)
+            memcpy(all + b.ids[i] * DRAWN_BYTES, b.pixels + i * DRAWN_BYTES, DRAWN_BYTES);
         mr_loader_release(l, &b, NULL);
     }
     mr_loader_close(l);
@@ -227,7 +230,8 @@ static uint8_t *pixels_of_samples(const mr_source *src, uint32_t batch, mr_order
 static uint32_t same_pictures(const uint8_t *a, const uint8_t *b)
 {
     uint32_t n = 0;
-    for (size_t i = 0; i < DRAWN; i++) n += memcmp(a + i * DRAWN_BYTES, b + i * DRAWN_BYTES, DRAWN_BYTES) == 0;
+    for (size_t i = 0; i < DRAWN; i++)
+        n += memcmp(a + i * DRAWN_BYTES, b + i * DRAWN_BYTES, DRAWN_BYTES) == 0;
     return n;
 }
 
@@ -236,10 +240,10 @@ static void draws_belong_to_the_sample(void **state)
 {
     (void)state;
     mr_source *src = mrt_source(mrt_idx_set("draws", DRAWN, 12, 12));
-    uint8_t   *first = pixels_of_samples(src, 16, MR_ORDER_SHUFFLE, 7, 0);
-    uint8_t   *elsewhere = pixels_of_samples(src, 7, MR_ORDER_SEQUENTIAL, 7, 0);
-    uint8_t   *next_epoch = pixels_of_samples(src, 16, MR_ORDER_SHUFFLE, 7, 1);
-    uint8_t   *other_seed = pixels_of_samples(src, 16, MR_ORDER_SHUFFLE, 8, 0);
+    uint8_t *first = pixels_of_samples(src, 16, MR_ORDER_SHUFFLE, 7, 0);
+    uint8_t *elsewhere = pixels_of_samples(src, 7, MR_ORDER_SEQUENTIAL, 7, 0);
+    uint8_t *next_epoch = pixels_of_samples(src, 16, MR_ORDER_SHUFFLE, 7, 1);
+    uint8_t *other_seed = pixels_of_samples(src, 16, MR_ORDER_SHUFFLE, 8, 0);
     MRT_EQ(same_pictures(first, elsewhere), DRAWN);
     MRT_TRUE(same_pictures(first, next_epoch) < DRAWN / 4);
     MRT_TRUE(same_pictures(first, other_seed) < DRAWN / 4);
@@ -252,10 +256,10 @@ static void draws_belong_to_the_sample(void **state)
 
 static mr_digest digest_in_two(const mr_source *src, mr_loader_config cfg, uint64_t split)
 {
-    mr_error     err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_digester *d;
-    mr_loader   *l;
-    uint64_t     b, s, total = 0;
+    mr_loader *l;
+    uint64_t b, s, total = 0;
     MRT_EQ(mr_digester_create(&d), MR_OK);
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     const uint64_t steps = mr_loader_info_of(l)->steps_per_epoch;
@@ -280,7 +284,7 @@ static mr_digest digest_in_two(const mr_source *src, mr_loader_config cfg, uint6
 static void resume_continues_the_same_order(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_idx_set("resume", 61, 5, 5));
+    mr_source *src = mrt_source(mrt_idx_set("resume", 61, 5, 5));
     mr_loader_config cfg = settings(8);
     cfg.epochs = 3;
     cfg.training = true;
@@ -293,11 +297,11 @@ static void resume_continues_the_same_order(void **state)
 static void epochs_differ(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_idx_set("epochs", 40, 3, 3));
+    mr_source *src = mrt_source(mrt_idx_set("epochs", 40, 3, 3));
     mr_loader_config cfg = settings(40);
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
-    uint64_t         first[40];
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    uint64_t first[40];
     cfg.epochs = 2;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     mr_batch b;
@@ -317,32 +321,33 @@ static void epochs_differ(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- devices */
+/* ------------------------------------------------------------------------------ devices */
 
 static void devices_hold_their_part_only(void **state)
 {
     (void)state;
-    mr_source      *src = mrt_source(mrt_idx_set("devices", 75, 6, 6));
-    const char     *specs[] = {"cpu:1", "cpu:2", "cpu:3", "cpu:5", "cpu:7", "sim:2,step=10us,h2d=10GB/s"};
+    mr_source *src = mrt_source(mrt_idx_set("devices", 75, 6, 6));
+    const char *specs[] = {"cpu:1", "cpu:2", "cpu:3", "cpu:5", "cpu:7", "sim:2,step=10us,h2d=10GB/s"};
     mr_loader_config cfg = settings(16);
     cfg.epochs = 2;
     cfg.augment = "standardise";
     const mr_digest expected = mrt_digest(src, &cfg, NULL, NULL);
     for (size_t i = 0; i < MRI_ARRAY_COUNT(specs); i++)
         for (uint32_t prefetch = 0; prefetch < 5; prefetch += 2) {
-            mr_error    err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             mr_device **devices;
             mr_loader_config on = cfg;
             MRT_OK(mr_devices_open(&devices, &on.device_count, specs[i], NULL, &err), &err);
             on.devices = devices;
             on.keep_host = true;
             on.prefetch = prefetch;
-            same(expected, mrt_digest(src, &on, NULL, NULL)); /* compares every device byte with the host copy */
+            same(expected,
+                 mrt_digest(src, &on, NULL, NULL)); /* compares every device byte with the host copy */
 
-            mr_loader      *l;
+            mr_loader *l;
             mr_loader_stats stats;
-            mr_digester    *d;
-            uint64_t        b, s, copied = 0;
+            mr_digester *d;
+            uint64_t b, s, copied = 0;
             MRT_OK(mr_loader_open(&l, src, &on, &err), &err);
             MRT_EQ(mr_digester_create(&d), MR_OK);
             MRT_OK(mr_digester_run(d, l, devices, UINT64_MAX, &b, &s, &err), &err);
@@ -356,15 +361,15 @@ static void devices_hold_their_part_only(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- limits */
+/* ------------------------------------------------------------------------------ limits */
 
 static void budget_is_checked_before_the_start(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_idx_set("budget", 50, 64, 64));
+    mr_source *src = mrt_source(mrt_idx_set("budget", 50, 64, 64));
     mr_loader_config cfg = settings(50);
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
     cfg.memory_bytes = 300000;
     MRT_EQ(mr_loader_open(&l, src, &cfg, &err), MR_ELIMIT);
     MRT_HAS(err.text, "lower --batch");
@@ -379,11 +384,11 @@ static void budget_is_checked_before_the_start(void **state)
 static void budget_is_not_met_by_refusing_every_picture(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_idx_set("large", 2, 1500, 1500));
+    mr_source *src = mrt_source(mrt_idx_set("large", 2, 1500, 1500));
     mr_loader_config cfg = settings(1);
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
-    mr_batch         b;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_batch b;
     cfg.augment = "resize(8x8)";
     cfg.prefetch = 1;
     cfg.workers = cfg.depth = 1;
@@ -397,20 +402,20 @@ static void budget_is_not_met_by_refusing_every_picture(void **state)
     mr_source_close(src);
 }
 
-/* One huge file among small ones: it is not provided for in every place of every chunk, and --depth and --workers bring the
- * rest down. A file of terabytes is refused, not a sum that wraps. */
+/* One huge file among small ones: it is not provided for in every place of every chunk, and --depth and
+ * --workers bring the rest down. A file of terabytes is refused, not a sum that wraps. */
 static void one_huge_sample_does_not_multiply(void **state)
 {
     (void)state;
     const char *root = mrt_folder_set("huge", 1, 300, 24, true);
-    FILE       *f = fopen(mrt_path("huge/class00/huge.jpg"), "wb");
+    FILE *f = fopen(mrt_path("huge/class00/huge.jpg"), "wb");
     assert_non_null(f);
     MRT_EQ(ftruncate(fileno(f), 8 << 20), 0);
     fclose(f);
-    mr_source       *src = mrt_source(root);
+    mr_source *src = mrt_source(root);
     mr_loader_config cfg = settings(64);
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
     cfg.augment = "resize(8x8)";
     cfg.depth = 2;
     cfg.workers = 1;
@@ -420,7 +425,7 @@ static void one_huge_sample_does_not_multiply(void **state)
     mr_source_close(src);
 
     const off_t sizes[] = {(off_t)250 << 20, (off_t)1 << 40};
-    const int   expected[] = {MR_ELIMIT, MR_OK}; /* the second is a bad sample that is never read */
+    const int expected[] = {MR_ELIMIT, MR_OK}; /* the second is a bad sample that is never read */
     for (int k = 0; k < 2; k++) {
         MRT_EQ(truncate(mrt_path("huge/class00/huge.jpg"), sizes[k]), 0); /* sparse */
         src = mrt_source(mrt_path("huge"));
@@ -432,7 +437,7 @@ static void one_huge_sample_does_not_multiply(void **state)
 
 static void refused(const mr_source *src, const mr_loader_config *cfg, int code, const char *why)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_loader *l = (mr_loader *)&err; /* poison */
     MRT_EQ(mr_loader_open(&l, src, cfg, &err), code);
     MRT_TRUE(l == NULL);
@@ -442,9 +447,9 @@ static void refused(const mr_source *src, const mr_loader_config *cfg, int code,
 static void settings_out_of_range_are_refused(void **state)
 {
     (void)state;
-    mr_source             *src = mrt_source(mrt_idx_set("range", 10, 4, 4));
+    mr_source *src = mrt_source(mrt_idx_set("range", 10, 4, 4));
     const mr_loader_config good = settings(4);
-    mr_loader_config       cfg = good;
+    mr_loader_config cfg = good;
     cfg.prefetch = UINT32_MAX; /* + 1 slots would be none */
     refused(src, &cfg, MR_EINVAL, "prefetch");
     cfg = good;
@@ -477,12 +482,12 @@ static void settings_out_of_range_are_refused(void **state)
 static void start_at_the_end_of_an_epoch(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_idx_set("edge", 10, 4, 4));
-    mr_error         err = MR_ERROR_INIT;
+    mr_source *src = mrt_source(mrt_idx_set("edge", 10, 4, 4));
+    mr_error err = MR_ERROR_INIT;
     for (uint32_t prefetch = 0; prefetch < 2; prefetch++) {
         mr_loader_config cfg = settings(4);
-        mr_loader       *l;
-        mr_batch         b;
+        mr_loader *l;
+        mr_batch b;
         cfg.prefetch = prefetch;
         cfg.epochs = 2;
         cfg.start_step = 3;
@@ -506,10 +511,10 @@ static void figures_are_in_range(void **state)
     mr_source *src = mrt_source(mrt_idx_set("figures", 3000, 8, 8));
     for (uint32_t io = MR_IO_AUTO; io <= MR_IO_PREAD; io += MR_IO_PREAD) {
         mr_loader_config cfg = settings(512);
-        mr_error         err = MR_ERROR_INIT;
-        mr_loader       *l;
-        mr_batch         b;
-        mr_loader_stats  s;
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
+        mr_batch b;
+        mr_loader_stats s;
         cfg.depth = 1;
         cfg.io = (mr_io)io;
         cfg.resident_bytes = 0;
@@ -529,11 +534,11 @@ static void figures_are_in_range(void **state)
 static void holding_everything_is_told(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_idx_set("hold", 64, 4, 4));
+    mr_source *src = mrt_source(mrt_idx_set("hold", 64, 4, 4));
     mr_loader_config cfg = settings(4);
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
-    mr_batch         held[3], b;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_batch held[3], b;
     cfg.prefetch = 2;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     for (int i = 0; i < 3; i++) MRT_OK(mr_loader_next(l, &held[i], MR_FOREVER, &err), &err);
@@ -550,14 +555,15 @@ static void holding_everything_is_told(void **state)
 static void polling_and_misuse(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_idx_set("poll", 64, 8, 8));
+    mr_source *src = mrt_source(mrt_idx_set("poll", 64, 8, 8));
     mr_loader_config cfg = settings(8);
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
-    mr_batch         b, c;
-    int              rc;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_batch b, c;
+    int rc;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
-    while ((rc = mr_loader_next(l, &b, 0, &err)) == MR_EAGAIN) {}
+    while ((rc = mr_loader_next(l, &b, 0, &err)) == MR_EAGAIN) {
+    }
     MRT_OK(rc, &err);
     MRT_OK(mr_loader_next(l, &c, 1000000000u, &err), &err);
     MRT_EQ(mr_loader_release(l, &c, NULL), MR_EINVAL); /* not in the order taken */
@@ -578,11 +584,11 @@ static void polling_and_misuse(void **state)
 static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_idx_set("alloc", 20, 4, 4));
+    mr_source *src = mrt_source(mrt_idx_set("alloc", 20, 4, 4));
     mr_loader_config cfg = settings(8);
     cfg.prefetch = 0; /* the count of allocations is then the same every time */
     for (long n = 0;; n++) {
-        mr_error   err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mr_loader *l = (mr_loader *)&cfg;
         mrt_fail_alloc_at(n);
         int rc = mr_loader_open(&l, src, &cfg, &err);
@@ -606,14 +612,22 @@ static void every_failed_allocation_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_sample_once),          cmocka_unit_test(dropping_everything_is_refused),
+        cmocka_unit_test(every_sample_once),
+        cmocka_unit_test(dropping_everything_is_refused),
         cmocka_unit_test(free_order_brings_the_same_batches),
-        cmocka_unit_test(settings_do_not_change_batches), cmocka_unit_test(resume_continues_the_same_order),
-        cmocka_unit_test(epochs_differ), cmocka_unit_test(draws_belong_to_the_sample),              cmocka_unit_test(devices_hold_their_part_only),
-        cmocka_unit_test(budget_is_checked_before_the_start), cmocka_unit_test(polling_and_misuse),
-        cmocka_unit_test(every_failed_allocation_is_reported), cmocka_unit_test(settings_out_of_range_are_refused),
-        cmocka_unit_test(budget_is_not_met_by_refusing_every_picture), cmocka_unit_test(one_huge_sample_does_not_multiply),
-        cmocka_unit_test(start_at_the_end_of_an_epoch), cmocka_unit_test(figures_are_in_range),
+        cmocka_unit_test(settings_do_not_change_batches),
+        cmocka_unit_test(resume_continues_the_same_order),
+        cmocka_unit_test(epochs_differ),
+        cmocka_unit_test(draws_belong_to_the_sample),
+        cmocka_unit_test(devices_hold_their_part_only),
+        cmocka_unit_test(budget_is_checked_before_the_start),
+        cmocka_unit_test(polling_and_misuse),
+        cmocka_unit_test(every_failed_allocation_is_reported),
+        cmocka_unit_test(settings_out_of_range_are_refused),
+        cmocka_unit_test(budget_is_not_met_by_refusing_every_picture),
+        cmocka_unit_test(one_huge_sample_does_not_multiply),
+        cmocka_unit_test(start_at_the_end_of_an_epoch),
+        cmocka_unit_test(figures_are_in_range),
         cmocka_unit_test(holding_everything_is_told),
     };
     return mrt_run(tests);

@@ -1,25 +1,26 @@
-/* Staging against a device that is slow to compute: a step reads its batch late, long after it was released. What holds then:
- * a device slot is not written before the step that uses it is over, a host slot not before its copy is over (I8), and copies run
- * while steps compute (I9).
+/* Staging against a device that is slow to compute: a step reads its batch late, long after it was released.
+ * What holds then: a device slot is not written before the step that uses it is over, a host slot not before
+ * its copy is over (I8), and copies run while steps compute (I9).
  *
- * A step is, on the compute stream of a simulated device: a long transfer, then a copy of the batch back to the host. */
+ * A step is, on the compute stream of a simulated device: a long transfer, then a copy of the batch back to
+ * the host. */
 #include "base/util.h"
 #include "tests/pipeline/sets.h"
 
-#define SIDE 8
-#define BYTES (SIDE * SIDE)
-#define BATCH 8
-#define STEPS 24
+#define SIDE       8
+#define BYTES      (SIDE * SIDE)
+#define BATCH      8
+#define STEPS      24
 #define SLOW_BYTES 500000 /* 5 ms at 100 MB/s */
 
 typedef struct bench {
-    mr_source  *src;
+    mr_source *src;
     mr_device **devices;
-    uint32_t    count;
-    mr_stream  *compute;
-    uint8_t    *sink, *seen; /* pinned */
-    void       *slow;        /* device memory of SLOW_BYTES */
-    mr_event   *over[STEPS];
+    uint32_t count;
+    mr_stream *compute;
+    uint8_t *sink, *seen; /* pinned */
+    void *slow;           /* device memory of SLOW_BYTES */
+    mr_event *over[STEPS];
 } bench;
 
 static void bench_open(bench *t, const char *spec)
@@ -50,8 +51,8 @@ static void bench_close(bench *t)
 static mr_loader *open_loader(const bench *t, uint32_t prefetch, mr_trace *trace)
 {
     mr_loader_config cfg;
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
     mr_loader_defaults(&cfg);
     cfg.batch = BATCH;
     cfg.epochs = 2;
@@ -69,7 +70,9 @@ static void queue_step(bench *t, const mr_batch *b)
 {
     MRT_OK(mr_stream_wait_event(t->compute, b->parts[0].ready), NULL);
     MRT_OK(mr_copy_d2h_async(t->compute, t->sink, t->slow, SLOW_BYTES), NULL);
-    MRT_OK(mr_copy_d2h_async(t->compute, t->seen + b->global_step * BATCH * BYTES, b->parts[0].pixels, BATCH * BYTES), NULL);
+    MRT_OK(mr_copy_d2h_async(t->compute, t->seen + b->global_step * BATCH * BYTES, b->parts[0].pixels,
+                             BATCH * BYTES),
+           NULL);
     MRT_OK(mr_event_record(t->over[b->global_step], t->compute), NULL);
 }
 
@@ -77,11 +80,12 @@ static void run(bench *t, mr_loader *l)
 {
     mr_error err = MR_ERROR_INIT;
     mr_batch b;
-    int      rc;
+    int rc;
     while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) {
         queue_step(t, &b);
         MRT_OK(mr_loader_release(l, &b, &t->compute), NULL);
-        if (mr_loader_info_of(l)->prefetch == 0) MRT_EQ(mr_event_query(t->over[b.global_step]), MR_OK); /* in series */
+        if (mr_loader_info_of(l)->prefetch == 0)
+            MRT_EQ(mr_event_query(t->over[b.global_step]), MR_OK); /* in series */
     }
     MRT_EQ(rc, MR_EEND);
     MRT_OK(mr_stream_sync(t->compute, &err), &err);
@@ -105,15 +109,15 @@ static void late_steps_see_their_batch(void **state)
     }
 }
 
-/* From the events' own times: with prefetch on the copy of a batch starts before the step before it is over, with prefetch off
- * never. */
+/* From the events' own times: with prefetch on the copy of a batch starts before the step before it is over,
+ * with prefetch off never. */
 static uint32_t overlapping(uint32_t prefetch)
 {
-    bench           t;
-    mr_trace       *trace;
+    bench t;
+    mr_trace *trace;
     mr_trace_entry *e;
-    size_t          n;
-    uint32_t        overlaps = 0, copies = 0;
+    size_t n;
+    uint32_t overlaps = 0, copies = 0;
     bench_open(&t, "sim:1,step=1us,h2d=10GB/s,d2h=100MB/s");
     MRT_EQ(mr_trace_create(&trace, 4096), MR_OK);
     mr_loader *l = open_loader(&t, prefetch, trace);
@@ -143,11 +147,12 @@ static void copies_run_while_steps_compute(void **state)
     MRT_EQ(overlapping(0), 0);
 }
 
-/* The host is never held up: a second batch is there while the first is computed on, and giving back does not wait. */
+/* The host is never held up: a second batch is there while the first is computed on, and giving back does not
+ * wait. */
 static void two_batches_may_be_held(void **state)
 {
     (void)state;
-    bench    t;
+    bench t;
     mr_batch a, b, c;
     mr_error err = MR_ERROR_INIT;
     bench_open(&t, "sim:1,step=1us,h2d=10GB/s,d2h=1MB/s"); /* a step of half a second */
@@ -180,11 +185,12 @@ static bool wait_decoded(const mr_loader *l, uint64_t samples)
     return decoded(l) == samples;
 }
 
-/* A host slot is free when its copy is over: with both batches held that fit on the device, the two host slots fill again. */
+/* A host slot is free when its copy is over: with both batches held that fit on the device, the two host
+ * slots fill again. */
 static void host_slots_are_free_after_the_copy(void **state)
 {
     (void)state;
-    bench    t;
+    bench t;
     mr_batch a, b;
     mr_error err = MR_ERROR_INIT;
     bench_open(&t, "sim:1,step=1us,h2d=10GB/s,d2h=100MB/s");
@@ -198,7 +204,8 @@ static void host_slots_are_free_after_the_copy(void **state)
     bench_close(&t);
 }
 
-/* Nothing was ever taken: every slot on host and device is full, and every stage waits for room when the loader is closed. */
+/* Nothing was ever taken: every slot on host and device is full, and every stage waits for room when the
+ * loader is closed. */
 static void closes_while_every_stage_waits_for_room(void **state)
 {
     (void)state;
@@ -216,21 +223,27 @@ static void closes_while_every_stage_waits_for_room(void **state)
 static void a_failed_device_is_told(void **state)
 {
     (void)state;
-    mr_error     err = MR_ERROR_INIT;
-    mr_tensor    logits = {1, 1, 4, MR_TENSOR_F32, MR_LAYOUT_NHWC, 16};
-    mr_op_desc   desc = {.kind = MR_OP_LOSS, .in = logits, .max_batch = 1, .training = true, .need_dx = true};
+    mr_error err = MR_ERROR_INIT;
+    mr_tensor logits = {1, 1, 4, MR_TENSOR_F32, MR_LAYOUT_NHWC, 16};
+    mr_op_desc desc = {.kind = MR_OP_LOSS, .in = logits, .max_batch = 1, .training = true, .need_dx = true};
     for (uint32_t prefetch = 0; prefetch < 3; prefetch += 2) {
-        bench      t;
-        mr_op     *loss;
-        mr_batch   b;
-        void      *memory;
+        bench t;
+        mr_op *loss;
+        mr_batch b;
+        void *memory;
         bench_open(&t, "cpu:1");
         MRT_OK(mr_op_create(&loss, t.devices[0], &desc, &err), &err);
         MRT_OK(mr_device_alloc(t.devices[0], 4096, &memory, &err), &err);
         MRT_OK(mr_fill_async(t.compute, memory, 0x01, 4096), NULL); /* a label of 16843009 */
         uint8_t *at = memory;
-        const mr_op_args args = {.n = 1, .x = at, .y = at + 256, .saved = at + 512, .scratch = at + 1024, .labels = (int32_t *)memory,
-                                 .metrics = (mr_metrics *)(void *)(at + 2048), .training = true};
+        const mr_op_args args = {.n = 1,
+                                 .x = at,
+                                 .y = at + 256,
+                                 .saved = at + 512,
+                                 .scratch = at + 1024,
+                                 .labels = (int32_t *)memory,
+                                 .metrics = (mr_metrics *)(void *)(at + 2048),
+                                 .training = true};
         mr_loader *l = open_loader(&t, prefetch, NULL);
         MRT_OK(mr_loader_next(l, &b, MR_FOREVER, &err), &err);
         MRT_OK(mr_op_forward_async(loss, t.compute, &args), NULL);

@@ -1,5 +1,6 @@
-/* A medium that cannot be read in one place, and a system that runs out of something: the first is a bad sample, always the same
- * one however samples share reads (I2, I7); the second is never taken for a bad sample.
+/* A medium that cannot be read in one place, and a system that runs out of something: the first is a bad
+ * sample, always the same one however samples share reads (I2, I7); the second is never taken for a bad
+ * sample.
  *
  * The program's pread() goes through here: reads that touch [poison_from, poison_to) fail. */
 #include <errno.h>
@@ -10,9 +11,9 @@
 #include "base/util.h"
 #include "tests/pipeline/sets.h"
 
-#define SIDE 16
+#define SIDE   16
 #define HEADER 16
-#define BYTES (SIDE * SIDE)
+#define BYTES  (SIDE * SIDE)
 
 static uint64_t poison_from, poison_to; /* set before any thread starts */
 
@@ -67,9 +68,9 @@ static void one_bad_place_is_one_bad_sample(void **state)
 {
     (void)state;
     mr_source *src = poisoned(137);
-    mr_digest  first = {0, 0};
+    mr_digest first = {0, 0};
     for (uint32_t round = 0; round < 8; round++) {
-        told             t = {0};
+        told t = {0};
         mr_loader_config cfg = settings(&t);
         cfg.bad = MR_BAD_REPLACE;
         cfg.workers = 1 + 5 * (round % 4); /* chunks of 32, 6, 3 and 2 samples */
@@ -89,11 +90,11 @@ static void the_right_sample_is_named(void **state)
     (void)state;
     mr_source *src = poisoned(40);
     for (uint32_t prefetch = 0; prefetch < 3; prefetch += 2) {
-        told             t = {0};
+        told t = {0};
         mr_loader_config cfg = settings(&t);
-        mr_error         err = MR_ERROR_INIT;
-        mr_loader       *l;
-        mr_batch         b;
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
+        mr_batch b;
         cfg.prefetch = prefetch;
         cfg.workers = 1;
         MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
@@ -110,13 +111,13 @@ static void the_right_sample_is_named(void **state)
 static void bytes_of_substitutes_are_counted(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_idx_set("media", 300, SIDE, SIDE));
-    told             t = {0};
+    mr_source *src = mrt_source(mrt_idx_set("media", 300, SIDE, SIDE));
+    told t = {0};
     mr_loader_config cfg = settings(&t);
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
-    mr_loader_stats  s[2];
-    mr_batch         b;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_loader_stats s[2];
+    mr_batch b;
     cfg.bad = MR_BAD_REPLACE;
     cfg.batch = 1; /* no two samples share a read */
     for (int round = 0; round < 2; round++) {
@@ -138,12 +139,12 @@ static void out_of_files_is_not_a_bad_sample(void **state)
     (void)state;
     mr_source *src = mrt_source(mrt_folder_set("nofiles", 2, 10, 24, false));
     for (int io = MR_IO_AUTO; io <= MR_IO_PREAD; io += MR_IO_PREAD) {
-        told             t = {0};
+        told t = {0};
         mr_loader_config cfg = settings(&t);
-        mr_error         err = MR_ERROR_INIT;
-        mr_loader       *l;
-        mr_batch         b;
-        struct rlimit    before, none;
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
+        mr_batch b;
+        struct rlimit before, none;
         cfg.io = (mr_io)io;
         cfg.bad = MR_BAD_SKIP;
         cfg.batch = 20;

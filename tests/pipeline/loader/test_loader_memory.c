@@ -1,5 +1,6 @@
-/* I10, measured: the peak of resident memory of a process that only runs a loader, over sets of very different sizes and kinds,
- * stays below what it held before plus what mr_loader_info.memory_bytes says, and does not grow with the number of samples.
+/* I10, measured: the peak of resident memory of a process that only runs a loader, over sets of very
+ * different sizes and kinds, stays below what it held before plus what mr_loader_info.memory_bytes says, and
+ * does not grow with the number of samples.
  *
  * Each run is a process of its own (this program again, with arguments): a peak cannot be taken back. */
 #include <spawn.h>
@@ -44,12 +45,12 @@ static uint64_t resident_bytes(void)
 /* argv: path result batch prefetch workers augment resident cache */
 static int measure(char **argv)
 {
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg;
-    mr_source       *src;
-    mr_loader       *l;
-    mr_batch         b;
-    int              rc;
+    mr_source *src;
+    mr_loader *l;
+    mr_batch b;
+    int rc;
     mr_loader_defaults(&cfg);
     cfg.batch = (uint32_t)atoi(argv[2]);
     cfg.prefetch = (uint32_t)atoi(argv[3]);
@@ -64,7 +65,8 @@ static int measure(char **argv)
     if (mr_loader_open(&l, src, &cfg, &err) != MR_OK) return 3;
     m.claimed = mr_loader_info_of(l)->memory_bytes;
     const mr_loader_info *info = mr_loader_info_of(l);
-    m.scratch = cfg.workers * mri_scratch_bound_bytes(&cfg.decode, info->max_pixels, (uint64_t)info->height * info->width);
+    m.scratch = cfg.workers *
+                mri_scratch_bound_bytes(&cfg.decode, info->max_pixels, (uint64_t)info->height * info->width);
     while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &b, NULL);
     mr_loader_close(l);
     mr_source_close(src);
@@ -76,36 +78,42 @@ static int measure(char **argv)
 
 /* ---- the parent ---- */
 
-static measured run_with(const char *path, const char *batch, const char *prefetch, const char *workers, const char *augment,
-                         const char *resident, const char *cache)
+static measured run_with(const char *path, const char *batch, const char *prefetch, const char *workers,
+                         const char *augment, const char *resident, const char *cache)
 {
-    char        set[4096], result[4096];
-    char *const argv[] = {(char *)"loader", set, result, (char *)batch, (char *)prefetch, (char *)workers, (char *)augment,
-                          (char *)resident, (char *)cache, NULL};
-    pid_t       child;
-    int         status;
+    char set[4096], result[4096];
+    char *const argv[] = {(char *)"loader", set,
+                          result,           (char *)batch,
+                          (char *)prefetch, (char *)workers,
+                          (char *)augment,  (char *)resident,
+                          (char *)cache,    NULL};
+    pid_t child;
+    int status;
     snprintf(set, sizeof set, "%s", path);
     snprintf(result, sizeof result, "%s", mrt_path("result"));
     MRT_EQ(posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ), 0);
     MRT_EQ(waitpid(child, &status, 0), child);
     MRT_EQ(status, 0);
-    size_t    bytes;
+    size_t bytes;
     measured *m = mrt_read_file(result, &bytes), out = *m;
     MRT_EQ(bytes, sizeof out);
     free(m);
-    print_message("%-8s batch %s, prefetch %s: before %.1f, peak %.1f, claimed %.1f MiB\n", strrchr(path, '/') + 1, batch, prefetch,
-                  (double)out.before / 1048576, (double)out.peak / 1048576, (double)out.claimed / 1048576);
+    print_message("%-8s batch %s, prefetch %s: before %.1f, peak %.1f, claimed %.1f MiB\n",
+                  strrchr(path, '/') + 1, batch, prefetch, (double)out.before / 1048576,
+                  (double)out.peak / 1048576, (double)out.claimed / 1048576);
     MRT_TRUE(out.before > 0 && out.peak >= out.before);
     MRT_TRUE(SANITIZED || out.peak <= out.before + out.claimed + SLACK_BYTES);
     return out;
 }
 
-static measured run(const char *path, const char *batch, const char *prefetch, const char *workers, const char *augment)
+static measured run(const char *path, const char *batch, const char *prefetch, const char *workers,
+                    const char *augment)
 {
     return run_with(path, batch, prefetch, workers, augment, "0", "0");
 }
 
-/* What is promised is not far above what is taken: slots, buffers, set and cache at most 1.3 times, decoders apart. */
+/* What is promised is not far above what is taken: slots, buffers, set and cache at most 1.3 times, decoders
+ * apart. */
 static void is_close(const measured *m)
 {
     MRT_TRUE(SANITIZED || m->claimed - m->scratch <= (m->peak - m->before) * 13 / 10 + SLACK_BYTES);
@@ -117,7 +125,7 @@ static const char *black_set(const char *name, uint32_t n, uint32_t side)
     const char *path = mrt_idx_set(name, 1, side, side), *labels = mrt_path("%s-labels-idx1-ubyte", name);
     const uint32_t count = __builtin_bswap32(n);
     const char *const files[] = {path, labels};
-    const off_t       bytes[] = {16 + (off_t)n * side * side, 8 + (off_t)n};
+    const off_t bytes[] = {16 + (off_t)n * side * side, 8 + (off_t)n};
     for (int i = 0; i < 2; i++) {
         FILE *f = fopen(files[i], "r+b");
         assert_non_null(f);
@@ -139,11 +147,12 @@ static void memory_does_not_grow_with_the_set(void **state)
     MRT_TRUE(SANITIZED || many.peak - many.before <= few.peak - few.before + NOISE_BYTES);
 }
 
-/* The set itself and what little a loader of small pictures takes besides: the plan is close, not only safe. */
+/* The set itself and what little a loader of small pictures takes besides: the plan is close, not only
+ * safe. */
 static void a_resident_set_takes_its_own_size(void **state)
 {
     (void)state;
-    const char    *path = black_set("resident", 400000, 12);
+    const char *path = black_set("resident", 400000, 12);
     const uint64_t set = 400000 * 144;
     const measured on = run_with(path, "128", "4", "2", "padcrop(2),flip", "1073741824", "0");
     MRT_TRUE(SANITIZED || on.peak - on.before >= set);
@@ -158,7 +167,7 @@ static void a_resident_set_takes_its_own_size(void **state)
 static void a_cache_takes_its_budget(void **state)
 {
     (void)state;
-    const char    *path = black_set("cached", 300000, 12);
+    const char *path = black_set("cached", 300000, 12);
     const uint64_t index = 300000 * 12, whole = 300000 * 216; /* 144 pixels in an entry of 216 bytes */
     const measured all = run_with(path, "128", "4", "2", "padcrop(2),flip", "0", "67108864");
     MRT_TRUE(SANITIZED || all.peak - all.before >= whole + index);
@@ -168,12 +177,12 @@ static void a_cache_takes_its_budget(void **state)
     is_close(&part);
 }
 
-/* Seven slots and some forty read buffers of one picture each, and nothing else that grows: a stage that took more than its
- * part would show. */
+/* Seven slots and some forty read buffers of one picture each, and nothing else that grows: a stage that took
+ * more than its part would show. */
 static void slots_are_what_large_pictures_take(void **state)
 {
     (void)state;
-    const char    *path = black_set("large", 400, 512);
+    const char *path = black_set("large", 400, 512);
     const uint64_t picture = 512 * 512, batch = 32 * picture;
     const measured on = run(path, "32", "6", "2", "none"), off = run(path, "32", "0", "1", "none");
     MRT_TRUE(SANITIZED || on.peak - on.before >= 6 * batch); /* the measure itself works */

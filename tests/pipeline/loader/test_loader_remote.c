@@ -1,5 +1,5 @@
-/* tests/pipeline/loader/test_loader_remote.c: batches of a record file on a web server: the same as from the file; stopping while the server is
- * silent; a server that is gone is no bad sample. */
+/* tests/pipeline/loader/test_loader_remote.c: batches of a record file on a web server: the same as from the
+ * file; stopping while the server is silent; a server that is gone is no bad sample. */
 #include "tests/formats/remote/mrt_http.h"
 
 #include <pthread.h>
@@ -10,17 +10,17 @@
 enum { RECORDS = 3000, SIDE = 24, PIXELS = SIDE * SIDE * 3, BATCH = 64 };
 
 static mrt_http *server;
-static char      local[300];
-static int       number;
+static char local[300];
+static int number;
 
 static void write_records(void)
 {
-    mr_error         err = MR_ERROR_INIT;
-    mr_writer       *w;
+    mr_error err = MR_ERROR_INIT;
+    mr_writer *w;
     mr_writer_config cfg;
-    const mr_field   fields[2] = {{.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {SIDE, SIDE, 3}},
-                                  {.name = "label", .type = MR_TYPE_INT}};
-    uint8_t          pixels[PIXELS];
+    const mr_field fields[2] = {{.name = "image", .type = MR_TYPE_PIXELS, .ndim = 3, .dim = {SIDE, SIDE, 3}},
+                                {.name = "label", .type = MR_TYPE_INT}};
+    uint8_t pixels[PIXELS];
     mr_writer_defaults(&cfg);
     cfg.fields = fields;
     cfg.field_count = 2;
@@ -28,8 +28,9 @@ static void write_records(void)
     MRT_OK(mr_writer_open(&w, local, &cfg, NULL, &err), &err);
     for (uint64_t k = 0; k < RECORDS; k++) {
         mrt_noise(pixels, sizeof pixels, k);
-        const mr_value values[2] = {{.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {SIDE, SIDE, 3}, .data = pixels, .bytes = PIXELS},
-                                    {.type = MR_TYPE_INT, .i = (int64_t)(k % 10)}};
+        const mr_value values[2] = {
+            {.type = MR_TYPE_PIXELS, .ndim = 3, .dim = {SIDE, SIDE, 3}, .data = pixels, .bytes = PIXELS},
+            {.type = MR_TYPE_INT, .i = (int64_t)(k % 10)}};
         MRT_OK(mr_writer_append(w, k, values, &err), &err);
     }
     MRT_OK(mr_writer_finish(w, &err), &err);
@@ -60,8 +61,8 @@ static int tear_down(void **state)
 
 static mr_source *open_source(const char *path, uint64_t limit)
 {
-    mr_error         err = MR_ERROR_INIT;
-    mr_source       *src;
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src;
     mr_source_config cfg;
     mr_source_defaults(&cfg);
     cfg.remote_folder = mrt_path("cache%d", number);
@@ -72,8 +73,8 @@ static mr_source *open_source(const char *path, uint64_t limit)
 
 static mr_loader *open_loader(const mr_source *src, uint32_t prefetch, mr_bad bad)
 {
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
     mr_loader_config cfg;
     mr_loader_defaults(&cfg);
     cfg.batch = BATCH;
@@ -88,10 +89,11 @@ static mr_loader *open_loader(const mr_source *src, uint32_t prefetch, mr_bad ba
 
 static void same_batches(uint64_t limit, uint32_t prefetch)
 {
-    mr_error   err = MR_ERROR_INIT;
-    mr_source *near = open_source(local, limit), *far = open_source(mrt_http_url(server, "train.mrec"), limit);
+    mr_error err = MR_ERROR_INIT;
+    mr_source *near = open_source(local, limit),
+              *far = open_source(mrt_http_url(server, "train.mrec"), limit);
     mr_loader *a = open_loader(near, 2, MR_BAD_STOP), *b = open_loader(far, prefetch, MR_BAD_STOP);
-    mr_batch   x, y;
+    mr_batch x, y;
     for (int rc; (rc = mr_loader_next(a, &x, MR_FOREVER, &err)) != MR_EEND;) {
         MRT_OK(rc, &err);
         MRT_OK(mr_loader_next(b, &y, MR_FOREVER, &err), &err);
@@ -134,15 +136,16 @@ static void test_stop_while_silent(void **state)
     (void)state;
     setenv("MILLRACE_REMOTE", "tries=100,stall-s=1000", 1);
     for (uint32_t prefetch = 0; prefetch <= 4; prefetch += 4) {
-        mr_error   err = MR_ERROR_INIT;
-        pthread_t  stopper;
-        mr_batch   batch;
+        mr_error err = MR_ERROR_INIT;
+        pthread_t stopper;
+        mr_batch batch;
         mr_source *src = open_source(mrt_http_url(server, "train.mrec"), 3 << 20);
         mrt_http_be(server, MRT_HTTP_SILENT, 0, -1);
         mr_loader *l = open_loader(src, prefetch, MR_BAD_STOP);
         MRT_EQ(pthread_create(&stopper, NULL, stop_soon, l), 0);
         int rc;
-        while ((rc = mr_loader_next(l, &batch, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &batch, NULL);
+        while ((rc = mr_loader_next(l, &batch, MR_FOREVER, &err)) == MR_OK)
+            mr_loader_release(l, &batch, NULL);
         MRT_EQ(rc, MR_ECANCELED);
         pthread_join(stopper, NULL);
         mr_loader_close(l);
@@ -154,12 +157,12 @@ static void test_stop_while_silent(void **state)
 static void test_gone_is_no_bad_sample(void **state)
 {
     (void)state;
-    mr_error   err = MR_ERROR_INIT;
-    mr_batch   batch;
+    mr_error err = MR_ERROR_INIT;
+    mr_batch batch;
     mr_source *src = open_source(mrt_http_url(server, "train.mrec"), 3 << 20);
     mrt_http_be(server, MRT_HTTP_BUSY, 0, -1);
     mr_loader *l = open_loader(src, 4, MR_BAD_REPLACE);
-    int        rc;
+    int rc;
     while ((rc = mr_loader_next(l, &batch, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &batch, NULL);
     MRT_EQ(rc, MR_EIO);
     MRT_HAS(err.text, "503; gave up after 3 tries");
@@ -171,10 +174,11 @@ static void test_gone_is_no_bad_sample(void **state)
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-    const struct CMUnitTest tests[] = {T(test_same_batches), T(test_small_cache), T(test_stop_while_silent), T(test_gone_is_no_bad_sample)};
-    mr_source       *src;
+    const struct CMUnitTest tests[] = {T(test_same_batches), T(test_small_cache), T(test_stop_while_silent),
+                                       T(test_gone_is_no_bad_sample)};
+    mr_source *src;
     mr_source_config cfg;
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     setenv("MILLRACE_REMOTE", "tries=1", 1);
     mr_source_defaults(&cfg);
     cfg.remote_folder = mrt_path("probe");

@@ -42,21 +42,23 @@ static void *stop_later(void *loader)
     return NULL;
 }
 
-/* Stop from another thread while the consumer waits, works or holds a batch; every call returns, everything is joined. */
+/* Stop from another thread while the consumer waits, works or holds a batch; every call returns, everything
+ * is joined. */
 static void stop_at_any_time(void **state)
 {
     (void)state;
-    mr_source  *src = mrt_source(mrt_folder_set("stop", 2, 20, 48, true));
+    mr_source *src = mrt_source(mrt_folder_set("stop", 2, 20, 48, true));
     mr_device **devices;
-    uint32_t    count;
-    mr_error    err = MR_ERROR_INIT;
+    uint32_t count;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_devices_open(&devices, &count, "cpu:2", NULL, &err), &err);
     mr_stream *streams[2];
-    for (int r = 0; r < 2; r++) MRT_OK(mr_stream_create(&streams[r], devices[r], MR_STREAM_COMPUTE, &err), &err);
+    for (int r = 0; r < 2; r++)
+        MRT_OK(mr_stream_create(&streams[r], devices[r], MR_STREAM_COMPUTE, &err), &err);
     for (uint32_t round = 0; round < 60; round++) {
         mr_loader_config cfg = settings();
-        mr_loader       *l;
-        pthread_t        stopper;
+        mr_loader *l;
+        pthread_t stopper;
         cfg.epochs = UINT64_MAX;
         cfg.prefetch = round % 4;
         cfg.readers = 1 + round % 3;
@@ -68,7 +70,7 @@ static void stop_at_any_time(void **state)
         MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
         MRT_EQ(pthread_create(&stopper, NULL, stop_later, l), 0);
         mr_batch b;
-        int      rc;
+        int rc;
         while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) {
             if (round % 5 == 0) nap(100000);
             MRT_OK(mr_loader_release(l, &b, cfg.devices ? streams : NULL), NULL);
@@ -89,8 +91,8 @@ static void close_without_taking_anything(void **state)
     mr_source *src = mrt_source(mrt_folder_set("closing", 2, 10, 48, true));
     for (uint32_t round = 0; round < 100; round++) {
         mr_loader_config cfg = settings();
-        mr_error         err = MR_ERROR_INIT;
-        mr_loader       *l;
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
         cfg.prefetch = round % 5;
         MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
         if (round % 2) nap(round * 10000);
@@ -104,10 +106,10 @@ static void close_without_taking_anything(void **state)
 static void refused_threads_are_reported(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_folder_set("refused", 2, 10, 32, true));
+    mr_source *src = mrt_source(mrt_folder_set("refused", 2, 10, 32, true));
     mr_loader_config cfg = settings();
-    mr_device      **devices;
-    mr_error         err = MR_ERROR_INIT;
+    mr_device **devices;
+    mr_error err = MR_ERROR_INIT;
     MRT_OK(mr_devices_open(&devices, &cfg.device_count, "cpu:2", NULL, &err), &err);
     cfg.devices = devices;
     cfg.readers = 3;
@@ -129,12 +131,12 @@ static void refused_threads_are_reported(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- bad samples */
+/* ------------------------------------------------------------------------------ bad samples */
 
 typedef struct told {
     uint32_t count;
     uint64_t sample, substitute;
-    char     file[512], text[768];
+    char file[512], text[768];
 } told;
 
 static void remember(void *context, const mr_error *what, uint64_t substitute)
@@ -154,7 +156,7 @@ static mr_source *set_with_damage(const char *name, const uint32_t *bad, uint32_
         char path[1200];
         snprintf(path, sizeof path, "%s/class%02u/%04u.jpg", root, bad[i] / 20, bad[i] % 20);
         size_t bytes;
-        void  *data = mrt_read_file(path, &bytes);
+        void *data = mrt_read_file(path, &bytes);
         mrt_write_file(path, data, bytes / 2); /* cut in the middle */
         free(data);
     }
@@ -165,13 +167,13 @@ static void stop_names_the_sample(void **state)
 {
     (void)state;
     const uint32_t bad = 23;
-    mr_source     *src = set_with_damage("badstop", &bad, 1);
+    mr_source *src = set_with_damage("badstop", &bad, 1);
     for (uint32_t prefetch = 0; prefetch < 4; prefetch += 3) {
         mr_loader_config cfg = settings();
-        mr_error         err = MR_ERROR_INIT;
-        mr_loader       *l;
-        mr_batch         b;
-        int              rc;
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
+        mr_batch b;
+        int rc;
         cfg.prefetch = prefetch;
         MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
         while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &b, NULL);
@@ -188,12 +190,12 @@ static void replacing_keeps_order_and_count(void **state)
 {
     (void)state;
     const uint32_t bad[] = {4, 23};
-    mr_source     *src = set_with_damage("badreplace", bad, 2);
-    mr_digest      first = {0, 0};
+    mr_source *src = set_with_damage("badreplace", bad, 2);
+    mr_digest first = {0, 0};
     for (uint32_t round = 0; round < 6; round++) {
-        told             t = {0};
+        told t = {0};
         mr_loader_config cfg = settings();
-        uint64_t         batches, samples;
+        uint64_t batches, samples;
         cfg.bad = MR_BAD_REPLACE;
         cfg.on_bad = remember;
         cfg.bad_context = &t;
@@ -214,13 +216,13 @@ static void replacing_keeps_order_and_count(void **state)
 static void skipping_blanks_the_place(void **state)
 {
     (void)state;
-    const uint32_t   bad[] = {4, 23};
-    mr_source       *src = set_with_damage("badskip", bad, 2);
+    const uint32_t bad[] = {4, 23};
+    mr_source *src = set_with_damage("badskip", bad, 2);
     mr_loader_config cfg = settings();
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
-    mr_batch         b;
-    uint32_t         counted = 0, all = 0;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_batch b;
+    uint32_t counted = 0, all = 0;
     cfg.bad = MR_BAD_SKIP;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     while (mr_loader_next(l, &b, MR_FOREVER, &err) == MR_OK) {
@@ -241,13 +243,13 @@ static void skipping_blanks_the_place(void **state)
 static void too_many_bad_samples_stop(void **state)
 {
     (void)state;
-    const uint32_t   bad[] = {1, 2, 3, 4};
-    mr_source       *src = set_with_damage("badmany", bad, 4);
+    const uint32_t bad[] = {1, 2, 3, 4};
+    mr_source *src = set_with_damage("badmany", bad, 4);
     mr_loader_config cfg = settings();
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
-    mr_batch         b;
-    int              rc;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_batch b;
+    int rc;
     cfg.bad = MR_BAD_REPLACE;
     cfg.max_bad = 3;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
@@ -258,19 +260,20 @@ static void too_many_bad_samples_stop(void **state)
     mr_source_close(src);
 }
 
-/* In a file of many samples the offset says where; the picture's own bytes are what is wrong, so that no parser has told it. */
+/* In a file of many samples the offset says where; the picture's own bytes are what is wrong, so that no
+ * parser has told it. */
 static void errors_have_an_offset(void **state)
 {
     (void)state;
-    const uint32_t   bad[] = {4, 23};
-    mr_source       *folder = set_with_damage("badoffset", bad, 2);
-    mr_source       *src;
-    mr_error         err = MR_ERROR_INIT;
-    mr_writer       *w;
+    const uint32_t bad[] = {4, 23};
+    mr_source *folder = set_with_damage("badoffset", bad, 2);
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
+    mr_writer *w;
     mr_writer_config wc;
-    void            *buffer = NULL;
-    size_t           bytes = 0;
-    mr_extent        e;
+    void *buffer = NULL;
+    size_t bytes = 0;
+    mr_extent e;
     mr_writer_defaults(&wc);
     wc.fields = mr_source_info_of(folder)->fields;
     wc.field_count = 2;
@@ -289,10 +292,10 @@ static void errors_have_an_offset(void **state)
     const mr_bad policies[] = {MR_BAD_STOP, MR_BAD_REPLACE, MR_BAD_SKIP};
     for (int k = 0; k < 3; k++) {
         mr_loader_config cfg = settings();
-        mr_loader       *l;
-        mr_batch         b;
-        int              rc;
-        char             place[64];
+        mr_loader *l;
+        mr_batch b;
+        int rc;
+        char place[64];
         cfg.bad = policies[k];
         cfg.max_bad = 0;
         cfg.order = MR_ORDER_SEQUENTIAL;
@@ -314,11 +317,11 @@ static void all_bad_ends(void **state)
     (void)state;
     uint32_t bad[40];
     for (uint32_t i = 0; i < 40; i++) bad[i] = i;
-    mr_source       *src = set_with_damage("badall", bad, 40);
+    mr_source *src = set_with_damage("badall", bad, 40);
     mr_loader_config cfg = settings();
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
-    mr_batch         b;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_batch b;
     cfg.bad = MR_BAD_REPLACE;
     cfg.max_bad = 1000;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
@@ -331,11 +334,11 @@ static void all_bad_ends(void **state)
 static void sizes_that_differ_are_told(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_folder_set("sizes", 2, 5, 32, true));
+    mr_source *src = mrt_source(mrt_folder_set("sizes", 2, 5, 32, true));
     mr_loader_config cfg = settings();
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
-    mr_batch         b;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_batch b;
     cfg.augment = "none";
     int rc = mr_loader_open(&l, src, &cfg, &err);
     if (rc == MR_OK)
@@ -349,11 +352,16 @@ static void sizes_that_differ_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(stop_at_any_time),          cmocka_unit_test(close_without_taking_anything),
+        cmocka_unit_test(stop_at_any_time),
+        cmocka_unit_test(close_without_taking_anything),
         cmocka_unit_test(refused_threads_are_reported),
-        cmocka_unit_test(stop_names_the_sample),     cmocka_unit_test(replacing_keeps_order_and_count),
-        cmocka_unit_test(skipping_blanks_the_place), cmocka_unit_test(too_many_bad_samples_stop),
-        cmocka_unit_test(errors_have_an_offset), cmocka_unit_test(all_bad_ends),              cmocka_unit_test(sizes_that_differ_are_told),
+        cmocka_unit_test(stop_names_the_sample),
+        cmocka_unit_test(replacing_keeps_order_and_count),
+        cmocka_unit_test(skipping_blanks_the_place),
+        cmocka_unit_test(too_many_bad_samples_stop),
+        cmocka_unit_test(errors_have_an_offset),
+        cmocka_unit_test(all_bad_ends),
+        cmocka_unit_test(sizes_that_differ_are_told),
     };
     return mrt_run(tests);
 }

@@ -12,7 +12,7 @@ static void ring_keeps_the_newest(void **state)
     MRT_EQ(mr_trace_create(&t, 4), MR_OK);
     for (uint64_t i = 0; i < 10; i++) mr_trace_span(t, "a", "x", i, i + 1, i);
     mr_trace_entry *e;
-    size_t          n;
+    size_t n;
     MRT_EQ(mr_trace_entries(t, &e, &n), MR_OK);
     MRT_EQ(n, 4);
     for (size_t i = 0; i < n; i++) MRT_EQ(e[i].batch, 6 + i);
@@ -27,11 +27,11 @@ static void file_is_valid_json(void **state)
     MRT_EQ(mr_trace_create(&t, 100), MR_OK);
     mr_trace_span(t, "worker \"1\"", "decode", 1000500, 2000500, 3);
     mr_trace_span(t, "copy cpu:0", "copy", 1500000, 2500000, 3);
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     const char *path = mrt_path("trace.json");
     MRT_OK(mr_trace_write(t, path, &err), &err);
     mr_trace_destroy(t);
-    char  *text = mrt_read_file(path, NULL);
+    char *text = mrt_read_file(path, NULL);
     cJSON *root = cJSON_Parse(text);
     assert_non_null(root);
     const cJSON *events = cJSON_GetObjectItem(root, "traceEvents");
@@ -63,10 +63,10 @@ static void written_while_it_grows(void **state)
     MRT_EQ(mr_trace_create(&t, 64), MR_OK);
     MRT_EQ(pthread_create(&adding, NULL, add_spans, t), 0);
     for (int i = 0; i < 20; i++) {
-        mr_error    err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         const char *path = mrt_path("growing.json");
         MRT_OK(mr_trace_write(t, path, &err), &err);
-        char  *text = mrt_read_file(path, NULL);
+        char *text = mrt_read_file(path, NULL);
         cJSON *root = cJSON_Parse(text);
         assert_non_null(root);
         cJSON_Delete(root);

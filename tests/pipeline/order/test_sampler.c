@@ -44,7 +44,8 @@ static void inverse_undoes(void **state)
     const uint64_t counts[] = {1, 2, 3, 17, 1000, 65537, UINT64_C(1) << 40};
     for (size_t c = 0; c < MRI_ARRAY_COUNT(counts); c++) {
         const mri_permutation p = mri_permutation_make(counts[c], 99);
-        for (uint64_t i = 0; i < mri_min_u64(counts[c], 2000); i++) MRT_TRUE(mri_unpermute(&p, mri_permute(&p, i)) == i);
+        for (uint64_t i = 0; i < mri_min_u64(counts[c], 2000); i++)
+            MRT_TRUE(mri_unpermute(&p, mri_permute(&p, i)) == i);
     }
 }
 
@@ -66,7 +67,8 @@ static void seed_and_epoch_change_the_order(void **state)
     MRT_TRUE(same_places(1, 0, 0, 1, 5000) < 20);
 }
 
-/* A sample's place in successive epochs is uniform: the counts over 16 ranges of places stay near their mean. */
+/* A sample's place in successive epochs is uniform: the counts over 16 ranges of places stay near their
+ * mean. */
 static void places_are_spread(void **state)
 {
     (void)state;
@@ -90,8 +92,10 @@ static void order_is_fixed_for_ever(void **state)
 {
     (void)state;
     uint64_t hash = 0;
-    for (uint64_t p = 0; p < 1000; p++) hash = mri_mix64(hash ^ mr_order_sample(MR_ORDER_SHUFFLE, 0, 42, 7, 1000, p));
-    for (uint64_t p = 0; p < 1000; p++) hash = mri_mix64(hash ^ mr_order_sample(MR_ORDER_BLOCK, 13, 42, 7, 1000, p));
+    for (uint64_t p = 0; p < 1000; p++)
+        hash = mri_mix64(hash ^ mr_order_sample(MR_ORDER_SHUFFLE, 0, 42, 7, 1000, p));
+    for (uint64_t p = 0; p < 1000; p++)
+        hash = mri_mix64(hash ^ mr_order_sample(MR_ORDER_BLOCK, 13, 42, 7, 1000, p));
     if (hash != EXPECTED) print_error("order hash is now %llx\n", (unsigned long long)hash);
     MRT_TRUE(hash == EXPECTED);
 }
@@ -126,10 +130,14 @@ static void substitutes_vary(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_order_is_a_permutation), cmocka_unit_test(past_the_end_is_nowhere),
-        cmocka_unit_test(inverse_undoes),               cmocka_unit_test(seed_and_epoch_change_the_order),
-        cmocka_unit_test(places_are_spread),            cmocka_unit_test(order_is_fixed_for_ever),
-        cmocka_unit_test(blocks_stay_together),         cmocka_unit_test(substitutes_vary),
+        cmocka_unit_test(every_order_is_a_permutation),
+        cmocka_unit_test(past_the_end_is_nowhere),
+        cmocka_unit_test(inverse_undoes),
+        cmocka_unit_test(seed_and_epoch_change_the_order),
+        cmocka_unit_test(places_are_spread),
+        cmocka_unit_test(order_is_fixed_for_ever),
+        cmocka_unit_test(blocks_stay_together),
+        cmocka_unit_test(substitutes_vary),
     };
     return mrt_run(tests);
 }

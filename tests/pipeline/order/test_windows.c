@@ -1,5 +1,5 @@
-/* Batches of about one length: against a slow, plain way to say the same, for every tail and odd sizes, from any step, with any number
- * of threads, from texts and from record files. */
+/* Batches of about one length: against a slow, plain way to say the same, for every tail and odd sizes, from
+ * any step, with any number of threads, from texts and from record files. */
 #include <math.h>
 #include <pthread.h>
 #include <sched.h>
@@ -31,9 +31,9 @@ static const char *write_text(const char *name, uint64_t count)
 
 static mr_source *open_text(uint64_t count)
 {
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_source_config cfg;
-    mr_source       *src;
+    mr_source *src;
     mr_source_defaults(&cfg);
     cfg.format = "sequence";
     MRT_OK(mr_source_open(&src, write_text("text", count), &cfg, &err), &err);
@@ -49,27 +49,30 @@ typedef struct entry {
 static uint64_t slow_epoch(const mri_windows_config *c, uint64_t epoch, uint64_t *out)
 {
     const uint64_t count = mr_source_info_of(c->source)->count;
-    entry         *window = calloc((size_t)c->delivered, sizeof *window);
-    uint64_t       written = 0, number = 0;
+    entry *window = calloc((size_t)c->delivered, sizeof *window);
+    uint64_t written = 0, number = 0;
     for (uint64_t start = 0; start < c->delivered; start += (uint64_t)c->window * c->batch, number++) {
-        const uint64_t n = mri_min_u64((uint64_t)c->window * c->batch, c->delivered - start), full = n / c->batch;
+        const uint64_t n = mri_min_u64((uint64_t)c->window * c->batch, c->delivered - start),
+                       full = n / c->batch;
         for (uint64_t k = 0; k < n; k++) {
             uint32_t length;
-            entry    e = {.sample = mr_order_sample(c->order, c->block, c->seed, epoch, count, start + k)};
+            entry e = {.sample = mr_order_sample(c->order, c->block, c->seed, epoch, count, start + k)};
             MRT_EQ(mr_source_length(c->source, e.sample, &length), MR_OK);
             e.length = length;
             uint64_t at = k;
             for (; at > 0 && window[at - 1].length > e.length; at--) window[at] = window[at - 1];
             window[at] = e;
         }
-        const uint64_t of_epoch = mri_mix64(mri_mix64(c->seed ^ UINT64_C(0x6c656e6774687321)) ^ mri_mix64(~epoch));
+        const uint64_t of_epoch =
+            mri_mix64(mri_mix64(c->seed ^ UINT64_C(0x6c656e6774687321)) ^ mri_mix64(~epoch));
         for (uint64_t b = 0; b * c->batch < n; b++) {
             uint64_t from = b;
             if (full > 0 && b < full) {
                 const mri_permutation p = mri_permutation_make(full, mri_mix64(of_epoch ^ number));
                 from = mri_permute(&p, b);
             }
-            for (uint64_t k = 0; k < c->batch && from * c->batch + k < n; k++) out[written++] = window[from * c->batch + k].sample;
+            for (uint64_t k = 0; k < c->batch && from * c->batch + k < n; k++)
+                out[written++] = window[from * c->batch + k].sample;
         }
     }
     free(window);
@@ -78,15 +81,19 @@ static uint64_t slow_epoch(const mri_windows_config *c, uint64_t epoch, uint64_t
 
 static void check_epoch(const mri_windows_config *c, uint64_t epoch)
 {
-    mr_error     err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mri_windows *w;
-    uint64_t    *want = calloc((size_t)c->delivered, sizeof *want), *got = calloc((size_t)c->delivered, sizeof *got), wrong = 0;
-    uint8_t     *seen = calloc((size_t)mr_source_info_of(c->source)->count, 1);
+    uint64_t *want = calloc((size_t)c->delivered, sizeof *want),
+             *got = calloc((size_t)c->delivered, sizeof *got), wrong = 0;
+    uint8_t *seen = calloc((size_t)mr_source_info_of(c->source)->count, 1);
     MRT_OK(mri_windows_create(&w, c, &err), &err);
     MRT_EQ(slow_epoch(c, epoch, want), c->delivered);
-    for (uint64_t at = c->delivered; at > 0;) { /* backwards, in uneven pieces: nothing depends on what was asked before */
-        const uint64_t step = (at - 1) / c->batch, first = (at - 1) % c->batch, n = mri_min_u64(first + 1, 1 + at % 3);
-        MRT_OK(mri_windows_list(w, epoch, step, (uint32_t)(first + 1 - n), (uint32_t)n, got + at - n, &err), &err);
+    for (uint64_t at = c->delivered;
+         at > 0;) { /* backwards, in uneven pieces: nothing depends on what was asked before */
+        const uint64_t step = (at - 1) / c->batch, first = (at - 1) % c->batch,
+                       n = mri_min_u64(first + 1, 1 + at % 3);
+        MRT_OK(mri_windows_list(w, epoch, step, (uint32_t)(first + 1 - n), (uint32_t)n, got + at - n, &err),
+               &err);
         at -= n;
     }
     for (uint64_t k = 0; k < c->delivered; k++) {
@@ -110,8 +117,13 @@ static void same_as_the_slow_way(void **state)
         for (size_t b = 0; b < MRI_ARRAY_COUNT(batches); b++)
             for (size_t w = 0; w < MRI_ARRAY_COUNT(windows); w++)
                 for (int order = MR_ORDER_SHUFFLE; order <= MR_ORDER_SEQUENTIAL; order++) {
-                    mri_windows_config c = {.source = src, .order = (mr_order)order, .block = 5, .seed = 3 + n, .batch = batches[b],
-                                            .window = windows[w], .delivered = counts[n]};
+                    mri_windows_config c = {.source = src,
+                                            .order = (mr_order)order,
+                                            .block = 5,
+                                            .seed = 3 + n,
+                                            .batch = batches[b],
+                                            .window = windows[w],
+                                            .delivered = counts[n]};
                     check_epoch(&c, n % 3);
                     c.delivered -= counts[n] % batches[b]; /* a dropped tail */
                     if (c.delivered) check_epoch(&c, 1);
@@ -125,16 +137,19 @@ static void a_dropped_tail_is_the_same(void **state)
 {
     (void)state;
     enum { COUNT = 107, BATCH = 10 };
-    mr_source               *src = open_text(COUNT);
-    const mri_windows_config c = {.source = src, .seed = 5, .batch = BATCH, .window = 4, .delivered = COUNT - COUNT % BATCH};
-    uint64_t                 got[COUNT];
-    uint8_t                  there[COUNT] = {0};
-    mr_error                 err = MR_ERROR_INIT;
-    mri_windows             *w;
+    mr_source *src = open_text(COUNT);
+    const mri_windows_config c = {
+        .source = src, .seed = 5, .batch = BATCH, .window = 4, .delivered = COUNT - COUNT % BATCH};
+    uint64_t got[COUNT];
+    uint8_t there[COUNT] = {0};
+    mr_error err = MR_ERROR_INIT;
+    mri_windows *w;
     MRT_OK(mri_windows_create(&w, &c, &err), &err);
-    for (uint64_t step = 0; step < COUNT / BATCH; step++) MRT_OK(mri_windows_list(w, 2, step, 0, BATCH, got + step * BATCH, &err), &err);
+    for (uint64_t step = 0; step < COUNT / BATCH; step++)
+        MRT_OK(mri_windows_list(w, 2, step, 0, BATCH, got + step * BATCH, &err), &err);
     for (uint64_t k = 0; k < c.delivered; k++) there[got[k]] = 1;
-    for (uint64_t k = c.delivered; k < COUNT; k++) MRT_EQ(there[mr_order_sample(MR_ORDER_SHUFFLE, 0, 5, 2, COUNT, k)], 0);
+    for (uint64_t k = c.delivered; k < COUNT; k++)
+        MRT_EQ(there[mr_order_sample(MR_ORDER_SHUFFLE, 0, 5, 2, COUNT, k)], 0);
     mri_windows_destroy(w);
     mr_source_close(src);
 }
@@ -143,11 +158,11 @@ static void padding_repeats_its_own_batch(void **state)
 {
     (void)state;
     enum { COUNT = 23, BATCH = 10 };
-    mr_source               *src = open_text(COUNT);
+    mr_source *src = open_text(COUNT);
     const mri_windows_config c = {.source = src, .batch = BATCH, .window = 2, .delivered = COUNT};
-    uint64_t                 got[BATCH];
-    mr_error                 err = MR_ERROR_INIT;
-    mri_windows             *w;
+    uint64_t got[BATCH];
+    mr_error err = MR_ERROR_INIT;
+    mri_windows *w;
     MRT_OK(mri_windows_create(&w, &c, &err), &err);
     MRT_OK(mri_windows_list(w, 0, 2, 0, BATCH, got, &err), &err);
     for (int k = 3; k < BATCH; k++) MRT_EQ(got[k], got[k % 3]);
@@ -160,12 +175,13 @@ static void batches_are_drawn(void **state)
 {
     (void)state;
     enum { COUNT = 4096, BATCH = 8, WINDOW = 8 };
-    mr_source               *src = open_text(COUNT);
-    const mri_windows_config c = {.source = src, .seed = 1, .batch = BATCH, .window = WINDOW, .delivered = COUNT};
-    uint32_t                 longest_at[WINDOW] = {0};
-    uint64_t                 got[BATCH];
-    mr_error                 err = MR_ERROR_INIT;
-    mri_windows             *w;
+    mr_source *src = open_text(COUNT);
+    const mri_windows_config c = {
+        .source = src, .seed = 1, .batch = BATCH, .window = WINDOW, .delivered = COUNT};
+    uint32_t longest_at[WINDOW] = {0};
+    uint64_t got[BATCH];
+    mr_error err = MR_ERROR_INIT;
+    mri_windows *w;
     MRT_OK(mri_windows_create(&w, &c, &err), &err);
     for (uint64_t number = 0; number < COUNT / BATCH / WINDOW; number++) {
         uint32_t most = 0, at = 0;
@@ -175,7 +191,8 @@ static void batches_are_drawn(void **state)
         }
         longest_at[at]++;
     }
-    for (int k = 0; k < WINDOW; k++) MRT_TRUE(longest_at[k] > 0 && longest_at[k] < 24); /* 8 of 64 each, on average */
+    for (int k = 0; k < WINDOW; k++)
+        MRT_TRUE(longest_at[k] > 0 && longest_at[k] < 24); /* 8 of 64 each, on average */
     mri_windows_destroy(w);
     mr_source_close(src);
 }
@@ -187,11 +204,11 @@ static void order_is_fixed_for_ever(void **state)
 {
     (void)state;
     enum { COUNT = 1000, BATCH = 16 };
-    mr_source               *src = open_text(COUNT);
+    mr_source *src = open_text(COUNT);
     const mri_windows_config c = {.source = src, .seed = 42, .batch = BATCH, .window = 5, .delivered = COUNT};
-    uint64_t                 got[BATCH], hash = 0;
-    mr_error                 err = MR_ERROR_INIT;
-    mri_windows             *w;
+    uint64_t got[BATCH], hash = 0;
+    mr_error err = MR_ERROR_INIT;
+    mri_windows *w;
     MRT_OK(mri_windows_create(&w, &c, &err), &err);
     for (uint64_t step = 0; step < (COUNT - 1) / BATCH + 1; step++) {
         MRT_OK(mri_windows_list(w, 7, step, 0, BATCH, got, &err), &err);
@@ -205,15 +222,15 @@ static void order_is_fixed_for_ever(void **state)
 
 /* ---- many threads at once ---- */
 typedef struct asking {
-    mri_windows    *w;
+    mri_windows *w;
     const uint64_t *want;
-    uint64_t        steps, wrong, salt;
-    uint32_t        batch;
+    uint64_t steps, wrong, salt;
+    uint32_t batch;
 } asking;
 
 static void *ask(void *arg)
 {
-    asking  *a = arg;
+    asking *a = arg;
     uint64_t got[8];
     for (uint64_t k = 0; k < 4 * a->steps; k++) {
         const uint64_t step = mri_mix64(k ^ a->salt) % a->steps;
@@ -237,13 +254,13 @@ static void threads_get_the_same(void **state)
     (void)state;
     enum { COUNT = 1280, BATCH = 8, THREADS = 6 };
     const mri_source_ops ops = {.length = slow_length};
-    mr_source            src = {.ops = &ops, .info = {.count = COUNT, .field_count = 1, .fields = src.fields}};
+    mr_source src = {.ops = &ops, .info = {.count = COUNT, .field_count = 1, .fields = src.fields}};
     const mri_windows_config c = {.source = &src, .seed = 9, .batch = BATCH, .window = 8, .delivered = COUNT};
-    uint64_t                 want[COUNT];
-    mr_error                 err = MR_ERROR_INIT;
-    asking                   a[THREADS];
-    pthread_t                thread[THREADS];
-    mri_windows             *w;
+    uint64_t want[COUNT];
+    mr_error err = MR_ERROR_INIT;
+    asking a[THREADS];
+    pthread_t thread[THREADS];
+    mri_windows *w;
     slow_epoch(&c, 0, want);
     MRT_OK(mri_windows_create(&w, &c, &err), &err);
     for (uint64_t t = 0; t < THREADS; t++) {
@@ -275,11 +292,12 @@ static void lengths_that_cannot_be_had(void **state)
 {
     (void)state;
     const mri_source_ops ops = {.length = hard_length, .sample_path = hard_path};
-    mr_source            src = {.ops = &ops, .info = {.count = 100, .field_count = 1, .fields = src.fields}};
-    const mri_windows_config c = {.source = &src, .order = MR_ORDER_SEQUENTIAL, .batch = 10, .window = 10, .delivered = 100};
-    uint64_t                 got[10], first = MR_NOWHERE;
-    mr_error                 err = MR_ERROR_INIT;
-    mri_windows             *w;
+    mr_source src = {.ops = &ops, .info = {.count = 100, .field_count = 1, .fields = src.fields}};
+    const mri_windows_config c = {
+        .source = &src, .order = MR_ORDER_SEQUENTIAL, .batch = 10, .window = 10, .delivered = 100};
+    uint64_t got[10], first = MR_NOWHERE;
+    mr_error err = MR_ERROR_INIT;
+    mri_windows *w;
     src.fields[0].type = MR_TYPE_TENSOR;
     MRT_OK(mri_windows_create(&w, &c, &err), &err);
     length_code = MR_EIO;
@@ -301,7 +319,7 @@ static void lengths_that_cannot_be_had(void **state)
 static mr_loader_config config(uint32_t window)
 {
     static const mr_loader_field tokens = {.name = "tokens", .pad = -1};
-    mr_loader_config             cfg;
+    mr_loader_config cfg;
     mr_loader_defaults(&cfg);
     cfg.batch = 12;
     cfg.seed = 4;
@@ -315,7 +333,8 @@ static mr_loader_config config(uint32_t window)
 
 static bool same_digest(mr_digest a, mr_digest b) { return a.lo == b.lo && a.hi == b.hi; }
 
-/* Each sample once, dropped ones not at all, padding counted by nobody, and the batch that is not full at the end. */
+/* Each sample once, dropped ones not at all, padding counted by nobody, and the batch that is not full at the
+ * end. */
 static void tails(void **state)
 {
     (void)state;
@@ -323,12 +342,12 @@ static void tails(void **state)
     mr_source *src = open_text(COUNT);
     for (int tail = MR_TAIL_KEEP; tail <= MR_TAIL_PAD; tail++)
         for (uint32_t window = 1; window < 15; window += 3) {
-            mr_error         err = MR_ERROR_INIT;
+            mr_error err = MR_ERROR_INIT;
             mr_loader_config cfg = config(window);
-            mr_loader       *l;
-            mr_batch         b;
-            uint64_t         steps = 0;
-            uint8_t          seen[COUNT] = {0};
+            mr_loader *l;
+            mr_batch b;
+            uint64_t steps = 0;
+            uint8_t seen[COUNT] = {0};
             cfg.epochs = 1;
             cfg.tail = (mr_tail)tail;
             MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
@@ -339,7 +358,8 @@ static void tails(void **state)
                 for (uint32_t k = 0; k < b.count; k++) {
                     MRT_TRUE((b.ids[k] == MR_NOWHERE) == (k >= there) && (b.labels[k] < 0) == (k >= there));
                     if (k < there) MRT_EQ(seen[b.ids[k]]++, 0);
-                    MRT_EQ(b.field[0].length[k], k < there ? length_at(b.ids[k]) : length_at(b.ids[k % there]));
+                    MRT_EQ(b.field[0].length[k],
+                           k < there ? length_at(b.ids[k]) : length_at(b.ids[k % there]));
                 }
                 MRT_EQ(mr_loader_release(l, &b, NULL), MR_OK);
             }
@@ -355,7 +375,7 @@ static void any_machinery_delivers_the_same(void **state)
 {
     (void)state;
     const uint64_t resident[] = {0, 1 << 20};
-    mr_source     *src = open_text(331);
+    mr_source *src = open_text(331);
     for (int tail = MR_TAIL_KEEP; tail <= MR_TAIL_PAD; tail++) {
         mr_loader_config cfg = config(3);
         cfg.tail = (mr_tail)tail;
@@ -379,9 +399,9 @@ static void any_machinery_delivers_the_same(void **state)
 
 static void hash_rest(mr_digester *d, const mr_source *src, const mr_loader_config *cfg, uint64_t most)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_loader *l;
-    uint64_t   batches, samples;
+    uint64_t batches, samples;
     MRT_OK(mr_loader_open(&l, src, cfg, &err), &err);
     MRT_EQ(mr_loader_info_of(l)->length_window, cfg->length_window);
     MRT_OK(mr_digester_run(d, l, NULL, most, &batches, &samples, &err), &err);
@@ -391,9 +411,9 @@ static void hash_rest(mr_digester *d, const mr_source *src, const mr_loader_conf
 static void resume_at_every_step(void **state)
 {
     (void)state;
-    mr_source       *src = open_text(131); /* 11 steps, the last of 11 samples; windows of 4 */
+    mr_source *src = open_text(131); /* 11 steps, the last of 11 samples; windows of 4 */
     mr_loader_config cfg = config(4);
-    const mr_digest  want = mrt_digest(src, &cfg, NULL, NULL);
+    const mr_digest want = mrt_digest(src, &cfg, NULL, NULL);
     for (uint64_t step = 1; step < 22; step++) {
         mr_digester *d;
         MRT_EQ(mr_digester_create(&d), MR_OK);
@@ -411,12 +431,12 @@ static void resume_at_every_step(void **state)
 static void a_record_file_has_the_same_order(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
-    mr_source        *src = open_text(331);
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src = open_text(331);
     mr_convert_config convert;
     mr_convert_result result;
-    mr_loader_config  cfg = config(5);
-    const mr_digest   want = mrt_digest(src, &cfg, NULL, NULL);
+    mr_loader_config cfg = config(5);
+    const mr_digest want = mrt_digest(src, &cfg, NULL, NULL);
     mr_convert_defaults(&convert);
     convert.force = true;
     MRT_OK(mr_convert(src, mrt_path("text.mrec"), &convert, &result, &err), &err);
@@ -443,11 +463,11 @@ static void a_record_file_has_the_same_order(void **state)
 static void damaged_samples_are_the_same_for_all(void **state)
 {
     (void)state;
-    mr_error          err = MR_ERROR_INIT;
-    mr_source        *src = open_text(131);
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src = open_text(131);
     mr_convert_config convert;
     mr_convert_result result;
-    mr_extent         e;
+    mr_extent e;
     mr_convert_defaults(&convert);
     convert.force = true;
     MRT_OK(mr_convert(src, mrt_path("hurt.mrec"), &convert, &result, &err), &err);
@@ -477,28 +497,34 @@ static void damaged_samples_are_the_same_for_all(void **state)
 static void records_are_converted_again(void **state)
 {
     (void)state;
-    static const mr_field fields[] = {{.name = "tokens", .type = MR_TYPE_TENSOR, .dtype = MR_I32}, {.name = "label", .type = MR_TYPE_INT},
+    static const mr_field fields[] = {{.name = "tokens", .type = MR_TYPE_TENSOR, .dtype = MR_I32},
+                                      {.name = "label", .type = MR_TYPE_INT},
                                       {.name = "scale", .type = MR_TYPE_FLOAT}};
-    int32_t          tokens[MOST_LENGTH] = {0};
-    mr_error         err = MR_ERROR_INIT;
+    int32_t tokens[MOST_LENGTH] = {0};
+    mr_error err = MR_ERROR_INIT;
     mr_writer_config cfg;
-    mr_writer       *w;
-    mr_loader       *l;
-    mr_sample        sample;
-    void            *buffer = NULL;
-    size_t           bytes = 0;
+    mr_writer *w;
+    mr_loader *l;
+    mr_sample sample;
+    void *buffer = NULL;
+    size_t bytes = 0;
     mr_writer_defaults(&cfg);
     cfg.fields = fields;
     cfg.field_count = 3;
     MRT_OK(mr_writer_open(&w, mrt_path("old.mrec"), &cfg, NULL, &err), &err);
     for (uint64_t i = 0; i < 50; i++) {
-        const mr_value v[] = {{.type = MR_TYPE_TENSOR, .dtype = MR_I32, .ndim = 1, .dim = {length_at(i)}, .data = tokens, .bytes = 4 * length_at(i)},
+        const mr_value v[] = {{.type = MR_TYPE_TENSOR,
+                               .dtype = MR_I32,
+                               .ndim = 1,
+                               .dim = {length_at(i)},
+                               .data = tokens,
+                               .bytes = 4 * length_at(i)},
                               {.type = MR_TYPE_INT, .i = (int64_t)i},
                               {.type = MR_TYPE_FLOAT, .f = 0.5}};
         MRT_OK(mr_writer_append(w, i, v, &err), &err);
     }
     MRT_OK(mr_writer_finish(w, &err), &err);
-    mr_source             *old = mrt_source(mrt_path("old.mrec"));
+    mr_source *old = mrt_source(mrt_path("old.mrec"));
     const mr_loader_config window = config(2);
     MRT_EQ(mr_loader_open(&l, old, &window, &err), MR_EUNSUPPORTED);
     MRT_HAS(err.text, "convert it (once more");
@@ -514,7 +540,8 @@ static void records_are_converted_again(void **state)
         uint32_t length;
         MRT_EQ(mr_source_length(made, i, &length), MR_OK);
         MRT_OK(mr_source_read(made, i, &buffer, &bytes, &sample, &err), &err);
-        MRT_TRUE(length == length_at(i) && sample.value[2].dim[0] == length && sample.value[0].i == (int64_t)i && sample.value[1].f == 0.5);
+        MRT_TRUE(length == length_at(i) && sample.value[2].dim[0] == length &&
+                 sample.value[0].i == (int64_t)i && sample.value[1].f == 0.5);
     }
     free(buffer);
     mr_source_close(made);
@@ -523,9 +550,9 @@ static void records_are_converted_again(void **state)
 static void what_is_refused(void **state)
 {
     (void)state;
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
-    mr_source       *src = mrt_source(mrt_idx_set("pictures", 20, 4, 4));
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_source *src = mrt_source(mrt_idx_set("pictures", 20, 4, 4));
     mr_loader_config cfg;
     mr_loader_defaults(&cfg);
     cfg.length_window = 2;
@@ -535,7 +562,8 @@ static void what_is_refused(void **state)
     src = open_text(2000);
     cfg = config(1 << 20);
     cfg.memory_bytes = 0;
-    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err); /* a window larger than the set costs what the set needs */
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err),
+           &err); /* a window larger than the set costs what the set needs */
     const uint64_t with = mr_loader_info_of(l)->memory_bytes;
     mr_loader_close(l);
     cfg.length_window = 0;
@@ -554,10 +582,10 @@ static void what_is_refused(void **state)
 static void allocations_fail_in_turn(void **state)
 {
     (void)state;
-    mr_source               *src = open_text(50);
+    mr_source *src = open_text(50);
     const mri_windows_config c = {.source = src, .batch = 4, .window = 3, .delivered = 50};
     for (long n = 0;; n++) {
-        mr_error     err = MR_ERROR_INIT;
+        mr_error err = MR_ERROR_INIT;
         mri_windows *w = (mri_windows *)&err;
         mrt_fail_alloc_at(n);
         const int rc = mri_windows_create(&w, &c, &err);
@@ -577,11 +605,11 @@ static void allocations_fail_in_turn(void **state)
 /* Elements of padding among all elements of an epoch's batches. */
 static double padding_share(const mr_source *src, uint32_t window)
 {
-    mr_error         err = MR_ERROR_INIT;
-    mr_loader       *l;
-    mr_batch         b;
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_batch b;
     mr_loader_config cfg = config(window);
-    uint64_t         all = 0, there = 0;
+    uint64_t all = 0, there = 0;
     cfg.batch = 32;
     cfg.epochs = 1;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
@@ -599,15 +627,17 @@ static void padding_is_less(void **state)
     (void)state;
     FILE *f = fopen(mrt_path("geometric"), "w");
     for (uint64_t i = 0; i < 4000; i++) { /* geometric lengths, mean 40 */
-        const double   u = ((double)(mri_mix64(i) >> 11) + 1) / 0x1p53;
+        const double u = ((double)(mri_mix64(i) >> 11) + 1) / 0x1p53;
         const uint32_t n = 1 + (uint32_t)mri_min_u64(499, (uint64_t)(log(u) / log(1 - 1.0 / 40)));
         for (uint32_t k = 0; k < n; k++) fputs("1,", f);
         fputs("0\n", f);
     }
     fclose(f);
-    mr_source   *src = mrt_source(mrt_path("geometric"));
-    const double plain = padding_share(src, 0), windows[] = {padding_share(src, 4), padding_share(src, 16), padding_share(src, 125)};
-    printf("padding of batches of 32, geometric lengths of mean 40: %.1f %%; in windows of 4 batches %.1f %%, 16 %.1f %%, all 125 %.1f %%\n",
+    mr_source *src = mrt_source(mrt_path("geometric"));
+    const double plain = padding_share(src, 0),
+                 windows[] = {padding_share(src, 4), padding_share(src, 16), padding_share(src, 125)};
+    printf("padding of batches of 32, geometric lengths of mean 40: %.1f %%; in windows of 4 batches %.1f "
+           "%%, 16 %.1f %%, all 125 %.1f %%\n",
            100 * plain, 100 * windows[0], 100 * windows[1], 100 * windows[2]);
     MRT_TRUE(windows[0] < plain);
     mr_source_close(src);

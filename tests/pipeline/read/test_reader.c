@@ -1,5 +1,5 @@
-/* Readers: the same bytes by io_uring and pread, with and without O_DIRECT, whatever short, interrupted and refused reads
- * come between; early ends and failures are told with their place. */
+/* Readers: the same bytes by io_uring and pread, with and without O_DIRECT, whatever short, interrupted and
+ * refused reads come between; early ends and failures are told with their place. */
 #include <errno.h>
 #include <liburing.h>
 #include <linux/magic.h>
@@ -22,8 +22,10 @@ int __real_io_uring_submit_and_wait(struct io_uring *ring, unsigned count);
 int __wrap_io_uring_submit_and_wait(struct io_uring *ring, unsigned count);
 int __real_io_uring_submit_and_get_events(struct io_uring *ring);
 int __wrap_io_uring_submit_and_get_events(struct io_uring *ring);
-int __real___io_uring_get_cqe(struct io_uring *ring, struct io_uring_cqe **out, unsigned submit, unsigned wait, sigset_t *mask);
-int __wrap___io_uring_get_cqe(struct io_uring *ring, struct io_uring_cqe **out, unsigned submit, unsigned wait, sigset_t *mask);
+int __real___io_uring_get_cqe(struct io_uring *ring, struct io_uring_cqe **out, unsigned submit,
+                              unsigned wait, sigset_t *mask);
+int __wrap___io_uring_get_cqe(struct io_uring *ring, struct io_uring_cqe **out, unsigned submit,
+                              unsigned wait, sigset_t *mask);
 
 static bool submit_fails(void)
 {
@@ -47,17 +49,18 @@ int __wrap_io_uring_submit_and_get_events(struct io_uring *ring)
     return submit_fails() ? -EFAULT : __real_io_uring_submit_and_get_events(ring);
 }
 
-int __wrap___io_uring_get_cqe(struct io_uring *ring, struct io_uring_cqe **out, unsigned submit, unsigned wait, sigset_t *mask)
+int __wrap___io_uring_get_cqe(struct io_uring *ring, struct io_uring_cqe **out, unsigned submit,
+                              unsigned wait, sigset_t *mask)
 {
     return waits_fail ? -EFAULT : __real___io_uring_get_cqe(ring, out, submit, wait, mask);
 }
 
-#define SIZE (64 * 64)
-#define COUNT 300
+#define SIZE     (64 * 64)
+#define COUNT    300
 #define REQUESTS 500
 
 static uint8_t *whole;
-static size_t   whole_bytes;
+static size_t whole_bytes;
 static mr_source *source;
 
 static int open_set(void **state)
@@ -91,10 +94,13 @@ static int troubled(void *context, int result, size_t asked)
 
 static void check_reads(mr_io kind, bool direct, bool trouble, uint32_t depth)
 {
-    uint64_t                calls = 1;
-    const mri_reader_config cfg = {.source = source, .depth = depth, .direct = direct, .filter = trouble ? troubled : NULL,
+    uint64_t calls = 1;
+    const mri_reader_config cfg = {.source = source,
+                                   .depth = depth,
+                                   .direct = direct,
+                                   .filter = trouble ? troubled : NULL,
                                    .filter_context = &calls};
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mri_reader *r;
     MRT_OK(mri_reader_create(&r, kind, &cfg, &err), &err);
     mri_read *q = calloc(REQUESTS, sizeof *q);
@@ -159,7 +165,7 @@ static void files_in_memory(void **state)
     snprintf(images, sizeof images, "%s/x-images-idx3-ubyte", folder);
     snprintf(labels, sizeof labels, "%s/x-labels-idx1-ubyte", folder);
     size_t bytes;
-    void  *copy = mrt_read_file(mrt_path("reader-labels-idx1-ubyte"), &bytes);
+    void *copy = mrt_read_file(mrt_path("reader-labels-idx1-ubyte"), &bytes);
     mrt_write_file(labels, copy, bytes);
     mrt_write_file(images, whole, whole_bytes);
     free(copy);
@@ -179,9 +185,9 @@ static void files_in_memory(void **state)
 
 static mri_read read_one(mr_io kind, const mr_source *src, mri_reader_config cfg, mri_read q)
 {
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mri_reader *r;
-    mri_read   *done;
+    mri_read *done;
     cfg.source = src;
     cfg.depth = 2;
     MRT_OK(mri_reader_create(&r, kind, &cfg, &err), &err);
@@ -198,7 +204,8 @@ static int broken_disk(void *context, int result, size_t asked)
     return -EIO;
 }
 
-/* A file system that refuses an O_DIRECT read behind a last, short sector, even where there is nothing left to read. */
+/* A file system that refuses an O_DIRECT read behind a last, short sector, even where there is nothing left
+ * to read. */
 static int strict(void *context, int result, size_t asked)
 {
     bool *last = context;
@@ -216,7 +223,8 @@ static void failures_tell_their_place(void **state)
         const mr_io kind = k ? MR_IO_PREAD : MR_IO_URING;
         if (!k && !have_uring()) continue;
         mr_error err = MR_ERROR_INIT;
-        mri_read q = {.offset = whole_bytes - 100, .bytes = 200, .buffer = buffer, .buffer_idx = -1, .sample = 9};
+        mri_read q = {
+            .offset = whole_bytes - 100, .bytes = 200, .buffer = buffer, .buffer_idx = -1, .sample = 9};
         q = read_one(kind, source, (mri_reader_config){0}, q);
         MRT_EQ(q.status, MR_EFORMAT);
         MRT_EQ(q.got, 100);
@@ -225,12 +233,19 @@ static void failures_tell_their_place(void **state)
         MRT_EQ(err.offset, whole_bytes - 100);
         MRT_EQ(err.sample, 9);
 
-        for (uint32_t direct = 0; direct < 2; direct++) { /* the file ends inside a sector, and a whole window is missing */
+        for (uint32_t direct = 0; direct < 2;
+             direct++) { /* the file ends inside a sector, and a whole window is missing */
             static _Alignas(4096) uint8_t window[64 * 1024];
-            mri_read far = {.offset = whole_bytes - 5000, .bytes = 40000, .buffer = window, .buffer_idx = -1, .sample = 9};
+            mri_read far = {.offset = whole_bytes - 5000,
+                            .bytes = 40000,
+                            .buffer = window,
+                            .buffer_idx = -1,
+                            .sample = 9};
             bool last = false;
-            far = read_one(kind, source, (mri_reader_config){.direct = direct, .filter = direct ? strict : NULL,
-                                                             .filter_context = &last}, far);
+            far = read_one(kind, source,
+                           (mri_reader_config){
+                               .direct = direct, .filter = direct ? strict : NULL, .filter_context = &last},
+                           far);
             MRT_EQ(far.status, MR_EFORMAT);
             MRT_EQ(far.got, 5000);
             assert_memory_equal(far.data, whole + whole_bytes - 5000, 5000);
@@ -256,9 +271,10 @@ static void own_files_are_opened_and_closed(void **state)
         close(before);
         for (uint64_t i = 0; i < 6; i++) {
             mr_extent e;
-            size_t    bytes;
+            size_t bytes;
             MRT_EQ(mr_source_extent(folder, i, &e, NULL), MR_OK);
-            mri_read q = {.file = e.file, .sample = i, .bytes = (size_t)e.bytes, .buffer = buffer, .buffer_idx = -1};
+            mri_read q = {
+                .file = e.file, .sample = i, .bytes = (size_t)e.bytes, .buffer = buffer, .buffer_idx = -1};
             q = read_one(kind, folder, (mri_reader_config){0}, q);
             MRT_EQ(q.status, MR_OK);
             uint8_t *file = mrt_read_file(mr_source_sample_path(folder, i, path, sizeof path), &bytes);
@@ -274,7 +290,8 @@ static void own_files_are_opened_and_closed(void **state)
     for (int k = 0; k < 2; k++) {
         if (!k && !have_uring()) continue;
         mr_error err = MR_ERROR_INIT;
-        mri_read q = {.file = MR_FILE_OF_SAMPLE, .sample = 4, .bytes = 10, .buffer = buffer, .buffer_idx = -1};
+        mri_read q = {
+            .file = MR_FILE_OF_SAMPLE, .sample = 4, .bytes = 10, .buffer = buffer, .buffer_idx = -1};
         q = read_one(k ? MR_IO_PREAD : MR_IO_URING, folder, (mri_reader_config){0}, q);
         MRT_EQ(mri_read_error(&q, folder, &err), MR_ENOENT);
         MRT_HAS(err.file, ".jpg");
@@ -282,7 +299,7 @@ static void own_files_are_opened_and_closed(void **state)
     mr_source_close(folder);
 }
 
-/* ---------------------------------------------------------------------------------------------- rings that fail */
+/* ------------------------------------------------------------------------------ rings that fail */
 
 static void count_note(void *context, const char *text)
 {
@@ -294,12 +311,12 @@ static void count_note(void *context, const char *text)
 static void a_refused_ring_is_done_without(void **state)
 {
     (void)state;
-    uint32_t                notes = 0;
+    uint32_t notes = 0;
     const mri_reader_config cfg = {.source = source, .depth = 8, .note = count_note, .note_context = &notes};
-    mr_error    err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mri_reader *r;
     static uint8_t buffer[20][1000];
-    mri_read    q[20];
+    mri_read q[20];
     rings_refused = EPERM;
     rings_left = 0;
     MRT_OK(mri_reader_create(&r, MR_IO_URING, &cfg, &err), &err);
@@ -323,7 +340,7 @@ static void a_loader_goes_on_without_rings(void **state)
 {
     (void)state;
     if (!have_uring()) return;
-    uint32_t         notes = 0;
+    uint32_t notes = 0;
     mr_loader_config cfg;
     mr_loader_defaults(&cfg);
     cfg.io = MR_IO_PREAD;
@@ -353,9 +370,9 @@ static void a_loader_ends_with_its_ring(void **state)
     MRT_EQ(statfs(mr_source_info_of(source)->path, &fs), 0);
     if (!have_uring() || fs.f_type == TMPFS_MAGIC) return; /* files in memory need no ring */
     for (uint32_t k = 0; k < 8; k++) {
-        mr_error         err = MR_ERROR_INIT;
-        mr_loader       *l;
-        mr_batch         b;
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
+        mr_batch b;
         mr_loader_config cfg;
         mr_loader_defaults(&cfg);
         cfg.io = MR_IO_URING;
@@ -375,8 +392,8 @@ static void a_loader_ends_with_its_ring(void **state)
     }
 }
 
-/* Two reads of a pipe that nobody writes to, one of the set; then the ring breaks. What is written to the pipe afterwards may reach
- * nobody's buffer. */
+/* Two reads of a pipe that nobody writes to, one of the set; then the ring breaks. What is written to the
+ * pipe afterwards may reach nobody's buffer. */
 static void a_broken_ring_lets_go_of_buffers(void **state)
 {
     (void)state;
@@ -384,20 +401,22 @@ static void a_broken_ring_lets_go_of_buffers(void **state)
     for (int after = 1; after < 4; after++) {
         int pipes[2];
         MRT_EQ(pipe(pipes), 0);
-        const mri_reader_config cfg = {.source = source, .depth = 8, .extra_fd = pipes[0], .extra_path = "a pipe"};
-        mr_error       err = MR_ERROR_INIT;
-        mri_reader    *r;
-        mri_read      *done, q[4];
+        const mri_reader_config cfg = {
+            .source = source, .depth = 8, .extra_fd = pipes[0], .extra_path = "a pipe"};
+        mr_error err = MR_ERROR_INIT;
+        mri_reader *r;
+        mri_read *done, q[4];
         static uint8_t buffer[4][100];
         memset(buffer, 7, sizeof buffer);
         MRT_OK(mri_reader_create(&r, MR_IO_URING, &cfg, &err), &err);
         for (uint32_t i = 0; i < 4; i++) {
-            q[i] = (mri_read){.file = i % 2 ? 0 : MRI_FILE_OF_CACHE, .bytes = 100, .buffer = buffer[i], .buffer_idx = -1};
+            q[i] = (mri_read){
+                .file = i % 2 ? 0 : MRI_FILE_OF_CACHE, .bytes = 100, .buffer = buffer[i], .buffer_idx = -1};
             mri_reader_submit(r, &q[i]);
         }
         submits_left = after; /* 1: nothing was submitted; later: the pipe's reads wait in the kernel */
         uint32_t reaped = 0;
-        int      rc = MR_OK;
+        int rc = MR_OK;
         for (uint32_t n = 0; n < 100 && rc == MR_OK; n++) {
             rc = mri_reader_reap(r, false, &done, &err);
             reaped += rc == MR_OK && done;
@@ -431,12 +450,13 @@ static void a_silent_kernel_keeps_the_buffers(void **state)
     if (!have_uring()) return;
     int pipes[2];
     MRT_EQ(pipe(pipes), 0);
-    const mri_reader_config cfg = {.source = source, .depth = 8, .extra_fd = pipes[0], .extra_path = "a pipe"};
-    mr_error       err = MR_ERROR_INIT;
-    mri_reader    *r;
-    mri_read      *done;
+    const mri_reader_config cfg = {
+        .source = source, .depth = 8, .extra_fd = pipes[0], .extra_path = "a pipe"};
+    mr_error err = MR_ERROR_INIT;
+    mri_reader *r;
+    mri_read *done;
     static uint8_t buffer[100];
-    mri_read       q = {.file = MRI_FILE_OF_CACHE, .bytes = 100, .buffer = buffer, .buffer_idx = -1};
+    mri_read q = {.file = MRI_FILE_OF_CACHE, .bytes = 100, .buffer = buffer, .buffer_idx = -1};
     MRT_OK(mri_reader_create(&r, MR_IO_URING, &cfg, &err), &err);
     mri_reader_submit(r, &q);
     MRT_OK(mri_reader_reap(r, false, &done, &err), &err);

@@ -1,5 +1,6 @@
-/* A set of small samples that lies in memory: the same batches as from requests, the same bad samples, read exactly once, and
- * only where it is small enough. The program's pread() goes through here: reads that touch [poison_from, poison_to) fail. */
+/* A set of small samples that lies in memory: the same batches as from requests, the same bad samples, read
+ * exactly once, and only where it is small enough. The program's pread() goes through here: reads that touch
+ * [poison_from, poison_to) fail. */
 #include <errno.h>
 #include <unistd.h>
 
@@ -9,10 +10,10 @@
 #include "pipeline/read/resident.h"
 #include "tests/pipeline/sets.h"
 
-#define SIDE 64
+#define SIDE   64
 #define HEADER 16
-#define BYTES (SIDE * SIDE)
-#define COUNT 700 /* 2.7 MiB: three runs */
+#define BYTES  (SIDE * SIDE)
+#define COUNT  700 /* 2.7 MiB: three runs */
 
 static uint64_t poison_from, poison_to; /* set before any thread starts */
 
@@ -47,10 +48,10 @@ static void same(mr_digest a, mr_digest b) { MRT_TRUE(a.lo == b.lo && a.hi == b.
 /* The pixels of a set as a record file. */
 static const char *record_file(const char *name, const char *from, uint64_t shard_bytes)
 {
-    mr_error          err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_convert_config cfg;
     mr_convert_result result;
-    mr_source        *src = mrt_source(from);
+    mr_source *src = mrt_source(from);
     mr_convert_defaults(&cfg);
     cfg.store = MR_STORE_RAW;
     cfg.force = true;
@@ -62,7 +63,7 @@ static const char *record_file(const char *name, const char *from, uint64_t shar
 
 static uint64_t resident_bytes_of(const mr_source *src, const mr_loader_config *cfg)
 {
-    mr_error   err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_loader *l;
     MRT_OK(mr_loader_open(&l, src, cfg, &err), &err);
     const uint64_t bytes = mr_loader_info_of(l)->resident_bytes;
@@ -70,14 +71,14 @@ static uint64_t resident_bytes_of(const mr_source *src, const mr_loader_config *
     return bytes;
 }
 
-/* ---------------------------------------------------------------------------------------------- the same batches */
+/* ------------------------------------------------------------------------------ the same batches */
 
 static void check_same_batches(const char *path)
 {
-    mr_source       *src = mrt_source(path);
+    mr_source *src = mrt_source(path);
     mr_loader_config cfg = settings(false);
-    const mr_digest  expected = mrt_digest(src, &cfg, NULL, NULL);
-    const uint32_t   workers[] = {1, 2, 5}, readers[] = {1, 2, 6}, prefetch[] = {4, 1, 0};
+    const mr_digest expected = mrt_digest(src, &cfg, NULL, NULL);
+    const uint32_t workers[] = {1, 2, 5}, readers[] = {1, 2, 6}, prefetch[] = {4, 1, 0};
     cfg = settings(true);
     MRT_TRUE(resident_bytes_of(src, &cfg) > 0);
     for (uint32_t k = 0; k < 27; k++) {
@@ -105,21 +106,23 @@ static void batches_are_the_same(void **state)
 static void resume_in_the_middle(void **state)
 {
     (void)state;
-    mr_source   *src = mrt_source(mrt_idx_set("resume", COUNT, SIDE, SIDE));
+    mr_source *src = mrt_source(mrt_idx_set("resume", COUNT, SIDE, SIDE));
     mr_digester *d;
-    mr_error     err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg = settings(false);
-    const mr_digest  expected = mrt_digest(src, &cfg, NULL, NULL);
+    const mr_digest expected = mrt_digest(src, &cfg, NULL, NULL);
     MRT_EQ(mr_digester_create(&d), MR_OK);
     for (int part = 0; part < 2; part++) { /* the second half on other threads */
         mr_loader *l;
-        uint64_t   batches, samples;
+        uint64_t batches, samples;
         cfg = settings(true);
         cfg.start_epoch = part;
         cfg.start_step = part ? 7 : 0;
         cfg.prefetch = part ? 0 : 4;
         MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
-        MRT_OK(mr_digester_run(d, l, NULL, part ? UINT64_MAX : (COUNT - 1) / 48 + 1 + 7, &batches, &samples, &err), &err);
+        MRT_OK(mr_digester_run(d, l, NULL, part ? UINT64_MAX : (COUNT - 1) / 48 + 1 + 7, &batches, &samples,
+                               &err),
+               &err);
         mr_loader_close(l);
     }
     same(expected, mr_digester_result(d));
@@ -127,7 +130,7 @@ static void resume_in_the_middle(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- read once */
+/* ------------------------------------------------------------------------------ read once */
 
 static void everything_is_read_once(void **state)
 {
@@ -135,10 +138,10 @@ static void everything_is_read_once(void **state)
     mr_source *src = mrt_source(mrt_idx_set("once", COUNT, SIDE, SIDE));
     for (uint32_t prefetch = 0; prefetch < 5; prefetch += 4) {
         mr_loader_config cfg = settings(true);
-        mr_error         err = MR_ERROR_INIT;
-        mr_loader       *l;
-        mr_batch         b;
-        mr_loader_stats  s;
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
+        mr_batch b;
+        mr_loader_stats s;
         cfg.readers = 2;
         cfg.prefetch = prefetch;
         MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
@@ -153,7 +156,7 @@ static void everything_is_read_once(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- bad samples */
+/* ------------------------------------------------------------------------------ bad samples */
 
 typedef struct told {
     uint32_t count;
@@ -185,7 +188,7 @@ static void a_hole_costs_only_what_cannot_be_read(void **state)
 {
     (void)state;
     mr_source *src = mrt_source(mrt_idx_set("hole", COUNT, SIDE, SIDE));
-    told       t;
+    told t;
     poison_from = HEADER + 300 * BYTES + 10, poison_to = poison_from + 1;
     const mr_digest expected = digest_with_bad(src, false, 4, &t);
     MRT_EQ(t.count, 1);
@@ -200,7 +203,7 @@ static void a_hole_costs_only_what_cannot_be_read(void **state)
 
 static void flip_bit(const char *path, uint64_t at)
 {
-    FILE   *f = fopen(path, "r+b");
+    FILE *f = fopen(path, "r+b");
     uint8_t byte;
     assert_non_null(f);
     MRT_EQ(fseek(f, (long)at, SEEK_SET), 0);
@@ -219,8 +222,8 @@ static void a_damaged_record_stays_bad(void **state)
     snprintf(idx, sizeof idx, "%s", mrt_idx_set("damaged", COUNT, SIDE, SIDE));
     snprintf(path, sizeof path, "%s", record_file("damaged", idx, 0));
     mr_source *src = mrt_source(path);
-    mr_extent  e;
-    told       t;
+    mr_extent e;
+    told t;
     MRT_EQ(mr_source_extent(src, 123, &e, NULL), MR_OK);
     flip_bit(path, e.offset + 1000);
     const mr_digest expected = digest_with_bad(src, false, 4, &t);
@@ -231,15 +234,15 @@ static void a_damaged_record_stays_bad(void **state)
     same(expected, digest_with_bad(src, true, 0, &t));
 
     mr_loader_config cfg = settings(true); /* without checks it is delivered as it is */
-    mr_error         err = MR_ERROR_INIT;
+    mr_error err = MR_ERROR_INIT;
     cfg.no_checks = true;
     cfg.bad = MR_BAD_STOP;
     const mr_digest unchecked = mrt_digest(src, &cfg, NULL, NULL);
     MRT_TRUE(unchecked.lo != expected.lo);
     cfg.no_checks = false;
     mr_loader *l;
-    mr_batch   b;
-    int        rc;
+    mr_batch b;
+    int rc;
     MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
     while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &b, NULL);
     MRT_EQ(rc, MR_EBADSAMPLE);
@@ -248,18 +251,19 @@ static void a_damaged_record_stays_bad(void **state)
     mr_source_close(src);
 }
 
-/* Checksums are computed once: from then on the bytes are taken for good, but never for longer than they are. */
+/* Checksums are computed once: from then on the bytes are taken for good, but never for longer than they
+ * are. */
 static void trusted_bytes_are_not_summed_again(void **state)
 {
     (void)state;
     char idx[4096];
     snprintf(idx, sizeof idx, "%s", mrt_idx_set("trusted", 20, SIDE, SIDE));
     mr_source *src = mrt_source(record_file("trusted", idx, 0));
-    mr_error   err = MR_ERROR_INIT;
-    mr_sample  sample;
-    void      *buffer = NULL;
-    size_t     room = 0;
-    mr_extent  e;
+    mr_error err = MR_ERROR_INIT;
+    mr_sample sample;
+    void *buffer = NULL;
+    size_t room = 0;
+    mr_extent e;
     MRT_OK(mr_source_read(src, 3, &buffer, &room, &sample, &err), &err);
     MRT_EQ(mr_source_extent(src, 3, &e, NULL), MR_OK);
     ((uint8_t *)buffer)[1000] ^= 1;
@@ -272,14 +276,14 @@ static void trusted_bytes_are_not_summed_again(void **state)
     mr_source_close(src);
 }
 
-/* ---------------------------------------------------------------------------------------------- when */
+/* ------------------------------------------------------------------------------ when */
 
 static void only_small_sets_are_resident(void **state)
 {
     (void)state;
-    mr_source       *src = mrt_source(mrt_idx_set("when", COUNT, SIDE, SIDE));
+    mr_source *src = mrt_source(mrt_idx_set("when", COUNT, SIDE, SIDE));
     mr_loader_config cfg = settings(true);
-    const uint64_t   bytes = resident_bytes_of(src, &cfg);
+    const uint64_t bytes = resident_bytes_of(src, &cfg);
     MRT_TRUE(bytes >= COUNT * BYTES && bytes <= COUNT * BYTES + (5u << 20)); /* huge pages round up */
     cfg.resident_bytes = bytes;
     MRT_EQ(resident_bytes_of(src, &cfg), bytes);
@@ -296,7 +300,8 @@ static void only_small_sets_are_resident(void **state)
     MRT_EQ(resident_bytes_of(src, &cfg), 0);
     mr_source_close(src);
 
-    src = mrt_source(mrt_folder_set("whenfolder", 2, 5, 16, false)); /* a file each: nothing to read in runs */
+    src =
+        mrt_source(mrt_folder_set("whenfolder", 2, 5, 16, false)); /* a file each: nothing to read in runs */
     cfg = settings(true);
     MRT_EQ(resident_bytes_of(src, &cfg), 0);
     mr_source_close(src);
@@ -311,8 +316,8 @@ static void stops_while_the_set_is_read(void **state)
     mr_source *src = mrt_source(mrt_idx_set("stop", COUNT, SIDE, SIDE));
     for (uint32_t round = 0; round < 60; round++) {
         mr_loader_config cfg = settings(true);
-        mr_error         err = MR_ERROR_INIT;
-        mr_loader       *l;
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
         cfg.readers = 1 + round % 3;
         cfg.direct = true;
         cfg.io = round % 2 ? MR_IO_PREAD : MR_IO_AUTO;
@@ -330,9 +335,9 @@ static void every_failed_allocation_is_reported(void **state)
     mr_source *src = mrt_source(mrt_idx_set("alloc", 60, 8, 8));
     for (long n = 0;; n++) {
         mr_loader_config cfg = settings(true);
-        mr_error         err = MR_ERROR_INIT;
-        mr_loader       *l = (mr_loader *)&cfg;
-        mr_batch         b;
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l = (mr_loader *)&cfg;
+        mr_batch b;
         cfg.prefetch = 0;
         mrt_fail_alloc_at(n);
         int rc = mr_loader_open(&l, src, &cfg, &err);
