@@ -30,8 +30,8 @@
     X(FORWARD, "forward")   /* number: samples of this replica's part */                                     \
     X(BACKWARD, "backward") /* likewise */                                                                   \
     X(UPDATE, "update")     /* number: weights */                                                            \
-    X(REPLAY,                                                                                                \
-      "replay") /* instead of these three: a recorded piece of a step launched; number: which piece */       \
+    X(REPLAY, "replay") /* instead of these three: a recorded piece of a step launched; number: which piece  \
+                         */                                                                                  \
     X(EXCHANGE, "exchange") /* one bucket of gradients; number: the bucket */                                \
     X(EVALUATE, "evaluate") /* number: updates so far, as below */                                           \
     X(CHECKPOINT, "checkpoint")

@@ -80,8 +80,8 @@ uint32_t mri_core_count(void)
         if (online > 0) cores = (uint32_t)online;
     }
     uint64_t period = 0;
-    const uint64_t quota =
-        read_number("/sys/fs/cgroup/cpu.max", 0, &period); /* cgroup v2: "QUOTA PERIOD" or "max PERIOD" */
+    const uint64_t quota = read_number("/sys/fs/cgroup/cpu.max", 0, &period); /* cgroup v2: "QUOTA PERIOD" or
+                                                                                 "max PERIOD" */
     if (quota > 0 && period > 0) {
         const uint64_t allowed = (quota + period - 1) / period;
         if (allowed < cores) cores = (uint32_t)allowed;

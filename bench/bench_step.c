@@ -307,8 +307,8 @@ int main(int argc, char **argv)
     ok(mr_stream_sync(n.s, &err), &err);
     uint64_t steps = 0, best_ns = UINT64_MAX;
     const uint64_t start = mri_now_ns();
-    while ((double)(mri_now_ns() - start) <
-           seconds * 1e9) { /* rounds of some steps, so that the queue never runs dry */
+    while ((double)(mri_now_ns() - start) < seconds * 1e9) { /* rounds of some steps, so that the queue never
+                                                                runs dry */
         const uint64_t round = mri_now_ns();
         const uint32_t steps_a_round = 20;
         for (uint32_t i = 0; i < steps_a_round; i++) step(&n);

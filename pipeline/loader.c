@@ -54,8 +54,8 @@ void mri_loader_wait_locked(mr_loader *l, pthread_cond_t *cond, uint64_t *blocke
 
 void mri_loader_stop_locked(mr_loader *l)
 {
-    __atomic_store_n(&l->stopped, true,
-                     __ATOMIC_RELAXED); /* mri_source_read_until() looks at it without the lock */
+    __atomic_store_n(&l->stopped, true, __ATOMIC_RELAXED); /* mri_source_read_until() looks at it without the
+                                                              lock */
     for (uint32_t i = 0; l->readers && i < l->cfg.readers && l->readers[i]; i++)
         mri_reader_stop(l->readers[i]);
     pthread_cond_t *const all[] = {&l->room, &l->work, &l->done, &l->staged_cond, &l->returned};
@@ -216,8 +216,8 @@ static int plan_pixels(mr_loader *l, mr_error *err)
     if (info->image_field < 0) return no_pictures(l, err);
     uint32_t h = info->height, w = info->width;
     rc = mr_augment_output(l->augment, h, w, &l->info.height, &l->info.width, err);
-    if (rc != MR_OK &&
-        h == 0) { /* one size for all may still be true: the first picture tells it, the others are checked */
+    if (rc != MR_OK && h == 0) { /* one size for all may still be true: the first picture tells it, the others
+                                    are checked */
         rc = mri_peek_size(l, &h, &w, err);
         if (rc == MR_OK) rc = mr_augment_output(l->augment, h, w, &l->info.height, &l->info.width, err);
     }

@@ -215,8 +215,8 @@ static void report_stages(fit *f)
 static int report_training(fit *f, mr_error *err)
 {
     mr_metrics m;
-    const int rc =
-        mri_trainer_take_sums(f->t, MRI_SUMS_TRAINING, &m, err); /* also brings in the last steps' events */
+    const int rc = mri_trainer_take_sums(f->t, MRI_SUMS_TRAINING, &m, err); /* also brings in the last steps'
+                                                                               events */
     if (rc) return rc;
     report_times(f);
     report_stages(f);

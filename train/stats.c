@@ -98,8 +98,8 @@ static void verdict_on_input(const mri_verdict_input *in, double idle, char *out
     const double starved = share(in->decode.blocked_in_ns, in->wall_ns, in->decode.threads);
     const double copy = share(in->copy.busy_ns, in->wall_ns, in->copy.threads);
     const double held = share(in->read.blocked_out_ns, in->wall_ns, in->read.threads);
-    if (held > 0.5 &&
-        decode < 0.5) /* every slot was full most of the time: the loader is fast enough on average */
+    if (held > 0.5 && decode < 0.5) /* every slot was full most of the time: the loader is fast enough on
+                                       average */
         snprintf(out, out_bytes,
                  "uneven: the loader was ahead %.0f %% of the time and still the device idled %.0f %%; more "
                  "--prefetch would even "

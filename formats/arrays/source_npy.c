@@ -28,8 +28,8 @@
 
 enum { PIECE = 64 << 10, NAME_BYTES = 256 };
 #define CHECKED_AT_OPEN_BYTES                                                                                \
-    ((uint64_t)256                                                                                           \
-     << 20) /* a tenth of a second from memory, a second from a disk, which training reads anyway */
+    ((uint64_t)256 << 20) /* a tenth of a second from memory, a second from a disk, which training reads     \
+                             anyway */
 
 typedef struct store { /* where arrays are looked for by name */
     char path[4096];   /* a folder, or the archive */
@@ -40,13 +40,13 @@ typedef struct store { /* where arrays are looked for by name */
 
 typedef struct array {
     mri_npy a;
-    char *path;          /* of its file */
-    int fd;              /* with the elements in it: of the file, or of the spill */
-    uint64_t first;      /* offset of the first element */
-    uint64_t file_bytes; /* of fd */
-    mri_spill spill;     /* fd -1: not needed */
-    const mri_zip_member
-        *unchecked; /* whose CRC npy_check() compares; NULL: there is none, or it was when opening */
+    char *path;                      /* of its file */
+    int fd;                          /* with the elements in it: of the file, or of the spill */
+    uint64_t first;                  /* offset of the first element */
+    uint64_t file_bytes;             /* of fd */
+    mri_spill spill;                 /* fd -1: not needed */
+    const mri_zip_member *unchecked; /* whose CRC npy_check() compares; NULL: there is none, or it was when
+                                        opening */
 } array;
 
 typedef struct labels {
@@ -508,8 +508,8 @@ static int open_classes(mr_source *src, npy *x, const char *name, const char *ot
     char wanted[NAME_BYTES];
     snprintf(wanted, sizeof wanted, "%.200s_labels", name);
     const int rc = no_array(&x->where, wanted, what, err);
-    return mri_error_place(err, rc, src->path, MR_NOWHERE,
-                           MR_NOWHERE); /* the file, not the folder that its labels could lie in */
+    return mri_error_place(err, rc, src->path, MR_NOWHERE, MR_NOWHERE); /* the file, not the folder that its
+                                                                           labels could lie in */
 }
 
 static void fill_info(mr_source *src, npy *x)

@@ -65,8 +65,8 @@ static int find_end(const mri_zip *z, uint8_t end[END_BYTES], uint64_t *at, mr_e
     const uint64_t first = z->file_bytes - tail;
     int rc = mri_pread_all(z->fd, p, tail, first, z->path, err);
     bool found = false;
-    for (size_t k = tail - END_BYTES + 1;
-         !rc && !found && k-- > 0;) { /* its comment has to end where the file does */
+    for (size_t k = tail - END_BYTES + 1; !rc && !found && k-- > 0;) { /* its comment has to end where the
+                                                                          file does */
         found = mri_le32(p + k) == SIG_END && END_BYTES + (size_t)mri_le16(p + k + 20) == tail - k;
         if (found) memcpy(end, p + k, END_BYTES), *at = first + k;
     }

@@ -163,17 +163,16 @@ int mri_filelist_head(int fd, const char *path, uint64_t file_bytes, mri_accept 
     if (!*accepted && mri_is_packed(head, bytes)) {
         const bool gzip = mri_is_gzip(head, bytes);
         *accepted = accept(inner, mri_gunzip_head(head, bytes, inner, sizeof inner));
-        *packed =
-            *accepted ||
-            gzip; /* two bytes are no proof of zlib: what then unpacks to nothing known is none of ours */
+        *packed = *accepted || gzip; /* two bytes are no proof of zlib: what then unpacks to nothing known is
+                                        none of ours */
     }
     return MR_OK;
 }
 
 static bool accepted_in(int folder, const char *name, mri_accept *accept)
 {
-    const int fd =
-        openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for a writer */
+    const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for a writer
+                                                                             */
     struct stat st;
     bool accepted = false, packed;
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)

@@ -22,10 +22,10 @@ typedef bool mri_accept(const uint8_t *head, size_t bytes);
 typedef struct mri_filelist {
     char **path;
     uint32_t count, cap;
-    bool in_folders; /* while looking: the part is the name of a file's folder */
-    bool has_test;   /* a test or validation part is there as well */
-    mri_accept
-        *accept; /* as given: decides between packed and plain where a file's first bytes could be either */
+    bool in_folders;    /* while looking: the part is the name of a file's folder */
+    bool has_test;      /* a test or validation part is there as well */
+    mri_accept *accept; /* as given: decides between packed and plain where a file's first bytes could be
+                           either */
 } mri_filelist;
 
 int mri_filelist_find(mri_filelist *out, const char *path, mr_split split, mri_accept *accept, mr_error *err);

@@ -183,8 +183,8 @@ static int open_file(mri_framed *f, mri_framed_file *file, mri_accept *accept, c
             return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", mri_source_impostor(head, bytes)),
                                    file->path, 0, MR_NOWHERE);
     }
-    return packed ? unpack(f, file, cfg, err)
-                  : MR_OK; /* scan() says what is wrong with one that was not accepted */
+    return packed ? unpack(f, file, cfg, err) : MR_OK; /* scan() says what is wrong with one that was not
+                                                          accepted */
 }
 
 static int take_list(mri_framed *f, mri_filelist *files, mr_error *err)

@@ -35,8 +35,8 @@ typedef struct mri_framed {
     uint32_t file_count;
     uint64_t *offset; /* count + 0: of each sample in its file */
     uint32_t *bytes;
-    int64_t
-        *label; /* as found, offset not subtracted; MRI_NO_LABEL: not known; NULL when no sample has one */
+    int64_t *label; /* as found, offset not subtracted; MRI_NO_LABEL: not known; NULL when no sample has one
+                     */
     uint64_t count, cap;
     uint64_t max_bytes, total_bytes, memory_bytes;
     uint64_t fingerprint; /* of format, settings, offsets, bytes, labels */
@@ -45,8 +45,8 @@ typedef struct mri_framed {
     uint32_t class_count; /* largest possible label + 1, label_offset subtracted; 0 when no label is known */
     uint8_t *note;        /* what the format wants to find again without scanning (class names, ...) */
     size_t note_bytes;
-    char
-        told[320]; /* for the user: where the index was written, or why it could not be; "" nothing to tell */
+    char told[320]; /* for the user: where the index was written, or why it could not be; "" nothing to tell
+                     */
 } mri_framed;
 
 typedef struct mri_scan mri_scan; /* one file being scanned */

@@ -424,8 +424,8 @@ static void folder_close(mr_source *src)
 static uint32_t class_of(const mr_source *src, uint64_t sample)
 {
     const folder *f = src->state;
-    uint32_t low = 0,
-             high = (uint32_t)f->classes.count - 1; /* its own: info may have the names of another data set */
+    uint32_t low = 0, high = (uint32_t)f->classes.count - 1; /* its own: info may have the names of another
+                                                                data set */
     while (low < high) {
         const uint32_t mid = low + (high - low + 1) / 2;
         if (f->first[mid] <= sample) low = mid;

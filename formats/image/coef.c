@@ -154,8 +154,8 @@ static int index_check(mri_coef *c, mr_error *err)
     for (uint32_t k = 0; k < c->frame.component_count; k++) {
         const mri_jpeg_component *m = &c->frame.component[k];
         for (uint32_t y = 0; y < m->blocks_high; y++) {
-            const uint32_t from = row_at(c, k, y),
-                           to = row_at(c, k, y + 1); /* one behind the other over all components */
+            const uint32_t from = row_at(c, k, y), to = row_at(c, k, y + 1); /* one behind the other over all
+                                                                                components */
             if (y + k == 0 && from != next) return wrong(err, "first row at", next, from);
             if (to < from || to - from < MRI_COEF_BLOCK_FIXED * m->blocks_wide)
                 return mr_error_set(

@@ -30,10 +30,10 @@ typedef enum mri_jpeg_colour {
 typedef struct mri_jpeg_component {
     uint8_t id, h, v; /* as in the frame header; a picture of one component counts as 1 x 1 */
     uint8_t quant_table;
-    uint32_t width, height;            /* samples: ceil(picture * h / h_max), ... */
-    uint32_t blocks_wide, blocks_high; /* that hold samples: ceil(width / 8), ... */
-    _Alignas(64)
-        uint16_t quant[MRI_JPEG_BLOCK]; /* natural order; in force when the component's first scan began */
+    uint32_t width, height;                      /* samples: ceil(picture * h / h_max), ... */
+    uint32_t blocks_wide, blocks_high;           /* that hold samples: ceil(width / 8), ... */
+    _Alignas(64) uint16_t quant[MRI_JPEG_BLOCK]; /* natural order; in force when the component's first scan
+                                                    began */
 } mri_jpeg_component;
 
 /* A picture as blocks of coefficients: everything about it but the coefficients. Sampling factors are reduced

@@ -56,8 +56,8 @@ int mri_meta_copy(mri_meta *m, const mr_writer_config *cfg, mr_error *err)
     int rc = mri_schema_check(cfg->fields, cfg->field_count, MR_EINVAL, err);
     if (rc) return rc;
     m->field_count = cfg->field_count;
-    for (uint32_t k = 0; k < cfg->field_count;
-         k++) { /* without what the type does not use: equal schemas, equal bytes */
+    for (uint32_t k = 0; k < cfg->field_count; k++) { /* without what the type does not use: equal schemas,
+                                                         equal bytes */
         const mr_field *from = &cfg->fields[k];
         mr_field *to = &m->fields[k];
         memcpy(to->name, from->name, strlen(from->name));

@@ -157,8 +157,8 @@ static int parse_entry(const uint8_t *data, uint32_t header_bytes, uint32_t *at,
     const uint32_t left = header_bytes - *at;
     if (left < MRI_RECORD_FIELD) return wrong(err, *at, "the record header ends inside a field entry");
     const uint32_t ndim = p[3];
-    v->type =
-        p[0]; /* one by one: clearing the whole value first costs a small record more than the rest of this */
+    v->type = p[0]; /* one by one: clearing the whole value first costs a small record more than the rest of
+                       this */
     v->dtype = p[1];
     v->planes = p[2];
     v->ndim = ndim;

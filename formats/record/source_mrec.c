@@ -224,8 +224,8 @@ static int shards_open(mr_source *src, const mr_source_config *cfg, mr_error *er
 static uint32_t shard_of(const set *s, uint64_t sample)
 {
     uint32_t low = 0, high = s->count - 1;
-    while (low <
-           high) { /* the last shard that begins at or before the sample; empty ones share their start */
+    while (low < high) { /* the last shard that begins at or before the sample; empty ones share their start
+                          */
         const uint32_t mid = low + (high - low + 1) / 2;
         if (s->start[mid] <= sample) low = mid;
         else high = mid - 1;

@@ -99,8 +99,8 @@ static bool drop_one(mri_remote *r)
     if (!b) return false;
     mri_remote_file *f = r->file[b->file];
     b->listed = 0;
-    mri_entry_drop(&f->entry,
-                   mri_block_number(f, b)); /* where another program uses it, it counts for that one */
+    mri_entry_drop(&f->entry, mri_block_number(f, b)); /* where another program uses it, it counts for that
+                                                          one */
     b->state = MRI_NOTHING;
     count_out(f, b);
     return true;
@@ -193,8 +193,8 @@ static bool admit(mri_want *w)
     mri_remote_file *f = w->file;
     mri_remote *r = f->set;
     uint64_t more = 0;
-    for (uint64_t k = w->first; k < w->first + w->count;
-         k++) { /* first of all, so that none of them makes room for another */
+    for (uint64_t k = w->first; k < w->first + w->count; k++) { /* first of all, so that none of them makes
+                                                                   room for another */
         pin(r, &f->block[k]);
         if (!f->block[k].counted) more += mri_entry_block_bytes(&f->entry, k);
     }
@@ -288,8 +288,8 @@ int mri_want_status(const mri_want *w, mr_error *err)
         mr_error_set(err, MR_EFORMAT, "the file ends early: expected %llu bytes, found %llu",
                      (unsigned long long)w->bytes,
                      (unsigned long long)(w->offset < f->bytes ? f->bytes - w->offset : 0));
-        return mri_error_place(err, MR_EFORMAT, f->shown, w->offset,
-                               MR_NOWHERE); /* the data are wrong, not the way to them */
+        return mri_error_place(err, MR_EFORMAT, f->shown, w->offset, MR_NOWHERE); /* the data are wrong, not
+                                                                                     the way to them */
     } else {
         pthread_mutex_lock(&r->lock);
         if (err) *err = f->why;

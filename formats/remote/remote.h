@@ -53,8 +53,8 @@ const char *mri_remote_url(const mri_remote_file *f); /* with its secrets */
 int mri_remote_fd(const mri_remote_file *f);
 uint64_t mri_remote_bytes(const mri_remote_file *f);
 const char *mri_remote_shown(const mri_remote_file *f); /* the URL without secrets: for messages */
-const char *mri_remote_key(
-    const mri_remote_file *f); /* of URL and version; "" when the server tells no version */
+const char *mri_remote_key(const mri_remote_file *f);   /* of URL and version; "" when the server tells no
+                                                           version */
 
 typedef struct mri_want {
     void (*arrived)(struct mri_want *w); /* once, from any thread, under a lock: may signal, and call nothing

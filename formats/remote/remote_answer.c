@@ -53,8 +53,8 @@ static bool named(const char *line, size_t name_bytes, const char *name)
 void mri_answer_line(mri_answer *a, const char *line, size_t bytes)
 {
     const char *end = line + bytes, *colon = memchr(line, ':', bytes);
-    if (bytes > 5 &&
-        strncmp(line, "HTTP/", 5) == 0) { /* another answer begins: 100-continue, a redirect's target */
+    if (bytes > 5 && strncmp(line, "HTTP/", 5) == 0) { /* another answer begins: 100-continue, a redirect's
+                                                          target */
         *a = (mri_answer){0};
         return;
     }

@@ -179,9 +179,8 @@ static size_t on_body(char *data, size_t one, size_t bytes, void *context)
     }
     if (t->question || !t->judged) {
         t->ignored += bytes;
-        return t->ignored > MOST_IGNORED
-                   ? 0
-                   : bytes; /* a short one is read to its end, so that the connection can be used again */
+        return t->ignored > MOST_IGNORED ? 0 : bytes; /* a short one is read to its end, so that the
+                                                         connection can be used again */
     }
     if (bytes > t->end - t->at) {
         mr_error_set(&t->why, MR_EFORMAT, "the server sends more than it was asked for");
@@ -225,8 +224,8 @@ static bool set_up(http *h, mri_transfer *t, const char *range)
     SET(CURLOPT_HEADERDATA, t);
     SET(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     SET(CURLOPT_NOSIGNAL, 1L);
-    SET(CURLOPT_HTTP_VERSION,
-        (long)CURL_HTTP_VERSION_1_1); /* connections of their own: one lost packet does not stop the others */
+    SET(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1); /* connections of their own: one lost packet does
+                                                               not stop the others */
     SET(CURLOPT_FOLLOWLOCATION, 1L);
     SET(CURLOPT_MAXREDIRS, 8L);
     SET(CURLOPT_CONNECTTIMEOUT, (long)h->stall_s);
@@ -242,11 +241,11 @@ static bool set_up(http *h, mri_transfer *t, const char *range)
 #endif
     if (authorities && *authorities) SET(CURLOPT_CAINFO, authorities);
 #undef SET
-    api->curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE,
-                          262144L); /* refused after a name was not found: what there was serves */
+    api->curl_easy_setopt(t->easy, CURLOPT_BUFFERSIZE, 262144L); /* refused after a name was not found: what
+                                                                    there was serves */
 #if LIBCURL_VERSION_NUM >= 0x075700
-    api->curl_easy_setopt(t->easy, CURLOPT_QUICK_EXIT,
-                          1L); /* ending never waits for a name's address; older ones do not know it */
+    api->curl_easy_setopt(t->easy, CURLOPT_QUICK_EXIT, 1L); /* ending never waits for a name's address; older
+                                                               ones do not know it */
 #endif
     return !wrong;
 }

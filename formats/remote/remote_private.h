@@ -14,9 +14,9 @@
 enum { MRI_NOTHING, MRI_CHECK, MRI_FOREIGN, MRI_QUEUED, MRI_FETCHING, MRI_READY };
 
 typedef struct mri_block {
-    struct mri_block *before,
-        *after;    /* in the list of its state: unpinned ones by use, CHECK, FOREIGN, QUEUED */
-    uint64_t mark; /* READY: as it was when it was compared or fetched */
+    struct mri_block *before, *after; /* in the list of its state: unpinned ones by use, CHECK, FOREIGN,
+                                         QUEUED */
+    uint64_t mark;                    /* READY: as it was when it was compared or fetched */
     uint32_t file;
     uint32_t pins : 27;
     uint32_t state : 3;

@@ -276,8 +276,8 @@ int mri_entry_open(const mri_store *s, mri_entry *e, const char *url, const char
     mri_store_lock(s);
     rc = version[0] ? open_named(s, e, err) : open_nameless(s, e, err);
     if (!rc && !is_whole(e, header)) {
-        if (e->key[0] && flock(e->map_fd, LOCK_EX | LOCK_NB) !=
-                             0) { /* damaged, and in use elsewhere: not under their feet */
+        if (e->key[0] && flock(e->map_fd, LOCK_EX | LOCK_NB) != 0) { /* damaged, and in use elsewhere: not
+                                                                        under their feet */
             close(e->map_fd);
             close(e->data_fd);
             e->data_fd = -1;
@@ -324,10 +324,12 @@ bool mri_entry_lock(const mri_entry *e, uint64_t block, short type)
 bool mri_entry_drop(const mri_entry *e, uint64_t block)
 {
     if (!mri_entry_lock(e, block, F_WRLCK)) return false;
-    const bool dropped =
-        mri_entry_set_mark(e, block, 0) &&
-        fallocate(e->data_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)(block * MRI_BLOCK_BYTES),
-                  MRI_BLOCK_BYTES) == 0; /* past the end of the last one: whole pages go */
+    const bool dropped = mri_entry_set_mark(e, block, 0) &&
+                         fallocate(e->data_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                   (off_t)(block * MRI_BLOCK_BYTES), MRI_BLOCK_BYTES) == 0; /* past the end of
+                                                                                               the last one:
+                                                                                               whole pages go
+                                                                                             */
     mri_entry_lock(e, block, F_UNLCK);
     return dropped;
 }

@@ -22,8 +22,8 @@ char *mri_url_shown(const char *url)
     const size_t scheme = scheme_bytes(url), end = path_end(url),
                  host_end = scheme + strcspn(url + scheme, "/?#");
     size_t host = scheme;
-    for (size_t k = scheme; k < host_end;
-         k++) /* the last one: a password may hold an @ that was not escaped */
+    for (size_t k = scheme; k < host_end; k++) /* the last one: a password may hold an @ that was not escaped
+                                                */
         if (url[k] == '@') host = k + 1;
     char *out = malloc(end + 5);
     if (!out) return NULL;

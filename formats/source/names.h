@@ -10,8 +10,8 @@ typedef struct mri_names {
     size_t text_used, text_cap;
     uint32_t *at; /* of each in text */
     uint32_t count, cap;
-    uint32_t
-        *slot; /* hash table of numbers + 1; 0: free. A power of two of them, NULL when empty or sealed */
+    uint32_t *slot; /* hash table of numbers + 1; 0: free. A power of two of them, NULL when empty or sealed
+                     */
     uint32_t slot_count;
 } mri_names;
 

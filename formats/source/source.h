@@ -34,19 +34,20 @@ typedef struct mri_source_ops {
     void (*close)(mr_source *src);
     /* sample and file are checked before these are called */
     int (*extent)(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
-    int (*label)(const mr_source *src, uint64_t sample, int64_t *out); /* NULL: not known without reading */
-    int (*length)(const mr_source *src, uint64_t sample,
-                  uint32_t *out); /* asked where open set info.length_field and its shape is not fixed; may be
-                                     NULL elsewhere */
-    int (*file_at)(const mr_source *src, uint32_t file,
-                   mr_source_file *out); /* NULL: each sample is a file */
-    int (*check)(const mr_source *src,
-                 mr_error *err); /* mr_source_check(); NULL: the samples' own bytes show everything */
+    int (*label)(const mr_source *src, uint64_t sample, int64_t *out);   /* NULL: not known without reading */
+    int (*length)(const mr_source *src, uint64_t sample, uint32_t *out); /* asked where open set
+                                                                            info.length_field and its shape is
+                                                                            not fixed; may be NULL elsewhere
+                                                                          */
+    int (*file_at)(const mr_source *src, uint32_t file, mr_source_file *out); /* NULL: each sample is a file
+                                                                               */
+    int (*check)(const mr_source *src, mr_error *err); /* mr_source_check(); NULL: the samples' own bytes show
+                                                          everything */
     void (*sample_path)(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
     int (*parse)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
                  mr_error *err);
-    mri_remote_file *(*remote_at)(const mr_source *src,
-                                  uint32_t file); /* NULL, or gives NULL: all of it is here */
+    mri_remote_file *(*remote_at)(const mr_source *src, uint32_t file); /* NULL, or gives NULL: all of it is
+                                                                           here */
     /* The same for bytes that passed parse() before and stayed in memory; NULL: nothing is saved by knowing
      * that */
     int (*parse_trusted)(const mr_source *src, uint64_t sample, const void *data, size_t bytes,

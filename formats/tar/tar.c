@@ -88,8 +88,8 @@ bool mri_tar_is_header(const uint8_t *block, size_t bytes)
     uint64_t stored, plain, with_sign;
     if (bytes < MRI_TAR_BLOCK || !octal(block + SUM_AT, SUM_BYTES, &stored)) return false;
     sums(block, &plain, &with_sign);
-    return stored == plain ||
-           stored == with_sign; /* never of zeros: those store 0, and the sum counts eight spaces */
+    return stored == plain || stored == with_sign; /* never of zeros: those store 0, and the sum counts eight
+                                                      spaces */
 }
 
 static int check_sum(const uint8_t *h, uint64_t offset, mr_error *err)
@@ -449,9 +449,8 @@ int mri_tar_next(mri_tar *t, mri_tar_member *out, mr_error *err)
         int rc = next_block(t, &block, err);
         if (!rc) rc = header_size(block, t->at, &size, err);
         if (rc) return rc;
-        const char type = block[TYPE_AT] == 'X'
-                              ? 'x'
-                              : (char)block[TYPE_AT]; /* Solaris wrote its own before PAX was fixed */
+        const char type = block[TYPE_AT] == 'X' ? 'x' : (char)block[TYPE_AT]; /* Solaris wrote its own before
+                                                                                 PAX was fixed */
         if (!strchr("xgLK", type) || type == '\0') return member(t, block, size, out, err);
         const uint64_t header = t->at;
         rc = step_over(t, "an extended header", header + MRI_TAR_BLOCK, size, err);

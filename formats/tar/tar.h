@@ -51,9 +51,9 @@ typedef struct mri_tar_member {
 typedef struct mri_tar { /* one walk; caller's storage */
     mri_tar_get *get;
     void *context;
-    uint64_t at, end; /* next header; end of what may be read */
-    uint32_t
-        end_blocks; /* once MR_EEND came: blocks of zeros found, 0 or 1; mri_tar_finish() finds the second */
+    uint64_t at, end;    /* next header; end of what may be read */
+    uint32_t end_blocks; /* once MR_EEND came: blocks of zeros found, 0 or 1; mri_tar_finish() finds the
+                            second */
     /* what extended headers said about the member to come */
     uint64_t head, size;
     bool has_size, sparse, seen[3];

@@ -45,8 +45,8 @@ static bool take_varint(mri_span *from, uint64_t *out)
 {
     uint64_t v = 0;
     for (size_t k = 0; k < MOST_VARINT && k < from->bytes; k++) {
-        v |= (uint64_t)(from->data[k] & 0x7f)
-             << (7 * k); /* of a tenth byte one bit has room: the rest is dropped, as everywhere */
+        v |= (uint64_t)(from->data[k] & 0x7f) << (7 * k); /* of a tenth byte one bit has room: the rest is
+                                                             dropped, as everywhere */
         if (from->data[k] & 0x80) continue;
         take(from, k + 1);
         *out = v;
@@ -264,8 +264,8 @@ int mri_feature_floats(const mri_feature *f, float *out, size_t cap, size_t *cou
     field e;
     int rc;
     *count = 0;
-    while ((rc = next_value(&v, &e, err)) ==
-           MR_OK) { /* one float and a packed list of them look the same here: 4 bytes each */
+    while ((rc = next_value(&v, &e, err)) == MR_OK) { /* one float and a packed list of them look the same
+                                                         here: 4 bytes each */
         if ((e.wire != FIXED32 && e.wire != LENGTH) || e.value.bytes % sizeof *out != 0)
             return wrong_element(err, v.kind);
         const size_t more = e.value.bytes / sizeof *out, room = *count < cap ? cap - *count : 0;

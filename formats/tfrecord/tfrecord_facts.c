@@ -318,8 +318,8 @@ static void put_names(uint8_t *note, const layout *l, const mri_tf_gather *g)
 {
     uint8_t *label = note + l->labels;
     char *text = (char *)note + l->names;
-    for (size_t k = 0; !g->no_names && k < g->label_cap;
-         k++) { /* in the order of labels, whatever order they came in */
+    for (size_t k = 0; !g->no_names && k < g->label_cap; k++) { /* in the order of labels, whatever order they
+                                                                   came in */
         if (!g->name_at[k]) continue;
         const char *name = g->names + g->name_at[k] - 1;
         mri_put_le64(label, k);

@@ -207,13 +207,15 @@ typedef struct mri_cuda_op mri_cuda_op;
 /* As struct mri_op_code of the host kinds, except that forward and backward queue. Every tensor is NHWC
  * (INPUT may be asked for NCHW) and every parameter canonical: import and export are copies. */
 struct mri_cuda_code {
-    int (*prepare)(mri_cuda_op *op,
-                   mr_error *err); /* settles saved_bytes, scratch_bytes, own; leaves nothing when it fails */
-    void (*release)(mri_cuda_op *op); /* NULL: nothing to release */
+    int (*prepare)(mri_cuda_op *op, mr_error *err); /* settles saved_bytes, scratch_bytes, own; leaves nothing
+                                                       when it fails */
+    void (*release)(mri_cuda_op *op);               /* NULL: nothing to release */
     int (*forward)(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err);
-    int (*backward)(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a,
-                    mr_error *err); /* dy2 was already added, unless */
-    bool adds_dy2;                  /* this says it does so itself */
+    int (*backward)(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err); /* dy2 was
+                                                                                                 already
+                                                                                                 added, unless
+                                                                                               */
+    bool adds_dy2; /* this says it does so itself */
 };
 
 struct mri_cuda_op {
@@ -225,8 +227,8 @@ struct mri_cuda_op {
 extern const struct mri_cuda_code mri_cuda_input, mri_cuda_one_hot, mri_cuda_conv2d, mri_cuda_pool2d,
     mri_cuda_dense, mri_cuda_activation, mri_cuda_dropout, mri_cuda_batchnorm, mri_cuda_loss, mri_cuda_add;
 
-int mri_cuda_update_async(mr_stream *s, const mr_update_desc *desc,
-                          const mr_update_args *args); /* op_update.c */
+int mri_cuda_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args); /* op_update.c
+                                                                                                  */
 
 /* Pieces several operations share (op_elements.c), queued on s:
  * values of one type into another; a += b; y = act(y + bias) over rows of `channels`; dy *= act'(y) and dbias

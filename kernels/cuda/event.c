@@ -209,8 +209,8 @@ static int time_locked(mri_cuda_device *dev, struct cuda_event *e, uint64_t *out
     struct mri_cuda_anchors *a = &dev->anchors;
     const int rc = settle_locked(dev, err);
     if (rc) return rc;
-    const uint64_t kept =
-        mri_min_u64(a->count, MRI_CUDA_ANCHORS - 1); /* the slot that comes next may be queued already */
+    const uint64_t kept = mri_min_u64(a->count, MRI_CUDA_ANCHORS - 1); /* the slot that comes next may be
+                                                                          queued already */
     for (uint64_t i = 1; i <= kept; i++) {
         const uint32_t at = (uint32_t)((a->count - i) % MRI_CUDA_ANCHORS);
         float elapsed_ms;

@@ -20,8 +20,8 @@ int mri_cuda_graph_begin(mr_stream *base)
     if (s->recording) return MR_EINVAL;
     int rc = mri_cuda_enter(dev, &err);
     if (!rc)
-        rc = mri_cuda_cublas(s, &cublas,
-                             &err); /* making one synchronises, which a stream that records must not */
+        rc = mri_cuda_cublas(s, &cublas, &err); /* making one synchronises, which a stream that records must
+                                                   not */
     if (!rc) rc = mri_cuda_cudnn(s, &cudnn, &err);
     if (!rc)
         rc = mri_cuda_check(dev, dev->api->cuStreamBeginCapture(s->handle, CU_STREAM_CAPTURE_MODE_RELAXED),

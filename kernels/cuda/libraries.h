@@ -28,13 +28,14 @@
     X(cuDriverGetVersion)                                                                                    \
     X(cuGetErrorName)                                                                                        \
     X(cuGetErrorString)                                                                                      \
-    X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem)        \
-        X(cuDeviceGetPCIBusId) X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain)                          \
-            X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuMemGetInfo)               \
-                X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) X(cuMemPoolGetAttribute)     \
-                    X(cuMemPoolSetAccess) X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuMemHostAlloc)     \
-                        X(cuMemFreeHost) X(cuStreamCreateWithPriority) X(cuCtxGetStreamPriorityRange)        \
-                            X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent)  \
+    X(cuDeviceGetCount)                                                                                      \
+    X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDeviceGetPCIBusId)     \
+        X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) \
+            X(cuCtxGetCurrent) X(cuMemGetInfo) X(cuMemPoolCreate) X(cuMemPoolDestroy)                        \
+                X(cuMemPoolSetAttribute) X(cuMemPoolGetAttribute) X(cuMemPoolSetAccess)                      \
+                    X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuMemHostAlloc) X(cuMemFreeHost)          \
+                        X(cuStreamCreateWithPriority) X(cuCtxGetStreamPriorityRange) X(cuStreamDestroy)      \
+                            X(cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent)                     \
                                 X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuEventCreate)               \
                                     X(cuEventDestroy) X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize) \
                                         X(cuEventElapsedTime) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync)      \
@@ -55,17 +56,18 @@
     X(cudnnDestroy)                                                                                          \
     X(cudnnSetStream)                                                                                        \
     X(cudnnGetVersion)                                                                                       \
-    X(cudnnGetErrorString) X(cudnnGetLastErrorString) X(cudnnBackendCreateDescriptor)                        \
-        X(cudnnBackendDestroyDescriptor) X(cudnnBackendSetAttribute) X(cudnnBackendGetAttribute)             \
-            X(cudnnBackendFinalize) X(cudnnBackendExecute)
+    X(cudnnGetErrorString)                                                                                   \
+    X(cudnnGetLastErrorString) X(cudnnBackendCreateDescriptor) X(cudnnBackendDestroyDescriptor)              \
+        X(cudnnBackendSetAttribute) X(cudnnBackendGetAttribute) X(cudnnBackendFinalize)                      \
+            X(cudnnBackendExecute)
 
 #define MRI_NCCL_CALLS(X)                                                                                    \
     X(ncclGetVersion)                                                                                        \
     X(ncclGetErrorString)                                                                                    \
     X(ncclCommInitAll)                                                                                       \
     X(ncclCommDestroy)                                                                                       \
-    X(ncclCommAbort) X(ncclCommGetAsyncError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclAllReduce)             \
-        X(ncclBroadcast)
+    X(ncclCommAbort)                                                                                         \
+    X(ncclCommGetAsyncError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclAllReduce) X(ncclBroadcast)
 
 struct mri_cuda_api {
 #define MRI_FIELD(f) __typeof__(&f) f;

@@ -146,9 +146,8 @@ static int sum_gradients(const mri_cuda_op *op, mri_cuda_stream *s, const mr_op_
 static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
-    const bool write =
-        a->dy2 ||
-        mask_of(d) == MRK_MASK_OF_Y; /* with a residual and no activation dy is what x2 gets already */
+    const bool write = a->dy2 || mask_of(d) == MRK_MASK_OF_Y; /* with a residual and no activation dy is what
+                                                                 x2 gets already */
     const int rc = sum_gradients(op, s, a, write, err);
     if (rc || !d->need_dx) return rc;
     const struct mrk_tile tile =

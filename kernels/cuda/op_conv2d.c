@@ -245,8 +245,8 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
     const struct conv *own = op->own;
     unsigned char *scratch = a->scratch;
     mri_cuda_plan *plan = NULL;
-    int rc = d->need_dx ? plan_for(op, s, MRI_CUDA_DATA, a->n, &plan, err)
-                        : MR_OK; /* nothing is queued when one is missing */
+    int rc = d->need_dx ? plan_for(op, s, MRI_CUDA_DATA, a->n, &plan, err) : MR_OK; /* nothing is queued when
+                                                                                       one is missing */
     if (!rc && !(d->no_bias && d->activation == MR_ACT_NONE))
         rc = mri_cuda_bias_backward(s, rows(op, a->n), d->filters, d->in.dtype, a->y, a->dy,
                                     d->no_bias ? NULL : a->dparam[1], scratch + own->partial_at,

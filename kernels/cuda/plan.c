@@ -31,8 +31,8 @@ struct mri_cuda_plan {
     mri_cuda_device *dev;
     struct mri_cuda_conv conv;
     struct mri_cuda_conv_graph graph;
-    cudnnBackendDescriptor_t engine,
-        knob[CUDNN_KNOB_TYPE_COUNTS]; /* when it was built from a remembered choice */
+    cudnnBackendDescriptor_t engine, knob[CUDNN_KNOB_TYPE_COUNTS]; /* when it was built from a remembered
+                                                                      choice */
     cudnnBackendDescriptor_t config, plan;
     int64_t workspace_bytes;
     float milliseconds;

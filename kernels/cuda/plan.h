@@ -68,16 +68,19 @@ struct mri_cuda_maker {
     cudnnStatus_t status;
 };
 
-cudnnBackendDescriptor_t mri_cuda_make(struct mri_cuda_maker *m,
-                                       cudnnBackendDescriptorType_t type); /* NULL after a failure */
+cudnnBackendDescriptor_t mri_cuda_make(struct mri_cuda_maker *m, cudnnBackendDescriptorType_t type); /* NULL
+                                                                                                        after
+                                                                                                        a
+                                                                                                        failure
+                                                                                                      */
 void mri_cuda_put(struct mri_cuda_maker *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
                   cudnnBackendAttributeType_t type, int64_t count, const void *values);
 /* One value, or as many as there is room for; *count may be NULL. */
 void mri_cuda_get(struct mri_cuda_maker *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
                   cudnnBackendAttributeType_t type, int64_t room, int64_t *count, void *values);
 void mri_cuda_finish(struct mri_cuda_maker *m, cudnnBackendDescriptor_t d);
-void mri_cuda_unmake(const struct mri_cuda_api *api,
-                     cudnnBackendDescriptor_t *d); /* accepts NULL inside; clears */
+void mri_cuda_unmake(const struct mri_cuda_api *api, cudnnBackendDescriptor_t *d); /* accepts NULL inside;
+                                                                                      clears */
 
 enum {
     MRI_CUDA_ID_X = 'x',

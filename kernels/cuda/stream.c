@@ -64,8 +64,8 @@ int mri_cuda_wait(mri_cuda_device *dev, CUstream stream, CUevent event, uint64_t
             event ? dev->api->cuEventSynchronize(event) : dev->api->cuStreamSynchronize(stream);
         rc = mri_cuda_check(dev, code, what, err);
     }
-    const int failed =
-        mri_cuda_failed(dev, err); /* an exchange that was aborted ends, and its results mean nothing */
+    const int failed = mri_cuda_failed(dev, err); /* an exchange that was aborted ends, and its results mean
+                                                     nothing */
     return failed ? failed : rc;
 }
 

@@ -30,8 +30,8 @@ typedef struct mri_host_device {
     uint64_t link_free_ns[2]; /* lock: when the link has carried what it was given */
     _Atomic int failed;       /* first error of any stream, 0 while well */
     mr_error error;           /* lock */
-    void (*thread_begin)(struct mri_host_device *dev,
-                         mr_stream_role role); /* in each stream's thread; may be NULL */
+    void (*thread_begin)(struct mri_host_device *dev, mr_stream_role role); /* in each stream's thread; may be
+                                                                               NULL */
 } mri_host_device;
 
 static inline mri_host_device *mri_host_device_of(mr_device *dev) { return (mri_host_device *)dev; }

@@ -82,8 +82,8 @@ void mri_host_free(mr_device *base, void *address)
 
 void mri_host_sleep_until(uint64_t deadline_ns)
 {
-    const uint64_t spin_ns =
-        10000; /* a timer wakes a few microseconds late; spinning longer would cost the workers cores */
+    const uint64_t spin_ns = 10000; /* a timer wakes a few microseconds late; spinning longer would cost the
+                                       workers cores */
     const uint64_t wake_ns = deadline_ns - spin_ns;
     if (mri_now_ns() < wake_ns) {
         const struct timespec t = {.tv_sec = (time_t)(wake_ns / 1000000000u),

@@ -12,9 +12,9 @@ struct mri_op_code {
     /* Called once, base.desc and the canonical base.info filled in: settle layouts, storage counts,
      * saved_bytes and scratch_bytes, allocate own. On failure nothing is left allocated. */
     int (*prepare)(mri_host_op *op, mr_error *err);
-    void (*release)(mri_host_op *op); /* NULL: nothing to release */
-    int (*forward)(mri_host_op *op, const mr_op_args *a,
-                   mr_error *err); /* in the stream's thread, on its OpenMP threads */
+    void (*release)(mri_host_op *op);                                    /* NULL: nothing to release */
+    int (*forward)(mri_host_op *op, const mr_op_args *a, mr_error *err); /* in the stream's thread, on its
+                                                                            OpenMP threads */
     int (*backward)(mri_host_op *op, const mr_op_args *a, mr_error *err);
     /* NULL: the device stores the canonical order. */
     int (*param_import)(mri_host_op *op, bool state, uint32_t which, float *address, const float *host,

@@ -36,9 +36,9 @@ struct mri_host_stream {
     uint32_t waiters;      /* lock */
     bool asleep;           /* lock: the thread waits on queued */
     bool stop;             /* lock */
-    uint64_t
-        failed_at;  /* lock to write: number of the task that failed, 0 while well; the thread reads freely */
-    mr_error error; /* lock to write */
+    uint64_t failed_at;    /* lock to write: number of the task that failed, 0 while well; the thread reads
+                              freely */
+    mr_error error;        /* lock to write */
 };
 
 int mri_host_stream_failed(const mri_host_stream *s) { return s->failed_at ? s->error.code : MR_OK; }

@@ -77,8 +77,8 @@ static bool sim_list(uint32_t at, mr_device_listing *out)
 static int op_prepare(mri_host_op *op, mr_error *err)
 {
     (void)err;
-    const mr_op_kind kind =
-        op->base.desc.kind; /* canonical NHWC, nothing saved; these keep the layout of their input */
+    const mr_op_kind kind = op->base.desc.kind; /* canonical NHWC, nothing saved; these keep the layout of
+                                                   their input */
     if (kind == MR_OP_ADD || kind == MR_OP_BATCHNORM || kind == MR_OP_ACTIVATION || kind == MR_OP_DROPOUT)
         op->base.info.out = op->base.desc.in;
     return MR_OK;
@@ -94,8 +94,8 @@ static int op_step(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
     const uint64_t step_ns = mri_host_device_of(op->base.device)->step_ns;
-    mri_host_sleep_until(mri_now_ns() +
-                         (a->training ? step_ns : step_ns / 3)); /* forward alone is a third of a step */
+    mri_host_sleep_until(mri_now_ns() + (a->training ? step_ns : step_ns / 3)); /* forward alone is a third of
+                                                                                   a step */
     for (uint32_t i = 0; i < a->n; i++) a->metrics->count += a->labels[i] >= 0;
     return MR_OK;
 }

@@ -266,8 +266,10 @@ static int window(struct run *r, uint32_t next, int64_t x, int64_t y, uint32_t w
         mri_rect part;
         cut(x, width, r->full_w, &part.x, &part.width);
         cut(y, height, r->full_h, &part.y, &part.height);
-        if (part.width == width && part.height == height &&
-            r->picture->way == MRI_WAY_ROAD) { /* nothing outside: straight there */
+        if (part.width == width && part.height == height && r->picture->way == MRI_WAY_ROAD) { /* nothing
+                                                                                                  outside:
+                                                                                                  straight
+                                                                                                  there */
             const mri_axis ax = mri_axis_window(r->full_w, part.x, width),
                            ay = mri_axis_window(r->full_h, part.y, height);
             rc = mri_picture_resample(&r->s->decoder, r->picture, r->decode, r->v.channels, &ax, &ay,

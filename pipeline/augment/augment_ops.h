@@ -44,8 +44,8 @@ typedef struct mri_op {
 
 struct mr_augment {
     uint32_t op_count;
-    mri_op
-        op[2 * MRI_AUGMENT_MAX_OPS]; /* for this mode: in evaluation random operations are out, rrc is two */
+    mri_op op[2 * MRI_AUGMENT_MAX_OPS]; /* for this mode: in evaluation random operations are out, rrc is two
+                                         */
     bool standardise;
     float mean[4], std[4];
     char text[6144]; /* 32 operations of at most 170 characters, and room */

@@ -108,8 +108,8 @@ static int open_one(const mri_cache *c, cache_file *f, const char *suffix, bool 
     if (n < 0 || (size_t)n >= sizeof f->path)
         return mr_error_set(err, MR_EINVAL, "the cache folder's name is too long");
     f->fd = *writable ? open(f->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666) : -1;
-    if (f->fd < 0 &&
-        (!*writable || errno == EACCES || errno == EROFS)) { /* somebody else's cache can be read */
+    if (f->fd < 0 && (!*writable || errno == EACCES || errno == EROFS)) { /* somebody else's cache can be read
+                                                                           */
         *writable = false;
         f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     }
@@ -186,8 +186,8 @@ static int load_index(mri_cache *c, mri_cache_store *s, mr_error *err)
 {
     uint8_t *page = malloc((size_t)RECORDS_AT_ONCE * RECORD);
     if (!page) return mr_error_set(err, MR_ENOMEM, "no memory to read the cache's index");
-    const uint64_t end = s->index.bytes - (s->index.bytes - HEADER) %
-                                              RECORD; /* half a record: the last writer was killed there */
+    const uint64_t end = s->index.bytes - (s->index.bytes - HEADER) % RECORD; /* half a record: the last
+                                                                                 writer was killed there */
     int rc = MR_OK;
     for (uint64_t at = HEADER; rc == MR_OK && at < end;) {
         const size_t bytes = (size_t)mri_min_u64(end - at, (uint64_t)RECORDS_AT_ONCE * RECORD);
@@ -351,8 +351,8 @@ int mri_cache_stamp(const mr_source *src, uint64_t *out, mr_error *err)
         mr_source_file f;
         rc = mr_source_file_at(src, i, &f);
         if (rc == MR_OK)
-            rc = mix_times(f.direct_ok ? NULL : f.path, f.fd, MR_NOWHERE, &stamp,
-                           err); /* unpacked: the packed one's */
+            rc = mix_times(f.direct_ok ? NULL : f.path, f.fd, MR_NOWHERE, &stamp, err); /* unpacked: the
+                                                                                           packed one's */
     }
     for (uint64_t i = 0; info->file_count == 0 && i < info->count && rc == MR_OK; i++) {
         char path[PATH_ROOM];

@@ -17,15 +17,15 @@ typedef struct mri_cache_form {
      * destroy. */
     int (*create)(void **maker, const mr_decode_config *decode, uint32_t channels);
     void (*destroy)(void *maker);
-    uint64_t (*maker_bytes)(const mr_decode_config *decode,
-                            uint64_t pixels); /* the most it may hold; NULL: nothing */
+    uint64_t (*maker_bytes)(const mr_decode_config *decode, uint64_t pixels); /* the most it may hold; NULL:
+                                                                                 nothing */
     /* out may point into in or into maker, until its next call. Anything but MR_OK: this one is not kept. */
     int (*make)(void *maker, const mr_value *in, mr_value *out);
 } mri_cache_form;
 
-extern const mri_cache_form mri_cache_as_it_is; /* bytes as they came */
-extern const mri_cache_form
-    mri_cache_coefficients; /* JPEGs without what is left to undo of their entropy coding */
+extern const mri_cache_form mri_cache_as_it_is;     /* bytes as they came */
+extern const mri_cache_form mri_cache_coefficients; /* JPEGs without what is left to undo of their entropy
+                                                       coding */
 extern const mri_cache_form mri_cache_gray, mri_cache_colour; /* upright pixels of 1, of 3 channels */
 
 /* The form for pictures of this type (IMAGE: any): what is nothing but pixels or coefficients stays as it is;

@@ -181,8 +181,9 @@ static int in_field(const mri_convert_plan *plan, uint32_t k, int rc, mr_error *
 
 int mri_convert_beside(const mri_convert_plan *plan, mri_convert_item *item)
 {
-    static const mr_role in_order[] = {MR_ROLE_BOXES, MR_ROLE_BOX_VALUES,
-                                       MR_ROLE_MASK}; /* values need to know which boxes are left */
+    static const mr_role in_order[] = {MR_ROLE_BOXES, MR_ROLE_BOX_VALUES, MR_ROLE_MASK}; /* values need to
+                                                                                            know which boxes
+                                                                                            are left */
     following f = {.item = item};
     int rc = MR_OK;
     for (size_t r = 0; r < MRI_ARRAY_COUNT(in_order) && moves(&item->geometry); r++)

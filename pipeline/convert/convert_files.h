@@ -19,9 +19,9 @@ typedef struct mri_files_format {
     const char *source;                             /* who reads it: as mr_source_config.format has it */
     bool (*readable)(const mri_convert_plan *plan); /* do our own readers take what will be written? */
     int (*create)(void **state, const mri_convert_plan *plan, mr_error *err);
-    void (*destroy)(void *state); /* accepts NULL */
-    int (*begin)(void *state, mri_files *f,
-                 mr_error *err); /* what stands in front of the samples of each file; optional */
+    void (*destroy)(void *state);                           /* accepts NULL */
+    int (*begin)(void *state, mri_files *f, mr_error *err); /* what stands in front of the samples of each
+                                                               file; optional */
     /* The sample that put() is to write, and how many bytes that will be. */
     int (*take)(void *state, uint64_t source_index, const mr_value *values, uint64_t *bytes, mr_error *err);
     int (*put)(void *state, mri_files *f, mr_error *err);

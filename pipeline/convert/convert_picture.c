@@ -96,8 +96,8 @@ static int encode(const mr_convert_config *cfg, mri_convert_item *item, mr_image
         take_pixels(item, image, value);
         return MR_OK;
     }
-    const mr_type type =
-        value->type == MR_TYPE_PNG ? MR_TYPE_PNG : MR_TYPE_JPEG; /* coefficients too come from a JPEG */
+    const mr_type type = value->type == MR_TYPE_PNG ? MR_TYPE_PNG : MR_TYPE_JPEG; /* coefficients too come
+                                                                                     from a JPEG */
     void *data;
     size_t bytes;
     const int rc = type == MR_TYPE_PNG ? mr_image_encode_png(image, &data, &bytes, err)
@@ -182,8 +182,8 @@ static int add_entries(const mri_convert_plan *plan, mri_whole *whole, mri_conve
     const int rc = mri_whole_entries(whole, value->data, value->bytes, &plan->cfg.decode, &item->entries,
                                      &item->entries_bytes, err);
     if (rc == MR_OK) *done = true;
-    const bool unwanted =
-        !plan->cfg.check && (rc == MR_EFORMAT || rc == MR_ELIMIT); /* what is wrong with it */
+    const bool unwanted = !plan->cfg.check && (rc == MR_EFORMAT || rc == MR_ELIMIT); /* what is wrong with it
+                                                                                      */
     return rc == MR_EUNSUPPORTED || unwanted ? MR_OK : rc;
 }
 

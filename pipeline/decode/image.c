@@ -43,8 +43,8 @@ int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image
                                 (mri_rect){0, 0, picture.width, picture.height}, &view, err);
     if (rc == MR_OK) {
         mri_buffer *whole = view.pixels == decoder.pixels.data ? &decoder.pixels : &decoder.other;
-        if (view.pixels ==
-            whole->data) { /* a fresh decoder's buffer has just the picture's size: hand it over */
+        if (view.pixels == whole->data) { /* a fresh decoder's buffer has just the picture's size: hand it
+                                             over */
             *out = (mr_image){view.width, view.height, channels, whole->data};
             *whole = (mri_buffer){0};
         } else {

@@ -54,8 +54,8 @@ static int png_begin(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_heade
 {
     int code = spng_set_image_limits(ctx, header->width, header->height);
     if (!code)
-        code = spng_set_crc_action(
-            ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR); /* without it zlib's own checksum would not count either */
+        code = spng_set_crc_action(ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR); /* without it zlib's own checksum
+                                                                            would not count either */
     if (!code) code = spng_set_png_stream(ctx, give, chunks);
     return code ? code : spng_decoded_image_size(ctx, format, told);
 }

@@ -115,8 +115,8 @@ static int png_mask(const mr_value *v, const mri_geometry *g, mri_buffer *room, 
                             kind == MR_TYPE_JPEG ? "a JPEG: it does not keep numbers" : "other bytes");
     int rc = mr_image_header_parse(v->data, v->bytes, &header, err);
     if (rc == MR_OK)
-        rc = check_mask_size(g, header.width, header.height,
-                             err); /* before memory is taken: the picture's was in bounds */
+        rc = check_mask_size(g, header.width, header.height, err); /* before memory is taken: the picture's
+                                                                      was in bounds */
     if (rc == MR_OK) rc = mri_png_samples(v->data, v->bytes, &header, room, err);
     *out = room->data;
     return rc;

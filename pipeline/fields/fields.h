@@ -36,8 +36,8 @@ typedef struct mri_fields {
     uint32_t count;
     uint32_t most_boxes; /* of any field; 0: none */
     bool has_masks;
-    const char
-        *crop; /* name of the boxes that crops go by, delivered or not; NULL: they do not ask. The source's */
+    const char *crop; /* name of the boxes that crops go by, delivered or not; NULL: they do not ask. The
+                         source's */
     uint32_t crop_at; /* in its schema */
     bool crop_in_pixels;
     mri_field_plan field[MR_LOADER_MAX_FIELDS];

@@ -88,8 +88,8 @@ static int taps_need(mri_taps *t, mri_buffer *memory, uint32_t count)
 {
     t->count = count;
     t->stride = (uint32_t)mri_align_up(t->taps, MRI_TAPS_STEP);
-    const size_t starts =
-        mri_align_up((size_t)count * sizeof *t->start, 16); /* factors up to 2^20 and 2^21: no overflow */
+    const size_t starts = mri_align_up((size_t)count * sizeof *t->start, 16); /* factors up to 2^20 and 2^21:
+                                                                                 no overflow */
     if (mri_buffer_need(memory, starts + (size_t)count * t->stride * sizeof *t->weight)) return MR_ENOMEM;
     t->start = (uint32_t *)(void *)memory->data;
     t->weight = (int16_t *)(void *)(memory->data + starts);

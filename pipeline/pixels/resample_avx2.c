@@ -271,9 +271,11 @@ ALWAYS_INLINE void pixel(const mri_across *a, const int16_t *const row[MRI_RESAM
 ALWAYS_INLINE void pixel_of_four(const mri_across *a, const int16_t *const row[MRI_RESAMPLE_ROWS], uint32_t k,
                                  __m256i sum[2])
 {
-    const __m256i order =
-        _mm256_setr_epi8(4, 5, 10, 11, 6, 7, 12, 13, 8, 9, 14, 15, -1, -1, -1, -1, /* values -2 to 5 */
-                         0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1);    /* values 6 to 13 */
+    const __m256i order = _mm256_setr_epi8(4, 5, 10, 11, 6, 7, 12, 13, 8, 9, 14, 15, -1, -1, -1, -1, /* values
+                                                                                                        -2 to
+                                                                                                        5 */
+                                           0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1); /* values 6
+                                                                                                     to 13 */
     const __m128i four = _mm_loadl_epi64((const void *)(a->taps.weight + (size_t)k * a->taps.stride));
     const __m256i w =
         _mm256_permutevar8x32_epi32(_mm256_castsi128_si256(four), _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
@@ -284,8 +286,8 @@ ALWAYS_INLINE void pixel_of_four(const mri_across *a, const int16_t *const row[M
             const __m256i x = _mm256_loadu_si256((const void *)(row[2 * h + r] + at - 2));
             part[r] = _mm256_madd_epi16(_mm256_shuffle_epi8(x, order), w);
         }
-        const __m256i outer =
-            _mm256_blend_epi32(part[0], part[1], 0xf0); /* row 0's lower half, row 1's upper */
+        const __m256i outer = _mm256_blend_epi32(part[0], part[1], 0xf0); /* row 0's lower half, row 1's upper
+                                                                           */
         const __m256i inner = _mm256_permute2x128_si256(part[0], part[1], 0x21);
         sum[h] = _mm256_add_epi32(_mm256_add_epi32(outer, inner), _mm256_set1_epi32(1 << (a->shift - 1)));
     }

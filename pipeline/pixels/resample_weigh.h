@@ -59,9 +59,9 @@ WEIGH_INLINE void raw_weights(const mri_grid *g, bool cubic, lanes_f64 *distance
 /* Results [k, k + LANES) of the table, of which count exist. */
 WEIGH_INLINE void weigh_block(const mri_weighing *w, bool cubic, mri_taps *to, uint32_t k, uint32_t count)
 {
-    const double bias =
-        (double)(1 << (MRI_WEIGHT_BITS_MAX + 1)); /* makes sums positive: conversion rounds towards 0 */
-    lanes_f64 result;                             /* lanes to spare repeat the first */
+    const double bias = (double)(1 << (MRI_WEIGHT_BITS_MAX + 1)); /* makes sums positive: conversion rounds
+                                                                     towards 0 */
+    lanes_f64 result;                                             /* lanes to spare repeat the first */
     for (uint32_t l = 0; l < LANES; l++) result[l] = k + (l < count ? l : 0);
     lanes_f64 centre = w->first + w->direction * result, start;
     centres(&w->g, &centre);

@@ -60,8 +60,8 @@ typedef struct mri_reader_config {
     size_t buffer_bytes;
     int extra_fd; /* open for reading, when extra_path is not NULL; it outlives the reader */
     const char *extra_path;
-    void (*note)(void *context,
-                 const char *text); /* from the reader's thread: io_uring was refused there; or NULL */
+    void (*note)(void *context, const char *text); /* from the reader's thread: io_uring was refused there; or
+                                                      NULL */
     void *note_context;
     /* tests: may turn a result of the kernel into another (short read, -EINTR, -EAGAIN, -EIO); NULL in use */
     int (*filter)(void *context, int result, size_t asked);

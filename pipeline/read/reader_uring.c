@@ -226,8 +226,8 @@ static int break_ring(mri_reader *r, uring *u, int error, mr_error *err)
         forget_unsubmitted(r, u);
         for (mri_read *q = mri_read_pop(&u->again); q; q = mri_read_pop(&u->again)) give_up(r, q);
         if (r->active > 0)
-            io_uring_register_sync_cancel(&u->ring,
-                                          &all); /* older kernels refuse: then the reads run to their end */
+            io_uring_register_sync_cancel(&u->ring, &all); /* older kernels refuse: then the reads run to
+                                                              their end */
         r->lost = !wait_for_kernel(r, u);
     }
     return mr_error_sys(err, u->broken, "io_uring cannot submit (try --io pread)");

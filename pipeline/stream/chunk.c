@@ -35,8 +35,8 @@ mri_chunk *mri_chunk_claim(mr_loader *l, bool block, bool *ended)
     while (block && !l->stopped && !l->self_serve && l->next_batch < l->end_batch &&
            !mri_chunk_can_claim_locked(l))
         mri_loader_wait_locked(l, &l->room, &l->read_stage.blocked_out_ns);
-    const bool mine =
-        !l->stopped && !(block && l->self_serve); /* who may not wait is the consumer, and serves itself */
+    const bool mine = !l->stopped && !(block && l->self_serve); /* who may not wait is the consumer, and
+                                                                   serves itself */
     if (mine && mri_chunk_can_claim_locked(l)) c = mri_chunk_claim_locked(l);
     *ended = l->stopped || l->self_serve || l->next_batch >= l->end_batch;
     pthread_mutex_unlock(&l->lock);
@@ -126,8 +126,8 @@ int mri_chunk_plan(mr_loader *l, mri_chunk *c, bool may_read, mr_error *err)
     mri_batch_place(l, c->batch, &epoch, &step);
     const uint64_t count = l->info.sample_count, base = step * l->cfg.batch + c->first;
     const mri_epoch_order order = mri_epoch_order_make(l->cfg.order, l->cfg.block, l->cfg.seed, epoch, count);
-    uint64_t *const list =
-        c->slot->ids + c->first; /* the chunk's own until it is finished, and as long as it */
+    uint64_t *const list = c->slot->ids + c->first; /* the chunk's own until it is finished, and as long as it
+                                                     */
     const int listed =
         l->windows ? mri_windows_list(l->windows, epoch, step, c->first, c->count, list, err) : MR_OK;
     if (listed != MR_OK) return listed;
@@ -185,8 +185,8 @@ void mri_chunk_finish(mr_loader *l, mri_chunk *c)
         pthread_mutex_lock(&l->lock);
     }
     if (whole) {
-        *mri_counted_of(l, slot->batch) =
-            count_labelled(slot); /* all samples are in place: their workers passed this lock */
+        *mri_counted_of(l, slot->batch) = count_labelled(slot); /* all samples are in place: their workers
+                                                                   passed this lock */
         slot->done = true;
         pthread_cond_broadcast(&l->done);
     }

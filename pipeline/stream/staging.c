@@ -98,8 +98,8 @@ void mri_stages_close(mr_loader *l)
 {
     for (uint32_t r = 0; l->stages && r < l->info.parts; r++) {
         mri_replica_stage *s = &l->stages[r];
-        for (uint32_t d = 0; s->sets && d < l->device_slots;
-             d++) /* the consumer may still be computing on a set */
+        for (uint32_t d = 0; s->sets && d < l->device_slots; d++) /* the consumer may still be computing on a
+                                                                     set */
             if (s->sets[d].consumed) mr_event_sync(s->sets[d].consumed, NULL);
         mr_stream_destroy(s->copy);
         for (uint32_t d = 0; s->sets && d < l->device_slots; d++) close_set(s, &s->sets[d]);

@@ -144,8 +144,9 @@ static int read_all(reading *rd, mr_error *err)
         if (!ended && mri_reader_in_flight(rd->reader) < l->cfg.depth)
             c = mri_chunk_claim(l, rd->chunks == 0, &ended);
         if (c) rc = start_chunk(rd, c, err);
-        const uint64_t queued =
-            mri_min_u64(mri_reader_in_flight(rd->reader), l->cfg.depth); /* a chunk may bring more than fit */
+        const uint64_t queued = mri_min_u64(mri_reader_in_flight(rd->reader), l->cfg.depth); /* a chunk may
+                                                                                                bring more
+                                                                                                than fit */
         mri_count(&l->read_stage.fill_sum, queued * 65536 / l->cfg.depth);
         mri_count(&l->read_stage.fill_samples, 1);
         if (rc == MR_OK) rc = reap(rd, !c && rd->chunks > 0, err);

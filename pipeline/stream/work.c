@@ -180,9 +180,9 @@ static int place_from_chunk(mri_worker *w, mri_chunk *c, uint32_t k, uint64_t ep
     const mri_read *q = &c->reads[s->read];
     if (q->status != MR_OK && (q->status != MR_EFORMAT || s->at + s->bytes > q->got)) {
         /* which samples share a read depends on workers and readers; which one is bad must not (I2, I7) */
-        const bool unreachable =
-            q->want.status != MR_OK &&
-            q->want.status != MR_EFORMAT; /* of a remote file: asking again helps nothing */
+        const bool unreachable = q->want.status != MR_OK && q->want.status != MR_EFORMAT; /* of a remote file:
+                                                                                             asking again
+                                                                                             helps nothing */
         if (q->bytes != s->bytes && !unreachable)
             return place_alone(w, c->slot, c->first + k, epoch, s->sample, err);
         const int rc = mri_read_error(q, w->loader->source, err);

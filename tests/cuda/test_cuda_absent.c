@@ -21,8 +21,8 @@ static void opening_says_what_is_missing(void **state)
         MRT_HAS(err.text, "install NVIDIA's driver");
         MRT_HAS(err.file, "libcuda.so.1");
     }
-    MRT_EQ(mr_devices_open(&devices, &count, "cuda:0,speed=1", NULL, &err),
-           MR_EINVAL); /* the text comes first */
+    MRT_EQ(mr_devices_open(&devices, &count, "cuda:0,speed=1", NULL, &err), MR_EINVAL); /* the text comes
+                                                                                           first */
     MRT_HAS(err.text, "no option \"speed\"");
 }
 

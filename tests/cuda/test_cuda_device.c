@@ -26,8 +26,8 @@ static void texts_name_gpus(void **state)
     if (gpus < RIG_MAX_DEVICES) refuse("cuda:300", MR_ENOENT, "asked for cuda:300", part);
     const char *before = getenv("CUDA_VISIBLE_DEVICES");
     snprintf(mask, sizeof mask, "%s", before ? before : "");
-    setenv("CUDA_VISIBLE_DEVICES", "5,7",
-           1); /* the driver has read it long ago; the message shows what is set */
+    setenv("CUDA_VISIBLE_DEVICES", "5,7", 1); /* the driver has read it long ago; the message shows what is
+                                                 set */
     refuse("cuda:0,cuda:300", MR_ENOENT, "asked for cuda:300", "(CUDA_VISIBLE_DEVICES=5,7)");
     if (before) setenv("CUDA_VISIBLE_DEVICES", mask, 1);
     else unsetenv("CUDA_VISIBLE_DEVICES");
@@ -48,8 +48,8 @@ static void devices_say_what_they_are(void **state)
     MRT_TRUE(info->memory_bytes > 0 && !info->simulated && info->threads == 0);
     mr_devices_close(devices, count);
 
-    MRT_OK(mr_devices_open(&devices, &count, "cuda:0,cuda:0", NULL, &err),
-           &err); /* two replicas on one GPU */
+    MRT_OK(mr_devices_open(&devices, &count, "cuda:0,cuda:0", NULL, &err), &err); /* two replicas on one GPU
+                                                                                   */
     MRT_EQ(count, 2);
     MRT_STR(mr_device_info_of(devices[0])->name, "cuda:0");
     MRT_STR(mr_device_info_of(devices[1])->name, "cuda:0 (replica 2)");
@@ -104,8 +104,8 @@ static void memory_says_what_is_left(void **state)
     snprintf(asked, sizeof asked, "of %zu", total);
     MRT_HAS(err.text, asked);
     mr_device_free(r.devices[0], big);
-    mr_device_free(r.devices[0],
-                   rig_memory(&r, 0, most)); /* a refusal does no harm, and what was freed comes back */
+    mr_device_free(r.devices[0], rig_memory(&r, 0, most)); /* a refusal does no harm, and what was freed comes
+                                                              back */
     mr_device_free(r.devices[0], rig_memory(&r, 0, 0));
     mr_device_free(r.devices[0], NULL);
     mr_host_free(r.devices[0], NULL);
@@ -159,8 +159,8 @@ static void errors_stick(void **state)
     MRT_OK(mr_event_create(&e, r.devices[0], &err), &err);
     MRT_OK(mr_event_record(e, r.compute[0]), NULL);
 
-    MRT_EQ(mri_cuda_check(dev, CUDA_ERROR_INVALID_VALUE, "a wrong argument", &err),
-           MR_EDEVICE); /* the GPU is well */
+    MRT_EQ(mri_cuda_check(dev, CUDA_ERROR_INVALID_VALUE, "a wrong argument", &err), MR_EDEVICE); /* the GPU is
+                                                                                                    well */
     MRT_HAS(err.text, "cuda:0: a wrong argument: CUDA_ERROR_INVALID_VALUE");
     MRT_OK(mr_stream_sync(r.compute[0], &err), &err);
     MRT_EQ(mri_cuda_check(dev, CUDA_ERROR_OUT_OF_MEMORY, "too much", &err), MR_ENOMEM);

@@ -491,8 +491,8 @@ static void updates_of_scaled_gradients(void **state)
         for (size_t shift = 0; shift < 2; shift++) {
             const size_t n = counts[i];
             float *w = lab_floats(n);
-            mr_loss_scale scale = {
-                .scale = 1024, .growth_steps = 2, .overflow = 1}; /* the device's own: whatever it holds */
+            mr_loss_scale scale = {.scale = 1024, .growth_steps = 2, .overflow = 1}; /* the device's own:
+                                                                                        whatever it holds */
             one_update(n, shift, n, &scale, w);
             for (size_t k = 0; k < n; k++) MRT_TRUE(w[k] == -0.5f * (float)(k % 7));
             MRT_TRUE(scale.good == 1 && scale.scale == 1024 && scale.skipped == 0);

@@ -544,8 +544,8 @@ static int fallbacks_of(bool tf32, bool deterministic)
     return fallbacks;
 }
 
-static void test_few_algorithms(
-    void **state) /* what is exact are few: those of the fallback list are measured beside them */
+static void test_few_algorithms(void **state) /* what is exact are few: those of the fallback list are
+                                                 measured beside them */
 {
     (void)state;
     if (!emulated) skip(); /* another library offers others */

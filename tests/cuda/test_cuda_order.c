@@ -86,8 +86,8 @@ static void events_tell_time(void **state)
         MRT_OK(mr_event_record(events[i], r.compute[0]), NULL);
         if (i % 5 == 4) MRT_OK(mr_event_sync(events[i], &err), &err);
         if (i % 4 == 3)
-            mr_device_free(r.devices[0],
-                           rig_memory(&r, 0, 10)); /* waits for the house stream, and so for the anchor */
+            mr_device_free(r.devices[0], rig_memory(&r, 0, 10)); /* waits for the house stream, and so for the
+                                                                    anchor */
     }
     MRT_OK(mr_stream_sync(r.compute[0], &err), &err);
     const uint64_t after = mri_now_ns();

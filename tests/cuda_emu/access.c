@@ -275,8 +275,8 @@ static void note(struct emu_block *b, const struct emu_access *now, const emu_cl
     bool told = false;
     for (size_t i = 0; i < b->count; i++) {
         const struct emu_access *old = &b->list[i];
-        const bool same =
-            old->slot == now->slot && old->seq == now->seq; /* another span of the same operation */
+        const bool same = old->slot == now->slot && old->seq == now->seq; /* another span of the same
+                                                                             operation */
         if (!same && !told && old->from < now->to && now->from < old->to && (old->write || now->write) &&
             !ordered(old, clock)) {
             tell_conflict(old, now, b);

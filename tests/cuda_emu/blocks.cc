@@ -144,8 +144,8 @@ struct {
     fiber *parked[max_threads];
 } block;
 
-std::vector<fiber *> &idle =
-    *new std::vector<fiber *>; /* never destroyed: threads may still run as the process ends */
+std::vector<fiber *> &idle = *new std::vector<fiber *>; /* never destroyed: threads may still run as the
+                                                           process ends */
 
 void set_thread(unsigned t) { threadIdx = {t, 0, 0}; }
 
@@ -181,8 +181,8 @@ void prepare(fiber *f)
     f->tsan = __tsan_create_fiber(0);
 #endif
 #if defined(__x86_64__)
-    void **top =
-        reinterpret_cast<void **>(f->stack + stack_bytes) - 3; /* as after a call: 8 off a multiple of 16 */
+    void **top = reinterpret_cast<void **>(f->stack + stack_bytes) - 3; /* as after a call: 8 off a multiple
+                                                                           of 16 */
     *top = nullptr;
     *--top = reinterpret_cast<void *>(&fiber_begin);
     for (int i = 0; i < 6; i++) *--top = nullptr; /* registers */

@@ -22,8 +22,8 @@ struct rule {
     cudnnBackendAttributeName_t name;
     cudnnBackendAttributeType_t type, or_type;
     int most, flags;
-    cudnnBackendDescriptorType_t
-        refers[3]; /* kinds of descriptor it may hold; 0 (POINTWISE, not emulated) ends */
+    cudnnBackendDescriptorType_t refers[3]; /* kinds of descriptor it may hold; 0 (POINTWISE, not emulated)
+                                               ends */
 };
 
 #define D(kind)    CUDNN_BACKEND_##kind##_DESCRIPTOR

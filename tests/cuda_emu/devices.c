@@ -133,9 +133,9 @@ CUresult emu_told(const char *call, CUresult code)
     X(CUDA_ERROR_INVALID_VALUE, "invalid argument")                                                          \
     X(CUDA_ERROR_OUT_OF_MEMORY, "out of memory")                                                             \
     X(CUDA_ERROR_NOT_INITIALIZED, "initialization error")                                                    \
-    X(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected") X(                                         \
-        CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal") X(CUDA_ERROR_INVALID_IMAGE,                     \
-                                                               "device kernel image is invalid")             \
+    X(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected")                                            \
+    X(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal") X(CUDA_ERROR_INVALID_IMAGE,                       \
+                                                             "device kernel image is invalid")               \
         X(CUDA_ERROR_INVALID_CONTEXT, "invalid device context") X(                                           \
             CUDA_ERROR_DEVICE_UNAVAILABLE, "device is unavailable") X(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,     \
                                                                       "driver and libraries do not match")   \

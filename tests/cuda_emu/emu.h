@@ -93,8 +93,8 @@ struct emu_kernel {
     const char *name; /* "mrk_cast" */
     size_t args_bytes;
     void (*run)(const void *args, unsigned grid_x, unsigned grid_y, unsigned threads, unsigned shared_bytes);
-    int (*spans)(const void *args, unsigned grid_x, unsigned grid_y,
-                 emu_span *out); /* how many, at most EMU_MAX_SPANS */
+    int (*spans)(const void *args, unsigned grid_x, unsigned grid_y, emu_span *out); /* how many, at most
+                                                                                        EMU_MAX_SPANS */
 };
 const struct emu_kernel *emu_kernel_find(const char *name);
 

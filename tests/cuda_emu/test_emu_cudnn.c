@@ -388,8 +388,8 @@ static void engines_keep_their_notes(void **state)
         const double tf32 = run_engine(h, &c, 1, 5, a), half = run_engine(h, &c, 3, 5, b);
         MRT_TRUE(tf32 > 1e-5 && tf32 < 1e-3 && half > 1e-5 && half < 1e-3);
         c.type = c.weights = EMU_BF16;
-        MRT_TRUE(run_engine(h, &c, 6, 5, NULL) >
-                 2 * run_engine(h, &c, 0, 5, NULL)); /* coarse: worse than bf16 is */
+        MRT_TRUE(run_engine(h, &c, 6, 5, NULL) > 2 * run_engine(h, &c, 0, 5, NULL)); /* coarse: worse than
+                                                                                        bf16 is */
     }
     GOOD(cudnnDestroy(h));
     MRT_EQ(emu_violations(), 0);

@@ -34,8 +34,8 @@ static void launches(void)
     EMUT_CHECK(g.out[0] == 0); /* recorded, not run */
     for (unsigned char i = 5; i < 9; i++) {
         memset(g.in, i, EMUT_BYTES);
-        EMUT_MUST(cuGraphLaunch(exec, i % 2 ? g.compute
-                                            : g.copy)); /* launches follow each other on whatever stream */
+        EMUT_MUST(cuGraphLaunch(exec, i % 2 ? g.compute : g.copy)); /* launches follow each other on whatever
+                                                                       stream */
         EMUT_MUST(cuStreamSynchronize(i % 2 ? g.compute : g.copy));
         EMUT_CHECK(g.out[0] == i && g.out[EMUT_BYTES - 1] == i);
     }

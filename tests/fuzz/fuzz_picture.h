@@ -10,10 +10,9 @@
 #include "tests/fuzz/fuzz.h"
 
 enum {
-    PICTURE_PIXELS = 1 << 18, /* what the decoder is allowed */
-    PICTURE_DECLARED =
-        64 *
-        PICTURE_PIXELS, /* pixels, coefficients of a progressive one, rows padded to whole MCUs, work space */
+    PICTURE_PIXELS = 1 << 18,               /* what the decoder is allowed */
+    PICTURE_DECLARED = 64 * PICTURE_PIXELS, /* pixels, coefficients of a progressive one, rows padded to whole
+                                               MCUs, work space */
 };
 
 /* The part that a random crop decodes, and the whole, must agree on whether the bytes are a picture within

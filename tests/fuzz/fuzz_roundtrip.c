@@ -340,8 +340,8 @@ static void table(spec *s)
     }
     mri_csv c;
     must(mri_csv_open(&c, mrt_fuzz_file("table", out, used), NULL) == MR_OK);
-    c.separator =
-        separator; /* which one it is is a guess from the first lines, and these are made to deceive */
+    c.separator = separator; /* which one it is is a guess from the first lines, and these are made to deceive
+                              */
     for (uint32_t r = 0; r < rows; r++) {
         must(mri_csv_next(&c, NULL) == MR_OK && c.count == places);
         for (uint32_t p = 0; p < places; p++) must(strcmp(mri_csv_place(&c, p), text[r][p]) == 0);

@@ -10,11 +10,10 @@
 #include "tests/fuzz/fuzz.h"
 
 enum {
-    FUZZ_MEMORY = 1 << 20, /* what a source is told it may keep */
-    FUZZ_DECLARED =
-        2 *
-        FUZZ_MEMORY,   /* that, and the buffers of fixed size that unpacking and converting take meanwhile */
-    FUZZ_SAMPLES = 64, /* looked at */
+    FUZZ_MEMORY = 1 << 20,           /* what a source is told it may keep */
+    FUZZ_DECLARED = 2 * FUZZ_MEMORY, /* that, and the buffers of fixed size that unpacking and converting take
+                                        meanwhile */
+    FUZZ_SAMPLES = 64,               /* looked at */
 };
 
 /* Every byte that is handed out is there: the sanitizers look. */

@@ -272,9 +272,8 @@ static void compare_outputs(const char *name, const struct op_case *c, const str
 {
     const size_t x_count = lab_elements(&c->d.in) * c->n, y_count = lab_elements(&b->out) * c->n;
     const bool two = io->x2 != NULL;
-    const double sum_floor =
-        0.4 * sqrt((double)c->n * b->out.h *
-                   b->out.w); /* of as many products of noise, when few happen to cancel */
+    const double sum_floor = 0.4 * sqrt((double)c->n * b->out.h * b->out.w); /* of as many products of noise,
+                                                                                when few happen to cancel */
     if (c->exact && memcmp(a->y, b->y, y_count * 4) != 0) lab_fail(name, "y", "not the same bits");
     lab_check(name, "y", lab_error(a->y, b->y, y_count, c->y_floor > 0 ? c->y_floor : 0.01), c->tolerance);
     if (c->d.kind == MR_OP_DROPOUT)

@@ -261,8 +261,8 @@ static uint16_t f16_of(float x)
     if (exponent < -14) exponent = -14;
     const double steps = rint(ldexp(size, 10 - exponent)); /* 1024 .. 2048 for normal numbers */
     if (exponent > 15 || (exponent == 15 && steps >= 2048)) return sign | 0x7C00;
-    return (uint16_t)(sign | (uint16_t)((exponent + 14) * 1024 +
-                                        (int)steps)); /* a carry runs into the exponent as it should */
+    return (uint16_t)(sign | (uint16_t)((exponent + 14) * 1024 + (int)steps)); /* a carry runs into the
+                                                                                  exponent as it should */
 }
 
 static float from_f16(uint16_t h)

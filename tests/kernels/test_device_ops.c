@@ -40,8 +40,8 @@ static void check(mr_op_desc d, uint32_t h, uint32_t w, uint32_t c, uint32_t dty
     const bool quick = lab_settings()->quick;
     d.max_batch = MAX_BATCH;
     d.in = lab_nhwc(h, w, c, dtype);
-    const bool product =
-        d.kind == MR_OP_CONV2D || d.kind == MR_OP_DENSE; /* a sum of terms of this size, rounded one by one */
+    const bool product = d.kind == MR_OP_CONV2D || d.kind == MR_OP_DENSE; /* a sum of terms of this size,
+                                                                             rounded one by one */
     struct op_case one = {.d = d, .tolerance = tolerance_of(dtype, product), .y_floor = product ? 0.5 : 0};
     const mr_tensor layouts[2] = {d.in, lab_own_layout(&mrt_device, &d.in)};
     const int layout_count = d.kind != MR_OP_LOSS && layouts[1].layout != layouts[0].layout ? 2 : 1;
@@ -99,8 +99,8 @@ static void check_conv2d(uint32_t dtype)
         d.need_dx = !cases[i].no_dx;
         check(d, cases[i].h, cases[i].w, cases[i].c, dtype);
     }
-    mr_op_desc d = window(MR_OP_CONV2D, 3, 2,
-                          0); /* padding that differs from side to side, a window that is not square */
+    mr_op_desc d = window(MR_OP_CONV2D, 3, 2, 0); /* padding that differs from side to side, a window that is
+                                                     not square */
     d.kernel_w = 2;
     d.filters = 6;
     d.pad_bottom = d.pad_left = 1;

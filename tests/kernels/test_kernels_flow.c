@@ -568,8 +568,8 @@ static void groups_add_in_device_order(void **state)
                     expected[i] = d ? expected[i] + values[d][i] : values[d][i];
             }
             MRT_OK(mr_group_sum_async(c.group, values, count), NULL);
-            for (uint32_t d = 0; d < c.count;
-                 d++) /* what follows on a stream sees the whole sum, the others' slices too */
+            for (uint32_t d = 0; d < c.count; d++) /* what follows on a stream sees the whole sum, the others'
+                                                      slices too */
                 MRT_OK(mr_copy_d2d_async(c.streams[d], copies[d], values[d], count * 4), NULL);
             for (uint32_t d = 0; d < c.count; d++) MRT_OK(mr_stream_sync(c.streams[d], &err), &err);
             for (uint32_t d = 0; d < c.count; d++) {

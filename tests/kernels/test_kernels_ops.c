@@ -375,8 +375,8 @@ static void conv2d_is_right(void **state)
         check_everywhere(d);
         d.no_bias = true;
         if (i != 6)
-            check_everywhere(
-                d); /* without bias one value stands too near to relu's corner for numeric gradients */
+            check_everywhere(d); /* without bias one value stands too near to relu's corner for numeric
+                                    gradients */
     }
 }
 

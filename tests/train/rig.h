@@ -34,8 +34,8 @@ typedef struct mrt_rig_options {
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */
 mr_net *mrt_net_norm(void); /* with batch normalisation and a separate activation */
 mr_net *mrt_net_dense(void);
-mr_net *mrt_net_branch(
-    void); /* additions of every kind, a short cut with a convolution; no batch normalisation */
+mr_net *mrt_net_branch(void);   /* additions of every kind, a short cut with a convolution; no batch
+                                   normalisation */
 mr_net *mrt_net_residual(void); /* blocks as in residual networks, both versions, with batch normalisation */
 
 int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err); /* on failure nothing is left */

@@ -63,8 +63,8 @@ static outcome step_on(mrt_rig *rig, uint64_t step)
     mrt_batch_free(&b, rig);
     out.loss = sums.loss_sum;
     out.grads = malloc(r->weight_floats * sizeof(float));
-    memcpy(out.grads, r->grads,
-           r->weight_floats * sizeof(float)); /* the processor's device memory is its own */
+    memcpy(out.grads, r->grads, r->weight_floats * sizeof(float)); /* the processor's device memory is its own
+                                                                    */
     return out;
 }
 

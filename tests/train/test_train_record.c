@@ -167,8 +167,8 @@ static void test_a_replayed_step_is_the_same(void **state)
         expect_same(&plain, &replayed);
         /* once a slot and segment; then as it was: of 5 + 5 steps the first of each slot is plain, of 4
          * evaluations the first */
-        const uint32_t segments =
-            begun / replicas / 2; /* two slots of training, one of evaluation, which is one segment */
+        const uint32_t segments = begun / replicas / 2; /* two slots of training, one of evaluation, which is
+                                                           one segment */
         MRT_TRUE(replicas == 1 ? segments == 1 : segments > 2);
         MRT_EQ(begun, replicas * (2 * segments + 1));
         MRT_EQ(launched, replicas * (8 * segments + 3));

@@ -35,8 +35,8 @@ typedef struct progress {
 } progress;
 
 void progress_start(progress *p, const char *label, const char *unit, bool quiet);
-void progress_show(progress *p, uint64_t done, uint64_t count,
-                   const char *note); /* note: text behind it, or NULL */
+void progress_show(progress *p, uint64_t done, uint64_t count, const char *note); /* note: text behind it, or
+                                                                                     NULL */
 void progress_end(progress *p);
 
 #endif

@@ -152,9 +152,8 @@ static int open_val_loader(train_run *r)
     cfg.order = MR_ORDER_SEQUENTIAL;
     cfg.length_window = 0;
     cfg.tail = MR_TAIL_KEEP;
-    cfg.prefetch = cfg.prefetch > 2
-                       ? 2
-                       : cfg.prefetch; /* it waits full while training runs: no more memory than needed */
+    cfg.prefetch = cfg.prefetch > 2 ? 2 : cfg.prefetch; /* it waits full while training runs: no more memory
+                                                           than needed */
     cfg.start_epoch = cfg.start_step = 0;
     cfg.trace = NULL;
     cfg.cache = MR_CACHE_OFF; /* what it may hold is meant for the training data */

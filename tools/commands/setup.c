@@ -353,8 +353,8 @@ int setup_output(const char *option, const char *path)
         say("out of memory");
         return EXIT_FAILED;
     }
-    const bool is_other =
-        lstat(path, &st) == 0 && !S_ISREG(st.st_mode); /* /dev/stdout would be replaced by a file */
+    const bool is_other = lstat(path, &st) == 0 && !S_ISREG(st.st_mode); /* /dev/stdout would be replaced by a
+                                                                            file */
     const int why = access(folder, W_OK | X_OK) == 0 ? 0 : errno;
     free(folder);
     if (!is_other && !why) return EXIT_DONE;

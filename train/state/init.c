@@ -17,8 +17,8 @@ static double limit_of(const mr_param_info *param, mr_init init)
 
 static void fill_uniform(const mr_param_info *param, float limit, uint32_t layer, uint64_t seed, float *out)
 {
-    const uint64_t key =
-        mri_mix64(seed ^ 0x1A17F111A17F111Au); /* apart from the keys of dropout and augmentation */
+    const uint64_t key = mri_mix64(seed ^ 0x1A17F111A17F111Au); /* apart from the keys of dropout and
+                                                                   augmentation */
     mri_philox bits = {{0}};
     for (uint64_t i = 0; i < param->count; i++) {
         if (i % 4 == 0) bits = mri_philox4x32(key, i / 4, layer);

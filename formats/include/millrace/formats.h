@@ -19,20 +19,20 @@ extern "C" {
 
 /* ------------------------------------------------------------------------------ values and schemas */
 
-typedef enum mr_type {                   /* numbers are on disk: never renumbered */
-                       MR_TYPE_JPEG = 1, /* a JPEG file's bytes */
-                       MR_TYPE_PNG = 2,  /* a PNG file's bytes */
-                       MR_TYPE_PIXELS =
-                           3, /* uint8 pixels, dim = {height, width, channels} whatever the plane order */
+typedef enum mr_type {                     /* numbers are on disk: never renumbered */
+                       MR_TYPE_JPEG = 1,   /* a JPEG file's bytes */
+                       MR_TYPE_PNG = 2,    /* a PNG file's bytes */
+                       MR_TYPE_PIXELS = 3, /* uint8 pixels, dim = {height, width, channels} whatever the plane
+                                              order */
                        MR_TYPE_INT = 4,    /* one int64 */
                        MR_TYPE_FLOAT = 5,  /* one float64 */
                        MR_TYPE_TENSOR = 6, /* row-major elements of dtype, dim[0..ndim) */
                        MR_TYPE_BYTES = 7,  /* anything */
                        MR_TYPE_TEXT = 8,   /* UTF-8, no terminator */
-                       MR_TYPE_IMAGE =
-                           9, /* in a schema only: JPEG, PNG, PIXELS or COEF, each record says which */
-                       MR_TYPE_COEF =
-                           10, /* a JPEG's quantised coefficients, packed: no entropy decoding left to do */
+                       MR_TYPE_IMAGE = 9,  /* in a schema only: JPEG, PNG, PIXELS or COEF, each record says
+                                              which */
+                       MR_TYPE_COEF = 10, /* a JPEG's quantised coefficients, packed: no entropy decoding left
+                                             to do */
 } mr_type;
 
 typedef enum mr_dtype { /* numbers are on disk */
@@ -121,21 +121,21 @@ typedef struct mr_source_config {
     mr_split split;        /* AUTO: the train part when the data has parts, else all of it */
     uint64_t memory_bytes; /* what an open source may keep (index, names, labels); default 1 GiB; over it
                               MR_ELIMIT */
-    const char *
-        image_key; /* which feature, member, column or array is the picture; NULL: the format's usual names */
+    const char *image_key; /* which feature, member, column or array is the picture; NULL: the format's usual
+                              names */
     const char *label_key; /* the same for the class */
     int64_t label_offset;  /* subtracted from every label; MR_LABEL_AUTO (default): the smallest label found
                               when that is 1, else 0 */
-    const char *index_folder; /* where an index goes when it cannot lie beside the data; NULL:
-                                 $XDG_CACHE_HOME/millrace */
-    bool no_index_file;       /* build the index anew in every run, keep none */
-    const char *
-        remote_folder; /* http(s)://: where what was fetched is kept; NULL: $XDG_CACHE_HOME/millrace/remote */
-    uint64_t remote_bytes; /* and how much of it at most; default 16 GiB */
-    const char *const
-        *class_names; /* number classes like these, by name, where the data have names too; a class that is
-                         none of them is MR_EFORMAT. Copied. NULL: as the data number them */
-    uint32_t class_count;     /* of class_names */
+    const char *index_folder;       /* where an index goes when it cannot lie beside the data; NULL:
+                                       $XDG_CACHE_HOME/millrace */
+    bool no_index_file;             /* build the index anew in every run, keep none */
+    const char *remote_folder;      /* http(s)://: where what was fetched is kept; NULL:
+                                       $XDG_CACHE_HOME/millrace/remote */
+    uint64_t remote_bytes;          /* and how much of it at most; default 16 GiB */
+    const char *const *class_names; /* number classes like these, by name, where the data have names too; a
+                                       class that is none of them is MR_EFORMAT. Copied. NULL: as the data
+                                       number them */
+    uint32_t class_count;           /* of class_names */
     const volatile int *stop; /* http(s)://: not 0 ends every wait for a server, now and while the source is
                                  open; NULL: never */
 } mr_source_config;

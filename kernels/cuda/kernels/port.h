@@ -33,9 +33,8 @@ extern "C" {
 extern struct mrk_uint3 threadIdx, blockIdx, blockDim, gridDim; /* set before each thread's turn */
 extern unsigned char *mrk_dynamic_shared;
 void mrk_barrier(void);
-float mrk_shuffle(
-    float value,
-    unsigned source_lane); /* all lanes of a warp call; the value of that lane of the same warp */
+float mrk_shuffle(float value, unsigned source_lane); /* all lanes of a warp call; the value of that lane of
+                                                         the same warp */
 uint64_t mrk_shuffle_u64(uint64_t value, unsigned source_lane);
 }
 

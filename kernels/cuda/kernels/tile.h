@@ -54,8 +54,8 @@ MRK_INLINE void mrk_fold(float (&v)[M], float *share, const mrk_walk &w, Fold fo
     while (half < w.height) half *= 2;
     for (half /= 2; half > 0; half /= 2) {
         __syncthreads();
-        if (w.y >= half && w.y < 2 * half &&
-            w.y < w.height) { /* at most half of all rows, so at most half of all threads */
+        if (w.y >= half && w.y < 2 * half && w.y < w.height) { /* at most half of all rows, so at most half of
+                                                                  all threads */
             const uint32_t at = (w.y - half) * w.width + w.x;
             MRK_UNROLL for (int m = 0; m < M; m++) share[m * (MRK_THREADS / 2) + at] = v[m];
         }

@@ -199,18 +199,18 @@ typedef struct mr_op_desc {
     uint32_t filters;         /* CONV2D filters, DENSE units, ONE_HOT classes */
     uint32_t kernel_h, kernel_w, stride_h, stride_w; /* CONV2D, POOL2D */
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
-    bool average;   /* POOL2D */
-    float rate;     /* DROPOUT: fraction dropped, [0, 1) */
-    uint32_t op_id; /* DROPOUT: tells the layers of one network apart */
-    float momentum,
-        epsilon; /* BATCHNORM: running = momentum * running + (1 - momentum) * batch (biased variance) */
-    float mean[4], std[4]; /* INPUT, in units of the uint8 pixels (x / 255: mean 0, std 255) */
-    bool no_bias;          /* CONV2D, DENSE: weights only */
-    bool residual;         /* BATCHNORM: y = activation(normalised + x2) */
+    bool average;            /* POOL2D */
+    float rate;              /* DROPOUT: fraction dropped, [0, 1) */
+    uint32_t op_id;          /* DROPOUT: tells the layers of one network apart */
+    float momentum, epsilon; /* BATCHNORM: running = momentum * running + (1 - momentum) * batch (biased
+                                variance) */
+    float mean[4], std[4];   /* INPUT, in units of the uint8 pixels (x / 255: mean 0, std 255) */
+    bool no_bias;            /* CONV2D, DENSE: weights only */
+    bool residual;           /* BATCHNORM: y = activation(normalised + x2) */
     uint32_t out_dtype; /* INPUT, ONE_HOT: MR_TENSOR_F32 (0 means that), _BF16, _F16; what the device cannot
                            is MR_EUNSUPPORTED */
-    mr_wanted_layout
-        want; /* INPUT, CONV2D (not NCHW): layout of the output; MR_WANT_ANY leaves it to the device */
+    mr_wanted_layout want; /* INPUT, CONV2D (not NCHW): layout of the output; MR_WANT_ANY leaves it to the
+                              device */
 } mr_op_desc;
 
 #define MR_OP_MAX_PARAMS 2
@@ -256,9 +256,9 @@ typedef struct mr_metrics {
  * recorded step (mr_graph) can run again with new values: copy it there on the same stream first. */
 typedef struct mr_step_values {
     uint64_t step; /* DROPOUT: tells steps apart */
-    float
-        scale; /* LOSS: backward gives scale * (softmax - onehot); 1 / samples counted in the GLOBAL batch */
-    float lr;  /* updates */
+    float scale;   /* LOSS: backward gives scale * (softmax - onehot); 1 / samples counted in the GLOBAL batch
+                    */
+    float lr;      /* updates */
     float adam_rate; /* lr / (1 - beta1^t) */
     float adam_root; /* 1 / sqrt(1 - beta2^t) */
 } mr_step_values;
@@ -282,10 +282,10 @@ typedef struct mr_op_args {
     void *y;        /* output; backward reads it (kept as forward left it). LOSS: softmax of x, or NULL */
     void *dy; /* gradient to y: read, and may be overwritten. After backward of ADD or BATCHNORM with residual
                  it holds the gradient to x2 */
-    const void
-        *dy2; /* a second gradient to y, of another consumer, or NULL: added to dy first. Every op but LOSS */
-    void *
-        dx; /* gradient to x: written; not dy, unless inplace. ADD: may be NULL, dy is the gradient to both */
+    const void *dy2; /* a second gradient to y, of another consumer, or NULL: added to dy first. Every op but
+                        LOSS */
+    void *dx; /* gradient to x: written; not dy, unless inplace. ADD: may be NULL, dy is the gradient to both
+               */
     const float *param[MR_OP_MAX_PARAMS];
     float *dparam[MR_OP_MAX_PARAMS]; /* gradients: written, not added to */
     float *state[MR_OP_MAX_PARAMS];

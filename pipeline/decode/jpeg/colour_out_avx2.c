@@ -36,8 +36,8 @@ MRI_TARGET_AVX2 static inline void store_pixels(struct pixels p, uint8_t *rgb)
         _mm256_shuffle_epi8(p.g, _mm256_broadcastsi128_si256(_mm_load_si128((const void *)byte_at[1])));
     const __m256i b =
         _mm256_shuffle_epi8(p.b, _mm256_broadcastsi128_si256(_mm_load_si128((const void *)byte_at[2])));
-    const __m256i x = pick(r, g, b), y = pick(g, b, r),
-                  z = pick(b, r, g); /* 48 bytes of the lower lanes, 48 of the upper */
+    const __m256i x = pick(r, g, b), y = pick(g, b, r), z = pick(b, r, g); /* 48 bytes of the lower lanes, 48
+                                                                              of the upper */
     _mm256_storeu_si256((void *)rgb, _mm256_permute2x128_si256(x, y, 0x20));
     _mm256_storeu_si256((void *)(rgb + 32), _mm256_blend_epi32(z, x, 0xf0));
     _mm256_storeu_si256((void *)(rgb + 64), _mm256_permute2x128_si256(y, z, 0x31));

@@ -33,8 +33,8 @@ static void feed_load(mri_cursor *c, size_t want)
     c->fill += mri_unstuff(c->data + c->next, c->scan->end - c->next, c->feed + c->fill, more, &used);
     c->next += used;
     c->ended = c->fill < want;
-    c->run.limit =
-        c->ended ? c->feed + c->fill + 8 : c->feed + c->fill - MRI_MCU_BYTES; /* 8: a load looks ahead */
+    c->run.limit = c->ended ? c->feed + c->fill + 8 : c->feed + c->fill - MRI_MCU_BYTES; /* 8: a load looks
+                                                                                            ahead */
 }
 
 static void feed_begin(mri_cursor *c, size_t file_at, size_t want)
@@ -205,8 +205,8 @@ static int compare(mri_cursor *c, mr_error *err)
     mri_jpeg_entry here;
     if (idx == 0) c->told = mri_jpeg_entries_row(c->entries, row);
     else
-        mri_jpeg_entries_next(c->entries, row, idx - 1,
-                              &c->told); /* decoding passes all of a row, from the one it began with */
+        mri_jpeg_entries_next(c->entries, row, idx - 1, &c->told); /* decoding passes all of a row, from the
+                                                                      one it began with */
     const int rc = mri_cursor_tell(c, &here, err);
     if (rc) return rc;
     bool same = here.bit == c->told.bit;

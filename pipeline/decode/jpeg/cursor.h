@@ -26,8 +26,8 @@ typedef struct mri_cursor {
     bool ended;           /* next is at a marker or the end */
     bool marking;         /* the caller's to set, before moving: entries are compared or told */
     size_t mark, mark_at; /* a byte of the feed and, when marking, its place in the file */
-    uint8_t feed[MRI_FEED_BYTES + MRI_UNSTUFF_SLACK + MRI_MCU_BYTES +
-                 64]; /* an MCU that runs over the end stays inside */
+    uint8_t feed[MRI_FEED_BYTES + MRI_UNSTUFF_SLACK + MRI_MCU_BYTES + 64]; /* an MCU that runs over the end
+                                                                              stays inside */
 } mri_cursor;
 
 /* To the start of a scan. run.block[], wide and high are the caller's to fill. */

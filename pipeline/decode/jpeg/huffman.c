@@ -127,8 +127,8 @@ bool mri_huff_ac_build(mri_huff_ac *t, const uint8_t *spec)
     uint32_t space[2 * MRI_HUFF_WINDOW(MRI_AC_BITS)]; /* gains of w bits: 2^w from 2^w on */
     const uint32_t *gain[MRI_AC_BITS];
     put_symbols(space + MRI_HUFF_WINDOW(MRI_AC_BITS), t->codes.spec, NULL);
-    for (unsigned w = MRI_AC_BITS;
-         w-- > 0;) { /* one bit less: every other one, and those that do not fit gain nothing */
+    for (unsigned w = MRI_AC_BITS; w-- > 0;) { /* one bit less: every other one, and those that do not fit
+                                                  gain nothing */
         uint32_t *less = space + (1u << w);
         const uint32_t *more = less + (1u << w);
         for (uint32_t k = 0; k < 1u << w; k++) less[k] = mri_ac_bits(more[2 * k]) <= w ? more[2 * k] : 0;

@@ -7,9 +7,9 @@
 #include "pipeline/decode/jpeg/libjpeg_coef.h"
 
 struct mri_libjpeg {
-    struct jpeg_decompress_struct
-        d;                         /* made anew for each picture: it would keep tables from one to the next */
-    struct jpeg_compress_struct c; /* while writing */
+    struct jpeg_decompress_struct d; /* made anew for each picture: it would keep tables from one to the next
+                                      */
+    struct jpeg_compress_struct c;   /* while writing */
     mri_libjpeg_errors errors;
     struct jpeg_progress_mgr progress;
     mri_libjpeg_sink sink;  /* of what is written */

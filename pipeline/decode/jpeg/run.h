@@ -100,8 +100,8 @@ INLINE unsigned ac_block(mri_bits *in, const mri_huff_ac *t, int16_t *out, bool 
             on = ac_step(in, t, out, store, &k, &e, &all) && ac_step(in, t, out, store, &k, &e, &all) &&
                  ac_step(in, t, out, store, &k, &e, &all) && ac_step(in, t, out, store, &k, &e, &all);
         }
-        if (mri_ac_all(e) - MRI_AC_END <= 32 &&
-            all - MRI_AC_END < 63) { /* the end, and not that of the next block behind a full one */
+        if (mri_ac_all(e) - MRI_AC_END <= 32 && all - MRI_AC_END < 63) { /* the end, and not that of the next
+                                                                            block behind a full one */
             mri_bits_drop(in, mri_ac_bits(e));
             return all - MRI_AC_END;
         }

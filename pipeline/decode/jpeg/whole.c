@@ -116,8 +116,8 @@ static void rows_of(const blocks *b, const mri_jpeg_frame *f, uint32_t mcu_row,
     for (uint32_t k = 0; k < f->component_count; k++) {
         const mri_jpeg_component *c = &f->component[k];
         const size_t above = b->whole ? (size_t)mcu_row * c->v * c->blocks_wide : 0;
-        out[k] =
-            (mri_block_rows){b->base[k] + above, b->last, c->blocks_wide}; /* last is wanted by nobody here */
+        out[k] = (mri_block_rows){b->base[k] + above, b->last, c->blocks_wide}; /* last is wanted by nobody
+                                                                                   here */
     }
 }
 
@@ -305,8 +305,8 @@ int mri_whole_unpack(mri_whole *w, const void *payload, size_t bytes, const mr_d
     int rc = open_payload(&c, payload, bytes, cfg, err);
     if (rc == MR_OK) rc = blocks_make(w, &c.frame, false, cfg->max_pixels, &b, err);
     if (rc == MR_OK) {
-        unpacking u = {&c, b.base[0],
-                       b.last}; /* the rows of all components lie behind it: there is room for one of any */
+        unpacking u = {&c, b.base[0], b.last}; /* the rows of all components lie behind it: there is room for
+                                                  one of any */
         rc = mri_libjpeg_write(w->libjpeg, &c.frame, unpacked_row, &u, out, out_bytes, err);
     }
     give_back(w);

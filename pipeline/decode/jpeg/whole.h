@@ -6,8 +6,8 @@
 #include "formats/image/jpeg_frame.h"
 #include "millrace/pipeline.h"
 
-typedef struct mri_whole
-    mri_whole; /* decoders and buffers of one thread; large buffers are given back after each picture */
+typedef struct mri_whole mri_whole; /* decoders and buffers of one thread; large buffers are given back after
+                                       each picture */
 
 int mri_whole_create(mri_whole **out);
 void mri_whole_destroy(mri_whole *w); /* accepts NULL */

@@ -186,10 +186,10 @@ MR_API mr_role mr_field_role(const mr_source_info *info, uint32_t field);
 
 typedef struct mr_loader_config {
     size_t struct_size;
-    uint32_t batch; /* samples in a GLOBAL batch, 1.. ; default 128 */
-    uint64_t seed;  /* default 0 */
-    uint64_t
-        epochs; /* epochs 0 .. epochs-1 are delivered (from start_epoch on); UINT64_MAX: endless; default 1 */
+    uint32_t batch;  /* samples in a GLOBAL batch, 1.. ; default 128 */
+    uint64_t seed;   /* default 0 */
+    uint64_t epochs; /* epochs 0 .. epochs-1 are delivered (from start_epoch on); UINT64_MAX: endless; default
+                        1 */
     mr_order order;
     uint32_t block;    /* BLOCK: samples per block; blocks are shuffled, and samples inside a window of 16;
                           default 256 */
@@ -197,23 +197,23 @@ typedef struct mr_loader_config {
     uint32_t prefetch; /* batches prepared ahead; 0: read, decode, copy in series in the caller's thread;
                           default 4 */
     uint32_t workers;  /* decode threads; 0: one per core of the process; prefetch 0 uses none */
-    uint32_t
-        readers;    /* reader threads; 0: one with io_uring, four with pread (each has one read in flight) */
-    uint32_t depth; /* reads in flight per reader, default 32 */
-    mr_io io;       /* AUTO: io_uring, or pread threads where the kernel refuses it */
-    bool direct;    /* O_DIRECT for shared files on a local disk; default false */
-    bool training;  /* random augmentation on */
+    uint32_t readers;  /* reader threads; 0: one with io_uring, four with pread (each has one read in flight)
+                        */
+    uint32_t depth;    /* reads in flight per reader, default 32 */
+    mr_io io;          /* AUTO: io_uring, or pread threads where the kernel refuses it */
+    bool direct;       /* O_DIRECT for shared files on a local disk; default false */
+    bool training;     /* random augmentation on */
     const char *augment; /* default "none" */
     uint32_t channels;   /* 1, 3, or 0: what the data has (3 when pictures differ) */
     mr_decode_config decode;
     mr_bad bad;
-    uint64_t
-        max_bad; /* REPLACE, SKIP: more than this many different damaged samples stop the run; default 100 */
+    uint64_t max_bad; /* REPLACE, SKIP: more than this many different damaged samples stop the run; default
+                         100 */
     mr_bad_report *on_bad;
     void *bad_context;
-    uint64_t
-        memory_bytes; /* host budget of the loader: slots, read buffers, scratch; 0: half of what the process
-                         may use. decode.max_pixels is lowered to what the rest of the budget can hold */
+    uint64_t memory_bytes; /* host budget of the loader: slots, read buffers, scratch; 0: half of what the
+                              process may use. decode.max_pixels is lowered to what the rest of the budget can
+                              hold */
     uint64_t start_epoch, start_step; /* resume: the first batch delivered */
     mr_device *const *devices;        /* one per replica; NULL: batches stay in host memory, one part */
     uint32_t device_count;
@@ -221,14 +221,14 @@ typedef struct mr_loader_config {
     mr_trace *trace; /* or NULL */
     bool keep_host;  /* with devices: the host copy stays readable while a batch is held (mr_loader_digest
                         needs it);  costs host slots */
-    uint64_t
-        resident_bytes; /* a set of small samples (64 KiB on average) whose shared files have at most this
-                        many bytes is read once, in large runs, and then served from memory without requests
-                        or copies; 0: never; default 1 GiB. Never more than a quarter of the memory budget */
+    uint64_t resident_bytes; /* a set of small samples (64 KiB on average) whose shared files have at most
+                             this many bytes is read once, in large runs, and then served from memory without
+                             requests or copies; 0: never; default 1 GiB. Never more than a quarter of the
+                             memory budget */
     mr_cache cache; /* keep samples from the first epoch on, for the ones that follow; default OFF. Changes no
                        bit of a batch */
-    const char
-        *cache_folder;    /* DISK: made if missing; what an earlier run kept there of the same data is used */
+    const char *cache_folder; /* DISK: made if missing; what an earlier run kept there of the same data is
+                                 used */
     uint64_t cache_bytes; /* MEMORY: part of memory_bytes; DISK: of the file and its index. What does not fit
                              is read from the data in every epoch: nothing is evicted */
     void (*on_note)(void *context, const char *text); /* something the user should know that stops nothing,
@@ -270,9 +270,9 @@ typedef struct mr_loader_field_info {
 /* What stays fixed for the life of a loader. */
 typedef struct mr_loader_info {
     uint32_t batch, parts;
-    uint32_t height, width,
-        channels;          /* of every picture in a batch, uint8 NHWC; 0 of a source without pictures */
-    uint64_t sample_count; /* in the data set */
+    uint32_t height, width, channels; /* of every picture in a batch, uint8 NHWC; 0 of a source without
+                                         pictures */
+    uint64_t sample_count;            /* in the data set */
     uint64_t steps_per_epoch;
     uint64_t epoch_samples;   /* delivered per epoch: sample_count, or less (DROP) */
     uint64_t dropped, padded; /* per epoch, by the tail policy */
@@ -332,8 +332,8 @@ typedef struct mr_part {
     const void *affine; /* count pairs of float, or NULL */
     mr_event *ready;    /* recorded behind the copies; NULL without devices */
     mr_part_form form;
-    mr_batch_field
-        field[MR_LOADER_MAX_FIELDS]; /* in the order of the configuration; memory as that of pixels */
+    mr_batch_field field[MR_LOADER_MAX_FIELDS]; /* in the order of the configuration; memory as that of pixels
+                                                 */
 } mr_part;
 
 typedef struct mr_batch {
@@ -349,8 +349,8 @@ typedef struct mr_batch {
     const float *affine; /* or NULL */
     uint32_t part_count;
     const mr_part *parts;
-    mr_batch_field
-        field[MR_LOADER_MAX_FIELDS]; /* host memory; data NULL with devices, unless keep_host was set */
+    mr_batch_field field[MR_LOADER_MAX_FIELDS]; /* host memory; data NULL with devices, unless keep_host was
+                                                   set */
 } mr_batch;
 
 /* src must outlive the loader. MR_ELIMIT when the memory it needs exceeds the budget: err says what needs how
@@ -464,10 +464,10 @@ typedef struct mr_convert_config {
     bool verify; /* read everything back at the end (default true) */
     uint64_t max_bad; /* stop when more samples are bad; default unlimited */
     mr_decode_config decode;
-    const char *provenance; /* JSON text */
-    void (*progress)(void *context, uint64_t done, uint64_t count,
-                     uint64_t bytes); /* from the calling thread */
-    mr_bad_report *on_bad;            /* from the calling thread, in source order */
+    const char *provenance;                                                         /* JSON text */
+    void (*progress)(void *context, uint64_t done, uint64_t count, uint64_t bytes); /* from the calling thread
+                                                                                     */
+    mr_bad_report *on_bad; /* from the calling thread, in source order */
     void *context;
     const volatile int *stop; /* set non-zero to stop cleanly; or NULL */
     bool entries;   /* JPEG: entry points beside JPEGs that can have them, in a field "image.entries" (default
@@ -484,8 +484,8 @@ typedef struct mr_convert_result {
     uint64_t bytes_in, bytes_out;
     uint32_t shards;
     uint64_t transcoded, with_entries; /* of the records made now, as those below */
-    uint64_t coefficients,
-        kept; /* COEF: pictures stored as coefficients, and those that cannot be and stay as they are */
+    uint64_t coefficients, kept; /* COEF: pictures stored as coefficients, and those that cannot be and stay
+                                    as they are */
 } mr_convert_result;
 
 /* Same source and settings give the same bytes, for any number of workers and however often interrupted and

@@ -495,8 +495,8 @@ static void damaged_archives(void **state)
     changed(false, false, -10, 1, MR_EFORMAT, "does not end at its end record");
     changed(false, false, -6, 1, MR_EFORMAT, "does not end at its end record");
     changed(false, false, -14, 9, MR_EFORMAT, "several disks");
-    changed(true, false, 30 + 11, 7, MR_EFORMAT,
-            "makes no sense"); /* a kind of deflate block that there is not */
+    changed(true, false, 30 + 11, 7, MR_EFORMAT, "makes no sense"); /* a kind of deflate block that there is
+                                                                       not */
     archive *z = make_archive(false, false);
     z->p[z->bytes - 24] ^= 1; /* a class */
     finish(z, "bad.npz");

@@ -83,8 +83,8 @@ static void a_piece_stands_for_its_set(void **state)
                       "x-00011-of-00012";
     MRT_STR(all_of(mrt_path("set/x-00003-of-00012")), all);
     MRT_STR(all_of(mrt_path("set")), all);
-    mrt_write_file(mrt_path("set/x-00005-of-00012"), "",
-                   0); /* a writer with fewer samples than pieces leaves empty ones */
+    mrt_write_file(mrt_path("set/x-00005-of-00012"), "", 0); /* a writer with fewer samples than pieces leaves
+                                                                empty ones */
     MRT_STR(all_of(mrt_path("set")), all);
     unlink(mrt_path("set/x-00005-of-00012"));
     int code;
@@ -196,8 +196,8 @@ static void parts_may_be_folders(void **state)
     for (size_t k = 0; k < sizeof folders / sizeof folders[0]; k++) mrt_mkdir(mrt_path("%s", folders[k]));
     const char *f = mrt_path("f");
     for (int k = 0; k < 2; k++) put(mrt_path("f/train/%05d-of-00002", k));
-    put(mrt_path(
-        "f/Val/00000-of-00002")); /* the same names as in another part, and one that speaks of another part */
+    put(mrt_path("f/Val/00000-of-00002")); /* the same names as in another part, and one that speaks of
+                                              another part */
     put(mrt_path("f/Val/00001-of-00002"));
     put(mrt_path("f/Val/train-of-thought"));
     put_gzip(mrt_path("f/test/a.gz"));
@@ -212,8 +212,8 @@ static void parts_may_be_folders(void **state)
     MRT_TRUE(l.has_test);
     int code;
     mrt_mkdir(mrt_path("f/dev"));
-    MRT_STR(below(f, MR_SPLIT_TRAIN),
-            "train/00000-of-00002 train/00001-of-00002"); /* nothing of ours in dev */
+    MRT_STR(below(f, MR_SPLIT_TRAIN), "train/00000-of-00002 train/00001-of-00002"); /* nothing of ours in dev
+                                                                                     */
     put(mrt_path("f/dev/x"));
     const char *said = found(f, MR_SPLIT_TEST, &code, NULL);
     MRT_EQ(code, MR_EFORMAT);

@@ -174,8 +174,8 @@ static void wrong_folders_are_named(void **state)
     MRT_EQ(symlink("/no/such/file", mrt_path("bare/one/gone")), 0);
     expect_error(mrt_path("bare"), MR_EFORMAT, "to nothing", "bare/one/gone");
     unlink(mrt_path("bare/one/gone"));
-    MRT_EQ(symlink("..", mrt_path("bare/up")),
-           0); /* a class that is the folder above: it has a picture, no loop */
+    MRT_EQ(symlink("..", mrt_path("bare/up")), 0); /* a class that is the folder above: it has a picture, no
+                                                      loop */
     unlink(mrt_path("bare/picture.jpg"));
     expect_error(mrt_path("bare"), MR_EFORMAT, "a class without pictures", "bare/up");
     unlink(mrt_path("bare/up"));

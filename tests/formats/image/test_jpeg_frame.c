@@ -95,8 +95,8 @@ static void test_frame(void **state)
     }
     MRT_TRUE(l.scan_count == 1 && l.scan[0].component_count == 3 && l.scan[0].restart_interval == 0x102 &&
              l.scan[0].begin == begin);
-    const mri_jpeg_scan_component *c =
-        l.scan[0].component; /* 16 counts, then the one symbol that tells the tables apart */
+    const mri_jpeg_scan_component *c = l.scan[0].component; /* 16 counts, then the one symbol that tells the
+                                                               tables apart */
     MRT_TRUE(c[0].dc[16] == 0 && c[1].dc[16] == 1 && c[2].dc[16] == 1);
     MRT_TRUE(c[0].ac[16] == 0x20 && c[1].ac[16] == 0x21 && c[2].ac[16] == 0x20);
 }

@@ -152,8 +152,8 @@ static void long_index_is_spilled(void **state)
     MRT_EQ(pread(mr_mrec_fd(m), buf, bytes, (off_t)offset), bytes);
     MRT_OK(mr_mrec_parse(m, COUNT - 5, buf, bytes, &s, NULL, &err), &err);
     MRT_EQ(s.value[0].i, -(COUNT - 5));
-    MRT_EQ(mr_mrec_parse(m, COUNT - 6, buf, bytes, &s, NULL, &err),
-           MR_EFORMAT); /* a good record in a wrong place */
+    MRT_EQ(mr_mrec_parse(m, COUNT - 6, buf, bytes, &s, NULL, &err), MR_EFORMAT); /* a good record in a wrong
+                                                                                    place */
     MRT_EQ(err.sample, COUNT - 6);
     mr_mrec_close(m);
 }

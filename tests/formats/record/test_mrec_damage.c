@@ -119,8 +119,8 @@ static void each_damaged_record_is_named(void **state)
     mr_mrec_close(m);
     MRT_EQ(mr_mrec_open(&m, mrt_path("two.mrec"), 1 << 20, &err), MR_ECHECKSUM);
     MRT_HAS(err.text, "index page 1");
-    MRT_OK(mr_mrec_open(&m, mrt_path("two.mrec"), 0, &err),
-           &err); /* by page: only who needs that page hears of it */
+    MRT_OK(mr_mrec_open(&m, mrt_path("two.mrec"), 0, &err), &err); /* by page: only who needs that page hears
+                                                                      of it */
     MRT_OK(mr_mrec_extent(m, 0, &offset[0], &bytes, &err), &err);
     MRT_EQ(mr_mrec_extent(m, 130, &offset[0], &bytes, &err), MR_ECHECKSUM);
     mr_mrec_close(m);

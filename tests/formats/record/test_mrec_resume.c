@@ -99,8 +99,9 @@ static void garbage_tails(void **state)
         if (n % 3 == 0) memset(buf + cut, 0, tail); /* blocks a crash left without data */
         else if (n % 3 == 1) mrt_noise(buf + cut, tail, n);
         else
-            memcpy(buf + cut, part + prefix,
-                   tail < w.data_end - prefix ? tail : w.data_end - prefix); /* old records */
+            memcpy(buf + cut, part + prefix, tail < w.data_end - prefix ? tail : w.data_end - prefix); /* old
+                                                                                                          records
+                                                                                                        */
         mrt_write_file(mrt_path("tail.mrec.part"), buf,
                        cut + (n % 3 == 2 && tail > w.data_end - prefix ? w.data_end - prefix : tail));
         resume_and_compare(&w, "tail.mrec", 0, 0);

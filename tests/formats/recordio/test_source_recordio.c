@@ -344,8 +344,8 @@ static void labels_of_every_kind(void **state)
 /* ---- records in parts ---- */
 static uint32_t split_picture(uint8_t *data, uint32_t k)
 {
-    const mri_picture_head h = {.label = (float)(k % 3),
-                                .id = MRI_RECORDIO_MAGIC}; /* the header is split as well */
+    const mri_picture_head h = {.label = (float)(k % 3), .id = MRI_RECORDIO_MAGIC}; /* the header is split as
+                                                                                       well */
     uint8_t *at = mri_picture_head_build(&h, NULL, data);
     picture(at, k);
     for (uint32_t n = 4; n + 8 <= PICTURE; n += 4 * (k + 2)) memcpy(at + n, magic, 4);

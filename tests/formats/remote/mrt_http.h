@@ -34,9 +34,9 @@ void mrt_http_end(mrt_http *s);
 void mrt_http_be(mrt_http *s, mrt_http_way way, long arg, int times);
 /* Another content and ETag from now on; data are not copied. etag NULL: no version is told. */
 void mrt_http_change(mrt_http *s, const void *data, size_t bytes, const char *etag);
-const char *mrt_http_url(const mrt_http *s,
-                         const char *name); /* "http://127.0.0.1:PORT/NAME", one of 8 rotating buffers */
-unsigned mrt_http_answers(mrt_http *s);     /* so far */
-unsigned mrt_http_most(mrt_http *s);        /* answers at one time */
+const char *mrt_http_url(const mrt_http *s, const char *name); /* "http://127.0.0.1:PORT/NAME", one of 8
+                                                                  rotating buffers */
+unsigned mrt_http_answers(mrt_http *s);                        /* so far */
+unsigned mrt_http_most(mrt_http *s);                           /* answers at one time */
 
 #endif

@@ -247,8 +247,8 @@ static void test_room_of_what_is_given_up(void **state)
 static void test_two_sets_on_one_folder(void **state)
 {
     (void)state;
-    mri_remote *a = make(3 * MIB, NULL),
-               *b = make(3 * MIB, NULL); /* as two programs: nothing is shared but the folder */
+    mri_remote *a = make(3 * MIB, NULL), *b = make(3 * MIB, NULL); /* as two programs: nothing is shared but
+                                                                      the folder */
     mri_remote_file *f = open_one(a, "a.bin"), *g = open_one(b, "a.bin");
     for (uint64_t k = 0; k < 60; k++) {
         same_bytes(f, content, (k * 7 % 21) * MIB, MIB);
@@ -466,8 +466,8 @@ static void test_nobody_there(void **state)
     MRT_HAS(text, "gave up after 4 tries");
     assert_null(strstr(text, "secret"));
     assert_null(strstr(text, "hidden"));
-    MRT_EQ(mri_remote_open(r, &f, "http://nobody.invalid/x", &err),
-           MR_EIO); /* names may be found later: tried again, too */
+    MRT_EQ(mri_remote_open(r, &f, "http://nobody.invalid/x", &err), MR_EIO); /* names may be found later:
+                                                                                tried again, too */
     MRT_HAS(mr_error_format(&err, text, sizeof text), "gave up after 4 tries");
     mri_remote_destroy(r);
 }

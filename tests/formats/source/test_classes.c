@@ -72,8 +72,8 @@ static void expect(const char *path, const char *const *names, uint32_t count, c
     const mr_source_info *info = mr_source_info_of(src);
     MRT_EQ(info->class_count, count);
     for (uint32_t k = 0; k < count; k++) MRT_STR(info->class_names[k], names[k]);
-    MRT_TRUE((info->fingerprint == fingerprint) ==
-             (strcmp(own, followed) == 0)); /* other labels are another data set */
+    MRT_TRUE((info->fingerprint == fingerprint) == (strcmp(own, followed) == 0)); /* other labels are another
+                                                                                     data set */
     mr_source_close(src);
 }
 

@@ -292,8 +292,8 @@ static void tensors(void **state)
         value_is(&s.value[1], MR_TYPE_TENSOR, boxes, 4 * samples[k].count);
         MRT_EQ(s.value[1].dtype, MR_F32);
         MRT_EQ(s.value[1].ndim, 2);
-        MRT_EQ(s.value[1].dim[0],
-               samples[k].count / 4); /* sample 2 has no such member: none, of the same kind */
+        MRT_EQ(s.value[1].dim[0], samples[k].count / 4); /* sample 2 has no such member: none, of the same
+                                                            kind */
         MRT_EQ(s.value[1].dim[1], 4);
         MRT_EQ(s.value[2].ndim, 1);
         MRT_EQ(s.value[2].dim[0], 1);

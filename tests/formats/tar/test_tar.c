@@ -9,10 +9,10 @@ static int get(void *context, uint64_t offset, size_t bytes, const uint8_t **out
 {
     (void)err;
     const mrt_tar *a = context;
-    MRT_TRUE(offset <= a->bytes && bytes <= a->bytes - offset &&
-             bytes > 0); /* never asked for more than there is */
-    static uint8_t
-        *copy; /* at its exact size, so that a sanitizer sees what reads past it; gone with the next call */
+    MRT_TRUE(offset <= a->bytes && bytes <= a->bytes - offset && bytes > 0); /* never asked for more than
+                                                                                there is */
+    static uint8_t *copy; /* at its exact size, so that a sanitizer sees what reads past it; gone with the
+                             next call */
     free(copy);
     copy = malloc(bytes);
     assert_non_null(copy);
@@ -165,8 +165,8 @@ static void names(void **state)
     next("pax wins", MRI_TAR_FILE, 1);
     next("pax wins", MRI_TAR_FILE, 1);
     m = next("taken back", MRI_TAR_FILE, 1);
-    MRT_EQ(next("new\nline \xff.jpg", MRI_TAR_FILE, 1).head,
-           m.data + 512 + 1024); /* the header for all is part of none */
+    MRT_EQ(next("new\nline \xff.jpg", MRI_TAR_FILE, 1).head, m.data + 512 + 1024); /* the header for all is
+                                                                                      part of none */
     next("solaris", MRI_TAR_FILE, 1);
     next("", MRI_TAR_FILE, 2);
     end(2);

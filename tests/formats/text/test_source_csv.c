@@ -127,8 +127,9 @@ static void classes(void **state)
     refuse("path,label\na.jpg,1\nb.jpg,2\nc.jpg,cat\n", MR_EFORMAT, "line 4:", "mixed");
     refuse("path,label\na.jpg,0\nb.jpg,-1\n", MR_EFORMAT, "line 3:", "negative");
     refuse("path,label\na.jpg,0\nb.jpg,1099511627776\n", MR_EFORMAT, "line 3:", "too large");
-    refuse("path,label\na.jpg,0\nb.jpg,99999999999999999999\n", MR_EFORMAT,
-           "line 3:", "mixed"); /* fits no integer at all */
+    refuse("path,label\na.jpg,0\nb.jpg,99999999999999999999\n", MR_EFORMAT, "line 3:", "mixed"); /* fits no
+                                                                                                    integer at
+                                                                                                    all */
     refuse("path,label\na.jpg,0\nb.jpg, \n", MR_EFORMAT, "line 3:", "class is empty");
 }
 

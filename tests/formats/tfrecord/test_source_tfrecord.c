@@ -660,8 +660,8 @@ static void what_is_no_tfrecord(void **state)
     mrt_write_file(mrt_path("text"), "just some text that is long enough", 34);
     MRT_EQ(mr_source_open(&src, mrt_path("text"), &cfg, &err), MR_ECHECKSUM);
     MRT_HAS(err.text, "this is no TFRecord file");
-    for (int k = 0; k < 2;
-         k++) { /* nothing but records that are no Example: it is not these samples that are bad */
+    for (int k = 0; k < 2; k++) { /* nothing but records that are no Example: it is not these samples that are
+                                     bad */
         restart();
         for (int n = 0; n < (k ? 100 : 3); n++) put_record("\x0a\x02\x0a\x00\x12\x00", 6);
         refused(save("sequences"), MR_EUNSUPPORTED, "SequenceExample", 0);

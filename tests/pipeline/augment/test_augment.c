@@ -311,8 +311,8 @@ static void compare(int which, mri_scratch *s, const mr_value *value, const mr_i
     MRT_OK(mri_augment_run(a, s, value, &cfg, decoded->channels, key, h, w, dst, NULL, NULL, NULL, &err),
            &err);
     MRT_TRUE(memcmp(dst + bytes, "ZZZZ", 4) == 0);
-    const int slack =
-        which >= 12 && which <= 13 ? 1 : 0; /* factors are kept in 1/65536: a tie may fall the other way */
+    const int slack = which >= 12 && which <= 13 ? 1 : 0; /* factors are kept in 1/65536: a tie may fall the
+                                                             other way */
     for (size_t k = 0; k < bytes; k++)
         if (abs(dst[k] - r.p.pixels[k]) > slack)
             fail_msg("%s (%s) of %u x %u: value %zu is %u, expected %u", specs[which],
@@ -402,8 +402,8 @@ static void draws_depend_on_seed_epoch_sample_operation(void **state)
 {
     (void)state;
     uint32_t same;
-    for (int what = 0; what < 3;
-         what++) { /* about half, and not in step: 20000 coins, six standard deviations are 424 */
+    for (int what = 0; what < 3; what++) { /* about half, and not in step: 20000 coins, six standard
+                                              deviations are 424 */
         const uint32_t flipped = flips_of("flip", what, 20000, &same);
         MRT_TRUE(flipped > 10000 - 424 && flipped < 10000 + 424);
         MRT_TRUE(same > 10000 - 424 && same < 10000 + 424);
@@ -524,13 +524,13 @@ static void sizes_that_do_not_fit_are_bad_samples(void **state)
            MR_EFORMAT);
     MRT_HAS(err.text, "20 x 10");
     mr_augment_destroy(a);
-    MRT_EQ(mr_augment_create(&a, "resize(20000x20000),center(32)", true, NULL),
-           MR_OK); /* a window of it: fine */
+    MRT_EQ(mr_augment_create(&a, "resize(20000x20000),center(32)", true, NULL), MR_OK); /* a window of it:
+                                                                                           fine */
     MRT_OK(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err),
            &err);
     mr_augment_destroy(a);
-    MRT_EQ(mr_augment_create(&a, "resize(20000x20000),flip,center(32)", true, NULL),
-           MR_OK); /* all of it: not */
+    MRT_EQ(mr_augment_create(&a, "resize(20000x20000),flip,center(32)", true, NULL), MR_OK); /* all of it: not
+                                                                                              */
     MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err),
            MR_ELIMIT);
     mr_augment_destroy(a);

@@ -283,8 +283,8 @@ static void without_a_box_crops_are_as_ever(void **state)
                one_left[] = {{0.25, 0.25, 0.25, 0.75}, {0.5, 0.5, 1, 1}, {1, 0.2, 1.5, 0.8}};
     const mr_value none = boxes_of(NULL, 0), flats = boxes_of(flat, 2), outsides = boxes_of(outside, 2),
                    left = boxes_of(one_left, 3);
-    static const uint32_t sizes[][2] = {{70, 50},
-                                        {400, 12}}; /* in the second few tries fit: their number shows */
+    static const uint32_t sizes[][2] = {{70, 50}, {400, 12}}; /* in the second few tries fit: their number
+                                                                 shows */
     for (size_t k = 0; k < MRI_ARRAY_COUNT(sizes); k++) {
         same_as_without(NULL, sizes[k][0], sizes[k][1], true);
         same_as_without(&(mri_boxes){&none, false}, sizes[k][0], sizes[k][1], true);
@@ -344,11 +344,11 @@ static void tries_do_not_reach_the_next_operation(void **state)
     const mri_boxes boxes = {&v, true};
     run r;
     uint32_t late = 0;
-    begin(
-        &r,
-        "brightness(0),rrc(24,scale=0.01:0.02,covers=1),rrc(24,scale=0.5:1,covers=0.5)"); /* the second has
-                                                                                             its box where the
-                                                                                             first left it */
+    begin(&r, "brightness(0),rrc(24,scale=0.01:0.02,covers=1),rrc(24,scale=0.5:1,covers=0.5)"); /* the second
+                                                                                                   has its box
+                                                                                                   where the
+                                                                                                   first left
+                                                                                                   it */
     for (uint32_t d = 0; d < 60; d++) {
         const mri_sample_key key = {5, 0, d};
         uint32_t tries, which;

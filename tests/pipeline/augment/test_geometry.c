@@ -336,17 +336,17 @@ static void boxes_turn_with_the_picture(void **state)
                                          {0.25f, 0.25f, 0.75f, 0.5f},
                                          {0.25f, 0.5f, 0.75f, 0.75f},
                                          {0.25f, 0.5f, 0.75f, 0.75f}};
-    static const float narrow_one[9][4] = {
-        /* x 0..10, y 0..5: a corner that tells all eight apart, with its aspect */
-        {0},
-        {0, 0, 0.25f, 0.25f},
-        {0.75f, 0, 1, 0.25f},
-        {0.75f, 0.75f, 1, 1},
-        {0, 0.75f, 0.25f, 1},
-        {0, 0, 0.25f, 0.25f},
-        {0.75f, 0, 1, 0.25f},
-        {0.75f, 0.75f, 1, 1},
-        {0, 0.75f, 0.25f, 1}};
+    static const float narrow_one[9][4] = {/* x 0..10, y 0..5: a corner that tells all eight apart, with its
+                                              aspect */
+                                           {0},
+                                           {0, 0, 0.25f, 0.25f},
+                                           {0.75f, 0, 1, 0.25f},
+                                           {0.75f, 0.75f, 1, 1},
+                                           {0, 0.75f, 0.25f, 1},
+                                           {0, 0, 0.25f, 0.25f},
+                                           {0.75f, 0, 1, 0.25f},
+                                           {0.75f, 0.75f, 1, 1},
+                                           {0, 0.75f, 0.25f, 1}};
     const float in[2][4] = {{10, 5, 20, 15}, {0, 0, 10, 5}};
     const mr_value v = boxes_of(in[0], 2, 4);
     for (uint32_t o = 1; o <= 8; o++) {
@@ -372,8 +372,8 @@ static void boxes_are_cut_and_dropped(void **state)
         {0.5f, 0.25f, 0.625f, 1, 6, 0},
     };
     mri_geometry g = geometry(80, 40, 1);
-    mri_geometry_window(&g, 40, 0, 80, 20, MRI_OUTSIDE_ZERO,
-                        false); /* 40 of the picture's columns, 40 of nothing */
+    mri_geometry_window(&g, 40, 0, 80, 20, MRI_OUTSIDE_ZERO, false); /* 40 of the picture's columns, 40 of
+                                                                        nothing */
     float out[6][6];
     uint32_t which[6], kept;
     const mr_value v = boxes_of(in[0], 6, 6);

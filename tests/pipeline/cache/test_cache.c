@@ -129,8 +129,8 @@ static void check_same_batches(const mr_source *src)
         MRT_EQ(s.cache_dropped, 0);
         if (k % 3 == 0) MRT_EQ(s.cache_entries, COUNT);
         if (k % 3 == 0)
-            MRT_TRUE(s.cache_hits >=
-                     (cfg.prefetch ? 1 : 2) * COUNT); /* what is planned ahead is not there yet */
+            MRT_TRUE(s.cache_hits >= (cfg.prefetch ? 1 : 2) * COUNT); /* what is planned ahead is not there
+                                                                         yet */
         if (k % 6 == 1) MRT_TRUE(s.cache_entries > 0 && s.cache_entries < COUNT && s.cache_hits > 0);
         if (k % 3 && k % 2 == 0) MRT_EQ(n.count, 1);
         if (k % 3 && k % 2 == 0) MRT_HAS(n.text[0], "the cache is full");

@@ -327,8 +327,8 @@ static void stopped_and_resumed(const char *name, uint64_t shard_bytes, int bad_
             mrt_same_files(mrt_path("%s-want-%05u.mrec", name, k),
                            mrt_path("%s-%u-%05u.mrec", name, (unsigned)step, k));
         if (!shard_bytes) mrt_same_files(want, got);
-        MRT_OK(mr_convert(src, got, &cfg, &part, &err),
-               &err); /* resuming what is complete: nothing is done again */
+        MRT_OK(mr_convert(src, got, &cfg, &part, &err), &err); /* resuming what is complete: nothing is done
+                                                                  again */
         MRT_EQ(part.resumed, whole.records);
         MRT_EQ(part.bad, whole.bad);
     }

@@ -52,8 +52,8 @@ static const char *make_set(const char *name, twist t)
         const mrt_jpeg_kind kind = {.h = 1, .v = 1, .orientation = i + 1};
         uint8_t mask[H * W], colour[3 * H * W] = {0};
         double scale = t == IN_PIXELS ? 1 : 0;
-        double boxes[2][COLUMNS] = {{X0, Y0, X1, Y1, 1e300},
-                                    {0, 0, 2, H, -1}}; /* the other: cut away by a square in the middle */
+        double boxes[2][COLUMNS] = {{X0, Y0, X1, Y1, 1e300}, {0, 0, 2, H, -1}}; /* the other: cut away by a
+                                                                                   square in the middle */
         int64_t labels[2] = {40 + i, 80 + i};
         size_t jpeg_bytes, png_bytes;
         void *png;
@@ -177,8 +177,8 @@ static void check(const char *path, setting s)
         MRT_EQ(label[0], 40 + i);
         MRT_TRUE(s.square || label[1] == 80 + (int64_t)i);
         MRT_TRUE(ids->bytes == 3 && memcmp(ids->data, "abc", 3) == 0);
-        MRT_OK(mr_value_header(value_of(src, &sample, "other"), &header, &err),
-               &err); /* a picture of its own, not turned */
+        MRT_OK(mr_value_header(value_of(src, &sample, "other"), &header, &err), &err); /* a picture of its
+                                                                                          own, not turned */
         MRT_TRUE(header.width == W && header.height == H);
         if (s.resize) continue;
         uint8_t upright[H * W], stored[H * W]; /* where each pixel must have gone, by what turns pictures */

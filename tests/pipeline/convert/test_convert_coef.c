@@ -438,8 +438,8 @@ static void same_bytes_however_it_came_about(void **state)
         cfg.progress = stop_there;
         cfg.stop = &stop_now;
         int stops = 0, rc;
-        stop_at =
-            KINDS % 4; /* the last time before the PNG: coefficients are then only among what is found */
+        stop_at = KINDS % 4; /* the last time before the PNG: coefficients are then only among what is found
+                              */
         do {
             stop_now = 0;
             rc = mr_convert(src, mrt_path("same-%d-r.mrec", store), &cfg, NULL, &err);

@@ -19,9 +19,9 @@ typedef struct mrt_odd {
 enum {
     MRT_ODD_BELOW = 1, /* what is wrong lies below some crops, which then come out well */
     MRT_ODD_CMYK = 2,  /* libjpeg's own RGB is none of these pixels */
-    MRT_ODD_ROUGH =
-        4, /* ours and libjpeg's chroma are far apart: it is spread over four pixels or more, or bent */
-    MRT_ODD_OWN = 8, /* only our decoder takes it; libjpeg says `otherwise` */
+    MRT_ODD_ROUGH = 4, /* ours and libjpeg's chroma are far apart: it is spread over four pixels or more, or
+                          bent */
+    MRT_ODD_OWN = 8,   /* only our decoder takes it; libjpeg says `otherwise` */
 };
 
 typedef struct mrt_odd_case {

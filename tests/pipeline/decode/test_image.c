@@ -223,8 +223,8 @@ static void tables_do_not_leak(mr_pixels pixels)
         MRT_EQ(mr_image_decode(&(mr_value){.type = MR_TYPE_JPEG, .data = file, .bytes = bytes}, &cfg, &whole,
                                NULL),
                MR_OK);
-        const size_t cut =
-            without_segments(file, bytes, k == 0 ? 0xdb : 0xc4); /* DQT; DHT: then the standard ones hold */
+        const size_t cut = without_segments(file, bytes, k == 0 ? 0xdb : 0xc4); /* DQT; DHT: then the standard
+                                                                                   ones hold */
         const mr_value values[2] = {mrt_encoded(first, first_bytes), mrt_encoded(file, cut)};
         for (int n = 0; n < 2; n++) {
             mri_picture p;
@@ -450,8 +450,8 @@ static void png_kinds(void **state)
             for (size_t n = 0; n < bytes; n++) { /* cut or hit anywhere: its checksums notice */
                 mr_image none;
                 if (n < bytes - 4)
-                    MRT_TRUE(decode(file, n, 0, &none, &err) !=
-                             MR_OK); /* the checksum of IEND, which is empty */
+                    MRT_TRUE(decode(file, n, 0, &none, &err) != MR_OK); /* the checksum of IEND, which is
+                                                                           empty */
                 ((uint8_t *)file)[n] ^= 0x10;
                 if (n < bytes - 4) MRT_TRUE(decode(file, bytes, 0, &none, &err) != MR_OK);
                 ((uint8_t *)file)[n] ^= 0x10;

@@ -102,8 +102,8 @@ static void parts_of_large_pictures(void **state)
 static void real_photographs(void **state)
 {
     (void)state;
-    const char *list =
-        getenv("MRT_JPEGS"); /* a text file with names, one a line: by hand, over any collection */
+    const char *list = getenv("MRT_JPEGS"); /* a text file with names, one a line: by hand, over any
+                                               collection */
     if (!list) skip();
     FILE *f = fopen(list, "r");
     char name[1024];

@@ -484,8 +484,8 @@ static void test_damaged_entries(void **state)
             memcpy(bad, entries, entries_bytes);
             bad[bit / 8] ^= (uint8_t)(1u << bit % 8);
             picture p;
-            const int rc = decode(data, bytes, bad, entries_bytes, NULL, &p,
-                                  &err); /* passes them all, so finds them all */
+            const int rc = decode(data, bytes, bad, entries_bytes, NULL, &p, &err); /* passes them all, so
+                                                                                       finds them all */
             MRT_TRUE(rc == MR_OK || rc == MR_EFORMAT);
             if (rc == MR_OK) MRT_TRUE(same(&p, &theirs));
             refused += rc != MR_OK;
@@ -500,8 +500,8 @@ static void test_damaged_entries(void **state)
             }
             free(bad);
         }
-        MRT_TRUE(refused >= 8 * entries_bytes -
-                                16); /* all but the zero bits behind the last row and the first row's own */
+        MRT_TRUE(refused >= 8 * entries_bytes - 16); /* all but the zero bits behind the last row and the
+                                                        first row's own */
         for (size_t cut = 0; cut < entries_bytes; cut++) {
             uint8_t *part = malloc(cut + 1);
             memcpy(part, entries, cut);

@@ -278,8 +278,8 @@ static void boxes_are_close_to_libjpeg(void **state)
         double worst = 0;
         for (int n = 0; n < 10; n++) {
             job j = random_job(&seed, 320, 240);
-            j.x.size = j.y.size =
-                100; /* a box small enough for chroma's own grid to show would differ at its rim */
+            j.x.size = j.y.size = 100; /* a box small enough for chroma's own grid to show would differ at its
+                                          rim */
             j.x.start = random_below(&seed, 110) * 2;
             j.y.start = random_below(&seed, 70) * 2;
             uint8_t *ours = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);

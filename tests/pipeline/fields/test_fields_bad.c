@@ -226,8 +226,8 @@ static void the_budget_counts_rows(void **state)
         mr_loader_close(l);
         f.most = 11000;
     }
-    MRT_TRUE(bytes[1] - bytes[0] >=
-             5u * cfg.batch * 9900 * 4); /* five slots, each rounded to where devices like memory to begin */
+    MRT_TRUE(bytes[1] - bytes[0] >= 5u * cfg.batch * 9900 * 4); /* five slots, each rounded to where devices
+                                                                   like memory to begin */
     cfg.memory_bytes = bytes[1] - 1000;
     mrt_refused(src, &cfg, MR_ELIMIT, "of them fields");
     mr_source_close(src);

@@ -169,8 +169,8 @@ static void check_settings_do_not_matter(const mr_source *src, mr_loader_config 
                     cfg.readers = readers[r];
                     cfg.parts = replicas[(w + r + p) % 4];
                     cfg.depth = r ? 3 : 32;
-                    cfg.direct =
-                        w % 2; /* then reads take their time, and some are in flight whatever else happens */
+                    cfg.direct = w % 2; /* then reads take their time, and some are in flight whatever else
+                                           happens */
                     same(expected, mrt_digest(src, &cfg, NULL, NULL));
                     if (prefetch[p] == 0) w = r = 4; /* no threads to vary */
                 }
@@ -341,8 +341,8 @@ static void devices_hold_their_part_only(void **state)
             on.devices = devices;
             on.keep_host = true;
             on.prefetch = prefetch;
-            same(expected,
-                 mrt_digest(src, &on, NULL, NULL)); /* compares every device byte with the host copy */
+            same(expected, mrt_digest(src, &on, NULL, NULL)); /* compares every device byte with the host copy
+                                                               */
 
             mr_loader *l;
             mr_loader_stats stats;

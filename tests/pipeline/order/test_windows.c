@@ -88,8 +88,8 @@ static void check_epoch(const mri_windows_config *c, uint64_t epoch)
     uint8_t *seen = calloc((size_t)mr_source_info_of(c->source)->count, 1);
     MRT_OK(mri_windows_create(&w, c, &err), &err);
     MRT_EQ(slow_epoch(c, epoch, want), c->delivered);
-    for (uint64_t at = c->delivered;
-         at > 0;) { /* backwards, in uneven pieces: nothing depends on what was asked before */
+    for (uint64_t at = c->delivered; at > 0;) { /* backwards, in uneven pieces: nothing depends on what was
+                                                   asked before */
         const uint64_t step = (at - 1) / c->batch, first = (at - 1) % c->batch,
                        n = mri_min_u64(first + 1, 1 + at % 3);
         MRT_OK(mri_windows_list(w, epoch, step, (uint32_t)(first + 1 - n), (uint32_t)n, got + at - n, &err),
@@ -562,8 +562,8 @@ static void what_is_refused(void **state)
     src = open_text(2000);
     cfg = config(1 << 20);
     cfg.memory_bytes = 0;
-    MRT_OK(mr_loader_open(&l, src, &cfg, &err),
-           &err); /* a window larger than the set costs what the set needs */
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err); /* a window larger than the set costs what the set
+                                                          needs */
     const uint64_t with = mr_loader_info_of(l)->memory_bytes;
     mr_loader_close(l);
     cfg.length_window = 0;

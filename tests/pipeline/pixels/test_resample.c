@@ -408,8 +408,8 @@ static void overshoot_is_clipped(void **unused)
                                     MRI_FILTER_BICUBIC, false, channels};
             uint8_t *samples = malloc((size_t)side * side * channels), found[5 * 5 * 3];
             for (int reverse = 0; reverse < 2; reverse++) {
-                for (uint32_t k = 0; k < side * side * channels;
-                     k++) { /* the middle result reaches `scale` from 5 / 2 * scale */
+                for (uint32_t k = 0; k < side * side * channels; k++) { /* the middle result reaches `scale`
+                                                                           from 5 / 2 * scale */
                     const uint32_t x = 2 * (k / channels % side) + 1, y = 2 * (k / channels / side) + 1;
                     const bool in_x = x > 3 * scale && x<7 * scale, in_y = y> 3 * scale && y < 7 * scale;
                     samples[k] = (in_x && in_y) == !reverse ? 255 : 0;

@@ -233,8 +233,8 @@ static void failures_tell_their_place(void **state)
         MRT_EQ(err.offset, whole_bytes - 100);
         MRT_EQ(err.sample, 9);
 
-        for (uint32_t direct = 0; direct < 2;
-             direct++) { /* the file ends inside a sector, and a whole window is missing */
+        for (uint32_t direct = 0; direct < 2; direct++) { /* the file ends inside a sector, and a whole window
+                                                             is missing */
             static _Alignas(4096) uint8_t window[64 * 1024];
             mri_read far = {.offset = whole_bytes - 5000,
                             .bytes = 40000,

@@ -32,8 +32,8 @@ MR_API void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32
                           mr_activation activation);
 MR_API void mr_net_max_pool(mr_net *net, uint32_t size, uint32_t stride);
 MR_API void mr_net_avg_pool(mr_net *net, uint32_t size, uint32_t stride);
-MR_API void mr_net_dense(mr_net *net, uint32_t units,
-                         mr_activation activation); /* flattens what comes before it */
+MR_API void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation); /* flattens what comes before
+                                                                                    it */
 MR_API void mr_net_activation(mr_net *net, mr_activation activation);
 MR_API void mr_net_dropout(mr_net *net, float rate);
 MR_API void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation);
@@ -285,15 +285,15 @@ typedef struct mr_checkpoint_info {
     mr_order order; /* of the loader, like block and tail: what else the order of samples depends on */
     uint32_t block;
     mr_tail tail;
-    mr_pixels pixels;         /* whose, of JPEGs */
-    float loss_scale;         /* f16: as it stood; else 0 */
-    uint32_t loss_scale_good; /* updates since it changed */
-    uint64_t updates_skipped; /* for an overflow, so far */
-    char format[32];          /* mr_source_info.format of the data set; empty: not known */
-    int64_t label_offset;     /* subtracted from its labels */
-    const char *const
-        *class_names; /* as many as classes, for writing; reading leaves NULL: mr_checkpoint_class_names() */
-    uint32_t length_window; /* of the loader, like order and block */
+    mr_pixels pixels;               /* whose, of JPEGs */
+    float loss_scale;               /* f16: as it stood; else 0 */
+    uint32_t loss_scale_good;       /* updates since it changed */
+    uint64_t updates_skipped;       /* for an overflow, so far */
+    char format[32];                /* mr_source_info.format of the data set; empty: not known */
+    int64_t label_offset;           /* subtracted from its labels */
+    const char *const *class_names; /* as many as classes, for writing; reading leaves NULL:
+                                       mr_checkpoint_class_names() */
+    uint32_t length_window;         /* of the loader, like order and block */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
