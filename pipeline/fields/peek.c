@@ -4,7 +4,6 @@
 
 #include "formats/source/source.h"
 #include "pipeline/pixels/pixels.h"
-#include "pipeline/stream/loader_private.h"
 
 static int peek_sample(const mr_source *src, uint64_t at, mri_look *look, void *context, mr_error *err)
 {
@@ -36,15 +35,15 @@ uint64_t mri_peek_may_be_bad(const mr_loader_config *cfg)
 }
 
 typedef struct seen_size {
-    const mr_loader *loader;
+    uint32_t image_field;
+    const mr_decode_config *decode;
     uint32_t h, w;
 } seen_size;
 
 static int look_at_size(void *context, const mr_sample *sample, mr_error *err)
 {
     seen_size *seen = context;
-    const mr_loader *l = seen->loader;
-    const mr_value *v = &sample->value[l->source_info->image_field];
+    const mr_value *v = &sample->value[seen->image_field];
     mr_image_header header;
     if (v->type == MR_TYPE_PIXELS) {
         seen->h = (uint32_t)v->dim[0];
@@ -53,18 +52,19 @@ static int look_at_size(void *context, const mr_sample *sample, mr_error *err)
     }
     int rc = v->type == MR_TYPE_COEF ? mr_value_header(v, &header, err)
                                      : mr_image_header_parse(v->data, v->bytes, &header, err);
-    if (rc == MR_OK) rc = mri_check_pixels(header.width, header.height, l->cfg.decode.max_pixels, err);
+    if (rc == MR_OK) rc = mri_check_pixels(header.width, header.height, seen->decode->max_pixels, err);
     if (rc != MR_OK) return rc;
-    const bool turned = !l->cfg.decode.ignore_exif && header.orientation >= 5;
+    const bool turned = !seen->decode->ignore_exif && header.orientation >= 5;
     seen->h = turned ? header.width : header.height;
     seen->w = turned ? header.height : header.width;
     return MR_OK;
 }
 
-int mri_peek_size(const mr_loader *l, uint32_t *h, uint32_t *w, mr_error *err)
+int mri_peek_size(const mr_source *src, const mr_decode_config *decode, uint64_t may_be_bad, uint32_t *h,
+                  uint32_t *w, mr_error *err)
 {
-    seen_size seen = {.loader = l};
-    const int rc = mri_peek(l->source, mri_peek_may_be_bad(&l->cfg), look_at_size, &seen, err);
+    seen_size seen = {.image_field = (uint32_t)mr_source_info_of(src)->image_field, .decode = decode};
+    const int rc = mri_peek(src, may_be_bad, look_at_size, &seen, err);
     *h = seen.h;
     *w = seen.w;
     return rc;

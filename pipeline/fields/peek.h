@@ -12,4 +12,9 @@ int mri_peek(const mr_source *src, uint64_t may_be_bad, mri_look *look, void *co
 
 uint64_t mri_peek_may_be_bad(const mr_loader_config *cfg);
 
+/* Size of the first picture, for data whose format does not say that all pictures have one size. The source
+ * has pictures. */
+int mri_peek_size(const mr_source *src, const mr_decode_config *decode, uint64_t may_be_bad, uint32_t *h,
+                  uint32_t *w, mr_error *err);
+
 #endif

@@ -1,16 +1,9 @@
-/* pipeline/stream/staging.c: from a host slot to every replica's device memory.
- *
- *   per replica: device_slots sets of (pixels, labels, affine, fields), one copy stream
- *
- *     copy stream:   wait consumed[d] ─ start[d] ─ copies ─ ready[d]
- *     consumer's:    wait ready[d] ─ uses set d ─ consumed[d]
- *
- * All order between copying and computing is kept by events on the devices; the host waits only to know when
- * its own slot may be written again. Only a replica's own part crosses to it, and every byte is counted. */
+/* pipeline/stream/staging.c: see staging.h. */
+#include "pipeline/stream/staging.h"
+
 #include <stdio.h>
 
 #include "base/ranges.h"
-#include "pipeline/stream/loader_private.h"
 
 typedef struct device_set {
     void *pixels, *labels, *affine;
@@ -18,134 +11,182 @@ typedef struct device_set {
     mr_event *start, *ready, *consumed;
 } device_set;
 
-struct mri_replica_stage {
+typedef struct replica {
     mr_device *device;
     mr_stream *copy;
     device_set *sets; /* device_slots */
     char track[48];
+} replica;
+
+struct mri_staging {
+    mri_staging_config cfg; /* fixed */
+    uint32_t parts;
+    mr_part *part; /* of all device slots: [slot][replica] */
+    pthread_t thread;
+    bool started;
+    mri_stage_counter counter;
+    uint64_t bytes_copied[MR_LOADER_MAX_PARTS]; /* atomic */
+    replica replicas[];
 };
 
-/* parts of all device slots stand behind the stages: [slot][replica] */
-static mr_part *parts_of(const mr_loader *l, uint64_t batch)
+static mr_part *parts_of(const mri_staging *s, uint64_t batch)
 {
-    mr_part *all = (mr_part *)(l->stages + l->info.parts);
-    return all + (batch % l->device_slots) * l->info.parts;
+    return s->part + (batch % s->cfg.device_slots) * s->parts;
 }
 
-const mr_part *mri_stages_parts(const mr_loader *l, uint64_t batch) { return parts_of(l, batch); }
+const mr_part *mri_staging_parts(const mri_staging *s, uint64_t batch) { return parts_of(s, batch); }
 
-static uint32_t largest_part(const mr_loader *l) { return (l->info.batch - 1) / l->info.parts + 1; }
+const mri_stage_counter *mri_staging_counter(const mri_staging *s) { return &s->counter; }
+uint64_t mri_staging_bytes(const mri_staging *s, uint32_t r) { return mri_counted(&s->bytes_copied[r]); }
 
-static int open_fields(const mr_loader *l, const mri_replica_stage *s, device_set *set, mr_error *err)
+/* ------------------------------------------------------------------------------ create, destroy */
+
+static uint32_t largest_part(const mri_staging *s) { return (s->cfg.batches->batch - 1) / s->parts + 1; }
+
+static int open_fields(const mri_staging *s, const replica *p, device_set *set, mr_error *err)
 {
-    const size_t n = largest_part(l);
+    const mri_fields *fields = s->cfg.layout->fields;
+    const size_t n = largest_part(s);
     int rc = MR_OK;
-    for (uint32_t k = 0; k < l->fields.count && rc == MR_OK; k++) {
-        const mri_field_plan *p = &l->fields.field[k];
-        if (p->row_bytes) rc = mr_device_alloc(s->device, n * p->row_bytes, &set->field[k], err);
-        if (rc == MR_OK && p->varies)
-            rc = mr_device_alloc(s->device, n * sizeof(int32_t), &set->length[k], err);
+    for (uint32_t k = 0; k < fields->count && rc == MR_OK; k++) {
+        const mri_field_plan *f = &fields->field[k];
+        if (f->row_bytes) rc = mr_device_alloc(p->device, n * f->row_bytes, &set->field[k], err);
+        if (rc == MR_OK && f->varies)
+            rc = mr_device_alloc(p->device, n * sizeof(int32_t), &set->length[k], err);
     }
     return rc;
 }
 
-static int open_set(mr_loader *l, mri_replica_stage *s, device_set *set, mr_error *err)
+static int open_set(const mri_staging *s, const replica *p, device_set *set, mr_error *err)
 {
-    const size_t n = largest_part(l);
-    int rc = l->sample_bytes ? mr_device_alloc(s->device, n * l->sample_bytes, &set->pixels, err) : MR_OK;
-    if (rc == MR_OK) rc = mr_device_alloc(s->device, n * sizeof(int32_t), &set->labels, err);
-    if (rc == MR_OK && l->info.uses_affine)
-        rc = mr_device_alloc(s->device, n * 2 * sizeof(float), &set->affine, err);
-    if (rc == MR_OK) rc = open_fields(l, s, set, err);
-    if (rc == MR_OK) rc = mr_event_create(&set->start, s->device, err);
-    if (rc == MR_OK) rc = mr_event_create(&set->ready, s->device, err);
-    if (rc == MR_OK) rc = mr_event_create(&set->consumed, s->device, err);
+    const mri_slot_layout *layout = s->cfg.layout;
+    const size_t n = largest_part(s);
+    int rc = layout->sample_bytes ? mr_device_alloc(p->device, n * layout->sample_bytes, &set->pixels, err)
+                                  : MR_OK;
+    if (rc == MR_OK) rc = mr_device_alloc(p->device, n * sizeof(int32_t), &set->labels, err);
+    if (rc == MR_OK && layout->uses_affine)
+        rc = mr_device_alloc(p->device, n * 2 * sizeof(float), &set->affine, err);
+    if (rc == MR_OK) rc = open_fields(s, p, set, err);
+    if (rc == MR_OK) rc = mr_event_create(&set->start, p->device, err);
+    if (rc == MR_OK) rc = mr_event_create(&set->ready, p->device, err);
+    if (rc == MR_OK) rc = mr_event_create(&set->consumed, p->device, err);
     return rc;
 }
 
-int mri_stages_open(mr_loader *l, mr_error *err)
+static int open_replica(const mri_staging *s, replica *p, mr_device *device, mr_error *err)
 {
-    l->stages = calloc(1, l->info.parts * (sizeof *l->stages + l->device_slots * sizeof(mr_part)));
-    if (!l->stages) return mr_error_set(err, MR_ENOMEM, "no memory for %u replicas", l->info.parts);
-    int rc = MR_OK;
-    for (uint32_t r = 0; r < l->info.parts && rc == MR_OK; r++) {
-        mri_replica_stage *s = &l->stages[r];
-        s->device = l->cfg.devices[r];
-        snprintf(s->track, sizeof s->track, "copy %.40s", mr_device_info_of(s->device)->name);
-        s->sets = calloc(l->device_slots, sizeof *s->sets);
-        if (!s->sets) return mr_error_set(err, MR_ENOMEM, "no memory for %u device slots", l->device_slots);
-        rc = mr_stream_create(&s->copy, s->device, MR_STREAM_COPY, err);
-        for (uint32_t d = 0; d < l->device_slots && rc == MR_OK; d++) rc = open_set(l, s, &s->sets[d], err);
+    const uint32_t slots = s->cfg.device_slots;
+    p->device = device;
+    snprintf(p->track, sizeof p->track, "copy %.40s", mr_device_info_of(device)->name);
+    p->sets = calloc(slots, sizeof *p->sets);
+    if (!p->sets) return mr_error_set(err, MR_ENOMEM, "no memory for %u device slots", slots);
+    int rc = mr_stream_create(&p->copy, device, MR_STREAM_COPY, err);
+    for (uint32_t d = 0; d < slots && rc == MR_OK; d++) rc = open_set(s, p, &p->sets[d], err);
+    return rc;
+}
+
+int mri_staging_create(mri_staging **out, const mri_staging_config *cfg, mr_error *err)
+{
+    const uint32_t parts = cfg->batches->parts;
+    *out = NULL;
+    mri_staging *s = calloc(1, sizeof *s + parts * sizeof s->replicas[0]);
+    if (s) s->part = calloc((size_t)parts * cfg->device_slots, sizeof *s->part);
+    if (!s || !s->part) {
+        free(s);
+        return mr_error_set(err, MR_ENOMEM, "no memory for %u replicas", parts);
     }
-    return rc;
+    s->cfg = *cfg;
+    s->parts = parts;
+    int rc = MR_OK;
+    for (uint32_t r = 0; r < parts && rc == MR_OK; r++)
+        rc = open_replica(s, &s->replicas[r], cfg->devices[r], err);
+    if (rc != MR_OK) {
+        mri_staging_destroy(s);
+        return rc;
+    }
+    *out = s;
+    return MR_OK;
 }
 
-static void close_set(mri_replica_stage *s, device_set *set)
+static void close_set(const replica *p, device_set *set)
 {
     mr_event_destroy(set->start);
     mr_event_destroy(set->ready);
     mr_event_destroy(set->consumed);
-    mr_device_free(s->device, set->pixels);
-    mr_device_free(s->device, set->labels);
-    mr_device_free(s->device, set->affine);
+    mr_device_free(p->device, set->pixels);
+    mr_device_free(p->device, set->labels);
+    mr_device_free(p->device, set->affine);
     for (uint32_t k = 0; k < MR_LOADER_MAX_FIELDS; k++) {
-        mr_device_free(s->device, set->field[k]);
-        mr_device_free(s->device, set->length[k]);
+        mr_device_free(p->device, set->field[k]);
+        mr_device_free(p->device, set->length[k]);
     }
 }
 
-void mri_stages_close(mr_loader *l)
+static void close_replica(replica *p, uint32_t slots)
 {
-    for (uint32_t r = 0; l->stages && r < l->info.parts; r++) {
-        mri_replica_stage *s = &l->stages[r];
-        for (uint32_t d = 0; s->sets && d < l->device_slots; d++) /* the consumer may still be computing on a
-                                                                     set */
-            if (s->sets[d].consumed) mr_event_sync(s->sets[d].consumed, NULL);
-        mr_stream_destroy(s->copy);
-        for (uint32_t d = 0; s->sets && d < l->device_slots; d++) close_set(s, &s->sets[d]);
-        free(s->sets);
-    }
-    free(l->stages);
-    l->stages = NULL;
+    /* the consumer may still be computing on a set */
+    for (uint32_t d = 0; p->sets && d < slots; d++)
+        if (p->sets[d].consumed) mr_event_sync(p->sets[d].consumed, NULL);
+    mr_stream_destroy(p->copy);
+    for (uint32_t d = 0; p->sets && d < slots; d++) close_set(p, &p->sets[d]);
+    free(p->sets);
 }
+
+void mri_staging_join(mri_staging *s)
+{
+    if (s && s->started) pthread_join(s->thread, NULL);
+    if (s) s->started = false;
+}
+
+void mri_staging_destroy(mri_staging *s)
+{
+    if (!s) return;
+    for (uint32_t r = 0; r < s->parts; r++) close_replica(&s->replicas[r], s->cfg.device_slots);
+    free(s->part);
+    free(s);
+}
+
+/* ------------------------------------------------------------------------------ copying */
 
 /* Of rows only what this batch has of them. */
-static int copy_field(mr_loader *l, uint32_t r, const mri_slot *slot, mr_part *part, const device_set *set,
+static int copy_field(mri_staging *s, uint32_t r, const mri_slot *slot, mr_part *part, const device_set *set,
                       uint32_t k)
 {
-    const mri_field_plan *p = &l->fields.field[k];
+    const mri_field_plan *p = &s->cfg.layout->fields->field[k];
     const mri_rows *rows = &slot->rows[k];
     const size_t row_bytes = rows->width * p->element_bytes, bytes = part->count * row_bytes;
     const size_t lengths = rows->length ? part->count * sizeof(int32_t) : 0;
+    mr_stream *copy = s->replicas[r].copy;
     int rc = MR_OK;
-    if (bytes)
-        rc = mr_copy_h2d_async(l->stages[r].copy, set->field[k], rows->data + part->first * row_bytes, bytes);
+    if (bytes) rc = mr_copy_h2d_async(copy, set->field[k], rows->data + part->first * row_bytes, bytes);
     if (rc == MR_OK && lengths)
-        rc = mr_copy_h2d_async(l->stages[r].copy, set->length[k], rows->length + part->first, lengths);
-    mri_count(&l->bytes_copied[r], bytes + lengths);
+        rc = mr_copy_h2d_async(copy, set->length[k], rows->length + part->first, lengths);
+    mri_count(&s->bytes_copied[r], bytes + lengths);
     part->field[k] = (mr_batch_field){.data = set->field[k], .length = set->length[k], .width = rows->width};
     return rc;
 }
 
-static int queue_copies(mr_loader *l, uint32_t r, const mri_slot *slot, mr_part *part, device_set *set)
+static int queue_copies(mri_staging *s, uint32_t r, const mri_slot *slot, mr_part *part, device_set *set)
 {
-    mri_replica_stage *s = &l->stages[r];
+    const mri_slot_layout *layout = s->cfg.layout;
+    mr_stream *copy = s->replicas[r].copy;
     const size_t first = part->first, n = part->count;
-    int rc = mr_stream_wait_event(s->copy, set->consumed);
-    if (rc == MR_OK) rc = mr_event_record(set->start, s->copy);
+    int rc = mr_stream_wait_event(copy, set->consumed);
+    if (rc == MR_OK) rc = mr_event_record(set->start, copy);
     if (n > 0) {
-        const size_t pixel_bytes = n * l->sample_bytes,
+        const size_t pixel_bytes = n * layout->sample_bytes,
                      affine_bytes = set->affine ? n * 2 * sizeof(float) : 0;
         if (rc == MR_OK && pixel_bytes)
-            rc = mr_copy_h2d_async(s->copy, set->pixels, slot->pixels + first * l->sample_bytes, pixel_bytes);
-        if (rc == MR_OK)
-            rc = mr_copy_h2d_async(s->copy, set->labels, slot->labels + first, n * sizeof(int32_t));
+            rc = mr_copy_h2d_async(copy, set->pixels, slot->pixels + first * layout->sample_bytes,
+                                   pixel_bytes);
+        if (rc == MR_OK) rc = mr_copy_h2d_async(copy, set->labels, slot->labels + first, n * sizeof(int32_t));
         if (rc == MR_OK && affine_bytes)
-            rc = mr_copy_h2d_async(s->copy, set->affine, slot->affine + 2 * first, affine_bytes);
-        mri_count(&l->bytes_copied[r], pixel_bytes + n * sizeof(int32_t) + affine_bytes);
+            rc = mr_copy_h2d_async(copy, set->affine, slot->affine + 2 * first, affine_bytes);
+        mri_count(&s->bytes_copied[r], pixel_bytes + n * sizeof(int32_t) + affine_bytes);
     }
-    for (uint32_t k = 0; k < l->fields.count && rc == MR_OK; k++) rc = copy_field(l, r, slot, part, set, k);
-    if (rc == MR_OK) rc = mr_event_record(set->ready, s->copy);
+    for (uint32_t k = 0; k < layout->fields->count && rc == MR_OK; k++)
+        rc = copy_field(s, r, slot, part, set, k);
+    if (rc == MR_OK) rc = mr_event_record(set->ready, copy);
     part->pixels = set->pixels;
     part->labels = set->labels;
     part->affine = set->affine;
@@ -154,128 +195,107 @@ static int queue_copies(mr_loader *l, uint32_t r, const mri_slot *slot, mr_part 
     return rc;
 }
 
-static int wait_for_copies(mr_loader *l, uint64_t batch, mr_error *err)
+static int wait_for_copies(mri_staging *s, uint64_t batch, mr_error *err)
 {
     uint64_t longest = 0;
-    for (uint32_t r = 0; r < l->info.parts; r++) {
-        mri_replica_stage *s = &l->stages[r];
-        device_set *set = &s->sets[batch % l->device_slots];
+    for (uint32_t r = 0; r < s->parts; r++) {
+        const replica *p = &s->replicas[r];
+        device_set *set = &p->sets[batch % s->cfg.device_slots];
         const int rc = mr_event_sync(set->ready, err);
         if (rc != MR_OK) return rc;
         uint64_t start = 0, end = 0;
         if (mr_event_time_ns(set->start, &start) == MR_OK && mr_event_time_ns(set->ready, &end) == MR_OK) {
             longest = mri_max_u64(longest, end - start);
-            mr_trace_span(l->cfg.trace, s->track, "copy", start, end, batch);
+            mr_trace_span(s->cfg.trace, p->track, "copy", start, end, batch);
         }
     }
-    mri_count(&l->copy_stage.busy_ns, longest);
-    mri_count(&l->copy_stage.items, 1);
+    mri_count(&s->counter.busy_ns, longest);
+    mri_count(&s->counter.items, 1);
     return MR_OK;
 }
 
 /* A stream that takes no more work knows why, unless another stream of its device failed. */
-static int refused(const mri_replica_stage *s, uint64_t batch, int rc, mr_error *err)
+static int refused(const replica *p, uint64_t batch, int rc, mr_error *err)
 {
-    const int why = mr_stream_sync(s->copy, err);
+    const int why = mr_stream_sync(p->copy, err);
     if (why != MR_OK) return why;
     return mr_error_set(err, rc, "%s refuses to copy batch %llu: the device has failed before (%s)",
-                        mr_device_info_of(s->device)->name, (unsigned long long)batch, mr_status_text(rc));
+                        mr_device_info_of(p->device)->name, (unsigned long long)batch, mr_status_text(rc));
 }
 
-static int wait_copies(mr_loader *l, uint64_t batch, mr_error *err)
+static int queue_batch(mri_staging *s, uint64_t batch, const mri_slot *slot, mr_error *err)
 {
-    mri_range_begin(MRI_RANGE_COPY, batch);
-    const int rc = wait_for_copies(l, batch, err);
-    mri_range_end();
-    return rc;
-}
-
-static int stage_batch(mr_loader *l, uint64_t batch, mr_error *err)
-{
-    const mri_slot *slot = l->ring[batch % l->slot_count];
-    mr_part *parts = parts_of(l, batch);
-    int rc = MR_OK;
-    for (uint32_t r = 0; r < l->info.parts && rc == MR_OK; r++) {
-        mri_part_bounds(l, slot->count, r, &parts[r].first, &parts[r].count);
-        rc = queue_copies(l, r, slot, &parts[r], &l->stages[r].sets[batch % l->device_slots]);
-        if (rc != MR_OK) return refused(&l->stages[r], batch, rc, err);
+    mr_part *parts = parts_of(s, batch);
+    for (uint32_t r = 0; r < s->parts; r++) {
+        replica *p = &s->replicas[r];
+        mri_batches_part(s->cfg.batches, slot->count, r, &parts[r].first, &parts[r].count);
+        const int rc = queue_copies(s, r, slot, &parts[r], &p->sets[batch % s->cfg.device_slots]);
+        if (rc != MR_OK) return refused(p, batch, rc, err);
     }
-
-    pthread_mutex_lock(&l->lock);
-    l->staged = batch + 1;
-    pthread_cond_broadcast(&l->staged_cond);
-    pthread_mutex_unlock(&l->lock);
-
-    rc = wait_copies(l, batch, err);
-    if (rc != MR_OK) return rc;
-    pthread_mutex_lock(&l->lock);
-    l->copied = batch + 1;
-    mri_loader_free_slots_locked(l);
-    pthread_mutex_unlock(&l->lock);
     return MR_OK;
 }
 
-int mri_stage_batch(mr_loader *l, uint64_t batch, mr_error *err)
+static int stage_batch(mri_staging *s, uint64_t batch, const mri_slot *slot, mr_error *err)
+{
+    int rc = queue_batch(s, batch, slot, err);
+    if (rc != MR_OK) return rc;
+    mri_ring_staged(s->cfg.ring, batch);
+    mri_range_begin(MRI_RANGE_COPY, batch);
+    rc = wait_for_copies(s, batch, err);
+    mri_range_end();
+    if (rc == MR_OK) mri_ring_copied(s->cfg.ring, batch);
+    return rc;
+}
+
+static int stage_in_range(mri_staging *s, uint64_t batch, const mri_slot *slot, mr_error *err)
 {
     mri_range_begin(MRI_RANGE_STAGE, batch);
-    const int rc = stage_batch(l, batch, err);
+    const int rc = stage_batch(s, batch, slot, err);
     mri_range_end();
     return rc;
 }
 
-static uint32_t filled_ahead_locked(const mr_loader *l, uint64_t batch)
+int mri_stage_inline(mri_staging *s, uint64_t batch, mr_error *err)
 {
-    uint32_t n = 0;
-    for (uint64_t b = batch; b < batch + l->slot_count; b++) {
-        const mri_slot *slot = l->ring[b % l->slot_count];
-        n += slot->done && slot->batch == b;
-    }
-    return n;
+    return stage_in_range(s, batch, mri_ring_slot(s->cfg.ring, batch), err);
 }
 
-/* Wait until a batch is whole on the host and a device set is free for it. False: stopped. */
-static bool may_stage(mr_loader *l, uint64_t batch)
+static void *staging_main(void *arg)
 {
-    const mri_slot *slot = l->ring[batch % l->slot_count];
-    pthread_mutex_lock(&l->lock);
-    mri_count(&l->copy_stage.fill_sum, (uint64_t)filled_ahead_locked(l, batch) * 65536 / l->slot_count);
-    mri_count(&l->copy_stage.fill_samples, 1);
-    while (!l->stopped && !(slot->done && slot->batch == batch))
-        mri_loader_wait_locked(l, &l->done, &l->copy_stage.blocked_in_ns);
-    while (!l->stopped && batch >= l->released + l->device_slots)
-        mri_loader_wait_locked(l, &l->returned, &l->copy_stage.blocked_out_ns);
-    const bool go = !l->stopped;
-    pthread_mutex_unlock(&l->lock);
-    return go;
-}
-
-void *mri_stager_main(void *arg)
-{
-    mr_loader *l = arg;
-    for (uint64_t batch = l->first_batch; batch < l->end_batch; batch++) {
+    mri_staging *s = arg;
+    for (uint64_t batch = s->cfg.batches->first_batch; batch < s->cfg.batches->end_batch; batch++) {
         mr_error err = MR_ERROR_INIT;
-        if (!may_stage(l, batch)) return NULL;
-        const int rc = mri_stage_batch(l, batch, &err);
+        const mri_slot *slot = mri_ring_wait_full(s->cfg.ring, batch, &s->counter);
+        if (!slot) return NULL;
+        const int rc = stage_in_range(s, batch, slot, &err);
         if (rc != MR_OK) {
-            mri_loader_fail(l, rc, &err);
+            mri_halt_fail(s->cfg.halt, rc, &err);
             return NULL;
         }
     }
     return NULL;
 }
 
-int mri_stages_consumed(mr_loader *l, uint64_t batch, mr_stream *const *streams, mr_error *err)
+int mri_staging_start(mri_staging *s, mr_error *err)
+{
+    const int rc = mri_thread_start(&s->thread, "stager", staging_main, s);
+    s->started = rc == MR_OK;
+    return rc == MR_OK ? MR_OK : mr_error_set(err, rc, "the system refused another thread");
+}
+
+/* ------------------------------------------------------------------------------ consuming */
+
+int mri_staging_consumed(mri_staging *s, uint64_t batch, mr_stream *const *streams, bool wait, mr_error *err)
 {
     int rc = MR_OK;
-    for (uint32_t r = 0; r < l->info.parts && rc == MR_OK; r++) {
-        mr_event *e = l->stages[r].sets[batch % l->device_slots].consumed;
+    for (uint32_t r = 0; r < s->parts && rc == MR_OK; r++) {
+        const replica *p = &s->replicas[r];
+        mr_event *e = p->sets[batch % s->cfg.device_slots].consumed;
         rc = mr_event_record(e, streams[r]);
         if (rc != MR_OK) /* the stream may know more, but may also hang: who asks it, waits */
             mr_error_set(err, rc, "%s: cannot mark batch %llu as used: %s",
-                         mr_device_info_of(l->stages[r].device)->name, (unsigned long long)batch,
-                         mr_status_text(rc));
-        /* prefetch off: nothing overlaps, so the next read starts when this step's work is over */
-        else if (!l->threads) rc = mr_event_sync(e, err);
+                         mr_device_info_of(p->device)->name, (unsigned long long)batch, mr_status_text(rc));
+        else if (wait) rc = mr_event_sync(e, err);
     }
     return rc;
 }

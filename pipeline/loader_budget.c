@@ -1,4 +1,4 @@
-/* pipeline/stream/budget.c: how large chunks are, and what a loader may come to hold (I10).
+/* pipeline/loader_budget.c: how large chunks are, and what a loader may come to hold (I10).
  *
  *   slots + read buffers + per worker (scratch, one spare sample) + the set itself where it is resident + the
  *   cache + windows of lengths + bookkeeping <= budget
@@ -7,7 +7,7 @@
  * the largest picture that may be decoded in every worker. Sums and products saturate: what a hostile header
  * claims ends as "over the budget", never as a small number. What the source itself keeps (names, index) is
  * bounded where it is opened. */
-#include "pipeline/stream/loader_private.h"
+#include "pipeline/loader_private.h"
 
 #define CHUNK_BYTES    65536u /* small samples share the cost of a lock ... */
 #define CHUNK_SAMPLES  64u
@@ -27,58 +27,49 @@ static uint64_t block_bytes(const mr_loader *l)
 /* Largest thing a sample may be read as. */
 static uint64_t sample_bytes_most(const mr_loader *l)
 {
-    const uint64_t stored = l->source_info->max_extent_bytes;
+    const uint64_t stored = mr_source_info_of(l->source)->max_extent_bytes;
     return l->cfg.cache == MR_CACHE_DISK
                ? mri_max_u64(stored, mri_cache_entry_bytes_most(l->cache_form, stored))
                : stored;
 }
 
 /* A chunk full of the largest samples, with a gap that is read along in front of each. */
-static uint64_t chunk_bytes_most(const mr_loader *l)
+static uint64_t chunk_bytes_most(const mr_loader *l, uint32_t samples)
 {
-    return mri_times(l->chunk_samples, mri_plus(sample_bytes_most(l), MRI_MERGE_GAP_BYTES + block_bytes(l)));
+    return mri_times(samples, mri_plus(sample_bytes_most(l), MRI_MERGE_GAP_BYTES + block_bytes(l)));
 }
 
 /* Chunks: about CHUNK_BYTES of data, and at least two chunks a worker in every batch. */
-static void plan_chunks(mr_loader *l)
+static void plan_chunks(const mr_loader *l, mri_memory_plan *p)
 {
-    const mr_source_info *info = l->source_info;
+    const mr_source_info *info = mr_source_info_of(l->source);
     const uint64_t mean = info->total_bytes / info->count + 1;
-    uint64_t n = l->wants_resident ? CHUNK_RESIDENT : mri_min_u64(CHUNK_BYTES / mean + 1, CHUNK_SAMPLES);
+    uint64_t n = p->resident ? CHUNK_RESIDENT : mri_min_u64(CHUNK_BYTES / mean + 1, CHUNK_SAMPLES);
     n = mri_min_u64(n, (l->cfg.batch - 1) / (2 * l->cfg.workers) + 1);
-    if (l->wants_resident) { /* no buffers: workers take turns with as many chunks as they are */
-        l->chunk_samples = (uint32_t)n;
-        l->chunk_count = l->threads ? l->cfg.workers + 1 : 1;
-        l->chunk_room = MRI_DIRECT_ALIGN;
+    if (p->resident) { /* no buffers: workers take turns with as many chunks as they are */
+        p->chunk_samples = (uint32_t)n;
+        p->chunk_count = l->threads ? l->cfg.workers + 1 : 1;
+        p->chunk_room = MRI_DIRECT_ALIGN;
         return;
     }
     n = mri_min_u64(n, mri_max_u64(1, CHUNK_MOST_BYTES / mri_max_u64(1, info->max_extent_bytes)));
-    l->chunk_samples = (uint32_t)n;
-    l->chunk_count = l->threads ? l->cfg.readers * (uint32_t)mri_max_u64(2, (l->cfg.depth - 1) / n + 1) +
+    p->chunk_samples = (uint32_t)n;
+    p->chunk_count = l->threads ? l->cfg.readers * (uint32_t)mri_max_u64(2, (l->cfg.depth - 1) / n + 1) +
                                       2 * l->cfg.workers
                                 : 1;
     uint64_t usual =
         mri_plus(mri_times(n, mri_min_u64(mri_times(2, mean), info->max_extent_bytes)), n * block_bytes(l));
-    const uint64_t most = chunk_bytes_most(l);
+    const uint64_t most = chunk_bytes_most(l, p->chunk_samples);
     if (most <= mri_plus(usual, usual / 4))
         usual = most; /* samples of about one size: no second, larger buffer is ever needed */
-    l->chunk_room =
+    p->chunk_room =
         (size_t)mri_align_up(mri_min_u64(mri_max_u64(usual, 16384), UINT64_MAX / 2), MRI_DIRECT_ALIGN);
-}
-
-uint64_t mri_slot_bytes(const mr_loader *l)
-{
-    const uint64_t sample =
-        l->sample_bytes + sizeof(int32_t) + sizeof(uint64_t) + (l->info.uses_affine ? 2 * sizeof(float) : 0);
-    const uint64_t all = mri_plus(mri_plus(mri_times(sample, l->cfg.batch), 4 * MR_DEVICE_ALIGN),
-                                  mri_fields_bytes(&l->fields, l->cfg.batch));
-    return mri_align_up(mri_min_u64(all, UINT64_MAX / 2), MR_DEVICE_ALIGN);
 }
 
 /* Its index, and in memory its entries. */
 static uint64_t cache_bytes(const mr_loader *l)
 {
-    const mr_source_info *info = l->source_info;
+    const mr_source_info *info = mr_source_info_of(l->source);
     if (l->cfg.cache == MR_CACHE_OFF) return 0;
     const uint64_t index = mri_cache_index_bytes(info->count);
     return l->cfg.cache == MR_CACHE_DISK ? index : mri_plus(index, l->cfg.cache_bytes);
@@ -90,21 +81,22 @@ static uint64_t windows_bytes(const mr_loader *l)
                                 : 0;
 }
 
-static uint64_t read_buffer_bytes(const mr_loader *l)
+static uint64_t read_buffer_bytes(const mr_loader *l, const mri_memory_plan *p)
 {
-    if (l->wants_resident) return l->chunk_count * l->chunk_room;
-    const uint64_t most = chunk_bytes_most(l);
-    const uint64_t grown = most > l->chunk_room ? mri_plus(mri_plus(most, most / 4), MRI_DIRECT_ALIGN) : 0;
-    return mri_times(l->chunk_count, mri_plus(l->chunk_room, grown));
+    if (p->resident) return p->chunk_count * p->chunk_room;
+    const uint64_t most = chunk_bytes_most(l, p->chunk_samples);
+    const uint64_t grown = most > p->chunk_room ? mri_plus(mri_plus(most, most / 4), MRI_DIRECT_ALIGN) : 0;
+    return mri_times(p->chunk_count, mri_plus(p->chunk_room, grown));
 }
 
-static uint64_t bookkeeping_bytes(const mr_loader *l)
+static uint64_t bookkeeping_bytes(const mr_loader *l, const mri_memory_plan *p)
 {
-    const uint64_t places = (uint64_t)l->chunk_count * l->chunk_samples;
-    const uint64_t paths =
-        l->source_info->file_count == 0 ? (uint64_t)l->cfg.readers * l->cfg.depth * PATH_BYTES : 0;
+    const uint64_t places = (uint64_t)p->chunk_count * p->chunk_samples;
+    const uint64_t paths = mr_source_info_of(l->source)->file_count == 0
+                               ? (uint64_t)l->cfg.readers * l->cfg.depth * PATH_BYTES
+                               : 0;
     const uint64_t threads = l->threads ? (uint64_t)l->cfg.readers + l->cfg.workers + 1 : 1;
-    return l->chunk_count * sizeof(mri_chunk) + places * (sizeof(mri_read) + sizeof(mri_chunk_sample)) +
+    return p->chunk_count * sizeof(mri_chunk) + places * (sizeof(mri_read) + sizeof(mri_chunk_sample)) +
            paths + l->slot_count * (sizeof(mri_slot) + l->info.parts * sizeof(mr_part)) +
            threads * THREAD_BYTES;
 }
@@ -112,7 +104,7 @@ static uint64_t bookkeeping_bytes(const mr_loader *l)
 /* What a worker may come to hold for pictures of up to these pixels. */
 static uint64_t worker_bytes(const mr_loader *l, uint64_t pixels)
 {
-    if (l->source_info->image_field < 0) return mri_field_scratch_bound_bytes(&l->fields, 0);
+    if (mr_source_info_of(l->source)->image_field < 0) return mri_field_scratch_bound_bytes(&l->fields, 0);
     const bool maker = l->cfg.cache != MR_CACHE_OFF && l->cache_form->maker_bytes;
     const uint64_t scratch =
         mri_scratch_bound_bytes(&l->cfg.decode, pixels, (uint64_t)l->info.height * l->info.width);
@@ -124,7 +116,7 @@ static uint64_t worker_bytes(const mr_loader *l, uint64_t pixels)
  * way, down to a point, to what the rest of the budget can hold. */
 static uint64_t fitting_pixels(const mr_loader *l, uint64_t fixed, uint64_t budget)
 {
-    const mr_source_info *info = l->source_info;
+    const mr_source_info *info = mr_source_info_of(l->source);
     uint64_t pixels = l->cfg.decode.max_pixels;
     if (info->height && info->width) return mri_min_u64(pixels, mri_times(info->height, info->width));
     while (pixels > LEAST_PIXELS &&
@@ -133,25 +125,20 @@ static uint64_t fitting_pixels(const mr_loader *l, uint64_t fixed, uint64_t budg
     return pixels;
 }
 
-typedef struct plan { /* bytes */
-    uint64_t slots, reads, resident, cache, windows, workers, all;
-} plan;
-
-static plan plan_bytes(mr_loader *l, uint64_t resident, uint64_t budget)
+static mri_memory_plan plan_bytes(const mr_loader *l, uint64_t resident, uint64_t budget)
 {
-    plan p = {.resident = resident, .cache = cache_bytes(l), .windows = windows_bytes(l)};
-    l->wants_resident = resident > 0;
-    plan_chunks(l);
-    p.slots = mri_times(mri_slot_bytes(l), l->slot_count);
-    p.reads = read_buffer_bytes(l);
-    const uint64_t forms =
-        l->cfg.cache != MR_CACHE_OFF ? l->cache_form->bound(l->source_info->max_extent_bytes) : 0;
-    const uint64_t spares = mri_times(l->cfg.workers, mri_plus(l->source_info->max_extent_bytes, forms));
+    mri_memory_plan p = {.resident = resident, .cache = cache_bytes(l), .windows = windows_bytes(l)};
+    const uint64_t most = mr_source_info_of(l->source)->max_extent_bytes;
+    plan_chunks(l, &p);
+    p.slots = mri_times(mri_slot_bytes(&l->layout), l->slot_count);
+    p.reads = read_buffer_bytes(l, &p);
+    const uint64_t forms = l->cfg.cache != MR_CACHE_OFF ? l->cache_form->bound(most) : 0;
+    const uint64_t spares = mri_times(l->cfg.workers, mri_plus(most, forms));
     const uint64_t kept = mri_plus(mri_plus(p.resident, p.cache), p.windows);
     const uint64_t fixed =
-        mri_plus(mri_plus(mri_plus(p.slots, p.reads), kept), mri_plus(spares, bookkeeping_bytes(l)));
-    l->info.max_pixels = fitting_pixels(l, fixed, budget);
-    const uint64_t scratch = mri_times(l->cfg.workers, worker_bytes(l, l->info.max_pixels));
+        mri_plus(mri_plus(mri_plus(p.slots, p.reads), kept), mri_plus(spares, bookkeeping_bytes(l, &p)));
+    p.max_pixels = fitting_pixels(l, fixed, budget);
+    const uint64_t scratch = mri_times(l->cfg.workers, worker_bytes(l, p.max_pixels));
     p.workers = mri_plus(scratch, spares);
     p.all = mri_plus(fixed, scratch);
     return p;
@@ -166,17 +153,13 @@ static uint64_t resident_bytes(const mr_loader *l, uint64_t budget)
     return bytes <= mri_min_u64(l->cfg.resident_bytes, budget / 4) ? bytes : 0;
 }
 
-int mri_plan_memory(mr_loader *l, mr_error *err)
+int mri_plan_memory(const mr_loader *l, mri_memory_plan *out, mr_error *err)
 {
     const uint64_t budget = l->cfg.memory_bytes ? l->cfg.memory_bytes : mri_memory_limit_bytes() / 2;
-    plan p = plan_bytes(l, resident_bytes(l, budget), budget);
+    mri_memory_plan p = plan_bytes(l, resident_bytes(l, budget), budget);
     if (p.all > budget && p.resident) p = plan_bytes(l, 0, budget);
-    l->info.memory_bytes = p.all;
-    l->info.resident_bytes = p.resident;
-    if (p.all <= budget) {
-        l->cfg.decode.max_pixels = mri_min_u64(l->cfg.decode.max_pixels, l->info.max_pixels);
-        return MR_OK;
-    }
+    *out = p;
+    if (p.all <= budget) return MR_OK;
     return mr_error_set(
         err, MR_ELIMIT,
         "the loader needs %.1f MiB (%u slots %.1f, of them fields %.1f; read buffers %.1f, cache %.1f, "
@@ -188,5 +171,5 @@ int mri_plan_memory(mr_loader *l, mr_error *err)
         (double)mri_times(mri_fields_bytes(&l->fields, l->cfg.batch), l->slot_count) / 1048576,
         (double)p.reads / 1048576, (double)p.cache / 1048576, (double)p.windows / 1048576, l->cfg.workers,
         (double)p.workers / 1048576, (double)budget / 1048576, l->info.height, l->info.width,
-        l->info.channels, (double)l->source_info->max_extent_bytes / 1048576);
+        l->info.channels, (double)mr_source_info_of(l->source)->max_extent_bytes / 1048576);
 }

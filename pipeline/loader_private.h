@@ -1,0 +1,68 @@
+/* pipeline/loader_private.h: the loader: stages wired together, and what they share that is fixed. Private to
+ * loader.c, loader_open.c, loader_budget.c, loader_stats.c.
+ *
+ *   batches ──► ring ◄──────────────────── slots, chunks
+ *                │ claim           ready ▲  take         full ▲  wait         staged ▲  take, release
+ *                ▼                       │   ▼                │   ▼                  │   ▼
+ *             read stage ────────────────┘ decode stage ──────┘ staging ─────────────┘ consumer
+ *             locate, resident, readers    place, bad samples   devices                mr_loader_next(),
+ * _release() halt: the first error ends all of them
+ *
+ * Prefetch off is the same code with no threads: mr_loader_next() claims, reads, decodes and copies chunk by
+ * chunk. */
+#ifndef MRI_LOADER_PRIVATE_H
+#define MRI_LOADER_PRIVATE_H
+
+#include "pipeline/stream/decode_stage.h"
+#include "pipeline/stream/read_stage.h"
+#include "pipeline/stream/staging.h"
+
+/* What the loader may come to hold (I10), and the numbers that follow. Bytes. */
+typedef struct mri_memory_plan {
+    uint32_t chunk_samples, chunk_count;
+    size_t chunk_room;
+    uint64_t max_pixels; /* the largest picture the rest of the budget can hold */
+    uint64_t slots, reads, resident, cache, windows, workers, all; /* resident 0: samples are read one by one
+                                                                    */
+} mri_memory_plan;
+
+struct mr_loader {
+    mr_loader_config cfg; /* fixed after open, like all down to the consumer's */
+    mr_loader_info info;
+    const mr_source *source;
+    mr_augment *augment;
+    const mri_cache_form *cache_form; /* NULL: the source has no pictures */
+    mri_fields fields;
+    mri_batches batches;
+    mri_slot_layout layout;
+    mri_place_config place;
+    mri_locator locator;
+    mr_io io;
+    char io_note[160];
+    bool threads; /* prefetch on */
+    uint32_t slot_count, device_slots;
+
+    mri_halt halt;
+    mri_notices notices;
+    mri_bad_samples bad;
+    mri_resident *resident;
+    mri_cache *cache; /* NULL: none */
+    mri_slots slots;
+    mri_chunks chunks;
+    mri_ring *ring;
+    mri_read_stage *read;
+    mri_decode_stage *decode;
+    mri_staging *staging; /* NULL: batches stay in host memory */
+
+    mr_part *host_parts;                        /* slot_count sets of info.parts, without devices */
+    uint64_t wait_ns, batches_out, samples_out; /* atomic; the consumer's */
+};
+
+/* ---- loader_open.c: everything before the first thread ---- */
+int mri_loader_prepare(mr_loader *l, mr_error *err);
+
+/* ---- loader_budget.c ---- */
+/* MR_ELIMIT when what the loader may come to hold is over the budget. */
+int mri_plan_memory(const mr_loader *l, mri_memory_plan *out, mr_error *err);
+
+#endif

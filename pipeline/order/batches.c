@@ -1,0 +1,113 @@
+/* pipeline/order/batches.c: see batches.h. */
+#include "pipeline/order/batches.h"
+
+#include "base/util.h"
+#include "pipeline/order/sampler.h"
+
+static int plan_range(mri_batches *b, const mr_loader_config *cfg, mr_error *err)
+{
+    const uint64_t most = UINT64_MAX / 2; /* batches are numbered over all epochs: endless ones end here */
+    if (__builtin_mul_overflow(cfg->epochs, b->steps_per_epoch, &b->end_batch) || b->end_batch > most)
+        b->end_batch = most;
+    if (__builtin_mul_overflow(cfg->start_epoch, b->steps_per_epoch, &b->first_batch) ||
+        __builtin_add_overflow(b->first_batch, cfg->start_step, &b->first_batch) ||
+        b->first_batch > b->end_batch)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "start at epoch %llu: with %llu steps an epoch that is past the last batch there can be",
+            (unsigned long long)cfg->start_epoch, (unsigned long long)b->steps_per_epoch);
+    return MR_OK;
+}
+
+int mri_batches_plan(mri_batches *b, const mr_loader_config *cfg, uint64_t sample_count, uint32_t parts,
+                     mr_error *err)
+{
+    const uint64_t n = sample_count, batch = cfg->batch;
+    *b = (mri_batches){.order = cfg->order,
+                       .block = cfg->block,
+                       .batch = cfg->batch,
+                       .seed = cfg->seed,
+                       .tail = cfg->tail,
+                       .parts = parts,
+                       .sample_count = n,
+                       .steps_per_epoch = n / batch + (n % batch && cfg->tail != MR_TAIL_DROP)};
+    if (b->steps_per_epoch == 0)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "dropping the tail of %llu samples leaves no batch of %llu: lower --batch or use --tail keep",
+            (unsigned long long)n, (unsigned long long)batch);
+    if (cfg->start_step > b->steps_per_epoch)
+        return mr_error_set(err, MR_EINVAL, "start at step %llu: an epoch has %llu steps",
+                            (unsigned long long)cfg->start_step, (unsigned long long)b->steps_per_epoch);
+    return plan_range(b, cfg, err);
+}
+
+int mri_batches_add_windows(mri_batches *b, const mr_source *source, uint32_t window, mr_error *err)
+{
+    const mri_windows_config cfg = {.source = source,
+                                    .order = b->order,
+                                    .block = b->block,
+                                    .seed = b->seed,
+                                    .batch = b->batch,
+                                    .window = window,
+                                    .delivered = b->sample_count - mri_batches_dropped(b)};
+    return mri_windows_create(&b->windows, &cfg, err);
+}
+
+void mri_batches_fini(mri_batches *b)
+{
+    mri_windows_destroy(b->windows);
+    b->windows = NULL;
+}
+
+uint64_t mri_batches_dropped(const mri_batches *b)
+{
+    return b->tail == MR_TAIL_DROP ? b->sample_count % b->batch : 0;
+}
+
+uint64_t mri_batches_padded(const mri_batches *b)
+{
+    const uint64_t over = b->sample_count % b->batch;
+    return b->tail == MR_TAIL_PAD && over ? b->batch - over : 0;
+}
+
+void mri_batches_place(const mri_batches *b, uint64_t batch, uint64_t *epoch, uint64_t *step)
+{
+    *epoch = batch / b->steps_per_epoch;
+    *step = batch % b->steps_per_epoch;
+}
+
+uint32_t mri_batches_count(const mri_batches *b, uint64_t batch)
+{
+    const uint64_t step = batch % b->steps_per_epoch;
+    if (b->tail != MR_TAIL_KEEP) return b->batch;
+    return (uint32_t)mri_min_u64(b->batch, b->sample_count - step * b->batch);
+}
+
+void mri_batches_part(const mri_batches *b, uint32_t count, uint32_t r, uint32_t *first, uint32_t *number)
+{
+    const uint64_t parts = b->parts;
+    *first = (uint32_t)((uint64_t)count * r / parts);
+    *number = (uint32_t)((uint64_t)count * (r + 1) / parts) - *first;
+}
+
+int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, uint32_t count, uint64_t *out,
+                        mr_error *err)
+{
+    uint64_t epoch, step;
+    mri_batches_place(b, batch, &epoch, &step);
+    if (b->windows) return mri_windows_list(b->windows, epoch, step, first, count, out, err);
+    const mri_epoch_order order = mri_epoch_order_make(b->order, b->block, b->seed, epoch, b->sample_count);
+    const uint64_t base = step * b->batch + first;
+    for (uint32_t k = 0; k < count; k++)
+        out[k] = mri_epoch_order_sample(&order, (base + k) % b->sample_count);
+    return MR_OK;
+}
+
+uint64_t mri_batches_substitute(const mri_batches *b, uint64_t batch, uint32_t place, uint32_t attempt)
+{
+    uint64_t epoch, step;
+    mri_batches_place(b, batch, &epoch, &step);
+    const mri_epoch_order order = mri_epoch_order_make(b->order, b->block, b->seed, epoch, b->sample_count);
+    return mri_substitute(&order, step * b->batch + place, attempt);
+}

@@ -1,0 +1,49 @@
+/* pipeline/order/batches.h: which samples each batch of a run holds (I1). Private.
+ *
+ * Batches are numbered without gaps over all epochs: batch = epoch * steps_per_epoch + step. All of it is a
+ * pure function of the fields below, which are fixed after mri_batches_plan(). Any thread. */
+#ifndef MRI_BATCHES_H
+#define MRI_BATCHES_H
+
+#include "pipeline/order/windows.h"
+
+typedef struct mri_batches {
+    mr_order order;
+    uint32_t block, batch; /* samples in a block; in a global batch */
+    uint64_t seed;
+    mr_tail tail;
+    uint32_t parts;
+    uint64_t sample_count, steps_per_epoch;
+    uint64_t first_batch, end_batch; /* what this run delivers */
+    mri_windows *windows;            /* NULL: batches are cut from the order as it is; else owned */
+} mri_batches;
+
+/* From the loader's settings, which are checked. MR_EINVAL: nothing would be delivered. */
+int mri_batches_plan(mri_batches *b, const mr_loader_config *cfg, uint64_t sample_count, uint32_t parts,
+                     mr_error *err);
+/* Samples of one length into one batch (windows.h). */
+int mri_batches_add_windows(mri_batches *b, const mr_source *source, uint32_t window, mr_error *err);
+void mri_batches_fini(mri_batches *b);
+
+/* Samples of an epoch that are delivered; that are left out; that are repeated to fill the last batch. */
+uint64_t mri_batches_dropped(const mri_batches *b);
+uint64_t mri_batches_padded(const mri_batches *b);
+
+void mri_batches_place(const mri_batches *b, uint64_t batch, uint64_t *epoch, uint64_t *step);
+uint32_t mri_batches_count(const mri_batches *b, uint64_t batch); /* samples in it */
+/* Part r of a batch of count samples: [first, first + number). */
+void mri_batches_part(const mri_batches *b, uint32_t count, uint32_t r, uint32_t *first, uint32_t *number);
+
+/* Samples at places [first, first + count) of a batch. Fails only where windows do. */
+int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, uint32_t count, uint64_t *out,
+                        mr_error *err);
+/* Is this place behind the last sample of its epoch? */
+static inline bool mri_batches_is_padding(const mri_batches *b, uint64_t step, uint32_t place)
+{
+    return step * b->batch + place >= b->sample_count;
+}
+/* The sample that stands in for a damaged one at this place: attempt 0, 1, ... It follows from the place,
+ * whatever order brought the damaged sample there. */
+uint64_t mri_batches_substitute(const mri_batches *b, uint64_t batch, uint32_t place, uint32_t attempt);
+
+#endif

@@ -1,0 +1,120 @@
+/* pipeline/stream/bad_samples.c: see bad_samples.h. */
+#include "pipeline/stream/bad_samples.h"
+
+#include <errno.h>
+
+#include "formats/source/source.h"
+#include "pipeline/stream/counter.h"
+
+#define MAX_SUBSTITUTES 64 /* damaged samples in a row that one place will try */
+
+void mri_bad_samples_init(mri_bad_samples *b, const mri_batches *batches, mri_notices *notices,
+                          const mr_loader_config *cfg)
+{
+    *b = (mri_bad_samples){.batches = batches, .notices = notices, .policy = cfg->bad, .most = cfg->max_bad};
+    pthread_mutex_init(&b->lock, NULL);
+}
+
+void mri_bad_samples_fini(mri_bad_samples *b)
+{
+    pthread_mutex_destroy(&b->lock);
+    free(b->known);
+}
+
+static bool is_sample_error(int rc, const mr_error *err)
+{
+    if (err->sys_errno == EMFILE || err->sys_errno == ENFILE || err->sys_errno == ENOMEM ||
+        err->sys_errno == EREMOTEIO)
+        return false;
+    return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED || rc == MR_ELIMIT ||
+           rc == MR_EIO || rc == MR_ENOENT;
+}
+
+/* How many samples are known to be damaged with this one, and whether it is new among them: in every epoch it
+ * comes again. */
+static int remember(mri_bad_samples *b, uint64_t sample, uint64_t *count, bool *is_new)
+{
+    int rc = MR_OK;
+    pthread_mutex_lock(&b->lock);
+    const uint64_t n = b->known_count;
+    uint64_t low = 0, high = n;
+    while (low < high) {
+        const uint64_t mid = low + (high - low) / 2;
+        if (b->known[mid] < sample) low = mid + 1;
+        else high = mid;
+    }
+    *is_new = low == n || b->known[low] != sample;
+    if (*is_new && (n & (n - 1)) == 0) { /* full at every power of two */
+        uint64_t *more = realloc(b->known, (n ? 2 * n : 1) * sizeof *more);
+        if (more) b->known = more;
+        else rc = MR_ENOMEM;
+    }
+    if (*is_new && rc == MR_OK) {
+        memmove(b->known + low + 1, b->known + low, (n - low) * sizeof *b->known);
+        b->known[low] = sample;
+        b->known_count++;
+    }
+    *count = b->known_count;
+    pthread_mutex_unlock(&b->lock);
+    return rc;
+}
+
+static int too_many(const mri_bad_samples *b, mr_error *err)
+{
+    const mr_error last = *err;
+    char text[600];
+    mr_error_format(&last, text, sizeof text);
+    return mr_error_set(err, MR_EBADSAMPLE,
+                        "more than %llu samples are damaged (--max-bad); the last one: %s",
+                        (unsigned long long)b->most, text);
+}
+
+static int no_substitute(const mr_error *why, mr_error *err)
+{
+    char text[600];
+    mr_error_format(why, text, sizeof text);
+    return mr_error_set(err, MR_EBADSAMPLE, "no whole sample to put in its place in %d tries: %s",
+                        MAX_SUBSTITUTES, text);
+}
+
+static int replace(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32_t k, bool is_new,
+                   mr_error *err)
+{
+    const mr_error why = *err;
+    uint64_t epoch, step;
+    mri_batches_place(b->batches, c->batch, &epoch, &step);
+    for (uint32_t attempt = 0; attempt < MAX_SUBSTITUTES; attempt++) {
+        const uint64_t other = mri_batches_substitute(b->batches, c->batch, c->first + k, attempt);
+        const int rc = mri_place_alone(p, c->slot, c->first + k, epoch, other, err);
+        if (rc == MR_OK) {
+            mri_count(&b->replaced, 1);
+            if (is_new) mri_notice_bad(b->notices, &why, other);
+            return MR_OK;
+        }
+        if (!is_sample_error(rc, err)) return rc;
+    }
+    return no_substitute(&why, err);
+}
+
+int mri_bad_sample(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32_t k, int rc, mr_error *err)
+{
+    if (!is_sample_error(rc, err)) return rc;
+    const uint64_t sample = c->samples[k].sample;
+    mri_source_place(p->cfg->source, sample, err);
+    mri_count(&b->bad, 1);
+    if (b->policy == MR_BAD_STOP) {
+        mri_notice_bad(b->notices, err, MR_NOWHERE);
+        err->code = MR_EBADSAMPLE;
+        return MR_EBADSAMPLE;
+    }
+    uint64_t known;
+    bool is_new;
+    if (remember(b, sample, &known, &is_new) != MR_OK)
+        return mr_error_set(err, MR_ENOMEM, "no memory for the list of damaged samples");
+    if (known > b->most) return too_many(b, err);
+    if (b->policy == MR_BAD_REPLACE) return replace(b, p, c, k, is_new, err);
+    mri_count(&b->skipped, 1);
+    if (is_new) mri_notice_bad(b->notices, err, MR_NOWHERE);
+    mri_slot_blank(p->cfg->layout, c->slot, c->first + k);
+    return MR_OK;
+}

@@ -1,0 +1,46 @@
+/* pipeline/stream/decode_stage.h: worker threads: chunks with their bytes into their places in slots.
+ * Private.
+ *
+ *   ring: take ──► (locate, when nothing is left to read) ──► place every sample ──► ring: return
+ *                                                                the last of a slot closes it ──► ring: full
+ *
+ * The first sample that its policy does not let pass ends the run (halt). Knows no loader, and not who read.
+ */
+#ifndef MRI_DECODE_STAGE_H
+#define MRI_DECODE_STAGE_H
+
+#include "pipeline/stream/bad_samples.h"
+#include "pipeline/stream/locate.h"
+#include "pipeline/stream/ring.h"
+
+typedef struct mri_decode_stage mri_decode_stage;
+
+typedef struct mri_decode_config {
+    mri_ring *ring;
+    mri_halt *halt;
+    const mri_locator *locator;
+    const mri_place_config *place;
+    mri_bad_samples *bad;
+    bool cache_serves; /* a cache in memory that is whole leaves nothing to read */
+    uint32_t workers;  /* threads; at least one worker also where none is started */
+    mr_trace *trace;   /* or NULL */
+} mri_decode_config;
+
+typedef struct mri_decode_counters { /* atomics */
+    mri_stage_counter stage;
+    uint64_t unread;            /* samples that nobody had to read */
+    uint64_t reads, read_bytes; /* of samples that were read alone */
+    uint64_t cache_hits;
+} mri_decode_counters;
+
+int mri_decode_stage_create(mri_decode_stage **out, const mri_decode_config *cfg, mr_error *err);
+int mri_decode_stage_start(mri_decode_stage *s, mr_error *err); /* as mri_read_stage_start() */
+void mri_decode_stage_join(mri_decode_stage *s);                /* accepts NULL */
+void mri_decode_stage_destroy(mri_decode_stage *s);             /* accepts NULL */
+
+const mri_decode_counters *mri_decode_stage_counters(const mri_decode_stage *s);
+
+/* Without threads, in the caller's: a chunk that was read, to its slot, and back to the ring. */
+int mri_decode_chunk_inline(mri_decode_stage *s, mri_chunk *c, mr_error *err);
+
+#endif

@@ -1,0 +1,36 @@
+/* pipeline/stream/notices.c: see notices.h. */
+#include "pipeline/stream/notices.h"
+
+void mri_notices_init(mri_notices *n, const mr_loader_config *cfg)
+{
+    *n = (mri_notices){.on_bad = cfg->on_bad,
+                       .bad_context = cfg->bad_context,
+                       .on_note = cfg->on_note,
+                       .note_context = cfg->note_context};
+    pthread_mutex_init(&n->lock, NULL);
+}
+
+void mri_notices_fini(mri_notices *n) { pthread_mutex_destroy(&n->lock); }
+
+void mri_notice_bad(mri_notices *n, const mr_error *what, uint64_t substitute)
+{
+    if (!n->on_bad) return;
+    pthread_mutex_lock(&n->lock);
+    n->on_bad(n->bad_context, what, substitute);
+    pthread_mutex_unlock(&n->lock);
+}
+
+void mri_notice_text(void *notices, const char *text)
+{
+    mri_notices *n = notices;
+    if (!n->on_note) return;
+    pthread_mutex_lock(&n->lock);
+    n->on_note(n->note_context, text);
+    pthread_mutex_unlock(&n->lock);
+}
+
+void mri_notice_io(void *notices, const char *text)
+{
+    mri_notices *n = notices;
+    if (!__atomic_test_and_set(&n->io_noted, __ATOMIC_RELAXED)) mri_notice_text(n, text);
+}

@@ -1,0 +1,28 @@
+/* pipeline/stream/notices.h: what the user is told while a run goes on: one bad sample or note at a time,
+ * from any thread. Private. */
+#ifndef MRI_NOTICES_H
+#define MRI_NOTICES_H
+
+#include "base/util.h"
+#include "millrace/pipeline.h"
+
+typedef struct mri_notices {
+    pthread_mutex_t lock; /* held while one of the two is called */
+    mr_bad_report *on_bad;
+    void *bad_context;
+    void (*on_note)(void *context, const char *text);
+    void *note_context;
+    bool io_noted; /* atomic */
+} mri_notices;
+
+/* The callbacks of the settings; each may be NULL. */
+void mri_notices_init(mri_notices *n, const mr_loader_config *cfg);
+void mri_notices_fini(mri_notices *n);
+
+void mri_notice_bad(mri_notices *n, const mr_error *what, uint64_t substitute);
+/* notices: a mri_notices; in this form they serve the cache and the readers. */
+void mri_notice_text(void *notices, const char *text);
+/* Several readers, one note. */
+void mri_notice_io(void *notices, const char *text);
+
+#endif

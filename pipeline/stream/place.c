@@ -1,0 +1,188 @@
+/* pipeline/stream/place.c: see place.h. */
+#include "pipeline/stream/place.h"
+
+#include "base/ranges.h"
+#include "formats/source/source.h"
+
+int mri_placer_init(mri_placer *p, const mri_place_config *cfg)
+{
+    *p = (mri_placer){.cfg = cfg};
+    const mri_cache_form *form = cfg->cache_form;
+    if (cfg->cache && form->create && form->create(&p->maker, cfg->decode, cfg->channels)) return MR_ENOMEM;
+    const int rc = mri_scratch_create(&p->scratch);
+    return rc == MR_OK ? mri_field_scratch_init(&p->fields, cfg->fields) : rc;
+}
+
+void mri_placer_fini(mri_placer *p)
+{
+    mri_scratch_destroy(p->scratch);
+    mri_field_scratch_fini(&p->fields);
+    free(p->spare);
+    if (p->maker) p->cfg->cache_form->destroy(p->maker);
+}
+
+/* Labels are below this. */
+static int64_t label_end(const mr_source_info *info)
+{
+    return info->class_count ? (int64_t)info->class_count : INT32_MAX;
+}
+
+static int take_label(const mr_source_info *info, const mr_sample *parsed, int32_t *out, mr_error *err)
+{
+    *out = -1; /* none: also what the cache keeps */
+    if (info->label_field < 0) return MR_OK;
+    const int64_t label = parsed->value[info->label_field].i, end = label_end(info);
+    if (label < 0 || label >= end)
+        return mr_error_set(err, MR_EFORMAT, "label %lld is out of range: expected 0..%lld", (long long)label,
+                            (long long)end - 1);
+    *out = (int32_t)label;
+    return MR_OK;
+}
+
+/* What take_label() could have given: a cache's file may say anything. */
+static bool is_label(const mr_source_info *info, int32_t label)
+{
+    return info->label_field < 0 ? label == -1 : label >= 0 && label < label_end(info);
+}
+
+/* Where a sample goes. */
+typedef struct target {
+    mri_slot *slot;
+    uint32_t i;
+    uint64_t epoch, sample;
+} target;
+
+/* Decode and augment. image NULL: the source has no pictures; boxes: what crops go by, or NULL; geometry:
+ * where to say what became of it, or NULL. */
+static int place_image(mri_placer *p, const target *t, const mr_value *image, int32_t label,
+                       const mri_boxes *boxes, mri_geometry *geometry, mr_error *err)
+{
+    const mri_place_config *cfg = p->cfg;
+    mri_slot *slot = t->slot;
+    if (image) {
+        const mri_sample_key key = {cfg->seed, t->epoch, t->sample};
+        mri_range_begin(MRI_RANGE_AUGMENT, t->sample);
+        const int rc =
+            mri_augment_run(cfg->augment, p->scratch, image, cfg->decode, cfg->channels, key, cfg->height,
+                            cfg->width, slot->pixels + t->i * cfg->layout->sample_bytes,
+                            slot->affine ? slot->affine + 2 * (size_t)t->i : NULL, boxes, geometry, err);
+        mri_range_end();
+        if (rc != MR_OK) return rc;
+    }
+    slot->labels[t->i] = label;
+    slot->ids[t->i] = t->sample;
+    return MR_OK;
+}
+
+/* trusted: these bytes were checked before, in this memory. */
+static int place_sample(mri_placer *p, const target *t, const void *data, size_t bytes, bool trusted,
+                        mr_error *err)
+{
+    const mri_place_config *cfg = p->cfg;
+    const mr_source_info *info = mr_source_info_of(cfg->source);
+    mr_sample parsed;
+    int32_t label;
+    mri_range_begin(MRI_RANGE_PARSE, t->sample);
+    int rc = trusted ? mri_source_parse_trusted(cfg->source, t->sample, data, bytes, &parsed, err)
+                     : mr_source_parse(cfg->source, t->sample, data, bytes, &parsed, err);
+    mri_range_end();
+    if (rc != MR_OK) return rc;
+    const mr_value *image = info->image_field >= 0 ? &parsed.value[info->image_field] : NULL;
+    rc = take_label(info, &parsed, &label, err);
+    mri_geometry geometry = {0};
+    mri_boxes boxes;
+    if (rc == MR_OK) rc = mri_fields_crop_boxes(cfg->fields, &parsed, &boxes, err);
+    if (rc == MR_OK)
+        rc = place_image(p, t, image, label, cfg->fields->crop ? &boxes : NULL,
+                         cfg->fields->count ? &geometry : NULL, err);
+    if (rc == MR_OK)
+        rc = mri_fields_place(cfg->fields, &p->fields, t->slot->rows, t->i, &parsed, &geometry, err);
+    if (rc != MR_OK) {
+        mri_source_place(cfg->source, t->sample, err);
+        return rc;
+    }
+    if (cfg->keeps) {
+        mri_cache_offer(cfg->cache, t->sample, image, label, p->maker);
+        p->offered++;
+    }
+    return MR_OK;
+}
+
+static int place_alone(mri_placer *p, const target *t, mr_error *err)
+{
+    const mri_place_config *cfg = p->cfg;
+    mr_extent e;
+    mr_sample ignored;
+    int rc = mr_source_extent(cfg->source, t->sample, &e, err);
+    if (rc == MR_OK)
+        rc = mri_source_read_until(cfg->source, t->sample, &p->spare, &p->spare_bytes, &ignored, cfg->until,
+                                   err);
+    if (rc != MR_OK) return rc;
+    p->reads++;
+    p->read_bytes += e.bytes;
+    return place_sample(p, t, p->spare, (size_t)e.bytes, cfg->no_checks, err);
+}
+
+int mri_place_alone(mri_placer *p, mri_slot *slot, uint32_t i, uint64_t epoch, uint64_t sample, mr_error *err)
+{
+    return place_alone(p, &(target){slot, i, epoch, sample}, err);
+}
+
+/* Bytes of a sample that a read brought, whole. */
+static bool came(const mri_read *q, const mri_chunk_sample *s)
+{
+    return q->status == MR_OK || (q->status == MR_EFORMAT && s->at + s->bytes <= q->got);
+}
+
+/* From the cache's entry. Whatever is wrong with it, the source has the sample. */
+static int place_cached(mri_placer *p, const mri_chunk *c, const mri_chunk_sample *s, const target *t,
+                        mr_error *err)
+{
+    const mri_place_config *cfg = p->cfg;
+    const mri_read *q = s->memory ? NULL : &c->reads[s->read];
+    const uint8_t *data = s->memory ? s->memory : q->data + s->at;
+    mr_value image;
+    int32_t label;
+    const bool whole = (!q || came(q, s)) &&
+                       mri_cache_parse(s->sample, data, s->bytes, q && !cfg->no_checks, &image, &label) &&
+                       is_label(mr_source_info_of(cfg->source), label);
+    if (whole && place_image(p, t, &image, label, NULL, NULL, err) == MR_OK) {
+        p->cache_hits++;
+        return MR_OK;
+    }
+    if (!whole)
+        mri_cache_drop(cfg->cache, s->sample, &(mri_cache_place){s->memory, s->offset, (uint32_t)s->bytes});
+    return place_alone(p, t, err);
+}
+
+static int place_from_memory(mri_placer *p, const mri_chunk_sample *s, const target *t, mr_error *err)
+{
+    if (!s->memory) return place_alone(p, t, err);
+    uint64_t *const good = mri_resident_good_bits(p->cfg->resident);
+    const bool trusted = p->cfg->no_checks || mri_resident_known_good(good, s->sample);
+    const int rc = place_sample(p, t, s->memory, s->bytes, trusted, err);
+    if (rc == MR_OK && !trusted) mri_resident_remember_good(good, s->sample);
+    return rc;
+}
+
+int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t epoch, mr_error *err)
+{
+    const mri_chunk_sample *s = &c->samples[k];
+    const target t = {c->slot, c->first + k, epoch, s->sample};
+    if (s->cached) return place_cached(p, c, s, &t, err);
+    if (s->read == MRI_NO_READ) {
+        mr_extent e;
+        const int rc = mr_source_extent(p->cfg->source, s->sample, &e, err);
+        return rc != MR_OK ? rc
+                           : mr_error_set(err, MR_EIO, "the sample's place in its file could not be read");
+    }
+    if (s->read == MRI_IN_MEMORY) return place_from_memory(p, s, &t, err);
+    const mri_read *q = &c->reads[s->read];
+    if (came(q, s)) return place_sample(p, &t, q->data + s->at, s->bytes, p->cfg->no_checks, err);
+    /* which samples share a read depends on workers and readers; which one is bad must not (I2, I7). Asking a
+     * server that does not answer again helps nothing */
+    const bool unreachable = q->want.status != MR_OK && q->want.status != MR_EFORMAT;
+    if (q->bytes != s->bytes && !unreachable) return place_alone(p, &t, err);
+    const int rc = mri_read_error(q, p->cfg->source, err);
+    return mr_error_at(err, NULL, q->offset + s->at, s->sample), rc;
+}

@@ -1,0 +1,50 @@
+/* pipeline/stream/place.h: one sample from its bytes to its place in a slot: parsed, decoded, augmented.
+ * Private.
+ *
+ * Takes a chunk whose reads are over; gives pixels, label, id and fields of a place. What is wrong with a
+ * sample is returned with file, offset and sample; what follows from it is bad_samples.h's. A placer belongs
+ * to one thread. */
+#ifndef MRI_PLACE_H
+#define MRI_PLACE_H
+
+#include "pipeline/augment/augment.h"
+#include "pipeline/cache/cache.h"
+#include "pipeline/read/resident.h"
+#include "pipeline/stream/chunk.h"
+
+typedef struct mri_place_config { /* fixed */
+    const mr_source *source;
+    const mr_augment *augment;
+    const mri_fields *fields;
+    const mri_slot_layout *layout;
+    const mr_decode_config *decode;
+    uint32_t height, width, channels; /* of the picture in the batch */
+    uint64_t seed;
+    mri_cache *cache;                 /* or NULL */
+    const mri_cache_form *cache_form; /* with a cache */
+    bool keeps;                       /* good samples are offered to the cache */
+    mri_resident *resident;           /* or NULL */
+    bool no_checks;
+    const bool *until; /* atomic: a wait for a server ends when it is true */
+} mri_place_config;
+
+typedef struct mri_placer {
+    const mri_place_config *cfg;
+    mri_scratch *scratch;
+    void *spare; /* samples that are read alone */
+    size_t spare_bytes;
+    void *maker; /* of the cache's form of a sample */
+    mri_field_scratch fields;
+    uint64_t cache_hits, offered, reads, read_bytes; /* since the owner took them */
+} mri_placer;
+
+int mri_placer_init(mri_placer *p, const mri_place_config *cfg); /* on failure fini() is still to be called */
+void mri_placer_fini(mri_placer *p);                             /* accepts a zeroed one */
+
+/* Sample k of a chunk. */
+int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t epoch, mr_error *err);
+/* Any sample into place i of a slot, read here: substitutes, and samples whose shared read failed. */
+int mri_place_alone(mri_placer *p, mri_slot *slot, uint32_t i, uint64_t epoch, uint64_t sample,
+                    mr_error *err);
+
+#endif

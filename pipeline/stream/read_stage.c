@@ -1,0 +1,235 @@
+/* pipeline/stream/read_stage.c: see read_stage.h. */
+#include "pipeline/stream/read_stage.h"
+
+#include <stdio.h>
+
+#include "base/ranges.h"
+
+#define RUNS_AT_ONCE 8
+
+/* What one reader thread owns. */
+typedef struct seat {
+    mri_read_stage *stage;
+    mri_reader *reader;
+    pthread_t thread;
+    uint32_t chunks; /* submitted, not yet whole */
+    char track[16];
+    mri_reader_counts counted;   /* of the reader's counts, those that are in the stage's */
+    mri_read runs[RUNS_AT_ONCE]; /* of a resident set; the reader's until they are reaped, which may be after
+                                    a failure */
+} seat;
+
+struct mri_read_stage {
+    mri_read_config cfg; /* fixed */
+    uint32_t seat_count, started;
+    mri_read_counters counters;
+    seat seats[];
+};
+
+static void stop_readers(void *stage)
+{
+    mri_read_stage *s = stage;
+    for (uint32_t i = 0; i < s->seat_count; i++)
+        if (s->seats[i].reader) mri_reader_stop(s->seats[i].reader);
+}
+
+int mri_read_stage_create(mri_read_stage **out, const mri_read_config *cfg, mr_error *err)
+{
+    *out = NULL;
+    mri_read_stage *s = calloc(1, sizeof *s + cfg->readers * sizeof s->seats[0]);
+    if (!s) return mr_error_set(err, MR_ENOMEM, "no memory for %u readers", cfg->readers);
+    s->cfg = *cfg;
+    s->seat_count = cfg->readers;
+    int rc = MR_OK;
+    for (uint32_t i = 0; i < cfg->readers && rc == MR_OK; i++) {
+        s->seats[i].stage = s;
+        snprintf(s->seats[i].track, sizeof s->seats[i].track, "reader %u", i % 1000);
+        rc = mri_reader_create(&s->seats[i].reader, cfg->io, &cfg->reader, err);
+    }
+    if (rc != MR_OK) {
+        mri_read_stage_destroy(s);
+        return rc;
+    }
+    mri_halt_add(cfg->halt, stop_readers, s);
+    *out = s;
+    return MR_OK;
+}
+
+void mri_read_stage_join(mri_read_stage *s)
+{
+    for (uint32_t i = 0; s && i < s->started; i++) pthread_join(s->seats[i].thread, NULL);
+    if (s) s->started = 0;
+}
+
+bool mri_read_stage_destroy(mri_read_stage *s)
+{
+    bool lost = false;
+    if (!s) return true;
+    for (uint32_t i = 0; i < s->seat_count; i++) {
+        lost |= s->seats[i].reader && mri_reader_keeps_buffers(s->seats[i].reader);
+        mri_reader_destroy(s->seats[i].reader);
+    }
+    free(s);
+    return !lost;
+}
+
+const mri_read_counters *mri_read_stage_counters(const mri_read_stage *s) { return &s->counters; }
+
+static void add_counts(seat *t)
+{
+    const mri_reader_counts now = mri_reader_counts_of(t->reader);
+    mri_read_counters *c = &t->stage->counters;
+    mri_count(&c->reads, now.reads - t->counted.reads);
+    mri_count(&c->again, now.again - t->counted.again);
+    mri_count(&c->shorts, now.shorts - t->counted.shorts);
+    mri_count(&c->bytes, now.bytes - t->counted.bytes);
+    t->counted = now;
+}
+
+/* ------------------------------------------------------------------------------ chunks */
+
+static void chunk_is_read(seat *t, mri_chunk *c)
+{
+    mri_read_stage *s = t->stage;
+    t->chunks--;
+    mri_count(&s->counters.stage.items, c->count);
+    add_counts(t);
+    mr_trace_span(s->cfg.trace, t->track, "read", c->start_ns, mri_now_ns(), c->batch);
+    mri_ring_hand_on(s->cfg.ring, c);
+}
+
+static int start_chunk(seat *t, mri_chunk *c, mr_error *err)
+{
+    mri_read_stage *s = t->stage;
+    const uint64_t start = mri_now_ns();
+    mri_range_begin(MRI_RANGE_READ, c->batch);
+    const int rc = mri_locate(s->cfg.locator, c, true, err);
+    t->chunks++;
+    for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) mri_reader_submit(t->reader, &c->reads[i]);
+    mri_range_end();
+    mri_count(&s->counters.stage.busy_ns, mri_now_ns() - start);
+    if (rc == MR_OK && c->read_count == 0) chunk_is_read(t, c);
+    return rc;
+}
+
+/* Wait for the first completion, then take the others without waiting. */
+static int reap(seat *t, bool block, mr_error *err)
+{
+    mri_stage_counter *counter = &t->stage->counters.stage;
+    for (;;) {
+        const uint64_t start = mri_now_ns();
+        mri_read *q;
+        if (block) mri_range_begin(MRI_RANGE_READ, mri_reader_in_flight(t->reader));
+        const int rc = mri_reader_reap(t->reader, block, &q, err);
+        if (block) mri_range_end();
+        mri_count(block ? &counter->wait_ns[MRI_WAIT_INPUT] : &counter->busy_ns, mri_now_ns() - start);
+        if (rc != MR_OK || !q) return rc;
+        mri_chunk *c = q->owner;
+        if (--c->reads_left == 0) chunk_is_read(t, c);
+        block = false;
+    }
+}
+
+static int read_chunks(seat *t, mr_error *err)
+{
+    mri_read_stage *s = t->stage;
+    const uint32_t depth = s->cfg.reader.depth;
+    bool ended = false;
+    int rc = MR_OK;
+    while (rc == MR_OK && (!ended || t->chunks > 0)) {
+        mri_chunk *c = NULL;
+        if (!ended && mri_reader_in_flight(t->reader) < depth)
+            c = mri_ring_claim(s->cfg.ring, t->chunks == 0, &s->counters.stage, &ended);
+        if (c) rc = start_chunk(t, c, err);
+        /* a chunk may bring more reads than fit */
+        mri_count_fill(&s->counters.stage, mri_min_u64(mri_reader_in_flight(t->reader), depth), depth);
+        if (rc == MR_OK) rc = reap(t, !c && t->chunks > 0, err);
+    }
+    return rc;
+}
+
+/* ------------------------------------------------------------------------------ a resident set */
+
+/* The whole set into memory, together with the other readers. */
+static int read_runs(seat *t, mr_error *err)
+{
+    mri_read_stage *s = t->stage;
+    mri_resident *set = s->cfg.resident;
+    uint32_t used = 0;
+    for (bool more = true;;) {
+        while (more && used < RUNS_AT_ONCE) {
+            more = !mri_halt_is_over(s->cfg.halt) && mri_resident_next(set, &t->runs[used]);
+            if (more) mri_reader_submit(t->reader, &t->runs[used++]);
+        }
+        if (mri_reader_in_flight(t->reader) == 0) break;
+        mri_read *q;
+        const uint64_t start = mri_now_ns();
+        mri_range_begin(MRI_RANGE_READ, mri_reader_in_flight(t->reader));
+        const int rc = mri_reader_reap(t->reader, true, &q, err);
+        mri_range_end();
+        mri_count(&s->counters.stage.wait_ns[MRI_WAIT_INPUT], mri_now_ns() - start);
+        if (rc != MR_OK) return rc;
+        if (!q) break;
+        const bool last = mri_resident_took(set, q);
+        add_counts(t);
+        mr_trace_span(s->cfg.trace, t->track, "read", start, mri_now_ns(), q->offset);
+        if (last) mri_ring_serve_from_memory(s->cfg.ring);
+        else if (more && mri_halt_is_over(s->cfg.halt)) more = false;
+        if (more && (more = mri_resident_next(set, q))) mri_reader_submit(t->reader, q);
+    }
+    return MR_OK;
+}
+
+/* ------------------------------------------------------------------------------ threads */
+
+static void *reader_main(void *arg)
+{
+    seat *t = arg;
+    mri_read_stage *s = t->stage;
+    mr_error err = MR_ERROR_INIT;
+    const int rc = s->cfg.resident ? read_runs(t, &err) : read_chunks(t, &err);
+    if (rc != MR_OK) mri_halt_fail(s->cfg.halt, rc, &err);
+    mri_read *left;
+    while (mri_reader_in_flight(t->reader) > 0 && mri_reader_reap(t->reader, true, &left, NULL) == MR_OK &&
+           left) {
+    }
+    return NULL;
+}
+
+int mri_read_stage_start(mri_read_stage *s, mr_error *err)
+{
+    for (uint32_t i = 0; i < s->seat_count; i++) {
+        const int rc = mri_thread_start(&s->seats[i].thread, "reader", reader_main, &s->seats[i]);
+        if (rc != MR_OK) return mr_error_set(err, rc, "the system refused another thread");
+        s->started++;
+    }
+    return MR_OK;
+}
+
+/* ------------------------------------------------------------------------------ without threads */
+
+int mri_read_resident_inline(mri_read_stage *s, mr_error *err)
+{
+    if (!s->cfg.resident || mri_resident_done(s->cfg.resident)) return MR_OK;
+    return read_runs(&s->seats[0], err);
+}
+
+int mri_read_chunk_inline(mri_read_stage *s, mri_chunk *c, mr_error *err)
+{
+    seat *t = &s->seats[0];
+    const uint64_t start = mri_now_ns();
+    mri_range_begin(MRI_RANGE_READ, c->batch);
+    int rc = mri_locate(s->cfg.locator, c, true, err);
+    for (uint32_t i = 0; rc == MR_OK && i < c->read_count; i++) mri_reader_submit(t->reader, &c->reads[i]);
+    while (rc == MR_OK && c->reads_left > 0) {
+        mri_read *q;
+        rc = mri_reader_reap(t->reader, true, &q, err);
+        if (rc == MR_OK && q) c->reads_left--;
+    }
+    mri_range_end();
+    add_counts(t);
+    mri_count(&s->counters.stage.items, c->count);
+    mri_count(&s->counters.stage.busy_ns, mri_now_ns() - start);
+    mr_trace_span(s->cfg.trace, t->track, "read", start, mri_now_ns(), c->batch);
+    return rc;
+}

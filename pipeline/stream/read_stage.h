@@ -1,0 +1,45 @@
+/* pipeline/stream/read_stage.h: reader threads: chunks from the ring, their bytes into memory, back to the
+ * ring. Private.
+ *
+ *   ring: claim ──► locate ──► reads in flight (reader.h), up to `depth` a thread ──► ring: hand on
+ *
+ * A resident set is read first and as a whole, by all threads together; then nothing is left to read. The
+ * first error of the ring or of a reader ends the run (halt); a read that fails is not one: its samples'
+ * worker decides. Knows no loader; whoever gives it a ring, a locator and a source may run it. */
+#ifndef MRI_READ_STAGE_H
+#define MRI_READ_STAGE_H
+
+#include "pipeline/stream/locate.h"
+#include "pipeline/stream/ring.h"
+
+typedef struct mri_read_stage mri_read_stage;
+
+typedef struct mri_read_config {
+    mri_ring *ring;
+    mri_halt *halt; /* the stage adds itself: readers that wait for a server come back */
+    const mri_locator *locator;
+    mri_resident *resident; /* or NULL */
+    mr_io io;
+    uint32_t readers;         /* threads; at least one reader also where none is started */
+    mri_reader_config reader; /* of each */
+    mr_trace *trace;          /* or NULL */
+} mri_read_config;
+
+typedef struct mri_read_counters { /* atomics */
+    mri_stage_counter stage;
+    uint64_t reads, again, shorts, bytes;
+} mri_read_counters;
+
+int mri_read_stage_create(mri_read_stage **out, const mri_read_config *cfg, mr_error *err);
+int mri_read_stage_start(mri_read_stage *s, mr_error *err); /* threads; on failure some run: stop and join */
+void mri_read_stage_join(mri_read_stage *s);                /* of what was started. Accepts NULL */
+/* False: the kernel may still write to the buffers that were given to it. Accepts NULL. */
+bool mri_read_stage_destroy(mri_read_stage *s);
+
+const mri_read_counters *mri_read_stage_counters(const mri_read_stage *s);
+
+/* Without threads, in the caller's: the resident set, if it is not there yet; and one claimed chunk. */
+int mri_read_resident_inline(mri_read_stage *s, mr_error *err);
+int mri_read_chunk_inline(mri_read_stage *s, mri_chunk *c, mr_error *err);
+
+#endif

@@ -1,0 +1,367 @@
+/* pipeline/stream/ring.c: see ring.h. */
+#include "pipeline/stream/ring.h"
+
+#include <errno.h>
+
+struct mri_ring {
+    mri_ring_config cfg; /* fixed after create, like the next two */
+    uint64_t end_batch;
+    uint32_t slot_count;
+    mri_slot **slot;      /* in order of batches; changes in free order only (lock) */
+    uint32_t *counted;    /* lock: device_slots: of batches that are staged, whose slot may be another's */
+    pthread_mutex_t lock; /* all below */
+    pthread_cond_t room, work, full, ready, returned;
+    mri_chunk *free_chunks, *work_head, *work_tail;
+    uint32_t work_count;
+    bool from_memory; /* nothing is left to read */
+    uint64_t next_batch;
+    uint32_t next_first;
+    uint64_t freed, staged, copied, taken, released; /* taken, released: written by the consumer only */
+};
+
+enum { CONDITIONS = 5 };
+
+static void conditions(mri_ring *r, pthread_cond_t *all[CONDITIONS])
+{
+    pthread_cond_t *const list[CONDITIONS] = {&r->room, &r->work, &r->full, &r->ready, &r->returned};
+    memcpy(all, list, sizeof list);
+}
+
+static void wake_all(void *ring)
+{
+    mri_ring *r = ring;
+    pthread_cond_t *all[CONDITIONS];
+    conditions(r, all);
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < CONDITIONS; i++) pthread_cond_broadcast(all[i]);
+    pthread_mutex_unlock(&r->lock);
+}
+
+int mri_ring_create(mri_ring **out, const mri_ring_config *cfg, mr_error *err)
+{
+    *out = NULL;
+    mri_ring *r = calloc(1, sizeof *r);
+    if (!r) return mr_error_set(err, MR_ENOMEM, "no memory for a loader");
+    r->cfg = *cfg;
+    r->end_batch = cfg->batches->end_batch;
+    r->slot_count = cfg->slots->count;
+    r->slot = calloc(r->slot_count, sizeof *r->slot);
+    r->counted = calloc(cfg->device_slots + 1, sizeof *r->counted);
+    if (!r->slot || !r->counted) {
+        free(r->slot);
+        free(r->counted);
+        free(r);
+        return mr_error_set(err, MR_ENOMEM, "no memory for a list of %u batch slots", cfg->slots->count);
+    }
+    for (uint32_t i = 0; i < r->slot_count; i++) r->slot[i] = &cfg->slots->slot[i];
+    for (uint32_t i = cfg->chunks->count; i-- > 0;) {
+        cfg->chunks->chunk[i].next = r->free_chunks;
+        r->free_chunks = &cfg->chunks->chunk[i];
+    }
+    r->next_batch = r->freed = r->staged = r->copied = r->taken = r->released = cfg->batches->first_batch;
+    pthread_condattr_t attr;
+    pthread_cond_t *all[CONDITIONS];
+    conditions(r, all);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    for (size_t i = 0; i < CONDITIONS; i++) pthread_cond_init(all[i], &attr);
+    pthread_condattr_destroy(&attr);
+    pthread_mutex_init(&r->lock, NULL);
+    mri_halt_add(cfg->halt, wake_all, r);
+    *out = r;
+    return MR_OK;
+}
+
+void mri_ring_destroy(mri_ring *r)
+{
+    if (!r) return;
+    pthread_cond_t *all[CONDITIONS];
+    conditions(r, all);
+    for (size_t i = 0; i < CONDITIONS; i++) pthread_cond_destroy(all[i]);
+    pthread_mutex_destroy(&r->lock);
+    free(r->slot);
+    free(r->counted);
+    free(r);
+}
+
+static bool is_over(const mri_ring *r) { return mri_halt_is_over(r->cfg.halt); }
+
+static mri_slot *slot_of(const mri_ring *r, uint64_t batch) { return r->slot[batch % r->slot_count]; }
+
+static void wait_locked(mri_ring *r, pthread_cond_t *cond, mri_stage_counter *waits, mri_wait_reason reason)
+{
+    const uint64_t start = mri_now_ns();
+    pthread_cond_wait(cond, &r->lock);
+    mri_count(&waits->wait_ns[reason], mri_now_ns() - start);
+}
+
+/* ------------------------------------------------------------------------------ reading */
+
+static bool has_room_locked(const mri_ring *r)
+{
+    return r->next_batch < r->end_batch && r->next_batch < r->freed + r->slot_count;
+}
+
+static bool can_claim_locked(const mri_ring *r) { return has_room_locked(r) && r->free_chunks; }
+
+static mri_chunk *claim_locked(mri_ring *r)
+{
+    mri_chunk *c = r->free_chunks;
+    r->free_chunks = c->next;
+    mri_slot *slot = slot_of(r, r->next_batch);
+    if (r->next_first == 0) {
+        slot->batch = r->next_batch;
+        slot->count = slot->remaining = mri_batches_count(r->cfg.batches, r->next_batch);
+        slot->done = false;
+    }
+    c->slot = slot;
+    c->batch = r->next_batch;
+    c->first = r->next_first;
+    c->count = (uint32_t)mri_min_u64(r->cfg.chunks->samples, slot->count - r->next_first);
+    r->next_first += c->count;
+    if (r->next_first == slot->count) {
+        r->next_first = 0;
+        r->next_batch++;
+    }
+    return c;
+}
+
+mri_chunk *mri_ring_claim(mri_ring *r, bool block, mri_stage_counter *waits, bool *ended)
+{
+    mri_chunk *c = NULL;
+    pthread_mutex_lock(&r->lock);
+    while (block && !is_over(r) && !r->from_memory && r->next_batch < r->end_batch && !can_claim_locked(r))
+        wait_locked(r, &r->room, waits, has_room_locked(r) ? MRI_WAIT_BUFFER : MRI_WAIT_ROOM);
+    const bool mine = !is_over(r) && !(block && r->from_memory); /* who may not wait is the consumer, and
+                                                                    serves itself */
+    if (mine && can_claim_locked(r)) c = claim_locked(r);
+    *ended = is_over(r) || r->from_memory || r->next_batch >= r->end_batch;
+    pthread_mutex_unlock(&r->lock);
+    if (c) c->start_ns = mri_now_ns();
+    return c;
+}
+
+void mri_ring_hand_on(mri_ring *r, mri_chunk *c)
+{
+    pthread_mutex_lock(&r->lock);
+    c->next = NULL;
+    if (r->work_tail) r->work_tail->next = c;
+    else r->work_head = c;
+    r->work_tail = c;
+    r->work_count++;
+    pthread_cond_signal(&r->work);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void mri_ring_serve_from_memory(mri_ring *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->from_memory = true;
+    pthread_cond_broadcast(&r->room);
+    pthread_cond_broadcast(&r->work);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ------------------------------------------------------------------------------ decoding */
+
+static mri_chunk *pop_locked(mri_ring *r)
+{
+    mri_chunk *c = r->work_head;
+    r->work_head = c->next;
+    if (!r->work_head) r->work_tail = NULL;
+    r->work_count--;
+    return c;
+}
+
+mri_chunk *mri_ring_take_chunk(mri_ring *r, mri_stage_counter *waits, bool *located)
+{
+    mri_chunk *c = NULL;
+    pthread_mutex_lock(&r->lock);
+    mri_count_fill(waits, r->work_count, r->cfg.chunks->count);
+    while (!r->work_head && !is_over(r) && !(r->from_memory && can_claim_locked(r)))
+        wait_locked(r, &r->work, waits, MRI_WAIT_INPUT);
+    *located = r->work_head != NULL;
+    if (!is_over(r)) c = *located ? pop_locked(r) : claim_locked(r);
+    pthread_mutex_unlock(&r->lock);
+    return c;
+}
+
+mri_slot *mri_ring_return_chunk(mri_ring *r, mri_chunk *c)
+{
+    mri_slot *slot = c->slot;
+    pthread_mutex_lock(&r->lock);
+    slot->remaining -= c->count;
+    const bool whole = slot->remaining == 0;
+    c->next = r->free_chunks;
+    r->free_chunks = c;
+    pthread_cond_signal(&r->room);
+    if (r->from_memory && can_claim_locked(r)) pthread_cond_signal(&r->work);
+    pthread_mutex_unlock(&r->lock);
+    return whole ? slot : NULL;
+}
+
+void mri_ring_full(mri_ring *r, mri_slot *slot)
+{
+    const uint32_t counted = mri_slot_labelled(slot); /* all samples are in place: their threads passed the
+                                                         lock in return_chunk() */
+    pthread_mutex_lock(&r->lock);
+    slot->counted = counted;
+    slot->done = true;
+    pthread_cond_broadcast(&r->full);
+    pthread_mutex_unlock(&r->lock);
+}
+
+static bool is_full_locked(const mri_ring *r, uint64_t batch)
+{
+    const mri_slot *slot = slot_of(r, batch);
+    return slot->done && slot->batch == batch;
+}
+
+bool mri_ring_is_full(mri_ring *r, uint64_t batch)
+{
+    pthread_mutex_lock(&r->lock);
+    const bool full = is_full_locked(r, batch);
+    pthread_mutex_unlock(&r->lock);
+    return full;
+}
+
+/* ------------------------------------------------------------------------------ staging */
+
+/* After copied or released moved: give slots back. */
+static void free_slots_locked(mri_ring *r)
+{
+    uint64_t freed = r->released;
+    if (r->cfg.device_slots) freed = r->cfg.keep_host ? mri_min_u64(r->released, r->copied) : r->copied;
+    if (freed <= r->freed) return;
+    r->freed = freed;
+    pthread_cond_broadcast(&r->room);
+    if (r->from_memory) pthread_cond_broadcast(&r->work);
+}
+
+static uint32_t full_ahead_locked(const mri_ring *r, uint64_t batch)
+{
+    uint32_t n = 0;
+    for (uint64_t b = batch; b < batch + r->slot_count; b++) n += is_full_locked(r, b);
+    return n;
+}
+
+const mri_slot *mri_ring_slot(const mri_ring *r, uint64_t batch) { return slot_of(r, batch); }
+
+const mri_slot *mri_ring_wait_full(mri_ring *r, uint64_t batch, mri_stage_counter *waits)
+{
+    pthread_mutex_lock(&r->lock);
+    mri_count_fill(waits, full_ahead_locked(r, batch), r->slot_count);
+    while (!is_over(r) && !is_full_locked(r, batch)) wait_locked(r, &r->full, waits, MRI_WAIT_INPUT);
+    while (!is_over(r) && batch >= r->released + r->cfg.device_slots)
+        wait_locked(r, &r->returned, waits, MRI_WAIT_ROOM);
+    const mri_slot *slot = is_over(r) ? NULL : slot_of(r, batch);
+    pthread_mutex_unlock(&r->lock);
+    return slot;
+}
+
+void mri_ring_staged(mri_ring *r, uint64_t batch)
+{
+    pthread_mutex_lock(&r->lock);
+    r->staged = batch + 1;
+    r->counted[batch % r->cfg.device_slots] = slot_of(r, batch)->counted;
+    pthread_cond_broadcast(&r->ready);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void mri_ring_copied(mri_ring *r, uint64_t batch)
+{
+    pthread_mutex_lock(&r->lock);
+    r->copied = batch + 1;
+    free_slots_locked(r);
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ------------------------------------------------------------------------------ consuming */
+
+int mri_ring_may_take(mri_ring *r, uint32_t *room)
+{
+    pthread_mutex_lock(&r->lock);
+    *room = r->cfg.device_slots ? r->cfg.device_slots : r->slot_count;
+    const bool live = !is_over(r); /* what ended it is said by wait() */
+    const int rc = live && r->taken >= r->end_batch          ? MR_EEND
+                   : live && r->taken >= r->released + *room ? MR_EINVAL
+                                                             : MR_OK;
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+/* Free order: any batch that is full comes forward to the next place; the one that was there waits in its
+ * place. */
+static bool bring_forward_locked(mri_ring *r)
+{
+    mri_slot **next = &r->slot[r->taken % r->slot_count];
+    for (uint64_t b = r->taken; b < r->freed + r->slot_count && b < r->end_batch; b++) {
+        mri_slot **at = &r->slot[b % r->slot_count], *whole = *at;
+        if (!whole->done) continue;
+        *at = *next;
+        *next = whole;
+        whole->done = false; /* handed out once */
+        return true;
+    }
+    return false;
+}
+
+static bool is_ready_locked(mri_ring *r)
+{
+    if (r->cfg.device_slots) return r->staged > r->taken;
+    return r->cfg.free_order ? bring_forward_locked(r) : is_full_locked(r, r->taken);
+}
+
+bool mri_ring_is_ready(mri_ring *r)
+{
+    pthread_mutex_lock(&r->lock);
+    const bool ready = is_over(r) || is_ready_locked(r);
+    pthread_mutex_unlock(&r->lock);
+    return ready;
+}
+
+int mri_ring_wait(mri_ring *r, uint64_t timeout_ns)
+{
+    const uint64_t start = mri_now_ns();
+    const uint64_t end = timeout_ns > UINT64_MAX - start ? UINT64_MAX : start + timeout_ns;
+    const struct timespec until = {.tv_sec = (time_t)(end / 1000000000u),
+                                   .tv_nsec = (long)(end % 1000000000u)};
+    pthread_cond_t *cond = r->cfg.device_slots ? &r->ready : &r->full;
+    int rc = MR_OK;
+    pthread_mutex_lock(&r->lock);
+    while (!is_over(r) && rc == MR_OK && !is_ready_locked(r)) {
+        if (timeout_ns == MR_FOREVER) pthread_cond_wait(cond, &r->lock);
+        else if (timeout_ns == 0 || pthread_cond_timedwait(cond, &r->lock, &until) == ETIMEDOUT)
+            rc = MR_EAGAIN;
+    }
+    if (is_over(r)) rc = MR_ECANCELED;
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+uint64_t mri_ring_next(const mri_ring *r) { return r->taken; }
+
+void mri_ring_take(mri_ring *r, mri_ring_batch *out)
+{
+    pthread_mutex_lock(&r->lock);
+    mri_slot *slot = slot_of(r, r->taken);
+    *out = (mri_ring_batch){
+        .place = r->taken, .batch = r->cfg.free_order ? slot->batch : r->taken, .slot = slot};
+    out->counted = r->cfg.device_slots ? r->counted[r->taken % r->cfg.device_slots] : slot->counted;
+    r->taken++;
+    pthread_mutex_unlock(&r->lock);
+}
+
+bool mri_ring_may_release(const mri_ring *r, uint64_t place)
+{
+    return place == r->released && r->released < r->taken;
+}
+
+void mri_ring_release(mri_ring *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->released++;
+    free_slots_locked(r);
+    pthread_cond_broadcast(&r->returned);
+    pthread_mutex_unlock(&r->lock);
+}

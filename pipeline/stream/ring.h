@@ -1,0 +1,91 @@
+/* pipeline/stream/ring.h: the slots and chunks of a run, who has them, and the one lock under which they
+ * change hands. Private.
+ *
+ *   slot    free ──► filling ──► full ──► staged ──► free       staged: copied to the devices. Without devices a
+ *                                  └────► taken  ──► free       full slot is taken by the consumer as it is
+ *   chunk   free ──► claimed ──► ready ──► taken ──► free       by whoever reads; with its bytes; by whoever decodes
+ *
+ * Batches are numbered as in batches.h; batch b lies in slot b % slots.count (in free order: where it came).
+ *
+ *   next_batch, next_first   the next position to claim
+ *   staged                   batches < staged are in device memory, or on their way there behind an event
+ *   copied                   the copies of batches < copied are over
+ *   taken, released          the consumer's: handed out, given back
+ *   freed                    slots of batches < freed are free again: copied, or released without devices, or
+ *                            the smaller of both with keep_host
+ *
+ * Bounds: chunks between reading and decoding, slots between decoding and staging, device sets between
+ * staging and the consumer. The lock is taken a few times per chunk and per batch, never per sample, and
+ * never held across I/O, decoding, a device call or a callback. Every wait ends when the halt is over, and is
+ * counted in the counter that the caller gives, by its reason.
+ *
+ * Callers: the stages beside it, the loader, tests. It knows no stage. */
+#ifndef MRI_RING_H
+#define MRI_RING_H
+
+#include "pipeline/order/batches.h"
+#include "pipeline/stream/chunk.h"
+#include "pipeline/stream/counter.h"
+#include "pipeline/stream/halt.h"
+
+typedef struct mri_ring_config {
+    const mri_batches *batches;
+    mri_halt *halt; /* the ring adds itself */
+    mri_slots *slots;
+    mri_chunks *chunks;
+    uint32_t device_slots; /* sets of device memory; 0: batches are handed out in host memory */
+    bool keep_host;        /* with devices: a slot stays as it is until its batch is released */
+    bool free_order;       /* without devices: whichever batch is full first is handed out next */
+} mri_ring_config;
+
+typedef struct mri_ring mri_ring;
+
+int mri_ring_create(mri_ring **out, const mri_ring_config *cfg, mr_error *err);
+void mri_ring_destroy(mri_ring *r); /* accepts NULL; nobody is inside */
+
+/* ---- reading: any thread ---- */
+/* Take the next chunk of work. NULL: none can be had now (block false), none is left at all (*ended), or it
+ * is over. */
+mri_chunk *mri_ring_claim(mri_ring *r, bool block, mri_stage_counter *waits, bool *ended);
+/* Its bytes are there (or its reads have failed): to whoever decodes. */
+void mri_ring_hand_on(mri_ring *r, mri_chunk *c);
+/* From now on every sample comes from memory: claim() ends, and whoever decodes claims chunks itself. */
+void mri_ring_serve_from_memory(mri_ring *r);
+
+/* ---- decoding: any thread ---- */
+/* A chunk to decode; *located false: nobody has looked up its samples yet. NULL: it is over. */
+mri_chunk *mri_ring_take_chunk(mri_ring *r, mri_stage_counter *waits, bool *located);
+/* Its samples are in place. The slot, when it was the slot's last chunk: whoever gets it closes it and then
+ * calls mri_ring_full(). */
+mri_slot *mri_ring_return_chunk(mri_ring *r, mri_chunk *c);
+void mri_ring_full(mri_ring *r, mri_slot *slot);
+bool mri_ring_is_full(mri_ring *r, uint64_t batch);
+
+/* ---- staging: one thread ---- */
+/* Wait until a batch is full and a device set is free for it. NULL: it is over. */
+const mri_slot *mri_ring_wait_full(mri_ring *r, uint64_t batch, mri_stage_counter *waits);
+const mri_slot *mri_ring_slot(const mri_ring *r, uint64_t batch);
+void mri_ring_staged(mri_ring *r, uint64_t batch);
+void mri_ring_copied(mri_ring *r, uint64_t batch);
+
+/* ---- consuming: one thread ---- */
+typedef struct mri_ring_batch {
+    uint64_t place; /* in the order of delivery */
+    uint64_t batch; /* its number; another one in free order only */
+    uint32_t counted;
+    mri_slot *slot; /* in the consumer's hands without devices, or with keep_host */
+} mri_ring_batch;
+
+/* MR_OK; MR_EEND: all batches are taken; MR_EINVAL: all of *room are held. */
+int mri_ring_may_take(mri_ring *r, uint32_t *room);
+/* The next batch can be taken, or it is over. */
+bool mri_ring_is_ready(mri_ring *r);
+/* MR_OK when it can be taken, MR_EAGAIN after timeout_ns, MR_ECANCELED when it is over. */
+int mri_ring_wait(mri_ring *r, uint64_t timeout_ns);
+uint64_t mri_ring_next(const mri_ring *r); /* the place of the batch that is taken next */
+void mri_ring_take(mri_ring *r, mri_ring_batch *out);
+/* May this one be given back? In the order of delivery, each once. */
+bool mri_ring_may_release(const mri_ring *r, uint64_t place);
+void mri_ring_release(mri_ring *r);
+
+#endif
