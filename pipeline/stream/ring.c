@@ -14,6 +14,7 @@ struct mri_ring {
     mri_chunk *free_chunks, *work_head, *work_tail;
     uint32_t work_count;
     bool from_memory; /* nothing is left to read */
+    bool forward;     /* free order: a full batch lies at the next place */
     uint64_t next_batch;
     uint32_t next_first;
     uint64_t freed, staged, copied, taken, released; /* taken, released: written by the consumer only */
@@ -300,7 +301,7 @@ static bool bring_forward_locked(mri_ring *r)
         if (!whole->done) continue;
         *at = *next;
         *next = whole;
-        whole->done = false; /* handed out once */
+        whole->done = false; /* it is not found again */
         return true;
     }
     return false;
@@ -309,7 +310,9 @@ static bool bring_forward_locked(mri_ring *r)
 static bool is_ready_locked(mri_ring *r)
 {
     if (r->cfg.device_slots) return r->staged > r->taken;
-    return r->cfg.free_order ? bring_forward_locked(r) : is_full_locked(r, r->taken);
+    if (!r->cfg.free_order) return is_full_locked(r, r->taken);
+    if (!r->forward) r->forward = bring_forward_locked(r);
+    return r->forward;
 }
 
 bool mri_ring_is_ready(mri_ring *r)
@@ -349,6 +352,7 @@ void mri_ring_take(mri_ring *r, mri_ring_batch *out)
         .place = r->taken, .batch = r->cfg.free_order ? slot->batch : r->taken, .slot = slot};
     out->counted = r->cfg.device_slots ? r->counted[r->taken % r->cfg.device_slots] : slot->counted;
     r->taken++;
+    r->forward = false;
     pthread_mutex_unlock(&r->lock);
 }
 
