@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/abi.h"
 #include "base/util.h"
 #include "formats/fileset/filelist.h"
 #include "formats/source/classes.h"
-#include "formats/source/settings.h"
 #include "formats/source/source.h"
 #include "formats/storage/gunzip.h"
 
@@ -229,12 +229,11 @@ int mr_source_open(mr_source **out, const char *path, const mr_source_config *cf
     *out = NULL;
     mr_source_config mine;
     mr_source_defaults(&mine);
-    if (cfg && !mri_settings_take(&mine, sizeof mine, cfg))
-        return mr_error_set(err, MR_EINVAL,
-                            "source settings without struct_size: begin with mr_source_defaults()");
+    int rc = cfg ? mri_settings_take(&mine, sizeof mine, cfg, "source", err) : MR_OK;
+    if (rc) return rc;
     mr_source *src = calloc(1, sizeof *src);
     if (!src) return mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
-    const int rc = open_any(src, path, &mine, err);
+    rc = open_any(src, path, &mine, err);
     if (rc) {
         mr_source_close(src);
         return rc;

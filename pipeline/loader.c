@@ -1,21 +1,21 @@
 /* pipeline/loader.c: open, hand out, take back, stop, close. The picture stands in loader_private.h. */
-#include "formats/source/settings.h"
+#include "base/abi.h"
 #include "pipeline/loader_private.h"
 
-void mr_loader_defaults(mr_loader_config *cfg)
+void mr_loader_defaults_sized(mr_loader_config *cfg, size_t struct_size)
 {
-    *cfg = (mr_loader_config){.struct_size = sizeof *cfg,
-                              .batch = 128,
-                              .epochs = 1,
-                              .block = 256,
-                              .prefetch = 4,
-                              .depth = 32,
-                              .augment = "none",
-                              .max_bad = 100,
-                              .parts = 1,
-                              .resident_bytes = (uint64_t)1 << 30,
-                              .width_multiple = 1};
-    mr_decode_defaults(&cfg->decode);
+    mr_loader_config all = {.batch = 128,
+                            .epochs = 1,
+                            .block = 256,
+                            .prefetch = 4,
+                            .depth = 32,
+                            .augment = "none",
+                            .max_bad = 100,
+                            .parts = 1,
+                            .resident_bytes = (uint64_t)1 << 30,
+                            .width_multiple = 1};
+    mr_decode_defaults(&all.decode);
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
 /* ------------------------------------------------------------------------------ open, stop, close */
@@ -34,16 +34,16 @@ int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config
     mr_loader *l = calloc(1, sizeof *l);
     if (!l) return mr_error_set(err, MR_ENOMEM, "no memory for a loader");
     mr_loader_defaults(&l->cfg);
-    if (!mri_settings_take(&l->cfg, sizeof l->cfg, cfg)) {
+    int rc = mri_settings_take(&l->cfg, sizeof l->cfg, cfg, "loader", err);
+    if (rc != MR_OK) {
         free(l);
-        return mr_error_set(err, MR_EINVAL,
-                            "loader settings without struct_size: begin with mr_loader_defaults()");
+        return rc;
     }
     l->source = src;
     mri_halt_init(&l->halt);
     mri_notices_init(&l->notices, &l->cfg);
     mri_bad_samples_init(&l->bad, &l->batches, &l->notices, &l->cfg);
-    int rc = mri_loader_prepare(l, err);
+    rc = mri_loader_prepare(l, err);
     if (rc == MR_OK && l->threads) rc = start_stages(l, err);
     if (rc != MR_OK) {
         mr_loader_close(l);
@@ -152,7 +152,7 @@ static void describe(mr_loader *l, const mri_ring_batch *b, mr_batch *out)
     for (uint32_t k = 0; k < l->fields.count; k++) out->field[k].width = out->parts[0].field[k].width;
 }
 
-int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
+int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
 {
     uint32_t room;
     const int may = mri_ring_may_take(l->ring, &room);
@@ -164,11 +164,13 @@ int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *e
     if (!l->threads) prepare_inline(l);
     const int rc = wait_for_batch(l, timeout_ns, err);
     if (rc != MR_OK) return rc;
-    mri_ring_batch batch;
-    mri_ring_take(l->ring, &batch);
-    describe(l, &batch, out);
+    mri_ring_batch taken;
+    mr_batch batch;
+    mri_ring_take(l->ring, &taken);
+    describe(l, &taken, &batch);
+    mri_result_give(out, &batch, sizeof batch);
     mri_count(&l->batches_out, 1);
-    mri_count(&l->samples_out, out->count);
+    mri_count(&l->samples_out, batch.count);
     return MR_OK;
 }
 

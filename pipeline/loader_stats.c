@@ -1,5 +1,6 @@
 /* pipeline/loader_stats.c: the figures of a loader, from the counters its stages keep. Any thread, at any
  * time. */
+#include "base/abi.h"
 #include "pipeline/loader_private.h"
 
 static mr_stage_stats stage_stats(const mri_stage_counter *c, uint32_t threads)
@@ -15,7 +16,7 @@ static mr_stage_stats stage_stats(const mri_stage_counter *c, uint32_t threads)
     return s;
 }
 
-void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out)
+static void read_stats(const mr_loader *l, mr_loader_stats *out)
 {
     const mri_read_counters *read = mri_read_stage_counters(l->read);
     const mri_decode_counters *decode = mri_decode_stage_counters(l->decode);
@@ -42,4 +43,11 @@ void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out)
     if (!l->staging) return;
     out->copy = stage_stats(mri_staging_counter(l->staging), l->threads ? 1 : 0);
     for (uint32_t r = 0; r < l->info.parts; r++) out->bytes_copied[r] = mri_staging_bytes(l->staging, r);
+}
+
+void mr_loader_stats_read_sized(const mr_loader *l, mr_loader_stats *out)
+{
+    mr_loader_stats all;
+    read_stats(l, &all);
+    mri_result_give(out, &all, sizeof all);
 }

@@ -281,7 +281,7 @@ static int cifar_extent(const mr_source *src, uint64_t sample, mr_extent *out, m
 static int cifar_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     const cifar_file *f = &((const cifar *)src->state)->file[file];
-    *out = (mr_source_file){f->path, f->fd, f->bytes, true};
+    *out = (mr_source_file){.path = f->path, .fd = f->fd, .bytes = f->bytes, .direct_ok = true};
     return MR_OK;
 }
 

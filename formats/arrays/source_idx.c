@@ -430,8 +430,10 @@ static int idx_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     (void)file;
     const idx *x = src->state;
-    *out = (mr_source_file){x->images_path, x->images.fd,
-                            x->images.h.header_bytes + x->images.h.element_bytes, !x->images.packed};
+    *out = (mr_source_file){.path = x->images_path,
+                            .fd = x->images.fd,
+                            .bytes = x->images.h.header_bytes + x->images.h.element_bytes,
+                            .direct_ok = !x->images.packed};
     return MR_OK;
 }
 

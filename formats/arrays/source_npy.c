@@ -628,7 +628,8 @@ static int npy_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     (void)file;
     const array *a = &((const npy *)src->state)->images;
-    *out = (mr_source_file){a->path, a->fd, a->file_bytes, a->spill.fd < 0};
+    *out =
+        (mr_source_file){.path = a->path, .fd = a->fd, .bytes = a->file_bytes, .direct_ok = a->spill.fd < 0};
     return MR_OK;
 }
 

@@ -309,7 +309,7 @@ int mri_framed_extent(const mri_framed *f, uint64_t sample, mr_extent *out)
 int mri_framed_file_at(const mri_framed *f, uint32_t file, mr_source_file *out)
 {
     const mri_framed_file *at = &f->file[file];
-    *out = (mr_source_file){at->path, at->fd, at->bytes, !at->packed};
+    *out = (mr_source_file){.path = at->path, .fd = at->fd, .bytes = at->bytes, .direct_ok = !at->packed};
     return MR_OK;
 }
 

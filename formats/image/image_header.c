@@ -8,6 +8,7 @@
  * works on the first few kilobytes of a file as well as on all of it. EXIF lies in a JPEG's APP1 or a PNG's
  * eXIf and is advice, not content: when it is broken or out of reach the orientation is 1. Whether the pixels
  * are whole is the decoder's matter. */
+#include "base/abi.h"
 #include "base/util.h"
 #include "formats/image/coef.h"
 #include "formats/image/exif.h"
@@ -211,7 +212,7 @@ static int png_parse(const uint8_t *p, size_t bytes, mr_image_header *out, mr_er
     return rc;
 }
 
-int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, mr_error *err)
+int mr_image_header_parse_sized(const void *data, size_t bytes, mr_image_header *out, mr_error *err)
 {
     mr_image_header header = {.orientation = 1};
     const int type = mr_image_sniff(data, bytes);
@@ -221,11 +222,11 @@ int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, 
     else rc = not_a_picture(data, bytes, err);
     if (rc) return rc;
     header.type = (mr_type)type;
-    *out = header;
+    mri_result_give(out, &header, sizeof header);
     return MR_OK;
 }
 
-int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err)
+static int value_header(const mr_value *value, mr_image_header *out, mr_error *err)
 {
     if (value->type == MR_TYPE_COEF) return mri_coef_header(value->data, value->bytes, out, err);
     if (value->type == MR_TYPE_JPEG || value->type == MR_TYPE_PNG)
@@ -240,4 +241,12 @@ int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err)
                              .bit_depth = 8,
                              .orientation = 1};
     return MR_OK;
+}
+
+int mr_value_header_sized(const mr_value *value, mr_image_header *out, mr_error *err)
+{
+    mr_image_header header = {0};
+    const int rc = value_header(value, &header, err);
+    if (rc == MR_OK) mri_result_give(out, &header, sizeof header);
+    return rc;
 }

@@ -3,6 +3,7 @@
  * The walk goes record by record from the start of the data. A sound index page says how long a record must
  * be; where the page is damaged the record's own header says it, so one bad page or record does not hide the
  * next. Nothing is repaired. */
+#include "base/abi.h"
 #include "base/util.h"
 #include "formats/record/mrec_file.h"
 #include "formats/storage/file_scan.h"
@@ -178,12 +179,9 @@ static int run(check *c, mr_error *err)
     return rc;
 }
 
-int mr_mrec_verify(const char *path, mr_verify_report *report, void *context, mr_verify_result *out,
-                   mr_error *err)
+static int verify(const char *path, mr_verify_report *report, void *context, mr_verify_result *out,
+                  mr_error *err)
 {
-    mr_verify_result unused;
-    if (!out) out = &unused;
-    *out = (mr_verify_result){0};
     mr_error found = MR_ERROR_INIT;
     mr_mrec *m;
     int rc = mr_mrec_open(&m, path, 0, &found);
@@ -202,5 +200,14 @@ int mr_mrec_verify(const char *path, mr_verify_report *report, void *context, mr
         mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     }
     mr_mrec_close(m);
+    return rc;
+}
+
+int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *context, mr_verify_result *out,
+                         mr_error *err)
+{
+    mr_verify_result result = {0};
+    const int rc = verify(path, report, context, &result, err);
+    mri_result_give(out, &result, sizeof result);
     return rc;
 }

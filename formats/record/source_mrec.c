@@ -275,7 +275,8 @@ static int set_length(const mr_source *src, uint64_t sample, uint32_t *out)
 static int set_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     const mr_mrec *m = ((const set *)src->state)->file[file];
-    *out = (mr_source_file){m->path, m->fd, m->h.file_bytes, m->remote == NULL};
+    *out = (mr_source_file){
+        .path = m->path, .fd = m->fd, .bytes = m->h.file_bytes, .direct_ok = m->remote == NULL};
     return MR_OK;
 }
 

@@ -14,14 +14,18 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "base/abi.h"
 #include "base/util.h"
-#include "formats/source/settings.h"
 #include "formats/source/value.h"
 #include "formats/storage/aside.h"
 
 #define BUFFER_BYTES ((size_t)4 << 20)
 
-void mr_writer_defaults(mr_writer_config *cfg) { *cfg = (mr_writer_config){.struct_size = sizeof *cfg}; }
+void mr_writer_defaults_sized(mr_writer_config *cfg, size_t struct_size)
+{
+    const mr_writer_config all = {0};
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
+}
 
 /* ---- buffered writes ---- */
 static int flush(mr_writer *w, mr_error *err)
@@ -142,13 +146,12 @@ int mr_writer_open(mr_writer **out, const char *path, const mr_writer_config *cf
     if (resume_source) *resume_source = 0;
     mr_writer_config mine;
     mr_writer_defaults(&mine);
-    if (!mri_settings_take(&mine, sizeof mine, cfg))
-        return mr_error_set(err, MR_EINVAL,
-                            "writer settings without struct_size: begin with mr_writer_defaults()");
+    int rc = mri_settings_take(&mine, sizeof mine, cfg, "writer", err);
+    if (rc) return rc;
     mr_writer *w = calloc(1, sizeof *w);
     if (!w) return mr_error_set(err, MR_ENOMEM, "no memory for a writer");
     w->fd = w->log.fd = -1;
-    const int rc = open_writer(w, path, &mine, err);
+    rc = open_writer(w, path, &mine, err);
     if (rc) {
         destroy(w); /* an aside of an earlier run stays as it was */
         return rc;

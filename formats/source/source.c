@@ -8,16 +8,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/abi.h"
 #include "base/util.h"
 #include "formats/source/classes.h"
 #include "formats/source/value.h"
 
-void mr_source_defaults(mr_source_config *cfg)
+void mr_source_defaults_sized(mr_source_config *cfg, size_t struct_size)
 {
-    *cfg = (mr_source_config){.struct_size = sizeof *cfg,
-                              .memory_bytes = (uint64_t)1 << 30,
-                              .label_offset = MR_LABEL_AUTO,
-                              .remote_bytes = (uint64_t)16 << 30};
+    const mr_source_config all = {
+        .memory_bytes = (uint64_t)1 << 30, .label_offset = MR_LABEL_AUTO, .remote_bytes = (uint64_t)16 << 30};
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
 void mri_source_set_image_label(mr_source *src, mr_field image)
@@ -82,10 +82,13 @@ int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out)
     return MR_OK;
 }
 
-int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
+int mr_source_file_at_sized(const mr_source *src, uint32_t file, mr_source_file *out)
 {
+    mr_source_file found = {0};
     if (file >= src->info.file_count) return MR_EINVAL;
-    return src->ops->file_at(src, file, out);
+    const int rc = src->ops->file_at(src, file, &found);
+    if (rc == MR_OK) mri_result_give(out, &found, sizeof found);
+    return rc;
 }
 
 mri_remote_file *mri_source_remote_at(const mr_source *src, uint32_t file)

@@ -224,7 +224,8 @@ static int pixels_file_at(const mr_source *src, uint32_t file, mr_source_file *o
 {
     (void)file;
     const pixels *x = src->state;
-    *out = (mr_source_file){src->path, x->spill.fd, x->spill.bytes, false};
+    *out =
+        (mr_source_file){.path = src->path, .fd = x->spill.fd, .bytes = x->spill.bytes, .direct_ok = false};
     return MR_OK;
 }
 

@@ -482,7 +482,8 @@ static int sequence_file_at(const mr_source *src, uint32_t file, mr_source_file 
 {
     (void)file;
     const sequences *q = src->state;
-    *out = (mr_source_file){q->path, q->tokens.fd, q->tokens.bytes, false};
+    *out =
+        (mr_source_file){.path = q->path, .fd = q->tokens.fd, .bytes = q->tokens.bytes, .direct_ok = false};
     return MR_OK;
 }
 

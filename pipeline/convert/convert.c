@@ -10,18 +10,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/abi.h"
 #include "base/util.h"
 
-void mr_convert_defaults(mr_convert_config *cfg)
+void mr_convert_defaults_sized(mr_convert_config *cfg, size_t struct_size)
 {
-    memset(cfg, 0, sizeof *cfg);
-    cfg->struct_size = sizeof *cfg;
-    cfg->quality = 90;
-    cfg->check = true;
-    cfg->verify = true;
-    cfg->entries = true;
-    cfg->max_bad = UINT64_MAX;
-    mr_decode_defaults(&cfg->decode);
+    mr_convert_config all = {
+        .quality = 90, .check = true, .verify = true, .entries = true, .max_bad = UINT64_MAX};
+    mr_decode_defaults(&all.decode);
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
 static const mri_convert_kind *const kinds[] = {[MR_TO_MREC] = &mri_convert_mrec,
@@ -91,10 +88,11 @@ static int make_plan(mri_convert_plan *plan, const mr_source *src, const mr_conv
     memset(plan, 0, sizeof *plan);
     plan->src = src;
     plan->info = mr_source_info_of(src);
-    plan->cfg = *cfg;
-    int rc = check_settings(cfg, err);
+    mr_convert_defaults(&plan->cfg);
+    int rc = mri_settings_take(&plan->cfg, sizeof plan->cfg, cfg, "convert", err);
+    if (rc == MR_OK) rc = check_settings(&plan->cfg, err);
     if (rc) return rc;
-    plan->kind = kinds[cfg->to];
+    plan->kind = kinds[plan->cfg.to];
     if (plan->kind != &mri_convert_mrec) plan->cfg.entries = false; /* only our own readers know them */
     rc = mri_convert_plan_fields(plan, err);
     if (rc == MR_OK && plan->kind->plan) rc = plan->kind->plan(plan, err);
@@ -181,14 +179,14 @@ static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_res
     return rc;
 }
 
-int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg, mr_convert_result *out,
-               mr_error *err)
+int mr_convert_sized(const mr_source *src, const char *dst, const mr_convert_config *cfg,
+                     mr_convert_result *out, mr_error *err)
 {
     mri_convert_plan plan;
     mr_convert_result result = {0};
     int rc = make_plan(&plan, src, cfg, err);
     if (rc == MR_OK) rc = convert(&plan, dst, &result, err);
     free(plan.provenance);
-    if (out) *out = result;
+    mri_result_give(out, &result, sizeof result);
     return rc;
 }

@@ -19,6 +19,9 @@ struct mri_entropy;
 struct mri_libjpeg;
 struct mri_whole;
 
+/* A caller's settings, NULL: the defaults, for functions of the public header (image.c). */
+int mri_decode_settings(mr_decode_config *out, const mr_decode_config *cfg, mr_error *err);
+
 /* ---- libjpeg's pixels (jpeg/libjpeg_pixels.c) ---- */
 
 typedef struct mri_jpeg mri_jpeg;

@@ -1,10 +1,18 @@
 /* pipeline/decode/image.c: one picture at a time, for tools: decode and resize into memory of the caller's
  * own. */
+#include "base/abi.h"
 #include "pipeline/decode/decoders.h"
 
-void mr_decode_defaults(mr_decode_config *cfg)
+void mr_decode_defaults_sized(mr_decode_config *cfg, size_t struct_size)
 {
-    *cfg = (mr_decode_config){.struct_size = sizeof *cfg, .max_pixels = 100000000, .max_scans = 100};
+    const mr_decode_config all = {.max_pixels = 100000000, .max_scans = 100};
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
+}
+
+int mri_decode_settings(mr_decode_config *out, const mr_decode_config *cfg, mr_error *err)
+{
+    mr_decode_defaults(out);
+    return cfg ? mri_settings_take(out, sizeof *out, cfg, "decode", err) : MR_OK;
 }
 
 void mr_image_free(mr_image *image)
@@ -24,12 +32,8 @@ static int image_alloc(mr_image *out, uint32_t width, uint32_t height, uint32_t 
     return mr_error_set(err, MR_ENOMEM, "no memory for a picture of %u x %u pixels", width, height);
 }
 
-int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err)
+static int decode_whole(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err)
 {
-    *out = (mr_image){0};
-    mr_decode_config defaults;
-    mr_decode_defaults(&defaults);
-    if (!cfg) cfg = &defaults;
     if (cfg->channels != 0 && cfg->channels != 1 && cfg->channels != 3)
         return mr_error_set(err, MR_EINVAL, "channels is %u; expected 0 (as stored), 1 or 3", cfg->channels);
 
@@ -55,6 +59,14 @@ int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image
     }
     mri_decoder_free(&decoder);
     return rc;
+}
+
+int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err)
+{
+    mr_decode_config all;
+    *out = (mr_image){0};
+    const int rc = mri_decode_settings(&all, cfg, err);
+    return rc == MR_OK ? decode_whole(value, &all, out, err) : rc;
 }
 
 int mr_image_resize(const mr_image *in, uint32_t width, uint32_t height, mr_image *out, mr_error *err)

@@ -30,6 +30,21 @@ extern "C" {
 #define MR_VERSION_PATCH 0
 #define MR_VERSION_TEXT  "0.4.0"
 
+/* The binary interface. While MAJOR is 0 the shared library's soname carries MAJOR.MINOR
+ * (libmillrace.so.0.5), and all releases with one soname fit each other: a program compiled with the headers
+ * of one runs with any other.
+ *
+ *   settings   mr_..._config: struct_size first. mr_..._defaults() sets it to the size in the caller's
+ * header, and the library neither writes nor reads more than that. What an older header lacks has its
+ * default; what a newer one has must be unset (zero), else MR_EINVAL. New members come last results written
+ * to the caller's memory: struct_size first, set by the function of the header, which is inline and calls the
+ * library's own (..._sized). New members come last; whoever calls ..._sized from another language sets
+ * struct_size before on loan    what the library hands out by const pointer: new members come last values
+ * everything else: mr_error, samples and their parts, tensors, elements of arrays, members of other structs.
+ * They change with the soname only
+ *
+ * Opaque handles have no layout. Enumerations and codes grow at their ends. */
+
 /* Status codes. New ones are added at the end; none is ever renumbered. */
 enum {
     MR_OK = 0,

@@ -90,6 +90,7 @@ typedef struct mr_sample {
 /* ------------------------------------------------------------------------------ image headers */
 
 typedef struct mr_image_header {
+    size_t struct_size;
     mr_type type;           /* MR_TYPE_JPEG, MR_TYPE_PNG; of values also MR_TYPE_COEF, MR_TYPE_PIXELS */
     uint32_t width, height; /* as stored, before EXIF orientation */
     uint32_t channels;      /* 1, 2 (gray + alpha), 3, 4 */
@@ -105,11 +106,21 @@ MR_API int mr_image_sniff(const void *data, size_t bytes);
 
 /* Read the header only. MR_EFORMAT names what is missing; MR_EUNSUPPORTED a process no decoder here takes.
  * Any thread. */
-MR_API int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, mr_error *err);
+MR_API int mr_image_header_parse_sized(const void *data, size_t bytes, mr_image_header *out, mr_error *err);
+static inline int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, mr_error *err)
+{
+    out->struct_size = sizeof *out;
+    return mr_image_header_parse_sized(data, bytes, out, err);
+}
 
 /* The same for a value of any picture type, by its type. Of MR_TYPE_PIXELS it is what dim says. Any
  * thread. */
-MR_API int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err);
+MR_API int mr_value_header_sized(const mr_value *value, mr_image_header *out, mr_error *err);
+static inline int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err)
+{
+    out->struct_size = sizeof *out;
+    return mr_value_header_sized(value, out, err);
+}
 
 /* ------------------------------------------------------------------------------ sources */
 
@@ -142,7 +153,8 @@ typedef struct mr_source_config {
 
 #define MR_LABEL_AUTO INT64_MIN
 
-MR_API void mr_source_defaults(mr_source_config *cfg);
+MR_API void mr_source_defaults_sized(mr_source_config *cfg, size_t struct_size);
+static inline void mr_source_defaults(mr_source_config *cfg) { mr_source_defaults_sized(cfg, sizeof *cfg); }
 
 typedef struct mr_source_info {
     const char *format;             /* "folder", "idx", "cifar10", "cifar100", "mrec", "shards" */
@@ -181,6 +193,7 @@ typedef struct mr_extent {
 } mr_extent;
 
 typedef struct mr_source_file {
+    size_t struct_size;
     const char *path; /* for messages */
     int fd; /* open for reading, owned by the source. Of a remote record file it has holes where nothing is
                fetched yet: read samples with mr_source_read() or a loader */
@@ -224,7 +237,12 @@ MR_API int mr_source_label(const mr_source *src, uint64_t sample, int64_t *out);
 MR_API int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out);
 
 /* file < info.file_count. */
-MR_API int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out);
+MR_API int mr_source_file_at_sized(const mr_source *src, uint32_t file, mr_source_file *out);
+static inline int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
+{
+    out->struct_size = sizeof *out;
+    return mr_source_file_at_sized(src, file, out);
+}
 
 /* Name of the file that holds the sample; buf is always terminated. Returns buf. */
 MR_API char *mr_source_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
@@ -267,7 +285,8 @@ typedef struct mr_writer_config {
     bool resume;           /* go on after the last whole record of an interrupted run, if one is there */
 } mr_writer_config;
 
-MR_API void mr_writer_defaults(mr_writer_config *cfg);
+MR_API void mr_writer_defaults_sized(mr_writer_config *cfg, size_t struct_size);
+static inline void mr_writer_defaults(mr_writer_config *cfg) { mr_writer_defaults_sized(cfg, sizeof *cfg); }
 
 typedef struct mr_writer mr_writer;
 
@@ -328,6 +347,7 @@ MR_API int mr_mrec_parse(const mr_mrec *m, uint64_t record, const void *data, si
 typedef bool mr_verify_report(void *context, const mr_error *what);
 
 typedef struct mr_verify_result {
+    size_t struct_size;
     uint64_t records; /* checked */
     uint64_t bytes;   /* read: the whole file */
     uint64_t wrong;   /* things reported */
@@ -337,8 +357,14 @@ typedef struct mr_verify_result {
  * after the end. MR_OK when nothing is wrong, MR_ECHECKSUM or MR_EFORMAT when something was (report told
  * what), other < 0 when the check itself failed. report may be NULL. Does not decode images:
  * mr_image_decode() in pipeline.h does. */
-MR_API int mr_mrec_verify(const char *path, mr_verify_report *report, void *context, mr_verify_result *out,
-                          mr_error *err);
+MR_API int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *context,
+                                mr_verify_result *out, mr_error *err);
+static inline int mr_mrec_verify(const char *path, mr_verify_report *report, void *context,
+                                 mr_verify_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_mrec_verify_sized(path, report, context, out, err);
+}
 
 /* A shard list: a text file that names .mrec files in order. Written aside, synced, renamed. paths are stored
  * relative to the list's folder when they lie below it. */

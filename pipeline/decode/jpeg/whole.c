@@ -360,19 +360,20 @@ void mr_checker_destroy(mr_checker *c)
 
 int mr_checker_run(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
-    mr_decode_config defaults;
-    mr_decode_defaults(&defaults);
-    return mri_whole_check(c->whole, value, cfg ? cfg : &defaults, err);
+    mr_decode_config all;
+    const int rc = mri_decode_settings(&all, cfg, err);
+    return rc == MR_OK ? mri_whole_check(c->whole, value, &all, err) : rc;
 }
 
 int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, void **data,
                     size_t *bytes, mr_error *err)
 {
-    mr_decode_config defaults;
-    mr_decode_defaults(&defaults);
+    mr_decode_config all;
     *data = NULL;
     *bytes = 0;
+    const int rc = mri_decode_settings(&all, cfg, err);
+    if (rc) return rc;
     if (value->type != MR_TYPE_COEF)
         return mr_error_set(err, MR_EINVAL, "expected coefficients, found %s", mr_type_name(value->type));
-    return mri_whole_unpack(c->whole, value->data, value->bytes, cfg ? cfg : &defaults, data, bytes, err);
+    return mri_whole_unpack(c->whole, value->data, value->bytes, &all, data, bytes, err);
 }

@@ -41,7 +41,8 @@ typedef struct mr_decode_config {
     mr_pixels pixels;    /* JPEG: whose arithmetic */
 } mr_decode_config;
 
-MR_API void mr_decode_defaults(mr_decode_config *cfg);
+MR_API void mr_decode_defaults_sized(mr_decode_config *cfg, size_t struct_size);
+static inline void mr_decode_defaults(mr_decode_config *cfg) { mr_decode_defaults_sized(cfg, sizeof *cfg); }
 
 /* Decode JPEG or PNG (by content) or take MR_TYPE_PIXELS as they are. A truncated or damaged picture is
  * MR_EFORMAT with the reason, never grey filling. On success the caller owns out->pixels. Any thread.
@@ -250,7 +251,8 @@ typedef struct mr_loader_config {
                                 multiple of this; default 1 */
 } mr_loader_config;
 
-MR_API void mr_loader_defaults(mr_loader_config *cfg);
+MR_API void mr_loader_defaults_sized(mr_loader_config *cfg, size_t struct_size);
+static inline void mr_loader_defaults(mr_loader_config *cfg) { mr_loader_defaults_sized(cfg, sizeof *cfg); }
 
 typedef struct mr_loader mr_loader;
 
@@ -337,6 +339,7 @@ typedef struct mr_part {
 } mr_part;
 
 typedef struct mr_batch {
+    size_t struct_size;
     uint64_t epoch, step;  /* step within the epoch */
     uint64_t global_step;  /* since epoch 0 */
     bool last;             /* of its epoch */
@@ -372,7 +375,12 @@ MR_API const mr_loader_info *mr_loader_info_of(const mr_loader *l);
  * MR_EINVAL     every batch there is room for is held: prefetch + 1, with devices 2, with prefetch off 1;
  * release one first
  * other < 0     the first error of any stage, now and on every later call; err tells it */
-MR_API int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err);
+MR_API int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err);
+static inline int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
+{
+    out->struct_size = sizeof *out;
+    return mr_loader_next_sized(l, out, timeout_ns, err);
+}
 
 /* Give a batch back. streams[r] (NULL without devices) is the stream that uses part r: its device memory is
  * written again only after what is queued there now. Batches are released in the order they were taken. When
@@ -396,6 +404,7 @@ typedef struct mr_stage_stats {
 #define MR_LOADER_MAX_PARTS 64
 
 typedef struct mr_loader_stats {
+    size_t struct_size;
     mr_stage_stats read, decode, copy;
     uint64_t wait_ns;          /* consumer blocked in mr_loader_next() */
     uint64_t batches, samples; /* delivered */
@@ -409,7 +418,12 @@ typedef struct mr_loader_stats {
 } mr_loader_stats;
 
 /* Any thread. */
-MR_API void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out);
+MR_API void mr_loader_stats_read_sized(const mr_loader *l, mr_loader_stats *out);
+static inline void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out)
+{
+    out->struct_size = sizeof *out;
+    mr_loader_stats_read_sized(l, out);
+}
 
 /* The sample at a position of an epoch: what the sampler says (I1), without a loader. */
 MR_API uint64_t mr_order_sample(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch, uint64_t count,
@@ -477,9 +491,14 @@ typedef struct mr_convert_config {
     mr_to to;       /* what DST is; default MREC. The others have no resume and no store COEF, TAR no RAW */
 } mr_convert_config;
 
-MR_API void mr_convert_defaults(mr_convert_config *cfg);
+MR_API void mr_convert_defaults_sized(mr_convert_config *cfg, size_t struct_size);
+static inline void mr_convert_defaults(mr_convert_config *cfg)
+{
+    mr_convert_defaults_sized(cfg, sizeof *cfg);
+}
 
 typedef struct mr_convert_result {
+    size_t struct_size;
     uint64_t records, bad, resumed; /* resumed: records found whole from an earlier run */
     uint64_t bytes_in, bytes_out;
     uint32_t shards;
@@ -493,8 +512,14 @@ typedef struct mr_convert_result {
  * one, and what an interrupted run leaves is gone on with. TFRECORD, TAR: everything is written and read back
  * before the first file takes its name; a run that fails or is stopped leaves nothing, one that is killed
  * leaves .part files, which the next run to the same DST takes over or removes. */
-MR_API int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg,
-                      mr_convert_result *out, mr_error *err);
+MR_API int mr_convert_sized(const mr_source *src, const char *dst, const mr_convert_config *cfg,
+                            mr_convert_result *out, mr_error *err);
+static inline int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg,
+                             mr_convert_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_convert_sized(src, dst, cfg, out, err);
+}
 
 #ifdef __cplusplus
 }
