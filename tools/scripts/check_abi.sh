@@ -1,0 +1,117 @@
+#!/bin/sh
+# Is the shared library what its soname promises? tests/abi/SONAME/ keeps headers and symbols of the first release with that
+# soname.
+#   headers   every public header compiles alone, as C11 and as C++17
+#   symbols   only mr_... is exported, and nothing that was kept is gone
+#   numbers   every enumerator stands for what it stood for
+#   types     no function, struct or enumeration that was kept has changed, but for members at the ends of those structs that
+#             may grow (abidiff, on two objects that take the address of every function: one from each set of headers)
+#   caller    a program compiled with the kept headers runs with this library, and prints what it prints with today's
+# A soname that is not kept yet fails: --keep writes it, once, when a series begins.
+# usage: check_abi.sh BUILD_DIR [--keep | --headers DIR]    DIR: instead of today's, for tests. Environment: CC, CXX
+set -eu
+build=$(cd "$1" && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
+CC=${CC:-cc}
+CXX=${CXX:-c++}
+rooms="base formats kernels pipeline train"
+library=$build/libmillrace.so
+work=$(mktemp -d "${TMPDIR:-/tmp}/millrace-abi-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() {
+    failures=$((failures + 1))
+    printf 'FAILED: %s\n' "$*"
+}
+
+soname=$(readelf -d "$library" | sed -n 's/.*SONAME.*\[\(.*\)\]/\1/p')
+kept=$root/tests/abi/$soname
+mkdir "$work/today"
+if [ "${2:-}" = --headers ]; then
+    cp -r "$3/millrace" "$work/today/"
+else
+    for room in $rooms; do cp -r "$root/$room/include/millrace" "$work/today/"; done
+fi
+today="-I$work/today"
+
+exported() { readelf -W --dyn-syms "$1" | awk '$7 != "UND" && ($5 == "GLOBAL" || $5 == "WEAK") {sub(/@.*/, "", $8); print $8}' | sort -u; }
+
+exported "$library" >"$work/symbols"
+if [ "${2:-}" = --keep ]; then
+    rm -rf "$kept"
+    mkdir -p "$kept"
+    cp -r "$work/today" "$kept/include"
+    cp "$work/symbols" "$kept/symbols"
+    echo "kept as $kept"
+    exit 0
+fi
+
+# probe INCLUDE_DIR OUTPUT: an object with the types of all functions that are kept, as these headers have them.
+probe() {
+    {
+        echo '#include <millrace/train.h>'
+        sed 's/.*/extern const __typeof__(\&&) probe_&; const __typeof__(\&&) probe_& = \&&;/' "$kept/symbols"
+    } >"$work/probe.c"
+    $CC -std=gnu11 -g -O0 -fPIC -shared "-I$1" "$work/probe.c" -o "$2"
+}
+
+# numbers INCLUDE_DIR OUTPUT: what each enumerator that is kept stands for there.
+numbers() {
+    echo '#include <millrace/train.h>' >"$work/enumerators.c"
+    {
+        printf '#include <millrace/train.h>\n#include <stdio.h>\nint main(void)\n{\n'
+        $CC -E -P "-I$kept/include" "$work/enumerators.c" | grep -oE '\bMR_[A-Z0-9_]+\b' | sort -u |
+            sed 's/.*/    printf("& is %lld\\n", (long long)&);/'
+        echo '    return 0; }'
+    } >"$work/numbers.c"
+    $CC -std=gnu11 "-I$1" "$work/numbers.c" -o "$work/numbers" && "$work/numbers" >"$2"
+}
+
+for room in $rooms; do
+    echo "#include <millrace/$room.h>" >"$work/one.c"
+    cp "$work/one.c" "$work/one.cc"
+    $CC -std=c11 -Wall -Wextra -Wpedantic -Werror "$today" -fsyntax-only "$work/one.c" || fail "millrace/$room.h does not compile alone as C11"
+    if command -v "$CXX" >/dev/null; then
+        $CXX -std=c++17 -Wall -Wextra -Wpedantic -Werror "$today" -fsyntax-only "$work/one.cc" || fail "millrace/$room.h does not compile alone as C++17"
+    fi
+done
+command -v "$CXX" >/dev/null || echo "not run: C++17, there is no $CXX"
+
+! grep -v '^mr_' "$work/symbols" || fail "exported, and not mr_..."
+
+if [ ! -d "$kept" ]; then
+    fail "$soname is not kept in tests/abi: if a series begins, run check_abi.sh $1 --keep and commit it"
+else
+    comm -23 "$kept/symbols" "$work/symbols" >"$work/gone"
+    [ ! -s "$work/gone" ] || fail "$soname had these, and they are gone: $(tr '\n' ' ' <"$work/gone")"
+
+    link="-L$build -lmillrace -Wl,-rpath,$build"
+    # shellcheck disable=SC2086
+    $CC -std=c11 -Wall -Wextra -Werror "-I$kept/include" "$root/tests/abi/old_caller.c" -o "$work/old" $link
+    # shellcheck disable=SC2086
+    $CC -std=c11 -Wall -Wextra -Werror "$today" "$root/tests/abi/old_caller.c" -o "$work/new" $link
+    "$build/tools/millrace" synth "$work/data" --classes 2 --count 10 >/dev/null 2>&1
+    "$work/old" "$work/data" "$work/old.mrec" >"$work/old.out" || fail "a program compiled with the kept headers: $(tail -1 "$work/old.out")"
+    "$work/new" "$work/data" "$work/new.mrec" >"$work/new.out" || fail "a program compiled with today's headers: $(tail -1 "$work/new.out")"
+    diff "$work/old.out" "$work/new.out" || fail "the kept headers and today's give different results"
+    cmp "$work/old.mrec" "$work/new.mrec" || fail "the kept headers and today's give different record files"
+
+    numbers "$kept/include" "$work/kept.numbers"
+    numbers "$work/today" "$work/today.numbers" || fail "an enumerator that was kept is gone"
+    diff "$work/kept.numbers" "$work/today.numbers" || fail "an enumerator has another number"
+
+    if ! command -v abidiff >/dev/null; then
+        echo "not run: abidiff (Debian and Ubuntu: apt install abigail-tools)"
+    elif probe "$kept/include" "$work/kept.so" && probe "$work/today" "$work/today.so"; then
+        status=0
+        abidiff --suppressions "$root/tests/abi/growth.abignore" "$work/kept.so" "$work/today.so" >"$work/diff" || status=$?
+        if [ $status -ne 0 ]; then
+            cat "$work/diff"
+            fail "the interface of $soname has changed"
+        fi
+    else
+        fail "a function that was kept is not in today's headers"
+    fi
+fi
+[ $failures -eq 0 ] && echo "$soname: $(wc -l <"$work/symbols") functions, as kept"
+exit $((failures != 0))
