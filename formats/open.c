@@ -1,21 +1,19 @@
 /* formats/open.c: the table of formats; opening a data set: its format is detected from its content, or named
  * by the caller.
  *
- * Checks that all formats share (is the split there, are the keys of use) are made here once. No format is
- * named below the table. */
+ * No format is named below the table. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/abi.h"
 #include "base/util.h"
 #include "formats/fileset/filelist.h"
-#include "formats/source/classes.h"
 #include "formats/source/source.h"
 #include "formats/storage/gunzip.h"
+#include "formats/storage/impostor.h"
 
 extern const mri_source_ops mri_source_folder, mri_source_mrec, mri_source_shards, mri_source_idx,
     mri_source_cifar, mri_source_tfrecord, mri_source_tar, mri_source_recordio, mri_source_npy,
@@ -86,24 +84,6 @@ static int look_at(const char *path, struct stat *st, mr_error *err)
     return MR_OK;
 }
 
-static bool begins(const uint8_t *head, size_t bytes, const char *text)
-{
-    return bytes >= strlen(text) && strncasecmp((const char *)head, text, strlen(text)) == 0;
-}
-
-const char *mri_source_impostor(const uint8_t *head, size_t bytes)
-{
-    if (begins(head, bytes, "version https://git-lfs.github.com/spec/"))
-        return "this is a git-lfs pointer, not the data: fetch them (git lfs pull)";
-    while (bytes > 0 && (*head == ' ' || (*head >= '\t' && *head <= '\r'))) {
-        head++;
-        bytes--;
-    }
-    if (begins(head, bytes, "<!doctype html") || begins(head, bytes, "<html"))
-        return "this is a page of HTML, not the data: what was downloaded is an error or a login page";
-    return NULL;
-}
-
 static int find_format(const mri_source_ops **out, const char *path, const struct stat *st, mr_error *err)
 {
     uint8_t head[MRI_PROBE_BYTES], inner[512];
@@ -132,7 +112,7 @@ static int find_format(const mri_source_ops **out, const char *path, const struc
         *out = formats[k];
         return MR_OK;
     }
-    const char *impostor = mri_source_impostor(p.head, p.head_bytes);
+    const char *impostor = mri_impostor(p.head, p.head_bytes);
     if (impostor)
         return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", impostor), path, 0, MR_NOWHERE);
     if (p.is_pattern)
@@ -149,47 +129,6 @@ static int choose(const mri_source_ops **out, const char *path, const mr_source_
     if (!cfg->format) return find_format(out, path, &st, err);
     *out = by_name(cfg->format);
     return *out ? MR_OK : list_formats(err, path, "there is no format of this name");
-}
-
-static int check_keys(const mri_source_ops *ops, const mr_source_config *cfg, mr_error *err)
-{
-    if (!ops->no_keys) return MR_OK;
-    const char *given = cfg->image_key ? "image key" : cfg->label_key ? "label key" : "label offset";
-    if (!cfg->image_key && !cfg->label_key && (cfg->label_offset == MR_LABEL_AUTO || cfg->label_offset == 0))
-        return MR_OK;
-    return mr_error_set(err, MR_EINVAL,
-                        "%s: data of this format have one picture and one label: leave the %s out", ops->name,
-                        given);
-}
-
-/* Sequences that all have one length have no field whose length differs, and a length all the same: the
- * shape's. */
-static void one_length_for_all(mr_source_info *info)
-{
-    uint32_t found = MR_NO_FIELD;
-    for (uint32_t k = 0; k < info->field_count; k++) {
-        const mr_field *f = &info->fields[k];
-        if (f->type != MR_TYPE_TENSOR) continue;
-        if (f->ndim == 0) return;
-        if (f->ndim == 1 && f->dim[0] <= UINT32_MAX && found == MR_NO_FIELD) found = k;
-    }
-    info->length_field = found;
-    if (found != MR_NO_FIELD) info->length_most = (uint32_t)info->fields[found].dim[0];
-}
-
-static int open_as(mr_source *src, const mr_source_config *cfg, mr_error *err)
-{
-    src->info.path = src->path;
-    src->info.image_field = src->info.label_field = -1;
-    src->info.length_field = MR_NO_FIELD;
-    int rc = check_keys(src->ops, cfg, err);
-    if (!rc) rc = src->ops->open(src, cfg, err);
-    if (rc) return rc;
-    if (cfg->split == MR_SPLIT_TEST && !src->info.has_test)
-        return mri_error_place(err, mr_error_set(err, MR_ENOENT, "the data has no test part"), src->path,
-                               MR_NOWHERE, MR_NOWHERE);
-    if (src->info.length_field == MR_NO_FIELD) one_length_for_all(&src->info);
-    return mri_classes_follow(src, cfg, err);
 }
 
 static int open_url(mr_source *src, const char *url, const mr_source_config *cfg, mr_error *err)
@@ -219,7 +158,7 @@ static int open_any(mr_source *src, const char *path, mr_source_config *cfg, mr_
     if (!rc && !(src->path = strdup(src->view ? src->view->path : path)))
         rc = mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
     if (!rc && !src->ops) rc = choose(&src->ops, src->path, cfg, err);
-    if (!rc) rc = open_as(src, cfg, err);
+    if (!rc) rc = mri_source_begin(src, cfg, err);
     if (!rc && src->view) rc = check_fetched(src, err);
     return mri_remote_view_place(src->view, rc, err);
 }

@@ -18,6 +18,7 @@
 #include "formats/source/value.h"
 #include "formats/storage/file_scan.h"
 #include "formats/storage/gunzip.h"
+#include "formats/storage/impostor.h"
 
 struct mri_scan {
     mri_framed *f;
@@ -178,10 +179,11 @@ static int open_file(mri_framed *f, mri_framed_file *file, mri_accept *accept, c
     if (!accepted) {
         uint8_t head[256];
         const size_t bytes = (size_t)mri_min_u64(sizeof head, file->bytes);
-        if (mri_pread_all(file->fd, head, bytes, 0, file->path, err) == MR_OK &&
-            mri_source_impostor(head, bytes))
-            return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", mri_source_impostor(head, bytes)),
-                                   file->path, 0, MR_NOWHERE);
+        const int unread = mri_pread_all(file->fd, head, bytes, 0, file->path, err);
+        const char *impostor = unread ? NULL : mri_impostor(head, bytes);
+        if (impostor)
+            return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", impostor), file->path, 0,
+                                   MR_NOWHERE);
     }
     return packed ? unpack(f, file, cfg, err) : MR_OK; /* scan() says what is wrong with one that was not
                                                           accepted */

@@ -71,6 +71,13 @@ struct mr_source {
                               format; else NULL */
 };
 
+/* Open src, whose ops and path are set; the format is known. On failure mr_source_close() is still to be
+ * called. */
+int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err);
+/* For a format that looks into a second data set of its kind: a local path, opened with these ops. */
+int mri_source_open_as(mr_source **out, const mri_source_ops *ops, const char *path,
+                       const mr_source_config *cfg, mr_error *err);
+
 /* "image" and "label" as fields 0 and 1 of a source. */
 void mri_source_set_image_label(mr_source *src, mr_field image);
 
@@ -90,10 +97,6 @@ int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, 
  * since. Sizes and places are checked all the same. */
 int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
                              mr_sample *out, mr_error *err);
-
-/* What stands in a data file's place when a download went wrong (a git-lfs pointer, a page of HTML), as a
- * text with what to do about it; NULL for anything else. */
-const char *mri_source_impostor(const uint8_t *head, size_t bytes);
 
 /* Where a bad sample lies, unless err says it: its file, its number, and in a file of many the offset at
  * which it begins. */

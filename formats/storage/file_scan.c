@@ -7,7 +7,6 @@
  * read it: a disk has brought that much by the time it has begun a new read. */
 #include "formats/storage/file_scan.h"
 #include "base/util.h"
-#include "formats/record/mrec.h"
 
 #define SMALLEST_PIECE ((size_t)16 << 10)
 #define LARGEST_PIECE  ((size_t)4 << 20)

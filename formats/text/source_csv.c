@@ -559,7 +559,7 @@ static int open_like_train(mr_source *src, table *t, const char *folder, const m
     int rc = mri_filelist_find(&l, folder, like.split, looks_like_table, NULL);
     mri_filelist_fini(&l);
     if (rc == MR_ENOENT) return read_table(src, t, cfg, err);
-    rc = mr_source_open(&train, folder, &like, err);
+    rc = mri_source_open_as(&train, src->ops, folder, &like, err);
     if (rc) return rc;
     like = *cfg;
     like.label_offset = train->info.label_offset;

@@ -1,0 +1,63 @@
+/* formats/source/begin.c: a data set whose format is known is opened. Checks that all formats share
+ * (is the split there, are the keys of use) are made here once. Which format it is, formats/open.c finds out.
+ */
+#include "base/util.h"
+#include "formats/source/classes.h"
+#include "formats/source/source.h"
+
+static int check_keys(const mri_source_ops *ops, const mr_source_config *cfg, mr_error *err)
+{
+    if (!ops->no_keys) return MR_OK;
+    const char *given = cfg->image_key ? "image key" : cfg->label_key ? "label key" : "label offset";
+    if (!cfg->image_key && !cfg->label_key && (cfg->label_offset == MR_LABEL_AUTO || cfg->label_offset == 0))
+        return MR_OK;
+    return mr_error_set(err, MR_EINVAL,
+                        "%s: data of this format have one picture and one label: leave the %s out", ops->name,
+                        given);
+}
+
+/* Sequences that all have one length have no field whose length differs, and a length all the same: the
+ * shape's. */
+static void one_length_for_all(mr_source_info *info)
+{
+    uint32_t found = MR_NO_FIELD;
+    for (uint32_t k = 0; k < info->field_count; k++) {
+        const mr_field *f = &info->fields[k];
+        if (f->type != MR_TYPE_TENSOR) continue;
+        if (f->ndim == 0) return;
+        if (f->ndim == 1 && f->dim[0] <= UINT32_MAX && found == MR_NO_FIELD) found = k;
+    }
+    info->length_field = found;
+    if (found != MR_NO_FIELD) info->length_most = (uint32_t)info->fields[found].dim[0];
+}
+
+int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    src->info.path = src->path;
+    src->info.image_field = src->info.label_field = -1;
+    src->info.length_field = MR_NO_FIELD;
+    int rc = check_keys(src->ops, cfg, err);
+    if (!rc) rc = src->ops->open(src, cfg, err);
+    if (rc) return rc;
+    if (cfg->split == MR_SPLIT_TEST && !src->info.has_test)
+        return mri_error_place(err, mr_error_set(err, MR_ENOENT, "the data has no test part"), src->path,
+                               MR_NOWHERE, MR_NOWHERE);
+    if (src->info.length_field == MR_NO_FIELD) one_length_for_all(&src->info);
+    return mri_classes_follow(src, cfg, err);
+}
+
+int mri_source_open_as(mr_source **out, const mri_source_ops *ops, const char *path,
+                       const mr_source_config *cfg, mr_error *err)
+{
+    *out = NULL;
+    mr_source *src = calloc(1, sizeof *src);
+    if (src) src->path = strdup(path);
+    int rc = src && src->path ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
+    if (!rc) {
+        src->ops = ops;
+        rc = mri_source_begin(src, cfg, err);
+    }
+    if (rc) mr_source_close(src);
+    else *out = src;
+    return rc;
+}
