@@ -1,0 +1,10 @@
+/* base/error.h: what the library adds to the error record of millrace/base.h. Private. */
+#ifndef MRI_ERROR_H
+#define MRI_ERROR_H
+
+#include "millrace/base.h"
+
+/* mr_error_at() for `return`: adds the place to err (which may be NULL) and returns code. */
+int mri_error_place(mr_error *err, int code, const char *path, uint64_t offset, uint64_t sample);
+
+#endif

@@ -1,0 +1,90 @@
+/* base/file.c: reads and writes that go on after short ones and signals, and say where they failed. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+int mri_pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset, const char *path, mr_error *err)
+{
+    const uint8_t *p = data;
+    while (bytes > 0) {
+        const ssize_t n = pwrite(fd, p, bytes, (off_t)offset);
+        if (n < 0) {
+            if (errno == EINTR) continue;
+            const int code = mr_error_sys(err, errno, "cannot write %zu bytes", bytes);
+            mr_error_at(err, path, offset, MR_NOWHERE);
+            return code;
+        }
+        p += n;
+        bytes -= (size_t)n;
+        offset += (uint64_t)n;
+    }
+    return MR_OK;
+}
+
+int mri_pread_all(int fd, void *data, size_t bytes, uint64_t offset, const char *path, mr_error *err)
+{
+    uint8_t *p = data;
+    size_t done = 0;
+    while (done < bytes) {
+        const ssize_t n = pread(fd, p + done, bytes - done, (off_t)(offset + done));
+        if (n < 0) {
+            if (errno == EINTR) continue;
+            const int code = mr_error_sys(err, errno, "cannot read %zu bytes", bytes);
+            mr_error_at(err, path, offset + done, MR_NOWHERE);
+            return code;
+        }
+        if (n == 0) {
+            mr_error_set(err, MR_EFORMAT, "the file ends early: expected %zu bytes, found %zu", bytes, done);
+            mr_error_at(err, path, offset, MR_NOWHERE);
+            return MR_EFORMAT;
+        }
+        done += (size_t)n;
+    }
+    return MR_OK;
+}
+
+int mri_too_many_files(uint64_t together, mr_error *err)
+{
+    enum { SPARE = 64 }; /* standard streams, rings, devices, a file being looked at */
+    struct rlimit limit = {0, 0};
+    char hard[32] = "unlimited";
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_max != RLIM_INFINITY)
+        snprintf(hard, sizeof hard, "%llu", (unsigned long long)limit.rlim_max);
+    return mr_error_sys(
+        err, EMFILE,
+        "cannot open: the %llu files of this data set are open together, and this process may have %llu "
+        "(RLIMIT_NOFILE, at most %s without more rights): allow %llu (ulimit -n), or convert them to fewer "
+        "files",
+        (unsigned long long)together, (unsigned long long)limit.rlim_cur, hard,
+        (unsigned long long)together + SPARE);
+}
+
+int mri_sync_folder_of(const char *path, mr_error *err)
+{
+    char folder[4096];
+    const char *slash = strrchr(path, '/');
+    if (!slash) {
+        strcpy(folder, ".");
+    } else {
+        const size_t len = slash == path ? 1 : (size_t)(slash - path);
+        if (len >= sizeof folder)
+            return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(path));
+        memcpy(folder, path, len);
+        folder[len] = '\0';
+    }
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int rc = MR_OK;
+    /* some network file systems refuse to sync a folder (EINVAL): nothing more can be done there */
+    if (fd < 0 || (fsync(fd) != 0 && errno != EINVAL)) {
+        rc = mr_error_sys(err, errno, "cannot sync the folder");
+        mr_error_at(err, folder, MR_NOWHERE, MR_NOWHERE);
+    }
+    if (fd >= 0) close(fd);
+    return rc;
+}

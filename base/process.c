@@ -1,0 +1,103 @@
+/* base/process.c: threads of the library, and the limits of this process: affinity, cgroup, physical memory.
+ */
+#include "base/process.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/ranges.h"
+#include "base/util.h"
+
+/* What a new thread is told; its own to free. */
+typedef struct thread_start {
+    void *(*main)(void *);
+    void *arg;
+    char name[16]; /* the kernel keeps no more */
+} thread_start;
+
+static void *thread_main(void *arg)
+{
+    const thread_start start = *(thread_start *)arg;
+    free(arg);
+    pthread_setname_np(pthread_self(), start.name);
+    mri_range_name_thread(start.name);
+    return start.main(start.arg);
+}
+
+int mri_thread_start(pthread_t *out, const char *name, void *(*main)(void *), void *arg)
+{
+    thread_start *start = malloc(sizeof *start);
+    if (!start) return MR_ENOMEM;
+    *start = (thread_start){.main = main, .arg = arg};
+    snprintf(start->name, sizeof start->name, "%s", name);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited by the new thread */
+    const int rc = pthread_create(out, NULL, thread_main, start);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc) free(start);
+    return rc ? MR_ENOMEM : MR_OK;
+}
+
+/* The first number of a one-line file, or fallback when there is none ("max" in a cgroup file). */
+static uint64_t read_number(const char *path, uint64_t fallback, uint64_t *second)
+{
+    FILE *f = fopen(path, "re");
+    if (!f) return fallback;
+    char line[128];
+    uint64_t value = fallback;
+    if (fgets(line, sizeof line, f)) {
+        char *end = line;
+        const unsigned long long first = strtoull(line, &end, 10);
+        if (end != line) value = first;
+        if (second) {
+            while (*end && *end != ' ') end++;
+            *second = strtoull(end, NULL, 10);
+        }
+    }
+    fclose(f);
+    return value;
+}
+
+uint32_t mri_core_count(void)
+{
+    cpu_set_t set;
+    uint32_t cores = 1;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) {
+        cores = (uint32_t)CPU_COUNT(&set);
+    } else {
+        const long online = sysconf(_SC_NPROCESSORS_ONLN);
+        if (online > 0) cores = (uint32_t)online;
+    }
+    uint64_t period = 0;
+    const uint64_t quota = read_number("/sys/fs/cgroup/cpu.max", 0, &period); /* cgroup v2: "QUOTA PERIOD" or
+                                                                                 "max PERIOD" */
+    if (quota > 0 && period > 0) {
+        const uint64_t allowed = (quota + period - 1) / period;
+        if (allowed < cores) cores = (uint32_t)allowed;
+    }
+    return cores > 0 ? cores : 1;
+}
+
+uint64_t mri_memory_limit_bytes(void)
+{
+    const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    uint64_t limit = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : (uint64_t)1 << 30;
+    const uint64_t group = read_number("/sys/fs/cgroup/memory.max", UINT64_MAX, NULL);
+    return mri_min_u64(limit, group);
+}
+
+uint64_t mri_peak_rss_bytes(void)
+{
+    FILE *f = fopen("/proc/self/status", "re");
+    if (!f) return 0;
+    char line[256];
+    unsigned long long kib = 0;
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "VmHWM: %llu kB", &kib) == 1) break;
+    fclose(f);
+    return (uint64_t)kib * 1024;
+}

@@ -1,0 +1,22 @@
+/* base/process.h: threads, and what the machine and its owner allow this process. Private. */
+#ifndef MRI_PROCESS_H
+#define MRI_PROCESS_H
+
+#include <pthread.h>
+
+#include "millrace/base.h"
+
+/* Start a joinable thread with all signals blocked (the program's own thread takes Ctrl-C) and a name of at
+ * most 15 characters. MR_OK or MR_ENOMEM. */
+int mri_thread_start(pthread_t *out, const char *name, void *(*main)(void *), void *arg);
+
+/* Cores this process may use: affinity mask, then the cgroup's CPU quota rounded up. At least 1. */
+uint32_t mri_core_count(void);
+
+/* Bytes of memory this process may use: the smaller of physical memory and the cgroup limit. */
+uint64_t mri_memory_limit_bytes(void);
+
+/* Resident peak of this process in bytes (VmHWM), 0 when unknown. */
+uint64_t mri_peak_rss_bytes(void);
+
+#endif
