@@ -10,14 +10,16 @@
 
 #include "base/abi.h"
 #include "base/util.h"
-#include "formats/fileset/filelist.h"
+#include "formats/arrays/arrays.h"
+#include "formats/fileset/fileset.h"
+#include "formats/folder/folder.h"
+#include "formats/record/record.h"
+#include "formats/recordio/recordio.h"
 #include "formats/source/source.h"
-#include "formats/storage/gunzip.h"
-#include "formats/storage/impostor.h"
-
-extern const mri_source_ops mri_source_folder, mri_source_mrec, mri_source_shards, mri_source_idx,
-    mri_source_cifar, mri_source_tfrecord, mri_source_tar, mri_source_recordio, mri_source_npy,
-    mri_source_csv, mri_source_sequence, mri_source_pixels;
+#include "formats/storage/storage.h"
+#include "formats/tar/tar.h"
+#include "formats/text/tables.h"
+#include "formats/tfrecord/tfrecord.h"
 
 /* Surest signature first; "folder" takes every folder that no other format knows. */
 static const mri_source_ops *const formats[] = {

@@ -14,6 +14,7 @@
 #include <xxhash.h>
 
 #include "base/util.h"
+#include "formats/arrays/arrays.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 

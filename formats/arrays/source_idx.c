@@ -15,9 +15,10 @@
 #include <xxhash.h>
 
 #include "base/util.h"
+#include "formats/arrays/arrays.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
-#include "formats/storage/gunzip.h"
+#include "formats/storage/storage.h"
 
 enum { TRAIN, TEST, PARTS };
 enum { IMAGES, LABELS, KINDS };

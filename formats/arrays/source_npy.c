@@ -20,11 +20,12 @@
 #include <xxhash.h>
 
 #include "base/util.h"
+#include "formats/arrays/arrays.h"
 #include "formats/arrays/npy.h"
 #include "formats/arrays/zip.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
-#include "formats/storage/spill.h"
+#include "formats/storage/storage.h"
 
 enum { PIECE = 64 << 10, NAME_BYTES = 256 };
 #define CHECKED_AT_OPEN_BYTES                                                                                \

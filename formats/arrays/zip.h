@@ -11,7 +11,7 @@
 #ifndef MRI_ZIP_H
 #define MRI_ZIP_H
 
-#include "formats/storage/spill.h"
+#include "formats/storage/storage.h"
 
 enum { MRI_ZIP_MEMBERS = 4096 };
 

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "formats/storage/gunzip.h"
+#include "formats/storage/storage.h"
 
 enum { MOST_FILES = 1 << 20, PROBE_ENTRIES = 32, MOST_DIGITS = 9, MOST_PATH = 4096 };
 enum { NO_PART, TRAIN, VALIDATION, TEST, PARTS };

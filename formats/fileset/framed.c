@@ -16,9 +16,7 @@
 
 #include "base/util.h"
 #include "formats/source/value.h"
-#include "formats/storage/file_scan.h"
-#include "formats/storage/gunzip.h"
-#include "formats/storage/impostor.h"
+#include "formats/storage/storage.h"
 
 struct mri_scan {
     mri_framed *f;

@@ -15,10 +15,9 @@
 #define MRI_FRAMED_H
 
 #include "formats/fileset/filelist.h"
+#include "formats/source/classes.h"
 
 #define MRI_NO_LABEL INT64_MIN
-/* Classes are numbered below this; a larger label is a number of something else, and its sample a bad one. */
-#define MRI_MOST_CLASSES ((int64_t)1 << 24)
 
 typedef struct mri_framed_file {
     char *path;

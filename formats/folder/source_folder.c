@@ -19,6 +19,7 @@
 #include <xxhash.h>
 
 #include "base/util.h"
+#include "formats/folder/folder.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <strings.h>
 
-#include "formats/storage/text.h"
+#include "formats/storage/storage.h"
 
 #define CONVERT ": convert it to JPEG or PNG"
 #define UNPACK  ": unpack it"

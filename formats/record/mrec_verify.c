@@ -6,7 +6,7 @@
 #include "base/abi.h"
 #include "base/util.h"
 #include "formats/record/mrec_file.h"
-#include "formats/storage/file_scan.h"
+#include "formats/storage/storage.h"
 
 typedef struct check {
     const mr_mrec *m;

@@ -11,9 +11,10 @@
 #include <xxhash.h>
 
 #include "base/util.h"
-#include "formats/fileset/framed.h"
 #include "formats/record/mrec_file.h"
+#include "formats/record/record.h"
 #include "formats/record/shards.h"
+#include "formats/source/classes.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 

@@ -17,7 +17,7 @@
 #include "base/abi.h"
 #include "base/util.h"
 #include "formats/source/value.h"
-#include "formats/storage/aside.h"
+#include "formats/storage/storage.h"
 
 #define BUFFER_BYTES ((size_t)4 << 20)
 

@@ -9,7 +9,7 @@
 
 #include "base/util.h"
 #include "formats/record/writer.h"
-#include "formats/storage/file_scan.h"
+#include "formats/storage/storage.h"
 
 /* The header as it was when the file was begun: a run may have been stopped between its finished header and
  * the rename. */

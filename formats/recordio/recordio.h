@@ -9,11 +9,17 @@
  * puts the magic back between the parts.
  *
  * What a picture record holds:   | count u32 | label f32 | id u64 | id2 u64 | f32 labels, count of them |
- * JPEG or PNG | With count 0 `label` is the label; with more the packed ones are, and `label` is 0. */
+ * JPEG or PNG | With count 0 `label` is the label; with more the packed ones are, and `label` is 0.
+ *
+ * The room: takes .rec files with the lists beside them (recordio_lists.h) and gives one format for the table
+ * in formats/open.c, which is the only one to use it. */
 #ifndef MRI_RECORDIO_H
 #define MRI_RECORDIO_H
 
 #include "base/util.h"
+
+struct mri_source_ops; /* formats/source/source.h */
+extern const struct mri_source_ops mri_source_recordio;
 
 #define MRI_RECORDIO_MAGIC      0xced7230au
 #define MRI_RECORDIO_MOST_BYTES (((uint32_t)1 << 29) - 1) /* of one part, and so of what a writer takes */

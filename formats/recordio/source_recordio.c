@@ -14,8 +14,8 @@
 #include <stdio.h>
 #include <xxhash.h>
 
-#include "formats/fileset/framed.h"
-#include "formats/image/picture_kind.h"
+#include "formats/fileset/fileset.h"
+#include "formats/image/image.h"
 #include "formats/recordio/recordio.h"
 #include "formats/recordio/recordio_lists.h"
 #include "formats/source/value.h"

@@ -1,5 +1,9 @@
 /* formats/remote/remote.h: files on web servers (http, https), read as if they were here. Private.
  *
+ * Takes URLs, a folder and a number of bytes. Gives files whose parts can be wanted and then read, and whole
+ * data sets under local names (remote_view.h). For source/, record/ and the readers of pipeline/read; knows
+ * no format but the first bytes of a record file.
+ *
  * A remote file has a file descriptor of its own: a sparse file in the folder for remote data
  * (remote_store.h). A part of it may be read from there while it is *wanted*: mri_want_start() has the
  * missing blocks fetched and keeps them, mri_want_end() lets go.

@@ -12,6 +12,9 @@
 
 #include "formats/source/source.h"
 
+/* Classes are numbered below this; a larger label is a number of something else, and its sample a bad one. */
+#define MRI_MOST_CLASSES ((int64_t)1 << 24)
+
 /* The names in one block, text behind the pointers; NULL when there is no memory. free() it. */
 const char **mri_class_names_copy(const char *const *names, uint32_t count);
 

@@ -16,9 +16,10 @@
 #include <xxhash.h>
 
 #include "base/util.h"
-#include "formats/fileset/framed.h"
+#include "formats/fileset/fileset.h"
 #include "formats/source/value.h"
-#include "formats/storage/file_scan.h"
+#include "formats/storage/storage.h"
+#include "formats/tar/tar.h"
 #include "formats/tar/tar_classes.h"
 #include "formats/tar/tar_sample.h"
 

@@ -10,11 +10,18 @@
  * Where readers would disagree about where the next header lies, nothing is guessed: links, devices, pipes
  * and folders that claim data, two different sizes, a size or name for all members ('g'), two extended
  * headers of one kind, something behind the end. A name is text and nothing else: no file is ever opened by
- * it. */
+ * it.
+ *
+ * The room: takes archives and gives one format for the table in formats/open.c. Headers, groups of members
+ * (tar_sample.h) and names of classes (tar_classes.h) are also for pipeline/convert, which writes such
+ * archives. */
 #ifndef MRI_TAR_H
 #define MRI_TAR_H
 
 #include "millrace/base.h"
+
+struct mri_source_ops; /* formats/source/source.h */
+extern const struct mri_source_ops mri_source_tar;
 
 enum {
     MRI_TAR_BLOCK = 512,

@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 #include "base/util.h"
-#include "formats/arrays/npy.h"
+#include "formats/arrays/arrays.h"
 #include "formats/source/value.h"
 #include "formats/tar/tar_sample.h"
 

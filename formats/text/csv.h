@@ -11,7 +11,7 @@
 #ifndef MRI_CSV_H
 #define MRI_CSV_H
 
-#include "formats/storage/text.h"
+#include "formats/storage/storage.h"
 
 enum { MRI_CSV_ROW_BYTES = 1 << 20, MRI_CSV_FIELDS = 4096 };
 

@@ -24,12 +24,13 @@
 #include <xxhash.h>
 
 #include "base/util.h"
-#include "formats/fileset/filelist.h"
+#include "formats/fileset/fileset.h"
 #include "formats/source/classes.h"
 #include "formats/source/names.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 #include "formats/text/csv.h"
+#include "formats/text/tables.h"
 
 /* As for folders: a larger file is no picture. */
 #define MOST_PICTURE_BYTES ((uint64_t)256 << 20)

@@ -16,8 +16,9 @@
 #include "base/util.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
-#include "formats/storage/spill.h"
+#include "formats/storage/storage.h"
 #include "formats/text/csv.h"
+#include "formats/text/tables.h"
 
 typedef struct pixels { /* fixed after open */
     mri_spill spill;

@@ -26,9 +26,8 @@
 #include "base/util.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
-#include "formats/storage/gunzip.h"
-#include "formats/storage/spill.h"
-#include "formats/storage/text.h"
+#include "formats/storage/storage.h"
+#include "formats/text/tables.h"
 
 enum { MOST_NUMBERS = 1 << 20, MAX_LISTED = 256, LEAST_SIDE = 16 /* of lines that could be pictures */ };
 enum { LABEL_NONE = -1, LABEL_LAST = 0 }; /* else its number from 1 */

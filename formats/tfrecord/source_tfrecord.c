@@ -15,7 +15,7 @@
 #include <xxhash.h>
 
 #include "base/util.h"
-#include "formats/fileset/framed.h"
+#include "formats/fileset/fileset.h"
 #include "formats/source/value.h"
 #include "formats/tfrecord/tfrecord.h"
 #include "formats/tfrecord/tfrecord_facts.h"

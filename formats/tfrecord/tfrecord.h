@@ -3,12 +3,17 @@
  *   | u64 bytes | u32 masked CRC32C of those 8 | data | u32 masked CRC32C of the data |      little-endian,
  *                                                                                            again and again
  *
- * Nothing stands in front of the first record or behind the last. */
+ * Nothing stands in front of the first record or behind the last.
+ *
+ * The room: takes files of tf.train.Example and gives one format for the table in formats/open.c. The framing
+ * and the message (example.h) are also for pipeline/convert, which writes such files. */
 #ifndef MRI_TFRECORD_H
 #define MRI_TFRECORD_H
 
 #include "base/util.h"
 #include "formats/source/source.h"
+
+extern const mri_source_ops mri_source_tfrecord;
 
 enum { MRI_TFRECORD_HEAD = 12, MRI_TFRECORD_TAIL = 4 };
 

@@ -14,7 +14,7 @@
 #include <stdio.h>
 
 #include "base/util.h"
-#include "formats/fileset/framed.h"
+#include "formats/fileset/fileset.h"
 
 enum {
     HAS_BOXES = 1,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/util.h"
-#include "formats/image/picture_kind.h"
+#include "formats/image/image.h"
 #include "formats/tfrecord/tfrecord_facts.h"
 
 static int expected_kind(const mri_feature *f, const char *name, const char *expected, mr_error *err)

@@ -1,0 +1,13 @@
+/* formats/text/tables.h: data sets written as text: lists of pictures, pixels, sequences of numbers. Private.
+ *
+ * Takes a text, plain or packed, or a folder with one for each part. Gives three formats for the table in
+ * formats/open.c, which is the only one to use them. Numbers are parsed once, when the set is opened, into a
+ * file without a name; nothing is parsed when hot. */
+#ifndef MRI_TABLES_H
+#define MRI_TABLES_H
+
+#include "formats/source/source.h"
+
+extern const mri_source_ops mri_source_csv, mri_source_sequence, mri_source_pixels;
+
+#endif
