@@ -187,6 +187,22 @@ class CheckGraph(unittest.TestCase):
             ],
         )
 
+    def test_circle_through_a_header(self):
+        status, lines = check(
+            {
+                **CLEAN,
+                "formats/store/more.h": "static inline int more(void) { return tar_open(0); }\n",
+                "formats/store/store.c": """
+                    #include "more.h"
+                    int store_count, store_read(const char *);
+                    int store_read(const char *path) { return more(); }
+                    """,
+            }
+        )
+        self.assertEqual(status, 1)
+        self.assertIn("3 files call one another in circles across rooms", lines[1])
+        self.assertIn("formats/store/store (store_read) -> formats/store/more.h (more)", lines[1])
+
     def test_circle_within_a_room(self):
         ring = {}
         for i in range(5):

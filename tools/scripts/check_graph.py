@@ -95,13 +95,17 @@ def shortest_circle(knot, arrows, begins):
 
 
 def circles(tree, rules):
-    """Units that call one another in a circle: through several rooms, or many within one."""
+    """Files that call one another in a circle: through several rooms, or many within one.
+
+    What is inline in a header calls for whoever uses it, so headers stand for themselves here."""
     units, rooms, names = {}, {}, {}
     for (source, target), used in tree.calls.items():
-        source, target = tree.files[source], tree.files[target]
-        units.setdefault(source.unit, set()).add(target.unit)
-        rooms[source.unit], rooms[target.unit] = source.room, target.room
-        names[(source.unit, target.unit)] = used[0]
+        nodes = [
+            file.path if file.is_header() else file.unit for file in (tree.files[source], tree.files[target])
+        ]
+        units.setdefault(nodes[0], set()).add(nodes[1])
+        rooms.update(zip(nodes, (tree.files[source].room, tree.files[target].room)))
+        names[tuple(nodes)] = used[0]
     for room in sorted(set(rooms.values())):
         within = {
             u: {t for t in targets if rooms[t] == room} for u, targets in units.items() if rooms[u] == room

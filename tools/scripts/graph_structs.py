@@ -6,7 +6,7 @@ variable and of the fields on the way; where that is not known, from a field nam
 The address of a field that is a struct itself is no write: its own functions get it.
 """
 
-from graph_tree import KEYWORDS, function_name
+from graph_file import KEYWORDS, function_name
 
 ASSIGNMENTS = frozenset("= += -= *= /= %= &= |= ^= <<= >>= ++ --".split())
 LOCKS = ("pthread_mutex_t", "pthread_cond_t")

@@ -1,229 +1,15 @@
-"""Reads a source tree: its files, what each includes, which functions and globals each defines and uses.
-
-A light reading of C, not a compiler: comments and strings are dropped, every branch of an #if is read, macros
-are not expanded. What it may miss is a function whose name a macro makes; what it finds is there.
-"""
+"""Reads a source tree: all its files, and the arrows between them."""
 
 import os
-import re
+
+from graph_file import File, declarations, names_in
 
 TOP_FOLDERS = ("base", "formats", "kernels", "pipeline", "train", "tools")
 ENDINGS = (".c", ".h", ".cu", ".cuh", ".cc")
 
-LEXER = re.compile(
-    r"""(?P<skip>/\*.*?\*/ | //(?:[^\n\\]|\\.)*)
-      | (?P<directive>^[ \t]*\#(?:[^\n\\/]|\\.|/(?![*/])|/\*.*?\*/|//[^\n]*)*)
-      | (?P<text>"(?:[^"\\\n]|\\.)*" | '(?:[^'\\\n]|\\.)*')
-      | (?P<name>[A-Za-z_]\w*)
-      | (?P<number>\.?[0-9](?:[eEpP][+-]|[\w.])*)
-      | (?P<mark>->|\+\+|--|<<=|>>=|[-+*/%&|^=!<>]=|&&|\|\||<<|>>|\.\.\.|[^\s])""",
-    re.VERBOSE | re.DOTALL | re.MULTILINE,
-)
-
-KEYWORDS = frozenset(
-    "auto break case char const continue default do double else enum extern float for goto if inline int "
-    "long register restrict return short signed sizeof static struct switch typedef union unsigned void "
-    "volatile while _Atomic _Bool _Static_assert _Thread_local __attribute__ bool".split()
-)
-
-
-STATEMENTS = ("return", "goto", "else", "case", "sizeof")
-
-
-class Statement:
-    """One thing at the top of a file: head, the tokens before its body or ';', and body, those in braces."""
-
-    def __init__(self, head, body):
-        self.head, self.body = head, body
-
-
-class File:
-    """One file: path from the root, unit (path without ending), room, includes and statements."""
-
-    def __init__(self, path, text):
-        self.path = path
-        self.unit = os.path.splitext(path)[0]
-        self.top = path.split("/", 1)[0]
-        self.room = room_of(path)
-        self.includes = []
-        self.macros = []  # tokens of the bodies of its macros
-        self.statements = statements(self.tokens(text))
-        self.defines, self.own = definitions(self)
-
-    def tokens(self, text):
-        found = []
-        for match in LEXER.finditer(text):
-            kind, token = match.lastgroup, match.group()
-            if kind == "directive":
-                self.directive(token, found)
-            elif kind == "text":
-                found.append('""')
-            elif kind != "skip":
-                found.append(token)
-        return found
-
-    def directive(self, line, found):
-        """Notes includes and macros; a branch leaves its mark for statements()."""
-        include = re.match(r'\s*#\s*include\s*"([^"]+)"', line)
-        macro = re.match(r"\s*#\s*define\s+\w+(?:\([^)]*\))?(.*)", line, re.DOTALL)
-        branch = re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b", line)
-        if include:
-            self.includes.append(include.group(1))
-        elif macro:
-            self.macros += [
-                m.group() for m in LEXER.finditer(macro.group(1)) if m.lastgroup in ("name", "mark")
-            ]
-        elif branch:
-            found.append({"elif": "#else", "else": "#else", "endif": "#endif"}.get(branch.group(1), "#if"))
-
-    def uses(self):
-        """Names of functions and globals that it may use: in a header only those inside bodies, since a
-        declaration is no use."""
-        names = set()
-        header = self.path.endswith((".h", ".cuh"))
-        for statement in self.statements:
-            names.update(names_in(statement.body))
-            if not header:
-                names.update(names_in(statement.head))
-        return (names | names_in(self.macros)) - self.own - KEYWORDS
-
-
-def names_in(tokens):
-    """Identifiers but for members, which follow '.' or '->'."""
-    return {
-        token
-        for before, token in zip([""] + tokens, tokens)
-        if (token[0].isalpha() or token[0] == "_") and before not in (".", "->")
-    }
-
-
-def room_of(path):
-    """formats/tar/x.c lies in formats/tar, formats/open.c in formats, a public header in formats/public."""
-    parts = path.split("/")
-    return parts[0] + "/public" if "include" in parts[1:-1] else "/".join(parts[:-1])
-
-
-def statements(tokens):
-    """The tokens of a file as a list of Statement. After '#else' the depth is what it was at '#if'."""
-    found, head, body, depth, branches = [], [], [], 0, []
-    for token in tokens:
-        if token == "#if":
-            branches.append(depth)
-        elif token == "#else":
-            depth = branches[-1] if branches else depth
-        elif token == "#endif":
-            branches and branches.pop()
-        elif token == "{":
-            if depth == 0 and head == ["extern", '""']:
-                head = []
-                continue
-            depth += 1
-            body.append(token)
-        elif token == "}":
-            depth = max(depth - 1, 0)
-            body.append(token)
-            if depth == 0 and is_function(head):
-                found.append(Statement(head, body))
-                head, body = [], []
-        elif depth > 0:
-            body.append(token)
-        elif token == ";":
-            found.append(Statement(head, body))
-            head, body = [], []
-        else:
-            head.append(token)
-    return found
-
-
-def is_function(head):
-    return "(" in head and "=" not in head and function_name(head) is not None
-
-
-def function_name(head):
-    """The name before the first '(' that is no attribute and no macro in front of a type."""
-    depth = 0
-    for at, token in enumerate(head):
-        if token == "(":
-            before = head[at - 1] if at else ""
-            if depth == 0 and (before[:1].isalpha() or before[:1] == "_") and before not in KEYWORDS:
-                if at >= 2:
-                    return before
-            depth += 1
-        elif token == ")":
-            depth -= 1
-    return None
-
-
-def declarators(head):
-    """Names that 'int a = 3, *b[2]' makes."""
-    parts, depth = [[]], 0
-    for token in head:
-        depth += (token in "([{") - (token in ")]}")
-        if depth == 0 and token == ",":
-            parts.append([])
-        else:
-            parts[-1].append(token)
-    found = []
-    for part in parts:
-        before = part[: part.index("=")] if "=" in part else part
-        outside, depth = [], 0
-        for token in before:
-            depth += (token in "([") - (token in ")]")
-            if depth == 0 and token.isidentifier() and token not in KEYWORDS:
-                outside.append(token)
-        found += outside[-1:]
-    return found
-
-
-def definitions(file):
-    """(names of functions and globals that others may use, names that mean something of the file's own)"""
-    shared, own = set(), shadows(file)
-    for statement in file.statements:
-        head = statement.head
-        if not head or head[0] in ("typedef", "extern", "_Static_assert", "using"):
-            continue
-        if statement.body and is_function(head):
-            names = [function_name(head)]
-        elif "=" in head or not (statement.body or "(" in head):
-            names = declarators(head) if len(head) > 1 and head[-2] != "struct" else []
-        else:
-            names = []
-        own.update(names)
-        # Device code is launched by the text of its name.
-        if "static" not in head and file.path.endswith((".c", ".cc")):
-            shared.update(names)
-    return shared, own
-
-
-def shadows(file):
-    """Names of parameters and local variables: declared within a function, and never called."""
-    declared, called = set(), set()
-    for statement in file.statements:
-        tokens = (statement.head if is_function(statement.head) else []) + statement.body
-        for before, name, after in zip(tokens, tokens[1:], tokens[2:]):
-            if not name.isidentifier():
-                continue
-            if after == "(":
-                called.add(name)
-            elif after in ("=", ";", ",", ")", "["):
-                if before == "*" or (before.isidentifier() and before not in STATEMENTS):
-                    declared.add(name)
-    return declared - called
-
-
-def declarations(file):
-    """Names that the file says another may define: prototypes, extern variables, and what its macros list."""
-    names = names_in(file.macros)
-    for statement in file.statements:
-        head = [token for token in statement.head if token != "extern"]
-        if head and not statement.body and head[0] != "typedef":
-            function = function_name(head)
-            names.update([function] if function else declarators(head))
-    return names
-
 
 class Tree:
-    """All files below root, the arrows between them, and the structs."""
+    """All files below root, and the arrows between them."""
 
     def __init__(self, root):
         self.files = {}
@@ -236,10 +22,13 @@ class Tree:
                             self.files[path] = File(path, file.read())
         self.rooms = {file.room for file in self.files.values()}
         self.includes = self.find_includes()
+        self.included = {}
+        for source, target in self.includes:
+            self.included.setdefault(source, []).append(target)
         self.calls = self.find_calls()
 
     def find_includes(self):
-        """{(file, file): 'include'}"""
+        """{(file, file): ['include']}"""
         public = {path.split("/include/", 1)[1]: path for path in self.files if "/include/" in path}
         arrows = {}
         for file in self.files.values():
@@ -252,15 +41,13 @@ class Tree:
 
     def find_calls(self):
         """{(file, file): names}. Of files that define one name, that in the caller's room is meant."""
-        definers = {}
-        declared = set().union(*(declarations(file) for file in self.files.values()))
-        for file in self.files.values():
-            for name in file.defines & declared:
-                definers.setdefault(name, []).append(file)
+        definers = self.find_definers()
+        inline = self.find_inline(definers)
         arrows = {}
         for file in self.files.values():
-            for name in sorted(file.uses() & definers.keys()):
-                targets = definers[name]
+            seen = self.seen_by(file.path)
+            for name in sorted(file.uses()):
+                targets = definers.get(name) or [t for t in inline.get(name, ()) if t.path in seen]
                 near = [t for t in targets if t.room == file.room] or [
                     t for t in targets if t.top == file.top
                 ]
@@ -268,3 +55,32 @@ class Tree:
                     if target.unit != file.unit:
                         arrows.setdefault((file.path, target.path), []).append(name)
         return arrows
+
+    def find_definers(self):
+        """{function or global: files that define it for others}"""
+        found = {}
+        declared = set().union(*(declarations(file) for file in self.files.values()))
+        for file in self.files.values():
+            for name in file.defines & declared:
+                found.setdefault(name, []).append(file)
+        return found
+
+    def find_inline(self, definers):
+        """{name: headers that define it}: inline functions, and macros that use a function or global."""
+        found = {}
+        for file in self.files.values():
+            if file.is_header():
+                macros = {name for name, tokens in file.macros.items() if names_in(tokens) & definers.keys()}
+                for name in file.inline_functions() | macros:
+                    found.setdefault(name, []).append(file)
+        return found
+
+    def seen_by(self, path):
+        """Headers that a file includes, and those that they include."""
+        seen, queue = {path}, [path]
+        for source in queue:
+            for target in self.included.get(source, ()):
+                if target not in seen:
+                    seen.add(target)
+                    queue.append(target)
+        return seen
