@@ -1,5 +1,14 @@
 /* pipeline/augment/augment.h: one sample from encoded bytes to its final pixels, inside the pipeline.
- * Private.
+ * Private to the pipeline.
+ *
+ * Takes   a specification (text), an encoded sample, its boxes, and where its pixels go
+ * Gives   final pixels at their place in the batch, the numbers beside them, and where the picture lies in
+ *         the stored one (geometry.h)
+ * Callers loaders and the pipeline's stages that place samples, through this header and geometry.h; the rest
+ *         of this folder is its own
+ *
+ * What the operations of a specification are called and do is a table (op.h): a new one is a row in its
+ * family, op_*.c, and nothing else knows its name.
  *
  * A worker owns one scratch and runs samples through it; in the steady state nothing is allocated. */
 #ifndef MRI_AUGMENT_H

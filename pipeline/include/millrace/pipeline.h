@@ -75,30 +75,15 @@ MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode
 /* ------------------------------------------------------------------------------ augment */
 
 /* SPEC: operations in order, separated by commas, or a preset.
- *   rrc(SIZE[,scale=LO:HI][,ratio=LO:HI][,filter=F][,covers=C])
- *                                           random resized crop (default scale 0.08:1, ratio 3/4:4/3). With
- *                                           covers, above 0 and at most 1 (0.1 is usual), one of the sample's
- *                                           boxes is drawn, and crops until one holds at least that part of
- *                                           its area, 100 tries at most; a sample without boxes is cropped as
- *                                           without covers. Loaders take the boxes of the first field that is
- *                                           delivered as BOXES, else of the first for which mr_field_role()
- *                                           says BOXES, as parts of the picture; one that has neither, or a
- *                                           cache, does not open. Nothing of this in evaluation
- *   resize(SIZE[,filter=F]) | resize(HxW)   shorter side to SIZE, or exactly H x W. F: bilinear (default) or
- *                                           bicubic, both antialiased
- *   center(SIZE)                            centre crop, SIZE or HxW; zeros around a picture that is smaller
- *   padcrop(PAD[,SIZE])                     zero padding on every side, then a random crop of the original
- *                                           (or SIZE)
- *   shift(FX[,FY])                          move by up to a fraction of width/height, edges repeated
- *   flip                                    left-right with probability 1/2
- *   brightness(D)                           add a draw from [-D, D], in units of 0..255, clipped
- *   contrast(LO:HI) saturation(LO:HI)       scale around the mean of the picture's gray / each pixel's gray
- *                                           by a draw, clipped
- *   standardise                             per image: minus its mean, over max(std, 1/sqrt(count)), as
- *                                           numbers beside the pixels
- *   normalise(MEAN/STD | imagenet | none)   what the device subtracts and divides by, in 0..255; default
- *                                           0/255, 0/1 with standardise; MEAN and STD: one number, or three
- *                                           as R:G:B
+ *   rrc resize center padcrop shift       move pixels
+ *   flip                                  mirrors
+ *   brightness contrast saturation        change pixels
+ *   standardise normalise                 fix the numbers that go with them
+ * mr_augment_help() says of each how it is written and what it does; `millrace help augment` prints that.
+ *
+ * rrc(..,covers=C) takes the boxes of the first field that a loader delivers as BOXES, else of the first for
+ * which mr_field_role() says BOXES, as parts of the picture; a loader that has neither, or a cache, does not
+ * open. Nothing of this in evaluation.
  * Presets: none, rrc224 = rrc(224),flip,normalise(imagenet); center224 =
  * resize(256),center(224),normalise(imagenet); cifar = padcrop(4),flip. A random operation is left out in
  * evaluation, except that rrc(N) becomes resize(N * 8/7),center(N) and padcrop with a SIZE its centre
@@ -115,6 +100,9 @@ MR_API int mr_augment_output(const mr_augment *a, uint32_t in_h, uint32_t in_w, 
 MR_API void mr_augment_normalise(const mr_augment *a, float mean[4], float std[4], bool *uses_affine);
 /* The specification in full, presets spelled out: what a checkpoint and a report keep. Owned by a. */
 MR_API const char *mr_augment_text(const mr_augment *a);
+/* The manual of the language: what operation `which` does, in lines, and in *usage how it is written. NULL
+ * behind the last one. Static strings. */
+MR_API const char *mr_augment_help(uint32_t which, const char **usage);
 
 /* ------------------------------------------------------------------------------ trace */
 

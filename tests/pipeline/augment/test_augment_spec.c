@@ -4,16 +4,14 @@
 
 #include "base/util.h"
 #include "mrt.h"
-#include "pipeline/augment/augment_ops.h"
+#include "pipeline/augment/exponent.h"
+#include "pipeline/augment/op.h"
 
-/* Member by member: what lies between members is nobody's. Numbers to the bit. */
 static bool same_op(const mri_op *a, const mri_op *b)
 {
-    const double x[] = {a->lo, a->hi, a->ratio_lo, a->ratio_hi, a->log_ratio_lo, a->log_ratio_hi, a->covers},
-                 y[] = {b->lo, b->hi, b->ratio_lo, b->ratio_hi, b->log_ratio_lo, b->log_ratio_hi, b->covers};
-    return a->kind == b->kind && a->index == b->index && a->height == b->height && a->width == b->width &&
-           a->shorter == b->shorter && a->filter == b->filter && a->pad == b->pad &&
-           memcmp(x, y, sizeof x) == 0;
+    return a->type == b->type && a->index == b->index && a->height == b->height && a->width == b->width &&
+           a->shorter == b->shorter && a->takes_boxes == b->takes_boxes &&
+           memcmp(a->args, b->args, sizeof a->args) == 0;
 }
 
 static void text_is(const char *spec, const char *expected)
@@ -144,6 +142,30 @@ static void errors_name_part_and_place(void **state)
     error_is(many, "more than 32");
 }
 
+/* An unknown name is answered with all there are, and the manual has a text for each. */
+static void every_operation_is_described(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"rrc",        "resize",      "center",     "padcrop",
+                                        "shift",      "flip",        "brightness", "contrast",
+                                        "saturation", "standardise", "normalise"};
+    const mri_op_type *type;
+    size_t found = 0;
+    for (size_t k = 0; (type = mri_op_type_at(k)) != NULL; k++) {
+        const char *usage = NULL, *help = mr_augment_help((uint32_t)k, &usage);
+        MRT_TRUE(help && help[0] && usage && strncmp(usage, type->name, strlen(type->name)) == 0);
+        MRT_TRUE(mri_op_type_find(type->name, strlen(type->name)) == type);
+        MRT_EQ((type->run != NULL) + (type->paint != NULL) + (type->mirrors != NULL) + (type->fix != NULL),
+               1);
+        error_is("unheardof", type->name);
+        for (size_t n = 0; n < MRI_ARRAY_COUNT(names); n++) found += strcmp(names[n], type->name) == 0;
+    }
+    const char *usage = "unchanged";
+    MRT_TRUE(found == MRI_ARRAY_COUNT(names) && mr_augment_help(1000, &usage) == NULL);
+    MRT_STR(usage, "unchanged");
+    error_is("unheardof", "presets none, rrc224, center224, cifar");
+}
+
 static void output_is(const char *spec, bool training, uint32_t in_h, uint32_t in_w, uint32_t h, uint32_t w)
 {
     mr_augment *a;
@@ -218,9 +240,13 @@ static void exp_and_log_are_right(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_spelled_out), cmocka_unit_test(errors_name_part_and_place),
-        cmocka_unit_test(sizes_are_told),        cmocka_unit_test(normalise_numbers),
-        cmocka_unit_test(exp_and_log_are_right), cmocka_unit_test(the_longest_texts_have_room),
+        cmocka_unit_test(texts_are_spelled_out),
+        cmocka_unit_test(errors_name_part_and_place),
+        cmocka_unit_test(sizes_are_told),
+        cmocka_unit_test(normalise_numbers),
+        cmocka_unit_test(exp_and_log_are_right),
+        cmocka_unit_test(the_longest_texts_have_room),
+        cmocka_unit_test(every_operation_is_described),
     };
     return mrt_run(tests);
 }

@@ -1,0 +1,133 @@
+/* pipeline/augment/frame.c: the picture on its way through the operations. */
+#include "pipeline/augment/frame.h"
+
+mri_philox mri_draw(mri_sample_key key, uint32_t index, uint32_t block)
+{
+    if (block >= MRI_DRAW_BLOCKS) { /* else it would be a block of the operation that follows */
+        index += MRI_AUGMENT_MAX_OPS;
+        block -= MRI_DRAW_BLOCKS;
+    }
+    return mri_philox4x32(mri_mix64(mri_mix64(key.seed) + 64 * (uint64_t)index + block), key.sample,
+                          key.epoch);
+}
+
+/* Where the result of the operations up to `next` goes, for width x height pixels. Takes in the flips that
+ * follow. */
+int mri_frame_target(mri_frame *f, uint32_t next, uint64_t width, uint64_t height, bool *mirror,
+                     uint8_t **out)
+{
+    bool last = true;
+    *mirror = false;
+    for (uint32_t k = next; k < f->a->op_count && last; k++) {
+        const mri_op *op = &f->a->op[k];
+        if (op->type->run) {
+            last = false;
+        } else if (op->type->mirrors && !(f->flips_done >> k & 1)) {
+            *mirror ^= op->type->mirrors(f, op);
+            f->flips_done |= (uint64_t)1 << k;
+        }
+    }
+    if (last) {
+        if (width != f->out_w || height != f->out_h)
+            return mr_error_set(
+                f->err, MR_EFORMAT,
+                "picture comes out as %llu x %llu, the batch holds %u x %u: add resize or rrc "
+                "to the augmentation",
+                (unsigned long long)width, (unsigned long long)height, f->out_w, f->out_h);
+        *out = f->dst;
+        return MR_OK;
+    }
+    if (width > f->most_pixels / height)
+        return mr_error_set(
+            f->err, MR_ELIMIT,
+            "augmentation makes a picture of %llu x %llu in between; the limit is %llu pixels",
+            (unsigned long long)width, (unsigned long long)height, (unsigned long long)f->most_pixels);
+    mri_buffer *free_one = &f->s->work[f->v.pixels == f->s->work[0].data && f->v.pixels];
+    if (mri_buffer_need(free_one, (size_t)(width * height * f->v.channels)))
+        return mr_error_set(f->err, MR_ENOMEM, "no memory for a picture of %llu x %llu",
+                            (unsigned long long)width, (unsigned long long)height);
+    *out = free_one->data;
+    return MR_OK;
+}
+
+static int decode_part(mri_frame *f, mri_rect part)
+{
+    const int rc =
+        mri_picture_decode(&f->s->decoder, f->picture, f->decode, f->v.channels, part, &f->v, f->err);
+    f->picture = NULL;
+    f->part_x = part.x;
+    f->part_y = part.y;
+    return rc;
+}
+
+void mri_frame_replace(mri_frame *f, const uint8_t *pixels, uint32_t width, uint32_t height)
+{
+    f->v = (mri_view){.pixels = pixels,
+                      .width = width,
+                      .height = height,
+                      .channels = f->v.channels,
+                      .stride = (size_t)width * f->v.channels};
+    f->picture = NULL;
+    f->full_w = width;
+    f->full_h = height;
+    f->part_x = f->part_y = 0;
+    f->mirrored = false;
+}
+
+/* Pixels [at, at + count) of a side, as far as it has them; at least one. */
+static void cut(int64_t at, uint32_t count, uint32_t side, uint32_t *from, uint32_t *size)
+{
+    const int64_t lo = at < 0 ? 0 : at > (int64_t)side - 1 ? (int64_t)side - 1 : at, end = at + count;
+    *from = (uint32_t)lo;
+    *size = end <= lo ? 1 : (uint32_t)((end > (int64_t)side ? (int64_t)side : end) - lo);
+}
+
+/* The picture becomes its width x height window at (x, y). */
+int mri_frame_window(mri_frame *f, uint32_t next, int64_t x, int64_t y, uint32_t width, uint32_t height,
+                     mri_outside outside)
+{
+    uint8_t *to;
+    bool mirror;
+    int rc = mri_frame_target(f, next, width, height, &mirror, &to);
+    if (rc) return rc;
+    if (f->mirrored) { /* the mirror image's window is the mirror image of the window at the other end */
+        x = (int64_t)f->full_w - x - width;
+        mirror = !mirror;
+    }
+    if (f->geometry) mri_geometry_window(f->geometry, x, y, width, height, outside, mirror);
+    if (f->picture) {
+        mri_rect part;
+        cut(x, width, f->full_w, &part.x, &part.width);
+        cut(y, height, f->full_h, &part.y, &part.height);
+        if (part.width == width && part.height == height && f->picture->way == MRI_WAY_ROAD) {
+            /* nothing outside: straight there */
+            const mri_axis ax = mri_axis_window(f->full_w, part.x, width),
+                           ay = mri_axis_window(f->full_h, part.y, height);
+            rc = mri_picture_resample(&f->s->decoder, f->picture, f->decode, f->v.channels, &ax, &ay,
+                                      MRI_FILTER_BILINEAR, mirror, to, f->err);
+            if (rc == MR_OK) mri_frame_replace(f, to, width, height);
+            return rc;
+        }
+        rc = decode_part(f, part);
+        if (rc) return rc;
+    }
+    mri_copy_window(&f->v, x - f->part_x, y - f->part_y, width, height, outside, mirror, to);
+    mri_frame_replace(f, to, width, height);
+    return MR_OK;
+}
+
+int mri_frame_whole(mri_frame *f, uint32_t next)
+{
+    return mri_frame_window(f, next, 0, 0, f->full_w, f->full_h, MRI_OUTSIDE_ZERO);
+}
+
+int mri_frame_own(mri_frame *f, uint8_t **pixels)
+{
+    const bool ours =
+        f->v.pixels == f->dst ||
+        (f->v.pixels && (f->v.pixels == f->s->work[0].data || f->v.pixels == f->s->work[1].data));
+    const int rc = ours ? MR_OK : mri_frame_whole(f, f->at);
+    if (rc) return rc;
+    *pixels = f->v.pixels == f->dst ? f->dst : f->s->work[f->v.pixels != f->s->work[0].data].data;
+    return MR_OK;
+}

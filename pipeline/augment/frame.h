@@ -1,0 +1,79 @@
+/* pipeline/augment/frame.h: the picture on its way through the operations, and what they do to it. Private to
+ * this room.
+ *
+ * The picture is at first encoded. A first operation that resamples takes its result straight from there, at
+ * its size; anything else makes the decoder bring a view of its pixels, of which a center only its part. From
+ * then on operations replace the view by another: of the decoder's buffer, of one of two work buffers, at
+ * last of dst. Few steps copy:
+ *
+ *   - A flip is a mark, folded into the next copy or resize. It commutes with the operations that paint, so
+ *     flips that follow are folded in as well.
+ *   - The last operation that moves pixels writes to dst; those that paint behind it work there in place. */
+#ifndef MRI_AUGMENT_FRAME_H
+#define MRI_AUGMENT_FRAME_H
+
+#include "pipeline/augment/geometry.h"
+#include "pipeline/augment/op.h"
+#include "pipeline/decode/decoders.h"
+
+/* Pictures between operations may be larger than the one that was decoded, up to this many pixels. */
+#define MRI_BETWEEN_PIXELS ((uint64_t)4 << 20)
+
+struct mri_scratch {
+    mri_decoder decoder;
+    mri_buffer work[2];
+};
+
+struct mri_frame {
+    const mr_augment *a;
+    mri_scratch *s;
+    const mr_decode_config *decode;
+    mri_sample_key key;
+    uint32_t out_h, out_w, at; /* at: the operation being run */
+    uint8_t *dst;
+    uint64_t most_pixels;       /* of a picture in between */
+    const mri_picture *picture; /* not decoded yet; then NULL */
+    mri_view v; /* the picture so far: a part of a whole of full_w x full_h, from (part_x, part_y) */
+    uint32_t full_w, full_h, part_x, part_y;
+    bool mirrored;          /* picture or v stands for its mirror image */
+    uint64_t flips_done;    /* bit k: operation k was folded in ahead of its turn */
+    mri_geometry *geometry; /* of the picture so far, without `mirrored`; or NULL, then boxes too */
+    const mri_boxes *boxes; /* or NULL */
+    mr_error *err;
+};
+
+/* ---- draws ----
+ * philox4x32 with key mix64(mix64(seed) + 64 * index + block) and counter (sample, epoch), where index is the
+ * operation's place in the specification, and block counts the tries of rrc and is 0 elsewhere. An operation
+ * has 64 blocks; what goes on behind them goes on at index + 32, where no operation is. Nothing else enters
+ * but, in crops that ask for them, the sample's boxes. */
+enum { MRI_DRAW_BLOCKS = 64 };
+mri_philox mri_draw(mri_sample_key key, uint32_t index, uint32_t block);
+
+/* From lo to hi by a word of a draw. */
+static inline double mri_between(double lo, double hi, uint32_t word)
+{
+    return lo + (hi - lo) * (word * (1.0 / 4294967296.0));
+}
+
+/* Where the middle `part` of a side begins; before it where it is longer. */
+static inline int64_t mri_centred(uint64_t side, uint32_t part) { return ((int64_t)side - part) >> 1; }
+
+/* ---- another picture ---- */
+
+/* The picture becomes its width x height window at (x, y). `next`: the operation that comes then. */
+int mri_frame_window(mri_frame *f, uint32_t next, int64_t x, int64_t y, uint32_t width, uint32_t height,
+                     mri_outside outside);
+/* It stays what it is, as interleaved pixels in a buffer of its own, and not marked as mirrored. */
+int mri_frame_whole(mri_frame *f, uint32_t next);
+/* Its pixels, where they may be written. */
+int mri_frame_own(mri_frame *f, uint8_t **pixels);
+
+/* For operations that make their result themselves: where it goes, for width x height pixels, and whether to
+ * mirror it, for the flips that follow up to `next` and behind are taken in. Then mri_frame_replace() says it
+ * is there. */
+int mri_frame_target(mri_frame *f, uint32_t next, uint64_t width, uint64_t height, bool *mirror,
+                     uint8_t **out);
+void mri_frame_replace(mri_frame *f, const uint8_t *pixels, uint32_t width, uint32_t height);
+
+#endif

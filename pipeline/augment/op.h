@@ -1,0 +1,94 @@
+/* pipeline/augment/op.h: what an operation of the augmentation language is: a row of a table. Private to this
+ * room.
+ *
+ *   table.c   the families of rows, and the presets
+ *   op_*.c    a family each: how its operations are written, and what they do to a picture
+ *   spec.c    reads a specification: a row's read() takes what stands between the parentheses
+ *   augment.c runs a sample: a row's run(), paint() or mirrors() works on the picture so far (frame.h)
+ *
+ * Nothing but an operation's own family knows its name, its arguments or its draws. */
+#ifndef MRI_AUGMENT_OP_H
+#define MRI_AUGMENT_OP_H
+
+#include "base/util.h"
+#include "millrace/pipeline.h"
+#include "pipeline/augment/augment.h"
+
+#define MRI_AUGMENT_MAX_OPS  32
+#define MRI_AUGMENT_MAX_SIDE 32768
+
+typedef struct mri_op_type mri_op_type;
+typedef struct mri_spec mri_spec;
+typedef struct mri_frame mri_frame;
+
+/* An operation with its arguments. */
+typedef struct mri_op {
+    const mri_op_type *type;
+    uint32_t index;         /* place in the specification: what draws depend on */
+    uint32_t height, width; /* of the picture that comes out; 0: that of the one that goes in */
+    bool shorter;           /* width is the length of the shorter side, height follows from the picture */
+    bool takes_boxes;       /* crops go by the sample's boxes */
+    _Alignas(8) uint8_t args[64]; /* what read() made of the other arguments: MRI_OP_ARGS() */
+} mri_op;
+
+/* The arguments of an operation as its family's struct, which start as zeros. A struct that is too large for
+ * them does not compile. */
+#define MRI_OP_ARGS(type, op)                                                                                \
+    ((type *)((op)->args + 0 * sizeof(char[sizeof(type) <= sizeof(((mri_op *)0)->args) ? 1 : -1])))
+
+/* A row of the table. One of mirrors, paint, run and fix says what the operation does. */
+struct mri_op_type {
+    const char *name;
+    const char *usage; /* how it is written, for messages and the manual */
+    const char *help;  /* what it does, for the manual: lines of at most 70 characters */
+
+    /* Takes the arguments behind "(" into s->op and writes them down with all defaults. NULL: takes none. */
+    int (*read)(mri_spec *s);
+    /* Adds to the list what stands for the operation in evaluation. NULL: it is left out, as random ones are.
+     */
+    void (*evaluate)(mr_augment *a, const mri_op *op);
+
+    /* Is the picture to be mirrored? May be asked ahead of its turn. */
+    bool (*mirrors)(const mri_frame *f, const mri_op *op);
+    /* Changes pixels where they are, `count` of them with `channels` bytes each, by the operation's draw. It
+     * must not matter where a pixel lies: flips that follow are folded in before. */
+    void (*paint)(const mri_op *op, mri_philox draw, uint8_t *pixels, size_t count, uint32_t channels);
+    /* Moves pixels: makes another picture of the one so far, with the functions of frame.h. */
+    int (*run)(mri_frame *f, const mri_op *op);
+    /* Does nothing to pixels, but fixes the numbers that go with them. One such operation, once; it is in no
+     * list. */
+    void (*fix)(mr_augment *a, const mri_op *op);
+
+    bool resamples; /* run: takes its result at its size straight from the decoder */
+    bool centres;   /* run: takes the middle, which a resize before it may take along */
+};
+
+struct mr_augment {
+    uint32_t op_count;
+    mri_op op[2 * MRI_AUGMENT_MAX_OPS]; /* for this mode: an operation may become two in evaluation */
+    bool standardise;
+    float mean[4], std[4];
+    char text[6144]; /* 32 operations of at most 170 characters, and room */
+};
+
+/* Row k of the table, families one after the other; NULL behind the last. */
+const mri_op_type *mri_op_type_at(size_t k);
+/* The row of that name, `n` characters long; NULL: there is none. */
+const mri_op_type *mri_op_type_find(const char *name, size_t n);
+
+/* Presets: names for whole specifications. */
+typedef struct mri_preset {
+    const char *name, *spec;
+} mri_preset;
+const mri_preset *mri_preset_at(size_t k); /* NULL behind the last */
+
+/* Families. The last row has no name. */
+extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_colour[], mri_ops_numbers[];
+
+/* Adds an operation to the list as it is. */
+void mri_augment_add(mr_augment *a, const mri_op *op);
+
+/* Sides after resize(N): the shorter one N, the other in proportion, rounded down, at least 1. */
+void mri_shorter_side(uint32_t n, uint32_t in_h, uint32_t in_w, uint64_t *out_h, uint64_t *out_w);
+
+#endif

@@ -1,0 +1,49 @@
+/* pipeline/augment/spec.h: a specification while it is read, and the words a row's read() is made of. Private
+ * to this room.
+ *
+ * What is taken from `at` and is right is written down with mri_spec_put...(): the text in a checkpoint is
+ * the text that was given, with defaults spelled out. Functions that return int return MR_OK, or MR_EINVAL
+ * with a message that names the part and its place. */
+#ifndef MRI_AUGMENT_SPEC_H
+#define MRI_AUGMENT_SPEC_H
+
+#include "pipeline/augment/op.h"
+
+struct mri_spec {
+    const char *spec, *at; /* the whole, and what comes next in it */
+    mr_augment *a;         /* what is made of it, and its text in full */
+    size_t text_used;
+    uint32_t count; /* operations of the specification */
+    mri_op op;      /* the one being read */
+    bool training, numbers_fixed;
+    const char *usage; /* of the operation being read, for messages */
+    mr_error *err;
+};
+
+/* A decimal fraction as it was written, over another one: exact, and printed as it came. */
+typedef struct mri_number {
+    uint32_t digits, digits_below; /* value: (digits / 10^places) / (digits_below / 10^places_below) */
+    uint8_t places, places_below;
+    bool fraction; /* written with a slash */
+} mri_number;
+
+double mri_number_value(mri_number n);
+
+/* Always MR_EINVAL: what was wrong at `where`. */
+int mri_spec_fail(const mri_spec *s, const char *where, const char *format, ...) MR_PRINTF(3, 4);
+
+bool mri_spec_take(mri_spec *s, char c);           /* this character, spaces around it */
+bool mri_spec_word(mri_spec *s, const char *text); /* these characters */
+int mri_spec_number(mri_spec *s, mri_number *n);   /* 0.75 or 3/4 */
+int mri_spec_decimal(mri_spec *s, mri_number *n);  /* 0.75 */
+int mri_spec_whole(mri_spec *s, uint32_t low, uint32_t high, uint32_t *out);
+int mri_spec_range(mri_spec *s, double low, double high, mri_number out[2]); /* LO:HI */
+/* SIZE or HxW: the operation's height and width. *single: one number for both. */
+int mri_spec_size(mri_spec *s, bool *single);
+
+void mri_spec_put(mri_spec *s, const char *format, ...) MR_PRINTF(2, 3);
+void mri_spec_put_number(mri_spec *s, mri_number n);
+void mri_spec_put_range(mri_spec *s, const mri_number r[2]);
+void mri_spec_put_size(mri_spec *s, bool single);
+
+#endif
