@@ -104,7 +104,7 @@ run() { # run SECTION NAME LIMIT COMMAND...: false when it failed or was not beg
     fi
     return $status
 }
-has() { "$millrace" "$1" --help 2>/dev/null | grep -q -- "^  $2"; }
+has() { "$millrace" "$1" --help --all 2>/dev/null | grep -q -- "^  $2"; }
 
 # ---- the device, and the libraries it needs ----
 

@@ -131,7 +131,7 @@ def without(option, what):
 def gather(args, jobs):
     """Contestants that are ready, and {name: why} of those that are not."""
     ready, absent, job = [], {}, jobs["photos"]
-    help_text = call([args.millrace, "bench", "--help"], 60)[0]
+    help_text = call([args.millrace, "bench", "--help", "--all"], 60)[0]
 
     def add(name, make):
         try:

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "millrace/base.h"
+#include "millrace/pipeline.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 #include "tools/cli/tool.h"
@@ -25,7 +25,29 @@ static void put_overview(FILE *out)
           out);
     for (size_t i = 0; i < OPT_COUNT(commands); i++)
         fprintf(out, "  %-10s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n'millrace help COMMAND' tells its options; 'millrace --version' the version.\n", out);
+    fputs(
+        "\n'millrace help COMMAND' tells its options, with --all those it shares with other commands, too;\n"
+        "'millrace help augment' the operations of --augment; 'millrace --version' the version.\n",
+        out);
+}
+
+/* The manual of --augment, from the library's own table. */
+static void put_augment_manual(FILE *out)
+{
+    const char *help, *usage;
+    fputs("--augment SPEC: operations in order, separated by commas, or a preset.\n\n", out);
+    for (uint32_t k = 0; (help = mr_augment_help(k, &usage)) != NULL; k++) {
+        fprintf(out, "  %s\n", usage);
+        for (const char *line = help; *line;) {
+            const size_t n = strcspn(line, "\n");
+            fprintf(out, "      %.*s\n", (int)n, line);
+            line += n + (line[n] == '\n');
+        }
+    }
+    fputs("\nPresets: none; rrc224 = rrc(224),flip,normalise(imagenet); center224 =\n"
+          "resize(256),center(224),normalise(imagenet); cifar = padcrop(4),flip.\n"
+          "A random operation is left out in evaluation where it says nothing else.\n",
+          out);
 }
 
 static const char *command_name(const void *context, size_t i)
@@ -47,7 +69,7 @@ static const command *find_command(const char *name)
 static int run_command(const command *cmd, int argc, char *const *argv)
 {
     char message[640];
-    bool wants_help = false;
+    opt_help wants_help = OPT_HELP_NONE;
     void *args = malloc(cmd->args_bytes);
     if (!args) {
         say("out of memory");
@@ -57,7 +79,7 @@ static int run_command(const command *cmd, int argc, char *const *argv)
     if (!options_parse(cmd, argc, argv, args, &wants_help, message, sizeof message)) {
         say("%s", message);
     } else if (wants_help) {
-        options_help(stdout, cmd);
+        options_help(stdout, cmd, wants_help);
         status = EXIT_DONE;
     } else {
         interrupt_install();
@@ -73,9 +95,13 @@ static int run_help(int argc, char *const *argv)
         put_overview(stdout);
         return EXIT_DONE;
     }
+    if (strcmp(argv[0], "augment") == 0) {
+        put_augment_manual(stdout);
+        return EXIT_DONE;
+    }
     const command *cmd = find_command(argv[0]);
     if (!cmd) return EXIT_MISUSED;
-    options_help(stdout, cmd);
+    options_help(stdout, cmd, options_help_asked(argc - 1, argv + 1));
     return EXIT_DONE;
 }
 

@@ -267,20 +267,27 @@ static bool take_option(const parse *p, const char *word, const char *next, bool
     return store(p, o, base, value);
 }
 
-bool options_parse(const command *cmd, int argc, char *const *argv, void *args, bool *wants_help,
+opt_help options_help_asked(int argc, char *const *argv)
+{
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--all") == 0) return OPT_HELP_ALL;
+    return OPT_HELP_SHORT;
+}
+
+bool options_parse(const command *cmd, int argc, char *const *argv, void *args, opt_help *wants_help,
                    char *message, size_t message_bytes)
 {
     const parse p = {cmd, args, message, message_bytes};
     size_t positional = 0;
     bool only_positionals = false;
-    *wants_help = false;
+    *wants_help = OPT_HELP_NONE;
     if (!fill_defaults(&p)) return false;
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
         if (!only_positionals && strcmp(word, "--") == 0) {
             only_positionals = true;
         } else if (!only_positionals && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
-            *wants_help = true;
+            *wants_help = options_help_asked(argc - i, argv + i);
             return true;
         } else if (!only_positionals && word[0] == '-' && word[1] == '-') {
             bool used_next = false;

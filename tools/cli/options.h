@@ -52,7 +52,14 @@ typedef struct opt_group {
     const opt *options;
     size_t count;
     size_t base; /* offset of the table's struct in the command's struct */
+    bool common; /* shared by commands: short help names its options and no more */
 } opt_group;
+
+/* A command's own options, fields of its struct. */
+#define OPT_OWN_GROUP(title, table)                                                                          \
+    {                                                                                                        \
+        title, table, OPT_COUNT(table), 0, false                                                             \
+    }
 
 typedef struct opt_positional {
     const char *name;
@@ -73,20 +80,28 @@ typedef struct command {
     int (*run)(const void *args); /* returns the exit status */
 } command;
 
+typedef enum opt_help {
+    OPT_HELP_NONE,
+    OPT_HELP_SHORT, /* --help: the command's own options */
+    OPT_HELP_ALL,   /* --help --all: those it shares with others, too */
+} opt_help;
+
 #define OPT_COUNT(table) (sizeof(table) / sizeof((table)[0]))
 
 /* Fill args (args_bytes, any contents) with defaults, then from argv[0..argc), the words behind the command's
  * name. False: the user is wrong and message says how, with the nearest option where a name is unknown.
- * *wants_help is set, and the rest not looked at, when --help stands there. */
-bool options_parse(const command *cmd, int argc, char *const *argv, void *args, bool *wants_help,
+ * *wants_help is set, and the rest looked at for --all only, when --help stands there. */
+bool options_parse(const command *cmd, int argc, char *const *argv, void *args, opt_help *wants_help,
                    char *message, size_t message_bytes);
+/* What the words behind --help, or behind `help COMMAND`, ask for. */
+opt_help options_help_asked(int argc, char *const *argv);
 
 /* The nearest of count names to what was typed, or NULL when none is near. name(context, i) gives the
  * i-th. */
 const char *options_nearest(const char *typed, size_t count,
                             const char *(*name)(const void *context, size_t i), const void *context);
 
-void options_help(FILE *out, const command *cmd);
+void options_help(FILE *out, const command *cmd, opt_help how);
 /* The whole manual page in roff. */
 void options_man(FILE *out, const command *const *commands, size_t count);
 

@@ -22,12 +22,12 @@ static void value_text(const opt *o, char *buf, size_t buf_bytes)
         at += (size_t)snprintf(buf + at, buf_bytes - at, "%s%s", k ? "|" : "", o->choices[k]);
 }
 
-/* Help, then range and default, as one text to be wrapped. */
-static void full_help(const opt *o, char *buf, size_t buf_bytes)
+/* Help, then range (not in short help) and default, as one text to be wrapped. */
+static void full_help(const opt *o, opt_help how, char *buf, size_t buf_bytes)
 {
     const bool number =
         o->kind == OPT_U32 || o->kind == OPT_U64 || o->kind == OPT_REAL || o->kind == OPT_COUNT_OR_OFF;
-    const bool bounded = number && o->high < 0xffffffffu;
+    const bool bounded = how == OPT_HELP_ALL && number && o->high < 0xffffffffu;
     char range[64] = "", fallback[96] = "";
     if (bounded) snprintf(range, sizeof range, "%.15g to %.15g", o->low, o->high);
     if (o->fallback) snprintf(fallback, sizeof fallback, "%sdefault %s", bounded ? "; " : "", o->fallback);
@@ -95,26 +95,70 @@ static void usage_line(const command *cmd, char *buf, size_t buf_bytes)
     if (at < buf_bytes) snprintf(buf + at, buf_bytes - at, " [OPTION...]");
 }
 
-void options_help(FILE *out, const command *cmd)
+static void put_group(FILE *out, const opt_group *group, opt_help how)
 {
-    char line[512], help[1024];
+    char line[512], help[1024], value[256];
+    fprintf(out, "\n%s:\n", group->title);
+    for (size_t i = 0; i < group->count; i++) {
+        value_text(&group->options[i], value, sizeof value);
+        snprintf(line, sizeof line, "--%s%s%s", group->options[i].name, *value ? " " : "", value);
+        full_help(&group->options[i], how, help, sizeof help);
+        put_row(out, line, help);
+    }
+}
+
+/* Are there several groups that the command shares with others? One alone short help explains, too. */
+static bool has_common(const command *cmd)
+{
+    size_t count = 0;
+    for (size_t g = 0; g < cmd->group_count; g++) count += cmd->groups[g].common;
+    return count > 1;
+}
+
+/* The groups that a command shares with others: the names of their options, and how to see the rest. */
+static void put_common(FILE *out, const command *cmd)
+{
+    if (has_common(cmd))
+        fprintf(out, "\nCommon options, which 'millrace help %s --all' explains:\n", cmd->name);
+    for (size_t g = 0; g < cmd->group_count; g++) {
+        const opt_group *group = &cmd->groups[g];
+        char names[1024];
+        size_t at = 0;
+        if (!group->common) continue;
+        for (size_t i = 0; i < group->count && at < sizeof names; i++)
+            at += (size_t)snprintf(names + at, sizeof names - at, "%s--%s", i ? " " : "",
+                                   group->options[i].name);
+        char title[64];
+        snprintf(title, sizeof title, "%.*s", (int)strcspn(group->title, "("), group->title);
+        put_row(out, title, names);
+    }
+}
+
+/* The command's text; of it the first paragraph in short help, where --all tells more. */
+static void put_text(FILE *out, const command *cmd, opt_help how)
+{
+    char first[2048];
+    if (how == OPT_HELP_SHORT) {
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(cmd->text, "\n"), cmd->text);
+        put_wrapped(out, first, 0, 0);
+    } else {
+        put_wrapped(out, cmd->text, 0, 0);
+    }
+}
+
+void options_help(FILE *out, const command *cmd, opt_help how)
+{
+    char line[512];
+    if (!has_common(cmd)) how = OPT_HELP_ALL; /* short help would be as long */
     usage_line(cmd, line, sizeof line);
     fprintf(out, "usage: %s\n\n", line);
-    put_wrapped(out, cmd->text, 0, 0);
+    put_text(out, cmd, how);
     if (cmd->positional_count) fputc('\n', out);
     for (size_t i = 0; i < cmd->positional_count; i++)
         put_row(out, cmd->positionals[i].name, cmd->positionals[i].help);
-    for (size_t g = 0; g < cmd->group_count; g++) {
-        const opt_group *group = &cmd->groups[g];
-        fprintf(out, "\n%s:\n", group->title);
-        for (size_t i = 0; i < group->count; i++) {
-            char value[256];
-            value_text(&group->options[i], value, sizeof value);
-            snprintf(line, sizeof line, "--%s%s%s", group->options[i].name, *value ? " " : "", value);
-            full_help(&group->options[i], help, sizeof help);
-            put_row(out, line, help);
-        }
-    }
+    for (size_t g = 0; g < cmd->group_count; g++)
+        if (how == OPT_HELP_ALL || !cmd->groups[g].common) put_group(out, &cmd->groups[g], how);
+    if (how == OPT_HELP_SHORT) put_common(out, cmd);
     if (cmd->examples) fprintf(out, "\nExamples:\n%s", cmd->examples);
 }
 
@@ -154,7 +198,7 @@ static void man_command(FILE *out, const command *cmd)
             char value[256];
             value_text(o, value, sizeof value);
             snprintf(line, sizeof line, "--%s%s%s", o->name, *value ? " " : "", value);
-            full_help(o, help, sizeof help);
+            full_help(o, OPT_HELP_ALL, help, sizeof help);
             fputs(".TP\n.B ", out);
             put_roff(out, line);
             put_roff(out, help);

@@ -227,14 +227,9 @@ static const opt options[] = {
      "trainer: side of the input; without it the model's own", NULL},
 };
 static const opt_group groups[] = {
-    {"Measuring", options, OPT_COUNT(options), 0},
-    MODEL_GROUP(bench_args, model),
-    RUN_GROUP(bench_args, run),
-    LOADER_GROUP(bench_args, loader),
-    DEVICE_GROUP(bench_args, device),
-    COMPUTE_GROUP(bench_args, compute),
-    DATA_GROUP(bench_args, data_opts),
-    OUTPUT_GROUP(bench_args, output),
+    OPT_OWN_GROUP("Measuring", options), MODEL_GROUP(bench_args, model),   RUN_GROUP(bench_args, run),
+    LOADER_GROUP(bench_args, loader),    DEVICE_GROUP(bench_args, device), COMPUTE_GROUP(bench_args, compute),
+    DATA_GROUP(bench_args, data_opts),   OUTPUT_GROUP(bench_args, output),
 };
 static const opt_positional positionals[] = {
     {"WHAT", offsetof(bench_args, what), true, "loader, trainer or limits"},

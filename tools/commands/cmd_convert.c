@@ -251,7 +251,7 @@ static const opt options[] = {
 };
 
 static const opt_group groups[] = {
-    {"Conversion", options, OPT_COUNT(options), 0},
+    OPT_OWN_GROUP("Conversion", options),
     DATA_GROUP(convert_args, data),
     OUTPUT_GROUP(convert_args, output),
 };

@@ -130,9 +130,8 @@ static const opt options[] = {
      "stop after so many batches and go on with a second loader; the digest is over both", NULL},
 };
 static const opt_group groups[] = {
-    {"Digest", options, OPT_COUNT(options), 0}, RUN_GROUP(digest_args, run),
-    LOADER_GROUP(digest_args, loader),          DEVICE_GROUP(digest_args, device),
-    DATA_GROUP(digest_args, data_opts),         OUTPUT_GROUP(digest_args, output),
+    OPT_OWN_GROUP("Digest", options),  RUN_GROUP(digest_args, run),        LOADER_GROUP(digest_args, loader),
+    DEVICE_GROUP(digest_args, device), DATA_GROUP(digest_args, data_opts), OUTPUT_GROUP(digest_args, output),
 };
 static const opt_positional positionals[] = {
     {"DATA", offsetof(digest_args, data), true, "a record file, a shard list, or any data set"},

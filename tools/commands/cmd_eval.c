@@ -130,12 +130,8 @@ static const opt options[] = {
      "a checkpoint, or the folder of a run: its newest", NULL},
 };
 static const opt_group groups[] = {
-    {"Evaluation", options, OPT_COUNT(options), 0},
-    RUN_GROUP(eval_args, run),
-    LOADER_GROUP(eval_args, loader),
-    DEVICE_GROUP(eval_args, device),
-    COMPUTE_GROUP(eval_args, compute),
-    DATA_GROUP(eval_args, data_opts),
+    OPT_OWN_GROUP("Evaluation", options), RUN_GROUP(eval_args, run),         LOADER_GROUP(eval_args, loader),
+    DEVICE_GROUP(eval_args, device),      COMPUTE_GROUP(eval_args, compute), DATA_GROUP(eval_args, data_opts),
     OUTPUT_GROUP(eval_args, output),
 };
 static const opt_positional positionals[] = {

@@ -223,7 +223,7 @@ static const opt options[] = {
     {"force", OPT_FLAG, offsetof(export_args, force), 0, 0, NULL, NULL, "replace files that exist", NULL},
 };
 static const opt_group groups[] = {
-    {"Options", options, OPT_COUNT(options), 0},
+    OPT_OWN_GROUP("Options", options),
     DATA_GROUP(export_args, data_opts),
     OUTPUT_GROUP(export_args, output),
 };

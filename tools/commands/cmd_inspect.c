@@ -365,7 +365,7 @@ static const opt options[] = {
      "threads of --bad; 0: one per core", NULL},
 };
 static const opt_group groups[] = {
-    {"Options", options, OPT_COUNT(options), 0},
+    OPT_OWN_GROUP("Options", options),
     DATA_GROUP(inspect_args, data),
     OUTPUT_GROUP(inspect_args, output),
 };

@@ -188,14 +188,10 @@ static const opt options[] = {
      "the report with a timeline, as one HTML page", NULL},
 };
 static const opt_group groups[] = {
-    {"Profile", options, OPT_COUNT(options), 0},
-    MODEL_GROUP(profile_args, model),
-    RUN_GROUP(profile_args, run),
-    LOADER_GROUP(profile_args, loader),
-    DEVICE_GROUP(profile_args, device),
-    COMPUTE_GROUP(profile_args, compute),
-    DATA_GROUP(profile_args, data_opts),
-    OUTPUT_GROUP(profile_args, output),
+    OPT_OWN_GROUP("Profile", options),   MODEL_GROUP(profile_args, model),
+    RUN_GROUP(profile_args, run),        LOADER_GROUP(profile_args, loader),
+    DEVICE_GROUP(profile_args, device),  COMPUTE_GROUP(profile_args, compute),
+    DATA_GROUP(profile_args, data_opts), OUTPUT_GROUP(profile_args, output),
 };
 static const opt_positional positionals[] = {
     {"DATA", offsetof(profile_args, data), true, "a record file, a shard list, or any data set"},

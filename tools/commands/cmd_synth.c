@@ -180,7 +180,7 @@ static const opt options[] = {
      "write into a folder that is not empty", NULL},
 };
 static const opt_group groups[] = {
-    {"Options", options, OPT_COUNT(options), 0},
+    OPT_OWN_GROUP("Options", options),
     OUTPUT_GROUP(synth_args, output),
 };
 static const opt_positional positionals[] = {

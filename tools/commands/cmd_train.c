@@ -462,14 +462,9 @@ static const opt options[] = {
      "what every stage did when, as a Chrome trace (ui.perfetto.dev shows it)", NULL},
 };
 static const opt_group groups[] = {
-    {"Training", options, OPT_COUNT(options), 0},
-    MODEL_GROUP(train_args, model),
-    RUN_GROUP(train_args, run),
-    LOADER_GROUP(train_args, loader),
-    DEVICE_GROUP(train_args, device),
-    COMPUTE_GROUP(train_args, compute),
-    DATA_GROUP(train_args, data_opts),
-    OUTPUT_GROUP(train_args, output),
+    OPT_OWN_GROUP("Training", options), MODEL_GROUP(train_args, model),   RUN_GROUP(train_args, run),
+    LOADER_GROUP(train_args, loader),   DEVICE_GROUP(train_args, device), COMPUTE_GROUP(train_args, compute),
+    DATA_GROUP(train_args, data_opts),  OUTPUT_GROUP(train_args, output),
 };
 static const opt_positional positionals[] = {
     {"DATA", offsetof(train_args, data), true, "a record file, a shard list, or any data set"},

@@ -157,7 +157,7 @@ static const opt options[] = {
      "stop after telling so many; 0: never", NULL},
 };
 static const opt_group groups[] = {
-    {"Options", options, OPT_COUNT(options), 0},
+    OPT_OWN_GROUP("Options", options),
     DATA_GROUP(verify_args, data),
     OUTPUT_GROUP(verify_args, output),
 };

@@ -16,7 +16,7 @@ typedef struct model_args {
 extern const opt model_options[7];
 #define MODEL_GROUP(type, member)                                                                            \
     {                                                                                                        \
-        "Network", model_options, OPT_COUNT(model_options), offsetof(type, member)                           \
+        "Network", model_options, OPT_COUNT(model_options), offsetof(type, member), false                    \
     }
 
 typedef struct session {

@@ -74,29 +74,29 @@ extern const char *const setup_precisions[];
 
 #define OUTPUT_GROUP(type, member)                                                                           \
     {                                                                                                        \
-        "Output", output_options, OPT_COUNT(output_options), offsetof(type, member)                          \
+        "Output", output_options, OPT_COUNT(output_options), offsetof(type, member), true                    \
     }
 #define DATA_GROUP(type, member)                                                                             \
     {                                                                                                        \
-        "Data", data_options, OPT_COUNT(data_options), offsetof(type, member)                                \
+        "Data", data_options, OPT_COUNT(data_options), offsetof(type, member), true                          \
     }
 #define RUN_GROUP(type, member)                                                                              \
     {                                                                                                        \
         "What is delivered (the same for any of the options below)", run_options, OPT_COUNT(run_options),    \
-            offsetof(type, member)                                                                           \
+            offsetof(type, member), true                                                                     \
     }
 #define LOADER_GROUP(type, member)                                                                           \
     {                                                                                                        \
-        "Loader", loader_options, OPT_COUNT(loader_options), offsetof(type, member)                          \
+        "Loader", loader_options, OPT_COUNT(loader_options), offsetof(type, member), true                    \
     }
 #define DEVICE_GROUP(type, member)                                                                           \
     {                                                                                                        \
-        "Devices", device_options, OPT_COUNT(device_options), offsetof(type, member)                         \
+        "Devices", device_options, OPT_COUNT(device_options), offsetof(type, member), true                   \
     }
 
 #define COMPUTE_GROUP(type, member)                                                                          \
     {                                                                                                        \
-        "Computing", compute_options, OPT_COUNT(compute_options), offsetof(type, member)                     \
+        "Computing", compute_options, OPT_COUNT(compute_options), offsetof(type, member), true               \
     }
 
 /* 0, or the exit status after saying what is wrong. What the source has to tell is said, once for each

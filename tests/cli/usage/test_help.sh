@@ -1,4 +1,5 @@
-# Help, version and manual page: compared with files; every option that help names is in the manual page, too.
+# Help, version and manual page: compared with files. Short help shows a command's own options and names the others; --all shows every
+# option that the command accepts, and the manual page the same.
 . "$(dirname "$0")/../lib.sh"
 
 run 0 --help; compare help
@@ -8,16 +9,35 @@ run 2; err_has "usage: millrace COMMAND"
 run 2 help convrt; err_has "did you mean 'convert'?"
 run 0 man; cp out man.1
 grep -q '^\.TH MILLRACE 1' man.1 || fail "no title in the manual page"
+
+options_of() { sed -n 's/^  --\([a-z-]*\).*/\1/p' "$1" | sort; }                 # options that help explains
+manual_of() { sed -n "/^\.SS millrace $1/,/^\.S[SH]/p" man.1 | sed -n 's/\\//g; s/^\.B --\([a-z-]*\).*/\1/p' | sort; }
+
 for c in convert export inspect verify train eval profile bench digest devices synth; do
-    run 0 help "$c"; compare "help-$c"
-    cp out help.txt
-    run 0 "$c" --help; same out help.txt
-    run 0 "$c" -h; same out help.txt
-    sed -n 's/^  --\([a-z-]*\).*/\1/p' help.txt | sed 's/-/\\\\-/g' >names
-    while read -r name; do
-        grep -q -- "^\.B \\\\-\\\\-$name" man.1 || fail "--$name of $c is not in the manual page"
+    run 0 help "$c" --all; compare "help-$c"
+    cp out all.txt
+    run 0 "$c" --help --all; same out all.txt
+    run 0 "$c" -h --all; same out all.txt
+    run 0 help "$c"; compare "short-$c"
+    cp out short.txt
+    run 0 "$c" --help; same out short.txt
+    run 0 "$c" -h; same out short.txt
+    [ "$(awk 'length > 96' all.txt short.txt | wc -l)" -eq 0 ] || fail "help of $c has lines longer than 96 characters"
+    [ "$(wc -l <short.txt)" -lt 56 ] || fail "short help of $c has $(wc -l <short.txt) lines: expected below 56"
+    options_of all.txt >names
+    manual_of "$c" >manual
+    cmp -s names manual || fail "$c: the manual page and help --all differ: $(diff names manual)"
+    while read -r name; do # what --all shows is accepted, and short help explains or names it
+        run 2 "$c" "--$name="
+        grep -q "has no option" err && fail "$c: --all shows --$name, which is not accepted"
+        grep -qw -- "--$name" short.txt || fail "short help of $c does not name --$name"
     done <names
-    [ "$(awk 'length > 96' help.txt | wc -l)" -eq 0 ] || fail "help of $c has lines longer than 96 characters"
+    options_of short.txt >own
+    if ! cmp -s names own; then
+        grep -qF "millrace help $c --all" short.txt || fail "short help of $c does not say how to see the other options"
+    fi
 done
+
+run 0 help augment; compare help-augment
 command -v man >/dev/null 2>&1 && man --warnings -l man.1 >/dev/null 2>warnings && [ -s warnings ] && fail "man: $(cat warnings)"
 finish
