@@ -7,15 +7,15 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "millrace/pipeline.h"
+#include "millrace/base.h"
+#include "tools/cli/exit.h"
+#include "tools/cli/help.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
+#include "tools/commands/commands.h"
 
-static const command *const commands[] = {
-    &command_convert, &command_export, &command_inspect, &command_verify,  &command_train, &command_eval,
-    &command_profile, &command_bench,  &command_digest,  &command_devices, &command_synth,
-};
+#define COMMAND_LISTED(name) &command_##name,
+static const command *const commands[] = {COMMANDS(COMMAND_LISTED)};
 
 static void put_overview(FILE *out)
 {
@@ -29,25 +29,6 @@ static void put_overview(FILE *out)
         "\n'millrace help COMMAND' tells its options, with --all those it shares with other commands, too;\n"
         "'millrace help augment' the operations of --augment; 'millrace --version' the version.\n",
         out);
-}
-
-/* The manual of --augment, from the library's own table. */
-static void put_augment_manual(FILE *out)
-{
-    const char *help, *usage;
-    fputs("--augment SPEC: operations in order, separated by commas, or a preset.\n\n", out);
-    for (uint32_t k = 0; (help = mr_augment_help(k, &usage)) != NULL; k++) {
-        fprintf(out, "  %s\n", usage);
-        for (const char *line = help; *line;) {
-            const size_t n = strcspn(line, "\n");
-            fprintf(out, "      %.*s\n", (int)n, line);
-            line += n + (line[n] == '\n');
-        }
-    }
-    fputs("\nPresets: none; rrc224 = rrc(224),flip,normalise(imagenet); center224 =\n"
-          "resize(256),center(224),normalise(imagenet); cifar = padcrop(4),flip.\n"
-          "A random operation is left out in evaluation where it says nothing else.\n",
-          out);
 }
 
 static const char *command_name(const void *context, size_t i)

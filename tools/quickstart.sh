@@ -4,7 +4,7 @@
 # usage: tools/quickstart.sh [FOLDER]     FOLDER keeps the data and results (default build/quickstart)
 set -eu
 cd "$(dirname "$0")/.."
-. tools/packages.sh
+. tools/scripts/packages.sh
 # shellcheck disable=SC2086
 command -v dpkg >/dev/null && millrace_install $millrace_packages
 

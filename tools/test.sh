@@ -8,7 +8,7 @@
 # usage: tools/test.sh [BUILD...]     default: all four
 set -eu
 cd "$(dirname "$0")/.."
-. tools/packages.sh
+. tools/scripts/packages.sh
 # shellcheck disable=SC2086
 command -v dpkg >/dev/null && millrace_install $millrace_packages $millrace_test_packages
 

@@ -37,7 +37,7 @@ void json_put_text(FILE *out, const char *text)
     fputc('"', out);
 }
 
-static void put_key(json *j, const char *key)
+static void put_key(json_line *j, const char *key)
 {
     if (j->comma) fputs(", ", j->out);
     j->comma = true;
@@ -46,66 +46,66 @@ static void put_key(json *j, const char *key)
     fputs(": ", j->out);
 }
 
-json json_begin(FILE *out, const char *event)
+json_line json_begin(FILE *out, const char *event)
 {
-    json j = {out, false};
+    json_line j = {out, false};
     fputc('{', out);
     json_text(&j, "event", event);
     return j;
 }
 
-void json_end(json *j)
+void json_end(json_line *j)
 {
     fputs("}\n", j->out);
     fflush(j->out);
 }
 
-void json_text(json *j, const char *key, const char *value)
+void json_text(json_line *j, const char *key, const char *value)
 {
     put_key(j, key);
     if (value) json_put_text(j->out, value);
     else fputs("null", j->out);
 }
 
-void json_u64(json *j, const char *key, uint64_t value)
+void json_u64(json_line *j, const char *key, uint64_t value)
 {
     put_key(j, key);
     fprintf(j->out, "%" PRIu64, value);
 }
 
-void json_i64(json *j, const char *key, int64_t value)
+void json_i64(json_line *j, const char *key, int64_t value)
 {
     put_key(j, key);
     fprintf(j->out, "%" PRId64, value);
 }
 
-void json_real(json *j, const char *key, double value)
+void json_real(json_line *j, const char *key, double value)
 {
     put_key(j, key);
     if (isfinite(value)) fprintf(j->out, "%.9g", value);
     else fputs("null", j->out);
 }
 
-void json_bool(json *j, const char *key, bool value)
+void json_bool(json_line *j, const char *key, bool value)
 {
     put_key(j, key);
     fputs(value ? "true" : "false", j->out);
 }
 
-static void open_with(json *j, const char *key, char bracket)
+static void open_with(json_line *j, const char *key, char bracket)
 {
     put_key(j, key);
     fputc(bracket, j->out);
     j->comma = false;
 }
 
-static void close_with(json *j, char bracket)
+static void close_with(json_line *j, char bracket)
 {
     fputc(bracket, j->out);
     j->comma = true;
 }
 
-void json_object(json *j, const char *key) { open_with(j, key, '{'); }
-void json_close_object(json *j) { close_with(j, '}'); }
-void json_array(json *j, const char *key) { open_with(j, key, '['); }
-void json_close_array(json *j) { close_with(j, ']'); }
+void json_object(json_line *j, const char *key) { open_with(j, key, '{'); }
+void json_close_object(json_line *j) { close_with(j, '}'); }
+void json_array(json_line *j, const char *key) { open_with(j, key, '['); }
+void json_close_array(json_line *j) { close_with(j, ']'); }

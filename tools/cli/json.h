@@ -10,24 +10,24 @@
 #include <stdint.h>
 #include <stdio.h>
 
-typedef struct json {
+typedef struct json_line {
     FILE *out;
     bool comma; /* the next key needs one in front */
-} json;
+} json_line;
 
 /* Each line starts with "event". */
-json json_begin(FILE *out, const char *event);
-void json_end(json *j); /* closes the object and the line, and flushes */
+json_line json_begin(FILE *out, const char *event);
+void json_end(json_line *j); /* closes the object and the line, and flushes */
 
-void json_text(json *j, const char *key, const char *value); /* NULL gives null */
-void json_u64(json *j, const char *key, uint64_t value);
-void json_i64(json *j, const char *key, int64_t value);
-void json_real(json *j, const char *key, double value);
-void json_bool(json *j, const char *key, bool value);
-void json_object(json *j, const char *key); /* until json_close_object() */
-void json_close_object(json *j);
-void json_array(json *j, const char *key); /* members take key NULL */
-void json_close_array(json *j);
+void json_text(json_line *j, const char *key, const char *value); /* NULL gives null */
+void json_u64(json_line *j, const char *key, uint64_t value);
+void json_i64(json_line *j, const char *key, int64_t value);
+void json_real(json_line *j, const char *key, double value);
+void json_bool(json_line *j, const char *key, bool value);
+void json_object(json_line *j, const char *key); /* until json_close_object() */
+void json_close_object(json_line *j);
+void json_array(json_line *j, const char *key); /* members take key NULL */
+void json_close_array(json_line *j);
 
 /* The text alone, quoted and escaped. */
 void json_put_text(FILE *out, const char *text);

@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct parse {
+typedef struct word_parse {
     const command *cmd;
     char *args;
     char *message;
     size_t message_bytes;
-} parse;
+} word_parse;
 
-static bool __attribute__((format(printf, 2, 3))) wrong(const parse *p, const char *format, ...)
+static bool __attribute__((format(printf, 2, 3))) wrong(const word_parse *p, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
@@ -67,14 +67,14 @@ static bool parse_seconds(const char *text, double *out)
     return parse_measure(text, unit, worth, out);
 }
 
-static bool in_range(const parse *p, const opt *o, const char *text, double v)
+static bool in_range(const word_parse *p, const opt *o, const char *text, double v)
 {
     if (v >= o->low && v <= o->high) return true;
     if (o->high >= 0x1p53) return wrong(p, "--%s: expected %.15g or more, found '%s'", o->name, o->low, text);
     return wrong(p, "--%s: expected %.15g to %.15g, found '%s'", o->name, o->low, o->high, text);
 }
 
-static bool store_whole(const parse *p, const opt *o, void *field, const char *text)
+static bool store_whole(const word_parse *p, const opt *o, void *field, const char *text)
 {
     uint64_t v = 0;
     if (o->kind == OPT_COUNT_OR_OFF && strcmp(text, "off") == 0) {
@@ -90,7 +90,7 @@ static bool store_whole(const parse *p, const opt *o, void *field, const char *t
     return true;
 }
 
-static bool store_real(const parse *p, const opt *o, void *field, const char *text)
+static bool store_real(const word_parse *p, const opt *o, void *field, const char *text)
 {
     static const char *const no_unit[] = {"", NULL};
     static const double one[] = {1};
@@ -109,7 +109,7 @@ static bool store_real(const parse *p, const opt *o, void *field, const char *te
     return true;
 }
 
-static bool store_cache(const parse *p, const opt *o, opt_cache *to, const char *text)
+static bool store_cache(const word_parse *p, const opt *o, opt_cache *to, const char *text)
 {
     const char *size = strrchr(text, ':'); /* a folder's name may have colons of its own */
     const bool memory = strncmp(text, "ram:", 4) == 0, disk = strncmp(text, "disk:", 5) == 0;
@@ -128,7 +128,7 @@ static bool store_cache(const parse *p, const opt *o, opt_cache *to, const char 
     return true;
 }
 
-static bool store_choice(const parse *p, const opt *o, void *field, const char *text)
+static bool store_choice(const word_parse *p, const opt *o, void *field, const char *text)
 {
     char known[256] = "";
     for (uint32_t k = 0; o->choices[k]; k++) {
@@ -142,7 +142,7 @@ static bool store_choice(const parse *p, const opt *o, void *field, const char *
     return wrong(p, "--%s: expected one of %s; found '%s'", o->name, known, text);
 }
 
-static bool store(const parse *p, const opt *o, size_t base, const char *text)
+static bool store(const word_parse *p, const opt *o, size_t base, const char *text)
 {
     void *field = p->args + base + o->field;
     switch (o->kind) {
@@ -160,7 +160,7 @@ static bool store(const parse *p, const opt *o, size_t base, const char *text)
     }
 }
 
-static bool fill_defaults(const parse *p)
+static bool fill_defaults(const word_parse *p)
 {
     memset(p->args, 0, p->cmd->args_bytes);
     for (size_t g = 0; g < p->cmd->group_count; g++) {
@@ -230,7 +230,7 @@ static const opt *option_at(const command *cmd, size_t at, size_t *base)
 
 static const char *option_name(const void *cmd, size_t at) { return option_at(cmd, at, NULL)->name; }
 
-static const opt *find_option(const parse *p, const char *name, size_t name_bytes, size_t *base)
+static const opt *find_option(const word_parse *p, const char *name, size_t name_bytes, size_t *base)
 {
     size_t count = 0;
     const opt *o;
@@ -246,7 +246,7 @@ static const opt *find_option(const parse *p, const char *name, size_t name_byte
 }
 
 /* word is "--name" or "--name=value"; next the word behind it, or NULL. */
-static bool take_option(const parse *p, const char *word, const char *next, bool *used_next)
+static bool take_option(const word_parse *p, const char *word, const char *next, bool *used_next)
 {
     const char *name = word + 2, *equals = strchr(name, '=');
     const size_t name_bytes = equals ? (size_t)(equals - name) : strlen(name);
@@ -277,7 +277,7 @@ opt_help options_help_asked(int argc, char *const *argv)
 bool options_parse(const command *cmd, int argc, char *const *argv, void *args, opt_help *wants_help,
                    char *message, size_t message_bytes)
 {
-    const parse p = {cmd, args, message, message_bytes};
+    const word_parse p = {cmd, args, message, message_bytes};
     size_t positional = 0;
     bool only_positionals = false;
     *wants_help = OPT_HELP_NONE;

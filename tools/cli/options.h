@@ -6,8 +6,14 @@
  * struct contains at `base`, so that --batch or --seed means the same everywhere. Defaults are texts and go
  * through the same parser as what the user types.
  *
- * Nothing here prints or exits: parsing leaves one line in a message buffer, help goes to the FILE it is
- * given. */
+ * The room cli/
+ * Takes   words, and what commands and library have to tell
+ * Gives   a command's struct, help and manual (help.h), lines on stdout and stderr (output.h, progress.h,
+ * json.h, report.h), the Ctrl-C flag (interrupt.h), exit statuses (exit.h) Callers commands/ and main.c;
+ * nothing here knows a command
+ *
+ * Nothing in this file prints or exits: parsing leaves one line in a message buffer, help goes to the FILE it
+ * is given. */
 #ifndef TOOLS_OPTIONS_H
 #define TOOLS_OPTIONS_H
 
@@ -100,9 +106,5 @@ opt_help options_help_asked(int argc, char *const *argv);
  * i-th. */
 const char *options_nearest(const char *typed, size_t count,
                             const char *(*name)(const void *context, size_t i), const void *context);
-
-void options_help(FILE *out, const command *cmd, opt_help how);
-/* The whole manual page in roff. */
-void options_man(FILE *out, const command *const *commands, size_t count);
 
 #endif

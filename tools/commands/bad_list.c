@@ -94,7 +94,7 @@ static void append(bad_list *b, const char *line, size_t bytes)
 
 void bad_list_line(FILE *out, const mr_error *what)
 {
-    json j = json_begin(out, "bad");
+    json_line j = json_begin(out, "bad");
     if (what->sample != MR_NOWHERE) json_u64(&j, "sample", what->sample);
     json_text(&j, "file", what->file);
     if (what->offset != MR_NOWHERE) json_u64(&j, "offset", what->offset);

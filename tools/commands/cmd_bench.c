@@ -9,43 +9,40 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/cli/clock.h"
+#include "tools/cli/exit.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
+#include "tools/cli/report.h"
+#include "tools/commands/bad_watch.h"
+#include "tools/commands/commands.h"
 #include "tools/commands/limits.h"
 #include "tools/commands/measure.h"
-#include "tools/commands/report.h"
 
 typedef struct bench_args {
-    const char *what, *data;
+    const char *what;
     double seconds;
     uint32_t rounds, size;
     bool training, free_order;
-    model_args model;
-    data_args data_opts;
-    run_args run;
-    loader_args loader;
-    device_args device;
-    compute_args compute;
-    output_args output;
+    session_args shared;
 } bench_args;
 
 static bool needs_data(const bench_args *a)
 {
-    if (a->data) return true;
+    if (a->shared.data) return true;
     say("bench %s needs DATA", a->what);
     return false;
 }
 
 /* ---- loader ---- */
 
-static void report_loader(const bench_args *a, const session *s, const measured *m, double seconds)
+static void report_loader(const bench_args *a, const tool_session *s, const measured_rate *m, double seconds)
 {
     const mr_loader_info *info = mr_loader_info_of(s->loader);
     mr_loader_stats stats;
     mr_loader_stats_read(s->loader, &stats);
-    if (a->output.json) {
-        json j = json_begin(stdout, "bench");
+    if (a->shared.output.json) {
+        json_line j = json_begin(stdout, "bench");
         json_text(&j, "what", "loader");
         json_text(&j, "data", mr_source_info_of(s->src)->path);
         json_u64(&j, "batch", info->batch);
@@ -81,21 +78,21 @@ static void report_loader(const bench_args *a, const session *s, const measured 
         printf("  the whole set lies in memory: %.1f MiB\n", (double)info->resident_bytes / 1048576);
 }
 
-static int bench_loader(const bench_args *a, session *s)
+static int bench_loader(const bench_args *a, tool_session *s)
 {
     if (!needs_data(a)) return EXIT_MISUSED;
-    int status = session_open_data(s, a->data, &a->data_opts, NEED_SAMPLES);
-    if (status == EXIT_DONE && a->device.devices) status = session_open_devices(s, &a->device);
+    int status = session_open_data(s, a->shared.data, &a->shared.data_opts, NEED_SAMPLES);
+    if (status == EXIT_DONE && a->shared.device.devices) status = session_open_devices(s, &a->shared.device);
     if (status) return status;
-    setup_loader(&s->loader_cfg, &a->data_opts, &a->run, &a->loader);
+    setup_loader(&s->loader_cfg, &a->shared.data_opts, &a->shared.run, &a->shared.loader);
     s->loader_cfg.training = a->training;
     s->loader_cfg.free_order = a->free_order;
     s->loader_cfg.epochs = UINT64_MAX;
     const uint64_t start = clock_ns();
-    status = session_take_fields(s, &a->run);
-    if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &a->run, &s->loader_cfg);
+    status = session_take_fields(s, &a->shared.run);
+    if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &a->shared.run, &s->loader_cfg);
     if (status == EXIT_DONE) status = session_open_loader(s);
-    measured m;
+    measured_rate m;
     if (status == EXIT_DONE) status = measure_loader(s, a->seconds, a->rounds, &m);
     if (status == EXIT_DONE) report_loader(a, s, &m, seconds_since(start));
     return status;
@@ -103,10 +100,11 @@ static int bench_loader(const bench_args *a, session *s)
 
 /* ---- trainer ---- */
 
-static void report_trainer(const bench_args *a, const session *s, const synthetic *in, const measured *m)
+static void report_trainer(const bench_args *a, const tool_session *s, const synthetic_batch *in,
+                           const measured_rate *m)
 {
-    if (a->output.json) {
-        json j = json_begin(stdout, "bench");
+    if (a->shared.output.json) {
+        json_line j = json_begin(stdout, "bench");
         json_text(&j, "what", "trainer");
         json_text(&j, "framework", "millrace");
         json_text(&j, "version", mr_version());
@@ -120,9 +118,9 @@ static void report_trainer(const bench_args *a, const session *s, const syntheti
         json_u64(&j, "steps", m->steps);
         json_u64(&j, "warmup_steps", m->warmup_steps);
         json_text(&j, "device", mr_device_info_of(s->devices[0])->name);
-        json_text(&j, "precision", setup_precisions[a->compute.precision]);
-        json_bool(&j, "deterministic", a->compute.deterministic);
-        json_bool(&j, "graph", a->compute.graph == 0);
+        json_text(&j, "precision", setup_precisions[a->shared.compute.precision]);
+        json_bool(&j, "deterministic", a->shared.compute.deterministic);
+        json_bool(&j, "graph", a->shared.compute.graph == 0);
         json_end(&j);
         return;
     }
@@ -134,34 +132,34 @@ static void report_trainer(const bench_args *a, const session *s, const syntheti
     else snprintf(input, sizeof input, "%u numbers", in->w);
     printf("         %s (%s), %u classes, input %s; %u replicas, %s, %s\n", s->model->name, s->model->id,
            in->classes, input, s->device_count, mr_device_info_of(s->devices[0])->name,
-           setup_precisions[a->compute.precision]);
+           setup_precisions[a->shared.compute.precision]);
 }
 
-static int bench_trainer(const bench_args *a, session *s)
+static int bench_trainer(const bench_args *a, tool_session *s)
 {
-    int status = session_find_model(s, a->model.model);
-    if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
-    if (status == EXIT_DONE) status = session_fill_rule(s, &a->model, a->model.scale);
+    int status = session_find_model(s, a->shared.model.model);
+    if (status == EXIT_DONE) status = session_open_devices(s, &a->shared.device);
+    if (status == EXIT_DONE) status = session_fill_rule(s, &a->shared.model, a->shared.model.scale);
     if (status) return status;
     const mr_model *model = s->model;
-    run_args run = a->run;
-    session_fill_run(s, &run, a->model.scale);
+    run_args run = a->shared.run;
+    session_fill_run(s, &run, a->shared.model.scale);
     const uint32_t own = model->h ? model->h : 224;
-    synthetic in = {.batch = run.batch,
-                    .h = a->size ? a->size : own,
-                    .w = a->size    ? a->size
-                         : model->w ? model->w
-                                    : own,
-                    .c = run.channels ? run.channels
-                         : model->c   ? model->c
-                                      : 3,
-                    .classes = model->classes,
-                    .std = {255, 255, 255, 255},
-                    .seed = run.seed};
+    synthetic_batch in = {.batch = run.batch,
+                          .h = a->size ? a->size : own,
+                          .w = a->size    ? a->size
+                               : model->w ? model->w
+                                          : own,
+                          .c = run.channels ? run.channels
+                               : model->c   ? model->c
+                                            : 3,
+                          .classes = model->classes,
+                          .std = {255, 255, 255, 255},
+                          .seed = run.seed};
     mr_error err = MR_ERROR_INIT;
     status = exit_status(mr_model_build(model, in.h, in.w, in.c, in.classes, &s->net, &err), &err);
     if (model->numbers) in.h = 0;
-    measured m;
+    measured_rate m;
     if (status == EXIT_DONE) status = measure_trainer(s, &in, a->seconds, &m);
     if (status == EXIT_DONE) report_trainer(a, s, &in, &m);
     return status;
@@ -169,10 +167,10 @@ static int bench_trainer(const bench_args *a, session *s)
 
 /* ---- limits ---- */
 
-static void report_limit(const bench_args *a, const limit *l)
+static void report_limit(const bench_args *a, const machine_limit *l)
 {
-    if (a->output.json) {
-        json j = json_begin(stdout, "bench");
+    if (a->shared.output.json) {
+        json_line j = json_begin(stdout, "bench");
         json_text(&j, "what", "limits");
         json_text(&j, "limit", l->name);
         json_text(&j, "unit", l->unit);
@@ -187,15 +185,15 @@ static void report_limit(const bench_args *a, const limit *l)
            l->rounds, l->threads);
 }
 
-static int bench_limits(const bench_args *a, session *s)
+static int bench_limits(const bench_args *a, tool_session *s)
 {
     if (!needs_data(a)) return EXIT_MISUSED;
-    int status = session_open_data(s, a->data, &a->data_opts, NEED_PICTURES);
+    int status = session_open_data(s, a->shared.data, &a->shared.data_opts, NEED_PICTURES);
     mr_decode_config decode;
-    setup_decode(&decode, &a->data_opts);
+    setup_decode(&decode, &a->shared.data_opts);
     for (uint32_t at = 0; status == EXIT_DONE && at < LIMIT_COUNT; at++) {
-        limit l;
-        status = limit_measure(at, s->src, &decode, a->loader.workers, a->seconds, a->rounds, &l);
+        machine_limit l;
+        status = limit_measure(at, s->src, &decode, a->shared.loader.workers, a->seconds, a->rounds, &l);
         if (status == EXIT_DONE && l.rounds) report_limit(a, &l);
     }
     return status;
@@ -204,7 +202,7 @@ static int bench_limits(const bench_args *a, session *s)
 static int run(const void *args)
 {
     const bench_args *a = args;
-    session s = {.io_told = true, .compute = &a->compute};
+    tool_session s = {.io_told = true, .compute = &a->shared.compute};
     int status = EXIT_MISUSED;
     if (strcmp(a->what, "loader") == 0) status = bench_loader(a, &s);
     else if (strcmp(a->what, "trainer") == 0) status = bench_trainer(a, &s);
@@ -227,13 +225,14 @@ static const opt options[] = {
      "trainer: side of the input; without it the model's own", NULL},
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Measuring", options), MODEL_GROUP(bench_args, model),   RUN_GROUP(bench_args, run),
-    LOADER_GROUP(bench_args, loader),    DEVICE_GROUP(bench_args, device), COMPUTE_GROUP(bench_args, compute),
-    DATA_GROUP(bench_args, data_opts),   OUTPUT_GROUP(bench_args, output),
+    OPT_OWN_GROUP("Measuring", options),      MODEL_GROUP(bench_args, shared.model),
+    RUN_GROUP(bench_args, shared.run),        LOADER_GROUP(bench_args, shared.loader),
+    DEVICE_GROUP(bench_args, shared.device),  COMPUTE_GROUP(bench_args, shared.compute),
+    DATA_GROUP(bench_args, shared.data_opts), OUTPUT_GROUP(bench_args, shared.output),
 };
 static const opt_positional positionals[] = {
     {"WHAT", offsetof(bench_args, what), true, "loader, trainer or limits"},
-    {"DATA", offsetof(bench_args, data), false, "for loader and limits: any data set"},
+    {"DATA", offsetof(bench_args, shared.data), false, "for loader and limits: any data set"},
 };
 
 const command command_bench = {

@@ -5,11 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/cli/clock.h"
+#include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
-#include "tools/commands/check.h"
+#include "tools/cli/progress.h"
+#include "tools/commands/bad_list.h"
+#include "tools/commands/commands.h"
+#include "tools/commands/sample_check.h"
 #include "tools/commands/setup.h"
 
 enum { STORE_JPEG = 0, STORE_RAW = 1, STORE_COEF = 2 };
@@ -28,7 +32,7 @@ typedef struct convert_args {
 typedef struct convert_run {
     const convert_args *args;
     const mr_source *src;
-    progress bar;
+    progress_bar bar;
     bad_list bad;
     uint64_t start_ns;
 } convert_run;
@@ -100,7 +104,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
     const uint64_t made = res->records - res->resumed;
     const double rate = seconds > 0 ? (double)made / seconds : 0;
     if (a->output.json) {
-        json j = json_begin(stdout, "convert");
+        json_line j = json_begin(stdout, "convert");
         json_text(&j, "source", mr_source_info_of(r->src)->path);
         json_text(&j, "output", a->dst);
         json_text(&j, "to", tos[a->to]);

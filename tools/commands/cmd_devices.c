@@ -3,8 +3,9 @@
 #include <string.h>
 
 #include "millrace/kernels.h"
+#include "tools/cli/exit.h"
 #include "tools/cli/json.h"
-#include "tools/cli/tool.h"
+#include "tools/commands/commands.h"
 #include "tools/commands/setup.h"
 
 typedef struct devices_args {
@@ -15,7 +16,7 @@ static void list_json(void)
 {
     mr_device_listing row;
     for (uint32_t at = 0; mr_device_list(at, &row); at++) {
-        json j = json_begin(stdout, "device");
+        json_line j = json_begin(stdout, "device");
         json_text(&j, "kind", row.kind);
         json_text(&j, "name", row.spec);
         json_text(&j, "hardware", row.hardware);

@@ -4,30 +4,27 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "tools/cli/clock.h"
+#include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
-#include "tools/commands/report.h"
+#include "tools/cli/report.h"
+#include "tools/commands/commands.h"
 #include "tools/commands/session.h"
 
 enum { BATCHES_AT_ONCE = 32 }; /* between looks at the Ctrl-C flag */
 
 typedef struct digest_args {
-    const char *data;
     uint32_t parts;
     bool training;
     uint64_t start_epoch, start_step, split_at;
-    data_args data_opts;
-    run_args run;
-    loader_args loader;
-    device_args device;
-    output_args output;
+    session_args shared;
 } digest_args;
 
 typedef struct digest_run {
     const digest_args *args;
-    session s;
+    tool_session s;
     mr_digester *digester;
     uint64_t batches, samples;
     uint64_t start_ns;
@@ -55,7 +52,7 @@ static int digest_some(digest_run *r, uint64_t most)
 /* The first `split_at` batches with one loader, the rest with another that starts there. */
 static int digest_all(digest_run *r)
 {
-    session *s = &r->s;
+    tool_session *s = &r->s;
     const uint64_t split = r->args->split_at;
     int status = session_open_loader(s);
     if (status == EXIT_DONE) status = digest_some(r, split ? split : UINT64_MAX);
@@ -75,18 +72,18 @@ static void report(const digest_run *r)
     const double seconds = seconds_since(r->start_ns);
     char text[40];
     snprintf(text, sizeof text, "%016" PRIx64 "%016" PRIx64, d.hi, d.lo);
-    if (!r->args->output.json) {
+    if (!r->args->shared.output.json) {
         printf("%s  %" PRIu64 " batches, %" PRIu64 " samples\n", text, r->batches, r->samples);
         return;
     }
-    json j = json_begin(stdout, "digest");
+    json_line j = json_begin(stdout, "digest");
     json_text(&j, "data", mr_source_info_of(r->s.src)->path);
     json_text(&j, "digest", text);
     json_u64(&j, "batches", r->batches);
     json_u64(&j, "samples", r->samples);
-    json_u64(&j, "seed", r->args->run.seed);
+    json_u64(&j, "seed", r->args->shared.run.seed);
     report_fields_json(&j, mr_loader_info_of(r->s.loader));
-    if (r->args->run.length_window) json_u64(&j, "length_window", r->args->run.length_window);
+    if (r->args->shared.run.length_window) json_u64(&j, "length_window", r->args->shared.run.length_window);
     json_real(&j, "seconds", seconds);
     json_real(&j, "samples_per_s", (double)r->samples / seconds);
     json_end(&j);
@@ -96,20 +93,21 @@ static int run(const void *args)
 {
     digest_run r = {.args = args, .start_ns = clock_ns()};
     const digest_args *a = args;
-    int status = session_open_data(&r.s, a->data, &a->data_opts, NEED_SAMPLES);
-    if (status == EXIT_DONE && a->device.devices) status = session_open_devices(&r.s, &a->device);
+    int status = session_open_data(&r.s, a->shared.data, &a->shared.data_opts, NEED_SAMPLES);
+    if (status == EXIT_DONE && a->shared.device.devices)
+        status = session_open_devices(&r.s, &a->shared.device);
     if (status == EXIT_DONE && mr_digester_create(&r.digester) != MR_OK) {
         say("out of memory");
         status = EXIT_FAILED;
     }
-    setup_loader(&r.s.loader_cfg, &a->data_opts, &a->run, &a->loader);
+    setup_loader(&r.s.loader_cfg, &a->shared.data_opts, &a->shared.run, &a->shared.loader);
     r.s.loader_cfg.training = a->training;
     r.s.loader_cfg.parts = a->parts;
     r.s.loader_cfg.keep_host = r.s.devices != NULL;
     r.s.loader_cfg.start_epoch = a->start_epoch;
     r.s.loader_cfg.start_step = a->start_step;
-    if (status == EXIT_DONE) status = session_take_fields(&r.s, &a->run);
-    if (status == EXIT_DONE) status = bad_watch_open(&r.s.bad, r.s.src, &a->run, &r.s.loader_cfg);
+    if (status == EXIT_DONE) status = session_take_fields(&r.s, &a->shared.run);
+    if (status == EXIT_DONE) status = bad_watch_open(&r.s.bad, r.s.src, &a->shared.run, &r.s.loader_cfg);
     if (status == EXIT_DONE) status = digest_all(&r);
     if (status == EXIT_DONE) report(&r);
     session_close(&r.s);
@@ -130,11 +128,12 @@ static const opt options[] = {
      "stop after so many batches and go on with a second loader; the digest is over both", NULL},
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Digest", options),  RUN_GROUP(digest_args, run),        LOADER_GROUP(digest_args, loader),
-    DEVICE_GROUP(digest_args, device), DATA_GROUP(digest_args, data_opts), OUTPUT_GROUP(digest_args, output),
+    OPT_OWN_GROUP("Digest", options),          RUN_GROUP(digest_args, shared.run),
+    LOADER_GROUP(digest_args, shared.loader),  DEVICE_GROUP(digest_args, shared.device),
+    DATA_GROUP(digest_args, shared.data_opts), OUTPUT_GROUP(digest_args, shared.output),
 };
 static const opt_positional positionals[] = {
-    {"DATA", offsetof(digest_args, data), true, "a record file, a shard list, or any data set"},
+    DATA_POSITIONAL(digest_args),
 };
 
 const command command_digest = {

@@ -4,25 +4,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/cli/clock.h"
+#include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
+#include "tools/commands/commands.h"
 #include "tools/commands/session.h"
 
 typedef struct eval_args {
-    const char *data, *checkpoint;
-    data_args data_opts;
-    run_args run;
-    loader_args loader;
-    device_args device;
-    compute_args compute;
-    output_args output;
+    const char *checkpoint;
+    session_args shared;
 } eval_args;
 
 typedef struct eval_run {
     const eval_args *args;
-    session s;
+    tool_session s;
     mr_checkpoint_info info;
     char found[512];
 } eval_run;
@@ -51,7 +48,7 @@ static int open_data(eval_run *r)
     int status = exit_status(mr_checkpoint_class_names(r->found, &names, &count, &err), &err);
     if (status) return status;
     const data_like like = {r->found, r->info.format, r->info.label_offset, names, r->info.classes};
-    status = session_open_data_like(&r->s, r->args->data, &r->args->data_opts, &like);
+    status = session_open_data_like(&r->s, r->args->shared.data, &r->args->shared.data_opts, &like);
     free(names);
     return status;
 }
@@ -59,30 +56,24 @@ static int open_data(eval_run *r)
 static int open_run(eval_run *r)
 {
     const eval_args *a = r->args;
-    session *s = &r->s;
+    tool_session *s = &r->s;
     int status = find_checkpoint(r);
-    if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
+    if (status == EXIT_DONE) status = session_open_devices(s, &a->shared.device);
     if (status == EXIT_DONE) status = open_data(r);
     if (status) return status;
-    run_args run = a->run;
+    run_args run = a->shared.run;
     if (!run.augment)
         run.augment = r->info.augment; /* the same preparation as in training, without what is random */
     if (!run.batch) run.batch = r->info.batch;
     run.epochs = 1;
     run.order = MR_ORDER_SEQUENTIAL;
-    setup_loader(&s->loader_cfg, &a->data_opts, &run, &a->loader);
     s->values = r->info.c;
-    status = session_take_numbers(s, &run, r->info.w);
-    if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &run, &s->loader_cfg);
+    status = session_set_loader(s, &a->shared, &run, false, r->info.w);
     if (status == EXIT_DONE) status = session_open_loader(s);
-    if (status == EXIT_DONE) status = session_open_net(s);
     s->update = r->info.update;
     s->schedule = r->info.schedule;
-    if (status == EXIT_DONE) status = session_open_trainer(s, 1, true);
-    if (status == EXIT_DONE) {
-        mr_error err = MR_ERROR_INIT;
-        status = exit_status(mr_trainer_load(s->trainer, r->found, &r->info, &err), &err);
-    }
+    if (status == EXIT_DONE) status = session_open_network(s, 1, true);
+    if (status == EXIT_DONE) status = session_load(s, r->found, &r->info);
     return status;
 }
 
@@ -97,12 +88,12 @@ static int evaluate(eval_run *r)
     if (rc) return exit_status(rc, &err);
     const double seconds = seconds_since(start);
     const char *shown = mr_source_info_of(r->s.src)->path;
-    if (!r->args->output.json) {
+    if (!r->args->shared.output.json) {
         printf("%s on %s: %" PRIu64 " samples, loss %.6f, accuracy %.4f; %.0f samples/s\n", r->found, shown,
                count, loss, accuracy, (double)count / seconds);
         return EXIT_DONE;
     }
-    json j = json_begin(stdout, "eval");
+    json_line j = json_begin(stdout, "eval");
     json_text(&j, "checkpoint", r->found);
     json_text(&j, "model", r->info.model);
     json_text(&j, "data", shown);
@@ -118,7 +109,7 @@ static int evaluate(eval_run *r)
 static int run(const void *args)
 {
     const eval_args *a = args;
-    eval_run r = {.args = a, .s.compute = &a->compute};
+    eval_run r = {.args = a, .s.compute = &a->shared.compute};
     int status = open_run(&r);
     if (status == EXIT_DONE) status = evaluate(&r);
     session_close(&r.s);
@@ -130,12 +121,13 @@ static const opt options[] = {
      "a checkpoint, or the folder of a run: its newest", NULL},
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Evaluation", options), RUN_GROUP(eval_args, run),         LOADER_GROUP(eval_args, loader),
-    DEVICE_GROUP(eval_args, device),      COMPUTE_GROUP(eval_args, compute), DATA_GROUP(eval_args, data_opts),
-    OUTPUT_GROUP(eval_args, output),
+    OPT_OWN_GROUP("Evaluation", options),     RUN_GROUP(eval_args, shared.run),
+    LOADER_GROUP(eval_args, shared.loader),   DEVICE_GROUP(eval_args, shared.device),
+    COMPUTE_GROUP(eval_args, shared.compute), DATA_GROUP(eval_args, shared.data_opts),
+    OUTPUT_GROUP(eval_args, shared.output),
 };
 static const opt_positional positionals[] = {
-    {"DATA", offsetof(eval_args, data), true, "a record file, a shard list, or any data set"},
+    DATA_POSITIONAL(eval_args),
 };
 
 const command command_eval = {

@@ -8,10 +8,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
+#include "tools/cli/progress.h"
+#include "tools/commands/commands.h"
 #include "tools/commands/setup.h"
 
 typedef struct export_args {
@@ -26,7 +28,7 @@ typedef struct export_run {
     const mr_source *src;
     mr_decode_config decode;
     mr_checker *checker;
-    progress bar;
+    progress_bar bar;
     uint64_t files, bytes, bad;
 } export_run;
 
@@ -159,7 +161,7 @@ static void report(const export_run *r)
         putchar('\n');
         return;
     }
-    json j = json_begin(stdout, "export");
+    json_line j = json_begin(stdout, "export");
     json_text(&j, "data", mr_source_info_of(r->src)->path);
     json_text(&j, "folder", r->args->folder);
     json_u64(&j, "files", r->files);

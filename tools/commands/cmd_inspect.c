@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
-#include "tools/commands/check.h"
+#include "tools/commands/bad_list.h"
+#include "tools/commands/commands.h"
+#include "tools/commands/sample_check.h"
 #include "tools/commands/setup.h"
 
 enum { CLASSES_TOLD = 20 };
@@ -90,7 +92,7 @@ static void print_source(const inspect_args *a, const mr_source_info *info, cons
     putchar('\n');
 }
 
-static void json_shape(json *j, uint32_t ndim, const uint64_t *dim)
+static void json_shape(json_line *j, uint32_t ndim, const uint64_t *dim)
 {
     json_array(j, "shape");
     for (uint32_t d = 0; d < ndim; d++) json_u64(j, NULL, dim[d]);
@@ -100,7 +102,7 @@ static void json_shape(json *j, uint32_t ndim, const uint64_t *dim)
 static void json_source(const mr_source_info *info, const mr_mrec_info *mrec)
 {
     char identity[24];
-    json j = json_begin(stdout, "inspect");
+    json_line j = json_begin(stdout, "inspect");
     json_text(&j, "data", info->path);
     json_text(&j, "format", info->format);
     json_u64(&j, "samples", info->count);
@@ -225,7 +227,7 @@ static void print_value(const mr_source_info *info, uint32_t k, const mr_value *
     putchar('\n');
 }
 
-static void json_value(json *j, const mr_source_info *info, uint32_t k, const mr_value *v)
+static void json_value(json_line *j, const mr_source_info *info, uint32_t k, const mr_value *v)
 {
     mr_image_header h;
     char sampling[32];
@@ -261,7 +263,7 @@ static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
     int rc = mr_source_extent(src, at, &extent, &err);
     if (rc == MR_OK) rc = mr_source_read(src, at, &buffer, &buffer_bytes, &sample, &err);
     if (rc == MR_OK && a->output.json) {
-        json j = json_begin(stdout, "record");
+        json_line j = json_begin(stdout, "record");
         json_u64(&j, "record", at);
         json_text(&j, "file", mr_source_sample_path(src, at, path, sizeof path));
         json_u64(&j, "offset", extent.offset);
@@ -303,12 +305,12 @@ static bool show_bad(void *context, const mr_error *what)
 static int show_all_bad(const inspect_args *a, const mr_source *src)
 {
     bad_count b = {.args = a};
-    check c = {.src = src,
-               .quiet = a->output.quiet,
-               .workers = a->workers,
-               .label = "inspect",
-               .wrong = show_bad,
-               .context = &b};
+    sample_check c = {.src = src,
+                      .quiet = a->output.quiet,
+                      .workers = a->workers,
+                      .label = "inspect",
+                      .wrong = show_bad,
+                      .context = &b};
     setup_decode(&c.decode, &a->data);
     int status = check_samples(&c);
     if (status) return status;
@@ -317,7 +319,7 @@ static int show_all_bad(const inspect_args *a, const mr_source *src)
     if (interrupt_flag) return EXIT_SIGNAL + interrupt_flag;
     if (status) return status;
     if (a->output.json) {
-        json j = json_begin(stdout, "inspect_bad");
+        json_line j = json_begin(stdout, "inspect_bad");
         json_text(&j, "data", mr_source_info_of(src)->path);
         json_u64(&j, "samples", c.done);
         json_u64(&j, "bad", bad);

@@ -7,37 +7,32 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
+#include "tools/cli/progress.h"
+#include "tools/commands/bad_watch.h"
+#include "tools/commands/commands.h"
 #include "tools/commands/measure.h"
 #include "tools/commands/profile_report.h"
 
-#define TRACE_SPANS ((size_t)1 << 18)
-
 typedef struct profile_args {
-    const char *data, *trace, *html;
+    const char *trace, *html;
     uint64_t steps;
     double seconds;
-    model_args model;
-    data_args data_opts;
-    run_args run;
-    loader_args loader;
-    device_args device;
-    compute_args compute;
-    output_args output;
+    session_args shared;
 } profile_args;
 
 /* One run of the same steps: a loader and a trainer of its own. */
-static int run_steps(const profile_args *a, session *s, uint32_t prefetch, mr_trace *trace, profile_side *out)
+static int run_steps(const profile_args *a, tool_session *s, uint32_t prefetch, mr_trace *trace,
+                     profile_side *out)
 {
     mr_error err = MR_ERROR_INIT;
     mr_fit_config cfg;
     s->loader_cfg.prefetch = prefetch;
     s->trace = trace;
     int status = session_open_loader(s);
-    if (status == EXIT_DONE && !s->net) status = session_open_net(s);
-    if (status == EXIT_DONE) status = session_open_trainer(s, 1, false);
+    if (status == EXIT_DONE) status = session_open_network(s, 1, false);
     if (status == EXIT_DONE) {
         const mr_loader_info *info = mr_loader_info_of(s->loader);
         mr_fit_defaults(&cfg);
@@ -57,9 +52,9 @@ static int run_steps(const profile_args *a, session *s, uint32_t prefetch, mr_tr
     return status;
 }
 
-static int loader_ceiling(const profile_args *a, session *s, measured *out)
+static int loader_ceiling(const profile_args *a, tool_session *s, measured_rate *out)
 {
-    s->loader_cfg.prefetch = a->loader.prefetch;
+    s->loader_cfg.prefetch = a->shared.loader.prefetch;
     s->loader_cfg.epochs = UINT64_MAX;
     int status = session_open_loader(s);
     if (status == EXIT_DONE) status = measure_loader(s, a->seconds, 5, out);
@@ -67,22 +62,23 @@ static int loader_ceiling(const profile_args *a, session *s, measured *out)
     return status;
 }
 
-static int trainer_ceiling(const profile_args *a, session *s, const profile_result *p, measured *out)
+static int trainer_ceiling(const profile_args *a, tool_session *s, const profile_result *p,
+                           measured_rate *out)
 {
-    synthetic in = {.batch = p->batch,
-                    .h = p->h,
-                    .w = p->w,
-                    .c = p->c,
-                    .classes = mr_net_class_count(s->net),
-                    .uses_affine = p->uses_affine,
-                    .seed = s->loader_cfg.seed};
+    synthetic_batch in = {.batch = p->batch,
+                          .h = p->h,
+                          .w = p->w,
+                          .c = p->c,
+                          .classes = mr_net_class_count(s->net),
+                          .uses_affine = p->uses_affine,
+                          .seed = s->loader_cfg.seed};
     memcpy(in.mean, p->mean, sizeof in.mean);
     memcpy(in.std, p->std, sizeof in.std);
     return measure_trainer(s, &in, a->seconds, out);
 }
 
 /* What of the loader's settings the report needs, before any of the loaders is gone. */
-static int read_shape(session *s, profile_result *p)
+static int read_shape(tool_session *s, profile_result *p)
 {
     int status = session_open_loader(s);
     if (status) return status;
@@ -100,20 +96,13 @@ static int read_shape(session *s, profile_result *p)
     return EXIT_DONE;
 }
 
-static int open_run(const profile_args *a, session *s, profile_result *p)
+static int open_run(const profile_args *a, tool_session *s, profile_result *p)
 {
-    int status = session_find_model(s, a->model.model);
-    if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
-    if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_CLASSES);
+    run_args run;
+    int status = session_open_to_train(s, &a->shared, &run);
     if (status) return status;
-    run_args run = a->run;
-    session_fill_run(s, &run, a->model.scale);
     run.epochs = 1;
-    status = session_fill_rule(s, &a->model, a->model.scale);
-    setup_loader(&s->loader_cfg, &a->data_opts, &run, &a->loader);
-    s->loader_cfg.training = true;
-    if (status == EXIT_DONE) status = session_take_numbers(s, &run, 0);
-    if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &run, &s->loader_cfg);
+    status = session_set_loader(s, &a->shared, &run, true, 0);
     p->data = mr_source_info_of(s->src)->path;
     p->model = s->model->name;
     p->replicas = s->device_count;
@@ -124,13 +113,13 @@ static int open_run(const profile_args *a, session *s, profile_result *p)
     return status ? status : read_shape(s, p);
 }
 
-static int measure_all(const profile_args *a, session *s, profile_result *p, mr_trace *trace)
+static int measure_all(const profile_args *a, tool_session *s, profile_result *p, mr_trace *trace)
 {
-    progress bar;
-    progress_start(&bar, "profile", "parts", a->output.quiet);
+    progress_bar bar;
+    progress_start(&bar, "profile", "parts", a->shared.output.quiet);
     int status = run_steps(a, s, 0, NULL, &p->off);
     progress_show(&bar, 1, 4, "prefetch off");
-    if (status == EXIT_DONE) status = run_steps(a, s, a->loader.prefetch, trace, &p->on);
+    if (status == EXIT_DONE) status = run_steps(a, s, a->shared.loader.prefetch, trace, &p->on);
     progress_show(&bar, 2, 4, "prefetch on");
     if (status == EXIT_DONE) status = loader_ceiling(a, s, &p->loader);
     progress_show(&bar, 3, 4, "loader alone");
@@ -142,33 +131,29 @@ static int measure_all(const profile_args *a, session *s, profile_result *p, mr_
 static int write_files(const profile_args *a, const profile_result *p, const mr_trace *trace)
 {
     mr_error err = MR_ERROR_INIT;
-    int rc = MR_OK;
-    if (a->trace) rc = mr_trace_write(trace, a->trace, &err);
-    if (rc == MR_OK && a->html) rc = profile_write_html(p, trace, a->html, &err);
-    return exit_status(rc, &err);
+    const int status = setup_write_trace(trace, a->trace);
+    if (status || !a->html) return status;
+    return exit_status(profile_write_html(p, trace, a->html, &err), &err);
 }
 
 static int run(const void *args)
 {
     const profile_args *a = args;
     profile_result p = {0};
-    session s = {.compute = &a->compute};
+    tool_session s = {.compute = &a->shared.compute};
     mr_trace *trace = NULL;
-    if (a->loader.prefetch == 0) {
+    if (a->shared.loader.prefetch == 0) {
         say("--prefetch: profile compares off with on; give the number of batches for on");
         return EXIT_MISUSED;
     }
     int status = setup_output("trace", a->trace);
     if (status == EXIT_DONE) status = setup_output("html", a->html);
     if (status) return status;
-    if ((a->trace || a->html) && mr_trace_create(&trace, TRACE_SPANS) != MR_OK) {
-        say("out of memory for the trace");
-        return EXIT_FAILED;
-    }
-    status = open_run(a, &s, &p);
+    status = setup_trace(&trace, a->trace, a->html != NULL);
+    if (status == EXIT_DONE) status = open_run(a, &s, &p);
     if (status == EXIT_DONE) status = measure_all(a, &s, &p, trace);
     if (status == EXIT_DONE) {
-        if (a->output.json) profile_print_json(&p);
+        if (a->shared.output.json) profile_print_json(&p);
         else profile_print_text(&p);
         status = write_files(a, &p, trace);
     }
@@ -188,13 +173,12 @@ static const opt options[] = {
      "the report with a timeline, as one HTML page", NULL},
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Profile", options),   MODEL_GROUP(profile_args, model),
-    RUN_GROUP(profile_args, run),        LOADER_GROUP(profile_args, loader),
-    DEVICE_GROUP(profile_args, device),  COMPUTE_GROUP(profile_args, compute),
-    DATA_GROUP(profile_args, data_opts), OUTPUT_GROUP(profile_args, output),
+    OPT_OWN_GROUP("Profile", options),
+    MODEL_GROUP(profile_args, shared.model),
+    NETWORK_GROUPS(profile_args),
 };
 static const opt_positional positionals[] = {
-    {"DATA", offsetof(profile_args, data), true, "a record file, a shard list, or any data set"},
+    DATA_POSITIONAL(profile_args),
 };
 
 const command command_profile = {

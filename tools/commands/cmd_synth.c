@@ -8,10 +8,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tools/cli/clock.h"
+#include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
+#include "tools/cli/progress.h"
+#include "tools/commands/commands.h"
 #include "tools/commands/setup.h"
 #include "tools/commands/synth_picture.h"
 
@@ -25,7 +28,7 @@ typedef struct synth_args {
 
 typedef struct synth_run {
     const synth_args *args;
-    progress bar;
+    progress_bar bar;
     uint64_t files, bytes;
 } synth_run;
 
@@ -141,7 +144,7 @@ static int run(const void *args)
     progress_end(&r.bar);
     if (rc) return exit_status(rc, &err);
     if (a->output.json) {
-        json j = json_begin(stdout, "synth");
+        json_line j = json_begin(stdout, "synth");
         json_text(&j, "folder", a->folder);
         json_u64(&j, "classes", a->classes);
         json_u64(&j, "train", (uint64_t)a->classes * count_of(a, 0));

@@ -7,41 +7,36 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/cli/clock.h"
+#include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
-#include "tools/commands/report.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/report.h"
+#include "tools/commands/commands.h"
 #include "tools/commands/session.h"
 
-#define TRACE_SPANS ((size_t)1 << 18)
-
 typedef struct train_args {
-    const char *data, *val, *checkpoint, *trace;
+    const char *val, *checkpoint, *trace;
     bool resume;
     uint64_t checkpoint_steps, max_steps;
     uint32_t keep, patience, warmup_steps;
     uint32_t sync; /* one way so far: names what --sync will choose from */
-    model_args model;
-    data_args data_opts;
-    run_args run;
-    loader_args loader;
-    device_args device;
-    compute_args compute;
-    output_args output;
+    session_args shared;
 } train_args;
 
 typedef struct train_run {
     const train_args *args;
     run_args run; /* with the model's settings filled in */
-    session s;
+    tool_session s;
     mr_source *val_src;
     mr_loader *val;
     bad_watch val_bad;
     bool resumed, complete; /* complete: every epoch was done before */
     char from[512];         /* checkpoint resumed from */
     mr_checkpoint_info start;
-    progress bar;
+    progress_bar bar;
     uint64_t start_ns;
     uint64_t epochs_told, last_told;
 } train_run;
@@ -86,7 +81,7 @@ static int check_resume(const train_run *r)
         return EXIT_MISUSED;
     if (!same_choice("order", setup_orders, c->order, r->run.order) ||
         !same_choice("tail", setup_tails, c->tail, r->run.tail) ||
-        !same_choice("pixels", setup_pixels, c->pixels, r->args->data_opts.pixels))
+        !same_choice("pixels", setup_pixels, c->pixels, r->args->shared.data_opts.pixels))
         return EXIT_MISUSED;
     if (r->run.order == MR_ORDER_BLOCK && !same_setting("block", c->block, r->run.block)) return EXIT_MISUSED;
     if (!same_setting("length-window", c->length_window, r->run.length_window)) return EXIT_MISUSED;
@@ -132,14 +127,14 @@ static int open_val_source(train_run *r)
 {
     const train_args *a = r->args;
     const mr_source_info *info = mr_source_info_of(r->s.src);
-    data_args d = a->data_opts;
+    data_args d = a->shared.data_opts;
     const bool own = a->val != NULL;
     if (own && strcmp(a->val, "none") == 0) return EXIT_DONE;
     if (!own && (!info->has_test || d.split == MR_SPLIT_TEST)) return EXIT_DONE;
     d.split = own ? MR_SPLIT_AUTO : MR_SPLIT_TEST;
     const data_like like = {info->path, info->format, info->label_offset, info->class_names,
                             session_class_count(&r->s)};
-    return setup_source_like(&r->val_src, own ? a->val : a->data, &d, &like);
+    return setup_source_like(&r->val_src, own ? a->val : a->shared.data, &d, &like);
 }
 
 static int open_val_loader(train_run *r)
@@ -164,40 +159,32 @@ static int open_val_loader(train_run *r)
 
 /* ---- opening ---- */
 
+/* A resumed run begins where its checkpoint was made. */
+static void set_start(train_run *r)
+{
+    mr_loader_config *cfg = &r->s.loader_cfg;
+    if (!r->resumed) return;
+    cfg->start_epoch = r->start.epoch;
+    cfg->start_step = r->start.step;
+    r->complete = r->start.epoch >= r->run.epochs;
+    if (r->complete) cfg->epochs = r->start.epoch + 1; /* none of it is taken */
+}
+
 static int open_run(train_run *r)
 {
-    const train_args *a = r->args;
-    session *s = &r->s;
-    int status = session_find_model(s, a->model.model);
-    if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
-    if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_CLASSES);
-    if (status) return status;
-    r->run = a->run;
-    session_fill_run(s, &r->run, a->model.scale);
-    status = session_fill_rule(s, &a->model, a->model.scale);
+    const session_args *a = &r->args->shared;
+    tool_session *s = &r->s;
+    int status = session_open_to_train(s, a, &r->run);
     if (status == EXIT_DONE) status = find_checkpoint(r);
     if (status == EXIT_DONE) status = open_val_source(r);
+    if (status == EXIT_DONE) status = session_set_loader(s, a, &r->run, true, r->resumed ? r->start.w : 0);
     if (status) return status;
-    setup_loader(&s->loader_cfg, &a->data_opts, &r->run, &a->loader);
-    s->loader_cfg.training = true;
-    status = session_take_numbers(s, &r->run, r->resumed ? r->start.w : 0);
-    if (status) return status;
-    if (r->resumed) {
-        s->loader_cfg.start_epoch = r->start.epoch;
-        s->loader_cfg.start_step = r->start.step;
-        r->complete = r->start.epoch >= r->run.epochs;
-        if (r->complete) s->loader_cfg.epochs = r->start.epoch + 1; /* none of it is taken */
-    }
-    status = bad_watch_open(&s->bad, s->src, &r->run, &s->loader_cfg);
-    if (status == EXIT_DONE) status = session_open_loader(s);
+    set_start(r);
+    status = session_open_loader(s);
     if (status == EXIT_DONE) status = check_resumed_augment(r);
     if (status == EXIT_DONE) status = open_val_loader(r);
-    if (status == EXIT_DONE) status = session_open_net(s);
-    if (status == EXIT_DONE) status = session_open_trainer(s, r->run.epochs, false);
-    if (status == EXIT_DONE && r->resumed) {
-        mr_error err = MR_ERROR_INIT;
-        status = exit_status(mr_trainer_load(s->trainer, r->from, &r->start, &err), &err);
-    }
+    if (status == EXIT_DONE) status = session_open_network(s, r->run.epochs, false);
+    if (status == EXIT_DONE && r->resumed) status = session_load(s, r->from, &r->start);
     return status;
 }
 
@@ -217,7 +204,7 @@ static const char *schedule_name(const mr_schedule *s)
 
 static void header_text(const train_run *r)
 {
-    const session *s = &r->s;
+    const tool_session *s = &r->s;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     const mr_source_info *d = mr_source_info_of(s->src);
     printf("model    %s (%s), %" PRIu64 " parameters, %u classes, input ", s->model->name, s->model->id,
@@ -254,10 +241,10 @@ static void header_text(const train_run *r)
 
 static void header_json(const train_run *r)
 {
-    const session *s = &r->s;
+    const tool_session *s = &r->s;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     const mr_source_info *d = mr_source_info_of(s->src);
-    json j = json_begin(stdout, "start");
+    json_line j = json_begin(stdout, "start");
     json_text(&j, "model", s->model->name);
     json_text(&j, "model_id", s->model->id);
     json_u64(&j, "parameters", mr_net_param_count(s->net));
@@ -306,8 +293,8 @@ static void on_epoch(void *context, const mr_report *report)
     progress_end(&r->bar);
     r->epochs_told++;
     r->last_told = report->epoch;
-    if (r->args->output.json) {
-        json j = json_begin(stdout, "epoch");
+    if (r->args->shared.output.json) {
+        json_line j = json_begin(stdout, "epoch");
         json_u64(&j, "batch", mr_loader_info_of(r->s.loader)->batch);
         json_u64(&j, "replicas", r->s.device_count);
         json_u64(&j, "seed", r->run.seed);
@@ -332,8 +319,8 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
     if (mr_trainer_weights_hash(r->s.trainer, 0, &low, &high, &err) != MR_OK)
         return exit_status(err.code, &err);
     snprintf(hash, sizeof hash, "%016" PRIx64 "%016" PRIx64, high, low);
-    if (r->args->output.json) {
-        json j = json_begin(stdout, "train");
+    if (r->args->shared.output.json) {
+        json_line j = json_begin(stdout, "train");
         json_bool(&j, "complete", whole);
         json_u64(&j, "epochs", r->epochs_told);
         json_real(&j, "total_seconds", seconds_since(r->start_ns));
@@ -391,10 +378,10 @@ static int fit(train_run *r)
     cfg.stop = &interrupt_flag;
     cfg.callbacks = (mr_callbacks){r, on_step, on_epoch, on_message};
     cfg.data = mr_source_info_of(r->s.src);
-    if (a->output.json) header_json(r);
+    if (a->shared.output.json) header_json(r);
     else header_text(r);
     r->start_ns = clock_ns();
-    progress_start(&r->bar, "train", "steps", a->output.quiet);
+    progress_start(&r->bar, "train", "steps", a->shared.output.quiet);
     const int rc = mr_fit(r->s.trainer, r->s.loader, &cfg, &last, &err);
     progress_end(&r->bar);
     const bool part_told = r->epochs_told && r->last_told == last.epoch;
@@ -404,33 +391,22 @@ static int fit(train_run *r)
     return rc == MR_OK ? told : exit_status(rc, &err);
 }
 
-static int write_trace(const train_run *r, int status)
-{
-    mr_error err = MR_ERROR_INIT;
-    if (!r->s.trace) return status;
-    const int rc = mr_trace_write(r->s.trace, r->args->trace, &err);
-    if (rc) say_error(&err);
-    return rc && status == EXIT_DONE ? EXIT_FAILED : status;
-}
-
 static int run(const void *args)
 {
     const train_args *a = args;
-    train_run r = {.args = a, .s.io_told = true, .s.compute = &a->compute};
+    train_run r = {.args = a, .s.io_told = true, .s.compute = &a->shared.compute};
     int status = setup_output("trace", a->trace);
     if (status) return status;
-    if (a->trace && mr_trace_create(&r.s.trace, TRACE_SPANS) != MR_OK) {
-        say("out of memory for the trace");
-        return EXIT_FAILED;
-    }
-    status = open_run(&r);
+    status = setup_trace(&r.s.trace, a->trace, false);
+    if (status == EXIT_DONE) status = open_run(&r);
     if (status == EXIT_DONE) status = make_folder(a->checkpoint);
     if (status == EXIT_DONE) status = fit(&r);
     session_close_trainer(&r.s);
     mr_loader_close(r.val);
     mr_source_close(r.val_src);
     session_close(&r.s);
-    status = write_trace(&r, status);
+    const int written = r.s.trace ? setup_write_trace(r.s.trace, a->trace) : EXIT_DONE;
+    if (status == EXIT_DONE) status = written;
     mr_trace_destroy(r.s.trace);
     status = bad_watch_close(&r.s.bad, status);
     return bad_watch_close(&r.val_bad, status);
@@ -462,12 +438,13 @@ static const opt options[] = {
      "what every stage did when, as a Chrome trace (ui.perfetto.dev shows it)", NULL},
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Training", options), MODEL_GROUP(train_args, model),   RUN_GROUP(train_args, run),
-    LOADER_GROUP(train_args, loader),   DEVICE_GROUP(train_args, device), COMPUTE_GROUP(train_args, compute),
-    DATA_GROUP(train_args, data_opts),  OUTPUT_GROUP(train_args, output),
+    OPT_OWN_GROUP("Training", options),       MODEL_GROUP(train_args, shared.model),
+    RUN_GROUP(train_args, shared.run),        LOADER_GROUP(train_args, shared.loader),
+    DEVICE_GROUP(train_args, shared.device),  COMPUTE_GROUP(train_args, shared.compute),
+    DATA_GROUP(train_args, shared.data_opts), OUTPUT_GROUP(train_args, shared.output),
 };
 static const opt_positional positionals[] = {
-    {"DATA", offsetof(train_args, data), true, "a record file, a shard list, or any data set"},
+    DATA_POSITIONAL(train_args),
 };
 
 const command command_train = {

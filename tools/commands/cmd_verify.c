@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/clock.h"
+#include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
-#include "tools/commands/check.h"
+#include "tools/commands/commands.h"
+#include "tools/commands/sample_check.h"
 #include "tools/commands/setup.h"
 
 typedef struct verify_args {
@@ -38,7 +40,7 @@ static void tell(verify_run *r, const mr_error *what)
         printf("%s\n", mr_error_format(what, text, sizeof text));
         return;
     }
-    json j = json_begin(stdout, "wrong");
+    json_line j = json_begin(stdout, "wrong");
     json_text(&j, "file", what->file);
     if (what->sample != MR_NOWHERE) json_u64(&j, "sample", what->sample);
     if (what->offset != MR_NOWHERE) json_u64(&j, "offset", what->offset);
@@ -87,14 +89,14 @@ static int verify_files(verify_run *r)
 static int verify_samples(verify_run *r)
 {
     const verify_args *a = r->args;
-    check c = {.src = r->src,
-               .no_decode = a->no_decode,
-               .quiet = a->output.quiet,
-               .decode_only = r->files_wrong,
-               .workers = a->workers,
-               .label = "verify",
-               .wrong = on_wrong,
-               .context = r};
+    sample_check c = {.src = r->src,
+                      .no_decode = a->no_decode,
+                      .quiet = a->output.quiet,
+                      .decode_only = r->files_wrong,
+                      .workers = a->workers,
+                      .label = "verify",
+                      .wrong = on_wrong,
+                      .context = r};
     setup_decode(&c.decode, &a->data);
     const int status = check_samples(&c);
     r->done = c.done;
@@ -112,7 +114,7 @@ static void report(const verify_run *r, double seconds)
                seconds, r->wrong);
         return;
     }
-    json j = json_begin(stdout, "verify");
+    json_line j = json_begin(stdout, "verify");
     json_text(&j, "data", mr_source_info_of(r->src)->path);
     json_u64(&j, "samples", mr_source_info_of(r->src)->count);
     json_u64(&j, "checked", r->done);

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/exit.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
-
-const char *const field_roles[] = {"plain", "boxes", "values", "mask", NULL};
+#include "tools/cli/report.h"
 
 static mr_role usual_role(const mr_source_info *info, const char *name)
 {
@@ -43,8 +42,8 @@ static bool take_pad(mr_loader_field *f, const char *text)
 
 static bool take_word(mr_loader_field *f, const char *word)
 {
-    for (uint32_t r = 0; field_roles[r]; r++) {
-        if (strcmp(word, field_roles[r]) != 0) continue;
+    for (uint32_t r = 0; report_roles[r]; r++) {
+        if (strcmp(word, report_roles[r]) != 0) continue;
         f->role = (mr_role)r;
         return true;
     }

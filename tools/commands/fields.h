@@ -16,7 +16,4 @@ typedef struct field_set {
  * exit status after saying what is wrong; whether the names are there is left to the loader. */
 int fields_choose(field_set *out, const mr_source *src, const char *spec);
 
-/* "plain", ...: names of mr_role, in their order. */
-extern const char *const field_roles[];
-
 #endif

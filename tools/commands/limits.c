@@ -6,15 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/clock.h"
+#include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
 #include "tools/commands/measure.h"
 
 enum { THREADS_MOST = 256, ROUNDS_MOST = 64 };
 #define BLOCK_BYTES ((size_t)32 << 20) /* past every cache of one core */
 
-typedef struct lane { /* one thread */
+typedef struct limit_lane { /* one thread */
     uint32_t which, lanes;
     const mr_source *src;
     const mr_decode_config *decode;
@@ -23,14 +24,14 @@ typedef struct lane { /* one thread */
     double units;  /* bytes or pictures of this round */
     int rc;
     mr_error err;
-} lane;
+} limit_lane;
 
-static bool goes_on(const lane *l, uint64_t start_ns)
+static bool goes_on(const limit_lane *l, uint64_t start_ns)
 {
     return seconds_since(start_ns) < l->seconds && !interrupt_flag;
 }
 
-static void copy_blocks(lane *l)
+static void copy_blocks(limit_lane *l)
 {
     uint8_t *from = malloc(BLOCK_BYTES), *to = malloc(BLOCK_BYTES);
     if (from && to) {
@@ -47,7 +48,7 @@ static void copy_blocks(lane *l)
     free(to);
 }
 
-static void sum_blocks(lane *l)
+static void sum_blocks(limit_lane *l)
 {
     uint8_t *block = malloc(BLOCK_BYTES);
     uint32_t crc = 0;
@@ -64,7 +65,7 @@ static void sum_blocks(lane *l)
 }
 
 /* Samples next, next + lanes, ...: all lanes together go through the data once, and again. */
-static void take_samples(lane *l)
+static void take_samples(limit_lane *l)
 {
     const mr_source_info *info = mr_source_info_of(l->src);
     void *buffer = NULL;
@@ -87,7 +88,7 @@ static void take_samples(lane *l)
 
 static void *lane_main(void *arg)
 {
-    lane *l = arg;
+    limit_lane *l = arg;
     l->units = 0;
     if (l->which == LIMIT_MEMCPY) copy_blocks(l);
     else if (l->which == LIMIT_CRC) sum_blocks(l);
@@ -95,7 +96,7 @@ static void *lane_main(void *arg)
     return NULL;
 }
 
-static int one_round(lane *lanes, uint32_t count, double *rate)
+static int one_round(limit_lane *lanes, uint32_t count, double *rate)
 {
     pthread_t threads[THREADS_MOST];
     uint32_t started = 0;
@@ -122,7 +123,7 @@ static bool has_meaning(uint32_t which, const mr_source *src)
 }
 
 int limit_measure(uint32_t which, const mr_source *src, const mr_decode_config *decode, uint32_t workers,
-                  double seconds, uint32_t rounds, limit *out)
+                  double seconds, uint32_t rounds, machine_limit *out)
 {
     static const struct {
         const char *name, *unit;
@@ -133,22 +134,22 @@ int limit_measure(uint32_t which, const mr_source *src, const mr_decode_config *
         [LIMIT_READ] = {"read and check samples", "GB/s", 1e-9},
         [LIMIT_DECODE] = {"read and full decode", "pictures/s", 1},
     };
-    lane lanes[THREADS_MOST];
+    limit_lane lanes[THREADS_MOST];
     double rates[ROUNDS_MOST];
     uint32_t count = workers ? workers : core_count();
     if (count > THREADS_MOST) count = THREADS_MOST;
     if (rounds > ROUNDS_MOST) rounds = ROUNDS_MOST;
-    *out = (limit){.name = kinds[which].name, .unit = kinds[which].unit, .threads = count};
+    *out = (machine_limit){.name = kinds[which].name, .unit = kinds[which].unit, .threads = count};
     if (!has_meaning(which, src)) return EXIT_DONE;
     memset(lanes, 0, sizeof lanes);
     for (uint32_t t = 0; t < count; t++)
-        lanes[t] = (lane){.which = which,
-                          .lanes = count,
-                          .src = src,
-                          .decode = decode,
-                          .next = t,
-                          .seconds = seconds / (LIMIT_COUNT * (rounds + 1)),
-                          .err = MR_ERROR_INIT};
+        lanes[t] = (limit_lane){.which = which,
+                                .lanes = count,
+                                .src = src,
+                                .decode = decode,
+                                .next = t,
+                                .seconds = seconds / (LIMIT_COUNT * (rounds + 1)),
+                                .err = MR_ERROR_INIT};
     int status = one_round(lanes, count, &rates[0]); /* to warm up */
     for (uint32_t r = 0; status == EXIT_DONE && r < rounds; r++) status = one_round(lanes, count, &rates[r]);
     if (status) return status;

@@ -6,15 +6,15 @@
 
 enum { LIMIT_MEMCPY, LIMIT_CRC, LIMIT_READ, LIMIT_DECODE, LIMIT_COUNT };
 
-typedef struct limit {
+typedef struct machine_limit {
     const char *name, *unit;
     double value, mad;
     uint32_t rounds; /* 0: the figure has no meaning for these data */
     uint32_t threads;
-} limit;
+} machine_limit;
 
 /* workers 0: one per core. 0 or an exit status. */
 int limit_measure(uint32_t which, const mr_source *src, const mr_decode_config *decode, uint32_t workers,
-                  double seconds, uint32_t rounds, limit *out);
+                  double seconds, uint32_t rounds, machine_limit *out);
 
 #endif

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/clock.h"
+#include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
-#include "tools/cli/output.h"
-#include "tools/cli/tool.h"
 
 static int compare(const void *a, const void *b)
 {
@@ -34,7 +34,7 @@ double median_of(double *values, size_t count, double *mad)
 
 enum { ROUNDS_MOST = 64 };
 
-static int take_batch(session *s, mr_stream *const *streams, uint32_t *samples)
+static int take_batch(tool_session *s, mr_stream *const *streams, uint32_t *samples)
 {
     mr_error err = MR_ERROR_INIT;
     mr_batch b;
@@ -46,7 +46,8 @@ static int take_batch(session *s, mr_stream *const *streams, uint32_t *samples)
 }
 
 /* Whole batches for about `seconds`. */
-static int one_round(session *s, mr_stream *const *streams, double seconds, double *rate, uint64_t *batches)
+static int one_round(tool_session *s, mr_stream *const *streams, double seconds, double *rate,
+                     uint64_t *batches)
 {
     const uint64_t start = clock_ns();
     uint64_t samples = 0, count = 0;
@@ -64,8 +65,8 @@ static int one_round(session *s, mr_stream *const *streams, double seconds, doub
     return EXIT_DONE;
 }
 
-static int loader_rounds(session *s, mr_stream *const *streams, double seconds, uint32_t rounds,
-                         measured *out)
+static int loader_rounds(tool_session *s, mr_stream *const *streams, double seconds, uint32_t rounds,
+                         measured_rate *out)
 {
     double rates[ROUNDS_MOST];
     uint32_t ignored;
@@ -86,7 +87,7 @@ static int loader_rounds(session *s, mr_stream *const *streams, double seconds, 
     return EXIT_DONE;
 }
 
-int measure_loader(session *s, double seconds, uint32_t rounds, measured *out)
+int measure_loader(tool_session *s, double seconds, uint32_t rounds, measured_rate *out)
 {
     mr_error err = MR_ERROR_INIT;
     mr_stream *streams[MR_LOADER_MAX_PARTS] = {NULL};
@@ -101,12 +102,12 @@ int measure_loader(session *s, double seconds, uint32_t rounds, measured *out)
 
 /* ---- trainer ---- */
 
-typedef struct resident {
+typedef struct resident_batch {
     mr_batch batch;
     mr_part parts[MR_LOADER_MAX_PARTS];
     void *pixels[MR_LOADER_MAX_PARTS], *labels[MR_LOADER_MAX_PARTS], *affine[MR_LOADER_MAX_PARTS];
     mr_event *ready[MR_LOADER_MAX_PARTS];
-} resident;
+} resident_batch;
 
 static void fill_noise(uint8_t *p, size_t bytes, uint64_t x)
 {
@@ -127,7 +128,7 @@ static int upload(mr_device *dev, mr_stream *stream, const void *host, size_t by
     return rc ? rc : mr_stream_sync(stream, err);
 }
 
-static int fill_part(const synthetic *in, mr_device *dev, resident *r, uint32_t p, uint32_t first,
+static int fill_part(const synthetic_batch *in, mr_device *dev, resident_batch *r, uint32_t p, uint32_t first,
                      uint32_t count, mr_error *err)
 {
     const bool numbers = in->h == 0; /* sequences of w numbers */
@@ -169,7 +170,7 @@ static int fill_part(const synthetic *in, mr_device *dev, resident *r, uint32_t 
     return rc;
 }
 
-static int make_resident(const session *s, const synthetic *in, resident *r, mr_error *err)
+static int make_resident(const tool_session *s, const synthetic_batch *in, resident_batch *r, mr_error *err)
 {
     const uint32_t share = (in->batch - 1) / s->device_count + 1;
     memset(r, 0, sizeof *r);
@@ -185,7 +186,7 @@ static int make_resident(const session *s, const synthetic *in, resident *r, mr_
     return rc;
 }
 
-static void free_resident(const session *s, resident *r)
+static void free_resident(const tool_session *s, resident_batch *r)
 {
     for (uint32_t p = 0; p < s->device_count; p++) {
         mr_event_destroy(r->ready[p]);
@@ -198,7 +199,7 @@ static void free_resident(const session *s, resident *r)
 enum { AHEAD = 2, WARMUP = 3, STEPS_MOST = 100000 };
 
 /* Steps back to back, at most AHEAD queued; ends[] gets the time each ended, as the device tells it. */
-static int run_steps(mr_trainer *t, resident *r, mr_event **events, double seconds, uint64_t *ends,
+static int run_steps(mr_trainer *t, resident_batch *r, mr_event **events, double seconds, uint64_t *ends,
                      uint64_t *count, mr_error *err)
 {
     mr_stream *stream = mr_trainer_streams(t)[0];
@@ -225,8 +226,8 @@ static int run_steps(mr_trainer *t, resident *r, mr_event **events, double secon
     return rc;
 }
 
-static int time_steps(session *s, mr_trainer *t, resident *r, const synthetic *in, double seconds,
-                      measured *out)
+static int time_steps(tool_session *s, mr_trainer *t, resident_batch *r, const synthetic_batch *in,
+                      double seconds, measured_rate *out)
 {
     mr_error err = MR_ERROR_INIT;
     mr_event *events[AHEAD + 1] = {NULL};
@@ -255,11 +256,11 @@ static int time_steps(session *s, mr_trainer *t, resident *r, const synthetic *i
     return exit_status(rc, &err);
 }
 
-int measure_trainer(session *s, const synthetic *in, double seconds, measured *out)
+int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, measured_rate *out)
 {
     mr_error err = MR_ERROR_INIT;
     mr_trainer *t = NULL;
-    resident r;
+    resident_batch r;
     mr_trainer_config cfg;
     mr_trainer_defaults(&cfg);
     cfg.net = s->net;

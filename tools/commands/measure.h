@@ -6,30 +6,30 @@
 
 #include "tools/commands/session.h"
 
-typedef struct measured {
+typedef struct measured_rate {
     double samples_per_s, samples_per_s_mad;
     double step_ms, step_ms_mad; /* trainer: of one step. loader: of one batch */
     uint64_t steps;              /* measured */
     uint64_t warmup_steps;
     uint32_t rounds;
-} measured;
+} measured_rate;
 
 /* Median, and 1.4826 x MAD in *mad. Sorts values. */
 double median_of(double *values, size_t count, double *mad);
 
 /* s->loader is open, with epochs enough (endless) and devices or none. Takes batches for about so long, in
  * rounds. */
-int measure_loader(session *s, double seconds, uint32_t rounds, measured *out);
+int measure_loader(tool_session *s, double seconds, uint32_t rounds, measured_rate *out);
 
-typedef struct synthetic {
+typedef struct synthetic_batch {
     uint32_t batch, h, w, c, classes; /* h 0: sequences of w numbers below classes */
     float mean[4], std[4];
     bool uses_affine;
     uint64_t seed;
-} synthetic;
+} synthetic_batch;
 
 /* s->net, s->devices, s->update and s->schedule are set. A trainer of its own, one resident batch of
  * noise. */
-int measure_trainer(session *s, const synthetic *in, double seconds, measured *out);
+int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, measured_rate *out);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/commands/report.h"
+#include "tools/cli/report.h"
 
 static double ceiling(const profile_result *p)
 {
@@ -27,7 +27,7 @@ static void side_row(const profile_side *s)
            r->wait_ms, r->exposed_ms, 100 * r->stall_fraction);
 }
 
-static void ceiling_row(const char *name, const measured *m)
+static void ceiling_row(const char *name, const measured_rate *m)
 {
     printf("%-26s %10.0f samples/s (MAD %.0f)\n", name, m->samples_per_s, m->samples_per_s_mad);
 }
@@ -64,7 +64,7 @@ void profile_print_text(const profile_result *p)
 static void side_json(const profile_result *p, const profile_side *s)
 {
     char hash[40];
-    json j = json_begin(stdout, "profile_run");
+    json_line j = json_begin(stdout, "profile_run");
     json_u64(&j, "prefetch", s->prefetch);
     json_u64(&j, "batch", p->batch);
     json_u64(&j, "replicas", p->replicas);
@@ -79,7 +79,7 @@ void profile_print_json(const profile_result *p)
 {
     side_json(p, &p->off);
     side_json(p, &p->on);
-    json j = json_begin(stdout, "profile");
+    json_line j = json_begin(stdout, "profile");
     json_text(&j, "model", p->model);
     json_text(&j, "data", p->data);
     json_text(&j, "device", p->device);

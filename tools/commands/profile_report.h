@@ -19,7 +19,7 @@ typedef struct profile_result {
     float mean[4], std[4];
     uint64_t seed;
     profile_side off, on;
-    measured loader, trainer;
+    measured_rate loader, trainer;
 } profile_result;
 
 void profile_print_text(const profile_result *p);

@@ -6,27 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/cli/exit.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
-
-const opt model_options[7] = {
-    {"model", OPT_TEXT, offsetof(model_args, model), 0, 0, NULL, "NAME",
-     "mnist-cnn, cifar-cnn, mnist-mlp, ...; a wrong name lists them all", NULL},
-    {"optimizer", OPT_TEXT, offsetof(model_args, optimizer), 0, 0, NULL, "NAME",
-     "sgd, momentum, nesterov, rmsprop, adam, adadelta; without it the model's own", NULL},
-    {"lr", OPT_REAL, offsetof(model_args, lr), 0, 1000, NULL, NULL,
-     "learning rate; without it the model's own", NULL},
-    {"momentum", OPT_REAL, offsetof(model_args, momentum), 0, 1, NULL, NULL, "without it the model's own",
-     NULL},
-    {"weight-decay", OPT_REAL, offsetof(model_args, weight_decay), 0, 1, NULL, NULL,
-     "without it the model's own", NULL},
-    {"schedule", OPT_TEXT, offsetof(model_args, schedule), 0, 0, NULL, "SPEC",
-     "constant, cosine, cosine:FLOOR, step:E1/E2,factor=F, decay:D; each with ,warmup=E; without it the "
-     "model's own",
-     NULL},
-    {"scale", OPT_FLAG, offsetof(model_args, scale), 0, 0, NULL, NULL,
-     "multiply batch and learning rate by the number of replicas", NULL},
-};
 
 /* ---- the model and its rule ---- */
 
@@ -46,7 +27,7 @@ static const char *known_models(char *buf, size_t buf_bytes)
     return buf;
 }
 
-int session_find_model(session *s, const char *name)
+int session_find_model(tool_session *s, const char *name)
 {
     char known[1024];
     s->model = name ? mr_model_find(name) : NULL;
@@ -58,7 +39,7 @@ int session_find_model(session *s, const char *name)
     return EXIT_MISUSED;
 }
 
-void session_fill_run(const session *s, run_args *run, bool scale)
+void session_fill_run(const tool_session *s, run_args *run, bool scale)
 {
     if (!run->batch) run->batch = s->model->batch;
     if (!run->epochs) run->epochs = s->model->epochs;
@@ -91,7 +72,7 @@ static bool set_optimizer(mr_update_desc *u, const char *name)
     return false;
 }
 
-int session_fill_rule(session *s, const model_args *m, bool scale)
+int session_fill_rule(tool_session *s, const model_args *m, bool scale)
 {
     mr_error err = MR_ERROR_INIT;
     s->update = s->model->update;
@@ -116,9 +97,9 @@ int session_fill_rule(session *s, const model_args *m, bool scale)
 
 /* ---- opening ---- */
 
-static bool takes_numbers(const session *s) { return s->model && s->model->numbers; }
+static bool takes_numbers(const tool_session *s) { return s->model && s->model->numbers; }
 
-static int check_data(const session *s, const mr_source_info *info, session_need need)
+static int check_data(const tool_session *s, const mr_source_info *info, session_need need)
 {
     const bool numbers = need == NEED_CLASSES && takes_numbers(s);
     if (numbers && info->length_field == MR_NO_FIELD) {
@@ -149,20 +130,20 @@ static int check_data(const session *s, const mr_source_info *info, session_need
     return EXIT_DONE;
 }
 
-int session_open_data(session *s, const char *path, const data_args *data, session_need need)
+int session_open_data(tool_session *s, const char *path, const data_args *data, session_need need)
 {
     const int status = setup_source(&s->src, path, data);
     return status ? status : check_data(s, mr_source_info_of(s->src), need);
 }
 
-int session_open_data_like(session *s, const char *path, const data_args *data, const data_like *like)
+int session_open_data_like(tool_session *s, const char *path, const data_args *data, const data_like *like)
 {
     const int status = setup_source_like(&s->src, path, data, like);
     s->class_count = like->class_count;
     return status ? status : check_data(s, mr_source_info_of(s->src), NEED_CLASSES);
 }
 
-int session_take_fields(session *s, const run_args *run)
+int session_take_fields(tool_session *s, const run_args *run)
 {
     const int status = fields_choose(&s->fields, s->src, run->fields);
     s->loader_cfg.fields = s->fields.field;
@@ -170,7 +151,7 @@ int session_take_fields(session *s, const run_args *run)
     return status;
 }
 
-int session_take_numbers(session *s, const run_args *run, uint32_t length)
+int session_take_numbers(tool_session *s, const run_args *run, uint32_t length)
 {
     if (run->fields) {
         say("--fields: a network takes its pictures or sequences and no more; digest and bench loader "
@@ -193,18 +174,18 @@ int session_take_numbers(session *s, const run_args *run, uint32_t length)
     return EXIT_DONE;
 }
 
-uint32_t session_class_count(const session *s)
+uint32_t session_class_count(const tool_session *s)
 {
     const uint32_t found = s->class_count ? s->class_count : mr_source_info_of(s->src)->class_count;
     return takes_numbers(s) && found < s->model->classes ? s->model->classes : found;
 }
 
-int session_open_devices(session *s, const device_args *d)
+int session_open_devices(tool_session *s, const device_args *d)
 {
     return setup_devices(&s->devices, &s->device_count, d, s->compute);
 }
 
-int session_open_loader(session *s)
+int session_open_loader(tool_session *s)
 {
     mr_error err = MR_ERROR_INIT;
     s->loader_cfg.devices = s->devices;
@@ -218,7 +199,7 @@ int session_open_loader(session *s)
     return EXIT_DONE;
 }
 
-int session_open_net(session *s)
+int session_open_net(tool_session *s)
 {
     mr_error err = MR_ERROR_INIT;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
@@ -237,7 +218,7 @@ int session_open_net(session *s)
                        &err);
 }
 
-int session_open_trainer(session *s, uint64_t epochs, bool inference)
+int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
 {
     mr_error err = MR_ERROR_INIT;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
@@ -260,6 +241,40 @@ int session_open_trainer(session *s, uint64_t epochs, bool inference)
     return status ? status : setting_status(mr_trainer_open(&s->trainer, &cfg, &err), &err);
 }
 
+/* ---- the whole of it ---- */
+
+int session_open_to_train(tool_session *s, const session_args *a, run_args *run)
+{
+    int status = session_find_model(s, a->model.model);
+    if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
+    if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_CLASSES);
+    if (status) return status;
+    *run = a->run;
+    session_fill_run(s, run, a->model.scale);
+    return session_fill_rule(s, &a->model, a->model.scale);
+}
+
+int session_set_loader(tool_session *s, const session_args *a, const run_args *run, bool training,
+                       uint32_t length)
+{
+    setup_loader(&s->loader_cfg, &a->data_opts, run, &a->loader);
+    s->loader_cfg.training = training;
+    const int status = session_take_numbers(s, run, length);
+    return status ? status : bad_watch_open(&s->bad, s->src, run, &s->loader_cfg);
+}
+
+int session_open_network(tool_session *s, uint64_t epochs, bool inference)
+{
+    const int status = s->net ? EXIT_DONE : session_open_net(s);
+    return status ? status : session_open_trainer(s, epochs, inference);
+}
+
+int session_load(tool_session *s, const char *path, mr_checkpoint_info *info)
+{
+    mr_error err = MR_ERROR_INIT;
+    return exit_status(mr_trainer_load(s->trainer, path, info, &err), &err);
+}
+
 /* ---- closing ---- */
 
 void session_leave_if_it_hangs(const mr_trainer *t)
@@ -269,20 +284,20 @@ void session_leave_if_it_hangs(const mr_trainer *t)
     _exit(EXIT_FAILED);
 }
 
-void session_close_trainer(session *s)
+void session_close_trainer(tool_session *s)
 {
     session_leave_if_it_hangs(s->trainer);
     mr_trainer_close(s->trainer);
     s->trainer = NULL;
 }
 
-void session_close_loader(session *s)
+void session_close_loader(tool_session *s)
 {
     mr_loader_close(s->loader);
     s->loader = NULL;
 }
 
-void session_close(session *s)
+void session_close(tool_session *s)
 {
     session_close_trainer(s); /* first: what it has queued still reads the loader's memory */
     session_close_loader(s);

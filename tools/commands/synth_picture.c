@@ -27,11 +27,11 @@ const char *synth_class_name(uint32_t class_idx, uint32_t class_count, char *buf
 }
 
 /* SplitMix64 (Steele et al. 2014): one stream of bits per picture. */
-typedef struct bits {
+typedef struct picture_bits {
     uint64_t state;
-} bits;
+} picture_bits;
 
-static uint64_t next_bits(bits *b)
+static uint64_t next_bits(picture_bits *b)
 {
     uint64_t x = b->state += 0x9E3779B97F4A7C15u;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -39,23 +39,23 @@ static uint64_t next_bits(bits *b)
     return x ^ (x >> 31);
 }
 
-static bits start_bits(const synth_key *k, uint64_t use)
+static picture_bits start_bits(const synth_key *k, uint64_t use)
 {
-    bits b = {k->seed};
+    picture_bits b = {k->seed};
     const uint64_t words[] = {k->class_idx, k->part, k->number, use};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) b.state = next_bits(&b) ^ words[i];
     return b;
 }
 
 /* [low, high) */
-static float draw(bits *b, float low, float high)
+static float draw(picture_bits *b, float low, float high)
 {
     return low + (high - low) * (float)(next_bits(b) >> 40) * 0x1p-24f;
 }
 
 uint32_t synth_side(const synth_key *key, uint32_t low, uint32_t high)
 {
-    bits b = start_bits(key, 1);
+    picture_bits b = start_bits(key, 1);
     return low + (uint32_t)(next_bits(&b) % ((uint64_t)high - low + 1));
 }
 
@@ -77,17 +77,17 @@ static bool inside(uint32_t shape, float u, float v)
     }
 }
 
-typedef struct scene {
+typedef struct synth_scene {
     uint32_t shape;
     float cx, cy, size, cosine, sine; /* place, half the extent, turn; in parts of the side */
     float front[3], back[3], slope_x, slope_y;
     float line_a, line_b, line_c, line[3]; /* a stray line a x + b y = c */
     float noise;
-} scene;
+} synth_scene;
 
 static float luma(const float *c) { return 0.299f * c[0] + 0.587f * c[1] + 0.114f * c[2]; }
 
-static void draw_colours(scene *s, bits *b, const synth_key *key)
+static void draw_colours(synth_scene *s, picture_bits *b, const synth_key *key)
 {
     for (int c = 0; c < 3; c++) s->front[c] = draw(b, 0, 255);
     if (key->class_count > SYNTH_SHAPES)
@@ -99,10 +99,10 @@ static void draw_colours(scene *s, bits *b, const synth_key *key)
     for (int c = 0; c < 3; c++) s->line[c] = draw(b, 0, 255);
 }
 
-static scene draw_scene(const synth_key *key)
+static synth_scene draw_scene(const synth_key *key)
 {
-    bits b = start_bits(key, 2);
-    scene s = {.shape = key->class_idx % SYNTH_SHAPES};
+    picture_bits b = start_bits(key, 2);
+    synth_scene s = {.shape = key->class_idx % SYNTH_SHAPES};
     const float turn = draw(&b, -0.2f, 0.2f), angle = draw(&b, 0, 3.14159265f);
     s.size = draw(&b, 0.26f, 0.42f);
     s.cx = draw(&b, s.size, 1 - s.size);
@@ -119,7 +119,7 @@ static scene draw_scene(const synth_key *key)
     return s;
 }
 
-static void paint(const scene *s, float x, float y, float rgb[3])
+static void paint(const synth_scene *s, float x, float y, float rgb[3])
 {
     const float dx = (x - s->cx) / s->size, dy = (y - s->cy) / s->size;
     const bool in = inside(s->shape, dx * s->cosine - dy * s->sine, dx * s->sine + dy * s->cosine);
@@ -130,8 +130,8 @@ static void paint(const scene *s, float x, float y, float rgb[3])
 
 int synth_draw(const synth_key *key, uint32_t side, uint32_t channels, mr_image *out)
 {
-    const scene s = draw_scene(key);
-    bits b = start_bits(key, 3);
+    const synth_scene s = draw_scene(key);
+    picture_bits b = start_bits(key, 3);
     *out = (mr_image){side, side, channels, malloc((size_t)side * side * channels)};
     if (!out->pixels) return MR_ENOMEM;
     uint8_t *p = out->pixels;

@@ -13,7 +13,10 @@ grep -q '^\.TH MILLRACE 1' man.1 || fail "no title in the manual page"
 options_of() { sed -n 's/^  --\([a-z-]*\).*/\1/p' "$1" | sort; }                 # options that help explains
 manual_of() { sed -n "/^\.SS millrace $1/,/^\.S[SH]/p" man.1 | sed -n 's/\\//g; s/^\.B --\([a-z-]*\).*/\1/p' | sort; }
 
-for c in convert export inspect verify train eval profile bench digest devices synth; do
+run 0 help
+commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' out)
+[ "$(printf '%s\n' $commands | wc -l)" -ge 11 ] || fail "expected 11 commands or more, found: $commands"
+for c in $commands; do
     run 0 help "$c" --all; compare "help-$c"
     cp out all.txt
     run 0 "$c" --help --all; same out all.txt

@@ -1,20 +1,22 @@
-/* tools/commands/check.c: see check.h. Workers take samples in turn; one that met a bad sample waits until
- * all earlier ones are done before it tells, so that the list is the same in every run and nothing has to be
- * kept. */
-#include "tools/commands/check.h"
+/* tools/commands/sample_check.c: see sample_check.h. Workers take samples in turn; one that met a bad sample
+ * waits until all earlier ones are done before it tells, so that the list is the same in every run and
+ * nothing has to be kept. */
+#include "tools/commands/sample_check.h"
 
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "tools/cli/clock.h"
+#include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
-#include "tools/cli/tool.h"
+#include "tools/cli/progress.h"
 #include "tools/commands/setup.h"
 
 typedef struct check_run {
-    check *c;
+    sample_check *c;
     pthread_mutex_t lock;
     pthread_cond_t sample_done;
     uint64_t next;                   /* first sample no worker has; lock */
@@ -37,8 +39,8 @@ void check_place(const mr_source *src, mr_error *what)
         mr_error_at(what, NULL, extent.offset, MR_NOWHERE);
 }
 
-static int check_sample(const check *c, mr_checker *checker, uint64_t at, void **buffer, size_t *buffer_bytes,
-                        uint64_t *bytes, mr_error *err)
+static int check_sample(const sample_check *c, mr_checker *checker, uint64_t at, void **buffer,
+                        size_t *buffer_bytes, uint64_t *bytes, mr_error *err)
 {
     const mr_source_info *info = mr_source_info_of(c->src);
     mr_sample sample;
@@ -127,7 +129,7 @@ static void *worker_main(void *arg)
 static void watch(check_run *r)
 {
     const uint64_t count = mr_source_info_of(r->c->src)->count;
-    progress bar;
+    progress_bar bar;
     progress_start(&bar, r->c->label, "samples", r->c->quiet);
     for (bool working = true; working;) {
         const struct timespec pause = {0, 20000000};
@@ -141,7 +143,7 @@ static void watch(check_run *r)
     progress_end(&bar);
 }
 
-int check_samples(check *c)
+int check_samples(sample_check *c)
 {
     pthread_t threads[CHECK_WORKERS_MOST];
     const uint32_t asked = c->workers ? c->workers : core_count(),
@@ -165,7 +167,7 @@ int check_samples(check *c)
     return r.failure.code ? exit_status(r.failure.code, &r.failure) : EXIT_DONE;
 }
 
-int check_files(const check *c)
+int check_files(const sample_check *c)
 {
     mr_error err = MR_ERROR_INIT;
     const int rc = mr_source_check(c->src, &err);

@@ -1,4 +1,4 @@
-/* tools/commands/report.h: the figures of one epoch as a table row and as JSON, the same in every command
+/* tools/cli/report.h: the figures of one epoch as a table row and as JSON, the same in every command
  * that trains. */
 #ifndef TOOLS_REPORT_H
 #define TOOLS_REPORT_H
@@ -6,18 +6,21 @@
 #include "millrace/train.h"
 #include "tools/cli/json.h"
 
+/* "plain", ...: names of mr_role, in their order; NULL behind them. */
+extern const char *const report_roles[];
+
 void report_table_head(bool has_val);
 void report_table_row(const mr_report *r);
 
 /* Every figure of r, as keys of the object that is open. replicas: how many entries bytes_copied has. */
-void report_json(json *j, const mr_report *r, uint32_t replicas);
+void report_json(json_line *j, const mr_report *r, uint32_t replicas);
 /* read, decode, copy: parts of the time that their threads were working or waiting. */
-void report_stages_json(json *j, const mr_loader_stats *s, double seconds);
+void report_stages_json(json_line *j, const mr_loader_stats *s, double seconds);
 /* cache_hits, cache_entries, cache_bytes. */
-void report_cache_json(json *j, const mr_loader_stats *s);
+void report_cache_json(json_line *j, const mr_loader_stats *s);
 /* fields: name, role, dtype, and of those whose rows differ in length the most; nothing where there are
  * none. */
-void report_fields_json(json *j, const mr_loader_info *info);
+void report_fields_json(json_line *j, const mr_loader_info *info);
 void report_fields_text(const mr_loader_info *info);
 void report_stages_text(const mr_loader_stats *s, double seconds);
 

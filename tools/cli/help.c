@@ -1,8 +1,9 @@
-/* tools/cli/options_help.c: a command's table as --help and all tables as one manual page. See options.h. */
+/* tools/cli/help.c: see help.h. */
+#include "tools/cli/help.h"
+
 #include <string.h>
 
 #include "millrace/base.h"
-#include "tools/cli/options.h"
 
 enum { WIDTH = 96, COLUMN = 26 };
 

@@ -1,5 +1,5 @@
-/* tools/commands/check.h: every sample of a data set read, parsed, its label compared with the classes, its
- * picture decoded; on several threads, and what is wrong told in the order of the samples. */
+/* tools/commands/sample_check.h: every sample of a data set read, parsed, its label compared with the
+ * classes, its picture decoded; on several threads, and what is wrong told in the order of the samples. */
 #ifndef TOOLS_CHECK_H
 #define TOOLS_CHECK_H
 
@@ -7,7 +7,7 @@
 
 enum { CHECK_WORKERS_MOST = 256 };
 
-typedef struct check {
+typedef struct sample_check {
     const mr_source *src;
     mr_decode_config decode;
     bool no_decode, quiet;
@@ -19,15 +19,15 @@ typedef struct check {
     bool (*wrong)(void *context, const mr_error *what);
     void *context;
     uint64_t done, bytes; /* result: samples looked at, bytes read */
-} check;
+} sample_check;
 
 /* 0, or an exit status when the check itself failed. A signal ends it early: the caller looks at
  * interrupt_flag. */
-int check_samples(check *c);
+int check_samples(sample_check *c);
 
 /* What no sample shows by itself (mr_source_check()), told like a bad sample that has no number. 0, or an
  * exit status when the check itself failed. */
-int check_files(const check *c);
+int check_files(const sample_check *c);
 
 /* Where a bad sample lies, for what is only told with its number: file, and the offset in one that samples
  * share. */

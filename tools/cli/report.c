@@ -1,10 +1,10 @@
-/* tools/commands/report.c: see report.h. */
-#include "tools/commands/report.h"
+/* tools/cli/report.c: see report.h. */
+#include "tools/cli/report.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "tools/commands/fields.h"
+const char *const report_roles[] = {"plain", "boxes", "values", "mask", NULL};
 
 void report_table_head(bool has_val)
 {
@@ -29,7 +29,7 @@ static double part_of(uint64_t ns, const mr_stage_stats *s, double seconds)
     return had > 0 ? (double)ns / had : 0;
 }
 
-static void stage_json(json *j, const char *name, const mr_stage_stats *s, double seconds)
+static void stage_json(json_line *j, const char *name, const mr_stage_stats *s, double seconds)
 {
     json_object(j, name);
     json_u64(j, "threads", s->threads);
@@ -41,7 +41,7 @@ static void stage_json(json *j, const char *name, const mr_stage_stats *s, doubl
     json_close_object(j);
 }
 
-void report_stages_json(json *j, const mr_loader_stats *s, double seconds)
+void report_stages_json(json_line *j, const mr_loader_stats *s, double seconds)
 {
     json_object(j, "stages");
     stage_json(j, "read", &s->read, seconds);
@@ -69,14 +69,14 @@ void report_stages_text(const mr_loader_stats *s, double seconds)
                (double)s->cache_bytes / 1048576, s->cache_hits);
 }
 
-void report_cache_json(json *j, const mr_loader_stats *s)
+void report_cache_json(json_line *j, const mr_loader_stats *s)
 {
     json_u64(j, "cache_hits", s->cache_hits);
     json_u64(j, "cache_entries", s->cache_entries);
     json_u64(j, "cache_bytes", s->cache_bytes);
 }
 
-void report_json(json *j, const mr_report *r, uint32_t replicas)
+void report_json(json_line *j, const mr_report *r, uint32_t replicas)
 {
     json_u64(j, "epoch", r->epoch);
     json_u64(j, "steps", r->steps);
@@ -113,7 +113,7 @@ void report_json(json *j, const mr_report *r, uint32_t replicas)
     json_text(j, "verdict", r->verdict);
 }
 
-void report_fields_json(json *j, const mr_loader_info *info)
+void report_fields_json(json_line *j, const mr_loader_info *info)
 {
     if (info->field_count == 0) return;
     json_array(j, "fields");
@@ -121,7 +121,7 @@ void report_fields_json(json *j, const mr_loader_info *info)
         const mr_loader_field_info *f = &info->field[k];
         json_object(j, NULL);
         json_text(j, "name", f->name);
-        json_text(j, "role", field_roles[f->role]);
+        json_text(j, "role", report_roles[f->role]);
         json_text(j, "dtype", mr_dtype_name(f->dtype));
         if (f->varies) json_u64(j, "most", f->most);
         json_close_object(j);
@@ -135,7 +135,7 @@ void report_fields_text(const mr_loader_info *info)
         const mr_loader_field_info *f = &info->field[k];
         char shown[4 * MR_MAX_NAME + 1];
         printf("%s%s (%s, %s", k ? ", " : "         fields ", mr_text_shown(f->name, shown, sizeof shown),
-               field_roles[f->role], mr_dtype_name(f->dtype));
+               report_roles[f->role], mr_dtype_name(f->dtype));
         if (f->varies) printf(", at most %u", f->most);
         printf(")%s", k + 1 == info->field_count ? "\n" : "");
     }

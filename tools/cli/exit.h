@@ -1,0 +1,23 @@
+/* tools/cli/exit.h: what the program ends with, and how the library's answers become that. */
+#ifndef TOOLS_EXIT_H
+#define TOOLS_EXIT_H
+
+#include "millrace/base.h"
+
+enum {
+    EXIT_DONE = 0,
+    EXIT_FAILED = 1,
+    EXIT_MISUSED = 2,
+    EXIT_BAD_SAMPLES = 3,
+    EXIT_SIGNAL = 128 /* + its number */
+};
+
+/* Exit status for what the library returned: says err unless rc is MR_OK; a run stopped by a signal gives 128
+ * + signal. */
+int exit_status(int rc, const mr_error *err);
+/* The same where MR_EINVAL means that an option has no possible value: then it is a misuse. */
+int setting_status(int rc, const mr_error *err);
+/* "out of memory" and what for; returns EXIT_FAILED. */
+int exit_no_memory(const char *what);
+
+#endif

@@ -1,0 +1,11 @@
+/* tools/cli/help.h: a command's table as --help, and all tables as one manual page. */
+#ifndef TOOLS_HELP_H
+#define TOOLS_HELP_H
+
+#include "tools/cli/options.h"
+
+void options_help(FILE *out, const command *cmd, opt_help how);
+/* The whole manual page in roff. */
+void options_man(FILE *out, const command *const *commands, size_t count);
+
+#endif
