@@ -6,6 +6,12 @@ set(MILLRACE_SHARED_LIBRARIES ${MILLRACE_LIBRARIES})
 if(MILLRACE_STATIC_DEPS) # archives are made for programs: their code cannot go into a shared library
     list(TRANSFORM MILLRACE_SHARED_LIBRARIES REPLACE "^MRDEP::(uring|jpeg|xxhash)$" "PkgConfig::\\1")
 endif()
+
+# The name that programs ask for. While the major number is 0 a minor one may change the interface, and carries the name.
+set(MILLRACE_SOVERSION ${PROJECT_VERSION_MAJOR})
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(MILLRACE_SOVERSION 0.${PROJECT_VERSION_MINOR})
+endif()
 foreach(kind IN ITEMS STATIC SHARED)
     string(TOLOWER millrace_${kind} target)
     add_library(${target} ${kind})
@@ -21,5 +27,14 @@ foreach(kind IN ITEMS STATIC SHARED)
         target_link_libraries(${target} PRIVATE millrace_settings ${MILLRACE_LIBRARIES})
     endif()
     set_target_properties(${target} PROPERTIES OUTPUT_NAME millrace LINKER_LANGUAGE C
-                          VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+                          VERSION ${PROJECT_VERSION} SOVERSION ${MILLRACE_SOVERSION})
 endforeach()
+
+add_library(millrace::millrace ALIAS millrace_shared) # the name that an installed copy has
+
+# mr_* and nothing else leaves the shared library, whatever is linked into it. Instrumented builds export what their run-time needs.
+if(NOT MILLRACE_SANITIZE AND NOT MILLRACE_FUZZ)
+    set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)
+    target_link_options(millrace_shared PRIVATE LINKER:--version-script=${exports})
+    set_property(TARGET millrace_shared APPEND PROPERTY LINK_DEPENDS ${exports})
+endif()

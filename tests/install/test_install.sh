@@ -1,10 +1,11 @@
 #!/bin/sh
-# Install into a scratch prefix, then build the ten-line program against that copy three ways: pkg-config shared,
-# pkg-config static, CMake package. Each must run and read the data set that `millrace synth` makes.
+# Install into a scratch prefix; look at what the shared library is called and exports; then build the ten-line program against that copy
+# with pkg-config, shared and static, and all of examples/ with the CMake package. Each must run on the data set that `millrace synth`
+# makes, and say what the program of the build tree says.
 # usage: test_install.sh BUILD_DIR CC
 set -eu
 build=$1 cc=$2
-here=$(cd "$(dirname "$0")" && pwd)
+examples=$(cd "$(dirname "$0")/../../examples" && pwd)
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/millrace-install-XXXXXX")
 trap 'rm -rf "$scratch"' EXIT
 prefix=$scratch/prefix
@@ -18,29 +19,33 @@ if grep -q '^MILLRACE_SANITIZE:.*=.' "$build/CMakeCache.txt"; then
     echo "SKIP: a sanitizer build is not linked into foreign programs"
     exit 0
 fi
+version=$("$prefix/bin/millrace" --version | sed 's/^millrace //')
+[ "$(pc --modversion millrace)" = "$version" ] || { echo "pkg-config tells version $(pc --modversion millrace), the program $version"; exit 1; }
+case $version in # while the major number is 0, a minor one may change the interface
+0.*) soname=libmillrace.so.${version%.*} ;;
+*) soname=libmillrace.so.${version%%.*} ;;
+esac
+library=$(pc --variable=libdir millrace)/libmillrace.so.$version
+found=$(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
+[ "$found" = "$soname" ] || { echo "the shared library is called $found: expected $soname"; exit 1; }
+foreign=$(nm -D --defined-only "$library" | sed 's/.* //' | grep -v '^mr_') && { echo "the shared library exports:" $foreign; exit 1; }
+
 "$prefix/bin/millrace" synth "$scratch/data" --classes 2 --count 10 >/dev/null
 export LD_LIBRARY_PATH="$(pc --variable=libdir millrace)"
 
-$cc -std=c11 -Wall -Wextra -Werror $(pc --cflags millrace) "$here/loader.c" -o "$scratch/shared" $(pc --libs millrace)
+$cc -std=c11 -Wall -Wextra -Werror $(pc --cflags millrace) "$examples/loader.c" -o "$scratch/shared" $(pc --libs millrace)
 "$scratch/shared" "$scratch/data" | tee "$scratch/out"
 grep -q 'batch 0: ' "$scratch/out"
 
 libdir=$(pc --variable=libdir millrace)
-$cc -std=c11 $(pc --cflags millrace) "$here/loader.c" -o "$scratch/static" "$libdir/libmillrace.a" \
+$cc -std=c11 $(pc --cflags millrace) "$examples/loader.c" -o "$scratch/static" "$libdir/libmillrace.a" \
     $(pc --static --libs millrace | sed 's/-lmillrace//')
 "$scratch/static" "$scratch/data" | cmp - "$scratch/out"
 
-mkdir "$scratch/project"
-cp "$here/loader.c" "$scratch/project"
-cat >"$scratch/project/CMakeLists.txt" <<'END'
-cmake_minimum_required(VERSION 3.25)
-project(example C)
-find_package(millrace 0.4 REQUIRED)
-add_executable(example loader.c)
-target_link_libraries(example PRIVATE millrace::millrace)
-END
-cmake -S "$scratch/project" -B "$scratch/project/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" >"$scratch/log" ||
-    { cat "$scratch/log"; exit 1; }
+cp -r "$examples" "$scratch/project" # nothing of the tree is left
+cmake -S "$scratch/project" -B "$scratch/project/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_C_COMPILER="$cc" \
+    -DCMAKE_C_FLAGS="-Wall -Wextra -Werror" >"$scratch/log" || { cat "$scratch/log"; exit 1; }
 cmake --build "$scratch/project/build" >"$scratch/log" || { cat "$scratch/log"; exit 1; }
-"$scratch/project/build/example" "$scratch/data" | cmp - "$scratch/out"
-echo "installed copy works: shared, static, CMake package"
+"$scratch/project/build/example_loader" "$scratch/data" | cmp - "$scratch/out"
+sh "$(dirname "$0")/test_examples.sh" "$prefix/bin/millrace" "$scratch/project/build"
+echo "installed copy works: shared, static, CMake package with the examples"

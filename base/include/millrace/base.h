@@ -25,10 +25,14 @@
 extern "C" {
 #endif
 
+/* The one place where the version is written: the build reads it here. */
 #define MR_VERSION_MAJOR 0
 #define MR_VERSION_MINOR 4
 #define MR_VERSION_PATCH 0
-#define MR_VERSION_TEXT  "0.4.0"
+#define MR_VERSION_TEXT  MR_DOTTED_(MR_VERSION_MAJOR, MR_VERSION_MINOR, MR_VERSION_PATCH) /* as a string */
+
+#define MR_DOTTED_(a, b, c) MR_QUOTED_(a) "." MR_QUOTED_(b) "." MR_QUOTED_(c)
+#define MR_QUOTED_(a)       #a
 
 /* The binary interface. While MAJOR is 0 the shared library's soname carries MAJOR.MINOR
  * (libmillrace.so.0.5), and all releases with one soname fit each other: a program compiled with the headers

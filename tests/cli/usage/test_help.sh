@@ -2,9 +2,12 @@
 # option that the command accepts, and the manual page the same.
 . "$(dirname "$0")/../lib.sh"
 
+part() { sed -n "s/^#define MR_VERSION_$1 *\([0-9]*\)$/\1/p" "$here/../../base/include/millrace/base.h"; }
+version=$(part MAJOR).$(part MINOR).$(part PATCH) # written there, and nowhere else
+
 run 0 --help; compare help
 run 0 help; compare help
-run 0 --version; equal "$(cat out)" "millrace 0.4.0"
+run 0 --version; equal "$(cat out)" "millrace $version"
 run 2; err_has "usage: millrace COMMAND"
 run 2 help convrt; err_has "did you mean 'convert'?"
 run 0 man; cp out man.1

@@ -1,5 +1,8 @@
-/* The library in ten lines: open any data set, take batches. Built against the installed copy by
- * tests/install. */
+/* loader.c: the library in ten lines: open any data set, take batches.
+ *
+ *   loader DATA
+ *
+ * DATA is whatever `millrace inspect` understands: a folder of pictures, a record file, TFRecords, ... */
 #include <millrace/pipeline.h>
 #include <stdio.h>
 
@@ -16,7 +19,7 @@ int main(int argc, char **argv)
     if (rc == MR_OK) rc = mr_loader_open(&loader, source, &cfg, &err);
     while (rc == MR_OK && (rc = mr_loader_next(loader, &batch, MR_FOREVER, &err)) == MR_OK) {
         printf("batch %llu: %u samples, first label %d\n", (unsigned long long)batch.step, batch.count,
-               batch.labels[0]);
+               batch.labels[0]); /* batch.pixels: uint8, count x height x width x channels */
         mr_loader_release(loader, &batch, NULL);
     }
     if (rc != MR_EEND) fprintf(stderr, "%s\n", mr_error_format(&err, line, sizeof line));

@@ -1,0 +1,41 @@
+#!/bin/sh
+# Each program of examples/ runs on a set that `millrace synth` makes, and says what it should.
+# usage: test_examples.sh MILLRACE FOLDER     FOLDER has the programs
+set -eu
+millrace=$1 programs=$2
+scratch=$(mktemp -d "${TMPDIR:-/tmp}/millrace-examples-XXXXXX")
+trap 'rm -rf "$scratch"' EXIT
+failures=0
+fail() { failures=$((failures + 1)); echo "FAILED: $*"; sed 's/^/    /' "$scratch/out"; }
+example() { # NAME ARGUMENT...
+    name=$1
+    shift
+    "$programs/example_$name" "$@" >"$scratch/out" 2>&1
+}
+
+"$millrace" synth "$scratch/data" --classes 3 --count 64 --seed 1 --quiet >/dev/null
+data=$scratch/data/train
+
+example loader "$data" || fail "loader"
+[ "$(grep -c '^batch [0-9]*: [0-9]* samples' "$scratch/out")" -eq 2 ] || fail "loader: expected two batches of 128 and 64"
+example loader "$scratch/nothing" && fail "loader: expected a failure where nothing is"
+grep -q "$scratch/nothing" "$scratch/out" || fail "loader: expected the name of what is missing"
+
+example custom_network "$data" 120 || fail "custom_network"
+accuracy=$(sed -n 's/^two-convolutions: 11235 parameters, .* accuracy \([0-9.]*\)$/\1/p' "$scratch/out")
+[ -n "$accuracy" ] && awk "BEGIN { exit !($accuracy > 0.5) }" || fail "custom_network: expected an accuracy above 0.5"
+cp "$scratch/out" "$scratch/once"
+example custom_network "$data" 120 && cmp -s "$scratch/out" "$scratch/once" || fail "custom_network: another result the second time"
+
+example own_training_loop "$data" || fail "own_training_loop"
+loss() { sed -n "s/^epoch $1: loss //p" "$scratch/out"; }
+awk "BEGIN { exit !($(loss 8) < 0.8 * $(loss 1)) }" || fail "own_training_loop: expected the loss to fall by a fifth"
+
+example convert "$data" "$scratch/out.mrec" || fail "convert"
+grep -q "out.mrec: 192 records" "$scratch/out" || fail "convert: expected 192 records"
+"$millrace" verify "$scratch/out.mrec" >"$scratch/out" 2>&1 || fail "convert: what it wrote is damaged"
+for from in "$data" "$scratch/out.mrec"; do "$millrace" digest "$from" --augment "resize(32x32)" --quiet; done >"$scratch/out"
+[ "$(cut -d' ' -f1 "$scratch/out" | sort -u | wc -l)" -eq 1 ] || fail "convert: other batches than from the data"
+
+[ "$failures" -eq 0 ] || exit 1
+echo "the examples work"
