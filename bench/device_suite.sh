@@ -20,6 +20,7 @@
 #
 #   --device D       as in --devices, one device (cuda:0)     --quick       tiny sizes: to see that everything runs; measures nothing
 #   --budget S       seconds for all of it                    --python P    an interpreter, for PyTorch and the summary (python3)
+# shellcheck disable=SC2086 # lists of options and of names without spaces
 set -u
 usage() { sed -n '3,/^set -u/s/^# \{0,1\}//p' "$0" | sed '$d' >&2; exit 2; }
 

@@ -1,7 +1,7 @@
 # ranges: a profiler sees every stage of a training run, each range closed on the thread that opened it, and threads by name.
 # usage: sh test_ranges.sh MILLRACE LISTENER, the listener a library that counts (nvtx_listener.c).
 listener=$2
-. "$(dirname "$0")/../cli/lib.sh" "$1"
+. "$(dirname "$0")/../cli/lib.sh"
 json_lines=true
 
 run 0 synth d --classes 2 --count 24 --quiet

@@ -28,16 +28,19 @@ esac
 library=$(pc --variable=libdir millrace)/libmillrace.so.$version
 found=$(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
 [ "$found" = "$soname" ] || { echo "the shared library is called $found: expected $soname"; exit 1; }
-foreign=$(nm -D --defined-only "$library" | sed 's/.* //' | grep -v '^mr_') && { echo "the shared library exports:" $foreign; exit 1; }
+foreign=$(nm -D --defined-only "$library" | sed 's/.* //' | grep -v '^mr_') && { echo "the shared library exports: $foreign"; exit 1; }
 
 "$prefix/bin/millrace" synth "$scratch/data" --classes 2 --count 10 >/dev/null
-export LD_LIBRARY_PATH="$(pc --variable=libdir millrace)"
+LD_LIBRARY_PATH=$(pc --variable=libdir millrace)
+export LD_LIBRARY_PATH
 
+# shellcheck disable=SC2046 # the answers are lists of options
 $cc -std=c11 -Wall -Wextra -Werror $(pc --cflags millrace) "$examples/loader.c" -o "$scratch/shared" $(pc --libs millrace)
 "$scratch/shared" "$scratch/data" | tee "$scratch/out"
 grep -q 'batch 0: ' "$scratch/out"
 
 libdir=$(pc --variable=libdir millrace)
+# shellcheck disable=SC2046 # so are these
 $cc -std=c11 $(pc --cflags millrace) "$examples/loader.c" -o "$scratch/static" "$libdir/libmillrace.a" \
     $(pc --static --libs millrace | sed 's/-lmillrace//')
 "$scratch/static" "$scratch/data" | cmp - "$scratch/out"

@@ -49,7 +49,7 @@ for file in $(env -i ldd "$folder/bin/millrace" | sed -n 's/.*=> \(\/[^ ]*\) .*/
     esac
 done
 here=/millrace/bin there=/tmp
-bare() { env -i LD_ORIGIN_PATH=$here "$@"; } # stands for /proc, which tells a program where it lies
+bare() { env -i LD_ORIGIN_PATH="$here" "$@"; } # stands for /proc, which tells a program where it lies
 in_namespace() { bare "$(command -v unshare)" --map-root-user --root "$root" "$@"; }
 in_chroot() { bare "$(command -v chroot)" "$root" "$@"; }
 if in_namespace $here/millrace --version >"$scratch/out" 2>&1; then

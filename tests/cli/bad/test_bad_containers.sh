@@ -1,5 +1,6 @@
 # TFRecord, tar and RecordIO files with one thing wrong each (bad_containers.c says what): every command refuses the file, or passes over
 # the sample, and says file, offset and reason. `sh test_bad_containers.sh MILLRACE JSON_LINES BAD_CONTAINERS`.
+# shellcheck disable=SC2086 # $data and $command are words of this file
 bad_containers=$3
 . "$(dirname "$0")/../lib.sh"
 

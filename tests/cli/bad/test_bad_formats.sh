@@ -43,7 +43,7 @@ if command -v tar >/dev/null; then
     done
     rm w/4.cls
     echo one >w/5.cls
-    (cd w && tar cf ../t.tar *)
+    (cd w && tar cf ../t.tar -- *)
     bad t.tar 4 6 1 offset
 fi
 

@@ -67,6 +67,6 @@ run 0 convert d n.mrec --no-entries --json; equal "$(number with_entries)" 0
 run 0 inspect n.mrec; out_lacks "image.entries"
 
 # a damaged picture is passed over and listed
-head -c 700 d/train/disc/00001.jpg >cut && cp cut d/train/disc/00001.jpg
+head -c 700 d/train/disc/00001.jpg >short && cp short d/train/disc/00001.jpg
 run 3 convert d bad.mrec --store coef; grep -q 00001.jpg bad.mrec.bad.jsonl || fail "the damaged picture is not listed"
 finish

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --count 120 --size 48 --quiet
-for f in d/train/*/0005?.jpg; do head -c 500 "$f" >cut && cp cut "$f"; done
+for f in d/train/*/0005?.jpg; do head -c 500 "$f" >short && cp short "$f"; done
 run 3 convert d want.mrec --resize 40 --workers 1 --quiet
 run 3 convert d shards.mrec --resize 40 --workers 1 --shard-size 300K --quiet
 
@@ -23,9 +23,9 @@ killed_at() {
 n=0
 for ms in 4 9 15 2 22 31 7 40 12 55; do
     n=$((n + 1))
-    killed_at $ms k.mrec --workers 2
+    killed_at "$ms" k.mrec --workers 2
     [ -e k.mrec ] && same k.mrec want.mrec
-    killed_at $ms s.mrec --workers 2 --shard-size 300K
+    killed_at "$ms" s.mrec --workers 2 --shard-size 300K
 done
 run 3 convert d k.mrec --resize 40 --resume
 same k.mrec want.mrec

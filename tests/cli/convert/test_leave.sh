@@ -74,7 +74,7 @@ absent z; absent z.part
 
 # ---- bad samples are passed over and listed ----
 cp -r d bad
-for f in bad/train/*/00005.jpg; do head -c 300 "$f" >cut && cp cut "$f"; done
+for f in bad/train/*/00005.jpg; do head -c 300 "$f" >short && cp short "$f"; done
 for to in tfrecord tar; do
     run 3 convert bad b.$to --to $to --json --quiet
     equal "$(number bad)$(number records)" 10110
@@ -117,7 +117,7 @@ for to in tfrecord tar; do
                 run 0 convert e f/x --to $to --quiet --force $more
                 equal "$(find f -name '*.part' | wc -l | tr -d ' ')" 0
                 if [ -z "$more" ]; then same f/x want.$to
-                else for f in set.$to/*; do same "$f" "f/${f##*/}"; done
+                else for f in "set.$to"/*; do same "$f" "f/${f##*/}"; done
                 fi
             done
         done

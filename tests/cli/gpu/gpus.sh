@@ -4,6 +4,7 @@ LD_LIBRARY_PATH=$(cd "$(dirname "$millrace")/../tests/cuda_emu/lib" && pwd)
 unset CUDA_VISIBLE_DEVICES
 
 # be32 N: a number as IDX files have it
+# shellcheck disable=SC2059 # the octal escapes are the format
 be32() { printf "\\$(printf %03o $(($1 >> 24)))\\$(printf %03o $(($1 >> 16 & 255)))\\$(printf %03o $(($1 >> 8 & 255)))\\$(printf %03o $(($1 & 255)))"; }
 
 # digits_of FOLDER COUNT PICTURES LABELS: COUNT samples as IDX files; PICTURES and LABELS give their bytes

@@ -2,7 +2,7 @@
 # usage: sh test_failing_calls.sh MILLRACE JSON_LINES FAILING_CALLS DEVICES
 # FAILING_EVERY=1 takes every call (minutes), else every so many from FAILING_FIRST on.
 program=$3
-export FAILING_DEVICES=$4
+export FAILING_DEVICES="$4"
 . "$(dirname "$0")/../lib.sh"
 . "$here/gpu/gpus.sh"
 digits_of data 23 some_bytes some_labels

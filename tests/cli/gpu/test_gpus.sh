@@ -53,6 +53,7 @@ as_cpu 1e-3 pictures cifar-resnet20 --batch 14 --max-steps 1 --augment cifar
 
 # what changes no bit
 for devices in cuda:0 $seven; do
+    # shellcheck disable=SC2086 # options
     trained digits mnist-mlp $devices --batch 16
     expected=$weights
     for how in "--prefetch off" "--graph off --bucket 0" "--bucket 50K --prefetch 1 --workers 3"; do

@@ -8,6 +8,7 @@ for data in d d.mrec; do
     cp out plain
     for how in "--resident 0" "--cache ram:64M" "--cache ram:20K" "--cache disk:kept:64M" "--cache disk:kept:64M --prefetch off" \
         "--cache disk:kept:64M --io pread" "--checks off" "--resident 0 --checks off"; do
+        # shellcheck disable=SC2086 # options
         run 0 digest $data --epochs 3 --training --augment cifar --batch 30 $how; same out plain
     done
 done

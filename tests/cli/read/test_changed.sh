@@ -12,6 +12,7 @@ changed() {
     data=$2
     shift 2
     last="train while: $*"
+    # shellcheck disable=SC2086 # options
     "$millrace" train $data --model cifar-cnn --batch 20 --epochs 1000 --val none --devices sim:1,step=5ms --quiet --resident $resident $io >out 2>err &
     pid=$!
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
@@ -24,11 +25,11 @@ changed() {
         [ $i -eq 20 ] || sleep "$patience"
     done
     kill -TERM $pid 2>/dev/null
-    (sleep 5; kill -9 $pid) >guard 2>&1 & # what still waits then would wait for ever
+    (sleep 5; kill -9 $pid) >guarded 2>&1 & # what still waits then would wait for ever
     guard=$!
     wait $pid
     status=$?
-    kill $guard 2>guard
+    kill $guard 2>guarded
 }
 ends() { # TEXT: with an error that names it
     equal $status 1

@@ -50,7 +50,7 @@ equal "$(text digest)" "$(cut -c1-32 want)"
 run 1 digest nowhere
 
 # a damaged sample: stop, replace, skip
-head -c 300 d/train/disc/00004.jpg >cut; cp cut d/train/disc/00004.jpg
+head -c 300 d/train/disc/00004.jpg >short; cp short d/train/disc/00004.jpg
 run 1 digest d; err_has "00004.jpg"
 run 3 digest d --bad replace --bad-list bad.jsonl; out_has "130 samples"; err_has "takes its place"
 grep -q '00004.jpg' bad.jsonl || fail "the damaged sample is not listed"

@@ -11,7 +11,7 @@ for picture in $(find d/train -type f | head -90); do
     mkdir one
     cp "$picture" "one/$n.jpg"
     echo $((n % 3)) >one/$n.cls
-    (cd one && tar cf "../tars/$n.tar" *)
+    (cd one && tar cf "../tars/$n.tar" -- *)
     rm -r one
 done
 [ "$(wc -l <shards)" -gt 80 ] || fail "$last: expected more than 80 shards, found $(wc -l <shards)"

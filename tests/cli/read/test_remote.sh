@@ -88,6 +88,7 @@ for picture in pictures/train/*/*.jpg; do
     printf '%d' $((at % 10)) >tarred/$at.cls
 done
 # members of one sample are neighbours: no name here has anything a shell would split
+# shellcheck disable=SC2046 # a name each
 (cd tarred && tar -cf ../web/set-000.tar $(printf '%s\n' 1*.* | sort) && tar -cf ../web/set-001.tar $(printf '%s\n' 2*.* | sort))
 cp web/set-000.tar web/piece-00000-of-00002
 cp web/set-001.tar web/piece-00001-of-00002
@@ -102,6 +103,7 @@ head -c 64 /dev/zero >>web/y_set.npy
 run 0 convert web/train.mrec web/train --to tfrecord --shard-size 200K --quiet # train-00000-of-...
 sets=$(ls web | sed -n 's/^train-00000-of-\(.*\)$/\1/p')
 [ -n "$sets" ] || fail "no shards of TFRecords"
+# shellcheck disable=SC2059 # the octal escapes are the format
 be32() { for byte in 0 0 "$1" "$2"; do printf "\\$(printf %03o "$byte")"; done; }
 { printf '\000\000\010\003' && be32 0 40 && be32 0 8 && be32 0 8 && head -c 2560 web/train.mrec; } >web/t-images-idx3-ubyte
 { printf '\000\000\010\001' && be32 0 40 && head -c 40 /dev/zero; } >web/t-labels-idx1-ubyte
@@ -142,7 +144,7 @@ secret="http://me:password@127.0.0.1:$port/train.mrec?key=hidden"
 for words in inspect "inspect --bad" verify digest "convert --force" "export --force"; do
     to=
     [ "${words#convert}" = "$words" ] || to=again.mrec
-    [ "${words#export}" = "$words" ] || { to=exported; rm -rf exported; words=export; }
+    [ "${words#export}" = "$words" ] || { to=exported; rm -rf exported; words="export"; }
     # shellcheck disable=SC2086 # two words
     run 0 $words "$secret" $to --json
     ! grep -q "password\|hidden" out err || fail "$last: a secret is printed"

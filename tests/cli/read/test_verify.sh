@@ -25,7 +25,7 @@ run 0 verify s.mrec
 printf 'X' | dd of=s-00001.mrec bs=1 seek=9000 conv=notrunc 2>/dev/null
 run 1 verify s.mrec --json
 grep -q 's-00001.mrec' out || fail "the damaged shard is not named"
-head -c 400 d/train/ring/00002.jpg >cut; cp cut d/train/ring/00002.jpg
+head -c 400 d/train/ring/00002.jpg >short; cp short d/train/ring/00002.jpg
 run 1 verify d; out_has "00002.jpg"; out_has "1 wrong"
 run 0 verify d --no-decode
 run 1 verify nowhere

@@ -1,4 +1,5 @@
 # SIGINT and SIGTERM at any moment in any command: it ends soon, in order, and says so by its status. A closed pipe ends it, too.
+# shellcheck disable=SC2086 # numbers and words of this file
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --count 40 --quiet

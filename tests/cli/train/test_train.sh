@@ -55,7 +55,7 @@ run 2 train d "$@" --augment "twist(3)"; err_has "twist"
 run 2 train d "$@" --schedule "sometimes"; err_has "sometimes"
 run 0 synth sizes --count 2 --max-size 64 --quiet
 run 1 train sizes "$@"; err_has "resize"
-head -c 300 d/train/disc/00001.jpg >cut; cp cut d/train/disc/00001.jpg
+head -c 300 d/train/disc/00001.jpg >short; cp short d/train/disc/00001.jpg
 run 1 train d "$@"; err_has "00001.jpg"
 run 3 train d "$@" --bad replace; err_has "takes its place"
 finish

@@ -18,7 +18,7 @@ manual_of() { sed -n "/^\.SS millrace $1/,/^\.S[SH]/p" man.1 | sed -n 's/\\//g; 
 
 run 0 help
 commands=$(sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p' out)
-[ "$(printf '%s\n' $commands | wc -l)" -ge 11 ] || fail "expected 11 commands or more, found: $commands"
+[ "$(printf '%s\n' "$commands" | wc -l)" -ge 11 ] || fail "expected 11 commands or more, found: $commands"
 for c in $commands; do
     run 0 help "$c" --all; compare "help-$c"
     cp out all.txt
