@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "base/ranges.h"
+#include "train/stats.h"
 #include "train/trainer.h"
 
 #define POLL_NS 100000000u /* how soon a stop is seen while the loader has nothing */
@@ -68,8 +69,8 @@ static int give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc
     mr_batch none;
     const int given = mr_loader_release(loader, b, mr_trainer_streams(t));
     if (rc || given == MR_OK) return rc;
-    for (uint32_t r = 0; r < t->count; r++)
-        if (mr_stream_sync(t->streams[r], err) != MR_OK) return given;
+    for (uint32_t r = 0; r < t->team.count; r++)
+        if (mr_stream_sync(t->team.streams[r], err) != MR_OK) return given;
     mr_error_set(err, given, "cannot give a batch back: %s", mr_status_text(given));
     mr_loader_next(loader, &none, 0, err);
     return given;
@@ -170,14 +171,14 @@ static void begin_epoch(fit *f)
     f->warmup = f->steps == 0 ? mri_min_u64(f->cfg.warmup_steps, left / 2) : 0;
     f->epoch_steps = f->epoch_samples = f->wait_ns = 0;
     f->report = (mr_report){.epoch = f->epoch};
-    mri_step_log_start(&f->t->log, f->t->count, f->warmup);
+    mri_step_log_start(&f->t->flights.log, f->t->team.count, f->warmup);
     mr_loader_stats_read(f->loader, &f->before);
     f->epoch_begun_ns = mri_now_ns();
 }
 
 static void report_times(fit *f)
 {
-    mri_step_log *log = &f->t->log;
+    mri_step_log *log = &f->t->flights.log;
     mr_report *r = &f->report;
     const double window = 1e-9 * (double)(log->last_end_ns - log->window_start_ns),
                  device = log->compute_ns + log->exposed_ns;
@@ -200,8 +201,8 @@ static void report_stages(fit *f)
     mri_loader_stats_since(&now, &f->before, &r->stages);
     const mri_verdict_input in = {
         .wall_ns = mri_now_ns() - f->epoch_begun_ns,
-        .compute_ns = (uint64_t)f->t->log.compute_ns,
-        .exposed_ns = (uint64_t)f->t->log.exposed_ns,
+        .compute_ns = (uint64_t)f->t->flights.log.compute_ns,
+        .exposed_ns = (uint64_t)f->t->flights.log.exposed_ns,
         .wait_ns = f->wait_ns,
         .prefetch = f->info->prefetch,
         .read = r->stages.read,
@@ -235,8 +236,8 @@ static int report_training(fit *f, mr_error *err)
                  "%llu of %llu updates were skipped because a gradient overflowed; the loss scale is %g now",
                  (unsigned long long)r->skipped, (unsigned long long)r->steps, (double)r->loss_scale);
     }
-    for (uint32_t i = 0; i < f->t->count; i++)
-        r->simulated = r->simulated || mr_device_info_of(f->t->devices[i])->simulated;
+    for (uint32_t i = 0; i < f->t->team.count; i++)
+        r->simulated = r->simulated || mr_device_info_of(f->t->team.devices[i])->simulated;
     if (r->simulated) r->samples = f->epoch_samples; /* nothing was computed that could have counted them */
     return MR_OK;
 }
@@ -368,11 +369,11 @@ static int finish(fit *f, int rc, mr_report *last, mr_error *err)
 {
     mr_error later = MR_ERROR_INIT;
     int second = MR_OK;
-    if (f->t->failed == MR_OK && f->epoch_steps > 0) {
+    if (f->t->team.failed == MR_OK && f->epoch_steps > 0) {
         second = report_training(f, &later);
         f->last = f->report;
     }
-    if (f->t->failed == MR_OK && second == MR_OK && f->t->updates != f->saved_updates)
+    if (f->t->team.failed == MR_OK && second == MR_OK && f->t->updates != f->saved_updates)
         second = save(f, false, &later);
     if (last) *last = f->last;
     if (rc != MR_OK && rc != MR_EEND) return rc;

@@ -1,5 +1,5 @@
-/* train/stats.c: figures of a run: medians that a few slow steps cannot move, step times in bounded memory,
- * and one line that says which stage limits.
+/* train/stats.c: figures of a run: medians that a few slow steps cannot move, and one line that says which
+ * stage limits.
  *
  * The verdict looks at the device first (idle or not), then at why: were batches there (then the host queues
  * too slowly), else at the stage that has no slack. It never sees a device, a loader or a clock, only their
@@ -26,57 +26,6 @@ double mri_mad(double *values, size_t count, double median)
 {
     for (size_t i = 0; i < count; i++) values[i] = fabs(values[i] - median);
     return 1.4826 * mri_median(values, count);
-}
-
-void mri_series_clear(mri_series *s) { s->count = 0, s->seen = 0, s->stride = 0; }
-
-void mri_series_add(mri_series *s, double value)
-{
-    if (s->stride == 0) s->stride = 1;
-    if (s->seen % s->stride == 0) {
-        if (s->count == MRI_SERIES_CAP) {
-            for (uint32_t i = 0; i < MRI_SERIES_CAP / 2; i++) s->value[i] = s->value[2 * i];
-            s->count = MRI_SERIES_CAP / 2;
-            s->stride *= 2;
-        }
-        if (s->seen % s->stride == 0) s->value[s->count++] = value;
-    }
-    s->seen++;
-}
-
-/* ---- steps ---- */
-
-void mri_step_log_start(mri_step_log *log, uint32_t replicas, uint64_t warmup)
-{
-    mri_series_clear(&log->step_ms); /* its values need no clearing */
-    log->replicas = replicas;
-    log->warmup = warmup;
-    log->steps = log->samples = log->window_start_ns = log->last_end_ns = 0;
-    log->compute_ns = log->exposed_ns = 0;
-}
-
-void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *end_ns, uint32_t samples)
-{
-    const bool first = log->steps == 0;
-    uint64_t begun = UINT64_MAX, ended = 0;
-    double compute = 0, exposed = 0;
-    for (uint32_t r = 0; r < log->replicas; r++) {
-        begun = mri_min_u64(begun, start_ns[r]);
-        ended = mri_max_u64(ended, end_ns[r]);
-        compute += (double)(end_ns[r] - start_ns[r]);
-        if (!first && start_ns[r] > log->ended_ns[r]) exposed += (double)(start_ns[r] - log->ended_ns[r]);
-        log->ended_ns[r] = end_ns[r];
-    }
-    if (log->steps++ < log->warmup) {
-        log->window_start_ns = ended;
-    } else {
-        if (first) log->window_start_ns = begun;
-        log->compute_ns += compute / log->replicas;
-        log->exposed_ns += exposed / log->replicas;
-        log->samples += samples;
-        mri_series_add(&log->step_ms, 1e-6 * (double)(ended - (first ? begun : log->last_end_ns)));
-    }
-    log->last_end_ns = ended;
 }
 
 /* ---- the verdict ---- */

@@ -78,65 +78,41 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
     return check_precision(cfg, err);
 }
 
-static int open_replicas(mr_trainer *t, mr_error *err)
+static mri_replica_config replica_config(const mr_trainer_config *cfg)
 {
-    const mr_trainer_config *cfg = &t->cfg;
-    mri_replica_plan plan = {.net = cfg->net,
-                             .global_batch = cfg->batch,
-                             .seed = cfg->seed,
-                             .inference = cfg->inference,
-                             .uses_affine = cfg->uses_affine,
-                             .dtype = cfg->dtype,
-                             .update = cfg->update,
-                             .slot_count = mr_update_state_count(cfg->update.kind),
-                             .bucket_bytes = cfg->bucket_bytes,
-                             .memory_bytes = cfg->memory_bytes,
-                             .together = cfg->device_count == 1,
-                             .records = !cfg->no_graph};
-    if (plan.together) plan.bucket_bytes = 0; /* nobody waits for a part of the gradients */
-    plan.max_batch = cfg->batch / cfg->device_count + (cfg->batch % cfg->device_count != 0);
-    memcpy(plan.mean, cfg->mean, sizeof plan.mean);
-    memcpy(plan.std, cfg->std, sizeof plan.std);
-    for (; t->count < cfg->device_count; t->count++) {
-        mri_replica *r = &t->replicas[t->count];
-        const int rc = mri_replica_open(r, t->devices[t->count], &plan, err);
-        if (rc) return rc;
-        t->streams[t->count] = r->stream;
-        if (r->weight_floats != t->replicas[0].weight_floats ||
-            r->stat_floats != t->replicas[0].stat_floats) {
-            mr_error_set(err, MR_EUNSUPPORTED,
-                         "devices %s and %s store parameters differently and cannot train together",
-                         mr_device_info_of(t->devices[0])->name, mr_device_info_of(r->dev)->name);
-            mri_replica_close(r);
-            return MR_EUNSUPPORTED;
-        }
-    }
-    return MR_OK;
+    mri_replica_config r = {.net = cfg->net,
+                            .global_batch = cfg->batch,
+                            .seed = cfg->seed,
+                            .inference = cfg->inference,
+                            .uses_affine = cfg->uses_affine,
+                            .dtype = cfg->dtype,
+                            .update = cfg->update,
+                            .slot_count = mr_update_state_count(cfg->update.kind),
+                            .bucket_bytes = cfg->bucket_bytes,
+                            .memory_bytes = cfg->memory_bytes,
+                            .together = cfg->device_count == 1,
+                            .records = !cfg->no_graph};
+    if (r.together) r.bucket_bytes = 0; /* nobody waits for a part of the gradients */
+    r.max_batch = cfg->batch / cfg->device_count + (cfg->batch % cfg->device_count != 0);
+    memcpy(r.mean, cfg->mean, sizeof r.mean);
+    memcpy(r.std, cfg->std, sizeof r.std);
+    return r;
 }
 
 static int open_parts(mr_trainer *t, mr_error *err)
 {
-    const uint32_t n = t->cfg.device_count;
-    t->devices = calloc(n, sizeof(mr_device *));
-    t->replicas = calloc(n, sizeof *t->replicas);
-    t->streams = calloc(n, sizeof(mr_stream *));
-    t->ties = calloc(n, sizeof *t->ties);
-    t->ties_streams = calloc(n, sizeof(mr_stream *));
-    t->arrays = calloc(n, sizeof(float *));
-    if (!t->devices || !t->replicas || !t->streams || !t->ties || !t->ties_streams || !t->arrays)
-        return mr_error_set(err, MR_ENOMEM, "no memory for a trainer of %u replicas", n);
-    memcpy(t->devices, t->cfg.devices, n * sizeof(mr_device *));
-    t->cfg.devices = t->devices;
-    int rc = open_replicas(t, err);
-    if (rc == MR_OK) rc = mri_exchange_open(t, err);
-    if (rc == MR_OK) rc = mri_flights_open(t, err);
-    if (rc == MR_OK) rc = mri_trainer_list_tensors(t, err);
-    if (rc == MR_OK) rc = mri_replica_init_weights(&t->replicas[0], err);
+    const mri_replica_config replica = replica_config(&t->cfg);
+    int rc = mri_team_init(&t->team, t->cfg.devices, t->cfg.device_count, &replica, err);
+    t->cfg.devices = t->team.devices;
+    if (rc == MR_OK) rc = mri_exchange_init(&t->exchange, &t->team, err);
+    if (rc == MR_OK) rc = mri_flights_init(&t->flights, &t->team, t->cfg.watchdog_s, t->cfg.trace, err);
+    if (rc == MR_OK) rc = mri_tensors_init(&t->tensors, &t->team.replicas[0], err);
+    if (rc == MR_OK) rc = mri_replica_init_weights(&t->team.replicas[0], err);
     if (rc == MR_OK) rc = mri_trainer_share_all(t, err);
     const bool adapts = t->cfg.loss_scale == 0;
     const mr_loss_scale scale = {.scale = adapts ? FIRST_SCALE : t->cfg.loss_scale,
                                  .growth_steps = adapts ? GROWTH_STEPS : 0};
-    return rc ? rc : mri_trainer_set_scale(t, &scale, err);
+    return rc ? rc : mri_scale_set(&t->flights, &scale, &t->scale, err);
 }
 
 int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err)
@@ -148,13 +124,12 @@ int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *er
     if (!t) return mr_error_set(err, MR_ENOMEM, "no memory for a trainer");
     t->cfg = *cfg;
     t->best_val_loss = INFINITY;
-    t->error = (mr_error)MR_ERROR_INIT;
     rc = open_parts(t, err);
     if (rc) {
         mr_trainer_close(t);
         return rc;
     }
-    mri_step_log_start(&t->log, t->count, 0);
+    mri_step_log_start(&t->flights.log, t->team.count, 0);
     *out = t;
     return MR_OK;
 }
@@ -172,27 +147,21 @@ static void abandon(mr_trainer *t)
 void mr_trainer_close(mr_trainer *t)
 {
     if (!t) return;
-    if (t->hangs && !mri_trainer_came_back(t)) {
+    if (t->flights.hangs && !mri_flights_came_back(&t->flights)) {
         abandon(t);
         return;
     }
-    for (uint32_t r = 0; r < t->count; r++)
-        mr_stream_sync(t->replicas[r].stream, NULL); /* nothing queued may use what goes */
-    mri_exchange_close(t);
-    mri_flights_close(t);
-    for (uint32_t r = 0; r < t->count; r++) mri_replica_close(&t->replicas[r]);
-    free(t->tensors);
-    free(t->places);
-    free(t->devices);
-    free(t->replicas);
-    free(t->streams);
-    free(t->ties);
-    free(t->ties_streams);
-    free(t->arrays);
+    mri_team_settle(&t->team); /* nothing queued may use what goes */
+    mri_exchange_fini(&t->exchange);
+    mri_flights_fini(&t->flights);
+    mri_team_fini(&t->team);
+    mri_tensors_fini(&t->tensors);
     free(t);
 }
 
-mr_stream *const *mr_trainer_streams(const mr_trainer *t) { return t->streams; }
+bool mr_trainer_hangs(const mr_trainer *t) { return t->flights.hangs; }
+
+mr_stream *const *mr_trainer_streams(const mr_trainer *t) { return t->team.streams; }
 
 /* ------------------------------------------------------------------------------ a step */
 
@@ -211,28 +180,26 @@ static int check_data(const mr_trainer *t, uint32_t r, const mr_part *part, mr_e
 
 static int check_batch(const mr_trainer *t, const mr_batch *b, mr_error *err)
 {
-    if (t->failed) {
-        if (err) *err = t->error;
-        return t->failed;
-    }
-    if (b->part_count != t->count)
+    const int failed = mri_team_error(&t->team, err);
+    if (failed) return failed;
+    if (b->part_count != t->team.count)
         return mr_error_set(
             err, MR_EINVAL,
             "the batch has %u parts, the trainer %u replicas: open the loader with the trainer's "
             "devices",
-            b->part_count, t->count);
+            b->part_count, t->team.count);
     uint64_t sum = 0;
-    for (uint32_t r = 0; r < t->count; r++) {
+    for (uint32_t r = 0; r < t->team.count; r++) {
         sum += b->parts[r].count;
         if (b->parts[r].form != MR_PART_PIXELS)
             return mr_error_set(err, MR_EUNSUPPORTED,
                                 "part %u of the batch comes in form %d: expected finished pixels", r,
                                 (int)b->parts[r].form);
         if (b->parts[r].count && check_data(t, r, &b->parts[r], err)) return MR_EINVAL;
-        if (b->parts[r].count > t->replicas[r].plan.max_batch)
+        if (b->parts[r].count > t->team.replicas[r].cfg.max_batch)
             return mr_error_set(err, MR_EINVAL,
                                 "part %u of the batch has %u samples: the trainer was opened for at most %u",
-                                r, b->parts[r].count, t->replicas[r].plan.max_batch);
+                                r, b->parts[r].count, t->team.replicas[r].cfg.max_batch);
     }
     if (sum != b->count || b->counted > b->count)
         return mr_error_set(err, MR_EINVAL,
@@ -245,10 +212,10 @@ static int check_batch(const mr_trainer *t, const mr_batch *b, mr_error *err)
 static int begin_part(mr_trainer *t, uint32_t r, const mri_flight *f, const mr_part *part,
                       const mr_step_values *values)
 {
-    mri_replica *rep = &t->replicas[r];
+    mri_replica *rep = &t->team.replicas[r];
     int rc = part->ready ? mr_stream_wait_event(rep->stream, part->ready) : MR_OK;
     if (rc == MR_OK) rc = mr_event_record(f->start[r], rep->stream);
-    return rc ? rc : mri_replica_values(rep, t->queued % MRI_RUN_AHEAD, values);
+    return rc ? rc : mri_replica_values(rep, mri_flight_number(&t->flights, f), values);
 }
 
 /* One segment on every replica. */
@@ -257,37 +224,37 @@ static int queue_segment(mr_trainer *t, const mr_batch *b, bool training, uint32
 {
     const bool whole = b->count == t->cfg.batch; /* the end of an epoch comes too seldom to be recorded */
     int rc = MR_OK;
-    for (uint32_t r = 0; rc == MR_OK && r < t->count; r++) {
-        mri_replica *rep = &t->replicas[r];
+    for (uint32_t r = 0; rc == MR_OK && r < t->team.count; r++) {
+        mri_replica *rep = &t->team.replicas[r];
         rc = !training && b->parts[r].count == 0
                  ? MR_OK
                  : mri_replica_run(rep, &b->parts[r], training, whole, segment);
-        if (rc) return mri_trainer_queue_failed(t, r, rc, what, err);
-        if (rep->record_error.code == MR_OK) continue;
+        if (rc) return mri_team_queue_failed(&t->team, r, rc, what, err);
+        mr_error why;
         char text[900];
-        snprintf(t->note, sizeof t->note, "steps are queued call by call, they cannot be recorded: %s",
-                 mr_error_format(&rep->record_error, text, sizeof text));
-        rep->record_error = (mr_error)MR_ERROR_INIT;
+        if (mri_replica_take_why_not(rep, &why))
+            snprintf(t->note, sizeof t->note, "steps are queued call by call, they cannot be recorded: %s",
+                     mr_error_format(&why, text, sizeof text));
     }
     return rc;
 }
 
 static int queue_step(mr_trainer *t, const mri_flight *f, const mr_batch *b, mr_error *err)
 {
-    const uint32_t buckets = t->replicas[0].bucket_count;
+    const uint32_t buckets = t->team.replicas[0].plan.bucket_count;
     int rc = MR_OK;
     for (uint32_t k = 0; rc == MR_OK && k < buckets; k++) {
         rc = queue_segment(t, b, true, k, "a training step", err);
-        if (t->count == 1) continue;
-        for (uint32_t r = 0; rc == MR_OK && k + 1 == buckets && r < t->count; r++) {
-            rc = mr_event_record(f->computed[r], t->streams[r]);
-            if (rc) return mri_trainer_queue_failed(t, r, rc, "an event", err);
+        if (t->team.count == 1) continue;
+        for (uint32_t r = 0; rc == MR_OK && k + 1 == buckets && r < t->team.count; r++) {
+            rc = mr_event_record(f->computed[r], t->team.streams[r]);
+            if (rc) return mri_team_queue_failed(&t->team, r, rc, "an event", err);
         }
         mri_range_begin(MRI_RANGE_EXCHANGE, k);
-        if (rc == MR_OK) rc = mri_exchange_bucket(t, k, err);
+        if (rc == MR_OK) rc = mri_exchange_bucket(&t->exchange, k, err);
         mri_range_end();
     }
-    return rc || t->count == 1 ? rc : queue_segment(t, b, true, buckets, "an update", err);
+    return rc || t->team.count == 1 ? rc : queue_segment(t, b, true, buckets, "an update", err);
 }
 
 float mri_trainer_lr(const mr_trainer *t, uint64_t update)
@@ -309,7 +276,7 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
                             "the learning rate schedule counts epochs: set steps_per_epoch, or use mr_fit()");
     mri_flight *f = NULL;
     int rc = check_batch(t, batch, err);
-    if (rc == MR_OK) rc = mri_flight_begin(t, batch, true, &f, err);
+    if (rc == MR_OK) rc = mri_flight_begin(&t->flights, batch, true, &f, err);
     if (rc) return rc;
 
     mr_update_desc update = t->cfg.update;
@@ -318,15 +285,15 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
     update.lr = mri_trainer_lr(t, t->updates);
     update.step = ++t->updates;
     rc = mr_update_values(&update, &values);
-    for (uint32_t r = 0; rc == MR_OK && r < t->count; r++) {
+    for (uint32_t r = 0; rc == MR_OK && r < t->team.count; r++) {
         rc = begin_part(t, r, f, &batch->parts[r], &values);
-        if (rc) return mri_trainer_queue_failed(t, r, rc, "a training step", err);
+        if (rc) return mri_team_queue_failed(&t->team, r, rc, "a training step", err);
     }
     if (rc) return mr_error_set(err, rc, "the update's constants make no sense");
     rc = queue_step(t, f, batch, err);
     if (rc) return rc;
-    t->stats_differ = true;
-    return mri_flight_end(t, f, err);
+    mri_exchange_stats_moved(&t->exchange);
+    return mri_flight_end(&t->flights, f, err);
 }
 
 int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
@@ -341,85 +308,30 @@ int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err)
 {
     mri_flight *f = NULL;
     int rc = check_batch(t, batch, err);
-    if (rc == MR_OK) rc = mri_trainer_share_stats(t, err);
-    if (rc == MR_OK) rc = mri_flight_begin(t, batch, false, &f, err);
+    if (rc == MR_OK) rc = mri_exchange_stats(&t->exchange, err);
+    if (rc == MR_OK) rc = mri_flight_begin(&t->flights, batch, false, &f, err);
     if (rc) return rc;
     const mr_step_values values = {.step = batch->global_step};
-    for (uint32_t r = 0; r < t->count; r++) {
+    for (uint32_t r = 0; r < t->team.count; r++) {
         rc = begin_part(t, r, f, &batch->parts[r], &values);
-        if (rc) return mri_trainer_queue_failed(t, r, rc, "an evaluation", err);
+        if (rc) return mri_team_queue_failed(&t->team, r, rc, "an evaluation", err);
     }
     rc = queue_segment(t, batch, false, 0, "an evaluation", err);
-    return rc ? rc : mri_flight_end(t, f, err);
+    return rc ? rc : mri_flight_end(&t->flights, f, err);
 }
 
 /* ------------------------------------------------------------------------------ sums */
 
-int mri_trainer_set_scale(mr_trainer *t, const mr_loss_scale *scale, mr_error *err)
-{
-    for (uint32_t r = 0; r < t->count; r++) {
-        const mri_replica *rep = &t->replicas[r];
-        if (!rep->loss_scale) continue;
-        *rep->host_loss_scale = *scale;
-        const int rc = mr_copy_h2d_async(rep->stream, rep->loss_scale, rep->host_loss_scale, sizeof *scale);
-        if (rc) return mri_trainer_queue_failed(t, r, rc, "a copy of the loss scale", err);
-    }
-    t->scale = *scale;
-    return mri_trainer_drain(t, err);
-}
-
-/* Queued; what comes back is in replica 0's host copy. */
-static int fetch_scale(mr_trainer *t, mr_error *err)
-{
-    const mri_replica *rep = &t->replicas[0];
-    if (!rep->loss_scale) return MR_OK;
-    const int rc =
-        mr_copy_d2h_async(rep->stream, rep->host_loss_scale, rep->loss_scale, sizeof(mr_loss_scale));
-    return rc ? mri_trainer_queue_failed(t, 0, rc, "a copy of the loss scale", err) : MR_OK;
-}
-
-int mri_trainer_read_scale(mr_trainer *t, mr_error *err)
-{
-    int rc = fetch_scale(t, err);
-    if (rc == MR_OK) rc = mri_trainer_drain(t, err);
-    if (rc == MR_OK && t->replicas[0].loss_scale) t->scale = *t->replicas[0].host_loss_scale;
-    return rc;
-}
-
 int mri_trainer_take_sums(mr_trainer *t, mri_sums which, mr_metrics *out, mr_error *err)
 {
-    *out = (mr_metrics){0};
-    for (uint32_t r = 0; r < t->count; r++) { /* behind what is queued */
-        const mri_replica *rep = &t->replicas[r];
-        int rc = mr_copy_d2h_async(rep->stream, rep->host_sums, rep->sums[which], sizeof(mr_metrics));
-        if (rc == MR_OK) rc = mr_fill_async(rep->stream, rep->sums[which], 0, sizeof(mr_metrics));
-        if (rc) return mri_trainer_queue_failed(t, r, rc, "a copy of the sums", err);
-    }
-    const int rc = mri_trainer_read_scale(t, err);
-    if (rc) return rc;
-    for (uint32_t r = 0; r < t->count; r++) { /* always in this order: a double's sum depends on it */
-        const mr_metrics *part = t->replicas[r].host_sums;
-        out->loss_sum += part->loss_sum;
-        out->correct += part->correct;
-        out->count += part->count;
-        out->bad += part->bad;
-    }
-    if (out->bad == 0) return MR_OK;
-    return mr_error_set(
-        err, MR_EINVAL,
-        "%llu labels of the %s data are not below %u, the number of classes the network tells apart",
-        (unsigned long long)out->bad, which == MRI_SUMS_TRAINING ? "training" : "evaluation",
-        mr_net_class_count(t->cfg.net));
+    return mri_sums_take(&t->flights, which, out, &t->scale, err);
 }
 
 int mr_trainer_metrics(mr_trainer *t, mr_metrics *training, mr_metrics *evaluation, mr_error *err)
 {
     mr_metrics sums[2];
-    if (t->failed) {
-        if (err) *err = t->error;
-        return t->failed;
-    }
-    int rc = mri_trainer_take_sums(t, MRI_SUMS_TRAINING, &sums[0], err);
+    int rc = mri_team_error(&t->team, err);
+    if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_TRAINING, &sums[0], err);
     if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, &sums[1], err);
     if (rc) return rc;
     if (training) *training = sums[0];

@@ -233,7 +233,7 @@ void mrt_batch_make(mrt_batch *out, const mrt_rig *rig, uint64_t step, uint32_t 
 void mrt_batch_free(mrt_batch *b, const mrt_rig *rig)
 {
     mr_error err = MR_ERROR_INIT;
-    MRT_OK(mri_trainer_drain(rig->t, &err), &err);
+    MRT_OK(mri_flights_drain(&rig->t->flights, &err), &err);
     for (uint32_t r = 0; r < rig->count; r++) mr_device_free(rig->devices[r], b->memory[r]);
 }
 

@@ -56,15 +56,16 @@ static outcome step_on(mrt_rig *rig, uint64_t step)
     mr_metrics sums;
     mrt_batch b;
     outcome out;
-    const mri_replica *r = &rig->t->replicas[0];
+    const mri_replica *r = &rig->t->team.replicas[0];
     mrt_batch_make(&b, rig, step, 50, 32, NULL, 0);
     MRT_OK(mr_trainer_step(rig->t, &b.b, &err), &err);
     MRT_OK(mr_trainer_metrics(rig->t, &sums, NULL, &err), &err);
     mrt_batch_free(&b, rig);
     out.loss = sums.loss_sum;
-    out.grads = malloc(r->weight_floats * sizeof(float));
-    memcpy(out.grads, r->grads, r->weight_floats * sizeof(float)); /* the processor's device memory is its own
-                                                                    */
+    out.grads = malloc(r->plan.weight_floats * sizeof(float));
+    memcpy(out.grads, r->memory.grads, r->plan.weight_floats * sizeof(float)); /* the processor's device
+                                                                                * memory is its own
+                                                                                */
     return out;
 }
 
@@ -79,25 +80,25 @@ static void test_sharing_memory_changes_nothing(void **state)
         void *apart;
         size_t at = 0;
         mrt_rig_open(&rig, &(mrt_rig_options){.net = nets[k], .seed = 3, .lr = 1e-30f});
-        mri_replica *r = &rig.t->replicas[0];
-        MRT_TRUE(r->arena_bytes >= mri_spans_floor(r->spans, r->span_count, MR_DEVICE_ALIGN));
+        mri_replica *r = &rig.t->team.replicas[0];
+        MRT_TRUE(r->plan.arena_bytes >= mri_spans_floor(r->plan.spans, r->plan.span_count, MR_DEVICE_ALIGN));
         outcome shared = step_on(&rig, 4);
-        memset(r->arena, 0xff, r->arena_bytes); /* not a number, everywhere */
+        memset(r->memory.arena, 0xff, r->plan.arena_bytes); /* not a number, everywhere */
         outcome poisoned = step_on(&rig, 4);
-        char *arena = r->arena;
-        for (uint32_t i = 0; i < r->span_count; i++) {
-            r->spans[i].at = at;
-            at += (size_t)mri_align_up(r->spans[i].bytes, MR_DEVICE_ALIGN);
+        char *arena = r->memory.arena;
+        for (uint32_t i = 0; i < r->plan.span_count; i++) {
+            r->plan.spans[i].at = at;
+            at += (size_t)mri_align_up(r->plan.spans[i].bytes, MR_DEVICE_ALIGN);
         }
-        MRT_TRUE(at > r->arena_bytes);
+        MRT_TRUE(at > r->plan.arena_bytes);
         MRT_OK(mr_device_alloc(r->dev, at, &apart, &err), &err);
-        r->arena = apart;
+        r->memory.arena = apart;
         outcome separate = step_on(&rig, 4);
-        r->arena = arena;
+        r->memory.arena = arena;
         mr_device_free(r->dev, apart);
         MRT_TRUE(isfinite(shared.loss) && shared.loss == poisoned.loss && shared.loss == separate.loss);
-        assert_memory_equal(shared.grads, poisoned.grads, r->weight_floats * sizeof(float));
-        assert_memory_equal(shared.grads, separate.grads, r->weight_floats * sizeof(float));
+        assert_memory_equal(shared.grads, poisoned.grads, r->plan.weight_floats * sizeof(float));
+        assert_memory_equal(shared.grads, separate.grads, r->plan.weight_floats * sizeof(float));
         free(shared.grads);
         free(poisoned.grads);
         free(separate.grads);
@@ -110,7 +111,7 @@ static void test_sharing_memory_changes_nothing(void **state)
 static uint32_t count_kind(const mri_replica *r, mr_op_kind kind)
 {
     uint32_t n = 0;
-    for (uint32_t i = 0; i < r->node_count; i++) n += r->nodes[i].kind == kind;
+    for (uint32_t i = 0; i < r->nodes.count; i++) n += r->nodes.node[i].kind == kind;
     return n;
 }
 
@@ -137,14 +138,15 @@ static mr_net *net_apart(void) { return block(true); }
 static void copy_weights(const mrt_rig *from, const mrt_rig *to)
 {
     mr_error err = MR_ERROR_INIT;
-    MRT_EQ(from->t->tensor_count, to->t->tensor_count);
-    float *host = malloc(from->t->tensor_floats * sizeof *host);
-    for (uint32_t i = 0; i < from->t->tensor_count; i++) {
-        const mri_replica *r = &to->t->replicas[0];
-        const mri_tensor_place *p = &to->t->places[i];
-        if (from->t->tensors[i].role != MRI_ROLE_WEIGHTS) continue;
-        MRT_OK(mri_trainer_export(from->t, 0, i, false, host, &err), &err);
-        MRT_OK(mr_op_param_import(r->nodes[p->node].op, false, p->which, r->weights + p->at, host, &err),
+    MRT_EQ(from->t->tensors.count, to->t->tensors.count);
+    float *host = malloc(from->t->tensors.most_floats * sizeof *host);
+    for (uint32_t i = 0; i < from->t->tensors.count; i++) {
+        const mri_replica *r = &to->t->team.replicas[0];
+        const mri_tensor_place *p = &to->t->tensors.place[i];
+        if (from->t->tensors.desc[i].role != MRI_ROLE_WEIGHTS) continue;
+        MRT_OK(mri_tensor_export(&from->t->tensors, &from->t->team.replicas[0], i, false, host, &err), &err);
+        MRT_OK(mr_op_param_import(r->nodes.node[p->node].op, false, p->which, r->memory.weights + p->at, host,
+                                  &err),
                &err);
     }
     free(host);
@@ -157,15 +159,15 @@ static void test_riding_along_changes_nothing(void **state)
     mrt_rig whole, apart;
     mrt_rig_open(&whole, &(mrt_rig_options){.net = net_whole, .seed = 3, .lr = 1e-30f});
     mrt_rig_open(&apart, &(mrt_rig_options){.net = net_apart, .seed = 3, .lr = 1e-30f});
-    const mri_replica *w = &whole.t->replicas[0], *a = &apart.t->replicas[0];
+    const mri_replica *w = &whole.t->team.replicas[0], *a = &apart.t->team.replicas[0];
     MRT_EQ(count_kind(w, MR_OP_ADD) + count_kind(w, MR_OP_ACTIVATION) + count_kind(w, MR_OP_DROPOUT), 0);
     MRT_TRUE(count_kind(a, MR_OP_ADD) == 1 && count_kind(a, MR_OP_ACTIVATION) == 2 &&
              count_kind(a, MR_OP_DROPOUT) == 3);
     copy_weights(&whole, &apart);
     outcome x = step_on(&whole, 1), y = step_on(&apart, 1);
     double most = 0, off = 0;
-    MRT_EQ(w->weight_floats, a->weight_floats);
-    for (uint64_t i = 0; i < w->weight_floats; i++) {
+    MRT_EQ(w->plan.weight_floats, a->plan.weight_floats);
+    for (uint64_t i = 0; i < w->plan.weight_floats; i++) {
         const double size = fabs((double)x.grads[i]), d = fabs((double)x.grads[i] - (double)y.grads[i]);
         if (size > most) most = size;
         if (d > off) off = d;
@@ -184,14 +186,14 @@ static void test_shared_tensors_stay(void **state)
     (void)state;
     mrt_rig rig;
     mrt_rig_open(&rig, &(mrt_rig_options){.net = mrt_net_branch});
-    const mri_replica *r = &rig.t->replicas[0];
+    const mri_replica *r = &rig.t->team.replicas[0];
     MRT_EQ(count_kind(r, MR_OP_ADD), 4);
     MRT_EQ(count_kind(r, MR_OP_ACTIVATION), 1); /* of two: the other rides along */
-    for (uint32_t i = 1; i < r->node_count; i++) {
-        const mri_node *n = &r->nodes[i];
+    for (uint32_t i = 1; i < r->nodes.count; i++) {
+        const mri_node *n = &r->nodes.node[i];
         MRT_TRUE(n->in < i && (n->in2 == MRI_NONE || n->in2 < i));
-        MRT_TRUE(!n->inplace || r->nodes[n->in].takers == 1);
-        if (n->inplace) MRT_TRUE(n->y_span == r->nodes[n->in].y_span);
+        MRT_TRUE(!n->inplace || r->nodes.node[n->in].takers == 1);
+        if (n->inplace) MRT_TRUE(n->y_span == r->nodes.node[n->in].y_span);
     }
     mrt_rig_close(&rig);
 }
@@ -206,16 +208,16 @@ static mrt_hash trained(mr_net *(*net)(void), const char *devices, uint64_t buck
                                           .seed = 6,
                                           .bucket_bytes = bucket_bytes,
                                           .update = MR_UPDATE_MOMENTUM});
-    const mri_replica *r = &rig.t->replicas[0];
-    uint64_t end = r->weight_floats;
-    uint32_t node = r->node_count;
-    for (uint32_t k = 0; k < r->bucket_count; k++) { /* from the end to the beginning, without a gap */
-        MRT_EQ(r->buckets[k].at + r->buckets[k].count, end);
-        MRT_TRUE(r->buckets[k].node < node && r->buckets[k].count > 0);
-        end = r->buckets[k].at, node = r->buckets[k].node;
+    const mri_replica *r = &rig.t->team.replicas[0];
+    uint64_t end = r->plan.weight_floats;
+    uint32_t node = r->nodes.count;
+    for (uint32_t k = 0; k < r->plan.bucket_count; k++) { /* from the end to the beginning, without a gap */
+        MRT_EQ(r->plan.buckets[k].at + r->plan.buckets[k].count, end);
+        MRT_TRUE(r->plan.buckets[k].node < node && r->plan.buckets[k].count > 0);
+        end = r->plan.buckets[k].at, node = r->plan.buckets[k].node;
     }
     MRT_TRUE(end == 0 && node == 0);
-    *buckets = r->bucket_count;
+    *buckets = r->plan.bucket_count;
     for (uint32_t s = 0; s < 5; s++)
         mrt_train(&rig, s, s * 31, s == 3 ? 4 : 31); /* replicas without samples, too */
     const mrt_hash h = mrt_hash_of(&rig, 0);
@@ -315,7 +317,7 @@ static void test_inference_keeps_little(void **state)
     mrt_rig full, bare;
     mrt_rig_open(&full, &(mrt_rig_options){.net = net_resnet20});
     mrt_rig_open(&bare, &(mrt_rig_options){.net = net_resnet20, .inference = true});
-    MRT_TRUE(bare.t->replicas[0].arena_bytes * 5 < full.t->replicas[0].arena_bytes);
+    MRT_TRUE(bare.t->team.replicas[0].plan.arena_bytes * 5 < full.t->team.replicas[0].plan.arena_bytes);
     mrt_rig_close(&full);
     mrt_rig_close(&bare);
 }
@@ -329,7 +331,7 @@ static void test_replicas_that_differ_are_named(void **state)
     mrt_rig rig;
     mrt_rig_open(&rig, &(mrt_rig_options){.devices = "cpu:3"});
     MRT_OK(mri_trainer_compare(rig.t, &err), &err);
-    rig.t->replicas[2].weights[rig.t->places[1].at] += 1;
+    rig.t->team.replicas[2].memory.weights[rig.t->tensors.place[1].at] += 1;
     MRT_EQ(mri_trainer_compare(rig.t, &err), MR_EDEVICE);
     MRT_HAS(err.text, "replica 2 (cpu:2");
     mrt_rig_close(&rig);
@@ -343,7 +345,7 @@ static void test_labels_without_a_class_are_told(void **state)
     mr_metrics m;
     mrt_rig rig;
     mrt_rig_open(&rig, &(mrt_rig_options){.devices = "cpu:2"});
-    rig.t->replicas[1].sums[MRI_SUMS_TRAINING]->bad = 2;
+    rig.t->team.replicas[1].memory.sums[MRI_SUMS_TRAINING]->bad = 2;
     MRT_EQ(mr_trainer_metrics(rig.t, &m, NULL, &err), MR_EINVAL);
     MRT_HAS(err.text, "2 labels of the training data are not below 4");
     mrt_train(&rig, 0, 0, 32);

@@ -56,7 +56,7 @@ static void run_open(run *r, const run_options *o)
 static void run_close(run *r)
 {
     mr_error err = MR_ERROR_INIT;
-    MRT_OK(mri_trainer_drain(r->rig.t, &err), &err);
+    MRT_OK(mri_flights_drain(&r->rig.t->flights, &err), &err);
     mr_loader_close(r->train);
     mr_loader_close(r->val);
     mr_source_close(r->train_set);
@@ -486,7 +486,7 @@ static void test_checkpoints_keep_the_length_window(void **state)
     MRT_OK(mr_fit(rig.t, l, &fit, NULL, &err), &err);
     MRT_OK(mr_checkpoint_find(fit.checkpoint_dir, NULL, 0, &info, NULL, 0, &err), &err);
     MRT_EQ(info.length_window, 2);
-    MRT_OK(mri_trainer_drain(rig.t, &err), &err);
+    MRT_OK(mri_flights_drain(&rig.t->flights, &err), &err);
     mr_loader_close(l);
     mrt_rig_close(&rig);
     mr_source_close(src);

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "mrt.h"
-#include "train/run/replica.h"
+#include "train/net/init.h"
 
 enum { COUNT = 20000 };
 

@@ -40,7 +40,7 @@ static outcome train(const mrt_rig_options *o)
     MRT_OK(mr_trainer_metrics(rig.t, &sums, NULL, &err), &err);
     out = (outcome){.weights = mrt_hash_of(&rig, rig.count - 1),
                     .loss = sums.loss_sum,
-                    .replayed = rig.t->replicas[0].replayed};
+                    .replayed = rig.t->team.replicas[0].passes.replayed};
     for (uint32_t r = 0; r < rig.count; r++) MRT_TRUE(mrt_same(out.weights, mrt_hash_of(&rig, r)));
     MRT_STR(rig.t->note, "");
     for (uint32_t k = 0; k < 2; k++) mrt_batch_free(&slot[k], &rig);
@@ -114,10 +114,10 @@ static void test_overflow_skips_the_update(void **state)
     open_or_skip(&rig, &o);
     MRT_TRUE(rig.t->scale.scale == 65536 && rig.t->scale.growth_steps == 1000);
     const mr_loss_scale huge = {.scale = 0x1p24f, .growth_steps = 1000};
-    MRT_OK(mri_trainer_set_scale(rig.t, &huge, &err), &err);
+    MRT_OK(mri_scale_set(&rig.t->flights, &huge, &rig.t->scale, &err), &err);
     const mrt_hash before = mrt_hash_of(&rig, 0);
     train_one(&rig, 0);
-    MRT_OK(mri_trainer_read_scale(rig.t, &err), &err);
+    MRT_OK(mri_scale_read(&rig.t->flights, &rig.t->scale, &err), &err);
     MRT_TRUE(rig.t->scale.skipped == 1 && rig.t->scale.scale == 0x1p23f);
     for (uint32_t s = 1; s < 20; s++) train_one(&rig, s);
     MRT_OK(mr_trainer_save(rig.t, mrt_path("scaled.mrck"), &info, &err), &err);
@@ -159,7 +159,7 @@ static void test_the_batch_said_to_fit_does(void **state)
                          .dtype = MR_TENSOR_BF16,
                          .deterministic = true};
     open_or_skip(&rig, &o);
-    o.memory_bytes = rig.t->replicas[0].memory_bytes - rig.t->replicas[0].arena_bytes / 4;
+    o.memory_bytes = rig.t->team.replicas[0].plan.memory_bytes - rig.t->team.replicas[0].plan.arena_bytes / 4;
     mrt_rig_close(&rig);
     MRT_EQ(mrt_rig_try(&rig, &o, &err), MR_ELIMIT);
     const char *about = strstr(err.text, "a global batch of about ");
@@ -167,7 +167,7 @@ static void test_the_batch_said_to_fit_does(void **state)
     const uint32_t fits = (uint32_t)atoi(about + strlen("a global batch of about "));
     o.batch = fits;
     MRT_OK(mrt_rig_try(&rig, &o, &err), &err);
-    MRT_TRUE(rig.t->replicas[0].memory_bytes <= o.memory_bytes);
+    MRT_TRUE(rig.t->team.replicas[0].plan.memory_bytes <= o.memory_bytes);
     mrt_rig_close(&rig);
     o.batch = fits + fits / 3;
     MRT_EQ(mrt_rig_try(&rig, &o, &err), MR_ELIMIT);

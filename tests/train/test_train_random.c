@@ -129,17 +129,18 @@ static float *copy_of(const float *from, uint64_t count)
 static void stir(const mrt_rig *rig)
 {
     mr_error err = MR_ERROR_INIT;
-    float *host = malloc(rig->t->tensor_floats * sizeof *host);
-    uint16_t *noise = malloc(rig->t->tensor_floats * sizeof *noise);
-    for (uint32_t i = 0; i < rig->t->tensor_count; i++) {
-        const mri_replica *r = &rig->t->replicas[0];
-        const mri_tensor_place *p = &rig->t->places[i];
-        if (rig->t->tensors[i].role != MRI_ROLE_WEIGHTS) continue;
-        MRT_OK(mri_trainer_export(rig->t, 0, i, false, host, &err), &err);
-        mrt_noise(noise, rig->t->tensors[i].count * sizeof *noise, i + 1);
-        for (uint64_t k = 0; k < rig->t->tensors[i].count; k++)
+    float *host = malloc(rig->t->tensors.most_floats * sizeof *host);
+    uint16_t *noise = malloc(rig->t->tensors.most_floats * sizeof *noise);
+    for (uint32_t i = 0; i < rig->t->tensors.count; i++) {
+        const mri_replica *r = &rig->t->team.replicas[0];
+        const mri_tensor_place *p = &rig->t->tensors.place[i];
+        if (rig->t->tensors.desc[i].role != MRI_ROLE_WEIGHTS) continue;
+        MRT_OK(mri_tensor_export(&rig->t->tensors, &rig->t->team.replicas[0], i, false, host, &err), &err);
+        mrt_noise(noise, rig->t->tensors.desc[i].count * sizeof *noise, i + 1);
+        for (uint64_t k = 0; k < rig->t->tensors.desc[i].count; k++)
             host[k] += 0.3f * ((float)noise[k] / 65536 - 0.5f);
-        MRT_OK(mr_op_param_import(r->nodes[p->node].op, false, p->which, r->weights + p->at, host, &err),
+        MRT_OK(mr_op_param_import(r->nodes.node[p->node].op, false, p->which, r->memory.weights + p->at, host,
+                                  &err),
                &err);
     }
     free(host);
@@ -160,14 +161,14 @@ static void give_everything_its_place(mri_replica *r, char **arena)
     mr_error err = MR_ERROR_INIT;
     size_t at = 0;
     void *apart;
-    for (uint32_t i = 0; i < r->span_count; i++) {
-        r->spans[i].at = at;
-        at += (size_t)mri_align_up(r->spans[i].bytes, MR_DEVICE_ALIGN);
+    for (uint32_t i = 0; i < r->plan.span_count; i++) {
+        r->plan.spans[i].at = at;
+        at += (size_t)mri_align_up(r->plan.spans[i].bytes, MR_DEVICE_ALIGN);
     }
     MRT_OK(mr_device_alloc(r->dev, at, &apart, &err), &err);
     memset(apart, 0xff, at); /* not a number, everywhere */
-    *arena = r->arena;
-    r->arena = apart;
+    *arena = r->memory.arena;
+    r->memory.arena = apart;
 }
 
 static void test_places_change_no_bit(void **state)
@@ -179,17 +180,17 @@ static void test_places_change_no_bit(void **state)
             mrt_batch b;
             char *arena;
             open_random(&rig, &b, seed, reference);
-            mri_replica *r = &rig.t->replicas[0];
-            memset(r->arena, 0xff, r->arena_bytes);
+            mri_replica *r = &rig.t->team.replicas[0];
+            memset(r->memory.arena, 0xff, r->plan.arena_bytes);
             const double loss = step(&rig, &b);
-            float *grads = copy_of(r->grads, r->weight_floats);
+            float *grads = copy_of(r->memory.grads, r->plan.weight_floats);
             give_everything_its_place(r, &arena);
             const double apart = step(&rig, &b);
             if (!isfinite(loss) || loss != apart ||
-                memcmp(grads, r->grads, r->weight_floats * sizeof *grads) != 0)
+                memcmp(grads, r->memory.grads, r->plan.weight_floats * sizeof *grads) != 0)
                 fail_with_net("loss %.9g, with everything apart %.9g, or gradients differ", loss, apart);
-            mr_device_free(r->dev, r->arena);
-            r->arena = arena;
+            mr_device_free(r->dev, r->memory.arena);
+            r->memory.arena = arena;
             free(grads);
             mrt_batch_free(&b, &rig);
             mrt_rig_close(&rig);
@@ -209,16 +210,17 @@ static void test_gradients_are_slopes(void **state)
         mrt_batch b;
         double square = 0, slope = 0, best = INFINITY;
         open_random(&rig, &b, seed, false);
-        mri_replica *r = &rig.t->replicas[0];
+        mri_replica *r = &rig.t->team.replicas[0];
         step(&rig, &b);
-        float *g = copy_of(r->grads, r->weight_floats), *w = copy_of(r->weights, r->weight_floats);
-        for (uint64_t i = 0; i < r->weight_floats; i++) square += (double)g[i] * (double)g[i];
+        float *g = copy_of(r->memory.grads, r->plan.weight_floats),
+              *w = copy_of(r->memory.weights, r->plan.weight_floats);
+        for (uint64_t i = 0; i < r->plan.weight_floats; i++) square += (double)g[i] * (double)g[i];
         const double norm = sqrt(square);
         for (size_t k = 0; k < LENGTHS && best > 0.02; k++) {
             double side[2];
             for (int s = 0; s < 2; s++) {
-                for (uint64_t i = 0; i < r->weight_floats; i++)
-                    r->weights[i] =
+                for (uint64_t i = 0; i < r->plan.weight_floats; i++)
+                    r->memory.weights[i] =
                         (float)((double)w[i] + (s ? lengths[k] : -lengths[k]) * (double)g[i] / norm);
                 side[s] = step(&rig, &b);
             }
@@ -242,9 +244,9 @@ static void test_every_kind_is_drawn(void **state)
         mrt_rig rig;
         mrt_batch b;
         open_random(&rig, &b, seed, false);
-        const mri_replica *r = &rig.t->replicas[0];
-        for (uint32_t i = 0; i < r->node_count; i++) {
-            const mri_node *n = &r->nodes[i];
+        const mri_replica *r = &rig.t->team.replicas[0];
+        for (uint32_t i = 0; i < r->nodes.count; i++) {
+            const mri_node *n = &r->nodes.node[i];
             kinds[n->kind]++;
             branched += n->takers > 1;
             inplace += n->inplace;

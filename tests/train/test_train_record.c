@@ -188,7 +188,7 @@ static void test_no_graph_records_nothing(void **state)
     mr_trainer_defaults(&cfg);
     cfg.net = net, cfg.devices = devs, cfg.device_count = 1, cfg.no_graph = true;
     MRT_OK(mr_trainer_open(&t, &cfg, &err), &err);
-    MRT_TRUE(!t->replicas[0].records);
+    MRT_TRUE(!t->team.replicas[0].passes.records);
     mr_trainer_close(t);
     mr_devices_close(devs, count);
     mr_net_destroy(net);

@@ -18,10 +18,12 @@ static void take_gradients(const mrt_rig *rig, uint32_t replica, outcome *out)
     const mr_trainer *t = rig->t;
     out->grads = malloc(mr_net_param_count(rig->net) * sizeof(float));
     out->count = 0;
-    for (uint32_t i = 0; i < t->tensor_count; i++) {
-        if (t->tensors[i].role != MRI_ROLE_WEIGHTS) continue;
-        MRT_OK(mri_trainer_export(rig->t, replica, i, true, out->grads + out->count, &err), &err);
-        out->count += t->tensors[i].count;
+    for (uint32_t i = 0; i < t->tensors.count; i++) {
+        if (t->tensors.desc[i].role != MRI_ROLE_WEIGHTS) continue;
+        MRT_OK(mri_tensor_export(&rig->t->tensors, &rig->t->team.replicas[replica], i, true,
+                                 out->grads + out->count, &err),
+               &err);
+        out->count += t->tensors.desc[i].count;
     }
     MRT_EQ(out->count, mr_net_param_count(rig->net));
 }
@@ -125,18 +127,20 @@ static double loss_with(mrt_rig *rig, const mrt_batch *b, uint32_t tensor, size_
 {
     mr_error err = MR_ERROR_INIT;
     mr_metrics sums;
-    const mri_replica *rep = &rig->t->replicas[0];
-    const mri_tensor_place *p = &rig->t->places[tensor];
-    float *host = malloc(rig->t->tensor_floats * sizeof *host);
-    MRT_OK(mri_trainer_export(rig->t, 0, tensor, false, host, &err), &err);
+    const mri_replica *rep = &rig->t->team.replicas[0];
+    const mri_tensor_place *p = &rig->t->tensors.place[tensor];
+    float *host = malloc(rig->t->tensors.most_floats * sizeof *host);
+    MRT_OK(mri_tensor_export(&rig->t->tensors, &rig->t->team.replicas[0], tensor, false, host, &err), &err);
     const float kept = host[element];
     host[element] += delta;
-    MRT_OK(mr_op_param_import(rep->nodes[p->node].op, false, p->which, rep->weights + p->at, host, &err),
+    MRT_OK(mr_op_param_import(rep->nodes.node[p->node].op, false, p->which, rep->memory.weights + p->at, host,
+                              &err),
            &err);
     MRT_OK(mr_trainer_step(rig->t, &b->b, &err), &err);
     MRT_OK(mr_trainer_metrics(rig->t, &sums, NULL, &err), &err);
     host[element] = kept;
-    MRT_OK(mr_op_param_import(rep->nodes[p->node].op, false, p->which, rep->weights + p->at, host, &err),
+    MRT_OK(mr_op_param_import(rep->nodes.node[p->node].op, false, p->which, rep->memory.weights + p->at, host,
+                              &err),
            &err);
     free(host);
     return sums.loss_sum / (double)sums.count;
@@ -163,18 +167,19 @@ static void test_gradients_are_slopes_of_the_loss(void **state)
         mrt_batch b;
         mrt_rig_open(&rig, &(mrt_rig_options){.net = nets[k], .seed = 8, .lr = 1e-30f});
         mrt_batch_make(&b, &rig, 6, 40, 32, NULL, 0);
-        float *grads = malloc(rig.t->tensor_floats * sizeof *grads);
-        for (uint32_t i = 0; i < rig.t->tensor_count; i++) {
+        float *grads = malloc(rig.t->tensors.most_floats * sizeof *grads);
+        for (uint32_t i = 0; i < rig.t->tensors.count; i++) {
             const float d = 1e-3f;
-            if (rig.t->tensors[i].role != MRI_ROLE_WEIGHTS) continue;
+            if (rig.t->tensors.desc[i].role != MRI_ROLE_WEIGHTS) continue;
             loss_with(&rig, &b, i, 0, 0);
-            MRT_OK(mri_trainer_export(rig.t, 0, i, true, grads, &err), &err);
-            const size_t at = largest(grads, rig.t->tensors[i].count);
+            MRT_OK(mri_tensor_export(&rig.t->tensors, &rig.t->team.replicas[0], i, true, grads, &err), &err);
+            const size_t at = largest(grads, rig.t->tensors.desc[i].count);
             const double slope =
                 (loss_with(&rig, &b, i, at, d) - loss_with(&rig, &b, i, at, -d)) / (2.0 * (double)d);
             const double g = (double)grads[at];
             if (!(fabs(slope - g) <= 0.03 * fabs(g) + 2e-4))
-                fail_msg("%s %s: gradient %g, slope %g", rig.net->name, rig.t->tensors[i].name, g, slope);
+                fail_msg("%s %s: gradient %g, slope %g", rig.net->name, rig.t->tensors.desc[i].name, g,
+                         slope);
         }
         free(grads);
         mrt_batch_free(&b, &rig);

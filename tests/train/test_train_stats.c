@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "mrt.h"
+#include "train/run/step_log.h"
 #include "train/stats.h"
 
 static void test_median_and_mad(void **state)

@@ -134,8 +134,8 @@ static void test_inference_only(void **state)
         save(&full, mrt_path("inference.mrck"));
         mrt_rig_open(&bare, &(mrt_rig_options){.inference = true, .net = nets[i], .seed = 5});
         MRT_OK(mr_trainer_load(bare.t, mrt_path("inference.mrck"), NULL, &err), &err);
-        MRT_TRUE(bare.t->replicas[0].memory_bytes < full.t->replicas[0].memory_bytes);
-        MRT_TRUE(!bare.t->replicas[0].grads && !bare.t->replicas[0].slot[0]);
+        MRT_TRUE(bare.t->team.replicas[0].plan.memory_bytes < full.t->team.replicas[0].plan.memory_bytes);
+        MRT_TRUE(!bare.t->team.replicas[0].memory.grads && !bare.t->team.replicas[0].memory.slot[0]);
         mrt_rig *rigs[] = {&full, &bare};
         mr_metrics *sums[] = {&a, &b};
         for (int k = 0; k < 2; k++) {
@@ -231,7 +231,7 @@ static void test_memory_limit(void **state)
     o.batch = (uint32_t)atoi(fits + strlen("a global batch of about "));
     MRT_TRUE(o.batch > 100 && o.batch < 4000);
     MRT_OK(mrt_rig_try(&rig, &o, &err), &err); /* what it said would fit does */
-    MRT_TRUE(rig.t->replicas[0].memory_bytes <= o.memory_bytes);
+    MRT_TRUE(rig.t->team.replicas[0].plan.memory_bytes <= o.memory_bytes);
     mrt_rig_close(&rig);
     o.memory_bytes = 1000;
     MRT_EQ(mrt_rig_try(&rig, &o, &err), MR_ELIMIT);
@@ -290,16 +290,16 @@ static void test_events_tell_what_ran_when(void **state)
     mrt_rig rig;
     MRT_EQ(mr_trace_create(&trace, 1000), MR_OK);
     mrt_rig_open(&rig, &(mrt_rig_options){.devices = "cpu:2", .trace = trace});
-    mri_step_log_start(&rig.t->log, 2, WARMUP);
+    mri_step_log_start(&rig.t->flights.log, 2, WARMUP);
     mrt_batch b;
     mrt_batch_make(&b, &rig, 0, 0, 32, NULL, 0);
     for (uint32_t s = 0; s < STEPS; s++) {
         b.b.global_step = s;
         MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
-        MRT_TRUE(rig.t->queued - rig.t->harvested <= MRI_RUN_AHEAD);
+        MRT_TRUE(rig.t->flights.queued - rig.t->flights.harvested <= MRI_RUN_AHEAD);
     }
-    MRT_OK(mri_trainer_drain(rig.t, &err), &err);
-    const mri_step_log *log = &rig.t->log;
+    MRT_OK(mri_flights_drain(&rig.t->flights, &err), &err);
+    const mri_step_log *log = &rig.t->flights.log;
     MRT_EQ(log->steps, STEPS);
     MRT_EQ(log->samples, 32 * (STEPS - WARMUP));
     MRT_EQ(log->step_ms.count, STEPS - WARMUP);
@@ -389,7 +389,7 @@ static void test_a_failed_step_ends_the_trainer(void **state)
         mrt_batch_make(&b, &rig, 0, 0, 17, NULL, 0);
         mrt_fail_alloc_at(n);
         int rc = mr_trainer_step(rig.t, &b.b, &err);
-        if (rc == MR_OK) rc = mri_trainer_drain(rig.t, &err);
+        if (rc == MR_OK) rc = mri_flights_drain(&rig.t->flights, &err);
         done = !mrt_alloc_failed();
         mrt_fail_alloc_at(-1);
         if (done) MRT_OK(rc, &err);
@@ -404,7 +404,7 @@ static void test_a_failed_step_ends_the_trainer(void **state)
             MRT_EQ(mr_trainer_weights_hash(rig.t, 0, &lo, &hi, &again), rc);
             MRT_EQ(mr_trainer_save(rig.t, mrt_path("failed.mrck"), &info, &again), rc);
             MRT_STR(again.text, err.text);
-            for (uint32_t r = 0; r < rig.count; r++) mr_stream_sync(rig.t->streams[r], NULL);
+            for (uint32_t r = 0; r < rig.count; r++) mr_stream_sync(rig.t->team.streams[r], NULL);
             mr_device_free(rig.devices[0], b.memory[0]);
         } else {
             mrt_batch_free(&b, &rig);

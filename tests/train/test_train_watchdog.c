@@ -28,7 +28,7 @@ static void test_what_comes_back_is_closed(void **state)
     MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
     MRT_EQ(mr_trainer_metrics(rig.t, NULL, NULL, &err), MR_EDEVICE);
     MRT_HAS(err.text, "step 7 is not over after 0.05 s");
-    for (uint32_t r = 0; r < 2; r++) mr_stream_sync(rig.t->streams[r], NULL);
+    for (uint32_t r = 0; r < 2; r++) mr_stream_sync(rig.t->team.streams[r], NULL);
     for (uint32_t r = 0; r < 2; r++) mr_device_free(rig.devices[r], b.memory[r]);
     mrt_rig_close(&rig);
 }

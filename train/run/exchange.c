@@ -8,119 +8,116 @@
  * Each replica has a stream for it, so that the sum of one bucket runs while backward computes the next. A
  * sum is the same bits whether it is taken in pieces or at once. A single replica has nobody to tell: no
  * streams, no group. */
-#include <stdio.h>
+#include "train/run/exchange.h"
 
-#include "train/trainer.h"
-
-int mri_exchange_open(mr_trainer *t, mr_error *err)
+int mri_exchange_init(mri_exchange *x, mri_team *team, mr_error *err)
 {
+    const uint32_t n = team->count;
     int rc = MR_OK;
-    if (t->count == 1) return MR_OK;
-    for (uint32_t r = 0; rc == MR_OK && r < t->count; r++) {
-        rc = mr_stream_create(&t->ties[r].stream, t->devices[r], MR_STREAM_EXCHANGE, err);
-        if (rc == MR_OK) rc = mr_event_create(&t->ties[r].ready, t->devices[r], err);
-        if (rc == MR_OK) rc = mr_event_create(&t->ties[r].done, t->devices[r], err);
-        t->ties_streams[r] = t->ties[r].stream;
+    *x = (mri_exchange){.team = team,
+                        .tie_count = n,
+                        .ties = calloc(n, sizeof *x->ties),
+                        .streams = calloc(n, sizeof(mr_stream *)),
+                        .arrays = calloc(n, sizeof(float *))};
+    if (!x->ties || !x->streams || !x->arrays)
+        return mr_error_set(err, MR_ENOMEM, "no memory for a trainer of %u replicas", n);
+    if (n == 1) return MR_OK;
+    for (uint32_t r = 0; rc == MR_OK && r < n; r++) {
+        rc = mr_stream_create(&x->ties[r].stream, team->devices[r], MR_STREAM_EXCHANGE, err);
+        if (rc == MR_OK) rc = mr_event_create(&x->ties[r].ready, team->devices[r], err);
+        if (rc == MR_OK) rc = mr_event_create(&x->ties[r].done, team->devices[r], err);
+        x->streams[r] = x->ties[r].stream;
     }
-    return rc ? rc : mr_group_create(&t->group, t->ties_streams, t->count, err);
+    if (rc == MR_OK) rc = mr_group_create(&x->group, x->streams, n, err);
+    mri_team_exchanges_in(team, x->group);
+    return rc;
 }
 
-void mri_exchange_close(mr_trainer *t)
+void mri_exchange_fini(mri_exchange *x)
 {
-    for (uint32_t r = 0; t->ties && r < t->cfg.device_count; r++)
-        if (t->ties[r].stream) mr_stream_sync(t->ties[r].stream, NULL);
-    mr_group_destroy(t->group);
-    for (uint32_t r = 0; t->ties && r < t->cfg.device_count; r++) {
-        mr_stream_destroy(t->ties[r].stream);
-        mr_event_destroy(t->ties[r].ready);
-        mr_event_destroy(t->ties[r].done);
+    for (uint32_t r = 0; x->ties && r < x->tie_count; r++)
+        if (x->ties[r].stream) mr_stream_sync(x->ties[r].stream, NULL);
+    if (x->team) mri_team_exchanges_in(x->team, NULL);
+    mr_group_destroy(x->group);
+    for (uint32_t r = 0; x->ties && r < x->tie_count; r++) {
+        mr_stream_destroy(x->ties[r].stream);
+        mr_event_destroy(x->ties[r].ready);
+        mr_event_destroy(x->ties[r].done);
     }
+    free(x->ties);
+    free(x->streams);
+    free(x->arrays);
+    *x = (mri_exchange){0};
 }
 
 /* The exchange streams go on behind what is queued on the compute streams now. */
-static int behind_compute(mr_trainer *t, mr_error *err)
+static int behind_compute(mri_exchange *x, mr_error *err)
 {
-    for (uint32_t r = 0; r < t->count; r++) {
-        int rc = mr_event_record(t->ties[r].ready, t->streams[r]);
-        if (rc == MR_OK) rc = mr_stream_wait_event(t->ties[r].stream, t->ties[r].ready);
-        if (rc) return mri_trainer_queue_failed(t, r, rc, "an event", err);
+    for (uint32_t r = 0; r < x->team->count; r++) {
+        int rc = mr_event_record(x->ties[r].ready, x->team->streams[r]);
+        if (rc == MR_OK) rc = mr_stream_wait_event(x->ties[r].stream, x->ties[r].ready);
+        if (rc) return mri_team_queue_failed(x->team, r, rc, "an event", err);
     }
     return MR_OK;
 }
 
-static int before_compute(mr_trainer *t, mr_error *err)
+static int before_compute(mri_exchange *x, mr_error *err)
 {
-    for (uint32_t r = 0; r < t->count; r++) {
-        int rc = mr_event_record(t->ties[r].done, t->ties[r].stream);
-        if (rc == MR_OK) rc = mr_stream_wait_event(t->streams[r], t->ties[r].done);
-        if (rc) return mri_trainer_queue_failed(t, r, rc, "an event", err);
+    for (uint32_t r = 0; r < x->team->count; r++) {
+        int rc = mr_event_record(x->ties[r].done, x->ties[r].stream);
+        if (rc == MR_OK) rc = mr_stream_wait_event(x->team->streams[r], x->ties[r].done);
+        if (rc) return mri_team_queue_failed(x->team, r, rc, "an event", err);
     }
     return MR_OK;
 }
 
-int mri_exchange_bucket(mr_trainer *t, uint32_t bucket, mr_error *err)
+int mri_exchange_bucket(mri_exchange *x, uint32_t bucket, mr_error *err)
 {
-    const mri_replica *first = &t->replicas[0];
-    const mri_bucket *b = &first->buckets[bucket];
-    int rc = behind_compute(t, err);
+    const mri_plan *plan = &x->team->replicas[0].plan;
+    const mri_bucket *b = &plan->buckets[bucket];
+    int rc = behind_compute(x, err);
     if (rc) return rc;
-    for (uint32_t r = 0; r < t->count; r++) t->arrays[r] = t->replicas[r].grads + b->at;
-    rc = mr_group_sum_async(t->group, t->arrays, b->count);
-    if (rc) return mri_trainer_queue_failed(t, 0, rc, "the sum of gradients", err);
-    return bucket + 1 == first->bucket_count ? before_compute(t, err) : MR_OK;
+    for (uint32_t r = 0; r < x->team->count; r++) x->arrays[r] = x->team->replicas[r].memory.grads + b->at;
+    rc = mr_group_sum_async(x->group, x->arrays, b->count);
+    if (rc) return mri_team_queue_failed(x->team, 0, rc, "the sum of gradients", err);
+    return bucket + 1 == plan->bucket_count ? before_compute(x, err) : MR_OK;
 }
 
 typedef float *array_of_replica(const mri_replica *r);
-static float *weights_of(const mri_replica *r) { return r->weights; }
-static float *stats_of(const mri_replica *r) { return r->stats; }
-static float *slot0_of(const mri_replica *r) { return r->slot[0]; }
-static float *slot1_of(const mri_replica *r) { return r->slot[1]; }
+static float *weights_of(const mri_replica *r) { return r->memory.weights; }
+static float *stats_of(const mri_replica *r) { return r->memory.stats; }
+static float *slot0_of(const mri_replica *r) { return r->memory.slot[0]; }
+static float *slot1_of(const mri_replica *r) { return r->memory.slot[1]; }
 
 /* Replica 0's array goes to all (queued). */
-static int broadcast(mr_trainer *t, array_of_replica *array, uint64_t count, const char *what, mr_error *err)
+static int broadcast(mri_exchange *x, array_of_replica *array, uint64_t count, const char *what,
+                     mr_error *err)
 {
-    if (t->count == 1 || count == 0 || !array(&t->replicas[0])) return MR_OK;
-    int rc = behind_compute(t, err);
+    if (x->team->count == 1 || count == 0 || !array(&x->team->replicas[0])) return MR_OK;
+    int rc = behind_compute(x, err);
     if (rc) return rc;
-    for (uint32_t r = 0; r < t->count; r++) t->arrays[r] = array(&t->replicas[r]);
-    rc = mr_group_broadcast_async(t->group, t->arrays, count, 0);
-    return rc ? mri_trainer_queue_failed(t, 0, rc, what, err) : before_compute(t, err);
+    for (uint32_t r = 0; r < x->team->count; r++) x->arrays[r] = array(&x->team->replicas[r]);
+    rc = mr_group_broadcast_async(x->group, x->arrays, count, 0);
+    return rc ? mri_team_queue_failed(x->team, 0, rc, what, err) : before_compute(x, err);
 }
 
-int mri_trainer_share_stats(mr_trainer *t, mr_error *err)
+void mri_exchange_stats_moved(mri_exchange *x) { x->stats_differ = true; }
+
+int mri_exchange_stats(mri_exchange *x, mr_error *err)
 {
-    if (!t->stats_differ) return MR_OK;
-    t->stats_differ = false;
-    return broadcast(t, stats_of, t->replicas[0].stat_floats, "a broadcast of running statistics", err);
+    if (!x->stats_differ) return MR_OK;
+    x->stats_differ = false;
+    return broadcast(x, stats_of, x->team->replicas[0].plan.stat_floats, "a broadcast of running statistics",
+                     err);
 }
 
-int mri_trainer_share_all(mr_trainer *t, mr_error *err)
+int mri_exchange_all(mri_exchange *x, mr_error *err)
 {
-    const mri_replica *first = &t->replicas[0];
-    int rc = broadcast(t, weights_of, first->weight_floats, "a broadcast of weights", err);
-    if (rc == MR_OK)
-        rc = broadcast(t, stats_of, first->stat_floats, "a broadcast of running statistics", err);
-    if (rc == MR_OK) rc = broadcast(t, slot0_of, first->weight_floats, "a broadcast of optimizer state", err);
-    if (rc == MR_OK) rc = broadcast(t, slot1_of, first->weight_floats, "a broadcast of optimizer state", err);
-    t->stats_differ = false;
-    if (rc == MR_OK) rc = mri_trainer_drain(t, err);
-    return rc ? rc : mri_trainer_compare(t, err);
-}
-
-int mri_trainer_compare(mr_trainer *t, mr_error *err)
-{
-    uint64_t lo, hi, other_lo, other_hi;
-    int rc = t->count > 1 ? mr_trainer_weights_hash(t, 0, &lo, &hi, err) : MR_OK;
-    for (uint32_t r = 1; rc == MR_OK && r < t->count; r++) {
-        rc = mr_trainer_weights_hash(t, r, &other_lo, &other_hi, err);
-        if (rc == MR_OK && (lo != other_lo || hi != other_hi))
-            rc = mr_error_set(
-                err, MR_EDEVICE,
-                "replica %u (%s) does not hold the weights of replica 0 after they were sent to it: expected "
-                "%016llx%016llx, found %016llx%016llx; memory of the device or the link to it is not to be "
-                "trusted",
-                r, mr_device_info_of(t->devices[r])->name, (unsigned long long)hi, (unsigned long long)lo,
-                (unsigned long long)other_hi, (unsigned long long)other_lo);
-    }
+    const mri_plan *plan = &x->team->replicas[0].plan;
+    int rc = broadcast(x, weights_of, plan->weight_floats, "a broadcast of weights", err);
+    if (rc == MR_OK) rc = broadcast(x, stats_of, plan->stat_floats, "a broadcast of running statistics", err);
+    if (rc == MR_OK) rc = broadcast(x, slot0_of, plan->weight_floats, "a broadcast of optimizer state", err);
+    if (rc == MR_OK) rc = broadcast(x, slot1_of, plan->weight_floats, "a broadcast of optimizer state", err);
+    x->stats_differ = false;
     return rc;
 }

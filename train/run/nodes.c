@@ -9,10 +9,12 @@
  * rides along, so the list is an order to run the nodes in, too. */
 #include <stdio.h>
 
-#include "train/run/replica.h"
+#include "train/run/nodes.h"
 
 typedef struct building {
-    mri_replica *r;
+    mri_nodes *nodes;
+    mr_device *dev;
+    const mri_replica_config *cfg;
     const mr_net *net;
     uint32_t *node_of;   /* by point: the node that makes it */
     bool one_layout;     /* every op is asked for the same */
@@ -69,31 +71,31 @@ static bool may_overwrite(const mri_node *before, const mri_node *n)
 /* Append an op that takes the outputs of nodes in and in2 (MRI_NONE: it has none). desc is completed. */
 static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, uint32_t layer)
 {
-    mri_replica *r = b->r;
+    mri_nodes *nodes = b->nodes;
     mri_node n = {.kind = desc->kind, .activation = desc->activation, .layer = layer, .in = in, .in2 = in2};
-    desc->max_batch = r->plan.max_batch;
-    desc->training = !r->plan.inference;
+    desc->max_batch = b->cfg->max_batch;
+    desc->training = !b->cfg->inference;
     if (b->one_layout && (desc->kind == MR_OP_INPUT || desc->kind == MR_OP_CONV2D))
         desc->want = MR_WANT_NHWC; /* others keep theirs */
     if (in != MRI_NONE) {
-        desc->in = r->nodes[in].info->out;
-        n.need_dx = r->nodes[in].backward || desc->kind == MR_OP_LOSS;
+        desc->in = nodes->node[in].info->out;
+        n.need_dx = nodes->node[in].backward || desc->kind == MR_OP_LOSS;
     }
     if (in2 != MRI_NONE) {
-        desc->in2 = r->nodes[in2].info->out;
-        n.need_dx2 = r->nodes[in2].backward;
+        desc->in2 = nodes->node[in2].info->out;
+        n.need_dx2 = nodes->node[in2].backward;
         b->layouts_differ |= desc->in.layout != desc->in2.layout;
     }
     desc->need_dx = n.need_dx;
-    const int rc = mr_op_create(&n.op, r->dev, desc, b->err);
+    const int rc = mr_op_create(&n.op, b->dev, desc, b->err);
     if (rc) return rc;
     n.info = mr_op_info_of(n.op);
-    n.backward = !r->plan.inference && (n.need_dx || n.need_dx2 || n.info->param_count > 0);
+    n.backward = !b->cfg->inference && (n.need_dx || n.need_dx2 || n.info->param_count > 0);
     if (in != MRI_NONE) {
-        r->nodes[in].takers++;
-        if (in2 != MRI_NONE) r->nodes[in2].takers++;
+        nodes->node[in].takers++;
+        if (in2 != MRI_NONE) nodes->node[in2].takers++;
     }
-    r->nodes[r->node_count++] = n;
+    nodes->node[nodes->count++] = n;
     return MR_OK;
 }
 
@@ -149,51 +151,58 @@ static int add_layers(building *b, uint32_t at, uint32_t *taken)
 
 static int build(building *b)
 {
-    mri_replica *r = b->r;
-    mr_op_desc input = {.kind = MR_OP_INPUT, .in = data_tensor(b->net), .out_dtype = r->plan.dtype};
+    const mri_nodes *nodes = b->nodes;
+    mr_op_desc input = {.kind = MR_OP_INPUT, .in = data_tensor(b->net), .out_dtype = b->cfg->dtype};
     if (b->net->numbers) input.kind = MR_OP_ONE_HOT, input.filters = b->net->c;
-    memcpy(input.mean, r->plan.mean, sizeof input.mean);
-    memcpy(input.std, r->plan.std, sizeof input.std);
+    memcpy(input.mean, b->cfg->mean, sizeof input.mean);
+    memcpy(input.std, b->cfg->std, sizeof input.std);
     int rc = add_node(b, &input, MRI_NONE, MRI_NONE, MRI_NONE);
     b->node_of[0] = 0;
     for (uint32_t i = 0; rc == MR_OK && i < b->net->layer_count;) {
         uint32_t taken = 1;
         rc = add_layers(b, i, &taken);
-        for (uint32_t k = 0; k < taken; k++) b->node_of[++i] = r->node_count - 1;
+        for (uint32_t k = 0; k < taken; k++) b->node_of[++i] = nodes->count - 1;
     }
     if (rc) return rc;
     mr_op_desc loss = {.kind = MR_OP_LOSS};
-    rc = add_node(b, &loss, r->node_count - 1, MRI_NONE, MRI_NONE);
-    for (uint32_t i = 1; rc == MR_OK && i < r->node_count; i++) { /* all takers are known now */
-        mri_node *n = &r->nodes[i];
-        n->inplace = n->info->inplace && n->in2 == MRI_NONE && may_overwrite(&r->nodes[n->in], n);
+    rc = add_node(b, &loss, nodes->count - 1, MRI_NONE, MRI_NONE);
+    for (uint32_t i = 1; rc == MR_OK && i < nodes->count; i++) { /* all takers are known now */
+        mri_node *n = &nodes->node[i];
+        n->inplace = n->info->inplace && n->in2 == MRI_NONE && may_overwrite(&nodes->node[n->in], n);
     }
     return rc;
 }
 
-static void drop_nodes(mri_replica *r)
+static void drop_nodes(mri_nodes *nodes)
 {
-    for (uint32_t i = 0; i < r->node_count; i++) mr_op_destroy(r->nodes[i].op);
-    r->node_count = 0;
+    for (uint32_t i = 0; i < nodes->count; i++) mr_op_destroy(nodes->node[i].op);
+    nodes->count = 0;
 }
 
 /* Convolutions choose the layout that is fastest for them. Where an addition then meets two, as of a picture
  * and what was made of it, all are built once more in one that every op knows. */
-int mri_replica_build_nodes(mri_replica *r, mr_error *err)
+int mri_nodes_init(mri_nodes *nodes, mr_device *dev, const mri_replica_config *cfg, mr_error *err)
 {
-    const mr_net *net = r->plan.net;
-    building b = {.r = r, .net = net, .err = err};
-    r->nodes = calloc((size_t)net->layer_count + 2, sizeof *r->nodes);
+    const mr_net *net = cfg->net;
+    building b = {.nodes = nodes, .dev = dev, .cfg = cfg, .net = net, .err = err};
+    *nodes = (mri_nodes){.node = calloc((size_t)net->layer_count + 2, sizeof *nodes->node)};
     b.node_of = calloc((size_t)net->layer_count + 1, sizeof *b.node_of);
     int rc = MR_OK;
-    if (!r->nodes || !b.node_of)
+    if (!nodes->node || !b.node_of)
         rc = mr_error_set(err, MR_ENOMEM, "no memory for a network of %u layers", net->layer_count);
     else rc = build(&b);
     if (rc && b.layouts_differ) {
-        drop_nodes(r);
+        drop_nodes(nodes);
         b.one_layout = true;
         rc = build(&b);
     }
     free(b.node_of);
     return rc;
+}
+
+void mri_nodes_fini(mri_nodes *nodes)
+{
+    drop_nodes(nodes);
+    free(nodes->node);
+    nodes->node = NULL;
 }

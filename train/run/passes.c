@@ -16,34 +16,34 @@
 
 static void *span_at(const mri_replica *r, uint32_t span)
 {
-    return span == MRI_NONE ? NULL : r->arena + r->spans[span].at;
+    return span == MRI_NONE ? NULL : r->memory.arena + r->plan.spans[span].at;
 }
 
 static const void *data_of(const mri_replica *r, const mr_part *part)
 {
-    return r->plan.net->numbers ? part->field[0].data : part->pixels;
+    return r->cfg.net->numbers ? part->field[0].data : part->pixels;
 }
 
 static mr_op_args args_of(const mri_replica *r, const mri_node *n, const mr_part *part)
 {
     mr_op_args a = {
         .n = part->count,
-        .x = n->in == MRI_NONE ? data_of(r, part) : span_at(r, r->nodes[n->in].y_span),
-        .x2 = n->in2 == MRI_NONE ? NULL : span_at(r, r->nodes[n->in2].y_span),
+        .x = n->in == MRI_NONE ? data_of(r, part) : span_at(r, r->nodes.node[n->in].y_span),
+        .x2 = n->in2 == MRI_NONE ? NULL : span_at(r, r->nodes.node[n->in2].y_span),
         .y = span_at(r, n->y_span),
         .saved = span_at(r, n->saved_span),
-        .seed = r->plan.seed,
-        .values = r->values,
-        .loss_scale = r->loss_scale,
+        .seed = r->cfg.seed,
+        .values = r->memory.values,
+        .loss_scale = r->memory.loss_scale,
         .first = part->first,
-        .affine = r->plan.uses_affine ? part->affine : NULL,
+        .affine = r->cfg.uses_affine ? part->affine : NULL,
         .labels = part->labels,
     };
     for (uint32_t p = 0; p < n->info->param_count; p++) {
-        a.param[p] = r->weights + n->param_at[p];
-        a.dparam[p] = r->grads ? r->grads + n->param_at[p] : NULL;
+        a.param[p] = r->memory.weights + n->param_at[p];
+        a.dparam[p] = r->memory.grads ? r->memory.grads + n->param_at[p] : NULL;
     }
-    for (uint32_t p = 0; p < n->info->state_count; p++) a.state[p] = r->stats + n->state_at[p];
+    for (uint32_t p = 0; p < n->info->state_count; p++) a.state[p] = r->memory.stats + n->state_at[p];
     return a;
 }
 
@@ -51,11 +51,11 @@ static int forward(const mri_replica *r, const mr_part *part, bool training)
 {
     int rc = MR_OK;
     mri_range_begin(MRI_RANGE_FORWARD, part->count);
-    for (uint32_t i = 0; rc == MR_OK && i < r->node_count; i++) {
-        const mri_node *n = &r->nodes[i];
+    for (uint32_t i = 0; rc == MR_OK && i < r->nodes.count; i++) {
+        const mri_node *n = &r->nodes.node[i];
         mr_op_args a = args_of(r, n, part);
         a.training = training;
-        a.metrics = r->sums[training ? MRI_SUMS_TRAINING : MRI_SUMS_EVALUATION];
+        a.metrics = r->memory.sums[training ? MRI_SUMS_TRAINING : MRI_SUMS_EVALUATION];
         a.scratch = span_at(r, n->scratch_span[0]);
         rc = mr_op_forward_async(n->op, r->stream, &a);
     }
@@ -69,7 +69,7 @@ static int backward(const mri_replica *r, const mr_part *part, uint32_t from, ui
     int rc = MR_OK;
     mri_range_begin(MRI_RANGE_BACKWARD, part->count);
     for (uint32_t i = from + 1; rc == MR_OK && i-- > to;) {
-        const mri_node *n = &r->nodes[i];
+        const mri_node *n = &r->nodes.node[i];
         if (!n->backward) continue;
         mr_op_args a = args_of(r, n, part);
         a.training = true;
@@ -85,14 +85,14 @@ static int backward(const mri_replica *r, const mr_part *part, uint32_t from, ui
 
 static int update(const mri_replica *r)
 {
-    const mr_update_args args = {.count = r->weight_floats,
-                                 .weights = r->weights,
-                                 .grads = r->grads,
-                                 .state = {r->slot[0], r->slot[1]},
-                                 .values = r->values,
-                                 .loss_scale = r->loss_scale};
-    mri_range_begin(MRI_RANGE_UPDATE, r->weight_floats);
-    const int rc = mr_update_async(r->stream, &r->plan.update, &args);
+    const mr_update_args args = {.count = r->plan.weight_floats,
+                                 .weights = r->memory.weights,
+                                 .grads = r->memory.grads,
+                                 .state = {r->memory.slot[0], r->memory.slot[1]},
+                                 .values = r->memory.values,
+                                 .loss_scale = r->memory.loss_scale};
+    mri_range_begin(MRI_RANGE_UPDATE, r->plan.weight_floats);
+    const int rc = mr_update_async(r->stream, &r->cfg.update, &args);
     mri_range_end();
     return rc;
 }
@@ -100,40 +100,63 @@ static int update(const mri_replica *r)
 uint32_t mri_replica_segments(const mri_replica *r, bool training)
 {
     if (!training) return 1;
-    return r->bucket_count + !r->plan.together;
+    return r->plan.bucket_count + !r->cfg.together;
 }
 
 static int queue(const mri_replica *r, const mr_part *part, bool training, uint32_t segment)
 {
-    if (training && segment == r->bucket_count) return update(r);
+    if (training && segment == r->plan.bucket_count) return update(r);
     int rc = MR_OK;
     if (part->count > 0) {
         if (segment == 0) rc = forward(r, part, training);
         if (rc == MR_OK && training)
-            rc = backward(r, part, segment ? r->buckets[segment - 1].node - 1 : r->node_count - 1,
-                          r->buckets[segment].node);
+            rc = backward(r, part, segment ? r->plan.buckets[segment - 1].node - 1 : r->nodes.count - 1,
+                          r->plan.buckets[segment].node);
     } else if (training && segment == 0) {
-        rc = mr_fill_async(r->stream, r->grads, 0, (size_t)r->weight_floats * sizeof(float));
+        rc = mr_fill_async(r->stream, r->memory.grads, 0, (size_t)r->plan.weight_floats * sizeof(float));
     }
-    if (rc == MR_OK && training && r->plan.together && segment + 1 == r->bucket_count) rc = update(r);
+    if (rc == MR_OK && training && r->cfg.together && segment + 1 == r->plan.bucket_count) rc = update(r);
     return rc;
 }
 
 int mri_replica_values(mri_replica *r, uint32_t slot, const mr_step_values *values)
 {
-    r->host_values[slot] = *values;
-    return mr_copy_h2d_async(r->stream, r->values, &r->host_values[slot], sizeof *values);
+    r->memory.host_values[slot] = *values;
+    return mr_copy_h2d_async(r->stream, r->memory.values, &r->memory.host_values[slot], sizeof *values);
 }
 
 /* ------------------------------------------------------------------------------ recording */
 
+void mri_passes_init(mri_passes *p, const mri_replica_config *cfg)
+{
+    *p = (mri_passes){.records = cfg->records, .why_not = MR_ERROR_INIT};
+}
+
+void mri_passes_fini(mri_replica *r)
+{
+    for (uint32_t i = 0; i < r->passes.recording_count; i++) {
+        mri_recording *c = &r->passes.recordings[i];
+        for (uint32_t k = 0; k < mri_replica_segments(r, c->training); k++) mr_graph_destroy(c->graphs[k]);
+        free(c->graphs);
+    }
+    r->passes.recording_count = 0;
+}
+
+bool mri_replica_take_why_not(mri_replica *r, mr_error *out)
+{
+    if (r->passes.why_not.code == MR_OK) return false;
+    *out = r->passes.why_not;
+    r->passes.why_not = (mr_error)MR_ERROR_INIT;
+    return true;
+}
+
 /* From here on steps are queued call by call. A device that cannot record is nothing to tell. */
 static void stop_recording(mri_replica *r, int rc, const mr_error *why)
 {
-    r->records = false;
+    r->passes.records = false;
     if (rc == MR_EUNSUPPORTED) return;
-    if (why && why->code) r->record_error = *why;
-    else mr_error_set(&r->record_error, rc, "%s", mr_status_text(rc));
+    if (why && why->code) r->passes.why_not = *why;
+    else mr_error_set(&r->passes.why_not, rc, "%s", mr_status_text(rc));
 }
 
 static bool same_slot(const mri_recording *c, const mr_part *part, bool training)
@@ -147,14 +170,14 @@ static bool same_slot(const mri_recording *c, const mr_part *part, bool training
 /* The recording for this slot, a new one while there is room; NULL: do without. */
 static mri_recording *recording_of(mri_replica *r, const mr_part *part, bool training)
 {
-    for (uint32_t i = 0; i < r->recording_count; i++)
-        if (same_slot(&r->recordings[i], part, training)) return &r->recordings[i];
-    if (r->recording_count == MRI_RECORDINGS) return NULL;
-    mri_recording *c = &r->recordings[r->recording_count];
+    for (uint32_t i = 0; i < r->passes.recording_count; i++)
+        if (same_slot(&r->passes.recordings[i], part, training)) return &r->passes.recordings[i];
+    if (r->passes.recording_count == MRI_RECORDINGS) return NULL;
+    mri_recording *c = &r->passes.recordings[r->passes.recording_count];
     *c = (mri_recording){.part = *part, .training = training};
     c->graphs = calloc(mri_replica_segments(r, training), sizeof *c->graphs);
     if (!c->graphs) return NULL;
-    r->recording_count++;
+    r->passes.recording_count++;
     return c;
 }
 
@@ -177,10 +200,10 @@ static void record(mri_replica *r, const mr_part *part, bool training, uint32_t 
 
 int mri_replica_run(mri_replica *r, const mr_part *part, bool training, bool whole, uint32_t segment)
 {
-    mri_recording *c = r->records && whole && part->count > 0 ? recording_of(r, part, training) : NULL;
+    mri_recording *c = r->passes.records && whole && part->count > 0 ? recording_of(r, part, training) : NULL;
     if (c && c->ran && !c->graphs[segment]) record(r, part, training, segment, &c->graphs[segment]);
     if (c && c->graphs[segment]) {
-        r->replayed++;
+        r->passes.replayed++;
         mri_range_begin(MRI_RANGE_REPLAY, segment);
         const int rc = mr_graph_launch_async(c->graphs[segment], r->stream);
         mri_range_end();

@@ -10,20 +10,24 @@
  * The gradient to y turns into the gradient to the second input inside an addition (and a normalisation that
  * adds), and into the gradient to x inside an op that works in place: one span then lives on under the next
  * name. */
-#include "train/run/replica.h"
+#include <stdio.h>
+
+#include "train/run/plan.h"
 
 typedef struct planning {
-    mri_replica *r;
+    mri_plan *plan;
+    mri_nodes *nodes;
+    const mri_replica_config *cfg;
     uint32_t batch;
     bool overflow;
 } planning;
 
-static uint32_t backward_time(const mri_replica *r, uint32_t node) { return 2 * r->node_count - 1 - node; }
+static uint32_t backward_time(const planning *p, uint32_t node) { return 2 * p->nodes->count - 1 - node; }
 
-static void use(mri_replica *r, uint32_t span, uint32_t time)
+static void use(const planning *p, uint32_t span, uint32_t time)
 {
     if (span == MRI_NONE) return;
-    mri_span *s = &r->spans[span];
+    mri_span *s = &p->plan->spans[span];
     if (time < s->first) s->first = time;
     if (time > s->last) s->last = time;
 }
@@ -31,8 +35,8 @@ static void use(mri_replica *r, uint32_t span, uint32_t time)
 static uint32_t new_span(planning *p, size_t bytes, uint32_t time)
 {
     if (bytes == 0) return MRI_NONE;
-    p->r->spans[p->r->span_count] = (mri_span){.bytes = bytes, .first = time, .last = time};
-    return p->r->span_count++;
+    p->plan->spans[p->plan->span_count] = (mri_span){.bytes = bytes, .first = time, .last = time};
+    return p->plan->span_count++;
 }
 
 static size_t batch_bytes(planning *p, const mri_node *n)
@@ -48,92 +52,192 @@ static size_t saved_bytes(const planning *p, const mri_node *n)
 {
     const size_t whole = n->info->saved_bytes;
     if (n->info->param_count > 0) return whole;
-    return (size_t)mri_min_u64(whole, 1 + (uint64_t)((double)whole * p->batch / p->r->plan.max_batch));
+    return (size_t)mri_min_u64(whole, 1 + (uint64_t)((double)whole * p->batch / p->cfg->max_batch));
 }
 
 static void plan_forward(planning *p, uint32_t i)
 {
-    mri_replica *r = p->r;
-    mri_node *n = &r->nodes[i];
+    const mri_nodes *nodes = p->nodes;
+    mri_node *n = &nodes->node[i];
     if (n->kind == MR_OP_LOSS) n->y_span = MRI_NONE; /* nobody wants the softmax */
-    else n->y_span = n->inplace ? r->nodes[n->in].y_span : new_span(p, batch_bytes(p, n), i);
+    else n->y_span = n->inplace ? nodes->node[n->in].y_span : new_span(p, batch_bytes(p, n), i);
     n->saved_span = new_span(p, saved_bytes(p, n), i);
     n->scratch_span[0] = new_span(p, n->info->scratch_bytes, i);
-    use(r, n->y_span, i);
-    if (n->in != MRI_NONE) use(r, r->nodes[n->in].y_span, i);
-    if (n->in2 != MRI_NONE) use(r, r->nodes[n->in2].y_span, i);
+    use(p, n->y_span, i);
+    if (n->in != MRI_NONE) use(p, nodes->node[n->in].y_span, i);
+    if (n->in2 != MRI_NONE) use(p, nodes->node[n->in2].y_span, i);
 }
 
 /* Note span as a gradient to the output of a node. */
-static void give_gradient(mri_replica *r, uint32_t to, uint32_t span)
+static void give_gradient(const planning *p, uint32_t to, uint32_t span)
 {
-    mri_node *n = &r->nodes[to];
+    mri_node *n = &p->nodes->node[to];
     if (n->dy_span == MRI_NONE) n->dy_span = span;
     else n->dy2_span = span;
 }
 
 static void plan_backward(planning *p, uint32_t i)
 {
-    mri_replica *r = p->r;
-    mri_node *n = &r->nodes[i];
-    const uint32_t now = backward_time(r, i);
+    const mri_nodes *nodes = p->nodes;
+    mri_node *n = &nodes->node[i];
+    const uint32_t now = backward_time(p, i);
     const bool add = n->kind == MR_OP_ADD;
-    use(r, n->y_span, now);
-    use(r, r->nodes[n->in].y_span, now);
-    if (n->in2 != MRI_NONE) use(r, r->nodes[n->in2].y_span, now);
-    use(r, n->saved_span, now);
+    use(p, n->y_span, now);
+    use(p, nodes->node[n->in].y_span, now);
+    if (n->in2 != MRI_NONE) use(p, nodes->node[n->in2].y_span, now);
+    use(p, n->saved_span, now);
     n->scratch_span[1] = new_span(p, n->info->scratch_bytes, now);
-    use(r, n->dy_span, now);
-    use(r, n->dy2_span, now);
-    if (n->need_dx2) give_gradient(r, n->in2, n->dy_span);
+    use(p, n->dy_span, now);
+    use(p, n->dy2_span, now);
+    if (n->need_dx2) give_gradient(p, n->in2, n->dy_span);
     if (!n->need_dx) return;
     if (n->inplace || (add && !n->need_dx2)) { /* what arrived serves one, and it may have it */
-        give_gradient(r, n->in, n->dy_span);
+        give_gradient(p, n->in, n->dy_span);
         if (!add) n->dx_span = n->dy_span;
         return;
     }
-    n->dx_span = new_span(p, batch_bytes(p, &r->nodes[n->in]), now);
-    give_gradient(r, n->in, n->dx_span);
+    n->dx_span = new_span(p, batch_bytes(p, &nodes->node[n->in]), now);
+    give_gradient(p, n->in, n->dx_span);
 }
 
-int mri_replica_place_spans(mri_replica *r, uint32_t batch, size_t *arena_bytes)
+/* Spans of activations and gradients for p->batch samples, placed; *arena_bytes in all. */
+static int place_spans(planning *p, size_t *arena_bytes)
 {
-    planning p = {.r = r, .batch = batch};
-    if (!r->spans) r->spans = calloc((size_t)r->node_count * 5, sizeof *r->spans);
-    if (!r->spans) return MR_ENOMEM;
-    r->span_count = 0;
-    for (uint32_t i = 0; i < r->node_count; i++) {
-        mri_node *n = &r->nodes[i];
+    mri_plan *plan = p->plan;
+    const mri_nodes *nodes = p->nodes;
+    if (!plan->spans) plan->spans = calloc((size_t)nodes->count * 5, sizeof *plan->spans);
+    if (!plan->spans) return MR_ENOMEM;
+    plan->span_count = 0;
+    for (uint32_t i = 0; i < nodes->count; i++) {
+        mri_node *n = &nodes->node[i];
         n->scratch_span[1] = n->dy_span = n->dy2_span = n->dx_span = MRI_NONE;
-        plan_forward(&p, i);
+        plan_forward(p, i);
     }
-    for (uint32_t i = r->node_count; i-- > 0;)
-        if (r->nodes[i].backward) plan_backward(&p, i);
-    if (p.overflow) return MR_ELIMIT;
-    return mri_spans_place(r->spans, r->span_count, MR_DEVICE_ALIGN, arena_bytes);
+    for (uint32_t i = nodes->count; i-- > 0;)
+        if (nodes->node[i].backward) plan_backward(p, i);
+    if (p->overflow) return MR_ELIMIT;
+    return mri_spans_place(plan->spans, plan->span_count, MR_DEVICE_ALIGN, arena_bytes);
 }
 
 /* ------------------------------------------------------------------------------ buckets */
 
 /* Backward goes from the last node to the first, and gradients lie in the order of nodes: what is complete is
  * the end of the array. */
-int mri_replica_fill_buckets(mri_replica *r, mr_error *err)
+static int fill_buckets(planning *p, mr_error *err)
 {
-    uint64_t end = r->weight_floats;
-    r->buckets = calloc(r->node_count, sizeof *r->buckets);
-    if (!r->buckets) return mr_error_set(err, MR_ENOMEM, "no memory for %u gradient buckets", r->node_count);
+    mri_plan *plan = p->plan;
+    const mri_nodes *nodes = p->nodes;
+    const uint64_t least = p->cfg->bucket_bytes;
+    uint64_t end = plan->weight_floats;
+    plan->buckets = calloc(nodes->count, sizeof *plan->buckets);
+    if (!plan->buckets)
+        return mr_error_set(err, MR_ENOMEM, "no memory for %u gradient buckets", nodes->count);
     uint32_t lowest = 0; /* the last node of backward that has parameters */
-    while (lowest < r->node_count && (!r->nodes[lowest].backward || r->nodes[lowest].info->param_count == 0))
+    while (lowest < nodes->count &&
+           (!nodes->node[lowest].backward || nodes->node[lowest].info->param_count == 0))
         lowest++;
-    for (uint32_t i = r->node_count; i-- > 0;) {
-        const mri_node *n = &r->nodes[i];
+    for (uint32_t i = nodes->count; i-- > 0;) {
+        const mri_node *n = &nodes->node[i];
         if (!n->backward || n->info->param_count == 0) continue;
         const uint64_t from = i == lowest ? 0 : n->param_at[0];
-        const bool full = r->plan.bucket_bytes && (end - from) * sizeof(float) >= r->plan.bucket_bytes;
+        const bool full = least && (end - from) * sizeof(float) >= least;
         if (!full && i != lowest) continue;
-        r->buckets[r->bucket_count++] =
+        plan->buckets[plan->bucket_count++] =
             (mri_bucket){.node = i == lowest ? 0 : i, .at = from, .count = end - from};
         end = from;
     }
     return MR_OK;
+}
+
+/* ------------------------------------------------------------------------------ the whole */
+
+static uint64_t place_params(const mr_param_info *info, uint32_t count, uint64_t *places, uint64_t at)
+{
+    for (uint32_t p = 0; p < count; p++) {
+        places[p] = at;
+        at = mri_align_up(at + info[p].storage_count, MRI_PARAM_ALIGN);
+    }
+    return at;
+}
+
+static int too_large(const mri_replica_config *cfg, int rc, mr_error *err)
+{
+    if (rc == MR_ENOMEM)
+        return mr_error_set(err, rc, "no memory to lay out a network of %u layers", cfg->net->layer_count);
+    return mr_error_set(err, MR_ELIMIT, "network %s with a batch of %u: sizes beyond any memory",
+                        cfg->net->name, cfg->max_batch);
+}
+
+static int place_all(planning *p, mr_error *err)
+{
+    mri_plan *plan = p->plan;
+    for (uint32_t i = 0; i < p->nodes->count; i++) {
+        mri_node *n = &p->nodes->node[i];
+        plan->weight_floats =
+            place_params(n->info->param, n->info->param_count, n->param_at, plan->weight_floats);
+        plan->stat_floats =
+            place_params(n->info->state, n->info->state_count, n->state_at, plan->stat_floats);
+    }
+    const int rc = place_spans(p, &plan->arena_bytes);
+    if (rc) return too_large(p->cfg, rc, err);
+    const uint64_t arrays = p->cfg->inference ? 1 : 2 + p->cfg->slot_count;
+    if (plan->weight_floats > SIZE_MAX / 64) return too_large(p->cfg, MR_ELIMIT, err);
+    plan->memory_bytes = plan->arena_bytes +
+                         sizeof(float) * (arrays * plan->weight_floats + plan->stat_floats) +
+                         2 * sizeof(mr_metrics) + sizeof(mr_step_values) + sizeof(mr_loss_scale);
+    return p->cfg->inference ? MR_OK : fill_buckets(p, err);
+}
+
+/* The most samples of one replica whose arena stays within bytes; 0: not even one. Spoils the spans. */
+static uint32_t most_that_fits(const planning *p, uint64_t bytes)
+{
+    uint32_t fits = 0, not = p->cfg->max_batch;
+    while (not -fits > 1) {
+        const uint32_t middle = fits + (not -fits) / 2;
+        planning smaller = {.plan = p->plan, .nodes = p->nodes, .cfg = p->cfg, .batch = middle};
+        size_t arena;
+        if (place_spans(&smaller, &arena) == MR_OK && arena <= bytes) fits = middle;
+        else not = middle;
+    }
+    return fits;
+}
+
+static int check_limit(const planning *p, mr_device *dev, mr_error *err)
+{
+    const mr_device_info *info = mr_device_info_of(dev);
+    const mri_plan *plan = p->plan;
+    const mri_replica_config *cfg = p->cfg;
+    uint64_t limit = cfg->memory_bytes ? cfg->memory_bytes : UINT64_MAX;
+    if (info->memory_bytes) limit = mri_min_u64(limit, info->memory_bytes);
+    if (plan->memory_bytes <= limit) return MR_OK;
+    const double mib = 1 << 20;
+    const uint64_t fixed = plan->memory_bytes - plan->arena_bytes;
+    const uint64_t one = limit > fixed ? most_that_fits(p, limit - fixed) : 0,
+                   fits = one * cfg->global_batch / cfg->max_batch;
+    char what[96];
+    if (fits > 0)
+        snprintf(what, sizeof what, "a global batch of about %llu would fit", (unsigned long long)fits);
+    else snprintf(what, sizeof what, "not even a batch of one would fit: a smaller network is needed");
+    return mr_error_set(
+        err, MR_ELIMIT,
+        "network %s needs %.1f MiB on %s for %u samples of a global batch of %u (weights and optimizer %.1f, "
+        "activations %.1f), the limit is %.1f MiB; %s",
+        cfg->net->name, (double)plan->memory_bytes / mib, info->name, cfg->max_batch, cfg->global_batch,
+        (double)fixed / mib, (double)plan->arena_bytes / mib, (double)limit / mib, what);
+}
+
+int mri_plan_init(mri_plan *plan, mri_nodes *nodes, mr_device *dev, const mri_replica_config *cfg,
+                  mr_error *err)
+{
+    planning p = {.plan = plan, .nodes = nodes, .cfg = cfg, .batch = cfg->max_batch};
+    *plan = (mri_plan){0};
+    const int rc = place_all(&p, err);
+    return rc ? rc : check_limit(&p, dev, err);
+}
+
+void mri_plan_fini(mri_plan *plan)
+{
+    free(plan->spans);
+    free(plan->buckets);
+    *plan = (mri_plan){0};
 }

@@ -1,9 +1,6 @@
-/* train/state/state.c: between a trainer and a checkpoint: the list of its tensors in canonical order,
- * saving, loading, hashing.
+/* train/trainer_state.c: between a trainer and a checkpoint: saving, loading, hashing.
  *
- * Tensors are named LAYER/KIND/PARAMETER by place in the network, so the list is the same on every device and
- * for every number of replicas. Saving reads replica 0; loading writes it, and sends all of it to the
- * others. */
+ * Saving reads replica 0; loading writes it, and sends all of it to the others. */
 #include <stdio.h>
 
 #include <xxhash.h>
@@ -11,109 +8,28 @@
 #include "base/ranges.h"
 #include "train/trainer.h"
 
-/* ------------------------------------------------------------------------------ the list */
-
-static uint32_t slots_of(const mr_trainer *t)
-{
-    return t->cfg.inference ? 0 : t->replicas[0].plan.slot_count;
-}
-
-static void add_tensor(mr_trainer *t, uint32_t node, bool state, uint32_t which, mri_role role)
-{
-    const mri_replica *rep = &t->replicas[0];
-    const mri_node *n = &rep->nodes[node];
-    const mr_param_info *p = state ? &n->info->state[which] : &n->info->param[which];
-    const mri_layer *l = &rep->plan.net->layers[n->layer];
-    mri_tensor_desc *d = &t->tensors[t->tensor_count];
-    snprintf(d->name, sizeof d->name, "%u/%s/%s", n->layer, mri_layer_kind_name(l->kind, l->average),
-             p->name);
-    d->role = role;
-    d->ndim = p->ndim;
-    memcpy(d->dim, p->dim, p->ndim * sizeof p->dim[0]);
-    d->count = p->count;
-    t->places[t->tensor_count++] = (mri_tensor_place){
-        .node = node, .which = which, .state = state, .at = state ? n->state_at[which] : n->param_at[which]};
-    t->tensor_floats = mri_max_u64(t->tensor_floats, p->count);
-}
-
-/* Weights and statistics layer by layer, then the optimizer's arrays. */
-int mri_trainer_list_tensors(mr_trainer *t, mr_error *err)
-{
-    const mri_replica *rep = &t->replicas[0];
-    size_t most = 0;
-    for (uint32_t i = 0; i < rep->node_count; i++)
-        most += (size_t)rep->nodes[i].info->param_count * (1 + slots_of(t)) + rep->nodes[i].info->state_count;
-    if (most > MRI_CHECKPOINT_MAX_TENSORS)
-        return mr_error_set(err, MR_ELIMIT, "%zu tensors are more than a checkpoint holds", most);
-    t->tensors = calloc(most, sizeof *t->tensors);
-    t->places = calloc(most, sizeof *t->places);
-    if (!t->tensors || !t->places)
-        return mr_error_set(err, MR_ENOMEM, "no memory for a list of %zu tensors", most);
-    for (uint32_t i = 0; i < rep->node_count; i++) {
-        const mr_op_info *info = rep->nodes[i].info;
-        for (uint32_t p = 0; p < info->param_count; p++) add_tensor(t, i, false, p, MRI_ROLE_WEIGHTS);
-        for (uint32_t p = 0; p < info->state_count; p++) add_tensor(t, i, true, p, MRI_ROLE_STATE);
-    }
-    for (uint32_t s = 0; s < slots_of(t); s++)
-        for (uint32_t i = 0; i < rep->node_count; i++)
-            for (uint32_t p = 0; p < rep->nodes[i].info->param_count; p++)
-                add_tensor(t, i, false, p, s == 0 ? MRI_ROLE_SLOT0 : MRI_ROLE_SLOT1);
-    return MR_OK;
-}
-
-static float *array_of(const mri_replica *rep, mri_role role)
-{
-    switch (role) {
-    case MRI_ROLE_WEIGHTS: return rep->weights;
-    case MRI_ROLE_STATE: return rep->stats;
-    case MRI_ROLE_SLOT0: return rep->slot[0];
-    case MRI_ROLE_SLOT1: return rep->slot[1];
-    case MRI_ROLE_COUNT: break;
-    }
-    return NULL;
-}
-
-int mri_trainer_export(mr_trainer *t, uint32_t replica, uint32_t tensor, bool gradient, float *out,
-                       mr_error *err)
-{
-    const mri_replica *rep = &t->replicas[replica];
-    const mri_tensor_place *p = &t->places[tensor];
-    const float *array = gradient ? rep->grads : array_of(rep, t->tensors[tensor].role);
-    return mr_op_param_export(rep->nodes[p->node].op, p->state, p->which, array + p->at, out, err);
-}
-
-/* Into replica 0; the others get theirs from it. */
-static int import_tensor(mr_trainer *t, uint32_t tensor, const float *from, mr_error *err)
-{
-    const mri_tensor_place *p = &t->places[tensor];
-    const mri_replica *rep = &t->replicas[0];
-    float *array = array_of(rep, t->tensors[tensor].role);
-    return mr_op_param_import(rep->nodes[p->node].op, p->state, p->which, array + p->at, from, err);
-}
-
 static int settle(mr_trainer *t, mr_error *err)
 {
-    if (t->failed) {
-        if (err) *err = t->error;
-        return t->failed;
-    }
-    const int rc = mri_trainer_share_stats(t, err);
-    return rc ? rc : mri_trainer_drain(t, err);
+    int rc = mri_team_error(&t->team, err);
+    if (rc == MR_OK) rc = mri_exchange_stats(&t->exchange, err);
+    return rc ? rc : mri_flights_drain(&t->flights, err);
 }
 
 int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint64_t *hi, mr_error *err)
 {
-    if (replica >= t->count) return mr_error_set(err, MR_EINVAL, "replica %u of %u", replica, t->count);
+    if (replica >= t->team.count)
+        return mr_error_set(err, MR_EINVAL, "replica %u of %u", replica, t->team.count);
     int rc = settle(t, err);
     if (rc) return rc;
-    float *host = malloc((size_t)t->tensor_floats * sizeof *host);
+    const mri_replica *rep = &t->team.replicas[replica];
+    float *host = malloc((size_t)t->tensors.most_floats * sizeof *host);
     XXH3_state_t *state = XXH3_createState();
     if (!host || !state) rc = mr_error_set(err, MR_ENOMEM, "no memory to hash weights");
     if (state) XXH3_128bits_reset(state);
-    for (uint32_t i = 0; rc == MR_OK && i < t->tensor_count; i++) {
-        if (t->tensors[i].role > MRI_ROLE_STATE) break; /* the optimizer's arrays come last */
-        rc = mri_trainer_export(t, replica, i, false, host, err);
-        if (rc == MR_OK) XXH3_128bits_update(state, host, (size_t)t->tensors[i].count * sizeof *host);
+    for (uint32_t i = 0; rc == MR_OK && i < t->tensors.count; i++) {
+        if (t->tensors.desc[i].role > MRI_ROLE_STATE) break; /* the optimizer's arrays come last */
+        rc = mri_tensor_export(&t->tensors, rep, i, false, host, err);
+        if (rc == MR_OK) XXH3_128bits_update(state, host, (size_t)t->tensors.desc[i].count * sizeof *host);
     }
     if (rc == MR_OK) {
         const XXH128_hash_t h = XXH3_128bits_digest(state);
@@ -124,11 +40,39 @@ int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint6
     return rc;
 }
 
+/* ------------------------------------------------------------------------------ all replicas alike */
+
+int mri_trainer_compare(mr_trainer *t, mr_error *err)
+{
+    uint64_t lo, hi, other_lo, other_hi;
+    int rc = t->team.count > 1 ? mr_trainer_weights_hash(t, 0, &lo, &hi, err) : MR_OK;
+    for (uint32_t r = 1; rc == MR_OK && r < t->team.count; r++) {
+        rc = mr_trainer_weights_hash(t, r, &other_lo, &other_hi, err);
+        if (rc == MR_OK && (lo != other_lo || hi != other_hi))
+            rc = mr_error_set(
+                err, MR_EDEVICE,
+                "replica %u (%s) does not hold the weights of replica 0 after they were sent to it: expected "
+                "%016llx%016llx, found %016llx%016llx; memory of the device or the link to it is not to be "
+                "trusted",
+                r, mr_device_info_of(t->team.devices[r])->name, (unsigned long long)hi,
+                (unsigned long long)lo, (unsigned long long)other_hi, (unsigned long long)other_lo);
+    }
+    return rc;
+}
+
+int mri_trainer_share_all(mr_trainer *t, mr_error *err)
+{
+    int rc = mri_exchange_all(&t->exchange, err);
+    if (rc == MR_OK) rc = mri_flights_drain(&t->flights, err);
+    return rc ? rc : mri_trainer_compare(t, err);
+}
+
 /* ------------------------------------------------------------------------------ saving */
 
 static int export_first(void *context, uint32_t at, float *out, mr_error *err)
 {
-    return mri_trainer_export(context, 0, at, false, out, err);
+    const mr_trainer *t = context;
+    return mri_tensor_export(&t->tensors, &t->team.replicas[0], at, false, out, err);
 }
 
 int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *info, mr_error *err)
@@ -136,7 +80,7 @@ int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *i
     if (t->cfg.inference)
         return mr_error_set(err, MR_EINVAL, "a trainer opened for inference has no optimizer state to save");
     int rc = settle(t, err);
-    if (rc == MR_OK) rc = mri_trainer_read_scale(t, err);
+    if (rc == MR_OK) rc = mri_scale_read(&t->flights, &t->scale, err);
     if (rc) return rc;
     const mr_net *net = t->cfg.net;
     mr_checkpoint_info own = *info; /* what the trainer knows better than its caller */
@@ -153,7 +97,7 @@ int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *i
     own.loss_scale_good = scaled ? t->scale.good : 0;
     own.updates_skipped = scaled ? t->scale.skipped : 0;
     mri_range_begin(MRI_RANGE_CHECKPOINT, t->updates);
-    rc = mri_checkpoint_write(path, &own, t->tensors, t->tensor_count, export_first, t, err);
+    rc = mri_checkpoint_write(path, &own, t->tensors.desc, t->tensors.count, export_first, t, err);
     mri_range_end();
     return rc;
 }
@@ -208,18 +152,18 @@ static bool same_tensor(const mri_tensor_desc *a, const mri_tensor_desc *b)
 static int check_tensors(const mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
 {
     const bool count_fits =
-        t->cfg.inference ? ck->tensor_count >= t->tensor_count : ck->tensor_count == t->tensor_count;
+        t->cfg.inference ? ck->tensor_count >= t->tensors.count : ck->tensor_count == t->tensors.count;
     if (!count_fits) {
         mr_error_set(err, MR_EFORMAT, "the checkpoint has %u tensors: expected %u", ck->tensor_count,
-                     t->tensor_count);
+                     t->tensors.count);
         return wrong_place(ck, MR_EFORMAT, err);
     }
-    for (uint32_t i = 0; i < t->tensor_count; i++) {
-        if (same_tensor(&t->tensors[i], &ck->tensors[i])) continue;
+    for (uint32_t i = 0; i < t->tensors.count; i++) {
+        if (same_tensor(&t->tensors.desc[i], &ck->tensors[i])) continue;
         mr_error_set(err, MR_EFORMAT,
                      "the checkpoint's tensor %u is %s of %llu elements: expected %s of %llu", i,
-                     ck->tensors[i].name, (unsigned long long)ck->tensors[i].count, t->tensors[i].name,
-                     (unsigned long long)t->tensors[i].count);
+                     ck->tensors[i].name, (unsigned long long)ck->tensors[i].count, t->tensors.desc[i].name,
+                     (unsigned long long)t->tensors.desc[i].count);
         return wrong_place(ck, MR_EFORMAT, err);
     }
     return MR_OK;
@@ -227,12 +171,12 @@ static int check_tensors(const mr_trainer *t, const mri_checkpoint *ck, mr_error
 
 static int load_tensors(mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
 {
-    float *host = malloc((size_t)t->tensor_floats * sizeof *host);
+    float *host = malloc((size_t)t->tensors.most_floats * sizeof *host);
     if (!host) return mr_error_set(err, MR_ENOMEM, "no memory to load a checkpoint");
     int rc = MR_OK;
-    for (uint32_t i = 0; rc == MR_OK && i < t->tensor_count; i++) {
+    for (uint32_t i = 0; rc == MR_OK && i < t->tensors.count; i++) {
         rc = mri_checkpoint_read(ck, i, host, err);
-        if (rc == MR_OK) rc = import_tensor(t, i, host, err);
+        if (rc == MR_OK) rc = mri_tensor_import(&t->tensors, &t->team.replicas[0], i, host, err);
     }
     free(host);
     return rc ? rc : mri_trainer_share_all(t, err);
@@ -245,7 +189,7 @@ static int load_scale(mr_trainer *t, const mr_checkpoint_info *info, mr_error *e
     if (info->loss_scale == 0 || t->cfg.loss_scale != 0) return MR_OK;
     mr_loss_scale scale = t->scale;
     scale.scale = info->loss_scale, scale.good = info->loss_scale_good, scale.skipped = info->updates_skipped;
-    return mri_trainer_set_scale(t, &scale, err);
+    return mri_scale_set(&t->flights, &scale, &t->scale, err);
 }
 
 int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)

@@ -1,9 +1,9 @@
-/* train/state/init.c: initial weights as a pure function of (seed, layer, element), so that every replica,
+/* train/net/init.c: initial weights as a pure function of (seed, layer, element), so that every replica,
  * device and run starts from the same bits. Uniform in +-sqrt(3 * variance); the variance is Glorot's or
  * He's. */
 #include <math.h>
 
-#include "train/run/replica.h"
+#include "train/net/init.h"
 
 static double limit_of(const mr_param_info *param, mr_init init)
 {

@@ -1,0 +1,11 @@
+/* train/net/init.h: the values that parameters begin with. Private to train/ and its tests. */
+#ifndef MRI_INIT_H
+#define MRI_INIT_H
+
+#include "train/net/net.h"
+
+/* Initial values of a parameter of a layer, in canonical order: "weights" as init says, one for "scale" and
+ * "variance", zero for the rest. Depends on (init, seed, layer, place in the parameter) only. */
+void mri_init_param(const mr_param_info *param, mr_init init, uint32_t layer, uint64_t seed, float *out);
+
+#endif

@@ -1,0 +1,38 @@
+/* train/run/exchange.h: what replicas tell each other. Everything here is queued and waits for nothing.
+ * Private to train/ and its tests. */
+#ifndef MRI_EXCHANGE_H
+#define MRI_EXCHANGE_H
+
+#include "train/run/team.h"
+
+/* How a replica is tied to the others. */
+typedef struct mri_tie {
+    mr_stream *stream;
+    mr_event *ready, *done; /* compute has something for the exchange; the exchange for compute */
+} mri_tie;
+
+typedef struct mri_exchange {
+    mri_team *team;
+    uint32_t tie_count;
+    mri_tie *ties;
+    mr_stream **streams; /* theirs */
+    float **arrays;      /* one of every replica, as the group wants them */
+    mr_group *group;     /* NULL for one replica */
+    bool stats_differ;   /* running statistics moved since replica 0's were last given to all */
+} mri_exchange;
+
+/* On failure mri_exchange_fini() is still to be called. */
+int mri_exchange_init(mri_exchange *x, mri_team *team, mr_error *err);
+void mri_exchange_fini(mri_exchange *x); /* before the team's; accepts a zeroed one */
+
+/* Sum a bucket of gradients over the replicas, behind what is queued; after the last one the compute streams
+ * wait. */
+int mri_exchange_bucket(mri_exchange *x, uint32_t bucket, mr_error *err);
+/* A training step is queued: every replica's running statistics become its own. */
+void mri_exchange_stats_moved(mri_exchange *x);
+/* Give every replica the running statistics of replica 0, where they differ. */
+int mri_exchange_stats(mri_exchange *x, mr_error *err);
+/* Give every replica everything of replica 0. */
+int mri_exchange_all(mri_exchange *x, mr_error *err);
+
+#endif

@@ -1,0 +1,97 @@
+/* train/run/memory.c: takes what the plan says. Waits only while it does. */
+#include "train/run/memory.h"
+
+typedef struct taking {
+    mri_memory *m;
+    mr_device *dev;
+    mr_stream *stream;
+    const mri_plan *plan;
+    const mri_replica_config *cfg;
+} taking;
+
+static int clear(const taking *t, void *address, size_t bytes, mr_error *err)
+{
+    const int rc = mr_fill_async(t->stream, address, 0, bytes);
+    if (rc == MR_OK || mr_stream_sync(t->stream, err) != MR_OK) return rc; /* the stream knows why */
+    return mr_error_set(err, rc, "%s: cannot clear memory: %s", mr_device_info_of(t->dev)->name,
+                        mr_status_text(rc));
+}
+
+/* count floats of zeros, or nothing when count is 0. */
+static int alloc_floats(const taking *t, uint64_t count, float **out, mr_error *err)
+{
+    if (count == 0) return MR_OK;
+    void *address = NULL;
+    int rc = mr_device_alloc(t->dev, (size_t)count * sizeof(float), &address, err);
+    if (rc) return rc;
+    *out = address;
+    return clear(t, address, (size_t)count * sizeof(float), err);
+}
+
+static int take_sums(const taking *t, mr_error *err)
+{
+    mri_memory *m = t->m;
+    void *device = NULL, *host = NULL;
+    int rc = mr_device_alloc(t->dev, 2 * sizeof(mr_metrics), &device, err);
+    if (rc) return rc;
+    m->sums[0] = device, m->sums[1] = m->sums[0] + 1;
+    rc = mr_host_alloc(t->dev, sizeof(mr_metrics), &host, err);
+    if (rc) return rc;
+    m->host_sums = host;
+    rc = mr_device_alloc(t->dev, sizeof(mr_step_values), &device, err);
+    if (rc) return rc;
+    m->values = device;
+    rc = mr_host_alloc(t->dev, MRI_RUN_AHEAD * sizeof(mr_step_values), &host, err);
+    if (rc) return rc;
+    m->host_values = host;
+    return clear(t, m->sums[0], 2 * sizeof(mr_metrics), err);
+}
+
+static int take_loss_scale(const taking *t, mr_error *err)
+{
+    void *device = NULL, *host = NULL;
+    if (t->cfg->inference || t->cfg->dtype != MR_TENSOR_F16) return MR_OK;
+    int rc = mr_device_alloc(t->dev, sizeof(mr_loss_scale), &device, err);
+    if (rc) return rc;
+    t->m->loss_scale = device;
+    rc = mr_host_alloc(t->dev, sizeof(mr_loss_scale), &host, err);
+    if (rc) return rc;
+    t->m->host_loss_scale = host;
+    *t->m->host_loss_scale = (mr_loss_scale){0};
+    return MR_OK;
+}
+
+int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_plan *plan,
+                    const mri_replica_config *cfg, mr_error *err)
+{
+    const taking t = {.m = m, .dev = dev, .stream = stream, .plan = plan, .cfg = cfg};
+    void *arena = NULL;
+    *m = (mri_memory){0};
+    int rc = alloc_floats(&t, plan->weight_floats, &m->weights, err);
+    if (rc == MR_OK) rc = alloc_floats(&t, plan->stat_floats, &m->stats, err);
+    if (rc == MR_OK && !cfg->inference) rc = alloc_floats(&t, plan->weight_floats, &m->grads, err);
+    for (uint32_t s = 0; rc == MR_OK && !cfg->inference && s < cfg->slot_count; s++)
+        rc = alloc_floats(&t, plan->weight_floats, &m->slot[s], err);
+    if (rc == MR_OK) rc = take_sums(&t, err);
+    if (rc == MR_OK) rc = take_loss_scale(&t, err);
+    if (rc == MR_OK) rc = mr_device_alloc(dev, plan->arena_bytes, &arena, err);
+    m->arena = arena;
+    return rc == MR_OK ? mr_stream_sync(stream, err) : rc;
+}
+
+void mri_memory_fini(mri_memory *m, mr_device *dev)
+{
+    mr_device_free(dev, m->arena);
+    mr_host_free(dev, m->host_loss_scale);
+    mr_device_free(dev, m->loss_scale);
+    mr_host_free(dev, m->host_values);
+    mr_device_free(dev, m->values);
+    mr_host_free(dev, m->host_sums);
+    mr_device_free(dev, m->sums[0]);
+    mr_device_free(dev, m->slot[1]);
+    mr_device_free(dev, m->slot[0]);
+    mr_device_free(dev, m->grads);
+    mr_device_free(dev, m->stats);
+    mr_device_free(dev, m->weights);
+    *m = (mri_memory){0};
+}

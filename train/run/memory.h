@@ -1,0 +1,28 @@
+/* train/run/memory.h: the device memory of a replica, and the host memory its copies go through. Private to
+ * train/run/ and tests. */
+#ifndef MRI_MEMORY_H
+#define MRI_MEMORY_H
+
+#include "train/run/plan.h"
+
+#define MRI_RUN_AHEAD                                                                                        \
+    2u /* steps queued and not over: enough to hide the host, few enough to bound every queue */
+
+typedef struct mri_memory { /* device memory where nothing else is said; NULL where the plan needs none */
+    float *weights, *grads, *slot[2], *stats;
+    char *arena;                    /* by the plan's spans */
+    mr_metrics *sums[2];            /* by mri_sums */
+    mr_metrics *host_sums;          /* one, pinned */
+    mr_step_values *values;         /* what the step under way reads */
+    mr_step_values *host_values;    /* pinned, one for each step that may be queued (MRI_RUN_AHEAD) */
+    mr_loss_scale *loss_scale;      /* f16 only, else NULL */
+    mr_loss_scale *host_loss_scale; /* one, pinned */
+} mri_memory;
+
+/* All of it, zeros where it is read before it is written; the stream is idle on return. On failure
+ * mri_memory_fini() is still to be called. */
+int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_plan *plan,
+                    const mri_replica_config *cfg, mr_error *err);
+void mri_memory_fini(mri_memory *m, mr_device *dev); /* accepts a zeroed one */
+
+#endif

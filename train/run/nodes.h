@@ -1,0 +1,52 @@
+/* train/run/nodes.h: the ops of a network on one device. Private to train/run/ and tests. */
+#ifndef MRI_NODES_H
+#define MRI_NODES_H
+
+#include "train/net/net.h"
+
+#define MRI_NONE UINT32_MAX
+
+/* What all replicas of a trainer have in common. */
+typedef struct mri_replica_config {
+    const mr_net *net;
+    uint32_t max_batch;    /* samples of one replica */
+    uint32_t global_batch; /* for messages */
+    uint64_t seed;
+    bool inference, uses_affine;
+    uint32_t dtype; /* of activations */
+    float mean[4], std[4];
+    mr_update_desc update;
+    uint32_t slot_count;   /* arrays of optimizer state */
+    uint64_t bucket_bytes; /* 0: one bucket */
+    uint64_t memory_bytes; /* 0: no limit */
+    bool together;         /* gradients are nobody else's: the update follows backward at once */
+    bool records;          /* record steps where the device can */
+} mri_replica_config;
+
+/* An op and its place in the network. plan.c writes the places in memory: the ..._span are those of an
+ * mri_plan; MRI_NONE: it has none. nodes.c writes the rest. */
+typedef struct mri_node {
+    mr_op *op;
+    const mr_op_info *info;
+    mr_op_kind kind;
+    mr_activation activation;
+    uint32_t layer;         /* in the network; MRI_NONE for the input and the loss */
+    uint32_t in, in2;       /* nodes whose outputs it takes */
+    uint32_t takers;        /* of its output */
+    bool inplace;           /* output in the input's place, and gradients too */
+    bool backward;          /* takes part in the backward pass */
+    bool need_dx, need_dx2; /* a gradient to in, to in2, is wanted */
+    uint32_t y_span, saved_span, scratch_span[2] /* forward, backward */, dy_span, dy2_span, dx_span;
+    uint64_t param_at[MR_OP_MAX_PARAMS], state_at[MR_OP_MAX_PARAMS]; /* floats into weights and stats */
+} mri_node;
+
+typedef struct mri_nodes {
+    mri_node *node;
+    uint32_t count;
+} mri_nodes;
+
+/* On failure mri_nodes_fini() is still to be called. */
+int mri_nodes_init(mri_nodes *nodes, mr_device *dev, const mri_replica_config *cfg, mr_error *err);
+void mri_nodes_fini(mri_nodes *nodes); /* accepts a zeroed one */
+
+#endif

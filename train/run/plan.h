@@ -1,0 +1,37 @@
+/* train/run/plan.h: where everything of a replica lies in device memory, how much that is, and which
+ * stretches of the gradients are complete when. Private to train/run/ and tests.
+ *
+ * All parameters lie in ONE array, so do gradients, each optimizer state and the running statistics: an
+ * update, a sum over replicas or a broadcast is one call over the whole or a stretch of it. Each parameter
+ * starts at a multiple of MRI_PARAM_ALIGN floats; the gaps are zero and stay zero. */
+#ifndef MRI_PLAN_H
+#define MRI_PLAN_H
+
+#include "train/run/nodes.h"
+#include "train/run/spans.h"
+
+#define MRI_PARAM_ALIGN 64u
+
+/* A stretch of the gradients that is complete once backward has passed a node. */
+typedef struct mri_bucket {
+    uint32_t node;
+    uint64_t at, count; /* floats */
+} mri_bucket;
+
+typedef struct mri_plan {
+    mri_span *spans; /* of the arena: activations, their gradients, saved state, scratch */
+    uint32_t span_count;
+    size_t arena_bytes;
+    uint64_t weight_floats, stat_floats;
+    uint64_t memory_bytes; /* device memory in all */
+    mri_bucket *buckets;   /* from the end of the gradients to their beginning */
+    uint32_t bucket_count;
+} mri_plan;
+
+/* Places for all that the nodes need (written to the nodes, too), compared with the limit of the settings and
+ * of the device. On failure mri_plan_fini() is still to be called. */
+int mri_plan_init(mri_plan *plan, mri_nodes *nodes, mr_device *dev, const mri_replica_config *cfg,
+                  mr_error *err);
+void mri_plan_fini(mri_plan *plan); /* accepts a zeroed one */
+
+#endif

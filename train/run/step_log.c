@@ -1,0 +1,51 @@
+/* train/run/step_log.c: what the events of steps say, added up. */
+#include "train/run/step_log.h"
+
+void mri_series_clear(mri_series *s) { s->count = 0, s->seen = 0, s->stride = 0; }
+
+void mri_series_add(mri_series *s, double value)
+{
+    if (s->stride == 0) s->stride = 1;
+    if (s->seen % s->stride == 0) {
+        if (s->count == MRI_SERIES_CAP) {
+            for (uint32_t i = 0; i < MRI_SERIES_CAP / 2; i++) s->value[i] = s->value[2 * i];
+            s->count = MRI_SERIES_CAP / 2;
+            s->stride *= 2;
+        }
+        if (s->seen % s->stride == 0) s->value[s->count++] = value;
+    }
+    s->seen++;
+}
+
+void mri_step_log_start(mri_step_log *log, uint32_t replicas, uint64_t warmup)
+{
+    mri_series_clear(&log->step_ms); /* its values need no clearing */
+    log->replicas = replicas;
+    log->warmup = warmup;
+    log->steps = log->samples = log->window_start_ns = log->last_end_ns = 0;
+    log->compute_ns = log->exposed_ns = 0;
+}
+
+void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *end_ns, uint32_t samples)
+{
+    const bool first = log->steps == 0;
+    uint64_t begun = UINT64_MAX, ended = 0;
+    double compute = 0, exposed = 0;
+    for (uint32_t r = 0; r < log->replicas; r++) {
+        begun = mri_min_u64(begun, start_ns[r]);
+        ended = mri_max_u64(ended, end_ns[r]);
+        compute += (double)(end_ns[r] - start_ns[r]);
+        if (!first && start_ns[r] > log->ended_ns[r]) exposed += (double)(start_ns[r] - log->ended_ns[r]);
+        log->ended_ns[r] = end_ns[r];
+    }
+    if (log->steps++ < log->warmup) {
+        log->window_start_ns = ended;
+    } else {
+        if (first) log->window_start_ns = begun;
+        log->compute_ns += compute / log->replicas;
+        log->exposed_ns += exposed / log->replicas;
+        log->samples += samples;
+        mri_series_add(&log->step_ms, 1e-6 * (double)(ended - (first ? begun : log->last_end_ns)));
+    }
+    log->last_end_ns = ended;
+}

@@ -1,0 +1,71 @@
+/* train/run/team.c: replicas opened one after the other; the first error is kept, and tells every later call.
+ */
+#include "train/run/team.h"
+
+int mri_team_init(mri_team *team, mr_device *const *devices, uint32_t count, const mri_replica_config *cfg,
+                  mr_error *err)
+{
+    *team = (mri_team){.devices = calloc(count, sizeof(mr_device *)),
+                       .replicas = calloc(count, sizeof *team->replicas),
+                       .streams = calloc(count, sizeof(mr_stream *)),
+                       .error = MR_ERROR_INIT};
+    if (!team->devices || !team->replicas || !team->streams)
+        return mr_error_set(err, MR_ENOMEM, "no memory for a trainer of %u replicas", count);
+    memcpy(team->devices, devices, count * sizeof(mr_device *));
+    for (; team->count < count; team->count++) {
+        mri_replica *r = &team->replicas[team->count];
+        const mri_plan *first = &team->replicas[0].plan;
+        const int rc = mri_replica_open(r, devices[team->count], cfg, err);
+        if (rc) return rc;
+        team->streams[team->count] = r->stream;
+        if (r->plan.weight_floats != first->weight_floats || r->plan.stat_floats != first->stat_floats) {
+            mr_error_set(err, MR_EUNSUPPORTED,
+                         "devices %s and %s store parameters differently and cannot train together",
+                         mr_device_info_of(devices[0])->name, mr_device_info_of(r->dev)->name);
+            mri_replica_close(r);
+            return MR_EUNSUPPORTED;
+        }
+    }
+    return MR_OK;
+}
+
+void mri_team_settle(mri_team *team)
+{
+    for (uint32_t r = 0; r < team->count; r++) mr_stream_sync(team->streams[r], NULL);
+}
+
+void mri_team_fini(mri_team *team)
+{
+    for (uint32_t r = 0; r < team->count; r++) mri_replica_close(&team->replicas[r]);
+    free(team->devices);
+    free(team->replicas);
+    free(team->streams);
+    *team = (mri_team){0};
+}
+
+void mri_team_exchanges_in(mri_team *team, mr_group *group) { team->group = group; }
+
+int mri_team_error(const mri_team *team, mr_error *err)
+{
+    if (team->failed && err) *err = team->error;
+    return team->failed;
+}
+
+int mri_team_fail(mri_team *team, const mr_error *why, mr_error *err)
+{
+    if (team->failed == MR_OK) {
+        team->failed = why->code;
+        team->error = *why;
+        mr_group_abort(team->group);
+    }
+    return mri_team_error(team, err);
+}
+
+int mri_team_queue_failed(mri_team *team, uint32_t replica, int rc, const char *what, mr_error *err)
+{
+    mr_error why = MR_ERROR_INIT;
+    if (mr_stream_sync(team->streams[replica], &why) == MR_OK) /* else the stream knows better */
+        mr_error_set(&why, rc, "%s: cannot queue %s: %s", mr_device_info_of(team->devices[replica])->name,
+                     what, mr_status_text(rc));
+    return mri_team_fail(team, &why, err);
+}

@@ -1,0 +1,36 @@
+/* train/run/tensors.h: the tensors that a trained network consists of, by the names a checkpoint has for
+ * them. Private to train/ and its tests.
+ *
+ * Tensors are named LAYER/KIND/PARAMETER by place in the network, so the list is the same on every device and
+ * for every number of replicas. */
+#ifndef MRI_TENSORS_H
+#define MRI_TENSORS_H
+
+#include "train/run/replica.h"
+#include "train/state/checkpoint.h"
+
+/* Which parameter of which op a tensor of the checkpoint is. */
+typedef struct mri_tensor_place {
+    uint32_t node, which;
+    bool state;
+    uint64_t at; /* floats into its array */
+} mri_tensor_place;
+
+typedef struct mri_tensors {
+    mri_tensor_desc *desc; /* weights and statistics layer by layer, then the optimizer's arrays */
+    mri_tensor_place *place;
+    uint32_t count;
+    uint64_t most_floats; /* of the largest */
+} mri_tensors;
+
+/* On failure mri_tensors_fini() is still to be called. */
+int mri_tensors_init(mri_tensors *t, const mri_replica *rep, mr_error *err);
+void mri_tensors_fini(mri_tensors *t); /* accepts a zeroed one */
+
+/* One of them (or its gradient) in canonical order, from and to a replica. Both wait. */
+int mri_tensor_export(const mri_tensors *t, const mri_replica *rep, uint32_t tensor, bool gradient,
+                      float *out, mr_error *err);
+int mri_tensor_import(const mri_tensors *t, const mri_replica *rep, uint32_t tensor, const float *from,
+                      mr_error *err);
+
+#endif
