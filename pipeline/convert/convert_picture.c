@@ -13,6 +13,7 @@
 #include "base/util.h"
 #include "pipeline/augment/geometry.h"
 #include "pipeline/convert/convert.h"
+#include "pipeline/decode/decoders.h"
 
 /* Size after `resize`: the shorter side at most (with center_square: exactly) so many pixels. */
 static void target_size(const mr_convert_config *cfg, uint32_t w, uint32_t h, uint32_t *out_w,
@@ -227,7 +228,7 @@ static int store(const mri_convert_plan *plan, mri_whole *whole, mri_convert_ite
     }
     if (rc == MR_OK && plan->entries >= 0 && value->type == MR_TYPE_JPEG)
         rc = add_entries(plan, whole, item, value, &done, err);
-    if (rc == MR_OK && !done) rc = mri_whole_check(whole, value, &cfg->decode, err);
+    if (rc == MR_OK && !done) rc = mri_picture_check(whole, value, &cfg->decode, err);
     return rc;
 }
 

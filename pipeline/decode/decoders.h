@@ -16,34 +16,12 @@
 #include "pipeline/pixels/resample.h"
 
 struct mri_entropy;
+struct mri_jpeg;
 struct mri_libjpeg;
 struct mri_whole;
 
 /* A caller's settings, NULL: the defaults, for functions of the public header (image.c). */
 int mri_decode_settings(mr_decode_config *out, const mr_decode_config *cfg, mr_error *err);
-
-/* ---- libjpeg's pixels (jpeg/libjpeg_pixels.c) ---- */
-
-typedef struct mri_jpeg mri_jpeg;
-
-int mri_jpeg_create(mri_jpeg **out);
-void mri_jpeg_destroy(mri_jpeg *j); /* accepts NULL */
-
-typedef struct mri_jpeg_request {
-    const void *data;
-    size_t bytes;
-    const mr_image_header *header; /* of data: what memory was checked against */
-    uint32_t channels;             /* 1 or 3 */
-    uint32_t max_scans;
-    uint64_t max_pixels;
-    mri_rect part; /* of the stored picture, inside it */
-} mri_jpeg_request;
-
-/* Decode part into buffer, which grows as needed; *out shows exactly the part. Its pixels are those a decode
- * of the whole picture gives. MR_EFORMAT also for what libjpeg merely warns of, as far as it looked: what
- * lies below the part is not read, except that the file must have its end marker. */
-int mri_jpeg_decode(mri_jpeg *j, const mri_jpeg_request *request, mri_buffer *buffer, mri_view *out,
-                    mr_error *err);
 
 /* ---- PNG (png.c) ---- */
 
@@ -65,7 +43,7 @@ typedef struct mri_decoder {
     struct mri_libjpeg *libjpeg; /* from libjpeg's, */
     mri_coef coef;               /* from records */
     mri_block_window window[MRI_JPEG_MAX_COMPONENTS];
-    mri_jpeg *jpeg;          /* libjpeg's pixels, */
+    struct mri_jpeg *jpeg;   /* libjpeg's pixels, */
     struct mri_whole *whole; /* also those of coefficients, which */
     mr_value again;          /* are made a JPEG of for that; data is malloc'd */
     mri_road *road;
@@ -111,5 +89,11 @@ int mri_picture_resample(mri_decoder *d, const mri_picture *p, const mr_decode_c
  * count. */
 int mri_view_resample(mri_decoder *d, const mri_view *view, uint32_t src_x, uint32_t src_y, const mri_axis *x,
                       const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst, mr_error *err);
+
+/* ---- is it sound? (checker.c) ---- */
+
+/* Decode all of a picture value of any type and keep nothing: MR_OK, or what is wrong. Entry points that come
+ * with a JPEG must be those that would be made now. */
+int mri_picture_check(struct mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "pipeline/decode/jpeg/entropy.h"
 #include "pipeline/decode/jpeg/libjpeg_coef.h"
+#include "pipeline/decode/jpeg/libjpeg_pixels.h"
 #include "pipeline/decode/jpeg/whole.h"
 
 #define JPEG_MOST_SIDE 65535u
@@ -31,12 +32,13 @@ uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, u
     const uint64_t seen = mri_min_u64(pixels, cfg->max_pixels),
                    seen_side = mri_min_u64(seen, MRI_RESAMPLE_MAX_SIDE);
     const uint64_t libraries = (uint64_t)1 << 20; /* tables, rows, inflate windows */
-    const uint64_t remade = cfg->pixels == MR_PIXELS_LIBJPEG ? 2 * mri_jpeg_coefficient_bound(seen) : 0; /* blocks,
-                                                                                                            a
-                                                                                                            JPEG
-                                                                                                            of
-                                                                                                            them
-                                                                                                          */
+    const uint64_t remade =
+        cfg->pixels == MR_PIXELS_LIBJPEG ? 2 * mri_jpeg_coefficient_bound(seen) : 0; /* blocks,
+                                                                                        a
+                                                                                        JPEG
+                                                                                        of
+                                                                                        them
+                                                                                      */
     const uint64_t other = 3 * mri_max_u64(seen, results); /* the road's results too, before they are turned
                                                               upright */
     return libraries + 3 * seen + other + remade + mri_entropy_bytes() + mri_jpeg_coefficient_bound(seen) +

@@ -14,7 +14,8 @@
  * A part is decoded by jpeg_crop_scanline(), with a margin on both sides because chroma is interpolated
  * across block borders, and jpeg_skip_scanlines(). That gives the whole picture's pixels for the layouts in
  * crop_is_exact() (tests compare them all); anything else is decoded in full. */
-#include "pipeline/decode/decoders.h"
+#include "pipeline/decode/jpeg/libjpeg_pixels.h"
+
 #include "pipeline/decode/jpeg/libjpeg.h"
 
 struct mri_jpeg {

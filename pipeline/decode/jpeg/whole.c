@@ -8,9 +8,9 @@
 #include "base/util.h"
 #include "formats/image/coef.h"
 #include "formats/image/jpeg_entry.h"
-#include "pipeline/decode/decoders.h"
 #include "pipeline/decode/jpeg/entropy.h"
 #include "pipeline/decode/jpeg/libjpeg_coef.h"
+#include "pipeline/pixels/pixels.h"
 
 #define KEEP_BYTES ((size_t)16 << 20)
 
@@ -183,14 +183,9 @@ static int check_jpeg(mri_whole *w, const mr_value *value, const mr_decode_confi
 {
     const mri_jpeg_frame *f;
     blocks b;
-    mr_image image = {0};
-    int rc = check_limit(value->data, value->bytes, cfg, err);
-    if (rc == MR_OK)
-        rc = value->entries ? check_entries(w, value, err) : by_entropy(w, value, false, cfg, &f, &b, err);
-    if (rc != MR_EUNSUPPORTED) return rc;
-    rc = mr_image_decode(value, cfg, &image, err);
-    mr_image_free(&image);
-    return rc;
+    const int rc = check_limit(value->data, value->bytes, cfg, err);
+    if (rc) return rc;
+    return value->entries ? check_entries(w, value, err) : by_entropy(w, value, false, cfg, &f, &b, err);
 }
 
 static int open_payload(mri_coef *c, const void *payload, size_t bytes, const mr_decode_config *cfg,
@@ -216,16 +211,8 @@ static int check_coef(mri_whole *w, const mr_value *value, const mr_decode_confi
 
 int mri_whole_check(mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
-    mr_image image = {0};
-    int rc;
-    if (value->type == MR_TYPE_JPEG) rc = check_jpeg(w, value, cfg, err);
-    else if (value->type == MR_TYPE_COEF) rc = check_coef(w, value, cfg, err);
-    else rc = mr_image_decode(value, cfg, &image, err);
-    /* libjpeg makes no pixels of some samplings */
-    if (rc == MR_OK && cfg->pixels == MR_PIXELS_LIBJPEG &&
-        (value->type == MR_TYPE_JPEG || value->type == MR_TYPE_COEF))
-        rc = mr_image_decode(value, cfg, &image, err);
-    mr_image_free(&image);
+    const int rc =
+        value->type == MR_TYPE_COEF ? check_coef(w, value, cfg, err) : check_jpeg(w, value, cfg, err);
     give_back(w);
     return rc;
 }
@@ -329,51 +316,4 @@ int mri_whole_transcode(mri_whole *w, const void *jpeg, size_t bytes, const mr_d
 {
     return mri_libjpeg_transcode(w->libjpeg, jpeg, bytes, cfg->max_pixels, cfg->max_scans, out, out_bytes,
                                  err);
-}
-
-/* ---- public faces ---- */
-
-struct mr_checker {
-    mri_whole *whole;
-};
-
-int mr_checker_create(mr_checker **out)
-{
-    *out = NULL;
-    mr_checker *c = calloc(1, sizeof *c);
-    if (!c) return MR_ENOMEM;
-    const int rc = mri_whole_create(&c->whole);
-    if (rc) {
-        free(c);
-        return rc;
-    }
-    *out = c;
-    return MR_OK;
-}
-
-void mr_checker_destroy(mr_checker *c)
-{
-    if (!c) return;
-    mri_whole_destroy(c->whole);
-    free(c);
-}
-
-int mr_checker_run(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
-{
-    mr_decode_config all;
-    const int rc = mri_decode_settings(&all, cfg, err);
-    return rc == MR_OK ? mri_whole_check(c->whole, value, &all, err) : rc;
-}
-
-int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, void **data,
-                    size_t *bytes, mr_error *err)
-{
-    mr_decode_config all;
-    *data = NULL;
-    *bytes = 0;
-    const int rc = mri_decode_settings(&all, cfg, err);
-    if (rc) return rc;
-    if (value->type != MR_TYPE_COEF)
-        return mr_error_set(err, MR_EINVAL, "expected coefficients, found %s", mr_type_name(value->type));
-    return mri_whole_unpack(c->whole, value->data, value->bytes, &all, data, bytes, err);
 }

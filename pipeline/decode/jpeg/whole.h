@@ -12,8 +12,9 @@ typedef struct mri_whole mri_whole; /* decoders and buffers of one thread; large
 int mri_whole_create(mri_whole **out);
 void mri_whole_destroy(mri_whole *w); /* accepts NULL */
 
-/* Decode all of a picture value of any type and keep nothing: MR_OK, or what is wrong. Entry points that come
- * with a JPEG must be those that would be made now. */
+/* Decode all coefficients of a JPEG or a payload and keep nothing: MR_OK, or what is wrong. Entry points that
+ * come with a JPEG must be those that would be made now. MR_EUNSUPPORTED: a JPEG that our decoder does not
+ * take; only its pixels can tell. */
 int mri_whole_check(mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err);
 
 /* A JPEG's coefficients as a payload (formats/image/coef.h); malloc'd.
