@@ -1,4 +1,4 @@
-/* pipeline/observe/digest.c: one hash over all that a loader delivers: what I1-I4 are tested with. */
+/* pipeline/digest.c: one hash over all that a loader delivers: what I1-I4 are tested with. */
 #include <stdio.h>
 #include <xxhash.h>
 
