@@ -41,8 +41,12 @@ int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config
     }
     l->source = src;
     mri_halt_init(&l->halt);
-    mri_notices_init(&l->notices, &l->cfg);
-    mri_bad_samples_init(&l->bad, &l->batches, &l->notices, &l->cfg);
+    const mri_listener listener = {.on_bad = l->cfg.on_bad,
+                                   .bad_context = l->cfg.bad_context,
+                                   .on_note = l->cfg.on_note,
+                                   .note_context = l->cfg.note_context};
+    mri_notices_init(&l->notices, &listener);
+    mri_bad_samples_init(&l->bad, &l->batches, &l->notices, l->cfg.bad, l->cfg.max_bad);
     rc = mri_loader_prepare(l, err);
     if (rc == MR_OK && l->threads) rc = start_stages(l, err);
     if (rc != MR_OK) {

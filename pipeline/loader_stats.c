@@ -3,25 +3,12 @@
 #include "base/abi.h"
 #include "pipeline/loader_private.h"
 
-static mr_stage_stats stage_stats(const mri_stage_counter *c, uint32_t threads)
-{
-    mr_stage_stats s = {.busy_ns = mri_counted(&c->busy_ns),
-                        .blocked_in_ns = mri_counted(&c->wait_ns[MRI_WAIT_INPUT]),
-                        .blocked_out_ns = mri_counted(&c->wait_ns[MRI_WAIT_ROOM]) +
-                                          mri_counted(&c->wait_ns[MRI_WAIT_BUFFER]),
-                        .items = mri_counted(&c->items),
-                        .threads = threads};
-    const uint64_t n = mri_counted(&c->fill_samples);
-    if (n) s.occupancy = (double)mri_counted(&c->fill_sum) / (double)n / 65536.0;
-    return s;
-}
-
 static void read_stats(const mr_loader *l, mr_loader_stats *out)
 {
     const mri_read_counters *read = mri_read_stage_counters(l->read);
     const mri_decode_counters *decode = mri_decode_stage_counters(l->decode);
-    *out = (mr_loader_stats){.read = stage_stats(&read->stage, l->info.readers),
-                             .decode = stage_stats(&decode->stage, l->info.workers),
+    *out = (mr_loader_stats){.read = mri_stage_stats(&read->stage, l->info.readers),
+                             .decode = mri_stage_stats(&decode->stage, l->info.workers),
                              .wait_ns = mri_counted(&l->wait_ns),
                              .batches = mri_counted(&l->batches_out),
                              .samples = mri_counted(&l->samples_out),
@@ -41,7 +28,7 @@ static void read_stats(const mr_loader *l, mr_loader_stats *out)
         out->cache_dropped = c.dropped;
     }
     if (!l->staging) return;
-    out->copy = stage_stats(mri_staging_counter(l->staging), l->threads ? 1 : 0);
+    out->copy = mri_stage_stats(mri_staging_counter(l->staging), l->threads ? 1 : 0);
     for (uint32_t r = 0; r < l->info.parts; r++) out->bytes_copied[r] = mri_staging_bytes(l->staging, r);
 }
 

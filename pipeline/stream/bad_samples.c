@@ -4,14 +4,14 @@
 #include <errno.h>
 
 #include "formats/source/source.h"
-#include "pipeline/stream/counter.h"
+#include "pipeline/observe/counter.h"
 
 #define MAX_SUBSTITUTES 64 /* damaged samples in a row that one place will try */
 
-void mri_bad_samples_init(mri_bad_samples *b, const mri_batches *batches, mri_notices *notices,
-                          const mr_loader_config *cfg)
+void mri_bad_samples_init(mri_bad_samples *b, const mri_batches *batches, mri_notices *notices, mr_bad policy,
+                          uint64_t most)
 {
-    *b = (mri_bad_samples){.batches = batches, .notices = notices, .policy = cfg->bad, .most = cfg->max_bad};
+    *b = (mri_bad_samples){.batches = batches, .notices = notices, .policy = policy, .most = most};
     pthread_mutex_init(&b->lock, NULL);
 }
 

@@ -18,8 +18,8 @@ typedef struct mri_bad_samples {
     uint64_t bad, replaced, skipped; /* atomic */
 } mri_bad_samples;
 
-void mri_bad_samples_init(mri_bad_samples *b, const mri_batches *batches, mri_notices *notices,
-                          const mr_loader_config *cfg);
+void mri_bad_samples_init(mri_bad_samples *b, const mri_batches *batches, mri_notices *notices, mr_bad policy,
+                          uint64_t most);
 void mri_bad_samples_fini(mri_bad_samples *b);
 
 /* Sample k of a chunk could not be placed: err says why. MR_OK: its place is filled or blank all the same;

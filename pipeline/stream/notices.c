@@ -1,12 +1,9 @@
 /* pipeline/stream/notices.c: see notices.h. */
 #include "pipeline/stream/notices.h"
 
-void mri_notices_init(mri_notices *n, const mr_loader_config *cfg)
+void mri_notices_init(mri_notices *n, const mri_listener *to)
 {
-    *n = (mri_notices){.on_bad = cfg->on_bad,
-                       .bad_context = cfg->bad_context,
-                       .on_note = cfg->on_note,
-                       .note_context = cfg->note_context};
+    *n = (mri_notices){.to = *to};
     pthread_mutex_init(&n->lock, NULL);
 }
 
@@ -14,18 +11,18 @@ void mri_notices_fini(mri_notices *n) { pthread_mutex_destroy(&n->lock); }
 
 void mri_notice_bad(mri_notices *n, const mr_error *what, uint64_t substitute)
 {
-    if (!n->on_bad) return;
+    if (!n->to.on_bad) return;
     pthread_mutex_lock(&n->lock);
-    n->on_bad(n->bad_context, what, substitute);
+    n->to.on_bad(n->to.bad_context, what, substitute);
     pthread_mutex_unlock(&n->lock);
 }
 
 void mri_notice_text(void *notices, const char *text)
 {
     mri_notices *n = notices;
-    if (!n->on_note) return;
+    if (!n->to.on_note) return;
     pthread_mutex_lock(&n->lock);
-    n->on_note(n->note_context, text);
+    n->to.on_note(n->to.note_context, text);
     pthread_mutex_unlock(&n->lock);
 }
 

@@ -6,17 +6,20 @@
 #include "base/util.h"
 #include "millrace/pipeline.h"
 
-typedef struct mri_notices {
-    pthread_mutex_t lock; /* held while one of the two is called */
+typedef struct mri_listener { /* each function may be NULL */
     mr_bad_report *on_bad;
     void *bad_context;
     void (*on_note)(void *context, const char *text);
     void *note_context;
+} mri_listener;
+
+typedef struct mri_notices {
+    pthread_mutex_t lock; /* held while the listener is called */
+    mri_listener to;
     bool io_noted; /* atomic */
 } mri_notices;
 
-/* The callbacks of the settings; each may be NULL. */
-void mri_notices_init(mri_notices *n, const mr_loader_config *cfg);
+void mri_notices_init(mri_notices *n, const mri_listener *to);
 void mri_notices_fini(mri_notices *n);
 
 void mri_notice_bad(mri_notices *n, const mr_error *what, uint64_t substitute);

@@ -23,9 +23,9 @@
 #ifndef MRI_RING_H
 #define MRI_RING_H
 
+#include "pipeline/observe/counter.h"
 #include "pipeline/order/batches.h"
 #include "pipeline/stream/chunk.h"
-#include "pipeline/stream/counter.h"
 #include "pipeline/stream/halt.h"
 
 typedef struct mri_ring_config {

@@ -178,7 +178,6 @@ static void report_slowly(void *context, const mr_error *what, uint64_t substitu
 static void open_decode(decode_rig *g, const line_config *cfg, mr_bad policy, uint32_t workers)
 {
     mr_error err = MR_ERROR_INIT;
-    mr_loader_config settings;
     memset(g, 0, sizeof *g);
     line_open(&g->l, cfg);
     mr_decode_defaults(&g->decode);
@@ -195,13 +194,9 @@ static void open_decode(decode_rig *g, const line_config *cfg, mr_bad policy, ui
                                   .channels = 1,
                                   .until = &g->l.halt.over};
     pthread_mutex_init(&g->gate, NULL);
-    mr_loader_defaults(&settings);
-    settings.bad = policy;
-    settings.max_bad = 100;
-    settings.on_bad = report_slowly;
-    settings.bad_context = g;
-    mri_notices_init(&g->notices, &settings);
-    mri_bad_samples_init(&g->bad, &g->l.batches, &g->notices, &settings);
+    const mri_listener listener = {.on_bad = report_slowly, .bad_context = g};
+    mri_notices_init(&g->notices, &listener);
+    mri_bad_samples_init(&g->bad, &g->l.batches, &g->notices, policy, 100);
     const mri_decode_config decode = {.ring = g->l.ring,
                                       .halt = &g->l.halt,
                                       .locator = &g->locator,

@@ -1,4 +1,8 @@
-/* pipeline/stream/counter.h: what every stage counts about itself. Private. */
+/* pipeline/observe/counter.h: the room in which a run is watched: what every stage counts about itself, and
+ * when each did what (trace.c, public). Private.
+ *
+ * Takes counts and times from any thread; gives them as figures and as a trace file. Callers: every stage,
+ * and whoever reports. It knows no stage and no loader, and nothing a run does depends on it. */
 #ifndef MRI_COUNTER_H
 #define MRI_COUNTER_H
 
@@ -34,5 +38,8 @@ static inline void mri_count_fill(mri_stage_counter *c, uint64_t filled, uint64_
     mri_count(&c->fill_sum, filled * 65536 / room);
     mri_count(&c->fill_samples, 1);
 }
+
+/* A stage's counts so far, of so many threads. Any thread, at any time. */
+mr_stage_stats mri_stage_stats(const mri_stage_counter *c, uint32_t threads);
 
 #endif
