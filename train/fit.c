@@ -121,34 +121,13 @@ int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop
 
 /* ------------------------------------------------------------------------------ checkpoints */
 
-static void describe(const fit *f, mr_checkpoint_info *info)
-{
-    *info = (mr_checkpoint_info){.seed = f->t->cfg.seed,
-                                 .epoch = f->epoch,
-                                 .step = f->step,
-                                 .batch = f->info->batch,
-                                 .fingerprint = f->info->fingerprint,
-                                 .best_val_loss = f->t->best_val_loss,
-                                 .epochs_without_better = f->t->epochs_without_better,
-                                 .order = f->info->order,
-                                 .block = f->info->block,
-                                 .tail = f->info->tail,
-                                 .pixels = f->info->pixels,
-                                 .length_window = f->info->length_window};
-    snprintf(info->augment, sizeof info->augment, "%s", f->info->augment ? f->info->augment : "");
-    const mr_source_info *data = f->cfg.data;
-    if (!data) return;
-    snprintf(info->format, sizeof info->format, "%s", data->format);
-    info->label_offset = data->label_offset;
-    if (data->class_count == mr_net_class_count(f->t->cfg.net)) info->class_names = data->class_names;
-}
-
 static int save(fit *f, bool best, mr_error *err)
 {
     char path[4096], best_path[4096];
     mr_checkpoint_info info;
     if (!f->cfg.checkpoint_dir) return MR_OK;
-    describe(f, &info);
+    const mri_position at = {.epoch = f->epoch, .step = f->step};
+    mri_trainer_describe(f->t, f->info, f->cfg.data, at, &info);
     mri_checkpoint_step_path(f->cfg.checkpoint_dir, f->t->updates, path, sizeof path);
     int rc = mr_trainer_save(f->t, path, &info, err);
     if (rc == MR_OK && best) {

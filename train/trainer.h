@@ -37,6 +37,16 @@ int mri_trainer_take_sums(mr_trainer *t, mri_sums which, mr_metrics *out, mr_err
 
 /* ---- trainer_state.c ---- */
 
+/* The first batch that was not trained on. */
+typedef struct mri_position {
+    uint64_t epoch, step;
+} mri_position;
+
+/* What a checkpoint says of a run besides what mr_trainer_save() adds. data may be NULL. The texts of info
+ * are copies, the names of classes are data's. */
+void mri_trainer_describe(const mr_trainer *t, const mr_loader_info *loader, const mr_source_info *data,
+                          mri_position at, mr_checkpoint_info *out);
+
 /* Give every replica everything of replica 0 and see that it arrived. */
 int mri_trainer_share_all(mr_trainer *t, mr_error *err);
 /* MR_EDEVICE: a replica's weights are not replica 0's. */

@@ -69,6 +69,28 @@ int mri_trainer_share_all(mr_trainer *t, mr_error *err)
 
 /* ------------------------------------------------------------------------------ saving */
 
+void mri_trainer_describe(const mr_trainer *t, const mr_loader_info *loader, const mr_source_info *data,
+                          mri_position at, mr_checkpoint_info *out)
+{
+    *out = (mr_checkpoint_info){.seed = t->cfg.seed,
+                                .epoch = at.epoch,
+                                .step = at.step,
+                                .batch = loader->batch,
+                                .fingerprint = loader->fingerprint,
+                                .best_val_loss = t->best_val_loss,
+                                .epochs_without_better = t->epochs_without_better,
+                                .order = loader->order,
+                                .block = loader->block,
+                                .tail = loader->tail,
+                                .pixels = loader->pixels,
+                                .length_window = loader->length_window};
+    snprintf(out->augment, sizeof out->augment, "%s", loader->augment ? loader->augment : "");
+    if (!data) return;
+    snprintf(out->format, sizeof out->format, "%s", data->format);
+    out->label_offset = data->label_offset;
+    if (data->class_count == mr_net_class_count(t->cfg.net)) out->class_names = data->class_names;
+}
+
 static int export_first(void *context, uint32_t at, float *out, mr_error *err)
 {
     const mr_trainer *t = context;
