@@ -1,4 +1,5 @@
-/* pipeline/loader.c: open, hand out, take back, stop, close. The picture stands in loader_private.h. */
+/* pipeline/loader.c: open, hand out, take back, stop, close. The picture stands in
+ * stream/stream.h. */
 #include "base/abi.h"
 #include "pipeline/loader_private.h"
 

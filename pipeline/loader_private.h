@@ -1,21 +1,12 @@
-/* pipeline/loader_private.h: the loader: stages wired together, and what they share that is fixed. Private to
- * loader.c, loader_open.c, loader_budget.c, loader_stats.c.
- *
- *   batches ──► ring ◄──────────────────── slots, chunks
- *                │ claim           ready ▲  take         full ▲  wait         staged ▲  take, release
- *                ▼                       │   ▼                │   ▼                  │   ▼
- *             read stage ────────────────┘ decode stage ──────┘ staging ─────────────┘ consumer
- *             locate, resident, readers    place, bad samples   devices                mr_loader_next(),
- * _release() halt: the first error ends all of them
+/* pipeline/loader_private.h: the loader: the stages of pipeline/stream/stream.h wired together, and what they
+ * share that is fixed. Private to loader.c, loader_open.c, loader_budget.c, loader_stats.c.
  *
  * Prefetch off is the same code with no threads: mr_loader_next() claims, reads, decodes and copies chunk by
  * chunk. */
 #ifndef MRI_LOADER_PRIVATE_H
 #define MRI_LOADER_PRIVATE_H
 
-#include "pipeline/stream/decode_stage.h"
-#include "pipeline/stream/read_stage.h"
-#include "pipeline/stream/staging.h"
+#include "pipeline/stream/stream.h"
 
 /* What the loader may come to hold (I10), and the numbers that follow. Bytes. */
 typedef struct mri_memory_plan {

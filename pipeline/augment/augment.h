@@ -10,6 +10,10 @@
  * What the operations of a specification are called and do is a table (op.h): a new one is a row in its
  * family, op_*.c, and nothing else knows its name.
  *
+ * Takes a picture value, an augmentation and the key of a sample. Gives finished pixels, and the map from the
+ * stored picture to them (geometry.h), which is a function of these alone (I2). Callers: the stages, fields
+ * and the converter; the text of an augmentation is public.
+ *
  * A worker owns one scratch and runs samples through it; in the steady state nothing is allocated. */
 #ifndef MRI_AUGMENT_H
 #define MRI_AUGMENT_H

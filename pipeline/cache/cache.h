@@ -1,6 +1,10 @@
 /* pipeline/cache/cache.h: samples kept from the first epoch on, in memory or on disk, so that later ones need
  * neither their source nor the dearest part of their decoding. Private.
  *
+ * Takes samples that were decoded, in the form in which their bytes came. Gives their places, and from these
+ * the image and label again, or says that an entry is damaged. Callers: the stages and the loader, which asks
+ * for a form and opens it; the cache knows neither, and nothing of how a batch is made.
+ *
  *   worker: decoded a sample ── offer ──► form (as it is, coefficients, ...) ──► entry ──► memory | DIR/NAME.data
  *   plan:   where is sample i? ── find ──► in memory: a pointer; on disk: a place that the reader reads like any other
  *   worker: ── parse ──► image and label, or a damaged entry: drop, read the source, offer anew

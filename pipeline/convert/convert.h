@@ -1,5 +1,8 @@
 /* pipeline/convert/convert.h: the parts of mr_convert(). Private.
  *
+ * Takes a source and the settings of mr_convert(). Gives files of a kind, whole or not at all, and what went
+ * into them. Callers: programs, through mr_convert(); no other room uses anything of this one.
+ *
  *   convert_fields.c   the fields of the output, and where each comes from             (calling thread)
  *   convert_sample.c   one sample: read, checked, its values in the output's order     (any thread)
  *   convert_picture.c  its picture: checked, or decoded, resized, encoded, packed      (any thread)

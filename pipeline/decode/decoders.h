@@ -1,6 +1,10 @@
 /* pipeline/decode/decoders.h: encoded bytes to pixels: one face for JPEG, PNG, coefficient records and raw
  * pixels. Private.
  *
+ * Takes a value as a source gives it, and limits. Gives its size before anything is decoded, then pixels of a
+ * part of it, resampled or not, or what is wrong with it. Callers: augment, fields, cache and convert; no
+ * file, no thread and no batch is known here.
+ *
  *   way      pictures                                               pixels
  *   ROAD     JPEG, coefficients                                     pipeline/decode/jpeg/road.h, straight to
  *            the wanted size

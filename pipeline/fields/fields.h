@@ -1,5 +1,9 @@
 /* pipeline/fields/fields.h: fields of a sample beside picture and label, on their way into a batch. Private.
  *
+ * Takes a source's schema and the fields asked for, then samples. Gives rows of a slot in one layout,
+ * whatever the lengths, and what a part of a batch shows of them. Callers: slots and stages, the loader, and
+ * the converter, which asks what follows a picture; peek.h looks at first samples for the latter two.
+ *
  *   open    names against the source's schema ──► a plan for each field: type, element, room in a row     (fields.c)
  *   worker  one sample's values ──► row i of its slot; rows that vary stand `room` elements apart          (field_rows.c)
  *   last    the batch's longest row is known: rows move together to that width, pad behind each

@@ -1,5 +1,10 @@
 /* pipeline/order/batches.h: which samples each batch of a run holds (I1). Private.
  *
+ * Takes settings of the order and the number of samples; with a length window also a source, which is asked
+ * for lengths. Gives the samples of any batch and the number of batches, by numbers alone. Callers: the
+ * stages and the loader, which asks windows.h what a length window would hold; nothing but numbers is kept
+ * here.
+ *
  * Batches are numbered without gaps over all epochs: batch = epoch * steps_per_epoch + step. All of it is a
  * pure function of the fields below, which are fixed after mri_batches_plan(). Any thread. */
 #ifndef MRI_BATCHES_H

@@ -1,6 +1,10 @@
 /* pipeline/pixels/pixels.h: pictures in memory: growing buffers, views, windows, orientation, channels.
  * Private.
  *
+ * The room of pixels takes views of 8-bit pictures. It gives them cut, turned, resampled (resample.h) or with
+ * other colours (colour.h), the same bits on every machine. Callers: decode, augment, fields and convert; it
+ * knows no encoding and no sample.
+ *
  * A view is somebody else's pixels seen as a picture: rows at a stride, interleaved (plane_bytes 0) or in
  * planes. */
 #ifndef MRI_PIXELS_H

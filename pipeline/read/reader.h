@@ -1,5 +1,9 @@
 /* pipeline/read/reader.h: many reads in flight from one thread. Private.
  *
+ * Takes byte ranges of a source's files, and memory to put them. Gives them back in any order, whole or with
+ * the error of each; resident.h gives a whole set at once. Callers: the stages and the loader; what bytes
+ * mean and which are wanted is theirs.
+ *
  *   caller ── submit ──► [pending] ──► kernel ──► [done] ── reap ──► caller
  *
  * Three kinds behind one interface: io_uring, pread() where the kernel or a container policy refuses

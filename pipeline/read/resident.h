@@ -4,8 +4,8 @@
  *           readers together
  *               │ large sequential reads, straight into place
  *               ▼
- *   memory  |~~~~~~~~~~~~~~~~~|           |~~~~~~~~~~~|     the files' own layout: a sample is a pointer, not
- * a request
+ *   memory  |~~~~~~~~~~~~~~~~~|           |~~~~~~~~~~~|     the files' own layout:
+ *                                                           a sample is a pointer, not a request
  *
  * A request costs a small sample more than its pixels do. A run that could not be read leaves a hole: samples
  * that touch it are read one by one like any other, so that the same ones are bad as without this. Checksums

@@ -1,7 +1,8 @@
 /* pipeline/stream/slot.h: host memory of whole batches. Private.
  *
- *   slot   | pixels, uint8 NHWC | labels i32 | ids u64 | affine 2 x f32 | rows of fields |     each on
- * MR_DEVICE_ALIGN */
+ *   slot   | pixels, uint8 NHWC | labels i32 | ids u64 | affine 2 x f32 | rows of fields |
+ *
+ * Each of these begins at a multiple of MR_DEVICE_ALIGN. */
 #ifndef MRI_SLOT_H
 #define MRI_SLOT_H
 

@@ -1,5 +1,8 @@
 /* train/net/net.h: what a network is inside: a list of layers whose shapes are worked out as they are added.
- * No device, no memory layout, no batch size: replica.c brings those.
+ * No device, no memory layout, no batch size: train/run brings those.
+ *
+ * Takes the calls of a builder (public). Gives layers with their shapes, and the values their parameters
+ * begin with (init.h). Callers: train/ and train/run; it stands on nothing but shapes and random bits.
  *
  * Points are the tensors between layers: 0 the pictures, k + 1 the output of layer k. A layer names the point
  * it takes, ADD a second one, and a layer only takes what layers before it made, so the list is an order the

@@ -1,8 +1,9 @@
 /* train/state/checkpoint.h: the checkpoint container (train/state/CHECKPOINT.md specifies its bytes) and the
  * folder it lives in.
  *
- * The container knows tensors in canonical order under names and roles; trainers, layouts and replicas are
- * somebody else's (state.c). */
+ * Takes arrays under names and roles in canonical order, and what a run says about itself. Gives a file that
+ * is whole or not there, and the arrays back from one that can be trusted. Callers: the trainer and the
+ * training loop; trainers, layouts and replicas are not known here (trainer_state.c, train/run/tensors.h). */
 #ifndef MRI_CHECKPOINT_H
 #define MRI_CHECKPOINT_H
 

@@ -1,5 +1,10 @@
 /* pipeline/decode/jpeg/road.h: the one road of pixels: quantised coefficients to finished pixels. Private.
  *
+ * The room of JPEG takes the bytes of one picture, or a payload of its coefficients. It gives coefficients of
+ * the blocks that matter (entropy.h, libjpeg_coef.h), pixels of them (road.h; libjpeg_pixels.h), and whole
+ * pictures' coefficients for tools (whole.h). Callers: decode/ above all, cache and convert; it knows no
+ * other kind of picture.
+ *
  *   coefficients of the blocks that matter ── IDCT ──► planes ── resampled, each from its own resolution ──► colour ──► result
  *
  * There is never a full-size RGB picture. Where the coefficients come from (our entropy decoder, libjpeg's, a

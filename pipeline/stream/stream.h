@@ -1,0 +1,32 @@
+/* pipeline/stream/stream.h: the room of stages: batches on their way from a number to pixels in the memory of
+ * host and devices. Private.
+ *
+ * Takes a plan of batches (order/), a source, a cache or resident set, an augmentation, fields and devices,
+ * all of them opened by the caller. Gives full slots, or parts in device memory, one batch after the other;
+ * counts of every stage; one way to end for all. Callers: the loader, which wires the stages, starts and
+ * stops them, and whoever wants to run one of them alone: no file here names the loader.
+ *
+ *   batches ──► ring ◄──────────────────── slots, chunks
+ *                │ claim           ready ▲  take         full ▲  wait         staged ▲  take, release
+ *                ▼                       │   ▼                │   ▼                  │   ▼
+ *             read stage ────────────────┘ decode stage ──────┘ staging ─────────────┘ whoever consumes
+ *             locate, resident, readers    place, bad samples   devices
+ *
+ *   halt     the first error, or a stop, ends all of them
+ *
+ * Each stage is a struct with create, start, join, destroy and counters, and can be run without threads.
+ * Between stages stands the ring alone, so a stage knows no other stage. Calls go down:
+ *
+ *   read stage, decode stage, staging
+ *   bad samples                              what follows from a sample that cannot be placed
+ *   locate, place                            where the bytes of samples are; what becomes of them
+ *   ring                                     slots and chunks change hands
+ *   chunk, slot, halt, notices */
+#ifndef MRI_STREAM_H
+#define MRI_STREAM_H
+
+#include "pipeline/stream/decode_stage.h"
+#include "pipeline/stream/read_stage.h"
+#include "pipeline/stream/staging.h"
+
+#endif
