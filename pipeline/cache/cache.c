@@ -1,8 +1,5 @@
 /* pipeline/cache/cache.c: which samples are kept, what an entry looks like; where entries lie is
  * cache_memory.c's and cache_disk.c's. */
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "pipeline/cache/cache_store.h"
 
 #define ENTRY_MAGIC 0x4543524du /* "MRCE" */
@@ -59,17 +56,6 @@ void mri_cache_close(mri_cache *c)
 int mri_cache_fd(const mri_cache *c) { return c->cfg.folder ? mri_cache_disk_fd(c) : -1; }
 const char *mri_cache_path(const mri_cache *c) { return c->cfg.folder ? mri_cache_disk_path(c) : NULL; }
 
-void mri_cache_note(mri_cache *c, unsigned note, const char *format, ...)
-{
-    char text[512];
-    va_list args;
-    if (__atomic_fetch_or(&c->notes_told, note, __ATOMIC_RELAXED) & note || !c->cfg.note) return;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    c->cfg.note(c->cfg.note_context, text);
-}
-
 /* ------------------------------------------------------------------------------ find, drop */
 
 bool mri_cache_find(const mri_cache *c, uint64_t sample, mri_cache_place *out)
@@ -103,13 +89,6 @@ void mri_cache_drop(mri_cache *c, uint64_t sample, const mri_cache_place *place)
         "%s: the entry of sample %llu at offset %llu is damaged; it is made anew, and others like it",
         mri_cache_path(c) ? mri_cache_path(c) : "cache", (unsigned long long)sample,
         (unsigned long long)place->offset);
-}
-
-mri_cache_counts mri_cache_counts_of(const mri_cache *c)
-{
-    return (mri_cache_counts){__atomic_load_n(&c->entries, __ATOMIC_RELAXED),
-                              __atomic_load_n(&c->used, __ATOMIC_RELAXED),
-                              __atomic_load_n(&c->dropped, __ATOMIC_RELAXED)};
 }
 
 /* ------------------------------------------------------------------------------ entries */

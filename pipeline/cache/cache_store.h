@@ -1,5 +1,5 @@
-/* pipeline/cache/cache_store.h: the two places where entries lie. Private to cache.c, cache_memory.c and
- * cache_disk.c. */
+/* pipeline/cache/cache_store.h: the two places where entries lie, and what they share (cache_store.c).
+ * Private to cache*.c: cache.c calls the places, they call cache_store.c alone. */
 #ifndef MRI_CACHE_STORE_H
 #define MRI_CACHE_STORE_H
 

@@ -7,7 +7,6 @@
  * normalisation that only feeds it), where an op may work in place, and where backward ends: at the first
  * layers with parameters, whose input's gradient nobody wants. Only what stands directly behind in the list
  * rides along, so the list is an order to run the nodes in, too. */
-#include <stdio.h>
 
 #include "train/run/nodes.h"
 

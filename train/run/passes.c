@@ -7,7 +7,6 @@
  *
  * What changes from step to step is in the slot's memory and in mr_step_values, which the calls read on the
  * device. Nothing here waits. */
-#include <stdio.h>
 
 #include "base/ranges.h"
 #include "train/run/replica.h"

@@ -458,3 +458,15 @@ int mri_checkpoint_verify(const mri_checkpoint *ck, mr_error *err)
     free(chunk);
     return rc ? rc : mri_checkpoint_names_check(ck, err);
 }
+
+int mr_checkpoint_class_names(const char *path, const char ***names, uint32_t *count, mr_error *err)
+{
+    mri_checkpoint *ck;
+    *names = NULL;
+    *count = 0;
+    int rc = mri_checkpoint_open(&ck, path, err);
+    if (rc) return rc;
+    rc = mri_checkpoint_names_read(ck, names, count, err);
+    mri_checkpoint_close(ck);
+    return rc;
+}

@@ -66,6 +66,8 @@ int mri_checkpoint_names_write(mri_names_place *place, int fd, const char *path,
 /* Do they end with the file? */
 bool mri_checkpoint_names_fit(const mri_names_place *place, uint64_t file_bytes);
 int mri_checkpoint_names_check(const mri_checkpoint *ck, mr_error *err);
+/* As mr_checkpoint_class_names(); what it gives stays as it is where there are none. */
+int mri_checkpoint_names_read(const mri_checkpoint *ck, const char ***names, uint32_t *count, mr_error *err);
 
 /* ---- the folder: step-NNNNNNNNNNNN.mrck by updates done, and best.mrck ---- */
 int mri_checkpoint_folder_make(const char *folder, mr_error *err);

@@ -86,7 +86,7 @@ int mri_checkpoint_names_check(const mri_checkpoint *ck, mr_error *err)
     return rc;
 }
 
-static int names_of(const mri_checkpoint *ck, const char ***names, uint32_t *count, mr_error *err)
+int mri_checkpoint_names_read(const mri_checkpoint *ck, const char ***names, uint32_t *count, mr_error *err)
 {
     char *text;
     int rc = read_text(ck, &text, err);
@@ -102,17 +102,5 @@ static int names_of(const mri_checkpoint *ck, const char ***names, uint32_t *cou
     else rc = mr_error_set(err, MR_ENOMEM, "no memory for the names of %u classes", ck->info.classes);
     free(at);
     free(text);
-    return rc;
-}
-
-int mr_checkpoint_class_names(const char *path, const char ***names, uint32_t *count, mr_error *err)
-{
-    mri_checkpoint *ck;
-    *names = NULL;
-    *count = 0;
-    int rc = mri_checkpoint_open(&ck, path, err);
-    if (rc) return rc;
-    rc = names_of(ck, names, count, err);
-    mri_checkpoint_close(ck);
     return rc;
 }

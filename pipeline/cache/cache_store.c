@@ -1,0 +1,23 @@
+/* pipeline/cache/cache_store.c: what both places of entries say and count. */
+#include "pipeline/cache/cache_store.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void mri_cache_note(mri_cache *c, unsigned note, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    if (__atomic_fetch_or(&c->notes_told, note, __ATOMIC_RELAXED) & note || !c->cfg.note) return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    c->cfg.note(c->cfg.note_context, text);
+}
+
+mri_cache_counts mri_cache_counts_of(const mri_cache *c)
+{
+    return (mri_cache_counts){__atomic_load_n(&c->entries, __ATOMIC_RELAXED),
+                              __atomic_load_n(&c->used, __ATOMIC_RELAXED),
+                              __atomic_load_n(&c->dropped, __ATOMIC_RELAXED)};
+}
