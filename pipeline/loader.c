@@ -34,22 +34,23 @@ int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config
     *out = NULL;
     mr_loader *l = calloc(1, sizeof *l);
     if (!l) return mr_error_set(err, MR_ENOMEM, "no memory for a loader");
-    mr_loader_defaults(&l->cfg);
-    int rc = mri_settings_take(&l->cfg, sizeof l->cfg, cfg, "loader", err);
+    mr_loader_defaults(&l->plan.cfg);
+    int rc = mri_settings_take(&l->plan.cfg, sizeof l->plan.cfg, cfg, "loader", err);
     if (rc != MR_OK) {
         free(l);
         return rc;
     }
-    l->source = src;
+    l->plan.source = src;
     mri_halt_init(&l->halt);
-    const mri_listener listener = {.on_bad = l->cfg.on_bad,
-                                   .bad_context = l->cfg.bad_context,
-                                   .on_note = l->cfg.on_note,
-                                   .note_context = l->cfg.note_context};
+    const mri_listener listener = {.on_bad = l->plan.cfg.on_bad,
+                                   .bad_context = l->plan.cfg.bad_context,
+                                   .on_note = l->plan.cfg.on_note,
+                                   .note_context = l->plan.cfg.note_context};
     mri_notices_init(&l->notices, &listener);
-    mri_bad_samples_init(&l->bad, &l->batches, &l->notices, l->cfg.bad, l->cfg.max_bad);
-    rc = mri_loader_prepare(l, err);
-    if (rc == MR_OK && l->threads) rc = start_stages(l, err);
+    mri_bad_samples_init(&l->bad, &l->plan.batches, &l->notices, l->plan.cfg.bad, l->plan.cfg.max_bad);
+    rc = mri_loader_plan_make(&l->plan, err);
+    if (rc == MR_OK) rc = mri_loader_make(l, err);
+    if (rc == MR_OK && l->plan.threads) rc = start_stages(l, err);
     if (rc != MR_OK) {
         mr_loader_close(l);
         return rc;
@@ -75,16 +76,15 @@ void mr_loader_close(mr_loader *l)
     if (!lost) mri_resident_destroy(l->resident);
     mri_slots_fini(&l->slots);
     free(l->host_parts);
-    mri_batches_fini(&l->batches);
     mri_cache_close(l->cache); /* readers are gone: nobody reads its file */
-    mr_augment_destroy(l->augment);
+    mri_loader_plan_drop(&l->plan);
     mri_bad_samples_fini(&l->bad);
     mri_notices_fini(&l->notices);
     mri_halt_fini(&l->halt);
     free(l);
 }
 
-const mr_loader_info *mr_loader_info_of(const mr_loader *l) { return &l->info; }
+const mr_loader_info *mr_loader_info_of(const mr_loader *l) { return &l->plan.info; }
 
 /* ------------------------------------------------------------------------------ next, release */
 
@@ -127,34 +127,34 @@ static int wait_for_batch(mr_loader *l, uint64_t timeout_ns, mr_error *err)
 
 static const mr_part *host_parts(mr_loader *l, const mri_slot *slot)
 {
-    mr_part *parts = l->host_parts + (size_t)(slot - l->slots.slot) * l->info.parts;
-    for (uint32_t r = 0; r < l->info.parts; r++) {
+    mr_part *parts = l->host_parts + (size_t)(slot - l->slots.slot) * l->plan.info.parts;
+    for (uint32_t r = 0; r < l->plan.info.parts; r++) {
         mr_part *p = &parts[r];
-        mri_batches_part(&l->batches, slot->count, r, &p->first, &p->count);
+        mri_batches_part(&l->plan.batches, slot->count, r, &p->first, &p->count);
         p->form = MR_PART_PIXELS;
-        p->pixels = slot->pixels ? slot->pixels + p->first * l->layout.sample_bytes : NULL;
+        p->pixels = slot->pixels ? slot->pixels + p->first * l->plan.layout.sample_bytes : NULL;
         p->labels = slot->labels + p->first;
         p->affine = slot->affine ? slot->affine + 2 * (size_t)p->first : NULL;
-        mri_fields_show(&l->fields, slot->rows, p->first, p->field);
+        mri_fields_show(&l->plan.fields, slot->rows, p->first, p->field);
     }
     return parts;
 }
 
 static void describe(mr_loader *l, const mri_ring_batch *b, mr_batch *out)
 {
-    *out = (mr_batch){.global_step = b->place, .part_count = l->info.parts, .counted = b->counted};
-    mri_batches_place(&l->batches, b->batch, &out->epoch, &out->step);
-    out->last = out->step + 1 == l->info.steps_per_epoch;
-    out->count = mri_batches_count(&l->batches, b->batch);
+    *out = (mr_batch){.global_step = b->place, .part_count = l->plan.info.parts, .counted = b->counted};
+    mri_batches_place(&l->plan.batches, b->batch, &out->epoch, &out->step);
+    out->last = out->step + 1 == l->plan.info.steps_per_epoch;
+    out->count = mri_batches_count(&l->plan.batches, b->batch);
     out->parts = l->staging ? mri_staging_parts(l->staging, b->batch) : host_parts(l, b->slot);
-    if (!l->staging || l->cfg.keep_host) {
+    if (!l->staging || l->plan.cfg.keep_host) {
         out->pixels = b->slot->pixels;
         out->labels = b->slot->labels;
         out->affine = b->slot->affine;
         out->ids = b->slot->ids;
-        mri_fields_show(&l->fields, b->slot->rows, 0, out->field);
+        mri_fields_show(&l->plan.fields, b->slot->rows, 0, out->field);
     }
-    for (uint32_t k = 0; k < l->fields.count; k++) out->field[k].width = out->parts[0].field[k].width;
+    for (uint32_t k = 0; k < l->plan.fields.count; k++) out->field[k].width = out->parts[0].field[k].width;
 }
 
 int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
@@ -166,7 +166,7 @@ int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_er
         return mr_error_set(
             err, MR_EINVAL,
             "release a batch before asking for the next: the loader has room for %u, and all are held", room);
-    if (!l->threads) prepare_inline(l);
+    if (!l->plan.threads) prepare_inline(l);
     const int rc = wait_for_batch(l, timeout_ns, err);
     if (rc != MR_OK) return rc;
     mri_ring_batch taken;
@@ -185,7 +185,8 @@ int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)
     if (!mri_ring_may_release(l->ring, batch->global_step) || (l->staging && !streams)) return MR_EINVAL;
     int rc = MR_OK;
     /* prefetch off: nothing overlaps, so the next read starts when this step's work is over */
-    if (l->staging) rc = mri_staging_consumed(l->staging, batch->global_step, streams, !l->threads, &failed);
+    if (l->staging)
+        rc = mri_staging_consumed(l->staging, batch->global_step, streams, !l->plan.threads, &failed);
     if (rc != MR_OK) mri_halt_fail(&l->halt, rc, &failed);
     mri_ring_release(l->ring);
     return rc;

@@ -1,5 +1,5 @@
 /* pipeline/loader_private.h: the loader: the stages of pipeline/stream/stream.h wired together, and what they
- * share that is fixed. Private to loader.c, loader_open.c, loader_budget.c, loader_stats.c.
+ * share that is fixed. Private to loader*.c.
  *
  * Prefetch off is the same code with no threads: mr_loader_next() claims, reads, decodes and copies chunk by
  * chunk. */
@@ -17,21 +17,28 @@ typedef struct mri_memory_plan {
                                                                     */
 } mri_memory_plan;
 
-struct mr_loader {
-    mr_loader_config cfg; /* fixed after open, like all down to the consumer's */
-    mr_loader_info info;
+/* Everything that is known before memory is taken; fixed from then on. Written by loader_plan.c; the settings
+ * that it begins with are loader.c's. */
+typedef struct mri_loader_plan {
+    mr_loader_config cfg;
     const mr_source *source;
+    mr_loader_info info;
     mr_augment *augment;
     const mri_cache_form *cache_form; /* NULL: the source has no pictures */
     mri_fields fields;
     mri_batches batches;
     mri_slot_layout layout;
-    mri_place_config place;
-    mri_locator locator;
     mr_io io;
     char io_note[160];
     bool threads; /* prefetch on */
     uint32_t slot_count, device_slots;
+    mri_memory_plan memory;
+} mri_loader_plan;
+
+struct mr_loader {
+    mri_loader_plan plan;
+    mri_place_config place; /* fixed once the stages are made, like the locator */
+    mri_locator locator;
 
     mri_halt halt;
     mri_notices notices;
@@ -49,11 +56,17 @@ struct mr_loader {
     uint64_t wait_ns, batches_out, samples_out; /* atomic; the consumer's */
 };
 
-/* ---- loader_open.c: everything before the first thread ---- */
-int mri_loader_prepare(mr_loader *l, mr_error *err);
+/* ---- loader_plan.c ---- */
+/* From cfg and source, which are set. On failure mri_loader_plan_drop() is still to be called. */
+int mri_loader_plan_make(mri_loader_plan *plan, mr_error *err);
+void mri_loader_plan_drop(mri_loader_plan *plan); /* accepts one with settings only */
+
+/* ---- loader_open.c ---- */
+/* Everything before the first thread. On failure mr_loader_close() undoes what was done. */
+int mri_loader_make(mr_loader *l, mr_error *err);
 
 /* ---- loader_budget.c ---- */
 /* MR_ELIMIT when what the loader may come to hold is over the budget. */
-int mri_plan_memory(const mr_loader *l, mri_memory_plan *out, mr_error *err);
+int mri_plan_memory(const mri_loader_plan *plan, mri_memory_plan *out, mr_error *err);
 
 #endif

@@ -7,8 +7,8 @@ static void read_stats(const mr_loader *l, mr_loader_stats *out)
 {
     const mri_read_counters *read = mri_read_stage_counters(l->read);
     const mri_decode_counters *decode = mri_decode_stage_counters(l->decode);
-    *out = (mr_loader_stats){.read = mri_stage_stats(&read->stage, l->info.readers),
-                             .decode = mri_stage_stats(&decode->stage, l->info.workers),
+    *out = (mr_loader_stats){.read = mri_stage_stats(&read->stage, l->plan.info.readers),
+                             .decode = mri_stage_stats(&decode->stage, l->plan.info.workers),
                              .wait_ns = mri_counted(&l->wait_ns),
                              .batches = mri_counted(&l->batches_out),
                              .samples = mri_counted(&l->samples_out),
@@ -28,8 +28,8 @@ static void read_stats(const mr_loader *l, mr_loader_stats *out)
         out->cache_dropped = c.dropped;
     }
     if (!l->staging) return;
-    out->copy = mri_stage_stats(mri_staging_counter(l->staging), l->threads ? 1 : 0);
-    for (uint32_t r = 0; r < l->info.parts; r++) out->bytes_copied[r] = mri_staging_bytes(l->staging, r);
+    out->copy = mri_stage_stats(mri_staging_counter(l->staging), l->plan.threads ? 1 : 0);
+    for (uint32_t r = 0; r < l->plan.info.parts; r++) out->bytes_copied[r] = mri_staging_bytes(l->staging, r);
 }
 
 void mr_loader_stats_read_sized(const mr_loader *l, mr_loader_stats *out)

@@ -148,9 +148,8 @@ static bool pad_bits(double v, mr_dtype dtype, uint8_t *out)
 static const char *const role_names[] = {"plain", "boxes", "values", "mask"};
 
 typedef struct planning {
-    const mr_source *src;
     const mr_source_info *info;
-    const mr_loader_config *cfg;
+    const mri_fields_config *cfg;
     mri_fields *f;
     mr_error *err;
 } planning;
@@ -214,7 +213,7 @@ static int set_boxes(const planning *g, mri_field_plan *p, mr_loader_field_info 
     if (rc != MR_OK) return rc;
     if (!may_be_boxes(s)) return wrong_type(g, p, "a tensor of n x 4 or more f32 or f64");
     if (s->ndim == 2) p->columns = (uint32_t)s->dim[1];
-    else rc = mri_peek(g->src, mri_peek_may_be_bad(g->cfg), look_at_columns, p, g->err);
+    else rc = mri_peek(g->cfg->source, g->cfg->may_be_bad, look_at_columns, p, g->err);
     p->dtype = MR_F32;
     p->varies = true;
     out->ndim = 1;
@@ -256,8 +255,7 @@ static bool may_be_mask(const mr_field *s)
     }
 }
 
-static int set_mask(const planning *g, mri_field_plan *p, mr_loader_field_info *out, uint32_t out_h,
-                    uint32_t out_w)
+static int set_mask(const planning *g, mri_field_plan *p, mr_loader_field_info *out)
 {
     const int rc = needs_picture(g, p);
     if (rc != MR_OK) return rc;
@@ -266,8 +264,8 @@ static int set_mask(const planning *g, mri_field_plan *p, mr_loader_field_info *
     p->dtype = MR_U8;
     g->f->has_masks = true;
     out->ndim = 2;
-    out->dim[0] = out_h;
-    out->dim[1] = out_w;
+    out->dim[0] = g->cfg->out_h;
+    out->dim[1] = g->cfg->out_w;
     return MR_OK;
 }
 
@@ -310,7 +308,7 @@ static int set_room(const planning *g, mri_field_plan *p, mr_loader_field_info *
 }
 
 static int plan_field(const planning *g, mri_field_plan *p, mr_loader_field_info *out,
-                      const mr_loader_field *asked, uint32_t out_h, uint32_t out_w)
+                      const mr_loader_field *asked)
 {
     int rc = find_field(p, g->info, asked->name, g->err);
     if (rc != MR_OK) return rc;
@@ -320,7 +318,7 @@ static int plan_field(const planning *g, mri_field_plan *p, mr_loader_field_info
     case MR_ROLE_PLAIN: rc = set_plain(g, p, out); break;
     case MR_ROLE_BOXES: rc = set_boxes(g, p, out); break;
     case MR_ROLE_BOX_VALUES: rc = set_values(g, p, out); break;
-    case MR_ROLE_MASK: rc = set_mask(g, p, out, out_h, out_w); break;
+    case MR_ROLE_MASK: rc = set_mask(g, p, out); break;
     default:
         rc = mr_error_set(g->err, MR_EINVAL, "field %s: role %d is none of the known ones", p->name,
                           (int)asked->role);
@@ -336,22 +334,22 @@ static int plan_field(const planning *g, mri_field_plan *p, mr_loader_field_info
     return set_room(g, p, out, asked->most);
 }
 
-int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mr_source *src,
-                    const mr_loader_config *cfg, uint32_t out_h, uint32_t out_w, mr_error *err)
+int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mri_fields_config *cfg, mr_error *err)
 {
-    const planning g = {.src = src, .info = mr_source_info_of(src), .cfg = cfg, .f = f, .err = err};
+    const planning g = {.info = mr_source_info_of(cfg->source), .cfg = cfg, .f = f, .err = err};
+    const uint32_t count = cfg->asked_count;
     *f = (mri_fields){0};
-    if (cfg->field_count > MR_LOADER_MAX_FIELDS || (cfg->field_count && !cfg->fields))
-        return mr_error_set(err, MR_EINVAL, "%u fields: expected at most %d, and a list of them",
-                            cfg->field_count, MR_LOADER_MAX_FIELDS);
+    if (count > MR_LOADER_MAX_FIELDS || (count && !cfg->asked))
+        return mr_error_set(err, MR_EINVAL, "%u fields: expected at most %d, and a list of them", count,
+                            MR_LOADER_MAX_FIELDS);
     if (cfg->width_multiple == 0 || cfg->width_multiple > MOST_MULTIPLE)
         return mr_error_set(err, MR_EINVAL, "widths that are multiples of %u: expected 1..%d",
                             cfg->width_multiple, MOST_MULTIPLE);
-    if (cfg->field_count && cfg->cache != MR_CACHE_OFF)
+    if (count && cfg->cached)
         return mr_error_set(err, MR_EINVAL,
                             "a cache keeps pictures and labels alone: leave out --cache or --fields");
-    for (uint32_t k = 0; k < cfg->field_count; k++) {
-        const int rc = plan_field(&g, &f->field[k], &info[k], &cfg->fields[k], out_h, out_w);
+    for (uint32_t k = 0; k < count; k++) {
+        const int rc = plan_field(&g, &f->field[k], &info[k], &cfg->asked[k]);
         if (rc != MR_OK) return rc;
         f->count++;
     }
@@ -360,11 +358,11 @@ int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mr_source *
 
 /* ------------------------------------------------------------------------------ boxes for crops */
 
-int mri_fields_plan_crops(mri_fields *f, const mr_source_info *src, const mr_loader_config *cfg,
-                          mr_error *err)
+int mri_fields_plan_crops(mri_fields *f, const mri_fields_config *cfg, mr_error *err)
 {
+    const mr_source_info *src = mr_source_info_of(cfg->source);
     char known[400];
-    if (cfg->cache != MR_CACHE_OFF)
+    if (cfg->cached)
         return mr_error_set(err, MR_EINVAL,
                             "a cache keeps pictures and labels alone, no boxes for crops: leave out --cache, "
                             "or covers= in the "

@@ -62,14 +62,22 @@ typedef struct mri_field_scratch {
     mri_buffer mask;
 } mri_field_scratch;
 
-/* cfg->fields for this source, whose pictures become out_h x out_w; info gets cfg->field_count entries, whose
- * names are f's. MR_EINVAL says which fields there are or what a role takes. */
-int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mr_source *src,
-                    const mr_loader_config *cfg, uint32_t out_h, uint32_t out_w, mr_error *err);
+typedef struct mri_fields_config {
+    const mr_source *source;
+    const mr_loader_field *asked;
+    uint32_t asked_count;
+    uint32_t width_multiple;
+    uint64_t may_be_bad;   /* damaged samples that a look at the first ones may pass over (peek.h) */
+    bool cached;           /* samples come out of a cache, which keeps no fields */
+    uint32_t out_h, out_w; /* of pictures in the batch */
+} mri_fields_config;
+
+/* info gets asked_count entries, whose names are f's. MR_EINVAL says which fields there are or what a role
+ * takes. */
+int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mri_fields_config *cfg, mr_error *err);
 /* Find the boxes for an augmentation that takes them: the first delivered, else what the source calls boxes.
  * After mri_fields_plan(). */
-int mri_fields_plan_crops(mri_fields *f, const mr_source_info *src, const mr_loader_config *cfg,
-                          mr_error *err);
+int mri_fields_plan_crops(mri_fields *f, const mri_fields_config *cfg, mr_error *err);
 /* What to say of a source without pictures when no field was named. */
 int mri_fields_missing(const mr_source_info *src, mr_error *err);
 

@@ -29,11 +29,6 @@ int mri_peek(const mr_source *src, uint64_t may_be_bad, mri_look *look, void *co
     return rc;
 }
 
-uint64_t mri_peek_may_be_bad(const mr_loader_config *cfg)
-{
-    return cfg->bad == MR_BAD_STOP ? 0 : cfg->max_bad;
-}
-
 typedef struct seen_size {
     uint32_t image_field;
     const mr_decode_config *decode;

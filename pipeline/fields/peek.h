@@ -10,8 +10,6 @@ typedef int mri_look(void *context, const mr_sample *sample, mr_error *err);
  * can use. Each bad one is told when its turn comes. */
 int mri_peek(const mr_source *src, uint64_t may_be_bad, mri_look *look, void *context, mr_error *err);
 
-uint64_t mri_peek_may_be_bad(const mr_loader_config *cfg);
-
 /* Size of the first picture, for data whose format does not say that all pictures have one size. The source
  * has pictures. */
 int mri_peek_size(const mr_source *src, const mr_decode_config *decode, uint64_t may_be_bad, uint32_t *h,

@@ -4,7 +4,7 @@
 #include "base/util.h"
 #include "pipeline/order/sampler.h"
 
-static int plan_range(mri_batches *b, const mr_loader_config *cfg, mr_error *err)
+static int plan_range(mri_batches *b, const mri_batches_config *cfg, mr_error *err)
 {
     const uint64_t most = UINT64_MAX / 2; /* batches are numbered over all epochs: endless ones end here */
     if (__builtin_mul_overflow(cfg->epochs, b->steps_per_epoch, &b->end_batch) || b->end_batch > most)
@@ -19,16 +19,15 @@ static int plan_range(mri_batches *b, const mr_loader_config *cfg, mr_error *err
     return MR_OK;
 }
 
-int mri_batches_plan(mri_batches *b, const mr_loader_config *cfg, uint64_t sample_count, uint32_t parts,
-                     mr_error *err)
+int mri_batches_plan(mri_batches *b, const mri_batches_config *cfg, mr_error *err)
 {
-    const uint64_t n = sample_count, batch = cfg->batch;
+    const uint64_t n = cfg->sample_count, batch = cfg->batch;
     *b = (mri_batches){.order = cfg->order,
                        .block = cfg->block,
                        .batch = cfg->batch,
                        .seed = cfg->seed,
                        .tail = cfg->tail,
-                       .parts = parts,
+                       .parts = cfg->parts,
                        .sample_count = n,
                        .steps_per_epoch = n / batch + (n % batch && cfg->tail != MR_TAIL_DROP)};
     if (b->steps_per_epoch == 0)

@@ -23,9 +23,16 @@ typedef struct mri_batches {
     mri_windows *windows;            /* NULL: batches are cut from the order as it is; else owned */
 } mri_batches;
 
-/* From the loader's settings, which are checked. MR_EINVAL: nothing would be delivered. */
-int mri_batches_plan(mri_batches *b, const mr_loader_config *cfg, uint64_t sample_count, uint32_t parts,
-                     mr_error *err);
+typedef struct mri_batches_config {
+    mr_order order;
+    uint32_t block, batch, parts;
+    uint64_t seed;
+    mr_tail tail;
+    uint64_t sample_count, epochs, start_epoch, start_step;
+} mri_batches_config;
+
+/* MR_EINVAL: nothing would be delivered. */
+int mri_batches_plan(mri_batches *b, const mri_batches_config *cfg, mr_error *err);
 /* Samples of one length into one batch (windows.h). */
 int mri_batches_add_windows(mri_batches *b, const mr_source *source, uint32_t window, mr_error *err);
 void mri_batches_fini(mri_batches *b);

@@ -17,14 +17,15 @@ static void open_memory(line *l, const line_config *cfg)
 void line_open(line *l, const line_config *cfg)
 {
     mr_error err = MR_ERROR_INIT;
-    mr_loader_config settings;
     memset(l, 0, sizeof *l);
     l->source = mrt_source(mrt_idx_set("line", cfg->samples, LINE_HIGH, LINE_WIDE));
-    mr_loader_defaults(&settings);
-    settings.batch = cfg->batch;
-    settings.order = MR_ORDER_SEQUENTIAL;
-    settings.epochs = at_least_one(cfg->epochs);
-    MRT_OK(mri_batches_plan(&l->batches, &settings, cfg->samples, at_least_one(cfg->parts), &err), &err);
+    const mri_batches_config batches = {.order = MR_ORDER_SEQUENTIAL,
+                                        .block = 1,
+                                        .batch = cfg->batch,
+                                        .parts = at_least_one(cfg->parts),
+                                        .sample_count = cfg->samples,
+                                        .epochs = at_least_one(cfg->epochs)};
+    MRT_OK(mri_batches_plan(&l->batches, &batches, &err), &err);
     mri_halt_init(&l->halt);
     open_memory(l, cfg);
     const mri_ring_config ring = {.batches = &l->batches,

@@ -1,0 +1,213 @@
+/* pipeline/loader_plan.c: from settings to all that follows from them, before memory is taken: which batches,
+ * what size of picture, which fields, how many threads and slots, and what all of it may come to hold. */
+#include "formats/source/source.h"
+#include "pipeline/fields/peek.h"
+#include "pipeline/loader_private.h"
+
+/* Far above what helps, and low enough that no count below overflows. */
+static int check_counts(const mr_loader_config *cfg, mr_error *err)
+{
+    const struct {
+        const char *name;
+        uint32_t value, most;
+    } counts[] = {
+        {"prefetch", cfg->prefetch, 65535},
+        {"workers", cfg->workers, 4096},
+        {"readers", cfg->readers, 1024},
+        {"depth", cfg->depth, 4096},
+    };
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(counts); i++)
+        if (counts[i].value > counts[i].most)
+            return mr_error_set(err, MR_EINVAL, "%s %u: expected at most %u", counts[i].name, counts[i].value,
+                                counts[i].most);
+    return MR_OK;
+}
+
+static int check_settings(mri_loader_plan *plan, mr_error *err)
+{
+    const mr_loader_config *cfg = &plan->cfg;
+    const mr_source_info *info = mr_source_info_of(plan->source);
+    if (cfg->batch == 0)
+        return mr_error_set(err, MR_EINVAL, "batch 0: expected at least one sample per batch");
+    if (info->count == 0) return mr_error_set(err, MR_EINVAL, "%s holds no samples", info->path);
+    if (info->image_field < 0 && cfg->field_count == 0) return mri_fields_missing(info, err);
+    if (cfg->length_window && info->length_field == MR_NO_FIELD) return mri_windows_no_lengths(info, err);
+    if (cfg->channels != 0 && cfg->channels != 1 && cfg->channels != 3)
+        return mr_error_set(err, MR_EINVAL, "channels %u: expected 1, 3 or 0 (what the data has)",
+                            cfg->channels);
+    if (cfg->free_order && cfg->devices)
+        return mr_error_set(err, MR_EINVAL, "free order is for batches in host memory, without devices");
+    const uint32_t parts = cfg->devices ? cfg->device_count : cfg->parts;
+    if (parts == 0 || parts > MR_LOADER_MAX_PARTS)
+        return mr_error_set(err, MR_EINVAL, "%u replicas: expected 1..%d", parts, MR_LOADER_MAX_PARTS);
+    if (cfg->epochs == 0 || cfg->start_epoch >= cfg->epochs)
+        return mr_error_set(err, MR_EINVAL, "start at epoch %llu of %llu: nothing is left to deliver",
+                            (unsigned long long)cfg->start_epoch, (unsigned long long)cfg->epochs);
+    if (cfg->cache == MR_CACHE_DISK && (!cfg->cache_folder || !cfg->cache_folder[0]))
+        return mr_error_set(err, MR_EINVAL, "a cache on disk needs a folder");
+    plan->info.parts = parts;
+    return check_counts(cfg, err);
+}
+
+static int plan_batches(mri_loader_plan *plan, mr_error *err)
+{
+    const mr_loader_config *cfg = &plan->cfg;
+    const mri_batches_config batches = {.order = cfg->order,
+                                        .block = cfg->block,
+                                        .batch = cfg->batch,
+                                        .seed = cfg->seed,
+                                        .tail = cfg->tail,
+                                        .parts = plan->info.parts,
+                                        .sample_count = mr_source_info_of(plan->source)->count,
+                                        .epochs = cfg->epochs,
+                                        .start_epoch = cfg->start_epoch,
+                                        .start_step = cfg->start_step};
+    return mri_batches_plan(&plan->batches, &batches, err);
+}
+
+static void plan_epochs(mri_loader_plan *plan)
+{
+    const mri_batches *b = &plan->batches;
+    plan->info.sample_count = b->sample_count;
+    plan->info.steps_per_epoch = b->steps_per_epoch;
+    plan->info.dropped = mri_batches_dropped(b);
+    plan->info.padded = mri_batches_padded(b);
+    plan->info.epoch_samples = b->sample_count - plan->info.dropped;
+}
+
+/* Batches of fields alone. */
+static int no_pictures(const mri_loader_plan *plan, mr_error *err)
+{
+    if (strcmp(plan->info.augment, "none") == 0) return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "augment %s: %s has no pictures to augment; leave it at none",
+                        plan->info.augment, mr_source_info_of(plan->source)->path);
+}
+
+/* Damaged samples that a look at the first ones may meet. */
+static uint64_t may_be_bad(const mr_loader_config *cfg) { return cfg->bad == MR_BAD_STOP ? 0 : cfg->max_bad; }
+
+static int plan_pixels(mri_loader_plan *plan, mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(plan->source);
+    int rc = mr_augment_create(&plan->augment, plan->cfg.augment ? plan->cfg.augment : "none",
+                               plan->cfg.training, err);
+    if (rc != MR_OK) return rc;
+    mr_augment_normalise(plan->augment, plan->info.mean, plan->info.std, &plan->info.uses_affine);
+    plan->info.augment = mr_augment_text(plan->augment);
+    if (info->image_field < 0) return no_pictures(plan, err);
+    uint32_t h = info->height, w = info->width;
+    rc = mr_augment_output(plan->augment, h, w, &plan->info.height, &plan->info.width, err);
+    if (rc != MR_OK && h == 0) { /* one size for all may still be true: the first picture says which, the
+                                    others are checked */
+        rc = mri_peek_size(plan->source, &plan->cfg.decode, may_be_bad(&plan->cfg), &h, &w, err);
+        if (rc == MR_OK)
+            rc = mr_augment_output(plan->augment, h, w, &plan->info.height, &plan->info.width, err);
+    }
+    if (rc != MR_OK) return rc;
+    plan->info.channels = plan->cfg.channels ? plan->cfg.channels : info->channels == 1 ? 1 : 3;
+    plan->cache_form = mri_cache_form_for(plan->augment, &plan->cfg.decode,
+                                          info->fields[info->image_field].type, h, w, plan->info.channels);
+    return MR_OK;
+}
+
+static void plan_layout(mri_loader_plan *plan)
+{
+    plan->layout =
+        (mri_slot_layout){.batch = plan->cfg.batch,
+                          .sample_bytes = (size_t)plan->info.height * plan->info.width * plan->info.channels,
+                          .uses_affine = plan->info.uses_affine,
+                          .fields = &plan->fields};
+}
+
+static int plan_fields(mri_loader_plan *plan, mr_error *err)
+{
+    const mri_fields_config cfg = {.source = plan->source,
+                                   .asked = plan->cfg.fields,
+                                   .asked_count = plan->cfg.field_count,
+                                   .width_multiple = plan->cfg.width_multiple,
+                                   .may_be_bad = may_be_bad(&plan->cfg),
+                                   .cached = plan->cfg.cache != MR_CACHE_OFF,
+                                   .out_h = plan->info.height,
+                                   .out_w = plan->info.width};
+    int rc = mri_fields_plan(&plan->fields, plan->info.field, &cfg, err);
+    if (rc == MR_OK && mri_augment_takes_boxes(plan->augment))
+        rc = mri_fields_plan_crops(&plan->fields, &cfg, err);
+    plan->cfg.fields = NULL; /* the caller's; what it said is in the plan */
+    plan->info.field_count = plan->fields.count;
+    return rc;
+}
+
+static void plan_threads(mri_loader_plan *plan)
+{
+    mr_loader_config *cfg = &plan->cfg;
+    plan->io = cfg->io;
+    if (cfg->depth == 0) cfg->depth = 1;
+    if (plan->io != MR_IO_PREAD && !mri_uring_usable(cfg->depth, plan->io_note, sizeof plan->io_note))
+        plan->io = MR_IO_PREAD;
+    if (plan->io != MR_IO_PREAD) plan->io = MR_IO_URING;
+    if (mri_source_is_remote(plan->source))
+        plan->io = MR_IO_PREAD; /* of what was fetched; one reader has `depth` of them under way */
+    plan->threads = cfg->prefetch > 0;
+    if (cfg->workers == 0) cfg->workers = mri_core_count();
+    if (cfg->readers == 0)
+        cfg->readers = plan->io == MR_IO_PREAD && !mri_source_is_remote(plan->source) ? 4 : 1;
+    if (!plan->threads) cfg->workers = cfg->readers = 1; /* seats, not threads */
+    plan->slot_count = plan->threads ? cfg->prefetch + 1 : 1;
+    plan->device_slots = plan->threads ? 2 : 1;
+    if (cfg->devices && cfg->keep_host && plan->threads) plan->slot_count += plan->device_slots;
+    plan->info.prefetch = cfg->prefetch;
+    plan->info.workers = plan->threads ? cfg->workers : 0;
+    plan->info.readers = plan->threads ? cfg->readers : 0;
+    plan->info.io = plan->io == MR_IO_URING ? "io_uring" : "pread";
+    plan->info.io_note = plan->io_note;
+}
+
+static void fill_info(mri_loader_plan *plan)
+{
+    plan->info.batch = plan->cfg.batch;
+    plan->info.fingerprint = mr_source_info_of(plan->source)->fingerprint;
+    plan->info.order = plan->cfg.order;
+    plan->info.block = plan->cfg.block;
+    plan->info.tail = plan->cfg.tail;
+    plan->info.length_window = plan->cfg.length_window;
+    plan->info.pixels = plan->cfg.decode.pixels;
+    if (!plan->cfg.devices) return;
+    const uint64_t sample =
+        plan->layout.sample_bytes + sizeof(int32_t) + (plan->info.uses_affine ? 2 * sizeof(float) : 0);
+    const uint64_t part = (plan->info.batch - 1) / plan->info.parts + 1;
+    plan->info.device_bytes = plan->device_slots * (part * sample + mri_fields_bytes(&plan->fields, part));
+}
+
+static int plan_memory(mri_loader_plan *plan, mr_error *err)
+{
+    const int rc = mri_plan_memory(plan, &plan->memory, err);
+    plan->info.memory_bytes = plan->memory.all;
+    plan->info.resident_bytes = plan->memory.resident;
+    plan->info.max_pixels = plan->memory.max_pixels;
+    plan->cfg.decode.max_pixels = mri_min_u64(plan->cfg.decode.max_pixels, plan->memory.max_pixels);
+    return rc;
+}
+
+int mri_loader_plan_make(mri_loader_plan *plan, mr_error *err)
+{
+    int rc = check_settings(plan, err);
+    if (rc == MR_OK) rc = plan_batches(plan, err);
+    if (rc == MR_OK) {
+        plan_epochs(plan);
+        rc = plan_pixels(plan, err);
+    }
+    if (rc == MR_OK) {
+        plan_layout(plan);
+        rc = plan_fields(plan, err);
+    }
+    if (rc != MR_OK) return rc;
+    plan_threads(plan);
+    fill_info(plan);
+    return plan_memory(plan, err);
+}
+
+void mri_loader_plan_drop(mri_loader_plan *plan)
+{
+    mri_batches_fini(&plan->batches);
+    mr_augment_destroy(plan->augment);
+}
