@@ -1,11 +1,12 @@
 /* train/trainer.h: what a trainer is inside. Private to train/ and its tests.
  *
- *   fit.c        the training loop
- *   trainer.c    opening, a step, sums
- *   trainer_state.c   between a trainer and a checkpoint: saving, loading, hashing
+ *   fit.c                 the training loop
+ *   trainer.c             opening, a step, sums
+ *   trainer_state.c       between a trainer and a checkpoint: saving, loading, hashing
  *   stats.c, schedule.c   figures of a run; the learning rate
- *   run/         the replicas and what they do together          state/   checkpoints: bytes and folders
- *   net/         what a network is
+ *   run/                  the replicas and what they do together
+ *   state/                checkpoints: bytes and folders
+ *   net/                  what a network is
  *
  * Calls go from fit to the trainer, from there to run/ and state/, and from all to net/. */
 #ifndef MRI_TRAINER_H

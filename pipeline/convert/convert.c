@@ -12,6 +12,7 @@
 
 #include "base/abi.h"
 #include "base/util.h"
+#include "pipeline/convert/convert_pool.h"
 
 void mr_convert_defaults_sized(mr_convert_config *cfg, size_t struct_size)
 {

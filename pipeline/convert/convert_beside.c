@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "base/util.h"
-#include "pipeline/convert/convert.h"
+#include "pipeline/convert/convert_sample.h"
 #include "pipeline/fields/fields.h"
 
 typedef struct following { /* of one sample */

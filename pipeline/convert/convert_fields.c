@@ -17,7 +17,7 @@
 #include "base/util.h"
 #include "formats/record/mrec.h"
 #include "formats/source/value.h"
-#include "pipeline/convert/convert.h"
+#include "pipeline/convert/convert_kind.h"
 
 static bool is_picture(mr_type type)
 {

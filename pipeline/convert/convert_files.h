@@ -11,7 +11,7 @@
 #ifndef MRI_CONVERT_FILES_H
 #define MRI_CONVERT_FILES_H
 
-#include "pipeline/convert/convert.h"
+#include "pipeline/convert/convert_kind.h"
 
 typedef struct mri_files mri_files;
 

@@ -12,7 +12,7 @@
 
 #include "base/util.h"
 #include "pipeline/augment/geometry.h"
-#include "pipeline/convert/convert.h"
+#include "pipeline/convert/convert_sample.h"
 #include "pipeline/decode/decoders.h"
 
 /* Size after `resize`: the shorter side at most (with center_square: exactly) so many pixels. */

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/util.h"
-#include "pipeline/convert/convert.h"
+#include "pipeline/convert/convert_kind.h"
 
 static int no_memory(mr_error *err)
 {

@@ -9,7 +9,7 @@
  * Two things bound memory: the ring, and the bytes of finished chunks that wait for an earlier one. A worker
  * that finds more than HELD_BYTES waiting takes a new chunk only if that is the one the calling thread needs
  * next. */
-#include "pipeline/convert/convert.h"
+#include "pipeline/convert/convert_pool.h"
 
 #include "base/util.h"
 

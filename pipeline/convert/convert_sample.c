@@ -1,6 +1,6 @@
 /* pipeline/convert/convert_sample.c: one sample from its source to the values that are written. See
  * convert.h. */
-#include "pipeline/convert/convert.h"
+#include "pipeline/convert/convert_sample.h"
 
 #include "base/util.h"
 #include "formats/source/source.h"

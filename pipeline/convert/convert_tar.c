@@ -21,6 +21,7 @@
 #include "formats/source/elements.h"
 #include "formats/tar/tar_classes.h"
 #include "formats/tar/tar_sample.h"
+#include "pipeline/convert/convert.h"
 #include "pipeline/convert/convert_files.h"
 
 enum {

@@ -22,6 +22,7 @@
 #include "formats/source/elements.h"
 #include "formats/tfrecord/example.h"
 #include "formats/tfrecord/tfrecord.h"
+#include "pipeline/convert/convert.h"
 #include "pipeline/convert/convert_files.h"
 #include "pipeline/fields/peek.h"
 

@@ -1,0 +1,68 @@
+/* pipeline/convert/convert_kind.h: what is fixed for a conversion, and what a kind of output has to bring.
+ * Private to convert*.c: it stands below all kinds, the table of them (convert.c) above. */
+#ifndef MRI_CONVERT_KIND_H
+#define MRI_CONVERT_KIND_H
+
+#include "millrace/pipeline.h"
+
+typedef struct mri_convert_kind mri_convert_kind;
+
+enum { MRI_CALLED_BYTES = MR_MAX_NAME + 33 };
+
+/* What is fixed for the whole conversion. */
+typedef struct mri_convert_plan {
+    const mri_convert_kind *kind;
+    const mr_source *src;
+    const mr_source_info *info;
+    mr_convert_config cfg;
+    uint32_t field_count;
+    mr_field fields[MR_MAX_FIELDS]; /* of the output */
+    int from[MR_MAX_FIELDS];        /* which field of the source each comes from; not of entries */
+    int image, label, entries;      /* fields of the output, or -1 */
+    char called[MR_MAX_FIELDS][MRI_CALLED_BYTES]; /* by a kind that gives fields names of its own */
+    uint8_t role[MR_MAX_FIELDS];                  /* and places by what they are; the kind's own numbers */
+    char *provenance; /* settings and source, as JSON: tells one conversion from another */
+} mri_convert_plan;
+
+/* ---- the fields (convert_fields.c, convert_beside.c) ---- */
+/* Fields, order and fixed shapes of the output. MR_EINVAL, MR_EUNSUPPORTED: the settings do not fit the
+ * source. */
+int mri_convert_plan_fields(mri_convert_plan *plan, mr_error *err);
+/* How a field of the output follows the picture (mr_field_role()). */
+mr_role mri_convert_role(const mri_convert_plan *plan, uint32_t field);
+/* Fields that follow it have no fixed shape in the output where a picture may move. */
+void mri_convert_open_shapes(mri_convert_plan *plan);
+
+/* ---- a kind ---- */
+/* What DST can be. All of it but fits() belongs to the calling thread; `state` is the kind's own. */
+struct mri_convert_kind {
+    const char *name;   /* as in --to */
+    uint32_t stores;    /* a bit for each mr_store that is possible */
+    bool resumes;       /* an interrupted run is gone on with */
+    bool picture_files; /* pixels become PNG (but for the picture with MR_STORE_RAW), coefficients JPEG */
+    /* Whether the schema fits, and what its fields are called. Optional. */
+    int (*plan)(mri_convert_plan *plan, mr_error *err);
+    /* Whether this sample does: MR_EUNSUPPORTED, MR_ELIMIT for a bad one. Any thread. Optional. */
+    int (*fits)(const mri_convert_plan *plan, const mr_value *values, mr_error *err);
+    /* *first is the source index to begin with, *resumed the records an earlier run left. MR_EEND: that run
+     * had finished. */
+    int (*open)(void **state, const mri_convert_plan *plan, const char *dst, uint64_t *first,
+                uint64_t *resumed, mr_error *err);
+    int (*append)(void *state, uint64_t source_index, const mr_value *values, mr_error *err);
+    uint64_t (*records)(const void *state);
+    /* The last file, verification, names. */
+    int (*finish)(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err);
+    /* Frees; what is not finished stays for resume when keep, in kinds that can. Accepts NULL. */
+    void (*close)(void *state, bool keep);
+};
+
+/* ---- where it goes (convert_place.c) ---- */
+/* MR_EINVAL: path is one of the files that are read. */
+int mri_convert_check_input(const mri_convert_plan *plan, const char *path, mr_error *err);
+/* The same of path and path.part. */
+int mri_convert_check_file(const mri_convert_plan *plan, const char *path, mr_error *err);
+/* In a folder of pictures everything below it is the data set: a file made there would be part of it the next
+ * time. */
+int mri_convert_check_folder(const mri_convert_plan *plan, const char *dst, mr_error *err);
+
+#endif

@@ -1,0 +1,46 @@
+/* pipeline/convert/convert_sample.h: one sample of a conversion, from its source to the values that are
+ * written. Private to convert*.c. Any thread, each with its own item. */
+#ifndef MRI_CONVERT_SAMPLE_H
+#define MRI_CONVERT_SAMPLE_H
+
+#include "pipeline/augment/augment.h"
+#include "pipeline/convert/convert_kind.h"
+#include "pipeline/decode/jpeg/whole.h"
+
+/* One sample on its way. */
+typedef struct mri_convert_item {
+    uint64_t source_index;
+    int rc;     /* MR_OK, or why it is bad or the run must end */
+    bool fatal; /* rc concerns the run, not the sample */
+    mr_error error;
+    mr_sample sample; /* as read, the picture as it is to be written; points into buffer and made */
+    mr_value values[MR_MAX_FIELDS]; /* the output's */
+    bool transcoded, kept;          /* kept: coefficients were asked for, and it cannot be */
+    uint64_t bytes_in;
+    void *buffer; /* what was read; kept and grown from sample to sample while it is small */
+    size_t buffer_bytes;
+    void *made; /* pixels, coefficients or an encoded picture; malloc'd for this sample */
+    size_t made_bytes;
+    void *entries; /* entry points of a JPEG, malloc'd, or NULL */
+    size_t entries_bytes;
+    mri_geometry geometry; /* of the picture to be written in that which was read; sides 0: it is the same */
+    void *beside[MR_MAX_FIELDS]; /* values of other fields that were made anew, malloc'd for this sample, or
+                                    NULL */
+    size_t beside_bytes;         /* of all of them */
+} mri_convert_item;
+
+/* item->source_index in, everything else out. */
+void mri_convert_sample(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item);
+/* value is the sample's picture; MR_OK, or what is wrong with it. */
+int mri_convert_picture(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item,
+                        mr_value *value);
+/* Fields that follow the picture (mr_field_role()): what they are to be, where item->geometry says that it
+ * moved. */
+int mri_convert_beside(const mri_convert_plan *plan, mri_convert_item *item);
+/* Pictures in other fields than the first, as files; for kinds that want them so. */
+int mri_convert_pictures_beside(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item);
+/* Drop what the sample held; large buffers are given back. */
+void mri_convert_item_clear(mri_convert_item *item);
+void mri_convert_item_fini(mri_convert_item *item);
+
+#endif
