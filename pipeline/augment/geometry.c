@@ -81,10 +81,8 @@ void mri_geometry_window(mri_geometry *g, int64_t x, int64_t y, uint32_t width, 
 /* The first result pixel whose centre lies at or behind `edge` of what is resampled. */
 static int64_t first_behind(const mri_axis *a, int64_t edge)
 {
-    const int64_t up = 2 * (int64_t)a->out * (edge - a->start) - a->size, down = 2 * (int64_t)a->size; /* sides:
-                                                                                                          below
-                                                                                                          2^21
-                                                                                                        */
+    /* sides: below 2^21 */
+    const int64_t up = 2 * (int64_t)a->out * (edge - a->start) - a->size, down = 2 * (int64_t)a->size;
     return up / down + (up > 0 && up % down != 0) - a->first;
 }
 
