@@ -40,13 +40,18 @@ class Tree:
         return arrows
 
     def find_calls(self):
-        """{(file, file): names}. Of files that define one name, that in the caller's room is meant."""
+        """{(file, file): names}. Of files that define one name, that in the caller's room is meant.
+
+        An inline function of a public header is its caller's: NAME() stands for the library's NAME_sized()."""
         definers = self.find_definers()
         inline = self.find_inline(definers)
         arrows = {}
         for file in self.files.values():
+            if "/include/" in file.path:
+                continue
             seen = self.seen_by(file.path)
             for name in sorted(file.uses()):
+                name = name if name in definers or name + "_sized" not in definers else name + "_sized"
                 targets = definers.get(name) or [t for t in inline.get(name, ()) if t.path in seen]
                 near = [t for t in targets if t.room == file.room] or [
                     t for t in targets if t.top == file.top
