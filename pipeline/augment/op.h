@@ -1,9 +1,10 @@
 /* pipeline/augment/op.h: what an operation of the augmentation language is: a row of a table. Private to this
  * room.
  *
+ *   create.c  reads a specification: a row's read() takes what stands between the parentheses
  *   table.c   the families of rows, and the presets
  *   op_*.c    a family each: how its operations are written, and what they do to a picture
- *   spec.c    reads a specification: a row's read() takes what stands between the parentheses
+ *   spec.c    the words and numbers of the language
  *   augment.c runs a sample: a row's run(), paint() or mirrors() works on the picture so far (frame.h)
  *
  * Nothing but an operation's own family knows its name, its arguments or its draws. */
@@ -86,7 +87,9 @@ const mri_preset *mri_preset_at(size_t k); /* NULL behind the last */
 extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_colour[], mri_ops_numbers[];
 
 /* Adds an operation to the list as it is. */
-void mri_augment_add(mr_augment *a, const mri_op *op);
+static inline void mri_augment_add(mr_augment *a, const mri_op *op) { a->op[a->op_count++] = *op; }
+/* Adds the centre crop of the size of another operation, in its place. */
+void mri_augment_add_center(mr_augment *a, const mri_op *op);
 
 /* Sides after resize(N): the shorter one N, the other in proportion, rounded down, at least 1. */
 void mri_shorter_side(uint32_t n, uint32_t in_h, uint32_t in_w, uint64_t *out_h, uint64_t *out_w);

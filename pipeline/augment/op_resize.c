@@ -112,20 +112,17 @@ static int read_resize(mri_spec *s)
     return rc;
 }
 
+enum { RRC, RESIZE }; /* rows of the table below */
+
 /* The middle of the picture, cut as ImageNet's evaluation does: 224 of 256. */
 static void evaluate_rrc(mr_augment *a, const mri_op *op)
 {
     const uint32_t side = (uint32_t)((uint64_t)op->height * 8 / 7);
-    mri_op resize = {.type = mri_op_type_find("resize", 6),
-                     .index = op->index,
-                     .height = side,
-                     .width = side,
-                     .shorter = true};
+    mri_op resize = {
+        .type = &mri_ops_resize[RESIZE], .index = op->index, .height = side, .width = side, .shorter = true};
     MRI_OP_ARGS(struct resize, &resize)->filter = MRI_OP_ARGS(struct rrc, op)->filter;
-    const mri_op center = {
-        .type = mri_op_type_find("center", 6), .index = op->index, .height = op->height, .width = op->width};
     mri_augment_add(a, &resize);
-    mri_augment_add(a, &center);
+    mri_augment_add_center(a, op);
 }
 
 /* ---- random crops ---- */
@@ -284,24 +281,24 @@ static int run_resize(mri_frame *f, const mri_op *op)
 }
 
 const mri_op_type mri_ops_resize[] = {
-    {.name = "rrc",
-     .usage = "rrc(SIZE[,scale=LO:HI][,ratio=LO:HI][,filter=bilinear|bicubic][,covers=F])",
-     .help = "random resized crop (default scale 0.08:1, ratio 3/4:4/3). With\n"
-             "covers, above 0 and at most 1 (0.1 is usual), one of the sample's\n"
-             "boxes is drawn, and crops until one holds at least that part of its\n"
-             "area, 100 tries at most; a sample without boxes is cropped as without\n"
-             "covers. In evaluation: resize(SIZE * 8/7),center(SIZE)",
-     .read = read_rrc,
-     .evaluate = evaluate_rrc,
-     .run = run_rrc,
-     .resamples = true},
-    {.name = "resize",
-     .usage = "resize(SIZE[,filter=bilinear|bicubic]) or resize(HxW[,filter=...])",
-     .help = "the shorter side to SIZE, or exactly H x W; bilinear (default) and\n"
-             "bicubic are both antialiased",
-     .read = read_resize,
-     .evaluate = mri_augment_add,
-     .run = run_resize,
-     .resamples = true},
+    [RRC] = {.name = "rrc",
+             .usage = "rrc(SIZE[,scale=LO:HI][,ratio=LO:HI][,filter=bilinear|bicubic][,covers=F])",
+             .help = "random resized crop (default scale 0.08:1, ratio 3/4:4/3). With\n"
+                     "covers, above 0 and at most 1 (0.1 is usual), one of the sample's\n"
+                     "boxes is drawn, and crops until one holds at least that part of its\n"
+                     "area, 100 tries at most; a sample without boxes is cropped as without\n"
+                     "covers. In evaluation: resize(SIZE * 8/7),center(SIZE)",
+             .read = read_rrc,
+             .evaluate = evaluate_rrc,
+             .run = run_rrc,
+             .resamples = true},
+    [RESIZE] = {.name = "resize",
+                .usage = "resize(SIZE[,filter=bilinear|bicubic]) or resize(HxW[,filter=...])",
+                .help = "the shorter side to SIZE, or exactly H x W; bilinear (default) and\n"
+                        "bicubic are both antialiased",
+                .read = read_resize,
+                .evaluate = mri_augment_add,
+                .run = run_resize,
+                .resamples = true},
     {0},
 };

@@ -37,11 +37,18 @@ static int read_padcrop(mri_spec *s)
     return MR_OK;
 }
 
-static void evaluate_padcrop(mr_augment *a, const mri_op *op)
+enum { CENTER, PADCROP, SHIFT, FLIP }; /* rows of the table below */
+
+void mri_augment_add_center(mr_augment *a, const mri_op *op)
 {
     const mri_op center = {
-        .type = mri_op_type_find("center", 6), .index = op->index, .height = op->height, .width = op->width};
-    if (op->height) mri_augment_add(a, &center);
+        .type = &mri_ops_window[CENTER], .index = op->index, .height = op->height, .width = op->width};
+    mri_augment_add(a, &center);
+}
+
+static void evaluate_padcrop(mr_augment *a, const mri_op *op)
+{
+    if (op->height) mri_augment_add_center(a, op);
 }
 
 static int read_shift(mri_spec *s)
@@ -102,25 +109,25 @@ static bool mirrors(const mri_frame *f, const mri_op *op)
 }
 
 const mri_op_type mri_ops_window[] = {
-    {.name = "center",
-     .usage = "center(SIZE) or center(HxW)",
-     .help = "centre crop; zeros around a picture that is smaller",
-     .read = read_center,
-     .evaluate = mri_augment_add,
-     .run = run_center,
-     .centres = true},
-    {.name = "padcrop",
-     .usage = "padcrop(PAD[,SIZE])",
-     .help = "zero padding on every side, then a random crop of the original size\n"
-             "(or SIZE, or HxW). In evaluation: the centre crop of a given SIZE",
-     .read = read_padcrop,
-     .evaluate = evaluate_padcrop,
-     .run = run_padcrop},
-    {.name = "shift",
-     .usage = "shift(FX[,FY])",
-     .help = "move by up to a fraction of width and height, edges repeated",
-     .read = read_shift,
-     .run = run_shift},
-    {.name = "flip", .usage = "flip", .help = "left-right with probability 1/2", .mirrors = mirrors},
+    [CENTER] = {.name = "center",
+                .usage = "center(SIZE) or center(HxW)",
+                .help = "centre crop; zeros around a picture that is smaller",
+                .read = read_center,
+                .evaluate = mri_augment_add,
+                .run = run_center,
+                .centres = true},
+    [PADCROP] = {.name = "padcrop",
+                 .usage = "padcrop(PAD[,SIZE])",
+                 .help = "zero padding on every side, then a random crop of the original size\n"
+                         "(or SIZE, or HxW). In evaluation: the centre crop of a given SIZE",
+                 .read = read_padcrop,
+                 .evaluate = evaluate_padcrop,
+                 .run = run_padcrop},
+    [SHIFT] = {.name = "shift",
+               .usage = "shift(FX[,FY])",
+               .help = "move by up to a fraction of width and height, edges repeated",
+               .read = read_shift,
+               .run = run_shift},
+    [FLIP] = {.name = "flip", .usage = "flip", .help = "left-right with probability 1/2", .mirrors = mirrors},
     {0},
 };

@@ -32,6 +32,7 @@ double mri_number_value(mri_number n);
 /* Always MR_EINVAL: what was wrong at `where`. */
 int mri_spec_fail(const mri_spec *s, const char *where, const char *format, ...) MR_PRINTF(3, 4);
 
+void mri_spec_skip_spaces(mri_spec *s);
 bool mri_spec_take(mri_spec *s, char c);           /* this character, spaces around it */
 bool mri_spec_word(mri_spec *s, const char *text); /* these characters */
 int mri_spec_number(mri_spec *s, mri_number *n);   /* 0.75 or 3/4 */

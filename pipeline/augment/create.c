@@ -1,0 +1,145 @@
+/* pipeline/augment/create.c: the augmentation language: a specification to the list of operations.
+ *
+ *   spec   item {"," item}
+ *   item   preset | name ["(" argument {"," argument} ")"]
+ *
+ * Names and arguments are the table's (op.h), words and numbers spec.h's. */
+#include <stdio.h>
+
+#include "pipeline/augment/spec.h"
+
+static int check_place(const mri_spec *s, const char *start, const mri_op_type *type)
+{
+    if (s->count == MRI_AUGMENT_MAX_OPS)
+        return mri_spec_fail(s, start, "more than %d operations", MRI_AUGMENT_MAX_OPS);
+    if (type->fix && s->numbers_fixed)
+        return mri_spec_fail(s, start,
+                             "the numbers are fixed already: one of standardise and normalise, once");
+    if ((type->paint || type->run) && s->a->standardise)
+        return mri_spec_fail(s, start, "standardise comes after everything that changes pixels");
+    return MR_OK;
+}
+
+static int read_arguments(mri_spec *s, const char *start, const mri_op_type *type)
+{
+    const bool open = mri_spec_take(s, '(');
+    if (open != (type->read != NULL)) return mri_spec_fail(s, start, "expected %s", s->usage);
+    if (!open) return MR_OK;
+    mri_spec_put(s, "(");
+    const int rc = type->read(s);
+    if (rc) return rc;
+    if (!mri_spec_take(s, ')')) return mri_spec_fail(s, s->at, "expected %s", s->usage);
+    mri_spec_put(s, ")");
+    return MR_OK;
+}
+
+static int read_op(mri_spec *s, const char *start, const mri_op_type *type)
+{
+    int rc = check_place(s, start, type);
+    if (rc) return rc;
+    s->op = (mri_op){.type = type, .index = s->count};
+    s->usage = type->usage;
+    mri_spec_put(s, "%s%s", s->count ? "," : "", type->name);
+    rc = read_arguments(s, start, type);
+    if (rc) return rc;
+    s->count++;
+    if (type->fix) {
+        type->fix(s->a, &s->op);
+        s->numbers_fixed = true;
+    } else if (s->training) {
+        mri_augment_add(s->a, &s->op);
+    } else if (type->evaluate) {
+        type->evaluate(s->a, &s->op);
+    }
+    return MR_OK;
+}
+
+static int read_items(mri_spec *s);
+
+static int read_preset(mri_spec *s, const char *start, const mri_preset *preset)
+{
+    mri_spec inner = *s;
+    inner.at = inner.spec = preset->spec;
+    const int rc = *inner.at ? read_items(&inner) : MR_OK;
+    if (rc) return mri_spec_fail(s, start, "this preset does not fit behind what stands before it");
+    inner.at = s->at;
+    inner.spec = s->spec;
+    *s = inner;
+    return MR_OK;
+}
+
+/* One more name behind those in text, as far as there is room. */
+static size_t list_name(char *text, size_t capacity, size_t used, bool first, const char *name)
+{
+    const int n = snprintf(text + used, capacity - used, "%s%s", first ? "" : ", ", name);
+    return (size_t)mri_min_u64(used + (uint64_t)n, capacity - 1);
+}
+
+static int fail_unknown(const mri_spec *s, const char *start)
+{
+    char ops[320] = "", all[128] = "";
+    size_t used = 0;
+    const mri_op_type *type;
+    const mri_preset *preset;
+    for (size_t k = 0; (type = mri_op_type_at(k)) != NULL; k++)
+        used = list_name(ops, sizeof ops, used, k == 0, type->name);
+    used = 0;
+    for (size_t k = 0; (preset = mri_preset_at(k)) != NULL; k++)
+        used = list_name(all, sizeof all, used, k == 0, preset->name);
+    return mri_spec_fail(s, start, "unknown; operations are %s; presets %s", ops, all);
+}
+
+static int read_item(mri_spec *s)
+{
+    mri_spec_skip_spaces(s);
+    const char *start = s->at;
+    const size_t n = strspn(start, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    s->at += n;
+    const mri_op_type *type = mri_op_type_find(start, n);
+    if (type) return read_op(s, start, type);
+    const mri_preset *preset;
+    for (size_t k = 0; (preset = mri_preset_at(k)) != NULL; k++)
+        if (strlen(preset->name) == n && memcmp(preset->name, start, n) == 0)
+            return read_preset(s, start, preset);
+    return fail_unknown(s, start);
+}
+
+static int read_items(mri_spec *s)
+{
+    do {
+        const int rc = read_item(s);
+        if (rc) return rc;
+    } while (mri_spec_take(s, ','));
+    return *s->at ? mri_spec_fail(s, s->at, "expected \",\" or the end") : MR_OK;
+}
+
+int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_error *err)
+{
+    *out = NULL;
+    if (!spec) spec = "none";
+    if (strlen(spec) > 4000)
+        return mr_error_set(err, MR_EINVAL, "augment: specification of over 4000 characters");
+    mr_augment *a = calloc(1, sizeof *a);
+    if (!a) return mr_error_set(err, MR_ENOMEM, "augment: no memory");
+    for (int c = 0; c < 4; c++) a->std[c] = 255;
+    mri_spec s = {.spec = spec, .at = spec, .a = a, .training = training, .err = err};
+    const int rc = read_items(&s);
+    if (rc) {
+        free(a);
+        return rc;
+    }
+    if (s.count == 0) mri_spec_put(&s, "none");
+    *out = a;
+    return MR_OK;
+}
+
+void mr_augment_destroy(mr_augment *a) { free(a); }
+
+const char *mr_augment_text(const mr_augment *a) { return a->text; }
+
+void mr_augment_normalise(const mr_augment *a, float mean[4], float std[4], bool *uses_affine)
+{
+    memcpy(mean, a->mean, sizeof a->mean);
+    memcpy(std, a->std, sizeof a->std);
+    *uses_affine = a->standardise;
+}
