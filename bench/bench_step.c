@@ -58,7 +58,7 @@ static const mr_op_info *add(struct net *n, mr_op_desc d)
     struct node *node = &n->node[n->op_count];
     d.max_batch = n->batch;
     d.training = true;
-    d.op_id = n->op_count;
+    if (d.kind == MR_OP_DROPOUT) d.dropout.op_id = n->op_count;
     if (n->op_count > 0) d.in = mr_op_info_of(n->node[n->op_count - 1].op)->out;
     d.need_dx = n->op_count > 1;
     node->desc = d;
@@ -71,34 +71,27 @@ static void input(struct net *n, uint32_t h, uint32_t w, uint32_t c)
 {
     add(n, (mr_op_desc){.kind = MR_OP_INPUT,
                         .in = {h, w, c, MR_TENSOR_U8, 0, (size_t)h * w * c},
-                        .std = {255, 255, 255, 255}});
+                        .input.std = {255, 255, 255, 255}});
 }
 
 static void conv(struct net *n, uint32_t filters, uint32_t pad)
 {
     add(n, (mr_op_desc){.kind = MR_OP_CONV2D,
                         .activation = MR_ACT_RELU,
-                        .filters = filters,
-                        .kernel_h = 3,
-                        .kernel_w = 3,
-                        .stride_h = 1,
-                        .stride_w = 1,
-                        .pad_top = pad,
-                        .pad_left = pad,
-                        .pad_bottom = pad,
-                        .pad_right = pad});
+                        .conv2d.filters = filters,
+                        .conv2d.window = {3, 3, 1, 1, pad, pad, pad, pad}});
 }
 
-static void pool(struct net *n)
+static void pool(struct net *n) { add(n, (mr_op_desc){.kind = MR_OP_POOL2D, .pool2d.window = {2, 2, 2, 2}}); }
+
+static void dropout(struct net *n, float rate)
 {
-    add(n, (mr_op_desc){.kind = MR_OP_POOL2D, .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2});
+    add(n, (mr_op_desc){.kind = MR_OP_DROPOUT, .dropout.rate = rate});
 }
-
-static void dropout(struct net *n, float rate) { add(n, (mr_op_desc){.kind = MR_OP_DROPOUT, .rate = rate}); }
 
 static void dense(struct net *n, uint32_t units, mr_activation act)
 {
-    add(n, (mr_op_desc){.kind = MR_OP_DENSE, .filters = units, .activation = act});
+    add(n, (mr_op_desc){.kind = MR_OP_DENSE, .dense.units = units, .activation = act});
 }
 
 static void build(struct net *n, const char *name)

@@ -2,15 +2,8 @@
  * table. */
 #include <stdio.h>
 
-#include "kernels/backend.h"
-
-static const struct mri_backend *const backends[] = {
-    &mri_cpu_backend,
-    &mri_sim_backend,
-#ifdef MRI_CUDA
-    &mri_cuda_backend,
-#endif
-};
+#include "kernels/backend/spec.h"
+#include "kernels/backends.h"
 
 void mr_devices_defaults(mr_devices_config *cfg)
 {
@@ -21,12 +14,13 @@ static int find_backend(const char *kind, const struct mri_backend **out, mr_err
 {
     char known[64] = "";
     size_t at = 0;
-    for (size_t i = 0; i < MRI_ARRAY_COUNT(backends); i++) {
-        if (strcmp(backends[i]->kind, kind) == 0) {
-            *out = backends[i];
+    const struct mri_backend *b;
+    for (uint32_t i = 0; (b = mri_backend_at(i)) != NULL; i++) {
+        if (strcmp(b->kind, kind) == 0) {
+            *out = b;
             return MR_OK;
         }
-        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", backends[i]->kind);
+        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "", b->kind);
     }
     if (strcmp(kind, "cuda") == 0)
         return mr_error_set(err, MR_EUNSUPPORTED, "this build has no CUDA device; known kinds: %s", known);
@@ -82,9 +76,10 @@ const mr_device_info *mr_device_info_of(const mr_device *dev) { return &dev->inf
 
 bool mr_device_list(uint32_t at, mr_device_listing *out)
 {
-    for (size_t i = 0; i < MRI_ARRAY_COUNT(backends); i++) {
+    const struct mri_backend *b;
+    for (uint32_t i = 0; (b = mri_backend_at(i)) != NULL; i++) {
         uint32_t n = 0;
-        while (backends[i]->list(n, out)) {
+        while (b->list(n, out)) {
             if (at-- == 0) return true;
             n++;
         }
@@ -108,21 +103,21 @@ static int check_alloc(const mr_device *dev, void **out, const char *call, mr_er
 int mr_device_alloc(mr_device *dev, size_t bytes, void **out, mr_error *err)
 {
     const int rc = check_alloc(dev, out, "mr_device_alloc", err);
-    return rc ? rc : dev->backend->device_alloc(dev, bytes ? bytes : 1, out, err);
+    return rc ? rc : dev->backend->memory->device_alloc(dev, bytes ? bytes : 1, out, err);
 }
 
 int mr_host_alloc(mr_device *dev, size_t bytes, void **out, mr_error *err)
 {
     const int rc = check_alloc(dev, out, "mr_host_alloc", err);
-    return rc ? rc : dev->backend->host_alloc(dev, bytes ? bytes : 1, out, err);
+    return rc ? rc : dev->backend->memory->host_alloc(dev, bytes ? bytes : 1, out, err);
 }
 
 void mr_device_free(mr_device *dev, void *address)
 {
-    if (dev && address) dev->backend->device_free(dev, address);
+    if (dev && address) dev->backend->memory->device_free(dev, address);
 }
 
 void mr_host_free(mr_device *dev, void *address)
 {
-    if (dev && address) dev->backend->host_free(dev, address);
+    if (dev && address) dev->backend->memory->host_free(dev, address);
 }

@@ -1,6 +1,6 @@
 /* kernels/stream.c: the public calls on streams, events and copies. Checks arguments, then calls the kind's
  * table. */
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
 
 int mr_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err)
 {
@@ -9,12 +9,12 @@ int mr_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_er
     if (!dev) return mr_error_set(err, MR_EINVAL, "mr_stream_create: no device");
     if ((unsigned)role > MR_STREAM_EXCHANGE)
         return mr_error_set(err, MR_EINVAL, "mr_stream_create: unknown role %d", (int)role);
-    return dev->backend->stream_create(out, dev, role, err);
+    return dev->backend->streams->create(out, dev, role, err);
 }
 
 void mr_stream_destroy(mr_stream *s)
 {
-    if (s) s->device->backend->stream_destroy(s);
+    if (s) s->device->backend->streams->destroy(s);
 }
 
 mr_device *mr_stream_device(const mr_stream *s) { return s->device; }
@@ -22,13 +22,13 @@ mr_device *mr_stream_device(const mr_stream *s) { return s->device; }
 int mr_stream_sync(mr_stream *s, mr_error *err)
 {
     if (!s) return mr_error_set(err, MR_EINVAL, "mr_stream_sync: no stream");
-    return s->device->backend->stream_sync(s, err);
+    return s->device->backend->streams->sync(s, err);
 }
 
 int mr_stream_wait_event(mr_stream *s, mr_event *e)
 {
     if (!s || !e || s->device->backend != e->device->backend) return MR_EINVAL;
-    return s->device->backend->stream_wait_event(s, e);
+    return s->device->backend->events->queue_wait(s, e);
 }
 
 int mr_event_create(mr_event **out, mr_device *dev, mr_error *err)
@@ -36,38 +36,38 @@ int mr_event_create(mr_event **out, mr_device *dev, mr_error *err)
     if (!out) return mr_error_set(err, MR_EINVAL, "mr_event_create: out must not be NULL");
     *out = NULL;
     if (!dev) return mr_error_set(err, MR_EINVAL, "mr_event_create: no device");
-    return dev->backend->event_create(out, dev, err);
+    return dev->backend->events->create(out, dev, err);
 }
 
 void mr_event_destroy(mr_event *e)
 {
-    if (e) e->device->backend->event_destroy(e);
+    if (e) e->device->backend->events->destroy(e);
 }
 
 int mr_event_record(mr_event *e, mr_stream *s)
 {
     if (!s || !e || s->device->backend != e->device->backend) return MR_EINVAL;
-    return e->device->backend->event_record(e, s);
+    return e->device->backend->events->record(e, s);
 }
 
-int mr_event_query(mr_event *e) { return e ? e->device->backend->event_query(e) : MR_EINVAL; }
+int mr_event_query(mr_event *e) { return e ? e->device->backend->events->query(e) : MR_EINVAL; }
 
 int mr_event_sync(mr_event *e, mr_error *err)
 {
     if (!e) return mr_error_set(err, MR_EINVAL, "mr_event_sync: no event");
-    return e->device->backend->event_wait(e, MR_FOREVER, err);
+    return e->device->backend->events->wait(e, MR_FOREVER, err);
 }
 
 int mr_event_wait(mr_event *e, uint64_t timeout_ns, mr_error *err)
 {
     if (!e) return mr_error_set(err, MR_EINVAL, "mr_event_wait: no event");
-    return e->device->backend->event_wait(e, timeout_ns, err);
+    return e->device->backend->events->wait(e, timeout_ns, err);
 }
 
 int mr_event_time_ns(mr_event *e, uint64_t *out)
 {
     if (!e || !out) return MR_EINVAL;
-    return e->device->backend->event_time_ns(e, out);
+    return e->device->backend->events->time_ns(e, out);
 }
 
 static int copy_async(mr_stream *s, enum mri_copy_kind kind, void *dst, const void *src, size_t bytes)
@@ -75,7 +75,7 @@ static int copy_async(mr_stream *s, enum mri_copy_kind kind, void *dst, const vo
     if (!s) return MR_EINVAL;
     if (bytes == 0) return MR_OK;
     if (!dst || !src) return MR_EINVAL;
-    return s->device->backend->copy_async(s, kind, dst, src, bytes);
+    return s->device->backend->copies->copy_async(s, kind, dst, src, bytes);
 }
 
 int mr_copy_h2d_async(mr_stream *s, void *device_dst, const void *host_src, size_t bytes)
@@ -98,5 +98,5 @@ int mr_fill_async(mr_stream *s, void *device_dst, uint8_t byte, size_t bytes)
     if (!s) return MR_EINVAL;
     if (bytes == 0) return MR_OK;
     if (!device_dst) return MR_EINVAL;
-    return s->device->backend->fill_async(s, device_dst, byte, bytes);
+    return s->device->backend->copies->fill_async(s, device_dst, byte, bytes);
 }

@@ -1,9 +1,13 @@
 /* kernels/cpu/cpu.c: the device kind "cpu": the host's own memory, one worker thread per stream, operations
  * on OpenMP threads. The replicas of one run share the core budget. */
+#include "kernels/cpu/cpu.h"
+
 #include <omp.h>
 #include <stdio.h>
 
-#include "kernels/host/host_op.h"
+#include "kernels/backend/op_class.h"
+#include "kernels/backend/spec.h"
+#include "kernels/ops/host_op.h"
 
 /* Operations queued on a compute stream use the device's share of the cores; a copy stream needs only its own
  * thread. */
@@ -13,6 +17,37 @@ static void begin_thread(mri_host_device *dev, mr_stream_role role)
     omp_set_dynamic(0);
 }
 
+/* Where there is something faster than the reference. */
+static const struct mri_op_code *const faster[MR_OP_KIND_COUNT] = {
+    [MR_OP_INPUT] = &mri_input_planar,
+    [MR_OP_CONV2D] = &mri_conv2d_dnnl,
+    [MR_OP_POOL2D] = &mri_pool2d_dnnl,
+    [MR_OP_DENSE] = &mri_dense_dnnl,
+};
+
+static const struct mri_op_code *code_for(const mr_op *head)
+{
+    const struct mri_op_code *fast = faster[head->desc.kind];
+    return fast && !mri_host_device_of(head->device)->reference ? fast : head->is->reference;
+}
+
+/* The processor's model as the system tells it. */
+static void processor_name(char *out, size_t out_bytes)
+{
+    snprintf(out, out_bytes, "processor");
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    if (!f) return;
+    char line[256];
+    while (fgets(line, sizeof line, f)) {
+        const char *colon = strchr(line, ':');
+        if (!colon || (strncmp(line, "model name", 10) != 0 && strncmp(line, "Model", 5) != 0)) continue;
+        line[strcspn(line, "\n")] = '\0';
+        snprintf(out, out_bytes, "%s", colon + 1 + strspn(colon + 1, " \t"));
+        break;
+    }
+    fclose(f);
+}
+
 static int cpu_open(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg,
                     mr_error *err)
 {
@@ -20,20 +55,16 @@ static int cpu_open(mr_device **devices, const struct mri_spec *spec, const mr_d
         return mr_error_set(err, MR_EINVAL, "devices: cpu has no option \"%s\"; expected cpu or cpu:N",
                             spec->options[0].name);
     const uint32_t budget = cfg->compute_threads ? cfg->compute_threads : mri_core_count();
-    for (uint32_t i = 0; i < spec->count; i++) {
-        mri_host_device *dev;
-        const int rc = mri_host_device_create(&dev, &mri_cpu_backend, i, err);
-        if (rc) {
-            while (i-- > 0) mri_host_device_close(devices[i]);
-            return rc;
-        }
+    const int rc = mri_host_devices_create(devices, spec->count, &mri_cpu_backend, err);
+    for (uint32_t i = 0; !rc && i < spec->count; i++) {
+        mri_host_device *dev = mri_host_device_of(devices[i]);
         dev->base.info.threads = budget > spec->count ? budget / spec->count : 1;
         dev->reference = cfg->reference;
+        dev->code_for = code_for;
         dev->thread_begin = begin_thread;
-        mri_processor_name(dev->base.hardware, sizeof dev->base.hardware);
-        devices[i] = &dev->base;
+        processor_name(dev->base.hardware, sizeof dev->base.hardware);
     }
-    return MR_OK;
+    return rc;
 }
 
 static bool cpu_list(uint32_t at, mr_device_listing *out)
@@ -41,23 +72,9 @@ static bool cpu_list(uint32_t at, mr_device_listing *out)
     if (at > 0) return false;
     *out = (mr_device_listing){.kind = "cpu", .spec = "cpu", .state = "ready"};
     char name[96];
-    mri_processor_name(name, sizeof name);
+    processor_name(name, sizeof name);
     snprintf(out->hardware, sizeof out->hardware, "%s, %u cores", name, mri_core_count());
     return true;
-}
-
-/* Primitives are made for the number of threads that holds in the thread that creates them: the device's, for
- * this call. */
-static int cpu_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, const mr_op_info *info,
-                         mr_error *err)
-{
-    const bool reference = mri_host_device_of(dev)->reference;
-    const int before = omp_get_max_threads();
-    omp_set_num_threads((int)dev->info.threads);
-    const int rc = mri_host_op_create(
-        out, dev, desc, info, reference ? mri_reference_code(desc->kind) : mri_fast_code(desc->kind), err);
-    omp_set_num_threads(before);
-    return rc;
 }
 
 const struct mri_backend mri_cpu_backend = {
@@ -66,32 +83,11 @@ const struct mri_backend mri_cpu_backend = {
     .open = cpu_open,
     .close = mri_host_device_close,
     .list = cpu_list,
-    .device_alloc = mri_host_alloc,
-    .device_free = mri_host_free,
-    .host_alloc = mri_host_alloc,
-    .host_free = mri_host_free,
-    .stream_create = mri_host_stream_create,
-    .stream_destroy = mri_host_stream_destroy,
-    .stream_sync = mri_host_stream_sync,
-    .stream_wait_event = mri_host_stream_wait_event,
-    .event_create = mri_host_event_create,
-    .event_destroy = mri_host_event_destroy,
-    .event_record = mri_host_event_record,
-    .event_query = mri_host_event_query,
-    .event_wait = mri_host_event_wait,
-    .event_time_ns = mri_host_event_time_ns,
-    .copy_async = mri_host_copy_async,
-    .fill_async = mri_host_fill_async,
-    .op_create = cpu_op_create,
-    .op_destroy = mri_host_op_destroy,
-    .op_forward_async = mri_host_op_forward_async,
-    .op_backward_async = mri_host_op_backward_async,
-    .op_param_import = mri_host_op_param_import,
-    .op_param_export = mri_host_op_param_export,
-    .group_create = mri_host_group_create,
-    .group_destroy = mri_host_group_destroy,
-    .group_broadcast_async = mri_host_group_broadcast_async,
-    .group_abort = mri_host_group_abort,
+    .memory = &mri_host_memory,
+    .copies = &mri_host_copies,
+    .streams = &mri_host_streams,
+    .events = &mri_host_events,
+    .ops = &mri_host_ops,
     .update_async = mri_host_update_async,
-    .group_sum_async = mri_host_group_sum_async,
+    .groups = &mri_host_groups,
 };

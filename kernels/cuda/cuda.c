@@ -3,9 +3,13 @@
  * A device holds the GPU's primary context, which all libraries of the process share; a memory pool, a house
  * stream, our kernels and the clock's first anchor. Opening takes them in that order, closing gives them back
  * in reverse. */
+#include "kernels/cuda/cuda.h"
+
 #include <stdio.h>
 
-#include "kernels/cuda/cuda.h"
+#include "kernels/backend/spec.h"
+#include "kernels/cuda/look.h"
+#include "kernels/cuda/ops/cuda_op.h"
 
 static void cuda_close(mr_device *base)
 {
@@ -139,36 +143,12 @@ const struct mri_backend mri_cuda_backend = {
     .open = cuda_open,
     .close = cuda_close,
     .list = mri_cuda_list,
-    .device_alloc = mri_cuda_device_alloc,
-    .device_free = mri_cuda_device_free,
-    .host_alloc = mri_cuda_host_alloc,
-    .host_free = mri_cuda_host_free,
-    .stream_create = mri_cuda_stream_create,
-    .stream_destroy = mri_cuda_stream_destroy,
-    .stream_sync = mri_cuda_stream_sync,
-    .stream_wait_event = mri_cuda_stream_wait_event,
-    .event_create = mri_cuda_event_create,
-    .event_destroy = mri_cuda_event_destroy,
-    .event_record = mri_cuda_event_record,
-    .event_query = mri_cuda_event_query,
-    .event_wait = mri_cuda_event_wait,
-    .event_time_ns = mri_cuda_event_time_ns,
-    .copy_async = mri_cuda_copy_async,
-    .fill_async = mri_cuda_fill_async,
-    .op_create = mri_cuda_op_create,
-    .op_destroy = mri_cuda_op_destroy,
-    .op_forward_async = mri_cuda_op_forward_async,
-    .op_backward_async = mri_cuda_op_backward_async,
-    .op_param_import = mri_cuda_op_param_import,
-    .op_param_export = mri_cuda_op_param_export,
+    .memory = &mri_cuda_memory,
+    .copies = &mri_cuda_copies,
+    .streams = &mri_cuda_streams,
+    .events = &mri_cuda_events,
+    .ops = &mri_cuda_ops,
     .update_async = mri_cuda_update_async,
-    .group_create = mri_cuda_group_create,
-    .group_destroy = mri_cuda_group_destroy,
-    .group_sum_async = mri_cuda_group_sum_async,
-    .group_broadcast_async = mri_cuda_group_broadcast_async,
-    .group_abort = mri_cuda_group_abort,
-    .graph_begin = mri_cuda_graph_begin,
-    .graph_end = mri_cuda_graph_end,
-    .graph_launch_async = mri_cuda_graph_launch_async,
-    .graph_destroy = mri_cuda_graph_destroy,
+    .groups = &mri_cuda_groups,
+    .graphs = &mri_cuda_graphs,
 };

@@ -1,8 +1,8 @@
 /* kernels/cuda/list.c: is there a driver, which GPUs are visible, and why one is not usable. Takes nothing
  * from any GPU. */
-#include <stdio.h>
+#include "kernels/cuda/look.h"
 
-#include "kernels/cuda/cuda.h"
+#include <stdio.h>
 
 #define LEAST_DRIVER                                                                                         \
     (CUDA_VERSION / 1000 * 1000) /* any driver of the toolkit's major version runs what it compiles */

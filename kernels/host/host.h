@@ -1,4 +1,8 @@
-/* kernels/host/host.h: the machinery shared by the kinds whose device memory is the host's own (cpu, sim).
+/* kernels/host/host.h: the room of devices whose memory is the host's own: device record, memory, streams,
+ * events and groups of cpu and sim.
+ *
+ * Takes kernels/backend/. Gives tables for struct mri_backend, and tasks on streams to ops/ and the kinds
+ * built on it; cpu/, sim/ and ops/ use it.
  *
  * A stream is one worker thread and a ring of tasks. The caller copies a task into the ring; the thread takes
  * them out in order, runs each without a lock, and counts it done:
@@ -17,7 +21,9 @@
 
 #include <stdatomic.h>
 
-#include "kernels/backend.h"
+#include "kernels/backend/backend.h"
+
+struct mri_op_code;
 
 typedef struct mri_host_device {
     mr_device base;
@@ -26,6 +32,7 @@ typedef struct mri_host_device {
     double link_ns_per_byte[2]; /* by MRI_COPY_H2D, _D2H; 0: as fast as memcpy */
     uint64_t step_ns;           /* sim: length of one training step */
     bool reference;             /* cpu: plain C operations only */
+    const struct mri_op_code *(*code_for)(const mr_op *head); /* how an operation runs here */
     pthread_mutex_t lock;
     uint64_t link_free_ns[2]; /* lock: when the link has carried what it was given */
     _Atomic int failed;       /* first error of any stream, 0 while well */
@@ -36,15 +43,12 @@ typedef struct mri_host_device {
 
 static inline mri_host_device *mri_host_device_of(mr_device *dev) { return (mri_host_device *)dev; }
 
-/* Allocates device index of spec->count with the head filled in; free with mri_host_device_close(). */
-int mri_host_device_create(mri_host_device **out, const struct mri_backend *backend, uint32_t index,
-                           mr_error *err);
+/* Opens devices[0..count) with the heads filled in; on failure none is left open. */
+int mri_host_devices_create(mr_device **devices, uint32_t count, const struct mri_backend *backend,
+                            mr_error *err);
 void mri_host_device_close(mr_device *dev);
 /* Keep the first error; any thread. */
 void mri_host_device_fail(mri_host_device *dev, const mr_error *error);
-
-int mri_host_alloc(mr_device *dev, size_t bytes, void **out, mr_error *err);
-void mri_host_free(mr_device *dev, void *address);
 
 typedef struct mri_host_stream mri_host_stream;
 
@@ -69,19 +73,12 @@ int mri_host_stream_query(mri_host_stream *s, uint64_t number);
 /* MR_EAGAIN after timeout_ns (MR_FOREVER: never). */
 int mri_host_stream_wait(mri_host_stream *s, uint64_t number, uint64_t timeout_ns, mr_error *err);
 
-int mri_host_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err);
-void mri_host_stream_destroy(mr_stream *s);
-int mri_host_stream_sync(mr_stream *s, mr_error *err);
-int mri_host_copy_async(mr_stream *s, enum mri_copy_kind kind, void *dst, const void *src, size_t bytes);
-int mri_host_fill_async(mr_stream *s, void *dst, uint8_t byte, size_t bytes);
-
-int mri_host_event_create(mr_event **out, mr_device *dev, mr_error *err);
-void mri_host_event_destroy(mr_event *e);
-int mri_host_event_record(mr_event *e, mr_stream *s);
-int mri_host_event_query(mr_event *e);
-int mri_host_event_wait(mr_event *e, uint64_t timeout_ns, mr_error *err);
-int mri_host_event_time_ns(mr_event *e, uint64_t *out);
-int mri_host_stream_wait_event(mr_stream *s, mr_event *e);
+extern const struct mri_memory_calls mri_host_memory;
+extern const struct mri_copy_calls mri_host_copies;
+extern const struct mri_stream_calls mri_host_streams;
+extern const struct mri_event_calls mri_host_events;
+extern const struct mri_group_calls mri_host_groups;
+extern const struct mri_group_calls mri_host_groups_idle; /* sums only meet: the values stay */
 
 /* Sleep, then spin the last few microseconds, until CLOCK_MONOTONIC shows deadline_ns. */
 void mri_host_sleep_until(uint64_t deadline_ns);

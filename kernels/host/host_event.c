@@ -14,7 +14,7 @@ struct host_event {
     uint64_t time_ns;        /* lock: of the current round, once its stamp has run */
 };
 
-int mri_host_event_create(mr_event **out, mr_device *dev, mr_error *err)
+static int event_create(mr_event **out, mr_device *dev, mr_error *err)
 {
     struct host_event *e = calloc(1, sizeof *e);
     if (!e) return mr_error_set(err, MR_ENOMEM, "%s: no memory for an event", dev->name);
@@ -24,7 +24,7 @@ int mri_host_event_create(mr_event **out, mr_device *dev, mr_error *err)
     return MR_OK;
 }
 
-void mri_host_event_destroy(mr_event *base)
+static void event_destroy(mr_event *base)
 {
     struct host_event *e = (struct host_event *)base;
     mri_host_stream_unref(e->stream);
@@ -47,7 +47,7 @@ static int run_stamp(mri_host_stream *s, const void *args, mr_error *err)
     return MR_OK;
 }
 
-int mri_host_event_record(mr_event *base, mr_stream *stream)
+static int event_record(mr_event *base, mr_stream *stream)
 {
     struct host_event *e = (struct host_event *)base;
     mri_host_stream *s = (mri_host_stream *)stream;
@@ -76,7 +76,7 @@ static mri_host_stream *marked(struct host_event *e, uint64_t *number)
     return s;
 }
 
-int mri_host_event_query(mr_event *base)
+static int event_query(mr_event *base)
 {
     uint64_t number;
     mri_host_stream *s = marked((struct host_event *)base, &number);
@@ -86,7 +86,7 @@ int mri_host_event_query(mr_event *base)
     return rc;
 }
 
-int mri_host_event_wait(mr_event *base, uint64_t timeout_ns, mr_error *err)
+static int event_wait(mr_event *base, uint64_t timeout_ns, mr_error *err)
 {
     uint64_t number;
     mri_host_stream *s = marked((struct host_event *)base, &number);
@@ -96,7 +96,7 @@ int mri_host_event_wait(mr_event *base, uint64_t timeout_ns, mr_error *err)
     return rc;
 }
 
-int mri_host_event_time_ns(mr_event *base, uint64_t *out)
+static int event_time_ns(mr_event *base, uint64_t *out)
 {
     struct host_event *e = (struct host_event *)base;
     pthread_mutex_lock(&e->lock);
@@ -121,7 +121,7 @@ static int run_wait(mri_host_stream *s, const void *args, mr_error *err)
     return rc;
 }
 
-int mri_host_stream_wait_event(mr_stream *stream, mr_event *base)
+static int event_queue_wait(mr_stream *stream, mr_event *base)
 {
     struct wait_args args;
     args.stream = marked((struct host_event *)base, &args.number);
@@ -135,3 +135,11 @@ int mri_host_stream_wait_event(mr_stream *stream, mr_event *base)
     if (rc) mri_host_stream_unref(args.stream);
     return rc;
 }
+
+const struct mri_event_calls mri_host_events = {.create = event_create,
+                                                .destroy = event_destroy,
+                                                .record = event_record,
+                                                .queue_wait = event_queue_wait,
+                                                .query = event_query,
+                                                .wait = event_wait,
+                                                .time_ns = event_time_ns};

@@ -11,8 +11,7 @@
  * earlier still arrives, and then the call fails on all of them. Calls of one group meet in the order they
  * were made. */
 #include "kernels/host/host.h"
-#include "kernels/host/host_op.h"
-#include "kernels/ops/simd.h"
+#include "kernels/host/simd_loop.h"
 
 enum group_work { GROUP_SUM, GROUP_BROADCAST, GROUP_MEET };
 
@@ -42,7 +41,7 @@ static struct host_group *group_of(mr_group *g)
     return (struct host_group *)((char *)g - offsetof(struct host_group, base));
 }
 
-int mri_host_group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err)
+static int group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err)
 {
     struct host_group *g = calloc(1, sizeof *g + count * sizeof(mr_stream *));
     float **now = calloc(count, sizeof *now);
@@ -61,7 +60,7 @@ int mri_host_group_create(mr_group **out, mr_stream *const *streams, uint32_t co
     return MR_OK;
 }
 
-void mri_host_group_destroy(mr_group *base)
+static void group_destroy(mr_group *base)
 {
     struct host_group *g = group_of(base);
     pthread_mutex_destroy(&g->lock);
@@ -142,7 +141,7 @@ static void break_call(struct host_group *g, uint64_t call)
     pthread_mutex_unlock(&g->lock);
 }
 
-void mri_host_group_abort(mr_group *base)
+static void group_abort(mr_group *base)
 {
     struct host_group *g = group_of(base);
     mr_error err = MR_ERROR_INIT;
@@ -172,17 +171,25 @@ static int queue(mr_group *base, float *const *values, uint64_t count, uint32_t 
     return MR_OK;
 }
 
-int mri_host_group_sum_async(mr_group *g, float *const *values, uint64_t count)
+static int group_sum_async(mr_group *g, float *const *values, uint64_t count)
 {
     return queue(g, values, count, 0, GROUP_SUM);
 }
 
-int mri_host_group_meet_async(mr_group *g, float *const *values, uint64_t count)
+static int group_meet_async(mr_group *g, float *const *values, uint64_t count)
 {
     return queue(g, values, count, 0, GROUP_MEET);
 }
 
-int mri_host_group_broadcast_async(mr_group *g, float *const *values, uint64_t count, uint32_t root)
+static int group_broadcast_async(mr_group *g, float *const *values, uint64_t count, uint32_t root)
 {
     return queue(g, values, count, root, GROUP_BROADCAST);
 }
+
+#define GROUP_CALLS(sum)                                                                                     \
+    {                                                                                                        \
+        .create = group_create, .destroy = group_destroy, .sum_async = sum,                                  \
+        .broadcast_async = group_broadcast_async, .abort = group_abort                                       \
+    }
+const struct mri_group_calls mri_host_groups = GROUP_CALLS(group_sum_async);
+const struct mri_group_calls mri_host_groups_idle = GROUP_CALLS(group_meet_async);

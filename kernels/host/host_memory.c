@@ -6,8 +6,7 @@
 
 #include "kernels/host/host.h"
 
-int mri_host_device_create(mri_host_device **out, const struct mri_backend *backend, uint32_t index,
-                           mr_error *err)
+static int create_one(mr_device **out, const struct mri_backend *backend, uint32_t index, mr_error *err)
 {
     mri_host_device *dev = calloc(1, sizeof *dev);
     if (!dev) return mr_error_set(err, MR_ENOMEM, "no memory for device %s:%u", backend->kind, index);
@@ -17,7 +16,19 @@ int mri_host_device_create(mri_host_device **out, const struct mri_backend *back
     snprintf(dev->base.name, sizeof dev->base.name, "%s:%u", backend->kind, index);
     dev->base.info = (mr_device_info){
         .kind = backend->kind, .name = dev->base.name, .hardware = dev->base.hardware, .index = index};
-    *out = dev;
+    *out = &dev->base;
+    return MR_OK;
+}
+
+int mri_host_devices_create(mr_device **devices, uint32_t count, const struct mri_backend *backend,
+                            mr_error *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const int rc = create_one(&devices[i], backend, i, err);
+        if (!rc) continue;
+        while (i-- > 0) mri_host_device_close(devices[i]);
+        return rc;
+    }
     return MR_OK;
 }
 
@@ -51,7 +62,7 @@ static void *alloc_block(size_t bytes)
 }
 
 /* The size stands in front of the block, in the alignment gap, so that free can keep the account. */
-int mri_host_alloc(mr_device *base, size_t bytes, void **out, mr_error *err)
+static int host_alloc(mr_device *base, size_t bytes, void **out, mr_error *err)
 {
     mri_host_device *dev = mri_host_device_of(base);
     const uint64_t used = dev->used_bytes;
@@ -71,7 +82,7 @@ int mri_host_alloc(mr_device *base, size_t bytes, void **out, mr_error *err)
     return MR_OK;
 }
 
-void mri_host_free(mr_device *base, void *address)
+static void host_free(mr_device *base, void *address)
 {
     uint8_t *block = (uint8_t *)address - MR_DEVICE_ALIGN;
     size_t bytes;
@@ -79,6 +90,10 @@ void mri_host_free(mr_device *base, void *address)
     mri_host_device_of(base)->used_bytes -= bytes;
     free(block);
 }
+
+/* One memory for both sides. */
+const struct mri_memory_calls mri_host_memory = {
+    .device_alloc = host_alloc, .device_free = host_free, .host_alloc = host_alloc, .host_free = host_free};
 
 void mri_host_sleep_until(uint64_t deadline_ns)
 {
@@ -125,7 +140,7 @@ static int run_copy(mri_host_stream *s, const void *args, mr_error *err)
     return MR_OK;
 }
 
-int mri_host_copy_async(mr_stream *s, enum mri_copy_kind kind, void *dst, const void *src, size_t bytes)
+static int copy_async(mr_stream *s, enum mri_copy_kind kind, void *dst, const void *src, size_t bytes)
 {
     const struct copy_args args = {kind, dst, src, bytes};
     return mri_host_push((mri_host_stream *)s, run_copy, &args, sizeof args, 0, NULL);
@@ -145,8 +160,10 @@ static int run_fill(mri_host_stream *s, const void *args, mr_error *err)
     return MR_OK;
 }
 
-int mri_host_fill_async(mr_stream *s, void *dst, uint8_t byte, size_t bytes)
+static int fill_async(mr_stream *s, void *dst, uint8_t byte, size_t bytes)
 {
     const struct fill_args args = {dst, byte, bytes};
     return mri_host_push((mri_host_stream *)s, run_fill, &args, sizeof args, 0, NULL);
 }
+
+const struct mri_copy_calls mri_host_copies = {.copy_async = copy_async, .fill_async = fill_async};

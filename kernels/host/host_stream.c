@@ -101,7 +101,7 @@ static void *stream_main(void *arg)
     return NULL;
 }
 
-int mri_host_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err)
+static int stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err)
 {
     mri_host_stream *s = calloc(1, sizeof *s);
     struct task *ring = calloc(FIRST_RING_TASKS, sizeof *ring);
@@ -135,7 +135,7 @@ fail:
     return mr_error_set(err, MR_ENOMEM, "%s: no memory for a stream", dev->name);
 }
 
-void mri_host_stream_destroy(mr_stream *base)
+static void stream_destroy(mr_stream *base)
 {
     mri_host_stream *s = (mri_host_stream *)base;
     pthread_mutex_lock(&s->lock);
@@ -223,7 +223,7 @@ int mri_host_stream_wait(mri_host_stream *s, uint64_t number, uint64_t timeout_n
     return rc;
 }
 
-int mri_host_stream_sync(mr_stream *base, mr_error *err)
+static int stream_sync(mr_stream *base, mr_error *err)
 {
     mri_host_stream *s = (mri_host_stream *)base;
     pthread_mutex_lock(&s->lock);
@@ -238,3 +238,6 @@ int mri_host_stream_sync(mr_stream *base, mr_error *err)
     }
     return rc;
 }
+
+const struct mri_stream_calls mri_host_streams = {
+    .create = stream_create, .destroy = stream_destroy, .sync = stream_sync};

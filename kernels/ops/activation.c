@@ -1,120 +1,12 @@
-/* kernels/ops/activation.c: element-wise functions, alone and as the last step of other operations. Every
- * derivative is told from the output, so nothing but y is kept. Any layout; zeros in padding stay zeros or
+/* kernels/ops/activation.c: an element-wise function by itself. Any layout; zeros in padding stay zeros or
  * are restored. */
-#include <math.h>
+#include "kernels/backend/op_class.h"
+#include "kernels/ops/host_op.h"
 
-#include "kernels/host/host_op.h"
-#include "kernels/ops/simd.h"
-
-/* Klambauer et al., "Self-Normalizing Neural Networks", 2017 */
-#define SELU_SCALE 1.0507009873554805f
-#define SELU_ALPHA 1.6732632423543772f
-
-MRI_INLINE void relu_body(float *y, const float *x, size_t n)
+static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
 {
-    for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : 0;
-}
-MRI_SIMD_LOOP(relu, (float *y, const float *x, size_t n), (y, x, n))
-
-MRI_INLINE void relu_backward_body(float *dx, const float *dy, const float *y, size_t n)
-{
-    for (size_t i = 0; i < n; i++) dx[i] = y[i] > 0 ? dy[i] : 0;
-}
-MRI_SIMD_LOOP(relu_backward, (float *dx, const float *dy, const float *y, size_t n), (dx, dy, y, n))
-
-static float one(mr_activation kind, float x)
-{
-    switch (kind) {
-    case MR_ACT_NONE: return x;
-    case MR_ACT_RELU: return x > 0 ? x : 0;
-    case MR_ACT_TANH: return tanhf(x);
-    case MR_ACT_SIGMOID: return 1.0f / (1.0f + expf(-x));
-    case MR_ACT_SELU: return SELU_SCALE * (x > 0 ? x : SELU_ALPHA * expm1f(x));
-    }
-    return x;
-}
-
-static float slope(mr_activation kind, float y)
-{
-    switch (kind) {
-    case MR_ACT_NONE: return 1;
-    case MR_ACT_RELU: return y > 0 ? 1.0f : 0.0f;
-    case MR_ACT_TANH: return 1 - y * y;
-    case MR_ACT_SIGMOID: return y * (1 - y);
-    case MR_ACT_SELU: return y > 0 ? SELU_SCALE : y + SELU_SCALE * SELU_ALPHA;
-    }
-    return 1;
-}
-
-static void forward_block(mr_activation kind, float *y, const float *x, size_t n)
-{
-    if (kind == MR_ACT_RELU) relu(y, x, n);
-    else
-        for (size_t i = 0; i < n; i++) y[i] = one(kind, x[i]);
-}
-
-static void backward_block(mr_activation kind, float *dx, const float *dy, const float *y, size_t n)
-{
-    if (kind == MR_ACT_RELU) relu_backward(dx, dy, y, n);
-    else
-        for (size_t i = 0; i < n; i++) dx[i] = dy[i] * slope(kind, y[i]);
-}
-
-MRI_INLINE void accumulate_body(float *restrict dy, const float *restrict dy2, size_t n)
-{
-    for (size_t i = 0; i < n; i++) dy[i] += dy2[i];
-}
-MRI_SIMD_LOOP(accumulate, (float *restrict dy, const float *restrict dy2, size_t n), (dy, dy2, n))
-
-#define BLOCK 8192u /* elements one thread takes at a time */
-
-static void apply(mr_activation kind, float *y, const float *x, size_t count)
-{
-#pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
-    for (size_t at = 0; at < count; at += BLOCK)
-        forward_block(kind, y + at, x + at, count - at < BLOCK ? count - at : BLOCK);
-}
-
-static void apply_backward(mr_activation kind, float *dx, const float *dy, const float *y, size_t count)
-{
-#pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
-    for (size_t at = 0; at < count; at += BLOCK)
-        backward_block(kind, dx + at, dy + at, y + at, count - at < BLOCK ? count - at : BLOCK);
-}
-
-void mri_activate(mr_activation kind, float *values, size_t count)
-{
-    if (kind != MR_ACT_NONE) apply(kind, values, values, count);
-}
-
-void mri_activate_backward(mr_activation kind, const float *y, float *dy, size_t count)
-{
-    if (kind != MR_ACT_NONE) apply_backward(kind, dy, dy, y, count);
-}
-
-void mri_activate_piece(mr_activation kind, float *values, size_t count)
-{
-    if (kind != MR_ACT_NONE) forward_block(kind, values, values, count);
-}
-
-void mri_activate_backward_piece(mr_activation kind, const float *y, float *dy, size_t count)
-{
-    if (kind != MR_ACT_NONE) backward_block(kind, dy, dy, y, count);
-}
-
-void mri_accumulate_piece(float *dy, const float *dy2, size_t count) { accumulate(dy, dy2, count); }
-
-void mri_accumulate(float *dy, const float *dy2, size_t count)
-{
-#pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
-    for (size_t at = 0; at < count; at += BLOCK)
-        accumulate(dy + at, dy2 + at, count - at < BLOCK ? count - at : BLOCK);
-}
-
-static int prepare(mri_host_op *op, mr_error *err)
-{
-    (void)err;
-    op->base.info.out = op->base.desc.in;
+    (void)d, (void)err;
+    info->inplace = true;
     return MR_OK;
 }
 
@@ -122,7 +14,7 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
     const mr_tensor *out = &op->base.info.out;
-    apply(op->base.desc.activation, a->y, a->x, mri_tensor_floats(out) * a->n);
+    mri_activate_into(op->base.desc.activation, a->y, a->x, mri_tensor_floats(out) * a->n);
     if (op->base.desc.activation == MR_ACT_SIGMOID)
         mri_tensor_zero_padding(out, a->n, a->y); /* sigmoid(0) is not 0 */
     return MR_OK;
@@ -132,9 +24,11 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
     if (op->base.desc.need_dx)
-        apply_backward(op->base.desc.activation, a->dx, a->dy, a->y,
-                       mri_tensor_floats(&op->base.info.out) * a->n);
+        mri_activate_backward_into(op->base.desc.activation, a->dx, a->dy, a->y,
+                                   mri_tensor_floats(&op->base.info.out) * a->n);
     return MR_OK;
 }
 
-const struct mri_op_code mri_activation_code = {.prepare = prepare, .forward = forward, .backward = backward};
+static const struct mri_op_code reference = {.forward = forward, .backward = backward};
+const struct mri_op_class mri_activation_class = {
+    .name = "activation", .keeps_layout = true, .describe = describe, .reference = &reference};

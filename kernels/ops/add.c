@@ -1,7 +1,8 @@
 /* kernels/ops/add.c: the sum of two tensors, where two branches of a network meet, and an activation. Any
  * layout: both inputs have the same, so elements meet their like; the padding of both is zero. */
-#include "kernels/host/host_op.h"
-#include "kernels/ops/simd.h"
+#include "kernels/backend/op_class.h"
+#include "kernels/host/simd_loop.h"
+#include "kernels/ops/host_op.h"
 
 MRI_INLINE void sum_body(float *y, const float *x, const float *x2, size_t n)
 {
@@ -9,11 +10,22 @@ MRI_INLINE void sum_body(float *y, const float *x, const float *x2, size_t n)
 }
 MRI_SIMD_LOOP(sum, (float *y, const float *x, const float *x2, size_t n), (y, x, x2, n))
 
-static int prepare(mri_host_op *op, mr_error *err)
+static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
 {
-    (void)err;
-    op->base.info.out = op->base.desc.in;
-    return MR_OK;
+    info->flops_per_sample = (double)d->in.h * d->in.w * d->in.c;
+    return mri_op_check_second(d, "add", err);
+}
+
+static bool takes_two(const mr_op_desc *d)
+{
+    (void)d;
+    return true;
+}
+
+/* dx may be missing: dy is the gradient to both. */
+static bool lacks(const mr_op *op, const mr_op_args *a, bool backward)
+{
+    return backward ? !a->dy : mri_op_lacks(op, a, false);
 }
 
 #define BLOCK 8192u /* elements one thread takes at a time: the activation finds them in its cache */
@@ -54,5 +66,10 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     return MR_OK;
 }
 
-const struct mri_op_code mri_add_code = {
-    .prepare = prepare, .forward = forward, .backward = backward, .adds_dy2 = true};
+static const struct mri_op_code reference = {.forward = forward, .backward = backward, .adds_dy2 = true};
+const struct mri_op_class mri_add_class = {.name = "add",
+                                           .keeps_layout = true,
+                                           .describe = describe,
+                                           .takes_two = takes_two,
+                                           .lacks = lacks,
+                                           .reference = &reference};

@@ -11,16 +11,34 @@
  * scratch: double sums[n][2][c], then three coefficient arrays of c floats. */
 #include <math.h>
 
-#include "kernels/host/host_op.h"
-#include "kernels/ops/simd.h"
+#include "kernels/backend/op_class.h"
+#include "kernels/host/simd_loop.h"
+#include "kernels/ops/host_op.h"
 
 #define PIECE_FLOATS 2048u /* of x, x2, y, dy each: together they fit the first-level cache */
+
+static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
+{
+    const mr_batchnorm_desc *norm = &d->batchnorm;
+    if (!(norm->epsilon > 0) || !isfinite(norm->epsilon))
+        return mr_error_set(err, MR_EINVAL, "batchnorm: epsilon must be above 0");
+    if (!(norm->momentum >= 0 && norm->momentum <= 1))
+        return mr_error_set(err, MR_EINVAL, "batchnorm: momentum must be 0..1");
+    info->param_count = info->state_count = 2;
+    info->param[0] = mri_op_vector("scale", d->in.c);
+    info->param[1] = mri_op_vector("shift", d->in.c);
+    info->state[0] = mri_op_vector("mean", d->in.c);
+    info->state[1] = mri_op_vector("variance", d->in.c);
+    info->flops_per_sample = (norm->residual ? 5.0 : 4.0) * d->in.h * d->in.w * d->in.c;
+    return norm->residual ? mri_op_check_second(d, "batchnorm", err) : MR_OK;
+}
+
+static bool takes_two(const mr_op_desc *d) { return d->batchnorm.residual; }
 
 static int prepare(mri_host_op *op, mr_error *err)
 {
     (void)err;
     const mr_op_desc *d = &op->base.desc;
-    op->base.info.out = d->in;
     op->base.info.saved_bytes = 2 * (size_t)d->in.c * sizeof(float);
     op->base.info.scratch_bytes =
         (size_t)d->max_batch * 2 * d->in.c * sizeof(double) + 3 * (size_t)d->in.c * sizeof(float);
@@ -178,9 +196,10 @@ static void take_statistics(const mri_host_op *op, const mr_op_args *a, float *m
         const double m = sums[c] / count, square = sums[c_count + c] / count;
         const double variance = square > m * m ? square - m * m : 0;
         mean[c] = (float)m;
-        inverse[c] = (float)(1 / sqrt(variance + (double)d->epsilon));
-        a->state[0][c] = d->momentum * a->state[0][c] + (1 - d->momentum) * (float)m;
-        a->state[1][c] = d->momentum * a->state[1][c] + (1 - d->momentum) * (float)variance;
+        inverse[c] = (float)(1 / sqrt(variance + (double)d->batchnorm.epsilon));
+        a->state[0][c] = d->batchnorm.momentum * a->state[0][c] + (1 - d->batchnorm.momentum) * (float)m;
+        a->state[1][c] =
+            d->batchnorm.momentum * a->state[1][c] + (1 - d->batchnorm.momentum) * (float)variance;
     }
 }
 
@@ -191,7 +210,7 @@ static void normalise(const mri_host_op *op, const mr_op_args *a, const struct p
     const float *k = coefficients(op, a) + p->first, *shift = k + d->in.c;
     float *y = (float *)a->y + p->at;
     scale(y, (const float *)a->x + p->at, k, shift, p->pixels, p->stride, p->channels);
-    if (d->residual) mri_accumulate_piece(y, (const float *)a->x2 + p->at, p->floats);
+    if (d->batchnorm.residual) mri_accumulate_piece(y, (const float *)a->x2 + p->at, p->floats);
     mri_activate_piece(d->activation, y, p->floats);
 }
 
@@ -205,7 +224,7 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     for (uint32_t c = 0; c < c_count; c++) {
         const float mean = a->training ? ((float *)a->saved)[c] : a->state[0][c];
         const float inverse =
-            a->training ? ((float *)a->saved)[c_count + c] : 1 / sqrtf(a->state[1][c] + d->epsilon);
+            a->training ? ((float *)a->saved)[c_count + c] : 1 / sqrtf(a->state[1][c] + d->batchnorm.epsilon);
         k[c] = a->param[0][c] * inverse;
         shift[c] = a->param[1][c] - mean * k[c];
     }
@@ -262,5 +281,10 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     return MR_OK;
 }
 
-const struct mri_op_code mri_batchnorm_code = {
+static const struct mri_op_code reference = {
     .prepare = prepare, .forward = forward, .backward = backward, .adds_dy2 = true};
+const struct mri_op_class mri_batchnorm_class = {.name = "batchnorm",
+                                                 .keeps_layout = true,
+                                                 .describe = describe,
+                                                 .takes_two = takes_two,
+                                                 .reference = &reference};

@@ -5,7 +5,7 @@
 #include "kernels/ops/draws.h"
 
 #include "base/util.h"
-#include "kernels/ops/simd.h"
+#include "kernels/host/simd_loop.h"
 
 #define LANES      16u
 #define MULTIPLY_0 0xD2511F53u

@@ -6,9 +6,10 @@
  * bytes. */
 #include <math.h>
 
-#include "kernels/host/host_op.h"
+#include "kernels/backend/op_class.h"
+#include "kernels/host/simd_loop.h"
 #include "kernels/ops/draws.h"
-#include "kernels/ops/simd.h"
+#include "kernels/ops/host_op.h"
 
 #define CHUNK 4096u /* draws made at a time; they stay in the first-level cache */
 
@@ -111,9 +112,9 @@ static void drop_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
                            (float *)a->y + i * floats,
                            (const float *)a->x + i * floats,
                            (uint8_t *)a->saved + i * floats,
-                           threshold_of(desc->rate),
-                           scale_of(desc->rate)};
-    const struct mri_draw_key key = {mri_mix64(mri_mix64(a->seed) + desc->op_id), a->values->step,
+                           threshold_of(desc->dropout.rate),
+                           scale_of(desc->dropout.rate)};
+    const struct mri_draw_key key = {mri_mix64(mri_mix64(a->seed) + desc->dropout.op_id), a->values->step,
                                      a->first + i};
     const size_t chunk = t->c < CHUNK ? CHUNK / t->c * t->c : CHUNK; /* whole pixels */
     uint16_t draws[CHUNK + 2 * MRI_DRAW_GROUP];
@@ -125,10 +126,21 @@ static void drop_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
     }
 }
 
+static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
+{
+    info->inplace = true;
+    if (d->dropout.rate >= 0 && d->dropout.rate < 1) return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "dropout: rate must be at least 0 and below 1");
+}
+
+static bool lacks(const mr_op *op, const mr_op_args *a, bool backward)
+{
+    return mri_op_lacks(op, a, backward) || (!backward && a->training && !a->values);
+}
+
 static int prepare(mri_host_op *op, mr_error *err)
 {
     (void)err;
-    op->base.info.out = op->base.desc.in;
     if (op->base.desc.training)
         op->base.info.saved_bytes = mri_tensor_floats(&op->base.desc.in) * op->base.desc.max_batch;
     return MR_OK;
@@ -157,9 +169,11 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 #pragma omp parallel for schedule(static) if (floats * a->n > MRI_PARALLEL_ELEMENTS)
     for (uint32_t i = 0; i < a->n; i++)
         backward_run((float *)a->dx + i * floats, (const float *)a->dy + i * floats,
-                     (const uint8_t *)a->saved + i * floats, floats, scale_of(d->rate));
+                     (const uint8_t *)a->saved + i * floats, floats, scale_of(d->dropout.rate));
     mri_tensor_zero_padding(&d->in, a->n, a->dx);
     return MR_OK;
 }
 
-const struct mri_op_code mri_dropout_code = {.prepare = prepare, .forward = forward, .backward = backward};
+static const struct mri_op_code reference = {.prepare = prepare, .forward = forward, .backward = backward};
+const struct mri_op_class mri_dropout_class = {
+    .name = "dropout", .keeps_layout = true, .describe = describe, .lacks = lacks, .reference = &reference};

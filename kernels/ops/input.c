@@ -1,8 +1,27 @@
 /* kernels/ops/input.c: uint8 NHWC pixels become normalised floats, x * k + d with k = a / std and d = (b -
  * mean) / std per channel, each row from right to left where a sample is to be mirrored. Two forms of output:
  * NHWC, and planes, which is what a first convolution over few channels wants. */
-#include "kernels/host/host_op.h"
-#include "kernels/ops/simd.h"
+#include <math.h>
+
+#include "kernels/backend/op_class.h"
+#include "kernels/host/simd_loop.h"
+#include "kernels/ops/host_op.h"
+
+static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
+{
+    const mr_input_desc *map = &d->input;
+    if (d->in.dtype != MR_TENSOR_U8) return mr_error_set(err, MR_EINVAL, "input: input must be uint8");
+    if (d->in.c > 4) return mr_error_set(err, MR_EINVAL, "input: at most 4 channels");
+    for (uint32_t c = 0; c < d->in.c; c++)
+        if (!isfinite(map->mean[c]) || !isfinite(map->std[c]) || map->std[c] == 0)
+            return mr_error_set(err, MR_EINVAL, "input: mean must be finite, std finite and not 0");
+    if ((unsigned)d->want > MR_WANT_NCHW) return mr_error_set(err, MR_EINVAL, "input: unknown wanted layout");
+    uint32_t dtype;
+    int rc = mri_op_entry_dtype(map->out_dtype, &dtype, "input", err);
+    if (!rc) rc = mri_op_set_output(d, info, d->in.h, d->in.w, d->in.c, dtype, "input", err);
+    if (!rc && d->want == MR_WANT_NCHW) info->out.layout = MR_LAYOUT_NCHW;
+    return rc;
+}
 
 struct channel_map {
     float k[4], d[4];
@@ -13,8 +32,8 @@ static struct channel_map map_of(const mr_op_desc *desc, const float *affine)
     const float a = affine ? affine[0] : 1, b = affine ? affine[1] : 0;
     struct channel_map m = {{0}, {0}};
     for (uint32_t c = 0; c < desc->in.c; c++) {
-        m.k[c] = a / desc->std[c];
-        m.d[c] = (b - desc->mean[c]) / desc->std[c];
+        m.k[c] = a / desc->input.std[c];
+        m.d[c] = (b - desc->input.mean[c]) / desc->input.std[c];
     }
     return m;
 }
@@ -87,7 +106,7 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     return MR_OK;
 }
 
-static int check_pixels(const mri_host_op *op, mr_error *err)
+static int check_pixels(mri_host_op *op, mr_error *err)
 {
     const mr_tensor *in = &op->base.desc.in;
     if (in->layout == MR_LAYOUT_NHWC && in->sample_bytes == (size_t)in->h * in->w * in->c) return MR_OK;
@@ -104,14 +123,7 @@ static int prepare_planar(mri_host_op *op, mr_error *err)
     return check_pixels(op, err);
 }
 
-static int prepare(mri_host_op *op, mr_error *err) { return check_pixels(op, err); }
-
-static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
-{
-    (void)op, (void)a;
-    return mr_error_set(err, MR_EINVAL, "input: there is no gradient to pixels");
-}
-
-const struct mri_op_code mri_input_ref = {.prepare = prepare, .forward = forward, .backward = backward};
-const struct mri_op_code mri_input_planar = {
-    .prepare = prepare_planar, .forward = forward, .backward = backward};
+static const struct mri_op_code reference = {.prepare = check_pixels, .forward = forward};
+const struct mri_op_code mri_input_planar = {.prepare = prepare_planar, .forward = forward};
+const struct mri_op_class mri_input_class = {
+    .name = "input", .entry = true, .describe = describe, .reference = &reference};

@@ -3,8 +3,22 @@
  * count nothing and get no gradient. */
 #include <math.h>
 
-#include "kernels/host/host_op.h"
-#include "kernels/ops/simd.h"
+#include "kernels/backend/op_class.h"
+#include "kernels/host/simd_loop.h"
+#include "kernels/ops/host_op.h"
+
+static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
+{
+    (void)info;
+    if (d->in.h == 1 && d->in.w == 1) return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "loss: logits must be a vector (1 x 1 x classes)");
+}
+
+static bool lacks(const mr_op *op, const mr_op_args *a, bool backward)
+{
+    (void)op;
+    return !a->labels || (backward ? !a->x || !a->dx || !a->values : !a->metrics);
+}
 
 static int prepare(mri_host_op *op, mr_error *err)
 {
@@ -100,4 +114,8 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     return MR_OK;
 }
 
-const struct mri_op_code mri_loss_code = {.prepare = prepare, .forward = forward, .backward = backward};
+/* There is no dy, so no second one. */
+static const struct mri_op_code reference = {
+    .prepare = prepare, .forward = forward, .backward = backward, .adds_dy2 = true};
+const struct mri_op_class mri_loss_class = {
+    .name = "loss", .describe = describe, .lacks = lacks, .reference = &reference};

@@ -1,12 +1,21 @@
 /* kernels/ops/one_hot.c: int32 numbers become rows with a single 1. Zeros are written first: of each row one
  * value differs. */
-#include "kernels/host/host_op.h"
-#include "kernels/ops/simd.h"
+#include "kernels/backend/op_class.h"
+#include "kernels/host/simd_loop.h"
+#include "kernels/ops/host_op.h"
 
-static int prepare(mri_host_op *op, mr_error *err)
+static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
 {
-    (void)op, (void)err;
-    return MR_OK;
+    const mr_tensor *in = &d->in;
+    if (in->dtype != MR_TENSOR_I32) return mr_error_set(err, MR_EINVAL, "one_hot: input must be int32");
+    if (in->h != 1 || in->c != 1 || in->layout != MR_LAYOUT_NHWC ||
+        in->sample_bytes != (size_t)in->w * sizeof(int32_t))
+        return mr_error_set(err, MR_EINVAL,
+                            "one_hot: input must be rows of int32 numbers without padding (1 x w x 1)");
+    uint32_t dtype;
+    int rc = mri_op_check_count(d->one_hot.classes, "classes", "one_hot", err);
+    if (!rc) rc = mri_op_entry_dtype(d->one_hot.out_dtype, &dtype, "one_hot", err);
+    return rc ? rc : mri_op_set_output(d, info, 1, in->w, d->one_hot.classes, dtype, "one_hot", err);
 }
 
 static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
@@ -24,10 +33,6 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     return MR_OK;
 }
 
-static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
-{
-    (void)op, (void)a;
-    return mr_error_set(err, MR_EINVAL, "one_hot: there is no gradient to numbers");
-}
-
-const struct mri_op_code mri_one_hot_code = {.prepare = prepare, .forward = forward, .backward = backward};
+static const struct mri_op_code reference = {.forward = forward};
+const struct mri_op_class mri_one_hot_class = {
+    .name = "one_hot", .entry = true, .describe = describe, .reference = &reference};

@@ -5,8 +5,8 @@
  * nothing is updated. */
 #include <math.h>
 
-#include "kernels/host/host_op.h"
-#include "kernels/ops/simd.h"
+#include "kernels/host/simd_loop.h"
+#include "kernels/ops/host_op.h"
 
 struct update {
     float lr, momentum, rho, beta1, beta2, epsilon, decay;

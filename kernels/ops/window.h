@@ -3,7 +3,7 @@
 #ifndef MRI_WINDOW_H
 #define MRI_WINDOW_H
 
-#include "kernels/host/host_op.h"
+#include "kernels/ops/host_op.h"
 
 struct mri_window {
     int64_t y, x;                /* of the window's first place, below 0 in the padding */
@@ -18,27 +18,21 @@ static inline void mri_window_clip(int64_t first, uint32_t kernel, uint32_t side
     *to = end < (int64_t)kernel ? (uint32_t)(end > 0 ? end : 0) : kernel;
 }
 
-static inline struct mri_window mri_window_at(const mr_op_desc *d, uint32_t oy, uint32_t ox)
+static inline struct mri_window mri_window_at(const mr_op_window *w, const mr_tensor *in, uint32_t oy,
+                                              uint32_t ox)
 {
-    struct mri_window win = {.y = (int64_t)oy * d->stride_h - d->pad_top,
-                             .x = (int64_t)ox * d->stride_w - d->pad_left};
-    mri_window_clip(win.y, d->kernel_h, d->in.h, &win.ky0, &win.ky1);
-    mri_window_clip(win.x, d->kernel_w, d->in.w, &win.kx0, &win.kx1);
+    struct mri_window win = {.y = (int64_t)oy * w->stride_h - w->pad_top,
+                             .x = (int64_t)ox * w->stride_w - w->pad_left};
+    mri_window_clip(win.y, w->kernel_h, in->h, &win.ky0, &win.ky1);
+    mri_window_clip(win.x, w->kernel_w, in->w, &win.kx0, &win.kx1);
     return win;
 }
 
-/* Pixel (y * w + x) under place (ky, kx). */
-static inline size_t mri_window_pixel(const mr_op_desc *d, const struct mri_window *win, uint32_t ky,
+/* Pixel (y * w + x) of the input under place (ky, kx). */
+static inline size_t mri_window_pixel(const mr_tensor *in, const struct mri_window *win, uint32_t ky,
                                       uint32_t kx)
 {
-    return (size_t)(win->y + ky) * d->in.w + (size_t)(win->x + kx);
-}
-
-static inline int mri_require_nhwc(const mri_host_op *op, mr_error *err)
-{
-    if (op->base.desc.in.layout == MR_LAYOUT_NHWC) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "the reference operations take NHWC only, found layout %u",
-                        op->base.desc.in.layout);
+    return (size_t)(win->y + ky) * in->w + (size_t)(win->x + kx);
 }
 
 #endif

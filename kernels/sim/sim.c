@@ -1,10 +1,13 @@
 /* kernels/sim/sim.c: the device kind "sim": an accelerator one does not have. Copies are real and paced to a
  * link rate; compute is a timed wait on the stream. It shows stalls, overlap and sizing; its loss and
  * accuracy mean nothing. */
+#include "kernels/sim/sim.h"
+
 #include <stdio.h>
 #include <sys/prctl.h>
 
-#include "kernels/host/host_op.h"
+#include "kernels/backend/spec.h"
+#include "kernels/ops/host_op.h"
 
 struct sim_settings {
     double step_ns, h2d_bytes_per_s, d2h_bytes_per_s;
@@ -36,53 +39,8 @@ static int read_settings(struct sim_settings *out, const struct mri_spec *spec, 
     return MR_OK;
 }
 
-static int sim_open(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg,
-                    mr_error *err)
-{
-    (void)cfg;
-    struct sim_settings set;
-    int rc = read_settings(&set, spec, err);
-    if (rc) return rc;
-    for (uint32_t i = 0; i < spec->count; i++) {
-        mri_host_device *dev;
-        rc = mri_host_device_create(&dev, &mri_sim_backend, i, err);
-        if (rc) {
-            while (i-- > 0) mri_host_device_close(devices[i]);
-            return rc;
-        }
-        dev->base.info.simulated = true;
-        dev->base.info.h2d_bytes_per_s = set.h2d_bytes_per_s;
-        dev->step_ns = (uint64_t)set.step_ns;
-        dev->link_ns_per_byte[MRI_COPY_H2D] = 1e9 / set.h2d_bytes_per_s;
-        dev->link_ns_per_byte[MRI_COPY_D2H] = 1e9 / set.d2h_bytes_per_s;
-        dev->thread_begin = begin_thread;
-        snprintf(dev->base.name, sizeof dev->base.name, "sim:%u step=%gms h2d=%gGB/s", i, set.step_ns / 1e6,
-                 set.h2d_bytes_per_s / 1e9);
-        snprintf(dev->base.hardware, sizeof dev->base.hardware, "simulated");
-        devices[i] = &dev->base;
-    }
-    return MR_OK;
-}
-
-static bool sim_list(uint32_t at, mr_device_listing *out)
-{
-    if (at > 0) return false;
-    *out = (mr_device_listing){"sim", "sim:1,step=1ms,h2d=25GB/s", "simulated", "ready"};
-    return true;
-}
-
-/* ---- operations that only take time: the whole step is spent in the loss, which every network has once
- * ---- */
-
-static int op_prepare(mri_host_op *op, mr_error *err)
-{
-    (void)err;
-    const mr_op_kind kind = op->base.desc.kind; /* canonical NHWC, nothing saved; these keep the layout of
-                                                   their input */
-    if (kind == MR_OP_ADD || kind == MR_OP_BATCHNORM || kind == MR_OP_ACTIVATION || kind == MR_OP_DROPOUT)
-        op->base.info.out = op->base.desc.in;
-    return MR_OK;
-}
+/* ---- operations that only take time: the whole step is spent in the loss, which every network has once ----
+ */
 
 static int op_nothing(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
@@ -100,14 +58,12 @@ static int op_step(mri_host_op *op, const mr_op_args *a, mr_error *err)
     return MR_OK;
 }
 
-static const struct mri_op_code quick = {
-    .prepare = op_prepare, .forward = op_nothing, .backward = op_nothing, .adds_dy2 = true};
-static const struct mri_op_code step = {.prepare = op_prepare, .forward = op_step, .backward = op_nothing};
+static const struct mri_op_code quick = {.forward = op_nothing, .backward = op_nothing, .adds_dy2 = true};
+static const struct mri_op_code step = {.forward = op_step, .backward = op_nothing, .adds_dy2 = true};
 
-static int sim_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, const mr_op_info *info,
-                         mr_error *err)
+static const struct mri_op_code *code_for(const mr_op *head)
 {
-    return mri_host_op_create(out, dev, desc, info, desc->kind == MR_OP_LOSS ? &step : &quick, err);
+    return head->desc.kind == MR_OP_LOSS ? &step : &quick;
 }
 
 static int sim_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args)
@@ -116,38 +72,49 @@ static int sim_update_async(mr_stream *s, const mr_update_desc *desc, const mr_u
     return MR_OK;
 }
 
+/* ---- the kind ---- */
+
+static int sim_open(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg,
+                    mr_error *err)
+{
+    (void)cfg;
+    struct sim_settings set;
+    int rc = read_settings(&set, spec, err);
+    if (!rc) rc = mri_host_devices_create(devices, spec->count, &mri_sim_backend, err);
+    for (uint32_t i = 0; !rc && i < spec->count; i++) {
+        mri_host_device *dev = mri_host_device_of(devices[i]);
+        dev->base.info.simulated = true;
+        dev->base.info.h2d_bytes_per_s = set.h2d_bytes_per_s;
+        dev->step_ns = (uint64_t)set.step_ns;
+        dev->link_ns_per_byte[MRI_COPY_H2D] = 1e9 / set.h2d_bytes_per_s;
+        dev->link_ns_per_byte[MRI_COPY_D2H] = 1e9 / set.d2h_bytes_per_s;
+        dev->code_for = code_for;
+        dev->thread_begin = begin_thread;
+        snprintf(dev->base.name, sizeof dev->base.name, "sim:%u step=%gms h2d=%gGB/s", i, set.step_ns / 1e6,
+                 set.h2d_bytes_per_s / 1e9);
+        snprintf(dev->base.hardware, sizeof dev->base.hardware, "simulated");
+    }
+    return rc;
+}
+
+static bool sim_list(uint32_t at, mr_device_listing *out)
+{
+    if (at > 0) return false;
+    *out = (mr_device_listing){"sim", "sim:1,step=1ms,h2d=25GB/s", "simulated", "ready"};
+    return true;
+}
+
 const struct mri_backend mri_sim_backend = {
     .kind = "sim",
     .count = mri_spec_replicas,
     .open = sim_open,
     .close = mri_host_device_close,
     .list = sim_list,
-    .device_alloc = mri_host_alloc,
-    .device_free = mri_host_free,
-    .host_alloc = mri_host_alloc,
-    .host_free = mri_host_free,
-    .stream_create = mri_host_stream_create,
-    .stream_destroy = mri_host_stream_destroy,
-    .stream_sync = mri_host_stream_sync,
-    .stream_wait_event = mri_host_stream_wait_event,
-    .event_create = mri_host_event_create,
-    .event_destroy = mri_host_event_destroy,
-    .event_record = mri_host_event_record,
-    .event_query = mri_host_event_query,
-    .event_wait = mri_host_event_wait,
-    .event_time_ns = mri_host_event_time_ns,
-    .copy_async = mri_host_copy_async,
-    .fill_async = mri_host_fill_async,
-    .op_create = sim_op_create,
-    .op_destroy = mri_host_op_destroy,
-    .op_forward_async = mri_host_op_forward_async,
-    .op_backward_async = mri_host_op_backward_async,
-    .op_param_import = mri_host_op_param_import,
-    .op_param_export = mri_host_op_param_export,
-    .group_create = mri_host_group_create,
-    .group_destroy = mri_host_group_destroy,
-    .group_broadcast_async = mri_host_group_broadcast_async,
-    .group_abort = mri_host_group_abort,
+    .memory = &mri_host_memory,
+    .copies = &mri_host_copies,
+    .streams = &mri_host_streams,
+    .events = &mri_host_events,
+    .ops = &mri_host_ops,
     .update_async = sim_update_async,
-    .group_sum_async = mri_host_group_meet_async, /* replicas wait for each other, as they would */
+    .groups = &mri_host_groups_idle, /* replicas wait for each other, as they would */
 };

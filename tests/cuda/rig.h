@@ -3,7 +3,7 @@
 #ifndef MRT_CUDA_RIG_H
 #define MRT_CUDA_RIG_H
 
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/ops/cuda_op.h"
 #include "mrt.h"
 
 #define RIG_MAX_DEVICES 8

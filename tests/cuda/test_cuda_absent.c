@@ -3,7 +3,7 @@
  * libcuda.so.1 that is no library, or lacks functions. */
 #include <dlfcn.h>
 
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/host/gpu.h"
 #include "mrt.h"
 
 static const char *part; /* of every message */

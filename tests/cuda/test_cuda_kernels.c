@@ -2,7 +2,7 @@
  * packs, addresses that are not aligned, every value of the half types, statistics far from zero, ties,
  * windows of many places, scaled updates. Runs on the device that MRT_DEVICES names, emulated or not, between
  * guard bytes (device_lab.h). */
-#include "kernels/cuda/cuda.h"
+#include "kernels/cuda/ops/cuda_op.h"
 #include "mrt.h"
 #include "tests/cuda/rig.h"
 #include "tests/kernels/device_case.h"
@@ -237,15 +237,8 @@ static void compare(mr_op_desc d, uint32_t n, uint32_t h, uint32_t w, uint32_t c
 static mr_op_desc pool(uint32_t k, uint32_t stride, uint32_t pad, bool average)
 {
     return (mr_op_desc){.kind = MR_OP_POOL2D,
-                        .average = average,
-                        .kernel_h = k,
-                        .kernel_w = k,
-                        .stride_h = stride,
-                        .stride_w = stride,
-                        .pad_top = pad,
-                        .pad_left = pad,
-                        .pad_bottom = pad,
-                        .pad_right = pad};
+                        .pool2d.average = average,
+                        .pool2d.window = {k, k, stride, stride, pad, pad, pad, pad}};
 }
 
 static void large_sizes(void **state)
@@ -262,19 +255,19 @@ static void large_sizes(void **state)
         for (size_t i = 0; i < MRI_ARRAY_COUNT(sizes); i++) {
             const uint32_t n = sizes[i].n, h = sizes[i].h, w = sizes[i].w, c = sizes[i].c;
             mr_op_desc norm = {.kind = MR_OP_BATCHNORM,
-                               .momentum = 0.9f,
-                               .epsilon = 1e-3f,
+                               .batchnorm.momentum = 0.9f,
+                               .batchnorm.epsilon = 1e-3f,
                                .activation = (mr_activation)(i % 3),
-                               .residual = i % 2 == 1};
+                               .batchnorm.residual = i % 2 == 1};
             compare(norm, n, h, w, c, types[t], true, " norm");
             norm.activation = MR_ACT_RELU;
-            norm.residual = !norm.residual;
+            norm.batchnorm.residual = !norm.batchnorm.residual;
             compare(norm, n, h, w, c, types[t], true, " norm");
             compare(norm, n, h, w, c, types[t], false, " norm, running");
             compare((mr_op_desc){.kind = MR_OP_ADD, .activation = MR_ACT_RELU}, n, h, w, c, types[t], true,
                     " add");
-            compare((mr_op_desc){.kind = MR_OP_DROPOUT, .rate = 0.3f, .op_id = 7}, n, h, w, c, types[t], true,
-                    " drop");
+            compare((mr_op_desc){.kind = MR_OP_DROPOUT, .dropout.rate = 0.3f, .dropout.op_id = 7}, n, h, w, c,
+                    types[t], true, " drop");
             compare(pool(3, 2, 1, false), n, h, w, c, types[t], true, " max");
             compare(pool(2, 1, 1, true), n, h, w, c, types[t], true, " mean");
         }
@@ -290,10 +283,10 @@ static void large_sizes(void **state)
         for (uint32_t c = 1; c <= 4; c++)
             for (int planar = 0; planar < 2; planar++) {
                 mr_op_desc d = {.kind = MR_OP_INPUT,
-                                .out_dtype = types[t],
+                                .input.out_dtype = types[t],
                                 .want = planar ? MR_WANT_NCHW : MR_WANT_NHWC,
-                                .mean = {125, 122, 114, 3},
-                                .std = {63, -62, 66.5f, 255}};
+                                .input.mean = {125, 122, 114, 3},
+                                .input.std = {63, -62, 66.5f, 255}};
                 compare(d, 5, 28, 24, c, MR_TENSOR_U8, true, " pixels");
                 compare(d, 3, 9, 5, c, MR_TENSOR_U8, true, " pixels");
             }
@@ -319,7 +312,7 @@ static struct norm norm_of(uint32_t dtype, uint32_t n, uint32_t h, uint32_t w, u
                           .max_batch = n,
                           .training = true,
                           .need_dx = true,
-                          .epsilon = 1e-5f};
+                          .batchnorm.epsilon = 1e-5f};
     float *ones = lab_floats(c);
     for (uint32_t i = 0; i < c; i++) ones[i] = 1;
     MRT_OK(mr_op_create(&b.op, l->dev, &d, &err), &err);

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
-#include "kernels/cuda/plan.h"
+#include "kernels/cuda/plan/plan.h"
 #include "tests/cuda/rig.h"
 
 static bool emulated; /* and not a real GPU */
@@ -177,7 +177,7 @@ static int layer_open(struct layer *l, struct side *s, const mr_op_desc *d, mr_e
     l->x.bytes = l->dx.bytes = d->in.sample_bytes * d->max_batch;
     l->y.bytes = l->dy.bytes = l->info->out.sample_bytes * d->max_batch;
     l->w.bytes = l->dw.bytes = l->info->param[0].storage_count * 4;
-    l->b.bytes = l->db.bytes = d->no_bias ? 0 : l->info->param[1].storage_count * 4;
+    l->b.bytes = l->db.bytes = l->info->param_count > 1 ? l->info->param[1].storage_count * 4 : 0;
     l->saved.bytes = l->info->saved_bytes;
     l->scratch.bytes = l->info->scratch_bytes;
     for (int i = 0; i < 10 && !rc; i++) {
@@ -224,7 +224,7 @@ static struct values values_make(const mr_op_desc *d, const mr_op_info *info)
     struct values v = {.x_count = (size_t)d->in.h * d->in.w * d->in.c * d->max_batch,
                        .y_count = (size_t)info->out.h * info->out.w * info->out.c * d->max_batch,
                        .w_count = info->param[0].count,
-                       .b_count = d->no_bias ? 0 : info->param[1].count};
+                       .b_count = info->param_count > 1 ? info->param[1].count : 0};
     float **const all[8] = {&v.x, &v.dy, &v.w, &v.b, &v.y, &v.dx, &v.dw, &v.db};
     const size_t counts[8] = {v.x_count, v.y_count, v.w_count, v.b_count,
                               v.y_count, v.x_count, v.w_count, v.b_count};
@@ -359,13 +359,21 @@ static void check_layer(const char *name, mr_op_desc d, uint32_t dtype, struct s
 #define CONV(H, W, C, F, KH, KW, S, T, L, B, R)                                                              \
     {                                                                                                        \
         .kind = MR_OP_CONV2D, .in = {.h = H, .w = W, .c = C}, .max_batch = 3, .training = true,              \
-        .need_dx = true, .filters = F, .kernel_h = KH, .kernel_w = KW, .stride_h = S, .stride_w = S,         \
-        .pad_top = T, .pad_left = L, .pad_bottom = B, .pad_right = R                                         \
+        .need_dx = true, .conv2d.filters = F, .conv2d.window = {                                             \
+            KH,                                                                                              \
+            KW,                                                                                              \
+            S,                                                                                               \
+            S,                                                                                               \
+            T,                                                                                               \
+            L,                                                                                               \
+            B,                                                                                               \
+            R                                                                                                \
+        }                                                                                                    \
     }
 #define DENSE(H, W, C, U)                                                                                    \
     {                                                                                                        \
         .kind = MR_OP_DENSE, .in = {.h = H, .w = W, .c = C}, .max_batch = 5, .training = true,               \
-        .need_dx = true, .filters = U                                                                        \
+        .need_dx = true, .dense.units = U                                                                    \
     }
 
 static const struct {
@@ -426,7 +434,8 @@ static void test_forms(void **state) /* with and without bias, activation, gradi
             for (size_t t = 0; t < MRI_ARRAY_COUNT(types); t++) {
                 mr_op_desc d = shapes[at ? 11 : 2].d;
                 d.max_batch = 3;
-                d.no_bias = form & 1;
+                if (at) d.dense.no_bias = form & 1;
+                else d.conv2d.no_bias = form & 1;
                 d.activation = form & 2 ? MR_ACT_RELU : MR_ACT_NONE;
                 d.training = form & 4;
                 d.need_dx = d.training && form & 8;

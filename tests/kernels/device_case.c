@@ -121,7 +121,7 @@ int op_run(struct lab *l, const mr_op_desc *desc, const mr_tensor *in, uint32_t 
     mr_op_desc d = *desc;
     mr_op_args a;
     mr_op *op;
-    const bool two = d.kind == MR_OP_ADD || (d.kind == MR_OP_BATCHNORM && d.residual);
+    const bool two = d.kind == MR_OP_ADD || (d.kind == MR_OP_BATCHNORM && d.batchnorm.residual);
     d.in = *in;
     if (two) d.in2 = *in;
     *r = (struct op_result){.clean = true, .untouched = true, .zeros = true};
@@ -153,6 +153,14 @@ int op_run(struct lab *l, const mr_op_desc *desc, const mr_tensor *in, uint32_t 
 
 /* ---- inputs ---- */
 
+/* Type and layout of the output as the reference has them. */
+static void take_defaults(mr_op_desc *d)
+{
+    if (d->kind == MR_OP_INPUT) d->input.out_dtype = 0;
+    if (d->kind == MR_OP_ONE_HOT) d->one_hot.out_dtype = 0;
+    d->want = MR_WANT_ANY;
+}
+
 static size_t output_elements(const mr_op_desc *d)
 {
     mr_op_desc plain = *d;
@@ -160,8 +168,7 @@ static size_t output_elements(const mr_op_desc *d)
     mr_error err = MR_ERROR_INIT;
     if (!is_entry(plain.kind)) plain.in = lab_nhwc(d->in.h, d->in.w, d->in.c, MR_TENSOR_F32);
     plain.in2 = plain.in;
-    plain.out_dtype = 0;
-    plain.want = MR_WANT_ANY;
+    take_defaults(&plain);
     if (mr_op_create(&op, mrt_reference.dev, &plain, &err)) return 0;
     const size_t count = lab_elements(&mr_op_info_of(op)->out);
     mr_op_destroy(op);
@@ -171,13 +178,15 @@ static size_t output_elements(const mr_op_desc *d)
 static void param_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
 {
     const mr_op_desc *d = &c->d;
-    const size_t inputs =
-        d->kind == MR_OP_CONV2D ? (size_t)d->kernel_h * d->kernel_w * d->in.c : lab_elements(&d->in);
-    if (d->kind == MR_OP_CONV2D || d->kind == MR_OP_DENSE) {
-        io->param[0] = lab_noise(inputs * d->filters, seed + 10, MR_TENSOR_F32);
-        for (size_t i = 0; i < inputs * d->filters; i++)
+    const bool conv = d->kind == MR_OP_CONV2D;
+    if (conv || d->kind == MR_OP_DENSE) {
+        const mr_op_window *w = &d->conv2d.window;
+        const size_t outputs = conv ? d->conv2d.filters : d->dense.units,
+                     inputs = conv ? (size_t)w->kernel_h * w->kernel_w * d->in.c : lab_elements(&d->in);
+        io->param[0] = lab_noise(inputs * outputs, seed + 10, MR_TENSOR_F32);
+        for (size_t i = 0; i < inputs * outputs; i++)
             io->param[0][i] = lab_round(io->param[0][i] * 1.7f / sqrtf((float)inputs), d->in.dtype);
-        io->param[1] = lab_noise(d->filters, seed + 11, MR_TENSOR_F32);
+        io->param[1] = lab_noise(outputs, seed + 11, MR_TENSOR_F32);
     }
     if (d->kind != MR_OP_BATCHNORM) return;
     io->param[0] = lab_noise(d->in.c, seed + 10, MR_TENSOR_F32);
@@ -205,9 +214,9 @@ static void number_inputs(const struct op_case *c, uint64_t seed, struct op_io *
     io->numbers = lab_host(count * sizeof *io->numbers);
     for (size_t i = 0; i < count; i++) {
         const uint64_t drawn = mri_mix64(seed * 91 + i);
-        io->numbers[i] = drawn % 7    ? (int32_t)(drawn % c->d.filters)
+        io->numbers[i] = drawn % 7    ? (int32_t)(drawn % c->d.one_hot.classes)
                          : drawn & 64 ? -1 - (int32_t)(drawn & 7)
-                                      : (int32_t)c->d.filters;
+                                      : (int32_t)c->d.one_hot.classes;
     }
 }
 
@@ -225,7 +234,8 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
     const size_t x_count = lab_elements(&d->in) * c->n, y_count = output_elements(d) * c->n;
     io.x = lab_noise(x_count, seed + 1, dtype);
     io.dy = lab_noise(y_count, seed + 2, dtype);
-    if (d->kind == MR_OP_ADD || d->residual) io.x2 = lab_noise(y_count, seed + 3, dtype);
+    if (d->kind == MR_OP_ADD || (d->kind == MR_OP_BATCHNORM && d->batchnorm.residual))
+        io.x2 = lab_noise(y_count, seed + 3, dtype);
     if (d->kind != MR_OP_LOSS && c->n % 2 == 1) io.dy2 = lab_noise(y_count, seed + 4, dtype);
     if (d->kind == MR_OP_LOSS) {
         io.labels = lab_host(c->n * sizeof *io.labels);
@@ -243,15 +253,29 @@ static void name_of(const struct op_case *c, char *out, size_t bytes)
 {
     static const char *const acts[] = {"", " relu", " tanh", " sigmoid", " selu"};
     const mr_op_desc *d = &c->d;
-    int at = snprintf(out, bytes, "%ux%ux%u", d->in.h, d->in.w, d->in.c);
-    if (d->filters)
-        at += snprintf(out + at, bytes - (size_t)at, ">%u%s", d->filters, d->no_bias ? " no bias" : "");
-    if (d->kernel_h)
-        at += snprintf(out + at, bytes - (size_t)at, " %ux%u/%u+%u", d->kernel_h, d->kernel_w, d->stride_h,
-                       d->pad_top);
-    snprintf(out + at, bytes - (size_t)at, "%s%s%s n=%u/%u layout %u%s", d->average ? " avg" : "",
-             d->residual ? " +x2" : "", acts[d->activation], c->n, d->max_batch, c->in.layout,
-             c->note ? c->note : "");
+    char own[64] = "";
+    switch (d->kind) {
+    case MR_OP_CONV2D: {
+        const mr_op_window *w = &d->conv2d.window;
+        snprintf(own, sizeof own, ">%u%s %ux%u/%u+%u", d->conv2d.filters, d->conv2d.no_bias ? " no bias" : "",
+                 w->kernel_h, w->kernel_w, w->stride_h, w->pad_top);
+        break;
+    }
+    case MR_OP_POOL2D: {
+        const mr_op_window *w = &d->pool2d.window;
+        snprintf(own, sizeof own, " %ux%u/%u+%u%s", w->kernel_h, w->kernel_w, w->stride_h, w->pad_top,
+                 d->pool2d.average ? " avg" : "");
+        break;
+    }
+    case MR_OP_DENSE:
+        snprintf(own, sizeof own, ">%u%s", d->dense.units, d->dense.no_bias ? " no bias" : "");
+        break;
+    case MR_OP_ONE_HOT: snprintf(own, sizeof own, ">%u", d->one_hot.classes); break;
+    case MR_OP_BATCHNORM: snprintf(own, sizeof own, "%s", d->batchnorm.residual ? " +x2" : ""); break;
+    default: break;
+    }
+    snprintf(out, bytes, "%ux%ux%u%s%s n=%u/%u layout %u%s", d->in.h, d->in.w, d->in.c, own,
+             acts[d->activation], c->n, d->max_batch, c->in.layout, c->note ? c->note : "");
 }
 
 static void compare_metrics(const char *name, const struct op_case *c, const mr_metrics *a,
@@ -337,8 +361,7 @@ void op_compare(const struct op_case *c, const struct op_io *io)
         if (!mrt_device.rc) {
             mr_op_desc d = c->d;
             if (!is_entry(d.kind)) d.in = lab_nhwc(d.in.h, d.in.w, d.in.c, MR_TENSOR_F32);
-            d.out_dtype = 0;
-            d.want = MR_WANT_ANY;
+            take_defaults(&d);
             op_run(&mrt_reference, &d, &d.in, c->n, io, d.kind == MR_OP_LOSS ? NULL : a.y, &b);
             if (mrt_reference.rc) lab_fail(name, "reference", mrt_reference.err.text);
             else check_manners(name, c, io, &a), compare_outputs(name, c, io, &a, &b);

@@ -322,8 +322,8 @@ static void map_by_asking(struct lab *l, uint32_t *map, const mr_tensor *t)
                           .max_batch = 1,
                           .training = true,
                           .need_dx = true,
-                          .filters = 1,
-                          .no_bias = true};
+                          .dense.units = 1,
+                          .dense.no_bias = true};
     const size_t count = lab_elements(t), stored = t->sample_bytes / 4;
     mr_op *op;
     const int rc = mr_op_create(&op, l->dev, &d, &l->err);
@@ -387,11 +387,8 @@ mr_tensor lab_own_layout(struct lab *l, const mr_tensor *nhwc)
     const mr_op_desc d = {.kind = MR_OP_CONV2D,
                           .in = *nhwc,
                           .max_batch = 5,
-                          .filters = nhwc->c,
-                          .kernel_h = 1,
-                          .kernel_w = 1,
-                          .stride_h = 1,
-                          .stride_w = 1};
+                          .conv2d.filters = nhwc->c,
+                          .conv2d.window = {1, 1, 1, 1}};
     mr_error err = MR_ERROR_INIT;
     mr_op *op;
     if (mr_op_create(&op, l->dev, &d, &err)) return *nhwc;

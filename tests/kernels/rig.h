@@ -4,7 +4,8 @@
 
 #include <math.h>
 
-#include "kernels/host/host_op.h"
+#include "kernels/backend/op_class.h"
+#include "kernels/ops/host_op.h"
 #include "mrt.h"
 
 struct rig {

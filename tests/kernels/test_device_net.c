@@ -38,40 +38,29 @@ static const mr_update_desc update = {
 /* MR_EUNSUPPORTED: the device has not this type. */
 static int make_ops(struct net *n, uint32_t dtype)
 {
-    const mr_op_desc conv = {.kind = MR_OP_CONV2D,
-                             .filters = 16,
-                             .kernel_h = 3,
-                             .kernel_w = 3,
-                             .stride_h = 1,
-                             .stride_w = 1,
-                             .pad_top = 1,
-                             .pad_left = 1,
-                             .pad_bottom = 1,
-                             .pad_right = 1};
-    const mr_op_desc norm = {
-        .kind = MR_OP_BATCHNORM, .momentum = 0.9f, .epsilon = 1e-3f, .activation = MR_ACT_RELU};
+    const mr_op_desc conv = {
+        .kind = MR_OP_CONV2D, .conv2d.filters = 16, .conv2d.window = {3, 3, 1, 1, 1, 1, 1, 1}};
+    const mr_op_desc norm = {.kind = MR_OP_BATCHNORM,
+                             .batchnorm.momentum = 0.9f,
+                             .batchnorm.epsilon = 1e-3f,
+                             .activation = MR_ACT_RELU};
     mr_op_desc d[OPS] = {
         [INPUT] = {.kind = MR_OP_INPUT,
                    .in = lab_nhwc(H, W, C, MR_TENSOR_U8),
-                   .out_dtype = dtype,
-                   .mean = {120, 120, 120},
-                   .std = {60, 60, 60}},
+                   .input.out_dtype = dtype,
+                   .input.mean = {120, 120, 120},
+                   .input.std = {60, 60, 60}},
         [CONV_A] = conv,
         [NORM_A] = norm,
         [CONV_B] = conv,
         [NORM_B] = norm,
-        [POOL] = {.kind = MR_OP_POOL2D,
-                  .kernel_h = H,
-                  .kernel_w = W,
-                  .stride_h = 1,
-                  .stride_w = 1,
-                  .average = true},
-        [DENSE] = {.kind = MR_OP_DENSE, .filters = CLASSES},
+        [POOL] = {.kind = MR_OP_POOL2D, .pool2d.window = {H, W, 1, 1}, .pool2d.average = true},
+        [DENSE] = {.kind = MR_OP_DENSE, .dense.units = CLASSES},
         [LOSS] = {.kind = MR_OP_LOSS},
     };
     d[CONV_A].activation = MR_ACT_RELU;
-    d[CONV_B].no_bias = true;
-    d[NORM_B].residual = true;
+    d[CONV_B].conv2d.no_bias = true;
+    d[NORM_B].batchnorm.residual = true;
     for (int i = 0; i < OPS; i++) {
         if (i > 0) d[i].in = mr_op_info_of(n->op[i - 1])->out;
         if (i == NORM_B) d[i].in2 = mr_op_info_of(n->op[NORM_A])->out;

@@ -56,19 +56,20 @@ static void check(mr_op_desc d, uint32_t h, uint32_t w, uint32_t c, uint32_t dty
 
 /* ---- products ---- */
 
-static mr_op_desc window(mr_op_kind kind, uint32_t k, uint32_t stride, uint32_t pad)
+static mr_op_desc conv2d(uint32_t k, uint32_t stride, uint32_t pad)
 {
-    return (mr_op_desc){.kind = kind,
+    return (mr_op_desc){.kind = MR_OP_CONV2D,
                         .training = true,
                         .need_dx = true,
-                        .kernel_h = k,
-                        .kernel_w = k,
-                        .stride_h = stride,
-                        .stride_w = stride,
-                        .pad_top = pad,
-                        .pad_left = pad,
-                        .pad_bottom = pad,
-                        .pad_right = pad};
+                        .conv2d.window = {k, k, stride, stride, pad, pad, pad, pad}};
+}
+
+static mr_op_desc pool2d(uint32_t k, uint32_t stride, uint32_t pad)
+{
+    return (mr_op_desc){.kind = MR_OP_POOL2D,
+                        .training = true,
+                        .need_dx = true,
+                        .pool2d.window = {k, k, stride, stride, pad, pad, pad, pad}};
 }
 
 static void check_conv2d(uint32_t dtype)
@@ -92,18 +93,18 @@ static void check_conv2d(uint32_t dtype)
         {11, 3, 4, 16, 3, 1, 1, MR_ACT_RELU, false, false},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
-        mr_op_desc d = window(MR_OP_CONV2D, cases[i].k, cases[i].stride, cases[i].pad);
-        d.filters = cases[i].f;
+        mr_op_desc d = conv2d(cases[i].k, cases[i].stride, cases[i].pad);
+        d.conv2d.filters = cases[i].f;
         d.activation = cases[i].act;
-        d.no_bias = cases[i].no_bias;
+        d.conv2d.no_bias = cases[i].no_bias;
         d.need_dx = !cases[i].no_dx;
         check(d, cases[i].h, cases[i].w, cases[i].c, dtype);
     }
-    mr_op_desc d = window(MR_OP_CONV2D, 3, 2, 0); /* padding that differs from side to side, a window that is
+    mr_op_desc d = conv2d(3, 2, 0); /* padding that differs from side to side, a window that is
                                                      not square */
-    d.kernel_w = 2;
-    d.filters = 6;
-    d.pad_bottom = d.pad_left = 1;
+    d.conv2d.window.kernel_w = 2;
+    d.conv2d.filters = 6;
+    d.conv2d.window.pad_bottom = d.conv2d.window.pad_left = 1;
     check(d, 6, 7, 3, dtype);
 }
 
@@ -123,9 +124,9 @@ static void check_dense(uint32_t dtype)
         check((mr_op_desc){.kind = MR_OP_DENSE,
                            .training = true,
                            .need_dx = !cases[i].no_dx,
-                           .filters = cases[i].units,
+                           .dense.units = cases[i].units,
                            .activation = cases[i].act,
-                           .no_bias = cases[i].no_bias},
+                           .dense.no_bias = cases[i].no_bias},
               cases[i].h, cases[i].w, cases[i].c, dtype);
 }
 
@@ -141,15 +142,15 @@ static void check_pool2d(uint32_t dtype)
     };
     for (size_t i = 0; i < 2 * MRI_ARRAY_COUNT(cases); i++)
         for (size_t k = i % 2; k < MRI_ARRAY_COUNT(channels); k += 2) {
-            mr_op_desc d = window(MR_OP_POOL2D, cases[i / 2].k, cases[i / 2].stride, cases[i / 2].pad);
-            d.average = i % 2;
+            mr_op_desc d = pool2d(cases[i / 2].k, cases[i / 2].stride, cases[i / 2].pad);
+            d.pool2d.average = i % 2;
             check(d, cases[i / 2].h, cases[i / 2].w, channels[k], dtype);
         }
-    mr_op_desc d = window(MR_OP_POOL2D, 3, 2, 0);
-    d.kernel_w = 2;
-    d.pad_bottom = d.pad_left = 1;
+    mr_op_desc d = pool2d(3, 2, 0);
+    d.pool2d.window.kernel_w = 2;
+    d.pool2d.window.pad_bottom = d.pool2d.window.pad_left = 1;
     check(d, 6, 7, 5, dtype);
-    d.average = true;
+    d.pool2d.average = true;
     check(d, 6, 7, 5, dtype);
 }
 
@@ -184,8 +185,8 @@ static void check_dropout(uint32_t dtype)
             const mr_op_desc d = {.kind = MR_OP_DROPOUT,
                                   .training = true,
                                   .need_dx = true,
-                                  .rate = rates[r],
-                                  .op_id = (uint32_t)k};
+                                  .dropout.rate = rates[r],
+                                  .dropout.op_id = (uint32_t)k};
             check(d, 5, 7, channels[k], dtype);
             struct op_case one = {
                 .d = d, .n = 3, .tolerance = tolerance_of(dtype, false), .note = " in place"};
@@ -214,7 +215,7 @@ static double norm_floor(const struct op_case *c, const struct op_io *io)
         double mean = 0, variance = 0;
         for (size_t i = 0; i < m; i++) mean += (double)io->x[i * t->c + ch] / (double)m;
         for (size_t i = 0; i < m; i++) variance += pow((double)io->x[i * t->c + ch] - mean, 2) / (double)m;
-        sum += pow((double)io->param[0][ch], 2) / (variance + (double)c->d.epsilon);
+        sum += pow((double)io->param[0][ch], 2) / (variance + (double)c->d.batchnorm.epsilon);
     }
     return 0.5 * sqrt(sum / t->c);
 }
@@ -229,10 +230,10 @@ static void check_batchnorm(uint32_t dtype)
                                         .max_batch = MAX_BATCH,
                                         .training = true,
                                         .need_dx = k % 5 != 4,
-                                        .momentum = 0.9f,
-                                        .epsilon = 1e-3f,
+                                        .batchnorm.momentum = 0.9f,
+                                        .batchnorm.epsilon = 1e-3f,
                                         .activation = acts[(s + k) % 4],
-                                        .residual = k % 2 == 1},
+                                        .batchnorm.residual = k % 2 == 1},
                                   .n = batches[k % 3],
                                   .tolerance = tolerance_of(dtype, false)};
             one.d.in = one.in = lab_nhwc(sides[s][0], sides[s][1], channels[k / 2], dtype);
@@ -271,9 +272,9 @@ static void check_input(uint32_t dtype)
                 for (int with = 0; with < 2; with++) {
                     struct op_case one = {.d = {.kind = MR_OP_INPUT,
                                                 .max_batch = MAX_BATCH,
-                                                .mean = {125.3f, 123, 113.9f, 99},
-                                                .std = {63, 62.1f, 66.7f, 255},
-                                                .out_dtype = dtype,
+                                                .input.mean = {125.3f, 123, 113.9f, 99},
+                                                .input.std = {63, 62.1f, 66.7f, 255},
+                                                .input.out_dtype = dtype,
                                                 .want = (mr_wanted_layout)want},
                                           .n = batches[(s + c) % 3],
                                           .tolerance = tolerance_of(dtype, false),
@@ -295,8 +296,8 @@ static void check_one_hot(uint32_t dtype)
         for (size_t k = 0; k < MRI_ARRAY_COUNT(classes); k++) {
             struct op_case one = {.d = {.kind = MR_OP_ONE_HOT,
                                         .max_batch = MAX_BATCH,
-                                        .filters = classes[k],
-                                        .out_dtype = dtype},
+                                        .one_hot.classes = classes[k],
+                                        .one_hot.out_dtype = dtype},
                                   .n = batches[(l + k) % 3],
                                   .exact = true};
             one.d.in = one.in =

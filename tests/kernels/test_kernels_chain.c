@@ -17,30 +17,23 @@ struct chain {
 
 static void describe(mr_op_desc *d)
 {
-    const mr_op_desc conv = {.kind = MR_OP_CONV2D,
-                             .kernel_h = 3,
-                             .kernel_w = 3,
-                             .stride_h = 1,
-                             .stride_w = 1,
-                             .pad_top = 1,
-                             .pad_left = 1,
-                             .pad_bottom = 1,
-                             .pad_right = 1,
-                             .activation = MR_ACT_RELU};
+    const mr_op_desc conv = {
+        .kind = MR_OP_CONV2D, .conv2d.window = {3, 3, 1, 1, 1, 1, 1, 1}, .activation = MR_ACT_RELU};
     int i = 0;
     d[i++] = (mr_op_desc){
-        .kind = MR_OP_INPUT, .in = {H, W, C, MR_TENSOR_U8, 0, H * W * C}, .std = {255, 255, 255}};
-    d[i] = conv, d[i++].filters = 20;
-    d[i++] = (mr_op_desc){.kind = MR_OP_POOL2D, .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2};
-    d[i++] = (mr_op_desc){.kind = MR_OP_DROPOUT, .rate = 0.25f};
-    d[i] = conv, d[i++].filters = 32;
-    d[i++] =
-        (mr_op_desc){.kind = MR_OP_BATCHNORM, .momentum = 0.9f, .epsilon = 1e-3f, .activation = MR_ACT_RELU};
-    d[i++] = (mr_op_desc){
-        .kind = MR_OP_POOL2D, .kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2, .average = true};
-    d[i++] = (mr_op_desc){.kind = MR_OP_DENSE, .filters = 33, .activation = MR_ACT_RELU};
-    d[i++] = (mr_op_desc){.kind = MR_OP_DROPOUT, .rate = 0.5f};
-    d[i++] = (mr_op_desc){.kind = MR_OP_DENSE, .filters = CLASSES};
+        .kind = MR_OP_INPUT, .in = {H, W, C, MR_TENSOR_U8, 0, H * W * C}, .input.std = {255, 255, 255}};
+    d[i] = conv, d[i++].conv2d.filters = 20;
+    d[i++] = (mr_op_desc){.kind = MR_OP_POOL2D, .pool2d.window = {2, 2, 2, 2}};
+    d[i++] = (mr_op_desc){.kind = MR_OP_DROPOUT, .dropout.rate = 0.25f};
+    d[i] = conv, d[i++].conv2d.filters = 32;
+    d[i++] = (mr_op_desc){.kind = MR_OP_BATCHNORM,
+                          .batchnorm.momentum = 0.9f,
+                          .batchnorm.epsilon = 1e-3f,
+                          .activation = MR_ACT_RELU};
+    d[i++] = (mr_op_desc){.kind = MR_OP_POOL2D, .pool2d.window = {3, 3, 2, 2}, .pool2d.average = true};
+    d[i++] = (mr_op_desc){.kind = MR_OP_DENSE, .dense.units = 33, .activation = MR_ACT_RELU};
+    d[i++] = (mr_op_desc){.kind = MR_OP_DROPOUT, .dropout.rate = 0.5f};
+    d[i++] = (mr_op_desc){.kind = MR_OP_DENSE, .dense.units = CLASSES};
     d[i++] = (mr_op_desc){.kind = MR_OP_LOSS};
     MRT_EQ(i, OPS);
 }
@@ -55,7 +48,7 @@ static void chain_open(struct chain *c, bool reference)
     for (int i = 0; i < OPS; i++) {
         d[i].max_batch = BATCH;
         d[i].training = true;
-        d[i].op_id = (uint32_t)i;
+        if (d[i].kind == MR_OP_DROPOUT) d[i].dropout.op_id = (uint32_t)i;
         d[i].need_dx = i > 1;
         if (i > 0) d[i].in = mr_op_info_of(c->op[i - 1])->out;
         MRT_OK(mr_op_create(&c->op[i], c->r.dev, &d[i], &err), &err);

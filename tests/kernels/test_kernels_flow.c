@@ -17,8 +17,8 @@ static void input_is_right(void **state)
             mr_op_desc d = {.kind = MR_OP_INPUT,
                             .in = {h, w, c, MR_TENSOR_U8, 0, (size_t)h * w * c},
                             .max_batch = n,
-                            .mean = {10, 20, 30, 40},
-                            .std = {1, 2, 3, 4}};
+                            .input.mean = {10, 20, 30, 40},
+                            .input.std = {1, 2, 3, 4}};
             MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
             const mr_tensor *out = &mr_op_info_of(op)->out;
             uint8_t *x = rig_memory(&r, count);
@@ -35,7 +35,8 @@ static void input_is_right(void **state)
                     const uint32_t i = k / (h * w * c), ch = k % c;
                     const double m = with ? (double)affine[2 * i] : 1,
                                  b = with ? (double)affine[2 * i + 1] : 0;
-                    const double expected = (x[k] * m + b - (double)d.mean[ch]) / (double)d.std[ch];
+                    const double expected =
+                        (x[k] * m + b - (double)d.input.mean[ch]) / (double)d.input.std[ch];
                     MRT_TRUE(fabs((double)plain[k] - expected) < 1e-3 * (1 + fabs(expected)));
                 }
             }
@@ -61,8 +62,8 @@ static void input_mirrors_and_obeys(void **state)
         const mr_op_desc d = {.kind = MR_OP_INPUT,
                               .in = {H, W, c, MR_TENSOR_U8, 0, sample},
                               .max_batch = N,
-                              .mean = {10, 20, 30, 40},
-                              .std = {1, 2, 3, 4},
+                              .input.mean = {10, 20, 30, 40},
+                              .input.std = {1, 2, 3, 4},
                               .want = want};
         MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
         const mr_tensor *out = &mr_op_info_of(op)->out;
@@ -82,7 +83,8 @@ static void input_mirrors_and_obeys(void **state)
         for (uint32_t k = 0; k < N * sample; k++) {
             const uint32_t i = k / sample, px = k / c % W, from = flip[i] ? k - px * c + (W - 1 - px) * c : k;
             MRT_TRUE(turned[k] == straight[from]);
-            MRT_TRUE(straight[k] == (float)x[k] * (1 / d.std[k % c]) + (0 - d.mean[k % c]) / d.std[k % c]);
+            MRT_TRUE(straight[k] ==
+                     (float)x[k] * (1 / d.input.std[k % c]) + (0 - d.input.mean[k % c]) / d.input.std[k % c]);
         }
         mr_op_destroy(op);
         rig_close(&r);
@@ -108,8 +110,8 @@ static void drop(uint32_t channels, uint32_t layout, mr_op_args extra, uint32_t 
                     .max_batch = DROP_N,
                     .training = true,
                     .need_dx = true,
-                    .rate = rate,
-                    .op_id = 3};
+                    .dropout.rate = rate,
+                    .dropout.op_id = 3};
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
     const mr_op_info *info = mr_op_info_of(op);
     MRT_TRUE(info->inplace);
@@ -209,8 +211,11 @@ static void dropout_rests_in_evaluation(void **state)
     mr_error err = MR_ERROR_INIT;
     mr_op *op;
     rig_open(&r, "cpu", false);
-    mr_op_desc d = {
-        .kind = MR_OP_DROPOUT, .in = rig_tensor(2, 2, 5, 0), .max_batch = 2, .training = true, .rate = 0.5f};
+    mr_op_desc d = {.kind = MR_OP_DROPOUT,
+                    .in = rig_tensor(2, 2, 5, 0),
+                    .max_batch = 2,
+                    .training = true,
+                    .dropout.rate = 0.5f};
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
     float *x = rig_memory(&r, 160), *y = rig_memory(&r, 160);
     rig_noise(x, 40, 1);
@@ -740,8 +745,11 @@ static void sim_spends_the_step_in_the_loss(void **state)
     MRT_TRUE(mri_now_ns() - start >= 2000000u);
 
     /* parameters come and go as on a real device */
-    mr_op_desc dd = {
-        .kind = MR_OP_DENSE, .in = rig_tensor(1, 1, 3, 0), .max_batch = 2, .training = true, .filters = 2};
+    mr_op_desc dd = {.kind = MR_OP_DENSE,
+                     .in = rig_tensor(1, 1, 3, 0),
+                     .max_batch = 2,
+                     .training = true,
+                     .dense.units = 2};
     MRT_OK(mr_op_create(&dense, r.dev, &dd, &err), &err);
     float *w = rig_memory(&r, mr_op_info_of(dense)->param[0].storage_count * 4), in[6] = {1, 2, 3, 4, 5, 6},
           out[6];

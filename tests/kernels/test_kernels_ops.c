@@ -38,33 +38,34 @@ static double pixel(const struct model *m, uint32_t i, int64_t y, int64_t x, uin
 static double conv_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t ox, uint32_t f)
 {
     const mr_op_desc *d = &m->d;
+    const mr_op_window *w = &d->conv2d.window;
     double sum = m->p1 ? m->p1[f] : 0;
     bool inside;
-    for (uint32_t ky = 0; ky < d->kernel_h; ky++)
-        for (uint32_t kx = 0; kx < d->kernel_w; kx++)
+    for (uint32_t ky = 0; ky < w->kernel_h; ky++)
+        for (uint32_t kx = 0; kx < w->kernel_w; kx++)
             for (uint32_t c = 0; c < d->in.c; c++)
-                sum += pixel(m, i, (int64_t)oy * d->stride_h + ky - d->pad_top,
-                             (int64_t)ox * d->stride_w + kx - d->pad_left, c, &inside) *
-                       m->p0[((f * d->kernel_h + ky) * d->kernel_w + kx) * d->in.c + c];
+                sum += pixel(m, i, (int64_t)oy * w->stride_h + ky - w->pad_top,
+                             (int64_t)ox * w->stride_w + kx - w->pad_left, c, &inside) *
+                       m->p0[((f * w->kernel_h + ky) * w->kernel_w + kx) * d->in.c + c];
     return act(d->activation, sum);
 }
 
 static double pool_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t ox, uint32_t c)
 {
-    const mr_op_desc *d = &m->d;
+    const mr_op_window *w = &m->d.pool2d.window;
     double best = -INFINITY, sum = 0;
     int places = 0;
-    for (uint32_t ky = 0; ky < d->kernel_h; ky++)
-        for (uint32_t kx = 0; kx < d->kernel_w; kx++) {
+    for (uint32_t ky = 0; ky < w->kernel_h; ky++)
+        for (uint32_t kx = 0; kx < w->kernel_w; kx++) {
             bool inside;
-            const double v = pixel(m, i, (int64_t)oy * d->stride_h + ky - d->pad_top,
-                                   (int64_t)ox * d->stride_w + kx - d->pad_left, c, &inside);
+            const double v = pixel(m, i, (int64_t)oy * w->stride_h + ky - w->pad_top,
+                                   (int64_t)ox * w->stride_w + kx - w->pad_left, c, &inside);
             if (!inside) continue;
             best = v > best ? v : best;
             sum += v;
             places++;
         }
-    return d->average ? sum / places : best;
+    return m->d.pool2d.average ? sum / places : best;
 }
 
 static double dense_at(const struct model *m, uint32_t i, uint32_t u)
@@ -88,8 +89,8 @@ static double norm_at(const struct model *m, uint32_t i, uint32_t p, uint32_t c)
         for (size_t k = 0; k < (size_t)m->n * pixels_of(t); k++)
             variance += (m->x[k * t->c + c] - mean) * (m->x[k * t->c + c] - mean) / count;
     }
-    return act(m->d.activation, m->p0[c] * (x - mean) / sqrt(variance + (double)m->d.epsilon) + m->p1[c] +
-                                    (m->x2 ? m->x2[at] : 0));
+    return act(m->d.activation, m->p0[c] * (x - mean) / sqrt(variance + (double)m->d.batchnorm.epsilon) +
+                                    m->p1[c] + (m->x2 ? m->x2[at] : 0));
 }
 
 static double element_at(const struct model *m, size_t at)
@@ -133,8 +134,8 @@ static double score(const struct model *m, const float *dy, double *y)
 static void close_to(const char *what, const mr_op_desc *d, size_t at, double found, double expected)
 {
     if (fabs(found - expected) <= 3e-4 * (1 + fabs(expected))) return;
-    fail_msg("%s of kind %d, input %ux%ux%u, kernel %ux%u, element %zu: found %g, expected %g", what,
-             (int)d->kind, d->in.h, d->in.w, d->in.c, d->kernel_h, d->kernel_w, at, found, expected);
+    fail_msg("%s of kind %d, input %ux%ux%u, element %zu: found %g, expected %g", what, (int)d->kind, d->in.h,
+             d->in.w, d->in.c, at, found, expected);
 }
 
 /* Numeric gradients at up to 12 elements of values against found. */
@@ -179,7 +180,7 @@ static void add_second(struct rig *r, const mr_op *op, struct host_copy *h, mr_o
     const mr_tensor *out = &mr_op_info_of(op)->out;
     float *dy2 = rig_memory(r, out->sample_bytes * a->n), *x2 = rig_memory(r, out->sample_bytes * a->n);
     rig_store(out, a->n, x2, h->x2);
-    if (mri_op_takes_two(&op->desc)) a->x2 = x2;
+    if (mri_op_takes_two(op)) a->x2 = x2;
     if (a->n != 3) return;
     rig_store(out, a->n, dy2, h->dy2);
     a->dy2 = dy2;
@@ -336,20 +337,22 @@ static void check_everywhere(mr_op_desc d)
     }
 }
 
-static mr_op_desc window(mr_op_kind kind, uint32_t h, uint32_t w, uint32_t c, uint32_t kernel_h,
-                         uint32_t kernel_w, uint32_t stride, uint32_t pad)
+static mr_op_desc conv2d(uint32_t h, uint32_t w, uint32_t c, uint32_t kernel_h, uint32_t kernel_w,
+                         uint32_t stride, uint32_t pad, uint32_t filters)
 {
-    return (mr_op_desc){.kind = kind,
+    return (mr_op_desc){
+        .kind = MR_OP_CONV2D,
+        .in = {h, w, c, MR_TENSOR_F32, 0, 0},
+        .need_dx = true,
+        .conv2d = {.filters = filters, .window = {kernel_h, kernel_w, stride, stride, pad, pad, pad, pad}}};
+}
+
+static mr_op_desc pool2d(uint32_t h, uint32_t w, uint32_t c, uint32_t kernel, uint32_t stride, uint32_t pad)
+{
+    return (mr_op_desc){.kind = MR_OP_POOL2D,
                         .in = {h, w, c, MR_TENSOR_F32, 0, 0},
                         .need_dx = true,
-                        .kernel_h = kernel_h,
-                        .kernel_w = kernel_w,
-                        .stride_h = stride,
-                        .stride_w = stride,
-                        .pad_top = pad,
-                        .pad_left = pad,
-                        .pad_bottom = pad,
-                        .pad_right = pad};
+                        .pool2d.window = {kernel, kernel, stride, stride, pad, pad, pad, pad}};
 }
 
 static void conv2d_is_right(void **state)
@@ -367,13 +370,12 @@ static void conv2d_is_right(void **state)
         {13, 12, 3, 16, 7, 7, 2, 3, MR_ACT_NONE, true},   {7, 7, 16, 32, 1, 1, 2, 0, MR_ACT_NONE, true},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
-        mr_op_desc d = window(MR_OP_CONV2D, cases[i].h, cases[i].w, cases[i].c, cases[i].kh, cases[i].kw,
-                              cases[i].stride, cases[i].pad);
-        d.filters = cases[i].f;
+        mr_op_desc d = conv2d(cases[i].h, cases[i].w, cases[i].c, cases[i].kh, cases[i].kw, cases[i].stride,
+                              cases[i].pad, cases[i].f);
         d.activation = cases[i].act;
         d.need_dx = cases[i].dx;
         check_everywhere(d);
-        d.no_bias = true;
+        d.conv2d.no_bias = true;
         if (i != 6)
             check_everywhere(d); /* without bias one value stands too near to relu's corner for numeric
                                     gradients */
@@ -383,14 +385,13 @@ static void conv2d_is_right(void **state)
 static void uneven_padding_is_right(void **state)
 {
     (void)state;
-    mr_op_desc d = window(MR_OP_CONV2D, 6, 7, 3, 4, 3, 2, 0);
-    d.filters = 6;
-    d.pad_bottom = 1, d.pad_left = 2;
+    mr_op_desc d = conv2d(6, 7, 3, 4, 3, 2, 0, 6);
+    d.conv2d.window.pad_bottom = 1, d.conv2d.window.pad_left = 2;
     check_everywhere(d);
-    d = window(MR_OP_POOL2D, 6, 7, 5, 3, 3, 2, 0);
-    d.pad_bottom = 1, d.pad_left = 2;
+    d = pool2d(6, 7, 5, 3, 2, 0);
+    d.pool2d.window.pad_bottom = 1, d.pool2d.window.pad_left = 2;
     check_everywhere(d);
-    d.average = true;
+    d.pool2d.average = true;
     check_everywhere(d);
 }
 
@@ -404,10 +405,9 @@ static void pool2d_is_right(void **state)
         {6, 4, 8, 3, 1, 1}, {7, 7, 16, 7, 7, 0}, {12, 9, 16, 3, 2, 1},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
-        mr_op_desc d = window(MR_OP_POOL2D, cases[i].h, cases[i].w, cases[i].c, cases[i].k, cases[i].k,
-                              cases[i].stride, cases[i].pad);
+        mr_op_desc d = pool2d(cases[i].h, cases[i].w, cases[i].c, cases[i].k, cases[i].stride, cases[i].pad);
         check_everywhere(d);
-        d.average = true;
+        d.pool2d.average = true;
         check_everywhere(d);
     }
 }
@@ -430,8 +430,8 @@ static void dense_is_right(void **state)
                                       .in = {cases[k].h, cases[k].w, cases[k].c, MR_TENSOR_F32, 0, 0},
                                       .need_dx = cases[k].dx,
                                       .activation = cases[k].act,
-                                      .filters = cases[k].units,
-                                      .no_bias = i % 2 == 1});
+                                      .dense.units = cases[k].units,
+                                      .dense.no_bias = i % 2 == 1});
     }
 }
 
@@ -448,9 +448,9 @@ static void check_large_batchnorm(mr_tensor t, uint32_t layout)
                     .training = true,
                     .need_dx = true,
                     .activation = MR_ACT_RELU,
-                    .residual = true,
-                    .momentum = 0.9f,
-                    .epsilon = 1e-3f};
+                    .batchnorm.residual = true,
+                    .batchnorm.momentum = 0.9f,
+                    .batchnorm.epsilon = 1e-3f};
     d.in = d.in2 = rig_tensor(t.h, t.w, t.c, layout);
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
     const mr_op_info *info = mr_op_info_of(op);
@@ -529,9 +529,9 @@ static void batchnorm_is_right(void **state)
                                       .in = {5, 3, channels[k % 4], MR_TENSOR_F32, 0, 0},
                                       .need_dx = k % 4 != 1,
                                       .activation = acts[k % 4],
-                                      .momentum = 0.9f,
-                                      .epsilon = 1e-3f,
-                                      .residual = k >= 4});
+                                      .batchnorm.momentum = 0.9f,
+                                      .batchnorm.epsilon = 1e-3f,
+                                      .batchnorm.residual = k >= 4});
 }
 
 static void additions_are_right(void **state)
@@ -567,7 +567,7 @@ static void pool_ties_go_to_the_first(void **state)
             mr_error err = MR_ERROR_INIT;
             mr_op *op;
             rig_open(&r, "cpu", reference);
-            mr_op_desc d = window(MR_OP_POOL2D, 4, 4, 16, 2, 2, 2, 0);
+            mr_op_desc d = pool2d(4, 4, 16, 2, 2, 0);
             d.in = rig_tensor(4, 4, 16, all_layouts[l]);
             d.training = true;
             d.max_batch = 1;
@@ -612,44 +612,38 @@ static void nonsense_is_refused(void **state)
 {
     (void)state;
     const mr_tensor f = {4, 4, 3, MR_TENSOR_F32, 0, 0}, u8 = {4, 4, 3, MR_TENSOR_U8, 0, 0};
-    mr_op_desc d = window(MR_OP_CONV2D, 4, 4, 3, 5, 5, 1, 0);
-    d.filters = 1;
-    refuse(d, MR_EINVAL, "does not fit");
-    d = window(MR_OP_CONV2D, 4, 4, 3, 3, 3, 1, 3);
-    d.filters = 1;
-    refuse(d, MR_EINVAL, "padding must be smaller");
-    d = window(MR_OP_CONV2D, 4, 4, 3, 3, 3, 0, 0);
-    d.filters = 1;
-    refuse(d, MR_EINVAL, "stride");
-    refuse(window(MR_OP_CONV2D, 4, 4, 3, 3, 3, 1, 0), MR_EINVAL, "filters");
-    d = window(MR_OP_CONV2D, 4, 4, 1 << 20, 3, 3, 1, 0);
-    d.filters = 1 << 20;
-    refuse(d, MR_EINVAL, "too large");
+    refuse(conv2d(4, 4, 3, 5, 5, 1, 0, 1), MR_EINVAL, "does not fit");
+    refuse(conv2d(4, 4, 3, 3, 3, 1, 3, 1), MR_EINVAL, "padding must be smaller");
+    refuse(conv2d(4, 4, 3, 3, 3, 0, 0, 1), MR_EINVAL, "stride");
+    refuse(conv2d(4, 4, 3, 3, 3, 1, 0, 0), MR_EINVAL, "filters");
+    refuse(conv2d(4, 4, 1 << 20, 3, 3, 1, 0, 1 << 20), MR_EINVAL, "too large");
     refuse((mr_op_desc){.kind = (mr_op_kind)42, .in = f}, MR_EINVAL, "unknown operation");
-    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = u8, .filters = 1}, MR_EINVAL, "f32");
+    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = u8, .dense.units = 1}, MR_EINVAL, "f32");
     refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = f}, MR_EINVAL, "units");
-    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = {0, 4, 3, MR_TENSOR_F32, 0, 0}, .filters = 1}, MR_EINVAL,
-           "every side");
-    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = {4, 4, 3, MR_TENSOR_F32, 9, 0}, .filters = 1}, MR_EINVAL,
-           "layout 9");
-    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = {4, 4, 3, MR_TENSOR_F32, 0, 7}, .filters = 1}, MR_EINVAL,
-           "7 bytes");
-    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = f, .filters = 1, .max_batch = UINT32_MAX}, MR_EINVAL,
+    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = {0, 4, 3, MR_TENSOR_F32, 0, 0}, .dense.units = 1},
+           MR_EINVAL, "every side");
+    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = {4, 4, 3, MR_TENSOR_F32, 9, 0}, .dense.units = 1},
+           MR_EINVAL, "layout 9");
+    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = {4, 4, 3, MR_TENSOR_F32, 0, 7}, .dense.units = 1},
+           MR_EINVAL, "7 bytes");
+    refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = f, .dense.units = 1, .max_batch = UINT32_MAX}, MR_EINVAL,
            "max_batch");
-    refuse((mr_op_desc){.kind = MR_OP_DROPOUT, .in = f, .rate = 1}, MR_EINVAL, "rate");
-    refuse((mr_op_desc){.kind = MR_OP_DROPOUT, .in = f, .rate = NAN}, MR_EINVAL, "rate");
+    refuse((mr_op_desc){.kind = MR_OP_DROPOUT, .in = f, .dropout.rate = 1}, MR_EINVAL, "rate");
+    refuse((mr_op_desc){.kind = MR_OP_DROPOUT, .in = f, .dropout.rate = NAN}, MR_EINVAL, "rate");
     refuse((mr_op_desc){.kind = MR_OP_ACTIVATION, .in = f, .activation = (mr_activation)9}, MR_EINVAL,
            "activation");
     refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f}, MR_EINVAL, "epsilon");
-    refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f, .epsilon = 1, .momentum = 2}, MR_EINVAL,
-           "momentum");
+    refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f, .batchnorm.epsilon = 1, .batchnorm.momentum = 2},
+           MR_EINVAL, "momentum");
     refuse((mr_op_desc){.kind = MR_OP_LOSS, .in = f}, MR_EINVAL, "vector");
     refuse((mr_op_desc){.kind = MR_OP_INPUT, .in = f}, MR_EINVAL, "uint8");
     refuse((mr_op_desc){.kind = MR_OP_INPUT, .in = u8}, MR_EINVAL, "std");
     refuse((mr_op_desc){.kind = MR_OP_INPUT, .in = {4, 4, 5, MR_TENSOR_U8, 0, 0}}, MR_EINVAL, "4 channels");
-    refuse(window(MR_OP_POOL2D, 1000, 1000, 1, 300, 300, 1, 0), MR_EUNSUPPORTED, "65536");
-    const mr_op_desc pixels = {.kind = MR_OP_INPUT, .in = {4, 4, 3, MR_TENSOR_U8, 0, 48}, .std = {1, 1, 1}};
-    d = pixels, d.out_dtype = MR_TENSOR_U8;
+    refuse(pool2d(1000, 1000, 1, 300, 1, 0), MR_EUNSUPPORTED, "65536");
+    const mr_op_desc pixels = {
+        .kind = MR_OP_INPUT, .in = {4, 4, 3, MR_TENSOR_U8, 0, 48}, .input.std = {1, 1, 1}};
+    mr_op_desc d = pixels;
+    d.input.out_dtype = MR_TENSOR_U8;
     refuse(d, MR_EINVAL, "out_dtype");
     d = pixels, d.want = (mr_wanted_layout)7;
     refuse(d, MR_EINVAL, "wanted layout");
@@ -660,13 +654,13 @@ static void half_precision_is_refused(void **state)
     (void)state;
     for (uint32_t dtype = MR_TENSOR_BF16; dtype <= MR_TENSOR_F16; dtype++) {
         const mr_tensor t = {4, 4, 3, dtype, 0, 96};
-        refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = t, .filters = 1}, MR_EUNSUPPORTED,
+        refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = t, .dense.units = 1}, MR_EUNSUPPORTED,
                "bf16 and f16 are offered on cuda devices");
         refuse((mr_op_desc){.kind = MR_OP_ADD, .in = t, .in2 = t}, MR_EUNSUPPORTED, "cpu:0 computes in f32");
         refuse((mr_op_desc){.kind = MR_OP_INPUT,
                             .in = {4, 4, 3, MR_TENSOR_U8, 0, 48},
-                            .std = {1, 1, 1},
-                            .out_dtype = dtype},
+                            .input.std = {1, 1, 1},
+                            .input.out_dtype = dtype},
                MR_EUNSUPPORTED, "cuda devices");
     }
     MRT_EQ(mr_tensor_element_bytes(MR_TENSOR_U8), 1);
@@ -682,8 +676,10 @@ static void second_inputs_must_fit(void **state)
     (void)state;
     const mr_tensor t = rig_tensor(4, 3, 8, 0);
     for (int i = 0; i < 7; i++) {
-        mr_op_desc d = {
-            .kind = i % 2 ? MR_OP_ADD : MR_OP_BATCHNORM, .in = t, .in2 = t, .residual = true, .epsilon = 1};
+        mr_op_desc d = {.kind = i % 2 ? MR_OP_ADD : MR_OP_BATCHNORM,
+                        .in = t,
+                        .in2 = t,
+                        .batchnorm = {.residual = true, .epsilon = 1}};
         uint32_t *const fields[] = {&d.in2.h, &d.in2.w, &d.in2.c, &d.in2.dtype, &d.in2.layout};
         if (i < 5) ++*fields[i];
         else if (i == 5) d.in2.sample_bytes += 4;
@@ -700,7 +696,8 @@ static void calls_are_checked(void **state)
     mr_op *op;
     float w[4] = {0};
     rig_open(&r, "cpu", false);
-    mr_op_desc d = {.kind = MR_OP_DENSE, .in = {1, 1, 2, MR_TENSOR_F32, 0, 8}, .max_batch = 2, .filters = 2};
+    mr_op_desc d = {
+        .kind = MR_OP_DENSE, .in = {1, 1, 2, MR_TENSOR_F32, 0, 8}, .max_batch = 2, .dense.units = 2};
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
     mr_op_args a = {.n = 3, .x = w, .y = w, .param = {w, w}};
     MRT_EQ(mr_op_forward_async(op, r.s, &a), MR_EINVAL); /* more than max_batch */
@@ -733,6 +730,21 @@ static void calls_are_checked(void **state)
     rig_close(&r);
 }
 
+/* Of any kind but those of data. */
+static mr_op_desc smallest(mr_op_kind kind)
+{
+    mr_op_desc d = kind == MR_OP_CONV2D ? conv2d(1, 1, 8, 1, 1, 1, 0, 4) : pool2d(1, 1, 8, 1, 1, 0);
+    if (kind == MR_OP_DENSE) d.dense = (mr_dense_desc){.units = 4};
+    if (kind == MR_OP_DROPOUT) d.dropout = (mr_dropout_desc){.rate = 0.5f};
+    if (kind == MR_OP_BATCHNORM) d.batchnorm = (mr_batchnorm_desc){.epsilon = 1};
+    d.kind = kind;
+    d.in.sample_bytes = 32;
+    d.in2 = d.in;
+    d.max_batch = 2;
+    d.training = true;
+    return d;
+}
+
 static void failed_allocations_are_told(void **state)
 {
     (void)state;
@@ -741,13 +753,7 @@ static void failed_allocations_are_told(void **state)
             struct rig r;
             mr_error err = MR_ERROR_INIT;
             mr_op *op = (mr_op *)&err;
-            mr_op_desc d = window((mr_op_kind)kind, 1, 1, 8, 1, 1, 1, 0);
-            d.in.sample_bytes = 32;
-            d.in2 = d.in;
-            d.filters = 4;
-            d.max_batch = 2;
-            d.epsilon = 1;
-            d.training = true;
+            mr_op_desc d = smallest((mr_op_kind)kind);
             rig_open(&r, "cpu", false);
             mrt_fail_alloc_at(n);
             const int rc = mr_op_create(&op, r.dev, &d, &err);

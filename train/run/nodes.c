@@ -35,25 +35,22 @@ static mr_tensor data_tensor(const mr_net *net)
 
 static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
 {
-    return (mr_op_desc){
-        .kind = l->kind,
-        .activation = l->activation,
-        .filters = l->filters,
-        .kernel_h = l->kernel,
-        .kernel_w = l->kernel_w,
-        .stride_h = l->stride,
-        .stride_w = l->stride,
-        .pad_top = l->pad_top,
-        .pad_left = l->pad_left,
-        .pad_bottom = l->pad_bottom,
-        .pad_right = l->pad_right,
-        .average = l->average,
-        .no_bias = l->no_bias,
-        .rate = l->rate,
-        .op_id = at,
-        .momentum = l->momentum,
-        .epsilon = l->epsilon,
-    };
+    const mr_op_window window = {l->kernel,  l->kernel_w, l->stride,     l->stride,
+                                 l->pad_top, l->pad_left, l->pad_bottom, l->pad_right};
+    mr_op_desc d = {.kind = l->kind, .activation = l->activation};
+    switch (l->kind) {
+    case MR_OP_CONV2D:
+        d.conv2d = (mr_conv2d_desc){.filters = l->filters, .window = window, .no_bias = l->no_bias};
+        break;
+    case MR_OP_POOL2D: d.pool2d = (mr_pool2d_desc){.window = window, .average = l->average}; break;
+    case MR_OP_DENSE: d.dense = (mr_dense_desc){.units = l->filters, .no_bias = l->no_bias}; break;
+    case MR_OP_DROPOUT: d.dropout = (mr_dropout_desc){.rate = l->rate, .op_id = at}; break;
+    case MR_OP_BATCHNORM:
+        d.batchnorm = (mr_batchnorm_desc){.momentum = l->momentum, .epsilon = l->epsilon};
+        break;
+    default: break;
+    }
+    return d;
 }
 
 /* An op that writes over its input destroys what the op before it left for its own backward. That is harmless
@@ -74,8 +71,7 @@ static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, ui
     mri_node n = {.kind = desc->kind, .activation = desc->activation, .layer = layer, .in = in, .in2 = in2};
     desc->max_batch = b->cfg->max_batch;
     desc->training = !b->cfg->inference;
-    if (b->one_layout && (desc->kind == MR_OP_INPUT || desc->kind == MR_OP_CONV2D))
-        desc->want = MR_WANT_NHWC; /* others keep theirs */
+    if (b->one_layout) desc->want = MR_WANT_NHWC;
     if (in != MRI_NONE) {
         desc->in = nodes->node[in].info->out;
         n.need_dx = nodes->node[in].backward || desc->kind == MR_OP_LOSS;
@@ -121,7 +117,7 @@ static int add_residual(building *b, uint32_t at, uint32_t *taken)
     const mri_layer *norm = &b->net->layers[at], *sum = norm + 1;
     mr_op_desc d = describe_layer(norm, at);
     const mr_point other = sum->in == at + 1 ? sum->in2 : sum->in;
-    d.residual = true;
+    d.batchnorm.residual = true;
     d.activation = sum->activation;
     *taken = 2;
     *taken += take_activation(b->net, at + 2, MR_OP_BATCHNORM, &d.activation);
@@ -148,13 +144,24 @@ static int add_layers(building *b, uint32_t at, uint32_t *taken)
     return add_node(b, &d, b->node_of[l->in], l->kind == MR_OP_ADD ? b->node_of[l->in2] : MRI_NONE, at);
 }
 
+static mr_op_desc describe_data(const building *b)
+{
+    const mr_net *net = b->net;
+    mr_op_desc d = {.kind = net->numbers ? MR_OP_ONE_HOT : MR_OP_INPUT, .in = data_tensor(net)};
+    if (net->numbers) {
+        d.one_hot = (mr_one_hot_desc){.classes = net->c, .out_dtype = b->cfg->dtype};
+        return d;
+    }
+    d.input.out_dtype = b->cfg->dtype;
+    memcpy(d.input.mean, b->cfg->mean, sizeof d.input.mean);
+    memcpy(d.input.std, b->cfg->std, sizeof d.input.std);
+    return d;
+}
+
 static int build(building *b)
 {
     const mri_nodes *nodes = b->nodes;
-    mr_op_desc input = {.kind = MR_OP_INPUT, .in = data_tensor(b->net), .out_dtype = b->cfg->dtype};
-    if (b->net->numbers) input.kind = MR_OP_ONE_HOT, input.filters = b->net->c;
-    memcpy(input.mean, b->cfg->mean, sizeof input.mean);
-    memcpy(input.std, b->cfg->std, sizeof input.std);
+    mr_op_desc input = describe_data(b);
     int rc = add_node(b, &input, MRI_NONE, MRI_NONE, MRI_NONE);
     b->node_of[0] = 0;
     for (uint32_t i = 0; rc == MR_OK && i < b->net->layer_count;) {

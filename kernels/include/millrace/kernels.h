@@ -176,15 +176,62 @@ typedef enum mr_op_kind {
     MR_OP_DENSE,  /* + bias, + activation. weights [units][h*w*c] in h, w, c order: flattening is implied */
     MR_OP_ACTIVATION,
     MR_OP_DROPOUT,   /* kept values / (1 - rate); identity when not training */
-    MR_OP_BATCHNORM, /* per channel over n, h, w; scale, shift; + x2 when desc.residual; + activation. state:
+    MR_OP_BATCHNORM, /* per channel over n, h, w; scale, shift; + x2 with residual; + activation. state:
                         running mean, running variance */
     MR_OP_LOSS,      /* softmax cross-entropy over c logits against int32 labels */
     MR_OP_ADD,       /* x + x2, + activation */
-    MR_OP_ONE_HOT,   /* int32 numbers, w a sample -> out_dtype, 1 x w x filters: row k is 1 at number k and 0
-                        elsewhere; all 0 where the   number is not one of 0 .. filters - 1 (padding) */
+    MR_OP_ONE_HOT,   /* int32 numbers, w a sample -> out_dtype, 1 x w x classes: row k is 1 at number k and 0
+                        elsewhere; all 0 where the number is not one of 0 .. classes - 1 (padding) */
 } mr_op_kind;
 
+enum { MR_OP_KIND_COUNT = MR_OP_ONE_HOT + 1 };
+
 typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
+
+/* A window that moves over the pixels of an image. It must fit, and padding be smaller than the window. */
+typedef struct mr_op_window {
+    uint32_t kernel_h, kernel_w, stride_h, stride_w;
+    uint32_t pad_top, pad_left, pad_bottom, pad_right;
+} mr_op_window;
+
+/* ---- what each kind of operation is told; ACTIVATION, LOSS and ADD need nothing of their own ---- */
+
+typedef struct mr_conv2d_desc {
+    uint32_t filters;
+    mr_op_window window;
+    bool no_bias; /* weights only */
+} mr_conv2d_desc;
+
+typedef struct mr_pool2d_desc {
+    mr_op_window window;
+    bool average; /* else the maximum */
+} mr_pool2d_desc;
+
+typedef struct mr_dense_desc {
+    uint32_t units;
+    bool no_bias; /* weights only */
+} mr_dense_desc;
+
+typedef struct mr_dropout_desc {
+    float rate;     /* fraction dropped, [0, 1) */
+    uint32_t op_id; /* tells the layers of one network apart */
+} mr_dropout_desc;
+
+typedef struct mr_batchnorm_desc {
+    float momentum, epsilon; /* running = momentum * running + (1 - momentum) * batch (biased variance) */
+    bool residual;           /* y = activation(normalised + x2) */
+} mr_batchnorm_desc;
+
+typedef struct mr_input_desc {
+    float mean[4], std[4]; /* in units of the uint8 pixels (x / 255: mean 0, std 255) */
+    uint32_t out_dtype;    /* MR_TENSOR_F32 (0 means that), _BF16, _F16; what the device cannot is
+                              MR_EUNSUPPORTED */
+} mr_input_desc;
+
+typedef struct mr_one_hot_desc {
+    uint32_t classes;
+    uint32_t out_dtype; /* as of INPUT */
+} mr_one_hot_desc;
 
 typedef struct mr_op_desc {
     mr_op_kind kind;
@@ -195,22 +242,19 @@ typedef struct mr_op_desc {
     uint32_t max_batch; /* forward and backward take 1..max_batch samples */
     bool training;      /* backward will be called */
     bool need_dx;       /* the gradient to the input is wanted */
-    mr_activation activation; /* ACTIVATION itself, or fused behind CONV2D, DENSE, BATCHNORM */
-    uint32_t filters;         /* CONV2D filters, DENSE units, ONE_HOT classes */
-    uint32_t kernel_h, kernel_w, stride_h, stride_w; /* CONV2D, POOL2D */
-    uint32_t pad_top, pad_left, pad_bottom, pad_right;
-    bool average;            /* POOL2D */
-    float rate;              /* DROPOUT: fraction dropped, [0, 1) */
-    uint32_t op_id;          /* DROPOUT: tells the layers of one network apart */
-    float momentum, epsilon; /* BATCHNORM: running = momentum * running + (1 - momentum) * batch (biased
-                                variance) */
-    float mean[4], std[4];   /* INPUT, in units of the uint8 pixels (x / 255: mean 0, std 255) */
-    bool no_bias;            /* CONV2D, DENSE: weights only */
-    bool residual;           /* BATCHNORM: y = activation(normalised + x2) */
-    uint32_t out_dtype; /* INPUT, ONE_HOT: MR_TENSOR_F32 (0 means that), _BF16, _F16; what the device cannot
-                           is MR_EUNSUPPORTED */
-    mr_wanted_layout want; /* INPUT, CONV2D (not NCHW): layout of the output; MR_WANT_ANY leaves it to the
-                              device */
+    mr_activation activation; /* ACTIVATION itself, or fused behind CONV2D, DENSE, BATCHNORM, ADD; others take
+                                 no notice */
+    mr_wanted_layout want;    /* INPUT, CONV2D (not NCHW): layout of the output; MR_WANT_ANY leaves it to the
+                                 device. Others keep the layout of their input */
+    union {                   /* the one that kind names; a new kind brings its own struct */
+        mr_conv2d_desc conv2d;
+        mr_pool2d_desc pool2d;
+        mr_dense_desc dense;
+        mr_dropout_desc dropout;
+        mr_batchnorm_desc batchnorm;
+        mr_input_desc input;
+        mr_one_hot_desc one_hot;
+    };
 } mr_op_desc;
 
 #define MR_OP_MAX_PARAMS 2

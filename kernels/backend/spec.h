@@ -1,0 +1,35 @@
+/* kernels/backend/spec.h: device texts such as "cpu:4" and "sim:8,step=3.1ms,h2d=25GB/s" taken apart. */
+#ifndef MRI_SPEC_H
+#define MRI_SPEC_H
+
+#include "kernels/backend/backend.h"
+
+#define MRI_MAX_REPLICAS     256u
+#define MRI_MAX_SPEC_OPTIONS 8u
+
+struct mri_spec_option {
+    char name[16], value[48];
+};
+
+/* "KIND[:NUMBER[,[KIND:]NUMBER]...][,NAME=VALUE]..." taken apart; what the numbers mean is the backend's
+ * affair. */
+struct mri_spec {
+    char kind[16];
+    uint32_t number_count, numbers[MRI_MAX_REPLICAS];
+    uint32_t option_count;
+    struct mri_spec_option options[MRI_MAX_SPEC_OPTIONS];
+    uint32_t count; /* devices to open; set by the backend's count() */
+};
+
+int mri_spec_parse(struct mri_spec *out, const char *text, mr_error *err);
+/* The single number is a replica count, 1 when there is none; sets spec->count. */
+int mri_spec_replicas(struct mri_spec *spec, mr_error *err);
+/* Each number names a device, the first when there is none; one that comes twice is opened twice. Sets
+ * spec->count. */
+int mri_spec_ordinals(struct mri_spec *spec, mr_error *err);
+/* "3.1ms", "250us", "1s", "800ns" -> nanoseconds; "25GB/s", "800MB/s" -> bytes per second. Positive and
+ * finite. */
+int mri_spec_time(const struct mri_spec_option *o, double *out_ns, mr_error *err);
+int mri_spec_rate(const struct mri_spec_option *o, double *out_bytes_per_s, mr_error *err);
+
+#endif

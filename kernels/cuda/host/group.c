@@ -1,0 +1,279 @@
+/* kernels/cuda/host/group.c: sums and broadcasts between GPUs, by NCCL, from one thread.
+ *
+ * One call queues one NCCL operation on every stream, inside one NCCL group, so that no stream waits for a
+ * call that has not been made. A sum adds in f32 in the order of NCCL's rings or trees: the same bits on
+ * every GPU, and in every run on the same GPUs, library and settings.
+ *
+ * What can go wrong:
+ *   - NCCL notices an error while it runs (a link goes down): whoever waits on a device of the group looks
+ *     for it (mri_cuda_comm_look);
+ *   - one device never arrives: nothing ends by itself. mr_group_abort(), from any thread, marks every device
+ *     as failed and then has NCCL end what runs;
+ *   - a call fails half way: some streams have their part, others never will. The group aborts itself.
+ * An aborted group stays so. */
+#include "kernels/backend/spec.h"
+#include "kernels/cuda/host/gpu.h"
+
+#define ABORT_PATIENCE_NS                                                                                    \
+    1000000000u /* for a call under way to come back before NCCL is aborted over its head */
+
+struct cuda_group {
+    pthread_mutex_t lock;
+    pthread_cond_t idle;
+    bool busy;                   /* lock: a call is inside NCCL */
+    bool aborted;                /* lock */
+    struct mri_cuda_comm *parts; /* base.count; of a group of one without a communicator */
+    mr_group base;               /* last: ends in an array */
+};
+
+static struct cuda_group *group_of(mr_group *g)
+{
+    return (struct cuda_group *)((char *)g - offsetof(struct cuda_group, base));
+}
+
+static const struct mri_cuda_api *api_of(const struct cuda_group *g) { return g->parts[0].dev->api; }
+
+/* ---- creating ---- */
+
+static int check_distinct(mr_stream *const *streams, uint32_t count, mr_error *err)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (mri_cuda_device_of(streams[i]->device)->device ==
+                mri_cuda_device_of(streams[k]->device)->device)
+                return mr_error_set(
+                    err, MR_EUNSUPPORTED,
+                    "%s and %s are the same GPU, and NCCL wants each GPU of a group once; name "
+                    "different ones in --devices, or use one replica with a larger batch",
+                    streams[k]->device->name, streams[i]->device->name);
+    return MR_OK;
+}
+
+/* Each GPU may reach the memory of all others. */
+static int share_memory(struct cuda_group *g, mr_error *err)
+{
+    for (uint32_t i = 0; i < g->base.count; i++) {
+        int rc = mri_cuda_enter(g->parts[i].dev, err);
+        for (uint32_t k = 0; !rc && k < g->base.count; k++)
+            rc = mri_cuda_pool_share(g->parts[i].dev, g->parts[k].dev, err);
+        if (rc) return rc;
+    }
+    return MR_OK;
+}
+
+static int open_communicators(struct cuda_group *g, mr_error *err)
+{
+    const uint32_t count = g->base.count;
+    ncclComm_t comms[MRI_MAX_REPLICAS] = {NULL};
+    int ordinals[MRI_MAX_REPLICAS] = {0};
+    for (uint32_t i = 0; i < count; i++) ordinals[i] = g->parts[i].dev->ordinal;
+    const int rc =
+        mri_cuda_check_nccl(g->parts[0].dev, api_of(g)->ncclCommInitAll(comms, (int)count, ordinals),
+                            "opening the exchange between GPUs", err);
+    if (rc) return rc;
+    for (uint32_t i = 0; i < count; i++) {
+        g->parts[i].comm = comms[i];
+        mri_cuda_comm_attach(&g->parts[i]);
+    }
+    return MR_OK;
+}
+
+static void free_group(struct cuda_group *g)
+{
+    pthread_mutex_destroy(&g->lock);
+    pthread_cond_destroy(&g->idle);
+    free(g->parts);
+    free(g);
+}
+
+static struct cuda_group *new_group(mr_stream *const *streams, uint32_t count)
+{
+    struct cuda_group *g = calloc(1, sizeof *g + count * sizeof(mr_stream *));
+    struct mri_cuda_comm *parts = calloc(count, sizeof *parts);
+    if (!g || !parts) {
+        free(g);
+        free(parts);
+        return NULL;
+    }
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&g->idle, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    g->parts = parts;
+    g->base.backend = streams[0]->device->backend;
+    g->base.count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        g->base.streams[i] = streams[i];
+        parts[i].dev = mri_cuda_device_of(streams[i]->device);
+    }
+    return g;
+}
+
+static int group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err)
+{
+    int rc = check_distinct(streams, count, err);
+    if (!rc && count > 1) rc = mri_cuda_need(MRI_CUDA_NCCL, err);
+    if (rc) return rc;
+    struct cuda_group *g = new_group(streams, count);
+    if (!g) return mr_error_set(err, MR_ENOMEM, "no memory for a group of %u devices", count);
+    if (count > 1) rc = share_memory(g, err);
+    if (!rc && count > 1) rc = open_communicators(g, err);
+    if (rc) {
+        free_group(g);
+        return rc;
+    }
+    *out = &g->base;
+    return MR_OK;
+}
+
+/* ---- ending ---- */
+
+/* Together, because each of them may wait for the others. */
+static void close_communicators(struct cuda_group *g, bool abort)
+{
+    const struct mri_cuda_api *api = api_of(g);
+    for (uint32_t i = 0; i < g->base.count; i++) mri_cuda_comm_detach(&g->parts[i]);
+    api->ncclGroupStart();
+    for (uint32_t i = 0; i < g->base.count; i++) {
+        if (abort) api->ncclCommAbort(g->parts[i].comm);
+        else api->ncclCommDestroy(g->parts[i].comm);
+        g->parts[i].comm = NULL;
+    }
+    api->ncclGroupEnd();
+}
+
+/* With the lock held, given up while waiting: the call under way comes back, or patience ends. */
+static void wait_idle_locked(struct cuda_group *g)
+{
+    const uint64_t until_ns = mri_now_ns() + ABORT_PATIENCE_NS;
+    const struct timespec until = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+    while (g->busy && pthread_cond_timedwait(&g->idle, &g->lock, &until) == 0) {
+    }
+}
+
+static void abort_because(struct cuda_group *g, const mr_error *why)
+{
+    pthread_mutex_lock(&g->lock);
+    const bool first = !g->aborted && g->base.count > 1;
+    g->aborted = true;
+    if (first) wait_idle_locked(g);
+    pthread_mutex_unlock(&g->lock);
+    for (uint32_t i = 0; i < g->base.count; i++) {
+        mr_error err = *why;
+        if (!why->code)
+            mr_error_set(&err, MR_EDEVICE, "%s: the exchange between %u GPUs was given up",
+                         g->parts[i].dev->base.name, g->base.count);
+        mri_cuda_fail(g->parts[i].dev, &err);
+    }
+    if (first) close_communicators(g, true);
+}
+
+static void group_abort(mr_group *base)
+{
+    const mr_error none = MR_ERROR_INIT;
+    abort_because(group_of(base), &none);
+}
+
+static void group_destroy(mr_group *base)
+{
+    struct cuda_group *g = group_of(base);
+    bool failed = false;
+    for (uint32_t i = 0; i < base->count; i++) failed |= g->parts[i].dev->failed != MR_OK;
+    if (base->count > 1 && !g->aborted) close_communicators(g, failed);
+    free_group(g);
+}
+
+/* ---- exchanges ---- */
+
+struct exchange {
+    bool sum;
+    uint64_t count;
+    uint32_t root;
+};
+
+static ncclResult_t call_all(struct cuda_group *g, const struct exchange *x, float *const *values)
+{
+    const struct mri_cuda_api *api = api_of(g);
+    ncclResult_t rc = api->ncclGroupStart();
+    if (rc != ncclSuccess) return rc;
+    for (uint32_t i = 0; i < g->base.count && rc == ncclSuccess; i++) {
+        CUstream stream = ((mri_cuda_stream *)g->base.streams[i])->handle;
+        rc = x->sum ? api->ncclAllReduce(values[i], values[i], x->count, ncclFloat, ncclSum, g->parts[i].comm,
+                                         stream)
+                    : api->ncclBroadcast(values[i], values[i], x->count, ncclFloat, (int)x->root,
+                                         g->parts[i].comm, stream);
+    }
+    const ncclResult_t end = api->ncclGroupEnd(); /* in any case: the group would stay open in this thread */
+    return rc != ncclSuccess ? rc : end;
+}
+
+/* MR_OK: this thread may call NCCL until leave(). */
+static int join(struct cuda_group *g, const char *what, mr_error *err)
+{
+    for (uint32_t i = 0; i < g->base.count; i++) {
+        int rc = mri_cuda_failed(g->parts[i].dev, err);
+        if (!rc) rc = mri_cuda_not_recorded((mri_cuda_stream *)g->base.streams[i], what, err);
+        if (rc) return rc;
+    }
+    pthread_mutex_lock(&g->lock);
+    const bool aborted = g->aborted;
+    g->busy = !aborted;
+    pthread_mutex_unlock(&g->lock);
+    return aborted ? mr_error_set(err, MR_EDEVICE, "the exchange between %u GPUs was given up", g->base.count)
+                   : MR_OK;
+}
+
+static void leave(struct cuda_group *g)
+{
+    pthread_mutex_lock(&g->lock);
+    g->busy = false;
+    pthread_cond_broadcast(&g->idle);
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* Waits where the devices were asked to. */
+static int check_each(struct cuda_group *g, const char *what, mr_error *err)
+{
+    for (uint32_t i = 0; i < g->base.count; i++) {
+        mri_cuda_device *dev = g->parts[i].dev;
+        mri_cuda_stream *s = (mri_cuda_stream *)g->base.streams[i];
+        s->doing = what;
+        int rc = dev->check_each ? mri_cuda_enter(dev, err) : MR_OK;
+        if (!rc && dev->check_each) rc = mri_cuda_wait(dev, s->handle, NULL, MR_FOREVER, what, err);
+        if (rc) return rc;
+    }
+    return MR_OK;
+}
+
+static int exchange(struct cuda_group *g, const struct exchange *x, float *const *values)
+{
+    const char *what = x->sum ? "sum between GPUs" : "broadcast between GPUs";
+    mr_error err = MR_ERROR_INIT;
+    int rc = join(g, what, &err);
+    if (rc) return rc;
+    rc = mri_cuda_check_nccl(g->parts[0].dev, call_all(g, x, values), what, &err);
+    leave(g);
+    if (!rc) rc = check_each(g, what, &err);
+    if (rc) abort_because(g, &err);
+    return rc;
+}
+
+static int group_sum_async(mr_group *g, float *const *values, uint64_t count)
+{
+    const struct exchange x = {.sum = true, .count = count};
+    return exchange(group_of(g), &x, values);
+}
+
+static int group_broadcast_async(mr_group *g, float *const *values, uint64_t count, uint32_t root)
+{
+    const struct exchange x = {.count = count, .root = root};
+    return exchange(group_of(g), &x, values);
+}
+
+const struct mri_group_calls mri_cuda_groups = {.create = group_create,
+                                                .destroy = group_destroy,
+                                                .sum_async = group_sum_async,
+                                                .broadcast_async = group_broadcast_async,
+                                                .abort = group_abort};

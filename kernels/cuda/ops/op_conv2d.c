@@ -1,0 +1,228 @@
+/* kernels/cuda/ops/op_conv2d.c: convolution by cuDNN plans, bias and activation by our own passes over the
+ * output.
+ *
+ *   forward    w ─cast─► w'   y = x * w'   y = act(y + bias)
+ *   backward   dy *= act'(y), dbias = column sums   dw = dy against x   dx = dy against w'
+ *
+ * w' is w in the type of x (linear_cuda.h). cuDNN writes weight gradients in the type of x and dy and in no
+ * other (its heuristics list nothing for an f32 one of half precision tensors), so those come through scratch
+ * and a cast; their sums are float all the same.
+ *
+ *   scratch   | weights, w' or dw in its type | partial sums of dbias | workspace of the plan |
+ *
+ * A plan knows its number of samples. Those for max_batch are made with the operation and measured; those for
+ * a tail or an evaluation when such a batch first comes, by heuristics alone (a measurement would disturb the
+ * run it happens in) and within the workspace that is there. They live as long as the operation: a recorded
+ * graph may hold their kernels. */
+#include "kernels/cuda/ops/linear_cuda.h"
+#include "kernels/cuda/plan/plan.h"
+
+#define WORKSPACE_MOST                                                                                       \
+    ((size_t)4 << 30) /* per pass; less on small GPUs. Exact f32 wants copies of x and y in another layout   \
+                       */
+#define WORKSPACE_LEAST                                                                                      \
+    ((size_t)16 << 20) /* so that a tail's plan finds room when the full batch needs none */
+
+/* Plans of one batch size. */
+struct batch_plans {
+    struct batch_plans *next;
+    uint32_t n;
+    mri_cuda_plan *pass[MRI_CUDA_PASSES];
+};
+
+struct conv {
+    struct batch_plans full; /* and those of other sizes behind it */
+    struct mri_cuda_linear linear;
+    size_t workspace_at, workspace_bytes;
+};
+
+static struct mri_cuda_conv numbers(const mri_cuda_op *op, enum mri_cuda_pass pass, uint32_t n)
+{
+    const mr_op_desc *d = &op->base.desc;
+    const mri_cuda_device *dev = mri_cuda_device_of(op->base.device);
+    return (struct mri_cuda_conv){
+        .pass = pass,
+        .n = n,
+        .h = d->in.h,
+        .w = d->in.w,
+        .c = d->in.c,
+        .filters = d->conv2d.filters,
+        .kernel_h = d->conv2d.window.kernel_h,
+        .kernel_w = d->conv2d.window.kernel_w,
+        .stride_h = d->conv2d.window.stride_h,
+        .stride_w = d->conv2d.window.stride_w,
+        .pad_top = d->conv2d.window.pad_top,
+        .pad_left = d->conv2d.window.pad_left,
+        .pad_bottom = d->conv2d.window.pad_bottom,
+        .pad_right = d->conv2d.window.pad_right,
+        .out_h = op->base.info.out.h,
+        .out_w = op->base.info.out.w,
+        .dtype = d->in.dtype,
+        .tf32 = dev->tf32 && d->in.dtype == MR_TENSOR_F32,
+        .deterministic = dev->deterministic,
+    };
+}
+
+static size_t workspace_limit(const mri_cuda_op *op)
+{
+    const uint64_t part = mri_cuda_device_of(op->base.device)->base.info.memory_bytes / 16;
+    return (size_t)mri_max_u64(WORKSPACE_LEAST, mri_min_u64(WORKSPACE_MOST, part));
+}
+
+static void free_plans(struct batch_plans *b)
+{
+    for (int pass = 0; pass < MRI_CUDA_PASSES; pass++) {
+        mri_cuda_plan_destroy(b->pass[pass]);
+        b->pass[pass] = NULL;
+    }
+}
+
+/* One pass of one batch size, where it is not made yet. */
+static int make_pass(const mri_cuda_op *op, struct batch_plans *b, enum mri_cuda_pass pass, size_t limit,
+                     bool measure, mr_error *err)
+{
+    if (b->pass[pass]) return MR_OK;
+    const struct mri_cuda_conv conv = numbers(op, pass, b->n);
+    return mri_cuda_plan_create(&b->pass[pass], mri_cuda_device_of(op->base.device), &conv, limit, measure,
+                                err);
+}
+
+static bool has_pass(const mr_op_desc *d, enum mri_cuda_pass pass)
+{
+    return pass == MRI_CUDA_FORWARD || (d->training && (pass == MRI_CUDA_WEIGHTS || d->need_dx));
+}
+
+static int make_full(const mri_cuda_op *op, struct conv *own, mr_error *err)
+{
+    own->full.n = op->base.desc.max_batch;
+    own->workspace_bytes = WORKSPACE_LEAST;
+    int rc = MR_OK;
+    for (int pass = 0; pass < MRI_CUDA_PASSES && !rc; pass++) {
+        if (!has_pass(&op->base.desc, pass)) continue;
+        rc = make_pass(op, &own->full, pass, workspace_limit(op), true, err);
+        if (!rc && own->workspace_bytes < mri_cuda_plan_workspace(own->full.pass[pass]))
+            own->workspace_bytes = mri_cuda_plan_workspace(own->full.pass[pass]);
+    }
+    return rc;
+}
+
+static void lay_out(mri_cuda_op *op, struct conv *own)
+{
+    mri_cuda_linear_lay_out(op, &own->linear);
+    own->workspace_at = (size_t)mri_align_up(own->linear.end, MR_DEVICE_ALIGN);
+    op->base.info.scratch_bytes = own->workspace_at + own->workspace_bytes;
+}
+
+static int prepare(mri_cuda_op *op, mr_error *err)
+{
+    mri_cuda_device *dev = mri_cuda_device_of(op->base.device);
+    struct conv *own = calloc(1, sizeof *own);
+    if (!own) return mr_error_set(err, MR_ENOMEM, "conv2d: out of memory");
+    int rc = mri_cuda_planner_hold(dev, err);
+    if (rc) goto fail_own;
+    rc = make_full(op, own, err);
+    if (rc) goto fail_plans;
+    lay_out(op, own);
+    op->own = own;
+    return MR_OK;
+
+fail_plans:
+    free_plans(&own->full);
+    mri_cuda_planner_drop(dev);
+fail_own:
+    free(own);
+    return rc;
+}
+
+static void release(mri_cuda_op *op)
+{
+    struct conv *own = op->own;
+    free_plans(&own->full);
+    for (struct batch_plans *b = own->full.next, *next; b; b = next) {
+        next = b->next;
+        free_plans(b);
+        free(b);
+    }
+    mri_cuda_planner_drop(mri_cuda_device_of(op->base.device));
+    free(own);
+}
+
+/* The plan of a pass for n samples, made now if need be. */
+static int plan_for(mri_cuda_op *op, mri_cuda_stream *s, enum mri_cuda_pass pass, uint32_t n,
+                    mri_cuda_plan **out, mr_error *err)
+{
+    struct conv *own = op->own;
+    struct batch_plans *b = &own->full;
+    while (b && b->n != n) b = b->next;
+    if (b && b->pass[pass]) {
+        *out = b->pass[pass];
+        return MR_OK;
+    }
+    if (s->recording)
+        return mr_error_set(
+            err, MR_EUNSUPPORTED,
+            "conv2d: a batch of %u samples comes for the first time while a graph is recorded; run it "
+            "once before",
+            n);
+    if (!b) {
+        b = calloc(1, sizeof *b);
+        if (!b) return mr_error_set(err, MR_ENOMEM, "conv2d: out of memory");
+        b->n = n;
+        b->next = own->full.next;
+        own->full.next = b;
+    }
+    const int rc = make_pass(op, b, pass, own->workspace_bytes, false, err);
+    *out = b->pass[pass];
+    return rc;
+}
+
+static void *workspace(const struct conv *own, const mr_op_args *a)
+{
+    return (unsigned char *)a->scratch + own->workspace_at;
+}
+
+static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
+{
+    const struct conv *own = op->own;
+    const void *weights;
+    mri_cuda_plan *plan = NULL;
+    int rc = plan_for(op, s, MRI_CUDA_FORWARD, a->n, &plan, err);
+    if (!rc) rc = mri_cuda_linear_weights(op, &own->linear, s, a, &weights, err);
+    if (!rc) rc = mri_cuda_plan_run(plan, s, a->x, weights, a->y, workspace(own, a), "conv2d forward", err);
+    return rc ? rc : mri_cuda_linear_finish(op, &own->linear, s, a, err);
+}
+
+static int weight_gradient(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
+{
+    const struct conv *own = op->own;
+    const bool half = own->linear.weights_bytes > 0;
+    void *const dw = half ? a->scratch : (void *)a->dparam[0];
+    mri_cuda_plan *plan;
+    int rc = plan_for(op, s, MRI_CUDA_WEIGHTS, a->n, &plan, err);
+    if (!rc)
+        rc = mri_cuda_plan_run(plan, s, a->x, dw, a->dy, workspace(own, a), "conv2d weight gradient", err);
+    if (rc || !half) return rc;
+    return mri_cuda_cast(s, op->base.info.param[0].count, MR_TENSOR_F32, a->dparam[0], op->base.desc.in.dtype,
+                         dw, err);
+}
+
+static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
+{
+    const mr_op_desc *d = &op->base.desc;
+    const struct conv *own = op->own;
+    mri_cuda_plan *plan = NULL;
+    int rc = d->need_dx ? plan_for(op, s, MRI_CUDA_DATA, a->n, &plan, err) : MR_OK; /* nothing is queued when
+                                                                                       one is missing */
+    if (!rc) rc = mri_cuda_linear_begin_backward(op, &own->linear, s, a, err);
+    if (!rc) rc = weight_gradient(op, s, a, err);
+    if (rc || !d->need_dx) return rc;
+    return mri_cuda_plan_run(plan, s, a->dx, mri_cuda_linear_kept(&own->linear, a), a->dy, workspace(own, a),
+                             "conv2d data gradient", err);
+}
+
+const struct mri_cuda_code mri_cuda_conv2d = {.forward_text = "conv2d forward",
+                                              .backward_text = "conv2d backward",
+                                              .prepare = prepare,
+                                              .release = release,
+                                              .forward = forward,
+                                              .backward = backward};

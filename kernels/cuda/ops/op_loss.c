@@ -1,0 +1,58 @@
+/* kernels/cuda/ops/op_loss.c: MR_OP_LOSS on a GPU (kernels/loss.cu). Specification: ops/loss.c, but that a
+ * label beyond the classes stops nothing: it is counted in metrics->bad and its sample gets no gradient.
+ * scratch: loss and mark of each sample. */
+#include "kernels/cuda/ops/cut.h"
+
+static int prepare(mri_cuda_op *op, mr_error *err)
+{
+    (void)err;
+    op->base.info.scratch_bytes = (size_t)op->base.desc.max_batch * (sizeof(double) + sizeof(uint32_t));
+    return MR_OK;
+}
+
+/* Threads of a sample's block: a power of two. */
+static uint32_t threads_for(uint32_t classes)
+{
+    return classes <= 128 ? 32 : classes <= 1024 ? 128 : MRK_THREADS;
+}
+
+static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
+{
+    const mr_op_desc *d = &op->base.desc;
+    double *losses = a->scratch;
+    uint32_t *marks = (uint32_t *)(losses + d->max_batch);
+    const struct mrk_loss_args loss = {.n = a->n,
+                                       .classes = d->in.c,
+                                       .dtype = d->in.dtype,
+                                       .x = a->x,
+                                       .y = a->y,
+                                       .labels = a->labels,
+                                       .losses = losses,
+                                       .marks = marks};
+    const int rc = mri_cuda_launch(s, MRK_loss, a->n, threads_for(d->in.c), 0, &loss, err);
+    if (rc) return rc;
+    const struct mrk_loss_sum_args sum = {.n = a->n, .losses = losses, .marks = marks, .metrics = a->metrics};
+    return mri_cuda_launch(s, MRK_loss_sum, 1, MRK_THREADS, 0, &sum, err);
+}
+
+static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
+{
+    const mr_op_desc *d = &op->base.desc;
+    const struct mrk_loss_backward_args args = {.n = a->n,
+                                                .classes = d->in.c,
+                                                .dtype = d->in.dtype,
+                                                .x = a->x,
+                                                .dx = a->dx,
+                                                .labels = a->labels,
+                                                .values = a->values,
+                                                .loss_scale = a->loss_scale};
+    return mri_cuda_launch(s, MRK_loss_backward, a->n, threads_for(d->in.c), 0, &args, err);
+}
+
+/* There is no dy, so no second one. */
+const struct mri_cuda_code mri_cuda_loss = {.forward_text = "loss forward",
+                                            .backward_text = "loss backward",
+                                            .prepare = prepare,
+                                            .forward = forward,
+                                            .backward = backward,
+                                            .adds_dy2 = true};

@@ -1,0 +1,62 @@
+/* kernels/cuda/ops/op_update.c: optimizer steps on a GPU (kernels/update.cu). Specification: ops/update.c.
+ * What differs from step to step is read from device memory, so a recorded update can run again. */
+#include "kernels/cuda/ops/cut.h"
+
+#define CHECK_EACH 8u /* blocks on a multiprocessor */
+
+static int check_gradients(mri_cuda_stream *s, const mr_update_args *u, mr_error *err)
+{
+    mri_cuda_device *dev = mri_cuda_of_stream(s);
+    const int rc = mri_cuda_check(dev,
+                                  dev->api->cuMemsetD8Async((CUdeviceptr)(uintptr_t)&u->loss_scale->overflow,
+                                                            0, sizeof u->loss_scale->overflow, s->handle),
+                                  "update", err);
+    if (rc) return rc;
+    const struct mrk_update_check_args args = {.count = u->count,
+                                               .vectors = MRI_CUT_ALIGNED(u->grads),
+                                               .grads = u->grads,
+                                               .loss_scale = u->loss_scale};
+    const uint32_t needed = mri_cut_flat(u->count, MR_TENSOR_F32, args.vectors),
+                   full = dev->multiprocessors * CHECK_EACH;
+    return mri_cuda_launch(s, MRK_update_check, needed < full ? needed : full, MRK_THREADS, 0, &args, err);
+}
+
+static int update(mri_cuda_stream *s, const mr_update_desc *d, const mr_update_args *u, mr_error *err)
+{
+    const uint32_t states = mr_update_state_count(d->kind);
+    struct mrk_update_args args = {.count = u->count,
+                                   .kind = d->kind,
+                                   .nesterov = d->nesterov,
+                                   .momentum = d->momentum,
+                                   .rho = d->rho,
+                                   .beta1 = d->beta1,
+                                   .beta2 = d->beta2,
+                                   .epsilon = d->epsilon,
+                                   .weight_decay = d->weight_decay,
+                                   .weights = u->weights,
+                                   .state0 = states > 0 ? u->state[0] : NULL,
+                                   .state1 = states > 1 ? u->state[1] : NULL,
+                                   .grads = u->grads,
+                                   .values = u->values,
+                                   .loss_scale = u->loss_scale};
+    args.vectors = MRI_CUT_ALIGNED(args.weights, args.grads, args.state0, args.state1);
+    return mri_cuda_launch(s, MRK_update, mri_cut_flat(u->count, MR_TENSOR_F32, args.vectors), MRK_THREADS, 0,
+                           &args, err);
+}
+
+static int update_scaled(mri_cuda_stream *s, const mr_update_desc *d, const mr_update_args *u, mr_error *err)
+{
+    int rc = check_gradients(s, u, err);
+    if (!rc) rc = update(s, d, u, err);
+    const struct mrk_update_end_args end = {.loss_scale = u->loss_scale};
+    return rc ? rc : mri_cuda_launch(s, MRK_update_end, 1, 32, 0, &end, err);
+}
+
+int mri_cuda_update_async(mr_stream *stream, const mr_update_desc *desc, const mr_update_args *args)
+{
+    mri_cuda_stream *s = (mri_cuda_stream *)stream;
+    mr_error err = MR_ERROR_INIT;
+    int rc = mri_cuda_enter(mri_cuda_of_stream(s), &err);
+    if (!rc) rc = args->loss_scale ? update_scaled(s, desc, args, &err) : update(s, desc, args, &err);
+    return mri_cuda_queued(s, rc, "update", &err);
+}

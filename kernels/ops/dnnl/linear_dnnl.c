@@ -1,0 +1,323 @@
+/* kernels/ops/dnnl/linear_dnnl.c: see linear_dnnl.h.
+ *
+ * Scratch of a call:  [ primitive's own ][ x or dx in the primitive's layout ][ weights in the primitive's
+ * layout ] */
+#include "kernels/ops/dnnl/linear_dnnl.h"
+
+#include "kernels/backend/op_class.h"
+
+struct pass {
+    struct mri_dnnl_step run, weights, src; /* weights, src: reorders, present only when needed */
+    size_t src_at, weights_at, scratch_bytes;
+};
+
+struct variant {
+    struct pass pass[3];
+    void *own_scratch; /* when this batch size needs more than the op's scratch holds */
+};
+
+dnnl_memory_desc_t mri_linear_src(const struct mri_linear *l, uint32_t n, uint32_t layout)
+{
+    const mr_tensor *in = &l->op->base.desc.in;
+    if (!l->flat) return mri_dnnl_tensor(in, n, layout);
+    const dnnl_dims_t dims = {n, (dnnl_dim_t)mri_tensor_floats(in)};
+    dnnl_memory_desc_t md = {0};
+    dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, dnnl_ab);
+    return md;
+}
+
+dnnl_memory_desc_t mri_linear_dst(const struct mri_linear *l, uint32_t n)
+{
+    const mr_tensor *out = &l->op->base.info.out;
+    if (!l->flat) return mri_dnnl_tensor(out, n, out->layout);
+    const dnnl_dims_t dims = {n, out->c};
+    dnnl_memory_desc_t md = {0};
+    dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, dnnl_ab);
+    return md;
+}
+
+static const dnnl_memory_desc_t *weights_of(const_dnnl_primitive_desc_t pd, enum mri_linear_pass pass)
+{
+    return dnnl_primitive_desc_query_md(
+        pd, pass == MRI_LINEAR_BACKWARD_WEIGHTS ? dnnl_query_diff_weights_md : dnnl_query_weights_md, 0);
+}
+
+static bool fuses_relu(const struct mri_linear *l, enum mri_linear_pass pass)
+{
+    return pass == MRI_LINEAR_FORWARD && l->op->base.desc.activation == MR_ACT_RELU;
+}
+
+/* The pass with the stored weights, unless free choice of layout finds better code. */
+static int describe_pass(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n,
+                         const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out, mr_error *err)
+{
+    dnnl_primitive_attr_t attr;
+    const int rc = mri_dnnl_attr(&attr, fuses_relu(l, pass), err);
+    if (rc) return rc;
+    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
+    dnnl_primitive_desc_t open = l->describe(l, pass, n, &src, &l->any_weights, &dst, attr, hint),
+                          stored = NULL;
+    if (!open || !dnnl_memory_desc_equal(weights_of(open, pass), &l->weights))
+        stored = l->describe(l, pass, n, &src, &l->weights, &dst, attr, hint);
+    dnnl_primitive_attr_destroy(attr);
+    if (!open && !stored)
+        return mr_error_set(err, MR_EUNSUPPORTED, "oneDNN has no code for pass %d of this shape", (int)pass);
+    if (open && stored && strcmp(mri_dnnl_implementation(open), mri_dnnl_implementation(stored)) != 0) {
+        dnnl_primitive_desc_destroy(stored);
+        stored = NULL;
+    }
+    *out = stored ? stored : open;
+    if (stored && open) dnnl_primitive_desc_destroy(open);
+    return MR_OK;
+}
+
+static int create_run(struct pass *p, const struct mri_linear *l, enum mri_linear_pass pass,
+                      dnnl_primitive_desc_t pd, uint32_t n, mr_error *err)
+{
+    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n),
+                             w = *weights_of(pd, pass);
+    static const int ids[3][4] = {
+        {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS},
+        {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST, 0},
+        {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_BIAS},
+    };
+    const struct mri_dnnl_arg args[] = {{ids[pass][0], &src},
+                                        {ids[pass][1], &w},
+                                        {ids[pass][2], &dst},
+                                        {mri_linear_bias(l) ? ids[pass][3] : 0, &l->bias},
+                                        {0, NULL}};
+    return mri_dnnl_step_create(&p->run, pd, args, err);
+}
+
+/* Takes pd over. */
+static int create_pass(struct pass *p, const struct mri_linear *l, enum mri_linear_pass pass,
+                       dnnl_primitive_desc_t pd, uint32_t n, mr_error *err)
+{
+    const uint32_t given = l->op->base.desc.in.layout;
+    const dnnl_memory_desc_t w = *weights_of(pd, pass), mine = mri_linear_src(l, n, l->src_layout),
+                             theirs = mri_linear_src(l, n, given);
+    int rc = create_run(p, l, pass, pd, n, err);
+    if (!rc && !dnnl_memory_desc_equal(&w, &l->weights))
+        rc = pass == MRI_LINEAR_BACKWARD_WEIGHTS ? mri_dnnl_reorder_create(&p->weights, &w, &l->weights, err)
+                                                 : mri_dnnl_reorder_create(&p->weights, &l->weights, &w, err);
+    if (!rc && !dnnl_memory_desc_equal(&mine, &theirs))
+        rc = pass == MRI_LINEAR_BACKWARD_DATA ? mri_dnnl_reorder_create(&p->src, &mine, &theirs, err)
+                                              : mri_dnnl_reorder_create(&p->src, &theirs, &mine, err);
+    size_t own = p->run.scratch_bytes;
+    if (p->weights.scratch_bytes > own) own = p->weights.scratch_bytes;
+    if (p->src.scratch_bytes > own) own = p->src.scratch_bytes;
+    p->src_at = mri_dnnl_piece(own);
+    p->weights_at = p->src_at + (p->src.primitive ? mri_dnnl_bytes(&mine) : 0);
+    p->scratch_bytes = p->weights_at + (p->weights.primitive ? mri_dnnl_bytes(&w) : 0);
+    return rc;
+}
+
+static void drop_variant(void *pointer)
+{
+    struct variant *v = pointer;
+    for (int i = 0; i < 3; i++) {
+        mri_dnnl_step_destroy(&v->pass[i].run);
+        mri_dnnl_step_destroy(&v->pass[i].weights);
+        mri_dnnl_step_destroy(&v->pass[i].src);
+    }
+    free(v->own_scratch);
+    free(v);
+}
+
+static bool wants_pass(const mr_op_desc *d, int pass)
+{
+    return pass == MRI_LINEAR_FORWARD || (d->training && (pass == MRI_LINEAR_BACKWARD_WEIGHTS || d->need_dx));
+}
+
+static int fill_variant(struct variant *v, struct mri_linear *l, uint32_t n, mr_error *err)
+{
+    dnnl_primitive_desc_t forward, pd, hint;
+    int rc = describe_pass(l, MRI_LINEAR_FORWARD, n, NULL, &forward, err);
+    if (rc) return rc;
+    rc = mri_dnnl_error(dnnl_primitive_desc_clone(&hint, forward), "cloning a description", err);
+    if (rc) {
+        dnnl_primitive_desc_destroy(forward);
+        return rc;
+    }
+    rc = create_pass(&v->pass[MRI_LINEAR_FORWARD], l, MRI_LINEAR_FORWARD, forward, n, err);
+    for (int pass = MRI_LINEAR_BACKWARD_DATA; !rc && pass <= MRI_LINEAR_BACKWARD_WEIGHTS; pass++) {
+        if (!wants_pass(&l->op->base.desc, pass)) continue;
+        rc = describe_pass(l, (enum mri_linear_pass)pass, n, hint, &pd, err);
+        if (!rc) rc = create_pass(&v->pass[pass], l, (enum mri_linear_pass)pass, pd, n, err);
+    }
+    dnnl_primitive_desc_destroy(hint);
+    return rc;
+}
+
+static size_t scratch_of(const struct variant *v)
+{
+    size_t most = 0;
+    for (int i = 0; i < 3; i++)
+        if (v->pass[i].scratch_bytes > most) most = v->pass[i].scratch_bytes;
+    return most;
+}
+
+static int make_variant(mri_host_op *op, uint32_t n, void **out, mr_error *err)
+{
+    struct mri_linear *l = op->own;
+    struct variant *v = calloc(1, sizeof *v);
+    if (!v) return mr_error_set(err, MR_ENOMEM, "no memory for a batch of %u", n);
+    int rc = fill_variant(v, l, n, err);
+    if (!rc && l->prepared && scratch_of(v) > op->base.info.scratch_bytes) {
+        v->own_scratch = mri_alloc_aligned(MR_DEVICE_ALIGN, scratch_of(v));
+        if (!v->own_scratch) rc = mr_error_set(err, MR_ENOMEM, "no memory for a batch of %u", n);
+    }
+    if (rc) drop_variant(v);
+    else *out = v;
+    return rc;
+}
+
+/* The forward primitive at max_batch says how weights are stored. */
+static int choose_weights(struct mri_linear *l, mr_error *err)
+{
+    const uint32_t n = l->op->base.desc.max_batch;
+    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
+    dnnl_primitive_attr_t attr;
+    const int rc = mri_dnnl_attr(&attr, fuses_relu(l, MRI_LINEAR_FORWARD), err);
+    if (rc) return rc;
+    dnnl_primitive_desc_t pd = l->describe(l, MRI_LINEAR_FORWARD, n, &src, &l->any_weights, &dst, attr, NULL);
+    dnnl_primitive_attr_destroy(attr);
+    if (!pd) return mr_error_set(err, MR_EUNSUPPORTED, "oneDNN has no code for this shape");
+    l->weights = *weights_of(pd, MRI_LINEAR_FORWARD);
+    dnnl_primitive_desc_destroy(pd);
+    l->op->base.info.param[0].storage_count = dnnl_memory_desc_get_size(&l->weights) / sizeof(float);
+    return MR_OK;
+}
+
+int mri_linear_prepare(struct mri_linear *l, mr_error *err)
+{
+    int rc = choose_weights(l, err);
+    void *v;
+    if (!rc)
+        rc = mri_dnnl_variant(&l->cache, l->op, l->op->base.desc.max_batch, make_variant, drop_variant, &v,
+                              err);
+    if (rc) return rc;
+    l->op->base.info.scratch_bytes = scratch_of(v);
+    l->prepared = true;
+    return MR_OK;
+}
+
+int mri_linear_create(struct mri_linear **out, mri_host_op *op, mri_linear_describe *describe, int dim_count,
+                      const dnnl_dims_t weights, dnnl_format_tag_t tag, mr_error *err)
+{
+    const int rc = mri_dnnl_start(err);
+    if (rc) return rc;
+    struct mri_linear *l = *out = op->own = calloc(1, sizeof *l);
+    if (!l) return mr_error_set(err, MR_ENOMEM, "no memory for %s", op->base.is->name);
+    l->op = op;
+    l->describe = describe;
+    l->flat = dim_count == 2;
+    l->src_layout = op->base.desc.in.layout;
+    l->has_bias = op->base.info.param_count > 1;
+    const dnnl_dims_t bias = {weights[0]};
+    dnnl_memory_desc_init_by_tag(&l->any_weights, dim_count, weights, dnnl_f32, dnnl_format_tag_any);
+    dnnl_memory_desc_init_by_tag(&l->canonical, dim_count, weights, dnnl_f32, tag);
+    dnnl_memory_desc_init_by_tag(&l->bias, 1, bias, dnnl_f32, dnnl_a);
+    return MR_OK;
+}
+
+void mri_linear_release(mri_host_op *op)
+{
+    struct mri_linear *l = op->own;
+    if (!l) return;
+    mri_dnnl_cache_clear(&l->cache, drop_variant);
+    free(l);
+}
+
+dnnl_primitive_desc_t mri_linear_primitive(dnnl_status_t described, const_dnnl_op_desc_t desc,
+                                           dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
+{
+    dnnl_primitive_desc_t pd;
+    if (described != dnnl_success ||
+        dnnl_primitive_desc_create(&pd, desc, attr, mri_dnnl_engine(), hint) != dnnl_success)
+        return NULL;
+    return pd;
+}
+
+int mri_linear_import(mri_host_op *op, bool state, uint32_t which, float *address, const float *host,
+                      mr_error *err)
+{
+    (void)state;
+    const struct mri_linear *l = op->own;
+    if (which == 0) return mri_dnnl_reorder_once(&l->canonical, host, &l->weights, address, err);
+    memcpy(address, host, op->base.info.param[1].count * sizeof(float));
+    return MR_OK;
+}
+
+int mri_linear_export(mri_host_op *op, bool state, uint32_t which, const float *address, float *host,
+                      mr_error *err)
+{
+    (void)state;
+    const struct mri_linear *l = op->own;
+    if (which == 0) return mri_dnnl_reorder_once(&l->weights, address, &l->canonical, host, err);
+    memcpy(host, address, op->base.info.param[1].count * sizeof(float));
+    return MR_OK;
+}
+
+static void *writable(const void *p) /* oneDNN's handles know no const; inputs are only read */
+{
+    void *w;
+    memcpy(&w, &p, sizeof w);
+    return w;
+}
+
+/* One pass with its reorders around it. src: x or dx; weights: stored weights or their gradient. */
+static int run_pass(const struct variant *v, enum mri_linear_pass pass, void *src, void *weights, void *dst,
+                    void *bias, void *given_scratch, mr_error *err)
+{
+    const struct pass *p = &v->pass[pass];
+    uint8_t *scratch = v->own_scratch ? v->own_scratch : given_scratch;
+    void *my_src = p->src.primitive ? scratch + p->src_at : src,
+         *my_weights = p->weights.primitive ? scratch + p->weights_at : weights;
+    void *const load_src[] = {src, my_src}, *const store_src[] = {my_src, src};
+    void *const load_weights[] = {weights, my_weights}, *const store_weights[] = {my_weights, weights};
+    void *const all[] = {my_src, my_weights, dst, bias};
+    int rc = MR_OK;
+    if (p->src.primitive && pass != MRI_LINEAR_BACKWARD_DATA)
+        rc = mri_dnnl_step_run(&p->src, load_src, scratch, err);
+    if (!rc && p->weights.primitive && pass != MRI_LINEAR_BACKWARD_WEIGHTS)
+        rc = mri_dnnl_step_run(&p->weights, load_weights, scratch, err);
+    if (!rc) rc = mri_dnnl_step_run(&p->run, all, scratch, err);
+    if (!rc && p->src.primitive && pass == MRI_LINEAR_BACKWARD_DATA)
+        rc = mri_dnnl_step_run(&p->src, store_src, scratch, err);
+    if (!rc && p->weights.primitive && pass == MRI_LINEAR_BACKWARD_WEIGHTS)
+        rc = mri_dnnl_step_run(&p->weights, store_weights, scratch, err);
+    return rc;
+}
+
+int mri_linear_forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
+{
+    struct mri_linear *l = op->own;
+    const mr_op_desc *d = &op->base.desc;
+    const mr_tensor *out = &l->op->base.info.out;
+    void *v;
+    int rc = mri_dnnl_variant(&l->cache, l->op, a->n, make_variant, drop_variant, &v, err);
+    if (!rc)
+        rc = run_pass(v, MRI_LINEAR_FORWARD, writable(a->x), writable(a->param[0]), a->y,
+                      writable(a->param[1]), a->scratch, err);
+    if (rc || d->activation == MR_ACT_RELU) return rc;
+    mri_activate(d->activation, a->y, mri_tensor_floats(out) * a->n);
+    if (d->activation == MR_ACT_SIGMOID) mri_tensor_zero_padding(out, a->n, a->y);
+    return MR_OK;
+}
+
+int mri_linear_backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
+{
+    struct mri_linear *l = op->own;
+    const mr_op_desc *d = &op->base.desc;
+    void *v;
+    int rc = mri_dnnl_variant(&l->cache, l->op, a->n, make_variant, drop_variant, &v, err);
+    if (rc) return rc;
+    mri_activate_backward(d->activation, a->y, a->dy, mri_tensor_floats(&l->op->base.info.out) * a->n);
+    rc = run_pass(v, MRI_LINEAR_BACKWARD_WEIGHTS, writable(a->x), a->dparam[0], a->dy, a->dparam[1],
+                  a->scratch, err);
+    if (!rc && d->need_dx)
+        rc =
+            run_pass(v, MRI_LINEAR_BACKWARD_DATA, a->dx, writable(a->param[0]), a->dy, NULL, a->scratch, err);
+    return rc;
+}

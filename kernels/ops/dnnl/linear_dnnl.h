@@ -1,0 +1,68 @@
+/* kernels/ops/dnnl/linear_dnnl.h: what convolution and dense share in oneDNN: three primitives (forward,
+ * gradient to the input, gradient to the parameters) that agree on how the weights are stored.
+ *
+ * The weights are stored as the forward primitive at max_batch wants them. A primitive that runs on better
+ * code with another layout gets it: its weights are reordered through scratch (they are small next to the
+ * work). The same goes for an input whose layout the forward primitive does not take. */
+#ifndef MRI_LINEAR_DNNL_H
+#define MRI_LINEAR_DNNL_H
+
+#include "kernels/ops/dnnl/dnnl.h"
+
+enum mri_linear_pass { MRI_LINEAR_FORWARD, MRI_LINEAR_BACKWARD_DATA, MRI_LINEAR_BACKWARD_WEIGHTS };
+
+struct mri_linear;
+
+/* A primitive description of one pass over n samples, weights as given (a layout or "any"), other arrays as
+ * in l. hint: the forward description. NULL when oneDNN has none. */
+typedef dnnl_primitive_desc_t mri_linear_describe(const struct mri_linear *l, enum mri_linear_pass pass,
+                                                  uint32_t n, const dnnl_memory_desc_t *src,
+                                                  const dnnl_memory_desc_t *weights,
+                                                  const dnnl_memory_desc_t *dst, dnnl_primitive_attr_t attr,
+                                                  const_dnnl_primitive_desc_t hint);
+
+struct mri_linear {
+    mri_host_op *op;
+    mri_linear_describe *describe;
+    uint32_t src_layout;        /* what the primitives take; the tensor's own, or x is reordered */
+    dnnl_memory_desc_t weights; /* as stored */
+    dnnl_memory_desc_t any_weights, canonical;
+    dnnl_memory_desc_t bias;
+    bool has_bias;
+    bool flat;     /* dense: 2 dimensions, a sample is a vector in stored order */
+    bool prepared; /* the op's scratch size is settled */
+    struct mri_dnnl_cache cache;
+};
+
+/* NULL: the layer has none. */
+static inline const dnnl_memory_desc_t *mri_linear_bias(const struct mri_linear *l)
+{
+    return l->has_bias ? &l->bias : NULL;
+}
+
+/* prepare() of an operation in two steps: op->own becomes a linear layer whose weights have these dimensions,
+ * those of canonical order under `tag` (2: flat), the output's count first; *out may be changed (src_layout,
+ * the op's output) before mri_linear_prepare() chooses the stored weights and makes the primitives of
+ * max_batch. After a failure of either, or of what is between, mri_linear_release(). */
+int mri_linear_create(struct mri_linear **out, mri_host_op *op, mri_linear_describe *describe, int dim_count,
+                      const dnnl_dims_t weights, dnnl_format_tag_t tag, mr_error *err);
+int mri_linear_prepare(struct mri_linear *l, mr_error *err);
+
+/* What a layer puts into its struct mri_op_code. */
+void mri_linear_release(mri_host_op *op); /* also when nothing was created */
+int mri_linear_forward(mri_host_op *op, const mr_op_args *a, mr_error *err);
+int mri_linear_backward(mri_host_op *op, const mr_op_args *a, mr_error *err);
+int mri_linear_import(mri_host_op *op, bool state, uint32_t which, float *address, const float *host,
+                      mr_error *err);
+int mri_linear_export(mri_host_op *op, bool state, uint32_t which, const float *address, float *host,
+                      mr_error *err);
+
+/* A primitive description from one of an operation; NULL when oneDNN has none. */
+dnnl_primitive_desc_t mri_linear_primitive(dnnl_status_t described, const_dnnl_op_desc_t desc,
+                                           dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint);
+
+/* What the primitives take and give for n samples. */
+dnnl_memory_desc_t mri_linear_src(const struct mri_linear *l, uint32_t n, uint32_t layout);
+dnnl_memory_desc_t mri_linear_dst(const struct mri_linear *l, uint32_t n);
+
+#endif

@@ -1,0 +1,111 @@
+/* kernels/ops/elements.c: element-wise functions that several operations end with. Every derivative is told
+ * from the output, so nothing but y is kept. */
+#include <math.h>
+
+#include "kernels/host/simd_loop.h"
+#include "kernels/ops/elements.h"
+
+/* Klambauer et al., "Self-Normalizing Neural Networks", 2017 */
+#define SELU_SCALE 1.0507009873554805f
+#define SELU_ALPHA 1.6732632423543772f
+
+MRI_INLINE void relu_body(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : 0;
+}
+MRI_SIMD_LOOP(relu, (float *y, const float *x, size_t n), (y, x, n))
+
+MRI_INLINE void relu_backward_body(float *dx, const float *dy, const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++) dx[i] = y[i] > 0 ? dy[i] : 0;
+}
+MRI_SIMD_LOOP(relu_backward, (float *dx, const float *dy, const float *y, size_t n), (dx, dy, y, n))
+
+static float one(mr_activation kind, float x)
+{
+    switch (kind) {
+    case MR_ACT_NONE: return x;
+    case MR_ACT_RELU: return x > 0 ? x : 0;
+    case MR_ACT_TANH: return tanhf(x);
+    case MR_ACT_SIGMOID: return 1.0f / (1.0f + expf(-x));
+    case MR_ACT_SELU: return SELU_SCALE * (x > 0 ? x : SELU_ALPHA * expm1f(x));
+    }
+    return x;
+}
+
+static float slope(mr_activation kind, float y)
+{
+    switch (kind) {
+    case MR_ACT_NONE: return 1;
+    case MR_ACT_RELU: return y > 0 ? 1.0f : 0.0f;
+    case MR_ACT_TANH: return 1 - y * y;
+    case MR_ACT_SIGMOID: return y * (1 - y);
+    case MR_ACT_SELU: return y > 0 ? SELU_SCALE : y + SELU_SCALE * SELU_ALPHA;
+    }
+    return 1;
+}
+
+static void forward_block(mr_activation kind, float *y, const float *x, size_t n)
+{
+    if (kind == MR_ACT_RELU) relu(y, x, n);
+    else
+        for (size_t i = 0; i < n; i++) y[i] = one(kind, x[i]);
+}
+
+static void backward_block(mr_activation kind, float *dx, const float *dy, const float *y, size_t n)
+{
+    if (kind == MR_ACT_RELU) relu_backward(dx, dy, y, n);
+    else
+        for (size_t i = 0; i < n; i++) dx[i] = dy[i] * slope(kind, y[i]);
+}
+
+MRI_INLINE void accumulate_body(float *restrict dy, const float *restrict dy2, size_t n)
+{
+    for (size_t i = 0; i < n; i++) dy[i] += dy2[i];
+}
+MRI_SIMD_LOOP(accumulate, (float *restrict dy, const float *restrict dy2, size_t n), (dy, dy2, n))
+
+#define BLOCK 8192u /* elements one thread takes at a time */
+
+void mri_activate_into(mr_activation kind, float *y, const float *x, size_t count)
+{
+#pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
+    for (size_t at = 0; at < count; at += BLOCK)
+        forward_block(kind, y + at, x + at, count - at < BLOCK ? count - at : BLOCK);
+}
+
+void mri_activate_backward_into(mr_activation kind, float *dx, const float *dy, const float *y, size_t count)
+{
+#pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
+    for (size_t at = 0; at < count; at += BLOCK)
+        backward_block(kind, dx + at, dy + at, y + at, count - at < BLOCK ? count - at : BLOCK);
+}
+
+void mri_activate(mr_activation kind, float *values, size_t count)
+{
+    if (kind != MR_ACT_NONE) mri_activate_into(kind, values, values, count);
+}
+
+void mri_activate_backward(mr_activation kind, const float *y, float *dy, size_t count)
+{
+    if (kind != MR_ACT_NONE) mri_activate_backward_into(kind, dy, dy, y, count);
+}
+
+void mri_activate_piece(mr_activation kind, float *values, size_t count)
+{
+    if (kind != MR_ACT_NONE) forward_block(kind, values, values, count);
+}
+
+void mri_activate_backward_piece(mr_activation kind, const float *y, float *dy, size_t count)
+{
+    if (kind != MR_ACT_NONE) backward_block(kind, dy, dy, y, count);
+}
+
+void mri_accumulate_piece(float *dy, const float *dy2, size_t count) { accumulate(dy, dy2, count); }
+
+void mri_accumulate(float *dy, const float *dy2, size_t count)
+{
+#pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
+    for (size_t at = 0; at < count; at += BLOCK)
+        accumulate(dy + at, dy2 + at, count - at < BLOCK ? count - at : BLOCK);
+}

@@ -1,0 +1,21 @@
+/* kernels/ops/elements.h: pieces that several operations share, over `count` floats each; see elements.c. */
+#ifndef MRI_ELEMENTS_H
+#define MRI_ELEMENTS_H
+
+#include "millrace/kernels.h"
+
+/* y = f(x); y may be x. */
+void mri_activate_into(mr_activation kind, float *y, const float *x, size_t count);
+/* dx = dy * f'(.), told from y = f(.) alone; dx may be dy. */
+void mri_activate_backward_into(mr_activation kind, float *dx, const float *dy, const float *y, size_t count);
+/* In place, and nothing at all for MR_ACT_NONE. */
+void mri_activate(mr_activation kind, float *values, size_t count);
+void mri_activate_backward(mr_activation kind, const float *y, float *dy, size_t count);
+/* The same on the calling thread alone, for pieces that stay in its cache. */
+void mri_activate_piece(mr_activation kind, float *values, size_t count);
+void mri_activate_backward_piece(mr_activation kind, const float *y, float *dy, size_t count);
+/* dy += dy2 */
+void mri_accumulate(float *dy, const float *dy2, size_t count);
+void mri_accumulate_piece(float *dy, const float *dy2, size_t count);
+
+#endif
