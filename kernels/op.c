@@ -1,6 +1,6 @@
 /* kernels/op.c: the public calls on operations and updates. Checks arguments, then calls the kind's table. */
 #include "kernels/backend/op_class.h"
-#include "kernels/ops/classes.h"
+#include "kernels/ops/op_table.h"
 
 int mr_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, mr_error *err)
 {

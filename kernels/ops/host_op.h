@@ -8,7 +8,7 @@
 #define MRI_HOST_OP_H
 
 #include "kernels/host/host.h"
-#include "kernels/ops/elements.h"
+#include "kernels/ops/pieces.h"
 
 typedef struct mri_host_op mri_host_op;
 

@@ -356,19 +356,14 @@ static void check_layer(const char *name, mr_op_desc d, uint32_t dtype, struct s
 
 /* ---- shapes ---- */
 
+#define WINDOW(...)                                                                                          \
+    {                                                                                                        \
+        __VA_ARGS__                                                                                          \
+    }
 #define CONV(H, W, C, F, KH, KW, S, T, L, B, R)                                                              \
     {                                                                                                        \
         .kind = MR_OP_CONV2D, .in = {.h = H, .w = W, .c = C}, .max_batch = 3, .training = true,              \
-        .need_dx = true, .conv2d.filters = F, .conv2d.window = {                                             \
-            KH,                                                                                              \
-            KW,                                                                                              \
-            S,                                                                                               \
-            S,                                                                                               \
-            T,                                                                                               \
-            L,                                                                                               \
-            B,                                                                                               \
-            R                                                                                                \
-        }                                                                                                    \
+        .need_dx = true, .conv2d.filters = F, .conv2d.window = WINDOW(KH, KW, S, S, T, L, B, R)              \
     }
 #define DENSE(H, W, C, U)                                                                                    \
     {                                                                                                        \

@@ -1,8 +1,8 @@
 /* kernels: every kind of operation has its row on every device that shall have it, and a plain C reference.
  */
 #include "kernels/backend/op_class.h"
-#include "kernels/ops/classes.h"
 #include "kernels/ops/host_op.h"
+#include "kernels/ops/op_table.h"
 #include "mrt.h"
 #ifdef MRT_CUDA
 #include "kernels/cuda/ops/cuda_op.h"

@@ -36,6 +36,7 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
     case MR_OP_LOSS: return "loss";
     case MR_OP_ADD: return "add";
     case MR_OP_ONE_HOT: return "one_hot";
+    default: break; /* no layer is made of it */
     }
     return "?";
 }

@@ -5,16 +5,18 @@
  * memory, errors and launches to cuda/plan/ and cuda/ops/. From the bottom up, each file calling only those
  * above it in this list:
  *
- *   library.c   the table of foreign functions
- *   error.c     foreign codes into ours; the first error of a device is kept
- *   comm.c      the groups a device is in
- *   wait.c      waiting; the end of whatever queues
- *   memory.c    pool, pinned memory, copies, fills
- *   launch.c    our kernels: loading, launching; image.c carries them compiled
- *   handles.c   cuBLAS and cuDNN of a stream
- *   clock.c     the GPU's clock on the host's
- *   stream.c    streams          event.c  events
- *   graph.c     recording        group.c  NCCL
+ *   library.c       the table of foreign functions
+ *   cuda_error.c    foreign codes into ours; the first error of a device is kept
+ *   comm.c          the groups a device is in
+ *   cuda_wait.c     waiting; the end of whatever queues
+ *   cuda_memory.c   pool, pinned memory, copies, fills
+ *   launch.c        our kernels: loading, launching; cuda_image.c carries them compiled
+ *   handles.c       cuBLAS and cuDNN of a stream
+ *   cuda_clock.c    the GPU's clock on the host's
+ *   cuda_stream.c   streams
+ *   cuda_event.c    events
+ *   cuda_graph.c    recording
+ *   cuda_group.c    NCCL
  *
  * Everything a GPU does for us is queued on a stream; nothing here waits but what is documented to. A thread
  * that calls the driver has the device's context current: every entry of the backend's tables calls
@@ -32,7 +34,7 @@
 #define MRI_CUDA_ANCHORS    4u
 
 /* Events whose time on the host's clock is known, the newest at (count - 1) % MRI_CUDA_ANCHORS; see
- * clock.c. */
+ * cuda_clock.c. */
 struct mri_cuda_anchors {
     pthread_mutex_t lock; /* of all below */
     CUevent event[MRI_CUDA_ANCHORS];
@@ -116,7 +118,7 @@ int mri_cuda_keep(mri_cuda_stream *s, int rc, const char *what, mr_error *err);
 /* MR_EINVAL while the stream records. */
 int mri_cuda_not_recorded(mri_cuda_stream *s, const char *what, mr_error *err);
 
-/* ---- waiting (wait.c) ---- */
+/* ---- waiting (cuda_wait.c) ---- */
 
 /* Wait for an event, or a stream where event is NULL. MR_EAGAIN after timeout_ns (MR_FOREVER: never). what:
  * for errors. */

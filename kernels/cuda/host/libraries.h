@@ -23,53 +23,36 @@
 
 #include "base/util.h"
 
-#define MRI_CUDA_DRIVER_CALLS(X)                                                                             \
-    X(cuInit)                                                                                                \
-    X(cuDriverGetVersion)                                                                                    \
-    X(cuGetErrorName)                                                                                        \
-    X(cuGetErrorString)                                                                                      \
-    X(cuDeviceGetCount)                                                                                      \
-    X(cuDeviceGet)                                                                                           \
-    X(cuDeviceGetName)                                                                                       \
-    X(cuDeviceGetAttribute)                                                                                  \
-    X(cuDeviceTotalMem) X(cuDeviceGetPCIBusId) X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain)          \
-        X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) X(cuCtxGetCurrent) X(cuMemGetInfo)                   \
-            X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) X(cuMemPoolGetAttribute)         \
-                X(cuMemPoolSetAccess) X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) X(cuMemHostAlloc)         \
-                    X(cuMemFreeHost) X(cuStreamCreateWithPriority) X(cuCtxGetStreamPriorityRange)            \
-                        X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent)      \
-                            X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuEventCreate) X(cuEventDestroy) \
-                                X(cuEventRecord) X(cuEventQuery) X(cuEventSynchronize) X(cuEventElapsedTime) \
-                                    X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)           \
-                                        X(cuMemsetD8Async) X(cuModuleLoadData) X(cuModuleUnload)             \
-                                            X(cuModuleGetFunction) X(cuFuncSetAttribute) X(cuLaunchKernel)   \
-                                                X(cuGraphInstantiate) X(cuGraphLaunch) X(cuGraphExecDestroy) \
-                                                    X(cuGraphDestroy)
+/* Left as they are by clang-format, which does not come to rest on lists like these. */
+/* clang-format off */
+#define MRI_CUDA_DRIVER_CALLS(X) \
+    X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) \
+    X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDeviceGetPCIBusId) \
+    X(cuDeviceCanAccessPeer) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxSetCurrent) \
+    X(cuCtxGetCurrent) X(cuMemGetInfo) X(cuMemPoolCreate) X(cuMemPoolDestroy) X(cuMemPoolSetAttribute) \
+    X(cuMemPoolGetAttribute) X(cuMemPoolSetAccess) X(cuMemAllocFromPoolAsync) X(cuMemFreeAsync) \
+    X(cuMemHostAlloc) X(cuMemFreeHost) X(cuStreamCreateWithPriority) X(cuCtxGetStreamPriorityRange) \
+    X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuStreamWaitEvent) \
+    X(cuStreamBeginCapture) X(cuStreamEndCapture) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) \
+    X(cuEventQuery) X(cuEventSynchronize) X(cuEventElapsedTime) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) \
+    X(cuMemcpyDtoDAsync) X(cuMemsetD8Async) X(cuModuleLoadData) X(cuModuleUnload) X(cuModuleGetFunction) \
+    X(cuFuncSetAttribute) X(cuLaunchKernel) X(cuGraphInstantiate) X(cuGraphLaunch) X(cuGraphExecDestroy) \
+    X(cuGraphDestroy)
 
-#define MRI_CUBLAS_CALLS(X)                                                                                  \
-    X(cublasCreate)                                                                                          \
-    X(cublasDestroy)                                                                                         \
-    X(cublasSetStream)                                                                                       \
-    X(cublasSetWorkspace) X(cublasSetMathMode) X(cublasGemmEx) X(cublasGetStatusString) X(cublasGetVersion)
+#define MRI_CUBLAS_CALLS(X) \
+    X(cublasCreate) X(cublasDestroy) X(cublasSetStream) X(cublasSetWorkspace) X(cublasSetMathMode) \
+    X(cublasGemmEx) X(cublasGetStatusString) X(cublasGetVersion)
 
-#define MRI_CUDNN_CALLS(X)                                                                                   \
-    X(cudnnCreate)                                                                                           \
-    X(cudnnDestroy)                                                                                          \
-    X(cudnnSetStream)                                                                                        \
-    X(cudnnGetVersion)                                                                                       \
-    X(cudnnGetErrorString)                                                                                   \
-    X(cudnnGetLastErrorString)                                                                               \
-    X(cudnnBackendCreateDescriptor)                                                                          \
-    X(cudnnBackendDestroyDescriptor)                                                                         \
+#define MRI_CUDNN_CALLS(X) \
+    X(cudnnCreate) X(cudnnDestroy) X(cudnnSetStream) X(cudnnGetVersion) X(cudnnGetErrorString) \
+    X(cudnnGetLastErrorString) X(cudnnBackendCreateDescriptor) X(cudnnBackendDestroyDescriptor) \
     X(cudnnBackendSetAttribute) X(cudnnBackendGetAttribute) X(cudnnBackendFinalize) X(cudnnBackendExecute)
 
-#define MRI_NCCL_CALLS(X)                                                                                    \
-    X(ncclGetVersion)                                                                                        \
-    X(ncclGetErrorString)                                                                                    \
-    X(ncclCommInitAll)                                                                                       \
-    X(ncclCommDestroy)                                                                                       \
-    X(ncclCommAbort)                                                                                         \
+#define MRI_NCCL_CALLS(X) \
+    X(ncclGetVersion) X(ncclGetErrorString) X(ncclCommInitAll) X(ncclCommDestroy) X(ncclCommAbort) \
     X(ncclCommGetAsyncError) X(ncclGroupStart) X(ncclGroupEnd) X(ncclAllReduce) X(ncclBroadcast)
+
+/* clang-format on */
 
 struct mri_cuda_api {
 #define MRI_FIELD(f) __typeof__(&f) f;

@@ -39,6 +39,7 @@ struct conv {
 static struct mri_cuda_conv numbers(const mri_cuda_op *op, enum mri_cuda_pass pass, uint32_t n)
 {
     const mr_op_desc *d = &op->base.desc;
+    const mr_op_window *w = &d->conv2d.window;
     const mri_cuda_device *dev = mri_cuda_device_of(op->base.device);
     return (struct mri_cuda_conv){
         .pass = pass,
@@ -47,14 +48,14 @@ static struct mri_cuda_conv numbers(const mri_cuda_op *op, enum mri_cuda_pass pa
         .w = d->in.w,
         .c = d->in.c,
         .filters = d->conv2d.filters,
-        .kernel_h = d->conv2d.window.kernel_h,
-        .kernel_w = d->conv2d.window.kernel_w,
-        .stride_h = d->conv2d.window.stride_h,
-        .stride_w = d->conv2d.window.stride_w,
-        .pad_top = d->conv2d.window.pad_top,
-        .pad_left = d->conv2d.window.pad_left,
-        .pad_bottom = d->conv2d.window.pad_bottom,
-        .pad_right = d->conv2d.window.pad_right,
+        .kernel_h = w->kernel_h,
+        .kernel_w = w->kernel_w,
+        .stride_h = w->stride_h,
+        .stride_w = w->stride_w,
+        .pad_top = w->pad_top,
+        .pad_left = w->pad_left,
+        .pad_bottom = w->pad_bottom,
+        .pad_right = w->pad_right,
         .out_h = op->base.info.out.h,
         .out_w = op->base.info.out.w,
         .dtype = d->in.dtype,

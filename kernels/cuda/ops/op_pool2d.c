@@ -20,6 +20,7 @@ static int prepare(mri_cuda_op *op, mr_error *err)
 static struct mrk_window window_of(const mri_cuda_op *op, uint32_t n, bool packs)
 {
     const mr_op_desc *d = &op->base.desc;
+    const mr_op_window *w = &d->pool2d.window;
     const mr_tensor *out = &op->base.info.out;
     return (struct mrk_window){.n = n,
                                .h = d->in.h,
@@ -27,12 +28,12 @@ static struct mrk_window window_of(const mri_cuda_op *op, uint32_t n, bool packs
                                .c = d->in.c,
                                .out_h = out->h,
                                .out_w = out->w,
-                               .kernel_h = d->pool2d.window.kernel_h,
-                               .kernel_w = d->pool2d.window.kernel_w,
-                               .stride_h = d->pool2d.window.stride_h,
-                               .stride_w = d->pool2d.window.stride_w,
-                               .pad_top = d->pool2d.window.pad_top,
-                               .pad_left = d->pool2d.window.pad_left,
+                               .kernel_h = w->kernel_h,
+                               .kernel_w = w->kernel_w,
+                               .stride_h = w->stride_h,
+                               .stride_w = w->stride_w,
+                               .pad_top = w->pad_top,
+                               .pad_left = w->pad_left,
                                .dtype = d->in.dtype,
                                .vectors = packs && d->in.c % mri_cut_pack(d->in.dtype) == 0,
                                .place_bytes = place_bytes(d)};

@@ -293,8 +293,8 @@ static int trial_workspace(struct search *se, size_t bytes, mr_error *err)
     return rc;
 }
 
-/* Record one run, as graph.c would, into a graph that is thrown away. Whatever goes wrong only means that it
- * cannot be recorded. */
+/* Record one run, as cuda_graph.c would, into a graph that is thrown away. Whatever goes wrong only means
+ * that it cannot be recorded. */
 static bool trial_records(struct search *se, const struct candidate *c)
 {
     const struct mri_cuda_api *api = se->plan->api;

@@ -194,7 +194,10 @@ typedef struct mr_op_window {
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
 } mr_op_window;
 
-/* ---- what each kind of operation is told; ACTIVATION, LOSS and ADD need nothing of their own ---- */
+/* ---- what each kind of operation is told; ACTIVATION, LOSS and ADD need nothing of their own ----
+ *
+ *     mr_op_desc d = {.kind = MR_OP_CONV2D, .in = producer->out, .max_batch = 32, .training = true,
+ *                     .conv2d = {.filters = 64, .window = {3, 3, 1, 1, 1, 1, 1, 1}}}; */
 
 typedef struct mr_conv2d_desc {
     uint32_t filters;
@@ -246,7 +249,7 @@ typedef struct mr_op_desc {
                                  no notice */
     mr_wanted_layout want;    /* INPUT, CONV2D (not NCHW): layout of the output; MR_WANT_ANY leaves it to the
                                  device. Others keep the layout of their input */
-    union {                   /* the one that kind names; a new kind brings its own struct */
+    union { /* the one that kind names; name it in an initialiser, which zeroes the rest of it */
         mr_conv2d_desc conv2d;
         mr_pool2d_desc pool2d;
         mr_dense_desc dense;

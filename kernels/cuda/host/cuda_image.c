@@ -1,6 +1,6 @@
-/* kernels/cuda/host/image.c: our kernels, compiled by nvcc, as bytes of the program: machine code for each
- * generation the build names, and PTX that a driver translates for later ones. images.h is written by the
- * build: MRI_CUDA_IMAGES(X), X(name, "path of the file"). */
+/* kernels/cuda/host/cuda_image.c: our kernels, compiled by nvcc, as bytes of the program: machine code for
+ * each generation the build names, and PTX that a driver translates for later ones. images.h is written by
+ * the build: MRI_CUDA_IMAGES(X), X(name, "path of the file"). */
 #include "images.h"
 
 #include "kernels/cuda/host/gpu.h"

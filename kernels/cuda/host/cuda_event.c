@@ -1,4 +1,4 @@
-/* kernels/cuda/host/event.c: events. The time they tell is clock.c's. */
+/* kernels/cuda/host/cuda_event.c: events. The time they tell is clock.c's. */
 #include "kernels/cuda/host/gpu.h"
 
 struct cuda_event {

@@ -1,4 +1,4 @@
-/* kernels/cuda/host/graph.c: a stretch of work recorded from a stream and run again as a whole.
+/* kernels/cuda/host/cuda_graph.c: a stretch of work recorded from a stream and run again as a whole.
  *
  * Recorded with the relaxed mode: other threads go on allocating, copying and asking for events meanwhile,
  * none of which touches the stream that records. A call in between that fails does not harm the device:

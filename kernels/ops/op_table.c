@@ -1,5 +1,5 @@
-/* kernels/ops/classes.c: the table of what each kind of operation is. */
-#include "kernels/ops/classes.h"
+/* kernels/ops/op_table.c: the table of what each kind of operation is. */
+#include "kernels/ops/op_table.h"
 
 #define ROW(kind, name, on_cuda) [MR_OP_##kind] = &mri_##name##_class,
 static const struct mri_op_class *const classes[] = {MRI_OP_CLASSES(ROW)};

@@ -1,4 +1,4 @@
-/* kernels/cuda/host/wait.c: waiting for what is queued, and the end of every call that queues.
+/* kernels/cuda/host/cuda_wait.c: waiting for what is queued, and the end of every call that queues.
  *
  * Waiting: the driver's own wait where nothing else can happen. A device that is in a group polls instead,
  * with sleeps that grow to 200 us: an exchange whose partner never arrives does not end by itself, and

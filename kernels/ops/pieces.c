@@ -1,9 +1,9 @@
-/* kernels/ops/elements.c: element-wise functions that several operations end with. Every derivative is told
+/* kernels/ops/pieces.c: element-wise functions that several operations end with. Every derivative is told
  * from the output, so nothing but y is kept. */
 #include <math.h>
 
 #include "kernels/host/simd_loop.h"
-#include "kernels/ops/elements.h"
+#include "kernels/ops/pieces.h"
 
 /* Klambauer et al., "Self-Normalizing Neural Networks", 2017 */
 #define SELU_SCALE 1.0507009873554805f

@@ -1,4 +1,5 @@
-/* kernels/cuda/host/memory.c: device memory from a pool of our own, pinned host memory, copies and fills.
+/* kernels/cuda/host/cuda_memory.c: device memory from a pool of our own, pinned host memory, copies and
+ * fills.
  *
  * The pool keeps what it once took from the system, so that allocating again costs microseconds and no
  * synchronisation of the whole GPU. Allocation and release are ordered on the device's house stream: an

@@ -1,6 +1,6 @@
-/* kernels/ops/classes.h: the table of what each kind of operation is. */
-#ifndef MRI_CLASSES_H
-#define MRI_CLASSES_H
+/* kernels/ops/op_table.h: the table of what each kind of operation is. */
+#ifndef MRI_OP_TABLE_H
+#define MRI_OP_TABLE_H
 
 #include "kernels/backend/op_class.h"
 

@@ -1,4 +1,4 @@
-/* kernels/cuda/host/stream.c: streams.
+/* kernels/cuda/host/cuda_stream.c: streams.
  *
  * Copies and exchanges go on streams of the highest priority, compute on one of the lowest: what the others
  * wait for is small and comes first. No stream waits for the legacy default stream. */

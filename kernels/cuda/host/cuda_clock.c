@@ -1,4 +1,4 @@
-/* kernels/cuda/host/clock.c: the GPU's clock on the host's: when events happened.
+/* kernels/cuda/host/cuda_clock.c: the GPU's clock on the host's: when events happened.
  *
  * A GPU tells only how long after one event another came, as a float of milliseconds: exact to 31 ns within a
  * second, to 4 us within a minute. So there are anchors, events of the house stream whose time on the host's

@@ -1,4 +1,4 @@
-/* kernels/cuda/host/group.c: sums and broadcasts between GPUs, by NCCL, from one thread.
+/* kernels/cuda/host/cuda_group.c: sums and broadcasts between GPUs, by NCCL, from one thread.
  *
  * One call queues one NCCL operation on every stream, inside one NCCL group, so that no stream waits for a
  * call that has not been made. A sum adds in f32 in the order of NCCL's rings or trees: the same bits on

@@ -1,4 +1,4 @@
-/* kernels/cuda/host/error.c: codes of foreign libraries into ours, and the error a device keeps.
+/* kernels/cuda/host/cuda_error.c: codes of foreign libraries into ours, and the error a device keeps.
  *
  * Three kinds of trouble:
  *   - a call is refused, the GPU is well (out of memory, a wrong argument): reported by that call;

@@ -1,6 +1,6 @@
-/* kernels/ops/elements.h: pieces that several operations share, over `count` floats each; see elements.c. */
-#ifndef MRI_ELEMENTS_H
-#define MRI_ELEMENTS_H
+/* kernels/ops/pieces.h: pieces that several operations share, over `count` floats each; see pieces.c. */
+#ifndef MRI_PIECES_H
+#define MRI_PIECES_H
 
 #include "millrace/kernels.h"
 
