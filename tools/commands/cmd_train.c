@@ -16,6 +16,7 @@
 #include "tools/cli/report.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/session.h"
+#include "tools/commands/train_header.h"
 
 typedef struct train_args {
     const char *val, *checkpoint, *trace;
@@ -190,91 +191,16 @@ static int open_run(train_run *r)
 
 /* ---- what is told ---- */
 
-static const char *rule_name(const mr_update_desc *u)
+static void put_header(const train_run *r)
 {
-    static const char *const names[] = {"sgd", "momentum", "rmsprop", "adam", "adadelta"};
-    return u->kind == MR_UPDATE_MOMENTUM && u->nesterov ? "nesterov" : names[u->kind];
-}
-
-static const char *schedule_name(const mr_schedule *s)
-{
-    static const char *const names[] = {"constant", "step", "cosine", "decay"};
-    return names[s->kind];
-}
-
-static void header_text(const train_run *r)
-{
-    const tool_session *s = &r->s;
-    const mr_loader_info *l = mr_loader_info_of(s->loader);
-    const mr_source_info *d = mr_source_info_of(s->src);
-    printf("model    %s (%s), %" PRIu64 " parameters, %u classes, input ", s->model->name, s->model->id,
-           mr_net_param_count(s->net), mr_net_class_count(s->net));
-    if (s->model->numbers) printf("%u numbers\n", l->field[0].most);
-    else printf("%u x %u x %u\n", l->height, l->width, l->channels);
-    printf("data     %s (%s), %" PRIu64 " samples, %" PRIu64 " steps an epoch", d->path, d->format, d->count,
-           l->steps_per_epoch);
-    if (l->dropped) printf(", %" PRIu64 " samples dropped", l->dropped);
-    if (l->padded) printf(", %" PRIu64 " padded", l->padded);
-    if (r->val_src)
-        printf("; validation %s, %" PRIu64, mr_source_info_of(r->val_src)->path,
-               mr_source_info_of(r->val_src)->count);
-    printf("\nrun      batch %u (%u per replica), %" PRIu64 " epochs, seed %" PRIu64 ", augment %s\n",
-           l->batch, (l->batch - 1) / s->device_count + 1, r->run.epochs, r->run.seed, l->augment);
-    printf("rule     %s, lr %g, schedule %s\n", rule_name(&s->update), (double)s->schedule.lr,
-           schedule_name(&s->schedule));
-    printf("devices  %u:", s->device_count);
-    for (uint32_t i = 0; i < s->device_count && i < 8; i++)
-        printf(" %s", mr_device_info_of(s->devices[i])->name);
-    printf("%s (%s), %s%s\n", s->device_count > 8 ? " ..." : "", mr_device_info_of(s->devices[0])->hardware,
-           setup_precisions[s->compute->precision], s->compute->deterministic ? ", deterministic" : "");
-    if (l->prefetch)
-        printf("loader   prefetch %u, %u workers, %u readers, %s", l->prefetch, l->workers, l->readers,
-               l->io);
-    else printf("loader   prefetch off: everything in series, %s", l->io);
-    printf("%s%s%s\n", l->io_note[0] ? " (" : "", l->io_note, l->io_note[0] ? ")" : "");
-    if (r->resumed)
-        printf("resume   %s: epoch %" PRIu64 ", step %" PRIu64 "\n", r->from, r->start.epoch + 1,
-               r->start.step);
-    report_table_head(r->val != NULL);
-    fflush(stdout);
-}
-
-static void header_json(const train_run *r)
-{
-    const tool_session *s = &r->s;
-    const mr_loader_info *l = mr_loader_info_of(s->loader);
-    const mr_source_info *d = mr_source_info_of(s->src);
-    json_line j = json_begin(stdout, "start");
-    json_text(&j, "model", s->model->name);
-    json_text(&j, "model_id", s->model->id);
-    json_u64(&j, "parameters", mr_net_param_count(s->net));
-    json_u64(&j, "classes", mr_net_class_count(s->net));
-    json_text(&j, "data", d->path);
-    json_text(&j, "format", d->format);
-    json_u64(&j, "samples", d->count);
-    json_u64(&j, "steps_per_epoch", l->steps_per_epoch);
-    json_text(&j, "val", r->val_src ? mr_source_info_of(r->val_src)->path : NULL);
-    json_u64(&j, "batch", l->batch);
-    json_u64(&j, "replica_batch", (l->batch - 1) / s->device_count + 1);
-    json_u64(&j, "replicas", s->device_count);
-    json_text(&j, "device", mr_device_info_of(s->devices[0])->name);
-    json_text(&j, "hardware", mr_device_info_of(s->devices[0])->hardware);
-    json_text(&j, "precision", setup_precisions[s->compute->precision]);
-    json_bool(&j, "deterministic", s->compute->deterministic);
-    json_u64(&j, "epochs", r->run.epochs);
-    json_u64(&j, "seed", r->run.seed);
-    json_text(&j, "optimizer", rule_name(&s->update));
-    json_real(&j, "lr", (double)s->schedule.lr);
-    json_text(&j, "schedule", schedule_name(&s->schedule));
-    json_text(&j, "augment", l->augment);
-    json_u64(&j, "prefetch", l->prefetch);
-    json_u64(&j, "workers", l->workers);
-    json_u64(&j, "readers", l->readers);
-    json_text(&j, "io", l->io);
-    json_text(&j, "io_note", l->io_note);
-    json_u64(&j, "loader_memory_bytes", l->memory_bytes);
-    json_text(&j, "resumed_from", r->resumed ? r->from : NULL);
-    json_end(&j);
+    const train_header h = {.s = &r->s,
+                            .val = r->val_src,
+                            .run = &r->run,
+                            .from = r->resumed ? r->from : NULL,
+                            .start_epoch = r->start.epoch,
+                            .start_step = r->start.step};
+    if (r->args->shared.output.json) train_header_json(&h);
+    else train_header_text(&h);
 }
 
 static void on_step(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch,
@@ -378,8 +304,7 @@ static int fit(train_run *r)
     cfg.stop = &interrupt_flag;
     cfg.callbacks = (mr_callbacks){r, on_step, on_epoch, on_message};
     cfg.data = mr_source_info_of(r->s.src);
-    if (a->shared.output.json) header_json(r);
-    else header_text(r);
+    put_header(r);
     r->start_ns = clock_ns();
     progress_start(&r->bar, "train", "steps", a->shared.output.quiet);
     const int rc = mr_fit(r->s.trainer, r->s.loader, &cfg, &last, &err);

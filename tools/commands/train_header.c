@@ -1,0 +1,95 @@
+/* tools/commands/train_header.c: see train_header.h. */
+#include "tools/commands/train_header.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "tools/cli/json.h"
+#include "tools/cli/report.h"
+
+static const char *rule_name(const mr_update_desc *u)
+{
+    static const char *const names[] = {"sgd", "momentum", "rmsprop", "adam", "adadelta"};
+    return u->kind == MR_UPDATE_MOMENTUM && u->nesterov ? "nesterov" : names[u->kind];
+}
+
+static const char *schedule_name(const mr_schedule *s)
+{
+    static const char *const names[] = {"constant", "step", "cosine", "decay"};
+    return names[s->kind];
+}
+
+void train_header_text(const train_header *h)
+{
+    const tool_session *s = h->s;
+    const mr_loader_info *l = mr_loader_info_of(s->loader);
+    const mr_source_info *d = mr_source_info_of(s->src);
+    printf("model    %s (%s), %" PRIu64 " parameters, %u classes, input ", s->model->name, s->model->id,
+           mr_net_param_count(s->net), mr_net_class_count(s->net));
+    if (s->model->numbers) printf("%u numbers\n", l->field[0].most);
+    else printf("%u x %u x %u\n", l->height, l->width, l->channels);
+    printf("data     %s (%s), %" PRIu64 " samples, %" PRIu64 " steps an epoch", d->path, d->format, d->count,
+           l->steps_per_epoch);
+    if (l->dropped) printf(", %" PRIu64 " samples dropped", l->dropped);
+    if (l->padded) printf(", %" PRIu64 " padded", l->padded);
+    if (h->val)
+        printf("; validation %s, %" PRIu64, mr_source_info_of(h->val)->path,
+               mr_source_info_of(h->val)->count);
+    printf("\nrun      batch %u (%u per replica), %" PRIu64 " epochs, seed %" PRIu64 ", augment %s\n",
+           l->batch, (l->batch - 1) / s->device_count + 1, h->run->epochs, h->run->seed, l->augment);
+    printf("rule     %s, lr %g, schedule %s\n", rule_name(&s->update), (double)s->schedule.lr,
+           schedule_name(&s->schedule));
+    printf("devices  %u:", s->device_count);
+    for (uint32_t i = 0; i < s->device_count && i < 8; i++)
+        printf(" %s", mr_device_info_of(s->devices[i])->name);
+    printf("%s (%s), %s%s\n", s->device_count > 8 ? " ..." : "", mr_device_info_of(s->devices[0])->hardware,
+           setup_precisions[s->compute->precision], s->compute->deterministic ? ", deterministic" : "");
+    if (l->prefetch)
+        printf("loader   prefetch %u, %u workers, %u readers, %s", l->prefetch, l->workers, l->readers,
+               l->io);
+    else printf("loader   prefetch off: everything in series, %s", l->io);
+    printf("%s%s%s\n", l->io_note[0] ? " (" : "", l->io_note, l->io_note[0] ? ")" : "");
+    if (h->from)
+        printf("resume   %s: epoch %" PRIu64 ", step %" PRIu64 "\n", h->from, h->start_epoch + 1,
+               h->start_step);
+    report_table_head(h->val != NULL);
+    fflush(stdout);
+}
+
+void train_header_json(const train_header *h)
+{
+    const tool_session *s = h->s;
+    const mr_loader_info *l = mr_loader_info_of(s->loader);
+    const mr_source_info *d = mr_source_info_of(s->src);
+    json_line j = json_begin(stdout, "start");
+    json_text(&j, "model", s->model->name);
+    json_text(&j, "model_id", s->model->id);
+    json_u64(&j, "parameters", mr_net_param_count(s->net));
+    json_u64(&j, "classes", mr_net_class_count(s->net));
+    json_text(&j, "data", d->path);
+    json_text(&j, "format", d->format);
+    json_u64(&j, "samples", d->count);
+    json_u64(&j, "steps_per_epoch", l->steps_per_epoch);
+    json_text(&j, "val", h->val ? mr_source_info_of(h->val)->path : NULL);
+    json_u64(&j, "batch", l->batch);
+    json_u64(&j, "replica_batch", (l->batch - 1) / s->device_count + 1);
+    json_u64(&j, "replicas", s->device_count);
+    json_text(&j, "device", mr_device_info_of(s->devices[0])->name);
+    json_text(&j, "hardware", mr_device_info_of(s->devices[0])->hardware);
+    json_text(&j, "precision", setup_precisions[s->compute->precision]);
+    json_bool(&j, "deterministic", s->compute->deterministic);
+    json_u64(&j, "epochs", h->run->epochs);
+    json_u64(&j, "seed", h->run->seed);
+    json_text(&j, "optimizer", rule_name(&s->update));
+    json_real(&j, "lr", (double)s->schedule.lr);
+    json_text(&j, "schedule", schedule_name(&s->schedule));
+    json_text(&j, "augment", l->augment);
+    json_u64(&j, "prefetch", l->prefetch);
+    json_u64(&j, "workers", l->workers);
+    json_u64(&j, "readers", l->readers);
+    json_text(&j, "io", l->io);
+    json_text(&j, "io_note", l->io_note);
+    json_u64(&j, "loader_memory_bytes", l->memory_bytes);
+    json_text(&j, "resumed_from", h->from);
+    json_end(&j);
+}

@@ -1,0 +1,19 @@
+/* tools/commands/train_header.h: what `millrace train` tells before the first step: network, data, rule,
+ * devices, loader. */
+#ifndef TOOLS_TRAIN_HEADER_H
+#define TOOLS_TRAIN_HEADER_H
+
+#include "tools/commands/session.h"
+
+typedef struct train_header {
+    const tool_session *s; /* all of it is open */
+    const mr_source *val;  /* or NULL */
+    const run_args *run;   /* with the model's settings filled in */
+    const char *from;      /* checkpoint resumed from, or NULL */
+    uint64_t start_epoch, start_step;
+} train_header;
+
+void train_header_text(const train_header *h);
+void train_header_json(const train_header *h);
+
+#endif
