@@ -2,12 +2,14 @@
  * table. */
 #include <stdio.h>
 
+#include "base/abi.h"
 #include "kernels/backend/spec.h"
 #include "kernels/backends.h"
 
-void mr_devices_defaults(mr_devices_config *cfg)
+void mr_devices_defaults_sized(mr_devices_config *cfg, size_t struct_size)
 {
-    if (cfg) *cfg = (mr_devices_config){.struct_size = sizeof *cfg};
+    const mr_devices_config all = {0};
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
 static int find_backend(const char *kind, const struct mri_backend **out, mr_error *err)
@@ -37,18 +39,12 @@ int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec_text, co
     if (!spec_text) return mr_error_set(err, MR_EINVAL, "mr_devices_open: no device text");
     mr_devices_config full;
     mr_devices_defaults(&full);
-    if (cfg) {
-        if (cfg->struct_size < sizeof full.struct_size || cfg->struct_size > sizeof full)
-            return mr_error_set(err, MR_EINVAL,
-                                "mr_devices_config.struct_size is %zu, expected at most %zu; call "
-                                "mr_devices_defaults() first",
-                                cfg->struct_size, sizeof full);
-        memcpy(&full, cfg, cfg->struct_size);
-    }
+    int rc = cfg ? mri_settings_take(&full, sizeof full, cfg, "devices", err) : MR_OK;
+    if (rc) return rc;
 
     struct mri_spec spec;
     const struct mri_backend *backend = NULL;
-    int rc = mri_spec_parse(&spec, spec_text, err);
+    rc = mri_spec_parse(&spec, spec_text, err);
     if (!rc) rc = find_backend(spec.kind, &backend, err);
     if (!rc) rc = backend->count(&spec, err);
     if (rc) return rc;
@@ -74,7 +70,7 @@ void mr_devices_close(mr_device **devices, uint32_t count)
 
 const mr_device_info *mr_device_info_of(const mr_device *dev) { return &dev->info; }
 
-bool mr_device_list(uint32_t at, mr_device_listing *out)
+static bool list(uint32_t at, mr_device_listing *out)
 {
     const struct mri_backend *b;
     for (uint32_t i = 0; (b = mri_backend_at(i)) != NULL; i++) {
@@ -88,9 +84,18 @@ bool mr_device_list(uint32_t at, mr_device_listing *out)
     return false;
 #else
     if (at > 0) return false;
-    *out = (mr_device_listing){"cuda", "cuda:0", "GPU", "not in this build"};
+    *out = (mr_device_listing){
+        .kind = "cuda", .spec = "cuda:0", .hardware = "GPU", .state = "not in this build"};
     return true;
 #endif
+}
+
+bool mr_device_list_sized(uint32_t at, mr_device_listing *out)
+{
+    mr_device_listing row = {0};
+    const bool found = list(at, &row);
+    if (found) mri_result_give(out, &row, sizeof row);
+    return found;
 }
 
 static int check_alloc(const mr_device *dev, void **out, const char *call, mr_error *err)

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/abi.h"
 #include "base/ranges.h"
 #include "train/stats.h"
 #include "train/trainer.h"
@@ -32,9 +33,10 @@ typedef struct fit {
     uint64_t saved_updates, skipped_before;
 } fit;
 
-void mr_fit_defaults(mr_fit_config *cfg)
+void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size)
 {
-    *cfg = (mr_fit_config){.struct_size = sizeof *cfg, .keep = 3, .warmup_steps = 3};
+    const mr_fit_config all = {.keep = 3, .warmup_steps = 3};
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
 static bool stopped(const volatile int *stop) { return stop && *stop; }
@@ -149,7 +151,7 @@ static void begin_epoch(fit *f)
     /* only the first epoch of a call finds cold caches and empty queues; a short one keeps half its steps */
     f->warmup = f->steps == 0 ? mri_min_u64(f->cfg.warmup_steps, left / 2) : 0;
     f->epoch_steps = f->epoch_samples = f->wait_ns = 0;
-    f->report = (mr_report){.epoch = f->epoch};
+    f->report = (mr_report){.struct_size = sizeof f->report, .epoch = f->epoch};
     mri_step_log_start(&f->t->flights.log, f->t->team.count, f->warmup);
     mr_loader_stats_read(f->loader, &f->before);
     f->epoch_begun_ns = mri_now_ns();
@@ -322,10 +324,6 @@ static int check_field(const mr_trainer *t, const mr_loader_info *info, mr_error
 
 static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_error *err)
 {
-    if (cfg->struct_size != sizeof *cfg)
-        return mr_error_set(err, MR_EINVAL,
-                            "fit settings of %zu bytes: expected %zu; start from mr_fit_defaults()",
-                            cfg->struct_size, sizeof *cfg);
     *f = (fit){.t = t,
                .loader = loader,
                .info = mr_loader_info_of(loader),
@@ -354,16 +352,19 @@ static int finish(fit *f, int rc, mr_report *last, mr_error *err)
     }
     if (f->t->team.failed == MR_OK && second == MR_OK && f->t->updates != f->saved_updates)
         second = save(f, false, &later);
-    if (last) *last = f->last;
+    mri_result_give(last, &f->last, sizeof f->last);
     if (rc != MR_OK && rc != MR_EEND) return rc;
     if (second && err) *err = later;
     return second;
 }
 
-int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last, mr_error *err)
+int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last, mr_error *err)
 {
     fit f;
-    int rc = begin(&f, t, loader, cfg, err);
+    mr_fit_config mine;
+    mr_fit_defaults(&mine);
+    int rc = mri_settings_take(&mine, sizeof mine, cfg, "fit", err);
+    if (rc == MR_OK) rc = begin(&f, t, loader, &mine, err);
     if (rc) return rc;
     while (rc == MR_OK) rc = one_step(&f, err);
     return finish(&f, rc, last, err);

@@ -15,24 +15,26 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "base/abi.h"
 #include "base/ranges.h"
 #include "train/trainer.h"
 
-void mr_trainer_defaults(mr_trainer_config *cfg)
+void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size)
 {
-    *cfg = (mr_trainer_config){.struct_size = sizeof *cfg, .batch = 128, .epochs = 1};
-    cfg->update = (mr_update_desc){.kind = MR_UPDATE_SGD,
-                                   .lr = 0.01f,
-                                   .momentum = 0.9f,
-                                   .rho = 0.9f,
-                                   .beta1 = 0.9f,
-                                   .beta2 = 0.999f,
-                                   .epsilon = 1e-7f};
-    cfg->schedule = (mr_schedule){.kind = MR_LR_CONSTANT, .lr = 0.01f, .factor = 0.1f};
-    for (int c = 0; c < 4; c++) cfg->std[c] = 255.0f;
-    cfg->dtype = MR_TENSOR_F32;
-    cfg->bucket_bytes = 25u << 20;
-    cfg->watchdog_s = 300;
+    mr_trainer_config all = {.batch = 128, .epochs = 1};
+    all.update = (mr_update_desc){.kind = MR_UPDATE_SGD,
+                                  .lr = 0.01f,
+                                  .momentum = 0.9f,
+                                  .rho = 0.9f,
+                                  .beta1 = 0.9f,
+                                  .beta2 = 0.999f,
+                                  .epsilon = 1e-7f};
+    all.schedule = (mr_schedule){.kind = MR_LR_CONSTANT, .lr = 0.01f, .factor = 0.1f};
+    for (int c = 0; c < 4; c++) all.std[c] = 255.0f;
+    all.dtype = MR_TENSOR_F32;
+    all.bucket_bytes = 25u << 20;
+    all.watchdog_s = 300;
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
 #define FIRST_SCALE  65536.0f
@@ -58,10 +60,6 @@ static int check_precision(const mr_trainer_config *cfg, mr_error *err)
 
 static int check_config(const mr_trainer_config *cfg, mr_error *err)
 {
-    if (cfg->struct_size != sizeof *cfg)
-        return mr_error_set(err, MR_EINVAL,
-                            "trainer settings of %zu bytes: expected %zu; start from mr_trainer_defaults()",
-                            cfg->struct_size, sizeof *cfg);
     if (!cfg->net) return mr_error_set(err, MR_EINVAL, "a trainer needs a network");
     if (!cfg->devices || cfg->device_count == 0 || cfg->device_count > MR_LOADER_MAX_PARTS)
         return mr_error_set(err, MR_EINVAL, "a trainer needs 1 to %d devices, not %u", MR_LOADER_MAX_PARTS,
@@ -118,11 +116,14 @@ static int open_parts(mr_trainer *t, mr_error *err)
 int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err)
 {
     *out = NULL;
-    int rc = check_config(cfg, err);
+    mr_trainer_config mine;
+    mr_trainer_defaults(&mine);
+    int rc = mri_settings_take(&mine, sizeof mine, cfg, "trainer", err);
+    if (rc == MR_OK) rc = check_config(&mine, err);
     if (rc) return rc;
     mr_trainer *t = calloc(1, sizeof *t);
     if (!t) return mr_error_set(err, MR_ENOMEM, "no memory for a trainer");
-    t->cfg = *cfg;
+    t->cfg = mine;
     t->best_val_loss = INFINITY;
     rc = open_parts(t, err);
     if (rc) {

@@ -5,6 +5,7 @@
 
 #include <xxhash.h>
 
+#include "base/abi.h"
 #include "base/ranges.h"
 #include "train/trainer.h"
 
@@ -97,15 +98,17 @@ static int export_first(void *context, uint32_t at, float *out, mr_error *err)
     return mri_tensor_export(&t->tensors, &t->team.replicas[0], at, false, out, err);
 }
 
-int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *info, mr_error *err)
+int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_checkpoint_info *info, mr_error *err)
 {
+    mr_checkpoint_info own = {0}; /* what the trainer knows better than its caller is written over */
+    int rc = mri_settings_take(&own, sizeof own, info, "checkpoint", err);
+    if (rc) return rc;
     if (t->cfg.inference)
         return mr_error_set(err, MR_EINVAL, "a trainer opened for inference has no optimizer state to save");
-    int rc = settle(t, err);
+    rc = settle(t, err);
     if (rc == MR_OK) rc = mri_scale_read(&t->flights, &t->scale, err);
     if (rc) return rc;
     const mr_net *net = t->cfg.net;
-    mr_checkpoint_info own = *info; /* what the trainer knows better than its caller */
     snprintf(own.model, sizeof own.model, "%s", net->name);
     own.h = net->h, own.w = net->w, own.c = net->c;
     own.classes = mr_net_class_count(net);
@@ -214,7 +217,7 @@ static int load_scale(mr_trainer *t, const mr_checkpoint_info *info, mr_error *e
     return mri_scale_set(&t->flights, &scale, &t->scale, err);
 }
 
-int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
+int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
 {
     mri_checkpoint *ck = NULL;
     int rc = settle(t, err);
@@ -229,7 +232,7 @@ int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr
         t->updates = ck->info.updates;
         t->best_val_loss = ck->info.best_val_loss;
         t->epochs_without_better = ck->info.epochs_without_better;
-        if (out) *out = ck->info;
+        mri_result_give(out, &ck->info, sizeof ck->info);
     }
     mri_checkpoint_close(ck);
     return rc;

@@ -100,7 +100,8 @@ static int sim_open(mr_device **devices, const struct mri_spec *spec, const mr_d
 static bool sim_list(uint32_t at, mr_device_listing *out)
 {
     if (at > 0) return false;
-    *out = (mr_device_listing){"sim", "sim:1,step=1ms,h2d=25GB/s", "simulated", "ready"};
+    *out = (mr_device_listing){
+        .kind = "sim", .spec = "sim:1,step=1ms,h2d=25GB/s", .hardware = "simulated", .state = "ready"};
     return true;
 }
 

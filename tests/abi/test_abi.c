@@ -31,7 +31,9 @@ static void defaults_write_what_the_caller_has(void **state)
         const char *name;
         size_t bytes;
         void (*defaults)(void *, size_t);
-    } all[] = {DEFAULTS(source), DEFAULTS(writer), DEFAULTS(decode), DEFAULTS(loader), DEFAULTS(convert)};
+    } all[] = {DEFAULTS(source),  DEFAULTS(writer),  DEFAULTS(decode),  DEFAULTS(loader),
+               DEFAULTS(convert), DEFAULTS(devices), DEFAULTS(trainer), DEFAULTS(fit),
+               DEFAULTS(devices), DEFAULTS(trainer), DEFAULTS(fit)};
     for (size_t i = 0; i < MRI_ARRAY_COUNT(all); i++) {
         room full, r;
         MRT_TRUE(all[i].bytes + 64 < ROOM);

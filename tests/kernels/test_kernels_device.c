@@ -97,7 +97,7 @@ static void good_texts_say_what_they_are(void **state)
     mr_devices_close(devices, count);
     mr_devices_close(NULL, 0);
 
-    cfg.struct_size = 1000;
+    cfg.struct_size = (size_t)1 << 20;
     MRT_EQ(mr_devices_open(&devices, &count, "cpu", &cfg, &err), MR_EINVAL);
     MRT_HAS(err.text, "struct_size");
 }

@@ -15,9 +15,7 @@ const char *const setup_pixels[] = {"own", "libjpeg", NULL};
 
 const opt data_options[12] = {
     {"format", OPT_TEXT, offsetof(data_args, format), 0, 0, NULL, "NAME",
-     "format of the data, where its content does not tell (folder, tfrecord, tar, recordio, csv, pixels, "
-     "npy, sequence, idx, cifar, mrec, shards)",
-     NULL},
+     "format of the data, where its content does not tell; a name that is none lists all", NULL},
     {"split", OPT_CHOICE, offsetof(data_args, split), 0, 0, "auto", NULL,
      "which part of data that has parts; auto: the train part, or all of it", splits},
     {"exif", OPT_CHOICE, offsetof(data_args, exif), 0, 0, "apply", NULL,

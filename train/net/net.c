@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/abi.h"
 #include "train/net/net.h"
 
 #define MAX_TAKERS 2u /* an op has room for two gradients to its output */
@@ -400,7 +401,7 @@ uint32_t mr_net_class_count(const mr_net *net)
 
 const char *mr_net_name(const mr_net *net) { return net->name; }
 
-bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
+static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
 {
     if (at >= net->layer_count) return false;
     const mri_layer *l = &net->layers[at];
@@ -429,4 +430,12 @@ bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     out->params = l->params;
     out->flops = l->flops;
     return true;
+}
+
+bool mr_net_layer_sized(const mr_net *net, uint32_t at, mr_layer_row *out)
+{
+    mr_layer_row row = {0};
+    const bool found = describe_layer(net, at, &row);
+    if (found) mri_result_give(out, &row, sizeof row);
+    return found;
 }

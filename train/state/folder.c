@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/abi.h"
 #include "train/state/checkpoint.h"
 
 #define BEST_NAME  "best.mrck"
@@ -151,8 +152,8 @@ static int find_in_folder(const char *folder, char *path, mr_checkpoint_info *ou
     return MR_ENOENT;
 }
 
-int mr_checkpoint_find(const char *path, char *found, size_t found_bytes, mr_checkpoint_info *out, char *note,
-                       size_t note_bytes, mr_error *err)
+static int find(const char *path, char *found, size_t found_bytes, mr_checkpoint_info *out, char *note,
+                size_t note_bytes, mr_error *err)
 {
     struct stat st;
     char in_folder[PATH_BYTES];
@@ -173,4 +174,13 @@ int mr_checkpoint_find(const char *path, char *found, size_t found_bytes, mr_che
         return mr_error_set(err, MR_EINVAL, "no room for the checkpoint's name: %zu characters",
                             strlen(name));
     return MR_OK;
+}
+
+int mr_checkpoint_find_sized(const char *path, char *found, size_t found_bytes, mr_checkpoint_info *out,
+                             char *note, size_t note_bytes, mr_error *err)
+{
+    mr_checkpoint_info info;
+    const int rc = find(path, found, found_bytes, &info, note, note_bytes, err);
+    if (rc == MR_OK) mri_result_give(out, &info, sizeof info);
+    return rc;
 }

@@ -27,7 +27,7 @@ extern "C" {
 
 /* The one place where the version is written: the build reads it here. */
 #define MR_VERSION_MAJOR 0
-#define MR_VERSION_MINOR 4
+#define MR_VERSION_MINOR 5
 #define MR_VERSION_PATCH 0
 #define MR_VERSION_TEXT  MR_DOTTED_(MR_VERSION_MAJOR, MR_VERSION_MINOR, MR_VERSION_PATCH) /* as a string */
 

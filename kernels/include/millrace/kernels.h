@@ -61,7 +61,11 @@ typedef struct mr_devices_config {
                       */
 } mr_devices_config;
 
-MR_API void mr_devices_defaults(mr_devices_config *cfg);
+MR_API void mr_devices_defaults_sized(mr_devices_config *cfg, size_t struct_size);
+static inline void mr_devices_defaults(mr_devices_config *cfg)
+{
+    mr_devices_defaults_sized(cfg, sizeof *cfg);
+}
 
 /* Open the devices that spec names, one per replica.
  *
@@ -87,9 +91,15 @@ MR_API const mr_device_info *mr_device_info_of(const mr_device *dev);
 /* One line per device kind and device that is here, for `millrace devices`: number at from 0; false past the
  * end. */
 typedef struct mr_device_listing {
+    size_t struct_size;
     char kind[16], spec[64], hardware[128], state[128]; /* state: "ready", or why not usable */
 } mr_device_listing;
-MR_API bool mr_device_list(uint32_t at, mr_device_listing *out);
+MR_API bool mr_device_list_sized(uint32_t at, mr_device_listing *out);
+static inline bool mr_device_list(uint32_t at, mr_device_listing *out)
+{
+    out->struct_size = sizeof *out;
+    return mr_device_list_sized(at, out);
+}
 
 /* ------------------------------------------------------------------------------ memory */
 

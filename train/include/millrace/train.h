@@ -84,11 +84,17 @@ MR_API const char *mr_net_name(const mr_net *net);
  * before it says so ("conv2d 1x1/2 64 from 3"), an addition names the second layer it takes ("add 3
  * relu"). */
 typedef struct mr_layer_row {
+    size_t struct_size;
     char name[48], output[48];
     uint64_t params;
     double flops;
 } mr_layer_row;
-MR_API bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out);
+MR_API bool mr_net_layer_sized(const mr_net *net, uint32_t at, mr_layer_row *out);
+static inline bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
+{
+    out->struct_size = sizeof *out;
+    return mr_net_layer_sized(net, at, out);
+}
 
 /* ------------------------------------------------------------------------------ settings */
 
@@ -138,6 +144,7 @@ MR_API int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c,
 
 /* What a run tells while it goes: every figure of one epoch (or of one evaluation). */
 typedef struct mr_report {
+    size_t struct_size;
     uint64_t epoch; /* from 0 */
     uint64_t steps, warmup_steps, samples;
     double seconds;
@@ -192,7 +199,11 @@ typedef struct mr_trainer_config {
                           default 300; 0: wait for ever */
 } mr_trainer_config;
 
-MR_API void mr_trainer_defaults(mr_trainer_config *cfg);
+MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
+static inline void mr_trainer_defaults(mr_trainer_config *cfg)
+{
+    mr_trainer_defaults_sized(cfg, sizeof *cfg);
+}
 
 typedef struct mr_trainer mr_trainer;
 
@@ -243,7 +254,8 @@ typedef struct mr_fit_config {
                                    checkpoints; NULL: nothing does */
 } mr_fit_config;
 
-MR_API void mr_fit_defaults(mr_fit_config *cfg);
+MR_API void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size);
+static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(cfg, sizeof *cfg); }
 
 /* Train until loader ends: epochs, evaluation, reports, checkpoints. MR_ECANCELED when stop was set.
  *
@@ -253,7 +265,14 @@ MR_API void mr_fit_defaults(mr_fit_config *cfg);
  * (the last epoch, early stopping, max_steps, stop, an error of the loader), what was trained is saved first
  * when there is a checkpoint_dir; only an error of the trainer itself leaves the last one standing. last (may
  * be NULL) gets the report of the last epoch, or part of one, that ran. */
-MR_API int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last, mr_error *err);
+MR_API int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
+                        mr_error *err);
+static inline int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
+                         mr_error *err)
+{
+    if (last) last->struct_size = sizeof *last;
+    return mr_fit_sized(t, loader, cfg, last, err);
+}
 /* One pass of the loader's epoch, to the batch marked last; exact loss and accuracy. Training sums are left
  * alone. */
 MR_API int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
@@ -270,6 +289,7 @@ MR_API int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo
 
 /* What a checkpoint knows besides arrays. */
 typedef struct mr_checkpoint_info {
+    size_t struct_size;
     char model[64];
     uint32_t h, w, c, classes;
     uint64_t param_count;
@@ -299,15 +319,34 @@ typedef struct mr_checkpoint_info {
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
  * name to found, may be NULL). A damaged newest one is passed over for the one before it, and err (if set) of
  * that is told in note. */
-MR_API int mr_checkpoint_find(const char *path, char *found, size_t found_bytes, mr_checkpoint_info *out,
-                              char *note, size_t note_bytes, mr_error *err);
+MR_API int mr_checkpoint_find_sized(const char *path, char *found, size_t found_bytes,
+                                    mr_checkpoint_info *out, char *note, size_t note_bytes, mr_error *err);
+static inline int mr_checkpoint_find(const char *path, char *found, size_t found_bytes,
+                                     mr_checkpoint_info *out, char *note, size_t note_bytes, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_checkpoint_find_sized(path, found, found_bytes, out, note, note_bytes, err);
+}
 /* The names of the classes it tells apart, for mr_source_config.class_names: one block, to be freed by the
  * caller; NULL, and *count 0, when the data set had none. path is a file. */
 MR_API int mr_checkpoint_class_names(const char *path, const char ***names, uint32_t *count, mr_error *err);
 /* Aside, synced, renamed. */
-MR_API int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *info, mr_error *err);
+MR_API int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
+                                 mr_error *err);
+static inline int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
+                                  mr_error *err)
+{
+    mr_checkpoint_info sized = *info;
+    sized.struct_size = sizeof sized;
+    return mr_trainer_save_sized(t, path, &sized, err);
+}
 /* Weights, running statistics and, unless the trainer is for inference, optimizer state; bit for bit. */
-MR_API int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err);
+MR_API int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err);
+static inline int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_trainer_load_sized(t, path, out, err);
+}
 
 #ifdef __cplusplus
 }

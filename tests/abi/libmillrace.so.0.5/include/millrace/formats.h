@@ -1,0 +1,380 @@
+/* millrace/formats.h: what bytes on disk mean.
+ *
+ *   values and schemas     named, typed fields of a sample
+ *   image headers          size and kind of a JPEG or PNG without decoding it
+ *   sources                any data set as (count, extents, parse): readers know no format, formats do no I/O
+ *                          when hot
+ *   .mrec                  our record files: writer, reader, verifier (specified in formats/record/FORMAT.md)
+ *
+ * No devices here, and no threads but the one that fetches remote data. Bytes from a file are never trusted:
+ * what a header claims is checked against the file's size and the caller's limits before memory is taken. */
+#ifndef MILLRACE_FORMATS_H
+#define MILLRACE_FORMATS_H
+
+#include "millrace/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------ values and schemas */
+
+typedef enum mr_type {                     /* numbers are on disk: never renumbered */
+                       MR_TYPE_JPEG = 1,   /* a JPEG file's bytes */
+                       MR_TYPE_PNG = 2,    /* a PNG file's bytes */
+                       MR_TYPE_PIXELS = 3, /* uint8 pixels, dim = {height, width, channels} whatever the plane
+                                              order */
+                       MR_TYPE_INT = 4,    /* one int64 */
+                       MR_TYPE_FLOAT = 5,  /* one float64 */
+                       MR_TYPE_TENSOR = 6, /* row-major elements of dtype, dim[0..ndim) */
+                       MR_TYPE_BYTES = 7,  /* anything */
+                       MR_TYPE_TEXT = 8,   /* UTF-8, no terminator */
+                       MR_TYPE_IMAGE = 9,  /* in a schema only: JPEG, PNG, PIXELS or COEF, each record says
+                                              which */
+                       MR_TYPE_COEF = 10, /* a JPEG's quantised coefficients, packed: no entropy decoding left
+                                             to do */
+} mr_type;
+
+typedef enum mr_dtype { /* numbers are on disk */
+                        MR_U8 = 1,
+                        MR_I8 = 2,
+                        MR_I16 = 3,
+                        MR_I32 = 4,
+                        MR_I64 = 5,
+                        MR_F16 = 6,
+                        MR_BF16 = 7,
+                        MR_F32 = 8,
+                        MR_F64 = 9,
+} mr_dtype;
+
+typedef enum mr_planes { MR_HWC = 0, MR_CHW = 1 } mr_planes; /* pixel order of MR_TYPE_PIXELS */
+
+#define MR_MAX_DIMS   8
+#define MR_MAX_FIELDS 32
+#define MR_MAX_NAME   63 /* bytes of a field name */
+
+MR_API size_t mr_dtype_bytes(mr_dtype dtype);  /* 0 for a number that is none of them */
+MR_API const char *mr_type_name(mr_type type); /* "jpeg", ...; "?" for none of them */
+MR_API const char *mr_dtype_name(mr_dtype dtype);
+
+/* One value of one sample. data points into the buffer that was parsed and lives as long as it; or, of a
+ * format that stores values in pieces, into memory of the source. */
+typedef struct mr_value {
+    mr_type type;
+    mr_dtype dtype;   /* TENSOR */
+    mr_planes planes; /* PIXELS */
+    uint32_t ndim;    /* TENSOR, PIXELS (3) */
+    uint64_t dim[MR_MAX_DIMS];
+    const void *data; /* all but INT and FLOAT */
+    size_t bytes;
+    int64_t i;           /* INT */
+    double f;            /* FLOAT */
+    const void *entries; /* JPEG: entry points kept beside it, NULL for none */
+    size_t entries_bytes;
+} mr_value;
+
+typedef struct mr_field {
+    char name[MR_MAX_NAME + 1];
+    mr_type type;
+    mr_dtype dtype; /* TENSOR */
+    uint32_t ndim;  /* fixed shape of every value, or 0 when it differs from record to record */
+    uint64_t dim[MR_MAX_DIMS];
+} mr_field;
+
+/* A sample as parsed: value[k] belongs to field k of the source's schema. */
+typedef struct mr_sample {
+    uint32_t value_count;
+    mr_value value[MR_MAX_FIELDS];
+} mr_sample;
+
+/* ------------------------------------------------------------------------------ image headers */
+
+typedef struct mr_image_header {
+    size_t struct_size;
+    mr_type type;           /* MR_TYPE_JPEG, MR_TYPE_PNG; of values also MR_TYPE_COEF, MR_TYPE_PIXELS */
+    uint32_t width, height; /* as stored, before EXIF orientation */
+    uint32_t channels;      /* 1, 2 (gray + alpha), 3, 4 */
+    uint32_t bit_depth;     /* per channel */
+    uint32_t orientation;   /* EXIF 1..8; 1 when absent or broken */
+    bool progressive;       /* JPEG: SOF2 and its kin; PNG: interlaced */
+    bool arithmetic;        /* JPEG: SOF9, SOF10 */
+    uint8_t sampling[4][2]; /* JPEG, COEF: horizontal, vertical factor of each component; else 0 */
+} mr_image_header;
+
+/* JPEG or PNG by content: MR_TYPE_JPEG, MR_TYPE_PNG, or 0. */
+MR_API int mr_image_sniff(const void *data, size_t bytes);
+
+/* Read the header only. MR_EFORMAT names what is missing; MR_EUNSUPPORTED a process no decoder here takes.
+ * Any thread. */
+MR_API int mr_image_header_parse_sized(const void *data, size_t bytes, mr_image_header *out, mr_error *err);
+static inline int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, mr_error *err)
+{
+    out->struct_size = sizeof *out;
+    return mr_image_header_parse_sized(data, bytes, out, err);
+}
+
+/* The same for a value of any picture type, by its type. Of MR_TYPE_PIXELS it is what dim says. Any
+ * thread. */
+MR_API int mr_value_header_sized(const mr_value *value, mr_image_header *out, mr_error *err);
+static inline int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err)
+{
+    out->struct_size = sizeof *out;
+    return mr_value_header_sized(value, out, err);
+}
+
+/* ------------------------------------------------------------------------------ sources */
+
+typedef enum mr_split { MR_SPLIT_AUTO = 0, MR_SPLIT_TRAIN = 1, MR_SPLIT_TEST = 2 } mr_split;
+
+typedef struct mr_source_config {
+    size_t struct_size;
+    const char *format;    /* NULL: by content. Else "folder", "idx", "cifar", "mrec", ... */
+    mr_split split;        /* AUTO: the train part when the data has parts, else all of it */
+    uint64_t memory_bytes; /* what an open source may keep (index, names, labels); default 1 GiB; over it
+                              MR_ELIMIT */
+    const char *image_key; /* which feature, member, column or array is the picture; NULL: the format's usual
+                              names */
+    const char *label_key; /* the same for the class */
+    int64_t label_offset;  /* subtracted from every label; MR_LABEL_AUTO (default): the smallest label found
+                              when that is 1, else 0 */
+    const char *index_folder;       /* where an index goes when it cannot lie beside the data; NULL:
+                                       $XDG_CACHE_HOME/millrace */
+    bool no_index_file;             /* build the index anew in every run, keep none */
+    const char *remote_folder;      /* http(s)://: where what was fetched is kept; NULL:
+                                       $XDG_CACHE_HOME/millrace/remote */
+    uint64_t remote_bytes;          /* and how much of it at most; default 16 GiB */
+    const char *const *class_names; /* number classes like these, by name, where the data have names too; a
+                                       class that is none of them is MR_EFORMAT. Copied. NULL: as the data
+                                       number them */
+    uint32_t class_count;           /* of class_names */
+    const volatile int *stop; /* http(s)://: not 0 ends every wait for a server, now and while the source is
+                                 open; NULL: never */
+} mr_source_config;
+
+#define MR_LABEL_AUTO INT64_MIN
+
+MR_API void mr_source_defaults_sized(mr_source_config *cfg, size_t struct_size);
+static inline void mr_source_defaults(mr_source_config *cfg) { mr_source_defaults_sized(cfg, sizeof *cfg); }
+
+typedef struct mr_source_info {
+    const char *format;             /* "folder", "idx", "cifar10", "cifar100", "mrec", "shards" */
+    const char *path;               /* as opened; of a folder of tables, the table */
+    uint64_t count;                 /* samples */
+    uint32_t class_count;           /* 0: no classes known */
+    const char *const *class_names; /* class_count strings, or NULL */
+    uint32_t field_count;
+    const mr_field *fields;
+    int image_field;                  /* index into fields, -1 when none */
+    int label_field;                  /* index into fields, -1 when none */
+    uint32_t height, width, channels; /* when every image has this size; else 0 */
+    uint32_t file_count;       /* files kept open and shared by many samples; 0 when each sample is a file */
+    uint64_t max_extent_bytes; /* largest extent, exact */
+    uint64_t total_bytes;      /* sum of all extents */
+    bool has_test;             /* the data also brings a test part (MR_SPLIT_TEST) */
+    uint64_t fingerprint;      /* of format, count, sizes, labels and names: which data set this is */
+    uint64_t memory_bytes;     /* what this source holds in memory */
+    uint64_t skipped_files;    /* folder: entries passed over because they are no regular files or hidden */
+    int64_t label_offset;      /* subtracted from the labels found */
+    const char *told;          /* one line for the user (index built, labels shifted, ...), or NULL */
+    uint32_t length_field; /* the field for which mr_source_length() answers: the one whose length differs, or
+                              where no tensor's does, the first of one dimension; MR_NO_FIELD: none */
+    uint32_t length_most;  /* the largest it gives */
+} mr_source_info;
+
+#define MR_NO_FIELD UINT32_MAX
+
+#define MR_FILE_OF_SAMPLE UINT32_MAX
+
+/* Where the bytes of a sample lie. */
+typedef struct mr_extent {
+    uint32_t file; /* shared file number, or MR_FILE_OF_SAMPLE: the file mr_source_sample_path() names */
+    uint64_t offset;
+    uint64_t bytes;
+} mr_extent;
+
+typedef struct mr_source_file {
+    size_t struct_size;
+    const char *path; /* for messages */
+    int fd; /* open for reading, owned by the source. Of a remote record file it has holes where nothing is
+               fetched yet: read samples with mr_source_read() or a loader */
+    uint64_t bytes;
+    bool direct_ok; /* opening path again with O_DIRECT reaches the same bytes (false for unpacked .gz) */
+} mr_source_file;
+
+typedef struct mr_source mr_source;
+
+/* Open any data set. Reads headers, indexes, folder listings and labels, never all the samples.
+ *
+ * path  a file or a folder; its type is found from content, not from its name. Or the http:// or https://
+ * address of a file, of one of
+ *       a numbered set, or of several (NAME-{0000..0146}.tar). Record files are fetched as they are read;
+ *       everything else when it is opened, all of it. What is fetched is kept in cfg->remote_folder
+ * MR_OK           *out is open; close with mr_source_close()
+ * MR_ENOENT       nothing there
+ * MR_EFORMAT      it is there but wrong; err names file, offset, expected, found
+ * MR_EUNSUPPORTED no known format; err lists the known ones
+ * other < 0       see base.h. *out is NULL on every error.
+ * After open a source never changes: the functions below may be called from any thread, at once. */
+MR_API int mr_source_open(mr_source **out, const char *path, const mr_source_config *cfg, mr_error *err);
+MR_API void mr_source_close(mr_source *src);
+
+MR_API const mr_source_info *mr_source_info_of(const mr_source *src);
+
+/* sample < count. Does no I/O for formats whose index is in memory; a huge .mrec may read one index page. */
+MR_API int mr_source_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
+
+/* Class or number of a sample without reading it, where the source knows it; MR_EUNSUPPORTED where it does
+ * not. */
+MR_API int mr_source_label(const mr_source *src, uint64_t sample, int64_t *out);
+
+/* Number of elements in info.length_field of a sample without reading it. The same for a set of sequences and
+ * for the record file that mr_convert() makes of it. A record file knows lengths when one tensor, of one
+ * dimension, is all that differs in size between its records, and stands last among the fields (or has
+ * elements of 8 bytes); one converted before tensors were put last does not, and converting it again gives
+ * one that does. No I/O but what mr_source_extent() does.
+ * MR_EUNSUPPORTED  the source does not know: info.length_field is MR_NO_FIELD
+ * MR_ECHECKSUM, MR_EFORMAT, MR_EIO  the page of the index could not be had */
+MR_API int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out);
+
+/* file < info.file_count. */
+MR_API int mr_source_file_at_sized(const mr_source *src, uint32_t file, mr_source_file *out);
+static inline int mr_source_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
+{
+    out->struct_size = sizeof *out;
+    return mr_source_file_at_sized(src, file, out);
+}
+
+/* Name of the file that holds the sample; buf is always terminated. Returns buf. */
+MR_API char *mr_source_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
+
+/* data holds exactly the extent's bytes. Checks what the format lets it check (checksums included) and fills
+ * out with pointers into data. A sample that is wrong gives MR_EFORMAT or MR_ECHECKSUM with file, offset and
+ * sample set. */
+MR_API int mr_source_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                           mr_sample *out, mr_error *err);
+
+/* Read and parse one sample, in the caller's thread: for tools, not for pipelines. *buffer (malloc'd,
+ * *buffer_bytes its size; NULL and 0 at first) is grown as needed and holds what *out points to; the caller
+ * frees it. */
+MR_API int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
+                          mr_sample *out, mr_error *err);
+
+/* What no sample shows by itself and was too much to read when opening: a checksum over all samples of a
+ * large file. Reads it. MR_OK, also where the format has none; MR_ECHECKSUM or MR_EFORMAT with the file when
+ * something is wrong. Any thread. */
+MR_API int mr_source_check(const mr_source *src, mr_error *err);
+
+/* Names and one-line descriptions of the formats that can be opened, for --help: count, then each by
+ * number. */
+MR_API uint32_t mr_source_format_count(void);
+MR_API const char *mr_source_format_name(uint32_t at);
+MR_API const char *mr_source_format_help(uint32_t at);
+
+/* ------------------------------------------------------------------------------ .mrec files */
+
+typedef struct mr_writer_config {
+    size_t struct_size;
+    uint32_t field_count;
+    const mr_field *fields; /* copied */
+    uint32_t class_count;
+    const char *const *class_names; /* copied */
+    const char *provenance; /* text, JSON by custom; copied; NULL for none. Keep times out of it: the same
+                               input gives the same file */
+    uint32_t record_align; /* power of two 8..4096; 0: 4096 when the first record is 32 KiB or more, else 8 */
+    bool force;            /* an existing output may be replaced */
+    bool resume;           /* go on after the last whole record of an interrupted run, if one is there */
+} mr_writer_config;
+
+MR_API void mr_writer_defaults_sized(mr_writer_config *cfg, size_t struct_size);
+static inline void mr_writer_defaults(mr_writer_config *cfg) { mr_writer_defaults_sized(cfg, sizeof *cfg); }
+
+typedef struct mr_writer mr_writer;
+
+/* Start PATH. Bytes go to a file aside (PATH.part), which takes its name only in mr_writer_finish().
+ * With resume, *resume_source (may be NULL) is the source index the next record must have: one past the last
+ * record that is whole in the file aside, 0 when there is none. MR_EEXIST without force when path exists. */
+MR_API int mr_writer_open(mr_writer **out, const char *path, const mr_writer_config *cfg,
+                          uint64_t *resume_source, mr_error *err);
+
+/* Append one record. source_index: where it stood in what is converted; strictly rising (bad samples leave
+ * gaps). values[field_count] fit the schema or MR_EINVAL. One thread at a time. */
+MR_API int mr_writer_append(mr_writer *w, uint64_t source_index, const mr_value *values, mr_error *err);
+
+/* Records so far, those found on resume included, and bytes written. */
+MR_API uint64_t mr_writer_count(const mr_writer *w);
+MR_API uint64_t mr_writer_bytes(const mr_writer *w);
+
+/* Write index and header, sync, rename, sync the folder. The writer is gone afterwards in every case; on
+ * failure the file aside stays for resume. */
+MR_API int mr_writer_finish(mr_writer *w, mr_error *err);
+
+/* Give up: the file aside stays when keep, else it is removed. Accepts NULL. */
+MR_API void mr_writer_abort(mr_writer *w, bool keep);
+
+/* Bytes on disk of a record with these values at this alignment, for sharding by size. */
+MR_API uint64_t mr_writer_record_bytes(const mr_writer *w, const mr_value *values);
+
+typedef struct mr_mrec mr_mrec;
+
+typedef struct mr_mrec_info {
+    uint32_t version_major, version_minor;
+    uint64_t count;
+    uint64_t file_bytes;
+    uint64_t data_offset, index_offset;
+    uint32_t record_align;
+    uint32_t field_count;
+    const mr_field *fields;
+    uint32_t class_count;
+    const char *const *class_names;
+    const char *provenance; /* "" when none */
+    uint64_t fingerprint;
+} mr_mrec_info;
+
+/* Header, schema and index of one .mrec file, checked. index_memory_bytes: an index up to this size is kept
+ * in memory, a larger one is read page by page. */
+MR_API int mr_mrec_open(mr_mrec **out, const char *path, uint64_t index_memory_bytes, mr_error *err);
+MR_API void mr_mrec_close(mr_mrec *m);
+MR_API const mr_mrec_info *mr_mrec_info_of(const mr_mrec *m);
+MR_API int mr_mrec_fd(const mr_mrec *m);
+/* Any thread. */
+MR_API int mr_mrec_extent(const mr_mrec *m, uint64_t record, uint64_t *offset, uint64_t *bytes,
+                          mr_error *err);
+/* Check header and CRC of a record's bytes and split it into values. source_index may be NULL. Any thread. */
+MR_API int mr_mrec_parse(const mr_mrec *m, uint64_t record, const void *data, size_t bytes, mr_sample *out,
+                         uint64_t *source_index, mr_error *err);
+
+/* Called for each thing found wrong; return false to stop. */
+typedef bool mr_verify_report(void *context, const mr_error *what);
+
+typedef struct mr_verify_result {
+    size_t struct_size;
+    uint64_t records; /* checked */
+    uint64_t bytes;   /* read: the whole file */
+    uint64_t wrong;   /* things reported */
+} mr_verify_result;
+
+/* Read every byte of the file and check it: header, schema, index, every record, every padding byte, nothing
+ * after the end. MR_OK when nothing is wrong, MR_ECHECKSUM or MR_EFORMAT when something was (report told
+ * what), other < 0 when the check itself failed. report may be NULL. Does not decode images:
+ * mr_image_decode() in pipeline.h does. */
+MR_API int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *context,
+                                mr_verify_result *out, mr_error *err);
+static inline int mr_mrec_verify(const char *path, mr_verify_report *report, void *context,
+                                 mr_verify_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_mrec_verify_sized(path, report, context, out, err);
+}
+
+/* A shard list: a text file that names .mrec files in order. Written aside, synced, renamed. paths are stored
+ * relative to the list's folder when they lie below it. */
+MR_API int mr_shards_write(const char *list_path, const char *const *paths, const uint64_t *counts,
+                           uint32_t path_count, bool force, mr_error *err);
+
+/* CRC32C (Castagnoli), chained: start with 0. */
+MR_API uint32_t mr_crc32c(uint32_t crc, const void *data, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

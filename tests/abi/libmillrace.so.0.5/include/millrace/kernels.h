@@ -1,0 +1,447 @@
+/* millrace/kernels.h: what a device is and can do.
+ *
+ *   devices   opened from one text ("cpu:4", "sim:8,step=3.1ms,h2d=25GB/s"); every kind behind the same calls
+ *   memory    device memory, pinned host memory
+ *   streams   in-order queues of work; events order work between streams and carry time stamps
+ *   ops       network operations with fixed shapes: forward and backward, in a memory layout the device
+ *             chooses
+ *   updates   optimizer steps over flat parameter arrays
+ *   groups    sums and broadcasts between the devices of one run
+ *   graphs    a stretch of queued work recorded once and run again as a whole, where the device can
+ *
+ * Nothing above this header asks which device it is. Three rules make that possible:
+ *   - device memory is an address that only the device reads; callers do arithmetic on it, never dereference
+ *     it;
+ *   - every call named ..._async only queues work on its stream and returns; results and errors of queued
+ *     work appear at mr_stream_sync(), mr_event_sync() or the next call on the stream: an error sticks to its
+ *     stream and device;
+ *   - an op owns the layout of its output and parameters. Whoever consumes a tensor is created from the
+ *     producer's mr_tensor, and parameters leave or enter their layout only through
+ *     mr_op_param_export/import.
+ *
+ * Threads: a device may be used from several threads at once; one stream, one op or one group from one thread
+ * at a time. */
+#ifndef MILLRACE_KERNELS_H
+#define MILLRACE_KERNELS_H
+
+#include "millrace/base.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MR_FOREVER      UINT64_MAX
+#define MR_DEVICE_ALIGN 256 /* bytes; every device and pinned allocation starts at a multiple */
+
+/* ------------------------------------------------------------------------------ devices */
+
+typedef struct mr_device mr_device;
+typedef struct mr_stream mr_stream;
+typedef struct mr_event mr_event;
+
+typedef struct mr_device_info {
+    const char *kind;       /* "cpu", "sim", "cuda" */
+    const char *name;       /* "cpu:0", with options that matter: "sim:3 step=3.1ms h2d=25GB/s" */
+    const char *hardware;   /* what it is: CPU model, GPU name */
+    uint32_t index;         /* replica number within its kind */
+    uint32_t threads;       /* cpu: threads the compute streams of this device use; else 0 */
+    uint64_t memory_bytes;  /* usable; 0 when only the host's own limit applies */
+    bool simulated;         /* computes nothing: loss and accuracy mean nothing */
+    double h2d_bytes_per_s; /* link rate where it is a given (sim); else 0 */
+} mr_device_info;
+
+typedef struct mr_devices_config {
+    size_t struct_size;
+    uint32_t compute_threads; /* core budget shared by all cpu devices; 0: every core of the process */
+    bool reference;           /* cpu: the plain C reference of every op instead of oneDNN */
+    bool tf32;                /* cuda: f32 convolutions and products may round their factors to TF32 */
+    bool deterministic;       /* cuda: only algorithms that give the same bits in every run, chosen without
+                                 measuring */
+    bool check_each; /* cuda: wait after every operation, so that an error names the one that caused it (slow)
+                      */
+} mr_devices_config;
+
+MR_API void mr_devices_defaults_sized(mr_devices_config *cfg, size_t struct_size);
+static inline void mr_devices_defaults(mr_devices_config *cfg)
+{
+    mr_devices_defaults_sized(cfg, sizeof *cfg);
+}
+
+/* Open the devices that spec names, one per replica.
+ *
+ *   cpu | cpu:N                     N replicas on the processor
+ *   sim:N[,step=TIME][,h2d=RATE][,d2h=RATE]   N simulated accelerators: real copies paced to RATE (GB/s,
+ *                                             MB/s), one training
+ *                                   step takes TIME (ns us ms s) on the compute stream; default step=1ms,
+ *                                   h2d=25GB/s
+ *   cuda | cuda:I[,cuda:J|,J]...    GPUs by number, as CUDA_VISIBLE_DEVICES leaves them (where the build has
+ *                                   CUDA); cuda: the first. A number may come twice: two replicas on one GPU
+ * A comma followed by name=value belongs to the item before it; a bare number continues the item before it.
+ *
+ * *out is an array of *count devices, freed with mr_devices_close(). MR_EINVAL: spec not understood, err says
+ * which part; MR_EUNSUPPORTED: a kind this build lacks; MR_ENOENT: asked for more than there are, err names
+ * both numbers. */
+MR_API int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec, const mr_devices_config *cfg,
+                           mr_error *err);
+/* Every stream, event, op and allocation of the devices must be gone. Accepts NULL. */
+MR_API void mr_devices_close(mr_device **devices, uint32_t count);
+
+MR_API const mr_device_info *mr_device_info_of(const mr_device *dev);
+
+/* One line per device kind and device that is here, for `millrace devices`: number at from 0; false past the
+ * end. */
+typedef struct mr_device_listing {
+    size_t struct_size;
+    char kind[16], spec[64], hardware[128], state[128]; /* state: "ready", or why not usable */
+} mr_device_listing;
+MR_API bool mr_device_list_sized(uint32_t at, mr_device_listing *out);
+static inline bool mr_device_list(uint32_t at, mr_device_listing *out)
+{
+    out->struct_size = sizeof *out;
+    return mr_device_list_sized(at, out);
+}
+
+/* ------------------------------------------------------------------------------ memory */
+
+/* Device memory; contents undefined. MR_ENOMEM says how much was asked and what is left. free accepts NULL
+ * and may be called only when no queued work uses the memory. */
+MR_API int mr_device_alloc(mr_device *dev, size_t bytes, void **out, mr_error *err);
+MR_API void mr_device_free(mr_device *dev, void *address);
+/* Host memory that async copies may use (pinned where that means something); the CPU reads and writes it
+ * freely. */
+MR_API int mr_host_alloc(mr_device *dev, size_t bytes, void **out, mr_error *err);
+MR_API void mr_host_free(mr_device *dev, void *address);
+
+/* ------------------------------------------------------------------------------ streams, events */
+
+typedef enum mr_stream_role {
+    MR_STREAM_COMPUTE = 0,
+    MR_STREAM_COPY = 1,
+    MR_STREAM_EXCHANGE = 2, /* sums between devices while the compute stream goes on */
+} mr_stream_role;
+
+MR_API int mr_stream_create(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err);
+MR_API void mr_stream_destroy(mr_stream *s); /* finishes what is queued first; accepts NULL */
+MR_API mr_device *mr_stream_device(const mr_stream *s);
+
+/* Wait until all queued work is done; the first error of any of it. */
+MR_API int mr_stream_sync(mr_stream *s, mr_error *err);
+/* Work queued on s after this runs after what e marks. e may belong to another device of the same run. An
+ * event that was never recorded is already over. */
+MR_API int mr_stream_wait_event(mr_stream *s, mr_event *e);
+
+MR_API int mr_event_create(mr_event **out, mr_device *dev, mr_error *err);
+MR_API void mr_event_destroy(mr_event *e); /* accepts NULL; no queued work may still refer to it */
+/* e marks the end of all work queued on s so far, replacing what it marked before. s is of e's device (cuda:
+ * MR_EINVAL otherwise). */
+MR_API int mr_event_record(mr_event *e, mr_stream *s);
+MR_API int mr_event_query(mr_event *e); /* MR_OK over, MR_EAGAIN not yet, other < 0: the work failed */
+MR_API int mr_event_sync(mr_event *e, mr_error *err);
+/* The same for at most timeout_ns: MR_EAGAIN when it is still not over. */
+MR_API int mr_event_wait(mr_event *e, uint64_t timeout_ns, mr_error *err);
+/* When the marked work ended, in nanoseconds of CLOCK_MONOTONIC as the device tells it (a GPU's clock is
+ * mapped onto the host's when the device is opened, to some microseconds, and drifts from it as clocks do;
+ * times of one GPU are in order, and exact among each other to about half a microsecond when asked for within
+ * seconds). MR_EAGAIN when it is not over or never recorded. */
+MR_API int mr_event_time_ns(mr_event *e, uint64_t *out);
+
+/* Copies and fills on a stream. The memory stays untouched by others until an event recorded after the call
+ * is over. */
+MR_API int mr_copy_h2d_async(mr_stream *s, void *device_dst, const void *host_src, size_t bytes);
+MR_API int mr_copy_d2h_async(mr_stream *s, void *host_dst, const void *device_src, size_t bytes);
+MR_API int mr_copy_d2d_async(mr_stream *s, void *device_dst, const void *device_src, size_t bytes);
+MR_API int mr_fill_async(mr_stream *s, void *device_dst, uint8_t byte, size_t bytes);
+
+/* ------------------------------------------------------------------------------ tensors and ops */
+
+/* Shape of ONE sample and how the device stores it. A batch of n is n such samples, one behind the other, in
+ * every layout: the first k samples of a batch are a batch of k. Images are logical h x w x c; vectors are 1
+ * x 1 x c. */
+typedef struct mr_tensor {
+    uint32_t h, w, c;
+    uint32_t dtype;  /* MR_TENSOR_... */
+    uint32_t layout; /* MR_LAYOUT_NHWC, MR_LAYOUT_NCHW, or a number that means something to the device only */
+    size_t sample_bytes; /* padding of the layout included */
+} mr_tensor;
+
+enum { MR_TENSOR_U8 = 1, MR_TENSOR_F32 = 2, MR_TENSOR_BF16 = 3, MR_TENSOR_F16 = 4, MR_TENSOR_I32 = 5 };
+enum { MR_LAYOUT_NHWC = 0, MR_LAYOUT_NCHW = 1 };
+
+/* Bytes of one element; 0 for an unknown type. */
+MR_API size_t mr_tensor_element_bytes(uint32_t dtype);
+
+typedef enum mr_activation {
+    MR_ACT_NONE = 0,
+    MR_ACT_RELU,
+    MR_ACT_TANH,
+    MR_ACT_SIGMOID,
+    MR_ACT_SELU,
+} mr_activation;
+
+typedef enum mr_op_kind {
+    MR_OP_INPUT,  /* uint8 NHWC -> out_dtype: (x * a_i + b_i - mean[c]) / std[c]; a, b per sample from
+                     args.affine, else 1, 0;  mirrored left to right where args.flip says so */
+    MR_OP_CONV2D, /* + bias, + activation. weights [filters][kh][kw][c], bias [filters] */
+    MR_OP_POOL2D, /* max (ties: the first in row order takes the gradient) or average (padding not counted) */
+    MR_OP_DENSE,  /* + bias, + activation. weights [units][h*w*c] in h, w, c order: flattening is implied */
+    MR_OP_ACTIVATION,
+    MR_OP_DROPOUT,   /* kept values / (1 - rate); identity when not training */
+    MR_OP_BATCHNORM, /* per channel over n, h, w; scale, shift; + x2 with residual; + activation. state:
+                        running mean, running variance */
+    MR_OP_LOSS,      /* softmax cross-entropy over c logits against int32 labels */
+    MR_OP_ADD,       /* x + x2, + activation */
+    MR_OP_ONE_HOT,   /* int32 numbers, w a sample -> out_dtype, 1 x w x classes: row k is 1 at number k and 0
+                        elsewhere; all 0 where the number is not one of 0 .. classes - 1 (padding) */
+} mr_op_kind;
+
+enum { MR_OP_KIND_COUNT = MR_OP_ONE_HOT + 1 };
+
+typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
+
+/* A window that moves over the pixels of an image. It must fit, and padding be smaller than the window. */
+typedef struct mr_op_window {
+    uint32_t kernel_h, kernel_w, stride_h, stride_w;
+    uint32_t pad_top, pad_left, pad_bottom, pad_right;
+} mr_op_window;
+
+/* ---- what each kind of operation is told; ACTIVATION, LOSS and ADD need nothing of their own ----
+ *
+ *     mr_op_desc d = {.kind = MR_OP_CONV2D, .in = producer->out, .max_batch = 32, .training = true,
+ *                     .conv2d = {.filters = 64, .window = {3, 3, 1, 1, 1, 1, 1, 1}}}; */
+
+typedef struct mr_conv2d_desc {
+    uint32_t filters;
+    mr_op_window window;
+    bool no_bias; /* weights only */
+} mr_conv2d_desc;
+
+typedef struct mr_pool2d_desc {
+    mr_op_window window;
+    bool average; /* else the maximum */
+} mr_pool2d_desc;
+
+typedef struct mr_dense_desc {
+    uint32_t units;
+    bool no_bias; /* weights only */
+} mr_dense_desc;
+
+typedef struct mr_dropout_desc {
+    float rate;     /* fraction dropped, [0, 1) */
+    uint32_t op_id; /* tells the layers of one network apart */
+} mr_dropout_desc;
+
+typedef struct mr_batchnorm_desc {
+    float momentum, epsilon; /* running = momentum * running + (1 - momentum) * batch (biased variance) */
+    bool residual;           /* y = activation(normalised + x2) */
+} mr_batchnorm_desc;
+
+typedef struct mr_input_desc {
+    float mean[4], std[4]; /* in units of the uint8 pixels (x / 255: mean 0, std 255) */
+    uint32_t out_dtype;    /* MR_TENSOR_F32 (0 means that), _BF16, _F16; what the device cannot is
+                              MR_EUNSUPPORTED */
+} mr_input_desc;
+
+typedef struct mr_one_hot_desc {
+    uint32_t classes;
+    uint32_t out_dtype; /* as of INPUT */
+} mr_one_hot_desc;
+
+typedef struct mr_op_desc {
+    mr_op_kind kind;
+    mr_tensor in; /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1). Its dtype is the op's:
+                     activations and gradients in and out have it. Parameters, their gradients and statistics
+                     are f32 always */
+    mr_tensor in2;      /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field */
+    uint32_t max_batch; /* forward and backward take 1..max_batch samples */
+    bool training;      /* backward will be called */
+    bool need_dx;       /* the gradient to the input is wanted */
+    mr_activation activation; /* ACTIVATION itself, or fused behind CONV2D, DENSE, BATCHNORM, ADD; others take
+                                 no notice */
+    mr_wanted_layout want;    /* INPUT, CONV2D (not NCHW): layout of the output; MR_WANT_ANY leaves it to the
+                                 device. Others keep the layout of their input */
+    union { /* the one that kind names; name it in an initialiser, which zeroes the rest of it */
+        mr_conv2d_desc conv2d;
+        mr_pool2d_desc pool2d;
+        mr_dense_desc dense;
+        mr_dropout_desc dropout;
+        mr_batchnorm_desc batchnorm;
+        mr_input_desc input;
+        mr_one_hot_desc one_hot;
+    };
+} mr_op_desc;
+
+#define MR_OP_MAX_PARAMS 2
+
+typedef struct mr_param_info {
+    const char *name; /* "weights", "bias", "scale", "shift", "mean", "variance" */
+    uint32_t ndim;
+    uint64_t dim[4];        /* canonical shape, row-major */
+    uint64_t count;         /* product of dim */
+    uint64_t storage_count; /* floats in the device's layout, padding included (padding is and stays zero) */
+    uint64_t fan_in, fan_out; /* for initialisers */
+} mr_param_info;
+
+typedef struct mr_op_info {
+    mr_tensor out;
+    uint32_t param_count; /* trained */
+    mr_param_info param[MR_OP_MAX_PARAMS];
+    uint32_t state_count; /* kept, not trained (running statistics); updated by forward when training */
+    mr_param_info state[MR_OP_MAX_PARAMS];
+    size_t saved_bytes;      /* forward writes, backward reads, for max_batch samples */
+    size_t scratch_bytes;    /* free between calls; ops of one stream may share it */
+    bool inplace;            /* forward may run with y == x, and backward with dx == dy */
+    double flops_per_sample; /* forward; multiply and add count 2 */
+} mr_op_info;
+
+typedef struct mr_op mr_op;
+
+/* MR_EINVAL says which part of desc makes no sense; MR_EUNSUPPORTED what the device lacks. */
+MR_API int mr_op_create(mr_op **out, mr_device *dev, const mr_op_desc *desc, mr_error *err);
+MR_API void mr_op_destroy(mr_op *op); /* accepts NULL; nothing queued may use it */
+MR_API const mr_op_info *mr_op_info_of(const mr_op *op);
+
+/* Sums over the batch, on the device; forward of LOSS adds to it. */
+typedef struct mr_metrics {
+    double loss_sum;  /* of -log p(label) */
+    uint64_t correct; /* argmax == label (ties: the first) */
+    uint64_t count;   /* samples with label >= 0 */
+    uint64_t bad; /* samples whose label is not below c: left out of all the above. A device that can stop the
+                     stream with an error does that instead */
+} mr_metrics;
+
+/* What changes from step to step. Ops and updates read it from device memory when they run, so that a
+ * recorded step (mr_graph) can run again with new values: copy it there on the same stream first. */
+typedef struct mr_step_values {
+    uint64_t step; /* DROPOUT: tells steps apart */
+    float scale;   /* LOSS: backward gives scale * (softmax - onehot); 1 / samples counted in the GLOBAL batch
+                    */
+    float lr;      /* updates */
+    float adam_rate; /* lr / (1 - beta1^t) */
+    float adam_root; /* 1 / sqrt(1 - beta2^t) */
+} mr_step_values;
+
+/* Scaling of the loss for f16 (Micikevicius et al. 2018), in device memory. LOSS multiplies its gradient by
+ * scale; the update divides by it, and when any gradient is infinite or not a number skips the whole update,
+ * halves the scale and counts. After growth_steps good updates in a row the scale doubles. */
+typedef struct mr_loss_scale {
+    float scale;           /* a power of two, 1 .. 2^24 */
+    uint32_t growth_steps; /* 0: never grows, never shrinks: a fixed scale */
+    uint32_t good;         /* updates since the last change */
+    uint32_t overflow;     /* the device's own, while an update runs */
+    uint64_t skipped;      /* updates skipped so far */
+} mr_loss_scale;
+
+/* All addresses are device memory; what an op does not need is ignored and may be NULL. */
+typedef struct mr_op_args {
+    uint32_t n;     /* samples, 1..max_batch */
+    const void *x;  /* input, kept unchanged until backward unless inplace */
+    const void *x2; /* second input of ADD and BATCHNORM with residual */
+    void *y;        /* output; backward reads it (kept as forward left it). LOSS: softmax of x, or NULL */
+    void *dy; /* gradient to y: read, and may be overwritten. After backward of ADD or BATCHNORM with residual
+                 it holds the gradient to x2 */
+    const void *dy2; /* a second gradient to y, of another consumer, or NULL: added to dy first. Every op but
+                        LOSS */
+    void *dx; /* gradient to x: written; not dy, unless inplace. ADD: may be NULL, dy is the gradient to both
+               */
+    const float *param[MR_OP_MAX_PARAMS];
+    float *dparam[MR_OP_MAX_PARAMS]; /* gradients: written, not added to */
+    float *state[MR_OP_MAX_PARAMS];
+    void *saved, *scratch;
+    bool training;       /* DROPOUT, BATCHNORM */
+    uint64_t seed;       /* DROPOUT: bits of a sample depend on (seed, op_id, values->step, first + its place,
+                            element) only */
+    uint32_t first;      /* place of this part's first sample in the global batch */
+    const float *affine; /* INPUT: n pairs (a, b), or NULL */
+    const uint8_t *flip; /* INPUT: n bytes, not 0 means mirror this sample; or NULL */
+    const int32_t *labels;           /* LOSS: n; < 0 means do not count */
+    const mr_step_values *values;    /* DROPOUT when training, LOSS backward */
+    const mr_loss_scale *loss_scale; /* LOSS backward; NULL: 1 */
+    mr_metrics *metrics;             /* LOSS */
+} mr_op_args;
+
+MR_API int mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args);
+/* LOSS writes dx from x and labels. Others: dx (when need_dx) and dparam from dy. */
+MR_API int mr_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args);
+
+/* Between canonical host order (row-major, param[which].count floats) and the device's layout at address
+ * (storage_count floats). They finish before they return. state = true for state[which]. Export works for
+ * gradients too. */
+MR_API int mr_op_param_import(mr_op *op, bool state, uint32_t which, void *address, const float *host,
+                              mr_error *err);
+MR_API int mr_op_param_export(mr_op *op, bool state, uint32_t which, const void *address, float *host,
+                              mr_error *err);
+
+/* ------------------------------------------------------------------------------ updates */
+
+typedef enum mr_update_kind {
+    MR_UPDATE_SGD = 0,  /* w -= lr g */
+    MR_UPDATE_MOMENTUM, /* v = momentum v - lr g; w += v, or w += momentum v - lr g (nesterov). s0 = v */
+    MR_UPDATE_RMSPROP,  /* a = rho a + (1 - rho) g^2; w -= lr g / (sqrt(a) + epsilon). s0 = a */
+    MR_UPDATE_ADAM,     /* Kingma & Ba 2015 with bias correction. s0 = m, s1 = v */
+    MR_UPDATE_ADADELTA, /* Zeiler 2012, scaled by lr. s0 = mean g^2, s1 = mean step^2 */
+} mr_update_kind;
+
+typedef struct mr_update_desc {
+    mr_update_kind kind;
+    float lr, momentum, rho, beta1, beta2, epsilon;
+    float weight_decay; /* g += weight_decay * w, before anything else */
+    bool nesterov;
+    uint64_t step; /* 1 for the first update (Adam's bias correction) */
+} mr_update_desc;
+
+MR_API uint32_t mr_update_state_count(mr_update_kind kind); /* arrays of state: 0, 1 or 2 */
+/* What desc->lr and desc->step mean for a step, written to *out (lr, adam_rate, adam_root; step and scale are
+ * left alone). MR_EINVAL: Adam with desc->step 0. A skipped update (mr_loss_scale) counts as one. */
+MR_API int mr_update_values(const mr_update_desc *desc, mr_step_values *out);
+
+/* Addresses in device memory. */
+typedef struct mr_update_args {
+    uint64_t count; /* floats in each array */
+    float *weights;
+    const float *grads;
+    float *state[2]; /* as the kind needs, zero before the first step */
+    const mr_step_values *values;
+    mr_loss_scale *loss_scale; /* or NULL: gradients are as they should be */
+} mr_update_args;
+
+/* One update of all parameters. Of desc everything but lr and step counts, which are in args->values. */
+MR_API int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
+
+/* ------------------------------------------------------------------------------ groups */
+
+typedef struct mr_group mr_group;
+
+/* The devices of one run; streams[i] belongs to devices[i] and is the stream the group's work is queued on:
+ * the compute streams, or MR_STREAM_EXCHANGE streams of their own, ordered against them by events.
+ * MR_EUNSUPPORTED: two of them are replicas on the same GPU. */
+MR_API int mr_group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err);
+MR_API void mr_group_destroy(mr_group *g); /* accepts NULL; nothing queued may use it */
+/* values[i] (count floats on device i) becomes the sum over all devices, the same bits on each of them. cpu
+ * adds in device order: the same bits in every run. cuda adds as NCCL does: the same bits in every run on the
+ * same GPUs, links, library and settings. One call queues the work on every stream. A group of one does
+ * nothing. */
+MR_API int mr_group_sum_async(mr_group *g, float *const *values, uint64_t count);
+/* values[i] becomes values[root]. */
+MR_API int mr_group_broadcast_async(mr_group *g, float *const *values, uint64_t count, uint32_t root);
+/* Give up what is queued: it ends soon, with an error on every stream of the group, and so does all later
+ * work on them. For the case that one device never arrives. Any thread; again is harmless. */
+MR_API void mr_group_abort(mr_group *g);
+
+/* ------------------------------------------------------------------------------ graphs */
+
+typedef struct mr_graph mr_graph;
+
+/* From here to mr_graph_end() calls on s record their work instead of queueing it. Allowed in between: ops,
+ * updates, copies between device memory, fills, on s alone. MR_EUNSUPPORTED: this device does not record;
+ * queue every time instead. */
+MR_API int mr_graph_begin(mr_stream *s);
+/* Ends the recording, also after one of the calls in between failed. */
+MR_API int mr_graph_end(mr_stream *s, mr_graph **out, mr_error *err);
+/* Queue all of it, with the addresses and numbers it was recorded with; what they hold may differ. */
+MR_API int mr_graph_launch_async(mr_graph *g, mr_stream *s);
+MR_API void mr_graph_destroy(mr_graph *g); /* accepts NULL; nothing queued may use it */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,354 @@
+/* millrace/train.h: networks, losses, optimizers, schedules, replicas, checkpoints and the training loop.
+ *
+ * A network is a list of layers with no device in it. A trainer puts it on any number of devices (replicas),
+ * which always hold the same weights: one step on R replicas is one step on one replica with the same global
+ * batch. A checkpoint holds one set of weights and knows nothing of replicas. */
+#ifndef MILLRACE_TRAIN_H
+#define MILLRACE_TRAIN_H
+
+#include "millrace/pipeline.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------ networks */
+
+typedef struct mr_net mr_net;
+
+/* h x w x c uint8 pictures in. The first error in a builder call sticks: later calls do nothing and
+ * mr_net_check() tells it. */
+MR_API int mr_net_create(mr_net **out, const char *name, uint32_t h, uint32_t w, uint32_t c);
+/* Sequences of `length` whole numbers from 0 to values - 1 in: field 0 of a batch, int32. The first layer
+ * gets 1 x length x values, each number a row with a single 1; a number that is none of them (padding) a row
+ * of zeros. */
+MR_API int mr_net_create_numbers(mr_net **out, const char *name, uint32_t length, uint32_t values);
+MR_API bool mr_net_takes_numbers(const mr_net *net);
+MR_API void mr_net_destroy(mr_net *net);
+
+typedef enum mr_padding { MR_PAD_VALID = 0, MR_PAD_SAME = 1 } mr_padding;
+
+MR_API void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_padding padding,
+                          mr_activation activation);
+MR_API void mr_net_max_pool(mr_net *net, uint32_t size, uint32_t stride);
+MR_API void mr_net_avg_pool(mr_net *net, uint32_t size, uint32_t stride);
+MR_API void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation); /* flattens what comes before
+                                                                                    it */
+MR_API void mr_net_activation(mr_net *net, mr_activation activation);
+MR_API void mr_net_dropout(mr_net *net, float rate);
+MR_API void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation);
+
+/* A convolution with every choice open. */
+typedef struct mr_conv {
+    uint32_t filters, kernel, stride;
+    mr_padding padding;
+    uint32_t pad; /* rows and columns on every side, added to what padding says (use with MR_PAD_VALID) */
+    bool no_bias;
+    mr_activation activation;
+} mr_conv;
+MR_API void mr_net_conv(mr_net *net, const mr_conv *conv);
+MR_API void mr_net_max_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad);
+MR_API void mr_net_global_avg_pool(mr_net *net); /* to 1 x 1 x c */
+
+/* How the weights of convolutions and dense layers added from here on begin; networks start with Glorot. All
+ * are uniform, so that their bits need no more of a maths library than a square root. */
+typedef enum mr_init {
+    MR_INIT_GLOROT = 0, /* variance 2 / (fan_in + fan_out) (Glorot & Bengio 2010) */
+    MR_INIT_HE_IN,      /* variance 2 / fan_in (He et al. 2015) */
+    MR_INIT_HE_OUT,     /* variance 2 / fan_out */
+} mr_init;
+MR_API void mr_net_init(mr_net *net, mr_init init);
+
+/* Branches. A point is the output of a layer: mr_net_here() names the one the next layer would take,
+ * mr_net_from() makes the next layer take another, mr_net_add() sums the current one and another of the same
+ * shape. A residual block:
+ *
+ *     in = mr_net_here(net);                       shortcut first, if it has layers of its own
+ *     mr_net_conv(net, ...), ...;  short_cut = mr_net_here(net);
+ *     mr_net_from(net, in);  mr_net_conv(net, ...), ...;
+ *     mr_net_add(net, short_cut, MR_ACT_RELU);
+ *
+ * A point may be taken by at most two layers, and every point but the last by at least one. */
+typedef uint32_t mr_point;
+MR_API mr_point mr_net_here(const mr_net *net);
+MR_API void mr_net_from(mr_net *net, mr_point point);
+MR_API void mr_net_add(mr_net *net, mr_point other, mr_activation activation);
+
+/* MR_OK when the layers fit together and end in a vector of logits. */
+MR_API int mr_net_check(const mr_net *net, mr_error *err);
+MR_API uint64_t mr_net_param_count(const mr_net *net);
+MR_API uint32_t mr_net_class_count(const mr_net *net);
+MR_API const char *mr_net_name(const mr_net *net);
+
+/* One row of `summary`, layer at from 0; false past the end. A layer that does not take the output of the one
+ * before it says so ("conv2d 1x1/2 64 from 3"), an addition names the second layer it takes ("add 3
+ * relu"). */
+typedef struct mr_layer_row {
+    size_t struct_size;
+    char name[48], output[48];
+    uint64_t params;
+    double flops;
+} mr_layer_row;
+MR_API bool mr_net_layer_sized(const mr_net *net, uint32_t at, mr_layer_row *out);
+static inline bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
+{
+    out->struct_size = sizeof *out;
+    return mr_net_layer_sized(net, at, out);
+}
+
+/* ------------------------------------------------------------------------------ settings */
+
+typedef enum mr_schedule_kind {
+    MR_LR_CONSTANT = 0,
+    MR_LR_STEP,   /* lr * factor^k, k = milestones passed (epochs) */
+    MR_LR_COSINE, /* lr -> floor over all epochs, half a cosine */
+    MR_LR_DECAY,  /* lr / (1 + decay * updates done): the reference settings' "decay" */
+} mr_schedule_kind;
+
+typedef struct mr_schedule {
+    mr_schedule_kind kind;
+    float lr, factor, floor_lr, decay;
+    uint32_t milestone_count;
+    double milestones[16]; /* epochs */
+    double warmup_epochs;  /* lr rises linearly from lr / steps to lr, whatever kind follows; 0: none */
+} mr_schedule;
+
+/* Learning rate of the update number `update` (0 for the first) of a run with that many steps per epoch and
+ * epochs. */
+MR_API float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_epoch, uint64_t epochs);
+/* "constant", "cosine", "cosine:FLOOR", "step:E1/E2/...,factor=F", "decay:D", each with optional
+ * ",warmup=E". */
+MR_API int mr_schedule_parse(mr_schedule *out, const char *text, float lr, mr_error *err);
+
+/* A named network with the settings its source used. */
+typedef struct mr_model {
+    const char *name, *id, *help; /* "cifar-cnn", "N1", one line */
+    bool numbers;                 /* takes sequences of w numbers from 0 to c - 1, not pictures; h is 1 */
+    uint32_t h, w, c;             /* natural input; 0: any */
+    uint32_t classes;
+    uint64_t param_count; /* at natural input and classes */
+    uint32_t batch, epochs;
+    mr_update_desc update; /* kind, lr and constants */
+    mr_schedule schedule;
+    const char *augment;
+} mr_model;
+
+MR_API uint32_t mr_model_count(void);
+MR_API const mr_model *mr_model_at(uint32_t at);
+MR_API const mr_model *mr_model_find(const char *name); /* by name or id; NULL */
+/* Build it for pictures (numbers: 1 x length x values) of this size and this many classes (0: its own). */
+MR_API int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c, uint32_t classes,
+                          mr_net **out, mr_error *err);
+
+/* ------------------------------------------------------------------------------ trainer */
+
+/* What a run tells while it goes: every figure of one epoch (or of one evaluation). */
+typedef struct mr_report {
+    size_t struct_size;
+    uint64_t epoch; /* from 0 */
+    uint64_t steps, warmup_steps, samples;
+    double seconds;
+    double samples_per_s;        /* steps after the warm-up ones */
+    double step_ms, step_ms_mad; /* median; 1.4826 * median absolute deviation */
+    double wait_ms;              /* trainer blocked on the loader, sum after warm-up */
+    double exposed_ms; /* device idle between steps by its events, sum after warm-up, mean over replicas */
+    double stall_fraction; /* exposed / (exposed + computing) */
+    double loss, accuracy; /* exact sums over the epoch's training steps */
+    bool has_val;
+    double val_loss, val_accuracy;
+    float lr;               /* at the end of the epoch */
+    float loss_scale;       /* f16: at the end of the epoch; else 0 */
+    uint64_t skipped;       /* f16: updates left out because a gradient overflowed */
+    mr_loader_stats stages; /* of this epoch */
+    uint64_t peak_rss_bytes;
+    bool simulated;
+    char verdict[256]; /* which stage limits, and what would help */
+} mr_report;
+
+typedef struct mr_callbacks {
+    void *context;
+    void (*on_step)(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch,
+                    double samples_per_s);
+    void (*on_epoch)(void *context, const mr_report *report);
+    void (*on_message)(void *context, const char *text); /* one line: checkpoint written, early stop, ... */
+} mr_callbacks;
+
+typedef struct mr_trainer_config {
+    size_t struct_size;
+    const mr_net *net;         /* must outlive the trainer */
+    mr_device *const *devices; /* one per replica */
+    uint32_t device_count;
+    uint32_t batch; /* GLOBAL, the most a step will bring */
+    uint64_t seed;  /* initial weights, dropout */
+    mr_update_desc update;
+    mr_schedule schedule;
+    uint64_t epochs;       /* for schedules that end */
+    float mean[4], std[4]; /* of the input op: mr_loader_info's */
+    bool uses_affine;
+    bool inference;           /* evaluation only: no gradients, no optimizer state */
+    uint64_t memory_bytes;    /* device memory per replica; 0: no limit stated */
+    mr_trace *trace;          /* or NULL */
+    uint64_t steps_per_epoch; /* for schedules that count epochs; 0: mr_fit() takes its loader's */
+    uint32_t dtype;   /* of activations: MR_TENSOR_F32 (default), _BF16, _F16 where the devices can. Weights,
+                         their   gradients and the optimizer are f32 always */
+    float loss_scale; /* f16: 0 (default) begins at 2^16 and adapts; above: this, fixed */
+    bool no_graph;    /* queue every step anew where devices could record it (mr_graph) */
+    uint64_t bucket_bytes; /* gradients summed over replicas in pieces of about this size while backward still
+                              runs; default 25 MB; 0: all at once, behind backward */
+    double watchdog_s; /* a step that is not over after so long ends the run, naming the replica that hangs;
+                          default 300; 0: wait for ever */
+} mr_trainer_config;
+
+MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
+static inline void mr_trainer_defaults(mr_trainer_config *cfg)
+{
+    mr_trainer_defaults_sized(cfg, sizeof *cfg);
+}
+
+typedef struct mr_trainer mr_trainer;
+
+/* Ops and memory on every device; initial weights (mr_init), zero biases, the same bits for any device count:
+ * they are made for replica 0, sent to the others and compared. MR_EDEVICE names a replica that does not hold
+ * them.
+ *
+ * Batch normalisation is the one exception to "R replicas are one": each part is normalised by its own
+ * statistics. The running statistics of replica 0 are the network's: every replica gets them before an
+ * evaluation, a checkpoint or a hash.
+ *
+ * MR_ELIMIT: over memory_bytes or the device's memory; err names need, limit and the batch that would fit. */
+MR_API int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err);
+/* Waits for what is queued. After the watchdog ended a run it waits a moment only: when a device still does
+ * not answer, its streams and memory are left to the end of the process, because nobody can know when it will
+ * be done with them. */
+MR_API void mr_trainer_close(mr_trainer *t);
+/* The watchdog ended this run: closing the loader and the devices may wait as long as the device hangs. A
+ * program that has told the error does best to end at once, with _exit(). */
+MR_API bool mr_trainer_hangs(const mr_trainer *t);
+
+/* Queue one training step on a batch whose parts are in device memory, one part per replica; returns before
+ * it is done, at most two steps ahead of the devices. No part may exceed batch / device_count, rounded up. A
+ * batch in which nothing counts is a step with zero gradients. After an error of a device the trainer is of
+ * no more use: every call returns that error. The caller then gives the batch back with
+ * mr_loader_release(loader, batch, mr_trainer_streams(t)). */
+MR_API int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err);
+MR_API mr_stream *const *mr_trainer_streams(const mr_trainer *t);
+/* Forward only, metrics added to the evaluation sums. */
+MR_API int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err);
+/* Wait for everything queued; the exact sums since the last call; then start again at zero. MR_EINVAL: labels
+ * that the network has no class for. */
+MR_API int mr_trainer_metrics(mr_trainer *t, mr_metrics *training, mr_metrics *evaluation, mr_error *err);
+
+typedef struct mr_fit_config {
+    size_t struct_size;
+    uint64_t epochs;            /* stop after so many epochs, counted from epoch 0; 0: when the loader ends */
+    mr_loader *val;             /* or NULL; an endless sequential loader on the same devices */
+    const char *checkpoint_dir; /* or NULL */
+    uint64_t checkpoint_steps;  /* also every so many steps; 0: at the end of each epoch only */
+    uint32_t keep;              /* newest checkpoints kept, the best besides; default 3 */
+    uint32_t patience;          /* early stop after so many epochs without a better val_loss; 0: never */
+    uint64_t max_steps;         /* stop after so many steps in this call, checkpoint written; 0: none */
+    uint32_t warmup_steps;      /* left out of the rates; default 3, fewer when the epoch is short */
+    const volatile int *stop;   /* non-zero: stop cleanly after the step, checkpoint written */
+    mr_callbacks callbacks;
+    const mr_source_info *data; /* what is trained on: how its classes are named and numbered goes into the
+                                   checkpoints; NULL: nothing does */
+} mr_fit_config;
+
+MR_API void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size);
+static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(cfg, sizeof *cfg); }
+
+/* Train until loader ends: epochs, evaluation, reports, checkpoints. MR_ECANCELED when stop was set.
+ *
+ * To resume, open the loader with start_epoch and start_step of the checkpoint, mr_trainer_load() it, and
+ * call this: the run goes on bit for bit on the same number of devices (cuda: opened deterministic). Figures
+ * of an epoch that is resumed, or ended early, are of the steps that ran in this call. Whatever ends the run
+ * (the last epoch, early stopping, max_steps, stop, an error of the loader), what was trained is saved first
+ * when there is a checkpoint_dir; only an error of the trainer itself leaves the last one standing. last (may
+ * be NULL) gets the report of the last epoch, or part of one, that ran. */
+MR_API int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
+                        mr_error *err);
+static inline int mr_fit(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_report *last,
+                         mr_error *err)
+{
+    if (last) last->struct_size = sizeof *last;
+    return mr_fit_sized(t, loader, cfg, last, err);
+}
+/* One pass of the loader's epoch, to the batch marked last; exact loss and accuracy. Training sums are left
+ * alone. */
+MR_API int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
+                       mr_error *err);
+/* The same; MR_ECANCELED soon after *stop is no longer 0. stop may be written by a signal handler. */
+MR_API int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop, double *loss,
+                             double *accuracy, uint64_t *count, mr_error *err);
+
+/* Hash of all weights on replica r, in canonical order (I6: the same on all). */
+MR_API int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint64_t *hi,
+                                   mr_error *err);
+
+/* ------------------------------------------------------------------------------ checkpoints */
+
+/* What a checkpoint knows besides arrays. */
+typedef struct mr_checkpoint_info {
+    size_t struct_size;
+    char model[64];
+    uint32_t h, w, c, classes;
+    uint64_t param_count;
+    uint64_t seed, epoch, step; /* the first batch NOT yet trained on */
+    uint64_t updates;           /* optimizer steps done */
+    uint32_t batch;
+    uint64_t fingerprint; /* of the data set */
+    mr_update_desc update;
+    mr_schedule schedule;
+    char augment[256];
+    double best_val_loss;
+    uint32_t epochs_without_better;
+    mr_order order; /* of the loader, like block and tail: what else the order of samples depends on */
+    uint32_t block;
+    mr_tail tail;
+    mr_pixels pixels;               /* whose, of JPEGs */
+    float loss_scale;               /* f16: as it stood; else 0 */
+    uint32_t loss_scale_good;       /* updates since it changed */
+    uint64_t updates_skipped;       /* for an overflow, so far */
+    char format[32];                /* mr_source_info.format of the data set; empty: not known */
+    int64_t label_offset;           /* subtracted from its labels */
+    const char *const *class_names; /* as many as classes, for writing; reading leaves NULL:
+                                       mr_checkpoint_class_names() */
+    uint32_t length_window;         /* of the loader, like order and block */
+} mr_checkpoint_info;
+
+/* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
+ * name to found, may be NULL). A damaged newest one is passed over for the one before it, and err (if set) of
+ * that is told in note. */
+MR_API int mr_checkpoint_find_sized(const char *path, char *found, size_t found_bytes,
+                                    mr_checkpoint_info *out, char *note, size_t note_bytes, mr_error *err);
+static inline int mr_checkpoint_find(const char *path, char *found, size_t found_bytes,
+                                     mr_checkpoint_info *out, char *note, size_t note_bytes, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_checkpoint_find_sized(path, found, found_bytes, out, note, note_bytes, err);
+}
+/* The names of the classes it tells apart, for mr_source_config.class_names: one block, to be freed by the
+ * caller; NULL, and *count 0, when the data set had none. path is a file. */
+MR_API int mr_checkpoint_class_names(const char *path, const char ***names, uint32_t *count, mr_error *err);
+/* Aside, synced, renamed. */
+MR_API int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
+                                 mr_error *err);
+static inline int mr_trainer_save(mr_trainer *t, const char *path, const mr_checkpoint_info *info,
+                                  mr_error *err)
+{
+    mr_checkpoint_info sized = *info;
+    sized.struct_size = sizeof sized;
+    return mr_trainer_save_sized(t, path, &sized, err);
+}
+/* Weights, running statistics and, unless the trainer is for inference, optimizer state; bit for bit. */
+MR_API int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err);
+static inline int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_trainer_load_sized(t, path, out, err);
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
