@@ -4,7 +4,7 @@
 
 #include "millrace/base.h"
 
-/* Write all bytes at offset, going on after short writes and EINTR. MR_OK or MR_EIO with err set (path names
+/* Write all bytes at offset; short writes and EINTR are continued. MR_OK or MR_EIO with err set (path names
  * the file). */
 int mri_pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset, const char *path, mr_error *err);
 /* Read exactly bytes; a file that ends early is MR_EFORMAT naming offset, expected and found. */

@@ -35,7 +35,7 @@ static bool heard(void)
     return atomic_load_explicit(&mri_ranges_listener, memory_order_acquire) > 0;
 }
 
-void mri_range_begin_heard(enum mri_range range, uint64_t number)
+void mri_range_begin_traced(enum mri_range range, uint64_t number)
 {
     if (!heard()) return;
     nvtxEventAttributes_t what = {
@@ -50,7 +50,7 @@ void mri_range_begin_heard(enum mri_range range, uint64_t number)
     nvtxDomainRangePushEx(domain, &what);
 }
 
-void mri_range_end_heard(void)
+void mri_range_end_traced(void)
 {
     if (heard()) nvtxDomainRangePop(domain);
 }

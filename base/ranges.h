@@ -1,15 +1,16 @@
-/* base/ranges.h: what a thread is doing, for a profiler that looks on (NVTX: Nsight Systems, Nsight Compute).
+/* base/ranges.h: what a thread is doing, for a profiler that listens (NVTX: Nsight Systems, Nsight Compute).
  *
  *   reader    read                                stager   stage ─ copy
  *   worker    decode ─ parse, augment             trainer  wait, step ─ forward, backward, update, exchange; evaluate, checkpoint
  *
  * A range is open on its thread from mri_range_begin() to the mri_range_end() that closes it; ranges nest,
  * and every way out of a function closes what the function opened. Names are few and fixed: they are
- * registered with the tool once, and a range carries a number (the batch, the sample) beside its name.
- * Without a tool a call is one test of a variable; a build without the NVTX headers has no calls at all.
+ * registered with the tool once, and a range carries a number (the batch, the sample) in addition to its
+ * name. Without a tool a call is one test of a variable; a build without the NVTX headers has no calls at
+ * all.
  *
- * This is for eyes. What the program reports of itself comes from mr_trace and the stage counters, which need
- * no tool. */
+ * This is for people who look at a profile. The program's own reports come from mr_trace and the stage
+ * counters, which need no tool. */
 #ifndef MRI_RANGES_H
 #define MRI_RANGES_H
 
@@ -47,19 +48,19 @@ enum mri_range {
 
 /* 0: nobody has asked yet; 1: a tool listens; -1: none does */
 extern atomic_int mri_ranges_listener;
-void mri_range_begin_heard(enum mri_range range, uint64_t number);
-void mri_range_end_heard(void);
+void mri_range_begin_traced(enum mri_range range, uint64_t number);
+void mri_range_end_traced(void);
 void mri_range_name_thread(const char *name); /* the calling thread's, as the tool shows it */
 
 static inline void mri_range_begin(enum mri_range range, uint64_t number)
 {
     if (atomic_load_explicit(&mri_ranges_listener, memory_order_relaxed) >= 0)
-        mri_range_begin_heard(range, number);
+        mri_range_begin_traced(range, number);
 }
 /* Closes the range that this thread opened last. */
 static inline void mri_range_end(void)
 {
-    if (atomic_load_explicit(&mri_ranges_listener, memory_order_relaxed) >= 0) mri_range_end_heard();
+    if (atomic_load_explicit(&mri_ranges_listener, memory_order_relaxed) >= 0) mri_range_end_traced();
 }
 
 #else

@@ -1,4 +1,5 @@
-/* base/simd.h: which instruction set the hand-written and multiply compiled loops use. Private.
+/* base/simd.h: which instruction set is used by hand-written loops and by those compiled once per set.
+ * Private.
  *
  * Chosen once at run time: the widest the processor has, or what MILLRACE_SIMD=plain|avx2|avx512|neon names
  * when the processor has that (mr_simd_complaint() in millrace/base.h says when not). Every variant gives the

@@ -47,7 +47,7 @@ static inline bool mri_add_size(size_t a, size_t b, size_t *out)
     return true;
 }
 
-/* What would overflow is as much as there can be: over any budget. */
+/* Saturating: an overflow gives the largest number, which is over any budget. */
 static inline uint64_t mri_times(uint64_t a, uint64_t b)
 {
     uint64_t r;

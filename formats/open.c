@@ -114,9 +114,9 @@ static int find_format(const mri_source_ops **out, const char *path, const struc
         *out = formats[k];
         return MR_OK;
     }
-    const char *impostor = mri_impostor(p.head, p.head_bytes);
-    if (impostor)
-        return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", impostor), path, 0, MR_NOWHERE);
+    const char *placeholder = mri_placeholder(p.head, p.head_bytes);
+    if (placeholder)
+        return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", placeholder), path, 0, MR_NOWHERE);
     if (p.is_pattern)
         return list_formats(err, path, "no files of a format known here are named by this pattern");
     return list_formats(err, path, "no format known here begins like this");

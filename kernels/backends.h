@@ -1,4 +1,4 @@
-/* kernels/backends.h: every kind of device this build has. For the public calls (device.c) alone: nothing
+/* kernels/backends.h: every kind of device in this build. Only the public calls (device.c) use it: nothing
  * below knows which kinds there are. */
 #ifndef MRI_BACKENDS_H
 #define MRI_BACKENDS_H

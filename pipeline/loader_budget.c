@@ -29,7 +29,7 @@ static uint64_t sample_bytes_most(const mri_loader_plan *plan)
 {
     const uint64_t stored = mr_source_info_of(plan->source)->max_extent_bytes;
     return plan->cfg.cache == MR_CACHE_DISK
-               ? mri_max_u64(stored, mri_cache_entry_bytes_most(plan->cache_form, stored))
+               ? mri_max_u64(stored, mri_cache_entry_max_bytes(plan->cache_form, stored))
                : stored;
 }
 

@@ -1,7 +1,7 @@
 /* pipeline/loader_plan.c: from settings to all that follows from them, before memory is taken: which batches,
  * what size of picture, which fields, how many threads and slots, and what all of it may come to hold. */
 #include "formats/source/source.h"
-#include "pipeline/fields/peek.h"
+#include "pipeline/fields/first_sample.h"
 #include "pipeline/loader_private.h"
 
 /* Far above what helps, and low enough that no count below overflows. */
@@ -99,7 +99,7 @@ static int plan_pixels(mri_loader_plan *plan, mr_error *err)
     rc = mr_augment_output(plan->augment, h, w, &plan->info.height, &plan->info.width, err);
     if (rc != MR_OK && h == 0) { /* one size for all may still be true: the first picture says which, the
                                     others are checked */
-        rc = mri_peek_size(plan->source, &plan->cfg.decode, may_be_bad(&plan->cfg), &h, &w, err);
+        rc = mri_first_picture_size(plan->source, &plan->cfg.decode, may_be_bad(&plan->cfg), &h, &w, err);
         if (rc == MR_OK)
             rc = mr_augment_output(plan->augment, h, w, &plan->info.height, &plan->info.width, err);
     }

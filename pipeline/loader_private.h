@@ -8,13 +8,13 @@
 
 #include "pipeline/stream/stream.h"
 
-/* What the loader may come to hold (I10), and the numbers that follow. Bytes. */
+/* Upper bounds of the loader's memory (I10) in bytes, and the numbers that follow from them. */
 typedef struct mri_memory_plan {
     uint32_t chunk_samples, chunk_count;
     size_t chunk_room;
     uint64_t max_pixels; /* the largest picture the rest of the budget can hold */
-    uint64_t slots, reads, resident, cache, windows, workers, all; /* resident 0: samples are read one by one
-                                                                    */
+    /* resident 0: samples are read one by one */
+    uint64_t slots, reads, resident, cache, windows, workers, all;
 } mri_memory_plan;
 
 /* Everything that is known before memory is taken; fixed from then on. Written by loader_plan.c; the settings
@@ -66,7 +66,7 @@ void mri_loader_plan_drop(mri_loader_plan *plan); /* accepts one with settings o
 int mri_loader_make(mr_loader *l, mr_error *err);
 
 /* ---- loader_budget.c ---- */
-/* MR_ELIMIT when what the loader may come to hold is over the budget. */
+/* MR_ELIMIT when the loader's upper bound is over the budget. */
 int mri_plan_memory(const mri_loader_plan *plan, mri_memory_plan *out, mr_error *err);
 
 #endif

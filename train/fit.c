@@ -262,7 +262,7 @@ static int end_epoch(fit *f, mr_error *err)
 
 /* ------------------------------------------------------------------------------ steps */
 
-static void tell_step(const fit *f, const mr_batch *b)
+static void report_step(const fit *f, const mr_batch *b)
 {
     if (!f->cfg.callbacks.on_step) return;
     const double seconds = 1e-9 * (double)(mri_now_ns() - f->epoch_begun_ns);
@@ -299,7 +299,7 @@ static int one_step(fit *f, mr_error *err)
         tell(f, "%s", f->t->note);
         f->t->note[0] = '\0';
     }
-    tell_step(f, &b);
+    report_step(f, &b);
     if (b.last) return end_epoch(f, err);
     const uint64_t every = f->cfg.checkpoint_steps;
     return every && f->t->updates % every == 0 ? save(f, false, err) : MR_OK;

@@ -148,7 +148,7 @@ static void abandon(mr_trainer *t)
 void mr_trainer_close(mr_trainer *t)
 {
     if (!t) return;
-    if (t->flights.hangs && !mri_flights_came_back(&t->flights)) {
+    if (t->flights.hangs && !mri_flights_have_drained(&t->flights)) {
         abandon(t);
         return;
     }

@@ -139,7 +139,7 @@ static int take_shape(literal *l, mri_npy *a)
 static int take_item(literal *l, mri_npy *a, unsigned *seen)
 {
     static const char *const keys[] = {"descr", "fortran_order", "shape"};
-    static int (*const takers[])(literal *, mri_npy *) = {take_descr, take_order, take_shape};
+    static int (*const consumers[])(literal *, mri_npy *) = {take_descr, take_order, take_shape};
     char key[24];
     int rc = take_string(l, key, sizeof key);
     if (rc) return rc;
@@ -148,7 +148,7 @@ static int take_item(literal *l, mri_npy *a, unsigned *seen)
         if (strcmp(key, keys[k]) != 0) continue;
         if (*seen & 1u << k) return wrong(l, MR_EFORMAT, "a key comes twice");
         *seen |= 1u << k;
-        return takers[k](l, a);
+        return consumers[k](l, a);
     }
     return wrong(l, MR_EFORMAT, "expected only the keys descr, fortran_order and shape");
 }

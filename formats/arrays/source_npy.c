@@ -63,7 +63,7 @@ typedef struct npy { /* fixed after open */
     bool labelled;
     uint64_t count, sample_bytes;
     mr_value shape; /* of every sample but for its data */
-    char told[320];
+    char report_text[320];
 } npy;
 
 static int no_memory(mr_error *err, const char *path)
@@ -354,8 +354,9 @@ static int number_classes(mr_source *src, npy *x, const labels *other, const mr_
         x->classes.value[k] = (int32_t)v;
     }
     if (offset) {
-        snprintf(x->told, sizeof x->told, "%lld is subtracted from every class", (long long)offset);
-        src->info.told = x->told;
+        snprintf(x->report_text, sizeof x->report_text, "%lld is subtracted from every class",
+                 (long long)offset);
+        src->info.told = x->report_text;
     }
     src->info.label_offset = offset;
     src->info.class_count = largest - offset < INT32_MAX ? (uint32_t)(largest - offset + 1) : 0;
@@ -415,10 +416,10 @@ static int plan_tensor(mr_source *src, npy *x, mr_error *err)
     x->shape =
         (mr_value){.type = MR_TYPE_TENSOR, .dtype = dtype, .ndim = a->ndim > 1 ? a->ndim - 1 : 1, .dim = {1}};
     for (uint32_t k = 1; k < a->ndim; k++) x->shape.dim[k - 1] = a->dim[k];
-    snprintf(x->told, sizeof x->told,
+    snprintf(x->report_text, sizeof x->report_text,
              "%s: no pictures of bytes, so they can be converted and not trained on as such",
              mri_npy_text(a, text, sizeof text));
-    src->info.told = x->told;
+    src->info.told = x->report_text;
     return MR_OK;
 }
 
@@ -546,14 +547,14 @@ static void fill_info(mr_source *src, npy *x)
     info->label_field = -1;
 }
 
-static void tell_unchecked(mr_source *src, npy *x, const char *name)
+static void report_unchecked(mr_source *src, npy *x, const char *name)
 {
-    const size_t at = strlen(x->told);
+    const size_t at = strlen(x->report_text);
     if (!x->images.unchecked) return;
-    snprintf(x->told + at, sizeof x->told - at,
+    snprintf(x->report_text + at, sizeof x->report_text - at,
              "%sthe CRC over all %llu MiB of %.100s is checked by verify, not when opening", at ? "; " : "",
              (unsigned long long)(x->images.unchecked->bytes >> 20), name);
-    src->info.told = x->told;
+    src->info.told = x->report_text;
 }
 
 static int npy_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
@@ -571,7 +572,7 @@ static int npy_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (!rc) rc = plan_samples(src, x, cfg, err);
     if (!rc) rc = open_classes(src, x, name, other, cfg, err);
     if (rc) return rc;
-    tell_unchecked(src, x, name);
+    report_unchecked(src, x, name);
     fill_info(src, x);
     return mri_source_budget(cfg, src->info.memory_bytes, src->path, err);
 }

@@ -6,8 +6,7 @@
  * The central directory must reach exactly to the end record, and each local header must agree with it (name,
  * method, flags, sizes where it has them), or two readers could see two archives. Refused by name:
  * encryption, other methods, several disks, a name twice, bytes before the first member or behind the end's
- * comment. Sizes are believed as far as the file reaches: what a member unpacks to is bounded while
- * unpacking. */
+ * comment. Stored sizes must fit into the file; the unpacked size is checked while unpacking. */
 #ifndef MRI_ZIP_H
 #define MRI_ZIP_H
 
@@ -45,11 +44,11 @@ mri_zip_member *mri_zip_find(const mri_zip *z, const char *name);
 /* Check the local header; m->offset is where the data begins. */
 int mri_zip_locate(const mri_zip *z, mri_zip_member *m, mr_error *err);
 
-/* Append the member's bytes, unpacked, and check their CRC. Located before. A claim no deflate can hold is
- * refused first. */
+/* Append the unpacked bytes of a located member and check their CRC. A size that no deflate stream can reach
+ * is refused first. */
 int mri_zip_unpack(const mri_zip *z, const mri_zip_member *m, mri_spill *out, mr_error *err);
 
-/* The CRC of a member that is only stored, by reading all of it. Located before. */
+/* Check the CRC of a located, stored member by reading all of it. */
 int mri_zip_check_stored(const mri_zip *z, const mri_zip_member *m, mr_error *err);
 
 #endif

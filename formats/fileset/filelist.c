@@ -171,8 +171,8 @@ int mri_filelist_head(int fd, const char *path, uint64_t file_bytes, mri_accept 
 
 static bool accepted_in(int folder, const char *name, mri_accept *accept)
 {
-    const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe would wait for a writer
-                                                                             */
+    /* a pipe would wait for a writer */
+    const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
     bool accepted = false, packed;
     if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
@@ -228,10 +228,10 @@ static bool is_part_folder(int parent, const char *name, mri_accept *accept);
 
 /* Folders inside speak for a folder of pictures with an archive lying beside them, unless they are named as
  * parts and are ours. */
-static bool looks_ours(DIR *d, mri_accept *accept, bool may_have_parts)
+static bool holds_accepted_files(DIR *d, mri_accept *accept, bool may_have_parts)
 {
     const struct dirent *e;
-    int ours = 0, folders = 0;
+    int all_accepted = 0, folders = 0;
     for (int looked = 0; looked < PROBE_ENTRIES && (e = readdir(d));) {
         struct stat st;
         if (e->d_name[0] == '.' || is_index(e->d_name) || fstatat(dirfd(d), e->d_name, &st, 0) != 0) continue;
@@ -239,9 +239,9 @@ static bool looks_ours(DIR *d, mri_accept *accept, bool may_have_parts)
         const bool is_part =
             may_have_parts && S_ISDIR(st.st_mode) && is_part_folder(dirfd(d), e->d_name, accept);
         folders += S_ISDIR(st.st_mode) && !is_part;
-        ours += is_part || (S_ISREG(st.st_mode) && accepted_in(dirfd(d), e->d_name, accept));
+        all_accepted += is_part || (S_ISREG(st.st_mode) && accepted_in(dirfd(d), e->d_name, accept));
     }
-    return ours > folders;
+    return all_accepted > folders;
 }
 
 static bool is_part_folder(int parent, const char *name, mri_accept *accept)
@@ -253,9 +253,9 @@ static bool is_part_folder(int parent, const char *name, mri_accept *accept)
         if (fd >= 0) close(fd);
         return false;
     }
-    const bool ours = looks_ours(d, accept, false);
+    const bool all_accepted = holds_accepted_files(d, accept, false);
     closedir(d);
-    return ours;
+    return all_accepted;
 }
 
 static int note_part_folder(part_folders *parts, const char *folder, const char *name, mr_error *err)
@@ -549,9 +549,9 @@ static bool probe_folder(const char *path, mri_accept *accept)
 {
     DIR *d = opendir(path);
     if (!d) return false;
-    const bool ours = looks_ours(d, accept, true);
+    const bool all_accepted = holds_accepted_files(d, accept, true);
     closedir(d);
-    return ours;
+    return all_accepted;
 }
 
 bool mri_filelist_probe(const char *path, mri_accept *accept)

@@ -1,4 +1,4 @@
-/* formats/fileset/filelist.h: which files a data set in several pieces consists of. Private.
+/* formats/fileset/filelist.h: the files of a data set that consists of several files. Private.
  *
  * PATH may be
  *   a file                     that file; of a numbered set (NAME-00003-of-00128, with or without an ending)
@@ -16,7 +16,7 @@
 
 #include "formats/source/source.h"
 
-/* Does the file begin like one of ours? head is of what is packed when the file is a gzip or zlib stream. */
+/* Is this the beginning of a file of the format? head is unpacked when the file is a gzip or zlib stream. */
 typedef bool mri_accept(const uint8_t *head, size_t bytes);
 
 typedef struct mri_filelist {
@@ -30,9 +30,9 @@ typedef struct mri_filelist {
 
 int mri_filelist_find(mri_filelist *out, const char *path, mr_split split, mri_accept *accept, mr_error *err);
 void mri_filelist_fini(mri_filelist *l);
-/* Does PATH, which is no plain file, name such files? For probes; quick: looks at no more than a few. */
+/* Does PATH, which is not a regular file, name such files? For probes: reads only a few of them. */
 bool mri_filelist_probe(const char *path, mri_accept *accept);
-/* Could it be a pattern? Of a path that does not exist. */
+/* Could this path, which does not exist, be a pattern? */
 bool mri_filelist_pattern(const char *path);
 
 /* The first bytes of a file as `accept` is to see them: MR_OK, or what reading said. packed: a gzip or zlib

@@ -178,9 +178,9 @@ static int open_file(mri_framed *f, mri_framed_file *file, mri_accept *accept, c
         uint8_t head[256];
         const size_t bytes = (size_t)mri_min_u64(sizeof head, file->bytes);
         const int unread = mri_pread_all(file->fd, head, bytes, 0, file->path, err);
-        const char *impostor = unread ? NULL : mri_impostor(head, bytes);
-        if (impostor)
-            return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", impostor), file->path, 0,
+        const char *placeholder = unread ? NULL : mri_placeholder(head, bytes);
+        if (placeholder)
+            return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", placeholder), file->path, 0,
                                    MR_NOWHERE);
     }
     return packed ? unpack(f, file, cfg, err) : MR_OK; /* scan() says what is wrong with one that was not
@@ -206,11 +206,11 @@ static int take_list(mri_framed *f, mri_filelist *files, mr_error *err)
 }
 
 /* ---- what the arrays come to ---- */
-static bool can_be_class(int64_t label) { return label >= 0 && label < MRI_MOST_CLASSES; }
+static bool can_be_class(int64_t label) { return label >= 0 && label < MRI_MAX_CLASSES; }
 
 static void settle_labels(mri_framed *f, const mr_source_config *cfg)
 {
-    int64_t smallest = MRI_MOST_CLASSES, largest = -1;
+    int64_t smallest = MRI_MAX_CLASSES, largest = -1;
     for (uint64_t k = 0; f->label && k < f->count; k++)
         if (can_be_class(f->label[k]) && f->label[k] < smallest) smallest = f->label[k];
     const bool guess = cfg->label_offset == MR_LABEL_AUTO && f->label_offset == MR_LABEL_AUTO;
@@ -222,8 +222,9 @@ static void settle_labels(mri_framed *f, const mr_source_config *cfg)
     }
     f->class_count = (uint32_t)(largest + 1);
     if (!guess || !f->label_offset) return;
-    const size_t at = strlen(f->told);
-    snprintf(f->told + at, sizeof f->told - at, "%slabels start at 1: 1 is subtracted", at ? "; " : "");
+    const size_t at = strlen(f->report_text);
+    snprintf(f->report_text + at, sizeof f->report_text - at, "%slabels start at 1: 1 is subtracted",
+             at ? "; " : "");
 }
 
 static void add_up(mri_framed *f, const mri_framed_format *format)
@@ -320,7 +321,7 @@ int mri_framed_check_label(const mri_framed *f, int64_t found, int64_t *out, mr_
         if (f->label_offset)
             snprintf(after, sizeof after, " after %lld is subtracted", (long long)f->label_offset);
         return mr_error_set(err, MR_EFORMAT, "expected a label from 0 to %lld%s, found %lld",
-                            (long long)MRI_MOST_CLASSES - 1, after, (long long)found);
+                            (long long)MRI_MAX_CLASSES - 1, after, (long long)found);
     }
     return MR_OK;
 }
@@ -341,5 +342,5 @@ void mri_framed_info(const mri_framed *f, mr_source_info *info)
     info->fingerprint = f->fingerprint;
     info->memory_bytes = f->memory_bytes;
     info->label_offset = f->label_offset;
-    info->told = f->told[0] ? f->told : NULL;
+    info->told = f->report_text[0] ? f->report_text : NULL;
 }

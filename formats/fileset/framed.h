@@ -2,11 +2,11 @@
  * open files, unpacked where they are packed, and the index: for each sample its file, offset, bytes and
  * label. Private.
  *
- * The index needs one reading of everything, so it is built once and kept: NAME.mridx beside the first file,
- * or, when that folder cannot be written, in cfg->index_folder or $XDG_CACHE_HOME/millrace. It is used when
- * format, settings, and every file's name, size and time of change are what they were, and built anew
- * otherwise; a damaged one is no error. Written aside and renamed. A packed file is unpacked once a run, into
- * a file without a name (gunzip.h); its index speaks of the unpacked bytes.
+ * Building the index takes one pass over all data, so it is built once and kept: NAME.mridx beside the first
+ * file, or, when that folder cannot be written, in cfg->index_folder or $XDG_CACHE_HOME/millrace. It is used
+ * as long as format, settings, and the name, size and modification time of every file are unchanged, and
+ * rebuilt otherwise; a damaged index is not an error. It is written to a part file and renamed. A packed file
+ * is unpacked once per run, into an unnamed file (gunzip.h); its index holds offsets of the unpacked bytes.
  *
  *   scan(file) ──► add(offset, bytes, label) ...     formats bring scan(); it must tell the first thing that is wrong with the
  *                                                    framing, with file and offset, and may not guess where
@@ -34,8 +34,8 @@ typedef struct mri_framed {
     uint32_t file_count;
     uint64_t *offset; /* count + 0: of each sample in its file */
     uint32_t *bytes;
-    int64_t *label; /* as found, offset not subtracted; MRI_NO_LABEL: not known; NULL when no sample has one
-                     */
+    /* as found, offset not subtracted; MRI_NO_LABEL: not known; NULL when no sample has one */
+    int64_t *label;
     uint64_t count, cap;
     uint64_t max_bytes, total_bytes, memory_bytes;
     uint64_t fingerprint; /* of format, settings, offsets, bytes, labels */
@@ -44,8 +44,9 @@ typedef struct mri_framed {
     uint32_t class_count; /* largest possible label + 1, label_offset subtracted; 0 when no label is known */
     uint8_t *note;        /* what the format wants to find again without scanning (class names, ...) */
     size_t note_bytes;
-    char told[320]; /* for the user: where the index was written, or why it could not be; "" nothing to tell
-                     */
+    /* for the user: where the index was written, or why it could not be written; "" when there is nothing to
+     * report */
+    char report_text[320];
 } mri_framed;
 
 typedef struct mri_scan mri_scan; /* one file being scanned */
@@ -60,32 +61,32 @@ uint64_t mri_scan_added(const mri_scan *s); /* of this file */
 
 typedef struct mri_framed_format {
     const char *name;  /* "tfrecord" */
-    uint32_t version;  /* of what its scan() finds: a higher one makes older indexes stale */
+    uint32_t version;  /* version of what scan() finds; a higher number makes older indexes invalid */
     uint64_t settings; /* hash of what else the index depends on (keys, offsets) */
     int (*scan)(void *context, mri_scan *s, uint32_t file, mr_error *err);
     /* After the last file, optional: *out (malloc'd) is kept with the index and comes back as `note`. */
     int (*note)(void *context, uint8_t **out, size_t *bytes, mr_error *err);
-    /* Once all is there, scanned or from a kept index, optional: may set f->label_offset to where labels
-     * begin, if that is known and need not be guessed. */
+    /* Optional; called when the index is complete, scanned or loaded. May set f->label_offset when the format
+     * knows it. */
     int (*known)(void *context, mri_framed *f, mr_error *err);
     void *context;
 } mri_framed_format;
 
-/* Takes over the list (also on failure). */
+/* Takes ownership of the list, on failure too. */
 int mri_framed_open(mri_framed *out, mri_filelist *files, const mri_framed_format *format,
                     const mr_source_config *cfg, mr_error *err);
-void mri_framed_close(mri_framed *f); /* accepts one that open() left after failing */
+void mri_framed_close(mri_framed *f); /* also after open() failed */
 
 uint32_t mri_framed_file_of(const mri_framed *f, uint64_t sample);
 /* What sources answer with. */
 int mri_framed_extent(const mri_framed *f, uint64_t sample, mr_extent *out);
 int mri_framed_file_at(const mri_framed *f, uint32_t file, mr_source_file *out);
-/* MR_EUNSUPPORTED where it is not known, or cannot be one of a class. */
+/* MR_EUNSUPPORTED when the label is unknown or cannot be a class. */
 int mri_framed_label(const mri_framed *f, uint64_t sample, int64_t *out);
-/* What parse() has to say about a label as it stands in the data: *out is it without offset, or MR_EFORMAT
- * with the reason. */
+/* For parse(): check a label as found in the data. *out is the label minus the offset; MR_EFORMAT with the
+ * reason. */
 int mri_framed_check_label(const mri_framed *f, int64_t found, int64_t *out, mr_error *err);
-/* count, class count, label offset, sizes, fingerprint, told into info. */
+/* Fill count, class count, label offset, sizes, fingerprint and told of info. */
 void mri_framed_info(const mri_framed *f, mr_source_info *info);
 
 /* ---- the kept index (framed_index.c); for framed.c ---- */
@@ -93,7 +94,7 @@ void mri_framed_info(const mri_framed *f, mr_source_info *info);
  * *rc is MR_ENOMEM or MR_ELIMIT when there is one, but no room for it. */
 bool mri_framed_index_load(mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg,
                            int *rc, mr_error *err);
-/* Tells in f->told how it went: an index that cannot be kept is no failure. */
+/* Reports in f->report_text how it went. An index that cannot be written is not a failure. */
 void mri_framed_index_keep(mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg);
 /* Room for count samples, with labels or without; within cfg->memory_bytes. */
 int mri_framed_reserve(mri_framed *f, uint64_t count, bool labels, const mr_source_config *cfg,

@@ -29,7 +29,7 @@ static const char magic[8] = {'m', 'r', 'i', 'd', 'x', ' ', '1', '\n'};
 static const char ending[] = ".mridx";
 
 /* ---- places ---- */
-static bool beside_the_data(char *out, size_t bytes, const mri_framed *f)
+static bool in_data_folder(char *out, size_t bytes, const mri_framed *f)
 {
     return (size_t)snprintf(out, bytes, "%s%s", f->file[0].path, ending) < bytes;
 }
@@ -208,7 +208,7 @@ bool mri_framed_index_load(mri_framed *f, const mri_framed_format *format, const
 {
     char path[MOST_PATH];
     if (cfg->no_index_file || f->file_count == 0) return false;
-    if (beside_the_data(path, sizeof path, f) && load_from(path, f, format, cfg, rc, err)) return true;
+    if (in_data_folder(path, sizeof path, f) && load_from(path, f, format, cfg, rc, err)) return true;
     return !*rc && in_cache(path, sizeof path, f, cfg) && load_from(path, f, format, cfg, rc, err);
 }
 
@@ -261,20 +261,20 @@ static void share_like(int fd, const char *data)
 /* Builders at the same time write to names of their own; the last rename stays, and all of them are right. */
 static bool keep_at(const char *path, const mri_framed *f, const mri_framed_format *format)
 {
-    char aside[MOST_PATH];
-    if ((size_t)snprintf(aside, sizeof aside, "%s.XXXXXX", path) >= sizeof aside) {
+    char part_path[MOST_PATH];
+    if ((size_t)snprintf(part_path, sizeof part_path, "%s.XXXXXX", path) >= sizeof part_path) {
         errno = ENAMETOOLONG;
         return false;
     }
-    const int fd = mkostemp(aside, O_CLOEXEC);
+    const int fd = mkostemp(part_path, O_CLOEXEC);
     if (fd < 0) return false;
     bool kept = write_all(fd, f, format);
     share_like(fd, f->file[0].path);
     const int code = errno;
-    kept = close(fd) == 0 && kept && rename(aside, path) == 0;
+    kept = close(fd) == 0 && kept && rename(part_path, path) == 0;
     if (!kept) {
         errno = code ? code : errno;
-        unlink(aside);
+        unlink(part_path);
     }
     return kept;
 }
@@ -283,15 +283,15 @@ void mri_framed_index_keep(mri_framed *f, const mri_framed_format *format, const
 {
     char path[MOST_PATH];
     if (cfg->no_index_file) return;
-    bool kept = beside_the_data(path, sizeof path, f) && keep_at(path, f, format);
+    bool kept = in_data_folder(path, sizeof path, f) && keep_at(path, f, format);
     if (!kept && in_cache(path, sizeof path, f, cfg))
         kept = make_folders_of(path) && keep_at(path, f, format);
     const int code = errno;
     char shown[160], why[64] = "";
     mr_text_shown(path, shown, sizeof shown);
-    if (kept) snprintf(f->told, sizeof f->told, "index kept in %s", shown);
+    if (kept) snprintf(f->report_text, sizeof f->report_text, "index kept in %s", shown);
     else
-        snprintf(f->told, sizeof f->told,
+        snprintf(f->report_text, sizeof f->report_text,
                  "the index cannot be kept and is built anew in every run (%s: %s); --index-folder DIR names "
                  "a place for it",
                  shown, strerror_r(code, why, sizeof why));

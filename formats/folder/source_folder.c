@@ -93,7 +93,7 @@ static int by_bytes(const void *a, const void *b, void *text)
 }
 
 /* ---- one folder ---- */
-static int told_entry(mr_error *err, int code, const char *where, const char *name)
+static int error_at_entry(mr_error *err, int code, const char *where, const char *name)
 {
     char path[2 * 4096];
     snprintf(path, sizeof path, "%s/%s", where, name);
@@ -113,7 +113,7 @@ static int look_at(int dir, const char *where, const char *name, struct stat *st
         errno == ELOOP ? mr_error_set(err, MR_EFORMAT, "a symbolic link that leads back to itself: remove it")
         : errno == ENOENT ? mr_error_set(err, MR_EFORMAT, "a symbolic link to nothing: remove it")
                           : mr_error_sys(err, errno, "cannot look at it");
-    return told_entry(err, code, where, name);
+    return error_at_entry(err, code, where, name);
 }
 
 static int list_open(DIR *d, const char *where, bool want_folders, listing *out, mr_error *err)
@@ -260,8 +260,8 @@ static int check_test_classes(const folder *f, int part, const char *where, mr_e
     for (size_t k = 0; !rc && k < l.count; k++) {
         const char *name = l.text + l.entries[k].at;
         if (find_class(f, name) >= 0) continue;
-        rc = told_entry(err, mr_error_set(err, MR_EFORMAT, "the train part has no class of this name"), where,
-                        name);
+        rc = error_at_entry(err, mr_error_set(err, MR_EFORMAT, "the train part has no class of this name"),
+                            where, name);
     }
     listing_fini(&l);
     return rc;

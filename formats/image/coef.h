@@ -13,7 +13,7 @@
 int mri_coef_pack(const mri_jpeg_frame *frame, const int16_t (*const *coef)[MRI_JPEG_BLOCK], void **out,
                   size_t *bytes, mr_error *err);
 
-/* A packed picture, looked at. data stays the caller's. */
+/* A parsed payload. The caller keeps data. */
 typedef struct mri_coef {
     mri_jpeg_frame frame;
     const uint8_t *data;
@@ -25,8 +25,8 @@ typedef struct mri_coef {
 int mri_coef_header(const void *data, size_t bytes, mr_image_header *out, mr_error *err);
 /* Check everything up to the rows themselves. Takes no memory. Any bytes are safe. */
 int mri_coef_open(mri_coef *c, const void *data, size_t bytes, mr_error *err);
-/* As mri_entropy_rows() (pipeline/decode/jpeg/entropy.h), any row at any time: damage in a row is found when
- * it is unpacked. */
+/* Like mri_entropy_rows() (pipeline/decode/jpeg/entropy.h), but for any row in any order. Damage in a row is
+ * found when the row is unpacked. */
 int mri_coef_rows(const mri_coef *c, uint32_t mcu_row, const mri_block_window *window,
                   const mri_block_rows *out, mr_error *err);
 

@@ -1,12 +1,12 @@
-/* formats/image/coef_layout.h: where things lie in a coefficient payload, and the loops that expand its
- * blocks. Private to coef*.c; every number here is specified in FORMAT.md, section 4.
+/* formats/image/coef_layout.h: the layout of a coefficient payload, and the loops that expand its blocks.
+ * Private to coef*.c; every number here is specified in FORMAT.md, section 4.
  *
  *   | head 32 | quantisation tables | row index | row | row | ... | slack |
  *   a row:    | a length per block | a DC per block | the blocks' other coefficients, one after the other |
  *   a block:  | mode | nonzero map, cut behind its last byte in use | bytes | nibbles | escapes |
  *
- * Lengths and DC stand apart from the rest so that a block's place is a sum of lengths: the loops never wait
- * for one block to know where the next one is. */
+ * Lengths and DC are stored apart from the rest, so that the position of a block is a sum of lengths: the
+ * loops need not decode one block to find the next. */
 #ifndef MRI_COEF_LAYOUT_H
 #define MRI_COEF_LAYOUT_H
 
@@ -38,8 +38,8 @@ typedef struct mri_coef_run {
     uint8_t *last;
 } mri_coef_run;
 
-/* Expand; 0, or something else when a block is not what its length says. Whatever the bytes, only the blocks
- * asked for are written, and nothing past the slack is read. */
+/* Expand the blocks. Returns 0, or another value when a block does not match its length. For any bytes only
+ * the requested blocks are written, and nothing past the slack is read. */
 uint64_t mri_coef_run_plain(const mri_coef_run *run);
 #if defined(__x86_64__)
 uint64_t mri_coef_run_avx2(const mri_coef_run *run);

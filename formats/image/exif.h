@@ -1,4 +1,4 @@
-/* formats/image/exif.h: the one thing of EXIF that changes a picture: which way is up. Private. */
+/* formats/image/exif.h: the orientation, the only EXIF entry that changes a picture. Private. */
 #ifndef MRI_EXIF_H
 #define MRI_EXIF_H
 

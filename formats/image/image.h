@@ -1,12 +1,12 @@
-/* formats/image/image.h: what a picture's bytes say before it is decoded. Private.
+/* formats/image/image.h: what is known about a picture before it is decoded. Private.
  *
- * Takes the bytes of a JPEG or PNG, or of what was taken for one; any bytes are safe. Gives size, kind and
- * orientation (public: mr_image_header_parse()), and
+ * Takes the bytes of a JPEG or PNG; any bytes are safe. Gives size, kind and orientation (public:
+ * mr_image_header_parse()), and
  *   jpeg_frame.h     a JPEG's markers
  *   jpeg_entry.h     entry points into it
  *   coef.h           its coefficients, packed
- *   picture_kind.h   what it is when it is no picture
- * Decodes nothing: that is pipeline/decode. Formats and pipeline may use it; it knows neither. */
+ *   picture_kind.h   what it is when it is not a picture
+ * Decodes nothing: that is pipeline/decode. Callers: formats and pipeline; it knows neither. */
 #ifndef MRI_IMAGE_H
 #define MRI_IMAGE_H
 

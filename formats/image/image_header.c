@@ -203,10 +203,10 @@ static int png_parse(const uint8_t *p, size_t bytes, mr_image_header *out, mr_er
     if (mri_be32(p + 8) != 13 || memcmp(p + 12, "IHDR", 4) != 0)
         return mr_error_set(err, MR_EFORMAT,
                             "PNG: expected an IHDR chunk of 13 bytes at byte 8, found another");
-    const uint32_t told = mri_be32(p + 29), found = crc32_iso(p + 12, 17);
-    if (told != found)
-        return mr_error_set(err, MR_EFORMAT, "PNG: IHDR states CRC %08x, its bytes have %08x: damaged", told,
-                            found);
+    const uint32_t stated = mri_be32(p + 29), found = crc32_iso(p + 12, 17);
+    if (stated != found)
+        return mr_error_set(err, MR_EFORMAT, "PNG: IHDR states CRC %08x, its bytes have %08x: damaged",
+                            stated, found);
     const int rc = ihdr_parse(p + 16, out, err);
     if (rc == MR_OK) out->orientation = png_orientation(p, bytes);
     return rc;

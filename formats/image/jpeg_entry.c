@@ -174,10 +174,10 @@ int mri_jpeg_entries_open(mri_jpeg_entries *t, const void *payload, size_t bytes
         return mr_error_set(err, MR_EFORMAT,
                             "entry points: %zu bytes do not hold the %u x %u entries their head speaks of",
                             bytes, t->per_row, f->mcus_high);
-    const uint32_t told = mri_le32(p + 16), found = mr_crc32c(0, jpeg, layout->scan[0].begin);
-    if (told == found) return MR_OK;
+    const uint32_t stated = mri_le32(p + 16), found = mr_crc32c(0, jpeg, layout->scan[0].begin);
+    if (stated == found) return MR_OK;
     return mr_error_set(err, MR_EFORMAT,
-                        "entry points: made for a JPEG whose head has CRC %08x; this one has %08x", told,
+                        "entry points: made for a JPEG whose head has CRC %08x; this one has %08x", stated,
                         found);
 }
 

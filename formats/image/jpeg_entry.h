@@ -1,16 +1,16 @@
 /* formats/image/jpeg_entry.h: entry points: where decoding can begin inside an unchanged JPEG. Private.
  *
  * One every `gap` MCUs of each row of MCUs: the position of the next bit and the DC predictions. The bytes
- * are specified in formats/record/FORMAT.md, section 3. They are a hint that is never trusted: any bytes are
- * safe, and a decoder compares each entry it passes with where it really is. Only for pictures of one
- * scan. */
+ * are specified in formats/record/FORMAT.md, section 3. They are never trusted: any bytes are safe, and a
+ * decoder compares each entry that it passes with its own position. Only for pictures of one scan. */
 #ifndef MRI_JPEG_ENTRY_H
 #define MRI_JPEG_ENTRY_H
 
 #include "formats/image/jpeg_frame.h"
 
 #define MRI_JPEG_ENTRY_GAP                                                                                   \
-    16 /* MCUs: 0.9 % of the bytes of photographs, and on average 8 MCUs a row decoded for nothing */
+    16 /* in MCUs: costs 0.9 % of the bytes of photographs, and on average 8 MCUs a row are decoded in vain  \
+        */
 #define MRI_JPEG_ENTRY_COMPONENTS 3
 
 /* Just before an MCU; behind the restart marker when one is due there. */
@@ -20,7 +20,7 @@ typedef struct mri_jpeg_entry {
     int32_t dc[MRI_JPEG_ENTRY_COMPONENTS];
 } mri_jpeg_entry;
 
-/* Entry points of one picture, looked at. payload stays the caller's. */
+/* Parsed entry points of one picture. The caller keeps payload. */
 typedef struct mri_jpeg_entries {
     const uint8_t *fields;
     size_t field_bytes;

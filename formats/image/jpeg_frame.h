@@ -1,10 +1,9 @@
-/* formats/image/jpeg_frame.h: what a JPEG's markers say, checked: sizes, sampling, tables, where the scans
- * are. Private.
+/* formats/image/jpeg_frame.h: the content of a JPEG's markers, checked: sizes, sampling, tables, positions of
+ * the scans. Private.
  *
- * The parser allocates nothing and keeps no pointer out of the data. A frame is all copied; a layout's scans
- * point at the Huffman tables where they lie.
- * Source: ITU-T T.81 (B.2 markers, A.1 and A.2 components, data units and MCUs), T.871 (JFIF), Adobe TN 5116
- * (APP14). */
+ * The parser allocates nothing and keeps no pointer other than into the data. A frame is all copied; a
+ * layout's scans point at the Huffman tables where they lie. Source: ITU-T T.81 (B.2 markers, A.1 and A.2
+ * components, data units and MCUs), T.871 (JFIF), Adobe TN 5116 (APP14). */
 #ifndef MRI_JPEG_FRAME_H
 #define MRI_JPEG_FRAME_H
 
@@ -36,8 +35,8 @@ typedef struct mri_jpeg_component {
                                                     began */
 } mri_jpeg_component;
 
-/* A picture as blocks of coefficients: everything about it but the coefficients. Sampling factors are reduced
- * by nothing: h_max and v_max are the largest that occur. */
+/* A picture as blocks of coefficients: everything but the coefficients. Sampling factors are not reduced:
+ * h_max and v_max are the largest that occur. */
 typedef struct mri_jpeg_frame {
     uint32_t width, height; /* as stored, 1..65535 */
     uint32_t component_count;
@@ -48,14 +47,14 @@ typedef struct mri_jpeg_frame {
     mri_jpeg_component component[MRI_JPEG_MAX_COMPONENTS];
 } mri_jpeg_frame;
 
-/* Which blocks of a component are wanted: columns [x0, x1), rows [y0, y1), inside blocks_wide x blocks_high.
- * Empty when x0 == x1: the component is not wanted at all. */
+/* The requested blocks of a component: columns [x0, x1), rows [y0, y1), inside blocks_wide x blocks_high.
+ * Empty when x0 == x1: the component is not needed. */
 typedef struct mri_block_window {
     uint32_t x0, x1, y0, y1;
 } mri_block_window;
 
-/* Where a row of wanted blocks goes: block x of block row y to coef[(y - first row of this MCU row that is
- * wanted) * pitch + x - x0], all 64 coefficients written, quantised, natural order; last[same place] is the
+/* Where a row of requested blocks is written: block x of block row y to coef[(y - first requested row of this
+ * MCU row) * pitch + x - x0], all 64 coefficients written, quantised, natural order; last[same place] is the
  * zigzag position of its last coefficient that may be other than 0: 0 promises that only the first (DC) may
  * be. */
 typedef struct mri_block_rows {
@@ -86,17 +85,17 @@ typedef struct mri_jpeg_layout {
 } mri_jpeg_layout;
 
 /* Walk the markers of a sequential Huffman-coded picture of 8 bits and 1 or 3 components: up to the first
- * scan when that brings all components (its bytes are not looked at, but an end marker must be behind them),
- * else to the end.
+ * scan when it has all components (its bytes are not parsed, but an end marker must follow them), else to the
+ * end.
  * MR_OK            *out is filled
  * MR_EUNSUPPORTED  another kind of JPEG, or an oddity that libjpeg is to judge
  * MR_EFORMAT       damaged; libjpeg would fail or warn as well */
 int mri_jpeg_layout_parse(mri_jpeg_layout *out, const void *data, size_t bytes, mr_error *err);
 
-/* Whether an end marker stands somewhere in these bytes, which follow a header. */
+/* Is there an end marker in these bytes, which follow a header? */
 bool mri_jpeg_has_end_marker(const uint8_t *from, size_t bytes);
 
-/* Walk what stands behind the last scan, from at to the end marker. Returns as above. */
+/* Walk what follows the last scan, from `at` to the end marker. Returns as above. */
 int mri_jpeg_tail_check(const void *data, size_t bytes, size_t at, mr_error *err);
 
 #endif

@@ -1,13 +1,13 @@
-/* formats/image/picture_kind.h: what stands where a JPEG or PNG was expected, for the message. Private. */
+/* formats/image/picture_kind.h: names what was found where a JPEG or PNG was expected, for messages.
+ * Private. */
 #ifndef MRI_PICTURE_KIND_H
 #define MRI_PICTURE_KIND_H
 
 #include "base/util.h"
 
-/* What these bytes, the first of a file or all of it, look like, with what to do about it where that is
- * known: "a GIF picture: convert it to JPEG or PNG"; where nothing is known, "bytes 01 02 ...". They are
- * neither JPEG nor PNG (mr_image_sniff()). buf is written where the text is not a fixed one; the result is
- * buf or static. */
+/* Describe these bytes, the first of a file or all of it, which are neither JPEG nor PNG (mr_image_sniff()),
+ * and say what to do when that is known: "a GIF picture: convert it to JPEG or PNG"; for unknown content
+ * "bytes 01 02 ...". The result is buf or a static text. */
 #define MRI_PICTURE_KIND_BYTES 256 /* of buf: always enough */
 const char *mri_picture_kind(const void *data, size_t bytes, char buf[MRI_PICTURE_KIND_BYTES]);
 

@@ -13,7 +13,7 @@ enum {
     MRI_MREC_BLOCK = 4096,
     MRI_MREC_MAJOR = 1,
     MRI_MREC_MINOR = 1,
-    MRI_MREC_HEADER_BYTES = 160, /* bytes of the header block that mean something in versions 1.0 and 1.1 */
+    MRI_MREC_HEADER_BYTES = 160, /* bytes of the header block in use in versions 1.0 and 1.1 */
     MRI_MREC_COMPLETE = 1,       /* flag: mr_writer_finish() has written index and header */
     MRI_MREC_COEF = 2,           /* flag, from 1.1 on: there are records with coefficients */
     MRI_RECORD_HEAD = 40,        /* bytes of a record header before its field entries */
@@ -42,9 +42,9 @@ typedef struct mri_mrec_header {
 
 bool mri_mrec_magic(const void *data, size_t bytes);
 void mri_mrec_header_encode(const mri_mrec_header *h, uint8_t block[MRI_MREC_BLOCK]);
-/* Magic, version and checksum only: enough to tell what an unfinished file was started with. */
+/* Magic, version and checksum only: enough to know the settings of an unfinished file. */
 int mri_mrec_header_decode(const uint8_t block[MRI_MREC_BLOCK], mri_mrec_header *out, mr_error *err);
-/* Every offset and length of a finished file against each other and against its size. */
+/* Check all offsets and lengths of a finished file against each other and against its size. */
 int mri_mrec_header_check(const mri_mrec_header *h, uint64_t file_bytes, mr_error *err);
 
 static inline uint64_t mri_index_pages(uint64_t count)
@@ -65,13 +65,13 @@ typedef struct mri_meta {
 } mri_meta;
 
 void mri_meta_fini(mri_meta *m);
-/* Everything before the data, from what the writer was given: header of an unfinished file, sections,
+/* Write everything before the data from the writer's arguments: header of an unfinished file, sections,
  * padding. */
 int mri_meta_encode(const mri_meta *m, uint32_t record_align, mri_mrec_header *h, uint8_t **out,
                     mr_error *err);
 /* Copy and check what the writer was given. */
 int mri_meta_copy(mri_meta *out, const mr_writer_config *cfg, mr_error *err);
-/* Read and check the sections an already checked header names, the zeros between them included. */
+/* Read and check the sections that a checked header names, including the zeros between them. */
 int mri_meta_read(mri_meta *out, int fd, const char *path, const mri_mrec_header *h, mr_error *err);
 bool mri_all_zero(const void *data, size_t bytes);
 
@@ -95,8 +95,8 @@ bool mri_record_measure(const mr_value *values, uint32_t count, mri_record_size 
  * CRC. */
 uint32_t mri_record_encode(const mr_value *values, uint32_t count, uint64_t source_index,
                            const mri_record_size *size, uint8_t *buf);
-/* Sizes a record claims, from its first MRI_RECORD_HEAD bytes; false when this is no record header. Claims
- * only: the checksum covers more than these bytes. */
+/* Sizes that a record states in its first MRI_RECORD_HEAD bytes; false when these are not a record header.
+ * They are not verified: the checksum covers more than these bytes. */
 bool mri_record_peek(const uint8_t *head, mri_record_size *out);
 /* Check everything a record says about itself and split it into values that point into data. */
 int mri_record_parse(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out,
@@ -117,10 +117,9 @@ typedef struct mri_lengths {
     uint64_t fixed_bytes; /* of a record without its elements */
 } mri_lengths;
 
-/* The field that alone differs in size from record to record and is a tensor; -1: there is none, or it is not
- * alone. */
+/* The one field whose size differs from record to record, when it is a tensor; -1: none, or more than one. */
 int mri_lengths_field(const mr_field *fields, uint32_t count);
-/* False when sizes of records with these fields do not tell lengths. */
+/* False when lengths do not follow from the sizes of records with these fields. */
 bool mri_lengths_of(const mr_field *fields, uint32_t count, mri_lengths *out);
 /* Elements in a record of this size, taken to have one dimension; any number of bytes gives a number. */
 uint32_t mri_lengths_elements(const mri_lengths *l, uint64_t record_bytes);
@@ -134,7 +133,7 @@ typedef struct mri_index_entry {
 
 void mri_index_put(uint8_t *page, uint32_t slot, const mri_index_entry *e);
 void mri_index_get(const uint8_t *page, uint32_t slot, mri_index_entry *out);
-/* Number and checksum into a page whose entries are in place. */
+/* Write number and checksum into a page whose entries are complete. */
 void mri_index_seal(uint8_t *page, uint64_t number, uint32_t entries);
 int mri_index_check(const uint8_t *page, uint64_t number, uint32_t entries, mr_error *err);
 static inline uint32_t mri_index_entries(uint64_t count, uint64_t page)
@@ -156,10 +155,10 @@ int mri_index_walk_end(const mri_index_walk *w, mr_error *err);
 
 /* The data set's fingerprint: schema, classes, then (bytes, label, header CRC) of each record. Alignment and
  * provenance do not change which data set it is. */
-typedef struct mri_print mri_print;
-mri_print *mri_print_create(uint32_t schema_crc, uint32_t classes_crc); /* NULL: no memory */
-void mri_print_destroy(mri_print *p);
-void mri_print_add(mri_print *p, const mri_index_entry *e);
-uint64_t mri_print_value(const mri_print *p);
+typedef struct mri_fingerprint mri_fingerprint;
+mri_fingerprint *mri_fingerprint_create(uint32_t schema_crc, uint32_t classes_crc); /* NULL: no memory */
+void mri_fingerprint_destroy(mri_fingerprint *p);
+void mri_fingerprint_add(mri_fingerprint *p, const mri_index_entry *e);
+uint64_t mri_fingerprint_value(const mri_fingerprint *p);
 
 #endif

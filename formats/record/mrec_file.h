@@ -11,7 +11,7 @@ struct mr_mrec {
     mri_meta meta;
     mr_mrec_info info;
     char *path;
-    int fd;                  /* of a remote file its own: not to be read without mri_mrec_pread() or a want */
+    int fd;                  /* of a remote file: read it with mri_mrec_pread() or after a request only */
     mri_remote_file *remote; /* NULL: a local file. Outlives this */
     uint8_t *index;          /* all pages, checked; NULL: read page by page */
 };

@@ -102,16 +102,16 @@ int mri_index_walk_end(const mri_index_walk *w, mr_error *err)
 }
 
 /* ---- fingerprint ---- */
-struct mri_print {
+struct mri_fingerprint {
     XXH3_state_t *state;
     uint64_t count;
 };
 
-mri_print *mri_print_create(uint32_t schema_crc, uint32_t classes_crc)
+mri_fingerprint *mri_fingerprint_create(uint32_t schema_crc, uint32_t classes_crc)
 {
-    mri_print *p = malloc(sizeof *p);
+    mri_fingerprint *p = malloc(sizeof *p);
     if (!p) return NULL;
-    *p = (mri_print){.state = XXH3_createState()};
+    *p = (mri_fingerprint){.state = XXH3_createState()};
     if (!p->state) {
         free(p);
         return NULL;
@@ -124,14 +124,14 @@ mri_print *mri_print_create(uint32_t schema_crc, uint32_t classes_crc)
     return p;
 }
 
-void mri_print_destroy(mri_print *p)
+void mri_fingerprint_destroy(mri_fingerprint *p)
 {
     if (!p) return;
     XXH3_freeState(p->state);
     free(p);
 }
 
-void mri_print_add(mri_print *p, const mri_index_entry *e)
+void mri_fingerprint_add(mri_fingerprint *p, const mri_index_entry *e)
 {
     uint8_t bytes[20];
     mri_put_le64(bytes, e->bytes);
@@ -141,4 +141,7 @@ void mri_print_add(mri_print *p, const mri_index_entry *e)
     p->count++;
 }
 
-uint64_t mri_print_value(const mri_print *p) { return mri_mix64(XXH3_64bits_digest(p->state) ^ p->count); }
+uint64_t mri_fingerprint_value(const mri_fingerprint *p)
+{
+    return mri_mix64(XXH3_64bits_digest(p->state) ^ p->count);
+}

@@ -11,7 +11,7 @@
 #include "base/util.h"
 #include "formats/record/mrec_file.h"
 
-static int told(const mr_mrec *m, mr_error *err, int code, uint64_t offset, uint64_t record)
+static int error_at(const mr_mrec *m, mr_error *err, int code, uint64_t offset, uint64_t record)
 {
     mr_error_at(err, m->path, offset, record);
     return code;
@@ -26,12 +26,12 @@ int mri_mrec_pread(const mr_mrec *m, void *data, size_t bytes, uint64_t offset, 
 static int open_file(mr_mrec *m, uint64_t *bytes, mr_error *err)
 {
     m->fd = open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe in its place must not make us wait */
-    if (m->fd < 0) return told(m, err, mr_error_sys(err, errno, "cannot open"), MR_NOWHERE, MR_NOWHERE);
+    if (m->fd < 0) return error_at(m, err, mr_error_sys(err, errno, "cannot open"), MR_NOWHERE, MR_NOWHERE);
     struct stat st;
     if (fstat(m->fd, &st) != 0)
-        return told(m, err, mr_error_sys(err, errno, "cannot look at it"), MR_NOWHERE, MR_NOWHERE);
+        return error_at(m, err, mr_error_sys(err, errno, "cannot look at it"), MR_NOWHERE, MR_NOWHERE);
     if (!S_ISREG(st.st_mode))
-        return told(m, err, mr_error_set(err, MR_EFORMAT, "not a regular file"), MR_NOWHERE, MR_NOWHERE);
+        return error_at(m, err, mr_error_set(err, MR_EFORMAT, "not a regular file"), MR_NOWHERE, MR_NOWHERE);
     *bytes = (uint64_t)st.st_size;
     return MR_OK;
 }
@@ -39,27 +39,27 @@ static int open_file(mr_mrec *m, uint64_t *bytes, mr_error *err)
 static int read_header(mr_mrec *m, uint64_t file_bytes, mr_error *err)
 {
     if (file_bytes < MRI_MREC_BLOCK)
-        return told(m, err,
-                    mr_error_set(err, MR_EFORMAT,
-                                 "too short for a .mrec file: expected at least %d bytes, found %llu",
-                                 MRI_MREC_BLOCK, (unsigned long long)file_bytes),
-                    0, MR_NOWHERE);
+        return error_at(m, err,
+                        mr_error_set(err, MR_EFORMAT,
+                                     "too short for a .mrec file: expected at least %d bytes, found %llu",
+                                     MRI_MREC_BLOCK, (unsigned long long)file_bytes),
+                        0, MR_NOWHERE);
     uint8_t block[MRI_MREC_BLOCK];
     int rc = mri_mrec_pread(m, block, sizeof block, 0, err);
     if (rc) return rc;
     rc = mri_mrec_header_decode(block, &m->h, err);
     if (!rc) rc = mri_mrec_header_check(&m->h, file_bytes, err);
-    return rc ? told(m, err, rc, MR_NOWHERE, MR_NOWHERE) : MR_OK;
+    return rc ? error_at(m, err, rc, MR_NOWHERE, MR_NOWHERE) : MR_OK;
 }
 
 /* All of it lies in front of the data. */
 static int read_meta(mr_mrec *m, mr_error *err)
 {
-    mri_want w = {0};
-    const int here = m->remote ? mri_remote_hold(&w, m->remote, 0, m->h.data_offset, err) : MR_OK;
+    mri_block_request w = {0};
+    const int here = m->remote ? mri_remote_pin(&w, m->remote, 0, m->h.data_offset, err) : MR_OK;
     if (here) return here;
     const int rc = mri_meta_read(&m->meta, m->fd, m->path, &m->h, err);
-    if (m->remote) mri_want_end(&w);
+    if (m->remote) mri_block_request_end(&w);
     return rc;
 }
 
@@ -73,12 +73,12 @@ static int check_page(const mr_mrec *m, uint64_t page, const uint8_t *bytes, mri
 {
     const uint32_t entries = mri_index_entries(m->h.count, page);
     const int rc = mri_index_check(bytes, page, entries, err);
-    if (rc) return told(m, err, rc, page_offset(m, page), MR_NOWHERE);
+    if (rc) return error_at(m, err, rc, page_offset(m, page), MR_NOWHERE);
     for (uint32_t slot = 0; slot < entries; slot++) {
         mri_index_entry e;
         mri_index_get(bytes, slot, &e);
         const int wrong = mri_index_walk_step(walk, &e, err);
-        if (wrong) return told(m, err, wrong, page_offset(m, page), page * MRI_INDEX_PER_PAGE + slot);
+        if (wrong) return error_at(m, err, wrong, page_offset(m, page), page * MRI_INDEX_PER_PAGE + slot);
     }
     return MR_OK;
 }
@@ -87,10 +87,10 @@ static int load_index(mr_mrec *m, mr_error *err)
 {
     m->index = malloc(m->h.index_bytes ? (size_t)m->h.index_bytes : 1);
     if (!m->index)
-        return told(m, err,
-                    mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of index",
-                                 (unsigned long long)m->h.index_bytes),
-                    MR_NOWHERE, MR_NOWHERE);
+        return error_at(m, err,
+                        mr_error_set(err, MR_ENOMEM, "no memory for %llu bytes of index",
+                                     (unsigned long long)m->h.index_bytes),
+                        MR_NOWHERE, MR_NOWHERE);
     int rc = mri_mrec_pread(m, m->index, (size_t)m->h.index_bytes, m->h.index_offset, err);
     mri_index_walk walk;
     mri_index_walk_init(&walk, &m->h);
@@ -99,7 +99,7 @@ static int load_index(mr_mrec *m, mr_error *err)
         rc = check_page(m, page, m->index + page * MRI_MREC_BLOCK, &walk, err);
     if (rc) return rc;
     rc = mri_index_walk_end(&walk, err);
-    return rc ? told(m, err, rc, 96, MR_NOWHERE) : MR_OK;
+    return rc ? error_at(m, err, rc, 96, MR_NOWHERE) : MR_OK;
 }
 
 static void fill_info(mr_mrec *m)
@@ -184,9 +184,9 @@ uint64_t mri_mrec_memory_bytes(const mr_mrec *m)
 int mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_error *err)
 {
     if (record >= m->h.count)
-        return told(m, err,
-                    mr_error_set(err, MR_EINVAL, "there are %llu records", (unsigned long long)m->h.count),
-                    MR_NOWHERE, record);
+        return error_at(
+            m, err, mr_error_set(err, MR_EINVAL, "there are %llu records", (unsigned long long)m->h.count),
+            MR_NOWHERE, record);
     const uint64_t page = record / MRI_INDEX_PER_PAGE;
     const uint32_t slot = (uint32_t)(record % MRI_INDEX_PER_PAGE);
     if (m->index) {
@@ -197,13 +197,13 @@ int mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_e
     int rc = mri_mrec_pread(m, bytes, sizeof bytes, page_offset(m, page), err);
     if (rc) return rc;
     rc = mri_index_check(bytes, page, mri_index_entries(m->h.count, page), err);
-    if (rc) return told(m, err, rc, page_offset(m, page), record);
+    if (rc) return error_at(m, err, rc, page_offset(m, page), record);
     mri_index_get(bytes, slot, out);
     const uint64_t data_end = m->h.data_offset + m->h.data_bytes;
     if (out->offset < m->h.data_offset || out->offset > data_end || out->bytes > data_end - out->offset ||
         out->bytes > m->h.record_bytes_max || out->offset % m->h.record_align != 0) {
         rc = mr_error_set(err, MR_EFORMAT, "the index places the record outside the data");
-        return told(m, err, rc, page_offset(m, page), record);
+        return error_at(m, err, rc, page_offset(m, page), record);
     }
     return MR_OK;
 }
@@ -237,7 +237,7 @@ static int placed(const mr_mrec *m, uint64_t record, int code, mr_error *err)
     mri_index_entry e;
     if (err && mri_mrec_entry(m, record, &e, NULL) == MR_OK)
         mr_error_at(err, NULL, e.offset + (err->offset == MR_NOWHERE ? 0 : err->offset), MR_NOWHERE);
-    return told(m, err, code, MR_NOWHERE, record);
+    return error_at(m, err, code, MR_NOWHERE, record);
 }
 
 int mr_mrec_parse(const mr_mrec *m, uint64_t record, const void *data, size_t bytes, mr_sample *out,

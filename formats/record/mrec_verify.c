@@ -12,7 +12,7 @@ typedef struct check {
     const mr_mrec *m;
     mri_file_scan win;
     mri_index_walk walk;
-    mri_print *print;
+    mri_fingerprint *print;
     mr_verify_report *report;
     void *context;
     mr_verify_result *result;
@@ -36,7 +36,7 @@ static bool is_finding(int code)
     return code == MR_EFORMAT || code == MR_ECHECKSUM || code == MR_ELIMIT || code == MR_EUNSUPPORTED;
 }
 
-static void tell_text(check *c, uint64_t offset, uint64_t record, const char *text)
+static void report_text_at(check *c, uint64_t offset, uint64_t record, const char *text)
 {
     mr_error err = MR_ERROR_INIT;
     mr_error_set(&err, MR_EFORMAT, "%s", text);
@@ -49,7 +49,7 @@ static int check_zeros(check *c, uint64_t from, uint64_t to, uint64_t record, mr
     const uint8_t *p;
     const int rc = mri_file_scan_get(&c->win, from, (size_t)(to - from), &p, err);
     if (rc) return rc;
-    if (!mri_all_zero(p, (size_t)(to - from))) tell_text(c, from, record, "padding that is not zero");
+    if (!mri_all_zero(p, (size_t)(to - from))) report_text_at(c, from, record, "padding that is not zero");
     return MR_OK;
 }
 
@@ -114,10 +114,10 @@ static int check_record(check *c, uint64_t record, mri_index_entry *e, bool inde
     }
     if (!indexed) e->label = facts.label, e->header_crc = facts.header_crc;
     else if (e->label != facts.label || e->header_crc != facts.header_crc)
-        tell_text(c, e->offset, record,
-                  "the record is not the one the index knows here: label or header checksum differ");
+        report_text_at(c, e->offset, record,
+                       "the record is not the one the index knows here: label or header checksum differ");
     if (facts.source_index < *next_source || facts.source_index == UINT64_MAX)
-        tell_text(c, e->offset + 24, record, "the record's source index does not rise");
+        report_text_at(c, e->offset + 24, record, "the record's source index does not rise");
     else *next_source = facts.source_index + 1;
     return MR_OK;
 }
@@ -135,8 +135,8 @@ static int check_records(check *c, mr_error *err)
         if (!known) rc = record_says(c, &e, &known, err);
         if (rc) return rc;
         if (!known) {
-            tell_text(c, c->walk.next, record,
-                      "neither index nor record say where the next one is: the rest is not checked");
+            report_text_at(c, c->walk.next, record,
+                           "neither index nor record say where the next one is: the rest is not checked");
             c->stop = true;
             return MR_OK;
         }
@@ -144,7 +144,7 @@ static int check_records(check *c, mr_error *err)
         if (!rc) rc = check_record(c, record, &e, indexed, &next_source, err);
         if (rc) return rc;
         mri_index_walk_step(&c->walk, &e, NULL); /* holds: index_says or record_says checked it */
-        mri_print_add(c->print, &e);
+        mri_fingerprint_add(c->print, &e);
         c->result->records++;
     }
     return MR_OK;
@@ -159,22 +159,22 @@ static int check_end(check *c, mr_error *err)
     mr_error found = MR_ERROR_INIT;
     if (mri_index_walk_end(&c->walk, &found) != MR_OK) {
         tell(c, &found);
-    } else if (mri_print_value(c->print) != h->fingerprint) {
-        tell_text(c, 136, MR_NOWHERE, "the header's fingerprint is not that of the records");
+    } else if (mri_fingerprint_value(c->print) != h->fingerprint) {
+        report_text_at(c, 136, MR_NOWHERE, "the header's fingerprint is not that of the records");
     }
     return rc;
 }
 
 static int run(check *c, mr_error *err)
 {
-    c->print = mri_print_create(c->m->h.schema_crc, c->m->h.classes_crc);
+    c->print = mri_fingerprint_create(c->m->h.schema_crc, c->m->h.classes_crc);
     if (!c->print) return mr_error_set(err, MR_ENOMEM, "no memory to check a file");
     mri_file_scan_init(&c->win, c->m->fd, c->m->path, c->m->h.file_bytes);
     mri_index_walk_init(&c->walk, &c->m->h);
     int rc = check_records(c, err);
     if (!rc && !c->stop) rc = check_end(c, err);
     mri_file_scan_fini(&c->win);
-    mri_print_destroy(c->print);
+    mri_fingerprint_destroy(c->print);
     c->result->bytes = c->m->h.file_bytes;
     return rc;
 }

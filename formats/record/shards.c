@@ -179,8 +179,8 @@ static int write_lines(FILE *f, const char *list_path, const char *const *paths,
     return MR_OK;
 }
 
-static int write_aside(const char *part, const char *list_path, const char *const *paths,
-                       const uint64_t *counts, uint32_t path_count, mr_error *err)
+static int write_part_file(const char *part, const char *list_path, const char *const *paths,
+                           const uint64_t *counts, uint32_t path_count, mr_error *err)
 {
     FILE *f = fopen(part, "we");
     if (!f)
@@ -203,7 +203,7 @@ int mr_shards_write(const char *list_path, const char *const *paths, const uint6
     char part[PATH_MAX];
     if ((size_t)snprintf(part, sizeof part, "%s.part", list_path) >= sizeof part)
         return mr_error_set(err, MR_EINVAL, "the list's path is too long");
-    int rc = write_aside(part, list_path, paths, counts, path_count, err);
+    int rc = write_part_file(part, list_path, paths, counts, path_count, err);
     if (!rc && rename(part, list_path) != 0)
         rc = mri_error_place(err, mr_error_sys(err, errno, "cannot take this name"), list_path, MR_NOWHERE,
                              MR_NOWHERE);

@@ -20,7 +20,7 @@ typedef struct mri_shards {
 bool mri_shards_magic(const void *head, size_t bytes);
 int mri_shards_read(mri_shards *out, const char *list_path, mr_error *err);
 void mri_shards_fini(mri_shards *s);
-/* Where a shard is, from here; malloc'd. */
+/* The path of a shard, relative to the current folder; malloc'd. */
 char *mri_shards_resolve(const char *list_path, const char *shard_path);
 
 #endif

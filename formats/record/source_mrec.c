@@ -86,7 +86,7 @@ static uint32_t classes_in_index(const set *s)
         for (uint64_t record = 0; record < s->file[k]->h.count; record++) {
             mri_index_entry e;
             if (mri_mrec_entry(s->file[k], record, &e, NULL) != MR_OK || e.label < 0 ||
-                e.label >= MRI_MOST_CLASSES)
+                e.label >= MRI_MAX_CLASSES)
                 return 0;
             if (e.label >= classes) classes = (uint32_t)e.label + 1;
         }
@@ -225,8 +225,8 @@ static int shards_open(mr_source *src, const mr_source_config *cfg, mr_error *er
 static uint32_t shard_of(const set *s, uint64_t sample)
 {
     uint32_t low = 0, high = s->count - 1;
-    while (low < high) { /* the last shard that begins at or before the sample; empty ones share their start
-                          */
+    /* the last shard that begins at or before the sample; empty ones share their start */
+    while (low < high) {
         const uint32_t mid = low + (high - low + 1) / 2;
         if (s->start[mid] <= sample) low = mid;
         else high = mid - 1;

@@ -80,7 +80,7 @@ static char *join(const char *path, const char *end)
 static void destroy(mr_writer *w)
 {
     mri_index_log_fini(&w->log);
-    mri_print_destroy(w->print);
+    mri_fingerprint_destroy(w->print);
     if (w->fd >= 0) close(w->fd);
     mri_meta_fini(&w->meta);
     free(w->prefix);
@@ -91,7 +91,7 @@ static void destroy(mr_writer *w)
     free(w);
 }
 
-static int told(mr_error *err, int code, const char *path)
+static int error_at(mr_error *err, int code, const char *path)
 {
     mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     return code;
@@ -107,7 +107,7 @@ static int prepare(mr_writer *w, const char *path, const mr_writer_config *cfg, 
     w->part = join(path, ".part");
     w->spill = join(path, ".index");
     w->buf = mri_alloc_aligned(MRI_MREC_BLOCK, BUFFER_BYTES);
-    w->print = mri_print_create(w->h.schema_crc, w->h.classes_crc);
+    w->print = mri_fingerprint_create(w->h.schema_crc, w->h.classes_crc);
     if (!w->path || !w->part || !w->spill || !w->buf || !w->print)
         return mr_error_set(err, MR_ENOMEM, "no memory for a writer");
     w->force = cfg->force;
@@ -122,7 +122,7 @@ static int begin(mr_writer *w, bool resume, mr_error *err)
     int rc = resume ? mri_writer_resume(w, err) : MR_OK;
     if (rc) return rc;
     if (ftruncate(w->fd, w->h.count > 0 ? (off_t)w->end : 0) != 0)
-        return told(err, mr_error_sys(err, errno, "cannot cut the file aside"), w->part);
+        return error_at(err, mr_error_sys(err, errno, "cannot cut the file aside"), w->part);
     return mri_pwrite_all(w->fd, w->prefix, (size_t)w->h.data_offset, 0, w->part, err);
 }
 
@@ -132,9 +132,9 @@ static int open_writer(mr_writer *w, const char *path, const mr_writer_config *c
     if (align != 0 && (align < 8 || align > MRI_MREC_BLOCK || (align & (align - 1))))
         return mr_error_set(err, MR_EINVAL,
                             "record alignment %u: expected a power of two from 8 to 4096, or 0", align);
-    int rc = mri_aside_refuse(path, cfg->force, err);
+    int rc = mri_atomic_file_check_target(path, cfg->force, err);
     if (!rc) rc = prepare(w, path, cfg, err);
-    if (!rc) rc = mri_aside_open(&w->fd, w->part, err);
+    if (!rc) rc = mri_atomic_file_open(&w->fd, w->part, err);
     if (!rc) rc = begin(w, cfg->resume, err);
     return rc;
 }
@@ -167,7 +167,7 @@ int mri_writer_accept(mr_writer *w, uint64_t offset, const mri_record_facts *fac
     const mri_index_entry e = {offset, facts->bytes, facts->label, facts->header_crc};
     const int rc = mri_index_log_add(&w->log, &e, err);
     if (rc) return rc;
-    mri_print_add(w->print, &e);
+    mri_fingerprint_add(w->print, &e);
     w->align = mri_writer_align(w, facts->bytes);
     w->end = offset + facts->bytes;
     w->h.count++;
@@ -259,7 +259,7 @@ uint64_t mr_writer_record_bytes(const mr_writer *w, const mr_value *values)
 static int sync_part(mr_writer *w, mr_error *err)
 {
     if (fsync(w->fd) == 0) return MR_OK;
-    return told(err, mr_error_sys(err, errno, "cannot sync"), w->part);
+    return error_at(err, mr_error_sys(err, errno, "cannot sync"), w->part);
 }
 
 static int put_index(mr_writer *w, mr_error *err)
@@ -281,7 +281,7 @@ static int put_header(mr_writer *w, mr_error *err)
     uint8_t block[MRI_MREC_BLOCK];
     w->h.flags |= MRI_MREC_COMPLETE | (w->coef ? MRI_MREC_COEF : 0);
     w->h.record_align = w->align ? w->align : 8;
-    w->h.fingerprint = mri_print_value(w->print);
+    w->h.fingerprint = mri_fingerprint_value(w->print);
     mri_mrec_header_encode(&w->h, block);
     return mri_pwrite_all(w->fd, block, sizeof block, 0, w->part, err);
 }
@@ -294,7 +294,7 @@ int mr_writer_finish(mr_writer *w, mr_error *err)
     if (!rc) rc = sync_part(w, err);
     if (!rc) rc = put_header(w, err);
     if (!rc) rc = sync_part(w, err);
-    if (!rc) rc = mri_aside_take_name(w->part, w->path, w->force, err);
+    if (!rc) rc = mri_atomic_file_commit(w->part, w->path, w->force, err);
     if (!rc) rc = mri_sync_folder_of(w->path, err);
     destroy(w);
     return rc;

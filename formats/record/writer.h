@@ -14,13 +14,13 @@ typedef struct mri_index_log {
     uint64_t number;  /* of the page being filled */
     uint64_t spilled; /* bytes in fd */
     int fd;           /* -1 until the first spill */
-    const char *path; /* name the file has for a moment; borrowed */
+    const char *path; /* name that the file has for a moment; borrowed */
 } mri_index_log;
 
 int mri_index_log_init(mri_index_log *log, const char *path, mr_error *err);
 void mri_index_log_fini(mri_index_log *log);
 int mri_index_log_add(mri_index_log *log, const mri_index_entry *e, mr_error *err);
-/* Every page in order through put, the last one sealed first. */
+/* Pass all pages in order to put(); the last one is sealed first. */
 int mri_index_log_emit(mri_index_log *log,
                        int (*put)(void *to, const void *data, size_t bytes, mr_error *err), void *to,
                        mr_error *err);
@@ -40,8 +40,8 @@ struct mr_writer {
     size_t filled;
     uint64_t buf_at; /* file offset of buf[0] */
     mri_index_log log;
-    mri_print *print;
-    mr_error failure; /* code != 0: a write failed and the writer is of no more use */
+    mri_fingerprint *print;
+    mr_error failure; /* code != 0: a write failed, and every later call fails */
 };
 
 static inline uint32_t mri_writer_align(const mr_writer *w, uint64_t record_bytes)
@@ -53,8 +53,8 @@ static inline uint32_t mri_writer_align(const mr_writer *w, uint64_t record_byte
 /* A record now lies at offset: keep its facts. */
 int mri_writer_accept(mr_writer *w, uint64_t offset, const mri_record_facts *facts, mr_error *err);
 
-/* Take over the whole records of the file aside and cut what follows them. An aside that was never properly
- * begun is emptied; one begun for other data is refused with MR_EEXIST. */
+/* Keep the complete records of the part file and cut off what follows them. A part file without a complete
+ * beginning is emptied; one that was begun for other data is refused with MR_EEXIST. */
 int mri_writer_resume(mr_writer *w, mr_error *err);
 
 #endif

@@ -34,7 +34,7 @@ static int read_part(const mri_recordio_input *in, uint64_t offset, part *out, m
         return wrong_at(err, offset);
     }
     const uint32_t word = mri_le32(p + 4);
-    *out = (part){word >> FLAG_SHIFT, word & MRI_RECORDIO_MOST_BYTES};
+    *out = (part){word >> FLAG_SHIFT, word & MRI_RECORDIO_MAX_BYTES};
     return MR_OK;
 }
 
@@ -62,7 +62,8 @@ static int check_inside(const mri_recordio_input *in, uint64_t offset, const par
     return wrong_at(err, offset + MAGIC_BYTES);
 }
 
-int mri_recordio_look(const mri_recordio_input *in, uint64_t offset, mri_recordio_record *out, mr_error *err)
+int mri_recordio_read_headers(const mri_recordio_input *in, uint64_t offset, mri_recordio_record *out,
+                              mr_error *err)
 {
     *out = (mri_recordio_record){.offset = offset};
     part p = {0};

@@ -4,9 +4,9 @@
  *   | magic 0xced7230a | flag << 29 | length | data, length bytes | zeros up to a multiple of 4 |
  * little-endian
  *
- * A reader that starts anywhere looks for the magic at multiples of 4, so data that holds it there is split:
- * the magic is left out and the parts around it get flag 1 (first), 2, 3 (last); 0 is a whole record. Joining
- * puts the magic back between the parts.
+ * Readers may start anywhere and search for the magic at multiples of 4. Data that contains it there is
+ * therefore split: the magic is left out and the parts around it get flag 1 (first), 2, 3 (last); 0 is a
+ * whole record. Joining puts the magic back between the parts.
  *
  * What a picture record holds:   | count u32 | label f32 | id u64 | id2 u64 | f32 labels, count of them |
  * JPEG or PNG | With count 0 `label` is the label; with more the packed ones are, and `label` is 0.
@@ -21,13 +21,13 @@
 struct mri_source_ops; /* formats/source/source.h */
 extern const struct mri_source_ops mri_source_recordio;
 
-#define MRI_RECORDIO_MAGIC      0xced7230au
-#define MRI_RECORDIO_MOST_BYTES (((uint32_t)1 << 29) - 1) /* of one part, and so of what a writer takes */
+#define MRI_RECORDIO_MAGIC     0xced7230au
+#define MRI_RECORDIO_MAX_BYTES (((uint32_t)1 << 29) - 1) /* of one part, and so of what a writer takes */
 
 enum { MRI_RECORDIO_HEAD_BYTES = 8, MRI_PICTURE_HEAD_BYTES = 24 };
 
-/* Where records come from: bytes [offset, offset + bytes) of something end bytes long, valid until the next
- * call. It is only asked for what lies before end. */
+/* The input: bytes [offset, offset + bytes) of `end` bytes, valid until the next call. Nothing past end is
+ * requested. */
 typedef int mri_recordio_get(void *context, uint64_t offset, size_t bytes, const uint8_t **out,
                              mr_error *err);
 typedef struct mri_recordio_input {
@@ -43,9 +43,10 @@ typedef struct mri_recordio_record {
     uint64_t parts;
 } mri_recordio_record;
 
-/* Look at the headers of the record at offset. MR_EFORMAT, with the offset of what is wrong in err, or what
- * get() returned. */
-int mri_recordio_look(const mri_recordio_input *in, uint64_t offset, mri_recordio_record *out, mr_error *err);
+/* Read and check the headers of the record at offset. MR_EFORMAT with the offset of the error in err, or the
+ * code of get(). */
+int mri_recordio_read_headers(const mri_recordio_input *in, uint64_t offset, mri_recordio_record *out,
+                              mr_error *err);
 
 /* The first `bytes` <= data_bytes of a record's joined data, for one that look() found good. */
 int mri_recordio_copy(const mri_recordio_input *in, const mri_recordio_record *r, void *out, uint64_t bytes,
@@ -71,7 +72,7 @@ int mri_picture_head_parse(const void *data, uint64_t data_bytes, mri_picture_he
 /* label_count floats behind it when label_count > 0 (then h->label is not written). Returns out's end. */
 uint8_t *mri_picture_head_build(const mri_picture_head *h, const float *labels, uint8_t *out);
 
-/* Size of the record that holds this data, and the record. data_bytes <= MRI_RECORDIO_MOST_BYTES. */
+/* Size of the record that holds this data, and the record. data_bytes <= MRI_RECORDIO_MAX_BYTES. */
 uint64_t mri_recordio_bytes(const void *data, uint32_t data_bytes);
 uint8_t *mri_recordio_build(const void *data, uint32_t data_bytes, uint8_t *out);
 

@@ -22,7 +22,7 @@ typedef struct text {
 
 /* ---- names ---- */
 /* rec_path with its ending (and .gz before it) replaced; malloc'd. */
-static char *beside(const char *rec_path, const char *ending)
+static char *companion_path(const char *rec_path, const char *ending)
 {
     const char *slash = strrchr(rec_path, '/'), *name = slash ? slash + 1 : rec_path;
     size_t len = strlen(rec_path);
@@ -42,11 +42,11 @@ static char *beside(const char *rec_path, const char *ending)
 
 static const char *const endings[] = {".idx", ".lst"};
 
-uint64_t mri_rec_lists_print(const char *rec_path)
+uint64_t mri_rec_lists_fingerprint(const char *rec_path)
 {
     uint64_t print = 0;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(endings); k++) {
-        char *path = beside(rec_path, endings[k]);
+        char *path = companion_path(rec_path, endings[k]);
         struct stat st;
         if (path && stat(path, &st) == 0) {
             const uint64_t seen[] = {k + 1, (uint64_t)st.st_size, (uint64_t)st.st_mtim.tv_sec,
@@ -59,7 +59,7 @@ uint64_t mri_rec_lists_print(const char *rec_path)
 }
 
 /* ---- text ---- */
-static int told(mr_error *err, int code, const char *path)
+static int error_at(mr_error *err, int code, const char *path)
 {
     return mri_error_place(err, code, path, MR_NOWHERE, MR_NOWHERE);
 }
@@ -108,13 +108,13 @@ static int read_text(text *t, const char *path, const char *rec_path, const mr_s
     *t = (text){.path = path};
     if (strcmp(path, rec_path) == 0) return MR_OK;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe of that name: no waiting */
-    if (fd < 0) return errno == ENOENT ? MR_OK : told(err, mr_error_sys(err, errno, "cannot open"), path);
+    if (fd < 0) return errno == ENOENT ? MR_OK : error_at(err, mr_error_sys(err, errno, "cannot open"), path);
     int rc = read_open(t, fd, cfg, line_bytes, err);
     close(fd);
     if (!rc) return MR_OK;
     free(t->bytes);
     t->bytes = NULL;
-    return told(err, rc, path);
+    return error_at(err, rc, path);
 }
 
 /* Cut the next line that is not blank out of the text; NULL at the end. */
@@ -168,7 +168,7 @@ static int check_offset(const text *t, const mri_rec_offset *o, uint64_t rec_byt
             "remove it",
             o->line, (unsigned long long)o->offset);
     else return MR_OK;
-    return told(err, MR_EFORMAT, t->path);
+    return error_at(err, MR_EFORMAT, t->path);
 }
 
 static int parse_idx(mri_rec_lists *l, text *t, uint64_t rec_bytes, mr_error *err)
@@ -195,7 +195,7 @@ static int parse_idx(mri_rec_lists *l, text *t, uint64_t rec_bytes, mr_error *er
             "line %u: offset %llu stands in line %u already: expected each record once; make this index "
             "anew, or remove it",
             b->line, (unsigned long long)b->offset, a->line);
-        return told(err, MR_EFORMAT, t->path);
+        return error_at(err, MR_EFORMAT, t->path);
     }
     return MR_OK;
 }
@@ -261,7 +261,7 @@ static int parse_lst(mri_rec_lists *l, text *t, uint32_t label_at, mr_error *err
             "line %u: number %llu stands in line %u already: expected each picture once; correct or remove "
             "the list",
             b->line, (unsigned long long)b->index, a->line);
-        return told(err, MR_EFORMAT, t->path);
+        return error_at(err, MR_EFORMAT, t->path);
     }
     return MR_OK;
 }
@@ -287,8 +287,8 @@ static int read_lst(mri_rec_lists *l, const char *rec_path, uint32_t label_at, c
 int mri_rec_lists_read(mri_rec_lists *out, const char *rec_path, uint64_t rec_bytes, uint32_t label_at,
                        const mr_source_config *cfg, mr_error *err)
 {
-    *out =
-        (mri_rec_lists){.idx_path = beside(rec_path, endings[0]), .lst_path = beside(rec_path, endings[1])};
+    *out = (mri_rec_lists){.idx_path = companion_path(rec_path, endings[0]),
+                           .lst_path = companion_path(rec_path, endings[1])};
     int rc = out->idx_path && out->lst_path ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for a path");
     if (!rc) rc = read_idx(out, rec_path, rec_bytes, cfg, err);
     if (!rc) rc = read_lst(out, rec_path, label_at, cfg, err);

@@ -1,4 +1,4 @@
-/* formats/recordio/recordio_lists.h: the text files that lie beside a RecordIO file. Private.
+/* formats/recordio/recordio_lists.h: the companion text files of a RecordIO file. Private.
  *
  *   NAME.idx   key, tab, offset of a record in NAME.rec
  *   NAME.lst   index, tab, label (or several with tabs between), tab, path of the picture that was packed */
@@ -28,15 +28,15 @@ typedef struct mri_rec_lists {
     uint64_t entry_count;
 } mri_rec_lists;
 
-/* Read what lies beside rec_path. Checked here: each line by itself; that no offset comes twice, lies past
- * the end of the rec_bytes or between multiples of 4. label_at: which of several labels. */
+/* Read the companions of rec_path. Each line is checked by itself; no offset may occur twice, lie past
+ * rec_bytes, or between multiples of 4. label_at: which of several labels. */
 int mri_rec_lists_read(mri_rec_lists *out, const char *rec_path, uint64_t rec_bytes, uint32_t label_at,
                        const mr_source_config *cfg, mr_error *err);
 void mri_rec_lists_fini(mri_rec_lists *l);
 
 mri_rec_entry *mri_rec_lists_find(const mri_rec_lists *l, uint64_t index); /* NULL: not listed */
 
-/* A hash that changes when one of these files comes, goes or is written. */
-uint64_t mri_rec_lists_print(const char *rec_path);
+/* A hash that changes when one of these files is created, removed or written. */
+uint64_t mri_rec_lists_fingerprint(const char *rec_path);
 
 #endif

@@ -33,7 +33,7 @@ typedef struct recordio { /* fixed after open but for what the lock guards */
     const mr_source_config *cfg; /* during open */
     uint32_t label_at;           /* which of packed labels is the class */
     uint64_t relabelled;         /* during open: records with another label than the list */
-    char told[512];
+    char report_text[512];
     uint64_t joined_most; /* bytes that joined records may take */
     bool has_lock;
     pthread_mutex_t lock;
@@ -42,7 +42,7 @@ typedef struct recordio { /* fixed after open but for what the lock guards */
 } recordio;
 
 /* ---- recognise ---- */
-static bool begins_like_ours(const uint8_t *head, size_t bytes)
+static bool begins_like_recordio(const uint8_t *head, size_t bytes)
 {
     if (bytes < MRI_RECORDIO_HEAD_BYTES || mri_le32(head) != MRI_RECORDIO_MAGIC) return false;
     return mri_le32(head + 4) >> 29 <= 1;
@@ -50,8 +50,8 @@ static bool begins_like_ours(const uint8_t *head, size_t bytes)
 
 static bool recordio_probe(const mri_probe *p)
 {
-    if (p->is_folder) return mri_filelist_probe(p->path, begins_like_ours);
-    return begins_like_ours(p->inner, p->inner_bytes);
+    if (p->is_folder) return mri_filelist_probe(p->path, begins_like_recordio);
+    return begins_like_recordio(p->inner, p->inner_bytes);
 }
 
 /* ---- what a record says of itself ---- */
@@ -134,7 +134,7 @@ static int record_matches(const recordio *x, const mri_recordio_input *in, const
     mri_recordio_record r;
     stated f;
     *out = false;
-    int rc = mri_recordio_look(in, o->offset, &r, err);
+    int rc = mri_recordio_read_headers(in, o->offset, &r, err);
     if (!rc && r.bytes != end_of(l, k, in->end) - o->offset) return MR_OK;
     if (!rc) rc = look_inside(x, in, &r, &f, err);
     if (!rc) *out = f.sound && f.id == o->key && f.label == e->label;
@@ -224,7 +224,7 @@ static int index_from_records(recordio *x, mri_scan *s, const mri_rec_lists *l, 
     int rc = MR_OK;
     for (uint64_t at = 0; !rc && at < in.end; at += r.bytes, k++) {
         stated f = {0};
-        rc = mri_recordio_look(&in, at, &r, err);
+        rc = mri_recordio_read_headers(&in, at, &r, err);
         if (!rc) rc = look_inside(x, &in, &r, &f, err);
         if (rc) return mri_error_place(err, rc, file->path, MR_NOWHERE, file->first + k);
         compare_label(x, l, &f);
@@ -269,7 +269,7 @@ static int count_packed_labels(const recordio *x, uint32_t *out, mr_error *err)
     mri_recordio_input in = {get_from_file, &f, f.file->bytes};
     mri_recordio_record r;
     stated first = {0};
-    int rc = mri_recordio_look(&in, x->framed.offset[0], &r, err);
+    int rc = mri_recordio_read_headers(&in, x->framed.offset[0], &r, err);
     if (!rc) rc = look_inside(x, &in, &r, &first, err);
     *out = first.label_count;
     return rc ? mri_error_place(err, rc, f.file->path, MR_NOWHERE, 0) : MR_OK;
@@ -297,7 +297,7 @@ static int open_files(mr_source *src, recordio *x, mri_filelist *files, const mr
 {
     uint64_t settings = x->label_at;
     for (uint32_t k = 0; k < files->count; k++)
-        settings = mri_mix64(settings ^ mri_rec_lists_print(files->path[k]));
+        settings = mri_mix64(settings ^ mri_rec_lists_fingerprint(files->path[k]));
     const mri_framed_format format = {.name = "recordio",
                                       .version = INDEX_VERSION,
                                       .settings = settings,
@@ -329,17 +329,17 @@ static void tell(recordio *x, mr_source_info *info, uint32_t to_choose_from)
     const char *kept = info->told ? info->told : "";
     int n = 0;
     if (x->relabelled)
-        n = snprintf(x->told, sizeof x->told,
+        n = snprintf(x->report_text, sizeof x->report_text,
                      "%llu records have another label than the list beside them says: theirs are used",
                      (unsigned long long)x->relabelled);
     if (to_choose_from > 1)
-        n += snprintf(x->told + n, sizeof x->told - (size_t)n,
+        n += snprintf(x->report_text + n, sizeof x->report_text - (size_t)n,
                       "%s%u labels a record; the first is the class: --label-key K takes "
                       "another, counted from 0",
                       n ? "; " : "", to_choose_from);
     if (n == 0) return;
-    snprintf(x->told + n, sizeof x->told - (size_t)n, "%s%s", kept[0] ? "; " : "", kept);
-    info->told = x->told;
+    snprintf(x->report_text + n, sizeof x->report_text - (size_t)n, "%s%s", kept[0] ? "; " : "", kept);
+    info->told = x->report_text;
 }
 
 static void fill_info(mr_source *src, recordio *x, uint32_t packed_labels, const mr_source_config *cfg)
@@ -368,7 +368,7 @@ static int recordio_open(mr_source *src, const mr_source_config *cfg, mr_error *
     if (!x->has_lock) return mr_error_set(err, MR_ENOMEM, "no lock for RecordIO files");
     mri_filelist files = {0};
     int rc = take_settings(x, cfg, err);
-    if (!rc) rc = mri_filelist_find(&files, src->path, cfg->split, begins_like_ours, err);
+    if (!rc) rc = mri_filelist_find(&files, src->path, cfg->split, begins_like_recordio, err);
     if (!rc) rc = open_files(src, x, &files, cfg, err);
     uint32_t packed_labels = 0;
     if (!rc) rc = count_packed_labels(x, &packed_labels, err);
@@ -533,7 +533,7 @@ static int parse_record(const mr_source *src, uint64_t sample, const void *data,
     const mri_recordio_input in = mri_recordio_in_memory(&memory);
     mri_recordio_record r;
     mri_picture_head h;
-    int rc = mri_recordio_look(&in, 0, &r, err);
+    int rc = mri_recordio_read_headers(&in, 0, &r, err);
     if (rc) return rc;
     if (r.bytes != bytes)
         return mr_error_set(

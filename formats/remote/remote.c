@@ -32,7 +32,7 @@ mri_block *mri_blocks_pop(mri_blocks *l)
     return b;
 }
 
-static void push_want(mri_wants *l, mri_want *w)
+static void push_request(mri_block_request_list *l, mri_block_request *w)
 {
     w->after = NULL;
     w->before = l->tail;
@@ -42,7 +42,7 @@ static void push_want(mri_wants *l, mri_want *w)
 
 static void admit_all(mri_remote *r);
 
-static void remove_want(mri_wants *l, mri_want *w)
+static void remove_request(mri_block_request_list *l, mri_block_request *w)
 {
     *(w->before ? &w->before->after : &l->head) = w->after;
     *(w->after ? &w->after->before : &l->tail) = w->before;
@@ -108,7 +108,7 @@ static bool drop_one(mri_remote *r)
 
 static bool make_room(mri_remote *r, uint64_t bytes)
 {
-    if (!r->looked) r->looked = mri_store_look(&r->store, NULL) == MR_OK;
+    if (!r->looked) r->looked = mri_store_scan(&r->store, NULL) == MR_OK;
     while (r->used + r->store.closed_bytes + bytes > r->cfg.limit_bytes) {
         if (r->store.closed_count) mri_store_drop_oldest(&r->store);
         else if (!drop_one(r)) return false;
@@ -117,17 +117,17 @@ static bool make_room(mri_remote *r, uint64_t bytes)
 }
 
 /* ---- wants ---- */
-static void end_want_locked(mri_want *w, int status)
+static void end_request_locked(mri_block_request *w, int status)
 {
     mri_remote *r = w->file->set;
-    remove_want(w->admitted ? &r->admitted : &r->waiting, w);
+    remove_request(w->admitted ? &r->admitted : &r->waiting, w);
     w->over = true;
     w->status = status;
     if (w->arrived) w->arrived(w);
     pthread_cond_broadcast(&r->moved);
 }
 
-static bool touches(const mri_want *w, const mri_remote_file *f, uint64_t first, uint64_t count)
+static bool touches(const mri_block_request *w, const mri_remote_file *f, uint64_t first, uint64_t count)
 {
     return w->file == f && w->first < first + count && first < w->first + w->count;
 }
@@ -144,9 +144,9 @@ void mri_block_ready_locked(mri_remote_file *f, mri_block *b, uint64_t mark)
         admit_all(r);
         return;
     }
-    for (mri_want *w = r->admitted.head, *next; w; w = next) {
+    for (mri_block_request *w = r->admitted.head, *next; w; w = next) {
         next = w->after;
-        if (touches(w, f, number, 1) && --w->missing == 0) end_want_locked(w, MR_OK);
+        if (touches(w, f, number, 1) && --w->missing == 0) end_request_locked(w, MR_OK);
     }
 }
 
@@ -157,21 +157,22 @@ void mri_block_failed_locked(mri_remote_file *f, mri_block *b)
     mri_entry_lock(&f->entry, mri_block_number(f, b), F_UNLCK);
 }
 
-void mri_wants_fail_locked(mri_remote_file *f, uint64_t first, uint64_t count, int code, const mr_error *why)
+void mri_block_requests_fail_locked(mri_remote_file *f, uint64_t first, uint64_t count, int code,
+                                    const mr_error *why)
 {
     f->code = code;
     f->why = *why;
-    for (mri_want *w = f->set->admitted.head, *next; w; w = next) {
+    for (mri_block_request *w = f->set->admitted.head, *next; w; w = next) {
         next = w->after;
-        if (touches(w, f, first, count)) end_want_locked(w, code);
+        if (touches(w, f, first, count)) end_request_locked(w, code);
     }
     admit_all(f->set); /* nobody may be left to end one of those */
 }
 
-void mri_wants_cancel_locked(mri_remote *r)
+void mri_block_requests_cancel_locked(mri_remote *r)
 {
-    while (r->admitted.head) end_want_locked(r->admitted.head, MR_ECANCELED);
-    while (r->waiting.head) end_want_locked(r->waiting.head, MR_ECANCELED);
+    while (r->admitted.head) end_request_locked(r->admitted.head, MR_ECANCELED);
+    while (r->waiting.head) end_request_locked(r->waiting.head, MR_ECANCELED);
 }
 
 static void queue_block(mri_remote_file *f, mri_block *b)
@@ -181,14 +182,14 @@ static void queue_block(mri_remote_file *f, mri_block *b)
     mri_blocks_push(&f->set->check, b);
 }
 
-static uint64_t blocks_bytes(const mri_want *w)
+static uint64_t blocks_bytes(const mri_block_request *w)
 {
     const uint64_t end = mri_min_u64((w->first + w->count) * MRI_BLOCK_BYTES, w->file->bytes);
     return w->count ? end - w->first * MRI_BLOCK_BYTES : 0;
 }
 
 /* False: there is no room now. */
-static bool admit(mri_want *w)
+static bool admit(mri_block_request *w)
 {
     mri_remote_file *f = w->file;
     mri_remote *r = f->set;
@@ -202,9 +203,9 @@ static bool admit(mri_want *w)
         for (uint64_t k = w->first; k < w->first + w->count; k++) unpin(f, &f->block[k]);
         return false;
     }
-    remove_want(&r->waiting, w);
+    remove_request(&r->waiting, w);
     w->admitted = true;
-    push_want(&r->admitted, w);
+    push_request(&r->admitted, w);
     w->missing = w->count;
     for (uint64_t k = w->first; k < w->first + w->count; k++) {
         mri_block *b = &f->block[k];
@@ -212,7 +213,7 @@ static bool admit(mri_want *w)
         else if (b->state == MRI_READY || b->state == MRI_NOTHING) queue_block(f, b);
     }
     if (w->kept) r->kept += blocks_bytes(w);
-    if (w->missing == 0) end_want_locked(w, MR_OK);
+    if (w->missing == 0) end_request_locked(w, MR_OK);
     return true;
 }
 
@@ -221,15 +222,15 @@ static bool admit(mri_want *w)
 static void admit_all(mri_remote *r)
 {
     while (r->waiting.head) {
-        mri_want *w = r->waiting.head;
+        mri_block_request *w = r->waiting.head;
         if (admit(w)) continue;
         if (blocks_bytes(w) <= r->cfg.limit_bytes && r->kept <= r->cfg.limit_bytes - blocks_bytes(w)) break;
-        end_want_locked(w, MR_ELIMIT);
+        end_request_locked(w, MR_ELIMIT);
     }
     if (r->check.head) mri_http_wake(r);
 }
 
-static void start_locked(mri_want *w, mri_remote_file *f, uint64_t offset, uint64_t bytes)
+static void start_locked(mri_block_request *w, mri_remote_file *f, uint64_t offset, uint64_t bytes)
 {
     mri_remote *r = f->set;
     w->file = f;
@@ -238,38 +239,38 @@ static void start_locked(mri_want *w, mri_remote_file *f, uint64_t offset, uint6
     w->first = offset / MRI_BLOCK_BYTES;
     w->count = bytes ? (offset + bytes - 1) / MRI_BLOCK_BYTES - w->first + 1 : 0;
     w->admitted = w->over = false;
-    push_want(&r->waiting, w);
-    if (bytes > f->bytes || offset > f->bytes - bytes) end_want_locked(w, MR_EFORMAT);
-    else if (r->ended || mri_remote_is_stopped(r)) end_want_locked(w, MR_ECANCELED);
+    push_request(&r->waiting, w);
+    if (bytes > f->bytes || offset > f->bytes - bytes) end_request_locked(w, MR_EFORMAT);
+    else if (r->ended || mri_remote_is_stopped(r)) end_request_locked(w, MR_ECANCELED);
     else admit_all(r);
 }
 
-void mri_want_start(mri_want *w, mri_remote_file *f, uint64_t offset, uint64_t bytes)
+void mri_block_request_start(mri_block_request *w, mri_remote_file *f, uint64_t offset, uint64_t bytes)
 {
     pthread_mutex_lock(&f->set->lock);
     start_locked(w, f, offset, bytes);
     pthread_mutex_unlock(&f->set->lock);
 }
 
-void mri_want_end(mri_want *w)
+void mri_block_request_end(mri_block_request *w)
 {
     mri_remote_file *f = w->file;
     mri_remote *r = f->set;
     pthread_mutex_lock(&r->lock);
-    if (!w->over) remove_want(w->admitted ? &r->admitted : &r->waiting, w);
+    if (!w->over) remove_request(w->admitted ? &r->admitted : &r->waiting, w);
     for (uint64_t k = w->first; w->admitted && k < w->first + w->count; k++) unpin(f, &f->block[k]);
     if (w->admitted && w->kept) r->kept -= blocks_bytes(w);
     admit_all(r);
     pthread_mutex_unlock(&r->lock);
 }
 
-static int tell_remote(mr_error *err, int code, const char *file, uint64_t offset)
+static int remote_error_at(mr_error *err, int code, const char *file, uint64_t offset)
 {
     if (err) err->sys_errno = EREMOTEIO;
     return mri_error_place(err, code, file, offset, MR_NOWHERE);
 }
 
-int mri_want_status(const mri_want *w, mr_error *err)
+int mri_block_request_status(const mri_block_request *w, mr_error *err)
 {
     const mri_remote_file *f = w->file;
     mri_remote *r = f->set;
@@ -296,7 +297,7 @@ int mri_want_status(const mri_want *w, mr_error *err)
         pthread_mutex_unlock(&r->lock);
         return w->status;
     }
-    return tell_remote(err, w->status, f->shown, w->offset);
+    return remote_error_at(err, w->status, f->shown, w->offset);
 }
 
 static void wait_a_while_locked(mri_remote *r)
@@ -307,37 +308,37 @@ static void wait_a_while_locked(mri_remote *r)
     pthread_cond_timedwait(&r->moved, &r->lock, &until);
 }
 
-static int wait_over(mri_want *w, const bool *until, mr_error *err)
+static int wait_over(mri_block_request *w, const bool *until, mr_error *err)
 {
     mri_remote *r = w->file->set;
     pthread_mutex_lock(&r->lock);
     while (!w->over) {
         if (!until) pthread_cond_wait(&r->moved, &r->lock);
-        else if (__atomic_load_n(until, __ATOMIC_RELAXED)) end_want_locked(w, MR_ECANCELED);
+        else if (__atomic_load_n(until, __ATOMIC_RELAXED)) end_request_locked(w, MR_ECANCELED);
         else wait_a_while_locked(r);
     }
     pthread_mutex_unlock(&r->lock);
-    const int rc = mri_want_status(w, err);
-    if (rc) mri_want_end(w);
+    const int rc = mri_block_request_status(w, err);
+    if (rc) mri_block_request_end(w);
     return rc;
 }
 
-int mri_remote_hold(mri_want *w, mri_remote_file *f, uint64_t offset, uint64_t bytes, mr_error *err)
+int mri_remote_pin(mri_block_request *w, mri_remote_file *f, uint64_t offset, uint64_t bytes, mr_error *err)
 {
-    *w = (mri_want){0};
-    mri_want_start(w, f, offset, bytes);
+    *w = (mri_block_request){0};
+    mri_block_request_start(w, f, offset, bytes);
     return wait_over(w, NULL, err);
 }
 
 int mri_remote_read_until(mri_remote_file *f, void *data, size_t bytes, uint64_t offset, const bool *until,
                           mr_error *err)
 {
-    mri_want w = {0};
-    mri_want_start(&w, f, offset, bytes);
+    mri_block_request w = {0};
+    mri_block_request_start(&w, f, offset, bytes);
     int rc = wait_over(&w, until, err);
     if (rc) return rc;
     rc = mri_pread_all(f->entry.data_fd, data, bytes, offset, f->shown, err);
-    mri_want_end(&w);
+    mri_block_request_end(&w);
     return rc;
 }
 
@@ -348,9 +349,9 @@ int mri_remote_read(mri_remote_file *f, void *data, size_t bytes, uint64_t offse
 
 void mri_remote_keep_begin(mri_remote_file *f)
 {
-    f->all = (mri_want){.kept = true};
+    f->all = (mri_block_request){.kept = true};
     f->keeps = true;
-    mri_want_start(&f->all, f, 0, f->bytes);
+    mri_block_request_start(&f->all, f, 0, f->bytes);
 }
 
 int mri_remote_keep_finish(mri_remote_file *f, mr_error *err)
@@ -362,7 +363,7 @@ int mri_remote_keep_finish(mri_remote_file *f, mr_error *err)
 
 void mri_remote_keep_end(mri_remote_file *f)
 {
-    if (f->keeps) mri_want_end(&f->all);
+    if (f->keeps) mri_block_request_end(&f->all);
     f->keeps = false;
 }
 
@@ -441,8 +442,8 @@ static int add_file(mri_remote *r, mri_remote_file *f, mr_error *err)
 int mri_remote_begin(mri_remote *r, mri_remote_file **out, const char *url, mr_error *err)
 {
     *out = NULL;
-    if (strlen(url) >= MRI_URL_MOST)
-        return mr_error_set(err, MR_ELIMIT, "a URL of more than %d bytes", MRI_URL_MOST);
+    if (strlen(url) >= MRI_URL_MAX_BYTES)
+        return mr_error_set(err, MR_ELIMIT, "a URL of more than %d bytes", MRI_URL_MAX_BYTES);
     mri_remote_file *f = calloc(1, sizeof *f);
     if (f) {
         f->set = r;

@@ -1,25 +1,26 @@
-/* formats/remote/remote.h: files on web servers (http, https), read as if they were here. Private.
+/* formats/remote/remote.h: files on web servers (http, https), read like local files. Private.
  *
  * Takes URLs, a folder and a number of bytes. Gives files whose parts can be wanted and then read, and whole
  * data sets under local names (remote_view.h). For source/, record/ and the readers of pipeline/read; knows
  * no format but the first bytes of a record file.
  *
  * A remote file has a file descriptor of its own: a sparse file in the folder for remote data
- * (remote_store.h). A part of it may be read from there while it is *wanted*: mri_want_start() has the
- * missing blocks fetched and keeps them, mri_want_end() lets go.
+ * (remote_store.h). A range may be read from there while a *request* holds it: mri_block_request_start() has
+ * the missing blocks fetched and pins them, mri_block_request_end() unpins them.
  *
  *   want ──► [queue: is there room?] ──► blocks pinned ──► on disk, not yet used in this run ──► checksum compared ──┐
  *                      ▲                        └────────► missing ──► fetched, many ranges in flight ───────────────┴──► arrived()
  *             unpinned blocks, oldest use first, are dropped to make room
  *
- * One thread a set of files fetches everything (remote_http.c) and compares checksums; want and end only
- * queue. Wants are given room in the order they were made and all of it at once, so those that have it always
- * come to an end. What does not fit beside what is kept for ever gets MR_ELIMIT and not a wait without end.
+ * One thread per set of files fetches everything (remote_http.c) and compares checksums; start and end only
+ * queue. Requests get their room in the order in which they were made, and all of it at once, so those that
+ * have it always complete. A request that can never fit, because of what is pinned until the end, gets
+ * MR_ELIMIT instead of an endless wait.
  *
- * The limit is on what this set keeps and on what nobody uses at the moment. Programs that run at the same
- * time count each for itself; what one fetched the others use.
+ * The limit covers what this set keeps and what is not in use. Each program counts for itself; all use what
+ * one of them fetched.
  *
- * Errors of servers and networks carry EREMOTEIO as sys_errno: they are no damage of a sample.
+ * Errors of servers and networks have sys_errno EREMOTEIO: they do not mean that a sample is damaged.
  * Threads: all calls from any thread. */
 #ifndef MRI_REMOTE_H
 #define MRI_REMOTE_H
@@ -37,14 +38,14 @@ typedef struct mri_remote_config {
 } mri_remote_config;
 
 int mri_remote_create(mri_remote **out, const mri_remote_config *cfg, mr_error *err);
-/* Ends every transfer at once. No want may be left. Accepts NULL. */
+/* Ends all transfers at once. No request may be left. Accepts NULL. */
 void mri_remote_destroy(mri_remote *r);
 /* The folder in use. */
 const char *mri_remote_folder(const mri_remote *r);
 
-/* Ask the server for size and version of a file, in the background; its answer is waited for in finish().
- * Files belong to the set, and end with it. finish: MR_ENOENT it has none of this name; MR_EIO no answer
- * after all tries. */
+/* Ask the server for size and version of a file, in the background; finish() waits for the answer. Files
+ * belong to the set, and end with it. finish: MR_ENOENT it has none of this name; MR_EIO no answer after all
+ * tries. */
 int mri_remote_begin(mri_remote *r, mri_remote_file **out, const char *url, mr_error *err);
 int mri_remote_finish(mri_remote_file *f, mr_error *err);
 int mri_remote_open(mri_remote *r, mri_remote_file **out, const char *url, mr_error *err); /* both */
@@ -60,33 +61,33 @@ const char *mri_remote_shown(const mri_remote_file *f); /* the URL without secre
 const char *mri_remote_key(const mri_remote_file *f);   /* of URL and version; "" when the server tells no
                                                            version */
 
-typedef struct mri_want {
-    void (*arrived)(struct mri_want *w); /* once, from any thread, under a lock: may signal, and call nothing
-                                            of these; or NULL */
-    void *owner;                         /* the caller's */
+typedef struct mri_block_request {
+    void (*arrived)(struct mri_block_request *w); /* once, from any thread, under a lock: may signal, and call
+                                            nothing of these; or NULL */
+    void *owner;                                  /* the caller's */
     /* of the set, under its lock */
     mri_remote_file *file;
     uint64_t offset, bytes, first, count, missing; /* count blocks from first; missing of them to come */
     int status;                                    /* why it came to an end without them */
     bool admitted, over, kept;
-    struct mri_want *before, *after;
-} mri_want;
+    struct mri_block_request *before, *after;
+} mri_block_request;
 
-/* The want stays in the caller's memory until its end. */
-void mri_want_start(mri_want *w, mri_remote_file *f, uint64_t offset, uint64_t bytes);
-/* Over or not: the caller is no longer interested, and nothing calls arrived() any more. */
-void mri_want_end(mri_want *w);
-/* Of one that is over: MR_OK, or why not, as an error. */
-int mri_want_status(const mri_want *w, mr_error *err);
+/* The request stays in the caller's memory until its end. */
+void mri_block_request_start(mri_block_request *w, mri_remote_file *f, uint64_t offset, uint64_t bytes);
+/* May be called at any time: the caller no longer needs the blocks, and arrived() is not called any more. */
+void mri_block_request_end(mri_block_request *w);
+/* The result of a completed request: MR_OK or an error. */
+int mri_block_request_status(const mri_block_request *w, mr_error *err);
 
-/* Start and wait. On failure there is nothing to end. Whoever holds one and waits for another may wait for
- * ever: hold one at a time. */
-int mri_remote_hold(mri_want *w, mri_remote_file *f, uint64_t offset, uint64_t bytes, mr_error *err);
+/* Start a request and wait for it. On failure there is nothing to end. A caller that holds one and waits for
+ * another may wait for ever: hold one at a time. */
+int mri_remote_pin(mri_block_request *w, mri_remote_file *f, uint64_t offset, uint64_t bytes, mr_error *err);
 /* All of a file, until the set ends: fetched in the background, waited for in finish(). */
 void mri_remote_keep_begin(mri_remote_file *f);
 int mri_remote_keep_finish(mri_remote_file *f, mr_error *err);
 void mri_remote_keep_end(mri_remote_file *f); /* never mind */
-/* Want, read, end. until: the wait ends with MR_ECANCELED soon after it is true (read atomically). */
+/* Request, read, end. until: the wait ends with MR_ECANCELED soon after it becomes true (read atomically). */
 int mri_remote_read(mri_remote_file *f, void *data, size_t bytes, uint64_t offset, mr_error *err);
 int mri_remote_read_until(mri_remote_file *f, void *data, size_t bytes, uint64_t offset, const bool *until,
                           mr_error *err);

@@ -356,7 +356,7 @@ static void fail(mri_transfer *t, int code)
         const uint64_t first = t->from / MRI_BLOCK_BYTES, end = (t->end - 1) / MRI_BLOCK_BYTES + 1;
         for (uint64_t k = first; k < end; k++)
             if (f->block[k].state == MRI_FETCHING) mri_block_failed_locked(f, &f->block[k]);
-        mri_wants_fail_locked(f, first, end - first, code, &t->why);
+        mri_block_requests_fail_locked(f, first, end - first, code, &t->why);
     }
     pthread_mutex_unlock(&f->set->lock);
 }
@@ -391,7 +391,7 @@ static bool is_final(CURLcode code)
 }
 
 /* Why it ended before its end, where nothing else has said so. */
-static void tell_why(http *h, mri_transfer *t, CURLcode code)
+static void report_transfer_error(http *h, mri_transfer *t, CURLcode code)
 {
     if (t->why.text[0]) return;
     const char *text = t->said[0] ? t->said : h->api->curl_easy_strerror(code);
@@ -419,7 +419,7 @@ static void end_transfer(http *h, mri_transfer *t, CURLcode code)
         pthread_mutex_unlock(&t->file->set->lock);
     }
     if (done) return;
-    tell_why(h, t, code);
+    report_transfer_error(h, t, code);
     if (t->verdict) fail(t, t->verdict);
     else if (is_final(code)) fail(t, code == CURLE_OUT_OF_MEMORY ? MR_ENOMEM : MR_EIO);
     else try_later(h, t);
@@ -459,7 +459,7 @@ static void cancel_all(mri_remote *r, http *h)
     mri_blocks *const lists[] = {&r->check, &r->foreign, &r->queued};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(lists); k++)
         for (mri_block *b; (b = mri_blocks_pop(lists[k]));) mri_block_failed_locked(r->file[b->file], b);
-    mri_wants_cancel_locked(r);
+    mri_block_requests_cancel_locked(r);
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -1,4 +1,4 @@
-/* formats/remote/remote_http.h: one transfer, and what a server answered to it. Private to remote_http.c and
+/* formats/remote/remote_http.h: one transfer and the server's answer. Private to remote_http.c and
  * remote_answer.c. */
 #ifndef MRI_REMOTE_HTTP_H
 #define MRI_REMOTE_HTTP_H
@@ -28,7 +28,7 @@ typedef struct mri_transfer {
     uint64_t tried_at;   /* at, when this try began */
     bool gained;         /* a block became whole in this try */
     uint32_t crc;        /* of the current block, up to at */
-    uint64_t ignored;    /* bytes of a body nobody wants */
+    uint64_t ignored;    /* bytes of a body that is not needed */
     uint64_t head_bytes; /* of all answers of this try */
     uint32_t tries;
     uint64_t again_ns;

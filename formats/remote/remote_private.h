@@ -47,13 +47,13 @@ struct mri_remote_file {
     mr_error why;
     mri_entry entry;
     mri_block *block;
-    mri_want all; /* mri_remote_keep_begin() */
+    mri_block_request all; /* mri_remote_keep_begin() */
     bool keeps;
 };
 
-typedef struct mri_wants {
-    mri_want *head, *tail;
-} mri_wants;
+typedef struct mri_block_request_list {
+    mri_block_request *head, *tail;
+} mri_block_request_list;
 
 struct mri_remote {
     mri_remote_config cfg;
@@ -63,9 +63,9 @@ struct mri_remote {
     mri_remote_file **file; /* lock */
     uint32_t file_count, file_cap;
     mri_blocks unpinned, check, foreign, queued; /* lock */
-    mri_wants waiting, admitted;                 /* lock: for room; for blocks */
+    mri_block_request_list waiting, admitted;    /* lock: for room; for blocks */
     uint64_t used;                               /* lock: bytes of counted blocks */
-    uint64_t kept;                               /* lock: of them, those of wants that have no end */
+    uint64_t kept;                               /* lock: of them, those that are pinned until the end */
     bool looked;  /* lock: store.closed is of the time since the last file was opened */
     bool ended;   /* lock */
     bool started; /* the thread */
@@ -87,9 +87,10 @@ static inline bool mri_remote_is_stopped(const mri_remote *r)
 /* The lock is held. */
 void mri_block_ready_locked(mri_remote_file *f, mri_block *b, uint64_t mark);
 void mri_block_failed_locked(mri_remote_file *f, mri_block *b);
-/* Every want that is not over and touches one of count blocks from first. */
-void mri_wants_fail_locked(mri_remote_file *f, uint64_t first, uint64_t count, int code, const mr_error *why);
-void mri_wants_cancel_locked(mri_remote *r);
+/* Fail all unfinished requests that touch one of count blocks from first. */
+void mri_block_requests_fail_locked(mri_remote_file *f, uint64_t first, uint64_t count, int code,
+                                    const mr_error *why);
+void mri_block_requests_cancel_locked(mri_remote *r);
 /* Of blocks whose state is CHECK: compares up to `most`; the rest is left for the next time. */
 void mri_blocks_check(mri_remote *r, uint32_t most, uint8_t *room);
 

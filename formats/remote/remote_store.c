@@ -144,7 +144,7 @@ static bool is_map(const char *name)
     return strspn(name, "0123456789abcdef") == KEY_BYTES - 1 && strcmp(name + KEY_BYTES - 1, ".map") == 0;
 }
 
-int mri_store_look(mri_store *s, mr_error *err)
+int mri_store_scan(mri_store *s, mr_error *err)
 {
     s->closed_count = 0;
     s->closed_bytes = 0;
@@ -324,12 +324,10 @@ bool mri_entry_lock(const mri_entry *e, uint64_t block, short type)
 bool mri_entry_drop(const mri_entry *e, uint64_t block)
 {
     if (!mri_entry_lock(e, block, F_WRLCK)) return false;
-    const bool dropped = mri_entry_set_mark(e, block, 0) &&
-                         fallocate(e->data_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                                   (off_t)(block * MRI_BLOCK_BYTES), MRI_BLOCK_BYTES) == 0; /* past the end of
-                                                                                               the last one:
-                                                                                               whole pages go
-                                                                                             */
+    /* past the end of the last one: whole pages go */
+    const bool dropped =
+        mri_entry_set_mark(e, block, 0) && fallocate(e->data_fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                                     (off_t)(block * MRI_BLOCK_BYTES), MRI_BLOCK_BYTES) == 0;
     mri_entry_lock(e, block, F_UNLCK);
     return dropped;
 }

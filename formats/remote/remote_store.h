@@ -1,4 +1,4 @@
-/* formats/remote/remote_store.h: what was fetched from web servers, on the local disk. Private.
+/* formats/remote/remote_store.h: the local store of fetched blocks. Private.
  *
  *   FOLDER/KEY.data   the file as it is on the server, sparse: only blocks that were fetched take room
  *   FOLDER/KEY.map    one page that says of what, then 8 bytes for each block: 0, or a mark and the CRC32C of
@@ -50,9 +50,9 @@ typedef struct mri_entry {
 /* folder NULL: $XDG_CACHE_HOME/millrace/remote, or ~/.cache. Made when it is not there. */
 int mri_store_open(mri_store *s, const char *folder, mr_error *err);
 void mri_store_close(mri_store *s); /* a zeroed one: nothing happens */
-/* Look for entries nobody uses; what cannot be looked at is left out. */
-int mri_store_look(mri_store *s, mr_error *err);
-/* Remove the one of them that was used longest ago. */
+/* Scan for unused entries; those that cannot be read are left out. */
+int mri_store_scan(mri_store *s, mr_error *err);
+/* Remove the least recently used of them. */
 void mri_store_drop_oldest(mri_store *s);
 /* Held for moments only. */
 void mri_store_lock(const mri_store *s);

@@ -1,16 +1,16 @@
-/* formats/remote/remote_url.h: names of data on a web server. Private. */
+/* formats/remote/remote_url.h: parsing and joining of URLs. Private. */
 #ifndef MRI_REMOTE_URL_H
 #define MRI_REMOTE_URL_H
 
 #include "millrace/base.h"
 
-enum { MRI_URL_MOST = 2048 };
+enum { MRI_URL_MAX_BYTES = 2048 };
 
 bool mri_is_url(const char *path); /* http:// or https:// */
 /* For messages, logs and reports: without user and password, and without what follows a '?', where signatures
  * are. malloc'd. */
 char *mri_url_shown(const char *url);
-/* Where the path's last name stands: bytes before it, and its own. What follows a '?' or '#' belongs to
+/* The last component of the path: the bytes before it, and its own. What follows a '?' or '#' belongs to
  * neither. */
 size_t mri_url_name(const char *url, size_t *name_bytes);
 /* The URL of something relative to that of the document that names it, or a copy when it is a URL itself.

@@ -12,7 +12,7 @@
 
 #include "formats/remote/remote_private.h"
 
-enum { HEAD_BYTES = 4096, MOST_FILES = 4096, MOST_DIGITS = 9, MOST_BESIDE = 16, MOST_PATH = 4096 };
+enum { HEAD_BYTES = 4096, MOST_FILES = 4096, MOST_DIGITS = 9, MAX_COMPANIONS = 16, MOST_PATH = 4096 };
 
 /* ---- which files ---- */
 typedef struct run {   /* HEAD, a number from `from` to `to`, TAIL */
@@ -102,17 +102,17 @@ static int begin_files(mri_remote *r, const char *url, mr_error *err)
 }
 
 /* ---- what lies beside them ---- */
-typedef struct beside {
+typedef struct companions {
     uint32_t count;
-    mri_remote_file *file[MOST_BESIDE];
-} beside;
+    mri_remote_file *file[MAX_COMPANIONS];
+} companions;
 
-static int begin_beside(mri_remote *r, beside *b, const char *name, mr_error *err)
+static int begin_companions(mri_remote *r, companions *b, const char *name, mr_error *err)
 {
     const char *url = mri_remote_first(r)->url;
     size_t name_bytes;
     const size_t at = mri_url_name(url, &name_bytes);
-    if (b->count == MOST_BESIDE || strlen(name) == 0 || strncmp(url + at, name, strlen(name) + 1) == 0)
+    if (b->count == MAX_COMPANIONS || strlen(name) == 0 || strncmp(url + at, name, strlen(name) + 1) == 0)
         return MR_OK;
     const size_t bytes = at + strlen(name) + strlen(url + at + name_bytes) + 1;
     char *next = malloc(bytes);
@@ -133,7 +133,8 @@ static const char *with(char out[512], const char *name, const char *from, const
     return out;
 }
 
-static int begin_all_beside(mri_remote *r, beside *b, const uint8_t *head, size_t head_bytes, mr_error *err)
+static int begin_all_companions(mri_remote *r, companions *b, const uint8_t *head, size_t head_bytes,
+                                mr_error *err)
 {
     static const char *const npy[][2] = {
         {"images", "labels"}, {"image", "label"}, {"x_", "y_"},           {"X_", "y_"},
@@ -148,18 +149,19 @@ static int begin_all_beside(mri_remote *r, beside *b, const uint8_t *head, size_
     memcpy(name, url + at, name_bytes);
     name[name_bytes] = '\0';
     if (head_bytes >= 4 && mri_le32(head) == 0xced7230au) { /* RecordIO */
-        rc = begin_beside(r, b, with(made, name, ".rec", ".idx"), err);
-        return rc ? rc : begin_beside(r, b, with(made, name, ".rec", ".lst"), err);
+        rc = begin_companions(r, b, with(made, name, ".rec", ".idx"), err);
+        return rc ? rc : begin_companions(r, b, with(made, name, ".rec", ".lst"), err);
     }
     if (head_bytes >= 6 && memcmp(head, "\x93NUMPY", 6) == 0) {
         for (size_t k = 0; !rc && k < MRI_ARRAY_COUNT(npy); k++)
-            rc = begin_beside(r, b, with(made, name, npy[k][0], npy[k][1]), err);
-        return rc ? rc : begin_beside(r, b, "labels.npy", err);
+            rc = begin_companions(r, b, with(made, name, npy[k][0], npy[k][1]), err);
+        return rc ? rc : begin_companions(r, b, "labels.npy", err);
     }
     char images[512]; /* IDX, plain or packed: labels have its name but for these */
     const char *labels = with(images, name, "images", "labels");
     if (*labels)
-        rc = begin_beside(r, b, strstr(labels, "idx3") ? with(made, labels, "idx3", "idx1") : labels, err);
+        rc =
+            begin_companions(r, b, strstr(labels, "idx3") ? with(made, labels, "idx3", "idx1") : labels, err);
     return rc;
 }
 
@@ -272,7 +274,7 @@ static int finish_files(mri_remote *r, uint32_t count, mr_error *err)
 }
 
 /* Stores that do not let their content be listed say 403 of what is not there, too. */
-static int finish_beside(const beside *b, mr_error *err)
+static int finish_companions(const companions *b, mr_error *err)
 {
     for (uint32_t k = 0; k < b->count; k++) {
         const int rc = mri_remote_finish(b->file[k], err);
@@ -300,7 +302,7 @@ static int open_view(mri_remote_view *v, const char *format, mr_error *err)
     const uint32_t count = r->file_count;
     uint8_t head[HEAD_BYTES];
     const size_t head_bytes = (size_t)mri_min_u64(sizeof head, mri_remote_bytes(r->file[0]));
-    beside b = {0};
+    companions b = {0};
     int rc = mri_remote_read(r->file[0], head, head_bytes, 0, err);
     if (rc) return rc;
     v->is_record = format ? strcmp(format, "mrec") == 0 : head_bytes >= 5 && memcmp(head + 1, "MREC", 4) == 0;
@@ -311,8 +313,8 @@ static int open_view(mri_remote_view *v, const char *format, mr_error *err)
         v->path = strdup(v->shown);
         return v->path ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for a path");
     }
-    if (count == 1) rc = begin_all_beside(r, &b, head, head_bytes, err);
-    if (!rc) rc = finish_beside(&b, err);
+    if (count == 1) rc = begin_all_companions(r, &b, head, head_bytes, err);
+    if (!rc) rc = finish_companions(&b, err);
     if (!rc) rc = fetch_all(r, err);
     if (!rc) rc = make_view(r, v, err);
     if (rc) return rc;
@@ -336,9 +338,9 @@ int mri_remote_view_open(mri_remote_view **out, const char *url, const char *for
     }
     if (!v || !v->shown) return mr_error_set(err, MR_ENOMEM, "no memory for a URL");
     v->base_bytes = mri_url_name(v->shown, &ignored);
-    int rc = strlen(url) < MRI_URL_MOST
+    int rc = strlen(url) < MRI_URL_MAX_BYTES
                  ? MR_OK
-                 : mr_error_set(err, MR_ELIMIT, "a URL of more than %d bytes", MRI_URL_MOST);
+                 : mr_error_set(err, MR_ELIMIT, "a URL of more than %d bytes", MRI_URL_MAX_BYTES);
     if (!rc) rc = mri_remote_create(&v->remote, cfg, err);
     if (!rc) rc = begin_files(v->remote, url, err);
     if (!rc) rc = finish_files(v->remote, v->remote->file_count, err);

@@ -4,8 +4,8 @@
  *                                                                        └─ anything else: fetched whole, then
  *   FOLDER/v-HASH/train-00000-of-00128 ─► FOLDER/KEY.data                   opened under the same names, with the index kept beside
  *
- * Files that formats find beside theirs (.idx and .lst, labels) are asked for too; it is no error when there
- * are none. Errors name the URL in the local name's place. */
+ * Companion files (.idx and .lst, labels) are requested, too; it is no error when they do not exist. Errors
+ * name the URL instead of the local name. */
 #ifndef MRI_REMOTE_VIEW_H
 #define MRI_REMOTE_VIEW_H
 
@@ -27,7 +27,7 @@ typedef struct mri_remote_view {
  * mri_remote_view_close() is then to be called. */
 int mri_remote_view_open(mri_remote_view **out, const char *url, const char *format,
                          const mri_remote_config *cfg, mr_error *err);
-/* What formats read from goes after them. Accepts NULL. */
+/* Close it after the format that reads from it. Accepts NULL. */
 void mri_remote_view_close(mri_remote_view *v);
 
 /* Local names become URLs: in an error, whose code it returns, and in a text. Nothing happens to what is no

@@ -34,9 +34,9 @@ void mri_classes_fini(mri_classes *c)
 
 int mri_classes_renumber(const mri_classes *c, int64_t *label, mr_error *err)
 {
-    if (*label < 0 || *label >= (int64_t)c->own_count)
+    if (*label < 0 || *label >= (int64_t)c->format_class_count)
         return mr_error_set(err, MR_EFORMAT, "label %lld is out of range: expected 0..%u", (long long)*label,
-                            c->own_count - 1);
+                            c->format_class_count - 1);
     *label = c->number[*label];
     return MR_OK;
 }
@@ -73,7 +73,7 @@ static int add(mri_names *names, const char *name, uint32_t *at, bool *is_new, m
 }
 
 /* number[k]: of the k-th different name among those to follow. */
-static int list_theirs(mri_names *names, uint32_t *number, const mr_source_config *cfg, mr_error *err)
+static int list_given_classes(mri_names *names, uint32_t *number, const mr_source_config *cfg, mr_error *err)
 {
     for (uint32_t k = 0; k < cfg->class_count; k++) {
         uint32_t at;
@@ -85,8 +85,8 @@ static int list_theirs(mri_names *names, uint32_t *number, const mr_source_confi
     return MR_OK;
 }
 
-static int number_own(mri_classes *c, mri_names *names, const uint32_t *theirs, const mr_source_info *info,
-                      const mr_source_config *cfg, mr_error *err)
+static int number_format_classes(mri_classes *c, mri_names *names, const uint32_t *theirs,
+                                 const mr_source_info *info, const mr_source_config *cfg, mr_error *err)
 {
     for (uint32_t k = 0; k < info->class_count; k++) {
         uint32_t at;
@@ -115,11 +115,11 @@ static int fill(mri_classes *c, const mr_source_info *info, const mr_source_conf
 {
     mri_names names = {0};
     uint32_t *theirs = malloc(cfg->class_count * sizeof *theirs);
-    c->own_count = info->class_count;
+    c->format_class_count = info->class_count;
     c->number = malloc((info->class_count ? info->class_count : 1) * sizeof *c->number);
     c->names = mri_class_names_copy(cfg->class_names, cfg->class_count);
-    int rc = theirs && c->number && c->names ? list_theirs(&names, theirs, cfg, err) : no_memory(err);
-    if (!rc) rc = number_own(c, &names, theirs, info, cfg, err);
+    int rc = theirs && c->number && c->names ? list_given_classes(&names, theirs, cfg, err) : no_memory(err);
+    if (!rc) rc = number_format_classes(c, &names, theirs, info, cfg, err);
     mri_names_fini(&names);
     free(theirs);
     return rc;
@@ -133,9 +133,9 @@ int mri_classes_follow(mr_source *src, const mr_source_config *cfg, mr_error *er
     mri_classes *c = &src->classes;
     const int rc = fill(c, info, cfg, err);
     if (rc) return mri_error_place(err, rc, src->path, MR_NOWHERE, MR_NOWHERE);
-    for (uint32_t k = 0; k < c->own_count; k++)
+    for (uint32_t k = 0; k < c->format_class_count; k++)
         info->fingerprint = mri_mix64(info->fingerprint ^ c->number[k]); /* other labels */
-    info->memory_bytes += c->own_count * sizeof *c->number;
+    info->memory_bytes += c->format_class_count * sizeof *c->number;
     for (uint32_t k = 0; k < cfg->class_count; k++)
         info->memory_bytes += sizeof *c->names + strlen(c->names[k]) + 1;
     info->class_names = c->names;

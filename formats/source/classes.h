@@ -2,8 +2,8 @@
  * another. Private.
  *
  * Two folders, or two tables, each number the classes that they have. Where the second lacks one, or has them
- * in another order, the same number would mean two things. What was trained first says how classes are
- * numbered, and the other one follows:
+ * in another order, the same number would mean two things. The training data define the numbers, and the
+ * other set is renumbered:
  *
  *   trained on   cat 0, dog 1, horse 2          its own number ──► number[] ──► theirs
  *   this one     dog 0, horse 1                       0        ──►          ──► 1 */
@@ -12,8 +12,8 @@
 
 #include "formats/source/source.h"
 
-/* Classes are numbered below this; a larger label is a number of something else, and its sample a bad one. */
-#define MRI_MOST_CLASSES ((int64_t)1 << 24)
+/* Class numbers are below this. A larger label cannot be a class, and its sample is bad. */
+#define MRI_MAX_CLASSES ((int64_t)1 << 24)
 
 /* The names in one block, text behind the pointers; NULL when there is no memory. free() it. */
 const char **mri_class_names_copy(const char *const *names, uint32_t count);
@@ -23,7 +23,7 @@ const char **mri_class_names_copy(const char *const *names, uint32_t count);
 int mri_classes_follow(mr_source *src, const mr_source_config *cfg, mr_error *err);
 void mri_classes_fini(mri_classes *c);
 
-/* The number that a label of the source's own stands for; MR_EFORMAT when it is no class of its. */
+/* Map a label of the source to its new number; MR_EFORMAT when the source has no such class. */
 int mri_classes_renumber(const mri_classes *c, int64_t *label, mr_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* formats/source/elements.h: elements of tensors as 64-bit whole numbers or 32-bit floats, for formats that
- * have no others. Private. */
+/* formats/source/elements.h: tensor elements as 64-bit integers or 32-bit floats, for formats that have only
+ * these. Private. */
 #ifndef MRI_ELEMENTS_H
 #define MRI_ELEMENTS_H
 

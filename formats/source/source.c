@@ -158,8 +158,8 @@ int mr_source_check(const mr_source *src, mr_error *err)
 /* ---- one sample for tools ---- */
 static int read_own_file(const char *path, void *buffer, const mr_extent *e, uint64_t sample, mr_error *err)
 {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe put in its place since: no waiting
-                                                                   */
+    /* a pipe put in its place since: no waiting */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return mri_error_place(err, mr_error_sys(err, errno, "cannot open"), path, MR_NOWHERE, sample);
     struct stat st;

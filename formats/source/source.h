@@ -12,7 +12,7 @@
 
 enum { MRI_PROBE_BYTES = 4096 };
 
-typedef struct mri_probe { /* what a format may look at to recognise its own */
+typedef struct mri_probe { /* what a format may look at to detect its files */
     const char *path;
     bool is_folder;
     bool is_pattern;     /* no such file or folder, but it could be a pattern (filelist.h); no bytes then */
@@ -25,8 +25,9 @@ typedef struct mri_probe { /* what a format may look at to recognise its own */
 
 typedef struct mri_source_ops {
     const char *name, *help;
-    bool no_keys; /* image_key, label_key and label_offset mean nothing to it: giving one is an error */
-    /* By content. Formats are asked in the table's order, the surest signatures first. */
+    bool no_keys; /* image_key, label_key and label_offset do not apply: giving one is an error */
+    /* Detect the format from the content. Formats are asked in the table's order, the surest signatures
+     * first. */
     bool (*probe)(const mri_probe *p);
     /* Fill src->info but for path, and src->state. On failure close is called: leave state such that it
      * can. */
@@ -34,13 +35,11 @@ typedef struct mri_source_ops {
     void (*close)(mr_source *src);
     /* sample and file are checked before these are called */
     int (*extent)(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
-    int (*label)(const mr_source *src, uint64_t sample, int64_t *out);   /* NULL: not known without reading */
-    int (*length)(const mr_source *src, uint64_t sample, uint32_t *out); /* asked where open set
-                                                                            info.length_field and its shape is
-                                                                            not fixed; may be NULL elsewhere
-                                                                          */
-    int (*file_at)(const mr_source *src, uint32_t file, mr_source_file *out); /* NULL: each sample is a file
-                                                                               */
+    int (*label)(const mr_source *src, uint64_t sample, int64_t *out); /* NULL: not known without reading */
+    /* asked where open set info.length_field and its shape is not fixed; may be NULL elsewhere */
+    int (*length)(const mr_source *src, uint64_t sample, uint32_t *out);
+    /* NULL: each sample is a file */
+    int (*file_at)(const mr_source *src, uint32_t file, mr_source_file *out);
     int (*check)(const mr_source *src, mr_error *err); /* mr_source_check(); NULL: the samples' own bytes show
                                                           everything */
     void (*sample_path)(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
@@ -56,7 +55,7 @@ typedef struct mri_source_ops {
 
 typedef struct mri_classes { /* classes.h; number NULL: classes are numbered as the format found them */
     uint32_t *number;        /* of each class the format found */
-    uint32_t own_count;
+    uint32_t format_class_count;
     const char **names; /* what info.class_names is then */
 } mri_classes;
 
@@ -84,22 +83,22 @@ void mri_source_set_image_label(mr_source *src, mr_field image);
 /* MR_ELIMIT when what a source wants to keep is over cfg->memory_bytes. */
 int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *path, mr_error *err);
 
-/* The shared file, when it is fetched as it is read; NULL when it can simply be read. */
+/* The shared file when its blocks are fetched on demand; NULL when it is local. */
 mri_remote_file *mri_source_remote_at(const mr_source *src, uint32_t file);
 /* Is any of them? */
 bool mri_source_is_remote(const mr_source *src);
 
-/* mr_source_read() that a wait for a server does not keep once *until is true (read atomically). */
+/* mr_source_read() that stops waiting for a server once *until is true (read atomically). */
 int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
                           mr_sample *out, const bool *until, mr_error *err);
 
 /* mr_source_parse() without computing checksums: for bytes that passed it before and have stayed in memory
- * since. Sizes and places are checked all the same. */
+ * since. Sizes and offsets are checked nevertheless. */
 int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
                              mr_sample *out, mr_error *err);
 
-/* Where a bad sample lies, unless err says it: its file, its number, and in a file of many the offset at
- * which it begins. */
+/* Add the place of a bad sample to err unless it has one: file, sample number, and in a shared file the
+ * offset. */
 void mri_source_place(const mr_source *src, uint64_t sample, mr_error *err);
 
 #endif

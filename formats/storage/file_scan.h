@@ -1,7 +1,6 @@
 /* formats/storage/file_scan.h: a file read front to back through one buffer that slides over it. Private.
  *
- * For whoever looks at every byte (verify, resume) or at headers only and skips what lies between them
- * (tar). */
+ * For callers that read every byte (verify, resume), or only headers and skip what is between them (tar). */
 #ifndef MRI_FILE_SCAN_H
 #define MRI_FILE_SCAN_H
 
@@ -20,8 +19,8 @@ typedef struct mri_file_scan {
 
 void mri_file_scan_init(mri_file_scan *w, int fd, const char *path, uint64_t file_bytes);
 void mri_file_scan_fini(mri_file_scan *w);
-/* bytes at offset, valid until the next call; what lies behind is read along in pieces of up to 4 MiB, small
- * ones after a leap. */
+/* Bytes at offset, valid until the next call. Reads ahead in pieces of up to 4 MiB, and in small ones after a
+ * skip. */
 int mri_file_scan_get(mri_file_scan *w, uint64_t offset, size_t bytes, const uint8_t **out, mr_error *err);
 
 #endif

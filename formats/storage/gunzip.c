@@ -40,8 +40,8 @@ size_t mri_gunzip_head(const void *head, size_t head_bytes, void *out, size_t ou
     s.avail_in = (uint32_t)head_bytes;
     s.next_out = out;
     s.avail_out = (uint32_t)out_bytes;
-    isal_inflate(&s); /* what came out is good whatever it says: damage behind is found when all is unpacked
-                       */
+    /* what came out is good whatever it says: damage behind is found when all is unpacked */
+    isal_inflate(&s);
     return out_bytes - s.avail_out;
 }
 

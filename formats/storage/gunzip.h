@@ -1,14 +1,14 @@
-/* formats/storage/gunzip.h: unpack a gzip or zlib file once, into a file without a name. Private. */
+/* formats/storage/gunzip.h: unpack a gzip or zlib file once, into an unnamed file. Private. */
 #ifndef MRI_GUNZIP_H
 #define MRI_GUNZIP_H
 
 #include "millrace/base.h"
 
 bool mri_is_gzip(const void *head, size_t bytes);
-/* gzip, or a zlib stream with the usual window; the second is no more than a guess from two bytes. */
+/* gzip, or a zlib stream with the usual window; zlib is guessed from two bytes. */
 bool mri_is_packed(const void *head, size_t bytes);
 
-/* The first bytes of what is packed, as far as `head` reaches; the number written to out. */
+/* Unpack the first bytes, as far as `head` reaches. Returns how many were written to out. */
 size_t mri_gunzip_head(const void *head, size_t head_bytes, void *out, size_t out_bytes);
 
 /* Unpack all members of fd; checksums are checked. It must come to exactly `expected` bytes. *out_fd is a
@@ -16,7 +16,7 @@ size_t mri_gunzip_head(const void *head, size_t head_bytes, void *out, size_t ou
 int mri_gunzip_file(int fd, uint64_t packed_bytes, const char *path, uint64_t expected, uint64_t memory_bytes,
                     int *out_fd, bool *in_memory, mr_error *err);
 
-/* The same when nobody says how much it comes to: *out_bytes. */
+/* The same when the unpacked size is unknown: *out_bytes. */
 int mri_unpack_file(int fd, uint64_t packed_bytes, const char *path, uint64_t memory_bytes, int *out_fd,
                     uint64_t *out_bytes, bool *in_memory, mr_error *err);
 

@@ -1,9 +1,9 @@
 /* formats/storage/spill.h: bytes that are made while a data set is opened (unpacked, converted) and then read
  * like any other file. Private.
  *
- * They go to a file without a name: in memory as long as they are few, then in TMPDIR or /var/tmp, where what
- * is in memory follows. How many there will be need not be known, and what a header says about it is not
- * believed. */
+ * They go to an unnamed file: in memory as long as they are few, then in TMPDIR or /var/tmp, to which
+ * the bytes in memory are moved. Their number need not be known in advance, and sizes in headers are not
+ * trusted. */
 #ifndef MRI_SPILL_H
 #define MRI_SPILL_H
 
@@ -21,8 +21,7 @@ typedef struct mri_spill {
 
 /* Memory up to memory_bytes (and 256 MiB). On failure there is nothing to close. */
 int mri_spill_open(mri_spill *s, uint64_t memory_bytes, mr_error *err);
-/* About so many bytes will come: where that is too much for memory they go to disk from the start. A guess,
- * and none is needed. */
+/* Optional estimate of the size: when it is too large for memory, the bytes go to disk from the start. */
 int mri_spill_expect(mri_spill *s, uint64_t bytes, mr_error *err);
 int mri_spill_write(mri_spill *s, const void *data, size_t bytes, mr_error *err);
 /* Everything is written: fd can be read. */

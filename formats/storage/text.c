@@ -19,7 +19,7 @@ struct mri_text_unpack {
     uint8_t in[PIECE];
 };
 
-int mri_text_told(const mri_text *t, mr_error *err, int code, uint64_t line, const char *format, ...)
+int mri_text_error_at(const mri_text *t, mr_error *err, int code, uint64_t line, const char *format, ...)
 {
     char what[600];
     va_list args;

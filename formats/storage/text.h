@@ -1,7 +1,8 @@
 /* formats/storage/text.h: a text file read once from front to end, plain or packed with gzip, with the number
  * of the line. Private.
  *
- * A UTF-8 mark at the beginning is passed over; UTF-16 is refused by name. Nothing is kept but one piece. */
+ * A UTF-8 byte order mark at the beginning is skipped; UTF-16 is refused with a message that names it. Only
+ * one piece of the file is in memory. */
 #ifndef MRI_TEXT_H
 #define MRI_TEXT_H
 
@@ -19,15 +20,15 @@ typedef struct mri_text {
     struct mri_text_unpack *unpack; /* NULL: plain */
 } mri_text;
 
-/* The file has to stay as it is meanwhile. On failure there is nothing to close. */
+/* The file must not change meanwhile. On failure there is nothing to close. */
 int mri_text_open(mri_text *t, const char *path, mr_error *err);
 void mri_text_close(mri_text *t); /* accepts a zeroed one */
 
-/* at == end: bring more. MR_OK: there is at least one byte; MR_EEND: the file is over. */
+/* Read more when at == end. MR_OK: there is at least one byte; MR_EEND: the end of the file. */
 int mri_text_more(mri_text *t, mr_error *err);
 
 /* An error in this line; returns code. */
-int mri_text_told(const mri_text *t, mr_error *err, int code, uint64_t line, const char *format, ...)
+int mri_text_error_at(const mri_text *t, mr_error *err, int code, uint64_t line, const char *format, ...)
     MR_PRINTF(5, 6);
 
 /* Whole UTF-8 and none of the forms it forbids (overlong, surrogates, past U+10FFFF)? */

@@ -29,7 +29,7 @@ typedef struct tar { /* fixed after open */
     mri_framed f;
     mri_tar_schema schema;
     mri_tar_classes classes; /* into the note */
-    char told[1024];
+    char report_text[1024];
     /* while opening */
     const mr_source_config *cfg;
     bool has_schema;
@@ -182,7 +182,7 @@ static int on_note(void *context, const mri_tar_member *m, mr_error *err)
     tar *t = w->t;
     const uint8_t *p = NULL;
     if (strcmp(m->name, MRI_TAR_CLASSES) != 0) return MR_OK;
-    if (m->bytes > MRI_TAR_MOST_CLASSES) {
+    if (m->bytes > MRI_TAR_MAX_CLASSES) {
         mri_tar_note(&t->notes, MRI_TAR_CLASSES_LARGE, m->head, "");
         return MR_OK;
     }
@@ -243,11 +243,11 @@ static int tar_scan(void *context, mri_scan *s, uint32_t file, mr_error *err)
 }
 
 /* ---- what is told ---- */
-static size_t say(char *buf, size_t room, const tar *t, mri_tar_oddity what)
+static size_t say(char *buf, size_t room, const tar *t, mri_tar_irregularity what)
 {
     static const struct {
         const char *one, *more, *why;
-    } texts[MRI_TAR_ODDITIES] = {
+    } texts[MRI_TAR_IRREGULARITIES] = {
         [MRI_TAR_NO_BYTES] = {"member that is no file was passed over",
                               "members that are no files were passed over", ""},
         [MRI_TAR_NO_KEY] = {"member without a key was passed over", "members without a key were passed over",
@@ -277,10 +277,11 @@ static size_t say(char *buf, size_t room, const tar *t, mri_tar_oddity what)
 static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
 {
     const tar *t = context;
-    char text[sizeof t->told];
+    char text[sizeof t->report_text];
     size_t at = 0;
     text[0] = '\0';
-    for (int k = 0; k < MRI_TAR_ODDITIES; k++) at += say(text + at, sizeof text - at, t, (mri_tar_oddity)k);
+    for (int k = 0; k < MRI_TAR_IRREGULARITIES; k++)
+        at += say(text + at, sizeof text - at, t, (mri_tar_irregularity)k);
     if (at >= 2) at -= 2; /* the last "; " */
     text[at] = '\0';
     const size_t names = t->notes.of[MRI_TAR_CLASSES_DIFFER].count ? 0 : t->class_bytes;
@@ -294,8 +295,8 @@ static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
 
 static void tell(tar *t, const char *text)
 {
-    const size_t at = strlen(t->told);
-    if (text[0]) snprintf(t->told + at, sizeof t->told - at, "%s%s", at ? "; " : "", text);
+    const size_t at = strlen(t->report_text);
+    if (text[0]) snprintf(t->report_text + at, sizeof t->report_text - at, "%s%s", at ? "; " : "", text);
 }
 
 /* ---- names of classes ---- */
@@ -303,7 +304,7 @@ static int64_t largest_label(const mri_framed *f)
 {
     int64_t largest = -1;
     for (uint64_t k = 0; f->label && k < f->count; k++)
-        if (f->label[k] < MRI_MOST_CLASSES && f->label[k] > largest) largest = f->label[k];
+        if (f->label[k] < MRI_MAX_CLASSES && f->label[k] > largest) largest = f->label[k];
     return largest;
 }
 
@@ -331,14 +332,14 @@ static void doubt(tar *t, const mri_framed *f)
 static int tar_known(void *context, mri_framed *f, mr_error *err)
 {
     tar *t = context;
-    char raw[sizeof t->told];
+    char raw[sizeof t->report_text];
     const size_t text = f->note_bytes ? strnlen((const char *)f->note, f->note_bytes) : 0,
                  shown = mri_min_u64(text, sizeof raw - 1);
     int rc = choose_again(t, err);
     if (rc) return rc;
     if (shown) memcpy(raw, f->note, shown);
     raw[shown] = '\0';
-    mr_text_shown(raw, t->told, sizeof t->told);
+    mr_text_shown(raw, t->report_text, sizeof t->report_text);
     if (text == f->note_bytes) return MR_OK;
     rc = mri_tar_classes_take(&t->classes, (char *)f->note + text + 1, f->note_bytes - text - 1, err);
     if (rc) return rc;
@@ -387,8 +388,8 @@ static void fill_info(mr_source *src, tar *t)
         src->info.fingerprint = XXH3_64bits_withSeed(t->schema.field[k].name, strlen(t->schema.field[k].name),
                                                      src->info.fingerprint);
     name_classes(&src->info, t);
-    tell(t, t->f.told);
-    src->info.told = t->told[0] ? t->told : NULL;
+    tell(t, t->f.report_text);
+    src->info.told = t->report_text[0] ? t->report_text : NULL;
 }
 
 static int tar_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
@@ -511,10 +512,11 @@ static int parse_field(const mri_tar_schema *s, int at, const mri_tar_group *g, 
                                                out, &what)
                         : MR_OK;
     if (!rc) return MR_OK;
-    char told[sizeof what.text], name[4 * MR_MAX_NAME + 1];
-    snprintf(told, sizeof told, "member .%s: %.*s", mr_text_shown(field->name, name, sizeof name),
-             (int)(sizeof told - sizeof name - 10), what.text);
-    return wrong_group(g, err, rc, part->data, told, "");
+    char report_text[sizeof what.text], name[4 * MR_MAX_NAME + 1];
+    snprintf(report_text, sizeof report_text, "member .%s: %.*s",
+             mr_text_shown(field->name, name, sizeof name), (int)(sizeof report_text - sizeof name - 10),
+             what.text);
+    return wrong_group(g, err, rc, part->data, report_text, "");
 }
 
 static int parse_group(const tar *t, uint64_t sample, const mri_tar_group *g, in_memory *m, mr_sample *out,

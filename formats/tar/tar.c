@@ -153,8 +153,8 @@ static const char *shown_name(const mri_tar *t, char *buf, size_t room)
 /* ---- extended headers ---- */
 static int pax_name(mri_tar *t, int rank, const uint8_t *value, size_t bytes, uint64_t offset, mr_error *err)
 {
-    if (bytes > MRI_TAR_MOST_NAME) {
-        mr_error_set(err, MR_ELIMIT, "a name of %zu bytes: at most %d are read", bytes, MRI_TAR_MOST_NAME);
+    if (bytes > MRI_TAR_MAX_NAME) {
+        mr_error_set(err, MR_ELIMIT, "a name of %zu bytes: at most %d are read", bytes, MRI_TAR_MAX_NAME);
         return wrong(err, MR_ELIMIT, offset);
     }
     if (memchr(value, 0, bytes))
@@ -256,7 +256,7 @@ static int long_name(mri_tar *t, uint64_t offset, size_t bytes, mr_error *err)
 static int extended(mri_tar *t, char type, uint64_t offset, uint64_t bytes, mr_error *err)
 {
     const int which = type == 'L' ? SEEN_NAME : type == 'K' ? SEEN_LINK : SEEN_PAX;
-    const size_t most = type == 'L' ? MRI_TAR_MOST_NAME + 1 : MRI_TAR_MOST_EXTENDED;
+    const size_t most = type == 'L' ? MRI_TAR_MAX_NAME + 1 : MRI_TAR_MAX_EXTENDED;
     if (type != 'g' && t->seen[which]) {
         mr_error_set(err, MR_EFORMAT,
                      "two extended headers '%c' for one member: readers disagree which one holds", type);

@@ -7,10 +7,9 @@
  * GNU and PAX names and sizes, sizes in base 256, checksums summed over signed or unsigned bytes, and the
  * headers from before ustar.
  *
- * Where readers would disagree about where the next header lies, nothing is guessed: links, devices, pipes
- * and folders that claim data, two different sizes, a size or name for all members ('g'), two extended
- * headers of one kind, something behind the end. A name is text and nothing else: no file is ever opened by
- * it.
+ * Archives in which readers may disagree about the position of the next header are refused: links, devices,
+ * pipes and folders with data, two different sizes, a size or name for all members ('g'), two extended
+ * headers of one kind, data after the end. A name is only text: no file is ever opened by it.
  *
  * The room: takes archives and gives one format for the table in formats/open.c. Headers, groups of members
  * (tar_sample.h) and names of classes (tar_classes.h) are also for pipeline/convert, which writes such
@@ -25,8 +24,8 @@ extern const struct mri_source_ops mri_source_tar;
 
 enum {
     MRI_TAR_BLOCK = 512,
-    MRI_TAR_MOST_NAME = 4096,        /* bytes; a longer one is MR_ELIMIT */
-    MRI_TAR_MOST_EXTENDED = 1 << 20, /* bytes of one PAX header; more is MR_ELIMIT */
+    MRI_TAR_MAX_NAME = 4096,         /* bytes; a longer one is MR_ELIMIT */
+    MRI_TAR_MAX_EXTENDED = 1 << 20,  /* bytes of one PAX header; more is MR_ELIMIT */
     MRI_TAR_END = 2 * MRI_TAR_BLOCK, /* zeros that end an archive */
 };
 
@@ -66,7 +65,7 @@ typedef struct mri_tar { /* one walk; caller's storage */
     bool has_size, sparse, seen[3];
     int name_rank;
     size_t name_bytes;
-    char name[MRI_TAR_MOST_NAME + 1];
+    char name[MRI_TAR_MAX_NAME + 1];
 } mri_tar;
 
 /* Walk [at, end) of something that get() reads. */
@@ -79,7 +78,7 @@ int mri_tar_next(mri_tar *t, mri_tar_member *out, mr_error *err);
 /* After MR_EEND: nothing but zeros up to the end, or MR_EFORMAT. Reads it all. */
 int mri_tar_finish(mri_tar *t, mr_error *err);
 
-/* Is this a header (512 bytes) with a checksum that holds? For probes. */
+/* Is this a header (512 bytes) with a correct checksum? For probes. */
 bool mri_tar_is_header(const uint8_t *block, size_t bytes);
 
 const char *mri_tar_kind_name(mri_tar_kind kind); /* "a symbolic link" */
@@ -92,7 +91,7 @@ size_t mri_tar_head_bytes(const char *name, uint64_t bytes);
 
 /* Write them: owner 0, mode 0644, time 0, so that the same data gives the same archive. `room` is at least
  * what head_bytes() says. MR_EINVAL for a name no file can have (empty, ending in '/', longer than
- * MRI_TAR_MOST_NAME) and sizes from 2^63. The data follows, then zeros up to a multiple of MRI_TAR_BLOCK;
+ * MRI_TAR_MAX_NAME) and sizes from 2^63. The data follows, then zeros up to a multiple of MRI_TAR_BLOCK;
  * after the last member MRI_TAR_END zeros. */
 int mri_tar_head_write(const char *name, uint64_t bytes, uint8_t *out, size_t room, size_t *used,
                        mr_error *err);

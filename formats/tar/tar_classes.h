@@ -1,4 +1,4 @@
-/* formats/tar/tar_classes.h: the names of classes that an archive brings along. Private.
+/* formats/tar/tar_classes.h: class names stored in an archive. Private.
  *
  *   __classes__   "cat\ndog\nhorse\n"     class 0 is a cat; the labels in .cls count from 0
  *
@@ -11,7 +11,7 @@
 #include "millrace/base.h"
 
 #define MRI_TAR_CLASSES "__classes__"
-enum { MRI_TAR_MOST_CLASSES = 16 << 20 }; /* bytes of the member */
+enum { MRI_TAR_MAX_CLASSES = 16 << 20 }; /* bytes of the member */
 
 typedef struct mri_tar_classes {
     const char **name; /* count of them, into the text; NULL: none */

@@ -49,7 +49,7 @@ static void lower(char *out, const char *name, size_t bytes)
 mri_tar_part *mri_tar_group_add(mri_tar_group *g, const mri_tar_member *m)
 {
     g->end = m->data + m->bytes;
-    if (g->count == MRI_TAR_MOST_PARTS) {
+    if (g->count == MRI_TAR_MAX_PARTS) {
         g->more = true;
         return NULL;
     }
@@ -94,7 +94,7 @@ char *mri_tar_group_names(const mri_tar_group *g, char *buf, size_t buf_bytes)
 }
 
 /* ---- all samples ---- */
-void mri_tar_note(mri_tar_notes *n, mri_tar_oddity what, uint64_t offset, const char *name)
+void mri_tar_note(mri_tar_notes *n, mri_tar_irregularity what, uint64_t offset, const char *name)
 {
     if (!n || n->of[what].count++ > 0) return;
     n->of[what].offset = offset;
@@ -114,7 +114,7 @@ void mri_tar_samples_init(mri_tar_samples *it, mri_tar_get *get, void *context, 
                           mri_tar_notes *notes)
 {
     mri_tar_init(&it->walk, get, context, at, end);
-    it->held_key = 0;
+    it->pending_key = 0;
     it->link.key_bytes = 0;
     it->notes = notes;
     it->on_part = NULL;
@@ -173,11 +173,11 @@ static bool belongs(mri_tar_samples *it, mri_tar_group *g, const mri_tar_member 
 int mri_tar_samples_next(mri_tar_samples *it, mri_tar_group *g, mr_error *err)
 {
     g->key_bytes = 0;
-    if (it->held_key) {
-        begin(it, g, &it->held, it->held_key);
-        it->held_key = 0;
+    if (it->pending_key) {
+        begin(it, g, &it->pending, it->pending_key);
+        it->pending_key = 0;
         it->link.key_bytes = 0;
-        const int rc = take(it, g, &it->held, err);
+        const int rc = take(it, g, &it->pending, err);
         if (rc) return rc;
     }
     for (;;) {
@@ -192,8 +192,8 @@ int mri_tar_samples_next(mri_tar_samples *it, mri_tar_group *g, mr_error *err)
         }
         if (!belongs(it, g, &m, &key_bytes)) continue;
         if (g->key_bytes && !mri_tar_group_has(g, m.name, key_bytes)) {
-            it->held = m;
-            it->held_key = key_bytes;
+            it->pending = m;
+            it->pending_key = key_bytes;
             return MR_OK;
         }
         if (!g->key_bytes) begin(it, g, &m, key_bytes);

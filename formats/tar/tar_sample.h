@@ -3,10 +3,10 @@
  *
  *   dir/0017.jpg  dir/0017.cls  dir/0017.meta.json      key "dir/0017", members "jpg", "cls", "meta.json"
  *
- * The rules of WebDataset: the key ends at the first dot of the name's last component, the rest names the
- * member without regard to case; neighbours with one key are one sample. Names of the form __x__ (alone or as
- * first folder) are notes of a writer, and passed over. A name without a key (no dot, or a dot in front)
- * belongs to no sample. */
+ * The rules of WebDataset: the key ends at the first dot of the last path component, the rest is the
+ * case-insensitive name of the member; neighbours with the same key are one sample. Names of the form __x__
+ * (alone or as first folder) are metadata of a writer and skipped. A name without a key (no dot, or a leading
+ * dot) belongs to no sample. */
 #ifndef MRI_TAR_SAMPLE_H
 #define MRI_TAR_SAMPLE_H
 
@@ -14,12 +14,12 @@
 #include "millrace/formats.h"
 
 enum {
-    MRI_TAR_MOST_PARTS = 64,      /* members of one sample; more make it a bad one */
-    MRI_TAR_MOST_LABEL_TEXT = 64, /* bytes of a class written as a number */
-    MRI_TAR_MOST_JSON = 1 << 20,  /* bytes of a JSON member that holds the class */
+    MRI_TAR_MAX_PARTS = 64,      /* members of one sample; more make it a bad one */
+    MRI_TAR_MAX_LABEL_TEXT = 64, /* bytes of a class written as a number */
+    MRI_TAR_MAX_JSON = 1 << 20,  /* bytes of a JSON member that holds the class */
 };
 
-/* Length of the key of a name; the member is called what follows behind one dot. False: it has none. */
+/* Length of the key of a name; the name of the member follows after a dot. False: there is no key. */
 bool mri_tar_split(const char *name, size_t bytes, size_t *key_bytes);
 bool mri_tar_is_meta(const char *name);
 
@@ -37,8 +37,8 @@ typedef struct mri_tar_group {
     bool more;           /* than there is room for */
     mri_tar_kind passed; /* a link or the like had this key; MRI_TAR_FILE: none */
     char passed_ext[MR_MAX_NAME + 1];
-    char key[MRI_TAR_MOST_NAME + 1];
-    mri_tar_part part[MRI_TAR_MOST_PARTS];
+    char key[MRI_TAR_MAX_NAME + 1];
+    mri_tar_part part[MRI_TAR_MAX_PARTS];
 } mri_tar_group;
 
 bool mri_tar_group_has(const mri_tar_group *g, const char *key, size_t key_bytes);
@@ -53,21 +53,21 @@ const mri_tar_part *mri_tar_group_find(const mri_tar_group *g, const char *ext);
 char *mri_tar_group_names(const mri_tar_group *g, char *buf, size_t buf_bytes);
 
 /* ---- all samples, one after the other ---- */
-typedef enum mri_tar_oddity {                    /* not wrong enough to be refused, but to be told */
-                              MRI_TAR_NO_BYTES,  /* links, devices, pipes, types of some program's own: passed
-                                                    over */
-                              MRI_TAR_NO_KEY,    /* names without a key: passed over */
-                              MRI_TAR_OUTSIDE,   /* names that would lead out of a folder, if anybody unpacked
-                                                    them */
-                              MRI_TAR_KEY_AGAIN, /* a key that other samples lie between: parts that are no
-                                                    neighbours, or two samples of one name */
-                              MRI_TAR_CLASSES_LARGE,  /* lists of classes too large to be ones */
-                              MRI_TAR_CLASSES_DIFFER, /* lists of classes that are not like the first: then
-                                                         none holds */
-                              MRI_TAR_NO_END, /* no blocks of zeros at the end: a writer's habit, or cut off
-                                                 between two members */
-                              MRI_TAR_ODDITIES
-} mri_tar_oddity;
+typedef enum mri_tar_irregularity {                    /* not refused, but reported */
+                                    MRI_TAR_NO_BYTES,  /* links, devices, pipes, types of some program's own:
+                                                          passed  over */
+                                    MRI_TAR_NO_KEY,    /* names without a key: passed over */
+                                    MRI_TAR_OUTSIDE,   /* names that would lead out of a folder, if anybody
+                                                          unpacked   them */
+                                    MRI_TAR_KEY_AGAIN, /* a key that other samples lie between: parts that are
+                                                          no neighbours, or two samples of one name */
+                                    MRI_TAR_CLASSES_LARGE,  /* lists of classes too large to be ones */
+                                    MRI_TAR_CLASSES_DIFFER, /* lists of classes that are not like the first:
+                                                               then none holds */
+                                    MRI_TAR_NO_END, /* no blocks of zeros at the end: a writer's habit, or cut
+                                                       off between two members */
+                                    MRI_TAR_IRREGULARITIES
+} mri_tar_irregularity;
 
 typedef struct mri_tar_notes { /* how many there are, and the first of each */
     uint32_t file;             /* the one being read */
@@ -75,7 +75,7 @@ typedef struct mri_tar_notes { /* how many there are, and the first of each */
         uint64_t count, offset;
         uint32_t file;
         char what[96];
-    } of[MRI_TAR_ODDITIES];
+    } of[MRI_TAR_IRREGULARITIES];
 } mri_tar_notes;
 
 typedef struct mri_tar_link { /* what holds no bytes, in front of the sample that it may belong to */
@@ -83,13 +83,13 @@ typedef struct mri_tar_link { /* what holds no bytes, in front of the sample tha
     uint64_t head;
     size_t key_bytes; /* 0: none */
     size_t name_bytes;
-    char name[MRI_TAR_MOST_NAME + 1];
+    char name[MRI_TAR_MAX_NAME + 1];
 } mri_tar_link;
 
 typedef struct mri_tar_samples {
     mri_tar walk;
-    mri_tar_member held; /* the first of the next sample */
-    size_t held_key;
+    mri_tar_member pending; /* the first of the next sample */
+    size_t pending_key;
     mri_tar_link link;
     mri_tar_notes *notes;
     /* For each part as it is met, so that a file is read front to back; not MR_OK ends the walk. May be
@@ -105,7 +105,7 @@ void mri_tar_samples_init(mri_tar_samples *it, mri_tar_get *get, void *context, 
                           mri_tar_notes *notes);
 /* MR_EEND behind the last one; else as mri_tar_next(). */
 int mri_tar_samples_next(mri_tar_samples *it, mri_tar_group *g, mr_error *err);
-void mri_tar_note(mri_tar_notes *n, mri_tar_oddity what, uint64_t offset, const char *name);
+void mri_tar_note(mri_tar_notes *n, mri_tar_irregularity what, uint64_t offset, const char *name);
 
 /* ---- what the members mean ---- */
 typedef enum mri_tar_label { MRI_TAR_NO_LABEL, MRI_TAR_LABEL_TEXT, MRI_TAR_LABEL_JSON } mri_tar_label;

@@ -186,7 +186,7 @@ static int label_in_text(const mri_tar_part *part, const uint8_t *p, int64_t *ou
 {
     const size_t bytes = (size_t)part->bytes;
     if (whole_number(p, bytes, out)) return MR_OK;
-    char raw[MRI_TAR_MOST_LABEL_TEXT + 1], shown[4 * MRI_TAR_MOST_LABEL_TEXT + 1];
+    char raw[MRI_TAR_MAX_LABEL_TEXT + 1], shown[4 * MRI_TAR_MAX_LABEL_TEXT + 1];
     memcpy(raw, p, bytes);
     raw[bytes] = '\0';
     return mr_error_set(err, MR_EFORMAT, "member .%s: expected a class as whole number, found \"%s\"",
@@ -270,7 +270,7 @@ int mri_tar_schema_label(const mri_tar_schema *s, const mri_tar_part *part, mri_
                          int64_t *out, mr_error *err)
 {
     const bool text = s->label_kind == MRI_TAR_LABEL_TEXT;
-    const uint64_t most = text ? MRI_TAR_MOST_LABEL_TEXT : MRI_TAR_MOST_JSON;
+    const uint64_t most = text ? MRI_TAR_MAX_LABEL_TEXT : MRI_TAR_MAX_JSON;
     const uint8_t *p = NULL;
     int rc = MR_OK;
     if (part->sparse)

@@ -119,10 +119,10 @@ int mri_tar_head_write(const char *name, uint64_t bytes, uint8_t *out, size_t ro
                        mr_error *err)
 {
     const plan p = make_plan(name, bytes);
-    if (p.name_bytes == 0 || p.name_bytes > MRI_TAR_MOST_NAME || name[p.name_bytes - 1] == '/')
+    if (p.name_bytes == 0 || p.name_bytes > MRI_TAR_MAX_NAME || name[p.name_bytes - 1] == '/')
         return mr_error_set(err, MR_EINVAL,
                             "expected a file's name of 1 to %d bytes for a tar member, found one of %zu%s",
-                            MRI_TAR_MOST_NAME, p.name_bytes,
+                            MRI_TAR_MAX_NAME, p.name_bytes,
                             p.name_bytes && name[p.name_bytes - 1] == '/' ? " that ends with /" : "");
     if (bytes > INT64_MAX) return mr_error_set(err, MR_EINVAL, "a tar member of 2^63 bytes or more");
     *used = planned_bytes(&p);

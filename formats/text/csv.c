@@ -76,10 +76,11 @@ static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "no me
 static int too_long(const mri_csv *c, mr_error *err, uint64_t quote_line)
 {
     if (quote_line)
-        return mri_text_told(&c->text, err, MR_EFORMAT, quote_line,
-                             "a quote that is opened here is not closed within %d bytes", MRI_CSV_ROW_BYTES);
-    return mri_text_told(&c->text, err, MR_ELIMIT, c->line, "the row is longer than %d bytes",
-                         MRI_CSV_ROW_BYTES);
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, quote_line,
+                                 "a quote that is opened here is not closed within %d bytes",
+                                 MRI_CSV_ROW_BYTES);
+    return mri_text_error_at(&c->text, err, MR_ELIMIT, c->line, "the row is longer than %d bytes",
+                             MRI_CSV_ROW_BYTES);
 }
 
 static int put(mri_csv *c, const void *bytes, size_t n, uint64_t quote_line, mr_error *err)
@@ -101,8 +102,8 @@ static int put(mri_csv *c, const void *bytes, size_t n, uint64_t quote_line, mr_
 static int begin_place(mri_csv *c, mr_error *err)
 {
     if (c->count == MRI_CSV_FIELDS)
-        return mri_text_told(&c->text, err, MR_ELIMIT, c->line, "the row has more than %d places",
-                             MRI_CSV_FIELDS);
+        return mri_text_error_at(&c->text, err, MR_ELIMIT, c->line, "the row has more than %d places",
+                                 MRI_CSV_FIELDS);
     if (c->count == c->place_cap) {
         const uint32_t cap = c->place_cap ? 2 * c->place_cap : 16;
         uint32_t *larger = realloc(c->place, cap * sizeof *larger);
@@ -120,12 +121,12 @@ static int end_place(mri_csv *c, mr_error *err)
     if (bytes == 0) return put(c, "", 1, 0, err); /* row may be NULL still */
     const char *text = c->row + c->place[c->count - 1];
     if (memchr(text, '\0', bytes))
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->line,
-                             "a NUL byte: this is no text, or it is damaged");
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
+                                 "a NUL byte: this is no text, or it is damaged");
     if (!mri_is_utf8(text, bytes))
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->line,
-                             "bytes that are no UTF-8: save the table as UTF-8 "
-                             "(iconv -f LATIN1 -t UTF-8, where it is that)");
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
+                                 "bytes that are no UTF-8: save the table as UTF-8 "
+                                 "(iconv -f LATIN1 -t UTF-8, where it is that)");
     return put(c, "", 1, 0, err);
 }
 
@@ -164,8 +165,8 @@ static int take_quoted(mri_csv *c, mr_error *err)
         int byte, rc = peek(c, &byte, err);
         if (rc) return rc;
         if (byte < 0)
-            return mri_text_told(&c->text, err, MR_EFORMAT, opened,
-                                 "a quote that is opened here is never closed");
+            return mri_text_error_at(&c->text, err, MR_EFORMAT, opened,
+                                     "a quote that is opened here is never closed");
         const size_t n = quoted_run(c);
         rc = n > 0 ? put(c, c->text.at, n, opened, err) : MR_OK;
         if (rc) return rc;
@@ -210,9 +211,9 @@ static int take_place(mri_csv *c, int *ended_by, mr_error *err)
     if (!rc) rc = peek(c, ended_by, err);
     if (rc) return rc;
     if (!ends_place(c, *ended_by))
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->text.line,
-                             "text behind a closing quote: a quote inside quotes is "
-                             "written twice");
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->text.line,
+                                 "text behind a closing quote: a quote inside quotes is "
+                                 "written twice");
     return end_place(c, err);
 }
 

@@ -6,8 +6,8 @@
  *   line ends   \n, \r\n or \r; empty lines are passed over; the last one may lack its end
  *
  * Refused, with the line: NUL, what is no UTF-8, text behind a closing quote, a quote that is never closed, a
- * row over MRI_CSV_ROW_BYTES or MRI_CSV_FIELDS. That all rows have equally many places is for the caller to
- * ask. */
+ * row over MRI_CSV_ROW_BYTES or MRI_CSV_FIELDS. The caller checks that all rows have the same number of
+ * columns. */
 #ifndef MRI_CSV_H
 #define MRI_CSV_H
 
@@ -33,7 +33,7 @@ int mri_csv_next(mri_csv *c, mr_error *err);
 
 static inline const char *mri_csv_place(const mri_csv *c, uint32_t at) { return c->row + c->place[at]; }
 
-/* The separator of a text that begins so. */
+/* The separator of a text that begins with these bytes. */
 char mri_csv_separator(const uint8_t *head, size_t bytes);
 
 #endif

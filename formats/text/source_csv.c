@@ -49,7 +49,7 @@ typedef struct table {
     int folder;               /* open while reading, else -1 */
     uint32_t image, column_label, columns;
     uint64_t missing, missing_line, outside;
-    char told[512];
+    char report_text[512];
 } table;
 
 /* ---- which columns ---- */
@@ -115,17 +115,17 @@ static int choose_column(const mri_csv *c, const char *key, int found, uint32_t 
     if (is_number(key)) {
         const unsigned long number = strlen(key) < 9 ? strtoul(key, NULL, 10) : 0;
         if (number < 1 || number > c->count)
-            return mri_text_told(&c->text, err, MR_EINVAL, c->line,
-                                 "%s in column %s: there are columns 1 to %u", what, key, c->count);
+            return mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
+                                     "%s in column %s: there are columns 1 to %u", what, key, c->count);
         *out = (uint32_t)number - 1;
         return MR_OK;
     }
     if (found >= 0) *out = (uint32_t)found;
     else if (header || key)
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->line,
-                             "no column %s%s for the %s; there are: %s; name the one to take",
-                             key ? "named " : "with a usual name", key ? key : "", what,
-                             columns_text(c, buf, sizeof buf));
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
+                                 "no column %s%s for the %s; there are: %s; name the one to take",
+                                 key ? "named " : "with a usual name", key ? key : "", what,
+                                 columns_text(c, buf, sizeof buf));
     else *out = fallback;
     return MR_OK;
 }
@@ -139,16 +139,16 @@ static int choose_columns(table *t, const mri_csv *c, const mr_source_config *cf
     *header = image >= 0 || (label >= 0 && cfg->label_key) || (label >= 0 && is_number(cfg->image_key));
     t->columns = c->count;
     if (c->count < 2)
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->line,
-                             "expected at least two columns (picture and class) between "
-                             "commas, semicolons or tabs, found one");
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
+                                 "expected at least two columns (picture and class) between "
+                                 "commas, semicolons or tabs, found one");
     int rc = choose_column(c, cfg->image_key, image, 0, *header, "picture", &t->image, err);
     if (!rc)
         rc = choose_column(c, cfg->label_key, label, t->image == 1 ? 0 : 1, *header, "class",
                            &t->column_label, err);
     if (!rc && t->image == t->column_label)
-        rc = mri_text_told(&c->text, err, MR_EINVAL, c->line, "column %u cannot be picture and class at once",
-                           t->image + 1);
+        rc = mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
+                               "column %u cannot be picture and class at once", t->image + 1);
     return rc;
 }
 
@@ -214,7 +214,7 @@ static int not_there(const mri_csv *c, const char *path, mr_error *err)
             ? "addresses are not followed, files only"
             : "paths are relative to the table's folder; a line of column names needs one that is "
               "known (path, file, ...) or asked for";
-    return mri_text_told(&c->text, err, MR_ENOENT, c->line, "no file %.200s: %s", path, why);
+    return mri_text_error_at(&c->text, err, MR_ENOENT, c->line, "no file %.200s: %s", path, why);
 }
 
 static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, mr_error *err)
@@ -224,15 +224,15 @@ static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, mr_e
     bool is_new;
     const char *text = trimmed(mri_csv_place(c, t->image), &bytes);
     if (bytes == 0)
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->line, "the name of the picture is empty");
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the name of the picture is empty");
     if (!make_room(t)) return no_memory(src, err);
     const int rc = add_name(src, &t->paths, text, bytes, &number, &is_new, err);
     if (rc) return rc;
     const char *path = mri_name(&t->paths, number);
     if (!is_new)
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->line,
-                             "%.200s stands in line %u already: a file may be named once", path,
-                             t->line[number]);
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
+                                 "%.200s stands in line %u already: a file may be named once", path,
+                                 t->line[number]);
     t->line[number] = (uint32_t)mri_min_u64(c->line, UINT32_MAX);
     t->size[number] = look_at(t, path);
     t->outside += leads_out(path);
@@ -248,7 +248,7 @@ static int add_class(const mr_source *src, table *t, const mri_csv *c, mr_error 
     uint32_t number;
     bool is_new;
     const char *text = trimmed(mri_csv_place(c, t->column_label), &bytes);
-    if (bytes == 0) return mri_text_told(&c->text, err, MR_EFORMAT, c->line, "the class is empty");
+    if (bytes == 0) return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the class is empty");
     const int rc = add_name(src, &t->classes, text, bytes, &number, &is_new, err);
     if (rc) return rc;
     t->label[t->paths.count - 1] = (int32_t)number;
@@ -275,8 +275,8 @@ static int add_row(mr_source *src, table *t, const mri_csv *c, bool first, const
                    mr_error *err)
 {
     if (c->count != t->columns)
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->line,
-                             "expected %u columns as in the first line, found %u", t->columns, c->count);
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
+                                 "expected %u columns as in the first line, found %u", t->columns, c->count);
     int rc = add_path(src, t, c, first, err);
     if (!rc) rc = add_class(src, t, c, err);
     return rc ? rc : mri_source_budget(cfg, memory_of(t), src->path, err);
@@ -479,19 +479,19 @@ static void tell(mr_source *src, table *t)
 {
     int at = 0;
     if (t->missing)
-        at += snprintf(t->told + at, sizeof t->told - (size_t)at,
+        at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "%llu of %u files are not there, the first in line %llu; ",
                        (unsigned long long)t->missing, t->paths.count, (unsigned long long)t->missing_line);
     if (t->outside)
-        at += snprintf(t->told + at, sizeof t->told - (size_t)at,
+        at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "%llu of %u files lie outside the table's folder; ", (unsigned long long)t->outside,
                        t->paths.count);
     if (src->info.label_offset)
-        at += snprintf(t->told + at, sizeof t->told - (size_t)at, "%lld is subtracted from every class; ",
-                       (long long)src->info.label_offset);
+        at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
+                       "%lld is subtracted from every class; ", (long long)src->info.label_offset);
     if (at == 0) return;
-    t->told[at - 2] = '\0';
-    src->info.told = t->told;
+    t->report_text[at - 2] = '\0';
+    src->info.told = t->report_text;
 }
 
 static int open_folder(const mr_source *src, table *t, mr_error *err)

@@ -29,7 +29,7 @@ typedef struct pixels { /* fixed after open */
     size_t sample_bytes;
     uint8_t *row; /* while reading */
     uint64_t print;
-    char told[64];
+    char report_text[64];
 } pixels;
 
 static int no_memory(const mr_source *src, mr_error *err)
@@ -63,8 +63,8 @@ static bool number(const char *text, long most, long *out)
 static int bad_place(const mri_csv *c, uint32_t at, const char *expected, mr_error *err)
 {
     char shown[64];
-    return mri_text_told(&c->text, err, MR_EFORMAT, c->line, "column %u: expected %s, found '%s'", at + 1,
-                         expected, mr_text_shown(mri_csv_place(c, at), shown, sizeof shown));
+    return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "column %u: expected %s, found '%s'", at + 1,
+                             expected, mr_text_shown(mri_csv_place(c, at), shown, sizeof shown));
 }
 
 static int begin(const mr_source *src, pixels *x, const mri_csv *c, mr_error *err)
@@ -72,10 +72,10 @@ static int begin(const mr_source *src, pixels *x, const mri_csv *c, mr_error *er
     while ((x->side + 1) * (x->side + 1) < c->count) x->side++; /* at most MRI_CSV_FIELDS columns */
     x->sample_bytes = (size_t)x->side * x->side;
     if (x->side == 0 || x->sample_bytes != c->count - 1)
-        return mri_text_told(&c->text, err, MR_EUNSUPPORTED, c->line,
-                             "expected the class and as many pixels as a gray square has (784 for "
-                             "28 x 28), found %u columns",
-                             c->count);
+        return mri_text_error_at(&c->text, err, MR_EUNSUPPORTED, c->line,
+                                 "expected the class and as many pixels as a gray square has (784 for "
+                                 "28 x 28), found %u columns",
+                                 c->count);
     x->row = malloc(x->sample_bytes);
     return x->row ? MR_OK : no_memory(src, err);
 }
@@ -99,9 +99,9 @@ static int add_row(const mr_source *src, pixels *x, const mri_csv *c, const mr_s
 {
     long v;
     if (c->count - 1 != x->sample_bytes)
-        return mri_text_told(&c->text, err, MR_EFORMAT, c->line,
-                             "expected %zu columns as in the first line, found %u", x->sample_bytes + 1,
-                             c->count);
+        return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
+                                 "expected %zu columns as in the first line, found %u", x->sample_bytes + 1,
+                                 c->count);
     if (!number(mri_csv_place(c, 0), INT32_MAX - 1, &v)) return bad_place(c, 0, "a class from 0", err);
     const int rc = make_room(src, x, cfg, err);
     if (rc) return rc;
@@ -152,8 +152,8 @@ static int settle_labels(mr_source *src, pixels *x, const mr_source_config *cfg,
     src->info.class_count = (uint32_t)largest + 1;
     src->info.label_offset = offset;
     if (!offset) return MR_OK;
-    snprintf(x->told, sizeof x->told, "%lld is subtracted from every class", (long long)offset);
-    src->info.told = x->told;
+    snprintf(x->report_text, sizeof x->report_text, "%lld is subtracted from every class", (long long)offset);
+    src->info.told = x->report_text;
     return MR_OK;
 }
 

@@ -42,7 +42,7 @@ typedef struct sequences { /* fixed after open */
     int64_t largest, least;
     uint32_t longest, shortest;
     uint64_t print; /* hash of all tokens and where lines end */
-    char told[200];
+    char report_text[200];
 } sequences;
 
 typedef struct row { /* being read */
@@ -85,8 +85,8 @@ static int no_integer(const row *r, int byte, mr_error *err)
     char shown[24] = "";
     if (byte > ' ' && byte < 127) snprintf(shown, sizeof shown, " ('%c')", byte);
     else if (byte >= 0 && !is_end(byte)) snprintf(shown, sizeof shown, " (byte 0x%02x)", (unsigned)byte);
-    return mri_text_told(&r->text, err, MR_EFORMAT, r->line, "number %u: expected an integer, found %s%s",
-                         r->count + 1, what, shown);
+    return mri_text_error_at(&r->text, err, MR_EFORMAT, r->line, "number %u: expected an integer, found %s%s",
+                             r->count + 1, what, shown);
 }
 
 static int take_integer(row *r, int32_t *out, mr_error *err)
@@ -109,8 +109,8 @@ static int take_integer(row *r, int32_t *out, mr_error *err)
     if (rc) return rc;
     if (sign == '-') value = -value;
     if (value > INT32_MAX || value < INT32_MIN)
-        return mri_text_told(&r->text, err, MR_EFORMAT, r->line, "number %u does not fit 32 bits",
-                             r->count + 1);
+        return mri_text_error_at(&r->text, err, MR_EFORMAT, r->line, "number %u does not fit 32 bits",
+                                 r->count + 1);
     if (!is_end(byte) && !is_space(byte) && byte != ',' && byte != ';') return no_integer(r, byte, err);
     *out = (int32_t)value;
     return MR_OK;
@@ -119,8 +119,8 @@ static int take_integer(row *r, int32_t *out, mr_error *err)
 static int add_number(row *r, mr_error *err)
 {
     if (r->count == MOST_NUMBERS)
-        return mri_text_told(&r->text, err, MR_ELIMIT, r->line,
-                             "more than %d numbers in one line: cut the sequences shorter", MOST_NUMBERS);
+        return mri_text_error_at(&r->text, err, MR_ELIMIT, r->line,
+                                 "more than %d numbers in one line: cut the sequences shorter", MOST_NUMBERS);
     if (r->count == r->cap) {
         const uint32_t cap = r->cap ? 2 * r->cap : 256;
         int32_t *larger = realloc(r->number, cap * sizeof *larger);
@@ -192,15 +192,15 @@ static int take_label(const sequences *q, row *r, int32_t *label, mr_error *err)
     if (q->label_at == LABEL_NONE) return MR_OK;
     const uint32_t at = q->label_at == LABEL_LAST ? r->count - 1 : (uint32_t)q->label_at - 1;
     if (at >= r->count)
-        return mri_text_told(&r->text, err, MR_EFORMAT, r->line,
-                             "expected the class as number %u, found %u numbers", at + 1, r->count);
+        return mri_text_error_at(&r->text, err, MR_EFORMAT, r->line,
+                                 "expected the class as number %u, found %u numbers", at + 1, r->count);
     if (r->count < 2)
-        return mri_text_told(&r->text, err, MR_EFORMAT, r->line,
-                             "expected a sequence and its class, found one number");
+        return mri_text_error_at(&r->text, err, MR_EFORMAT, r->line,
+                                 "expected a sequence and its class, found one number");
     *label = r->number[at];
     if (*label < 0)
-        return mri_text_told(&r->text, err, MR_EFORMAT, r->line, "class %d (number %u) is negative", *label,
-                             at + 1);
+        return mri_text_error_at(&r->text, err, MR_EFORMAT, r->line, "class %d (number %u) is negative",
+                                 *label, at + 1);
     memmove(r->number + at, r->number + at + 1, (r->count - at - 1) * sizeof *r->number);
     r->count--;
     return MR_OK;
@@ -414,15 +414,16 @@ static void fill_info(mr_source *src, sequences *q)
     if (q->longest != q->shortest) {
         info->length_field = 0;
         info->length_most = q->longest;
-        snprintf(q->told, sizeof q->told, "sequences of %u to %u numbers", q->shortest, q->longest);
-        info->told = q->told;
+        snprintf(q->report_text, sizeof q->report_text, "sequences of %u to %u numbers", q->shortest,
+                 q->longest);
+        info->told = q->report_text;
     } else if (side >= LEAST_SIDE && side * side == q->longest && q->least >= 0 && q->largest <= 255) {
-        snprintf(q->told, sizeof q->told,
+        snprintf(q->report_text, sizeof q->report_text,
                  "taken for sequences of %u numbers; if each line is a class and a gray picture of %u x %u "
                  "pixels, "
                  "--format pixels says so",
                  q->longest, side, side);
-        info->told = q->told;
+        info->told = q->report_text;
     }
 }
 

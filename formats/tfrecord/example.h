@@ -8,8 +8,8 @@
  *   BytesList { 1: bytes ... }   FloatList { 1: float ... }   Int64List { 1: varint ... }     the last two
  *                                packed or one by one
  *
- * Everything else is skipped, groups included. The depth is fixed, nothing calls itself, and no length is
- * believed before it is compared with what is there. Spans point into the bytes that were read. */
+ * Everything else is skipped, groups included. The depth is fixed, there is no recursion, and every length is
+ * compared with the remaining bytes first. Spans point into the bytes that were read. */
 #ifndef MRI_EXAMPLE_H
 #define MRI_EXAMPLE_H
 
@@ -35,7 +35,7 @@ typedef struct mri_feature {
 
 const char *mri_feature_kind_text(mri_feature_kind kind); /* "bytes (BytesList)", ... */
 
-/* Walk the features in the order of the bytes; entries with one key come as often as they are there. */
+/* Walk the features in the order of the bytes; repeated keys are returned each time. */
 typedef struct mri_example_walk {
     mri_span example;  /* what is left of the message */
     mri_span features; /* of the Features being walked */
@@ -64,7 +64,7 @@ typedef struct mri_example_builder {
     int failed; /* why an add() did not; finish() says so */
 } mri_example_builder;
 
-/* {0} is an empty one. Starts anew, the buffer stays. */
+/* Begin an empty Example; the buffer is kept. {0} is a valid empty builder. */
 void mri_example_restart(mri_example_builder *b);
 void mri_example_add_bytes(mri_example_builder *b, const char *key, const void *data, size_t bytes);
 void mri_example_add_ints(mri_example_builder *b, const char *key, const int64_t *values, size_t count);

@@ -17,14 +17,15 @@ extern const mri_source_ops mri_source_tfrecord;
 
 enum { MRI_TFRECORD_HEAD = 12, MRI_TFRECORD_TAIL = 4 };
 
-/* Checksums of data that hold checksums would often come out as 0: they are turned and shifted. */
+/* The checksum of data that contains its own checksum would often be 0, so checksums are rotated and
+ * offset. */
 static inline uint32_t mri_tfrecord_crc(const void *data, size_t bytes)
 {
     const uint32_t crc = mr_crc32c(0, data, bytes);
     return (crc >> 15 | crc << 17) + 0xa282ead8u;
 }
 
-/* Of the head: the length, where its checksum is right. */
+/* The length from the head; false when its checksum is wrong. */
 static inline bool mri_tfrecord_length(const uint8_t head[MRI_TFRECORD_HEAD], uint64_t *bytes)
 {
     *bytes = mri_le64(head);

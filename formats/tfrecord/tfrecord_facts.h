@@ -1,12 +1,12 @@
-/* formats/tfrecord/tfrecord_facts.h: what is known of a TFRecord data set besides where its records lie.
- * Private.
+/* formats/tfrecord/tfrecord_facts.h: what is known about a TFRecord data set besides the positions of its
+ * records. Private.
  *
  *   gather  while the records are scanned: which features hold picture, label, ...; class names; boxes
  *   note    the same as bytes that are kept with the index (framed.h)
  *   facts   read from a note, whether it was just made or kept: the arrays stay in it
  *
- * Boxes are kept because the four lists of a record have to become one array, and parse() has nowhere to put
- * it. */
+ * Boxes are kept because the four lists of a record must become one array, for which parse() has no
+ * memory. */
 #ifndef MRI_TFRECORD_FACTS_H
 #define MRI_TFRECORD_FACTS_H
 
@@ -28,10 +28,10 @@ enum mri_tf_feature {
     MRI_TF_BOX_LABEL,
     MRI_TF_FEATURES,
 };
-enum { MRI_TF_MOST_BOXES = 1 << 16 }; /* in one record */
+enum { MRI_TF_MAX_BOXES = 1 << 16 }; /* in one record */
 
 /* ---- the values of one record ---- */
-/* One whole number, or a message that says what is there instead. name: of the feature. */
+/* One integer, or an error that says what was found instead. name: of the feature. */
 int mri_tf_one_int(const mri_feature *f, const char *name, int64_t *out, mr_error *err);
 int mri_tf_one_bytes(const mri_feature *f, const char *name, mri_span *out, mr_error *err);
 /* JPEG, PNG or pixels; size features as picked. */

@@ -81,17 +81,17 @@ int mri_tf_picture(const mri_feature f[MRI_TF_FEATURES], const char *const key[M
     uint64_t h, w, c = 0, area = 0, all = 0;
     const bool sized = dimension(&f[MRI_TF_HEIGHT], &h) && dimension(&f[MRI_TF_WIDTH], &w) &&
                        !__builtin_mul_overflow(h, w, &area);
-    const bool told = sized && dimension(&f[MRI_TF_CHANNELS], &c);
+    const bool stated = sized && dimension(&f[MRI_TF_CHANNELS], &c);
     const int type = mr_image_sniff(bytes.data, bytes.bytes);
     char kind[MRI_PICTURE_KIND_BYTES];
-    const bool exact = told && !__builtin_mul_overflow(area, c, &all) && all == bytes.bytes;
+    const bool exact = stated && !__builtin_mul_overflow(area, c, &all) && all == bytes.bytes;
     if (type && (!exact || has_header(bytes))) {
         out->type = (mr_type)type;
         return MR_OK;
     }
     if (!sized || bytes.bytes == 0) return no_pixels(key[MRI_TF_IMAGE], bytes, err);
-    if (!told) c = bytes.bytes % area == 0 ? bytes.bytes / area : 0;
-    if (c < 1 || c > 4 || (told && !exact)) {
+    if (!stated) c = bytes.bytes % area == 0 ? bytes.bytes / area : 0;
+    if (c < 1 || c > 4 || (stated && !exact)) {
         return mr_error_set(err, MR_EFORMAT,
                             "feature \"%s\": expected a JPEG, a PNG, or the pixels of %" PRIu64 " x %" PRIu64
                             ", 1 to 4 bytes each, found %zu bytes (%s)",
@@ -142,9 +142,9 @@ int mri_tf_box_count(const mri_feature f[MRI_TF_FEATURES], const char *const key
             return mr_error_set(err, MR_EFORMAT, "boxes: %zu of \"%s\", but %zu of \"%s\"", first,
                                 key[MRI_TF_XMIN], count, key[k]);
     }
-    if (first > MRI_TF_MOST_BOXES)
+    if (first > MRI_TF_MAX_BOXES)
         return mr_error_set(err, MR_ELIMIT, "boxes: %zu in one record, at most %d are taken", first,
-                            MRI_TF_MOST_BOXES);
+                            MRI_TF_MAX_BOXES);
     *out = first;
     return MR_OK;
 }

@@ -3,7 +3,7 @@
  *
  * Each kind has one file ops/NAME.c with its row, mri_NAME_class: how a description is checked and what
  * follows from it (shapes, parameters, amount of arithmetic), and the plain C code that specifies what it
- * computes. How it runs elsewhere stands in files of the devices: ops/dnnl/ where oneDNN is faster,
+ * computes. Other implementations are in files of the devices: ops/dnnl/ where oneDNN is faster,
  * cuda/ops/op_NAME.c. */
 #ifndef MRI_OP_CLASS_H
 #define MRI_OP_CLASS_H
@@ -27,15 +27,16 @@
 struct mri_op_code; /* how an operation runs in the host's memory: ops/host_op.h */
 
 struct mri_op_class {
-    const char *name;  /* "conv2d", in messages */
-    bool entry;        /* takes data, not another operation's output, and has no gradient to it */
-    bool keeps_layout; /* goes through values one by one: on the host the output has the layout of the input
-                        */
+    const char *name; /* "conv2d", in messages */
+    bool entry;       /* takes data, not another operation's output, and has no gradient to it */
+    /* goes through values one by one: on the host the output has the layout of the input */
+    bool keeps_layout;
     /* Check what is the kind's own in desc and fill info: parameters, flops, inplace, and the output where it
      * is not as the input. The common part was checked. NULL: nothing to say. */
     int (*describe)(const mr_op_desc *desc, mr_op_info *info, mr_error *err);
     bool (*takes_two)(const mr_op_desc *desc); /* x2 is an input; NULL: never */
-    /* An address is missing in args; what all kinds need was looked at. NULL: mri_op_lacks() says it. */
+    /* Is an address missing in args? Those that all kinds need were checked. NULL: mri_op_lacks() is
+     * enough. */
     bool (*lacks)(const mr_op *op, const mr_op_args *args, bool backward);
     const struct mri_op_code *reference;
 };
@@ -49,7 +50,7 @@ static inline bool mri_op_takes_two(const mr_op *op)
     return op->is->takes_two && op->is->takes_two(&op->desc);
 }
 
-/* The usual: y forward, dy backward, dx where it is wanted, x2 where there is one. */
+/* The usual addresses: y forward, dy backward, dx when it is needed, x2 when there is one. */
 bool mri_op_lacks(const mr_op *op, const mr_op_args *args, bool backward);
 
 /* Check desc and fill info with what holds on every device: shapes, parameters in canonical order (storage =

@@ -15,7 +15,7 @@ static void cuda_close(mr_device *base)
 {
     mri_cuda_device *dev = mri_cuda_device_of(base);
     if (dev->context) {
-        mri_cuda_enter_anyway(dev);
+        mri_cuda_enter_for_cleanup(dev);
         if (dev->house) mri_cuda_drain(dev, dev->house); /* an anchor, and what was freed last */
         mri_cuda_anchors_close(dev);
         mri_cuda_kernels_unload(dev);
@@ -79,10 +79,10 @@ static void name_device(mri_cuda_device *dev, const struct mri_spec *spec, uint3
 static int open_one(mr_device **out, const struct mri_spec *spec, uint32_t index,
                     const mr_devices_config *cfg, mr_error *err)
 {
-    struct mri_cuda_look look;
-    int rc = mri_cuda_look((int)spec->numbers[index], &look, err);
+    struct mri_cuda_properties look;
+    int rc = mri_cuda_properties((int)spec->numbers[index], &look, err);
     if (rc) return rc;
-    if (look.capability < MRI_CUDA_LEAST_CAPABILITY)
+    if (look.capability < MRI_CUDA_MIN_CAPABILITY)
         return mr_error_set(err, MR_EUNSUPPORTED,
                             "cuda:%u (%s) has compute capability %u.%u; 8.0 or newer is needed",
                             spec->numbers[index], look.name, look.capability / 10, look.capability % 10);

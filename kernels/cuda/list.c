@@ -73,7 +73,7 @@ static void error_state(const mr_error *err, char *out, size_t out_bytes)
 static void describe_state(uint32_t capability, char *out, size_t out_bytes)
 {
     mr_error err = MR_ERROR_INIT;
-    if (capability < MRI_CUDA_LEAST_CAPABILITY) {
+    if (capability < MRI_CUDA_MIN_CAPABILITY) {
         snprintf(out, out_bytes, "too old: compute capability %u.%u, 8.0 is needed", capability / 10,
                  capability % 10);
     } else if (mri_cuda_need(MRI_CUDA_CUBLAS, &err) || mri_cuda_need(MRI_CUDA_CUDNN, &err)) {
@@ -83,7 +83,7 @@ static void describe_state(uint32_t capability, char *out, size_t out_bytes)
     }
 }
 
-int mri_cuda_look(int ordinal, struct mri_cuda_look *out, mr_error *err)
+int mri_cuda_properties(int ordinal, struct mri_cuda_properties *out, mr_error *err)
 {
     const struct mri_cuda_api *api = mri_cuda_api();
     memset(out, 0, sizeof *out);
@@ -111,7 +111,7 @@ int mri_cuda_look(int ordinal, struct mri_cuda_look *out, mr_error *err)
     return mr_error_set(err, MR_EDEVICE, "cuda:%d: %s: %s", ordinal, what, text);
 }
 
-void mri_cuda_hardware_text(const struct mri_cuda_look *look, char *out, size_t out_bytes)
+void mri_cuda_hardware_text(const struct mri_cuda_properties *look, char *out, size_t out_bytes)
 {
     snprintf(out, out_bytes, "%.80s, %.1f GiB", look->name, (double)look->memory_bytes / (double)(1u << 30));
 }
@@ -130,8 +130,8 @@ bool mri_cuda_list(uint32_t at, mr_device_listing *out)
         snprintf(out->state, sizeof out->state, "none visible%.100s", mri_cuda_mask_text(mask, sizeof mask));
     if (count == 0 || at >= (uint32_t)count) return at == 0 && count == 0;
     snprintf(out->spec, sizeof out->spec, "cuda:%u", at);
-    struct mri_cuda_look look;
-    if (mri_cuda_look((int)at, &look, &err)) {
+    struct mri_cuda_properties look;
+    if (mri_cuda_properties((int)at, &look, &err)) {
         error_state(&err, out->state, sizeof out->state);
         return true;
     }

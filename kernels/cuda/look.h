@@ -4,17 +4,17 @@
 
 #include "kernels/cuda/host/gpu.h"
 
-#define MRI_CUDA_LEAST_CAPABILITY 80u
+#define MRI_CUDA_MIN_CAPABILITY 80u
 
 /* What can be known of a GPU without opening it. */
-struct mri_cuda_look {
+struct mri_cuda_properties {
     CUdevice device;
     char name[128];
     size_t memory_bytes;
     uint32_t capability, multiprocessors;
 };
-int mri_cuda_look(int ordinal, struct mri_cuda_look *out, mr_error *err);
-void mri_cuda_hardware_text(const struct mri_cuda_look *look, char *out, size_t out_bytes);
+int mri_cuda_properties(int ordinal, struct mri_cuda_properties *out, mr_error *err);
+void mri_cuda_hardware_text(const struct mri_cuda_properties *look, char *out, size_t out_bytes);
 /* The driver is loaded, new enough and started; *count GPUs are visible, perhaps none. */
 int mri_cuda_start(int *count, mr_error *err);
 /* " (CUDA_VISIBLE_DEVICES=0,1)", or nothing where it is not set. Returns out. */

@@ -23,8 +23,8 @@ struct host_group {
     uint64_t meetings;  /* lock: held so far, two a call */
     uint64_t broken_at; /* lock: number of a call that could not be queued everywhere, 0: none */
     int failed;         /* lock: first error any stream arrived with */
-    float **now;   /* each stream's values in the call under way: written before the first meeting, read after
-                    */
+    /* each stream's values in the call under way: written before the first meeting, read after */
+    float **now;
     mr_group base; /* last: ends in an array */
 };
 

@@ -37,8 +37,8 @@ struct mri_host_op {
 
 /* For struct mri_backend: what mri_host_device.code_for() names, as tasks on streams. */
 extern const struct mri_op_calls mri_host_ops;
-int mri_host_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args); /* update.c
-                                                                                                  */
+/* update.c */
+int mri_host_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
 
 /* Code that some kinds have beside their reference. */
 extern const struct mri_op_code mri_input_planar, mri_conv2d_dnnl, mri_pool2d_dnnl, mri_dense_dnnl;
@@ -73,7 +73,7 @@ static inline void mri_tensor_set_layout(mr_tensor *t, uint32_t layout)
         (size_t)mri_align_up(t->c, layout == MR_LAYOUT_NHWC ? 1 : block) * t->h * t->w * sizeof(float);
 }
 
-/* Where element (pixel, c) of a sample stands; pixel = y * w + x. */
+/* The position of element (pixel, c) of a sample; pixel = y * w + x. */
 static inline size_t mri_tensor_index(const mr_tensor *t, size_t pixel, uint32_t c)
 {
     const uint32_t block = mri_layout_block(t);

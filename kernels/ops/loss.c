@@ -25,8 +25,8 @@ static int prepare(mri_host_op *op, mr_error *err)
     if (op->base.desc.in.layout != MR_LAYOUT_NHWC)
         return mr_error_set(err, MR_EINVAL, "loss: logits must be a plain vector, found layout %u",
                             op->base.desc.in.layout);
-    op->base.info.scratch_bytes = (size_t)op->base.desc.max_batch * sizeof(double); /* the loss of each sample
-                                                                                     */
+    /* the loss of each sample */
+    op->base.info.scratch_bytes = (size_t)op->base.desc.max_batch * sizeof(double);
     return MR_OK;
 }
 

@@ -6,7 +6,7 @@
 
 /* y = f(x); y may be x. */
 void mri_activate_into(mr_activation kind, float *y, const float *x, size_t count);
-/* dx = dy * f'(.), told from y = f(.) alone; dx may be dy. */
+/* dx = dy * f'(.), computed from y = f(.) alone; dx may be dy. */
 void mri_activate_backward_into(mr_activation kind, float *dx, const float *dy, const float *y, size_t count);
 /* In place, and nothing at all for MR_ACT_NONE. */
 void mri_activate(mr_activation kind, float *values, size_t count);

@@ -49,7 +49,7 @@ bool mri_augment_takes_boxes(const mr_augment *a)
 static int paint(mri_frame *f, const mri_op *op)
 {
     uint8_t *pixels = NULL;
-    const int rc = mri_frame_own(f, &pixels);
+    const int rc = mri_frame_writable(f, &pixels);
     if (rc) return rc;
     op->type->paint(op, mri_draw(f->key, op->index, 0), pixels, (size_t)f->full_w * f->full_h, f->v.channels);
     return MR_OK;

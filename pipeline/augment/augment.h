@@ -24,21 +24,21 @@
 typedef struct mri_scratch mri_scratch;
 int mri_scratch_create(mri_scratch **out);
 void mri_scratch_destroy(mri_scratch *s); /* accepts NULL */
-/* The most one scratch may come to hold under these limits when no picture is larger than max_pixels_seen,
- * and the pipeline takes out_pixels. */
+/* Upper bound of the memory of one scratch under these limits, when no picture is larger than max_pixels_seen
+ * and results have out_pixels. */
 uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pixels_seen,
                                  uint64_t out_pixels);
 
-/* Does the picture go straight into a resize, before anything looks at its pixels? */
+/* Is the first operation that needs pixels a resize? */
 bool mri_augment_resamples_first(const mr_augment *a);
 
-/* Boxes of a sample that crops go by: as MR_ROLE_BOXES has them. */
+/* Boxes of a sample that random crops depend on, as in MR_ROLE_BOXES. */
 typedef struct mri_boxes {
     const mr_value *value;
     bool in_pixels;
 } mri_boxes;
 
-/* Is there a crop that asks for boxes? In evaluation there is none. */
+/* Does a crop depend on boxes? Never in evaluation. */
 bool mri_augment_takes_boxes(const mr_augment *a);
 
 /* What the draws of a sample depend on, besides the operation's place in the specification. */
@@ -61,7 +61,7 @@ typedef struct mri_geometry_side {
     uint32_t begin, end;
 } mri_geometry_side;
 
-/* Where the picture in the batch lies in the stored one: what geometry.h takes boxes and masks through.
+/* Where the picture in the batch lies in the stored one: the map that geometry.h applies to boxes and masks.
  * Stored: before EXIF orientation; upright: after it. */
 typedef struct mri_geometry {
     uint32_t stored_w, stored_h, orientation; /* orientation: EXIF 1..8 as applied; 1 when it is ignored */

@@ -99,7 +99,7 @@ int mri_frame_window(mri_frame *f, uint32_t next, int64_t x, int64_t y, uint32_t
         mri_rect part;
         cut(x, width, f->full_w, &part.x, &part.width);
         cut(y, height, f->full_h, &part.y, &part.height);
-        if (part.width == width && part.height == height && f->picture->way == MRI_WAY_ROAD) {
+        if (part.width == width && part.height == height && f->picture->decode_method == MRI_DECODE_PIXEL_PATH) {
             /* nothing outside: straight there */
             const mri_axis ax = mri_axis_window(f->full_w, part.x, width),
                            ay = mri_axis_window(f->full_h, part.y, height);
@@ -121,7 +121,7 @@ int mri_frame_whole(mri_frame *f, uint32_t next)
     return mri_frame_window(f, next, 0, 0, f->full_w, f->full_h, MRI_OUTSIDE_ZERO);
 }
 
-int mri_frame_own(mri_frame *f, uint8_t **pixels)
+int mri_frame_writable(mri_frame *f, uint8_t **pixels)
 {
     const bool ours =
         f->v.pixels == f->dst ||

@@ -64,10 +64,11 @@ static inline int64_t mri_centred(uint64_t side, uint32_t part) { return ((int64
 /* The picture becomes its width x height window at (x, y). `next`: the operation that comes then. */
 int mri_frame_window(mri_frame *f, uint32_t next, int64_t x, int64_t y, uint32_t width, uint32_t height,
                      mri_outside outside);
-/* It stays what it is, as interleaved pixels in a buffer of its own, and not marked as mirrored. */
+/* Turn the frame into interleaved pixels in a buffer of its own, with no mirror pending; the picture stays
+ * the same. */
 int mri_frame_whole(mri_frame *f, uint32_t next);
 /* Its pixels, where they may be written. */
-int mri_frame_own(mri_frame *f, uint8_t **pixels);
+int mri_frame_writable(mri_frame *f, uint8_t **pixels);
 
 /* For operations that make their result themselves: where it goes, for width x height pixels, and whether to
  * mirror it, for the flips that follow up to `next` and behind are taken in. Then mri_frame_replace() says it

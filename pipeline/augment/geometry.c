@@ -127,7 +127,7 @@ static bool place_span(const mri_geometry_side *s, uint32_t pixels, double lo, d
 /* Corners in pixels of the stored picture, cut to it, turned upright. */
 static mri_box turn_upright(const mri_geometry *g, mri_box b)
 {
-    const mri_turn t = mri_turn_of(g->orientation);
+    const mri_orientation t = mri_orientation_of(g->orientation);
     const double w = g->stored_w, h = g->stored_h;
     mri_box k = {within(b.x0, 0, w), within(b.y0, 0, h), within(b.x1, 0, w), within(b.y1, 0, h)};
     if (t.mirror_x) k = (mri_box){w - k.x1, k.y0, w - k.x0, k.y1};
@@ -278,7 +278,7 @@ static size_t bytes_into(uint32_t p, bool mirror, uint32_t pixels, size_t step)
 void mri_mask_place(const mri_geometry *g, const uint8_t *mask, size_t stride, uint8_t outside, uint8_t *dst)
 {
     enum { STRIP = 512 }; /* columns whose places are looked up once for all rows */
-    const mri_turn t = mri_turn_of(g->orientation);
+    const mri_orientation t = mri_orientation_of(g->orientation);
     size_t into[STRIP];
     memset(dst, outside, (size_t)g->out_w * g->out_h);
     for (uint32_t at = g->x.begin; at < g->x.end; at += STRIP) {

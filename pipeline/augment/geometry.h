@@ -1,4 +1,4 @@
-/* pipeline/augment/geometry.h: boxes and masks go where their picture went. Private.
+/* pipeline/augment/geometry.h: boxes and masks follow their picture. Private.
  *
  *   stored picture ──EXIF──► upright ──crop, resize, flip, shift──► the picture in the batch        (mri_geometry, augment.h)
  *

@@ -45,7 +45,7 @@ struct mri_op_type {
 
     /* Takes the arguments behind "(" into s->op and writes them down with all defaults. NULL: takes none. */
     int (*read)(mri_spec *s);
-    /* Adds to the list what stands for the operation in evaluation. NULL: it is left out, as random ones are.
+    /* Adds the operation's replacement in evaluation to the list. NULL: it is left out, like all random ones.
      */
     void (*evaluate)(mr_augment *a, const mri_op *op);
 
@@ -86,7 +86,7 @@ const mri_preset *mri_preset_at(size_t k); /* NULL behind the last */
 /* Families. The last row has no name. */
 extern const mri_op_type mri_ops_resize[], mri_ops_window[], mri_ops_colour[], mri_ops_numbers[];
 
-/* Adds an operation to the list as it is. */
+/* Adds an operation to the list unchanged. */
 static inline void mri_augment_add(mr_augment *a, const mri_op *op) { a->op[a->op_count++] = *op; }
 /* Adds the centre crop of the size of another operation, in its place. */
 void mri_augment_add_center(mr_augment *a, const mri_op *op);

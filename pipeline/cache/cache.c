@@ -13,7 +13,7 @@ uint64_t mri_cache_index_bytes(uint64_t count)
     return __builtin_mul_overflow(count, sizeof(uint64_t) + sizeof(uint32_t), &bytes) ? UINT64_MAX : bytes;
 }
 
-uint64_t mri_cache_entry_bytes_most(const mri_cache_form *form, uint64_t value_bytes_most)
+uint64_t mri_cache_entry_max_bytes(const mri_cache_form *form, uint64_t value_bytes_most)
 {
     const uint64_t most = form->bound(value_bytes_most);
     return most > UINT64_MAX - MRI_CACHE_ENTRY_HEAD - 16 ? UINT64_MAX : most + MRI_CACHE_ENTRY_HEAD + 16;
@@ -25,7 +25,7 @@ int mri_cache_open(mri_cache **out, const mri_cache_config *cfg, mr_error *err)
     mri_cache *c = calloc(1, sizeof *c);
     if (!c) return mr_error_set(err, MR_ENOMEM, "no memory for a cache");
     c->cfg = *cfg;
-    c->entry_most = mri_min_u64(mri_cache_entry_bytes_most(cfg->form, cfg->value_bytes_most), UINT32_MAX);
+    c->entry_max_bytes = mri_min_u64(mri_cache_entry_max_bytes(cfg->form, cfg->value_bytes_most), UINT32_MAX);
     int rc = MR_OK;
     if (mri_cache_index_bytes(cfg->count) <= SIZE_MAX / 2) {
         c->place = calloc((size_t)cfg->count, sizeof *c->place);
@@ -192,7 +192,7 @@ void mri_cache_offer(mri_cache *c, uint64_t sample, const mr_value *image, int32
     uint64_t at = MRI_CACHE_REFUSED;
     uint32_t bytes = 0;
     if (c->cfg.form->make(maker, image, &kept) == MR_OK &&
-        take_apart(head, &kept, c->entry_most, parts, &bytes)) {
+        take_apart(head, &kept, c->entry_max_bytes, parts, &bytes)) {
         describe(head, sample, &kept, label);
         at = c->cfg.folder ? keep_on_disk(c, sample, parts, bytes) : keep_in_memory(c, parts, bytes);
         if (at == MRI_CACHE_NONE) __atomic_store_n(&c->full, true, __ATOMIC_RELAXED);

@@ -1,5 +1,5 @@
-/* pipeline/cache/cache.h: samples kept from the first epoch on, in memory or on disk, so that later ones need
- * neither their source nor the dearest part of their decoding. Private.
+/* pipeline/cache/cache.h: samples kept from the first epoch on, in memory or on disk, so that later epochs
+ * need neither their source nor the most expensive part of decoding. Private.
  *
  * Takes samples that were decoded, in the form in which their bytes came. Gives their places, and from these
  * the image and label again, or says that an entry is damaged. Callers: the stages and the loader, which asks
@@ -9,10 +9,10 @@
  *   plan:   where is sample i? ── find ──► in memory: a pointer; on disk: a place that the reader reads like any other
  *   worker: ── parse ──► image and label, or a damaged entry: drop, read the source, offer anew
  *
- * Nothing is evicted: a random order over more than fits would only replace one sample by another. When the
- * budget is used up or the disk is full, filling ends and the rest is read from the source for ever. What
- * batches hold is the same bit for bit with no cache, half a cache or a whole one (I2); samples that failed
- * are never kept (I7).
+ * Nothing is evicted: with a random order over more data than fits, that would only replace one sample by
+ * another. When the budget is used up or the disk is full, filling ends and the rest is always read from the
+ * source. Batches are bit for bit the same with no cache, a partial or a complete one (I2); samples that
+ * failed are never kept (I7).
  *
  *   entry   | "MRCE" | crc of all behind | sample u64 | label i64 | type u32 | dtype u8 planes u8 ndim u8 0 |
  *           | 3 x dim u64 | bytes u64 | entries bytes u64 | data | 0.. | entries |        72 bytes in front
@@ -51,14 +51,14 @@ typedef struct mri_cache_counts {
  * fingerprint does not look at pixels the times of last change of their files. Looks at every file once. */
 int mri_cache_stamp(const mr_source *src, uint64_t *out, mr_error *err);
 
-/* MR_EFORMAT: a file of the cache's name is no cache, or one of other data. A cache that another process
- * fills is read only. */
+/* MR_EFORMAT: the file with the cache's name is not a cache, or is one of other data. A cache that another
+ * process fills is used read-only. */
 int mri_cache_open(mri_cache **out, const mri_cache_config *cfg, mr_error *err);
 void mri_cache_close(mri_cache *c); /* accepts NULL */
 
 /* What it may hold besides the entries; bytes of its largest entry. */
 uint64_t mri_cache_index_bytes(uint64_t count);
-uint64_t mri_cache_entry_bytes_most(const mri_cache_form *form, uint64_t value_bytes_most);
+uint64_t mri_cache_entry_max_bytes(const mri_cache_form *form, uint64_t value_bytes_most);
 /* The file of a disk cache, else -1 and NULL. */
 int mri_cache_fd(const mri_cache *c);
 const char *mri_cache_path(const mri_cache *c);

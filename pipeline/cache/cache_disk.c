@@ -108,8 +108,8 @@ static int open_one(const mri_cache *c, cache_file *f, const char *suffix, bool 
     if (n < 0 || (size_t)n >= sizeof f->path)
         return mr_error_set(err, MR_EINVAL, "the cache folder's name is too long");
     f->fd = *writable ? open(f->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666) : -1;
-    if (f->fd < 0 && (!*writable || errno == EACCES || errno == EROFS)) { /* somebody else's cache can be read
-                                                                           */
+    /* somebody else's cache can be read */
+    if (f->fd < 0 && (!*writable || errno == EACCES || errno == EROFS)) {
         *writable = false;
         f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     }
@@ -170,7 +170,7 @@ static void take_record(mri_cache *c, const mri_cache_store *s, const uint8_t *r
     mri_put_le32(copy + 20, 0);
     const bool sound = mr_crc32c(0, copy, RECORD) == mri_le32(r + 20) && sample < c->cfg.count &&
                        offset >= HEADER && offset <= s->data.bytes && bytes <= s->data.bytes - offset &&
-                       bytes <= c->entry_most;
+                       bytes <= c->entry_max_bytes;
     if (!sound) {
         c->dropped++;
         return;

@@ -6,7 +6,7 @@
 #include "pipeline/decode/decoders.h"
 #include "pipeline/decode/jpeg/entropy.h"
 #include "pipeline/decode/jpeg/libjpeg_coef.h"
-#include "pipeline/decode/jpeg/whole.h"
+#include "pipeline/decode/jpeg/transcoder.h"
 
 #define SMALL_PIXELS                                                                                         \
     4096u /* 64 x 64: as pixels hardly larger than as coefficients, and nothing is left to decode */
@@ -22,12 +22,12 @@ static int keep_it(void *maker, const mr_value *in, mr_value *out)
     return MR_OK;
 }
 
-const mri_cache_form mri_cache_as_it_is = {.name = "stored", .bound = same_bytes, .make = keep_it};
+const mri_cache_form mri_cache_encoded = {.name = "stored", .bound = same_bytes, .make = keep_it};
 
 /* ---- coefficients ---- */
 
 struct packer {
-    mri_whole *whole;
+    mri_transcoder *whole;
     const mr_decode_config *decode;
     void *payload;
 };
@@ -39,7 +39,7 @@ static int packer_create(void **maker, const mr_decode_config *decode, uint32_t 
     *maker = p;
     if (!p) return MR_ENOMEM;
     p->decode = decode;
-    if (mri_whole_create(&p->whole) == MR_OK) return MR_OK;
+    if (mri_transcoder_create(&p->whole) == MR_OK) return MR_OK;
     free(p);
     *maker = NULL;
     return MR_ENOMEM;
@@ -48,7 +48,7 @@ static int packer_create(void **maker, const mr_decode_config *decode, uint32_t 
 static void packer_destroy(void *maker)
 {
     struct packer *p = maker;
-    mri_whole_destroy(p->whole);
+    mri_transcoder_destroy(p->whole);
     free(p->payload);
     free(p);
 }
@@ -74,7 +74,7 @@ static int packer_make(void *maker, const mr_value *in, mr_value *out)
     if (!jpeg || mr_image_sniff(in->data, in->bytes) != MR_TYPE_JPEG) return keep_it(NULL, in, out);
     free(p->payload);
     p->payload = NULL;
-    const int rc = mri_whole_pack(p->whole, in->data, in->bytes, p->decode, &p->payload, &bytes, NULL);
+    const int rc = mri_transcoder_pack(p->whole, in->data, in->bytes, p->decode, &p->payload, &bytes, NULL);
     if (rc != MR_OK || bytes > packed_bound(in->bytes)) return keep_it(NULL, in, out);
     *out = (mr_value){.type = MR_TYPE_COEF, .data = p->payload, .bytes = bytes};
     return MR_OK;
@@ -141,12 +141,12 @@ const mri_cache_form mri_cache_colour = {"colour",        pixels_bound,  painter
 const mri_cache_form *mri_cache_form_for(const mr_augment *augment, const mr_decode_config *decode,
                                          mr_type type, uint32_t height, uint32_t width, uint32_t channels)
 {
-    if (type == MR_TYPE_PIXELS || type == MR_TYPE_COEF) return &mri_cache_as_it_is;
+    if (type == MR_TYPE_PIXELS || type == MR_TYPE_COEF) return &mri_cache_encoded;
     const bool libjpeg = decode->pixels == MR_PIXELS_LIBJPEG;
     const bool small = height && width && (uint64_t)height * width <= SMALL_PIXELS;
     /* resampled from planes of chroma or from finished pixels is not the same; and pixels do not tell whose
      * they are, or how turned */
     if (small && !libjpeg && !decode->ignore_exif && !mri_augment_resamples_first(augment))
         return channels == 1 ? &mri_cache_gray : &mri_cache_colour;
-    return libjpeg ? &mri_cache_as_it_is : &mri_cache_coefficients;
+    return libjpeg ? &mri_cache_encoded : &mri_cache_coefficients;
 }

@@ -1,8 +1,7 @@
-/* pipeline/cache/cache_form.h: in what form samples are kept: as they are, as coefficients, as pixels.
+/* pipeline/cache/cache_form.h: the form in which samples are kept: encoded bytes, coefficients, or pixels.
  * Private.
  *
- * Whatever is kept decodes to the very pixels of what went in, under this loader's settings, for every
- * crop. */
+ * For every crop and under this loader's settings, a kept form decodes to the same pixels as the original. */
 #ifndef MRI_CACHE_FORM_H
 #define MRI_CACHE_FORM_H
 
@@ -23,7 +22,7 @@ typedef struct mri_cache_form {
     int (*make)(void *maker, const mr_value *in, mr_value *out);
 } mri_cache_form;
 
-extern const mri_cache_form mri_cache_as_it_is;     /* bytes as they came */
+extern const mri_cache_form mri_cache_encoded;      /* bytes as they came */
 extern const mri_cache_form mri_cache_coefficients; /* JPEGs without what is left to undo of their entropy
                                                        coding */
 extern const mri_cache_form mri_cache_gray, mri_cache_colour; /* upright pixels of 1, of 3 channels */

@@ -8,7 +8,7 @@ void mri_cache_note(mri_cache *c, unsigned note, const char *format, ...)
 {
     char text[512];
     va_list args;
-    if (__atomic_fetch_or(&c->notes_told, note, __ATOMIC_RELAXED) & note || !c->cfg.note) return;
+    if (__atomic_fetch_or(&c->reported_notes, note, __ATOMIC_RELAXED) & note || !c->cfg.note) return;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);

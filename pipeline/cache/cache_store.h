@@ -14,13 +14,13 @@ typedef struct mri_cache_store mri_cache_store;
 
 struct mri_cache {
     mri_cache_config cfg; /* fixed after open, like form name, store and arrays' addresses */
-    uint64_t entry_most;
+    uint64_t entry_max_bytes;
     mri_cache_store *store;
     uint64_t *place; /* atomic: one of the three below, or where the entry is; release by who wrote it */
     uint32_t *bytes; /* atomic: of the entry; written before place */
     bool full;       /* atomic: nothing is offered any more */
     uint64_t entries, used, dropped; /* atomic */
-    unsigned notes_told;             /* atomic: bits */
+    unsigned reported_notes;         /* atomic: bits */
 };
 
 /* No entry lies at an address or offset this low. */
@@ -30,7 +30,7 @@ struct mri_cache {
 
 enum { MRI_NOTE_FULL = 1, MRI_NOTE_DAMAGED = 2, MRI_NOTE_SHARED = 4 };
 
-/* Tell the user, the first time only. */
+/* Report to the user, the first time only. */
 void mri_cache_note(mri_cache *c, unsigned note, const char *format, ...) MR_PRINTF(3, 4);
 
 /* ---- cache_memory.c ---- */
@@ -43,7 +43,7 @@ int mri_cache_disk_open(mri_cache *c, mr_error *err);
 void mri_cache_disk_close(mri_cache *c);
 int mri_cache_disk_fd(const mri_cache *c);
 const char *mri_cache_disk_path(const mri_cache *c);
-/* Append an entry of so many bytes in parts; its offset, or MRI_CACHE_NONE: no room, told. */
+/* Append an entry of so many bytes in parts; its offset, or MRI_CACHE_NONE: no room, reported. */
 uint64_t mri_cache_disk_append(mri_cache *c, uint64_t sample, const struct iovec *parts, int count,
                                uint32_t bytes);
 

@@ -6,11 +6,11 @@
  *   convert_fields.c   the fields of the output, and where each comes from             (calling thread)
  *   convert_sample.c   one sample: read, checked, its values in the output's order     (any thread)
  *   convert_picture.c  its picture: checked, or decoded, resized, encoded, packed      (any thread)
- *   convert_beside.c   boxes and masks follow it where it was resized, cut or turned   (any thread)
+ *   convert_companions.c   boxes and masks follow it where it was resized, cut or turned   (any thread)
  *   convert_pool.c     workers over a bounded window, results in source order
- *   convert_place.c    the output is not the input
+ *   convert_target.c    the output is not the input
  *   convert_mrec.c     .mrec files: shards, what an earlier run left, verification     (calling thread)
- *   convert_files.c    files of other people's formats: shards, names, reading back    (calling thread)
+ *   convert_files.c files of foreign formats: shards, names, reading back (calling thread)
  *   convert_tfrecord.c, convert_tar.c                    what a sample is in these
  *   convert.c          the table of kinds, and the loop between all of these
  *

@@ -103,9 +103,8 @@ static void move_tensor_last(mri_convert_plan *plan)
     }
     plan->fields[last] = tensor;
     plan->from[last] = from;
-    if (plan->image > at)
-        plan->image--; /* they differ from it: it is no picture and no number; and there are no entry points
-                        */
+    /* they differ from it: it is no picture and no number; and there are no entry points */
+    if (plan->image > at) plan->image--;
     if (plan->label > at) plan->label--;
 }
 

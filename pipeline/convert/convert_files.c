@@ -10,7 +10,7 @@
 
 #include "base/util.h"
 #include "formats/fileset/framed.h"
-#include "formats/storage/aside.h"
+#include "formats/storage/atomic_file.h"
 
 #define BUFFER_BYTES ((size_t)1 << 20)
 
@@ -37,7 +37,7 @@ static bool sharded(const mri_files *f) { return f->plan->cfg.shard_bytes != 0; 
 
 static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "out of memory for the output"); }
 
-static int told(mr_error *err, int code, const char *path)
+static int error_at(mr_error *err, int code, const char *path)
 {
     mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     return code;
@@ -81,7 +81,7 @@ static char *final_path(const mri_files *f, uint32_t at, uint32_t count)
 }
 
 /* DST-00017.part, *number its 17. */
-static bool is_aside(const char *dst, const char *name, uint64_t *number)
+static bool is_part_file(const char *dst, const char *name, uint64_t *number)
 {
     const size_t n = strlen(dst);
     if (strncmp(name, dst, n) != 0 || name[n] != '-') return false;
@@ -90,7 +90,7 @@ static bool is_aside(const char *dst, const char *name, uint64_t *number)
 }
 
 /* ---- what lies beside DST ---- */
-typedef int visitor(mri_files *f, const char *path, bool aside, mr_error *err);
+typedef int visitor(mri_files *f, const char *path, bool is_part, mr_error *err);
 
 /* Every file aside but the first, and every shard that is none of `count`. */
 static int visit_others(mri_files *f, uint32_t count, visitor *visit, mr_error *err)
@@ -101,15 +101,15 @@ static int visit_others(mri_files *f, uint32_t count, visitor *visit, mr_error *
     DIR *d = folder ? opendir(folder) : NULL;
     int rc = !folder ? no_memory(err)
              : d     ? MR_OK
-                     : told(err, mr_error_sys(err, errno, "cannot open the folder"), folder);
+                     : error_at(err, mr_error_sys(err, errno, "cannot open the folder"), folder);
     for (const struct dirent *e; !rc && (e = readdir(d));) {
         uint64_t number = 0;
-        const bool aside = is_aside(name, e->d_name, &number);
-        if (aside ? number == 0 : !f->format->is_other_shard(name, e->d_name, count)) continue;
+        const bool is_part = is_part_file(name, e->d_name, &number);
+        if (is_part ? number == 0 : !f->format->is_other_shard(name, e->d_name, count)) continue;
         const size_t room = folder_bytes + strlen(e->d_name) + 1;
         char *path = malloc(room);
         if (path) snprintf(path, room, "%.*s%s", (int)folder_bytes, f->dst, e->d_name);
-        rc = path ? visit(f, path, aside, err) : no_memory(err);
+        rc = path ? visit(f, path, is_part, err) : no_memory(err);
         free(path);
     }
     if (d) closedir(d);
@@ -117,27 +117,28 @@ static int visit_others(mri_files *f, uint32_t count, visitor *visit, mr_error *
     return rc;
 }
 
-static int check_other(mri_files *f, const char *path, bool aside, mr_error *err)
+static int check_other(mri_files *f, const char *path, bool is_part, mr_error *err)
 {
     const int rc = mri_convert_check_input(f->plan, path, err);
-    return rc || aside ? rc : mri_aside_refuse(path, f->plan->cfg.force, err);
+    return rc || is_part ? rc : mri_atomic_file_check_target(path, f->plan->cfg.force, err);
 }
 
-static int remove_aside(mri_files *f, const char *path, bool aside, mr_error *err)
+static int remove_part_file(mri_files *f, const char *path, bool is_part, mr_error *err)
 {
     (void)f;
-    if (!aside || unlink(path) == 0 || errno == ENOENT) return MR_OK;
-    return told(err, mr_error_sys(err, errno, "cannot remove what an earlier run left"), path);
+    if (!is_part || unlink(path) == 0 || errno == ENOENT) return MR_OK;
+    return error_at(err, mr_error_sys(err, errno, "cannot remove what an earlier run left"), path);
 }
 
-static int remove_shard(mri_files *f, const char *path, bool aside, mr_error *err)
+static int remove_shard(mri_files *f, const char *path, bool is_part, mr_error *err)
 {
     (void)f;
-    if (aside || unlink(path) == 0 || errno == ENOENT) return MR_OK;
-    return told(err,
-                mr_error_sys(err, errno,
-                             "the output is whole, but this file of the one it replaces cannot be removed"),
-                path);
+    if (is_part || unlink(path) == 0 || errno == ENOENT) return MR_OK;
+    return error_at(
+        err,
+        mr_error_sys(err, errno,
+                     "the output is whole, but this file of the one it replaces cannot be removed"),
+        path);
 }
 
 static int check_place(mri_files *f, mr_error *err)
@@ -146,14 +147,14 @@ static int check_place(mri_files *f, mr_error *err)
     if (rc) return rc;
     if (sharded(f)) {
         if (!*last_of(f->dst))
-            return told(
+            return error_at(
                 err,
                 mr_error_set(err, MR_EINVAL, "expected what the files' names begin with, found a folder"),
                 f->dst);
         return visit_others(f, 0, check_other, err);
     }
     rc = mri_convert_check_file(f->plan, f->dst, err);
-    return rc ? rc : mri_aside_refuse(f->dst, f->plan->cfg.force, err);
+    return rc ? rc : mri_atomic_file_check_target(f->dst, f->plan->cfg.force, err);
 }
 
 /* ---- bytes ---- */
@@ -196,11 +197,11 @@ static int begin_file(mri_files *f, mr_error *err)
     free(f->part);
     f->part = part_path(f, f->count);
     if (!f->part) return no_memory(err);
-    int rc = mri_aside_open(&f->fd, f->part, err);
+    int rc = mri_atomic_file_open(&f->fd, f->part, err);
     if (rc) return rc;
     if (f->count == 0) f->lock = f->fd;
     if (ftruncate(f->fd, 0) != 0)
-        return told(err, mr_error_sys(err, errno, "cannot empty the file aside"), f->part);
+        return error_at(err, mr_error_sys(err, errno, "cannot empty the file aside"), f->part);
     f->now = (mri_file_facts){0};
     XXH3_64bits_reset(f->bytes_hash);
     XXH3_64bits_reset(f->samples_hash);
@@ -224,11 +225,11 @@ static int end_file(mri_files *f, mr_error *err)
 {
     int rc = f->format->zeros ? mri_files_put_zeros(f, f->format->zeros(f->now.bytes), err) : MR_OK;
     if (!rc) rc = flush(f, err);
-    if (!rc && fsync(f->fd) != 0) rc = told(err, mr_error_sys(err, errno, "cannot sync"), f->part);
+    if (!rc && fsync(f->fd) != 0) rc = error_at(err, mr_error_sys(err, errno, "cannot sync"), f->part);
     if (rc) return rc;
     const bool failed = f->fd != f->lock && close(f->fd) != 0;
     f->fd = -1;
-    return failed ? told(err, mr_error_sys(err, errno, "cannot close it"), f->part) : keep_facts(f, err);
+    return failed ? error_at(err, mr_error_sys(err, errno, "cannot close it"), f->part) : keep_facts(f, err);
 }
 
 int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, const mri_files_format *format,
@@ -250,7 +251,7 @@ int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, co
     if (!rc) rc = check_place(f, err);
     if (!rc) rc = begin_file(f, err);
     f->has_names = f->lock < 0;
-    if (!rc && sharded(f)) rc = visit_others(f, 0, remove_aside, err);
+    if (!rc && sharded(f)) rc = visit_others(f, 0, remove_part_file, err);
     if (rc) {
         mri_files_close(f, false);
         return rc;
@@ -277,7 +278,7 @@ int mri_files_append(void *state, uint64_t source_index, const mr_value *values,
     const mr_value *label =
         plan->label >= 0 && values[plan->label].type == MR_TYPE_INT ? &values[plan->label] : NULL;
     if (plan->image >= 0) mri_files_hash_sample(f->samples_hash, &values[plan->image], label);
-    f->odd_labels |= label && (label->i < 0 || label->i >= MRI_MOST_CLASSES);
+    f->odd_labels |= label && (label->i < 0 || label->i >= MRI_MAX_CLASSES);
     f->now.records++;
     f->records++;
     return MR_OK;
@@ -299,7 +300,8 @@ static int read_back(const mri_files *f, uint32_t at, mr_error *err)
 static int take_name(const mri_files *f, uint32_t at, mr_error *err)
 {
     char *part = part_path(f, at), *path = final_path(f, at, f->count);
-    const int rc = part && path ? mri_aside_take_name(part, path, f->plan->cfg.force, err) : no_memory(err);
+    const int rc =
+        part && path ? mri_atomic_file_commit(part, path, f->plan->cfg.force, err) : no_memory(err);
     free(part);
     free(path);
     return rc;

@@ -1,13 +1,13 @@
-/* pipeline/convert/convert_files.h: what conversions to other people's formats share: files that appear when
- * all of them are whole. Private.
+/* pipeline/convert/convert_files.h: what conversions to foreign formats share: files that get their names
+ * when all of them are complete. Private.
  *
  *   one file   DST.part ────────────────────────────────► read back ──► DST
  *   shards     DST-00000.part, DST-00001.part, ... ─────► read back ──► names with their count, the first last
  *
- * A format brings what a sample is (take, put), how a file begins and ends, and the names of shards. What is
- * killed leaves files named .part and nothing else, which the next run to the same DST takes over or removes;
- * killed while names are given, when everything is written and read back, it leaves some of the shards under
- * .part. On any error, and when stopped, nothing of a run stays. */
+ * A format defines how a sample is written (take, put), how a file begins and ends, and the names of shards.
+ * A killed run leaves only files named .part, which the next run to the same DST takes over or removes; when
+ * it is killed during the renaming, after everything was written and read back, some of the shards are still
+ * named .part. After an error or a stop nothing is left. */
 #ifndef MRI_CONVERT_FILES_H
 #define MRI_CONVERT_FILES_H
 

@@ -1,5 +1,5 @@
-/* pipeline/convert/convert_kind.h: what is fixed for a conversion, and what a kind of output has to bring.
- * Private to convert*.c: it stands below all kinds, the table of them (convert.c) above. */
+/* pipeline/convert/convert_kind.h: the fixed settings of a conversion, and the functions that a kind of
+ * output must have. Private to convert*.c: it lies below all kinds; their table is convert.c. */
 #ifndef MRI_CONVERT_KIND_H
 #define MRI_CONVERT_KIND_H
 
@@ -19,18 +19,19 @@ typedef struct mri_convert_plan {
     mr_field fields[MR_MAX_FIELDS]; /* of the output */
     int from[MR_MAX_FIELDS];        /* which field of the source each comes from; not of entries */
     int image, label, entries;      /* fields of the output, or -1 */
-    char called[MR_MAX_FIELDS][MRI_CALLED_BYTES]; /* by a kind that gives fields names of its own */
+    char called[MR_MAX_FIELDS][MRI_CALLED_BYTES]; /* set by a kind that renames fields */
     uint8_t role[MR_MAX_FIELDS];                  /* and places by what they are; the kind's own numbers */
-    char *provenance; /* settings and source, as JSON: tells one conversion from another */
+    char *provenance;                             /* settings and source as JSON: identifies a conversion */
 } mri_convert_plan;
 
-/* ---- the fields (convert_fields.c, convert_beside.c) ---- */
+/* ---- the fields (convert_fields.c, convert_companions.c) ---- */
 /* Fields, order and fixed shapes of the output. MR_EINVAL, MR_EUNSUPPORTED: the settings do not fit the
  * source. */
 int mri_convert_plan_fields(mri_convert_plan *plan, mr_error *err);
 /* How a field of the output follows the picture (mr_field_role()). */
 mr_role mri_convert_role(const mri_convert_plan *plan, uint32_t field);
-/* Fields that follow it have no fixed shape in the output where a picture may move. */
+/* Fields that follow a picture have no fixed shape in the output when the picture may be cropped or
+ * resized. */
 void mri_convert_open_shapes(mri_convert_plan *plan);
 
 /* ---- a kind ---- */
@@ -38,7 +39,7 @@ void mri_convert_open_shapes(mri_convert_plan *plan);
 struct mri_convert_kind {
     const char *name;   /* as in --to */
     uint32_t stores;    /* a bit for each mr_store that is possible */
-    bool resumes;       /* an interrupted run is gone on with */
+    bool resumes;       /* an interrupted run can be resumed */
     bool picture_files; /* pixels become PNG (but for the picture with MR_STORE_RAW), coefficients JPEG */
     /* Whether the schema fits, and what its fields are called. Optional. */
     int (*plan)(mri_convert_plan *plan, mr_error *err);
@@ -56,7 +57,7 @@ struct mri_convert_kind {
     void (*close)(void *state, bool keep);
 };
 
-/* ---- where it goes (convert_place.c) ---- */
+/* ---- where it goes (convert_target.c) ---- */
 /* MR_EINVAL: path is one of the files that are read. */
 int mri_convert_check_input(const mri_convert_plan *plan, const char *path, mr_error *err);
 /* The same of path and path.part. */

@@ -146,8 +146,8 @@ static void replace(mri_convert_item *item, mr_value *value, mr_type type, void 
 }
 
 /* Sequential Huffman coding where it is not yet; what that cannot hold stays as it is. */
-static int transcode(const mr_convert_config *cfg, mri_whole *whole, mri_convert_item *item, mr_value *value,
-                     mr_error *err)
+static int transcode(const mr_convert_config *cfg, mri_transcoder *whole, mri_convert_item *item,
+                     mr_value *value, mr_error *err)
 {
     mr_image_header h;
     void *data;
@@ -155,7 +155,7 @@ static int transcode(const mr_convert_config *cfg, mri_whole *whole, mri_convert
     int rc = mr_image_header_parse(value->data, value->bytes, &h, err);
     if (rc) return rc;
     if (!h.progressive && !h.arithmetic) return MR_OK;
-    rc = mri_whole_transcode(whole, value->data, value->bytes, &cfg->decode, &data, &bytes, err);
+    rc = mri_transcoder_make_sequential(whole, value->data, value->bytes, &cfg->decode, &data, &bytes, err);
     if (rc == MR_EUNSUPPORTED) return MR_OK;
     if (rc) return rc;
     replace(item, value, MR_TYPE_JPEG, data, bytes);
@@ -164,12 +164,12 @@ static int transcode(const mr_convert_config *cfg, mri_whole *whole, mri_convert
 }
 
 /* *done: nothing is left to look at. */
-static int pack(const mr_convert_config *cfg, mri_whole *whole, mri_convert_item *item, mr_value *value,
+static int pack(const mr_convert_config *cfg, mri_transcoder *whole, mri_convert_item *item, mr_value *value,
                 bool *done, mr_error *err)
 {
     void *data;
     size_t bytes;
-    int rc = mri_whole_pack(whole, value->data, value->bytes, &cfg->decode, &data, &bytes, err);
+    int rc = mri_transcoder_pack(whole, value->data, value->bytes, &cfg->decode, &data, &bytes, err);
     item->kept = rc == MR_EUNSUPPORTED;
     if (rc) return item->kept ? MR_OK : rc;
     replace(item, value, MR_TYPE_COEF, data, bytes);
@@ -177,24 +177,24 @@ static int pack(const mr_convert_config *cfg, mri_whole *whole, mri_convert_item
     return MR_OK;
 }
 
-static int add_entries(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item,
+static int add_entries(const mri_convert_plan *plan, mri_transcoder *whole, mri_convert_item *item,
                        const mr_value *value, bool *done, mr_error *err)
 {
-    const int rc = mri_whole_entries(whole, value->data, value->bytes, &plan->cfg.decode, &item->entries,
-                                     &item->entries_bytes, err);
+    const int rc = mri_transcoder_entries(whole, value->data, value->bytes, &plan->cfg.decode, &item->entries,
+                                          &item->entries_bytes, err);
     if (rc == MR_OK) *done = true;
-    const bool unwanted = !plan->cfg.check && (rc == MR_EFORMAT || rc == MR_ELIMIT); /* what is wrong with it
-                                                                                      */
+    /* what is wrong with it */
+    const bool unwanted = !plan->cfg.check && (rc == MR_EFORMAT || rc == MR_ELIMIT);
     return rc == MR_EUNSUPPORTED || unwanted ? MR_OK : rc;
 }
 
 /* Pixels as PNG, coefficients as JPEG; malloc'd. */
-static int as_file(const mr_decode_config *cfg, mri_whole *whole, const mr_value *value, mr_type *type,
+static int as_file(const mr_decode_config *cfg, mri_transcoder *whole, const mr_value *value, mr_type *type,
                    void **data, size_t *bytes, mr_error *err)
 {
     *type = value->type == MR_TYPE_COEF ? MR_TYPE_JPEG : MR_TYPE_PNG;
     if (value->type == MR_TYPE_COEF)
-        return mri_whole_unpack(whole, value->data, value->bytes, cfg, data, bytes, err);
+        return mri_transcoder_unpack(whole, value->data, value->bytes, cfg, data, bytes, err);
     mr_image image;
     int rc = mr_image_decode(value, cfg, &image, err);
     if (rc == MR_OK) rc = mr_image_encode_png(&image, data, bytes, err);
@@ -204,7 +204,7 @@ static int as_file(const mr_decode_config *cfg, mri_whole *whole, const mr_value
 
 /* A picture of the right size, in the form it is to be stored in; checked unless making that has shown that
  * it is sound. */
-static int store(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item, mr_value *value)
+static int store(const mri_convert_plan *plan, mri_transcoder *whole, mri_convert_item *item, mr_value *value)
 {
     const mr_convert_config *cfg = &plan->cfg;
     mr_error *err = &item->error;
@@ -232,7 +232,7 @@ static int store(const mri_convert_plan *plan, mri_whole *whole, mri_convert_ite
     return rc;
 }
 
-int mri_convert_picture(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item,
+int mri_convert_picture(const mri_convert_plan *plan, mri_transcoder *whole, mri_convert_item *item,
                         mr_value *value)
 {
     int rc;
@@ -242,7 +242,8 @@ int mri_convert_picture(const mri_convert_plan *plan, mri_whole *whole, mri_conv
     return rc;
 }
 
-int mri_convert_pictures_beside(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item)
+int mri_convert_companion_pictures(const mri_convert_plan *plan, mri_transcoder *whole,
+                                   mri_convert_item *item)
 {
     mr_decode_config cfg = plan->cfg.decode;
     cfg.channels = 0;
@@ -254,9 +255,9 @@ int mri_convert_pictures_beside(const mri_convert_plan *plan, mri_whole *whole, 
         mr_type type;
         const int rc = as_file(&cfg, whole, v, &type, &data, &bytes, &item->error);
         if (rc) return rc;
-        free(item->beside[k]); /* what it was made of */
-        item->beside[k] = data;
-        item->beside_bytes += bytes;
+        free(item->companions[k]); /* what it was made of */
+        item->companions[k] = data;
+        item->companion_bytes += bytes;
         *v = (mr_value){.type = type, .data = data, .bytes = bytes};
     }
     return MR_OK;

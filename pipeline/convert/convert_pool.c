@@ -7,16 +7,16 @@
  *      free ──(worker takes the next chunk)──► busy ──► done ──(calling thread, in order)──► free
  *
  * Two things bound memory: the ring, and the bytes of finished chunks that wait for an earlier one. A worker
- * that finds more than HELD_BYTES waiting takes a new chunk only if that is the one the calling thread needs
- * next. */
+ * that finds more than MAX_PENDING_BYTES waiting takes a new chunk only if that is the one the calling thread
+ * needs next. */
 #include "pipeline/convert/convert_pool.h"
 
 #include "base/util.h"
 
 enum { CHUNK_MOST = 64 };
-#define CHUNK_BYTES  ((uint64_t)1 << 20)
-#define HELD_BYTES   ((uint64_t)256 << 20)
-#define STOP_POLL_NS 100000000u /* a signal handler can set *stop but not wake a thread */
+#define CHUNK_BYTES       ((uint64_t)1 << 20)
+#define MAX_PENDING_BYTES ((uint64_t)256 << 20)
+#define STOP_POLL_NS      100000000u /* a signal handler can set *stop but not wake a thread */
 
 typedef struct chunk {
     uint64_t number; /* pool lock */
@@ -28,7 +28,7 @@ typedef struct chunk {
 
 typedef struct worker {
     mri_convert_pool *pool;
-    mri_whole *whole;
+    mri_transcoder *whole;
     pthread_t thread;
 } worker;
 
@@ -46,7 +46,7 @@ struct mri_convert_pool {
     pthread_cond_t changed_room; /* for workers */
     uint64_t taken;              /* chunks given to workers; lock */
     uint64_t written;            /* chunks given back by the calling thread; lock */
-    uint64_t held_bytes;         /* of done chunks; lock */
+    uint64_t pending_bytes;      /* of done chunks; lock */
     bool closed;                 /* lock */
 };
 
@@ -59,7 +59,7 @@ static bool may_take_locked(const mri_convert_pool *p)
 {
     if (p->taken >= chunk_count(p)) return false;
     if (p->taken - p->written >= p->slots) return false;
-    return p->held_bytes <= HELD_BYTES || p->taken == p->written;
+    return p->pending_bytes <= MAX_PENDING_BYTES || p->taken == p->written;
 }
 
 static bool take_chunk(mri_convert_pool *p, chunk **out)
@@ -78,7 +78,7 @@ static bool take_chunk(mri_convert_pool *p, chunk **out)
     return got;
 }
 
-static void run_chunk(mri_convert_pool *p, mri_whole *whole, chunk *c)
+static void run_chunk(mri_convert_pool *p, mri_transcoder *whole, chunk *c)
 {
     const uint64_t start = p->first + c->number * p->chunk_samples;
     const uint64_t left = p->end - start;
@@ -88,12 +88,12 @@ static void run_chunk(mri_convert_pool *p, mri_whole *whole, chunk *c)
         c->items[i].source_index = start + i;
         mri_convert_sample(p->plan, whole, &c->items[i]);
         bytes += c->items[i].buffer_bytes + c->items[i].made_bytes + c->items[i].entries_bytes +
-                 c->items[i].beside_bytes;
+                 c->items[i].companion_bytes;
     }
     pthread_mutex_lock(&p->lock);
     c->done = true;
     c->bytes = bytes;
-    p->held_bytes += bytes;
+    p->pending_bytes += bytes;
     if (c->number == p->written) pthread_cond_signal(&p->changed_done);
     pthread_mutex_unlock(&p->lock);
 }
@@ -142,10 +142,10 @@ static int start_threads(mri_convert_pool *p, uint32_t workers)
     for (; p->worker_count < workers; p->worker_count++) {
         worker *w = &p->workers[p->worker_count];
         w->pool = p;
-        int rc = mri_whole_create(&w->whole);
+        int rc = mri_transcoder_create(&w->whole);
         if (rc == MR_OK) rc = mri_thread_start(&w->thread, "mr-convert", worker_main, w);
         if (rc == MR_OK) continue;
-        mri_whole_destroy(w->whole);
+        mri_transcoder_destroy(w->whole);
         return rc;
     }
     return MR_OK;
@@ -206,7 +206,7 @@ static void give_back(mri_convert_pool *p, chunk *c)
 {
     for (uint32_t i = 0; i < c->count; i++) mri_convert_item_clear(&c->items[i]);
     pthread_mutex_lock(&p->lock);
-    p->held_bytes -= c->bytes;
+    p->pending_bytes -= c->bytes;
     p->written++;
     pthread_cond_broadcast(&p->changed_room);
     pthread_mutex_unlock(&p->lock);
@@ -238,7 +238,7 @@ void mri_convert_pool_stop(mri_convert_pool *p)
     pthread_mutex_unlock(&p->lock);
     for (uint32_t t = 0; t < p->worker_count; t++) {
         pthread_join(p->workers[t].thread, NULL);
-        mri_whole_destroy(p->workers[t].whole);
+        mri_transcoder_destroy(p->workers[t].whole);
     }
     free(p->workers);
     free_ring(p);

@@ -33,7 +33,7 @@ static void arrange(const mri_convert_plan *plan, mri_convert_item *item)
             (mr_value){.type = MR_TYPE_BYTES, .data = item->entries, .bytes = item->entries_bytes};
 }
 
-void mri_convert_sample(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item)
+void mri_convert_sample(const mri_convert_plan *plan, mri_transcoder *whole, mri_convert_item *item)
 {
     const mr_source_info *info = plan->info;
     mr_extent extent = {0};
@@ -48,9 +48,9 @@ void mri_convert_sample(const mri_convert_plan *plan, mri_whole *whole, mri_conv
     if (item->rc == MR_OK && info->image_field >= 0)
         item->rc = mri_convert_picture(plan, whole, item, &item->sample.value[info->image_field]);
     if (item->rc == MR_OK) arrange(plan, item);
-    if (item->rc == MR_OK) item->rc = mri_convert_beside(plan, item);
+    if (item->rc == MR_OK) item->rc = mri_convert_companions(plan, item);
     if (item->rc == MR_OK && plan->kind->picture_files)
-        item->rc = mri_convert_pictures_beside(plan, whole, item);
+        item->rc = mri_convert_companion_pictures(plan, whole, item);
     if (item->rc == MR_OK && plan->kind->fits) item->rc = plan->kind->fits(plan, item->values, &item->error);
     item->fatal = item->rc != MR_OK && concerns_run(plan, item->rc);
     if (item->rc != MR_OK) mri_source_place(plan->src, item->source_index, &item->error);
@@ -61,11 +61,11 @@ static void free_made(mri_convert_item *item)
     free(item->made);
     free(item->entries);
     item->made = item->entries = NULL;
-    for (int k = 0; item->beside_bytes && k < MR_MAX_FIELDS; k++) {
-        free(item->beside[k]);
-        item->beside[k] = NULL;
+    for (int k = 0; item->companion_bytes && k < MR_MAX_FIELDS; k++) {
+        free(item->companions[k]);
+        item->companions[k] = NULL;
     }
-    item->made_bytes = item->entries_bytes = item->beside_bytes = 0;
+    item->made_bytes = item->entries_bytes = item->companion_bytes = 0;
 }
 
 void mri_convert_item_clear(mri_convert_item *item)

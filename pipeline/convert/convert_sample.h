@@ -5,12 +5,12 @@
 
 #include "pipeline/augment/augment.h"
 #include "pipeline/convert/convert_kind.h"
-#include "pipeline/decode/jpeg/whole.h"
+#include "pipeline/decode/jpeg/transcoder.h"
 
 /* One sample on its way. */
 typedef struct mri_convert_item {
     uint64_t source_index;
-    int rc;     /* MR_OK, or why it is bad or the run must end */
+    int rc;     /* MR_OK, or the reason why it is bad or the run must end */
     bool fatal; /* rc concerns the run, not the sample */
     mr_error error;
     mr_sample sample; /* as read, the picture as it is to be written; points into buffer and made */
@@ -24,22 +24,23 @@ typedef struct mri_convert_item {
     void *entries; /* entry points of a JPEG, malloc'd, or NULL */
     size_t entries_bytes;
     mri_geometry geometry; /* of the picture to be written in that which was read; sides 0: it is the same */
-    void *beside[MR_MAX_FIELDS]; /* values of other fields that were made anew, malloc'd for this sample, or
+    void *companions[MR_MAX_FIELDS]; /* values of other fields that were made anew, malloc'd for this sample, or
                                     NULL */
-    size_t beside_bytes;         /* of all of them */
+    size_t companion_bytes;      /* of all of them */
 } mri_convert_item;
 
 /* item->source_index in, everything else out. */
-void mri_convert_sample(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item);
+void mri_convert_sample(const mri_convert_plan *plan, mri_transcoder *whole, mri_convert_item *item);
 /* value is the sample's picture; MR_OK, or what is wrong with it. */
-int mri_convert_picture(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item,
+int mri_convert_picture(const mri_convert_plan *plan, mri_transcoder *whole, mri_convert_item *item,
                         mr_value *value);
-/* Fields that follow the picture (mr_field_role()): what they are to be, where item->geometry says that it
- * moved. */
-int mri_convert_beside(const mri_convert_plan *plan, mri_convert_item *item);
+/* Compute the fields that follow the picture (mr_field_role()) when item->geometry says that it was cropped
+ * or resized. */
+int mri_convert_companions(const mri_convert_plan *plan, mri_convert_item *item);
 /* Pictures in other fields than the first, as files; for kinds that want them so. */
-int mri_convert_pictures_beside(const mri_convert_plan *plan, mri_whole *whole, mri_convert_item *item);
-/* Drop what the sample held; large buffers are given back. */
+int mri_convert_companion_pictures(const mri_convert_plan *plan, mri_transcoder *whole,
+                                   mri_convert_item *item);
+/* Clear the item for the next sample; large buffers are freed. */
 void mri_convert_item_clear(mri_convert_item *item);
 void mri_convert_item_fini(mri_convert_item *item);
 

@@ -24,7 +24,7 @@
 #include "formats/tfrecord/tfrecord.h"
 #include "pipeline/convert/convert.h"
 #include "pipeline/convert/convert_files.h"
-#include "pipeline/fields/peek.h"
+#include "pipeline/fields/first_sample.h"
 
 enum {
     MOST_ELEMENTS = 1 << 27,
@@ -100,11 +100,12 @@ static int look_at_mask(void *context, const mr_sample *sample, mr_error *err)
 
 /* Samples that cannot be read are told when their turn comes; where no boxes are found, what there is of them
  * is empty. */
-static int check_content(const mri_convert_plan *plan, uint32_t k, mri_look *look, bool *fit, mr_error *err)
+static int check_content(const mri_convert_plan *plan, uint32_t k, mri_sample_visitor *look, bool *fit,
+                         mr_error *err)
 {
     seen s = {.at = plan->from[k], .fit = true};
     mr_error none = MR_ERROR_INIT;
-    const int rc = mri_peek(plan->src, MOST_LOOKS, look, &s, &none);
+    const int rc = mri_first_sample(plan->src, MOST_LOOKS, look, &s, &none);
     *fit = s.fit;
     if (rc == MR_ENOMEM && err) *err = none;
     return rc == MR_ENOMEM ? rc : MR_OK;

@@ -1,12 +1,12 @@
 /* pipeline/decode/checker.c: is a picture sound, and the way back from its coefficients: for tools. */
 #include "pipeline/decode/decoders.h"
-#include "pipeline/decode/jpeg/whole.h"
+#include "pipeline/decode/jpeg/transcoder.h"
 
-int mri_picture_check(mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
+int mri_picture_check(mri_transcoder *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
     mr_image image = {0};
     const bool coef = value->type == MR_TYPE_COEF, jpeg = value->type == MR_TYPE_JPEG;
-    int rc = coef || jpeg ? mri_whole_check(w, value, cfg, err) : MR_EUNSUPPORTED;
+    int rc = coef || jpeg ? mri_transcoder_check(w, value, cfg, err) : MR_EUNSUPPORTED;
     /* of all but payloads what our decoder does not take, libjpeg may; it makes no pixels of some samplings
      */
     const bool pixels = rc == MR_OK ? cfg->pixels == MR_PIXELS_LIBJPEG : rc == MR_EUNSUPPORTED && !coef;
@@ -16,7 +16,7 @@ int mri_picture_check(mri_whole *w, const mr_value *value, const mr_decode_confi
 }
 
 struct mr_checker {
-    mri_whole *whole;
+    mri_transcoder *whole;
 };
 
 int mr_checker_create(mr_checker **out)
@@ -24,7 +24,7 @@ int mr_checker_create(mr_checker **out)
     *out = NULL;
     mr_checker *c = calloc(1, sizeof *c);
     if (!c) return MR_ENOMEM;
-    const int rc = mri_whole_create(&c->whole);
+    const int rc = mri_transcoder_create(&c->whole);
     if (rc) {
         free(c);
         return rc;
@@ -36,7 +36,7 @@ int mr_checker_create(mr_checker **out)
 void mr_checker_destroy(mr_checker *c)
 {
     if (!c) return;
-    mri_whole_destroy(c->whole);
+    mri_transcoder_destroy(c->whole);
     free(c);
 }
 
@@ -57,5 +57,5 @@ int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config
     if (rc) return rc;
     if (value->type != MR_TYPE_COEF)
         return mr_error_set(err, MR_EINVAL, "expected coefficients, found %s", mr_type_name(value->type));
-    return mri_whole_unpack(c->whole, value->data, value->bytes, &all, data, bytes, err);
+    return mri_transcoder_unpack(c->whole, value->data, value->bytes, &all, data, bytes, err);
 }

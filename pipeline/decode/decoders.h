@@ -1,28 +1,26 @@
-/* pipeline/decode/decoders.h: encoded bytes to pixels: one face for JPEG, PNG, coefficient records and raw
- * pixels. Private.
+/* pipeline/decode/decoders.h: encoded bytes to pixels: one interface for JPEG, PNG, coefficient records and
+ * raw pixels. Private.
  *
  * Takes a value as a source gives it, and limits. Gives its size before anything is decoded, then pixels of a
  * part of it, resampled or not, or what is wrong with it. Callers: augment, fields, cache and convert; no
  * file, no thread and no batch is known here.
  *
  *   way      pictures                                               pixels
- *   ROAD     JPEG, coefficients                                     pipeline/decode/jpeg/road.h, straight to
- *            the wanted size
- *   LIBJPEG  JPEG the road does not take (CMYK, ...), --pixels libjpeg
- *            pipeline/decode/jpeg/libjpeg_pixels.c, then resampled
- *   PNG      PNG                                                    pipeline/decode/png.c, then resampled
+ *   ROAD     JPEG, coefficients                                     pipeline/decode/jpeg/pixel_path.h,
+ * straight to the wanted size LIBJPEG  JPEG not on the pixel path (CMYK, ...), --pixels libjpeg
+ * pipeline/decode/jpeg/libjpeg_pixels.c, then resampled PNG      PNG pipeline/decode/png.c, then resampled
  *   PIXELS   raw pixels                                             where they lie, then resampled */
 #ifndef MRI_DECODERS_H
 #define MRI_DECODERS_H
 
 #include "formats/image/coef.h"
-#include "pipeline/decode/jpeg/road.h"
+#include "pipeline/decode/jpeg/pixel_path.h"
 #include "pipeline/pixels/resample.h"
 
 struct mri_entropy;
 struct mri_jpeg;
 struct mri_libjpeg;
-struct mri_whole;
+struct mri_transcoder;
 
 /* A caller's settings, NULL: the defaults, for functions of the public header (image.c). */
 int mri_decode_settings(mr_decode_config *out, const mr_decode_config *cfg, mr_error *err);
@@ -47,10 +45,10 @@ typedef struct mri_decoder {
     struct mri_libjpeg *libjpeg; /* from libjpeg's, */
     mri_coef coef;               /* from records */
     mri_block_window window[MRI_JPEG_MAX_COMPONENTS];
-    struct mri_jpeg *jpeg;   /* libjpeg's pixels, */
-    struct mri_whole *whole; /* also those of coefficients, which */
-    mr_value again;          /* are made a JPEG of for that; data is malloc'd */
-    mri_road *road;
+    struct mri_jpeg *jpeg;        /* libjpeg's pixels, */
+    struct mri_transcoder *whole; /* also those of coefficients, which */
+    mr_value again;               /* are made a JPEG of for that; data is malloc'd */
+    mri_pixel_path *pixel_path;
     mri_resample_plan *plan;
     mri_buffer pixels, other; /* as decoded; upright or with other channels */
 } mri_decoder;
@@ -61,12 +59,18 @@ void mri_decoder_free(mri_decoder *d);
 uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t results,
                                  uint64_t side);
 
-typedef enum mri_way { MRI_WAY_ROAD, MRI_WAY_LIBJPEG, MRI_WAY_PNG, MRI_WAY_PIXELS } mri_way;
+typedef enum mri_decode_method {
+    MRI_DECODE_PIXEL_PATH,
+    MRI_DECODE_LIBJPEG,
+    MRI_DECODE_PNG,
+    MRI_DECODE_RAW
+} mri_decode_method;
 
-/* A value looked at but not decoded. It uses the decoder it was opened with until the next one is opened. */
+/* A value whose header was parsed, not yet decoded. It uses its decoder until the next one is opened with
+ * that. */
 typedef struct mri_picture {
     const mr_value *value;
-    mri_way way;
+    mri_decode_method decode_method;
     mr_image_header header; /* LIBJPEG, PNG */
     mri_coefficients from;  /* ROAD */
     uint32_t stored_width, stored_height;
@@ -98,6 +102,7 @@ int mri_view_resample(mri_decoder *d, const mri_view *view, uint32_t src_x, uint
 
 /* Decode all of a picture value of any type and keep nothing: MR_OK, or what is wrong. Entry points that come
  * with a JPEG must be those that would be made now. */
-int mri_picture_check(struct mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err);
+int mri_picture_check(struct mri_transcoder *w, const mr_value *value, const mr_decode_config *cfg,
+                      mr_error *err);
 
 #endif

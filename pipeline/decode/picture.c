@@ -8,18 +8,18 @@
 #include "pipeline/decode/jpeg/entropy.h"
 #include "pipeline/decode/jpeg/libjpeg_coef.h"
 #include "pipeline/decode/jpeg/libjpeg_pixels.h"
-#include "pipeline/decode/jpeg/whole.h"
+#include "pipeline/decode/jpeg/transcoder.h"
 
 #define JPEG_MOST_SIDE 65535u
 
 void mri_decoder_free(mri_decoder *d)
 {
     mri_jpeg_destroy(d->jpeg);
-    mri_whole_destroy(d->whole);
+    mri_transcoder_destroy(d->whole);
     free((void *)(uintptr_t)d->again.data);
     mri_entropy_destroy(d->entropy);
     mri_libjpeg_destroy(d->libjpeg);
-    mri_road_destroy(d->road);
+    mri_pixel_path_destroy(d->pixel_path);
     mri_resample_plan_destroy(d->plan);
     mri_buffer_free(&d->pixels);
     mri_buffer_free(&d->other);
@@ -42,7 +42,7 @@ uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, u
     const uint64_t other = 3 * mri_max_u64(seen, results); /* the road's results too, before they are turned
                                                               upright */
     return libraries + 3 * seen + other + remade + mri_entropy_bytes() + mri_jpeg_coefficient_bound(seen) +
-           mri_road_bound_bytes(seen, mri_min_u64(seen_side, JPEG_MOST_SIDE), side) +
+           mri_pixel_path_bound_bytes(seen, mri_min_u64(seen_side, JPEG_MOST_SIDE), side) +
            mri_resample_bound_bytes(seen_side, side);
 }
 
@@ -124,9 +124,9 @@ static void take_frame(mri_picture *p, const mri_jpeg_frame *f)
     p->orientation = f->orientation;
 }
 
-static int road_ready(mri_decoder *d, mr_error *err)
+static int pixel_path_ready(mri_decoder *d, mr_error *err)
 {
-    if (!d->road && mri_road_create(&d->road)) return no_memory(err);
+    if (!d->pixel_path && mri_pixel_path_create(&d->pixel_path)) return no_memory(err);
     return d->plan || mri_resample_plan_create(&d->plan) == MR_OK ? MR_OK : no_memory(err);
 }
 
@@ -136,10 +136,10 @@ static int open_coef(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
 {
     int rc = mri_coef_open(&d->coef, p->value->data, p->value->bytes, err);
     if (rc == MR_OK) rc = mri_check_pixels(d->coef.frame.width, d->coef.frame.height, cfg->max_pixels, err);
-    if (rc == MR_OK) rc = road_ready(d, err);
+    if (rc == MR_OK) rc = pixel_path_ready(d, err);
     if (rc) return rc;
     take_frame(p, &d->coef.frame);
-    p->way = MRI_WAY_ROAD;
+    p->decode_method = MRI_DECODE_PIXEL_PATH;
     p->from = (mri_coefficients){d, &d->coef.frame, keep_window, record_rows, record_end};
     return MR_OK;
 }
@@ -159,7 +159,7 @@ static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
 {
     const mr_value *v = p->value;
     const mri_jpeg_frame *f;
-    int rc = road_ready(d, err);
+    int rc = pixel_path_ready(d, err);
     if (rc == MR_OK && !d->entropy && mri_entropy_create(&d->entropy)) rc = no_memory(err);
     if (rc) return rc;
     rc = mri_entropy_open(d->entropy, v->data, v->bytes, v->entries, v->entries_bytes, &f, err);
@@ -176,11 +176,11 @@ static int open_jpeg(mri_picture *p, mri_decoder *d, const mr_decode_config *cfg
         if (rc) return rc;
         f = p->from.frame;
     }
-    if (!mri_road_takes(f)) {
+    if (!mri_pixel_path_supports(f)) {
         if (d->libjpeg) mri_libjpeg_close(d->libjpeg);
         return MR_EUNSUPPORTED;
     }
-    p->way = MRI_WAY_ROAD;
+    p->decode_method = MRI_DECODE_PIXEL_PATH;
     take_frame(p, f);
     return mri_check_pixels(f->width, f->height, cfg->max_pixels, err);
 }
@@ -195,7 +195,7 @@ static int open_encoded(mri_picture *p, mri_decoder *d, const mr_decode_config *
     int rc = mr_image_header_parse(v->data, v->bytes, &p->header, err);
     if (rc == MR_OK) rc = mri_check_pixels(p->header.width, p->header.height, cfg->max_pixels, err);
     if (rc) return rc;
-    p->way = p->header.type == MR_TYPE_PNG ? MRI_WAY_PNG : MRI_WAY_LIBJPEG;
+    p->decode_method = p->header.type == MR_TYPE_PNG ? MRI_DECODE_PNG : MRI_DECODE_LIBJPEG;
     p->stored_width = p->header.width;
     p->stored_height = p->header.height;
     p->channels = p->header.channels <= 2 ? 1 : 3;
@@ -211,8 +211,8 @@ static int open_remade(mri_picture *p, mri_decoder *d, const mr_decode_config *c
     size_t bytes;
     free((void *)(uintptr_t)d->again.data);
     d->again = (mr_value){.type = MR_TYPE_JPEG};
-    if (!d->whole && mri_whole_create(&d->whole)) return no_memory(err);
-    const int rc = mri_whole_unpack(d->whole, p->value->data, p->value->bytes, cfg, &jpeg, &bytes, err);
+    if (!d->whole && mri_transcoder_create(&d->whole)) return no_memory(err);
+    const int rc = mri_transcoder_unpack(d->whole, p->value->data, p->value->bytes, cfg, &jpeg, &bytes, err);
     if (rc) return rc;
     d->again.data = jpeg;
     d->again.bytes = bytes;
@@ -223,7 +223,7 @@ static int open_remade(mri_picture *p, mri_decoder *d, const mr_decode_config *c
 int mri_picture_open(mri_picture *p, mri_decoder *d, const mr_value *value, const mr_decode_config *cfg,
                      mr_error *err)
 {
-    *p = (mri_picture){.value = value, .orientation = 1, .way = MRI_WAY_PIXELS};
+    *p = (mri_picture){.value = value, .orientation = 1, .decode_method = MRI_DECODE_RAW};
     int rc;
     switch (value->type) {
     case MR_TYPE_PIXELS: rc = open_pixels(p, cfg, err); break;
@@ -279,7 +279,7 @@ static int pixels_view(mri_decoder *d, const mri_picture *p, uint32_t channels, 
 static int decode_stored(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
                          mri_rect part, mri_view *out, mr_error *err)
 {
-    if (p->way == MRI_WAY_PNG) {
+    if (p->decode_method == MRI_DECODE_PNG) {
         mri_view whole;
         const int rc =
             mri_png_decode(p->value->data, p->value->bytes, &p->header, channels, &d->pixels, &whole, err);
@@ -317,8 +317,8 @@ static mri_view packed_view(const mri_buffer *b, uint32_t width, uint32_t height
 int mri_picture_decode(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
                        mri_rect part, mri_view *out, mr_error *err)
 {
-    if (p->way == MRI_WAY_PIXELS) return pixels_view(d, p, channels, part, out, err);
-    if (p->way == MRI_WAY_ROAD) { /* a window of the picture at its own size */
+    if (p->decode_method == MRI_DECODE_RAW) return pixels_view(d, p, channels, part, out, err);
+    if (p->decode_method == MRI_DECODE_PIXEL_PATH) { /* a window of the picture at its own size */
         const mri_axis x = mri_axis_window(p->width, part.x, part.width),
                        y = mri_axis_window(p->height, part.y, part.height);
         int rc = need_pixels(&d->pixels, part.width, part.height, channels, err);
@@ -358,32 +358,33 @@ static mri_axis mirrored(mri_axis a)
 }
 
 /* What our decoder finds odd only on its way, libjpeg may know: from the start, with its coefficients. */
-static int road_run(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
-                    const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst,
-                    mr_error *err)
+static int pixel_path_run(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg,
+                          uint32_t channels, const mri_axis *x, const mri_axis *y, mri_filter filter,
+                          bool flip, uint8_t *dst, mr_error *err)
 {
     const size_t stride = (size_t)x->count * channels;
-    int rc = mri_road_run(d->road, d->plan, &p->from, x, y, filter, flip, channels, dst, stride, err);
+    int rc =
+        mri_pixel_path_run(d->pixel_path, d->plan, &p->from, x, y, filter, flip, channels, dst, stride, err);
     if (rc != MR_EUNSUPPORTED || p->from.self != d->entropy) return rc;
     mri_coefficients other;
     rc = open_libjpeg(d, p->value, cfg, &other, err);
-    return rc == MR_OK
-               ? mri_road_run(d->road, d->plan, &other, x, y, filter, flip, channels, dst, stride, err)
-               : rc;
+    return rc == MR_OK ? mri_pixel_path_run(d->pixel_path, d->plan, &other, x, y, filter, flip, channels, dst,
+                                            stride, err)
+                       : rc;
 }
 
 /* The road sees the stored picture: its result is turned upright, and flipped on the way. */
-static int road_resample(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg, uint32_t channels,
-                         const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst,
-                         mr_error *err)
+static int pixel_path_resample(mri_decoder *d, const mri_picture *p, const mr_decode_config *cfg,
+                               uint32_t channels, const mri_axis *x, const mri_axis *y, mri_filter filter,
+                               bool flip, uint8_t *dst, mr_error *err)
 {
-    if (p->orientation == 1) return road_run(d, p, cfg, channels, x, y, filter, flip, dst, err);
-    const mri_turn t = mri_turn_of(p->orientation);
+    if (p->orientation == 1) return pixel_path_run(d, p, cfg, channels, x, y, filter, flip, dst, err);
+    const mri_orientation t = mri_orientation_of(p->orientation);
     mri_axis sx = t.swap ? *y : *x, sy = t.swap ? *x : *y;
     if (t.mirror_x) sx = mirrored(sx);
     if (t.mirror_y) sy = mirrored(sy);
     int rc = need_pixels(&d->other, sx.count, sy.count, channels, err);
-    if (rc == MR_OK) rc = road_run(d, p, cfg, channels, &sx, &sy, filter, false, d->other.data, err);
+    if (rc == MR_OK) rc = pixel_path_run(d, p, cfg, channels, &sx, &sy, filter, false, d->other.data, err);
     if (rc) return rc;
     const mri_view view = packed_view(&d->other, sx.count, sy.count, channels);
     mri_orient(&view, flip ? mri_orient_flipped(p->orientation) : p->orientation, dst);
@@ -394,7 +395,8 @@ int mri_picture_resample(mri_decoder *d, const mri_picture *p, const mr_decode_c
                          const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint8_t *dst,
                          mr_error *err)
 {
-    if (p->way == MRI_WAY_ROAD) return road_resample(d, p, cfg, channels, x, y, filter, flip, dst, err);
+    if (p->decode_method == MRI_DECODE_PIXEL_PATH)
+        return pixel_path_resample(d, p, cfg, channels, x, y, filter, flip, dst, err);
     uint32_t hi_x, hi_y;
     mri_rect part;
     mri_axis_support(x, filter, &part.x, &hi_x);

@@ -50,14 +50,14 @@ static int spell_out(const mri_png_chunks *c, const mr_image_header *h, uint8_t 
 
 /* Ready for the pixels: *told bytes of them in this format. */
 static int png_begin(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header *header, int format,
-                     size_t *told)
+                     size_t *decoded_bytes)
 {
     int code = spng_set_image_limits(ctx, header->width, header->height);
     if (!code)
         code = spng_set_crc_action(ctx, SPNG_CRC_ERROR, SPNG_CRC_ERROR); /* without it zlib's own checksum
                                                                             would not count either */
     if (!code) code = spng_set_png_stream(ctx, give, chunks);
-    return code ? code : spng_decoded_image_size(ctx, format, told);
+    return code ? code : spng_decoded_image_size(ctx, format, decoded_bytes);
 }
 
 static int size_changes(mr_error *err)
@@ -77,19 +77,20 @@ static int png_run(spng_ctx *ctx, mri_png_chunks *chunks, const mr_image_header 
     /* libspng gives gray only for gray of up to 8 bits; all else comes as RGB and is made gray here. */
     const bool gray = channels == 1 && header->channels == 1 && header->bit_depth <= 8;
     const int format = chunks->palette ? SPNG_FMT_PNG : gray ? SPNG_FMT_G8 : SPNG_FMT_RGB8;
-    size_t pixel_bytes, told;
-    int code = png_begin(ctx, chunks, header, format, &told);
+    size_t pixel_bytes, decoded_bytes;
+    int code = png_begin(ctx, chunks, header, format, &decoded_bytes);
     if (code) return png_fail(err, code);
-    if (!mri_picture_bytes(header->width, header->height, gray ? 1 : 3, &pixel_bytes) || told > pixel_bytes ||
-        (told != pixel_bytes && !chunks->palette))
+    if (!mri_picture_bytes(header->width, header->height, gray ? 1 : 3, &pixel_bytes) ||
+        decoded_bytes > pixel_bytes || (decoded_bytes != pixel_bytes && !chunks->palette))
         return size_changes(err);
     int rc = png_room(buffer, pixel_bytes, err);
     if (rc) return rc;
     uint8_t *p = buffer->data;
-    if (chunks->palette) memset(p + pixel_bytes - told, 0, told); /* interlaced bits are put in by OR */
-    code = spng_decode_image(ctx, p + pixel_bytes - told, told, format, 0);
+    if (chunks->palette)
+        memset(p + pixel_bytes - decoded_bytes, 0, decoded_bytes); /* interlaced bits are put in by OR */
+    code = spng_decode_image(ctx, p + pixel_bytes - decoded_bytes, decoded_bytes, format, 0);
     if (code) return png_fail(err, code);
-    rc = chunks->palette ? spell_out(chunks, header, p, pixel_bytes, told, err) : MR_OK;
+    rc = chunks->palette ? spell_out(chunks, header, p, pixel_bytes, decoded_bytes, err) : MR_OK;
     if (rc == MR_OK && channels == 1 && !gray) /* in place: a result never lies behind its source */
         for (size_t k = 0; k < pixel_bytes / 3; k++) p[k] = mri_gray(p[3 * k], p[3 * k + 1], p[3 * k + 2]);
     return rc;

@@ -51,11 +51,11 @@ static int next_chunk(const mri_png_chunks *c, size_t bytes, size_t at, png_chun
                             "PNG: chunk %.4s at byte %zu has %u bytes; expected %zu at most, the file ends "
                             "there: truncated or damaged",
                             (const char *)k->type, at, k->bytes, bytes - at - AROUND);
-    const uint32_t told = mri_be32(k->body + k->bytes), found = crc_of(k->type, 4 + (size_t)k->bytes);
-    if (told == found) return MR_OK;
+    const uint32_t stated = mri_be32(k->body + k->bytes), found = crc_of(k->type, 4 + (size_t)k->bytes);
+    if (stated == found) return MR_OK;
     return mr_error_set(err, MR_EFORMAT,
                         "PNG: chunk %.4s at byte %zu states CRC %08x, its bytes have %08x: damaged",
-                        (const char *)k->type, at, told, found);
+                        (const char *)k->type, at, stated, found);
 }
 
 static int misplaced(const png_chunk *k, const char *expected, mr_error *err)

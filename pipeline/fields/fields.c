@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "pipeline/fields/peek.h"
+#include "pipeline/fields/first_sample.h"
 
 enum { MOST_UNKNOWN = 4096, MOST_COLUMNS = 4096, MOST_MULTIPLE = 1 << 20 };
 
@@ -213,7 +213,7 @@ static int set_boxes(const planning *g, mri_field_plan *p, mr_loader_field_info 
     if (rc != MR_OK) return rc;
     if (!may_be_boxes(s)) return wrong_type(g, p, "a tensor of n x 4 or more f32 or f64");
     if (s->ndim == 2) p->columns = (uint32_t)s->dim[1];
-    else rc = mri_peek(g->cfg->source, g->cfg->may_be_bad, look_at_columns, p, g->err);
+    else rc = mri_first_sample(g->cfg->source, g->cfg->may_be_bad, look_at_columns, p, g->err);
     p->dtype = MR_F32;
     p->varies = true;
     out->ndim = 1;
@@ -405,7 +405,7 @@ uint64_t mri_fields_bytes(const mri_fields *f, uint64_t samples)
     return all;
 }
 
-void mri_fields_lay(const mri_fields *f, uint8_t *memory, size_t batch, mri_rows *rows)
+void mri_fields_layout(const mri_fields *f, uint8_t *memory, size_t batch, mri_rows *rows)
 {
     for (uint32_t k = 0; k < f->count; k++) {
         const mri_field_plan *p = &f->field[k];

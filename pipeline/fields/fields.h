@@ -1,8 +1,8 @@
-/* pipeline/fields/fields.h: fields of a sample beside picture and label, on their way into a batch. Private.
+/* pipeline/fields/fields.h: fields of a sample besides picture and label, on their way into a batch. Private.
  *
  * Takes a source's schema and the fields asked for, then samples. Gives rows of a slot in one layout,
  * whatever the lengths, and what a part of a batch shows of them. Callers: slots and stages, the loader, and
- * the converter, which asks what follows a picture; peek.h looks at first samples for the latter two.
+ * the converter, which asks what follows a picture; first_sample.h looks at first samples for the latter two.
  *
  *   open    names against the source's schema ──► a plan for each field: type, element, room in a row     (fields.c)
  *   worker  one sample's values ──► row i of its slot; rows that vary stand `room` elements apart          (field_rows.c)
@@ -67,7 +67,7 @@ typedef struct mri_fields_config {
     const mr_loader_field *asked;
     uint32_t asked_count;
     uint32_t width_multiple;
-    uint64_t may_be_bad;   /* damaged samples that a look at the first ones may pass over (peek.h) */
+    uint64_t may_be_bad;   /* damaged samples that a look at the first ones may pass over (first_sample.h) */
     bool cached;           /* samples come out of a cache, which keeps no fields */
     uint32_t out_h, out_w; /* of pictures in the batch */
 } mri_fields_config;
@@ -78,13 +78,13 @@ int mri_fields_plan(mri_fields *f, mr_loader_field_info *info, const mri_fields_
 /* Find the boxes for an augmentation that takes them: the first delivered, else what the source calls boxes.
  * After mri_fields_plan(). */
 int mri_fields_plan_crops(mri_fields *f, const mri_fields_config *cfg, mr_error *err);
-/* What to say of a source without pictures when no field was named. */
+/* The error for a source without pictures when no field was named. */
 int mri_fields_missing(const mr_source_info *src, mr_error *err);
 
 /* Bytes of all rows and lengths of so many samples, saturated. */
 uint64_t mri_fields_bytes(const mri_fields *f, uint64_t samples);
 /* Cut memory, of mri_fields_bytes(batch) and on MR_DEVICE_ALIGN, into rows. */
-void mri_fields_lay(const mri_fields *f, uint8_t *memory, size_t batch, mri_rows *rows);
+void mri_fields_layout(const mri_fields *f, uint8_t *memory, size_t batch, mri_rows *rows);
 
 int mri_field_scratch_init(mri_field_scratch *s, const mri_fields *f);
 void mri_field_scratch_fini(mri_field_scratch *s);

@@ -1,8 +1,8 @@
-/* pipeline/observe/counter.h: the room in which a run is watched: what every stage counts about itself, and
- * when each did what (trace.c, public). Private.
+/* pipeline/observe/counter.h: the room that observes a run: the counters of every stage, and traces (trace.c,
+ * public). Private.
  *
  * Takes counts and times from any thread; gives them as figures and as a trace file. Callers: every stage,
- * and whoever reports. It knows no stage and no loader, and nothing a run does depends on it. */
+ * and reports. It knows neither the stages nor the loader, and nothing in a run depends on it. */
 #ifndef MRI_COUNTER_H
 #define MRI_COUNTER_H
 

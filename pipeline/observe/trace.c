@@ -145,23 +145,23 @@ int mr_trace_write(const mr_trace *t, const char *path, mr_error *err)
 {
     snapshot s;
     if (take_snapshot(t, &s) != MR_OK) return mr_error_set(err, MR_ENOMEM, "no memory for the trace");
-    char aside[4096];
+    char part_path[4096];
     int rc = MR_OK;
-    if (snprintf(aside, sizeof aside, "%s.part", path) >= (int)sizeof aside) {
+    if (snprintf(part_path, sizeof part_path, "%s.part", path) >= (int)sizeof part_path) {
         free(s.entries);
         return mr_error_set(err, MR_EINVAL, "the trace's name is too long");
     }
-    FILE *f = fopen(aside, "we");
+    FILE *f = fopen(part_path, "we");
     if (!f) {
         rc = mr_error_sys(err, errno, "cannot create the trace");
-        mr_error_at(err, aside, MR_NOWHERE, MR_NOWHERE);
+        mr_error_at(err, part_path, MR_NOWHERE, MR_NOWHERE);
     } else {
         write_events(t, f, &s);
         const bool bad = fflush(f) != 0 || ferror(f) || fsync(fileno(f)) != 0;
-        if ((fclose(f) != 0 || bad) || rename(aside, path) != 0) {
+        if ((fclose(f) != 0 || bad) || rename(part_path, path) != 0) {
             rc = mr_error_sys(err, errno, "cannot write the trace");
             mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
-            unlink(aside);
+            unlink(part_path);
         }
     }
     if (rc == MR_OK) rc = mri_sync_folder_of(path, err);

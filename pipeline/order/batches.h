@@ -1,4 +1,4 @@
-/* pipeline/order/batches.h: which samples each batch of a run holds (I1). Private.
+/* pipeline/order/batches.h: which samples are in each batch of a run (I1). Private.
  *
  * Takes settings of the order and the number of samples; with a length window also a source, which is asked
  * for lengths. Gives the samples of any batch and the number of batches, by numbers alone. Callers: the
@@ -49,7 +49,7 @@ void mri_batches_part(const mri_batches *b, uint32_t count, uint32_t r, uint32_t
 /* Samples at places [first, first + count) of a batch. Fails only where windows do. */
 int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, uint32_t count, uint64_t *out,
                         mr_error *err);
-/* Is this place behind the last sample of its epoch? */
+/* Is this place past the last sample of its epoch (padding)? */
 static inline bool mri_batches_is_padding(const mri_batches *b, uint64_t step, uint32_t place)
 {
     return step * b->batch + place >= b->sample_count;

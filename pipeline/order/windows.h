@@ -1,4 +1,4 @@
-/* pipeline/order/windows.h: an order of samples in which those of one batch have about the same length.
+/* pipeline/order/windows.h: an order of samples in which the samples of a batch have similar lengths.
  * Private. */
 #ifndef MRI_WINDOWS_H
 #define MRI_WINDOWS_H

@@ -146,14 +146,14 @@ void mri_copy_window(const mri_view *v, int64_t x, int64_t y, uint32_t width, ui
 
 /* ---- orientation ---- */
 
-static const mri_turn turns[9] = {{0, 0, 0}, {0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1},
-                                  {1, 0, 0}, {1, 0, 1}, {1, 1, 1}, {1, 1, 0}};
+static const mri_orientation turns[9] = {{0, 0, 0}, {0, 0, 0}, {0, 1, 0}, {0, 1, 1}, {0, 0, 1},
+                                         {1, 0, 0}, {1, 0, 1}, {1, 1, 1}, {1, 1, 0}};
 
-mri_turn mri_turn_of(uint32_t orientation) { return turns[orientation <= 8 ? orientation : 0]; }
+mri_orientation mri_orientation_of(uint32_t orientation) { return turns[orientation <= 8 ? orientation : 0]; }
 
 uint32_t mri_orient_flipped(uint32_t orientation)
 {
-    mri_turn t = mri_turn_of(orientation);
+    mri_orientation t = mri_orientation_of(orientation);
     if (t.swap) t.mirror_y = !t.mirror_y; /* the upright x runs along the stored y */
     else t.mirror_x = !t.mirror_x;
     uint32_t k = 1;
@@ -163,7 +163,7 @@ uint32_t mri_orient_flipped(uint32_t orientation)
 
 mri_rect mri_orient_rect(mri_rect upright, uint32_t orientation, uint32_t width, uint32_t height)
 {
-    const mri_turn t = mri_turn_of(orientation);
+    const mri_orientation t = mri_orientation_of(orientation);
     mri_rect r = upright;
     if (t.swap) r = (mri_rect){upright.y, upright.x, upright.height, upright.width};
     if (t.mirror_x) r.x = width - r.x - r.width;
@@ -173,7 +173,7 @@ mri_rect mri_orient_rect(mri_rect upright, uint32_t orientation, uint32_t width,
 
 void mri_orient(const mri_view *stored, uint32_t orientation, uint8_t *dst)
 {
-    const mri_turn t = mri_turn_of(orientation);
+    const mri_orientation t = mri_orientation_of(orientation);
     const uint32_t width = t.swap ? stored->height : stored->width,
                    height = t.swap ? stored->width : stored->height;
     const uint32_t channels = stored->channels;

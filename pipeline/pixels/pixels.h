@@ -53,11 +53,11 @@ void mri_copy_window(const mri_view *v, int64_t x, int64_t y, uint32_t width, ui
 
 /* EXIF orientations 1..8: the upright picture is the stored one with its axes exchanged or not, whose pixels
  * are then taken from the other end of the stored x or y or not. */
-typedef struct mri_turn {
+typedef struct mri_orientation {
     bool swap, mirror_x, mirror_y;
-} mri_turn;
+} mri_orientation;
 
-mri_turn mri_turn_of(uint32_t orientation);
+mri_orientation mri_orientation_of(uint32_t orientation);
 /* The orientation whose upright picture is the mirror image of this one's. */
 uint32_t mri_orient_flipped(uint32_t orientation);
 /* Where a rectangle of the upright picture lies in the stored one of width x height. */

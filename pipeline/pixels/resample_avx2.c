@@ -286,8 +286,8 @@ ALWAYS_INLINE void pixel_of_four(const mri_across *a, const int16_t *const row[M
             const __m256i x = _mm256_loadu_si256((const void *)(row[2 * h + r] + at - 2));
             part[r] = _mm256_madd_epi16(_mm256_shuffle_epi8(x, order), w);
         }
-        const __m256i outer = _mm256_blend_epi32(part[0], part[1], 0xf0); /* row 0's lower half, row 1's upper
-                                                                           */
+        /* row 0's lower half, row 1's upper */
+        const __m256i outer = _mm256_blend_epi32(part[0], part[1], 0xf0);
         const __m256i inner = _mm256_permute2x128_si256(part[0], part[1], 0x21);
         sum[h] = _mm256_add_epi32(_mm256_add_epi32(outer, inner), _mm256_set1_epi32(1 << (a->shift - 1)));
     }

@@ -4,7 +4,7 @@
  *   source rows, uint8   -- vertical: 8 bits x 14 or more -->   one row of int16, `extra` bits beyond 8
  *   four such rows       -- horizontal: 16 bits x 14 or more -->   four result rows, uint8
  *
- * Four rows go through the horizontal pass together because they share every weight and every shuffle. */
+ * The horizontal pass processes four rows together because they share all weights and shuffles. */
 #ifndef MRI_RESAMPLE_KERNELS_H
 #define MRI_RESAMPLE_KERNELS_H
 

@@ -137,7 +137,7 @@ int mri_read_error(const mri_read *q, const mr_source *source, mr_error *err)
     int rc = q->status;
     mri_remote_file *remote = q->file < MRI_FILE_OF_CACHE ? mri_source_remote_at(source, q->file) : NULL;
     if (remote && q->want.status != MR_OK) {
-        rc = mri_want_status(&q->want, err);
+        rc = mri_block_request_status(&q->want, err);
     } else if (q->sys_errno) {
         rc = mr_error_sys(err, q->sys_errno, "cannot read %zu bytes", q->bytes);
     } else if (rc == MR_EFORMAT) {

@@ -43,12 +43,12 @@ typedef struct mri_read {
     struct mri_read *next;
     int fd; /* own file, -1 when not open */
     int stage;
-    uint64_t at;         /* window start in the file */
-    size_t window, done; /* bytes of the window, bytes of it read */
-    char *path;          /* own file's name while it is being opened */
-    mri_want want;       /* of a remote file: its blocks */
-    void *own;           /* the kind's */
-    bool has_arrived;    /* the kind's */
+    uint64_t at;            /* window start in the file */
+    size_t window, done;    /* bytes of the window, bytes of it read */
+    char *path;             /* own file's name while it is being opened */
+    mri_block_request want; /* of a remote file: its blocks */
+    void *own;              /* the kind's */
+    bool has_arrived;       /* the kind's */
 } mri_read;
 
 typedef struct mri_reader_counts {
@@ -74,7 +74,7 @@ typedef struct mri_reader_config {
 
 typedef struct mri_reader mri_reader;
 
-/* Can this process make a ring for depth requests? If not, why is written to note. */
+/* Can this process create a ring for depth requests? If not, the reason is written to note. */
 bool mri_uring_usable(uint32_t depth, char *note, size_t note_bytes);
 
 /* kind: MR_IO_URING or MR_IO_PREAD; a source with remote files has its own. */
@@ -92,7 +92,8 @@ void mri_reader_submit(mri_reader *r, mri_read *request);
  * and can be reaped. */
 int mri_reader_reap(mri_reader *r, bool block, mri_read **out, mr_error *err);
 uint32_t mri_reader_in_flight(const mri_reader *r); /* submitted, not yet reaped */
-/* After the worst of failures only: buffers must outlive the process, the kernel may still write to them. */
+/* True only after a failure of the ring itself: buffers must not be freed, the kernel may still write to
+ * them. */
 bool mri_reader_keeps_buffers(const mri_reader *r);
 mri_reader_counts mri_reader_counts_of(const mri_reader *r);
 

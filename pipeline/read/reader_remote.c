@@ -53,7 +53,7 @@ static void remote_stop(mri_reader *r)
 }
 
 /* Under the lock of the remote files: no more than this. */
-static void on_arrival(mri_want *w)
+static void on_arrival(mri_block_request *w)
 {
     mri_read *q = w->owner;
     remote_reads *own = q->own;
@@ -77,9 +77,9 @@ static void start_all(mri_reader *r, remote_reads *own)
         }
         q->own = own;
         q->has_arrived = false;
-        q->want = (mri_want){.arrived = on_arrival, .owner = q};
+        q->want = (mri_block_request){.arrived = on_arrival, .owner = q};
         own->wanted[r->active++] = q;
-        mri_want_start(&q->want, f, q->offset, q->bytes);
+        mri_block_request_start(&q->want, f, q->offset, q->bytes);
     }
 }
 
@@ -107,10 +107,10 @@ static void finish(mri_reader *r, remote_reads *own, mri_read *q)
     r->active--;
     if (arrived && q->want.status == MR_OK) {
         mri_read_now(r, q);
-        mri_want_end(&q->want);
+        mri_block_request_end(&q->want);
         return;
     }
-    mri_want_end(&q->want);
+    mri_block_request_end(&q->want);
     if (!arrived) q->want.status = MR_ECANCELED;
     mri_read_finish(r, q, q->want.status, 0);
 }

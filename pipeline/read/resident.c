@@ -133,4 +133,4 @@ const uint8_t *mri_resident_at(const mri_resident *r, const mr_extent *e)
     return r->memory + f->start + e->offset;
 }
 
-uint64_t *mri_resident_good_bits(mri_resident *r) { return r->good; }
+uint64_t *mri_resident_checked_bits(mri_resident *r) { return r->good; }

@@ -7,9 +7,9 @@
  *   memory  |~~~~~~~~~~~~~~~~~|           |~~~~~~~~~~~|     the files' own layout:
  *                                                           a sample is a pointer, not a request
  *
- * A request costs a small sample more than its pixels do. A run that could not be read leaves a hole: samples
- * that touch it are read one by one like any other, so that the same ones are bad as without this. Checksums
- * are computed when a sample is first used; a bit per sample remembers that.
+ * For small samples a request costs more than the pixels. A run that could not be read leaves a hole: samples
+ * that touch it are read one by one, so the same samples are bad as without a resident set. Checksums are
+ * computed when a sample is first used; a bit per sample remembers that.
  *
  * Threads: runs are handed out and taken back by any number of readers; when mri_resident_done() says so,
  * everything but the bits is fixed, and those are atomic. */
@@ -37,15 +37,15 @@ bool mri_resident_done(const mri_resident *r);
 /* Where an extent lies, or NULL: past the end of its file, or in a run that could not be read. */
 const uint8_t *mri_resident_at(const mri_resident *r, const mr_extent *e);
 
-/* Was this sample found whole before? */
-static inline bool mri_resident_known_good(const uint64_t *bits, uint64_t sample)
+/* Did this sample pass its checks before? */
+static inline bool mri_resident_is_checked(const uint64_t *bits, uint64_t sample)
 {
     return __atomic_load_n(&bits[sample / 64], __ATOMIC_RELAXED) >> (sample % 64) & 1;
 }
-static inline void mri_resident_remember_good(uint64_t *bits, uint64_t sample)
+static inline void mri_resident_mark_checked(uint64_t *bits, uint64_t sample)
 {
     __atomic_fetch_or(&bits[sample / 64], UINT64_C(1) << (sample % 64), __ATOMIC_RELAXED);
 }
-uint64_t *mri_resident_good_bits(mri_resident *r);
+uint64_t *mri_resident_checked_bits(mri_resident *r);
 
 #endif

@@ -4,7 +4,8 @@
  *   ring: take ──► (locate, when nothing is left to read) ──► place every sample ──► ring: return
  *                                                                the last of a slot closes it ──► ring: full
  *
- * The first sample that its policy does not let pass ends the run (halt). Knows no loader, and not who read.
+ * The first bad sample that the policy does not allow ends the run (halt). Knows neither the loader nor the
+ * read stage.
  */
 #ifndef MRI_DECODE_STAGE_H
 #define MRI_DECODE_STAGE_H

@@ -1,4 +1,4 @@
-/* pipeline/stream/halt.h: one way to end for all stages: the first error, the stop flag, and whom to wake.
+/* pipeline/stream/halt.h: one way to stop all stages: the first error, the stop flag, and whom to wake.
  * Private.
  *
  *   a stage fails ─┐

@@ -85,8 +85,8 @@ int mri_locate(const mri_locator *l, mri_chunk *c, bool may_read, mr_error *err)
 {
     uint64_t epoch, step;
     mri_batches_place(l->batches, c->batch, &epoch, &step);
-    uint64_t *const list = c->slot->ids + c->first; /* the chunk's own until it is finished, and as long as it
-                                                     */
+    /* the chunk's own until it is finished, and as long as it */
+    uint64_t *const list = c->slot->ids + c->first;
     const int rc = mri_batches_samples(l->batches, c->batch, c->first, c->count, list, err);
     if (rc != MR_OK) return rc;
     c->read_count = 0;

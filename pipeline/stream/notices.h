@@ -1,5 +1,5 @@
-/* pipeline/stream/notices.h: what the user is told while a run goes on: one bad sample or note at a time,
- * from any thread. Private. */
+/* pipeline/stream/notices.h: reports to the user during a run: one bad sample or note at a time, from any
+ * thread. Private. */
 #ifndef MRI_NOTICES_H
 #define MRI_NOTICES_H
 

@@ -158,10 +158,10 @@ static int place_cached(mri_placer *p, const mri_chunk *c, const mri_chunk_sampl
 static int place_from_memory(mri_placer *p, const mri_chunk_sample *s, const target *t, mr_error *err)
 {
     if (!s->memory) return place_alone(p, t, err);
-    uint64_t *const good = mri_resident_good_bits(p->cfg->resident);
-    const bool trusted = p->cfg->no_checks || mri_resident_known_good(good, s->sample);
+    uint64_t *const good = mri_resident_checked_bits(p->cfg->resident);
+    const bool trusted = p->cfg->no_checks || mri_resident_is_checked(good, s->sample);
     const int rc = place_sample(p, t, s->memory, s->bytes, trusted, err);
-    if (rc == MR_OK && !trusted) mri_resident_remember_good(good, s->sample);
+    if (rc == MR_OK && !trusted) mri_resident_mark_checked(good, s->sample);
     return rc;
 }
 

@@ -1,9 +1,8 @@
 /* pipeline/stream/place.h: one sample from its bytes to its place in a slot: parsed, decoded, augmented.
  * Private.
  *
- * Takes a chunk whose reads are over; gives pixels, label, id and fields of a place. What is wrong with a
- * sample is returned with file, offset and sample; what follows from it is bad_samples.h's. A placer belongs
- * to one thread. */
+ * Takes a chunk whose reads are over; gives pixels, label, id and fields of a place. The error of a bad
+ * sample has file, offset and sample; bad_samples.h decides what follows. A placer belongs to one thread. */
 #ifndef MRI_PLACE_H
 #define MRI_PLACE_H
 

@@ -8,7 +8,7 @@
 #define RUNS_AT_ONCE 8
 
 /* What one reader thread owns. */
-typedef struct seat {
+typedef struct reader_thread {
     mri_read_stage *stage;
     mri_reader *reader;
     pthread_t thread;
@@ -17,34 +17,34 @@ typedef struct seat {
     mri_reader_counts counted;   /* of the reader's counts, those that are in the stage's */
     mri_read runs[RUNS_AT_ONCE]; /* of a resident set; the reader's until they are reaped, which may be after
                                     a failure */
-} seat;
+} reader_thread;
 
 struct mri_read_stage {
     mri_read_config cfg; /* fixed */
-    uint32_t seat_count, started;
+    uint32_t reader_thread_count, started;
     mri_read_counters counters;
-    seat seats[];
+    reader_thread reader_threads[];
 };
 
 static void stop_readers(void *stage)
 {
     mri_read_stage *s = stage;
-    for (uint32_t i = 0; i < s->seat_count; i++)
-        if (s->seats[i].reader) mri_reader_stop(s->seats[i].reader);
+    for (uint32_t i = 0; i < s->reader_thread_count; i++)
+        if (s->reader_threads[i].reader) mri_reader_stop(s->reader_threads[i].reader);
 }
 
 int mri_read_stage_create(mri_read_stage **out, const mri_read_config *cfg, mr_error *err)
 {
     *out = NULL;
-    mri_read_stage *s = calloc(1, sizeof *s + cfg->readers * sizeof s->seats[0]);
+    mri_read_stage *s = calloc(1, sizeof *s + cfg->readers * sizeof s->reader_threads[0]);
     if (!s) return mr_error_set(err, MR_ENOMEM, "no memory for %u readers", cfg->readers);
     s->cfg = *cfg;
-    s->seat_count = cfg->readers;
+    s->reader_thread_count = cfg->readers;
     int rc = MR_OK;
     for (uint32_t i = 0; i < cfg->readers && rc == MR_OK; i++) {
-        s->seats[i].stage = s;
-        snprintf(s->seats[i].track, sizeof s->seats[i].track, "reader %u", i % 1000);
-        rc = mri_reader_create(&s->seats[i].reader, cfg->io, &cfg->reader, err);
+        s->reader_threads[i].stage = s;
+        snprintf(s->reader_threads[i].track, sizeof s->reader_threads[i].track, "reader %u", i % 1000);
+        rc = mri_reader_create(&s->reader_threads[i].reader, cfg->io, &cfg->reader, err);
     }
     if (rc != MR_OK) {
         mri_read_stage_destroy(s);
@@ -57,7 +57,7 @@ int mri_read_stage_create(mri_read_stage **out, const mri_read_config *cfg, mr_e
 
 void mri_read_stage_join(mri_read_stage *s)
 {
-    for (uint32_t i = 0; s && i < s->started; i++) pthread_join(s->seats[i].thread, NULL);
+    for (uint32_t i = 0; s && i < s->started; i++) pthread_join(s->reader_threads[i].thread, NULL);
     if (s) s->started = 0;
 }
 
@@ -65,9 +65,9 @@ bool mri_read_stage_destroy(mri_read_stage *s)
 {
     bool lost = false;
     if (!s) return true;
-    for (uint32_t i = 0; i < s->seat_count; i++) {
-        lost |= s->seats[i].reader && mri_reader_keeps_buffers(s->seats[i].reader);
-        mri_reader_destroy(s->seats[i].reader);
+    for (uint32_t i = 0; i < s->reader_thread_count; i++) {
+        lost |= s->reader_threads[i].reader && mri_reader_keeps_buffers(s->reader_threads[i].reader);
+        mri_reader_destroy(s->reader_threads[i].reader);
     }
     free(s);
     return !lost;
@@ -75,7 +75,7 @@ bool mri_read_stage_destroy(mri_read_stage *s)
 
 const mri_read_counters *mri_read_stage_counters(const mri_read_stage *s) { return &s->counters; }
 
-static void add_counts(seat *t)
+static void add_counts(reader_thread *t)
 {
     const mri_reader_counts now = mri_reader_counts_of(t->reader);
     mri_read_counters *c = &t->stage->counters;
@@ -88,17 +88,17 @@ static void add_counts(seat *t)
 
 /* ------------------------------------------------------------------------------ chunks */
 
-static void chunk_is_read(seat *t, mri_chunk *c)
+static void chunk_is_read(reader_thread *t, mri_chunk *c)
 {
     mri_read_stage *s = t->stage;
     t->chunks--;
     mri_count(&s->counters.stage.items, c->count);
     add_counts(t);
     mr_trace_span(s->cfg.trace, t->track, "read", c->start_ns, mri_now_ns(), c->batch);
-    mri_ring_hand_on(s->cfg.ring, c);
+    mri_ring_read_done(s->cfg.ring, c);
 }
 
-static int start_chunk(seat *t, mri_chunk *c, mr_error *err)
+static int start_chunk(reader_thread *t, mri_chunk *c, mr_error *err)
 {
     mri_read_stage *s = t->stage;
     const uint64_t start = mri_now_ns();
@@ -113,7 +113,7 @@ static int start_chunk(seat *t, mri_chunk *c, mr_error *err)
 }
 
 /* Wait for the first completion, then take the others without waiting. */
-static int reap(seat *t, bool block, mr_error *err)
+static int reap(reader_thread *t, bool block, mr_error *err)
 {
     mri_stage_counter *counter = &t->stage->counters.stage;
     for (;;) {
@@ -130,7 +130,7 @@ static int reap(seat *t, bool block, mr_error *err)
     }
 }
 
-static int read_chunks(seat *t, mr_error *err)
+static int read_chunks(reader_thread *t, mr_error *err)
 {
     mri_read_stage *s = t->stage;
     const uint32_t depth = s->cfg.reader.depth;
@@ -151,7 +151,7 @@ static int read_chunks(seat *t, mr_error *err)
 /* ------------------------------------------------------------------------------ a resident set */
 
 /* The whole set into memory, together with the other readers. */
-static int read_runs(seat *t, mr_error *err)
+static int read_runs(reader_thread *t, mr_error *err)
 {
     mri_read_stage *s = t->stage;
     mri_resident *set = s->cfg.resident;
@@ -184,7 +184,7 @@ static int read_runs(seat *t, mr_error *err)
 
 static void *reader_main(void *arg)
 {
-    seat *t = arg;
+    reader_thread *t = arg;
     mri_read_stage *s = t->stage;
     mr_error err = MR_ERROR_INIT;
     const int rc = s->cfg.resident ? read_runs(t, &err) : read_chunks(t, &err);
@@ -198,8 +198,9 @@ static void *reader_main(void *arg)
 
 int mri_read_stage_start(mri_read_stage *s, mr_error *err)
 {
-    for (uint32_t i = 0; i < s->seat_count; i++) {
-        const int rc = mri_thread_start(&s->seats[i].thread, "reader", reader_main, &s->seats[i]);
+    for (uint32_t i = 0; i < s->reader_thread_count; i++) {
+        const int rc =
+            mri_thread_start(&s->reader_threads[i].thread, "reader", reader_main, &s->reader_threads[i]);
         if (rc != MR_OK) return mr_error_set(err, rc, "the system refused another thread");
         s->started++;
     }
@@ -211,12 +212,12 @@ int mri_read_stage_start(mri_read_stage *s, mr_error *err)
 int mri_read_resident_inline(mri_read_stage *s, mr_error *err)
 {
     if (!s->cfg.resident || mri_resident_done(s->cfg.resident)) return MR_OK;
-    return read_runs(&s->seats[0], err);
+    return read_runs(&s->reader_threads[0], err);
 }
 
 int mri_read_chunk_inline(mri_read_stage *s, mri_chunk *c, mr_error *err)
 {
-    seat *t = &s->seats[0];
+    reader_thread *t = &s->reader_threads[0];
     const uint64_t start = mri_now_ns();
     mri_range_begin(MRI_RANGE_READ, c->batch);
     int rc = mri_locate(s->cfg.locator, c, true, err);

@@ -142,7 +142,7 @@ mri_chunk *mri_ring_claim(mri_ring *r, bool block, mri_stage_counter *waits, boo
     return c;
 }
 
-void mri_ring_hand_on(mri_ring *r, mri_chunk *c)
+void mri_ring_read_done(mri_ring *r, mri_chunk *c)
 {
     pthread_mutex_lock(&r->lock);
     c->next = NULL;

@@ -1,5 +1,5 @@
-/* pipeline/stream/ring.h: the slots and chunks of a run, who has them, and the one lock under which they
- * change hands. Private.
+/* pipeline/stream/ring.h: the slots and chunks of a run, who owns them at the moment, and the one lock under
+ * which ownership changes. Private.
  *
  *   slot    free ──► filling ──► full ──► staged ──► free       staged: copied to the devices. Without devices a
  *                                  └────► taken  ──► free       full slot is taken by the consumer as it is
@@ -47,8 +47,8 @@ void mri_ring_destroy(mri_ring *r); /* accepts NULL; nobody is inside */
 /* Take the next chunk of work. NULL: none can be had now (block false), none is left at all (*ended), or it
  * is over. */
 mri_chunk *mri_ring_claim(mri_ring *r, bool block, mri_stage_counter *waits, bool *ended);
-/* Its bytes are there (or its reads have failed): to whoever decodes. */
-void mri_ring_hand_on(mri_ring *r, mri_chunk *c);
+/* Its reads have completed or failed: hand it to the decode stage. */
+void mri_ring_read_done(mri_ring *r, mri_chunk *c);
 /* From now on every sample comes from memory: claim() ends, and whoever decodes claims chunks itself. */
 void mri_ring_serve_from_memory(mri_ring *r);
 

@@ -33,7 +33,7 @@ static void lay_out(const mri_slot_layout *l, mri_slot *slot, uint8_t *p)
     p += mri_align_up(batch * sizeof(uint64_t), MR_DEVICE_ALIGN);
     slot->affine = l->uses_affine ? (float *)(void *)p : NULL;
     p += l->uses_affine ? mri_align_up(batch * 2 * sizeof(float), MR_DEVICE_ALIGN) : 0;
-    mri_fields_lay(l->fields, p, batch, slot->rows);
+    mri_fields_layout(l->fields, p, batch, slot->rows);
 }
 
 int mri_slots_init(mri_slots *s, const mri_slot_layout *layout, uint32_t count, mr_device *device,

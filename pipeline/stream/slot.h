@@ -45,9 +45,9 @@ int mri_slots_init(mri_slots *s, const mri_slot_layout *layout, uint32_t count, 
                    mr_error *err);
 void mri_slots_fini(mri_slots *s); /* accepts a zeroed one */
 
-/* A place without a sample: zeros, label -1. */
+/* Fill a place that has no sample: zeros, label -1. */
 void mri_slot_blank(const mri_slot_layout *layout, mri_slot *slot, uint32_t i);
-/* All samples are in place: settle the widths of rows. One thread. */
+/* All samples are in place: fix the widths of rows. One thread. */
 void mri_slot_close(const mri_slot_layout *layout, mri_slot *slot);
 /* Samples with a label. */
 uint32_t mri_slot_labelled(const mri_slot *slot);

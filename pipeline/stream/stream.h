@@ -3,8 +3,8 @@
  *
  * Takes a plan of batches (order/), a source, a cache or resident set, an augmentation, fields and devices,
  * all of them opened by the caller. Gives full slots, or parts in device memory, one batch after the other;
- * counts of every stage; one way to end for all. Callers: the loader, which wires the stages, starts and
- * stops them, and whoever wants to run one of them alone: no file here names the loader.
+ * counts of every stage; one way to stop all of them. Callers: the loader, which wires, starts and stops the
+ * stages, and tests that run one of them alone: no file here names the loader.
  *
  *   batches ──► ring ◄──────────────────── slots, chunks
  *                │ claim           ready ▲  take         full ▲  wait         staged ▲  take, release
@@ -15,7 +15,7 @@
  *   halt     the first error, or a stop, ends all of them
  *
  * Each stage is a struct with create, start, join, destroy and counters, and can be run without threads.
- * Between stages stands the ring alone, so a stage knows no other stage. Calls go down:
+ * Only the ring lies between two stages, so no stage knows another one. Calls go down:
  *
  *   read stage, decode stage, staging
  *   bad samples                              what follows from a sample that cannot be placed

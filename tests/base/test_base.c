@@ -84,7 +84,7 @@ static void limits_are_sane(void **state)
     MRT_TRUE(mri_peak_rss_bytes() > 1 << 16);
 }
 
-static void early_end_of_file_is_told(void **state)
+static void early_end_of_file_is_reported(void **state)
 {
     (void)state;
     const char *path = mrt_path("short");
@@ -108,7 +108,7 @@ int main(void)
         cmocka_unit_test(philox_known_answers),
         cmocka_unit_test(sizes_are_checked),
         cmocka_unit_test(limits_are_sane),
-        cmocka_unit_test(early_end_of_file_is_told),
+        cmocka_unit_test(early_end_of_file_is_reported),
     };
     return mrt_run(tests);
 }

@@ -48,8 +48,8 @@ static void devices_say_what_they_are(void **state)
     MRT_TRUE(info->memory_bytes > 0 && !info->simulated && info->threads == 0);
     mr_devices_close(devices, count);
 
-    MRT_OK(mr_devices_open(&devices, &count, "cuda:0,cuda:0", NULL, &err), &err); /* two replicas on one GPU
-                                                                                   */
+    /* two replicas on one GPU */
+    MRT_OK(mr_devices_open(&devices, &count, "cuda:0,cuda:0", NULL, &err), &err);
     MRT_EQ(count, 2);
     MRT_STR(mr_device_info_of(devices[0])->name, "cuda:0");
     MRT_STR(mr_device_info_of(devices[1])->name, "cuda:0 (replica 2)");

@@ -585,14 +585,14 @@ static void test_plan_refused(void **state) /* a convolution whose output does n
     mr_error err = MR_ERROR_INIT;
     struct mri_cuda_conv conv = some_conv(MRI_CUDA_FORWARD);
     conv.out_h = 5;
-    MRT_OK(mri_cuda_planner_hold(dev, &err), &err);
+    MRT_OK(mri_cuda_planner_ref(dev, &err), &err);
     MRT_TRUE(mri_cuda_plan_create(&p, dev, &conv, 1 << 20, false, &err) < 0);
     MRT_TRUE(p == NULL);
     MRT_TRUE(err.text[0]);
     conv.out_h = 4;
     MRT_OK(mri_cuda_plan_create(&p, dev, &conv, 64 << 20, false, &err), &err);
     mri_cuda_plan_destroy(p);
-    mri_cuda_planner_drop(dev);
+    mri_cuda_planner_unref(dev);
     side_close(&cuda);
 }
 

@@ -183,9 +183,8 @@ static void run_product(void *args)
     for (int64_t j = 0; j < p->n; j++)
         for (int64_t i = 0; i < p->m; i++) {
             const int64_t at = j * p->c.ld + i;
-            const float before = p->beta != 0 ? p->beta * emu_load(p->c.type, p->c.at, at) : 0; /* 0: c may
-                                                                                                   hold
-                                                                                                   anything */
+            /* 0: c may hold anything */
+            const float before = p->beta != 0 ? p->beta * emu_load(p->c.type, p->c.at, at) : 0;
             emu_store(p->c.type, p->c.at, at, p->alpha * sums[j * p->m + i] + before);
         }
     if (p->workspace) emu_scribble(p->workspace, p->workspace_bytes);

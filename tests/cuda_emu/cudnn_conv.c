@@ -47,9 +47,8 @@ static void pack_row(const struct packing *to, int64_t offset, const float *sums
 {
     for (int64_t c = 0; c < to->t->dim[1]; c++) {
         const int64_t at = offset + c * to->t->stride[1];
-        const float before = to->beta != 0 ? to->beta * emu_load(to->t->type, to->at, at) : 0; /* 0: it may
-                                                                                                  hold
-                                                                                                  anything */
+        /* 0: it may hold anything */
+        const float before = to->beta != 0 ? to->beta * emu_load(to->t->type, to->at, at) : 0;
         const float sum = to->coarse ? emu_drop_bits(sums[c], 18) : sums[c];
         emu_store(to->t->type, to->at, at, to->alpha * sum + before);
     }

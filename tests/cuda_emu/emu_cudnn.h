@@ -53,9 +53,9 @@ struct emu_dnn_job {
     struct emu_dnn_way way;
     void *x, *w, *y, *workspace;
 };
-void emu_dnn_run(void *job);                                 /* struct emu_dnn_job */
-size_t emu_dnn_tensor_bytes(const struct emu_dnn_tensor *t); /* from the first element to the end of the last
-                                                              */
+void emu_dnn_run(void *job); /* struct emu_dnn_job */
+/* from the first element to the end of the last */
+size_t emu_dnn_tensor_bytes(const struct emu_dnn_tensor *t);
 
 /* ---- descriptors ---- */
 
@@ -98,9 +98,8 @@ cudnnStatus_t emu_dnn_complete(const struct emu_dnn_body *b);
 
 /* The values of an attribute; count 0 when it was not set. */
 const struct emu_dnn_values *emu_dnn_values(const struct emu_dnn_body *b, cudnnBackendAttributeName_t name);
-int64_t emu_dnn_int(const struct emu_dnn_body *b, cudnnBackendAttributeName_t name, int64_t otherwise); /* any
-                                                                                                           width
-                                                                                                         */
+/* any width */
+int64_t emu_dnn_int(const struct emu_dnn_body *b, cudnnBackendAttributeName_t name, int64_t otherwise);
 struct emu_dnn_body *emu_dnn_body_at(const struct emu_dnn_body *b, cudnnBackendAttributeName_t name);
 /* Bytes of one value; 0: a type that is not emulated. */
 size_t emu_dnn_type_bytes(cudnnBackendAttributeType_t type);

@@ -64,7 +64,7 @@ static void values(const mri_feature *f)
     size_t boxes;
     int64_t label;
     if (mri_tf_picture(f, keys, &v, &err) == MR_OK && (v.bytes == 0 || !v.data)) abort();
-    if (mri_tf_box_count(f, keys, &boxes, &err) == MR_OK && boxes > MRI_TF_MOST_BOXES) abort();
+    if (mri_tf_box_count(f, keys, &boxes, &err) == MR_OK && boxes > MRI_TF_MAX_BOXES) abort();
     mri_tf_one_int(&f[MRI_TF_LABEL], keys[MRI_TF_LABEL], &label, &err);
 }
 

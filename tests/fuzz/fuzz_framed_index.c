@@ -115,10 +115,8 @@ static void prepare(void)
 static size_t change(uint8_t *index, size_t size, const uint8_t *data, size_t bytes)
 {
     while (bytes >= 3) {
-        size_t at = HEAD - 72 + (data[0] | (size_t)data[1] << 8) % (MOST - HEAD), n = data[2]; /* counts stand
-                                                                                                  before the
-                                                                                                  end of the
-                                                                                                  head */
+        /* counts stand before the end of the head */
+        size_t at = HEAD - 72 + (data[0] | (size_t)data[1] << 8) % (MOST - HEAD), n = data[2];
         data += 3;
         bytes -= 3;
         if (n > bytes) n = bytes;

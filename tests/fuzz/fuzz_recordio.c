@@ -27,7 +27,7 @@ static void frame_and_find(const uint8_t *data, size_t bytes)
     mri_recordio_record r;
     if (!framed || !back || mri_recordio_build(data, (uint32_t)bytes, framed) != framed + size)
         __builtin_trap();
-    if (mri_recordio_look(&in, 0, &r, NULL) != MR_OK || r.bytes != size || r.data_bytes != bytes)
+    if (mri_recordio_read_headers(&in, 0, &r, NULL) != MR_OK || r.bytes != size || r.data_bytes != bytes)
         __builtin_trap();
     if (mri_recordio_copy(&in, &r, back, bytes, NULL) != MR_OK || (bytes && memcmp(back, data, bytes) != 0))
         __builtin_trap();

@@ -224,7 +224,8 @@ static void recordio(spec *s)
     mri_recordio_record r = {0};
     mri_picture_head h;
     for (int k = 0; k < count; k++) {
-        must(mri_recordio_look(&in, made[k].offset, &r, NULL) == MR_OK && r.data_bytes == made[k].bytes);
+        must(mri_recordio_read_headers(&in, made[k].offset, &r, NULL) == MR_OK &&
+             r.data_bytes == made[k].bytes);
         must(mri_recordio_copy(&in, &r, back, r.data_bytes, NULL) == MR_OK &&
              mri_picture_head_parse(back, r.data_bytes, &h, NULL) == MR_OK);
         must(h.label_count == made[k].h.label_count && h.id == made[k].h.id && h.label == made[k].h.label);
@@ -340,8 +341,8 @@ static void table(spec *s)
     }
     mri_csv c;
     must(mri_csv_open(&c, mrt_fuzz_file("table", out, used), NULL) == MR_OK);
-    c.separator = separator; /* which one it is is a guess from the first lines, and these are made to deceive
-                              */
+    /* which one it is is a guess from the first lines, and these are made to deceive */
+    c.separator = separator;
     for (uint32_t r = 0; r < rows; r++) {
         must(mri_csv_next(&c, NULL) == MR_OK && c.count == places);
         for (uint32_t p = 0; p < places; p++) must(strcmp(mri_csv_place(&c, p), text[r][p]) == 0);

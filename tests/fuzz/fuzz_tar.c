@@ -44,8 +44,8 @@ static int get(void *context, uint64_t offset, size_t bytes, const uint8_t **out
 static void round_trip(const uint8_t *data, size_t bytes)
 {
     static mri_tar t;
-    static uint8_t out[4 * MRI_TAR_MOST_NAME];
-    char name[MRI_TAR_MOST_NAME + 2];
+    static uint8_t out[4 * MRI_TAR_MAX_NAME];
+    char name[MRI_TAR_MAX_NAME + 2];
     uint64_t size;
     size_t used;
     if (bytes < sizeof size) return;

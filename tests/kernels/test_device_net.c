@@ -193,8 +193,8 @@ static void run_steps(struct net *n, bool record, struct outcome *o)
         lab_put(l, n->pixels, pixels, BATCH * H * W * C);
         lab_put(l, n->values, &v, sizeof v);
         lab_put(l, n->metrics, &m, sizeof m);
-        if (step == 1 && record && mr_graph_begin(l->s) == MR_OK) { /* the first step made what is made once
-                                                                     */
+        /* the first step made what is made once */
+        if (step == 1 && record && mr_graph_begin(l->s) == MR_OK) {
             queue_step(n);
             lab_note(l, mr_graph_end(l->s, &graph, &l->err));
         }

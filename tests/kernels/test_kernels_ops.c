@@ -745,7 +745,7 @@ static mr_op_desc smallest(mr_op_kind kind)
     return d;
 }
 
-static void failed_allocations_are_told(void **state)
+static void failed_allocations_are_reported(void **state)
 {
     (void)state;
     for (int kind = MR_OP_CONV2D; kind <= MR_OP_ADD; kind++)
@@ -782,7 +782,7 @@ int main(void)
         cmocka_unit_test(half_precision_is_refused),
         cmocka_unit_test(second_inputs_must_fit),
         cmocka_unit_test(calls_are_checked),
-        cmocka_unit_test(failed_allocations_are_told),
+        cmocka_unit_test(failed_allocations_are_reported),
     };
     return mrt_run(tests);
 }

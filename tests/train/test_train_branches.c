@@ -63,9 +63,8 @@ static outcome step_on(mrt_rig *rig, uint64_t step)
     mrt_batch_free(&b, rig);
     out.loss = sums.loss_sum;
     out.grads = malloc(r->plan.weight_floats * sizeof(float));
-    memcpy(out.grads, r->memory.grads, r->plan.weight_floats * sizeof(float)); /* the processor's device
-                                                                                * memory is its own
-                                                                                */
+    /* the processor's device memory is its own */
+    memcpy(out.grads, r->memory.grads, r->plan.weight_floats * sizeof(float));
     return out;
 }
 
@@ -192,7 +191,7 @@ static void test_shared_tensors_stay(void **state)
     for (uint32_t i = 1; i < r->nodes.count; i++) {
         const mri_node *n = &r->nodes.node[i];
         MRT_TRUE(n->in < i && (n->in2 == MRI_NONE || n->in2 < i));
-        MRT_TRUE(!n->inplace || r->nodes.node[n->in].takers == 1);
+        MRT_TRUE(!n->inplace || r->nodes.node[n->in].consumers == 1);
         if (n->inplace) MRT_TRUE(n->y_span == r->nodes.node[n->in].y_span);
     }
     mrt_rig_close(&rig);
@@ -338,7 +337,7 @@ static void test_replicas_that_differ_are_named(void **state)
 }
 
 /* The processor stops at such a label; a device that only counts them must be heard as well. */
-static void test_labels_without_a_class_are_told(void **state)
+static void test_labels_without_a_class_are_reported(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
@@ -366,7 +365,7 @@ int main(void)
         cmocka_unit_test(test_a_residual_network_is_saved_and_loaded),
         cmocka_unit_test(test_inference_keeps_little),
         cmocka_unit_test(test_replicas_that_differ_are_named),
-        cmocka_unit_test(test_labels_without_a_class_are_told),
+        cmocka_unit_test(test_labels_without_a_class_are_reported),
     };
     return mrt_run(tests);
 }

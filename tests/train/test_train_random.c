@@ -248,7 +248,7 @@ static void test_every_kind_is_drawn(void **state)
         for (uint32_t i = 0; i < r->nodes.count; i++) {
             const mri_node *n = &r->nodes.node[i];
             kinds[n->kind]++;
-            branched += n->takers > 1;
+            branched += n->consumers > 1;
             inplace += n->inplace;
             residual += n->kind == MR_OP_BATCHNORM && n->in2 != MRI_NONE;
             MRT_TRUE(i == 0 || (n->in < i && (n->in2 == MRI_NONE || n->in2 < i)));

@@ -5,8 +5,8 @@
 #include "tools/commands/bad_list.h"
 #include "tools/commands/setup.h"
 
-/* Bad samples met while loading: told on stderr (the first ten), and listed in run->bad_list where that is
- * given. */
+/* Bad samples found while loading: the first ten are reported on stderr, and all are listed in run->bad_list
+ * when that is given. */
 typedef struct bad_watch {
     bad_list list;
     const mr_source *src;

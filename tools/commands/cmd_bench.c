@@ -202,7 +202,7 @@ static int bench_limits(const bench_args *a, tool_session *s)
 static int run(const void *args)
 {
     const bench_args *a = args;
-    tool_session s = {.io_told = true, .compute = &a->shared.compute};
+    tool_session s = {.io_reported = true, .compute = &a->shared.compute};
     int status = EXIT_MISUSED;
     if (strcmp(a->what, "loader") == 0) status = bench_loader(a, &s);
     else if (strcmp(a->what, "trainer") == 0) status = bench_trainer(a, &s);

@@ -152,8 +152,8 @@ static int convert(convert_run *r)
     mr_convert_result res = {0};
     char list[4096];
     snprintf(list, sizeof list, "%s.bad.jsonl", a->dst);
-    const bool refused = !a->force && access(a->dst, F_OK) == 0; /* by mr_convert(): then the old list stays
-                                                                  */
+    /* by mr_convert(): then the old list stays */
+    const bool refused = !a->force && access(a->dst, F_OK) == 0;
     int rc = bad_list_open(&r->bad, list, a->resume || refused, &err);
     if (rc) return exit_status(rc, &err);
     fill_config(&cfg, a, r);

@@ -56,19 +56,19 @@ static void folder_name(const mr_source_info *info, const mr_sample *sample, cha
 /* Aside first: a file under its final name is whole. */
 static int write_file(const export_run *r, const char *path, const void *data, size_t bytes, mr_error *err)
 {
-    char aside[4200];
+    char part_path[4200];
     struct stat st;
     if (!r->args->force && lstat(path, &st) == 0) {
         mr_error_set(err, MR_EEXIST, "the file exists; choose another folder, or replace files with --force");
         return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     }
-    snprintf(aside, sizeof aside, "%s.part", path);
-    FILE *f = fopen(aside, "wbe");
+    snprintf(part_path, sizeof part_path, "%s.part", path);
+    FILE *f = fopen(part_path, "wbe");
     bool ok = f && fwrite(data, 1, bytes, f) == bytes;
     if (f && fclose(f) != 0) ok = false;
-    if (ok && rename(aside, path) == 0) return MR_OK;
+    if (ok && rename(part_path, path) == 0) return MR_OK;
     mr_error_sys(err, errno, "cannot write %zu bytes", bytes);
-    remove(aside);
+    remove(part_path);
     return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
 }
 

@@ -15,7 +15,7 @@
 #include "tools/commands/sample_check.h"
 #include "tools/commands/setup.h"
 
-enum { CLASSES_TOLD = 20 };
+enum { MAX_CLASSES_SHOWN = 20 };
 #define INDEX_MEMORY_BYTES ((uint64_t)64 << 20)
 
 typedef struct inspect_args {
@@ -58,11 +58,11 @@ static void print_classes(const mr_source_info *info)
 {
     if (info->class_count == 0) return;
     printf("classes   %u", info->class_count);
-    for (uint32_t c = 0; info->class_names && c < info->class_count && c < CLASSES_TOLD; c++) {
+    for (uint32_t c = 0; info->class_names && c < info->class_count && c < MAX_CLASSES_SHOWN; c++) {
         fputs(c ? ", " : ": ", stdout);
         put_shown(info->class_names[c]);
     }
-    puts(info->class_names && info->class_count > CLASSES_TOLD ? ", ..." : "");
+    puts(info->class_names && info->class_count > MAX_CLASSES_SHOWN ? ", ..." : "");
 }
 
 static void print_source(const inspect_args *a, const mr_source_info *info, const mr_mrec_info *mrec)

@@ -39,7 +39,7 @@ typedef struct train_run {
     mr_checkpoint_info start;
     progress_bar bar;
     uint64_t start_ns;
-    uint64_t epochs_told, last_told;
+    uint64_t epochs_reported, last_reported;
 } train_run;
 
 /* ---- resume ---- */
@@ -217,8 +217,8 @@ static void on_epoch(void *context, const mr_report *report)
 {
     train_run *r = context;
     progress_end(&r->bar);
-    r->epochs_told++;
-    r->last_told = report->epoch;
+    r->epochs_reported++;
+    r->last_reported = report->epoch;
     if (r->args->shared.output.json) {
         json_line j = json_begin(stdout, "epoch");
         json_u64(&j, "batch", mr_loader_info_of(r->s.loader)->batch);
@@ -248,7 +248,7 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
     if (r->args->shared.output.json) {
         json_line j = json_begin(stdout, "train");
         json_bool(&j, "complete", whole);
-        json_u64(&j, "epochs", r->epochs_told);
+        json_u64(&j, "epochs", r->epochs_reported);
         json_real(&j, "total_seconds", seconds_since(r->start_ns));
         json_text(&j, "weights", hash);
         report_json(&j, last, r->s.device_count);
@@ -309,8 +309,8 @@ static int fit(train_run *r)
     progress_start(&r->bar, "train", "steps", a->shared.output.quiet);
     const int rc = mr_fit(r->s.trainer, r->s.loader, &cfg, &last, &err);
     progress_end(&r->bar);
-    const bool part_told = r->epochs_told && r->last_told == last.epoch;
-    if (last.steps && !part_told && (rc == MR_OK || rc == MR_ECANCELED))
+    const bool part_reported = r->epochs_reported && r->last_reported == last.epoch;
+    if (last.steps && !part_reported && (rc == MR_OK || rc == MR_ECANCELED))
         on_epoch(r, &last); /* an epoch that was cut short */
     const int told = rc == MR_OK || rc == MR_ECANCELED ? footer(r, &last, rc == MR_OK) : EXIT_DONE;
     return rc == MR_OK ? told : exit_status(rc, &err);
@@ -319,7 +319,7 @@ static int fit(train_run *r)
 static int run(const void *args)
 {
     const train_args *a = args;
-    train_run r = {.args = a, .s.io_told = true, .s.compute = &a->shared.compute};
+    train_run r = {.args = a, .s.io_reported = true, .s.compute = &a->shared.compute};
     int status = setup_output("trace", a->trace);
     if (status) return status;
     status = setup_trace(&r.s.trace, a->trace, false);

@@ -30,7 +30,10 @@ typedef struct verify_run {
     uint64_t done, bytes, wrong;
 } verify_run;
 
-static bool told_enough(const verify_run *r) { return r->args->max_wrong && r->wrong >= r->args->max_wrong; }
+static bool reported_enough(const verify_run *r)
+{
+    return r->args->max_wrong && r->wrong >= r->args->max_wrong;
+}
 
 static void tell(verify_run *r, const mr_error *what)
 {
@@ -55,7 +58,7 @@ static bool on_wrong(void *context, const mr_error *what)
 {
     verify_run *r = context;
     tell(r, what);
-    return !told_enough(r) && !interrupt_flag;
+    return !reported_enough(r) && !interrupt_flag;
 }
 
 static bool is_record_file(const verify_run *r)
@@ -69,7 +72,7 @@ static int verify_files(verify_run *r)
 {
     const mr_source_info *info = mr_source_info_of(r->src);
     if (!is_record_file(r)) return EXIT_DONE;
-    for (uint32_t f = 0; f < info->file_count && !told_enough(r); f++) {
+    for (uint32_t f = 0; f < info->file_count && !reported_enough(r); f++) {
         mr_source_file file;
         mr_error err = MR_ERROR_INIT;
         mr_verify_result result = {0};
@@ -101,7 +104,7 @@ static int verify_samples(verify_run *r)
     const int status = check_samples(&c);
     r->done = c.done;
     r->bytes += c.bytes;
-    return status || told_enough(r) || interrupt_flag ? status : check_files(&c);
+    return status || reported_enough(r) || interrupt_flag ? status : check_files(&c);
 }
 
 static void report(const verify_run *r, double seconds)
@@ -134,7 +137,7 @@ static int run(const void *args)
     const uint64_t start = clock_ns();
     r.src = src;
     status = verify_files(&r);
-    if (status == EXIT_DONE && !told_enough(&r) && !interrupt_flag) status = verify_samples(&r);
+    if (status == EXIT_DONE && !reported_enough(&r) && !interrupt_flag) status = verify_samples(&r);
     if (interrupt_flag) status = EXIT_SIGNAL + interrupt_flag;
     if (status == EXIT_DONE) {
         report(&r, seconds_since(start));

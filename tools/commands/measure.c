@@ -73,8 +73,8 @@ static int loader_rounds(tool_session *s, mr_stream *const *streams, double seco
     int status = EXIT_DONE;
     const mr_loader_info *info = mr_loader_info_of(s->loader);
     memset(out, 0, sizeof *out);
-    out->warmup_steps = info->prefetch + 2; /* what was made ready before the clock ran, and the first reads
-                                             */
+    /* what was made ready before the clock ran, and the first reads */
+    out->warmup_steps = info->prefetch + 2;
     out->rounds = rounds < ROUNDS_MOST ? rounds : ROUNDS_MOST;
     for (uint64_t i = 0; status == EXIT_DONE && i < out->warmup_steps; i++)
         status = take_batch(s, streams, &ignored);
@@ -241,8 +241,8 @@ static int time_steps(tool_session *s, mr_trainer *t, resident_batch *r, const s
         steps[out->steps++] = (double)(ends[i] - ends[i - 1]) * 1e-6;
     if (rc == MR_OK) {
         mr_metrics training, evaluation;
-        rc = mr_trainer_metrics(t, &training, &evaluation, &err); /* nothing may be queued when the batch goes
-                                                                   */
+        /* nothing may be queued when the batch goes */
+        rc = mr_trainer_metrics(t, &training, &evaluation, &err);
     }
     for (int i = 0; i <= AHEAD; i++) mr_event_destroy(events[i]);
     out->warmup_steps = WARMUP;

@@ -79,7 +79,7 @@ static bool is_first_locked(const check_run *r, uint64_t at)
     return true;
 }
 
-static void tell_in_turn_locked(check_run *r, uint64_t at, const mr_error *what)
+static void report_in_order_locked(check_run *r, uint64_t at, const mr_error *what)
 {
     while (!is_first_locked(r, at) && !r->stop) pthread_cond_wait(&r->sample_done, &r->lock);
     if (!r->stop && !r->c->wrong(r->c->context, what)) r->stop = true;
@@ -98,7 +98,7 @@ static void work(check_run *r, uint32_t self, mr_checker *checker)
         const int rc = check_sample(r->c, checker, at, &buffer, &buffer_bytes, &bytes, &err);
         pthread_mutex_lock(&r->lock);
         if (rc == MR_ENOMEM) r->failure = err;
-        else if (rc) tell_in_turn_locked(r, at, &err);
+        else if (rc) report_in_order_locked(r, at, &err);
         r->c->done++;
         r->c->bytes += bytes;
         r->at[self] = UINT64_MAX;

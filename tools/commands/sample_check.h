@@ -1,5 +1,5 @@
 /* tools/commands/sample_check.h: every sample of a data set read, parsed, its label compared with the
- * classes, its picture decoded; on several threads, and what is wrong told in the order of the samples. */
+ * classes, its picture decoded; on several threads, and errors reported in the order of the samples. */
 #ifndef TOOLS_CHECK_H
 #define TOOLS_CHECK_H
 
@@ -11,7 +11,7 @@ typedef struct sample_check {
     const mr_source *src;
     mr_decode_config decode;
     bool no_decode, quiet;
-    bool decode_only;  /* what cannot be read was told elsewhere */
+    bool decode_only;  /* what cannot be read was reported elsewhere */
     uint32_t workers;  /* 0: one per core */
     const char *label; /* of the progress line */
     /* Called for one bad sample after the other, with file, sample and, in shared files, offset; false:
@@ -25,12 +25,12 @@ typedef struct sample_check {
  * interrupt_flag. */
 int check_samples(sample_check *c);
 
-/* What no sample shows by itself (mr_source_check()), told like a bad sample that has no number. 0, or an
- * exit status when the check itself failed. */
+/* Check what no single sample can show (mr_source_check()); reported like a bad sample without a number. 0,
+ * or an exit status when the check itself failed. */
 int check_files(const sample_check *c);
 
-/* Where a bad sample lies, for what is only told with its number: file, and the offset in one that samples
- * share. */
+/* Add the place of a bad sample that was reported by its number only: file, and the offset in a shared
+ * file. */
 void check_place(const mr_source *src, mr_error *what);
 
 #endif

@@ -192,10 +192,10 @@ int session_open_loader(tool_session *s)
     s->loader_cfg.device_count = s->device_count;
     s->loader_cfg.trace = s->trace;
     const int status = setting_status(mr_loader_open(&s->loader, s->src, &s->loader_cfg, &err), &err);
-    if (status || s->io_told) return status;
+    if (status || s->io_reported) return status;
     const char *note = mr_loader_info_of(s->loader)->io_note;
     if (note && note[0]) say("%s", note);
-    s->io_told = true;
+    s->io_reported = true;
     return EXIT_DONE;
 }
 

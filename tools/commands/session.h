@@ -15,7 +15,7 @@ typedef struct tool_session {
     mr_device **devices;
     uint32_t device_count;
     mr_loader *loader;
-    bool io_told; /* why io_uring is not used was told, or the command tells it in its own place */
+    bool io_reported; /* why io_uring is not used was told, or the command tells it in its own place */
     mr_net *net;
     mr_trainer *trainer;
     mr_trace *trace;             /* the caller's */

@@ -30,7 +30,7 @@ static int take_label_offset(mr_source_config *cfg, const char *text)
 }
 
 /* Validation data are often another part of what was opened before and have the same to say. */
-static void tell_once(const char *path, const char *text)
+static void report_once(const char *path, const char *text)
 {
     static char last[512];
     if (!text || strcmp(last, text) == 0) return;
@@ -68,7 +68,7 @@ int setup_source(mr_source **out, const char *path, const data_args *a)
     *out = NULL;
     if (!status) status = open_source(out, path, &cfg);
     if (!status)
-        tell_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told); /* as it may be shown */
+        report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told); /* as it may be shown */
     return status;
 }
 
@@ -112,7 +112,7 @@ int setup_source_like(mr_source **out, const char *path, const data_args *a, con
         status = open_source(out, path, &cfg);
     }
     if (status) return status;
-    tell_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told);
+    report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told);
     return check_classes(mr_source_info_of(*out), like, automatic && !same_format);
 }
 

@@ -273,6 +273,13 @@ def large_structs(tree, at_least):
 
 
 def judged_writers(struct):
-    """Settings of the public headers are for callers to fill: only the library's own files are judged."""
+    """Settings of the public headers are for callers to fill: only the library's own files are judged.
+
+    An inline function of a public header is its caller's, too.
+    """
     public = struct.file.room.endswith("/public")
-    return sorted(unit for unit in struct.writers if not (public and unit.startswith("tools/")))
+    return sorted(
+        unit
+        for unit in struct.writers
+        if not (public and unit.startswith("tools/")) and "/include/" not in unit
+    )

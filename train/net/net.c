@@ -98,7 +98,7 @@ static bool make_room(mr_net *net)
 
 static uint32_t *takers_of(mr_net *net, mr_point p)
 {
-    return p ? &net->layers[p - 1].takers : &net->picture_takers;
+    return p ? &net->layers[p - 1].consumers : &net->picture_consumers;
 }
 
 /* A layer of this kind that takes the current point, its output shape that of its input; NULL once an error
@@ -354,7 +354,7 @@ static int check_points(const mr_net *net, mr_error *err)
         return mr_error_set(err, MR_EINVAL, "network %s goes back to point %u and adds nothing to it",
                             net->name, net->at);
     for (mr_point p = 0; p < net->layer_count; p++)
-        if (mri_net_takers(net, p) == 0)
+        if (mri_net_consumers(net, p) == 0)
             return mr_error_set(
                 err, MR_EINVAL, "network %s: nothing takes point %u, the output of layer %u (%s)", net->name,
                 p, p - 1, mri_layer_kind_name(net->layers[p - 1].kind, net->layers[p - 1].average));

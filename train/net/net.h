@@ -25,7 +25,7 @@ typedef struct mri_layer {
     mr_activation activation;
     mr_init init;                               /* CONV2D, DENSE */
     mr_point in, in2;                           /* in2: ADD only */
-    uint32_t takers;                            /* layers that take its output */
+    uint32_t consumers;                         /* layers that take its output */
     uint32_t filters, kernel, kernel_w, stride; /* windows are square but for the global pool */
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
     bool average, no_bias;
@@ -42,15 +42,15 @@ struct mr_net {
     mri_layer *layers;
     uint32_t layer_count, layer_cap;
     mr_point at; /* what the next layer takes */
-    uint32_t picture_takers;
+    uint32_t picture_consumers;
     mr_init init;   /* of the layers to come */
     mr_error error; /* the first of any builder call; code MR_OK while there is none */
 };
 
 /* Layers that take a point. */
-static inline uint32_t mri_net_takers(const mr_net *net, mr_point p)
+static inline uint32_t mri_net_consumers(const mr_net *net, mr_point p)
 {
-    return p ? net->layers[p - 1].takers : net->picture_takers;
+    return p ? net->layers[p - 1].consumers : net->picture_consumers;
 }
 
 const char *mri_layer_kind_name(mr_op_kind kind, bool average); /* "conv2d", ... */

@@ -15,18 +15,18 @@ int mri_exchange_init(mri_exchange *x, mri_team *team, mr_error *err)
     const uint32_t n = team->count;
     int rc = MR_OK;
     *x = (mri_exchange){.team = team,
-                        .tie_count = n,
-                        .ties = calloc(n, sizeof *x->ties),
+                        .exchange_link_count = n,
+                        .exchange_links = calloc(n, sizeof *x->exchange_links),
                         .streams = calloc(n, sizeof(mr_stream *)),
                         .arrays = calloc(n, sizeof(float *))};
-    if (!x->ties || !x->streams || !x->arrays)
+    if (!x->exchange_links || !x->streams || !x->arrays)
         return mr_error_set(err, MR_ENOMEM, "no memory for a trainer of %u replicas", n);
     if (n == 1) return MR_OK;
     for (uint32_t r = 0; rc == MR_OK && r < n; r++) {
-        rc = mr_stream_create(&x->ties[r].stream, team->devices[r], MR_STREAM_EXCHANGE, err);
-        if (rc == MR_OK) rc = mr_event_create(&x->ties[r].ready, team->devices[r], err);
-        if (rc == MR_OK) rc = mr_event_create(&x->ties[r].done, team->devices[r], err);
-        x->streams[r] = x->ties[r].stream;
+        rc = mr_stream_create(&x->exchange_links[r].stream, team->devices[r], MR_STREAM_EXCHANGE, err);
+        if (rc == MR_OK) rc = mr_event_create(&x->exchange_links[r].ready, team->devices[r], err);
+        if (rc == MR_OK) rc = mr_event_create(&x->exchange_links[r].done, team->devices[r], err);
+        x->streams[r] = x->exchange_links[r].stream;
     }
     if (rc == MR_OK) rc = mr_group_create(&x->group, x->streams, n, err);
     mri_team_exchanges_in(team, x->group);
@@ -35,16 +35,16 @@ int mri_exchange_init(mri_exchange *x, mri_team *team, mr_error *err)
 
 void mri_exchange_fini(mri_exchange *x)
 {
-    for (uint32_t r = 0; x->ties && r < x->tie_count; r++)
-        if (x->ties[r].stream) mr_stream_sync(x->ties[r].stream, NULL);
+    for (uint32_t r = 0; x->exchange_links && r < x->exchange_link_count; r++)
+        if (x->exchange_links[r].stream) mr_stream_sync(x->exchange_links[r].stream, NULL);
     if (x->team) mri_team_exchanges_in(x->team, NULL);
     mr_group_destroy(x->group);
-    for (uint32_t r = 0; x->ties && r < x->tie_count; r++) {
-        mr_stream_destroy(x->ties[r].stream);
-        mr_event_destroy(x->ties[r].ready);
-        mr_event_destroy(x->ties[r].done);
+    for (uint32_t r = 0; x->exchange_links && r < x->exchange_link_count; r++) {
+        mr_stream_destroy(x->exchange_links[r].stream);
+        mr_event_destroy(x->exchange_links[r].ready);
+        mr_event_destroy(x->exchange_links[r].done);
     }
-    free(x->ties);
+    free(x->exchange_links);
     free(x->streams);
     free(x->arrays);
     *x = (mri_exchange){0};
@@ -54,8 +54,8 @@ void mri_exchange_fini(mri_exchange *x)
 static int behind_compute(mri_exchange *x, mr_error *err)
 {
     for (uint32_t r = 0; r < x->team->count; r++) {
-        int rc = mr_event_record(x->ties[r].ready, x->team->streams[r]);
-        if (rc == MR_OK) rc = mr_stream_wait_event(x->ties[r].stream, x->ties[r].ready);
+        int rc = mr_event_record(x->exchange_links[r].ready, x->team->streams[r]);
+        if (rc == MR_OK) rc = mr_stream_wait_event(x->exchange_links[r].stream, x->exchange_links[r].ready);
         if (rc) return mri_team_queue_failed(x->team, r, rc, "an event", err);
     }
     return MR_OK;
@@ -64,8 +64,8 @@ static int behind_compute(mri_exchange *x, mr_error *err)
 static int before_compute(mri_exchange *x, mr_error *err)
 {
     for (uint32_t r = 0; r < x->team->count; r++) {
-        int rc = mr_event_record(x->ties[r].done, x->ties[r].stream);
-        if (rc == MR_OK) rc = mr_stream_wait_event(x->team->streams[r], x->ties[r].done);
+        int rc = mr_event_record(x->exchange_links[r].done, x->exchange_links[r].stream);
+        if (rc == MR_OK) rc = mr_stream_wait_event(x->team->streams[r], x->exchange_links[r].done);
         if (rc) return mri_team_queue_failed(x->team, r, rc, "an event", err);
     }
     return MR_OK;

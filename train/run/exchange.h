@@ -1,24 +1,24 @@
-/* train/run/exchange.h: what replicas tell each other. Everything here is queued and waits for nothing.
- * Private to train/ and its tests. */
+/* train/run/exchange.h: what replicas exchange. Everything here is queued and nothing waits. Private to
+ * train/ and its tests. */
 #ifndef MRI_EXCHANGE_H
 #define MRI_EXCHANGE_H
 
 #include "train/run/team.h"
 
-/* How a replica is tied to the others. */
-typedef struct mri_tie {
+/* The connection of a replica to the others. */
+typedef struct mri_exchange_link {
     mr_stream *stream;
     mr_event *ready, *done; /* compute has something for the exchange; the exchange for compute */
-} mri_tie;
+} mri_exchange_link;
 
 typedef struct mri_exchange {
     mri_team *team;
-    uint32_t tie_count;
-    mri_tie *ties;
+    uint32_t exchange_link_count;
+    mri_exchange_link *exchange_links;
     mr_stream **streams; /* theirs */
-    float **arrays;      /* one of every replica, as the group wants them */
+    float **arrays;      /* one of every replica, as the group takes them */
     mr_group *group;     /* NULL for one replica */
-    bool stats_differ;   /* running statistics moved since replica 0's were last given to all */
+    bool stats_differ;   /* running statistics have changed since replica 0's were last sent to all */
 } mri_exchange;
 
 /* On failure mri_exchange_fini() is still to be called. */
@@ -28,7 +28,7 @@ void mri_exchange_fini(mri_exchange *x); /* before the team's; accepts a zeroed 
 /* Sum a bucket of gradients over the replicas, behind what is queued; after the last one the compute streams
  * wait. */
 int mri_exchange_bucket(mri_exchange *x, uint32_t bucket, mr_error *err);
-/* A training step is queued: every replica's running statistics become its own. */
+/* A training step was queued: from now on the running statistics of the replicas differ. */
 void mri_exchange_stats_moved(mri_exchange *x);
 /* Give every replica the running statistics of replica 0, where they differ. */
 int mri_exchange_stats(mri_exchange *x, mr_error *err);

@@ -80,7 +80,7 @@ static int wait_end(mri_flights *f, const mri_flight *one, uint32_t r, mr_error 
     return rc ? mri_team_fail(f->team, &why, err) : MR_OK;
 }
 
-bool mri_flights_came_back(const mri_flights *f)
+bool mri_flights_have_drained(const mri_flights *f)
 {
     const uint64_t until = mri_now_ns() + GRACE_NS;
     bool back = true;

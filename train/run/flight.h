@@ -1,4 +1,4 @@
-/* train/run/flight.h: steps that are queued and not over. Private to train/ and its tests. */
+/* train/run/flight.h: steps that are queued and not finished. Private to train/ and its tests. */
 #ifndef MRI_FLIGHT_H
 #define MRI_FLIGHT_H
 
@@ -37,7 +37,7 @@ int mri_flight_end(mri_flights *f, const mri_flight *flight, mr_error *err);
 
 /* Wait for everything queued; figures of finished steps go to the log and the trace. */
 int mri_flights_drain(mri_flights *f, mr_error *err);
-/* After the watchdog: wait a moment for what was given up to come back; true when it did. */
-bool mri_flights_came_back(const mri_flights *f);
+/* After the watchdog: wait a moment for abandoned work to finish; true when it did. */
+bool mri_flights_have_drained(const mri_flights *f);
 
 #endif

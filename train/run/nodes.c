@@ -58,7 +58,7 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
  * and hands no gradient to what it drops. And nobody else may want what was there. */
 static bool may_overwrite(const mri_node *before, const mri_node *n)
 {
-    if (before->takers > 1) return false;
+    if (before->consumers > 1) return false;
     if (!before->backward) return true;
     if (n->kind != MR_OP_DROPOUT) return false;
     return before->activation == MR_ACT_NONE || before->activation == MR_ACT_RELU;
@@ -87,17 +87,17 @@ static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, ui
     n.info = mr_op_info_of(n.op);
     n.backward = !b->cfg->inference && (n.need_dx || n.need_dx2 || n.info->param_count > 0);
     if (in != MRI_NONE) {
-        nodes->node[in].takers++;
-        if (in2 != MRI_NONE) nodes->node[in2].takers++;
+        nodes->node[in].consumers++;
+        if (in2 != MRI_NONE) nodes->node[in2].consumers++;
     }
     nodes->node[nodes->count++] = n;
     return MR_OK;
 }
 
 /* Layer at is the only one to take the output of the layer before it. */
-static bool rides_alone(const mr_net *net, uint32_t at)
+static bool is_only_consumer(const mr_net *net, uint32_t at)
 {
-    return at < net->layer_count && mri_net_takers(net, at) == 1;
+    return at < net->layer_count && mri_net_consumers(net, at) == 1;
 }
 
 /* The activation layer at, if there is one that can be part of l's op. */
@@ -105,7 +105,7 @@ static bool take_activation(const mr_net *net, uint32_t at, mr_op_kind kind, mr_
 {
     const bool can =
         kind == MR_OP_CONV2D || kind == MR_OP_DENSE || kind == MR_OP_BATCHNORM || kind == MR_OP_ADD;
-    if (!can || *activation != MR_ACT_NONE || !rides_alone(net, at)) return false;
+    if (!can || *activation != MR_ACT_NONE || !is_only_consumer(net, at)) return false;
     if (net->layers[at].kind != MR_OP_ACTIVATION || net->layers[at].in != at) return false;
     *activation = net->layers[at].activation;
     return true;
@@ -127,7 +127,8 @@ static int add_residual(building *b, uint32_t at, uint32_t *taken)
 static bool is_residual(const mr_net *net, uint32_t at)
 {
     const mri_layer *l = &net->layers[at];
-    if (l->kind != MR_OP_BATCHNORM || l->activation != MR_ACT_NONE || !rides_alone(net, at + 1)) return false;
+    if (l->kind != MR_OP_BATCHNORM || l->activation != MR_ACT_NONE || !is_only_consumer(net, at + 1))
+        return false;
     return l[1].kind == MR_OP_ADD && (l[1].in == at + 1 || l[1].in2 == at + 1);
 }
 

@@ -1,5 +1,5 @@
-/* train/run/plan.h: where everything of a replica lies in device memory, how much that is, and which
- * stretches of the gradients are complete when. Private to train/run/ and tests.
+/* train/run/plan.h: the layout of a replica's device memory, its size, and when each part of the gradients is
+ * complete. Private to train/run/ and tests.
  *
  * All parameters lie in ONE array, so do gradients, each optimizer state and the running statistics: an
  * update, a sum over replicas or a broadcast is one call over the whole or a stretch of it. Each parameter

@@ -22,7 +22,7 @@ void mri_cuda_comm_detach(struct mri_cuda_comm *part)
     pthread_mutex_unlock(&part->dev->lock);
 }
 
-void mri_cuda_comm_look(mri_cuda_device *dev)
+void mri_cuda_comm_poll(mri_cuda_device *dev)
 {
     ncclResult_t found = ncclSuccess;
     pthread_mutex_lock(&dev->lock); /* the call only reads a word; the lock keeps the communicator alive */

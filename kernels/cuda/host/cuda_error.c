@@ -71,7 +71,7 @@ int mri_cuda_failed(mri_cuda_device *dev, mr_error *err)
 }
 
 /* Tried twice, because nothing that follows could report a failure or do its work without. */
-void mri_cuda_enter_anyway(mri_cuda_device *dev)
+void mri_cuda_enter_for_cleanup(mri_cuda_device *dev)
 {
     if (dev->api->cuCtxSetCurrent(dev->context) != CUDA_SUCCESS) dev->api->cuCtxSetCurrent(dev->context);
 }

@@ -32,7 +32,7 @@ static void event_destroy(mr_event *base)
 {
     struct cuda_event *e = (struct cuda_event *)base;
     mri_cuda_device *dev = device_of(e);
-    mri_cuda_enter_anyway(dev);
+    mri_cuda_enter_for_cleanup(dev);
     if (dev->failed && e->recorded)
         mri_cuda_wait(dev, NULL, e->handle, MR_FOREVER, "finishing an event", NULL);
     dev->api->cuEventDestroy(e->handle);
@@ -52,7 +52,7 @@ static int event_record(mr_event *base, mr_stream *stream)
     if (!rc)
         rc = mri_cuda_check(dev, dev->api->cuEventRecord(e->handle, s->handle), "recording an event", &err);
     if (!rc) e->recorded = true;
-    return mri_cuda_keep(s, rc, "recording an event", &err);
+    return mri_cuda_keep_error(s, rc, "recording an event", &err);
 }
 
 static int event_queue_wait(mr_stream *stream, mr_event *base)
@@ -67,7 +67,7 @@ static int event_queue_wait(mr_stream *stream, mr_event *base)
     if (!rc && e->recorded)
         rc = mri_cuda_check(dev, dev->api->cuStreamWaitEvent(s->handle, e->handle, CU_EVENT_WAIT_DEFAULT),
                             "queueing a wait", &err);
-    return mri_cuda_keep(s, rc, "queueing a wait", &err);
+    return mri_cuda_keep_error(s, rc, "queueing a wait", &err);
 }
 
 static int event_query(mr_event *base)
@@ -83,7 +83,7 @@ static int event_query(mr_event *base)
 static int event_wait(mr_event *base, uint64_t timeout_ns, mr_error *err)
 {
     struct cuda_event *e = (struct cuda_event *)base;
-    mri_cuda_enter_anyway(device_of(e));
+    mri_cuda_enter_for_cleanup(device_of(e));
     if (!e->recorded) return mri_cuda_failed(device_of(e), err);
     return mri_cuda_wait(device_of(e), NULL, e->handle, timeout_ns, "waiting for an event", err);
 }

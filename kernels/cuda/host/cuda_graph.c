@@ -26,7 +26,7 @@ static int graph_begin(mr_stream *base)
     if (!rc)
         rc = mri_cuda_check(dev, dev->api->cuStreamBeginCapture(s->handle, CU_STREAM_CAPTURE_MODE_RELAXED),
                             "recording", &err);
-    if (rc) return mri_cuda_keep(s, rc, "recording", &err);
+    if (rc) return mri_cuda_keep_error(s, rc, "recording", &err);
     s->record_error = (mr_error)MR_ERROR_INIT;
     s->recording = true;
     return MR_OK;
@@ -55,7 +55,7 @@ static int graph_end(mr_stream *base, mr_graph **out, mr_error *err)
     mri_cuda_device *dev = mri_cuda_of_stream(s);
     if (!s->recording)
         return mr_error_set(err, MR_EINVAL, "%s: nothing is being recorded", base->device->name);
-    mri_cuda_enter_anyway(dev);
+    mri_cuda_enter_for_cleanup(dev);
     CUgraph graph;
     int rc = end_capture(s, &graph, err);
     if (!rc) rc = mri_cuda_failed(dev, err);
@@ -89,7 +89,7 @@ static void graph_destroy(mr_graph *base)
 {
     struct cuda_graph *g = (struct cuda_graph *)base;
     mri_cuda_device *dev = mri_cuda_device_of(base->device);
-    mri_cuda_enter_anyway(dev);
+    mri_cuda_enter_for_cleanup(dev);
     dev->api->cuGraphExecDestroy(g->exec);
     free(g);
 }

@@ -6,7 +6,7 @@
  *
  * What can go wrong:
  *   - NCCL notices an error while it runs (a link goes down): whoever waits on a device of the group looks
- *     for it (mri_cuda_comm_look);
+ *     for it (mri_cuda_comm_poll);
  *   - one device never arrives: nothing ends by itself. mr_group_abort(), from any thread, marks every device
  *     as failed and then has NCCL end what runs;
  *   - a call fails half way: some streams have their part, others never will. The group aborts itself.

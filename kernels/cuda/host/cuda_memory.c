@@ -82,7 +82,7 @@ int mri_cuda_device_alloc(mr_device *base, size_t bytes, void **out, mr_error *e
 void mri_cuda_device_free(mr_device *base, void *address)
 {
     mri_cuda_device *dev = mri_cuda_device_of(base);
-    mri_cuda_enter_anyway(dev);
+    mri_cuda_enter_for_cleanup(dev);
     dev->api->cuMemFreeAsync((CUdeviceptr)(uintptr_t)address, dev->house);
 }
 
@@ -108,7 +108,7 @@ static int host_alloc(mr_device *base, size_t bytes, void **out, mr_error *err)
 static void host_free(mr_device *base, void *address)
 {
     mri_cuda_device *dev = mri_cuda_device_of(base);
-    mri_cuda_enter_anyway(dev);
+    mri_cuda_enter_for_cleanup(dev);
     dev->api->cuMemFreeHost(address);
 }
 

@@ -37,7 +37,7 @@ static void stream_destroy(mr_stream *base)
 {
     mri_cuda_stream *s = (mri_cuda_stream *)base;
     mri_cuda_device *dev = mri_cuda_of_stream(s);
-    mri_cuda_enter_anyway(dev);
+    mri_cuda_enter_for_cleanup(dev);
     if (s->recording) {
         CUgraph graph = NULL;
         if (dev->api->cuStreamEndCapture(s->handle, &graph) == CUDA_SUCCESS && graph)
@@ -53,7 +53,7 @@ static int stream_sync(mr_stream *base, mr_error *err)
 {
     mri_cuda_stream *s = (mri_cuda_stream *)base;
     mri_cuda_device *dev = mri_cuda_of_stream(s);
-    mri_cuda_enter_anyway(dev);
+    mri_cuda_enter_for_cleanup(dev);
     const int rc = mri_cuda_not_recorded(s, "waiting for the stream", err);
     if (rc) return rc;
     char what[128];

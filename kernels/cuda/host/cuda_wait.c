@@ -41,7 +41,7 @@ static int poll_until(mri_cuda_device *dev, CUstream stream, CUevent event, uint
         if (dev->failed && until > now + DRAIN_NS) until = now + DRAIN_NS;
         if (now >= until) return MR_EAGAIN;
         if (now - looked >= LOOK_EVERY_NS) {
-            mri_cuda_comm_look(dev);
+            mri_cuda_comm_poll(dev);
             looked = now;
         }
         sleep_ns(mri_min_u64(nap, until - now));
@@ -71,7 +71,7 @@ void mri_cuda_drain(mri_cuda_device *dev, CUstream stream)
         poll_until(dev, stream, NULL, DRAIN_NS, "finishing a stream", NULL);
 }
 
-int mri_cuda_keep(mri_cuda_stream *s, int rc, const char *what, mr_error *err)
+int mri_cuda_keep_error(mri_cuda_stream *s, int rc, const char *what, mr_error *err)
 {
     if (!rc) return MR_OK;
     if (err->code != rc) mr_error_set(err, rc, "%s: %s failed", s->base.device->name, what);
@@ -86,7 +86,7 @@ int mri_cuda_queued(mri_cuda_stream *s, int rc, const char *what, mr_error *err)
     if (!rc) s->doing = what;
     if (!rc && dev->check_each && !s->recording)
         rc = mri_cuda_wait(dev, s->handle, NULL, MR_FOREVER, what, err);
-    return mri_cuda_keep(s, rc, what, err);
+    return mri_cuda_keep_error(s, rc, what, err);
 }
 
 int mri_cuda_not_recorded(mri_cuda_stream *s, const char *what, mr_error *err)

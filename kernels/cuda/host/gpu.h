@@ -1,5 +1,5 @@
-/* kernels/cuda/host/gpu.h: the room of what a GPU is to the host: device, streams, events, memory, graphs,
- * groups, and our kernels launched.
+/* kernels/cuda/host/gpu.h: the room of a GPU's host side: device, streams, events, memory, graphs, groups,
+ * and launching our kernels.
  *
  * Takes kernels/backend/ and NVIDIA's libraries. Gives tables for struct mri_backend to cuda.c, and streams,
  * memory, errors and launches to cuda/plan/ and cuda/ops/. From the bottom up, each file calling only those
@@ -93,7 +93,7 @@ static inline mri_cuda_device *mri_cuda_of_stream(mri_cuda_stream *s)
 /* Make the device's context the calling thread's; the error the device failed with, once it has. */
 int mri_cuda_enter(mri_cuda_device *dev, mr_error *err);
 /* The same for what must happen after a failure too: closing and freeing. */
-void mri_cuda_enter_anyway(mri_cuda_device *dev);
+void mri_cuda_enter_for_cleanup(mri_cuda_device *dev);
 
 /* Turn a library's code into ours: MR_OK, or MR_EDEVICE (MR_ENOMEM for a device out of memory) with the
  * device, what it was doing, the code's name and text in err, and, for errors a GPU does not recover from, in
@@ -114,7 +114,7 @@ void mri_cuda_code_text(CUresult code, char *out, size_t out_bytes);
  * in the recording. what: a literal. */
 int mri_cuda_queued(mri_cuda_stream *s, int rc, const char *what, mr_error *err);
 /* The last part of it alone. */
-int mri_cuda_keep(mri_cuda_stream *s, int rc, const char *what, mr_error *err);
+int mri_cuda_keep_error(mri_cuda_stream *s, int rc, const char *what, mr_error *err);
 /* MR_EINVAL while the stream records. */
 int mri_cuda_not_recorded(mri_cuda_stream *s, const char *what, mr_error *err);
 
@@ -134,7 +134,7 @@ void mri_cuda_drain(mri_cuda_device *dev, CUstream stream);
 void mri_cuda_comm_attach(struct mri_cuda_comm *part);
 void mri_cuda_comm_detach(struct mri_cuda_comm *part);
 /* What NCCL noticed by itself, kept in the device. */
-void mri_cuda_comm_look(mri_cuda_device *dev);
+void mri_cuda_comm_poll(mri_cuda_device *dev);
 
 /* ---- for struct mri_backend ---- */
 

@@ -6,8 +6,8 @@
  * more than an address and a size. Addresses are device memory; counts are elements; dtype is MR_TENSOR_...
  *
  * vectors: 1 when every tensor of the call may be read and written 16 bytes at a time (a "pack": 4 f32, 8
- * bf16 or f16), which the launching side decides from addresses and channel counts (cut.h); 0: one value at a
- * time. */
+ * bf16 or f16), which the launching side decides from addresses and channel counts (grid.h); 0: one value at
+ * a time. */
 #ifndef MRK_ARGS_H
 #define MRK_ARGS_H
 
@@ -20,7 +20,8 @@
     X(activate)                                                                                              \
     X(activate_backward)                                                                                     \
     X(bias_activate)                                                                                         \
-    X(bias_backward) X(bias_finish) X(input) X(one_hot) X(max_pool) X(max_pool_backward) X(average_pool)     \
+    X(bias_backward)                                                                                         \
+    X(bias_finish) X(input) X(one_hot) X(max_pool) X(max_pool_backward) X(average_pool)                      \
         X(average_pool_backward) X(batchnorm_statistics) X(batchnorm_finish) X(batchnorm_running)            \
             X(batchnorm_apply) X(batchnorm_sums) X(batchnorm_gradients) X(batchnorm_dx) X(dropout)           \
                 X(dropout_backward) X(loss) X(loss_sum) X(loss_backward) X(update_check) X(update)           \

@@ -27,7 +27,7 @@ MRK_INLINE float pick(const float (&v)[4], uint32_t c)
 
 template <class T, int N> MRK_INLINE void input_packs(const mrk_input_args &a)
 {
-    const uint32_t pixels = a.h * a.w; /* with c <= 4 a sample stays below 2^32 (cut.h) */
+    const uint32_t pixels = a.h * a.w; /* with c <= 4 a sample stays below 2^32 (grid.h) */
     const uint64_t packs = (uint64_t)pixels * a.c / N * a.n;
     for (uint64_t i = mrk_thread(); i < packs; i += mrk_threads()) {
         const uint32_t sample = (uint32_t)(i / (pixels * a.c / N)),

@@ -54,7 +54,7 @@ static int op_create(mr_op **out, const mr_op *head, mr_error *err)
 static void op_destroy(mr_op *base)
 {
     mri_cuda_op *op = (mri_cuda_op *)base;
-    mri_cuda_enter_anyway(mri_cuda_device_of(base->device));
+    mri_cuda_enter_for_cleanup(mri_cuda_device_of(base->device));
     if (op->code->release) op->code->release(op);
     free(op);
 }

@@ -7,7 +7,7 @@
  * Who writes the gradient back to dy: a second input needs it there; a second gradient, and an activation
  * told from y, are then paid for once. A ReLU alone is told from x in both passes of backward and costs no
  * memory at all. */
-#include "kernels/cuda/ops/cut.h"
+#include "kernels/cuda/ops/grid.h"
 
 #define STATISTICS_EACH 4u /* blocks on a multiprocessor, as the kernels' registers allow */
 #define SUMS_EACH       2u
@@ -23,7 +23,7 @@ static uint64_t partial_floats(const mri_cuda_op *op)
 {
     const mri_cuda_device *dev = mri_cuda_device_of(op->base.device);
     const mr_op_desc *d = &op->base.desc;
-    return (uint64_t)mri_cut_tile_most(dev, rows_of(op, d->max_batch), d->in.c, STATISTICS_EACH) * 2 *
+    return (uint64_t)mri_grid_tile_max(dev, rows_of(op, d->max_batch), d->in.c, STATISTICS_EACH) * 2 *
            d->in.c;
 }
 
@@ -44,14 +44,15 @@ static float *coefficients_of(const mri_cuda_op *op, const mr_op_args *a)
 static int launch(mri_cuda_stream *s, enum mrk_kernel kernel, const struct mrk_tile *tile, uint32_t blocks,
                   const void *args, mr_error *err)
 {
-    return mri_cuda_launch_2d(s, kernel, blocks, mri_cut_tile_y(tile), MRK_THREADS, 0, args, err);
+    return mri_cuda_launch_2d(s, kernel, blocks, mri_grid_tile_y(tile), MRK_THREADS, 0, args, err);
 }
 
 static int take_statistics(const mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
-    const struct mrk_tile tile = mri_cut_tile(rows_of(op, a->n), d->in.c, d->in.dtype, MRI_CUT_ALIGNED(a->x));
-    const uint32_t parts = mri_cut_tile_x(mri_cuda_of_stream(s), &tile, STATISTICS_EACH);
+    const struct mrk_tile tile =
+        mri_grid_tile(rows_of(op, a->n), d->in.c, d->in.dtype, MRI_GRID_ALIGNED(a->x));
+    const uint32_t parts = mri_grid_tile_x(mri_cuda_of_stream(s), &tile, STATISTICS_EACH);
     const struct mrk_batchnorm_statistics_args statistics = {.tile = tile, .x = a->x, .partial = a->scratch};
     const int rc = launch(s, MRK_batchnorm_statistics, &tile, parts, &statistics, err);
     if (rc) return rc;
@@ -65,7 +66,7 @@ static int take_statistics(const mri_cuda_op *op, mri_cuda_stream *s, const mr_o
                                                      .mean = a->state[0],
                                                      .variance = a->state[1],
                                                      .saved = a->saved};
-    return mri_cuda_launch(s, MRK_batchnorm_finish, mri_cut_finish(d->in.c), MRK_THREADS, 0, &finish, err);
+    return mri_cuda_launch(s, MRK_batchnorm_finish, mri_grid_finish(d->in.c), MRK_THREADS, 0, &finish, err);
 }
 
 static int take_running(const mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
@@ -78,7 +79,7 @@ static int take_running(const mri_cuda_op *op, mri_cuda_stream *s, const mr_op_a
                                                     .mean = a->state[0],
                                                     .variance = a->state[1],
                                                     .coefficients = coefficients_of(op, a)};
-    return mri_cuda_launch(s, MRK_batchnorm_running, mri_cut_blocks(channels, MRK_THREADS), MRK_THREADS, 0,
+    return mri_cuda_launch(s, MRK_batchnorm_running, mri_grid_blocks(channels, MRK_THREADS), MRK_THREADS, 0,
                            &args, err);
 }
 
@@ -89,8 +90,8 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
     const int rc = a->training ? take_statistics(op, s, a, err) : take_running(op, s, a, err);
     if (rc) return rc;
     const struct mrk_tile tile =
-        mri_cut_tile(rows_of(op, a->n), d->in.c, d->in.dtype,
-                     mri_cut_light(d->activation) && MRI_CUT_ALIGNED(a->x, x2, a->y));
+        mri_grid_tile(rows_of(op, a->n), d->in.c, d->in.dtype,
+                      mri_grid_light(d->activation) && MRI_GRID_ALIGNED(a->x, x2, a->y));
     const struct mrk_batchnorm_apply_args apply = {
         .tile = tile,
         .activation = d->activation,
@@ -98,7 +99,7 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
         .x2 = x2,
         .y = a->y,
         .coefficients = a->training ? (float *)a->saved + 2 * (size_t)d->in.c : coefficients_of(op, a)};
-    return launch(s, MRK_batchnorm_apply, &tile, mri_cut_tile_x(mri_cuda_of_stream(s), &tile, APPLY_EACH),
+    return launch(s, MRK_batchnorm_apply, &tile, mri_grid_tile_x(mri_cuda_of_stream(s), &tile, APPLY_EACH),
                   &apply, err);
 }
 
@@ -115,9 +116,9 @@ static int sum_gradients(const mri_cuda_op *op, mri_cuda_stream *s, const mr_op_
     const enum mrk_mask mask = mask_of(d);
     const void *y = mask == MRK_MASK_OF_Y ? a->y : NULL;
     const struct mrk_tile tile =
-        mri_cut_tile(rows_of(op, a->n), d->in.c, d->in.dtype,
-                     mri_cut_light(d->activation) && MRI_CUT_ALIGNED(a->dy, a->dy2, y, a->x));
-    const uint32_t parts = mri_cut_tile_x(mri_cuda_of_stream(s), &tile, SUMS_EACH);
+        mri_grid_tile(rows_of(op, a->n), d->in.c, d->in.dtype,
+                      mri_grid_light(d->activation) && MRI_GRID_ALIGNED(a->dy, a->dy2, y, a->x));
+    const uint32_t parts = mri_grid_tile_x(mri_cuda_of_stream(s), &tile, SUMS_EACH);
     const struct mrk_batchnorm_sums_args sums = {.tile = tile,
                                                  .activation = d->activation,
                                                  .mask = mask,
@@ -139,7 +140,7 @@ static int sum_gradients(const mri_cuda_op *op, mri_cuda_stream *s, const mr_op_
                                                            .dscale = a->dparam[0],
                                                            .dshift = a->dparam[1],
                                                            .coefficients = coefficients_of(op, a)};
-    return mri_cuda_launch(s, MRK_batchnorm_gradients, mri_cut_finish(d->in.c), MRK_THREADS, 0, &gradients,
+    return mri_cuda_launch(s, MRK_batchnorm_gradients, mri_grid_finish(d->in.c), MRK_THREADS, 0, &gradients,
                            err);
 }
 
@@ -151,7 +152,7 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
     const int rc = sum_gradients(op, s, a, write, err);
     if (rc || !d->need_dx) return rc;
     const struct mrk_tile tile =
-        mri_cut_tile(rows_of(op, a->n), d->in.c, d->in.dtype, MRI_CUT_ALIGNED(a->dy, a->x, a->dx));
+        mri_grid_tile(rows_of(op, a->n), d->in.c, d->in.dtype, MRI_GRID_ALIGNED(a->dy, a->x, a->dx));
     const struct mrk_batchnorm_dx_args dx = {.tile = tile,
                                              .mask = write ? MRK_MASK_NONE : mask_of(d),
                                              .dy = a->dy,
@@ -159,7 +160,7 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
                                              .dx = a->dx,
                                              .saved = a->saved,
                                              .coefficients = coefficients_of(op, a)};
-    return launch(s, MRK_batchnorm_dx, &tile, mri_cut_tile_x(mri_cuda_of_stream(s), &tile, DX_EACH), &dx,
+    return launch(s, MRK_batchnorm_dx, &tile, mri_grid_tile_x(mri_cuda_of_stream(s), &tile, DX_EACH), &dx,
                   err);
 }
 

@@ -119,7 +119,7 @@ static int prepare(mri_cuda_op *op, mr_error *err)
     mri_cuda_device *dev = mri_cuda_device_of(op->base.device);
     struct conv *own = calloc(1, sizeof *own);
     if (!own) return mr_error_set(err, MR_ENOMEM, "conv2d: out of memory");
-    int rc = mri_cuda_planner_hold(dev, err);
+    int rc = mri_cuda_planner_ref(dev, err);
     if (rc) goto fail_own;
     rc = make_full(op, own, err);
     if (rc) goto fail_plans;
@@ -129,7 +129,7 @@ static int prepare(mri_cuda_op *op, mr_error *err)
 
 fail_plans:
     free_plans(&own->full);
-    mri_cuda_planner_drop(dev);
+    mri_cuda_planner_unref(dev);
 fail_own:
     free(own);
     return rc;
@@ -144,7 +144,7 @@ static void release(mri_cuda_op *op)
         free_plans(b);
         free(b);
     }
-    mri_cuda_planner_drop(mri_cuda_device_of(op->base.device));
+    mri_cuda_planner_unref(mri_cuda_device_of(op->base.device));
     free(own);
 }
 

@@ -2,12 +2,12 @@
  * ops/dropout.c drops. saved: a bit for each element, in groups of 128. */
 #include <math.h>
 
-#include "kernels/cuda/ops/cut.h"
+#include "kernels/cuda/ops/grid.h"
 
 #define GROUP   128u
 #define DRAWERS 16u /* threads of a group */
 
-static uint64_t elements_of(const mri_cuda_op *op) { return mri_cut_elements(&op->base.desc.in, 1); }
+static uint64_t elements_of(const mri_cuda_op *op) { return mri_grid_elements(&op->base.desc.in, 1); }
 static uint64_t groups_of(const mri_cuda_op *op) { return (elements_of(op) + GROUP - 1) / GROUP; }
 
 static int prepare(mri_cuda_op *op, mr_error *err)
@@ -28,8 +28,8 @@ static struct cut cut_of(const mri_cuda_op *op, uint32_t n)
 {
     const uint32_t groups = (uint32_t)groups_of(op), drawers = groups * DRAWERS;
     const uint32_t threads = drawers >= MRK_THREADS ? MRK_THREADS : (uint32_t)mri_align_up(drawers, 32);
-    const uint32_t per_sample = mri_cut_blocks(drawers, threads);
-    return (struct cut){groups, threads, per_sample, mri_cut_blocks((uint64_t)n * per_sample, 1)};
+    const uint32_t per_sample = mri_grid_blocks(drawers, threads);
+    return (struct cut){groups, threads, per_sample, mri_grid_blocks((uint64_t)n * per_sample, 1)};
 }
 
 static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)

@@ -1,6 +1,6 @@
 /* kernels/cuda/ops/op_elements.c: pieces that several operations share: casts, sums, activations, bias.
  * Specification: cuda_op.h and kernels/elements.cu. */
-#include "kernels/cuda/ops/cut.h"
+#include "kernels/cuda/ops/grid.h"
 
 #define BLOCKS_EACH 4u /* of the sums over rows, on a multiprocessor */
 
@@ -16,36 +16,36 @@ int mri_cuda_cast(mri_cuda_stream *s, uint64_t count, uint32_t to, void *dst, ui
                                                           (CUdeviceptr)(uintptr_t)src, bytes, s->handle),
                               "copying values", err);
     }
-    const bool vectors = MRI_CUT_ALIGNED(dst, src);
+    const bool vectors = MRI_GRID_ALIGNED(dst, src);
     const struct mrk_cast_args a = {
         .count = count, .to = to, .from = from, .vectors = vectors, .dst = dst, .src = src};
-    return mri_cuda_launch(s, MRK_cast, mri_cut_blocks(vectors ? count / 8 : count, MRK_THREADS), MRK_THREADS,
-                           0, &a, err);
+    return mri_cuda_launch(s, MRK_cast, mri_grid_blocks(vectors ? count / 8 : count, MRK_THREADS),
+                           MRK_THREADS, 0, &a, err);
 }
 
 int mri_cuda_accumulate(mri_cuda_stream *s, uint64_t count, uint32_t dtype, void *a, const void *b,
                         mr_error *err)
 {
     if (count == 0) return MR_OK;
-    const bool vectors = MRI_CUT_ALIGNED(a, b);
+    const bool vectors = MRI_GRID_ALIGNED(a, b);
     const struct mrk_accumulate_args args = {
         .count = count, .dtype = dtype, .vectors = vectors, .a = a, .b = b};
-    return mri_cuda_launch(s, MRK_accumulate, mri_cut_flat(count, dtype, vectors), MRK_THREADS, 0, &args,
+    return mri_cuda_launch(s, MRK_accumulate, mri_grid_flat(count, dtype, vectors), MRK_THREADS, 0, &args,
                            err);
 }
 
 int mri_cuda_activate(mri_cuda_stream *s, const mr_op_desc *d, uint32_t n, const void *x, const void *x2,
                       void *y, mr_error *err)
 {
-    const bool vectors = mri_cut_light(d->activation) && MRI_CUT_ALIGNED(x, x2, y);
-    const struct mrk_activate_args args = {.count = mri_cut_elements(&d->in, n),
+    const bool vectors = mri_grid_light(d->activation) && MRI_GRID_ALIGNED(x, x2, y);
+    const struct mrk_activate_args args = {.count = mri_grid_elements(&d->in, n),
                                            .dtype = d->in.dtype,
                                            .vectors = vectors,
                                            .activation = d->activation,
                                            .x = x,
                                            .x2 = x2,
                                            .y = y};
-    return mri_cuda_launch(s, MRK_activate, mri_cut_flat(args.count, args.dtype, vectors), MRK_THREADS, 0,
+    return mri_cuda_launch(s, MRK_activate, mri_grid_flat(args.count, args.dtype, vectors), MRK_THREADS, 0,
                            &args, err);
 }
 
@@ -53,8 +53,8 @@ int mri_cuda_activate_backward(mri_cuda_stream *s, const mr_op_desc *d, const mr
                                void *out2, mr_error *err)
 {
     const void *y = d->activation == MR_ACT_NONE ? NULL : a->y;
-    const bool vectors = mri_cut_light(d->activation) && MRI_CUT_ALIGNED(y, a->dy, a->dy2, out, out2);
-    const struct mrk_activate_backward_args args = {.count = mri_cut_elements(&d->in, a->n),
+    const bool vectors = mri_grid_light(d->activation) && MRI_GRID_ALIGNED(y, a->dy, a->dy2, out, out2);
+    const struct mrk_activate_backward_args args = {.count = mri_grid_elements(&d->in, a->n),
                                                     .dtype = d->in.dtype,
                                                     .vectors = vectors,
                                                     .activation = d->activation,
@@ -63,7 +63,7 @@ int mri_cuda_activate_backward(mri_cuda_stream *s, const mr_op_desc *d, const mr
                                                     .y = y,
                                                     .out = out,
                                                     .out2 = out2};
-    return mri_cuda_launch(s, MRK_activate_backward, mri_cut_flat(args.count, args.dtype, vectors),
+    return mri_cuda_launch(s, MRK_activate_backward, mri_grid_flat(args.count, args.dtype, vectors),
                            MRK_THREADS, 0, &args, err);
 }
 
@@ -72,16 +72,16 @@ int mri_cuda_bias_activate(mri_cuda_stream *s, uint64_t rows, uint32_t channels,
 {
     if (rows == 0 || (!bias && activation == MR_ACT_NONE)) return MR_OK;
     const struct mrk_tile tile =
-        mri_cut_tile(rows, channels, dtype, mri_cut_light(activation) && MRI_CUT_ALIGNED(y));
+        mri_grid_tile(rows, channels, dtype, mri_grid_light(activation) && MRI_GRID_ALIGNED(y));
     const struct mrk_bias_activate_args a = {.tile = tile, .activation = activation, .y = y, .bias = bias};
     return mri_cuda_launch_2d(s, MRK_bias_activate,
-                              mri_cut_tile_x(mri_cuda_of_stream(s), &tile, 2 * BLOCKS_EACH),
-                              mri_cut_tile_y(&tile), MRK_THREADS, 0, &a, err);
+                              mri_grid_tile_x(mri_cuda_of_stream(s), &tile, 2 * BLOCKS_EACH),
+                              mri_grid_tile_y(&tile), MRK_THREADS, 0, &a, err);
 }
 
 size_t mri_cuda_bias_scratch(const mri_cuda_device *dev, uint64_t rows, uint32_t channels)
 {
-    return (size_t)mri_cut_tile_most(dev, rows, channels, BLOCKS_EACH) * channels * sizeof(float);
+    return (size_t)mri_grid_tile_max(dev, rows, channels, BLOCKS_EACH) * channels * sizeof(float);
 }
 
 int mri_cuda_bias_backward(mri_cuda_stream *s, uint64_t rows, uint32_t channels, uint32_t dtype,
@@ -90,14 +90,14 @@ int mri_cuda_bias_backward(mri_cuda_stream *s, uint64_t rows, uint32_t channels,
 {
     if (rows == 0 || (!dbias && activation == MR_ACT_NONE)) return MR_OK;
     const struct mrk_tile tile =
-        mri_cut_tile(rows, channels, dtype, mri_cut_light(activation) && MRI_CUT_ALIGNED(y, dy));
-    const uint32_t parts = mri_cut_tile_x(mri_cuda_of_stream(s), &tile, BLOCKS_EACH);
+        mri_grid_tile(rows, channels, dtype, mri_grid_light(activation) && MRI_GRID_ALIGNED(y, dy));
+    const uint32_t parts = mri_grid_tile_x(mri_cuda_of_stream(s), &tile, BLOCKS_EACH);
     const struct mrk_bias_backward_args a = {
         .tile = tile, .activation = activation, .y = y, .dy = dy, .partial = dbias ? partial : NULL};
     const int rc =
-        mri_cuda_launch_2d(s, MRK_bias_backward, parts, mri_cut_tile_y(&tile), MRK_THREADS, 0, &a, err);
+        mri_cuda_launch_2d(s, MRK_bias_backward, parts, mri_grid_tile_y(&tile), MRK_THREADS, 0, &a, err);
     if (rc || !dbias) return rc;
     const struct mrk_bias_finish_args f = {
         .channels = channels, .parts = parts, .partial = partial, .dbias = dbias};
-    return mri_cuda_launch(s, MRK_bias_finish, mri_cut_finish(channels), MRK_THREADS, 0, &f, err);
+    return mri_cuda_launch(s, MRK_bias_finish, mri_grid_finish(channels), MRK_THREADS, 0, &f, err);
 }

@@ -1,6 +1,6 @@
 /* kernels/cuda/ops/op_input.c: MR_OP_INPUT on a GPU (kernels/input.cu). Specification: ops/input.c; f32 has
  * the same bits. */
-#include "kernels/cuda/ops/cut.h"
+#include "kernels/cuda/ops/grid.h"
 
 static int prepare(mri_cuda_op *op, mr_error *err)
 {
@@ -22,7 +22,7 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
     const mr_op_desc *d = &op->base.desc;
     const mr_tensor *out = &op->base.info.out;
     const bool planar = out->layout == MR_LAYOUT_NCHW;
-    const uint32_t pixels = out->h * out->w, pack = mri_cut_pack(out->dtype);
+    const uint32_t pixels = out->h * out->w, pack = mri_grid_pack(out->dtype);
     struct mrk_input_args args = {.n = a->n,
                                   .h = out->h,
                                   .w = out->w,
@@ -33,15 +33,16 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
                                   .y = a->y,
                                   .affine = a->affine,
                                   .flip = a->flip};
-    args.vectors = (planar ? pixels : pixels * out->c) % pack == 0 && MRI_CUT_ALIGNED(a->y);
+    args.vectors = (planar ? pixels : pixels * out->c) % pack == 0 && MRI_GRID_ALIGNED(a->y);
     for (uint32_t c = 0; c < out->c; c++) {
         args.mean[c] = d->input.mean[c];
         args.std[c] = d->input.std[c];
         args.k[c] = 1 / d->input.std[c];
         args.d[c] = (0 - d->input.mean[c]) / d->input.std[c];
     }
-    return mri_cuda_launch(s, MRK_input, mri_cut_flat(mri_cut_elements(out, a->n), out->dtype, args.vectors),
-                           MRK_THREADS, 0, &args, err);
+    return mri_cuda_launch(s, MRK_input,
+                           mri_grid_flat(mri_grid_elements(out, a->n), out->dtype, args.vectors), MRK_THREADS,
+                           0, &args, err);
 }
 
 const struct mri_cuda_code mri_cuda_input = {.forward_text = "input", .prepare = prepare, .forward = forward};

@@ -1,6 +1,6 @@
 /* kernels/cuda/ops/op_update.c: optimizer steps on a GPU (kernels/update.cu). Specification: ops/update.c.
  * What differs from step to step is read from device memory, so a recorded update can run again. */
-#include "kernels/cuda/ops/cut.h"
+#include "kernels/cuda/ops/grid.h"
 
 #define CHECK_EACH 8u /* blocks on a multiprocessor */
 
@@ -13,10 +13,10 @@ static int check_gradients(mri_cuda_stream *s, const mr_update_args *u, mr_error
                                   "update", err);
     if (rc) return rc;
     const struct mrk_update_check_args args = {.count = u->count,
-                                               .vectors = MRI_CUT_ALIGNED(u->grads),
+                                               .vectors = MRI_GRID_ALIGNED(u->grads),
                                                .grads = u->grads,
                                                .loss_scale = u->loss_scale};
-    const uint32_t needed = mri_cut_flat(u->count, MR_TENSOR_F32, args.vectors),
+    const uint32_t needed = mri_grid_flat(u->count, MR_TENSOR_F32, args.vectors),
                    full = dev->multiprocessors * CHECK_EACH;
     return mri_cuda_launch(s, MRK_update_check, needed < full ? needed : full, MRK_THREADS, 0, &args, err);
 }
@@ -39,9 +39,9 @@ static int update(mri_cuda_stream *s, const mr_update_desc *d, const mr_update_a
                                    .grads = u->grads,
                                    .values = u->values,
                                    .loss_scale = u->loss_scale};
-    args.vectors = MRI_CUT_ALIGNED(args.weights, args.grads, args.state0, args.state1);
-    return mri_cuda_launch(s, MRK_update, mri_cut_flat(u->count, MR_TENSOR_F32, args.vectors), MRK_THREADS, 0,
-                           &args, err);
+    args.vectors = MRI_GRID_ALIGNED(args.weights, args.grads, args.state0, args.state1);
+    return mri_cuda_launch(s, MRK_update, mri_grid_flat(u->count, MR_TENSOR_F32, args.vectors), MRK_THREADS,
+                           0, &args, err);
 }
 
 static int update_scaled(mri_cuda_stream *s, const mr_update_desc *d, const mr_update_args *u, mr_error *err)

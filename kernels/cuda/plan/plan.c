@@ -74,15 +74,16 @@ static cudnnStatus_t bind(mri_cuda_plan *p, const void *x, const void *w, const 
         return CUDNN_STATUS_SUCCESS;
     const int64_t ids[3] = {MRI_CUDA_ID_X, MRI_CUDA_ID_W, MRI_CUDA_ID_Y};
     const void *const addresses[3] = {x, w, y};
-    struct mri_cuda_maker m = {.api = p->api, .status = CUDNN_STATUS_SUCCESS};
-    mri_cuda_unmake(p->api, &p->pack);
-    cudnnBackendDescriptor_t pack = mri_cuda_make(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    mri_cuda_put(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids);
-    mri_cuda_put(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3, addresses);
-    mri_cuda_put(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
-    mri_cuda_finish(&m, pack);
+    struct mri_cuda_descriptor_builder m = {.api = p->api, .status = CUDNN_STATUS_SUCCESS};
+    mri_cuda_descriptor_destroy(p->api, &p->pack);
+    cudnnBackendDescriptor_t pack = mri_cuda_descriptor_create(&m, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    mri_cuda_descriptor_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, 3, ids);
+    mri_cuda_descriptor_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, 3,
+                            addresses);
+    mri_cuda_descriptor_set(&m, pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+    mri_cuda_descriptor_finalize(&m, pack);
     if (m.status != CUDNN_STATUS_SUCCESS) {
-        mri_cuda_unmake(p->api, &pack);
+        mri_cuda_descriptor_destroy(p->api, &pack);
         return m.status;
     }
     p->pack = pack;
@@ -112,8 +113,8 @@ int mri_cuda_plan_run(mri_cuda_plan *p, mri_cuda_stream *s, const void *x, const
 
 static void candidate_free(const struct mri_cuda_api *api, struct candidate *c)
 {
-    mri_cuda_unmake(api, &c->plan);
-    mri_cuda_unmake(api, &c->config);
+    mri_cuda_descriptor_destroy(api, &c->plan);
+    mri_cuda_descriptor_destroy(api, &c->config);
     *c = (struct candidate){0};
 }
 
@@ -143,12 +144,13 @@ static bool refused(const struct mri_cuda_conv *conv, const cudnnBackendNumerica
 static cudnnStatus_t read_notes(const struct mri_cuda_api *api, cudnnBackendDescriptor_t config,
                                 cudnnBackendNumericalNote_t *notes, int64_t *count)
 {
-    struct mri_cuda_maker m = {.api = api, .status = CUDNN_STATUS_SUCCESS};
-    cudnnBackendDescriptor_t engine = mri_cuda_make(&m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-    mri_cuda_get(&m, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, NULL, &engine);
-    mri_cuda_get(&m, engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                 CUDNN_NUMERICAL_NOTE_TYPE_COUNT, count, notes);
-    mri_cuda_unmake(api, &engine);
+    struct mri_cuda_descriptor_builder m = {.api = api, .status = CUDNN_STATUS_SUCCESS};
+    cudnnBackendDescriptor_t engine = mri_cuda_descriptor_create(&m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    mri_cuda_descriptor_get(&m, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, NULL,
+                            &engine);
+    mri_cuda_descriptor_get(&m, engine, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                            CUDNN_NUMERICAL_NOTE_TYPE_COUNT, count, notes);
+    mri_cuda_descriptor_destroy(api, &engine);
     if (*count > CUDNN_NUMERICAL_NOTE_TYPE_COUNT)
         *count = CUDNN_NUMERICAL_NOTE_TYPE_COUNT; /* a newer library may know more */
     return m.status;
@@ -159,15 +161,15 @@ static cudnnStatus_t finalise(const struct mri_cuda_api *api, cudnnHandle_t hand
                               cudnnBackendDescriptor_t config, cudnnBackendDescriptor_t *out,
                               int64_t *workspace_bytes)
 {
-    struct mri_cuda_maker m = {.api = api, .status = CUDNN_STATUS_SUCCESS};
-    *out = mri_cuda_make(&m, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
-    mri_cuda_put(&m, *out, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
-    mri_cuda_put(&m, *out, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                 &config);
-    mri_cuda_finish(&m, *out);
-    mri_cuda_get(&m, *out, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, NULL,
-                 workspace_bytes);
-    if (m.status != CUDNN_STATUS_SUCCESS) mri_cuda_unmake(api, out);
+    struct mri_cuda_descriptor_builder m = {.api = api, .status = CUDNN_STATUS_SUCCESS};
+    *out = mri_cuda_descriptor_create(&m, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+    mri_cuda_descriptor_set(&m, *out, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+    mri_cuda_descriptor_set(&m, *out, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                            1, &config);
+    mri_cuda_descriptor_finalize(&m, *out);
+    mri_cuda_descriptor_get(&m, *out, CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, NULL,
+                            workspace_bytes);
+    if (m.status != CUDNN_STATUS_SUCCESS) mri_cuda_descriptor_destroy(api, out);
     return m.status;
 }
 
@@ -177,60 +179,64 @@ static cudnnStatus_t read_choice(const struct mri_cuda_api *api, cudnnBackendDes
                                  struct mri_cuda_choice *out)
 {
     cudnnBackendDescriptor_t engine, knobs[CUDNN_KNOB_TYPE_COUNTS];
-    struct mri_cuda_maker m = {.api = api, .status = CUDNN_STATUS_SUCCESS};
+    struct mri_cuda_descriptor_builder m = {.api = api, .status = CUDNN_STATUS_SUCCESS};
     *out = (struct mri_cuda_choice){0};
-    engine = mri_cuda_make(&m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    engine = mri_cuda_descriptor_create(&m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
     for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; i++)
-        knobs[i] = mri_cuda_make(&m, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-    mri_cuda_get(&m, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, NULL, &engine);
-    mri_cuda_get(&m, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, NULL, &out->engine);
-    mri_cuda_get(&m, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                 CUDNN_KNOB_TYPE_COUNTS, &out->knob_count, knobs);
+        knobs[i] = mri_cuda_descriptor_create(&m, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+    mri_cuda_descriptor_get(&m, config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, NULL,
+                            &engine);
+    mri_cuda_descriptor_get(&m, engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, NULL,
+                            &out->engine);
+    mri_cuda_descriptor_get(&m, config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                            CUDNN_KNOB_TYPE_COUNTS, &out->knob_count, knobs);
     if (out->knob_count > CUDNN_KNOB_TYPE_COUNTS) out->knob_count = CUDNN_KNOB_TYPE_COUNTS;
     for (int64_t i = 0; i < out->knob_count; i++) {
-        mri_cuda_get(&m, knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, NULL,
-                     &out->knob[i]);
-        mri_cuda_get(&m, knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, NULL,
-                     &out->value[i]);
+        mri_cuda_descriptor_get(&m, knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1, NULL,
+                                &out->knob[i]);
+        mri_cuda_descriptor_get(&m, knobs[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1, NULL,
+                                &out->value[i]);
     }
-    for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; i++) mri_cuda_unmake(api, &knobs[i]);
-    mri_cuda_unmake(api, &engine);
+    for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; i++) mri_cuda_descriptor_destroy(api, &knobs[i]);
+    mri_cuda_descriptor_destroy(api, &engine);
     return m.status;
 }
 
 static void unbuild(mri_cuda_plan *p)
 {
-    mri_cuda_unmake(p->api, &p->pack);
-    mri_cuda_unmake(p->api, &p->plan);
-    mri_cuda_unmake(p->api, &p->config);
-    for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; i++) mri_cuda_unmake(p->api, &p->knob[i]);
-    mri_cuda_unmake(p->api, &p->engine);
+    mri_cuda_descriptor_destroy(p->api, &p->pack);
+    mri_cuda_descriptor_destroy(p->api, &p->plan);
+    mri_cuda_descriptor_destroy(p->api, &p->config);
+    for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; i++) mri_cuda_descriptor_destroy(p->api, &p->knob[i]);
+    mri_cuda_descriptor_destroy(p->api, &p->engine);
 }
 
 /* The plan of a choice. False, and nothing built, when it cannot be had here or wants too much workspace. */
 static bool build_choice(mri_cuda_plan *p, cudnnHandle_t handle, const struct mri_cuda_choice *choice,
                          size_t workspace_limit)
 {
-    struct mri_cuda_maker m = {.api = p->api, .status = CUDNN_STATUS_SUCCESS};
-    p->engine = mri_cuda_make(&m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-    mri_cuda_put(&m, p->engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                 &p->graph.graph);
-    mri_cuda_put(&m, p->engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1, &choice->engine);
-    mri_cuda_finish(&m, p->engine);
+    struct mri_cuda_descriptor_builder m = {.api = p->api, .status = CUDNN_STATUS_SUCCESS};
+    p->engine = mri_cuda_descriptor_create(&m, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    mri_cuda_descriptor_set(&m, p->engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                            1, &p->graph.graph);
+    mri_cuda_descriptor_set(&m, p->engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, CUDNN_TYPE_INT64, 1,
+                            &choice->engine);
+    mri_cuda_descriptor_finalize(&m, p->engine);
     for (int64_t i = 0; i < choice->knob_count; i++) {
-        p->knob[i] = mri_cuda_make(&m, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
-        mri_cuda_put(&m, p->knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1,
-                     &choice->knob[i]);
-        mri_cuda_put(&m, p->knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1,
-                     &choice->value[i]);
-        mri_cuda_finish(&m, p->knob[i]);
+        p->knob[i] = mri_cuda_descriptor_create(&m, CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+        mri_cuda_descriptor_set(&m, p->knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE, 1,
+                                &choice->knob[i]);
+        mri_cuda_descriptor_set(&m, p->knob[i], CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, CUDNN_TYPE_INT64, 1,
+                                &choice->value[i]);
+        mri_cuda_descriptor_finalize(&m, p->knob[i]);
     }
-    p->config = mri_cuda_make(&m, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    mri_cuda_put(&m, p->config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &p->engine);
+    p->config = mri_cuda_descriptor_create(&m, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    mri_cuda_descriptor_set(&m, p->config, CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                            &p->engine);
     if (choice->knob_count > 0)
-        mri_cuda_put(&m, p->config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                     choice->knob_count, p->knob);
-    mri_cuda_finish(&m, p->config);
+        mri_cuda_descriptor_set(&m, p->config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES,
+                                CUDNN_TYPE_BACKEND_DESCRIPTOR, choice->knob_count, p->knob);
+    mri_cuda_descriptor_finalize(&m, p->config);
     if (m.status == CUDNN_STATUS_SUCCESS)
         m.status = finalise(p->api, handle, p->config, &p->plan, &p->workspace_bytes);
     p->milliseconds = choice->milliseconds;
@@ -343,7 +349,7 @@ static int try_out(struct search *se, struct candidate *c, mr_error *err)
         snprintf(se->last, sizeof se->last, "no device memory for %lld bytes of workspace",
                  (long long)c->workspace_bytes);
     if (rc) return rc;
-    mri_cuda_unmake(p->api, &p->pack); /* of the candidate before */
+    mri_cuda_descriptor_destroy(p->api, &p->pack); /* of the candidate before */
     cudnnStatus_t status = bind(p, se->trial.x, se->trial.w, se->trial.y, se->trial.workspace);
     if (status == CUDNN_STATUS_SUCCESS)
         status = p->api->cudnnBackendExecute(se->planner->handle, c->plan, p->pack);
@@ -405,22 +411,25 @@ static cudnnStatus_t list_configs(struct search *se, cudnnBackendHeurMode_t mode
                                   cudnnBackendDescriptor_t *configs, int64_t *count)
 {
     const struct mri_cuda_api *api = se->plan->api;
-    struct mri_cuda_maker m = {.api = api, .status = CUDNN_STATUS_SUCCESS};
+    struct mri_cuda_descriptor_builder m = {.api = api, .status = CUDNN_STATUS_SUCCESS};
     int64_t there = 0, written = 0;
-    cudnnBackendDescriptor_t h = mri_cuda_make(&m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    mri_cuda_put(&m, h, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                 &se->plan->graph.graph);
-    mri_cuda_put(&m, h, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    mri_cuda_finish(&m, h);
-    mri_cuda_get(&m, h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &there, NULL);
+    cudnnBackendDescriptor_t h = mri_cuda_descriptor_create(&m, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+    mri_cuda_descriptor_set(&m, h, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
+                            &se->plan->graph.graph);
+    mri_cuda_descriptor_set(&m, h, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+    mri_cuda_descriptor_finalize(&m, h);
+    mri_cuda_descriptor_get(&m, h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, &there,
+                            NULL);
     if (there > MAX_LISTED) there = MAX_LISTED;
-    for (int64_t i = 0; i < there; i++) configs[i] = mri_cuda_make(&m, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    for (int64_t i = 0; i < there; i++)
+        configs[i] = mri_cuda_descriptor_create(&m, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
     if (there > 0)
-        mri_cuda_get(&m, h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, there, &written,
-                     configs);
-    for (int64_t i = written < there ? written : there; i < there; i++) mri_cuda_unmake(api, &configs[i]);
+        mri_cuda_descriptor_get(&m, h, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, there,
+                                &written, configs);
+    for (int64_t i = written < there ? written : there; i < there; i++)
+        mri_cuda_descriptor_destroy(api, &configs[i]);
     *count = written < there ? written : there;
-    mri_cuda_unmake(api, &h);
+    mri_cuda_descriptor_destroy(api, &h);
     return m.status;
 }
 
@@ -433,7 +442,7 @@ static int search_list(struct search *se, cudnnBackendHeurMode_t mode, mr_error 
     const cudnnStatus_t status = list_configs(se, mode, configs, &count);
     if (status != CUDNN_STATUS_SUCCESS) note_failure(se, "heuristics", status);
     for (int64_t i = 0; i < count; i++) {
-        if (rc || done) mri_cuda_unmake(se->plan->api, &configs[i]);
+        if (rc || done) mri_cuda_descriptor_destroy(se->plan->api, &configs[i]);
         else rc = consider(se, configs[i], &done, err);
     }
     return rc;
@@ -459,7 +468,7 @@ static int search(struct search *se, bool measure, mr_error *err)
     if (!rc) rc = search_list(se, CUDNN_HEUR_MODE_A, err);
     if (!rc && (!se->best.plan || (se->trial.possible && se->tried < FEW_TRIED)))
         rc = search_list(se, CUDNN_HEUR_MODE_FALLBACK, err);
-    mri_cuda_unmake(se->plan->api, &se->plan->pack); /* of the trial's memory */
+    mri_cuda_descriptor_destroy(se->plan->api, &se->plan->pack); /* of the trial's memory */
     trial_close(se);
     if (!rc && !se->best.plan) rc = nothing_found(se, err);
     if (rc) {
@@ -517,10 +526,10 @@ int mri_cuda_plan_create(mri_cuda_plan **out, mri_cuda_device *dev, const struct
     p->dev = dev;
     p->conv = *conv;
     struct mri_cuda_planner *planner;
-    int rc = mri_cuda_planner_take(&planner, dev, err);
+    int rc = mri_cuda_planner_acquire(&planner, dev, err);
     if (!rc) {
         rc = choose(p, planner, workspace_limit, measure && !conv->deterministic, err);
-        mri_cuda_planner_return(planner);
+        mri_cuda_planner_release(planner);
     }
     if (rc) mri_cuda_plan_destroy(p);
     else *out = p;

@@ -11,10 +11,11 @@
  *   mri_cuda_plan          runs on any stream of its device, from one thread at a time
  *
  * Choosing. Heuristics of mode A give a list, best guess first; if little of it can be used, the fallback
- * list follows. An algorithm is passed over when its notes say that it rounds what we want exact (refused()
- * in plan.c), when it does not finalise here, or when it wants more workspace than the limit. Deterministic
- * devices, and plans made without measuring, take the first that is left. Otherwise the first few are run on
- * real memory and timed with events, and the fastest of those that a CUDA graph can record is kept. */
+ * list follows. An algorithm is skipped when its notes say that it rounds where exact results are required
+ * (refused() in plan.c), when it does not finalise here, or when it needs more workspace than the limit.
+ * Deterministic devices, and plans made without measuring, take the first that is left. Otherwise the first
+ * few are run on real memory and timed with events, and the fastest of those that a CUDA graph can record is
+ * kept. */
 #ifndef MRI_CUDA_PLAN_H
 #define MRI_CUDA_PLAN_H
 
@@ -58,37 +59,36 @@ int mri_cuda_plan_run(mri_cuda_plan *p, mri_cuda_stream *s, const void *x, const
 
 /* Plans need a cuDNN handle and a stream of their own while they are chosen; both are kept as long as
  * somebody holds them. Whoever creates plans holds them from before the first until after the last. */
-int mri_cuda_planner_hold(mri_cuda_device *dev, mr_error *err);
-void mri_cuda_planner_drop(mri_cuda_device *dev);
+int mri_cuda_planner_ref(mri_cuda_device *dev, mr_error *err);
+void mri_cuda_planner_unref(mri_cuda_device *dev);
 
 /* ---- plan_graph.c ---- */
 
 /* Descriptors made one after another; the first failure stays in status and the rest is skipped. */
-struct mri_cuda_maker {
+struct mri_cuda_descriptor_builder {
     const struct mri_cuda_api *api;
     cudnnStatus_t status;
 };
 
-cudnnBackendDescriptor_t mri_cuda_make(struct mri_cuda_maker *m,
-                                       cudnnBackendDescriptorType_t type); /* NULL
-                                                                              after
-                                                                              a
-                                                                              failure
-                                                                            */
-void mri_cuda_put(struct mri_cuda_maker *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
-                  cudnnBackendAttributeType_t type, int64_t count, const void *values);
+/* NULL after a failure */
+cudnnBackendDescriptor_t mri_cuda_descriptor_create(struct mri_cuda_descriptor_builder *m,
+                                                    cudnnBackendDescriptorType_t type);
+void mri_cuda_descriptor_set(struct mri_cuda_descriptor_builder *m, cudnnBackendDescriptor_t d,
+                             cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                             int64_t count, const void *values);
 /* One value, or as many as there is room for; *count may be NULL. */
-void mri_cuda_get(struct mri_cuda_maker *m, cudnnBackendDescriptor_t d, cudnnBackendAttributeName_t name,
-                  cudnnBackendAttributeType_t type, int64_t room, int64_t *count, void *values);
-void mri_cuda_finish(struct mri_cuda_maker *m, cudnnBackendDescriptor_t d);
-void mri_cuda_unmake(const struct mri_cuda_api *api, cudnnBackendDescriptor_t *d); /* accepts NULL inside;
-                                                                                      clears */
+void mri_cuda_descriptor_get(struct mri_cuda_descriptor_builder *m, cudnnBackendDescriptor_t d,
+                             cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, int64_t room,
+                             int64_t *count, void *values);
+void mri_cuda_descriptor_finalize(struct mri_cuda_descriptor_builder *m, cudnnBackendDescriptor_t d);
+void mri_cuda_descriptor_destroy(const struct mri_cuda_api *api, cudnnBackendDescriptor_t *d); /* accepts NULL
+                                                                                      inside; clears */
 
 enum {
     MRI_CUDA_ID_X = 'x',
     MRI_CUDA_ID_W = 'w',
     MRI_CUDA_ID_Y = 'y'
-}; /* how a plan's tensors are told apart */
+}; /* how a plan's tensors are distinguished */
 
 struct mri_cuda_conv_graph {
     cudnnBackendDescriptor_t x, w, y, conv, operation, graph;
@@ -112,7 +112,7 @@ struct mri_cuda_choice {
     float milliseconds; /* 0: not measured */
 };
 
-/* True when a choice for conv on this GPU and cuDNN is known, measured if wanted. */
+/* True when a choice for conv on this GPU and cuDNN is known, and measured if required. */
 bool mri_cuda_choice_find(const mri_cuda_device *dev, const struct mri_cuda_conv *conv, bool measured,
                           struct mri_cuda_choice *out);
 /* Keep a choice. Returns false when another thread was first: *choice is then what it chose, to be used

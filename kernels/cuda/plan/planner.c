@@ -23,7 +23,7 @@ static struct place **place_locked(const mri_cuda_device *dev)
     return at;
 }
 
-int mri_cuda_planner_hold(mri_cuda_device *dev, mr_error *err)
+int mri_cuda_planner_ref(mri_cuda_device *dev, mr_error *err)
 {
     struct place *fresh = calloc(1, sizeof *fresh);
     if (!fresh) return mr_error_set(err, MR_ENOMEM, "conv2d: out of memory");
@@ -50,7 +50,7 @@ static void planner_free(struct mri_cuda_planner *p)
     free(p);
 }
 
-void mri_cuda_planner_drop(mri_cuda_device *dev)
+void mri_cuda_planner_unref(mri_cuda_device *dev)
 {
     pthread_mutex_lock(&places_lock);
     struct place **at = place_locked(dev), *last = *at;
@@ -86,7 +86,7 @@ static int planner_make(struct mri_cuda_planner **out, mri_cuda_device *dev, mr_
     return rc;
 }
 
-int mri_cuda_planner_take(struct mri_cuda_planner **out, mri_cuda_device *dev, mr_error *err)
+int mri_cuda_planner_acquire(struct mri_cuda_planner **out, mri_cuda_device *dev, mr_error *err)
 {
     pthread_mutex_lock(&places_lock);
     struct place *here = *place_locked(dev);
@@ -98,7 +98,7 @@ int mri_cuda_planner_take(struct mri_cuda_planner **out, mri_cuda_device *dev, m
     return MR_OK;
 }
 
-void mri_cuda_planner_return(struct mri_cuda_planner *p)
+void mri_cuda_planner_release(struct mri_cuda_planner *p)
 {
     pthread_mutex_lock(&places_lock);
     struct place *here = *place_locked(p->dev);

@@ -12,8 +12,8 @@ struct mri_cuda_planner {
     CUevent from, to;     /* with times */
 };
 
-/* Between mri_cuda_planner_hold() and _drop() only. */
-int mri_cuda_planner_take(struct mri_cuda_planner **out, mri_cuda_device *dev, mr_error *err);
-void mri_cuda_planner_return(struct mri_cuda_planner *p);
+/* Between mri_cuda_planner_ref() and _drop() only. */
+int mri_cuda_planner_acquire(struct mri_cuda_planner **out, mri_cuda_device *dev, mr_error *err);
+void mri_cuda_planner_release(struct mri_cuda_planner *p);
 
 #endif

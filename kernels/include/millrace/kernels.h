@@ -57,8 +57,8 @@ typedef struct mr_devices_config {
     bool tf32;                /* cuda: f32 convolutions and products may round their factors to TF32 */
     bool deterministic;       /* cuda: only algorithms that give the same bits in every run, chosen without
                                  measuring */
-    bool check_each; /* cuda: wait after every operation, so that an error names the one that caused it (slow)
-                      */
+    /* cuda: wait after every operation, so that an error names the one that caused it (slow) */
+    bool check_each;
 } mr_devices_config;
 
 MR_API void mr_devices_defaults_sized(mr_devices_config *cfg, size_t struct_size);
@@ -313,9 +313,9 @@ typedef struct mr_metrics {
  * recorded step (mr_graph) can run again with new values: copy it there on the same stream first. */
 typedef struct mr_step_values {
     uint64_t step; /* DROPOUT: tells steps apart */
-    float scale;   /* LOSS: backward gives scale * (softmax - onehot); 1 / samples counted in the GLOBAL batch
-                    */
-    float lr;      /* updates */
+    /* LOSS: backward gives scale * (softmax - onehot); 1 / samples counted in the GLOBAL batch */
+    float scale;
+    float lr;        /* updates */
     float adam_rate; /* lr / (1 - beta1^t) */
     float adam_root; /* 1 / sqrt(1 - beta2^t) */
 } mr_step_values;
@@ -341,8 +341,8 @@ typedef struct mr_op_args {
                  it holds the gradient to x2 */
     const void *dy2; /* a second gradient to y, of another consumer, or NULL: added to dy first. Every op but
                         LOSS */
-    void *dx; /* gradient to x: written; not dy, unless inplace. ADD: may be NULL, dy is the gradient to both
-               */
+    /* gradient to x: written; not dy, unless inplace. ADD: may be NULL, dy is the gradient to both */
+    void *dx;
     const float *param[MR_OP_MAX_PARAMS];
     float *dparam[MR_OP_MAX_PARAMS]; /* gradients: written, not added to */
     float *state[MR_OP_MAX_PARAMS];

@@ -1,5 +1,5 @@
-/* kernels/ops/dnnl/dnnl.h: the little of oneDNN's C interface that the operations use, with memory and errors
- * in our own terms.
+/* kernels/ops/dnnl/dnnl.h: the part of oneDNN's C interface that the operations use, with memory and errors
+ * of millrace.
  *
  * A step is one primitive with its memory objects. Addresses are put in before each run; scratch comes from
  * the caller, so nothing is allocated while a network trains. A primitive belongs to the number of OpenMP

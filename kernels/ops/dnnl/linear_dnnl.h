@@ -1,7 +1,7 @@
 /* kernels/ops/dnnl/linear_dnnl.h: what convolution and dense share in oneDNN: three primitives (forward,
  * gradient to the input, gradient to the parameters) that agree on how the weights are stored.
  *
- * The weights are stored as the forward primitive at max_batch wants them. A primitive that runs on better
+ * The weights are stored in the layout of the forward primitive at max_batch. A primitive that runs on better
  * code with another layout gets it: its weights are reordered through scratch (they are small next to the
  * work). The same goes for an input whose layout the forward primitive does not take. */
 #ifndef MRI_LINEAR_DNNL_H

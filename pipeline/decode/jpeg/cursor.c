@@ -172,7 +172,7 @@ int mri_cursor_enter(mri_cursor *c, const mri_jpeg_entry *entry, uint64_t at, si
     const uint64_t byte = entry->bit >> 3;
     const size_t want = ahead < MRI_FEED_BYTES - MRI_MCU_BYTES ? ahead + MRI_MCU_BYTES : MRI_FEED_BYTES;
     c->at = at;
-    c->told = *entry;
+    c->expected_entry = *entry;
     if (byte < c->scan->begin || byte >= c->scan->end) return disagree(c, err);
     const uint32_t interval = c->scan->restart_interval;
     if (interval) {
@@ -185,7 +185,7 @@ int mri_cursor_enter(mri_cursor *c, const mri_jpeg_entry *entry, uint64_t at, si
     return MR_OK;
 }
 
-int mri_cursor_tell(mri_cursor *c, mri_jpeg_entry *out, mr_error *err)
+int mri_cursor_position(mri_cursor *c, mri_jpeg_entry *out, mr_error *err)
 {
     if (!c->begun) feed_begin(c, c->scan->begin, MRI_FEED_BYTES);
     if (restart_due(c)) {
@@ -203,14 +203,14 @@ static int compare(mri_cursor *c, mr_error *err)
 {
     const uint32_t row = (uint32_t)(c->at / c->wide), idx = (uint32_t)(c->at % c->wide) / c->entries->gap;
     mri_jpeg_entry here;
-    if (idx == 0) c->told = mri_jpeg_entries_row(c->entries, row);
+    if (idx == 0) c->expected_entry = mri_jpeg_entries_row(c->entries, row);
     else
-        mri_jpeg_entries_next(c->entries, row, idx - 1, &c->told); /* decoding passes all of a row, from the
-                                                                      one it began with */
-    const int rc = mri_cursor_tell(c, &here, err);
+        mri_jpeg_entries_next(c->entries, row, idx - 1, &c->expected_entry); /* decoding passes all of a row,
+                                                                      from the one it began with */
+    const int rc = mri_cursor_position(c, &here, err);
     if (rc) return rc;
-    bool same = here.bit == c->told.bit;
-    for (uint32_t k = 0; k < c->scan->component_count; k++) same &= here.dc[k] == c->told.dc[k];
+    bool same = here.bit == c->expected_entry.bit;
+    for (uint32_t k = 0; k < c->scan->component_count; k++) same &= here.dc[k] == c->expected_entry.dc[k];
     return same ? MR_OK : disagree(c, err);
 }
 

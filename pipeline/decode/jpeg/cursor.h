@@ -1,4 +1,4 @@
-/* pipeline/decode/jpeg/cursor.h: a place in one scan, and the way on from it. Private.
+/* pipeline/decode/jpeg/cursor.h: a position in one scan, and decoding onward from it. Private.
  *
  * The bytes ahead of the place lie unstuffed in the cursor's own feed, some KiB of them, refilled as it
  * moves; the file's bytes are touched once, in order, and not at all before the place a cursor was set to. */
@@ -12,7 +12,7 @@ typedef struct mri_cursor {
     const uint8_t *data; /* the file */
     const mri_jpeg_scan *scan;
     const mri_jpeg_entries *entries;     /* NULL: none. Set by the caller, with the first one in told */
-    mri_jpeg_entry told;                 /* the last one compared with, jumped to, or begun from */
+    mri_jpeg_entry expected_entry;       /* the last one compared with, jumped to, or begun from */
     uint32_t wide, high;                 /* MCUs of this scan */
     uint64_t at, total;                  /* next MCU */
     uint32_t restart_left;               /* MCUs to the next restart marker, when there are any */
@@ -39,8 +39,8 @@ int mri_cursor_enter(mri_cursor *c, const mri_jpeg_entry *entry, uint64_t at, si
 /* Decode up to MCU number end, comparing the entries passed with where we are. */
 int mri_cursor_go(mri_cursor *c, uint64_t end, mr_error *err);
 
-/* Where we are, as an entry point: takes the restart marker that is due. */
-int mri_cursor_tell(mri_cursor *c, mri_jpeg_entry *out, mr_error *err);
+/* The current position as an entry point; consumes the restart marker that is due. */
+int mri_cursor_position(mri_cursor *c, mri_jpeg_entry *out, mr_error *err);
 
 /* After the last MCU: *at is the file's place of the marker that ends the scan, and nothing is between.
  * MR_EUNSUPPORTED: some bytes are, of which libjpeg tells only by chance. */

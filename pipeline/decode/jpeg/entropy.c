@@ -121,7 +121,7 @@ int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void 
     for (uint32_t k = 0; rc == MR_OK && k < e->layout.scan_count; k++) rc = start_scan(e, k, err);
     if (rc == MR_OK && entries) {
         rc = mri_jpeg_entries_open(&e->entries, entries, entries_bytes, &e->layout, data, bytes, err);
-        if (rc == MR_OK) e->cursor[0].told = mri_jpeg_entries_row(&e->entries, 0);
+        if (rc == MR_OK) e->cursor[0].expected_entry = mri_jpeg_entries_row(&e->entries, 0);
         e->cursor[0].entries = &e->entries;
         e->cursor[0].marking = true;
         e->with_entries = true;
@@ -311,14 +311,14 @@ int mri_entropy_end(mri_entropy *e, mr_error *err)
 
 /* ---- entry points ---- */
 
-static int tell_all(mri_entropy *e, uint32_t gap, mri_jpeg_entry *entry, mr_error *err)
+static int collect_entries(mri_entropy *e, uint32_t gap, mri_jpeg_entry *entry, mr_error *err)
 {
     mri_cursor *c = &e->cursor[0];
     c->marking = true;
     for (uint64_t row = 0; row < c->high; row++)
         for (uint32_t column = 0; column < c->wide; column += gap) {
             int rc = mri_cursor_go(c, row * c->wide + column, err);
-            if (rc == MR_OK) rc = mri_cursor_tell(c, entry++, err);
+            if (rc == MR_OK) rc = mri_cursor_position(c, entry++, err);
             if (rc) return rc;
         }
     const int rc = mri_cursor_go(c, c->total, err);
@@ -339,7 +339,7 @@ int mri_jpeg_entries_build_gap(mri_entropy *e, const void *jpeg, size_t bytes, u
     const size_t count = (size_t)((f->mcus_wide + gap - 1) / gap) * f->mcus_high;
     mri_jpeg_entry *entry = calloc(count, sizeof *entry);
     if (!entry) return mr_error_set(err, MR_ENOMEM, "no memory for %zu entry points", count);
-    rc = tell_all(e, gap, entry, err);
+    rc = collect_entries(e, gap, entry, err);
     if (rc == MR_OK) rc = mri_jpeg_entries_pack(&e->layout, jpeg, bytes, gap, entry, out, out_bytes, err);
     free(entry);
     e->layout.scan_count = 0;

@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/entropy.h: our decoder of Huffman-coded JPEG data, 8-bit sequential: bytes to
- * quantised coefficients. Private.
+/* pipeline/decode/jpeg/entropy.h: decoder of 8-bit sequential Huffman-coded JPEG data: bytes to quantised
+ * coefficients. Private.
  *
  *   mri_entropy_open()    markers, tables; with entry points (formats/image/jpeg_entry.h) rows and columns
  *                         before the window need not be decoded
@@ -34,7 +34,7 @@ int mri_entropy_open(mri_entropy *e, const void *data, size_t bytes, const void 
 
 /* One window for each component. */
 int mri_entropy_window(mri_entropy *e, const mri_block_window *window, mr_error *err);
-/* out: one for each component; those without wanted blocks in this row are left alone. */
+/* out: one for each component; those without requested blocks in this row are not touched. */
 int mri_entropy_rows(mri_entropy *e, uint32_t mcu_row, const mri_block_rows *out, mr_error *err);
 int mri_entropy_end(mri_entropy *e, mr_error *err);
 /* Both: MR_EFORMAT for damage, and for entry points that do not agree with where decoding really is when it

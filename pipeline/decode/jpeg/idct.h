@@ -1,5 +1,5 @@
-/* pipeline/decode/jpeg/idct.h: coefficients to samples, samples to colours: the arithmetic of the road of
- * pixels. Private.
+/* pipeline/decode/jpeg/idct.h: coefficients to samples, samples to colours: the arithmetic of the pixel path.
+ * Private.
  *
  * Integers throughout: the plain C variant is the specification and every other one gives its bits. Distance
  * to the real transform is stated in idct.c and tested. */

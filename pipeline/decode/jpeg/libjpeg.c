@@ -116,8 +116,8 @@ int mri_libjpeg_sink_open(mri_libjpeg_sink *s, size_t bytes, mr_error *err)
 
 /* ---- errors, told ---- */
 
-int mri_libjpeg_told(const mri_libjpeg_errors *e, const struct jpeg_source_mgr *src, size_t bytes,
-                     mr_error *err)
+int mri_libjpeg_error_of(const mri_libjpeg_errors *e, const struct jpeg_source_mgr *src, size_t bytes,
+                         mr_error *err)
 {
     switch (e->code) {
     case 0:

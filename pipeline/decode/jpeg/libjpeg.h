@@ -31,9 +31,9 @@ void mri_libjpeg_errors_init(mri_libjpeg_errors *e);
 /* For progress monitors: jumps when more than max_scans have begun. */
 void mri_libjpeg_check_scans(mri_libjpeg_errors *e, const struct jpeg_decompress_struct *d);
 
-/* What the jump was for. bytes: of the file that src reads; 0: none is being read. */
-int mri_libjpeg_told(const mri_libjpeg_errors *e, const struct jpeg_source_mgr *src, size_t bytes,
-                     mr_error *err);
+/* The error that caused the jump. bytes: of the file that src reads; 0: none is being read. */
+int mri_libjpeg_error_of(const mri_libjpeg_errors *e, const struct jpeg_source_mgr *src, size_t bytes,
+                         mr_error *err);
 
 /* Where a file goes that libjpeg writes: memory that grows, malloc'd, ours until the end, so that a failure
  * cannot lose it. */

@@ -11,9 +11,9 @@ static void on_progress(j_common_ptr c)
     if (c->is_decompressor) mri_libjpeg_check_scans(&j->errors, &j->d);
 }
 
-int mri_libjpeg_tell(const mri_libjpeg *j, size_t bytes, mr_error *err)
+int mri_libjpeg_report(const mri_libjpeg *j, size_t bytes, mr_error *err)
 {
-    return mri_libjpeg_told(&j->errors, j->open ? j->d.src : NULL, bytes, err);
+    return mri_libjpeg_error_of(&j->errors, j->open ? j->d.src : NULL, bytes, err);
 }
 
 /* ---- life ---- */
@@ -141,7 +141,7 @@ int mri_libjpeg_open(mri_libjpeg *j, const void *data, size_t bytes, uint64_t ma
 {
     int rc;
     mri_libjpeg_close(j);
-    if (setjmp(j->errors.jump)) rc = mri_libjpeg_tell(j, bytes, err);
+    if (setjmp(j->errors.jump)) rc = mri_libjpeg_report(j, bytes, err);
     else rc = load(j, data, bytes, max_pixels, max_scans, err);
     if (rc) mri_libjpeg_close(j);
     else *frame = &j->frame;
@@ -179,7 +179,7 @@ static void copy_rows(mri_libjpeg *j, uint32_t mcu_row, const mri_block_window *
 int mri_libjpeg_rows(mri_libjpeg *j, uint32_t mcu_row, const mri_block_window *window,
                      const mri_block_rows *out, mr_error *err)
 {
-    if (setjmp(j->errors.jump)) return mri_libjpeg_tell(j, 0, err);
+    if (setjmp(j->errors.jump)) return mri_libjpeg_report(j, 0, err);
     copy_rows(j, mcu_row, window, out);
     return MR_OK;
 }

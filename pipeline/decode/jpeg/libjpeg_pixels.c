@@ -252,7 +252,7 @@ int mri_jpeg_decode(mri_jpeg *j, const mri_jpeg_request *request, mri_buffer *bu
                     mr_error *err)
 {
     int rc;
-    if (setjmp(j->errors.jump)) rc = mri_libjpeg_told(&j->errors, j->d.src, request->bytes, err);
+    if (setjmp(j->errors.jump)) rc = mri_libjpeg_error_of(&j->errors, j->d.src, request->bytes, err);
     else rc = decode(j, request, buffer, out, err);
     jpeg_abort_decompress(&j->d);
     return rc;

@@ -52,7 +52,7 @@ static int run(mri_libjpeg *j, int (*body)(mri_libjpeg *j, const job *what, mr_e
     memset(&j->c, 0, sizeof j->c);
     int rc = mri_libjpeg_sink_open(&j->sink, what->bytes + (64 << 10), err);
     if (rc) return rc;
-    if (setjmp(j->errors.jump)) rc = mri_libjpeg_tell(j, what->bytes, err);
+    if (setjmp(j->errors.jump)) rc = mri_libjpeg_report(j, what->bytes, err);
     else rc = body(j, what, err);
     if (rc == MR_OK) {
         *bytes = j->sink.bytes - j->sink.manager.free_in_buffer;

@@ -135,7 +135,7 @@ static void folders_go_by_content(void **state)
     MRT_TRUE(!mri_filelist_probe(mrt_path("mixed/a"), begins_with_mark));
 }
 
-static void parts_are_told_apart(void **state)
+static void parts_are_reported_apart(void **state)
 {
     (void)state;
     mrt_mkdir(mrt_path("parts"));
@@ -212,8 +212,8 @@ static void parts_may_be_folders(void **state)
     MRT_TRUE(l.has_test);
     int code;
     mrt_mkdir(mrt_path("f/dev"));
-    MRT_STR(below(f, MR_SPLIT_TRAIN), "train/00000-of-00002 train/00001-of-00002"); /* nothing of ours in dev
-                                                                                     */
+    /* nothing of ours in dev */
+    MRT_STR(below(f, MR_SPLIT_TRAIN), "train/00000-of-00002 train/00001-of-00002");
     put(mrt_path("f/dev/x"));
     const char *said = found(f, MR_SPLIT_TEST, &code, NULL);
     MRT_EQ(code, MR_EFORMAT);
@@ -313,7 +313,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_file_is_one_file),      cmocka_unit_test(a_piece_stands_for_its_set),
-        cmocka_unit_test(folders_go_by_content),     cmocka_unit_test(parts_are_told_apart),
+        cmocka_unit_test(folders_go_by_content),     cmocka_unit_test(parts_are_reported_apart),
         cmocka_unit_test(parts_may_be_folders),      cmocka_unit_test(patterns_are_counted_out),
         cmocka_unit_test(patterns_name_a_file_once), cmocka_unit_test(patterns_that_match_nothing),
         cmocka_unit_test(allocations_fail_in_turn),

@@ -114,7 +114,7 @@ static void scanned_once_then_known(void **state)
     open_ok(&f, mrt_path("once"));
     MRT_EQ(scans, 3);
     MRT_TRUE(!f.from_index);
-    MRT_HAS(f.told, "x-0-of-3.mridx");
+    MRT_HAS(f.report_text, "x-0-of-3.mridx");
     MRT_EQ(f.count, 2010);
     MRT_EQ(f.class_count, 7);
     MRT_EQ(f.max_bytes, 8 + 1999);
@@ -133,7 +133,7 @@ static void scanned_once_then_known(void **state)
     open_ok(&g, mrt_path("once"));
     MRT_EQ(scans, 0);
     MRT_TRUE(g.from_index);
-    MRT_STR(g.told, "");
+    MRT_STR(g.report_text, "");
     MRT_EQ(g.count, f.count);
     MRT_EQ(g.fingerprint, f.fingerprint);
     MRT_EQ(g.class_count, f.class_count);
@@ -235,7 +235,7 @@ static void folders_that_cannot_be_written(void **state)
     mri_framed f;
     scans = 0;
     MRT_OK(try_open(&f, mrt_path("fixed/data"), &cfg, &err), &err);
-    MRT_HAS(f.told, "cache/of/mine/data-");
+    MRT_HAS(f.report_text, "cache/of/mine/data-");
     mri_framed_close(&f);
     MRT_OK(try_open(&f, mrt_path("fixed/data"), &cfg, &err), &err);
     MRT_EQ(scans, 1);
@@ -243,7 +243,7 @@ static void folders_that_cannot_be_written(void **state)
     cfg.index_folder = NULL;
     setenv("XDG_CACHE_HOME", mrt_path("xdg"), 1);
     MRT_OK(try_open(&f, mrt_path("fixed/data"), &cfg, &err), &err);
-    MRT_HAS(f.told, "xdg/millrace/data-");
+    MRT_HAS(f.report_text, "xdg/millrace/data-");
     mri_framed_close(&f);
     MRT_OK(try_open(&f, mrt_path("fixed/data"), &cfg, &err), &err);
     MRT_EQ(scans, 2);
@@ -251,18 +251,18 @@ static void folders_that_cannot_be_written(void **state)
     cfg.no_index_file = true;
     MRT_OK(try_open(&f, mrt_path("fixed/data"), &cfg, &err), &err);
     MRT_EQ(scans, 3);
-    MRT_STR(f.told, "");
+    MRT_STR(f.report_text, "");
     mri_framed_close(&f);
     cfg.no_index_file = false;
     mrt_write_file(mrt_path("a_file"), "x", 1);
     cfg.index_folder = mrt_path("a_file");
     MRT_OK(try_open(&f, mrt_path("fixed/data"), &cfg, &err), &err);
-    MRT_HAS(f.told, "cannot be kept");
-    MRT_HAS(f.told, "--index-folder DIR");
+    MRT_HAS(f.report_text, "cannot be kept");
+    MRT_HAS(f.report_text, "--index-folder DIR");
     mri_framed_close(&f);
     cfg.index_folder = mrt_path("a_file/below/it"); /* the cause is told of the folder that cannot be made */
     MRT_OK(try_open(&f, mrt_path("fixed/data"), &cfg, &err), &err);
-    MRT_HAS(f.told, "a_file/below: Not a directory");
+    MRT_HAS(f.report_text, "a_file/below: Not a directory");
     mri_framed_close(&f);
     unsetenv("XDG_CACHE_HOME");
 }
@@ -278,7 +278,7 @@ static void labels_that_start_at_one(void **state)
         open_ok(&f, mrt_path("one"));
         MRT_EQ(f.label_offset, 1);
         MRT_EQ(f.class_count, 5);
-        MRT_HAS(f.told, "labels start at 1");
+        MRT_HAS(f.report_text, "labels start at 1");
         MRT_OK(mri_framed_label(&f, 0, &label), NULL);
         MRT_EQ(label, 0);
         MRT_EQ(mri_framed_check_label(&f, 0, &label, &err), MR_EFORMAT);

@@ -360,7 +360,7 @@ static int read_all(const uint8_t *data, size_t bytes, mri_simd_level level)
     return rc;
 }
 
-static void damage_is_told_and_never_followed(void **state)
+static void damage_is_reported_and_never_followed(void **state)
 {
     (void)state;
     picture p = {0};
@@ -387,7 +387,7 @@ static void damage_is_told_and_never_followed(void **state)
     picture_free(&p);
 }
 
-static void changed_length_is_told(void **state)
+static void changed_length_is_reported(void **state)
 {
     (void)state;
     picture p = {0};
@@ -408,7 +408,7 @@ static void changed_length_is_told(void **state)
     picture_free(&p);
 }
 
-static void no_memory_is_told(void **state)
+static void no_memory_is_reported(void **state)
 {
     (void)state;
     picture p = {0};
@@ -444,9 +444,9 @@ int main(void)
         cmocka_unit_test(header_tells_what_is_stored),
         cmocka_unit_test(example_is_what_we_write_and_read),
         cmocka_unit_test(other_kinds_are_refused),
-        cmocka_unit_test(damage_is_told_and_never_followed),
-        cmocka_unit_test(changed_length_is_told),
-        cmocka_unit_test(no_memory_is_told),
+        cmocka_unit_test(damage_is_reported_and_never_followed),
+        cmocka_unit_test(changed_length_is_reported),
+        cmocka_unit_test(no_memory_is_reported),
     };
     return mrt_run(tests);
 }

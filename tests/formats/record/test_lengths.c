@@ -124,11 +124,8 @@ static void of_records(void **state)
         const mr_field tokens = tensor("tokens", dtypes[k], 0);
         write_records(mrt_path("r.mrec"), (mr_field[]){label, tokens}, 2, 0, COUNT);
         expect_lengths(mrt_path("r.mrec"), 1, COUNT);
-        write_records(mrt_path("r.mrec"), (mr_field[]){three, label, scale, tokens}, 4, 0, COUNT); /* 12
-                                                                                                      bytes,
-                                                                                                      then
-                                                                                                      padding
-                                                                                                    */
+        /* 12 bytes, then padding */
+        write_records(mrt_path("r.mrec"), (mr_field[]){three, label, scale, tokens}, 4, 0, COUNT);
         expect_lengths(mrt_path("r.mrec"), 3, COUNT);
         write_records(mrt_path("r.mrec"), (mr_field[]){tokens}, 1, 0, COUNT);
         expect_lengths(mrt_path("r.mrec"), 0, COUNT);

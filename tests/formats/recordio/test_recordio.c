@@ -13,7 +13,7 @@ static mri_recordio_record look_ok(const uint8_t *p, uint64_t bytes, uint64_t of
     mri_recordio_input in = mri_recordio_in_memory(&m);
     mri_recordio_record r;
     mr_error err = MR_ERROR_INIT;
-    MRT_OK(mri_recordio_look(&in, offset, &r, &err), &err);
+    MRT_OK(mri_recordio_read_headers(&in, offset, &r, &err), &err);
     MRT_EQ(r.offset, offset);
     return r;
 }
@@ -107,7 +107,7 @@ static void expect(const uint8_t *p, uint64_t bytes, uint64_t offset, const char
     mri_recordio_input in = mri_recordio_in_memory(&m);
     mri_recordio_record r;
     mr_error err = MR_ERROR_INIT;
-    MRT_EQ(mri_recordio_look(&in, 0, &r, &err), MR_EFORMAT);
+    MRT_EQ(mri_recordio_read_headers(&in, 0, &r, &err), MR_EFORMAT);
     MRT_HAS(err.text, text);
     MRT_EQ(err.offset, offset);
 }

@@ -223,7 +223,7 @@ static void lists_are_used(void **state)
     MRT_HAS(err.file, "used.rec");
 }
 
-static void several_labels_are_told(void **state)
+static void several_labels_are_reported(void **state)
 {
     (void)state;
     static maker m;
@@ -696,7 +696,7 @@ int main(void)
         cmocka_unit_test(lists_beside),
         cmocka_unit_test(lists_are_used),
         cmocka_unit_test(packed_labels),
-        cmocka_unit_test(several_labels_are_told),
+        cmocka_unit_test(several_labels_are_reported),
         cmocka_unit_test(labels_of_every_kind),
         cmocka_unit_test(records_in_parts),
         cmocka_unit_test(parts_stay),

@@ -12,15 +12,15 @@
 
 enum { CONNECTIONS = 256, CUT_AFTER = 100000 };
 
-typedef struct seat {
+typedef struct reader_thread {
     struct mrt_http *s;
     int fd;
-} seat; /* a connection */
+} reader_thread; /* a connection */
 
 struct mrt_http {
     pthread_mutex_t lock;
     pthread_t acceptor, server[CONNECTIONS];
-    seat seat[CONNECTIONS];
+    reader_thread reader_thread[CONNECTIONS];
     int count, listener, port;
     bool ended;
     const char *data, *etag;
@@ -150,7 +150,7 @@ static bool answer(mrt_http *s, int fd, const char *request)
 
 static void *serve(void *arg)
 {
-    seat mine = *(seat *)arg;
+    reader_thread mine = *(reader_thread *)arg;
     mrt_http *s = mine.s;
     char request[8192];
     for (bool more = true; more && read_request(s, mine.fd, request, sizeof request);) {
@@ -171,8 +171,8 @@ static void *accept_all(void *arg)
 {
     mrt_http *s = arg;
     while (s->count < CONNECTIONS && readable(s, s->listener)) {
-        seat *next = &s->seat[s->count];
-        *next = (seat){s, accept(s->listener, NULL, NULL)};
+        reader_thread *next = &s->reader_thread[s->count];
+        *next = (reader_thread){s, accept(s->listener, NULL, NULL)};
         if (next->fd < 0 || pthread_create(&s->server[s->count], NULL, serve, next) != 0) abort();
         s->count++;
     }

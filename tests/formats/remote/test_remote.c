@@ -120,11 +120,11 @@ static void test_many_in_flight(void **state)
     enum { WANTS = 11 };
     mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
-    mri_want w[WANTS] = {{0}};
+    mri_block_request w[WANTS] = {{0}};
     mrt_http_be(server, MRT_HTTP_TOGETHER, WANTS - 1, -1);
-    for (int k = 0; k < WANTS; k++) mri_want_start(&w[k], f, (uint64_t)2 * k * MIB, 10);
+    for (int k = 0; k < WANTS; k++) mri_block_request_start(&w[k], f, (uint64_t)2 * k * MIB, 10);
     same_bytes(f, content, 21 * MIB, 10);
-    for (int k = 0; k < WANTS; k++) mri_want_end(&w[k]);
+    for (int k = 0; k < WANTS; k++) mri_block_request_end(&w[k]);
     MRT_TRUE(mrt_http_most(server) >= WANTS - 1);
     mri_remote_destroy(r);
 }
@@ -211,15 +211,15 @@ static void test_in_use_is_not_dropped(void **state)
     (void)state;
     mri_remote *r = make(3 * MIB, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
-    mri_want held = {0};
-    same_bytes(f, content, 0, MIB);  /* from now on it may be dropped ... */
-    mri_want_start(&held, f, 0, 10); /* ... and now it may not */
+    mri_block_request held = {0};
+    same_bytes(f, content, 0, MIB);           /* from now on it may be dropped ... */
+    mri_block_request_start(&held, f, 0, 10); /* ... and now it may not */
     same_bytes(f, content, 0, 10);
     for (uint64_t k = 1; k < 20; k++) same_bytes(f, content, k * MIB, MIB);
     uint8_t found[10];
     MRT_EQ(pread(mri_remote_fd(f), found, 10, 0), 10);
     assert_memory_equal(found, content, 10);
-    mri_want_end(&held);
+    mri_block_request_end(&held);
     mri_remote_destroy(r);
 }
 
@@ -230,9 +230,9 @@ static void test_room_of_what_is_given_up(void **state)
     mri_remote *r = make(8 * MIB, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
     for (int k = 0; k < 4; k++) {
-        mri_want w = {0};
-        mri_want_start(&w, f, (k & 1) * 8 * MIB, 8 * MIB);
-        mri_want_end(&w);
+        mri_block_request w = {0};
+        mri_block_request_start(&w, f, (k & 1) * 8 * MIB, 8 * MIB);
+        mri_block_request_end(&w);
         same_bytes(f, content, 20 * MIB, MIB);
     }
     mrt_http_be(server, MRT_HTTP_STATUS, 404, 1);
@@ -545,11 +545,11 @@ static void test_destroy_while_stalled(void **state)
     setenv("MILLRACE_REMOTE", "tries=100,stall-s=1000", 1);
     mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
-    mri_want w = {0};
+    mri_block_request w = {0};
     mrt_http_be(server, MRT_HTTP_SILENT, 0, -1);
-    mri_want_start(&w, f, 0, MIB);
+    mri_block_request_start(&w, f, 0, MIB);
     usleep(50000);
-    mri_want_end(&w);
+    mri_block_request_end(&w);
     mri_remote_destroy(r);
 }
 

@@ -175,7 +175,7 @@ static void a_label_that_is_no_class(void **state)
 {
     (void)state;
     uint32_t number[] = {7, 3};
-    const mri_classes c = {.number = number, .own_count = 2};
+    const mri_classes c = {.number = number, .format_class_count = 2};
     mr_error err = MR_ERROR_INIT;
     int64_t label = 1;
     MRT_EQ(mri_classes_renumber(&c, &label, &err), MR_OK);

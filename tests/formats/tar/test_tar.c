@@ -515,12 +515,12 @@ static void round_trip(const char *name, uint64_t bytes, size_t expected)
 static void own_headers(void **state)
 {
     (void)state;
-    char name[MRI_TAR_MOST_NAME + 2];
+    char name[MRI_TAR_MAX_NAME + 2];
     round_trip("a", 0, 512);
     round_trip("a/b/c.jpg", 077777777777, 512);
     round_trip("a", 1ull << 33, 1536);
     round_trip("a", (uint64_t)1 << 62, 1536);
-    for (size_t n = 1; n <= MRI_TAR_MOST_NAME; n = n < 330 ? n + 1 : n * 2 - n % 7) {
+    for (size_t n = 1; n <= MRI_TAR_MAX_NAME; n = n < 330 ? n + 1 : n * 2 - n % 7) {
         memset(name, 'n', n);
         name[n] = '\0';
         round_trip(

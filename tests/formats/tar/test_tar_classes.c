@@ -174,9 +174,9 @@ static void none_at_all(void **state)
 static void too_large(void **state)
 {
     (void)state;
-    char *text = malloc(MRI_TAR_MOST_CLASSES + 2);
-    memset(text, 'x', MRI_TAR_MOST_CLASSES + 1);
-    text[MRI_TAR_MOST_CLASSES + 1] = '\0';
+    char *text = malloc(MRI_TAR_MAX_CLASSES + 2);
+    memset(text, 'x', MRI_TAR_MAX_CLASSES + 1);
+    text[MRI_TAR_MAX_CLASSES + 1] = '\0';
     mrt_tar a = archive(NULL);
     mrt_tar_text(&a, "__classes__", text);
     free(text);

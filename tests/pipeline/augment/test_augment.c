@@ -529,8 +529,8 @@ static void sizes_that_do_not_fit_are_bad_samples(void **state)
     MRT_OK(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err),
            &err);
     mr_augment_destroy(a);
-    MRT_EQ(mr_augment_create(&a, "resize(20000x20000),flip,center(32)", true, NULL), MR_OK); /* all of it: not
-                                                                                              */
+    /* all of it: not */
+    MRT_EQ(mr_augment_create(&a, "resize(20000x20000),flip,center(32)", true, NULL), MR_OK);
     MRT_EQ(mri_augment_run(a, s, &v, &cfg, 3, (mri_sample_key){0, 0, 0}, 32, 32, dst, NULL, NULL, NULL, &err),
            MR_ELIMIT);
     mr_augment_destroy(a);

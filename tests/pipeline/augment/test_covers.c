@@ -344,11 +344,8 @@ static void tries_do_not_reach_the_next_operation(void **state)
     const mri_boxes boxes = {&v, true};
     run r;
     uint32_t late = 0;
-    begin(&r, "brightness(0),rrc(24,scale=0.01:0.02,covers=1),rrc(24,scale=0.5:1,covers=0.5)"); /* the second
-                                                                                                   has its box
-                                                                                                   where the
-                                                                                                   first left
-                                                                                                   it */
+    /* the second has its box where the first left it */
+    begin(&r, "brightness(0),rrc(24,scale=0.01:0.02,covers=1),rrc(24,scale=0.5:1,covers=0.5)");
     for (uint32_t d = 0; d < 60; d++) {
         const mri_sample_key key = {5, 0, d};
         uint32_t tries, which;
@@ -376,7 +373,7 @@ static void bad_value(mr_value v, int code, const char *text)
     MRT_HAS(err.text, text);
 }
 
-static void bad_boxes_are_told(void **state)
+static void bad_boxes_are_reported(void **state)
 {
     (void)state;
     const rect nan = {0, (double)NAN, 1, 1}, endless = {0, 0, (double)INFINITY, 1},
@@ -448,7 +445,7 @@ int main(void)
         cmocka_unit_test(without_a_box_crops_are_as_ever),
         cmocka_unit_test(boxes_that_cannot_be_seen_are_not_drawn),
         cmocka_unit_test(tries_do_not_reach_the_next_operation),
-        cmocka_unit_test(bad_boxes_are_told),
+        cmocka_unit_test(bad_boxes_are_reported),
         cmocka_unit_test(any_numbers_are_refused_or_inside),
     };
     return mrt_run(tests);

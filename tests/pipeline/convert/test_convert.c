@@ -103,7 +103,7 @@ static void pictures_and_labels_come_out_as_they_went_in(void **state)
     mr_source_close(dst);
 }
 
-static void bad_samples_are_told_in_order_and_left_out(void **state)
+static void bad_samples_are_reported_in_order_and_left_out(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
@@ -501,7 +501,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_bytes_for_any_number_of_workers),
         cmocka_unit_test(pictures_and_labels_come_out_as_they_went_in),
-        cmocka_unit_test(bad_samples_are_told_in_order_and_left_out),
+        cmocka_unit_test(bad_samples_are_reported_in_order_and_left_out),
         cmocka_unit_test(without_check_damaged_pictures_are_kept),
         cmocka_unit_test(nothing_good_is_an_error_and_leaves_nothing),
         cmocka_unit_test(resize_makes_the_shorter_side_at_most_so_long),

@@ -438,8 +438,8 @@ static void same_bytes_however_it_came_about(void **state)
         cfg.progress = stop_there;
         cfg.stop = &stop_now;
         int stops = 0, rc;
-        stop_at = KINDS % 4; /* the last time before the PNG: coefficients are then only among what is found
-                              */
+        /* the last time before the PNG: coefficients are then only among what is found */
+        stop_at = KINDS % 4;
         do {
             stop_now = 0;
             rc = mr_convert(src, mrt_path("same-%d-r.mrec", store), &cfg, NULL, &err);
@@ -468,7 +468,7 @@ static void see_bad(void *context, const mr_error *what, uint64_t substitute)
     b->samples[b->count++] = what->sample;
 }
 
-static void damaged_pictures_are_told(void **state)
+static void damaged_pictures_are_reported(void **state)
 {
     (void)state;
     mr_convert_config cfg;
@@ -633,7 +633,7 @@ int main(void)
         cmocka_unit_test(entry_points_are_left_out_on_request),
         cmocka_unit_test(transcoding_keeps_coefficients_and_segments),
         cmocka_unit_test(same_bytes_however_it_came_about),
-        cmocka_unit_test(damaged_pictures_are_told),
+        cmocka_unit_test(damaged_pictures_are_reported),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(what_has_no_way_back_is_kept),
         cmocka_unit_test(damaged_payloads_are_found),

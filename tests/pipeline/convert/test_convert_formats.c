@@ -427,9 +427,8 @@ static void every_field_becomes_a_member(void **state)
     mr_source *src = mrt_source_alone(mrt_path("members.tar"));
     MRT_EQ(mr_source_info_of(src)->count, COUNT);
     mr_source_close(src);
-    convert(mrt_path("members.tar"), mrt_path("members-2.tar"), MR_TO_TAR, MR_STORE_JPEG); /* names that have
-                                                                                              their endings
-                                                                                              keep them */
+    /* names that have their endings keep them */
+    convert(mrt_path("members.tar"), mrt_path("members-2.tar"), MR_TO_TAR, MR_STORE_JPEG);
     archive b = archive_read(mrt_path("members-2.tar"));
     member_has_text(&b, "000002.caption.txt", "a cat");
     member_is_array(&b, "000002.ids.npy", "|u1", 3, ids, 3);

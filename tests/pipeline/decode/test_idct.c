@@ -155,10 +155,10 @@ static void real_transform(const double in[64], double out[64], bool inverse)
 }
 
 struct error {
-    double place_square[64], place_sum[64]; /* of the difference to the correctly rounded, as IEEE 1180 has it
-                                             */
-    double most;                            /* |result - real number| */
-    double sum, abs_sum, rounding_abs_sum;  /* of result - real number; of |nearest integer - real number| */
+    /* of the difference to the correctly rounded, as IEEE 1180 has it */
+    double place_square[64], place_sum[64];
+    double most;                           /* |result - real number| */
+    double sum, abs_sum, rounding_abs_sum; /* of result - real number; of |nearest integer - real number| */
     uint64_t place_count[64], count;
 };
 

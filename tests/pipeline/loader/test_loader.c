@@ -341,8 +341,8 @@ static void devices_hold_their_part_only(void **state)
             on.devices = devices;
             on.keep_host = true;
             on.prefetch = prefetch;
-            same(expected, mrt_digest(src, &on, NULL, NULL)); /* compares every device byte with the host copy
-                                                               */
+            /* compares every device byte with the host copy */
+            same(expected, mrt_digest(src, &on, NULL, NULL));
 
             mr_loader *l;
             mr_loader_stats stats;
@@ -531,7 +531,7 @@ static void figures_are_in_range(void **state)
     mr_source_close(src);
 }
 
-static void holding_everything_is_told(void **state)
+static void holding_everything_is_reported(void **state)
 {
     (void)state;
     mr_source *src = mrt_source(mrt_idx_set("hold", 64, 4, 4));
@@ -628,7 +628,7 @@ int main(void)
         cmocka_unit_test(one_huge_sample_does_not_multiply),
         cmocka_unit_test(start_at_the_end_of_an_epoch),
         cmocka_unit_test(figures_are_in_range),
-        cmocka_unit_test(holding_everything_is_told),
+        cmocka_unit_test(holding_everything_is_reported),
     };
     return mrt_run(tests);
 }

@@ -220,7 +220,7 @@ static void closes_while_every_stage_waits_for_room(void **state)
 }
 
 /* A device that failed is the loader's error: told, with what the device said, and closed as ever. */
-static void a_failed_device_is_told(void **state)
+static void a_failed_device_is_reported(void **state)
 {
     (void)state;
     mr_error err = MR_ERROR_INIT;
@@ -272,7 +272,7 @@ int main(void)
         cmocka_unit_test(two_batches_may_be_held),
         cmocka_unit_test(host_slots_are_free_after_the_copy),
         cmocka_unit_test(closes_while_every_stage_waits_for_room),
-        cmocka_unit_test(a_failed_device_is_told),
+        cmocka_unit_test(a_failed_device_is_reported),
     };
     return mrt_run(tests);
 }

@@ -331,7 +331,7 @@ static void all_bad_ends(void **state)
     mr_source_close(src);
 }
 
-static void sizes_that_differ_are_told(void **state)
+static void sizes_that_differ_are_reported(void **state)
 {
     (void)state;
     mr_source *src = mrt_source(mrt_folder_set("sizes", 2, 5, 32, true));
@@ -361,7 +361,7 @@ int main(void)
         cmocka_unit_test(too_many_bad_samples_stop),
         cmocka_unit_test(errors_have_an_offset),
         cmocka_unit_test(all_bad_ends),
-        cmocka_unit_test(sizes_that_differ_are_told),
+        cmocka_unit_test(sizes_that_differ_are_reported),
     };
     return mrt_run(tests);
 }

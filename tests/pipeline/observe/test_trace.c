@@ -76,7 +76,7 @@ static void written_while_it_grows(void **state)
     mr_trace_destroy(t);
 }
 
-static void unwritable_place_is_told(void **state)
+static void unwritable_place_is_reported(void **state)
 {
     (void)state;
     mr_trace *t;
@@ -94,7 +94,7 @@ int main(void)
         cmocka_unit_test(ring_keeps_the_newest),
         cmocka_unit_test(file_is_valid_json),
         cmocka_unit_test(written_while_it_grows),
-        cmocka_unit_test(unwritable_place_is_told),
+        cmocka_unit_test(unwritable_place_is_reported),
     };
     return mrt_run(tests);
 }

@@ -300,8 +300,8 @@ static void only_small_sets_are_resident(void **state)
     MRT_EQ(resident_bytes_of(src, &cfg), 0);
     mr_source_close(src);
 
-    src = mrt_source(mrt_folder_set("whenfolder", 2, 5, 16, false)); /* a file each: nothing to read in runs
-                                                                      */
+    /* a file each: nothing to read in runs */
+    src = mrt_source(mrt_folder_set("whenfolder", 2, 5, 16, false));
     cfg = settings(true);
     MRT_EQ(resident_bytes_of(src, &cfg), 0);
     mr_source_close(src);

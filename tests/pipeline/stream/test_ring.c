@@ -240,7 +240,7 @@ static void *reads_all(void *arg)
     bool ended = false;
     while (!ended) {
         mri_chunk *c = mri_ring_claim(w->l.ring, true, &w->read, &ended);
-        if (c) mri_ring_hand_on(w->l.ring, c);
+        if (c) mri_ring_read_done(w->l.ring, c);
     }
     return NULL;
 }

@@ -237,7 +237,7 @@ static void bring(decode_rig *g, bool fails)
         for (size_t k = 0; k < s->bytes; k++)
             c->reads[s->read].buffer[s->at + k] = mrt_idx_pixel(s->sample, k);
     }
-    mri_ring_hand_on(g->l.ring, c);
+    mri_ring_read_done(g->l.ring, c);
 }
 
 /* A worker whose shared read failed reads the sample alone: that fails, too. */
@@ -284,7 +284,7 @@ static void *brings_while_there_is_room(void *arg)
             c->samples[i] = (mri_chunk_sample){.sample = c->batch * r->g->l.batches.batch + c->first + i,
                                                .read = MRI_NO_READ};
         mri_count(&r->brought, 1);
-        mri_ring_hand_on(r->g->l.ring, c);
+        mri_ring_read_done(r->g->l.ring, c);
     }
     return NULL;
 }

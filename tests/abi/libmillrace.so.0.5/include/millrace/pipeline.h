@@ -186,12 +186,12 @@ typedef struct mr_loader_config {
     uint32_t prefetch; /* batches prepared ahead; 0: read, decode, copy in series in the caller's thread;
                           default 4 */
     uint32_t workers;  /* decode threads; 0: one per core of the process; prefetch 0 uses none */
-    uint32_t readers;  /* reader threads; 0: one with io_uring, four with pread (each has one read in flight)
-                        */
-    uint32_t depth;    /* reads in flight per reader, default 32 */
-    mr_io io;          /* AUTO: io_uring, or pread threads where the kernel refuses it */
-    bool direct;       /* O_DIRECT for shared files on a local disk; default false */
-    bool training;     /* random augmentation on */
+    /* reader threads; 0: one with io_uring, four with pread (each has one read in flight) */
+    uint32_t readers;
+    uint32_t depth;      /* reads in flight per reader, default 32 */
+    mr_io io;            /* AUTO: io_uring, or pread threads where the kernel refuses it */
+    bool direct;         /* O_DIRECT for shared files on a local disk; default false */
+    bool training;       /* random augmentation on */
     const char *augment; /* default "none" */
     uint32_t channels;   /* 1, 3, or 0: what the data has (3 when pictures differ) */
     mr_decode_config decode;
@@ -322,8 +322,8 @@ typedef struct mr_part {
     const void *affine; /* count pairs of float, or NULL */
     mr_event *ready;    /* recorded behind the copies; NULL without devices */
     mr_part_form form;
-    mr_batch_field field[MR_LOADER_MAX_FIELDS]; /* in the order of the configuration; memory as that of pixels
-                                                 */
+    /* in the order of the configuration; memory as that of pixels */
+    mr_batch_field field[MR_LOADER_MAX_FIELDS];
 } mr_part;
 
 typedef struct mr_batch {
@@ -466,9 +466,9 @@ typedef struct mr_convert_config {
     bool verify; /* read everything back at the end (default true) */
     uint64_t max_bad; /* stop when more samples are bad; default unlimited */
     mr_decode_config decode;
-    const char *provenance;                                                         /* JSON text */
-    void (*progress)(void *context, uint64_t done, uint64_t count, uint64_t bytes); /* from the calling thread
-                                                                                     */
+    const char *provenance; /* JSON text */
+    /* from the calling thread */
+    void (*progress)(void *context, uint64_t done, uint64_t count, uint64_t bytes);
     mr_bad_report *on_bad; /* from the calling thread, in source order */
     void *context;
     const volatile int *stop; /* set non-zero to stop cleanly; or NULL */

@@ -257,7 +257,7 @@ static void pixels_among_members_become_png(void **state)
     mr_source_close(src);
 }
 
-static void what_cannot_follow_is_told(void **state)
+static void what_cannot_follow_is_reported(void **state)
 {
     (void)state;
     static const struct {
@@ -294,7 +294,7 @@ static int convert_quiet(const mr_source *src, const char *to, mr_error *err)
     return mr_convert(src, to, &cfg, NULL, err);
 }
 
-static void no_memory_is_told_and_nothing_leaks(void **state)
+static void no_memory_is_reported_and_nothing_leaks(void **state)
 {
     (void)state;
     mr_source *src = mrt_source(make_set("memory", FINE));
@@ -329,8 +329,8 @@ int main(void)
         cmocka_unit_test(boxes_and_masks_follow),
         cmocka_unit_test(what_does_not_move_stays),
         cmocka_unit_test(pixels_among_members_become_png),
-        cmocka_unit_test(what_cannot_follow_is_told),
-        cmocka_unit_test(no_memory_is_told_and_nothing_leaks),
+        cmocka_unit_test(what_cannot_follow_is_reported),
+        cmocka_unit_test(no_memory_is_reported_and_nothing_leaks),
         cmocka_unit_test(roles_by_name),
     };
     return mrt_run(tests);

@@ -1,11 +1,12 @@
-/* pipeline/fields/peek.c: the first samples looked at before a run, for what a source's schema leaves open:
- * the size of pictures, the columns of boxes. Reads in the caller's thread and keeps nothing. */
-#include "pipeline/fields/peek.h"
+/* pipeline/fields/first_sample.c: the first samples looked at before a run, for what a source's schema leaves
+ * open: the size of pictures, the columns of boxes. Reads in the caller's thread and keeps nothing. */
+#include "pipeline/fields/first_sample.h"
 
 #include "formats/source/source.h"
 #include "pipeline/pixels/pixels.h"
 
-static int peek_sample(const mr_source *src, uint64_t at, mri_look *look, void *context, mr_error *err)
+static int peek_sample(const mr_source *src, uint64_t at, mri_sample_visitor *look, void *context,
+                       mr_error *err)
 {
     void *buffer = NULL;
     size_t bytes = 0;
@@ -17,7 +18,8 @@ static int peek_sample(const mr_source *src, uint64_t at, mri_look *look, void *
     return rc;
 }
 
-int mri_peek(const mr_source *src, uint64_t may_be_bad, mri_look *look, void *context, mr_error *err)
+int mri_first_sample(const mr_source *src, uint64_t may_be_bad, mri_sample_visitor *look, void *context,
+                     mr_error *err)
 {
     int rc = peek_sample(src, 0, look, context, err);
     for (uint64_t at = 1;
@@ -55,11 +57,11 @@ static int look_at_size(void *context, const mr_sample *sample, mr_error *err)
     return MR_OK;
 }
 
-int mri_peek_size(const mr_source *src, const mr_decode_config *decode, uint64_t may_be_bad, uint32_t *h,
-                  uint32_t *w, mr_error *err)
+int mri_first_picture_size(const mr_source *src, const mr_decode_config *decode, uint64_t may_be_bad,
+                           uint32_t *h, uint32_t *w, mr_error *err)
 {
     seen_size seen = {.image_field = (uint32_t)mr_source_info_of(src)->image_field, .decode = decode};
-    const int rc = mri_peek(src, may_be_bad, look_at_size, &seen, err);
+    const int rc = mri_first_sample(src, may_be_bad, look_at_size, &seen, err);
     *h = seen.h;
     *w = seen.w;
     return rc;

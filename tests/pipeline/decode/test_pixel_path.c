@@ -1,4 +1,4 @@
-/* road: a JPEG's pixels come out the same wherever its coefficients come from and whatever the instruction
+/* pixel_path: a JPEG's pixels come out the same wherever its coefficients come from and whatever the instruction
  * set, and close to libjpeg's; parts, boxes, flips and orientations mean what they mean for any picture. */
 #include <stdio.h>
 
@@ -50,13 +50,14 @@ static job random_job(uint64_t *seed, uint32_t width, uint32_t height)
 }
 
 /* The job's result; malloc'd. */
-static uint8_t *run(mri_decoder *d, const mr_value *value, mr_pixels pixels, const job *j, mri_way way)
+static uint8_t *run(mri_decoder *d, const mr_value *value, mr_pixels pixels, const job *j,
+                    mri_decode_method decode_method)
 {
     const mr_decode_config cfg = config_of(pixels);
     mri_picture p;
     mr_error err = MR_ERROR_INIT;
     MRT_OK(mri_picture_open(&p, d, value, &cfg, &err), &err);
-    MRT_EQ(p.way, way);
+    MRT_EQ(p.decode_method, decode_method);
     uint8_t *out = malloc((size_t)j->x.count * j->y.count * j->channels);
     MRT_OK(mri_picture_resample(d, &p, &cfg, j->channels, &j->x, &j->y, j->filter, j->flip, out, &err), &err);
     return out;
@@ -169,9 +170,9 @@ static void compare_sources(const mrt_jpeg_kind *kind, uint32_t width, uint32_t 
     mri_decoder d = {0};
     for (int n = 0; n < 20; n++) {
         const job j = n ? random_job(&seed, width, height) : whole_job(width, height, 3);
-        uint8_t *first = run(&d, &value[BASE], MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
+        uint8_t *first = run(&d, &value[BASE], MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
         for (int s = 1; s < SOURCES; s++) {
-            uint8_t *other = run(&d, &value[s], MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
+            uint8_t *other = run(&d, &value[s], MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
             if (memcmp(first, other, job_bytes(&j)) != 0)
                 fail_msg("%u x %u, sampling %d x %d, source %d, job %d: pixels differ", width, height,
                          kind->h, kind->v, s, n);
@@ -223,7 +224,7 @@ static void instruction_sets_agree(void **state)
             for (int level = MRI_SIMD_PLAIN; level <= MRI_SIMD_NEON; level++) {
                 if (!mri_simd_use((mri_simd_level)level)) continue;
                 mri_decoder d = {0};
-                uint8_t *out = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
+                uint8_t *out = run(&d, &value, MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
                 mri_decoder_free(&d);
                 if (first && memcmp(first, out, job_bytes(&j)) != 0)
                     fail_msg("%s differs from plain: kind %zu, job %d", mri_simd_name((mri_simd_level)level),
@@ -251,7 +252,7 @@ static void whole_pictures_are_close_to_libjpeg(void **state)
         const mr_value value = mrt_encoded(file, bytes);
         const job j = whole_job(211, 155, 3);
         mri_decoder d = {0};
-        uint8_t *ours = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
+        uint8_t *ours = run(&d, &value, MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
         int most;
         const double mean = mean_difference(ours, theirs, job_bytes(&j), &most);
         print_message("sampling %d x %d, %d components: mean difference %.3f, most %d\n", kind.h, kind.v,
@@ -282,8 +283,8 @@ static void boxes_are_close_to_libjpeg(void **state)
                                           rim */
             j.x.start = random_below(&seed, 110) * 2;
             j.y.start = random_below(&seed, 70) * 2;
-            uint8_t *ours = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
-            uint8_t *theirs = run(&d, &value, MR_PIXELS_LIBJPEG, &j, MRI_WAY_LIBJPEG);
+            uint8_t *ours = run(&d, &value, MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
+            uint8_t *theirs = run(&d, &value, MR_PIXELS_LIBJPEG, &j, MRI_DECODE_LIBJPEG);
             int most;
             const double mean = mean_difference(ours, theirs, job_bytes(&j), &most);
             if (mean > worst) worst = mean;
@@ -311,7 +312,7 @@ static void parts_are_parts_of_the_whole(void **state)
         const mr_value value = mrt_encoded(file, bytes);
         const job j = whole_job(130, 97, 3);
         mri_decoder d = {0};
-        uint8_t *whole = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
+        uint8_t *whole = run(&d, &value, MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
         for (int n = 0; n < 30; n++) {
             mri_rect r = {.width = 1 + random_below(&seed, 130), .height = 1 + random_below(&seed, 97)};
             r.x = random_below(&seed, 130 - r.width + 1);
@@ -342,9 +343,9 @@ static void flip_is_the_mirror_image(void **state)
     for (int n = 0; n < 20; n++) {
         job j = random_job(&seed, 130, 97);
         j.flip = false;
-        uint8_t *straight = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
+        uint8_t *straight = run(&d, &value, MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
         j.flip = true;
-        uint8_t *flipped = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
+        uint8_t *flipped = run(&d, &value, MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
         for (uint32_t y = 0; y < j.y.count; y++)
             for (uint32_t x = 0; x < j.x.count; x++)
                 assert_memory_equal(straight + (y * j.x.count + x) * j.channels,
@@ -379,7 +380,7 @@ static void orientations_turn_the_result(void **state)
             j.x.first = j.y.first = 0;
             j.x.count = j.x.out;
             j.y.count = j.y.out;
-            uint8_t *upright = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
+            uint8_t *upright = run(&d, &value, MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
 
             const mri_rect r = mri_orient_rect((mri_rect){j.x.start, j.y.start, j.x.size, j.y.size},
                                                (uint32_t)orientation, stored_w, stored_h);
@@ -401,7 +402,7 @@ static void orientations_turn_the_result(void **state)
             if (memcmp(upright, turned, job_bytes(&j)) != 0)
                 fail_msg("orientation %d, job %d", orientation, n);
             j.flip = true;
-            uint8_t *flipped = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
+            uint8_t *flipped = run(&d, &value, MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
             for (uint32_t row = 0; row < j.y.count; row++)
                 for (uint32_t k = 0; k < j.x.count; k++)
                     assert_memory_equal(flipped + (row * j.x.count + k) * j.channels,
@@ -439,8 +440,8 @@ static void what_is_odd_at_the_end_is_left_to_libjpeg(void **state)
 
     mri_decoder d = {0};
     const job j = whole_job(75, 51, 3);
-    uint8_t *a = run(&d, &value, MR_PIXELS_OWN, &j, MRI_WAY_ROAD),
-            *b = run(&d, &other, MR_PIXELS_OWN, &j, MRI_WAY_ROAD);
+    uint8_t *a = run(&d, &value, MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH),
+            *b = run(&d, &other, MR_PIXELS_OWN, &j, MRI_DECODE_PIXEL_PATH);
     assert_memory_equal(a, b, job_bytes(&j));
     assert_non_null(d.libjpeg); /* it was asked */
     free(a);
@@ -450,7 +451,7 @@ static void what_is_odd_at_the_end_is_left_to_libjpeg(void **state)
     mri_decoder_free(&d);
 }
 
-static void no_memory_is_told_and_survived(void **state)
+static void no_memory_is_reported_and_survived(void **state)
 {
     (void)state;
     size_t bytes;
@@ -488,7 +489,7 @@ int main(void)
         cmocka_unit_test(flip_is_the_mirror_image),
         cmocka_unit_test(orientations_turn_the_result),
         cmocka_unit_test(what_is_odd_at_the_end_is_left_to_libjpeg),
-        cmocka_unit_test(no_memory_is_told_and_survived),
+        cmocka_unit_test(no_memory_is_reported_and_survived),
     };
     return mrt_run(tests);
 }

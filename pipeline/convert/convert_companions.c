@@ -1,5 +1,5 @@
-/* pipeline/convert/convert_beside.c: boxes and masks go where a conversion took their picture: cut, resized,
- * turned upright. See convert.h.
+/* pipeline/convert/convert_companions.c: boxes and masks go where a conversion took their picture: cut,
+ * resized, turned upright. See convert.h.
  *
  *   boxes        by mr_field_role(): the corners anew, what lies outside dropped; other columns as they were
  *   box_labels   those of the boxes that are left
@@ -43,9 +43,9 @@ void mri_convert_open_shapes(mri_convert_plan *plan)
 static uint8_t *room_for(mri_convert_item *item, uint32_t field, size_t bytes)
 {
     uint8_t *data = malloc(bytes ? bytes : 1);
-    free(item->beside[field]);
-    item->beside[field] = data;
-    item->beside_bytes += bytes + 1; /* also that there is one */
+    free(item->companions[field]);
+    item->companions[field] = data;
+    item->companion_bytes += bytes + 1; /* also that there is one */
     return data;
 }
 
@@ -118,14 +118,14 @@ static int mask_as_png(following *f, uint32_t field, mr_value *v, mr_error *err)
 {
     const mri_geometry *g = &f->item->geometry;
     const mr_image image = {
-        .width = g->out_w, .height = g->out_h, .channels = 1, .pixels = f->item->beside[field]};
+        .width = g->out_w, .height = g->out_h, .channels = 1, .pixels = f->item->companions[field]};
     void *data;
     size_t bytes;
     const int rc = mr_image_encode_png(&image, &data, &bytes, err);
     if (rc != MR_OK) return rc;
-    free(f->item->beside[field]);
-    f->item->beside[field] = data;
-    f->item->beside_bytes += bytes;
+    free(f->item->companions[field]);
+    f->item->companions[field] = data;
+    f->item->companion_bytes += bytes;
     v->data = data;
     v->bytes = bytes;
     return MR_OK;
@@ -179,11 +179,10 @@ static int in_field(const mri_convert_plan *plan, uint32_t k, int rc, mr_error *
         plan->fields[k].name, (int)(sizeof text - MR_MAX_NAME - 112), text);
 }
 
-int mri_convert_beside(const mri_convert_plan *plan, mri_convert_item *item)
+int mri_convert_companions(const mri_convert_plan *plan, mri_convert_item *item)
 {
-    static const mr_role in_order[] = {MR_ROLE_BOXES, MR_ROLE_BOX_VALUES, MR_ROLE_MASK}; /* values need to
-                                                                                            know which boxes
-                                                                                            are left */
+    /* values need to know which boxes are left */
+    static const mr_role in_order[] = {MR_ROLE_BOXES, MR_ROLE_BOX_VALUES, MR_ROLE_MASK};
     following f = {.item = item};
     int rc = MR_OK;
     for (size_t r = 0; r < MRI_ARRAY_COUNT(in_order) && moves(&item->geometry); r++)

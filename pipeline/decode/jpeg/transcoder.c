@@ -1,9 +1,9 @@
-/* pipeline/decode/jpeg/whole.c: see whole.h.
+/* pipeline/decode/jpeg/transcoder.c: see transcoder.h.
  *
  *   JPEG ──► our entropy decoder ──────────────────┐
  *     └────► where that says MR_EUNSUPPORTED:      ├──► blocks of the whole picture ──► payload
  *            libjpeg, all scans in memory ─────────┘    or of one row of MCUs at a time, to see that they are there */
-#include "pipeline/decode/jpeg/whole.h"
+#include "pipeline/decode/jpeg/transcoder.h"
 
 #include "base/util.h"
 #include "formats/image/coef.h"
@@ -14,7 +14,7 @@
 
 #define KEEP_BYTES ((size_t)16 << 20)
 
-struct mri_whole {
+struct mri_transcoder {
     mri_entropy *entropy;
     mri_libjpeg *libjpeg;
     uint8_t *blocks; /* 64-byte aligned */
@@ -23,22 +23,22 @@ struct mri_whole {
     size_t last_bytes;
 };
 
-int mri_whole_create(mri_whole **out)
+int mri_transcoder_create(mri_transcoder **out)
 {
     *out = NULL;
-    mri_whole *w = calloc(1, sizeof *w);
+    mri_transcoder *w = calloc(1, sizeof *w);
     if (!w) return MR_ENOMEM;
     int rc = mri_entropy_create(&w->entropy);
     if (rc == MR_OK) rc = mri_libjpeg_create(&w->libjpeg);
     if (rc) {
-        mri_whole_destroy(w);
+        mri_transcoder_destroy(w);
         return rc;
     }
     *out = w;
     return MR_OK;
 }
 
-void mri_whole_destroy(mri_whole *w)
+void mri_transcoder_destroy(mri_transcoder *w)
 {
     if (!w) return;
     mri_entropy_destroy(w->entropy);
@@ -48,7 +48,7 @@ void mri_whole_destroy(mri_whole *w)
     free(w);
 }
 
-static void give_back(mri_whole *w)
+static void give_back(mri_transcoder *w)
 {
     mri_libjpeg_close(w->libjpeg);
     if (w->blocks_bytes <= KEEP_BYTES) return;
@@ -66,7 +66,7 @@ typedef struct blocks {
     bool whole; /* else one row of MCUs, written again and again */
 } blocks;
 
-static int room_for(mri_whole *w, size_t block_count, size_t last_count, mr_error *err)
+static int room_for(mri_transcoder *w, size_t block_count, size_t last_count, mr_error *err)
 {
     const size_t bytes = block_count * sizeof(int16_t[MRI_JPEG_BLOCK]);
     if (bytes > w->blocks_bytes) {
@@ -83,7 +83,7 @@ static int room_for(mri_whole *w, size_t block_count, size_t last_count, mr_erro
     return mr_error_set(err, MR_ENOMEM, "no memory for %zu blocks of coefficients", block_count);
 }
 
-static int blocks_make(mri_whole *w, const mri_jpeg_frame *f, bool whole, uint64_t max_pixels, blocks *b,
+static int blocks_make(mri_transcoder *w, const mri_jpeg_frame *f, bool whole, uint64_t max_pixels, blocks *b,
                        mr_error *err)
 {
     uint64_t count = 0, last = 0, at[MRI_JPEG_MAX_COMPONENTS] = {0};
@@ -133,7 +133,7 @@ static int check_limit(const void *jpeg, size_t bytes, const mr_decode_config *c
     return mri_check_pixels(h.width, h.height, cfg->max_pixels, err);
 }
 
-static int by_entropy(mri_whole *w, const mr_value *jpeg, bool whole, const mr_decode_config *cfg,
+static int by_entropy(mri_transcoder *w, const mr_value *jpeg, bool whole, const mr_decode_config *cfg,
                       const mri_jpeg_frame **f, blocks *b, mr_error *err)
 {
     int rc = mri_entropy_open(w->entropy, jpeg->data, jpeg->bytes, NULL, 0, f, err);
@@ -147,7 +147,7 @@ static int by_entropy(mri_whole *w, const mr_value *jpeg, bool whole, const mr_d
     return rc ? rc : mri_entropy_end(w->entropy, err);
 }
 
-static int by_libjpeg(mri_whole *w, const mr_value *jpeg, const mr_decode_config *cfg,
+static int by_libjpeg(mri_transcoder *w, const mr_value *jpeg, const mr_decode_config *cfg,
                       const mri_jpeg_frame **f, blocks *b, mr_error *err)
 {
     int rc = mri_libjpeg_open(w->libjpeg, jpeg->data, jpeg->bytes, cfg->max_pixels, cfg->max_scans, f, err);
@@ -164,7 +164,7 @@ static int by_libjpeg(mri_whole *w, const mr_value *jpeg, const mr_decode_config
 
 /* Entry points have one form for each picture and gap, so those made anew are the same or the old ones are
  * wrong. Making them decodes the picture. */
-static int check_entries(mri_whole *w, const mr_value *value, mr_error *err)
+static int check_entries(mri_transcoder *w, const mr_value *value, mr_error *err)
 {
     void *made = NULL;
     size_t bytes = 0;
@@ -179,7 +179,7 @@ static int check_entries(mri_whole *w, const mr_value *value, mr_error *err)
     return rc;
 }
 
-static int check_jpeg(mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
+static int check_jpeg(mri_transcoder *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
     const mri_jpeg_frame *f;
     blocks b;
@@ -195,7 +195,7 @@ static int open_payload(mri_coef *c, const void *payload, size_t bytes, const mr
     return rc ? rc : mri_check_pixels(c->frame.width, c->frame.height, cfg->max_pixels, err);
 }
 
-static int check_coef(mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
+static int check_coef(mri_transcoder *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
     mri_coef c;
     blocks b;
@@ -209,7 +209,7 @@ static int check_coef(mri_whole *w, const mr_value *value, const mr_decode_confi
     return rc;
 }
 
-int mri_whole_check(mri_whole *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
+int mri_transcoder_check(mri_transcoder *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
     const int rc =
         value->type == MR_TYPE_COEF ? check_coef(w, value, cfg, err) : check_jpeg(w, value, cfg, err);
@@ -246,8 +246,8 @@ static int pack(const mri_jpeg_frame *f, const blocks *b, void **out, size_t *by
     return mri_coef_pack(f, coef, out, bytes, err);
 }
 
-int mri_whole_pack(mri_whole *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg, void **out,
-                   size_t *out_bytes, mr_error *err)
+int mri_transcoder_pack(mri_transcoder *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg,
+                        void **out, size_t *out_bytes, mr_error *err)
 {
     const mr_value value = {.type = MR_TYPE_JPEG, .data = jpeg, .bytes = bytes};
     const mri_jpeg_frame *f;
@@ -282,8 +282,8 @@ static int unpacked_row(void *context, uint32_t component, uint32_t y, int16_t (
     return rc;
 }
 
-int mri_whole_unpack(mri_whole *w, const void *payload, size_t bytes, const mr_decode_config *cfg, void **out,
-                     size_t *out_bytes, mr_error *err)
+int mri_transcoder_unpack(mri_transcoder *w, const void *payload, size_t bytes, const mr_decode_config *cfg,
+                          void **out, size_t *out_bytes, mr_error *err)
 {
     mri_coef c;
     blocks b;
@@ -302,8 +302,8 @@ int mri_whole_unpack(mri_whole *w, const void *payload, size_t bytes, const mr_d
 
 /* ---- JPEGs that stay JPEGs ---- */
 
-int mri_whole_entries(mri_whole *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg, void **out,
-                      size_t *out_bytes, mr_error *err)
+int mri_transcoder_entries(mri_transcoder *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg,
+                           void **out, size_t *out_bytes, mr_error *err)
 {
     *out = NULL;
     *out_bytes = 0;
@@ -311,8 +311,8 @@ int mri_whole_entries(mri_whole *w, const void *jpeg, size_t bytes, const mr_dec
     return rc ? rc : mri_jpeg_entries_build(w->entropy, jpeg, bytes, out, out_bytes, err);
 }
 
-int mri_whole_transcode(mri_whole *w, const void *jpeg, size_t bytes, const mr_decode_config *cfg, void **out,
-                        size_t *out_bytes, mr_error *err)
+int mri_transcoder_make_sequential(mri_transcoder *w, const void *jpeg, size_t bytes,
+                                   const mr_decode_config *cfg, void **out, size_t *out_bytes, mr_error *err)
 {
     return mri_libjpeg_transcode(w->libjpeg, jpeg, bytes, cfg->max_pixels, cfg->max_scans, out, out_bytes,
                                  err);

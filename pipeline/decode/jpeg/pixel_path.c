@@ -1,10 +1,10 @@
-/* pipeline/decode/jpeg/road.c: see road.h.
+/* pipeline/decode/jpeg/pixel_path.c: see pixel_path.h.
  *
  * A component is wanted when its samples matter to the result: of YCbCr only Y when gray is asked for. For
  * each wanted one the axes are brought to its own grid, their support tells which blocks matter, and those
  * become a plane that begins on a block border. Results are made in bands of rows, so that between the planes
  * and the result nothing is large. */
-#include "pipeline/decode/jpeg/road.h"
+#include "pipeline/decode/jpeg/pixel_path.h"
 
 #include "pipeline/decode/jpeg/idct.h"
 
@@ -17,18 +17,18 @@ struct plane {
     size_t stride;
 };
 
-struct mri_road {
+struct mri_pixel_path {
     struct plane plane[3];
     mri_buffer band; /* resampled planes of one band */
 };
 
-int mri_road_create(mri_road **out)
+int mri_pixel_path_create(mri_pixel_path **out)
 {
     *out = calloc(1, sizeof **out);
     return *out ? MR_OK : MR_ENOMEM;
 }
 
-void mri_road_destroy(mri_road *r)
+void mri_pixel_path_destroy(mri_pixel_path *r)
 {
     if (!r) return;
     for (int c = 0; c < 3; c++) {
@@ -40,17 +40,17 @@ void mri_road_destroy(mri_road *r)
     free(r);
 }
 
-uint64_t mri_road_bound_bytes(uint64_t pixels, uint64_t width, uint64_t out)
+uint64_t mri_pixel_path_bound_bytes(uint64_t pixels, uint64_t width, uint64_t out)
 {
     /* planes: whole blocks, so up to 7 more on each side, and 31 more rows and columns where an MCU is 4 x 4
      * blocks; coefficients: 4 rows of blocks of each component */
     const uint64_t columns = width + 32,
                    samples = pixels + 32 * columns + 32 * (pixels / (width ? width : 1) + 32);
     const uint64_t coefficients = 4 * (columns / 8 + 1) * (2 * MRI_JPEG_BLOCK + 1);
-    return sizeof(mri_road) + 3 * (samples + coefficients + mri_max_u64(BAND_PIXELS, out));
+    return sizeof(mri_pixel_path) + 3 * (samples + coefficients + mri_max_u64(BAND_PIXELS, out));
 }
 
-bool mri_road_takes(const mri_jpeg_frame *f)
+bool mri_pixel_path_supports(const mri_jpeg_frame *f)
 {
     if (f->component_count == 1) return true;
     return f->component_count == 3 && (f->colour == MRI_JPEG_YCC || f->colour == MRI_JPEG_RGB);
@@ -101,7 +101,7 @@ static void transform(struct plane *p, const mri_jpeg_component *k, uint32_t mcu
                      pitch, p->samples.data + (size_t)(y - p->window.y0) * 8 * p->stride, p->stride);
 }
 
-static int make_planes(mri_road *r, const mri_coefficients *from, uint32_t wanted, mr_error *err)
+static int make_planes(mri_pixel_path *r, const mri_coefficients *from, uint32_t wanted, mr_error *err)
 {
     const mri_jpeg_frame *f = from->frame;
     mri_block_window window[MRI_JPEG_MAX_COMPONENTS] = {{0}};
@@ -140,7 +140,7 @@ static bool same_grid(const mri_jpeg_component *a, const mri_jpeg_component *b)
 
 /* Rows [first, first + count) of the wanted ones of plane c. The plan is left as it is when plane c - 1 had
  * the same grid. */
-static int resample_plane(mri_road *r, mri_resample_plan *plan, const mri_jpeg_frame *f, uint32_t c,
+static int resample_plane(mri_pixel_path *r, mri_resample_plan *plan, const mri_jpeg_frame *f, uint32_t c,
                           const struct band *b, uint8_t *dst, size_t dst_stride)
 {
     const struct plane *p = &r->plane[c];
@@ -168,8 +168,8 @@ static void finish_row(const mri_jpeg_frame *f, uint32_t channels, const uint8_t
         for (size_t k = 0; k < count; k++) dst[k] = mri_gray(plane[0][k], plane[1][k], plane[2][k]);
 }
 
-static int make_band(mri_road *r, mri_resample_plan *plan, const mri_jpeg_frame *f, const struct band *b,
-                     uint8_t *dst, size_t dst_stride)
+static int make_band(mri_pixel_path *r, mri_resample_plan *plan, const mri_jpeg_frame *f,
+                     const struct band *b, uint8_t *dst, size_t dst_stride)
 {
     if (b->wanted == 1 && b->channels == 1) return resample_plane(r, plan, f, 0, b, dst, dst_stride);
     const size_t plane_bytes = (size_t)b->width * b->rows;
@@ -188,9 +188,9 @@ static int make_band(mri_road *r, mri_resample_plan *plan, const mri_jpeg_frame 
     return MR_OK;
 }
 
-int mri_road_run(mri_road *r, mri_resample_plan *plan, const mri_coefficients *from, const mri_axis *x,
-                 const mri_axis *y, mri_filter filter, bool flip, uint32_t channels, uint8_t *dst,
-                 size_t dst_stride, mr_error *err)
+int mri_pixel_path_run(mri_pixel_path *r, mri_resample_plan *plan, const mri_coefficients *from,
+                       const mri_axis *x, const mri_axis *y, mri_filter filter, bool flip, uint32_t channels,
+                       uint8_t *dst, size_t dst_stride, mr_error *err)
 {
     const mri_jpeg_frame *f = from->frame;
     const uint32_t wanted = f->component_count == 1 || (channels == 1 && f->colour == MRI_JPEG_YCC) ? 1 : 3;

@@ -1,4 +1,4 @@
-/* pipeline/convert/convert_place.c: what a conversion writes is never what it reads, nor inside of it. See
+/* pipeline/convert/convert_target.c: what a conversion writes is never what it reads, nor inside of it. See
  * convert.h. */
 #include <stdio.h>
 #include <sys/stat.h>
@@ -61,11 +61,11 @@ int mri_convert_check_folder(const mri_convert_plan *plan, const char *dst, mr_e
 int mri_convert_check_file(const mri_convert_plan *plan, const char *path, mr_error *err)
 {
     const size_t len = strlen(path);
-    char *aside = malloc(len + 6);
-    if (!aside) return no_memory(err);
-    snprintf(aside, len + 6, "%s.part", path);
+    char *part_path = malloc(len + 6);
+    if (!part_path) return no_memory(err);
+    snprintf(part_path, len + 6, "%s.part", path);
     int rc = mri_convert_check_input(plan, path, err);
-    if (rc == MR_OK) rc = mri_convert_check_input(plan, aside, err);
-    free(aside);
+    if (rc == MR_OK) rc = mri_convert_check_input(plan, part_path, err);
+    free(part_path);
     return rc;
 }
