@@ -9,27 +9,30 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/millrace-abi-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 failures=0
 
-# expect STATUS NAME HEADER SED: with this edit of a header the check ends so.
+# expect STATUS PART NAME HEADER SED: with this edit of a header that part of the check ends so.
 expect() {
     rm -rf "$work/millrace"
     for room in base formats kernels pipeline train; do cp -r "$root/$room/include/millrace" "$work/"; done
-    sed -i "$4" "$work/millrace/$3"
-    ! diff -rq "$work/millrace/$3" "$(ls "$root"/*/include/millrace/"$3")" >/dev/null || [ "$2" = nothing ] || { echo "FAILED: $2: the edit changes nothing"; failures=1; }
+    sed -i "$5" "$work/millrace/$4"
+    ! diff -rq "$work/millrace/$4" "$(ls "$root"/*/include/millrace/"$4")" >/dev/null || [ "$3" = nothing ] ||
+        { echo "FAILED: $3: the edit changes nothing"; failures=1; }
     status=0
-    "$root/tools/scripts/check_abi.sh" "$build" --headers "$work" >"$work/out" 2>&1 || status=$?
-    [ "$status" -eq "$1" ] || { echo "FAILED: $2: expected status $1, found $status"; cat "$work/out"; failures=1; }
+    # shellcheck disable=SC2086 # a list of parts
+    "$root/tools/scripts/check_abi.sh" "$build" --headers "$work" $2 >"$work/out" 2>&1 || status=$?
+    [ "$status" -eq "$1" ] || { echo "FAILED: $3: expected status $1, found $status"; cat "$work/out"; failures=1; }
 }
 
-expect 0 nothing base.h ''
-expect 0 "settings grow at their end" pipeline.h 's/^} mr_loader_config;/    uint64_t another;\n} mr_loader_config;/'
-expect 0 "a result grows at its end" pipeline.h 's/^} mr_batch;/    uint64_t another;\n} mr_batch;/'
-expect 0 "another function" base.h 's/^MR_API const char \*mr_version(void);/&\nMR_API int mr_another(void);/'
-expect 1 "a member in the middle of settings" pipeline.h 's/^    mr_order order;$/    uint64_t another;\n&/'
-expect 1 "a member of another type" pipeline.h 's/^    uint32_t prefetch;/    uint64_t prefetch;/'
-expect 1 "a value that grows" base.h 's/^} mr_error;/    int another;\n} mr_error;/'
-expect 1 "an argument of another type" formats.h 's/mr_crc32c(uint32_t crc/mr_crc32c(uint64_t crc/'
-expect 1 "a function that is gone" formats.h 's/^MR_API uint32_t mr_crc32c/MR_API uint32_t mr_crc32d/'
-expect 1 "a code with another number" base.h 's/MR_SPLIT_TEST = 2/&/; s/^    MR_EEND = -1,/    MR_EEND = -31,/'
-expect 1 "an enumeration with other numbers" pipeline.h 's/MR_TAIL_KEEP = 0/MR_TAIL_NONE = 0, MR_TAIL_KEEP = 1/'
-expect 1 "a header that is not C++" base.h 's/^#endif$/&\nstatic inline int mr_new(void) { int class = 0; return class; }/'
+expect 0 "headers symbols numbers types caller" nothing base.h ''
+expect 0 "headers types" "settings grow at their end" pipeline.h 's/^} mr_loader_config;/    uint64_t another;\n} mr_loader_config;/'
+expect 0 "headers types" "a result grows at its end" pipeline.h 's/^} mr_batch;/    uint64_t another;\n} mr_batch;/'
+expect 0 types "another function" base.h 's/^MR_API const char \*mr_version(void);/&\nMR_API int mr_another(void);/'
+expect 1 types "a member in the middle of settings" pipeline.h 's/^    mr_order order;$/    uint64_t another;\n&/'
+expect 1 types "a member of another type" pipeline.h 's/^    uint32_t prefetch;/    uint64_t prefetch;/'
+expect 1 types "a member less" pipeline.h '/^    const uint64_t \*ids;/d'
+expect 1 types "a value that grows" base.h 's/^} mr_error;/    int another;\n} mr_error;/'
+expect 1 types "an argument of another type" formats.h 's/mr_crc32c(uint32_t crc/mr_crc32c(uint64_t crc/'
+expect 1 types "a function that is gone" formats.h 's/^MR_API uint32_t mr_crc32c/MR_API uint32_t mr_crc32d/'
+expect 1 numbers "a code with another number" base.h 's/MR_SPLIT_TEST = 2/&/; s/^    MR_EEND = -1,/    MR_EEND = -31,/'
+expect 1 numbers "an enumeration with other numbers" pipeline.h 's/MR_TAIL_KEEP = 0/MR_TAIL_NONE = 0, MR_TAIL_KEEP = 1/'
+expect 1 headers "a header that is not C++" base.h 's/^#endif$/&\nstatic inline int mr_new(void) { int class = 0; return class; }/'
 exit $failures
