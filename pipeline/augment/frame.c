@@ -99,7 +99,8 @@ int mri_frame_window(mri_frame *f, uint32_t next, int64_t x, int64_t y, uint32_t
         mri_rect part;
         cut(x, width, f->full_w, &part.x, &part.width);
         cut(y, height, f->full_h, &part.y, &part.height);
-        if (part.width == width && part.height == height && f->picture->decode_method == MRI_DECODE_PIXEL_PATH) {
+        if (part.width == width && part.height == height &&
+            f->picture->decode_method == MRI_DECODE_PIXEL_PATH) {
             /* nothing outside: straight there */
             const mri_axis ax = mri_axis_window(f->full_w, part.x, width),
                            ay = mri_axis_window(f->full_h, part.y, height);

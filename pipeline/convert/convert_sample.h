@@ -24,9 +24,9 @@ typedef struct mri_convert_item {
     void *entries; /* entry points of a JPEG, malloc'd, or NULL */
     size_t entries_bytes;
     mri_geometry geometry; /* of the picture to be written in that which was read; sides 0: it is the same */
-    void *companions[MR_MAX_FIELDS]; /* values of other fields that were made anew, malloc'd for this sample, or
-                                    NULL */
-    size_t companion_bytes;      /* of all of them */
+    /* values of other fields that were made anew, malloc'd for this sample, or NULL; bytes of all of them */
+    void *companions[MR_MAX_FIELDS];
+    size_t companion_bytes;
 } mri_convert_item;
 
 /* item->source_index in, everything else out. */

@@ -134,39 +134,32 @@ CUresult emu_told(const char *call, CUresult code)
     X(CUDA_ERROR_OUT_OF_MEMORY, "out of memory")                                                             \
     X(CUDA_ERROR_NOT_INITIALIZED, "initialization error")                                                    \
     X(CUDA_ERROR_NO_DEVICE, "no CUDA-capable device is detected")                                            \
-    X(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal") X(CUDA_ERROR_INVALID_IMAGE,                       \
-                                                             "device kernel image is invalid")               \
-        X(CUDA_ERROR_INVALID_CONTEXT, "invalid device context") X(                                           \
-            CUDA_ERROR_DEVICE_UNAVAILABLE, "device is unavailable") X(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH,     \
-                                                                      "driver and libraries do not match")   \
-            X(CUDA_ERROR_NO_BINARY_FOR_GPU, "no kernel image for this device") X(                            \
-                CUDA_ERROR_INVALID_HANDLE, "invalid resource handle") X(CUDA_ERROR_ILLEGAL_STATE,            \
-                                                                        "operation not legal in this state") \
-                X(CUDA_ERROR_NOT_FOUND, "named symbol not found") X(                                         \
-                    CUDA_ERROR_NOT_READY, "device not ready") X(CUDA_ERROR_ILLEGAL_ADDRESS,                  \
-                                                                "an illegal memory access was encountered")  \
-                    X(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many resources requested for launch") X(      \
-                        CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out") X(CUDA_ERROR_LAUNCH_FAILED,       \
-                                                                             "launch failed")                \
-                        X(CUDA_ERROR_CONTEXT_IS_DESTROYED,                                                   \
-                          "context is destroyed") X(CUDA_ERROR_NOT_PERMITTED, "operation not permitted")     \
-                            X(CUDA_ERROR_NOT_SUPPORTED, "operation not supported") X(                        \
-                                CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,                                       \
-                                "operation not permitted when stream is capturing")                          \
-                                X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,                                     \
-                                  "operation failed due to a previous error during capture")                 \
-                                    X(CUDA_ERROR_STREAM_CAPTURE_MERGE, "operation would merge two captures") \
-                                        X(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED,                               \
-                                          "capture was not initiated in this stream")                        \
-                                            X(CUDA_ERROR_STREAM_CAPTURE_UNJOINED,                            \
-                                              "capturing stream has unjoined work")                          \
-                                                X(CUDA_ERROR_STREAM_CAPTURE_ISOLATION,                       \
-                                                  "dependency created on uncaptured work in another stream") \
-                                                    X(CUDA_ERROR_CAPTURED_EVENT,                             \
-                                                      "event last recorded in a capturing stream")           \
-                                                        X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD,            \
-                                                          "capture ended in another thread")                 \
-                                                            X(CUDA_ERROR_UNKNOWN, "unknown error")
+    X(CUDA_ERROR_INVALID_DEVICE, "invalid device ordinal")                                                   \
+    X(CUDA_ERROR_INVALID_IMAGE, "device kernel image is invalid")                                            \
+    X(CUDA_ERROR_INVALID_CONTEXT, "invalid device context")                                                  \
+    X(CUDA_ERROR_DEVICE_UNAVAILABLE, "device is unavailable")                                                \
+    X(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "driver and libraries do not match")                                \
+    X(CUDA_ERROR_NO_BINARY_FOR_GPU, "no kernel image for this device")                                       \
+    X(CUDA_ERROR_INVALID_HANDLE, "invalid resource handle")                                                  \
+    X(CUDA_ERROR_ILLEGAL_STATE, "operation not legal in this state")                                         \
+    X(CUDA_ERROR_NOT_FOUND, "named symbol not found")                                                        \
+    X(CUDA_ERROR_NOT_READY, "device not ready")                                                              \
+    X(CUDA_ERROR_ILLEGAL_ADDRESS, "an illegal memory access was encountered")                                \
+    X(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "too many resources requested for launch")                         \
+    X(CUDA_ERROR_LAUNCH_TIMEOUT, "the launch timed out")                                                     \
+    X(CUDA_ERROR_LAUNCH_FAILED, "launch failed")                                                             \
+    X(CUDA_ERROR_CONTEXT_IS_DESTROYED, "context is destroyed")                                               \
+    X(CUDA_ERROR_NOT_PERMITTED, "operation not permitted")                                                   \
+    X(CUDA_ERROR_NOT_SUPPORTED, "operation not supported")                                                   \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "operation not permitted when stream is capturing")             \
+    X(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "operation failed due to a previous error during capture")      \
+    X(CUDA_ERROR_STREAM_CAPTURE_MERGE, "operation would merge two captures")                                 \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "capture was not initiated in this stream")                       \
+    X(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "capturing stream has unjoined work")                              \
+    X(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "dependency created on uncaptured work in another stream")        \
+    X(CUDA_ERROR_CAPTURED_EVENT, "event last recorded in a capturing stream")                                \
+    X(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, "capture ended in another thread")                             \
+    X(CUDA_ERROR_UNKNOWN, "unknown error")
 
 static const struct {
     CUresult code;

@@ -21,11 +21,28 @@
     X(activate_backward)                                                                                     \
     X(bias_activate)                                                                                         \
     X(bias_backward)                                                                                         \
-    X(bias_finish) X(input) X(one_hot) X(max_pool) X(max_pool_backward) X(average_pool)                      \
-        X(average_pool_backward) X(batchnorm_statistics) X(batchnorm_finish) X(batchnorm_running)            \
-            X(batchnorm_apply) X(batchnorm_sums) X(batchnorm_gradients) X(batchnorm_dx) X(dropout)           \
-                X(dropout_backward) X(loss) X(loss_sum) X(loss_backward) X(update_check) X(update)           \
-                    X(update_end)
+    X(bias_finish)                                                                                           \
+    X(input)                                                                                                 \
+    X(one_hot)                                                                                               \
+    X(max_pool)                                                                                              \
+    X(max_pool_backward)                                                                                     \
+    X(average_pool)                                                                                          \
+    X(average_pool_backward)                                                                                 \
+    X(batchnorm_statistics)                                                                                  \
+    X(batchnorm_finish)                                                                                      \
+    X(batchnorm_running)                                                                                     \
+    X(batchnorm_apply)                                                                                       \
+    X(batchnorm_sums)                                                                                        \
+    X(batchnorm_gradients)                                                                                   \
+    X(batchnorm_dx)                                                                                          \
+    X(dropout)                                                                                               \
+    X(dropout_backward)                                                                                      \
+    X(loss)                                                                                                  \
+    X(loss_sum)                                                                                              \
+    X(loss_backward)                                                                                         \
+    X(update_check)                                                                                          \
+    X(update)                                                                                                \
+    X(update_end)
 
 #define MRK_THREADS    256u /* of a block, where nothing else is said */
 #define MRK_PACK_BYTES 16u

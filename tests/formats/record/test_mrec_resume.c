@@ -96,14 +96,12 @@ static void garbage_tails(void **state)
     for (size_t cut = prefix, n = 0; cut <= w.data_end; cut += 211, n++) {
         memcpy(buf, part, cut);
         const size_t tail = 1 + n * 97 % 8000;
-        if (n % 3 == 0) memset(buf + cut, 0, tail); /* blocks a crash left without data */
+        const size_t old = tail < w.data_end - prefix ? tail : w.data_end - prefix;
+        /* blocks that a crash left without data, noise, old records */
+        if (n % 3 == 0) memset(buf + cut, 0, tail);
         else if (n % 3 == 1) mrt_noise(buf + cut, tail, n);
-        else
-            memcpy(buf + cut, part + prefix, tail < w.data_end - prefix ? tail : w.data_end - prefix); /* old
-                                                                                                          records
-                                                                                                        */
-        mrt_write_file(mrt_path("tail.mrec.part"), buf,
-                       cut + (n % 3 == 2 && tail > w.data_end - prefix ? w.data_end - prefix : tail));
+        else memcpy(buf + cut, part + prefix, old);
+        mrt_write_file(mrt_path("tail.mrec.part"), buf, cut + (n % 3 == 2 ? old : tail));
         resume_and_compare(&w, "tail.mrec", 0, 0);
     }
     free(buf);

@@ -1,5 +1,6 @@
-/* pixel_path: a JPEG's pixels come out the same wherever its coefficients come from and whatever the instruction
- * set, and close to libjpeg's; parts, boxes, flips and orientations mean what they mean for any picture. */
+/* pixel_path: a JPEG's pixels come out the same wherever its coefficients come from and whatever the
+ * instruction set, and close to libjpeg's; parts, boxes, flips and orientations mean what they mean for any
+ * picture. */
 #include <stdio.h>
 
 #include <jpeglib.h>
