@@ -1,7 +1,8 @@
 /* base/ranges.h: what a thread is doing, for a profiler that listens (NVTX: Nsight Systems, Nsight Compute).
  *
- *   reader    read                                stager   stage ─ copy
- *   worker    decode ─ parse, augment             trainer  wait, step ─ forward, backward, update, exchange; evaluate, checkpoint
+ *   reader    read                          stager    stage ─ copy
+ *   worker    decode ─ parse, augment       trainer   wait, evaluate, checkpoint,
+ *                                                     step ─ forward, backward, update, exchange
  *
  * A range is open on its thread from mri_range_begin() to the mri_range_end() that closes it; ranges nest,
  * and every way out of a function closes what the function opened. Names are few and fixed: they are

@@ -1,8 +1,8 @@
 /* train/fit.c: the training loop: batches from a loader, epochs, evaluation, early stopping, checkpoints,
  * reports.
  *
- *   ┌─► next batch ─► step ─► give back ─┬─► last of its epoch: report, evaluate, save ─┬─► early stop? ─► done
- *   └────────────────────────────────────┴──────────────────────────────────────────────┘
+ *   ┌─► next batch ─► step ─► release ─┬─► last of its epoch: report, evaluate, save ─┬─► early stop? ─► done
+ *   └──────────────────────────────────┴──────────────────────────────────────────────┘
  *
  * Error, stop and normal end leave through finish(): what was trained is saved there when it was not yet. The
  * position kept (epoch, step) is always that of the first batch not trained on, which is what a checkpoint

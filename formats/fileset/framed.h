@@ -8,9 +8,9 @@
  * rebuilt otherwise; a damaged index is not an error. It is written to a part file and renamed. A packed file
  * is unpacked once per run, into an unnamed file (gunzip.h); its index holds offsets of the unpacked bytes.
  *
- *   scan(file) ──► add(offset, bytes, label) ...     formats bring scan(); it must tell the first thing that is wrong with the
- *                                                    framing, with file and offset, and may not guess where
- *                                                    the next sample is */
+ *   scan(file) ──► add(offset, bytes, label) ...     formats bring scan(); it must report the first error in
+ *                                                    the framing, with file and offset, and may not guess
+ *                                                    where the next sample is */
 #ifndef MRI_FRAMED_H
 #define MRI_FRAMED_H
 

@@ -1,7 +1,8 @@
 /* formats/recordio/source_recordio.c: MXNet's RecordIO files as a data set (recordio.h has the framing).
  *
- *   open:   .idx and .lst that belong together ─► extents and labels, after a look at some records  ┐
- *           else the headers of all records    ─► extents and labels, compared with .idx and .lst   ┴► framed.h keeps the index
+ *   open:   .idx and .lst that belong together ─► extents and labels, after a look at some records ─┐
+ *           else the headers of all records ────► extents and labels, compared with .idx and .lst ──┴─┐
+ *                                                                   framed.h keeps the index ◄────────┘
  *   parse:  extent (all parts of one record) ─► joined when it has several ─► label, packed labels, picture
  *
  * Labels come from the records; a list beside them is only compared. Data that holds the magic number is

@@ -8,9 +8,11 @@
  * (remote_store.h). A range may be read from there while a *request* holds it: mri_block_request_start() has
  * the missing blocks fetched and pins them, mri_block_request_end() unpins them.
  *
- *   want ──► [queue: is there room?] ──► blocks pinned ──► on disk, not yet used in this run ──► checksum compared ──┐
- *                      ▲                        └────────► missing ──► fetched, many ranges in flight ───────────────┴──► arrived()
- *             unpinned blocks, oldest use first, are dropped to make room
+ *   want ──► [queue: is there room?] ──► blocks pinned ─┬─► on disk, not yet used in this run: ─┐
+ *                      ▲                                │   checksum compared                   ├─► arrived()
+ *                      │                                └─► missing: fetched, many ranges ──────┘
+ *             unpinned blocks, oldest use                   in flight
+ *             first, are dropped to make room
  *
  * One thread per set of files fetches everything (remote_http.c) and compares checksums; start and end only
  * queue. Requests get their room in the order in which they were made, and all of it at once, so those that

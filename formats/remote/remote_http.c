@@ -1,8 +1,9 @@
 /* formats/remote/remote_http.c: the thread that fetches: many ranges in flight over one multi handle of
  * libcurl.
  *
- *   queued blocks ──► transfer (up to 8 neighbours, one range) ──► bytes go to the file as they come; each whole block is marked at once
- *        ▲                 │ cut, short, slow, 408, 429, 5xx: again, later, from the byte it has reached
+ *   queued blocks ──► transfer (up to 8 neighbours, one range) ──► bytes go to the file as they come;
+ *        ▲                 │                                       each whole block is marked at once
+ *        │                 │ cut, short, slow, 408, 429, 5xx: again, later, from the byte it has reached
  *        └── foreign ◄─────┴── final: the blocks' wants fail
  *
  * A transfer that moves less than 1 KiB/s for 10 s is cut. Waits between tries double from a quarter second

@@ -1,8 +1,10 @@
 /* formats/remote/remote_view.h: a data set on a web server as names that formats can open. Private.
  *
- *   http://h/d/train-00003-of-00128 ─► all 128 asked for ─► first bytes ─┬─ a record file: read as it comes (is_record)
- *                                                                        └─ anything else: fetched whole, then
- *   FOLDER/v-HASH/train-00000-of-00128 ─► FOLDER/KEY.data                   opened under the same names, with the index kept beside
+ *   http://h/d/train-00003-of-00128 ─► all 128 asked for ─► first bytes ─┬─ a record file: read as it comes
+ *                                                                        │  (is_record)
+ *                                                                        └─ anything else: fetched whole,
+ *   FOLDER/v-HASH/train-00000-of-00128 ─► FOLDER/KEY.data                   then opened under the same
+ *                                                                           names, the index kept beside
  *
  * Companion files (.idx and .lst, labels) are requested, too; it is no error when they do not exist. Errors
  * name the URL instead of the local name. */

@@ -1,7 +1,8 @@
 /* formats/storage/atomic_file.h: a file that is written under another name and renamed when it is complete.
  * Private.
  *
- *   refuse(PATH) ──► open(PART): made, locked ──► written, synced by the caller ──► take_name(PART, PATH), folder synced
+ *   refuse(PATH) ──► open(PART): made, locked ──► written, synced by the caller ──┐
+ *                                    folder synced ◄── take_name(PART, PATH) ◄────┘
  *
  * Until the end PATH does not exist, or is what it was before: there is never half a file under PATH. */
 #ifndef MRI_ATOMIC_FILE_H

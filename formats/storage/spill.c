@@ -1,6 +1,7 @@
 /* formats/storage/spill.c: see spill.h.
  *
- *   memory file ── over memory_limit ──► copied to a file without a name ── less than 1 GiB left on that disk ──► MR_ELIMIT */
+ *   memory file ── over memory_limit ──► copied to a file without a name
+ *                                           └── less than 1 GiB left on that disk ──► MR_ELIMIT */
 #include "formats/storage/spill.h"
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* pipeline/augment/geometry.c: where the picture in a batch lies in the stored one, and boxes and masks taken
  * there.
  *
- *   stored ──EXIF──► upright ──window, resample, window, ...──► result           a picture: operations move pixels
- *                    upright ◄────── scale * i + offset ─────── result           a mask: each result pixel looks up one stored pixel
- *                    upright ──────── cut, inverse ───────────► result           a box: two corners
+ *   stored ──EXIF──► upright ──window, resample, window, ...──► result    a picture: operations move pixels
+ *                    upright ◄────── scale * i + offset ─────── result    a mask: each result pixel looks up
+ *                                                                         one stored pixel
+ *                    upright ──────── cut, inverse ───────────► result    a box: two corners
  *
  * Every operation keeps x and y apart, so a side is a scale, an offset and three intervals (augment.h). Which
  * pixels show anything is kept in whole pixels, and is exact; the rest are doubles, added, multiplied and

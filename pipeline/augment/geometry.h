@@ -1,6 +1,7 @@
 /* pipeline/augment/geometry.h: boxes and masks follow their picture. Private.
  *
- *   stored picture ──EXIF──► upright ──crop, resize, flip, shift──► the picture in the batch        (mri_geometry, augment.h)
+ *   stored picture ──EXIF──► upright ──crop, resize, flip, shift──► the picture in the batch
+ *                                 └────── mri_geometry (augment.h) ──────┘
  *
  * Annotations are in the frame of the stored picture, as the programs that make them see it. */
 #ifndef MRI_GEOMETRY_H

@@ -5,9 +5,9 @@
  * the image and label again, or says that an entry is damaged. Callers: the stages and the loader, which asks
  * for a form and opens it; the cache knows neither, and nothing of how a batch is made.
  *
- *   worker: decoded a sample ── offer ──► form (as it is, coefficients, ...) ──► entry ──► memory | DIR/NAME.data
- *   plan:   where is sample i? ── find ──► in memory: a pointer; on disk: a place that the reader reads like any other
- *   worker: ── parse ──► image and label, or a damaged entry: drop, read the source, offer anew
+ *   worker: decoded a sample ─ offer ─► form (as it is, coefficients, ...) ─► entry ─► memory | DIR/NAME.data
+ *   plan:   where is sample i? ─ find ─► in memory: a pointer; on disk: a place, which the reader reads
+ *   worker: ─ parse ─► image and label, or a damaged entry: drop, read the source, offer anew
  *
  * Nothing is evicted: with a random order over more data than fits, that would only replace one sample by
  * another. When the budget is used up or the disk is full, filling ends and the rest is always read from the
@@ -15,8 +15,7 @@
  * failed are never kept (I7).
  *
  *   entry   | "MRCE" | crc of all behind | sample u64 | label i64 | type u32 | dtype u8 planes u8 ndim u8 0 |
- *           | 3 x dim u64 | bytes u64 | entries bytes u64 | data | 0.. | entries |        72 bytes in front
- *                                                                                         of the data
+ *           | 3 x dim u64 | bytes u64 | entries bytes u64 | data | 0.. | entries |   (72 bytes before data)
  *
  * Any thread, any function but open and close. */
 #ifndef MRI_CACHE_H

@@ -1,8 +1,8 @@
 /* pipeline/convert/convert_files.h: what conversions to foreign formats share: files that get their names
  * when all of them are complete. Private.
  *
- *   one file   DST.part ────────────────────────────────► read back ──► DST
- *   shards     DST-00000.part, DST-00001.part, ... ─────► read back ──► names with their count, the first last
+ *   one file   DST.part ───────────────────────────────► read back ──► DST
+ *   shards     DST-00000.part, DST-00001.part, ... ────► read back ──► names with their count, the first last
  *
  * A format defines how a sample is written (take, put), how a file begins and ends, and the names of shards.
  * A killed run leaves only files named .part, which the next run to the same DST takes over or removes; when

@@ -1,6 +1,8 @@
 /* pipeline/decode/png.c: PNG to pixels with libspng.
  *
- *   file ──► chunks checked (png_chunks.c) ──► those that make pixels ──► libspng ──► rows, or indices of a palette ──► pixels
+ *   file ──► chunks checked (png_chunks.c) ──► those that make pixels ──► libspng ─┬─► rows ───────┬─► pixels
+ *                                                                                  └─► indices of ─┘
+ *                                                                                      a palette
  *
  * Rules: 16-bit samples keep their high byte, palettes and low bit depths are spelled out, alpha and
  * transparent colours are dropped and the colour below them kept, gamma and colour profiles are not applied;

@@ -4,14 +4,15 @@
  * whatever the lengths, and what a part of a batch shows of them. Callers: slots and stages, the loader, and
  * the converter, which asks what follows a picture; first_sample.h looks at first samples for the latter two.
  *
- *   open    names against the source's schema ──► a plan for each field: type, element, room in a row     (fields.c)
- *   worker  one sample's values ──► row i of its slot; rows that vary stand `room` elements apart          (field_rows.c)
+ *   open    names against the source's schema ──► a plan for each field: type, element, room in a row
+ *           (fields.c)
+ *   worker  one sample's values ──► row i of its slot; rows that vary stand `room` elements apart
+ *           (field_rows.c)
  *   last    the batch's longest row is known: rows move together to that width, pad behind each
  *           (field_rows.c)
  *
  *     filling   | aaaa...... | bb........ | cccccc.... |      room: most, rounded up to width_multiple
- *     whole     | aaaa.. | bb.... | cccccc |                  width: the longest (1 at least), rounded up
- *               alike
+ *     whole     | aaaa.. | bb.... | cccccc |                  width: the longest (1 at least), likewise
  *
  * What a batch holds depends on its samples alone (I2): on who filled which row when it does not. A row's
  * room is taken for the most there may be, so that a slot's memory is known at open (I10) and no sample waits

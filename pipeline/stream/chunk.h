@@ -2,7 +2,8 @@
  * buffers their bytes are read into, so that small samples do not pay for a lock and a request each.
  * Private.
  *
- *   free ──► claimed: which places ──► located: which samples, which reads ──► read ──► decoded into its slot ──► free
+ *   free ──► claimed: ─────► located: which ──────────► read ──► decoded into its slot ──► free
+ *            which places    samples, which reads
  *
  * A chunk belongs to one thread at a time; the ring hands it on. */
 #ifndef MRI_CHUNK_H

@@ -1,9 +1,10 @@
 /* pipeline/stream/ring.h: the slots and chunks of a run, who owns them at the moment, and the one lock under
  * which ownership changes. Private.
  *
- *   slot    free ──► filling ──► full ──► staged ──► free       staged: copied to the devices. Without devices a
- *                                  └────► taken  ──► free       full slot is taken by the consumer as it is
- *   chunk   free ──► claimed ──► ready ──► taken ──► free       by whoever reads; with its bytes; by whoever decodes
+ *   slot    free ──► filling ──► full ──► staged ──► free      staged: copied to the devices. Without devices
+ *                                  └────► taken  ──► free      a full slot is taken by the consumer as it is
+ *   chunk   free ──► claimed ──► ready ──► taken ──► free      claimed by whoever reads; ready: its bytes are
+ *                                                              in memory; taken by whoever decodes
  *
  * Batches are numbered as in batches.h; batch b lies in slot b % slots.count (in free order: where it came).
  *

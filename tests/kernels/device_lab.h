@@ -1,7 +1,8 @@
 /* tests/kernels/device_lab.h: one device of any kind, met through the public calls only: memory goes in and
  * out by copies, and what a layout means is found out by asking the device.
  *
- *      host floats, canonical order ──encode──► stage ──h2d──► [guard | buffer, NaN | guard] ──d2h──► stage ──decode──► floats
+ *      host floats, canonical order ──encode──► stage ──h2d──► [guard | buffer, NaN | guard] ──┐
+ *                                   floats ◄──decode── stage ◄──d2h────────────────────────────┘
  *
  * Every buffer starts as bytes of 0xFF, which is not a number in every type, between guards of another byte,
  * which are looked at when the buffers are given back. The first error of a lab stays with it and makes the

@@ -1,8 +1,8 @@
 /* kernels: three training steps of a small network with a branch, on any device (MRT_DEVICES) against the
  * plain C reference:
  *
- *   input ─ conv+relu ─ bn+relu ─┬─ conv, no bias ─ bn + x2 + relu ─ pool ─ dense ─ loss        update of all parameters
- *                                └──────────────────────┘
+ *   input ─ conv+relu ─ bn+relu ─┬─ conv, no bias ─ bn + x2 + relu ─ pool ─ dense ─ loss
+ *                                └───────────────────────┘                         update of all parameters
  *
  * Where the device records, the second and third step run from a recording of a whole step, and once more
  * without: both must give the same, to the bit where only deterministic algorithms are allowed. Environment

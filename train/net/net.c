@@ -1,7 +1,9 @@
 /* train/net/net.c: the network builder: shape inference, parameter counts and the rows of a summary.
  *
- *   mr_net_create ──► mr_net_conv2d, ... (each appends one layer, its output shape worked out at once) ──► mr_net_check
+ *   mr_net_create ──► mr_net_conv2d, ... ──────────► mr_net_check
  *                     mr_net_here, _from, _add: branches
+ *
+ * Each call appends one layer, and its output shape is worked out at once.
  *
  * Builder calls return nothing: the first mistake is kept in the network with the number of the layer it
  * happened at, and everything after it is ignored, so that a network reads as a plain list. Does not know

@@ -9,7 +9,8 @@
  * network can run in:
  *
  *      point 0 ─► layer 0 ─► 1 ─┬─► layer 1 ─► 2 ─► layer 2 ─► 3 ─► layer 3 (add 3 + 1) ─► 4
- *                               └──────────────────────────────────────┘                        at most two takers each */
+ *                               └──────────────────────────────────────┘
+ *                               at most two takers each */
 #ifndef MRI_NET_H
 #define MRI_NET_H
 

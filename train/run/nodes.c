@@ -1,7 +1,7 @@
 /* train/run/nodes.c: the layers of a network become operations of a device.
  *
- *   layers   conv ─ batch_norm ─ add 4 ─ activation ─ ...          node 0 is the input (data to floats), the last the loss
- *   nodes    conv ─ batch_norm (+ output of 4, relu) ─ ...
+ *   layers   conv ─ batch_norm ─ add 4 ─ activation ─ ...      node 0 is the input (data to floats), the last
+ *   nodes    conv ─ batch_norm (+ output of 4, relu) ─ ...     the loss
  *
  * Decided here: which layers ride along in the op before them (an activation; an addition, on the
  * normalisation that only feeds it), where an op may work in place, and where backward ends: at the first

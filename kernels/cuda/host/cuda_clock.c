@@ -4,8 +4,9 @@
  * second, to 4 us within a minute. So there are anchors, events of the house stream whose time on the host's
  * clock is known, a new one every second while events are recorded:
  *
- *      anchor 0 ────────► anchor 1 ────────► anchor 2          known: the one before + elapsed
- *         └── elapsed ──► e    └── elapsed ──► f               an event's time: from the newest anchor that is not after it
+ *      anchor 0 ────────► anchor 1 ────────► anchor 2      known: the one before + elapsed
+ *         └── elapsed ──► e    └── elapsed ──► f           an event's time: from the newest anchor that is
+ *                                                          not after it
  *
  * An anchor is queued by mr_event_record() and its time settled when somebody asks for a time, so nothing
  * waits for it. Times of one device are in the order in which things happened: rounding never takes an event

@@ -1,8 +1,8 @@
 /* kernels/cuda/kernels/batchnorm.cu: batch normalisation over rows of channels (rows = n * h * w), in few
  * passes over memory:
  *
- *     forward    statistics (reads x) ──► finish ──► apply (reads x, x2; writes y)
- *     backward   sums (reads dy, dy2, x, perhaps y; may write dy) ──► gradients ──► dx (reads dy, x; writes dx)
+ *   forward    statistics (reads x) ──► finish ──► apply (reads x, x2; writes y)
+ *   backward   sums (reads dy, dy2, x, perhaps y; may write dy) ──► gradients ──► dx (reads dy, x; writes dx)
  *
  * Variances come from distances to a value that the thread met first, and are put together by the formula for
  * joining two sets (Chan, Golub & LeVeque 1979): nothing cancels, however far the mean is from zero. Float in

@@ -2,10 +2,10 @@
  * up what they found.
  *
  *                 width packs of channels
- *               ┌────────────────────────┐
- *     height    │ t0   t1   t2   ...      │   thread (x, y) keeps its channels and goes down the rows in steps of all blocks
- *     rows      │ t32  t33  ...           │   together, so that memory passes in order and blocks along x share it evenly
- *               └────────────────────────┘
+ *               ┌─────────────────────────┐
+ *     height    │ t0   t1   t2   ...      │    thread (x, y) keeps its channels and goes down the rows in
+ *     rows      │ t32  t33  ...           │    steps of all blocks together, so that memory passes in order
+ *               └─────────────────────────┘    and blocks along x share it evenly
  *
  * Sums go from threads to a block by halves, then over blocks in a second, small kernel: the same order in
  * every run. */

@@ -1,7 +1,8 @@
 /* kernels/cuda/kernels/update.cu: optimizer steps over flat f32 arrays, each rule one pass; and the scaling
  * of the loss around them:
  *
- *     overflow = 0 ──► check (any gradient not finite: overflow = 1) ──► update (does nothing on overflow) ──► end (the next scale)
+ *     overflow = 0 ──► check (any gradient not finite: overflow = 1) ──► update (does nothing on overflow)
+ *                                                                           └──► end (the next scale)
  *
  * Everything element by element in float, in the order of ops/update.c. */
 #include "kernels/cuda/kernels/values.h"

@@ -4,10 +4,10 @@
  *   struct mri_cuda_conv   the numbers of a pass
  *        │ plan_graph.c    they become an operation graph: tensors, convolution, operation
  *        ▼
- *   plan.c                 heuristics list algorithms; those that may be used are tried; the best becomes the
- *                          plan
- *        │ plan_table.c    which one that was is remembered for the process, so the next of the same numbers asks nobody
- *        ▼
+ *   plan.c                 heuristics list algorithms; those that may be used are tried; the best becomes
+ *        │                 the plan
+ *        │ plan_table.c    which one that was is remembered for the process, so that the next pass of the
+ *        ▼                 same numbers asks nobody
  *   mri_cuda_plan          runs on any stream of its device, from one thread at a time
  *
  * Choosing. Heuristics of mode A give a list, best guess first; if little of it can be used, the fallback

@@ -1,9 +1,9 @@
 /* kernels/cuda/plan/plan_graph.c: the numbers of a convolution as a cuDNN operation graph of one operation.
  *
- *     x (n c h w)  w (k c r s)  y (n k p q)     tensors: dimensions in this order whatever the memory looks
- *                  like; the strides say
- *          \          |          /               that it is NHWC, and [filters][kh][kw][c] for the weights
- *           operation (forward | data | weights) ── convolution: padding before and after, strides, dilation 1
+ *     x (n c h w)  w (k c r s)  y (n k p q)       tensors: dimensions in this order whatever the memory looks
+ *           \          |          /               like; the strides say that it is NHWC, and
+ *            \         |         /                [filters][kh][kw][c] for the weights
+ *       operation (forward | data | weights) ──── convolution: padding before and after, strides, dilation 1
  *                     |
  *                   graph
  *

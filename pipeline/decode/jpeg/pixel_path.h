@@ -5,7 +5,8 @@
  * whole pictures' coefficients for tools (transcoder.h). Callers: decode/ above all, cache and convert; it
  * knows no other kind of picture.
  *
- *   coefficients of the blocks that matter ── IDCT ──► planes ── resampled, each from its own resolution ──► colour ──► result
+ *   coefficients of the blocks that matter ── IDCT ──► planes ── resampled, each from its own resolution ──┐
+ *                                                                              result ◄── colour ◄─────────┘
  *
  * There is never a full-size RGB picture. The result does not depend on the source of the coefficients (our
  * entropy decoder, libjpeg's, a coefficient record). */

@@ -2,7 +2,8 @@
  *
  *   JPEG ──► our entropy decoder ──────────────────┐
  *     └────► where that says MR_EUNSUPPORTED:      ├──► blocks of the whole picture ──► payload
- *            libjpeg, all scans in memory ─────────┘    or of one row of MCUs at a time, to see that they are there */
+ *            libjpeg, all scans in memory ─────────┘    or of one row of MCUs at a time, to see that they
+ *                                                       are there */
 #include "pipeline/decode/jpeg/transcoder.h"
 
 #include "base/util.h"

@@ -228,12 +228,12 @@ typedef struct mr_loader_config {
     bool no_checks;  /* checksums of records are not computed, for measuring what they cost; default false */
     const mr_loader_field *fields; /* copied, names too; the source may then be one without pictures */
     uint32_t field_count;          /* at most MR_LOADER_MAX_FIELDS; a cache does not go with fields */
-    uint32_t length_window;  /* batches: inside windows of so many batches of the order, samples are sorted by
-                                length (stable), cut into batches, and these delivered in a drawn order, so
-                                that rows of a batch need little padding. The batch that is not full stays the
-                                epoch's last; padding of PAD repeats its own samples. Needs a source that knows
-                                lengths (mr_source_length(), else MR_EUNSUPPORTED). 0: off. Part of the order
-                                (I1): resume must say the same */
+    uint32_t length_window;  /* batches: inside windows of so many batches of the order, samples are sorted
+                                by length (stable), cut into batches, and these delivered in a drawn order,
+                                so that rows of a batch need little padding. The batch that is not full
+                                stays the epoch's last; padding of PAD repeats its own samples. Needs a
+                                source that knows lengths (mr_source_length(), else MR_EUNSUPPORTED). 0:
+                                off. Part of the order (I1): resume must say the same */
     uint32_t width_multiple; /* rows of differing length are padded to the batch's longest, rounded up to a
                                 multiple of this; default 1 */
 } mr_loader_config;
