@@ -6,7 +6,7 @@
  *                              are numbered from 0, or from 1
  *   a folder                   every file in it that `accept` takes, by content; of parts named train-...,
  *                              validation-..., val-..., test-... (or NAME-train.ENDING) the part asked for.
- *                              Of NAME and NAME.gz the plain one is taken The parts may be folders in it
+ *                              Of NAME and NAME.gz the plain one is taken. The parts may be folders in it
  *                              instead, with these words for names
  *   a pattern                  NAME-{000000..000146}.tar, and *, ? as a shell has them
  * Order: the numbers of a set, else the bytes of the names. Of a validation and a test part, the validation

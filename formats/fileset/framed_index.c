@@ -8,8 +8,9 @@
  *   48  u32  files             52  u32  1: there are labels
  *   56  u64  bytes of the note
  *   64  files   x { u64 hash of the name | u64 bytes on disk | i64 time of change, ns | u64 bytes unpacked |
- *       u64 first sample } samples x u64 offset, then samples x u32 bytes, then samples x i64 label, then the
- *       note; nothing behind it
+ *                   u64 first sample }
+ *       samples x u64 offset, then samples x u32 bytes, then samples x i64 label, then the note; nothing
+ *       behind it
  *
  * Little-endian. It is a copy of what a scan finds: whatever is wrong with one, it is dropped and the data
  * are scanned again. A checksum does not keep a liar out, so every place is also compared with the size of

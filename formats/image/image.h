@@ -1,7 +1,7 @@
 /* formats/image/image.h: what is known about a picture before it is decoded. Private.
  *
  * Takes the bytes of a JPEG or PNG; any bytes are safe. Gives size, kind and orientation (public:
- * mr_image_header_parse()), and
+ * mr_image_header_parse()), and in the headers
  *   jpeg_frame.h     a JPEG's markers
  *   jpeg_entry.h     entry points into it
  *   coef.h           its coefficients, packed

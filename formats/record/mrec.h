@@ -2,8 +2,8 @@
  * number here is specified in FORMAT.md.
  *
  *   | header block | schema | class names | provenance | 0.. | record | 0.. | record | 0.. | index pages |
- *   0              4096                                      data (4096-aligned)           index
- *                  (4096-aligned) */
+ *   0              4096                                      data                         index
+ *                                                            (both at multiples of 4096) */
 #ifndef MRI_MREC_H
 #define MRI_MREC_H
 

@@ -1,9 +1,9 @@
 /* formats/record/writer.c: write a .mrec file: append, finish, give up.
  *
- *   PATH.part:  | header (unfinished), schema, classes, provenance | record | record | ...        appended in
- *               4 MiB pieces
- *   finish:     | ... | record | 0.. | index pages |  sync, finished header, sync, rename to PATH, sync the
- *               folder
+ *   PATH.part:  | header (unfinished), schema, classes, provenance | record | record | ...
+ *               appended in 4 MiB pieces
+ *   finish:     | ... | record | 0.. | index pages |
+ *               sync, finished header, sync, rename to PATH, sync the folder
  *
  * What is in front of the records is on its way to the file before the first one, so an interrupted file
  * tells what it was begun for (writer_resume.c). A lock on the file aside keeps two writers apart. No

@@ -2,14 +2,18 @@
  * Private. Pure: bytes come through a function, nothing is allocated.
  *
  *   | magic 0xced7230a | flag << 29 | length | data, length bytes | zeros up to a multiple of 4 |
- * little-endian
+ *
+ * Numbers are little-endian.
  *
  * Readers may start anywhere and search for the magic at multiples of 4. Data that contains it there is
  * therefore split: the magic is left out and the parts around it get flag 1 (first), 2, 3 (last); 0 is a
  * whole record. Joining puts the magic back between the parts.
  *
- * What a picture record holds:   | count u32 | label f32 | id u64 | id2 u64 | f32 labels, count of them |
- * JPEG or PNG | With count 0 `label` is the label; with more the packed ones are, and `label` is 0.
+ * A picture record holds
+ *
+ *   | count u32 | label f32 | id u64 | id2 u64 | f32 labels, count of them | JPEG or PNG |
+ *
+ * With count 0 `label` is the label; with more the packed ones are, and `label` is 0.
  *
  * The room: takes .rec files with the lists beside them (recordio_lists.h) and gives one format for the table
  * in formats/open.c, which is the only one to use it. */

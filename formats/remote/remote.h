@@ -1,14 +1,14 @@
 /* formats/remote/remote.h: files on web servers (http, https), read like local files. Private.
  *
- * Takes URLs, a folder and a number of bytes. Gives files whose parts can be wanted and then read, and whole
- * data sets under local names (remote_view.h). For source/, record/ and the readers of pipeline/read; knows
- * no format but the first bytes of a record file.
+ * Takes URLs, and a folder with the number of bytes that may be kept in it. Gives files whose parts can be
+ * requested and then read, and whole data sets under local names (remote_view.h). Callers: source/, record/
+ * and the readers of pipeline/read. It knows no format but the first bytes of a record file.
  *
  * A remote file has a file descriptor of its own: a sparse file in the folder for remote data
  * (remote_store.h). A range may be read from there while a *request* holds it: mri_block_request_start() has
  * the missing blocks fetched and pins them, mri_block_request_end() unpins them.
  *
- *   want ──► [queue: is there room?] ──► blocks pinned ─┬─► on disk, not yet used in this run: ─┐
+ *   start ─► [queue: is there room?] ──► blocks pinned ─┬─► on disk, not yet used in this run: ─┐
  *                      ▲                                │   checksum compared                   ├─► arrived()
  *                      │                                └─► missing: fetched, many ranges ──────┘
  *             unpinned blocks, oldest use                   in flight

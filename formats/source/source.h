@@ -2,7 +2,7 @@
  *
  * Takes a table of functions from each format (mri_source_ops) and gives the calls of an open source that are
  * the same for all of them (mr_source_extent(), mr_source_parse(), ...). Knows no format: the table of
- * formats is formats/open.c. Whatever reads or implements a data set may use it.
+ * formats is formats/open.c. Callers: every format, open.c, and whatever reads a data set.
  *
  * A new format is one source_NAME.c and its line in the table. */
 #ifndef MRI_SOURCE_H

@@ -1,12 +1,12 @@
 /* formats/storage/storage.h: files as bytes: read, unpacked, written; no format. Private.
  *
  * Takes file descriptors and paths. Gives
- *   file_scan.h   a file through a sliding buffer
- *   text.h        a text from front to end, plain or packed, with the number of the line
- *   gunzip.h      packed files, unpacked into an unnamed file
- *   spill.h       such a file, as it grows
- *   atomic_file.h       a file that gets its name when it is complete
- *   placeholder.h    what a failed download leaves in place of the data
+ *   file_scan.h     a file through a sliding buffer
+ *   text.h          a text from front to end, plain or packed, with the number of the line
+ *   gunzip.h        packed files, unpacked into an unnamed file
+ *   spill.h         such a file, as it grows
+ *   atomic_file.h   a file that gets its name when it is complete
+ *   placeholder.h   what a failed download leaves in place of the data
  * and CRC32C (mr_crc32c()). It is the lowest floor of formats/: all of formats/, pipeline/ and train/ may use
  * it. */
 #ifndef MRI_STORAGE_H

@@ -1,9 +1,8 @@
 /* formats/tfrecord/tfrecord.h: the framing of TFRecord files. Private.
  *
- *   | u64 bytes | u32 masked CRC32C of those 8 | data | u32 masked CRC32C of the data |      little-endian,
- *                                                                                            again and again
+ *   | u64 bytes | u32 masked CRC32C of those 8 | data | u32 masked CRC32C of the data | u64 bytes | ...
  *
- * Nothing stands in front of the first record or behind the last.
+ * Numbers are little-endian. Nothing stands in front of the first record or behind the last.
  *
  * The room: takes files of tf.train.Example and gives one format for the table in formats/open.c. The framing
  * and the message (example.h) are also for pipeline/convert, which writes such files. */

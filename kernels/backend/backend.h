@@ -3,8 +3,8 @@
  *     public call  ──►  device.c stream.c op.c group.c  ──►  struct mri_backend of the device's kind
  *                       check arguments, know no device      cpu/, sim/, cuda/
  *
- * Takes nothing but base/. Gives the heads that every handle of kernels/ starts with (here), what each kind
- * of operation is (op_class.h) and device texts taken apart (spec.h). Every file of kernels/ may use it.
+ * It uses nothing but base/. Gives the heads that every handle of kernels/ starts with (here), what each kind
+ * of operation is (op_class.h) and device texts taken apart (spec.h). Callers: every file of kernels/.
  *
  * A kind of device allocates its own, larger structs and puts the head first. Its entries may rely on what
  * the callers above have checked: handles are not NULL and belong to this backend, sizes are not zero, out

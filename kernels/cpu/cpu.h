@@ -1,5 +1,7 @@
-/* kernels/cpu/cpu.h: the device kind "cpu". Takes kernels/host/ and kernels/ops/; backends.c puts it into the
- * table of kinds. */
+/* kernels/cpu/cpu.h: the device kind "cpu": the processor, or a part of its threads.
+ *
+ * Takes a device's settings from device.c. Gives one struct mri_backend, which backends.c puts into the table
+ * of kinds: nobody else calls this room. It stands on kernels/host/ and kernels/ops/. */
 #ifndef MRI_CPU_H
 #define MRI_CPU_H
 

@@ -1,11 +1,12 @@
 /* kernels/cuda/cuda.h: the device kind "cuda". On top stand cuda.c, which opens devices, and list.c, which
- * says what is here; below them the rooms
+ * lists the GPUs of the machine; below them the rooms
  *
- *   ops/       one operation each                        plan/      cuDNN plans: which algorithm, measured
- * once host/      what a GPU is to the host (gpu.h)         kernels/   the device code, and args.h: what it
- * takes
+ *   ops/       one operation each                          plan/      cuDNN plans: which algorithm, measured
+ *   host/      what a GPU is to the host (gpu.h)                      once
+ *                                                          kernels/   the device code and its arguments
  *
- * Takes those, and kernels/backend/. backends.c puts it into the table of kinds. */
+ * Takes a device's number and settings from device.c. Gives one struct mri_backend, which backends.c puts
+ * into the table of kinds: nobody else calls this room. It stands on kernels/backend/. */
 #ifndef MRI_CUDA_H
 #define MRI_CUDA_H
 

@@ -1,8 +1,8 @@
 /* kernels/host/host.h: the room of devices whose memory is the host's own: device record, memory, streams,
  * events and groups of cpu and sim.
  *
- * Takes kernels/backend/. Gives tables for struct mri_backend, and tasks on streams to ops/ and the kinds
- * built on it; cpu/, sim/ and ops/ use it.
+ * Takes device settings and work to queue. Gives tables for struct mri_backend, and streams that run tasks.
+ * Callers: cpu/, sim/ and ops/. It stands on kernels/backend/.
  *
  * A stream is one worker thread and a ring of tasks. The caller copies a task into the ring; the thread takes
  * them out in order, runs each without a lock, and counts it done:

@@ -1,9 +1,11 @@
 /* kernels/ops/host_op.h: the room of operations in the host's memory: the class of every kind with its plain
  * C reference (one file each), the faster code of oneDNN (dnnl/), and what queues them on streams.
  *
- * Takes kernels/backend/ and kernels/host/. Gives the classes to op.c, and operations to cpu/ and sim/. Each
- * operation brings one struct mri_op_code; host_op.c queues it. The layouts a host tensor can have are here
- * too. */
+ * Takes descriptions of operations, and addresses of tensors in the host's memory. Gives the class of every
+ * kind, which checks a description and settles its shapes, and operations that are ready to be queued. Each
+ * brings one struct mri_op_code; host_op.c queues it. Callers: op.c for the classes, cpu/ and sim/ for the
+ * operations. The layouts a host tensor can have are here too. It stands on kernels/backend/ and
+ * kernels/host/. */
 #ifndef MRI_HOST_OP_H
 #define MRI_HOST_OP_H
 

@@ -1,5 +1,8 @@
-/* kernels/sim/sim.h: the device kind "sim". Takes kernels/host/ and kernels/ops/; backends.c puts it into the
- * table of kinds. */
+/* kernels/sim/sim.h: the device kind "sim": accelerators whose copies and steps take a time that is set.
+ *
+ * Takes a device's settings, rates and times among them, from device.c. Gives one struct mri_backend, which
+ * backends.c puts into the table of kinds: nobody else calls this room. It stands on kernels/host/ and
+ * kernels/ops/. */
 #ifndef MRI_SIM_H
 #define MRI_SIM_H
 

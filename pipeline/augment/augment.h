@@ -1,18 +1,13 @@
 /* pipeline/augment/augment.h: one sample from encoded bytes to its final pixels, inside the pipeline.
  * Private to the pipeline.
  *
- * Takes   a specification (text), an encoded sample, its boxes, and where its pixels go
- * Gives   final pixels at their place in the batch, the numbers beside them, and where the picture lies in
- *         the stored one (geometry.h)
- * Callers loaders and the pipeline's stages that place samples, through this header and geometry.h; the rest
- *         of this folder is its own
+ * Takes a specification (text), then samples: a picture's value, its boxes, the sample's key, and the address
+ * for its pixels. Gives finished pixels at that address, the numbers that belong to them, and the map from
+ * the stored picture to them (geometry.h); all of it depends on these alone (I2). Callers: loaders and the
+ * stages, fields and the converter, through this header and geometry.h; the rest of this folder is its own.
  *
  * What the operations of a specification are called and do is a table (op.h): a new one is a row in its
  * family, op_*.c, and nothing else knows its name.
- *
- * Takes a picture value, an augmentation and the key of a sample. Gives finished pixels, and the map from the
- * stored picture to them (geometry.h), which is a function of these alone (I2). Callers: the stages, fields
- * and the converter; the text of an augmentation is public.
  *
  * A worker owns one scratch and runs samples through it; in the steady state nothing is allocated. */
 #ifndef MRI_AUGMENT_H

@@ -4,8 +4,7 @@
  *   DIR/STAMP-FORM.mrcache.index   | header 64 | record 32 | record | ...   one for each entry, written
  *                                  behind it
  *
- *   header   | "MRCACHE" kind | crc of all behind | 0 u32 | stamp u64 | count u64 | pair u64 | form name, 24
- *            |
+ *   header   | "MRCACHE" kind | crc of all behind | 0 u32 | stamp u64 | count u64 | pair u64 | form name 24 |
  *   record   | sample u64 | offset u64 | bytes u32 | crc of the rest | 0 u64 |
  *
  * The stamp names the data set, so that many share a folder and a set that changed begins anew. `pair` is

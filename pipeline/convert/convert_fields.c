@@ -1,10 +1,10 @@
 /* pipeline/convert/convert_fields.c: which fields the output of a conversion has, and where each comes from.
  * See convert.h.
  *
- *   source   image | label | ...                      image | image.entries | label | ...   (a record file
- *            made before)
- *   output   image | label | ... | image.entries      image | image.entries | label | ...   made anew, or
- *            left out
+ *   source   image | label | ...                      image | image.entries | label | ...
+ *                                                     (a record file made before)
+ *   output   image | label | ... | image.entries      image | image.entries | label | ...
+ *                                                     (entries made anew, or left out)
  *
  * A tensor that alone differs in size from record to record comes last, so that the index tells its lengths
  * (formats/record/mrec_lengths.c):

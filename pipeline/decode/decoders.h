@@ -5,11 +5,12 @@
  * part of it, resampled or not, or what is wrong with it. Callers: augment, fields, cache and convert; no
  * file, no thread and no batch is known here.
  *
- *   way      pictures                                               pixels
- *   ROAD     JPEG, coefficients                                     pipeline/decode/jpeg/pixel_path.h,
- * straight to the wanted size LIBJPEG  JPEG not on the pixel path (CMYK, ...), --pixels libjpeg
- * pipeline/decode/jpeg/libjpeg_pixels.c, then resampled PNG      PNG pipeline/decode/png.c, then resampled
- *   PIXELS   raw pixels                                             where they lie, then resampled */
+ *   method       pictures                             pixels
+ *   PIXEL_PATH   JPEG, coefficients                   jpeg/pixel_path.h, straight to the wanted size
+ *   LIBJPEG      JPEG not on the pixel path           jpeg/libjpeg_pixels.c, then resampled
+ *                (CMYK, ...), --pixels libjpeg
+ *   PNG          PNG                                  png.c, then resampled
+ *   RAW          raw pixels                           where they lie, then resampled */
 #ifndef MRI_DECODERS_H
 #define MRI_DECODERS_H
 

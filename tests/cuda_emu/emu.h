@@ -6,8 +6,7 @@
  *
  *   driver.c    devices, memory, streams, events, graphs, modules: the cu... calls        \
  *   blocks.cc   our kernels' device code run on the processor: blocks, threads, barriers   } one subject
- *               each, all on
- *   cublas.c  cudnn*.c  nccl.c     the libraries                                           /
+ *   cublas.c  cudnn*.c  nccl.c     the libraries                                           /  each, all on
  *   schedule.c  what is queued, in which order it runs, and who may touch what when
  *
  * Nothing queued runs when it is queued. Each stream is a list; an operation may run when those before it in
@@ -33,9 +32,10 @@ extern "C" {
 #endif
 
 /* Read from the environment once, at the first call of any library:
- *   MILLRACE_EMU_DEVICES  how many (default 1)            MILLRACE_EMU_SEED   of the schedule (default 1)
- *   MILLRACE_EMU_MEMORY   bytes of each (default 4 GiB)   MILLRACE_EMU_ORDER  eager | late | starve | random
- *                         (default: by the seed)
+ *   MILLRACE_EMU_DEVICES  how many (default 1)
+ *   MILLRACE_EMU_SEED     of the schedule (default 1)
+ *   MILLRACE_EMU_MEMORY   bytes of each (default 4 GiB)
+ *   MILLRACE_EMU_ORDER    eager | late | starve | random (default: by the seed)
  *   MILLRACE_EMU_FAIL_AT  the call of this number, counted from 1 over all libraries, fails once with an
  *                         error of its kind
  *   MILLRACE_EMU_HANG     name of an operation that never ends ("ncclAllReduce"), to test watchdogs

@@ -1,16 +1,16 @@
 /* tools/cli/options.h: one table of options per subcommand, from which parsing, ranges, --help and the manual
  * page all come, so that they cannot drift apart.
  *
+ * The room cli/
+ *   takes      words of the command line, and what commands and the library have to report
+ *   gives      a command's struct, help and manual (help.h), lines on stdout and stderr (output.h,
+ *              progress.h, json.h, report.h), the Ctrl-C flag (interrupt.h), exit statuses (exit.h)
+ *   callers    commands/ and main.c; nothing here knows a command
+ *
  * A command's arguments are one struct. Each option names a field of it by offset; groups of options that
  * several commands share (loader, devices, output) are tables over a struct of their own that the command's
  * struct contains at `base`, so that --batch or --seed means the same everywhere. Defaults are texts and go
  * through the same parser as what the user types.
- *
- * The room cli/
- * Takes   words, and what commands and library have to tell
- * Gives   a command's struct, help and manual (help.h), lines on stdout and stderr (output.h, progress.h,
- * json.h, report.h), the Ctrl-C flag (interrupt.h), exit statuses (exit.h) Callers commands/ and main.c;
- * nothing here knows a command
  *
  * Nothing in this file prints or exits: parsing leaves one line in a message buffer, help goes to the FILE it
  * is given. */

@@ -1,11 +1,13 @@
 /* tools/commands/commands.h: the subcommands of `millrace`. Each is one file, cmd_NAME.c, that gives a
  * `const command`; main.c picks one.
  *
- * Takes   words that cli/options.h has parsed into the command's struct
- * Gives   results on stdout, the rest on stderr, an exit status
- * Callers main.c alone. A command uses the public headers of the library, cli/, and the helpers here:
- *         groups.h (options that commands share), setup.h (from them to the library's settings), session.h
- *         (data, devices, network opened in order); no command knows another, and cli/ knows none */
+ *   takes      words that cli/options.h has parsed into the command's struct
+ *   gives      results on stdout, the rest on stderr, an exit status
+ *   callers    main.c alone
+ *
+ * A command uses the public headers of the library, cli/, and the helpers here: groups.h (options that
+ * commands share), setup.h (from them to the library's settings), session.h (data, devices, network opened in
+ * order). No command knows another, and cli/ knows none. */
 #ifndef TOOLS_COMMANDS_H
 #define TOOLS_COMMANDS_H
 

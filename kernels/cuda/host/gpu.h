@@ -1,9 +1,10 @@
 /* kernels/cuda/host/gpu.h: the room of a GPU's host side: device, streams, events, memory, graphs, groups,
  * and launching our kernels.
  *
- * Takes kernels/backend/ and NVIDIA's libraries. Gives tables for struct mri_backend to cuda.c, and streams,
- * memory, errors and launches to cuda/plan/ and cuda/ops/. From the bottom up, each file calling only those
- * above it in this list:
+ * Takes the number of a GPU, and work to queue on it. Gives tables for struct mri_backend, and streams,
+ * memory, errors and launches. Callers: cuda.c for the tables, cuda/plan/ and cuda/ops/ for the rest. It
+ * stands on kernels/backend/ and NVIDIA's libraries. From the bottom up, each file calling only those above
+ * it in this list:
  *
  *   library.c       the table of foreign functions
  *   cuda_error.c    foreign codes into ours; the first error of a device is kept

@@ -7,8 +7,7 @@
  *
  *   libcuda.so.1        the driver; needed for anything
  *   libcublas.so.13     products of matrices     } opened with the first device too: a machine that lacks one
- *                       of them is told so
- *   libcudnn.so.9       convolutions             } at the start and not in the middle of a run
+ *   libcudnn.so.9       convolutions             } of them says so at the start, not in the middle of a run
  *   libnccl.so.2        sums between devices; opened by the first group of more than one device
  *
  * They are looked for where the system looks, then in the folders of MILLRACE_CUDA_PATH (separated by ':'),

@@ -1,6 +1,9 @@
 /* kernels/cuda/kernels/args.h: what each of our kernels takes: its number, its name, its one struct of
  * arguments.
  *
+ * The room of device code takes one struct of arguments for each launch and writes its results to device
+ * memory. It is compiled for GPUs and carried as data; cuda/host/ loads it, cuda/ops/ launches it by number.
+ *
  * Read by the C that launches, by the device code, and by the emulation that runs the device code on the
  * processor. A kernel mrk_NAME takes `struct mrk_NAME_args` by value and nothing else, so launching needs no
  * more than an address and a size. Addresses are device memory; counts are elements; dtype is MR_TENSOR_...

@@ -1,7 +1,8 @@
 /* kernels/cuda/ops/cuda_op.h: the room of operations on a GPU: one file op_NAME.c each with its row, struct
  * mri_cuda_code; cuda_op.c creates and queues them.
  *
- * Takes cuda/host/ and cuda/plan/; gives the backend's table of operations to cuda.c. */
+ * Takes descriptions of operations that the public calls have checked, and addresses in device memory. Gives
+ * the backend's table of operations. Caller: cuda.c. It stands on cuda/host/ and cuda/plan/. */
 #ifndef MRI_CUDA_OP_H
 #define MRI_CUDA_OP_H
 

@@ -1,6 +1,9 @@
 /* kernels/cuda/plan/plan.h: cuDNN plans: one pass of one convolution, with the algorithm chosen and ready to
  * run.
  *
+ * Takes the numbers of a pass, a device and a limit of workspace. Gives a plan that queues the pass on a
+ * stream. Caller: cuda/ops/op_conv2d.c. It stands on cuda/host/.
+ *
  *   struct mri_cuda_conv   the numbers of a pass
  *        │ plan_graph.c    they become an operation graph: tensors, convolution, operation
  *        ▼
@@ -41,8 +44,7 @@ typedef struct mri_cuda_plan mri_cuda_plan;
  *
  * workspace_limit  bytes; the plan needs no more
  * measure          try and time several; needs device memory for x, w, y and workspace while it lasts, and
- * does without when there
- *                  is none. Ignored on a deterministic device
+ *                  does without when there is none. Ignored on a deterministic device
  *
  * MR_EUNSUPPORTED names the convolution that cuDNN has nothing for. Not while a stream of this thread
  * records. */

@@ -1,6 +1,10 @@
 /* kernels/ops/dnnl/dnnl.h: the part of oneDNN's C interface that the operations use, with memory and errors
  * of millrace.
  *
+ * The room takes descriptions of operations and gives struct mri_op_code for those that oneDNN computes
+ * faster than the C references: conv2d, dense, pool2d. Caller: cpu/, which has them in its table. It stands
+ * on ops/.
+ *
  * A step is one primitive with its memory objects. Addresses are put in before each run; scratch comes from
  * the caller, so nothing is allocated while a network trains. A primitive belongs to the number of OpenMP
  * threads that held when it was created: create in a thread set to the device's count. */

@@ -3,8 +3,9 @@
  * line that names what failed, or, where the call is one that may fail, with the weights of the run in which
  * nothing failed. The address sanitizer, where the program has it, sees to it that nothing is left behind.
  *
- *   FAILING_DEVICES  1 (default) or more            FAILING_EVERY  only every so many calls (default 1), from
- *   FAILING_FIRST    this one on (default 1) */
+ *   FAILING_DEVICES  1 (default) or more
+ *   FAILING_EVERY    only every so many calls (default 1),
+ *   FAILING_FIRST    from this one on (default 1) */
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>

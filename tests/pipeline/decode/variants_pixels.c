@@ -2,10 +2,9 @@
  * has, against the recorded bits. Needs nothing but the C library, so that it can be linked statically and
  * run under an emulator:
  *
- *   aarch64-linux-gnu-gcc -std=gnu11 -O2 -static -I. -Ibase/include -Iformats/include -Itests/pipeline -o
- *   variants_pixels \
- *       tests/pipeline/decode/variants_pixels.c tests/pipeline/decode/pixel_work.c base/simd.c
- *       pipeline/jpeg/idct*.c pipeline/jpeg/colour_out*.c
+ *   aarch64-linux-gnu-gcc -std=gnu11 -O2 -static -I. -Ibase/include -Iformats/include -Itests/pipeline \
+ *       -o variants_pixels tests/pipeline/decode/variants_pixels.c tests/pipeline/decode/pixel_work.c \
+ *       base/simd.c pipeline/decode/jpeg/idct*.c pipeline/decode/jpeg/colour_out*.c
  *   qemu-aarch64-static ./variants_pixels */
 #include <stdio.h>
 
