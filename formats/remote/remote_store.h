@@ -3,7 +3,7 @@
  *   FOLDER/KEY.data   the file as it is on the server, sparse: only blocks that were fetched take room
  *   FOLDER/KEY.map    one page that says of what, then 8 bytes for each block: 0, or a mark and the CRC32C of
  *                     its bytes
- *   FOLDER/v-.../     names under which formats find whole files (source_remote.c)
+ *   FOLDER/v-.../     names under which formats find whole files (remote_view.c)
  *   FOLDER/lock       held (flock) for the moment in which files come and go
  *
  * KEY is a hash of URL, size and the server's ETag or time of change: another version of a file is another

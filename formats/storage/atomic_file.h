@@ -1,8 +1,8 @@
 /* formats/storage/atomic_file.h: a file that is written under another name and renamed when it is complete.
  * Private.
  *
- *   refuse(PATH) ──► open(PART): made, locked ──► written, synced by the caller ──┐
- *                                    folder synced ◄── take_name(PART, PATH) ◄────┘
+ *   check_target(PATH) ──► open(PART): made, locked ──► written, synced by the caller ──┐
+ *                                        folder synced by the caller ◄── commit ◄───────┘
  *
  * Until the end PATH does not exist, or is what it was before: there is never half a file under PATH. */
 #ifndef MRI_ATOMIC_FILE_H

@@ -4,10 +4,10 @@
  * references; our own kernels compiled as C++), it checks (rules of the documentation, order of accesses),
  * and it is never fast: every name it reports holds the word "emulated".
  *
- *   driver.c    devices, memory, streams, events, graphs, modules: the cu... calls        \
- *   blocks.cc   our kernels' device code run on the processor: blocks, threads, barriers   } one subject
- *   cublas.c  cudnn*.c  nccl.c     the libraries                                           /  each, all on
- *   schedule.c  what is queued, in which order it runs, and who may touch what when
+ *   devices.c  memory.c  streams.c  graphs.c  modules.c    the driver: the cu... calls
+ *   cublas.c  cudnn*.c  nccl.c                             the libraries, one subject each
+ *   blocks.cc    our kernels' device code run on the processor: blocks, threads, barriers
+ *   schedule.c   what is queued, in which order it runs, and who may touch what when
  *
  * Nothing queued runs when it is queued. Each stream is a list; an operation may run when those before it in
  * its stream have and the events it waits for are over. Which of those that may run does so next, and when,

@@ -3,7 +3,7 @@
  *
  * Backward gathers: an input looks at the windows that cover it, in row order, instead of windows adding to
  * inputs; so nothing is added by two threads, nothing must be cleared first, and sums have the order of
- * ops/pool2d_ref.c. */
+ * ops/pool2d.c. */
 #include "kernels/cuda/kernels/values.h"
 
 /* Places [from, to) of a window that starts at `first` (below 0 in the padding) and that lie inside 0 ..

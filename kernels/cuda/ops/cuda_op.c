@@ -1,5 +1,5 @@
-/* kernels/cuda/op.c: operations on a GPU: created from their code's table, queued, and their parameters
- * moved.
+/* kernels/cuda/ops/cuda_op.c: operations on a GPU: created from their code's table, queued, and their
+ * parameters moved.
  *
  * Tensors are NHWC without gaps, parameters canonical, so import and export are copies on the house
  * stream. */
