@@ -44,9 +44,18 @@ void mri_settings_give(void *out, size_t bytes, const void *full, size_t full_by
     if (out && bytes >= sizeof bytes) give(out, bytes, full, full_bytes);
 }
 
+static bool is_size(size_t bytes) { return bytes >= sizeof bytes && bytes <= MRI_MOST_STRUCT_BYTES; }
+
+int mri_result_check(const void *out, mr_error *err)
+{
+    if (!out || is_size(stated_size(out))) return MR_OK;
+    return mr_error_set(err, MR_EINVAL,
+                        "a result without struct_size: set it, or call the function of the header that does");
+}
+
 void mri_result_give(void *out, const void *full, size_t full_bytes)
 {
     if (!out) return;
     const size_t bytes = stated_size(out);
-    if (bytes >= sizeof bytes && bytes <= MRI_MOST_STRUCT_BYTES) give(out, bytes, full, full_bytes);
+    if (is_size(bytes)) give(out, bytes, full, full_bytes);
 }

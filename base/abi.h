@@ -18,6 +18,9 @@ int mri_settings_take(void *out, size_t out_bytes, const void *settings, const c
 /* `full` begins with the defaults; of it the caller has `bytes`, and knows it: struct_size is set. */
 void mri_settings_give(void *out, size_t bytes, const void *full, size_t full_bytes);
 
+/* MR_EINVAL: out is a result whose struct_size was never set: nothing could be given. NULL is nobody's, and
+ * right. Before anything is taken or done for it. */
+int mri_result_check(const void *out, mr_error *err);
 /* A result for the caller, who set out->struct_size: as much of it as there is room for. out may be NULL. */
 void mri_result_give(void *out, const void *full, size_t full_bytes);
 

@@ -40,6 +40,7 @@ int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config
         free(l);
         return rc;
     }
+    l->plan.cfg.decode.struct_size = sizeof l->plan.cfg.decode; /* a member has the size it has */
     l->plan.source = src;
     mri_halt_init(&l->halt);
     const mri_listener listener = {.on_bad = l->plan.cfg.on_bad,
@@ -160,6 +161,7 @@ static void describe(mr_loader *l, const mri_ring_batch *b, mr_batch *out)
 int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_error *err)
 {
     uint32_t room;
+    if (mri_result_check(out, err) != MR_OK) return MR_EINVAL;
     const int may = mri_ring_may_take(l->ring, &room);
     if (may == MR_EEND) return mr_error_set(err, MR_EEND, "all epochs are delivered");
     if (may != MR_OK) /* no other thread will give one back: waiting would never end */

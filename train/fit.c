@@ -363,7 +363,8 @@ int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_
     fit f;
     mr_fit_config mine;
     mr_fit_defaults(&mine);
-    int rc = mri_settings_take(&mine, sizeof mine, cfg, "fit", err);
+    int rc = mri_result_check(last, err);
+    if (rc == MR_OK) rc = mri_settings_take(&mine, sizeof mine, cfg, "fit", err);
     if (rc == MR_OK) rc = begin(&f, t, loader, &mine, err);
     if (rc) return rc;
     while (rc == MR_OK) rc = one_step(&f, err);

@@ -101,11 +101,11 @@ static int export_first(void *context, uint32_t at, float *out, mr_error *err)
 int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_checkpoint_info *info, mr_error *err)
 {
     mr_checkpoint_info own = {0}; /* what the trainer knows better than its caller is written over */
-    int rc = mri_settings_take(&own, sizeof own, info, "checkpoint", err);
-    if (rc) return rc;
     if (t->cfg.inference)
         return mr_error_set(err, MR_EINVAL, "a trainer opened for inference has no optimizer state to save");
-    rc = settle(t, err);
+    int rc = mri_result_check(info, err); /* as loading gave it */
+    if (rc == MR_OK) rc = mri_settings_take(&own, sizeof own, info, "checkpoint", err);
+    if (rc == MR_OK) rc = settle(t, err);
     if (rc == MR_OK) rc = mri_scale_read(&t->flights, &t->scale, err);
     if (rc) return rc;
     const mr_net *net = t->cfg.net;
@@ -220,7 +220,8 @@ static int load_scale(mr_trainer *t, const mr_checkpoint_info *info, mr_error *e
 int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
 {
     mri_checkpoint *ck = NULL;
-    int rc = settle(t, err);
+    int rc = mri_result_check(out, err);
+    if (rc == MR_OK) rc = settle(t, err);
     if (rc == MR_OK) rc = mri_checkpoint_open(&ck, path, err);
     if (rc) return rc;
     rc = check_fits(t, ck, err);

@@ -216,7 +216,8 @@ int mr_image_header_parse_sized(const void *data, size_t bytes, mr_image_header 
 {
     mr_image_header header = {.orientation = 1};
     const int type = mr_image_sniff(data, bytes);
-    int rc;
+    int rc = mri_result_check(out, err);
+    if (rc) return rc;
     if (type == MR_TYPE_JPEG) rc = jpeg_parse(data, bytes, &header, err);
     else if (type == MR_TYPE_PNG) rc = png_parse(data, bytes, &header, err);
     else rc = not_a_picture(data, bytes, err);
@@ -246,7 +247,8 @@ static int value_header(const mr_value *value, mr_image_header *out, mr_error *e
 int mr_value_header_sized(const mr_value *value, mr_image_header *out, mr_error *err)
 {
     mr_image_header header = {0};
-    const int rc = value_header(value, &header, err);
+    int rc = mri_result_check(out, err);
+    if (rc == MR_OK) rc = value_header(value, &header, err);
     if (rc == MR_OK) mri_result_give(out, &header, sizeof header);
     return rc;
 }

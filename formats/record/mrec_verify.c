@@ -207,7 +207,9 @@ int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *conte
                          mr_error *err)
 {
     mr_verify_result result = {0};
-    const int rc = verify(path, report, context, &result, err);
+    int rc = mri_result_check(out, err);
+    if (rc) return rc;
+    rc = verify(path, report, context, &result, err);
     mri_result_give(out, &result, sizeof result);
     return rc;
 }

@@ -85,7 +85,7 @@ int mr_source_length(const mr_source *src, uint64_t sample, uint32_t *out)
 int mr_source_file_at_sized(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     mr_source_file found = {0};
-    if (file >= src->info.file_count) return MR_EINVAL;
+    if (file >= src->info.file_count || mri_result_check(out, NULL) != MR_OK) return MR_EINVAL;
     const int rc = src->ops->file_at(src, file, &found);
     if (rc == MR_OK) mri_result_give(out, &found, sizeof found);
     return rc;

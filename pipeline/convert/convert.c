@@ -91,6 +91,7 @@ static int make_plan(mri_convert_plan *plan, const mr_source *src, const mr_conv
     plan->info = mr_source_info_of(src);
     mr_convert_defaults(&plan->cfg);
     int rc = mri_settings_take(&plan->cfg, sizeof plan->cfg, cfg, "convert", err);
+    plan->cfg.decode.struct_size = sizeof plan->cfg.decode; /* a member has the size it has */
     if (rc == MR_OK) rc = check_settings(&plan->cfg, err);
     if (rc) return rc;
     plan->kind = kinds[plan->cfg.to];
@@ -185,7 +186,9 @@ int mr_convert_sized(const mr_source *src, const char *dst, const mr_convert_con
 {
     mri_convert_plan plan;
     mr_convert_result result = {0};
-    int rc = make_plan(&plan, src, cfg, err);
+    int rc = mri_result_check(out, err);
+    if (rc) return rc;
+    rc = make_plan(&plan, src, cfg, err);
     if (rc == MR_OK) rc = convert(&plan, dst, &result, err);
     free(plan.provenance);
     mri_result_give(out, &result, sizeof result);

@@ -133,7 +133,30 @@ static void results_fill_what_the_caller_has(void **state)
         mr_loader_stats_read_sized(l, (mr_loader_stats *)(void *)&r);
         check_guard(&r, bytes);
     }
+    mr_batch unsized = {0}; /* nothing is taken for whom nothing could be given */
+    mr_convert_result none = {0};
+    MRT_EQ(mr_loader_next_sized(l, &unsized, MR_FOREVER, &err), MR_EINVAL);
+    MRT_HAS(err.text, "without struct_size");
+    MRT_EQ(mr_convert_sized(src, mrt_path("none.mrec"), NULL, &none, &err), MR_EINVAL);
+    mr_batch whole;
+    MRT_OK(mr_loader_next(l, &whole, MR_FOREVER, &err), &err);
     mr_loader_close(l);
+    mr_source_close(src);
+}
+
+/* The settings of decoding inside others may be written whole, without their own size. */
+static void settings_inside_settings_need_no_size(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source(mrt_folder_set("inside", 2, 3, 24, false));
+    mr_convert_config cfg;
+    mr_convert_result result;
+    mr_error err = MR_ERROR_INIT;
+    mr_convert_defaults(&cfg);
+    cfg.store = MR_STORE_RAW;
+    cfg.decode = (mr_decode_config){.max_pixels = 10000, .max_scans = 10};
+    MRT_OK(mr_convert(src, mrt_path("inside.mrec"), &cfg, &result, &err), &err);
+    MRT_EQ(result.records, 6);
     mr_source_close(src);
 }
 
@@ -144,6 +167,7 @@ int main(void)
         cmocka_unit_test(settings_of_other_headers_are_understood),
         cmocka_unit_test(a_loader_takes_settings_of_any_length),
         cmocka_unit_test(results_fill_what_the_caller_has),
+        cmocka_unit_test(settings_inside_settings_need_no_size),
     };
     return mrt_run(tests);
 }

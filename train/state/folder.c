@@ -180,7 +180,8 @@ int mr_checkpoint_find_sized(const char *path, char *found, size_t found_bytes, 
                              char *note, size_t note_bytes, mr_error *err)
 {
     mr_checkpoint_info info;
-    const int rc = find(path, found, found_bytes, &info, note, note_bytes, err);
+    int rc = mri_result_check(out, err);
+    if (rc == MR_OK) rc = find(path, found, found_bytes, &info, note, note_bytes, err);
     if (rc == MR_OK) mri_result_give(out, &info, sizeof info);
     return rc;
 }
