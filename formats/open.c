@@ -10,23 +10,20 @@
 
 #include "base/abi.h"
 #include "base/util.h"
-#include "formats/arrays/arrays.h"
 #include "formats/fileset/fileset.h"
-#include "formats/folder/folder.h"
-#include "formats/record/record.h"
-#include "formats/recordio/recordio.h"
 #include "formats/source/source.h"
 #include "formats/storage/storage.h"
-#include "formats/tar/tar.h"
-#include "formats/text/tables.h"
-#include "formats/tfrecord/tfrecord.h"
 
-/* Surest signature first; "folder" takes every folder that no other format knows. */
-static const mri_source_ops *const formats[] = {
-    &mri_source_mrec,   &mri_source_shards, &mri_source_tar,      &mri_source_recordio,
-    &mri_source_idx,    &mri_source_npy,    &mri_source_tfrecord, &mri_source_cifar,
-    &mri_source_pixels, &mri_source_csv,    &mri_source_sequence, &mri_source_folder,
-};
+/* Each is one mri_source_NAME. Surest signature first; "folder" takes every folder that no other format
+ * knows. */
+#define FORMATS(one) /* clang-format off */ \
+    one(mrec) one(shards) one(tar) one(recordio) one(idx) one(npy) one(tfrecord) one(cifar) one(pixels) \
+    one(csv) one(sequence) one(folder) /* clang-format on */
+
+#define FORMAT_DECLARED(name) extern const mri_source_ops mri_source_##name;
+FORMATS(FORMAT_DECLARED)
+#define FORMAT_LISTED(name) &mri_source_##name,
+static const mri_source_ops *const formats[] = {FORMATS(FORMAT_LISTED)};
 
 uint32_t mr_source_format_count(void) { return (uint32_t)MRI_ARRAY_COUNT(formats); }
 const char *mr_source_format_name(uint32_t at)

@@ -10,6 +10,4 @@
 #include "formats/arrays/npy.h"
 #include "formats/source/source.h"
 
-extern const mri_source_ops mri_source_idx, mri_source_cifar, mri_source_npy;
-
 #endif

@@ -7,6 +7,4 @@
 
 #include "formats/source/source.h"
 
-extern const mri_source_ops mri_source_folder;
-
 #endif

@@ -10,6 +10,4 @@
 #include "formats/record/mrec.h"
 #include "formats/source/source.h"
 
-extern const mri_source_ops mri_source_mrec, mri_source_shards;
-
 #endif

@@ -22,9 +22,6 @@
 
 #include "base/util.h"
 
-struct mri_source_ops; /* formats/source/source.h */
-extern const struct mri_source_ops mri_source_recordio;
-
 #define MRI_RECORDIO_MAGIC     0xced7230au
 #define MRI_RECORDIO_MAX_BYTES (((uint32_t)1 << 29) - 1) /* of one part, and so of what a writer takes */
 

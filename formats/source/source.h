@@ -4,7 +4,7 @@
  * the same for all of them (mr_source_extent(), mr_source_parse(), ...). Knows no format: the table of
  * formats is formats/open.c. Callers: every format, open.c, and whatever reads a data set.
  *
- * A new format is one source_NAME.c and its line in the table. */
+ * A new format is one source_NAME.c and its name in that table. */
 #ifndef MRI_SOURCE_H
 #define MRI_SOURCE_H
 

@@ -19,9 +19,6 @@
 
 #include "millrace/base.h"
 
-struct mri_source_ops; /* formats/source/source.h */
-extern const struct mri_source_ops mri_source_tar;
-
 enum {
     MRI_TAR_BLOCK = 512,
     MRI_TAR_MAX_NAME = 4096,         /* bytes; a longer one is MR_ELIMIT */

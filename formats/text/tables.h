@@ -8,6 +8,4 @@
 
 #include "formats/source/source.h"
 
-extern const mri_source_ops mri_source_csv, mri_source_sequence, mri_source_pixels;
-
 #endif

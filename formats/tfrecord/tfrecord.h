@@ -12,8 +12,6 @@
 #include "base/util.h"
 #include "formats/source/source.h"
 
-extern const mri_source_ops mri_source_tfrecord;
-
 enum { MRI_TFRECORD_HEAD = 12, MRI_TFRECORD_TAIL = 4 };
 
 /* The checksum of data that contains its own checksum would often be 0, so checksums are rotated and
