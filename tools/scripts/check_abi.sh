@@ -3,7 +3,7 @@
 # soname.
 #   headers   every public header compiles alone, as C11 and as C++17
 #   symbols   only mr_... is exported, and nothing that was kept is gone
-#   numbers   every enumerator stands for what it stood for
+#   numbers   every enumerator stands for what it stood for; a count of an enumeration (MR_..._COUNT) may grow with it
 #   types     no function, struct or enumeration that was kept has changed, but for members at the ends of those structs that
 #             may grow (abidiff, on two objects that take the address of every function: one from each set of headers)
 #   caller    a program compiled with the kept headers runs with this library, and prints what it prints with today's
@@ -109,7 +109,11 @@ check_symbols() {
 check_numbers() {
     numbers "$kept/include" "$work/kept.numbers"
     numbers "$work/today" "$work/today.numbers" || fail "an enumerator that was kept is gone"
-    diff "$work/kept.numbers" "$work/today.numbers" || fail "an enumerator has another number"
+    for which in kept today; do grep -v '^MR_[A-Z0-9_]*_COUNT is ' "$work/$which.numbers" >"$work/$which.values"; done
+    diff "$work/kept.values" "$work/today.values" || fail "an enumerator has another number"
+    cat "$work/kept.numbers" "$work/today.numbers" | # a count comes twice, today's behind the kept one
+        awk '$1 ~ /_COUNT$/ { if ($3 < kept[$1]) { print; shrinks = 1 } kept[$1] = $3 } END { exit shrinks }' ||
+        fail "a count is smaller than it was"
 }
 
 check_types() {

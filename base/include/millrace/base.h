@@ -38,16 +38,17 @@ extern "C" {
  * (libmillrace.so.0.5), and all releases with one soname fit each other: a program compiled with the headers
  * of one runs with any other.
  *
- *   settings   mr_..._config: struct_size first. mr_..._defaults() sets it to the size in the caller's
- * header, and the library neither writes nor reads more than that. What an older header lacks has its
- * default; what a newer one has must be unset (zero), else MR_EINVAL. New members come last results written
- * to the caller's memory: struct_size first, set by the function of the header, which is inline and calls the
- * library's own (..._sized). New members come last; whoever calls ..._sized from another language sets
- * struct_size before on loan    what the library hands out by const pointer: new members come last values
- * everything else: mr_error, samples and their parts, tensors, elements of arrays, members of other structs.
- * They change with the soname only
+ * - Settings (mr_..._config): struct_size first. mr_..._defaults() sets it to the size in the caller's
+ *   header, and the library neither writes nor reads more than that. What an older header lacks has its
+ *   default; what a newer one has must be unset (zero), else MR_EINVAL. New members come last.
+ * - Results written to the caller's memory: struct_size first, set by the function of the header, which is
+ *   inline and calls the library's own (..._sized). New members come last; whoever calls ..._sized from
+ *   another language sets struct_size before.
+ * - On loan, what the library hands out by const pointer: new members come last.
+ * - Values, everything else: mr_error, samples and their parts, tensors, elements of arrays, members of other
+ *   structs. They change with the soname only.
  *
- * Opaque handles have no layout. Enumerations and codes grow at their ends. */
+ * Opaque handles have no layout. Enumerations and codes grow at their ends, and MR_..._COUNT with them. */
 
 /* Status codes. New ones are added at the end; none is ever renumbered. */
 enum {
