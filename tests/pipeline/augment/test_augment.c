@@ -6,7 +6,7 @@
 
 #include "base/util.h"
 #include "mrt.h"
-#include "pipeline/augment/augment.h"
+#include "pipeline/augment/op.h"
 #include "tests/pipeline/pictures.h"
 
 /* ---- the reference ---- */
@@ -371,6 +371,27 @@ static void equals_the_reference(void **state)
     mri_scratch_destroy(s);
 }
 
+/* Whatever works on pixels is compared with the reference above, and its text means the same again. */
+static void every_operation_has_a_case(void **state)
+{
+    (void)state;
+    const mri_op_type *type;
+    for (size_t k = 0; (type = mri_op_type_at(k)) != NULL; k++) {
+        bool found = type->fix != NULL;
+        for (size_t n = 0; n < MRI_ARRAY_COUNT(specs); n++) found |= strstr(specs[n], type->name) != NULL;
+        if (!found) fail_msg("%s: no line of specs[] has it", type->name);
+    }
+    for (size_t n = 0; n < MRI_ARRAY_COUNT(specs); n++) {
+        mr_augment *a, *again;
+        mr_error err = MR_ERROR_INIT;
+        MRT_OK(mr_augment_create(&a, specs[n], true, &err), &err);
+        MRT_OK(mr_augment_create(&again, mr_augment_text(a), true, &err), &err);
+        MRT_STR(mr_augment_text(again), mr_augment_text(a));
+        mr_augment_destroy(again);
+        mr_augment_destroy(a);
+    }
+}
+
 /* ---- draws ---- */
 
 static uint32_t flips_of(const char *spec, int what, uint32_t count, uint32_t *equal_to_next)
@@ -600,6 +621,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(equals_the_reference),
+        cmocka_unit_test(every_operation_has_a_case),
         cmocka_unit_test(draws_depend_on_seed_epoch_sample_operation),
         cmocka_unit_test(same_bytes_on_any_thread),
         cmocka_unit_test(standardises),
