@@ -2,9 +2,10 @@
 # The whole test suite from a bare machine: installs what is missing, then for every build below configures, builds with warnings
 # as errors, and runs the tests.
 #   release   gcc, everything, the installed copy, and the folder that runs without the libraries millrace stands on
-#   asan      gcc, address + undefined sanitizers, everything
-#   tsan      gcc, thread sanitizer, the tests that use threads
-#   clang     clang, debug, everything
+#   asan      gcc, address + undefined sanitizers, assertions, everything; of the seeds of emulated GPUs the first
+#   tsan      gcc, thread sanitizer, the tests that use threads, without CUDA
+#   clang     clang, debug, everything but command lines and emulated GPUs, which the first two have run
+# Each build ends with its slowest tests. Two cores take some twelve minutes for all four, a third of it to compile.
 # usage: tools/test.sh [BUILD...]     default: all four
 set -eu
 cd "$(dirname "$0")/.."
@@ -23,13 +24,18 @@ for build in $builds; do
     release)
         set -- -DMILLRACE_STATIC_DEPS=ON
         ;;
+    asan)
+        set -- -DMILLRACE_TEST_SEEDS=first
+        ;;
+    tsan)
+        set -- -DMILLRACE_CUDA=OFF
+        select="-L threads"
+        ;;
     clang)
         command -v dpkg >/dev/null && millrace_install clang libomp-dev
         preset=debug
-        set -- -B build/clang -DCMAKE_C_COMPILER=clang
-        ;;
-    tsan)
-        select="-L threads"
+        set -- -B build/clang -DCMAKE_C_COMPILER=clang -DMILLRACE_TEST_SEEDS=first
+        select="-LE cli|emulated"
         ;;
     esac
     dir=build/$build
@@ -38,6 +44,10 @@ for build in $builds; do
     rm -f "build-$build.log"
     # shellcheck disable=SC2086
     ctest --test-dir "$dir" --no-tests=error --output-on-failure -j "$jobs" $select
+    printf 'slowest:'
+    sed -n 's/^\([^ ]*\) [0-9]* \([0-9.]*\)$/\2 \1/p' "$dir/Testing/Temporary/CTestCostData.txt" | sort -rn | head -8 |
+        while read -r seconds name; do printf ' %s %.0f s,' "$name" "$seconds"; done
+    echo
     # tests that could not run here say why
     grep -hE '^(SKIP|not run):' "$dir/Testing/Temporary/LastTest.log" 2>/dev/null | sort -u || true
 done
