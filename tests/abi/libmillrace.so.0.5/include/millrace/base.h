@@ -1,4 +1,4 @@
-/* millrace/base.h: what every room of the library shares with its callers: status codes and the error record.
+/* millrace/base.h: what all parts of the library share with their callers: status codes and the error record.
  *
  * Every function that can fail returns MR_OK or a negative code; results go through pointers. The code says
  * what to do next, the mr_error (owned by the caller, may be NULL) says what happened: which file, where in
@@ -38,16 +38,17 @@ extern "C" {
  * (libmillrace.so.0.5), and all releases with one soname fit each other: a program compiled with the headers
  * of one runs with any other.
  *
- *   settings   mr_..._config: struct_size first. mr_..._defaults() sets it to the size in the caller's
- * header, and the library neither writes nor reads more than that. What an older header lacks has its
- * default; what a newer one has must be unset (zero), else MR_EINVAL. New members come last results written
- * to the caller's memory: struct_size first, set by the function of the header, which is inline and calls the
- * library's own (..._sized). New members come last; whoever calls ..._sized from another language sets
- * struct_size before on loan    what the library hands out by const pointer: new members come last values
- * everything else: mr_error, samples and their parts, tensors, elements of arrays, members of other structs.
- * They change with the soname only
+ * - Settings (mr_..._config): struct_size first. mr_..._defaults() sets it to the size in the caller's
+ *   header, and the library neither writes nor reads more than that. What an older header lacks has its
+ *   default; what a newer one has must be unset (zero), else MR_EINVAL. New members come last.
+ * - Results written to the caller's memory: struct_size first, set by the function of the header, which is
+ *   inline and calls the library's own (..._sized). New members come last; whoever calls ..._sized from
+ *   another language sets struct_size before.
+ * - On loan, what the library hands out by const pointer: new members come last.
+ * - Values, everything else: mr_error, samples and their parts, tensors, elements of arrays, members of other
+ *   structs. They change with the soname only.
  *
- * Opaque handles have no layout. Enumerations and codes grow at their ends. */
+ * Opaque handles have no layout. Enumerations and codes grow at their ends, and MR_..._COUNT with them. */
 
 /* Status codes. New ones are added at the end; none is ever renumbered. */
 enum {
@@ -57,10 +58,10 @@ enum {
     MR_ECANCELED = -3,    /* somebody asked to stop */
     MR_ENOMEM = -4,       /* the system refused memory */
     MR_EINVAL = -5,       /* an argument or option is wrong */
-    MR_EIO = -6,          /* a system call failed; mr_error.sys_errno says which way */
+    MR_EIO = -6,          /* a system call failed; mr_error.sys_errno has its code */
     MR_EFORMAT = -7,      /* bytes are not what their format promises */
     MR_ECHECKSUM = -8,    /* a checksum does not match */
-    MR_EUNSUPPORTED = -9, /* valid, but not offered here */
+    MR_EUNSUPPORTED = -9, /* valid, but not supported here */
     MR_ENOENT = -10,      /* it is not there */
     MR_EEXIST = -11,      /* it is there already */
     MR_ELIMIT = -12,      /* over a stated limit or the memory budget */
@@ -81,7 +82,7 @@ typedef struct mr_error {
     int sys_errno;   /* errno of the failing system call, else 0 */
     uint64_t offset; /* bytes from the start of file, or MR_NOWHERE */
     uint64_t sample; /* sample index in its source, or MR_NOWHERE */
-    char file[512];  /* file the error is about; empty when none. Long names keep their end */
+    char file[512];  /* file that the error is about; empty when none. Of long names the end is kept */
     char text[768];  /* what was expected, what was found, what to try */
 } mr_error;
 
@@ -110,10 +111,11 @@ MR_API char *mr_error_format(const mr_error *err, char *buf, size_t buf_bytes);
  * buf. */
 MR_API char *mr_text_shown(const char *text, char *buf, size_t buf_bytes);
 
-/* The instruction set of the hand-written loops: "plain", "avx2", "avx512" or "neon": the widest there is, or
- * what the environment variable MILLRACE_SIMD names. Results do not depend on it, only speed. */
+/* The instruction set of the hand-written loops: "plain", "avx2", "avx512" or "neon": the widest that the
+ * processor has, or the one that the environment variable MILLRACE_SIMD names. Results do not depend on it,
+ * only speed. */
 MR_API const char *mr_simd_in_use(void);
-/* What is wrong with MILLRACE_SIMD, or NULL. For one thread, at the start. */
+/* Why the value of MILLRACE_SIMD cannot be used, or NULL. Call it from one thread, at the start. */
 MR_API const char *mr_simd_complaint(void);
 
 #ifdef __cplusplus

@@ -6,8 +6,9 @@
  *                          when hot
  *   .mrec                  our record files: writer, reader, verifier (specified in formats/record/FORMAT.md)
  *
- * No devices here, and no threads but the one that fetches remote data. Bytes from a file are never trusted:
- * what a header claims is checked against the file's size and the caller's limits before memory is taken. */
+ * There are no devices here, and no threads except the one that fetches remote data. Bytes from a file are
+ * never trusted: sizes in a header are checked against the file's size and the caller's limits before memory
+ * is allocated. */
 #ifndef MILLRACE_FORMATS_H
 #define MILLRACE_FORMATS_H
 
@@ -53,12 +54,12 @@ typedef enum mr_planes { MR_HWC = 0, MR_CHW = 1 } mr_planes; /* pixel order of M
 #define MR_MAX_FIELDS 32
 #define MR_MAX_NAME   63 /* bytes of a field name */
 
-MR_API size_t mr_dtype_bytes(mr_dtype dtype);  /* 0 for a number that is none of them */
-MR_API const char *mr_type_name(mr_type type); /* "jpeg", ...; "?" for none of them */
+MR_API size_t mr_dtype_bytes(mr_dtype dtype);  /* 0 for an unknown number */
+MR_API const char *mr_type_name(mr_type type); /* "jpeg", ...; "?" for an unknown number */
 MR_API const char *mr_dtype_name(mr_dtype dtype);
 
-/* One value of one sample. data points into the buffer that was parsed and lives as long as it; or, of a
- * format that stores values in pieces, into memory of the source. */
+/* One value of one sample. data points into the buffer that was parsed and lives as long as that; for formats
+ * that store values in pieces it points into memory of the source. */
 typedef struct mr_value {
     mr_type type;
     mr_dtype dtype;   /* TENSOR */
@@ -69,7 +70,7 @@ typedef struct mr_value {
     size_t bytes;
     int64_t i;           /* INT */
     double f;            /* FLOAT */
-    const void *entries; /* JPEG: entry points kept beside it, NULL for none */
+    const void *entries; /* JPEG: entry points stored with it, NULL for none */
     size_t entries_bytes;
 } mr_value;
 
@@ -77,7 +78,7 @@ typedef struct mr_field {
     char name[MR_MAX_NAME + 1];
     mr_type type;
     mr_dtype dtype; /* TENSOR */
-    uint32_t ndim;  /* fixed shape of every value, or 0 when it differs from record to record */
+    uint32_t ndim;  /* fixed shape of all values, or 0 when it differs from record to record */
     uint64_t dim[MR_MAX_DIMS];
 } mr_field;
 
@@ -104,8 +105,8 @@ typedef struct mr_image_header {
 /* JPEG or PNG by content: MR_TYPE_JPEG, MR_TYPE_PNG, or 0. */
 MR_API int mr_image_sniff(const void *data, size_t bytes);
 
-/* Read the header only. MR_EFORMAT names what is missing; MR_EUNSUPPORTED a process no decoder here takes.
- * Any thread. */
+/* Read the header only. MR_EFORMAT names what is missing; MR_EUNSUPPORTED names a coding process that is not
+ * supported. Any thread. */
 MR_API int mr_image_header_parse_sized(const void *data, size_t bytes, mr_image_header *out, mr_error *err);
 static inline int mr_image_header_parse(const void *data, size_t bytes, mr_image_header *out, mr_error *err)
 {
@@ -113,8 +114,7 @@ static inline int mr_image_header_parse(const void *data, size_t bytes, mr_image
     return mr_image_header_parse_sized(data, bytes, out, err);
 }
 
-/* The same for a value of any picture type, by its type. Of MR_TYPE_PIXELS it is what dim says. Any
- * thread. */
+/* The same for a value of any picture type. For MR_TYPE_PIXELS it follows from dim. Any thread. */
 MR_API int mr_value_header_sized(const mr_value *value, mr_image_header *out, mr_error *err);
 static inline int mr_value_header(const mr_value *value, mr_image_header *out, mr_error *err)
 {
@@ -128,27 +128,27 @@ typedef enum mr_split { MR_SPLIT_AUTO = 0, MR_SPLIT_TRAIN = 1, MR_SPLIT_TEST = 2
 
 typedef struct mr_source_config {
     size_t struct_size;
-    const char *format;    /* NULL: by content. Else "folder", "idx", "cifar", "mrec", ... */
+    const char *format;    /* NULL: detected from the content. Else "folder", "idx", "cifar", "mrec", ... */
     mr_split split;        /* AUTO: the train part when the data has parts, else all of it */
     uint64_t memory_bytes; /* what an open source may keep (index, names, labels); default 1 GiB; over it
                               MR_ELIMIT */
-    const char *image_key; /* which feature, member, column or array is the picture; NULL: the format's usual
-                              names */
+    const char *image_key; /* the feature, member, column or array that is the picture; NULL: the usual names
+                              of the format */
     const char *label_key; /* the same for the class */
     int64_t label_offset;  /* subtracted from every label; MR_LABEL_AUTO (default): the smallest label found
                               when that is 1, else 0 */
-    const char *index_folder;       /* where an index goes when it cannot lie beside the data; NULL:
-                                       $XDG_CACHE_HOME/millrace */
-    bool no_index_file;             /* build the index anew in every run, keep none */
-    const char *remote_folder;      /* http(s)://: where what was fetched is kept; NULL:
-                                       $XDG_CACHE_HOME/millrace/remote */
-    uint64_t remote_bytes;          /* and how much of it at most; default 16 GiB */
+    const char *index_folder;  /* where the index is written when the data's folder cannot be written; NULL:
+                                  $XDG_CACHE_HOME/millrace */
+    bool no_index_file;        /* build the index in every run, keep none */
+    const char *remote_folder; /* http(s)://: where what was fetched is kept; NULL:
+                                  $XDG_CACHE_HOME/millrace/remote */
+    uint64_t remote_bytes;     /* size limit of that; default 16 GiB */
     const char *const *class_names; /* number classes like these, by name, where the data have names too; a
                                        class that is none of them is MR_EFORMAT. Copied. NULL: as the data
                                        number them */
     uint32_t class_count;           /* of class_names */
-    const volatile int *stop; /* http(s)://: not 0 ends every wait for a server, now and while the source is
-                                 open; NULL: never */
+    const volatile int *stop; /* http(s)://: a value other than 0 ends all waits for a server, at any time
+                                 while the source is open; NULL: never */
 } mr_source_config;
 
 #define MR_LABEL_AUTO INT64_MIN
@@ -158,7 +158,7 @@ static inline void mr_source_defaults(mr_source_config *cfg) { mr_source_default
 
 typedef struct mr_source_info {
     const char *format;             /* "folder", "idx", "cifar10", "cifar100", "mrec", "shards" */
-    const char *path;               /* as opened; of a folder of tables, the table */
+    const char *path;               /* as opened; for a folder of tables, the table */
     uint64_t count;                 /* samples */
     uint32_t class_count;           /* 0: no classes known */
     const char *const *class_names; /* class_count strings, or NULL */
@@ -170,22 +170,23 @@ typedef struct mr_source_info {
     uint32_t file_count;       /* files kept open and shared by many samples; 0 when each sample is a file */
     uint64_t max_extent_bytes; /* largest extent, exact */
     uint64_t total_bytes;      /* sum of all extents */
-    bool has_test;             /* the data also brings a test part (MR_SPLIT_TEST) */
+    bool has_test;             /* the data also have a test part (MR_SPLIT_TEST) */
     uint64_t fingerprint;      /* of format, count, sizes, labels and names: which data set this is */
     uint64_t memory_bytes;     /* what this source holds in memory */
-    uint64_t skipped_files;    /* folder: entries passed over because they are no regular files or hidden */
-    int64_t label_offset;      /* subtracted from the labels found */
-    const char *told;          /* one line for the user (index built, labels shifted, ...), or NULL */
-    uint32_t length_field; /* the field for which mr_source_length() answers: the one whose length differs, or
-                              where no tensor's does, the first of one dimension; MR_NO_FIELD: none */
-    uint32_t length_most;  /* the largest it gives */
+    uint64_t skipped_files; /* folder: entries that were skipped because they are hidden or not regular files
+                             */
+    int64_t label_offset;   /* subtracted from the labels found */
+    const char *told;       /* one line for the user (index built, labels shifted, ...), or NULL */
+    uint32_t length_field;  /* the field of mr_source_length(): the one whose length differs, or when no
+                               tensor's length differs, the first of one dimension; MR_NO_FIELD: none */
+    uint32_t length_most;   /* the largest it gives */
 } mr_source_info;
 
 #define MR_NO_FIELD UINT32_MAX
 
 #define MR_FILE_OF_SAMPLE UINT32_MAX
 
-/* Where the bytes of a sample lie. */
+/* The position of a sample's bytes. */
 typedef struct mr_extent {
     uint32_t file; /* shared file number, or MR_FILE_OF_SAMPLE: the file mr_source_sample_path() names */
     uint64_t offset;
@@ -195,8 +196,8 @@ typedef struct mr_extent {
 typedef struct mr_source_file {
     size_t struct_size;
     const char *path; /* for messages */
-    int fd; /* open for reading, owned by the source. Of a remote record file it has holes where nothing is
-               fetched yet: read samples with mr_source_read() or a loader */
+    int fd; /* open for reading, owned by the source. A remote record file has holes where nothing was fetched
+               yet: read its samples with mr_source_read() or a loader */
     uint64_t bytes;
     bool direct_ok; /* opening path again with O_DIRECT reaches the same bytes (false for unpacked .gz) */
 } mr_source_file;
@@ -205,10 +206,10 @@ typedef struct mr_source mr_source;
 
 /* Open any data set. Reads headers, indexes, folder listings and labels, never all the samples.
  *
- * path  a file or a folder; its type is found from content, not from its name. Or the http:// or https://
- * address of a file, of one of
- *       a numbered set, or of several (NAME-{0000..0146}.tar). Record files are fetched as they are read;
- *       everything else when it is opened, all of it. What is fetched is kept in cfg->remote_folder
+ * path  a file or a folder; its type is detected from the content, not from the name. Or the http:// or
+ *       https:// address of a file, of one of a numbered set, or of several (NAME-{0000..0146}.tar). Record
+ *       files are fetched as they are read; all other formats as a whole when they are opened. What is
+ *       fetched is kept in cfg->remote_folder
  * MR_OK           *out is open; close with mr_source_close()
  * MR_ENOENT       nothing there
  * MR_EFORMAT      it is there but wrong; err names file, offset, expected, found
@@ -223,7 +224,7 @@ MR_API const mr_source_info *mr_source_info_of(const mr_source *src);
 /* sample < count. Does no I/O for formats whose index is in memory; a huge .mrec may read one index page. */
 MR_API int mr_source_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err);
 
-/* Class or number of a sample without reading it, where the source knows it; MR_EUNSUPPORTED where it does
+/* Class or number of a sample without reading it, where the source knows it; MR_EUNSUPPORTED when it does
  * not. */
 MR_API int mr_source_label(const mr_source *src, uint64_t sample, int64_t *out);
 
@@ -247,9 +248,9 @@ static inline int mr_source_file_at(const mr_source *src, uint32_t file, mr_sour
 /* Name of the file that holds the sample; buf is always terminated. Returns buf. */
 MR_API char *mr_source_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
 
-/* data holds exactly the extent's bytes. Checks what the format lets it check (checksums included) and fills
- * out with pointers into data. A sample that is wrong gives MR_EFORMAT or MR_ECHECKSUM with file, offset and
- * sample set. */
+/* data holds exactly the extent's bytes. Checks everything that the format allows to check (checksums
+ * included) and fills out with pointers into data. A damaged sample gives MR_EFORMAT or MR_ECHECKSUM with
+ * file, offset and sample set. */
 MR_API int mr_source_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
                            mr_sample *out, mr_error *err);
 
@@ -259,9 +260,9 @@ MR_API int mr_source_parse(const mr_source *src, uint64_t sample, const void *da
 MR_API int mr_source_read(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
                           mr_sample *out, mr_error *err);
 
-/* What no sample shows by itself and was too much to read when opening: a checksum over all samples of a
- * large file. Reads it. MR_OK, also where the format has none; MR_ECHECKSUM or MR_EFORMAT with the file when
- * something is wrong. Any thread. */
+/* Check what no single sample can show and what takes too long when opening: a checksum over all samples of a
+ * large file. Reads the file. MR_OK, also when the format has none; MR_ECHECKSUM or MR_EFORMAT with the file
+ * when it is damaged. Any thread. */
 MR_API int mr_source_check(const mr_source *src, mr_error *err);
 
 /* Names and one-line descriptions of the formats that can be opened, for --help: count, then each by
@@ -278,8 +279,8 @@ typedef struct mr_writer_config {
     const mr_field *fields; /* copied */
     uint32_t class_count;
     const char *const *class_names; /* copied */
-    const char *provenance; /* text, JSON by custom; copied; NULL for none. Keep times out of it: the same
-                               input gives the same file */
+    const char *provenance; /* text, by convention JSON; copied; NULL for none. It should contain no times:
+                               the same input gives the same file */
     uint32_t record_align; /* power of two 8..4096; 0: 4096 when the first record is 32 KiB or more, else 8 */
     bool force;            /* an existing output may be replaced */
     bool resume;           /* go on after the last whole record of an interrupted run, if one is there */
@@ -290,13 +291,13 @@ static inline void mr_writer_defaults(mr_writer_config *cfg) { mr_writer_default
 
 typedef struct mr_writer mr_writer;
 
-/* Start PATH. Bytes go to a file aside (PATH.part), which takes its name only in mr_writer_finish().
- * With resume, *resume_source (may be NULL) is the source index the next record must have: one past the last
- * record that is whole in the file aside, 0 when there is none. MR_EEXIST without force when path exists. */
+/* Start PATH. Bytes are written to a part file (PATH.part), which is renamed only in mr_writer_finish(). With
+ * resume, *resume_source (may be NULL) is the source index of the next record: one past the last complete
+ * record in the part file, 0 when there is none. MR_EEXIST without force when path exists. */
 MR_API int mr_writer_open(mr_writer **out, const char *path, const mr_writer_config *cfg,
                           uint64_t *resume_source, mr_error *err);
 
-/* Append one record. source_index: where it stood in what is converted; strictly rising (bad samples leave
+/* Append one record. source_index: its number in the converted source; strictly rising (bad samples leave
  * gaps). values[field_count] fit the schema or MR_EINVAL. One thread at a time. */
 MR_API int mr_writer_append(mr_writer *w, uint64_t source_index, const mr_value *values, mr_error *err);
 
@@ -304,11 +305,11 @@ MR_API int mr_writer_append(mr_writer *w, uint64_t source_index, const mr_value 
 MR_API uint64_t mr_writer_count(const mr_writer *w);
 MR_API uint64_t mr_writer_bytes(const mr_writer *w);
 
-/* Write index and header, sync, rename, sync the folder. The writer is gone afterwards in every case; on
- * failure the file aside stays for resume. */
+/* Write index and header, sync, rename, sync the folder. The writer is freed in every case; on failure the
+ * part file stays for resume. */
 MR_API int mr_writer_finish(mr_writer *w, mr_error *err);
 
-/* Give up: the file aside stays when keep, else it is removed. Accepts NULL. */
+/* Give up: the part file stays when keep is set, else it is removed. Accepts NULL. */
 MR_API void mr_writer_abort(mr_writer *w, bool keep);
 
 /* Bytes on disk of a record with these values at this alignment, for sharding by size. */
@@ -343,7 +344,7 @@ MR_API int mr_mrec_extent(const mr_mrec *m, uint64_t record, uint64_t *offset, u
 MR_API int mr_mrec_parse(const mr_mrec *m, uint64_t record, const void *data, size_t bytes, mr_sample *out,
                          uint64_t *source_index, mr_error *err);
 
-/* Called for each thing found wrong; return false to stop. */
+/* Called for each finding; return false to stop. */
 typedef bool mr_verify_report(void *context, const mr_error *what);
 
 typedef struct mr_verify_result {
@@ -354,8 +355,8 @@ typedef struct mr_verify_result {
 } mr_verify_result;
 
 /* Read every byte of the file and check it: header, schema, index, every record, every padding byte, nothing
- * after the end. MR_OK when nothing is wrong, MR_ECHECKSUM or MR_EFORMAT when something was (report told
- * what), other < 0 when the check itself failed. report may be NULL. Does not decode images:
+ * after the end. MR_OK when the file is correct, MR_ECHECKSUM or MR_EFORMAT when it is not (report got the
+ * findings), other < 0 when the check itself failed. report may be NULL. Does not decode images:
  * mr_image_decode() in pipeline.h does. */
 MR_API int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *context,
                                 mr_verify_result *out, mr_error *err);
@@ -366,8 +367,8 @@ static inline int mr_mrec_verify(const char *path, mr_verify_report *report, voi
     return mr_mrec_verify_sized(path, report, context, out, err);
 }
 
-/* A shard list: a text file that names .mrec files in order. Written aside, synced, renamed. paths are stored
- * relative to the list's folder when they lie below it. */
+/* A shard list: a text file that names .mrec files in order. Written to a part file, synced, renamed. paths
+ * are stored relative to the list's folder when they lie below it. */
 MR_API int mr_shards_write(const char *list_path, const char *const *paths, const uint64_t *counts,
                            uint32_t path_count, bool force, mr_error *err);
 

@@ -70,10 +70,10 @@ static inline void mr_devices_defaults(mr_devices_config *cfg)
 /* Open the devices that spec names, one per replica.
  *
  *   cpu | cpu:N                     N replicas on the processor
- *   sim:N[,step=TIME][,h2d=RATE][,d2h=RATE]   N simulated accelerators: real copies paced to RATE (GB/s,
- *                                             MB/s), one training
- *                                   step takes TIME (ns us ms s) on the compute stream; default step=1ms,
- *                                   h2d=25GB/s
+ *   sim:N[,step=TIME][,h2d=RATE][,d2h=RATE]
+ *                                   N simulated accelerators: real copies paced to RATE (GB/s, MB/s), one
+ *                                   training step takes TIME (ns us ms s) on the compute stream; default
+ *                                   step=1ms, h2d=25GB/s
  *   cuda | cuda:I[,cuda:J|,J]...    GPUs by number, as CUDA_VISIBLE_DEVICES leaves them (where the build has
  *                                   CUDA); cuda: the first. A number may come twice: two replicas on one GPU
  * A comma followed by name=value belongs to the item before it; a bare number continues the item before it.

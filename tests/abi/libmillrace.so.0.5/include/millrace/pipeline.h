@@ -26,10 +26,10 @@ typedef struct mr_image {
     uint8_t *pixels;                  /* height * width * channels, rows packed; owned: mr_image_free() */
 } mr_image;
 
-/* Who makes a JPEG's pixels. OWN: coefficients to planes, planes resampled at their own resolution, colour
- * last: no full-size picture, the same bits wherever the coefficients come from. LIBJPEG: libjpeg-turbo's
- * RGB, then resampled: for comparing with programs that use it. The two differ by rounding and by how chroma
- * is interpolated. */
+/* How the pixels of a JPEG are computed. OWN: coefficients to planes, planes resampled at their own
+ * resolution, colour last: no full-size picture, and the same bits for every source of coefficients. LIBJPEG:
+ * libjpeg-turbo's RGB, then resampled: for comparison with programs that use it. The two differ by rounding
+ * and by how chroma is interpolated. */
 typedef enum mr_pixels { MR_PIXELS_OWN = 0, MR_PIXELS_LIBJPEG = 1 } mr_pixels;
 
 typedef struct mr_decode_config {
@@ -45,14 +45,13 @@ MR_API void mr_decode_defaults_sized(mr_decode_config *cfg, size_t struct_size);
 static inline void mr_decode_defaults(mr_decode_config *cfg) { mr_decode_defaults_sized(cfg, sizeof *cfg); }
 
 /* Decode JPEG or PNG (by content) or take MR_TYPE_PIXELS as they are. A truncated or damaged picture is
- * MR_EFORMAT with the reason, never grey filling. On success the caller owns out->pixels. Any thread.
- * Rules: CMYK is multiplied out (inverted values where Adobe's marker says so), 16-bit samples keep their
- * high byte, alpha is dropped and the colour below it kept, gray of a colour is BT.601. cfg may be NULL: the
- * defaults. */
+ * MR_EFORMAT with the reason; it is never filled with grey. On success the caller owns out->pixels. Any
+ * thread. Rules: CMYK is multiplied out (with inverted values when Adobe's marker says so), 16-bit samples
+ * keep their high byte, alpha is dropped and the colour below it is kept, gray is computed from colour by
+ * BT.601. cfg may be NULL: the defaults. */
 MR_API int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err);
 MR_API void mr_image_free(mr_image *image);
-/* Antialiased (triangle filter widened by the scale, like every good resizer), to width x height. out is
- * allocated. */
+/* Resize with antialiasing (a triangle filter widened by the scale) to width x height. out is allocated. */
 MR_API int mr_image_resize(const mr_image *in, uint32_t width, uint32_t height, mr_image *out, mr_error *err);
 /* Baseline JPEG, quality 1..100, 4:2:0 below 91 and 4:4:4 from there; *data is malloc'd, the caller frees
  * it. */
@@ -60,13 +59,13 @@ MR_API int mr_image_encode_jpeg(const mr_image *in, int quality, void **data, si
 /* 8-bit PNG; as above. */
 MR_API int mr_image_encode_png(const mr_image *in, void **data, size_t *bytes, mr_error *err);
 
-/* What looks at whole pictures, for tools: decoders and buffers, for one thread at a time. */
+/* A checker of whole pictures, for tools: decoders and buffers, for one thread at a time. */
 typedef struct mr_checker mr_checker;
 
 MR_API int mr_checker_create(mr_checker **out);
 MR_API void mr_checker_destroy(mr_checker *c); /* accepts NULL */
-/* Decode all of a picture (JPEG, PNG, PIXELS, COEF) and keep nothing: MR_OK, or what is wrong with it. Entry
- * points that come with a JPEG must be right. cfg may be NULL: the defaults. */
+/* Decode a whole picture (JPEG, PNG, PIXELS, COEF) and discard the pixels: MR_OK, or the error. Entry points
+ * of a JPEG must be correct. cfg may be NULL: the defaults. */
 MR_API int mr_checker_run(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, mr_error *err);
 /* MR_TYPE_COEF: a baseline JPEG file with the same coefficients; *data is malloc'd, the caller frees it. */
 MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, void **data,
@@ -92,8 +91,8 @@ typedef struct mr_augment mr_augment;
 
 MR_API int mr_augment_create(mr_augment **out, const char *spec, bool training, mr_error *err);
 MR_API void mr_augment_destroy(mr_augment *a);
-/* Size of what comes out for pictures of this size (0 x 0: sizes differ). MR_EINVAL when the result would not
- * be one fixed size: err says which operation to add. channels is passed through. */
+/* The output size for pictures of this size (0 x 0: sizes differ). MR_EINVAL when the result would not be one
+ * fixed size: err says which operation to add. channels is passed through. */
 MR_API int mr_augment_output(const mr_augment *a, uint32_t in_h, uint32_t in_w, uint32_t *out_h,
                              uint32_t *out_w, mr_error *err);
 /* mean[c], std[c] of normalise(), in units of 0..255, for MR_OP_INPUT; uses_affine: standardise is there. */
@@ -115,7 +114,7 @@ MR_API void mr_trace_destroy(mr_trace *t);
  * Times in ns of CLOCK_MONOTONIC. t may be NULL (then nothing happens). Any thread. */
 MR_API void mr_trace_span(mr_trace *t, const char *track, const char *name, uint64_t start_ns,
                           uint64_t end_ns, uint64_t batch);
-/* Chrome trace event format (JSON array of complete events), written aside and renamed. */
+/* Chrome trace event format (JSON array of complete events), written to a part file and renamed. */
 MR_API int mr_trace_write(const mr_trace *t, const char *path, mr_error *err);
 
 typedef struct mr_trace_entry {
@@ -133,11 +132,11 @@ typedef enum mr_io { MR_IO_AUTO = 0, MR_IO_URING, MR_IO_PREAD } mr_io;
 typedef enum mr_cache { MR_CACHE_OFF = 0, MR_CACHE_MEMORY, MR_CACHE_DISK } mr_cache;
 typedef enum mr_bad { MR_BAD_STOP = 0, MR_BAD_REPLACE, MR_BAD_SKIP } mr_bad;
 
-/* A damaged sample, told to the caller's function from a worker thread, one at a time; each sample once,
- * however many epochs meet it. */
+/* A damaged sample is reported to the caller's function from a worker thread, one at a time; each sample
+ * once, no matter how many epochs contain it. */
 typedef void mr_bad_report(void *context, const mr_error *what, uint64_t substitute);
 
-/* Fields of a sample that go into a batch beside picture and label: boxes and masks, which follow their
+/* Fields of a sample that are delivered in addition to picture and label: boxes and masks, which follow their
  * picture through the augmentation, and tensors as they are: sequences, embeddings, numbers. */
 typedef enum mr_role {
     MR_ROLE_PLAIN = 0, /* as it is: INT (delivered as i64), FLOAT (f64), or TENSOR of its dtype: of one
@@ -167,10 +166,10 @@ typedef struct mr_loader_field {
 
 #define MR_LOADER_MAX_FIELDS 4
 
-/* What name and type of a field say of it, where there are pictures; up to the first dot of the name:
- * "boxes", a TENSOR of f32 or f64, is BOXES; "box_labels", a TENSOR, BOX_VALUES. A PNG, PIXELS, IMAGE, BYTES
- * or u8 TENSOR of which a word of the name ("mask", "segmentation.png") begins with mask or seg is a MASK.
- * All else is PLAIN. */
+/* The role that follows from name and type of a field, in sources with pictures. Up to the first dot of the
+ * name: "boxes", a TENSOR of f32 or f64, is BOXES; "box_labels", a TENSOR, BOX_VALUES. A PNG, PIXELS, IMAGE,
+ * BYTES or u8 TENSOR of which a word of the name ("mask", "segmentation.png") begins with mask or seg is a
+ * MASK. Everything else is PLAIN. */
 MR_API mr_role mr_field_role(const mr_source_info *info, uint32_t field);
 
 typedef struct mr_loader_config {
@@ -206,7 +205,7 @@ typedef struct mr_loader_config {
     uint64_t start_epoch, start_step; /* resume: the first batch delivered */
     mr_device *const *devices;        /* one per replica; NULL: batches stay in host memory, one part */
     uint32_t device_count;
-    uint32_t parts;  /* with devices NULL: cut batches into this many parts all the same; default 1 */
+    uint32_t parts;  /* with devices NULL: cut batches into this many parts nevertheless; default 1 */
     mr_trace *trace; /* or NULL */
     bool keep_host;  /* with devices: the host copy stays readable while a batch is held (mr_loader_digest
                         needs it);  costs host slots */
@@ -214,27 +213,27 @@ typedef struct mr_loader_config {
                              this many bytes is read once, in large runs, and then served from memory without
                              requests or copies; 0: never; default 1 GiB. Never more than a quarter of the
                              memory budget */
-    mr_cache cache; /* keep samples from the first epoch on, for the ones that follow; default OFF. Changes no
-                       bit of a batch */
-    const char *cache_folder; /* DISK: made if missing; what an earlier run kept there of the same data is
-                                 used */
+    mr_cache cache; /* keep samples from the first epoch on for later epochs; default OFF. Changes no bit of a
+                       batch */
+    const char *cache_folder; /* DISK: created if missing; what an earlier run with the same data kept there
+                                 is used */
     uint64_t cache_bytes; /* MEMORY: part of memory_bytes; DISK: of the file and its index. What does not fit
                              is read from the data in every epoch: nothing is evicted */
-    void (*on_note)(void *context, const char *text); /* something the user should know that stops nothing,
-                           each once; from any thread, one at a time; or NULL */
+    void (*on_note)(void *context, const char *text); /* notes for the user that do not stop the run, each
+                                                         once; from any thread, one at a time; or NULL */
     void *note_context;
-    bool free_order; /* hand out whichever batch is whole first: the same batches in an order that depends on
-                        the machine, to measure what their order costs. Host memory only, and only while
-                        prefetching; default false */
+    bool free_order; /* deliver whichever batch is complete first: the same batches in an order that depends
+                        on the machine, to measure the cost of the fixed order. Host memory only, and only
+                        while prefetching; default false */
     bool no_checks;  /* checksums of records are not computed, for measuring what they cost; default false */
     const mr_loader_field *fields; /* copied, names too; the source may then be one without pictures */
     uint32_t field_count;          /* at most MR_LOADER_MAX_FIELDS; a cache does not go with fields */
-    uint32_t length_window;  /* batches: inside windows of so many batches of the order, samples are sorted by
-                                length (stable), cut into batches, and these delivered in a drawn order, so
-                                that rows of a batch need little padding. The batch that is not full stays the
-                                epoch's last; padding of PAD repeats its own samples. Needs a source that knows
-                                lengths (mr_source_length(), else MR_EUNSUPPORTED). 0: off. Part of the order
-                                (I1): resume must say the same */
+    uint32_t length_window;  /* batches: inside windows of so many batches of the order, samples are sorted
+                                by length (stable), cut into batches, and these delivered in a drawn order,
+                                so that rows of a batch need little padding. The batch that is not full
+                                stays the epoch's last; padding of PAD repeats its own samples. Needs a
+                                source that knows lengths (mr_source_length(), else MR_EUNSUPPORTED). 0:
+                                off. Part of the order (I1): resume must say the same */
     uint32_t width_multiple; /* rows of differing length are padded to the batch's longest, rounded up to a
                                 multiple of this; default 1 */
 } mr_loader_config;
@@ -244,7 +243,7 @@ static inline void mr_loader_defaults(mr_loader_config *cfg) { mr_loader_default
 
 typedef struct mr_loader mr_loader;
 
-/* How a field lies in batches. */
+/* The layout of a field in batches. */
 typedef struct mr_loader_field_info {
     const char *name; /* owned by the loader */
     mr_role role;
@@ -288,7 +287,7 @@ typedef struct mr_loader_info {
     uint32_t length_window; /* as configured */
 } mr_loader_info;
 
-/* How finished the samples of a part are. There is one form; whoever takes parts must refuse a form it does
+/* The state of processing of a part's samples. There is one form; consumers must refuse a form that they do
  * not know, so that another can be added for devices that decode. Such a form would put into the slot what a
  * worker has before the expensive part of its work, and leave the rest to an operation on the device that
  * ends in the pixels below, bit for bit (the arithmetic is integers: the plain C of pipeline/jpeg/ and
@@ -344,12 +343,12 @@ typedef struct mr_batch {
                                                    set */
 } mr_batch;
 
-/* src must outlive the loader. MR_ELIMIT when the memory it needs exceeds the budget: err says what needs how
- * much and what to lower. Starts threads unless prefetch is 0. Devices, trace and bad_context must outlive
- * the loader too. */
+/* src must outlive the loader. MR_ELIMIT when the needed memory exceeds the budget: err says what needs how
+ * much and which setting to lower. Starts threads unless prefetch is 0. Devices, trace and bad_context must
+ * outlive the loader too. */
 MR_API int mr_loader_open(mr_loader **out, const mr_source *src, const mr_loader_config *cfg, mr_error *err);
-/* Stops (if still running), waits for what is in flight, joins, frees. Batches may not be held. Accepts
- * NULL. */
+/* Stops (if still running), waits for what is in flight, joins, frees. All batches must have been released.
+ * Accepts NULL. */
 MR_API void mr_loader_close(mr_loader *l);
 MR_API const mr_loader_info *mr_loader_info_of(const mr_loader *l);
 
@@ -370,9 +369,10 @@ static inline int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_n
     return mr_loader_next_sized(l, out, timeout_ns, err);
 }
 
-/* Give a batch back. streams[r] (NULL without devices) is the stream that uses part r: its device memory is
- * written again only after what is queued there now. Batches are released in the order they were taken. When
- * a device fails here, the batch is given back all the same, and mr_loader_next() tells the error. */
+/* Release a batch. streams[r] (NULL without devices) is the stream that uses part r: its device memory is
+ * written again only after the work that is queued there now. Batches are released in the order in which they
+ * were taken. When a device fails here, the batch is released nevertheless, and mr_loader_next() returns the
+ * error. */
 MR_API int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams);
 
 /* Any thread, a signal handler's thread included (not the handler itself): every wait ends with
@@ -413,7 +413,7 @@ static inline void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out
     mr_loader_stats_read_sized(l, out);
 }
 
-/* The sample at a position of an epoch: what the sampler says (I1), without a loader. */
+/* The sample at a position of an epoch, computed by the sampler (I1) without a loader. */
 MR_API uint64_t mr_order_sample(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch, uint64_t count,
                                 uint64_t position);
 
@@ -439,7 +439,7 @@ MR_API mr_digest mr_digester_result(const mr_digester *d);
 typedef enum mr_store {
     MR_STORE_JPEG = 0, /* pictures keep their bytes */
     MR_STORE_RAW,      /* decoded pixels */
-    MR_STORE_COEF,     /* JPEGs become MR_TYPE_COEF; what cannot (PNG, CMYK) keeps its bytes */
+    MR_STORE_COEF,     /* JPEGs become MR_TYPE_COEF; pictures that cannot (PNG, CMYK) keep their bytes */
 } mr_store;
 
 typedef enum mr_to {
@@ -496,10 +496,10 @@ typedef struct mr_convert_result {
 } mr_convert_result;
 
 /* Same source and settings give the same bytes, for any number of workers and however often interrupted and
- * resumed. What is written lies in files named .part until it is whole. MREC: shards take their names one by
- * one, and what an interrupted run leaves is gone on with. TFRECORD, TAR: everything is written and read back
- * before the first file takes its name; a run that fails or is stopped leaves nothing, one that is killed
- * leaves .part files, which the next run to the same DST takes over or removes. */
+ * resumed. What is written lies in files named .part until it is whole. MREC: shards get their names one by
+ * one, and an interrupted run can be resumed. TFRECORD, TAR: everything is written and read back before the
+ * first file gets its name; a run that fails or is stopped leaves nothing, one that is killed leaves .part
+ * files, which the next run to the same DST takes over or removes. */
 MR_API int mr_convert_sized(const mr_source *src, const char *dst, const mr_convert_config *cfg,
                             mr_convert_result *out, mr_error *err);
 static inline int mr_convert(const mr_source *src, const char *dst, const mr_convert_config *cfg,
