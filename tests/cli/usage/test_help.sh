@@ -44,6 +44,15 @@ for c in $commands; do
     fi
 done
 
-run 0 help augment; compare help-augment
+
+# what the manual of the augmentation language says comes from its table: every operation that a wrong one's message names
+run 0 synth pictures --classes 2 --count 2 --quiet
+run 2 digest pictures --augment nosuch
+names=$(sed -n 's/.*operations are \([^;]*\);.*/\1/p' err | tr -d ,)
+[ "$(echo "$names" | wc -w)" -ge 10 ] || fail "$last: expected the names of the operations"
+run 0 help augment
+out_has "--augment SPEC: operations in order, separated by commas, or a preset."
+for name in $names; do grep -Eq "^  $name(\(| |\$)" out || fail "$last: nothing about $name"; done
+! grep -E '^.{81}' out || fail "$last: a line of more than 80 columns"
 command -v man >/dev/null 2>&1 && man --warnings -l man.1 >/dev/null 2>warnings && [ -s warnings ] && fail "man: $(cat warnings)"
 finish
