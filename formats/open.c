@@ -111,7 +111,7 @@ static int find_format(const mri_source_ops **out, const char *path, const struc
         *out = formats[k];
         return MR_OK;
     }
-    const char *placeholder = mri_placeholder(p.head, p.head_bytes);
+    const char *placeholder = mri_placeholder_describe(p.head, p.head_bytes);
     if (placeholder)
         return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", placeholder), path, 0, MR_NOWHERE);
     if (p.is_pattern)

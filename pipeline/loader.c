@@ -188,7 +188,7 @@ int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)
     int rc = MR_OK;
     /* prefetch off: nothing overlaps, so the next read starts when this step's work is over */
     if (l->staging)
-        rc = mri_staging_consumed(l->staging, batch->global_step, streams, !l->plan.threads, &failed);
+        rc = mri_staging_mark_consumed(l->staging, batch->global_step, streams, !l->plan.threads, &failed);
     if (rc != MR_OK) mri_halt_fail(&l->halt, rc, &failed);
     mri_ring_release(l->ring);
     return rc;

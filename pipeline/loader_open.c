@@ -62,7 +62,7 @@ static int make_read_stage(mr_loader *l, mr_error *err)
                                       .buffers = l->chunks.pieces,
                                       .buffer_bytes = l->chunks.room,
                                       .buffer_count = l->resident ? 0 : l->chunks.count,
-                                      .note = mri_notice_io,
+                                      .note = mri_notice_once,
                                       .note_context = &l->notices,
                                       .extra_fd = l->cache ? mri_cache_fd(l->cache) : -1,
                                       .extra_path = l->cache ? mri_cache_path(l->cache) : NULL};

@@ -233,7 +233,7 @@ static int queue_segment(mr_trainer *t, const mr_batch *b, bool training, uint32
         if (rc) return mri_team_queue_failed(&t->team, r, rc, what, err);
         mr_error why;
         char text[900];
-        if (mri_replica_take_why_not(rep, &why))
+        if (mri_replica_take_recording_error(rep, &why))
             snprintf(t->note, sizeof t->note, "steps are queued call by call, they cannot be recorded: %s",
                      mr_error_format(&why, text, sizeof text));
     }
@@ -293,7 +293,7 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
     if (rc) return mr_error_set(err, rc, "the update's constants make no sense");
     rc = queue_step(t, f, batch, err);
     if (rc) return rc;
-    mri_exchange_stats_moved(&t->exchange);
+    mri_exchange_mark_stats_stale(&t->exchange);
     return mri_flight_end(&t->flights, f, err);
 }
 

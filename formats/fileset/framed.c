@@ -178,7 +178,7 @@ static int open_file(mri_framed *f, mri_framed_file *file, mri_accept *accept, c
         uint8_t head[256];
         const size_t bytes = (size_t)mri_min_u64(sizeof head, file->bytes);
         const int unread = mri_pread_all(file->fd, head, bytes, 0, file->path, err);
-        const char *placeholder = unread ? NULL : mri_placeholder(head, bytes);
+        const char *placeholder = unread ? NULL : mri_placeholder_describe(head, bytes);
         if (placeholder)
             return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", placeholder), file->path, 0,
                                    MR_NOWHERE);

@@ -6,7 +6,7 @@
  *               sync, finished header, sync, rename to PATH, sync the folder
  *
  * What is in front of the records is on its way to the file before the first one, so an interrupted file
- * tells what it was begun for (writer_resume.c). A lock on the file aside keeps two writers apart. No
+ * tells what it was begun for (writer_resume.c). A lock on the part file keeps two writers apart. No
  * threads. */
 #include "formats/record/writer.h"
 
@@ -116,7 +116,7 @@ static int prepare(mr_writer *w, const char *path, const mr_writer_config *cfg, 
     return mri_index_log_init(&w->log, w->spill, err);
 }
 
-/* The file aside begins anew, or goes on where whole records end. */
+/* The part file begins anew, or goes on where whole records end. */
 static int begin(mr_writer *w, bool resume, mr_error *err)
 {
     int rc = resume ? mri_writer_resume(w, err) : MR_OK;
@@ -153,7 +153,7 @@ int mr_writer_open(mr_writer **out, const char *path, const mr_writer_config *cf
     w->fd = w->log.fd = -1;
     rc = open_writer(w, path, &mine, err);
     if (rc) {
-        destroy(w); /* an aside of an earlier run stays as it was */
+        destroy(w); /* a part file of an earlier run stays as it was */
         return rc;
     }
     if (resume_source) *resume_source = w->next_source;

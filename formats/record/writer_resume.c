@@ -1,6 +1,6 @@
 /* formats/record/writer_resume.c: go on with an interrupted .mrec file.
  *
- * The file aside begins with the same header, schema, classes and provenance that a fresh one gets now; if
+ * The part file begins with the same header, schema, classes and provenance that a fresh one gets now; if
  * not, it belongs to another run and is left alone. Then records are read one by one, each checked as a
  * reader would, until one is not whole; the writer goes on there. The result is the same, byte for byte, as
  * without the interruption. */
@@ -23,7 +23,7 @@ static void as_begun(const mr_writer *w, const mri_mrec_header *found, uint8_t b
     mri_mrec_header_encode(&h, block);
 }
 
-/* *same: the aside begins as ours does. False: it was torn before its first record, begin anew. */
+/* *same: the part file begins as this one does. False: it was torn before its first record, begin anew. */
 static int compare_prefix(const mr_writer *w, mri_file_scan *win, bool *same, mr_error *err)
 {
     *same = false;

@@ -17,7 +17,7 @@ static int error_at(mr_error *err, int code, const char *path)
 int mri_atomic_file_check_target(const char *path, bool force, mr_error *err)
 {
     struct stat st;
-    if (lstat(path, &st) != 0) return MR_OK; /* a real problem shows when the file aside is opened */
+    if (lstat(path, &st) != 0) return MR_OK; /* a real problem shows when the part file is opened */
     int code = MR_OK;
     if (S_ISDIR(st.st_mode)) code = mr_error_set(err, MR_EINVAL, "a folder is there: name a file to write");
     else if (!S_ISREG(st.st_mode)) /* it would be replaced: /dev/null would be gone for everybody */

@@ -10,7 +10,7 @@ static bool begins(const uint8_t *head, size_t bytes, const char *text)
     return bytes >= strlen(text) && strncasecmp((const char *)head, text, strlen(text)) == 0;
 }
 
-const char *mri_placeholder(const uint8_t *head, size_t bytes)
+const char *mri_placeholder_describe(const uint8_t *head, size_t bytes)
 {
     if (begins(head, bytes, "version https://git-lfs.github.com/spec/"))
         return "this is a git-lfs pointer, not the data: fetch them (git lfs pull)";

@@ -6,6 +6,6 @@
 
 /* For a git-lfs pointer or an HTML page a text that names it and says what to do; NULL for anything else.
  * head is the first bytes of the file. */
-const char *mri_placeholder(const uint8_t *head, size_t bytes);
+const char *mri_placeholder_describe(const uint8_t *head, size_t bytes);
 
 #endif

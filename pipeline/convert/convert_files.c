@@ -20,7 +20,7 @@ struct mri_files {
     void *state; /* the format's */
     char *dst;
     char *part; /* of the file being written */
-    int lock;   /* the first file aside, locked as long as we are at it; or -1 */
+    int lock;   /* the first part file, locked as long as we are at it; or -1 */
     int fd;     /* the one being written; of the first it is the same */
     uint8_t *buf;
     size_t filled;
@@ -92,7 +92,7 @@ static bool is_part_file(const char *dst, const char *name, uint64_t *number)
 /* ---- what lies beside DST ---- */
 typedef int visitor(mri_files *f, const char *path, bool is_part, mr_error *err);
 
-/* Every file aside but the first, and every shard that is none of `count`. */
+/* Every part file but the first, and every shard that is none of `count`. */
 static int visit_others(mri_files *f, uint32_t count, visitor *visit, mr_error *err)
 {
     const char *name = last_of(f->dst);

@@ -5,7 +5,7 @@
  *              while it is missing the conversion is not complete. STEM is DST without ".mrec".
  *
  * Resume: finished shards of the same conversion (same settings, same source: the provenance says so) are
- * kept, the file aside behind them is continued by the writer. */
+ * kept, the part file behind them is continued by the writer. */
 #include "pipeline/convert/convert.h"
 
 #include <stdio.h>

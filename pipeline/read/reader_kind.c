@@ -41,13 +41,13 @@ size_t mri_reader_room(bool direct, uint64_t offset, size_t bytes)
 
 static bool is_direct(const mri_reader *r, const mri_read *q)
 {
-    return q->file != MR_FILE_OF_SAMPLE && r->direct_fds && r->direct_fds[mri_read_slot(r, q)] >= 0;
+    return q->file != MR_FILE_OF_SAMPLE && r->direct_fds && r->direct_fds[mri_read_file_index(r, q)] >= 0;
 }
 
 int mri_read_fd(const mri_reader *r, const mri_read *q)
 {
     if (q->file == MR_FILE_OF_SAMPLE) return q->fd;
-    if (is_direct(r, q)) return r->direct_fds[mri_read_slot(r, q)];
+    if (is_direct(r, q)) return r->direct_fds[mri_read_file_index(r, q)];
     if (q->file == MRI_FILE_OF_CACHE) return r->cfg.extra_fd;
     mr_source_file file;
     return mr_source_file_at(r->cfg.source, q->file, &file) == MR_OK ? file.fd : -1;

@@ -50,7 +50,7 @@ mri_read *mri_read_pop(mri_read_list *l);
 
 /* The request's place among the shared files, the extra one included. Not for samples with a file of their
  * own. */
-static inline uint32_t mri_read_slot(const mri_reader *r, const mri_read *q)
+static inline uint32_t mri_read_file_index(const mri_reader *r, const mri_read *q)
 {
     return q->file == MRI_FILE_OF_CACHE ? r->file_count : q->file;
 }

@@ -110,7 +110,7 @@ static bool queue_operation(mri_reader *r, uring *u, mri_read *q)
         io_uring_prep_openat(sqe, AT_FDCWD, q->path, MRI_READ_OPEN_FLAGS, 0);
     } else {
         const bool fixed_file = u->fixed_files && q->file != MR_FILE_OF_SAMPLE;
-        const int fd = fixed_file ? (int)mri_read_slot(r, q) : mri_read_fd(r, q);
+        const int fd = fixed_file ? (int)mri_read_file_index(r, q) : mri_read_fd(r, q);
         const size_t left = q->window - q->done;
         const unsigned length = left > 1u << 30 ? 1u << 30 : (unsigned)left;
         if (u->fixed_buffers && q->buffer_idx >= 0)

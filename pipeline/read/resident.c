@@ -111,7 +111,7 @@ bool mri_resident_next(mri_resident *r, mri_read *out)
     return true;
 }
 
-bool mri_resident_took(mri_resident *r, const mri_read *run)
+bool mri_resident_mark_read(mri_resident *r, const mri_read *run)
 {
     const resident_file *f = &r->file[run->file];
     r->whole[f->first_run + run->offset / RUN_BYTES] = run->status == MR_OK;

@@ -31,7 +31,7 @@ void mri_resident_destroy(mri_resident *r); /* accepts NULL; no run may be with 
 /* The next run to read, as a request without owner; false when all are handed out. */
 bool mri_resident_next(mri_resident *r, mri_read *out);
 /* A run came back, whole or not. True for the last one. */
-bool mri_resident_took(mri_resident *r, const mri_read *run);
+bool mri_resident_mark_read(mri_resident *r, const mri_read *run);
 bool mri_resident_done(const mri_resident *r);
 
 /* Where an extent lies, or NULL: past the end of its file, or in a run that could not be read. */

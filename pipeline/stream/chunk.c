@@ -32,7 +32,7 @@ void mri_chunks_fini(mri_chunks *c, bool keep_buffers)
     free(c->sample_lists);
 }
 
-int mri_chunk_room(mri_chunk *c, size_t fixed_room, size_t bytes, uint8_t **out, mr_error *err)
+int mri_chunk_buffer(mri_chunk *c, size_t fixed_room, size_t bytes, uint8_t **out, mr_error *err)
 {
     if (bytes <= fixed_room) {
         *out = c->fixed;

@@ -56,6 +56,6 @@ int mri_chunks_init(mri_chunks *c, uint32_t count, uint32_t samples, size_t room
 void mri_chunks_fini(mri_chunks *c, bool keep_buffers);
 
 /* Room for the chunk's reads: its piece of the arena, or a private buffer that grows. */
-int mri_chunk_room(mri_chunk *c, size_t fixed_room, size_t bytes, uint8_t **out, mr_error *err);
+int mri_chunk_buffer(mri_chunk *c, size_t fixed_room, size_t bytes, uint8_t **out, mr_error *err);
 
 #endif

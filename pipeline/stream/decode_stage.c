@@ -101,7 +101,7 @@ static void give_back(mri_decode_stage *s, mri_chunk *c)
     const uint64_t start = mri_now_ns();
     mri_slot_close(s->cfg.place->layout, slot);
     if (s->cfg.place->fields->count) mri_count(&s->counters.stage.busy_ns, mri_now_ns() - start);
-    mri_ring_full(s->cfg.ring, slot);
+    mri_ring_mark_full(s->cfg.ring, slot);
 }
 
 static int run_chunk(worker *w, mri_chunk *c, bool located, mr_error *err)

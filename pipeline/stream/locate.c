@@ -70,7 +70,7 @@ static int place_reads(const mri_locator *l, mri_chunk *c, mr_error *err)
     for (uint32_t i = 0; i < c->read_count; i++)
         if (!mri_add_size(room, step_of(l, &c->reads[i]), &room))
             return mr_error_set(err, MR_ELIMIT, "the extents of one chunk overflow the address space");
-    const int rc = mri_chunk_room(c, l->chunk_room, room, &buffer, err);
+    const int rc = mri_chunk_buffer(c, l->chunk_room, room, &buffer, err);
     if (rc != MR_OK) return rc;
     for (uint32_t i = 0; i < c->read_count; i++) {
         c->reads[i].buffer = buffer + at;

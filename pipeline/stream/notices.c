@@ -26,7 +26,7 @@ void mri_notice_text(void *notices, const char *text)
     pthread_mutex_unlock(&n->lock);
 }
 
-void mri_notice_io(void *notices, const char *text)
+void mri_notice_once(void *notices, const char *text)
 {
     mri_notices *n = notices;
     if (!__atomic_test_and_set(&n->io_noted, __ATOMIC_RELAXED)) mri_notice_text(n, text);

@@ -26,6 +26,6 @@ void mri_notice_bad(mri_notices *n, const mr_error *what, uint64_t substitute);
 /* notices: a mri_notices; in this form they serve the cache and the readers. */
 void mri_notice_text(void *notices, const char *text);
 /* Several readers, one note. */
-void mri_notice_io(void *notices, const char *text);
+void mri_notice_once(void *notices, const char *text);
 
 #endif

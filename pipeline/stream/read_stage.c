@@ -170,7 +170,7 @@ static int read_runs(reader_thread *t, mr_error *err)
         mri_count(&s->counters.stage.wait_ns[MRI_WAIT_INPUT], mri_now_ns() - start);
         if (rc != MR_OK) return rc;
         if (!q) break;
-        const bool last = mri_resident_took(set, q);
+        const bool last = mri_resident_mark_read(set, q);
         add_counts(t);
         mr_trace_span(s->cfg.trace, t->track, "read", start, mri_now_ns(), q->offset);
         if (last) mri_ring_serve_from_memory(s->cfg.ring);

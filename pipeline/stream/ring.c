@@ -201,10 +201,10 @@ mri_slot *mri_ring_return_chunk(mri_ring *r, mri_chunk *c)
     return whole ? slot : NULL;
 }
 
-void mri_ring_full(mri_ring *r, mri_slot *slot)
+void mri_ring_mark_full(mri_ring *r, mri_slot *slot)
 {
-    const uint32_t counted = mri_slot_labelled(slot); /* all samples are in place: their threads passed the
-                                                         lock in return_chunk() */
+    const uint32_t counted = mri_slot_labelled_count(slot); /* all samples are in place: their threads passed
+                                                         the lock in return_chunk() */
     pthread_mutex_lock(&r->lock);
     slot->counted = counted;
     slot->done = true;
@@ -260,7 +260,7 @@ const mri_slot *mri_ring_wait_full(mri_ring *r, uint64_t batch, mri_stage_counte
     return slot;
 }
 
-void mri_ring_staged(mri_ring *r, uint64_t batch)
+void mri_ring_mark_staged(mri_ring *r, uint64_t batch)
 {
     pthread_mutex_lock(&r->lock);
     r->staged = batch + 1;
@@ -269,7 +269,7 @@ void mri_ring_staged(mri_ring *r, uint64_t batch)
     pthread_mutex_unlock(&r->lock);
 }
 
-void mri_ring_copied(mri_ring *r, uint64_t batch)
+void mri_ring_mark_copied(mri_ring *r, uint64_t batch)
 {
     pthread_mutex_lock(&r->lock);
     r->copied = batch + 1;

@@ -57,17 +57,17 @@ void mri_ring_serve_from_memory(mri_ring *r);
 /* A chunk to decode; *located false: nobody has looked up its samples yet. NULL: it is over. */
 mri_chunk *mri_ring_take_chunk(mri_ring *r, mri_stage_counter *waits, bool *located);
 /* Its samples are in place. The slot, when it was the slot's last chunk: whoever gets it closes it and then
- * calls mri_ring_full(). */
+ * calls mri_ring_mark_full(). */
 mri_slot *mri_ring_return_chunk(mri_ring *r, mri_chunk *c);
-void mri_ring_full(mri_ring *r, mri_slot *slot);
+void mri_ring_mark_full(mri_ring *r, mri_slot *slot);
 bool mri_ring_is_full(mri_ring *r, uint64_t batch);
 
 /* ---- staging: one thread ---- */
 /* Wait until a batch is full and a device set is free for it. NULL: it is over. */
 const mri_slot *mri_ring_wait_full(mri_ring *r, uint64_t batch, mri_stage_counter *waits);
 const mri_slot *mri_ring_slot(const mri_ring *r, uint64_t batch);
-void mri_ring_staged(mri_ring *r, uint64_t batch);
-void mri_ring_copied(mri_ring *r, uint64_t batch);
+void mri_ring_mark_staged(mri_ring *r, uint64_t batch);
+void mri_ring_mark_copied(mri_ring *r, uint64_t batch);
 
 /* ---- consuming: one thread ---- */
 typedef struct mri_ring_batch {

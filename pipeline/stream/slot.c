@@ -70,7 +70,7 @@ void mri_slot_close(const mri_slot_layout *l, mri_slot *slot)
     mri_fields_close(l->fields, slot->rows, slot->count);
 }
 
-uint32_t mri_slot_labelled(const mri_slot *slot)
+uint32_t mri_slot_labelled_count(const mri_slot *slot)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < slot->count; i++) n += slot->labels[i] >= 0;

@@ -50,6 +50,6 @@ void mri_slot_blank(const mri_slot_layout *layout, mri_slot *slot, uint32_t i);
 /* All samples are in place: fix the widths of rows. One thread. */
 void mri_slot_close(const mri_slot_layout *layout, mri_slot *slot);
 /* Samples with a label. */
-uint32_t mri_slot_labelled(const mri_slot *slot);
+uint32_t mri_slot_labelled_count(const mri_slot *slot);
 
 #endif

@@ -239,11 +239,11 @@ static int stage_batch(mri_staging *s, uint64_t batch, const mri_slot *slot, mr_
 {
     int rc = queue_batch(s, batch, slot, err);
     if (rc != MR_OK) return rc;
-    mri_ring_staged(s->cfg.ring, batch);
+    mri_ring_mark_staged(s->cfg.ring, batch);
     mri_range_begin(MRI_RANGE_COPY, batch);
     rc = wait_for_copies(s, batch, err);
     mri_range_end();
-    if (rc == MR_OK) mri_ring_copied(s->cfg.ring, batch);
+    if (rc == MR_OK) mri_ring_mark_copied(s->cfg.ring, batch);
     return rc;
 }
 
@@ -285,7 +285,8 @@ int mri_staging_start(mri_staging *s, mr_error *err)
 
 /* ------------------------------------------------------------------------------ consuming */
 
-int mri_staging_consumed(mri_staging *s, uint64_t batch, mr_stream *const *streams, bool wait, mr_error *err)
+int mri_staging_mark_consumed(mri_staging *s, uint64_t batch, mr_stream *const *streams, bool wait,
+                              mr_error *err)
 {
     int rc = MR_OK;
     for (uint32_t r = 0; r < s->parts && rc == MR_OK; r++) {

@@ -41,6 +41,7 @@ int mri_stage_inline(mri_staging *s, uint64_t batch, mr_error *err);
 /* The parts of a staged batch; valid until it is released. */
 const mr_part *mri_staging_parts(const mri_staging *s, uint64_t batch);
 /* The consumer is done with a batch on these streams; wait: and its work there is over on return. */
-int mri_staging_consumed(mri_staging *s, uint64_t batch, mr_stream *const *streams, bool wait, mr_error *err);
+int mri_staging_mark_consumed(mri_staging *s, uint64_t batch, mr_stream *const *streams, bool wait,
+                              mr_error *err);
 
 #endif

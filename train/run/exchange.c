@@ -29,7 +29,7 @@ int mri_exchange_init(mri_exchange *x, mri_team *team, mr_error *err)
         x->streams[r] = x->exchange_links[r].stream;
     }
     if (rc == MR_OK) rc = mr_group_create(&x->group, x->streams, n, err);
-    mri_team_exchanges_in(team, x->group);
+    mri_team_set_group(team, x->group);
     return rc;
 }
 
@@ -37,7 +37,7 @@ void mri_exchange_fini(mri_exchange *x)
 {
     for (uint32_t r = 0; x->exchange_links && r < x->exchange_link_count; r++)
         if (x->exchange_links[r].stream) mr_stream_sync(x->exchange_links[r].stream, NULL);
-    if (x->team) mri_team_exchanges_in(x->team, NULL);
+    if (x->team) mri_team_set_group(x->team, NULL);
     mr_group_destroy(x->group);
     for (uint32_t r = 0; x->exchange_links && r < x->exchange_link_count; r++) {
         mr_stream_destroy(x->exchange_links[r].stream);
@@ -101,7 +101,7 @@ static int broadcast(mri_exchange *x, array_of_replica *array, uint64_t count, c
     return rc ? mri_team_queue_failed(x->team, 0, rc, what, err) : before_compute(x, err);
 }
 
-void mri_exchange_stats_moved(mri_exchange *x) { x->stats_differ = true; }
+void mri_exchange_mark_stats_stale(mri_exchange *x) { x->stats_differ = true; }
 
 int mri_exchange_stats(mri_exchange *x, mr_error *err)
 {

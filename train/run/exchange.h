@@ -29,7 +29,7 @@ void mri_exchange_fini(mri_exchange *x); /* before the team's; accepts a zeroed 
  * wait. */
 int mri_exchange_bucket(mri_exchange *x, uint32_t bucket, mr_error *err);
 /* A training step was queued: from now on the running statistics of the replicas differ. */
-void mri_exchange_stats_moved(mri_exchange *x);
+void mri_exchange_mark_stats_stale(mri_exchange *x);
 /* Give every replica the running statistics of replica 0, where they differ. */
 int mri_exchange_stats(mri_exchange *x, mr_error *err);
 /* Give every replica everything of replica 0. */

@@ -141,7 +141,7 @@ void mri_passes_fini(mri_replica *r)
     r->passes.recording_count = 0;
 }
 
-bool mri_replica_take_why_not(mri_replica *r, mr_error *out)
+bool mri_replica_take_recording_error(mri_replica *r, mr_error *out)
 {
     if (r->passes.why_not.code == MR_OK) return false;
     *out = r->passes.why_not;

@@ -65,6 +65,6 @@ uint32_t mri_replica_segments(const mri_replica *r, bool training);
 int mri_replica_run(mri_replica *r, const mr_part *part, bool training, bool whole, uint32_t segment);
 
 /* Once: why steps are recorded no more. False: they are, or it is nothing to tell. */
-bool mri_replica_take_why_not(mri_replica *r, mr_error *out);
+bool mri_replica_take_recording_error(mri_replica *r, mr_error *out);
 
 #endif

@@ -43,7 +43,7 @@ void mri_team_fini(mri_team *team)
     *team = (mri_team){0};
 }
 
-void mri_team_exchanges_in(mri_team *team, mr_group *group) { team->group = group; }
+void mri_team_set_group(mri_team *team, mr_group *group) { team->group = group; }
 
 int mri_team_error(const mri_team *team, mr_error *err)
 {

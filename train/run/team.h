@@ -24,7 +24,7 @@ void mri_team_fini(mri_team *team);
 
 /* What the replicas exchange in, or NULL: given up with the first error, so that nobody waits for a replica
  * that will not come. */
-void mri_team_exchanges_in(mri_team *team, mr_group *group);
+void mri_team_set_group(mri_team *team, mr_group *group);
 
 /* MR_OK, or the first error. */
 int mri_team_error(const mri_team *team, mr_error *err);

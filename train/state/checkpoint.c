@@ -1,7 +1,7 @@
 /* train/state/checkpoint.c: the checkpoint container: header, directory, tensors, each with its checksum
  * (CHECKPOINT.md).
  *
- * Writing goes to a file aside: tensors first, then directory and header, which need their checksums; sync;
+ * Writing goes to a part file: tensors first, then directory and header, which need their checksums; sync;
  * rename. Reading trusts nothing: lengths and offsets follow from the tensor list and are compared, never
  * used as found. */
 #include <errno.h>
@@ -130,7 +130,7 @@ static void put_entry(uint8_t *e, const mri_tensor_desc *t, uint64_t offset, uin
 
 typedef struct writing {
     int fd;
-    const char *part; /* name of the file aside */
+    const char *part; /* name of the part file */
     uint8_t *head;    /* header and directory, up to data_offset */
     float *buffer;
     size_t buffer_bytes; /* the largest tensor, rounded up to TENSOR_ALIGN */

@@ -31,7 +31,7 @@ typedef struct mri_tensor_desc {
 /* Write tensor number at (tensors[at].count floats) to out. */
 typedef int mri_tensor_source(void *context, uint32_t at, float *out, mr_error *err);
 
-/* All of it aside (PATH.part), synced, renamed, folder synced. On failure PATH is as it was. */
+/* All of it to a part file (PATH.part), synced, renamed, folder synced. On failure PATH is as it was. */
 int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const mri_tensor_desc *tensors,
                          uint32_t count, mri_tensor_source *source, void *context, mr_error *err);
 

@@ -67,7 +67,7 @@ void line_fill(line *l, mri_chunk *c)
     mri_slot *whole = mri_ring_return_chunk(l->ring, c);
     if (!whole) return;
     mri_slot_close(&l->slots.layout, whole);
-    mri_ring_full(l->ring, whole);
+    mri_ring_mark_full(l->ring, whole);
 }
 
 void line_make_batch(line *l)

@@ -437,7 +437,7 @@ static void staging_waits_for_a_consumer_that_keeps_batches(void **state)
         check_parts(&g, 1);
         MRT_EQ(mri_counted(&counter->items), 2);
         for (uint64_t batch = 2; batch < 5; batch++) {
-            MRT_OK(mri_staging_consumed(g.stage, batch - 2, g.streams, false, &err), &err);
+            MRT_OK(mri_staging_mark_consumed(g.stage, batch - 2, g.streams, false, &err), &err);
             mri_ring_release(g.l.ring);
             MRT_EQ(mri_ring_wait(g.l.ring, MR_FOREVER), MR_OK);
             mri_ring_take(g.l.ring, &b);
