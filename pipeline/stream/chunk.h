@@ -27,7 +27,6 @@ typedef struct mri_chunk_sample {
 
 typedef struct mri_chunk {
     struct mri_chunk *next;
-    uint32_t number;
     mri_slot *slot;
     uint64_t batch;
     uint32_t first, count; /* places in the batch */
@@ -35,13 +34,14 @@ typedef struct mri_chunk {
     uint8_t *grown;        /* a larger private buffer, once it was needed */
     size_t grown_bytes;
     mri_read *reads;
-    uint32_t read_count, reads_left;
+    uint16_t read_count, reads_left; /* at most one for each sample */
+    uint32_t number;                 /* of the chunk */
     mri_chunk_sample *samples;
     uint64_t start_ns;
 } mri_chunk;
 
 typedef struct mri_chunks {
-    uint32_t count, samples; /* of each */
+    uint32_t count, samples; /* of each, at most UINT16_MAX */
     size_t room;             /* bytes of a chunk's piece of the arena */
     mri_chunk *chunk;
     uint8_t *arena; /* count * room, to be registered with readers */

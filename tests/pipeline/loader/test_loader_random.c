@@ -838,13 +838,13 @@ typedef struct consumer {
     uint64_t copied[MOST_DEVICES]; /* bytes that had to cross */
 } consumer;
 
-typedef struct told { /* the loader promises one call at a time */
+typedef struct reports { /* the loader promises one call at a time */
     uint64_t bad, notes, sample[MOST_BAD];
-} told;
+} reports;
 
 static void on_bad(void *context, const mr_error *what, uint64_t substitute)
 {
-    told *to = context;
+    reports *to = context;
     (void)substitute;
     if (to->bad < MOST_BAD) to->sample[to->bad] = what->sample;
     to->bad++;
@@ -852,7 +852,7 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
 
 static void on_note(void *context, const char *text)
 {
-    told *to = context;
+    reports *to = context;
     to->notes += text[0] != '\0';
 }
 
@@ -985,7 +985,7 @@ static int consume(consumer *c, mr_error *err)
     }
 }
 
-static void check_end(const consumer *c, int rc, const mr_error *err, const damage *d, const told *to)
+static void check_end(const consumer *c, int rc, const mr_error *err, const damage *d)
 {
     const trial *t = c->t;
     const uint64_t all = c->ref->count - start_of(t), whole = d->first - start_of(t);
@@ -1008,13 +1008,18 @@ static void check_end(const consumer *c, int rc, const mr_error *err, const dama
     } else {
         CHECK(rc == MR_OK && t->end != END_ALL, "status %d (%s): %s", rc, mr_status_text(rc), err->text);
     }
+}
+
+/* Once the loader is closed: until then workers go on to report. */
+static void check_reports(const trial *t, const reports *to)
+{
     for (uint64_t i = 0; i < to->bad && i < MOST_BAD; i++)
         CHECK(is_bad(t->set, to->sample[i]), "sample %llu was reported and is not damaged",
               (unsigned long long)to->sample[i]);
 }
 
 /* A run to its end has done all of the work once. */
-static void check_figures(const consumer *c, const damage *d, const told *to)
+static void check_figures(const consumer *c, const damage *d, const reports *to)
 {
     mr_loader_stats s;
     mr_loader_stats_read(c->l, &s);
@@ -1057,7 +1062,7 @@ static void check_room(consumer *c)
           "all are held, and status is %d", rc);
 }
 
-static void run_consumer(consumer *c, const damage *d, const told *to)
+static void run_consumer(consumer *c, const damage *d, const reports *to)
 {
     mr_error err = MR_ERROR_INIT;
     pthread_t stopper;
@@ -1075,7 +1080,7 @@ static void run_consumer(consumer *c, const damage *d, const told *to)
     while (c->held_count) give_back(c);
     if (by_thread) pthread_join(stopper, NULL);
     if (rc != MR_OK) check_again(c, rc);
-    check_end(c, rc, &err, d, to);
+    check_end(c, rc, &err, d);
     if (rc == MR_EEND) check_figures(c, d, to);
 }
 
@@ -1114,7 +1119,7 @@ static void warm_up(trial *t, const mr_loader_config *cfg)
 static void run_trial(trial *t)
 {
     static consumer c; /* not on the stack: a check that fails jumps away while the loader's threads go on */
-    static told to;
+    static reports to;
     static reference ref;
     mr_error err = MR_ERROR_INIT;
     mr_loader_config cfg = t->cfg;
@@ -1126,7 +1131,7 @@ static void run_trial(trial *t)
     run_reference(t, &ref);
     check_reference(t, &ref);
     const damage d = foresee(t, ref.count);
-    to = (told){0};
+    to = (reports){0};
     c = (consumer){.t = t, .ref = &ref, .seen = calloc((size_t)ref.kept, 1)};
     assert_non_null(c.seen);
     if (t->warm) warm_up(t, &cfg);
@@ -1139,6 +1144,7 @@ static void run_trial(trial *t)
     open_readbacks(&c);
     run_consumer(&c, &d, &to);
     mr_loader_close(c.l);
+    check_reports(t, &to);
     close_readbacks(&c);
     mr_trace_destroy(trace);
     remove_cache(t->folder);
