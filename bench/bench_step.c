@@ -82,7 +82,10 @@ static void conv(struct net *n, uint32_t filters, uint32_t pad)
                         .conv2d.window = {3, 3, 1, 1, pad, pad, pad, pad}});
 }
 
-static void pool(struct net *n) { add(n, (mr_op_desc){.kind = MR_OP_POOL2D, .pool2d.window = {2, 2, 2, 2}}); }
+static void pool(struct net *n)
+{
+    add(n, (mr_op_desc){.kind = MR_OP_POOL2D, .pool2d.window = {2, 2, 2, 2, 0, 0, 0, 0}});
+}
 
 static void dropout(struct net *n, float rate)
 {

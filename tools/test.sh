@@ -3,7 +3,7 @@
 # as errors, and runs the tests.
 #   release   gcc, everything, the installed copy, and the folder that runs without the libraries millrace stands on
 #   asan      gcc, address + undefined sanitizers, assertions, everything; of the seeds of emulated GPUs the first
-#   tsan      gcc, thread sanitizer, the tests that use threads, without CUDA
+#   tsan      gcc, thread sanitizer, the tests that use threads
 #   clang     clang, debug, everything but command lines and emulated GPUs, which the first two have run
 # Each build ends with its slowest tests. Two cores take some twelve minutes for all four, a third of it to compile.
 # usage: tools/test.sh [BUILD...]     default: all four
@@ -28,7 +28,6 @@ for build in $builds; do
         set -- -DMILLRACE_TEST_SEEDS=first
         ;;
     tsan)
-        set -- -DMILLRACE_CUDA=OFF
         select="-L threads"
         ;;
     clang)

@@ -388,7 +388,7 @@ mr_tensor lab_own_layout(struct lab *l, const mr_tensor *nhwc)
                           .in = *nhwc,
                           .max_batch = 5,
                           .conv2d.filters = nhwc->c,
-                          .conv2d.window = {1, 1, 1, 1}};
+                          .conv2d.window = {1, 1, 1, 1, 0, 0, 0, 0}};
     mr_error err = MR_ERROR_INIT;
     mr_op *op;
     if (mr_op_create(&op, l->dev, &d, &err)) return *nhwc;

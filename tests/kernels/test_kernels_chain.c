@@ -23,14 +23,15 @@ static void describe(mr_op_desc *d)
     d[i++] = (mr_op_desc){
         .kind = MR_OP_INPUT, .in = {H, W, C, MR_TENSOR_U8, 0, H * W * C}, .input.std = {255, 255, 255}};
     d[i] = conv, d[i++].conv2d.filters = 20;
-    d[i++] = (mr_op_desc){.kind = MR_OP_POOL2D, .pool2d.window = {2, 2, 2, 2}};
+    d[i++] = (mr_op_desc){.kind = MR_OP_POOL2D, .pool2d.window = {2, 2, 2, 2, 0, 0, 0, 0}};
     d[i++] = (mr_op_desc){.kind = MR_OP_DROPOUT, .dropout.rate = 0.25f};
     d[i] = conv, d[i++].conv2d.filters = 32;
     d[i++] = (mr_op_desc){.kind = MR_OP_BATCHNORM,
                           .batchnorm.momentum = 0.9f,
                           .batchnorm.epsilon = 1e-3f,
                           .activation = MR_ACT_RELU};
-    d[i++] = (mr_op_desc){.kind = MR_OP_POOL2D, .pool2d.window = {3, 3, 2, 2}, .pool2d.average = true};
+    d[i++] =
+        (mr_op_desc){.kind = MR_OP_POOL2D, .pool2d.window = {3, 3, 2, 2, 0, 0, 0, 0}, .pool2d.average = true};
     d[i++] = (mr_op_desc){.kind = MR_OP_DENSE, .dense.units = 33, .activation = MR_ACT_RELU};
     d[i++] = (mr_op_desc){.kind = MR_OP_DROPOUT, .dropout.rate = 0.5f};
     d[i++] = (mr_op_desc){.kind = MR_OP_DENSE, .dense.units = CLASSES};
