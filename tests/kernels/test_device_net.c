@@ -54,7 +54,7 @@ static int make_ops(struct net *n, uint32_t dtype)
         [NORM_A] = norm,
         [CONV_B] = conv,
         [NORM_B] = norm,
-        [POOL] = {.kind = MR_OP_POOL2D, .pool2d.window = {H, W, 1, 1}, .pool2d.average = true},
+        [POOL] = {.kind = MR_OP_POOL2D, .pool2d.window = {H, W, 1, 1, 0, 0, 0, 0}, .pool2d.average = true},
         [DENSE] = {.kind = MR_OP_DENSE, .dense.units = CLASSES},
         [LOSS] = {.kind = MR_OP_LOSS},
     };
