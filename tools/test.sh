@@ -5,7 +5,7 @@
 #   asan      gcc, address + undefined sanitizers, assertions, everything; of the seeds of emulated GPUs the first
 #   tsan      gcc, thread sanitizer, the tests that use threads
 #   clang     clang, debug, everything but command lines and emulated GPUs, which the first two have run
-# Each build ends with its slowest tests. Two cores take some twelve minutes for all four, a third of it to compile.
+# Each build ends with its slowest tests.
 # usage: tools/test.sh [BUILD...]     default: all four
 set -eu
 cd "$(dirname "$0")/.."
