@@ -8,6 +8,8 @@ static size_t stated_size(const void *object)
     return bytes;
 }
 
+static bool is_size(size_t bytes) { return bytes >= sizeof bytes && bytes <= MRI_MOST_STRUCT_BYTES; }
+
 static bool is_zero(const uint8_t *p, size_t bytes)
 {
     for (size_t i = 0; i < bytes; i++)
@@ -18,7 +20,7 @@ static bool is_zero(const uint8_t *p, size_t bytes)
 int mri_settings_take(void *out, size_t out_bytes, const void *settings, const char *name, mr_error *err)
 {
     const size_t bytes = stated_size(settings);
-    if (bytes < sizeof bytes || bytes > MRI_MOST_STRUCT_BYTES)
+    if (!is_size(bytes))
         return mr_error_set(err, MR_EINVAL, "%s settings without struct_size: begin with mr_%s_defaults()",
                             name, name);
     if (bytes > out_bytes && !is_zero((const uint8_t *)settings + out_bytes, bytes - out_bytes))
@@ -43,8 +45,6 @@ void mri_settings_give(void *out, size_t bytes, const void *full, size_t full_by
 {
     if (out && bytes >= sizeof bytes) give(out, bytes, full, full_bytes);
 }
-
-static bool is_size(size_t bytes) { return bytes >= sizeof bytes && bytes <= MRI_MOST_STRUCT_BYTES; }
 
 int mri_result_check(const void *out, mr_error *err)
 {

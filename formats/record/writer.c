@@ -91,12 +91,6 @@ static void destroy(mr_writer *w)
     free(w);
 }
 
-static int error_at(mr_error *err, int code, const char *path)
-{
-    mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
-    return code;
-}
-
 static int prepare(mr_writer *w, const char *path, const mr_writer_config *cfg, mr_error *err)
 {
     int rc = mri_meta_copy(&w->meta, cfg, err);
@@ -122,7 +116,8 @@ static int begin(mr_writer *w, bool resume, mr_error *err)
     int rc = resume ? mri_writer_resume(w, err) : MR_OK;
     if (rc) return rc;
     if (ftruncate(w->fd, w->h.count > 0 ? (off_t)w->end : 0) != 0)
-        return error_at(err, mr_error_sys(err, errno, "cannot cut the file aside"), w->part);
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot cut the file aside"), w->part,
+                               MR_NOWHERE, MR_NOWHERE);
     return mri_pwrite_all(w->fd, w->prefix, (size_t)w->h.data_offset, 0, w->part, err);
 }
 
@@ -259,7 +254,7 @@ uint64_t mr_writer_record_bytes(const mr_writer *w, const mr_value *values)
 static int sync_part(mr_writer *w, mr_error *err)
 {
     if (fsync(w->fd) == 0) return MR_OK;
-    return error_at(err, mr_error_sys(err, errno, "cannot sync"), w->part);
+    return mri_error_place(err, mr_error_sys(err, errno, "cannot sync"), w->part, MR_NOWHERE, MR_NOWHERE);
 }
 
 static int put_index(mr_writer *w, mr_error *err)

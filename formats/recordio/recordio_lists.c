@@ -59,11 +59,6 @@ uint64_t mri_rec_lists_fingerprint(const char *rec_path)
 }
 
 /* ---- text ---- */
-static int error_at(mr_error *err, int code, const char *path)
-{
-    return mri_error_place(err, code, path, MR_NOWHERE, MR_NOWHERE);
-}
-
 static int wrong_line(mr_error *err, const text *t, const char *line, uint32_t number, const char *expected)
 {
     char shown[64];
@@ -108,13 +103,16 @@ static int read_text(text *t, const char *path, const char *rec_path, const mr_s
     *t = (text){.path = path};
     if (strcmp(path, rec_path) == 0) return MR_OK;
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe of that name: no waiting */
-    if (fd < 0) return errno == ENOENT ? MR_OK : error_at(err, mr_error_sys(err, errno, "cannot open"), path);
+    if (fd < 0)
+        return errno == ENOENT ? MR_OK
+                               : mri_error_place(err, mr_error_sys(err, errno, "cannot open"), path,
+                                                 MR_NOWHERE, MR_NOWHERE);
     int rc = read_open(t, fd, cfg, line_bytes, err);
     close(fd);
     if (!rc) return MR_OK;
     free(t->bytes);
     t->bytes = NULL;
-    return error_at(err, rc, path);
+    return mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
 }
 
 /* Cut the next line that is not blank out of the text; NULL at the end. */
@@ -168,7 +166,7 @@ static int check_offset(const text *t, const mri_rec_offset *o, uint64_t rec_byt
             "remove it",
             o->line, (unsigned long long)o->offset);
     else return MR_OK;
-    return error_at(err, MR_EFORMAT, t->path);
+    return mri_error_place(err, MR_EFORMAT, t->path, MR_NOWHERE, MR_NOWHERE);
 }
 
 static int parse_idx(mri_rec_lists *l, text *t, uint64_t rec_bytes, mr_error *err)
@@ -195,7 +193,7 @@ static int parse_idx(mri_rec_lists *l, text *t, uint64_t rec_bytes, mr_error *er
             "line %u: offset %llu stands in line %u already: expected each record once; make this index "
             "anew, or remove it",
             b->line, (unsigned long long)b->offset, a->line);
-        return error_at(err, MR_EFORMAT, t->path);
+        return mri_error_place(err, MR_EFORMAT, t->path, MR_NOWHERE, MR_NOWHERE);
     }
     return MR_OK;
 }
@@ -261,7 +259,7 @@ static int parse_lst(mri_rec_lists *l, text *t, uint32_t label_at, mr_error *err
             "line %u: number %llu stands in line %u already: expected each picture once; correct or remove "
             "the list",
             b->line, (unsigned long long)b->index, a->line);
-        return error_at(err, MR_EFORMAT, t->path);
+        return mri_error_place(err, MR_EFORMAT, t->path, MR_NOWHERE, MR_NOWHERE);
     }
     return MR_OK;
 }

@@ -8,11 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static int error_at(mr_error *err, int code, const char *path)
-{
-    mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
-    return code;
-}
+#include "base/error.h"
 
 int mri_atomic_file_check_target(const char *path, bool force, mr_error *err)
 {
@@ -24,7 +20,7 @@ int mri_atomic_file_check_target(const char *path, bool force, mr_error *err)
         code = mr_error_set(err, MR_EINVAL, "this is a link, device, pipe or socket: name a file to write");
     else if (!force)
         code = mr_error_set(err, MR_EEXIST, "it exists already: remove it, or force it to be replaced");
-    return code ? error_at(err, code, path) : MR_OK;
+    return code ? mri_error_place(err, code, path, MR_NOWHERE, MR_NOWHERE) : MR_OK;
 }
 
 /* Open and lock it once. *again: it was renamed by the process that had it between our open and our lock:
@@ -34,7 +30,9 @@ static int try_open(int *out, const char *part, bool *again, mr_error *err)
     struct stat mine, named;
     const int fd = open(part, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     int rc = MR_OK;
-    if (fd < 0) return error_at(err, mr_error_sys(err, errno, "cannot make the file aside"), part);
+    if (fd < 0)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot make the file aside"), part, MR_NOWHERE,
+                               MR_NOWHERE);
     if (fstat(fd, &mine) != 0) rc = mr_error_sys(err, errno, "cannot look at it");
     else if (!S_ISREG(mine.st_mode)) rc = mr_error_set(err, MR_EINVAL, "no regular file");
     else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
@@ -43,7 +41,7 @@ static int try_open(int *out, const char *part, bool *again, mr_error *err)
              (stat(part, &named) != 0 || named.st_ino != mine.st_ino || named.st_dev != mine.st_dev);
     if (rc || *again) close(fd);
     else *out = fd;
-    return rc ? error_at(err, rc, part) : MR_OK;
+    return rc ? mri_error_place(err, rc, part, MR_NOWHERE, MR_NOWHERE) : MR_OK;
 }
 
 int mri_atomic_file_open(int *fd, const char *part, mr_error *err)
@@ -54,7 +52,8 @@ int mri_atomic_file_open(int *fd, const char *part, mr_error *err)
         const int rc = try_open(fd, part, &again, err);
         if (rc) return rc;
     }
-    return again ? error_at(err, mr_error_set(err, MR_EEXIST, "other processes keep replacing it"), part)
+    return again ? mri_error_place(err, mr_error_set(err, MR_EEXIST, "other processes keep replacing it"),
+                                   part, MR_NOWHERE, MR_NOWHERE)
                  : MR_OK;
 }
 
@@ -64,6 +63,7 @@ int mri_atomic_file_commit(const char *part, const char *path, bool force, mr_er
     if (failed && !force && (errno == EINVAL || errno == ENOSYS)) { /* file systems that cannot promise it */
         failed = access(path, F_OK) == 0 ? (errno = EEXIST, -1) : rename(part, path);
     }
-    return failed ? error_at(err, mr_error_sys(err, errno, "cannot take this name from %s", part), path)
+    return failed ? mri_error_place(err, mr_error_sys(err, errno, "cannot take this name from %s", part),
+                                    path, MR_NOWHERE, MR_NOWHERE)
                   : MR_OK;
 }

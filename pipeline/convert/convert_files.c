@@ -37,12 +37,6 @@ static bool sharded(const mri_files *f) { return f->plan->cfg.shard_bytes != 0; 
 
 static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "out of memory for the output"); }
 
-static int error_at(mr_error *err, int code, const char *path)
-{
-    mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
-    return code;
-}
-
 /* ---- names ---- */
 static const char *last_of(const char *path)
 {
@@ -101,7 +95,8 @@ static int visit_others(mri_files *f, uint32_t count, visitor *visit, mr_error *
     DIR *d = folder ? opendir(folder) : NULL;
     int rc = !folder ? no_memory(err)
              : d     ? MR_OK
-                     : error_at(err, mr_error_sys(err, errno, "cannot open the folder"), folder);
+                     : mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), folder,
+                                       MR_NOWHERE, MR_NOWHERE);
     for (const struct dirent *e; !rc && (e = readdir(d));) {
         uint64_t number = 0;
         const bool is_part = is_part_file(name, e->d_name, &number);
@@ -127,18 +122,19 @@ static int remove_part_file(mri_files *f, const char *path, bool is_part, mr_err
 {
     (void)f;
     if (!is_part || unlink(path) == 0 || errno == ENOENT) return MR_OK;
-    return error_at(err, mr_error_sys(err, errno, "cannot remove what an earlier run left"), path);
+    return mri_error_place(err, mr_error_sys(err, errno, "cannot remove what an earlier run left"), path,
+                           MR_NOWHERE, MR_NOWHERE);
 }
 
 static int remove_shard(mri_files *f, const char *path, bool is_part, mr_error *err)
 {
     (void)f;
     if (is_part || unlink(path) == 0 || errno == ENOENT) return MR_OK;
-    return error_at(
+    return mri_error_place(
         err,
         mr_error_sys(err, errno,
                      "the output is whole, but this file of the one it replaces cannot be removed"),
-        path);
+        path, MR_NOWHERE, MR_NOWHERE);
 }
 
 static int check_place(mri_files *f, mr_error *err)
@@ -147,10 +143,10 @@ static int check_place(mri_files *f, mr_error *err)
     if (rc) return rc;
     if (sharded(f)) {
         if (!*last_of(f->dst))
-            return error_at(
+            return mri_error_place(
                 err,
                 mr_error_set(err, MR_EINVAL, "expected what the files' names begin with, found a folder"),
-                f->dst);
+                f->dst, MR_NOWHERE, MR_NOWHERE);
         return visit_others(f, 0, check_other, err);
     }
     rc = mri_convert_check_file(f->plan, f->dst, err);
@@ -201,7 +197,8 @@ static int begin_file(mri_files *f, mr_error *err)
     if (rc) return rc;
     if (f->count == 0) f->lock = f->fd;
     if (ftruncate(f->fd, 0) != 0)
-        return error_at(err, mr_error_sys(err, errno, "cannot empty the file aside"), f->part);
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot empty the file aside"), f->part,
+                               MR_NOWHERE, MR_NOWHERE);
     f->now = (mri_file_facts){0};
     XXH3_64bits_reset(f->bytes_hash);
     XXH3_64bits_reset(f->samples_hash);
@@ -225,11 +222,14 @@ static int end_file(mri_files *f, mr_error *err)
 {
     int rc = f->format->zeros ? mri_files_put_zeros(f, f->format->zeros(f->now.bytes), err) : MR_OK;
     if (!rc) rc = flush(f, err);
-    if (!rc && fsync(f->fd) != 0) rc = error_at(err, mr_error_sys(err, errno, "cannot sync"), f->part);
+    if (!rc && fsync(f->fd) != 0)
+        rc = mri_error_place(err, mr_error_sys(err, errno, "cannot sync"), f->part, MR_NOWHERE, MR_NOWHERE);
     if (rc) return rc;
     const bool failed = f->fd != f->lock && close(f->fd) != 0;
     f->fd = -1;
-    return failed ? error_at(err, mr_error_sys(err, errno, "cannot close it"), f->part) : keep_facts(f, err);
+    return failed ? mri_error_place(err, mr_error_sys(err, errno, "cannot close it"), f->part, MR_NOWHERE,
+                                    MR_NOWHERE)
+                  : keep_facts(f, err);
 }
 
 int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, const mri_files_format *format,
