@@ -10,9 +10,9 @@ command -v dpkg >/dev/null && millrace_install $millrace_packages
 
 say() { printf '\n== %s\n' "$*"; }
 say "build"
-cmake --preset release -DMILLRACE_TESTS=OFF >build-quickstart.log 2>&1 && cmake --build --preset release >>build-quickstart.log 2>&1 ||
-    { cat build-quickstart.log; exit 1; }
-rm -f build-quickstart.log
+mkdir -p build
+cmake --preset release -DMILLRACE_TESTS=OFF >build/quickstart.log 2>&1 && cmake --build --preset release >>build/quickstart.log 2>&1 ||
+    { cat build/quickstart.log; exit 1; }
 millrace=$PWD/build/release/tools/millrace
 work=${1:-build/quickstart}
 mkdir -p "$work"

@@ -1,52 +1,148 @@
 #!/bin/sh
-# The whole test suite from a bare machine: installs what is missing, then for every build below configures, builds with warnings
-# as errors, and runs the tests.
-#   release   gcc, everything, the installed copy, and the folder that runs without the libraries millrace stands on
-#   asan      gcc, address + undefined sanitizers, assertions, everything; of the seeds of emulated GPUs the first
-#   tsan      gcc, thread sanitizer, the tests that use threads
-#   clang     clang, debug, everything but command lines and emulated GPUs, which the first two have run
-# Each build ends with its slowest tests.
-# usage: tools/test.sh [BUILD...]     default: all four
+# The test suite from a bare machine: installs what is missing, builds with warnings as errors, runs the tests of every build, and
+# says at the end what failed and why.
+#
+# usage: tools/test.sh [--strict] [all | PART...]
+#   without PART   what every change must pass: release asan-short tsan
+#   all            release asan tsan clang, all tests of each
+#   release        gcc, optimised: everything, the installed copy, and the folder that runs without the libraries it stands on
+#   asan           gcc, address and undefined sanitizers, assertions; of the seeds of emulated GPUs the first
+#   asan-short     the same without the command lines that release runs, but with those that read bad input
+#   tsan           gcc, thread sanitizer: the tests that use threads
+#   clang          clang, debug: everything but command lines and emulated GPUs
+#   tidy           clang-tidy over the tree, with the settings of the release build
+#   quickstart     tools/quickstart.sh, as a new user runs it
+#   --strict       a test that fails has failed; without it, one that passes when it is run again, alone, counts as FLAKY
+#
+# A part that fails does not keep the others from running. build/results has what each said, build/results/flaky.txt the tests that
+# passed only the second time.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/scripts/packages.sh
-# shellcheck disable=SC2086
-command -v dpkg >/dev/null && millrace_install $millrace_packages $millrace_test_packages
+umask 022
 
-jobs=$(nproc)
-builds=${*:-release asan tsan clang}
-for build in $builds; do
-    printf '\n== %s\n' "$build"
-    preset=$build
-    select=""
-    set --
-    case $build in
-    release)
-        set -- -DMILLRACE_STATIC_DEPS=ON
-        ;;
-    asan)
-        set -- -DMILLRACE_TEST_SEEDS=first
-        ;;
-    tsan)
-        select="-L threads"
-        ;;
-    clang)
-        command -v dpkg >/dev/null && millrace_install clang libomp-dev
-        preset=debug
-        set -- -B build/clang -DCMAKE_C_COMPILER=clang -DMILLRACE_TEST_SEEDS=first
-        select="-LE cli|emulated"
+strict=""
+if [ "${1-}" = --strict ]; then
+    strict=--strict
+    shift
+fi
+case $* in
+"") parts="release asan-short tsan" ;;
+all) parts="release asan tsan clang" ;;
+*) parts=$* ;;
+esac
+for part in $parts; do
+    case $part in
+    release | asan | asan-short | tsan | clang | tidy | quickstart) ;;
+    *)
+        sed -n '5,16s/^# \{0,1\}//p' "$0" >&2
+        exit 2
         ;;
     esac
-    dir=build/$build
-    cmake --preset "$preset" "$@" -DMILLRACE_TESTS=ON -DMILLRACE_WERROR=ON >"build-$build.log" 2>&1 && cmake --build "$dir" -j "$jobs" >>"build-$build.log" 2>&1 ||
-        { cat "build-$build.log"; exit 1; }
-    rm -f "build-$build.log"
-    # shellcheck disable=SC2086
-    ctest --test-dir "$dir" --no-tests=error --output-on-failure -j $((jobs + 1)) $select # one of them often waits
-    printf 'slowest:'
-    sed -n 's/^\([^ ]*\) [0-9]* \([0-9.]*\)$/\2 \1/p' "$dir/Testing/Temporary/CTestCostData.txt" | sort -rn | head -8 |
-        while read -r seconds name; do printf ' %s %.0f s,' "$name" "$seconds"; done
-    echo
-    # tests that could not run here say why
-    grep -hE '^(SKIP|not run):' "$dir/Testing/Temporary/LastTest.log" 2>/dev/null | sort -u || true
 done
+
+results=build/results
+rm -rf "$results"
+mkdir -p "$results"
+TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/millrace-suite-XXXXXX")
+chmod 755 "$TMPDIR" # tests become other users
+export TMPDIR
+trap 'chmod -R u+rwX "$TMPDIR" 2>/dev/null; rm -rf "$TMPDIR"' EXIT
+trap 'exit 130' INT TERM
+
+now() { date +%s; }
+
+describe_machine() {
+    echo "== machine"
+    echo "cores $(nproc) of $(getconf _NPROCESSORS_ONLN), quota $(cat /sys/fs/cgroup/cpu.max 2>/dev/null || echo none), $(sed -n 's/^model name[^:]*: *//p' /proc/cpuinfo | head -1)"
+    echo "kernel $(uname -sr), user $(id -un), transparent huge pages $(sed 's/.*\[\(.*\)\].*/\1/' /sys/kernel/mm/transparent_hugepage/enabled 2>/dev/null || echo unknown)"
+    awk '/^(MemTotal|MemAvailable):/ { printf "%s %.1f GiB  ", $1, $2 / 1048576 } END { print "" }' /proc/meminfo
+    df -PhT "$TMPDIR" . | awk 'NR > 1 { print "disk " $7 ": " $2 ", " $5 " free" }' | sort -u
+    echo "open files $(ulimit -n), load $(cut -d' ' -f1-3 /proc/loadavg)"
+}
+
+# step NAME COMMAND...: run it with its output in a log; what it says is told when it fails, and in the result.
+step() {
+    name=$1
+    shift
+    log=$results/$name.log
+    begun=$(now)
+    status=0
+    printf '\n== %s\n' "$name"
+    "$@" >"$log" 2>&1 || status=$?
+    [ "$status" -eq 0 ] || tail -40 "$log"
+    python3 tools/scripts/suite.py part "$results" "$name" $(($(now) - begun)) "$status" "$log"
+    return "$status"
+}
+
+install_packages() {
+    command -v dpkg >/dev/null || return 0
+    # shellcheck disable=SC2086 # lists of words
+    millrace_install $millrace_packages $millrace_test_packages
+    case " $parts " in *" clang "*) millrace_install clang libomp-dev ;; esac
+    # shellcheck disable=SC2086
+    case " $parts " in *" tidy "*) millrace_install $millrace_tidy_packages ;; esac
+}
+
+# One store of compiled objects for all builds and clones, where there is room for it.
+find_ccache() {
+    launcher=""
+    command -v ccache >/dev/null || return 0
+    : "${CCACHE_DIR:=${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}/ccache}"
+    mkdir -p "$CCACHE_DIR" 2>/dev/null && [ -w "$CCACHE_DIR" ] || return 0
+    export CCACHE_DIR CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1
+    launcher="-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache"
+}
+
+build() { # FOLDER PRESET [cmake argument...]
+    dir=$1
+    preset=$2
+    shift 2
+    # shellcheck disable=SC2086
+    cmake --preset "$preset" -B "$dir" -DMILLRACE_TESTS=ON -DMILLRACE_WERROR=ON $launcher "$@" && cmake --build "$dir" -j "$(nproc)"
+}
+
+build_part() {
+    images=""
+    # machine code of GPUs does not differ between builds
+    [ ! -e build/release/kernels/cuda/pool.fatbin ] || images=-DMILLRACE_CUDA_IMAGES=$PWD/build/release/kernels/cuda
+    case $1 in
+    release) step build-release build build/release release -DMILLRACE_STATIC_DEPS=ON ;;
+    asan | asan-short) step build-asan build build/asan asan -DMILLRACE_TEST_SEEDS=first ${images:+"$images"} ;;
+    tsan) step build-tsan build build/tsan tsan ${images:+"$images"} ;;
+    clang) step build-clang build build/clang debug -DCMAKE_C_COMPILER=clang -DMILLRACE_TEST_SEEDS=first ${images:+"$images"} ;;
+    esac
+}
+
+run_tests() { # NAME BUILD [ctest argument...]
+    name=$1
+    dir=$2
+    shift 2
+    printf '\n== %s\n' "$name"
+    # shellcheck disable=SC2086
+    python3 tools/scripts/suite.py test "$results" "$name" "$dir" $strict -j "$(($(nproc) + 1))" "$@" # one of them often waits
+}
+
+run_part() {
+    case $1 in
+    release) run_tests release build/release ;;
+    asan) run_tests asan build/asan ;;
+    asan-short) run_tests asan-short build/asan -LE '^cli$' ;;
+    tsan) run_tests tsan build/tsan -L threads ;;
+    clang) run_tests clang build/clang -LE 'cli|emulated' ;;
+    tidy) step tidy tools/scripts/tidy.sh build/release ;;
+    quickstart) step quickstart tools/quickstart.sh ;;
+    esac
+}
+
+describe_machine
+step packages install_packages || true
+find_ccache
+built=""
+for part in $parts; do
+    build_part "$part" && built="$built $part"
+done
+for part in $built; do
+    run_part "$part" || true
+done
+python3 tools/scripts/suite.py result "$results"

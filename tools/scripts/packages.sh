@@ -2,7 +2,7 @@
 # packages and lets the build say what it lacks.
 millrace_packages="gcc make cmake ninja-build pkg-config libc6-dev liburing-dev libjpeg62-turbo-dev libspng-dev libdnnl-dev
 libisal-dev libxxhash-dev libcjson-dev libcurl4-openssl-dev"
-millrace_test_packages="libcmocka-dev shellcheck clang-format abigail-tools g++ binutils python3"
+millrace_test_packages="libcmocka-dev shellcheck clang-format abigail-tools g++ binutils python3 ccache gdb"
 millrace_tidy_packages="clang-tidy"
 # A web server for the test of remote data. Debian starts it wherever it is installed, so only .ci/run asks for it.
 millrace_server_package="nginx-light"
@@ -21,7 +21,13 @@ millrace_install() { # names...
     root=""
     [ "$(id -u)" = 0 ] || root=sudo
     echo "installing:$missing" >&2
-    $root apt-get update -qq
+    # A network fails now and then, and another program may hold the lock.
     # shellcheck disable=SC2086
-    DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends $missing >/dev/null
+    for attempt in 1 2 3; do
+        $root apt-get update -qq -o Acquire::Retries=3 -o DPkg::Lock::Timeout=300 &&
+            DEBIAN_FRONTEND=noninteractive $root apt-get install -y -qq --no-install-recommends -o Acquire::Retries=3 \
+                -o DPkg::Lock::Timeout=300 $missing >/dev/null && return 0
+        [ "$attempt" = 3 ] || sleep 5
+    done
+    return 1
 }
