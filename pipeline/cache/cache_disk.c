@@ -47,6 +47,7 @@ struct mri_cache_store {
     uint64_t pair; /* of the index's header */
     pthread_mutex_t lock;
     uint64_t data_end, index_end; /* lock: where the next of each goes */
+    uint64_t owed;                /* lock: bytes of index for entries that have room and no record yet */
 };
 
 /* ------------------------------------------------------------------------------ names and headers */
@@ -259,10 +260,11 @@ static bool reserve(mri_cache *c, uint32_t bytes, uint64_t *data_at)
     mri_cache_store *s = c->store;
     pthread_mutex_lock(&s->lock);
     const uint64_t end = mri_align_up(s->data_end + bytes, 8);
-    const bool fits = end + s->index_end + RECORD <= c->cfg.budget_bytes;
+    const bool fits = end + s->index_end + s->owed + RECORD <= c->cfg.budget_bytes;
     if (fits) {
         *data_at = s->data_end;
         s->data_end = end;
+        s->owed += RECORD;
     }
     pthread_mutex_unlock(&s->lock);
     if (!fits)
@@ -291,7 +293,8 @@ static int write_parts(const mri_cache_store *s, const struct iovec *parts, int 
     return MR_OK;
 }
 
-/* Only now the entry exists. Under the lock, so that records have no gaps between them. */
+/* Only now the entry exists. Under the lock, so that records have no gaps between them. An entry that could
+ * not be written owes its record for good: the cache is full then. */
 static int write_record(mri_cache *c, uint64_t sample, uint64_t offset, uint32_t bytes, mr_error *err)
 {
     mri_cache_store *s = c->store;
@@ -303,6 +306,7 @@ static int write_record(mri_cache *c, uint64_t sample, uint64_t offset, uint32_t
     pthread_mutex_lock(&s->lock);
     const int rc = mri_pwrite_all(s->index.fd, r, RECORD, s->index_end, s->index.path, err);
     if (rc == MR_OK) s->index_end += RECORD;
+    s->owed -= RECORD;
     pthread_mutex_unlock(&s->lock);
     return rc;
 }
