@@ -13,8 +13,10 @@ void say(const char *format, ...)
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    progress_wipe();
-    fprintf(stderr, "millrace: %s\n", mr_text_shown(text, safe, sizeof safe)); /* names may hold anything */
+    mr_text_shown(text, safe, sizeof safe); /* names may hold anything */
+    progress_hold();
+    fprintf(stderr, "millrace: %s\n", safe);
+    progress_release();
 }
 
 void put_shown(const char *text)

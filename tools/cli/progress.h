@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One at a time. On a terminal a bar that is drawn again four times a second, elsewhere a line every five
- * seconds. */
+/* One at a time, shown by one thread, while any thread may have messages (say()): what is on the terminal
+ * changes under one lock. On a terminal a bar that is drawn again four times a second, elsewhere a line every
+ * five seconds. */
 typedef struct progress_bar {
     const char *label, *unit;
     bool quiet, terminal, drawn;
@@ -18,7 +19,9 @@ void progress_start(progress_bar *p, const char *label, const char *unit, bool q
 void progress_show(progress_bar *p, uint64_t done, uint64_t count, const char *note); /* note: text behind it,
                                                                                      or NULL */
 void progress_end(progress_bar *p);
-/* Clears the bar that is on the terminal, if one is, so that a message can take its line. */
-void progress_wipe(void);
+/* For messages: the bar is wiped, if one is on the terminal, and until progress_release() nothing else is
+ * written. It is drawn again when it is shown again. Not to be nested, and no say() between the two. */
+void progress_hold(void);
+void progress_release(void);
 
 #endif
