@@ -27,15 +27,28 @@ static void *thread_main(void *arg)
     return start.main(start.arg);
 }
 
+/* The signals that a new thread blocks: all that are sent to the process are for the program's own threads.
+ * Not those that tell of a fault of the thread itself: blocked, they would end the process without a word
+ * from whoever handles them, a sanitizer or a reporter of crashes. SIGPROF is how profilers see the thread.
+ * What the caller blocks stays blocked. */
+static void signals_of_others(sigset_t *set, const sigset_t *callers)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF};
+    sigfillset(set);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(own); k++)
+        if (sigismember(callers, own[k]) == 0) sigdelset(set, own[k]);
+}
+
 int mri_thread_start(pthread_t *out, const char *name, void *(*main)(void *), void *arg)
 {
     thread_start *start = malloc(sizeof *start);
     if (!start) return MR_ENOMEM;
     *start = (thread_start){.main = main, .arg = arg};
     snprintf(start->name, sizeof start->name, "%s", name);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* inherited by the new thread */
+    sigset_t others, before;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    signals_of_others(&others, &before);
+    pthread_sigmask(SIG_SETMASK, &others, NULL); /* inherited by the new thread */
     const int rc = pthread_create(out, NULL, thread_main, start);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (rc) free(start);

@@ -6,8 +6,8 @@
 
 #include "millrace/base.h"
 
-/* Start a joinable thread with all signals blocked (the program's own thread takes Ctrl-C) and a name of at
- * most 15 characters. MR_OK or MR_ENOMEM. */
+/* Start a joinable thread with all signals blocked (the program's own thread takes Ctrl-C) but those of its
+ * own faults and SIGPROF, and a name of at most 15 characters. MR_OK or MR_ENOMEM. */
 int mri_thread_start(pthread_t *out, const char *name, void *(*main)(void *), void *arg);
 
 /* Cores this process may use: affinity mask, then the cgroup's CPU quota rounded up. At least 1. */

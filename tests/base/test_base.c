@@ -1,6 +1,8 @@
 /* base: the error record, Philox against its published test vectors, limits of the process. */
 #include <errno.h>
+#include <signal.h>
 
+#include "base/process.h"
 #include "base/util.h"
 #include "mrt.h"
 
@@ -84,6 +86,59 @@ static void limits_are_sane(void **state)
     MRT_TRUE(mri_peak_rss_bytes() > 1 << 16);
 }
 
+/* ------------------------------------------------------------------------------ threads */
+
+static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF},
+                 sent[] = {SIGINT, SIGTERM, SIGQUIT, SIGHUP, SIGCHLD, SIGALRM, SIGUSR1, SIGPIPE};
+
+static volatile sig_atomic_t caught;
+static void on_signal(int number) { caught = number; }
+
+static void *look_at_mask(void *mask)
+{
+    pthread_sigmask(SIG_SETMASK, NULL, mask);
+    raise(SIGSEGV);
+    return NULL;
+}
+
+static sigset_t mask_of_new_thread(void)
+{
+    sigset_t mask;
+    pthread_t thread;
+    caught = 0;
+    MRT_EQ(mri_thread_start(&thread, "test", look_at_mask, &mask), MR_OK);
+    MRT_EQ(pthread_join(thread, NULL), 0);
+    return mask;
+}
+
+/* A wild access in a worker must reach the handler of a sanitizer or of the program. */
+static void threads_take_the_signals_of_their_faults(void **state)
+{
+    (void)state;
+    struct sigaction act = {.sa_handler = on_signal}, before;
+    sigset_t mine, then, some;
+    pthread_sigmask(SIG_SETMASK, NULL, &mine);
+    MRT_EQ(sigaction(SIGSEGV, &act, &before), 0);
+    sigset_t mask = mask_of_new_thread();
+    MRT_EQ(caught, SIGSEGV);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(faults); k++)
+        MRT_EQ(sigismember(&mask, faults[k]), sigismember(&mine, faults[k]));
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(sent); k++) MRT_EQ(sigismember(&mask, sent[k]), 1);
+
+    sigemptyset(&some); /* the caller waits for these in a place of its own */
+    sigaddset(&some, SIGPROF);
+    sigaddset(&some, SIGABRT);
+    pthread_sigmask(SIG_BLOCK, &some, NULL);
+    mask = mask_of_new_thread();
+    pthread_sigmask(SIG_SETMASK, &mine, &then);
+    MRT_EQ(sigismember(&mask, SIGPROF), 1);
+    MRT_EQ(sigismember(&mask, SIGABRT), 1);
+    MRT_EQ(sigismember(&mask, SIGSEGV), 0);
+    MRT_EQ(sigismember(&then, SIGPROF), 1); /* and the caller's own mask is as it was */
+    MRT_EQ(sigismember(&then, SIGINT), sigismember(&mine, SIGINT));
+    MRT_EQ(sigaction(SIGSEGV, &before, NULL), 0);
+}
+
 static void early_end_of_file_is_reported(void **state)
 {
     (void)state;
@@ -108,6 +163,7 @@ int main(void)
         cmocka_unit_test(philox_known_answers),
         cmocka_unit_test(sizes_are_checked),
         cmocka_unit_test(limits_are_sane),
+        cmocka_unit_test(threads_take_the_signals_of_their_faults),
         cmocka_unit_test(early_end_of_file_is_reported),
     };
     return mrt_run(tests);
