@@ -59,14 +59,39 @@ int mri_cuda_start(int *count, mr_error *err)
     return code == CUDA_SUCCESS ? MR_OK : driver_error(code, "cuDeviceGetCount", err);
 }
 
-/* What fits a line: the reason in brackets at the end goes first. */
+/* "FILE: ", or its end with "..." in front when that is longer than most. The file's own name is always
+ * whole. */
+static void put_file(const char *file, size_t most, char *out, size_t out_bytes)
+{
+    const size_t len = strlen(file), around = strlen("...: ");
+    const char *name = strrchr(file, '/');
+    *out = '\0';
+    if (len == 0) return;
+    if (len + strlen(": ") <= most || !name) {
+        snprintf(out, out_bytes, "%s: ", file);
+        return;
+    }
+    const char *end = file + len - (most > around ? most - around : 0);
+    snprintf(out, out_bytes, "...%s: ", end < name ? end : name);
+}
+
+/* What fits a line. What to do counts most: the reason in brackets at the end goes first, then the front of
+ * the file's path, then the end of what to do. */
 static void error_state(const mr_error *err, char *out, size_t out_bytes)
 {
-    char text[1400];
-    mr_error_format(err, text, sizeof text);
-    char *reason = strstr(text, " (");
-    if (reason && strlen(text) >= out_bytes) *reason = '\0';
-    snprintf(out, out_bytes, "%.*s", (int)out_bytes - 1, text);
+    mr_error rest = *err;
+    char text[1400], file[sizeof err->file + 8], line[sizeof text + sizeof file];
+    const size_t room = out_bytes - 1;
+    rest.file[0] = '\0';
+    mr_error_format(&rest, text, sizeof text);
+    put_file(err->file, SIZE_MAX, file, sizeof file);
+    char *reason = strstr(text, " ("), *more;
+    if (reason && strlen(file) + strlen(text) > room) *reason = '\0';
+    if (strlen(file) + strlen(text) > room) put_file(err->file, 0, file, sizeof file);
+    while (strlen(file) + strlen(text) > room && (more = strrchr(text, ';'))) *more = '\0';
+    if (strlen(text) < room) put_file(err->file, room - strlen(text), file, sizeof file);
+    snprintf(line, sizeof line, "%s%s", file, text);
+    snprintf(out, out_bytes, "%.*s", (int)room, line);
 }
 
 /* "ready", or what is missing. */
