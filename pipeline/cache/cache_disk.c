@@ -38,7 +38,7 @@ enum {
 typedef struct cache_file {
     int fd;
     char path[PATH_ROOM];
-    uint64_t bytes; /* when it was opened */
+    uint64_t bytes; /* when it was looked at */
 } cache_file;
 
 struct mri_cache_store {
@@ -70,6 +70,19 @@ static void write_header(const mri_cache *c, char kind, uint64_t pair, uint8_t h
     mri_put_le32(h + 8, mr_crc32c(0, h + 12, HEADER - 12));
 }
 
+/* Read what was there when the size was taken; *ended: it is not there any more, for whoever has the lock
+ * begins anew meanwhile. In a file of our own that is damage, like anything else. */
+static int read_part(const mri_cache_store *s, const cache_file *f, void *to, size_t bytes, uint64_t at,
+                     bool *ended, mr_error *err)
+{
+    mr_error why = MR_ERROR_INIT;
+    const int rc = mri_pread_all(f->fd, to, bytes, at, f->path, &why);
+    *ended = rc == MR_EFORMAT && !s->writable;
+    if (rc == MR_OK || *ended) return MR_OK;
+    if (err) *err = why;
+    return rc;
+}
+
 typedef enum found { WHOLE, EMPTY, TORN, FOREIGN } found;
 
 /* What stands at the file's beginning; pair is written for WHOLE. */
@@ -78,9 +91,10 @@ static int look(const mri_cache *c, const cache_file *f, char kind, found *what,
 {
     uint8_t h[HEADER] = {0}, mine[HEADER];
     const size_t have = (size_t)mri_min_u64(f->bytes, HEADER);
-    const int rc = mri_pread_all(f->fd, h, have, 0, f->path, err);
+    bool ended;
+    const int rc = read_part(c->store, f, h, have, 0, &ended, err);
     *what = EMPTY;
-    if (rc != MR_OK || have == 0) return rc;
+    if (rc != MR_OK || have == 0 || ended) return rc;
     *pair = mri_le64(h + 32);
     write_header(c, kind, *pair, mine);
     if (have == HEADER && memcmp(h, mine, HEADER) == 0) *what = WHOLE;
@@ -101,6 +115,16 @@ static int foreign(const cache_file *f, mr_error *err)
 
 /* ------------------------------------------------------------------------------ open */
 
+static int take_size(cache_file *f, mr_error *err)
+{
+    struct stat st;
+    if (fstat(f->fd, &st) != 0)
+        return named(f, mr_error_sys(err, errno, "cannot look at the cache's file"), err);
+    if (!S_ISREG(st.st_mode)) return foreign(f, err);
+    f->bytes = (uint64_t)st.st_size;
+    return MR_OK;
+}
+
 static int open_one(const mri_cache *c, cache_file *f, const char *suffix, bool *writable, mr_error *err)
 {
     const int n = snprintf(f->path, sizeof f->path, "%s/%016llx-%s.mrcache%s", c->cfg.folder,
@@ -114,12 +138,7 @@ static int open_one(const mri_cache *c, cache_file *f, const char *suffix, bool 
         f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     }
     if (f->fd < 0) return named(f, mr_error_sys(err, errno, "cannot open the cache's file"), err);
-    struct stat st;
-    if (fstat(f->fd, &st) != 0)
-        return named(f, mr_error_sys(err, errno, "cannot look at the cache's file"), err);
-    if (!S_ISREG(st.st_mode)) return foreign(f, err);
-    f->bytes = (uint64_t)st.st_size;
-    return MR_OK;
+    return take_size(f, err);
 }
 
 /* An empty pair of files. */
@@ -154,11 +173,12 @@ static int check_headers(mri_cache *c, mri_cache_store *s, bool *empty, mr_error
     if (index == FOREIGN) return foreign(&s->index, err);
     *empty = data != WHOLE || index != WHOLE || other != s->pair;
     if (!*empty) return MR_OK;
+    if (!s->writable) return MR_OK; /* who has the lock may be making them at this moment */
     if (data != EMPTY || index != EMPTY)
         mri_cache_note(c, MRI_NOTE_DAMAGED,
                        "%s: the cache's files are damaged or do not belong together; it begins anew",
                        s->data.path);
-    return s->writable ? begin(c, s, err) : MR_OK;
+    return begin(c, s, err);
 }
 
 static void take_record(mri_cache *c, const mri_cache_store *s, const uint8_t *r)
@@ -182,6 +202,13 @@ static void take_record(mri_cache *c, const mri_cache_store *s, const uint8_t *r
     c->used += bytes;
 }
 
+static void forget_records(mri_cache *c)
+{
+    memset(c->place, 0, (size_t)c->cfg.count * sizeof *c->place);
+    memset(c->bytes, 0, (size_t)c->cfg.count * sizeof *c->bytes);
+    c->entries = c->used = c->dropped = 0;
+}
+
 static int load_index(mri_cache *c, mri_cache_store *s, mr_error *err)
 {
     uint8_t *page = malloc((size_t)RECORDS_AT_ONCE * RECORD);
@@ -189,13 +216,15 @@ static int load_index(mri_cache *c, mri_cache_store *s, mr_error *err)
     const uint64_t end = s->index.bytes - (s->index.bytes - HEADER) % RECORD; /* half a record: the last
                                                                                  writer was killed there */
     int rc = MR_OK;
-    for (uint64_t at = HEADER; rc == MR_OK && at < end;) {
+    bool ended = false;
+    for (uint64_t at = HEADER; rc == MR_OK && !ended && at < end;) {
         const size_t bytes = (size_t)mri_min_u64(end - at, (uint64_t)RECORDS_AT_ONCE * RECORD);
-        rc = mri_pread_all(s->index.fd, page, bytes, at, s->index.path, err);
-        for (size_t k = 0; rc == MR_OK && k < bytes; k += RECORD) take_record(c, s, page + k);
+        rc = read_part(s, &s->index, page, bytes, at, &ended, err);
+        for (size_t k = 0; rc == MR_OK && !ended && k < bytes; k += RECORD) take_record(c, s, page + k);
         at += bytes;
     }
     free(page);
+    if (ended) forget_records(c); /* the data, too, begins anew */
     s->index_end = end;
     s->data_end = mri_align_up(s->data.bytes, 8);
     if (c->dropped)
@@ -225,6 +254,7 @@ int mri_cache_disk_open(mri_cache *c, mr_error *err)
     bool may_write = true;
     if (rc == MR_OK) rc = open_one(c, &s->index, ".index", &may_write, err);
     const bool locked = rc == MR_OK && may_write && flock(s->index.fd, LOCK_EX | LOCK_NB) == 0;
+    if (rc == MR_OK) rc = take_size(&s->index, err); /* again: whoever had the lock before may have added */
     if (rc == MR_OK)
         rc = open_one(c, &s->data, "", &may_write, err); /* who has the lock may be about to make it */
     s->writable = locked && may_write;

@@ -1,6 +1,7 @@
 /* A cache on disk that several threads or processes use at once. Each test stops one of them between two
  * steps, and lets the others go on: the library's system calls lead here. */
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -34,16 +35,31 @@ static uint64_t size_of(const char *path)
     return (uint64_t)st.st_size;
 }
 
-static mri_cache *open_cache(uint64_t budget_bytes)
+typedef struct notes { /* of one cache */
+    char last[512];
+    int count;
+} notes;
+
+static void on_note(void *context, const char *text)
+{
+    notes *n = context;
+    snprintf(n->last, sizeof n->last, "%s", text);
+    n->count++;
+}
+
+static mri_cache *open_cache(uint64_t budget_bytes, notes *n)
 {
     const mri_cache_config cfg = {.count = 100,
                                   .stamp = 7,
                                   .form = &form,
                                   .folder = mrt_path("cache"),
                                   .budget_bytes = budget_bytes,
-                                  .value_bytes_most = VALUE};
+                                  .value_bytes_most = VALUE,
+                                  .note = on_note,
+                                  .note_context = n};
     mri_cache *c;
     mr_error err = MR_ERROR_INIT;
+    *n = (notes){.count = 0};
     MRT_OK(mri_cache_open(&c, &cfg, &err), &err);
     return c;
 }
@@ -109,7 +125,8 @@ static void records_have_room_before_they_are_written(void **state)
             const uint64_t budget = 2 * HEADER + room * (ENTRY + RECORD) + spare;
             pthread_t thread[THREADS];
             offering o[THREADS];
-            mri_cache *c = open_cache(budget);
+            notes n;
+            mri_cache *c = open_cache(budget, &n);
             gate.decided = 0;
             gate.expected = THREADS;
             for (uint64_t t = 0; t < THREADS; t++) {
@@ -126,10 +143,155 @@ static void records_have_room_before_they_are_written(void **state)
         }
 }
 
+/* ------------------------------------------------------------------------------ two processes */
+
+/* What another process does at this moment: before a cache is locked, or behind this cutting of a file. */
+static struct {
+    void (*before_lock)(void);
+    void (*behind_cut)(void);
+    int cuts; /* to let pass before */
+} meanwhile;
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation)
+{
+    void (*const other)(void) = meanwhile.before_lock;
+    meanwhile.before_lock = NULL;
+    if (other) other();
+    return __real_flock(fd, operation);
+}
+
+int __real_ftruncate(int fd, off_t bytes);
+int __wrap_ftruncate(int fd, off_t bytes);
+int __wrap_ftruncate(int fd, off_t bytes)
+{
+    const int rc = __real_ftruncate(fd, bytes);
+    void (*const other)(void) = meanwhile.cuts-- == 0 ? meanwhile.behind_cut : NULL;
+    if (other) meanwhile.behind_cut = NULL;
+    if (other) other();
+    return rc;
+}
+
+enum { SOME = 10, MORE = 20 };
+
+static void fill(uint64_t from, uint64_t to)
+{
+    notes n;
+    mri_cache *c = open_cache(1 << 20, &n);
+    MRT_EQ(n.count, 0);
+    for (uint64_t i = from; i < to; i++) offer(c, i);
+    mri_cache_close(c);
+}
+
+static void fill_some(void) { fill(0, SOME); }
+static void fill_more(void) { fill(SOME, MORE); }
+
+static void found(uint64_t entries)
+{
+    notes n;
+    mri_cache *c = open_cache(1 << 20, &n);
+    mri_cache_place p;
+    MRT_EQ(n.count, 0);
+    MRT_EQ(mri_cache_counts_of(c).entries, entries);
+    MRT_EQ(mri_cache_counts_of(c).dropped, 0);
+    for (uint64_t i = 0; i < entries; i++) {
+        uint8_t bytes[ENTRY];
+        mr_value v;
+        int32_t label;
+        MRT_TRUE(mri_cache_find(c, i, &p));
+        MRT_EQ(pread(mri_cache_fd(c), bytes, p.bytes, (off_t)p.offset), ENTRY);
+        MRT_TRUE(mri_cache_parse(i, bytes, p.bytes, true, &v, &label));
+    }
+    mri_cache_close(c);
+}
+
+/* The one before ends between this one's opening and locking: nothing of what it kept is lost. */
+static void what_was_added_before_the_lock_is_seen(void **state)
+{
+    (void)state;
+    meanwhile.before_lock = fill_some; /* the files were only just made */
+    found(SOME);
+    meanwhile.before_lock = fill_more;
+    notes n;
+    mri_cache *c = open_cache(1 << 20, &n);
+    MRT_EQ(mri_cache_counts_of(c).entries, MORE);
+    offer(c, MORE); /* behind the others */
+    mri_cache_close(c);
+    found(MORE + 1);
+    remove_files();
+}
+
+static mri_cache *owner;
+static notes owner_notes;
+
+static void open_as_owner(void) { owner = open_cache(1 << 20, &owner_notes); }
+
+/* Finds another at it, and nothing that would be of use. */
+static void open_as_second(void)
+{
+    notes n;
+    mri_cache *c = open_cache(1 << 20, &n);
+    MRT_EQ(n.count, 1);
+    MRT_HAS(n.last, "another process");
+    MRT_EQ(mri_cache_counts_of(c).entries, 0);
+    mri_cache_close(c);
+}
+
+static void damage(const char *path)
+{
+    size_t bytes;
+    char *data = mrt_read_file(path, &bytes);
+    data[20] ^= 1; /* of the header */
+    mrt_write_file(path, data, bytes);
+    free(data);
+}
+
+/* The files are empty or without a header for a moment: that is no damage. */
+static void who_has_no_lock_may_come_while_it_begins(void **state)
+{
+    (void)state;
+    for (int old = 0; old < 2; old++)
+        for (int cuts = 0; cuts < 2; cuts++) {
+            if (old) {
+                fill_some();
+                damage(file_named(""));
+            }
+            meanwhile.behind_cut = open_as_second;
+            meanwhile.cuts = cuts;
+            owner = open_cache(1 << 20, &owner_notes);
+            MRT_TRUE(meanwhile.behind_cut == NULL);
+            MRT_EQ(owner_notes.count, old);
+            for (uint64_t i = 0; i < SOME; i++) offer(owner, i);
+            mri_cache_close(owner);
+            found(SOME);
+            remove_files();
+        }
+}
+
+/* What was there when the file was opened is gone: that is no error. */
+static void who_has_no_lock_may_find_less_than_it_saw(void **state)
+{
+    (void)state;
+    fill_some();
+    damage(file_named(""));
+    meanwhile.before_lock = open_as_owner;
+    open_as_second();
+    MRT_EQ(owner_notes.count, 1);
+    MRT_HAS(owner_notes.last, "begins anew");
+    for (uint64_t i = 0; i < MORE; i++) offer(owner, i);
+    mri_cache_close(owner);
+    found(MORE);
+    remove_files();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(records_have_room_before_they_are_written),
+        cmocka_unit_test(what_was_added_before_the_lock_is_seen),
+        cmocka_unit_test(who_has_no_lock_may_come_while_it_begins),
+        cmocka_unit_test(who_has_no_lock_may_find_less_than_it_saw),
     };
     return mrt_run(tests);
 }
