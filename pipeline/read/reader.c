@@ -68,6 +68,7 @@ int mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg
     if (rc == MR_OK && cfg->direct && r->fd_count > 0) rc = open_direct_files(r, err);
     if (rc == MR_OK) rc = find_files_in_memory(r, err);
     if (rc == MR_OK) rc = r->kind->open(r, err);
+    r->stop = r->kind->stop;
     if (rc != MR_OK) {
         r->kind = NULL;
         mri_reader_destroy(r);
@@ -79,7 +80,7 @@ int mri_reader_create(mri_reader **out, mr_io kind, const mri_reader_config *cfg
 
 void mri_reader_stop(mri_reader *r)
 {
-    if (r->kind->stop) r->kind->stop(r);
+    if (r->stop) r->stop(r);
 }
 
 void mri_reader_destroy(mri_reader *r)

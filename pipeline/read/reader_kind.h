@@ -28,7 +28,8 @@ extern const mri_reader_kind mri_reader_uring, mri_reader_pread, mri_reader_remo
 
 struct mri_reader {
     mri_reader_config cfg;
-    const mri_reader_kind *kind;
+    const mri_reader_kind *kind; /* the reading thread's: a ring that cannot be made becomes another kind */
+    void (*stop)(mri_reader *r); /* of the kind at first; fixed after create, for any thread asks it */
     mri_read_list pending, done;
     uint32_t active;    /* started, not done */
     uint32_t submitted; /* not yet reaped */

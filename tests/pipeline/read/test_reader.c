@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <liburing.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -335,6 +336,39 @@ static void a_refused_ring_is_done_without(void **state)
     mri_reader_destroy(r);
 }
 
+static void *read_in_thread(void *reader)
+{
+    static uint8_t buffer[1000];
+    mr_error err = MR_ERROR_INIT;
+    mri_read *done;
+    mri_read q = {.bytes = sizeof buffer, .buffer = buffer, .buffer_idx = -1};
+    mri_reader_submit(reader, &q);
+    return mri_reader_reap(reader, true, &done, &err) == MR_OK && done == &q ? reader : NULL;
+}
+
+/* The reader becomes another kind in its thread while a second thread asks it to stop: the thread sanitizer
+ * sees whether the two share something. */
+static void a_reader_is_stopped_while_its_ring_is_refused(void **state)
+{
+    (void)state;
+    uint32_t notes = 0;
+    const mri_reader_config cfg = {.source = source, .depth = 8, .note = count_note, .note_context = &notes};
+    mr_error err = MR_ERROR_INIT;
+    mri_reader *r;
+    pthread_t thread;
+    void *result;
+    rings_refused = EPERM;
+    rings_left = 0;
+    MRT_OK(mri_reader_create(&r, MR_IO_URING, &cfg, &err), &err);
+    MRT_EQ(pthread_create(&thread, NULL, read_in_thread, r), 0);
+    mri_reader_stop(r);
+    MRT_EQ(pthread_join(thread, &result), 0);
+    rings_refused = 0;
+    MRT_TRUE(result == r); /* a kind that waits for nobody reads on */
+    MRT_EQ(notes, 1);
+    mri_reader_destroy(r);
+}
+
 /* The thread that opens may have a ring, the threads that read may not: told once, and the run goes on. */
 static void a_loader_goes_on_without_rings(void **state)
 {
@@ -482,6 +516,7 @@ int main(void)
         cmocka_unit_test(own_files_are_opened_and_closed),
         cmocka_unit_test(a_refused_ring_is_done_without),
         cmocka_unit_test(a_loader_ends_with_its_ring),
+        cmocka_unit_test(a_reader_is_stopped_while_its_ring_is_refused),
         cmocka_unit_test(a_loader_goes_on_without_rings),
         cmocka_unit_test(a_broken_ring_lets_go_of_buffers),
         cmocka_unit_test(a_silent_kernel_keeps_the_buffers),
