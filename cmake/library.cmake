@@ -35,6 +35,6 @@ add_library(millrace::millrace ALIAS millrace_shared) # the name that an install
 # mr_* and nothing else leaves the shared library, whatever is linked into it. Instrumented builds export what their run-time needs.
 if(NOT MILLRACE_SANITIZE AND NOT MILLRACE_FUZZ)
     set(exports ${PROJECT_SOURCE_DIR}/cmake/exports.map)
-    target_link_options(millrace_shared PRIVATE LINKER:--version-script=${exports})
+    target_link_options(millrace_shared PRIVATE "SHELL:-Xlinker \"--version-script=${exports}\"") # -Wl, would end at a comma
     set_property(TARGET millrace_shared APPEND PROPERTY LINK_DEPENDS ${exports})
 endif()
