@@ -1,6 +1,7 @@
 /* kernels/host/host_memory.c: devices whose memory is the host's: the device record, allocation with an
  * account, and copies paced to the rate of a simulated link. */
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 
@@ -61,15 +62,28 @@ static void *alloc_block(size_t bytes)
     return block;
 }
 
+/* Into the account before the memory is there: of two threads that ask at once the second sees what the first
+ * takes. False: it is over the limit; *left says what there is. */
+static bool reserve(mri_host_device *dev, size_t bytes, uint64_t *left)
+{
+    size_t used = dev->used_bytes;
+    do {
+        *left = dev->memory_limit_bytes > used ? dev->memory_limit_bytes - used : 0;
+        if (bytes > *left) return false;
+    } while (!atomic_compare_exchange_weak(&dev->used_bytes, &used, used + bytes));
+    return true;
+}
+
 /* The size stands in front of the block, in the alignment gap, so that free can keep the account. */
 static int host_alloc(mr_device *base, size_t bytes, void **out, mr_error *err)
 {
     mri_host_device *dev = mri_host_device_of(base);
-    const uint64_t used = dev->used_bytes;
-    const uint64_t left = dev->memory_limit_bytes > used ? dev->memory_limit_bytes - used : 0;
+    uint64_t left;
     size_t total;
     uint8_t *block = NULL;
-    if (bytes <= left && mri_add_size(bytes, MR_DEVICE_ALIGN, &total)) block = alloc_block(total);
+    const bool reserved = reserve(dev, bytes, &left);
+    if (reserved && mri_add_size(bytes, MR_DEVICE_ALIGN, &total)) block = alloc_block(total);
+    if (reserved && !block) dev->used_bytes -= bytes;
     if (!block)
         return mr_error_set(err, MR_ENOMEM,
                             "%s: asked for %zu bytes of memory, %llu left of %llu; try a smaller batch or "
@@ -77,7 +91,6 @@ static int host_alloc(mr_device *base, size_t bytes, void **out, mr_error *err)
                             base->name, bytes, (unsigned long long)left,
                             (unsigned long long)dev->memory_limit_bytes);
     memcpy(block, &bytes, sizeof bytes);
-    dev->used_bytes += bytes;
     *out = block + MR_DEVICE_ALIGN;
     return MR_OK;
 }
