@@ -10,14 +10,17 @@ case ${2:-true} in # checks the lines of --json
 *) json_lines=$PWD/$2 ;;
 esac
 here=$(cd "$(dirname "$0")/.." && pwd) # tests/cli: the script lies in a folder of it
-temp=$(mktemp -d "${TMPDIR:-/tmp}/millrace-cli-XXXXXX")
+temp=$(mktemp -d "${TMPDIR:-/tmp}/millrace-cli-XXXXXX") || exit 1
+umask 022 # of whoever runs the tests anything may come: files that others may not read, a closed stdin, no home
+exec </dev/null
+XDG_CACHE_HOME=$temp/cache-home
 trap 'rm -rf "$temp"' EXIT
 trap 'exit 1' INT TERM
 cd "$temp" || exit 1
 failures=0
 LC_ALL=C
 PYTHONDONTWRITEBYTECODE=1 # nothing beside the sources
-export LC_ALL PYTHONDONTWRITEBYTECODE
+export LC_ALL PYTHONDONTWRITEBYTECODE XDG_CACHE_HOME
 
 fail() {
     failures=$((failures + 1))
@@ -47,10 +50,22 @@ absent() { [ ! -e "$1" ] || fail "$last: $1 should not be there"; }
 present() { [ -e "$1" ] || fail "$last: $1 should be there"; }
 equal() { [ "$1" = "$2" ] || fail "$last: expected '$2', found '$1'"; }
 
+# runs PID: this program in the background is not over.
+runs() { kill -0 "$1" 2>/dev/null && ! grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null; }
+
+# shows PID PATTERN [FILE]: wait until FILE (out) has such a line; false when the program is over and there is none. However long it
+# takes: how fast the machine is says nothing, and what waits for ever is ended by the time limit of the whole test.
+shows() {
+    while ! grep -q -- "$2" "${3:-out}" 2>/dev/null; do
+        runs "$1" || { grep -q -- "$2" "${3:-out}" 2>/dev/null; return; }
+        sleep 0.02
+    done
+}
+
 # listens PID: wait until the program has set its signal handlers, or is over. Before that a SIGINT is lost: a shell starts what runs
 # in the background with SIGINT ignored.
 listens() {
-    while kill -0 "$1" 2>/dev/null && ! grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null; do
+    while runs "$1"; do
         # before it is the program it is a copy of this shell, whose own handler does not count
         case $(sed -n 's/^SigCgt:.*\(.\)$/\1/p' "/proc/$1/status" 2>/dev/null) in
         [2367abef]) [ "$(cat "/proc/$1/comm" 2>/dev/null)" != "${millrace##*/}" ] || return ;;
