@@ -1,6 +1,6 @@
 # inspect --bad of every format that can have bad samples: all of them are listed, with file, offset and reason; exit status 3. The
-# list of a run that leaves them out is the same, one that stops names the first of them, and what has none says so. (Folders and
-# RecordIO: test_bad_lists.sh. IDX, CIFAR, arrays and tables of numbers are wrong as a whole, when they are opened: test_bad_inputs.sh.)
+# list of a run that leaves them out is the same, one that stops names one of them, and what has none says so. Several workers meet
+# them in any order; one worker in that of the samples, and then it is the first that stops the run. (Folders and RecordIO: test_bad_lists.sh. IDX, CIFAR, arrays and tables of numbers are wrong as a whole, when they are opened: test_bad_inputs.sh.)
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --classes 3 --count 4 --quiet
@@ -17,10 +17,16 @@ bad() {
     equal "$(sed -n 's/^{"event": "bad", "sample": \([0-9]*\), "file": "..*", .*"code": "..*", "reason": "..*"}$/\1/p' listed | head -1)" "$4"
     equal "$(sed -n 's/^.*"sample": \([0-9]*\),.*/\1/p' listed | sort -n | tr '\n' ' ')" "$(sed -n 's/^.*"sample": \([0-9]*\),.*/\1/p' listed | tr '\n' ' ')"
     rm -f t.jsonl
-    run 3 digest "$1" --bad skip --bad-list t.jsonl --order sequential; same t.jsonl listed
+    run 3 digest "$1" --bad skip --bad-list t.jsonl --order sequential --workers 1; same t.jsonl listed
+    rm t.jsonl
+    run 3 digest "$1" --bad skip --bad-list t.jsonl --order sequential
+    sort t.jsonl >sorted; sort listed >wanted; same sorted wanted
     run 3 digest "$1" --bad replace --max-bad "$2" --order sequential
     run 1 digest "$1" --bad replace --max-bad $(($2 - 1)) --order sequential; err_has "more than $(($2 - 1)) samples are damaged"
-    run 1 digest "$1" --order sequential; err_has "sample $4"
+    run 1 digest "$1" --order sequential
+    named=$(sed -n '$s/.*: sample \([0-9]*\)[,:].*/\1/p' err)
+    grep -q "\"sample\": ${named:-none}," listed || fail "$last: expected a sample of the list, found '$named'"
+    run 1 digest "$1" --order sequential --workers 1; err_has "sample $4"
     [ -z "${5:-}" ] || { equal "$(grep -c '"offset": [0-9]' listed)" "$2"; err_has "sample $4, offset "; }
 }
 

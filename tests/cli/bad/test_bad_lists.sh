@@ -17,7 +17,13 @@ done
 run 0 inspect d.mrec --bad; out_has "0 of 24 samples are bad"
 run 3 train d --model mnist-mlp --epochs 2 --batch 8 --bad replace --bad-list t.jsonl --quiet
 sort -u t.jsonl >trained; sort inspected >wanted; same trained wanted
-run 3 digest d --bad skip --bad-list t.jsonl --order sequential; same t.jsonl inspected
+# listed DATA: what is bad in the order in which it is met: that of the samples only when one worker meets them all
+listed() {
+    run 3 digest "$1" --bad skip --bad-list t.jsonl --order sequential --workers 1; same t.jsonl inspected
+    run 3 digest "$1" --bad skip --bad-list t.jsonl --order sequential
+    sort t.jsonl >sorted; sort inspected >wanted; same sorted wanted
+}
+listed d
 run 1 digest d; err_has "sample"
 run 2 inspect d --bad --record 0; err_has "expected one of them"
 
@@ -29,7 +35,7 @@ if command -v python3 >/dev/null; then
     grep '"event": "bad"' out >inspected
     equal "$(grep -c '"file": "r.rec", "offset": [0-9]*, "code": "..*", "reason": "..*"' inspected)" 2
     run 3 convert r.rec r.mrec --quiet; same r.mrec.bad.jsonl inspected
-    run 3 digest r.rec --bad skip --bad-list t.jsonl --order sequential; same t.jsonl inspected
+    listed r.rec
     run 1 train r.rec --model mnist-mlp --epochs 1 --batch 8 --bad replace --max-bad 1 --quiet; err_has "more than 1 samples are damaged (--max-bad)"
     # options of foreign formats, and what their sources tell
     rm -f r.rec.mridx
