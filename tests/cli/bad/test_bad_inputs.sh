@@ -117,14 +117,20 @@ echo no >allbad/a/1.jpg; echo no >allbad/a/2.jpg
 run 1 digest allbad --augment "resize(8x8)" --bad replace; err_has "no whole sample to put in its place"
 run 1 digest allbad --bad replace; err_has "allbad/a/1.jpg"
 
-# Memory: what a header claims, and what a compressed stream could swell to, is not taken.
+# Memory: what a header claims, and what a compressed stream could swell to, is not taken. What the program and its libraries take by
+# themselves is known from the same command on good pictures.
 if [ -x /usr/bin/time ] && ! grep -q __asan_init "$millrace" && ! grep -q __tsan_init "$millrace"; then
+    mkdir -p honest/a
+    cp $c/*.jpg honest/a
     cp huge.jpg huge.png none.jpg lie/a
-    for command in "verify lie --workers 1" "convert lie m.mrec --force --workers 1" "digest lie --bad skip --workers 1"; do
-        # shellcheck disable=SC2086
-        /usr/bin/time -f %M -o kib "$millrace" $command >out 2>err
-        last="millrace $command"
-        [ "$(tail -1 kib)" -lt 51200 ] || fail "$last: took $(tail -1 kib) KiB"
+    for command in "verify DATA --workers 1" "convert DATA m.mrec --force --workers 1" "digest DATA --bad skip --workers 1"; do
+        for data in honest lie; do
+            last="millrace $(echo "$command" | sed "s/DATA/$data/")"
+            # shellcheck disable=SC2046 # words without spaces
+            /usr/bin/time -f %M -o $data.kib "$millrace" $(echo "$command" | sed "s/DATA/$data/") >out 2>err
+        done
+        [ "$(tail -1 lie.kib)" -lt $(($(tail -1 honest.kib) + 20480)) ] ||
+            fail "$last: took $(tail -1 lie.kib) KiB, with good pictures $(tail -1 honest.kib)"
     done
 fi
 
@@ -150,18 +156,29 @@ for k in many/*; do ln "$c/00000.jpg" "$k/p.jpg" || break; done
 run 0 inspect many --json; equal "$(number class_count)" 10000
 run 0 convert many many.mrec --json --quiet; equal "$(number records)" 10000
 
-# A file that may not be read: only somebody who may not read it can see that
-if [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null && chmod 755 "$temp" && chmod 000 $c/00002.jpg &&
-    setpriv --reuid 65534 --clear-groups true && [ -x "$millrace" ]; then
-    if setpriv --reuid 65534 --clear-groups "$millrace" --version >/dev/null 2>&1; then
-        setpriv --reuid 65534 --clear-groups "$millrace" verify d >out 2>err
-        status=$? last="verify with a file that may not be read"
-        equal $status 1; out_has "00002.jpg"; out_has "Permission denied"
-        setpriv --reuid 65534 --clear-groups "$millrace" digest d >out 2>err
-        status=$? last="digest with a file that may not be read"
-        equal $status 1; err_has "00002.jpg"; err_has "Permission denied"
-    fi
+# A file that may not be read: only somebody who may not read it can see that. Root becomes somebody else, who perhaps may not enter
+# the folder that the program lies in: then a copy of it here is started.
+if [ "$(id -u)" -eq 0 ]; then somebody="setpriv --reuid 65534 --clear-groups"; else somebody="env"; fi
+chmod 755 "$temp"
+cp "$millrace" ./millrace
+program=
+for found in "$millrace" ./millrace; do
+    # shellcheck disable=SC2086 # a command and its options
+    [ -n "$program" ] || ! $somebody "$found" --version >out 2>err || program=$found
+done
+if [ -n "$program" ]; then
+    chmod 000 $c/00002.jpg
+    # shellcheck disable=SC2086
+    $somebody "$program" verify d >out 2>err
+    status=$? last="verify with a file that may not be read"
+    equal $status 1; out_has "00002.jpg"; out_has "Permission denied"
+    # shellcheck disable=SC2086
+    $somebody "$program" digest d >out 2>err
+    status=$? last="digest with a file that may not be read"
+    equal $status 1; err_has "00002.jpg"; err_has "Permission denied"
     chmod 644 $c/00002.jpg
+else
+    echo "not run: a file that may not be read: no other user can start the program ($(tail -1 err))"
 fi
 
 # Links
