@@ -54,7 +54,8 @@ equal() { [ "$1" = "$2" ] || fail "$last: expected '$2', found '$1'"; }
 runs() { kill -0 "$1" 2>/dev/null && ! grep -q '^State:.*Z' "/proc/$1/status" 2>/dev/null; }
 
 # shows PID PATTERN [FILE]: wait until FILE (out) has such a line; false when the program is over and there is none. However long it
-# takes: how fast the machine is says nothing, and what waits for ever is ended by the time limit of the whole test.
+# takes: how fast the machine is says nothing, and what waits for ever is ended by the time limit of the whole test. A file left by an
+# earlier program is to be removed first: this one may not have begun to write.
 shows() {
     while ! grep -q -- "$2" "${3:-out}" 2>/dev/null; do
         runs "$1" || { grep -q -- "$2" "${3:-out}" 2>/dev/null; return; }
