@@ -40,18 +40,16 @@ fits=$(sed -n 's/.*a global batch of about \([0-9]*\) would fit.*/\1/p' err)
 [ "${fits:-0}" -gt 1 ] && [ "$fits" -lt 100 ] || fail "$last: a batch of '$fits'"
 with_memory 12000000 1 "$@" --model mnist-mlp --devices cuda:0; one_line; err_has "bytes of GPU memory"; err_has "try a smaller batch"
 
-# hangs
+# hangs: what does not hang is over long before the watchdog says so
 with_hang() {
-    begun=$(date +%s)
     export MILLRACE_EMU_HANG="$1"
     shift
     run "$@"
     unset MILLRACE_EMU_HANG
-    [ $(($(date +%s) - begun)) -le 60 ] || fail "$last: it took until $(date)"
     one_line
-    err_has "is not over after 1 s"
+    err_has "is not over after 5 s"
 }
-with_hang ncclAllReduce 1 "$@" --model mnist-mlp --watchdog 1 --devices cuda:0,1; err_has "what they exchange does not end"
-with_hang cublasGemmEx 1 "$@" --model mnist-mlp --watchdog 1 --devices cuda:0; err_has "still at work: replica 0 (cuda:0)"
-with_hang cublasGemmEx 1 "$@" --model mnist-mlp --watchdog 1 --devices cuda:0,1; err_has "replica 1 (cuda:1)"
+with_hang ncclAllReduce 1 "$@" --model mnist-mlp --watchdog 5 --devices cuda:0,1; err_has "what they exchange does not end"
+with_hang cublasGemmEx 1 "$@" --model mnist-mlp --watchdog 5 --devices cuda:0; err_has "still at work: replica 0 (cuda:0)"
+with_hang cublasGemmEx 1 "$@" --model mnist-mlp --watchdog 5 --devices cuda:0,1; err_has "replica 1 (cuda:1)"
 finish
