@@ -96,7 +96,7 @@ static bool answer(mrt_http *s, int fd, const char *request)
         while (!is_ended(s)) usleep(10000);
         return false;
     }
-    for (int k = 0; way == MRT_HTTP_TOGETHER && (long)mrt_http_most(s) < arg && k < 500; k++) usleep(10000);
+    for (int k = 0; way == MRT_HTTP_TOGETHER && (long)mrt_http_most(s) < arg && k < 6000; k++) usleep(10000);
     if (way == MRT_HTTP_NOISE) return send_all(fd, "no such protocol here\n", 22), false;
     if (way == MRT_HTTP_BUSY || way == MRT_HTTP_STATUS) {
         snprintf(head, sizeof head, "HTTP/1.1 %ld Nothing\r\n%sContent-Length: 2\r\n\r\nno",
@@ -179,8 +179,17 @@ static void *accept_all(void *arg)
     return NULL;
 }
 
+/* libcurl would ask a proxy of the user for what is on this machine. */
+static void leave_proxies_out(void)
+{
+    static const char *const names[] = {"http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy",
+                                        "ALL_PROXY",  "no_proxy",    "NO_PROXY"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) unsetenv(names[k]);
+}
+
 mrt_http *mrt_http_start(const void *data, size_t bytes)
 {
+    leave_proxies_out();
     mrt_http *s = calloc(1, sizeof *s);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof at;

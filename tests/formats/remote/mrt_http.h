@@ -21,13 +21,14 @@ typedef enum mrt_http_way {
     MRT_HTTP_ENDLESS,     /* sends more than was asked for */
     MRT_HTTP_NOISE,       /* no HTTP at all */
     MRT_HTTP_LOOP,        /* redirects to itself */
-    MRT_HTTP_TOGETHER,    /* no answer before arg of them are asked for at one time, or 5 s are over */
+    MRT_HTTP_TOGETHER,    /* no answer before arg of them are asked for at one time, or a minute is over */
     MRT_HTTP_NO_SIZE,     /* 200, no Content-Length */
     MRT_HTTP_BARE,        /* 206 without saying which bytes */
     MRT_HTTP_HUGE,        /* says the file has 2^55 bytes */
     MRT_HTTP_HEADS,       /* an answer's head without end */
 } mrt_http_way;
 
+/* Also takes the proxies out of the environment: what is asked for comes from here. */
 mrt_http *mrt_http_start(const void *data, size_t bytes);
 void mrt_http_end(mrt_http *s);
 /* The next `times` answers are like this (-1: all), then plain ones again. */
@@ -36,7 +37,7 @@ void mrt_http_be(mrt_http *s, mrt_http_way way, long arg, int times);
 void mrt_http_change(mrt_http *s, const void *data, size_t bytes, const char *etag);
 const char *mrt_http_url(const mrt_http *s, const char *name); /* "http://127.0.0.1:PORT/NAME", one of 8
                                                                   rotating buffers */
-unsigned mrt_http_answers(mrt_http *s);                        /* so far */
+unsigned mrt_http_answers(mrt_http *s);                        /* so far, those of silence too */
 unsigned mrt_http_most(mrt_http *s);                           /* answers at one time */
 
 #endif

@@ -29,6 +29,20 @@ static uint8_t *content, *other;
 static mrt_http *server;
 static int folder_number;
 
+/* Of sets made from now on. A minute where the server is not silent: on a busy machine it may well need a
+ * second, and what is asked for again is counted. */
+static void call_silent_after(int seconds)
+{
+    char text[64];
+    snprintf(text, sizeof text, "tries=4,backoff-ms=5,stall-s=%d", seconds);
+    setenv("MILLRACE_REMOTE", text, 1);
+}
+
+static void await_answers(unsigned count)
+{
+    while (mrt_http_answers(server) < count) usleep(1000);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -39,8 +53,7 @@ static int set_up(void **state)
         mrt_noise(other, FILE_BYTES, 2);
     }
     server = mrt_http_start(content, FILE_BYTES);
-    setenv("MILLRACE_REMOTE", "tries=4,backoff-ms=5,stall-s=1", 1);
-    unsetenv("http_proxy");
+    call_silent_after(60);
     folder_number++;
     return 0;
 }
@@ -186,12 +199,12 @@ static void test_damaged_on_disk(void **state)
 static void test_limit(void **state)
 {
     (void)state;
-    enum { LIMIT = 4 * MIB };
+    enum { LIMIT = 4 * MIB, SLACK = LIMIT / 10 }; /* maps and the file system's own; a block is more */
     mri_remote *r = make(LIMIT, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
     for (uint64_t k = 0; k < 40; k++) {
         same_bytes(f, content, (k * 7 % 20) * MIB + 5, MIB);
-        MRT_TRUE(on_disk(r) <= LIMIT + 65536); /* maps and the file system's own */
+        MRT_TRUE(on_disk(r) <= LIMIT + SLACK);
     }
     mr_error err = MR_ERROR_INIT;
     uint8_t *room = malloc(5 * MIB);
@@ -202,7 +215,7 @@ static void test_limit(void **state)
     r = make(LIMIT, NULL); /* what the last run left makes room for another file */
     f = open_one(r, "b.bin");
     same_bytes(f, content, 0, 4 * MIB);
-    MRT_TRUE(on_disk(r) <= LIMIT + 65536);
+    MRT_TRUE(on_disk(r) <= LIMIT + SLACK);
     mri_remote_destroy(r);
 }
 
@@ -272,6 +285,7 @@ static void test_faults_that_pass(void **state)
         {MRT_HTTP_WHOLE_LATER, 0, 2}, {MRT_HTTP_SILENT, 0, 1},
     };
     for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
+        call_silent_after(faults[k].way == MRT_HTTP_SILENT ? 1 : 60);
         mri_remote *r = make(1 << 30, NULL);
         char name[16];
         snprintf(name, sizeof name, "f%zu.bin", k);
@@ -311,6 +325,7 @@ static void test_faults_that_stay(void **state)
     };
     uint8_t *room = malloc(MIB);
     for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
+        call_silent_after(faults[k].way == MRT_HTTP_SILENT ? 1 : 60);
         mri_remote *r = make(1 << 30, NULL);
         char name[16];
         mr_error err = MR_ERROR_INIT;
@@ -397,7 +412,7 @@ static void test_whole_beside_another_program(void **state)
     const unsigned before = mrt_http_answers(server);
     MRT_OK(mri_remote_begin(r, &f, mrt_http_url(server, "a.bin"), &err), &err);
     MRT_EQ(pthread_create(&late, NULL, open_late, f), 0);
-    for (int k = 0; k < 1000 && mrt_http_answers(server) < before + 2; k++) usleep(10000);
+    await_answers(before + 2);
     MRT_EQ(mrt_http_answers(server), before + 2);
     close(fd);
     MRT_EQ(pthread_join(late, &opened), 0);
@@ -473,28 +488,41 @@ static void test_nobody_there(void **state)
 }
 
 /* In place of the C library's: no names here, and some only after a long time. libcurl asks for names in a
- * thread of its own. */
-static atomic_int slow_names, slow_names_over;
+ * thread of its own; one that was built with another resolver does not ask here. */
+static atomic_int names, slow_names, slow_names_over;
 
 __attribute__((visibility("default"))) int getaddrinfo(const char *name, const char *service,
                                                        const struct addrinfo *hints, struct addrinfo **found)
 {
     (void)service, (void)hints, (void)found;
+    atomic_fetch_add(&names, 1);
     if (strcmp(name, "slow.test") != 0) return EAI_NONAME;
     atomic_fetch_add(&slow_names, 1);
-    for (int k = 0; k < 1000 && !atomic_load(&slow_names_over); k++) usleep(10000);
+    for (int k = 0; k < (LEAVES_AT_ONCE ? 6000 : 1000) && !atomic_load(&slow_names_over); k++) usleep(10000);
     atomic_fetch_sub(&slow_names, 1);
     return EAI_AGAIN;
+}
+
+/* Ends the test as skipped where names are not looked up by the function above. */
+static void look_for_no_such_host(mri_remote *r)
+{
+    mri_remote_file *f;
+    mr_error err = MR_ERROR_INIT;
+    const int before = atomic_load(&names);
+    MRT_EQ(mri_remote_open(r, &f, "http://nowhere.test/x", &err), MR_EIO);
+    if (atomic_load(&names) == before) {
+        mri_remote_destroy(r);
+        printf("SKIP: this libcurl does not look up names by getaddrinfo\n");
+        skip();
+    }
+    MRT_HAS(err.text, "resolve host: nowhere.test; gave up after 4 tries");
 }
 
 static void test_no_such_host(void **state)
 {
     (void)state;
     mri_remote *r = make(1 << 30, NULL);
-    mri_remote_file *f;
-    mr_error err = MR_ERROR_INIT;
-    MRT_EQ(mri_remote_open(r, &f, "http://nowhere.test/x", &err), MR_EIO);
-    MRT_HAS(err.text, "resolve host: nowhere.test; gave up after 4 tries");
+    look_for_no_such_host(r);
     mri_remote_destroy(r);
 }
 
@@ -504,6 +532,7 @@ static void test_destroy_while_a_name_is_looked_up(void **state)
     mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f;
     mr_error err = MR_ERROR_INIT;
+    look_for_no_such_host(r);
     MRT_OK(mri_remote_begin(r, &f, "http://slow.test/x", &err), &err);
     while (!atomic_load(&slow_names)) usleep(1000);
     mri_remote_destroy(r);
@@ -514,11 +543,11 @@ static void test_destroy_while_a_name_is_looked_up(void **state)
 
 static volatile int stop_flag;
 
-static void *stop_soon(void *arg)
+static void *stop_when_asked(void *answers)
 {
-    usleep(200000);
+    await_answers(*(const unsigned *)answers);
     __atomic_store_n(&stop_flag, 2, __ATOMIC_RELAXED);
-    return arg;
+    return NULL;
 }
 
 static void test_stop(void **state)
@@ -531,8 +560,9 @@ static void test_stop(void **state)
     pthread_t stopper;
     uint8_t byte;
     mr_error err = MR_ERROR_INIT;
+    unsigned answers = mrt_http_answers(server) + 1;
     mrt_http_be(server, MRT_HTTP_SILENT, 0, -1);
-    MRT_EQ(pthread_create(&stopper, NULL, stop_soon, NULL), 0);
+    MRT_EQ(pthread_create(&stopper, NULL, stop_when_asked, &answers), 0);
     MRT_EQ(mri_remote_read(f, &byte, 1, 0, &err), MR_ECANCELED);
     MRT_EQ(mri_remote_open(r, &f, mrt_http_url(server, "b.bin"), &err), MR_ECANCELED);
     pthread_join(stopper, NULL);
@@ -546,9 +576,10 @@ static void test_destroy_while_stalled(void **state)
     mri_remote *r = make(1 << 30, NULL);
     mri_remote_file *f = open_one(r, "a.bin");
     mri_block_request w = {0};
+    const unsigned answers = mrt_http_answers(server) + 1;
     mrt_http_be(server, MRT_HTTP_SILENT, 0, -1);
     mri_block_request_start(&w, f, 0, MIB);
-    usleep(50000);
+    await_answers(answers);
     mri_block_request_end(&w);
     mri_remote_destroy(r);
 }

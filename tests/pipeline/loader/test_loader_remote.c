@@ -46,8 +46,7 @@ static int set_up(void **state)
         bytes = mrt_read_file(local, &count);
     }
     server = mrt_http_start(bytes, count);
-    setenv("MILLRACE_REMOTE", "tries=3,backoff-ms=5,stall-s=1", 1);
-    unsetenv("http_proxy");
+    setenv("MILLRACE_REMOTE", "tries=3,backoff-ms=5,stall-s=60", 1);
     number++;
     return 0;
 }
@@ -124,9 +123,11 @@ static void test_small_cache(void **state)
     same_batches(2 << 20, 0);
 }
 
-static void *stop_soon(void *loader)
+static unsigned silent_from; /* answers of the server before it fell silent */
+
+static void *stop_in_silence(void *loader)
 {
-    usleep(300000);
+    while (mrt_http_answers(server) == silent_from) usleep(1000);
     mr_loader_stop(loader);
     return NULL;
 }
@@ -140,9 +141,10 @@ static void test_stop_while_silent(void **state)
         pthread_t stopper;
         mr_batch batch;
         mr_source *src = open_source(mrt_http_url(server, "train.mrec"), 3 << 20);
+        silent_from = mrt_http_answers(server);
         mrt_http_be(server, MRT_HTTP_SILENT, 0, -1);
         mr_loader *l = open_loader(src, prefetch, MR_BAD_STOP);
-        MRT_EQ(pthread_create(&stopper, NULL, stop_soon, l), 0);
+        MRT_EQ(pthread_create(&stopper, NULL, stop_in_silence, l), 0);
         int rc;
         while ((rc = mr_loader_next(l, &batch, MR_FOREVER, &err)) == MR_OK)
             mr_loader_release(l, &batch, NULL);
