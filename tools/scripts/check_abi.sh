@@ -135,7 +135,7 @@ check_types() {
 
 # run_caller NAME INCLUDE_DIR: compiles the program with these headers and runs it with this library.
 run_caller() {
-    $CC -std=c11 -Wall -Wextra -Werror "-I$2" "$root/tests/abi/old_caller.c" -o "$work/$1" "-L$build" -lmillrace "-Wl,-rpath,$build" &&
+    $CC -std=c11 -Wall -Wextra -Werror "-I$2" "$root/tests/abi/old_caller.c" -o "$work/$1" "-L$build" -lmillrace -Xlinker -rpath -Xlinker "$build" &&
         "$work/$1" "$work/data" "$work/$1.mrec" >"$work/$1.out" || fail "a program compiled with the $1 headers: $(tail -1 "$work/$1.out")"
 }
 
