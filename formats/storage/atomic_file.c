@@ -36,7 +36,9 @@ static int try_open(int *out, const char *part, bool *again, mr_error *err)
     if (fstat(fd, &mine) != 0) rc = mr_error_sys(err, errno, "cannot look at it");
     else if (!S_ISREG(mine.st_mode)) rc = mr_error_set(err, MR_EINVAL, "no regular file");
     else if (flock(fd, LOCK_EX | LOCK_NB) != 0)
-        rc = mr_error_set(err, MR_EEXIST, "another process is writing it: wait for it or stop it");
+        rc = errno == EWOULDBLOCK
+                 ? mr_error_set(err, MR_EEXIST, "another process is writing it: wait for it or stop it")
+                 : mr_error_sys(err, errno, "cannot lock it"); /* NFS without locks: ENOLCK */
     *again = rc == MR_OK &&
              (stat(part, &named) != 0 || named.st_ino != mine.st_ino || named.st_dev != mine.st_dev);
     if (rc || *again) close(fd);

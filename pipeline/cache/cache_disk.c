@@ -234,6 +234,21 @@ static int load_index(mri_cache *c, mri_cache_store *s, mr_error *err)
     return rc;
 }
 
+/* Why nothing is added. refused: errno of the lock, or 0. */
+static void note_shared(mri_cache *c, const mri_cache_store *s, int refused)
+{
+    if (refused && refused != EWOULDBLOCK)
+        mri_cache_note(c, MRI_NOTE_SHARED,
+                       "%s: the cache cannot be locked: %s; what is in it is used, nothing is added",
+                       s->data.path, strerror(refused));
+    else
+        mri_cache_note(
+            c, MRI_NOTE_SHARED,
+            "%s: another process fills this cache, or it may not be written; what is in it is used, "
+            "nothing is added",
+            s->data.path);
+}
+
 static int make_folder(const mri_cache *c, mr_error *err)
 {
     if (mkdir(c->cfg.folder, 0777) == 0 || errno == EEXIST) return MR_OK;
@@ -253,7 +268,8 @@ int mri_cache_disk_open(mri_cache *c, mr_error *err)
     int rc = make_folder(c, err);
     bool may_write = true;
     if (rc == MR_OK) rc = open_one(c, &s->index, ".index", &may_write, err);
-    const bool locked = rc == MR_OK && may_write && flock(s->index.fd, LOCK_EX | LOCK_NB) == 0;
+    const bool asked = rc == MR_OK && may_write, locked = asked && flock(s->index.fd, LOCK_EX | LOCK_NB) == 0;
+    const int refused = asked && !locked ? errno : 0;
     if (rc == MR_OK) rc = take_size(&s->index, err); /* again: whoever had the lock before may have added */
     if (rc == MR_OK)
         rc = open_one(c, &s->data, "", &may_write, err); /* who has the lock may be about to make it */
@@ -262,12 +278,7 @@ int mri_cache_disk_open(mri_cache *c, mr_error *err)
     if (rc == MR_OK && !(empty && !s->writable)) rc = load_index(c, s, err);
     if (rc != MR_OK) return rc;
     c->full = !s->writable;
-    if (!s->writable)
-        mri_cache_note(
-            c, MRI_NOTE_SHARED,
-            "%s: another process fills this cache, or it may not be written; what is in it is used, "
-            "nothing is added",
-            s->data.path);
+    if (!s->writable) note_shared(c, s, refused);
     return MR_OK;
 }
 

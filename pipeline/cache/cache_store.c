@@ -17,7 +17,9 @@ void mri_cache_note(mri_cache *c, unsigned note, const char *format, ...)
 
 mri_cache_counts mri_cache_counts_of(const mri_cache *c)
 {
-    return (mri_cache_counts){__atomic_load_n(&c->entries, __ATOMIC_RELAXED),
+    /* dropped by another thread between its place and its count: below 0 for a moment */
+    const uint64_t entries = __atomic_load_n(&c->entries, __ATOMIC_RELAXED);
+    return (mri_cache_counts){entries <= c->cfg.count ? entries : 0,
                               __atomic_load_n(&c->used, __ATOMIC_RELAXED),
                               __atomic_load_n(&c->dropped, __ATOMIC_RELAXED)};
 }

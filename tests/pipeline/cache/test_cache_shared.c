@@ -1,5 +1,6 @@
 /* A cache on disk that several threads or processes use at once. Each test stops one of them between two
  * steps, and lets the others go on: the library's system calls lead here. */
+#include <errno.h>
 #include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -152,6 +153,8 @@ static struct {
     int cuts; /* to let pass before */
 } meanwhile;
 
+static int lock_errno; /* not 0: nothing can be locked */
+
 int __real_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation);
 int __wrap_flock(int fd, int operation)
@@ -159,7 +162,8 @@ int __wrap_flock(int fd, int operation)
     void (*const other)(void) = meanwhile.before_lock;
     meanwhile.before_lock = NULL;
     if (other) other();
-    return __real_flock(fd, operation);
+    if (lock_errno) errno = lock_errno;
+    return lock_errno ? -1 : __real_flock(fd, operation);
 }
 
 int __real_ftruncate(int fd, off_t bytes);
@@ -285,6 +289,22 @@ static void who_has_no_lock_may_find_less_than_it_saw(void **state)
     remove_files();
 }
 
+/* A file system without locks: told as what it is. */
+static void a_lock_that_cannot_be_is_told(void **state)
+{
+    (void)state;
+    fill_some();
+    notes n;
+    lock_errno = ENOLCK;
+    mri_cache *c = open_cache(1 << 20, &n);
+    lock_errno = 0;
+    MRT_EQ(n.count, 1);
+    MRT_HAS(n.last, "cannot be locked: No locks available");
+    MRT_EQ(mri_cache_counts_of(c).entries, SOME);
+    mri_cache_close(c);
+    remove_files();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -292,6 +312,7 @@ int main(void)
         cmocka_unit_test(what_was_added_before_the_lock_is_seen),
         cmocka_unit_test(who_has_no_lock_may_come_while_it_begins),
         cmocka_unit_test(who_has_no_lock_may_find_less_than_it_saw),
+        cmocka_unit_test(a_lock_that_cannot_be_is_told),
     };
     return mrt_run(tests);
 }

@@ -279,6 +279,31 @@ static void force_replaces_the_whole_set(void **state)
     mr_source_close(src);
 }
 
+static int lock_errno; /* not 0: nothing can be locked */
+
+int __real_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation);
+int __wrap_flock(int fd, int operation)
+{
+    if (lock_errno) errno = lock_errno;
+    return lock_errno ? -1 : __real_flock(fd, operation);
+}
+
+/* A file system without locks: told as what it is. */
+static void a_lock_that_cannot_be_is_told(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source_alone(folder());
+    for (int kind = 0; kind < 2; kind++) {
+        const char *dst = place("nolock", kind);
+        mr_convert_config cfg = config(kind, SHARD_BYTES);
+        lock_errno = ENOLCK;
+        mrt_convert_refused(src, dst, &cfg, MR_EIO, "cannot lock it: No locks available");
+        lock_errno = 0;
+    }
+    mr_source_close(src);
+}
+
 static void two_runs_do_not_write_at_once(void **state)
 {
     (void)state;
@@ -488,6 +513,7 @@ int main(void)
         cmocka_unit_test(settings_without_a_place_are_refused),
         cmocka_unit_test(outputs_are_not_replaced_by_accident),
         cmocka_unit_test(force_replaces_the_whole_set),
+        cmocka_unit_test(a_lock_that_cannot_be_is_told),
         cmocka_unit_test(two_runs_do_not_write_at_once),
         cmocka_unit_test(a_stopped_run_leaves_nothing),
         cmocka_unit_test(a_run_stopped_at_its_end_leaves_nothing),
