@@ -69,6 +69,13 @@ static inline uint64_t mri_max_u64(uint64_t a, uint64_t b) { return a > b ? a : 
  * *). */
 void *mri_alloc_aligned(size_t align, size_t bytes);
 
+/* The flag by which a caller ends a long call: a signal handler or another thread sets it at any time. NULL:
+ * nobody does. */
+static inline bool mri_is_stopped(const volatile int *stop)
+{
+    return stop && __atomic_load_n(stop, __ATOMIC_RELAXED) != 0;
+}
+
 /* Little-endian loads and stores for bytes on disk; no alignment needed. */
 static inline uint16_t mri_le16(const void *p)
 {

@@ -39,8 +39,6 @@ void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size)
     mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
-static bool stopped(const volatile int *stop) { return stop && *stop; }
-
 MR_PRINTF(2, 3) static void tell(const fit *f, const char *format, ...)
 {
     if (!f->cfg.callbacks.on_message) return;
@@ -58,8 +56,8 @@ static int next_batch(mr_loader *loader, const volatile int *stop, mr_batch *out
     int rc = MR_EAGAIN;
     mri_range_begin(MRI_RANGE_WAIT, 0);
     while (rc == MR_EAGAIN)
-        rc = stopped(stop) ? mr_error_set(err, MR_ECANCELED, "stopped on request")
-                           : mr_loader_next(loader, out, POLL_NS, err);
+        rc = mri_is_stopped(stop) ? mr_error_set(err, MR_ECANCELED, "stopped on request")
+                                  : mr_loader_next(loader, out, POLL_NS, err);
     mri_range_end();
     return rc;
 }

@@ -279,11 +279,14 @@ int mri_block_request_status(const mri_block_request *w, mr_error *err)
         mr_error_set(err, MR_ECANCELED, "stopped while %llu bytes were being fetched",
                      (unsigned long long)w->bytes);
     } else if (w->status == MR_ELIMIT) {
+        pthread_mutex_lock(&r->lock);
+        const uint64_t kept = r->kept;
+        pthread_mutex_unlock(&r->lock);
         mr_error_set(err, MR_ELIMIT,
                      "%llu bytes are wanted at once, and %llu of the %llu that remote data may take on disk "
                      "are kept: allow "
                      "more",
-                     (unsigned long long)w->bytes, (unsigned long long)r->kept,
+                     (unsigned long long)w->bytes, (unsigned long long)kept,
                      (unsigned long long)r->cfg.limit_bytes);
     } else if (w->status == MR_EFORMAT && (w->bytes > f->bytes || w->offset > f->bytes - w->bytes)) {
         mr_error_set(err, MR_EFORMAT, "the file ends early: expected %llu bytes, found %llu",

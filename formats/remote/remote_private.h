@@ -78,10 +78,7 @@ static inline uint64_t mri_block_number(const mri_remote_file *f, const mri_bloc
     return (uint64_t)(b - f->block);
 }
 
-static inline bool mri_remote_is_stopped(const mri_remote *r)
-{
-    return r->cfg.stop && __atomic_load_n(r->cfg.stop, __ATOMIC_RELAXED) != 0;
-}
+static inline bool mri_remote_is_stopped(const mri_remote *r) { return mri_is_stopped(r->cfg.stop); }
 
 /* ---- remote.c, for the thread ---- */
 /* The lock is held. */

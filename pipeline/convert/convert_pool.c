@@ -182,7 +182,7 @@ int mri_convert_pool_start(mri_convert_pool **out, const mri_convert_plan *plan,
     return MR_OK;
 }
 
-static bool is_stopped(const mri_convert_pool *p) { return p->plan->cfg.stop && *p->plan->cfg.stop; }
+static bool is_stopped(const mri_convert_pool *p) { return mri_is_stopped(p->plan->cfg.stop); }
 
 /* Wait until the oldest chunk is done. */
 static int wait_oldest(mri_convert_pool *p, chunk **out)

@@ -10,7 +10,7 @@ volatile int interrupt_flag;
 static void on_signal(int number)
 {
     if (interrupt_flag) _exit(128 + number);
-    interrupt_flag = number;
+    __atomic_store_n(&interrupt_flag, number, __ATOMIC_RELAXED); /* threads look at it, too */
 }
 
 void interrupt_install(void)

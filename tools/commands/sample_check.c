@@ -66,7 +66,7 @@ static int check_sample(const sample_check *c, mr_checker *checker, uint64_t at,
 static bool take_locked(check_run *r, uint32_t self)
 {
     if (r->next >= mr_source_info_of(r->c->src)->count || r->stop || r->failure.code != MR_OK ||
-        interrupt_flag)
+        __atomic_load_n(&interrupt_flag, __ATOMIC_RELAXED))
         return false;
     r->at[self] = r->next++;
     return true;
