@@ -15,9 +15,11 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
     return remove(path);
 }
 
+static pid_t temp_owner; /* a child that exits leaves it alone */
+
 static void remove_temp(void)
 {
-    if (temp_folder[0]) nftw(temp_folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    if (temp_folder[0] && getpid() == temp_owner) nftw(temp_folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 const char *mrt_temp(void)
@@ -29,6 +31,7 @@ const char *mrt_temp(void)
         fprintf(stderr, "cannot make %s: %s\n", temp_folder, strerror(errno));
         exit(1);
     }
+    temp_owner = getpid();
     atexit(remove_temp);
     return temp_folder;
 }
