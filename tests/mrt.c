@@ -7,6 +7,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SLOWER 3
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SLOWER 3
+#endif
+#endif
+#ifndef SLOWER
+#define SLOWER 1
+#endif
+
 static char temp_folder[512];
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
@@ -127,6 +138,8 @@ void mrt_noise(void *data, size_t bytes, uint64_t seed)
         p[i] = (uint8_t)(x >> 32);
     }
 }
+
+unsigned mrt_seconds(unsigned seconds) { return seconds * SLOWER; }
 
 /* ---- failing allocations: the linker sends the library's calls here (--wrap) in programs that ask for it
  * ---- */

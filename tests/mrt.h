@@ -28,6 +28,9 @@ void mrt_ok(int rc, const mr_error *err, const char *file, int line);
 
 #define mrt_run(tests) cmocka_run_group_tests(tests, NULL, NULL)
 
+/* How long to wait before something counts as hung: the sanitizers make all slower. */
+unsigned mrt_seconds(unsigned seconds);
+
 /* A fresh folder below TMPDIR, removed with everything in it when the program ends. The same one on every
  * call. */
 const char *mrt_temp(void);

@@ -134,7 +134,7 @@ static int in_child(unsigned fail_at, const char *log)
         snprintf(text, sizeof text, "%u", fail_at);
         setenv("MILLRACE_EMU_FAIL_AT", text, 1);
         setenv("MILLRACE_EMU_LOG", log, 1);
-        alarm(60); /* a run that hangs dies of it */
+        alarm(mrt_seconds(60)); /* a run that hangs dies of it */
         exit(run_once());
     }
     int status = 0;

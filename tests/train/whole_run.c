@@ -108,8 +108,8 @@ static pid_t start(const mrt_run *o, mrt_outcome *out)
     snprintf(text, sizeof text, "%llu", (unsigned long long)o->seed);
     setenv("MILLRACE_EMU_SEED", text, 1);
     setenv("MILLRACE_EMU_DEVICES", "8", 1);
-    alarm(MOST_SECONDS);             /* a run that hangs dies of it */
-    _exit(whole_run(o, paths, out)); /* the temporary folder is the parent's to remove */
+    alarm(mrt_seconds(MOST_SECONDS)); /* a run that hangs dies of it */
+    _exit(whole_run(o, paths, out));  /* the temporary folder is the parent's to remove */
 }
 
 static void collect(const pid_t *pids, mrt_outcome *out, size_t count)

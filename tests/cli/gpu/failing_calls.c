@@ -17,6 +17,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/mrt.h"
+
 enum { JOBS_MOST = 16, NAME = 64, TEXT = 4096, SECONDS = 120, HARMLESS_MOST = 64 };
 
 typedef struct job {
@@ -83,7 +85,7 @@ static job start(unsigned fail_at)
     setenv("MILLRACE_EMU_LOG", path_of(log, fail_at, "log"), 1);
     redirect(1, fail_at, "out");
     redirect(2, fail_at, "err");
-    alarm(SECONDS); /* a run that hangs dies of it */
+    alarm(mrt_seconds(SECONDS)); /* a run that hangs dies of it */
     execl(millrace, millrace, "train", "data", "--model", "mnist-mlp", "--batch", "9", "--epochs", "1",
           "--seed", "1", "--devices", list, "--val", "data", "--deterministic", "--bucket", "100K",
           "--prefetch", fail_at % 2 ? "off" : "2", "--checkpoint-steps", "2", "--json", "--quiet",

@@ -1177,7 +1177,7 @@ static void random_loaders_deliver_what_a_serial_one_does(void **state)
         running = &t;
         describe(&t);
         if (getenv("MRT_RANDOM_SHOW")) fprintf(stderr, "%s", description);
-        alarm(HANGS_AFTER_S);
+        alarm(mrt_seconds(HANGS_AFTER_S));
         run_trial(&t);
     }
     alarm(0);
