@@ -4,6 +4,7 @@
 
 #include "kernels/host/host.h"
 #include "mrt.h"
+#include "tests/gate.h"
 
 static const char *const kinds[] = {"cpu:3", "sim:3,step=100us,h2d=100GB/s"};
 
@@ -335,12 +336,15 @@ static void events_tell_time(void **state)
     MRT_EQ(mr_event_time_ns(a, &ta), MR_EAGAIN);
     MRT_EQ(mr_event_query(a), MR_OK);
     _Atomic int counter = 0;
+    static mrt_gate gate;
     const uint64_t before = mri_now_ns();
     MRT_OK(mr_event_record(a, r.compute[0]), NULL);
+    mrt_gate_push(&gate, r.compute[0]);
     push_nap(r.compute[0], 30000, &counter, -1, NULL);
     MRT_OK(mr_event_record(b, r.compute[0]), NULL);
     MRT_EQ(mr_event_query(b), MR_EAGAIN);
     MRT_EQ(mr_event_time_ns(b, &tb), MR_EAGAIN);
+    mrt_gate_open(&gate);
     MRT_OK(mr_event_sync(b, &err), &err);
     MRT_EQ(mr_event_query(b), MR_OK);
     MRT_OK(mr_event_time_ns(a, &ta), NULL);
@@ -367,12 +371,15 @@ static void waits_have_limits(void **state)
     MRT_OK(mr_event_create(&e, r.devices[0], &err), &err);
     MRT_OK(mr_event_wait(e, 0, &err), &err); /* never recorded: over */
     _Atomic int counter = 0;
+    static mrt_gate gate;
+    mrt_gate_push(&gate, r.compute[0]);
     push_nap(r.compute[0], 60000, &counter, -1, NULL);
     MRT_OK(mr_event_record(e, r.compute[0]), NULL);
     MRT_EQ(mr_event_wait(e, 0, &err), MR_EAGAIN);
     const uint64_t start = mri_now_ns();
     MRT_EQ(mr_event_wait(e, 5000000, &err), MR_EAGAIN);
     MRT_TRUE(mri_now_ns() - start >= 5000000);
+    mrt_gate_open(&gate);
     MRT_OK(mr_event_wait(e, MR_FOREVER - 1, &err), &err); /* a limit past the end of time is none */
     MRT_OK(mr_event_wait(e, 0, &err), &err);
     MRT_EQ(counter, 1);

@@ -2,6 +2,7 @@
  * Leaves a sleeping thread behind on purpose: the last test of its program, whose end ends the thread. */
 #include <unistd.h>
 
+#include "tests/gate.h"
 #include "tests/train/rig.h"
 
 static void test_a_step_in_time_is_nothing_to_tell(void **state)
@@ -22,12 +23,15 @@ static void test_what_comes_back_is_closed(void **state)
     mr_error err = MR_ERROR_INIT;
     mrt_rig rig;
     mrt_batch b;
+    static mrt_gate gate;
     mrt_rig_open(
-        &rig, &(mrt_rig_options){.devices = "sim:2,step=300ms", .net = mrt_net_residual, .watchdog_s = 0.05});
+        &rig, &(mrt_rig_options){.devices = "sim:2,step=1ms", .net = mrt_net_residual, .watchdog_s = 0.05});
     mrt_batch_make(&b, &rig, 7, 0, 32, NULL, 0);
+    mrt_gate_push(&gate, rig.t->team.streams[1]);
     MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
     MRT_EQ(mr_trainer_metrics(rig.t, NULL, NULL, &err), MR_EDEVICE);
     MRT_HAS(err.text, "step 7 is not over after 0.05 s");
+    mrt_gate_open(&gate);
     for (uint32_t r = 0; r < 2; r++) mr_stream_sync(rig.t->team.streams[r], NULL);
     for (uint32_t r = 0; r < 2; r++) mr_device_free(rig.devices[r], b.memory[r]);
     mrt_rig_close(&rig);
@@ -43,6 +47,7 @@ static void test_a_replica_that_hangs_is_named(void **state)
         &rig, &(mrt_rig_options){.devices = "sim:3,step=3600s", .net = mrt_net_residual, .watchdog_s = 0.2});
     mrt_batch_make(&b, &rig, 12, 0, 2, (const uint32_t[]){1, 0, 1}, 0); /* replica 1 has nothing to do */
     MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
+    MRT_OK(mr_event_sync(rig.t->flights.flight[0].computed[1], &err), &err);
     MRT_EQ(mr_trainer_metrics(rig.t, NULL, NULL, &err), MR_EDEVICE);
     MRT_HAS(err.text, "step 12 is not over after 0.2 s: still at work: replica 0 (sim:0");
     MRT_HAS(err.text, "replica 2 (sim:2");
