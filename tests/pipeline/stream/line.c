@@ -102,6 +102,7 @@ void line_check(const line *l, uint64_t b, const mri_slot *slot)
 void line_await(const uint64_t *counter, uint64_t than)
 {
     const struct timespec nap = {.tv_nsec = 1000000};
-    for (int ms = 0; ms < 20000 && mri_counted(counter) <= than; ms++) nanosleep(&nap, NULL);
+    for (unsigned ms = 0; ms < 1000 * mrt_seconds(60) && mri_counted(counter) <= than; ms++)
+        nanosleep(&nap, NULL);
     MRT_TRUE(mri_counted(counter) > than);
 }

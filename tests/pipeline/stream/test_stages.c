@@ -289,10 +289,10 @@ static void *brings_while_there_is_room(void *arg)
     return NULL;
 }
 
-/* While the one decoder is busy with a sample, whoever reads gets no further than the buffers there are. */
-static void a_slow_decoder_holds_the_reader_back(void **state)
+/* One run of the test below. False when the reader had not yet come to its wait as the run ended: it then
+ * waited for nothing. */
+static bool reader_is_held_back(void)
 {
-    (void)state;
     static decode_rig g;
     mr_error err = MR_ERROR_INIT;
     pthread_t thread;
@@ -313,9 +313,18 @@ static void a_slow_decoder_holds_the_reader_back(void **state)
     mri_halt_stop(halt);
     pthread_mutex_unlock(&g.gate);
     pthread_join(thread, NULL);
-    MRT_TRUE(g.l.waits.wait_ns[MRI_WAIT_BUFFER] > 0);
+    const bool waited = g.l.waits.wait_ns[MRI_WAIT_BUFFER] > 0;
     MRT_EQ(g.l.waits.wait_ns[MRI_WAIT_ROOM], 0);
     close_decode(&g);
+    return waited;
+}
+
+/* While the one decoder is busy with a sample, whoever reads gets no further than the buffers there are. */
+static void a_slow_decoder_holds_the_reader_back(void **state)
+{
+    (void)state;
+    int tries = 0;
+    while (!reader_is_held_back()) MRT_TRUE(++tries < 100);
 }
 
 /* The policy ends the run: the error names the sample, and every thread ends. */
@@ -422,6 +431,7 @@ static void staging_waits_for_a_consumer_that_keeps_batches(void **state)
                                         .parts = parts});
         const mri_stage_counter *counter = mri_staging_counter(g.stage);
         MRT_OK(mri_staging_start(g.stage, &err), &err);
+        line_await(&counter->fill_samples, 0); /* it holds the lock until it waits for the first batch */
         for (uint64_t batch = 0; batch < 2; batch++) {
             line_make_batch(&g.l);
             MRT_EQ(mri_ring_wait(g.l.ring, MR_FOREVER), MR_OK);
