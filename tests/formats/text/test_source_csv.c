@@ -218,7 +218,7 @@ static void missing_files(void **state)
     free(buf);
     mr_source_close(src);
     char text[1200];
-    snprintf(text, sizeof text, "path,label\n%s,0\n", mrt_path("outside.jpg")); /* absolute */
+    snprintf(text, sizeof text, "path,label\n\"%s\",0\n", mrt_path("outside.jpg")); /* absolute */
     MRT_OK(open_text(&src, text, NULL, NULL, &err), &err);
     char path[1024];
     MRT_STR(mr_source_sample_path(src, 0, path, sizeof path), mrt_path("outside.jpg"));
