@@ -95,10 +95,8 @@ class Programs(unittest.TestCase):
             rounds.call(["/no/such/program"], 10)
 
     def test_a_program_that_hangs_is_ended(self):
-        start = time.monotonic()
         with self.assertRaisesRegex(rounds.Absent, "did not end"):
-            rounds.call(["sleep", "60"], 0.2)
-        self.assertLess(time.monotonic() - start, 30)
+            rounds.call(["sleep", "100000"], 0.2)
 
     def test_the_environment_reaches_it_and_its_cost_is_its_own(self):
         text, cost = rounds.call(["sh", "-c", "echo $MILLRACE_SIMD"], 10, {"MILLRACE_SIMD": "avx2"})
@@ -129,10 +127,8 @@ class Peers(unittest.TestCase):
         peer = peers.Peer("p", "p", [sys.executable, "-c", ANSWERS])
         try:
             for _ in range(2):
-                end = time.monotonic() + 20
-                while state_of(peer.child.pid) != "T" and time.monotonic() < end:
+                while state_of(peer.child.pid) != "T":
                     time.sleep(0.01)
-                self.assertEqual(state_of(peer.child.pid), "T")
                 self.assertEqual(peer.turn(1), {"samples_per_s": 320.0, "cpu_s_per_1000": 2.0, "peak_rss_mb": peers.SKIP, "pss_mb": 1.0})
         finally:
             peer.close()
@@ -150,7 +146,7 @@ class Peers(unittest.TestCase):
 
     def test_one_that_never_gets_ready_is_ended(self):
         with self.assertRaisesRegex(rounds.Absent, "no answer"):
-            peers.Peer("p", "p", [sys.executable, "-c", "import time; time.sleep(60)"], seconds_most=0.3)
+            peers.Peer("p", "p", [sys.executable, "-c", "import time; time.sleep(100000)"], seconds_most=0.3)
 
     def test_every_peer_can_be_made_and_no_name_is_taken_twice(self):
         self.assertEqual(set(peers.PEERS), set(peer_loaders.LOADERS))
