@@ -10,6 +10,7 @@
 
 /* What the system answers instead; 0: what is so. */
 static int no_unlink, no_lstat, no_link;
+static const char *of = ""; /* no_lstat: of files with this in their path */
 int __real_unlink(const char *path);
 int __real_lstat(const char *path, struct stat *out);
 int __real_link(const char *from, const char *to);
@@ -22,7 +23,7 @@ int __wrap_unlink(const char *path) { return no_unlink ? (errno = no_unlink, -1)
 
 int __wrap_lstat(const char *path, struct stat *out)
 {
-    return no_lstat ? (errno = no_lstat, -1) : __real_lstat(path, out);
+    return no_lstat && strstr(path, of) ? (errno = no_lstat, -1) : __real_lstat(path, out);
 }
 
 int __wrap_lstat64(const char *path, struct stat *out) { return __wrap_lstat(path, out); }
@@ -273,8 +274,16 @@ static void test_what_prune_cannot_do_is_told(void **state)
     MRT_HAS(note, "step-000000000001.mrck: cannot remove it: Input/output error");
     no_unlink = 0;
     no_lstat = EIO;
+    of = "step-";
     mri_run_folder_prune(f, 2, true, note, sizeof note);
     MRT_HAS(note, "step-000000000003.mrck: cannot look at it: Input/output error");
+    of = "run.lock";
+    mri_run_folder_prune(f, 2, true, note, sizeof note);
+    MRT_HAS(note, "cannot see whose the folder of checkpoints is: Input/output error");
+    mr_run_folder *other = f;
+    MRT_EQ(mr_run_folder_open(&other, mrt_path("unseen"), &err), MR_EIO);
+    MRT_TRUE(other == NULL);
+    MRT_HAS(err.file, "unseen/run.lock");
     no_lstat = 0;
     MRT_TRUE(is_there(step(folder, 1)) && is_there(step(folder, 2)) && is_there(step(folder, 3)));
     mri_run_folder_prune(f, 2, true, note, sizeof note);

@@ -223,8 +223,9 @@ void mri_run_folder_prune(mr_run_folder *f, uint32_t keep, bool last, char *note
     size_t count;
     mr_error err = MR_ERROR_INIT;
     note[0] = '\0';
-    if (mri_run_lock_check(&f->lock, f->path, NULL)) return; /* another process of the run does it */
-    int rc = mri_checkpoint_steps(f->path, &steps, &count, &err);
+    int rc = mri_run_lock_check(&f->lock, f->path, &err);
+    if (rc == MR_EPEER) return; /* another process of the run does it */
+    if (rc == MR_OK) rc = mri_checkpoint_steps(f->path, &steps, &count, &err);
     if (rc == MR_OK) {
         rc = prune(f, steps, count, keep, last, &err);
         free(steps);

@@ -87,18 +87,22 @@ int mri_run_lock_write(const mri_run_lock *l, const char *folder, const uint8_t 
     return write_text(l->fd, path, run, err);
 }
 
-/* Has the file that is locked this name? */
-static bool is_named(int fd, const char *path)
+/* Has the file that is locked this name? MR_EAGAIN: none or another one has it by now. */
+static int check_name(int fd, const char *path, mr_error *err)
 {
     struct stat locked, named;
-    return lstat(path, &named) == 0 && fstat(fd, &locked) == 0 && locked.st_dev == named.st_dev &&
-           locked.st_ino == named.st_ino;
+    if (fstat(fd, &locked) != 0 || lstat(path, &named) != 0) {
+        if (errno == ENOENT) return MR_EAGAIN;
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), path, MR_NOWHERE,
+                               MR_NOWHERE);
+    }
+    return locked.st_dev == named.st_dev && locked.st_ino == named.st_ino ? MR_OK : MR_EAGAIN;
 }
 
 /* MR_EAGAIN: another file has the name by now. */
 static int lock_file(mri_run_lock *l, const char *folder, const char *path, mr_error *err)
 {
-    if (flock(l->fd, LOCK_EX | LOCK_NB) == 0) return is_named(l->fd, path) ? MR_OK : MR_EAGAIN;
+    if (flock(l->fd, LOCK_EX | LOCK_NB) == 0) return check_name(l->fd, path, err);
     if (errno == EWOULDBLOCK) return busy(folder, l->fd, err);
     snprintf(
         l->note, sizeof l->note,
