@@ -209,7 +209,7 @@ ended 30 1 1 1 1
 for r in 0 1 2 3; do names $r "rank 2"; done
 of_rank() { [ "$1" -ne 3 ] || echo --seed 9; }
 start 4 train d $few
-ended 30 2 2 2 2
+ended 30 1 1 1 2 # misused is what the odd one was
 for r in 0 1 2 3; do names $r "rank 3 .*seed 9"; done
 of_rank() { :; }
 
