@@ -22,7 +22,13 @@ mr_device *mr_stream_device(const mr_stream *s) { return s->device; }
 int mr_stream_sync(mr_stream *s, mr_error *err)
 {
     if (!s) return mr_error_set(err, MR_EINVAL, "mr_stream_sync: no stream");
-    return s->device->backend->streams->sync(s, err);
+    return s->device->backend->streams->wait(s, MR_FOREVER, err);
+}
+
+int mr_stream_wait(mr_stream *s, uint64_t timeout_ns, mr_error *err)
+{
+    if (!s) return mr_error_set(err, MR_EINVAL, "mr_stream_wait: no stream");
+    return s->device->backend->streams->wait(s, timeout_ns, err);
 }
 
 int mr_stream_wait_event(mr_stream *s, mr_event *e)

@@ -100,15 +100,23 @@ static void set_surroundings(void)
 
 /* --------------------------------------------------------------------------------- its processes */
 
+/* /proc/PID/FILE as text; "" when it cannot be read. */
+static size_t read_of(long pid, const char *file, char *text, size_t text_bytes)
+{
+    char path[384];
+    snprintf(path, sizeof path, "/proc/%ld/%s", pid, file);
+    FILE *f = fopen(path, "re");
+    const size_t bytes = f ? fread(text, 1, text_bytes - 1, f) : 0;
+    if (f) fclose(f);
+    text[bytes] = '\0';
+    return bytes;
+}
+
 /* One field of /proc/PID/stat behind the name: 1 is the parent, 3 the session. -1: it is gone. */
 static long stat_field(long pid, int field)
 {
-    char path[64], text[1024];
-    snprintf(path, sizeof path, "/proc/%ld/stat", pid);
-    FILE *f = fopen(path, "re");
-    const size_t bytes = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    if (f) fclose(f);
-    text[bytes] = '\0';
+    char text[1024];
+    read_of(pid, "stat", text, sizeof text);
     const char *at = strrchr(text, ')'); /* a name may have anything in it */
     if (!at || at[1] != ' ') return -1;
     at += 2;
@@ -142,12 +150,8 @@ static int find_processes(long found[MOST_PROCESSES])
 
 static void print_command(long pid)
 {
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%ld/cmdline", pid);
-    FILE *f = fopen(path, "re");
-    const size_t bytes = f ? fread(text, 1, sizeof text - 1, f) : 0;
-    if (f) fclose(f);
-    text[bytes] = '\0';
+    char text[512];
+    const size_t bytes = read_of(pid, "cmdline", text, sizeof text);
     for (size_t k = 0; k + 1 < bytes; k++)
         if (text[k] == '\0') text[k] = ' ';
     printf("process %ld: %s\n", pid, text);
@@ -196,12 +200,9 @@ static void print_waits(long pid)
         printf("  thread %s", entry->d_name);
         static const char *const files[] = {"comm", "wchan", "syscall"};
         for (size_t k = 0; k < 3; k++) {
-            char file[384], text[256];
-            snprintf(file, sizeof file, "/proc/%ld/task/%s/%s", pid, entry->d_name, files[k]);
-            FILE *f = fopen(file, "re");
-            const size_t bytes = f ? fread(text, 1, sizeof text - 1, f) : 0;
-            if (f) fclose(f);
-            text[bytes] = '\0';
+            char file[288], text[256];
+            snprintf(file, sizeof file, "task/%s/%s", entry->d_name, files[k]);
+            read_of(pid, file, text, sizeof text);
             text[strcspn(text, "\n")] = '\0';
             printf(", %s %s", files[k], text);
         }

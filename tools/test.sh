@@ -14,8 +14,8 @@
 #   quickstart     tools/quickstart.sh, as a new user runs it
 #   --strict       a test that fails has failed; without it, one that passes when it is run again, alone, counts as FLAKY
 #
-# A part that fails does not keep the others from running. build/results has what each said, build/results/flaky.txt the tests that
-# passed only the second time.
+# A part that fails does not keep the others from running. build/results has what each said, build/flaky.txt the tests that passed
+# only the second time.
 set -eu
 cd "$(dirname "$0")/.."
 . tools/scripts/packages.sh
@@ -42,7 +42,7 @@ for part in $parts; do
 done
 
 results=build/results
-rm -rf "$results"
+rm -rf "$results" build/flaky.txt
 mkdir -p "$results"
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/millrace-suite-XXXXXX")
 chmod 755 "$TMPDIR" # tests become other users
@@ -104,8 +104,9 @@ build() { # FOLDER PRESET [cmake argument...]
 
 build_part() {
     images=""
-    # machine code of GPUs does not differ between builds
-    [ ! -e build/release/kernels/cuda/pool.fatbin ] || images=-DMILLRACE_CUDA_IMAGES=$PWD/build/release/kernels/cuda
+    case $built in # machine code of GPUs does not differ between builds of one tree
+    *" release"*) images=-DMILLRACE_CUDA_IMAGES=$PWD/build/release/kernels/cuda ;;
+    esac
     case $1 in
     release) step build-release build build/release release -DMILLRACE_STATIC_DEPS=ON ;;
     asan | asan-short) step build-asan build build/asan asan -DMILLRACE_TEST_SEEDS=first ${images:+"$images"} ;;

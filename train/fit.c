@@ -70,7 +70,7 @@ static int give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc
     const int given = mr_loader_release(loader, b, mr_trainer_streams(t));
     if (rc || given == MR_OK) return rc;
     for (uint32_t r = 0; r < t->team.count; r++)
-        if (mr_stream_sync(t->team.streams[r], err) != MR_OK) return given;
+        if (mri_team_stream_failed(&t->team, r, err)) return given;
     mr_error_set(err, given, "cannot give a batch back: %s", mr_status_text(given));
     mr_loader_next(loader, &none, 0, err);
     return given;

@@ -68,7 +68,7 @@ struct mri_copy_calls {
 struct mri_stream_calls {
     int (*create)(mr_stream **out, mr_device *dev, mr_stream_role role, mr_error *err);
     void (*destroy)(mr_stream *s);
-    int (*sync)(mr_stream *s, mr_error *err);
+    int (*wait)(mr_stream *s, uint64_t timeout_ns, mr_error *err); /* MR_FOREVER: as long as it takes */
 };
 
 struct mri_event_calls {

@@ -223,14 +223,14 @@ int mri_host_stream_wait(mri_host_stream *s, uint64_t number, uint64_t timeout_n
     return rc;
 }
 
-static int stream_sync(mr_stream *base, mr_error *err)
+static int stream_wait(mr_stream *base, uint64_t timeout_ns, mr_error *err)
 {
     mri_host_stream *s = (mri_host_stream *)base;
     pthread_mutex_lock(&s->lock);
     const uint64_t last = s->pushed;
     pthread_mutex_unlock(&s->lock);
-    int rc = mri_host_stream_wait(s, last, MR_FOREVER, err);
-    if (rc == MR_OK && s->device->failed) { /* another stream of this device */
+    int rc = mri_host_stream_wait(s, last, timeout_ns, err);
+    if ((rc == MR_OK || rc == MR_EAGAIN) && s->device->failed) { /* another stream of this device */
         pthread_mutex_lock(&s->device->lock);
         rc = s->device->failed;
         if (err) *err = s->device->error;
@@ -240,4 +240,4 @@ static int stream_sync(mr_stream *base, mr_error *err)
 }
 
 const struct mri_stream_calls mri_host_streams = {
-    .create = stream_create, .destroy = stream_destroy, .sync = stream_sync};
+    .create = stream_create, .destroy = stream_destroy, .wait = stream_wait};

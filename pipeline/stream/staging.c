@@ -5,6 +5,9 @@
 
 #include "base/ranges.h"
 
+/* For a stream that took no more work to tell why; one that hangs never would. */
+#define REASON_NS 1000000000u
+
 typedef struct device_set {
     void *pixels, *labels, *affine;
     void *field[MR_LOADER_MAX_FIELDS], *length[MR_LOADER_MAX_FIELDS];
@@ -217,8 +220,8 @@ static int wait_for_copies(mri_staging *s, uint64_t batch, mr_error *err)
 /* A stream that takes no more work knows why, unless another stream of its device failed. */
 static int refused(const replica *p, uint64_t batch, int rc, mr_error *err)
 {
-    const int why = mr_stream_sync(p->copy, err);
-    if (why != MR_OK) return why;
+    const int why = mr_stream_wait(p->copy, REASON_NS, err);
+    if (why != MR_OK && why != MR_EAGAIN) return why;
     return mr_error_set(err, rc, "%s refuses to copy batch %llu: the device has failed before (%s)",
                         mr_device_info_of(p->device)->name, (unsigned long long)batch, mr_status_text(rc));
 }

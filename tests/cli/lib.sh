@@ -79,6 +79,24 @@ listens() {
 number() { tail -1 out | sed -n "s/.*\"$1\": \\([-0-9.e+]*\\).*/\\1/p"; }
 text() { tail -1 out | sed -n "s/.*\"$1\": \"\\([^\"]*\\)\".*/\\1/p"; }
 
+# as_small BAD GOOD COMMAND...: each command, DATA in it the set BAD, takes no more memory than with the set GOOD, but for 20 MiB. What
+# the program and its libraries take by themselves counts on both sides.
+as_small() {
+    bad=$1
+    good=$2
+    shift 2
+    [ -x /usr/bin/time ] && ! grep -q __asan_init "$millrace" && ! grep -q __tsan_init "$millrace" || return 0
+    for command; do
+        for data in "$good" "$bad"; do
+            last="millrace $(echo "$command" | sed "s/DATA/$data/")"
+            # shellcheck disable=SC2046 # words without spaces
+            /usr/bin/time -f %M -o "$data.kib" "$millrace" $(echo "$command" | sed "s/DATA/$data/") >out 2>err
+        done
+        [ "$(tail -1 "$bad.kib")" -lt $(($(tail -1 "$good.kib") + 20480)) ] ||
+            fail "$last: took $(tail -1 "$bad.kib") KiB, with good pictures $(tail -1 "$good.kib")"
+    done
+}
+
 # compare NAME: out is what expected/NAME.txt says.
 compare() {
     if [ -n "${MILLRACE_UPDATE:-}" ]; then

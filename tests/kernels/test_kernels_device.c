@@ -379,12 +379,32 @@ static void waits_have_limits(void **state)
     const uint64_t start = mri_now_ns();
     MRT_EQ(mr_event_wait(e, 5000000, &err), MR_EAGAIN);
     MRT_TRUE(mri_now_ns() - start >= 5000000);
+    MRT_EQ(mr_stream_wait(r.compute[0], 0, &err), MR_EAGAIN);
     mrt_gate_open(&gate);
     MRT_OK(mr_event_wait(e, MR_FOREVER - 1, &err), &err); /* a limit past the end of time is none */
     MRT_OK(mr_event_wait(e, 0, &err), &err);
     MRT_EQ(counter, 1);
+    MRT_OK(mr_stream_wait(r.compute[0], 0, &err), &err);
     MRT_EQ(mr_event_wait(NULL, 0, &err), MR_EINVAL);
+    MRT_EQ(mr_stream_wait(NULL, 0, &err), MR_EINVAL);
     mr_event_destroy(e);
+    rig_close(&r);
+}
+
+/* Of a device that failed elsewhere a stream that is not over tells at once why. */
+static void a_wait_tells_what_failed_elsewhere(void **state)
+{
+    (void)state;
+    struct rig r;
+    rig_open(&r, kinds[0]);
+    mr_error err = MR_ERROR_INIT, fault = MR_ERROR_INIT;
+    static mrt_gate gate;
+    mrt_gate_push(&gate, r.compute[0]);
+    mr_error_set(&fault, MR_EDEVICE, "a fault of another stream");
+    mri_host_device_fail(mri_host_device_of(r.devices[0]), &fault);
+    MRT_EQ(mr_stream_wait(r.compute[0], 0, &err), MR_EDEVICE);
+    MRT_STR(err.text, fault.text);
+    mrt_gate_open(&gate);
     rig_close(&r);
 }
 
@@ -542,6 +562,7 @@ int main(void)
         cmocka_unit_test(events_tell_time),
         cmocka_unit_test(destroy_finishes_the_queue),
         cmocka_unit_test(waits_have_limits),
+        cmocka_unit_test(a_wait_tells_what_failed_elsewhere),
         cmocka_unit_test(recording_is_refused),
         cmocka_unit_test(errors_stick),
         cmocka_unit_test(arguments_are_checked),

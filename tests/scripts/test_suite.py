@@ -79,7 +79,7 @@ class Suite(Folder):
         self.assertEqual(status, 0)
         self.assertEqual(lines[-2:], ["FLAKY release odd", "2 passed, 0 failed, 0 skipped"])
         self.assertIn("    only the first time", lines)
-        kept = (self.results / "flaky.txt").read_text()
+        kept = (self.results.parent / "flaky.txt").read_text()
         self.assertIn("FLAKY release odd\n", kept)
         self.assertIn("only the first time", kept)
 

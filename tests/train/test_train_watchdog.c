@@ -37,6 +37,22 @@ static void test_what_comes_back_is_closed(void **state)
     mrt_rig_close(&rig);
 }
 
+/* Nobody watches a call that cannot be queued: it must not wait for what hangs before it. */
+static void test_a_call_that_is_refused_does_not_wait_for_a_hanging_stream(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mrt_rig rig;
+    static mrt_gate gate;
+    mrt_rig_open(&rig,
+                 &(mrt_rig_options){.devices = "sim:2,step=1ms", .net = mrt_net_residual, .watchdog_s = 60});
+    mrt_gate_push(&gate, rig.t->team.streams[1]);
+    MRT_EQ(mri_team_queue_failed(&rig.t->team, 1, MR_ENOMEM, "an event", &err), MR_ENOMEM);
+    MRT_HAS(err.text, "cannot queue an event: out of memory");
+    mrt_gate_open(&gate);
+    mrt_rig_close(&rig);
+}
+
 static void test_a_replica_that_hangs_is_named(void **state)
 {
     (void)state;
@@ -63,6 +79,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_step_in_time_is_nothing_to_tell),
         cmocka_unit_test(test_what_comes_back_is_closed),
+        cmocka_unit_test(test_a_call_that_is_refused_does_not_wait_for_a_hanging_stream),
         cmocka_unit_test(test_a_replica_that_hangs_is_named),
     };
     const int rc = mrt_run(tests);

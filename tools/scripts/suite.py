@@ -6,7 +6,7 @@
     suite.py result FOLDER                                           everything in FOLDER; exit status 0 when nothing failed
 
 A test that fails is run once more, alone. When it passes then it counts as FLAKY: the run stays green, its name and its
-first output stand in the result and in FOLDER/flaky.txt. A report of a sanitizer is no matter of luck: it stays a failure.
+first output stand in the result and in flaky.txt beside FOLDER. A report of a sanitizer is no matter of luck: it stays a failure.
 So do the failure of more than MOST_CHANCES tests, of one that took longer than MOST_SECONDS, and with --strict of any. The
 last line of `result` is the count. A part that ends with status 77 was not run."""
 import argparse
@@ -162,7 +162,7 @@ def result(args):
                 failures.append((f"FAILED {about['name']} {name}", one["output"]))
             if one["state"] == "flaky":
                 flaky.append((f"FLAKY {about['name']} {name}", one["output"]))
-    with open(folder / "flaky.txt", "w", encoding="utf-8") as out:
+    with open(folder.parent / "flaky.txt", "w", encoding="utf-8") as out:
         for title, output in flaky:
             out.write(f"{title}\n{output}\n")
     for title, output in flaky + failures:

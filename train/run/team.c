@@ -2,6 +2,8 @@
  */
 #include "train/run/team.h"
 
+#define REASON_NS 1000000000u /* for a stream that took no more work to tell why */
+
 int mri_team_init(mri_team *team, mr_device *const *devices, uint32_t count, const mri_replica_config *cfg,
                   mr_error *err)
 {
@@ -61,10 +63,17 @@ int mri_team_fail(mri_team *team, const mr_error *why, mr_error *err)
     return mri_team_error(team, err);
 }
 
+/* A stream that hangs is not waited for: the watchdog, which would end it, is not at work here. */
+bool mri_team_stream_failed(const mri_team *team, uint32_t replica, mr_error *err)
+{
+    const int rc = mr_stream_wait(team->streams[replica], REASON_NS, err);
+    return rc != MR_OK && rc != MR_EAGAIN;
+}
+
 int mri_team_queue_failed(mri_team *team, uint32_t replica, int rc, const char *what, mr_error *err)
 {
     mr_error why = MR_ERROR_INIT;
-    if (mr_stream_sync(team->streams[replica], &why) == MR_OK) /* else the stream knows better */
+    if (!mri_team_stream_failed(team, replica, &why)) /* else the stream knows better */
         mr_error_set(&why, rc, "%s: cannot queue %s: %s", mr_device_info_of(team->devices[replica])->name,
                      what, mr_status_text(rc));
     return mri_team_fail(team, &why, err);

@@ -30,6 +30,8 @@ void mri_team_set_group(mri_team *team, mr_group *group);
 int mri_team_error(const mri_team *team, mr_error *err);
 /* Keep why, if it is the first error, and tell the first. */
 int mri_team_fail(mri_team *team, const mr_error *why, mr_error *err);
+/* Whether the replica's stream has failed, and why. Waits for it a moment at most. */
+bool mri_team_stream_failed(const mri_team *team, uint32_t replica, mr_error *err);
 /* Tell and keep the error of a call that only queues. */
 int mri_team_queue_failed(mri_team *team, uint32_t replica, int rc, const char *what, mr_error *err);
 

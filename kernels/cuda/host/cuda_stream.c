@@ -49,7 +49,7 @@ static void stream_destroy(mr_stream *base)
     free(s);
 }
 
-static int stream_sync(mr_stream *base, mr_error *err)
+static int stream_wait(mr_stream *base, uint64_t timeout_ns, mr_error *err)
 {
     mri_cuda_stream *s = (mri_cuda_stream *)base;
     mri_cuda_device *dev = mri_cuda_of_stream(s);
@@ -58,8 +58,8 @@ static int stream_sync(mr_stream *base, mr_error *err)
     if (rc) return rc;
     char what[128];
     snprintf(what, sizeof what, "waiting for the stream (queued last: %s)", s->doing);
-    return mri_cuda_wait(dev, s->handle, NULL, MR_FOREVER, what, err);
+    return mri_cuda_wait(dev, s->handle, NULL, timeout_ns, what, err);
 }
 
 const struct mri_stream_calls mri_cuda_streams = {
-    .create = stream_create, .destroy = stream_destroy, .sync = stream_sync};
+    .create = stream_create, .destroy = stream_destroy, .wait = stream_wait};

@@ -126,6 +126,9 @@ MR_API mr_device *mr_stream_device(const mr_stream *s);
 
 /* Wait until all queued work is done; the first error of any of it. */
 MR_API int mr_stream_sync(mr_stream *s, mr_error *err);
+/* The same for at most timeout_ns: MR_EAGAIN when it is still not done, unless the device has failed: then
+ * why. */
+MR_API int mr_stream_wait(mr_stream *s, uint64_t timeout_ns, mr_error *err);
 /* Work queued on s after this runs after what e marks. e may belong to another device of the same run. An
  * event that was never recorded is already over. */
 MR_API int mr_stream_wait_event(mr_stream *s, mr_event *e);
