@@ -22,6 +22,7 @@ static const char *const status_texts[] = {
     [12] = "over a limit",
     [13] = "device error",
     [14] = "bad sample",
+    [15] = "another process failed",
 };
 
 const char *mr_status_text(int code)
@@ -92,6 +93,27 @@ int mr_error_at(mr_error *err, const char *file, uint64_t offset, uint64_t sampl
     if (offset != MR_NOWHERE) err->offset = offset;
     if (sample != MR_NOWHERE) err->sample = sample;
     return err->code;
+}
+
+/* Of one file among many; all else would go on failing. */
+static bool of_one_file(int sys_errno)
+{
+    return sys_errno == EACCES || sys_errno == EPERM || sys_errno == ELOOP || sys_errno == ENOTDIR ||
+           sys_errno == EISDIR || sys_errno == ENAMETOOLONG || sys_errno == ENXIO;
+}
+
+bool mr_error_of_sample(int code, const mr_error *err)
+{
+    const int sys_errno = err && err->code == code ? err->sys_errno : 0;
+    switch (code) {
+    case MR_EFORMAT:
+    case MR_ECHECKSUM:
+    case MR_EUNSUPPORTED:
+    case MR_ENOENT: return true;
+    case MR_ELIMIT: return sys_errno != ENOMEM;
+    case MR_EIO: return of_one_file(sys_errno);
+    default: return false;
+    }
 }
 
 int mri_error_place(mr_error *err, int code, const char *path, uint64_t offset, uint64_t sample)

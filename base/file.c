@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+#define MOST_AT_ONCE ((size_t)8 << 20) /* a stop is looked at in between */
 
 int mri_pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset, const char *path, mr_error *err)
 {
@@ -26,12 +29,28 @@ int mri_pwrite_all(int fd, const void *data, size_t bytes, uint64_t offset, cons
     return MR_OK;
 }
 
+static _Thread_local const volatile int *stop_flag;
+
+const volatile int *mri_stop_at(const volatile int *stop)
+{
+    const volatile int *before = stop_flag;
+    stop_flag = stop;
+    return before;
+}
+
+bool mri_stop_asked(void) { return stop_flag && *stop_flag; }
+
+int mri_stopped(mr_error *err) { return mr_error_set(err, MR_ECANCELED, "stopped on request"); }
+
 int mri_pread_all(int fd, void *data, size_t bytes, uint64_t offset, const char *path, mr_error *err)
 {
     uint8_t *p = data;
     size_t done = 0;
     while (done < bytes) {
-        const ssize_t n = pread(fd, p + done, bytes - done, (off_t)(offset + done));
+        if (mri_stop_asked()) return mri_stopped(err);
+        const size_t left = bytes - done;
+        const ssize_t n =
+            pread(fd, p + done, left < MOST_AT_ONCE ? left : MOST_AT_ONCE, (off_t)(offset + done));
         if (n < 0) {
             if (errno == EINTR) continue;
             const int code = mr_error_sys(err, errno, "cannot read %zu bytes", bytes);
@@ -63,6 +82,26 @@ int mri_too_many_files(uint64_t together, mr_error *err)
         "files",
         (unsigned long long)together, (unsigned long long)limit.rlim_cur, hard,
         (unsigned long long)together + SPARE);
+}
+
+bool mri_file_is_trusted(int fd, char why[MRI_DISTRUST_BYTES])
+{
+    struct stat st;
+    char unused[MRI_DISTRUST_BYTES];
+    if (!why) why = unused;
+    if (fstat(fd, &st) != 0) {
+        snprintf(why, MRI_DISTRUST_BYTES, "its owner is unknown: %s", strerror(errno));
+        return false;
+    }
+    if (st.st_uid != geteuid() && st.st_uid != 0) {
+        snprintf(why, MRI_DISTRUST_BYTES, "it belongs to user %llu", (unsigned long long)st.st_uid);
+        return false;
+    }
+    const bool own_group = (unsigned long long)st.st_gid == (unsigned long long)st.st_uid;
+    const mode_t others = S_IWOTH | (own_group ? 0 : S_IWGRP);
+    if ((st.st_mode & others) == 0 || (S_ISDIR(st.st_mode) && (st.st_mode & S_ISVTX))) return true;
+    snprintf(why, MRI_DISTRUST_BYTES, "others may write to it (mode %03o)", (unsigned)st.st_mode & 0777);
+    return false;
 }
 
 int mri_sync_folder_of(const char *path, mr_error *err)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cgroup.h"
 #include "base/ranges.h"
 #include "base/util.h"
 
@@ -55,27 +56,30 @@ int mri_thread_start(pthread_t *out, const char *name, void *(*main)(void *), vo
     return rc ? MR_ENOMEM : MR_OK;
 }
 
-/* The first number of a one-line file, or fallback when there is none ("max" in a cgroup file). */
-static uint64_t read_number(const char *path, uint64_t fallback, uint64_t *second)
+enum { MEMBERSHIP_ROOM = 16384 };
+
+static const char *membership(char text[MEMBERSHIP_ROOM])
 {
-    FILE *f = fopen(path, "re");
-    if (!f) return fallback;
-    char line[128];
-    uint64_t value = fallback;
-    if (fgets(line, sizeof line, f)) {
-        char *end = line;
-        const unsigned long long first = strtoull(line, &end, 10);
-        if (end != line) value = first;
-        if (second) {
-            while (*end && *end != ' ') end++;
-            *second = strtoull(end, NULL, 10);
-        }
-    }
-    fclose(f);
-    return value;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    const size_t bytes = f ? fread(text, 1, MEMBERSHIP_ROOM - 1, f) : 0;
+    if (f) fclose(f);
+    text[bytes] = '\0';
+    return bytes ? text : "0::/\n";
 }
 
-uint32_t mri_core_count(void)
+static mri_cgroup_limits cgroup_limits(void)
+{
+    char text[MEMBERSHIP_ROOM];
+    return mri_cgroup_read("/sys/fs/cgroup", membership(text));
+}
+
+uint64_t mri_throttled_ns(void)
+{
+    char text[MEMBERSHIP_ROOM];
+    return mri_cgroup_throttled_ns("/sys/fs/cgroup", membership(text));
+}
+
+static uint32_t cores_seen(void)
 {
     cpu_set_t set;
     uint32_t cores = 1;
@@ -85,22 +89,37 @@ uint32_t mri_core_count(void)
         const long online = sysconf(_SC_NPROCESSORS_ONLN);
         if (online > 0) cores = (uint32_t)online;
     }
-    uint64_t period = 0;
-    const uint64_t quota = read_number("/sys/fs/cgroup/cpu.max", 0, &period); /* cgroup v2: "QUOTA PERIOD" or
-                                                                                 "max PERIOD" */
-    if (quota > 0 && period > 0) {
-        const uint64_t allowed = (quota + period - 1) / period;
-        if (allowed < cores) cores = (uint32_t)allowed;
-    }
-    return cores > 0 ? cores : 1;
+    return cores;
 }
+
+static _Atomic uint32_t cores_most; /* 0: as many as there are */
+
+void mr_use_cores(uint32_t most) { cores_most = most; }
+
+uint32_t mr_cores(void) { return mri_core_count(); }
+
+uint32_t mri_core_count(void)
+{
+    const uint32_t cores = cores_seen(), most = cores_most;
+    const mri_cgroup_limits group = cgroup_limits();
+    const uint32_t least = group.cores < cores ? (uint32_t)group.cores : cores;
+    if (most && most < least) return most;
+    return least > 0 ? least : 1;
+}
+
+double mri_core_share(void)
+{
+    const double cores = cores_seen(), share = cgroup_limits().share;
+    return share < cores ? share : cores;
+}
+
+bool mri_has_quota(void) { return cgroup_limits().share < cores_seen(); }
 
 uint64_t mri_memory_limit_bytes(void)
 {
     const long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
     uint64_t limit = pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : (uint64_t)1 << 30;
-    const uint64_t group = read_number("/sys/fs/cgroup/memory.max", UINT64_MAX, NULL);
-    return mri_min_u64(limit, group);
+    return mri_min_u64(limit, cgroup_limits().memory_bytes);
 }
 
 uint64_t mri_peak_rss_bytes(void)

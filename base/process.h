@@ -10,10 +10,18 @@
  * own faults and SIGPROF, and a name of at most 15 characters. MR_OK or MR_ENOMEM. */
 int mri_thread_start(pthread_t *out, const char *name, void *(*main)(void *), void *arg);
 
-/* Cores this process may use: affinity mask, then the cgroup's CPU quota rounded up. At least 1. */
+/* Cores this process may use: affinity mask, then the CPU quotas of its cgroups rounded up. At least 1. */
 uint32_t mri_core_count(void);
 
-/* Bytes of memory this process may use: the smaller of physical memory and the cgroup limit. */
+/* The same, quotas not rounded: 0.5 where a quota allows half of a core's time. */
+double mri_core_share(void);
+/* It is a quota that limits, and not the number of cores. */
+bool mri_has_quota(void);
+/* ns that CPU quotas of its cgroups kept this process from running, over all cores; 0 where nobody tells.
+ * Reads several files. */
+uint64_t mri_throttled_ns(void);
+/* Bytes of memory this process may use: the smallest of physical memory and the limits of its cgroup and of
+ * all above it. */
 uint64_t mri_memory_limit_bytes(void);
 
 /* Resident peak of this process in bytes (VmHWM), 0 when unknown. */

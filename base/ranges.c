@@ -17,7 +17,7 @@ static nvtxStringHandle_t names[MRI_RANGE_COUNT]; /* likewise */
 
 static const char *const texts[MRI_RANGE_COUNT] = {
 #define TEXT(constant, name) [MRI_RANGE_##constant] = name,
-    MRI_RANGES(TEXT)
+    MRI_RANGES(TEXT) MRI_STALLS(TEXT)
 #undef TEXT
 };
 
@@ -35,10 +35,9 @@ static bool heard(void)
     return atomic_load_explicit(&mri_ranges_listener, memory_order_acquire) > 0;
 }
 
-void mri_range_begin_traced(enum mri_range range, uint64_t number)
+static nvtxEventAttributes_t event(enum mri_range range, uint64_t number)
 {
-    if (!heard()) return;
-    nvtxEventAttributes_t what = {
+    return (nvtxEventAttributes_t){
         .version = NVTX_VERSION,
         .size = NVTX_EVENT_ATTRIB_STRUCT_SIZE,
         .category = (uint32_t)range,
@@ -47,12 +46,25 @@ void mri_range_begin_traced(enum mri_range range, uint64_t number)
         .messageType = NVTX_MESSAGE_TYPE_REGISTERED,
         .message.registered = names[range],
     };
+}
+
+void mri_range_begin_traced(enum mri_range range, uint64_t number)
+{
+    if (!heard()) return;
+    const nvtxEventAttributes_t what = event(range, number);
     nvtxDomainRangePushEx(domain, &what);
 }
 
 void mri_range_end_traced(void)
 {
     if (heard()) nvtxDomainRangePop(domain);
+}
+
+void mri_range_mark_traced(enum mri_range range, uint64_t number)
+{
+    if (!heard()) return;
+    const nvtxEventAttributes_t what = event(range, number);
+    nvtxDomainMarkEx(domain, &what);
 }
 
 void mri_range_name_thread(const char *name)

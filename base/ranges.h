@@ -1,8 +1,14 @@
 /* base/ranges.h: what a thread is doing, for a profiler that listens (NVTX: Nsight Systems, Nsight Compute).
  *
- *   reader    read                          stager    stage ─ copy
- *   worker    decode ─ parse, augment       trainer   wait, evaluate, checkpoint,
- *                                                     step ─ forward, backward, update, exchange
+ *   reader    read, room                    stager    host, stage ─ copy
+ *   worker    decode ─ parse, augment,      trainer   wait, evaluate, checkpoint, marks "stall ...",
+ *             memory                                  host ─ step ─ forward, backward, update, exchange
+ *
+ * What a thread does or waits for bears the name of the cause that a device's waiting for it is charged to
+ * (mr_cause_name()): read, decode, memory, room, copy, host. The others, large, cores, quota and lock, are
+ * known only afterwards: a thread that is not run cannot say so. They appear in the marks, which the trainer
+ * sets when a step's events are in: "stall read", ... for each idle stretch of a device, by its heaviest
+ * cause.
  *
  * A range is open on its thread from mri_range_begin() to the mri_range_end() that closes it; ranges nest,
  * and every way out of a function closes what the function opened. Names are few and fixed: they are
@@ -22,12 +28,16 @@
 #define MRI_RANGES(X)                                                                                        \
     X(READ, "read") /* reader: queueing a chunk's reads (number: its batch), or blocked on reads (number: in \
                        flight) */                                                                            \
+    X(ROOM, "room") /* reader: blocked until a batch slot or a read buffer is free; no number */             \
     X(DECODE, "decode")     /* worker: one chunk of samples; number: its batch */                            \
+    X(MEMORY, "memory")     /* in it: blocked until there is memory for a large picture; its pixels */       \
     X(PARSE, "parse")       /* one sample's bytes taken apart; number: the sample */                         \
     X(AUGMENT, "augment")   /* one picture decoded, cropped, resampled into its place; number: the sample */ \
     X(STAGE, "stage")       /* stager: a batch's way to the devices; number: the batch */                    \
     X(COPY, "copy")         /* in it: waiting until the copies are over and the host slot is free */         \
     X(WAIT, "wait")         /* trainer: blocked on the loader; no number */                                  \
+    X(HOST, "host")         /* trainer: the batch is here, until its step is queued; stager: blocked until   \
+                               device memory is given back; number: the batch */                             \
     X(STEP, "step")         /* trainer: queueing one training step, its parts within; number: the step */    \
     X(FORWARD, "forward")   /* number: samples of this replica's part */                                     \
     X(BACKWARD, "backward") /* likewise */                                                                   \
@@ -38,11 +48,27 @@
     X(EVALUATE, "evaluate") /* number: updates so far, as below */                                           \
     X(CHECKPOINT, "checkpoint")
 
+/* Marks: in the order of mr_cause, which this room does not know; the trainer asserts that they are as many.
+ */
+#define MRI_STALLS(X)                                                                                        \
+    X(STALL_READ, "stall read")                                                                              \
+    X(STALL_DECODE, "stall decode")                                                                          \
+    X(STALL_LARGE, "stall large")                                                                            \
+    X(STALL_MEMORY, "stall memory")                                                                          \
+    X(STALL_CORES, "stall cores")                                                                            \
+    X(STALL_QUOTA, "stall quota")                                                                            \
+    X(STALL_LOCK, "stall lock")                                                                              \
+    X(STALL_ROOM, "stall room")                                                                              \
+    X(STALL_COPY, "stall copy")                                                                              \
+    X(STALL_HOST, "stall host")                                                                              \
+    X(STALL_UNKNOWN, "stall unknown")
+
 enum mri_range {
 #define MRI_RANGE_CONSTANT(constant, name) MRI_RANGE_##constant,
-    MRI_RANGES(MRI_RANGE_CONSTANT)
+    MRI_RANGES(MRI_RANGE_CONSTANT) MRI_STALLS(MRI_RANGE_CONSTANT)
 #undef MRI_RANGE_CONSTANT
-        MRI_RANGE_COUNT
+        MRI_RANGE_COUNT,
+    MRI_RANGE_STALLS = MRI_RANGE_STALL_READ
 };
 
 #ifdef MILLRACE_NVTX
@@ -51,6 +77,7 @@ enum mri_range {
 extern atomic_int mri_ranges_listener;
 void mri_range_begin_traced(enum mri_range range, uint64_t number);
 void mri_range_end_traced(void);
+void mri_range_mark_traced(enum mri_range range, uint64_t number);
 void mri_range_name_thread(const char *name); /* the calling thread's, as the tool shows it */
 
 static inline void mri_range_begin(enum mri_range range, uint64_t number)
@@ -63,9 +90,16 @@ static inline void mri_range_end(void)
 {
     if (atomic_load_explicit(&mri_ranges_listener, memory_order_relaxed) >= 0) mri_range_end_traced();
 }
+/* A moment. */
+static inline void mri_range_mark(enum mri_range range, uint64_t number)
+{
+    if (atomic_load_explicit(&mri_ranges_listener, memory_order_relaxed) >= 0)
+        mri_range_mark_traced(range, number);
+}
 
 #else
 
+static inline void mri_range_mark(enum mri_range range, uint64_t number) { (void)range, (void)number; }
 static inline void mri_range_begin(enum mri_range range, uint64_t number) { (void)range, (void)number; }
 static inline void mri_range_end(void) {}
 static inline void mri_range_name_thread(const char *name) { (void)name; }

@@ -4,6 +4,7 @@
  * No format is named below the table. */
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -69,14 +70,59 @@ static int read_head(const char *path, uint8_t *head, size_t *bytes, mr_error *e
     return rc;
 }
 
+/* What was written as several files has a number in each of their names, behind the name or in front of its
+ * ending. */
+static bool find_pieces(const char *path, char *first, size_t first_bytes)
+{
+    const char *slash = strrchr(path, '/'), *dot = strrchr(path, '.');
+    const size_t stem =
+        dot && dot > path && (!slash || dot > slash + 1) ? (size_t)(dot - path) : strlen(path);
+    char pattern[4096];
+    bool found = false;
+    if (strpbrk(path, "*?[{\\")) return false;
+    for (int k = 0; k < 2 && !found; k++) {
+        glob_t g;
+        if (k) snprintf(pattern, sizeof pattern, "%.*s-[0-9]*%s", (int)stem, path, path + stem);
+        else snprintf(pattern, sizeof pattern, "%s-[0-9]*", path);
+        if (glob(pattern, 0, NULL, &g) != 0) continue;
+        found = g.gl_pathc > 0;
+        if (found) snprintf(first, first_bytes, "%s", g.gl_pathv[0]);
+        globfree(&g);
+    }
+    return found;
+}
+
+static int not_there(const char *path, int code, mr_error *err)
+{
+    char first[512];
+    const int rc = mr_error_sys(err, code, "cannot look at it");
+    if (code == ENOENT && find_pieces(path, first, sizeof first))
+        mr_error_set(
+            err, rc,
+            "there is no file of this name, but pieces of one, the first is %s: name their list, their "
+            "folder or one of the numbered set",
+            first);
+    return mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
+}
+
 /* Opening a pipe would wait for somebody to write into it, for ever. A pattern is no file: st->st_mode stays
  * 0. */
 static int look_at(const char *path, struct stat *st, mr_error *err)
 {
     *st = (struct stat){0};
+    const char *scheme_end = strstr(path, "://");
+    if (scheme_end && stat(path, st) != 0 &&
+        (size_t)(scheme_end - path) ==
+            strspn(path, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+.-"))
+        return mri_error_place(
+            err,
+            mr_error_set(err, MR_EUNSUPPORTED,
+                         "addresses of this kind are not read: expected a file, a folder, a "
+                         "pattern, http:// or https:// (a store's https address works, as do "
+                         "signed ones), or a path where it is mounted"),
+            path, MR_NOWHERE, MR_NOWHERE);
     if (stat(path, st) != 0 && !(errno == ENOENT && mri_filelist_pattern(path)))
-        return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), path, MR_NOWHERE,
-                               MR_NOWHERE);
+        return not_there(path, errno, err);
     if (st->st_mode && !S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode))
         return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "neither a file nor a folder"), path,
                                MR_NOWHERE, MR_NOWHERE);
@@ -86,11 +132,13 @@ static int look_at(const char *path, struct stat *st, mr_error *err)
 static int find_format(const mri_source_ops **out, const char *path, const struct stat *st, mr_error *err)
 {
     uint8_t head[MRI_PROBE_BYTES], inner[512];
+    mr_error trouble = MR_ERROR_INIT;
     mri_probe p = {.path = path,
                    .is_folder = S_ISDIR(st->st_mode),
                    .is_pattern = st->st_mode == 0,
                    .head = head,
-                   .inner = head};
+                   .inner = head,
+                   .trouble = &trouble};
     if (!p.is_folder && !p.is_pattern) {
         p.bytes = (uint64_t)st->st_size;
         p.head_bytes = p.inner_bytes = (size_t)mri_min_u64(p.bytes, sizeof head);
@@ -107,7 +155,12 @@ static int find_format(const mri_source_ops **out, const char *path, const struc
         }
     }
     for (size_t k = 0; k < MRI_ARRAY_COUNT(formats); k++) {
-        if (!formats[k]->probe(&p)) continue;
+        const bool found = formats[k]->probe(&p);
+        if (trouble.code != MR_OK) {
+            if (err) *err = trouble;
+            return trouble.code;
+        }
+        if (!found) continue;
         *out = formats[k];
         return MR_OK;
     }
@@ -171,7 +224,11 @@ int mr_source_open(mr_source **out, const char *path, const mr_source_config *cf
     if (rc) return rc;
     mr_source *src = calloc(1, sizeof *src);
     if (!src) return mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
+    src->stop = mine.stop;
+    const volatile int *before = mri_stop_at(mine.stop);
     rc = open_any(src, path, &mine, err);
+    if (mri_stop_asked()) rc = mri_stopped(err); /* what could not be read for that may be missing in it */
+    mri_stop_at(before);
     if (rc) {
         mr_source_close(src);
         return rc;

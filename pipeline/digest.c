@@ -34,12 +34,12 @@ static int check_fields(const part_check *c, const mr_batch *b, const mr_part *p
         snprintf(what, sizeof what, "rows of field %s", info->field[k].name);
         if (device->width != host->width)
             return mr_error_set(err, MR_EDEVICE, "%s have another width than in the host copy", what);
-        rc = compare(c, b, device->data, (const uint8_t *)host->data + p->first * row, p->count * row, what,
-                     err);
+        rc = compare(c, b, device->data, (const uint8_t *)host->data + (p->first - b->first) * row,
+                     p->count * row, what, err);
         snprintf(what, sizeof what, "lengths of field %s", info->field[k].name);
         if (rc == MR_OK && host->length)
-            rc = compare(c, b, device->length, host->length + p->first, p->count * sizeof *host->length, what,
-                         err);
+            rc = compare(c, b, device->length, host->length + (p->first - b->first),
+                         p->count * sizeof *host->length, what, err);
     }
     return rc;
 }
@@ -50,7 +50,7 @@ static int check_parts(const part_check *checks, const mr_batch *b, size_t sampl
     int rc = MR_OK;
     for (uint32_t r = 0; r < b->part_count && rc == MR_OK; r++) {
         const mr_part *p = &b->parts[r];
-        const size_t first = p->first, n = p->count;
+        const size_t first = p->first - b->first, n = p->count;
         rc = mr_stream_wait_event(checks[r].stream, p->ready);
         if (rc == MR_OK && sample_bytes)
             rc = compare(&checks[r], b, p->pixels, b->pixels + first * sample_bytes, n * sample_bytes,
@@ -65,38 +65,73 @@ static int check_parts(const part_check *checks, const mr_batch *b, size_t sampl
     return rc;
 }
 
-static void add_fields(XXH3_state_t *hash, const mr_batch *b, const mr_loader_info *info)
+/* Sample i of the batch: what it is called, its label, its pixels and rows. */
+static mr_digest hash_sample(XXH3_state_t *state, const mr_batch *b, uint32_t i, const mr_loader_info *info)
 {
+    const size_t sample_bytes = (size_t)info->height * info->width * info->channels;
+    XXH3_128bits_reset(state);
+    XXH3_128bits_update(state, &b->ids[i], sizeof *b->ids);
+    XXH3_128bits_update(state, &b->labels[i], sizeof *b->labels);
+    if (sample_bytes) XXH3_128bits_update(state, b->pixels + i * sample_bytes, sample_bytes);
+    if (b->affine) XXH3_128bits_update(state, b->affine + 2 * (size_t)i, 2 * sizeof *b->affine);
     for (uint32_t k = 0; k < info->field_count; k++) {
         const mr_batch_field *f = &b->field[k];
-        XXH3_128bits_update(hash, &f->width, sizeof f->width);
-        XXH3_128bits_update(hash, f->data, (size_t)b->count * f->width * info->field[k].element_bytes);
-        if (f->length) XXH3_128bits_update(hash, f->length, b->count * sizeof *f->length);
+        const size_t row = (size_t)f->width * info->field[k].element_bytes;
+        XXH3_128bits_update(state, &f->width, sizeof f->width);
+        XXH3_128bits_update(state, (const uint8_t *)f->data + i * row, row);
+        if (f->length) XXH3_128bits_update(state, &f->length[i], sizeof *f->length);
     }
-}
-
-static void add(XXH3_state_t *hash, const mr_batch *b, size_t sample_bytes)
-{
-    const uint64_t head[3] = {b->epoch, b->step, b->count};
-    XXH3_128bits_update(hash, head, sizeof head);
-    XXH3_128bits_update(hash, b->ids, b->count * sizeof *b->ids);
-    XXH3_128bits_update(hash, b->labels, b->count * sizeof *b->labels);
-    if (sample_bytes) XXH3_128bits_update(hash, b->pixels, b->count * sample_bytes);
-    if (b->affine) XXH3_128bits_update(hash, b->affine, b->count * 2 * sizeof *b->affine);
+    const XXH128_hash_t h = XXH3_128bits_digest(state);
+    return (mr_digest){h.low64, h.high64};
 }
 
 struct mr_digester {
-    XXH3_state_t *hash;
+    XXH3_state_t *hash, *of_sample;
+    mr_digest *samples; /* of one batch */
+    uint32_t room;
+    mr_digest_share *share; /* or NULL */
+    void *context;
 };
+
+static bool make_room(mr_digester *d, uint32_t samples)
+{
+    if (samples <= d->room) return true;
+    mr_digest *more = realloc(d->samples, samples * sizeof *more);
+    if (!more) return false;
+    d->samples = more;
+    d->room = samples;
+    return true;
+}
+
+static int add(mr_digester *d, const mr_batch *b, const mr_loader_info *info, mr_error *err)
+{
+    const uint32_t all = b->all_count;
+    const uint64_t head[3] = {b->epoch, b->step, all};
+    if (!make_room(d, all))
+        return mr_error_set(err, MR_ENOMEM, "no memory for the digests of %u samples", all);
+    for (uint32_t i = 0; i < b->count; i++) d->samples[b->first + i] = hash_sample(d->of_sample, b, i, info);
+    if (b->count < all && !d->share)
+        return mr_error_set(err, MR_EINVAL,
+                            "a digest of %u samples of a batch of %u needs those of the others", b->count,
+                            all);
+    const int rc = d->share ? d->share(d->context, d->samples, b->first, b->count, all, err) : MR_OK;
+    XXH3_128bits_update(d->hash, head, sizeof head);
+    for (uint32_t i = 0; rc == MR_OK && i < all; i++) {
+        const uint64_t words[2] = {d->samples[i].lo, d->samples[i].hi};
+        XXH3_128bits_update(d->hash, words, sizeof words);
+    }
+    return rc;
+}
 
 int mr_digester_create(mr_digester **out)
 {
     *out = NULL;
-    mr_digester *d = malloc(sizeof *d);
+    mr_digester *d = calloc(1, sizeof *d);
     if (!d) return MR_ENOMEM;
     d->hash = XXH3_createState();
-    if (!d->hash) {
-        free(d);
+    d->of_sample = XXH3_createState();
+    if (!d->hash || !d->of_sample) {
+        mr_digester_destroy(d);
         return MR_ENOMEM;
     }
     XXH3_128bits_reset(d->hash);
@@ -108,7 +143,15 @@ void mr_digester_destroy(mr_digester *d)
 {
     if (!d) return;
     XXH3_freeState(d->hash);
+    XXH3_freeState(d->of_sample);
+    free(d->samples);
     free(d);
+}
+
+void mr_digester_share(mr_digester *d, mr_digest_share *share, void *context)
+{
+    d->share = share;
+    d->context = context;
 }
 
 mr_digest mr_digester_result(const mr_digester *d)
@@ -165,10 +208,9 @@ int mr_digester_run(mr_digester *d, mr_loader *l, mr_device *const *devices, uin
         if (rc != MR_OK) break;
         if (!b.ids) rc = mr_error_set(err, MR_EINVAL, "a digest over devices needs a loader with keep_host");
         if (rc == MR_OK && devices) rc = check_parts(checks, &b, sample_bytes, info, err);
-        if (rc == MR_OK) add(d->hash, &b, sample_bytes);
-        if (rc == MR_OK) add_fields(d->hash, &b, info);
+        if (rc == MR_OK) rc = add(d, &b, info, err);
         *batches += 1;
-        *samples += b.count;
+        *samples += b.all_count;
         const int back = mr_loader_release(l, &b, devices ? streams : NULL);
         if (rc == MR_OK && back != MR_OK) rc = mr_error_set(err, back, "a batch could not be given back");
     }

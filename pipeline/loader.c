@@ -71,6 +71,8 @@ void mr_loader_close(mr_loader *l)
     mri_staging_join(l->staging);
     mri_staging_destroy(l->staging); /* device work that still uses our memory is over */
     const bool lost = !mri_read_stage_destroy(l->read);
+    mri_charges_destroy(l->charges);
+    mri_tuner_destroy(l->tuner);
     mri_decode_stage_destroy(l->decode);
     mri_ring_destroy(l->ring);
     mri_chunks_fini(&l->chunks, lost);
@@ -78,6 +80,8 @@ void mr_loader_close(mr_loader *l)
     mri_slots_fini(&l->slots);
     free(l->host_parts);
     mri_cache_close(l->cache); /* readers are gone: nobody reads its file */
+    if (l->reserved && l->plan.cfg.budget) mri_budget_return(l->plan.cfg.budget, l->plan.memory.reserved);
+    mr_budget_destroy(l->own_budget);
     mri_loader_plan_drop(&l->plan);
     mri_bad_samples_fini(&l->bad);
     mri_notices_fini(&l->notices);
@@ -89,20 +93,43 @@ const mr_loader_info *mr_loader_info_of(const mr_loader *l) { return &l->plan.in
 
 /* ------------------------------------------------------------------------------ next, release */
 
+static void add_work(mri_work *all, const mri_work *one)
+{
+    all->ended_ns += one->ended_ns - one->begun_ns; /* of a sum only the length counts */
+    all->ran_ns += one->ran_ns;
+    all->large_ns += one->large_ns;
+    all->memory_ns += one->memory_ns;
+    all->delayed_ns += one->delayed_ns;
+}
+
 /* Prefetch off: the chunks of the next batch, one after the other, in the caller's thread. */
 static int fill_inline(mr_loader *l, mr_error *err)
 {
     const uint64_t batch = mri_ring_next(l->ring);
+    mri_chunk_times all = {.asked_ns = mri_now_ns()};
     int rc = mri_read_resident_inline(l->read, err);
+    uint64_t read_ns = mri_now_ns() - all.asked_ns;
     while (rc == MR_OK && !mri_ring_is_full(l->ring, batch)) {
         bool ended;
         mri_stage_counter unused = {0}; /* nothing here waits for another thread */
-        mri_chunk *c = mri_ring_claim(l->ring, false, &unused, &ended);
+        mri_chunk *c = mri_ring_claim(l->ring, 0, false, &unused, &ended);
         if (!c) return MR_ECANCELED; /* the slot is free and chunks are at hand: only a stop is left */
+        const uint64_t start = mri_now_ns();
+        mri_work work = {0};
         rc = mri_read_chunk_inline(l->read, c, err);
-        if (rc == MR_OK) rc = mri_decode_chunk_inline(l->decode, c, err);
+        read_ns += mri_now_ns() - start;
+        if (rc == MR_OK) rc = mri_decode_chunk_inline(l->decode, c, &work, err);
+        add_work(&all.work, &work);
     }
+    if (rc == MR_OK) mri_ring_mark_serial(l->ring, batch, &all, read_ns);
     return rc;
+}
+
+static void count_wait(mr_loader *l, uint64_t since_ns)
+{
+    const uint64_t waited = mri_now_ns() - since_ns;
+    mri_count(&l->wait_ns, waited);
+    l->waited_ns += waited;
 }
 
 /* Prefetch off: everything happens here, one thing after the other. What goes wrong is said by the wait. */
@@ -114,7 +141,7 @@ static void prepare_inline(mr_loader *l)
     int rc = fill_inline(l, &failed);
     if (rc == MR_OK && l->staging) rc = mri_stage_inline(l->staging, mri_ring_next(l->ring), &failed);
     if (rc != MR_OK) mri_halt_fail(&l->halt, rc, &failed);
-    mri_count(&l->wait_ns, mri_now_ns() - start);
+    count_wait(l, start);
 }
 
 /* MR_OK when the next batch is there; the code of whatever ended the wait otherwise. */
@@ -122,7 +149,7 @@ static int wait_for_batch(mr_loader *l, uint64_t timeout_ns, mr_error *err)
 {
     const uint64_t start = mri_now_ns();
     const int rc = mri_ring_wait(l->ring, timeout_ns);
-    mri_count(&l->wait_ns, mri_now_ns() - start);
+    count_wait(l, start);
     return rc == MR_ECANCELED ? mri_halt_reason(&l->halt, err) : rc;
 }
 
@@ -131,12 +158,13 @@ static const mr_part *host_parts(mr_loader *l, const mri_slot *slot)
     mr_part *parts = l->host_parts + (size_t)(slot - l->slots.slot) * l->plan.info.parts;
     for (uint32_t r = 0; r < l->plan.info.parts; r++) {
         mr_part *p = &parts[r];
-        mri_batches_part(&l->plan.batches, slot->count, r, &p->first, &p->count);
+        mri_batches_own_part(&l->plan.batches, slot->batch, r, &p->first, &p->count);
+        const uint32_t first = p->first - slot->first;
         p->form = MR_PART_PIXELS;
-        p->pixels = slot->pixels ? slot->pixels + p->first * l->plan.layout.sample_bytes : NULL;
-        p->labels = slot->labels + p->first;
-        p->affine = slot->affine ? slot->affine + 2 * (size_t)p->first : NULL;
-        mri_fields_show(&l->plan.fields, slot->rows, p->first, p->field);
+        p->pixels = slot->pixels ? slot->pixels + first * l->plan.layout.sample_bytes : NULL;
+        p->labels = slot->labels + first;
+        p->affine = slot->affine ? slot->affine + 2 * (size_t)first : NULL;
+        mri_fields_show(&l->plan.fields, slot->rows, first, p->field);
     }
     return parts;
 }
@@ -146,7 +174,8 @@ static void describe(mr_loader *l, const mri_ring_batch *b, mr_batch *out)
     *out = (mr_batch){.global_step = b->place, .part_count = l->plan.info.parts, .counted = b->counted};
     mri_batches_place(&l->plan.batches, b->batch, &out->epoch, &out->step);
     out->last = out->step + 1 == l->plan.info.steps_per_epoch;
-    out->count = mri_batches_count(&l->plan.batches, b->batch);
+    out->all_count = mri_batches_count(&l->plan.batches, b->batch);
+    mri_batches_own(&l->plan.batches, b->batch, &out->first, &out->count);
     out->parts = l->staging ? mri_staging_parts(l->staging, b->batch) : host_parts(l, b->slot);
     if (!l->staging || l->plan.cfg.keep_host) {
         out->pixels = b->slot->pixels;
@@ -174,10 +203,13 @@ int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_er
     mri_ring_batch taken;
     mr_batch batch;
     mri_ring_take(l->ring, &taken);
+    mri_charge_consumer(l->charges, taken.batch, l->waited_ns);
+    l->waited_ns = 0;
     describe(l, &taken, &batch);
     mri_result_give(out, &batch, sizeof batch);
     mri_count(&l->batches_out, 1);
     mri_count(&l->samples_out, batch.count);
+    mri_tune_batch(l);
     return MR_OK;
 }
 

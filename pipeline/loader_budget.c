@@ -1,12 +1,13 @@
 /* pipeline/loader_budget.c: how large chunks are, and what a loader may come to hold (I10).
  *
  *   slots + read buffers + per worker (scratch, one spare sample) + the set itself where it is resident + the
- *   cache + windows of lengths + bookkeeping <= budget
+ *   cache + windows of lengths + bookkeeping + what large pictures share <= budget
  *
  * Every term is the most there can be for this data set: the largest sample in every place of every chunk,
- * the largest picture that may be decoded in every worker. Sums and products saturate: what a hostile header
- * claims ends as "over the budget", never as a small number. What the source itself keeps (names, index) is
- * bounded where it is opened. */
+ * a picture of LEAST_PIXELS in every worker. Where there is not room for the largest picture that may be
+ * decoded in every worker, larger ones share what is left (budget/budget.h). Sums and products saturate: what
+ * a hostile header claims ends as "over the budget", never as a small number. What the source itself keeps
+ * (names, index) is bounded where it is opened. */
 #include "pipeline/loader_private.h"
 
 #define CHUNK_BYTES    65536u /* small samples share the cost of a lock ... */
@@ -14,7 +15,7 @@
 #define CHUNK_RESIDENT 256u /* ... and without a request each, a lock is all they would pay for */
 #define CHUNK_MOST_BYTES                                                                                     \
     (4u << 20)                  /* ... but one huge sample must not be provided for 64 times in each chunk */
-#define LEAST_PIXELS (1u << 16) /* a budget that cannot hold a picture of 256 x 256 is a mistake */
+#define LEAST_PIXELS (1u << 16) /* a picture of 256 x 256 waits for nobody */
 #define PATH_BYTES   4096u      /* a name while its file is being opened */
 #define THREAD_BYTES (128u << 10) /* pages of its stack and of the allocator that a thread touches */
 
@@ -39,25 +40,34 @@ static uint64_t chunk_bytes_most(const mri_loader_plan *plan, uint32_t samples)
     return mri_times(samples, mri_plus(sample_bytes_most(plan), MRI_MERGE_GAP_BYTES + block_bytes(plan)));
 }
 
-/* Chunks: about CHUNK_BYTES of data, and at least two chunks a worker in every batch. */
+/* Chunks of about CHUNK_BYTES of data. */
+static uint32_t chunk_samples_most(const mr_source_info *info, bool resident)
+{
+    const uint64_t mean = info->total_bytes / info->count + 1;
+    const uint64_t few = mri_max_u64(1, CHUNK_MOST_BYTES / mri_max_u64(1, info->max_extent_bytes));
+    if (resident) return CHUNK_RESIDENT;
+    return (uint32_t)mri_min_u64(mri_min_u64(CHUNK_BYTES / mean + 1, CHUNK_SAMPLES), few);
+}
+
 static void plan_chunks(const mri_loader_plan *plan, mri_memory_plan *p)
 {
     const mr_source_info *info = mr_source_info_of(plan->source);
     const uint64_t mean = info->total_bytes / info->count + 1;
-    uint64_t n = p->resident ? CHUNK_RESIDENT : mri_min_u64(CHUNK_BYTES / mean + 1, CHUNK_SAMPLES);
-    n = mri_min_u64(n, (plan->cfg.batch - 1) / (2 * plan->cfg.workers) + 1);
-    if (p->resident) { /* no buffers: workers take turns with as many chunks as they are */
-        p->chunk_samples = (uint32_t)n;
-        p->chunk_count = plan->threads ? plan->cfg.workers + 1 : 1;
+    p->shape = (mri_run_shape){.batch = plan->layout.batch,
+                               .parts = plan->info.parts,
+                               .prefetch = plan->cfg.prefetch,
+                               .workers = plan->cfg.workers,
+                               .readers = plan->cfg.readers,
+                               .depth = plan->cfg.depth,
+                               .chunk_samples_most = chunk_samples_most(info, p->resident > 0),
+                               .resident = p->resident > 0};
+    const uint32_t n = mri_shape_chunk_samples(&p->shape);
+    p->chunk_samples = n;
+    p->chunk_count = plan->threads ? mri_shape_chunk_count(&p->shape) : 1;
+    if (p->resident) {
         p->chunk_room = MRI_DIRECT_ALIGN;
         return;
     }
-    n = mri_min_u64(n, mri_max_u64(1, CHUNK_MOST_BYTES / mri_max_u64(1, info->max_extent_bytes)));
-    p->chunk_samples = (uint32_t)n;
-    p->chunk_count = plan->threads
-                         ? plan->cfg.readers * (uint32_t)mri_max_u64(2, (plan->cfg.depth - 1) / n + 1) +
-                               2 * plan->cfg.workers
-                         : 1;
     uint64_t usual = mri_plus(mri_times(n, mri_min_u64(mri_times(2, mean), info->max_extent_bytes)),
                               n * block_bytes(plan));
     const uint64_t most = chunk_bytes_most(plan, p->chunk_samples);
@@ -103,29 +113,48 @@ static uint64_t bookkeeping_bytes(const mri_loader_plan *plan, const mri_memory_
            threads * THREAD_BYTES;
 }
 
-/* What a worker may come to hold for pictures of up to these pixels. */
-static uint64_t worker_bytes(const mri_loader_plan *plan, uint64_t pixels)
+/* What a worker may come to hold for such pictures. */
+static uint64_t worker_bytes(const mri_loader_plan *plan, mri_extremes seen)
 {
-    if (mr_source_info_of(plan->source)->image_field < 0)
-        return mri_field_scratch_bound_bytes(&plan->fields, 0);
-    const bool maker = plan->cfg.cache != MR_CACHE_OFF && plan->cache_form->maker_bytes;
-    const uint64_t scratch =
-        mri_scratch_bound_bytes(&plan->cfg.decode, pixels, (uint64_t)plan->info.height * plan->info.width);
-    return mri_plus(mri_plus(scratch, mri_field_scratch_bound_bytes(&plan->fields, pixels)),
-                    maker ? plan->cache_form->maker_bytes(&plan->cfg.decode, pixels) : 0);
+    return mri_place_bytes(plan->source, &plan->cfg.decode, &plan->fields,
+                           plan->cfg.cache != MR_CACHE_OFF ? plan->cache_form : NULL,
+                           (uint64_t)plan->info.height * plan->info.width, seen);
 }
 
-/* A set whose pictures all have one size needs room for exactly that; otherwise the limit on pictures gives
- * way, down to a point, to what the rest of the budget can hold. */
-static uint64_t fitting_pixels(const mri_loader_plan *plan, uint64_t fixed, uint64_t budget)
+/* A set whose pictures all have one size needs room for exactly that. */
+static mri_extremes largest_picture(const mri_loader_plan *plan)
 {
     const mr_source_info *info = mr_source_info_of(plan->source);
-    uint64_t pixels = plan->cfg.decode.max_pixels;
-    if (info->height && info->width) return mri_min_u64(pixels, mri_times(info->height, info->width));
-    while (pixels > LEAST_PIXELS &&
-           mri_plus(fixed, mri_times(plan->cfg.workers, worker_bytes(plan, pixels))) > budget)
-        pixels -= pixels / 8;
-    return pixels;
+    const uint64_t most = plan->cfg.decode.max_pixels;
+    if (info->image_field < 0) return (mri_extremes){0};
+    if (!info->height || !info->width) return (mri_extremes){most, most};
+    return (mri_extremes){mri_min_u64(most, mri_times(info->height, info->width)),
+                          mri_max_u64(info->height, info->width)};
+}
+
+/* What the workers have: room for the largest picture each, or a share each and the rest for one after the
+ * other. */
+static void plan_workers(const mri_loader_plan *plan, mri_memory_plan *p, uint64_t fixed, uint64_t budget)
+{
+    const mri_extremes most = largest_picture(plan),
+                       least = {mri_min_u64(most.pixels, LEAST_PIXELS), mri_min_u64(most.side, LEAST_PIXELS)};
+    const uint64_t one = worker_bytes(plan, least), own = mri_times(plan->cfg.workers, one),
+                   all = mri_times(plan->cfg.workers, worker_bytes(plan, most)),
+                   reserved = mri_plus(fixed, own);
+    const bool others = plan->cfg.budget && most.pixels > least.pixels; /* they need room, too */
+    p->max_pixels = most.pixels;
+    p->scratch = all;
+    if (!others && (mri_plus(fixed, all) <= budget || most.pixels == least.pixels)) return;
+    p->scratch = own;
+    p->share = least;
+    if (reserved > budget) return;
+    p->pool = mri_min_u64(budget - reserved, all - own);
+    mri_extremes fits = most;
+    while (fits.pixels > least.pixels && worker_bytes(plan, fits) - one > p->pool) {
+        fits.pixels -= fits.pixels / 8;
+        fits.side = mri_max_u64(least.side, mri_min_u64(fits.side, fits.pixels));
+    }
+    p->max_pixels = fits.pixels;
 }
 
 static mri_memory_plan plan_bytes(const mri_loader_plan *plan, uint64_t resident, uint64_t budget)
@@ -140,10 +169,10 @@ static mri_memory_plan plan_bytes(const mri_loader_plan *plan, uint64_t resident
     const uint64_t kept = mri_plus(mri_plus(p.resident, p.cache), p.windows);
     const uint64_t fixed =
         mri_plus(mri_plus(mri_plus(p.slots, p.reads), kept), mri_plus(spares, bookkeeping_bytes(plan, &p)));
-    p.max_pixels = fitting_pixels(plan, fixed, budget);
-    const uint64_t scratch = mri_times(plan->cfg.workers, worker_bytes(plan, p.max_pixels));
-    p.workers = mri_plus(scratch, spares);
-    p.all = mri_plus(fixed, scratch);
+    plan_workers(plan, &p, fixed, budget);
+    p.workers = mri_plus(p.scratch, spares);
+    p.reserved = mri_plus(fixed, p.scratch);
+    p.all = mri_plus(p.reserved, p.pool);
     return p;
 }
 
@@ -151,28 +180,54 @@ static mri_memory_plan plan_bytes(const mri_loader_plan *plan, uint64_t resident
  * too little. */
 static uint64_t resident_bytes(const mri_loader_plan *plan, uint64_t budget)
 {
-    if (plan->cfg.cache != MR_CACHE_OFF) return 0; /* one of them is enough, and this one was asked for */
+    if (plan->cfg.cache != MR_CACHE_OFF && !plan->cache_waits)
+        return 0; /* one of them is enough, and this one was asked for */
     const uint64_t bytes = mri_resident_bytes(plan->source);
     return bytes <= mri_min_u64(plan->cfg.resident_bytes, budget / 4) ? bytes : 0;
 }
 
+/* All pictures have one size, and not one of them fits. */
+static int picture_too_large(const mri_loader_plan *plan, const mri_memory_plan *p, uint64_t budget,
+                             mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(plan->source);
+    return mr_error_set(err, MR_ELIMIT,
+                        "decoding one picture of %u x %u may take %.1f MiB, and of the budget of %.1f MiB "
+                        "%.1f are left for it: "
+                        "raise --memory, or lower --workers, --prefetch or --batch",
+                        info->width, info->height,
+                        (double)worker_bytes(plan, largest_picture(plan)) / 1048576, (double)budget / 1048576,
+                        (double)(p->pool + worker_bytes(plan, p->share)) / 1048576);
+}
+
+uint64_t mri_budget_of(const mri_loader_plan *plan)
+{
+    if (plan->cfg.budget) return mri_budget_left(plan->cfg.budget);
+    return plan->cfg.memory_bytes ? plan->cfg.memory_bytes : mri_memory_limit_bytes() / 2;
+}
+
 int mri_plan_memory(const mri_loader_plan *plan, mri_memory_plan *out, mr_error *err)
 {
-    const uint64_t budget = plan->cfg.memory_bytes ? plan->cfg.memory_bytes : mri_memory_limit_bytes() / 2;
+    const uint64_t budget = mri_budget_of(plan);
+    const mr_source_info *info = mr_source_info_of(plan->source);
     mri_memory_plan p = plan_bytes(plan, resident_bytes(plan, budget), budget);
     if (p.all > budget && p.resident) p = plan_bytes(plan, 0, budget);
     *out = p;
+    const bool one_size = info->image_field >= 0 && info->height && info->width;
+    if (p.all <= budget && one_size && p.max_pixels < largest_picture(plan).pixels)
+        return picture_too_large(plan, &p, budget, err);
     if (p.all <= budget) return MR_OK;
     return mr_error_set(
         err, MR_ELIMIT,
         "the loader needs %.1f MiB (%u slots %.1f, of them fields %.1f; read buffers %.1f, cache %.1f, "
         "length windows %.1f, %u workers %.1f) "
-        "and the budget is %.1f MiB: lower --batch, --prefetch, --depth, --workers, --cache, --length-window "
+        "and the budget %s %.1f MiB: lower --batch, --prefetch, --depth, --workers, --cache, --length-window "
         "or a field's most, or raise --memory (pictures go in as %u x %u x %u; the "
         "largest sample is %.1f MiB)",
         (double)p.all / 1048576, plan->slot_count, (double)p.slots / 1048576,
-        (double)mri_times(mri_fields_bytes(&plan->fields, plan->cfg.batch), plan->slot_count) / 1048576,
+        (double)mri_times(mri_fields_bytes(&plan->fields, plan->layout.batch), plan->slot_count) / 1048576,
         (double)p.reads / 1048576, (double)p.cache / 1048576, (double)p.windows / 1048576, plan->cfg.workers,
-        (double)p.workers / 1048576, (double)budget / 1048576, plan->info.height, plan->info.width,
-        plan->info.channels, (double)mr_source_info_of(plan->source)->max_extent_bytes / 1048576);
+        (double)p.workers / 1048576, plan->cfg.budget ? "has left" : "is", (double)budget / 1048576,
+        plan->info.height, plan->info.width, plan->info.channels,
+        (double)mr_source_info_of(plan->source)->max_extent_bytes / 1048576);
 }

@@ -1,4 +1,5 @@
 /* pipeline/loader_open.c: from a plan to a loader whose stages are made and do not run yet. */
+#include "base/process.h"
 #include "pipeline/loader_private.h"
 
 static int make_cache(mr_loader *l, mr_error *err)
@@ -8,6 +9,7 @@ static int make_cache(mr_loader *l, mr_error *err)
                             .form = l->plan.cache_form,
                             .budget_bytes = l->plan.cfg.cache_bytes,
                             .value_bytes_most = info->max_extent_bytes,
+                            .waits = l->plan.cache_waits,
                             .note = mri_notice_text,
                             .note_context = &l->notices};
     if (l->plan.cfg.cache == MR_CACHE_DISK) {
@@ -16,6 +18,24 @@ static int make_cache(mr_loader *l, mr_error *err)
         if (rc != MR_OK) return rc;
     }
     return mri_cache_open(&l->cache, &cfg, err);
+}
+
+/* Before anything is taken. */
+static int make_budget(mr_loader *l, mr_error *err)
+{
+    const mri_memory_plan *memory = &l->plan.memory;
+    mr_budget *shared = l->plan.cfg.budget;
+    if (!shared && !memory->share.pixels) return MR_OK;
+    if (!shared && mr_budget_create(&l->own_budget, memory->all) != MR_OK)
+        return mr_error_set(err, MR_ENOMEM, "no memory for a loader");
+    mr_budget *budget = shared ? shared : l->own_budget;
+    const int rc = mri_budget_reserve(budget, memory->reserved);
+    if (rc != MR_OK) /* another loader was opened at the same time */
+        return mr_error_set(err, rc, "the loader needs %.1f MiB, and the budget has %.1f MiB left",
+                            (double)memory->reserved / 1048576, (double)mri_budget_left(budget) / 1048576);
+    l->reserved = true;
+    if (memory->share.pixels) mri_halt_add(&l->halt, mri_budget_wake, budget);
+    return MR_OK;
 }
 
 static int make_memory(mr_loader *l, mr_error *err)
@@ -42,6 +62,7 @@ static int make_ring(mr_loader *l, mr_error *err)
                                  .halt = &l->halt,
                                  .slots = &l->slots,
                                  .chunks = &l->chunks,
+                                 .workers = l->plan.cfg.workers,
                                  .device_slots = l->plan.cfg.devices ? l->plan.device_slots : 0,
                                  .keep_host = l->plan.cfg.keep_host,
                                  .free_order = l->plan.cfg.free_order && l->plan.threads};
@@ -73,7 +94,8 @@ static int make_read_stage(mr_loader *l, mr_error *err)
                                  .io = l->plan.io,
                                  .readers = l->plan.cfg.readers,
                                  .reader = reader,
-                                 .trace = l->plan.cfg.trace};
+                                 .trace = l->plan.cfg.trace,
+                                 .recorded = l->plan.cfg.record != NULL};
     return mri_read_stage_create(&l->read, &cfg, err);
 }
 
@@ -95,7 +117,11 @@ static int make_decode_stage(mr_loader *l, mr_error *err)
                                                      checked */
                                   .resident = l->resident,
                                   .no_checks = l->plan.cfg.no_checks,
-                                  .until = &l->halt.over};
+                                  .until = &l->halt.over,
+                                  .budget = !l->plan.memory.share.pixels ? NULL
+                                            : l->own_budget              ? l->own_budget
+                                                                         : l->plan.cfg.budget,
+                                  .share = l->plan.memory.share};
     const mri_decode_config cfg = {.ring = l->ring,
                                    .halt = &l->halt,
                                    .locator = &l->locator,
@@ -103,7 +129,9 @@ static int make_decode_stage(mr_loader *l, mr_error *err)
                                    .bad = &l->bad,
                                    .cache_serves = l->plan.cfg.cache == MR_CACHE_MEMORY,
                                    .workers = l->plan.cfg.workers,
-                                   .trace = l->plan.cfg.trace};
+                                   .chunk_samples = l->plan.memory.chunk_samples,
+                                   .trace = l->plan.cfg.trace,
+                                   .record = l->plan.cfg.record};
     return mri_decode_stage_create(&l->decode, &cfg, err);
 }
 
@@ -115,16 +143,27 @@ static int make_staging(mr_loader *l, mr_error *err)
                                     .layout = &l->plan.layout,
                                     .devices = l->plan.cfg.devices,
                                     .device_slots = l->plan.device_slots,
-                                    .trace = l->plan.cfg.trace};
+                                    .trace = l->plan.cfg.trace,
+                                    .record = l->plan.cfg.record};
     return mri_staging_create(&l->staging, &cfg, err);
 }
 
 int mri_loader_make(mr_loader *l, mr_error *err)
 {
-    int rc = make_memory(l, err);
+    mri_run_shape shape = l->plan.memory.shape;
+    shape.quota = l->plan.cfg.record && mri_has_quota();
+    mri_record_set_shape(l->plan.cfg.record, &shape);
+    if (l->plan.no_room_for_cache)
+        mri_notice_text(&l->notices,
+                        "no cache: the rest of the loader leaves too little of the memory budget "
+                        "to keep a quarter of the set; raise --memory");
+    int rc = make_budget(l, err);
+    if (rc == MR_OK) rc = make_memory(l, err);
     if (rc == MR_OK) rc = make_ring(l, err);
     if (rc == MR_OK) rc = make_read_stage(l, err);
     if (rc == MR_OK) rc = make_decode_stage(l, err);
+    if (rc == MR_OK) rc = mri_charges_create(&l->charges, l->ring, l->decode, err);
     if (rc == MR_OK && l->plan.cfg.devices) rc = make_staging(l, err);
+    if (rc == MR_OK) rc = mri_tune_start(l, err);
     return rc;
 }

@@ -4,6 +4,8 @@
 #include "pipeline/fields/first_sample.h"
 #include "pipeline/loader_private.h"
 
+enum { ALL_PARTS_MOST = 1 << 20 };
+
 /* Far above what helps, and low enough that no count below overflows. */
 static int check_counts(const mr_loader_config *cfg, mr_error *err)
 {
@@ -45,7 +47,15 @@ static int check_settings(mri_loader_plan *plan, mr_error *err)
                             (unsigned long long)cfg->start_epoch, (unsigned long long)cfg->epochs);
     if (cfg->cache == MR_CACHE_DISK && (!cfg->cache_folder || !cfg->cache_folder[0]))
         return mr_error_set(err, MR_EINVAL, "a cache on disk needs a folder");
+    const uint64_t all = cfg->all_parts ? cfg->all_parts : parts;
+    if (all > ALL_PARTS_MOST || cfg->first_part + (uint64_t)parts > all)
+        return mr_error_set(err, MR_EINVAL,
+                            "parts %u to %llu of %llu: expected parts inside a batch of at most %u parts",
+                            cfg->first_part, (unsigned long long)cfg->first_part + parts - 1,
+                            (unsigned long long)all, ALL_PARTS_MOST);
     plan->info.parts = parts;
+    if (cfg->tune > MR_TUNE_ALL)
+        return mr_error_set(err, MR_EINVAL, "tune %#x: expected bits of %#x", cfg->tune, MR_TUNE_ALL);
     return check_counts(cfg, err);
 }
 
@@ -57,7 +67,9 @@ static int plan_batches(mri_loader_plan *plan, mr_error *err)
                                         .batch = cfg->batch,
                                         .seed = cfg->seed,
                                         .tail = cfg->tail,
-                                        .parts = plan->info.parts,
+                                        .parts = cfg->all_parts ? cfg->all_parts : plan->info.parts,
+                                        .own_first = cfg->first_part,
+                                        .own_parts = plan->info.parts,
                                         .sample_count = mr_source_info_of(plan->source)->count,
                                         .epochs = cfg->epochs,
                                         .start_epoch = cfg->start_epoch,
@@ -113,7 +125,7 @@ static int plan_pixels(mri_loader_plan *plan, mr_error *err)
 static void plan_layout(mri_loader_plan *plan)
 {
     plan->layout =
-        (mri_slot_layout){.batch = plan->cfg.batch,
+        (mri_slot_layout){.batch = mri_batches_own_most(&plan->batches),
                           .sample_bytes = (size_t)plan->info.height * plan->info.width * plan->info.channels,
                           .uses_affine = plan->info.uses_affine,
                           .fields = &plan->fields};
@@ -152,14 +164,19 @@ static void plan_threads(mri_loader_plan *plan)
     if (cfg->readers == 0)
         cfg->readers = plan->io == MR_IO_PREAD && !mri_source_is_remote(plan->source) ? 4 : 1;
     if (!plan->threads) cfg->workers = cfg->readers = 1; /* seats, not threads */
+    plan->info.io = plan->io == MR_IO_URING ? "io_uring" : "pread";
+    plan->info.io_note = plan->io_note;
+}
+
+static void plan_slots(mri_loader_plan *plan)
+{
+    const mr_loader_config *cfg = &plan->cfg;
     plan->slot_count = plan->threads ? cfg->prefetch + 1 : 1;
     plan->device_slots = plan->threads ? 2 : 1;
     if (cfg->devices && cfg->keep_host && plan->threads) plan->slot_count += plan->device_slots;
     plan->info.prefetch = cfg->prefetch;
     plan->info.workers = plan->threads ? cfg->workers : 0;
     plan->info.readers = plan->threads ? cfg->readers : 0;
-    plan->info.io = plan->io == MR_IO_URING ? "io_uring" : "pread";
-    plan->info.io_note = plan->io_note;
 }
 
 static void fill_info(mri_loader_plan *plan)
@@ -171,10 +188,11 @@ static void fill_info(mri_loader_plan *plan)
     plan->info.tail = plan->cfg.tail;
     plan->info.length_window = plan->cfg.length_window;
     plan->info.pixels = plan->cfg.decode.pixels;
+    plan->info.ignore_exif = plan->cfg.decode.ignore_exif;
     if (!plan->cfg.devices) return;
     const uint64_t sample =
         plan->layout.sample_bytes + sizeof(int32_t) + (plan->info.uses_affine ? 2 * sizeof(float) : 0);
-    const uint64_t part = (plan->info.batch - 1) / plan->info.parts + 1;
+    const uint64_t part = (plan->info.batch - 1) / plan->batches.parts + 1;
     plan->info.device_bytes = plan->device_slots * (part * sample + mri_fields_bytes(&plan->fields, part));
 }
 
@@ -184,12 +202,85 @@ static int plan_memory(mri_loader_plan *plan, mr_error *err)
     plan->info.memory_bytes = plan->memory.all;
     plan->info.resident_bytes = plan->memory.resident;
     plan->info.max_pixels = plan->memory.max_pixels;
-    plan->cfg.decode.max_pixels = mri_min_u64(plan->cfg.decode.max_pixels, plan->memory.max_pixels);
     return rc;
+}
+
+static void take_most(mr_loader_config *cfg, const uint32_t most[MRI_TUNED])
+{
+    cfg->workers = most[MRI_TUNE_WORKERS];
+    cfg->prefetch = most[MRI_TUNE_PREFETCH];
+    cfg->depth = most[MRI_TUNE_DEPTH];
+    cfg->readers = most[MRI_TUNE_READERS];
+}
+
+/* Room for what may be tried, as long as nothing else gets less for it: pictures that can be decoded, a set
+ * that is kept in memory. */
+static int plan_tuning(mri_loader_plan *plan, mr_error *err)
+{
+    const mri_memory_plan narrow = plan->memory;
+    const uint64_t left = plan->cfg.budget ? mri_budget_left(plan->cfg.budget) : UINT64_MAX;
+    const uint64_t most = left - mri_min_u64(left, narrow.reserved); /* others of the budget need as much,
+                                                                      * perhaps
+                                                                      */
+    bool wide = true;
+    for (uint32_t times = 1; wide; times *= 2) {
+        mr_error none = MR_ERROR_INIT;
+        wide = mri_tune_plan(plan, times);
+        take_most(&plan->cfg, plan->tune.most);
+        plan_slots(plan);
+        if (plan_memory(plan, wide ? &none : err) == MR_OK && plan->memory.max_pixels >= narrow.max_pixels &&
+            plan->memory.resident >= narrow.resident && (!plan->cfg.budget || plan->memory.reserved <= most))
+            return MR_OK;
+    }
+    return plan_memory(plan, err);
+}
+
+/* ---- a cache that takes what there is ---- */
+
+enum { CACHE_TIMES = 4 }; /* a sample in any form takes hardly more than so many times its bytes */
+
+/* Half of what is left of the budget, and of that no more than the set may need. */
+static uint64_t cache_that_fits(const mri_loader_plan *plan)
+{
+    const mr_source_info *info = mr_source_info_of(plan->source);
+    const uint64_t budget = mri_budget_of(plan), mine = plan->memory.all;
+    const uint64_t others = plan->cfg.budget ? plan->memory.reserved : 0; /* they need as much, perhaps */
+    const uint64_t taken = mri_plus(mri_plus(mine, others), mri_cache_index_bytes(info->count));
+    const uint64_t half = (budget - mri_min_u64(budget, taken)) / 2;
+    return mri_min_u64(half, mri_times(CACHE_TIMES, info->total_bytes));
+}
+
+/* As long as nothing else gets less for it, and a good part of the set has room. */
+static int plan_cache_that_fits(mri_loader_plan *plan, mr_error *err)
+{
+    const mri_memory_plan without = plan->memory;
+    const bool asked = plan->cfg.cache == MR_CACHE_MEMORY;
+    const uint64_t bytes = cache_that_fits(plan);
+    mr_error none = MR_ERROR_INIT;
+    plan->cfg.cache = MR_CACHE_MEMORY;
+    plan->cfg.cache_bytes = bytes;
+    plan->cache_waits = !asked;
+    if (bytes > mr_source_info_of(plan->source)->total_bytes / CACHE_TIMES &&
+        plan_memory(plan, &none) == MR_OK && plan->memory.max_pixels >= without.max_pixels)
+        return MR_OK;
+    plan->cfg.cache = MR_CACHE_OFF;
+    plan->cfg.cache_bytes = 0;
+    plan->cache_waits = false;
+    plan->no_room_for_cache = asked;
+    return plan_memory(plan, err);
+}
+
+/* Later epochs are to come, and their samples would be cheaper. */
+static bool may_cache(const mri_loader_plan *plan)
+{
+    const mr_loader_config *cfg = &plan->cfg;
+    return (cfg->tune & MR_TUNE_CACHE) && cfg->cache == MR_CACHE_OFF && cfg->field_count == 0 &&
+           plan->cache_form == &mri_cache_coefficients && cfg->epochs - cfg->start_epoch > 1;
 }
 
 int mri_loader_plan_make(mri_loader_plan *plan, mr_error *err)
 {
+    const bool fits = plan->cfg.cache == MR_CACHE_MEMORY && plan->cfg.cache_bytes == MR_CACHE_FITS;
     int rc = check_settings(plan, err);
     if (rc == MR_OK) rc = plan_batches(plan, err);
     if (rc == MR_OK) {
@@ -202,8 +293,12 @@ int mri_loader_plan_make(mri_loader_plan *plan, mr_error *err)
     }
     if (rc != MR_OK) return rc;
     plan_threads(plan);
+    plan_slots(plan);
     fill_info(plan);
-    return plan_memory(plan, err);
+    if (fits) plan->cfg.cache_bytes = 0; /* until the rest is known */
+    rc = plan_memory(plan, err);
+    if (rc == MR_OK && plan->cfg.tune && plan->threads) rc = plan_tuning(plan, err);
+    return rc == MR_OK && (fits || (plan->threads && may_cache(plan))) ? plan_cache_that_fits(plan, err) : rc;
 }
 
 void mri_loader_plan_drop(mri_loader_plan *plan)

@@ -6,15 +6,19 @@
 #ifndef MRI_LOADER_PRIVATE_H
 #define MRI_LOADER_PRIVATE_H
 
+#include "pipeline/observe/record.h"
 #include "pipeline/stream/stream.h"
+#include "pipeline/tune/tuner.h"
 
 /* Upper bounds of the loader's memory (I10) in bytes, and the numbers that follow from them. */
 typedef struct mri_memory_plan {
+    mri_run_shape shape;
     uint32_t chunk_samples, chunk_count;
     size_t chunk_room;
-    uint64_t max_pixels; /* the largest picture the rest of the budget can hold */
-    /* resident 0: samples are read one by one */
-    uint64_t slots, reads, resident, cache, windows, workers, all;
+    uint64_t max_pixels; /* the largest picture that one worker can decode */
+    mri_extremes share;  /* larger ones wait for room in the pool; pixels 0: every worker has room for any */
+    /* resident 0: samples are read one by one; scratch: of the workers; all: reserved and pool */
+    uint64_t slots, reads, resident, cache, windows, workers, scratch, reserved, pool, all;
 } mri_memory_plan;
 
 /* Everything that is known before memory is taken; fixed from then on. Written by loader_plan.c; the settings
@@ -30,8 +34,11 @@ typedef struct mri_loader_plan {
     mri_slot_layout layout;
     mr_io io;
     char io_note[160];
-    bool threads; /* prefetch on */
+    bool threads;           /* prefetch on */
+    bool cache_waits;       /* cfg.cache is what tuning may take into use */
+    bool no_room_for_cache; /* one that fits was asked for, and is OFF now */
     uint32_t slot_count, device_slots;
+    mri_tuner_config tune; /* with cfg.tune; cfg has the most of each then */
     mri_memory_plan memory;
 } mri_loader_plan;
 
@@ -40,6 +47,8 @@ struct mr_loader {
     mri_place_config place; /* fixed once the stages are made, like the locator */
     mri_locator locator;
 
+    mr_budget *own_budget; /* NULL: the caller's, or nothing waits for memory */
+    bool reserved;         /* of the caller's */
     mri_halt halt;
     mri_notices notices;
     mri_bad_samples bad;
@@ -51,9 +60,12 @@ struct mr_loader {
     mri_read_stage *read;
     mri_decode_stage *decode;
     mri_staging *staging; /* NULL: batches stay in host memory */
+    mri_charges *charges;
+    mri_tuner *tuner; /* NULL: settings stay. The consumer's */
 
     mr_part *host_parts;                        /* slot_count sets of info.parts, without devices */
     uint64_t wait_ns, batches_out, samples_out; /* atomic; the consumer's */
+    uint64_t waited_ns;                         /* the consumer's: for the batch that it takes next */
 };
 
 /* ---- loader_plan.c ---- */
@@ -61,11 +73,19 @@ struct mr_loader {
 int mri_loader_plan_make(mri_loader_plan *plan, mr_error *err);
 void mri_loader_plan_drop(mri_loader_plan *plan); /* accepts one with settings only */
 
+/* ---- loader_tune.c ---- */
+/* Where to begin and how far to go, once threads are planned, into plan->tune. times: 1 for the
+ * widest range, larger for smaller ones. False: the range is what it begins with. */
+bool mri_tune_plan(mri_loader_plan *plan, uint32_t times);
+int mri_tune_start(mr_loader *l, mr_error *err);
+void mri_tune_batch(mr_loader *l); /* one was taken */
+
 /* ---- loader_open.c ---- */
 /* Everything before the first thread. On failure mr_loader_close() undoes what was done. */
 int mri_loader_make(mr_loader *l, mr_error *err);
 
 /* ---- loader_budget.c ---- */
+uint64_t mri_budget_of(const mri_loader_plan *plan); /* bytes that it may come to hold */
 /* MR_ELIMIT when the loader's upper bound is over the budget. */
 int mri_plan_memory(const mri_loader_plan *plan, mri_memory_plan *out, mr_error *err);
 

@@ -5,8 +5,8 @@
 
 static void read_stats(const mr_loader *l, mr_loader_stats *out)
 {
-    const mri_read_counters *read = mri_read_stage_counters(l->read);
-    const mri_decode_counters *decode = mri_decode_stage_counters(l->decode);
+    mri_read_counters *read = mri_read_stage_counters(l->read);
+    mri_decode_counters *decode = mri_decode_stage_counters(l->decode);
     *out = (mr_loader_stats){.read = mri_stage_stats(&read->stage, l->plan.info.readers),
                              .decode = mri_stage_stats(&decode->stage, l->plan.info.workers),
                              .wait_ns = mri_counted(&l->wait_ns),
@@ -37,4 +37,31 @@ void mr_loader_stats_read_sized(const mr_loader *l, mr_loader_stats *out)
     mr_loader_stats all;
     read_stats(l, &all);
     mri_result_give(out, &all, sizeof all);
+}
+
+void mr_loader_waits(const mr_loader *l, mr_causes *out) { *out = mri_charges_of_consumer(l->charges); }
+
+/* With free order only the consumer knows which batch came in whose place. */
+void mr_loader_charge(const mr_loader *l, uint64_t global_step, uint32_t part, uint64_t from_ns,
+                      uint64_t to_ns, mr_causes *add)
+{
+    const bool known = part < l->plan.info.parts && !l->plan.cfg.free_order;
+    mri_charge(l->charges, known ? global_step : MR_NOWHERE, known ? part : 0, from_ns, to_ns, add);
+}
+
+uint32_t mr_loader_slowest(const mr_loader *l, mr_slow_sample *out, uint32_t room)
+{
+    return mri_decode_stage_slowest(l->decode, out, room);
+}
+
+uint32_t mr_loader_odd(const mr_loader *l, mr_odd *out, uint32_t room)
+{
+    const uint32_t workers = mri_decode_stage_odd(l->decode, out, room);
+    return workers + mri_read_stage_odd(l->read, out + workers, room - workers);
+}
+
+void mr_loader_record_step(const mr_loader *l, uint64_t global_step, uint32_t samples,
+                           const uint64_t *start_ns, const uint64_t *end_ns, const mr_causes *causes)
+{
+    mri_record_step(l->plan.cfg.record, global_step, samples, start_ns, end_ns, l->plan.info.parts, causes);
 }

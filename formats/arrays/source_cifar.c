@@ -89,6 +89,22 @@ static bool in_folder(const char *folder, const char *name)
            S_ISREG(st.st_mode);
 }
 
+/* Of CIFAR-10 in five files all must be there: a set that lacks one is another set. */
+static int check_whole(const char *folder, const variant *v, mr_error *err)
+{
+    char missing[256] = "";
+    size_t at = 0;
+    for (size_t n = 0; n < MAX_FILES && v->train[n]; n++)
+        if (!in_folder(folder, v->train[n]))
+            at += (size_t)snprintf(missing + at, sizeof missing - at, "%s%s", at ? ", " : "", v->train[n]);
+    if (!at) return MR_OK;
+    mr_error_set(err, MR_ENOENT,
+                 "the train part lacks %s: copy the files again, name one of those that are there, or take "
+                 "the test part (--split test)",
+                 missing);
+    return mri_error_place(err, MR_ENOENT, folder, MR_NOWHERE, MR_NOWHERE);
+}
+
 static const variant *sniff_folder(const char *folder)
 {
     for (size_t k = 0; k < MRI_ARRAY_COUNT(variants); k++) {
@@ -155,10 +171,12 @@ static int choose_files(mr_source *src, cifar *c, const mr_source_config *cfg, m
     c->v = v;
     if (!folder) return add_path(c, src->path, NULL, err);
     src->info.has_test = in_folder(src->path, v->test);
-    const bool has_train = in_folder(src->path, v->train[0]);
-    if (cfg->split == MR_SPLIT_TEST || (cfg->split == MR_SPLIT_AUTO && !has_train && src->info.has_test))
-        return add_path(c, src->path, v->test, err);
-    int rc = MR_OK;
+    bool has_train = false; /* any of it: half a part is a mistake, no reason to take the other one for it */
+    for (size_t n = 0; n < MAX_FILES && v->train[n]; n++)
+        has_train = has_train || in_folder(src->path, v->train[n]);
+    src->info.only_test = cfg->split == MR_SPLIT_AUTO && !has_train;
+    if (cfg->split == MR_SPLIT_TEST || src->info.only_test) return add_path(c, src->path, v->test, err);
+    int rc = check_whole(src->path, v, err);
     for (size_t n = 0; !rc && n < MAX_FILES && v->train[n]; n++)
         rc = add_path(c, src->path, v->train[n], err);
     return rc;

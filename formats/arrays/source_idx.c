@@ -16,11 +16,11 @@
 
 #include "base/util.h"
 #include "formats/arrays/arrays.h"
+#include "formats/source/parts.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 #include "formats/storage/storage.h"
 
-enum { TRAIN, TEST, PARTS };
 enum { IMAGES, LABELS, KINDS };
 enum { MAX_DIMS = 4, HEAD_MAX = 4 + 4 * MAX_DIMS, MAX_CANDIDATES = 256 };
 
@@ -38,7 +38,7 @@ typedef struct idx_file {
 } idx_file;
 
 typedef struct idx { /* fixed after open */
-    char *path[PARTS][KINDS];
+    char *path[MRI_PART_COUNT][KINDS];
     idx_file images;
     char *images_path; /* the one of path[][] that is open, or a copy */
     uint8_t *labels;
@@ -161,33 +161,30 @@ static int read_labels(const char *path, const mr_source_config *cfg, uint8_t **
 }
 
 /* ---- the four files of a folder ---- */
-static int part_of_name(const char *name)
-{
-    if (strcasestr(name, "t10k") || strcasestr(name, "test")) return TEST;
-    return strcasestr(name, "train") ? TRAIN : -1;
-}
+enum { NO_IDX = -1 };
 
-/* IMAGES, LABELS or -1 for what is no IDX file; *packed as found. */
-static int kind_of_file(int dir, const char *name, bool *packed)
+/* IMAGES, LABELS or NO_IDX; *packed as found. Not MR_OK: it cannot be read. */
+static int kind_of_file(int dir, const char *name, int *kind, bool *packed, mr_error *err)
 {
     struct stat st;
-    if (fstatat(dir, name, &st, 0) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) return -1;
-    const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return -1;
+    *kind = NO_IDX;
+    if (fstatat(dir, name, &st, 0) != 0) return mr_error_sys(err, errno, "cannot look at it");
+    if (!S_ISREG(st.st_mode) || st.st_size == 0) return MR_OK;
+    const int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) return mr_error_sys(err, errno, "cannot open");
     uint8_t head[MRI_PROBE_BYTES], inner[HEAD_MAX];
     const uint8_t *p = head;
-    size_t bytes = 0;
-    if (mri_pread_all(fd, head, (size_t)mri_min_u64(sizeof head, (uint64_t)st.st_size), 0, name, NULL) ==
-        MR_OK)
-        bytes = (size_t)mri_min_u64(sizeof head, (uint64_t)st.st_size);
+    size_t bytes = (size_t)mri_min_u64(sizeof head, (uint64_t)st.st_size);
+    const int rc = mri_pread_all(fd, head, bytes, 0, name, err);
     close(fd);
+    if (rc) return rc;
     *packed = mri_is_gzip(head, bytes);
     if (*packed) {
         bytes = mri_gunzip_head(head, bytes, inner, sizeof inner);
         p = inner;
     }
-    if (!looks_like_idx(p, bytes)) return -1;
-    return p[3] == 1 ? LABELS : IMAGES;
+    if (looks_like_idx(p, bytes)) *kind = p[3] == 1 ? LABELS : IMAGES;
+    return MR_OK;
 }
 
 static char *join(const char *folder, const char *name)
@@ -226,40 +223,78 @@ static int take_role(char **role, const char *folder, const char *name, bool pac
     return *role ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for a path");
 }
 
-static int scan_folder(const char *folder, char *path[PARTS][KINDS], mr_error *err)
+/* Named as IDX files are: train-images-idx3-ubyte. Whoever has such a name was meant to be one. */
+static bool named_idx(const char *name)
+{
+    return strcasestr(name, "ubyte") || strcasestr(name, "idx1") || strcasestr(name, "idx3") ||
+           strcasestr(name, "idx4");
+}
+
+static int take_file(char *path[MRI_PART_COUNT][KINDS], const char *folder, int dir, const char *name,
+                     mr_error *err)
+{
+    bool packed = false;
+    int kind;
+    mr_error what = MR_ERROR_INIT;
+    const mri_part part = mri_part_of_name(name);
+    int rc = kind_of_file(dir, name, &kind, &packed, &what);
+    if (rc && !named_idx(name) && (rc == MR_ENOENT || what.sys_errno == EACCES)) return MR_OK;
+    if (rc && err) *err = what;
+    if (!rc && kind == NO_IDX && !named_idx(name)) return MR_OK;
+    if (!rc && kind == NO_IDX)
+        rc = mr_error_set(err, MR_EFORMAT,
+                          "named as an IDX file, and it is none: copy it again, or remove it");
+    else if (!rc && (part == MRI_NO_PART || part == MRI_TWO_PARTS))
+        rc = mr_error_set(err, MR_EFORMAT,
+                          "an IDX file whose name says %s of train, validation and test: rename it, or name "
+                          "the images file to use",
+                          part == MRI_NO_PART ? "none" : "two");
+    if (!rc) return take_role(&path[part][kind], folder, name, packed, err);
+    char where[4096];
+    snprintf(where, sizeof where, "%s/%s", folder, name);
+    return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* most: a flat folder of a million files is not read to find out that it is none of ours. */
+static int scan_folder(const char *folder, char *path[MRI_PART_COUNT][KINDS], uint32_t most, mr_error *err)
 {
     DIR *d = opendir(folder);
     if (!d)
         return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), folder, MR_NOWHERE,
                                MR_NOWHERE);
-    const struct dirent *e;
     int rc = MR_OK;
-    for (int looked = 0; !rc && looked < MAX_CANDIDATES && (e = readdir(d));) {
-        const int part = e->d_name[0] == '.' ? -1 : part_of_name(e->d_name);
-        if (part < 0) continue;
-        looked++; /* a flat folder of a million files is not read to find out that it is none of ours */
-        bool packed;
-        const int kind = kind_of_file(dirfd(d), e->d_name, &packed);
-        if (kind >= 0) rc = take_role(&path[part][kind], folder, e->d_name, packed, err);
+    for (uint32_t looked = 0; !rc && looked < most;) {
+        errno = 0;
+        const struct dirent *e = readdir(d);
+        if (!e && errno)
+            rc = mri_error_place(err, mr_error_sys(err, errno, "cannot read the folder"), folder, MR_NOWHERE,
+                                 MR_NOWHERE);
+        if (!e) break;
+        if (e->d_name[0] == '.' || (!named_idx(e->d_name) && !mri_part_of_name(e->d_name))) continue;
+        looked++;
+        rc = take_file(path, folder, dirfd(d), e->d_name, err);
     }
     closedir(d);
     return rc;
 }
 
-static void free_paths(char *path[PARTS][KINDS])
+static void free_paths(char *path[MRI_PART_COUNT][KINDS])
 {
-    for (int part = 0; part < PARTS; part++)
+    for (int part = 0; part < MRI_PART_COUNT; part++)
         for (int kind = 0; kind < KINDS; kind++) free(path[part][kind]);
 }
 
 static bool idx_probe(const mri_probe *p)
 {
     if (!p->is_folder) return looks_like_idx(p->inner, p->inner_bytes);
-    char *path[PARTS][KINDS] = {{0}};
-    const int rc = scan_folder(p->path, path, NULL);
-    const bool found = rc != MR_OK || path[TRAIN][IMAGES] || path[TEST][IMAGES];
+    char *path[MRI_PART_COUNT][KINDS] = {{0}};
+    mr_error what = MR_ERROR_INIT;
+    const int rc = scan_folder(p->path, path, MAX_CANDIDATES, &what);
+    bool found = rc != MR_OK && !mri_probe_failed(p->trouble, rc, &what); /* open() says why */
+    for (int part = MRI_TRAIN; part < MRI_PART_COUNT; part++)
+        for (int kind = 0; kind < KINDS; kind++) found = found || path[part][kind];
     free_paths(path);
-    return found && rc != MR_ENOENT && rc != MR_EIO;
+    return found;
 }
 
 /* ---- labels beside one images file ---- */
@@ -288,9 +323,13 @@ static int find_labels(const char *images, char **out, mr_error *err)
         if (access(name, F_OK) == 0) return MR_OK;
     }
     *out = NULL;
+    const size_t end = strlen(name);
+    if (end > 3 && strcmp(name + end - 3, ".gz") == 0) name[end - 3] = '\0'; /* the message speaks of both */
     mr_error_set(err, MR_ENOENT,
                  "no labels beside these images: expected %s (or with .gz); open the folder of both instead",
-                 strcmp(name, images) ? name : "a name with \"images\" and one with \"labels\" in its place");
+                 strncmp(name, images, strlen(name)) != 0
+                     ? name
+                     : "a name with \"images\" and one with \"labels\" in its place");
     free(name);
     return mri_error_place(err, MR_ENOENT, images, MR_NOWHERE, MR_NOWHERE);
 }
@@ -323,8 +362,24 @@ static uint32_t classes_in(const uint8_t *labels, uint32_t count, uint32_t at_le
     return at_least;
 }
 
-static int open_labels(mr_source *src, idx *x, const char *path, const char *other_path,
-                       const mr_source_config *cfg, mr_error *err)
+/* All parts speak of the same classes, also when the last one is missing in this part. */
+static int count_other_classes(mr_source *src, const idx *x, int mine, const mr_source_config *cfg,
+                               mr_error *err)
+{
+    int rc = MR_OK;
+    for (int part = 0; !rc && part < MRI_PART_COUNT; part++) {
+        uint32_t count;
+        uint8_t *other;
+        if (part == mine || !x->path[part][LABELS]) continue;
+        rc = read_labels(x->path[part][LABELS], cfg, &other, &count, err);
+        if (rc) break;
+        src->info.class_count = classes_in(other, count, src->info.class_count);
+        free(other);
+    }
+    return rc;
+}
+
+static int open_labels(mr_source *src, idx *x, const char *path, const mr_source_config *cfg, mr_error *err)
 {
     uint32_t count;
     int rc = read_labels(path, cfg, &x->labels, &count, err);
@@ -335,12 +390,6 @@ static int open_labels(mr_source *src, idx *x, const char *path, const char *oth
         return mri_error_place(err, MR_EFORMAT, path, 4, MR_NOWHERE);
     }
     src->info.class_count = classes_in(x->labels, count, 0);
-    if (!other_path) return MR_OK;
-    uint8_t *other; /* both parts speak of the same classes, also when the last one is missing in this part */
-    rc = read_labels(other_path, cfg, &other, &count, err);
-    if (rc) return rc;
-    src->info.class_count = classes_in(other, count, src->info.class_count);
-    free(other);
     return MR_OK;
 }
 
@@ -349,18 +398,21 @@ static int choose_part(mr_source *src, idx *x, const mr_source_config *cfg, int 
     struct stat st;
     if (stat(src->path, &st) != 0) return mr_error_sys(err, errno, "cannot look at it");
     if (!S_ISDIR(st.st_mode)) {
-        *part = TRAIN;
-        x->path[TRAIN][IMAGES] = strdup(src->path);
-        if (!x->path[TRAIN][IMAGES]) return mr_error_set(err, MR_ENOMEM, "no memory for a path");
+        *part = MRI_TRAIN;
+        x->path[MRI_TRAIN][IMAGES] = strdup(src->path);
+        if (!x->path[MRI_TRAIN][IMAGES]) return mr_error_set(err, MR_ENOMEM, "no memory for a path");
         return MR_OK; /* labels are looked for once the images are known to be images */
     }
-    const int rc = scan_folder(src->path, x->path, err);
+    const int rc = scan_folder(src->path, x->path, UINT32_MAX, err);
     if (rc) return rc;
-    src->info.has_test = x->path[TEST][IMAGES] != NULL;
+    const bool validation = x->path[MRI_VALIDATION][IMAGES] || x->path[MRI_VALIDATION][LABELS];
+    const int test = validation ? MRI_VALIDATION : MRI_TEST;
+    src->info.has_test = x->path[test][IMAGES] != NULL;
     /* half a train part is a mistake to be told, not a reason to take the test part for it */
-    const bool no_train = !x->path[TRAIN][IMAGES] && !x->path[TRAIN][LABELS];
-    *part = cfg->split == MR_SPLIT_TEST || (cfg->split == MR_SPLIT_AUTO && no_train) ? TEST : TRAIN;
-    static const char *const names[PARTS] = {"train", "t10k or test"};
+    const bool no_train = !x->path[MRI_TRAIN][IMAGES] && !x->path[MRI_TRAIN][LABELS];
+    src->info.only_test = cfg->split == MR_SPLIT_AUTO && no_train;
+    *part = cfg->split == MR_SPLIT_TEST || src->info.only_test ? test : MRI_TRAIN;
+    static const char *const names[MRI_PART_COUNT] = {"", "train", "validation", "t10k or test"};
     for (int kind = 0; kind < KINDS; kind++) {
         if (x->path[*part][kind]) continue;
         mr_error_set(err, MR_ENOENT, "no IDX file with %s in it and %s in its name, or it is damaged",
@@ -391,14 +443,15 @@ static int idx_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (!x) return mr_error_set(err, MR_ENOMEM, "no memory for IDX files");
     x->images.fd = -1;
     src->state = x;
-    int part = TRAIN;
+    int part = MRI_TRAIN;
     int rc = choose_part(src, x, cfg, &part, err);
     if (rc) return rc;
     char **mine = x->path[part];
     x->images_path = mine[IMAGES];
     rc = open_images(src, x, mine[IMAGES], cfg, err);
     if (!rc && !mine[LABELS]) rc = find_labels(mine[IMAGES], &mine[LABELS], err);
-    if (!rc) rc = open_labels(src, x, mine[LABELS], x->path[PARTS - 1 - part][LABELS], cfg, err);
+    if (!rc) rc = open_labels(src, x, mine[LABELS], cfg, err);
+    if (!rc) rc = count_other_classes(src, x, part, cfg, err);
     if (!rc) fill_info(src, x);
     return rc;
 }

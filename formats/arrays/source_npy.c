@@ -483,6 +483,7 @@ static int choose_images(mr_source *src, npy *x, const mr_source_config *cfg, co
     *name = cfg->image_key;
     if (*name) return has_array(&x->where, *name) ? MR_OK : no_array(&x->where, *name, "", err);
     src->info.has_test = test != NULL;
+    src->info.only_test = cfg->split == MR_SPLIT_AUTO && !train && test;
     const bool want_test = cfg->split == MR_SPLIT_TEST || (cfg->split == MR_SPLIT_AUTO && !train);
     *name = want_test ? test : train;
     *other = want_test ? train : test;

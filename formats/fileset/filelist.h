@@ -4,13 +4,20 @@
  *   a file                     that file; of a numbered set (NAME-00003-of-00128, with or without an ending)
  *                              all of the set, and a piece that is missing is an error that names it. Pieces
  *                              are numbered from 0, or from 1
- *   a folder                   every file in it that `accept` takes, by content; of parts named train-...,
- *                              validation-..., val-..., test-... (or NAME-train.ENDING) the part asked for.
- *                              Of NAME and NAME.gz the plain one is taken. The parts may be folders in it
- *                              instead, with these words for names
- *   a pattern                  NAME-{000000..000146}.tar, and *, ? as a shell has them
+ *   a folder                   every file in it that `accept` takes, by content; where their names speak of
+ *                              parts (parts.h: imagenet-val-000000.tar) those of the part asked for. Of NAME
+ *                              and NAME.gz the plain one is taken. The parts may be folders in it instead,
+ *                              with these words in their names (train2017)
+ *   a pattern                  NAME-{000000..000146}.tar, and *, ? as a shell has them: all that it names
  * Order: the numbers of a set, else the bytes of the names. Of a validation and a test part, the validation
- * part is what MR_SPLIT_TEST means: the labels of a test part are often kept from the public. */
+ * part is what MR_SPLIT_TEST means: the labels of a test part are often kept from the public.
+ *
+ * Numbers that are missing among names that do not say how many there are (filelist_gaps.c) are told; a
+ * range {a..b} of a pattern names all of its files, and one that is missing is an error.
+ *
+ * Nothing is left out silently. In a folder a file that is named like those that were taken and is none of
+ * them (unreadable, empty, damaged at its head), a name that speaks of two parts or of none where others
+ * speak of one, and whatever the system refuses are errors; what else lies there is left out and told. */
 #ifndef MRI_FILELIST_H
 #define MRI_FILELIST_H
 
@@ -22,16 +29,23 @@ typedef bool mri_accept(const uint8_t *head, size_t bytes);
 typedef struct mri_filelist {
     char **path;
     uint32_t count, cap;
-    bool in_folders;    /* while looking: the part is the name of a file's folder */
     bool has_test;      /* a test or validation part is there as well */
+    bool only_test;     /* no part was asked for, and there is no train part: these are the test part */
     mri_accept *accept; /* as given: decides between packed and plain where a file's first bytes could be
                            either */
+    char *told;         /* what was left out and why, as lines for the user; NULL: nothing was */
 } mri_filelist;
 
 int mri_filelist_find(mri_filelist *out, const char *path, mr_split split, mri_accept *accept, mr_error *err);
+/* The same for a file that speaks of others beside it, such as a table of pictures: these are not told. */
+int mri_filelist_find_among(mri_filelist *out, const char *path, mr_split split, mri_accept *accept,
+                            mr_error *err);
 void mri_filelist_fini(mri_filelist *l);
-/* Does PATH, which is not a regular file, name such files? For probes: reads only a few of them. */
-bool mri_filelist_probe(const char *path, mri_accept *accept);
+/* What the list knows of parts, and what is told, becomes the source's. */
+void mri_filelist_tell(mri_filelist *l, mr_source *src);
+/* Does PATH, which is not a regular file, name such files? For probes: reads only a few of them. Also true
+ * where an entry itself is wrong: opening says why. trouble: mri_probe.trouble, or NULL. */
+bool mri_filelist_probe(const char *path, mri_accept *accept, mr_error *trouble);
 /* Could this path, which does not exist, be a pattern? */
 bool mri_filelist_pattern(const char *path);
 
@@ -39,5 +53,26 @@ bool mri_filelist_pattern(const char *path);
  * stream, and the plain bytes do not pass `accept`. */
 int mri_filelist_head(int fd, const char *path, uint64_t file_bytes, mri_accept *accept, bool *accepted,
                       bool *packed, mr_error *err);
+
+/* ---- for filelist.c, filelist_folder.c and filelist_gaps.c ---- */
+int mri_filelist_add(mri_filelist *l, const char *path, mr_error *err);
+/* All pieces of the numbered set that the file at path is one of; MR_EEND: it is no piece. */
+int mri_filelist_add_set(mri_filelist *l, const char *path, mr_error *err);
+/* A line of `told`; the first failure of memory is reported later, by whoever needs more of it. */
+MR_PRINTF(2, 3) void mri_filelist_note(mri_filelist *l, const char *format, ...);
+
+int mri_filelist_note_gaps(mri_filelist *l, mr_error *err); /* filelist_gaps.c */
+
+typedef struct mri_folder_entry { /* what a name in a folder turned out to be */
+    bool accepted, is_folder, is_empty;
+    int denied;      /* errno of what only this entry is to blame for */
+    const char *why; /* not accepted; a static text */
+} mri_folder_entry;
+/* MR_OK, or what the system refused whatever the entry is (too many open files, a read error). */
+int mri_filelist_look(int folder, const char *name, mri_accept *accept, mri_folder_entry *out, mr_error *err);
+
+int mri_filelist_find_in_folder(mri_filelist *out, const char *folder, mr_split split, bool among_others,
+                                mr_error *err);
+bool mri_filelist_probe_folder(const char *path, mri_accept *accept, mr_error *trouble);
 
 #endif

@@ -1,14 +1,15 @@
-/* formats/fileset/framed.c: files of framed samples: opened, unpacked, scanned once, and asked from memory
+/* formats/fileset/framed.c: files of framed samples: opened, unpacked, scanned once, and asked from the index
  * afterwards.
  *
- *   list ──► open, unpack ──► index there and fitting? ── yes ──► arrays
- *                                      └ no ──► scan() each file ──► arrays ──► index kept
+ *   list ──► open, unpack ──► index there, ours and fitting? ── yes ──► entries
+ *                                      └ no ──► scan() each file ──► entries ──► index kept
  *
- * 20 bytes a sample stay in memory (12 without labels). */
+ * 20 bytes a sample stay in memory, or none where that is too much. */
 #include "formats/fileset/framed.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,43 +27,39 @@ struct mri_scan {
     uint64_t added;
 };
 
-/* ---- arrays ---- */
-static bool resize(void **items, uint64_t count, size_t item_bytes)
+/* ---- room ---- */
+void mri_framed_tell(mri_framed *f, const char *text, ...)
 {
-    size_t bytes;
-    if (!mri_mul_size((size_t)count, item_bytes, &bytes)) return false;
-    void *larger = realloc(*items, bytes ? bytes : 1);
-    if (!larger) return false;
-    *items = larger;
-    return true;
+    const size_t at = strlen(f->report_text);
+    va_list args;
+    if (at) snprintf(f->report_text + at, sizeof f->report_text - at, "; ");
+    const size_t from = strlen(f->report_text);
+    va_start(args, text);
+    vsnprintf(f->report_text + from, sizeof f->report_text - from, text, args);
+    va_end(args);
 }
 
-static uint64_t one_sample(const mri_framed *f)
+uint64_t mri_framed_room(const mri_framed *f, const mr_source_config *cfg)
 {
-    return sizeof *f->offset + sizeof *f->bytes + sizeof *f->label;
+    const uint64_t used = f->memory_bytes + f->note_bytes;
+    return cfg->memory_bytes > used ? cfg->memory_bytes - used : 0;
 }
 
-int mri_framed_reserve(mri_framed *f, uint64_t count, bool labels, const mr_source_config *cfg, mr_error *err)
+typedef struct spilling {
+    mri_framed *f;
+    const mr_source_config *cfg;
+} spilling;
+
+static int spill(void *context, int *fd, uint64_t *at, const char **path, mr_error *err)
 {
-    if (count > UINT64_MAX / 2 / one_sample(f))
-        return mri_source_budget(cfg, UINT64_MAX, f->file[0].path, err);
-    const int rc = mri_source_budget(cfg, f->memory_bytes + count * one_sample(f), f->file[0].path, err);
+    spilling *s = context;
+    mri_framed *f = s->f;
+    int rc = mri_source_budget(s->cfg, f->memory_bytes + mri_entries_disk_memory(), f->file[0].path, err);
+    if (!rc) rc = mri_framed_index_spill(f, s->cfg, err);
     if (rc) return rc;
-    if (resize((void **)&f->offset, count, sizeof *f->offset) &&
-        resize((void **)&f->bytes, count, sizeof *f->bytes) &&
-        (!labels || resize((void **)&f->label, count, sizeof *f->label))) {
-        f->cap = count;
-        return MR_OK;
-    }
-    return mr_error_set(err, MR_ENOMEM, "no memory for an index of %llu samples", (unsigned long long)count);
-}
-
-/* From the first label on there is one for each sample. */
-static int begin_labels(mri_framed *f, mr_error *err)
-{
-    if (!resize((void **)&f->label, f->cap, sizeof *f->label))
-        return mr_error_set(err, MR_ENOMEM, "no memory for %llu labels", (unsigned long long)f->cap);
-    for (uint64_t k = 0; k < f->count; k++) f->label[k] = MRI_NO_LABEL;
+    *fd = f->kept.fd;
+    *at = mri_framed_index_pages_at(f);
+    *path = f->kept.path ? f->kept.path : "index of this run";
     return MR_OK;
 }
 
@@ -86,14 +83,12 @@ int mri_scan_add(mri_scan *s, uint64_t offset, uint64_t bytes, int64_t label, mr
         rc = mr_error_set(err, MR_ELIMIT, "%llu bytes are more than the 2 GiB a sample may have",
                           (unsigned long long)bytes);
     if (rc) return mri_error_place(err, rc, s->file->path, offset, f->count);
-    if (f->count == f->cap)
-        rc = mri_framed_reserve(f, f->cap ? 2 * f->cap : 1024, f->label != NULL, s->cfg, err);
-    if (!rc && !f->label && label != MRI_NO_LABEL) rc = begin_labels(f, err);
+    spilling spills = {f, s->cfg};
+    const mri_entries_room room = {mri_framed_room(f, s->cfg), spill, &spills};
+    const mri_entry one = {offset, (uint32_t)bytes, label};
+    rc = mri_entries_add(&f->entries, &one, &room, err);
     if (rc) return rc;
-    f->offset[f->count] = offset;
-    f->bytes[f->count] = (uint32_t)bytes;
-    if (f->label) f->label[f->count] = label;
-    f->count++;
+    f->count = f->entries.count;
     s->added++;
     return MR_OK;
 }
@@ -115,17 +110,28 @@ static int still_the_same(const mri_framed_file *file, mr_error *err)
     return mri_error_place(err, MR_EFORMAT, file->path, MR_NOWHERE, MR_NOWHERE);
 }
 
-static int scan_file(mri_framed *f, const mri_framed_format *format, uint32_t at, const mr_source_config *cfg,
-                     mr_error *err)
+static int scan_open_file(mri_framed *f, const mri_framed_format *format, uint32_t at, int fd,
+                          const mr_source_config *cfg, mr_error *err)
 {
     mri_framed_file *file = &f->file[at];
     mri_scan s = {.f = f, .cfg = cfg, .file = file};
     file->first = f->count;
-    mri_file_scan_init(&s.window, file->fd, file->path, file->bytes);
+    mri_file_scan_init(&s.window, fd, file->path, file->bytes);
     int rc = format->scan(format->context, &s, at, err);
     mri_file_scan_fini(&s.window);
-    if (!rc) rc = still_the_same(file, err);
-    return rc ? mri_error_place(err, rc, err && err->file[0] ? NULL : file->path, MR_NOWHERE, MR_NOWHERE)
+    return rc ? rc : still_the_same(file, err);
+}
+
+static int scan_file(mri_framed *f, const mri_framed_format *format, uint32_t at, const mr_source_config *cfg,
+                     mr_error *err)
+{
+    int fd, rc = mri_framed_file_acquire(f, at, true, &fd, err);
+    if (!rc) {
+        rc = scan_open_file(f, format, at, fd, cfg, err);
+        mri_framed_file_release(f, at);
+    }
+    return rc ? mri_error_place(err, rc, err && err->file[0] ? NULL : f->file[at].path, MR_NOWHERE,
+                                MR_NOWHERE)
               : MR_OK;
 }
 
@@ -134,9 +140,11 @@ static int scan_all(mri_framed *f, const mri_framed_format *format, const mr_sou
 {
     int rc = MR_OK;
     for (uint32_t k = 0; !rc && k < f->file_count; k++) rc = scan_file(f, format, k, cfg, err);
+    if (!rc) rc = mri_entries_finish(&f->entries, err);
     if (!rc && format->note) rc = format->note(format->context, &f->note, &f->note_bytes, err);
     return rc ? rc
-              : mri_source_budget(cfg, f->memory_bytes + f->cap * one_sample(f) + f->note_bytes, NULL, err);
+              : mri_source_budget(cfg, f->memory_bytes + mri_entries_memory(&f->entries) + f->note_bytes,
+                                  NULL, err);
 }
 
 /* ---- files ---- */
@@ -161,18 +169,15 @@ static int open_failed(const mri_framed *f, int code, mr_error *err)
     return code == EMFILE ? mri_too_many_files(f->file_count, err) : mr_error_sys(err, code, "cannot open");
 }
 
-static int open_file(mri_framed *f, mri_framed_file *file, mri_accept *accept, const mr_source_config *cfg,
-                     mr_error *err)
+static int look_at(mri_framed_file *file, mri_accept *accept, bool *packed, mr_error *err)
 {
     struct stat st;
-    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (file->fd < 0) return open_failed(f, errno, err);
     if (fstat(file->fd, &st) != 0) return mr_error_sys(err, errno, "cannot look at it");
     if (!S_ISREG(st.st_mode)) return mr_error_set(err, MR_EFORMAT, "not a regular file");
     file->bytes = file->stored_bytes = (uint64_t)st.st_size;
     file->changed_ns = change_time(&st);
-    bool accepted, packed;
-    const int rc = mri_filelist_head(file->fd, file->path, file->bytes, accept, &accepted, &packed, err);
+    bool accepted;
+    const int rc = mri_filelist_head(file->fd, file->path, file->bytes, accept, &accepted, packed, err);
     if (rc) return rc;
     if (!accepted) {
         uint8_t head[256];
@@ -183,8 +188,79 @@ static int open_file(mri_framed *f, mri_framed_file *file, mri_accept *accept, c
             return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "%s", placeholder), file->path, 0,
                                    MR_NOWHERE);
     }
-    return packed ? unpack(f, file, cfg, err) : MR_OK; /* scan() says what is wrong with one that was not
-                                                          accepted */
+    return MR_OK; /* scan() says what is wrong with one that was not accepted */
+}
+
+/* *unpacked: of files whose unpacked bytes are there only while they are open. */
+static int open_file(mri_framed *f, mri_framed_file *file, mri_accept *accept, const mr_source_config *cfg,
+                     uint32_t *unpacked, mr_error *err)
+{
+    bool packed;
+    file->fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (file->fd < 0) return open_failed(f, errno, err);
+    int rc = look_at(file, accept, &packed, err);
+    if (rc) return rc;
+    if (packed) {
+        if (f->allowed < f->file_count && ++*unpacked > f->allowed)
+            return mri_too_many_files(f->file_count, err);
+        return unpack(f, file, cfg, err);
+    }
+    if (f->allowed == f->file_count) return MR_OK;
+    close(file->fd);
+    file->fd = -1;
+    return MR_OK;
+}
+
+/* ---- files that are opened when they are asked for ---- */
+static int pool_open(void *context, uint32_t number, void **object, mr_error *err)
+{
+    const mri_framed *f = context;
+    const mri_framed_file *file = &f->file[number];
+    struct stat st;
+    const int fd = open(file->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int rc = fd < 0 ? mr_error_sys(err, errno, "cannot open") : MR_OK;
+    if (!rc && fstat(fd, &st) != 0) rc = mr_error_sys(err, errno, "cannot look at it");
+    if (!rc &&
+        (!S_ISREG(st.st_mode) || (uint64_t)st.st_size != file->bytes || change_time(&st) != file->changed_ns))
+        rc = mr_error_set(err, MR_EFORMAT, "the file has changed since the data set was opened");
+    if (rc && fd >= 0) close(fd);
+    if (rc) return mri_error_place(err, rc, file->path, MR_NOWHERE, MR_NOWHERE);
+    *object = (void *)(intptr_t)fd;
+    return MR_OK;
+}
+
+static void pool_close(void *object) { close((int)(intptr_t)object); }
+
+int mri_framed_file_acquire(const mri_framed *f, uint32_t file, bool must, int *fd, mr_error *err)
+{
+    void *object;
+    *fd = f->file[file].fd;
+    if (*fd >= 0) return MR_OK;
+    const int rc = mri_open_pool_acquire(f->pool, file, must, &object, err);
+    if (!rc) *fd = (int)(intptr_t)object;
+    return rc;
+}
+
+void mri_framed_file_release(const mri_framed *f, uint32_t file)
+{
+    if (f->file[file].fd < 0) mri_open_pool_release(f->pool, file);
+}
+
+static int open_files(mri_framed *f, mri_accept *accept, const mr_source_config *cfg, mr_error *err)
+{
+    uint32_t unpacked = 0;
+    int rc = MR_OK;
+    f->allowed = mri_open_allow(f->file_count);
+    for (uint32_t k = 0; !rc && k < f->file_count; k++) {
+        rc = open_file(f, &f->file[k], accept, cfg, &unpacked, err);
+        if (rc) mri_error_place(err, rc, f->file[k].path, MR_NOWHERE, MR_NOWHERE);
+    }
+    if (rc || f->allowed == f->file_count) return rc;
+    const mri_open_ops ops = {pool_open, pool_close, f};
+    const uint32_t most = f->allowed;
+    f->allowed = 0; /* the pool's now */
+    f->memory_bytes += mri_open_pool_memory(f->file_count, most);
+    return mri_open_pool_create(&f->pool, f->file_count, most, &ops, err);
 }
 
 static int take_list(mri_framed *f, mri_filelist *files, mr_error *err)
@@ -201,6 +277,7 @@ static int take_list(mri_framed *f, mri_filelist *files, mr_error *err)
         f->memory_bytes += strlen(files->path[k]) + 1;
     }
     free(files->path);
+    free(files->told); /* whoever wanted to pass it on has done so */
     *files = (mri_filelist){0};
     return MR_OK;
 }
@@ -208,84 +285,175 @@ static int take_list(mri_framed *f, mri_filelist *files, mr_error *err)
 /* ---- what the arrays come to ---- */
 static bool can_be_class(int64_t label) { return label >= 0 && label < MRI_MAX_CLASSES; }
 
-static void settle_labels(mri_framed *f, const mr_source_config *cfg)
+/* The largest class, label_offset subtracted; -1: none. Asked of the entries only where their sums do not
+ * say. */
+static int largest_class(const mri_framed *f, int64_t *out, mr_error *err)
 {
-    int64_t smallest = MRI_MAX_CLASSES, largest = -1;
-    for (uint64_t k = 0; f->label && k < f->count; k++)
-        if (can_be_class(f->label[k]) && f->label[k] < smallest) smallest = f->label[k];
-    const bool guess = cfg->label_offset == MR_LABEL_AUTO && f->label_offset == MR_LABEL_AUTO;
-    if (guess) f->label_offset = smallest == 1 ? 1 : 0;
-    else if (cfg->label_offset != MR_LABEL_AUTO) f->label_offset = cfg->label_offset;
-    for (uint64_t k = 0; f->label && k < f->count; k++) {
-        int64_t label;
-        if (mri_framed_label(f, k, &label) == MR_OK && label > largest) largest = label;
+    const mri_entries_sums *s = &f->entries.sums;
+    int64_t label;
+    *out = -1;
+    if (!s->labelled || s->label_max < f->label_offset) return MR_OK;
+    if (!__builtin_sub_overflow(s->label_max, f->label_offset, &label) && can_be_class(label)) {
+        *out = label;
+        return MR_OK;
     }
-    f->class_count = (uint32_t)(largest + 1);
-    if (!guess || !f->label_offset) return;
-    const size_t at = strlen(f->report_text);
-    snprintf(f->report_text + at, sizeof f->report_text - at, "%slabels start at 1: 1 is subtracted",
-             at ? "; " : "");
+    if (f->label_offset == 0) {
+        *out = s->class_max;
+        return MR_OK;
+    }
+    mri_entries_walk w;
+    mri_entry one;
+    int rc;
+    mri_entries_walk_init(&w, &f->entries);
+    while ((rc = mri_entries_walk_next(&w, &one, err)) == MR_OK)
+        if (one.label != MRI_NO_LABEL && !__builtin_sub_overflow(one.label, f->label_offset, &label) &&
+            can_be_class(label) && label > *out)
+            *out = label;
+    mri_entries_walk_fini(&w);
+    return rc == MR_EEND ? MR_OK : rc;
 }
 
-static void add_up(mri_framed *f, const mri_framed_format *format)
+static int settle_labels(mri_framed *f, const mr_source_config *cfg, bool *shifted, mr_error *err)
 {
-    f->max_bytes = f->total_bytes = 0;
-    for (uint64_t k = 0; k < f->count; k++) {
-        f->total_bytes += f->bytes[k];
-        f->max_bytes = mri_max_u64(f->max_bytes, f->bytes[k]);
+    int64_t largest;
+    const bool guess = cfg->label_offset == MR_LABEL_AUTO && f->label_offset == MR_LABEL_AUTO;
+    if (guess) f->label_offset = f->entries.sums.class_min == 1 ? 1 : 0;
+    else if (cfg->label_offset != MR_LABEL_AUTO) f->label_offset = cfg->label_offset;
+    const int rc = largest_class(f, &largest, err);
+    f->class_count = (uint32_t)(largest + 1);
+    *shifted = guess && f->label_offset;
+    return rc;
+}
+
+/* One column of all entries; the same as over an array of it, whatever the pages. */
+static int add_column(const mri_framed *f, int column, XXH3_state_t *state, uint64_t *print, mr_error *err)
+{
+    enum { PIECE = 512 };
+    uint8_t piece[PIECE * 8];
+    mri_entries_walk w;
+    mri_entry one;
+    size_t used = 0;
+    int rc;
+    XXH3_64bits_reset_withSeed(state, *print);
+    mri_entries_walk_init(&w, &f->entries);
+    while ((rc = mri_entries_walk_next(&w, &one, err)) == MR_OK) {
+        if (column == 1) mri_put_le32(piece + used, one.bytes);
+        else mri_put_le64(piece + used, column == 0 ? one.offset : (uint64_t)one.label);
+        used += column == 1 ? 4 : 8;
+        if (used < sizeof piece) continue;
+        XXH3_64bits_update(state, piece, used);
+        used = 0;
     }
-    f->memory_bytes +=
-        f->cap * (sizeof *f->offset + sizeof *f->bytes + (f->label ? sizeof *f->label : 0)) + f->note_bytes;
-    uint64_t print = XXH3_64bits_withSeed(format->name, strlen(format->name), format->settings);
+    mri_entries_walk_fini(&w);
+    XXH3_64bits_update(state, piece, used);
+    *print = XXH3_64bits_digest(state);
+    return rc == MR_EEND ? MR_OK : rc;
+}
+
+static int make_print(mri_framed *f, const mri_framed_format *format, mr_error *err)
+{
+    const uint64_t seed = format->print_seed
+                              ? format->print_seed(f, format->context)
+                              : XXH3_64bits_withSeed(format->name, strlen(format->name), format->settings);
+    if (f->has_print && f->print_seed == seed) return MR_OK;
+    XXH3_state_t *state = XXH3_createState();
+    if (!state) return mr_error_set(err, MR_ENOMEM, "no memory for a fingerprint");
+    uint64_t print = seed;
     for (uint32_t k = 0; k < f->file_count; k++)
         print = XXH3_64bits_withSeed(&f->file[k].first, sizeof f->file[k].first, print);
-    print = XXH3_64bits_withSeed(f->offset, f->count * sizeof *f->offset, print);
-    print = XXH3_64bits_withSeed(f->bytes, f->count * sizeof *f->bytes, print);
-    if (f->label) print = XXH3_64bits_withSeed(f->label, f->count * sizeof *f->label, print);
-    f->fingerprint = XXH3_64bits_withSeed(&f->label_offset, sizeof f->label_offset, print);
+    int rc = add_column(f, 0, state, &print, err);
+    if (!rc) rc = add_column(f, 1, state, &print, err);
+    if (!rc && f->entries.sums.labelled) rc = add_column(f, 2, state, &print, err);
+    XXH3_freeState(state);
+    f->print = print;
+    f->print_seed = seed;
+    return rc;
+}
+
+static int add_up(mri_framed *f, const mri_framed_format *format, mr_error *err)
+{
+    f->max_bytes = f->entries.sums.max_bytes;
+    f->total_bytes = f->entries.sums.total_bytes;
+    f->memory_bytes += mri_entries_memory(&f->entries) + f->note_bytes;
+    const int rc = make_print(f, format, err);
+    f->fingerprint = XXH3_64bits_withSeed(&f->label_offset, sizeof f->label_offset, f->print);
+    return rc;
 }
 
 /* ---- open, close ---- */
-int mri_framed_open(mri_framed *out, mri_filelist *files, const mri_framed_format *format,
-                    const mr_source_config *cfg, mr_error *err)
+static int copy_key(char **out, const char *key, mr_error *err)
 {
-    mri_framed *f = out;
-    *f = (mri_framed){0};
-    mri_accept *accept = files->accept;
-    int rc = take_list(f, files, err);
-    for (uint32_t k = 0; !rc && k < f->file_count; k++) {
-        rc = open_file(f, &f->file[k], accept, cfg, err);
-        if (rc) mri_error_place(err, rc, f->file[k].path, MR_NOWHERE, MR_NOWHERE);
-    }
-    if (rc) return rc;
+    *out = key ? strdup(key) : NULL;
+    return key && !*out ? mr_error_set(err, MR_ENOMEM, "no memory for a key") : MR_OK;
+}
+
+static int remember_settings(mri_framed *f, const mr_source_config *cfg, mr_error *err)
+{
+    int rc = copy_key(&f->image_key, cfg->image_key, err);
+    if (!rc) rc = copy_key(&f->label_key, cfg->label_key, err);
+    f->cfg = *cfg;
+    f->cfg.image_key = f->image_key;
+    f->cfg.label_key = f->label_key;
+    f->cfg.format = f->cfg.index_folder = f->cfg.remote_folder = NULL;
+    f->cfg.class_names = NULL;
+    f->cfg.class_count = 0;
+    f->cfg.stop = NULL;
+    return rc;
+}
+
+static int index_files(mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg,
+                       mr_error *err)
+{
+    int rc = MR_OK;
     f->from_index = mri_framed_index_load(f, format, cfg, &rc, err);
     if (!rc && !f->from_index) rc = scan_all(f, format, cfg, err);
     if (!rc && f->count == 0) {
         mr_error_set(err, MR_EFORMAT, "there is no sample in it");
         rc = mri_error_place(err, MR_EFORMAT, f->file_count ? f->file[0].path : NULL, MR_NOWHERE, MR_NOWHERE);
     }
+    return rc;
+}
+
+int mri_framed_open(mri_framed *out, mri_filelist *files, const mri_framed_format *format,
+                    const mr_source_config *cfg, mr_error *err)
+{
+    mri_framed *f = out;
+    bool shifted = false;
+    *f = (mri_framed){.kept.fd = -1};
+    mri_entries_init(&f->entries);
+    mri_accept *accept = files->accept;
+    int rc = take_list(f, files, err);
+    if (!rc) rc = remember_settings(f, cfg, err);
+    if (!rc) rc = open_files(f, accept, cfg, err);
+    if (!rc) rc = index_files(f, format, cfg, err);
     if (rc) return rc;
-    if (!f->from_index) mri_framed_index_keep(f, format, cfg);
     f->label_offset = MR_LABEL_AUTO;
     rc = format->known ? format->known(format->context, f, err) : MR_OK;
+    if (!rc) rc = settle_labels(f, cfg, &shifted, err);
+    if (!rc) rc = add_up(f, format, err);
     if (rc) return rc;
-    settle_labels(f, cfg);
-    add_up(f, format);
+    if (!f->from_index) mri_framed_index_keep(f, format, cfg);
+    if (shifted) mri_framed_tell(f, "labels start at 1: 1 is subtracted");
     return MR_OK;
 }
 
 void mri_framed_close(mri_framed *f)
 {
+    if (!f->file) return; /* not opened */
+    mri_open_pool_destroy(f->pool);
+    mri_open_give_back(f->allowed);
     for (uint32_t k = 0; k < f->file_count; k++) {
         if (f->file[k].fd >= 0) close(f->file[k].fd);
         free(f->file[k].path);
     }
     free(f->file);
-    free(f->offset);
-    free(f->bytes);
-    free(f->label);
+    mri_entries_fini(&f->entries);
+    mri_framed_kept_fini(&f->kept);
     free(f->note);
-    *f = (mri_framed){0};
+    free(f->image_key);
+    free(f->label_key);
+    *f = (mri_framed){.kept.fd = -1};
+    mri_entries_init(&f->entries);
 }
 
 /* ---- asked ---- */
@@ -301,10 +469,38 @@ uint32_t mri_framed_file_of(const mri_framed *f, uint64_t sample)
     return low;
 }
 
-int mri_framed_extent(const mri_framed *f, uint64_t sample, mr_extent *out)
+static int wrong_entry(const mri_framed *f, uint64_t sample, mr_error *err)
 {
-    *out = (mr_extent){mri_framed_file_of(f, sample), f->offset[sample], f->bytes[sample]};
+    mr_error_set(err, MR_EFORMAT,
+                 "the index places this sample outside its file: remove it, and it is built anew");
+    return mri_error_place(err, MR_EFORMAT, f->entries.path, MR_NOWHERE, sample);
+}
+
+/* Entries in memory were checked when they were loaded. */
+static int entry_of(const mri_framed *f, uint64_t sample, uint32_t *file, mri_entry *out, mr_error *err)
+{
+    const int rc = mri_entries_get(&f->entries, sample, out, err);
+    if (rc) return mri_error_place(err, rc, NULL, MR_NOWHERE, sample);
+    *file = mri_framed_file_of(f, sample);
+    const uint64_t bytes = f->file[*file].bytes;
+    if (out->offset > bytes || out->bytes > bytes - out->offset || out->bytes > f->entries.sums.max_bytes)
+        return wrong_entry(f, sample, err);
     return MR_OK;
+}
+
+int mri_framed_entry(const mri_framed *f, uint64_t sample, mri_entry *out, mr_error *err)
+{
+    uint32_t file;
+    return entry_of(f, sample, &file, out, err);
+}
+
+int mri_framed_extent(const mri_framed *f, uint64_t sample, mr_extent *out, mr_error *err)
+{
+    mri_entry e;
+    uint32_t file;
+    const int rc = entry_of(f, sample, &file, &e, err);
+    if (!rc) *out = (mr_extent){file, e.offset, e.bytes};
+    return rc;
 }
 
 int mri_framed_file_at(const mri_framed *f, uint32_t file, mr_source_file *out)
@@ -328,8 +524,12 @@ int mri_framed_check_label(const mri_framed *f, int64_t found, int64_t *out, mr_
 
 int mri_framed_label(const mri_framed *f, uint64_t sample, int64_t *out)
 {
-    if (!f->label || f->label[sample] == MRI_NO_LABEL) return MR_EUNSUPPORTED;
-    return mri_framed_check_label(f, f->label[sample], out, NULL) == MR_OK ? MR_OK : MR_EUNSUPPORTED;
+    mri_entry e;
+    if (!f->entries.sums.labelled) return MR_EUNSUPPORTED;
+    const int rc = mri_entries_get(&f->entries, sample, &e, NULL);
+    if (rc) return rc;
+    if (e.label == MRI_NO_LABEL) return MR_EUNSUPPORTED;
+    return mri_framed_check_label(f, e.label, out, NULL) == MR_OK ? MR_OK : MR_EUNSUPPORTED;
 }
 
 void mri_framed_info(const mri_framed *f, mr_source_info *info)
@@ -343,4 +543,46 @@ void mri_framed_info(const mri_framed *f, mr_source_info *info)
     info->memory_bytes = f->memory_bytes;
     info->label_offset = f->label_offset;
     info->told = f->report_text[0] ? f->report_text : NULL;
+}
+
+/* ---- compared with the data ---- */
+static int compare(const mr_source *src, const mr_source *again, mr_error *err)
+{
+    const uint64_t count = src->info.count;
+    int rc = MR_OK;
+    if (again->info.count != count)
+        return mr_error_set(err, MR_EFORMAT, "the index has %llu samples, the data have %llu",
+                            (unsigned long long)count, (unsigned long long)again->info.count);
+    for (uint64_t k = 0; !rc && k < count; k++) {
+        mr_extent a, b;
+        int64_t x = 0, y = 0;
+        rc = mr_source_extent(src, k, &a, err);
+        if (!rc) rc = mr_source_extent(again, k, &b, err);
+        if (rc) return rc;
+        const int one = src->ops->label(src, k, &x), other = again->ops->label(again, k, &y);
+        if (a.file == b.file && a.offset == b.offset && a.bytes == b.bytes && one == other && x == y)
+            continue;
+        rc = mr_error_set(
+            err, MR_EFORMAT,
+            "the index is not the data's: of this sample it has %llu bytes at %llu, label %lld; the "
+            "data have %llu at %llu, label %lld: remove it, and it is built anew",
+            (unsigned long long)a.bytes, (unsigned long long)a.offset, (long long)x,
+            (unsigned long long)b.bytes, (unsigned long long)b.offset, (long long)y);
+        return mri_error_place(err, rc, NULL, MR_NOWHERE, k);
+    }
+    return rc;
+}
+
+int mri_framed_check(const mr_source *src, const mri_framed *f, mr_error *err)
+{
+    mr_source *again;
+    mr_source_config cfg = f->cfg;
+    if (!f->from_index || src->view) return MR_OK; /* it was just scanned */
+    cfg.no_index_file = true;
+    int rc = mri_source_open_as(&again, src->ops, src->path, &cfg, err);
+    if (rc) return rc;
+    rc = compare(src, again, err);
+    mr_source_close(again);
+    return rc ? mri_error_place(err, rc, err && err->file[0] ? NULL : src->path, MR_NOWHERE, MR_NOWHERE)
+              : MR_OK;
 }

@@ -5,23 +5,29 @@
  * Building the index takes one pass over all data, so it is built once and kept: NAME.mridx beside the first
  * file, or, when that folder cannot be written, in cfg->index_folder or $XDG_CACHE_HOME/millrace. It is used
  * as long as format, settings, and the name, size and modification time of every file are unchanged, and
- * rebuilt otherwise; a damaged index is not an error. It is written to a part file and renamed. A packed file
- * is unpacked once per run, into an unnamed file (gunzip.h); its index holds offsets of the unpacked bytes.
+ * rebuilt otherwise; a damaged index, or one that somebody else could have written, is not an error and not
+ * used. It is written to a part file and renamed. A packed file is unpacked once per run, into an unnamed
+ * file (gunzip.h); its index holds offsets of the unpacked bytes.
  *
  *   scan(file) ──► add(offset, bytes, label) ...     formats bring scan(); it must report the first error in
  *                                                    the framing, with file and offset, and may not guess
- *                                                    where the next sample is */
+ *                                                    where the next sample is
+ *
+ * The index is in memory as long as cfg->memory_bytes allows, else its pages are read from the kept file, or
+ * from an unnamed one (entries.h): a set of any size opens, and says the same either way. Of more files than
+ * a process should keep open a bounded number is (open_pool.h): their fd is -1, and whoever reads one asks
+ * mri_framed_file_acquire(). */
 #ifndef MRI_FRAMED_H
 #define MRI_FRAMED_H
 
+#include "formats/fileset/entries.h"
 #include "formats/fileset/filelist.h"
 #include "formats/source/classes.h"
-
-#define MRI_NO_LABEL INT64_MIN
+#include "formats/storage/open_pool.h"
 
 typedef struct mri_framed_file {
     char *path;
-    int fd; /* of the unpacked bytes */
+    int fd; /* of the unpacked bytes; -1: opened when it is asked for */
     bool packed;
     uint64_t bytes;        /* unpacked */
     uint64_t stored_bytes; /* as on disk */
@@ -29,24 +35,35 @@ typedef struct mri_framed_file {
     uint64_t first;        /* number of its first sample */
 } mri_framed_file;
 
+typedef struct mri_framed_kept { /* a file of the index: being written, or read from */
+    int fd;                      /* -1: none */
+    char *part;                  /* its name until it is complete; NULL: it has none */
+    char *path;                  /* the name it gets; NULL: none, it is for this run */
+} mri_framed_kept;
+
 typedef struct mri_framed {
     mri_framed_file *file;
     uint32_t file_count;
-    uint64_t *offset; /* count + 0: of each sample in its file */
-    uint32_t *bytes;
-    /* as found, offset not subtracted; MRI_NO_LABEL: not known; NULL when no sample has one */
-    int64_t *label;
-    uint64_t count, cap;
+    uint32_t allowed;    /* descriptors, of mri_open_allow(), when all files stay open */
+    mri_open_pool *pool; /* NULL: all files are open */
+    mri_entries entries;
+    mri_framed_kept kept; /* where entries lie that are not in memory */
+    uint64_t count;
     uint64_t max_bytes, total_bytes, memory_bytes;
+    uint64_t print; /* of offsets, bytes and labels, begun with print_seed */
+    uint64_t print_seed;
     uint64_t fingerprint; /* of format, settings, offsets, bytes, labels */
+    bool has_print;       /* print and print_seed came with the index */
     bool from_index;      /* nothing was scanned */
     int64_t label_offset; /* cfg's, or as found */
     uint32_t class_count; /* largest possible label + 1, label_offset subtracted; 0 when no label is known */
     uint8_t *note;        /* what the format wants to find again without scanning (class names, ...) */
     size_t note_bytes;
-    /* for the user: where the index was written, or why it could not be written; "" when there is nothing to
-     * report */
-    char report_text[320];
+    char *image_key, *label_key; /* cfg's, for mri_framed_check() */
+    mr_source_config cfg;
+    /* for the user: where the index was written, or why it could not be written or used; "" when there is
+     * nothing to report */
+    char report_text[640];
 } mri_framed;
 
 typedef struct mri_scan mri_scan; /* one file being scanned */
@@ -69,6 +86,9 @@ typedef struct mri_framed_format {
     /* Optional; called when the index is complete, scanned or loaded. May set f->label_offset when the format
      * knows it. */
     int (*known)(void *context, mri_framed *f, mr_error *err);
+    /* What the print begins with; asked after known(), when label_offset is settled. NULL: name and settings.
+     */
+    uint64_t (*print_seed)(const mri_framed *f, void *context);
     void *context;
 } mri_framed_format;
 
@@ -78,8 +98,13 @@ int mri_framed_open(mri_framed *out, mri_filelist *files, const mri_framed_forma
 void mri_framed_close(mri_framed *f); /* also after open() failed */
 
 uint32_t mri_framed_file_of(const mri_framed *f, uint64_t sample);
+/* A descriptor of file's bytes until release. must false: MR_EAGAIN when as many as may be are in use. */
+int mri_framed_file_acquire(const mri_framed *f, uint32_t file, bool must, int *fd, mr_error *err);
+void mri_framed_file_release(const mri_framed *f, uint32_t file);
+/* As the index has it, place and size checked; a page of a large one is read for it. */
+int mri_framed_entry(const mri_framed *f, uint64_t sample, mri_entry *out, mr_error *err);
 /* What sources answer with. */
-int mri_framed_extent(const mri_framed *f, uint64_t sample, mr_extent *out);
+int mri_framed_extent(const mri_framed *f, uint64_t sample, mr_extent *out, mr_error *err);
 int mri_framed_file_at(const mri_framed *f, uint32_t file, mr_source_file *out);
 /* MR_EUNSUPPORTED when the label is unknown or cannot be a class. */
 int mri_framed_label(const mri_framed *f, uint64_t sample, int64_t *out);
@@ -88,16 +113,23 @@ int mri_framed_label(const mri_framed *f, uint64_t sample, int64_t *out);
 int mri_framed_check_label(const mri_framed *f, int64_t found, int64_t *out, mr_error *err);
 /* Fill count, class count, label offset, sizes, fingerprint and told of info. */
 void mri_framed_info(const mri_framed *f, mr_source_info *info);
+/* For mr_source_check(): scan the data again and compare with the index that was used. */
+int mri_framed_check(const mr_source *src, const mri_framed *f, mr_error *err);
 
 /* ---- the kept index (framed_index.c); for framed.c ---- */
-/* Arrays, note and each file's `first` from an index that fits; false and nothing changed when there is none.
- * *rc is MR_ENOMEM or MR_ELIMIT when there is one, but no room for it. */
+/* Entries, note and each file's `first` from an index that fits and is ours; false and nothing changed when
+ * there is none. *rc is MR_ENOMEM or MR_ELIMIT when there is one, but no room for it. */
 bool mri_framed_index_load(mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg,
                            int *rc, mr_error *err);
+/* The entries become too many for memory: f->kept is where they go. */
+int mri_framed_index_spill(mri_framed *f, const mr_source_config *cfg, mr_error *err);
+uint64_t mri_framed_index_pages_at(const mri_framed *f);
+void mri_framed_kept_fini(mri_framed_kept *k); /* what has no name yet is gone */
 /* Reports in f->report_text how it went. An index that cannot be written is not a failure. */
 void mri_framed_index_keep(mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg);
-/* Room for count samples, with labels or without; within cfg->memory_bytes. */
-int mri_framed_reserve(mri_framed *f, uint64_t count, bool labels, const mr_source_config *cfg,
-                       mr_error *err);
+/* Add to f->report_text. */
+MR_PRINTF(2, 3) void mri_framed_tell(mri_framed *f, const char *text, ...);
+/* What the entries may take in memory. */
+uint64_t mri_framed_room(const mri_framed *f, const mr_source_config *cfg);
 
 #endif

@@ -1,23 +1,30 @@
 /* formats/fileset/framed_index.c: the kept index of a data set of framed samples.
  *
- *   0   "mridx 1\n"
- *   8   u32  CRC32C of all that follows
+ *   0   "mridx 2\n"
+ *   8   u32  CRC32C of all that follows up to the pages, then of the note
  *   12  u32  version of the format's scan
  *   16  16   name of the format, zeros behind it
  *   32  u64  settings          40  u64  samples
- *   48  u32  files             52  u32  1: there are labels
+ *   48  u32  files             52  u32  0
  *   56  u64  bytes of the note
- *   64  files   x { u64 hash of the name | u64 bytes on disk | i64 time of change, ns | u64 bytes unpacked |
+ *   64  u64  sum of bytes      72  u64  largest sample
+ *   80  u64  samples with a label
+ *   88  i64 x 4  smallest and largest label, smallest and largest of those that can be classes
+ *   120 u64 x 2  fingerprint of the entries, and what it begins with
+ *   136 files   x { u64 hash of the name | u64 bytes on disk | i64 time of change, ns | u64 bytes unpacked |
  *                   u64 first sample }
- *       samples x u64 offset, then samples x u32 bytes, then samples x i64 label, then the note; nothing
- *       behind it
+ *       zeros up to a multiple of 4096, pages of entries (entries.h), then the note; nothing behind it
  *
- * Little-endian. It is a copy of what a scan finds: whatever is wrong with one, it is dropped and the data
- * are scanned again. A checksum does not keep a liar out, so every place is also compared with the size of
- * its file. */
+ * Little-endian. All that opening needs stands in front, and each page has a checksum of its own: an index
+ * larger than memory is opened without reading it. It is a copy of what a scan finds: whatever is wrong with
+ * one, it is dropped and the data are scanned again. A checksum does not keep a liar out: an index that
+ * somebody else could have written is not used, and of one that is loaded into memory every entry must lie in
+ * its file, behind the entry before. `verify` scans the data and compares. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
@@ -25,8 +32,8 @@
 #include "base/util.h"
 #include "formats/fileset/framed.h"
 
-enum { HEADER = 64, NAME_BYTES = 16, FILE_BYTES = 40, HAS_LABELS = 1, MOST_PATH = 4096 };
-static const char magic[8] = {'m', 'r', 'i', 'd', 'x', ' ', '1', '\n'};
+enum { HEADER = 136, NAME_BYTES = 16, FILE_BYTES = 40, MOST_PATH = 4096 };
+static const char magic[8] = {'m', 'r', 'i', 'd', 'x', ' ', '2', '\n'};
 static const char ending[] = ".mridx";
 
 /* ---- places ---- */
@@ -71,9 +78,46 @@ static uint64_t name_hash(const mri_framed_file *file)
     return XXH3_64bits(name, strlen(name));
 }
 
-static size_t head_bytes(const mri_framed *f) { return HEADER + (size_t)f->file_count * FILE_BYTES; }
+/* All in front of the pages, zeros included. */
+static size_t head_bytes(const mri_framed *f)
+{
+    return (size_t)mri_align_up(HEADER + (uint64_t)f->file_count * FILE_BYTES, MRI_ENTRY_PAGE);
+}
 
-/* All in front of the arrays, checksum left out. */
+uint64_t mri_framed_index_pages_at(const mri_framed *f) { return head_bytes(f); }
+
+static uint64_t note_at(const mri_framed *f)
+{
+    return mri_framed_index_pages_at(f) + mri_entries_pages(f->count) * MRI_ENTRY_PAGE;
+}
+
+static void encode_sums(uint8_t *p, const mri_framed *f)
+{
+    const mri_entries_sums *s = &f->entries.sums;
+    const uint64_t words[] = {s->total_bytes,
+                              s->max_bytes,
+                              s->labelled,
+                              (uint64_t)s->label_min,
+                              (uint64_t)s->label_max,
+                              (uint64_t)s->class_min,
+                              (uint64_t)s->class_max,
+                              f->print,
+                              f->print_seed};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(words); k++) mri_put_le64(p + 64 + 8 * k, words[k]);
+}
+
+static void decode_sums(const uint8_t *p, mri_framed *f)
+{
+    mri_entries_sums *s = &f->entries.sums;
+    uint64_t words[9];
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(words); k++) words[k] = mri_le64(p + 64 + 8 * k);
+    *s = (mri_entries_sums){words[0],          words[1],          words[2],         (int64_t)words[3],
+                            (int64_t)words[4], (int64_t)words[5], (int64_t)words[6]};
+    f->print = words[7];
+    f->print_seed = words[8];
+}
+
+/* Checksum left out. */
 static void encode_head(uint8_t *p, const mri_framed *f, const mri_framed_format *format)
 {
     memset(p, 0, head_bytes(f));
@@ -83,8 +127,8 @@ static void encode_head(uint8_t *p, const mri_framed *f, const mri_framed_format
     mri_put_le64(p + 32, format->settings);
     mri_put_le64(p + 40, f->count);
     mri_put_le32(p + 48, f->file_count);
-    mri_put_le32(p + 52, f->label ? HAS_LABELS : 0);
     mri_put_le64(p + 56, f->note_bytes);
+    encode_sums(p, f);
     for (uint32_t k = 0; k < f->file_count; k++) {
         const mri_framed_file *file = &f->file[k];
         uint8_t *q = p + HEADER + (size_t)k * FILE_BYTES;
@@ -96,13 +140,12 @@ static void encode_head(uint8_t *p, const mri_framed *f, const mri_framed_format
     }
 }
 
-/* The index speaks of these files, this format and these settings; count, labels, note and firsts into f. */
-static bool decode_head(const uint8_t *p, uint8_t *mine, mri_framed *f, const mri_framed_format *format,
-                        bool *labels)
+/* The index speaks of these files, this format and these settings; count, sums, note and firsts into f. */
+static bool decode_head(const uint8_t *p, uint8_t *mine, mri_framed *f, const mri_framed_format *format)
 {
     f->count = mri_le64(p + 40);
-    *labels = mri_le32(p + 52) == HAS_LABELS;
     f->note_bytes = (size_t)mri_le64(p + 56);
+    decode_sums(p, f);
     uint64_t first = 0;
     for (uint32_t k = 0; k < f->file_count; k++) {
         f->file[k].first = mri_le64(p + HEADER + (size_t)k * FILE_BYTES + 32);
@@ -112,95 +155,126 @@ static bool decode_head(const uint8_t *p, uint8_t *mine, mri_framed *f, const mr
     }
     encode_head(mine, f, format);
     memcpy(mine + 8, p + 8, 4);
-    memcpy(mine + 52, p + 52, 4);
-    return mri_le32(p + 52) <= HAS_LABELS && memcmp(mine, p, head_bytes(f)) == 0;
+    return memcmp(mine, p, head_bytes(f)) == 0;
 }
 
 /* Every length in it against the size of the index file, before memory is taken. */
-static bool sizes_fit(const mri_framed *f, bool labels, uint64_t file_bytes)
+static bool sizes_fit(const mri_framed *f, uint64_t file_bytes)
 {
-    const uint64_t one = sizeof *f->offset + sizeof *f->bytes + (labels ? sizeof *f->label : 0);
-    const uint64_t rest = file_bytes - head_bytes(f);
-    return f->note_bytes <= rest && f->count > 0 && f->count <= (rest - f->note_bytes) / one &&
-           f->count * one == rest - f->note_bytes;
-}
-
-static bool places_fit(const mri_framed *f)
-{
-    for (uint32_t k = 0; k < f->file_count; k++) {
-        const mri_framed_file *file = &f->file[k];
-        const uint64_t end = k + 1 < f->file_count ? file[1].first : f->count;
-        for (uint64_t n = file->first; n < end; n++)
-            if (f->offset[n] > file->bytes || f->bytes[n] > file->bytes - f->offset[n] ||
-                f->bytes[n] > (uint64_t)1 << 31)
-                return false;
-    }
-    return true;
+    const uint64_t at = mri_framed_index_pages_at(f);
+    if (file_bytes < at || f->count == 0 || f->count > file_bytes) return false;
+    const uint64_t pages = mri_entries_pages(f->count), rest = file_bytes - at;
+    return pages <= rest / MRI_ENTRY_PAGE && f->note_bytes == rest - pages * MRI_ENTRY_PAGE;
 }
 
 /* ---- load ---- */
-static bool read_part(int fd, void *to, size_t bytes, uint64_t *at, uint32_t *crc)
+/* Samples lie in their files one behind the other, and come to the sums of the header. */
+static bool places_fit(const mri_framed *f)
 {
-    if (mri_pread_all(fd, to, bytes, *at, "index", NULL) != MR_OK) return false;
-    *crc = mr_crc32c(*crc, to, bytes);
-    *at += bytes;
-    return true;
-}
-
-static bool read_arrays(int fd, mri_framed *f, bool labels, uint32_t crc, uint32_t expected)
-{
-    uint64_t at = head_bytes(f);
-    const size_t n = (size_t)f->count;
-    return read_part(fd, f->offset, n * sizeof *f->offset, &at, &crc) &&
-           read_part(fd, f->bytes, n * sizeof *f->bytes, &at, &crc) &&
-           (!labels || read_part(fd, f->label, n * sizeof *f->label, &at, &crc)) &&
-           read_part(fd, f->note, f->note_bytes, &at, &crc) && crc == expected && places_fit(f);
+    mri_entries_sums sums;
+    mri_entries_walk w;
+    mri_entry e;
+    uint32_t file = 0;
+    uint64_t end = 0;
+    mri_entries_sums_init(&sums);
+    mri_entries_walk_init(&w, &f->entries);
+    for (uint64_t k = 0; mri_entries_walk_next(&w, &e, NULL) == MR_OK; k++) {
+        while (file + 1 < f->file_count && f->file[file + 1].first <= k) file++, end = 0;
+        const uint64_t bytes = f->file[file].bytes;
+        if (e.offset < end || e.offset > bytes || e.bytes > bytes - e.offset || e.bytes > (uint64_t)1 << 31)
+            return false;
+        end = e.offset + e.bytes;
+        mri_entries_sums_add(&sums, &e);
+    }
+    mri_entries_walk_fini(&w);
+    return memcmp(&sums, &f->entries.sums, sizeof sums) == 0;
 }
 
 static void forget(mri_framed *f)
 {
-    free(f->offset);
-    free(f->bytes);
-    free(f->label);
+    mri_entries_fini(&f->entries);
     free(f->note);
-    f->offset = NULL;
-    f->bytes = NULL;
-    f->label = NULL;
     f->note = NULL;
     f->note_bytes = 0;
-    f->count = f->cap = 0;
+    f->count = 0;
+    f->has_print = false;
 }
 
-static bool load(int fd, uint64_t bytes, uint8_t *head, mri_framed *f, const mri_framed_format *format,
-                 const mr_source_config *cfg, int *rc, mr_error *err)
+static bool read_note(int fd, const uint8_t *head, mri_framed *f, const char *path, int *rc, mr_error *err)
 {
-    bool labels;
-    const size_t head_size = head_bytes(f);
-    if (mri_pread_all(fd, head, head_size, 0, "index", NULL) != MR_OK) return false;
-    if (!decode_head(head, head + head_size, f, format, &labels) || !sizes_fit(f, labels, bytes))
-        return false;
-    *rc = mri_source_budget(cfg, f->memory_bytes + f->note_bytes, f->file[0].path, err);
-    if (!*rc) *rc = mri_framed_reserve(f, f->count, labels, cfg, err);
-    if (*rc) return false;
     f->note = malloc(f->note_bytes ? f->note_bytes : 1);
     if (!f->note) *rc = mr_error_set(err, MR_ENOMEM, "no memory for an index");
-    return f->note && read_arrays(fd, f, labels, mr_crc32c(0, head + 12, head_size - 12), mri_le32(head + 8));
+    if (!f->note || mri_pread_all(fd, f->note, f->note_bytes, note_at(f), path, NULL) != MR_OK) return false;
+    const uint32_t crc = mr_crc32c(0, head + 12, head_bytes(f) - 12);
+    return mr_crc32c(crc, f->note, f->note_bytes) == mri_le32(head + 8);
+}
+
+/* In memory where there is room, else by pages: what opening costs does not grow with it then. */
+static bool read_entries(int fd, mri_framed *f, const char *path, const mr_source_config *cfg, int *rc,
+                         mr_error *err)
+{
+    const uint64_t at = mri_framed_index_pages_at(f), pages = mri_entries_pages(f->count);
+    const mri_entries_sums sums = f->entries.sums;
+    const bool in_memory = pages <= mri_framed_room(f, cfg) / MRI_ENTRY_PAGE;
+    mr_error why = MR_ERROR_INIT;
+    if (!in_memory)
+        *rc = mri_source_budget(cfg, f->memory_bytes + f->note_bytes + mri_entries_disk_memory(),
+                                f->file[0].path, err);
+    if (*rc) return false;
+    const int loaded = mri_entries_load(&f->entries, fd, at, path, f->count, in_memory, &why);
+    f->entries.sums = sums;
+    if (loaded == MR_ENOMEM) {
+        *rc = loaded;
+        if (err) *err = why;
+    }
+    return loaded == MR_OK && (!in_memory || places_fit(f));
+}
+
+static bool load(int fd, uint64_t bytes, uint8_t *head, mri_framed *f, const char *path,
+                 const mri_framed_format *format, const mr_source_config *cfg, int *rc, mr_error *err)
+{
+    const size_t head_size = head_bytes(f);
+    if (mri_pread_all(fd, head, head_size, 0, path, NULL) != MR_OK) return false;
+    if (!decode_head(head, head + head_size, f, format) || !sizes_fit(f, bytes)) return false;
+    *rc = mri_source_budget(cfg, f->memory_bytes + f->note_bytes, f->file[0].path, err);
+    if (*rc || !read_note(fd, head, f, path, rc, err)) return false;
+    f->has_print = read_entries(fd, f, path, cfg, rc, err);
+    return f->has_print;
+}
+
+static bool is_ours(mri_framed *f, int fd, const char *path)
+{
+    char why[MRI_DISTRUST_BYTES], shown[240];
+    if (mri_file_is_trusted(fd, why)) return true;
+    mri_framed_tell(f, "%s is not used, because %s: the data are read instead",
+                    mr_text_shown(path, shown, sizeof shown), why);
+    return false;
 }
 
 static bool load_from(const char *path, mri_framed *f, const mri_framed_format *format,
                       const mr_source_config *cfg, int *rc, mr_error *err)
 {
     struct stat st;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     bool loaded = false;
-    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size > head_bytes(f)) {
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size > head_bytes(f) &&
+        is_ours(f, fd, path)) {
         uint8_t *head = malloc(2 * head_bytes(f));
-        if (head) loaded = load(fd, (uint64_t)st.st_size, head, f, format, cfg, rc, err);
+        f->kept.path = strdup(path);
+        if (head && f->kept.path)
+            loaded = load(fd, (uint64_t)st.st_size, head, f, f->kept.path, format, cfg, rc, err);
         else *rc = mr_error_set(err, MR_ENOMEM, "no memory for an index");
         free(head);
     }
-    if (fd >= 0) close(fd);
     if (!loaded) forget(f);
+    if (loaded && f->entries.fd >= 0) {
+        f->kept.fd = fd; /* read as long as the data set is open */
+    } else {
+        if (fd >= 0) close(fd);
+        free(f->kept.path);
+        f->kept.path = NULL;
+        f->entries.path = NULL;
+    }
     return loaded;
 }
 
@@ -213,45 +287,17 @@ bool mri_framed_index_load(mri_framed *f, const mri_framed_format *format, const
     return !*rc && in_cache(path, sizeof path, f, cfg) && load_from(path, f, format, cfg, rc, err);
 }
 
-/* ---- keep ---- */
-static bool write_part(int fd, const void *from, size_t bytes, uint64_t *at)
+/* ---- a file aside ---- */
+void mri_framed_kept_fini(mri_framed_kept *k)
 {
-    const bool written = mri_pwrite_all(fd, from, bytes, *at, "index", NULL) == MR_OK;
-    *at += bytes;
-    return written;
+    if (k->fd >= 0) close(k->fd);
+    if (k->part) unlink(k->part);
+    free(k->part);
+    free(k->path);
+    *k = (mri_framed_kept){.fd = -1};
 }
 
-static uint32_t checksum(const uint8_t *head, const mri_framed *f)
-{
-    const size_t n = (size_t)f->count;
-    uint32_t crc = mr_crc32c(0, head + 12, head_bytes(f) - 12);
-    crc = mr_crc32c(crc, f->offset, n * sizeof *f->offset);
-    crc = mr_crc32c(crc, f->bytes, n * sizeof *f->bytes);
-    if (f->label) crc = mr_crc32c(crc, f->label, n * sizeof *f->label);
-    return mr_crc32c(crc, f->note, f->note_bytes);
-}
-
-static bool write_all(int fd, const mri_framed *f, const mri_framed_format *format)
-{
-    uint8_t *head = malloc(head_bytes(f));
-    if (!head) {
-        errno = ENOMEM;
-        return false;
-    }
-    encode_head(head, f, format);
-    mri_put_le32(head + 8, checksum(head, f));
-    uint64_t at = 0;
-    const size_t n = (size_t)f->count;
-    const bool written = write_part(fd, head, head_bytes(f), &at) &&
-                         write_part(fd, f->offset, n * sizeof *f->offset, &at) &&
-                         write_part(fd, f->bytes, n * sizeof *f->bytes, &at) &&
-                         (!f->label || write_part(fd, f->label, n * sizeof *f->label, &at)) &&
-                         write_part(fd, f->note, f->note_bytes, &at);
-    free(head);
-    return written;
-}
-
-/* Those who may read the data may read the index. */
+/* Those who may read the data may read the index; nobody but the owner writes to it. */
 static void share_like(int fd, const char *data)
 {
     struct stat st;
@@ -259,41 +305,168 @@ static void share_like(int fd, const char *data)
         return; /* then it is the owner's alone */
 }
 
-/* Builders at the same time write to names of their own; the last rename stays, and all of them are right. */
-static bool keep_at(const char *path, const mri_framed *f, const mri_framed_format *format)
+static bool unnamed_in(const char *folder, int *fd)
 {
-    char part_path[MOST_PATH];
-    if ((size_t)snprintf(part_path, sizeof part_path, "%s.XXXXXX", path) >= sizeof part_path) {
-        errno = ENAMETOOLONG;
+    *fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    return *fd >= 0;
+}
+
+static bool folder_of(const char *path, char *out, size_t bytes)
+{
+    const char *slash = strrchr(path, '/');
+    const int len = slash ? (int)(slash - path) + (slash == path) : 1;
+    return (size_t)snprintf(out, bytes, "%.*s", len, slash ? path : ".") < bytes;
+}
+
+/* A file without a name where the file system has such, so that nothing stays of a run that is killed; else
+ * one under a name of its own. False, with errno. */
+static bool begin_at(mri_framed_kept *k, const char *path)
+{
+    char text[MOST_PATH];
+    *k = (mri_framed_kept){.fd = -1, .path = strdup(path)};
+    if (k->path && folder_of(path, text, sizeof text) && unnamed_in(text, &k->fd)) return true;
+    if (k->path && (size_t)snprintf(text, sizeof text, "%s.XXXXXX", path) < sizeof text &&
+        (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL) &&
+        (k->fd = mkostemp(text, O_CLOEXEC)) >= 0) {
+        k->part = strdup(text);
+        if (k->part) return true;
+        unlink(text);
+        errno = ENOMEM;
+    }
+    const int code = errno;
+    mri_framed_kept_fini(k);
+    errno = code;
+    return false;
+}
+
+/* What is there may be replaced when it is an index of ours: nobody's file of that name is, nor what another
+ * user keeps for the same data, who would replace ours in turn. */
+static bool may_replace(const char *path)
+{
+    char head[6];
+    struct stat st;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+    if (fd < 0) return errno == ENOENT;
+    const bool mine =
+        fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (geteuid() == 0 || st.st_uid == geteuid());
+    const bool index = mine && (st.st_size == 0 || (pread(fd, head, sizeof head, 0) == (ssize_t)sizeof head &&
+                                                    memcmp(head, magic, sizeof head) == 0));
+    close(fd);
+    if (!index) errno = EEXIST;
+    return index;
+}
+
+/* A name for a file that has none. Where nothing has its name it gets that at once, and a run that is killed
+ * leaves nothing; else one of its own (k->part), in the folder it belongs to. */
+static bool name_it(mri_framed_kept *k)
+{
+    char from[64], to[MOST_PATH];
+    snprintf(from, sizeof from, "/proc/self/fd/%d", k->fd);
+    if (linkat(AT_FDCWD, from, AT_FDCWD, k->path, AT_SYMLINK_FOLLOW) == 0) return true;
+    for (int attempt = 0; attempt < 100; attempt++) {
+        uint32_t random;
+        if (getrandom(&random, sizeof random, 0) != sizeof random) return false;
+        if ((size_t)snprintf(to, sizeof to, "%s.%06" PRIx32, k->path, random & 0xffffff) >= sizeof to) {
+            errno = ENAMETOOLONG;
+            return false;
+        }
+        if (linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0) {
+            k->part = strdup(to);
+            if (!k->part) unlink(to), errno = ENOMEM;
+            return k->part != NULL;
+        }
+        if (errno != EEXIST) return false;
+    }
+    return false;
+}
+
+/* Complete and on disk: now it gets its name. The last of several builders stays, and all of them are right.
+ */
+static bool publish(mri_framed_kept *k, const char *data)
+{
+    share_like(k->fd, data);
+    if (!may_replace(k->path) || fsync(k->fd) != 0 || (!k->part && !name_it(k))) return false;
+    if (k->part && rename(k->part, k->path) != 0) return false;
+    free(k->part);
+    k->part = NULL;
+    mri_sync_folder_of(k->path, NULL); /* an index that is lost in a crash is built again */
+    return true;
+}
+
+/* ---- spill ---- */
+static bool begin_unnamed(mri_framed_kept *k)
+{
+    const char *folder = getenv("TMPDIR");
+    *k = (mri_framed_kept){.fd = -1};
+    return unnamed_in(folder && *folder ? folder : "/var/tmp", &k->fd);
+}
+
+int mri_framed_index_spill(mri_framed *f, const mr_source_config *cfg, mr_error *err)
+{
+    char path[MOST_PATH];
+    bool begun = !cfg->no_index_file && in_data_folder(path, sizeof path, f) && begin_at(&f->kept, path);
+    if (!begun && !cfg->no_index_file && in_cache(path, sizeof path, f, cfg))
+        begun = make_folders_of(path) && begin_at(&f->kept, path);
+    if (!begun) begun = begin_unnamed(&f->kept);
+    if (begun) return MR_OK;
+    return mr_error_sys(
+        err, errno,
+        "the index is too large for memory, and there is no place for it on disk: --index-folder "
+        "DIR or TMPDIR names one");
+}
+
+/* ---- keep ---- */
+static bool write_head(int fd, const mri_framed *f, const mri_framed_format *format)
+{
+    uint8_t *head = malloc(head_bytes(f));
+    if (!head) {
+        errno = ENOMEM;
         return false;
     }
-    const int fd = mkostemp(part_path, O_CLOEXEC);
-    if (fd < 0) return false;
-    bool kept = write_all(fd, f, format);
-    share_like(fd, f->file[0].path);
+    encode_head(head, f, format);
+    const uint32_t crc = mr_crc32c(0, head + 12, head_bytes(f) - 12);
+    mri_put_le32(head + 8, mr_crc32c(crc, f->note, f->note_bytes));
+    const bool written = mri_pwrite_all(fd, f->note, f->note_bytes, note_at(f), "index", NULL) == MR_OK &&
+                         mri_pwrite_all(fd, head, head_bytes(f), 0, "index", NULL) == MR_OK;
+    free(head);
+    return written;
+}
+
+/* Entries in memory: all of it is written now. */
+static bool keep_at(const char *path, const mri_framed *f, const mri_framed_format *format)
+{
+    mri_framed_kept k;
+    if (!begin_at(&k, path)) return false;
+    const bool kept =
+        mri_entries_write(&f->entries, k.fd, mri_framed_index_pages_at(f), path, NULL) == MR_OK &&
+        write_head(k.fd, f, format) && publish(&k, f->file[0].path);
     const int code = errno;
-    kept = close(fd) == 0 && kept && rename(part_path, path) == 0;
-    if (!kept) {
-        errno = code ? code : errno;
-        unlink(part_path);
-    }
+    mri_framed_kept_fini(&k);
+    errno = code;
     return kept;
 }
 
 void mri_framed_index_keep(mri_framed *f, const mri_framed_format *format, const mr_source_config *cfg)
 {
-    char path[MOST_PATH];
+    char path[MOST_PATH] = "";
+    bool kept;
     if (cfg->no_index_file) return;
-    bool kept = in_data_folder(path, sizeof path, f) && keep_at(path, f, format);
-    if (!kept && in_cache(path, sizeof path, f, cfg))
-        kept = make_folders_of(path) && keep_at(path, f, format);
+    if (f->entries.fd >= 0) { /* its pages are where they stay */
+        if (f->kept.path) snprintf(path, sizeof path, "%s", f->kept.path);
+        kept = f->kept.path && write_head(f->kept.fd, f, format) && publish(&f->kept, f->file[0].path);
+    } else {
+        kept = in_data_folder(path, sizeof path, f) && keep_at(path, f, format);
+        if (!kept && in_cache(path, sizeof path, f, cfg))
+            kept = make_folders_of(path) && keep_at(path, f, format);
+    }
     const int code = errno;
     char shown[160], why[64] = "";
     mr_text_shown(path, shown, sizeof shown);
-    if (kept) snprintf(f->report_text, sizeof f->report_text, "index kept in %s", shown);
+    if (kept) mri_framed_tell(f, "index kept in %s", shown);
     else
-        snprintf(f->report_text, sizeof f->report_text,
-                 "the index cannot be kept and is built anew in every run (%s: %s); --index-folder DIR names "
-                 "a place for it",
-                 shown, strerror_r(code, why, sizeof why));
+        mri_framed_tell(
+            f,
+            "the index cannot be kept and is built anew in every run (%s: %s); --index-folder DIR "
+            "names a place for it",
+            shown, strerror_r(code, why, sizeof why));
 }

@@ -1,10 +1,139 @@
-/* formats/folder/folder.h: a folder of pictures, one sub-folder for each class. Private.
+/* formats/folder/folder.h: a folder of pictures, with a sub-folder for each class or however the tree is.
+ * Private.
  *
- * Takes a folder and looks at names and sizes only. Gives one format for the table in formats/open.c, which
- * is the only one to use it; each sample is a file of its own. */
+ * Takes a folder and looks at names and sizes, and into files whose names do not tell what they are. Gives
+ * one format for the table in formats/open.c, which is the only one to use it; each sample is a file of its
+ * own.
+ *
+ *   folder_parts.c    which folders in it are parts (train, test, val), and which belong to none
+ *   tree.c            which folders of a part are classes, by the rule that was asked for
+ *   listing.c         what lies in one folder
+ *   file_kinds.c      is this file a picture?
+ *   left_out.c        what was not taken, and what the user is told about it
+ *   source_folder.c   the samples: names and sizes of all files, and the calls of a source
+ *
+ * source_folder.c calls the others; listing.c stands on file_kinds.c and left_out.c. */
 #ifndef MRI_FOLDER_H
 #define MRI_FOLDER_H
 
+#include <dirent.h>
+
 #include "formats/source/source.h"
+
+enum { MRI_FOLDER_PATH = 2 * 4096 }; /* of paths that are put together for messages */
+
+/* ---- growing lists of names (listing.c) ---- */
+typedef struct mri_listed {
+    size_t at; /* of the name in text */
+    uint64_t bytes;
+} mri_listed;
+
+typedef struct mri_listing {
+    char *text;
+    size_t text_used, text_cap;
+    mri_listed *entries;
+    size_t count, cap;
+} mri_listing;
+
+/* Room for `more` behind used elements; *items stays valid on failure. */
+bool mri_make_room(void **items, size_t *cap, size_t used, size_t more, size_t item_bytes);
+bool mri_listing_add(mri_listing *l, const char *name, uint64_t bytes);
+void mri_listing_sort(mri_listing *l); /* by the bytes of the names */
+void mri_listing_fini(mri_listing *l);
+static inline const char *mri_listing_name(const mri_listing *l, size_t k)
+{
+    return l->text + l->entries[k].at;
+}
+
+/* ---- what is not taken (left_out.c) ---- */
+typedef enum mri_left {
+    MRI_LEFT_NO_PICTURE, /* files */
+    MRI_LEFT_UNDECODED,  /* pictures of kinds that are not decoded */
+    MRI_LEFT_LINK,       /* links to nothing, or back to themselves */
+    MRI_LEFT_BESIDE,     /* pictures beside class folders or parts */
+    MRI_LEFT_INSIDE,     /* folders in class folders */
+    MRI_LEFT_DEEPER,     /* folders that hold folders only */
+    MRI_LEFT_OTHERS,     /* folders that hold other files only */
+    MRI_LEFT_NO_PART,    /* folders beside the parts */
+    MRI_LEFT_EMPTY,      /* taken all the same: class folders without pictures */
+    MRI_LEFT_KINDS
+} mri_left;
+
+enum { MRI_LEFT_NAMES = 3 };
+
+typedef struct mri_left_out {
+    const char *root; /* names are told below it */
+    uint64_t hidden;
+    struct {
+        uint64_t count;
+        char name[MRI_LEFT_NAMES][192]; /* the first in the order of their bytes */
+    } of[MRI_LEFT_KINDS];
+} mri_left_out;
+
+/* what: why, put behind the name; may be NULL. */
+void mri_leave_out(mri_left_out *l, mri_left kind, const char *where, const char *name, const char *what);
+uint64_t mri_left_out_count(const mri_left_out *l); /* entries that are in no sample, hidden ones included */
+void mri_left_out_tell(const mri_left_out *l, mr_source *src);
+/* "3 files that are no pictures (a, b, c)", for an error; "" for nothing. Returns buf. */
+char *mri_left_out_text(const mri_left_out *l, mri_left kind, char *buf, size_t buf_bytes);
+
+/* ---- files (file_kinds.c) ---- */
+typedef enum mri_file_kind {
+    MRI_FILE_PICTURE,
+    MRI_FILE_UNDECODED, /* a picture of another kind, by its name */
+    MRI_FILE_OTHER,
+    MRI_FILE_CLUTTER, /* what file managers leave behind */
+    MRI_FILE_UNKNOWN, /* the name does not tell */
+    MRI_FILE_GONE     /* mri_file_look(): not there any more */
+} mri_file_kind;
+
+/* What the ending of a name says; *what: the kind of an undecoded picture. */
+mri_file_kind mri_file_kind_of_name(const char *name, const char **what);
+/* The same from the file's first bytes, where the name does not say that it is a picture or is none; *what is
+ * buf or a static text, which quotes the file only where it lies below root (NULL: nowhere). A file that may
+ * not be read counts as a picture: whoever reads it is told why not. */
+int mri_file_look(int dir, const char *root, const char *where, const char *name, mri_file_kind *kind,
+                  const char **what, char *buf, size_t buf_bytes, mr_error *err);
+
+/* ---- one folder (listing.c) ---- */
+typedef struct mri_list_what {
+    mri_listing *folders, *files;  /* NULL: not wanted */
+    bool tell_folders, tell_files; /* those not wanted are told as left out: INSIDE, BESIDE or NO_PICTURE */
+} mri_list_what;
+
+/* Sorted. Hidden entries are counted, links followed. where: the folder's path, for messages. out may be
+ * NULL. */
+int mri_list_folder(int parent, const char *name, const char *where, const mri_list_what *want,
+                    mri_left_out *out, mr_error *err);
+
+typedef struct mri_contents {
+    bool pictures, undecoded, others, folders;
+} mri_contents;
+
+/* What kinds of entries there are. Ends early once there is a picture, unless `all`. */
+int mri_look_into(int parent, const char *name, const char *where, bool all, mri_contents *out,
+                  mr_error *err);
+
+int mri_folder_open(int parent, const char *name, const char *where, int *fd, mr_error *err);
+int mri_folder_no_memory(mr_error *err, const char *where);
+int mri_folder_error(mr_error *err, int code, const char *where, const char *name);
+
+/* ---- classes (tree.c) ---- */
+/* Folders below `part` whose pictures are taken, sorted by their paths below it: the classes, but with
+ * MR_CLASSES_NONE every folder, `part` itself ("") included. MR_EFORMAT where there are none; err says what
+ * the tree looks like instead, and what to do. */
+int mri_tree_classes(mri_listing *out, int part, const char *where, mri_left_out *left,
+                     const mr_source_config *cfg, mr_error *err);
+
+/* ---- parts (folder_parts.c) ---- */
+typedef struct mri_folder_parts { /* names of folders; "": there is none */
+    char train[256], test[256];
+    char passed[256]; /* another one to test with */
+} mri_folder_parts;
+
+/* folders: those of the data set's folder. Those that belong to no part, where there are parts, are left out.
+ */
+int mri_folder_find_parts(mri_folder_parts *out, int root, const char *where, const mri_listing *folders,
+                          mri_left_out *left, mr_error *err);
 
 #endif

@@ -1,16 +1,14 @@
-/* formats/folder/source_folder.c: a folder of pictures, one sub-folder for each class.
+/* formats/folder/source_folder.c: the samples of a folder of pictures.
  *
  *   PATH/CLASS/picture            or, with parts:   PATH/train/CLASS/picture, PATH/test/CLASS/picture (test
  *                                 or val)
  *
  * Classes are numbered in the byte order of their names, pictures of a class follow in the byte order of
- * theirs. The test part uses the train part's numbers. What a file holds is found when it is read, not from
- * its name; hidden entries and what is no regular file are counted and passed over. A data set of a million
- * files costs one name, one size and one offset each (about 35 bytes).
+ * theirs. The test part uses the train part's numbers. Without classes (MR_CLASSES_NONE) the folders go in
+ * that order. A data set of a million files costs one name, one size and one offset each (about 35 bytes).
  *
  *   names  "a.jpg\0b.jpg\0..."   name_at[count]   size[count]   first[classes + 1]: where each class
  *          begins */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -20,29 +18,19 @@
 
 #include "base/util.h"
 #include "formats/folder/folder.h"
-#include "formats/source/source.h"
+#include "formats/image/picture_kind.h"
 #include "formats/source/value.h"
+#include "formats/storage/outside.h"
 
 /* A larger file is a bad sample that nobody reads: it would cost its size in memory only to be told that it
  * is no picture. A PNG of the 100 million pixels that decoders accept by default stays below. */
 #define MOST_PICTURE_BYTES ((uint64_t)256 << 20)
 
-typedef struct entry {
-    size_t at; /* of the name in text */
-    uint64_t bytes;
-} entry;
-
-typedef struct listing { /* what is in one folder */
-    char *text;
-    size_t text_used, text_cap;
-    entry *entries;
-    size_t count, cap;
-    uint64_t skipped;
-} listing;
-
 typedef struct folder {
-    const char *part;         /* "" or the part's sub-folder */
-    listing classes;          /* their names */
+    const char *part; /* "" or the part's sub-folder */
+    mri_folder_parts parts;
+    bool labels;              /* the folders are classes */
+    mri_listing classes;      /* their names */
     const char **class_names; /* into classes.text */
     uint64_t *first;
     char *names;
@@ -51,141 +39,18 @@ typedef struct folder {
     uint64_t *size;
     size_t cap;
     uint64_t count;
+    mri_left_out left; /* while opening */
 } folder;
 
-/* ---- growing arrays ---- */
-/* Room for `more` behind used elements; *items stays valid on failure. */
-static bool make_room(void **items, size_t *cap, size_t used, size_t more, size_t item_bytes)
-{
-    if (more <= *cap - used) return true;
-    size_t cap_new = *cap < 64 ? 64 : *cap, bytes;
-    while (cap_new - used < more)
-        if (!mri_mul_size(cap_new, 2, &cap_new)) return false;
-    if (!mri_mul_size(cap_new, item_bytes, &bytes)) return false;
-    void *larger = realloc(*items, bytes);
-    if (!larger) return false;
-    *items = larger;
-    *cap = cap_new;
-    return true;
-}
-
-static void listing_fini(listing *l)
-{
-    free(l->text);
-    free(l->entries);
-    *l = (listing){0};
-}
-
-static bool listing_add(listing *l, const char *name, uint64_t bytes)
-{
-    const size_t len = strlen(name) + 1;
-    if (!make_room((void **)&l->text, &l->text_cap, l->text_used, len, 1)) return false;
-    if (!make_room((void **)&l->entries, &l->cap, l->count, 1, sizeof *l->entries)) return false;
-    memcpy(l->text + l->text_used, name, len);
-    l->entries[l->count++] = (entry){l->text_used, bytes};
-    l->text_used += len;
-    return true;
-}
-
-static int by_bytes(const void *a, const void *b, void *text)
-{
-    return strcmp((const char *)text + ((const entry *)a)->at, (const char *)text + ((const entry *)b)->at);
-}
-
-/* ---- one folder ---- */
-static int error_at_entry(mr_error *err, int code, const char *where, const char *name)
-{
-    char path[2 * 4096];
-    snprintf(path, sizeof path, "%s/%s", where, name);
-    return mri_error_place(err, code, path, MR_NOWHERE, MR_NOWHERE);
-}
-
-static int no_memory(mr_error *err, const char *where)
-{
-    return mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for the list of files"), where,
-                           MR_NOWHERE, MR_NOWHERE);
-}
-
-static int look_at(int dir, const char *where, const char *name, struct stat *st, mr_error *err)
-{
-    if (fstatat(dir, name, st, 0) == 0) return MR_OK; /* links are followed */
-    const int code =
-        errno == ELOOP ? mr_error_set(err, MR_EFORMAT, "a symbolic link that leads back to itself: remove it")
-        : errno == ENOENT ? mr_error_set(err, MR_EFORMAT, "a symbolic link to nothing: remove it")
-                          : mr_error_sys(err, errno, "cannot look at it");
-    return error_at_entry(err, code, where, name);
-}
-
-static int list_open(DIR *d, const char *where, bool want_folders, listing *out, mr_error *err)
-{
-    for (;;) {
-        errno = 0;
-        const struct dirent *e = readdir(d);
-        if (!e)
-            return errno ? mri_error_place(err, mr_error_sys(err, errno, "cannot list"), where, MR_NOWHERE,
-                                           MR_NOWHERE)
-                         : MR_OK;
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        struct stat st;
-        bool wanted = e->d_name[0] != '.' && !(want_folders && e->d_type == DT_REG);
-        if (wanted) {
-            const int rc = look_at(dirfd(d), where, e->d_name, &st, err);
-            if (rc) return rc;
-            wanted = want_folders ? S_ISDIR(st.st_mode) : S_ISREG(st.st_mode);
-        }
-        if (!wanted) out->skipped++;
-        else if (!listing_add(out, e->d_name, want_folders ? 0 : (uint64_t)st.st_size))
-            return no_memory(err, where);
-    }
-}
-
-/* Sub-folders, or files with their sizes, sorted by name. */
-static int list_folder(int parent, const char *name, const char *where, bool want_folders, listing *out,
-                       mr_error *err)
-{
-    const int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), where, MR_NOWHERE,
-                               MR_NOWHERE);
-    DIR *d = fdopendir(fd);
-    if (!d) {
-        close(fd);
-        return no_memory(err, where);
-    }
-    const int rc = list_open(d, where, want_folders, out, err);
-    closedir(d);
-    if (!rc && out->count > 1) qsort_r(out->entries, out->count, sizeof *out->entries, by_bytes, out->text);
-    return rc;
-}
-
-/* A folder with a folder in it. What cannot be looked at here is told when it is listed. */
-static bool holds_folders(int root, const char *name)
-{
-    const int fd = openat(root, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-    if (!d) {
-        if (fd >= 0) close(fd);
-        return false;
-    }
-    bool found = false;
-    const struct dirent *e;
-    while (!found && (e = readdir(d))) {
-        struct stat st;
-        found = e->d_name[0] != '.' && fstatat(fd, e->d_name, &st, 0) == 0 && S_ISDIR(st.st_mode);
-    }
-    closedir(d);
-    return found;
-}
-
 /* ---- the arena of names ---- */
-static bool add_files(folder *f, const listing *l)
+static bool add_files(folder *f, const mri_listing *l)
 {
     size_t cap = f->cap;
-    if (!make_room((void **)&f->name_at, &cap, f->count, l->count, sizeof *f->name_at)) return false;
+    if (!mri_make_room((void **)&f->name_at, &cap, f->count, l->count, sizeof *f->name_at)) return false;
     cap = f->cap;
-    if (!make_room((void **)&f->size, &cap, f->count, l->count, sizeof *f->size)) return false;
+    if (!mri_make_room((void **)&f->size, &cap, f->count, l->count, sizeof *f->size)) return false;
     f->cap = cap;
-    if (!make_room((void **)&f->names, &f->names_cap, f->names_used, l->text_used, 1)) return false;
+    if (!mri_make_room((void **)&f->names, &f->names_cap, f->names_used, l->text_used, 1)) return false;
     for (size_t k = 0; k < l->count; k++) {
         const char *name = l->text + l->entries[k].at;
         const size_t len = strlen(name) + 1;
@@ -212,28 +77,23 @@ static void shrink(folder *f)
 static uint64_t memory_of(const folder *f)
 {
     return sizeof *f + f->names_cap + f->cap * (sizeof *f->name_at + sizeof *f->size) + f->classes.text_cap +
-           f->classes.cap * sizeof(entry) + f->classes.count * (sizeof *f->class_names + sizeof *f->first);
+           f->classes.cap * sizeof(mri_listed) +
+           f->classes.count * (sizeof *f->class_names + sizeof *f->first);
 }
 
 /* ---- classes ---- */
-static int list_classes(mr_source *src, folder *f, int root, const char *where, mr_error *err)
+static int no_memory(mr_error *err, const char *where) { return mri_folder_no_memory(err, where); }
+
+static int list_classes(mr_source *src, folder *f, int part, const char *where, mri_left_out *left,
+                        const mr_source_config *cfg, mr_error *err)
 {
-    int rc = list_folder(root, ".", where, true, &f->classes, err);
+    const int rc = mri_tree_classes(&f->classes, part, where, left, cfg, err);
     if (rc) return rc;
-    src->info.skipped_files += f->classes.skipped;
-    if (f->classes.count == 0) {
-        rc = mr_error_set(err, MR_EFORMAT,
-                          "no class folders: expected FOLDER/CLASS/PICTURE, found %llu other entries",
-                          (unsigned long long)f->classes.skipped);
-        return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
-    }
-    if (f->classes.count >= UINT32_MAX)
-        return mr_error_set(err, MR_ELIMIT, "more classes than can be numbered");
     f->class_names = malloc(f->classes.count * sizeof *f->class_names);
     f->first = malloc((f->classes.count + 1) * sizeof *f->first);
     if (!f->class_names || !f->first) return no_memory(err, where);
-    for (size_t k = 0; k < f->classes.count; k++)
-        f->class_names[k] = f->classes.text + f->classes.entries[k].at;
+    for (size_t k = 0; k < f->classes.count; k++) f->class_names[k] = mri_listing_name(&f->classes, k);
+    if (!f->labels) return MR_OK;
     src->info.class_count = (uint32_t)f->classes.count;
     src->info.class_names = f->class_names;
     return MR_OK;
@@ -253,42 +113,47 @@ static int find_class(const folder *f, const char *name)
 }
 
 /* Every class of the test part has a number from the train part, or its labels would mean something else. */
-static int check_test_classes(const folder *f, int part, const char *where, mr_error *err)
+static int check_test_classes(folder *f, int part, const char *where, const mr_source_config *cfg,
+                              mr_error *err)
 {
-    listing l = {0};
-    int rc = list_folder(part, ".", where, true, &l, err);
+    mri_listing l = {0};
+    int rc = mri_tree_classes(&l, part, where, &f->left, cfg, err);
+    f->left.of[MRI_LEFT_EMPTY].count = 0; /* it need not have all of them */
     for (size_t k = 0; !rc && k < l.count; k++) {
-        const char *name = l.text + l.entries[k].at;
+        const char *name = mri_listing_name(&l, k);
         if (find_class(f, name) >= 0) continue;
-        rc = error_at_entry(err, mr_error_set(err, MR_EFORMAT, "the train part has no class of this name"),
-                            where, name);
+        rc = mri_folder_error(err, mr_error_set(err, MR_EFORMAT, "the train part has no class of this name"),
+                              where, name);
     }
-    listing_fini(&l);
+    mri_listing_fini(&l);
     return rc;
 }
 
-static int add_class(mr_source *src, folder *f, int part, size_t class_at, bool may_lack, const char *where,
-                     mr_error *err)
+static int add_class(folder *f, int part, size_t class_at, bool may_lack, const char *where,
+                     const mr_source_config *cfg, mr_error *err)
 {
     const char *name = f->class_names[class_at];
-    char path[2 * 4096];
+    char path[MRI_FOLDER_PATH];
     struct stat st;
-    snprintf(path, sizeof path, "%s/%s", where, name);
+    snprintf(path, sizeof path, "%s%s%s", where, name[0] ? "/" : "", name);
     if (may_lack && fstatat(part, name, &st, 0) != 0 && errno == ENOENT) return MR_OK;
-    listing l = {0};
-    int rc = list_folder(part, name, path, false, &l, err);
-    if (!rc && l.count == 0) {
-        rc = mr_error_set(err, MR_EFORMAT,
-                          "a class without pictures (%llu other entries): put some in, or remove the folder",
-                          (unsigned long long)l.skipped);
-        mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
-    }
+    mri_listing l = {0};
+    const mri_list_what want = {.files = &l, .tell_folders = cfg->classes == MR_CLASSES_FIRST};
+    int rc = mri_list_folder(part, name[0] ? name : ".", path, &want, &f->left, err);
     if (!rc && f->names_used + l.text_used > UINT32_MAX)
         rc = mr_error_set(err, MR_ELIMIT, "more than 4 GiB of file names: convert the classes in groups");
     if (!rc && !add_files(f, &l)) rc = no_memory(err, path);
-    src->info.skipped_files += l.skipped;
-    listing_fini(&l);
+    mri_listing_fini(&l);
     return rc;
+}
+
+static int no_pictures(const folder *f, const char *where, mr_error *err)
+{
+    char text[512];
+    mri_left_out_text(&f->left, MRI_LEFT_NO_PICTURE, text, sizeof text);
+    const int rc = mr_error_set(err, MR_EFORMAT, "no pictures in any %s%s%s", f->labels ? "class" : "folder",
+                                text[0] ? ", but " : "", text);
+    return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
 }
 
 static int add_classes(mr_source *src, folder *f, int part, bool may_lack, const char *where,
@@ -296,70 +161,65 @@ static int add_classes(mr_source *src, folder *f, int part, bool may_lack, const
 {
     for (size_t k = 0; k < f->classes.count; k++) {
         f->first[k] = f->count;
-        int rc = add_class(src, f, part, k, may_lack, where, err);
+        int rc = add_class(f, part, k, may_lack, where, cfg, err);
         if (!rc) rc = mri_source_budget(cfg, memory_of(f), src->path, err);
         if (rc) return rc;
     }
     f->first[f->classes.count] = f->count;
-    return f->count > 0 ? MR_OK
-                        : mri_error_place(err, mr_error_set(err, MR_EFORMAT, "no pictures in any class"),
-                                          where, MR_NOWHERE, MR_NOWHERE);
+    return f->count > 0 ? MR_OK : no_pictures(f, where, err);
 }
 
 /* ---- parts ---- */
-static const char *const test_names[] = {"test", "val", "valid", "validation"};
-
-static const char *find_test(int root)
+/* Classes as `like` has them, where that is another part. */
+static int open_part(mr_source *src, folder *f, int root, const char *like, const mr_source_config *cfg,
+                     mr_error *err)
 {
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(test_names); k++)
-        if (holds_folders(root, test_names[k])) return test_names[k];
-    return NULL;
-}
-
-static int open_part(int root, const char *part, const char *where, int *out, mr_error *err)
-{
-    *out = openat(root, part, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*out >= 0) return MR_OK;
-    return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), where, MR_NOWHERE,
-                           MR_NOWHERE);
-}
-
-static int open_test(mr_source *src, folder *f, int root, const mr_source_config *cfg, mr_error *err)
-{
-    char where[4096];
-    int part;
-    snprintf(where, sizeof where, "%s/%s", src->path, f->part);
-    int rc = open_part(root, f->part, where, &part, err);
-    if (rc) return rc;
-    rc = check_test_classes(f, part, where, err);
-    if (!rc) rc = add_classes(src, f, part, true, where, cfg, err);
-    close(part);
+    char where[4096], like_where[4096];
+    mri_left_out other = {.root = src->path};
+    int part = -1, like_part = -1;
+    const bool same = strcmp(like, f->part) == 0;
+    snprintf(where, sizeof where, "%s%s%s", src->path, f->part[0] ? "/" : "", f->part);
+    snprintf(like_where, sizeof like_where, "%s/%s", src->path, like);
+    int rc = mri_folder_open(root, f->part[0] ? f->part : ".", where, &part, err);
+    if (!rc && !same) rc = mri_folder_open(root, like, like_where, &like_part, err);
+    if (!rc)
+        rc = list_classes(src, f, same ? part : like_part, same ? where : like_where,
+                          same ? &f->left : &other, cfg, err);
+    if (!rc && !same) rc = check_test_classes(f, part, where, cfg, err);
+    if (!rc) rc = add_classes(src, f, part, !same, where, cfg, err);
+    if (part >= 0) close(part);
+    if (like_part >= 0) close(like_part);
     return rc;
+}
+
+static int find_parts(mr_source *src, folder *f, int root, mr_error *err)
+{
+    mri_listing folders = {0};
+    mri_list_what want = {.folders = &folders};
+    int rc = mri_list_folder(root, ".", src->path, &want, NULL, err);
+    if (!rc) rc = mri_folder_find_parts(&f->parts, root, src->path, &folders, &f->left, err);
+    mri_listing_fini(&folders);
+    if (rc || !(f->parts.train[0] || f->parts.test[0])) return rc;
+    want = (mri_list_what){.tell_files = true};
+    if (f->parts.passed[0])
+        mri_source_tell(src, "of %s/ and %s/ the part to test with is %s/", f->parts.test, f->parts.passed,
+                        f->parts.test);
+    return mri_list_folder(root, ".", src->path, &want, &f->left, err);
 }
 
 static int open_tree(mr_source *src, folder *f, int root, const mr_source_config *cfg, mr_error *err)
 {
-    if (!holds_folders(root, "train")) {
-        const int rc = list_classes(src, f, root, src->path, err);
-        return rc ? rc : add_classes(src, f, root, false, src->path, cfg, err);
-    }
-    char where[4096];
-    int train;
-    const char *test = find_test(root);
-    src->info.has_test = test != NULL;
-    snprintf(where, sizeof where, "%s/train", src->path);
-    int rc = open_part(root, "train", where, &train, err);
+    const mri_folder_parts *p = &f->parts;
+    int rc = find_parts(src, f, root, err);
     if (rc) return rc;
-    rc = list_classes(src, f, train, where, err);
-    if (!rc && (cfg->split != MR_SPLIT_TEST || !test)) {
-        f->part = "train";
-        rc = add_classes(src, f, train, false, where, cfg, err);
-    } else if (!rc) {
-        f->part = test;
-        rc = open_test(src, f, root, cfg, err);
-    }
-    close(train);
-    return rc;
+    src->info.has_test = p->test[0] != '\0';
+    src->info.only_test = src->info.has_test && !p->train[0] && cfg->split == MR_SPLIT_AUTO;
+    if (src->info.has_test && !p->train[0] && cfg->split == MR_SPLIT_TRAIN)
+        return mri_error_place(err, mr_error_set(err, MR_ENOENT, "no train part: found only %s/", p->test),
+                               src->path, MR_NOWHERE, MR_NOWHERE);
+    const bool test = src->info.has_test && (cfg->split == MR_SPLIT_TEST || src->info.only_test);
+    f->part = test ? p->test : p->train;
+    return open_part(src, f, root, p->train[0] && f->labels ? p->train : f->part, cfg, err);
 }
 
 /* ---- the source ---- */
@@ -371,7 +231,8 @@ static int fill_info(mr_source *src, folder *f, mr_error *err)
     if (!x) return no_memory(err, src->path);
     XXH3_64bits_reset(x);
     mr_source_info *info = &src->info;
-    for (uint32_t k = 0; k < info->class_count; k++) {
+    if (!f->labels) XXH3_64bits_update(x, "no classes", 10);
+    for (size_t k = 0; k < f->classes.count; k++) {
         XXH3_64bits_update(x, f->class_names[k], strlen(f->class_names[k]) + 1);
         XXH3_64bits_update(x, &f->first[k], sizeof f->first[k]);
     }
@@ -387,7 +248,11 @@ static int fill_info(mr_source *src, folder *f, mr_error *err)
     info->format = "folder";
     info->count = f->count;
     info->memory_bytes = memory_of(f);
+    info->skipped_files = mri_left_out_count(&f->left);
     mri_source_set_image_label(src, mri_field("image", MR_TYPE_IMAGE));
+    if (f->labels) return MR_OK;
+    info->field_count = 1;
+    info->label_field = -1;
     return MR_OK;
 }
 
@@ -396,14 +261,15 @@ static int folder_open(mr_source *src, const mr_source_config *cfg, mr_error *er
     folder *f = calloc(1, sizeof *f);
     if (!f) return no_memory(err, src->path);
     f->part = "";
+    f->labels = cfg->classes != MR_CLASSES_NONE;
+    f->left.root = src->path;
     src->state = f;
-    const int root = open(src->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (root < 0)
-        return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), src->path, MR_NOWHERE,
-                               MR_NOWHERE);
-    const int rc = open_tree(src, f, root, cfg, err);
+    int root, rc = mri_folder_open(AT_FDCWD, src->path, src->path, &root, err);
+    if (rc) return rc;
+    rc = open_tree(src, f, root, cfg, err);
     close(root);
     if (rc) return rc;
+    mri_left_out_tell(&f->left, src);
     shrink(f);
     return fill_info(src, f, err);
 }
@@ -412,7 +278,7 @@ static void folder_close(mr_source *src)
 {
     folder *f = src->state;
     if (!f) return;
-    listing_fini(&f->classes);
+    mri_listing_fini(&f->classes);
     free(f->class_names);
     free(f->first);
     free(f->names);
@@ -437,6 +303,8 @@ static uint32_t class_of(const mr_source *src, uint64_t sample)
 
 static int folder_label(const mr_source *src, uint64_t sample, int64_t *out)
 {
+    const folder *f = src->state;
+    if (!f->labels) return MR_EUNSUPPORTED;
     *out = class_of(src, sample);
     return MR_OK;
 }
@@ -444,8 +312,9 @@ static int folder_label(const mr_source *src, uint64_t sample, int64_t *out)
 static void folder_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
 {
     const folder *f = src->state;
-    snprintf(buf, buf_bytes, "%s%s%s/%s/%s", src->path, f->part[0] ? "/" : "", f->part,
-             f->class_names[class_of(src, sample)], f->names + f->name_at[sample]);
+    const char *class_name = f->class_names[class_of(src, sample)];
+    snprintf(buf, buf_bytes, "%s%s%s%s%s/%s", src->path, f->part[0] ? "/" : "", f->part,
+             class_name[0] ? "/" : "", class_name, f->names + f->name_at[sample]);
 }
 
 static int folder_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
@@ -463,18 +332,27 @@ static int folder_extent(const mr_source *src, uint64_t sample, mr_extent *out, 
     return MR_OK;
 }
 
+/* What is no picture is described. The description may quote it, but for a file that somebody's link leads
+ * to. */
+static int no_picture(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_error *err)
+{
+    char path[4096], kind[MRI_PICTURE_KIND_BYTES];
+    folder_sample_path(src, sample, path, sizeof path);
+    const char *found = mri_picture_kind(data, bytes, kind);
+    if (found == kind && mri_leads_outside(src->path, path))
+        found = "something else (not quoted: a link leads to it, out of the data set's folder)";
+    return mri_error_place(err,
+                           mr_error_set(err, MR_EFORMAT, "expected a JPEG or PNG picture, found %s", found),
+                           path, 0, sample);
+}
+
 static int folder_parse(const mr_source *src, uint64_t sample, const void *data, size_t bytes, mr_sample *out,
                         mr_error *err)
 {
     const int kind = mr_image_sniff(data, bytes);
-    if (!kind) {
-        char path[4096];
-        mr_image_header none;
-        const int rc = mr_image_header_parse(data, bytes, &none, err); /* says what it looks like */
-        folder_sample_path(src, sample, path, sizeof path);
-        return mri_error_place(err, rc, path, 0, sample);
-    }
-    out->value_count = 2;
+    if (!kind) return no_picture(src, sample, data, bytes, err);
+    const folder *f = src->state;
+    out->value_count = f->labels ? 2 : 1;
     out->value[0] = (mr_value){.type = (mr_type)kind, .data = data, .bytes = bytes};
     out->value[1] = (mr_value){.type = MR_TYPE_INT, .i = class_of(src, sample)};
     return MR_OK;
@@ -484,6 +362,7 @@ const mri_source_ops mri_source_folder = {
     .name = "folder",
     .help = "pictures (JPEG, PNG) in one sub-folder for each class, with train/ and test/ above them or not",
     .no_keys = true,
+    .class_rules = true,
     .probe = folder_probe,
     .open = folder_open,
     .close = folder_close,

@@ -66,9 +66,13 @@ static int next_marker(walk *w, mr_error *err)
     size_t at = w->at;
     while (at < w->bytes && w->data[at] == 0xff) at++;
     if (at == w->bytes) return cut_short(w, err);
-    if (at == w->at || w->data[at] == 0)
-        return mr_error_set(err, MR_EFORMAT, "JPEG: expected a marker (FF) at byte %zu, found %02x: damaged",
+    if (at == w->at)
+        return mr_error_set(err, MR_EFORMAT, "JPEG: expected a marker (FF) at byte %zu, found %02X: damaged",
                             w->at, w->data[w->at]);
+    if (w->data[at] == 0)
+        return mr_error_set(err, MR_EFORMAT,
+                            "JPEG: expected a marker at byte %zu, found FF 00, which is data: damaged",
+                            w->at);
     w->marker = w->data[at];
     w->at = at + 1;
     return MR_OK;

@@ -1,6 +1,6 @@
 /* formats/image/picture_kind.c: see picture_kind.h. People name a picture .jpg whatever it is, servers answer
  * with a page, and repositories hold pointers: whoever finds such a file among a million wants to know which
- * of these it was. Nothing here decides anything. */
+ * of these it was. Only mri_picture_lost() decides anything. */
 #include "formats/image/picture_kind.h"
 
 #include <stdio.h>
@@ -89,6 +89,17 @@ static bool take_text(const uint8_t *p, size_t bytes, char text[LOOK_BYTES + 1])
     memcpy(text, p, n);
     text[n] = '\0';
     return mri_is_utf8(text, n);
+}
+
+bool mri_picture_lost(const void *data, size_t bytes)
+{
+    char buf[MRI_PICTURE_KIND_BYTES];
+    static const char *const lost[] = {"no bytes",  "a JPEG that ends", "a JPEG's start", "a PNG whose",
+                                       "a git-lfs", "nothing but",      "bytes"};
+    const char *kind = mri_picture_kind(data, bytes, buf);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(lost); k++)
+        if (strncmp(kind, lost[k], strlen(lost[k])) == 0) return true;
+    return false;
 }
 
 const char *mri_picture_kind(const void *data, size_t bytes, char buf[MRI_PICTURE_KIND_BYTES])

@@ -11,4 +11,8 @@
 #define MRI_PICTURE_KIND_BYTES 256 /* of buf: always enough */
 const char *mri_picture_kind(const void *data, size_t bytes, char buf[MRI_PICTURE_KIND_BYTES]);
 
+/* Could these bytes have been a picture once? True for damage (nothing, zeros, a cut head, a pointer in its
+ * place) and for bytes of no kind that is known; false for text and for files of other kinds. */
+bool mri_picture_lost(const void *data, size_t bytes);
+
 #endif

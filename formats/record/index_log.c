@@ -1,7 +1,5 @@
 /* formats/record/index_log.c: index pages of a file being written, in a fixed piece of memory and an unnamed
  * file. */
-#include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 
 #include "base/util.h"
@@ -24,22 +22,10 @@ void mri_index_log_fini(mri_index_log *log)
     log->fd = -1;
 }
 
-static int open_spill(mri_index_log *log, mr_error *err)
-{
-    log->fd = open(log->path, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (log->fd < 0) {
-        const int code = mr_error_sys(err, errno, "cannot make a file for index pages");
-        mr_error_at(err, log->path, MR_NOWHERE, MR_NOWHERE);
-        return code;
-    }
-    unlink(log->path); /* it lives as long as it is open */
-    return MR_OK;
-}
-
 static int spill(mri_index_log *log, mr_error *err)
 {
     if (log->fd < 0) {
-        const int rc = open_spill(log, err);
+        const int rc = mri_output_spill(&log->fd, log->path, err);
         if (rc) return rc;
     }
     const size_t bytes = (size_t)log->pages * MRI_MREC_BLOCK;

@@ -12,12 +12,13 @@
 enum {
     MRI_MREC_BLOCK = 4096,
     MRI_MREC_MAJOR = 1,
-    MRI_MREC_MINOR = 1,
-    MRI_MREC_HEADER_BYTES = 160, /* bytes of the header block in use in versions 1.0 and 1.1 */
+    MRI_MREC_MINOR = 2,
+    MRI_MREC_HEADER_BYTES = 176, /* bytes of the header block in use in version 1.2; 160 in 1.0 and 1.1 */
     MRI_MREC_COMPLETE = 1,       /* flag: mr_writer_finish() has written index and header */
     MRI_MREC_COEF = 2,           /* flag, from 1.1 on: there are records with coefficients */
     MRI_RECORD_HEAD = 40,        /* bytes of a record header before its field entries */
     MRI_RECORD_FIELD = 16,       /* bytes of a field entry before its dimensions */
+    MRI_INDEX_HEAD = 32,         /* bytes of an index page before its entries */
     MRI_INDEX_ENTRY = 32,
     MRI_INDEX_PER_PAGE = 127,
 };
@@ -38,7 +39,11 @@ typedef struct mri_mrec_header {
     uint64_t record_bytes_total, record_bytes_max;
     uint64_t fingerprint;
     uint32_t schema_crc, classes_crc, provenance_crc;
+    int64_t label_min, label_max; /* of all records; 0 before version 1.2 and where there is no record */
 } mri_mrec_header;
+
+/* Does the header know the labels' range? */
+static inline bool mri_mrec_header_has_labels(const mri_mrec_header *h) { return h->minor >= 2; }
 
 bool mri_mrec_magic(const void *data, size_t bytes);
 void mri_mrec_header_encode(const mri_mrec_header *h, uint8_t block[MRI_MREC_BLOCK]);
@@ -75,6 +80,20 @@ int mri_meta_copy(mri_meta *out, const mr_writer_config *cfg, mr_error *err);
 int mri_meta_read(mri_meta *out, int fd, const char *path, const mri_mrec_header *h, mr_error *err);
 bool mri_all_zero(const void *data, size_t bytes);
 
+/* ---- writers of sets (writer.c, writer_resume.c) ---- */
+/* As mr_writer_finish(), but the whole file stays PATH.part: the files of a set get their names together. */
+int mri_writer_seal(mr_writer *w, mr_error *err);
+/* What PATH.part holds, as an interrupted run left it: bytes behind what every file begins with; 0: no such
+ * file, nothing in it, or another process is writing it. */
+uint64_t mri_writer_left(const char *path);
+
+/* ---- source indices (mrec_sources.c): from the records' heads alone, checksums are not looked at ---- */
+typedef int mri_source_fn(void *context, uint64_t source_index, mr_error *err); /* not MR_OK: it ends there */
+/* Of all records of a finished file, rising. */
+int mri_mrec_sources(const mr_mrec *m, mri_source_fn *each, void *context, mr_error *err);
+/* Of those an earlier run left in the part file, rising; before the first append. */
+int mri_writer_sources(const mr_writer *w, mri_source_fn *each, void *context, mr_error *err);
+
 /* ---- records (mrec_record.c) ---- */
 typedef struct mri_record_size {
     uint32_t header_bytes;
@@ -107,6 +126,10 @@ bool mri_values_coef(const mr_value *values, uint32_t count);
  * computed. */
 int mri_record_parse_trusted(const mri_meta *meta, const uint8_t *data, size_t bytes, mr_sample *out,
                              mr_error *err);
+/* Where the payload of a field lies in a record whose header is sound in itself; checksums are not looked at.
+ * False: it is not. */
+bool mri_record_payload(const mri_meta *meta, const uint8_t *data, size_t bytes, uint32_t field,
+                        const uint8_t **payload, size_t *payload_bytes);
 /* A view of the bytes a value has on disk; INT and FLOAT are put into scratch. */
 const void *mri_value_bytes(const mr_value *v, uint8_t scratch[8], size_t *bytes);
 
@@ -147,6 +170,8 @@ typedef struct mri_index_walk {
     const mri_mrec_header *h;
     uint64_t next; /* where the next record must start */
     uint64_t total, max, end;
+    int64_t label_min, label_max;
+    bool any; /* a record was there */
 } mri_index_walk;
 
 void mri_index_walk_init(mri_index_walk *w, const mri_mrec_header *h);

@@ -22,6 +22,11 @@ int mri_mrec_open_remote(mr_mrec **out, mri_remote_file *remote, uint64_t index_
 /* fixed after open; any thread */
 int mri_mrec_pread(const mr_mrec *m, void *data, size_t bytes, uint64_t offset, mr_error *err);
 int mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_error *err);
+/* A page of the index from disk, checked with the places of its entries. */
+int mri_mrec_index_page(const mr_mrec *m, uint64_t page, uint8_t out[MRI_MREC_BLOCK], mr_error *err);
+/* The smallest and the largest label of a file with records: from the header, from an index in memory, else
+ * by reading all of it. */
+int mri_mrec_labels(const mr_mrec *m, int64_t *min, int64_t *max, mr_error *err);
 uint64_t mri_mrec_memory_bytes(const mr_mrec *m);
 
 #endif

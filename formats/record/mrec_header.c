@@ -8,7 +8,7 @@
  * terminals. */
 static const uint8_t magic[8] = {0x89, 'M', 'R', 'E', 'C', '\r', '\n', 0x1a};
 
-enum { CRC_AT = MRI_MREC_BLOCK - 4 };
+enum { CRC_AT = MRI_MREC_BLOCK - 4, OLD_HEADER_BYTES = 160, LABELS_AT = 160 };
 
 bool mri_mrec_magic(const void *data, size_t bytes)
 {
@@ -32,6 +32,8 @@ void mri_mrec_header_encode(const mri_mrec_header *h, uint8_t block[MRI_MREC_BLO
     mri_put_le32(block + 144, h->schema_crc);
     mri_put_le32(block + 148, h->classes_crc);
     mri_put_le32(block + 152, h->provenance_crc);
+    mri_put_le64(block + LABELS_AT, (uint64_t)h->label_min);
+    mri_put_le64(block + LABELS_AT + 8, (uint64_t)h->label_max);
     mri_put_le32(block + CRC_AT, mr_crc32c(0, block, CRC_AT));
 }
 
@@ -58,6 +60,9 @@ static void decode_numbers(const uint8_t *block, mri_mrec_header *h)
     h->schema_crc = mri_le32(block + 144);
     h->classes_crc = mri_le32(block + 148);
     h->provenance_crc = mri_le32(block + 152);
+    if (!mri_mrec_header_has_labels(h)) return;
+    h->label_min = (int64_t)mri_le64(block + LABELS_AT);
+    h->label_max = (int64_t)mri_le64(block + LABELS_AT + 8);
 }
 
 /* err with the place in the header the text is about */
@@ -98,10 +103,9 @@ int mri_mrec_header_decode(const uint8_t block[MRI_MREC_BLOCK], mri_mrec_header 
     decode_numbers(block, h);
     const uint32_t header_bytes = mri_le32(block + 12);
     const bool known = h->minor <= MRI_MREC_MINOR;
-    if (known ? header_bytes != MRI_MREC_HEADER_BYTES
-              : header_bytes < MRI_MREC_HEADER_BYTES || header_bytes > CRC_AT) {
-        mr_error_set(err, MR_EFORMAT, "expected a header of %d bytes, found %u", MRI_MREC_HEADER_BYTES,
-                     header_bytes);
+    const uint32_t expected = mri_mrec_header_has_labels(h) ? MRI_MREC_HEADER_BYTES : OLD_HEADER_BYTES;
+    if (known ? header_bytes != expected : header_bytes < expected || header_bytes > CRC_AT) {
+        mr_error_set(err, MR_EFORMAT, "expected a header of %u bytes, found %u", expected, header_bytes);
         at(err, 12);
         return MR_EFORMAT;
     }
@@ -112,7 +116,7 @@ int mri_mrec_header_decode(const uint8_t block[MRI_MREC_BLOCK], mri_mrec_header 
         at(err, 16);
         return MR_EUNSUPPORTED;
     }
-    const size_t from = known ? 156 : header_bytes;
+    const size_t from = known && mri_le32(block + 156) ? 156 : header_bytes;
     if (!mri_all_zero(block + from, CRC_AT - from)) {
         mr_error_set(err, MR_EFORMAT, "reserved header bytes are not zero");
         at(err, from);

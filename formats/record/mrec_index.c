@@ -12,7 +12,7 @@
 #include "formats/source/value.h"
 
 #define PAGE_MAGIC 0x5849524du /* "MRIX" */
-enum { PAGE_HEAD = 32 };
+enum { PAGE_HEAD = MRI_INDEX_HEAD };
 
 void mri_index_put(uint8_t *page, uint32_t slot, const mri_index_entry *e)
 {
@@ -83,12 +83,21 @@ int mri_index_walk_step(mri_index_walk *w, const mri_index_entry *e, mr_error *e
     w->next = mri_align_up(w->end, w->h->record_align);
     w->total += e->bytes; /* records do not overlap, so this stays below the file's size */
     w->max = mri_max_u64(w->max, e->bytes);
+    if (!w->any || e->label < w->label_min) w->label_min = e->label;
+    if (!w->any || e->label > w->label_max) w->label_max = e->label;
+    w->any = true;
     return MR_OK;
 }
 
 int mri_index_walk_end(const mri_index_walk *w, mr_error *err)
 {
     const mri_mrec_header *h = w->h;
+    if (mri_mrec_header_has_labels(h) && (w->label_min != h->label_min || w->label_max != h->label_max))
+        return mr_error_set(
+            err, MR_EFORMAT,
+            "the header's labels are not the index's: expected %lld to %lld, found %lld to %lld",
+            (long long)h->label_min, (long long)h->label_max, (long long)w->label_min,
+            (long long)w->label_max);
     if (w->end == h->data_offset + h->data_bytes && w->total == h->record_bytes_total &&
         w->max == h->record_bytes_max)
         return MR_OK;

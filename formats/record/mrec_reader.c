@@ -180,7 +180,73 @@ uint64_t mri_mrec_memory_bytes(const mr_mrec *m)
     return sizeof *m + m->meta.memory_bytes + (m->index ? m->h.index_bytes : 0);
 }
 
+/* ---- labels ---- */
+/* One page of a run of them. */
+static int labels_of_page(const mr_mrec *m, uint64_t page, const uint8_t *bytes, int64_t *min, int64_t *max,
+                          mr_error *err)
+{
+    const uint32_t entries = mri_index_entries(m->h.count, page);
+    const int rc = m->index ? MR_OK : mri_index_check(bytes, page, entries, err);
+    if (rc) return error_at(m, err, rc, page_offset(m, page), MR_NOWHERE);
+    for (uint32_t slot = 0; slot < entries; slot++) {
+        mri_index_entry e;
+        mri_index_get(bytes, slot, &e);
+        if ((page == 0 && slot == 0) || e.label < *min) *min = e.label;
+        if ((page == 0 && slot == 0) || e.label > *max) *max = e.label;
+    }
+    return MR_OK;
+}
+
+static int labels_of_index(const mr_mrec *m, int64_t *min, int64_t *max, mr_error *err)
+{
+    enum { RUN = 256 }; /* 1 MiB */
+    const uint64_t pages = mri_index_pages(m->h.count);
+    uint8_t *run = m->index ? NULL : malloc((size_t)RUN * MRI_MREC_BLOCK);
+    int rc = m->index || run ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory to read an index");
+    for (uint64_t page = 0; !rc && page < pages; page++) {
+        const uint64_t left = pages - page;
+        if (run && page % RUN == 0)
+            rc = mri_mrec_pread(m, run, (size_t)mri_min_u64(left, RUN) * MRI_MREC_BLOCK, page_offset(m, page),
+                                err);
+        const uint8_t *bytes =
+            m->index ? m->index + page * MRI_MREC_BLOCK : run + page % RUN * MRI_MREC_BLOCK;
+        if (!rc) rc = labels_of_page(m, page, bytes, min, max, err);
+    }
+    free(run);
+    return rc;
+}
+
+int mri_mrec_labels(const mr_mrec *m, int64_t *min, int64_t *max, mr_error *err)
+{
+    *min = m->h.label_min;
+    *max = m->h.label_max;
+    return mri_mrec_header_has_labels(&m->h) ? MR_OK : labels_of_index(m, min, max, err);
+}
+
 /* ---- records ---- */
+static bool lies_in_data(const mr_mrec *m, const mri_index_entry *e)
+{
+    const uint64_t data_end = m->h.data_offset + m->h.data_bytes;
+    return e->offset >= m->h.data_offset && e->offset <= data_end && e->bytes <= data_end - e->offset &&
+           e->bytes <= m->h.record_bytes_max && e->offset % m->h.record_align == 0;
+}
+
+int mri_mrec_index_page(const mr_mrec *m, uint64_t page, uint8_t out[MRI_MREC_BLOCK], mr_error *err)
+{
+    const uint32_t entries = mri_index_entries(m->h.count, page);
+    int rc = mri_mrec_pread(m, out, MRI_MREC_BLOCK, page_offset(m, page), err);
+    if (rc) return rc;
+    rc = mri_index_check(out, page, entries, err);
+    for (uint32_t slot = 0; !rc && slot < entries; slot++) {
+        mri_index_entry e;
+        mri_index_get(out, slot, &e);
+        if (lies_in_data(m, &e)) continue;
+        rc = mr_error_set(err, MR_EFORMAT, "the index places the record outside the data");
+        mr_error_at(err, NULL, MR_NOWHERE, page * MRI_INDEX_PER_PAGE + slot);
+    }
+    return rc ? error_at(m, err, rc, page_offset(m, page), MR_NOWHERE) : MR_OK;
+}
+
 int mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_error *err)
 {
     if (record >= m->h.count)
@@ -194,17 +260,9 @@ int mri_mrec_entry(const mr_mrec *m, uint64_t record, mri_index_entry *out, mr_e
         return MR_OK;
     }
     uint8_t bytes[MRI_MREC_BLOCK];
-    int rc = mri_mrec_pread(m, bytes, sizeof bytes, page_offset(m, page), err);
-    if (rc) return rc;
-    rc = mri_index_check(bytes, page, mri_index_entries(m->h.count, page), err);
-    if (rc) return error_at(m, err, rc, page_offset(m, page), record);
+    const int rc = mri_mrec_index_page(m, page, bytes, err);
+    if (rc) return error_at(m, err, rc, MR_NOWHERE, record);
     mri_index_get(bytes, slot, out);
-    const uint64_t data_end = m->h.data_offset + m->h.data_bytes;
-    if (out->offset < m->h.data_offset || out->offset > data_end || out->bytes > data_end - out->offset ||
-        out->bytes > m->h.record_bytes_max || out->offset % m->h.record_align != 0) {
-        rc = mr_error_set(err, MR_EFORMAT, "the index places the record outside the data");
-        return error_at(m, err, rc, page_offset(m, page), record);
-    }
     return MR_OK;
 }
 

@@ -193,7 +193,12 @@ static int verify(const char *path, mr_verify_report *report, void *context, mr_
         return rc;
     }
     check c = {.m = m, .report = report, .context = context, .result = out};
-    rc = run(&c, err);
+    rc = run(&c, &found);
+    if (is_finding(rc)) { /* as when the file ends before its end */
+        tell(&c, &found);
+        rc = MR_OK;
+    }
+    if (rc && err) *err = found;
     if (!rc && c.code) {
         rc = mr_error_set(err, c.code, "%llu thing%s wrong in %llu records", (unsigned long long)out->wrong,
                           out->wrong == 1 ? " is" : "s are", (unsigned long long)out->records);
@@ -203,13 +208,21 @@ static int verify(const char *path, mr_verify_report *report, void *context, mr_
     return rc;
 }
 
-int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *context, mr_verify_result *out,
-                         mr_error *err)
+int mr_mrec_verify_until_sized(const char *path, const volatile int *stop, mr_verify_report *report,
+                               void *context, mr_verify_result *out, mr_error *err)
 {
     mr_verify_result result = {0};
     int rc = mri_result_check(out, err);
     if (rc) return rc;
+    const volatile int *before = mri_stop_at(stop);
     rc = verify(path, report, context, &result, err);
+    mri_stop_at(before);
     mri_result_give(out, &result, sizeof result);
     return rc;
+}
+
+int mr_mrec_verify_sized(const char *path, mr_verify_report *report, void *context, mr_verify_result *out,
+                         mr_error *err)
+{
+    return mr_mrec_verify_until_sized(path, NULL, report, context, out, err);
 }

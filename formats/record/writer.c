@@ -3,11 +3,11 @@
  *   PATH.part:  | header (unfinished), schema, classes, provenance | record | record | ...
  *               appended in 4 MiB pieces
  *   finish:     | ... | record | 0.. | index pages |
- *               sync, finished header, sync, rename to PATH, sync the folder
+ *               sync, finished header, sync, read back, rename to PATH, sync the folder
  *
  * What is in front of the records is on its way to the file before the first one, so an interrupted file
- * tells what it was begun for (writer_resume.c). A lock on the part file keeps two writers apart. No
- * threads. */
+ * tells what it was begun for (writer_resume.c). What is true of every output
+ * (formats/storage/output.h) is true of this one. No threads. */
 #include "formats/record/writer.h"
 
 #include <errno.h>
@@ -16,6 +16,7 @@
 
 #include "base/abi.h"
 #include "base/util.h"
+#include "formats/source/source.h"
 #include "formats/source/value.h"
 #include "formats/storage/storage.h"
 
@@ -67,57 +68,56 @@ static int put_zeros(mr_writer *w, uint64_t bytes, mr_error *err)
 }
 
 /* ---- open ---- */
-static char *join(const char *path, const char *end)
-{
-    const size_t a = strlen(path), b = strlen(end) + 1;
-    char *out = malloc(a + b);
-    if (!out) return NULL;
-    memcpy(out, path, a);
-    memcpy(out + a, end, b);
-    return out;
-}
-
-static void destroy(mr_writer *w)
+static void destroy(mr_writer *w, bool keep)
 {
     mri_index_log_fini(&w->log);
     mri_fingerprint_destroy(w->print);
-    if (w->fd >= 0) close(w->fd);
+    mri_output_close(w->out, keep);
     mri_meta_fini(&w->meta);
     free(w->prefix);
-    free(w->path);
-    free(w->part);
-    free(w->spill);
     free(w->buf);
     free(w);
 }
 
-static int prepare(mr_writer *w, const char *path, const mr_writer_config *cfg, mr_error *err)
+static int prepare(mr_writer *w, const mr_writer_config *cfg, mr_error *err)
 {
     int rc = mri_meta_copy(&w->meta, cfg, err);
     if (rc) return rc;
     rc = mri_meta_encode(&w->meta, cfg->record_align, &w->h, &w->prefix, err);
     if (rc) return rc;
-    w->path = join(path, "");
-    w->part = join(path, ".part");
-    w->spill = join(path, ".index");
     w->buf = mri_alloc_aligned(MRI_MREC_BLOCK, BUFFER_BYTES);
     w->print = mri_fingerprint_create(w->h.schema_crc, w->h.classes_crc);
-    if (!w->path || !w->part || !w->spill || !w->buf || !w->print)
-        return mr_error_set(err, MR_ENOMEM, "no memory for a writer");
-    w->force = cfg->force;
+    if (!w->buf || !w->print) return mr_error_set(err, MR_ENOMEM, "no memory for a writer");
+    w->verify = cfg->verify;
     w->align = cfg->record_align;
     w->end = w->buf_at = w->h.data_offset;
-    return mri_index_log_init(&w->log, w->spill, err);
+    return MR_OK;
+}
+
+static int open_output(mr_writer *w, const char *path, const mr_writer_config *cfg, mr_error *err)
+{
+    const mri_output_rules rules = {.force = cfg->force,
+                                    .take_part = cfg->force,
+                                    .resume = cfg->resume,
+                                    .input = mri_source_input,
+                                    .context = cfg->input};
+    const int rc = mri_output_open(&w->out, path, &rules, err);
+    if (rc) return rc;
+    w->fd = mri_output_fd(w->out);
+    w->path = mri_output_path(w->out);
+    w->part = mri_output_part(w->out);
+    return mri_index_log_init(&w->log, w->path, err);
 }
 
 /* The part file begins anew, or goes on where whole records end. */
 static int begin(mr_writer *w, bool resume, mr_error *err)
 {
     int rc = resume ? mri_writer_resume(w, err) : MR_OK;
+    if (!rc && w->h.count == 0) rc = mri_output_empty(w->out, err);
+    else if (!rc && ftruncate(w->fd, (off_t)w->end) != 0)
+        rc = mri_error_place(err, mr_error_sys(err, errno, "cannot cut the file aside"), w->part, MR_NOWHERE,
+                             MR_NOWHERE);
     if (rc) return rc;
-    if (ftruncate(w->fd, w->h.count > 0 ? (off_t)w->end : 0) != 0)
-        return mri_error_place(err, mr_error_sys(err, errno, "cannot cut the file aside"), w->part,
-                               MR_NOWHERE, MR_NOWHERE);
     return mri_pwrite_all(w->fd, w->prefix, (size_t)w->h.data_offset, 0, w->part, err);
 }
 
@@ -127,9 +127,8 @@ static int open_writer(mr_writer *w, const char *path, const mr_writer_config *c
     if (align != 0 && (align < 8 || align > MRI_MREC_BLOCK || (align & (align - 1))))
         return mr_error_set(err, MR_EINVAL,
                             "record alignment %u: expected a power of two from 8 to 4096, or 0", align);
-    int rc = mri_atomic_file_check_target(path, cfg->force, err);
-    if (!rc) rc = prepare(w, path, cfg, err);
-    if (!rc) rc = mri_atomic_file_open(&w->fd, w->part, err);
+    int rc = prepare(w, cfg, err);
+    if (!rc) rc = open_output(w, path, cfg, err);
     if (!rc) rc = begin(w, cfg->resume, err);
     return rc;
 }
@@ -145,10 +144,10 @@ int mr_writer_open(mr_writer **out, const char *path, const mr_writer_config *cf
     if (rc) return rc;
     mr_writer *w = calloc(1, sizeof *w);
     if (!w) return mr_error_set(err, MR_ENOMEM, "no memory for a writer");
-    w->fd = w->log.fd = -1;
+    w->log.fd = -1;
     rc = open_writer(w, path, &mine, err);
     if (rc) {
-        destroy(w); /* a part file of an earlier run stays as it was */
+        destroy(w, true); /* a part file of an earlier run stays as it was */
         return rc;
     }
     if (resume_source) *resume_source = w->next_source;
@@ -165,6 +164,8 @@ int mri_writer_accept(mr_writer *w, uint64_t offset, const mri_record_facts *fac
     mri_fingerprint_add(w->print, &e);
     w->align = mri_writer_align(w, facts->bytes);
     w->end = offset + facts->bytes;
+    if (w->h.count == 0 || facts->label < w->h.label_min) w->h.label_min = facts->label;
+    if (w->h.count == 0 || facts->label > w->h.label_max) w->h.label_max = facts->label;
     w->h.count++;
     w->coef |= facts->coef;
     w->h.record_bytes_total += facts->bytes;
@@ -251,12 +252,6 @@ uint64_t mr_writer_record_bytes(const mr_writer *w, const mr_value *values)
 }
 
 /* ---- finish ---- */
-static int sync_part(mr_writer *w, mr_error *err)
-{
-    if (fsync(w->fd) == 0) return MR_OK;
-    return mri_error_place(err, mr_error_sys(err, errno, "cannot sync"), w->part, MR_NOWHERE, MR_NOWHERE);
-}
-
 static int put_index(mr_writer *w, mr_error *err)
 {
     mri_mrec_header *h = &w->h;
@@ -281,17 +276,46 @@ static int put_header(mr_writer *w, mr_error *err)
     return mri_pwrite_all(w->fd, block, sizeof block, 0, w->part, err);
 }
 
-int mr_writer_finish(mr_writer *w, mr_error *err)
+static int complete(mr_writer *w, mr_error *err)
 {
     int rc = w->failure.code;
     if (rc && err) *err = w->failure;
     if (!rc) rc = put_index(w, err);
-    if (!rc) rc = sync_part(w, err);
+    if (!rc) rc = mri_output_sync(w->out, err);
     if (!rc) rc = put_header(w, err);
-    if (!rc) rc = sync_part(w, err);
-    if (!rc) rc = mri_atomic_file_commit(w->part, w->path, w->force, err);
-    if (!rc) rc = mri_sync_folder_of(w->path, err);
-    destroy(w);
+    return rc;
+}
+
+static bool keep_first_finding(void *context, const mr_error *what)
+{
+    *(mr_error *)context = *what;
+    return false;
+}
+
+static int read_back(void *context, int fd, const char *part, mr_error *err)
+{
+    mr_error found = MR_ERROR_INIT;
+    (void)context;
+    (void)fd;
+    const int rc = mr_mrec_verify(part, keep_first_finding, &found, NULL, err);
+    if (found.code != MR_OK && err) *err = found;
+    return rc;
+}
+
+int mr_writer_finish(mr_writer *w, mr_error *err)
+{
+    int rc = complete(w, err);
+    if (!rc) rc = mri_output_commit(w->out, w->verify ? read_back : NULL, NULL, err);
+    destroy(w, true);
+    return rc;
+}
+
+int mri_writer_seal(mr_writer *w, mr_error *err)
+{
+    int rc = complete(w, err);
+    if (!rc) rc = mri_output_sync(w->out, err);
+    if (!rc && w->verify) rc = read_back(NULL, w->fd, w->part, err);
+    destroy(w, true);
     return rc;
 }
 
@@ -299,6 +323,5 @@ void mr_writer_abort(mr_writer *w, bool keep)
 {
     if (!w) return;
     if (keep && !w->failure.code) flush(w, NULL); /* what does not get there is done again on resume */
-    if (!keep) unlink(w->part);
-    destroy(w);
+    destroy(w, keep);
 }

@@ -4,6 +4,7 @@
 #define MRI_WRITER_H
 
 #include "formats/record/mrec.h"
+#include "formats/storage/output.h"
 
 /* Index pages as they fill: one piece of memory, then an unnamed file in the output's folder, so that the
  * writer's memory does not grow with the number of records. */
@@ -13,8 +14,8 @@ typedef struct mri_index_log {
     uint32_t slot;    /* entries in the page being filled */
     uint64_t number;  /* of the page being filled */
     uint64_t spilled; /* bytes in fd */
-    int fd;           /* -1 until the first spill */
-    const char *path; /* name that the file has for a moment; borrowed */
+    int fd;           /* without a name; -1 until the first spill */
+    const char *path; /* beside which it lies; borrowed */
 } mri_index_log;
 
 int mri_index_log_init(mri_index_log *log, const char *path, mr_error *err);
@@ -29,9 +30,10 @@ struct mr_writer {
     mri_meta meta;
     mri_mrec_header h; /* of the unfinished file until finish; sums grow with every record */
     uint8_t *prefix;   /* the file's first h.data_offset bytes */
-    char *path, *part, *spill;
-    int fd;
-    bool force;
+    mri_output *out;
+    const char *path, *part; /* of out */
+    int fd;                  /* of out */
+    bool verify;
     uint32_t align; /* 0 until the first record decides */
     uint64_t end;   /* where the last record ends; h.data_offset at first */
     uint64_t next_source;

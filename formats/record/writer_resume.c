@@ -5,7 +5,12 @@
  * reader would, until one is not whole; the writer goes on there. The result is the same, byte for byte, as
  * without the interruption. */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/util.h"
 #include "formats/record/writer.h"
@@ -20,14 +25,25 @@ static void as_begun(const mr_writer *w, const mri_mrec_header *found, uint8_t b
     h.flags = 0;
     h.count = h.file_bytes = h.data_bytes = h.index_offset = h.index_bytes = 0;
     h.record_bytes_total = h.record_bytes_max = h.fingerprint = 0;
+    h.label_min = h.label_max = 0;
     mri_mrec_header_encode(&h, block);
+}
+
+/* Torn before its first record: is what is there the beginning of this file? */
+static int compare_torn(const mr_writer *w, mri_file_scan *win, mr_error *err)
+{
+    const uint8_t *p;
+    const size_t bytes = (size_t)win->file_bytes;
+    const int rc = bytes ? mri_file_scan_get(win, 0, bytes, &p, err) : MR_OK;
+    if (!rc && bytes && memcmp(p, w->prefix, bytes) == 0) mri_output_adopt(w->out);
+    return rc;
 }
 
 /* *same: the part file begins as this one does. False: it was torn before its first record, begin anew. */
 static int compare_prefix(const mr_writer *w, mri_file_scan *win, bool *same, mr_error *err)
 {
     *same = false;
-    if (win->file_bytes < w->h.data_offset) return MR_OK;
+    if (win->file_bytes < w->h.data_offset) return compare_torn(w, win, err);
     const uint8_t *p;
     mri_mrec_header found;
     int rc = mri_file_scan_get(win, 0, MRI_MREC_BLOCK, &p, err);
@@ -51,6 +67,7 @@ static int compare_prefix(const mr_writer *w, mri_file_scan *win, bool *same, mr
     if (rc) return rc;
     const size_t rest = (size_t)w->h.data_offset - MRI_MREC_BLOCK;
     *same = memcmp(p + MRI_MREC_BLOCK, w->prefix + MRI_MREC_BLOCK, rest) == 0;
+    if (*same) mri_output_adopt(w->out);
     return MR_OK;
 }
 
@@ -77,6 +94,24 @@ static int take_record(mr_writer *w, mri_file_scan *win, bool *whole, mr_error *
     if (facts.source_index < w->next_source || facts.source_index == UINT64_MAX) return MR_OK;
     *whole = true;
     return mri_writer_accept(w, offset, &facts, err);
+}
+
+uint64_t mri_writer_left(const char *path)
+{
+    uint8_t block[MRI_MREC_BLOCK];
+    mri_mrec_header h;
+    struct stat st;
+    uint64_t left = 0;
+    char part[PATH_MAX];
+    if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part) return 0;
+    const int fd = open(part, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return 0;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && flock(fd, LOCK_SH | LOCK_NB) == 0 &&
+        mri_pread_all(fd, block, sizeof block, 0, part, NULL) == MR_OK &&
+        mri_mrec_header_decode(block, &h, NULL) == MR_OK && (uint64_t)st.st_size > h.data_offset)
+        left = (uint64_t)st.st_size - h.data_offset;
+    close(fd);
+    return left;
 }
 
 int mri_writer_resume(mr_writer *w, mr_error *err)

@@ -138,6 +138,94 @@ int mri_picture_head_parse(const void *data, uint64_t data_bytes, mri_picture_he
     return MR_OK;
 }
 
+/* ---- object detection ---- */
+/* What dividing pixels by a width may be off. */
+static const float rounding = 1e-4f;
+
+static float label_at(const uint8_t *labels, uint32_t at)
+{
+    float v;
+    memcpy(&v, labels + (size_t)at * sizeof v, sizeof v);
+    return v;
+}
+
+static bool is_whole(float v, float least, float most)
+{
+    return v >= least && v <= most && v == (float)(int)v;
+}
+
+static bool is_object(float class, const float box[4])
+{
+    bool inside = is_whole(class, 0, 1 << 20);
+    for (int k = 0; k < 4; k++) inside = inside && box[k] >= -rounding && box[k] <= 1 + rounding;
+    return inside && box[0] <= box[2] && box[1] <= box[3];
+}
+
+int64_t mri_object_at(const uint8_t *labels, const mri_objects *o, uint32_t k, float box[4])
+{
+    const uint32_t at = o->first + k * o->width;
+    for (uint32_t c = 0; c < 4; c++) box[c] = label_at(labels, at + 1 + c);
+    return (int64_t)label_at(labels, at);
+}
+
+int mri_objects_of(const uint8_t *labels, uint32_t count, mri_objects *out, mr_error *err)
+{
+    *out = (mri_objects){0};
+    const float head = count > 0 ? label_at(labels, 0) : 0, width = count > 1 ? label_at(labels, 1) : 0;
+    if (!is_whole(head, 2, 1 << 20) || !is_whole(width, 5, 1 << 20))
+        return mr_error_set(
+            err, MR_EFORMAT,
+            "objects: expected the widths of a header (2 or more) and of an object (5 or more) "
+            "as the first of %u labels, found %g and %g",
+            count, (double)head, (double)width);
+    const uint32_t first = (uint32_t)head, each = (uint32_t)width;
+    if (count < first || (count - first) % each)
+        return mr_error_set(err, MR_EFORMAT,
+                            "objects: expected %u labels and %u for each object, found %u labels", first,
+                            each, count);
+    const mri_objects o = {first, each, (count - first) / each};
+    for (uint32_t k = 0; k < o.count; k++) {
+        const float class = label_at(labels, first + k * each);
+        float b[4];
+        for (uint32_t c = 0; c < 4; c++) b[c] = label_at(labels, first + k * each + 1 + c);
+        if (!is_object(class, b))
+            return mr_error_set(
+                err, MR_EFORMAT,
+                "object %u: expected a class and a box (left, top, right, bottom, from 0 to 1), "
+                "found %g and %g %g %g %g",
+                k, (double)class, (double)b[0], (double)b[1], (double)b[2], (double)b[3]);
+    }
+    *out = o;
+    return MR_OK;
+}
+
+bool mri_labels_of_detection(const uint8_t *labels, uint32_t count)
+{
+    enum { MOST_WIDTH = 64 };
+    mri_objects o;
+    return mri_objects_of(labels, count, &o, NULL) == MR_OK && o.count > 0 && o.first <= MOST_WIDTH &&
+           o.width <= MOST_WIDTH;
+}
+
+/* ---- what else such records hold ---- */
+/* | 0a or 12 | bytes | 0a | bytes | key ... | 12 ...: an entry of the maps of features or labels. */
+bool mri_is_protobuf_record(const uint8_t *data, size_t bytes, uint64_t data_bytes)
+{
+    size_t at = 1;
+    uint64_t entry = 0;
+    if (bytes < 8 || (data[0] != 0x0a && data[0] != 0x12)) return false;
+    for (unsigned shift = 0; at < bytes && shift < 35; shift += 7) {
+        entry |= (uint64_t)(data[at] & 0x7f) << shift;
+        if (!(data[at++] & 0x80)) break;
+    }
+    if (entry > data_bytes - at || at + 2 > bytes || data[at] != 0x0a) return false;
+    const size_t key = data[at + 1], end = at + 2 + key;
+    if (key == 0 || key > 64 || end >= bytes || data[end] != 0x12) return false;
+    for (size_t k = at + 2; k < end; k++)
+        if (data[k] < 0x20 || data[k] > 0x7e) return false;
+    return true;
+}
+
 uint8_t *mri_picture_head_build(const mri_picture_head *h, const float *labels, uint8_t *out)
 {
     const float label = h->label_count ? 0.0f : h->label;

@@ -15,8 +15,8 @@
  *
  * With count 0 `label` is the label; with more the packed ones are, and `label` is 0.
  *
- * The room: takes .rec files with the lists beside them (recordio_lists.h) and gives one format for the table
- * in formats/open.c, which is the only one to use it. */
+ * The room: takes .rec files with the lists beside them (recordio_lists.h, recordio_index.h) and gives one
+ * format for the table in formats/open.c, which is the only one to use it. */
 #ifndef MRI_RECORDIO_H
 #define MRI_RECORDIO_H
 
@@ -70,6 +70,24 @@ typedef struct mri_picture_head {
 /* data: at least the first 24 bytes where there are that many; data_bytes: of all. MR_EFORMAT without a
  * place. */
 int mri_picture_head_parse(const void *data, uint64_t data_bytes, mri_picture_head *out, mr_error *err);
+
+/* Packed labels of object detection, as im2rec --pack-label has them:
+ *
+ *   | A | B | more, A in all | class, xmin, ymin, xmax, ymax, more: B an object | ...
+ *
+ * A and B are widths, and no class. Coordinates are parts of the picture's width and height, from 0 to 1. */
+typedef struct mri_objects {
+    uint32_t first, width, count; /* object k begins at the label first + k * width */
+} mri_objects;
+
+/* labels: count floats of any alignment. MR_EFORMAT says which is wrong, and how. */
+int mri_objects_of(const uint8_t *labels, uint32_t count, mri_objects *out, mr_error *err);
+/* Class and corners (xmin ymin xmax ymax) of object k of those that mri_objects_of() found good. */
+int64_t mri_object_at(const uint8_t *labels, const mri_objects *o, uint32_t k, float box[4]);
+/* Can these labels be nothing else? At least one object, and small widths. */
+bool mri_labels_of_detection(const uint8_t *labels, uint32_t count);
+/* Do these bytes begin as SageMaker's records do, which have this framing and hold a message of numbers? */
+bool mri_is_protobuf_record(const uint8_t *data, size_t bytes, uint64_t data_bytes);
 /* label_count floats behind it when label_count > 0 (then h->label is not written). Returns out's end. */
 uint8_t *mri_picture_head_build(const mri_picture_head *h, const float *labels, uint8_t *out);
 

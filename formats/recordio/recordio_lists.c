@@ -12,6 +12,7 @@
 #include <xxhash.h>
 
 #include "base/util.h"
+#include "formats/storage/outside.h"
 
 typedef struct text {
     const char *path;
@@ -62,8 +63,9 @@ uint64_t mri_rec_lists_fingerprint(const char *rec_path)
 static int wrong_line(mr_error *err, const text *t, const char *line, uint32_t number, const char *expected)
 {
     char shown[64];
-    snprintf(shown, sizeof shown, "%s", line);
-    mr_error_set(err, MR_EFORMAT, "line %u: expected %s, found \"%s\": correct or remove the file", number,
+    if (mri_leads_elsewhere(t->path)) snprintf(shown, sizeof shown, "another (not quoted: behind a link)");
+    else snprintf(shown, sizeof shown, "\"%.60s\"", line);
+    mr_error_set(err, MR_EFORMAT, "line %u: expected %s, found %s: correct or remove the file", number,
                  expected, shown);
     return mri_error_place(err, MR_EFORMAT, t->path, (uint64_t)(line - t->bytes), MR_NOWHERE);
 }
@@ -216,6 +218,22 @@ static int read_idx(mri_rec_lists *l, const char *rec_path, uint64_t rec_bytes, 
 }
 
 /* ---- .lst ---- */
+/* MXNet's im2rec strips what stands round its tabs; so does this, in place. The path may hold blanks. */
+static void strip_columns(char *line)
+{
+    char *to = line;
+    for (char *column = line; column;) {
+        char *tab = strchr(column, '\t'), *end = tab ? tab : column + strlen(column);
+        while (column < end && *column == ' ') column++;
+        while (end > column && end[-1] == ' ') end--;
+        memmove(to, column, (size_t)(end - column));
+        to += end - column;
+        if (tab) *to++ = '\t';
+        column = tab ? tab + 1 : NULL;
+    }
+    *to = '\0';
+}
+
 static int by_index(const void *a, const void *b)
 {
     const mri_rec_entry *x = a, *y = b;
@@ -238,6 +256,7 @@ static int parse_entry(mri_rec_entry *e, const text *t, const char *line, uint32
         if (k == label_at) e->label = (double)(float)label; /* as the record has it */
         p = end;
     }
+    e->path = last + 1;
     return MR_OK;
 }
 
@@ -246,6 +265,7 @@ static int parse_lst(mri_rec_lists *l, text *t, uint32_t label_at, mr_error *err
     uint32_t number = 0;
     char *at = t->bytes;
     for (char *line; (line = next_line(&at, &number));) {
+        strip_columns(line);
         const int rc = parse_entry(&l->entry[l->entry_count], t, line, number, label_at, err);
         if (rc) return rc;
         l->entry_count++;
@@ -277,7 +297,7 @@ static int read_lst(mri_rec_lists *l, const char *rec_path, uint32_t label_at, c
     l->entry = calloc(t.lines, sizeof *l->entry);
     rc = l->entry ? parse_lst(l, &t, label_at, err)
                   : mr_error_set(err, MR_ENOMEM, "no memory for %u labels", t.lines);
-    free(t.bytes);
+    l->lst_text = t.bytes;
     return rc;
 }
 
@@ -300,6 +320,7 @@ void mri_rec_lists_fini(mri_rec_lists *l)
     free(l->lst_path);
     free(l->offset);
     free(l->entry);
+    free(l->lst_text);
     *l = (mri_rec_lists){0};
 }
 

@@ -17,7 +17,8 @@ typedef struct mri_rec_entry {
     uint64_t index;
     double label; /* the one asked for; NAN when the line has no such label */
     uint32_t line;
-    bool taken; /* for who looks through them */
+    bool taken;       /* for who looks through them */
+    const char *path; /* of the picture that was packed, as the list has it */
 } mri_rec_entry;
 
 typedef struct mri_rec_lists {
@@ -26,6 +27,7 @@ typedef struct mri_rec_lists {
     uint64_t offset_count;
     mri_rec_entry *entry; /* by index */
     uint64_t entry_count;
+    char *lst_text; /* that the paths lie in */
 } mri_rec_lists;
 
 /* Read the companions of rec_path. Each line is checked by itself; no offset may occur twice, lie past

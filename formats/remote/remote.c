@@ -5,6 +5,7 @@
  * network, happen without it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <xxhash.h>
 
 #include "formats/remote/remote_private.h"
@@ -50,8 +51,10 @@ static void remove_request(mri_block_request_list *l, mri_block_request *w)
 }
 
 /* ---- blocks ---- */
-static void pin(mri_remote *r, mri_block *b)
+static void pin(mri_remote_file *f, mri_block *b)
 {
+    mri_remote *r = f->set;
+    b->file = f->number; /* written here first: what a server says a file has takes no memory by itself */
     if (b->pins++ == 0 && b->listed) {
         mri_blocks_remove(&r->unpinned, b);
         b->listed = 0;
@@ -194,11 +197,11 @@ static bool admit(mri_block_request *w)
     mri_remote_file *f = w->file;
     mri_remote *r = f->set;
     uint64_t more = 0;
-    for (uint64_t k = w->first; k < w->first + w->count; k++) { /* first of all, so that none of them makes
-                                                                   room for another */
-        pin(r, &f->block[k]);
+    for (uint64_t k = w->first; k < w->first + w->count; k++)
         if (!f->block[k].counted) more += mri_entry_block_bytes(&f->entry, k);
-    }
+    if (more > r->cfg.limit_bytes) return false; /* nothing was written yet */
+    for (uint64_t k = w->first; k < w->first + w->count; k++)
+        pin(f, &f->block[k]); /* first of all, so that none of them makes room for another */
     if (more > 0 && !make_room(r, more)) {
         for (uint64_t k = w->first; k < w->first + w->count; k++) unpin(f, &f->block[k]);
         return false;
@@ -447,6 +450,8 @@ int mri_remote_begin(mri_remote *r, mri_remote_file **out, const char *url, mr_e
     *out = NULL;
     if (strlen(url) >= MRI_URL_MAX_BYTES)
         return mr_error_set(err, MR_ELIMIT, "a URL of more than %d bytes", MRI_URL_MAX_BYTES);
+    const char *fault = mri_url_fault(url);
+    if (fault) return mr_error_set(err, MR_EINVAL, "%s", fault);
     mri_remote_file *f = calloc(1, sizeof *f);
     if (f) {
         f->set = r;
@@ -473,9 +478,9 @@ static int list_blocks(mri_remote *r, mri_remote_file *f, uint64_t *marks)
         const size_t count = (size_t)mri_min_u64(PIECE, f->entry.blocks - first);
         if (!mri_entry_marks(&f->entry, first, count, marks)) return MR_EIO;
         for (size_t k = 0; k < count; k++) {
+            if (!marks[k]) continue;
             mri_block *b = &f->block[first + k];
             b->file = f->number;
-            if (!marks[k]) continue;
             count_in(f, b);
             mri_blocks_push(&r->unpinned, b);
             b->listed = 1;
@@ -484,10 +489,20 @@ static int list_blocks(mri_remote *r, mri_remote_file *f, uint64_t *marks)
     return MR_OK;
 }
 
+/* For mri_remote_told(). */
+static void note_doubts_locked(mri_remote *r, const mri_remote_file *f)
+{
+    if (f->one_answer && r->unsure_count++ == 0) r->unsure = f;
+    if (!f->entry.distrust[0] || r->distrusted) return;
+    r->distrusted = f;
+    memcpy(r->distrust, f->entry.distrust, sizeof r->distrust);
+}
+
 static int open_entry(mri_remote_file *f, mr_error *err)
 {
     mri_remote *r = f->set;
-    int rc = mri_entry_open(&r->store, &f->entry, f->url, f->shown, f->version, f->bytes, err);
+    const char *version = f->one_answer ? "" : f->version;
+    int rc = mri_entry_open(&r->store, &f->entry, f->url, f->shown, version, f->bytes, err);
     if (rc) return rc;
     f->block = calloc(f->entry.blocks ? (size_t)f->entry.blocks : 1, sizeof *f->block);
     uint64_t *marks = malloc(4096 * sizeof *marks);
@@ -496,6 +511,7 @@ static int open_entry(mri_remote_file *f, mr_error *err)
         rc = list_blocks(r, f, marks);
         r->looked = false;
         f->open = true;
+        note_doubts_locked(r, f);
         pthread_mutex_unlock(&r->lock);
         if (rc) mr_error_set(err, rc, "cannot read what was kept of it in %s", r->store.folder);
     } else {
@@ -528,6 +544,32 @@ int mri_remote_open(mri_remote *r, mri_remote_file **out, const char *url, mr_er
 {
     const int rc = mri_remote_begin(r, out, url, err);
     return rc ? rc : mri_remote_finish(*out, err);
+}
+
+bool mri_remote_told(mri_remote *r, uint32_t line, char *text, size_t text_bytes)
+{
+    bool any = false;
+    pthread_mutex_lock(&r->lock);
+    if (line == 0 && r->unsure) {
+        char more[48] = "";
+        if (r->unsure_count > 1) snprintf(more, sizeof more, ", and of %u others", r->unsure_count - 1);
+        snprintf(text, text_bytes,
+                 "%.300s: of this file%s the server tells no version that says which bytes it has (a strong "
+                 "ETag, or "
+                 "a time of change): fetched whole in one answer, and kept for this run only",
+                 r->unsure->shown, more);
+        any = true;
+    }
+    if (line == 1 && r->distrusted) {
+        snprintf(text, text_bytes,
+                 "%.300s: what is kept of it in %.300s is not believed, for %s; it is fetched again, and "
+                 "kept for this "
+                 "run only",
+                 r->distrusted->shown, r->store.folder, r->distrust);
+        any = true;
+    }
+    pthread_mutex_unlock(&r->lock);
+    return any;
 }
 
 mri_remote_file *mri_remote_first(const mri_remote *r) { return r->file[0]; }

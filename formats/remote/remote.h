@@ -52,6 +52,10 @@ int mri_remote_begin(mri_remote *r, mri_remote_file **out, const char *url, mr_e
 int mri_remote_finish(mri_remote_file *f, mr_error *err);
 int mri_remote_open(mri_remote *r, mri_remote_file **out, const char *url, mr_error *err); /* both */
 
+/* What the user should know of the files opened so far: line 0 or 1; false when there is nothing. */
+enum { MRI_REMOTE_LINES = 2 };
+bool mri_remote_told(mri_remote *r, uint32_t line, char *text, size_t text_bytes);
+
 /* The one begun first. */
 mri_remote_file *mri_remote_first(const mri_remote *r);
 const char *mri_remote_url(const mri_remote_file *f); /* with its secrets */
@@ -61,7 +65,7 @@ int mri_remote_fd(const mri_remote_file *f);
 uint64_t mri_remote_bytes(const mri_remote_file *f);
 const char *mri_remote_shown(const mri_remote_file *f); /* the URL without secrets: for messages */
 const char *mri_remote_key(const mri_remote_file *f);   /* of URL and version; "" when the server tells no
-                                                           version */
+                                                           version, or one that is not sure */
 
 typedef struct mri_block_request {
     void (*arrived)(struct mri_block_request *w); /* once, from any thread, under a lock: may signal, and call

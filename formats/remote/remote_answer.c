@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <strings.h>
+#include <time.h>
 
 /* ---- lines ---- */
 static bool number(const char **at, const char *end, uint64_t *out)
@@ -67,6 +68,7 @@ void mri_answer_line(mri_answer *a, const char *line, size_t bytes)
     else if (named(line, name, "content-length")) a->has_length = number(&p, end, &a->length) && p == end;
     else if (named(line, name, "etag")) take_text(a->etag, sizeof a->etag, p, end);
     else if (named(line, name, "last-modified")) take_text(a->changed, sizeof a->changed, p, end);
+    else if (named(line, name, "date")) take_text(a->date, sizeof a->date, p, end);
     else if (named(line, name, "content-encoding"))
         a->packed = !(end - p == 8 && strncasecmp(p, "identity", 8) == 0);
     else if (named(line, name, "retry-after") && !(number(&p, end, &a->retry_after_s) && p == end))
@@ -108,6 +110,32 @@ static void version_of(const mri_answer *a, char *out, size_t out_bytes)
     snprintf(out, out_bytes, "%s%s%s", a->etag, a->etag[0] || a->changed[0] ? "\n" : "", a->changed);
 }
 
+/* "Sun, 06 Nov 1994 08:49:37 GMT" in seconds; -1 for anything else. */
+static int64_t seconds_of(const char *date)
+{
+    static const char months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    struct tm t = {0};
+    char month[4];
+    if (sscanf(date, "%*3[A-Za-z], %2d %3s %4d %2d:%2d:%2d GMT", &t.tm_mday, month, &t.tm_year, &t.tm_hour,
+               &t.tm_min, &t.tm_sec) != 6)
+        return -1;
+    const char *at = strlen(month) == 3 ? strstr(months, month) : NULL;
+    if (!at || (at - months) % 3 != 0 || t.tm_year < 1970) return -1;
+    t.tm_mon = (int)(at - months) / 3;
+    t.tm_year -= 1900;
+    return timegm(&t);
+}
+
+/* Do two answers of this version have the same bytes, so that pieces of them fit each other? An ETag says so
+ * unless it is a weak one; a time of change does once its second is over by the same clock (RFC 9110, 8.8).
+ */
+static bool is_sure(const mri_answer *a)
+{
+    if (a->etag[0] && strncmp(a->etag, "W/", 2) != 0 && strlen(a->etag) + 1 < sizeof a->etag) return true;
+    const int64_t changed = seconds_of(a->changed), date = seconds_of(a->date);
+    return changed >= 0 && date > changed;
+}
+
 /* Each block has its place in memory (32 MiB a TiB), and a server may say any number. */
 #define MOST_BYTES ((uint64_t)1 << 42)
 
@@ -139,7 +167,8 @@ static bool judge_question(mri_transfer *t)
     }
     const uint64_t bytes = empty ? 0 : a->status == 200 ? a->length : a->range_total;
     if (bytes > MOST_BYTES) return too_large(t, bytes);
-    f->whole_only = a->status == 200;
+    f->one_answer = !is_sure(a);
+    f->whole_only = a->status == 200 || f->one_answer;
     f->bytes = bytes;
     version_of(a, f->version, sizeof f->version);
     return true;

@@ -6,10 +6,11 @@
  *        │                 │ cut, short, slow, 408, 429, 5xx: again, later, from the byte it has reached
  *        └── foreign ◄─────┴── final: the blocks' wants fail
  *
- * A transfer that moves less than 1 KiB/s for 10 s is cut. Waits between tries double from a quarter second
- * to ten, with jitter, or are what the server asks for (Retry-After, up to a minute); after 8 tries in a row
- * that brought nothing the transfer has failed. For tests MILLRACE_REMOTE sets them:
- * tries=8,backoff-ms=250,stall-s=10.
+ * A transfer that moves less than 1 KiB/s for 10 s is cut, and so is one whose answer has not begun after 30
+ * s, redirects included; these go from http to http or https, and from https to https. Waits between tries
+ * double from a quarter second to ten, with jitter, or are what the server asks for (Retry-After, up to a
+ * minute); after 8 tries in a row that brought nothing the transfer has failed. For tests MILLRACE_REMOTE
+ * sets them: tries=8,backoff-ms=250,stall-s=10.
  *
  * The thread also waits for everybody else: for Ctrl-C (cfg.stop) and for other programs' locks, by looking
  * now and then. */
@@ -29,6 +30,7 @@ enum {
     PROGRESS_BYTES = 65536,
     MOST_IGNORED = 65536,
     MOST_HEAD = 1 << 18,
+    ANSWER_STALLS = 3,
     LOOK_MS = 100,
     FOREIGN_MS = 20,
     IDLE_MS = 1000
@@ -125,7 +127,7 @@ static int cannot_keep(mri_transfer *t, int code)
 static int block_is_here(mri_transfer *t, mri_block *b, uint64_t number)
 {
     mri_remote_file *f = t->file;
-    const uint64_t mark = mri_entry_mark(t->crc);
+    const uint64_t mark = f->one_answer ? b->mark : mri_entry_mark(t->crc);
     if (!mri_entry_set_mark(&f->entry, number, mark)) return cannot_keep(t, errno);
     t->gained = true;
     mri_entry_lock(&f->entry, number, F_RDLCK);
@@ -142,6 +144,16 @@ static bool is_missing(mri_remote_file *f, const mri_block *b)
     const bool missing = b->state == MRI_FETCHING;
     pthread_mutex_unlock(&f->set->lock);
     return missing;
+}
+
+/* All of one answer is here, and only now any of it: half of it would be mixed with half of the next. */
+static int all_is_here(mri_transfer *t)
+{
+    mri_remote_file *f = t->file;
+    int rc = MR_OK;
+    for (uint64_t k = 0; !rc && k < f->entry.blocks; k++)
+        if (is_missing(f, &f->block[k])) rc = block_is_here(t, &f->block[k], k);
+    return rc;
 }
 
 static int keep(mri_transfer *t, const uint8_t *data, size_t bytes)
@@ -161,9 +173,10 @@ static int keep(mri_transfer *t, const uint8_t *data, size_t bytes)
         t->at += n;
         data += n;
         bytes -= n;
-        if (mine && t->at == end) rc = block_is_here(t, b, number);
+        if (mine && t->at == end && f->one_answer) b->mark = mri_entry_mark(t->crc);
+        else if (mine && t->at == end) rc = block_is_here(t, b, number);
     }
-    return rc;
+    return !rc && f->one_answer && t->at == t->end ? all_is_here(t) : rc;
 }
 
 static size_t on_body(char *data, size_t one, size_t bytes, void *context)
@@ -258,6 +271,7 @@ static void begin(http *h, mri_transfer *t)
     char range[64];
     if (t->file->whole_only && !t->question) t->at = 0;
     t->tried_at = t->at;
+    t->begun_ns = mri_now_ns();
     t->judged = t->gained = false;
     t->ignored = t->head_bytes = 0;
     t->verdict = MR_OK;
@@ -391,6 +405,14 @@ static bool is_final(CURLcode code)
            code == CURLE_SSL_CERTPROBLEM;
 }
 
+/* A redirect to file:, ftp: or, from https, to http. An answer that is no HTTP has the same code. */
+static bool leads_away(http *h, const mri_transfer *t, CURLcode code)
+{
+    long redirects = 0;
+    h->api->curl_easy_getinfo(t->easy, CURLINFO_REDIRECT_COUNT, &redirects);
+    return code == CURLE_UNSUPPORTED_PROTOCOL && redirects > 0;
+}
+
 /* Why it ended before its end, where nothing else has said so. */
 static void report_transfer_error(http *h, mri_transfer *t, CURLcode code)
 {
@@ -402,6 +424,12 @@ static void report_transfer_error(http *h, mri_transfer *t, CURLcode code)
     else if (code == CURLE_OPERATION_TIMEDOUT)
         mr_error_set(&t->why, MR_EIO, "the server is silent or sends less than 1 KiB a second for %u s",
                      h->stall_s);
+    else if (leads_away(h, t, code))
+        mr_error_set(
+            &t->why, MR_EIO,
+            "the server redirects to another sort of address (%s): only http and https are followed, "
+            "and from https only https",
+            text);
     else mr_error_set(&t->why, MR_EIO, "cannot fetch it: %s", text);
 }
 
@@ -422,7 +450,8 @@ static void end_transfer(http *h, mri_transfer *t, CURLcode code)
     if (done) return;
     report_transfer_error(h, t, code);
     if (t->verdict) fail(t, t->verdict);
-    else if (is_final(code)) fail(t, code == CURLE_OUT_OF_MEMORY ? MR_ENOMEM : MR_EIO);
+    else if (is_final(code) || leads_away(h, t, code))
+        fail(t, code == CURLE_OUT_OF_MEMORY ? MR_ENOMEM : MR_EIO);
     else try_later(h, t);
 }
 
@@ -440,6 +469,20 @@ static void collect(http *h)
 }
 
 /* ---- the thread ---- */
+/* Every step of a chain of redirects may be quick enough, and the chain still lead nowhere. */
+static void cut_late_answers(http *h)
+{
+    const uint64_t most_s = (uint64_t)ANSWER_STALLS * h->stall_s;
+    for (uint32_t k = 0; k < AT_ONCE; k++) {
+        mri_transfer *t = &h->transfer[k];
+        if (t->state != MRI_RUNNING || t->judged || mri_now_ns() - t->begun_ns < most_s * 1000000000u)
+            continue;
+        mr_error_set(&t->why, MR_EIO, "no answer within %llu s, redirects included",
+                     (unsigned long long)most_s);
+        end_transfer(h, t, CURLE_OPERATION_TIMEDOUT);
+    }
+}
+
 static void cancel_all(mri_remote *r, http *h)
 {
     for (uint32_t k = 0; k < AT_ONCE; k++) {
@@ -514,6 +557,7 @@ void *mri_http_main(void *remote)
         int running = 0;
         h->api->curl_multi_perform(h->multi, &running);
         collect(h);
+        cut_late_answers(h);
         mri_blocks_check(r, CHECKS_AT_ONCE, h->room);
         begin_all(r, h); /* what is new makes the poll below return at once */
         uint64_t wait_ms = mri_min_u64(begin_again(h), look_at_foreign(r, h));

@@ -12,7 +12,7 @@ typedef struct mri_answer { /* of the last answer of a chain of redirects */
     uint64_t range_first, range_last, range_total; /* total UINT64_MAX: not told */
     uint64_t length;
     uint64_t retry_after_s;
-    char etag[240], changed[64];
+    char etag[240], changed[64], date[64];
 } mri_answer;
 
 enum { MRI_IDLE, MRI_RUNNING, MRI_LATER };
@@ -31,7 +31,7 @@ typedef struct mri_transfer {
     uint64_t ignored;    /* bytes of a body that is not needed */
     uint64_t head_bytes; /* of all answers of this try */
     uint32_t tries;
-    uint64_t again_ns;
+    uint64_t begun_ns, again_ns;
     int verdict; /* not MR_OK: no other try will help */
     mr_error why;
     mri_answer answer;

@@ -39,7 +39,8 @@ struct mri_remote_file {
     /* written by the set's thread before `answered`, fixed afterwards */
     char version[512]; /* ETag and Last-Modified, "" for neither */
     uint64_t bytes;
-    bool whole_only; /* the server knows no ranges */
+    bool whole_only; /* the server knows no ranges, or: */
+    bool one_answer; /* its versions do not say which bytes they are: all come from one answer, for one run */
     /* lock */
     bool answered, open;
     bool refused; /* the question, with 401 or 403 */
@@ -69,6 +70,10 @@ struct mri_remote {
     bool looked;  /* lock: store.closed is of the time since the last file was opened */
     bool ended;   /* lock */
     bool started; /* the thread */
+    const mri_remote_file *distrusted, *unsure; /* lock: the first file whose kept blocks are not believed;
+                                                   that came in one answer */
+    uint32_t unsure_count;                      /* lock */
+    char distrust[MRI_DISTRUST_BYTES];          /* lock: why */
     pthread_t thread;
     void *http; /* remote_http.c */
 };

@@ -45,6 +45,16 @@ static int make_folders(char *path, mr_error *err)
     }
 }
 
+static int distrusted(const char *path, const char *why, mr_error *err)
+{
+    mr_error_set(
+        err, MR_EINVAL,
+        "remote data are not kept in this folder, for %s: take that right away (chmod go-w), or name another "
+        "folder (--remote-cache DIR)",
+        why);
+    return mri_error_place(err, MR_EINVAL, path, MR_NOWHERE, MR_NOWHERE);
+}
+
 int mri_store_open(mri_store *s, const char *folder, mr_error *err)
 {
     char path[MOST_PATH];
@@ -62,9 +72,15 @@ int mri_store_open(mri_store *s, const char *folder, mr_error *err)
         return mri_error_place(err, mr_error_sys(err, errno, "cannot find the folder for remote data"), path,
                                MR_NOWHERE, MR_NOWHERE);
     s->folder_fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (s->folder_fd >= 0)
+    char why[MRI_DISTRUST_BYTES];
+    const bool trusted = s->folder_fd < 0 || mri_file_is_trusted(s->folder_fd, why);
+    if (s->folder_fd >= 0 && trusted)
         s->lock_fd = openat(s->folder_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (s->lock_fd >= 0) return MR_OK;
+    if (s->lock_fd >= 0 && mri_file_is_trusted(s->lock_fd, why)) return MR_OK;
+    if (!trusted || s->lock_fd >= 0) {
+        mri_store_close(s);
+        return distrusted(path, why, err);
+    }
     mr_error_sys(err, errno, "cannot use the folder for remote data");
     mri_error_place(err, MR_EIO, path, MR_NOWHERE, MR_NOWHERE);
     mri_store_close(s);
@@ -101,7 +117,7 @@ static int take_closed(const mri_store *s, const char *key)
     char name[KEY_BYTES + 8];
     name_of(name, key, "map");
     const int fd = openat(s->folder_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+    if (fd >= 0 && mri_file_is_trusted(fd, NULL) && flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
     if (fd >= 0) close(fd);
     return -1;
 }
@@ -238,6 +254,16 @@ static int begin_anew(const mri_entry *e, const char *header, const char *folder
     return mr_error_sys(err, why.sys_errno, "cannot write to %s, where remote data are kept", folder);
 }
 
+static int open_nameless(const mri_store *s, mri_entry *e, mr_error *err)
+{
+    e->key[0] = '\0';
+    e->map_fd = open(s->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (e->map_fd >= 0) e->data_fd = open(s->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (e->data_fd >= 0) return MR_OK;
+    return mri_error_place(err, mr_error_sys(err, errno, "cannot keep remote data"), s->folder, MR_NOWHERE,
+                           MR_NOWHERE);
+}
+
 static int open_named(const mri_store *s, mri_entry *e, mr_error *err)
 {
     char name[KEY_BYTES + 8];
@@ -246,18 +272,15 @@ static int open_named(const mri_store *s, mri_entry *e, mr_error *err)
     e->map_fd = openat(s->folder_fd, name, flags, 0600);
     name_of(name, e->key, "data");
     if (e->map_fd >= 0) e->data_fd = openat(s->folder_fd, name, flags, 0600);
+    if (e->data_fd >= 0 &&
+        (!mri_file_is_trusted(e->map_fd, e->distrust) || !mri_file_is_trusted(e->data_fd, e->distrust))) {
+        close(e->map_fd);
+        close(e->data_fd);
+        e->data_fd = -1;
+        return open_nameless(s, e, err);
+    }
     if (e->data_fd >= 0 && flock(e->map_fd, LOCK_SH) == 0)
         return MR_OK; /* whoever takes it alone holds the folder's lock, as we do */
-    return mri_error_place(err, mr_error_sys(err, errno, "cannot keep remote data"), s->folder, MR_NOWHERE,
-                           MR_NOWHERE);
-}
-
-static int open_nameless(const mri_store *s, mri_entry *e, mr_error *err)
-{
-    e->key[0] = '\0';
-    e->map_fd = open(s->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (e->map_fd >= 0) e->data_fd = open(s->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (e->data_fd >= 0) return MR_OK;
     return mri_error_place(err, mr_error_sys(err, errno, "cannot keep remote data"), s->folder, MR_NOWHERE,
                            MR_NOWHERE);
 }

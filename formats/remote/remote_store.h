@@ -7,8 +7,12 @@
  *   FOLDER/lock       held (flock) for the moment in which files come and go
  *
  * KEY is a hash of URL, size and the server's ETag or time of change: another version of a file is another
- * entry, and two versions cannot mix. A file of which the server tells neither is kept for one run only,
- * without a name.
+ * entry, and two versions cannot mix. A file of which the server tells neither, or nothing that can be relied
+ * on, is kept for one run only, without a name.
+ *
+ * Blocks are believed by checksums that stand beside them, so the folder and its files must be this user's or
+ * root's alone: a folder that others may write to is refused, a file of theirs is left alone (the entry is
+ * then kept for this run only).
  *
  * Who uses an entry holds flock(LOCK_SH) on its map; entries nobody holds may be removed. Of one in use,
  * blocks are locked by byte ranges of the data file that belong to the open file (F_OFD_SETLK), so programs,
@@ -23,7 +27,7 @@
 #ifndef MRI_REMOTE_STORE_H
 #define MRI_REMOTE_STORE_H
 
-#include "millrace/base.h"
+#include "base/file.h"
 
 enum { MRI_BLOCK_BYTES = 1 << 20 };
 
@@ -45,6 +49,7 @@ typedef struct mri_entry {
     int data_fd, map_fd;
     uint64_t bytes;
     uint64_t blocks;
+    char distrust[MRI_DISTRUST_BYTES]; /* why what was there is not believed; "" when it is */
 } mri_entry;
 
 /* folder NULL: $XDG_CACHE_HOME/millrace/remote, or ~/.cache. Made when it is not there. */

@@ -17,17 +17,70 @@ static size_t scheme_bytes(const char *url) { return (size_t)(strstr(url, "://")
 /* Bytes up to the end of the path. */
 static size_t path_end(const char *url) { return strcspn(url, "?#"); }
 
+/* Bytes up to the end of "user:password@host:port" as the grammar has it (RFC 3986, 3.2). */
+static size_t authority_end(const char *url)
+{
+    const size_t scheme = scheme_bytes(url);
+    return scheme + strcspn(url + scheme, "/?#");
+}
+
+/* Where the host begins: behind the last @, as a password may hold one that was not escaped. */
+static size_t host_begin(const char *url)
+{
+    size_t host = scheme_bytes(url);
+    for (size_t k = host, end = authority_end(url); k < end; k++)
+        if (url[k] == '@') host = k + 1;
+    return host;
+}
+
+/* Behind "host:", up to the end of the authority; NULL: there is no port. */
+static const char *port_of(const char *url)
+{
+    const char *host = url + host_begin(url), *end = url + authority_end(url);
+    const char *bracket = memchr(host, ']', (size_t)(end - host));
+    if (bracket) host = bracket;
+    const char *colon = memchr(host, ':', (size_t)(end - host));
+    return colon ? colon + 1 : NULL;
+}
+
+const char *mri_url_fault(const char *url)
+{
+    const char *port = port_of(url), *end = url + authority_end(url);
+    const size_t digits = port ? strspn(port, "0123456789") : 0;
+    if (host_begin(url) > scheme_bytes(url) && strchr(end, '@'))
+        return "an @ behind the host of an address with a user's name: in a name, a password or a path @ is "
+               "written "
+               "%40, and in the first two / is %2F, # %23, ? %3F and : %3A";
+    if (!port || (digits <= 5 && port + digits == end)) return NULL;
+    return "the port in the address is no number; in a user's name or password / is written %2F, # %23, ? "
+           "%3F, "
+           "@ %40 and : %3A";
+}
+
+/* An @ behind the authority may belong to a path, or to a password with a / # or ? in it that was not
+ * escaped. */
+static bool may_hold_password(const char *url)
+{
+    const size_t scheme = scheme_bytes(url), end = authority_end(url);
+    const bool has_colon = port_of(url) != NULL, has_user = host_begin(url) > scheme;
+    return (has_colon || has_user) && strchr(url + end, '@') != NULL;
+}
+
 char *mri_url_shown(const char *url)
 {
-    const size_t scheme = scheme_bytes(url), end = path_end(url),
-                 host_end = scheme + strcspn(url + scheme, "/?#");
-    size_t host = scheme;
-    for (size_t k = scheme; k < host_end; k++) /* the last one: a password may hold an @ that was not escaped
-                                                */
-        if (url[k] == '@') host = k + 1;
-    char *out = malloc(end + 5);
+    const size_t scheme = scheme_bytes(url);
+    size_t host = host_begin(url), end = path_end(url);
+    const char *dots = "";
+    char *out = malloc(strlen(url) + 12);
     if (!out) return NULL;
-    sprintf(out, "%.*s%.*s%s", (int)scheme, url, (int)(end - host), url + host,
+    if (may_hold_password(url)) {
+        const size_t question = strcspn(url, "?");
+        dots = "...@";
+        host = (size_t)(strrchr(url, '@') + 1 - url);
+        end = host + path_end(url + host);
+        if (question < host) end = host = question; /* in what may be a query: nothing of it */
+    }
+    sprintf(out, "%.*s%s%.*s%s", (int)scheme, url, dots, (int)(end - host), url + host,
             url[end] == '?' ? "?..." : "");
     return out;
 }

@@ -7,8 +7,10 @@
 enum { MRI_URL_MAX_BYTES = 2048 };
 
 bool mri_is_url(const char *path); /* http:// or https:// */
+/* NULL, or what is wrong with it, without quoting anything of it. */
+const char *mri_url_fault(const char *url);
 /* For messages, logs and reports: without user and password, and without what follows a '?', where signatures
- * are. malloc'd. */
+ * are. What may be either a path or the rest of a password is left out: "http://...@host/name". malloc'd. */
 char *mri_url_shown(const char *url);
 /* The last component of the path: the bytes before it, and its own. What follows a '?' or '#' belongs to
  * neither. */

@@ -296,7 +296,7 @@ static int fetch_all(mri_remote *r, mr_error *err)
     return rc;
 }
 
-static int open_view(mri_remote_view *v, const char *format, mr_error *err)
+static int open_view(mri_remote_view *v, const char *url, const char *format, mr_error *err)
 {
     mri_remote *r = v->remote;
     const uint32_t count = r->file_count;
@@ -320,9 +320,9 @@ static int open_view(mri_remote_view *v, const char *format, mr_error *err)
     if (rc) return rc;
     v->path = malloc(MOST_PATH);
     if (!v->path) return mr_error_set(err, MR_ENOMEM, "no memory for a path");
-    const char *name = v->shown + v->base_bytes;
-    const size_t name_bytes = strcspn(name, "?");
-    if ((size_t)snprintf(v->path, MOST_PATH, "%s/%.*s", v->folder, (int)name_bytes, name) < MOST_PATH)
+    size_t name_bytes;
+    const size_t name = mri_url_name(url, &name_bytes);
+    if ((size_t)snprintf(v->path, MOST_PATH, "%s/%.*s", v->folder, (int)name_bytes, url + name) < MOST_PATH)
         return MR_OK;
     return mr_error_set(err, MR_ELIMIT, "the path of what was fetched is too long");
 }
@@ -341,10 +341,12 @@ int mri_remote_view_open(mri_remote_view **out, const char *url, const char *for
     int rc = strlen(url) < MRI_URL_MAX_BYTES
                  ? MR_OK
                  : mr_error_set(err, MR_ELIMIT, "a URL of more than %d bytes", MRI_URL_MAX_BYTES);
+    const char *fault = mri_url_fault(url);
+    if (!rc && fault) rc = mr_error_set(err, MR_EINVAL, "%s", fault);
     if (!rc) rc = mri_remote_create(&v->remote, cfg, err);
     if (!rc) rc = begin_files(v->remote, url, err);
     if (!rc) rc = finish_files(v->remote, v->remote->file_count, err);
-    if (!rc) rc = open_view(v, format, err);
+    if (!rc) rc = open_view(v, url, format, err);
     if (rc && err && !err->file[0]) mri_error_place(err, rc, v->shown, MR_NOWHERE, MR_NOWHERE);
     return rc;
 }

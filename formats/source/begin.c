@@ -8,11 +8,11 @@
 static int check_keys(const mri_source_ops *ops, const mr_source_config *cfg, mr_error *err)
 {
     if (!ops->no_keys) return MR_OK;
-    const char *given = cfg->image_key ? "image key" : cfg->label_key ? "label key" : "label offset";
+    const char *given = cfg->image_key ? "--image-key" : cfg->label_key ? "--label-key" : "--label-offset";
     if (!cfg->image_key && !cfg->label_key && (cfg->label_offset == MR_LABEL_AUTO || cfg->label_offset == 0))
         return MR_OK;
     return mr_error_set(err, MR_EINVAL,
-                        "%s: data of this format have one picture and one label: leave the %s out", ops->name,
+                        "%s: data of this format have one picture and one label: leave %s out", ops->name,
                         given);
 }
 
@@ -31,6 +31,13 @@ static void one_length_for_all(mr_source_info *info)
     if (found != MR_NO_FIELD) info->length_most = (uint32_t)info->fields[found].dim[0];
 }
 
+static void tell_of_remote(mr_source *src)
+{
+    char text[900];
+    for (uint32_t line = 0; src->view && line < MRI_REMOTE_LINES; line++)
+        if (mri_remote_told(src->view->remote, line, text, sizeof text)) mri_source_tell(src, "%s", text);
+}
+
 int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     src->info.path = src->path;
@@ -42,7 +49,13 @@ int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (cfg->split == MR_SPLIT_TEST && !src->info.has_test)
         return mri_error_place(err, mr_error_set(err, MR_ENOENT, "the data has no test part"), src->path,
                                MR_NOWHERE, MR_NOWHERE);
+    if (src->info.only_test)
+        mri_source_tell(src, "there is no train part: the test or validation part is all that is taken");
+    if (cfg->classes != MR_CLASSES_FIRST && !src->ops->class_rules)
+        mri_source_tell(src, "the rule for class folders is passed over: it goes with folders of pictures");
     if (src->info.length_field == MR_NO_FIELD) one_length_for_all(&src->info);
+    tell_of_remote(src);
+    mri_source_tell_all(src);
     return mri_classes_follow(src, cfg, err);
 }
 

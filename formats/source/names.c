@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
+#include "base/hash.h"
 #include "base/util.h"
 
 static bool grow(void **items, size_t *cap, size_t need, size_t item_bytes)
@@ -25,7 +25,7 @@ static bool grow(void **items, size_t *cap, size_t need, size_t item_bytes)
 static uint32_t *find(const mri_names *n, const char *text, size_t bytes)
 {
     const uint32_t mask = n->slot_count - 1;
-    for (uint32_t k = (uint32_t)XXH3_64bits(text, bytes) & mask;; k = (k + 1) & mask) {
+    for (uint32_t k = (uint32_t)mri_hash_name(text, bytes) & mask;; k = (k + 1) & mask) {
         if (n->slot[k] == 0) return &n->slot[k];
         const char *other = mri_name(n, n->slot[k] - 1);
         if (strncmp(other, text, bytes) == 0 && other[bytes] == '\0') return &n->slot[k];

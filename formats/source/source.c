@@ -11,6 +11,7 @@
 #include "base/abi.h"
 #include "base/util.h"
 #include "formats/source/classes.h"
+#include "formats/source/told.h"
 #include "formats/source/value.h"
 
 void mr_source_defaults_sized(mr_source_config *cfg, size_t struct_size)
@@ -34,9 +35,10 @@ int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *p
 {
     if (bytes <= cfg->memory_bytes) return MR_OK;
     mr_error_set(err, MR_ELIMIT,
-                 "names, labels or index need more than the %llu bytes allowed: allow more memory, or "
-                 "convert to record files",
+                 "names, labels or index need more than the %llu bytes allowed: give more with "
+                 "--memory, or convert to record files",
                  (unsigned long long)cfg->memory_bytes);
+    if (err) err->sys_errno = ENOMEM; /* a budget: no sample's fault */
     return mri_error_place(err, MR_ELIMIT, path, MR_NOWHERE, MR_NOWHERE);
 }
 
@@ -46,8 +48,35 @@ void mr_source_close(mr_source *src)
     if (src->ops) src->ops->close(src);
     mri_classes_fini(&src->classes);
     mri_remote_view_close(src->view); /* what formats read from goes after them */
+    free(src->report);
     free(src->path);
     free(src);
+}
+
+bool mri_probe_failed(mr_error *trouble, int rc, const mr_error *what)
+{
+    if (rc == MR_OK || mr_error_of_sample(rc, what)) return false;
+    if (trouble) *trouble = *what;
+    return true;
+}
+
+void mri_source_tell(mr_source *src, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    mri_told_line(&src->report, format, args);
+    va_end(args);
+}
+
+void mri_source_tell_all(mr_source *src)
+{
+    if (!src->report) return;
+    char *told = src->report;
+    src->report = NULL;
+    if (src->info.told) mri_told_add(&src->report, src->info.told);
+    mri_told_add(&src->report, told);
+    free(told);
+    if (src->report) src->info.told = src->report;
 }
 
 /* ---- calls of an open source ---- */
@@ -91,6 +120,29 @@ int mr_source_file_at_sized(const mr_source *src, uint32_t file, mr_source_file 
     return rc;
 }
 
+int mri_source_file_acquire(const mr_source *src, uint32_t file, bool must, int *fd, mr_error *err)
+{
+    mr_source_file f;
+    *fd = -1;
+    if (file >= src->info.file_count)
+        return mr_error_set(err, MR_EINVAL, "there are %u files", src->info.file_count);
+    if (src->ops->file_acquire) return src->ops->file_acquire(src, file, must, fd, err);
+    const int rc = mr_source_file_at(src, file, &f);
+    if (rc) return mr_error_set(err, rc, "the source has no file %u", file);
+    *fd = f.fd;
+    return MR_OK;
+}
+
+int mr_source_file_acquire(const mr_source *src, uint32_t file, int *fd, mr_error *err)
+{
+    return mri_source_file_acquire(src, file, true, fd, err);
+}
+
+void mr_source_file_release(const mr_source *src, uint32_t file)
+{
+    if (src->ops->file_release) src->ops->file_release(src, file);
+}
+
 mri_remote_file *mri_source_remote_at(const mr_source *src, uint32_t file)
 {
     return src->ops->remote_at && file < src->info.file_count ? src->ops->remote_at(src, file) : NULL;
@@ -124,11 +176,25 @@ static int parse(parse_call *call, const mr_source *src, uint64_t sample, const 
                            sample);
 }
 
+/* In a shared file the number alone says little to whoever made the pictures. What is to be fetched first, or
+ * failed to be read, is not read for that. */
+static void add_name(const mr_source *src, uint64_t sample, mr_error *err)
+{
+    char name[512], shown[768];
+    if (!src->ops->sample_name || err->code == MR_EIO || err->code == MR_ENOMEM || mri_source_is_remote(src))
+        return;
+    mr_text_shown(mr_source_sample_name(src, sample, NULL, 0, name, sizeof name), shown, sizeof shown);
+    const size_t at = strlen(err->text);
+    if (!shown[0] || strstr(err->text, shown)) return;
+    snprintf(err->text + at, sizeof err->text - at, "; the sample is %s", shown);
+}
+
 void mri_source_place(const mr_source *src, uint64_t sample, mr_error *err)
 {
     mr_extent e;
     char path[4096];
     if (err->sample != MR_NOWHERE && err->sample != sample) return; /* about another one */
+    add_name(src, sample, err);
     mr_error_at(err, err->file[0] ? NULL : mr_source_sample_path(src, sample, path, sizeof path), MR_NOWHERE,
                 sample);
     if (err->offset != MR_NOWHERE || mr_source_extent(src, sample, &e, NULL) != MR_OK ||
@@ -152,7 +218,11 @@ int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *
 
 int mr_source_check(const mr_source *src, mr_error *err)
 {
-    return src->ops->check ? src->ops->check(src, err) : MR_OK;
+    if (!src->ops->check) return MR_OK;
+    const volatile int *before = mri_stop_at(src->stop);
+    const int rc = src->ops->check(src, err);
+    mri_stop_at(before);
+    return rc;
 }
 
 /* ---- one sample for tools ---- */
@@ -182,11 +252,15 @@ static int read_extent(const mr_source *src, uint64_t sample, void *buffer, cons
         return read_own_file(mr_source_sample_path(src, sample, path, sizeof path), buffer, e, sample, err);
     }
     mr_source_file f;
-    int rc = mr_source_file_at(src, e->file, &f);
+    int fd, rc = mr_source_file_at(src, e->file, &f);
     if (rc) return mr_error_set(err, rc, "the source has no file %u", e->file);
     mri_remote_file *remote = mri_source_remote_at(src, e->file);
-    rc = remote ? mri_remote_read_until(remote, buffer, (size_t)e->bytes, e->offset, until, err)
-                : mri_pread_all(f.fd, buffer, (size_t)e->bytes, e->offset, f.path, err);
+    if (remote) {
+        rc = mri_remote_read_until(remote, buffer, (size_t)e->bytes, e->offset, until, err);
+    } else if ((rc = mr_source_file_acquire(src, e->file, &fd, err)) == MR_OK) {
+        rc = mri_pread_all(fd, buffer, (size_t)e->bytes, e->offset, f.path, err);
+        mr_source_file_release(src, e->file);
+    }
     return rc ? mri_error_place(err, rc, NULL, MR_NOWHERE, sample) : MR_OK;
 }
 
@@ -205,16 +279,23 @@ static int grow(void **buffer, size_t *buffer_bytes, uint64_t bytes, mr_error *e
     return MR_OK;
 }
 
+int mri_source_read_bytes(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
+                          mr_extent *out, const bool *until, mr_error *err)
+{
+    int rc = mr_source_extent(src, sample, out, err);
+    if (rc) return rc;
+    rc = grow(buffer, buffer_bytes, out->bytes, err);
+    if (rc) return mri_error_place(err, rc, src->path, MR_NOWHERE, sample);
+    rc = read_extent(src, sample, *buffer, out, until, err);
+    return mri_remote_view_place(src->view, rc, err);
+}
+
 int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
                           mr_sample *out, const bool *until, mr_error *err)
 {
     mr_extent e;
-    int rc = mr_source_extent(src, sample, &e, err);
+    const int rc = mri_source_read_bytes(src, sample, buffer, buffer_bytes, &e, until, err);
     if (rc) return rc;
-    rc = grow(buffer, buffer_bytes, e.bytes, err);
-    if (rc) return mri_error_place(err, rc, src->path, MR_NOWHERE, sample);
-    rc = read_extent(src, sample, *buffer, &e, until, err);
-    if (rc) return mri_remote_view_place(src->view, rc, err);
     return mr_source_parse(src, sample, *buffer, (size_t)e.bytes, out, err);
 }
 

@@ -21,11 +21,18 @@ typedef struct mri_probe { /* what a format may look at to detect its files */
     size_t head_bytes;
     const uint8_t *inner; /* gzip, zlib: the first bytes of what is packed; else the same as head */
     size_t inner_bytes;
+    mr_error *trouble; /* MR_OK in it at first. What the system refused while a probe looked further: opening
+                          ends with it, since what was not seen decides what the data are */
 } mri_probe;
+
+/* For probes: was it the system that failed (rc, what), not what lies there? Then trouble has it. trouble may
+ * be NULL. */
+bool mri_probe_failed(mr_error *trouble, int rc, const mr_error *what);
 
 typedef struct mri_source_ops {
     const char *name, *help;
-    bool no_keys; /* image_key, label_key and label_offset do not apply: giving one is an error */
+    bool no_keys;     /* image_key, label_key and label_offset do not apply: giving one is an error */
+    bool class_rules; /* cfg->classes applies; elsewhere it is told that it does not */
     /* Detect the format from the content. Formats are asked in the table's order, the surest signatures
      * first. */
     bool (*probe)(const mri_probe *p);
@@ -40,6 +47,10 @@ typedef struct mri_source_ops {
     int (*length)(const mr_source *src, uint64_t sample, uint32_t *out);
     /* NULL: each sample is a file */
     int (*file_at)(const mr_source *src, uint32_t file, mr_source_file *out);
+    /* Where fewer files are kept open than there are, file_at() gives fd -1 and these a descriptor for a
+     * while; must false: MR_EAGAIN when as many as may be are in use. NULL: all are open. */
+    int (*file_acquire)(const mr_source *src, uint32_t file, bool must, int *fd, mr_error *err);
+    void (*file_release)(const mr_source *src, uint32_t file);
     int (*check)(const mr_source *src, mr_error *err); /* mr_source_check(); NULL: the samples' own bytes show
                                                           everything */
     void (*sample_path)(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
@@ -51,6 +62,11 @@ typedef struct mri_source_ops {
      * that */
     int (*parse_trusted)(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
                          mr_sample *out, mr_error *err);
+    /* What a sample was called where it came from (sample_name.h), from its bytes, which may be damaged: buf,
+     * "" at first, is left so where they do not tell. An error is the system's, never the bytes'. NULL: from
+     * sample_path where each sample is a file, else none */
+    int (*sample_name)(const mr_source *src, uint64_t sample, const void *data, size_t bytes, char *buf,
+                       size_t buf_bytes, mr_error *err);
 } mri_source_ops;
 
 typedef struct mri_classes { /* classes.h; number NULL: classes are numbered as the format found them */
@@ -66,8 +82,10 @@ struct mr_source {
     mr_field fields[5]; /* for formats with a schema of their own; info.fields points here or elsewhere */
     mri_classes classes;
     void *state;
-    mri_remote_view *view; /* of a URL: what fetches, and the names its files have here. Closed after the
-                              format; else NULL */
+    char *report;             /* the lines of mri_source_tell(); info.told ends with them */
+    const volatile int *stop; /* the caller's, or NULL */
+    mri_remote_view *view;    /* of a URL: what fetches, and the names its files have here. Closed after the
+                                 format; else NULL */
 };
 
 /* Open src, whose ops and path are set; the format is known. On failure mr_source_close() is still to be
@@ -77,11 +95,25 @@ int mri_source_begin(mr_source *src, const mr_source_config *cfg, mr_error *err)
 int mri_source_open_as(mr_source **out, const mri_source_ops *ops, const char *path,
                        const mr_source_config *cfg, mr_error *err);
 
+/* Add a line to what the user is told about this data set (info.told): what was not taken, or taken otherwise
+ * than its name suggests, and why. For open(): any text, shown as mr_text_shown() has it. */
+MR_PRINTF(2, 3) void mri_source_tell(mr_source *src, const char *format, ...);
+/* Behind open(): the lines become the end of info.told. Once. */
+void mri_source_tell_all(mr_source *src);
+
+/* For mri_output_rules.input, with the source (or NULL) as context: the name of the input of the source that
+ * the file is, or NULL. A source whose samples are files of their own looks at all of them. */
+struct stat;
+const char *mri_source_input(const void *src, const struct stat *st);
+
 /* "image" and "label" as fields 0 and 1 of a source. */
 void mri_source_set_image_label(mr_source *src, mr_field image);
 
 /* MR_ELIMIT when what a source wants to keep is over cfg->memory_bytes. */
 int mri_source_budget(const mr_source_config *cfg, uint64_t bytes, const char *path, mr_error *err);
+
+/* mr_source_file_acquire(); must false: MR_EAGAIN when as many files as may be are in use. */
+int mri_source_file_acquire(const mr_source *src, uint32_t file, bool must, int *fd, mr_error *err);
 
 /* The shared file when its blocks are fetched on demand; NULL when it is local. */
 mri_remote_file *mri_source_remote_at(const mr_source *src, uint32_t file);
@@ -92,13 +124,17 @@ bool mri_source_is_remote(const mr_source *src);
 int mri_source_read_until(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
                           mr_sample *out, const bool *until, mr_error *err);
 
+/* Its bytes alone: *out says how many of *buffer they are. */
+int mri_source_read_bytes(const mr_source *src, uint64_t sample, void **buffer, size_t *buffer_bytes,
+                          mr_extent *out, const bool *until, mr_error *err);
+
 /* mr_source_parse() without computing checksums: for bytes that passed it before and have stayed in memory
  * since. Sizes and offsets are checked nevertheless. */
 int mri_source_parse_trusted(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
                              mr_sample *out, mr_error *err);
 
 /* Add the place of a bad sample to err unless it has one: file, sample number, and in a shared file the
- * offset. */
+ * offset and the sample's name. */
 void mri_source_place(const mr_source *src, uint64_t sample, mr_error *err);
 
 #endif

@@ -12,7 +12,23 @@
 #include "formats/storage/spill.h"
 
 enum { PIECE = 64 << 10, MOST_PER_BYTE = 1032 /* deflate: 258 bytes from two bits */ };
-#define UNKNOWN UINT64_MAX
+#define UNKNOWN    UINT64_MAX
+#define FREE_BYTES ((uint64_t)256 << 20)
+#define RATIO_MOST 256
+
+bool mri_unpack_is_too_much(uint64_t packed_bytes, uint64_t unpacked_bytes)
+{
+    return unpacked_bytes > FREE_BYTES && unpacked_bytes / RATIO_MOST > packed_bytes;
+}
+
+int mri_unpack_too_much(uint64_t packed_bytes, uint64_t unpacked_bytes, mr_error *err)
+{
+    return mr_error_set(
+        err, MR_ELIMIT,
+        "%llu packed bytes become %llu or more: more than %d from each are not unpacked, as this may "
+        "be meant to fill the disk; if it is not, unpack the file yourself (gzip -d)",
+        (unsigned long long)packed_bytes, (unsigned long long)unpacked_bytes, RATIO_MOST);
+}
 
 bool mri_is_gzip(const void *head, size_t bytes)
 {
@@ -81,7 +97,9 @@ static int drain(unpack *u, mr_error *err)
     const size_t bytes = PIECE - u->s.avail_out;
     if (bytes > u->expected - u->spill.bytes)
         return wrong(u, err, MR_EFORMAT, "more is packed than the header inside says");
-    const int rc = mri_spill_write(&u->spill, u->out, bytes, err);
+    const uint64_t all = u->spill.bytes + bytes;
+    const int rc = mri_unpack_is_too_much(u->packed, all) ? mri_unpack_too_much(u->packed, all, err)
+                                                          : mri_spill_write(&u->spill, u->out, bytes, err);
     if (rc) return mri_error_place(err, rc, err && err->file[0] ? NULL : u->path, MR_NOWHERE, MR_NOWHERE);
     u->s.next_out = u->out;
     u->s.avail_out = PIECE;
@@ -169,6 +187,9 @@ int mri_gunzip_file(int fd, uint64_t packed_bytes, const char *path, uint64_t ex
                      (unsigned long long)expected, (unsigned long long)packed_bytes);
         return mri_error_place(err, MR_EFORMAT, path, 0, MR_NOWHERE);
     }
+    if (mri_unpack_is_too_much(packed_bytes, expected))
+        return mri_error_place(err, mri_unpack_too_much(packed_bytes, expected, err), path, MR_NOWHERE,
+                               MR_NOWHERE);
     uint64_t written;
     return unpack_file(fd, packed_bytes, path, expected, memory_bytes, false, out_fd, &written, in_memory,
                        err);

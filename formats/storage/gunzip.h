@@ -8,6 +8,12 @@ bool mri_is_gzip(const void *head, size_t bytes);
 /* gzip, or a zlib stream with the usual window; zlib is guessed from two bytes. */
 bool mri_is_packed(const void *head, size_t bytes);
 
+/* A small file may be packed such that it fills a disk: beyond 256 MiB no more than 256 bytes from each
+ * packed one are unpacked. Pictures, tables and arrays that hold something stay far below. The error:
+ * MR_ELIMIT. */
+bool mri_unpack_is_too_much(uint64_t packed_bytes, uint64_t unpacked_bytes);
+int mri_unpack_too_much(uint64_t packed_bytes, uint64_t unpacked_bytes, mr_error *err);
+
 /* Unpack the first bytes, as far as `head` reaches. Returns how many were written to out. */
 size_t mri_gunzip_head(const void *head, size_t head_bytes, void *out, size_t out_bytes);
 

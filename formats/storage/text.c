@@ -89,7 +89,10 @@ static int inflate_piece(mri_text *t, mr_error *err)
     }
     t->at = t->buf;
     t->end = t->buf + (PIECE - s->avail_out);
-    return MR_OK;
+    t->unpacked_bytes += (uint64_t)(t->end - t->at);
+    if (!mri_unpack_is_too_much(t->file_bytes, t->unpacked_bytes)) return MR_OK;
+    const int rc = mri_unpack_too_much(t->file_bytes, t->unpacked_bytes, err);
+    return mri_error_place(err, rc, t->path, MR_NOWHERE, MR_NOWHERE);
 }
 
 int mri_text_more(mri_text *t, mr_error *err)

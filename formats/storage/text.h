@@ -16,6 +16,7 @@ typedef struct mri_text {
     uint64_t line;           /* of what at points to, from 1: counted by whoever takes line ends */
     int fd;
     uint64_t file_bytes, read_bytes;
+    uint64_t unpacked_bytes; /* so far */
     uint8_t *buf;
     struct mri_text_unpack *unpack; /* NULL: plain */
 } mri_text;

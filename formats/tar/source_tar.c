@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <xxhash.h>
 
+#include "base/hash.h"
 #include "base/util.h"
 #include "formats/fileset/fileset.h"
 #include "formats/source/value.h"
@@ -28,7 +29,7 @@ enum { LOOKED_AT = 64, VERSION = 2 };
 typedef struct tar { /* fixed after open */
     mri_framed f;
     mri_tar_schema schema;
-    mri_tar_classes classes; /* into the note */
+    mri_tar_classes classes;
     char report_text[1024];
     /* while opening */
     const mr_source_config *cfg;
@@ -67,16 +68,47 @@ static int window_get(void *context, uint64_t offset, size_t bytes, const uint8_
 }
 
 /* ---- the schema ---- */
-static int score(const mri_tar_schema *s) { return 2 * (s->image_field >= 0) + (s->label_field >= 0); }
+/* A sample that is itself wrong (a member twice) speaks for the others only where there is none better. */
+static bool is_sound(const mri_tar_group *g)
+{
+    bool sound = !g->more;
+    for (uint32_t k = 0; k < g->count; k++)
+        sound = sound && !g->part[k].sparse &&
+                (!g->part[k].ext[0] || mri_tar_group_find(g, g->part[k].ext) == &g->part[k]);
+    return sound;
+}
+
+enum { BEST_SCORE = 7 };
+static int score(const mri_tar_schema *s, const mri_tar_group *g)
+{
+    return 4 * (s->image_field >= 0) + 2 * (s->label_field >= 0) + is_sound(g);
+}
+
+/* CIFAR as it is downloaded is an archive, too, but of five files of records. */
+static int check_cifar(const mri_tar_group *g, const char *path, mr_error *err)
+{
+    const char *slash = strrchr(g->key, '/'), *name = slash ? slash + 1 : g->key;
+    const mri_tar_part *part = mri_tar_group_find(g, "bin");
+    const bool ten = strncmp(name, "data_batch_", 11) == 0 || strcmp(name, "test_batch") == 0;
+    const bool hundred = strcmp(name, "train") == 0 || strcmp(name, "test") == 0;
+    if (!part || part->bytes == 0 || part->bytes % (ten ? 3073 : 3074) || !(ten || hundred)) return MR_OK;
+    mr_error_set(
+        err, MR_EUNSUPPORTED,
+        "this is the archive of CIFAR-%s, which is read unpacked: tar xf it and open the folder %.*s "
+        "that it makes",
+        ten ? "10" : "100", slash ? (int)(slash - g->key) : 1, slash ? g->key : ".");
+    return mri_error_place(err, MR_EUNSUPPORTED, path, 0, MR_NOWHERE);
+}
 
 static int check_keys(const mri_tar_schema *s, const char *path, mr_error *err)
 {
     const bool image = s->image_key[0] && s->image_field < 0;
     if (!image && !(s->label_key[0] && s->label_field < 0)) return MR_OK;
-    mr_error_set(err, MR_EFORMAT,
-                 "none of the first %d samples has %s \"%s\": name another, or leave it to the usual names",
-                 LOOKED_AT, image ? "a picture in member" : "a member or a field in .json named",
-                 image ? s->image_key : s->label_key);
+    mr_error_set(
+        err, MR_EFORMAT,
+        "none of the first %d samples has %s \"%s\": name another, or leave --%s-key out for the usual names",
+        LOOKED_AT, image ? "a picture in member" : "a member or a field in .json named",
+        image ? s->image_key : s->label_key, image ? "image" : "label");
     return mri_error_place(err, MR_EFORMAT, path, 0, MR_NOWHERE);
 }
 
@@ -90,13 +122,14 @@ static int choose(tar *t, mri_tar_get *get, void *context, uint64_t file_bytes, 
     mri_tar_schema s = t->schema;
     int best = -1, rc = MR_OK;
     mri_tar_samples_init(&it, get, context, 0, file_bytes, NULL);
-    for (int k = 0; k < LOOKED_AT && best < 3 && !rc; k++) {
+    for (int k = 0; k < LOOKED_AT && best < BEST_SCORE && !rc; k++) {
         const int end = mri_tar_samples_next(&it, &g, err);
         if (end == MR_EIO || end == MR_ENOMEM) return end;
         if (end) break;
-        rc = mri_tar_schema_take(&s, &g, get, context, err);
-        if (rc || score(&s) <= best) continue;
-        best = score(&s);
+        rc = check_cifar(&g, path, err);
+        if (!rc) rc = mri_tar_schema_take(&s, &g, get, context, err);
+        if (rc || score(&s, &g) <= best) continue;
+        best = score(&s, &g);
         t->schema = s;
     }
     if (rc || best < 0) return rc;
@@ -111,9 +144,13 @@ static int choose_again(tar *t, mr_error *err)
     for (uint32_t k = 0; !rc && !t->has_schema && k < t->f.file_count; k++) {
         const mri_framed_file *file = &t->f.file[k];
         mri_file_scan w;
-        mri_file_scan_init(&w, file->fd, file->path, file->bytes);
+        int fd;
+        rc = mri_framed_file_acquire(&t->f, k, true, &fd, err);
+        if (rc) break;
+        mri_file_scan_init(&w, fd, file->path, file->bytes);
         rc = choose(t, window_get, &w, file->bytes, file->path, err);
         mri_file_scan_fini(&w);
+        mri_framed_file_release(&t->f, k);
     }
     if (!rc && t->schema.field_count == 0)
         rc = mri_error_place(err,
@@ -203,7 +240,7 @@ static int on_note(void *context, const mri_tar_member *m, mr_error *err)
 static int add_sample(scanning *w, int64_t label, mr_error *err)
 {
     const mri_tar_group *g = &w->g;
-    const uint64_t hash = XXH3_64bits(g->key, g->key_bytes);
+    const uint64_t hash = mri_hash_name(g->key, g->key_bytes);
     int rc = keys_grow(&w->keys, w->t->cfg, err);
     if (rc) return rc;
     if (!keys_put(&w->keys, hash ? hash : 1)) mri_tar_note(&w->t->notes, MRI_TAR_KEY_AGAIN, g->begin, g->key);
@@ -300,19 +337,11 @@ static void tell(tar *t, const char *text)
 }
 
 /* ---- names of classes ---- */
-static int64_t largest_label(const mri_framed *f)
-{
-    int64_t largest = -1;
-    for (uint64_t k = 0; f->label && k < f->count; k++)
-        if (f->label[k] < MRI_MAX_CLASSES && f->label[k] > largest) largest = f->label[k];
-    return largest;
-}
-
 /* One wrong label makes names doubtful, not the other way round: data stay as readable as they are
  * without. */
 static void doubt(tar *t, const mri_framed *f)
 {
-    const int64_t largest = largest_label(f);
+    const int64_t largest = f->entries.sums.class_max;
     char text[160] = "";
     if (t->classes.wrong)
         snprintf(text, sizeof text, "names of classes passed over: %s of %s", t->classes.wrong,
@@ -341,11 +370,14 @@ static int tar_known(void *context, mri_framed *f, mr_error *err)
     raw[shown] = '\0';
     mr_text_shown(raw, t->report_text, sizeof t->report_text);
     if (text == f->note_bytes) return MR_OK;
-    rc = mri_tar_classes_take(&t->classes, (char *)f->note + text + 1, f->note_bytes - text - 1, err);
+    const size_t names = f->note_bytes - text - 1;
+    f->memory_bytes += names;
+    rc = mri_tar_classes_take(&t->classes, (const char *)f->note + text + 1, names, err);
     if (rc) return rc;
     doubt(t, f);
     if (t->classes.count) f->label_offset = 0;
-    return mri_source_budget(t->cfg, f->memory_bytes + t->classes.count * sizeof *t->classes.name, NULL, err);
+    return mri_source_budget(
+        t->cfg, f->memory_bytes + f->note_bytes + t->classes.count * sizeof *t->classes.name, NULL, err);
 }
 
 /* With labels that begin elsewhere, because somebody said so, the first names are those of no class. */
@@ -365,7 +397,7 @@ static bool tar_accept(const uint8_t *head, size_t bytes) { return mri_tar_is_he
 
 static bool tar_probe(const mri_probe *p)
 {
-    if (p->is_folder || p->is_pattern) return mri_filelist_probe(p->path, tar_accept);
+    if (p->is_folder || p->is_pattern) return mri_filelist_probe(p->path, tar_accept, p->trouble);
     return tar_accept(p->head, p->head_bytes) || tar_accept(p->inner, p->inner_bytes);
 }
 
@@ -402,7 +434,7 @@ static int tar_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     int rc = mri_tar_schema_init(&t->schema, cfg->image_key, cfg->label_key, err);
     if (!rc) rc = mri_filelist_find(&files, src->path, cfg->split, tar_accept, err);
     if (rc) return rc;
-    src->info.has_test = files.has_test;
+    mri_filelist_tell(&files, src);
     const mri_framed_format format = {.name = "tar",
                                       .version = VERSION,
                                       .settings = settings_of(&t->schema),
@@ -430,8 +462,7 @@ static void tar_close(mr_source *src)
 /* ---- samples ---- */
 static int tar_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
 {
-    (void)err;
-    return mri_framed_extent(&((const tar *)src->state)->f, sample, out);
+    return mri_framed_extent(&((const tar *)src->state)->f, sample, out, err);
 }
 
 static int tar_label(const mr_source *src, uint64_t sample, int64_t *out)
@@ -442,6 +473,21 @@ static int tar_label(const mr_source *src, uint64_t sample, int64_t *out)
 static int tar_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     return mri_framed_file_at(&((const tar *)src->state)->f, file, out);
+}
+
+static int tar_file_acquire(const mr_source *src, uint32_t file, bool must, int *fd, mr_error *err)
+{
+    return mri_framed_file_acquire(&((const tar *)src->state)->f, file, must, fd, err);
+}
+
+static void tar_file_release(const mr_source *src, uint32_t file)
+{
+    mri_framed_file_release(&((const tar *)src->state)->f, file);
+}
+
+static int tar_check(const mr_source *src, mr_error *err)
+{
+    return mri_framed_check(src, &((const tar *)src->state)->f, err);
 }
 
 static void tar_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
@@ -480,7 +526,10 @@ static int parse_label(const tar *t, uint64_t sample, const mri_tar_group *g, in
 {
     char key[128], names[256];
     const mri_tar_part *part = NULL;
-    int64_t found = t->f.label ? t->f.label[sample] : MRI_NO_LABEL;
+    mri_entry e;
+    int64_t found = MRI_NO_LABEL;
+    if (mri_framed_entry(&t->f, sample, &e, NULL) == MR_OK)
+        found = e.label; /* else it is read from the member */
     for (uint32_t k = 0; !part && k < g->count; k++)
         if (mri_tar_schema_is_label(&t->schema, &g->part[k])) part = &g->part[k];
     if (!part) {
@@ -550,10 +599,11 @@ static int tar_parse(const mr_source *src, uint64_t sample, const void *data, si
     mr_extent e;
     mri_tar_samples it;
     mri_tar_group g;
-    mri_framed_extent(&t->f, sample, &e);
+    int rc = mri_framed_extent(&t->f, sample, &e, err);
+    if (rc) return rc;
     in_memory m = {data, e.offset, bytes};
     mri_tar_samples_init(&it, memory_get, &m, e.offset, e.offset + bytes, NULL);
-    int rc = mri_tar_samples_next(&it, &g, err);
+    rc = mri_tar_samples_next(&it, &g, err);
     if (rc == MR_EEND)
         rc = mr_error_set(err, MR_EFORMAT,
                           "expected the members of a sample here, found none: has the file changed?");
@@ -561,6 +611,40 @@ static int tar_parse(const mr_source *src, uint64_t sample, const void *data, si
     return rc ? mri_error_place(err, rc, t->f.file[e.file].path,
                                 err && err->offset != MR_NOWHERE ? MR_NOWHERE : e.offset, sample)
               : MR_OK;
+}
+
+/* The key and, where there is a picture, the end of its member's name: "train/0017.jpg". */
+static void name_group(const tar *t, const mri_tar_group *g, in_memory *m, char *buf, size_t buf_bytes)
+{
+    const mri_tar_part *image = NULL;
+    mr_type type;
+    const bool found = t->schema.image_field >= 0 &&
+                       mri_tar_schema_image(&t->schema, g, memory_get, m, &image, &type, NULL) == MR_OK;
+    const char *dot = found ? strrchr(image->ext, '.') : NULL;
+    const char *ending = !found ? "" : dot ? dot + 1 : image->ext;
+    snprintf(buf, buf_bytes, "%s%s%s", g->key, found ? "." : "", ending);
+}
+
+static int tar_name(const mr_source *src, uint64_t sample, const void *data, size_t bytes, char *buf,
+                    size_t buf_bytes, mr_error *err)
+{
+    const tar *t = src->state;
+    mr_extent e;
+    const int rc = mri_framed_extent(&t->f, sample, &e, err);
+    if (rc) return rc;
+    mri_tar_samples *it = malloc(sizeof *it);
+    mri_tar_group *g = malloc(sizeof *g);
+    in_memory m = {data, e.offset, bytes};
+    const bool room = it && g;
+    if (room) {
+        mri_tar_samples_init(it, memory_get, &m, e.offset, e.offset + bytes, NULL);
+        if (mri_tar_samples_next(it, g, NULL) == MR_OK) name_group(t, g, &m, buf, buf_bytes);
+    }
+    free(it);
+    free(g);
+    return room ? MR_OK
+                : mri_error_place(err, mr_error_set(err, MR_ENOMEM, "no memory for the name of a sample"),
+                                  t->f.file[e.file].path, e.offset, sample);
 }
 
 const mri_source_ops mri_source_tar = {
@@ -573,6 +657,10 @@ const mri_source_ops mri_source_tar = {
     .extent = tar_extent,
     .label = tar_label,
     .file_at = tar_file_at,
+    .file_acquire = tar_file_acquire,
+    .file_release = tar_file_release,
+    .check = tar_check,
     .sample_path = tar_sample_path,
     .parse = tar_parse,
+    .sample_name = tar_name,
 };

@@ -14,14 +14,15 @@
 enum { MRI_TAR_MAX_CLASSES = 16 << 20 }; /* bytes of the member */
 
 typedef struct mri_tar_classes {
-    const char **name; /* count of them, into the text; NULL: none */
+    const char **name; /* count of them, into text; NULL: none */
     uint32_t count;
+    char *text;        /* a copy */
     const char *wrong; /* why there are none although there is a text; static, or NULL */
 } mri_tar_classes;
 
-/* The text taken apart in its place: its line ends become NULs. Every line is a name of 1 to 1000 bytes that
- * can be shown as it is, the last one ends in a line end. MR_ENOMEM. */
-int mri_tar_classes_take(mri_tar_classes *out, char *text, size_t bytes, mr_error *err);
+/* Takes the text apart in a copy: the caller's goes into the index as it stands. Every line is a name of 1 to
+ * 1000 bytes that can be shown as it is, the last one ends in a line end. MR_ENOMEM. */
+int mri_tar_classes_take(mri_tar_classes *out, const char *text, size_t bytes, mr_error *err);
 void mri_tar_classes_fini(mri_tar_classes *c); /* accepts a zeroed one */
 
 #endif

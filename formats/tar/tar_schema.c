@@ -12,6 +12,7 @@
  *
  * .txt is a caption by custom and becomes a class only when label_key says so. */
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -133,7 +134,8 @@ static int no_picture(const mri_tar_schema *s, const mri_tar_group *g, mri_tar_g
         mr_error what = MR_ERROR_INIT;
         const int rc = get(context, part->data, bytes, &p, err);
         if (rc) return rc;
-        mr_image_header_parse(p, bytes, &none, &what);
+        if (mr_image_header_parse(p, bytes, &none, &what) == MR_OK)
+            snprintf(what.text, sizeof what.text, "a picture, but it is a field of its own here");
         mr_error_set(err, MR_EFORMAT, "sample \"%s\", member .%s: %s", key, part->ext, what.text);
         mr_error_at(err, NULL, part->data, MR_NOWHERE);
         return MR_EFORMAT;
@@ -236,11 +238,13 @@ static int label_in_object(const cJSON *root, const mri_tar_part *part, const ch
 
 /* The library keeps the place of its last error in a global of its own. Only samples whose class the index
  * does not know come here while many threads are at work. */
-static cJSON *parse_json(const char *p, size_t bytes, const char **end)
+static cJSON *parse_json(const char *p, size_t bytes, const char **end, bool *no_memory)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     pthread_mutex_lock(&lock);
+    errno = 0;
     cJSON *root = cJSON_ParseWithLengthOpts(p, bytes, end, 0);
+    *no_memory = !root && errno == ENOMEM;
     pthread_mutex_unlock(&lock);
     return root;
 }
@@ -249,7 +253,9 @@ static int label_in_json(const mri_tar_part *part, const uint8_t *p, const char 
                          mr_error *err)
 {
     const char *end = NULL, *last = (const char *)p + part->bytes;
-    cJSON *root = parse_json((const char *)p, (size_t)part->bytes, &end);
+    bool no_memory;
+    cJSON *root = parse_json((const char *)p, (size_t)part->bytes, &end, &no_memory);
+    if (no_memory) return mr_error_set(err, MR_ENOMEM, "no memory for member .%s", part->ext);
     while (root && end < last && is_space((uint8_t)*end)) end++;
     if (root && end < last) { /* something follows */
         cJSON_Delete(root);
@@ -404,7 +410,9 @@ static int add_other(mri_tar_schema *s, const mri_tar_group *g, const mri_tar_pa
     for (uint32_t k = 0; !rc && k < g->count; k++) {
         const mri_tar_part *part = &g->part[k];
         const bool label = s->label_kind == MRI_TAR_LABEL_TEXT && mri_tar_schema_is_label(s, part);
-        if (part == image || label || !may_be_field(s, part)) continue;
+        const bool again = image && part != image && strcmp(part->ext, image->ext) == 0; /* a second picture
+                                                                                          */
+        if (part == image || label || again || !may_be_field(s, part)) continue;
         mr_type type = MR_TYPE_BYTES;
         for (size_t t = 0; t < MRI_ARRAY_COUNT(text_members); t++)
             if (ends_as(part->ext, text_members[t])) type = MR_TYPE_TEXT;

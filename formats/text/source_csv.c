@@ -5,11 +5,13 @@
  *   cats/0001.jpg,cat       else columns have numbers only, from 1, and the picture is in 1, the class in 2
  *   dogs/0001.jpg,dog
  *
- * Paths are relative to the table's folder; absolute ones and ../ are taken, and how many lead out of the
- * folder is told. Classes are all integers, or all names, which are numbered in the order of their bytes; a
- * mixture is refused. Spaces around a place do not count. Each sample is a file of its own, as in
- * source_folder.c: one that is not there or too large is a bad sample, found when it is asked for. A file
- * named twice is refused: it would count twice, or have two classes.
+ * Paths are relative to the table's folder. Who wrote the table does not choose which files of this machine
+ * are read: paths that lead out of the folder, by / or ../ or a link, are refused, or taken when that is
+ * asked for; how many is then told, and nothing of their contents is quoted. Classes are all integers, or all
+ * names, which are numbered in the order of their bytes; a mixture is refused. Spaces around a place do not
+ * count. Each sample is a file of its own, as in source_folder.c: one that is not there or too large is a bad
+ * sample, found when it is asked for. A file named twice is refused: it would count twice, or have two
+ * classes.
  *
  * A folder may stand for the tables in it: train.csv and val.csv, or train/ and val/ with one each
  * (filelist.h); one for each part.
@@ -17,11 +19,17 @@
  * Kept for each sample: its path, and 4 bytes each for where that is, size, line and class. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <strings.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <xxhash.h>
+
+#if __has_include(<linux/openat2.h>)
+#include <linux/openat2.h>
+#endif
 
 #include "base/util.h"
 #include "formats/fileset/fileset.h"
@@ -34,7 +42,8 @@
 
 /* As for folders: a larger file is no picture. */
 #define MOST_PICTURE_BYTES ((uint64_t)256 << 20)
-enum { NOT_THERE = UINT32_MAX, TOO_LARGE = UINT32_MAX - 1 }; /* in place of a size */
+/* in place of a size */
+enum { NOT_THERE = UINT32_MAX, FORBIDDEN = UINT32_MAX - 1, TOO_LARGE = UINT32_MAX - 2 };
 
 typedef struct table {
     mri_names paths; /* numbered like the samples */
@@ -49,6 +58,8 @@ typedef struct table {
     int folder;               /* open while reading, else -1 */
     uint32_t image, column_label, columns;
     uint64_t missing, missing_line, outside;
+    uint64_t forbidden, forbidden_line; /* in a folder that may not be searched */
+    char *real_folder;                  /* without links; NULL until it is needed, and after reading */
     char report_text[512];
 } table;
 
@@ -184,7 +195,7 @@ static bool make_room(table *t)
     return r != NULL;
 }
 
-static bool leads_out(const char *path)
+static bool is_written_outside(const char *path)
 {
     if (path[0] == '/') return true;
     int depth = 0;
@@ -198,12 +209,91 @@ static bool leads_out(const char *path)
     return depth < 0;
 }
 
-/* Its size, or what is in place of it. */
-static uint32_t look_at(const table *t, const char *path)
+/* The kernel follows the path, links included, and says when it leaves the folder: false with errno EXDEV.
+ * One that is absolute and leads back inside is such a path, too; kernels before 5.6 know nothing of all
+ * this. */
+static bool is_beneath(const table *t, const char *path)
+{
+#ifdef RESOLVE_BENEATH
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+    const long fd = syscall(SYS_openat2, t->folder, path, &how, sizeof how);
+    if (fd >= 0) close((int)fd);
+    return fd >= 0;
+#else
+    (void)t, (void)path;
+    errno = ENOSYS;
+    return false;
+#endif
+}
+
+/* MR_OK when the error is this one file's, which the system answered: it is a bad sample, not the end of
+ * all. */
+static int not_seen(const char *path, int why, mr_error *err)
+{
+    mr_error told = MR_ERROR_INIT;
+    const int rc = mr_error_sys(&told, why, "cannot look at a file that the table names");
+    if (mr_error_of_sample(rc, &told)) return MR_OK;
+    if (err) *err = told;
+    return mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* The nearest folder above that is there, without links; *found false: there is none, or a link leads
+ * nowhere. */
+static int resolve(char *name, char real[PATH_MAX], bool *found, mr_error *err)
 {
     struct stat st;
-    if (fstatat(t->folder, path, &st, 0) != 0 || !S_ISREG(st.st_mode)) return NOT_THERE;
-    return (uint64_t)st.st_size > MOST_PICTURE_BYTES ? TOO_LARGE : (uint32_t)st.st_size;
+    *found = true;
+    while (!realpath(name, real)) {
+        int rc = not_seen(name, errno, err);
+        const bool link_to_nothing = !rc && lstat(name, &st) == 0;
+        if (!rc && !link_to_nothing) rc = not_seen(name, errno, err);
+        char *slash = strrchr(name, '/');
+        *found = !link_to_nothing && slash && slash != name && strcmp(slash, "/..") != 0;
+        if (rc || !*found) return rc;
+        *slash = '\0';
+    }
+    return MR_OK;
+}
+
+/* Does it lead out of the folder? The slow way, which is right for all of them. */
+static int leads_out_slowly(table *t, const char *folder, const char *path, bool *out, mr_error *err)
+{
+    char name[4096], real[PATH_MAX];
+    bool found;
+    *out = true;
+    if (!t->real_folder) t->real_folder = realpath(folder, NULL);
+    if (!t->real_folder) return not_seen(folder, errno, err);
+    const int n = snprintf(name, sizeof name, "%s%s", path[0] == '/' ? "" : folder, path);
+    if (n < 0 || (size_t)n >= sizeof name) return MR_OK;
+    const int rc = resolve(name, real, &found, err);
+    if (rc || !found) return rc;
+    *out = !mri_is_below(t->real_folder, real);
+    return MR_OK;
+}
+
+static int leads_out(const mr_source *src, table *t, const char *path, bool *out, mr_error *err)
+{
+    char folder[4096];
+    *out = false;
+    if (is_beneath(t, path)) return MR_OK;
+    if (errno == ENOENT || errno == ENOTDIR) return *out = is_written_outside(path), MR_OK;
+    snprintf(folder, sizeof folder, "%.*s", (int)t->folder_bytes, src->path);
+    if (!folder[0]) strcpy(folder, "./");
+    return leads_out_slowly(t, folder, path, out, err);
+}
+
+/* Its size, or what is in place of it. */
+static int look_at(const table *t, const char *path, uint32_t *size, mr_error *err)
+{
+    struct stat st;
+    *size = NOT_THERE;
+    if (fstatat(t->folder, path, &st, 0) != 0) {
+        if (errno == EACCES || errno == EPERM) *size = FORBIDDEN;
+        return not_seen(path, errno, err);
+    }
+    if (S_ISREG(st.st_mode))
+        *size = (uint64_t)st.st_size > MOST_PICTURE_BYTES ? TOO_LARGE : (uint32_t)st.st_size;
+    return MR_OK;
 }
 
 static int not_there(const mri_csv *c, const char *path, mr_error *err)
@@ -217,7 +307,23 @@ static int not_there(const mri_csv *c, const char *path, mr_error *err)
     return mri_text_error_at(&c->text, err, MR_ENOENT, c->line, "no file %.200s: %s", path, why);
 }
 
-static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, mr_error *err)
+static int check_outside(const mr_source *src, table *t, const mri_csv *c, const char *path,
+                         const mr_source_config *cfg, mr_error *err)
+{
+    bool out;
+    const int rc = leads_out(src, t, path, &out, err);
+    if (rc || !out) return rc;
+    t->outside++;
+    if (cfg->outside == MR_OUTSIDE_TAKE) return MR_OK;
+    return mri_text_error_at(
+        &c->text, err, MR_EINVAL, c->line,
+        "%.200s leads out of the table's folder: such files are read only when that is asked "
+        "for (--outside take)",
+        path);
+}
+
+static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, const mr_source_config *cfg,
+                    mr_error *err)
 {
     size_t bytes;
     uint32_t number;
@@ -226,7 +332,7 @@ static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, mr_e
     if (bytes == 0)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the name of the picture is empty");
     if (!make_room(t)) return no_memory(src, err);
-    const int rc = add_name(src, &t->paths, text, bytes, &number, &is_new, err);
+    int rc = add_name(src, &t->paths, text, bytes, &number, &is_new, err);
     if (rc) return rc;
     const char *path = mri_name(&t->paths, number);
     if (!is_new)
@@ -234,8 +340,11 @@ static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, mr_e
                                  "%.200s stands in line %u already: a file may be named once", path,
                                  t->line[number]);
     t->line[number] = (uint32_t)mri_min_u64(c->line, UINT32_MAX);
-    t->size[number] = look_at(t, path);
-    t->outside += leads_out(path);
+    rc = check_outside(src, t, c, path, cfg, err);
+    if (rc) return rc;
+    rc = look_at(t, path, &t->size[number], err);
+    if (rc) return rc;
+    if (t->size[number] == FORBIDDEN && t->forbidden++ == 0) t->forbidden_line = c->line;
     if (t->size[number] != NOT_THERE) return MR_OK;
     if (first) return not_there(c, path, err); /* the wrong folder, or a header */
     if (t->missing++ == 0) t->missing_line = c->line;
@@ -277,7 +386,7 @@ static int add_row(mr_source *src, table *t, const mri_csv *c, bool first, const
     if (c->count != t->columns)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
                                  "expected %u columns as in the first line, found %u", t->columns, c->count);
-    int rc = add_path(src, t, c, first, err);
+    int rc = add_path(src, t, c, first, cfg, err);
     if (!rc) rc = add_class(src, t, c, err);
     return rc ? rc : mri_source_budget(cfg, memory_of(t), src->path, err);
 }
@@ -299,7 +408,13 @@ static int read_rows(mr_source *src, table *t, mri_csv *c, const mr_source_confi
     if (t->paths.count == 0)
         return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "column names and no rows below"),
                                src->path, MR_NOWHERE, MR_NOWHERE);
-    if (t->missing < t->paths.count) return MR_OK;
+    if (t->missing + t->forbidden < t->paths.count) return MR_OK;
+    if (t->forbidden)
+        return mri_error_place(err,
+                               mr_error_sys(err, EACCES,
+                                            "cannot look at the file in line %llu, nor any other",
+                                            (unsigned long long)t->forbidden_line),
+                               src->path, MR_NOWHERE, MR_NOWHERE);
     c->line = t->missing_line;
     return not_there(c, mri_name(&t->paths, 0), err);
 }
@@ -446,7 +561,7 @@ static bool looks_like_table(const uint8_t *head, size_t bytes)
 
 static bool csv_probe(const mri_probe *p)
 {
-    return p->is_folder ? mri_filelist_probe(p->path, looks_like_table)
+    return p->is_folder ? mri_filelist_probe(p->path, looks_like_table, p->trouble)
                         : looks_like_table(p->inner, p->inner_bytes);
 }
 
@@ -482,6 +597,11 @@ static void tell(mr_source *src, table *t)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "%llu of %u files are not there, the first in line %llu; ",
                        (unsigned long long)t->missing, t->paths.count, (unsigned long long)t->missing_line);
+    if (t->forbidden)
+        at +=
+            snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
+                     "%llu of %u files may not be looked at, the first in line %llu; ",
+                     (unsigned long long)t->forbidden, t->paths.count, (unsigned long long)t->forbidden_line);
     if (t->outside)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "%llu of %u files lie outside the table's folder; ", (unsigned long long)t->outside,
@@ -520,6 +640,8 @@ static int read_table(mr_source *src, table *t, const mr_source_config *cfg, mr_
     if (rc) return rc;
     close(t->folder);
     t->folder = -1;
+    free(t->real_folder);
+    t->real_folder = NULL;
     mri_names_seal(&t->paths);
     tell(src, t);
     return fill_info(src, t, err);
@@ -530,13 +652,13 @@ static int read_table(mr_source *src, table *t, const mr_source_config *cfg, mr_
 static int take_table(mr_source *src, const mr_source_config *cfg, mr_error *err)
 {
     mri_filelist l;
-    const int rc = mri_filelist_find(&l, src->path, cfg->split, looks_like_table, err);
+    const int rc = mri_filelist_find_among(&l, src->path, cfg->split, looks_like_table, err);
     if (rc) return rc;
     if (l.count == 1) {
         free(src->path);
         src->info.path = src->path = l.path[0];
         l.count = 0;
-        src->info.has_test = l.has_test;
+        mri_filelist_tell(&l, src);
     } else {
         mr_error_set(err, MR_EINVAL,
                      "%u tables in one folder, the first two are %.200s and %.200s: name the one to take",
@@ -557,7 +679,7 @@ static int open_like_train(mr_source *src, table *t, const char *folder, const m
     mr_source *train;
     mri_filelist l;
     like.split = MR_SPLIT_TRAIN;
-    int rc = mri_filelist_find(&l, folder, like.split, looks_like_table, NULL);
+    int rc = mri_filelist_find_among(&l, folder, like.split, looks_like_table, NULL);
     mri_filelist_fini(&l);
     if (rc == MR_ENOENT) return read_table(src, t, cfg, err);
     rc = mri_source_open_as(&train, src->ops, folder, &like, err);
@@ -592,8 +714,10 @@ static int csv_open(mr_source *src, const mr_source_config *cfg, mr_error *err)
     if (!t) return no_memory(src, err);
     t->folder = -1;
     src->state = t;
-    if (stat(src->path, &st) == 0 && S_ISDIR(st.st_mode)) return open_from_folder(src, t, cfg, err);
-    return read_table(src, t, cfg, err);
+    if (stat(src->path, &st) != 0)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot look at the table"), src->path,
+                               MR_NOWHERE, MR_NOWHERE);
+    return S_ISDIR(st.st_mode) ? open_from_folder(src, t, cfg, err) : read_table(src, t, cfg, err);
 }
 
 static void csv_close(mr_source *src)
@@ -608,6 +732,7 @@ static void csv_close(mr_source *src)
     free(t->label);
     free(t->class_line);
     free(t->class_names);
+    free(t->real_folder);
     free(t);
 }
 
@@ -624,13 +749,16 @@ static int csv_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_
     *out = (mr_extent){MR_FILE_OF_SAMPLE, 0, t->size[sample]};
     if (t->size[sample] < TOO_LARGE) return MR_OK;
     char path[4096];
-    const int rc = t->size[sample] == TOO_LARGE ? MR_ELIMIT : MR_ENOENT;
-    if (rc == MR_ELIMIT)
-        mr_error_set(err, rc, "line %u of the table: a file of more than %.0f MiB is no picture",
-                     t->line[sample], (double)MOST_PICTURE_BYTES / 1048576);
+    int rc;
+    if (t->size[sample] == TOO_LARGE)
+        rc = mr_error_set(err, MR_ELIMIT, "line %u of the table: a file of more than %.0f MiB is no picture",
+                          t->line[sample], (double)MOST_PICTURE_BYTES / 1048576);
+    else if (t->size[sample] == FORBIDDEN)
+        rc = mr_error_sys(err, EACCES, "cannot look at the file in line %u of the table", t->line[sample]);
     else
-        mr_error_set(err, rc, "line %u of the table names a file that is not there, or no regular file",
-                     t->line[sample]);
+        rc = mr_error_set(err, MR_ENOENT,
+                          "line %u of the table names a file that is not there, or no regular file",
+                          t->line[sample]);
     csv_sample_path(src, sample, path, sizeof path);
     return mri_error_place(err, rc, path, MR_NOWHERE, sample);
 }
@@ -648,7 +776,12 @@ static int csv_parse(const mr_source *src, uint64_t sample, const void *data, si
     if (!kind) {
         char path[4096];
         mr_image_header none;
-        const int rc = mr_image_header_parse(data, bytes, &none, err); /* says what it looks like */
+        int rc = mr_image_header_parse(data, bytes, &none, err); /* says what it looks like */
+        if (((const table *)src->state)->outside)                /* and quotes it, which may be anybody's */
+            rc = mr_error_set(
+                err, MR_EFORMAT,
+                "expected a JPEG or PNG, found something else (not quoted: the table names files "
+                "outside its folder)");
         csv_sample_path(src, sample, path, sizeof path);
         return mri_error_place(err, rc, path, 0, sample);
     }

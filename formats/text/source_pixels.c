@@ -182,7 +182,7 @@ static int pixels_open(mr_source *src, const mr_source_config *cfg, mr_error *er
     if (cfg->image_key || cfg->label_key)
         return mr_error_set(
             err, MR_EINVAL,
-            "pixels: the class is the first column, the picture all others: leave the %s key out",
+            "pixels: the class is the first column, the picture all others: leave --%s-key out",
             cfg->image_key ? "image" : "label");
     mri_csv c;
     int rc = mri_spill_open(&x->spill, cfg->memory_bytes / 2, err);

@@ -24,6 +24,7 @@
 #include <xxhash.h>
 
 #include "base/util.h"
+#include "formats/source/parts.h"
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 #include "formats/storage/storage.h"
@@ -269,76 +270,85 @@ static bool looks_like_numbers(const uint8_t *head, size_t bytes)
     return numbers >= 2;
 }
 
-static bool file_looks_like_numbers(int folder, const char *name)
+/* *out: it is such a text. Not MR_OK: it cannot be read. */
+static int file_looks_like_numbers(int folder, const char *name, bool *out, mr_error *err)
 {
     uint8_t head[MRI_PROBE_BYTES], inner[256];
     struct stat st;
+    *out = false;
     const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return false;
-    size_t bytes = 0;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
-        bytes = (size_t)mri_min_u64(sizeof head, (uint64_t)st.st_size);
-        if (mri_pread_all(fd, head, bytes, 0, name, NULL) != MR_OK) bytes = 0;
-    }
+    if (fd < 0) return mr_error_sys(err, errno, "cannot open");
+    const bool is_file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0;
+    const size_t bytes = is_file ? (size_t)mri_min_u64(sizeof head, (uint64_t)st.st_size) : 0;
+    const int rc = mri_pread_all(fd, head, bytes, 0, name, err);
     close(fd);
-    if (!mri_is_gzip(head, bytes)) return bytes > 0 && looks_like_numbers(head, bytes);
-    return looks_like_numbers(inner, mri_gunzip_head(head, bytes, inner, sizeof inner));
+    if (rc || !bytes) return rc;
+    if (!mri_is_gzip(head, bytes)) *out = looks_like_numbers(head, bytes);
+    else *out = looks_like_numbers(inner, mri_gunzip_head(head, bytes, inner, sizeof inner));
+    return MR_OK;
 }
 
-enum { TRAIN, TEST, PARTS };
-
-static int part_of_name(const char *name)
+/* One text for each part; two for one are refused. */
+static int take_text(char *part[MRI_PART_COUNT], const char *folder, int fd, const char *name, mr_error *err)
 {
-    static const char *const tests[] = {"val", "test"};
-    if (strncmp(name, "train", 5) == 0) return TRAIN;
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(tests); k++)
-        if (strncmp(name, tests[k], strlen(tests[k])) == 0) return TEST;
-    return -1;
+    const mri_part at = mri_part_of_name(name);
+    bool ours;
+    char where[4096];
+    int rc = file_looks_like_numbers(fd, name, &ours, err);
+    snprintf(where, sizeof where, "%s/%s", folder, name);
+    if (rc) return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+    if (!ours) return MR_OK;
+    if (at == MRI_TWO_PARTS)
+        rc = mr_error_set(
+            err, MR_EFORMAT,
+            "its name speaks of two parts (train, validation, test): rename it, or name the text "
+            "to use");
+    else if (part[at])
+        rc = mr_error_set(err, MR_EFORMAT, "two texts %s, %.100s and this one: name the one to use",
+                          at == MRI_TRAIN ? "to train on" : "of one part", strrchr(part[at], '/') + 1);
+    if (rc) return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+    part[at] = strdup(where);
+    return part[at] ? MR_OK : no_memory(err, folder);
 }
 
-/* The texts of a folder: one for each part, of val... and test... the first by its bytes; two for training
- * are refused. */
-static int scan_folder(const char *folder, char *part[PARTS], mr_error *err)
+/* The texts of a folder. most: a flat folder of a million files is not read to find out that it is none of
+ * ours. */
+static int scan_folder(const char *folder, char *part[MRI_PART_COUNT], uint32_t most, mr_error *err)
 {
     DIR *d = opendir(folder);
     if (!d)
         return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), folder, MR_NOWHERE,
                                MR_NOWHERE);
-    const struct dirent *e;
     int rc = MR_OK;
-    for (int looked = 0; !rc && looked < MAX_LISTED && (e = readdir(d)); looked++) {
-        const int at = part_of_name(e->d_name);
-        if (at < 0 || !file_looks_like_numbers(dirfd(d), e->d_name)) continue;
-        const char *known = part[at] ? strrchr(part[at], '/') + 1 : NULL;
-        if (known && at == TRAIN) {
-            rc = mri_error_place(err,
-                                 mr_error_set(err, MR_EFORMAT,
-                                              "two texts to train on, %.100s and %.100s: name the one to use",
-                                              known, e->d_name),
-                                 folder, MR_NOWHERE, MR_NOWHERE);
-        } else if (!known || strcmp(e->d_name, known) < 0) {
-            free(part[at]);
-            if (asprintf(&part[at], "%s/%s", folder, e->d_name) < 0)
-                part[at] = NULL, rc = no_memory(err, folder);
-        }
+    for (uint32_t looked = 0; !rc && looked < most; looked++) {
+        errno = 0;
+        const struct dirent *e = readdir(d);
+        if (!e && errno)
+            rc = mri_error_place(err, mr_error_sys(err, errno, "cannot read the folder"), folder, MR_NOWHERE,
+                                 MR_NOWHERE);
+        if (!e) break;
+        if (e->d_name[0] != '.' && mri_part_of_name(e->d_name))
+            rc = take_text(part, folder, dirfd(d), e->d_name, err);
     }
     closedir(d);
     return rc;
 }
 
-static void free_parts(char *part[PARTS])
+static void free_parts(char *part[MRI_PART_COUNT])
 {
-    for (int k = 0; k < PARTS; k++) free(part[k]);
+    for (int k = 0; k < MRI_PART_COUNT; k++) free(part[k]);
 }
 
 static bool sequence_probe(const mri_probe *p)
 {
     if (!p->is_folder) return looks_like_numbers(p->inner, p->inner_bytes);
-    char *part[PARTS] = {0};
-    const int rc = scan_folder(p->path, part, NULL);
-    const bool found = part[TRAIN] || part[TEST];
+    char *part[MRI_PART_COUNT] = {0};
+    mr_error what = MR_ERROR_INIT;
+    const int rc = scan_folder(p->path, part, MAX_LISTED, &what);
+    bool found = rc == MR_EFORMAT && !mri_probe_failed(p->trouble, rc, &what);
+    for (int k = MRI_TRAIN; k < MRI_PART_COUNT; k++) found = found || part[k];
     free_parts(part);
-    return found && (rc == MR_OK || rc == MR_EFORMAT);
+    return found;
 }
 
 static int choose_text(mr_source *src, sequences *q, const mr_source_config *cfg, mr_error *err)
@@ -349,20 +359,24 @@ static int choose_text(mr_source *src, sequences *q, const mr_source_config *cfg
         q->path = strdup(src->path);
         return q->path ? MR_OK : no_memory(err, src->path);
     }
-    char *part[PARTS] = {0};
-    const int rc = scan_folder(src->path, part, err);
+    char *part[MRI_PART_COUNT] = {0};
+    const int rc = scan_folder(src->path, part, UINT32_MAX, err);
     if (rc) {
         free_parts(part);
         return rc;
     }
-    src->info.has_test = part[TEST] != NULL;
-    const int want =
-        cfg->split == MR_SPLIT_TEST || (cfg->split == MR_SPLIT_AUTO && !part[TRAIN]) ? TEST : TRAIN;
+    const mri_part test = part[MRI_VALIDATION] ? MRI_VALIDATION : MRI_TEST;
+    src->info.has_test = part[test] != NULL;
+    src->info.only_test = cfg->split == MR_SPLIT_AUTO && !part[MRI_TRAIN];
+    const mri_part want = cfg->split == MR_SPLIT_TEST || src->info.only_test ? test : MRI_TRAIN;
+    if (want == MRI_VALIDATION && part[MRI_TEST])
+        mri_source_tell(src, "the validation part is taken, the test part is left out");
     q->path = part[want];
-    free(part[PARTS - 1 - want]);
+    part[want] = NULL;
+    free_parts(part);
     if (q->path) return MR_OK;
-    mr_error_set(err, MR_ENOENT, "no text of numbers whose name begins with %s",
-                 want == TRAIN ? "train" : "val or test");
+    mr_error_set(err, MR_ENOENT, "no text of numbers with %s in its name",
+                 want == MRI_TRAIN ? "train" : "val or test");
     return mri_error_place(err, MR_ENOENT, src->path, MR_NOWHERE, MR_NOWHERE);
 }
 

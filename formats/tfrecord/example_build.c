@@ -6,31 +6,10 @@
  * Lengths inside an entry are computed before it is written. */
 #include "base/util.h"
 #include "formats/tfrecord/example.h"
+#include "formats/tfrecord/protobuf.h"
 
 enum { ROOM = 24, PACKED_TAG = 0x0a /* field 1, length-delimited: all there is here but the kinds */ };
 #define MOST_BYTES ((size_t)INT32_MAX)
-
-static size_t varint_bytes(uint64_t v)
-{
-    size_t bytes = 1;
-    for (; v >= 0x80; v >>= 7) bytes++;
-    return bytes;
-}
-
-static uint8_t *put_varint(uint8_t *p, uint64_t v)
-{
-    for (; v >= 0x80; v >>= 7) *p++ = (uint8_t)(v | 0x80);
-    *p++ = (uint8_t)v;
-    return p;
-}
-
-static uint8_t *put_head(uint8_t *p, uint8_t tag, uint64_t bytes)
-{
-    *p++ = tag;
-    return put_varint(p, bytes);
-}
-
-static uint64_t field_bytes(uint64_t inner) { return 1 + varint_bytes(inner) + inner; }
 
 static uint8_t *make_room(mri_example_builder *b, uint64_t bytes)
 {
@@ -58,14 +37,15 @@ static uint8_t *make_room(mri_example_builder *b, uint64_t bytes)
 static uint8_t *put_entry(mri_example_builder *b, const char *key, mri_feature_kind kind, uint64_t list)
 {
     const size_t key_bytes = strlen(key);
-    const uint64_t feature = field_bytes(list), entry = field_bytes(key_bytes) + field_bytes(feature);
-    uint8_t *p = make_room(b, field_bytes(entry));
+    const uint64_t feature = mri_pb_field_bytes(list),
+                   entry = mri_pb_field_bytes(key_bytes) + mri_pb_field_bytes(feature);
+    uint8_t *p = make_room(b, mri_pb_field_bytes(entry));
     if (!p) return NULL;
-    p = put_head(p, PACKED_TAG, entry);
-    p = put_head(p, PACKED_TAG, key_bytes);
+    p = mri_pb_put_head(p, PACKED_TAG, entry);
+    p = mri_pb_put_head(p, PACKED_TAG, key_bytes);
     memcpy(p, key, key_bytes);
-    p = put_head(p + key_bytes, 2 << 3 | 2, feature);
-    return put_head(p, (uint8_t)(kind << 3 | 2), list);
+    p = mri_pb_put_head(p + key_bytes, mri_pb_tag(2, MRI_PB_BYTES), feature);
+    return mri_pb_put_head(p, mri_pb_tag((uint32_t)kind, MRI_PB_BYTES), list);
 }
 
 void mri_example_restart(mri_example_builder *b)
@@ -76,28 +56,28 @@ void mri_example_restart(mri_example_builder *b)
 
 void mri_example_add_bytes(mri_example_builder *b, const char *key, const void *data, size_t bytes)
 {
-    uint8_t *p = put_entry(b, key, MRI_FEATURE_BYTES, field_bytes(bytes));
+    uint8_t *p = put_entry(b, key, MRI_FEATURE_BYTES, mri_pb_field_bytes(bytes));
     if (!p) return;
-    p = put_head(p, PACKED_TAG, bytes);
+    p = mri_pb_put_head(p, PACKED_TAG, bytes);
     if (bytes > 0) memcpy(p, data, bytes);
 }
 
 void mri_example_add_ints(mri_example_builder *b, const char *key, const int64_t *values, size_t count)
 {
     uint64_t packed = 0;
-    for (size_t k = 0; k < count; k++) packed += varint_bytes((uint64_t)values[k]);
-    uint8_t *p = put_entry(b, key, MRI_FEATURE_INTS, field_bytes(packed));
+    for (size_t k = 0; k < count; k++) packed += mri_pb_varint_bytes((uint64_t)values[k]);
+    uint8_t *p = put_entry(b, key, MRI_FEATURE_INTS, mri_pb_field_bytes(packed));
     if (!p) return;
-    p = put_head(p, PACKED_TAG, packed);
-    for (size_t k = 0; k < count; k++) p = put_varint(p, (uint64_t)values[k]);
+    p = mri_pb_put_head(p, PACKED_TAG, packed);
+    for (size_t k = 0; k < count; k++) p = mri_pb_put_varint(p, (uint64_t)values[k]);
 }
 
 void mri_example_add_floats(mri_example_builder *b, const char *key, const float *values, size_t count)
 {
     const uint64_t packed = (uint64_t)count * sizeof *values;
-    uint8_t *p = put_entry(b, key, MRI_FEATURE_FLOATS, field_bytes(packed));
+    uint8_t *p = put_entry(b, key, MRI_FEATURE_FLOATS, mri_pb_field_bytes(packed));
     if (!p) return;
-    p = put_head(p, PACKED_TAG, packed);
+    p = mri_pb_put_head(p, PACKED_TAG, packed);
     if (count > 0) memcpy(p, values, (size_t)packed);
 }
 
@@ -107,9 +87,9 @@ int mri_example_finish(mri_example_builder *b, mri_span *out, mr_error *err)
         return mr_error_set(err, b->failed,
                             b->failed == MR_ENOMEM ? "no memory for an Example"
                                                    : "an Example may have 2 GiB, no more");
-    const size_t features = b->used - ROOM, head = (size_t)field_bytes(features) - features;
+    const size_t features = b->used - ROOM, head = (size_t)mri_pb_field_bytes(features) - features;
     uint8_t *start = b->buffer + ROOM - head;
-    put_head(start, PACKED_TAG, features);
+    mri_pb_put_head(start, PACKED_TAG, features);
     *out = (mri_span){start, head + features};
     return MR_OK;
 }

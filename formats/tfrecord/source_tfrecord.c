@@ -38,7 +38,7 @@ static bool accept(const uint8_t *head, size_t bytes)
 
 static bool tfrecord_probe(const mri_probe *p)
 {
-    if (p->is_folder || p->is_pattern) return mri_filelist_probe(p->path, accept);
+    if (p->is_folder || p->is_pattern) return mri_filelist_probe(p->path, accept, p->trouble);
     return accept(p->head, p->head_bytes) || accept(p->inner, p->inner_bytes);
 }
 
@@ -152,7 +152,7 @@ static int open_files(mr_source *src, tfrecord *t, const mr_source_config *cfg, 
     mr_source_config mine = *cfg;
     int rc = mri_filelist_find(&files, src->path, cfg->split, accept, err);
     if (rc) return rc;
-    src->info.has_test = files.has_test;
+    mri_filelist_tell(&files, src);
     mine.no_index_file = cfg->no_index_file || !keep_index;
     scanning s = {.f = &t->f, .gather.cfg = cfg, .first = MR_ERROR_INIT};
     const mri_framed_format format = {.name = "tfrecord",
@@ -230,8 +230,7 @@ static void tfrecord_close(mr_source *src)
 /* ---- samples ---- */
 static int tfrecord_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_error *err)
 {
-    (void)err;
-    return mri_framed_extent(&((const tfrecord *)src->state)->f, sample, out);
+    return mri_framed_extent(&((const tfrecord *)src->state)->f, sample, out, err);
 }
 
 static int tfrecord_label(const mr_source *src, uint64_t sample, int64_t *out)
@@ -242,6 +241,21 @@ static int tfrecord_label(const mr_source *src, uint64_t sample, int64_t *out)
 static int tfrecord_file_at(const mr_source *src, uint32_t file, mr_source_file *out)
 {
     return mri_framed_file_at(&((const tfrecord *)src->state)->f, file, out);
+}
+
+static int tfrecord_file_acquire(const mr_source *src, uint32_t file, bool must, int *fd, mr_error *err)
+{
+    return mri_framed_file_acquire(&((const tfrecord *)src->state)->f, file, must, fd, err);
+}
+
+static void tfrecord_file_release(const mr_source *src, uint32_t file)
+{
+    mri_framed_file_release(&((const tfrecord *)src->state)->f, file);
+}
+
+static int tfrecord_check(const mr_source *src, mr_error *err)
+{
+    return mri_framed_check(src, &((const tfrecord *)src->state)->f, err);
 }
 
 static void tfrecord_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
@@ -312,8 +326,8 @@ static int parse(const mr_source *src, uint64_t sample, const void *data, size_t
 {
     const tfrecord *t = src->state;
     mr_extent e;
-    mri_framed_extent(&t->f, sample, &e);
-    int rc = MR_OK;
+    int rc = mri_framed_extent(&t->f, sample, &e, err);
+    if (rc) return rc;
     if (bytes != e.bytes || bytes < MRI_TFRECORD_TAIL)
         rc = mr_error_set(err, MR_EFORMAT, "expected a record of %" PRIu64 " bytes, found %zu", e.bytes,
                           bytes);
@@ -335,6 +349,22 @@ static int tfrecord_parse_trusted(const mr_source *src, uint64_t sample, const v
     return parse(src, sample, data, bytes, true, out, err);
 }
 
+static int tfrecord_name(const mr_source *src, uint64_t sample, const void *data, size_t bytes, char *buf,
+                         size_t buf_bytes, mr_error *err)
+{
+    static const char *const key[] = {"image/filename"};
+    mri_feature f;
+    (void)src, (void)sample, (void)err;
+    if (bytes < MRI_TFRECORD_TAIL || mri_example_pick(data, bytes - MRI_TFRECORD_TAIL, key, 1, &f, NULL))
+        return MR_OK;
+    mri_span name;
+    size_t count;
+    if (f.kind != MRI_FEATURE_BYTES || mri_feature_bytes(&f, &name, 1, &count, NULL) || count != 1)
+        return MR_OK;
+    snprintf(buf, buf_bytes, "%.*s", (int)mri_min_u64(name.bytes, buf_bytes), (const char *)name.data);
+    return MR_OK;
+}
+
 const mri_source_ops mri_source_tfrecord = {
     .name = "tfrecord",
     .help = "TFRecord files of tf.train.Example: a file, a numbered set (NAME-00000-of-00128), a folder or a "
@@ -345,7 +375,11 @@ const mri_source_ops mri_source_tfrecord = {
     .extent = tfrecord_extent,
     .label = tfrecord_label,
     .file_at = tfrecord_file_at,
+    .file_acquire = tfrecord_file_acquire,
+    .file_release = tfrecord_file_release,
+    .check = tfrecord_check,
     .sample_path = tfrecord_sample_path,
     .parse = tfrecord_parse,
     .parse_trusted = tfrecord_parse_trusted,
+    .sample_name = tfrecord_name,
 };

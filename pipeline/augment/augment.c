@@ -14,22 +14,24 @@ int mri_scratch_create(mri_scratch **out)
     return MR_OK;
 }
 
+void mri_scratch_drop(mri_scratch *s)
+{
+    mri_decoder_free(&s->decoder);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(s->work); k++) mri_buffer_free(&s->work[k]);
+}
+
 void mri_scratch_destroy(mri_scratch *s)
 {
     if (!s) return;
-    mri_decoder_free(&s->decoder);
-    for (size_t k = 0; k < MRI_ARRAY_COUNT(s->work); k++) mri_buffer_free(&s->work[k]);
+    mri_scratch_drop(s);
     free(s);
 }
 
-uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pixels_seen,
-                                 uint64_t out_pixels)
+uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, mri_extremes seen, uint64_t out_pixels)
 {
-    const uint64_t between =
-        mri_max_u64(mri_min_u64(max_pixels_seen, decode->max_pixels), MRI_BETWEEN_PIXELS);
+    const uint64_t between = mri_max_u64(mri_min_u64(seen.pixels, decode->max_pixels), MRI_BETWEEN_PIXELS);
     return sizeof(mri_scratch) + 2 * 3 * between +
-           mri_decoder_bound_bytes(decode, max_pixels_seen, mri_max_u64(between, out_pixels),
-                                   MRI_AUGMENT_MAX_SIDE);
+           mri_decoder_bound_bytes(decode, seen, mri_max_u64(between, out_pixels), MRI_AUGMENT_MAX_SIDE);
 }
 
 bool mri_augment_resamples_first(const mr_augment *a)

@@ -13,16 +13,16 @@
 #ifndef MRI_AUGMENT_H
 #define MRI_AUGMENT_H
 
-#include "millrace/pipeline.h"
+#include "pipeline/decode/decoders.h"
 
 /* Buffers of one worker: decoder, intermediate pictures. They grow to the largest sample seen and stay. */
 typedef struct mri_scratch mri_scratch;
 int mri_scratch_create(mri_scratch **out);
 void mri_scratch_destroy(mri_scratch *s); /* accepts NULL */
-/* Upper bound of the memory of one scratch under these limits, when no picture is larger than max_pixels_seen
- * and results have out_pixels. */
-uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, uint64_t max_pixels_seen,
-                                 uint64_t out_pixels);
+void mri_scratch_drop(mri_scratch *s);    /* its buffers; it can be used as before */
+/* Upper bound of the memory of one scratch under these limits, when no picture is larger than `seen` and
+ * results have out_pixels. */
+uint64_t mri_scratch_bound_bytes(const mr_decode_config *decode, mri_extremes seen, uint64_t out_pixels);
 
 /* Is the first operation that needs pixels a resize? */
 bool mri_augment_resamples_first(const mr_augment *a);

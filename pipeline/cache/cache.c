@@ -25,6 +25,7 @@ int mri_cache_open(mri_cache **out, const mri_cache_config *cfg, mr_error *err)
     mri_cache *c = calloc(1, sizeof *c);
     if (!c) return mr_error_set(err, MR_ENOMEM, "no memory for a cache");
     c->cfg = *cfg;
+    c->closed = cfg->waits;
     c->entry_max_bytes = mri_min_u64(mri_cache_entry_max_bytes(cfg->form, cfg->value_bytes_most), UINT32_MAX);
     int rc = MR_OK;
     if (mri_cache_index_bytes(cfg->count) <= SIZE_MAX / 2) {
@@ -52,6 +53,8 @@ void mri_cache_close(mri_cache *c)
     free(c->bytes);
     free(c);
 }
+
+void mri_cache_begin(mri_cache *c) { __atomic_store_n(&c->closed, false, __ATOMIC_RELAXED); }
 
 int mri_cache_fd(const mri_cache *c) { return c->cfg.folder ? mri_cache_disk_fd(c) : -1; }
 const char *mri_cache_path(const mri_cache *c) { return c->cfg.folder ? mri_cache_disk_path(c) : NULL; }
@@ -181,7 +184,7 @@ static uint64_t keep_on_disk(mri_cache *c, uint64_t sample, struct iovec *parts,
 void mri_cache_offer(mri_cache *c, uint64_t sample, const mr_value *image, int32_t label, void *maker)
 {
     uint64_t none = MRI_CACHE_NONE;
-    if (__atomic_load_n(&c->full, __ATOMIC_RELAXED) ||
+    if (__atomic_load_n(&c->closed, __ATOMIC_RELAXED) ||
         __atomic_load_n(&c->place[sample], __ATOMIC_RELAXED) != none ||
         !__atomic_compare_exchange_n(&c->place[sample], &none, MRI_CACHE_BUSY, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_RELAXED))
@@ -195,7 +198,7 @@ void mri_cache_offer(mri_cache *c, uint64_t sample, const mr_value *image, int32
         take_apart(head, &kept, c->entry_max_bytes, parts, &bytes)) {
         describe(head, sample, &kept, label);
         at = c->cfg.folder ? keep_on_disk(c, sample, parts, bytes) : keep_in_memory(c, parts, bytes);
-        if (at == MRI_CACHE_NONE) __atomic_store_n(&c->full, true, __ATOMIC_RELAXED);
+        if (at == MRI_CACHE_NONE) __atomic_store_n(&c->closed, true, __ATOMIC_RELAXED);
     }
     if (at > MRI_CACHE_REFUSED) {
         __atomic_store_n(&c->bytes[sample], bytes, __ATOMIC_RELEASE);

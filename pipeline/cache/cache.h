@@ -30,6 +30,7 @@ typedef struct mri_cache_config {
     const char *folder;                            /* NULL: memory */
     uint64_t budget_bytes;                         /* of entries; on disk with their index */
     uint64_t value_bytes_most;                     /* of image values that are offered */
+    bool waits;                                    /* nothing is kept before mri_cache_begin() */
     void (*note)(void *context, const char *text); /* what the user should know, each once; or NULL */
     void *note_context;
 } mri_cache_config;
@@ -54,6 +55,9 @@ int mri_cache_stamp(const mr_source *src, uint64_t *out, mr_error *err);
  * process fills is used read-only. */
 int mri_cache_open(mri_cache **out, const mri_cache_config *cfg, mr_error *err);
 void mri_cache_close(mri_cache *c); /* accepts NULL */
+
+/* From here on what is offered is kept. */
+void mri_cache_begin(mri_cache *c);
 
 /* What it may hold besides the entries; bytes of its largest entry. */
 uint64_t mri_cache_index_bytes(uint64_t count);

@@ -15,7 +15,10 @@
  *
  * The index is locked while the cache is filled. Who does not get the lock reads what was there when it
  * opened, and adds nothing. The last record of a sample counts: a damaged entry is made anew behind the
- * others. */
+ * others.
+ *
+ * Files of another user, or ones that others may write to, are left alone: STAMP-FORM-uUSER.mrcache is used.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -115,30 +118,119 @@ static int foreign(const cache_file *f, mr_error *err)
 
 /* ------------------------------------------------------------------------------ open */
 
-static int take_size(cache_file *f, mr_error *err)
+/* *st: what else there is to know of it. */
+static int take_size(cache_file *f, struct stat *st, mr_error *err)
 {
-    struct stat st;
-    if (fstat(f->fd, &st) != 0)
+    if (fstat(f->fd, st) != 0)
         return named(f, mr_error_sys(err, errno, "cannot look at the cache's file"), err);
-    if (!S_ISREG(st.st_mode)) return foreign(f, err);
-    f->bytes = (uint64_t)st.st_size;
+    if (!S_ISREG(st->st_mode)) return foreign(f, err);
+    f->bytes = (uint64_t)st->st_size;
     return MR_OK;
 }
 
-static int open_one(const mri_cache *c, cache_file *f, const char *suffix, bool *writable, mr_error *err)
+/* Bytes of entries are handed on as they stand, and whoever wrote the index says which they are: so both
+ * files are this user's or root's alone. One that is not there is fine. */
+static bool is_trusted(const cache_file *f, char why[MRI_DISTRUST_BYTES])
 {
-    const int n = snprintf(f->path, sizeof f->path, "%s/%016llx-%s.mrcache%s", c->cfg.folder,
-                           (unsigned long long)c->cfg.stamp, c->cfg.form->name, suffix);
-    if (n < 0 || (size_t)n >= sizeof f->path)
-        return mr_error_set(err, MR_EINVAL, "the cache folder's name is too long");
-    f->fd = *writable ? open(f->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666) : -1;
-    /* somebody else's cache can be read */
+    struct stat st;
+    const int fd = open(f->path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0) return true; /* if it is there, opening it says what is wrong */
+    bool trusted = true;
+    if (fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) {
+        snprintf(why, MRI_DISTRUST_BYTES, "it is a link");
+        trusted = false;
+    } else if (S_ISREG(st.st_mode)) {
+        trusted = mri_file_is_trusted(fd, why);
+    }
+    close(fd);
+    return trusted;
+}
+
+static bool name_one(const mri_cache *c, cache_file *f, const char *owner, const char *suffix)
+{
+    const int n = snprintf(f->path, sizeof f->path, "%s/%016llx-%s%s.mrcache%s", c->cfg.folder,
+                           (unsigned long long)c->cfg.stamp, c->cfg.form->name, owner, suffix);
+    return n >= 0 && (size_t)n < sizeof f->path;
+}
+
+static int name_files(const mri_cache *c, mri_cache_store *s, const char *owner, mr_error *err)
+{
+    if (name_one(c, &s->data, owner, "") && name_one(c, &s->index, owner, ".index")) return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "the cache folder's name is too long");
+}
+
+/* Our own name, and somebody was there: not believed, and made anew. */
+static int take_away(const cache_file *f, mr_error *err)
+{
+    char why[MRI_DISTRUST_BYTES];
+    if (is_trusted(f, why) || unlink(f->path) == 0 || errno == ENOENT) return MR_OK;
+    mr_error_set(err, MR_EIO,
+                 "what this file says is not believed, for %s, and it cannot be replaced: %s; "
+                 "give another folder",
+                 why, strerror(errno));
+    return named(f, MR_EIO, err);
+}
+
+/* The usual names, which all runs share; where others wrote those, names of this user's own. */
+static int choose_names(mri_cache *c, mri_cache_store *s, mr_error *err)
+{
+    char why[MRI_DISTRUST_BYTES], theirs[PATH_ROOM], owner[32];
+    int rc = name_files(c, s, "", err);
+    if (rc != MR_OK) return rc;
+    const cache_file *bad = !is_trusted(&s->index, why)  ? &s->index
+                            : !is_trusted(&s->data, why) ? &s->data
+                                                         : NULL;
+    if (!bad) return MR_OK;
+    memcpy(theirs, bad->path, sizeof theirs);
+    snprintf(owner, sizeof owner, "-u%llu", (unsigned long long)geteuid());
+    rc = name_files(c, s, owner, err);
+    if (rc == MR_OK)
+        mri_cache_note(c, MRI_NOTE_DISTRUST,
+                       "%s: what this file says is not believed, for %s; %s is used instead", theirs, why,
+                       s->data.path);
+    if (rc == MR_OK) rc = take_away(&s->index, err);
+    return rc == MR_OK ? take_away(&s->data, err) : rc;
+}
+
+/* *made: it was not there. */
+static int open_or_make(const char *path, bool *made)
+{
+    for (int turn = 0; turn < 2; turn++) {
+        int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+        *made = false;
+        if (fd >= 0 || errno != ENOENT) return fd;
+        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+        *made = fd >= 0;
+        if (fd >= 0 || errno != EEXIST) return fd;
+    }
+    return -1; /* made and taken away again in between */
+}
+
+static int open_one(cache_file *f, bool *writable, mr_error *err)
+{
+    bool made = false;
+    f->fd = *writable ? open_or_make(f->path, &made) : -1;
+    /* what may only be read can be read */
     if (f->fd < 0 && (!*writable || errno == EACCES || errno == EROFS)) {
         *writable = false;
-        f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     }
     if (f->fd < 0) return named(f, mr_error_sys(err, errno, "cannot open the cache's file"), err);
-    return take_size(f, err);
+    char why[MRI_DISTRUST_BYTES];
+    struct stat st;
+    const int rc = take_size(f, &st, err);
+    if (rc != MR_OK) return rc;
+    if (!made && !mri_file_is_trusted(f->fd, why)) { /* since its name was chosen */
+        mr_error_set(err, MR_EIO, "what this file says is not believed, for %s", why);
+        return named(f, MR_EIO, err);
+    }
+    if (st.st_nlink > 1) {
+        mr_error_set(err, MR_EINVAL, "this file has other names, too (%u): take it away",
+                     (unsigned)st.st_nlink);
+        return named(f, MR_EINVAL, err);
+    }
+    fcntl(f->fd, F_SETFL, 0); /* not to wait mattered for the open alone */
+    return MR_OK;
 }
 
 /* An empty pair of files. */
@@ -265,19 +357,20 @@ int mri_cache_disk_open(mri_cache *c, mr_error *err)
     pthread_mutex_init(&s->lock, NULL);
     c->store = s;
     bool empty = false;
+    struct stat st;
     int rc = make_folder(c, err);
     bool may_write = true;
-    if (rc == MR_OK) rc = open_one(c, &s->index, ".index", &may_write, err);
+    if (rc == MR_OK) rc = choose_names(c, s, err);
+    if (rc == MR_OK) rc = open_one(&s->index, &may_write, err);
     const bool asked = rc == MR_OK && may_write, locked = asked && flock(s->index.fd, LOCK_EX | LOCK_NB) == 0;
     const int refused = asked && !locked ? errno : 0;
-    if (rc == MR_OK) rc = take_size(&s->index, err); /* again: whoever had the lock before may have added */
-    if (rc == MR_OK)
-        rc = open_one(c, &s->data, "", &may_write, err); /* who has the lock may be about to make it */
+    if (rc == MR_OK) rc = take_size(&s->index, &st, err); /* again: who had the lock before may have added */
+    if (rc == MR_OK) rc = open_one(&s->data, &may_write, err); /* who has the lock may be about to make it */
     s->writable = locked && may_write;
     if (rc == MR_OK) rc = check_headers(c, s, &empty, err);
     if (rc == MR_OK && !(empty && !s->writable)) rc = load_index(c, s, err);
     if (rc != MR_OK) return rc;
-    c->full = !s->writable;
+    c->closed = !s->writable;
     if (!s->writable) note_shared(c, s, refused);
     return MR_OK;
 }
@@ -395,8 +488,9 @@ int mri_cache_stamp(const mr_source *src, uint64_t *out, mr_error *err)
         mr_source_file f;
         rc = mr_source_file_at(src, i, &f);
         if (rc == MR_OK)
-            rc = mix_times(f.direct_ok ? NULL : f.path, f.fd, MR_NOWHERE, &stamp, err); /* unpacked: the
-                                                                                           packed one's */
+            rc = mix_times(f.direct_ok && f.fd >= 0 ? NULL : f.path, f.fd, MR_NOWHERE, &stamp,
+                           err); /* unpacked:
+                       the packed one's */
     }
     for (uint64_t i = 0; info->file_count == 0 && i < info->count && rc == MR_OK; i++) {
         char path[PATH_ROOM];

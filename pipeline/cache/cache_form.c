@@ -45,19 +45,26 @@ static int packer_create(void **maker, const mr_decode_config *decode, uint32_t 
     return MR_ENOMEM;
 }
 
-static void packer_destroy(void *maker)
+static void packer_drop(void *maker)
 {
     struct packer *p = maker;
     mri_transcoder_destroy(p->whole);
+    p->whole = NULL; /* made again with the next picture */
     free(p->payload);
-    free(p);
+    p->payload = NULL;
+}
+
+static void packer_destroy(void *maker)
+{
+    packer_drop(maker);
+    free(maker);
 }
 
 /* All coefficients of one picture, in our memory, and of those that take several scans in libjpeg's at the
  * same time. */
-static uint64_t packer_bytes(const mr_decode_config *decode, uint64_t pixels)
+static uint64_t packer_bytes(const mr_decode_config *decode, mri_extremes seen)
 {
-    return 2 * mri_jpeg_coefficient_bound(mri_min_u64(pixels, decode->max_pixels)) + mri_entropy_bytes();
+    return 2 * mri_jpeg_coefficient_bound(mri_min_u64(seen.pixels, decode->max_pixels)) + mri_entropy_bytes();
 }
 
 /* Photographs come to one and a half times their bytes; flat pictures to a few times more. */
@@ -74,14 +81,15 @@ static int packer_make(void *maker, const mr_value *in, mr_value *out)
     if (!jpeg || mr_image_sniff(in->data, in->bytes) != MR_TYPE_JPEG) return keep_it(NULL, in, out);
     free(p->payload);
     p->payload = NULL;
+    if (!p->whole && mri_transcoder_create(&p->whole) != MR_OK) return keep_it(NULL, in, out);
     const int rc = mri_transcoder_pack(p->whole, in->data, in->bytes, p->decode, &p->payload, &bytes, NULL);
     if (rc != MR_OK || bytes > packed_bound(in->bytes)) return keep_it(NULL, in, out);
     *out = (mr_value){.type = MR_TYPE_COEF, .data = p->payload, .bytes = bytes};
     return MR_OK;
 }
 
-const mri_cache_form mri_cache_coefficients = {"coef",         packed_bound, packer_create,
-                                               packer_destroy, packer_bytes, packer_make};
+const mri_cache_form mri_cache_coefficients = {"coef",      packed_bound, packer_create, packer_destroy,
+                                               packer_drop, packer_bytes, packer_make};
 
 /* ---- pixels ---- */
 
@@ -100,16 +108,17 @@ static int painter_create(void **maker, const mr_decode_config *decode, uint32_t
     return MR_OK;
 }
 
+static void painter_drop(void *maker) { mr_image_free(&((struct painter *)maker)->image); }
+
 static void painter_destroy(void *maker)
 {
-    struct painter *p = maker;
-    mr_image_free(&p->image);
-    free(p);
+    painter_drop(maker);
+    free(maker);
 }
 
-static uint64_t painter_bytes(const mr_decode_config *decode, uint64_t pixels)
+static uint64_t painter_bytes(const mr_decode_config *decode, mri_extremes seen)
 {
-    return 3 * SMALL_PIXELS + mri_decoder_bound_bytes(decode, pixels, SMALL_PIXELS, SMALL_PIXELS);
+    return 3 * SMALL_PIXELS + mri_decoder_bound_bytes(decode, seen, SMALL_PIXELS, SMALL_PIXELS);
 }
 
 static uint64_t pixels_bound(uint64_t value_bytes) { return mri_max_u64(value_bytes, 3 * SMALL_PIXELS); }
@@ -131,10 +140,10 @@ static int painter_make(void *maker, const mr_value *in, mr_value *out)
     return MR_OK;
 }
 
-const mri_cache_form mri_cache_gray = {"gray",          pixels_bound,  painter_create,
-                                       painter_destroy, painter_bytes, painter_make};
-const mri_cache_form mri_cache_colour = {"colour",        pixels_bound,  painter_create,
-                                         painter_destroy, painter_bytes, painter_make};
+const mri_cache_form mri_cache_gray = {"gray",       pixels_bound,  painter_create, painter_destroy,
+                                       painter_drop, painter_bytes, painter_make};
+const mri_cache_form mri_cache_colour = {"colour",     pixels_bound,  painter_create, painter_destroy,
+                                         painter_drop, painter_bytes, painter_make};
 
 /* ---- which ---- */
 

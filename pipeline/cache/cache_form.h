@@ -5,7 +5,7 @@
 #ifndef MRI_CACHE_FORM_H
 #define MRI_CACHE_FORM_H
 
-#include "millrace/pipeline.h"
+#include "pipeline/decode/decoders.h"
 
 typedef struct mri_cache_form {
     const char *name; /* 1..23 letters, part of a disk cache's name: a form that changes takes another */
@@ -16,7 +16,8 @@ typedef struct mri_cache_form {
      * destroy. */
     int (*create)(void **maker, const mr_decode_config *decode, uint32_t channels);
     void (*destroy)(void *maker);
-    uint64_t (*maker_bytes)(const mr_decode_config *decode, uint64_t pixels); /* the most it may hold; NULL:
+    void (*drop)(void *maker); /* its buffers; it can be used as before. NULL: it has none */
+    uint64_t (*maker_bytes)(const mr_decode_config *decode, mri_extremes seen); /* the most it may hold; NULL:
                                                                                  nothing */
     /* out may point into in or into maker, until its next call. Anything but MR_OK: this one is not kept. */
     int (*make)(void *maker, const mr_value *in, mr_value *out);

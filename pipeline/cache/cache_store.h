@@ -18,7 +18,7 @@ struct mri_cache {
     mri_cache_store *store;
     uint64_t *place; /* atomic: one of the three below, or where the entry is; release by who wrote it */
     uint32_t *bytes; /* atomic: of the entry; written before place */
-    bool full;       /* atomic: nothing is offered any more */
+    bool closed;     /* atomic: what is offered is not kept, it is full or waits */
     uint64_t entries, used, dropped; /* atomic */
     unsigned reported_notes;         /* atomic: bits */
 };
@@ -28,7 +28,7 @@ struct mri_cache {
 #define MRI_CACHE_BUSY    UINT64_C(1) /* somebody is making it */
 #define MRI_CACHE_REFUSED UINT64_C(2) /* not to be kept: not tried again in this run */
 
-enum { MRI_NOTE_FULL = 1, MRI_NOTE_DAMAGED = 2, MRI_NOTE_SHARED = 4 };
+enum { MRI_NOTE_FULL = 1, MRI_NOTE_DAMAGED = 2, MRI_NOTE_SHARED = 4, MRI_NOTE_DISTRUST = 8 };
 
 /* Report to the user, the first time only. */
 void mri_cache_note(mri_cache *c, unsigned note, const char *format, ...) MR_PRINTF(3, 4);

@@ -121,6 +121,7 @@ static int take_bad(const mri_convert_plan *plan, const mri_convert_item *item, 
 
 static void count(const mri_convert_plan *plan, const mri_convert_item *item, mr_convert_result *out)
 {
+    out->records++;
     out->transcoded += item->transcoded;
     out->with_entries += item->entries_bytes > 0;
     out->kept += item->kept;
@@ -151,7 +152,6 @@ static int run(const mri_convert_plan *plan, void *output, mri_convert_pool *poo
         return mr_error_set(err, rc,
                             plan->kind->resumes ? "stopped; the records so far are kept for resume"
                                                 : "stopped; nothing was written");
-    out->records = plan->kind->records(output);
     if (out->records == 0)
         return mr_error_set(err, MR_EBADSAMPLE, "none of the %" PRIu64 " samples could be converted%s%s",
                             plan->info->count, reason[0] ? "; the first: " : "", reason);
@@ -171,13 +171,15 @@ static int convert(const mri_convert_plan *plan, const char *dst, mr_convert_res
     } else if (rc) {
         return rc;
     }
+    out->records = out->resumed;
     out->bad = first - out->resumed; /* what earlier runs passed over */
-    rc = mri_convert_pool_start(&pool, plan, first, err);
+    if (out->bad) rc = mri_convert_tell_passed(plan, output, first, err);
+    if (rc == MR_OK) rc = mri_convert_pool_start(&pool, plan, first, err);
     if (rc == MR_OK) rc = run(plan, output, pool, first, out, err);
     mri_convert_pool_stop(pool);
     if (rc == MR_OK) rc = kind->finish(output, &out->bytes_out, &out->shards, err);
     /* with no record at all there is nothing to go on from */
-    kind->close(output, kind->records(output) > 0);
+    kind->close(output, out->records > 0);
     return rc;
 }
 

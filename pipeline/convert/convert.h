@@ -8,8 +8,11 @@
  *   convert_picture.c      its picture: checked, or decoded, resized, encoded, packed        (any thread)
  *   convert_companions.c   boxes and masks follow it where it was resized, cut or turned     (any thread)
  *   convert_pool.c         workers over a bounded window, results in source order
+ *   convert_passed.c       what an earlier run passed over, told again                       (calling thread)
  *   convert_target.c       the output is not the input
- *   convert_mrec.c         .mrec files: shards, what an earlier run left, verification       (calling thread)
+ *   convert_mrec.c         .mrec files, and what an earlier run left of them                 (calling thread)
+ *   convert_shards.c       a set of them: the old one or the new one                         (calling thread)
+ *   convert_journal.c      how far such a set has come                                       (calling thread)
  *   convert_files.c        files of foreign formats: shards, names, reading back             (calling thread)
  *   convert_tfrecord.c, convert_tar.c                    what a sample is in these
  *   convert.c              the table of kinds, and the loop between all of these
@@ -24,5 +27,9 @@
 
 /* Named by the table in convert.c alone; each is defined in the file of its name. */
 extern const mri_convert_kind mri_convert_mrec, mri_convert_tfrecord, mri_convert_tar;
+
+/* Samples below first that no record is of, and that cfg.bad_told says no to: on_bad is told of them.
+ * MR_EEXIST: one of them is sound by now. (convert_passed.c) */
+int mri_convert_tell_passed(const mri_convert_plan *plan, void *state, uint64_t first, mr_error *err);
 
 #endif

@@ -28,8 +28,7 @@ static bool moves(const mri_geometry *g)
 
 mr_role mri_convert_role(const mri_convert_plan *plan, uint32_t field)
 {
-    return (int)field == plan->entries ? MR_ROLE_PLAIN
-                                       : mr_field_role(plan->info, (uint32_t)plan->from[field]);
+    return plan->from[field] < 0 ? MR_ROLE_PLAIN : mr_field_role(plan->info, (uint32_t)plan->from[field]);
 }
 
 void mri_convert_open_shapes(mri_convert_plan *plan)

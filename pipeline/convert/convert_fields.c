@@ -11,11 +11,15 @@
  *
  *   source   tokens | label                           output   label | tokens
  *
+ * What samples were called is a field of its own, "sample.name", where the source knows it; not beside such a
+ * tensor, whose lengths the index would not tell any more.
+ *
  * Entry points belong to JPEGs that keep their bytes: other ways to store pictures have no field for them. */
 #include <stdio.h>
 
 #include "base/util.h"
 #include "formats/record/mrec.h"
+#include "formats/source/sample_name.h"
 #include "formats/source/value.h"
 #include "pipeline/convert/convert_kind.h"
 
@@ -65,16 +69,19 @@ static void plan_picture(const mri_convert_plan *plan, mr_field *f)
 static void take_fields(mri_convert_plan *plan)
 {
     const mr_source_info *info = plan->info;
-    const int old = mri_field_entries(info->fields, info->field_count);
-    plan->image = plan->label = plan->entries = -1;
+    const int old = mri_field_entries(info->fields, info->field_count),
+              name = mri_field_name(info->fields, info->field_count);
+    plan->image = plan->label = plan->entries = plan->name = -1;
     for (uint32_t k = 0; k < info->field_count; k++) {
         const uint32_t at = plan->field_count;
         if ((int)k == old && (plan->cfg.store != MR_STORE_JPEG || !plan->cfg.entries)) continue;
+        if ((int)k == name && plan->cfg.no_names) continue;
         if ((int)k == old) plan->entries = (int)at;
+        if ((int)k == name) plan->name = (int)at;
         if ((int)k == info->image_field) plan->image = (int)at;
         if ((int)k == info->label_field) plan->label = (int)at;
         plan->fields[at] = info->fields[k];
-        plan->from[at] = (int)k;
+        plan->from[at] = (int)k == old ? -1 : (int)k;
         plan->field_count++;
     }
 }
@@ -88,7 +95,22 @@ static void add_entries(mri_convert_plan *plan)
     if (plan->field_count == MR_MAX_FIELDS || strcmp(image->name, "image") != 0) return;
     if (mri_field_find(plan->fields, plan->field_count, MRI_ENTRIES_NAME) >= 0) return;
     plan->entries = (int)plan->field_count;
+    plan->from[plan->entries] = -1;
     plan->fields[plan->field_count++] = mri_field(MRI_ENTRIES_NAME, MR_TYPE_BYTES);
+}
+
+static int add_name(mri_convert_plan *plan, mr_error *err)
+{
+    bool has;
+    if (plan->name >= 0 || plan->cfg.no_names || plan->field_count == MR_MAX_FIELDS) return MR_OK;
+    if (mri_field_find(plan->fields, plan->field_count, MRI_NAME_FIELD) >= 0) return MR_OK;
+    if (mri_lengths_field(plan->fields, plan->field_count) >= 0) return MR_OK;
+    const int rc = mri_source_has_names(plan->src, &has, err);
+    if (rc || !has) return rc;
+    plan->name = (int)plan->field_count;
+    plan->from[plan->name] = -1;
+    plan->fields[plan->field_count++] = mri_field(MRI_NAME_FIELD, MR_TYPE_BYTES);
+    return MR_OK;
 }
 
 static void move_tensor_last(mri_convert_plan *plan)
@@ -103,9 +125,17 @@ static void move_tensor_last(mri_convert_plan *plan)
     }
     plan->fields[last] = tensor;
     plan->from[last] = from;
-    /* they differ from it: it is no picture and no number; and there are no entry points */
+    /* they differ from it: it is no picture and no number; and there are no entry points and no names */
     if (plan->image > at) plan->image--;
     if (plan->label > at) plan->label--;
+}
+
+/* What stands behind all others. */
+static int end_fields(mri_convert_plan *plan, mr_error *err)
+{
+    const int rc = add_name(plan, err);
+    if (rc == MR_OK) move_tensor_last(plan);
+    return rc;
 }
 
 int mri_convert_plan_fields(mri_convert_plan *plan, mr_error *err)
@@ -122,7 +152,7 @@ int mri_convert_plan_fields(mri_convert_plan *plan, mr_error *err)
                             info->field_count);
     take_fields(plan);
     if (plan->label >= 0) rename_field(plan, plan->label, info->label_field, "label");
-    if (plan->image < 0) return move_tensor_last(plan), MR_OK;
+    if (plan->image < 0) return end_fields(plan, err);
     mr_field *image = &plan->fields[plan->image];
     if (!is_picture(image->type))
         return mr_error_set(err, MR_EUNSUPPORTED, "field %s: expected pictures, found %s", image->name,
@@ -131,6 +161,5 @@ int mri_convert_plan_fields(mri_convert_plan *plan, mr_error *err)
     plan_picture(plan, image);
     mri_convert_open_shapes(plan);
     add_entries(plan);
-    move_tensor_last(plan);
-    return MR_OK;
+    return end_fields(plan, err);
 }

@@ -10,7 +10,8 @@
 
 #include "base/util.h"
 #include "formats/fileset/framed.h"
-#include "formats/storage/atomic_file.h"
+#include "formats/source/source.h"
+#include "formats/storage/output.h"
 
 #define BUFFER_BYTES ((size_t)1 << 20)
 
@@ -19,9 +20,9 @@ struct mri_files {
     const mri_files_format *format;
     void *state; /* the format's */
     char *dst;
-    char *part; /* of the file being written */
-    int lock;   /* the first part file, locked as long as we are at it; or -1 */
-    int fd;     /* the one being written; of the first it is the same */
+    mri_output_rules rules;
+    mri_output *lock; /* the first part file, locked as long as we are at it; or NULL */
+    mri_output *out;  /* the one being written; of the first it is the same */
     uint8_t *buf;
     size_t filled;
     XXH3_state_t *bytes_hash, *samples_hash;
@@ -30,7 +31,10 @@ struct mri_files {
     uint32_t count;       /* of those */
     uint64_t records;     /* in all */
     bool has_names;       /* nothing is left to remove */
-    bool odd_labels;      /* numbers our readers would not take for classes */
+    bool cleared;         /* what is replaced is gone: from here on what was written is not thrown away */
+    char **old;           /* files of the set that is replaced */
+    size_t old_count;
+    bool odd_labels; /* numbers our readers would not take for classes */
 };
 
 static bool sharded(const mri_files *f) { return f->plan->cfg.shard_bytes != 0; }
@@ -53,14 +57,14 @@ uint32_t mri_files_digits(const char **text, uint64_t *value)
     return digits;
 }
 
-/* Both malloc'd, NULL when memory is gone. */
-static char *part_path(const mri_files *f, uint32_t at)
+/* Both malloc'd, NULL when memory is gone. This one and ".part" is where it is written. */
+static char *path_aside(const mri_files *f, uint32_t at)
 {
     const size_t room = strlen(f->dst) + 32;
     char *path = malloc(room);
     if (!path) return NULL;
-    if (sharded(f)) snprintf(path, room, "%s-%05u.part", f->dst, at);
-    else snprintf(path, room, "%s.part", f->dst);
+    if (sharded(f)) snprintf(path, room, "%s-%05u", f->dst, at);
+    else snprintf(path, room, "%s", f->dst);
     return path;
 }
 
@@ -86,8 +90,8 @@ static bool is_part_file(const char *dst, const char *name, uint64_t *number)
 /* ---- what lies beside DST ---- */
 typedef int visitor(mri_files *f, const char *path, bool is_part, mr_error *err);
 
-/* Every part file but the first, and every shard that is none of `count`. */
-static int visit_others(mri_files *f, uint32_t count, visitor *visit, mr_error *err)
+/* Every part file but the first, and every shard, of whatever set. */
+static int visit_others(mri_files *f, visitor *visit, mr_error *err)
 {
     const char *name = last_of(f->dst);
     const size_t folder_bytes = (size_t)(name - f->dst);
@@ -100,7 +104,7 @@ static int visit_others(mri_files *f, uint32_t count, visitor *visit, mr_error *
     for (const struct dirent *e; !rc && (e = readdir(d));) {
         uint64_t number = 0;
         const bool is_part = is_part_file(name, e->d_name, &number);
-        if (is_part ? number == 0 : !f->format->is_other_shard(name, e->d_name, count)) continue;
+        if (is_part ? number == 0 : !f->format->is_shard(name, e->d_name)) continue;
         const size_t room = folder_bytes + strlen(e->d_name) + 1;
         char *path = malloc(room);
         if (path) snprintf(path, room, "%.*s%s", (int)folder_bytes, f->dst, e->d_name);
@@ -112,29 +116,38 @@ static int visit_others(mri_files *f, uint32_t count, visitor *visit, mr_error *
     return rc;
 }
 
+/* Opened for writing as it was: what another process writes, another user has, or is a link is refused. */
+static int open_part(mri_files *f, const char *path, bool fresh, mri_output **out, mr_error *err)
+{
+    mri_output_rules rules = f->rules;
+    rules.resume = !fresh;
+    rules.force |= sharded(f); /* not the name that it gets in the end */
+    return mri_output_open(out, path, &rules, err);
+}
+
 static int check_other(mri_files *f, const char *path, bool is_part, mr_error *err)
 {
-    const int rc = mri_convert_check_input(f->plan, path, err);
-    return rc || is_part ? rc : mri_atomic_file_check_target(path, f->plan->cfg.force, err);
+    return is_part ? mri_convert_check_input(f->plan, path, err) : mri_output_check(path, &f->rules, err);
+}
+
+/* ours: this run made it; else what is not ours is refused. */
+static int remove_part(mri_files *f, const char *path, bool ours, mr_error *err)
+{
+    mri_output *out = NULL;
+    int rc = open_part(f, path, false, &out, err);
+    if (!rc && ours) mri_output_adopt(out);
+    if (!rc) rc = mri_output_empty(out, err);
+    mri_output_close(out, false);
+    return rc;
 }
 
 static int remove_part_file(mri_files *f, const char *path, bool is_part, mr_error *err)
 {
-    (void)f;
-    if (!is_part || unlink(path) == 0 || errno == ENOENT) return MR_OK;
-    return mri_error_place(err, mr_error_sys(err, errno, "cannot remove what an earlier run left"), path,
-                           MR_NOWHERE, MR_NOWHERE);
-}
-
-static int remove_shard(mri_files *f, const char *path, bool is_part, mr_error *err)
-{
-    (void)f;
-    if (is_part || unlink(path) == 0 || errno == ENOENT) return MR_OK;
-    return mri_error_place(
-        err,
-        mr_error_sys(err, errno,
-                     "the output is whole, but this file of the one it replaces cannot be removed"),
-        path, MR_NOWHERE, MR_NOWHERE);
+    if (!is_part) return MR_OK;
+    char *aside = strndup(path, strlen(path) - strlen(".part"));
+    const int rc = aside ? remove_part(f, aside, false, err) : no_memory(err);
+    free(aside);
+    return rc;
 }
 
 static int check_place(mri_files *f, mr_error *err)
@@ -147,16 +160,17 @@ static int check_place(mri_files *f, mr_error *err)
                 err,
                 mr_error_set(err, MR_EINVAL, "expected what the files' names begin with, found a folder"),
                 f->dst, MR_NOWHERE, MR_NOWHERE);
-        return visit_others(f, 0, check_other, err);
+        return visit_others(f, check_other, err);
     }
     rc = mri_convert_check_file(f->plan, f->dst, err);
-    return rc ? rc : mri_atomic_file_check_target(f->dst, f->plan->cfg.force, err);
+    return rc ? rc : mri_output_check(f->dst, &f->rules, err);
 }
 
 /* ---- bytes ---- */
 static int flush(mri_files *f, mr_error *err)
 {
-    const int rc = mri_pwrite_all(f->fd, f->buf, f->filled, f->now.bytes - f->filled, f->part, err);
+    const int rc = mri_pwrite_all(mri_output_fd(f->out), f->buf, f->filled, f->now.bytes - f->filled,
+                                  mri_output_part(f->out), err);
     XXH3_64bits_update(f->bytes_hash, f->buf, f->filled);
     f->filled = 0;
     return rc;
@@ -190,15 +204,12 @@ int mri_files_put_zeros(mri_files *f, uint64_t bytes, mr_error *err)
 /* ---- files ---- */
 static int begin_file(mri_files *f, mr_error *err)
 {
-    free(f->part);
-    f->part = part_path(f, f->count);
-    if (!f->part) return no_memory(err);
-    int rc = mri_atomic_file_open(&f->fd, f->part, err);
+    char *path = path_aside(f, f->count);
+    if (!path) return no_memory(err);
+    const int rc = open_part(f, path, true, &f->out, err);
+    free(path);
     if (rc) return rc;
-    if (f->count == 0) f->lock = f->fd;
-    if (ftruncate(f->fd, 0) != 0)
-        return mri_error_place(err, mr_error_sys(err, errno, "cannot empty the file aside"), f->part,
-                               MR_NOWHERE, MR_NOWHERE);
+    if (f->count == 0) f->lock = f->out;
     f->now = (mri_file_facts){0};
     XXH3_64bits_reset(f->bytes_hash);
     XXH3_64bits_reset(f->samples_hash);
@@ -222,14 +233,11 @@ static int end_file(mri_files *f, mr_error *err)
 {
     int rc = f->format->zeros ? mri_files_put_zeros(f, f->format->zeros(f->now.bytes), err) : MR_OK;
     if (!rc) rc = flush(f, err);
-    if (!rc && fsync(f->fd) != 0)
-        rc = mri_error_place(err, mr_error_sys(err, errno, "cannot sync"), f->part, MR_NOWHERE, MR_NOWHERE);
+    if (!rc) rc = mri_output_sync(f->out, err);
     if (rc) return rc;
-    const bool failed = f->fd != f->lock && close(f->fd) != 0;
-    f->fd = -1;
-    return failed ? mri_error_place(err, mr_error_sys(err, errno, "cannot close it"), f->part, MR_NOWHERE,
-                                    MR_NOWHERE)
-                  : keep_facts(f, err);
+    if (f->out != f->lock) mri_output_close(f->out, true); /* it gets its name later */
+    f->out = NULL;
+    return keep_facts(f, err);
 }
 
 int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, const mri_files_format *format,
@@ -240,7 +248,10 @@ int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, co
     if (!f) return no_memory(err);
     f->plan = plan;
     f->format = format;
-    f->lock = f->fd = -1;
+    f->rules = (mri_output_rules){.force = plan->cfg.force,
+                                  .take_part = plan->cfg.force,
+                                  .input = mri_source_input,
+                                  .context = plan->src};
     f->dst = strdup(dst);
     f->buf = malloc(BUFFER_BYTES);
     f->bytes_hash = XXH3_createState();
@@ -250,8 +261,8 @@ int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, co
     if (!rc) rc = format->create(&f->state, plan, err);
     if (!rc) rc = check_place(f, err);
     if (!rc) rc = begin_file(f, err);
-    f->has_names = f->lock < 0;
-    if (!rc && sharded(f)) rc = visit_others(f, 0, remove_part_file, err);
+    f->has_names = !f->lock;
+    if (!rc && sharded(f)) rc = visit_others(f, remove_part_file, err);
     if (rc) {
         mri_files_close(f, false);
         return rc;
@@ -284,25 +295,34 @@ int mri_files_append(void *state, uint64_t source_index, const mr_value *values,
     return MR_OK;
 }
 
-uint64_t mri_files_records(const void *state) { return ((const mri_files *)state)->records; }
-
 /* ---- the end ---- */
 static int read_back(const mri_files *f, uint32_t at, mr_error *err)
 {
-    char *part = part_path(f, at);
     const bool samples = f->format->readable(f->plan) && !f->odd_labels;
-    if (!part) return no_memory(err);
-    const int rc = mri_files_read_back(f->plan, f->format->source, part, &f->done[at], samples, err);
+    const size_t room = strlen(f->dst) + 48;
+    char *aside = path_aside(f, at), *part = malloc(room);
+    int rc = aside && part ? MR_OK : no_memory(err);
+    if (!rc) {
+        snprintf(part, room, "%s.part", aside);
+        rc = mri_files_read_back(f->plan, f->format->source, part, &f->done[at], samples, err);
+    }
+    free(aside);
     free(part);
     return rc;
 }
 
-static int take_name(const mri_files *f, uint32_t at, mr_error *err)
+static int take_name(mri_files *f, uint32_t at, mr_error *err)
 {
-    char *part = part_path(f, at), *path = final_path(f, at, f->count);
-    const int rc =
-        part && path ? mri_atomic_file_commit(part, path, f->plan->cfg.force, err) : no_memory(err);
-    free(part);
+    char *aside = path_aside(f, at), *path = final_path(f, at, f->count);
+    mri_output *out = f->lock;
+    int rc = aside && path ? MR_OK : no_memory(err);
+    if (!rc && at > 0) rc = open_part(f, aside, false, &out, err);
+    if (!rc) {
+        rc = mri_output_rename(out, path, f->rules.force && !sharded(f), err);
+        if (!rc) rc = mri_output_commit(out, NULL, NULL, err);
+        if (at > 0) mri_output_close(out, true);
+    }
+    free(aside);
     free(path);
     return rc;
 }
@@ -310,23 +330,45 @@ static int take_name(const mri_files *f, uint32_t at, mr_error *err)
 static void remove_named(const mri_files *f, uint32_t at)
 {
     char *path = final_path(f, at, f->count);
-    if (path) unlink(path);
+    if (path) mri_output_remove(path, &f->rules, NULL);
     free(path);
+}
+
+static int by_name(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+static int keep_old(mri_files *f, const char *path, bool is_part, mr_error *err)
+{
+    if (is_part) return MR_OK;
+    if ((f->old_count & (f->old_count - 1)) == 0) { /* full at every power of two */
+        char **more = realloc(f->old, (f->old_count ? f->old_count * 2 : 1) * sizeof *more);
+        if (!more) return no_memory(err);
+        f->old = more;
+    }
+    f->old[f->old_count] = strdup(path);
+    return f->old[f->old_count] ? (f->old_count++, MR_OK) : no_memory(err);
+}
+
+/* The set that is replaced. Its first file goes first: what is left of it is seen not to be whole. */
+static int clear(mri_files *f, mr_error *err)
+{
+    int rc = visit_others(f, keep_old, err);
+    if (rc || f->old_count == 0) return rc;
+    qsort(f->old, f->old_count, sizeof *f->old, by_name);
+    f->cleared = true;
+    for (size_t k = 0; !rc && k < f->old_count; k++) rc = mri_output_remove(f->old[k], &f->rules, err);
+    return rc ? rc : mri_sync_folder_of(f->dst, err);
 }
 
 /* The first file comes last: while it is missing, whoever counts from 0 sees that the set is not whole. */
 static int take_names(mri_files *f, mr_error *err)
 {
-    int rc = MR_OK;
+    int rc = sharded(f) && f->rules.force ? clear(f, err) : MR_OK;
     uint32_t at = f->count;
     while (!rc && at > 0) rc = take_name(f, --at, err);
-    if (rc) {
+    if (rc && !f->cleared)
         while (++at < f->count) remove_named(f, at);
-        return rc;
-    }
-    f->has_names = true;
-    rc = mri_sync_folder_of(f->dst, err);
-    return !rc && sharded(f) && f->plan->cfg.force ? visit_others(f, f->count, remove_shard, err) : rc;
+    f->has_names |= rc == MR_OK;
+    return rc;
 }
 
 int mri_files_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err)
@@ -341,13 +383,18 @@ int mri_files_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error *e
     return rc;
 }
 
-static void remove_parts(const mri_files *f)
+/* Of an error or a stop nothing is left; but when the set that was to be replaced is gone, the new one stays
+ * as far as it came. */
+static void give_up(mri_files *f)
 {
-    for (uint32_t k = 0; k <= f->count; k++) {
-        char *part = part_path(f, k);
-        if (part) unlink(part);
-        free(part);
+    const bool keep = f->has_names || f->cleared;
+    if (f->out != f->lock) mri_output_close(f->out, keep);
+    for (uint32_t k = 1; !keep && k < f->count; k++) {
+        char *path = path_aside(f, k);
+        if (path) remove_part(f, path, true, NULL);
+        free(path);
     }
+    mri_output_close(f->lock, keep);
 }
 
 void mri_files_close(void *state, bool keep)
@@ -355,15 +402,14 @@ void mri_files_close(void *state, bool keep)
     mri_files *f = state;
     (void)keep; /* there is nothing to go on from */
     if (!f) return;
-    if (!f->has_names) remove_parts(f);
-    if (f->fd >= 0 && f->fd != f->lock) close(f->fd);
-    if (f->lock >= 0) close(f->lock);
+    give_up(f);
+    for (size_t k = 0; k < f->old_count; k++) free(f->old[k]);
+    free(f->old);
     if (f->state) f->format->destroy(f->state);
     XXH3_freeState(f->bytes_hash);
     XXH3_freeState(f->samples_hash);
     free(f->done);
     free(f->buf);
-    free(f->part);
     free(f->dst);
     free(f);
 }

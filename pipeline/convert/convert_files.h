@@ -5,9 +5,10 @@
  *   shards     DST-00000.part, DST-00001.part, ... ────► read back ──► names with their count, the first last
  *
  * A format defines how a sample is written (take, put), how a file begins and ends, and the names of shards.
- * A killed run leaves only files named .part, which the next run to the same DST takes over or removes; when
- * it is killed during the renaming, after everything was written and read back, some of the shards are still
- * named .part. After an error or a stop nothing is left. */
+ * A killed run leaves only files named .part, which the next run to the same DST takes over or removes. After
+ * an error or a stop nothing is left. A set that is replaced goes before the first name is given, its first
+ * file first: whenever a run is killed, there are files of the old set or of the new one, never of both, and
+ * a set that is not whole lacks its first file. */
 #ifndef MRI_CONVERT_FILES_H
 #define MRI_CONVERT_FILES_H
 
@@ -27,8 +28,7 @@ typedef struct mri_files_format {
     int (*put)(void *state, mri_files *f, mr_error *err);
     uint64_t (*zeros)(uint64_t bytes); /* that end a file of so many bytes; optional */
     void (*shard_name)(char *out, size_t room, const char *dst, uint32_t at, uint32_t count);
-    /* Is it the name of a shard of dst (its last component), but none of `count`? count 0: of any number. */
-    bool (*is_other_shard)(const char *dst, const char *name, uint32_t count);
+    bool (*is_shard)(const char *dst, const char *name); /* of dst (its last component), of any number */
 } mri_files_format;
 
 int mri_files_put(mri_files *f, const void *data, size_t bytes, mr_error *err);
@@ -38,7 +38,6 @@ int mri_files_put_zeros(mri_files *f, uint64_t bytes, mr_error *err);
 int mri_files_open(void **out, const mri_convert_plan *plan, const char *dst, const mri_files_format *format,
                    mr_error *err);
 int mri_files_append(void *state, uint64_t source_index, const mr_value *values, mr_error *err);
-uint64_t mri_files_records(const void *state);
 int mri_files_finish(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err);
 void mri_files_close(void *state, bool keep);
 

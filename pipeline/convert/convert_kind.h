@@ -3,6 +3,7 @@
 #ifndef MRI_CONVERT_KIND_H
 #define MRI_CONVERT_KIND_H
 
+#include "formats/record/record.h"
 #include "millrace/pipeline.h"
 
 typedef struct mri_convert_kind mri_convert_kind;
@@ -17,8 +18,9 @@ typedef struct mri_convert_plan {
     mr_convert_config cfg;
     uint32_t field_count;
     mr_field fields[MR_MAX_FIELDS]; /* of the output */
-    int from[MR_MAX_FIELDS];        /* which field of the source each comes from; not of entries */
+    int from[MR_MAX_FIELDS];        /* which field of the source each comes from; -1: it is made anew */
     int image, label, entries;      /* fields of the output, or -1 */
+    int name;                       /* what samples were called (formats/source/sample_name.h), or -1 */
     char called[MR_MAX_FIELDS][MRI_CALLED_BYTES]; /* set by a kind that renames fields */
     uint8_t role[MR_MAX_FIELDS];                  /* and places by what they are; the kind's own numbers */
     char *provenance;                             /* settings and source as JSON: identifies a conversion */
@@ -50,7 +52,8 @@ struct mri_convert_kind {
     int (*open)(void **state, const mri_convert_plan *plan, const char *dst, uint64_t *first,
                 uint64_t *resumed, mr_error *err);
     int (*append)(void *state, uint64_t source_index, const mr_value *values, mr_error *err);
-    uint64_t (*records)(const void *state);
+    /* The source indices of what an earlier run left, rising; before the first append. Kinds that resume. */
+    int (*sources)(void *state, mri_source_fn *each, void *context, mr_error *err);
     /* The last file, verification, names. */
     int (*finish)(void *state, uint64_t *bytes, uint32_t *shards, mr_error *err);
     /* Frees; what is not finished stays for resume when keep, in kinds that can. Accepts NULL. */

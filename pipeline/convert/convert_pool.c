@@ -6,9 +6,9 @@
  *
  *      free ──(worker takes the next chunk)──► busy ──► done ──(calling thread, in order)──► free
  *
- * Two things bound memory: the ring, and the bytes of finished chunks that wait for an earlier one. A worker
- * that finds more than MAX_PENDING_BYTES waiting takes a new chunk only if that is the one the calling thread
- * needs next. */
+ * Three things bound memory: the ring, what pictures being converted may take together (budget/budget.h), and
+ * the bytes of finished chunks that wait for an earlier one. A worker that finds more than pending_most
+ * waiting takes a new chunk only if that is the one the calling thread needs next. */
 #include "pipeline/convert/convert_pool.h"
 
 #include "base/util.h"
@@ -28,7 +28,7 @@ typedef struct chunk {
 
 typedef struct worker {
     mri_convert_pool *pool;
-    mri_transcoder *whole;
+    mri_convert_desk desk;
     pthread_t thread;
 } worker;
 
@@ -36,6 +36,8 @@ struct mri_convert_pool {
     const mri_convert_plan *plan;
     uint64_t first, end; /* samples */
     uint32_t chunk_samples, slots;
+    mr_budget *budget;     /* of what is being converted */
+    uint64_t pending_most; /* bytes of what waits to be written */
     chunk *ring;
     worker *workers;
     uint32_t worker_count; /* whose threads run */
@@ -59,7 +61,7 @@ static bool may_take_locked(const mri_convert_pool *p)
 {
     if (p->taken >= chunk_count(p)) return false;
     if (p->taken - p->written >= p->slots) return false;
-    return p->pending_bytes <= MAX_PENDING_BYTES || p->taken == p->written;
+    return p->pending_bytes <= p->pending_most || p->taken == p->written;
 }
 
 static bool take_chunk(mri_convert_pool *p, chunk **out)
@@ -78,18 +80,21 @@ static bool take_chunk(mri_convert_pool *p, chunk **out)
     return got;
 }
 
-static void run_chunk(mri_convert_pool *p, mri_transcoder *whole, chunk *c)
+static void run_chunk(mri_convert_pool *p, mri_convert_desk *desk, chunk *c)
 {
     const uint64_t start = p->first + c->number * p->chunk_samples;
     const uint64_t left = p->end - start;
     uint64_t bytes = 0;
     c->count = left < p->chunk_samples ? (uint32_t)left : p->chunk_samples;
+    mri_seat_work(&desk->seat);
     for (uint32_t i = 0; i < c->count; i++) {
         c->items[i].source_index = start + i;
-        mri_convert_sample(p->plan, whole, &c->items[i]);
+        mri_seat_yield(&desk->seat);
+        mri_convert_sample(p->plan, desk, &c->items[i]);
         bytes += c->items[i].buffer_bytes + c->items[i].made_bytes + c->items[i].entries_bytes +
                  c->items[i].companion_bytes;
     }
+    mri_seat_rest(&desk->seat);
     pthread_mutex_lock(&p->lock);
     c->done = true;
     c->bytes = bytes;
@@ -102,7 +107,7 @@ static void *worker_main(void *arg)
 {
     worker *w = arg;
     chunk *c;
-    while (take_chunk(w->pool, &c)) run_chunk(w->pool, w->whole, c);
+    while (take_chunk(w->pool, &c)) run_chunk(w->pool, &w->desk, c);
     return NULL;
 }
 
@@ -142,10 +147,10 @@ static int start_threads(mri_convert_pool *p, uint32_t workers)
     for (; p->worker_count < workers; p->worker_count++) {
         worker *w = &p->workers[p->worker_count];
         w->pool = p;
-        int rc = mri_transcoder_create(&w->whole);
-        if (rc == MR_OK) rc = mri_thread_start(&w->thread, "mr-convert", worker_main, w);
+        mri_convert_desk_init(&w->desk, p->budget);
+        const int rc = mri_thread_start(&w->thread, "mr-convert", worker_main, w);
         if (rc == MR_OK) continue;
-        mri_transcoder_destroy(w->whole);
+        mri_convert_desk_fini(&w->desk);
         return rc;
     }
     return MR_OK;
@@ -171,7 +176,10 @@ int mri_convert_pool_start(mri_convert_pool **out, const mri_convert_plan *plan,
     pthread_cond_init(&p->changed_room, NULL);
     pthread_condattr_destroy(&monotonic);
 
-    int rc = make_ring(p);
+    const uint64_t memory = plan->cfg.memory_bytes ? plan->cfg.memory_bytes : mri_memory_limit_bytes() / 2;
+    p->pending_most = mri_min_u64(MAX_PENDING_BYTES, memory / 4);
+    int rc = mr_budget_create(&p->budget, memory - p->pending_most);
+    if (rc == MR_OK) rc = make_ring(p);
     if (rc == MR_OK) rc = start_threads(p, workers);
     if (rc) {
         mri_convert_pool_stop(p);
@@ -238,10 +246,11 @@ void mri_convert_pool_stop(mri_convert_pool *p)
     pthread_mutex_unlock(&p->lock);
     for (uint32_t t = 0; t < p->worker_count; t++) {
         pthread_join(p->workers[t].thread, NULL);
-        mri_transcoder_destroy(p->workers[t].whole);
+        mri_convert_desk_fini(&p->workers[t].desk);
     }
     free(p->workers);
     free_ring(p);
+    mr_budget_destroy(p->budget);
     pthread_cond_destroy(&p->changed_done);
     pthread_cond_destroy(&p->changed_room);
     pthread_mutex_destroy(&p->lock);

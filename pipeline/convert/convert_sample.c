@@ -3,8 +3,10 @@
 #include "pipeline/convert/convert_sample.h"
 
 #include "base/util.h"
+#include "formats/source/sample_name.h"
 #include "formats/source/source.h"
 
+#define SHARE_PIXELS      65536u            /* a picture of 256 x 256 waits for nobody */
 #define KEEP_BUFFER_BYTES ((size_t)1 << 20) /* larger read buffers are given back after each sample */
 
 static int check_label(const mri_convert_plan *plan, const mr_value *label, mr_error *err)
@@ -15,27 +17,68 @@ static int check_label(const mri_convert_plan *plan, const mr_value *label, mr_e
                         plan->info->class_count - 1, (long long)label->i);
 }
 
-/* The system or the settings, not this sample: going on would only fail again. */
-static bool concerns_run(const mri_convert_plan *plan, int rc)
-{
-    if (rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED || rc == MR_ELIMIT) return false;
-    const bool own_file = plan->info->file_count == 0; /* one unreadable file of many is a bad sample */
-    return !(own_file && (rc == MR_EIO || rc == MR_ENOENT));
-}
-
 /* The source's values in the order of the output's fields. */
 static void arrange(const mri_convert_plan *plan, mri_convert_item *item)
 {
     for (uint32_t k = 0; k < plan->field_count; k++)
-        if ((int)k != plan->entries) item->values[k] = item->sample.value[plan->from[k]];
+        if (plan->from[k] >= 0) item->values[k] = item->sample.value[plan->from[k]];
     if (plan->entries >= 0)
         item->values[plan->entries] =
             (mr_value){.type = MR_TYPE_BYTES, .data = item->entries, .bytes = item->entries_bytes};
 }
 
-void mri_convert_sample(const mri_convert_plan *plan, mri_transcoder *whole, mri_convert_item *item)
+static int take_name(const mri_convert_plan *plan, mri_convert_item *item, size_t bytes)
+{
+    char name[MRI_NAME_ROOM];
+    if (plan->name < 0 || plan->from[plan->name] >= 0) return MR_OK;
+    const int rc = mr_source_sample_name_get(plan->src, item->source_index, item->buffer, bytes, name,
+                                             sizeof name, &item->error);
+    if (rc) return rc;
+    item->name = strdup(name);
+    if (!item->name) return mr_error_set(&item->error, MR_ENOMEM, "no memory for the name of a sample");
+    item->values[plan->name] = (mr_value){.type = MR_TYPE_BYTES, .data = item->name, .bytes = strlen(name)};
+    return MR_OK;
+}
+
+static void drop_buffers(void *context)
+{
+    mri_convert_desk *d = context;
+    mri_transcoder_destroy(d->whole);
+    d->whole = NULL;
+}
+
+void mri_convert_desk_init(mri_convert_desk *d, mr_budget *b)
+{
+    *d = (mri_convert_desk){0};
+    mri_seat_add(&d->seat, b, drop_buffers, d, NULL);
+}
+
+void mri_convert_desk_fini(mri_convert_desk *d)
+{
+    mri_seat_remove(&d->seat);
+    mri_transcoder_destroy(d->whole);
+}
+
+/* What is decoded, what becomes of that, and what it is stored as. */
+static int take_room(const mri_convert_plan *plan, mri_convert_desk *d, mri_convert_item *item)
+{
+    mr_image_header h;
+    const mr_value *image = &item->sample.value[plan->info->image_field];
+    const uint64_t counted = mri_picture_counted(image, &plan->cfg.decode, &h);
+    if (counted > SHARE_PIXELS) {
+        const uint64_t bytes = mri_picture_check_bytes(&h, counted) + 4 * 3 * counted;
+        const int rc = mri_seat_need(&d->seat, bytes, bytes);
+        item->fatal = rc != MR_OK; /* whatever it is, the picture is not to blame */
+        if (rc) return mri_seat_error(&d->seat, rc, h.width, h.height, bytes, 0, "", &item->error);
+    }
+    if (d->whole || mri_transcoder_create(&d->whole) == MR_OK) return MR_OK;
+    return mr_error_set(&item->error, MR_ENOMEM, "no memory for decoders");
+}
+
+void mri_convert_sample(const mri_convert_plan *plan, mri_convert_desk *desk, mri_convert_item *item)
 {
     const mr_source_info *info = plan->info;
+    item->fatal = false;
     mr_extent extent = {0};
     item->error = (mr_error)MR_ERROR_INIT;
     item->rc = mr_source_extent(plan->src, item->source_index, &extent, &item->error);
@@ -45,14 +88,17 @@ void mri_convert_sample(const mri_convert_plan *plan, mri_transcoder *whole, mri
                                   &item->sample, &item->error);
     if (item->rc == MR_OK && info->label_field >= 0)
         item->rc = check_label(plan, &item->sample.value[info->label_field], &item->error);
+    if (item->rc == MR_OK && info->image_field >= 0) item->rc = take_room(plan, desk, item);
     if (item->rc == MR_OK && info->image_field >= 0)
-        item->rc = mri_convert_picture(plan, whole, item, &item->sample.value[info->image_field]);
+        item->rc = mri_convert_picture(plan, desk->whole, item, &item->sample.value[info->image_field]);
     if (item->rc == MR_OK) arrange(plan, item);
+    if (item->rc == MR_OK) item->rc = take_name(plan, item, (size_t)extent.bytes);
     if (item->rc == MR_OK) item->rc = mri_convert_companions(plan, item);
     if (item->rc == MR_OK && plan->kind->picture_files)
-        item->rc = mri_convert_companion_pictures(plan, whole, item);
+        item->rc = mri_convert_companion_pictures(plan, desk->whole, item);
     if (item->rc == MR_OK && plan->kind->fits) item->rc = plan->kind->fits(plan, item->values, &item->error);
-    item->fatal = item->rc != MR_OK && concerns_run(plan, item->rc);
+    /* the system or the settings, not this sample: going on would only fail again */
+    item->fatal = item->fatal || (item->rc != MR_OK && !mr_error_of_sample(item->rc, &item->error));
     if (item->rc != MR_OK) mri_source_place(plan->src, item->source_index, &item->error);
 }
 
@@ -60,7 +106,9 @@ static void free_made(mri_convert_item *item)
 {
     free(item->made);
     free(item->entries);
+    free(item->name);
     item->made = item->entries = NULL;
+    item->name = NULL;
     for (int k = 0; item->companion_bytes && k < MR_MAX_FIELDS; k++) {
         free(item->companions[k]);
         item->companions[k] = NULL;

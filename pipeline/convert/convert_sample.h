@@ -4,6 +4,7 @@
 #define MRI_CONVERT_SAMPLE_H
 
 #include "pipeline/augment/augment.h"
+#include "pipeline/budget/budget.h"
 #include "pipeline/convert/convert_kind.h"
 #include "pipeline/decode/jpeg/transcoder.h"
 
@@ -23,14 +24,24 @@ typedef struct mri_convert_item {
     size_t made_bytes;
     void *entries; /* entry points of a JPEG, malloc'd, or NULL */
     size_t entries_bytes;
+    char *name;            /* what it was called, malloc'd for this sample, or NULL */
     mri_geometry geometry; /* of the picture to be written in that which was read; sides 0: it is the same */
     /* values of other fields that were made anew, malloc'd for this sample, or NULL; bytes of all of them */
     void *companions[MR_MAX_FIELDS];
     size_t companion_bytes;
 } mri_convert_item;
 
+/* What one worker decodes with. */
+typedef struct mri_convert_desk {
+    mri_transcoder *whole; /* NULL: made with the next sample */
+    mri_seat seat;
+} mri_convert_desk;
+
+/* As many can be in use at a time as the budget has room for. */
+void mri_convert_desk_init(mri_convert_desk *d, mr_budget *b);
+void mri_convert_desk_fini(mri_convert_desk *d);
 /* item->source_index in, everything else out. */
-void mri_convert_sample(const mri_convert_plan *plan, mri_transcoder *whole, mri_convert_item *item);
+void mri_convert_sample(const mri_convert_plan *plan, mri_convert_desk *desk, mri_convert_item *item);
 /* value is the sample's picture; MR_OK, or what is wrong with it. */
 int mri_convert_picture(const mri_convert_plan *plan, mri_transcoder *whole, mri_convert_item *item,
                         mr_value *value);

@@ -8,10 +8,11 @@
  *                     keeps that name), tensors .npy, pictures .jpg or .png, bytes without an ending of ours.
  *                     A name that has the ending already gets no second one
  *
- * KEY is the file's name below the data set's folder, without its ending, where each sample is a file; else,
- * and where a key comes again, the sample's number. Points in it become _ (a key ends at its first point).
- * Members have owner 0, mode 0644 and time 0: the same samples make the same bytes. Archives end as tar ends
- * them: with zeros up to a multiple of 10,240 bytes. */
+ * KEY is what the sample was called (its file's path below the data set's folder, its key in another
+ * archive), without the ending; where that is not known, and where a key comes again, it is the sample's
+ * number. Points in it become _ (a key ends at its first point). Members have owner 0, mode 0644 and time 0:
+ * the same samples make the same bytes. Archives end as tar ends them: with zeros up to a multiple of 10,240
+ * bytes. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <xxhash.h>
@@ -127,11 +128,11 @@ static bool clash(const mri_convert_plan *plan, uint32_t a, uint32_t b)
 static int tar_plan(mri_convert_plan *plan, mr_error *err)
 {
     for (uint32_t k = 0; k < plan->field_count; k++) {
-        if ((int)k == plan->image) plan->called[k][0] = '\0';
+        if ((int)k == plan->image || (int)k == plan->name) plan->called[k][0] = '\0';
         else if (is_label(plan, k)) snprintf(plan->called[k], sizeof plan->called[k], "cls");
         else call(plan->called[k], &plan->fields[k]);
-        for (uint32_t other = 0; other < k; other++)
-            if (clash(plan, k, other))
+        for (uint32_t other = 0; other < k && (int)k != plan->name; other++)
+            if ((int)other != plan->name && clash(plan, k, other))
                 return mr_error_set(err, MR_EINVAL,
                                     "fields \"%s\" and \"%s\" would be members of one name; rename one",
                                     plan->fields[other].name, plan->fields[k].name);
@@ -153,19 +154,6 @@ static bool tar_readable(const mri_convert_plan *plan)
 }
 
 /* ---- keys ---- */
-/* Where the names of samples begin in their paths: behind the data set's folder, or the folder of the list
- * that names them. */
-static const char *below_source(const mri_convert_plan *plan, const char *path)
-{
-    const char *root = plan->info->path, *slash = strrchr(root, '/');
-    const size_t whole = strlen(root), folder = slash ? (size_t)(slash - root) + 1 : 0;
-    if (strncmp(path, root, whole) == 0 && (path[whole] == '/' || (whole > 0 && root[whole - 1] == '/')))
-        path += whole;
-    else if (strncmp(path, root, folder) == 0) path += folder;
-    else return NULL;
-    return path + strspn(path, "/");
-}
-
 static bool leads_up(const char *path)
 {
     for (const char *at = path; *at; at += strcspn(at, "/"), at += *at == '/')
@@ -173,16 +161,15 @@ static bool leads_up(const char *path)
     return false;
 }
 
-/* The key a sample's file suggests; false: none. */
-static bool key_of_path(const mri_convert_plan *plan, uint64_t sample, char key[NAME_ROOM])
+/* The key that a sample's name suggests; false: none. */
+static bool key_of_name(const mr_value *name, char key[NAME_ROOM])
 {
-    char path[NAME_ROOM];
-    mr_source_sample_path(plan->src, sample, path, sizeof path);
-    const char *name = strlen(path) < sizeof path - 1 ? below_source(plan, path) : NULL;
     const size_t longest = MRI_CALLED_BYTES + ENDING_ROOM;
-    if (!name || !*name || name[0] == '/' || leads_up(name) || strlen(name) + longest >= NAME_ROOM)
+    if (name->bytes + longest >= NAME_ROOM || (name->bytes && memchr(name->data, 0, name->bytes)))
         return false;
-    strcpy(key, name);
+    if (name->bytes) memcpy(key, name->data, name->bytes);
+    key[name->bytes] = '\0';
+    if (!key[0] || key[0] == '/' || leads_up(key)) return false;
     char *last = strrchr(key, '/'), *dot;
     last = last ? last + 1 : key;
     if ((dot = strrchr(last, '.'))) *dot = '\0';
@@ -204,9 +191,9 @@ static bool keys_put(tar_state *s, const char *key)
     return true;
 }
 
-static void choose_key(tar_state *s, uint64_t sample)
+static void choose_key(tar_state *s, uint64_t sample, const mr_value *name)
 {
-    if (s->keys && key_of_path(s->plan, sample, s->key) && keys_put(s, s->key)) return;
+    if (s->keys && key_of_name(name, s->key) && keys_put(s, s->key)) return;
     snprintf(s->key, sizeof s->key, "%0*" PRIu64, s->digits, sample);
     while (!keys_put(s, s->key) && strlen(s->key) < 64) /* a file is called like that */
         snprintf(s->key, sizeof s->key, "_%0*" PRIu64, (int)strlen(s->key), sample);
@@ -285,12 +272,13 @@ static int tar_take(void *state, uint64_t source_index, const mr_value *values, 
     char name[NAME_ROOM + sizeof s->member[0].ending];
     int rc = MR_OK;
     drop_made(s);
-    choose_key(s, source_index);
+    choose_key(s, source_index, plan->name >= 0 ? &values[plan->name] : NULL);
     if (plan->image >= 0) rc = add_value(s, (uint32_t)plan->image, &values[plan->image], err);
     for (uint32_t k = 0; !rc && k < plan->field_count; k++)
         if (is_label(plan, k)) rc = add_value(s, k, &values[k], err);
     for (uint32_t k = 0; !rc && k < plan->field_count; k++)
-        if ((int)k != plan->image && !is_label(plan, k)) rc = add_value(s, k, &values[k], err);
+        if ((int)k != plan->image && (int)k != plan->name && !is_label(plan, k))
+            rc = add_value(s, k, &values[k], err);
     *bytes = 0;
     for (uint32_t k = 0; k < s->count; k++) {
         member_name(s, &s->member[k], name);
@@ -372,7 +360,7 @@ static int tar_create(void **state, const mri_convert_plan *plan, mr_error *err)
     s->digits = snprintf(NULL, 0, "%" PRIu64, info->count);
     if (s->digits < LEAST_DIGITS) s->digits = LEAST_DIGITS;
     int rc = info->class_names && info->class_count ? make_classes(s, err) : MR_OK;
-    if (!rc && info->file_count == 0) {
+    if (!rc && plan->name >= 0) {
         for (s->key_room = 1024; s->key_room < 2 * info->count;) s->key_room *= 2;
         s->keys = calloc(s->key_room, sizeof *s->keys);
         if (!s->keys)
@@ -396,13 +384,13 @@ static void tar_shard_name(char *out, size_t room, const char *dst, uint32_t at,
     snprintf(out, room, "%.*s-%06u.tar", stem_bytes(dst), dst, at);
 }
 
-static bool tar_is_other_shard(const char *dst, const char *name, uint32_t count)
+static bool tar_is_shard(const char *dst, const char *name)
 {
     const size_t n = (size_t)stem_bytes(dst);
     uint64_t number;
     if (strncmp(name, dst, n) != 0 || name[n] != '-') return false;
     const char *at = name + n + 1;
-    return mri_files_digits(&at, &number) >= 6 && strcmp(at, ".tar") == 0 && number >= count;
+    return mri_files_digits(&at, &number) >= 6 && strcmp(at, ".tar") == 0;
 }
 
 static const mri_files_format format = {
@@ -415,7 +403,7 @@ static const mri_files_format format = {
     .put = tar_put,
     .zeros = tar_zeros,
     .shard_name = tar_shard_name,
-    .is_other_shard = tar_is_other_shard,
+    .is_shard = tar_is_shard,
 };
 
 static int tar_open(void **state, const mri_convert_plan *plan, const char *dst, uint64_t *first,
@@ -432,7 +420,6 @@ const mri_convert_kind mri_convert_tar = {
     .plan = tar_plan,
     .open = tar_open,
     .append = mri_files_append,
-    .records = mri_files_records,
     .finish = mri_files_finish,
     .close = mri_files_close,
 };

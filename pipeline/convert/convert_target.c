@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/util.h"
+#include "formats/source/source.h"
 #include "pipeline/convert/convert_kind.h"
 
 static int no_memory(mr_error *err)
@@ -11,24 +12,14 @@ static int no_memory(mr_error *err)
     return mr_error_set(err, MR_ENOMEM, "out of memory for the output's names");
 }
 
-static int same_file_error(const char *path, const char *input, mr_error *err)
-{
-    mr_error_set(err, MR_EINVAL, "this is also the input (%s); choose another name for the output", input);
-    return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
-}
-
 int mri_convert_check_input(const mri_convert_plan *plan, const char *path, mr_error *err)
 {
-    struct stat out, in;
+    struct stat out;
     if (stat(path, &out) != 0) return MR_OK;
-    if (stat(plan->info->path, &in) == 0 && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
-        return same_file_error(path, plan->info->path, err);
-    for (uint32_t f = 0; f < plan->info->file_count; f++) {
-        mr_source_file file;
-        if (mr_source_file_at(plan->src, f, &file) != MR_OK || fstat(file.fd, &in) != 0) continue;
-        if (in.st_dev == out.st_dev && in.st_ino == out.st_ino) return same_file_error(path, file.path, err);
-    }
-    return MR_OK;
+    const char *input = mri_source_input(plan->src, &out);
+    if (!input) return MR_OK;
+    mr_error_set(err, MR_EINVAL, "this is also the input (%s); choose another name for the output", input);
+    return mri_error_place(err, MR_EINVAL, path, MR_NOWHERE, MR_NOWHERE);
 }
 
 int mri_convert_check_folder(const mri_convert_plan *plan, const char *dst, mr_error *err)

@@ -10,6 +10,7 @@
  *   box_labels  whole numbers, one for each of these boxes: image/object/class/label
  *   mask        a picture, or bytes that are a PNG in the first sample: image/segmentation/class/encoded and
  *               .../format
+ *   name        what the sample was called: image/filename, unless another field has that name
  *   the rest    under their names: whole numbers as Int64List, others as FloatList (f64 is rounded to f32),
  *               text and bytes as BytesList; a tensor whose schema does not say that it has one dimension has
  *               its shape in NAME/shape
@@ -20,6 +21,7 @@
 
 #include "base/util.h"
 #include "formats/source/elements.h"
+#include "formats/source/value.h"
 #include "formats/tfrecord/example.h"
 #include "formats/tfrecord/tfrecord.h"
 #include "pipeline/convert/convert.h"
@@ -152,6 +154,11 @@ static int find_roles(mri_convert_plan *plan, mr_error *err)
 
 static bool has_shape(const mr_field *f) { return f->type == MR_TYPE_TENSOR && f->ndim != 1; }
 
+static bool has_field(const mri_convert_plan *plan, const char *name)
+{
+    return mri_field_find(plan->fields, plan->field_count, name) >= 0;
+}
+
 static const char *name_of(const mri_convert_plan *plan, uint32_t k)
 {
     switch (role_of(plan, k)) {
@@ -160,7 +167,10 @@ static const char *name_of(const mri_convert_plan *plan, uint32_t k)
     case BOXES: return "image/object/bbox";
     case BOX_LABELS: return "image/object/class/label";
     case MASK: return "image/segmentation/class/encoded";
-    default: return plan->fields[k].name;
+    default:
+        return (int)k == plan->name && plan->image >= 0 && !has_field(plan, "image/filename")
+                   ? "image/filename"
+                   : plan->fields[k].name;
     }
 }
 
@@ -395,7 +405,7 @@ static void tfrecord_shard_name(char *out, size_t room, const char *dst, uint32_
     snprintf(out, room, "%s-%05u-of-%05u", dst, at, count);
 }
 
-static bool tfrecord_is_other_shard(const char *dst, const char *name, uint32_t count)
+static bool tfrecord_is_shard(const char *dst, const char *name)
 {
     const size_t n = strlen(dst);
     uint64_t number, total;
@@ -403,7 +413,7 @@ static bool tfrecord_is_other_shard(const char *dst, const char *name, uint32_t 
     const char *at = name + n + 1;
     if (mri_files_digits(&at, &number) < 5 || strncmp(at, "-of-", 4) != 0) return false;
     at += 4;
-    return mri_files_digits(&at, &total) >= 5 && !*at && (total != count || number >= count);
+    return mri_files_digits(&at, &total) >= 5 && !*at;
 }
 
 /* Without a class our reader would take what is called like one for it, and find it wrong. */
@@ -427,7 +437,7 @@ static const mri_files_format format = {
     .take = tfrecord_take,
     .put = tfrecord_put,
     .shard_name = tfrecord_shard_name,
-    .is_other_shard = tfrecord_is_other_shard,
+    .is_shard = tfrecord_is_shard,
 };
 
 static int tfrecord_open(void **state, const mri_convert_plan *plan, const char *dst, uint64_t *first,
@@ -445,7 +455,6 @@ const mri_convert_kind mri_convert_tfrecord = {
     .fits = tfrecord_fits,
     .open = tfrecord_open,
     .append = mri_files_append,
-    .records = mri_files_records,
     .finish = mri_files_finish,
     .close = mri_files_close,
 };

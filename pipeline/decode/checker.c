@@ -1,5 +1,7 @@
 /* pipeline/decode/checker.c: is a picture sound, and the way back from its coefficients: for tools. */
+#include "pipeline/budget/budget.h"
 #include "pipeline/decode/decoders.h"
+#include "pipeline/decode/jpeg/libjpeg_coef.h"
 #include "pipeline/decode/jpeg/transcoder.h"
 
 int mri_picture_check(mri_transcoder *w, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
@@ -15,9 +17,48 @@ int mri_picture_check(mri_transcoder *w, const mr_value *value, const mr_decode_
     return rc;
 }
 
+uint64_t mri_picture_check_bytes(const mr_image_header *header, uint64_t counted)
+{
+    if (header->type == MR_TYPE_PIXELS) return 0; /* as they lie */
+    const uint64_t pixels = 2 * 3 * counted;      /* as decoded, as handed out */
+    return header->type == MR_TYPE_PNG ? 2 * pixels : pixels + 2 * mri_jpeg_coefficient_bound(counted);
+}
+
 struct mr_checker {
-    mri_transcoder *whole;
+    mri_transcoder *whole; /* NULL: made with the next picture */
+    mri_seat seat;
 };
+
+#define SHARE_PIXELS 65536u /* a picture of 256 x 256 waits for nobody */
+
+static void drop_buffers(void *context)
+{
+    mr_checker *c = context;
+    mri_transcoder_destroy(c->whole);
+    c->whole = NULL;
+}
+
+static int need_whole(mr_checker *c, mr_error *err)
+{
+    if (c->whole || mri_transcoder_create(&c->whole) == MR_OK) return MR_OK;
+    return mr_error_set(err, MR_ENOMEM, "no memory for decoders");
+}
+
+void mr_checker_share(mr_checker *c, mr_budget *b)
+{
+    mri_seat_remove(&c->seat);
+    if (b) mri_seat_add(&c->seat, b, drop_buffers, c, NULL);
+}
+
+static int take_room(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
+{
+    mr_image_header h;
+    const uint64_t counted = c->seat.budget ? mri_picture_counted(value, cfg, &h) : 0;
+    if (counted <= SHARE_PIXELS) return MR_OK;
+    const uint64_t bytes = mri_picture_check_bytes(&h, counted);
+    return mri_seat_error(&c->seat, mri_seat_need(&c->seat, bytes, bytes), h.width, h.height, bytes, 0, "",
+                          err);
+}
 
 int mr_checker_create(mr_checker **out)
 {
@@ -36,6 +77,7 @@ int mr_checker_create(mr_checker **out)
 void mr_checker_destroy(mr_checker *c)
 {
     if (!c) return;
+    mri_seat_remove(&c->seat);
     mri_transcoder_destroy(c->whole);
     free(c);
 }
@@ -43,8 +85,15 @@ void mr_checker_destroy(mr_checker *c)
 int mr_checker_run(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, mr_error *err)
 {
     mr_decode_config all;
-    const int rc = mri_decode_settings(&all, cfg, err);
-    return rc == MR_OK ? mri_picture_check(c->whole, value, &all, err) : rc;
+    int rc = mri_decode_settings(&all, cfg, err);
+    if (rc != MR_OK) return rc;
+    mri_seat_work(&c->seat);
+    mri_seat_yield(&c->seat);
+    rc = take_room(c, value, &all, err);
+    if (rc == MR_OK) rc = need_whole(c, err);
+    if (rc == MR_OK) rc = mri_picture_check(c->whole, value, &all, err);
+    mri_seat_rest(&c->seat);
+    return rc;
 }
 
 int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, void **data,
@@ -53,7 +102,8 @@ int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config
     mr_decode_config all;
     *data = NULL;
     *bytes = 0;
-    const int rc = mri_decode_settings(&all, cfg, err);
+    int rc = mri_decode_settings(&all, cfg, err);
+    if (rc == MR_OK) rc = need_whole(c, err);
     if (rc) return rc;
     if (value->type != MR_TYPE_COEF)
         return mr_error_set(err, MR_EINVAL, "expected coefficients, found %s", mr_type_name(value->type));

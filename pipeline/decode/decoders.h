@@ -55,10 +55,19 @@ typedef struct mri_decoder {
 } mri_decoder;
 
 void mri_decoder_free(mri_decoder *d);
-/* The most it may hold after pictures of up to these pixels under cfg, to results of up to so many pixels,
- * none wider or higher than side. */
-uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t results,
+/* How large pictures are: no more pixels, no side longer. */
+typedef struct mri_extremes {
+    uint64_t pixels, side;
+} mri_extremes;
+
+/* The most it may hold after such pictures under cfg, to results of up to so many pixels, none wider or
+ * higher than side. */
+uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, mri_extremes seen, uint64_t results,
                                  uint64_t side);
+
+/* Pixels of a picture as they count for memory, its sides filled up where whole blocks are decoded: the
+ * header alone is looked at. 0 where that is damaged or says more than max_pixels: the decoder will tell. */
+uint64_t mri_picture_counted(const mr_value *value, const mr_decode_config *cfg, mr_image_header *out);
 
 typedef enum mri_decode_method {
     MRI_DECODE_PIXEL_PATH,
@@ -105,5 +114,7 @@ int mri_view_resample(mri_decoder *d, const mri_view *view, uint32_t src_x, uint
  * with a JPEG must be those that would be made now. */
 int mri_picture_check(struct mri_transcoder *w, const mr_value *value, const mr_decode_config *cfg,
                       mr_error *err);
+/* The most that takes, of a picture that counts so many pixels. */
+uint64_t mri_picture_check_bytes(const mr_image_header *header, uint64_t counted);
 
 #endif

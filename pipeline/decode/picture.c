@@ -26,11 +26,11 @@ void mri_decoder_free(mri_decoder *d)
     *d = (mri_decoder){0};
 }
 
-uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, uint64_t results,
+uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, mri_extremes most, uint64_t results,
                                  uint64_t side)
 {
-    const uint64_t seen = mri_min_u64(pixels, cfg->max_pixels),
-                   seen_side = mri_min_u64(seen, MRI_RESAMPLE_MAX_SIDE);
+    const uint64_t seen = mri_min_u64(most.pixels, cfg->max_pixels),
+                   seen_side = mri_min_u64(mri_min_u64(seen, most.side), MRI_RESAMPLE_MAX_SIDE);
     const uint64_t libraries = (uint64_t)1 << 20; /* tables, rows, inflate windows */
     const uint64_t remade =
         cfg->pixels == MR_PIXELS_LIBJPEG ? 2 * mri_jpeg_coefficient_bound(seen) : 0; /* blocks,
@@ -44,6 +44,16 @@ uint64_t mri_decoder_bound_bytes(const mr_decode_config *cfg, uint64_t pixels, u
     return libraries + 3 * seen + other + remade + mri_entropy_bytes() + mri_jpeg_coefficient_bound(seen) +
            mri_pixel_path_bound_bytes(seen, mri_min_u64(seen_side, JPEG_MOST_SIDE), side) +
            mri_resample_bound_bytes(seen_side, side);
+}
+
+uint64_t mri_picture_counted(const mr_value *value, const mr_decode_config *cfg, mr_image_header *out)
+{
+    if (mr_value_header(value, out, NULL) != MR_OK) return 0;
+    const uint64_t pixels = mri_times(out->width, out->height);
+    if (pixels > cfg->max_pixels) return 0;
+    const bool blocks = value->type == MR_TYPE_COEF || out->type == MR_TYPE_JPEG;
+    if (!blocks) return pixels;
+    return mri_min_u64(mri_times((uint64_t)out->width + 32, (uint64_t)out->height + 32), cfg->max_pixels);
 }
 
 static int open_pixels(mri_picture *p, const mr_decode_config *cfg, mr_error *err)

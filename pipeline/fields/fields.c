@@ -423,10 +423,12 @@ int mri_field_scratch_init(mri_field_scratch *s, const mri_fields *f)
     return s->which ? MR_OK : MR_ENOMEM;
 }
 
+void mri_field_scratch_drop(mri_field_scratch *s) { mri_buffer_free(&s->mask); }
+
 void mri_field_scratch_fini(mri_field_scratch *s)
 {
     free(s->which);
-    mri_buffer_free(&s->mask);
+    mri_field_scratch_drop(s);
 }
 
 uint64_t mri_field_scratch_bound_bytes(const mri_fields *f, uint64_t pixels)

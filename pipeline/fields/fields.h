@@ -89,6 +89,7 @@ void mri_fields_layout(const mri_fields *f, uint8_t *memory, size_t batch, mri_r
 
 int mri_field_scratch_init(mri_field_scratch *s, const mri_fields *f);
 void mri_field_scratch_fini(mri_field_scratch *s);
+void mri_field_scratch_drop(mri_field_scratch *s); /* what it holds of pictures */
 /* The most it may hold for pictures of up to these pixels. */
 uint64_t mri_field_scratch_bound_bytes(const mri_fields *f, uint64_t pixels);
 

@@ -9,18 +9,24 @@
 #include "base/util.h"
 #include "millrace/pipeline.h"
 
-/* Why a stage waits. A wait that a stop ends counts for what it waited for. */
-typedef enum mri_wait_reason {
+/* What a thread of a stage does. A wait that a stop ends counts for what it waited for. */
+typedef enum mri_activity {
     MRI_WAIT_INPUT,  /* nothing to work on */
     MRI_WAIT_ROOM,   /* no slot behind it is free */
-    MRI_WAIT_BUFFER, /* no read buffer is free */
-    MRI_WAIT_REASONS
-} mri_wait_reason;
+    MRI_WAIT_BUFFER, /* no read buffer is free, or no memory for a large picture */
+    MRI_BUSY,
+    MRI_ACTIVITIES
+} mri_activity;
 
-typedef struct mri_stage_counter { /* atomics, relaxed: sums of all threads of a stage */
-    uint64_t busy_ns, items;
-    uint64_t wait_ns[MRI_WAIT_REASONS];
+/* Of all threads of a stage. Zeroed it is ready. */
+typedef struct mri_stage_counter {
+    uint64_t items;                  /* atomics, relaxed */
     uint64_t fill_sum, fill_samples; /* queue fill in 1/65536, to average */
+    pthread_mutex_t lock;            /* all below */
+    uint64_t ns[MRI_ACTIVITIES];     /* of what is over */
+    struct {
+        uint64_t threads, since_ns; /* since_ns: sum of their beginnings */
+    } now[MRI_ACTIVITIES];          /* what goes on, so that a figure can be cut at any moment */
 } mri_stage_counter;
 
 static inline void mri_count(uint64_t *counter, uint64_t by)
@@ -39,7 +45,18 @@ static inline void mri_count_fill(mri_stage_counter *c, uint64_t filled, uint64_
     mri_count(&c->fill_samples, 1);
 }
 
+/* A thread begins something; gives the time. Whoever begins also ends, and does one thing at a time. */
+uint64_t mri_activity_begin(mri_stage_counter *c, mri_activity what);
+/* Gives the time. */
+uint64_t mri_activity_end(mri_stage_counter *c, mri_activity what, uint64_t since_ns);
+/* Of what is over, ns belong to another activity. */
+void mri_activity_move(mri_stage_counter *c, mri_activity from, mri_activity to, uint64_t ns);
+/* What nobody was seen to begin. */
+void mri_activity_add(mri_stage_counter *c, mri_activity what, uint64_t ns);
+/* So far, what goes on included. */
+uint64_t mri_activity_ns(mri_stage_counter *c, mri_activity what);
+
 /* A stage's counts so far, of so many threads. Any thread, at any time. */
-mr_stage_stats mri_stage_stats(const mri_stage_counter *c, uint32_t threads);
+mr_stage_stats mri_stage_stats(mri_stage_counter *c, uint32_t threads);
 
 #endif

@@ -1,28 +1,42 @@
 /* pipeline/observe/trace.c: who did what when. A ring of fixed size: when it is full the oldest spans give
  * way and are counted, so a trace can stay on for a whole run. One mutex: spans come per batch or per chunk
- * of samples, not per sample.
- *
- * The file is the Chrome trace event format ("X" complete events, one thread row per track), which Perfetto
- * and chrome://tracing open. */
-#include <errno.h>
-#include <inttypes.h>
+ * of samples, not per sample. */
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/util.h"
-#include "millrace/pipeline.h"
+#include "pipeline/observe/trace_pack.h"
 
-#define MAX_TRACKS 256
-#define TRACK_NAME 48
+#define MAX_TRACKS MRI_TRACE_TRACKS
+#define TRACK_NAME MRI_TRACE_NAME
 
 struct mr_trace {
     pthread_mutex_t lock;
-    mr_trace_entry *ring; /* lock; track points into tracks */
+    mri_trace_anchor opened; /* fixed */
+    uint64_t first, steps;   /* lock: only spans of these are kept; steps 0: all */
+    mr_trace_entry *ring;    /* lock; track points into tracks */
     size_t cap;
     uint64_t added;                      /* lock */
     char tracks[MAX_TRACKS][TRACK_NAME]; /* lock; entries are never changed once made */
     uint32_t track_count;                /* lock */
 };
+
+mri_trace_anchor mri_trace_anchor_now(void)
+{
+    mri_trace_anchor best = {.within_ns = UINT64_MAX};
+    for (int i = 0; i < 5; i++) {
+        struct timespec real;
+        const uint64_t before = mri_now_ns();
+        clock_gettime(CLOCK_REALTIME, &real);
+        const uint64_t after = mri_now_ns();
+        if (after - before >= best.within_ns) continue;
+        best =
+            (mri_trace_anchor){before + (after - before) / 2,
+                               (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec, after - before};
+    }
+    return best;
+}
 
 int mr_trace_create(mr_trace **out, size_t max_spans)
 {
@@ -36,6 +50,7 @@ int mr_trace_create(mr_trace **out, size_t max_spans)
         return MR_ENOMEM;
     }
     t->cap = max_spans;
+    t->opened = mri_trace_anchor_now();
     pthread_mutex_init(&t->lock, NULL);
     *out = t;
     return MR_OK;
@@ -47,6 +62,21 @@ void mr_trace_destroy(mr_trace *t)
     pthread_mutex_destroy(&t->lock);
     free(t->ring);
     free(t);
+}
+
+void mr_trace_keep(mr_trace *t, uint64_t first, uint64_t steps)
+{
+    if (!t) return;
+    pthread_mutex_lock(&t->lock);
+    t->first = first;
+    t->steps = steps;
+    pthread_mutex_unlock(&t->lock);
+}
+
+/* MR_NOWHERE lies in no window. */
+static bool is_kept_locked(const mr_trace *t, uint64_t batch)
+{
+    return t->steps == 0 || (batch >= t->first && batch - t->first < t->steps && batch != MR_NOWHERE);
 }
 
 static const char *track_locked(mr_trace *t, const char *name)
@@ -64,7 +94,9 @@ void mr_trace_span(mr_trace *t, const char *track, const char *name, uint64_t st
 {
     if (!t) return;
     pthread_mutex_lock(&t->lock);
-    t->ring[t->added++ % t->cap] = (mr_trace_entry){track_locked(t, track), name, start_ns, end_ns, batch};
+    if (is_kept_locked(t, batch))
+        t->ring[t->added++ % t->cap] =
+            (mr_trace_entry){track_locked(t, track), name, start_ns, end_ns, batch};
     pthread_mutex_unlock(&t->lock);
 }
 
@@ -72,7 +104,7 @@ void mr_trace_span(mr_trace *t, const char *track, const char *name, uint64_t st
 typedef struct snapshot {
     mr_trace_entry *entries;
     size_t count;
-    uint64_t dropped;
+    uint64_t dropped, first, steps;
     uint32_t track_count;
 } snapshot;
 
@@ -84,7 +116,7 @@ static int take_snapshot(const mr_trace *t, snapshot *out)
     const size_t n = (size_t)mri_min_u64(m->added, m->cap);
     mr_trace_entry *copy = malloc((n ? n : 1) * sizeof *copy);
     for (size_t i = 0; copy && i < n; i++) copy[i] = m->ring[(m->added - n + i) % m->cap];
-    if (copy) *out = (snapshot){copy, n, m->added - n, m->track_count};
+    if (copy) *out = (snapshot){copy, n, m->added - n, m->first, m->steps, m->track_count};
     pthread_mutex_unlock(&m->lock);
     return copy ? MR_OK : MR_ENOMEM;
 }
@@ -98,73 +130,76 @@ int mr_trace_entries(const mr_trace *t, mr_trace_entry **out, size_t *count)
     return rc;
 }
 
-static void write_text(FILE *f, const char *s)
+/* ------------------------------------------------------------------------------ packing */
+
+typedef struct packing {
+    mri_trace_head *head;
+    mri_trace_span *spans;
+    char (*tracks)[TRACK_NAME], (*names)[TRACK_NAME];
+    const char *name_of[MRI_TRACE_NAMES]; /* the caller's string behind each name */
+} packing;
+
+/* The same strings come again and again. Behind the last place names share that. */
+static uint32_t name_number(packing *p, const char *name)
 {
-    for (; *s; s++) {
-        const unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') fprintf(f, "\\%c", c);
-        else if (c < 0x20) fprintf(f, "\\u%04x", c);
-        else fputc(c, f);
-    }
+    const uint32_t count = p->head->name_count;
+    for (uint32_t i = 0; i < count; i++)
+        if (p->name_of[i] == name) return i;
+    for (uint32_t i = 0; i < count; i++)
+        if (strncmp(p->names[i], name, TRACK_NAME - 1) == 0) return i;
+    if (count == MRI_TRACE_NAMES) return count - 1;
+    snprintf(p->names[count], TRACK_NAME, "%s", name);
+    p->name_of[count] = name;
+    return p->head->name_count++;
 }
 
 static uint32_t track_number(const mr_trace *t, uint32_t track_count, const char *track)
 {
     for (uint32_t i = 0; i < track_count; i++)
-        if (t->tracks[i] == track) return i + 1;
-    return 0; /* "other" */
+        if (t->tracks[i] == track) return i;
+    return UINT32_MAX; /* "other" */
 }
 
-static void write_events(const mr_trace *t, FILE *f, const snapshot *s)
+static void fill_head(mri_trace_head *h, const mr_trace *t, const snapshot *s)
 {
-    const mr_trace_entry *e = s->entries;
-    const size_t n = s->count;
-    uint64_t base = UINT64_MAX;
-    for (size_t i = 0; i < n; i++) base = mri_min_u64(base, e[i].start_ns);
-    fprintf(f, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"dropped_spans\":%" PRIu64 "},\"traceEvents\":[",
-            s->dropped);
-    for (uint32_t i = 0; i < s->track_count; i++) {
-        fprintf(f, "%s\n{\"ph\":\"M\",\"pid\":1,\"tid\":%u,\"name\":\"thread_name\",\"args\":{\"name\":\"",
-                i ? "," : "", i + 1);
-        write_text(f, t->tracks[i]);
-        fprintf(f, "\"}}");
-    }
-    for (size_t i = 0; i < n; i++) {
-        const uint64_t start = e[i].start_ns - base,
-                       length = e[i].end_ns > e[i].start_ns ? e[i].end_ns - e[i].start_ns : 0;
-        fprintf(f, ",\n{\"ph\":\"X\",\"pid\":1,\"tid\":%u,\"name\":\"",
-                track_number(t, s->track_count, e[i].track));
-        write_text(f, e[i].name);
-        fprintf(f, "\",\"ts\":%" PRIu64 ".%03u,\"dur\":%" PRIu64 ".%03u,\"args\":{\"batch\":%" PRIu64 "}}",
-                start / 1000, (unsigned)(start % 1000), length / 1000, (unsigned)(length % 1000), e[i].batch);
-    }
-    fprintf(f, "\n]}\n");
+    h->magic = MRI_TRACE_MAGIC;
+    h->anchors[0] = t->opened;
+    h->anchors[1] = mri_trace_anchor_now();
+    h->dropped = s->dropped;
+    h->first = s->first;
+    h->steps = s->steps;
+    h->span_count = s->count;
+    h->track_count = s->track_count;
+    h->pid = getpid();
+    gethostname(h->host, sizeof h->host - 1);
 }
 
-int mr_trace_write(const mr_trace *t, const char *path, mr_error *err)
+int mr_trace_pack(const mr_trace *t, void **out, size_t *bytes, mr_error *err)
 {
     snapshot s;
+    *out = NULL;
+    *bytes = 0;
     if (take_snapshot(t, &s) != MR_OK) return mr_error_set(err, MR_ENOMEM, "no memory for the trace");
-    char part_path[4096];
-    int rc = MR_OK;
-    if (snprintf(part_path, sizeof part_path, "%s.part", path) >= (int)sizeof part_path) {
-        free(s.entries);
-        return mr_error_set(err, MR_EINVAL, "the trace's name is too long");
-    }
-    FILE *f = fopen(part_path, "we");
-    if (!f) {
-        rc = mr_error_sys(err, errno, "cannot create the trace");
-        mr_error_at(err, part_path, MR_NOWHERE, MR_NOWHERE);
-    } else {
-        write_events(t, f, &s);
-        const bool bad = fflush(f) != 0 || ferror(f) || fsync(fileno(f)) != 0;
-        if ((fclose(f) != 0 || bad) || rename(part_path, path) != 0) {
-            rc = mr_error_sys(err, errno, "cannot write the trace");
-            mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
-            unlink(part_path);
+    const size_t tracks_at = sizeof(mri_trace_head) + s.count * sizeof(mri_trace_span);
+    const size_t names_at = tracks_at + s.track_count * TRACK_NAME;
+    packing *p = calloc(1, sizeof *p);
+    char *pack = calloc(1, names_at + MRI_TRACE_NAMES * TRACK_NAME);
+    if (p && pack) {
+        p->head = (mri_trace_head *)pack;
+        p->spans = (mri_trace_span *)(p->head + 1);
+        p->tracks = (char(*)[TRACK_NAME])(pack + tracks_at);
+        p->names = (char(*)[TRACK_NAME])(pack + names_at);
+        fill_head(p->head, t, &s);
+        memcpy(p->tracks, t->tracks, s.track_count * TRACK_NAME);
+        for (size_t i = 0; i < s.count; i++) {
+            const mr_trace_entry *e = &s.entries[i];
+            p->spans[i] = (mri_trace_span){e->start_ns, e->end_ns, e->batch,
+                                           track_number(t, s.track_count, e->track), name_number(p, e->name)};
         }
-    }
-    if (rc == MR_OK) rc = mri_sync_folder_of(path, err);
+        *bytes = names_at + p->head->name_count * TRACK_NAME;
+        *out = pack;
+    } else free(pack);
+    free(p);
     free(s.entries);
-    return rc;
+    return *out ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for the trace");
 }

@@ -28,6 +28,8 @@ int mri_batches_plan(mri_batches *b, const mri_batches_config *cfg, mr_error *er
                        .seed = cfg->seed,
                        .tail = cfg->tail,
                        .parts = cfg->parts,
+                       .own_first = cfg->own_first,
+                       .own_parts = cfg->own_parts ? cfg->own_parts : cfg->parts,
                        .sample_count = n,
                        .steps_per_epoch = n / batch + (n % batch && cfg->tail != MR_TAIL_DROP)};
     if (b->steps_per_epoch == 0)
@@ -88,6 +90,23 @@ void mri_batches_part(const mri_batches *b, uint32_t count, uint32_t r, uint32_t
     const uint64_t parts = b->parts;
     *first = (uint32_t)((uint64_t)count * r / parts);
     *number = (uint32_t)((uint64_t)count * (r + 1) / parts) - *first;
+}
+
+void mri_batches_own_part(const mri_batches *b, uint64_t batch, uint32_t r, uint32_t *first, uint32_t *number)
+{
+    mri_batches_part(b, mri_batches_count(b, batch), b->own_first + r, first, number);
+}
+
+void mri_batches_own(const mri_batches *b, uint64_t batch, uint32_t *first, uint32_t *number)
+{
+    const uint64_t count = mri_batches_count(b, batch), parts = b->parts;
+    *first = (uint32_t)(count * b->own_first / parts);
+    *number = (uint32_t)(count * (b->own_first + (uint64_t)b->own_parts) / parts) - *first;
+}
+
+uint32_t mri_batches_own_most(const mri_batches *b)
+{
+    return (uint32_t)(((uint64_t)b->batch * b->own_parts - 1) / b->parts) + 1;
 }
 
 int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, uint32_t count, uint64_t *out,

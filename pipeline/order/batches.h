@@ -17,7 +17,8 @@ typedef struct mri_batches {
     uint32_t block, batch; /* samples in a block; in a global batch */
     uint64_t seed;
     mr_tail tail;
-    uint32_t parts;
+    uint32_t parts;                /* that a global batch is cut into */
+    uint32_t own_first, own_parts; /* those that are delivered here: [own_first, own_first + own_parts) */
     uint64_t sample_count, steps_per_epoch;
     uint64_t first_batch, end_batch; /* what this run delivers */
     mri_windows *windows;            /* NULL: batches are cut from the order as it is; else owned */
@@ -25,7 +26,7 @@ typedef struct mri_batches {
 
 typedef struct mri_batches_config {
     mr_order order;
-    uint32_t block, batch, parts;
+    uint32_t block, batch, parts, own_first, own_parts; /* own_parts 0: all */
     uint64_t seed;
     mr_tail tail;
     uint64_t sample_count, epochs, start_epoch, start_step;
@@ -45,6 +46,14 @@ void mri_batches_place(const mri_batches *b, uint64_t batch, uint64_t *epoch, ui
 uint32_t mri_batches_count(const mri_batches *b, uint64_t batch); /* samples in it */
 /* Part r of a batch of count samples: [first, first + number). */
 void mri_batches_part(const mri_batches *b, uint32_t count, uint32_t r, uint32_t *first, uint32_t *number);
+
+/* The r-th part of those that are delivered here. */
+void mri_batches_own_part(const mri_batches *b, uint64_t batch, uint32_t r, uint32_t *first,
+                          uint32_t *number);
+/* Places of a batch that are delivered here: [first, first + number); number may be 0. And the most there can
+ * be. */
+void mri_batches_own(const mri_batches *b, uint64_t batch, uint32_t *first, uint32_t *number);
+uint32_t mri_batches_own_most(const mri_batches *b);
 
 /* Samples at places [first, first + count) of a batch. Fails only where windows do. */
 int mri_batches_samples(const mri_batches *b, uint64_t batch, uint32_t first, uint32_t count, uint64_t *out,

@@ -41,7 +41,9 @@ typedef struct mri_read {
     size_t got; /* of the wanted bytes when the file ended early */
     /* the reader's own */
     struct mri_read *next;
-    int fd; /* own file, -1 when not open */
+    int fd;         /* own file, or a shared one that is on loan (lease); -1 when not open */
+    int lease;      /* the reader's: whose fd is, and who gets it back */
+    bool is_direct; /* fd is read with O_DIRECT */
     int stage;
     uint64_t at;            /* window start in the file */
     size_t window, done;    /* bytes of the window, bytes of it read */
@@ -49,6 +51,7 @@ typedef struct mri_read {
     mri_block_request want; /* of a remote file: its blocks */
     void *own;              /* the kind's */
     bool has_arrived;       /* the kind's */
+    uint32_t refusals;      /* EAGAIN, one after the other */
 } mri_read;
 
 typedef struct mri_reader_counts {
@@ -85,11 +88,15 @@ void mri_reader_destroy(mri_reader *r);
 /* From any thread: reads that wait for a server come back, now and from now on, with ECANCELED. */
 void mri_reader_stop(mri_reader *r);
 
+/* From any thread, once the reader's is known: a reap() that waits, or the next one that would, comes back.
+ * For who can submit more before what is in flight is done. */
+void mri_reader_wake(mri_reader *r);
+
 /* Queue a request; mri_reader_reap() starts it when there is room in flight. */
 void mri_reader_submit(mri_reader *r, mri_read *request);
-/* Start what is queued and take one finished request: NULL when none is finished (block false) or none is in
- * flight. When it fails the kernel has let go of every buffer, and what was in flight is finished, failed,
- * and can be reaped. */
+/* Start what is queued and take one finished request: NULL when none is finished (block false), none is in
+ * flight, or it was woken. When it fails the kernel has let go of every buffer, and what was in flight is
+ * finished, failed, and can be reaped. */
 int mri_reader_reap(mri_reader *r, bool block, mri_read **out, mr_error *err);
 uint32_t mri_reader_in_flight(const mri_reader *r); /* submitted, not yet reaped */
 /* True only after a failure of the ring itself: buffers must not be freed, the kernel may still write to

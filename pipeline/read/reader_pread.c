@@ -17,16 +17,17 @@ static int pread_advance(mri_reader *r, bool block, mr_error *err)
     (void)block, (void)err;
     mri_read *q = mri_read_pop(&r->pending);
     if (!q) return MR_OK;
-    mri_read_start(r, q);
+    if (mri_read_start(r, q, true) == MRI_FINISHED) return MR_OK;
     if (q->path) {
         q->fd = open(q->path, MRI_READ_OPEN_FLAGS);
         if (q->fd < 0) {
             mri_read_finish(r, q, MR_EIO, errno);
             return MR_OK;
         }
+        if (!mri_read_opened(r, q)) return MR_OK;
     }
     mri_read_now(r, q);
     return MR_OK;
 }
 
-const mri_reader_kind mri_reader_pread = {"pread", pread_open, pread_close, pread_advance, NULL};
+const mri_reader_kind mri_reader_pread = {"pread", pread_open, pread_close, pread_advance, NULL, NULL};

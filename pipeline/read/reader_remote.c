@@ -17,6 +17,7 @@ typedef struct remote_reads {
     pthread_mutex_t lock;
     pthread_cond_t moved;
     bool stopped;      /* lock */
+    bool woken;        /* lock */
     uint32_t arrived;  /* lock: wanted reads whose has_arrived was set since they were looked at last */
     mri_read **wanted; /* the reader's thread: `active` of them */
 } remote_reads;
@@ -52,6 +53,15 @@ static void remote_stop(mri_reader *r)
     pthread_mutex_unlock(&own->lock);
 }
 
+static void remote_wake(mri_reader *r)
+{
+    remote_reads *own = r->ring;
+    pthread_mutex_lock(&own->lock);
+    own->woken = true;
+    pthread_cond_signal(&own->moved);
+    pthread_mutex_unlock(&own->lock);
+}
+
 /* Under the lock of the remote files: no more than this. */
 static void on_arrival(mri_block_request *w)
 {
@@ -70,7 +80,7 @@ static void start_all(mri_reader *r, remote_reads *own)
         mri_read *q = mri_read_pop(&r->pending);
         mri_remote_file *f =
             q->file == MRI_FILE_OF_CACHE ? NULL : mri_source_remote_at(r->cfg.source, q->file);
-        mri_read_start(r, q);
+        if (mri_read_start(r, q, true) == MRI_FINISHED) continue;
         if (!f) {
             mri_read_now(r, q);
             continue;
@@ -83,12 +93,15 @@ static void start_all(mri_reader *r, remote_reads *own)
     }
 }
 
-/* One that has arrived, or when all is stopped any. NULL: none. */
-static mri_read *take_arrived(mri_reader *r, remote_reads *own, bool wait)
+/* One that has arrived, or when all is stopped any. NULL: none. *woken: for one that would wait. */
+static mri_read *take_arrived(mri_reader *r, remote_reads *own, bool wait, bool *woken)
 {
     mri_read *q = NULL;
     pthread_mutex_lock(&own->lock);
-    while (wait && !own->stopped && own->arrived == 0) pthread_cond_wait(&own->moved, &own->lock);
+    while (wait && !own->stopped && !own->woken && own->arrived == 0)
+        pthread_cond_wait(&own->moved, &own->lock);
+    *woken = wait && own->woken;
+    if (wait) own->woken = false;
     for (uint32_t k = 0; (own->stopped || own->arrived > 0) && k < r->active && !q; k++) {
         if (!own->stopped && !own->wanted[k]->has_arrived) continue;
         q = own->wanted[k];
@@ -121,10 +134,12 @@ static int remote_advance(mri_reader *r, bool block, mr_error *err)
     (void)err;
     for (;;) {
         start_all(r, own);
-        mri_read *q = r->active > 0 ? take_arrived(r, own, block && !r->done.head) : NULL;
+        bool woken = false;
+        mri_read *q = r->active > 0 ? take_arrived(r, own, block && !r->done.head, &woken) : NULL;
         if (q) finish(r, own, q);
-        if (!q && (!block || r->done.head || (r->active == 0 && !r->pending.head))) return MR_OK;
+        if (!q && (woken || !block || r->done.head || (r->active == 0 && !r->pending.head))) return MR_OK;
     }
 }
 
-const mri_reader_kind mri_reader_remote = {"remote", remote_open, remote_close, remote_advance, remote_stop};
+const mri_reader_kind mri_reader_remote = {"remote",       remote_open, remote_close,
+                                           remote_advance, remote_stop, remote_wake};

@@ -1,11 +1,11 @@
 /* pipeline/read/reader_uring.c: the io_uring kind of reader: one ring per reader thread, up to `depth`
  * requests in the kernel.
  *
- * Every active request has exactly one operation in the ring (open, then reads until it is whole), and the
- * completion queue holds at least twice the depth, so it cannot overflow. Requests go in batches: one system
- * call submits all that is queued and picks up what is done. Files shared by many samples and the loader's
- * buffers are registered where the kernel allows it (RLIMIT_MEMLOCK may not): then a read costs no reference
- * counting and no page pinning.
+ * Every active request has exactly one operation in the ring (open, then reads until it is whole), one more
+ * waits for mri_reader_wake(), and the completion queue holds at least twice as many, so it cannot overflow.
+ * Requests go in batches: one system call submits all that is queued and picks up what is done. Files shared
+ * by many samples and the loader's buffers are registered where the kernel allows it (RLIMIT_MEMLOCK may
+ * not): then a read costs no reference counting and no page pinning.
  *
  * A ring that cannot be made where it is first needed (the thread has another policy than the one that asked)
  * is replaced by pread(). A ring that breaks while reads are in flight ends the reader, but not before the
@@ -13,7 +13,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <poll.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -27,11 +29,13 @@ typedef struct uring {
     bool ready; /* made in the thread that submits: SINGLE_ISSUER binds the ring to it */
     bool fixed_files;
     bool fixed_buffers;
+    bool listening;      /* the ring looks at wake_fd */
     mri_read_list again; /* active requests whose next operation is to be queued */
     int broken;          /* errno that ended the ring; 0 while it works */
 } uring;
 
-static int make_ring(struct io_uring *ring, uint32_t entries)
+/* For `depth` requests, and for being woken. */
+static int make_ring(struct io_uring *ring, uint32_t depth)
 {
     /* newest first: completions run in our own wait, on our own core (kernel 6.1); then what any io_uring
      * kernel knows */
@@ -39,7 +43,7 @@ static int make_ring(struct io_uring *ring, uint32_t entries)
                               IORING_SETUP_COOP_TASKRUN, 0};
     int rc = -EINVAL;
     for (size_t i = 0; i < MRI_ARRAY_COUNT(flags) && rc == -EINVAL; i++)
-        rc = io_uring_queue_init(entries, ring, flags[i]);
+        rc = io_uring_queue_init(depth + 1, ring, flags[i]);
     return rc;
 }
 
@@ -61,7 +65,9 @@ bool mri_uring_usable(uint32_t depth, char *note, size_t note_bytes)
 static int uring_open(mri_reader *r, mr_error *err)
 {
     r->ring = calloc(1, sizeof(uring));
-    return r->ring ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory for a ring");
+    if (!r->ring) return mr_error_set(err, MR_ENOMEM, "no memory for a ring");
+    r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); /* -1: it is woken by what is read, and no sooner */
+    return MR_OK;
 }
 
 static void uring_close(mri_reader *r)
@@ -73,7 +79,7 @@ static void uring_close(mri_reader *r)
 
 static void register_files(mri_reader *r, uring *u)
 {
-    if (r->fd_count == 0 || r->fd_count > 1024) return;
+    if (r->fd_count == 0 || r->fd_count > 1024 || r->bounded || r->direct_pool) return;
     int fds[1024];
     for (uint32_t i = 0; i < r->fd_count; i++) {
         const mri_read probe = {.file = i < r->file_count ? i : MRI_FILE_OF_CACHE};
@@ -130,7 +136,12 @@ static void queue_all(mri_reader *r, uring *u)
     }
     while (r->pending.head && r->active < r->cfg.depth) {
         mri_read *q = mri_read_pop(&r->pending);
-        mri_read_start(r, q);
+        const mri_started how = mri_read_start(r, q, r->active == 0);
+        if (how == MRI_NOT_NOW) { /* those in flight give files back */
+            mri_read_push_front(&r->pending, q);
+            return;
+        }
+        if (how == MRI_FINISHED) continue;
         if (!q->path && r->in_memory && q->file != MRI_FILE_OF_CACHE && r->in_memory[q->file]) {
             mri_read_now(r, q);
             continue;
@@ -144,18 +155,43 @@ static void queue_all(mri_reader *r, uring *u)
     }
 }
 
+static void uring_wake(mri_reader *r)
+{
+    const uint64_t one = 1;
+    if (r->wake_fd >= 0 && write(r->wake_fd, &one, sizeof one) < 0) return; /* full: it is awake */
+}
+
+/* Before it waits: look at wake_fd, too. Its completion has no request. */
+static void listen_for_wake(mri_reader *r, uring *u)
+{
+    struct io_uring_sqe *sqe = u->listening || r->wake_fd < 0 ? NULL : io_uring_get_sqe(&u->ring);
+    if (!sqe) return;
+    io_uring_prep_poll_add(sqe, r->wake_fd, POLLIN);
+    io_uring_sqe_set_data(sqe, NULL);
+    u->listening = true;
+}
+
+static void was_woken(mri_reader *r, uring *u)
+{
+    uint64_t times;
+    u->listening = false;
+    if (read(r->wake_fd, &times, sizeof times) < 0) return; /* the ring took it back */
+}
+
 static void take_completion(mri_reader *r, uring *u, mri_read *q, int result)
 {
     if (q->stage == STAGE_OPEN) {
-        if (result == -EINTR || result == -EAGAIN) {
+        if (result == -EINTR || (result == -EAGAIN && mri_read_asks_again(r, q))) {
             mri_read_push(&u->again, q);
         } else if (result < 0) {
             r->active--;
             mri_read_finish(r, q, MR_EIO, -result);
         } else {
             q->fd = result;
+            q->refusals = 0;
             q->stage = STAGE_READ;
-            mri_read_push(&u->again, q);
+            if (mri_read_opened(r, q)) mri_read_push(&u->again, q);
+            else r->active--;
         }
         return;
     }
@@ -168,7 +204,9 @@ static unsigned take_completions(mri_reader *r, uring *u)
     struct io_uring_cqe *cqe;
     unsigned head, seen = 0;
     io_uring_for_each_cqe (&u->ring, head, cqe) {
-        take_completion(r, u, io_uring_cqe_get_data(cqe), cqe->res);
+        mri_read *q = io_uring_cqe_get_data(cqe);
+        if (q) take_completion(r, u, q, cqe->res);
+        else was_woken(r, u);
         seen++;
     }
     io_uring_cq_advance(&u->ring, seen);
@@ -188,8 +226,10 @@ static void forget_unsubmitted(mri_reader *r, uring *u)
 {
     const struct io_uring_sq *sq = &u->ring.sq;
     const unsigned count = io_uring_sq_ready(&u->ring);
-    for (unsigned i = 0; i < count; i++)
-        give_up(r, (mri_read *)(uintptr_t)sq->sqes[(sq->sqe_tail - count + i) & sq->ring_mask].user_data);
+    for (unsigned i = 0; i < count; i++) {
+        mri_read *q = (mri_read *)(uintptr_t)sq->sqes[(sq->sqe_tail - count + i) & sq->ring_mask].user_data;
+        if (q) give_up(r, q);
+    }
 }
 
 /* The completions of what is cancelled or was too far to be. False: the kernel answers no more. */
@@ -201,9 +241,9 @@ static bool wait_for_kernel(mri_reader *r, uring *u)
         const int rc = io_uring_wait_cqe(&u->ring, &cqe);
         if (rc == 0) {
             mri_read *q = io_uring_cqe_get_data(cqe);
-            if (q->stage == STAGE_OPEN && cqe->res >= 0) close(cqe->res);
+            if (q && q->stage == STAGE_OPEN && cqe->res >= 0) close(cqe->res);
             io_uring_cqe_seen(&u->ring, cqe);
-            give_up(r, q);
+            if (q) give_up(r, q);
         } else if (rc != -EINTR) {
             const struct timespec nap = {.tv_nsec = 1000000};
             failed++;
@@ -253,14 +293,19 @@ static int uring_advance(mri_reader *r, bool block, mr_error *err)
     for (;;) {
         queue_all(r, u);
         if (r->active == 0) return MR_OK; /* all of it was in memory */
-        const int rc = block && !r->done.head ? io_uring_submit_and_wait(&u->ring, 1)
-                                              : io_uring_submit_and_get_events(&u->ring);
+        const bool wait = block && !r->done.head;
+        if (wait) listen_for_wake(r, u);
+        const bool listening = u->listening;
+        const int rc =
+            wait ? io_uring_submit_and_wait(&u->ring, 1) : io_uring_submit_and_get_events(&u->ring);
         const unsigned seen = take_completions(r, u);
         /* EBUSY, EAGAIN: the kernel wants completions taken first; EINTR: a signal */
         if (rc < 0 && rc != -EINTR && rc != -EAGAIN && rc != -EBUSY) return break_ring(r, u, -rc, err);
         const bool more = u->again.head || (r->pending.head && r->active < r->cfg.depth);
         if (r->done.head || (!block && !(more && seen))) return MR_OK;
+        if (wait && listening && !u->listening) return MR_OK; /* woken */
     }
 }
 
-const mri_reader_kind mri_reader_uring = {"io_uring", uring_open, uring_close, uring_advance, NULL};
+const mri_reader_kind mri_reader_uring = {"io_uring",    uring_open, uring_close,
+                                          uring_advance, NULL,       uring_wake};

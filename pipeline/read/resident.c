@@ -91,9 +91,14 @@ void mri_resident_destroy(mri_resident *r)
 
 static const resident_file *file_of_run(const mri_resident *r, uint64_t run)
 {
-    uint32_t k = r->file_count - 1;
-    while (r->file[k].first_run > run) k--;
-    return &r->file[k];
+    uint32_t low = 0, high = r->file_count; /* the last one that begins at or before it: the others are empty
+                                             */
+    while (high - low > 1) {
+        const uint32_t middle = low + (high - low) / 2;
+        if (r->file[middle].first_run <= run) low = middle;
+        else high = middle;
+    }
+    return &r->file[low];
 }
 
 bool mri_resident_next(mri_resident *r, mri_read *out)

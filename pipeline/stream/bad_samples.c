@@ -1,8 +1,6 @@
 /* pipeline/stream/bad_samples.c: see bad_samples.h. */
 #include "pipeline/stream/bad_samples.h"
 
-#include <errno.h>
-
 #include "formats/source/source.h"
 #include "pipeline/observe/counter.h"
 
@@ -19,15 +17,6 @@ void mri_bad_samples_fini(mri_bad_samples *b)
 {
     pthread_mutex_destroy(&b->lock);
     free(b->known);
-}
-
-static bool is_sample_error(int rc, const mr_error *err)
-{
-    if (err->sys_errno == EMFILE || err->sys_errno == ENFILE || err->sys_errno == ENOMEM ||
-        err->sys_errno == EREMOTEIO)
-        return false;
-    return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED || rc == MR_ELIMIT ||
-           rc == MR_EIO || rc == MR_ENOENT;
 }
 
 /* How many samples are known to be damaged with this one, and whether it is new among them: in every epoch it
@@ -84,21 +73,22 @@ static int replace(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32
     uint64_t epoch, step;
     mri_batches_place(b->batches, c->batch, &epoch, &step);
     for (uint32_t attempt = 0; attempt < MAX_SUBSTITUTES; attempt++) {
-        const uint64_t other = mri_batches_substitute(b->batches, c->batch, c->first + k, attempt);
+        const uint64_t other =
+            mri_batches_substitute(b->batches, c->batch, c->slot->first + c->first + k, attempt);
         const int rc = mri_place_alone(p, c->slot, c->first + k, epoch, other, err);
         if (rc == MR_OK) {
             mri_count(&b->replaced, 1);
             if (is_new) mri_notice_bad(b->notices, &why, other);
             return MR_OK;
         }
-        if (!is_sample_error(rc, err)) return rc;
+        if (p->refused || !mr_error_of_sample(rc, err)) return rc;
     }
     return no_substitute(&why, err);
 }
 
 int mri_bad_sample(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32_t k, int rc, mr_error *err)
 {
-    if (!is_sample_error(rc, err)) return rc;
+    if (p->refused || !mr_error_of_sample(rc, err)) return rc;
     const uint64_t sample = c->samples[k].sample;
     mri_source_place(p->cfg->source, sample, err);
     mri_count(&b->bad, 1);

@@ -23,8 +23,8 @@ void mri_bad_samples_init(mri_bad_samples *b, const mri_batches *batches, mri_no
 void mri_bad_samples_fini(mri_bad_samples *b);
 
 /* Sample k of a chunk could not be placed: err says why. MR_OK: its place is filled or blank all the same;
- * else the run ends. Lack of memory, file descriptors or devices is not a bad sample, and neither is a server
- * that does not answer. */
+ * else the run ends. Lack of memory, file descriptors or devices is not a bad sample, nor is a picture that
+ * the budget has no room for, or a server that does not answer. */
 int mri_bad_sample(mri_bad_samples *b, mri_placer *p, const mri_chunk *c, uint32_t k, int rc, mr_error *err);
 
 #endif

@@ -9,6 +9,7 @@
 #ifndef MRI_CHUNK_H
 #define MRI_CHUNK_H
 
+#include "pipeline/observe/causes.h"
 #include "pipeline/read/reader.h"
 #include "pipeline/stream/slot.h"
 
@@ -38,6 +39,8 @@ typedef struct mri_chunk {
     uint32_t number;                 /* of the chunk */
     mri_chunk_sample *samples;
     uint64_t start_ns;
+    uint64_t reader_core_ns; /* recorded: the reader's thread, since the chunk before */
+    mri_chunk_times times;
 } mri_chunk;
 
 typedef struct mri_chunks {

@@ -22,9 +22,11 @@ typedef struct mri_decode_config {
     const mri_locator *locator;
     const mri_place_config *place;
     mri_bad_samples *bad;
-    bool cache_serves; /* a cache in memory that is whole leaves nothing to read */
-    uint32_t workers;  /* threads; at least one worker also where none is started */
-    mr_trace *trace;   /* or NULL */
+    bool cache_serves;      /* a cache in memory that is whole leaves nothing to read */
+    uint32_t workers;       /* threads; at least one worker also where none is started */
+    uint32_t chunk_samples; /* of a chunk at most */
+    mr_trace *trace;        /* or NULL, as the next */
+    mr_record *record;
 } mri_decode_config;
 
 typedef struct mri_decode_counters { /* atomics */
@@ -32,6 +34,8 @@ typedef struct mri_decode_counters { /* atomics */
     uint64_t unread;            /* samples that nobody had to read */
     uint64_t reads, read_bytes; /* of samples that were read alone */
     uint64_t cache_hits;
+    uint64_t large_ns, delayed_ns; /* of work: mri_work */
+    uint64_t timed, timed_ns;      /* samples that were timed one by one, and their work */
 } mri_decode_counters;
 
 int mri_decode_stage_create(mri_decode_stage **out, const mri_decode_config *cfg, mr_error *err);
@@ -39,9 +43,14 @@ int mri_decode_stage_start(mri_decode_stage *s, mr_error *err); /* as mri_read_s
 void mri_decode_stage_join(mri_decode_stage *s);                /* accepts NULL */
 void mri_decode_stage_destroy(mri_decode_stage *s);             /* accepts NULL */
 
-const mri_decode_counters *mri_decode_stage_counters(const mri_decode_stage *s);
+/* mr_loader_slowest(); any thread. */
+uint32_t mri_decode_stage_slowest(mri_decode_stage *s, mr_slow_sample *out, uint32_t room);
+/* Workers that take far longer than others, for mr_loader_odd(); any thread. */
+uint32_t mri_decode_stage_odd(mri_decode_stage *s, mr_odd *out, uint32_t room);
+mri_decode_counters *mri_decode_stage_counters(mri_decode_stage *s);
 
-/* Without threads, in the caller's: a chunk that was read, to its slot, and back to the ring. */
-int mri_decode_chunk_inline(mri_decode_stage *s, mri_chunk *c, mr_error *err);
+/* Without threads, in the caller's: a chunk that was read, to its slot, and back to the ring; *work: what
+ * that took. */
+int mri_decode_chunk_inline(mri_decode_stage *s, mri_chunk *c, mri_work *work, mr_error *err);
 
 #endif

@@ -87,12 +87,13 @@ int mri_locate(const mri_locator *l, mri_chunk *c, bool may_read, mr_error *err)
     mri_batches_place(l->batches, c->batch, &epoch, &step);
     /* the chunk's own until it is finished, and as long as it */
     uint64_t *const list = c->slot->ids + c->first;
-    const int rc = mri_batches_samples(l->batches, c->batch, c->first, c->count, list, err);
+    const uint32_t place = c->slot->first + c->first;
+    const int rc = mri_batches_samples(l->batches, c->batch, place, c->count, list, err);
     if (rc != MR_OK) return rc;
     c->read_count = 0;
     for (uint32_t k = 0; k < c->count; k++) {
         mri_chunk_sample *s = &c->samples[k];
-        s->padding = mri_batches_is_padding(l->batches, step, c->first + k);
+        s->padding = mri_batches_is_padding(l->batches, step, place + k);
         s->sample = list[k];
         locate_sample(l, c, s, may_read);
     }

@@ -4,9 +4,40 @@
 #include "base/ranges.h"
 #include "formats/source/source.h"
 
+uint64_t mri_place_bytes(const mr_source *source, const mr_decode_config *decode, const mri_fields *fields,
+                         const mri_cache_form *cache_form, uint64_t out_pixels, mri_extremes seen)
+{
+    if (mr_source_info_of(source)->image_field < 0) return mri_field_scratch_bound_bytes(fields, 0);
+    const bool maker = cache_form && cache_form->maker_bytes;
+    return mri_plus(mri_plus(mri_scratch_bound_bytes(decode, seen, out_pixels),
+                             mri_field_scratch_bound_bytes(fields, seen.pixels)),
+                    maker ? cache_form->maker_bytes(decode, seen) : 0);
+}
+
+static mri_extremes larger_of(mri_extremes a, mri_extremes b)
+{
+    return (mri_extremes){mri_max_u64(a.pixels, b.pixels), mri_max_u64(a.side, b.side)};
+}
+
+/* All of a worker's memory when it has pictures like these, and those that are its share. */
+static uint64_t worker_bytes(const mri_place_config *cfg, mri_extremes seen)
+{
+    return mri_place_bytes(cfg->source, cfg->decode, cfg->fields, cfg->cache ? cfg->cache_form : NULL,
+                           (uint64_t)cfg->height * cfg->width, larger_of(seen, cfg->share));
+}
+
+static void drop_buffers(void *context)
+{
+    mri_placer *p = context;
+    mri_scratch_drop(p->scratch);
+    mri_field_scratch_drop(&p->fields);
+    if (p->maker && p->cfg->cache_form->drop) p->cfg->cache_form->drop(p->maker);
+}
+
 int mri_placer_init(mri_placer *p, const mri_place_config *cfg)
 {
     *p = (mri_placer){.cfg = cfg};
+    if (cfg->budget) mri_seat_add(&p->seat, cfg->budget, drop_buffers, p, cfg->until);
     const mri_cache_form *form = cfg->cache_form;
     if (cfg->cache && form->create && form->create(&p->maker, cfg->decode, cfg->channels)) return MR_ENOMEM;
     const int rc = mri_scratch_create(&p->scratch);
@@ -15,6 +46,7 @@ int mri_placer_init(mri_placer *p, const mri_place_config *cfg)
 
 void mri_placer_fini(mri_placer *p)
 {
+    mri_seat_remove(&p->seat); /* first: until then another worker may drop the buffers */
     mri_scratch_destroy(p->scratch);
     mri_field_scratch_fini(&p->fields);
     free(p->spare);
@@ -52,6 +84,29 @@ typedef struct target {
     uint64_t epoch, sample;
 } target;
 
+/* A picture that needs more memory than this worker always has waits for it here. What no budget is asked
+ * for is wrong with it, and the decoder says what. */
+static int take_room(mri_placer *p, const mr_value *image, mr_error *err)
+{
+    const mri_place_config *cfg = p->cfg;
+    mr_image_header h;
+    const uint64_t pixels = cfg->budget ? mri_picture_counted(image, cfg->decode, &h) : 0;
+    if (pixels <= cfg->share.pixels) return MR_OK;
+    const mri_extremes this = {pixels, mri_max_u64(h.width, h.height) + 32};
+    if (!p->seat.grown) p->seen = cfg->share; /* or it had to give it back */
+    const mri_extremes both = larger_of(this, p->seen);
+    const uint64_t need = worker_bytes(cfg, this), own = worker_bytes(cfg, cfg->share);
+    const uint64_t start = mri_now_ns();
+    mri_range_begin(MRI_RANGE_MEMORY, pixels);
+    const int rc = mri_seat_need(&p->seat, worker_bytes(cfg, both) - own, need - own);
+    mri_range_end();
+    p->waited_ns += mri_now_ns() - start;
+    p->refused = rc != MR_OK;
+    p->seen = p->seat.kept ? both : this;
+    return mri_seat_error(&p->seat, rc, h.width, h.height, need, own,
+                          "lower --workers, --prefetch or --batch, ", err);
+}
+
 /* Decode and augment. image NULL: the source has no pictures; boxes: what crops go by, or NULL; geometry:
  * where to say what became of it, or NULL. */
 static int place_image(mri_placer *p, const target *t, const mr_value *image, int32_t label,
@@ -61,11 +116,12 @@ static int place_image(mri_placer *p, const target *t, const mr_value *image, in
     mri_slot *slot = t->slot;
     if (image) {
         const mri_sample_key key = {cfg->seed, t->epoch, t->sample};
+        int rc = take_room(p, image, err);
+        if (rc != MR_OK) return rc;
         mri_range_begin(MRI_RANGE_AUGMENT, t->sample);
-        const int rc =
-            mri_augment_run(cfg->augment, p->scratch, image, cfg->decode, cfg->channels, key, cfg->height,
-                            cfg->width, slot->pixels + t->i * cfg->layout->sample_bytes,
-                            slot->affine ? slot->affine + 2 * (size_t)t->i : NULL, boxes, geometry, err);
+        rc = mri_augment_run(cfg->augment, p->scratch, image, cfg->decode, cfg->channels, key, cfg->height,
+                             cfg->width, slot->pixels + t->i * cfg->layout->sample_bytes,
+                             slot->affine ? slot->affine + 2 * (size_t)t->i : NULL, boxes, geometry, err);
         mri_range_end();
         if (rc != MR_OK) return rc;
     }
@@ -125,6 +181,7 @@ static int place_alone(mri_placer *p, const target *t, mr_error *err)
 
 int mri_place_alone(mri_placer *p, mri_slot *slot, uint32_t i, uint64_t epoch, uint64_t sample, mr_error *err)
 {
+    p->refused = false;
     return place_alone(p, &(target){slot, i, epoch, sample}, err);
 }
 
@@ -146,9 +203,14 @@ static int place_cached(mri_placer *p, const mri_chunk *c, const mri_chunk_sampl
     const bool whole = (!q || came(q, s)) &&
                        mri_cache_parse(s->sample, data, s->bytes, q && !cfg->no_checks, &image, &label) &&
                        is_label(mr_source_info_of(cfg->source), label);
-    if (whole && place_image(p, t, &image, label, NULL, NULL, err) == MR_OK) {
+    const int rc = whole ? place_image(p, t, &image, label, NULL, NULL, err) : MR_EFORMAT;
+    if (rc == MR_OK) {
         p->cache_hits++;
         return MR_OK;
+    }
+    if (p->refused) {
+        mri_source_place(cfg->source, t->sample, err);
+        return rc;
     }
     if (!whole)
         mri_cache_drop(cfg->cache, s->sample, &(mri_cache_place){s->memory, s->offset, (uint32_t)s->bytes});
@@ -169,6 +231,7 @@ int mri_place_from_chunk(mri_placer *p, const mri_chunk *c, uint32_t k, uint64_t
 {
     const mri_chunk_sample *s = &c->samples[k];
     const target t = {c->slot, c->first + k, epoch, s->sample};
+    p->refused = false;
     if (s->cached) return place_cached(p, c, s, &t, err);
     if (s->read == MRI_NO_READ) {
         mr_extent e;

@@ -7,6 +7,7 @@
 #define MRI_PLACE_H
 
 #include "pipeline/augment/augment.h"
+#include "pipeline/budget/budget.h"
 #include "pipeline/cache/cache.h"
 #include "pipeline/read/resident.h"
 #include "pipeline/stream/chunk.h"
@@ -24,7 +25,9 @@ typedef struct mri_place_config { /* fixed */
     bool keeps;                       /* good samples are offered to the cache */
     mri_resident *resident;           /* or NULL */
     bool no_checks;
-    const bool *until; /* atomic: a wait for a server ends when it is true */
+    const bool *until;  /* atomic: a wait for a server, or for memory, ends when it is true */
+    mr_budget *budget;  /* larger pictures than `share` borrow from it; NULL: every worker has room for all */
+    mri_extremes share; /* of pictures that a worker always has room for */
 } mri_place_config;
 
 typedef struct mri_placer {
@@ -35,7 +38,16 @@ typedef struct mri_placer {
     void *maker; /* of the cache's form of a sample */
     mri_field_scratch fields;
     uint64_t cache_hits, offered, reads, read_bytes; /* since the owner took them */
+    mri_seat seat;
+    mri_extremes seen;  /* what the seat has borrowed for; nothing when it has not */
+    uint64_t waited_ns; /* for room in the budget, since the owner took it */
+    bool refused;       /* the last sample's error is the budget's or a stop's, no fault of the sample */
 } mri_placer;
+
+/* What a worker may come to hold for such pictures. cache_form: NULL without a cache; out_pixels: of a
+ * picture in the batch. */
+uint64_t mri_place_bytes(const mr_source *source, const mr_decode_config *decode, const mri_fields *fields,
+                         const mri_cache_form *cache_form, uint64_t out_pixels, mri_extremes seen);
 
 int mri_placer_init(mri_placer *p, const mri_place_config *cfg); /* on failure fini() is still to be called */
 void mri_placer_fini(mri_placer *p);                             /* accepts a zeroed one */

@@ -23,6 +23,7 @@ typedef struct mri_read_config {
     uint32_t readers;         /* threads; at least one reader also where none is started */
     mri_reader_config reader; /* of each */
     mr_trace *trace;          /* or NULL */
+    bool recorded;            /* somebody wants to know what reading costs on a core */
 } mri_read_config;
 
 typedef struct mri_read_counters { /* atomics */
@@ -36,7 +37,11 @@ void mri_read_stage_join(mri_read_stage *s);                /* of what was start
 /* False: the kernel may still write to the buffers that were given to it. Accepts NULL. */
 bool mri_read_stage_destroy(mri_read_stage *s);
 
-const mri_read_counters *mri_read_stage_counters(const mri_read_stage *s);
+/* Reads in flight of each reader, from now on: 1 to what it was made for. Any thread. */
+void mri_read_stage_set_depth(mri_read_stage *s, uint32_t depth);
+/* Files whose reads take far longer than those of others, for mr_loader_odd(); any thread. */
+uint32_t mri_read_stage_odd(mri_read_stage *s, mr_odd *out, uint32_t room);
+mri_read_counters *mri_read_stage_counters(mri_read_stage *s);
 
 /* Without threads, in the caller's: the resident set, if it is not there yet; and one claimed chunk. */
 int mri_read_resident_inline(mri_read_stage *s, mr_error *err);

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/ranges.h"
+
 struct mri_ring {
     mri_ring_config cfg; /* fixed after create, like the next two */
     uint64_t end_batch;
@@ -10,21 +12,34 @@ struct mri_ring {
     mri_slot **slot;      /* in order of batches; changes in free order only (lock) */
     uint32_t *counted;    /* lock: device_slots: of batches that are staged, whose slot may be another's */
     pthread_mutex_t lock; /* all below */
-    pthread_cond_t room, work, full, ready, returned;
+    pthread_cond_t room, work, full, ready, returned, limited;
+    mri_ring_limits limits;
     mri_chunk *free_chunks, *work_head, *work_tail;
     uint32_t work_count;
-    bool from_memory; /* nothing is left to read */
-    bool forward;     /* free order: a full batch lies at the next place */
+    uint32_t resting, woken; /* workers that wait for work; and of these, told that there is some, so that
+                                they could run */
+    uint64_t woken_ns;       /* when the first of them was */
+    bool from_memory;        /* nothing is left to read */
+    bool forward;            /* free order: a full batch lies at the next place */
+    uint32_t outside;        /* claims without block that found none: who made them waits elsewhere */
+    void (*on_room)(void *context); /* fixed, like the next */
+    void *on_room_context;
     uint64_t next_batch;
     uint32_t next_first;
+    mri_load load;                                   /* of the workers */
+    uint64_t worked_ns;                              /* since it was marked */
     uint64_t freed, staged, copied, taken, released; /* taken, released: written by the consumer only */
+    mri_batch_times *times;                          /* of batch b at b % times_count */
+    mri_copy_times *copies;                          /* the same, for every part */
+    uint32_t times_count, parts;
 };
 
-enum { CONDITIONS = 5 };
+enum { CONDITIONS = 6, TIMES_KEPT = 16 };
 
 static void conditions(mri_ring *r, pthread_cond_t *all[CONDITIONS])
 {
-    pthread_cond_t *const list[CONDITIONS] = {&r->room, &r->work, &r->full, &r->ready, &r->returned};
+    pthread_cond_t *const list[CONDITIONS] = {&r->room,  &r->work,     &r->full,
+                                              &r->ready, &r->returned, &r->limited};
     memcpy(all, list, sizeof list);
 }
 
@@ -38,6 +53,14 @@ static void wake_all(void *ring)
     pthread_mutex_unlock(&r->lock);
 }
 
+static void free_lists(mri_ring *r)
+{
+    free(r->slot);
+    free(r->counted);
+    free(r->times);
+    free(r->copies);
+}
+
 int mri_ring_create(mri_ring **out, const mri_ring_config *cfg, mr_error *err)
 {
     *out = NULL;
@@ -46,14 +69,19 @@ int mri_ring_create(mri_ring **out, const mri_ring_config *cfg, mr_error *err)
     r->cfg = *cfg;
     r->end_batch = cfg->batches->end_batch;
     r->slot_count = cfg->slots->count;
+    r->limits = (mri_ring_limits){cfg->workers, UINT32_MAX, r->slot_count};
     r->slot = calloc(r->slot_count, sizeof *r->slot);
     r->counted = calloc(cfg->device_slots + 1, sizeof *r->counted);
-    if (!r->slot || !r->counted) {
-        free(r->slot);
-        free(r->counted);
+    r->parts = cfg->batches->own_parts;
+    r->times_count = r->slot_count + cfg->device_slots + TIMES_KEPT;
+    r->times = calloc(r->times_count, sizeof *r->times);
+    r->copies = calloc((size_t)r->times_count * r->parts, sizeof *r->copies);
+    if (!r->slot || !r->counted || !r->times || !r->copies) {
+        free_lists(r);
         free(r);
         return mr_error_set(err, MR_ENOMEM, "no memory for a list of %u batch slots", cfg->slots->count);
     }
+    for (uint32_t i = 0; i < r->times_count; i++) r->times[i].batch = MR_NOWHERE;
     for (uint32_t i = 0; i < r->slot_count; i++) r->slot[i] = &cfg->slots->slot[i];
     for (uint32_t i = cfg->chunks->count; i-- > 0;) {
         cfg->chunks->chunk[i].next = r->free_chunks;
@@ -80,30 +108,111 @@ void mri_ring_destroy(mri_ring *r)
     conditions(r, all);
     for (size_t i = 0; i < CONDITIONS; i++) pthread_cond_destroy(all[i]);
     pthread_mutex_destroy(&r->lock);
-    free(r->slot);
-    free(r->counted);
+    free_lists(r);
     free(r);
 }
 
 static bool is_over(const mri_ring *r) { return mri_halt_is_over(r->cfg.halt); }
 
-static mri_slot *slot_of(const mri_ring *r, uint64_t batch) { return r->slot[batch % r->slot_count]; }
-
-static void wait_locked(mri_ring *r, pthread_cond_t *cond, mri_stage_counter *waits, mri_wait_reason reason)
-{
-    const uint64_t start = mri_now_ns();
-    pthread_cond_wait(cond, &r->lock);
-    mri_count(&waits->wait_ns[reason], mri_now_ns() - start);
-}
-
-/* ------------------------------------------------------------------------------ reading */
-
 static bool has_room_locked(const mri_ring *r)
 {
-    return r->next_batch < r->end_batch && r->next_batch < r->freed + r->slot_count;
+    return r->next_batch < r->end_batch && r->next_batch < r->freed + r->limits.slots;
 }
 
 static bool can_claim_locked(const mri_ring *r) { return has_room_locked(r) && r->free_chunks; }
+
+/* After room was made: is there somebody to tell, once the lock is given back? Not while workers have enough
+ * to do: readers that come back by themselves, when something is read, take more at a time. */
+static bool take_outside_locked(mri_ring *r)
+{
+    if (!r->outside || !r->on_room || r->work_count >= r->limits.workers || !can_claim_locked(r))
+        return false;
+    r->outside--;
+    return true;
+}
+
+static void tell_outside(mri_ring *r, bool somebody)
+{
+    if (somebody) r->on_room(r->on_room_context);
+}
+
+static void count_woken_locked(mri_ring *r, uint32_t woken)
+{
+    if (woken > r->resting) woken = r->resting;
+    if (r->woken == 0 && woken) r->woken_ns = mri_now_ns();
+    r->woken = woken;
+}
+
+static void wake_worker_locked(mri_ring *r)
+{
+    count_woken_locked(r, r->woken + 1);
+    pthread_cond_signal(&r->work);
+}
+
+static void wake_workers_locked(mri_ring *r)
+{
+    count_woken_locked(r, r->resting);
+    pthread_cond_broadcast(&r->work);
+}
+
+void mri_ring_limit(mri_ring *r, const mri_ring_limits *limits)
+{
+    pthread_mutex_lock(&r->lock);
+    r->limits = *limits;
+    pthread_cond_broadcast(&r->limited);
+    wake_workers_locked(r); /* a signal may have been for one that rests now */
+    pthread_cond_broadcast(&r->room);
+    const bool tell = take_outside_locked(r);
+    pthread_mutex_unlock(&r->lock);
+    tell_outside(r, tell);
+}
+
+static mri_slot *slot_of(const mri_ring *r, uint64_t batch) { return r->slot[batch % r->slot_count]; }
+
+static void wait_locked(mri_ring *r, pthread_cond_t *cond, mri_stage_counter *waits, mri_activity reason)
+{
+    const uint64_t start = mri_activity_begin(waits, reason);
+    pthread_cond_wait(cond, &r->lock);
+    mri_activity_end(waits, reason, start);
+}
+
+static void rest_locked(mri_ring *r, mri_stage_counter *waits)
+{
+    const uint64_t start = mri_activity_begin(waits, MRI_WAIT_INPUT);
+    r->resting++;
+    pthread_cond_wait(&r->work, &r->lock);
+    r->resting--;
+    if (r->woken) r->woken--; /* it runs: what it waits for from here on are locks */
+    mri_activity_end(waits, MRI_WAIT_INPUT, start);
+}
+
+/* ------------------------------------------------------------------------------ what became of a batch */
+
+static mri_batch_times *times_locked(mri_ring *r, uint64_t batch)
+{
+    return &r->times[batch % r->times_count];
+}
+
+void mri_ring_times(mri_ring *r, uint64_t batch, uint32_t part, mri_batch_times *out)
+{
+    pthread_mutex_lock(&r->lock);
+    *out = *times_locked(r, batch);
+    if (out->batch != batch) out->batch = MR_NOWHERE;
+    else out->copy = r->copies[batch % r->times_count * r->parts + part];
+    pthread_mutex_unlock(&r->lock);
+}
+
+void mri_ring_mark_serial(mri_ring *r, uint64_t batch, const mri_chunk_times *all, uint64_t read_ns)
+{
+    pthread_mutex_lock(&r->lock);
+    mri_batch_times *t = times_locked(r, batch);
+    t->serial = true;
+    t->last = *all;
+    t->serial_read_ns = read_ns;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ------------------------------------------------------------------------------ reading */
 
 static mri_chunk *claim_locked(mri_ring *r)
 {
@@ -112,7 +221,8 @@ static mri_chunk *claim_locked(mri_ring *r)
     mri_slot *slot = slot_of(r, r->next_batch);
     if (r->next_first == 0) {
         slot->batch = r->next_batch;
-        slot->count = slot->remaining = mri_batches_count(r->cfg.batches, r->next_batch);
+        mri_batches_own(r->cfg.batches, r->next_batch, &slot->first, &slot->count);
+        slot->remaining = slot->count;
         slot->done = false;
     }
     c->slot = slot;
@@ -127,30 +237,55 @@ static mri_chunk *claim_locked(mri_ring *r)
     return c;
 }
 
-mri_chunk *mri_ring_claim(mri_ring *r, bool block, mri_stage_counter *waits, bool *ended)
+void mri_ring_on_room(mri_ring *r, void (*woken)(void *context), void *context)
+{
+    r->on_room = woken;
+    r->on_room_context = context;
+}
+
+static void wait_for_room_locked(mri_ring *r, mri_stage_counter *waits)
+{
+    mri_range_begin(MRI_RANGE_ROOM, 0);
+    wait_locked(r, &r->room, waits, has_room_locked(r) ? MRI_WAIT_BUFFER : MRI_WAIT_ROOM);
+    mri_range_end();
+}
+
+mri_chunk *mri_ring_claim(mri_ring *r, uint32_t reader, bool block, mri_stage_counter *waits, bool *ended)
 {
     mri_chunk *c = NULL;
+    const uint64_t asked = mri_now_ns();
     pthread_mutex_lock(&r->lock);
-    while (block && !is_over(r) && !r->from_memory && r->next_batch < r->end_batch && !can_claim_locked(r))
-        wait_locked(r, &r->room, waits, has_room_locked(r) ? MRI_WAIT_BUFFER : MRI_WAIT_ROOM);
-    const bool mine = !is_over(r) && !(block && r->from_memory); /* who may not wait is the consumer, and
-                                                                    serves itself */
+    while (block && !is_over(r) && !r->from_memory && r->next_batch < r->end_batch) {
+        if (reader >= r->limits.readers) pthread_cond_wait(&r->limited, &r->lock);
+        else if (!can_claim_locked(r)) wait_for_room_locked(r, waits);
+        else break;
+    }
+    const bool mine = !is_over(r) && !(block && r->from_memory) && reader < r->limits.readers; /* who may not
+                                                                                                  wait is the
+                                                                                                  consumer,
+                                                                                                  and serves
+                                                                                                  itself */
     if (mine && can_claim_locked(r)) c = claim_locked(r);
     *ended = is_over(r) || r->from_memory || r->next_batch >= r->end_batch;
+    if (!c && !*ended && mine) r->outside++;
     pthread_mutex_unlock(&r->lock);
-    if (c) c->start_ns = mri_now_ns();
+    if (c) {
+        c->start_ns = mri_now_ns();
+        c->times = (mri_chunk_times){.asked_ns = asked, .claimed_ns = c->start_ns};
+    }
     return c;
 }
 
 void mri_ring_read_done(mri_ring *r, mri_chunk *c)
 {
+    c->times.read_ns = mri_now_ns();
     pthread_mutex_lock(&r->lock);
     c->next = NULL;
     if (r->work_tail) r->work_tail->next = c;
     else r->work_head = c;
     r->work_tail = c;
     r->work_count++;
-    pthread_cond_signal(&r->work);
+    wake_worker_locked(r);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -159,7 +294,8 @@ void mri_ring_serve_from_memory(mri_ring *r)
     pthread_mutex_lock(&r->lock);
     r->from_memory = true;
     pthread_cond_broadcast(&r->room);
-    pthread_cond_broadcast(&r->work);
+    wake_workers_locked(r);
+    pthread_cond_broadcast(&r->limited); /* for readers it ends here */
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -174,16 +310,24 @@ static mri_chunk *pop_locked(mri_ring *r)
     return c;
 }
 
-mri_chunk *mri_ring_take_chunk(mri_ring *r, mri_stage_counter *waits, bool *located)
+mri_chunk *mri_ring_take_chunk(mri_ring *r, uint32_t worker, mri_stage_counter *waits, bool *located)
 {
     mri_chunk *c = NULL;
     pthread_mutex_lock(&r->lock);
     mri_count_fill(waits, r->work_count, r->cfg.chunks->count);
-    while (!r->work_head && !is_over(r) && !(r->from_memory && can_claim_locked(r)))
-        wait_locked(r, &r->work, waits, MRI_WAIT_INPUT);
+    while (!is_over(r)) {
+        if (worker >= r->limits.workers) pthread_cond_wait(&r->limited, &r->lock);
+        else if (!r->work_head && !(r->from_memory && can_claim_locked(r))) rest_locked(r, waits);
+        else break;
+    }
     *located = r->work_head != NULL;
+    const uint64_t awaited_ns = r->woken ? r->woken_ns : 0;
     if (!is_over(r)) c = *located ? pop_locked(r) : claim_locked(r);
+    const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);
+    tell_outside(r, tell);
+    if (c && !*located) c->times = (mri_chunk_times){0};
+    if (c) c->times.awaited_ns = awaited_ns;
     return c;
 }
 
@@ -192,22 +336,30 @@ mri_slot *mri_ring_return_chunk(mri_ring *r, mri_chunk *c)
     mri_slot *slot = c->slot;
     pthread_mutex_lock(&r->lock);
     slot->remaining -= c->count;
+    r->worked_ns += c->times.work.ended_ns - c->times.work.begun_ns;
     const bool whole = slot->remaining == 0;
     c->next = r->free_chunks;
     r->free_chunks = c;
     pthread_cond_signal(&r->room);
-    if (r->from_memory && can_claim_locked(r)) pthread_cond_signal(&r->work);
+    if (r->from_memory && can_claim_locked(r)) wake_worker_locked(r);
+    const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);
+    tell_outside(r, tell);
     return whole ? slot : NULL;
 }
 
-void mri_ring_mark_full(mri_ring *r, mri_slot *slot)
+void mri_ring_mark_full(mri_ring *r, mri_slot *slot, const mri_chunk_times *last)
 {
     const uint32_t counted = mri_slot_labelled_count(slot); /* all samples are in place: their threads passed
                                                          the lock in return_chunk() */
     pthread_mutex_lock(&r->lock);
     slot->counted = counted;
     slot->done = true;
+    const uint64_t now = mri_now_ns();
+    mri_load_mark(&r->load, r->worked_ns, r->limits.workers, now);
+    r->worked_ns = 0;
+    *times_locked(r, slot->batch) =
+        (mri_batch_times){.batch = slot->batch, .last = *last, .full_ns = now, .load = r->load};
     pthread_cond_broadcast(&r->full);
     pthread_mutex_unlock(&r->lock);
 }
@@ -236,7 +388,7 @@ static void free_slots_locked(mri_ring *r)
     if (freed <= r->freed) return;
     r->freed = freed;
     pthread_cond_broadcast(&r->room);
-    if (r->from_memory) pthread_cond_broadcast(&r->work);
+    if (r->from_memory) wake_workers_locked(r);
 }
 
 static uint32_t full_ahead_locked(const mri_ring *r, uint64_t batch)
@@ -248,14 +400,30 @@ static uint32_t full_ahead_locked(const mri_ring *r, uint64_t batch)
 
 const mri_slot *mri_ring_slot(const mri_ring *r, uint64_t batch) { return slot_of(r, batch); }
 
-const mri_slot *mri_ring_wait_full(mri_ring *r, uint64_t batch, mri_stage_counter *waits)
+const mri_slot *mri_ring_wait_full(mri_ring *r, uint64_t batch, mri_stage_counter *waits, mri_cpu_time *cpu)
 {
+    const uint64_t came = mri_now_ns();
+    uint64_t ran, late = 0;
+    if (cpu) mri_cpu_time_skip(cpu);
     pthread_mutex_lock(&r->lock);
     mri_count_fill(waits, full_ahead_locked(r, batch), r->slot_count);
     while (!is_over(r) && !is_full_locked(r, batch)) wait_locked(r, &r->full, waits, MRI_WAIT_INPUT);
-    while (!is_over(r) && batch >= r->released + r->cfg.device_slots)
+    const uint64_t noticed = mri_now_ns();
+    while (!is_over(r) && batch >= r->released + r->cfg.device_slots) {
+        mri_range_begin(MRI_RANGE_HOST, batch);
         wait_locked(r, &r->returned, waits, MRI_WAIT_ROOM);
+        mri_range_end();
+    }
     const mri_slot *slot = is_over(r) ? NULL : slot_of(r, batch);
+    const uint64_t room = mri_now_ns();
+    pthread_mutex_unlock(&r->lock);
+    if (cpu) mri_cpu_time_look(cpu, room - came, &ran, &late);
+    pthread_mutex_lock(&r->lock);
+    mri_batch_times *t = times_locked(r, batch);
+    t->came_ns = came;
+    t->noticed_ns = noticed;
+    t->room_ns = room;
+    t->late_ns = late;
     pthread_mutex_unlock(&r->lock);
     return slot;
 }
@@ -264,17 +432,24 @@ void mri_ring_mark_staged(mri_ring *r, uint64_t batch)
 {
     pthread_mutex_lock(&r->lock);
     r->staged = batch + 1;
+    mri_batch_times *t = times_locked(r, batch);
+    t->staged_ns = mri_now_ns();
+    if (!t->came_ns) t->came_ns = t->noticed_ns = t->room_ns = t->staged_ns; /* prefetch off: nobody waited */
+    memset(&r->copies[batch % r->times_count * r->parts], 0, r->parts * sizeof *r->copies);
     r->counted[batch % r->cfg.device_slots] = slot_of(r, batch)->counted;
     pthread_cond_broadcast(&r->ready);
     pthread_mutex_unlock(&r->lock);
 }
 
-void mri_ring_mark_copied(mri_ring *r, uint64_t batch)
+void mri_ring_mark_copied(mri_ring *r, uint64_t batch, const mri_copy_times *times)
 {
     pthread_mutex_lock(&r->lock);
+    memcpy(&r->copies[batch % r->times_count * r->parts], times, r->parts * sizeof *times);
     r->copied = batch + 1;
     free_slots_locked(r);
+    const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);
+    tell_outside(r, tell);
 }
 
 /* ------------------------------------------------------------------------------ consuming */
@@ -356,6 +531,14 @@ void mri_ring_take(mri_ring *r, mri_ring_batch *out)
     pthread_mutex_unlock(&r->lock);
 }
 
+bool mri_ring_is_ahead(mri_ring *r)
+{
+    pthread_mutex_lock(&r->lock);
+    const bool ahead = r->staged > r->taken || full_ahead_locked(r, r->taken) > 0;
+    pthread_mutex_unlock(&r->lock);
+    return ahead;
+}
+
 bool mri_ring_may_release(const mri_ring *r, uint64_t place)
 {
     return place == r->released && r->released < r->taken;
@@ -367,5 +550,7 @@ void mri_ring_release(mri_ring *r)
     r->released++;
     free_slots_locked(r);
     pthread_cond_broadcast(&r->returned);
+    const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);
+    tell_outside(r, tell);
 }

@@ -24,6 +24,7 @@
 #ifndef MRI_RING_H
 #define MRI_RING_H
 
+#include "base/cpu_time.h"
 #include "pipeline/observe/counter.h"
 #include "pipeline/order/batches.h"
 #include "pipeline/stream/chunk.h"
@@ -34,40 +35,63 @@ typedef struct mri_ring_config {
     mri_halt *halt; /* the ring adds itself */
     mri_slots *slots;
     mri_chunks *chunks;
+    uint32_t workers;      /* that decode, at least one */
     uint32_t device_slots; /* sets of device memory; 0: batches are handed out in host memory */
     bool keep_host;        /* with devices: a slot stays as it is until its batch is released */
     bool free_order;       /* without devices: whichever batch is full first is handed out next */
 } mri_ring_config;
 
+/* How many of what was made are in use. Threads are numbered from 0; those beyond rest. */
+typedef struct mri_ring_limits {
+    uint32_t workers, readers, slots;
+} mri_ring_limits;
+
 typedef struct mri_ring mri_ring;
 
 int mri_ring_create(mri_ring **out, const mri_ring_config *cfg, mr_error *err);
 void mri_ring_destroy(mri_ring *r); /* accepts NULL; nobody is inside */
+/* From now on; at first all are in use. None of them 0, none more than were made (readers: any number). What
+ * lies in slots beyond is still delivered. Any thread. */
+void mri_ring_limit(mri_ring *r, const mri_ring_limits *limits);
+
+/* ---- what became of a batch (observe/causes.h): any thread ---- */
+/* batch: as it was given to the stages; its copy times are those of `part`. batch MR_NOWHERE in it: nothing
+ * is known any more. */
+void mri_ring_times(mri_ring *r, uint64_t batch, uint32_t part, mri_batch_times *out);
 
 /* ---- reading: any thread ---- */
-/* Take the next chunk of work. NULL: none can be had now (block false), none is left at all (*ended), or it
- * is over. */
-mri_chunk *mri_ring_claim(mri_ring *r, bool block, mri_stage_counter *waits, bool *ended);
+/* Take the next chunk of work for this reader. NULL: none can be had now (block false), none is left at all
+ * (*ended), or it is over. */
+mri_chunk *mri_ring_claim(mri_ring *r, uint32_t reader, bool block, mri_stage_counter *waits, bool *ended);
+/* woken(context): somebody whose claim without block found none can have one now. From any thread, without a
+ * lock. Before the threads begin. */
+void mri_ring_on_room(mri_ring *r, void (*woken)(void *context), void *context);
 /* Its reads have completed or failed: hand it to the decode stage. */
 void mri_ring_read_done(mri_ring *r, mri_chunk *c);
 /* From now on every sample comes from memory: claim() ends, and whoever decodes claims chunks itself. */
 void mri_ring_serve_from_memory(mri_ring *r);
 
 /* ---- decoding: any thread ---- */
-/* A chunk to decode; *located false: nobody has looked up its samples yet. NULL: it is over. */
-mri_chunk *mri_ring_take_chunk(mri_ring *r, mri_stage_counter *waits, bool *located);
+/* A chunk for this worker to decode; *located false: nobody has looked up its samples yet. NULL: it is over.
+ */
+mri_chunk *mri_ring_take_chunk(mri_ring *r, uint32_t worker, mri_stage_counter *waits, bool *located);
 /* Its samples are in place. The slot, when it was the slot's last chunk: whoever gets it closes it and then
  * calls mri_ring_mark_full(). */
 mri_slot *mri_ring_return_chunk(mri_ring *r, mri_chunk *c);
-void mri_ring_mark_full(mri_ring *r, mri_slot *slot);
+/* last: how the chunk came there that was the last. */
+void mri_ring_mark_full(mri_ring *r, mri_slot *slot, const mri_chunk_times *last);
 bool mri_ring_is_full(mri_ring *r, uint64_t batch);
 
 /* ---- staging: one thread ---- */
-/* Wait until a batch is full and a device set is free for it. NULL: it is over. */
-const mri_slot *mri_ring_wait_full(mri_ring *r, uint64_t batch, mri_stage_counter *waits);
+/* Wait until a batch is full and a device set is free for it. NULL: it is over. cpu: the thread's own, or
+ * NULL. */
+const mri_slot *mri_ring_wait_full(mri_ring *r, uint64_t batch, mri_stage_counter *waits, mri_cpu_time *cpu);
 const mri_slot *mri_ring_slot(const mri_ring *r, uint64_t batch);
 void mri_ring_mark_staged(mri_ring *r, uint64_t batch);
-void mri_ring_mark_copied(mri_ring *r, uint64_t batch);
+/* times: of every part, as far as events tell them. */
+void mri_ring_mark_copied(mri_ring *r, uint64_t batch, const mri_copy_times *times);
+/* Prefetch off: the consumer made it itself. */
+void mri_ring_mark_serial(mri_ring *r, uint64_t batch, const mri_chunk_times *all, uint64_t read_ns);
 
 /* ---- consuming: one thread ---- */
 typedef struct mri_ring_batch {
@@ -85,6 +109,8 @@ bool mri_ring_is_ready(mri_ring *r);
 int mri_ring_wait(mri_ring *r, uint64_t timeout_ns);
 uint64_t mri_ring_next(const mri_ring *r); /* the place of the batch that is taken next */
 void mri_ring_take(mri_ring *r, mri_ring_batch *out);
+/* Another full batch lies behind those that were taken, be it staged or not. */
+bool mri_ring_is_ahead(mri_ring *r);
 /* May this one be given back? In the order of delivery, each once. */
 bool mri_ring_may_release(const mri_ring *r, uint64_t place);
 void mri_ring_release(mri_ring *r);

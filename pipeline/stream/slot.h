@@ -11,6 +11,7 @@
 /* One host batch. Workers write it at disjoint places; it is read after `done`. */
 typedef struct mri_slot {
     uint64_t batch;
+    uint32_t first; /* place in the global batch of the first sample here */
     uint32_t count;
     uint32_t remaining; /* ring's lock: samples not yet in place */
     bool done;          /* ring's lock */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/ranges.h"
+#include "pipeline/observe/record.h"
 
 /* For a stream that took no more work to tell why; one that hangs never would. */
 #define REASON_NS 1000000000u
@@ -39,12 +40,15 @@ static mr_part *parts_of(const mri_staging *s, uint64_t batch)
 
 const mr_part *mri_staging_parts(const mri_staging *s, uint64_t batch) { return parts_of(s, batch); }
 
-const mri_stage_counter *mri_staging_counter(const mri_staging *s) { return &s->counter; }
+mri_stage_counter *mri_staging_counter(mri_staging *s) { return &s->counter; }
 uint64_t mri_staging_bytes(const mri_staging *s, uint32_t r) { return mri_counted(&s->bytes_copied[r]); }
 
 /* ------------------------------------------------------------------------------ create, destroy */
 
-static uint32_t largest_part(const mri_staging *s) { return (s->cfg.batches->batch - 1) / s->parts + 1; }
+static uint32_t largest_part(const mri_staging *s)
+{
+    return (s->cfg.batches->batch - 1) / s->cfg.batches->parts + 1;
+}
 
 static int open_fields(const mri_staging *s, const replica *p, device_set *set, mr_error *err)
 {
@@ -90,7 +94,7 @@ static int open_replica(const mri_staging *s, replica *p, mr_device *device, mr_
 
 int mri_staging_create(mri_staging **out, const mri_staging_config *cfg, mr_error *err)
 {
-    const uint32_t parts = cfg->batches->parts;
+    const uint32_t parts = cfg->batches->own_parts;
     *out = NULL;
     mri_staging *s = calloc(1, sizeof *s + parts * sizeof s->replicas[0]);
     if (s) s->part = calloc((size_t)parts * cfg->device_slots, sizeof *s->part);
@@ -159,11 +163,11 @@ static int copy_field(mri_staging *s, uint32_t r, const mri_slot *slot, mr_part 
     const mri_rows *rows = &slot->rows[k];
     const size_t row_bytes = rows->width * p->element_bytes, bytes = part->count * row_bytes;
     const size_t lengths = rows->length ? part->count * sizeof(int32_t) : 0;
+    const size_t first = part->first - slot->first;
     mr_stream *copy = s->replicas[r].copy;
     int rc = MR_OK;
-    if (bytes) rc = mr_copy_h2d_async(copy, set->field[k], rows->data + part->first * row_bytes, bytes);
-    if (rc == MR_OK && lengths)
-        rc = mr_copy_h2d_async(copy, set->length[k], rows->length + part->first, lengths);
+    if (bytes) rc = mr_copy_h2d_async(copy, set->field[k], rows->data + first * row_bytes, bytes);
+    if (rc == MR_OK && lengths) rc = mr_copy_h2d_async(copy, set->length[k], rows->length + first, lengths);
     mri_count(&s->bytes_copied[r], bytes + lengths);
     part->field[k] = (mr_batch_field){.data = set->field[k], .length = set->length[k], .width = rows->width};
     return rc;
@@ -173,7 +177,7 @@ static int queue_copies(mri_staging *s, uint32_t r, const mri_slot *slot, mr_par
 {
     const mri_slot_layout *layout = s->cfg.layout;
     mr_stream *copy = s->replicas[r].copy;
-    const size_t first = part->first, n = part->count;
+    const size_t first = part->first - slot->first, n = part->count;
     int rc = mr_stream_wait_event(copy, set->consumed);
     if (rc == MR_OK) rc = mr_event_record(set->start, copy);
     if (n > 0) {
@@ -198,9 +202,19 @@ static int queue_copies(mri_staging *s, uint32_t r, const mri_slot *slot, mr_par
     return rc;
 }
 
-static int wait_for_copies(mri_staging *s, uint64_t batch, mr_error *err)
+/* How long staging took to see that it can queue the copies, and to queue them. */
+static uint64_t lag_of(mri_staging *s, uint64_t batch)
+{
+    mri_batch_times t;
+    mri_ring_times(s->cfg.ring, batch, 0, &t);
+    const uint64_t could = mri_max_u64(t.came_ns, t.full_ns);
+    return t.noticed_ns - mri_min_u64(could, t.noticed_ns) + (t.staged_ns - t.room_ns);
+}
+
+static int wait_for_copies(mri_staging *s, uint64_t batch, mri_copy_times *times, mr_error *err)
 {
     uint64_t longest = 0;
+    mri_copy_record record = {.batch = batch};
     for (uint32_t r = 0; r < s->parts; r++) {
         const replica *p = &s->replicas[r];
         device_set *set = &p->sets[batch % s->cfg.device_slots];
@@ -209,10 +223,17 @@ static int wait_for_copies(mri_staging *s, uint64_t batch, mr_error *err)
         uint64_t start = 0, end = 0;
         if (mr_event_time_ns(set->start, &start) == MR_OK && mr_event_time_ns(set->ready, &end) == MR_OK) {
             longest = mri_max_u64(longest, end - start);
+            record.end_ns = mri_max_u64(record.end_ns, end);
+            times[r] = (mri_copy_times){start, end};
             mr_trace_span(s->cfg.trace, p->track, "copy", start, end, batch);
         }
     }
-    mri_count(&s->counter.busy_ns, longest);
+    record.copy_ns = longest;
+    if (s->cfg.record && record.end_ns) {
+        record.lag_ns = lag_of(s, batch);
+        mri_record_copies(s->cfg.record, &record);
+    }
+    mri_activity_add(&s->counter, MRI_BUSY, longest);
     mri_count(&s->counter.items, 1);
     return MR_OK;
 }
@@ -231,7 +252,7 @@ static int queue_batch(mri_staging *s, uint64_t batch, const mri_slot *slot, mr_
     mr_part *parts = parts_of(s, batch);
     for (uint32_t r = 0; r < s->parts; r++) {
         replica *p = &s->replicas[r];
-        mri_batches_part(s->cfg.batches, slot->count, r, &parts[r].first, &parts[r].count);
+        mri_batches_own_part(s->cfg.batches, batch, r, &parts[r].first, &parts[r].count);
         const int rc = queue_copies(s, r, slot, &parts[r], &p->sets[batch % s->cfg.device_slots]);
         if (rc != MR_OK) return refused(p, batch, rc, err);
     }
@@ -240,13 +261,14 @@ static int queue_batch(mri_staging *s, uint64_t batch, const mri_slot *slot, mr_
 
 static int stage_batch(mri_staging *s, uint64_t batch, const mri_slot *slot, mr_error *err)
 {
+    mri_copy_times times[MR_LOADER_MAX_PARTS] = {0};
     int rc = queue_batch(s, batch, slot, err);
     if (rc != MR_OK) return rc;
     mri_ring_mark_staged(s->cfg.ring, batch);
     mri_range_begin(MRI_RANGE_COPY, batch);
-    rc = wait_for_copies(s, batch, err);
+    rc = wait_for_copies(s, batch, times, err);
     mri_range_end();
-    if (rc == MR_OK) mri_ring_mark_copied(s->cfg.ring, batch);
+    if (rc == MR_OK) mri_ring_mark_copied(s->cfg.ring, batch, times);
     return rc;
 }
 
@@ -266,16 +288,18 @@ int mri_stage_inline(mri_staging *s, uint64_t batch, mr_error *err)
 static void *staging_main(void *arg)
 {
     mri_staging *s = arg;
-    for (uint64_t batch = s->cfg.batches->first_batch; batch < s->cfg.batches->end_batch; batch++) {
+    mri_cpu_time cpu;
+    int rc = MR_OK;
+    mri_cpu_time_open(&cpu);
+    for (uint64_t batch = s->cfg.batches->first_batch; rc == MR_OK && batch < s->cfg.batches->end_batch;
+         batch++) {
         mr_error err = MR_ERROR_INIT;
-        const mri_slot *slot = mri_ring_wait_full(s->cfg.ring, batch, &s->counter);
-        if (!slot) return NULL;
-        const int rc = stage_in_range(s, batch, slot, &err);
-        if (rc != MR_OK) {
-            mri_halt_fail(s->cfg.halt, rc, &err);
-            return NULL;
-        }
+        const mri_slot *slot = mri_ring_wait_full(s->cfg.ring, batch, &s->counter, &cpu);
+        if (!slot) break;
+        rc = stage_in_range(s, batch, slot, &err);
+        if (rc != MR_OK) mri_halt_fail(s->cfg.halt, rc, &err);
     }
+    mri_cpu_time_close(&cpu);
     return NULL;
 }
 

@@ -23,7 +23,8 @@ typedef struct mri_staging_config {
     const mri_slot_layout *layout;
     mr_device *const *devices; /* batches->parts of them */
     uint32_t device_slots;     /* as the ring has it */
-    mr_trace *trace;           /* or NULL */
+    mr_trace *trace;           /* or NULL, as the next */
+    mr_record *record;
 } mri_staging_config;
 
 int mri_staging_create(mri_staging **out, const mri_staging_config *cfg, mr_error *err);
@@ -32,7 +33,7 @@ void mri_staging_join(mri_staging *s);                /* accepts NULL */
 /* Waits for device work that still uses its memory. The ring is not touched any more. Accepts NULL. */
 void mri_staging_destroy(mri_staging *s);
 
-const mri_stage_counter *mri_staging_counter(const mri_staging *s);
+mri_stage_counter *mri_staging_counter(mri_staging *s);
 uint64_t mri_staging_bytes(const mri_staging *s, uint32_t r); /* copied to replica r */
 
 /* Without a thread, in the caller's: a full slot to the devices; its copies are over on return. */

@@ -17,6 +17,7 @@
  * Each stage is a struct with create, start, join, destroy and counters, and can be run without threads.
  * Only the ring lies between two stages, so no stage knows another one. Calls go down:
  *
+ *   charges                                  what those who wait for a batch wait for
  *   read stage, decode stage, staging
  *   bad samples                              what follows from a sample that cannot be placed
  *   locate, place                            where the bytes of samples are; what becomes of them
@@ -25,6 +26,7 @@
 #ifndef MRI_STREAM_H
 #define MRI_STREAM_H
 
+#include "pipeline/stream/charges.h"
 #include "pipeline/stream/decode_stage.h"
 #include "pipeline/stream/read_stage.h"
 #include "pipeline/stream/staging.h"

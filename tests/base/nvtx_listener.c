@@ -1,7 +1,8 @@
 /* nvtx_listener.c: a profiler's ears and nothing else. Loaded by a program that has NVTX_INJECTION64_PATH set
  * to it; when that program ends, the file RANGES_HEARD gets
  *
- *   range NAME PUSHES POPS MOST_DEEP    per name of domain "millrace"
+ *   range NAME PUSHES POPS MOST_DEEP    per name of domain "millrace"; its spaces are underscores
+ *   mark NAME TIMES                     the same, of moments
  *   thread NAME                         per thread that was given a name
  *   wrong N                             pops with nothing open, threads' ranges still open, pushes that came
  *                                       with no registered name */
@@ -18,7 +19,7 @@
 
 typedef struct heard {
     char name[32];
-    unsigned pushes, pops, deepest;
+    unsigned pushes, pops, deepest, marks;
 } heard;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -42,6 +43,8 @@ static nvtxStringHandle_t NVTX_API register_string(nvtxDomainHandle_t domain, co
     if (domain == (nvtxDomainHandle_t)&the_domain && range_count < MOST_NAMES) {
         heard *h = &ranges[range_count++];
         snprintf(h->name, sizeof h->name, "%s", text);
+        for (char *c = h->name; *c; c++)
+            if (*c == ' ') *c = '_';
         handle = (nvtxStringHandle_t)h;
     }
     pthread_mutex_unlock(&lock);
@@ -64,6 +67,16 @@ static int NVTX_API range_push(nvtxDomainHandle_t domain, const nvtxEventAttribu
     }
     pthread_mutex_unlock(&lock);
     return (int)deep - 1;
+}
+
+static void NVTX_API mark(nvtxDomainHandle_t domain, const nvtxEventAttributes_t *what)
+{
+    (void)domain;
+    heard *h = (heard *)what->message.registered;
+    pthread_mutex_lock(&lock);
+    if (what->messageType != NVTX_MESSAGE_TYPE_REGISTERED || h < ranges || h >= ranges + range_count) wrong++;
+    else h->marks++;
+    pthread_mutex_unlock(&lock);
 }
 
 static int NVTX_API range_pop(nvtxDomainHandle_t domain)
@@ -94,8 +107,8 @@ __attribute__((destructor)) static void tell(void)
     FILE *f = path ? fopen(path, "w") : NULL;
     if (!f) return;
     for (unsigned i = 0; i < range_count; i++)
-        fprintf(f, "range %s %u %u %u\n", ranges[i].name, ranges[i].pushes, ranges[i].pops,
-                ranges[i].deepest);
+        fprintf(f, "range %s %u %u %u\nmark %s %u\n", ranges[i].name, ranges[i].pushes, ranges[i].pops,
+                ranges[i].deepest, ranges[i].name, ranges[i].marks);
     for (unsigned i = 0; i < thread_count; i++) fprintf(f, "thread %s\n", threads[i]);
     fprintf(f, "wrong %u\n", wrong + open_ranges);
     fclose(f);
@@ -115,6 +128,7 @@ int InitializeInjectionNvtx2(NvtxGetExportTableFunc_t get_table)
     *core[NVTX_CBID_CORE_NameOsThreadA] = (NvtxFunctionPointer)name_thread;
     *core2[NVTX_CBID_CORE2_DomainCreateA] = (NvtxFunctionPointer)domain_create;
     *core2[NVTX_CBID_CORE2_DomainRegisterStringA] = (NvtxFunctionPointer)register_string;
+    *core2[NVTX_CBID_CORE2_DomainMarkEx] = (NvtxFunctionPointer)mark;
     *core2[NVTX_CBID_CORE2_DomainRangePushEx] = (NvtxFunctionPointer)range_push;
     *core2[NVTX_CBID_CORE2_DomainRangePop] = (NvtxFunctionPointer)range_pop;
     return 1;

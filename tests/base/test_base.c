@@ -1,7 +1,12 @@
 /* base: the error record, Philox against its published test vectors, limits of the process. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/cgroup.h"
+#include "base/hash.h"
 #include "base/process.h"
 #include "base/util.h"
 #include "mrt.h"
@@ -44,7 +49,7 @@ static void system_errors_keep_their_kind(void **state)
 static void every_status_has_a_text(void **state)
 {
     (void)state;
-    for (int code = 0; code >= MR_EBADSAMPLE; code--)
+    for (int code = 0; code >= MR_EPEER; code--)
         MRT_TRUE(strcmp(mr_status_text(code), "unknown status") != 0);
     MRT_STR(mr_status_text(-99), "unknown status");
     MRT_STR(mr_status_text(1), "unknown status");
@@ -66,6 +71,21 @@ static void philox_known_answers(void **state)
     MRT_EQ(r.v[3], 0x6d5451fdu);
 }
 
+static void siphash_known_answers(void **state)
+{
+    (void)state;
+    const uint64_t key[2] = {0x0706050403020100, 0x0f0e0d0c0b0a0908};
+    uint8_t text[15];
+    for (uint8_t k = 0; k < sizeof text; k++) text[k] = k;
+    MRT_TRUE(mri_siphash(key, text, sizeof text) == 0xa129ca6149be45e5);
+    MRT_TRUE(mri_siphash(key, text, 0) == 0x726fdb47dd0e0e31);
+    MRT_TRUE(mri_siphash(key, text, 8) == 0x93f5f5799a932462);
+    MRT_TRUE(mri_hash_name(text, 5) == mri_hash_name(text, 5));
+    MRT_TRUE(mri_hash_name(text, 5) != mri_hash_name(text, 6));
+    const uint64_t no_key[2] = {0, 0};
+    MRT_TRUE(mri_hash_name(text, 5) != mri_siphash(no_key, text, 5));
+}
+
 static void sizes_are_checked(void **state)
 {
     (void)state;
@@ -84,6 +104,59 @@ static void limits_are_sane(void **state)
     MRT_TRUE(mri_core_count() >= 1);
     MRT_TRUE(mri_memory_limit_bytes() > 1 << 20);
     MRT_TRUE(mri_peak_rss_bytes() > 1 << 16);
+}
+
+static void put_limit(const char *name, const char *text)
+{
+    mrt_write_file(mrt_path("groups/%s", name), text, strlen(text));
+}
+
+/* A limit of any group above counts, not that of the innermost alone, nor that of the root alone. */
+static void limits_of_all_groups_above_count(void **state)
+{
+    (void)state;
+    static const char *const folders[] = {"",
+                                          "/a",
+                                          "/a/b",
+                                          "/a/b/c",
+                                          "/memory",
+                                          "/memory/job",
+                                          "/memory/job/1",
+                                          "/cpu,cpuacct",
+                                          "/cpu,cpuacct/job"};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(folders); k++) mrt_mkdir(mrt_path("groups%s", folders[k]));
+    char root[4096];
+    snprintf(root, sizeof root, "%s", mrt_path("groups"));
+    put_limit("a/memory.max", "1073741824\n");
+    put_limit("a/b/memory.max", "max\n");
+    put_limit("a/b/c/memory.max", "4294967296\n");
+    put_limit("a/b/cpu.max", "250000 100000\n");
+    put_limit("a/b/c/cpu.max", "max 100000\n");
+    mri_cgroup_limits m = mri_cgroup_read(root, "0::/a/b/c\n");
+    MRT_EQ(m.memory_bytes, 1073741824);
+    MRT_EQ(m.cores, 3);
+    MRT_EQ(mri_cgroup_throttled_ns(root, "0::/a/b/c\n"), 0);
+    put_limit("a/b/cpu.stat", "usage_usec 12\nnr_throttled 3\nthrottled_usec 4567\nnr_bursts 0\n");
+    MRT_EQ(mri_cgroup_throttled_ns(root, "0::/a/b/c\n"), 4567000);
+    put_limit("cpu,cpuacct/job/cpu.stat", "nr_periods 4\nthrottled_time 98765\n");
+    MRT_EQ(mri_cgroup_throttled_ns(root, "2:cpu,cpuacct:/job\n"), 98765);
+    m = mri_cgroup_read(root, "0::/\n"); /* nothing at the root */
+    MRT_TRUE(m.memory_bytes == UINT64_MAX && m.cores == UINT64_MAX);
+    put_limit("memory.max", "536870912\n"); /* a container: its group is the root, the path the host's */
+    MRT_EQ(mri_cgroup_read(root, "0::/docker/0123\n").memory_bytes, 536870912);
+    MRT_EQ(mri_cgroup_read(root, "0::/../../other\n").memory_bytes, 536870912);
+    MRT_EQ(mri_cgroup_read(root, "0::/a/b/c\n").memory_bytes, 536870912);
+
+    put_limit("memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put_limit("memory/job/memory.limit_in_bytes", "268435456\n");
+    put_limit("memory/job/1/memory.limit_in_bytes", "9223372036854771712\n");
+    put_limit("cpu,cpuacct/job/cpu.cfs_quota_us", "150000\n");
+    put_limit("cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
+    put_limit("cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+    put_limit("cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+    m = mri_cgroup_read(root, "5:pids:/job\n4:memory:/job/1\n2:cpu,cpuacct:/job\nnonsense\n");
+    MRT_EQ(m.memory_bytes, 268435456);
+    MRT_EQ(m.cores, 2);
 }
 
 /* ------------------------------------------------------------------------------ threads */
@@ -153,18 +226,97 @@ static void early_end_of_file_is_reported(void **state)
     MRT_HAS(err.file, "short");
 }
 
+static void files_of_others_are_not_trusted(void **state)
+{
+    (void)state;
+    char why[MRI_DISTRUST_BYTES];
+    const uid_t me = geteuid();
+    const char *path = mrt_path("mine");
+    mrt_write_file(path, "1", 1);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    MRT_TRUE(fd >= 0);
+    MRT_EQ(fchmod(fd, 0644), 0);
+    MRT_TRUE(mri_file_is_trusted(fd, why));
+    MRT_EQ(fchmod(fd, 0646), 0);
+    MRT_TRUE(!mri_file_is_trusted(fd, why));
+    MRT_STR(why, "others may write to it (mode 646)");
+    MRT_TRUE(!mri_file_is_trusted(fd, NULL));
+    if (me == 0) {
+        MRT_EQ(fchown(fd, 0, 100), 0);
+        MRT_EQ(fchmod(fd, 0664), 0);
+        MRT_TRUE(!mri_file_is_trusted(fd, why));
+        MRT_EQ(fchown(fd, 0, 0), 0);
+        MRT_EQ(fchmod(fd, 0664), 0);
+        MRT_TRUE(mri_file_is_trusted(fd, why)); /* the owner's private group */
+        MRT_EQ(fchown(fd, 65534, 65534), 0);
+        MRT_EQ(fchmod(fd, 0600), 0);
+        MRT_TRUE(!mri_file_is_trusted(fd, why));
+        MRT_STR(why, "it belongs to user 65534");
+    } else {
+        printf("SKIP: files of other owners: not root\n");
+    }
+    close(fd);
+    MRT_TRUE(!mri_file_is_trusted(fd, why));
+    MRT_HAS(why, "its owner is unknown");
+}
+
+static void folders_of_others_are_not_trusted(void **state)
+{
+    (void)state;
+    const char *path = mrt_path("folder");
+    MRT_EQ(mkdir(path, 0700), 0);
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    MRT_TRUE(fd >= 0);
+    MRT_TRUE(mri_file_is_trusted(fd, NULL));
+    MRT_EQ(fchmod(fd, 0777), 0);
+    MRT_TRUE(!mri_file_is_trusted(fd, NULL));
+    MRT_EQ(fchmod(fd, 01777), 0);
+    MRT_TRUE(mri_file_is_trusted(fd, NULL)); /* everybody changes only their own files */
+    close(fd);
+}
+
+/* What is a sample's fault, and what would go on failing with the next one. */
+static void faults_of_samples(void **state)
+{
+    (void)state;
+    static const int of_sample[] = {MR_EFORMAT, MR_ECHECKSUM, MR_EUNSUPPORTED, MR_ENOENT, MR_ELIMIT};
+    static const int of_run[] = {MR_OK,        MR_ENOMEM,  MR_EINVAL,    MR_EIO,
+                                 MR_ECANCELED, MR_EDEVICE, MR_EBADSAMPLE};
+    static const int file[] = {EACCES, EPERM, ENOENT},
+                     system[] = {EMFILE, ENFILE, ENOMEM, EIO, ENOSPC, EREMOTEIO};
+    mr_error err = MR_ERROR_INIT;
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(of_sample); k++) {
+        MRT_TRUE(mr_error_of_sample(of_sample[k], NULL));
+        MRT_TRUE(mr_error_of_sample(mr_error_set(&err, of_sample[k], "wrong"), &err));
+    }
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(of_run); k++) MRT_TRUE(!mr_error_of_sample(of_run[k], NULL));
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(file); k++)
+        MRT_TRUE(mr_error_of_sample(mr_error_sys(&err, file[k], "cannot open"), &err));
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(system); k++)
+        MRT_TRUE(!mr_error_of_sample(mr_error_sys(&err, system[k], "cannot read"), &err));
+    mr_error_set(&err, MR_ELIMIT, "more than the memory allowed");
+    err.sys_errno = ENOMEM;
+    MRT_TRUE(!mr_error_of_sample(MR_ELIMIT, &err)); /* a budget */
+    MRT_TRUE(mr_error_of_sample(MR_EFORMAT, &err)); /* of another error */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(faults_of_samples),
         cmocka_unit_test(error_tells_place),
         cmocka_unit_test(long_names_keep_their_end),
         cmocka_unit_test(system_errors_keep_their_kind),
         cmocka_unit_test(every_status_has_a_text),
         cmocka_unit_test(philox_known_answers),
+        cmocka_unit_test(siphash_known_answers),
         cmocka_unit_test(sizes_are_checked),
         cmocka_unit_test(limits_are_sane),
+        cmocka_unit_test(limits_of_all_groups_above_count),
         cmocka_unit_test(threads_take_the_signals_of_their_faults),
         cmocka_unit_test(early_end_of_file_is_reported),
+        cmocka_unit_test(files_of_others_are_not_trusted),
+        cmocka_unit_test(folders_of_others_are_not_trusted),
     };
     return mrt_run(tests);
 }

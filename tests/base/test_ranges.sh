@@ -15,11 +15,18 @@ END
 }
 
 run 0 train d --model cifar-cnn --batch 16 --epochs 2 --workers 2 --devices cpu:2 --val d --checkpoint run --quiet
-for name in read decode parse augment stage copy wait step forward backward exchange update evaluate checkpoint; do heard $name; done
+for name in read room decode parse augment stage copy wait host step forward backward exchange update evaluate checkpoint; do
+    heard $name
+done
 equal "$(grep '^wrong' heard)" "wrong 0"
-equal "$(grep -c '^range' heard)" 15 # and "replay", where a device records
+equal "$(grep -c '^range' heard)" 29 # and "replay", where a device records, "memory", and a mark for each of the 11 causes
+for cause in read decode large memory cores quota lock room copy host unknown; do
+    grep -q "^mark stall_$cause " heard || fail "$last: no mark for the cause '$cause'"
+done
+equal "$(awk '/^mark/ && !/stall_/ { n += $3 } END { print n }' heard)" 0
+heard host; [ "$pushes" -ge 6 ] || fail "$last: 6 steps, but $pushes ranges 'host'"
 heard step; equal "$pushes" 6              # 48 samples in batches of 16, twice
-heard backward; equal "$pushes:$deepest" 12:2 # two replicas, inside the step
+heard backward; equal "$pushes:$deepest" 12:3 # two replicas, inside the step, which is inside "host"
 heard parse; equal "$deepest" 2            # inside a chunk's decode
 heard checkpoint; equal "$pushes" 2         # the best is a hard link
 for name in "worker 0" "worker 1" reader stager; do
@@ -29,6 +36,10 @@ done
 run 0 train d --model cifar-cnn --batch 16 --epochs 1 --prefetch off --val none --quiet
 for name in read decode parse augment stage copy wait step forward backward update; do heard $name; done
 equal "$(grep '^wrong' heard)" "wrong 0"
+
+# a link that takes 5 ms a batch, for steps of 1 ms: the device waits, but for what was ready when an epoch began
+run 0 train d --model cifar-cnn --batch 16 --epochs 4 --devices sim:1,step=1ms,h2d=10MB/s --val none --quiet
+[ "$(awk '/^mark stall_/ { n += $3 } END { print n }' heard)" -gt 0 ] || fail "$last: no idle stretch was marked"
 
 # every way out closes what it opened: damaged pictures, a stop
 printf 'no picture' >"$(find d/train -name '*.jpg' | sort | head -1)"

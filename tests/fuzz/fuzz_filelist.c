@@ -65,7 +65,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     strcpy(path, MRT_FUZZ_FOLDER "/");
     strcat(path, asked);
     find(path, data[0] % 3 == 0 ? MR_SPLIT_AUTO : data[0] % 3 == 1 ? MR_SPLIT_TRAIN : MR_SPLIT_TEST, !*asked);
-    mri_filelist_probe(path, ours);
+    mri_filelist_probe(path, ours, NULL);
     mrt_fuzz_end();
     return 0;
 }

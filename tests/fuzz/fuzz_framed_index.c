@@ -3,17 +3,23 @@
  *
  * Input: a byte for the format, then changes to the index the library wrote: u16 place, one byte count, so
  * many bytes for that place; a place at the end makes it longer. Bit 7 of the first byte: what follows stands
- * in place of all behind the head. */
+ * in place of all behind the head. Checksums of head, note and pages are then made right. */
 #include <stdio.h>
 
 #include "base/util.h"
+#include "formats/fileset/entries.h"
 #include "formats/recordio/recordio.h"
 #include "formats/tar/tar.h"
 #include "formats/tfrecord/example.h"
 #include "formats/tfrecord/tfrecord.h"
 #include "tests/fuzz/fuzz_source.h"
 
-enum { FORMATS = 3, MOST = 4096, HEAD = 64 + 40 /* of the index of one file */ };
+enum {
+    FORMATS = 3,
+    MOST = 4 * 4096,
+    FIELDS = 40 /* where counts begin */,
+    HEAD = 4096 /* of the index of one file */
+};
 
 static const struct {
     const char *format, *name;
@@ -115,8 +121,7 @@ static void prepare(void)
 static size_t change(uint8_t *index, size_t size, const uint8_t *data, size_t bytes)
 {
     while (bytes >= 3) {
-        /* counts stand before the end of the head */
-        size_t at = HEAD - 72 + (data[0] | (size_t)data[1] << 8) % (MOST - HEAD), n = data[2];
+        size_t at = FIELDS + (data[0] | (size_t)data[1] << 8) % (MOST - FIELDS), n = data[2];
         data += 3;
         bytes -= 3;
         if (n > bytes) n = bytes;
@@ -130,6 +135,20 @@ static size_t change(uint8_t *index, size_t size, const uint8_t *data, size_t by
     return size;
 }
 
+/* As somebody would who wants to be believed. */
+static void make_checksums(uint8_t *index, size_t size)
+{
+    const uint64_t pages = mri_entries_pages(mri_le64(index + FIELDS));
+    uint32_t crc = mr_crc32c(0, index + 12, HEAD - 12);
+    for (uint64_t k = 0; k < pages && HEAD + (k + 1) * MRI_ENTRY_PAGE <= size; k++) {
+        uint8_t *page = index + HEAD + k * MRI_ENTRY_PAGE;
+        mri_put_le32(page, mr_crc32c(0, page + 4, MRI_ENTRY_PAGE - 4));
+    }
+    if (pages < MOST && HEAD + pages * MRI_ENTRY_PAGE <= size)
+        crc = mr_crc32c(crc, index + HEAD + pages * MRI_ENTRY_PAGE, size - HEAD - pages * MRI_ENTRY_PAGE);
+    mri_put_le32(index + 8, crc);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static uint8_t index[MOST];
@@ -141,11 +160,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     size_t size = b->index_bytes;
     memcpy(index, b->index, size);
     if (mode & 0x80 && bytes > 24) { /* the first 24 bytes: count, files, labels, note */
-        memcpy(index + 40, data, 24);
+        memcpy(index + FIELDS, data, 24);
         size = HEAD + (bytes - 24 < MOST - HEAD ? bytes - 24 : MOST - HEAD);
         memcpy(index + HEAD, data + 24, size - HEAD);
     } else size = change(index, size, data, bytes);
-    mri_put_le32(index + 8, mr_crc32c(0, index + 12, size - 12));
+    make_checksums(index, size);
     char name[64];
     const mr_source_config cfg = config(at);
     fuzz_labels_are_hints = true; /* the index says what it likes */

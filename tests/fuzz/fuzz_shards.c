@@ -1,14 +1,19 @@
 /* tests/fuzz/fuzz_shards.c: a hostile list of record files. Beside it lie a.mrec, b.mrec with three records
- * and c.mrec of another schema. Input: the list behind its first line. */
+ * and c.mrec of another schema. Input: the list behind its first line; of version 2 where it begins with
+ * "set ", its fingerprint and checksum made right. Each is opened with all files at once, and with room for
+ * two. */
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "formats/record/shards.h"
+#include "formats/storage/open_pool.h"
 #include "tests/fuzz/fuzz_source.h"
 
 enum { MOST = 64 << 10 };
 static const char first_line[] = "millrace shards 1\n";
+enum { VERSION_AT = sizeof first_line - 3, CACHES = 8 << 20 }; /* CACHES: pages of indexes */
 
 typedef struct made {
     uint8_t bytes[MOST];
@@ -43,10 +48,50 @@ static void make(made *m, const char *second_field)
     rmdir(folder);
 }
 
+/* Over the digits that stand there, if they do. */
+static void put_hex(char *at, const char *end, const char *format, uint64_t value)
+{
+    char digits[17];
+    const int count = snprintf(digits, sizeof digits, format, value);
+    if (at && end - at >= count) memcpy(at, digits, (size_t)count);
+}
+
+/* list: text with a zero byte behind it. */
+static void make_right(char *list, size_t size)
+{
+    static const char set[] = "set fingerprint ", sum[] = " checksum ";
+    char *const end = list + size, *const facts = list + sizeof first_line - 1;
+    mri_shard_facts f;
+    mri_shard_facts_init(&f);
+    char *last = facts;
+    for (char *line = strchr(facts, '\n'); line && line[1]; line = strchr(line + 1, '\n')) {
+        char *at = line + 1;
+        last = at;
+        if (strncmp(at, "end ", 4) == 0) break;
+        strtoull(at, &at, 10);
+        strtoull(at, &at, 10);
+        f.fingerprint = mri_shard_facts_print(f.fingerprint, strtoull(at, NULL, 16));
+    }
+    if ((size_t)(end - facts) > sizeof set)
+        put_hex(facts + sizeof set - 1, end, "%016" PRIx64, f.fingerprint);
+    char *const digits = strstr(last, sum);
+    if (digits)
+        put_hex(digits + sizeof sum - 1, end, "%08" PRIx64, mr_crc32c(0, list, (size_t)(last - list)));
+}
+
+/* Leaves little room for files: two of a list of more. */
+static void open_few(const char *path)
+{
+    uint32_t taken = 0;
+    for (int k = 0; k < 16; k++) taken += mri_open_allow(UINT32_MAX);
+    fuzz_open_format(path, "shards", NULL);
+    mri_open_give_back(taken);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     static made same, other;
-    static uint8_t list[4096 + sizeof first_line];
+    static char list[4096 + sizeof first_line];
     if (same.size == 0) {
         make(&same, "text");
         make(&other, "words");
@@ -55,7 +100,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     memcpy(list, first_line, sizeof first_line - 1);
     if (bytes) memcpy(list + sizeof first_line - 1, data, bytes);
     const size_t size = sizeof first_line - 1 + bytes;
-    mrt_fuzz_begin(size + (size_t)same.size, FUZZ_DECLARED);
+    list[size] = '\0';
+    if (bytes >= 4 && memcmp(data, "set ", 4) == 0) {
+        list[VERSION_AT] = '2';
+        make_right(list, size);
+    }
+    mrt_fuzz_begin(size + (size_t)same.size, FUZZ_DECLARED + CACHES);
     const char *path = mrt_fuzz_file("list", list, size);
     mrt_fuzz_file("a.mrec", same.bytes, (size_t)same.size);
     mrt_fuzz_file("b.mrec", same.bytes, (size_t)same.size);
@@ -66,6 +116,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
         if (s.count == 0) abort();
         mri_shards_fini(&s);
         fuzz_open_format(path, "shards", NULL);
+        open_few(path);
     } else if (!err.text[0]) abort();
     mrt_fuzz_end();
     return 0;

@@ -40,6 +40,8 @@ static inline void fuzz_sample(const mr_source *src, uint64_t i, void **buf, siz
     const int known = mr_source_label(src, i, &label);
     if (known == MR_OK && info->class_count && (label < 0 || label >= info->class_count)) abort();
     const int rc = mr_source_read(src, i, buf, buf_bytes, &s, &err);
+    char name[64];
+    fuzz_touch(name, strlen(mr_source_sample_name(src, i, NULL, 0, name, sizeof name)));
     if (rc != MR_OK && !err.text[0]) abort();
     if (rc != MR_OK) return;
     if (s.value_count != info->field_count) abort();

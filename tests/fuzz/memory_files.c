@@ -13,6 +13,7 @@
 #include <glob.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -332,6 +333,24 @@ REAL(int, rename, const char *from, const char *to)
     mrt_fuzz_file(name, s->data, s->bytes);
     return 0;
 }
+
+/* A file without a name gets one, by /proc/self/fd/N. */
+REAL(int, linkat, int from_at, const char *from, int to_at, const char *to, int flags)
+{
+    const char *name = inside(to);
+    int fd = -1;
+    if (name && sscanf(from, "/proc/self/fd/%d", &fd) != 1) fd = -1;
+    const handle *h = of(fd);
+    if (!name || !h || h->kind != SPILL_OPEN) return __real_linkat(from_at, from, to_at, to, flags);
+    spill *s = &spills[h->at];
+    if (strlen(name) >= NAME_BYTES) return errno = EROFS, -1;
+    if (find(name) >= 0 || written_as(name)) return errno = EEXIST, -1;
+    strcpy(s->name, name); /* for rename() and unlink() */
+    mrt_fuzz_file(name, s->data, s->bytes);
+    return 0;
+}
+
+REAL(int, fsync, int fd) { return of(fd) ? 0 : __real_fsync(fd); }
 
 REAL(int, unlink, const char *path)
 {

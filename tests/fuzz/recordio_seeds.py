@@ -49,6 +49,7 @@ def main(folder):
         "both_differ": seed(3, rec[:-8] + MAGIC + rec[-4:], idx, lst.replace(b"1.0", b"2.0")),
         "packed": seed(0, record([1.0, 2.0, 3.0], 0) + record([4.0], 1)),
         "packed_second": seed(4, record([1.0, 2.0, 3.0], 0) + record([4.0], 1)),
+        "objects": seed(2, record([2, 5, 3, 0, 0.25, 0.5, 1, 4, 0, 0, 1, 1], 0) + record([2, 5], 1) + record([2, 5, 1, 0.5], 2), lst=lst),
         "parts": seed(0, record(1, 0xCED7230A, JPEG + MAGIC + MAGIC + b"end") + three[1]),
         "cut": seed(0, rec[:-5]),
         "flags": seed(0, rec.replace(b"\x2c\0\0\0", b"\x2c\0\0\x40", 1)),

@@ -3,11 +3,15 @@
  *   feed   |......used......|U...................|limit.......an MCU at least.......|
  *          0             our place                                                  fill
  *
- * At the end of the data the limit is the fill itself: what an MCU reads beyond it is left over from before,
- * which can do no harm and is found out by our place being past the fill. */
+ * At the end of the data the limit is the fill itself, and ones stand behind it: all ones is no code, so an
+ * MCU that needs more stops there, whatever the feed held before. */
 #include "pipeline/decode/jpeg/cursor.h"
 
-#define FAR_DC (1 << 30) /* a row of MCUs adds less than this; T.81 allows a few thousand */
+#define FAR_DC    (1 << 30) /* a row of MCUs adds less than this; T.81 allows a few thousand */
+#define CODE_BITS 16        /* the longest */
+#define END_BYTES                                                                                            \
+    24 /* ones behind the fill: a code that begins before it, its value, and two loads ahead                 \
+        */
 #define LIBJPEG_AHEAD_BYTES                                                                                  \
     8 /* as many bytes left over before a marker libjpeg always warns of; of fewer, by chance */
 
@@ -33,6 +37,7 @@ static void feed_load(mri_cursor *c, size_t want)
     c->fill += mri_unstuff(c->data + c->next, c->scan->end - c->next, c->feed + c->fill, more, &used);
     c->next += used;
     c->ended = c->fill < want;
+    if (c->ended) memset(c->feed + c->fill, 0xff, END_BYTES);
     c->run.limit = c->ended ? c->feed + c->fill + 8 : c->feed + c->fill - MRI_MCU_BYTES; /* 8: a load looks
                                                                                             ahead */
 }
@@ -91,7 +96,7 @@ static int fill_inside(const mri_cursor *c, mr_error *err)
 static int bad_data(const mri_cursor *c, mr_error *err)
 {
     if (stopped_by_fill(c)) return fill_inside(c, err);
-    if (c->ended && place(c) > 8 * (uint64_t)c->fill)
+    if (c->ended && place(c) + CODE_BITS > 8 * (uint64_t)c->fill)
         return mr_error_set(err, MR_EFORMAT,
                             "JPEG: MCU %llu of %llu runs over the end of its entropy-coded data at byte %zu: "
                             "damaged or truncated",

@@ -122,7 +122,18 @@ static void wrong_files_are_named(void **state)
     MRT_HAS(err.file, "data_batch_4.bin");
     unlink(mrt_path("wrong/data_batch_4.bin"));
     MRT_EQ(try_open(mrt_path("wrong"), MR_SPLIT_AUTO, &src, &err), MR_ENOENT);
-    MRT_HAS(err.file, "data_batch_4.bin");
+    MRT_HAS(err.text, "the train part lacks data_batch_4.bin: ");
+    unlink(mrt_path("wrong/data_batch_1.bin")); /* the test batch does not stand in for it */
+    MRT_EQ(try_open(mrt_path("wrong"), MR_SPLIT_AUTO, &src, &err), MR_ENOENT);
+    MRT_HAS(err.text, "the train part lacks data_batch_1.bin, data_batch_4.bin: ");
+    MRT_EQ(try_open(mrt_path("wrong"), MR_SPLIT_TRAIN, &src, &err), MR_ENOENT);
+    MRT_OK(try_open(mrt_path("wrong"), MR_SPLIT_TEST, &src, &err), &err);
+    mr_source_close(src);
+    for (int k = 2; k < 6; k++) unlink(mrt_path("wrong/data_batch_%d.bin", k));
+    MRT_OK(try_open(mrt_path("wrong"), MR_SPLIT_AUTO, &src, &err), &err);
+    MRT_TRUE(mr_source_info_of(src)->only_test);
+    MRT_HAS(mr_source_info_of(src)->told, "there is no train part");
+    mr_source_close(src);
     uint8_t *p = calloc(2, 3073);
     p[3073] = 10;
     mrt_write_file(mrt_path("wrong/one.bin"), p, 2 * 3073);

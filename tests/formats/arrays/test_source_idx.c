@@ -187,11 +187,47 @@ static void counts_that_disagree(void **state)
     unlink(mrt_path("bad/%s", labels));
     expect("bad", MR_ENOENT, "labels");
     expect("bad/train-images-idx3-ubyte", MR_ENOENT, "no labels beside these images");
+    expect("bad/train-images-idx3-ubyte", MR_ENOENT, "/bad/train-labels-idx1-ubyte (or with .gz)");
     expect("bad/t10k-labels-idx1-ubyte", MR_EFORMAT, "expected images");
     make_folder("bad", 0);
     mrt_write_file(mrt_path("bad/train2-labels"), buf, make_labels(buf, 60, 10));
     expect("bad", MR_EFORMAT, "two files for one role");
     unlink(mrt_path("bad/train2-labels"));
+}
+
+/* Parts by the words of their names; what is named like an IDX file is none of the others' business. */
+static void names_say_the_part(void **state)
+{
+    (void)state;
+    static const char *const kinds[] = {"images-idx3-ubyte", "labels-idx1-ubyte"};
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
+    make_folder("latest", 0);
+    for (int k = 0; k < 2; k++) {
+        char from[2][512];
+        snprintf(from[0], sizeof from[0], "%s", mrt_path("latest/train-%s", kinds[k]));
+        snprintf(from[1], sizeof from[1], "%s", mrt_path("latest/t10k-%s", kinds[k]));
+        MRT_EQ(rename(from[0], mrt_path("latest/latest-set-train-%s", kinds[k])), 0); /* "test" is no word of
+                                                                                         it */
+        MRT_EQ(rename(from[1], mrt_path("latest/latest-set-t10k-%s", kinds[k])), 0);
+    }
+    check(mrt_path("latest"), MR_SPLIT_AUTO, 150, 1, 10);
+    check(mrt_path("latest"), MR_SPLIT_TEST, 30, 2, 9);
+    mrt_write_file(mrt_path("latest/all-images-idx3-ubyte"), "\0\0\x08\x03\0\0\0\1\0\0\0\1\0\0\0\1x", 17);
+    MRT_EQ(try_open(mrt_path("latest"), MR_SPLIT_AUTO, &src, &err), MR_EFORMAT);
+    MRT_HAS(err.file, "latest/all-images-idx3-ubyte");
+    MRT_HAS(err.text, "says none of train, validation and test");
+    mrt_write_file(mrt_path("latest/all-images-idx3-ubyte"), "", 0);
+    MRT_EQ(try_open(mrt_path("latest"), MR_SPLIT_AUTO, &src, &err), MR_EFORMAT);
+    MRT_HAS(err.text, "named as an IDX file, and it is none");
+    unlink(mrt_path("latest/all-images-idx3-ubyte"));
+    for (int k = 0; k < 2; k++) unlink(mrt_path("latest/latest-set-train-%s", kinds[k]));
+    MRT_OK(try_open(mrt_path("latest"), MR_SPLIT_AUTO, &src, &err), &err);
+    MRT_TRUE(mr_source_info_of(src)->only_test);
+    mr_source_close(src);
+    unlink(mrt_path("latest/latest-set-t10k-%s", kinds[0])); /* labels alone are no folder of pictures */
+    MRT_EQ(try_open(mrt_path("latest"), MR_SPLIT_AUTO, &src, &err), MR_ENOENT);
+    MRT_HAS(err.text, "no IDX file with images in it");
 }
 
 static void damaged_gzip(void **state)
@@ -289,6 +325,7 @@ static void real_mnist(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_say_the_part),
         cmocka_unit_test(four_files),
         cmocka_unit_test(two_members),
         cmocka_unit_test(counts_that_disagree),

@@ -1,6 +1,8 @@
 /* File lists: single files, numbered sets, folders with parts, patterns; what is missing or ambiguous is
  * named. */
+#include <errno.h>
 #include <isa-l/igzip_lib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,6 +31,8 @@ static void put_gzip(const char *path)
     mrt_write_file(path, out, z.total_out);
 }
 
+static char told[4096]; /* what the last list had to tell */
+
 /* The names found, separated by blanks, or the error's text. */
 static const char *found(const char *path, mr_split split, int *code, mri_filelist *kept)
 {
@@ -49,7 +53,11 @@ static const char *found(const char *path, mr_split split, int *code, mri_fileli
         if (k) strcat(text, " ");
         strcat(text, strrchr(l.path[k], '/') + 1);
     }
-    if (kept) kept->has_test = l.has_test;
+    if (kept) {
+        kept->has_test = l.has_test;
+        kept->only_test = l.only_test;
+    }
+    snprintf(told, sizeof told, "%s", l.told ? l.told : "");
     mri_filelist_fini(&l);
     return text;
 }
@@ -86,6 +94,7 @@ static void a_piece_stands_for_its_set(void **state)
     mrt_write_file(mrt_path("set/x-00005-of-00012"), "", 0); /* a writer with fewer samples than pieces leaves
                                                                 empty ones */
     MRT_STR(all_of(mrt_path("set")), all);
+    MRT_STR(told, "1 of 12 pieces are empty, the first is x-00005-of-00012");
     unlink(mrt_path("set/x-00005-of-00012"));
     int code;
     MRT_HAS(found(mrt_path("set/x-00003-of-00012"), MR_SPLIT_AUTO, &code, NULL),
@@ -119,20 +128,20 @@ static void folders_go_by_content(void **state)
     mrt_write_file(mrt_path("mixed/empty"), "", 0);
     MRT_EQ(mkfifo(mrt_path("mixed/pipe"), 0600), 0);
     MRT_STR(all_of(mrt_path("mixed")), "a a-x b c.gz");
-    MRT_TRUE(mri_filelist_probe(mrt_path("mixed"), begins_with_mark));
+    MRT_TRUE(mri_filelist_probe(mrt_path("mixed"), begins_with_mark, NULL));
     MRT_STR(all_of(mrt_path("mixed/")), "a a-x b c.gz");
     mrt_mkdir(mrt_path("none"));
     mrt_write_file(mrt_path("none/README"), "read me", 7);
     int code;
     MRT_HAS(found(mrt_path("none"), MR_SPLIT_AUTO, &code, NULL), "no file of this format");
     MRT_EQ(code, MR_ENOENT);
-    MRT_TRUE(!mri_filelist_probe(mrt_path("none"), begins_with_mark));
+    MRT_TRUE(!mri_filelist_probe(mrt_path("none"), begins_with_mark, NULL));
     mrt_mkdir(mrt_path("pictures")); /* an archive beside folders of pictures */
     mrt_mkdir(mrt_path("pictures/cats"));
     mrt_mkdir(mrt_path("pictures/dogs"));
     put(mrt_path("pictures/all"));
-    MRT_TRUE(!mri_filelist_probe(mrt_path("pictures"), begins_with_mark));
-    MRT_TRUE(!mri_filelist_probe(mrt_path("mixed/a"), begins_with_mark));
+    MRT_TRUE(!mri_filelist_probe(mrt_path("pictures"), begins_with_mark, NULL));
+    MRT_TRUE(!mri_filelist_probe(mrt_path("mixed/a"), begins_with_mark, NULL));
 }
 
 static void parts_are_reported_apart(void **state)
@@ -149,6 +158,7 @@ static void parts_are_reported_apart(void **state)
     MRT_STR(found(mrt_path("parts"), MR_SPLIT_TRAIN, NULL, NULL),
             "train-00000-of-00002 train-00001-of-00002");
     MRT_STR(found(mrt_path("parts"), MR_SPLIT_TEST, NULL, NULL), "validation-00000-of-00001");
+    MRT_HAS(told, "left out: the test part (1 file)");
     unlink(mrt_path("parts/validation-00000-of-00001"));
     MRT_STR(found(mrt_path("parts"), MR_SPLIT_TEST, NULL, NULL), "test-00000-of-00001");
     put(mrt_path("parts/train-00000-of-00003"));
@@ -203,7 +213,7 @@ static void parts_may_be_folders(void **state)
     put_gzip(mrt_path("f/test/a.gz"));
     mrt_write_file(mrt_path("f/train/README"), "read me", 7);
     mrt_write_file(mrt_path("f/LICENSE"), "free", 4);
-    MRT_TRUE(mri_filelist_probe(f, begins_with_mark));
+    MRT_TRUE(mri_filelist_probe(f, begins_with_mark, NULL));
     MRT_STR(below(f, MR_SPLIT_AUTO), "train/00000-of-00002 train/00001-of-00002");
     MRT_STR(below(f, MR_SPLIT_TRAIN), "train/00000-of-00002 train/00001-of-00002");
     MRT_STR(below(f, MR_SPLIT_TEST), "Val/00000-of-00002 Val/00001-of-00002 Val/train-of-thought");
@@ -226,8 +236,16 @@ static void parts_may_be_folders(void **state)
     unlink(mrt_path("f/train/00001-of-00002"));
     MRT_HAS(found(f, MR_SPLIT_AUTO, &code, NULL),
             "train/00001-of-00002: this piece of a set of 2 is missing");
+    mrt_mkdir(mrt_path("coco")); /* as COCO calls them */
+    mrt_mkdir(mrt_path("coco/train2017"));
+    mrt_mkdir(mrt_path("coco/val2017"));
+    put(mrt_path("coco/train2017/a"));
+    put(mrt_path("coco/val2017/b"));
+    MRT_TRUE(mri_filelist_probe(mrt_path("coco"), begins_with_mark, NULL));
+    MRT_STR(below(mrt_path("coco"), MR_SPLIT_AUTO), "train2017/a");
+    MRT_STR(below(mrt_path("coco"), MR_SPLIT_TEST), "val2017/b");
     put(mrt_path("g/train/archive")); /* a class of pictures called train */
-    MRT_TRUE(!mri_filelist_probe(mrt_path("g"), begins_with_mark));
+    MRT_TRUE(!mri_filelist_probe(mrt_path("g"), begins_with_mark, NULL));
 }
 
 static void patterns_are_counted_out(void **state)
@@ -277,9 +295,257 @@ static void patterns_that_match_nothing(void **state)
     MRT_EQ(code, MR_EINVAL);
     MRT_HAS(found(mrt_path("nothing/p-{a..b}.bin"), MR_SPLIT_AUTO, &code, NULL), "no such file");
     MRT_EQ(code, MR_ENOENT);
-    MRT_TRUE(mri_filelist_probe(mrt_path("nothing/p*"), begins_with_mark));
-    MRT_TRUE(mri_filelist_probe(mrt_path("nothing/p-{3..900}.bin"), begins_with_mark));
-    MRT_TRUE(!mri_filelist_probe(mrt_path("nothing/q*"), begins_with_mark));
+    MRT_TRUE(mri_filelist_probe(mrt_path("nothing/p*"), begins_with_mark, NULL));
+    MRT_TRUE(mri_filelist_probe(mrt_path("nothing/p-{3..900}.bin"), begins_with_mark, NULL));
+    MRT_TRUE(!mri_filelist_probe(mrt_path("nothing/q*"), begins_with_mark, NULL));
+}
+
+/* Sets named as those who publish them name them; the part may stand anywhere in the name. */
+static void parts_stand_anywhere_in_names(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *train, *test;
+    } sets[] = {
+        {"imagenet-train-000000.tar", "imagenet-val-000000.tar"},
+        {"flowers_train_00000-of-00001.tfrecord", "flowers_validation_00000-of-00001.tfrecord"},
+        {"mnist_train_shard0", "mnist_test_shard0"},
+        {"x-train.rec", "x-val.rec"},
+        {"train_0.bin", "test_0.bin"},
+        {"coco.train2017.bin", "coco.val2017.bin"},
+        {"TRAIN set.bin", "TEST set.bin"},
+        {"birds-training-1.bin", "birds-eval-1.bin"},
+        {"t.train.bin", "t.t10k.bin"},
+    };
+    for (size_t k = 0; k < sizeof sets / sizeof sets[0]; k++) {
+        mri_filelist l;
+        int code;
+        mrt_mkdir(mrt_path("named%zu", k));
+        put(mrt_path("named%zu/%s", k, sets[k].test));
+        MRT_STR(found(mrt_path("named%zu", k), MR_SPLIT_AUTO, NULL, &l), sets[k].test);
+        MRT_TRUE(l.has_test && l.only_test);
+        MRT_HAS(found(mrt_path("named%zu", k), MR_SPLIT_TRAIN, &code, NULL), "no train part");
+        put(mrt_path("named%zu/%s", k, sets[k].train));
+        MRT_STR(found(mrt_path("named%zu", k), MR_SPLIT_AUTO, NULL, &l), sets[k].train);
+        MRT_TRUE(l.has_test && !l.only_test);
+        MRT_STR(told, "");
+        MRT_STR(found(mrt_path("named%zu", k), MR_SPLIT_TRAIN, NULL, NULL), sets[k].train);
+        MRT_STR(found(mrt_path("named%zu", k), MR_SPLIT_TEST, NULL, &l), sets[k].test);
+        MRT_TRUE(!l.only_test);
+    }
+    int code;
+    mrt_mkdir(mrt_path("two"));
+    put(mrt_path("two/x-train-000.bin"));
+    put(mrt_path("two/x-train-val-000.bin"));
+    MRT_HAS(found(mrt_path("two"), MR_SPLIT_AUTO, &code, NULL),
+            "two/x-train-val-000.bin: its name speaks of two parts");
+    MRT_EQ(code, MR_EFORMAT);
+    mrt_mkdir(mrt_path("words")); /* words that only contain one of a part */
+    put(mrt_path("words/latest-000.bin"));
+    put(mrt_path("words/trainer-000.bin"));
+    put(mrt_path("words/devices-000.bin"));
+    MRT_STR(all_of(mrt_path("words")), "devices-000.bin latest-000.bin trainer-000.bin");
+    MRT_STR(told, "");
+}
+
+/* Where the names do not say how many there are, only a gap shows that one is lost. */
+static void gaps_are_told(void **state)
+{
+    (void)state;
+    int code;
+    mrt_mkdir(mrt_path("gap"));
+    put(mrt_path("gap/n-000000.tar"));
+    put(mrt_path("gap/n-000002.tar"));
+    MRT_STR(all_of(mrt_path("gap")), "n-000000.tar n-000002.tar");
+    const char *one = "between n-000000.tar and n-000002.tar 1 number is missing (000001): if files were "
+                      "lost, copy them";
+    MRT_STR(told, one);
+    MRT_STR(all_of(mrt_path("gap/n-*.tar")), "n-000000.tar n-000002.tar");
+    MRT_STR(told, one);
+    MRT_HAS(found(mrt_path("gap/n-{000000..000002}.tar"), MR_SPLIT_AUTO, &code, NULL),
+            "gap/n-000001.tar: no such file; the pattern asks for it");
+    MRT_EQ(code, MR_ENOENT);
+    put(mrt_path("gap/n-000001.tar.gz")); /* packed or not is another name */
+    unlink(mrt_path("gap/n-000002.tar"));
+    put(mrt_path("gap/n-000009.tar"));
+    put(mrt_path("gap/m-000003.tar")); /* of another set */
+    all_of(mrt_path("gap"));
+    MRT_STR(told, "between n-000000.tar and n-000009.tar 8 numbers are missing (000001 to 000008): if files "
+                  "were lost, copy them");
+    mrt_mkdir(mrt_path("gaps"));
+    for (int k = 1; k <= 20; k++)
+        if (k % 2 || k == 2) put(mrt_path("gaps/t2017-%d", k));
+    all_of(mrt_path("gaps"));
+    MRT_STR(told,
+            "between t2017-1 and t2017-19 8 numbers are missing (4, 6, 8, 10, 12, 14 and more): if files "
+            "were lost, copy them");
+}
+
+static void no_gaps_where_numbers_do_not_count(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"a-1.bin",        "a-2.bin",          "a-10.bin",
+                                        "b-20240101.bin", "b-20240301.bin",   "c-000-of-000.bin",
+                                        "d-7.bin",        "e-0000000001.bin", "e-0000000003.bin"};
+    mrt_mkdir(mrt_path("dates"));
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) put(mrt_path("dates/%s", names[k]));
+    all_of(mrt_path("dates"));
+    MRT_STR(told, "");
+    mrt_mkdir(mrt_path("apart")); /* each part counts for itself, and may begin anywhere */
+    for (int k = 0; k < 4; k++) put(mrt_path("apart/%s-%03d.bin", k < 2 ? "x-train" : "x-val", k));
+    all_of(mrt_path("apart"));
+    MRT_STR(told, "");
+}
+
+static void validation_comes_before_test(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"dev", "eval", "val", "Valid", "validation"};
+    for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
+        char name[64];
+        snprintf(name, sizeof name, "x-%s.bin", words[k]);
+        mrt_mkdir(mrt_path("prefer%zu", k));
+        put(mrt_path("prefer%zu/x-train.bin", k));
+        put(mrt_path("prefer%zu/x-test.bin", k));
+        MRT_STR(found(mrt_path("prefer%zu", k), MR_SPLIT_TEST, NULL, NULL), "x-test.bin");
+        put(mrt_path("prefer%zu/%s", k, name));
+        MRT_STR(found(mrt_path("prefer%zu", k), MR_SPLIT_TEST, NULL, NULL), name);
+        MRT_HAS(told, "left out: the test part (1 file)");
+        MRT_STR(found(mrt_path("prefer%zu", k), MR_SPLIT_AUTO, NULL, NULL), "x-train.bin");
+    }
+}
+
+/* What is named like the files that were taken was meant to be one of them. */
+static void siblings_are_not_left_out(void **state)
+{
+    (void)state;
+    int code;
+    mrt_mkdir(mrt_path("sib"));
+    put(mrt_path("sib/s-000.bin"));
+    put(mrt_path("sib/s-001.bin"));
+    mrt_write_file(mrt_path("sib/README.md"), "read me", 7);
+    mrt_write_file(mrt_path("sib/s-000.json"), "{}", 2);
+    mrt_write_file(mrt_path("sib/s-000.idx"), "0 0", 3);
+    mrt_mkdir(mrt_path("sib/old"));
+    MRT_STR(all_of(mrt_path("sib")), "s-000.bin s-001.bin");
+    MRT_STR(told, "left out: README.md, old (a folder), s-000.idx, s-000.json");
+    mrt_write_file(mrt_path("sib/notes"), "notes", 5);
+    MRT_STR(all_of(mrt_path("sib")), "s-000.bin s-001.bin");
+    MRT_STR(told,
+            "left out: README.md, notes (its first bytes are not those of this format), old (a folder), "
+            "s-000.idx and 1 more");
+
+    mrt_write_file(mrt_path("sib/s-002.bin"), "", 0);
+    MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL),
+            "sib/s-002.bin: named like the files of this");
+    MRT_EQ(code, MR_EFORMAT);
+    MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL), "it is empty (0 bytes)");
+    mrt_write_file(mrt_path("sib/s-002.bin"), "DAMAGED", 7);
+    MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL),
+            "its first bytes are not those of this format");
+    MRT_EQ(code, MR_EFORMAT);
+    mrt_write_file(mrt_path("sib/s-002.bin"), "version https://git-lfs.github.com/spec/v1\n", 43);
+    MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL), "git-lfs pointer");
+    unlink(mrt_path("sib/s-002.bin"));
+    mrt_write_file(mrt_path("sib/s-002.bin.gz"), "DAMAGED", 7); /* packed or not, it is one of them */
+    MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL), "sib/s-002.bin.gz: named like");
+    unlink(mrt_path("sib/s-002.bin.gz"));
+    mrt_write_file(mrt_path("sib/other.bin"), "DAMAGED", 7); /* the ending is enough */
+    MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL), "sib/other.bin: named like");
+    unlink(mrt_path("sib/other.bin"));
+    MRT_EQ(symlink("nowhere", mrt_path("sib/s-003.bin")), 0);
+    MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL), "sib/s-003.bin: named like");
+    MRT_EQ(code, MR_ENOENT);
+    unlink(mrt_path("sib/s-003.bin"));
+    MRT_EQ(mkfifo(mrt_path("sib/s-003.bin"), 0600), 0);
+    MRT_HAS(found(mrt_path("sib"), MR_SPLIT_AUTO, &code, NULL), "neither a file nor a folder");
+    unlink(mrt_path("sib/s-003.bin"));
+    MRT_STR(all_of(mrt_path("sib")), "s-000.bin s-001.bin");
+
+    mrt_mkdir(mrt_path("sets")); /* a whole set whose only piece is damaged is none the less a part */
+    put(mrt_path("sets/train-00000-of-00001"));
+    mrt_write_file(mrt_path("sets/validation-00000-of-00001"), "DAMAGED", 7);
+    MRT_HAS(found(mrt_path("sets"), MR_SPLIT_AUTO, &code, NULL),
+            "sets/validation-00000-of-00001: named like");
+    MRT_EQ(code, MR_EFORMAT);
+}
+
+static void unreadable_files_are_errors(void **state)
+{
+    (void)state;
+    int code;
+    const bool root = geteuid() == 0; /* who may read everything */
+    mrt_mkdir(mrt_path("closed"));
+    put(mrt_path("closed/s-000.bin"));
+    put(mrt_path("closed/s-001.bin"));
+    put(mrt_path("closed/what")); /* it may be anything */
+    MRT_EQ(chmod(mrt_temp(), 0755), 0);
+    MRT_EQ(chmod(mrt_path("closed"), 0755), 0);
+    for (int k = 0; k < 2; k++) MRT_EQ(chmod(mrt_path("closed/s-%03d.bin", k), k ? 0 : 0644), 0);
+    MRT_EQ(chmod(mrt_path("closed/what"), 0), 0);
+    if (root) MRT_EQ(seteuid(65534), 0);
+    const char *text = found(mrt_path("closed"), MR_SPLIT_AUTO, &code, NULL);
+    if (root) MRT_EQ(seteuid(0), 0);
+    MRT_HAS(text, "closed/s-001.bin: named like");
+    MRT_EQ(code, MR_EIO);
+    unlink(mrt_path("closed/s-001.bin"));
+    if (root) MRT_EQ(seteuid(65534), 0);
+    text = found(mrt_path("closed"), MR_SPLIT_AUTO, &code, NULL);
+    if (root) MRT_EQ(seteuid(0), 0);
+    MRT_HAS(text, "closed/what: named like");
+    MRT_EQ(code, MR_EIO);
+    unlink(mrt_path("closed/what"));
+    MRT_STR(all_of(mrt_path("closed")), "s-000.bin");
+}
+
+/* No more files may be opened: that is nobody's fault but the limit's, and no file is left out for it. */
+static void limits_of_the_system_are_errors(void **state)
+{
+    (void)state;
+    struct rlimit before, none;
+    int code;
+    mrt_mkdir(mrt_path("limit"));
+    for (int k = 0; k < 4; k++) put(mrt_path("limit/s-%03d.bin", k));
+    const char *path = mrt_path("limit");
+    MRT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    const int next = dup(0);
+    MRT_TRUE(next >= 0);
+    close(next);
+    none.rlim_cur = (rlim_t)next + 1; /* the folder itself can be opened, what is in it cannot */
+    MRT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+    char text[1024];
+    snprintf(text, sizeof text, "%s", found(path, MR_SPLIT_AUTO, &code, NULL));
+    mr_error trouble = MR_ERROR_INIT, err = MR_ERROR_INIT;
+    mr_source *src;
+    const bool probed = mri_filelist_probe(path, begins_with_mark, &trouble);
+    const int opened = mr_source_open(&src, path, NULL, &err);
+    MRT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    MRT_HAS(text, "Too many open files");
+    MRT_EQ(code, MR_EIO);
+    MRT_TRUE(!probed);
+    MRT_EQ(trouble.sys_errno, EMFILE);
+    MRT_EQ(opened, MR_EIO); /* and not "no known format" */
+    MRT_EQ(err.sys_errno, EMFILE);
+}
+
+static void patterns_take_all_or_fail(void **state)
+{
+    (void)state;
+    int code;
+    mrt_mkdir(mrt_path("pall"));
+    put(mrt_path("pall/x-train-0.bin"));
+    put(mrt_path("pall/x-val-0.bin"));
+    put(mrt_path("pall/x-train-0.bin.mridx")); /* we write it there */
+    MRT_STR(all_of(mrt_path("pall/x-*")), "x-train-0.bin x-val-0.bin");
+    MRT_HAS(told, "files of several parts are taken together");
+    mrt_mkdir(mrt_path("pall/x-more"));
+    MRT_HAS(found(mrt_path("pall/x-*"), MR_SPLIT_AUTO, &code, NULL),
+            "pall/x-more: the pattern names it, and it is no file");
+    MRT_EQ(code, MR_EFORMAT);
+    mrt_write_file(mrt_path("pall/x-empty.bin"), "", 0);
+    MRT_HAS(found(mrt_path("pall/x-*.bin"), MR_SPLIT_AUTO, &code, NULL), "x-empty.bin: the file is empty");
+    MRT_EQ(code, MR_EFORMAT);
 }
 
 static void allocations_fail_in_turn(void **state)
@@ -312,10 +578,22 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_file_is_one_file),      cmocka_unit_test(a_piece_stands_for_its_set),
-        cmocka_unit_test(folders_go_by_content),     cmocka_unit_test(parts_are_reported_apart),
-        cmocka_unit_test(parts_may_be_folders),      cmocka_unit_test(patterns_are_counted_out),
-        cmocka_unit_test(patterns_name_a_file_once), cmocka_unit_test(patterns_that_match_nothing),
+        cmocka_unit_test(one_file_is_one_file),
+        cmocka_unit_test(a_piece_stands_for_its_set),
+        cmocka_unit_test(folders_go_by_content),
+        cmocka_unit_test(parts_are_reported_apart),
+        cmocka_unit_test(parts_may_be_folders),
+        cmocka_unit_test(patterns_are_counted_out),
+        cmocka_unit_test(patterns_name_a_file_once),
+        cmocka_unit_test(patterns_that_match_nothing),
+        cmocka_unit_test(parts_stand_anywhere_in_names),
+        cmocka_unit_test(validation_comes_before_test),
+        cmocka_unit_test(siblings_are_not_left_out),
+        cmocka_unit_test(unreadable_files_are_errors),
+        cmocka_unit_test(limits_of_the_system_are_errors),
+        cmocka_unit_test(patterns_take_all_or_fail),
+        cmocka_unit_test(gaps_are_told),
+        cmocka_unit_test(no_gaps_where_numbers_do_not_count),
         cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <isa-l/igzip_lib.h>
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -103,6 +104,27 @@ static void open_ok(mri_framed *f, const char *path)
 
 static bool there(const char *path) { return access(path, F_OK) == 0; }
 
+static void same_entries(const mri_framed *a, const mri_framed *b)
+{
+    mri_entries_walk w;
+    mri_entry x, y, z;
+    MRT_EQ(a->count, b->count);
+    mri_entries_walk_init(&w, &b->entries);
+    for (uint64_t k = 0; k < a->count; k++) {
+        MRT_OK(mri_framed_entry(a, k, &x, NULL), NULL);
+        MRT_OK(mri_framed_entry(b, k, &y, NULL), NULL);
+        MRT_OK(mri_entries_walk_next(&w, &z, NULL), NULL);
+        MRT_EQ(x.offset, y.offset);
+        MRT_EQ(x.bytes, y.bytes);
+        MRT_EQ(x.label, y.label);
+        MRT_EQ(x.offset, z.offset);
+        MRT_EQ(x.bytes, z.bytes);
+        MRT_EQ(x.label, z.label);
+    }
+    MRT_EQ(mri_entries_walk_next(&w, &z, NULL), MR_EEND);
+    mri_entries_walk_fini(&w);
+}
+
 static void scanned_once_then_known(void **state)
 {
     (void)state;
@@ -123,7 +145,7 @@ static void scanned_once_then_known(void **state)
     MRT_EQ(mri_framed_file_of(&f, 10), 2);
     MRT_EQ(mri_framed_file_of(&f, 2009), 2);
     mr_extent e;
-    mri_framed_extent(&f, 12, &e);
+    MRT_OK(mri_framed_extent(&f, 12, &e, NULL), NULL);
     MRT_EQ(e.file, 2);
     MRT_EQ(e.offset, 8 + 9);
     MRT_EQ(e.bytes, 10);
@@ -139,9 +161,7 @@ static void scanned_once_then_known(void **state)
     MRT_EQ(g.class_count, f.class_count);
     MRT_EQ(g.note_bytes, 4);
     assert_memory_equal(g.note, "note", 4);
-    assert_memory_equal(g.offset, f.offset, f.count * 8);
-    assert_memory_equal(g.bytes, f.bytes, f.count * 4);
-    assert_memory_equal(g.label, f.label, f.count * 8);
+    same_entries(&g, &f);
     MRT_EQ(g.file[2].first, 10);
     mri_framed_close(&g);
     mri_framed_close(&f);
@@ -195,8 +215,8 @@ static void damaged_indexes_are_built_anew(void **state)
     mri_framed_close(&f);
     size_t bytes;
     uint8_t *index = mrt_read_file(mrt_path("damaged.mridx"), &bytes);
-    MRT_EQ(bytes, 64 + 40 + 6 * 20 + 4);
-    for (size_t k = 0; k < bytes; k++) {
+    MRT_EQ(bytes, 4096 + 4096 + 4);
+    for (size_t k = 6; k < bytes; k += k < 200 || k > 8190 ? 1 : 61) { /* before that it is no index */
         index[k] ^= 0x41;
         mrt_write_file(mrt_path("damaged.mridx"), index, bytes);
         index[k] ^= 0x41;
@@ -205,20 +225,213 @@ static void damaged_indexes_are_built_anew(void **state)
         MRT_EQ(f.count, 6);
         mri_framed_close(&f);
     }
-    for (size_t k = 0; k < bytes; k++) {
+    for (size_t k = 6; k < bytes; k += k < 200 || k > 8180 ? 1 : 97) {
         mrt_write_file(mrt_path("damaged.mridx"), index, k);
         open_ok(&f, mrt_path("damaged"));
         MRT_EQ(scans, 1);
         mri_framed_close(&f);
     }
-    /* a liar with a good checksum: a sample behind the end of its file */
-    mri_put_le64(index + 64 + 40 + 5 * 8, 1000);
-    mri_put_le32(index + 8, mr_crc32c(0, index + 12, bytes - 12));
-    mrt_write_file(mrt_path("damaged.mridx"), index, bytes);
-    open_ok(&f, mrt_path("damaged"));
-    MRT_EQ(scans, 1);
-    mri_framed_close(&f);
+    /* liars with good checksums: a sample behind the end of its file, the first one a second time */
+    uint8_t *page = index + 4096, *entry = page + 16;
+    for (int turn = 0; turn < 2; turn++) {
+        uint8_t kept[20];
+        uint8_t *one = entry + (turn ? 1 : 5) * 20;
+        memcpy(kept, one, sizeof kept);
+        if (turn) memcpy(one, entry, 20);
+        else mri_put_le64(one, 1000);
+        mri_put_le32(page, mr_crc32c(0, page + 4, 4092));
+        mrt_write_file(mrt_path("damaged.mridx"), index, bytes);
+        open_ok(&f, mrt_path("damaged"));
+        MRT_EQ(scans, 1);
+        mri_framed_close(&f);
+        memcpy(one, kept, sizeof kept);
+    }
     free(index);
+}
+
+/* An index is believed, so nobody else may have written it; and what is no index is nobody's to replace. */
+static void indexes_of_others(void **state)
+{
+    (void)state;
+    mr_source_config cfg;
+    mr_source_defaults(&cfg);
+    mr_error err = MR_ERROR_INIT;
+    mri_framed f;
+    mrt_mkdir(mrt_path("others"));
+    mrt_mkdir(mrt_path("others/cache"));
+    cfg.index_folder = mrt_path("others/cache");
+    write_frames(mrt_path("others/data"), 20, 0);
+    open_ok(&f, mrt_path("others/data"));
+    mri_framed_close(&f);
+    MRT_EQ(chmod(mrt_path("others/data.mridx"), 0666), 0);
+    open_ok(&f, mrt_path("others/data"));
+    MRT_EQ(scans, 1);
+    MRT_HAS(f.report_text, "data.mridx is not used, because others may write to it");
+    MRT_HAS(f.report_text, "index kept in");
+    mri_framed_close(&f);
+    open_ok(&f, mrt_path("others/data")); /* the new one is ours */
+    MRT_EQ(scans, 0);
+    MRT_STR(f.report_text, "");
+    mri_framed_close(&f);
+    if (geteuid() == 0) { /* only then can a file be another's */
+        MRT_EQ(chown(mrt_path("others/data.mridx"), 4711, 4711), 0);
+        open_ok(&f, mrt_path("others/data"));
+        MRT_EQ(scans, 1);
+        MRT_HAS(f.report_text, "data.mridx is not used, because it belongs to user 4711");
+        mri_framed_close(&f);
+    }
+    MRT_EQ(rename(mrt_path("others/data.mridx"), mrt_path("others/elsewhere")), 0);
+    MRT_EQ(symlink("elsewhere", mrt_path("others/data.mridx")), 0); /* no link is followed */
+    scans = 0;
+    MRT_OK(try_open(&f, mrt_path("others/data"), &cfg, &err), &err);
+    MRT_EQ(scans, 1);
+    MRT_HAS(f.report_text, "others/cache/data-");
+    mri_framed_close(&f);
+    MRT_EQ(unlink(mrt_path("others/data.mridx")), 0);
+    mrt_write_file(mrt_path("others/data.mridx"), "mine, and precious", 18);
+    write_frames(mrt_path("others/data"), 21, 0);
+    MRT_OK(try_open(&f, mrt_path("others/data"), &cfg, &err), &err);
+    MRT_HAS(f.report_text, "others/cache/data-");
+    mri_framed_close(&f);
+    size_t bytes;
+    uint8_t *p = mrt_read_file(mrt_path("others/data.mridx"), &bytes);
+    MRT_EQ(bytes, 18);
+    free(p);
+}
+
+/* More samples than fit: their list lies in a file, and says the same. */
+static void too_many_for_memory(void **state)
+{
+    enum { COUNT = 400000, SMALL = 6000000 }; /* 8 MB of entries */
+    (void)state;
+    mr_source_config cfg;
+    mr_source_defaults(&cfg);
+    mr_error err = MR_ERROR_INIT;
+    mri_framed whole, f;
+    uint8_t *p = calloc(COUNT, 8);
+    mrt_mkdir(mrt_path("much"));
+    for (size_t k = 0; k < COUNT; k++) {
+        memcpy(p + 8 * k, "FRM", 3);
+        p[8 * k + 3] = (uint8_t)(1 + mri_mix64(k) % 7);
+    }
+    p[8 * (COUNT - 1) + 3] = 9;
+    mrt_write_file(mrt_path("much/data"), p, COUNT * (size_t)8);
+    free(p);
+    cfg.no_index_file = true;
+    MRT_OK(try_open(&whole, mrt_path("much/data"), &cfg, &err), &err);
+    MRT_TRUE(whole.entries.fd < 0);
+    for (int turn = 0; turn < 3; turn++) { /* an unnamed file, one that is kept, the kept one */
+        cfg.no_index_file = turn == 0;
+        cfg.memory_bytes = SMALL;
+        scans = 0;
+        MRT_OK(try_open(&f, mrt_path("much/data"), &cfg, &err), &err);
+        MRT_EQ(scans, turn < 2);
+        MRT_EQ(f.from_index, turn == 2);
+        MRT_TRUE(f.entries.fd >= 0);
+        MRT_TRUE(f.memory_bytes <= SMALL);
+        MRT_EQ(f.fingerprint, whole.fingerprint);
+        MRT_EQ(f.class_count, 9);
+        MRT_EQ(f.label_offset, 1);
+        MRT_EQ(f.total_bytes, whole.total_bytes);
+        same_entries(&f, &whole);
+        mri_framed_close(&f);
+    }
+    /* the same file, with room */
+    cfg.memory_bytes = UINT64_C(1) << 30;
+    scans = 0;
+    MRT_OK(try_open(&f, mrt_path("much/data"), &cfg, &err), &err);
+    MRT_EQ(scans, 0);
+    MRT_TRUE(f.entries.fd < 0);
+    same_entries(&f, &whole);
+    mri_framed_close(&f);
+    /* labels that are classes for another offset only */
+    cfg.memory_bytes = SMALL;
+    cfg.label_offset = 5;
+    MRT_OK(try_open(&f, mrt_path("much/data"), &cfg, &err), &err);
+    MRT_EQ(f.class_count, 5);
+    mri_framed_close(&f);
+    cfg.label_offset = MR_LABEL_AUTO;
+    /* a page that is damaged is named, and no other */
+    const int fd = open(mrt_path("much/data.mridx"), O_WRONLY | O_CLOEXEC);
+    MRT_EQ(pwrite(fd, "x", 1, 4096 + 700 * 4096 + 77), 1);
+    close(fd);
+    MRT_OK(try_open(&f, mrt_path("much/data"), &cfg, &err), &err);
+    mri_entry e;
+    MRT_OK(mri_framed_entry(&f, 699 * 204, &e, &err), &err);
+    MRT_EQ(mri_framed_entry(&f, 700 * 204, &e, &err), MR_ECHECKSUM);
+    MRT_HAS(err.file, "data.mridx");
+    MRT_EQ(err.offset, 4096 + 700 * 4096);
+    mri_framed_close(&f);
+    /* no place for it at all */
+    cfg.no_index_file = true;
+    setenv("TMPDIR", mrt_path("nowhere"), 1);
+    MRT_EQ(try_open(&f, mrt_path("much/data"), &cfg, &err), MR_ENOENT);
+    MRT_HAS(err.text, "TMPDIR");
+    unsetenv("TMPDIR");
+    mri_framed_close(&whole);
+}
+
+static uint32_t descriptors(void)
+{
+    uint32_t open = 0;
+    for (int fd = 0; fd < 1024; fd++) open += fcntl(fd, F_GETFD) >= 0;
+    return open;
+}
+
+static void more_files_than_descriptors(void **state)
+{
+    enum { FILES = 150, LIMIT = 64 };
+    (void)state;
+    char name[64];
+    mri_framed f;
+    struct rlimit before, few;
+    mrt_mkdir(mrt_path("files"));
+    for (uint32_t k = 0; k < FILES; k++) {
+        snprintf(name, sizeof name, "files/x-%u-of-%u", k, FILES);
+        write_frames(mrt_path("%s", name), 4, (uint8_t)k);
+    }
+    MRT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = LIMIT;
+    MRT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const uint32_t open_before = descriptors();
+    for (int turn = 0; turn < 2; turn++) { /* scanned, then from the index */
+        open_ok(&f, mrt_path("files"));
+        MRT_EQ(scans, turn ? 0 : FILES);
+        MRT_EQ(f.count, 4 * FILES);
+        MRT_EQ(f.allowed, 0);
+        for (uint32_t k = 0; k < 3 * FILES; k++) {
+            const uint32_t at = (uint32_t)(mri_mix64(k) % FILES);
+            uint8_t head[4];
+            int fd, other;
+            MRT_OK(mri_framed_file_acquire(&f, at, false, &fd, NULL), NULL);
+            MRT_OK(mri_framed_file_acquire(&f, at, false, &other, NULL), NULL);
+            MRT_EQ(fd, other);
+            MRT_EQ(pread(fd, head, 4, 0), 4);
+            MRT_EQ(head[3], (uint8_t)at);
+            mri_framed_file_release(&f, at);
+            mri_framed_file_release(&f, at);
+        }
+        MRT_TRUE(descriptors() - open_before <= LIMIT / 2);
+        /* all in use: the polite are refused, who must have one gets it */
+        uint32_t held = 0;
+        int fd;
+        while (mri_framed_file_acquire(&f, held, false, &fd, NULL) == MR_OK) held++;
+        MRT_TRUE(held >= 2 && held <= LIMIT / 2);
+        MRT_OK(mri_framed_file_acquire(&f, held, true, &fd, NULL), NULL);
+        MRT_EQ(mri_framed_file_acquire(&f, FILES - 1, false, &fd, NULL), MR_EAGAIN);
+        for (uint32_t k = 0; k <= held; k++) mri_framed_file_release(&f, k);
+        if (turn) { /* a file that is another one now */
+            mr_error err = MR_ERROR_INIT;
+            write_frames(mrt_path("files/x-140-of-150"), 5, 1);
+            MRT_EQ(mri_framed_file_acquire(&f, 140, true, &fd, &err), MR_EFORMAT);
+            MRT_HAS(err.text, "has changed");
+            MRT_HAS(err.file, "x-140-of-150");
+        }
+        mri_framed_close(&f);
+        MRT_EQ(descriptors(), open_before);
+    }
+    MRT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 static void folders_that_cannot_be_written(void **state)
@@ -297,7 +510,7 @@ static void labels_that_start_at_one(void **state)
     mri_framed_close(&f);
     write_frames(mrt_path("unlabelled"), 20, 255);
     open_ok(&f, mrt_path("unlabelled"));
-    MRT_TRUE(f.label == NULL);
+    MRT_EQ(f.entries.sums.labelled, 0);
     MRT_EQ(f.class_count, 0);
     MRT_EQ(mri_framed_label(&f, 0, &label), MR_EUNSUPPORTED);
     mri_framed_close(&f);
@@ -460,10 +673,17 @@ static void allocations_fail_in_turn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(scanned_once_then_known),        cmocka_unit_test(stale_indexes_are_built_anew),
-        cmocka_unit_test(damaged_indexes_are_built_anew), cmocka_unit_test(folders_that_cannot_be_written),
-        cmocka_unit_test(labels_that_start_at_one),       cmocka_unit_test(wrong_files_are_named),
-        cmocka_unit_test(packed_files_are_unpacked),      cmocka_unit_test(builders_at_once),
+        cmocka_unit_test(scanned_once_then_known),
+        cmocka_unit_test(stale_indexes_are_built_anew),
+        cmocka_unit_test(damaged_indexes_are_built_anew),
+        cmocka_unit_test(folders_that_cannot_be_written),
+        cmocka_unit_test(indexes_of_others),
+        cmocka_unit_test(too_many_for_memory),
+        cmocka_unit_test(more_files_than_descriptors),
+        cmocka_unit_test(labels_that_start_at_one),
+        cmocka_unit_test(wrong_files_are_named),
+        cmocka_unit_test(packed_files_are_unpacked),
+        cmocka_unit_test(builders_at_once),
         cmocka_unit_test(allocations_fail_in_turn),
     };
     return mrt_run(tests);

@@ -12,12 +12,62 @@ static const char jpeg[] = "\xff\xd8\xff\xe0 a jpeg", png[] = "\x89PNG\r\n\x1a\n
 
 static void put(const char *path, const char *text) { mrt_write_file(path, text, strlen(text)); }
 
-static int try_open(const char *path, mr_split split, mr_source **src, mr_error *err)
+static int open_by(const char *path, mr_split split, mr_class_rule classes, mr_source **src, mr_error *err)
 {
     mr_source_config cfg;
     mr_source_defaults(&cfg);
     cfg.split = split;
+    cfg.classes = classes;
     return mr_source_open(src, path, &cfg, err);
+}
+
+static int try_open(const char *path, mr_split split, mr_source **src, mr_error *err)
+{
+    return open_by(path, split, MR_CLASSES_FIRST, src, err);
+}
+
+/* Files "a/b/c.jpg" below a new folder, folders made as they come up; what ends in / is a folder. */
+static void make_tree(const char *name, const char *const *files)
+{
+    mrt_mkdir(mrt_path("%s", name));
+    for (; *files; files++) {
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", name, *files);
+        for (char *slash = strchr(path + strlen(name) + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+            *slash = '\0';
+            mkdir(mrt_path("%s", path), 0777);
+            *slash = '/';
+        }
+        if (path[strlen(path) - 1] != '/') put(mrt_path("%s", path), strstr(path, ".png") ? png : jpeg);
+    }
+}
+
+/* What the source is: its classes and its samples below its folder, with their labels. */
+static void expect_tree(const mr_source *src, const char *expected)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    char text[2048] = "", path[512];
+    for (uint32_t k = 0; k < info->class_count; k++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", k ? "," : "", info->class_names[k]);
+    for (uint64_t i = 0; i < info->count; i++) {
+        int64_t label = -1;
+        mr_source_sample_path(src, i, path, sizeof path);
+        MRT_EQ(mr_source_label(src, i, &label), info->label_field < 0 ? MR_EUNSUPPORTED : MR_OK);
+        snprintf(text + strlen(text), sizeof text - strlen(text), " %s=%d", path + strlen(info->path) + 1,
+                 (int)label);
+    }
+    MRT_STR(text, expected);
+}
+
+static void check_tree(const char *name, mr_split split, mr_class_rule classes, const char *expected,
+                       const char *told)
+{
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(open_by(mrt_path("%s", name), split, classes, &src, &err), &err);
+    expect_tree(src, expected);
+    MRT_STR(mr_source_info_of(src)->told ? mr_source_info_of(src)->told : "", told);
+    mr_source_close(src);
 }
 
 static void expect_error(const char *path, int code, const char *text, const char *file)
@@ -37,12 +87,59 @@ static void make_plain(const char *name)
     mrt_mkdir(mrt_path("%s/B", name));
     mrt_mkdir(mrt_path("%s/a c", name));
     put(mrt_path("%s/b/2.jpg", name), jpeg);
-    put(mrt_path("%s/b/10.txt", name), png);
-    put(mrt_path("%s/B/x", name), "no picture");
+    put(mrt_path("%s/b/10.data", name), png);
+    put(mrt_path("%s/b/note", name), "no picture");
+    put(mrt_path("%s/B/x.jpg", name), "no picture");
     put(mrt_path("%s/a c/y", name), png);
     put(mrt_path("%s/a c/.hidden", name), jpeg);
     put(mrt_path("%s/README", name), "hello");
     mrt_mkdir(mrt_path("%s/a c/nested", name));
+}
+
+/* Links are followed, but what they lead to may be anybody's. */
+static void nothing_outside_is_quoted(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"cat/1.jpg", "dog/2.jpg", NULL};
+    make_tree("linked", files);
+    mrt_mkdir(mrt_path("aside"));
+    put(mrt_path("aside/words"), "secret words");
+    put(mrt_path("aside/other.jpg"), "secret words");
+    put(mrt_path("aside/gif"), "GIF89a and more");
+    put(mrt_path("linked/cat/mine.jpg"), "my words");
+    MRT_EQ(symlink("../../aside/other.jpg", mrt_path("linked/cat/other.jpg")), 0);
+    MRT_EQ(symlink("../../aside/gif", mrt_path("linked/cat/gif.jpg")), 0);
+    MRT_EQ(symlink("../../aside/words", mrt_path("linked/cat/words")), 0);
+    MRT_EQ(symlink("mine.jpg", mrt_path("linked/cat/near.jpg")), 0);
+    MRT_EQ(symlink("../aside", mrt_path("linked/far")), 0);
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
+    void *buf = NULL;
+    size_t bytes = 0;
+    MRT_OK(try_open(mrt_path("linked"), MR_SPLIT_AUTO, &src, &err), &err);
+    MRT_STR(mr_source_info_of(src)->told,
+            "left out: 3 files that are no pictures (cat/words: not quoted, far/gif: a GIF picture, "
+            "far/words: not quoted)");
+    static const struct {
+        const char *end, *text;
+    } expected[] = {{"cat/1.jpg", NULL},
+                    {"cat/gif.jpg", "found a GIF picture: convert it"},
+                    {"cat/mine.jpg", "found text (\"my words\")"},
+                    {"cat/near.jpg", "found text (\"my words\")"},
+                    {"cat/other.jpg", "found something else (not quoted: a link leads to it"},
+                    {"dog/2.jpg", NULL},
+                    {"far/other.jpg", "found something else (not quoted: a link leads to it"}};
+    MRT_EQ(mr_source_info_of(src)->count, sizeof expected / sizeof expected[0]);
+    for (size_t k = 0; k < sizeof expected / sizeof expected[0]; k++) {
+        mr_sample s;
+        MRT_EQ(mr_source_read(src, k, &buf, &bytes, &s, &err), expected[k].text ? MR_EFORMAT : MR_OK);
+        if (!expected[k].text) continue;
+        MRT_HAS(err.file, expected[k].end);
+        MRT_HAS(err.text, expected[k].text);
+        MRT_TRUE(!strstr(err.text, "secret"));
+    }
+    free(buf);
+    mr_source_close(src);
 }
 
 static void order_and_numbers(void **state)
@@ -61,13 +158,17 @@ static void order_and_numbers(void **state)
     MRT_STR(info->class_names[1], "a c");
     MRT_STR(info->class_names[2], "b");
     MRT_EQ(info->file_count, 0);
-    MRT_EQ(info->skipped_files, 3);
+    MRT_EQ(info->skipped_files, 4);
+    MRT_STR(info->told,
+            "left out: 2 files that are no pictures (README: text (\"hello\"), b/note: text (\"no "
+            "picture\"))\nleft out: 1 folder inside class folders (a c/nested); --classes depth "
+            "makes a class of each folder");
     MRT_EQ(info->max_extent_bytes, sizeof png - 1);
     MRT_TRUE(!info->has_test);
     static const struct {
         const char *end;
         int64_t label;
-    } expected[] = {{"/B/x", 0}, {"/a c/y", 1}, {"/b/10.txt", 2}, {"/b/2.jpg", 2}};
+    } expected[] = {{"/B/x.jpg", 0}, {"/a c/y", 1}, {"/b/10.data", 2}, {"/b/2.jpg", 2}};
     void *buf = NULL;
     size_t buf_bytes = 0;
     for (uint64_t i = 0; i < 4; i++) {
@@ -83,7 +184,7 @@ static void order_and_numbers(void **state)
         if (i == 0) { /* found when read: the list is made from names and sizes */
             MRT_EQ(rc, MR_EFORMAT);
             MRT_HAS(err.text, "found text (\"no p");
-            MRT_HAS(err.file, "/B/x");
+            MRT_HAS(err.file, "/B/x.jpg");
             MRT_EQ(err.sample, 0);
             continue;
         }
@@ -166,26 +267,51 @@ static void wrong_folders_are_named(void **state)
     mrt_mkdir(mrt_path("bare"));
     expect_error(mrt_path("bare"), MR_EFORMAT, "no class folders", "bare");
     put(mrt_path("bare/picture.jpg"), jpeg);
-    expect_error(mrt_path("bare"), MR_EFORMAT, "found 1 other", "bare");
+    expect_error(mrt_path("bare"), MR_EFORMAT, "found the pictures directly in it; --classes none", "bare");
     mrt_mkdir(mrt_path("bare/one"));
-    expect_error(mrt_path("bare"), MR_EFORMAT, "a class without pictures", "bare/one");
-    put(mrt_path("bare/one/p"), jpeg);
-    MRT_EQ(symlink("self", mrt_path("bare/one/self")), 0);
-    expect_error(mrt_path("bare"), MR_EFORMAT, "leads back to itself", "bare/one/self");
-    unlink(mrt_path("bare/one/self"));
-    MRT_EQ(symlink("/no/such/file", mrt_path("bare/one/gone")), 0);
-    expect_error(mrt_path("bare"), MR_EFORMAT, "to nothing", "bare/one/gone");
-    unlink(mrt_path("bare/one/gone"));
-    MRT_EQ(symlink("..", mrt_path("bare/up")), 0); /* a class that is the folder above: it has a picture, no
-                                                      loop */
-    unlink(mrt_path("bare/picture.jpg"));
-    expect_error(mrt_path("bare"), MR_EFORMAT, "a class without pictures", "bare/up");
-    unlink(mrt_path("bare/up"));
-    MRT_EQ(symlink("p", mrt_path("bare/one/link")), 0); /* links to files are followed */
+    expect_error(mrt_path("bare"), MR_EFORMAT, "no pictures in any class", "bare");
+    put(mrt_path("bare/one/a.webp"), "RIFF    WEBP");
+    put(mrt_path("bare/one/b.txt"), "hello");
+    expect_error(mrt_path("bare"), MR_EFORMAT,
+                 "no pictures in any class, but 2 files that are no pictures (one/b.txt, one/a.webp: WebP is "
+                 "not decoded)",
+                 "bare");
     mr_source *src;
     mr_error err = MR_ERROR_INIT;
-    MRT_OK(try_open(mrt_path("bare"), MR_SPLIT_AUTO, &src, &err), &err);
-    MRT_EQ(mr_source_info_of(src)->count, 2);
+    MRT_EQ(open_by(mrt_path("bare/one"), MR_SPLIT_AUTO, MR_CLASSES_NONE, &src, &err), MR_EFORMAT);
+    MRT_HAS(err.text, "no pictures in any folder, but 2 files");
+}
+
+/* What lies beside pictures, and links, as people have them: left out and told, not taken for samples. */
+static void what_is_no_picture_is_left_out(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"cat/1.jpg", "cat/2.PNG", "cat/3.jpeg", "dog/4.JPG", "owl/", NULL};
+    make_tree("mixed", files);
+    put(mrt_path("mixed/cat/notes.txt"), "hello");
+    put(mrt_path("mixed/cat/Thumbs.db"), "hello");
+    put(mrt_path("mixed/cat/.DS_Store"), "hello");
+    put(mrt_path("mixed/cat/desktop.ini"), "hello");
+    put(mrt_path("mixed/cat/a.webp"), "RIFF    WEBP");
+    put(mrt_path("mixed/cat/b.gif"), jpeg); /* misnamed, as many are */
+    put(mrt_path("mixed/labels.csv"), "a,b");
+    put(mrt_path("mixed/stray.jpg"), jpeg);
+    MRT_EQ(symlink("/no/such/file", mrt_path("mixed/dog/gone.jpg")), 0);
+    MRT_EQ(symlink("self", mrt_path("mixed/dog/self")), 0);
+    MRT_EQ(symlink("nowhere", mrt_path("mixed/link")), 0);
+    MRT_EQ(symlink("4.JPG", mrt_path("mixed/dog/link.jpg")), 0); /* links to files are followed */
+    MRT_EQ(mkfifo(mrt_path("mixed/dog/fifo"), 0666), 0);
+    check_tree("mixed", MR_SPLIT_AUTO, MR_CLASSES_FIRST,
+               "cat,dog,owl cat/1.jpg=0 cat/2.PNG=0 cat/3.jpeg=0 cat/b.gif=0 dog/4.JPG=1 dog/link.jpg=1",
+               "left out: 6 files that are no pictures (cat/Thumbs.db, cat/desktop.ini, cat/notes.txt, ..., "
+               "cat/a.webp: WebP is not decoded)\n"
+               "left out: 3 links to nothing (dog/gone.jpg, dog/self, link)\n"
+               "left out: 1 picture beside the folders (stray.jpg)\n"
+               "1 class folder (owl/) without pictures: a class all the same");
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(try_open(mrt_path("mixed"), MR_SPLIT_AUTO, &src, &err), &err);
+    MRT_EQ(mr_source_info_of(src)->skipped_files, 11);
     mr_source_close(src);
 }
 
@@ -200,6 +326,165 @@ static void heed_permissions(bool heed)
     caps[0].effective &= ~beyond;
     if (!heed) caps[0].effective |= caps[0].permitted & beyond;
     MRT_EQ(syscall(SYS_capset, &head, caps), 0);
+}
+
+/* The names told are the first by their bytes, whatever order the file system has. */
+static void names_told_are_the_first(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"a/1.jpg", "b/2.jpg", NULL};
+    make_tree("first", files);
+    for (int k = 40; k-- > 0;) put(mrt_path("first/a/%c%d.txt", k % 2 ? 'x' : 'y', k), "hello");
+    put(mrt_path("first/a/damaged"), ""); /* a name without an ending, and nothing in it: a bad sample */
+    check_tree("first", MR_SPLIT_AUTO, MR_CLASSES_FIRST, "a,b a/1.jpg=0 a/damaged=0 b/2.jpg=1",
+               "left out: 40 files that are no pictures (a/x1.txt, a/x11.txt, a/x13.txt, ...)");
+}
+
+static void classes_by_depth(void **state)
+{
+    (void)state;
+    static const char *const files[] = {
+        "animals/cat/1.jpg", "animals/dog/2.jpg", "animals/3.jpg", "plants/rose/4.jpg",
+        "plants/fern/",      "plants/docs/",      "5.jpg",         NULL};
+    make_tree("deep", files);
+    put(mrt_path("deep/plants/docs/a.json"), "{}");
+    MRT_EQ(symlink("..", mrt_path("deep/plants/rose/up")), 0);
+    check_tree("deep", MR_SPLIT_AUTO, MR_CLASSES_DEPTH,
+               "animals,animals/cat,animals/dog,plants/fern,plants/rose animals/3.jpg=0 animals/cat/1.jpg=1 "
+               "animals/dog/2.jpg=2 plants/rose/4.jpg=4",
+               "left out: 1 link to nothing (plants/rose/up/: a folder it lies in)\n"
+               "left out: 1 picture beside the folders (5.jpg)\n"
+               "left out: 1 folder that holds other files only (plants/docs/)\n"
+               "1 class folder (plants/fern/) without pictures: a class all the same");
+    check_tree("deep", MR_SPLIT_AUTO, MR_CLASSES_FIRST, "animals animals/3.jpg=0",
+               "left out: 1 picture beside the folders (5.jpg)\n"
+               "left out: 2 folders inside class folders (animals/cat, animals/dog); --classes depth makes a "
+               "class of each folder\n"
+               "left out: 1 folder that holds only folders (plants/); --classes depth makes a class of each "
+               "folder");
+    unlink(mrt_path("deep/animals/3.jpg"));
+    expect_error(mrt_path("deep"), MR_EFORMAT, "found the pictures directly in it", "deep");
+    unlink(mrt_path("deep/5.jpg"));
+    expect_error(mrt_path("deep"), MR_EFORMAT,
+                 "no pictures in the first level of folders, but 2 folders that hold only folders (animals/, "
+                 "plants/): --classes depth",
+                 "deep");
+}
+
+static void no_classes(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"b.jpg", "a/2.png", "a/deeper/3.jpg", "a.jpg", NULL};
+    make_tree("flat", files);
+    put(mrt_path("flat/a/x.txt"), "hello");
+    check_tree("flat", MR_SPLIT_AUTO, MR_CLASSES_NONE, " a.jpg=-1 b.jpg=-1 a/2.png=-1 a/deeper/3.jpg=-1",
+               "left out: 1 file that is no picture (a/x.txt)");
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
+    mr_sample s;
+    void *buffer = NULL;
+    size_t bytes = 0;
+    MRT_OK(open_by(mrt_path("flat"), MR_SPLIT_AUTO, MR_CLASSES_NONE, &src, &err), &err);
+    const mr_source_info *info = mr_source_info_of(src);
+    MRT_EQ(info->field_count, 1);
+    MRT_EQ(info->label_field, -1);
+    MRT_EQ(info->class_count, 0);
+    MRT_TRUE(info->class_names == NULL);
+    MRT_OK(mr_source_read(src, 2, &buffer, &bytes, &s, &err), &err);
+    MRT_EQ(s.value_count, 1);
+    MRT_EQ(s.value[0].type, MR_TYPE_PNG);
+    free(buffer);
+    mr_source_close(src);
+}
+
+/* Downloads of COCO, and folders of pictures beside folders of what belongs to them: no classes. */
+static void parts_without_classes(void **state)
+{
+    (void)state;
+    static const char *const coco[] = {"train2017/1.jpg", "train2017/2.jpg", "val2017/3.jpg", "annotations/",
+                                       NULL};
+    make_tree("coco", coco);
+    put(mrt_path("coco/annotations/instances_val2017.json"), "{}");
+    expect_error(mrt_path("coco"), MR_EFORMAT, "no class folders", "coco/train2017");
+    expect_error(mrt_path("coco"), MR_EFORMAT, "--classes none", "coco/train2017");
+    check_tree("coco", MR_SPLIT_AUTO, MR_CLASSES_NONE, " train2017/1.jpg=-1 train2017/2.jpg=-1",
+               "left out: 1 folder that is no part (annotations)");
+    check_tree("coco", MR_SPLIT_TEST, MR_CLASSES_NONE, " val2017/3.jpg=-1",
+               "left out: 1 folder that is no part (annotations)");
+    static const char *const voc[] = {"images/1.jpg", "images/2.jpg", "annotations/", NULL};
+    make_tree("voc", voc);
+    put(mrt_path("voc/annotations/1.xml"), "<a/>");
+    expect_error(mrt_path("voc"), MR_EFORMAT,
+                 "all pictures lie in images/, beside it 1 folder that holds other "
+                 "files only (annotations/); --classes none",
+                 "voc");
+    static const char *const kaggle[] = {"train/1.jpg", "test/2.jpg", NULL};
+    make_tree("kaggle", kaggle);
+    expect_error(mrt_path("kaggle"), MR_EFORMAT, "no class folders", "kaggle/train");
+}
+
+/* A name that looks like a part's is a class all the same where others are. */
+static void names_of_parts(void **state)
+{
+    (void)state;
+    static const char *const vehicles[] = {"bus/1.jpg", "test/2.jpg", "train/3.jpg", NULL};
+    make_tree("vehicles", vehicles);
+    check_tree("vehicles", MR_SPLIT_AUTO, MR_CLASSES_FIRST,
+               "bus,test,train bus/1.jpg=0 test/2.jpg=1 train/3.jpg=2", "");
+    static const char *const years[] = {"train2017/a/1.jpg", "train2017/b/1.jpg", "val2017/b/2.jpg",
+                                        "notes/1.jpg", NULL};
+    make_tree("years", years);
+    check_tree("years", MR_SPLIT_TRAIN, MR_CLASSES_FIRST, "a,b train2017/a/1.jpg=0 train2017/b/1.jpg=1",
+               "left out: 1 folder that is no part (notes)");
+    check_tree("years", MR_SPLIT_TEST, MR_CLASSES_FIRST, "a,b val2017/b/2.jpg=1",
+               "left out: 1 folder that is no part (notes)");
+    static const char *const words[] = {"seg_train/a/1.jpg", "seg_test/a/2.jpg", "Seg_Val/a/3.jpg", NULL};
+    make_tree("words", words);
+    check_tree("words", MR_SPLIT_TEST, MR_CLASSES_FIRST, "a Seg_Val/a/3.jpg=0",
+               "of Seg_Val/ and seg_test/ the part to test with is Seg_Val/");
+    static const char *const tube[] = {"steam train/x/1.jpg", "bus/2.jpg", NULL};
+    make_tree("tube", tube);
+    check_tree("tube", MR_SPLIT_AUTO, MR_CLASSES_FIRST, "bus bus/2.jpg=0",
+               "left out: 1 folder that holds only folders (steam train/); --classes depth makes a class of "
+               "each folder");
+}
+
+/* As in sets of files: labels of a test part are often kept from the public. */
+static void validation_comes_before_test(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"dev", "eval", "val", "Valid", "validation"};
+    for (size_t k = 0; k < sizeof words / sizeof words[0]; k++) {
+        char name[32], picture[64], expected[96], told[128];
+        snprintf(name, sizeof name, "prefer%zu", k);
+        snprintf(picture, sizeof picture, "%s/a/2.jpg", words[k]);
+        snprintf(expected, sizeof expected, "a %s=0", picture);
+        snprintf(told, sizeof told, "of %s/ and test/ the part to test with is %s/", words[k], words[k]);
+        const char *const files[] = {"train/a/1.jpg", picture, "test/a/3.jpg", NULL};
+        make_tree(name, files);
+        check_tree(name, MR_SPLIT_TEST, MR_CLASSES_FIRST, expected, told);
+        check_tree(name, MR_SPLIT_AUTO, MR_CLASSES_FIRST, "a train/a/1.jpg=0", told);
+    }
+    static const char *const files[] = {"train/a/1.jpg", "t10k/a/2.jpg", NULL};
+    make_tree("prefer", files);
+    check_tree("prefer", MR_SPLIT_TEST, MR_CLASSES_FIRST, "a t10k/a/2.jpg=0", "");
+}
+
+static void only_a_test_part(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"val/a/1.jpg", "val/b/2.jpg", NULL};
+    make_tree("tests", files);
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
+    check_tree("tests", MR_SPLIT_AUTO, MR_CLASSES_FIRST, "a,b val/a/1.jpg=0 val/b/2.jpg=1",
+               "there is no train part: the test or validation part is all that is taken");
+    check_tree("tests", MR_SPLIT_TEST, MR_CLASSES_FIRST, "a,b val/a/1.jpg=0 val/b/2.jpg=1", "");
+    MRT_OK(try_open(mrt_path("tests"), MR_SPLIT_AUTO, &src, &err), &err);
+    MRT_TRUE(mr_source_info_of(src)->only_test);
+    mr_source_close(src);
+    MRT_EQ(try_open(mrt_path("tests"), MR_SPLIT_TRAIN, &src, &err), MR_ENOENT);
+    MRT_HAS(err.text, "no train part: found only val/");
 }
 
 static void unreadable_is_named(void **state)
@@ -255,14 +540,15 @@ static void allocations_fail_in_turn(void **state)
 {
     (void)state;
     make_plain("alloc");
-    for (long n = 0;; n++) {
-        mr_error err = MR_ERROR_INIT;
-        mr_source *src = (mr_source *)&err;
-        mrt_fail_alloc_at(n);
-        const int rc = try_open(mrt_path("alloc"), MR_SPLIT_AUTO, &src, &err);
-        mrt_fail_alloc_at(-1);
-        if (mrt_last_turn(rc, src)) break;
-    }
+    for (int rule = MR_CLASSES_FIRST; rule <= MR_CLASSES_NONE; rule++)
+        for (long n = 0;; n++) {
+            mr_error err = MR_ERROR_INIT;
+            mr_source *src = (mr_source *)&err;
+            mrt_fail_alloc_at(n);
+            const int rc = open_by(mrt_path("alloc"), MR_SPLIT_AUTO, (mr_class_rule)rule, &src, &err);
+            mrt_fail_alloc_at(-1);
+            if (mrt_last_turn(rc, src)) break;
+        }
 }
 
 static void huge_files_are_bad_samples_that_nobody_reads(void **state)
@@ -295,11 +581,20 @@ static void huge_files_are_bad_samples_that_nobody_reads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_outside_is_quoted),
         cmocka_unit_test(huge_files_are_bad_samples_that_nobody_reads),
         cmocka_unit_test(order_and_numbers),
         cmocka_unit_test(fingerprint_knows_names_and_sizes),
         cmocka_unit_test(train_and_test),
         cmocka_unit_test(wrong_folders_are_named),
+        cmocka_unit_test(what_is_no_picture_is_left_out),
+        cmocka_unit_test(names_told_are_the_first),
+        cmocka_unit_test(classes_by_depth),
+        cmocka_unit_test(no_classes),
+        cmocka_unit_test(parts_without_classes),
+        cmocka_unit_test(names_of_parts),
+        cmocka_unit_test(validation_comes_before_test),
+        cmocka_unit_test(only_a_test_part),
         cmocka_unit_test(unreadable_is_named),
         cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(allocations_fail_in_turn),

@@ -133,13 +133,18 @@ static void long_index_is_spilled(void **state)
     mr_writer *w;
     const char *path = mrt_path("long.mrec");
     enum { COUNT = 127 * 256 * 2 + 77 };
+    mrt_write_file(mrt_path("long.mrec.index"), "somebody's", 10);
     MRT_OK(mr_writer_open(&w, path, &cfg, NULL, &err), &err);
     for (int i = 0; i < COUNT; i++) {
         const mr_value v = {.type = MR_TYPE_INT, .i = -i};
         MRT_OK(mr_writer_append(w, (uint64_t)i, &v, &err), &err);
     }
     MRT_OK(mr_writer_finish(w, &err), &err);
-    MRT_TRUE(access(mrt_path("long.mrec.index"), F_OK) != 0);
+    size_t foreign;
+    char *text = mrt_read_file(mrt_path("long.mrec.index"), &foreign); /* no business of ours */
+    MRT_EQ(foreign, 10);
+    assert_memory_equal(text, "somebody's", 10);
+    free(text);
     mr_verify_result r;
     MRT_OK(mr_mrec_verify(path, NULL, NULL, &r, &err), &err);
     MRT_EQ(r.records, COUNT);
@@ -271,6 +276,40 @@ static void late_rival_keeps_its_file(void **state)
     MRT_TRUE(access(mrt_path("rival.mrec.part"), F_OK) == 0);
 }
 
+/* What is not on disk as it was written does not replace what is there. */
+static void read_back_before_it_has_its_name(void **state)
+{
+    (void)state;
+    const char *path = mrt_path("back.mrec");
+    mr_writer_config cfg = mrt_writer_config();
+    mr_writer *w;
+    mr_error err = MR_ERROR_INIT;
+    mrt_write_mrec(path, 3, &cfg);
+    size_t bytes, left;
+    void *before = mrt_read_file(path, &bytes);
+    cfg.force = cfg.verify = true;
+    for (int damaged = 1; damaged >= 0; damaged--) {
+        static mrt_room room;
+        MRT_OK(mr_writer_open(&w, path, &cfg, NULL, &err), &err);
+        for (uint64_t i = 0; i < 120; i++) /* past the buffer */
+            MRT_OK(mr_writer_append(w, i, mrt_values(&room, i, 70000), &err), &err);
+        if (damaged) {
+            const int fd = open(mrt_path("back.mrec.part"), O_WRONLY | O_CLOEXEC);
+            MRT_EQ(pwrite(fd, "what is this", 12, 3 << 20), 12);
+            close(fd);
+        }
+        MRT_EQ(mr_writer_finish(w, &err), damaged ? MR_ECHECKSUM : MR_OK);
+        if (!damaged) continue;
+        MRT_HAS(err.file, "back.mrec.part");
+        void *after = mrt_read_file(path, &left);
+        MRT_EQ(left, bytes);
+        assert_memory_equal(before, after, bytes);
+        free(after);
+    }
+    free(before);
+    MRT_OK(mr_mrec_verify(path, NULL, NULL, NULL, &err), &err);
+}
+
 /* A write limit stands for a full disk: the failure is told, again on the next call, nothing takes the final
  * name, and the file aside can be resumed once there is room. */
 static void full_disk(void **state)
@@ -376,7 +415,7 @@ static void coefficients_are_announced(void **state)
         MRT_OK(mr_mrec_verify(path, NULL, NULL, NULL, &err), &err);
         size_t size;
         uint8_t *file = mrt_read_file(path, &size);
-        MRT_EQ(file[10], 1);
+        MRT_EQ(file[10], 2);
         MRT_EQ(file[16], coef ? 3 : 1);
         file[16] = 1; /* a file that hides them: no reader may be surprised */
         const uint32_t crc = mr_crc32c(0, file, 4092);
@@ -428,6 +467,7 @@ int main(void)
         cmocka_unit_test(wrong_schemas_are_refused),
         cmocka_unit_test(existing_output_needs_force),
         cmocka_unit_test(late_rival_keeps_its_file),
+        cmocka_unit_test(read_back_before_it_has_its_name),
         cmocka_unit_test(full_disk),
         cmocka_unit_test(allocations_fail_in_turn),
         cmocka_unit_test(coefficients_are_announced),

@@ -151,11 +151,11 @@ static void versions_flags_and_mangling(void **state)
     mr_error err = MR_ERROR_INIT;
     bytes[8] = 2; /* major: whatever follows may mean something else, its checksum included */
     MRT_EQ(open_bytes(bytes, size, &err), MR_EUNSUPPORTED);
-    MRT_HAS(err.text, "version 2.1");
+    MRT_HAS(err.text, "version 2.2");
     bytes[8] = 1;
     bytes[10] = 7; /* minor: a longer header whose end is not known here */
     bytes[12] = 200;
-    bytes[170] = 99;
+    bytes[190] = 99;
     put_crc(bytes);
     MRT_OK(open_bytes(bytes, size, &err), &err);
     bytes[210] = 1; /* but what it says is reserved must be zero */
@@ -164,9 +164,10 @@ static void versions_flags_and_mangling(void **state)
     bytes[210] = 0;
     bytes[10] = 1;
     bytes[12] = 160;
+    memset(bytes + 160, 0, 16); /* the labels of 1.2 */
     put_crc(bytes);
-    MRT_EQ(open_bytes(bytes, size, &err), MR_EFORMAT); /* version 1.1 has nothing at 170 */
-    bytes[170] = 0;
+    MRT_EQ(open_bytes(bytes, size, &err), MR_EFORMAT); /* version 1.1 has nothing at 190 */
+    bytes[190] = 0;
     bytes[16] = 3; /* 1.1 knows records of coefficients, 1.0 did not */
     put_crc(bytes);
     MRT_OK(open_bytes(bytes, size, &err), &err);

@@ -72,9 +72,52 @@ static void example_is_read(void **state)
     mr_mrec_close(m);
 }
 
+/* The list of that file: the lines from "millrace shards 2" to the end line. */
+static void read_list_example(char *out, size_t out_bytes)
+{
+    char path[1024], line[512];
+    snprintf(path, sizeof path, "%s/formats/record/FORMAT.md", getenv("MRT_SOURCE_DIR"));
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    out[0] = '\0';
+    bool inside = false;
+    while (fgets(line, sizeof line, f)) { /* the last one is the example */
+        const bool first = strcmp(line, "millrace shards 2\n") == 0;
+        if (first) out[0] = '\0';
+        inside = first || (inside && strncmp(line, "```", 3) != 0);
+        const size_t at = strlen(out);
+        if (inside) snprintf(out + at, out_bytes - at, "%s", line);
+    }
+    fclose(f);
+}
+
+static void list_example_is_what_we_write(void **state)
+{
+    (void)state;
+    static uint8_t example[BYTES];
+    char expected[2048];
+    read_example(example);
+    read_list_example(expected, sizeof expected);
+    mrt_write_file(mrt_path("one.mrec"), example, BYTES);
+    const char *const paths[] = {mrt_path("one.mrec")};
+    const uint64_t counts[] = {1};
+    mr_error err = MR_ERROR_INIT;
+    size_t bytes;
+    MRT_OK(mr_shards_write(mrt_path("list"), paths, counts, 1, false, &err), &err);
+    char *written = mrt_read_file(mrt_path("list"), &bytes);
+    MRT_STR(written, expected);
+    free(written);
+    mr_source *src;
+    mrt_write_file(mrt_path("by-hand"), expected, strlen(expected));
+    MRT_OK(mr_source_open(&src, mrt_path("by-hand"), NULL, &err), &err);
+    MRT_EQ(mr_source_info_of(src)->count, 1);
+    mr_source_close(src);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(example_is_what_we_write),
-                                       cmocka_unit_test(example_is_read)};
+                                       cmocka_unit_test(example_is_read),
+                                       cmocka_unit_test(list_example_is_what_we_write)};
     return mrt_run(tests);
 }

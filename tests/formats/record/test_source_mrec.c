@@ -1,6 +1,8 @@
 /* Sources over our own files: one .mrec, and shard lists. */
-#include "formats/source/source.h"
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include "formats/source/source.h"
 
 #include "tests/formats/record/mrt_mrec.h"
 
@@ -87,7 +89,11 @@ static void many_files_as_one(void **state)
     write_shards(130, 7);
     size_t size;
     char *text = mrt_read_file(mrt_path("list"), &size);
-    MRT_STR(text, "millrace shards 1\n130 s-0.mrec\n0 s-1.mrec\n7 s-2.mrec\nend 3 shards 137 records\n");
+    MRT_TRUE(strncmp(text, "millrace shards 2\nset fingerprint ", 34) == 0);
+    MRT_HAS(text, " coefficients 0 labels 0 2\n130 ");
+    MRT_HAS(text, " s-0.mrec\n0 ");
+    MRT_HAS(text, " s-1.mrec\n7 ");
+    MRT_HAS(text, " s-2.mrec\nend 3 shards 137 records checksum ");
     free(text);
     mr_source *src = open_source(mrt_path("list"));
     const mr_source_info *info = mr_source_info_of(src);
@@ -160,6 +166,31 @@ static void wrong_lists_are_named(void **state)
 }
 
 /* Data without names of classes, such as MNIST's, has classes all the same. */
+static mr_source *open_with(const char *path, uint64_t memory_bytes)
+{
+    mr_source *src;
+    mr_source_config cfg;
+    mr_error err = MR_ERROR_INIT;
+    mr_source_defaults(&cfg);
+    cfg.memory_bytes = memory_bytes;
+    MRT_OK(mr_source_open(&src, path, &cfg, &err), &err);
+    return src;
+}
+
+/* The header as version 1.1 has it: shorter, without the range of labels. */
+static void make_older(const char *path)
+{
+    size_t bytes;
+    uint8_t *p = mrt_read_file(path, &bytes);
+    p[10] = 1;
+    p[12] = 160;
+    memset(p + 160, 0, 16);
+    const uint32_t crc = mr_crc32c(0, p, 4092);
+    memcpy(p + 4092, &crc, 4);
+    mrt_write_file(path, p, bytes);
+    free(p);
+}
+
 static void classes_without_names_are_counted(void **state)
 {
     (void)state;
@@ -183,6 +214,19 @@ static void classes_without_names_are_counted(void **state)
         mr_source *src = open_source(mrt_path("nameless"));
         MRT_EQ(mr_source_info_of(src)->class_count, last[k].classes);
         MRT_TRUE(mr_source_info_of(src)->class_names == NULL);
+        mr_source_close(src);
+        src = open_with(mrt_path("nameless"), 0); /* the index stays on disk */
+        MRT_EQ(mr_source_info_of(src)->class_count, last[k].classes);
+        MRT_TRUE(mr_source_info_of(src)->told == NULL);
+        mr_source_close(src);
+        make_older(mrt_path("nameless"));
+        src = open_source(mrt_path("nameless"));
+        MRT_EQ(mr_source_info_of(src)->class_count, last[k].classes);
+        MRT_TRUE(mr_source_info_of(src)->told == NULL);
+        mr_source_close(src);
+        src = open_with(mrt_path("nameless"), 0);
+        MRT_EQ(mr_source_info_of(src)->class_count, last[k].classes);
+        MRT_HAS(mr_source_info_of(src)->told, "reading the whole index");
         mr_source_close(src);
         unlink(mrt_path("nameless"));
     }
@@ -298,15 +342,465 @@ static void no_test_part(void **state)
     mr_source_close(src);
 }
 
-static void allocations_fail_in_turn(void **state)
+/* ---- lists of version 2 ---- */
+/* The text with the end line that belongs to it, as a list. */
+static const char *write_list(const char *name, const char *text, const char *end)
+{
+    char all[4096];
+    snprintf(all, sizeof all, "%s%s checksum %08x\n", text, end, mr_crc32c(0, text, strlen(text)));
+    mrt_write_file(mrt_path("%s", name), all, strlen(all));
+    return mrt_path("%s", name);
+}
+
+/* The list's line of a number, without its end. */
+static void line_of(const char *list, int number, char out[512])
+{
+    size_t size;
+    char *text = mrt_read_file(list, &size), *at = text;
+    for (int k = 1; k < number; k++) at = strchr(at, '\n') + 1;
+    snprintf(out, 512, "%.*s", (int)strcspn(at, "\n"), at);
+    free(text);
+}
+
+static void both_versions_are_the_same_set(void **state)
 {
     (void)state;
+    write_shards(130, 7);
+    static const char first[] =
+        "millrace shards 1\n130 s-0.mrec\n0 s-1.mrec\n7 s-2.mrec\nend 3 shards 137 records\n";
+    mrt_write_file(mrt_path("list-1"), first, strlen(first));
+    mr_source *one = open_source(mrt_path("list-1")), *two = open_source(mrt_path("list"));
+    const mr_source_info *a = mr_source_info_of(one), *b = mr_source_info_of(two);
+    MRT_EQ(a->fingerprint, b->fingerprint);
+    MRT_EQ(a->count, b->count);
+    MRT_EQ(a->class_count, b->class_count);
+    MRT_EQ(a->max_extent_bytes, b->max_extent_bytes);
+    MRT_EQ(a->total_bytes, b->total_bytes);
+    MRT_EQ(a->memory_bytes, b->memory_bytes);
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mr_source_check(one, &err), &err);
+    MRT_OK(mr_source_check(two, &err), &err);
+    mr_source_close(one);
+    mr_source_close(two);
+    drop_shards();
+}
+
+/* What a list says of a file that is another one now, where all files are opened at once. */
+static void wrong_lines_are_named(void **state)
+{
+    (void)state;
+    char facts[512], line[512], text[2048];
+    mr_error err = MR_ERROR_INIT;
     write_shards(3, 2);
+    line_of(mrt_path("list"), 2, facts);
+    line_of(mrt_path("list"), 3, line);
+    static const struct {
+        const char *format, *end, *said; /* of the facts and the line */
+        int code;
+    } wrong[] = {
+        {"millrace shards 3\n", "end 0 shards 0 records", "version 3", MR_EUNSUPPORTED},
+        {"millrace shards 99999999999999999999\n", "end 0 shards 0 records", "expected \"millrace",
+         MR_EFORMAT},
+        {"millrace shards 2\n", "end 0 shards 0 records", "line 2", MR_EFORMAT},
+        {"millrace shards 2\n%s\n", "end 0 shards 0 records", "no shards", MR_EFORMAT},
+        {"millrace shards 2\n%s \n", "end 0 shards 0 records", "line 2", MR_EFORMAT},
+        {"millrace shards 2\n%s\n%s\n", "end 2 shards 3 records", "end 1 shards 3 records", MR_EFORMAT},
+        {"millrace shards 2\n%s\n%s\n", "end 1 shards 3 records", "fingerprint", MR_EFORMAT},
+        {"millrace shards 2\n%s\n3 s-0.mrec\n", "end 1 shards 3 records", "line 3", MR_EFORMAT},
+        {"millrace shards 2\n%s\n3 4096 0123456789abcdef s-0.mrec\n", "end 1 shards 3 records", "fingerprint",
+         MR_EFORMAT},
+        {"millrace shards 2\n%s\n3 4095 0123456789abcdef s-0.mrec\n", "end 1 shards 3 records", "line 3",
+         MR_EFORMAT},
+        {"millrace shards 2\n%s\n1 9007199254740992 0123456789abcdef x\n", "end 1 shards 1 records", "line 3",
+         MR_EFORMAT},
+        {"millrace shards 2\n%s\n3 4096 0123456789ABCDEF s-0.mrec\n", "end 1 shards 3 records", "line 3",
+         MR_EFORMAT},
+        {"millrace shards 2\n%s\n3 4096 0123456789abcdef \n", "end 1 shards 3 records", "line 3", MR_EFORMAT},
+    };
+    for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++) {
+        snprintf(text, sizeof text, wrong[k].format, facts, line);
+        MRT_EQ(open_error(write_list("bad-list", text, wrong[k].end), &err), wrong[k].code);
+        MRT_HAS(err.text, wrong[k].said);
+    }
+    size_t size; /* every byte of a list counts */
+    uint8_t *list = mrt_read_file(mrt_path("list"), &size);
+    for (size_t k = 0; k < size; k++) {
+        list[k] ^= 1;
+        mrt_write_file(mrt_path("bad-list"), list, size);
+        MRT_TRUE(open_error(mrt_path("bad-list"), &err) != MR_OK);
+        list[k] ^= 1;
+    }
+    for (size_t k = 1; k < size; k++) {
+        mrt_write_file(mrt_path("bad-list"), list, k);
+        MRT_TRUE(open_error(mrt_path("bad-list"), &err) != MR_OK);
+    }
+    free(list);
+    drop_shards();
+}
+
+/* The facts of a list that somebody made wrong do not hold for its files. */
+static void wrong_facts_are_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *from, *to, *said;
+        bool at_check;
+    } wrong[] = {{" schema ", " schema f", "schema of checksum", false},
+                 {" classes ", " classes f", "classes of", false},
+                 {" largest ", " largest 4", "records of 4 bytes at most", false},
+                 {" labels 0 2", " labels 0 1", "labels from 0 to 1, found 0 to 2", false},
+                 {" labels 0 2", " labels none", "no labels in any file", false},
+                 {" labels 0 2", " labels -9223372036854775808 9223372036854775807", "labels 0 to 2", true},
+                 {" coefficients 0", " coefficients 1", "make the list again", true},
+                 {" bytes ", " bytes 7", "make the list again", true}};
+    char facts[512], changed[512], line[512], text[2048];
+    mr_error err = MR_ERROR_INIT;
+    const mr_writer_config cfg = mrt_writer_config();
+    mrt_write_mrec(mrt_path("f.mrec"), 5, &cfg);
+    const char *const path = mrt_path("f.mrec");
+    const uint64_t count = 5;
+    MRT_OK(mr_shards_write(mrt_path("f.list"), &path, &count, 1, false, &err), &err);
+    line_of(mrt_path("f.list"), 2, facts);
+    line_of(mrt_path("f.list"), 3, line);
+    for (size_t k = 0; k < sizeof wrong / sizeof wrong[0]; k++) {
+        const char *at = strstr(facts, wrong[k].from), *behind = at + strlen(wrong[k].from);
+        MRT_TRUE(at != NULL);
+        const bool digit = wrong[k].to[strlen(wrong[k].to) - 1] == 'f'; /* takes the place of one */
+        if (strcmp(wrong[k].from, " largest ") == 0 || strcmp(wrong[k].from, " bytes ") == 0)
+            behind += strspn(behind, "0123456789");
+        if (digit) behind += *behind == 'f' ? 0 : 1;
+        if (digit && *(behind - 1) == ' ') continue; /* an f already */
+        snprintf(changed, sizeof changed, "%.*s%s%s", (int)(at - facts), facts, wrong[k].to, behind);
+        snprintf(text, sizeof text, "millrace shards 2\n%s\n%s\n", changed, line);
+        const char *list = write_list("bad-facts", text, "end 1 shards 5 records");
+        if (!wrong[k].at_check) {
+            MRT_EQ(open_error(list, &err), MR_EFORMAT);
+            MRT_HAS(err.file, "f.mrec");
+            MRT_HAS(err.text, "make the list again");
+        } else {
+            mr_source *src = open_source(list);
+            MRT_EQ(mr_source_check(src, &err), MR_EFORMAT);
+            MRT_HAS(err.file, "bad-facts");
+            mr_source_close(src);
+        }
+        MRT_HAS(err.text, wrong[k].said);
+    }
+}
+
+/* A list cannot say what is not so. */
+static void lists_are_made_of_what_is_there(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_writer_config cfg = mrt_writer_config();
+    write_shards(3, 2);
+    cfg.class_count = 2;
+    cfg.force = true;
+    mrt_write_mrec(mrt_path("s-other.mrec"), 2, &cfg);
+    const char *paths[] = {mrt_path("s-0.mrec"), mrt_path("s-other.mrec")};
+    uint64_t counts[] = {3, 2};
+    MRT_EQ(mr_shards_write(mrt_path("new-list"), paths, counts, 2, false, &err), MR_EFORMAT);
+    MRT_HAS(err.text, "differ");
+    MRT_HAS(err.file, "s-other.mrec");
+    counts[0] = 4;
+    MRT_EQ(mr_shards_write(mrt_path("new-list"), paths, counts, 1, false, &err), MR_EFORMAT);
+    MRT_HAS(err.text, "4 records here, found 3");
+    paths[0] = mrt_path("s-nothing.mrec");
+    MRT_EQ(mr_shards_write(mrt_path("new-list"), paths, counts, 1, false, &err), MR_ENOENT);
+    MRT_TRUE(access(mrt_path("new-list"), F_OK) != 0);
+    MRT_TRUE(access(mrt_path("new-list.part"), F_OK) != 0);
+    drop_shards();
+}
+
+/* ---- more files than may be open ---- */
+enum { SHARDS = 100 };
+
+/* Files of 0 to 6 records without names of classes, and "list" of them; `older`: of version 1. */
+static void write_many(const char *folder, bool older)
+{
+    mr_writer_config cfg = mrt_writer_config();
+    cfg.class_count = 0;
+    cfg.class_names = NULL;
+    char text[8192] = "millrace shards 1\n";
+    const char *paths[SHARDS];
+    uint64_t counts[SHARDS], records = 0;
+    mr_error err = MR_ERROR_INIT;
+    mrt_mkdir(mrt_path("%s", folder));
+    for (uint32_t k = 0; k < SHARDS; k++) {
+        counts[k] = k % 7;
+        records += counts[k];
+        mrt_write_mrec(mrt_path("%s/%u.mrec", folder, k), counts[k], &cfg);
+        paths[k] = strdup(mrt_path("%s/%u.mrec", folder, k));
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%u %u.mrec\n", k % 7, k);
+    }
+    snprintf(text + strlen(text), sizeof text - strlen(text), "end %d shards %u records\n", SHARDS,
+             (unsigned)records);
+    if (older) mrt_write_file(mrt_path("%s/list", folder), text, strlen(text));
+    else MRT_OK(mr_shards_write(mrt_path("%s/list", folder), paths, counts, SHARDS, false, &err), &err);
+    for (uint32_t k = 0; k < SHARDS; k++) free((char *)(uintptr_t)paths[k]);
+}
+
+static struct rlimit before;
+
+static void allow_descriptors(rlim_t few)
+{
+    MRT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const struct rlimit now = {few, before.rlim_max};
+    MRT_EQ(setrlimit(RLIMIT_NOFILE, &now), 0);
+}
+
+static void allow_all_descriptors(void) { MRT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0); }
+
+static void same_of_one_sample(const mr_source *all, const mr_source *src, uint64_t n, void **buf,
+                               size_t *buf_bytes)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_extent x, y;
+    mr_sample s;
+    int64_t label, other;
+    MRT_OK(mr_source_extent(all, n, &x, &err), &err);
+    MRT_OK(mr_source_extent(src, n, &y, &err), &err);
+    MRT_EQ(x.file, y.file);
+    MRT_EQ(x.offset, y.offset);
+    MRT_EQ(x.bytes, y.bytes);
+    MRT_OK(mr_source_label(all, n, &label), NULL);
+    MRT_OK(mr_source_label(src, n, &other), NULL);
+    MRT_EQ(label, other);
+    MRT_OK(mr_source_read(src, n, buf, buf_bytes, &s, &err), &err);
+    ((uint8_t *)*buf)[x.bytes - 1] ^= 1; /* damage is named with its place in its file */
+    MRT_TRUE(mr_source_parse(src, n, *buf, x.bytes, &s, &err) != MR_OK);
+    mr_source_file f;
+    MRT_OK(mr_source_file_at(src, x.file, &f), NULL);
+    MRT_EQ(f.fd, -1);
+    MRT_STR(err.file, f.path);
+    MRT_EQ(err.sample, n);
+    MRT_TRUE(err.offset >= x.offset && err.offset < x.offset + x.bytes);
+}
+
+/* A list of more files than may be open says what it says with all of them open. */
+static void same_as_with_all_open(const char *folder, bool older)
+{
+    write_many(folder, older);
+    mr_source *all = open_source(mrt_path("%s/list", folder));
+    allow_descriptors(150); /* the first source has its files open */
+    mr_source *src = open_source(mrt_path("%s/list", folder));
+    const mr_source_info *a = mr_source_info_of(all), *b = mr_source_info_of(src);
+    MRT_EQ(a->count, b->count);
+    MRT_EQ(a->fingerprint, b->fingerprint);
+    MRT_EQ(a->class_count, b->class_count);
+    MRT_EQ(a->max_extent_bytes, b->max_extent_bytes);
+    MRT_EQ(a->total_bytes, b->total_bytes);
+    void *buf = NULL;
+    size_t buf_bytes = 0;
+    for (uint64_t i = 0; i < a->count; i++)
+        same_of_one_sample(all, src, (i * 37) % a->count, &buf, &buf_bytes);
+    free(buf);
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mr_source_check(src, &err), &err);
+    int fd;
+    MRT_EQ(mr_source_file_acquire(src, SHARDS, &fd, &err), MR_EINVAL);
+    MRT_OK(mr_source_file_acquire(src, 98, &fd, &err), &err);
+    MRT_TRUE(fd >= 0);
+    mr_source_file_release(src, 98);
+    mr_source_close(src);
+    allow_all_descriptors();
+    mr_source_close(all);
+}
+
+static void more_shards_than_descriptors(void **state)
+{
+    (void)state;
+    same_as_with_all_open("many-1", true);
+    same_as_with_all_open("many-2", false);
+}
+
+/* Of a list of version 2 only the first file is opened with the set: no other one is there then. */
+static void opening_takes_the_first_file_alone(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    write_many("first", false);
+    mrt_mkdir(mrt_path("aside"));
+    for (int k = 1; k < SHARDS; k++)
+        MRT_EQ(rename(mrt_path("first/%d.mrec", k), mrt_path("aside/%d.mrec", k)), 0);
+    allow_descriptors(50);
+    mr_source *src = open_source(mrt_path("first/list"));
+    MRT_EQ(mr_source_info_of(src)->class_count, 3);
+    for (int k = 1; k < SHARDS; k++)
+        MRT_EQ(rename(mrt_path("aside/%d.mrec", k), mrt_path("first/%d.mrec", k)), 0);
+    void *buf = NULL;
+    size_t buf_bytes = 0;
+    for (uint64_t i = 0; i < mr_source_info_of(src)->count; i++) {
+        mr_sample s;
+        MRT_OK(mr_source_read(src, i, &buf, &buf_bytes, &s, &err), &err);
+    }
+    free(buf);
+    mr_source_close(src);
+    allow_all_descriptors();
+}
+
+/* What takes the place of file 5, with five records. */
+static void nothing(const char *path) { MRT_EQ(unlink(path), 0); }
+static void empty(const char *path) { mrt_write_file(path, "", 0); }
+static void shorter(const char *path) { MRT_EQ(truncate(path, 8192), 0); }
+static void swapped(const char *path) /* for another one with as many records */
+{
+    mr_writer_config cfg = mrt_writer_config();
+    mr_error err = MR_ERROR_INIT;
+    mr_writer *w;
+    cfg.class_count = 0;
+    cfg.class_names = NULL;
+    cfg.force = true;
+    MRT_OK(mr_writer_open(&w, path, &cfg, NULL, &err), &err);
+    mrt_append(w, 5, 10);
+    MRT_OK(mr_writer_finish(w, &err), &err);
+}
+static void fewer(const char *path)
+{
+    mr_writer_config cfg = mrt_writer_config();
+    cfg.class_count = 0;
+    cfg.class_names = NULL;
+    cfg.force = true;
+    mrt_write_mrec(path, 4, &cfg);
+}
+static void other_classes(const char *path)
+{
+    mr_writer_config cfg = mrt_writer_config();
+    cfg.force = true;
+    mrt_write_mrec(path, 5, &cfg);
+}
+static void no_record_file(const char *path) { mrt_write_file(path, "hello, this is text", 19); }
+
+/* An error of the set, whoever touches the file first: no sample is bad. */
+static void refused(const char *list, const char *said)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_extent e;
+    mr_sample s;
+    void *buf = NULL;
+    size_t buf_bytes = 0;
+    int fd;
+    mr_source *src = open_source(list);
+    uint64_t at = 0;
+    while (mr_source_extent(src, at, &e, &err) == MR_OK && e.file < 5) at++;
+    for (int how = 0; how < 3; how++) {
+        err = (mr_error)MR_ERROR_INIT;
+        const int rc = how == 0   ? mr_source_extent(src, at, &e, &err)
+                       : how == 1 ? mr_source_read(src, at, &buf, &buf_bytes, &s, &err)
+                                  : mr_source_file_acquire(src, 5, &fd, &err);
+        MRT_EQ(rc, MR_EIO);
+        MRT_TRUE(!mr_error_of_sample(rc, &err));
+        MRT_HAS(err.file, "5.mrec");
+        MRT_HAS(err.text, said);
+        MRT_HAS(err.text, list);
+        MRT_HAS(err.text, "make the list again");
+    }
+    MRT_EQ(mr_source_check(src, &err), MR_EIO);
+    MRT_OK(mr_source_file_acquire(src, 6, &fd, &err), &err); /* the others are there */
+    mr_source_file_release(src, 6);
+    free(buf);
+    mr_source_close(src);
+}
+
+static void files_that_are_not_the_listed_ones(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*change)(const char *path);
+        const char *said;
+    } kinds[] = {{nothing, "cannot open"},
+                 {empty, "too short"},
+                 {shorter, "cut short"},
+                 {swapped, "found"},
+                 {fewer, "expects 5 records here, found 4"},
+                 {other_classes, "found"},
+                 {no_record_file, "too short"}};
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        char folder[32];
+        snprintf(folder, sizeof folder, "kind-%zu", k);
+        write_many(folder, false);
+        kinds[k].change(mrt_path("%s/5.mrec", folder));
+        allow_descriptors(50);
+        refused(mrt_path("%s/list", folder), kinds[k].said);
+        allow_all_descriptors();
+    }
+}
+
+/* As many records, bytes and fields, but not the same records. */
+static void a_file_of_the_same_size(void **state)
+{
+    (void)state;
+    write_many("twin", false);
+    size_t size;
+    uint8_t *bytes = mrt_read_file(mrt_path("twin/5.mrec"), &size);
+    bytes[136] ^= 1; /* the fingerprint */
+    const uint32_t crc = mr_crc32c(0, bytes, 4092);
+    memcpy(bytes + 4092, &crc, 4);
+    mrt_write_file(mrt_path("twin/5.mrec"), bytes, size);
+    free(bytes);
+    allow_descriptors(50);
+    refused(mrt_path("twin/list"), "of fingerprint");
+    allow_all_descriptors();
+}
+
+/* Of version 1 nothing is known but what the files were when the set was opened. */
+static void a_file_that_changes_later(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    int fd;
+    write_many("later", true);
+    allow_descriptors(50);
+    mr_source *src = open_source(mrt_path("later/list"));
+    fewer(mrt_path("later/99.mrec"));
+    MRT_EQ(mr_source_file_acquire(src, 99, &fd, &err), MR_EIO);
+    MRT_HAS(err.text, "has changed");
+    MRT_TRUE(!mr_error_of_sample(MR_EIO, &err));
+    mr_source_close(src);
+    allow_all_descriptors();
+}
+
+/* One file of a set has records with coefficients, the first has none. */
+static void coefficients_in_a_later_file(void **state)
+{
+    (void)state;
+    const mr_field field = {.name = "image", .type = MR_TYPE_IMAGE};
+    const mr_value values[] = {{.type = MR_TYPE_JPEG, .data = "jpeg", .bytes = 4},
+                               {.type = MR_TYPE_COEF, .data = "coef", .bytes = 4}};
+    mr_error err = MR_ERROR_INIT;
+    mr_writer_config cfg;
+    mr_writer_defaults(&cfg);
+    cfg.fields = &field;
+    cfg.field_count = 1;
+    const char *paths[] = {mrt_path("none.mrec"), mrt_path("some.mrec")};
+    const uint64_t counts[] = {1, 1};
+    for (int k = 0; k < 2; k++) {
+        mr_writer *w;
+        MRT_OK(mr_writer_open(&w, paths[k], &cfg, NULL, &err), &err);
+        MRT_OK(mr_writer_append(w, 0, &values[k], &err), &err);
+        MRT_OK(mr_writer_finish(w, &err), &err);
+    }
+    MRT_OK(mr_shards_write(mrt_path("coef-list"), paths, counts, 2, false, &err), &err);
+    void *buf = NULL;
+    size_t buf_bytes = 0;
+    mr_sample s;
+    mr_extent e;
+    mr_source *src = open_source(mrt_path("coef-list"));
+    MRT_OK(mr_source_read(src, 1, &buf, &buf_bytes, &s, &err), &err);
+    MRT_OK(mr_source_extent(src, 1, &e, &err), &err);
+    MRT_OK(mri_source_parse_trusted(src, 1, buf, (size_t)e.bytes, &s, &err), &err);
+    MRT_EQ(s.value[0].type, MR_TYPE_COEF);
+    free(buf);
+    mr_source_close(src);
+}
+
+static void open_as_memory_fails(const char *list)
+{
     for (long n = 0;; n++) {
         mr_error err = MR_ERROR_INIT;
         mr_source *src = (mr_source *)&err;
         mrt_fail_alloc_at(n);
-        const int rc = mr_source_open(&src, mrt_path("list"), NULL, &err);
+        const int rc = mr_source_open(&src, list, NULL, &err);
         mrt_fail_alloc_at(-1);
         if (rc == MR_OK) {
             MRT_TRUE(!mrt_alloc_failed());
@@ -315,6 +809,41 @@ static void allocations_fail_in_turn(void **state)
         }
         MRT_EQ(rc, MR_ENOMEM);
         MRT_TRUE(src == NULL);
+    }
+}
+
+static void allocations_fail_in_turn(void **state)
+{
+    (void)state;
+    write_shards(3, 2);
+    open_as_memory_fails(mrt_path("list"));
+    drop_shards();
+    write_many("scarce", false);
+    char list[512];
+    snprintf(list, sizeof list, "%s", mrt_path("scarce/list"));
+    allow_descriptors(50);
+    open_as_memory_fails(list);
+    allow_all_descriptors();
+}
+
+static void allocations_of_the_list_fail_in_turn(void **state)
+{
+    (void)state;
+    write_shards(3, 2);
+    char first[512], second[512], list[512]; /* mrt_path() uses its memory again */
+    snprintf(first, sizeof first, "%s", mrt_path("s-0.mrec"));
+    snprintf(second, sizeof second, "%s", mrt_path("s-2.mrec"));
+    snprintf(list, sizeof list, "%s", mrt_path("scarce-list"));
+    const char *paths[] = {first, second};
+    const uint64_t counts[] = {3, 2};
+    int rc = MR_ENOMEM;
+    for (long n = 0; rc; n++) {
+        mr_error err = MR_ERROR_INIT;
+        mrt_fail_alloc_at(n);
+        rc = mr_shards_write(list, paths, counts, 2, false, &err);
+        mrt_fail_alloc_at(-1);
+        if (rc) MRT_EQ(rc, MR_ENOMEM);
+        MRT_EQ(access(list, F_OK) == 0, rc == MR_OK);
     }
     drop_shards();
 }
@@ -330,7 +859,18 @@ int main(void)
         cmocka_unit_test(unknown_things),
         cmocka_unit_test(no_test_part),
         cmocka_unit_test(entry_points_go_with_their_picture),
+        cmocka_unit_test(both_versions_are_the_same_set),
+        cmocka_unit_test(wrong_lines_are_named),
+        cmocka_unit_test(wrong_facts_are_named),
+        cmocka_unit_test(lists_are_made_of_what_is_there),
+        cmocka_unit_test(more_shards_than_descriptors),
+        cmocka_unit_test(opening_takes_the_first_file_alone),
+        cmocka_unit_test(files_that_are_not_the_listed_ones),
+        cmocka_unit_test(a_file_of_the_same_size),
+        cmocka_unit_test(a_file_that_changes_later),
+        cmocka_unit_test(coefficients_in_a_later_file),
         cmocka_unit_test(allocations_fail_in_turn),
+        cmocka_unit_test(allocations_of_the_list_fail_in_turn),
     };
     return mrt_run(tests);
 }

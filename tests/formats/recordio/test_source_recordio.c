@@ -246,6 +246,249 @@ static void several_labels_are_reported(void **state)
     }
 }
 
+static const float objects[] = {4, 5, 640, 480, 3, 0.1f, 0.2f, 0.5f, 0.75f, 7, 0, 0, 1, 1};
+
+static void check_objects(const mr_source *src, uint64_t sample, uint32_t count)
+{
+    static const float boxes[] = {0.1f, 0.2f, 0.5f, 0.75f, 0, 0, 1, 1};
+    static const int64_t classes[] = {3, 7};
+    void *buffer = NULL;
+    size_t bytes = 0;
+    mr_sample s;
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mr_source_read(src, sample, &buffer, &bytes, &s, &err), &err);
+    MRT_EQ(s.value_count, 4);
+    MRT_EQ(s.value[1].dim[0], count);
+    MRT_EQ(s.value[1].dim[1], 4);
+    MRT_EQ(s.value[1].bytes, count * 16);
+    assert_memory_equal(s.value[1].data, boxes, count * 16);
+    MRT_EQ(s.value[2].dim[0], count);
+    assert_memory_equal(s.value[2].data, classes, count * 8);
+    MRT_EQ(s.value[3].dim[0], 4 + 5 * count);
+    assert_memory_equal(s.value[3].data, objects, (4 + 5 * count) * sizeof *objects);
+    free(buffer);
+}
+
+/* Widths, then objects: none of these numbers is the picture's class. */
+static void labels_of_detection(void **state)
+{
+    (void)state;
+    static maker m;
+    m.size = m.count = 0;
+    for (uint32_t k = 0; k < 4; k++) add(&m, 0, k % 2 ? 14 : 9, objects, 40);
+    add(&m, 0, 4, objects, 40); /* a picture without objects */
+    for (int lists = 0; lists < 2; lists++) {
+        if (lists) write_idx(&m, "detect", 0, m.count, 0), write_lst(&m, "detect", m.count);
+        write_rec(&m, "detect");
+        for (int round = 0; round < 2; round++) { /* scanned, and from the index */
+            mr_source_config cfg = plain_config();
+            mr_source *src;
+            mr_error err = MR_ERROR_INIT;
+            cfg.no_index_file = false;
+            MRT_OK(mr_source_open(&src, mrt_path("detect.rec"), &cfg, &err), &err);
+            const mr_source_info *info = mr_source_info_of(src);
+            MRT_EQ(info->label_field, -1);
+            MRT_EQ(info->class_count, 0);
+            MRT_EQ(info->field_count, 4);
+            MRT_STR(info->fields[1].name, "boxes");
+            MRT_STR(info->fields[2].name, "box_labels");
+            MRT_STR(info->fields[3].name, "labels");
+            MRT_HAS(info->told, "labels are those of object detection");
+            int64_t label;
+            MRT_EQ(mr_source_label(src, 0, &label), MR_EUNSUPPORTED);
+            for (uint32_t k = 0; k < 4; k++) check_objects(src, k, k % 2 ? 2 : 1);
+            check_objects(src, 4, 0);
+            mr_source_close(src);
+        }
+    }
+    mr_source_config cfg = plain_config();
+    cfg.label_key = "4"; /* the first object's class, as somebody says */
+    mr_source *src = open_ok("detect", &cfg);
+    MRT_EQ(mr_source_info_of(src)->class_count, 4);
+    MRT_EQ(mr_source_info_of(src)->label_field, 1);
+    mr_source_close(src);
+}
+
+/* Labels that are no objects are one sample's fault. */
+static void objects_that_do_not_fit(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t count;
+        float label[14];
+        const char *text;
+    } bad[] = {
+        {0, {0}, "expected the widths of a header (2 or more) and of an object (5 or more)"},
+        {1, {2}, "as the first of 1 labels, found 2 and 0"},
+        {7, {1, 5, 1, 0, 0, 1, 1}, "found 1 and 5"},
+        {7, {2, 4.5f, 1, 0, 0, 1, 1}, "found 2 and 4.5"},
+        {7, {NAN, 5, 1, 0, 0, 1, 1}, "found nan and 5"},
+        {8, {2, 5, 1, 0, 0, 1, 1, 0}, "expected 2 labels and 5 for each object, found 8 labels"},
+        {3, {4, 5, 0}, "expected 4 labels and 5 for each object, found 3 labels"},
+        {7,
+         {2, 5, 1, 10, 20, 30, 40},
+         "object 0: expected a class and a box (left, top, right, bottom, from 0 "
+         "to 1), found 1 and 10 20 30 40"},
+        {7, {2, 5, 1, 0.5f, 0, 0.25f, 1}, "found 1 and 0.5 0 0.25 1"},
+        {7, {2, 5, 1, 0, 0, NAN, 1}, "found 1 and 0 0 nan 1"},
+        {12, {2, 5, 1, 0, 0, 1, 1, -1, 0, 0, 1, 1}, "object 1: expected a class and a box"},
+        {12, {2, 5, 1, 0, 0, 1, 1, 1.5f, 0, 0, 1, 1}, "object 1: expected a class and a box"},
+    };
+    enum { BAD = sizeof bad / sizeof bad[0] };
+    static maker m;
+    const float rounded[] = {2, 6, 9, -0.00001f, 0, 1.00001f, 1, 0.5f};
+    m.size = m.count = 0;
+    add(&m, 0, 9, objects, 40);
+    for (uint32_t k = 0; k < BAD; k++) add(&m, 1, bad[k].count, bad[k].label, 40);
+    add(&m, 0, 14, objects, 40);
+    add(&m, 0, 8, rounded, 40); /* what a division is off, other widths, more numbers for each object */
+    write_rec(&m, "unfit");
+    mr_source *src = open_ok("unfit", NULL);
+    for (uint32_t k = 0; k < BAD; k++) {
+        const mr_error err = bad_sample(src, k + 1, bad[k].text);
+        MRT_EQ(err.offset, m.offset[k + 1]);
+    }
+    check_objects(src, 0, 1);
+    check_objects(src, BAD + 1, 2);
+    void *buffer = NULL;
+    size_t bytes = 0;
+    mr_sample s;
+    mr_error err = MR_ERROR_INIT;
+    MRT_OK(mr_source_read(src, BAD + 2, &buffer, &bytes, &s, &err), &err);
+    MRT_EQ(s.value[1].dim[0], 1);
+    assert_memory_equal(s.value[1].data, rounded + 3, 16);
+    free(buffer);
+    /* the index has the boxes: a record that has others is another one */
+    m.bytes[m.offset[0] + 8 + 24 + 5 * 4 + 2] ^= 0x10;
+    write_rec(&m, "unfit");
+    bad_sample(src, 0, "other objects than the index says");
+    mr_source_close(src);
+}
+
+static void names_of(const mr_source *src, uint32_t count, const char *expected)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        char name[64], want[64];
+        snprintf(want, sizeof want, expected[0] ? expected : "%.0u", k % 3, k);
+        if (!expected[0]) want[0] = '\0';
+        MRT_STR(mr_source_sample_name(src, k, NULL, 0, name, sizeof name), want);
+    }
+}
+
+/* The list beside the records knows what the pictures were called. */
+static void names_from_the_list(void **state)
+{
+    (void)state;
+    const char *all = "class %u/%u.jpg";
+    for (int idx = 0; idx < 2; idx++) { /* by records, and by lists */
+        const maker *m = some(20);
+        write_rec(m, "named");
+        unlink(mrt_path("named.idx"));
+        if (idx) write_idx(m, "named", 0, m->count, 1);
+        write_lst(m, "named", m->count);
+        for (int round = 0; round < 2; round++) { /* and from the index */
+            mr_source_config cfg;
+            mr_source_defaults(&cfg);
+            mr_source *src = open_ok("named", &cfg);
+            names_of(src, 20, all);
+            mr_source_close(src);
+        }
+    }
+    static const char *const unfit[] = {
+        "the list beside named.rec is not used: 19 pictures are listed, and there "
+        "are 20 records",
+        "the list beside named.rec is not used: it does not have the numbers of "
+        "1 records"};
+    for (int k = 0; k < 2; k++) {
+        char text[20 * 64], *at = text;
+        const maker *m = some(20);
+        for (uint32_t n = 0; n < (k ? 20 : 19); n++)
+            at += sprintf(at, "%u\t%f\tx/%u.jpg\n", n == 7 && k ? 700 : n, (double)m->label[n], n);
+        mrt_write_file(mrt_path("named.lst"), text, strlen(text));
+        for (int round = 0; round < 2; round++) {
+            mr_source_config cfg;
+            mr_source_defaults(&cfg);
+            mr_source *src = open_ok("named", &cfg);
+            MRT_HAS(mr_source_info_of(src)->told, unfit[k]);
+            names_of(src, 20, "");
+            check_all(src, m);
+            mr_source_close(src);
+        }
+    }
+}
+
+/* No room for names is no reason not to open. */
+static void names_over_the_budget(void **state)
+{
+    (void)state;
+    enum { FILES = 6 };
+    mr_source_config cfg = plain_config();
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
+    const maker *m = some(MOST);
+    static char lines[MOST * 64];
+    char *at = lines;
+    for (uint32_t n = 0; n < MOST; n++)
+        at += sprintf(at, "%u\t%f\ta long name for a picture/%u.jpg\n", n, (double)m->label[n], n);
+    mrt_mkdir(mrt_path("large"));
+    for (int k = 0; k < FILES; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "large/%d", k);
+        write_rec(m, name);
+    }
+    MRT_OK(mr_source_open(&src, mrt_path("large"), &cfg, &err), &err);
+    cfg.memory_bytes = mr_source_info_of(src)->memory_bytes + MOST * 64;
+    mr_source_close(src);
+    for (int k = 0; k < FILES; k++) mrt_write_file(mrt_path("large/%d.lst", k), lines, strlen(lines));
+    MRT_OK(mr_source_open(&src, mrt_path("large"), &cfg, &err), &err);
+    MRT_HAS(mr_source_info_of(src)->told, "they are not taken; give more with --memory");
+    names_of(src, 20, "");
+    mr_source_close(src);
+}
+
+/* Some files of a set have a list. */
+static void names_of_several_files(void **state)
+{
+    (void)state;
+    mrt_mkdir(mrt_path("parted"));
+    write_rec(some(5), "parted/a");
+    write_rec(some(6), "parted/b");
+    write_lst(some(6), "parted/b", 6);
+    write_rec(some(4), "parted/c");
+    mr_source_config cfg = plain_config();
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
+    char name[64];
+    MRT_OK(mr_source_open(&src, mrt_path("parted"), &cfg, &err), &err);
+    MRT_STR(mr_source_sample_name(src, 4, NULL, 0, name, sizeof name), "");
+    MRT_STR(mr_source_sample_name(src, 5, NULL, 0, name, sizeof name), "class 0/0.jpg");
+    MRT_STR(mr_source_sample_name(src, 10, NULL, 0, name, sizeof name), "class 2/5.jpg");
+    MRT_STR(mr_source_sample_name(src, 11, NULL, 0, name, sizeof name), "");
+    MRT_STR(mr_source_sample_name(src, 14, NULL, 0, name, sizeof name), "");
+    MRT_STR(mr_source_sample_name(src, 10, NULL, 0, name, 5), ""); /* cut it would be another name */
+    mr_source_close(src);
+}
+
+/* The same framing around messages of numbers. */
+static void protobuf_records_are_refused(void **state)
+{
+    (void)state;
+    static maker m;
+    static const uint8_t record[] = {0x0a, 26,  0x0a, 6,  'v',  'a', 'l',  'u', 'e', 's', 0x12, 16,
+                                     0x12, 14,  0x0a, 12, 0,    0,   0,    0,   0,   0,   0,    0,
+                                     0,    0,   0,    0,  0x12, 16,  0x0a, 6,   'v', 'a', 'l',  'u',
+                                     'e',  's', 0x12, 6,  0x12, 4,   0x0a, 2,   0,   0};
+    mr_source_config cfg = plain_config();
+    mr_source *src;
+    mr_error err = MR_ERROR_INIT;
+    m.size = m.count = 0;
+    for (int k = 0; k < 3; k++) add_data(&m, record, sizeof record);
+    write_rec(&m, "sage");
+    MRT_EQ(mr_source_open(&src, mrt_path("sage.rec"), &cfg, &err), MR_EUNSUPPORTED);
+    MRT_HAS(err.text, "SageMaker");
+    MRT_HAS(err.file, "sage.rec");
+}
+
 static void packed_labels(void **state)
 {
     (void)state;
@@ -562,6 +805,16 @@ static void wrong_idx(void **state)
     refused("idx", MR_EFORMAT, "line 1: expected a key, a tab and an offset");
     put_text("idx", "idx", "0\n");
     refused("idx", MR_EFORMAT, "line 1: expected a key, a tab and an offset, found \"0\"");
+    unlink(mrt_path("idx.idx"));
+    mrt_mkdir(mrt_path("elsewhere"));
+    mrt_write_file(mrt_path("elsewhere/secret"), "sesame", 6);
+    MRT_EQ(symlink("elsewhere/secret", mrt_path("idx.idx")), 0); /* below the folder */
+    refused("idx", MR_EFORMAT, "found \"sesame\"");
+    unlink(mrt_path("idx.idx"));
+    mrt_mkdir(mrt_path("beside"));
+    write_rec(m, "beside/idx");
+    MRT_EQ(symlink("../elsewhere/secret", mrt_path("beside/idx.idx")), 0);
+    refused("beside/idx", MR_EFORMAT, "an offset, found another (not quoted: behind a link)");
     mrt_write_file(mrt_path("idx.idx"), "0\t0\n\0\0", 6);
     err = refused("idx", MR_EFORMAT, "found a zero byte");
     MRT_EQ(err.offset, 4);
@@ -578,20 +831,26 @@ static void wrong_lst(void **state)
     maker *m = some(20);
     write_rec(m, "lst");
     m->label[20] = 1;
-    write_lst(m, "lst", 21);
-    mr_error err = refused("lst", MR_EFORMAT, "21 pictures are listed, lst.rec has 20 records");
-    MRT_HAS(err.file, "lst.lst");
-    write_lst(m, "lst", 19);
-    refused("lst", MR_EFORMAT, "19 pictures are listed, lst.rec has 20 records");
+    for (uint32_t n = 19; n <= 21; n += 2) {
+        write_lst(m, "lst", n);
+        mr_source_close(open_ok("lst", NULL)); /* told: names_from_the_list */
+    }
     put_text("lst", "lst", "0\tx.jpg\n");
-    refused("lst", MR_EFORMAT,
-            "line 1: expected a number, labels and a path with tabs between, found \"0\tx.jpg\"");
+    const mr_error err =
+        refused("lst", MR_EFORMAT,
+                "line 1: expected a number, labels and a path with tabs between, found \"0\tx.jpg\"");
+    MRT_HAS(err.file, "lst.lst");
     put_text("lst", "lst", "0\tone\tx.jpg\n");
     refused("lst", MR_EFORMAT, "line 1: expected a number, labels");
     put_text("lst", "lst", "0\t1\tx.jpg\n-1\t1\tx.jpg\n");
     refused("lst", MR_EFORMAT, "line 2: expected a number, labels");
     put_text("lst", "lst", "7\t1\tx.jpg\n0\t1\t2\t3\tx.jpg\n7\t1\tx.jpg\n");
     refused("lst", MR_EFORMAT, "line 3: number 7 stands in line 1 already");
+    char text[20 * 64], *at = text; /* with blanks round its tabs, as im2rec takes it */
+    for (uint32_t k = 0; k < 20; k++)
+        at += sprintf(at, "%u \t  %f \t a b/%u.jpg \n", k, (double)m->label[k], k);
+    put_text("lst", "lst", text);
+    mr_source_close(open_ok("lst", NULL));
     m->label[3] += 1; /* the list was corrected after packing */
     write_lst(m, "lst", 20);
     mr_source *src = open_ok("lst", NULL);
@@ -654,6 +913,11 @@ static void several_files(void **state)
     MRT_OK(mr_source_open(&src, mrt_path("many"), &cfg, &err), &err);
     MRT_EQ(mr_source_info_of(src)->count, 5);
     mr_source_close(src);
+    cfg.split = MR_SPLIT_AUTO; /* what a pattern names is taken */
+    MRT_OK(mr_source_open(&src, mrt_path("many/*.rec"), &cfg, &err), &err);
+    MRT_EQ(mr_source_info_of(src)->count, 52);
+    MRT_HAS(mr_source_info_of(src)->told, "files of several parts are taken together");
+    mr_source_close(src);
     maker *bad = some(17); /* the number of the sample is that of the set */
     bad->bytes[bad->offset[16]] = 0;
     write_rec(bad, "many/train_1");
@@ -663,30 +927,41 @@ static void several_files(void **state)
     MRT_HAS(err.file, "train_1.rec");
 }
 
+static void fail_in_turn(const char *name, bool kept)
+{
+    for (long n = 0;; n++) {
+        mr_source_config cfg = plain_config();
+        cfg.no_index_file = !kept;
+        mr_error err = MR_ERROR_INIT;
+        mr_source *src;
+        void *buf = NULL;
+        size_t bytes = 0;
+        mr_sample s;
+        mrt_fail_alloc_at(n);
+        int rc = try_open(name, &cfg, &src, &err);
+        if (!rc) rc = mr_source_read(src, 0, &buf, &bytes, &s, &err);
+        mrt_fail_alloc_at(-1);
+        mr_source_close(src);
+        free(buf);
+        if (rc == MR_OK && !mrt_alloc_failed()) break;
+        MRT_TRUE(rc == MR_ENOMEM || rc == MR_OK); /* an index that cannot be kept is no failure */
+    }
+}
+
 static void allocations_fail_in_turn(void **state)
 {
     (void)state;
+    static maker detection;
     const maker *m = parts();
     write_rec(m, "alloc");
     write_idx(m, "alloc", 0, m->count, 1);
-    for (int kept = 0; kept < 2; kept++)
-        for (long n = 0;; n++) {
-            mr_source_config cfg = plain_config();
-            cfg.no_index_file = !kept;
-            mr_error err = MR_ERROR_INIT;
-            mr_source *src;
-            void *buf = NULL;
-            size_t bytes = 0;
-            mr_sample s;
-            mrt_fail_alloc_at(n);
-            int rc = try_open("alloc", &cfg, &src, &err);
-            if (!rc) rc = mr_source_read(src, 0, &buf, &bytes, &s, &err);
-            mrt_fail_alloc_at(-1);
-            mr_source_close(src);
-            free(buf);
-            if (rc == MR_OK && !mrt_alloc_failed()) break;
-            MRT_TRUE(rc == MR_ENOMEM || rc == MR_OK); /* an index that cannot be kept is no failure */
-        }
+    for (uint32_t k = 0; k < 4; k++) add(&detection, 0, 14, objects, 40);
+    write_rec(&detection, "allocs");
+    write_lst(&detection, "allocs", 4);
+    for (int kept = 0; kept < 2; kept++) {
+        fail_in_turn("alloc", kept);
+        fail_in_turn("allocs", kept);
+    }
 }
 
 int main(void)
@@ -695,6 +970,12 @@ int main(void)
         cmocka_unit_test(records_alone),
         cmocka_unit_test(lists_beside),
         cmocka_unit_test(lists_are_used),
+        cmocka_unit_test(labels_of_detection),
+        cmocka_unit_test(objects_that_do_not_fit),
+        cmocka_unit_test(names_from_the_list),
+        cmocka_unit_test(names_over_the_budget),
+        cmocka_unit_test(names_of_several_files),
+        cmocka_unit_test(protobuf_records_are_refused),
         cmocka_unit_test(packed_labels),
         cmocka_unit_test(several_labels_are_reported),
         cmocka_unit_test(labels_of_every_kind),

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { CONNECTIONS = 256, CUT_AFTER = 100000 };
@@ -23,7 +24,9 @@ struct mrt_http {
     reader_thread reader_thread[CONNECTIONS];
     int count, listener, port;
     bool ended;
-    const char *data, *etag;
+    const char *data, *etag, *next;
+    char lines[256], target[256];
+    unsigned authorized;
     size_t bytes;
     mrt_http_way way;
     long arg;
@@ -63,6 +66,13 @@ static bool read_request(mrt_http *s, int fd, char *text, size_t text_bytes)
     return false;
 }
 
+static long now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 static bool send_all(int fd, const char *data, size_t bytes)
 {
     while (bytes > 0) {
@@ -78,7 +88,7 @@ static bool send_all(int fd, const char *data, size_t bytes)
 static bool answer(mrt_http *s, int fd, const char *request)
 {
     size_t first = 0, last;
-    char head[1024], version[128] = "";
+    char head[1024], version[512] = "", target[256];
     const char *range = strstr(request, "Range: bytes=");
     pthread_mutex_lock(&s->lock);
     const mrt_http_way way = s->times != 0 ? s->way : MRT_HTTP_PLAIN;
@@ -87,7 +97,10 @@ static bool answer(mrt_http *s, int fd, const char *request)
     const size_t bytes = s->bytes;
     const long arg = s->arg;
     if (s->etag) snprintf(version, sizeof version, "ETag: \"%s\"\r\n", s->etag);
+    strcat(version, s->lines);
+    strcpy(target, s->target);
     s->answers++;
+    s->authorized += strstr(request, "\r\nAuthorization:") != NULL;
     pthread_mutex_unlock(&s->lock);
     last = bytes ? bytes - 1 : 0;
     if (range) sscanf(range, "Range: bytes=%zu-%zu", &first, &last);
@@ -109,6 +122,12 @@ static bool answer(mrt_http *s, int fd, const char *request)
                  s->port);
         return send_all(fd, head, strlen(head));
     }
+    if (way == MRT_HTTP_MOVED) {
+        for (long begun = now_ms(); now_ms() - begun < arg && !is_ended(s);) usleep(10000);
+        snprintf(head, sizeof head, "HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n",
+                 target);
+        return send_all(fd, head, strlen(head));
+    }
     if (way == MRT_HTTP_NO_SIZE) {
         snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
         return send_all(fd, head, strlen(head)) && send_all(fd, data, bytes) && false;
@@ -116,6 +135,13 @@ static bool answer(mrt_http *s, int fd, const char *request)
     if (!range || way == MRT_HTTP_WHOLE || (way == MRT_HTTP_WHOLE_LATER && !question)) {
         snprintf(head, sizeof head, "HTTP/1.1 200 OK\r\n%sContent-Length: %zu\r\n\r\n", version, bytes);
         if (!send_all(fd, head, strlen(head))) return false;
+        if (way == MRT_HTTP_WHOLE_CUT || way == MRT_HTTP_WHOLE_NEXT) {
+            send_all(fd, data, (size_t)arg);
+            pthread_mutex_lock(&s->lock);
+            if (way == MRT_HTTP_WHOLE_NEXT) s->data = s->next;
+            pthread_mutex_unlock(&s->lock);
+            return false;
+        }
         if (way == MRT_HTTP_WHOLE && arg && bytes > CUT_AFTER) return send_all(fd, data, CUT_AFTER), false;
         return send_all(fd, data, bytes);
     }
@@ -125,8 +151,10 @@ static bool answer(mrt_http *s, int fd, const char *request)
         return send_all(fd, head, strlen(head));
     }
     if (way == MRT_HTTP_BARE || way == MRT_HTTP_HUGE) {
-        snprintf(head, sizeof head, "HTTP/1.1 206 Partial\r\n%s%sContent-Length: 1\r\n\r\nx", version,
-                 way == MRT_HTTP_HUGE ? "Content-Range: bytes 0-0/36028797018963968\r\n" : "");
+        char claim[80] = "";
+        if (way == MRT_HTTP_HUGE)
+            snprintf(claim, sizeof claim, "Content-Range: bytes 0-0/%ld\r\n", arg ? arg : 36028797018963968);
+        snprintf(head, sizeof head, "HTTP/1.1 206 Partial\r\n%s%sContent-Length: 1\r\n\r\nx", version, claim);
         return send_all(fd, head, strlen(head));
     }
     if (way == MRT_HTTP_HEADS) {
@@ -232,6 +260,35 @@ void mrt_http_change(mrt_http *s, const void *data, size_t bytes, const char *et
     s->bytes = bytes;
     s->etag = etag;
     pthread_mutex_unlock(&s->lock);
+}
+
+void mrt_http_next(mrt_http *s, const void *data)
+{
+    pthread_mutex_lock(&s->lock);
+    s->next = data;
+    pthread_mutex_unlock(&s->lock);
+}
+
+void mrt_http_lines(mrt_http *s, const char *lines)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->lines, sizeof s->lines, "%s", lines);
+    pthread_mutex_unlock(&s->lock);
+}
+
+void mrt_http_target(mrt_http *s, const char *url)
+{
+    pthread_mutex_lock(&s->lock);
+    snprintf(s->target, sizeof s->target, "%s", url);
+    pthread_mutex_unlock(&s->lock);
+}
+
+unsigned mrt_http_authorized(mrt_http *s)
+{
+    pthread_mutex_lock(&s->lock);
+    const unsigned n = s->authorized;
+    pthread_mutex_unlock(&s->lock);
+    return n;
 }
 
 const char *mrt_http_url(const mrt_http *s, const char *name)

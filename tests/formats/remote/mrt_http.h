@@ -24,8 +24,11 @@ typedef enum mrt_http_way {
     MRT_HTTP_TOGETHER,    /* no answer before arg of them are asked for at one time, or a minute is over */
     MRT_HTTP_NO_SIZE,     /* 200, no Content-Length */
     MRT_HTTP_BARE,        /* 206 without saying which bytes */
-    MRT_HTTP_HUGE,        /* says the file has 2^55 bytes */
+    MRT_HTTP_HUGE,        /* says the file has arg bytes, 0: 2^55 */
     MRT_HTTP_HEADS,       /* an answer's head without end */
+    MRT_HTTP_MOVED,       /* redirects to the target, after arg milliseconds */
+    MRT_HTTP_WHOLE_CUT,   /* 200: arg bytes of everything, then the end; to the question a range */
+    MRT_HTTP_WHOLE_NEXT,  /* the same, and the next content from then on */
 } mrt_http_way;
 
 /* Also takes the proxies out of the environment: what is asked for comes from here. */
@@ -35,6 +38,14 @@ void mrt_http_end(mrt_http *s);
 void mrt_http_be(mrt_http *s, mrt_http_way way, long arg, int times);
 /* Another content and ETag from now on; data are not copied. etag NULL: no version is told. */
 void mrt_http_change(mrt_http *s, const void *data, size_t bytes, const char *etag);
+/* Of MRT_HTTP_WHOLE_NEXT: as many bytes, not copied. */
+void mrt_http_next(mrt_http *s, const void *data);
+/* More lines of each head: "Name: value\r\n"...; copied. */
+void mrt_http_lines(mrt_http *s, const char *lines);
+/* Of MRT_HTTP_MOVED, copied. */
+void mrt_http_target(mrt_http *s, const char *url);
+/* Requests so far that had an Authorization. */
+unsigned mrt_http_authorized(mrt_http *s);
 const char *mrt_http_url(const mrt_http *s, const char *name); /* "http://127.0.0.1:PORT/NAME", one of 8
                                                                   rotating buffers */
 unsigned mrt_http_answers(mrt_http *s);                        /* so far, those of silence too */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/util.h"
 #include "formats/remote/remote.h"
 #include "formats/remote/remote_store.h"
 
@@ -379,6 +380,30 @@ static void test_lies_about_the_size(void **state)
     mri_remote_destroy(r);
 }
 
+/* Files that claim terabytes: neither to open them nor to ask for all of them takes memory by their size. */
+static void test_claims_take_no_memory(void **state)
+{
+    (void)state;
+    enum { FILES = 8 };
+    mri_remote *r = make((uint64_t)16 << 30, NULL);
+    mri_remote_file *f[FILES];
+    char name[16];
+    const uint64_t before = mri_peak_rss_bytes();
+    mrt_http_be(server, MRT_HTTP_HUGE, 1L << 42, -1);
+    for (int k = 0; k < FILES; k++) {
+        snprintf(name, sizeof name, "%d.npy", k);
+        f[k] = open_one(r, name);
+        MRT_TRUE(mri_remote_bytes(f[k]) == UINT64_C(1) << 42);
+    }
+    for (int k = 0; k < FILES; k++) {
+        mr_error err = MR_ERROR_INIT;
+        mri_remote_keep_begin(f[k]);
+        MRT_EQ(mri_remote_keep_finish(f[k], &err), MR_ELIMIT);
+    }
+    MRT_TRUE(mri_peak_rss_bytes() - before < 64 * MIB);
+    mri_remote_destroy(r);
+}
+
 static void *open_late(void *arg)
 {
     mri_remote_file *f = arg;
@@ -453,6 +478,147 @@ static void test_no_version(void **state)
     mrt_http_change(server, other, FILE_BYTES, NULL);
     r = make(1 << 30, NULL);
     same_bytes(open_one(r, "a.bin"), other, 0, MIB); /* nothing tells them apart, so nothing is kept */
+    mri_remote_destroy(r);
+}
+
+/* What the user is told of the files that came in one answer, or "". */
+static const char *doubts(mri_remote *r, uint32_t line)
+{
+    static char text[900];
+    return mri_remote_told(r, line, text, sizeof text) ? text : "";
+}
+
+/* Two contents never meet in one file: without a version everything comes from one answer. */
+static void test_no_version_is_one_answer(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *etag, *lines;
+        bool sure;
+    } versions[] = {
+        {NULL, "", false},
+        {"one", "", true},
+        {NULL, "ETag: W/\"weak\"\r\n", false},
+        {NULL, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\n", false}, /* when is now? */
+        {NULL, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\n",
+         false},
+        {NULL, "Last-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nDate: Sun, 06 Nov 1994 08:49:38 GMT\r\n",
+         true},
+        {NULL, "Last-Modified: yesterday\r\nDate: Sun, 06 Nov 1994 08:49:38 GMT\r\n", false},
+    };
+    for (size_t k = 0; k < sizeof versions / sizeof *versions; k++) {
+        mri_remote *r = make(1 << 30, NULL);
+        char name[16];
+        snprintf(name, sizeof name, "v%zu.bin", k);
+        mrt_http_change(server, content, FILE_BYTES, versions[k].etag);
+        mrt_http_lines(server, versions[k].lines);
+        mri_remote_file *f = open_one(r, name);
+        MRT_EQ(mri_remote_key(f)[0] != '\0', versions[k].sure);
+        if (versions[k].sure) {
+            MRT_STR(doubts(r, 0), "");
+        } else {
+            MRT_HAS(doubts(r, 0), name);
+            MRT_HAS(doubts(r, 0), "in one answer");
+            mrt_http_change(server, other, FILE_BYTES, versions[k].etag);
+        }
+        same_bytes(f, content, 0, MIB);
+        same_bytes(f, content, 12 * MIB, MIB);
+        same_bytes(f, content, FILE_BYTES - 1, 1);
+        mri_remote_destroy(r);
+    }
+}
+
+static void test_one_answer_is_cut(void **state)
+{
+    (void)state;
+    mri_remote *r = make(1 << 30, NULL);
+    mr_error err = MR_ERROR_INIT;
+    mri_remote_file *f;
+    mrt_http_change(server, content, FILE_BYTES, NULL);
+    mrt_http_next(server, other);
+    mrt_http_be(server, MRT_HTTP_WHOLE_NEXT, 7 * MIB + 5, 2); /* the question, and the first answer */
+    f = open_one(r, "a.bin");
+    same_bytes(f, other, 0, FILE_BYTES);
+    mrt_http_be(server, MRT_HTTP_WHOLE_CUT, 7 * MIB + 5, -1); /* it never comes to an end */
+    MRT_EQ(mri_remote_open(r, &f, mrt_http_url(server, "b.bin"), &err), MR_EIO);
+    MRT_HAS(err.text, "gave up after 4 tries");
+    mri_remote_destroy(r);
+}
+
+static void test_redirects(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mri_remote_file *f;
+    char url[256];
+    setenv("MILLRACE_REMOTE", "tries=1,backoff-ms=5,stall-s=2", 1);
+    mri_remote *r = make(1 << 30, NULL);
+    static const char *const elsewhere[] = {"file:///etc/passwd", "ftp://127.0.0.1/x",
+                                            "gopher://127.0.0.1/x"};
+    for (size_t k = 0; k < 3; k++) {
+        mrt_http_target(server, elsewhere[k]);
+        mrt_http_be(server, MRT_HTTP_MOVED, 0, -1);
+        MRT_EQ(mri_remote_open(r, &f, mrt_http_url(server, "a.bin"), &err), MR_EIO);
+        MRT_HAS(err.text, "redirects to another sort of address");
+    }
+    mrt_http_target(server, mrt_http_url(server, "on")); /* each step is quick, and there is always another */
+    mrt_http_be(server, MRT_HTTP_MOVED, 900, -1);
+    MRT_EQ(mri_remote_open(r, &f, mrt_http_url(server, "b.bin"), &err), MR_EIO);
+    MRT_HAS(err.text, "no answer within 6 s, redirects included");
+
+    mrt_http *elsewhere_server = mrt_http_start(content, FILE_BYTES);
+    mrt_http_target(server, mrt_http_url(elsewhere_server, "c.bin"));
+    mrt_http_be(server, MRT_HTTP_MOVED, 0, -1);
+    snprintf(url, sizeof url, "http://me:secret@%s", mrt_http_url(server, "c.bin") + strlen("http://"));
+    MRT_OK(mri_remote_open(r, &f, url, &err), &err);
+    same_bytes(f, content, 0, MIB);
+    MRT_TRUE(mrt_http_authorized(server) > 0);
+    MRT_TRUE(mrt_http_answers(elsewhere_server) > 0);
+    MRT_EQ(mrt_http_authorized(elsewhere_server), 0);
+    mri_remote_destroy(r);
+    mrt_http_end(elsewhere_server);
+}
+
+/* Blocks are believed by checksums beside them, so whoever may write to the folder writes the data. */
+static void test_not_believed(void **state)
+{
+    (void)state;
+    char path[400], folder[300];
+    mr_error err = MR_ERROR_INIT;
+    static const char *const endings[] = {"map", "data"};
+    mri_remote *r = make(1 << 30, NULL), *none;
+    mri_remote_file *f = open_one(r, "a.bin");
+    same_bytes(f, content, 0, MIB);
+    snprintf(folder, sizeof folder, "%s", mri_remote_folder(r));
+    char key[40];
+    snprintf(key, sizeof key, "%s", mri_remote_key(f));
+    mri_remote_destroy(r);
+    for (int k = 0; k < 4; k++) {
+        const bool owner = k >= 2;
+        if (owner && geteuid() != 0) {
+            printf("SKIP: remote data kept by another user: not root\n");
+            continue;
+        }
+        snprintf(path, sizeof path, "%s/%s.%s", folder, key, endings[k % 2]);
+        MRT_EQ(owner ? chown(path, 65534, 65534) : chmod(path, 0606), 0);
+        r = make(1 << 30, NULL);
+        const unsigned before = mrt_http_answers(server);
+        f = open_one(r, "a.bin");
+        MRT_STR(mri_remote_key(f), ""); /* for this run only */
+        MRT_HAS(doubts(r, 1), owner ? "it belongs to user 65534" : "others may write to it");
+        same_bytes(f, content, 0, MIB);
+        MRT_EQ(mrt_http_answers(server), before + 2);
+        mri_remote_destroy(r);
+        MRT_EQ(owner ? chown(path, 0, 0) : chmod(path, 0600), 0);
+    }
+    MRT_EQ(chmod(folder, 0777), 0);
+    MRT_EQ(mri_remote_create(&none, &(mri_remote_config){folder, 1 << 30, NULL}, &err), MR_EINVAL);
+    MRT_HAS(err.text, "others may write to it");
+    MRT_HAS(err.text, "--remote-cache");
+    MRT_EQ(chmod(folder, 01777), 0); /* like /tmp */
+    r = make(1 << 30, NULL);
+    same_bytes(open_one(r, "a.bin"), content, 0, MIB);
+    MRT_STR(doubts(r, 1), "");
     mri_remote_destroy(r);
 }
 
@@ -623,10 +789,31 @@ static void test_urls(void **state)
 {
     (void)state;
     const char *const shown[][2] = {
-        {"http://h/a/b.tar", "http://h/a/b.tar"}, {"https://u:p@h:81/a?sig=x#y", "https://h:81/a?..."},
-        {"http://u:p@q@h", "http://h"},           {"http://h/a@b/c", "http://h/a@b/c"},
+        {"http://h/a/b.tar", "http://h/a/b.tar"},
+        {"https://u:p@h:81/a?sig=x#y", "https://h:81/a?..."},
+        {"http://u:p@q@h", "http://h"},
+        {"http://h/a@b/c", "http://h/a@b/c"},
         {"http://h?a@b", "http://h?..."},
+        {"http://u:pa/ss@h/x", "http://...@h/x"},
+        {"http://u:pa#ss@h/x", "http://...@h/x"},
+        {"http://u:p@s/s@h/x", "http://...@h/x"},
+        {"http://u:p?s@h/x", "http://...@?..."}, /* or a query with a signature: neither is shown */
+        {"http://u:12/s@h/x", "http://...@h/x"},
+        {"http://h:80/a/x?y#z", "http://h:80/a/x?..."},
+        {"http://[::1]:80/x", "http://[::1]:80/x"},
+        {"http://[::1]/a@b", "http://[::1]/a@b"},
     };
+    static const char *const faults[] = {"http://u:pa/ss@h/x",  "http://u:pa#ss@h/x", "http://u:pa?ss@h/x",
+                                         "http://u:p@a/ss@h/x", "http://h:123456/x",  "http://h:8o/x",
+                                         "http://[::1]:x/"};
+    static const char *const sound[] = {"http://u:p@h/x", "http://h:/x",       "http://h:80/a@b",
+                                        "http://h/a@b:c", "http://[::1]:80/x", "http://u:p@h:81/x?y",
+                                        "http://h"};
+    for (size_t k = 0; k < sizeof faults / sizeof *faults; k++) {
+        MRT_TRUE(mri_url_fault(faults[k]) != NULL);
+        MRT_HAS(mri_url_fault(faults[k]), "%2F");
+    }
+    for (size_t k = 0; k < sizeof sound / sizeof *sound; k++) MRT_TRUE(mri_url_fault(sound[k]) == NULL);
     for (size_t k = 0; k < sizeof shown / sizeof *shown; k++) {
         char *s = mri_url_shown(shown[k][0]);
         MRT_STR(s, shown[k][1]);
@@ -657,6 +844,7 @@ int main(void)
         T(test_in_use_is_not_dropped),
         T(test_room_of_what_is_given_up),
         T(test_lies_about_the_size),
+        T(test_claims_take_no_memory),
         T(test_whole_beside_another_program),
         T(test_no_such_host),
         T(test_destroy_while_a_name_is_looked_up),
@@ -666,6 +854,10 @@ int main(void)
         T(test_server_without_ranges),
         T(test_changed_on_the_server),
         T(test_no_version),
+        T(test_no_version_is_one_answer),
+        T(test_one_answer_is_cut),
+        T(test_redirects),
+        T(test_not_believed),
         T(test_small_files),
         T(test_nobody_there),
         T(test_stop),

@@ -6,6 +6,7 @@
 
 #include "formats/storage/gunzip.h"
 #include "formats/storage/spill.h"
+#include "formats/storage/text.h"
 #include "mrt.h"
 
 enum { PIECE = 256 << 10, MIB = 1 << 20 };
@@ -180,6 +181,46 @@ static void gzip_goes_the_same_way(void **state)
     free(back);
 }
 
+/* Lines without end, or zeros, from next to nothing: stopped, with or without a claim of how much it is. */
+static void little_that_becomes_much(void **state)
+{
+    (void)state;
+    enum { MEMBER = 16 * MIB, MEMBERS = 20 };
+    char command[4300];
+    const char *path = mrt_path("x.gz");
+    size_t bytes;
+    snprintf(command, sizeof command, "head -c %d /dev/zero | tr '\\0' '\\n' | gzip -9 >'%s'", MEMBER, path);
+    MRT_EQ(system(command), 0); /* ISA-L packs it less */
+    char *one = mrt_read_file(path, &bytes);
+    MRT_TRUE(bytes * 256 < MEMBER);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    for (int k = 0; k < MEMBERS; k++) MRT_EQ(fwrite(one, 1, bytes, f), bytes);
+    fclose(f);
+    free(one);
+    f = fopen(path, "rb");
+    assert_non_null(f);
+    int fd;
+    uint64_t written;
+    bool in_memory;
+    mr_error err = MR_ERROR_INIT;
+    MRT_EQ(mri_unpack_file(fileno(f), bytes * MEMBERS, path, 0, &fd, &written, &in_memory, &err), MR_ELIMIT);
+    MRT_HAS(err.text, "gzip -d");
+    MRT_HAS(err.file, "x.gz");
+    MRT_EQ(mri_gunzip_file(fileno(f), bytes * MEMBERS, path, (uint64_t)MEMBER * MEMBERS, 0, &fd, &in_memory,
+                           &err),
+           MR_ELIMIT);
+    fclose(f);
+    mri_text t;
+    MRT_OK(mri_text_open(&t, path, &err), &err);
+    int rc;
+    do rc = mri_text_more(&t, &err);
+    while (rc == MR_OK);
+    MRT_EQ(rc, MR_ELIMIT);
+    MRT_HAS(err.text, "gzip -d");
+    mri_text_close(&t);
+}
+
 static void allocations_fail_in_turn(void **state)
 {
     (void)state;
@@ -208,6 +249,7 @@ int main(void)
         cmocka_unit_test_setup(a_disk_that_fills_up, set_up),
         cmocka_unit_test_setup(no_folder, set_up),
         cmocka_unit_test_setup(gzip_goes_the_same_way, set_up),
+        cmocka_unit_test_setup(little_that_becomes_much, set_up),
         cmocka_unit_test_setup(allocations_fail_in_turn, set_up),
     };
     return mrt_run(tests);

@@ -1,6 +1,7 @@
 /* WebDataset archives as a source: grouping, picture and class, fields, sets of files, the kept index. */
 #include <unistd.h>
 
+#include "formats/source/sample_name.h"
 #include "mrt.h"
 #include "tests/formats/tar/mrt_tar_source.h"
 
@@ -448,6 +449,37 @@ static void allocations_fail(void **state)
     }
 }
 
+/* Without memory a name is not "none". */
+static void allocations_fail_while_naming(void **state)
+{
+    (void)state;
+    mrt_tar a = shard(0, 4);
+    mrt_tar_save(&a, "named.tar");
+    mr_source *src = mrt_tar_open_one("named.tar");
+    for (int call = 0; call < 2; call++) {
+        for (int n = 0;; n++) {
+            mr_error err = MR_ERROR_INIT;
+            char name[64] = "?";
+            bool has = true;
+            mrt_fail_alloc_at(n);
+            const int rc = call ? mri_source_has_names(src, &has, &err)
+                                : mr_source_sample_name_get(src, 0, NULL, 0, name, sizeof name, &err);
+            mrt_fail_alloc_at(-1);
+            if (rc == MR_OK) {
+                MRT_TRUE(n > 2);
+                MRT_TRUE(has);
+                if (!call) MRT_STR(name, "d/000000.jpg");
+                break;
+            }
+            MRT_EQ(rc, MR_ENOMEM);
+            MRT_EQ(err.code, MR_ENOMEM);
+            MRT_TRUE(!has || !call);
+            if (!call) MRT_STR(name, "");
+        }
+    }
+    mr_source_close(src);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, mrt_tar_fresh, mrt_tar_done)
@@ -462,6 +494,7 @@ int main(void)
         TEST(schema_from_a_whole_sample),
         TEST(over_the_budget),
         TEST(allocations_fail),
+        TEST(allocations_fail_while_naming),
     };
     return mrt_run(tests);
 }

@@ -311,12 +311,84 @@ static void archives_that_are_wrong(void **state)
     refused(&a, MR_EFORMAT, MR_NOWHERE, "no sample");
 }
 
+/* A member that comes twice makes its own sample bad, and no other. */
+static void a_member_twice_is_one_bad_sample(void **state)
+{
+    (void)state;
+    static const char *const twice[] = {"jpg", "cls", "txt", "JPG"};
+    mr_sample s;
+    mr_error err = MR_ERROR_INIT;
+    for (size_t which = 0; which < sizeof twice / sizeof twice[0]; which++) {
+        mrt_tar a = {0};
+        for (int k = 0; k < 4; k++) {
+            char name[32];
+            snprintf(name, sizeof name, "%d.jpg", k);
+            mrt_tar_picture(&a, name);
+            snprintf(name, sizeof name, "%d.cls", k);
+            mrt_tar_text(&a, name, "1");
+            snprintf(name, sizeof name, "%d.txt", k);
+            mrt_tar_text(&a, name, "a text");
+            snprintf(name, sizeof name, "%d.%s", k, twice[which]);
+            if (k == 0 && which % 3 == 0) mrt_tar_picture(&a, name);
+            else if (k == 0) mrt_tar_text(&a, name, "1");
+        }
+        mrt_tar_end(&a);
+        mrt_tar_save(&a, "twice.tar");
+        mr_source *src = mrt_tar_open_one("twice.tar");
+        MRT_EQ(mr_source_info_of(src)->count, 4);
+        MRT_EQ(mr_source_info_of(src)->field_count, 3);
+        MRT_EQ(mr_source_read(src, 0, &mrt_tar_buf, &mrt_tar_buf_bytes, &s, &err), MR_EFORMAT);
+        MRT_HAS(err.text, "expected each member once, found a second .");
+        for (uint64_t k = 1; k < 4; k++) mrt_tar_get(src, k);
+        mr_source_close(src);
+    }
+    mrt_tar a = {0}; /* nothing better to go by: still a reason */
+    mrt_tar_picture(&a, "0.jpg");
+    mrt_tar_picture(&a, "0.jpg");
+    mrt_tar_end(&a);
+    mrt_tar_save(&a, "twice.tar");
+    mr_source *src = mrt_tar_open_one("twice.tar");
+    MRT_EQ(mr_source_read(src, 0, &mrt_tar_buf, &mrt_tar_buf_bytes, &s, &err), MR_EFORMAT);
+    MRT_HAS(err.text, "found a second .jpg");
+    mr_source_close(src);
+}
+
+/* The archive that CIFAR is downloaded as is none of samples. */
+static void the_archive_of_cifar_is_refused(void **state)
+{
+    (void)state;
+    static uint8_t batch[2 * 3074];
+    for (int hundred = 0; hundred < 2; hundred++) {
+        mrt_tar a = {0};
+        mr_source *src;
+        mr_error err = MR_ERROR_INIT;
+        const char *folder = hundred ? "cifar-100-binary" : "cifar-10-batches-bin";
+        char name[64];
+        snprintf(name, sizeof name, "%s/readme.html", folder);
+        mrt_tar_text(&a, name, "<html>");
+        snprintf(name, sizeof name, "%s/%s.bin", folder, hundred ? "train" : "data_batch_4");
+        mrt_tar_file(&a, name, batch, hundred ? 2 * 3074 : 2 * 3073);
+        mrt_tar_end(&a);
+        mrt_tar_save_packed(&a, "cifar.tar.gz");
+        MRT_EQ(mrt_tar_try(&src, "cifar.tar.gz", &err), MR_EUNSUPPORTED);
+        MRT_HAS(err.text, hundred ? "the archive of CIFAR-100" : "the archive of CIFAR-10,");
+        MRT_HAS(err.text, folder);
+        MRT_HAS(err.file, "cifar.tar.gz");
+    }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, mrt_tar_fresh, mrt_tar_done)
     const struct CMUnitTest tests[] = {
-        TEST(bad_members),        TEST(bad_classes), TEST(bad_json),
-        TEST(bytes_that_changed), TEST(oddities),    TEST(archives_that_are_wrong),
+        TEST(bad_members),
+        TEST(bad_classes),
+        TEST(bad_json),
+        TEST(bytes_that_changed),
+        TEST(oddities),
+        TEST(archives_that_are_wrong),
+        TEST(a_member_twice_is_one_bad_sample),
+        TEST(the_archive_of_cifar_is_refused),
     };
     return mrt_run(tests);
 }

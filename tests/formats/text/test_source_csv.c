@@ -1,5 +1,7 @@
 /* Tables of pictures: quoting, separators, columns, classes, and everything a line can have wrong with it. */
+#include <errno.h>
 #include <isa-l/igzip_lib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "formats/text/csv.h"
@@ -8,6 +10,35 @@
 #include "tests/formats/mrt_turns.h"
 
 static const uint8_t jpeg[] = {0xff, 0xd8, 0xff, 0xe0, 1, 2, 3};
+
+/* What the system answers about paths with this ending; 0: what is so. */
+static const char *failing_path;
+static int failing_with;
+int __real_fstatat(int folder, const char *path, struct stat *out, int flags);
+char *__real_realpath(const char *path, char *out);
+int __wrap_fstatat(int folder, const char *path, struct stat *out, int flags);
+int __wrap_fstatat64(int folder, const char *path, struct stat *out, int flags);
+char *__wrap_realpath(const char *path, char *out);
+
+static bool fails(const char *path)
+{
+    const size_t n = strlen(path), m = failing_with ? strlen(failing_path) : 0;
+    if (!failing_with || n < m || strcmp(path + n - m, failing_path) != 0) return false;
+    errno = failing_with;
+    return true;
+}
+
+int __wrap_fstatat(int folder, const char *path, struct stat *out, int flags)
+{
+    return fails(path) ? -1 : __real_fstatat(folder, path, out, flags);
+}
+
+int __wrap_fstatat64(int folder, const char *path, struct stat *out, int flags)
+{
+    return __wrap_fstatat(folder, path, out, flags);
+}
+
+char *__wrap_realpath(const char *path, char *out) { return fails(path) ? NULL : __real_realpath(path, out); }
 
 static void make_pictures(const char *folder)
 {
@@ -39,6 +70,16 @@ static int open_text(mr_source **src, const char *text, const char *image, const
 {
     mr_source_config cfg = config(image, label);
     cfg.format = "csv";
+    *err = (mr_error)MR_ERROR_INIT;
+    return mr_source_open(src, write_table(text, strlen(text)), &cfg, err);
+}
+
+/* The same with files outside of the table's folder. */
+static int open_taken(mr_source **src, const char *text, mr_error *err)
+{
+    mr_source_config cfg = config(NULL, NULL);
+    cfg.format = "csv";
+    cfg.outside = MR_OUTSIDE_TAKE;
     *err = (mr_error)MR_ERROR_INIT;
     return mr_source_open(src, write_table(text, strlen(text)), &cfg, err);
 }
@@ -198,9 +239,9 @@ static void missing_files(void **state)
     mrt_mkdir(mrt_path("t"));
     mrt_mkdir(mrt_path("t/d.d"));
     mrt_write_file(mrt_path("outside.jpg"), jpeg, sizeof jpeg);
-    MRT_OK(open_text(&src, "path,label\na.jpg,0\nnone.jpg,1\nd.d,1\n../outside.jpg,2\nin/../b.jpg,0\n", NULL,
-                     NULL, &err),
-           &err);
+    MRT_OK(
+        open_taken(&src, "path,label\na.jpg,0\nnone.jpg,1\nd.d,1\n../outside.jpg,2\nin/../b.jpg,0\n", &err),
+        &err);
     const mr_source_info *info = mr_source_info_of(src);
     MRT_EQ(info->count, 5);
     MRT_EQ(info->max_extent_bytes, sizeof jpeg);
@@ -219,9 +260,85 @@ static void missing_files(void **state)
     mr_source_close(src);
     char text[1200];
     snprintf(text, sizeof text, "path,label\n\"%s\",0\n", mrt_path("outside.jpg")); /* absolute */
-    MRT_OK(open_text(&src, text, NULL, NULL, &err), &err);
+    MRT_OK(open_taken(&src, text, &err), &err);
     char path[1024];
     MRT_STR(mr_source_sample_path(src, 0, path, sizeof path), mrt_path("outside.jpg"));
+    mr_source_close(src);
+}
+
+/* A disk that fails is not a file that is missing; one that may not be looked at is a bad sample that says
+ * so. */
+static void files_that_cannot_be_looked_at(void **state)
+{
+    (void)state;
+    mr_source *src;
+    mr_error err;
+    mr_extent e;
+    char text[1200];
+    snprintf(text, sizeof text, "path,label\na.jpg,0\nnone.jpg,1\n%s,1\n", mrt_path("t/b.jpg"));
+    failing_path = "b.jpg";
+    failing_with = EIO;
+    MRT_EQ(open_text(&src, text, NULL, NULL, &err), MR_EIO);
+    MRT_EQ(err.sys_errno, EIO);
+    MRT_HAS(err.file, "b.jpg");
+    MRT_EQ(open_text(&src, "a.jpg,0\nb.jpg,1\n", NULL, NULL, &err), MR_EIO);
+    failing_with = EACCES;
+    MRT_OK(open_text(&src, "a.jpg,0\nb.jpg,1\n", NULL, NULL, &err), &err);
+    MRT_HAS(mr_source_info_of(src)->told, "1 of 2 files may not be looked at, the first in line 2");
+    MRT_EQ(mr_source_extent(src, 1, &e, &err), MR_EIO);
+    MRT_TRUE(mr_error_of_sample(MR_EIO, &err));
+    MRT_HAS(err.text, "Permission denied");
+    MRT_HAS(err.text, "line 2");
+    mr_source_close(src);
+    MRT_EQ(open_text(&src, "b.jpg,1\n", NULL, NULL, &err), MR_EIO);
+    MRT_HAS(err.text, "Permission denied");
+    failing_with = 0;
+}
+
+/* Who wrote the table does not choose which files of this machine are read, nor sees what is in them. */
+static void paths_that_lead_out(void **state)
+{
+    (void)state;
+    mr_source *src;
+    mr_error err;
+    mr_sample s;
+    char text[1200], inside[600];
+    make_pictures("t");
+    mrt_mkdir(mrt_path("aside"));
+    mrt_write_file(mrt_path("aside/o.jpg"), "root:x:0:0", 10);
+    MRT_EQ(symlink("../aside", mrt_path("t/folder-link")), 0);
+    MRT_EQ(symlink("../aside/o.jpg", mrt_path("t/link.jpg")), 0);
+    MRT_EQ(symlink("../aside/none", mrt_path("t/dangling.jpg")), 0);
+    MRT_EQ(symlink("in/e,1.jpg", mrt_path("t/inside.jpg")), 0);
+    snprintf(inside, sizeof inside, "%s", mrt_path("t/in"));
+    MRT_EQ(symlink(inside, mrt_path("t/absolute-inside")), 0);
+    static const char *const out[] = {
+        "/etc/passwd", "../aside/o.jpg", "in/../../aside/o.jpg", "link.jpg",           "folder-link/o.jpg",
+        "../none",     "/none",          "folder-link/none",     "/proc/self/environ", "dangling.jpg"};
+    for (size_t k = 0; k < sizeof out / sizeof *out; k++) {
+        snprintf(text, sizeof text, "path,label\na.jpg,0\n%s,1\n", out[k]);
+        MRT_EQ(open_text(&src, text, NULL, NULL, &err), MR_EINVAL);
+        MRT_HAS(err.text, "line 3");
+        MRT_HAS(err.text, out[k]);
+        MRT_HAS(err.text, "--outside take");
+        MRT_TRUE(strstr(err.text, "root") == NULL);
+    }
+    snprintf(text, sizeof text,
+             "path,label\na.jpg,0\n%s,1\nin/../c.jpg,1\ninside.jpg,0\n\"absolute-inside/e,1.jpg\",0\n",
+             mrt_path("t/b.jpg"));
+    MRT_OK(open_text(&src, text, NULL, NULL, &err), &err); /* all of these stay inside */
+    MRT_TRUE(mr_source_info_of(src)->told == NULL);
+    mr_source_close(src);
+
+    MRT_OK(open_taken(&src, "path,label\na.jpg,0\nlink.jpg,1\n", &err), &err);
+    MRT_HAS(mr_source_info_of(src)->told, "1 of 2 files lie outside");
+    void *buf = NULL;
+    size_t buf_bytes = 0;
+    MRT_EQ(mr_source_read(src, 1, &buf, &buf_bytes, &s, &err), MR_EFORMAT);
+    MRT_HAS(err.file, "t/link.jpg");
+    MRT_TRUE(strstr(err.text, "root") == NULL);
+    MRT_HAS(err.text, "not quoted");
+    free(buf);
     mr_source_close(src);
 }
 
@@ -413,6 +530,8 @@ int main(void)
         cmocka_unit_test(bad_rows),
         cmocka_unit_test(long_rows),
         cmocka_unit_test(missing_files),
+        cmocka_unit_test(files_that_cannot_be_looked_at),
+        cmocka_unit_test(paths_that_lead_out),
         cmocka_unit_test(not_a_picture),
         cmocka_unit_test(found_by_content),
         cmocka_unit_test(folders_of_tables),

@@ -94,10 +94,10 @@ static void what_is_wrong(void **state)
     refuse("3,0,1,2,3\n", MR_EFORMAT, "", "with this label offset");
     cfg.label_offset = MR_LABEL_AUTO;
     cfg.label_key = "y";
-    refuse("3,0,1,2,3\n", MR_EINVAL, "", "leave the label key out");
+    refuse("3,0,1,2,3\n", MR_EINVAL, "", "leave --label-key out");
     cfg.label_key = NULL;
     cfg.memory_bytes = 100;
-    refuse("3,0,1,2,3\n", MR_ELIMIT, "", "bytes allowed");
+    refuse("3,0,1,2,3\n", MR_ELIMIT, "", "give more with --memory");
 }
 
 /* Without names of columns numbers are a sequence; where they could be pictures, that is told. */

@@ -215,6 +215,21 @@ static void parts_of_a_folder(void **state)
     cfg.split = MR_SPLIT_AUTO;
     MRT_EQ(mr_source_open(&src, mrt_path("notes"), &cfg, &err), MR_EFORMAT);
     MRT_HAS(err.text, "two texts to train on");
+    unlink(mrt_path("notes/train2.csv"));
+    mrt_write_file(mrt_path("notes/trainers.csv"), "1,2\n", 4); /* only begins like a part's name */
+    mrt_write_file(mrt_path("notes/my_test_notes.csv"), "4,5\n4,5\n4,5\n", 12);
+    cfg.split = MR_SPLIT_TEST;
+    MRT_OK(mr_source_open(&src, mrt_path("notes"), &cfg, &err), &err);
+    MRT_EQ(mr_source_info_of(src)->count, 1); /* the validation part */
+    MRT_HAS(mr_source_info_of(src)->told, "the test part is left out");
+    mr_source_close(src);
+    unlink(mrt_path("notes/val.csv"));
+    unlink(mrt_path("notes/train.csv"));
+    cfg.split = MR_SPLIT_AUTO;
+    MRT_OK(mr_source_open(&src, mrt_path("notes"), &cfg, &err), &err);
+    MRT_EQ(mr_source_info_of(src)->count, 3);
+    MRT_TRUE(mr_source_info_of(src)->only_test);
+    mr_source_close(src);
 }
 
 static void allocations_fail_in_turn(void **state)

@@ -468,12 +468,88 @@ static void other_peoples_files_are_left_alone(void **state)
     refused(src, &cfg, MR_EFORMAT, "is no cache of this data");
     remove_cache();
 
+    static const char *const ends[] = {"", ".index"}; /* which file would be written? */
+    for (int k = 0; k < 2; k++) {
+        run(src, &cfg, &s);
+        MRT_EQ(rename(cache_file(ends[k]), mrt_path("moved")), 0);
+        snprintf(mine, sizeof mine, "%s/%s", mrt_path("cache"), strrchr(cache_file(ends[!k]), '/') + 1);
+        if (k == 0) mine[strlen(mine) - strlen(".index")] = '\0';
+        else strcat(mine, ".index");
+        MRT_EQ(link(mrt_path("moved"), mine), 0);
+        refused(src, &cfg, MR_EINVAL, "other names");
+        MRT_EQ(unlink(mine), 0);
+        MRT_EQ(rename(mrt_path("moved"), mine), 0);
+    }
+    remove_cache();
+
     mrt_write_file(mrt_path("cache"), "x", 1); /* a file where the folder should be */
     refused(src, &cfg, MR_EIO, "cache");
     remove_cache();
     cfg.cache_folder = "";
     refused(src, &cfg, MR_EINVAL, "folder");
     mr_source_close(other);
+    mr_source_close(src);
+}
+
+static void not_believed(const mr_source *src, mr_digest expected, const char *why)
+{
+    mr_loader_stats s;
+    notes n;
+    mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, &n);
+    char text[64], command[8400];
+    snprintf(text, sizeof text, "-u%llu.mrcache", (unsigned long long)geteuid());
+    same(expected, run(src, &cfg, &s));
+    MRT_TRUE(s.cache_hits <= 2 * COUNT); /* nothing in the first epoch */
+    MRT_EQ(n.count, 1);
+    MRT_HAS(n.text[0], why);
+    MRT_HAS(n.text[0], text);
+    same(expected, run(src, &cfg, &s)); /* the one made in its place */
+    MRT_EQ(s.cache_hits, 3 * COUNT);
+    snprintf(command, sizeof command, "rm -f '%s'/*-u*", mrt_path("cache"));
+    MRT_EQ(system(command), 0);
+}
+
+/* Whoever writes to a cache writes what is trained on. */
+static void a_cache_that_others_wrote_is_not_believed(void **state)
+{
+    (void)state;
+    mr_source *src = mrt_source(mrt_folder_set("distrust", 2, COUNT / 2, 24, true));
+    const mr_digest expected = plain(src);
+    mr_loader_stats s;
+    notes n;
+    mr_loader_config cfg = settings(MR_CACHE_DISK, 1 << 20, &n);
+    char data[4096], index[4096], aside[4100];
+    same(expected, run(src, &cfg, &s));
+    snprintf(data, sizeof data, "%s", cache_file(""));
+    snprintf(index, sizeof index, "%s", cache_file(".index"));
+    const char *const files[] = {data, index};
+    for (int k = 0; k < 2; k++) {
+        MRT_EQ(chmod(files[k], 0666), 0);
+        not_believed(src, expected, "others may write to it");
+        MRT_EQ(chmod(files[k], 0644), 0);
+        if (geteuid() != 0) {
+            printf("SKIP: a cache of another owner: not root\n");
+        } else {
+            MRT_EQ(chown(files[k], 65534, 65534), 0);
+            not_believed(src, expected, "it belongs to user 65534");
+            MRT_EQ(chown(files[k], 0, 0), 0);
+        }
+        snprintf(aside, sizeof aside, "%s.x", files[k]);
+        MRT_EQ(rename(files[k], aside), 0);
+        MRT_EQ(symlink(aside, files[k]), 0);
+        not_believed(src, expected, "it is a link");
+        MRT_EQ(rename(aside, files[k]), 0);
+    }
+    same(expected, run(src, &cfg, &s)); /* as it was */
+    MRT_EQ(s.cache_hits, 3 * COUNT);
+
+    MRT_EQ(chmod(data, 0666), 0); /* planted under the own name, too: made anew */
+    same(expected, run(src, &cfg, &s));
+    char command[8400];
+    snprintf(command, sizeof command, "chmod 666 '%s'/*-u*", mrt_path("cache"));
+    MRT_EQ(system(command), 0);
+    not_believed(src, expected, "others may write to it");
+    remove_cache();
     mr_source_close(src);
 }
 
@@ -781,6 +857,7 @@ int main(void)
         cmocka_unit_test(torn_files_lose_only_what_is_gone),
         cmocka_unit_test(random_damage_is_survived),
         cmocka_unit_test(other_peoples_files_are_left_alone),
+        cmocka_unit_test(a_cache_that_others_wrote_is_not_believed),
         cmocka_unit_test(a_second_process_only_reads),
         cmocka_unit_test(many_sets_share_a_folder),
         cmocka_unit_test(a_changed_set_begins_anew),

@@ -127,6 +127,11 @@ static void bad_samples_are_reported_in_order_and_left_out(void **state)
     MRT_EQ(seen.count, 3);
     MRT_HAS(err.text, "more than 2 bad samples");
     cfg.max_bad = 1;
+    MRT_EQ(mr_convert(src, mrt_path("bad2.mrec"), &cfg, &res, &err), MR_EEXIST); /* its records are kept */
+    MRT_HAS(err.text, "--resume");
+    MRT_HAS(err.text, "--force");
+    MRT_TRUE(exists(mrt_path("bad2.mrec.part")));
+    cfg.force = true;
     MRT_EQ(mr_convert(src, mrt_path("bad2.mrec"), &cfg, &res, &err), MR_EBADSAMPLE);
     MRT_HAS(err.text, "more than 1 bad sample;");
     MRT_TRUE(!exists(mrt_path("bad2.mrec")));

@@ -164,7 +164,7 @@ static void coefficients_lose_nothing(void **state)
     MRT_EQ(res.coefficients, KINDS - 2);
     MRT_EQ(res.kept, 3);
     MRT_EQ(res.transcoded + res.with_entries, 0);
-    MRT_EQ(mr_source_info_of(dst)->field_count, 2); /* no entry points */
+    MRT_EQ(mr_source_info_of(dst)->field_count, 3); /* no entry points */
     for (int k = 0; k < KINDS; k++) {
         size_t bytes, back_bytes;
         void *back;
@@ -314,17 +314,17 @@ static void entry_points_are_left_out_on_request(void **state)
     mr_convert_defaults(&cfg);
     mr_source *src = mrt_source(make_folder("without")), *with = convert(src, "with.mrec", &cfg, &res);
     mr_source *again = convert(with, "with-again.mrec", &cfg, &res);
-    MRT_EQ(mr_source_info_of(again)->field_count, 3);
+    MRT_EQ(mr_source_info_of(again)->field_count, 4);
     MRT_EQ(mr_source_info_of(again)->fingerprint, mr_source_info_of(with)->fingerprint);
     cfg.entries = false;
     mr_source *without = convert(with, "without.mrec", &cfg, &res);
     MRT_EQ(res.with_entries, 0);
-    MRT_EQ(mr_source_info_of(without)->field_count, 2);
+    MRT_EQ(mr_source_info_of(without)->field_count, 3);
     MRT_EQ(mr_source_info_of(without)->label_field, 1);
     cfg.entries = true;
     cfg.store = MR_STORE_RAW;
     mr_source *raw = convert(with, "without-raw.mrec", &cfg, &res);
-    MRT_EQ(mr_source_info_of(raw)->field_count, 2);
+    MRT_EQ(mr_source_info_of(raw)->field_count, 3);
     mr_source_close(raw);
     mr_source_close(without);
     mr_source_close(again);

@@ -279,27 +279,32 @@ static void force_replaces_the_whole_set(void **state)
     mr_source_close(src);
 }
 
-static int lock_errno; /* not 0: nothing can be locked */
-
-int __real_flock(int fd, int operation);
-int __wrap_flock(int fd, int operation);
-int __wrap_flock(int fd, int operation)
-{
-    if (lock_errno) errno = lock_errno;
-    return lock_errno ? -1 : __real_flock(fd, operation);
-}
-
-/* A file system without locks: told as what it is. */
-static void a_lock_that_cannot_be_is_told(void **state)
+/* A browser's unfinished download of that name, or somebody's own file. */
+static void part_files_of_others_stay(void **state)
 {
     (void)state;
     mr_source *src = mrt_source_alone(folder());
-    for (int kind = 0; kind < 2; kind++) {
-        const char *dst = place("nolock", kind);
-        mr_convert_config cfg = config(kind, SHARD_BYTES);
-        lock_errno = ENOLCK;
-        mrt_convert_refused(src, dst, &cfg, MR_EIO, "cannot lock it: No locks available");
-        lock_errno = 0;
+    for (int k = 0; k < 6; k++) {
+        const int kind = k % 2, where = k / 2; /* the one file, the first shard, one behind it */
+        static const char *const parts[] = {"out.part", "out-00000.part", "out-00077.part"};
+        static const char *const folders[] = {"theirs", "theirs0", "theirs77"};
+        const char *dst = place(folders[where], kind);
+        mr_convert_config cfg = config(kind, where ? SHARD_BYTES : 0);
+        mr_convert_result result;
+        mr_error err = MR_ERROR_INIT;
+        char part[512];
+        size_t bytes;
+        snprintf(part, sizeof part, "%s",
+                 mrt_path("%s-%s/%s", folders[where], kinds[kind].name, parts[where]));
+        mrt_write_file(part, "theirs", 6);
+        mrt_convert_refused(src, dst, &cfg, MR_EEXIST, "no interrupted run left this file");
+        MRT_EQ(files_beside(dst), 1);
+        char *found = mrt_read_file(part, &bytes);
+        MRT_TRUE(bytes == 6 && memcmp(found, "theirs", 6) == 0);
+        free(found);
+        cfg.force = true;
+        MRT_OK(mr_convert(src, dst, &cfg, &result, &err), &err);
+        MRT_TRUE(!exists(part));
     }
     mr_source_close(src);
 }
@@ -395,7 +400,7 @@ static void a_name_taken_meanwhile_ends_it(void **state)
         meddler m = {.at = COUNT, .make = shard(dst, kind, 1, res.shards)};
         cfg.progress = meddle;
         cfg.context = &m;
-        mrt_convert_refused(src, dst, &cfg, MR_EEXIST, "cannot take this name");
+        mrt_convert_refused(src, dst, &cfg, MR_EEXIST, "it exists already");
         MRT_EQ(files_beside(dst), 1);
         size_t bytes;
         void *theirs = mrt_read_file(m.make, &bytes);
@@ -513,7 +518,7 @@ int main(void)
         cmocka_unit_test(settings_without_a_place_are_refused),
         cmocka_unit_test(outputs_are_not_replaced_by_accident),
         cmocka_unit_test(force_replaces_the_whole_set),
-        cmocka_unit_test(a_lock_that_cannot_be_is_told),
+        cmocka_unit_test(part_files_of_others_stay),
         cmocka_unit_test(two_runs_do_not_write_at_once),
         cmocka_unit_test(a_stopped_run_leaves_nothing),
         cmocka_unit_test(a_run_stopped_at_its_end_leaves_nothing),

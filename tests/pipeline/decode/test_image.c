@@ -4,7 +4,11 @@
 
 #include "base/util.h"
 #include "mrt.h"
+
+#include <jpeglib.h> /* behind stdio.h */
+
 #include "pipeline/decode/decoders.h"
+#include "pipeline/decode/jpeg/transcoder.h"
 #include "tests/pipeline/pictures.h"
 
 static int decode(const void *data, size_t bytes, uint32_t channels, mr_image *out, mr_error *err)
@@ -252,6 +256,77 @@ static void tables_do_not_leak_from_picture_to_picture(void **state)
     (void)state;
     tables_do_not_leak(MR_PIXELS_OWN);
     tables_do_not_leak(MR_PIXELS_LIBJPEG);
+}
+
+/* ---- scans that are missing ---- */
+
+static void leave_scans_out(void *compressor)
+{
+    static const jpeg_scan_info only_dc[] = {{3, {0, 1, 2}, 0, 0, 0, 0}};
+    struct jpeg_compress_struct *c = compressor;
+    c->scan_info = only_dc;
+    c->num_scans = 1;
+}
+
+/* As a program that leaves libjpeg's defaults alone. */
+static uint8_t *smoothed_decode(const uint8_t *data, size_t bytes, uint32_t w, uint32_t h)
+{
+    struct jpeg_decompress_struct d;
+    struct jpeg_error_mgr errors;
+    uint8_t *out = malloc((size_t)w * h * 3);
+    d.err = jpeg_std_error(&errors);
+    jpeg_create_decompress(&d);
+    jpeg_mem_src(&d, data, bytes);
+    jpeg_read_header(&d, TRUE);
+    jpeg_start_decompress(&d);
+    while (d.output_scanline < d.output_height) {
+        JSAMPROW row = out + (size_t)d.output_scanline * w * 3;
+        jpeg_read_scanlines(&d, &row, 1);
+    }
+    jpeg_finish_decompress(&d);
+    jpeg_destroy_decompress(&d);
+    return out;
+}
+
+/* A progressive file whose later scans were never written: programs that leave libjpeg's block smoothing on
+ * make up what is missing. Here nothing is made up, in both ways of computing pixels: the file, the same
+ * coefficients in a sequential one, and libjpeg told not to smooth give the same. */
+static void missing_scans_are_not_made_up(void **state)
+{
+    (void)state;
+    enum { W = 64, H = 48 };
+    const mrt_jpeg_kind kind = {.progressive = true, .tune = leave_scans_out, .h = 1, .v = 1};
+    size_t bytes, sequential_bytes;
+    uint8_t *file = mrt_jpeg(&kind, W, H, 7, &bytes), *smoothed = smoothed_decode(file, bytes, W, H),
+            *plain = mrt_plain_decode(file, bytes, 3);
+    mr_decode_config cfg;
+    mr_decode_defaults(&cfg);
+    mri_transcoder *w;
+    void *sequential;
+    mr_error err = MR_ERROR_INIT;
+    MRT_EQ(mri_transcoder_create(&w), MR_OK);
+    MRT_OK(mri_transcoder_make_sequential(w, file, bytes, &cfg, &sequential, &sequential_bytes, &err), &err);
+    for (int k = 0; k < 2; k++) {
+        mr_image out, same;
+        uint32_t differ = 0;
+        cfg.pixels = k ? MR_PIXELS_LIBJPEG : MR_PIXELS_OWN;
+        const mr_value a = mrt_encoded(file, bytes), b = mrt_encoded(sequential, sequential_bytes);
+        MRT_OK(mr_image_decode(&a, &cfg, &out, &err), &err);
+        MRT_OK(mr_image_decode(&b, &cfg, &same, &err), &err);
+        assert_memory_equal(out.pixels, same.pixels, W * H * 3);
+        for (size_t i = 0; i < (size_t)W * H * 3; i++) differ += abs(out.pixels[i] - smoothed[i]) > 8;
+        MRT_TRUE(differ > 100);
+        if (k) assert_memory_equal(out.pixels, plain, W * H * 3);
+        for (uint32_t i = 0; i < 7; i++) /* one block, one colour */
+            assert_memory_equal(out.pixels + 3 * i, out.pixels + 3 * i + 3, 3);
+        mr_image_free(&same);
+        mr_image_free(&out);
+    }
+    mri_transcoder_destroy(w);
+    free(sequential);
+    free(smoothed);
+    free(plain);
+    free(file);
 }
 
 /* ---- orientation ---- */
@@ -596,6 +671,7 @@ int main(void)
         cmocka_unit_test(truncated_jpegs_are_errors),
         cmocka_unit_test(damaged_jpegs_leave_nothing),
         cmocka_unit_test(tables_do_not_leak_from_picture_to_picture),
+        cmocka_unit_test(missing_scans_are_not_made_up),
         cmocka_unit_test(orientation_is_applied),
         cmocka_unit_test(cmyk_becomes_rgb),
         cmocka_unit_test(gray_stays_or_is_repeated),

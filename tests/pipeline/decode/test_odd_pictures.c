@@ -159,14 +159,20 @@ static void augmented(const mrt_odd_case *c, const mrt_odd *o, mr_pixels pixels,
     mri_scratch_destroy(scratch);
 }
 
+static void make(const mrt_odd_case *c, mrt_odd *o)
+{
+    *o = (mrt_odd){0};
+    c->make(o, c->variant);
+    if (!o->data) mrt_odd_put(o, NULL, 0);
+}
+
 static void all_of(const mrt_odd_case *cases)
 {
     failures = 0;
     for (const mrt_odd_case *c = cases; c->name; c++) {
-        mrt_odd o = {0};
+        mrt_odd o;
         now = c->name;
-        c->make(&o, c->variant);
-        if (!o.data) mrt_odd_put(&o, NULL, 0);
+        make(c, &o);
         for (int pixels = MR_PIXELS_OWN; pixels <= MR_PIXELS_LIBJPEG; pixels++) {
             const bool other = pixels == MR_PIXELS_LIBJPEG && (c->flags & MRT_ODD_OWN);
             const int expected = other ? MR_EUNSUPPORTED : c->code;
@@ -176,6 +182,45 @@ static void all_of(const mrt_odd_case *cases)
         }
         mrt_odd_free(&o);
     }
+    MRT_EQ(failures, 0);
+}
+
+/* ---- one after another ---- */
+
+static int check(mr_checker *checker, const mrt_odd *o, mr_error *err)
+{
+    const mr_decode_config cfg = config(MR_PIXELS_OWN);
+    const mr_value v = value_of(o->data, o->bytes);
+    *err = (mr_error)MR_ERROR_INIT;
+    return mr_checker_run(checker, &v, &cfg, err);
+}
+
+/* What a decoder held before changes nothing of what it says of a damaged picture. */
+static void any_order(void **state)
+{
+    (void)state;
+    mr_checker *fresh, *used;
+    mr_error expected, found;
+    failures = 0;
+    MRT_OK(mr_checker_create(&used), NULL);
+    for (const mrt_odd_case *c = mrt_odd_jpeg_damage; c->name; c++) {
+        mrt_odd damaged;
+        now = c->name;
+        make(c, &damaged);
+        MRT_OK(mr_checker_create(&fresh), NULL);
+        const int rc = check(fresh, &damaged, &expected);
+        mr_checker_destroy(fresh);
+        for (const mrt_odd_case *before = mrt_odd_jpeg; before->name; before++) {
+            mrt_odd other;
+            make(before, &other);
+            check(used, &other, &found);
+            if (check(used, &damaged, &found) != rc || strcmp(found.text, expected.text) != 0)
+                wrong("after %s: %s; alone: %s", before->name, found.text, expected.text);
+            mrt_odd_free(&other);
+        }
+        mrt_odd_free(&damaged);
+    }
+    mr_checker_destroy(used);
     MRT_EQ(failures, 0);
 }
 
@@ -213,7 +258,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jpegs),       cmocka_unit_test(damaged_jpegs), cmocka_unit_test(pngs),
-        cmocka_unit_test(other_files), cmocka_unit_test(orientations),
+        cmocka_unit_test(other_files), cmocka_unit_test(orientations),  cmocka_unit_test(any_order),
     };
     return mrt_run(tests);
 }

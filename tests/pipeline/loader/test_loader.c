@@ -91,6 +91,49 @@ static void every_sample_once(void **state)
     }
 }
 
+static uint32_t labelled(const mr_batch *b)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < b->count; i++) n += b->labels[i] >= 0;
+    return n;
+}
+
+/* Free order: what a batch says of itself is its own: the padded last one of an epoch tells how many of its
+ * samples count, wherever it comes, also while others are held. */
+static void free_order_counts_each_batch(void **state)
+{
+    (void)state;
+    enum { STEPS = 12, EPOCHS = 20, HELD = 5 };
+    mr_source *src = mrt_source(mrt_folder_set("counted", 1, 4 * STEPS - 3, 40, true));
+    mr_loader_config cfg = settings(4);
+    mr_error err = MR_ERROR_INIT;
+    mr_loader *l;
+    mr_batch held[HELD];
+    int rc, taken = 0, short_ones = 0;
+    cfg.free_order = true;
+    cfg.epochs = EPOCHS;
+    cfg.prefetch = 7;
+    cfg.workers = 5;
+    cfg.tail = MR_TAIL_PAD;
+    cfg.augment = "resize(20x20)";
+    MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+    for (;;) {
+        mr_batch *b = &held[taken % HELD];
+        if (taken >= HELD) MRT_OK(mr_loader_release(l, b, NULL), NULL);
+        if ((rc = mr_loader_next(l, b, MR_FOREVER, &err)) != MR_OK) break;
+        MRT_EQ(b->counted, labelled(b));
+        MRT_EQ(b->counted, b->last ? 1 : 4);
+        short_ones += b->last;
+        taken++;
+    }
+    MRT_EQ(rc, MR_EEND);
+    MRT_EQ(taken, STEPS * EPOCHS);
+    MRT_EQ(short_ones, EPOCHS);
+    for (int k = 1; k < HELD; k++) MRT_OK(mr_loader_release(l, &held[(taken + k) % HELD], NULL), NULL);
+    mr_loader_close(l);
+    mr_source_close(src);
+}
+
 /* Free order: the same batches, each once, whatever comes first; and with one slow sample something does come
  * first. */
 static void free_order_brings_the_same_batches(void **state)
@@ -615,6 +658,7 @@ int main(void)
         cmocka_unit_test(every_sample_once),
         cmocka_unit_test(dropping_everything_is_refused),
         cmocka_unit_test(free_order_brings_the_same_batches),
+        cmocka_unit_test(free_order_counts_each_batch),
         cmocka_unit_test(settings_do_not_change_batches),
         cmocka_unit_test(resume_continues_the_same_order),
         cmocka_unit_test(epochs_differ),

@@ -1,8 +1,9 @@
-/* A medium that cannot be read in one place, and a system that runs out of something: the first is a bad
- * sample, always the same one however samples share reads (I2, I7); the second is never taken for a bad
- * sample.
+/* A file that ends early in one place, a medium that cannot be read there, and a system that runs out of
+ * something: the first is a bad sample, always the same one however samples share reads (I2, I7); the others
+ * are never taken for a bad sample.
  *
- * The program's pread() goes through here: reads that touch [poison_from, poison_to) fail. */
+ * The program's pread() goes through here: reads that touch [poison_from, poison_to) find the end of the
+ * file, or fail with poison_errno. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -16,6 +17,7 @@
 #define BYTES  (SIDE * SIDE)
 
 static uint64_t poison_from, poison_to; /* set before any thread starts */
+static int poison_errno;
 
 ssize_t __real_pread(int fd, void *data, size_t bytes, off_t offset);
 ssize_t __wrap_pread(int fd, void *data, size_t bytes, off_t offset);
@@ -23,8 +25,8 @@ ssize_t __wrap_pread(int fd, void *data, size_t bytes, off_t offset);
 ssize_t __wrap_pread(int fd, void *data, size_t bytes, off_t offset)
 {
     if ((uint64_t)offset < poison_to && (uint64_t)offset + bytes > poison_from) {
-        errno = EIO;
-        return -1;
+        errno = poison_errno;
+        return poison_errno ? -1 : 0;
     }
     return __real_pread(fd, data, bytes, offset);
 }
@@ -134,6 +136,73 @@ static void bytes_of_substitutes_are_counted(void **state)
     mr_source_close(src);
 }
 
+/* Whatever is to happen to bad samples: a disk that fails is none, and is named with its place. */
+static void a_failing_disk_is_not_a_bad_sample(void **state)
+{
+    (void)state;
+    static const int codes[] = {EIO, ENOMEM, ENFILE};
+    static const int expected[] = {MR_EIO, MR_ENOMEM, MR_EIO};
+    mr_source *src = poisoned(137);
+    for (int k = 0; k < 6; k++) {
+        told t = {0};
+        mr_loader_config cfg = settings(&t);
+        mr_error err = MR_ERROR_INIT;
+        mr_loader *l;
+        mr_batch b;
+        int rc;
+        poison_errno = codes[k / 2];
+        cfg.bad = k % 2 ? MR_BAD_SKIP : MR_BAD_REPLACE;
+        MRT_OK(mr_loader_open(&l, src, &cfg, &err), &err);
+        while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &b, NULL);
+        MRT_EQ(rc, expected[k / 2]);
+        MRT_EQ(err.sys_errno, codes[k / 2]);
+        MRT_HAS(err.file, "media-images");
+        MRT_EQ(t.count, 0);
+        mr_loader_close(l);
+    }
+    poison_to = 0;
+    poison_errno = 0;
+    mr_source_close(src);
+}
+
+/* Records are not dropped because the system fails, and verify passes over no read that came to nothing. */
+static void convert_and_verify_say_so(void **state)
+{
+    (void)state;
+    static const int codes[] = {EIO, ENOMEM, EMFILE};
+    mr_source *src = poisoned(137);
+    mr_convert_config cfg;
+    mr_error err = MR_ERROR_INIT;
+    mr_convert_defaults(&cfg);
+    cfg.max_bad = 1000;
+    cfg.store = MR_STORE_RAW;
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(codes); k++) {
+        mr_convert_result result = {0};
+        poison_errno = codes[k];
+        const int rc = mr_convert(src, mrt_path("failing%zu.mrec", k), &cfg, &result, &err);
+        MRT_EQ(rc, codes[k] == ENOMEM ? MR_ENOMEM : MR_EIO);
+        MRT_EQ(err.sys_errno, codes[k]);
+        MRT_EQ(err.sample, 137);
+        MRT_EQ(result.bad, 0);
+    }
+    poison_errno = 0;
+    poison_to = 0;
+    mr_convert_result result = {0};
+    MRT_OK(mr_convert(src, mrt_path("whole.mrec"), &cfg, &result, &err), &err);
+    mr_source_close(src);
+    mr_verify_result found = {0};
+    MRT_OK(mr_mrec_verify(mrt_path("whole.mrec"), NULL, NULL, &found, &err), &err);
+    poison_from = 4096 + 60000;
+    poison_to = poison_from + 1;
+    MRT_EQ(mr_mrec_verify(mrt_path("whole.mrec"), NULL, NULL, &found, &err), MR_EFORMAT);
+    MRT_EQ(found.wrong, 1);
+    poison_errno = EIO;
+    MRT_EQ(mr_mrec_verify(mrt_path("whole.mrec"), NULL, NULL, &found, &err), MR_EIO);
+    MRT_EQ(found.wrong, 0);
+    poison_errno = 0;
+    poison_to = 0;
+}
+
 static void out_of_files_is_not_a_bad_sample(void **state)
 {
     (void)state;
@@ -170,6 +239,8 @@ int main(void)
         cmocka_unit_test(one_bad_place_is_one_bad_sample),
         cmocka_unit_test(the_right_sample_is_named),
         cmocka_unit_test(bytes_of_substitutes_are_counted),
+        cmocka_unit_test(a_failing_disk_is_not_a_bad_sample),
+        cmocka_unit_test(convert_and_verify_say_so),
         cmocka_unit_test(out_of_files_is_not_a_bad_sample),
     };
     return mrt_run(tests);

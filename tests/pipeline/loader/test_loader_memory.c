@@ -3,6 +3,8 @@
  * does not grow with the number of samples.
  *
  * Each run is a process of its own (this program again, with arguments): a peak cannot be taken back. */
+#include <errno.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -10,6 +12,7 @@
 
 #include "base/util.h"
 #include "pipeline/augment/augment.h"
+#include "tests/pipeline/pictures.h"
 #include "tests/pipeline/sets.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -74,8 +77,10 @@ static int measure(char **argv)
     if (mr_loader_open(&l, src, &cfg, &err) != MR_OK) return 3;
     m.claimed = mr_loader_info_of(l)->memory_bytes;
     const mr_loader_info *info = mr_loader_info_of(l);
-    m.scratch = cfg.workers *
-                mri_scratch_bound_bytes(&cfg.decode, info->max_pixels, (uint64_t)info->height * info->width);
+    const mr_source_info *data = mr_source_info_of(src);
+    const uint64_t side = data->height ? mri_max_u64(data->height, data->width) : info->max_pixels;
+    m.scratch = cfg.workers * mri_scratch_bound_bytes(&cfg.decode, (mri_extremes){info->max_pixels, side},
+                                                      (uint64_t)info->height * info->width);
     while ((rc = mr_loader_next(l, &b, MR_FOREVER, &err)) == MR_OK) mr_loader_release(l, &b, NULL);
     mr_loader_close(l);
     mr_source_close(src);
@@ -83,6 +88,87 @@ static int measure(char **argv)
     FILE *f = fopen(argv[1], "wbe");
     if (rc != MR_EEND || !f || fwrite(&m, sizeof m, 1, f) != 1 || fclose(f) != 0) return 4;
     return 0;
+}
+
+typedef struct budgeted {
+    uint64_t before, peak, claimed, bad, samples;
+    int opened, ended;
+    mr_digest digest;
+    char text[768];
+} budgeted;
+
+/* argv: path result workers budget(MiB) shared(0, 1). Damaged samples are left out without a word: what is
+ * missing shows in the digest alone. */
+static int run_in_budget(char **argv)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_loader_config cfg;
+    mr_source *src;
+    mr_loader *l = NULL, *second = NULL;
+    mr_digester *d;
+    mr_budget *budget = NULL;
+    budgeted m = {0};
+    mr_loader_defaults(&cfg);
+    cfg.batch = 8;
+    cfg.prefetch = 2;
+    cfg.depth = 2;
+    cfg.workers = (uint32_t)atoi(argv[2]);
+    cfg.memory_bytes = (uint64_t)atoll(argv[3]) << 20;
+    cfg.augment = "resize(32x32)";
+    cfg.bad = MR_BAD_SKIP;
+    if (atoi(argv[4]) && mr_budget_create(&budget, cfg.memory_bytes) != MR_OK) return 2;
+    cfg.budget = budget;
+    if (mr_source_open(&src, argv[0], NULL, &err) != MR_OK || mr_digester_create(&d) != MR_OK) return 2;
+    m.before = resident_bytes();
+    m.opened = mr_loader_open(&l, src, &cfg, &err);
+    if (m.opened == MR_OK && budget) /* fills its slots and waits, as that of validation does */
+        m.opened = mr_loader_open(&second, src, &cfg, &err);
+    m.ended = m.opened;
+    if (m.opened == MR_OK) {
+        mr_loader_stats stats;
+        uint64_t batches;
+        m.claimed = mr_loader_info_of(l)->memory_bytes;
+        m.ended = mr_digester_run(d, l, NULL, UINT64_MAX, &batches, &m.samples, &err);
+        mr_loader_stats_read(l, &stats);
+        m.bad = stats.bad_samples;
+        m.digest = mr_digester_result(d);
+    }
+    memcpy(m.text, err.text, sizeof m.text);
+    mr_loader_close(second);
+    mr_loader_close(l);
+    mr_budget_destroy(budget);
+    mr_digester_destroy(d);
+    mr_source_close(src);
+    m.peak = mri_peak_rss_bytes();
+    FILE *f = fopen(argv[1], "wbe");
+    return f && fwrite(&m, sizeof m, 1, f) == 1 && fclose(f) == 0 ? 0 : 4;
+}
+
+/* argv: path result workers memory(MiB) output and one more, which tells this from the others */
+static int run_pool(char **argv)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_source *src;
+    budgeted m = {0};
+    const uint32_t workers = (uint32_t)atoi(argv[2]);
+    const uint64_t memory = (uint64_t)atoll(argv[3]) << 20;
+    if (mr_source_open(&src, argv[0], NULL, &err) != MR_OK) return 2;
+    m.before = resident_bytes();
+    mr_convert_config cfg;
+    mr_convert_result result = {0};
+    mr_convert_defaults(&cfg);
+    cfg.workers = workers;
+    cfg.memory_bytes = memory;
+    cfg.verify = false;
+    cfg.force = true;
+    m.ended = mr_convert(src, argv[4], &cfg, &result, &err);
+    m.bad = result.bad;
+    m.samples = result.records;
+    memcpy(m.text, err.text, sizeof m.text);
+    mr_source_close(src);
+    m.peak = mri_peak_rss_bytes();
+    FILE *f = fopen(argv[1], "wbe");
+    return f && fwrite(&m, sizeof m, 1, f) == 1 && fclose(f) == 0 ? 0 : 4;
 }
 
 /* ---- the parent ---- */
@@ -211,9 +297,224 @@ static void pictures_of_many_sizes_stay_within(void **state)
     run(root, "16", "0", "1", "resize(32x48)");
 }
 
+static budgeted in_budget(const char *path, uint32_t workers, uint32_t mib, bool shared)
+{
+    char set[4096], result[4096], threads[16], room[16];
+    char *const argv[] = {(char *)"loader", set, result, threads, room, (char *)(shared ? "1" : "0"), NULL};
+    pid_t child;
+    int status;
+    snprintf(set, sizeof set, "%s", path);
+    snprintf(result, sizeof result, "%s", mrt_path("result"));
+    snprintf(threads, sizeof threads, "%u", workers);
+    snprintf(room, sizeof room, "%u", mib);
+    MRT_EQ(posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ), 0);
+    MRT_EQ(waitpid(child, &status, 0), child);
+    MRT_EQ(status, 0);
+    size_t bytes;
+    budgeted *m = mrt_read_file(result, &bytes), out = *m;
+    MRT_EQ(bytes, sizeof out);
+    free(m);
+    print_message("%u workers, %u MiB%s: before %.1f, peak %.1f, claimed %.1f MiB%s%s\n", workers, mib,
+                  shared ? " for two loaders" : "", (double)out.before / 1048576, (double)out.peak / 1048576,
+                  (double)out.claimed / 1048576, out.ended == MR_EEND || out.ended == MR_OK ? "" : ": ",
+                  out.ended == MR_EEND || out.ended == MR_OK ? "" : out.text);
+    MRT_TRUE(SANITIZED || out.peak <= out.before + ((uint64_t)mib << 20) + SLACK_BYTES);
+    return out;
+}
+
+static void add_file(const char *root, const char *name, const void *data, size_t bytes)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/class00/%s", root, name);
+    mrt_write_file(path, data, bytes);
+}
+
+/* Small pictures, and among them a few of up to 7.5 million pixels, of every kind that takes memory in its
+ * own way. */
+static const char *few_huge(const char *name)
+{
+    const char *root = strdup(mrt_folder_set(name, 1, 40, 60, true));
+    const mrt_jpeg_kind kinds[] = {{.h = 2, .v = 2, .components = 3, .quality = 60},
+                                   {.h = 2, .v = 1, .components = 3, .quality = 60, .progressive = true},
+                                   {.h = 1, .v = 1, .components = 4, .quality = 60, .adobe = true}};
+    const uint32_t w[] = {3000, 2000, 1200}, h[] = {2500, 1500, 1000};
+    char file[64];
+    size_t bytes;
+    for (uint32_t k = 0; k < 9; k++) {
+        uint8_t *jpeg = mrt_jpeg(&kinds[k % 3], w[k % 3], h[k % 3], k, &bytes);
+        snprintf(file, sizeof file, "%02u-huge.jpg", 4 * k);
+        add_file(root, file, jpeg, bytes);
+        free(jpeg);
+    }
+    mr_image image = {.width = 2600, .height = 2000, .channels = 3};
+    image.pixels = malloc((size_t)image.width * image.height * 3);
+    assert_non_null(image.pixels);
+    for (size_t k = 0; k < (size_t)image.width * image.height * 3; k++) image.pixels[k] = (uint8_t)(k / 4096);
+    void *png;
+    MRT_EQ(mr_image_encode_png(&image, &png, &bytes, NULL), MR_OK);
+    add_file(root, "09-huge.png", png, bytes);
+    add_file(root, "29-huge.png", png, bytes);
+    free(png);
+    free(image.pixels);
+    return root;
+}
+
+/* Any number of workers and any budget: the same pixels, or a clear end; never more memory than that. */
+static void a_budget_decides_whether_never_what(void **state)
+{
+    (void)state;
+    const char *root = few_huge("few-huge");
+    const budgeted all = in_budget(root, 1, 8000, false);
+    const uint32_t workers[] = {1, 3, 8}, budgets[] = {150, 300, 500, 800, 1500};
+    uint32_t whole = 0, waited = 0;
+    MRT_EQ(all.ended, MR_OK);
+    MRT_EQ(all.samples, 51);
+    MRT_EQ(all.bad, 0);
+    for (size_t w = 0; w < MRI_ARRAY_COUNT(workers); w++)
+        for (size_t b = 0; b < MRI_ARRAY_COUNT(budgets); b++) {
+            const budgeted m = in_budget(root, workers[w], budgets[b], false);
+            MRT_EQ(m.bad, 0);
+            if (m.ended == MR_OK) {
+                MRT_TRUE(mrt_same(m.digest, all.digest));
+                whole++;
+                waited += workers[w] > 1;
+            } else {
+                MRT_EQ(m.ended, MR_ELIMIT);
+                MRT_HAS(m.text, "budget");
+            }
+        }
+    MRT_TRUE(whole >= 8 && waited >= 4);
+    free((void *)(uintptr_t)root);
+}
+
+/* Two loaders of one budget: together they stay inside, and what one has borrowed does not keep the other
+ * waiting. */
+static void two_loaders_share_a_budget(void **state)
+{
+    (void)state;
+    const char *root = few_huge("few-huge-shared");
+    const budgeted all = in_budget(root, 1, 8000, false);
+    const uint32_t workers[] = {1, 2, 4}, budgets[] = {500, 1000};
+    uint32_t whole = 0;
+    for (size_t w = 0; w < MRI_ARRAY_COUNT(workers); w++)
+        for (size_t b = 0; b < MRI_ARRAY_COUNT(budgets); b++) {
+            const budgeted m = in_budget(root, workers[w], budgets[b], true);
+            if (m.ended == MR_OK) {
+                MRT_TRUE(mrt_same(m.digest, all.digest));
+                whole++;
+            } else {
+                MRT_EQ(m.ended, MR_ELIMIT);
+            }
+        }
+    MRT_TRUE(whole >= 4);
+    free((void *)(uintptr_t)root);
+}
+
+static budgeted converted_in(const char *path, uint32_t workers, uint32_t mib, const char *to)
+{
+    char set[4096], result[4096], threads[16], room[16];
+    char *const argv[] = {(char *)"loader", set, result, threads, room, (char *)to, (char *)"0", NULL};
+    pid_t child;
+    int status;
+    snprintf(set, sizeof set, "%s", path);
+    snprintf(result, sizeof result, "%s", mrt_path("result"));
+    snprintf(threads, sizeof threads, "%u", workers);
+    snprintf(room, sizeof room, "%u", mib);
+    MRT_EQ(posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ), 0);
+    MRT_EQ(waitpid(child, &status, 0), child);
+    MRT_EQ(status, 0);
+    size_t bytes;
+    budgeted *m = mrt_read_file(result, &bytes), out = *m;
+    MRT_EQ(bytes, sizeof out);
+    free(m);
+    print_message("convert, %u workers, %u MiB: before %.1f, peak %.1f MiB%s%s\n", workers, mib,
+                  (double)out.before / 1048576, (double)out.peak / 1048576, out.ended == MR_OK ? "" : ": ",
+                  out.ended == MR_OK ? "" : out.text);
+    return out;
+}
+
+/* A conversion's workers wait for each other, too: the same bytes for any of them, or a clear end. */
+static void a_conversion_waits_for_memory(void **state)
+{
+    (void)state;
+    const char *root = few_huge("few-huge-convert");
+    char to[4096], first[4096];
+    snprintf(first, sizeof first, "%s", mrt_path("first.mrec"));
+    snprintf(to, sizeof to, "%s", mrt_path("other.mrec"));
+    const budgeted all = converted_in(root, 1, 8000, first);
+    MRT_EQ(all.ended, MR_OK);
+    MRT_EQ(all.samples, 51);
+    MRT_EQ(all.bad, 0);
+    size_t bytes, other_bytes;
+    uint8_t *expected = mrt_read_file(first, &bytes);
+    const uint32_t workers[] = {1, 6};
+    for (size_t w = 0; w < MRI_ARRAY_COUNT(workers); w++) {
+        const budgeted m = converted_in(root, workers[w], 450, to);
+        MRT_EQ(m.ended, MR_OK);
+        MRT_TRUE(SANITIZED || m.peak <= m.before + (450u << 20) + SLACK_BYTES);
+        uint8_t *other = mrt_read_file(to, &other_bytes);
+        MRT_EQ(other_bytes, bytes);
+        assert_memory_equal(other, expected, bytes);
+        free(other);
+        const budgeted never = converted_in(root, workers[w], 60, to);
+        MRT_EQ(never.ended, MR_ELIMIT);
+        MRT_EQ(never.bad, 0);
+        MRT_HAS(never.text, "budget");
+    }
+    free(expected);
+    free((void *)(uintptr_t)root);
+}
+
+typedef struct checking {
+    mr_budget *budget;
+    mr_value value;
+    int rc;
+    mr_error err;
+    pthread_t thread;
+} checking;
+
+static void *check_main(void *arg)
+{
+    checking *c = arg;
+    mr_checker *checker;
+    c->rc = mr_checker_create(&checker);
+    if (c->rc) return NULL;
+    mr_checker_share(checker, c->budget);
+    for (int k = 0; k < 3 && !c->rc; k++) c->rc = mr_checker_run(checker, &c->value, NULL, &c->err);
+    mr_checker_destroy(checker);
+    return NULL;
+}
+
+static void checkers_wait_for_memory(void **state)
+{
+    (void)state;
+    const mrt_jpeg_kind kind = {.h = 2, .v = 2, .components = 3, .quality = 60, .progressive = true};
+    size_t bytes;
+    uint8_t *jpeg = mrt_jpeg(&kind, 1000, 800, 1, &bytes);
+    const uint64_t budgets[] = {80 << 20, 30 << 20}; /* for one at a time; for none */
+    for (int b = 0; b < 2; b++) {
+        checking c[5];
+        mr_budget *budget;
+        MRT_EQ(mr_budget_create(&budget, budgets[b]), MR_OK);
+        for (int k = 0; k < 5; k++) {
+            c[k] = (checking){.budget = budget, .value = mrt_encoded(jpeg, bytes), .err = MR_ERROR_INIT};
+            MRT_EQ(pthread_create(&c[k].thread, NULL, check_main, &c[k]), 0);
+        }
+        for (int k = 0; k < 5; k++) pthread_join(c[k].thread, NULL);
+        for (int k = 0; k < 5; k++) {
+            MRT_EQ(c[k].rc, b ? MR_ELIMIT : MR_OK);
+            if (b) MRT_EQ(c[k].err.sys_errno, ENOMEM);
+        }
+        mr_budget_destroy(budget);
+    }
+    free(jpeg);
+}
+
 int main(int argc, char **argv)
 {
     prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* of stacks and buffers what is touched; children inherit it */
+    if (argc == 7) return run_pool(argv + 1);
+    if (argc == 6) return run_in_budget(argv + 1);
     if (argc == 9) return measure(argv + 1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_does_not_grow_with_the_set),
@@ -221,6 +522,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_cache_takes_its_budget),
         cmocka_unit_test(slots_are_what_large_pictures_take),
         cmocka_unit_test(pictures_of_many_sizes_stay_within),
+        cmocka_unit_test(a_budget_decides_whether_never_what),
+        cmocka_unit_test(two_loaders_share_a_budget),
+        cmocka_unit_test(a_conversion_waits_for_memory),
+        cmocka_unit_test(checkers_wait_for_memory),
     };
     return mrt_run(tests);
 }

@@ -1,9 +1,11 @@
 /* Readers: the same bytes by io_uring and pread, with and without O_DIRECT, whatever short, interrupted and
  * refused reads come between; early ends and failures are told with their place. */
 #include <errno.h>
+#include <fcntl.h>
 #include <liburing.h>
 #include <linux/magic.h>
 #include <pthread.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -259,6 +261,70 @@ static void failures_tell_their_place(void **state)
     }
 }
 
+static int never_now(void *context, int result, size_t asked)
+{
+    (void)result, (void)asked;
+    ++*(uint32_t *)context;
+    return -EAGAIN;
+}
+
+static int not_now(void *context, int result, size_t asked)
+{
+    (void)asked;
+    return ++*(uint32_t *)context == 1 ? -EAGAIN : result;
+}
+
+/* A descriptor that was opened without waiting: a regular file is waited for after the first refusal, and
+ * nothing is asked for ever. */
+static void refusals_to_wait_have_an_end(void **state)
+{
+    (void)state;
+    static uint8_t buffer[4096];
+    mr_source_file file;
+    MRT_EQ(mr_source_file_at(source, 0, &file), MR_OK);
+    for (int k = 0; k < 2; k++) {
+        const mr_io kind = k ? MR_IO_PREAD : MR_IO_URING;
+        if (!k && !have_uring()) continue;
+        uint32_t asked = 0;
+        mr_error err = MR_ERROR_INIT;
+        const mri_read q = {.bytes = 4096, .buffer = buffer, .buffer_idx = -1, .sample = 1};
+        MRT_EQ(fcntl(file.fd, F_SETFL, O_NONBLOCK), 0);
+        mri_read one =
+            read_one(kind, source, (mri_reader_config){.filter = not_now, .filter_context = &asked}, q);
+        MRT_EQ(one.status, MR_OK);
+        MRT_EQ(asked, 2);
+        MRT_TRUE(!(fcntl(file.fd, F_GETFL) & O_NONBLOCK));
+        asked = 0;
+        one = read_one(kind, source, (mri_reader_config){.filter = never_now, .filter_context = &asked}, q);
+        MRT_EQ(mri_read_error(&one, source, &err), MR_EIO);
+        MRT_EQ(err.sys_errno, EAGAIN);
+        MRT_TRUE(asked > 100 && asked < 10000);
+    }
+}
+
+/* A pipe in the place of a picture, held open by somebody who writes nothing, is a bad sample and no wait. */
+static void a_pipe_is_not_waited_for(void **state)
+{
+    (void)state;
+    mr_source *folder = mrt_source(mrt_folder_set("pipes", 1, 2, 16, true));
+    static uint8_t buffer[100];
+    char path[4096];
+    unlink(mr_source_sample_path(folder, 1, path, sizeof path));
+    MRT_EQ(mkfifo(path, 0600), 0);
+    const int writer = open(path, O_RDWR);
+    MRT_TRUE(writer >= 0);
+    for (int k = 0; k < 2; k++) {
+        if (!k && !have_uring()) continue;
+        mr_error err = MR_ERROR_INIT;
+        mri_read q = {
+            .file = MR_FILE_OF_SAMPLE, .sample = 1, .bytes = 10, .buffer = buffer, .buffer_idx = -1};
+        q = read_one(k ? MR_IO_PREAD : MR_IO_URING, folder, (mri_reader_config){0}, q);
+        MRT_EQ(mri_read_error(&q, folder, &err), MR_EFORMAT);
+    }
+    close(writer);
+    mr_source_close(folder);
+}
+
 static void own_files_are_opened_and_closed(void **state)
 {
     (void)state;
@@ -477,6 +543,56 @@ static void a_broken_ring_lets_go_of_buffers(void **state)
     }
 }
 
+static void *wakes(void *arg)
+{
+    const struct timespec nap = {.tv_nsec = 20000000}; /* mostly: the reader waits by then */
+    nanosleep(&nap, NULL);
+    mri_reader_wake(arg);
+    return NULL;
+}
+
+/* One read is under way and may take long: whoever could submit another one is not kept. */
+static void a_reader_that_waits_can_be_woken(void **state)
+{
+    (void)state;
+    if (!have_uring()) return;
+    int pipes[2];
+    MRT_EQ(pipe(pipes), 0);
+    const mri_reader_config cfg = {
+        .source = source, .depth = 1, .extra_fd = pipes[0], .extra_path = "a pipe"};
+    mr_error err = MR_ERROR_INIT;
+    mri_reader *r;
+    mri_read *done;
+    pthread_t thread;
+    uint8_t buffer[100];
+    mri_read q = {.file = MRI_FILE_OF_CACHE, .bytes = 100, .buffer = buffer, .buffer_idx = -1};
+    MRT_OK(mri_reader_create(&r, MR_IO_URING, &cfg, &err), &err);
+    for (int round = 0; round < 3; round++) {
+        mri_reader_submit(r, &q);
+        for (int turn = 0; turn < 3; turn++) {
+            if (turn == 1) { /* before it waits; twice counts once */
+                mri_reader_wake(r);
+                mri_reader_wake(r);
+            } else MRT_EQ(pthread_create(&thread, NULL, wakes, r), 0);
+            MRT_OK(mri_reader_reap(r, true, &done, &err), &err);
+            assert_null(done);
+            MRT_EQ(mri_reader_in_flight(r), 1);
+            if (turn != 1) pthread_join(thread, NULL);
+        }
+        memset(buffer, 0, sizeof buffer);
+        static const uint8_t sent[100] = {1, 2, 3};
+        MRT_EQ(write(pipes[1], sent, sizeof sent), 100);
+        MRT_OK(mri_reader_reap(r, true, &done, &err), &err);
+        MRT_TRUE(done == &q && q.status == MR_OK && memcmp(buffer, sent, 100) == 0);
+    }
+    mri_reader_wake(r); /* nobody waits */
+    MRT_OK(mri_reader_reap(r, true, &done, &err), &err);
+    assert_null(done);
+    mri_reader_destroy(r);
+    close(pipes[0]);
+    close(pipes[1]);
+}
+
 /* Not even asking works: the buffers are given up. */
 static void a_silent_kernel_keeps_the_buffers(void **state)
 {
@@ -514,12 +630,15 @@ int main(void)
         cmocka_unit_test(files_in_memory),
         cmocka_unit_test(failures_tell_their_place),
         cmocka_unit_test(own_files_are_opened_and_closed),
+        cmocka_unit_test(refusals_to_wait_have_an_end),
+        cmocka_unit_test(a_pipe_is_not_waited_for),
         cmocka_unit_test(a_refused_ring_is_done_without),
         cmocka_unit_test(a_loader_ends_with_its_ring),
         cmocka_unit_test(a_reader_is_stopped_while_its_ring_is_refused),
         cmocka_unit_test(a_loader_goes_on_without_rings),
         cmocka_unit_test(a_broken_ring_lets_go_of_buffers),
         cmocka_unit_test(a_silent_kernel_keeps_the_buffers),
+        cmocka_unit_test(a_reader_that_waits_can_be_woken),
     };
     return cmocka_run_group_tests(tests, open_set, close_set);
 }

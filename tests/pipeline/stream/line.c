@@ -32,6 +32,7 @@ void line_open(line *l, const line_config *cfg)
                                   .halt = &l->halt,
                                   .slots = &l->slots,
                                   .chunks = &l->chunks,
+                                  .workers = 1,
                                   .device_slots = cfg->device_slots,
                                   .free_order = cfg->free_order};
     MRT_OK(mri_ring_create(&l->ring, &ring, &err), &err);
@@ -67,14 +68,14 @@ void line_fill(line *l, mri_chunk *c)
     mri_slot *whole = mri_ring_return_chunk(l->ring, c);
     if (!whole) return;
     mri_slot_close(&l->slots.layout, whole);
-    mri_ring_mark_full(l->ring, whole);
+    mri_ring_mark_full(l->ring, whole, &(mri_chunk_times){0});
 }
 
 void line_make_batch(line *l)
 {
     bool ended, last = false;
     while (!last) {
-        mri_chunk *c = mri_ring_claim(l->ring, false, &l->waits, &ended);
+        mri_chunk *c = mri_ring_claim(l->ring, 0, false, &l->waits, &ended);
         assert_non_null(c);
         last = c->first + c->count == c->slot->count;
         line_fill(l, c);

@@ -16,19 +16,19 @@ static void claims_are_bounded_by_slots(void **state)
     const uint32_t first[] = {0, 3, 0, 3}, count[] = {3, 2, 3, 2};
     mri_chunk *c[4];
     for (int i = 0; i < 4; i++) {
-        c[i] = mri_ring_claim(l.ring, false, &l.waits, &ended);
+        c[i] = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
         assert_non_null(c[i]);
         MRT_EQ(c[i]->batch, i / 2);
         MRT_EQ(c[i]->first, first[i]);
         MRT_EQ(c[i]->count, count[i]);
     }
-    MRT_TRUE(mri_ring_claim(l.ring, false, &l.waits, &ended) == NULL);
+    MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL);
     MRT_TRUE(!ended);
     MRT_TRUE(!mri_ring_is_full(l.ring, 0));
     line_fill(&l, c[1]);
     line_fill(&l, c[0]);
     MRT_TRUE(mri_ring_is_full(l.ring, 0));
-    MRT_TRUE(mri_ring_claim(l.ring, false, &l.waits, &ended) == NULL); /* full is not free */
+    MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL); /* full is not free */
     line_close(&l);
 }
 
@@ -40,6 +40,37 @@ static void take_one(line *l, uint64_t expected)
     MRT_EQ(b.batch, expected);
     line_check(l, expected, b.slot);
     MRT_EQ(b.counted, b.slot->count);
+}
+
+static void count_up(void *context) { ++*(int *)context; }
+
+/* Who found no chunk and waits elsewhere is told once, when there is one. */
+static void room_is_told_of(void **state)
+{
+    (void)state;
+    line l;
+    bool ended;
+    int told = 0;
+    line_open(&l, &(line_config){.samples = 40, .batch = 4, .slots = 2, .chunks = 2, .chunk_samples = 2});
+    mri_ring_on_room(l.ring, count_up, &told);
+    mri_chunk *a = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
+    mri_chunk *b = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
+    line_fill(&l, a);
+    MRT_EQ(told, 0); /* nobody has asked */
+    a = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
+    MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL && !ended);
+    line_fill(&l, b);
+    MRT_EQ(told, 1);
+    b = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
+    line_fill(&l, a);
+    line_fill(&l, b);
+    MRT_EQ(told, 1);
+    MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL && !ended); /* both slots are full */
+    take_one(&l, 0);
+    MRT_EQ(told, 1);
+    mri_ring_release(l.ring);
+    MRT_EQ(told, 2);
+    line_close(&l);
 }
 
 /* A consumer may keep as many batches as there are slots; only what it gives back is written again. */
@@ -59,7 +90,7 @@ static void a_consumer_that_keeps_batches_keeps_them(void **state)
     MRT_EQ(room, 2);
     MRT_TRUE(!mri_ring_may_release(l.ring, 1)); /* not before the one in front of it */
     for (uint64_t b = 2; b < 5; b++) {
-        MRT_TRUE(mri_ring_claim(l.ring, false, &l.waits, &ended) == NULL);
+        MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL);
         MRT_TRUE(mri_ring_may_release(l.ring, b - 2));
         mri_ring_release(l.ring);
         MRT_EQ(mri_ring_wait(l.ring, 0), MR_EAGAIN);
@@ -67,7 +98,7 @@ static void a_consumer_that_keeps_batches_keeps_them(void **state)
         take_one(&l, b);
     }
     mri_ring_release(l.ring);
-    MRT_TRUE(mri_ring_claim(l.ring, false, &l.waits, &ended) == NULL);
+    MRT_TRUE(mri_ring_claim(l.ring, 0, false, &l.waits, &ended) == NULL);
     MRT_TRUE(ended);
     MRT_EQ(mri_ring_may_take(l.ring, &room), MR_EEND);
     line_close(&l);
@@ -88,7 +119,7 @@ static void order_of_delivery(void **state)
                                      .chunk_samples = 2,
                                      .free_order = is_free});
         mri_chunk *c[3];
-        for (int i = 0; i < 3; i++) c[i] = mri_ring_claim(l.ring, false, &l.waits, &ended);
+        for (int i = 0; i < 3; i++) c[i] = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
         line_fill(&l, c[2]);
         MRT_EQ(mri_ring_is_ready(l.ring), is_free);
         if (!is_free) line_fill(&l, c[0]);
@@ -116,21 +147,21 @@ typedef struct caller {
 static void *claims(void *arg)
 {
     caller *c = arg;
-    c->chunk = mri_ring_claim(c->l->ring, true, &c->waits, &c->ended);
+    c->chunk = mri_ring_claim(c->l->ring, 0, true, &c->waits, &c->ended);
     return NULL;
 }
 
 static void *takes_a_chunk(void *arg)
 {
     caller *c = arg;
-    c->chunk = mri_ring_take_chunk(c->l->ring, &c->waits, &c->located);
+    c->chunk = mri_ring_take_chunk(c->l->ring, 0, &c->waits, &c->located);
     return NULL;
 }
 
 static void *stages(void *arg)
 {
     caller *c = arg;
-    c->slot = mri_ring_wait_full(c->l->ring, 0, &c->waits);
+    c->slot = mri_ring_wait_full(c->l->ring, 0, &c->waits, NULL);
     return NULL;
 }
 
@@ -155,14 +186,14 @@ static void nap(void)
 
 /* One reader, while the one chunk is out, or the one slot. False when it came too late to wait: nobody tells
  * when a thread has come to its wait. */
-static bool waits_for(mri_wait_reason reason)
+static bool waits_for(mri_activity reason)
 {
     line l;
     bool ended;
     caller c;
     line_open(&l, &(line_config){.samples = 9, .batch = 4, .slots = 1, .chunks = 1, .chunk_samples = 2});
     mri_chunk *out = NULL;
-    if (reason == MRI_WAIT_BUFFER) out = mri_ring_claim(l.ring, false, &l.waits, &ended);
+    if (reason == MRI_WAIT_BUFFER) out = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
     else line_make_batch(&l), take_one(&l, 0);
     start(&c, &l, claims);
     nap();
@@ -170,11 +201,11 @@ static bool waits_for(mri_wait_reason reason)
     else mri_ring_release(l.ring);
     pthread_join(c.thread, NULL);
     assert_non_null(c.chunk);
-    for (mri_wait_reason other = 0; other < MRI_WAIT_REASONS; other++)
-        MRT_TRUE(other == reason || c.waits.wait_ns[other] == 0);
+    for (mri_activity other = MRI_WAIT_INPUT; other < MRI_BUSY; other++)
+        MRT_TRUE(other == reason || mri_activity_ns(&c.waits, other) == 0);
     line_fill(&l, c.chunk);
     line_close(&l);
-    return c.waits.wait_ns[reason] > 0;
+    return mri_activity_ns(&c.waits, reason) > 0;
 }
 
 /* Whoever reads waits for a buffer while chunks are out, and for room while slots are. */
@@ -196,7 +227,7 @@ static void a_halt_ends_every_wait(void **state)
         caller c[4];
         mr_error why = MR_ERROR_INIT, told = MR_ERROR_INIT;
         line_open(&l, &(line_config){.samples = 9, .batch = 4, .device_slots = device_slots});
-        mri_chunk *out = mri_ring_claim(l.ring, false, &l.waits, &ended);
+        mri_chunk *out = mri_ring_claim(l.ring, 0, false, &l.waits, &ended);
         assert_non_null(out);
         start(&c[0], &l, claims);
         start(&c[1], &l, takes_a_chunk);
@@ -245,7 +276,7 @@ static void *reads_all(void *arg)
     crew *w = arg;
     bool ended = false;
     while (!ended) {
-        mri_chunk *c = mri_ring_claim(w->l.ring, true, &w->read, &ended);
+        mri_chunk *c = mri_ring_claim(w->l.ring, 0, true, &w->read, &ended);
         if (c) mri_ring_read_done(w->l.ring, c);
     }
     return NULL;
@@ -255,7 +286,7 @@ static void *decodes_all(void *arg)
 {
     crew *w = arg;
     bool located;
-    for (mri_chunk *c; (c = mri_ring_take_chunk(w->l.ring, &w->decode, &located));) line_fill(&w->l, c);
+    for (mri_chunk *c; (c = mri_ring_take_chunk(w->l.ring, 0, &w->decode, &located));) line_fill(&w->l, c);
     return NULL;
 }
 
@@ -292,6 +323,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(claims_are_bounded_by_slots),
+        cmocka_unit_test(room_is_told_of),
         cmocka_unit_test(a_consumer_that_keeps_batches_keeps_them),
         cmocka_unit_test(order_of_delivery),
         cmocka_unit_test(waits_are_counted_by_their_reason),

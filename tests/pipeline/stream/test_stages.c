@@ -86,11 +86,11 @@ static void readers_alone_bring_every_chunk(void **state)
         if (!io_is_there(io)) continue;
         open_read(&g, &(line_config){.samples = 40, .batch = 8, .slots = 5, .chunks = 2, .chunk_samples = 4},
                   io, 1);
-        const mri_read_counters *counters = mri_read_stage_counters(g.stage);
+        mri_read_counters *counters = mri_read_stage_counters(g.stage);
         MRT_OK(mri_read_stage_start(g.stage, &err), &err);
         line_await(&counters->stage.items, 7); /* two chunks, and no buffer for a third */
         for (int i = 0; i < 10; i++) {
-            mri_chunk *c = mri_ring_take_chunk(g.l.ring, &g.l.waits, &located);
+            mri_chunk *c = mri_ring_take_chunk(g.l.ring, 0, &g.l.waits, &located);
             assert_non_null(c);
             MRT_TRUE(located);
             check_bytes(&g, c);
@@ -98,7 +98,7 @@ static void readers_alone_bring_every_chunk(void **state)
         }
         MRT_EQ(mri_counted(&counters->stage.items), 40);
         MRT_EQ(mri_counted(&counters->bytes), 40 * LINE_PIXELS);
-        MRT_EQ(mri_counted(&counters->stage.wait_ns[MRI_WAIT_ROOM]), 0);
+        MRT_EQ(mri_activity_ns(&counters->stage, MRI_WAIT_ROOM), 0);
         close_read(&g);
     }
 }
@@ -118,7 +118,7 @@ static void a_failing_read_reaches_whoever_decodes(void **state)
         g.left = 4;
         MRT_OK(mri_read_stage_start(g.stage, &err), &err);
         for (int i = 0; i < 6; i++) {
-            mri_chunk *c = mri_ring_take_chunk(g.l.ring, &g.l.waits, &located);
+            mri_chunk *c = mri_ring_take_chunk(g.l.ring, 0, &g.l.waits, &located);
             assert_non_null(c);
             MRT_EQ(c->read_count, 1);
             if (c->reads[0].status == MR_OK) {
@@ -223,7 +223,7 @@ static void bring(decode_rig *g, bool fails)
 {
     mr_error err = MR_ERROR_INIT;
     bool ended;
-    mri_chunk *c = mri_ring_claim(g->l.ring, true, &g->l.waits, &ended);
+    mri_chunk *c = mri_ring_claim(g->l.ring, 0, true, &g->l.waits, &ended);
     assert_non_null(c);
     MRT_OK(mri_locate(&g->locator, c, true, &err), &err);
     for (uint32_t i = 0; i < c->read_count; i++) {
@@ -277,7 +277,7 @@ static void *brings_while_there_is_room(void *arg)
     bringer *r = arg;
     bool ended = false;
     while (!ended) {
-        mri_chunk *c = mri_ring_claim(r->g->l.ring, true, &r->g->l.waits, &ended);
+        mri_chunk *c = mri_ring_claim(r->g->l.ring, 0, true, &r->g->l.waits, &ended);
         if (!c) continue;
         c->read_count = 0;
         for (uint32_t i = 0; i < c->count; i++)
@@ -313,8 +313,8 @@ static bool reader_is_held_back(void)
     mri_halt_stop(halt);
     pthread_mutex_unlock(&g.gate);
     pthread_join(thread, NULL);
-    const bool waited = g.l.waits.wait_ns[MRI_WAIT_BUFFER] > 0;
-    MRT_EQ(g.l.waits.wait_ns[MRI_WAIT_ROOM], 0);
+    const bool waited = mri_activity_ns(&g.l.waits, MRI_WAIT_BUFFER) > 0;
+    MRT_EQ(mri_activity_ns(&g.l.waits, MRI_WAIT_ROOM), 0);
     close_decode(&g);
     return waited;
 }
@@ -429,7 +429,7 @@ static void staging_waits_for_a_consumer_that_keeps_batches(void **state)
                                         .chunk_samples = 5,
                                         .device_slots = 2,
                                         .parts = parts});
-        const mri_stage_counter *counter = mri_staging_counter(g.stage);
+        mri_stage_counter *counter = mri_staging_counter(g.stage);
         MRT_OK(mri_staging_start(g.stage, &err), &err);
         line_await(&counter->fill_samples, 0); /* it holds the lock until it waits for the first batch */
         for (uint64_t batch = 0; batch < 2; batch++) {
@@ -455,7 +455,7 @@ static void staging_waits_for_a_consumer_that_keeps_batches(void **state)
             line_await(&counter->items, batch);
             if (batch < 4) line_make_batch(&g.l);
         }
-        MRT_TRUE(mri_counted(&counter->wait_ns[MRI_WAIT_INPUT]) > 0);
+        MRT_TRUE(mri_activity_ns(counter, MRI_WAIT_INPUT) > 0);
         uint64_t bytes = 0;
         for (uint32_t r = 0; r < parts; r++) bytes += mri_staging_bytes(g.stage, r);
         MRT_EQ(bytes, 45 * (LINE_PIXELS + sizeof(int32_t)));

@@ -1,0 +1,25 @@
+/* base/cpu_time.h: what the scheduler did to the calling thread: how long it ran, and how long it could have
+ * run while others had the cores. Private. */
+#ifndef MRI_CPU_TIME_H
+#define MRI_CPU_TIME_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Belongs to one thread. */
+typedef struct mri_cpu_time {
+    int fd; /* of its schedstat; -1: the kernel does not tell */
+    uint64_t ran_ns, delayed_ns;
+} mri_cpu_time;
+
+/* By the thread itself, before its first look. */
+void mri_cpu_time_open(mri_cpu_time *t);
+void mri_cpu_time_close(mri_cpu_time *t); /* any thread; accepts one that was opened */
+/* As if it had looked now. */
+void mri_cpu_time_skip(mri_cpu_time *t);
+/* Times since the look before, of `wall_ns` that passed: ran_ns on a core, delayed_ns runnable and not run (a
+ * cgroup that used up its quota is in it). Together at most wall_ns. One system call, two when the thread did
+ * not run all the time. */
+void mri_cpu_time_look(mri_cpu_time *t, uint64_t wall_ns, uint64_t *ran_ns, uint64_t *delayed_ns);
+
+#endif

@@ -1,0 +1,40 @@
+/* formats/fileset/file_names.h: what the names of files say: pieces of numbered sets, their order, which
+ * names are alike, and which are of no data. Pure; for the files of filelist.h. Private. */
+#ifndef MRI_FILE_NAMES_H
+#define MRI_FILE_NAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { MRI_MOST_DIGITS = 9, MRI_MOST_PATH = 4096 };
+
+typedef struct mri_piece { /* STEM 00003 -of- 00128 ENDING */
+    size_t stem_bytes;
+    int digits, total_digits;
+    uint32_t number, total;
+    const char *ending;
+} mri_piece;
+
+const char *mri_file_name(const char *path); /* behind the last slash */
+bool mri_is_index_name(const char *name);    /* ours, and the one being written */
+
+bool mri_piece_of(const char *name, mri_piece *p);
+/* The path of another number of the set that p, the piece at path, belongs to; false: too long. */
+bool mri_piece_path(char *out, size_t out_bytes, const char *path, const mri_piece *p, uint32_t number);
+
+/* For qsort() over paths: by bytes; by names, where pieces of one set stand together, in the order of their
+ * numbers. */
+int mri_paths_by_bytes(const void *a, const void *b);
+int mri_paths_by_number(const void *a, const void *b);
+
+/* Names that differ in their numbers and in a .gz alone have one shape; of one kind are those that differ in
+ * words of parts, too. */
+uint64_t mri_name_shape(const char *name);
+uint64_t mri_name_kind(const char *name);
+uint64_t mri_name_ending(const char *name); /* 0: it has none */
+
+/* README, LICENSE, .json, .idx, checksums: what lies beside data and is none. */
+bool mri_is_beside_data(const char *name);
+
+#endif

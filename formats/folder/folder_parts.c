@@ -1,0 +1,179 @@
+/* formats/folder/folder_parts.c: folders that are parts of a data set: train/ and test/ or val/ with the
+ * classes in them, train2017/ and val2017/, seg_train/ and seg_test/.
+ *
+ * A class may be called train, too (beside bus and tram), and test-tube is one. So a name alone decides
+ * nothing:
+ *
+ *   train, val, test, maybe with a year   with folders in it, or with pictures where no other folder has any
+ *   a longer name with such a word        the same, and only if its counterpart (the same name with the
+ *                                         other word) is there as well
+ *
+ * Without a train part the one to test with is all there is. */
+#include <stdio.h>
+
+#include "base/util.h"
+#include "formats/folder/folder.h"
+#include "formats/source/parts.h"
+
+enum { TEMPLATE = 256 };
+
+typedef struct role { /* what a folder's name says */
+    mri_part part;
+    uint32_t rank;       /* of its word (parts.h) */
+    bool alone;          /* there is no other word */
+    char rest[TEMPLATE]; /* the name with its word replaced, in lower case: what two parts of one data set
+                            share */
+} role;
+
+static char lower(char c) { return (char)(c >= 'A' && c <= 'Z' ? c + ('a' - 'A') : c); }
+
+static role role_of(const char *name)
+{
+    role r = {.part = MRI_NO_PART, .alone = true};
+    size_t used = 0;
+    if (strlen(name) >= TEMPLATE) return r;
+    for (const char *at = name; *at;) {
+        const mri_part_piece p = mri_part_piece_at(name, at);
+        if (p.part != MRI_NO_PART) {
+            r.part = r.part == MRI_NO_PART ? p.part : MRI_TWO_PARTS;
+            r.rank = p.rank;
+            r.rest[used++] = '%';
+        } else {
+            r.alone = r.alone && !p.is_word;
+            for (size_t k = 0; k < p.bytes; k++) r.rest[used++] = lower(at[k]);
+        }
+        at += p.bytes;
+    }
+    return r;
+}
+
+static bool is_to_test(const role *r) { return r->part == MRI_VALIDATION || r->part == MRI_TEST; }
+
+typedef struct search {
+    int root;
+    const char *where;
+    const mri_listing *folders;
+    mr_error *err;
+} search;
+
+static int look(const search *s, const char *name, bool all, mri_contents *out)
+{
+    char path[MRI_FOLDER_PATH];
+    snprintf(path, sizeof path, "%s/%s", s->where, name);
+    return mri_look_into(s->root, name, path, all, out, s->err);
+}
+
+/* Does a folder that is named like no part hold pictures? Then they are classes. */
+static int others_hold_pictures(const search *s, bool *out)
+{
+    int rc = MR_OK;
+    *out = false;
+    for (size_t k = 0; !rc && !*out && k < s->folders->count; k++) {
+        mri_contents c;
+        const char *name = mri_listing_name(s->folders, k);
+        if (role_of(name).part != MRI_NO_PART) continue;
+        rc = look(s, name, false, &c);
+        *out = !rc && c.pictures;
+    }
+    return rc;
+}
+
+/* The part to test with: the same rest of a name, or any that is alone when rest is NULL. like: what it must
+ * hold. *at: its place among the folders, or -1. */
+static int find_test(const search *s, const char *like_rest, const mri_contents *like, uint32_t from_rank,
+                     int *at, uint32_t *at_rank)
+{
+    int rc = MR_OK;
+    *at = -1;
+    for (uint32_t rank = from_rank; !rc && *at < 0 && rank < MRI_PART_WORDS; rank++)
+        for (size_t k = 0; !rc && *at < 0 && k < s->folders->count; k++) {
+            mri_contents c;
+            const char *name = mri_listing_name(s->folders, k);
+            const role r = role_of(name);
+            if (!is_to_test(&r) || r.rank != rank) continue;
+            if (like_rest ? strcmp(r.rest, like_rest) != 0 : !r.alone) continue;
+            rc = look(s, name, true, &c);
+            if (rc || !(like->folders ? c.folders : c.pictures && !c.folders)) continue;
+            *at = (int)k;
+            *at_rank = rank;
+        }
+    return rc;
+}
+
+static int set_test(const search *s, mri_folder_parts *out, const char *rest, const mri_contents *like)
+{
+    int at, other;
+    uint32_t rank, other_rank;
+    int rc = find_test(s, rest, like, 0, &at, &rank);
+    if (rc || at < 0) return rc;
+    snprintf(out->test, sizeof out->test, "%s", mri_listing_name(s->folders, (size_t)at));
+    rc = find_test(s, rest, like, rank + 1, &other, &other_rank);
+    if (!rc && other >= 0)
+        snprintf(out->passed, sizeof out->passed, "%s", mri_listing_name(s->folders, (size_t)other));
+    return rc;
+}
+
+/* Could this folder be the train part? Then its counterpart is found, too. */
+static int try_train(const search *s, mri_folder_parts *out, const char *name, const role *r)
+{
+    mri_contents c;
+    bool classes = false;
+    int rc = look(s, name, true, &c);
+    if (rc || !(c.folders || c.pictures)) return rc;
+    if (!c.folders) rc = others_hold_pictures(s, &classes);
+    if (!rc && !classes) rc = set_test(s, out, r->rest, &c);
+    if (!rc && !classes && (r->alone || out->test[0])) snprintf(out->train, sizeof out->train, "%s", name);
+    return rc;
+}
+
+static int find_train(const search *s, mri_folder_parts *out)
+{
+    int rc = MR_OK;
+    for (int longer = 0; longer < 2; longer++) /* names of the word alone first */
+        for (size_t k = 0; !rc && !out->train[0] && k < s->folders->count; k++) {
+            const char *name = mri_listing_name(s->folders, k);
+            const role r = role_of(name);
+            if (r.part == MRI_TRAIN && r.alone == !longer) rc = try_train(s, out, name, &r);
+        }
+    return rc;
+}
+
+static int find_test_alone(const search *s, mri_folder_parts *out)
+{
+    static const mri_contents kinds[] = {{.folders = true}, {.pictures = true}};
+    bool classes;
+    int rc = MR_OK;
+    for (size_t k = 0; !rc && !out->test[0] && k < MRI_ARRAY_COUNT(kinds); k++)
+        rc = set_test(s, out, NULL, &kinds[k]);
+    if (rc || !out->test[0]) return rc;
+    rc = others_hold_pictures(s, &classes);
+    if (classes) *out = (mri_folder_parts){0};
+    return rc;
+}
+
+static bool any_part(const mri_listing *folders)
+{
+    for (size_t k = 0; k < folders->count; k++) {
+        const role r = role_of(mri_listing_name(folders, k));
+        if (r.part == MRI_TRAIN || is_to_test(&r)) return true;
+    }
+    return false;
+}
+
+int mri_folder_find_parts(mri_folder_parts *out, int root, const char *where, const mri_listing *folders,
+                          mri_left_out *left, mr_error *err)
+{
+    const search s = {root, where, folders, err};
+    *out = (mri_folder_parts){0};
+    if (!any_part(folders)) return MR_OK;
+    int rc = find_train(&s, out);
+    if (!rc && !out->train[0]) rc = find_test_alone(&s, out);
+    if (rc || !(out->train[0] || out->test[0])) return rc;
+    for (size_t k = 0; k < folders->count; k++) {
+        const char *name = mri_listing_name(folders, k);
+        if (strcmp(name, out->train) == 0 || strcmp(name, out->test) == 0 || strcmp(name, out->passed) == 0)
+            continue;
+        mri_leave_out(left, MRI_LEFT_NO_PART, where, name, NULL);
+    }
+    return MR_OK;
+}

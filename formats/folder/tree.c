@@ -1,0 +1,207 @@
+/* formats/folder/tree.c: which folders of a part are classes.
+ *
+ *   first   PART/cat/1.jpg  PART/dog/2.jpg                     the first level: cat, dog
+ *   depth   PART/animals/cat/1.jpg  PART/plants/rose/2.jpg     every folder that holds pictures: animals/cat,
+ *                                                              plants/rose
+ *   none    PART/1.jpg  PART/any/2.jpg                         no classes: every folder counts
+ *
+ * A folder with nothing in it is a class that has no pictures yet. One that holds other files only (COCO's
+ * annotations) or only folders, where they are not looked into, is none. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/util.h"
+#include "formats/folder/folder.h"
+
+enum { MOST_LEVELS = 64 };
+
+/* ---- one folder ---- */
+static int judge(mri_listing *out, const mri_contents *c, const char *where, const char *name,
+                 uint64_t *with_pictures, mri_left_out *left, mr_error *err)
+{
+    const bool taken = c->pictures || c->undecoded || !(c->others || c->folders);
+    if (!taken) {
+        mri_leave_out(left, c->folders ? MRI_LEFT_DEEPER : MRI_LEFT_OTHERS, where, "", NULL);
+        return MR_OK;
+    }
+    *with_pictures += c->pictures;
+    if (!c->pictures) mri_leave_out(left, MRI_LEFT_EMPTY, where, "", NULL);
+    return mri_listing_add(out, name, 0) ? MR_OK : mri_folder_no_memory(err, where);
+}
+
+/* ---- the first level ---- */
+static int first_level(mri_listing *out, int part, const char *where, uint64_t *with_pictures,
+                       mri_left_out *left, mr_error *err)
+{
+    mri_listing folders = {0};
+    const mri_list_what want = {.folders = &folders, .tell_files = true};
+    int rc = mri_list_folder(part, ".", where, &want, left, err);
+    for (size_t k = 0; !rc && k < folders.count; k++) {
+        const char *name = mri_listing_name(&folders, k);
+        char path[MRI_FOLDER_PATH];
+        mri_contents c;
+        snprintf(path, sizeof path, "%s/%s", where, name);
+        rc = mri_look_into(part, name, path, false, &c, err);
+        if (!rc) rc = judge(out, &c, path, name, with_pictures, left, err);
+    }
+    mri_listing_fini(&folders);
+    return rc;
+}
+
+/* ---- all levels ---- */
+typedef struct walk {
+    mri_listing *out;
+    mri_left_out *left;
+    uint64_t *with_pictures;
+    const mr_source_config *cfg;
+    char path[MRI_FOLDER_PATH]; /* of the folder that is looked at */
+    size_t root_bytes;          /* of the part's */
+    struct {
+        dev_t device;
+        ino_t number;
+    } above[MOST_LEVELS]; /* the folders that it lies in, and itself */
+} walk;
+
+static const char *below(const walk *w) { return w->path[w->root_bytes] ? w->path + w->root_bytes + 1 : ""; }
+
+/* Is it one of the folders it lies in? Links lead anywhere. */
+static int enter(walk *w, int fd, uint32_t level, bool *again, mr_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot look at it"), w->path, MR_NOWHERE,
+                               MR_NOWHERE);
+    for (uint32_t k = 0; k < level; k++)
+        *again |= w->above[k].device == st.st_dev && w->above[k].number == st.st_ino;
+    w->above[level].device = st.st_dev;
+    w->above[level].number = st.st_ino;
+    return MR_OK;
+}
+
+static int take_folder(walk *w, int fd, uint32_t level, bool has_folders, mr_error *err)
+{
+    mri_contents c;
+    if (w->cfg->classes == MR_CLASSES_NONE)
+        return mri_listing_add(w->out, below(w), 0) ? MR_OK : mri_folder_no_memory(err, w->path);
+    if (level == 0) return MR_OK;
+    const int rc = mri_look_into(fd, ".", w->path, false, &c, err);
+    if (rc || (has_folders && !c.pictures && !c.undecoded)) return rc;
+    c.folders = false;
+    return judge(w->out, &c, w->path, below(w), w->with_pictures, w->left, err);
+}
+
+static int walk_folder(walk *w, int fd, uint32_t level, mr_error *err);
+
+static int walk_into(walk *w, int fd, uint32_t level, const char *name, mr_error *err)
+{
+    const size_t bytes = strlen(w->path);
+    int inner, rc;
+    if (level + 1 == MOST_LEVELS || bytes + strlen(name) + 2 > sizeof w->path)
+        return mri_error_place(
+            err, mr_error_set(err, MR_ELIMIT, "more than %d levels of folders", MOST_LEVELS - 1), w->path,
+            MR_NOWHERE, MR_NOWHERE);
+    snprintf(w->path + bytes, sizeof w->path - bytes, "/%s", name);
+    rc = mri_folder_open(fd, name, w->path, &inner, err);
+    if (!rc) {
+        rc = walk_folder(w, inner, level + 1, err);
+        close(inner);
+    }
+    w->path[bytes] = '\0';
+    return rc;
+}
+
+static int walk_folder(walk *w, int fd, uint32_t level, mr_error *err)
+{
+    mri_listing folders = {0};
+    const bool beside = level == 0 && w->cfg->classes == MR_CLASSES_DEPTH;
+    const mri_list_what want = {.folders = &folders, .tell_files = beside};
+    bool again = false;
+    int rc = enter(w, fd, level, &again, err);
+    if (rc) return rc;
+    if (again) return mri_leave_out(w->left, MRI_LEFT_LINK, w->path, "", "a folder it lies in"), MR_OK;
+    rc = mri_list_folder(fd, ".", w->path, &want, w->left, err);
+    if (!rc) rc = take_folder(w, fd, level, folders.count > 0, err);
+    if (!rc)
+        rc =
+            mri_source_budget(w->cfg, w->out->text_cap + w->out->cap * sizeof *w->out->entries, w->path, err);
+    for (size_t k = 0; !rc && k < folders.count; k++)
+        rc = walk_into(w, fd, level, mri_listing_name(&folders, k), err);
+    mri_listing_fini(&folders);
+    return rc;
+}
+
+static int all_levels(mri_listing *out, int part, const char *where, uint64_t *with_pictures,
+                      mri_left_out *left, const mr_source_config *cfg, mr_error *err)
+{
+    walk *w = calloc(1, sizeof *w);
+    if (!w) return mri_folder_no_memory(err, where);
+    w->out = out;
+    w->left = left;
+    w->with_pictures = with_pictures;
+    w->cfg = cfg;
+    snprintf(w->path, sizeof w->path, "%s", where);
+    w->root_bytes = strlen(w->path);
+    const int rc = walk_folder(w, part, 0, err);
+    free(w);
+    if (!rc) mri_listing_sort(out);
+    return rc;
+}
+
+/* ---- what it is instead ---- */
+static int no_classes(int part, const char *where, const mri_left_out *left, mr_error *err)
+{
+    mri_contents c;
+    char text[512];
+    int rc = mri_look_into(part, ".", where, true, &c, err);
+    if (rc) return rc;
+    if (c.pictures)
+        rc = mr_error_set(
+            err, MR_EFORMAT,
+            "no class folders: expected FOLDER/CLASS/PICTURE, found the pictures directly in it; "
+            "--classes none takes them without classes");
+    else if (mri_left_out_text(left, MRI_LEFT_DEEPER, text, sizeof text)[0])
+        rc = mr_error_set(
+            err, MR_EFORMAT,
+            "no pictures in the first level of folders, but %s: --classes depth makes a class of "
+            "each folder with pictures, --classes none takes all of them without classes",
+            text);
+    else
+        rc = mr_error_set(err, MR_EFORMAT,
+                          "no class folders: expected FOLDER/CLASS/PICTURE, found %llu other entries%s%s",
+                          (unsigned long long)mri_left_out_count(left),
+                          left->of[MRI_LEFT_OTHERS].count || left->of[MRI_LEFT_NO_PICTURE].count ? ": " : "",
+                          left->of[MRI_LEFT_OTHERS].count
+                              ? mri_left_out_text(left, MRI_LEFT_OTHERS, text, sizeof text)
+                              : mri_left_out_text(left, MRI_LEFT_NO_PICTURE, text, sizeof text));
+    return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+}
+
+/* images/ and annotations/: two folders, but no two classes. */
+static int one_is_no_class(const mri_listing *out, const char *where, const mri_left_out *left, mr_error *err)
+{
+    char text[512];
+    const int rc =
+        mr_error_set(err, MR_EFORMAT,
+                     "no class folders: all pictures lie in %s/, beside it %s; --classes none takes "
+                     "them without classes",
+                     mri_listing_name(out, 0), mri_left_out_text(left, MRI_LEFT_OTHERS, text, sizeof text));
+    return mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE);
+}
+
+int mri_tree_classes(mri_listing *out, int part, const char *where, mri_left_out *left,
+                     const mr_source_config *cfg, mr_error *err)
+{
+    uint64_t with_pictures = 0;
+    const int rc = cfg->classes == MR_CLASSES_FIRST
+                       ? first_level(out, part, where, &with_pictures, left, err)
+                       : all_levels(out, part, where, &with_pictures, left, cfg, err);
+    if (rc || cfg->classes == MR_CLASSES_NONE) return rc;
+    if (out->count == 0 || (with_pictures == 0 && left->of[MRI_LEFT_DEEPER].count))
+        return no_classes(part, where, left, err);
+    if (out->count == 1 && with_pictures == 1 && left->of[MRI_LEFT_OTHERS].count)
+        return one_is_no_class(out, where, left, err);
+    if (out->count >= UINT32_MAX) return mr_error_set(err, MR_ELIMIT, "more classes than can be numbered");
+    return MR_OK;
+}

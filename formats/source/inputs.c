@@ -1,0 +1,39 @@
+/* formats/source/inputs.c: is this file one that a source reads? Asked before something is written over it,
+ * by the file itself and not by its name: names have links. */
+#include <sys/stat.h>
+
+#include "formats/source/source.h"
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
+
+static bool is_named(const char *path, const struct stat *st)
+{
+    struct stat in;
+    return path && *path && stat(path, &in) == 0 && is_same(&in, st);
+}
+
+const char *mri_source_input(const void *context, const struct stat *st)
+{
+    const mr_source *src = context;
+    if (!src) return NULL;
+    const mr_source_info *info = mr_source_info_of(src);
+    struct stat in;
+    if (is_named(info->path, st)) return info->path;
+    for (uint32_t f = 0; f < info->file_count; f++) {
+        mr_source_file file;
+        if (mr_source_file_at(src, f, &file) != MR_OK) continue;
+        /* what is unpacked is open without a name, and what has the name is the packed one: neither may go */
+        if ((file.fd >= 0 && fstat(file.fd, &in) == 0 && is_same(&in, st)) || is_named(file.path, st))
+            return file.path;
+    }
+    for (uint64_t i = 0; info->file_count == 0 && i < info->count; i++) {
+        char path[4096];
+        mr_extent e; /* known without looking at the file, and it is one of many */
+        if (mr_source_extent(src, i, &e, NULL) == MR_OK && e.bytes != (uint64_t)st->st_size) continue;
+        if (is_named(mr_source_sample_path(src, i, path, sizeof path), st)) return info->path;
+    }
+    return NULL;
+}

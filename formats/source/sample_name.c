@@ -1,0 +1,82 @@
+/* formats/source/sample_name.c: see sample_name.h. */
+#include "formats/source/sample_name.h"
+
+#include <stdio.h>
+
+#include "base/util.h"
+#include "formats/source/value.h"
+
+enum { LOOKED_AT = 8 };
+
+int mri_field_name(const mr_field *fields, uint32_t field_count)
+{
+    const int at = mri_field_find(fields, field_count, MRI_NAME_FIELD);
+    return at >= 0 && fields[at].type == MR_TYPE_BYTES ? at : -1;
+}
+
+/* Behind the data set's folder, or the folder of the list that names the file; NULL: it lies elsewhere. */
+static const char *below_source(const char *root, const char *path)
+{
+    const char *slash = strrchr(root, '/');
+    const size_t whole = strlen(root), folder = slash ? (size_t)(slash - root) + 1 : 0;
+    if (strncmp(path, root, whole) == 0 && (path[whole] == '/' || (whole > 0 && root[whole - 1] == '/')))
+        path += whole;
+    else if (strncmp(path, root, folder) == 0) path += folder;
+    else return NULL;
+    return path + strspn(path, "/");
+}
+
+/* Each sample is a file. */
+static void name_of_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)
+{
+    char path[MRI_NAME_ROOM];
+    const char *name = below_source(src->info.path, mr_source_sample_path(src, sample, path, sizeof path));
+    if (name && strlen(path) < sizeof path - 1) snprintf(buf, buf_bytes, "%s", name);
+}
+
+int mr_source_sample_name_get(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                              char *buf, size_t buf_bytes, mr_error *err)
+{
+    void *own = NULL;
+    size_t own_bytes = 0;
+    mr_extent e;
+    int rc = MR_OK;
+    if (buf_bytes == 0) return MR_OK;
+    buf[0] = '\0';
+    if (sample >= src->info.count) return MR_OK;
+    if (!src->ops->sample_name) {
+        if (src->info.file_count == 0) name_of_path(src, sample, buf, buf_bytes);
+        return MR_OK;
+    }
+    if (!data) {
+        rc = mri_source_read_bytes(src, sample, &own, &own_bytes, &e, NULL, err);
+        data = own;
+        bytes = rc ? 0 : (size_t)e.bytes;
+    }
+    if (!rc) rc = src->ops->sample_name(src, sample, data, bytes, buf, buf_bytes, err);
+    if (rc) buf[0] = '\0';
+    free(own);
+    return rc;
+}
+
+char *mr_source_sample_name(const mr_source *src, uint64_t sample, const void *data, size_t bytes, char *buf,
+                            size_t buf_bytes)
+{
+    mr_source_sample_name_get(src, sample, data, bytes, buf, buf_bytes, NULL);
+    return buf;
+}
+
+int mri_source_has_names(const mr_source *src, bool *has, mr_error *err)
+{
+    char name[MRI_NAME_ROOM] = "";
+    *has = false;
+    for (uint64_t k = 0; !name[0] && k < LOOKED_AT && k < src->info.count; k++) {
+        mr_error why = MR_ERROR_INIT;
+        const int rc = mr_source_sample_name_get(src, k, NULL, 0, name, sizeof name, &why);
+        if (rc == MR_OK || mr_error_of_sample(rc, &why)) continue;
+        if (err) *err = why;
+        return rc;
+    }
+    *has = name[0] != '\0';
+    return MR_OK;
+}

@@ -1,0 +1,86 @@
+/* pipeline/observe/causes.h: what a batch went through, and from that, what a device that waited for it
+ * waited for. Private.
+ *
+ * A batch is there when its last chunk is. So who waits for it waits for that chunk, and the way back from
+ * the device tells for what at any moment:
+ *
+ *      asked    claimed     read         taken       decoded full   came    copy starts  copy ends
+ *   ─────┼─────────┼──────────┼─────────────┼────────────┼─────┼───────┼────────────┼───────────┼─────
+ *   read │   room  │   read   │ the worker's│ this work, │lock │ copy  │ an earlier │   copy    │ host
+ *        │         │          │ work before │ as it went │     │       │ copy       │           │
+ *
+ * That is so for a loader that was ahead, waited for room, and is late with this batch: every stretch counts.
+ * One that is never ahead works on many batches at a time, and what a batch spends in a stage that had waited
+ * for it holds nobody up: made shorter, the next batch would come no sooner. There the whole interval is the
+ * first stage's, on the way back, that found the batch waiting for it and has no rest: the link, else the
+ * workers, else what is read.
+ *
+ * Work splits into what ran, what waited for memory, what could have run and did not, and the rest: locks and
+ * page faults. Every nanosecond of an interval lies in one stretch, so causes add up to the whole (I18). */
+#ifndef MRI_CAUSES_H
+#define MRI_CAUSES_H
+
+#include "base/util.h"
+#include "millrace/pipeline.h"
+
+/* A stretch of a thread's work. All but the first four are parts of it. */
+typedef struct mri_work {
+    uint64_t begun_ns, ended_ns;
+    uint64_t rested_ns;  /* before it began, since the one before it ended */
+    uint64_t late_ns;    /* before it began: it could have run already */
+    uint64_t ran_ns;     /* on a core */
+    uint64_t large_ns;   /* of that, for samples that took far more than others */
+    uint64_t memory_ns;  /* waiting for the memory of large pictures */
+    uint64_t delayed_ns; /* could have run */
+} mri_work;
+
+/* How a chunk came to its place; the thread that has the chunk writes it. */
+typedef struct mri_chunk_times {
+    uint64_t asked_ns;   /* a reader had time for it; 0: no reader is needed */
+    uint64_t claimed_ns; /* and there was room for it */
+    uint64_t read_ns;    /* its bytes are there */
+    double delayed_part; /* of the reader's time for it, 0..1: the reader could have run */
+    uint64_t awaited_ns; /* when it was taken, another worker had not come that had been woken then; 0: none
+                          */
+    uint64_t closing_ns; /* from the end of the work until its slot was closed: the worker could have run */
+    mri_work before;     /* what the worker that took it was at until then */
+    mri_work work;
+} mri_chunk_times;
+
+typedef struct mri_copy_times {
+    uint64_t start_ns, end_ns; /* by the events around it; 0: not known (yet) */
+} mri_copy_times;
+
+/* How much of the last few batches' time a pool of threads was at work. One look at a chunk cannot tell:
+ * bytes that come in bursts find busy workers in every burst, and workers that rest between them. */
+typedef struct mri_load {
+    uint64_t marked_ns;
+    double worked_ns, passed_ns; /* of one thread; older batches count less */
+} mri_load;
+
+/* A batch was full at now_ns, and until then, since the one before, `threads` of them worked so long
+ * together. */
+void mri_load_mark(mri_load *l, uint64_t worked_ns, uint32_t threads, uint64_t now_ns);
+
+typedef struct mri_batch_times {
+    uint64_t batch;          /* MR_NOWHERE: nothing is known */
+    bool serial;             /* prefetch off: made by who waits for it, one thing after the other */
+    mri_chunk_times last;    /* of the chunk that was in place last; serial: work is of all of them together,
+                                read    from asked to read + read_serial */
+    uint64_t serial_read_ns; /* serial: reading, of all chunks */
+    uint64_t full_ns;        /* its slot was closed */
+    mri_load load;           /* of the workers until then */
+    uint64_t came_ns;        /* staging had done with the batch before; 0: not staged */
+    uint64_t noticed_ns;     /* and knew that this one is full */
+    uint64_t room_ns;        /* and the devices had room for it */
+    uint64_t late_ns;        /* of these, staging could have run */
+    uint64_t staged_ns;      /* its copies were queued */
+    mri_copy_times copy;     /* of the part that is asked for */
+} mri_batch_times;
+
+/* Charge [from_ns, to_ns) of somebody who had nothing to do until the batch was there. throttled: the part of
+ * delays, 0..1, that is the cgroup's doing. Adds exactly to_ns - from_ns to add. */
+void mri_causes_charge(const mri_batch_times *t, double throttled, uint64_t from_ns, uint64_t to_ns,
+                       mr_causes *add);
+
+#endif
