@@ -45,7 +45,7 @@ static double step(const mr_batch *b, uint32_t classes, float rate)
             gradient[c][PIXELS] += p[c];
         }
     }
-    for (uint32_t c = 0; c < classes; c++)
+    for (uint32_t c = 0; b->counted && c < classes; c++)
         for (int i = 0; i <= PIXELS; i++) weights[c][i] -= rate * gradient[c][i] / (float)b->counted;
     return loss;
 }

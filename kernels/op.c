@@ -89,3 +89,9 @@ int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_ar
         if (!args->state[i]) return MR_EINVAL;
     return s->device->backend->update_async(s, desc, args);
 }
+
+int mr_add_async(mr_stream *s, float *to, const float *from, uint64_t count)
+{
+    if (!s || ((!to || !from) && count)) return MR_EINVAL;
+    return count ? s->device->backend->add_async(s, to, from, count) : MR_OK;
+}

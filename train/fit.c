@@ -4,9 +4,10 @@
  *   ┌─► next batch ─► step ─► release ─┬─► last of its epoch: report, evaluate, save ─┬─► early stop? ─► done
  *   └──────────────────────────────────┴──────────────────────────────────────────────┘
  *
- * Error, stop and normal end leave through finish(): what was trained is saved there when it was not yet. The
- * position kept (epoch, step) is always that of the first batch not trained on, which is what a checkpoint
- * says. */
+ * Error, stop and normal end leave through finish(): what was trained is saved there when it was not yet. All
+ * that a run is besides weights stands in the trainer (mri_run_state), from where it goes into checkpoints:
+ * the position kept is always that of the first batch not trained on, and an evaluation that did not come to
+ * its end is pending, and is done first when the run goes on. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,29 +15,54 @@
 #include "base/abi.h"
 #include "base/ranges.h"
 #include "train/stats.h"
+#include "train/stretch.h"
 #include "train/trainer.h"
 
-#define POLL_NS 100000000u /* how soon a stop is seen while the loader has nothing */
+#define POLL_NS  100000000u /* how soon a stop is seen while the loader has nothing */
+#define DIVERGED 1000       /* times the first loss */
+
+/* Samples a second since the call began, without evaluations. What is queued is not done. */
+typedef struct rate {
+    uint64_t begun_ns, samples;
+    uint32_t queued[MRI_RUN_AHEAD]; /* the newest steps */
+} rate;
 
 typedef struct fit {
     mr_trainer *t;
     mr_loader *loader;
     const mr_loader_info *info;
     mr_fit_config cfg;
-    mr_report report;       /* of the epoch that runs */
-    mr_report last;         /* the newest complete one */
-    mr_loader_stats before; /* when it began */
-    uint64_t epoch, step;
+    mr_report report;                            /* of the epoch that runs */
+    mr_report last;                              /* the newest complete one */
+    mr_loader_stats before;                      /* when it began */
+    mri_run_state *run;                          /* the trainer's */
+    mr_run_folder *folder;                       /* or NULL */
+    bool own_folder;                             /* opened here */
+    bool claimed;                                /* it is this run's */
     uint64_t steps;                              /* of this call */
     uint64_t epoch_steps, epoch_samples, warmup; /* of this call in this epoch */
     uint64_t epoch_begun_ns, wait_ns;
     uint64_t saved_updates, skipped_before;
+    bool saved;                     /* anything, by this call */
+    uint64_t keep_ns, keep_took_ns; /* the state is kept again from the first on; the shortest it took */
+    rate rate;
+    mri_stretches stretches;
+    uint64_t peeks; /* looked at */
+    bool told_diverged;
 } fit;
 
 void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size)
 {
     const mr_fit_config all = {.keep = 3, .warmup_steps = 3};
     mri_settings_give(cfg, struct_size, &all, sizeof all);
+}
+
+/* Several processes stop together, at the first batch that all begin knowing that one wants to. */
+static bool stopped(mr_trainer *t, const volatile int *stop)
+{
+    mri_ranks *ranks = &t->team.ranks;
+    ranks->wants_to_stop = ranks->wants_to_stop || mri_is_stopped(stop);
+    return ranks->size > 1 ? ranks->stop : ranks->wants_to_stop;
 }
 
 MR_PRINTF(2, 3) static void tell(const fit *f, const char *format, ...)
@@ -51,13 +77,14 @@ MR_PRINTF(2, 3) static void tell(const fit *f, const char *format, ...)
 }
 
 /* The next batch, however long it takes, unless somebody wants to stop. */
-static int next_batch(mr_loader *loader, const volatile int *stop, mr_batch *out, mr_error *err)
+static int next_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out,
+                      mr_error *err)
 {
     int rc = MR_EAGAIN;
     mri_range_begin(MRI_RANGE_WAIT, 0);
     while (rc == MR_EAGAIN)
-        rc = mri_is_stopped(stop) ? mr_error_set(err, MR_ECANCELED, "stopped on request")
-                                  : mr_loader_next(loader, out, POLL_NS, err);
+        rc = stopped(t, stop) ? mr_error_set(err, MR_ECANCELED, "stopped on request")
+                              : mr_loader_next(loader, out, POLL_NS, err);
     mri_range_end();
     return rc;
 }
@@ -78,14 +105,28 @@ static int give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc
 
 /* ------------------------------------------------------------------------------ evaluation */
 
-static int evaluate(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_metrics *out,
+/* The next batch; what is left of a pass that was broken off goes first. */
+static int first_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out,
+                       mr_error *err)
+{
+    int rc = next_batch(t, loader, stop, out, err);
+    for (bool whole = rc || out->step == 0; rc == MR_OK && !whole;) {
+        whole = out->last;
+        rc = give_back(t, loader, out, MR_OK, err);
+        if (rc == MR_OK) rc = next_batch(t, loader, stop, out, err);
+    }
+    return rc;
+}
+
+/* One pass. afresh: from its first batch on. */
+static int evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatile int *stop, mr_metrics *out,
                     mr_error *err)
 {
     mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
     int rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err); /* whatever was there before */
-    for (bool last = false; rc == MR_OK && !last;) {
+    for (bool first = true, last = false; rc == MR_OK && !last; first = false) {
         mr_batch b;
-        rc = next_batch(loader, stop, &b, err);
+        rc = afresh && first ? first_batch(t, loader, stop, &b, err) : next_batch(t, loader, stop, &b, err);
         if (rc == MR_EEND)
             rc = mr_error_set(err, MR_EINVAL,
                               "the loader ended before the evaluation did: open it with more epochs");
@@ -99,8 +140,6 @@ static int evaluate(mr_trainer *t, mr_loader *loader, const volatile int *stop, 
     return rc;
 }
 
-static double mean_of(double sum, uint64_t count) { return count ? sum / (double)count : 0; }
-
 int mr_evaluate(mr_trainer *t, mr_loader *loader, double *loss, double *accuracy, uint64_t *count,
                 mr_error *err)
 {
@@ -111,32 +150,130 @@ int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop
                       double *accuracy, uint64_t *count, mr_error *err)
 {
     mr_metrics m;
-    const int rc = evaluate(t, loader, stop, &m, err);
+    const int rc = evaluate(t, loader, false, stop, &m, err);
+    if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
     if (rc) return rc;
-    if (loss) *loss = mean_of(m.loss_sum, m.count);
-    if (accuracy) *accuracy = mean_of((double)m.correct, m.count);
+    if (loss) *loss = mri_mean_of(m.loss_sum, m.count);
+    if (accuracy) *accuracy = mri_mean_of((double)m.correct, m.count);
     if (count) *count = m.count;
     return MR_OK;
 }
 
+/* ------------------------------------------------------------------------------ divergence */
+
+/* What a loss is measured by: that of the first batch, or of guessing. */
+static double loss_scale_of(const fit *f)
+{
+    return fmax(f->run->first_loss, log((double)mr_net_class_count(f->t->cfg.net)));
+}
+
+static bool has_diverged(const fit *f, double loss)
+{
+    return !isfinite(loss) || (f->run->first_loss > 0 && loss > DIVERGED * loss_scale_of(f));
+}
+
+static void tell_diverged(fit *f, double loss, const char *which)
+{
+    if (f->told_diverged) return;
+    f->told_diverged = true;
+    if (isfinite(loss))
+        tell(f,
+             "the %s loss has grown to %g by update %llu, from %g at the first: the run diverges; a lower "
+             "learning "
+             "rate may help",
+             which, loss, (unsigned long long)f->t->updates, f->run->first_loss);
+    else
+        tell(f,
+             "the %s loss is not finite any more at update %llu: the run has diverged; a lower learning rate "
+             "may "
+             "help",
+             which, (unsigned long long)f->t->updates);
+}
+
+static void watch_loss(fit *f, const mri_peek *now)
+{
+    const mri_peek *before = &f->stretches.last;
+    const uint64_t count = now->sums.count - before->sums.count;
+    if (count == 0) return; /* a simulated device counts nothing */
+    const double loss = (now->sums.loss_sum - before->sums.loss_sum) / (double)count;
+    if (f->run->first_loss == 0 && isfinite(loss)) f->run->first_loss = loss;
+    if (has_diverged(f, loss)) tell_diverged(f, loss, "training");
+}
+
+static void report_stretch(fit *f, const mri_peek *now)
+{
+    mr_step_report report;
+    mri_stretches_report(&f->stretches, f->t, &f->cfg, now, &report);
+    f->cfg.on_step(f->cfg.callbacks.context, &report);
+}
+
+/* What the trainer has learned since; nobody is more than MRI_RUN_AHEAD peeks behind. */
+static void look(fit *f)
+{
+    const mri_flights *flights = &f->t->flights;
+    for (; f->peeks < flights->peeks; f->peeks++) {
+        const mri_peek *now = &flights->peek[f->peeks % MRI_RUN_AHEAD];
+        watch_loss(f, now);
+        if (f->cfg.on_step) report_stretch(f, now);
+        f->stretches.last = *now;
+    }
+}
+
 /* ------------------------------------------------------------------------------ checkpoints */
+
+static void tell_note(const fit *f, const char *note)
+{
+    if (note[0]) tell(f, "%s", note);
+}
+
+static void prune(const fit *f, bool last)
+{
+    char note[1536];
+    mri_run_folder_prune(f->folder, f->cfg.keep ? f->cfg.keep : 1, last, note, sizeof note);
+    tell_note(f, note);
+}
+
+/* In memory; all processes after the same step. */
+static int keep(fit *f, mr_error *err)
+{
+    enum { SHARE = 100 }; /* of the time */
+    mr_checkpoint_info info;
+    if (!f->cfg.snapshot) return MR_OK;
+    int rc = mri_flights_drain(&f->t->flights, err); /* they would have been waited for anyway */
+    if (rc) return rc;
+    look(f);
+    const uint64_t begun_ns = mri_now_ns();
+    mri_trainer_describe(f->t, f->info, f->cfg.data, &info);
+    rc = mr_trainer_snapshot(f->t, f->cfg.snapshot, &info, err);
+    const uint64_t now = mri_now_ns(), took = now - begun_ns;
+    f->keep_took_ns = f->keep_took_ns ? mri_min_u64(f->keep_took_ns, took) : took;
+    f->keep_ns = now + SHARE * f->keep_took_ns;
+    return rc;
+}
 
 static int save(fit *f, bool best, mr_error *err)
 {
-    char path[4096], best_path[4096];
+    char path[4096], note[1024] = "";
     mr_checkpoint_info info;
-    if (!f->cfg.checkpoint_dir) return MR_OK;
-    const mri_position at = {.epoch = f->epoch, .step = f->step};
-    mri_trainer_describe(f->t, f->info, f->cfg.data, at, &info);
-    mri_checkpoint_step_path(f->cfg.checkpoint_dir, f->t->updates, path, sizeof path);
-    int rc = mr_trainer_save(f->t, path, &info, err);
-    if (rc == MR_OK && best) {
-        mri_checkpoint_best_path(f->cfg.checkpoint_dir, best_path, sizeof best_path);
-        if (!mri_checkpoint_link(path, best_path)) rc = mr_trainer_save(f->t, best_path, &info, err);
-    }
+    if (best && f->cfg.checkpoint_dir) f->run->best_updates = f->t->updates;
+    int rc = keep(f, err);
+    if (rc || !f->cfg.checkpoint_dir) return rc;
+    rc = mri_flights_drain(&f->t->flights, err); /* as saving does: the record is of all that was queued */
     if (rc) return rc;
+    look(f);
+    mri_trainer_describe(f->t, f->info, f->cfg.data, &info);
+    mri_checkpoint_step_path(f->cfg.checkpoint_dir, f->t->updates, path, sizeof path);
+    if (f->folder) rc = mri_run_folder_check(f->folder, err);
+    if (rc == MR_OK) rc = mr_trainer_save(f->t, path, &info, err);
+    if (rc) return rc;
+    f->saved = true;
     f->saved_updates = f->t->updates;
-    mri_checkpoint_prune(f->cfg.checkpoint_dir, f->cfg.keep ? f->cfg.keep : 1);
+    if (!f->folder) return MR_OK; /* the first process has it */
+    mri_run_folder_wrote(f->folder, f->t->updates);
+    if (best) rc = mri_run_folder_set_best(f->folder, f->t->updates, note, sizeof note, err);
+    tell_note(f, note);
+    if (rc) return rc;
+    prune(f, false);
     tell(f, "checkpoint %s written%s", path, best ? ", the best so far" : "");
     return MR_OK;
 }
@@ -145,14 +282,25 @@ static int save(fit *f, bool best, mr_error *err)
 
 static void begin_epoch(fit *f)
 {
-    const uint64_t left = f->info->steps_per_epoch > f->step ? f->info->steps_per_epoch - f->step : 1;
+    const uint64_t step = f->run->at.step,
+                   left = f->info->steps_per_epoch > step ? f->info->steps_per_epoch - step : 1;
     /* only the first epoch of a call finds cold caches and empty queues; a short one keeps half its steps */
     f->warmup = f->steps == 0 ? mri_min_u64(f->cfg.warmup_steps, left / 2) : 0;
     f->epoch_steps = f->epoch_samples = f->wait_ns = 0;
-    f->report = (mr_report){.struct_size = sizeof f->report, .epoch = f->epoch};
+    f->report = (mr_report){.struct_size = sizeof f->report, .epoch = f->run->at.epoch};
     mri_step_log_start(&f->t->flights.log, f->t->team.count, f->warmup);
     mr_loader_stats_read(f->loader, &f->before);
     f->epoch_begun_ns = mri_now_ns();
+    mri_stretches_begin_epoch(&f->stretches, f->t, f->epoch_begun_ns);
+}
+
+static void count_steps(mr_report *r, const double *step_ms, size_t count)
+{
+    memset(r->step_bin, 0, sizeof r->step_bin);
+    for (size_t i = 0; i < count; i++) {
+        const double bin = floor(4 * log2(step_ms[i] / 0.01));
+        r->step_bin[!(bin > 0) ? 0 : bin < MR_STEP_BINS ? (int)bin : MR_STEP_BINS - 1]++;
+    }
 }
 
 static void report_times(fit *f)
@@ -165,11 +313,16 @@ static void report_times(fit *f)
     r->warmup_steps = mri_min_u64(f->warmup, f->epoch_steps);
     r->seconds = 1e-9 * (double)(mri_now_ns() - f->epoch_begun_ns);
     r->samples_per_s = window > 0 ? (double)log->samples / window : 0;
+    count_steps(r, log->step_ms.value, log->step_ms.count);
+    r->step_ms_p95 = mri_quantile(log->step_ms.value, log->step_ms.count, 0.95);
+    r->step_ms_p99 = mri_quantile(log->step_ms.value, log->step_ms.count, 0.99);
     r->step_ms = mri_median(log->step_ms.value, log->step_ms.count);
     r->step_ms_mad = mri_mad(log->step_ms.value, log->step_ms.count, r->step_ms);
     r->wait_ms = 1e-6 * (double)f->wait_ns;
     r->exposed_ms = 1e-6 * log->exposed_ns;
     r->stall_fraction = device > 0 ? log->exposed_ns / device : 0;
+    for (uint32_t i = 0; i < MR_CAUSES; i++) r->causes.ns[i] = log->causes.ns[i] / log->replicas;
+    for (uint32_t i = 0; i < MR_CAUSES; i++) r->causes.total_ns += r->causes.ns[i];
 }
 
 static void report_stages(fit *f)
@@ -179,14 +332,11 @@ static void report_stages(fit *f)
     mr_loader_stats_read(f->loader, &now);
     mri_loader_stats_since(&now, &f->before, &r->stages);
     const mri_verdict_input in = {
-        .wall_ns = mri_now_ns() - f->epoch_begun_ns,
         .compute_ns = (uint64_t)f->t->flights.log.compute_ns,
         .exposed_ns = (uint64_t)f->t->flights.log.exposed_ns,
-        .wait_ns = f->wait_ns,
         .prefetch = f->info->prefetch,
-        .read = r->stages.read,
-        .decode = r->stages.decode,
-        .copy = r->stages.copy,
+        .workers = f->info->workers,
+        .causes = r->causes,
     };
     mri_verdict(&in, r->verdict, sizeof r->verdict);
 }
@@ -198,12 +348,13 @@ static int report_training(fit *f, mr_error *err)
     const int rc = mri_trainer_take_sums(f->t, MRI_SUMS_TRAINING, &m, err); /* also brings in the last steps'
                                                                                events */
     if (rc) return rc;
+    look(f);
     report_times(f);
     report_stages(f);
     mr_report *r = &f->report;
     r->samples = m.count;
-    r->loss = mean_of(m.loss_sum, m.count);
-    r->accuracy = mean_of((double)m.correct, m.count);
+    r->loss = mri_mean_of(m.loss_sum, m.count);
+    r->accuracy = mri_mean_of((double)m.correct, m.count);
     r->lr = mri_trainer_lr(f->t, f->t->updates ? f->t->updates - 1 : 0);
     r->peak_rss_bytes = mri_peak_rss_bytes();
     if (f->t->cfg.dtype == MR_TENSOR_F16) {
@@ -215,47 +366,113 @@ static int report_training(fit *f, mr_error *err)
                  "%llu of %llu updates were skipped because a gradient overflowed; the loss scale is %g now",
                  (unsigned long long)r->skipped, (unsigned long long)r->steps, (double)r->loss_scale);
     }
-    for (uint32_t i = 0; i < f->t->team.count; i++)
-        r->simulated = r->simulated || mr_device_info_of(f->t->team.devices[i])->simulated;
+    r->simulated = mri_trainer_simulates(f->t);
     if (r->simulated) r->samples = f->epoch_samples; /* nothing was computed that could have counted them */
+    r->diverged = has_diverged(f, r->loss);
+    if (r->diverged) tell_diverged(f, r->loss, "training");
     return MR_OK;
 }
 
-/* Evaluate; *better when this is the lowest loss so far. */
+/* Evaluate; *better when this is the lowest loss so far. Until it is done it is pending. */
 static int validate(fit *f, bool *better, mr_error *err)
 {
+    mri_run_state *run = f->run;
     *better = false;
     if (!f->cfg.val) return MR_OK;
+    run->validation_pending = true;
+    run->epoch_loss = f->report.loss;
+    run->epoch_accuracy = f->report.accuracy;
     mr_metrics m;
-    const int rc = evaluate(f->t, f->cfg.val, f->cfg.stop, &m, err);
+    const uint64_t begun_ns = mri_now_ns();
+    const int rc = evaluate(f->t, f->cfg.val, true, f->cfg.stop, &m, err);
+    f->rate.begun_ns += mri_now_ns() - begun_ns;
     if (rc) return rc;
+    run->validation_pending = false;
     f->report.has_val = true;
-    f->report.val_loss = mean_of(m.loss_sum, m.count);
-    f->report.val_accuracy = mean_of((double)m.correct, m.count);
-    *better = f->report.val_loss < f->t->best_val_loss; /* never for a NaN */
-    if (*better) f->t->best_val_loss = f->report.val_loss;
-    f->t->epochs_without_better = *better ? 0 : f->t->epochs_without_better + 1;
+    f->report.val_loss = mri_mean_of(m.loss_sum, m.count);
+    f->report.val_accuracy = mri_mean_of((double)m.correct, m.count);
+    const bool diverged = has_diverged(f, f->report.val_loss);
+    if (diverged) tell_diverged(f, f->report.val_loss, "validation");
+    f->report.diverged = f->report.diverged || diverged;
+    *better = !diverged && f->report.val_loss < run->best_val_loss;
+    if (*better) run->best_val_loss = f->report.val_loss;
+    run->epochs_without_better = *better ? 0 : run->epochs_without_better + 1;
     return MR_OK;
 }
 
-/* MR_EEND when training is over. */
-static int end_epoch(fit *f, mr_error *err)
+static bool is_over(const fit *f) { return f->cfg.epochs && f->run->at.epoch >= f->cfg.epochs; }
+
+/* An epoch whose training steps are reported. MR_EEND when training is over. */
+static int close_epoch(fit *f, mr_error *err)
 {
     bool better;
-    int rc = report_training(f, err);
-    f->epoch_steps = 0; /* reported */
-    if (rc == MR_OK) rc = validate(f, &better, err);
+    int rc = validate(f, &better, err);
     f->last = f->report;
     if (rc) return rc;
+    const mri_run_state *run = f->run;
+    f->run->stopped_early = f->cfg.patience && f->cfg.val && run->epochs_without_better >= f->cfg.patience;
     if (f->cfg.callbacks.on_epoch) f->cfg.callbacks.on_epoch(f->cfg.callbacks.context, &f->report);
     rc = save(f, better, err);
     if (rc) return rc;
-    if (f->cfg.patience && f->cfg.val && f->t->epochs_without_better >= f->cfg.patience) {
-        tell(f, "stopped early: no better validation loss than %.4f for %u epochs", f->t->best_val_loss,
-             f->t->epochs_without_better);
+    if (run->stopped_early) {
+        tell(f, "stopped early: no better validation loss than %.4f for %u epochs", run->best_val_loss,
+             run->epochs_without_better);
         return MR_EEND;
     }
-    return f->cfg.epochs && f->epoch >= f->cfg.epochs ? MR_EEND : MR_OK;
+    return is_over(f) ? MR_EEND : MR_OK;
+}
+
+static int end_epoch(fit *f, mr_error *err)
+{
+    int rc = report_training(f, err);
+    if (rc == MR_OK && f->t->team.ranks.size > 1) rc = mri_trainer_compare(f->t, err);
+    f->epoch_steps = 0; /* reported */
+    if (rc) f->last = f->report;
+    return rc ? rc : close_epoch(f, err);
+}
+
+/* Losses of other data are nothing to compare with. */
+static void check_validation(fit *f)
+{
+    mri_run_state *run = f->run;
+    const uint64_t before = run->val_fingerprint,
+                   now = f->cfg.val ? mr_loader_info_of(f->cfg.val)->fingerprint : 0;
+    run->val_fingerprint = now;
+    if (!before || before == now) return;
+    tell(f, now ? "validation is on other data than before: the best loss and patience begin anew"
+                : "this run was validated before, and is not from here on");
+    if (!now) return;
+    run->best_val_loss = INFINITY;
+    run->epochs_without_better = 0;
+    run->stopped_early = false;
+}
+
+/* What the checkpoint that was loaded left to do, before any step. */
+static int catch_up(fit *f, uint64_t epochs_before, uint32_t patience_before, mr_error *err)
+{
+    mri_run_state *run = f->run;
+    if (run->validation_pending && f->cfg.val && run->at.epoch > 0) {
+        f->report = (mr_report){.struct_size = sizeof f->report,
+                                .epoch = run->at.epoch - 1,
+                                .loss = run->epoch_loss,
+                                .accuracy = run->epoch_accuracy,
+                                .lr = mri_trainer_lr(f->t, f->t->updates ? f->t->updates - 1 : 0),
+                                .peak_rss_bytes = mri_peak_rss_bytes()};
+        f->report.diverged = has_diverged(f, f->report.loss);
+        return close_epoch(f, err);
+    }
+    run->validation_pending = false;
+    const bool raised = f->cfg.patience > patience_before || (epochs_before && f->cfg.epochs > epochs_before);
+    if (run->stopped_early && f->cfg.patience && f->cfg.val && !raised) {
+        tell(f,
+             "this run was stopped early: no better validation loss than %.4f for %u epochs; more patience "
+             "or more "
+             "epochs let it go on",
+             run->best_val_loss, run->epochs_without_better);
+        return MR_EEND;
+    }
+    run->stopped_early = false;
+    return is_over(f) ? MR_EEND : MR_OK;
 }
 
 /* ------------------------------------------------------------------------------ steps */
@@ -263,9 +480,11 @@ static int end_epoch(fit *f, mr_error *err)
 static void report_step(const fit *f, const mr_batch *b)
 {
     if (!f->cfg.callbacks.on_step) return;
-    const double seconds = 1e-9 * (double)(mri_now_ns() - f->epoch_begun_ns);
+    const double seconds = 1e-9 * (double)(mri_now_ns() - f->rate.begun_ns);
+    uint64_t done = f->rate.samples;
+    for (uint32_t i = 0; i < MRI_RUN_AHEAD; i++) done -= f->rate.queued[i];
     f->cfg.callbacks.on_step(f->cfg.callbacks.context, b->epoch, b->step, f->info->steps_per_epoch,
-                             seconds > 0 ? (double)f->epoch_samples / seconds : 0);
+                             seconds > 0 ? (double)done / seconds : 0);
 }
 
 static int train_on(fit *f, mr_batch *b, mr_error *err)
@@ -275,9 +494,11 @@ static int train_on(fit *f, mr_batch *b, mr_error *err)
     if (rc) return rc;
     f->steps++;
     f->epoch_steps++;
-    f->epoch_samples += b->counted;
-    f->epoch = b->last ? b->epoch + 1 : b->epoch;
-    f->step = b->last ? 0 : b->step + 1;
+    f->epoch_samples += f->t->counted;
+    f->rate.queued[f->steps % MRI_RUN_AHEAD] = f->t->counted;
+    f->rate.samples += f->t->counted;
+    f->run->at.epoch = b->last ? b->epoch + 1 : b->epoch;
+    f->run->at.step = b->last ? 0 : b->step + 1;
     return given;
 }
 
@@ -287,20 +508,25 @@ static int one_step(fit *f, mr_error *err)
     if (f->cfg.max_steps && f->steps >= f->cfg.max_steps) return MR_EEND;
     if (f->epoch_steps == 0) begin_epoch(f);
     const uint64_t asked = mri_now_ns();
-    int rc = next_batch(f->loader, f->cfg.stop, &b, err);
+    int rc = next_batch(f->t, f->loader, f->cfg.stop, &b, err);
     if (rc) return rc;
     if (f->epoch_steps >= f->warmup) f->wait_ns += mri_now_ns() - asked;
     f->report.epoch = b.epoch;
+    f->t->team.ranks.wants_to_keep = f->cfg.snapshot && mri_now_ns() >= f->keep_ns;
+    mri_range_begin(MRI_RANGE_HOST, b.global_step);
     rc = train_on(f, &b, err);
+    mri_range_end();
     if (rc) return rc;
     if (f->t->note[0]) {
         tell(f, "%s", f->t->note);
         f->t->note[0] = '\0';
     }
+    look(f);
     report_step(f, &b);
     if (b.last) return end_epoch(f, err);
     const uint64_t every = f->cfg.checkpoint_steps;
-    return every && f->t->updates % every == 0 ? save(f, false, err) : MR_OK;
+    if (every && f->t->updates % every == 0) return save(f, false, err);
+    return f->t->team.ranks.keep ? keep(f, err) : MR_OK;
 }
 
 /* ------------------------------------------------------------------------------ the whole */
@@ -320,23 +546,91 @@ static int check_field(const mr_trainer *t, const mr_loader_info *info, mr_error
         info->field_count && field->ndim ? " in more dimensions" : "");
 }
 
+/* The folder, taken and found to be this run's. */
+static int begin_folder(fit *f, mr_error *err)
+{
+    char note[512];
+    const mri_run_state *run = f->run;
+    const mri_run_claim claim = {.run = run->id,
+                                 .resumed = run->resumed,
+                                 .updates = f->t->updates,
+                                 .nameless_too = run->nameless_too,
+                                 .best_updates = run->best_updates,
+                                 .replace = f->cfg.replace};
+    if (f->cfg.folder && strcmp(mri_run_folder_path(f->cfg.folder), f->cfg.checkpoint_dir) != 0)
+        return mr_error_set(err, MR_EINVAL, "the folder that is open is %s: expected checkpoint_dir, %s",
+                            mri_run_folder_path(f->cfg.folder), f->cfg.checkpoint_dir);
+    f->folder = f->cfg.folder;
+    f->own_folder = !f->folder;
+    int rc = f->own_folder ? mr_run_folder_open(&f->folder, f->cfg.checkpoint_dir, err) : MR_OK;
+    if (rc) return rc;
+    if (mr_run_folder_note(f->folder)) tell(f, "%s", mr_run_folder_note(f->folder));
+    rc = mri_run_folder_claim(f->folder, &claim, note, sizeof note, err);
+    tell_note(f, note);
+    f->claimed = rc == MR_OK;
+    return rc;
+}
+
+/* Also when nothing was saved: a run that was killed between a checkpoint and what it replaces left one too
+ * many, which may be all that was left to do. */
+static void end_folder(fit *f)
+{
+    if (f->claimed) prune(f, f->saved);
+    if (f->own_folder) mr_run_folder_close(f->folder);
+}
+
+/* What the processes must have in common besides the trainer's settings. */
+static int agree(const fit *f, mr_error *err)
+{
+    char text[1024];
+    const mr_loader_info *i = f->info, *val = f->cfg.val ? mr_loader_info_of(f->cfg.val) : NULL;
+    if (f->t->team.ranks.size == 1) return MR_OK;
+    snprintf(
+        text, sizeof text,
+        "training data %016llx\nvalidation data %016llx\nbatch %u\norder %d, block %llu, length window %u\n"
+        "tail %d\npixels %d, exif %d\naugment %s\nupdates %llu, epoch %llu, step %llu\nepochs %llu\nmax "
+        "steps %llu\n"
+        "checkpoints %d, every %llu steps\npatience %u\nreports every %llu steps\nsnapshots %d\n",
+        (unsigned long long)i->fingerprint, val ? (unsigned long long)val->fingerprint : 0, i->batch,
+        i->order, (unsigned long long)i->block, i->length_window, i->tail, i->pixels, !i->ignore_exif,
+        i->augment ? i->augment : "none", (unsigned long long)f->t->updates,
+        (unsigned long long)f->run->at.epoch, (unsigned long long)f->run->at.step,
+        (unsigned long long)f->cfg.epochs, (unsigned long long)f->cfg.max_steps,
+        f->cfg.checkpoint_dir != NULL, (unsigned long long)f->cfg.checkpoint_steps, f->cfg.patience,
+        f->cfg.on_step ? (unsigned long long)f->cfg.report_steps : 0, f->cfg.snapshot != NULL);
+    return mri_ranks_agree(&f->t->team.ranks, text, err);
+}
+
+/* The first process writes, for all. */
+static int begin_folder_of_all(fit *f, mr_error *err)
+{
+    const mri_ranks *ranks = &f->t->team.ranks;
+    if (!f->cfg.checkpoint_dir) return MR_OK;
+    return mri_ranks_share_error(ranks, ranks->rank == 0 ? begin_folder(f, err) : MR_OK, err);
+}
+
 static int begin(fit *f, mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_error *err)
 {
     *f = (fit){.t = t,
                .loader = loader,
                .info = mr_loader_info_of(loader),
                .cfg = *cfg,
+               .run = &t->run,
                .saved_updates = t->updates,
+               .peeks = t->flights.peeks,
+               .rate.begun_ns = mri_now_ns(),
                .skipped_before = t->scale.skipped};
     if (t->cfg.inference)
         return mr_error_set(err, MR_EINVAL, "this trainer was opened for inference and cannot train");
     if (f->info->batch > t->cfg.batch)
         return mr_error_set(err, MR_EINVAL, "the loader brings batches of %u, the trainer was opened for %u",
                             f->info->batch, t->cfg.batch);
-    const int rc = check_field(t, f->info, err);
+    int rc = check_field(t, f->info, err);
+    if (rc == MR_OK) rc = agree(f, err);
     if (rc) return rc;
     if (t->cfg.steps_per_epoch == 0) t->cfg.steps_per_epoch = f->info->steps_per_epoch;
-    return cfg->checkpoint_dir ? mri_checkpoint_folder_make(cfg->checkpoint_dir, err) : MR_OK;
+    mri_stretches_begin(&f->stretches, t, f->info->steps_per_epoch, f->rate.begun_ns);
+    return begin_folder_of_all(f, err);
 }
 
 /* The one road out: report what is not yet reported, save what is not yet saved, keep the first error. */
@@ -344,14 +638,22 @@ static int finish(fit *f, int rc, mr_report *last, mr_error *err)
 {
     mr_error later = MR_ERROR_INIT;
     int second = MR_OK;
-    if (f->t->team.failed == MR_OK && f->epoch_steps > 0) {
+    bool whole = f->t->team.failed == MR_OK;
+    if (rc && rc != MR_EEND && rc != MR_ECANCELED && f->t->team.ranks.size > 1) { /* the others are elsewhere
+                                                                                   */
+        mri_ranks_fail(&f->t->team.ranks, err ? err : &f->t->team.error);
+        whole = false;
+    }
+    if (whole && f->epoch_steps > 0) {
         second = report_training(f, &later);
         f->last = f->report;
     }
-    if (f->t->team.failed == MR_OK && second == MR_OK && f->t->updates != f->saved_updates)
-        second = save(f, false, &later);
+    if (whole && second == MR_OK && f->t->updates != f->saved_updates) second = save(f, false, &later);
+    mri_flights_watch(&f->t->flights, NULL);
+    end_folder(f);
     mri_result_give(last, &f->last, sizeof f->last);
     if (rc != MR_OK && rc != MR_EEND) return rc;
+    if (second) mri_ranks_fail(&f->t->team.ranks, &later);
     if (second && err) *err = later;
     return second;
 }
@@ -363,8 +665,21 @@ int mr_fit_sized(mr_trainer *t, mr_loader *loader, const mr_fit_config *cfg, mr_
     mr_fit_defaults(&mine);
     int rc = mri_result_check(last, err);
     if (rc == MR_OK) rc = mri_settings_take(&mine, sizeof mine, cfg, "fit", err);
-    if (rc == MR_OK) rc = begin(&f, t, loader, &mine, err);
     if (rc) return rc;
+    rc = begin(&f, t, loader, &mine, err);
+    if (rc) {
+        if (err) mri_ranks_fail(&t->team.ranks, err);
+        end_folder(&f);
+        return rc;
+    }
+    mri_flights_watch(&t->flights, loader);
+    t->peek_steps = mine.on_step ? mine.report_steps : 0;
+    const uint64_t epochs_before = t->run.epochs;
+    const uint32_t patience_before = t->run.patience;
+    t->run.epochs = mine.epochs ? mine.epochs : t->cfg.epochs;
+    t->run.patience = mine.patience;
+    check_validation(&f);
+    rc = catch_up(&f, epochs_before, patience_before, err);
     while (rc == MR_OK) rc = one_step(&f, err);
     return finish(&f, rc, last, err);
 }

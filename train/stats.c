@@ -1,9 +1,8 @@
-/* train/stats.c: figures of a run: medians that a few slow steps cannot move, and one line that says which
- * stage limits.
+/* train/stats.c: figures of a run: medians that a few slow steps cannot move, and one line that says what
+ * limits.
  *
- * The verdict looks at the device first (idle or not), then at why: were batches there (then the host queues
- * too slowly), else at the stage that has no slack. It never sees a device, a loader or a clock, only their
- * figures. */
+ * The verdict looks at the device first (idle or not), then at what its idle time was charged to. It never
+ * sees a device, a loader or a clock, only their figures. */
 #include <math.h>
 #include <stdio.h>
 
@@ -28,75 +27,91 @@ double mri_mad(double *values, size_t count, double median)
     return 1.4826 * mri_median(values, count);
 }
 
+double mri_quantile(double *values, size_t count, double q)
+{
+    if (count == 0) return 0;
+    qsort(values, count, sizeof *values, by_value);
+    const double rank = ceil(q * (double)count);
+    const size_t at = rank < 1 ? 0 : (size_t)rank - 1;
+    return values[at < count ? at : count - 1];
+}
+
 /* ---- the verdict ---- */
 
 #define IDLE_LIMIT 0.05 /* of the device's time: below it the device counts as busy */
 
-static double share(uint64_t part_ns, uint64_t whole_ns, uint32_t threads)
+/* Causes that one remedy helps against. */
+static const struct {
+    const char *verdict, *remedy;
+    uint32_t causes; /* bits */
+} kinds[] = {
+    {"input-bound", "more workers or cores, or records that need less decoding (convert), would help",
+     1u << MR_CAUSE_DECODE | 1u << MR_CAUSE_LARGE},
+    {"storage-bound", "faster storage, more reads in flight or a cache would help", 1u << MR_CAUSE_READ},
+    {"copy-bound", "smaller pictures or a faster link would help, more workers would not",
+     1u << MR_CAUSE_COPY},
+    {"short of cores", "fewer other programs or a larger CPU quota would help, more workers would not",
+     1u << MR_CAUSE_CORES | 1u << MR_CAUSE_QUOTA},
+    {"short of memory", "a larger --memory or fewer workers would help", 1u << MR_CAUSE_MEMORY},
+    {"uneven", "more --prefetch would even it out", 1u << MR_CAUSE_ROOM},
+    {"disturbed", "threads waited for locks, page faults or their wake-up: fewer threads may help",
+     1u << MR_CAUSE_LOCK},
+    {"host-bound", "batches were ready, and steps are too short to queue in time: a larger batch would help",
+     1u << MR_CAUSE_HOST | 1u << MR_CAUSE_UNKNOWN},
+};
+
+static uint64_t sum_of(const mr_causes *c, uint32_t which)
 {
-    const double whole = (double)whole_ns * (threads ? threads : 1);
-    const double s = whole > 0 ? (double)part_ns / whole : 0;
-    return s < 1 ? s : 1;
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < MR_CAUSES; i++)
+        if (which & 1u << i) sum += c->ns[i];
+    return sum;
 }
 
-static const char *plural(uint32_t n) { return n == 1 ? "" : "s"; }
-
-static void verdict_on_input(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)
+static void put_cause(char *out, size_t out_bytes, const mr_causes *c, mr_cause cause, double idle)
 {
-    const double decode = share(in->decode.busy_ns, in->wall_ns, in->decode.threads);
-    const double starved = share(in->decode.blocked_in_ns, in->wall_ns, in->decode.threads);
-    const double copy = share(in->copy.busy_ns, in->wall_ns, in->copy.threads);
-    const double held = share(in->read.blocked_out_ns, in->wall_ns, in->read.threads);
-    if (held > 0.5 && decode < 0.5) /* every slot was full most of the time: the loader is fast enough on
-                                       average */
-        snprintf(out, out_bytes,
-                 "uneven: the loader was ahead %.0f %% of the time and still the device idled %.0f %%; more "
-                 "--prefetch would even "
-                 "it out, or fewer other programs on these cores",
-                 100 * held, 100 * idle);
-    else if (copy > 0.5 && copy >= decode)
-        snprintf(out, out_bytes,
-                 "copy-bound: the link to the device was busy %.0f %% of the time and the device idle %.0f "
-                 "%%; smaller "
-                 "pictures or a faster link would help, more decode workers would not",
-                 100 * copy, 100 * idle);
-    else if (decode >= starved)
-        snprintf(out, out_bytes,
-                 "input-bound: decode workers were busy %.0f %% on %u thread%s and the device idle %.0f %%; "
-                 "more workers or "
-                 "records that need less decoding would help",
-                 100 * decode, in->decode.threads, plural(in->decode.threads), 100 * idle);
-    else
-        snprintf(out, out_bytes,
-                 "storage-bound: decode workers waited for data %.0f %% of the time and the device idled "
-                 "%.0f %%; faster "
-                 "storage, more reads in flight or a cache would help",
-                 100 * starved, 100 * idle);
+    const size_t at = strlen(out);
+    snprintf(out + at, out_bytes - at, "%s%.1f %s", at ? ", " : "",
+             100 * idle * (double)c->ns[cause] / (double)c->total_ns, mr_cause_text(cause));
+}
+
+/* "4.1 decoding, 1.6 cores taken by other threads": the largest first, as long as they count. */
+static void list_causes(const mr_causes *c, double idle, char *out, size_t out_bytes)
+{
+    uint32_t told = 0;
+    out[0] = '\0';
+    for (int n = 0; n < 3; n++) {
+        int most = -1;
+        for (int i = 0; i < MR_CAUSES; i++)
+            if (!(told & 1u << i) && (most < 0 || c->ns[i] > c->ns[most])) most = i;
+        if ((double)c->ns[most] < 0.05 * (double)c->total_ns) break;
+        told |= 1u << most;
+        put_cause(out, out_bytes, c, (mr_cause)most, idle);
+    }
+}
+
+static void verdict_on_idle(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)
+{
+    char list[160];
+    size_t most = 0;
+    for (size_t k = 1; k < MRI_ARRAY_COUNT(kinds); k++)
+        if (sum_of(&in->causes, kinds[k].causes) > sum_of(&in->causes, kinds[most].causes)) most = k;
+    list_causes(&in->causes, idle, list, sizeof list);
+    snprintf(out, out_bytes, "%s: the device idled %.1f %% of the time: %s; %s",
+             in->prefetch ? kinds[most].verdict : "serial", 100 * idle, list,
+             in->prefetch ? kinds[most].remedy : "turn prefetch on");
 }
 
 void mri_verdict(const mri_verdict_input *in, char *out, size_t out_bytes)
 {
     const double device = (double)in->compute_ns + (double)in->exposed_ns;
     const double idle = device > 0 ? (double)in->exposed_ns / device : 0;
-    if (in->wall_ns == 0 || device <= 0)
-        snprintf(out, out_bytes, "no verdict: too few steps were measured after the warm-up");
-    else if (idle < IDLE_LIMIT)
+    if (device <= 0) snprintf(out, out_bytes, "no verdict: too few steps were measured after the warm-up");
+    else if (idle < IDLE_LIMIT || in->causes.total_ns == 0)
         snprintf(out, out_bytes,
-                 "compute-bound: the device was busy %.0f %% of the time; a faster loader would not help",
+                 "compute-bound: the device was busy %.1f %% of the time; a faster loader would not help",
                  100 * (1 - idle));
-    else if (in->prefetch == 0)
-        snprintf(out, out_bytes,
-                 "serial: without prefetch the device idled %.0f %% of the time while batches were read, "
-                 "decoded and copied; "
-                 "turn prefetch on",
-                 100 * idle);
-    else if ((double)in->wait_ns < 0.25 * (double)in->exposed_ns)
-        snprintf(out, out_bytes,
-                 "host-bound: the device idled %.0f %% of the time although batches were ready; steps are "
-                 "too short to queue "
-                 "in time, a larger batch would help",
-                 100 * idle);
-    else verdict_on_input(in, idle, out, out_bytes);
+    else verdict_on_idle(in, idle, out, out_bytes);
 }
 
 /* ---- loader statistics of one epoch ---- */

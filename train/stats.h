@@ -10,17 +10,19 @@ double mri_median(double *values, size_t count);
 /* 1.4826 * median of |value - median|: the standard deviation's robust stand-in. values are overwritten. */
 double mri_mad(double *values, size_t count, double median);
 
+/* The value that a part q (0..1) of them does not exceed (nearest rank; reordered); 0 when there are none. */
+double mri_quantile(double *values, size_t count, double q);
+
 /* What the verdict weighs, all of the same stretch of time. */
 typedef struct mri_verdict_input {
-    uint64_t wall_ns;    /* the stretch */
     uint64_t compute_ns; /* device at work, mean over replicas */
     uint64_t exposed_ns; /* device idle between steps, mean over replicas */
-    uint64_t wait_ns;    /* trainer blocked on the loader */
     uint32_t prefetch;   /* of the loader; 0: everything in series */
-    mr_stage_stats read, decode, copy;
+    uint32_t workers;
+    mr_causes causes; /* of exposed_ns */
 } mri_verdict_input;
 
-/* One line: which stage limits and what would help. Always terminated. */
+/* One line: which cause weighs most, and what would help against it. Always terminated. */
 void mri_verdict(const mri_verdict_input *in, char *out, size_t out_bytes);
 
 /* after - before, field by field; occupancies and thread counts are those of after. */

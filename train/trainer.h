@@ -1,8 +1,10 @@
 /* train/trainer.h: what a trainer is inside. Private to train/ and its tests.
  *
  *   fit.c                 the training loop
- *   trainer.c             opening, a step, sums
+ *   trainer_open.c        opening and closing
+ *   trainer.c             a step, sums
  *   trainer_state.c       between a trainer and a checkpoint: saving, loading, hashing
+ *   stretch.c             figures of steps while their epoch goes on
  *   stats.c, schedule.c   figures of a run; the learning rate
  *   run/                  the replicas and what they do together
  *   state/                checkpoints: bytes and folders
@@ -13,6 +15,30 @@
 #define MRI_TRAINER_H
 
 #include "train/run/run.h"
+#include "train/state/run_folder.h"
+
+/* The first batch that was not trained on. */
+typedef struct mri_position {
+    uint64_t epoch, step;
+} mri_position;
+
+/* What a run is besides weights: written by mr_fit() and by loading. */
+typedef struct mri_run_state {
+    uint8_t id[MRI_RUN_BYTES];
+    bool resumed; /* read from a checkpoint, after so many updates: */
+    uint64_t from;
+    bool nameless_too; /* that did not tell its run */
+    mri_position at;
+    uint64_t epochs; /* it is to have; 0: not known */
+    uint32_t patience;
+    double best_val_loss; /* infinity: none yet */
+    uint64_t best_updates;
+    uint32_t epochs_without_better;
+    double first_loss; /* 0: not known */
+    bool validation_pending, stopped_early;
+    double epoch_loss, epoch_accuracy; /* while its validation is pending */
+    uint64_t val_fingerprint;
+} mri_run_state;
 
 struct mr_trainer {
     mr_trainer_config cfg; /* devices: the team's copy */
@@ -20,37 +46,36 @@ struct mr_trainer {
     mri_exchange exchange;
     mri_flights flights;
     mri_tensors tensors;
+    mri_bucket_tuner buckets; /* with cfg.tune_buckets, else done */
+    mr_stream **streams;      /* of the team, one for each part */
 
     uint64_t updates;    /* done, or queued */
+    uint32_t counted;    /* samples of the newest training batch that count, of all processes */
+    uint64_t peek_steps; /* the sums are looked at after every so many updates, too; 0: seldom (trainer.c) */
     mr_loss_scale scale; /* f16: as last read from replica 0 */
     char note[1024];     /* something to tell, once; empty: nothing */
 
-    double best_val_loss; /* carried by checkpoints for mr_fit() */
-    uint32_t epochs_without_better;
+    mri_run_state run;     /* carried by checkpoints for mr_fit() */
     mr_trainer *abandoned; /* list of those that could not be closed */
 };
 
 /* ---- trainer.c ---- */
 
 float mri_trainer_lr(const mr_trainer *t, uint64_t update);
+bool mri_trainer_simulates(const mr_trainer *t); /* loss and accuracy mean nothing */
 /* Wait for everything queued; the sums over all replicas of one kind since they were last taken. */
 int mri_trainer_take_sums(mr_trainer *t, mri_sums which, mr_metrics *out, mr_error *err);
 
 /* ---- trainer_state.c ---- */
 
-/* The first batch that was not trained on. */
-typedef struct mri_position {
-    uint64_t epoch, step;
-} mri_position;
-
 /* What a checkpoint says of a run besides what mr_trainer_save() adds. data may be NULL. The texts of info
  * are copies, the names of classes are data's. */
 void mri_trainer_describe(const mr_trainer *t, const mr_loader_info *loader, const mr_source_info *data,
-                          mri_position at, mr_checkpoint_info *out);
+                          mr_checkpoint_info *out);
 
-/* Give every replica everything of replica 0 and see that it arrived. */
+/* Give every replica, of all processes, everything of the first one and see that it arrived. */
 int mri_trainer_share_all(mr_trainer *t, mr_error *err);
-/* MR_EDEVICE: a replica's weights are not replica 0's. */
+/* MR_EDEVICE: a replica's weights, of any process, are not those of the first. */
 int mri_trainer_compare(mr_trainer *t, mr_error *err);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/abi.h"
 #include "base/ranges.h"
+#include "train/state/run_folder.h"
 #include "train/trainer.h"
 
 static int settle(mr_trainer *t, mr_error *err)
@@ -43,10 +44,31 @@ int mr_trainer_weights_hash(mr_trainer *t, uint32_t replica, uint64_t *lo, uint6
 
 /* ------------------------------------------------------------------------------ all replicas alike */
 
+/* Of every process. */
+static int compare_ranks(const mr_trainer *t, uint64_t lo, uint64_t hi, mr_error *err)
+{
+    const mri_ranks *ranks = &t->team.ranks;
+    const uint64_t mine[2] = {lo, hi};
+    uint64_t(*all)[2] = calloc(ranks->size, sizeof *all);
+    if (!all) return mr_error_set(err, MR_ENOMEM, "no memory for the hashes of %u ranks", ranks->size);
+    int rc = mr_world_gather(ranks->world, MRI_RANKS_HOST, mine, sizeof mine, all, err);
+    for (uint32_t r = 1; rc == MR_OK && r < ranks->size; r++)
+        if (memcmp(all[r], all[0], sizeof *all) != 0)
+            rc = mr_error_set(
+                err, MR_EDEVICE,
+                "rank %u (%s) does not hold the weights of rank 0: expected %016llx%016llx, found "
+                "%016llx%016llx; the memory of a host or the link to it is not to be trusted",
+                r, mr_world_host(ranks->world, r), (unsigned long long)all[0][1],
+                (unsigned long long)all[0][0], (unsigned long long)all[r][1], (unsigned long long)all[r][0]);
+    free(all);
+    return rc;
+}
+
 int mri_trainer_compare(mr_trainer *t, mr_error *err)
 {
-    uint64_t lo, hi, other_lo, other_hi;
-    int rc = t->team.count > 1 ? mr_trainer_weights_hash(t, 0, &lo, &hi, err) : MR_OK;
+    uint64_t lo = 0, hi = 0, other_lo, other_hi;
+    const bool several = t->team.ranks.size > 1;
+    int rc = t->team.count > 1 || several ? mr_trainer_weights_hash(t, 0, &lo, &hi, err) : MR_OK;
     for (uint32_t r = 1; rc == MR_OK && r < t->team.count; r++) {
         rc = mr_trainer_weights_hash(t, r, &other_lo, &other_hi, err);
         if (rc == MR_OK && (lo != other_lo || hi != other_hi))
@@ -58,7 +80,7 @@ int mri_trainer_compare(mr_trainer *t, mr_error *err)
                 r, mr_device_info_of(t->team.devices[r])->name, (unsigned long long)hi,
                 (unsigned long long)lo, (unsigned long long)other_hi, (unsigned long long)other_lo);
     }
-    return rc;
+    return rc == MR_OK && several ? compare_ranks(t, lo, hi, err) : rc;
 }
 
 int mri_trainer_share_all(mr_trainer *t, mr_error *err)
@@ -71,20 +93,32 @@ int mri_trainer_share_all(mr_trainer *t, mr_error *err)
 /* ------------------------------------------------------------------------------ saving */
 
 void mri_trainer_describe(const mr_trainer *t, const mr_loader_info *loader, const mr_source_info *data,
-                          mri_position at, mr_checkpoint_info *out)
+                          mr_checkpoint_info *out)
 {
-    *out = (mr_checkpoint_info){.seed = t->cfg.seed,
-                                .epoch = at.epoch,
-                                .step = at.step,
+    const mri_run_state *run = &t->run;
+    *out = (mr_checkpoint_info){.struct_size = sizeof *out,
+                                .seed = t->cfg.seed,
+                                .epoch = run->at.epoch,
+                                .step = run->at.step,
                                 .batch = loader->batch,
                                 .fingerprint = loader->fingerprint,
-                                .best_val_loss = t->best_val_loss,
-                                .epochs_without_better = t->epochs_without_better,
+                                .best_val_loss = run->best_val_loss,
+                                .epochs_without_better = run->epochs_without_better,
                                 .order = loader->order,
                                 .block = loader->block,
                                 .tail = loader->tail,
                                 .pixels = loader->pixels,
-                                .length_window = loader->length_window};
+                                .length_window = loader->length_window,
+                                .epochs = run->epochs,
+                                .patience = run->patience,
+                                .validation_pending = run->validation_pending,
+                                .stopped_early = run->stopped_early,
+                                .ignore_exif = loader->ignore_exif,
+                                .best_updates = run->best_updates,
+                                .first_loss = run->first_loss,
+                                .epoch_loss = run->validation_pending ? run->epoch_loss : 0,
+                                .epoch_accuracy = run->validation_pending ? run->epoch_accuracy : 0,
+                                .val_fingerprint = run->val_fingerprint};
     snprintf(out->augment, sizeof out->augment, "%s", loader->augment ? loader->augment : "");
     if (!data) return;
     snprintf(out->format, sizeof out->format, "%s", data->format);
@@ -98,33 +132,55 @@ static int export_first(void *context, uint32_t at, float *out, mr_error *err)
     return mri_tensor_export(&t->tensors, &t->team.replicas[0], at, false, out, err);
 }
 
-int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_checkpoint_info *info, mr_error *err)
+/* What the trainer knows better than its caller. */
+static void complete(const mr_trainer *t, mr_checkpoint_info *own)
 {
-    mr_checkpoint_info own = {0}; /* what the trainer knows better than its caller is written over */
-    if (t->cfg.inference)
-        return mr_error_set(err, MR_EINVAL, "a trainer opened for inference has no optimizer state to save");
-    int rc = mri_result_check(info, err); /* as loading gave it */
-    if (rc == MR_OK) rc = mri_settings_take(&own, sizeof own, info, "checkpoint", err);
-    if (rc == MR_OK) rc = settle(t, err);
-    if (rc == MR_OK) rc = mri_scale_read(&t->flights, &t->scale, err);
-    if (rc) return rc;
     const mr_net *net = t->cfg.net;
-    snprintf(own.model, sizeof own.model, "%s", net->name);
-    own.h = net->h, own.w = net->w, own.c = net->c;
-    own.classes = mr_net_class_count(net);
-    own.param_count = mr_net_param_count(net);
-    own.updates = t->updates;
-    own.update = t->cfg.update;
-    own.update.step = t->updates;
-    own.schedule = t->cfg.schedule;
+    snprintf(own->model, sizeof own->model, "%s", net->name);
+    own->h = net->h, own->w = net->w, own->c = net->c;
+    own->classes = mr_net_class_count(net);
+    own->param_count = mr_net_param_count(net);
+    own->updates = t->updates;
+    memcpy(own->run, t->run.id, sizeof own->run);
+    own->update = t->cfg.update;
+    own->update.step = t->updates;
+    own->schedule = t->cfg.schedule;
     const bool scaled = t->cfg.dtype == MR_TENSOR_F16;
-    own.loss_scale = scaled ? t->scale.scale : 0;
-    own.loss_scale_good = scaled ? t->scale.good : 0;
-    own.updates_skipped = scaled ? t->scale.skipped : 0;
+    own->loss_scale = scaled ? t->scale.scale : 0;
+    own->loss_scale_good = scaled ? t->scale.good : 0;
+    own->updates_skipped = scaled ? t->scale.skipped : 0;
+    own->parts = t->team.parts.all;
+    own->part_threads = mr_device_info_of(t->team.devices[0])->threads;
+}
+
+static int write_checkpoint(mr_trainer *t, const char *path, mr_checkpoint_info *own, mr_error *err)
+{
+    complete(t, own);
     mri_range_begin(MRI_RANGE_CHECKPOINT, t->updates);
-    rc = mri_checkpoint_write(path, &own, t->tensors.desc, t->tensors.count, export_first, t, err);
+    const int rc = mri_checkpoint_write(path, own, t->tensors.desc, t->tensors.count, export_first, t, err);
     mri_range_end();
     return rc;
+}
+
+/* *own: what the caller says, all that is queued done. */
+static int begin_saving(mr_trainer *t, const mr_checkpoint_info *info, mr_checkpoint_info *own, mr_error *err)
+{
+    if (t->cfg.inference)
+        return mr_error_set(err, MR_EINVAL, "a trainer opened for inference has no optimizer state to save");
+    *own = (mr_checkpoint_info){0};
+    int rc = mri_result_check(info, err); /* as loading gave it */
+    if (rc == MR_OK) rc = mri_settings_take(own, sizeof *own, info, "checkpoint", err);
+    if (rc == MR_OK) rc = settle(t, err);
+    return rc == MR_OK ? mri_scale_read(&t->flights, &t->scale, err) : rc;
+}
+
+int mr_trainer_save_sized(mr_trainer *t, const char *path, const mr_checkpoint_info *info, mr_error *err)
+{
+    mr_checkpoint_info own;
+    const int rc = begin_saving(t, info, &own, err);
+    if (rc) return rc;
+    const mri_ranks *ranks = &t->team.ranks;
+    return mri_ranks_share_error(ranks, ranks->rank == 0 ? write_checkpoint(t, path, &own, err) : MR_OK, err);
 }
 
 /* ------------------------------------------------------------------------------ loading */
@@ -204,7 +260,7 @@ static int load_tensors(mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
         if (rc == MR_OK) rc = mri_tensor_import(&t->tensors, &t->team.replicas[0], i, host, err);
     }
     free(host);
-    return rc ? rc : mri_trainer_share_all(t, err);
+    return rc;
 }
 
 /* A scale that adapts goes on from where it was; one the caller fixed, or a checkpoint without, leaves it as
@@ -217,24 +273,172 @@ static int load_scale(mr_trainer *t, const mr_checkpoint_info *info, mr_error *e
     return mri_scale_set(&t->flights, &scale, &t->scale, err);
 }
 
+/* A checkpoint that does not tell its run is where a new one begins, to which it belongs. */
+static void take_run(mri_run_state *run, const mr_checkpoint_info *info)
+{
+    static const uint8_t none[MRI_RUN_BYTES];
+    mri_run_state read = {.resumed = true,
+                          .from = info->updates,
+                          .nameless_too = memcmp(info->run, none, sizeof none) == 0,
+                          .at = {info->epoch, info->step},
+                          .epochs = info->epochs,
+                          .patience = info->patience,
+                          .best_val_loss = info->best_val_loss,
+                          .best_updates = info->best_updates,
+                          .epochs_without_better = info->epochs_without_better,
+                          .first_loss = info->first_loss,
+                          .validation_pending = info->validation_pending,
+                          .stopped_early = info->stopped_early,
+                          .epoch_loss = info->epoch_loss,
+                          .epoch_accuracy = info->epoch_accuracy,
+                          .val_fingerprint = info->val_fingerprint};
+    memcpy(read.id, read.nameless_too ? run->id : info->run, sizeof read.id);
+    *run = read;
+}
+
+/* Into the first replica. *ck is still to be closed. */
+static int read_checkpoint(mr_trainer *t, const char *path, mri_checkpoint **ck, mr_error *err)
+{
+    int rc = mri_checkpoint_open(ck, path, err);
+    if (rc == MR_OK) rc = check_fits(t, *ck, err);
+    if (rc == MR_OK) rc = check_tensors(t, *ck, err);
+    if (rc == MR_OK) rc = mri_checkpoint_verify(*ck, err); /* all of it before any weight changes */
+    return rc ? rc : load_tensors(t, *ck, err);
+}
+
+/* From the first replica of rank 0, which has it, to all. */
+static int take_from_first(mr_trainer *t, mr_checkpoint_info *info, mr_error *err)
+{
+    int rc = mri_ranks_tell(&t->team.ranks, info, sizeof *info, err);
+    if (rc == MR_OK) rc = mri_trainer_share_all(t, err);
+    if (rc == MR_OK) rc = load_scale(t, info, err);
+    if (rc == MR_OK) {
+        t->updates = info->updates;
+        take_run(&t->run, info);
+    }
+    return rc;
+}
+
 int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
 {
+    const mri_ranks *ranks = &t->team.ranks;
     mri_checkpoint *ck = NULL;
+    mr_checkpoint_info info = {0};
     int rc = mri_result_check(out, err);
     if (rc == MR_OK) rc = settle(t, err);
-    if (rc == MR_OK) rc = mri_checkpoint_open(&ck, path, err);
     if (rc) return rc;
-    rc = check_fits(t, ck, err);
-    if (rc == MR_OK) rc = check_tensors(t, ck, err);
-    if (rc == MR_OK) rc = mri_checkpoint_verify(ck, err); /* all of it before any weight changes */
-    if (rc == MR_OK) rc = load_tensors(t, ck, err);
-    if (rc == MR_OK) rc = load_scale(t, &ck->info, err);
-    if (rc == MR_OK) {
-        t->updates = ck->info.updates;
-        t->best_val_loss = ck->info.best_val_loss;
-        t->epochs_without_better = ck->info.epochs_without_better;
-        mri_result_give(out, &ck->info, sizeof ck->info);
-    }
+    if (ranks->rank == 0) rc = read_checkpoint(t, path, &ck, err); /* the first process reads, for all */
+    rc = mri_ranks_share_error(ranks, rc, err);
+    if (rc == MR_OK && ck) info = ck->info;
+    if (rc == MR_OK) rc = take_from_first(t, &info, err);
+    if (rc == MR_OK) mri_result_give(out, &info, sizeof info);
     mri_checkpoint_close(ck);
     return rc;
+}
+
+/* ------------------------------------------------------------------------------ in memory */
+
+typedef struct stored {
+    mr_checkpoint_info info;
+    uint32_t tensors; /* 0: nothing */
+    uint64_t room, floats;
+    float *data; /* tensor behind tensor */
+} stored;
+
+struct mr_snapshot {
+    stored now, next; /* next: its memory is used again */
+};
+
+int mr_snapshot_create(mr_snapshot **out)
+{
+    *out = calloc(1, sizeof **out);
+    return *out ? MR_OK : MR_ENOMEM;
+}
+
+void mr_snapshot_destroy(mr_snapshot *s)
+{
+    if (!s) return;
+    free(s->now.data);
+    free(s->next.data);
+    free(s);
+}
+
+bool mr_snapshot_info_sized(const mr_snapshot *s, mr_checkpoint_info *out)
+{
+    if (!s->now.tensors || mri_result_check(out, NULL)) return false;
+    mri_result_give(out, &s->now.info, sizeof s->now.info);
+    return true;
+}
+
+int mr_run_folder_take_over(mr_run_folder **out, const char *path, const mr_snapshot *of_run, mr_error *err)
+{
+    mr_checkpoint_info info;
+    const bool any = mr_snapshot_info(of_run, &info);
+    return mri_run_folder_open(out, path, any ? info.run : NULL, err);
+}
+
+static uint64_t all_floats(const mri_tensors *tensors)
+{
+    uint64_t floats = 0;
+    for (uint32_t i = 0; i < tensors->count; i++) floats += tensors->desc[i].count;
+    return floats;
+}
+
+static int store(mr_trainer *t, stored *s, mr_error *err)
+{
+    s->floats = all_floats(&t->tensors);
+    if (s->room < s->floats) {
+        free(s->data);
+        s->room = 0;
+        s->data = malloc((size_t)s->floats * sizeof *s->data);
+        if (!s->data) return mr_error_set(err, MR_ENOMEM, "no memory to keep the state of training");
+        s->room = s->floats;
+    }
+    int rc = MR_OK;
+    float *at = s->data;
+    for (uint32_t i = 0; rc == MR_OK && i < t->tensors.count; at += t->tensors.desc[i++].count)
+        rc = mri_tensor_export(&t->tensors, &t->team.replicas[0], i, false, at, err);
+    s->tensors = t->tensors.count;
+    return rc;
+}
+
+int mr_trainer_snapshot(mr_trainer *t, mr_snapshot *s, const mr_checkpoint_info *info, mr_error *err)
+{
+    stored next = s->next;
+    int rc = begin_saving(t, info, &next.info, err);
+    if (rc == MR_OK) {
+        complete(t, &next.info);
+        next.info.class_names = NULL;
+        rc = store(t, &next, err);
+        s->next = next;
+    }
+    if (rc == MR_OK) {
+        s->next = s->now;
+        s->now = next;
+    }
+    return rc;
+}
+
+static int import_all(mr_trainer *t, const mr_snapshot *s, mr_error *err)
+{
+    const float *at = s ? s->now.data : NULL;
+    int rc = MR_OK;
+    if (!s || s->now.tensors != t->tensors.count || s->now.floats != all_floats(&t->tensors) ||
+        strcmp(s->now.info.model, t->cfg.net->name) != 0 || s->now.info.update.kind != t->cfg.update.kind)
+        return mr_error_set(err, MR_EINVAL, "the snapshot holds nothing, or another network's state");
+    for (uint32_t i = 0; rc == MR_OK && i < t->tensors.count; at += t->tensors.desc[i++].count)
+        rc = mri_tensor_import(&t->tensors, &t->team.replicas[0], i, at, err);
+    return rc;
+}
+
+int mr_trainer_restore(mr_trainer *t, const mr_snapshot *s, mr_error *err)
+{
+    const mri_ranks *ranks = &t->team.ranks;
+    mr_checkpoint_info info = {0};
+    int rc = settle(t, err);
+    if (rc) return rc;
+    if (ranks->rank == 0) rc = import_all(t, s, err);
+    rc = mri_ranks_share_error(ranks, rc, err);
+    if (rc == MR_OK && ranks->rank == 0) info = s->now.info;
+    return rc == MR_OK ? take_from_first(t, &info, err) : rc;
 }

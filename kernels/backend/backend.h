@@ -42,8 +42,20 @@ struct mr_op {
 struct mr_graph {
     mr_device *device;
 };
+/* Who holds which leaves of a group's sums: mr_group_config, checked and complete. */
+struct mri_group_plan {
+    mr_stream *const *streams; /* while the group is made */
+    uint32_t count;            /* devices */
+    uint32_t leaves, first;
+    uint32_t *node_at; /* count + 1: node[node_at[i] ... node_at[i + 1]) are held by device i */
+    mr_sum_node *node;
+    mr_wire wire; /* size 1: nobody */
+};
+#define MRI_GROUP_NODES 16u /* of one device at most */
+
 struct mr_group {
     const struct mri_backend *backend; /* a group may be destroyed after its streams */
+    struct mri_group_plan plan;        /* set by the caller of create, freed behind destroy */
     uint32_t count;
     mr_stream *streams[]; /* count */
 };
@@ -95,9 +107,9 @@ struct mri_op_calls {
 };
 
 struct mri_group_calls {
-    int (*create)(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err);
+    int (*create)(mr_group **out, const struct mri_group_plan *plan, mr_error *err);
     void (*destroy)(mr_group *g);
-    int (*sum_async)(mr_group *g, float *const *values, uint64_t count);
+    int (*sum_async)(mr_group *g, float *const *values, uint64_t count); /* values: of all nodes */
     int (*broadcast_async)(mr_group *g, float *const *values, uint64_t count, uint32_t root);
     void (*abort)(mr_group *g);
 };
@@ -125,6 +137,7 @@ struct mri_backend {
     const struct mri_event_calls *events;
     const struct mri_op_calls *ops;
     int (*update_async)(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
+    int (*add_async)(mr_stream *s, float *to, const float *from, uint64_t count);
     const struct mri_group_calls *groups;
     const struct mri_graph_calls *graphs; /* NULL: this kind does not record */
 };

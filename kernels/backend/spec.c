@@ -73,6 +73,8 @@ int mri_spec_parse(struct mri_spec *out, const char *text, mr_error *err)
     memcpy(out->kind, text, kind_len);
     const char *at = text + kind_len;
     if (*at == '\0') return MR_OK;
+    out->all = strcmp(at, ":all") == 0;
+    if (out->all) return MR_OK;
     for (;;) {
         at++; /* over ':' or ',' */
         const size_t len = strcspn(at, ",");
@@ -85,6 +87,9 @@ int mri_spec_parse(struct mri_spec *out, const char *text, mr_error *err)
 
 int mri_spec_replicas(struct mri_spec *spec, mr_error *err)
 {
+    if (spec->all)
+        return mr_error_set(err, MR_EINVAL, "devices: %s:all: expected how many replicas, such as %s:2",
+                            spec->kind, spec->kind);
     if (spec->number_count > 1)
         return mr_error_set(err, MR_EINVAL,
                             "devices: %s takes one number, how many replicas, not %u numbers; try %s:%u",
@@ -96,9 +101,12 @@ int mri_spec_replicas(struct mri_spec *spec, mr_error *err)
     return MR_OK;
 }
 
-int mri_spec_ordinals(struct mri_spec *spec, mr_error *err)
+int mri_spec_ordinals(struct mri_spec *spec, uint32_t there, mr_error *err)
 {
-    (void)err;
+    if (spec->all && there > MRI_MAX_REPLICAS)
+        return mr_error_set(err, MR_ELIMIT, "devices: %s:all: there are %u; at most %u can be named",
+                            spec->kind, there, MRI_MAX_REPLICAS);
+    for (uint32_t i = 0; spec->all && i < there; i++) spec->numbers[spec->number_count++] = i;
     if (spec->number_count == 0) spec->numbers[spec->number_count++] = 0;
     spec->count = spec->number_count;
     return MR_OK;

@@ -11,11 +11,12 @@ struct mri_spec_option {
     char name[16], value[48];
 };
 
-/* "KIND[:NUMBER[,[KIND:]NUMBER]...][,NAME=VALUE]..." taken apart; what the numbers mean is the backend's
- * affair. */
+/* "KIND[:NUMBER[,[KIND:]NUMBER]...][,NAME=VALUE]...", or "KIND:all", taken apart; what the numbers mean is
+ * the backend's affair. */
 struct mri_spec {
     char kind[16];
     uint32_t number_count, numbers[MRI_MAX_REPLICAS];
+    bool all; /* in place of numbers */
     uint32_t option_count;
     struct mri_spec_option options[MRI_MAX_SPEC_OPTIONS];
     uint32_t count; /* devices to open; set by the backend's count() */
@@ -25,8 +26,8 @@ int mri_spec_parse(struct mri_spec *out, const char *text, mr_error *err);
 /* The single number is a replica count, 1 when there is none; sets spec->count. */
 int mri_spec_replicas(struct mri_spec *spec, mr_error *err);
 /* Each number names a device, the first when there is none; one that comes twice is opened twice. Sets
- * spec->count. */
-int mri_spec_ordinals(struct mri_spec *spec, mr_error *err);
+ * spec->count. there: devices, which "all" names. */
+int mri_spec_ordinals(struct mri_spec *spec, uint32_t there, mr_error *err);
 /* "3.1ms", "250us", "1s", "800ns" -> nanoseconds; "25GB/s", "800MB/s" -> bytes per second. Positive and
  * finite. */
 int mri_spec_time(const struct mri_spec_option *o, double *out_ns, mr_error *err);

@@ -115,13 +115,21 @@ static int open_one(mr_device **out, const struct mri_spec *spec, uint32_t index
     return MR_OK;
 }
 
+static int cuda_count(struct mri_spec *spec, mr_error *err)
+{
+    int there = 0;
+    const int rc = spec->all ? mri_cuda_start(&there, err) : MR_OK;
+    return rc ? rc : mri_spec_ordinals(spec, (uint32_t)there, err);
+}
+
 static int cuda_open(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg,
                      mr_error *err)
 {
     int count;
     if (spec->option_count > 0)
         return mr_error_set(err, MR_EINVAL,
-                            "devices: cuda has no option \"%s\"; expected cuda or cuda:NUMBER[,NUMBER]...",
+                            "devices: cuda has no option \"%s\"; expected cuda, cuda:all or "
+                            "cuda:NUMBER[,NUMBER]...",
                             spec->options[0].name);
     int rc = mri_cuda_start(&count, err);
     for (uint32_t i = 0; !rc && i < spec->count; i++) rc = check_number(spec->numbers[i], count, err);
@@ -139,7 +147,7 @@ static int cuda_open(mr_device **devices, const struct mri_spec *spec, const mr_
 
 const struct mri_backend mri_cuda_backend = {
     .kind = "cuda",
-    .count = mri_spec_ordinals,
+    .count = cuda_count,
     .open = cuda_open,
     .close = cuda_close,
     .list = mri_cuda_list,
@@ -149,6 +157,7 @@ const struct mri_backend mri_cuda_backend = {
     .events = &mri_cuda_events,
     .ops = &mri_cuda_ops,
     .update_async = mri_cuda_update_async,
+    .add_async = mri_cuda_add_async,
     .groups = &mri_cuda_groups,
     .graphs = &mri_cuda_graphs,
 };

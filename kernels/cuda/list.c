@@ -141,6 +141,18 @@ void mri_cuda_hardware_text(const struct mri_cuda_properties *look, char *out, s
     snprintf(out, out_bytes, "%.80s, %.1f GiB", look->name, (double)look->memory_bytes / (double)(1u << 30));
 }
 
+static void id_text(CUdevice device, char *out, size_t out_bytes)
+{
+    CUuuid id;
+    *out = '\0';
+    if (mri_cuda_api()->cuDeviceGetUuid(&id, device) != CUDA_SUCCESS) return;
+    size_t at = (size_t)snprintf(out, out_bytes, "GPU");
+    for (int i = 0; i < 16 && at < out_bytes; i++)
+        at += (size_t)snprintf(out + at, out_bytes - at, "%s%02x",
+                               i == 0 || (i >= 4 && i <= 10 && i % 2 == 0) ? "-" : "",
+                               (unsigned char)id.bytes[i]);
+}
+
 bool mri_cuda_list(uint32_t at, mr_device_listing *out)
 {
     mr_error err = MR_ERROR_INIT;
@@ -161,6 +173,7 @@ bool mri_cuda_list(uint32_t at, mr_device_listing *out)
         return true;
     }
     mri_cuda_hardware_text(&look, out->hardware, sizeof out->hardware);
+    id_text(look.device, out->id, sizeof out->id);
     describe_state(look.capability, out->state, sizeof out->state);
     return true;
 }

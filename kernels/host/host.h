@@ -78,7 +78,16 @@ extern const struct mri_copy_calls mri_host_copies;
 extern const struct mri_stream_calls mri_host_streams;
 extern const struct mri_event_calls mri_host_events;
 extern const struct mri_group_calls mri_host_groups;
-extern const struct mri_group_calls mri_host_groups_idle; /* sums only meet: the values stay */
+extern const struct mri_group_calls mri_host_groups_idle; /* sums only meet: the values stay, unless they go
+                                                             to other processes */
+
+/* host_sum.c: additions on the processor, in the order that is asked for. */
+struct mri_sum_program;
+/* Floats [at, at + count) of what the program makes of `arrays`, to out (count floats, may be one of them).
+ */
+void mri_host_sum(const struct mri_sum_program *p, float *const *arrays, uint64_t at, uint64_t count,
+                  float *out);
+int mri_host_add_async(mr_stream *s, float *to, const float *from, uint64_t count);
 
 /* Sleep, then spin the last few microseconds, until CLOCK_MONOTONIC shows deadline_ns. */
 void mri_host_sleep_until(uint64_t deadline_ns);

@@ -72,6 +72,12 @@ static int sim_update_async(mr_stream *s, const mr_update_desc *desc, const mr_u
     return MR_OK;
 }
 
+static int sim_add_async(mr_stream *s, float *to, const float *from, uint64_t count)
+{
+    (void)s, (void)to, (void)from, (void)count;
+    return MR_OK;
+}
+
 /* ---- the kind ---- */
 
 static int sim_open(mr_device **devices, const struct mri_spec *spec, const mr_devices_config *cfg,
@@ -117,5 +123,6 @@ const struct mri_backend mri_sim_backend = {
     .events = &mri_host_events,
     .ops = &mri_host_ops,
     .update_async = sim_update_async,
+    .add_async = sim_add_async,
     .groups = &mri_host_groups_idle, /* replicas wait for each other, as they would */
 };

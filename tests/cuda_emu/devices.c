@@ -87,6 +87,10 @@ int emu_device_of_stream(CUstream s)
 CUresult emu_ready(void)
 {
     if (!initialised) return CUDA_ERROR_NOT_INITIALIZED;
+    if (emu_in_host_function()) {
+        emu_violation("a function of the host in a stream calls the driver");
+        return CUDA_ERROR_NOT_PERMITTED;
+    }
     return current ? current->dead : CUDA_SUCCESS;
 }
 
@@ -280,6 +284,21 @@ CUresult CUDAAPI cuDeviceGetPCIBusId(char *pciBusId, int len, CUdevice dev)
     EMU_CALL("cuDeviceGetPCIBusId", CUDA_ERROR_INVALID_DEVICE, emu_ready(),
              len < 13 ? CUDA_ERROR_INVALID_VALUE
                       : text_of(pciBusId, len, dev, "0000:%02x:00.0", is_device(dev) ? visible[dev] : 0));
+}
+
+/* The same in every process. */
+static CUresult uuid_of(CUuuid *out, CUdevice dev)
+{
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    if (!is_device(dev)) return CUDA_ERROR_INVALID_DEVICE;
+    memset(out->bytes, 0xe0, sizeof out->bytes);
+    out->bytes[15] = (char)visible[dev];
+    return CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuDeviceGetUuid(CUuuid *uuid, CUdevice dev)
+{
+    EMU_CALL("cuDeviceGetUuid", CUDA_ERROR_INVALID_DEVICE, emu_ready(), uuid_of(uuid, dev));
 }
 
 static CUresult attribute(int *out, CUdevice_attribute what, CUdevice dev)

@@ -222,7 +222,8 @@ struct emu_submission {
     CUevent mark;        /* stamped when this runs */
     const void *watched; /* host memory that must not change before this runs */
     size_t watched_bytes;
-    struct emu_block *frees; /* given back when this runs */
+    struct emu_block *frees;         /* given back when this runs */
+    struct emu_host_call *host_call; /* over when this may be */
 };
 /* Queue for real, whether or not the stream records. */
 CUresult emu_submit(const struct emu_submission *what);
@@ -242,7 +243,18 @@ CUresult emu_wait_for(int slot, uint64_t seq, const char *call, CUcontext contex
 bool emu_poll(int slot, uint64_t seq);
 /* Run all that can. */
 void emu_drain(void);
+/* Run what the order says may run now. */
+void emu_move_on(void);
 uint64_t emu_random(void);
+
+/* ---- hostfn.c ---- */
+
+struct emu_host_call;
+bool emu_in_host_function(void); /* this thread */
+bool emu_host_call_is_over(const struct emu_host_call *call);
+/* One is queued, which may write any memory of the host. */
+bool emu_host_calls_pending(void);
+void emu_host_call_drop(struct emu_host_call *call); /* accepts NULL */
 
 /* ---- streams.c, graphs.c: recording ---- */
 

@@ -28,6 +28,7 @@ struct op {
     size_t watched_bytes;
     uint64_t sum;
     struct emu_block *frees;
+    struct emu_host_call *host_call;
     int slot_count, span_count;
     int slots[EMU_MAX_DEVICES];
     emu_span spans[EMU_MAX_SPANS];
@@ -152,7 +153,11 @@ static bool first_everywhere(const struct op *op)
     return true;
 }
 
-static bool hangs(const struct op *op) { return emu_hangs(op->name) && !op->cancelled && !is_dead(op); }
+static bool hangs(const struct op *op)
+{
+    if (op->cancelled || is_dead(op)) return false;
+    return emu_hangs(op->name) || (op->host_call && !emu_host_call_is_over(op->host_call));
+}
 
 static bool can_run(const struct op *op)
 {
@@ -191,6 +196,7 @@ static void run(struct op *op)
         op->mark->stamped = true;
     }
     emu_payload_drop(op->payload);
+    emu_host_call_drop(op->host_call);
     free(op);
 }
 
@@ -232,7 +238,7 @@ void emu_drain(void)
 }
 
 /* After something was queued. */
-static void move_on(void)
+void emu_move_on(void)
 {
     static int starved = -1;
     if (slot_count == 0) return;
@@ -254,7 +260,7 @@ static void move_on(void)
 bool emu_poll(int slot, uint64_t seq)
 {
     if (emu_slot_over(slot, seq)) return true;
-    if (emu_order() == EMU_RANDOM) move_on();
+    if (emu_order() == EMU_RANDOM) emu_move_on();
     if (!emu_slot_over(slot, seq) && emu_random() % 4 == 0) step_toward(slot, 0);
     return emu_slot_over(slot, seq);
 }
@@ -309,6 +315,7 @@ static struct op *op_of(const struct emu_submission *what)
     op->wait_seq = what->wait_seq;
     op->mark = what->mark;
     op->frees = what->frees;
+    op->host_call = what->host_call;
     op->span_count = what->span_count;
     for (int i = 0; i < what->span_count; i++) op->spans[i] = what->spans[i];
     op->slot_count = what->stream_count;
@@ -316,12 +323,13 @@ static struct op *op_of(const struct emu_submission *what)
     return op;
 }
 
-/* Host memory is watched only when nothing that is queued writes it: a copy back into it may be what it waits
- * for. */
+/* Host memory is watched only when nothing that is queued writes it: a copy back into it, or a function of
+ * the host, may be what it waits for. */
 static void watch(struct op *op, const struct emu_submission *what)
 {
     const struct emu_block *b = what->watched ? emu_block_at(what->watched, what->watched_bytes) : NULL;
-    if (!b || emu_block_busy(b, what->watched, what->watched_bytes, true, &emu_host)) return;
+    if (!b || emu_host_calls_pending()) return;
+    if (emu_block_busy(b, what->watched, what->watched_bytes, true, &emu_host)) return;
     op->watched = what->watched;
     op->watched_bytes = what->watched_bytes;
     op->sum = emu_sum(op->watched, op->watched_bytes);
@@ -369,7 +377,7 @@ CUresult emu_submit(const struct emu_submission *what)
         what->mark->capture = 0;
     }
     queued_ops++;
-    move_on();
+    emu_move_on();
     return CUDA_SUCCESS;
 }
 

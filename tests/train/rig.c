@@ -103,6 +103,8 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
     devices.deterministic = o->deterministic;
     rig->net = o->net ? o->net() : mrt_net_conv();
     int rc = mr_devices_open(&rig->devices, &rig->count, o->devices ? o->devices : "cpu", &devices, err);
+    if (rc == MR_OK) rc = mr_parts_deal(&rig->parts, o->world, rig->count, o->parts, err);
+    rig->world = o->world;
     if (rc == MR_OK) {
         mr_trainer_config cfg;
         mr_trainer_defaults(&cfg);
@@ -117,9 +119,12 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
         cfg.memory_bytes = o->memory_bytes;
         cfg.trace = o->trace;
         cfg.bucket_bytes = o->bucket_bytes;
+        cfg.tune_buckets = o->tune_buckets;
         cfg.watchdog_s = o->watchdog_s;
         cfg.dtype = o->dtype ? o->dtype : MR_TENSOR_F32;
         cfg.no_graph = o->no_graph;
+        cfg.parts = o->parts || o->world ? &rig->parts : NULL;
+        cfg.world = o->world;
         rc = mr_trainer_open(&rig->t, &cfg, err);
     }
     if (rc) mrt_rig_close(rig);
@@ -183,48 +188,57 @@ const char *mrt_toy_set(const char *name, uint32_t first, uint32_t count)
     return images;
 }
 
-static void make_part(mrt_batch *m, const mrt_rig *rig, uint32_t r, const uint8_t *pixels,
+/* The device that computes part p of this process. */
+static mr_device *device_of(const mrt_rig *rig, uint32_t p)
+{
+    uint32_t d = 0;
+    while (p >= rig->parts.of_device[d]) p -= rig->parts.of_device[d++];
+    return rig->devices[d];
+}
+
+static void make_part(mrt_batch *m, const mrt_rig *rig, uint32_t at, const uint8_t *pixels,
                       const int32_t *labels)
 {
     mr_error err = MR_ERROR_INIT;
-    mr_part *p = &m->parts[r];
-    mr_device *dev = rig->devices[r];
+    mr_part *p = &m->parts[at];
+    mr_device *dev = device_of(rig, at);
     if (p->count == 0) return;
     const size_t pixel_bytes = (size_t)p->count * MRT_PIXELS, label_bytes = p->count * sizeof(int32_t);
     const size_t labels_at = (size_t)mri_align_up(pixel_bytes, 64);
     mr_stream *s;
     MRT_OK(mr_stream_create(&s, dev, MR_STREAM_COPY, &err), &err);
-    MRT_OK(mr_device_alloc(dev, labels_at + label_bytes, &m->memory[r], &err), &err);
-    MRT_EQ(mr_copy_h2d_async(s, m->memory[r], pixels + (size_t)p->first * MRT_PIXELS, pixel_bytes), MR_OK);
-    MRT_EQ(mr_copy_h2d_async(s, (char *)m->memory[r] + labels_at, labels + p->first, label_bytes), MR_OK);
+    MRT_OK(mr_device_alloc(dev, labels_at + label_bytes, &m->memory[at], &err), &err);
+    MRT_EQ(mr_copy_h2d_async(s, m->memory[at], pixels + (size_t)p->first * MRT_PIXELS, pixel_bytes), MR_OK);
+    MRT_EQ(mr_copy_h2d_async(s, (char *)m->memory[at] + labels_at, labels + p->first, label_bytes), MR_OK);
     MRT_OK(mr_stream_sync(s, &err), &err);
     mr_stream_destroy(s);
-    p->pixels = m->memory[r];
-    p->labels = (char *)m->memory[r] + labels_at;
+    p->pixels = m->memory[at];
+    p->labels = (char *)m->memory[at] + labels_at;
 }
 
 void mrt_batch_make(mrt_batch *out, const mrt_rig *rig, uint64_t step, uint32_t first, uint32_t count,
                     const uint32_t *counts, uint32_t ignored)
 {
+    const mr_parts *cut = &rig->parts;
     uint8_t *pixels = malloc((size_t)count * MRT_PIXELS + 1);
     int32_t *labels = malloc(((size_t)count + 1) * sizeof *labels);
     assert_non_null(pixels);
     assert_non_null(labels);
     mrt_toy(first, count, pixels, labels);
     for (uint32_t i = count - ignored; i < count; i++) labels[i] = -1;
-    *out = (mrt_batch){.b = {.step = step,
-                             .global_step = step,
-                             .count = count,
-                             .counted = count - ignored,
-                             .part_count = rig->count}};
-    uint32_t at = 0;
-    for (uint32_t r = 0; r < rig->count; r++) {
-        const uint32_t even =
-            (uint32_t)((uint64_t)count * (r + 1) / rig->count - (uint64_t)count * r / rig->count);
-        out->parts[r] = (mr_part){.first = at, .count = counts ? counts[r] : even};
-        at += out->parts[r].count;
-        make_part(out, rig, r, pixels, labels);
+    *out =
+        (mrt_batch){.b = {.step = step, .global_step = step, .all_count = count, .part_count = cut->count}};
+    for (uint32_t p = 0, at = 0; p < cut->count; p++) {
+        const uint64_t v = cut->first + p, begin = count * v / cut->all, end = count * (v + 1) / cut->all;
+        out->parts[p] = (mr_part){.first = counts ? at : (uint32_t)begin,
+                                  .count = counts ? counts[p] : (uint32_t)(end - begin)};
+        at += out->parts[p].count;
+        make_part(out, rig, p, pixels, labels);
+        out->b.count += out->parts[p].count;
+        for (uint32_t i = 0; i < out->parts[p].count; i++)
+            out->b.counted += labels[out->parts[p].first + i] >= 0;
     }
+    out->b.first = out->parts[0].first;
     out->b.parts = out->parts;
     free(pixels);
     free(labels);
@@ -234,7 +248,13 @@ void mrt_batch_free(mrt_batch *b, const mrt_rig *rig)
 {
     mr_error err = MR_ERROR_INIT;
     MRT_OK(mri_flights_drain(&rig->t->flights, &err), &err);
-    for (uint32_t r = 0; r < rig->count; r++) mr_device_free(rig->devices[r], b->memory[r]);
+    mrt_batch_drop(b, rig);
+}
+
+void mrt_batch_drop(mrt_batch *b, const mrt_rig *rig)
+{
+    for (uint32_t p = 0; p < rig->parts.count; p++) (void)mr_stream_sync(mr_trainer_streams(rig->t)[p], NULL);
+    for (uint32_t p = 0; p < rig->parts.count; p++) mr_device_free(device_of(rig, p), b->memory[p]);
 }
 
 void mrt_train(mrt_rig *rig, uint64_t step, uint32_t first, uint32_t count)

@@ -13,6 +13,8 @@ typedef struct mrt_rig {
     uint32_t count;
     mr_net *net;
     mr_trainer *t;
+    mr_parts parts;
+    mr_world *world; /* the caller's */
 } mrt_rig;
 
 typedef struct mrt_rig_options {
@@ -26,9 +28,12 @@ typedef struct mrt_rig_options {
     uint64_t memory_bytes;
     mr_trace *trace;
     uint64_t bucket_bytes; /* default: all at once */
+    bool tune_buckets;
     double watchdog_s;
     uint32_t dtype;
     bool no_graph, deterministic;
+    uint32_t parts; /* default: one a device */
+    mr_world *world;
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */
@@ -53,11 +58,13 @@ typedef struct mrt_batch {
     void *memory[MR_LOADER_MAX_PARTS];
 } mrt_batch;
 
-/* Toy samples first.. in the rig's device memory, cut as the loader cuts; counts (one per replica) cuts
- * otherwise. The last `ignored` samples get label -1. */
+/* Toy samples first.. in the rig's device memory, cut as the loader cuts; counts (one per part) cuts
+ * otherwise, where the rig has all of them. Of a batch in several processes this one's parts. The last
+ * `ignored` samples get label -1. */
 void mrt_batch_make(mrt_batch *out, const mrt_rig *rig, uint64_t step, uint32_t first, uint32_t count,
                     const uint32_t *counts, uint32_t ignored);
 void mrt_batch_free(mrt_batch *b, const mrt_rig *rig); /* waits for the trainer first */
+void mrt_batch_drop(mrt_batch *b, const mrt_rig *rig); /* the same of a trainer that has failed */
 
 /* One step on toy samples first..first + count. */
 void mrt_train(mrt_rig *rig, uint64_t step, uint32_t first, uint32_t count);

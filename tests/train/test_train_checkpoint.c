@@ -52,7 +52,17 @@ static mr_checkpoint_info info_of(uint64_t updates)
                                .format = "tfrecord",
                                .label_offset = -3,
                                .class_names = class_names,
-                               .length_window = 6};
+                               .length_window = 6,
+                               .run = {1, 2, 3, 255},
+                               .epochs = 12,
+                               .patience = 4,
+                               .validation_pending = true,
+                               .ignore_exif = true,
+                               .best_updates = 41,
+                               .first_loss = 2.5,
+                               .epoch_loss = 1.5,
+                               .epoch_accuracy = 0.75,
+                               .val_fingerprint = 77};
     info.update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP,
                                    .lr = 0.5f,
                                    .rho = 0.9f,
@@ -107,6 +117,10 @@ static void test_round_trip(void **state)
     MRT_TRUE(i->pixels == MR_PIXELS_LIBJPEG && i->loss_scale == 1024 && i->loss_scale_good == 17 &&
              i->updates_skipped == 3);
     MRT_EQ(i->length_window, 6);
+    MRT_TRUE(i->run[0] == 1 && i->run[3] == 255 && i->run[15] == 0 && i->epochs == 12 && i->patience == 4);
+    MRT_TRUE(i->validation_pending && !i->stopped_early && i->ignore_exif && i->best_updates == 41);
+    MRT_TRUE(i->first_loss == 2.5 && i->epoch_loss == 1.5 && i->epoch_accuracy == 0.75 &&
+             i->val_fingerprint == 77);
     MRT_TRUE(i->update.kind == MR_UPDATE_RMSPROP && i->update.rho == 0.9f && i->update.nesterov &&
              i->update.step == 42);
     MRT_TRUE(i->update.weight_decay == 0.125f && i->update.epsilon == 1e-7f);
@@ -272,7 +286,16 @@ static void test_hostile_values_are_refused(void **state)
         {112, 8, 0x7ff8000000000000u},
         {672, 4, 0x3fc00000},
         {672, 4, 0x4c000000},
-        {744, 1, 1},
+        {772, 1, 2},
+        {773, 1, 2},
+        {774, 1, 255},
+        {775, 1, 1},
+        {784, 8, 0x7ff8000000000000u},
+        {784, 8, 0x7ff0000000000000u},
+        {784, 8, 0xbff0000000000000u},
+        {816, 4, 65537},
+        {820, 4, 4097},
+        {824, 1, 1},
         {1016, 4, 1},
         {719, 1, 'x'},
         {728, 8, 0},
@@ -398,40 +421,63 @@ static void test_find_in_folder(void **state)
     MRT_EQ(mr_checkpoint_find(mrt_path("find/nothing"), path, sizeof path, &found, NULL, 0, &err), MR_ENOENT);
 }
 
-static bool is_there(const char *path) { return access(path, F_OK) == 0; }
-
-static void test_prune_and_best(void **state)
+static void test_second_name(void **state)
 {
     (void)state;
-    char path[1024];
-    const char *folder = mrt_path("prune");
-    mrt_mkdir(folder);
-    for (uint64_t i = 1; i <= 5; i++) {
-        mri_checkpoint_step_path(folder, i, path, sizeof path);
-        write_at(path, i);
-        if (i != 2 && i != 4) continue;
-        char best[1024];
-        mri_checkpoint_best_path(folder, best, sizeof best);
-        MRT_TRUE(mri_checkpoint_link(path, best));
-        MRT_TRUE(mri_checkpoint_link(path, best)); /* again: two names of one file already */
-    }
-    mrt_write_file(mrt_path("prune/step-000000000009.mrck.part"), "x", 1);
-    mrt_write_file(mrt_path("prune/best.mrck.part"), "x", 1);
-    mrt_write_file(mrt_path("prune/notes.part"), "x", 1);
-    mri_checkpoint_prune(folder, 1);
-    MRT_TRUE(is_there(mrt_path("prune/step-000000000005.mrck")));
-    for (int i = 1; i <= 4; i++) MRT_TRUE(!is_there(mrt_path("prune/step-%012d.mrck", i)));
-    MRT_TRUE(!is_there(mrt_path("prune/step-000000000009.mrck.part")) &&
-             !is_there(mrt_path("prune/best.mrck.part")));
-    MRT_TRUE(is_there(mrt_path("prune/notes.part"))); /* not ours */
     mr_error err = MR_ERROR_INIT;
+    char note[512] = "";
+    const char *path = mrt_path("second.mrck");
+    write_at(path, 4);
+    MRT_OK(mri_checkpoint_second_name(path, mrt_path("best.mrck"), note, sizeof note, &err), &err);
+    MRT_OK(mri_checkpoint_second_name(path, mrt_path("best.mrck"), note, sizeof note, &err), &err); /* two
+                                                                                    names of one file already
+                                                                                  */
     mr_checkpoint_info found;
-    MRT_OK(mr_checkpoint_find(mrt_path("prune/best.mrck"), NULL, 0, &found, NULL, 0, &err), &err);
+    MRT_OK(mr_checkpoint_find(mrt_path("best.mrck"), NULL, 0, &found, NULL, 0, &err), &err);
     MRT_EQ(found.updates, 4);
-    MRT_TRUE(!mri_checkpoint_link(mrt_path("prune/nothing"), mrt_path("prune/best.mrck")));
+    MRT_TRUE(access(mrt_path("best.mrck.part"), F_OK) != 0);
+    MRT_EQ(mri_checkpoint_second_name(mrt_path("nothing"), mrt_path("best.mrck"), note, sizeof note, &err),
+           MR_ENOENT);
     mrt_write_file(mrt_path("file"), "x", 1);
     MRT_EQ(mri_checkpoint_folder_make(mrt_path("file"), &err), MR_EEXIST);
     MRT_EQ(mri_checkpoint_folder_make(mrt_path("a/b"), &err), MR_ENOENT);
+}
+
+/* What is no regular file neither blocks nor is waited for. */
+static void test_pipes_are_passed_over(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_checkpoint_info found;
+    char note[1024];
+    const char *folder = mrt_path("pipe");
+    mrt_mkdir(folder);
+    write_at(mrt_path("pipe/step-000000000005.mrck"), 5);
+    MRT_EQ(mkfifo(mrt_path("pipe/step-000000000009.mrck"), 0600), 0);
+    MRT_EQ(mkfifo(mrt_path("pipe/run.lock"), 0600), 0);
+    MRT_OK(mr_checkpoint_find(folder, NULL, 0, &found, note, sizeof note, &err), &err);
+    MRT_EQ(found.updates, 5);
+    MRT_HAS(note, "step-000000000009.mrck");
+    MRT_EQ(mr_checkpoint_find(mrt_path("pipe/step-000000000009.mrck"), NULL, 0, &found, NULL, 0, &err),
+           MR_EFORMAT);
+    MRT_HAS(err.text, "regular file");
+}
+
+/* A part file that somebody planted as a link leads nowhere. */
+static void test_links_are_not_followed(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    int number = 1;
+    const mr_checkpoint_info info = info_of(1);
+    mrt_write_file(mrt_path("precious"), "precious", 8);
+    MRT_EQ(symlink(mrt_path("precious"), mrt_path("planted.mrck.part")), 0);
+    MRT_EQ(mri_checkpoint_write(mrt_path("planted.mrck"), &info, tensors, TENSORS, fill, &number, &err),
+           MR_EINVAL);
+    size_t bytes;
+    char *text = mrt_read_file(mrt_path("precious"), &bytes);
+    MRT_TRUE(bytes == 8 && memcmp(text, "precious", 8) == 0);
+    free(text);
 }
 
 static void test_allocation_failures(void **state)
@@ -473,7 +519,9 @@ int main(void)
         cmocka_unit_test(test_other_files_are_refused),
         cmocka_unit_test(test_failed_write_leaves_the_previous),
         cmocka_unit_test(test_find_in_folder),
-        cmocka_unit_test(test_prune_and_best),
+        cmocka_unit_test(test_second_name),
+        cmocka_unit_test(test_pipes_are_passed_over),
+        cmocka_unit_test(test_links_are_not_followed),
         cmocka_unit_test(test_allocation_failures),
     };
     return mrt_run(tests);

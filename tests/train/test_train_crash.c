@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "mrt.h"
-#include "train/state/checkpoint.h"
+#include "train/state/run_folder.h"
 
 enum { ROUNDS = 30, KEEP = 2, TENSORS = 3 };
 
@@ -26,8 +26,14 @@ static int fill(void *context, uint32_t at, float *out, mr_error *err)
 
 static void write_until_killed(const char *folder, uint64_t updates)
 {
+    static const uint8_t run[MRI_RUN_BYTES] = {7};
+    char note[256];
+    mr_run_folder *f;
+    const mri_run_claim claim = {.run = run, .resumed = updates > 1, .updates = updates - 1};
+    if (mr_run_folder_open(&f, folder, NULL) || mri_run_folder_claim(f, &claim, note, sizeof note, NULL))
+        _exit(3);
     for (;; updates++) {
-        char path[1024], best[1024];
+        char path[1024];
         mr_checkpoint_info info = {.model = "test",
                                    .h = 1,
                                    .w = 1,
@@ -35,11 +41,12 @@ static void write_until_killed(const char *folder, uint64_t updates)
                                    .classes = 100,
                                    .param_count = 100100,
                                    .updates = updates};
+        memcpy(info.run, run, sizeof run);
         mri_checkpoint_step_path(folder, updates, path, sizeof path);
-        mri_checkpoint_best_path(folder, best, sizeof best);
         if (mri_checkpoint_write(path, &info, tensors, TENSORS, fill, &updates, NULL)) _exit(1);
-        if (!mri_checkpoint_link(path, best)) _exit(2);
-        mri_checkpoint_prune(folder, KEEP);
+        mri_run_folder_wrote(f, updates);
+        if (mri_run_folder_set_best(f, updates, note, sizeof note, NULL)) _exit(2);
+        mri_run_folder_prune(f, KEEP, false, note, sizeof note);
     }
 }
 

@@ -316,6 +316,7 @@ static void test_allocation_failures(void **state)
         }
         MRT_EQ(rc, MR_ENOMEM);
         MRT_TRUE(net == NULL);
+        MRT_HAS(err.text, "no memory");
     }
     mr_net_destroy(NULL);
 }

@@ -13,6 +13,11 @@ static void test_median_and_mad(void **state)
     MRT_TRUE(mri_median(even, 4) == 2.5);
     MRT_TRUE(mri_median(NULL, 0) == 0);
     MRT_TRUE(mri_mad(NULL, 0, 0) == 0);
+    double hundred[100];
+    for (int i = 0; i < 100; i++) hundred[i] = 100 - i;
+    MRT_TRUE(mri_quantile(hundred, 100, 0.95) == 95 && mri_quantile(hundred, 100, 0.99) == 99);
+    MRT_TRUE(mri_quantile(hundred, 1, 0.99) == 1 && mri_quantile(NULL, 0, 0.5) == 0);
+    MRT_TRUE(mri_quantile(hundred, 100, 0) == 1 && mri_quantile(hundred, 100, 1) == 100);
     const double median = mri_median(outlier, 5);
     MRT_TRUE(median == 10);
     MRT_TRUE(fabs(mri_mad(outlier, 5, median) - 1.4826) < 1e-12);
@@ -44,17 +49,21 @@ static void test_step_log(void **state)
     static const uint64_t start[4][2] = {{100, 110}, {210, 200}, {350, 330}, {430, 430}};
     static const uint64_t end[4][2] = {{200, 190}, {300, 310}, {400, 420}, {500, 520}};
     mri_step_log_start(log, 2, 1);
-    for (int i = 0; i < 4; i++) mri_step_log_add(log, start[i], end[i], 10);
+    for (int i = 0; i < 4; i++)
+        mri_step_log_add(log, start[i], end[i], 10,
+                         &(mr_causes){.ns[MR_CAUSE_READ] = 1 << i, .total_ns = 1 << i});
     MRT_EQ(log->steps, 4);
     MRT_EQ(log->samples, 30);
     MRT_EQ(log->window_start_ns, 200);
     MRT_EQ(log->last_end_ns, 520);
     MRT_TRUE(log->compute_ns == ((90 + 50 + 70) + (110 + 90 + 90)) / 2.0);
     MRT_TRUE(log->exposed_ns == ((10 + 50 + 30) + (10 + 20 + 10)) / 2.0);
+    MRT_EQ(log->causes.ns[MR_CAUSE_READ], 2 + 4 + 8); /* not of the warm-up */
+    MRT_EQ(log->causes.total_ns, 14);
     MRT_EQ(log->step_ms.count, 3);
     MRT_TRUE(fabs(log->step_ms.value[0] - 110e-6) < 1e-12 && fabs(log->step_ms.value[2] - 100e-6) < 1e-12);
     mri_step_log_start(log, 1, 0); /* without a warm-up the first step's own start opens the window */
-    mri_step_log_add(log, start[0], end[0], 7);
+    mri_step_log_add(log, start[0], end[0], 7, NULL);
     MRT_TRUE(log->window_start_ns == 100 && log->samples == 7 && log->exposed_ns == 0 &&
              log->compute_ns == 100);
     free(log);
@@ -63,49 +72,29 @@ static void test_step_log(void **state)
 static void test_verdict(void **state)
 {
     (void)state;
-#define STAGE(busy, in, n)                                                                                   \
-    {                                                                                                        \
-        .busy_ns = (busy), .blocked_in_ns = (in), .threads = (n)                                             \
-    }
     static const struct {
         const char *expected, *more;
         mri_verdict_input in;
     } cases[] = {
-        {"compute-bound",
-         "busy 98 %",
-         {1000, 980, 20, 10, 4, STAGE(100, 0, 1), STAGE(500, 0, 2), STAGE(50, 0, 1)}},
-        {"compute-bound",
-         "busy 98 %",
-         {1000, 980, 20, 10, 0, STAGE(100, 0, 1), STAGE(500, 0, 1), STAGE(50, 0, 1)}},
+        {"compute-bound", "busy 98.0 %", {980, 20, 4, 2, {{[MR_CAUSE_READ] = 20}, 20}}},
+        {"compute-bound", "busy 98.0 %", {980, 20, 0, 2, {{[MR_CAUSE_READ] = 20}, 20}}},
         {"input-bound",
-         "97 % on 2 threads",
-         {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(1940, 20, 2), STAGE(50, 0, 1)}},
+         "idled 70.0 % of the time: 68.0 decoding; more workers",
+         {300, 700, 4, 2, {{[MR_CAUSE_DECODE] = 680, [MR_CAUSE_READ] = 20}, 700}}},
         {"input-bound",
-         "on 1 thread and",
-         {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(900, 20, 1), STAGE(50, 0, 1)}},
-        {"copy-bound",
-         "busy 95 %",
-         {1000, 300, 700, 690, 4, STAGE(100, 0, 1), STAGE(800, 20, 2), STAGE(950, 0, 1)}},
+         "35.0 decoding of single slow samples, 30.0 decoding, 5.0 cores taken by other threads",
+         {300, 700, 4, 2, {{[MR_CAUSE_DECODE] = 300, [MR_CAUSE_LARGE] = 350, [MR_CAUSE_CORES] = 50}, 700}}},
+        {"copy-bound", "70.0 copies", {300, 700, 4, 2, {{[MR_CAUSE_COPY] = 700}, 700}}},
         {"storage-bound",
-         "90 % of the time",
-         {1000, 300, 700, 690, 4, STAGE(990, 0, 1), STAGE(200, 1800, 2), STAGE(50, 0, 1)}},
-        {"uneven",
-         "ahead 80 %",
-         {1000,
-          900,
-          100,
-          90,
-          4,
-          {.busy_ns = 50, .blocked_out_ns = 800, .threads = 1},
-          STAGE(400, 1600, 2),
-          STAGE(50, 0, 1)}},
-        {"serial",
-         "turn prefetch on",
-         {1000, 300, 700, 690, 0, STAGE(100, 0, 1), STAGE(500, 0, 1), STAGE(90, 0, 1)}},
-        {"host-bound",
-         "larger batch",
-         {1000, 300, 700, 10, 4, STAGE(100, 0, 1), STAGE(500, 0, 2), STAGE(50, 0, 1)}},
-        {"no verdict", "too few", {0, 0, 0, 0, 4, STAGE(0, 0, 1), STAGE(0, 0, 1), STAGE(0, 0, 1)}},
+         "60.0 reading, 10.0 decoding",
+         {300, 700, 4, 2, {{[MR_CAUSE_READ] = 600, [MR_CAUSE_DECODE] = 100}, 700}}},
+        {"short of cores",
+         "40.0 cores",
+         {300, 700, 4, 2, {{[MR_CAUSE_CORES] = 400, [MR_CAUSE_DECODE] = 300}, 700}}},
+        {"uneven", "--prefetch", {900, 100, 4, 2, {{[MR_CAUSE_ROOM] = 90, [MR_CAUSE_DECODE] = 10}, 100}}},
+        {"serial", "turn prefetch on", {300, 700, 0, 1, {{[MR_CAUSE_DECODE] = 700}, 700}}},
+        {"host-bound", "larger batch", {300, 700, 4, 2, {{[MR_CAUSE_HOST] = 700}, 700}}},
+        {"no verdict", "too few", {0, 0, 4, 2, {{0}, 0}}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[256];

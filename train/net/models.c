@@ -211,6 +211,7 @@ int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c, uint32
     mr_net *net;
     const int rc = entry->model.numbers ? mr_net_create_numbers(&net, m->name, w, c)
                                         : mr_net_create(&net, m->name, h, w, c);
+    if (rc == MR_ENOMEM) return mr_error_set(err, rc, "no memory for model %s", m->name);
     if (rc && entry->model.numbers)
         return mr_error_set(err, rc, "model %s cannot take sequences of %u numbers from 0 to %u", m->name, w,
                             c - 1);

@@ -7,7 +7,7 @@
  *
  * Each replica has a stream for it, so that the sum of one bucket runs while backward computes the next. A
  * sum is the same bits whether it is taken in pieces or at once. A single replica has nobody to tell: no
- * streams, no group. */
+ * streams, no group. With other processes there is one even so. */
 #include "train/run/exchange.h"
 
 int mri_exchange_init(mri_exchange *x, mri_team *team, mr_error *err)
@@ -18,17 +18,26 @@ int mri_exchange_init(mri_exchange *x, mri_team *team, mr_error *err)
                         .exchange_link_count = n,
                         .exchange_links = calloc(n, sizeof *x->exchange_links),
                         .streams = calloc(n, sizeof(mr_stream *)),
-                        .arrays = calloc(n, sizeof(float *))};
+                        .arrays = calloc((size_t)n * (MRI_TERMS_MOST + 1), sizeof(float *))};
     if (!x->exchange_links || !x->streams || !x->arrays)
         return mr_error_set(err, MR_ENOMEM, "no memory for a trainer of %u replicas", n);
-    if (n == 1) return MR_OK;
+    if (n == 1 && team->ranks.size == 1) return MR_OK;
     for (uint32_t r = 0; rc == MR_OK && r < n; r++) {
         rc = mr_stream_create(&x->exchange_links[r].stream, team->devices[r], MR_STREAM_EXCHANGE, err);
         if (rc == MR_OK) rc = mr_event_create(&x->exchange_links[r].ready, team->devices[r], err);
         if (rc == MR_OK) rc = mr_event_create(&x->exchange_links[r].done, team->devices[r], err);
         x->streams[r] = x->exchange_links[r].stream;
     }
-    if (rc == MR_OK) rc = mr_group_create(&x->group, x->streams, n, err);
+    const mr_wire wire = mr_wire_of(team->ranks.world);
+    mr_group_config cfg;
+    mr_group_defaults(&cfg);
+    cfg.streams = x->streams;
+    cfg.count = n;
+    cfg.leaves = team->parts.all;
+    cfg.first = team->parts.first;
+    cfg.held = team->parts.of_device;
+    cfg.wire = &wire;
+    if (rc == MR_OK) rc = mr_group_open(&x->group, &cfg, err);
     mri_team_set_group(team, x->group);
     return rc;
 }
@@ -75,9 +84,15 @@ int mri_exchange_bucket(mri_exchange *x, uint32_t bucket, mr_error *err)
 {
     const mri_plan *plan = &x->team->replicas[0].plan;
     const mri_bucket *b = &plan->buckets[bucket];
+    uint32_t arrays = 0;
+    if (!x->group) return MR_OK;
     int rc = behind_compute(x, err);
     if (rc) return rc;
-    for (uint32_t r = 0; r < x->team->count; r++) x->arrays[r] = x->team->replicas[r].memory.grads + b->at;
+    for (uint32_t r = 0; r < x->team->count; r++) { /* the nodes that fold.h leaves */
+        const mri_replica *rep = &x->team->replicas[r];
+        for (uint32_t k = 0; k < rep->cfg.folds.left; k++) x->arrays[arrays++] = rep->memory.terms[k] + b->at;
+        x->arrays[arrays++] = rep->memory.grads + b->at;
+    }
     rc = mr_group_sum_async(x->group, x->arrays, b->count);
     if (rc) return mri_team_queue_failed(x->team, 0, rc, "the sum of gradients", err);
     return bucket + 1 == plan->bucket_count ? before_compute(x, err) : MR_OK;
@@ -93,7 +108,7 @@ static float *slot1_of(const mri_replica *r) { return r->memory.slot[1]; }
 static int broadcast(mri_exchange *x, array_of_replica *array, uint64_t count, const char *what,
                      mr_error *err)
 {
-    if (x->team->count == 1 || count == 0 || !array(&x->team->replicas[0])) return MR_OK;
+    if (!x->group || count == 0 || !array(&x->team->replicas[0])) return MR_OK;
     int rc = behind_compute(x, err);
     if (rc) return rc;
     for (uint32_t r = 0; r < x->team->count; r++) x->arrays[r] = array(&x->team->replicas[r]);

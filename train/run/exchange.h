@@ -16,8 +16,8 @@ typedef struct mri_exchange {
     uint32_t exchange_link_count;
     mri_exchange_link *exchange_links;
     mr_stream **streams; /* theirs */
-    float **arrays;      /* one of every replica, as the group takes them */
-    mr_group *group;     /* NULL for one replica */
+    float **arrays;      /* of every replica, as the group takes them */
+    mr_group *group;     /* NULL for one replica of one process */
     bool stats_differ;   /* running statistics have changed since replica 0's were last sent to all */
 } mri_exchange;
 

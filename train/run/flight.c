@@ -8,9 +8,12 @@
  * behind (mr_trainer_close). */
 #include <stdio.h>
 
+#include "base/ranges.h"
 #include "train/run/flight.h"
 
+#define LOOK_NS  1000000u    /* how often the scheduler is asked at most */
 #define GRACE_NS 1000000000u /* for what was given up to come back */
+#define MARK_NS  20000u      /* idle stretches of devices that a profiler is told of */
 
 int mri_flights_init(mri_flights *f, mri_team *team, double watchdog_s, mr_trace *trace, mr_error *err)
 {
@@ -42,7 +45,7 @@ void mri_flights_fini(mri_flights *f)
 /* "replica 1 (cuda:1), replica 3 (cuda:3)": those whose own part of it is not over; how many. */
 static uint32_t name_missing(const mri_flights *f, const mri_flight *one, char *out, size_t out_bytes)
 {
-    const bool exchanges = one->training && f->team->count > 1;
+    const bool exchanges = one->training && f->team->group;
     uint32_t missing = 0;
     size_t used = 0;
     out[0] = '\0';
@@ -74,7 +77,9 @@ static int bark(mri_flights *f, const mri_flight *one, mr_error *err)
 static int wait_end(mri_flights *f, const mri_flight *one, uint32_t r, mr_error *err)
 {
     mr_error why = MR_ERROR_INIT;
-    const double ns = f->watchdog_s * 1e9;
+    /* what the processor computes may take as long as it takes: it is at work as long as we are */
+    const bool may_hang = strcmp(mr_device_info_of(f->team->devices[r])->kind, "cpu") != 0;
+    const double ns = may_hang ? f->watchdog_s * 1e9 : 0;
     const int rc = mr_event_wait(one->end[r], ns > 0 && ns < 1e18 ? (uint64_t)ns : MR_FOREVER, &why);
     if (rc == MR_EAGAIN) return bark(f, one, err);
     return rc ? mri_team_fail(f->team, &why, err) : MR_OK;
@@ -102,25 +107,169 @@ static void trace_flight(const mri_flights *f, const mri_flight *one, const uint
     for (uint32_t r = 0; r < f->team->count; r++) {
         char track[64];
         snprintf(track, sizeof track, "compute %s", mr_device_info_of(f->team->devices[r])->name);
-        mr_trace_span(f->trace, track, one->training ? "compute" : "evaluate", start[r], end[r], one->batch);
+        mr_trace_span(f->trace, track, one->training ? "compute" : "evaluate", start[r], end[r],
+                      one->training ? one->batch : MR_NOWHERE);
     }
+}
+
+/* The sums of a replica's parts as they were behind this step. */
+static mr_metrics *peeks_of(const mri_flights *f, const mri_flight *one, uint32_t r)
+{
+    return f->team->replicas[r].memory.host_peeks + mri_flight_number(f, one) * f->team->parts.of_device[r];
+}
+
+static int take_peek(mri_flights *f, const mri_flight *one, const uint64_t *end, mr_error *err)
+{
+    mri_peek *peek = &f->peek[f->peeks % MRI_RUN_AHEAD];
+    const mri_team *team = f->team;
+    mr_metrics parts[MR_LOADER_MAX_PARTS];
+    *peek = (mri_peek){.steps = f->steps, .samples = f->samples};
+    for (uint32_t r = 0, at = 0; r < team->count; at += team->parts.of_device[r++]) {
+        memcpy(parts + at, peeks_of(f, one, r), team->parts.of_device[r] * sizeof *parts);
+        peek->end_ns = mri_max_u64(peek->end_ns, end[r]);
+    }
+    const int rc = mri_ranks_sum(&team->ranks, parts, team->parts.count, &peek->sums, err);
+    f->peeks += rc == MR_OK;
+    return rc;
+}
+
+void mri_flights_watch(mri_flights *f, const mr_loader *loader)
+{
+    if (f->loader) mri_cpu_time_close(&f->cpu);
+    f->loader = loader;
+    if (!loader) return;
+    mri_cpu_time_open(&f->cpu);
+    f->looked_ns = mri_now_ns();
+}
+
+/* Of what devices waited for the host, so much is the cores' doing: it was late because it was not run. */
+static uint64_t host_delayed(mri_flights *f, const mr_causes *causes)
+{
+    const uint64_t now = mri_now_ns();
+    uint64_t ran, delayed;
+    if (now - f->looked_ns < LOOK_NS) return 0;
+    mri_cpu_time_look(&f->cpu, now - f->looked_ns, &ran, &delayed);
+    f->looked_ns = now;
+    return mri_min_u64(causes->ns[MR_CAUSE_HOST], delayed * f->team->count);
+}
+
+/* An idle stretch of a device, and what the loader says it waited for. */
+typedef struct idle {
+    uint64_t from_ns;
+    mr_causes causes;
+} idle;
+
+static void charge_idle(const mri_flights *f, const mri_flight *one, uint32_t r, uint64_t until_ns, idle *out)
+{
+    mr_causes *c = &out->causes;
+    out->from_ns = f->log.steps ? f->log.ended_ns[r] : until_ns;
+    *c = (mr_causes){.total_ns = 0};
+    if (until_ns <= out->from_ns) return;
+    if (f->loader)
+        mr_loader_charge(f->loader, one->batch, mri_team_first_part(f->team, r), out->from_ns, until_ns, c);
+    else c->ns[MR_CAUSE_UNKNOWN] = c->total_ns = until_ns - out->from_ns;
+}
+
+_Static_assert(MRI_RANGE_COUNT - (int)MRI_RANGE_STALLS == (int)MR_CAUSES, "a mark for each cause");
+
+/* In the trace an idle stretch bears the name of its heaviest cause. */
+static void trace_idle(const mri_flights *f, const mri_flight *one, uint32_t r, uint64_t until_ns,
+                       const idle *i)
+{
+    char track[32];
+    int most = 0;
+    for (int k = 1; k < MR_CAUSES; k++)
+        if (i->causes.ns[k] > i->causes.ns[most]) most = k;
+    if (i->causes.total_ns >= MARK_NS)
+        mri_range_mark((enum mri_range)((int)MRI_RANGE_STALLS + most), one->batch);
+    if (!f->trace || !i->causes.total_ns) return;
+    snprintf(track, sizeof track, "stall %u", r);
+    mr_trace_span(f->trace, track, mr_cause_name((mr_cause)most), i->from_ns, until_ns, one->batch);
+}
+
+static void add_causes(mr_causes *sum, const mr_causes *one)
+{
+    for (int k = 0; k < MR_CAUSES; k++) sum->ns[k] += one->ns[k];
+    sum->total_ns += one->total_ns;
+}
+
+/* While the loader looks for its settings, steps are as long as those let them be. */
+static void tell_tuner(const mri_flights *f, const uint64_t *start, const uint64_t *end)
+{
+    mr_tuning loader = {.done = true};
+    uint64_t begun = 0, over = 0;
+    if (!f->buckets || f->buckets->done) return;
+    if (f->loader) mr_loader_tuning(f->loader, &loader);
+    for (uint32_t r = 0; r < f->team->count; r++) {
+        begun = mri_max_u64(begun, start[r]);
+        over = mri_max_u64(over, end[r]);
+    }
+    if (loader.done && over > begun) mri_bucket_tuner_step(f->buckets, over - begun);
+}
+
+/* A record has the times of parts: each has those of the replica that computed it. */
+static void record_step(const mri_flights *f, const mri_flight *one, const uint64_t *start,
+                        const uint64_t *end, const mr_causes *causes)
+{
+    uint64_t begun[MR_LOADER_MAX_PARTS], over[MR_LOADER_MAX_PARTS];
+    if (!f->loader) return;
+    for (uint32_t r = 0, p = 0; r < f->team->count; r++)
+        for (uint32_t k = 0; k < f->team->parts.of_device[r]; k++, p++) {
+            begun[p] = start[r];
+            over[p] = end[r];
+        }
+    mr_loader_record_step(f->loader, one->batch, one->samples, begun, over, causes);
+}
+
+/* Where a device was idle before this step, the loader tells what for. */
+static void add_step(mri_flights *f, const mri_flight *one, const uint64_t *start, const uint64_t *end)
+{
+    mr_causes causes = {0};
+    idle of[MR_LOADER_MAX_PARTS];
+    for (uint32_t r = 0; r < f->team->count; r++) {
+        charge_idle(f, one, r, start[r], &of[r]);
+        add_causes(&causes, &of[r].causes);
+    }
+    const uint64_t host = causes.ns[MR_CAUSE_HOST], cores = f->loader ? host_delayed(f, &causes) : 0;
+    causes.ns[MR_CAUSE_HOST] -= cores;
+    causes.ns[MR_CAUSE_CORES] += cores;
+    for (uint32_t r = 0; r < f->team->count; r++) {
+        uint64_t *ns = of[r].causes.ns;
+        const uint64_t mine = host ? (uint64_t)((double)ns[MR_CAUSE_HOST] * (double)cores / (double)host) : 0;
+        ns[MR_CAUSE_HOST] -= mine;
+        ns[MR_CAUSE_CORES] += mine;
+        trace_idle(f, one, r, start[r], &of[r]);
+    }
+    f->idle_ns += causes.total_ns / f->team->count;
+    record_step(f, one, start, end, &causes);
+    mri_step_log_add(&f->log, start, end, one->samples, &causes);
+    tell_tuner(f, start, end);
 }
 
 /* Wait for the oldest step in flight and take its figures. */
 static int harvest(mri_flights *f, mr_error *err)
 {
     const mri_flight *one = &f->flight[f->harvested % MRI_RUN_AHEAD];
-    uint64_t start[MR_LOADER_MAX_PARTS], end[MR_LOADER_MAX_PARTS];
+    uint64_t start[MR_LOADER_MAX_PARTS], end[MR_LOADER_MAX_PARTS], computed, longest = 0;
     for (uint32_t r = 0; r < f->team->count; r++) {
         int rc = wait_end(f, one, r, err);
         if (rc) return rc;
         rc = mr_event_time_ns(one->start[r], &start[r]);
         if (rc == MR_OK) rc = mr_event_time_ns(one->end[r], &end[r]);
+        computed = end[r];
+        if (rc == MR_OK && one->training && f->team->group)
+            rc = mr_event_time_ns(one->computed[r], &computed);
         if (rc) return mri_team_queue_failed(f->team, r, rc, "a time stamp", err);
+        longest = mri_max_u64(longest, computed - start[r]);
     }
     f->harvested++;
+    f->compute_ns += one->training ? longest : 0;
+    f->steps += one->training;
+    f->samples += one->training ? one->samples : 0;
+    mr_error why = MR_ERROR_INIT;
+    if (one->peeks && take_peek(f, one, end, &why)) return mri_team_fail(f->team, &why, err);
     trace_flight(f, one, start, end);
-    if (one->training) mri_step_log_add(&f->log, start, end, one->samples);
+    if (one->training) add_step(f, one, start, end);
     return MR_OK;
 }
 
@@ -136,7 +285,8 @@ int mri_flights_drain(mri_flights *f, mr_error *err)
     return rc;
 }
 
-int mri_flight_begin(mri_flights *f, const mr_batch *b, bool training, mri_flight **out, mr_error *err)
+int mri_flight_begin(mri_flights *f, const mr_batch *b, uint32_t counted, bool training, mri_flight **out,
+                     mr_error *err)
 {
     if (f->queued - f->harvested == MRI_RUN_AHEAD) {
         const int rc = harvest(f, err);
@@ -144,8 +294,9 @@ int mri_flight_begin(mri_flights *f, const mr_batch *b, bool training, mri_fligh
     }
     mri_flight *one = &f->flight[f->queued % MRI_RUN_AHEAD];
     one->training = training;
+    one->peeks = false;
     one->batch = b->global_step;
-    one->samples = b->counted;
+    one->samples = counted;
     *out = one;
     return MR_OK;
 }
@@ -153,6 +304,18 @@ int mri_flight_begin(mri_flights *f, const mr_batch *b, bool training, mri_fligh
 uint32_t mri_flight_number(const mri_flights *f, const mri_flight *one)
 {
     return (uint32_t)(one - f->flight);
+}
+
+int mri_flight_peek(mri_flights *f, mri_flight *one, mr_error *err)
+{
+    one->peeks = true;
+    for (uint32_t r = 0; r < f->team->count; r++) {
+        const mri_memory *m = &f->team->replicas[r].memory;
+        const int rc = mr_copy_d2h_async(f->team->streams[r], peeks_of(f, one, r), m->sums[MRI_SUMS_TRAINING],
+                                         f->team->parts.of_device[r] * sizeof(mr_metrics));
+        if (rc) return mri_team_queue_failed(f->team, r, rc, "a copy of the sums", err);
+    }
+    return MR_OK;
 }
 
 int mri_flight_end(mri_flights *f, const mri_flight *one, mr_error *err)

@@ -2,18 +2,27 @@
 #ifndef MRI_FLIGHT_H
 #define MRI_FLIGHT_H
 
+#include "base/cpu_time.h"
+#include "train/run/bucket_tuner.h"
 #include "train/run/step_log.h"
 #include "train/run/team.h"
 
 /* One queued step or evaluation batch, until its events are read. */
 typedef struct mri_flight {
-    bool training;
-    uint64_t batch; /* global step */
+    bool training, peeks; /* peeks: mri_flight_peek() */
+    uint64_t batch;       /* global step */
     uint32_t samples;
     mr_event *start[MR_LOADER_MAX_PARTS];    /* inputs are there, the step before is over */
     mr_event *computed[MR_LOADER_MAX_PARTS]; /* backward is over; what follows depends on other replicas */
     mr_event *end[MR_LOADER_MAX_PARTS];
 } mri_flight;
+
+/* What is known of training when a step that was peeked at is over. */
+typedef struct mri_peek {
+    mr_metrics sums;         /* as mri_sums_take() would have given them */
+    uint64_t steps, samples; /* of training that are over, this step included */
+    uint64_t end_ns;         /* when the last replica was done with it */
+} mri_peek;
 
 typedef struct mri_flights {
     mri_team *team;
@@ -21,18 +30,34 @@ typedef struct mri_flights {
     mr_trace *trace; /* or NULL */
     mri_flight flight[MRI_RUN_AHEAD];
     uint64_t queued, harvested;
-    bool hangs;       /* some device never answered */
-    mri_step_log log; /* of training steps that are over */
+    bool hangs;                   /* some device never answered */
+    mri_peek peek[MRI_RUN_AHEAD]; /* number k (from 0) at k % MRI_RUN_AHEAD */
+    uint64_t peeks;               /* so many were */
+    uint64_t steps, samples;      /* of training that are over */
+    uint64_t compute_ns; /* how long replicas were at work for their own parts in them, the slowest each */
+    uint64_t idle_ns;    /* how long replicas waited for data, on average */
+    mri_step_log log;    /* of training steps that are over */
+    mri_bucket_tuner *buckets; /* is told how long training steps took; NULL: nobody is */
+    const mr_loader *loader;   /* that knows what a batch waited for; NULL: nobody does */
+    mri_cpu_time cpu;          /* of the thread that queues steps; fd -1: it does not look */
+    uint64_t looked_ns;        /* when it did */
 } mri_flights;
 
 /* On failure mri_flights_fini() is still to be called. */
 int mri_flights_init(mri_flights *f, mri_team *team, double watchdog_s, mr_trace *trace, mr_error *err);
 void mri_flights_fini(mri_flights *f); /* before the team's; accepts a zeroed one */
 
-/* A flight to record this batch's events in, waiting for the oldest when all are taken. */
-int mri_flight_begin(mri_flights *f, const mr_batch *b, bool training, mri_flight **out, mr_error *err);
+/* From here on causes are told, by this thread. loader NULL: no longer. */
+void mri_flights_watch(mri_flights *f, const mr_loader *loader);
+
+/* A flight to record this batch's events in, waiting for the oldest when all are taken. counted: samples of
+ * the batch that count, of all processes. */
+int mri_flight_begin(mri_flights *f, const mr_batch *b, uint32_t counted, bool training, mri_flight **out,
+                     mr_error *err);
 /* Which it is, below MRI_RUN_AHEAD. */
 uint32_t mri_flight_number(const mri_flights *f, const mri_flight *flight);
+/* Copy the sums of training as they stand behind what is queued; f->peek[] has them when the step is over. */
+int mri_flight_peek(mri_flights *f, mri_flight *flight, mr_error *err);
 int mri_flight_end(mri_flights *f, const mri_flight *flight, mr_error *err);
 
 /* Wait for everything queued; figures of finished steps go to the log and the trace. */

@@ -31,20 +31,22 @@ static int alloc_floats(const taking *t, uint64_t count, float **out, mr_error *
 static int take_sums(const taking *t, mr_error *err)
 {
     mri_memory *m = t->m;
+    const uint32_t parts = t->cfg->folds.count;
     void *device = NULL, *host = NULL;
-    int rc = mr_device_alloc(t->dev, 2 * sizeof(mr_metrics), &device, err);
+    int rc = mr_device_alloc(t->dev, 2 * parts * sizeof(mr_metrics), &device, err);
     if (rc) return rc;
-    m->sums[0] = device, m->sums[1] = m->sums[0] + 1;
-    rc = mr_host_alloc(t->dev, sizeof(mr_metrics), &host, err);
+    m->sums[0] = device, m->sums[1] = m->sums[0] + parts;
+    rc = mr_host_alloc(t->dev, (1 + MRI_RUN_AHEAD) * parts * sizeof(mr_metrics), &host, err);
     if (rc) return rc;
     m->host_sums = host;
+    m->host_peeks = m->host_sums + parts;
     rc = mr_device_alloc(t->dev, sizeof(mr_step_values), &device, err);
     if (rc) return rc;
     m->values = device;
     rc = mr_host_alloc(t->dev, MRI_RUN_AHEAD * sizeof(mr_step_values), &host, err);
     if (rc) return rc;
     m->host_values = host;
-    return clear(t, m->sums[0], 2 * sizeof(mr_metrics), err);
+    return clear(t, m->sums[0], 2 * parts * sizeof(mr_metrics), err);
 }
 
 static int take_loss_scale(const taking *t, mr_error *err)
@@ -69,7 +71,10 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
     *m = (mri_memory){0};
     int rc = alloc_floats(&t, plan->weight_floats, &m->weights, err);
     if (rc == MR_OK) rc = alloc_floats(&t, plan->stat_floats, &m->stats, err);
+    if (rc == MR_OK && plan->other_stats) rc = alloc_floats(&t, plan->stat_floats, &m->other_stats, err);
     if (rc == MR_OK && !cfg->inference) rc = alloc_floats(&t, plan->weight_floats, &m->grads, err);
+    for (uint32_t i = 0; rc == MR_OK && !cfg->inference && i < cfg->folds.terms; i++)
+        rc = alloc_floats(&t, plan->weight_floats, &m->terms[i], err);
     for (uint32_t s = 0; rc == MR_OK && !cfg->inference && s < cfg->slot_count; s++)
         rc = alloc_floats(&t, plan->weight_floats, &m->slot[s], err);
     if (rc == MR_OK) rc = take_sums(&t, err);
@@ -90,7 +95,9 @@ void mri_memory_fini(mri_memory *m, mr_device *dev)
     mr_device_free(dev, m->sums[0]);
     mr_device_free(dev, m->slot[1]);
     mr_device_free(dev, m->slot[0]);
+    for (uint32_t i = 0; i < MRI_TERMS_MOST; i++) mr_device_free(dev, m->terms[i]);
     mr_device_free(dev, m->grads);
+    mr_device_free(dev, m->other_stats);
     mr_device_free(dev, m->stats);
     mr_device_free(dev, m->weights);
     *m = (mri_memory){0};

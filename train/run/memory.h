@@ -10,9 +10,12 @@
 
 typedef struct mri_memory { /* device memory where nothing else is said; NULL where the plan needs none */
     float *weights, *grads, *slot[2], *stats;
+    float *other_stats;             /* those of parts whose statistics nobody reads, where stats are read */
+    float *terms[MRI_TERMS_MOST];   /* as many gradients as wait (fold.h) */
     char *arena;                    /* by the plan's spans */
-    mr_metrics *sums[2];            /* by mri_sums */
-    mr_metrics *host_sums;          /* one, pinned */
+    mr_metrics *sums[2];            /* by mri_sums; one for each part */
+    mr_metrics *host_sums;          /* the same, pinned */
+    mr_metrics *host_peeks;         /* behind them, again for each step that may be queued (MRI_RUN_AHEAD) */
     mr_step_values *values;         /* what the step under way reads */
     mr_step_values *host_values;    /* pinned, one for each step that may be queued (MRI_RUN_AHEAD) */
     mr_loss_scale *loss_scale;      /* f16 only, else NULL */

@@ -3,13 +3,14 @@
 #define MRI_NODES_H
 
 #include "train/net/net.h"
+#include "train/run/fold.h"
 
 #define MRI_NONE UINT32_MAX
 
-/* What all replicas of a trainer have in common. */
+/* What all replicas of a trainer have in common, but for the last two. */
 typedef struct mri_replica_config {
     const mr_net *net;
-    uint32_t max_batch;    /* samples of one replica */
+    uint32_t max_batch;    /* samples of one part */
     uint32_t global_batch; /* for messages */
     uint64_t seed;
     bool inference, uses_affine;
@@ -21,6 +22,8 @@ typedef struct mri_replica_config {
     uint64_t memory_bytes; /* 0: no limit */
     bool together;         /* gradients are nobody else's: the update follows backward at once */
     bool records;          /* record steps where the device can */
+    mri_folds folds;       /* the parts of this replica */
+    bool owns_stats; /* the first of them is the first of all: its running statistics are the network's */
 } mri_replica_config;
 
 /* An op and its place in the network. plan.c writes the places in memory: the ..._span are those of an

@@ -23,8 +23,18 @@ static const void *data_of(const mri_replica *r, const mr_part *part)
     return r->cfg.net->numbers ? part->field[0].data : part->pixels;
 }
 
-static mr_op_args args_of(const mri_replica *r, const mri_node *n, const mr_part *part)
+/* A part of the batch, its number among the replica's, and what is done with it. */
+typedef struct share {
+    const mr_part *part;
+    uint32_t number;
+    bool training;
+} share;
+
+static mr_op_args args_of(const mri_replica *r, const mri_node *n, const share *of)
 {
+    const mr_part *part = of->part;
+    const bool own = of->number == 0 || !of->training || !r->memory.other_stats;
+    float *const stats = own ? r->memory.stats : r->memory.other_stats;
     mr_op_args a = {
         .n = part->count,
         .x = n->in == MRI_NONE ? data_of(r, part) : span_at(r, r->nodes.node[n->in].y_span),
@@ -42,19 +52,19 @@ static mr_op_args args_of(const mri_replica *r, const mri_node *n, const mr_part
         a.param[p] = r->memory.weights + n->param_at[p];
         a.dparam[p] = r->memory.grads ? r->memory.grads + n->param_at[p] : NULL;
     }
-    for (uint32_t p = 0; p < n->info->state_count; p++) a.state[p] = r->memory.stats + n->state_at[p];
+    for (uint32_t p = 0; p < n->info->state_count; p++) a.state[p] = stats + n->state_at[p];
     return a;
 }
 
-static int forward(const mri_replica *r, const mr_part *part, bool training)
+static int forward(const mri_replica *r, const share *of)
 {
     int rc = MR_OK;
-    mri_range_begin(MRI_RANGE_FORWARD, part->count);
+    mri_range_begin(MRI_RANGE_FORWARD, of->part->count);
     for (uint32_t i = 0; rc == MR_OK && i < r->nodes.count; i++) {
         const mri_node *n = &r->nodes.node[i];
-        mr_op_args a = args_of(r, n, part);
-        a.training = training;
-        a.metrics = r->memory.sums[training ? MRI_SUMS_TRAINING : MRI_SUMS_EVALUATION];
+        mr_op_args a = args_of(r, n, of);
+        a.training = of->training;
+        a.metrics = r->memory.sums[of->training ? MRI_SUMS_TRAINING : MRI_SUMS_EVALUATION] + of->number;
         a.scratch = span_at(r, n->scratch_span[0]);
         rc = mr_op_forward_async(n->op, r->stream, &a);
     }
@@ -63,14 +73,14 @@ static int forward(const mri_replica *r, const mr_part *part, bool training)
 }
 
 /* The nodes from `from` down to `to`. */
-static int backward(const mri_replica *r, const mr_part *part, uint32_t from, uint32_t to)
+static int backward(const mri_replica *r, const share *of, uint32_t from, uint32_t to)
 {
     int rc = MR_OK;
-    mri_range_begin(MRI_RANGE_BACKWARD, part->count);
+    mri_range_begin(MRI_RANGE_BACKWARD, of->part->count);
     for (uint32_t i = from + 1; rc == MR_OK && i-- > to;) {
         const mri_node *n = &r->nodes.node[i];
         if (!n->backward) continue;
-        mr_op_args a = args_of(r, n, part);
+        mr_op_args a = args_of(r, n, of);
         a.training = true;
         a.dy = span_at(r, n->dy_span);
         a.dy2 = span_at(r, n->dy2_span);
@@ -102,19 +112,38 @@ uint32_t mri_replica_segments(const mri_replica *r, bool training)
     return r->plan.bucket_count + !r->cfg.together;
 }
 
-static int queue(const mri_replica *r, const mr_part *part, bool training, uint32_t segment)
+static int queue(const mri_replica *r, const share *of, uint32_t segment)
 {
+    const bool training = of->training;
     if (training && segment == r->plan.bucket_count) return update(r);
     int rc = MR_OK;
-    if (part->count > 0) {
-        if (segment == 0) rc = forward(r, part, training);
+    if (of->part->count > 0) {
+        if (segment == 0) rc = forward(r, of);
         if (rc == MR_OK && training)
-            rc = backward(r, part, segment ? r->plan.buckets[segment - 1].node - 1 : r->nodes.count - 1,
+            rc = backward(r, of, segment ? r->plan.buckets[segment - 1].node - 1 : r->nodes.count - 1,
                           r->plan.buckets[segment].node);
     } else if (training && segment == 0) {
         rc = mr_fill_async(r->stream, r->memory.grads, 0, (size_t)r->plan.weight_floats * sizeof(float));
     }
     if (rc == MR_OK && training && r->cfg.together && segment + 1 == r->plan.bucket_count) rc = update(r);
+    return rc;
+}
+
+int mri_replica_fold(mri_replica *r, uint32_t number, uint64_t at, uint64_t count)
+{
+    const mri_folds *f = &r->cfg.folds;
+    const mri_fold *fold = &f->of[number];
+    float *const *terms = r->memory.terms, *const grads = r->memory.grads;
+    int rc = MR_OK;
+    if (number + 1 < f->count && fold->merges == 0)
+        return mr_copy_d2d_async(r->stream, terms[fold->waiting] + at, grads + at,
+                                 (size_t)count * sizeof(float));
+    for (uint32_t m = 0; rc == MR_OK && m < fold->merges; m++) {
+        float *const waits = terms[fold->waiting - 1 - m];
+        const bool last = number + 1 == f->count;
+        if (last) rc = mr_add_async(r->stream, grads + at, waits + at, count);
+        else rc = mr_add_async(r->stream, waits + at, (m ? terms[fold->waiting - m] : grads) + at, count);
+    }
     return rc;
 }
 
@@ -181,7 +210,7 @@ static mri_recording *recording_of(mri_replica *r, const mr_part *part, bool tra
 }
 
 /* *out stays NULL when it could not be recorded; then nothing was queued either. */
-static void record(mri_replica *r, const mr_part *part, bool training, uint32_t segment, mr_graph **out)
+static void record(mri_replica *r, const share *of, uint32_t segment, mr_graph **out)
 {
     mr_error err = MR_ERROR_INIT;
     int rc = mr_graph_begin(r->stream);
@@ -189,7 +218,7 @@ static void record(mri_replica *r, const mr_part *part, bool training, uint32_t 
         stop_recording(r, rc, NULL);
         return;
     }
-    const int queued = queue(r, part, training, segment);
+    const int queued = queue(r, of, segment);
     rc = mr_graph_end(r->stream, out, &err);
     if (queued == MR_OK && rc == MR_OK) return;
     mr_graph_destroy(*out);
@@ -197,10 +226,12 @@ static void record(mri_replica *r, const mr_part *part, bool training, uint32_t 
     stop_recording(r, rc ? rc : queued, rc ? &err : NULL);
 }
 
-int mri_replica_run(mri_replica *r, const mr_part *part, bool training, bool whole, uint32_t segment)
+int mri_replica_run(mri_replica *r, uint32_t number, const mr_part *part, bool training, bool whole,
+                    uint32_t segment)
 {
+    const share of = {part, number, training};
     mri_recording *c = r->passes.records && whole && part->count > 0 ? recording_of(r, part, training) : NULL;
-    if (c && c->ran && !c->graphs[segment]) record(r, part, training, segment, &c->graphs[segment]);
+    if (c && c->ran && !c->graphs[segment]) record(r, &of, segment, &c->graphs[segment]);
     if (c && c->graphs[segment]) {
         r->passes.replayed++;
         mri_range_begin(MRI_RANGE_REPLAY, segment);
@@ -209,5 +240,5 @@ int mri_replica_run(mri_replica *r, const mr_part *part, bool training, bool who
         return rc;
     }
     if (c && segment + 1 == mri_replica_segments(r, training)) c->ran = true;
-    return queue(r, part, training, segment);
+    return queue(r, &of, segment);
 }

@@ -122,17 +122,11 @@ static int place_spans(planning *p, size_t *arena_bytes)
 /* ------------------------------------------------------------------------------ buckets */
 
 /* Backward goes from the last node to the first, and gradients lie in the order of nodes: what is complete is
- * the end of the array. */
-static int fill_buckets(planning *p, mr_error *err)
+ * the end of the array. Buckets of at least so many bytes (0: one) go to out, unless it is NULL; how many. */
+static uint32_t cut(const mri_nodes *nodes, uint64_t floats, uint64_t least, mri_bucket *out)
 {
-    mri_plan *plan = p->plan;
-    const mri_nodes *nodes = p->nodes;
-    const uint64_t least = p->cfg->bucket_bytes;
-    uint64_t end = plan->weight_floats;
-    plan->buckets = calloc(nodes->count, sizeof *plan->buckets);
-    if (!plan->buckets)
-        return mr_error_set(err, MR_ENOMEM, "no memory for %u gradient buckets", nodes->count);
-    uint32_t lowest = 0; /* the last node of backward that has parameters */
+    uint64_t end = floats;
+    uint32_t count = 0, lowest = 0; /* lowest: the last node of backward that has parameters */
     while (lowest < nodes->count &&
            (!nodes->node[lowest].backward || nodes->node[lowest].info->param_count == 0))
         lowest++;
@@ -142,10 +136,30 @@ static int fill_buckets(planning *p, mr_error *err)
         const uint64_t from = i == lowest ? 0 : n->param_at[0];
         const bool full = least && (end - from) * sizeof(float) >= least;
         if (!full && i != lowest) continue;
-        plan->buckets[plan->bucket_count++] =
-            (mri_bucket){.node = i == lowest ? 0 : i, .at = from, .count = end - from};
+        if (out) out[count] = (mri_bucket){.node = i == lowest ? 0 : i, .at = from, .count = end - from};
+        count++;
         end = from;
     }
+    return count;
+}
+
+uint32_t mri_plan_count_buckets(const mri_plan *plan, const mri_nodes *nodes, uint64_t bytes)
+{
+    return cut(nodes, plan->weight_floats, bytes, NULL);
+}
+
+void mri_plan_cut_buckets(mri_plan *plan, const mri_nodes *nodes, uint64_t bytes)
+{
+    plan->bucket_count = cut(nodes, plan->weight_floats, bytes, plan->buckets);
+}
+
+static int fill_buckets(planning *p, mr_error *err)
+{
+    mri_plan *plan = p->plan;
+    plan->buckets = calloc(p->nodes->count, sizeof *plan->buckets); /* there are never more */
+    if (!plan->buckets)
+        return mr_error_set(err, MR_ENOMEM, "no memory for %u gradient buckets", p->nodes->count);
+    mri_plan_cut_buckets(plan, p->nodes, p->cfg->bucket_bytes);
     return MR_OK;
 }
 
@@ -180,12 +194,16 @@ static int place_all(planning *p, mr_error *err)
     }
     const int rc = place_spans(p, &plan->arena_bytes);
     if (rc) return too_large(p->cfg, rc, err);
-    const uint64_t arrays = p->cfg->inference ? 1 : 2 + p->cfg->slot_count;
+    const mri_replica_config *cfg = p->cfg;
+    const uint64_t arrays = cfg->inference ? 1 : 2 + cfg->slot_count + cfg->folds.terms;
+    plan->other_stats = cfg->owns_stats && cfg->folds.count > 1 && !cfg->inference;
     if (plan->weight_floats > SIZE_MAX / 64) return too_large(p->cfg, MR_ELIMIT, err);
-    plan->memory_bytes = plan->arena_bytes +
-                         sizeof(float) * (arrays * plan->weight_floats + plan->stat_floats) +
-                         2 * sizeof(mr_metrics) + sizeof(mr_step_values) + sizeof(mr_loss_scale);
-    return p->cfg->inference ? MR_OK : fill_buckets(p, err);
+    plan->memory_bytes =
+        plan->arena_bytes +
+        sizeof(float) *
+            (arrays * plan->weight_floats + (1 + (uint64_t)plan->other_stats) * plan->stat_floats) +
+        2 * cfg->folds.count * sizeof(mr_metrics) + sizeof(mr_step_values) + sizeof(mr_loss_scale);
+    return cfg->inference ? MR_OK : fill_buckets(p, err);
 }
 
 /* The most samples of one replica whose arena stays within bytes; 0: not even one. Spoils the spans. */

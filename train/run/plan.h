@@ -24,6 +24,7 @@ typedef struct mri_plan {
     size_t arena_bytes;
     uint64_t weight_floats, stat_floats;
     uint64_t memory_bytes; /* device memory in all */
+    bool other_stats;      /* parts that are not the first of all keep their running statistics elsewhere */
     mri_bucket *buckets;   /* from the end of the gradients to their beginning */
     uint32_t bucket_count;
 } mri_plan;
@@ -33,5 +34,9 @@ typedef struct mri_plan {
 int mri_plan_init(mri_plan *plan, mri_nodes *nodes, mr_device *dev, const mri_replica_config *cfg,
                   mr_error *err);
 void mri_plan_fini(mri_plan *plan); /* accepts a zeroed one */
+
+/* Into how many buckets of at least so many bytes gradients are cut; 0 bytes: one. And: cut them so. */
+uint32_t mri_plan_count_buckets(const mri_plan *plan, const mri_nodes *nodes, uint64_t bytes);
+void mri_plan_cut_buckets(mri_plan *plan, const mri_nodes *nodes, uint64_t bytes);
 
 #endif

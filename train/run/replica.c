@@ -63,3 +63,9 @@ void mri_replica_close(mri_replica *r)
     if (r->dev) mri_memory_fini(&r->memory, r->dev);
     *r = (mri_replica){0};
 }
+
+void mri_replica_set_bucket(mri_replica *r, uint64_t bytes)
+{
+    mri_passes_fini(r); /* what was recorded ends elsewhere */
+    mri_plan_cut_buckets(&r->plan, &r->nodes, bytes);
+}

@@ -14,7 +14,7 @@
 
 /* A step on one device slot, its segments as they were recorded. */
 #define MRI_RECORDINGS                                                                                       \
-    8u /* the loader has two slots a device; training and evaluation come from different loaders */
+    32u /* the loader has two slots a part; training and evaluation come from two loaders */
 typedef struct mri_recording {
     mr_part part;       /* addresses, first and count it was recorded with */
     bool training, ran; /* ran: once without recording, as the first run prepares things */
@@ -45,6 +45,8 @@ int mri_replica_open(mri_replica *r, mr_device *dev, const mri_replica_config *c
 void mri_replica_close(mri_replica *r);
 /* Initial weights and statistics, by the seed of the settings; finished when it returns. */
 int mri_replica_init_weights(mri_replica *r, mr_error *err);
+/* Other buckets from the next step on. Nothing queued may be unfinished. */
+void mri_replica_set_bucket(mri_replica *r, uint64_t bytes);
 
 /* ---- passes.c ---- */
 
@@ -59,10 +61,13 @@ int mri_replica_values(mri_replica *r, uint32_t slot, const mr_step_values *valu
 
 /* A training step is cut in segments, so that gradients can be summed in between: segment k < bucket_count
  * ends where bucket k is complete (the first begins with forward); the update follows as a segment of its
- * own, or at the end of the last one when the settings say together. An evaluation is one segment. whole: a
- * full batch, worth recording. */
+ * own, or at the end of the last one when the settings say together. An evaluation is one segment. number: of
+ * the part among the replica's; whole: a full batch, worth recording. */
 uint32_t mri_replica_segments(const mri_replica *r, bool training);
-int mri_replica_run(mri_replica *r, const mr_part *part, bool training, bool whole, uint32_t segment);
+int mri_replica_run(mri_replica *r, uint32_t number, const mr_part *part, bool training, bool whole,
+                    uint32_t segment);
+/* Queue what fold.h says for floats [at, at + count) of the gradients, behind backward of a part. */
+int mri_replica_fold(mri_replica *r, uint32_t number, uint64_t at, uint64_t count);
 
 /* Once: why steps are recorded no more. False: they are, or it is nothing to tell. */
 bool mri_replica_take_recording_error(mri_replica *r, mr_error *out);

@@ -7,10 +7,12 @@
  *   sums          what was counted, and the loss scale          tensors   the arrays of a replica by name
  *   exchange      what replicas send each other                 flight    steps that are queued and not over
  *   team          the replicas together, and their first error
+ *   ranks         what processes ask of each other; which parts of a batch are whose
  *   replica       a network on one device: what is below, opened and closed
  *   passes        forward, backward, update: queued, or replayed
  *   memory        device memory                                 plan      where everything lies in it
  *   nodes         layers as ops                                 spans     places in one stretch of memory
+ *   fold          the order in which a replica adds up its parts
  *
  * Calls go down this list only. Every struct is written by the file of its name. */
 #ifndef MRI_RUN_H

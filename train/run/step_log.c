@@ -24,9 +24,11 @@ void mri_step_log_start(mri_step_log *log, uint32_t replicas, uint64_t warmup)
     log->warmup = warmup;
     log->steps = log->samples = log->window_start_ns = log->last_end_ns = 0;
     log->compute_ns = log->exposed_ns = 0;
+    log->causes = (mr_causes){0};
 }
 
-void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *end_ns, uint32_t samples)
+void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *end_ns, uint32_t samples,
+                      const mr_causes *causes)
 {
     const bool first = log->steps == 0;
     uint64_t begun = UINT64_MAX, ended = 0;
@@ -45,6 +47,8 @@ void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_
         log->compute_ns += compute / log->replicas;
         log->exposed_ns += exposed / log->replicas;
         log->samples += samples;
+        for (uint32_t i = 0; causes && i < MR_CAUSES; i++) log->causes.ns[i] += causes->ns[i];
+        if (causes) log->causes.total_ns += causes->total_ns;
         mri_series_add(&log->step_ms, 1e-6 * (double)(ended - (first ? begun : log->last_end_ns)));
     }
     log->last_end_ns = ended;

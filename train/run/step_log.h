@@ -26,12 +26,15 @@ typedef struct mri_step_log {
     uint64_t window_start_ns, last_end_ns;
     double compute_ns; /* sum over measured steps, mean over replicas */
     double exposed_ns; /* idle between the end of one step and the start of the next; as above */
+    mr_causes causes;  /* of that, sum over replicas */
     uint64_t ended_ns[MR_LOADER_MAX_PARTS]; /* the step before, per replica */
     mri_series step_ms;                     /* end to end, so waiting is in it */
 } mri_step_log;
 
 void mri_step_log_start(mri_step_log *log, uint32_t replicas, uint64_t warmup);
-/* start[replicas] and end[replicas] of the next step. */
-void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *end_ns, uint32_t samples);
+/* start[replicas] and end[replicas] of the next step; causes: what the replicas were idle for before it,
+ * added up, or NULL. */
+void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *end_ns, uint32_t samples,
+                      const mr_causes *causes);
 
 #endif

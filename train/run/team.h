@@ -3,6 +3,7 @@
 #ifndef MRI_TEAM_H
 #define MRI_TEAM_H
 
+#include "train/run/ranks.h"
 #include "train/run/replica.h"
 
 typedef struct mri_team {
@@ -10,14 +11,19 @@ typedef struct mri_team {
     mr_device **devices; /* own copy */
     mri_replica *replicas;
     mr_stream **streams; /* of the replicas: all compute */
-    mr_group *group;     /* what they exchange in; NULL for one replica */
+    mr_parts parts;      /* which are whose */
+    mri_ranks ranks;     /* the other processes */
+    mr_group *group;     /* what they exchange in; NULL for one replica of one process */
     int failed;          /* a queued step went wrong: weights can no longer be trusted; error tells how */
     mr_error error;
 } mri_team;
 
-/* One replica on each device. On failure mri_team_fini() is still to be called. */
-int mri_team_init(mri_team *team, mr_device *const *devices, uint32_t count, const mri_replica_config *cfg,
-                  mr_error *err);
+/* One replica on each device, for its parts; world: of the other processes, or NULL. On failure
+ * mri_team_fini() is still to be called. */
+int mri_team_init(mri_team *team, mr_device *const *devices, const mr_parts *parts, uint32_t count,
+                  mr_world *world, const mri_replica_config *cfg, mr_error *err);
+/* Number of a replica's first part among those of this process. */
+uint32_t mri_team_first_part(const mri_team *team, uint32_t replica);
 /* Wait for what the replicas have queued, whatever comes of it. Accepts a zeroed one, like fini. */
 void mri_team_settle(mri_team *team);
 void mri_team_fini(mri_team *team);

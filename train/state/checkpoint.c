@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/storage/output.h"
 #include "train/state/checkpoint.h"
 
 enum {
@@ -18,7 +19,8 @@ enum {
     ENTRY_BYTES = 128,
     TENSOR_ALIGN = 64,
     NAMES_AT = 728,
-    END_AT = 744,
+    END_AT = 824,
+    MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
     VERSION = 1
 };
@@ -77,6 +79,19 @@ static const placed_field fields[] = {
     FIELD(688, format),
     FIELD(720, label_offset),
     FIELD(740, length_window),
+    FIELD(744, run),
+    FIELD(760, epochs),
+    FIELD(768, patience),
+    FIELD(772, validation_pending),
+    FIELD(773, stopped_early),
+    FIELD(774, ignore_exif),
+    FIELD(776, best_updates),
+    FIELD(784, first_loss),
+    FIELD(792, epoch_loss),
+    FIELD(800, epoch_accuracy),
+    FIELD(808, val_fingerprint),
+    FIELD(816, parts),
+    FIELD(820, part_threads),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
                    sizeof(mr_tail) == 4 && sizeof(mr_pixels) == 4 && sizeof(bool) == 1,
@@ -166,21 +181,7 @@ static int write_all(writing *w, const mr_checkpoint_info *info, const mri_tenso
     if (rc) return rc;
     const uint32_t crc = mr_crc32c(0, w->head + HEADER_BYTES, (size_t)ENTRY_BYTES * count);
     put_header(w->head, info, count, crc, &names);
-    rc = mri_pwrite_all(w->fd, w->head, (size_t)data_offset_of(count), 0, w->part, err);
-    if (rc) return rc;
-    if (fsync(w->fd) != 0) {
-        rc = mr_error_sys(err, errno, "cannot sync the checkpoint");
-        mr_error_at(err, w->part, MR_NOWHERE, MR_NOWHERE);
-    }
-    return rc;
-}
-
-static int into_place(const char *part, const char *path, mr_error *err)
-{
-    if (rename(part, path) == 0) return mri_sync_folder_of(path, err);
-    const int rc = mr_error_sys(err, errno, "cannot rename %s", part);
-    mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
-    return rc;
+    return mri_pwrite_all(w->fd, w->head, (size_t)data_offset_of(count), 0, w->part, err);
 }
 
 static size_t largest_bytes(const mri_tensor_desc *tensors, uint32_t count)
@@ -193,27 +194,24 @@ static size_t largest_bytes(const mri_tensor_desc *tensors, uint32_t count)
 int mri_checkpoint_write(const char *path, const mr_checkpoint_info *info, const mri_tensor_desc *tensors,
                          uint32_t count, mri_tensor_source *source, void *context, mr_error *err)
 {
-    char part[4096];
+    const mri_output_rules rules = {.force = true, .take_part = true}; /* the folder is our own */
     if (count == 0 || count > MRI_CHECKPOINT_MAX_TENSORS)
         return mr_error_set(err, MR_EINVAL, "a checkpoint holds 1 to %u tensors, not %u",
                             MRI_CHECKPOINT_MAX_TENSORS, count);
-    if ((size_t)snprintf(part, sizeof part, "%s.part", path) >= sizeof part)
-        return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(path));
-    writing w = {.fd = -1, .part = part, .buffer_bytes = largest_bytes(tensors, count)};
+    mri_output *out = NULL;
+    writing w = {.fd = -1, .buffer_bytes = largest_bytes(tensors, count)};
     w.head = calloc(1, (size_t)data_offset_of(count));
     w.buffer = mri_alloc_aligned(TENSOR_ALIGN, w.buffer_bytes);
-    int rc = MR_OK;
-    if (!w.head || !w.buffer) {
-        rc = mr_error_set(err, MR_ENOMEM, "no memory to write a checkpoint: %zu bytes", w.buffer_bytes);
-    } else if ((w.fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) < 0) {
-        rc = mr_error_sys(err, errno, "cannot create the checkpoint");
-        mr_error_at(err, part, MR_NOWHERE, MR_NOWHERE);
-    } else {
+    int rc = w.head && w.buffer
+                 ? mri_output_open(&out, path, &rules, err)
+                 : mr_error_set(err, MR_ENOMEM, "no memory to write a checkpoint: %zu bytes", w.buffer_bytes);
+    if (rc == MR_OK) {
+        w.fd = mri_output_fd(out);
+        w.part = mri_output_part(out);
         rc = write_all(&w, info, tensors, count, source, context, err);
-        close(w.fd);
-        if (rc == MR_OK) rc = into_place(part, path, err);
-        if (rc) unlink(part); /* nothing to resume from: it is written whole or not at all */
     }
+    if (rc == MR_OK) rc = mri_output_commit(out, NULL, NULL, err);
+    mri_output_close(out, false); /* nothing to resume from: it is written whole or not at all */
     free(w.head);
     free(w.buffer);
     return rc;
@@ -290,11 +288,16 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, 668, "unknown decoder of JPEGs");
     if (!all_zero(h + 484, 4) || !all_zero(h + END_AT, CRC_AT - END_AT))
         return damaged(err, MR_EFORMAT, ck, END_AT, "not zero");
+    if (h[772] > 1 || h[773] > 1 || h[774] > 1 || h[775])
+        return damaged(err, MR_EFORMAT, ck, 772, "what is told of the run is neither yes nor no");
     for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
         memcpy((char *)&ck->info + fields[i].member, h + fields[i].at, fields[i].bytes);
     if (ck->info.h == 0 || ck->info.w == 0 || ck->info.c == 0 || ck->info.classes == 0 ||
         ck->info.param_count == 0)
         return damaged(err, MR_EFORMAT, ck, 48, "a size is zero");
+    if (ck->info.parts > MR_SUM_MOST_LEAVES || ck->info.part_threads > MOST_PART_THREADS)
+        return damaged(err, MR_EFORMAT, ck, 816,
+                       "a batch in more parts, or parts of more threads, than there are");
     const float scale = ck->info.loss_scale;
     int power;
     if (scale != 0 && !(scale >= 1 && scale <= 0x1p24f && frexpf(scale, &power) == 0.5f))
@@ -304,6 +307,8 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, NAMES_AT, "a checksum of no names");
     if (isnan(ck->info.best_val_loss))
         return damaged(err, MR_EFORMAT, ck, 112, "the best loss is not a number");
+    if (!(ck->info.first_loss >= 0) || isinf(ck->info.first_loss))
+        return damaged(err, MR_EFORMAT, ck, 784, "the first loss is no loss");
     return MR_OK;
 }
 
@@ -363,7 +368,7 @@ static int read_directory(mri_checkpoint *ck, uint32_t expected_crc, mr_error *e
 static int open_file(mri_checkpoint *ck, mr_error *err)
 {
     struct stat st;
-    ck->fd = open(ck->path, O_RDONLY | O_CLOEXEC);
+    ck->fd = open(ck->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* of a pipe nobody writes to, too */
     int rc = MR_OK;
     if (ck->fd < 0 || fstat(ck->fd, &st) != 0) {
         rc = mr_error_sys(err, errno, "cannot open the checkpoint");

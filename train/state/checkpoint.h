@@ -55,6 +55,11 @@ typedef struct mri_checkpoint {
 /* Header and directory, checked against each other and the file's length. */
 int mri_checkpoint_open(mri_checkpoint **out, const char *path, mr_error *err);
 void mri_checkpoint_close(mri_checkpoint *ck); /* accepts NULL */
+/* Is the file to blame, not the system? */
+static inline bool mri_checkpoint_is_damage(int rc)
+{
+    return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED;
+}
 /* Every byte behind the directory. */
 int mri_checkpoint_verify(const mri_checkpoint *ck, mr_error *err);
 /* One tensor, its checksum compared. */
@@ -73,9 +78,13 @@ int mri_checkpoint_names_read(const mri_checkpoint *ck, const char ***names, uin
 int mri_checkpoint_folder_make(const char *folder, mr_error *err);
 void mri_checkpoint_step_path(const char *folder, uint64_t updates, char *out, size_t out_bytes);
 void mri_checkpoint_best_path(const char *folder, char *out, size_t out_bytes);
-/* Give path a second name, replacing what had it; false where the file system cannot. */
-bool mri_checkpoint_link(const char *path, const char *second);
-/* Remove all but the newest keep step files, and what interrupted writes left. Best effort. */
-void mri_checkpoint_prune(const char *folder, uint32_t keep);
+/* The updates of every step file there is, whole or not, newest first; to be freed. */
+int mri_checkpoint_steps(const char *folder, uint64_t **steps, size_t *count, mr_error *err);
+/* Give path a second name, replacing what had it; a copy where that cannot be. note: why, when the system
+ * failed instead of knowing no second names, or what could not be removed; else as it was. */
+int mri_checkpoint_second_name(const char *path, const char *second, char *note, size_t note_bytes,
+                               mr_error *err);
+/* Remove what interrupted writes left. Best effort. */
+void mri_checkpoint_clear_parts(const char *folder);
 
 #endif

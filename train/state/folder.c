@@ -1,18 +1,21 @@
-/* train/state/folder.c: a folder of checkpoints: which is the newest whole one, which are too old to keep.
+/* train/state/folder.c: a folder of checkpoints: their names, and which is the newest whole one.
  *
  *   step-000000000390.mrck   named by updates done, so that names sort by age whatever the clock said
  *   best.mrck                lowest validation loss; a second name of one of them, or a copy
  *   *.part                   a write in progress, or what a crash left of one
+ *   run.lock                 who writes there, and the run it belongs to (run_lock.c)
  *
- * Nothing here keeps a list: the folder is read again for each question, so memory does not grow with it. */
+ * Nothing here keeps a list: the folder is read again for each question. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/abi.h"
-#include "train/state/checkpoint.h"
+#include "formats/storage/output.h"
+#include "train/state/run_folder.h"
 
 #define BEST_NAME  "best.mrck"
 #define PATH_BYTES 4096
@@ -21,9 +24,17 @@ int mri_checkpoint_folder_make(const char *folder, mr_error *err)
 {
     struct stat st;
     if (mkdir(folder, 0777) == 0) return mri_sync_folder_of(folder, err);
-    const int why = errno;
-    if (why == EEXIST && stat(folder, &st) == 0 && S_ISDIR(st.st_mode)) return MR_OK;
-    const int rc = mr_error_sys(err, why, "cannot make the checkpoint folder");
+    int rc;
+    if (errno != EEXIST) rc = mr_error_sys(err, errno, "cannot make the folder for checkpoints");
+    else if (stat(folder, &st) != 0)
+        rc = mr_error_sys(err, errno == ENOENT ? EEXIST : errno, /* ENOENT: a link to nothing */
+                          "cannot look at the folder for checkpoints");
+    else if (!S_ISDIR(st.st_mode))
+        rc = mr_error_set(err, MR_EEXIST,
+                          "expected a folder for checkpoints, found a file; choose another name");
+    else if (access(folder, W_OK | X_OK) != 0)
+        rc = mr_error_sys(err, errno, "cannot write checkpoints into this folder");
+    else return MR_OK;
     mr_error_at(err, folder, MR_NOWHERE, MR_NOWHERE);
     return rc;
 }
@@ -38,17 +49,6 @@ void mri_checkpoint_best_path(const char *folder, char *out, size_t out_bytes)
     snprintf(out, out_bytes, "%s/" BEST_NAME, folder);
 }
 
-bool mri_checkpoint_link(const char *path, const char *second)
-{
-    char part[PATH_BYTES];
-    if ((size_t)snprintf(part, sizeof part, "%s.part", second) >= sizeof part) return false;
-    unlink(part);
-    if (link(path, part) != 0) return false;
-    const bool done = rename(part, second) == 0;
-    unlink(part); /* rename of two names of one file succeeds and leaves both */
-    return done && mri_sync_folder_of(second, NULL) == MR_OK;
-}
-
 /* "step-DIGITS.mrck" exactly as mri_checkpoint_step_path() writes it. */
 static bool is_step_name(const char *name, uint64_t *updates)
 {
@@ -61,45 +61,138 @@ static bool is_step_name(const char *name, uint64_t *updates)
     return true;
 }
 
-/* The newest step below `below`; MR_ENOENT when there is none. */
-static int newest_below(const char *folder, uint64_t below, uint64_t *out, mr_error *err)
+static int folder_failed(const char *folder, mr_error *err)
 {
-    DIR *dir = opendir(folder);
-    if (!dir) {
-        const int rc = mr_error_sys(err, errno, "cannot read the checkpoint folder");
-        mr_error_at(err, folder, MR_NOWHERE, MR_NOWHERE);
-        return rc;
-    }
-    bool any = false;
-    for (const struct dirent *e; (e = readdir(dir));) {
-        uint64_t n;
-        if (!is_step_name(e->d_name, &n) || n >= below || (any && n <= *out)) continue;
-        *out = n;
-        any = true;
-    }
-    closedir(dir);
-    return any ? MR_OK : MR_ENOENT;
+    return mri_error_place(err, mr_error_sys(err, errno, "cannot read the checkpoint folder"), folder,
+                           MR_NOWHERE, MR_NOWHERE);
 }
 
-void mri_checkpoint_prune(const char *folder, uint32_t keep)
+static int newest_first(const void *a, const void *b)
+{
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* NULL, or the next entry. */
+static const struct dirent *next_entry(DIR *dir)
+{
+    errno = 0;
+    return readdir(dir);
+}
+
+static int read_steps(DIR *dir, uint64_t **steps, size_t *count)
+{
+    size_t room = 0;
+    for (const struct dirent *e; (e = next_entry(dir));) {
+        uint64_t n;
+        if (!is_step_name(e->d_name, &n)) continue;
+        if (*count == room) {
+            room = room ? 2 * room : 16;
+            uint64_t *more = realloc(*steps, room * sizeof *more);
+            if (!more) return MR_ENOMEM;
+            *steps = more;
+        }
+        (*steps)[(*count)++] = n;
+    }
+    return errno ? MR_EIO : MR_OK;
+}
+
+int mri_checkpoint_steps(const char *folder, uint64_t **steps, size_t *count, mr_error *err)
+{
+    *steps = NULL;
+    *count = 0;
+    DIR *dir = opendir(folder);
+    if (!dir) return folder_failed(folder, err);
+    int rc = read_steps(dir, steps, count);
+    if (rc == MR_EIO) rc = folder_failed(folder, err);
+    else if (rc) mr_error_set(err, rc, "no memory for the names of %zu checkpoints", *count);
+    closedir(dir);
+    if (rc == MR_OK && *count) qsort(*steps, *count, sizeof **steps, newest_first);
+    if (rc) {
+        free(*steps);
+        *steps = NULL;
+        *count = 0;
+    }
+    return rc;
+}
+
+void mri_checkpoint_clear_parts(const char *folder)
 {
     char path[PATH_BYTES];
-    uint64_t at = UINT64_MAX, kept = 0;
-    while (newest_below(folder, at, &at, NULL) == MR_OK) {
-        if (++kept <= keep) continue;
-        mri_checkpoint_step_path(folder, at, path, sizeof path);
-        unlink(path);
-    }
     DIR *dir = opendir(folder);
     if (!dir) return;
     for (const struct dirent *e; (e = readdir(dir));) {
         const size_t len = strlen(e->d_name);
-        const bool ours =
+        const bool checkpoint =
             strncmp(e->d_name, "step-", 5) == 0 || strncmp(e->d_name, BEST_NAME, strlen(BEST_NAME)) == 0;
-        if (!ours || len < 10 || strcmp(e->d_name + len - 10, ".mrck.part") != 0) continue;
+        const char *end = strncmp(e->d_name, "run.lock-", 9) == 0 ? ".part"
+                          : checkpoint                            ? ".mrck.part"
+                                                                  : NULL;
+        if (!end || len < strlen(end) || strcmp(e->d_name + len - strlen(end), end) != 0) continue;
         if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, e->d_name) < sizeof path) unlink(path);
     }
     closedir(dir);
+}
+
+/* ------------------------------------------------------------------------------ two names */
+
+static int copy(const char *path, const char *second, mr_error *err)
+{
+    enum { PIECE = 1 << 18 };
+    const mri_output_rules rules = {.force = true, .take_part = true}; /* the folder is our own */
+    mri_output *out = NULL;
+    struct stat st;
+    uint8_t *piece = malloc(PIECE);
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    int rc = piece ? MR_OK : mr_error_set(err, MR_ENOMEM, "no memory to copy a checkpoint");
+    if (rc == MR_OK && (fd < 0 || fstat(fd, &st) != 0))
+        rc = mri_error_place(err, mr_error_sys(err, errno, "cannot open the checkpoint"), path, MR_NOWHERE,
+                             MR_NOWHERE);
+    if (rc == MR_OK) rc = mri_output_open(&out, second, &rules, err);
+    for (uint64_t at = 0; rc == MR_OK && at < (uint64_t)st.st_size; at += PIECE) {
+        const size_t n = (size_t)mri_min_u64(PIECE, (uint64_t)st.st_size - at);
+        rc = mri_pread_all(fd, piece, n, at, path, err);
+        if (rc == MR_OK) rc = mri_pwrite_all(mri_output_fd(out), piece, n, at, mri_output_part(out), err);
+    }
+    if (rc == MR_OK) rc = mri_output_commit(out, NULL, NULL, err);
+    mri_output_close(out, false);
+    if (fd >= 0) close(fd);
+    free(piece);
+    return rc;
+}
+
+static bool has_no_links(int why)
+{
+    return why == EPERM || why == EOPNOTSUPP || why == ENOSYS || why == EMLINK || why == EXDEV;
+}
+
+static void remove_part(const char *part, char *note, size_t note_bytes)
+{
+    if (unlink(part) != 0 && errno != ENOENT)
+        snprintf(note, note_bytes, "%s may stay: cannot remove it: %s", part, strerror(errno));
+}
+
+int mri_checkpoint_second_name(const char *path, const char *second, char *note, size_t note_bytes,
+                               mr_error *err)
+{
+    char part[PATH_BYTES];
+    if ((size_t)snprintf(part, sizeof part, "%s.part", second) >= sizeof part)
+        return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(second));
+    remove_part(part, note, note_bytes);
+    if (link(path, part) != 0) {
+        const int failed = errno;
+        const int rc = copy(path, second, err);
+        if (rc == MR_OK && !has_no_links(failed))
+            snprintf(note, note_bytes, "%s is a copy: cannot give %s a second name: %s", second, path,
+                     strerror(failed));
+        return rc;
+    }
+    const bool done = rename(part, second) == 0;
+    const int why = errno;
+    remove_part(part, note, note_bytes); /* rename of two names of one file succeeds and leaves both */
+    if (done) return mri_sync_folder_of(second, err);
+    return mri_error_place(err, mr_error_sys(err, why, "cannot rename %s", part), second, MR_NOWHERE,
+                           MR_NOWHERE);
 }
 
 /* ------------------------------------------------------------------------------ finding */
@@ -115,8 +208,6 @@ static int check_whole(const char *path, mr_checkpoint_info *out, mr_error *err)
     return rc;
 }
 
-static bool is_damage(int rc) { return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED; }
-
 /* The first damaged one is what the note tells about. */
 static void note_passed(char *note, size_t note_bytes, const mr_error *why)
 {
@@ -125,31 +216,73 @@ static void note_passed(char *note, size_t note_bytes, const mr_error *why)
     snprintf(note, note_bytes, "passed over %s", mr_error_format(why, text, sizeof text));
 }
 
+/* Of the run that the folder belongs to, as far as anybody tells. */
+static int check_run(const char *path, const uint8_t *owner, const mr_checkpoint_info *info, mr_error *err)
+{
+    static const uint8_t none[MRI_RUN_BYTES];
+    if (!owner || memcmp(info->run, owner, MRI_RUN_BYTES) == 0 || memcmp(info->run, none, MRI_RUN_BYTES) == 0)
+        return MR_OK;
+    return mri_error_place(err, mr_error_set(err, MR_EEXIST, "a checkpoint of another run"), path, MR_NOWHERE,
+                           MR_NOWHERE);
+}
+
+typedef struct search {
+    const char *folder;
+    const uint8_t *owner; /* or NULL */
+    char *note;
+    size_t note_bytes;
+    uint32_t damaged, others;
+} search;
+
+/* One candidate; MR_EAGAIN: look further. */
+static int try_one(search *s, const char *path, mr_checkpoint_info *out, mr_error *err)
+{
+    mr_checkpoint_info info;
+    mr_error why = MR_ERROR_INIT;
+    int rc = check_whole(path, &info, &why);
+    if (rc == MR_ENOENT) return MR_EAGAIN; /* removed since, or no best yet */
+    if (rc == MR_OK) rc = check_run(path, s->owner, &info, &why);
+    if (rc == MR_OK && out) *out = info;
+    if (rc == MR_OK) return MR_OK;
+    if (rc != MR_EEXIST && !mri_checkpoint_is_damage(rc)) {
+        if (err) *err = why;
+        return rc;
+    }
+    s->others += rc == MR_EEXIST;
+    s->damaged += rc != MR_EEXIST;
+    note_passed(s->note, s->note_bytes, &why);
+    return MR_EAGAIN;
+}
+
+static int nothing_found(const search *s, mr_error *err)
+{
+    if (s->others)
+        mr_error_set(
+            err, MR_ENOENT,
+            "no whole checkpoint of the run that this folder belongs to (%u damaged, %u of other runs)",
+            s->damaged, s->others);
+    else mr_error_set(err, MR_ENOENT, "no whole checkpoint in this folder (%u damaged)", s->damaged);
+    return mri_error_place(err, MR_ENOENT, s->folder, MR_NOWHERE, MR_NOWHERE);
+}
+
 static int find_in_folder(const char *folder, char *path, mr_checkpoint_info *out, char *note,
                           size_t note_bytes, mr_error *err)
 {
-    uint64_t at = UINT64_MAX;
-    uint32_t damaged = 0;
-    for (bool steps_left = true; steps_left;) {
-        int rc = newest_below(folder, at, &at, err);
-        if (rc != MR_OK && rc != MR_ENOENT) return rc;
-        steps_left = rc == MR_OK; /* the best one is the last to try */
-        if (steps_left) mri_checkpoint_step_path(folder, at, path, PATH_BYTES);
+    uint8_t owner[MRI_RUN_BYTES];
+    search s = {.folder = folder, .note = note, .note_bytes = note_bytes};
+    if (mri_run_lock_owner(folder, owner)) s.owner = owner;
+    uint64_t *steps;
+    size_t count;
+    int rc = mri_checkpoint_steps(folder, &steps, &count, err);
+    if (rc) return rc;
+    rc = MR_EAGAIN;
+    for (size_t i = 0; rc == MR_EAGAIN && i <= count; i++) { /* the best one is the last to try */
+        if (i < count) mri_checkpoint_step_path(folder, steps[i], path, PATH_BYTES);
         else mri_checkpoint_best_path(folder, path, PATH_BYTES);
-        mr_error why = MR_ERROR_INIT;
-        rc = check_whole(path, out, &why);
-        if (rc == MR_OK) return MR_OK;
-        if (rc == MR_ENOENT) continue; /* removed since, or no best yet */
-        if (!is_damage(rc)) {
-            if (err) *err = why;
-            return rc;
-        }
-        damaged++;
-        note_passed(note, note_bytes, &why);
+        rc = try_one(&s, path, out, err);
     }
-    mr_error_set(err, MR_ENOENT, "no whole checkpoint in this folder (%u damaged)", damaged);
-    mr_error_at(err, folder, MR_NOWHERE, MR_NOWHERE);
-    return MR_ENOENT;
+    free(steps);
+    return rc == MR_EAGAIN ? nothing_found(&s, err) : rc;
 }
 
 static int find(const char *path, char *found, size_t found_bytes, mr_checkpoint_info *out, char *note,

@@ -1,4 +1,5 @@
-/* kernels/cuda/host/cuda_group.c: sums and broadcasts between GPUs, by NCCL, from one thread.
+/* kernels/cuda/host/cuda_group.c: sums and broadcasts between GPUs: of one process by NCCL, from one thread;
+ * with those of other processes through the memory of the host (cuda_wire.c).
  *
  * One call queues one NCCL operation on every stream, inside one NCCL group, so that no stream waits for a
  * call that has not been made. A sum adds in f32 in the order of NCCL's rings or trees: the same bits on
@@ -22,7 +23,9 @@ struct cuda_group {
     pthread_cond_t idle;
     bool busy;                   /* lock: a call is inside NCCL */
     bool aborted;                /* lock */
-    struct mri_cuda_comm *parts; /* base.count; of a group of one without a communicator */
+    struct mri_cuda_wire *wire;  /* NULL: no other processes */
+    bool by_nccl;                /* parts have communicators */
+    struct mri_cuda_comm *parts; /* base.count */
     mr_group base;               /* last: ends in an array */
 };
 
@@ -111,15 +114,20 @@ static struct cuda_group *new_group(mr_stream *const *streams, uint32_t count)
     return g;
 }
 
-static int group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err)
+static int group_create(mr_group **out, const struct mri_group_plan *plan, mr_error *err)
 {
-    int rc = check_distinct(streams, count, err);
-    if (!rc && count > 1) rc = mri_cuda_need(MRI_CUDA_NCCL, err);
+    mr_stream *const *const streams = plan->streams;
+    const uint32_t count = plan->count;
+    const bool others = plan->wire.size > 1, by_nccl = !others && count > 1;
+    int rc = by_nccl ? check_distinct(streams, count, err) : MR_OK;
+    if (!rc && by_nccl) rc = mri_cuda_need(MRI_CUDA_NCCL, err);
     if (rc) return rc;
     struct cuda_group *g = new_group(streams, count);
     if (!g) return mr_error_set(err, MR_ENOMEM, "no memory for a group of %u devices", count);
-    if (count > 1) rc = share_memory(g, err);
-    if (!rc && count > 1) rc = open_communicators(g, err);
+    g->by_nccl = by_nccl;
+    if (by_nccl) rc = share_memory(g, err);
+    if (!rc && by_nccl) rc = open_communicators(g, err);
+    if (!rc && others) rc = mri_cuda_wire_open(&g->wire, plan, err);
     if (rc) {
         free_group(g);
         return rc;
@@ -156,7 +164,7 @@ static void wait_idle_locked(struct cuda_group *g)
 static void abort_because(struct cuda_group *g, const mr_error *why)
 {
     pthread_mutex_lock(&g->lock);
-    const bool first = !g->aborted && g->base.count > 1;
+    const bool first = !g->aborted && g->by_nccl;
     g->aborted = true;
     if (first) wait_idle_locked(g);
     pthread_mutex_unlock(&g->lock);
@@ -168,6 +176,7 @@ static void abort_because(struct cuda_group *g, const mr_error *why)
         mri_cuda_fail(g->parts[i].dev, &err);
     }
     if (first) close_communicators(g, true);
+    if (g->wire) mri_cuda_wire_give_up(g->wire);
 }
 
 static void group_abort(mr_group *base)
@@ -181,7 +190,8 @@ static void group_destroy(mr_group *base)
     struct cuda_group *g = group_of(base);
     bool failed = false;
     for (uint32_t i = 0; i < base->count; i++) failed |= g->parts[i].dev->failed != MR_OK;
-    if (base->count > 1 && !g->aborted) close_communicators(g, failed);
+    if (g->by_nccl && !g->aborted) close_communicators(g, failed);
+    mri_cuda_wire_close(g->wire);
     free_group(g);
 }
 
@@ -247,23 +257,44 @@ static int check_each(struct cuda_group *g, const char *what, mr_error *err)
     return MR_OK;
 }
 
+static int queue(struct cuda_group *g, const struct exchange *x, float *const *values, const char *what,
+                 mr_error *err)
+{
+    if (!g->wire) return mri_cuda_check_nccl(g->parts[0].dev, call_all(g, x, values), what, err);
+    return x->sum ? mri_cuda_wire_sum(g->wire, values, x->count, err)
+                  : mri_cuda_wire_broadcast(g->wire, values, x->count, x->root, err);
+}
+
+/* values: with other processes, and for a broadcast, as the group was given them; else one of each device. */
 static int exchange(struct cuda_group *g, const struct exchange *x, float *const *values)
 {
     const char *what = x->sum ? "sum between GPUs" : "broadcast between GPUs";
     mr_error err = MR_ERROR_INIT;
     int rc = join(g, what, &err);
     if (rc) return rc;
-    rc = mri_cuda_check_nccl(g->parts[0].dev, call_all(g, x, values), what, &err);
+    rc = queue(g, x, values, what, &err);
     leave(g);
     if (!rc) rc = check_each(g, what, &err);
     if (rc) abort_because(g, &err);
     return rc;
 }
 
+/* Without other processes a device's nodes are added to its last one; then NCCL adds what the devices have.
+ */
 static int group_sum_async(mr_group *g, float *const *values, uint64_t count)
 {
     const struct exchange x = {.sum = true, .count = count};
-    return exchange(group_of(g), &x, values);
+    float *last[MRI_MAX_REPLICAS] = {NULL};
+    if (group_of(g)->wire) return exchange(group_of(g), &x, values);
+    for (uint32_t i = 0; i < g->count; i++) {
+        const uint32_t end = g->plan.node_at[i + 1] - 1;
+        last[i] = values[end];
+        for (uint32_t k = g->plan.node_at[i]; k < end; k++) {
+            const int rc = g->backend->add_async(g->streams[i], last[i], values[k], count);
+            if (rc) return rc;
+        }
+    }
+    return g->count > 1 ? exchange(group_of(g), &x, last) : MR_OK;
 }
 
 static int group_broadcast_async(mr_group *g, float *const *values, uint64_t count, uint32_t root)

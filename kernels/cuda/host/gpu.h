@@ -3,8 +3,8 @@
  *
  * Takes the number of a GPU, and work to queue on it. Gives tables for struct mri_backend, and streams,
  * memory, errors and launches. Callers: cuda.c for the tables, cuda/plan/ and cuda/ops/ for the rest. It
- * stands on kernels/backend/ and NVIDIA's libraries. From the bottom up, each file calling only those above
- * it in this list:
+ * stands on kernels/backend/, NVIDIA's libraries and kernels/host/host_wire.h. From the bottom up, each file
+ * calling only those above it in this list:
  *
  *   library.c       the table of foreign functions
  *   cuda_error.c    foreign codes into ours; the first error of a device is kept
@@ -17,6 +17,7 @@
  *   cuda_stream.c   streams
  *   cuda_event.c    events
  *   cuda_graph.c    recording
+ *   cuda_wire.c     sums with other processes, through the memory of the host
  *   cuda_group.c    NCCL
  *
  * Everything a GPU does for us is queued on a stream; nothing here waits but what is documented to. A thread
@@ -136,6 +137,22 @@ void mri_cuda_comm_attach(struct mri_cuda_comm *part);
 void mri_cuda_comm_detach(struct mri_cuda_comm *part);
 /* What NCCL noticed by itself, kept in the device. */
 void mri_cuda_comm_poll(mri_cuda_device *dev);
+
+/* ---- groups whose other devices are in other processes (cuda_wire.c) ---- */
+
+struct mri_cuda_wire;
+
+/* streams: of all devices. Blocks until every process has come so far. */
+int mri_cuda_wire_open(struct mri_cuda_wire **out, const struct mri_group_plan *plan, mr_error *err);
+/* Nothing may be queued any more, unless a device failed. */
+void mri_cuda_wire_close(struct mri_cuda_wire *w); /* accepts NULL */
+/* Functions that are queued tell the other processes nothing any more. Any thread. */
+void mri_cuda_wire_give_up(struct mri_cuda_wire *w);
+/* As mr_group_sum_async() and mr_group_broadcast_async(). What goes wrong behind the queueing becomes the
+ * error of all devices. */
+int mri_cuda_wire_sum(struct mri_cuda_wire *w, float *const *values, uint64_t count, mr_error *err);
+int mri_cuda_wire_broadcast(struct mri_cuda_wire *w, float *const *values, uint64_t count, uint32_t root,
+                            mr_error *err);
 
 /* ---- for struct mri_backend ---- */
 

@@ -60,3 +60,12 @@ int mri_cuda_update_async(mr_stream *stream, const mr_update_desc *desc, const m
     if (!rc) rc = args->loss_scale ? update_scaled(s, desc, args, &err) : update(s, desc, args, &err);
     return mri_cuda_queued(s, rc, "update", &err);
 }
+
+int mri_cuda_add_async(mr_stream *stream, float *to, const float *from, uint64_t count)
+{
+    mri_cuda_stream *s = (mri_cuda_stream *)stream;
+    mr_error err = MR_ERROR_INIT;
+    int rc = mri_cuda_enter(mri_cuda_of_stream(s), &err);
+    if (!rc) rc = mri_cuda_accumulate(s, count, MR_TENSOR_F32, to, from, &err);
+    return mri_cuda_queued(s, rc, "addition", &err);
+}

@@ -74,7 +74,8 @@ static inline void mr_devices_defaults(mr_devices_config *cfg)
  *                                   N simulated accelerators: real copies paced to RATE (GB/s, MB/s), one
  *                                   training step takes TIME (ns us ms s) on the compute stream; default
  *                                   step=1ms, h2d=25GB/s
- *   cuda | cuda:I[,cuda:J|,J]...    GPUs by number, as CUDA_VISIBLE_DEVICES leaves them (where the build has
+ *   cuda | cuda:I[,cuda:J|,J]... | cuda:all
+ *                                   GPUs by number, as CUDA_VISIBLE_DEVICES leaves them (where the build has
  *                                   CUDA); cuda: the first. A number may come twice: two replicas on one GPU
  * A comma followed by name=value belongs to the item before it; a bare number continues the item before it.
  *
@@ -93,6 +94,7 @@ MR_API const mr_device_info *mr_device_info_of(const mr_device *dev);
 typedef struct mr_device_listing {
     size_t struct_size;
     char kind[16], spec[64], hardware[128], state[128]; /* state: "ready", or why not usable */
+    char id[48]; /* UUID of a GPU, or of a part of one, the same in all processes; else "" */
 } mr_device_listing;
 MR_API bool mr_device_list_sized(uint32_t at, mr_device_listing *out);
 static inline bool mr_device_list(uint32_t at, mr_device_listing *out)
@@ -410,21 +412,75 @@ typedef struct mr_update_args {
 /* One update of all parameters. Of desc everything but lr and step counts, which are in args->values. */
 MR_API int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
 
+/* to[i] += from[i], floats of one device; count is a multiple of 64 where speed matters. */
+MR_API int mr_add_async(mr_stream *s, float *to, const float *from, uint64_t count);
+
 /* ------------------------------------------------------------------------------ groups */
 
 typedef struct mr_group mr_group;
 
-/* The devices of one run; streams[i] belongs to devices[i] and is the stream the group's work is queued on:
- * the compute streams, or MR_STREAM_EXCHANGE streams of their own, ordered against them by events.
- * MR_EUNSUPPORTED: two of them are replicas on the same GPU. */
+/* Sums are taken in ONE order, whoever holds what: a batch is cut into `leaves` parts, each part's gradient
+ * is a leaf of a binary tree, and a node of n > 1 leaves is the sum of its first 2^k (the largest power of
+ * two below n) and of the rest. Floats added so are the same bits however the leaves lie on devices and
+ * processes. Who holds leaves [first, first + count) adds up those that make whole nodes without asking
+ * anybody: */
+typedef struct mr_sum_node {
+    uint32_t first, count; /* leaves */
+} mr_sum_node;
+#define MR_SUM_MOST_LEAVES 65536u
+#define MR_SUM_MOST_NODES  32u /* that any range needs */
+
+/* The largest nodes that make up a range, in order: to out (MR_SUM_MOST_NODES of them, or NULL); how many. 0:
+ * no such range. */
+MR_API uint32_t mr_sum_cover(uint32_t leaves, uint32_t first, uint32_t count, mr_sum_node *out);
+
+/* Bytes to or from another process; data may be NULL when there are none. */
+typedef struct mr_piece {
+    void *data;
+    size_t bytes;
+} mr_piece;
+
+/* The other processes of a run, as a group needs them. Calls come from one thread at a time, and block. */
+typedef struct mr_wire {
+    uint32_t rank, size; /* this process, of so many */
+    void *context;
+    /* send[r] goes to rank r, receive[r] comes from it (`size` entries each, the own one is empty); the
+     * process at the other end makes the same call with the same bytes. What it returns and tells becomes the
+     * error of the group's streams. */
+    int (*exchange)(void *context, const mr_piece *send, const mr_piece *receive, mr_error *err);
+} mr_wire;
+
+typedef struct mr_group_config {
+    size_t struct_size;
+    mr_stream *const *streams; /* one of each device: where the group's work is queued: the compute streams,
+                                  or MR_STREAM_EXCHANGE streams of their own, ordered against them by events
+                                */
+    uint32_t count;
+    uint32_t leaves, first; /* of all processes; the first of this one. 0, 0: one leaf a device, no other
+                             * process
+                             */
+    const uint32_t *held;   /* leaves of each device, consecutive in the order of devices, at least one each;
+                               NULL: one each */
+    const mr_wire *wire;    /* copied; its context outlives the group. NULL: there is one process */
+} mr_group_config;
+
+MR_API void mr_group_defaults_sized(mr_group_config *cfg, size_t struct_size);
+static inline void mr_group_defaults(mr_group_config *cfg) { mr_group_defaults_sized(cfg, sizeof *cfg); }
+
+/* MR_EUNSUPPORTED: two devices are replicas on the same GPU, and there is no other process. With a wire every
+ * process opens its group at the same time. */
+MR_API int mr_group_open(mr_group **out, const mr_group_config *cfg, mr_error *err);
+/* One leaf a device. */
 MR_API int mr_group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err);
 MR_API void mr_group_destroy(mr_group *g); /* accepts NULL; nothing queued may use it */
-/* values[i] (count floats on device i) becomes the sum over all devices, the same bits on each of them. cpu
- * adds in device order: the same bits in every run. cuda adds as NCCL does: the same bits in every run on the
- * same GPUs, links, library and settings. One call queues the work on every stream. A group of one does
- * nothing. */
+/* values: the arrays (count floats each) of the nodes that the first device holds (mr_sum_cover(), in its
+ * order), then those of the second, ... The LAST array of each device becomes the sum of all leaves, the same
+ * bits on each of them; the others are left as they are or not. cpu adds in the order of the tree, and so
+ * does cuda with other processes, in the memory of the host. Without, cuda adds a device's own nodes, then as
+ * NCCL does: the same bits in every run on the same GPUs, links, library and settings. One call queues
+ * the work on every stream. A single node that is the whole tree stays as it is. */
 MR_API int mr_group_sum_async(mr_group *g, float *const *values, uint64_t count);
-/* values[i] becomes values[root]. */
+/* values[i], one array a device, becomes values[root], of the first process where there are several. */
 MR_API int mr_group_broadcast_async(mr_group *g, float *const *values, uint64_t count, uint32_t root);
 /* Give up what is queued: it ends soon, with an error on every stream of the group, and so does all later
  * work on them. For the case that one device never arrives. Any thread; again is harmless. */

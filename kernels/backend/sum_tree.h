@@ -1,0 +1,38 @@
+/* kernels/backend/sum_tree.h: the fixed order in which the gradients of the parts of a batch are added
+ * (kernels.h, "groups"), whoever holds which of them. Pure functions: no device, no memory but the caller's.
+ */
+#ifndef MRI_SUM_TREE_H
+#define MRI_SUM_TREE_H
+
+#include "millrace/kernels.h"
+
+/* Arrays that are added block by block, on a stack of blocks. */
+enum mri_sum_what {
+    MRI_SUM_TAKE, /* a copy of `array` on top of the stack */
+    MRI_SUM_ADD,  /* top += array */
+    MRI_SUM_FOLD, /* the two on top become their sum */
+};
+typedef struct mri_sum_step {
+    enum mri_sum_what what;
+    uint32_t array;
+} mri_sum_step;
+
+/* How a node of the tree is made of those that are there. */
+typedef struct mri_sum_program {
+    mri_sum_step *steps;
+    uint32_t count;
+    uint32_t depth; /* blocks on the stack at most */
+} mri_sum_program;
+
+#define MRI_SUM_DEPTH 18u /* of any program for MR_SUM_MOST_LEAVES */
+
+/* Leaves of a node's first child: the largest power of two below n; n > 1. */
+uint32_t mri_sum_first_half(uint32_t n);
+bool mri_sum_is_node(uint32_t leaves, mr_sum_node node);
+
+/* From have[0..count), which may lie in any order, to `want`. MR_EINVAL: they do not make it up. */
+int mri_sum_program_init(mri_sum_program *p, uint32_t leaves, mr_sum_node want, const mr_sum_node *have,
+                         uint32_t count);
+void mri_sum_program_fini(mri_sum_program *p); /* accepts a zeroed one */
+
+#endif

@@ -1,0 +1,37 @@
+/* ranks/pulse.h: who is still there, and the one verdict that ends a world. Private.
+ *
+ * Takes one socket for each other rank. A thread sends a beat to each, reads theirs, and decides: the first
+ * cause of an end becomes the verdict, all others are told, and everybody here who waits in poll() is woken
+ * by a descriptor that stays readable. Gives that descriptor and the verdict. Callers: world.c, transfer.c.
+ */
+#ifndef MRI_PULSE_H
+#define MRI_PULSE_H
+
+#include "ranks/wire.h"
+
+typedef struct mri_pulse mri_pulse;
+
+/* fds[rank], -1 for the own one: the pulse's from here on, also when this fails. hosts: by rank, as long as
+ * the pulse. silence_s 0: silence is no reason. Of a world of one there is no thread, and nothing but
+ * mri_pulse_give_up() ends it. */
+int mri_pulse_open(mri_pulse **out, uint32_t rank, uint32_t size, const char (*hosts)[MRI_WIRE_HOST_BYTES],
+                   const int *fds, double silence_s, mr_error *err);
+/* Farewell to all who are left. NULL is harmless. */
+void mri_pulse_close(mri_pulse *p);
+
+/* Readable from the verdict on; never read it. */
+int mri_pulse_wake_fd(const mri_pulse *p);
+/* Is there a verdict? Any thread. */
+bool mri_pulse_has_ended(const mri_pulse *p);
+/* MR_EPEER and what the verdict is, with what this rank was doing. Only when it has ended. */
+int mri_pulse_verdict(mri_pulse *p, const char *doing, mr_error *err);
+
+/* Whom the verdict blames; false: there is none. Any thread. */
+bool mri_pulse_blames(const mri_pulse *p, uint32_t *rank, mri_blame_how *how);
+
+/* This rank gives up. Returns when there is a verdict, this or an earlier one. Any thread. */
+void mri_pulse_give_up(mri_pulse *p, const char *text);
+/* The connection of `channel` to a rank has ended: the verdict will come. */
+void mri_pulse_suspect(mri_pulse *p, uint32_t channel, uint32_t rank);
+
+#endif

@@ -1,0 +1,306 @@
+/* ranks/transfer.c: see transfer.h. Non-blocking sockets and one poll() over those that have something left
+ * and the pulse's descriptor, which ends every wait. */
+#include "ranks/transfer.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "ranks/meet.h"
+
+enum {
+    TRANSFER_MAGIC = 0x6252724d,
+    STEP_BYTES = 1 << 20, /* of one rank before others have their turn */
+    SUSPECT_AGAIN_MS = 1000,
+};
+
+char mri_transfer_token;
+
+typedef struct flow { /* with one rank; head and payload are one run of bytes */
+    uint64_t sent, to_send, got, to_get;
+    uint8_t send_head[MRI_TRANSFER_HEAD_BYTES], get_head[MRI_TRANSFER_HEAD_BYTES];
+    bool ended; /* the connection: nothing goes and comes any more */
+} flow;
+
+struct mri_channel {
+    uint32_t id, rank, size;
+    const char (*hosts)[MRI_WIRE_HOST_BYTES];
+    mri_pulse *pulse;
+    int *fds;
+    flow *flows;
+    struct pollfd *polls; /* the pulse's, then who has something left */
+    uint32_t *polled;     /* whose the others are */
+    mr_world_piece *pieces;
+    mri_call call;
+    uint64_t number;
+    uint32_t round;
+    atomic_bool busy;
+    atomic_uint_fast64_t sent, received; /* any thread may read */
+};
+
+/* ---- heads ---- */
+
+void mri_transfer_put_head(uint8_t out[MRI_TRANSFER_HEAD_BYTES], const mri_transfer_head *head)
+{
+    mri_put_le32(out, TRANSFER_MAGIC);
+    out[4] = (uint8_t)head->call;
+    out[5] = (uint8_t)head->channel;
+    mri_put_le16(out + 6, (uint16_t)head->round);
+    mri_put_le64(out + 8, head->number);
+    mri_put_le64(out + 16, head->bytes);
+}
+
+bool mri_transfer_get_head(const uint8_t in[MRI_TRANSFER_HEAD_BYTES], mri_transfer_head *out)
+{
+    *out = (mri_transfer_head){.call = in[4],
+                               .channel = in[5],
+                               .round = mri_le16(in + 6),
+                               .number = mri_le64(in + 8),
+                               .bytes = mri_le64(in + 16)};
+    return mri_le32(in) == TRANSFER_MAGIC && in[4] >= MRI_CALL_EXCHANGE && in[4] <= MRI_CALL_BARRIER;
+}
+
+static const char *call_name(uint32_t call)
+{
+    static const char *const names[] = {"nothing", "exchange", "broadcast", "gather", "barrier"};
+    return call < MRI_ARRAY_COUNT(names) ? names[call] : "nothing";
+}
+
+static const char *name_of(const mri_channel *c, uint32_t r) { return mri_meet_name(r, c->hosts[r]); }
+
+/* This rank is at fault, or has found out who is: everybody is to know. */
+static int give_up(mri_channel *c, mr_error *err, const mr_error *why)
+{
+    mri_pulse_give_up(c->pulse, why->text);
+    if (err) *err = *why;
+    return why->code;
+}
+
+static int check_head(mri_channel *c, uint32_t r, mr_error *err)
+{
+    mri_transfer_head head;
+    mr_error why = MR_ERROR_INIT;
+    const uint64_t expected = c->flows[r].to_get - MRI_TRANSFER_HEAD_BYTES;
+    if (!mri_transfer_get_head(c->flows[r].get_head, &head) || head.channel != c->id)
+        mr_error_set(&why, MR_EFORMAT, "%s sent %s bytes that are no message of a rank", name_of(c, r),
+                     name_of(c, c->rank));
+    else if (head.call != c->call || head.number != c->number || head.round != c->round)
+        mr_error_set(
+            &why, MR_EINVAL,
+            "the ranks do not make the same calls: on channel %u call %llu of %s is %s, call %llu of "
+            "%s is %s",
+            c->id, (unsigned long long)head.number, name_of(c, r), call_name(head.call),
+            (unsigned long long)c->number, name_of(c, c->rank), call_name(c->call));
+    else if (head.bytes != expected)
+        mr_error_set(&why, MR_EINVAL, "%s sends %llu bytes in %s %llu of channel %u, and %s expects %llu",
+                     name_of(c, r), (unsigned long long)head.bytes, call_name(head.call),
+                     (unsigned long long)head.number, c->id, name_of(c, c->rank),
+                     (unsigned long long)expected);
+    else return MR_OK;
+    return give_up(c, err, &why);
+}
+
+/* ---- one step of one flow ---- */
+
+/* What is left of head and payload behind `at`, STEP_BYTES at most. */
+static size_t what_is_left(struct iovec out[2], uint8_t *head, const mr_world_piece *piece, uint64_t at)
+{
+    size_t count = 0, payload_at = 0;
+    if (at < MRI_TRANSFER_HEAD_BYTES)
+        out[count++] = (struct iovec){head + at, (size_t)(MRI_TRANSFER_HEAD_BYTES - at)};
+    else payload_at = (size_t)(at - MRI_TRANSFER_HEAD_BYTES);
+    const size_t bytes = (size_t)mri_min_u64(piece->bytes - payload_at, STEP_BYTES);
+    if (bytes) out[count++] = (struct iovec){(uint8_t *)piece->data + payload_at, bytes};
+    return count;
+}
+
+static bool would_wait(void) { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+
+static void send_step(mri_channel *c, uint32_t r, const mr_world_piece *piece)
+{
+    flow *f = &c->flows[r];
+    struct iovec left[2];
+    struct msghdr message = {.msg_iov = left};
+    if (f->ended || f->sent == f->to_send) return;
+    message.msg_iovlen = what_is_left(left, f->send_head, piece, f->sent);
+    const ssize_t n = sendmsg(c->fds[r], &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0) f->sent += (uint64_t)n;
+    else if (n < 0 && !would_wait())
+        f->to_send = f->sent; /* what it has sent before it ended can still be read */
+    if (n < 0 && f->to_send == f->sent && f->got == f->to_get)
+        f->ended = true; /* nothing else would show it */
+}
+
+static int receive_step(mri_channel *c, uint32_t r, const mr_world_piece *piece, mr_error *err)
+{
+    flow *f = &c->flows[r];
+    struct iovec left[2];
+    struct msghdr message = {.msg_iov = left};
+    if (f->ended || f->got == f->to_get) return MR_OK;
+    message.msg_iovlen = what_is_left(left, f->get_head, piece, f->got);
+    const ssize_t n = recvmsg(c->fds[r], &message, MSG_DONTWAIT);
+    if (n < 0 && would_wait()) return MR_OK;
+    if (n <= 0) {
+        f->ended = true;
+        return MR_OK;
+    }
+    const bool had_head = f->got >= MRI_TRANSFER_HEAD_BYTES;
+    f->got += (uint64_t)n;
+    return had_head || f->got < MRI_TRANSFER_HEAD_BYTES ? MR_OK : check_head(c, r, err);
+}
+
+/* ---- all of them ---- */
+
+static uint64_t run_bytes(const mr_world_piece *piece)
+{
+    return piece->bytes || piece->data == &mri_transfer_token
+               ? MRI_TRANSFER_HEAD_BYTES + (uint64_t)piece->bytes
+               : 0;
+}
+
+static void start_flows(mri_channel *c, const mr_world_piece *send, const mr_world_piece *receive)
+{
+    for (uint32_t r = 0; r < c->size; r++) {
+        flow *f = &c->flows[r];
+        f->sent = f->got = f->to_send = f->to_get = 0;
+        f->ended = false;
+        if (r == c->rank) continue;
+        f->to_send = run_bytes(&send[r]);
+        f->to_get = run_bytes(&receive[r]);
+        const mri_transfer_head head = {c->call, c->id, c->round, c->number, send[r].bytes};
+        mri_transfer_put_head(f->send_head, &head);
+    }
+}
+
+/* Fills polls; *suspect is a rank whose connection has ended, or size. */
+static uint32_t list_left(mri_channel *c, uint32_t *suspect)
+{
+    uint32_t count = 0;
+    *suspect = c->size;
+    for (uint32_t r = 0; r < c->size; r++) {
+        const flow *f = &c->flows[r];
+        const bool sends = f->sent < f->to_send, gets = f->got < f->to_get;
+        if (f->ended) *suspect = r;
+        if (f->ended || (!sends && !gets)) continue;
+        c->polled[count] = r;
+        c->polls[++count] =
+            (struct pollfd){.fd = c->fds[r], .events = (short)((sends ? POLLOUT : 0) | (gets ? POLLIN : 0))};
+    }
+    return count;
+}
+
+static int fail_by_verdict(mri_channel *c, bool inside, mr_error *err)
+{
+    char doing[128];
+    snprintf(doing, sizeof doing, "rank %u was %s %s %llu on channel %u", c->rank, inside ? "in" : "before",
+             call_name(c->call), (unsigned long long)c->number, c->id);
+    return mri_pulse_verdict(c->pulse, doing, err);
+}
+
+int mri_channel_transfer(mri_channel *c, uint32_t round, const mr_world_piece *send,
+                         const mr_world_piece *receive, mr_error *err)
+{
+    c->round = round;
+    start_flows(c, send, receive);
+    for (uint32_t r = 0; r < c->size; r++) send_step(c, r, &send[r]);
+    for (;;) {
+        uint32_t suspect;
+        const uint32_t count = list_left(c, &suspect);
+        if (suspect != c->size) mri_pulse_suspect(c->pulse, c->id, suspect);
+        if (count == 0 && suspect == c->size) break;
+        c->polls[0] = (struct pollfd){.fd = mri_pulse_wake_fd(c->pulse), .events = POLLIN};
+        (void)poll(c->polls, count + 1, suspect == c->size ? -1 : SUSPECT_AGAIN_MS);
+        if (mri_pulse_has_ended(c->pulse)) return fail_by_verdict(c, true, err);
+        for (uint32_t k = 0; k < count; k++) {
+            const uint32_t r = c->polled[k];
+            const short seen = c->polls[k + 1].revents;
+            if (seen & (POLLOUT | POLLERR | POLLHUP)) send_step(c, r, &send[r]);
+            const int rc = seen & (POLLIN | POLLERR | POLLHUP) ? receive_step(c, r, &receive[r], err) : MR_OK;
+            if (rc != MR_OK) return rc;
+        }
+    }
+    for (uint32_t r = 0; r < c->size; r++) {
+        if (r == c->rank) continue;
+        atomic_fetch_add_explicit(&c->sent, send[r].bytes, memory_order_relaxed);
+        atomic_fetch_add_explicit(&c->received, receive[r].bytes, memory_order_relaxed);
+    }
+    return MR_OK;
+}
+
+/* ---- calls ---- */
+
+int mri_channel_begin(mri_channel *c, mri_call call, mr_error *err)
+{
+    if (atomic_exchange(&c->busy, true)) {
+        mr_error why = MR_ERROR_INIT;
+        mr_error_set(&why, MR_EINVAL, "%s: two threads call on channel %u at once", name_of(c, c->rank),
+                     c->id);
+        return give_up(c, err, &why);
+    }
+    c->call = call;
+    c->number++;
+    return mri_pulse_has_ended(c->pulse) ? mri_channel_end(c, fail_by_verdict(c, false, err)) : MR_OK;
+}
+
+int mri_channel_end(mri_channel *c, int rc)
+{
+    atomic_store(&c->busy, false);
+    return rc;
+}
+
+void mri_channel_pieces(mri_channel *c, mr_world_piece **send, mr_world_piece **receive)
+{
+    memset(c->pieces, 0, 2 * (size_t)c->size * sizeof *c->pieces);
+    *send = c->pieces;
+    *receive = c->pieces + c->size;
+}
+
+void mri_channel_traffic(const mri_channel *c, uint64_t *sent, uint64_t *received)
+{
+    *sent = atomic_load_explicit(&c->sent, memory_order_relaxed);
+    *received = atomic_load_explicit(&c->received, memory_order_relaxed);
+}
+
+int mri_channel_open(mri_channel **out, uint32_t id, uint32_t rank, uint32_t size,
+                     const char (*hosts)[MRI_WIRE_HOST_BYTES], const int *fds, mri_pulse *pulse,
+                     mr_error *err)
+{
+    mri_channel *c = calloc(1, sizeof *c);
+    if (c) {
+        c->fds = calloc(size, sizeof *c->fds);
+        c->flows = calloc(size, sizeof *c->flows);
+        c->polls = calloc(size + 1, sizeof *c->polls);
+        c->polled = calloc(size, sizeof *c->polled);
+        c->pieces = calloc(2 * (size_t)size, sizeof *c->pieces);
+    }
+    if (c && c->fds && c->flows && c->polls && c->polled && c->pieces) {
+        c->id = id;
+        c->rank = rank;
+        c->size = size;
+        c->hosts = hosts;
+        c->pulse = pulse;
+        memcpy(c->fds, fds, size * sizeof *fds);
+        *out = c;
+        return MR_OK;
+    }
+    for (uint32_t r = 0; r < size; r++)
+        if (fds[r] >= 0) close(fds[r]);
+    mri_channel_close(c);
+    return mr_error_set(err, MR_ENOMEM, "no memory for a channel of %u ranks", size);
+}
+
+void mri_channel_close(mri_channel *c)
+{
+    if (!c) return;
+    for (uint32_t r = 0; c->fds && r < c->size; r++)
+        if (c->fds[r] >= 0) close(c->fds[r]);
+    free(c->fds);
+    free(c->flows);
+    free(c->polls);
+    free(c->polled);
+    free(c->pieces);
+    free(c);
+}

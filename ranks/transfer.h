@@ -1,0 +1,55 @@
+/* ranks/transfer.h: bytes between this rank and others, all at once, on one channel of a world. Private.
+ *
+ * Takes one socket for each other rank and the pulse that says when the world has ended. Every transfer
+ * states what call it belongs to and its length, so ranks that do not make the same call find out. Any
+ * failure ends the world. One thread at a time. Callers: world.c. */
+#ifndef MRI_TRANSFER_H
+#define MRI_TRANSFER_H
+
+#include <stdatomic.h>
+
+#include "millrace/ranks.h"
+#include "ranks/pulse.h"
+
+typedef enum mri_call {
+    MRI_CALL_EXCHANGE = 1,
+    MRI_CALL_BROADCAST,
+    MRI_CALL_GATHER,
+    MRI_CALL_BARRIER
+} mri_call;
+
+enum { MRI_TRANSFER_HEAD_BYTES = 24 };
+
+typedef struct mri_transfer_head {
+    uint32_t call, channel, round; /* round: of the transfers of one call */
+    uint64_t number;               /* of the call on its channel */
+    uint64_t bytes;                /* that follow */
+} mri_transfer_head;
+void mri_transfer_put_head(uint8_t out[MRI_TRANSFER_HEAD_BYTES], const mri_transfer_head *head);
+/* False: these bytes are none. The numbers are any. */
+bool mri_transfer_get_head(const uint8_t in[MRI_TRANSFER_HEAD_BYTES], mri_transfer_head *out);
+
+typedef struct mri_channel mri_channel;
+
+/* fds[rank], -1 for the own one: the channel's from here on, also when this fails. hosts and pulse live
+ * longer. */
+int mri_channel_open(mri_channel **out, uint32_t id, uint32_t rank, uint32_t size,
+                     const char (*hosts)[MRI_WIRE_HOST_BYTES], const int *fds, mri_pulse *pulse,
+                     mr_error *err);
+void mri_channel_close(mri_channel *c);
+void mri_channel_traffic(const mri_channel *c, uint64_t *sent, uint64_t *received);
+
+/* A call is begin, any number of transfers while they succeed, end with what came of it. */
+int mri_channel_begin(mri_channel *c, mri_call call, mr_error *err);
+int mri_channel_end(mri_channel *c, int rc);
+
+/* By rank; the own one's, and those of no bytes, are nothing. A piece of no bytes with this as its data is
+ * sent and waited for all the same. */
+extern char mri_transfer_token;
+/* round: the same on both sides. */
+int mri_channel_transfer(mri_channel *c, uint32_t round, const mr_world_piece *send,
+                         const mr_world_piece *receive, mr_error *err);
+/* Pieces for one's own use, all of nothing: send, then receive. */
+void mri_channel_pieces(mri_channel *c, mr_world_piece **send, mr_world_piece **receive);
+
+#endif

@@ -1,0 +1,251 @@
+/* ranks/world.c: the public calls of a world: its parts opened in order, and what each call transfers. */
+#include <stdio.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/abi.h"
+#include "ranks/meet.h"
+#include "ranks/transfer.h"
+
+enum { SPARE_FILES = 64 }; /* for the rest of the program, beside the sockets */
+
+struct mr_world {
+    uint32_t rank, size;
+    char (*hosts)[MRI_WIRE_HOST_BYTES];
+    mri_pulse *pulse;
+    mri_channel *channels[MR_WORLD_CHANNELS];
+};
+
+/* ---- open, close ---- */
+
+static const mr_world_config defaults = {
+    .struct_size = sizeof defaults, .size = 1, .meet_s = 60, .silence_s = 10};
+
+void mr_world_defaults_sized(mr_world_config *cfg, size_t struct_size)
+{
+    mri_settings_give(cfg, struct_size, &defaults, sizeof defaults);
+}
+
+static int check_settings(const mr_world_config *c, mr_error *err)
+{
+    if (c->size < 1 || c->size > MRI_WIRE_RANKS_MOST)
+        return mr_error_set(err, c->size ? MR_ELIMIT : MR_EINVAL, "a world of %u ranks: expected 1 to %d",
+                            c->size, MRI_WIRE_RANKS_MOST);
+    if (c->rank >= c->size)
+        return mr_error_set(err, MR_EINVAL, "rank %u of %u: expected a rank below it", c->rank, c->size);
+    if (c->card_bytes > MRI_WIRE_CARD_BYTES || (c->card_bytes && !c->card))
+        return mr_error_set(err, c->card ? MR_ELIMIT : MR_EINVAL, "a card of %zu bytes: at most %d",
+                            c->card_bytes, MRI_WIRE_CARD_BYTES);
+    if (!(c->meet_s > 0 && c->meet_s <= 1e6))
+        return mr_error_set(err, MR_EINVAL, "meet_s is %g: expected seconds above 0, at most 1e6", c->meet_s);
+    if (!(c->silence_s == 0 || (c->silence_s >= 0.5 && c->silence_s <= 1e6)))
+        return mr_error_set(err, MR_EINVAL, "silence_s is %g: expected 0 or seconds from 0.5 to 1e6",
+                            c->silence_s);
+    struct rlimit files;
+    const uint64_t needed = (uint64_t)MRI_LANES * (c->size - 1) + SPARE_FILES;
+    if (c->size > 1 && getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < needed)
+        return mr_error_set(err, MR_ELIMIT,
+                            "%u ranks need %llu open files, %llu are allowed: raise the limit (ulimit -n)",
+                            c->size, (unsigned long long)needed, (unsigned long long)files.rlim_cur);
+    return MR_OK;
+}
+
+static int meet(mr_world *w, const mr_world_config *cfg, int *fds, mr_error *err)
+{
+    mri_meeting m;
+    int rc = mri_meeting_init(&m, cfg, err);
+    if (rc != MR_OK) return rc;
+    rc = cfg->rank == 0 ? mri_meet_as_host(&m, err) : mri_meet_as_guest(&m, err);
+    if (rc == MR_OK) rc = mri_mesh_join(&m, fds, err);
+    for (uint32_t r = 0; rc == MR_OK && r < cfg->size; r++)
+        memcpy(w->hosts[r], m.seats[r].host, sizeof *w->hosts);
+    mri_meeting_fini(&m);
+    return rc;
+}
+
+/* Each part takes its sockets, whether it can be opened or not. */
+static int open_parts(mr_world *w, const mr_world_config *cfg, int *fds, mr_error *err)
+{
+    const char(*hosts)[MRI_WIRE_HOST_BYTES] = (const char(*)[MRI_WIRE_HOST_BYTES])w->hosts;
+    int rc = mri_pulse_open(&w->pulse, w->rank, w->size, hosts, fds + (size_t)MRI_LANE_PULSE * w->size,
+                            cfg->silence_s, err);
+    for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) {
+        const int opened = mri_channel_open(&w->channels[c], c, w->rank, w->size, hosts,
+                                            fds + (size_t)c * w->size, w->pulse, rc == MR_OK ? err : NULL);
+        if (rc == MR_OK) rc = opened;
+    }
+    if (rc != MR_OK && w->pulse)
+        mri_pulse_give_up(w->pulse, "its world cannot be opened"); /* the others have theirs */
+    return rc;
+}
+
+static int open_world(mr_world *w, const mr_world_config *cfg, mr_error *err)
+{
+    w->rank = cfg->rank;
+    w->size = cfg->size;
+    w->hosts = calloc(cfg->size, sizeof *w->hosts);
+    int *fds = malloc(MRI_LANES * (size_t)cfg->size * sizeof *fds), rc = MR_OK;
+    if (!w->hosts || !fds) rc = mr_error_set(err, MR_ENOMEM, "no memory for a world of %u ranks", cfg->size);
+    for (size_t k = 0; rc == MR_OK && k < MRI_LANES * (size_t)cfg->size; k++) fds[k] = -1;
+    if (rc == MR_OK && cfg->size > 1) rc = meet(w, cfg, fds, err);
+    else if (rc == MR_OK && gethostname(w->hosts[0], sizeof *w->hosts - 1) != 0) w->hosts[0][0] = '\0';
+    if (rc == MR_OK) rc = open_parts(w, cfg, fds, err);
+    free(fds);
+    return rc;
+}
+
+int mr_world_open(mr_world **out, const mr_world_config *cfg, mr_error *err)
+{
+    mr_world_config mine = defaults;
+    *out = NULL;
+    int rc = mri_settings_take(&mine, sizeof mine, cfg, "world", err);
+    if (rc == MR_OK) rc = check_settings(&mine, err);
+    if (rc != MR_OK) return rc;
+    mr_world *w = calloc(1, sizeof *w);
+    if (!w) return mr_error_set(err, MR_ENOMEM, "no memory for a world");
+    rc = open_world(w, &mine, err);
+    if (rc == MR_OK) *out = w;
+    else mr_world_close(w);
+    return rc;
+}
+
+void mr_world_close(mr_world *w)
+{
+    if (!w) return;
+    mri_pulse_close(w->pulse); /* the farewell first: what ends without it is lost */
+    for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) mri_channel_close(w->channels[c]);
+    free(w->hosts);
+    free(w);
+}
+
+uint32_t mr_world_rank(const mr_world *w) { return w->rank; }
+uint32_t mr_world_size(const mr_world *w) { return w->size; }
+const char *mr_world_host(const mr_world *w, uint32_t rank) { return rank < w->size ? w->hosts[rank] : ""; }
+
+/* ---- calls ---- */
+
+/* A call that cannot be made: the others would wait for it. */
+static int misuse(mr_world *w, mr_error *err, const char *what)
+{
+    mr_error why = MR_ERROR_INIT;
+    mr_error_set(&why, MR_EINVAL, "%s: %s", mri_meet_name(w->rank, w->hosts[w->rank]), what);
+    mri_pulse_give_up(w->pulse, why.text);
+    if (err) *err = why;
+    return MR_EINVAL;
+}
+
+static int begin(mr_world *w, uint32_t channel, mri_call call, mr_error *err)
+{
+    if (channel >= MR_WORLD_CHANNELS) return misuse(w, err, "a call on a channel that a world does not have");
+    return mri_channel_begin(w->channels[channel], call, err);
+}
+
+static bool are_pieces(const mr_world *w, const mr_world_piece *pieces)
+{
+    for (uint32_t r = 0; pieces && r < w->size; r++)
+        if (r != w->rank && pieces[r].bytes && !pieces[r].data) return false;
+    return pieces || w->size == 1;
+}
+
+int mr_world_exchange(mr_world *w, uint32_t channel, const mr_world_piece *send,
+                      const mr_world_piece *receive, mr_error *err)
+{
+    if (!are_pieces(w, send) || !are_pieces(w, receive))
+        return misuse(w, err, "an exchange of bytes that are nowhere (NULL)");
+    const int rc = begin(w, channel, MRI_CALL_EXCHANGE, err);
+    if (rc != MR_OK || w->size == 1) return rc == MR_OK ? mri_channel_end(w->channels[channel], rc) : rc;
+    return mri_channel_end(w->channels[channel],
+                           mri_channel_transfer(w->channels[channel], 0, send, receive, err));
+}
+
+/* A binomial tree: from the rank that lacks the lowest bit of one's distance to root, then to those that have
+ * one lower bit more. The farthest first: they have the most below them. */
+static int broadcast(mr_world *w, mri_channel *c, const mr_world_piece *piece, uint32_t root, mr_error *err)
+{
+    mr_world_piece *send, *receive;
+    const uint32_t distance = (w->rank + w->size - root) % w->size;
+    uint32_t bit = 1;
+    while (bit < w->size && !(distance & bit)) bit <<= 1;
+    mri_channel_pieces(c, &send, &receive);
+    if (distance) receive[(distance - bit + root) % w->size] = *piece;
+    int rc = mri_channel_transfer(c, 0, send, receive, err);
+    mri_channel_pieces(c, &send, &receive);
+    for (bit >>= 1; bit; bit >>= 1)
+        if (distance + bit < w->size) send[(distance + bit + root) % w->size] = *piece;
+    return rc == MR_OK ? mri_channel_transfer(c, 0, send, receive, err) : rc;
+}
+
+int mr_world_broadcast(mr_world *w, uint32_t channel, void *data, size_t bytes, uint32_t root, mr_error *err)
+{
+    if (root >= w->size) return misuse(w, err, "a broadcast of a rank that a world does not have");
+    if (bytes && !data) return misuse(w, err, "a broadcast of bytes that are nowhere (NULL)");
+    int rc = begin(w, channel, MRI_CALL_BROADCAST, err);
+    if (rc != MR_OK) return rc;
+    const mr_world_piece piece = {bytes ? data : &mri_transfer_token, bytes};
+    rc = broadcast(w, w->channels[channel], &piece, root, err);
+    return mri_channel_end(w->channels[channel], rc);
+}
+
+int mr_world_gather(mr_world *w, uint32_t channel, const void *mine, size_t bytes, void *all, mr_error *err)
+{
+    mr_world_piece *send, *receive;
+    size_t total;
+    if (!mri_mul_size(bytes, w->size, &total) || (bytes && (!mine || !all)))
+        return misuse(w, err, "a gather of bytes that are nowhere (NULL), or too many");
+    int rc = begin(w, channel, MRI_CALL_GATHER, err);
+    if (rc != MR_OK) return rc;
+    mri_channel *c = w->channels[channel];
+    mri_channel_pieces(c, &send, &receive);
+    uint8_t *own = bytes ? (uint8_t *)all + w->rank * bytes : NULL;
+    if (bytes && own != mine) memcpy(own, mine, bytes);
+    for (uint32_t r = 0; r < w->size; r++) {
+        send[r] = (mr_world_piece){bytes ? own : (void *)&mri_transfer_token, bytes};
+        receive[r] =
+            (mr_world_piece){bytes ? (uint8_t *)all + r * bytes : (void *)&mri_transfer_token, bytes};
+    }
+    rc = mri_channel_transfer(c, 0, send, receive, err);
+    return mri_channel_end(c, rc);
+}
+
+/* Dissemination: in round k hear of the 2^k ranks before those heard of so far. */
+int mr_world_barrier(mr_world *w, uint32_t channel, mr_error *err)
+{
+    int rc = begin(w, channel, MRI_CALL_BARRIER, err);
+    if (rc != MR_OK) return rc;
+    mri_channel *c = w->channels[channel];
+    for (uint32_t k = 0, step = 1; rc == MR_OK && step < w->size; k++, step *= 2) {
+        mr_world_piece *send, *receive;
+        mri_channel_pieces(c, &send, &receive);
+        send[(w->rank + step) % w->size].data = &mri_transfer_token;
+        receive[(w->rank + w->size - step) % w->size].data = &mri_transfer_token;
+        rc = mri_channel_transfer(c, k, send, receive, err);
+    }
+    return mri_channel_end(c, rc);
+}
+
+void mr_world_abort(mr_world *w, const mr_error *why)
+{
+    char text[MRI_WIRE_TEXT_BYTES] = "";
+    if (why) mr_error_format(why, text, sizeof text);
+    mri_pulse_give_up(w->pulse, text[0] ? text : "it does not say why");
+}
+
+bool mr_world_was_lost(const mr_world *w, uint32_t *rank)
+{
+    mri_blame_how how;
+    if (!mri_pulse_blames(w->pulse, rank, &how)) return false;
+    return *rank != w->rank || how != MRI_BLAME_GAVE_UP;
+}
+
+void mr_world_traffic(const mr_world *w, uint64_t *sent, uint64_t *received)
+{
+    uint64_t all_sent = 0, all_received = 0;
+    for (uint32_t c = 0; c < MR_WORLD_CHANNELS; c++) {
+        uint64_t one_sent, one_received;
+        mri_channel_traffic(w->channels[c], &one_sent, &one_received);
+        all_sent += one_sent;
+        all_received += one_received;
+    }
+    if (sent) *sent = all_sent;
+    if (received) *received = all_received;
+}

@@ -1,0 +1,130 @@
+/* The size of gradient buckets, looked for while training goes on: against made-up machines, and with a
+ * trainer, whose weights stay the same bits. */
+#include <math.h>
+
+#include "tests/train/rig.h"
+
+#define MS 1000000.0
+
+static uint64_t random_state = 1;
+
+/* -1..1 */
+static double noise(void)
+{
+    random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+    return (double)(int64_t)(random_state >> 11) / 0x1p52 - 1;
+}
+
+typedef struct outcome {
+    uint32_t best, steps;
+    double gain;
+} outcome;
+
+/* Steps of `ms` for each size; after a change two more of the old size are reported, as they were queued. */
+static outcome tuned(const double *ms, uint32_t sizes, double noise_part)
+{
+    mri_bucket_tuner t;
+    const uint64_t bytes[MRI_BUCKET_SIZES] = {25, 0, 1, 4};
+    outcome out = {0};
+    uint64_t use = bytes[0];
+    mri_bucket_tuner_begin(&t, bytes, sizes);
+    for (uint32_t late = 0; !t.done; out.steps++) {
+        uint32_t k = 0;
+        while (bytes[k] != use) k++;
+        const double drift = 1 + 0.2 * sin(out.steps / 50.0); /* the machine is slower for a while */
+        mri_bucket_tuner_step(&t, (uint64_t)(ms[k] * MS * drift * (1 + noise_part * noise())));
+        if (t.changes && late++ < 2) continue;
+        late = 0;
+        use = mri_bucket_tuner_take(&t);
+        MRT_TRUE(out.steps < 100000);
+    }
+    MRT_EQ(mri_bucket_tuner_take(&t), bytes[t.best]);
+    out.best = t.best;
+    out.gain = t.gain;
+    return out;
+}
+
+static void it_finds_the_shortest_steps(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        const outcome o = tuned((double[]){10, 12, 9, 10}, 4, k ? 0.03 : 0);
+        MRT_EQ(o.best, 2);
+        MRT_TRUE(o.gain > 1.05 && o.gain < 1.2);
+    }
+    MRT_EQ(tuned((double[]){10, 5}, 2, 0).best, 1);
+}
+
+static void it_leaves_what_is_as_good(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 50; k++) {
+        const outcome o = tuned((double[]){10, 10.1, 9.95, 10}, 4, 0.05);
+        MRT_TRUE(o.best == 0 && o.gain == 1);
+    }
+    const outcome none = tuned((double[]){10}, 1, 0);
+    MRT_TRUE(none.best == 0 && none.steps == 0);
+}
+
+/* Steps of seconds: one round is too little to decide by. */
+static void it_ends_in_time(void **state)
+{
+    (void)state;
+    const outcome o = tuned((double[]){3000, 2000, 1000, 3000}, 4, 0);
+    MRT_TRUE(o.best == 0 && o.steps < 60);
+}
+
+static mrt_hash trained(const char *devices, bool tune, uint32_t steps, mr_bucket_tuning *out)
+{
+    mrt_rig rig;
+    mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices,
+                                          .seed = 6,
+                                          .bucket_bytes = 2000,
+                                          .tune_buckets = tune,
+                                          .update = MR_UPDATE_MOMENTUM});
+    for (uint32_t s = 0; s < steps; s++) {
+        mrt_train(&rig, s, s * 31, s % 7 == 3 ? 4 : 31);
+        if (!tune) continue;
+        mr_trainer_bucket_tuning(rig.t, out);
+        MRT_EQ(rig.t->team.replicas[0].plan.bucket_count,
+               rig.t->team.replicas[rig.count - 1].plan.bucket_count);
+    }
+    const mrt_hash h = mrt_hash_of(&rig, 0);
+    for (uint32_t i = 1; i < rig.count; i++) MRT_TRUE(mrt_same(h, mrt_hash_of(&rig, i)));
+    mr_trainer_bucket_tuning(rig.t, out);
+    if (rig.count > 1 && tune) {
+        mr_error err = MR_ERROR_INIT;
+        MRT_OK(mri_flights_drain(&rig.t->flights, &err), &err);
+        MRT_EQ(rig.t->team.replicas[0].plan.bucket_count,
+               mri_plan_count_buckets(&rig.t->team.replicas[0].plan, &rig.t->team.replicas[0].nodes,
+                                      out->bytes));
+    }
+    mrt_rig_close(&rig);
+    return h;
+}
+
+static void a_trainer_that_tunes_trains_the_same(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu:2", "cpu:3"};
+    mr_bucket_tuning with, without;
+    for (size_t d = 0; d < 2; d++) {
+        const mrt_hash plain = trained(devices[d], false, 130, &without);
+        MRT_TRUE(mrt_same(plain, trained(devices[d], true, 130, &with)));
+        MRT_TRUE(without.done && without.sizes == 1 && without.bytes == 2000 && without.gain == 1);
+        MRT_TRUE(with.done && with.sizes == 2 && (with.bytes == 2000 || with.bytes == 0));
+    }
+    trained("cpu", true, 3, &with); /* nobody to wait for */
+    MRT_TRUE(with.done && with.sizes == 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_finds_the_shortest_steps),
+        cmocka_unit_test(it_leaves_what_is_as_good),
+        cmocka_unit_test(it_ends_in_time),
+        cmocka_unit_test(a_trainer_that_tunes_trains_the_same),
+    };
+    return mrt_run(tests);
+}

@@ -1,0 +1,255 @@
+/* train/trainer_open.c: a trainer's settings checked, its parts opened and closed. With other processes all
+ * of them open theirs at the same time, and agree on what must be the same. */
+#include <math.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/abi.h"
+#include "base/simd.h"
+#include "train/trainer.h"
+
+void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size)
+{
+    mr_trainer_config all = {.batch = 128, .epochs = 1};
+    all.update = (mr_update_desc){.kind = MR_UPDATE_SGD,
+                                  .lr = 0.01f,
+                                  .momentum = 0.9f,
+                                  .rho = 0.9f,
+                                  .beta1 = 0.9f,
+                                  .beta2 = 0.999f,
+                                  .epsilon = 1e-7f};
+    all.schedule = (mr_schedule){.kind = MR_LR_CONSTANT, .lr = 0.01f, .factor = 0.1f};
+    for (int c = 0; c < 4; c++) all.std[c] = 255.0f;
+    all.dtype = MR_TENSOR_F32;
+    all.bucket_bytes = 25u << 20;
+    all.watchdog_s = 300;
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
+}
+
+#define FIRST_SCALE  65536.0f
+#define GROWTH_STEPS 1000u
+enum { MOST_SCALE = 1 << 24 };
+
+/* ------------------------------------------------------------------------------ open, close */
+
+static int check_precision(const mr_trainer_config *cfg, mr_error *err)
+{
+    int power;
+    if (cfg->dtype != MR_TENSOR_F32 && cfg->dtype != MR_TENSOR_BF16 && cfg->dtype != MR_TENSOR_F16)
+        return mr_error_set(err, MR_EINVAL, "activations of type %u: expected f32, bf16 or f16", cfg->dtype);
+    const double scale = (double)cfg->loss_scale;
+    if (!(scale == 0) && (!(scale >= 1 && scale <= MOST_SCALE) || frexp(scale, &power) != 0.5))
+        return mr_error_set(err, MR_EINVAL,
+                            "loss scale %g: expected 0, to adapt, or a power of two from 1 to %d", scale,
+                            MOST_SCALE);
+    if (!(cfg->watchdog_s >= 0))
+        return mr_error_set(err, MR_EINVAL, "watchdog of %g s: expected 0 or more", cfg->watchdog_s);
+    return mr_net_check(cfg->net, err);
+}
+
+static int check_config(const mr_trainer_config *cfg, mr_error *err)
+{
+    if (!cfg->net) return mr_error_set(err, MR_EINVAL, "a trainer needs a network");
+    if (!cfg->devices || cfg->device_count == 0 || cfg->device_count > MR_LOADER_MAX_PARTS)
+        return mr_error_set(err, MR_EINVAL, "a trainer needs 1 to %d devices, not %u", MR_LOADER_MAX_PARTS,
+                            cfg->device_count);
+    if (cfg->batch == 0) return mr_error_set(err, MR_EINVAL, "the batch must be at least 1");
+    if (!(cfg->schedule.lr > 0) || !isfinite(cfg->schedule.lr))
+        return mr_error_set(err, MR_EINVAL, "learning rate %g: expected a finite number above 0",
+                            (double)cfg->schedule.lr);
+    for (uint32_t c = 0; !cfg->net->numbers && c < cfg->net->c; c++)
+        if (!(cfg->std[c] > 0) || !isfinite(cfg->std[c]) || !isfinite(cfg->mean[c]))
+            return mr_error_set(err, MR_EINVAL,
+                                "channel %u: mean %g, std %g: expected finite numbers, std above 0", c,
+                                (double)cfg->mean[c], (double)cfg->std[c]);
+    return check_precision(cfg, err);
+}
+
+static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_parts *parts)
+{
+    mri_replica_config r = {.net = cfg->net,
+                            .global_batch = cfg->batch,
+                            .seed = cfg->seed,
+                            .inference = cfg->inference,
+                            .uses_affine = cfg->uses_affine,
+                            .dtype = cfg->dtype,
+                            .update = cfg->update,
+                            .slot_count = mr_update_state_count(cfg->update.kind),
+                            .bucket_bytes = cfg->bucket_bytes,
+                            .memory_bytes = cfg->memory_bytes,
+                            .together = parts->all == 1,
+                            .records = !cfg->no_graph};
+    if (cfg->device_count == 1 && parts->count == parts->all)
+        r.bucket_bytes = 0; /* nobody waits for a part of the gradients */
+    r.max_batch = cfg->batch / parts->all + (cfg->batch % parts->all != 0);
+    memcpy(r.mean, cfg->mean, sizeof r.mean);
+    memcpy(r.std, cfg->std, sizeof r.std);
+    return r;
+}
+
+/* Sizes that cut the gradients differently. */
+static void begin_tuning(mr_trainer *t)
+{
+    static const uint64_t sizes[] = {0, 1u << 20, 4u << 20, 25u << 20};
+    const mri_replica *rep = &t->team.replicas[0];
+    uint64_t bytes[MRI_BUCKET_SIZES] = {t->cfg.bucket_bytes};
+    uint32_t cuts[MRI_BUCKET_SIZES] = {rep->plan.bucket_count}, count = 1;
+    const bool tunes =
+        t->cfg.tune_buckets && t->team.count > 1 && t->team.ranks.size == 1 && !t->cfg.inference;
+    for (size_t i = 0; tunes && i < MRI_ARRAY_COUNT(sizes) && count < MRI_BUCKET_SIZES; i++) {
+        const uint32_t n = mri_plan_count_buckets(&rep->plan, &rep->nodes, sizes[i]);
+        uint32_t k = 0;
+        while (k < count && cuts[k] != n) k++;
+        if (k < count) continue;
+        cuts[count] = n;
+        bytes[count++] = sizes[i];
+    }
+    mri_bucket_tuner_begin(&t->buckets, bytes, count);
+    t->flights.buckets = &t->buckets;
+}
+
+static int check_parts(const mr_parts *parts, uint32_t devices, mr_error *err)
+{
+    uint32_t dealt = 0;
+    bool each = true;
+    for (uint32_t d = 0; d < devices; d++) {
+        each = each && parts->of_device[d] > 0 && parts->of_device[d] <= MR_LOADER_MAX_PARTS;
+        dealt += each ? parts->of_device[d] : 0;
+    }
+    if (each && dealt == parts->count && parts->count <= MR_LOADER_MAX_PARTS && parts->first < parts->all &&
+        parts->count <= parts->all - parts->first)
+        return MR_OK;
+    return mr_error_set(err, MR_EINVAL,
+                        "%u devices for parts %u to %u of %u: expected parts as mr_parts_deal() gives "
+                        "them for these devices",
+                        devices, parts->first, parts->first + parts->count, parts->all);
+}
+
+/* Those of the settings, or one a device. */
+static int take_parts(const mr_trainer_config *cfg, mr_parts *out, mr_error *err)
+{
+    out->struct_size = sizeof *out;
+    if (!cfg->parts) return mr_parts_deal(out, NULL, cfg->device_count, 0, err);
+    *out = (mr_parts){.all = 0};
+    const int rc = mri_settings_take(out, sizeof *out, cfg->parts, "parts", err);
+    return rc ? rc : check_parts(out, cfg->device_count, err);
+}
+
+/* What must be the same in all processes, besides what the weights' bits would show: lines. */
+static void describe(const mr_trainer *t, char *out, size_t out_bytes)
+{
+    const mr_trainer_config *c = &t->cfg;
+    const mri_replica *rep = &t->team.replicas[0];
+    snprintf(
+        out, out_bytes,
+        "millrace %s\nmodel %s with %llu parameters\ndevice %s\ninstructions %d\nbatch %u\nparts %u\nseed "
+        "%llu\n"
+        "activations %u\noptimizer %d %g %g %g %g %g %g %g %d\nlearning rate %g, schedule %d %g %g %g %g, "
+        "epochs %llu\nloss scale %g\nbuckets of %llu bytes (%u)\nfor %s\nthreads of a device %u\n",
+        mr_version(), c->net->name, (unsigned long long)mr_net_param_count(c->net),
+        mr_device_info_of(c->devices[0])->kind, mri_simd(), c->batch, t->team.parts.all,
+        (unsigned long long)c->seed, c->dtype, c->update.kind, (double)c->update.momentum,
+        (double)c->update.rho, (double)c->update.beta1, (double)c->update.beta2, (double)c->update.epsilon,
+        (double)c->update.weight_decay, (double)c->update.lr, c->update.nesterov, (double)c->schedule.lr,
+        c->schedule.kind, (double)c->schedule.factor, (double)c->schedule.floor_lr, (double)c->schedule.decay,
+        c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->loss_scale,
+        (unsigned long long)c->bucket_bytes, rep->plan.bucket_count, c->inference ? "inference" : "training",
+        mr_device_info_of(c->devices[0])->threads);
+}
+
+static int agree(const mr_trainer *t, mr_error *err)
+{
+    char text[2048];
+    if (t->team.ranks.size == 1) return MR_OK;
+    describe(t, text, sizeof text);
+    return mri_ranks_agree(&t->team.ranks, text, err);
+}
+
+/* One stream for each part. */
+static int list_streams(mr_trainer *t, mr_error *err)
+{
+    t->streams = calloc(t->team.parts.count, sizeof(mr_stream *));
+    if (!t->streams)
+        return mr_error_set(err, MR_ENOMEM, "no memory for a trainer of %u parts", t->team.parts.count);
+    for (uint32_t r = 0, p = 0; r < t->team.count; r++)
+        for (uint32_t k = 0; k < t->team.parts.of_device[r]; k++) t->streams[p++] = t->team.streams[r];
+    return MR_OK;
+}
+
+static int open_parts(mr_trainer *t, mr_error *err)
+{
+    mr_parts parts;
+    int rc = take_parts(&t->cfg, &parts, err);
+    if (rc) return rc;
+    const mri_replica_config replica = replica_config(&t->cfg, &parts);
+    rc = mri_team_init(&t->team, t->cfg.devices, &parts, t->cfg.device_count, t->cfg.world, &replica, err);
+    t->cfg.devices = t->team.devices;
+    t->cfg.parts = NULL;
+    if (rc == MR_OK) rc = list_streams(t, err);
+    if (rc == MR_OK) rc = agree(t, err);
+    if (rc == MR_OK) rc = mri_exchange_init(&t->exchange, &t->team, err);
+    if (rc == MR_OK) rc = mri_flights_init(&t->flights, &t->team, t->cfg.watchdog_s, t->cfg.trace, err);
+    if (rc == MR_OK) rc = mri_tensors_init(&t->tensors, &t->team.replicas[0], err);
+    if (rc == MR_OK) rc = mri_ranks_tell(&t->team.ranks, t->run.id, sizeof t->run.id, err);
+    if (rc == MR_OK) rc = mri_replica_init_weights(&t->team.replicas[0], err);
+    if (rc == MR_OK) rc = mri_trainer_share_all(t, err);
+    if (rc == MR_OK) begin_tuning(t);
+    const bool adapts = t->cfg.loss_scale == 0;
+    const mr_loss_scale scale = {.scale = adapts ? FIRST_SCALE : t->cfg.loss_scale,
+                                 .growth_steps = adapts ? GROWTH_STEPS : 0};
+    return rc ? rc : mri_scale_set(&t->flights, &scale, &t->scale, err);
+}
+
+int mr_trainer_open(mr_trainer **out, const mr_trainer_config *cfg, mr_error *err)
+{
+    *out = NULL;
+    mr_trainer_config mine;
+    mr_trainer_defaults(&mine);
+    int rc = mri_settings_take(&mine, sizeof mine, cfg, "trainer", err);
+    if (rc == MR_OK) rc = check_config(&mine, err);
+    if (rc) return rc;
+    mr_trainer *t = calloc(1, sizeof *t);
+    if (!t) return mr_error_set(err, MR_ENOMEM, "no memory for a trainer");
+    t->cfg = mine;
+    t->run.best_val_loss = INFINITY;
+    mri_run_draw(t->run.id);
+    rc = open_parts(t, err);
+    if (rc) {
+        if (t->cfg.world) mr_world_abort(t->cfg.world, err); /* nobody is to wait for it */
+        mr_trainer_close(t);
+        return rc;
+    }
+    mri_step_log_start(&t->flights.log, t->team.count, 0);
+    *out = t;
+    return MR_OK;
+}
+
+/* Trainers whose devices may still write to their memory: kept for as long as the process lives. */
+static _Atomic(mr_trainer *) abandoned;
+
+static void abandon(mr_trainer *t)
+{
+    t->abandoned = abandoned;
+    while (!atomic_compare_exchange_weak(&abandoned, &t->abandoned, t)) {
+    }
+}
+
+void mr_trainer_close(mr_trainer *t)
+{
+    if (!t) return;
+    if (t->flights.hangs && !mri_flights_have_drained(&t->flights)) {
+        abandon(t);
+        return;
+    }
+    mri_team_settle(&t->team); /* nothing queued may use what goes */
+    mri_exchange_fini(&t->exchange);
+    mri_flights_fini(&t->flights);
+    mri_team_fini(&t->team);
+    mri_tensors_fini(&t->tensors);
+    free(t->streams);
+    free(t);
+}
+
+bool mr_trainer_hangs(const mr_trainer *t) { return t->flights.hangs; }
+
+mr_stream *const *mr_trainer_streams(const mr_trainer *t) { return t->streams; }
