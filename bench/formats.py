@@ -100,7 +100,8 @@ def gather(args, jobs):
             ident = f"{part} {name}"
             try:
                 ready.append(Loader(ident, f"{part}: {label}", args.millrace, made(args.millrace, name, job, args.threads), args.threads,
-                                    "cifar" if part == "cifar" else "rrc224", job["batch"], job=part))
+                                    "cifar" if part == "cifar" else "rrc224", job["batch"],
+                                    extra=["--outside", "take"] if name == "csv" else [], job=part))
                 ready[-1].turn(0.1)  # builds the index
                 tell(f"{ident}: ready")
             except Absent as why:

@@ -19,10 +19,11 @@ import peer_loaders  # noqa: E402
 import peers  # noqa: E402
 import ratios  # noqa: E402
 import rounds  # noqa: E402
+import storage  # noqa: E402
 
 
 def load_tests(_loader, tests, _pattern):
-    for module in (rounds, ours, peers, ratios, formats, chart):
+    for module in (rounds, ours, peers, ratios, formats, chart, storage):
         tests.addTests(doctest.DocTestSuite(module))
     return tests
 

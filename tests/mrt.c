@@ -8,17 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SLOWER 3
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SLOWER 3
-#endif
-#endif
-#ifndef SLOWER
-#define SLOWER 1
-#endif
-
 static char temp_folder[512];
 
 static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *ftw)
@@ -148,7 +137,7 @@ void mrt_noise(void *data, size_t bytes, uint64_t seed)
     }
 }
 
-unsigned mrt_seconds(unsigned seconds) { return seconds * SLOWER; }
+unsigned mrt_seconds(unsigned seconds) { return seconds * (MRT_SANITIZED ? 3 : 1); }
 
 /* ---- failing allocations: the linker sends the library's calls here (--wrap) in programs that ask for it
  * ---- */

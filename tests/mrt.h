@@ -16,6 +16,17 @@
 
 #include "millrace/base.h"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define MRT_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define MRT_SANITIZED 1
+#endif
+#endif
+#ifndef MRT_SANITIZED
+#define MRT_SANITIZED 0
+#endif
+
 #define MRT_TRUE(x)         assert_true(x)
 #define MRT_EQ(a, b)        assert_int_equal((long long)(a), (long long)(b))
 #define MRT_STR(a, b)       assert_string_equal(a, b)

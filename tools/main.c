@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
-#include "millrace/base.h"
+#include "millrace/ranks.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/help.h"
 #include "tools/cli/interrupt.h"
+#include "tools/cli/open_files.h"
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
 
@@ -47,6 +47,18 @@ static const command *find_command(const char *name)
     return NULL;
 }
 
+/* Several processes would do the same work, side by side. */
+static int check_alone(const command *cmd)
+{
+    mr_launch at;
+    if (!cmd->alone || mr_launch_find(&at, NULL) != MR_OK || at.size == 1) return EXIT_DONE;
+    if (at.rank == 0)
+        say("%s is done by one process, and %s has started %u: start one; train, eval and digest work "
+            "together",
+            cmd->name, mr_launcher_name(at.launcher), at.size);
+    return EXIT_MISUSED;
+}
+
 static int run_command(const command *cmd, int argc, char *const *argv)
 {
     char message[640];
@@ -64,7 +76,8 @@ static int run_command(const command *cmd, int argc, char *const *argv)
         status = EXIT_DONE;
     } else {
         interrupt_install();
-        status = cmd->run(args);
+        status = check_alone(cmd);
+        if (status == EXIT_DONE) status = cmd->run(args);
     }
     free(args);
     return status;
@@ -107,19 +120,9 @@ static int run_words(int argc, char *const *argv)
     return cmd ? run_command(cmd, argc - 1, argv + 1) : EXIT_MISUSED;
 }
 
-/* The files of a data set are open together, and there may be thousands. The soft limit is what it is for the
- * sake of select(), which nothing here calls; what even the hard one does not allow, the library tells. */
-static void allow_many_files(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 int main(int argc, char **argv)
 {
-    allow_many_files();
+    open_files_raise();
     if (mr_simd_complaint()) say("%s", mr_simd_complaint());
     const int status = run_words(argc - 1, argv + 1);
     errno = 0;

@@ -31,7 +31,13 @@ say "train with prefetch on: the same batches, the loader ahead of the trainer"
     --checkpoint "$work/checkpoint"
 say "where the time went"
 "$millrace" profile "$work/train.mrec" --model cifar-cnn --steps 30 --trace "$work/trace.json"
-say "what a fast accelerator would see (simulated: half a millisecond a step)"
-"$millrace" profile "$work/train.mrec" --model cifar-cnn --steps 100 --devices sim:1,step=500us
+say "photographs and a fast accelerator (simulated: 5 ms a step): decoding cannot keep up"
+rm -rf "$work/photos"
+"$millrace" synth "$work/photos" --classes 4 --count 400 --size 320 --seed 1 --quiet
+"$millrace" profile "$work/photos" --model cifar-cnn --augment "resize(64x64)" --batch 32 --devices sim:1,step=5ms --html "$work/before.html"
+say "the advice followed: small pixels in record files, decoded once"
+"$millrace" convert "$work/photos" "$work/small.mrec" --split train --store raw --resize 64 --center-square --force
+"$millrace" profile "$work/small.mrec" --model cifar-cnn --augment "resize(64x64)" --batch 32 --devices sim:1,step=5ms --html "$work/after.html"
+printf '\nBefore and after as pictures: %s, %s\n' "$work/before.html" "$work/after.html"
 printf '\nThe trace of the run is %s (open it in https://ui.perfetto.dev).\nYour own images: %s train FOLDER --model cifar-cnn --augment "resize(32x32)"\n' \
     "$work/trace.json" "$millrace"

@@ -19,3 +19,10 @@ uint32_t core_count(void)
     const int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
     return count > 0 ? (uint32_t)count : 1;
 }
+
+double cpu_seconds(void)
+{
+    struct timespec t = {0};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}

@@ -8,6 +8,9 @@
 uint64_t clock_ns(void);
 double seconds_since(uint64_t start_ns);
 
+/* Processor time of this process, all threads together. */
+double cpu_seconds(void);
+
 /* Cores that this process may run on. */
 uint32_t core_count(void);
 

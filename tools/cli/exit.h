@@ -15,6 +15,7 @@ enum {
 /* Exit status for what the library returned: says err unless rc is MR_OK; a run stopped by a signal gives 128
  * + signal. */
 int exit_status(int rc, const mr_error *err);
+extern int exit_code; /* the newest rc of it that was not MR_OK */
 /* The same where MR_EINVAL means that an option has no possible value: then it is a misuse. */
 int setting_status(int rc, const mr_error *err);
 /* "out of memory" and what for; returns EXIT_FAILED. */

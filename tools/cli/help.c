@@ -93,7 +93,9 @@ static void usage_line(const command *cmd, char *buf, size_t buf_bytes)
         const opt_positional *p = &cmd->positionals[i];
         at += (size_t)snprintf(buf + at, buf_bytes - at, p->required ? " %s" : " [%s]", p->name);
     }
-    if (at < buf_bytes) snprintf(buf + at, buf_bytes - at, " [OPTION...]");
+    if (at < buf_bytes)
+        snprintf(buf + at, buf_bytes - at, " [OPTION...]%s%s", cmd->rest ? " -- " : "",
+                 cmd->rest ? cmd->rest : "");
 }
 
 static void put_group(FILE *out, const opt_group *group, opt_help how)

@@ -4,7 +4,15 @@
 #define TOOLS_INTERRUPT_H
 
 extern volatile int interrupt_flag; /* 0, or the signal's number: what mr_fit and mr_convert take as `stop` */
+enum { INTERRUPT_REGROUP = -1 };    /* no signal: training stops for a process that has come (elastic.h) */
 
 void interrupt_install(void);
+/* In a child, before it becomes another program: the signals as they were before interrupt_install(), so that
+ * what was ignored still is. */
+void interrupt_leave(void);
+
+/* What the second signal writes to stderr before it ends the program: the end of a line that is being drawn.
+ * NULL: nothing. */
+extern const char *volatile interrupt_parting;
 
 #endif

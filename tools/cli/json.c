@@ -4,6 +4,8 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "tools/cli/output.h"
+
 /* Bytes of the UTF-8 character at s, 0 when there is none: overlong forms, surrogates and cut ends are
  * none. */
 static size_t utf8_bytes(const unsigned char *s)
@@ -84,6 +86,13 @@ void json_real(json_line *j, const char *key, double value)
     put_key(j, key);
     if (isfinite(value)) fprintf(j->out, "%.9g", value);
     else fputs("null", j->out);
+}
+
+void json_float(json_line *j, const char *key, float value)
+{
+    char text[32];
+    put_key(j, key);
+    fputs(isfinite(value) ? float_text(value, text, sizeof text) : "null", j->out);
 }
 
 void json_bool(json_line *j, const char *key, bool value)

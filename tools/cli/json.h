@@ -22,6 +22,7 @@ void json_end(json_line *j); /* closes the object and the line, and flushes */
 void json_text(json_line *j, const char *key, const char *value); /* NULL gives null */
 void json_u64(json_line *j, const char *key, uint64_t value);
 void json_i64(json_line *j, const char *key, int64_t value);
+void json_float(json_line *j, const char *key, float value); /* no digit more than it has; null: not finite */
 void json_real(json_line *j, const char *key, double value);
 void json_bool(json_line *j, const char *key, bool value);
 void json_object(json_line *j, const char *key); /* until json_close_object() */

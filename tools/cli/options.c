@@ -116,11 +116,15 @@ static bool store_cache(const word_parse *p, const opt *o, opt_cache *to, const 
     double bytes = 0;
     *to = (opt_cache){0};
     if (strcmp(text, "off") == 0) return true;
+    if (strcmp(text, "ram") == 0) {
+        *to = (opt_cache){.kind = 1, .bytes = UINT64_MAX};
+        return true;
+    }
     const size_t name = disk ? (size_t)(size - text) : 0;
     bool good = memory || (disk && name > 5 && name - 5 < sizeof to->folder);
     good = good && parse_size(size + 1, &bytes) && bytes >= 1 && (!memory || size == text + 3);
     if (!good)
-        return wrong(p, "--%s: expected off, ram:SIZE or disk:FOLDER:SIZE, such as ram:8G; found '%s'",
+        return wrong(p, "--%s: expected off, ram, ram:SIZE or disk:FOLDER:SIZE, such as ram:8G; found '%s'",
                      o->name, text);
     to->kind = memory ? 1 : 2;
     to->bytes = bytes >= 0x1p64 ? UINT64_MAX : (uint64_t)bytes;
@@ -230,19 +234,103 @@ static const opt *option_at(const command *cmd, size_t at, size_t *base)
 
 static const char *option_name(const void *cmd, size_t at) { return option_at(cmd, at, NULL)->name; }
 
+/* What training programs call it, where letters do not lead there. */
+static const struct {
+    const char *theirs, *ours;
+    const char *value; /* what to write behind it, where that is another thing, too; else NULL */
+} elsewhere[] = {
+    {"amp", "precision", "bf16"},
+    {"arch", "model", NULL},
+    {"batch-size", "batch", NULL},
+    {"ckpt", "checkpoint", NULL},
+    {"checkpoint-dir", "checkpoint", NULL},
+    {"cpu", "devices", "cpu"},
+    {"device", "devices", NULL},
+    {"drop-last", "tail", "drop"},
+    {"dtype", "precision", NULL},
+    {"fp16", "precision", "f16"},
+    {"bf16", "precision", "bf16"},
+    {"global-batch-size", "batch", NULL},
+    {"gpu", "devices", "cuda:0"},
+    {"gpus", "devices", "cuda:0,1"},
+    {"image-size", "resize", NULL},
+    {"jobs", "workers", NULL},
+    {"learning-rate", "lr", NULL},
+    {"max-epochs", "epochs", NULL},
+    {"max-shard-size", "shard-size", NULL},
+    {"num-epochs", "epochs", NULL},
+    {"num-threads", "threads", NULL},
+    {"num-workers", "workers", NULL},
+    {"optim", "optimizer", NULL},
+    {"output-format", "to", NULL},
+    {"overwrite", "force", NULL},
+    {"prefetch-factor", "prefetch", NULL},
+    {"random-seed", "seed", NULL},
+    {"save-dir", "checkpoint", NULL},
+    {"scheduler", "schedule", NULL},
+    {"shuffle", "order", "shuffle"},
+    {"transform", "augment", NULL},
+    {"val-data", "val", NULL},
+    {"validation-data", "val", NULL},
+    {"wd", "weight-decay", NULL},
+};
+
+static bool has_option(const command *cmd, const char *name)
+{
+    const opt *o;
+    for (size_t at = 0; (o = option_at(cmd, at, NULL)) != NULL; at++)
+        if (strcmp(o->name, name) == 0) return true;
+    return false;
+}
+
+/* "--NAME", with a value where it needs another one than was meant; false: nobody calls one of ours so. */
+static bool known_elsewhere(const command *cmd, const char *typed, char *buf, size_t buf_bytes)
+{
+    char plain[64];
+    snprintf(plain, sizeof plain, "%s", typed);
+    for (char *c = plain; *c; c++)
+        if (*c == '_') *c = '-';
+    for (size_t k = 0; k < sizeof elsewhere / sizeof *elsewhere; k++) {
+        if (strcmp(plain, elsewhere[k].theirs) != 0 || !has_option(cmd, elsewhere[k].ours)) continue;
+        snprintf(buf, buf_bytes, "--%s%s%s", elsewhere[k].ours, elsewhere[k].value ? " " : "",
+                 elsewhere[k].value ? elsewhere[k].value : "");
+        return true;
+    }
+    return false;
+}
+
 static const opt *find_option(const word_parse *p, const char *name, size_t name_bytes, size_t *base)
 {
     size_t count = 0;
     const opt *o;
     for (; (o = option_at(p->cmd, count, base)) != NULL; count++)
         if (strlen(o->name) == name_bytes && memcmp(o->name, name, name_bytes) == 0) return o;
-    char typed[64];
+    char typed[64], known[64];
     snprintf(typed, sizeof typed, "%.*s", (int)(name_bytes < 63 ? name_bytes : 63), name);
+    if (known_elsewhere(p->cmd, typed, known, sizeof known)) {
+        wrong(p, "%s has no option --%s; did you mean %s?", p->cmd->name, typed, known);
+        return NULL;
+    }
     const char *near = options_nearest(typed, count, option_name, p->cmd);
     if (near) wrong(p, "%s has no option --%s; did you mean --%s?", p->cmd->name, typed, near);
     else
         wrong(p, "%s has no option --%s; 'millrace %s --help' lists them", p->cmd->name, typed, p->cmd->name);
     return NULL;
+}
+
+bool options_was_given(const opt_given *given, const char *name)
+{
+    for (uint32_t i = 0; i < given->count; i++)
+        if (strcmp(given->name[i], name) == 0) return true;
+    return false;
+}
+
+static void note_given(const word_parse *p, const opt *o)
+{
+    if (!p->cmd->given_at) return;
+    opt_given *given = (opt_given *)(void *)(p->args + p->cmd->given_at);
+    if (given->count < OPT_COUNT(given->name) && !options_was_given(given, o->name))
+        given->name[given->count++] = o->name;
 }
 
 /* word is "--name" or "--name=value"; next the word behind it, or NULL. */
@@ -253,6 +341,7 @@ static bool take_option(const word_parse *p, const char *word, const char *next,
     size_t base = 0;
     const opt *o = find_option(p, name, name_bytes, &base);
     if (!o) return false;
+    note_given(p, o);
     *used_next = false;
     if (o->kind == OPT_FLAG) {
         if (equals) return wrong(p, "--%s takes no value, found '%s'", o->name, equals + 1);
@@ -265,6 +354,11 @@ static bool take_option(const word_parse *p, const char *word, const char *next,
                      value, o->name);
     *used_next = !equals;
     return store(p, o, base, value);
+}
+
+static void take_rest(const word_parse *p, int argc, char *const *argv)
+{
+    *(opt_words *)(void *)(p->args + p->cmd->rest_at) = (opt_words){argv, argc};
 }
 
 opt_help options_help_asked(int argc, char *const *argv)
@@ -286,6 +380,10 @@ bool options_parse(const command *cmd, int argc, char *const *argv, void *args, 
         const char *word = argv[i];
         if (!only_positionals && strcmp(word, "--") == 0) {
             only_positionals = true;
+            if (cmd->rest && i + 1 < argc) {
+                take_rest(&p, argc - i - 1, argv + i + 1);
+                return true;
+            }
         } else if (!only_positionals && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
             *wants_help = options_help_asked(argc - i, argv + i);
             return true;
@@ -296,6 +394,9 @@ bool options_parse(const command *cmd, int argc, char *const *argv, void *args, 
         } else if (!only_positionals && word[0] == '-' && word[1]) {
             return wrong(&p, "options are written --name, found '%s'; 'millrace %s --help' lists them", word,
                          cmd->name);
+        } else if (cmd->rest && word[0]) {
+            take_rest(&p, argc - i, argv + i);
+            return true;
         } else if (!word[0]) {
             return wrong(&p, "%s: expected a name, found ''", cmd->name);
         } else if (positional < cmd->positional_count) {
@@ -308,5 +409,6 @@ bool options_parse(const command *cmd, int argc, char *const *argv, void *args, 
     if (positional < cmd->positional_count && cmd->positionals[positional].required)
         return wrong(&p, "%s needs %s; try 'millrace %s --help'", cmd->name,
                      cmd->positionals[positional].name, cmd->name);
+    if (cmd->rest) return wrong(&p, "%s needs %s; try 'millrace %s --help'", cmd->name, cmd->rest, cmd->name);
     return true;
 }

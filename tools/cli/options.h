@@ -74,6 +74,20 @@ typedef struct opt_positional {
     const char *help;
 } opt_positional;
 
+/* Words that are passed on as they are: argv from some word on, with its NULL at the end. */
+typedef struct opt_words {
+    char *const *word;
+    int count;
+} opt_words;
+
+/* The names of those that the user gave, each once. */
+typedef struct opt_given {
+    const char *name[96];
+    uint32_t count;
+} opt_given;
+
+bool options_was_given(const opt_given *given, const char *name);
+
 typedef struct command {
     const char *name, *summary; /* one line, lower case, no full stop */
     const char *text;           /* paragraphs separated by newlines */
@@ -83,6 +97,12 @@ typedef struct command {
     const opt_group *groups;
     size_t group_count;
     size_t args_bytes;
+    size_t given_at;  /* offset of an opt_given in the command's struct; 0: it has none */
+    const char *rest; /* what the words are that begin with the first that is no option, or behind
+                         "--", one at least; NULL: there are none such */
+    size_t rest_at;   /* offset of their opt_words */
+    bool alone;       /* a launcher that starts several processes of it is refused: each would do all of
+                         the work, and write it to the same place */
     int (*run)(const void *args); /* returns the exit status */
 } command;
 

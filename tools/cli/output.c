@@ -3,8 +3,13 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "tools/cli/progress.h"
+
+static char speaker[40] = "millrace";
+
+void say_as_rank(uint32_t rank) { snprintf(speaker, sizeof speaker, "millrace, rank %u", rank); }
 
 void say(const char *format, ...)
 {
@@ -15,7 +20,7 @@ void say(const char *format, ...)
     va_end(list);
     mr_text_shown(text, safe, sizeof safe); /* names may hold anything */
     progress_hold();
-    fprintf(stderr, "millrace: %s\n", safe);
+    fprintf(stderr, "%s: %s\n", speaker, safe);
     progress_release();
 }
 
@@ -25,10 +30,27 @@ void put_shown(const char *text)
     fputs(mr_text_shown(text, safe, sizeof safe), stdout);
 }
 
+const char *shown_text(const char *text)
+{
+    static _Thread_local char safe[4][8192];
+    static _Thread_local unsigned turn;
+    turn = (turn + 1) % 4;
+    return mr_text_shown(text, safe[turn], sizeof safe[turn]);
+}
+
 void say_error(const mr_error *err)
 {
     char text[2048];
     say("%s", mr_error_format(err, text, sizeof text));
+}
+
+const char *float_text(float value, char *buf, size_t buf_bytes)
+{
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(buf, buf_bytes, "%.*g", digits, (double)value);
+        if (strtof(buf, NULL) == value) break;
+    }
+    return buf;
 }
 
 const char *size_text(double bytes, char *buf, size_t buf_bytes)

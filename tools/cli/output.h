@@ -12,11 +12,19 @@
 /* "millrace: ..." on stderr. The progress bar, if one is shown, is wiped first. */
 void say(const char *format, ...) MR_PRINTF(1, 2);
 void say_error(const mr_error *err);
+/* "millrace, rank 2: ..." from now on. */
+void say_as_rank(uint32_t rank);
 
 /* "1.5 GiB", "12.3 KiB", "17 B". buf is 32 bytes or more; returns buf. */
 const char *size_text(double bytes, char *buf, size_t buf_bytes);
 
-/* A name or text out of a file, on stdout, without what it could do to a terminal. */
+/* The shortest decimal that reads back as this float. buf is 32 bytes or more; returns buf. */
+const char *float_text(float value, char *buf, size_t buf_bytes);
+
+/* A name or text out of a file or folder, on stdout, without what it could do to a terminal. */
 void put_shown(const char *text);
+/* The same to be printed with more: all names that others may have chosen (paths of data and of what is in
+ * them included) go through one of these, say() or json_text(). One of 4 buffers in turn. */
+const char *shown_text(const char *text);
 
 #endif

@@ -19,9 +19,17 @@ void progress_start(progress_bar *p, const char *label, const char *unit, bool q
 void progress_show(progress_bar *p, uint64_t done, uint64_t count, const char *note); /* note: text behind it,
                                                                                      or NULL */
 void progress_end(progress_bar *p);
-/* For messages: the bar is wiped, if one is on the terminal, and until progress_release() nothing else is
- * written. It is drawn again when it is shown again. Not to be nested, and no say() between the two. */
+/* For messages, and for results on the same terminal: what is shown is wiped, and until progress_release()
+ * nothing else is written. It is drawn again when it is shown again. Not to be nested, and no say() between
+ * the two. */
 void progress_hold(void);
 void progress_release(void);
+
+/* Whoever shows more than a bar: wipe(context) takes it off the terminal. It is called with the lock held,
+ * also when nothing is drawn; NULL: nothing is shown any more. */
+void progress_show_as(void (*wipe)(void *context), void *context);
+/* To draw: nothing else is written while the lock is held. */
+void progress_lock(void);
+void progress_unlock(void);
 
 #endif

@@ -2,6 +2,7 @@
 #include "tools/cli/report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 const char *const report_roles[] = {"plain", "boxes", "values", "mask", NULL};
@@ -13,10 +14,11 @@ void report_table_head(bool has_val)
     printf(" %10s %9s %9s %11s %7s\n", "samples/s", "step ms", "wait ms", "exposed ms", "stall %");
 }
 
-void report_table_row(const mr_report *r)
+void report_table_row(const mr_report *r, bool has_val)
 {
     printf("%5" PRIu64 " %9.4f %7.4f", r->epoch + 1, r->loss, r->accuracy);
     if (r->has_val) printf(" %9.4f %7.4f", r->val_loss, r->val_accuracy);
+    else if (has_val) printf(" %9s %7s", "-", "-");
     printf(" %10.0f %9.3f %9.1f %11.1f %7.1f\n", r->samples_per_s, r->step_ms, r->wait_ms, r->exposed_ms,
            100 * r->stall_fraction);
     fflush(stdout);
@@ -76,6 +78,61 @@ void report_cache_json(json_line *j, const mr_loader_stats *s)
     json_u64(j, "cache_bytes", s->cache_bytes);
 }
 
+static double part_of_idle(double idle, const mr_causes *c, mr_cause cause)
+{
+    return c->total_ns > 0 ? idle * (double)c->ns[cause] / (double)c->total_ns : 0;
+}
+
+double report_cause_part(const mr_report *r, mr_cause cause)
+{
+    return part_of_idle(r->stall_fraction, &r->causes, cause);
+}
+
+void report_idle_json(json_line *j, const char *key, double idle, const mr_causes *causes)
+{
+    json_object(j, key);
+    for (int i = 0; i < MR_CAUSES; i++)
+        json_real(j, mr_cause_name((mr_cause)i), part_of_idle(idle, causes, (mr_cause)i));
+    json_close_object(j);
+}
+
+void report_causes_json(json_line *j, const mr_report *r)
+{
+    report_idle_json(j, "causes", r->stall_fraction, &r->causes);
+}
+
+void report_causes_text(const char *const *names, const mr_report *const *reports, uint32_t count)
+{
+    printf("  %-36s", "the device waited for, % of its time");
+    for (uint32_t k = 0; k < count; k++) printf(" %7s", names[k]);
+    putchar('\n');
+    for (int i = 0; i < MR_CAUSES; i++) {
+        bool some = false;
+        for (uint32_t k = 0; k < count; k++) some |= report_cause_part(reports[k], (mr_cause)i) >= 0.0005;
+        if (!some) continue;
+        printf("  %-36s", mr_cause_text((mr_cause)i));
+        for (uint32_t k = 0; k < count; k++)
+            printf(" %7.1f", 100 * report_cause_part(reports[k], (mr_cause)i));
+        putchar('\n');
+    }
+    printf("  %-36s", "all");
+    for (uint32_t k = 0; k < count; k++) printf(" %7.1f", 100 * reports[k]->stall_fraction);
+    putchar('\n');
+}
+
+/* Those that are not empty. */
+static void put_bins(json_line *j, const mr_report *r)
+{
+    json_array(j, "step_ms_bin_from");
+    for (int k = 0; k < MR_STEP_BINS; k++)
+        if (r->step_bin[k]) json_float(j, NULL, (float)(0.01 * pow(2, k / 4.0)));
+    json_close_array(j);
+    json_array(j, "step_ms_bin_count");
+    for (int k = 0; k < MR_STEP_BINS; k++)
+        if (r->step_bin[k]) json_u64(j, NULL, r->step_bin[k]);
+    json_close_array(j);
+}
+
 void report_json(json_line *j, const mr_report *r, uint32_t replicas)
 {
     json_u64(j, "epoch", r->epoch);
@@ -86,18 +143,22 @@ void report_json(json_line *j, const mr_report *r, uint32_t replicas)
     json_real(j, "samples_per_s", r->samples_per_s);
     json_real(j, "step_ms", r->step_ms);
     json_real(j, "step_ms_mad", r->step_ms_mad);
+    json_real(j, "step_ms_p95", r->step_ms_p95);
+    json_real(j, "step_ms_p99", r->step_ms_p99);
+    put_bins(j, r);
     json_real(j, "wait_ms", r->wait_ms);
     json_real(j, "exposed_ms", r->exposed_ms);
     json_real(j, "stall_fraction", r->stall_fraction);
+    report_causes_json(j, r);
     json_real(j, "loss", r->loss);
     json_real(j, "accuracy", r->accuracy);
     if (r->has_val) {
         json_real(j, "val_loss", r->val_loss);
         json_real(j, "val_accuracy", r->val_accuracy);
     }
-    json_real(j, "lr", (double)r->lr);
+    json_float(j, "lr", r->lr);
     if (r->loss_scale > 0) {
-        json_real(j, "loss_scale", (double)r->loss_scale);
+        json_float(j, "loss_scale", r->loss_scale);
         json_u64(j, "skipped_updates", r->skipped);
     }
     report_stages_json(j, &r->stages, r->seconds);
@@ -110,6 +171,7 @@ void report_json(json_line *j, const mr_report *r, uint32_t replicas)
     json_u64(j, "bad_samples", r->stages.bad_samples);
     json_u64(j, "peak_rss_bytes", r->peak_rss_bytes);
     json_bool(j, "simulated", r->simulated);
+    json_bool(j, "diverged", r->diverged);
     json_text(j, "verdict", r->verdict);
 }
 

@@ -1,9 +1,11 @@
-/* tools/commands/cmd_bench.c: `millrace bench loader|trainer|limits`: one ceiling at a time.
+/* tools/commands/cmd_bench.c: `millrace bench loader|trainer|limits|storage|exchange`: one ceiling at a time.
  *
  *   loader    how fast batches come when nothing trains
  *   trainer   how fast steps go on a batch that is on the device already
  *   limits    what the machine gives: memory copy, CRC32C, reading the data's files, plain full decode of its
- *             pictures */
+ *             pictures
+ *   storage   how many accelerators are fed from the data (bench_storage.h)
+ *   exchange  sums over the devices of all processes (bench_exchange.h) */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,16 +16,22 @@
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"
-#include "tools/commands/bad_watch.h"
+#include "tools/commands/bench_exchange.h"
+#include "tools/commands/bench_storage.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/limits.h"
-#include "tools/commands/measure.h"
+#include "tools/session/bad_watch.h"
+#include "tools/trial/measure.h"
+#include "tools/watch/live.h"
 
 typedef struct bench_args {
     const char *what;
     double seconds;
     uint32_t rounds, size;
-    bool training, free_order;
+    bool training, free_order, live;
+    storage_args storage;
+    rank_args rank;
+    opt_given given;
     session_args shared;
 } bench_args;
 
@@ -78,6 +86,20 @@ static void report_loader(const bench_args *a, const tool_session *s, const meas
         printf("  the whole set lies in memory: %.1f MiB\n", (double)info->resident_bytes / 1048576);
 }
 
+static int measure_live(const bench_args *a, tool_session *s, measured_rate *m)
+{
+    const char *why = a->live ? live_obstacle() : NULL;
+    live_view *view = NULL;
+    char title[256];
+    snprintf(title, sizeof title, "millrace bench loader: %s", shown_text(mr_source_info_of(s->src)->path));
+    const live_run what = {.title = title, .loader = s->loader, .src = s->src};
+    if (why) say("--live: %s: there is no view", why);
+    int status = a->live && !why ? live_open(&view, &what) : EXIT_DONE;
+    if (status == EXIT_DONE) status = measure_loader(s, a->seconds, a->rounds, m);
+    live_close(view);
+    return status;
+}
+
 static int bench_loader(const bench_args *a, tool_session *s)
 {
     if (!needs_data(a)) return EXIT_MISUSED;
@@ -93,7 +115,7 @@ static int bench_loader(const bench_args *a, tool_session *s)
     if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &a->shared.run, &s->loader_cfg);
     if (status == EXIT_DONE) status = session_open_loader(s);
     measured_rate m;
-    if (status == EXIT_DONE) status = measure_loader(s, a->seconds, a->rounds, &m);
+    if (status == EXIT_DONE) status = measure_live(a, s, &m);
     if (status == EXIT_DONE) report_loader(a, s, &m, seconds_since(start));
     return status;
 }
@@ -199,15 +221,25 @@ static int bench_limits(const bench_args *a, tool_session *s)
     return status;
 }
 
+static int run_storage(const bench_args *a, tool_session *s)
+{
+    if (!needs_data(a)) return EXIT_MISUSED;
+    return bench_storage(s, &a->storage, &a->shared, &a->given, a->seconds);
+}
+
 static int run(const void *args)
 {
     const bench_args *a = args;
     tool_session s = {.io_reported = true, .compute = &a->shared.compute};
     int status = EXIT_MISUSED;
-    if (strcmp(a->what, "loader") == 0) status = bench_loader(a, &s);
+    if (a->live && strcmp(a->what, "loader") != 0)
+        say("bench %s: --live shows a loader at work: bench loader has it", a->what);
+    else if (strcmp(a->what, "loader") == 0) status = bench_loader(a, &s);
     else if (strcmp(a->what, "trainer") == 0) status = bench_trainer(a, &s);
     else if (strcmp(a->what, "limits") == 0) status = bench_limits(a, &s);
-    else say("bench: expected loader, trainer or limits; found '%s'", a->what);
+    else if (strcmp(a->what, "storage") == 0) status = run_storage(a, &s);
+    else if (strcmp(a->what, "exchange") == 0) status = bench_exchange(&s, &a->rank, &a->shared, a->rounds);
+    else say("bench: expected loader, trainer, limits, storage or exchange; found '%s'", a->what);
     session_close(&s);
     return bad_watch_close(&s.bad, status);
 }
@@ -221,37 +253,64 @@ static const opt options[] = {
      "loader: with random augmentation", NULL},
     {"free-order", OPT_FLAG, offsetof(bench_args, free_order), 0, 0, NULL, NULL,
      "loader: batches as they become ready, not in order; without --devices", NULL},
+    {"live", OPT_FLAG, offsetof(bench_args, live), 0, 0, NULL, NULL,
+     "loader: a view of its stages, drawn four times a second; on a terminal", NULL},
     {"size", OPT_U32, offsetof(bench_args, size), 1, 8192, NULL, NULL,
      "trainer: side of the input; without it the model's own", NULL},
 };
+static const opt storage_options[] = {
+    {"accelerator", OPT_TEXT, offsetof(storage_args, accelerator), 0, 0, "h100", "NAME",
+     "a100 or h100 (resnet50), b200 or mi355 (retinanet)", NULL},
+    {"workload", OPT_TEXT, offsetof(storage_args, workload), 0, 0, NULL, "NAME",
+     "resnet50 or retinanet; without it the accelerator's", NULL},
+    {"step", OPT_SECONDS, offsetof(storage_args, step), 1e-4, 3600, NULL, "TIME",
+     "computing of a step in place of its own; --batch: samples of one step", NULL},
+    {"from", OPT_CHOICE, offsetof(storage_args, from), 0, 0, "both", NULL,
+     "data in the page cache, or cold: read past it or dropped from it", storage_froms},
+};
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Measuring", options),      MODEL_GROUP(bench_args, shared.model),
-    RUN_GROUP(bench_args, shared.run),        LOADER_GROUP(bench_args, shared.loader),
-    DEVICE_GROUP(bench_args, shared.device),  COMPUTE_GROUP(bench_args, shared.compute),
-    DATA_GROUP(bench_args, shared.data_opts), OUTPUT_GROUP(bench_args, shared.output),
+    OPT_OWN_GROUP("Measuring", options),
+    {"Storage", storage_options, OPT_COUNT(storage_options), offsetof(bench_args, storage), false},
+    MODEL_GROUP(bench_args, shared.model),
+    RUN_GROUP(bench_args, shared.run),
+    LOADER_GROUP(bench_args, shared.loader),
+    DEVICE_GROUP(bench_args, shared.device),
+    COMPUTE_GROUP(bench_args, shared.compute),
+    RANK_GROUP(bench_args, rank),
+    DATA_GROUP(bench_args, shared.data_opts),
+    OUTPUT_GROUP(bench_args, shared.output),
 };
 static const opt_positional positionals[] = {
-    {"WHAT", offsetof(bench_args, what), true, "loader, trainer or limits"},
-    {"DATA", offsetof(bench_args, shared.data), false, "for loader and limits: any data set"},
+    {"WHAT", offsetof(bench_args, what), true, "loader, trainer, limits, storage or exchange"},
+    {"DATA", offsetof(bench_args, shared.data), false, "for loader, limits and storage: any data set"},
 };
 
 const command command_bench = {
     .name = "bench",
-    .summary = "one ceiling at a time: loader, trainer, limits of the machine",
+    .summary = "one ceiling at a time: loader, trainer, limits of the machine, accelerators fed",
     .text = "loader: batches taken as fast as they come, with nothing to train. trainer: training steps on "
             "one batch of noise "
             "that is on the device already. limits: what the machine gives to both: memory copy, CRC32C, "
             "reading the data's "
-            "files, full decode of its pictures.\nA real run can be no faster than the slower of the first "
+            "files, full decode of its pictures. storage: how many accelerators are fed, in the "
+            "unit of MLPerf Storage, unverified, with pictures decoded; --seconds is the time of a run, "
+            "--resident 0 and "
+            "--prefetch 2 unless given. exchange: sums of 64 KiB to 102 MB, the gradients of ResNet-50, over "
+            "the devices of "
+            "all processes that a launcher has started, in turns, --rounds times.\nA real run can be no "
+            "faster than the slower of the first "
             "two; 'profile' puts "
             "them beside it.",
     .examples =
         "  millrace bench loader train.mrec --augment rrc224 --training --workers 2\n"
-        "  millrace bench trainer --model cifar-cnn --batch 128 --json\n  millrace bench limits train.mrec\n",
+        "  millrace bench trainer --model cifar-cnn --batch 128 --json\n  millrace bench limits train.mrec\n"
+        "  millrace bench storage train.mrec --accelerator h100\n"
+        "  mpirun -n 4 millrace bench exchange --rounds 10\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,
     .group_count = OPT_COUNT(groups),
     .args_bytes = sizeof(bench_args),
+    .given_at = offsetof(bench_args, given),
     .run = run,
 };

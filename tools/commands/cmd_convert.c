@@ -2,8 +2,8 @@
  * The work is mr_convert(); here are its options, the list of bad samples, progress and the closing lines. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "tools/cli/clock.h"
 #include "tools/cli/exit.h"
@@ -11,10 +11,11 @@
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
-#include "tools/commands/bad_list.h"
+#include "tools/commands/advise.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/sample_check.h"
-#include "tools/commands/setup.h"
+#include "tools/session/bad_list.h"
+#include "tools/session/sample_check.h"
+#include "tools/session/setup.h"
 
 enum { STORE_JPEG = 0, STORE_RAW = 1, STORE_COEF = 2 };
 enum { BAD_SKIP = 0, BAD_STOP = 1 };
@@ -23,8 +24,10 @@ enum { TO_MREC = 0, TO_TFRECORD = 1, TO_TAR = 2 };
 typedef struct convert_args {
     const char *src, *dst;
     uint32_t to, store, resize, quality, workers, channels, bad;
-    bool center_square, transcode, no_entries, resume, force, no_check, no_verify;
-    uint64_t shard_bytes, max_bad;
+    bool center_square, transcode, no_entries, resume, force, no_check, no_verify, no_names, advise;
+    const char *augment;
+    opt_given given;
+    uint64_t shard_bytes, max_bad, memory;
     data_args data;
     output_args output;
 } convert_args;
@@ -41,6 +44,7 @@ static void on_progress(void *context, uint64_t done, uint64_t count, uint64_t b
 {
     convert_run *r = context;
     char text[32], note[64];
+    bad_list_begin(&r->bad); /* by now the output was accepted */
     if (r->bar.quiet || clock_ns() < r->bar.next_ns) return;
     snprintf(note, sizeof note, "%s read", size_text((double)bytes, text, sizeof text));
     progress_show(&r->bar, done, count, note);
@@ -53,6 +57,12 @@ static void on_bad(void *context, const mr_error *what, uint64_t substitute)
     mr_error placed = *what;
     check_place(r->src, &placed);
     bad_list_add(&r->bad, &placed);
+}
+
+static bool bad_told(void *context, uint64_t sample)
+{
+    const convert_run *r = context;
+    return bad_list_has(&r->bad, sample);
 }
 
 static const mr_store stores_of[] = {
@@ -75,14 +85,17 @@ static void fill_config(mr_convert_config *cfg, const convert_args *a, convert_r
     cfg->center_square = a->center_square;
     cfg->workers = a->workers;
     cfg->shard_bytes = a->shard_bytes;
+    cfg->memory_bytes = a->memory;
     cfg->resume = a->resume;
     cfg->force = a->force;
     cfg->check = !a->no_check;
     cfg->verify = !a->no_verify;
+    cfg->no_names = a->no_names;
     if (a->bad == BAD_STOP) cfg->max_bad = 0;
     else if (a->max_bad) cfg->max_bad = a->max_bad;
     cfg->progress = on_progress;
     cfg->on_bad = on_bad;
+    cfg->bad_told = bad_told;
     cfg->context = r;
     cfg->stop = &interrupt_flag;
 }
@@ -90,11 +103,12 @@ static void fill_config(mr_convert_config *cfg, const convert_args *a, convert_r
 /* What the files are called, as other commands take them. */
 static void report_shards(const convert_args *a, uint32_t shards)
 {
-    const size_t n = strlen(a->dst);
-    const int stem = (int)(n > 4 && strcmp(a->dst + n - 4, ".tar") == 0 ? n - 4 : n);
+    const char *dst = shown_text(a->dst);
+    const size_t n = strlen(dst);
+    const int stem = (int)(n > 4 && strcmp(dst + n - 4, ".tar") == 0 ? n - 4 : n);
     if (a->to == TO_TFRECORD)
-        printf("named %s-00000-of-%05" PRIu32 " and so on; any of them names the set\n", a->dst, shards);
-    else printf("named \"%.*s-{000000..%06" PRIu32 "}.tar\"\n", stem, a->dst, shards - 1);
+        printf("named %s-00000-of-%05" PRIu32 " and so on; any of them names the set\n", dst, shards);
+    else printf("named \"%.*s-{000000..%06" PRIu32 "}.tar\"\n", stem, dst, shards - 1);
 }
 
 static void report(const convert_run *r, const mr_convert_result *res)
@@ -125,7 +139,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
         return;
     }
     char in[32], out[32];
-    printf("%s: %" PRIu64 " records", a->dst, res->records);
+    printf("%s: %" PRIu64 " records", shown_text(a->dst), res->records);
     if (res->shards > 1 || a->shard_bytes)
         printf(" in %" PRIu32 " file%s", res->shards, res->shards == 1 ? "" : "s");
     if (res->resumed) printf(", %" PRIu64 " of them from an earlier run", res->resumed);
@@ -141,7 +155,7 @@ static void report(const convert_run *r, const mr_convert_result *res)
                res->kept);
     if (res->bad)
         printf("%" PRIu64 " bad sample%s passed over, listed in %s\n", res->bad, res->bad == 1 ? "" : "s",
-               r->bad.path);
+               shown_text(r->bad.path));
 }
 
 static int convert(convert_run *r)
@@ -152,15 +166,17 @@ static int convert(convert_run *r)
     mr_convert_result res = {0};
     char list[4096];
     snprintf(list, sizeof list, "%s.bad.jsonl", a->dst);
-    /* by mr_convert(): then the old list stays */
-    const bool refused = !a->force && access(a->dst, F_OK) == 0;
-    int rc = bad_list_open(&r->bad, list, a->resume || refused, &err);
-    if (rc) return exit_status(rc, &err);
+    int rc = bad_list_open(&r->bad, list, r->src, a->resume, a->force, &err);
+    if (rc) {
+        bad_list_close(&r->bad, NULL);
+        return exit_status(rc, &err);
+    }
     fill_config(&cfg, a, r);
     r->start_ns = clock_ns();
     progress_start(&r->bar, "convert", "samples", a->output.quiet);
     rc = mr_convert(r->src, a->dst, &cfg, &res, &err);
     progress_end(&r->bar);
+    if (rc == MR_OK) bad_list_begin(&r->bad);
     const int list_rc = bad_list_close(&r->bad, &list_err);
     int status = exit_status(rc, &err);
     if (list_rc) {
@@ -176,11 +192,124 @@ static int convert(convert_run *r)
 
 static const char *const stores[] = {"jpeg", "raw", "coef", NULL};
 
-static int run(const void *args)
+static const char *const bads[] = {"skip", "stop", NULL};
+
+static const opt options[] = {
+    {"to", OPT_CHOICE, offsetof(convert_args, to), 0, 0, "mrec", NULL,
+     "mrec: record files; tfrecord: TensorFlow's, of tf.train.Example; tar: WebDataset", tos},
+    {"store", OPT_CHOICE, offsetof(convert_args, store), 0, 0, "jpeg", NULL,
+     "jpeg: pictures keep their bytes; raw: decoded pixels; coef: JPEGs as their coefficients, without loss: "
+     "about 1.45 times the "
+     "bytes, and no entropy decoding left to do",
+     stores},
+    {"resize", OPT_U32, offsetof(convert_args, resize), 0, 65535, "0", NULL,
+     "make the shorter side at most so many pixels; 0: as it is", NULL},
+    {"quality", OPT_U32, offsetof(convert_args, quality), 1, 100, "90", NULL,
+     "of JPEGs that --resize makes again", NULL},
+    {"transcode", OPT_FLAG, offsetof(convert_args, transcode), 0, 0, NULL, NULL,
+     "make progressive and arithmetic JPEGs sequential, which decodes faster; coefficients and other "
+     "segments stay",
+     NULL},
+    {"no-entries", OPT_FLAG, offsetof(convert_args, no_entries), 0, 0, NULL, NULL,
+     "no entry points beside JPEGs (1 % of their bytes, with which a crop is decoded without what is above "
+     "it and left of it)",
+     NULL},
+    {"no-names", OPT_FLAG, offsetof(convert_args, no_names), 0, 0, NULL, NULL,
+     "leave out what the samples were called; else it is kept, and 'export' gives the files these names "
+     "again",
+     NULL},
+    {"center-square", OPT_FLAG, offsetof(convert_args, center_square), 0, 0, NULL, NULL,
+     "--store raw --resize N: cut to the middle N x N, all of one size", NULL},
+    {"channels", OPT_U32, offsetof(convert_args, channels), 0, 3, "0", NULL,
+     "of decoded pictures: 1 gray, 3 colour, 0 as they are", NULL},
+    {"shard-size", OPT_SIZE, offsetof(convert_args, shard_bytes), 0, 0x1p64, "0", NULL,
+     "begin another file before one grows past this; DST is then a list of files, or what the names of the "
+     "files begin with "
+     "(DST-00000-of-00128, DST-000000.tar); 0: one file",
+     NULL},
+    {"workers", OPT_U32, offsetof(convert_args, workers), 0, 1024, "0", NULL, "threads; 0: one per core",
+     NULL},
+    {"memory", OPT_SIZE, offsetof(convert_args, memory), 0, 0x1p64, "0", NULL,
+     "for large pictures, which take turns; 0: half of it", NULL},
+    {"resume", OPT_FLAG, offsetof(convert_args, resume), 0, 0, NULL, NULL,
+     "go on where an interrupted run stopped", NULL},
+    {"force", OPT_FLAG, offsetof(convert_args, force), 0, 0, NULL, NULL,
+     "replace an output that exists or an interrupted run left", NULL},
+    {"bad", OPT_CHOICE, offsetof(convert_args, bad), 0, 0, "skip", NULL,
+     "damaged samples: pass over and list them, or stop at the first", bads},
+    {"max-bad", OPT_U64, offsetof(convert_args, max_bad), 1, 0x1p64, NULL, NULL,
+     "stop when more samples than this are bad; without it: never", NULL},
+    {"no-check", OPT_FLAG, offsetof(convert_args, no_check), 0, 0, NULL, NULL,
+     "keep pictures that stay as they are even when they cannot be decoded", NULL},
+    {"advise", OPT_FLAG, offsetof(convert_args, advise), 0, 0, NULL, NULL,
+     "measure on a sample what each form costs, recommend one; no DST", NULL},
+    {"augment", OPT_TEXT, offsetof(convert_args, augment), 0, 0, NULL, "SPEC",
+     "--advise: what is done to pictures; else rrc224, small ones: none", NULL},
+    {"no-verify", OPT_FLAG, offsetof(convert_args, no_verify), 0, 0, NULL, NULL,
+     "do not read the result back", NULL},
+};
+
+/* ---- advice ---- */
+
+static int check_advise(const convert_args *a)
 {
-    const convert_args *a = args;
-    if (a->channels == 2) {
-        say("--channels: expected 0, 1 or 3, found 2");
+    static const char *const taken[] = {"advise", "augment", "workers", "channels"};
+    if (a->dst) {
+        say("--advise writes nothing: leave %s out", a->dst);
+        return EXIT_MISUSED;
+    }
+    for (uint32_t i = 0; i < a->given.count; i++)
+        for (size_t k = 0; k < OPT_COUNT(options); k++) {
+            bool goes = strcmp(a->given.name[i], options[k].name) != 0;
+            for (size_t t = 0; t < OPT_COUNT(taken); t++)
+                goes = goes || strcmp(a->given.name[i], taken[t]) == 0;
+            if (goes) continue;
+            say("--%s does not go with --advise, which says what to take", a->given.name[i]);
+            return EXIT_MISUSED;
+        }
+    return EXIT_DONE;
+}
+
+static int check_augment(const char *text)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_augment *augment;
+    const int rc = mr_augment_create(&augment, text, true, &err);
+    if (rc == MR_OK) mr_augment_destroy(augment);
+    return setting_status(rc, &err);
+}
+
+static int advise(const convert_args *a)
+{
+    static advise_result r; /* one command a process, and large for a stack frame */
+    mr_source *src;
+    int status = check_advise(a);
+    if (status == EXIT_DONE && a->augment) status = check_augment(a->augment);
+    if (status == EXIT_DONE) status = setup_source(&src, a->src, &a->data);
+    if (status) return status;
+    if (mr_source_info_of(src)->image_field < 0) {
+        advise_print_none(mr_source_info_of(src), a->output.json);
+    } else {
+        status = advise_measure(src, a->augment, &a->data, a->workers, a->channels, a->output.quiet, &r);
+        if (status == EXIT_DONE) {
+            advise_choose(&r, a->src);
+            if (a->output.json) advise_print_json(&r);
+            else advise_print_text(&r);
+        }
+    }
+    mr_source_close(src);
+    return status;
+}
+
+/* What cannot go together, or is missing. */
+static int check_args(const convert_args *a)
+{
+    if (!a->dst) {
+        say("convert needs DST, the file to make; --advise says which form to make it in");
+        return EXIT_MISUSED;
+    }
+    if (a->augment) {
+        say("--augment goes with --advise: a conversion makes no random pictures");
         return EXIT_MISUSED;
     }
     if (a->center_square && (a->store != STORE_RAW || a->resize == 0)) {
@@ -197,62 +326,29 @@ static int run(const void *args)
             stores[a->store], tos[a->to]);
         return EXIT_MISUSED;
     }
+    return EXIT_DONE;
+}
+
+static int run(const void *args)
+{
+    const convert_args *a = args;
+    if (a->channels == 2) {
+        say("--channels: expected 0, 1 or 3, found 2");
+        return EXIT_MISUSED;
+    }
+    if (a->advise) return advise(a);
+    int status = check_args(a);
+    if (status) return status;
     convert_run r = {.args = a};
     mr_source *src;
-    int status = setup_source(&src, a->src, &a->data);
+    status = setup_source(&src, a->src, &a->data);
     if (status) return status;
+    setup_tell_part(src, &a->data);
     r.src = src;
     status = convert(&r);
     mr_source_close(src);
     return status;
 }
-
-static const char *const bads[] = {"skip", "stop", NULL};
-
-static const opt options[] = {
-    {"to", OPT_CHOICE, offsetof(convert_args, to), 0, 0, "mrec", NULL,
-     "mrec: record files; tfrecord: TensorFlow's, of tf.train.Example; tar: WebDataset", tos},
-    {"store", OPT_CHOICE, offsetof(convert_args, store), 0, 0, "jpeg", NULL,
-     "jpeg: pictures keep their bytes; raw: decoded pixels; coef: JPEGs as their coefficients, without loss: "
-     "about 1.45 times the "
-     "bytes, and no entropy decoding left to do",
-     stores},
-    {"resize", OPT_U32, offsetof(convert_args, resize), 0, 65535, "0", NULL,
-     "make the shorter side at most this many pixels; 0: leave pictures as they are", NULL},
-    {"quality", OPT_U32, offsetof(convert_args, quality), 1, 100, "90", NULL,
-     "of JPEGs that --resize makes again", NULL},
-    {"transcode", OPT_FLAG, offsetof(convert_args, transcode), 0, 0, NULL, NULL,
-     "make progressive and arithmetic JPEGs sequential, which decodes faster; coefficients and other "
-     "segments stay",
-     NULL},
-    {"no-entries", OPT_FLAG, offsetof(convert_args, no_entries), 0, 0, NULL, NULL,
-     "no entry points beside JPEGs (1 % of their bytes, with which a crop is decoded without what is above "
-     "it and left of it)",
-     NULL},
-    {"center-square", OPT_FLAG, offsetof(convert_args, center_square), 0, 0, NULL, NULL,
-     "with --store raw --resize N: cut to the middle N x N, so that all have one size", NULL},
-    {"channels", OPT_U32, offsetof(convert_args, channels), 0, 3, "0", NULL,
-     "of decoded pictures: 1 gray, 3 colour, 0 as they are", NULL},
-    {"shard-size", OPT_SIZE, offsetof(convert_args, shard_bytes), 0, 0x1p64, "0", NULL,
-     "begin another file before one grows past this; DST is then a list of files, or what the names of the "
-     "files begin with "
-     "(DST-00000-of-00128, DST-000000.tar); 0: one file",
-     NULL},
-    {"workers", OPT_U32, offsetof(convert_args, workers), 0, 1024, "0", NULL, "threads; 0: one per core",
-     NULL},
-    {"resume", OPT_FLAG, offsetof(convert_args, resume), 0, 0, NULL, NULL,
-     "go on where an interrupted run stopped", NULL},
-    {"force", OPT_FLAG, offsetof(convert_args, force), 0, 0, NULL, NULL, "replace an output that exists",
-     NULL},
-    {"bad", OPT_CHOICE, offsetof(convert_args, bad), 0, 0, "skip", NULL,
-     "damaged samples: pass over and list them, or stop at the first", bads},
-    {"max-bad", OPT_U64, offsetof(convert_args, max_bad), 1, 0x1p64, NULL, NULL,
-     "stop when more samples than this are bad; without it: never", NULL},
-    {"no-check", OPT_FLAG, offsetof(convert_args, no_check), 0, 0, NULL, NULL,
-     "keep pictures that stay as they are even when they cannot be decoded", NULL},
-    {"no-verify", OPT_FLAG, offsetof(convert_args, no_verify), 0, 0, NULL, NULL,
-     "do not read the result back", NULL},
-};
 
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Conversion", options),
@@ -263,7 +359,7 @@ static const opt_group groups[] = {
 static const opt_positional positionals[] = {
     {"SRC", offsetof(convert_args, src), true,
      "a folder of pictures, TFRecords, tar archives, RecordIO, IDX, CIFAR, CSV, .npy, a record file"},
-    {"DST", offsetof(convert_args, dst), true,
+    {"DST", offsetof(convert_args, dst), false,
      "the file to make; by custom its name ends in .mrec, .tfrecord or .tar"},
 };
 
@@ -308,11 +404,14 @@ const command command_convert = {
                 "  millrace convert photos fast.mrec --store coef --resize 400\n"
                 "  millrace convert imagenet/train train.mrec --shard-size 4G --resume\n"
                 "  millrace convert mnist test.mrec --split test\n"
-                "  millrace convert train.mrec train --to tfrecord --shard-size 128M\n",
+                "  millrace convert train.mrec train --to tfrecord --shard-size 128M\n"
+                "  millrace convert photos --advise\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,
     .group_count = OPT_COUNT(groups),
     .args_bytes = sizeof(convert_args),
+    .given_at = offsetof(convert_args, given),
+    .alone = true,
     .run = run,
 };

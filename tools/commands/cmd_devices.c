@@ -6,7 +6,7 @@
 #include "tools/cli/exit.h"
 #include "tools/cli/json.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/setup.h"
+#include "tools/session/setup.h"
 
 typedef struct devices_args {
     output_args output;
@@ -20,6 +20,7 @@ static void list_json(void)
         json_text(&j, "kind", row.kind);
         json_text(&j, "name", row.spec);
         json_text(&j, "hardware", row.hardware);
+        if (row.id[0]) json_text(&j, "id", row.id);
         json_text(&j, "state", row.state);
         json_end(&j);
     }

@@ -11,7 +11,8 @@
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/session.h"
+#include "tools/session/session.h"
+#include "tools/session/world.h"
 
 enum { BATCHES_AT_ONCE = 32 }; /* between looks at the Ctrl-C flag */
 
@@ -19,11 +20,13 @@ typedef struct digest_args {
     uint32_t parts;
     bool training;
     uint64_t start_epoch, start_step, split_at;
+    rank_args rank;
     session_args shared;
 } digest_args;
 
 typedef struct digest_run {
     const digest_args *args;
+    tool_world world;
     tool_session s;
     mr_digester *digester;
     uint64_t batches, samples;
@@ -89,30 +92,62 @@ static void report(const digest_run *r)
     json_end(&j);
 }
 
-static int run(const void *args)
+/* Without devices: as many parts here as --parts says, in every process. */
+static void cut_batches(digest_run *r)
 {
-    digest_run r = {.args = args, .start_ns = clock_ns()};
-    const digest_args *a = args;
-    int status = session_open_data(&r.s, a->shared.data, &a->shared.data_opts, NEED_SAMPLES);
-    if (status == EXIT_DONE && a->shared.device.devices)
-        status = session_open_devices(&r.s, &a->shared.device);
-    if (status == EXIT_DONE && mr_digester_create(&r.digester) != MR_OK) {
+    tool_session *s = &r->s;
+    const mr_world *w = r->world.world;
+    s->parts.count = r->args->parts;
+    s->parts.all = r->args->parts * (w ? mr_world_size(w) : 1);
+    s->parts.first = w ? r->args->parts * mr_world_rank(w) : 0;
+}
+
+/* The digests of the samples that are here go to all; those of the others come. */
+static int share(void *context, mr_digest *samples, uint32_t first, uint32_t count, uint32_t all,
+                 mr_error *err)
+{
+    return world_share_rows(context, samples, sizeof *samples, first, count, all, err);
+}
+
+static int open_and_digest(digest_run *r)
+{
+    const digest_args *a = r->args;
+    tool_session *s = &r->s;
+    run_args run = a->shared.run;
+    char list[4096];
+    run.bad_list = world_own_file(&r->world, run.bad_list, list, sizeof list);
+    s->world = r->world.world;
+    int status = session_open_data(s, a->shared.data, &a->shared.data_opts, NEED_SAMPLES);
+    if (status == EXIT_DONE && r->world.first) setup_tell_part(s->src, &a->shared.data_opts);
+    cut_batches(r);
+    if (status == EXIT_DONE && a->shared.device.devices) status = session_open_devices(s, &a->shared.device);
+    if (status == EXIT_DONE && mr_digester_create(&r->digester) != MR_OK) {
         say("out of memory");
         status = EXIT_FAILED;
     }
-    setup_loader(&r.s.loader_cfg, &a->shared.data_opts, &a->shared.run, &a->shared.loader);
-    r.s.loader_cfg.training = a->training;
-    r.s.loader_cfg.parts = a->parts;
-    r.s.loader_cfg.keep_host = r.s.devices != NULL;
-    r.s.loader_cfg.start_epoch = a->start_epoch;
-    r.s.loader_cfg.start_step = a->start_step;
-    if (status == EXIT_DONE) status = session_take_fields(&r.s, &a->shared.run);
-    if (status == EXIT_DONE) status = bad_watch_open(&r.s.bad, r.s.src, &a->shared.run, &r.s.loader_cfg);
-    if (status == EXIT_DONE) status = digest_all(&r);
+    setup_loader(&s->loader_cfg, &a->shared.data_opts, &run, &a->shared.loader);
+    s->loader_cfg.training = a->training;
+    s->loader_cfg.parts = a->parts;
+    s->loader_cfg.keep_host = s->devices != NULL;
+    s->loader_cfg.start_epoch = a->start_epoch;
+    s->loader_cfg.start_step = a->start_step;
+    if (status == EXIT_DONE) status = session_take_fields(s, &run);
+    if (status == EXIT_DONE) status = bad_watch_open(&s->bad, s->src, &run, &s->loader_cfg);
+    if (status == EXIT_DONE && s->world) mr_digester_share(r->digester, share, &r->world);
+    return status == EXIT_DONE ? digest_all(r) : status;
+}
+
+static int run(const void *args)
+{
+    const digest_args *a = args;
+    digest_run r = {.args = args, .start_ns = clock_ns()};
+    int status = world_join(&r.world, &a->rank);
+    if (status == EXIT_DONE) status = open_and_digest(&r);
     if (status == EXIT_DONE) report(&r);
     session_close(&r.s);
     mr_digester_destroy(r.digester);
-    return bad_watch_close(&r.s.bad, status);
+    status = bad_watch_close(&r.s.bad, status);
+    return world_leave(&r.world, status);
 }
 
 static const opt options[] = {
@@ -128,9 +163,13 @@ static const opt options[] = {
      "stop after so many batches and go on with a second loader; the digest is over both", NULL},
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Digest", options),          RUN_GROUP(digest_args, shared.run),
-    LOADER_GROUP(digest_args, shared.loader),  DEVICE_GROUP(digest_args, shared.device),
-    DATA_GROUP(digest_args, shared.data_opts), OUTPUT_GROUP(digest_args, shared.output),
+    OPT_OWN_GROUP("Digest", options),
+    RUN_GROUP(digest_args, shared.run),
+    LOADER_GROUP(digest_args, shared.loader),
+    DEVICE_GROUP(digest_args, shared.device),
+    RANK_GROUP(digest_args, rank),
+    DATA_GROUP(digest_args, shared.data_opts),
+    OUTPUT_GROUP(digest_args, shared.output),
 };
 static const opt_positional positionals[] = {
     DATA_POSITIONAL(digest_args),

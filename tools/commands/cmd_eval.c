@@ -10,15 +10,19 @@
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/session.h"
+#include "tools/session/session.h"
+#include "tools/session/world.h"
 
 typedef struct eval_args {
     const char *checkpoint;
+    rank_args rank;
     session_args shared;
+    opt_given given;
 } eval_args;
 
 typedef struct eval_run {
     const eval_args *args;
+    tool_world world;
     tool_session s;
     mr_checkpoint_info info;
     char found[512];
@@ -58,17 +62,26 @@ static int open_run(eval_run *r)
     const eval_args *a = r->args;
     tool_session *s = &r->s;
     int status = find_checkpoint(r);
+    s->world = r->world.world;
+    s->part = a->shared.part;
     if (status == EXIT_DONE) status = session_open_devices(s, &a->shared.device);
     if (status == EXIT_DONE) status = open_data(r);
     if (status) return status;
-    run_args run = a->shared.run;
+    session_args shared = a->shared; /* pictures as they were in training, where nothing else is said */
+    run_args run = shared.run;
+    char list[4096];
+    run.bad_list = world_own_file(&r->world, run.bad_list, list, sizeof list);
+    if (!options_was_given(&a->given, "pixels")) shared.data_opts.pixels = r->info.pixels;
+    if (!options_was_given(&a->given, "exif") && r->info.ignore_exif) shared.data_opts.exif = 1;
+    if (!s->model->numbers && !options_was_given(&a->given, "channels") && (r->info.c == 1 || r->info.c == 3))
+        run.channels = r->info.c;
     if (!run.augment)
         run.augment = r->info.augment; /* the same preparation as in training, without what is random */
     if (!run.batch) run.batch = r->info.batch;
     run.epochs = 1;
     run.order = MR_ORDER_SEQUENTIAL;
     s->values = r->info.c;
-    status = session_set_loader(s, &a->shared, &run, false, r->info.w);
+    status = session_set_loader(s, &shared, &run, false, r->info.w);
     if (status == EXIT_DONE) status = session_open_loader(s);
     s->update = r->info.update;
     s->schedule = r->info.schedule;
@@ -89,8 +102,8 @@ static int evaluate(eval_run *r)
     const double seconds = seconds_since(start);
     const char *shown = mr_source_info_of(r->s.src)->path;
     if (!r->args->shared.output.json) {
-        printf("%s on %s: %" PRIu64 " samples, loss %.6f, accuracy %.4f; %.0f samples/s\n", r->found, shown,
-               count, loss, accuracy, (double)count / seconds);
+        printf("%s on %s: %" PRIu64 " samples, loss %.6f, accuracy %.4f; %.0f samples/s\n",
+               shown_text(r->found), shown_text(shown), count, loss, accuracy, (double)count / seconds);
         return EXIT_DONE;
     }
     json_line j = json_begin(stdout, "eval");
@@ -110,10 +123,12 @@ static int run(const void *args)
 {
     const eval_args *a = args;
     eval_run r = {.args = a, .s.compute = &a->shared.compute};
-    int status = open_run(&r);
+    int status = world_join(&r.world, &a->rank);
+    if (status == EXIT_DONE) status = open_run(&r);
     if (status == EXIT_DONE) status = evaluate(&r);
     session_close(&r.s);
-    return bad_watch_close(&r.s.bad, status);
+    status = bad_watch_close(&r.s.bad, status);
+    return world_leave(&r.world, status);
 }
 
 static const opt options[] = {
@@ -123,6 +138,7 @@ static const opt options[] = {
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Evaluation", options),     RUN_GROUP(eval_args, shared.run),
     LOADER_GROUP(eval_args, shared.loader),   DEVICE_GROUP(eval_args, shared.device),
+    PART_GROUP(eval_args, shared.part),       RANK_GROUP(eval_args, rank),
     COMPUTE_GROUP(eval_args, shared.compute), DATA_GROUP(eval_args, shared.data_opts),
     OUTPUT_GROUP(eval_args, shared.output),
 };
@@ -143,5 +159,6 @@ const command command_eval = {
     .groups = groups,
     .group_count = OPT_COUNT(groups),
     .args_bytes = sizeof(eval_args),
+    .given_at = offsetof(eval_args, given),
     .run = run,
 };

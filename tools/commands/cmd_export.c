@@ -1,6 +1,6 @@
-/* tools/commands/cmd_export.c: `millrace export FILE DIR`: the way back: a data set's pictures as files, in a
- * folder per class. Pictures that were kept as JPEG or PNG come out byte for byte; coefficients become
- * baseline JPEG, pixels PNG. */
+/* tools/commands/cmd_export.c: `millrace export FILE DIR`: the way back: a data set's pictures as files,
+ * called as they were, or numbered in a folder per class. Pictures that were kept as JPEG or PNG come out
+ * byte for byte; coefficients become baseline JPEG, pixels PNG. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,11 +14,12 @@
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/setup.h"
+#include "tools/commands/export_name.h"
+#include "tools/session/setup.h"
 
 typedef struct export_args {
     const char *data, *folder;
-    bool force;
+    bool force, numbered;
     data_args data_opts;
     output_args output;
 } export_args;
@@ -28,8 +29,10 @@ typedef struct export_run {
     const mr_source *src;
     mr_decode_config decode;
     mr_checker *checker;
+    export_names names;
     progress_bar bar;
     uint64_t files, bytes, bad;
+    bool is_bad; /* the sample itself is why export_one() failed */
 } export_run;
 
 static int make_folder(const char *path, mr_error *err)
@@ -39,37 +42,62 @@ static int make_folder(const char *path, mr_error *err)
     return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
 }
 
-/* A class name as the name of one folder: names come from a file and may hold anything. */
-static void folder_name(const mr_source_info *info, const mr_sample *sample, char *buf, size_t buf_bytes)
+/* The folders that path leads through, below the first `done` bytes. */
+static int make_folders(char *path, size_t done, mr_error *err)
+{
+    int rc = MR_OK;
+    for (char *slash = strchr(path + done, '/'); !rc && slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        rc = make_folder(path, err);
+        *slash = '/';
+    }
+    return rc;
+}
+
+/* "cat", or the number where classes have no names; "" without a label. */
+static const char *class_name(const mr_source_info *info, const mr_sample *sample, char *buf,
+                              size_t buf_bytes)
 {
     const int64_t label = info->label_field >= 0 ? sample->value[info->label_field].i : -1;
     const char *name = label >= 0 && label < (int64_t)info->class_count && info->class_names
                            ? info->class_names[label]
                            : NULL;
-    if (info->label_field < 0) buf[0] = '\0';
-    else if (name && name[0] && name[0] != '.') snprintf(buf, buf_bytes, "/%s", name);
-    else snprintf(buf, buf_bytes, "/%" PRId64, label);
-    for (char *c = buf + 1; buf[0] && *c; c++)
-        if (*c == '/') *c = '_';
+    if (info->label_field < 0) return "";
+    if (name && name[0] && name[0] != '.') return name;
+    snprintf(buf, buf_bytes, "%" PRId64, label);
+    return buf;
 }
 
-/* Aside first: a file under its final name is whole. */
+/* The path of its file, whose folders are made. */
+static int choose_path(export_run *r, uint64_t at, const mr_sample *sample, const void *buffer,
+                       const char *extension, bool unchanged, char *path, size_t path_bytes, mr_error *err)
+{
+    char number[32], name[4096] = "", chosen[EXPORT_NAME_ROOM];
+    mr_extent e;
+    int rc = mr_source_extent(r->src, at, &e, err);
+    if (rc == MR_OK && !r->args->numbered)
+        rc = mr_source_sample_name_get(r->src, at, buffer, (size_t)e.bytes, name, sizeof name, err);
+    if (rc) return rc;
+    const export_sample s = {.name = name,
+                             .class_name =
+                                 class_name(mr_source_info_of(r->src), sample, number, sizeof number),
+                             .ending = extension,
+                             .unchanged = unchanged,
+                             .number = at};
+    if (!export_name(&r->names, &s, chosen)) return mr_error_set(err, MR_ENOMEM, "no memory for names");
+    const int n = snprintf(path, path_bytes, "%s/%s", r->args->folder, chosen);
+    if (n >= (int)path_bytes) return mr_error_set(err, MR_EINVAL, "the folder's name is too long");
+    return make_folders(path, strlen(r->args->folder) + 1, err);
+}
+
 static int write_file(const export_run *r, const char *path, const void *data, size_t bytes, mr_error *err)
 {
-    char part_path[4200];
     struct stat st;
     if (!r->args->force && lstat(path, &st) == 0) {
         mr_error_set(err, MR_EEXIST, "the file exists; choose another folder, or replace files with --force");
         return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
     }
-    snprintf(part_path, sizeof part_path, "%s.part", path);
-    FILE *f = fopen(part_path, "wbe");
-    bool ok = f && fwrite(data, 1, bytes, f) == bytes;
-    if (f && fclose(f) != 0) ok = false;
-    if (ok && rename(part_path, path) == 0) return MR_OK;
-    mr_error_sys(err, errno, "cannot write %zu bytes", bytes);
-    remove(part_path);
-    return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
+    return setup_write_file(path, data, bytes, r->src, r->args->force, err);
 }
 
 /* Bytes and extension of the file for this picture; *made is malloc'd when they are new. */
@@ -101,30 +129,19 @@ static int export_one(export_run *r, uint64_t at, void **buffer, size_t *buffer_
     void *made = NULL;
     size_t bytes;
     const char *extension;
-    char folder[256], path[4096];
+    char path[4096];
     int rc = mr_source_read(r->src, at, buffer, buffer_bytes, &sample, err);
     if (rc == MR_OK)
         rc = picture_bytes(r, &sample.value[info->image_field], &data, &bytes, &made, &extension, err);
-    if (rc) {
-        free(made);
-        return rc;
-    }
-    folder_name(info, &sample, folder, sizeof folder);
-    int n = snprintf(path, sizeof path, "%s%s", r->args->folder, folder);
-    if (n < (int)sizeof path) rc = make_folder(path, err);
-    n = snprintf(path, sizeof path, "%s%s/%08" PRIu64 ".%s", r->args->folder, folder, at, extension);
-    if (n >= (int)sizeof path) rc = mr_error_set(err, MR_EINVAL, "the folder's name is too long");
+    r->is_bad = mr_error_of_sample(rc, err);
+    if (rc == MR_OK)
+        rc = choose_path(r, at, &sample, *buffer, extension, made == NULL, path, sizeof path, err);
     if (rc == MR_OK) rc = write_file(r, path, data, bytes, err);
     free(made);
     if (rc) return rc;
     r->files++;
     r->bytes += bytes;
     return MR_OK;
-}
-
-static bool is_bad_sample(int rc)
-{
-    return rc == MR_EFORMAT || rc == MR_ECHECKSUM || rc == MR_EUNSUPPORTED || rc == MR_ELIMIT;
 }
 
 static int export_all(export_run *r, mr_error *err)
@@ -136,9 +153,10 @@ static int export_all(export_run *r, mr_error *err)
     if (rc) return mr_error_set(err, rc, "no memory for decoders");
     rc = make_folder(r->args->folder, err);
     for (uint64_t at = 0; rc == MR_OK && at < count; at++) {
+        r->is_bad = false;
         rc = interrupt_flag ? mr_error_set(err, MR_ECANCELED, "the export is not whole")
                             : export_one(r, at, &buffer, &buffer_bytes, err);
-        if (is_bad_sample(rc)) {
+        if (rc && r->is_bad) {
             mr_error_at(err, NULL, MR_NOWHERE, at);
             say_error(err);
             r->bad++;
@@ -147,15 +165,16 @@ static int export_all(export_run *r, mr_error *err)
         progress_show(&r->bar, at + 1, count, NULL);
     }
     free(buffer);
+    export_names_fini(&r->names);
     mr_checker_destroy(r->checker);
-    return rc;
+    return rc ? rc : mr_output_sync_all(r->args->folder, err);
 }
 
 static void report(const export_run *r)
 {
     char text[32];
     if (!r->args->output.json) {
-        printf("%s: %" PRIu64 " files, %s", r->args->folder, r->files,
+        printf("%s: %" PRIu64 " files, %s", shown_text(r->args->folder), r->files,
                size_text((double)r->bytes, text, sizeof text));
         if (r->bad) printf("; %" PRIu64 " bad sample%s left out", r->bad, r->bad == 1 ? "" : "s");
         putchar('\n');
@@ -175,20 +194,31 @@ static int check_not_inside(const export_run *r)
 {
     const mr_source_info *info = mr_source_info_of(r->src);
     char *parent = strdup(r->args->folder);
-    if (!parent) return EXIT_FAILED;
+    if (!parent) {
+        say("out of memory");
+        return EXIT_FAILED;
+    }
     size_t n = strlen(parent);
     while (n > 1 && parent[n - 1] == '/') parent[--n] = '\0';
     char *slash = strrchr(parent, '/');
+    errno = 0;
     char *to = realpath(parent, NULL);
-    if (!to && slash) *slash = '\0'; /* not there yet: what it will be made in */
+    bool unknown = !to && errno == ENOMEM; /* then nothing is written */
+    if (!to && slash) *slash = '\0';       /* not there yet: what it will be made in */
     if (!to) to = realpath(slash ? (*parent ? parent : "/") : ".", NULL);
+    unknown |= !to && errno == ENOMEM;
     char *from = realpath(info->path, NULL);
+    unknown |= !from && errno == ENOMEM;
     const size_t len = from ? strlen(from) : 0;
     const bool inside =
         info->file_count == 0 && from && to && strncmp(to, from, len) == 0 && (to[len] == '/' || !to[len]);
     free(parent);
     free(to);
     free(from);
+    if (unknown) {
+        say("%s: out of memory: does this lie inside the input?", r->args->folder);
+        return EXIT_FAILED;
+    }
     if (!inside) return EXIT_DONE;
     say("%s: this is inside the input (%s) and would be part of it the next time; choose a place outside",
         r->args->folder, info->path);
@@ -203,6 +233,7 @@ static int run(const void *args)
     mr_source *src;
     int status = setup_source(&src, a->data, &a->data_opts);
     if (status) return status;
+    setup_tell_part(src, &a->data_opts);
     r.src = src;
     setup_decode(&r.decode, &a->data_opts);
     if (mr_source_info_of(src)->image_field < 0) {
@@ -223,6 +254,8 @@ static int run(const void *args)
 
 static const opt options[] = {
     {"force", OPT_FLAG, offsetof(export_args, force), 0, 0, NULL, NULL, "replace files that exist", NULL},
+    {"numbered", OPT_FLAG, offsetof(export_args, numbered), 0, 0, NULL, NULL,
+     "DIR/CLASS/NNNNNNNN.jpg, the number being the sample's, whatever the samples are called", NULL},
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
@@ -237,8 +270,11 @@ static const opt_positional positionals[] = {
 const command command_export = {
     .name = "export",
     .summary = "the way back: the pictures of a data set as files",
-    .text = "Writes DIR/CLASS/NNNNNNNN.jpg, the number being the sample's. Pictures kept as JPEG or PNG come "
-            "out byte for byte; "
+    .text = "Writes the files under the names that they had below the folder they were converted from, "
+            "DIR/cat/1.jpg; "
+            "where those are not known DIR/CLASS/NNNNNNNN.jpg, the number being the sample's. Names never "
+            "lead out of "
+            "DIR. Pictures kept as JPEG or PNG come out byte for byte; "
             "coefficients become baseline JPEGs with the same coefficients and orientation, decoded pixels "
             "PNG. Data without labels go to DIR itself.",
     .examples = "  millrace export train.mrec pictures\n",
@@ -247,5 +283,6 @@ const command command_export = {
     .groups = groups,
     .group_count = OPT_COUNT(groups),
     .args_bytes = sizeof(export_args),
+    .alone = true,
     .run = run,
 };

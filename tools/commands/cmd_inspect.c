@@ -10,10 +10,10 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
-#include "tools/commands/bad_list.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/sample_check.h"
-#include "tools/commands/setup.h"
+#include "tools/session/bad_list.h"
+#include "tools/session/sample_check.h"
+#include "tools/session/setup.h"
 
 enum { MAX_CLASSES_SHOWN = 20 };
 #define INDEX_MEMORY_BYTES ((uint64_t)64 << 20)
@@ -67,9 +67,9 @@ static void print_classes(const mr_source_info *info)
 
 static void print_source(const inspect_args *a, const mr_source_info *info, const mr_mrec_info *mrec)
 {
-    const bool test_too = info->has_test && a->data.split != MR_SPLIT_TEST;
+    const bool test_too = info->has_test && !info->only_test && a->data.split != MR_SPLIT_TEST;
     char total[32], most[32];
-    printf("data      %s\nformat    %s", info->path, info->format);
+    printf("data      %s\nformat    %s", shown_text(info->path), info->format);
     if (mrec) printf(" version %u.%u", mrec->version_major, mrec->version_minor);
     printf("\nsamples   %" PRIu64 "%s\n", info->count,
            test_too ? " (a test part is there too: --split test)" : "");
@@ -82,7 +82,7 @@ static void print_source(const inspect_args *a, const mr_source_info *info, cons
                mrec->file_bytes, mrec->record_align, mrec->data_offset, mrec->index_offset);
     else if (info->file_count) printf("files     %u\n", info->file_count);
     if (info->skipped_files)
-        printf("skipped   %" PRIu64 " entries that are hidden or no regular files\n", info->skipped_files);
+        printf("skipped   %" PRIu64 " entries that are in no sample\n", info->skipped_files);
     print_fields(info);
     print_classes(info);
     printf("identity  %016" PRIx64 "\n", info->fingerprint);
@@ -259,13 +259,16 @@ static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
     mr_extent extent;
     void *buffer = NULL;
     size_t buffer_bytes = 0;
-    char path[1024];
+    char path[1024], name[4096] = "";
     int rc = mr_source_extent(src, at, &extent, &err);
     if (rc == MR_OK) rc = mr_source_read(src, at, &buffer, &buffer_bytes, &sample, &err);
+    if (rc == MR_OK)
+        rc = mr_source_sample_name_get(src, at, buffer, (size_t)extent.bytes, name, sizeof name, &err);
     if (rc == MR_OK && a->output.json) {
         json_line j = json_begin(stdout, "record");
         json_u64(&j, "record", at);
         json_text(&j, "file", mr_source_sample_path(src, at, path, sizeof path));
+        if (name[0]) json_text(&j, "name", name);
         json_u64(&j, "offset", extent.offset);
         json_u64(&j, "bytes", extent.bytes);
         json_array(&j, "fields");
@@ -277,6 +280,11 @@ static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
         printf("record    %" PRIu64 "\nfile      ", at);
         put_shown(mr_source_sample_path(src, at, path, sizeof path));
         printf(", offset %" PRIu64 ", %" PRIu64 " bytes\n", extent.offset, extent.bytes);
+        if (name[0]) {
+            fputs("name      ", stdout);
+            put_shown(name);
+            putchar('\n');
+        }
         for (uint32_t k = 0; k < sample.value_count && k < info->field_count; k++)
             print_value(info, k, &sample.value[k]);
     }
@@ -288,6 +296,7 @@ static int show_record(const inspect_args *a, const mr_source *src, uint64_t at)
 
 typedef struct bad_count {
     const inspect_args *args;
+    const mr_source *src;
     uint64_t bad;
 } bad_count;
 
@@ -297,14 +306,14 @@ static bool show_bad(void *context, const mr_error *what)
     bad_count *b = context;
     char text[2048];
     b->bad++;
-    if (b->args->output.json) bad_list_line(stdout, what);
+    if (b->args->output.json) bad_list_line(stdout, b->src, what);
     else printf("%s\n", mr_error_format(what, text, sizeof text));
     return !interrupt_flag;
 }
 
 static int show_all_bad(const inspect_args *a, const mr_source *src)
 {
-    bad_count b = {.args = a};
+    bad_count b = {.args = a, .src = src};
     sample_check c = {.src = src,
                       .quiet = a->output.quiet,
                       .workers = a->workers,
@@ -325,7 +334,8 @@ static int show_all_bad(const inspect_args *a, const mr_source *src)
         json_u64(&j, "bad", bad);
         json_end(&j);
     } else {
-        printf("%s: %" PRIu64 " of %" PRIu64 " samples are bad\n", mr_source_info_of(src)->path, bad, c.done);
+        printf("%s: %" PRIu64 " of %" PRIu64 " samples are bad\n", shown_text(mr_source_info_of(src)->path),
+               bad, c.done);
     }
     return b.bad ? EXIT_BAD_SAMPLES : EXIT_DONE;
 }

@@ -2,33 +2,66 @@
  *
  * The same steps twice, prefetch off and on: a fresh trainer and loader each, the same seed, so the same
  * batches and the same weights at the end. Beside them the ceilings: the loader with nothing to train, the
- * trainer with nothing to load, and the slower of the two, which no real run can pass. */
+ * trainer with nothing to load, and the slower of the two, which no real run can pass.
+ *
+ * All four are measured in turns, each in parts, so that a machine that is slower for a while is slower for
+ * all of them; and a part begins where what was ready before it is used up, else a run would pass its own
+ * ceiling for as long as that lasts. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
-#include "tools/commands/bad_watch.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/measure.h"
 #include "tools/commands/profile_report.h"
+#include "tools/session/bad_watch.h"
+#include "tools/session/trace_window.h"
+#include "tools/trial/measure.h"
 
 typedef struct profile_args {
     const char *trace, *html;
     uint64_t steps;
     double seconds;
+    trace_args tracing;
     session_args shared;
 } profile_args;
 
+/* What the samples are that took longest, while the source is there. */
+static void look_at_slow(const tool_session *s, profile_result *p)
+{
+    mr_slow_sample slow[MR_LOADER_SLOWEST];
+    void *buffer = NULL;
+    size_t room = 0;
+    p->slow_count = mr_loader_slowest(s->loader, slow, MR_LOADER_SLOWEST);
+    for (uint32_t i = 0; i < p->slow_count; i++) {
+        profile_slow *one = &p->slow[i];
+        mr_sample sample;
+        mr_image_header h;
+        *one = (profile_slow){.what = slow[i]};
+        mr_source_sample_name(s->src, slow[i].sample, NULL, 0, one->name, sizeof one->name);
+        const int image = mr_source_info_of(s->src)->image_field;
+        if (image >= 0 && mr_source_read(s->src, slow[i].sample, &buffer, &room, &sample, NULL) == MR_OK &&
+            mr_value_header(&sample.value[image], &h, NULL) == MR_OK) {
+            one->width = h.width;
+            one->height = h.height;
+        }
+    }
+    free(buffer);
+}
+
+static uint64_t least(uint64_t x, uint64_t y) { return x < y ? x : y; }
+
 /* One run of the same steps: a loader and a trainer of its own. */
-static int run_steps(const profile_args *a, tool_session *s, uint32_t prefetch, mr_trace *trace,
-                     profile_side *out)
+static int run_steps(const profile_args *a, tool_session *s, uint32_t turn, uint32_t prefetch,
+                     mr_trace *trace, profile_result *p)
 {
     mr_error err = MR_ERROR_INIT;
     mr_fit_config cfg;
+    profile_side *out = prefetch ? &p->on : &p->off;
     s->loader_cfg.prefetch = prefetch;
     s->trace = trace;
     int status = session_open_loader(s);
@@ -37,15 +70,18 @@ static int run_steps(const profile_args *a, tool_session *s, uint32_t prefetch, 
         const mr_loader_info *info = mr_loader_info_of(s->loader);
         mr_fit_defaults(&cfg);
         cfg.epochs = 1;
-        cfg.max_steps = a->steps + cfg.warmup_steps < info->steps_per_epoch ? a->steps + cfg.warmup_steps
-                                                                            : info->steps_per_epoch;
+        cfg.warmup_steps += a->shared.loader.prefetch; /* what was ready before the first step */
+        cfg.max_steps =
+            least((a->steps + PROFILE_TURNS - 1) / PROFILE_TURNS + cfg.warmup_steps, info->steps_per_epoch);
         cfg.stop = &interrupt_flag;
         out->prefetch = info->prefetch;
-        status = exit_status(mr_fit(s->trainer, s->loader, &cfg, &out->report, &err), &err);
+        status = exit_status(mr_fit(s->trainer, s->loader, &cfg, &out->turn[turn], &err), &err);
     }
     if (status == EXIT_DONE)
         status = exit_status(mr_trainer_weights_hash(s->trainer, 0, &out->weights[0], &out->weights[1], &err),
                              &err);
+    if (status == EXIT_DONE && prefetch) look_at_slow(s, p);
+    if (status == EXIT_DONE && prefetch) odd_take(&p->odd, s);
     session_close_trainer(s);
     session_close_loader(s);
     s->trace = NULL;
@@ -57,7 +93,7 @@ static int loader_ceiling(const profile_args *a, tool_session *s, measured_rate 
     s->loader_cfg.prefetch = a->shared.loader.prefetch;
     s->loader_cfg.epochs = UINT64_MAX;
     int status = session_open_loader(s);
-    if (status == EXIT_DONE) status = measure_loader(s, a->seconds, 5, out);
+    if (status == EXIT_DONE) status = measure_loader(s, a->seconds / PROFILE_TURNS, 3, out);
     session_close_loader(s);
     return status;
 }
@@ -74,7 +110,7 @@ static int trainer_ceiling(const profile_args *a, tool_session *s, const profile
                           .seed = s->loader_cfg.seed};
     memcpy(in.mean, p->mean, sizeof in.mean);
     memcpy(in.std, p->std, sizeof in.std);
-    return measure_trainer(s, &in, a->seconds, out);
+    return measure_trainer(s, &in, a->seconds / PROFILE_TURNS, out);
 }
 
 /* What of the loader's settings the report needs, before any of the loaders is gone. */
@@ -113,18 +149,30 @@ static int open_run(const profile_args *a, tool_session *s, profile_result *p)
     return status ? status : read_shape(s, p);
 }
 
+static int measure_turn(const profile_args *a, tool_session *s, profile_result *p, uint32_t turn,
+                        mr_trace *trace, progress_bar *bar)
+{
+    const uint32_t done = 4 * turn, all = 4 * PROFILE_TURNS;
+    int status = run_steps(a, s, turn, 0, NULL, p);
+    progress_show(bar, done + 1, all, "prefetch off");
+    if (status == EXIT_DONE) status = loader_ceiling(a, s, &p->loader[turn]);
+    progress_show(bar, done + 2, all, "loader alone");
+    if (status == EXIT_DONE) status = run_steps(a, s, turn, a->shared.loader.prefetch, trace, p);
+    progress_show(bar, done + 3, all, "prefetch on");
+    if (status == EXIT_DONE) status = trainer_ceiling(a, s, p, &p->trainer[turn]);
+    progress_show(bar, done + 4, all, "trainer alone");
+    return status;
+}
+
 static int measure_all(const profile_args *a, tool_session *s, profile_result *p, mr_trace *trace)
 {
     progress_bar bar;
+    int status = EXIT_DONE;
     progress_start(&bar, "profile", "parts", a->shared.output.quiet);
-    int status = run_steps(a, s, 0, NULL, &p->off);
-    progress_show(&bar, 1, 4, "prefetch off");
-    if (status == EXIT_DONE) status = run_steps(a, s, a->shared.loader.prefetch, trace, &p->on);
-    progress_show(&bar, 2, 4, "prefetch on");
-    if (status == EXIT_DONE) status = loader_ceiling(a, s, &p->loader);
-    progress_show(&bar, 3, 4, "loader alone");
-    if (status == EXIT_DONE) status = trainer_ceiling(a, s, p, &p->trainer);
+    for (uint32_t turn = 0; status == EXIT_DONE && turn < PROFILE_TURNS; turn++)
+        status = measure_turn(a, s, p, turn, turn + 1 == PROFILE_TURNS ? trace : NULL, &bar);
     progress_end(&bar);
+    if (status == EXIT_DONE) profile_sum_up(p);
     return status;
 }
 
@@ -149,13 +197,16 @@ static int run(const void *args)
     int status = setup_output("trace", a->trace);
     if (status == EXIT_DONE) status = setup_output("html", a->html);
     if (status) return status;
-    status = setup_trace(&trace, a->trace, a->html != NULL);
+    status = trace_window_open(&trace, &a->tracing, a->trace, a->html != NULL, "--trace FILE or --html FILE");
     if (status == EXIT_DONE) status = open_run(a, &s, &p);
+    if (status == EXIT_DONE) status = setup_not_input("trace", a->trace, s.src);
+    if (status == EXIT_DONE) status = setup_not_input("html", a->html, s.src);
     if (status == EXIT_DONE) status = measure_all(a, &s, &p, trace);
     if (status == EXIT_DONE) {
-        if (a->shared.output.json) profile_print_json(&p);
+        if (a->shared.output.json) profile_print_json(stdout, &p);
         else profile_print_text(&p);
         status = write_files(a, &p, trace);
+        trace_window_tell(&a->tracing, trace, 1, p.on.turn[PROFILE_TURNS - 1].steps);
     }
     session_close(&s);
     mr_trace_destroy(trace);
@@ -163,8 +214,9 @@ static int run(const void *args)
 }
 
 static const opt options[] = {
-    {"steps", OPT_U64, offsetof(profile_args, steps), 1, 0x1p32, "50", NULL,
-     "of each of the two runs, after three to warm up; at most one epoch", NULL},
+    {"steps", OPT_U64, offsetof(profile_args, steps), 1, 0x1p32, "60", NULL,
+     "of each of the two runs, in three parts, without those that warm them up; a part has at most an epoch",
+     NULL},
     {"seconds", OPT_SECONDS, offsetof(profile_args, seconds), 0.01, 3600, "2", "TIME",
      "for each of the two ceilings", NULL},
     {"trace", OPT_TEXT, offsetof(profile_args, trace), 0, 0, NULL, "FILE",
@@ -174,6 +226,7 @@ static const opt options[] = {
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Profile", options),
+    TRACE_GROUP(profile_args, tracing),
     MODEL_GROUP(profile_args, shared.model),
     NETWORK_GROUPS(profile_args),
 };
@@ -184,10 +237,10 @@ static const opt_positional positionals[] = {
 const command command_profile = {
     .name = "profile",
     .summary = "prefetch off and on over the same batches: where the time goes, and what limits",
-    .text = "Trains the same steps with prefetch off and on, then measures the loader alone and the trainer "
-            "alone. Prints the "
-            "stall table, what each stage of the loader did, the ceilings, how near the real run comes to "
-            "them, and a verdict.",
+    .text =
+        "Trains the same steps with prefetch off and on, and measures the loader alone and the trainer "
+        "alone, in turns. Prints the stall table, what the device waited for, what each stage of the loader "
+        "did, the ceilings, how near the real run comes to them, and a verdict.",
     .examples =
         "  millrace profile train.mrec --model cifar-cnn --steps 100\n"
         "  millrace profile train.mrec --model cifar-cnn --devices sim:8,step=3ms --trace trace.json\n",
@@ -196,5 +249,6 @@ const command command_profile = {
     .groups = groups,
     .group_count = OPT_COUNT(groups),
     .args_bytes = sizeof(profile_args),
+    .alone = true,
     .run = run,
 };

@@ -15,8 +15,8 @@
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/setup.h"
 #include "tools/commands/synth_picture.h"
+#include "tools/session/setup.h"
 
 typedef struct synth_args {
     const char *folder;
@@ -41,16 +41,6 @@ static int make_folder(const char *path, mr_error *err)
     return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
 }
 
-static int write_file(const char *path, const void *data, size_t bytes, mr_error *err)
-{
-    FILE *f = fopen(path, "wbe");
-    bool ok = f && fwrite(data, 1, bytes, f) == bytes;
-    if (f && fclose(f) != 0) ok = false;
-    if (ok) return MR_OK;
-    mr_error_sys(err, errno, "cannot write %zu bytes", bytes);
-    return mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
-}
-
 static int write_picture(synth_run *r, const synth_key *key, const char *folder, mr_error *err)
 {
     const synth_args *a = r->args;
@@ -66,7 +56,7 @@ static int write_picture(synth_run *r, const synth_key *key, const char *folder,
     mr_image_free(&image);
     if (rc) return rc;
     const int n = snprintf(path, sizeof path, "%s/%05u.%s", folder, key->number, a->image ? "png" : "jpg");
-    rc = n < (int)sizeof path ? write_file(path, data, bytes, err)
+    rc = n < (int)sizeof path ? setup_write_file(path, data, bytes, NULL, a->force, err)
                               : mr_error_set(err, MR_EINVAL, "the folder's name is too long");
     free(data);
     r->files++;
@@ -106,7 +96,7 @@ static int write_all(synth_run *r, mr_error *err)
         rc = make_folder(path, err);
         for (uint32_t c = 0; rc == MR_OK && c < r->args->classes; c++) rc = write_class(r, part, c, err);
     }
-    return rc;
+    return rc ? rc : mr_output_sync_all(r->args->folder, err);
 }
 
 /* An absent or empty folder, or --force. */
@@ -155,9 +145,9 @@ static int run(const void *args)
         json_end(&j);
     } else {
         char text[32];
-        printf("%s: %u classes, %" PRIu64 " pictures to train on, %" PRIu64 " to test with, %s\n", a->folder,
-               a->classes, (uint64_t)a->classes * count_of(a, 0), (uint64_t)a->classes * count_of(a, 1),
-               size_text((double)r.bytes, text, sizeof text));
+        printf("%s: %u classes, %" PRIu64 " pictures to train on, %" PRIu64 " to test with, %s\n",
+               shown_text(a->folder), a->classes, (uint64_t)a->classes * count_of(a, 0),
+               (uint64_t)a->classes * count_of(a, 1), size_text((double)r.bytes, text, sizeof text));
     }
     return EXIT_DONE;
 }
@@ -203,5 +193,6 @@ const command command_synth = {
     .groups = groups,
     .group_count = OPT_COUNT(groups),
     .args_bytes = sizeof(synth_args),
+    .alone = true,
     .run = run,
 };

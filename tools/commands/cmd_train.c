@@ -1,7 +1,8 @@
 /* tools/commands/cmd_train.c: `millrace train DATA --model M`. The work is mr_fit(); here are the options,
- * what a resumed run must have in common with its first part, the header, the table and the verdict. */
+ * whose the folder of checkpoints is, the header, the table and the verdict. */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,84 +16,115 @@
 #include "tools/cli/progress.h"
 #include "tools/cli/report.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/session.h"
 #include "tools/commands/train_header.h"
+#include "tools/session/elastic.h"
+#include "tools/session/odd_list.h"
+#include "tools/session/rank_list.h"
+#include "tools/session/session.h"
+#include "tools/session/trace_window.h"
+#include "tools/session/tune.h"
+#include "tools/session/world.h"
+#include "tools/session/world_trace.h"
+#include "tools/watch/live.h"
+#include "tools/watch/step_line.h"
+#include "tools/watch/watch.h"
 
 typedef struct train_args {
     const char *val, *checkpoint, *trace;
-    bool resume;
+    bool resume, force, override;
     uint64_t checkpoint_steps, max_steps;
     uint32_t keep, patience, warmup_steps;
     uint32_t sync; /* one way so far: names what --sync will choose from */
+    watch_args watch;
+    tune_args tune;
+    trace_args tracing;
+    rank_args rank;
+    elastic_args elastic;
     session_args shared;
+    opt_given given;
 } train_args;
 
 typedef struct train_run {
     const train_args *args;
+    tool_world world;
+    elastic *elastic;    /* not NULL; its muster says whether the run is */
+    world_clock clock;   /* of the trace */
+    bool from_memory;    /* resumed from the snapshot that rank 0 holds */
+    char own_list[4096]; /* of bad samples, of a process that is not the first */
+    session_args shared; /* of args, with those of the checkpoint where none were given */
+    uint32_t patience;   /* the same */
+    resume_point point;
     run_args run; /* with the model's settings filled in */
+    mr_run_folder *folder;
     tool_session s;
     mr_source *val_src;
     mr_loader *val;
+    mr_budget *budget; /* of both loaders; NULL: there is one */
     bad_watch val_bad;
+    tune_run tune;
     bool resumed, complete; /* complete: every epoch was done before */
     char from[512];         /* checkpoint resumed from */
     mr_checkpoint_info start;
     progress_bar bar;
+    watch *watch;          /* or NULL */
+    bool live_wanted;      /* and possible */
+    live_view *live;       /* or NULL: there is a bar */
+    char title[256];       /* of the view */
+    mr_record *record;     /* of steps, for the view */
+    mr_step_report newest; /* steps: 0 before the first */
+    uint64_t newest_ns;    /* when it came */
     uint64_t start_ns;
     uint64_t epochs_reported, last_reported;
+    uint64_t first_step, last_step; /* of the whole run, from 1; 0: none yet */
 } train_run;
 
-/* ---- resume ---- */
+/* ---- the folder of checkpoints, and what to go on from ---- */
 
-static bool same_setting(const char *option, uint64_t then, uint64_t now)
+/* *is: a folder of checkpoints may be there already. */
+static int is_folder(const char *path, bool *is)
 {
-    if (then == now) return true;
-    say("--%s: the checkpoint was trained with %" PRIu64 ", found %" PRIu64 "; give the same value to go on",
-        option, then, now);
-    return false;
-}
-
-static bool same_choice(const char *option, const char *const *names, uint32_t then, uint32_t now)
-{
-    if (then == now) return true;
-    say("--%s: the checkpoint was trained with %s, found %s; give the same value to go on", option,
-        names[then], names[now]);
-    return false;
-}
-
-/* Known once the loader is open: it is what says what the option, or the model without it, comes to. */
-static int check_resumed_augment(const train_run *r)
-{
-    const char *now = mr_loader_info_of(r->s.loader)->augment;
-    if (!r->resumed || !r->start.augment[0] || strcmp(r->start.augment, now) == 0) return EXIT_DONE;
-    say("--augment: the checkpoint was trained with %s, found %s; give the same value to go on",
-        r->start.augment, now);
-    return EXIT_MISUSED;
-}
-
-/* What order, pixels and weights depend on must be as it was; everything else may change. */
-static int check_resume(const train_run *r)
-{
-    const mr_checkpoint_info *c = &r->start;
-    if (strcmp(c->model, r->s.model->name) != 0) {
-        say("--model: the checkpoint is of %s, found %s", c->model, r->s.model->name);
-        return EXIT_MISUSED;
+    struct stat st;
+    mr_error err = MR_ERROR_INIT;
+    *is = path && stat(path, &st) == 0;
+    if (*is) *is = S_ISDIR(st.st_mode);
+    else if (path && errno != ENOENT && errno != ENOTDIR) {
+        mr_error_sys(&err, errno, "cannot look at the folder for checkpoints");
+        mr_error_at(&err, path, MR_NOWHERE, MR_NOWHERE);
     }
-    if (!same_setting("seed", c->seed, r->run.seed) || !same_setting("batch", c->batch, r->run.batch))
-        return EXIT_MISUSED;
-    if (!same_choice("order", setup_orders, c->order, r->run.order) ||
-        !same_choice("tail", setup_tails, c->tail, r->run.tail) ||
-        !same_choice("pixels", setup_pixels, c->pixels, r->args->shared.data_opts.pixels))
-        return EXIT_MISUSED;
-    if (r->run.order == MR_ORDER_BLOCK && !same_setting("block", c->block, r->run.block)) return EXIT_MISUSED;
-    if (!same_setting("length-window", c->length_window, r->run.length_window)) return EXIT_MISUSED;
-    const mr_source_info *info = mr_source_info_of(r->s.src);
-    if (c->fingerprint && c->fingerprint != info->fingerprint) {
-        say("%s: these are not the data the checkpoint was trained on (%016" PRIx64 ", found %016" PRIx64 ")",
-            info->path, c->fingerprint, info->fingerprint);
-        return EXIT_FAILED;
+    return exit_status(err.code, &err);
+}
+
+/* Nobody else writes there from here on. Whoever had it in the world before may be about to end, or stopped:
+ * then it is taken over, but not back again. */
+static int take_folder(train_run *r)
+{
+    enum { PATIENCE_S = 2, PAUSE_MS = 100 };
+    mr_error err = MR_ERROR_INIT;
+    if (!r->args->checkpoint || r->folder || !r->world.first) return EXIT_DONE;
+    const uint64_t begun_ns = clock_ns();
+    int rc = mr_run_folder_open(&r->folder, r->args->checkpoint, &err);
+    while (rc == MR_EEXIST && r->elastic->worlds > 1 && seconds_since(begun_ns) < PATIENCE_S &&
+           !interrupt_flag) {
+        poll(NULL, 0, PAUSE_MS);
+        rc = mr_run_folder_open(&r->folder, r->args->checkpoint, &err);
     }
-    return EXIT_DONE;
+    if (rc == MR_EEXIST && r->elastic->worlds > 1 && !r->elastic->lost_folder)
+        rc = mr_run_folder_take_over(&r->folder, r->args->checkpoint, r->elastic->snapshot, &err);
+    return exit_status(rc, &err);
+}
+
+static int check_unused(const train_run *r)
+{
+    mr_error err = MR_ERROR_INIT;
+    char name[4096];
+    const int rc = mr_run_folder_find_any(r->folder, name, sizeof name, &err);
+    if (rc == MR_ENOENT) return EXIT_DONE;
+    if (rc) return exit_status(rc, &err);
+    say("%s: this folder holds the checkpoints of a run; --resume goes on with it, --force begins a new one "
+        "and "
+        "moves them to a folder in it (old-1, ...), or name another folder",
+        name);
+    return EXIT_FAILED;
 }
 
 static int find_checkpoint(train_run *r)
@@ -100,16 +132,13 @@ static int find_checkpoint(train_run *r)
     const train_args *a = r->args;
     mr_error err = MR_ERROR_INIT;
     char note[1024] = "";
-    if (!a->resume) return EXIT_DONE;
-    if (!a->checkpoint) {
-        say("--resume needs --checkpoint DIR, where the run left its state");
-        return EXIT_MISUSED;
-    }
     const int rc =
         mr_checkpoint_find(a->checkpoint, r->from, sizeof r->from, &r->start, note, sizeof note, &err);
     if (note[0]) say("%s", note);
     if (rc == MR_ENOENT && note[0]) { /* starting over would replace what may still be rescued */
-        say("%s: no whole checkpoint in this folder; leave --resume out to start from the beginning",
+        say("%s: no whole checkpoint in this folder; --force instead of --resume starts from the beginning "
+            "and moves "
+            "them aside",
             a->checkpoint);
         return EXIT_FAILED;
     }
@@ -117,18 +146,80 @@ static int find_checkpoint(train_run *r)
         say("%s: no checkpoint yet; starting from the beginning", a->checkpoint);
         return EXIT_DONE;
     }
-    r->resumed = rc == MR_OK;
-    return rc ? exit_status(rc, &err) : check_resume(r);
+    if (rc) return exit_status(rc, &err);
+    r->resumed = true;
+    if (!options_was_given(&a->given, "patience")) r->patience = r->start.patience;
+    return resume_fill(&r->point, &r->shared);
+}
+
+/* A folder that is there is taken before anybody looks at what is in it. */
+static int look_into_folder(train_run *r)
+{
+    const train_args *a = r->args;
+    const char *needs = a->resume ? "--resume" : a->override ? "--override" : a->force ? "--force" : NULL;
+    if (!a->checkpoint && needs) {
+        say("%s needs --checkpoint DIR, where the run left its state", needs);
+        return EXIT_MISUSED;
+    }
+    if (a->override && !a->resume) {
+        say("--override needs --resume: it changes what a run goes on with");
+        return EXIT_MISUSED;
+    }
+    bool there;
+    int status = is_folder(a->checkpoint, &there);
+    if (status) return status;
+    if (!there) {
+        if (a->resume) say("%s: no checkpoint yet; starting from the beginning", a->checkpoint);
+        return EXIT_DONE;
+    }
+    status = take_folder(r);
+    if (status) return status;
+    if (a->resume) return find_checkpoint(r);
+    return a->force ? EXIT_DONE : check_unused(r);
+}
+
+/* In a later world: what this process has kept, unless whoever wrote checkpoints was farther. */
+static int look_into_memory(train_run *r)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_checkpoint_info on_disk;
+    if (!mr_snapshot_info(r->elastic->snapshot, &r->start)) return look_into_folder(r);
+    bool there;
+    int status = is_folder(r->args->checkpoint, &there);
+    if (status == EXIT_DONE && there) status = take_folder(r);
+    if (status) return status;
+    const int rc =
+        there ? mr_checkpoint_find(r->args->checkpoint, r->from, sizeof r->from, &on_disk, NULL, 0, &err)
+              : MR_ENOENT;
+    r->resumed = true;
+    r->from_memory = rc != MR_OK || on_disk.updates <= r->start.updates ||
+                     memcmp(on_disk.run, r->start.run, sizeof on_disk.run) != 0;
+    if (r->from_memory) snprintf(r->from, sizeof r->from, "memory");
+    else r->start = on_disk;
+    r->patience = r->start.patience;
+    return resume_fill(&r->point, &r->shared);
 }
 
 /* ---- validation data ---- */
+
+/* A test part is not what anybody wants to train on unawares, nor to validate on what was trained on. */
+static int check_part(const train_run *r)
+{
+    const mr_source_info *info = mr_source_info_of(r->s.src);
+    if (!info->only_test) return EXIT_DONE;
+    say("%s: there is a test or validation part here, but no train part: name the training data; --split "
+        "test "
+        "trains on this part nevertheless, without validating",
+        info->path);
+    return EXIT_FAILED;
+}
 
 /* --val, else the test part that the data brings, else none. */
 static int open_val_source(train_run *r)
 {
     const train_args *a = r->args;
     const mr_source_info *info = mr_source_info_of(r->s.src);
-    data_args d = a->shared.data_opts;
+    data_args d = r->shared.data_opts;
     const bool own = a->val != NULL;
     if (own && strcmp(a->val, "none") == 0) return EXIT_DONE;
     if (!own && (!info->has_test || d.split == MR_SPLIT_TEST)) return EXIT_DONE;
@@ -152,10 +243,25 @@ static int open_val_loader(train_run *r)
                                                            than needed */
     cfg.start_epoch = cfg.start_step = 0;
     cfg.trace = NULL;
+    cfg.tune = 0;
+    cfg.record = NULL;
     cfg.cache = MR_CACHE_OFF; /* what it may hold is meant for the training data */
     const run_args no_list = {0};
     bad_watch_open(&r->val_bad, r->val_src, &no_list, &cfg);
-    return exit_status(mr_loader_open(&r->val, r->val_src, &cfg, &err), &err);
+    const int rc = mr_loader_open(&r->val, r->val_src, &cfg, &err);
+    if (rc == MR_ELIMIT && !err.file[0])
+        mr_error_at(&err, mr_source_info_of(r->val_src)->path, MR_NOWHERE, MR_NOWHERE);
+    return exit_status(rc, &err);
+}
+
+/* What --memory says is for both loaders together. */
+static int share_budget(train_run *r)
+{
+    if (!r->val_src) return EXIT_DONE;
+    if (mr_budget_create(&r->budget, r->args->shared.loader.memory) != MR_OK)
+        return exit_no_memory("the loaders' budget");
+    r->s.loader_cfg.budget = r->budget;
+    return EXIT_DONE;
 }
 
 /* ---- opening ---- */
@@ -167,25 +273,73 @@ static void set_start(train_run *r)
     if (!r->resumed) return;
     cfg->start_epoch = r->start.epoch;
     cfg->start_step = r->start.step;
-    r->complete = r->start.epoch >= r->run.epochs;
-    if (r->complete) cfg->epochs = r->start.epoch + 1; /* none of it is taken */
+    const bool over = r->start.epoch >= r->run.epochs;
+    r->complete = over && !(r->start.validation_pending && r->val_src);
+    if (over) cfg->epochs = r->start.epoch + 1; /* none of it is taken */
+}
+
+/* What the first process found in the folder, for all. */
+static int look_into_folder_together(train_run *r)
+{
+    struct {
+        mr_checkpoint_info start;
+        char from[sizeof r->from];
+        uint32_t patience, worlds;
+        bool resumed, from_memory;
+    } found = {.resumed = false};
+    int status = !r->world.first          ? EXIT_DONE
+                 : r->elastic->worlds > 1 ? look_into_memory(r)
+                                          : look_into_folder(r);
+    if (!r->world.world) return status;
+    found.start = r->start;
+    found.patience = r->patience;
+    found.worlds = r->elastic->worlds;
+    found.resumed = r->resumed;
+    found.from_memory = r->from_memory;
+    memcpy(found.from, r->from, sizeof found.from);
+    status = world_share(&r->world, status, &found, sizeof found);
+    if (status == EXIT_DONE) r->elastic->worlds = found.worlds; /* of who has come later, too */
+    if (status || r->world.first || !found.resumed) return status;
+    r->from_memory = found.from_memory;
+    r->start = found.start;
+    r->patience = found.patience;
+    r->resumed = true;
+    memcpy(r->from, found.from, sizeof r->from);
+    return resume_fill(&r->point, &r->shared);
+}
+
+static int load(train_run *r)
+{
+    mr_error err = MR_ERROR_INIT;
+    if (!r->from_memory) return session_load(&r->s, r->from, &r->start);
+    return exit_status(mr_trainer_restore(r->s.trainer, r->elastic->snapshot, &err), &err);
 }
 
 static int open_run(train_run *r)
 {
-    const session_args *a = &r->args->shared;
+    const session_args *a = &r->shared;
     tool_session *s = &r->s;
-    int status = session_open_to_train(s, a, &r->run);
-    if (status == EXIT_DONE) status = find_checkpoint(r);
+    int status = look_into_folder_together(r);
+    s->world = r->world.world;
+    s->part = a->part;
+    if (r->elastic->muster && !s->part.parts) s->part.parts = r->elastic->max; /* whoever computes them */
+    if (status == EXIT_DONE) status = session_open_to_train(s, a, &r->run);
+    if (status == EXIT_DONE) status = check_part(r);
+    if (status == EXIT_DONE && r->resumed) status = resume_rule(&r->point, a, s, &r->run);
     if (status == EXIT_DONE) status = open_val_source(r);
+    r->run.bad_list = world_own_file(&r->world, r->run.bad_list, r->own_list, sizeof r->own_list);
     if (status == EXIT_DONE) status = session_set_loader(s, a, &r->run, true, r->resumed ? r->start.w : 0);
+    if (status == EXIT_DONE) status = share_budget(r);
     if (status) return status;
     set_start(r);
+    tune_begin(&r->tune, &r->args->tune, s, &r->args->given);
+    s->loader_cfg.record = r->record;
     status = session_open_loader(s);
-    if (status == EXIT_DONE) status = check_resumed_augment(r);
+    if (status == EXIT_DONE && r->resumed)
+        status = resume_check_augment(&r->point, mr_loader_info_of(s->loader)->augment);
     if (status == EXIT_DONE) status = open_val_loader(r);
     if (status == EXIT_DONE) status = session_open_network(s, r->run.epochs, false);
-    if (status == EXIT_DONE && r->resumed) status = session_load(s, r->from, &r->start);
+    if (status == EXIT_DONE && r->resumed) status = load(r);
     return status;
 }
 
@@ -196,6 +350,7 @@ static void put_header(const train_run *r)
     const train_header h = {.s = &r->s,
                             .val = r->val_src,
                             .run = &r->run,
+                            .world = &r->world,
                             .from = r->resumed ? r->from : NULL,
                             .start_epoch = r->start.epoch,
                             .start_step = r->start.step};
@@ -203,22 +358,64 @@ static void put_header(const train_run *r)
     else train_header_text(&h);
 }
 
+/* In place of a header: who goes on, and from where. */
+static void put_world(const train_run *r)
+{
+    const elastic *e = r->elastic;
+    const uint32_t size = r->world.at.size;
+    const double seconds = e->left_ns ? seconds_since(e->left_ns) : 0;
+    if (r->args->shared.output.json) {
+        json_line j = json_begin(stdout, "world");
+        json_u64(&j, "ranks", size);
+        json_u64(&j, "world", e->worlds);
+        json_text(&j, "why", e->why[0] ? e->why : NULL);
+        json_u64(&j, "updates", r->resumed ? r->start.updates : 0);
+        json_text(&j, "from", r->resumed ? r->from : NULL);
+        json_real(&j, "seconds", seconds);
+        json_end(&j);
+        return;
+    }
+    printf("world    %u: %u rank%s%s%s, from step %" PRIu64 ", after %.1f s\n", e->worlds, size,
+           size == 1 ? "" : "s", e->why[0] ? ", " : "", e->why, r->resumed ? r->start.updates : 0, seconds);
+}
+
 static void on_step(void *context, uint64_t epoch, uint64_t step, uint64_t steps_per_epoch,
                     double samples_per_s)
 {
     train_run *r = context;
-    char note[96];
-    snprintf(note, sizeof note, "epoch %" PRIu64 " of %" PRIu64 ", %.0f samples/s", epoch + 1, r->run.epochs,
-             samples_per_s);
-    progress_show(&r->bar, epoch * steps_per_epoch + step, r->run.epochs * steps_per_epoch, note);
+    char note[192];
+    const mr_step_report *newest = r->newest.steps ? &r->newest : NULL;
+    elastic_look(r->elastic);
+    r->last_step = epoch * steps_per_epoch + step + 1;
+    if (!r->first_step) r->first_step = r->last_step;
+    step_note(newest, newest ? seconds_since(r->newest_ns) : 0, epoch, r->run.epochs, samples_per_s, note,
+              sizeof note);
+    if (!r->live_wanted)
+        progress_show(&r->bar, epoch * steps_per_epoch + step, r->run.epochs * steps_per_epoch, note);
+    live_progress(r->live, epoch, step + 1, steps_per_epoch);
+    watch_progress(r->watch, epoch, step + 1, steps_per_epoch);
+}
+
+static void on_step_report(void *context, const mr_step_report *report)
+{
+    train_run *r = context;
+    r->newest = *report;
+    r->newest_ns = clock_ns();
+    watch_step(r->watch, report);
+    live_step(r->live, report);
+    if (!report->due || !r->args->shared.output.json) return;
+    progress_hold();
+    step_json(report);
+    progress_release();
 }
 
 static void on_epoch(void *context, const mr_report *report)
 {
     train_run *r = context;
-    progress_end(&r->bar);
     r->epochs_reported++;
     r->last_reported = report->epoch;
+    watch_epoch(r->watch, report);
+    progress_hold();
     if (r->args->shared.output.json) {
         json_line j = json_begin(stdout, "epoch");
         json_u64(&j, "batch", mr_loader_info_of(r->s.loader)->batch);
@@ -227,14 +424,15 @@ static void on_epoch(void *context, const mr_report *report)
         report_json(&j, report, r->s.device_count);
         json_end(&j);
     } else {
-        report_table_row(report);
+        report_table_row(report, r->val != NULL);
     }
+    progress_release();
 }
 
 static void on_message(void *context, const char *text)
 {
-    (void)context;
-    say("%s", text);
+    const train_run *r = context;
+    if (r->world.first) say("%s", text); /* of the run, not of a process */
 }
 
 static int footer(const train_run *r, const mr_report *last, bool whole)
@@ -242,6 +440,8 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
     mr_error err = MR_ERROR_INIT;
     uint64_t low = 0, high = 0;
     char hash[40];
+    odd_list odd;
+    odd_take(&odd, &r->s);
     if (mr_trainer_weights_hash(r->s.trainer, 0, &low, &high, &err) != MR_OK)
         return exit_status(err.code, &err);
     snprintf(hash, sizeof hash, "%016" PRIx64 "%016" PRIx64, high, low);
@@ -252,34 +452,66 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
         json_real(&j, "total_seconds", seconds_since(r->start_ns));
         json_text(&j, "weights", hash);
         report_json(&j, last, r->s.device_count);
+        odd_json(&j, &odd);
+        rank_list_json(&j, &r->s);
+        json_u64(&j, "bad_met", r->s.bad.count);
         json_end(&j);
         return EXIT_DONE;
     }
+    odd_text(&odd);
+    rank_list_text(&r->s);
     if (last->steps) printf("verdict  %s\n", last->verdict);
     printf("weights  %s after %.1f s%s\n", hash, seconds_since(r->start_ns),
            last->simulated ? " (simulated: loss and accuracy mean nothing)" : "");
     return EXIT_DONE;
 }
 
-/* ---- running ---- */
+/* ---- the live view ---- */
 
-static int make_folder(const char *path)
+/* Before the loader is opened, which fills the record that the view needs. */
+static int prepare_live(train_run *r)
 {
-    mr_error err = MR_ERROR_INIT;
-    struct stat st;
-    if (!path) return EXIT_DONE;
-    const int why = mkdir(path, 0777) == 0 ? 0 : errno;
-    if (!why ||
-        (why == EEXIST && stat(path, &st) == 0 && S_ISDIR(st.st_mode) && access(path, W_OK | X_OK) == 0))
+    const char *why = live_obstacle();
+    if (!r->args->watch.live) return EXIT_DONE;
+    if (r->args->shared.output.quiet) {
+        say("--live and --quiet contradict each other: one shows how far the run is, the other does not");
+        return EXIT_MISUSED;
+    }
+    if (why) {
+        say("--live: %s: the usual progress is shown instead", why);
         return EXIT_DONE;
-    if (why == EEXIST && S_ISDIR(st.st_mode))
-        mr_error_sys(&err, errno, "cannot write checkpoints into this folder");
-    else if (why == EEXIST)
-        mr_error_set(&err, MR_EEXIST, "expected a folder for checkpoints, found a file; choose another name");
-    else mr_error_sys(&err, why, "cannot make the folder for checkpoints");
-    mr_error_at(&err, path, MR_NOWHERE, MR_NOWHERE);
-    return exit_status(err.code, &err);
+    }
+    r->live_wanted = true;
+    return mr_record_create(&r->record, 1) == MR_OK ? EXIT_DONE : exit_no_memory("the live view");
 }
+
+/* The view, or the bar. */
+static int start_showing(train_run *r)
+{
+    if (!r->live_wanted) {
+        progress_start(&r->bar, "train", "steps", r->args->shared.output.quiet);
+        return EXIT_DONE;
+    }
+    snprintf(r->title, sizeof r->title, "millrace train: %s on %s", r->s.model->name,
+             shown_text(mr_source_info_of(r->s.src)->path));
+    const live_run what = {.title = r->title,
+                           .loader = r->s.loader,
+                           .val = r->val,
+                           .src = r->s.src,
+                           .record = r->record,
+                           .devices = r->s.device_count,
+                           .epochs = r->run.epochs};
+    return live_open(&r->live, &what);
+}
+
+static void stop_showing(train_run *r)
+{
+    live_close(r->live);
+    r->live = NULL;
+    progress_end(&r->bar);
+}
+
+/* ---- running ---- */
 
 static int fit(train_run *r)
 {
@@ -287,54 +519,184 @@ static int fit(train_run *r)
     mr_error err = MR_ERROR_INIT;
     mr_fit_config cfg;
     mr_report last = {0};
-    if (r->complete) {
-        say("%s: all %" PRIu64 " epochs are done; a larger --epochs goes on", r->from, r->run.epochs);
-        r->start_ns = clock_ns();
-        return footer(r, &last, true);
-    }
     mr_fit_defaults(&cfg);
     cfg.epochs = r->run.epochs;
     cfg.val = r->val;
     cfg.checkpoint_dir = a->checkpoint;
     cfg.checkpoint_steps = a->checkpoint_steps;
     cfg.keep = a->keep;
-    cfg.patience = a->patience;
+    cfg.patience = r->patience;
     cfg.max_steps = a->max_steps;
     cfg.warmup_steps = a->warmup_steps;
     cfg.stop = &interrupt_flag;
     cfg.callbacks = (mr_callbacks){r, on_step, on_epoch, on_message};
     cfg.data = mr_source_info_of(r->s.src);
-    put_header(r);
+    cfg.folder = r->folder;
+    cfg.replace = a->force && !(r->elastic->worlds > 1 && r->resumed);
+    cfg.snapshot = r->elastic->snapshot;
+    cfg.on_step = on_step_report;
+    cfg.report_steps = a->watch.log_steps;
+    if (r->complete && r->world.first)
+        say("%s: all %" PRIu64 " epochs are done; a larger --epochs goes on", r->from, r->run.epochs);
+    else if (r->elastic->worlds > 1) put_world(r);
+    else put_header(r);
+    fflush(stdout);
     r->start_ns = clock_ns();
-    progress_start(&r->bar, "train", "steps", a->shared.output.quiet);
+    const int shown = start_showing(r);
+    if (shown) return shown;
     const int rc = mr_fit(r->s.trainer, r->s.loader, &cfg, &last, &err);
-    progress_end(&r->bar);
+    stop_showing(r);
+    int regroup;
+    if (rc == MR_ECANCELED && elastic_takes_stop(r->elastic, &r->world, &regroup)) return regroup;
+    if (r->world.first) tune_end(&r->tune, &r->s, &a->tune);
     const bool part_reported = r->epochs_reported && r->last_reported == last.epoch;
     if (last.steps && !part_reported && (rc == MR_OK || rc == MR_ECANCELED))
         on_epoch(r, &last); /* an epoch that was cut short */
-    const int told = rc == MR_OK || rc == MR_ECANCELED ? footer(r, &last, rc == MR_OK) : EXIT_DONE;
-    return rc == MR_OK ? told : exit_status(rc, &err);
+    int told = rc == MR_OK || rc == MR_ECANCELED ? footer(r, &last, rc == MR_OK) : EXIT_DONE;
+    if (rc == MR_EEXIST)
+        say("--force moves what is not of this run to a folder in %s (old-1, ...)", a->checkpoint);
+    if (rc) return exit_status(rc, &err);
+    if (!last.diverged || last.simulated) return told;
+    say("the run has diverged: its last loss is not finite, or a thousand times the first; try a lower --lr");
+    return EXIT_FAILED;
+}
+
+/* Two files of one name would be one over the other. */
+static int check_names(const train_args *a)
+{
+    if (!a->trace || !a->watch.csv || strcmp(a->trace, a->watch.csv) != 0) return EXIT_DONE;
+    say("--trace and --csv both name %s: choose another name for one of them", a->trace);
+    return EXIT_MISUSED;
+}
+
+/* Before the first step. */
+static int open_watch(train_run *r)
+{
+    const watch_run what = {.loader = r->s.loader,
+                            .sources = {r->s.src, r->val_src},
+                            .model = r->s.model->name,
+                            .data = mr_source_info_of(r->s.src)->path,
+                            .device = mr_device_info_of(r->s.devices[0])->name,
+                            .replicas = r->s.device_count,
+                            .epochs = r->run.epochs,
+                            .updates = r->resumed ? r->start.updates : 0,
+                            .resume = r->args->resume || r->elastic->worlds > 1};
+    return watch_open(&r->watch, &r->args->watch, &what);
+}
+
+/* Of all processes when they have all come to the end, else of this one. */
+static int write_trace(train_run *r, const char *path, int status)
+{
+    const bool together =
+        r->clock.used && (status == EXIT_DONE || status == EXIT_BAD_SAMPLES || status >= EXIT_SIGNAL);
+    if (!r->s.trace) return EXIT_DONE;
+    if (together && world_write_trace(&r->clock, &r->world, r->s.trace, path) == EXIT_DONE) return EXIT_DONE;
+    const int written = setup_write_trace(r->s.trace, path);
+    if (!r->clock.used || !path || written != EXIT_DONE) return written;
+    say("%s: of rank 0 alone: the others were not there at the end", path);
+    return together ? EXIT_FAILED : EXIT_DONE;
+}
+
+/* In the world that is open, to the end of the run or of that world. */
+static int train(train_run *r, bool again)
+{
+    const train_args *a = r->args;
+    train_args first_only;
+    int status = world_clock_begin(&r->clock, &r->world, a->trace != NULL);
+    if (status) return status;
+    if (!r->world.first) { /* files and views are the first one's */
+        first_only = *a;
+        first_only.trace = NULL;
+        first_only.watch.csv = first_only.watch.tensorboard = first_only.watch.metrics = NULL;
+        first_only.watch.live = false;
+        first_only.shared.output.quiet = true;
+        r->shared.output.quiet = true;
+        a = r->args = &first_only;
+    } else if (again && a->checkpoint) { /* what the world before has written goes on */
+        first_only = *a;
+        first_only.resume = true;
+        a = r->args = &first_only;
+    }
+    status = setup_output("trace", a->trace);
+    if (status == EXIT_DONE) status = check_names(a);
+    if (status == EXIT_DONE) status = prepare_live(r);
+    if (status) return status;
+    status = trace_window_open(&r->s.trace, &a->tracing, a->trace, r->clock.used, "--trace FILE");
+    if (status == EXIT_DONE) status = open_run(r);
+    if (status == EXIT_DONE) status = setup_not_input("trace", a->trace, r->s.src);
+    if (status == EXIT_DONE) status = setup_not_input("trace", a->trace, r->val_src);
+    if (status == EXIT_DONE) status = take_folder(r);
+    const bool may_write = status == EXIT_DONE; /* where another run is, its trace is, too */
+    if (status == EXIT_DONE) status = open_watch(r);
+    if (status == EXIT_DONE) status = fit(r);
+    status = watch_close(r->watch, status);
+    session_close_trainer(&r->s);
+    r->elastic->lost_folder = r->folder && mr_run_folder_was_lost(r->folder);
+    mr_run_folder_close(r->folder);
+    mr_loader_close(r->val);
+    mr_source_close(r->val_src);
+    session_close(&r->s);
+    mr_budget_destroy(r->budget);
+    const int written = may_write ? write_trace(r, a->trace, status) : EXIT_DONE;
+    if (status == EXIT_DONE) status = written;
+    if (may_write && r->world.first) trace_window_tell(&a->tracing, r->s.trace, r->first_step, r->last_step);
+    mr_trace_destroy(r->s.trace);
+    mr_record_destroy(r->record);
+    status = bad_watch_close(&r->s.bad, status);
+    status = bad_watch_close(&r->val_bad, status);
+    r->args = NULL; /* was here */
+    return status;
+}
+
+static void begin_world(train_run *r, const train_args *a, elastic *e)
+{
+    *r = (train_run){.args = a,
+                     .shared = a->shared,
+                     .patience = a->patience,
+                     .elastic = e,
+                     .s.io_reported = true,
+                     .s.compute = &a->shared.compute};
+    r->point = (resume_point){.from = &r->start, .given = &a->given, .override = a->override};
+    exit_code = MR_OK;
+}
+
+static int run_alone(const train_args *a, elastic *e)
+{
+    train_run r;
+    begin_world(&r, a, e);
+    const int status = world_join(&r.world, &a->rank);
+    return status ? status : world_leave(&r.world, train(&r, false));
+}
+
+/* World after world, until one of them comes to the end. */
+static int run_elastic(const train_args *a, elastic *e)
+{
+    int status, bad = EXIT_DONE;
+    for (bool again = false;;) {
+        train_run r;
+        begin_world(&r, a, e);
+        status = elastic_join(e, &r.world);
+        if (status == EXIT_DONE) status = train(&r, again);
+        if (status == EXIT_BAD_SAMPLES) bad = status;
+        again = elastic_goes_on(e, &r.world, status);
+        if (again) continue;
+        status = elastic_leave(&r.world, status);
+        return status == EXIT_DONE ? bad : status;
+    }
 }
 
 static int run(const void *args)
 {
     const train_args *a = args;
-    train_run r = {.args = a, .s.io_reported = true, .s.compute = &a->shared.compute};
-    int status = setup_output("trace", a->trace);
-    if (status) return status;
-    status = setup_trace(&r.s.trace, a->trace, false);
-    if (status == EXIT_DONE) status = open_run(&r);
-    if (status == EXIT_DONE) status = make_folder(a->checkpoint);
-    if (status == EXIT_DONE) status = fit(&r);
-    session_close_trainer(&r.s);
-    mr_loader_close(r.val);
-    mr_source_close(r.val_src);
-    session_close(&r.s);
-    const int written = r.s.trace ? setup_write_trace(r.s.trace, a->trace) : EXIT_DONE;
-    if (status == EXIT_DONE) status = written;
-    mr_trace_destroy(r.s.trace);
-    status = bad_watch_close(&r.s.bad, status);
-    return bad_watch_close(&r.val_bad, status);
+    elastic e;
+    if (a->elastic.range && (a->trace || a->shared.run.bad_list)) {
+        say("--elastic writes no --trace and no --bad-list: which process has what changes as it goes");
+        return EXIT_MISUSED;
+    }
+    int status = elastic_open(&e, &a->elastic, &a->rank);
+    if (status == EXIT_DONE) status = e.muster ? run_elastic(a, &e) : run_alone(a, &e);
+    elastic_close(&e);
+    return status;
 }
 
 static const char *const sync_modes[] = {"sync", NULL};
@@ -345,13 +707,17 @@ static const opt options[] = {
     {"checkpoint", OPT_TEXT, offsetof(train_args, checkpoint), 0, 0, NULL, "DIR",
      "folder for weights and state, written at the end of each epoch", NULL},
     {"checkpoint-steps", OPT_U64, offsetof(train_args, checkpoint_steps), 0, 0x1p64, "0", NULL,
-     "write a checkpoint after so many steps, too; 0: at the end of epochs only", NULL},
+     "write a checkpoint after so many steps, too; 0: do not", NULL},
     {"keep", OPT_U32, offsetof(train_args, keep), 1, 1000000, "3", NULL,
      "newest checkpoints that stay, the best besides", NULL},
     {"resume", OPT_FLAG, offsetof(train_args, resume), 0, 0, NULL, NULL,
-     "go on from the newest checkpoint of --checkpoint; devices and loader may be others", NULL},
+     "go on from the newest checkpoint of --checkpoint, with its settings", NULL},
+    {"override", OPT_FLAG, offsetof(train_args, override), 0, 0, NULL, NULL,
+     "with --resume: what is given here replaces the checkpoint's settings", NULL},
+    {"force", OPT_FLAG, offsetof(train_args, force), 0, 0, NULL, NULL,
+     "move other runs' checkpoints in --checkpoint to a folder in it", NULL},
     {"patience", OPT_U32, offsetof(train_args, patience), 0, 1000000, "0", NULL,
-     "stop after so many epochs without a better validation loss; 0: never", NULL},
+     "stop after N epochs without a lower val_loss; 0: never", NULL},
     {"max-steps", OPT_U64, offsetof(train_args, max_steps), 0, 0x1p64, "0", NULL,
      "stop after so many steps; 0: no limit", NULL},
     {"warmup-steps", OPT_U32, offsetof(train_args, warmup_steps), 0, 1000000, "3", NULL,
@@ -360,12 +726,15 @@ static const opt options[] = {
      "how replicas exchange gradients; sync: all of them, after every step, the one way offered so far",
      sync_modes},
     {"trace", OPT_TEXT, offsetof(train_args, trace), 0, 0, NULL, "FILE",
-     "what every stage did when, as a Chrome trace (ui.perfetto.dev shows it)", NULL},
+     "what every stage did when, a Chrome trace for ui.perfetto.dev", NULL},
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Training", options),       MODEL_GROUP(train_args, shared.model),
-    RUN_GROUP(train_args, shared.run),        LOADER_GROUP(train_args, shared.loader),
-    DEVICE_GROUP(train_args, shared.device),  COMPUTE_GROUP(train_args, shared.compute),
+    OPT_OWN_GROUP("Training", options),       WATCH_GROUP(train_args, watch),
+    MODEL_GROUP(train_args, shared.model),    RUN_GROUP(train_args, shared.run),
+    LOADER_GROUP(train_args, shared.loader),  TUNE_GROUP(train_args, tune),
+    TRACE_GROUP(train_args, tracing),         DEVICE_GROUP(train_args, shared.device),
+    PART_GROUP(train_args, shared.part),      RANK_GROUP(train_args, rank),
+    ELASTIC_GROUP(train_args, elastic),       COMPUTE_GROUP(train_args, shared.compute),
     DATA_GROUP(train_args, shared.data_opts), OUTPUT_GROUP(train_args, shared.output),
 };
 static const opt_positional positionals[] = {
@@ -384,7 +753,7 @@ const command command_train = {
             "stood idle between steps, from the device's own events; stall %, the idle part of the device's "
             "time.\n"
             "Ctrl-C stops after the step, writes a checkpoint where --checkpoint is given, and exits with "
-            "status 130.",
+            "status 130. A folder of checkpoints belongs to one run. A run that diverges is status 1.",
     .examples = "  millrace train mnist --model mnist-cnn --epochs 2\n"
                 "  millrace train train.mrec --val test.mrec --model cifar-cnn --checkpoint run1 --resume\n"
                 "  millrace train train.mrec --model cifar-cnn --prefetch off\n"
@@ -394,5 +763,6 @@ const command command_train = {
     .groups = groups,
     .group_count = OPT_COUNT(groups),
     .args_bytes = sizeof(train_args),
+    .given_at = offsetof(train_args, given),
     .run = run,
 };

@@ -1,6 +1,7 @@
 /* tools/commands/cmd_verify.c: `millrace verify DATA`: reads everything and says what is wrong. Record files
  * are checked byte by byte (mr_mrec_verify), then every sample of any data set is read, parsed, and its
  * picture decoded, on several threads. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,14 +12,14 @@
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/sample_check.h"
-#include "tools/commands/setup.h"
+#include "tools/session/sample_check.h"
+#include "tools/session/setup.h"
 
 typedef struct verify_args {
     const char *path;
     bool no_decode;
     uint32_t workers;
-    uint64_t max_wrong;
+    uint64_t max_wrong, memory;
     data_args data;
     output_args output;
 } verify_args;
@@ -27,6 +28,7 @@ typedef struct verify_run {
     const verify_args *args;
     const mr_source *src;
     bool files_wrong; /* what cannot be read from a record file is told already */
+    bool set_wrong;   /* a file is not the one that the list names: its samples cannot be read */
     uint64_t done, bytes, wrong;
 } verify_run;
 
@@ -67,6 +69,23 @@ static bool is_record_file(const verify_run *r)
     return strcmp(format, "mrec") == 0 || strcmp(format, "shards") == 0;
 }
 
+/* The file that a list names, missing ones included, is compared with its line when it is opened; *is_there
+ * false: it is none, and that is told. 0, or an exit status when the check itself failed. */
+static int compare_with_list(verify_run *r, uint32_t f, bool *is_there)
+{
+    mr_error err = MR_ERROR_INIT;
+    int fd;
+    const int rc = mr_source_file_acquire(r->src, f, &fd, &err);
+    *is_there = rc == MR_OK;
+    if (rc == MR_OK) mr_source_file_release(r->src, f);
+    else if (err.sys_errno != ESTALE) return exit_status(rc, &err);
+    else {
+        r->set_wrong = true;
+        tell(r, &err);
+    }
+    return EXIT_DONE;
+}
+
 /* 0, or an exit status when the check itself failed. */
 static int verify_files(verify_run *r)
 {
@@ -76,12 +95,16 @@ static int verify_files(verify_run *r)
         mr_source_file file;
         mr_error err = MR_ERROR_INIT;
         mr_verify_result result = {0};
+        bool is_there;
         int rc = mr_source_file_at(r->src, f, &file);
         if (rc == MR_OK && !file.direct_ok)
             return EXIT_DONE; /* on a server: its index was checked when it was opened, its samples are now */
-        if (rc == MR_OK) rc = mr_mrec_verify(file.path, on_wrong, r, &result, &err);
+        const int status = compare_with_list(r, f, &is_there);
+        if (status || interrupt_flag) return status;
+        if (!is_there) continue;
+        if (rc == MR_OK) rc = mr_mrec_verify_until(file.path, &interrupt_flag, on_wrong, r, &result, &err);
         r->bytes += result.bytes;
-        if (rc != MR_OK && rc != MR_ECHECKSUM && rc != MR_EFORMAT) return exit_status(rc, &err);
+        if (rc != MR_OK && (!result.wrong || !mr_error_of_sample(rc, &err))) return exit_status(rc, &err);
     }
     r->files_wrong = r->wrong > 0;
     return EXIT_DONE;
@@ -97,6 +120,7 @@ static int verify_samples(verify_run *r)
                       .quiet = a->output.quiet,
                       .decode_only = r->files_wrong,
                       .workers = a->workers,
+                      .memory = a->memory,
                       .label = "verify",
                       .wrong = on_wrong,
                       .context = r};
@@ -112,7 +136,7 @@ static void report(const verify_run *r, double seconds)
     char text[32];
     if (!r->args->output.json) {
         printf("%s: %" PRIu64 " of %" PRIu64 " samples checked%s, %s read in %.2f s, %" PRIu64 " wrong\n",
-               mr_source_info_of(r->src)->path, r->done, mr_source_info_of(r->src)->count,
+               shown_text(mr_source_info_of(r->src)->path), r->done, mr_source_info_of(r->src)->count,
                r->args->no_decode ? " (not decoded)" : "", size_text((double)r->bytes, text, sizeof text),
                seconds, r->wrong);
         return;
@@ -134,18 +158,21 @@ static int run(const void *args)
     mr_source *src;
     int status = setup_source(&src, r.args->path, &r.args->data);
     if (status) return status;
+    setup_tell_part(src, &r.args->data);
     const uint64_t start = clock_ns();
     r.src = src;
     status = verify_files(&r);
-    if (status == EXIT_DONE && !reported_enough(&r) && !interrupt_flag) status = verify_samples(&r);
+    if (status == EXIT_DONE && !reported_enough(&r) && !interrupt_flag && !r.set_wrong)
+        status = verify_samples(&r);
     if (interrupt_flag) status = EXIT_SIGNAL + interrupt_flag;
     if (status == EXIT_DONE) {
         report(&r, seconds_since(start));
         if (r.wrong) {
             say("%s: %" PRIu64 " %s wrong; %s", mr_source_info_of(src)->path, r.wrong,
                 r.wrong == 1 ? "thing is" : "things are",
-                is_record_file(&r) ? "make the file again from its source"
-                                   : "replace the files listed, or remove them");
+                r.set_wrong          ? "no sample was read: the set is not what its list says"
+                : is_record_file(&r) ? "make the file again from its source"
+                                     : "replace the files listed, or remove them");
             status = EXIT_FAILED;
         }
     }
@@ -158,6 +185,8 @@ static const opt options[] = {
      "check checksums and headers, decode no picture", NULL},
     {"workers", OPT_U32, offsetof(verify_args, workers), 0, CHECK_WORKERS_MOST, "0", NULL,
      "threads; 0: one per core", NULL},
+    {"memory", OPT_SIZE, offsetof(verify_args, memory), 0, 0x1p64, "0", NULL,
+     "memory for large pictures, which take turns; 0: half of what there is", NULL},
     {"max-wrong", OPT_U64, offsetof(verify_args, max_wrong), 0, 0x1p64, "100", NULL,
      "stop after telling so many; 0: never", NULL},
 };

@@ -10,7 +10,7 @@
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
-#include "tools/commands/measure.h"
+#include "tools/trial/measure.h"
 
 enum { THREADS_MOST = 256, ROUNDS_MOST = 64 };
 #define BLOCK_BYTES ((size_t)32 << 20) /* past every cache of one core */

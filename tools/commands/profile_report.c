@@ -3,14 +3,50 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/output.h"
 #include "tools/cli/report.h"
 
-static double ceiling(const profile_result *p)
+static double least_of(const profile_result *p, int turn)
 {
-    return p->loader.samples_per_s < p->trainer.samples_per_s ? p->loader.samples_per_s
-                                                              : p->trainer.samples_per_s;
+    return p->loader[turn].samples_per_s < p->trainer[turn].samples_per_s ? p->loader[turn].samples_per_s
+                                                                          : p->trainer[turn].samples_per_s;
+}
+
+static int by_rate(const void *a, const void *b)
+{
+    const double x = ((const mr_report *)a)->samples_per_s, y = ((const mr_report *)b)->samples_per_s;
+    return (x > y) - (x < y);
+}
+
+static void sum_up_side(profile_side *s)
+{
+    mr_report sorted[PROFILE_TURNS];
+    memcpy(sorted, s->turn, sizeof sorted);
+    qsort(sorted, PROFILE_TURNS, sizeof sorted[0], by_rate);
+    s->report = sorted[PROFILE_TURNS / 2];
+}
+
+void profile_sum_up(profile_result *p)
+{
+    double loader[PROFILE_TURNS], trainer[PROFILE_TURNS], least[PROFILE_TURNS], part[PROFILE_TURNS],
+        gain[PROFILE_TURNS], unused;
+    for (int i = 0; i < PROFILE_TURNS; i++) {
+        loader[i] = p->loader[i].samples_per_s;
+        trainer[i] = p->trainer[i].samples_per_s;
+        least[i] = least_of(p, i);
+        part[i] = p->on.turn[i].samples_per_s / least[i];
+        gain[i] = p->on.turn[i].samples_per_s / p->off.turn[i].samples_per_s;
+    }
+    p->loader_alone.samples_per_s = median_of(loader, PROFILE_TURNS, &p->loader_alone.mad);
+    p->trainer_alone.samples_per_s = median_of(trainer, PROFILE_TURNS, &p->trainer_alone.mad);
+    p->ceiling.samples_per_s = median_of(least, PROFILE_TURNS, &p->ceiling.mad);
+    p->on_over_ceiling = median_of(part, PROFILE_TURNS, &unused);
+    p->on_over_off = median_of(gain, PROFILE_TURNS, &unused);
+    sum_up_side(&p->off);
+    sum_up_side(&p->on);
 }
 
 static bool same_weights(const profile_result *p)
@@ -27,33 +63,65 @@ static void side_row(const profile_side *s)
            r->wait_ms, r->exposed_ms, 100 * r->stall_fraction);
 }
 
-static void ceiling_row(const char *name, const measured_rate *m)
+static void ceiling_row(const char *name, double samples_per_s, double mad)
 {
-    printf("%-26s %10.0f samples/s (MAD %.0f)\n", name, m->samples_per_s, m->samples_per_s_mad);
+    printf("%-26s %10.0f samples/s (MAD %.0f)\n", name, samples_per_s, mad);
+}
+
+/* Of what bounds it a run has no more than all: a little more is noise. */
+static void part_text(const profile_result *p, char *out, size_t out_bytes)
+{
+    if (p->on_over_ceiling < 1) snprintf(out, out_bytes, "%.1f %% of that", 100 * p->on_over_ceiling);
+    else snprintf(out, out_bytes, "all of that, within the noise of %.1f %%", 100 * (p->on_over_ceiling - 1));
+}
+
+/* Those that stick out. */
+static void slow_text(const profile_result *p)
+{
+    char bytes[32];
+    for (uint32_t i = 0; i < p->slow_count && i < 3 && p->slow[i].what.times >= 2; i++) {
+        const profile_slow *s = &p->slow[i];
+        printf("  slow sample %" PRIu64 ": %s, ", s->what.sample, shown_text(s->name));
+        if (s->width) printf("%u x %u, ", s->width, s->height);
+        printf("%s, %.2f ms, %.1f times the mean\n", size_text((double)s->what.bytes, bytes, sizeof bytes),
+               1e-6 * (double)s->what.ns, s->what.times);
+    }
 }
 
 void profile_print_text(const profile_result *p)
 {
     const mr_report *on = &p->on.report;
-    printf("profile  %s on %s, batch %u, seed %" PRIu64 ", %u x %s; %u workers, %s\n", p->model, p->data,
-           p->batch, p->seed, p->replicas, p->device, p->workers, p->io);
-    printf("         %" PRIu64 " steps of each run, the first %" PRIu64 " to warm up%s\n\n", on->steps,
-           on->warmup_steps, on->simulated ? "; simulated device: loss and accuracy mean nothing" : "");
+    printf("profile  %s on %s, batch %u, seed %" PRIu64 ", %u x %s; %u workers, %s\n", p->model,
+           shown_text(p->data), p->batch, p->seed, p->replicas, p->device, p->workers, p->io);
+    printf("         %d turns of %" PRIu64 " steps of each run, the first %" PRIu64
+           " of them to warm up; the turn in the middle%s\n\n",
+           PROFILE_TURNS, on->steps, on->warmup_steps,
+           on->simulated ? "; simulated device: loss and accuracy mean nothing" : "");
     printf("%-9s %10s %9s %9s %9s %11s %8s\n", "prefetch", "samples/s", "step ms", "MAD", "wait ms",
            "exposed ms", "stall %");
     side_row(&p->off);
     side_row(&p->on);
+    char prefetch[24], part[96];
+    snprintf(prefetch, sizeof prefetch, "%u", p->on.prefetch);
+    const char *const names[2] = {"off", prefetch};
+    const mr_report *const reports[2] = {&p->off.report, on};
+    putchar('\n');
+    report_causes_text(names, reports, 2);
+    printf("  batch interval with prefetch on: median %.3f ms, 95 of 100 within %.3f, 99 within %.3f\n",
+           on->step_ms, on->step_ms_p95, on->step_ms_p99);
+    slow_text(p);
+    odd_text(&p->odd);
     printf("\nstages with prefetch off\n");
     report_stages_text(&p->off.report.stages, p->off.report.seconds);
     printf("stages with prefetch on\n");
     report_stages_text(&on->stages, on->seconds);
     putchar('\n');
-    ceiling_row("loader alone", &p->loader);
-    ceiling_row("trainer alone", &p->trainer);
-    printf("%-26s %10.0f samples/s\n", "the slower of the two", ceiling(p));
-    printf("%-26s %10.0f samples/s, %.1f %% of that; %.2f times prefetch off\n", "real data, prefetch on",
-           on->samples_per_s, 100 * on->samples_per_s / ceiling(p),
-           on->samples_per_s / p->off.report.samples_per_s);
+    ceiling_row("loader alone", p->loader_alone.samples_per_s, p->loader_alone.mad);
+    ceiling_row("trainer alone", p->trainer_alone.samples_per_s, p->trainer_alone.mad);
+    ceiling_row("the slower of the two", p->ceiling.samples_per_s, p->ceiling.mad);
+    part_text(p, part, sizeof part);
+    printf("%-26s %10.0f samples/s, %s; %.2f times prefetch off\n", "real data, prefetch on",
+           on->samples_per_s, part, p->on_over_off);
     printf("\nweights  %s after both runs%s\n", same_weights(p) ? "the same bits" : "DIFFER",
            p->free_algorithms && !same_weights(p)
                ? ", as algorithms of GPUs may from run to run; --deterministic takes only those that do not"
@@ -61,10 +129,10 @@ void profile_print_text(const profile_result *p)
     printf("verdict  %s\n", on->verdict);
 }
 
-static void side_json(const profile_result *p, const profile_side *s)
+static void side_json(FILE *out, const profile_result *p, const profile_side *s)
 {
     char hash[40];
-    json_line j = json_begin(stdout, "profile_run");
+    json_line j = json_begin(out, "profile_run");
     json_u64(&j, "prefetch", s->prefetch);
     json_u64(&j, "batch", p->batch);
     json_u64(&j, "replicas", p->replicas);
@@ -75,26 +143,42 @@ static void side_json(const profile_result *p, const profile_side *s)
     json_end(&j);
 }
 
-void profile_print_json(const profile_result *p)
+void profile_print_json(FILE *out, const profile_result *p)
 {
-    side_json(p, &p->off);
-    side_json(p, &p->on);
-    json_line j = json_begin(stdout, "profile");
+    side_json(out, p, &p->off);
+    side_json(out, p, &p->on);
+    json_line j = json_begin(out, "profile");
     json_text(&j, "model", p->model);
     json_text(&j, "data", p->data);
     json_text(&j, "device", p->device);
     json_u64(&j, "replicas", p->replicas);
     json_u64(&j, "batch", p->batch);
     json_u64(&j, "seed", p->seed);
-    json_real(&j, "loader_samples_per_s", p->loader.samples_per_s);
-    json_real(&j, "loader_samples_per_s_mad", p->loader.samples_per_s_mad);
-    json_real(&j, "trainer_samples_per_s", p->trainer.samples_per_s);
-    json_real(&j, "trainer_samples_per_s_mad", p->trainer.samples_per_s_mad);
-    json_real(&j, "ceiling_samples_per_s", ceiling(p));
+    json_u64(&j, "turns", PROFILE_TURNS);
+    json_real(&j, "loader_samples_per_s", p->loader_alone.samples_per_s);
+    json_real(&j, "loader_samples_per_s_mad", p->loader_alone.mad);
+    json_real(&j, "trainer_samples_per_s", p->trainer_alone.samples_per_s);
+    json_real(&j, "trainer_samples_per_s_mad", p->trainer_alone.mad);
+    json_real(&j, "ceiling_samples_per_s", p->ceiling.samples_per_s);
     json_real(&j, "off_samples_per_s", p->off.report.samples_per_s);
     json_real(&j, "on_samples_per_s", p->on.report.samples_per_s);
-    json_real(&j, "on_over_ceiling", p->on.report.samples_per_s / ceiling(p));
-    json_real(&j, "on_over_off", p->on.report.samples_per_s / p->off.report.samples_per_s);
+    json_real(&j, "on_over_ceiling", p->on_over_ceiling);
+    json_real(&j, "on_over_off", p->on_over_off);
+    json_array(&j, "slowest");
+    for (uint32_t i = 0; i < p->slow_count; i++) {
+        const profile_slow *s = &p->slow[i];
+        json_object(&j, NULL);
+        json_u64(&j, "sample", s->what.sample);
+        json_text(&j, "name", s->name);
+        json_u64(&j, "width", s->width);
+        json_u64(&j, "height", s->height);
+        json_u64(&j, "bytes", s->what.bytes);
+        json_real(&j, "ms", 1e-6 * (double)s->what.ns);
+        json_real(&j, "times_mean", s->what.times);
+        json_close_object(&j);
+    }
+    json_close_array(&j);
+    odd_json(&j, &p->odd);
     json_bool(&j, "same_weights", same_weights(p));
     json_text(&j, "verdict", p->on.report.verdict);
     json_end(&j);

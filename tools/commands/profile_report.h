@@ -2,13 +2,26 @@
 #ifndef TOOLS_PROFILE_REPORT_H
 #define TOOLS_PROFILE_REPORT_H
 
-#include "tools/commands/measure.h"
+#include <stdio.h>
+
+#include "tools/session/odd_list.h"
+#include "tools/trial/measure.h"
+
+enum { PROFILE_TURNS = 3 };
 
 typedef struct profile_side {
     uint32_t prefetch;
-    mr_report report;
+    mr_report turn[PROFILE_TURNS];
+    mr_report report;    /* the turn in the middle, by rate */
     uint64_t weights[2]; /* hash after the last step: low, high */
 } profile_side;
+
+/* A sample that took long, with what it is. */
+typedef struct profile_slow {
+    mr_slow_sample what;
+    char name[512];
+    uint32_t width, height; /* 0: no picture */
+} profile_slow;
 
 typedef struct profile_result {
     const char *data, *model, *device;
@@ -19,12 +32,22 @@ typedef struct profile_result {
     float mean[4], std[4];
     uint64_t seed;
     profile_side off, on;
-    measured_rate loader, trainer;
+    profile_slow slow[MR_LOADER_SLOWEST]; /* of the last turn with prefetch on */
+    uint32_t slow_count;
+    odd_list odd; /* of the same turn */
+    measured_rate loader[PROFILE_TURNS], trainer[PROFILE_TURNS];
+    struct {
+        double samples_per_s, mad; /* over turns */
+    } loader_alone, trainer_alone, ceiling;
+    double on_over_ceiling, on_over_off; /* the middle of the turns' own */
 } profile_result;
 
+/* What follows from all turns. */
+void profile_sum_up(profile_result *p);
+
 void profile_print_text(const profile_result *p);
-void profile_print_json(const profile_result *p);
-/* Self-contained. trace: the prefetch-on run's, for the timeline. */
+void profile_print_json(FILE *out, const profile_result *p);
+/* The page of `millrace report` of these lines. trace: the prefetch-on run's, for the timeline. */
 int profile_write_html(const profile_result *p, const mr_trace *trace, const char *path, mr_error *err);
 
 #endif

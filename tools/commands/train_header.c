@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/cli/json.h"
+#include "tools/cli/output.h"
 #include "tools/cli/report.h"
 
 static const char *rule_name(const mr_update_desc *u)
@@ -19,6 +21,28 @@ static const char *schedule_name(const mr_schedule *s)
     return names[s->kind];
 }
 
+/* Who else there is, and whose gradients are added in which order. */
+static void put_ranks(const train_header *h)
+{
+    const tool_session *s = h->s;
+    const mr_world *w = h->world->world;
+    const uint32_t ranks = w ? mr_world_size(w) : 1, threads = mr_device_info_of(s->devices[0])->threads;
+    uint32_t hosts = ranks > 0;
+    for (uint32_t r = 1; r < ranks; r++) hosts += strcmp(mr_world_host(w, r), mr_world_host(w, r - 1)) != 0;
+    if (ranks > 1)
+        printf("ranks    %u, started by %s, on %u host%s (%s%s)\n", ranks,
+               mr_launcher_name(h->world->at.launcher), hosts, hosts > 1 ? "s" : "", mr_world_host(w, 0),
+               hosts > 1 ? ", ..." : "");
+    if (s->part.parts || ranks > 1)
+        printf("parts    %u of a batch, %u to %u of them here%s%u%s: the same weights on 1 to %u devices\n",
+               s->parts.all, s->parts.first, s->parts.first + s->parts.count - 1,
+               threads ? ", computed with " : ", ", threads ? threads : s->device_count,
+               threads > 1 ? " threads"
+               : threads   ? " thread"
+                           : " devices",
+               s->parts.all);
+}
+
 void train_header_text(const train_header *h)
 {
     const tool_session *s = h->s;
@@ -28,15 +52,16 @@ void train_header_text(const train_header *h)
            mr_net_param_count(s->net), mr_net_class_count(s->net));
     if (s->model->numbers) printf("%u numbers\n", l->field[0].most);
     else printf("%u x %u x %u\n", l->height, l->width, l->channels);
-    printf("data     %s (%s), %" PRIu64 " samples, %" PRIu64 " steps an epoch", d->path, d->format, d->count,
-           l->steps_per_epoch);
+    printf("data     %s (%s), %" PRIu64 " samples, %" PRIu64 " steps an epoch", shown_text(d->path),
+           d->format, d->count, l->steps_per_epoch);
     if (l->dropped) printf(", %" PRIu64 " samples dropped", l->dropped);
     if (l->padded) printf(", %" PRIu64 " padded", l->padded);
     if (h->val)
-        printf("; validation %s, %" PRIu64, mr_source_info_of(h->val)->path,
+        printf("; validation %s, %" PRIu64, shown_text(mr_source_info_of(h->val)->path),
                mr_source_info_of(h->val)->count);
-    printf("\nrun      batch %u (%u per replica), %" PRIu64 " epochs, seed %" PRIu64 ", augment %s\n",
-           l->batch, (l->batch - 1) / s->device_count + 1, h->run->epochs, h->run->seed, l->augment);
+    printf("\nrun      batch %u (%u per %s), %" PRIu64 " epochs, seed %" PRIu64 ", augment %s\n", l->batch,
+           (l->batch - 1) / s->parts.all + 1, s->parts.all == s->device_count ? "replica" : "part",
+           h->run->epochs, h->run->seed, l->augment);
     printf("rule     %s, lr %g, schedule %s\n", rule_name(&s->update), (double)s->schedule.lr,
            schedule_name(&s->schedule));
     printf("devices  %u:", s->device_count);
@@ -44,13 +69,14 @@ void train_header_text(const train_header *h)
         printf(" %s", mr_device_info_of(s->devices[i])->name);
     printf("%s (%s), %s%s\n", s->device_count > 8 ? " ..." : "", mr_device_info_of(s->devices[0])->hardware,
            setup_precisions[s->compute->precision], s->compute->deterministic ? ", deterministic" : "");
+    put_ranks(h);
     if (l->prefetch)
         printf("loader   prefetch %u, %u workers, %u readers, %s", l->prefetch, l->workers, l->readers,
                l->io);
     else printf("loader   prefetch off: everything in series, %s", l->io);
     printf("%s%s%s\n", l->io_note[0] ? " (" : "", l->io_note, l->io_note[0] ? ")" : "");
     if (h->from)
-        printf("resume   %s: epoch %" PRIu64 ", step %" PRIu64 "\n", h->from, h->start_epoch + 1,
+        printf("resume   %s: epoch %" PRIu64 ", step %" PRIu64 "\n", shown_text(h->from), h->start_epoch + 1,
                h->start_step);
     report_table_head(h->val != NULL);
     fflush(stdout);
@@ -72,8 +98,10 @@ void train_header_json(const train_header *h)
     json_u64(&j, "steps_per_epoch", l->steps_per_epoch);
     json_text(&j, "val", h->val ? mr_source_info_of(h->val)->path : NULL);
     json_u64(&j, "batch", l->batch);
-    json_u64(&j, "replica_batch", (l->batch - 1) / s->device_count + 1);
+    json_u64(&j, "replica_batch", (l->batch - 1) / s->parts.all + 1);
     json_u64(&j, "replicas", s->device_count);
+    json_u64(&j, "ranks", h->world->world ? mr_world_size(h->world->world) : 1);
+    json_u64(&j, "parts", s->parts.all);
     json_text(&j, "device", mr_device_info_of(s->devices[0])->name);
     json_text(&j, "hardware", mr_device_info_of(s->devices[0])->hardware);
     json_text(&j, "precision", setup_precisions[s->compute->precision]);
@@ -81,7 +109,7 @@ void train_header_json(const train_header *h)
     json_u64(&j, "epochs", h->run->epochs);
     json_u64(&j, "seed", h->run->seed);
     json_text(&j, "optimizer", rule_name(&s->update));
-    json_real(&j, "lr", (double)s->schedule.lr);
+    json_float(&j, "lr", s->schedule.lr);
     json_text(&j, "schedule", schedule_name(&s->schedule));
     json_text(&j, "augment", l->augment);
     json_u64(&j, "prefetch", l->prefetch);

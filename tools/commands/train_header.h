@@ -3,13 +3,15 @@
 #ifndef TOOLS_TRAIN_HEADER_H
 #define TOOLS_TRAIN_HEADER_H
 
-#include "tools/commands/session.h"
+#include "tools/session/session.h"
+#include "tools/session/world.h"
 
 typedef struct train_header {
     const tool_session *s; /* all of it is open */
     const mr_source *val;  /* or NULL */
     const run_args *run;   /* with the model's settings filled in */
-    const char *from;      /* checkpoint resumed from, or NULL */
+    const tool_world *world;
+    const char *from; /* checkpoint resumed from, or NULL */
     uint64_t start_epoch, start_step;
 } train_header;
 

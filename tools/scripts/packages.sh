@@ -6,6 +6,8 @@ millrace_test_packages="libcmocka-dev shellcheck clang-format abigail-tools g++ 
 millrace_tidy_packages="clang-tidy"
 # A web server for the test of remote data. Debian starts it wherever it is installed, so only .ci/run asks for it.
 millrace_server_package="nginx-light"
+# Launchers for the test of runs in several processes; they bring services, too.
+millrace_launcher_packages="openmpi-bin mpich slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2"
 
 millrace_install() { # names...
     missing=""

@@ -57,6 +57,6 @@ if command -v python3 >/dev/null; then
     fi
 fi
 # formats with nothing to choose say so
-run 2 inspect d --image-key picture; err_has "folder"; err_has "image key"
-run 2 digest d.mrec --label-offset 1; err_has "label offset"
+run 2 inspect d --image-key picture; err_has "folder"; err_has "--image-key"
+run 2 digest d.mrec --label-offset 1; err_has "--label-offset"
 finish

@@ -9,7 +9,7 @@ cp "$picture" n/a/ok.jpg
 cp "$picture" "n/$class/1.jpg"
 long=$(awk 'BEGIN { for (i = 0; i < 251; i++) printf "x" }').jpg
 for name in "$(printf '\033[31mred\033[0m.jpg')" "$(printf 'new\nline.jpg')" "$(printf 'q"uo\047te\\.jpg')" \
-    "$(printf 'no\377\376utf8\233.jpg')" "$(printf 'c1\302\2331;31m.jpg')" "$(printf 'caf\303\251.jpg')" "$long" " .jpg" "-rf"; do
+    "$(printf 'no\377\376utf8\233.jpg')" "$(printf 'c1\302\2331;31m.jpg')" "$(printf 'caf\303\251.jpg')" "$long" " .jpg" "-rf.jpg"; do
     echo bad >"n/a/$name" || fail "cannot make a file for this test"
 done
 # clean FILE: no control characters but line ends, and all of it is UTF-8
@@ -36,7 +36,7 @@ for data in n n.mrec; do
 done
 run 0 inspect n.mrec --record 1; clean out; out_has 'cl\x1b[41m\x0aass\xff"'
 run 0 export n.mrec back
-cmp -s "$picture" "back/$class/00000001.jpg" || fail "$last: the picture of a class with an odd name"
+cmp -s "$picture" "back/$(printf 'cl_[41m_ass\377"')/1.jpg" || fail "$last: the picture of a class with an odd name"
 odd=$(printf 'odd\033[1m\nname')
 run 1 inspect "$odd"; clean err; equal "$(wc -l <err | tr -d ' ')" 1
 run 2 inspect d "--$odd"; clean err; equal "$(wc -l <err | tr -d ' ')" 1

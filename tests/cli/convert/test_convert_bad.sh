@@ -18,7 +18,7 @@ cp p/train/disc/00000.png $c/g-really-png.jpg # fine: what a file is comes from 
 ln -s . $c/itself
 mkfifo $c/pipe
 ln -s loop $c/loop
-run 1 convert d x.mrec; err_has "leads back to itself"; absent x.mrec
+run 0 inspect d; err_has "left out: 1 link to nothing (train/disc/loop)"
 rm $c/loop
 
 (
@@ -44,8 +44,32 @@ same x.mrec y.mrec
 same y.mrec.bad.jsonl want.jsonl
 run 3 convert d y.mrec --resume; same y.mrec.bad.jsonl want.jsonl
 
+# whatever became of the list of an interrupted run, resuming makes it whole: the gaps between records say who was passed over
+for spoil in "rm y.mrec.bad.jsonl" ": >y.mrec.bad.jsonl" "sed -i 3d y.mrec.bad.jsonl" "sed -i '1d;5d' y.mrec.bad.jsonl" \
+    "truncate -s -9 y.mrec.bad.jsonl" "sed -i '2{h;d};4G' y.mrec.bad.jsonl"; do
+    eval "$spoil"
+    run 3 convert d y.mrec --resume; same y.mrec.bad.jsonl want.jsonl; same x.mrec y.mrec
+done
+run 3 convert d s.mrec --shard-size 20K --workers 1; same s.mrec.bad.jsonl want.jsonl
+rm s.mrec.bad.jsonl
+run 3 convert d s.mrec --shard-size 20K --resume; same s.mrec.bad.jsonl want.jsonl
+# half a conversion, without its list: the same
+half=$(($(wc -c <x.mrec) / 2))
+rm y.mrec y.mrec.bad.jsonl
+head -c $half x.mrec >y.mrec.part
+run 3 convert d y.mrec --resume; same y.mrec.bad.jsonl want.jsonl; same x.mrec y.mrec
+# a sample that is sound by now is not left out without a word
+mkdir -p m/one
+for i in 1 2 3 4; do cp $c/00001.jpg m/one/$i.jpg; done
+printf '\377\377' | dd of=m/one/2.jpg conv=notrunc status=none
+touch -d 2020-01-01 m/one/2.jpg
+run 3 convert m m.mrec; rm m.mrec.bad.jsonl
+cp $c/00001.jpg m/one/2.jpg; touch -d 2020-01-01 m/one/2.jpg
+run 1 convert m m.mrec --resume; err_has "sample 1"; err_has "is sound now"; err_has "begin anew"
+run 0 convert m m.mrec --force; out_has "4 records"
+
 run 1 convert d z.mrec --bad stop; err_has "more than 0 bad samples"; absent z.mrec
-run 1 convert d z.mrec --max-bad 3; err_has "more than 3 bad samples"
+run 1 convert d z.mrec --max-bad 3 --force; err_has "more than 3 bad samples"
 absent z.mrec.bad.jsonl.bad.jsonl
 # without the check only what has no picture's header at all is found
 run 3 convert d n.mrec --no-check --json; equal "$(number bad)" 3

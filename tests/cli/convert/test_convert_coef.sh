@@ -11,16 +11,16 @@ out_has "$jpegs pictures stored as coefficients"; out_has "1 pictures that canno
 run 0 convert d again.mrec --store coef --workers 3 --json
 equal "$(number coefficients)" "$jpegs"; equal "$(number kept)" 1; equal "$(number with_entries)" 0
 same again.mrec want.mrec
-run 0 inspect want.mrec; out_has "version 1.1"; out_has '"store": "coef"'
+run 0 inspect want.mrec; out_has "version 1.2"; out_has '"store": "coef"'
 run 0 inspect want.mrec --record 3; out_has "image     coef, "; out_has "48 x 48 pixels, 3 channels of 8 bits, orientation 1, 4:"
-run 0 inspect want.mrec --record 3 --json; equal "$(text type)" int; grep -q '"type": "coef"' out || fail "the type is not told"
+run 0 inspect want.mrec --record 3 --json; equal "$(text type)" bytes; grep -q '"type": "coef"' out || fail "the type is not told"
 run 0 verify want.mrec; out_has "0 wrong"
 
 # the way back: baseline files with the same pixels, and as record files the same again
 run 0 export want.mrec files
-for f in files/*/*.jpg; do [ "$(od -An -tx1 -N3 "$f" | tr -d ' ')" = ffd8ff ] || fail "$f is no JPEG"; done
+for f in files/train/*/*.jpg; do [ "$(od -An -tx1 -N3 "$f" | tr -d ' ')" = ffd8ff ] || fail "$f is no JPEG"; done
 equal "$(find files -name '*.jpg' | wc -l | tr -d ' ')" "$jpegs"
-rm -r files/*/*.png
+rm -r files/train/*/*.png
 run 0 convert files back.mrec --store coef
 run 0 verify back.mrec
 rm d/train/disc/picture.png
@@ -61,7 +61,7 @@ run 0 verify e.mrec; out_has "0 wrong"
 run 0 inspect e.mrec --record 0; out_has "entry points of"; out_has "image.entries bytes, "
 run 0 export e.mrec e
 cat d/train/*/*.jpg >want
-cat e/*/*.jpg >got
+cat e/train/*/*.jpg >got
 same got want
 run 0 convert d n.mrec --no-entries --json; equal "$(number with_entries)" 0
 run 0 inspect n.mrec; out_lacks "image.entries"

@@ -5,9 +5,9 @@ run 0 synth d --classes 3 --count 5 --quiet
 run 0 convert d d.mrec --quiet
 run 0 export d.mrec back; out_has "15 files"
 cat d/train/*/*.jpg >want
-cat back/*/*.jpg >got
+cat back/train/*/*.jpg >got
 same got want
-equal "$(ls back | tr '\n' ' ')" "disc ring square "
+equal "$(ls back/train | tr '\n' ' ')" "disc ring square "
 run 1 export d.mrec back; err_has "--force"
 run 0 export d.mrec back --force --json; equal "$(number files)" 15
 run 0 convert d raw.mrec --store raw --quiet

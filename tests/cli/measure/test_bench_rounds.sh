@@ -36,6 +36,14 @@ equal "$(($(rows contestant formats.json) + $(rows absent formats.json)))" 7
 equal "$(rows absent formats.json)" 0
 out_has "photos: recordio / records"
 
+last="bench/storage.py"
+python3 "$bench/storage.py" "$millrace" --data d --rounds 1 --seconds 0.05 --threads 1 --copies 1 --forms folder --accelerator b200 \
+    --cache "$temp/cache/storage" --json storage.json >out 2>err || fail "it failed"
+equal "$(rows contestant storage.json)" 1
+grep -q '"row": "absent", "id": "dlio".*no --dlio' storage.json || fail "DLIO, absent, has to be named"
+grep -q '"verified": false' storage.json || fail "nobody has verified it"
+out_has "millrace, the folder itself"
+
 last="bench/chart.py"
 python3 "$bench/chart.py" peers.json --svg peers.svg >out 2>err || fail "it failed"
 out_has "millrace, the folder"

@@ -14,5 +14,22 @@ run 0 profile d --model cifar-cnn --batch 30 --steps 6 --seconds 0.2 --quiet --j
 equal "$(grep -c '"event": "profile_run"' out)" 2
 equal "$(text model)" cifar-cnn
 [ "$(awk "BEGIN { print ($(number ceiling_samples_per_s) > 0) }")" = 1 ] || fail "no ceiling"
+# what the device waited for adds up to how long it waited, and no stage does more than all the time
+python3 - <<'EOF' || fail "causes, or shares over 100 %"
+import json
+for line in open("out"):
+    run = json.loads(line)
+    if run["event"] == "profile": # who sticks out: on a busy machine somebody may
+        for w in run["slow_workers"]:
+            assert w["times"] >= 2 and w["cause"] in ("cores", "lock", "decode") and w["samples"] >= 16, w
+        assert run["slow_files"] == [], run # pictures in a folder are not compared
+    if run["event"] == "profile_run":
+        assert abs(sum(run["causes"].values()) - run["stall_fraction"]) < 1e-6, run
+        assert run["causes"]["unknown"] == 0, run
+        for stage in ("read", "decode"):
+            assert all(0 <= run["stages"][stage][k] <= 1.05 for k in ("busy", "blocked_in", "blocked_out")), run
+EOF
+run 0 profile d --model cifar-cnn --batch 30 --steps 6 --seconds 0.2 --quiet --devices sim:1,step=20ms
+out_has "the device waited for"
 run 1 profile nowhere --model cifar-cnn
 finish

@@ -245,7 +245,7 @@ def read_millrace(run, data, offset, named):
     assert not named or told["classes"] == class_names(), (data, told["classes"])
     names = {name: label for label, name in enumerate(told["classes"])}
     shutil.rmtree("exported", ignore_errors=True)
-    run("export", data, "exported", *offset, "--quiet")
+    run("export", data, "exported", *offset, "--numbered", "--quiet")
     samples = {}
     for picture, _, name, path in lib.listed("exported"):
         pixels = png(picture) if ending(picture) == "png" else None

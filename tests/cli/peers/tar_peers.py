@@ -48,7 +48,7 @@ def read_by_us(data, count):
     info = json.loads(run("inspect", data, "--json"))
     assert info["format"] == "tar" and info["samples"] == count, info
     run("convert", data, "out.mrec", "--force")
-    run("export", "out.mrec", "exported", "--force")
+    run("export", "out.mrec", "exported", "--numbered", "--force")
     found = {}
     for top, _, names in os.walk("exported"):
         for name in names:

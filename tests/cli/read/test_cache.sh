@@ -25,16 +25,20 @@ equal "$(number resident_bytes)" 0
 run 0 train d --model cifar-cnn --batch 20 --epochs 2 --cache disk:kept:64M --quiet --json; out_has '"cache_entries": 200'
 out_lacks '"cache_hits": 0,' # all of it was kept by the runs above; how many fall into an epoch depends on what is read ahead
 
-for spec in ram ram: ram:0 ram:x disk disk: disk::1G disk:dir disk:dir:x 8G ram:1G:1G on; do
-    run 2 digest d --cache $spec; err_has "--cache: expected off, ram:SIZE or disk:FOLDER:SIZE"
+run 0 digest d; cp out plain
+run 0 digest d --cache ram; equal "$(cat plain)" "$(cat out)"
+run 0 bench loader d --cache ram --seconds 0.2 --rounds 1 --json
+equal "$(number cache_entries)" 200
+for spec in ram: ram:0 ram:x disk disk: disk::1G disk:dir disk:dir:x 8G ram:1G:1G on; do
+    run 2 digest d --cache $spec; err_has "--cache: expected off, ram, ram:SIZE or disk:FOLDER:SIZE"
 done
 run 1 digest d --cache disk:no/such:1G; err_has "no/such"
 run 1 digest d --cache ram:100G --memory 1G; err_has "--cache"
-printf 'mine' >"$(ls kept/*.mrcache | head -1)"
-cp "$(ls kept/*.mrcache | head -1)" before
+printf 'mine' >"$(ls kept/*-colour.mrcache | head -1)"
+cp "$(ls kept/*-colour.mrcache | head -1)" before
 for data in d d.mrec; do "$millrace" digest $data --cache disk:kept:64M >out 2>>all; done
 grep -q "is no cache of this data" all || fail "a file that is no cache was taken for one"
-same "$(ls kept/*.mrcache | head -1)" before
+same "$(ls kept/*-colour.mrcache | head -1)" before
 # what was not checked is not kept for runs that check
 run 0 synth u --count 5 --quiet
 run 0 convert u u.mrec --store raw --quiet

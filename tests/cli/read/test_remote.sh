@@ -186,7 +186,7 @@ err_has "127.0.0.1:$port/missing.mrec?..."
 ! grep -q "secret\|hidden" err || fail "$last: a secret is printed"
 printf 'file,label\na.jpg,1\nb.jpg,2\n' >web/list.csv
 run 1 inspect "$url/list.csv"
-rm web/shards-00001-of-* 2>/dev/null || rm "$(sed -n '3s/^[0-9]* /web\//p' web/shards.mrec)"
+rm web/shards-00001-of-* 2>/dev/null || rm "$(sed -n '4s/^[0-9]* [0-9]* [0-9a-f]* /web\//p' web/shards.mrec)"
 run 1 digest "$url/shards.mrec"
 err_has "answers 404"
 

@@ -37,12 +37,11 @@ awk 'BEGIN { for (i = 0; i < 67; i++) { for (k = 0; k < 1 + i * 7 % 6; k++) prin
 set -- --model notes-mlp --seed 3 --batch 8 --quiet --json
 run 0 train short.csv "$@" --epochs 2 --length-window 4 --checkpoint whole; grep -o '"weights": "[^"]*"' out >want || fail "no weights are told"
 run 0 train short.csv "$@" --epochs 2 --length-window 4 --checkpoint cp --max-steps 11
-for how in "" "--length-window 5"; do
-    # shellcheck disable=SC2086
-    run 2 train short.csv "$@" --epochs 2 --checkpoint cp --resume $how
+for how in 5 off; do
+    run 2 train short.csv "$@" --epochs 2 --checkpoint cp --resume --length-window $how
     err_has "--length-window: the checkpoint was trained with 4, found"
 done
-run 0 train short.csv "$@" --epochs 2 --length-window 4 --checkpoint cp --resume
+run 0 train short.csv "$@" --epochs 2 --checkpoint cp --resume # as the checkpoint says
 grep -o '"weights": "[^"]*"' out >got; cmp -s got want || fail "resumed inside a window: other weights: $(cat got), expected $(cat want)"
 
 notes=${MILLRACE_DATA:-}/notes/train.csv.gz

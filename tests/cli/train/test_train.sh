@@ -53,7 +53,10 @@ run 1 train d "$@" --augment "resize(9)"; err_has "cifar-cnn"
 run 2 train d "$@" --augment "twist(3)"; err_has "twist"
 run 2 train d "$@" --schedule "sometimes"; err_has "sometimes"
 run 0 synth sizes --count 2 --max-size 64 --quiet
-run 1 train sizes "$@"; err_has "resize"
+run 0 train sizes "$@"; err_has "pictures are resized to 32 x 32, the input of cifar-cnn"; out_has "input 32 x 32 x 3"
+run 1 train sizes "$@" --augment flip; err_has "pictures differ in size"; err_has "resize(32x32)"; out_lacks "model"
+run 0 train sizes "$@" --augment "resize(24x24)"; out_has "input 24 x 24 x 3"
+run 0 train sizes "$@" --checkpoint sized; run 0 eval sizes --checkpoint sized
 head -c 300 d/train/disc/00001.jpg >short; cp short d/train/disc/00001.jpg
 run 1 train d "$@"; err_has "00001.jpg"
 run 3 train d "$@" --bad replace; err_has "takes its place"

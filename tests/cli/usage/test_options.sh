@@ -16,6 +16,15 @@ wrong "convert needs DST" convert a
 wrong "takes 2 arguments, found another: 'c'" convert a b c
 wrong "did you mean --resize?" convert a b --reszie 3
 wrong "did you mean --workers?" train a --wrokers 3
+# what other programs call it
+wrong "train has no option --batch-size; did you mean --batch?" train a --batch-size 32
+wrong "did you mean --batch?" train a --batch_size=32
+wrong "did you mean --devices cuda:0?" train a --gpu 0
+wrong "did you mean --workers?" train a --num-workers 4
+wrong "did you mean --workers?" convert a b --num-workers 4
+wrong "did you mean --lr?" train a --learning-rate 0.1
+wrong "did you mean --force?" convert a b --overwrite
+wrong "inspect has no option --gpu; 'millrace inspect --help' lists them" inspect a --gpu 0
 wrong "convert has no option --frobnicate" convert a b --frobnicate
 wrong "--resize needs a value" convert a b --resize
 wrong "--resize needs a value, found '--force'" convert a b --resize --force
@@ -37,7 +46,7 @@ wrong "options are written --name, found '-v'" convert a b -v
 wrong "--record: expected a whole number" inspect a --record x
 wrong "--model is needed" train a
 wrong "did you mean 'cifar-cnn'?" train a --model cifar-cmn
-wrong "expected loader, trainer or limits" bench everything
+wrong "expected loader, trainer, limits, storage or exchange" bench everything
 wrong "bench loader needs DATA" bench loader
 wrong "--checkpoint is needed" eval a
 wrong "profile compares off with on" profile a --model cifar-cnn --prefetch off

@@ -400,7 +400,7 @@ static void test_claims_take_no_memory(void **state)
         mri_remote_keep_begin(f[k]);
         MRT_EQ(mri_remote_keep_finish(f[k], &err), MR_ELIMIT);
     }
-    MRT_TRUE(mri_peak_rss_bytes() - before < 64 * MIB);
+    MRT_TRUE(MRT_SANITIZED || mri_peak_rss_bytes() - before < 64 * MIB); /* they count what was asked for */
     mri_remote_destroy(r);
 }
 

@@ -222,13 +222,13 @@ static long points_of(const scenario *s)
     return points;
 }
 
-/* All points at the beginning, every second one at the end, where names are given, and some of those between;
- * MRT_EVERY_POINT: all. */
+/* Some points: most of those at the beginning and at the end, where names are given. MRT_EVERY_POINT: all,
+ * for people. */
 static long next_point(long at, long points)
 {
-    if (at < 12 || getenv("MRT_EVERY_POINT")) return at + 1;
-    if (at >= points - 50) return at + (at < points - 2 ? 2 : 1);
-    return at + 8 < points - 50 ? at + 8 : points - 50;
+    if (at < 6 || getenv("MRT_EVERY_POINT")) return at + 1;
+    if (at >= points - 50) return at + (at < points - 5 ? 5 : 1);
+    return at + 32 < points - 50 ? at + 32 : points - 50;
 }
 
 static void killed_everywhere(const scenario *s)

@@ -23,12 +23,8 @@
 #include "tests/pipeline/fields/field_sets.h"
 #include "tests/pipeline/sets.h"
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-enum { SANITIZED = 1, DEFAULT_TRIALS = 250 };
-#else
-enum { SANITIZED = 0, DEFAULT_TRIALS = 1000 };
-#endif
 enum {
+    DEFAULT_TRIALS = MRT_SANITIZED ? 250 : 1000,
     HANGS_AFTER_S = 120,
     MOST_DEVICES = 3,
     MOST_HELD = 8,
@@ -158,7 +154,7 @@ static void on_signal(int number)
 static void watch_signals(void)
 {
     signal(SIGALRM, on_signal);
-    if (SANITIZED) return; /* their own report says more */
+    if (MRT_SANITIZED) return; /* their own report says more */
     signal(SIGSEGV, on_signal);
     signal(SIGBUS, on_signal);
     signal(SIGABRT, on_signal);

@@ -1,0 +1,94 @@
+/* fault_shim.c: faults for faults_named.py, loaded by LD_PRELOAD. What the environment does not ask for is
+ * left alone.
+ *
+ *   FAULT_FILE=TEXT FAULT_FILE_MS=N   pread() from a file with TEXT in its path takes N ms more: a slow disk
+ *   FAULT_LOCK_MS=N                   a thread takes a lock for N ms out of every N + 2, and every worker (a
+ *                                     thread whose name begins so) needs it whenever it locks a mutex */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
+static int (*real_lock)(pthread_mutex_t *);
+static ssize_t (*real_pread)(int, void *, size_t, off_t);
+static long file_ms, lock_ms;
+static const char *file_text;
+static __thread int is_worker; /* 0: nobody has looked; 1; -1 */
+
+static void rest(long ms)
+{
+    const struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&t, NULL);
+}
+
+static void *hold(void *unused)
+{
+    (void)unused;
+    for (;;) {
+        real_lock(&held);
+        rest(lock_ms);
+        pthread_mutex_unlock(&held);
+        rest(2);
+    }
+    return NULL;
+}
+
+static long number(const char *name)
+{
+    const char *text = getenv(name);
+    return text ? strtol(text, NULL, 10) : 0;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    pthread_t thread;
+    real_lock = (int (*)(pthread_mutex_t *))dlsym(RTLD_NEXT, "pthread_mutex_lock");
+    real_pread = (ssize_t(*)(int, void *, size_t, off_t))dlsym(RTLD_NEXT, "pread");
+    file_text = getenv("FAULT_FILE");
+    file_ms = number("FAULT_FILE_MS");
+    lock_ms = number("FAULT_LOCK_MS");
+    if (lock_ms && pthread_create(&thread, NULL, hold, NULL) == 0) pthread_detach(thread);
+}
+
+static bool worker(void)
+{
+    char name[16] = "";
+    if (!is_worker) {
+        if (pthread_getname_np(pthread_self(), name, sizeof name) != 0) return false;
+        is_worker = strncmp(name, "worker", 6) == 0 ? 1 : -1;
+    }
+    return is_worker > 0;
+}
+
+int pthread_mutex_lock(pthread_mutex_t *lock)
+{
+    if (lock_ms && lock != &held && worker()) {
+        real_lock(&held);
+        pthread_mutex_unlock(&held);
+    }
+    return real_lock ? real_lock(lock) : 0;
+}
+
+static bool is_slow(int fd)
+{
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t n = readlink(link, path, sizeof path - 1);
+    if (n <= 0) return false;
+    path[n] = '\0';
+    return strstr(path, file_text) != NULL;
+}
+
+ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
+{
+    if (file_ms && file_text && is_slow(fd)) rest(file_ms);
+    return real_pread(fd, data, bytes, offset);
+}
+
+ssize_t pread64(int fd, void *data, size_t bytes, off_t offset) { return pread(fd, data, bytes, offset); }

@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""What measuring costs: the same loader with and without it, in turns.
+
+usage: bench/measuring.py MILLRACE WITHOUT [--rounds 15] [--seconds 1] [--cache DIR] [--json OUT]
+
+WITHOUT is the command of a build with -DMILLRACE_MEASURING=OFF: the loader's clock stands still there, and no thread asks how long it
+ran or waited for a core. `bench loader` on two workers: photographs of a folder, coefficient records, and raw records of pictures so
+small that a batch takes less than a millisecond, which is where measuring costs most. Then training on a simulated device without and
+with `--metrics` (asked four times a second) and `--live` (drawn on a terminal).
+
+    rate    samples a second with measuring / without, median over rounds, with the quartiles
+    cpu     the same of samples per second of processor time, which keeps still when others use the machine
+"""
+import argparse
+import json
+import os
+import pty
+import random
+import socket
+import statistics
+import sys
+import threading
+import time
+import urllib.request
+
+import planner
+from ours import cache_folder
+from rounds import Absent, call, last_object, machine, tell, write_rows
+
+LOADS = {
+    "photos": ("photos", "rrc224", 64),
+    "coefficient records": ("photos-coef.mrec", "rrc224", 64),
+    "tiny raw records": ("tiny-raw.mrec", "none", 256),
+}
+
+
+def bench_turn(program, data, augment, batch, seconds):
+    """samples/s, and samples per second of processor time."""
+    words = [program, "bench", "loader", data, "--augment", augment, "--training", "--batch", str(batch), "--workers", "2", "--rounds", "1",
+             "--seconds", f"{seconds:g}", "--json", "--quiet"]
+    text, cost = call(words, 60 + 4 * seconds)
+    found = last_object(text)
+    return found["samples_per_s"], found["stages"]["decode"]["items"] / (cost.ru_utime + cost.ru_stime)
+
+
+class Terminal:
+    """A terminal that somebody reads; what is drawn goes nowhere."""
+
+    def __enter__(self):
+        self.ours, self.theirs = pty.openpty()
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+        return self.theirs
+
+    def read(self):
+        try:
+            while os.read(self.ours, 65536):
+                pass
+        except OSError:
+            pass
+
+    def __exit__(self, *_):
+        os.close(self.theirs)
+        self.reader.join()
+        os.close(self.ours)
+
+
+class Scraper:
+    """Asks for the metrics until the block ends; how often it was answered is told."""
+
+    def __init__(self, port):
+        self.port, self.over, self.answers = port, threading.Event(), 0
+
+    def __enter__(self):
+        self.thread = threading.Thread(target=self.ask)
+        self.thread.start()
+        return self
+
+    def ask(self):
+        while not self.over.wait(0.25):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=1) as answer:
+                    self.answers += answer.status == 200
+            except OSError:
+                pass
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def run_train(words, terminal=None):
+    """Seconds and processor seconds of a command whose standard error is a terminal, or nothing."""
+    start = time.monotonic()
+    actions = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
+               (os.POSIX_SPAWN_DUP2, terminal, 2) if terminal is not None else (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0)]
+    pid = os.posix_spawn(words[0], words, {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"}, file_actions=actions)
+    _, status, cost = os.wait4(pid, 0)
+    if status:
+        raise Absent(f"{' '.join(words)}: status {os.waitstatus_to_exitcode(status)}")
+    return time.monotonic() - start, cost.ru_utime + cost.ru_stime
+
+
+def train_turn(program, data, how, steps):
+    words = [program, "train", data, "--model", "cifar-cnn", "--augment", "none", "--val", "none", "--devices", "sim:1,step=500us", "--batch", "64",
+             "--max-steps", str(steps), "--epochs", "1000000", "--quiet"]
+    if how == "--metrics":
+        port = free_port()
+        with Scraper(port) as scraper:
+            seconds, cpu = run_train([*words, "--metrics", str(port)])
+        if not scraper.answers:
+            raise Absent("--metrics: nobody answered")
+    elif how == "--live":
+        with Terminal() as terminal:
+            seconds, cpu = run_train([*words[:-1], "--live"], terminal)
+    else:
+        seconds, cpu = run_train(words)
+    return 64 * steps / seconds, 64 * steps / cpu
+
+
+def compare(name, turns, rounds):
+    """turns: {"with": function, "without": function}, both give rate and rate by processor time."""
+    found = {key: [] for key in turns}
+    for number in range(rounds + 1):
+        order = random.Random(number).sample(sorted(turns), len(turns))
+        one = {key: turns[key]() for key in order}
+        if number:  # the first warms up
+            for key in turns:
+                found[key].append(one[key])
+    row = {"event": "bench", "bench": "measuring", "row": "pair", "id": name, "rounds": rounds}
+    for place, key in enumerate(("rate", "cpu")):
+        values = [a[place] / b[place] for a, b in zip(found["with"], found["without"])]
+        low, middle, high = statistics.quantiles(values, n=4)
+        row[key] = {"median": round(middle, 4), "quartiles": [round(low, 4), round(high, 4)]}
+    row["with_samples_per_s"] = round(statistics.median(rate for rate, _ in found["with"]), 1)
+    row["without_samples_per_s"] = round(statistics.median(rate for rate, _ in found["without"]), 1)
+    return row
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("millrace")
+    parser.add_argument("without")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=1)
+    parser.add_argument("--cache", default=cache_folder("planner"))
+    parser.add_argument("--json")
+    args = parser.parse_args()
+    ours, without = os.path.abspath(args.millrace), os.path.abspath(args.without)
+    planner.MILLRACE = ours
+    planner.make_data(args.cache)
+    pairs = {}
+    for name, (data, augment, batch) in LOADS.items():
+        about = (os.path.join(args.cache, data), augment, batch, args.seconds)
+        pairs[name] = {"with": lambda about=about: bench_turn(ours, *about), "without": lambda about=about: bench_turn(without, *about)}
+    tiny, steps = os.path.join(args.cache, "tiny-raw.mrec"), max(100, round(args.seconds / 0.0005))
+    for how in ("--metrics", "--live"):
+        pairs[how] = {"with": lambda how=how: train_turn(ours, tiny, how, steps), "without": lambda: train_turn(ours, tiny, None, steps)}
+    rows, begun = [], time.monotonic()
+    print(f"{'':24} {'rate':>7} {'quartiles':>16} {'cpu':>7} {'quartiles':>16}")
+    for name, turns in pairs.items():
+        try:
+            r = compare(name, turns, args.rounds)
+        except Absent as why:
+            tell(f"{name}: {why}")
+            continue
+        rows.append(r)
+        print(f"{name:24} " + " ".join(f"{r[key]['median']:7.4f} {r[key]['quartiles'][0]:8.4f}{r[key]['quartiles'][1]:8.4f}"
+                                       for key in ("rate", "cpu")), flush=True)
+    run = {"event": "bench", "bench": "measuring", "row": "run", "rounds": args.rounds, "seconds": args.seconds,
+           "took_s": round(time.monotonic() - begun), "load_average": os.getloadavg(), "machine": machine()}
+    if args.json:
+        write_rows(args.json, [run, *rows])
+    return 0 if rows else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

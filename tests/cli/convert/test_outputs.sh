@@ -1,0 +1,123 @@
+# What is written never goes over something else: inputs, other people's files, links, devices; nothing is thrown away unasked.
+. "$(dirname "$0")/../lib.sh"
+
+run 0 synth d --classes 3 --count 6 --quiet
+run 0 convert d d.mrec --quiet
+cp d.mrec want
+
+# an index that spills: its input, and a file that is called like it, stay
+{ printf '\0\0\010\003\0\0\202\350\0\0\0\001\0\0\0\001'; head -c 33512 /dev/zero; } >many-images-idx3-ubyte
+{ printf '\0\0\010\001\0\0\202\350'; head -c 33512 /dev/zero; } >many-labels-idx1-ubyte
+run 0 convert many-images-idx3-ubyte x.index --quiet
+cp x.index kept; echo mine >y.index
+run 0 convert x.index x --quiet; same x.index kept
+run 0 verify x --quiet
+run 0 convert x.index y --quiet; equal "$(cat y.index)" mine
+
+# lists of bad samples: another file of that name is refused, and stays
+cp -r d b; echo "this is no picture" >b/train/ring/a.jpg
+echo precious >b.mrec.bad.jsonl
+run 1 convert b b.mrec; err_has "b.mrec.bad.jsonl: this file is there and is no list of bad samples"
+equal "$(cat b.mrec.bad.jsonl)" precious; absent b.mrec; absent b.mrec.part
+run 1 digest b --bad skip --bad-list b.mrec.bad.jsonl; err_has "no list of bad samples"
+equal "$(cat b.mrec.bad.jsonl)" precious
+run 3 convert b b.mrec --force --quiet; equal "$(wc -l <b.mrec.bad.jsonl | tr -d ' ')" 1
+cp b.mrec.bad.jsonl list
+run 1 convert b b.mrec; same b.mrec.bad.jsonl list # refused: the list of what is there stays
+run 3 convert b b.mrec --force --quiet; same b.mrec.bad.jsonl list
+run 0 convert d b.mrec --force --quiet; absent b.mrec.bad.jsonl # none are bad any more
+
+# the input, by any name
+ln d.mrec hard
+for out in d.mrec ./d.mrec hard; do
+    run 1 digest d.mrec --bad-list $out; err_has "$out"; err_has "input"
+    run 1 train d.mrec --model cifar-cnn --batch 6 --epochs 1 --trace $out --quiet; err_has "$out"; err_has "input"
+    run 1 profile d.mrec --model cifar-cnn --batch 6 --steps 2 --html $out --quiet; err_has "$out"; err_has "input"
+    run 1 profile d.mrec --model cifar-cnn --batch 6 --steps 2 --trace $out --quiet; err_has "$out"; err_has "input"
+    same d.mrec want
+done
+picture=d/train/ring/00003.jpg
+cp $picture picture
+run 1 digest d --bad-list $picture; same $picture picture
+run 1 train d --model cifar-cnn --batch 6 --epochs 1 --trace $picture --quiet; err_has "input"; same $picture picture
+rm hard
+
+# planted links where something is written aside
+echo precious >victim
+plant() { rm -f "$1"; ln -s "$temp/victim" "$1"; }
+plant l.mrec.part; run 1 convert d l.mrec; err_has "l.mrec.part"
+run 1 convert d l.mrec --shard-size 12K; err_has "l.mrec.part"
+plant l-00000.mrec.part; rm l.mrec.part; run 1 convert d l.mrec --shard-size 12K; err_has "l-00000.mrec.part"
+plant l.mrec.conversion.part; run 1 convert d l.mrec --shard-size 12K; err_has "l.mrec.conversion.part"
+plant t.json.part; run 1 train d --model cifar-cnn --batch 6 --epochs 1 --max-steps 1 --trace t.json --quiet; err_has "t.json.part"
+plant p.html.part; run 1 profile d --model cifar-cnn --batch 6 --steps 2 --html p.html --quiet; err_has "p.html.part"
+plant s.jsonl; run 1 digest b --bad skip --bad-list s.jsonl; err_has "s.jsonl"
+mkdir -p e/disc; plant e/disc/00000000.jpg.part; run 1 export d.mrec e --numbered; err_has "00000000.jpg.part"
+mkdir -p s/train/disc; plant s/train/disc/00000.jpg; run 1 synth s --force --quiet; err_has "00000.jpg"
+plant o-00001.part; run 1 convert d o --to tfrecord --shard-size 4K; err_has "o-00001.part"
+equal "$(cat victim)" precious
+
+# a second name is as good as a link
+ln victim m.mrec.part; run 1 convert d m.mrec --force; err_has "other names"; equal "$(cat victim)" precious
+rm m.mrec.part
+
+# a part file that no run of ours left: somebody's download, say
+for to in mrec tfrecord tar; do
+    echo "half a download" >f.$to.part
+    run 1 convert d f.$to --to $to; err_has "f.$to.part"; err_has "--force"; absent f.$to
+    equal "$(cat f.$to.part)" "half a download"
+    run 0 convert d f.$to --to $to --force --quiet; absent f.$to.part
+done
+echo "half a download" >r.mrec.part
+run 1 convert d r.mrec --resume; err_has "r.mrec.part"; equal "$(cat r.mrec.part)" "half a download"
+head -c 20000 d.mrec | tr 0-9 1-90 >r.mrec.part; cp r.mrec.part part
+run 1 convert d r.mrec --resume; err_has "r.mrec.part"; same r.mrec.part part
+echo mine >s-00001.mrec.part; echo mine >s-00000.mrec.part
+run 1 convert d s.mrec --shard-size 12K; err_has "s-0000"; equal "$(cat s-0000*.mrec.part)" "mine
+mine"
+echo mine >t.jsonl.part; run 1 train d --model cifar-cnn --batch 6 --epochs 1 --max-steps 1 --trace t.jsonl --quiet
+err_has "t.jsonl.part"; equal "$(cat t.jsonl.part)" mine
+rm ./*.part
+
+# devices
+if [ "$(id -u)" -eq 0 ] && mknod null c 1 3 2>err; then
+    run 1 convert d null --shard-size 12K --force; err_has "device"
+    run 1 convert d null --force; err_has "device"
+    run 1 train d --model cifar-cnn --batch 6 --epochs 1 --trace null --quiet; err_has "device"
+    [ -c null ] || fail "the device was replaced"
+else
+    echo "not tried here: a device that is named as output (it needs to make one)"
+fi
+
+# records of an interrupted run are not thrown away unasked
+run 1 convert b k.mrec --bad stop --workers 1 --quiet; present k.mrec.part
+cp k.mrec.part part
+run 1 convert b k.mrec; err_has "--resume"; err_has "--force"; same k.mrec.part part
+run 3 convert b k.mrec --resume --quiet; absent k.mrec.part
+run 3 convert b w.mrec --quiet; same k.mrec w.mrec; same k.mrec.bad.jsonl w.mrec.bad.jsonl
+run 1 convert b j.mrec --bad stop --workers 1 --shard-size 12K --quiet; present j-00000.mrec.part; absent j-00000.mrec
+run 1 convert b j.mrec --shard-size 12K; err_has "--resume"; err_has "--force"; present j-00000.mrec.part
+run 3 convert b j.mrec --shard-size 12K --resume --quiet
+run 0 verify j.mrec --quiet
+equal "$(find . -name 'j*.part' | wc -l | tr -d ' ')" 0
+
+# a full disk: no file that is not whole
+mkdir small
+if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=64k tmpfs small 2>err; then
+    trap 'umount "$temp/small" 2>err; rm -rf "$temp"' EXIT
+    run 1 synth small/s --quiet; err_has "No space left"
+    find small -type f >made
+    while read -r f; do
+        case $f in
+        *.jpg) [ "$(tail -c 2 "$f" | od -An -tx1 | tr -d ' ')" = ffd9 ] || fail "$f is cut" ;;
+        *) fail "$f was left" ;;
+        esac
+    done <made
+    rm -rf small/*
+    run 1 train d --model cifar-cnn --batch 1 --epochs 90 --trace small/t.json --quiet; err_has "No space left"
+    equal "$(ls small)" ""
+    umount small
+else
+    echo "not tried here: a full disk (it needs to mount a small one)"
+fi
+finish

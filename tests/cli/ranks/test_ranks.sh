@@ -1,0 +1,120 @@
+# One run in several processes: the same digest, the same weights, one checkpoint; what does not fit is refused, and a
+# process that is lost is named.
+. "$(dirname "$0")/../lib.sh"
+. "$here/ranks/together.sh"
+
+run 0 synth d --count 24 --quiet
+run 0 synth e --count 25 --quiet
+
+# a digest
+run 0 digest d --training --epochs 2 --batch 31 --seed 5 --json
+digest=$(text digest)
+for n in 2 4; do
+    together 0 $n digest d --training --epochs 2 --batch 31 --seed 5 --json
+    equal "$(text digest)" "$digest"
+    equal "$(number samples)" 480
+done
+together 0 3 digest d --training --epochs 2 --batch 31 --seed 5 --json --devices cpu:2
+equal "$(text digest)" "$digest"
+
+# weights: batch normalisation, a last batch with fewer samples than the others, validation
+set -- --model cifar-resnet20 --batch 40 --epochs 2 --seed 1 --lr 1e-2 --parts 8 --json --quiet
+run 0 train d "$@"
+weights=$(text weights) loss=$(number loss) val_loss=$(number val_loss)
+for n in 2 7; do
+    together 0 $n train d "$@" --devices cpu:1
+    equal "$(text weights)" "$weights"
+    equal "$(number loss) $(number val_loss)" "$loss $val_loss"
+    equal "$(grep -c '"event": "start"' out)" 1
+    equal "$(grep -c '"event": "epoch"' out)" 2
+    equal "$(sed -n 's/.*"ranks": \([0-9]*\).*/\1/p' out)" $n
+done
+of_rank() { [ "$1" -eq 0 ] && echo --devices cpu:3 || echo --devices cpu:1; }
+together 0 3 train d "$@"
+equal "$(text weights)" "$weights"
+of_rank() { :; }
+
+# stopped, and resumed in other numbers
+together 0 3 train d "$@" --checkpoint run --max-steps 2
+together 0 2 train d "$@" --checkpoint run --resume --max-steps 3
+run 0 train d --model cifar-resnet20 --lr 1e-2 --checkpoint run --resume --max-steps 2 --json --quiet --devices cpu:2 --parts 8
+together 0 4 train d "$@" --checkpoint run --resume
+equal "$(text weights)" "$weights"
+present run/best.mrck
+together 0 2 eval d --checkpoint run --json
+equal "$(number val_loss)" "$val_loss"
+
+# one trace of all, on one clock, which the report draws; a step is at the same time in all of them
+together 0 3 train d "$@" --trace all.json
+for r in 0 1 2; do
+    grep -q "\"process_name\",\"args\":{\"name\":\"rank $r\"" all.json || fail "the trace lacks rank $r"
+done
+"$here/ranks/steps_together.py" all.json 3 || fail "steps of the ranks lie apart"
+cp out run.jsonl
+run 0 report run.jsonl --trace all.json --html all.html
+grep -q "rank 2 worker" all.html || fail "the report lacks rank 2"
+
+# damaged samples, met by whoever has them: the same weights as one process; what one process does is refused
+cp -r d f
+head -c 300 f/train/disc/00003.jpg >f/cut && mv f/cut f/train/disc/00003.jpg
+for bad in replace skip; do
+    run 3 train f --model cifar-cnn --batch 32 --epochs 1 --seed 1 --parts 4 --json --quiet --bad $bad
+    weights=$(text weights)
+    together 3 2 train f --model cifar-cnn --batch 32 --epochs 1 --seed 1 --parts 4 --json --quiet --bad $bad --bad-list bad.$bad
+    equal "$(text weights)" "$weights"
+    equal "$(cat bad.$bad bad.$bad.rank1 2>/dev/null | grep -c 00003)" 1
+done
+RANK=0 WORLD_SIZE=2 run 2 convert d d.mrec; err_has "convert is done by one process"
+absent d.mrec
+
+# what does not fit
+of_rank() { [ "$1" -eq 1 ] && echo --batch 41; }
+together "1 2" 2 train d --model cifar-cnn --quiet --epochs 1; err_has "batch 41"; err_has "rank 1"
+of_rank() { [ "$1" -eq 2 ] && echo --seed 9; }
+together "1 2" 3 train d --model cifar-cnn --quiet --epochs 1; err_has "seed 9"
+of_rank() { [ "$1" -eq 1 ] && echo --augment none; }
+together 1 2 train d --model cifar-cnn --quiet --epochs 1 --seed 1; err_has "augment none"
+of_rank() { :; }
+together 2 3 train d --model cifar-cnn --quiet --parts 2; err_has "3 devices for the 2 parts"
+RANK=1 WORLD_SIZE=2 run 1 train d --model cifar-cnn --quiet --meet nowhere.invalid:1; err_has "nowhere.invalid"
+RANK=5 WORLD_SIZE=2 run 2 train d --model cifar-cnn --quiet; err_has "expected a rank below"
+
+# what the first one cannot do all others say, and whose it is
+of_all_others() { equal "$(grep -c "millrace, rank [123]: rank 0 (host .*$1" err)" 3; }
+together 1 4 train d --model cifar-cnn --quiet --epochs 1 --checkpoint run; err_has "holds the checkpoints of a run"
+of_all_others "has given up, with status 1"
+ulimit -S -f 2000 # no whole checkpoint
+together 1 4 train d --model cifar-cnn --batch 40 --quiet --epochs 1 --seed 1 --checkpoint run3
+ulimit -S -f unlimited
+of_all_others "cannot write .*: File too large"
+
+# one is lost; one is stopped
+set -- --model cifar-cnn --batch 40 --epochs 10000 --seed 1 --quiet
+steps_are_made() {
+    for _ in $(seq 600); do
+        [ "$(find run2 -name 'step-*.mrck' 2>/dev/null | wc -l)" -gt 0 ] && return
+        sleep 0.1
+    done
+    fail "$last: no checkpoint in a minute"
+}
+rm -rf run2
+start 3 train d "$@" --checkpoint run2 --checkpoint-steps 3
+steps_are_made
+victim=$(echo "$pids" | awk '{print $2}')
+kill -9 "$victim"
+rank=0
+for pid in $pids; do
+    wait "$pid"
+    got=$?
+    [ "$pid" = "$victim" ] || equal "$got" 1
+    [ "$pid" = "$victim" ] || grep -q "rank 1 " err.$rank || { cp err.$rank err; fail "$last: rank $rank does not name rank 1"; }
+    rank=$((rank + 1))
+done
+rm -rf run2
+start 3 train d "$@" --checkpoint run2 --checkpoint-steps 3
+steps_are_made
+kill -INT "$(echo "$pids" | awk '{print $3}')"
+ended 130
+run 0 eval d --checkpoint run2
+together 0 2 train d "$@" --checkpoint run2 --resume --max-steps 2
+finish

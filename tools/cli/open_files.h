@@ -1,0 +1,11 @@
+/* tools/cli/open_files.h: how many files this process may have open. */
+#ifndef TOOLS_OPEN_FILES_H
+#define TOOLS_OPEN_FILES_H
+
+/* The files of a data set are open together, and there may be thousands. The soft limit is what it is for the
+ * sake of select(), which nothing here calls; what even the hard one does not allow, the library tells. */
+void open_files_raise(void);
+/* In a child, before it becomes another program, which may call select(): the limit as it was. */
+void open_files_restore(void);
+
+#endif

@@ -1,0 +1,12 @@
+/* tools/commands/bench_exchange.h: `millrace bench exchange`: how long sums over the devices of all processes
+ * take. */
+#ifndef TOOLS_BENCH_EXCHANGE_H
+#define TOOLS_BENCH_EXCHANGE_H
+
+#include "tools/session/session.h"
+#include "tools/session/world.h"
+
+/* An exit status. The first process reports. */
+int bench_exchange(tool_session *s, const rank_args *rank, const session_args *shared, uint32_t rounds);
+
+#endif

@@ -1,0 +1,72 @@
+/* tools/commands/cmd_plan.c: `millrace plan DATA`: what would help, in numbers: a run is measured, and its
+ * durations are replayed with other settings. */
+#include "tools/cli/exit.h"
+#include "tools/cli/progress.h"
+#include "tools/commands/commands.h"
+#include "tools/plan/plan.h"
+#include "tools/session/bad_watch.h"
+
+static int make(const plan_args *a, tool_session *s, mr_record **record, plan_result *p)
+{
+    progress_bar bar;
+    progress_start(&bar, "plan", "parts", a->shared.output.quiet);
+    int status = plan_measure(a, s, record, p);
+    progress_show(&bar, 1, 3, "measured");
+    if (status == EXIT_DONE && !a->no_forms) status = plan_measure_forms(s, p);
+    progress_show(&bar, 2, 3, "other forms");
+    if (status == EXIT_DONE) status = plan_replay(*record, p);
+    progress_end(&bar);
+    return status;
+}
+
+static int run(const void *args)
+{
+    const plan_args *a = args;
+    static plan_result p; /* one command a process, and too large for a stack frame */
+    tool_session s = {.compute = &a->shared.compute};
+    mr_record *record = NULL;
+    const int status = make(a, &s, &record, &p);
+    if (status == EXIT_DONE) {
+        if (a->shared.output.json) plan_print_json(&p);
+        else plan_print_text(&p);
+    }
+    session_close(&s);
+    mr_record_destroy(record);
+    return bad_watch_close(&s.bad, status);
+}
+
+static const opt options[] = {
+    {"seconds", OPT_SECONDS, offsetof(plan_args, seconds), 0.01, 3600, "10", "TIME", "how long to measure",
+     NULL},
+    {"no-forms", OPT_FLAG, offsetof(plan_args, no_forms), 0, 0, NULL, NULL,
+     "do not convert some of the pictures in a temporary folder to see what other forms would cost", NULL},
+};
+static const opt_group groups[] = {
+    OPT_OWN_GROUP("Plan", options),
+    MODEL_GROUP(plan_args, shared.model),
+    NETWORK_GROUPS(plan_args),
+};
+static const opt_positional positionals[] = {
+    DATA_POSITIONAL(plan_args),
+};
+
+const command command_plan = {
+    .name = "plan",
+    .summary = "what would help: a measured run replayed with other settings, data and devices",
+    .text = "Trains for some seconds and records how long reading, decoding, copies and steps take. Then "
+            "replays these "
+            "durations through a model of the pipeline, with one thing changed at a time: workers, cores, "
+            "prefetch, "
+            "data in memory or in another form, the link, the devices. Prints the rate that each would give "
+            "and what "
+            "would limit then. Simulated devices need no model.",
+    .examples = "  millrace plan train.mrec --model cifar-cnn\n"
+                "  millrace plan photos --augment rrc224 --batch 64 --devices sim:1,step=20ms\n",
+    .positionals = positionals,
+    .positional_count = OPT_COUNT(positionals),
+    .groups = groups,
+    .group_count = OPT_COUNT(groups),
+    .args_bytes = sizeof(plan_args),
+    .alone = true,
+    .run = run,
+};

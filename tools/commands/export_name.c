@@ -1,0 +1,144 @@
+/* tools/commands/export_name.c: see export_name.h. */
+#include "tools/commands/export_name.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    LONGEST_PART = 200,
+    LONGEST = 2048,
+    LEAST_ROOM = 1024
+}; /* a part file's name is longer than its own */
+
+/* ---- one safe path ---- */
+/* Of the control character that stands here: those of ASCII, and U+0080 to U+009F in UTF-8. 0: it is none. */
+static size_t control_bytes(const char *at)
+{
+    const unsigned char c = (unsigned char)at[0], next = c ? (unsigned char)at[1] : 0;
+    if (c == 0xc2 && next >= 0x80 && next < 0xa0) return 2;
+    return c < 0x20 || c == 0x7f;
+}
+
+/* Parts between slashes, without those that lead elsewhere; control characters and points in front become _.
+ * False: nothing is left, or too much. */
+static bool make_safe(const char *name, char *out, size_t room)
+{
+    size_t used = 0;
+    for (const char *at = name; *at;) {
+        const size_t n = strcspn(at, "/");
+        const bool skip = n == 0 || (n == 1 && at[0] == '.') || (n == 2 && at[0] == '.' && at[1] == '.');
+        if (!skip) {
+            if (n > LONGEST_PART || used + n + 2 > room) return false;
+            if (used) out[used++] = '/';
+            for (size_t k = 0; k < n; k++) {
+                const size_t control = control_bytes(at + k);
+                out[used++] = control || (k == 0 && at[k] == '.') ? '_' : at[k];
+                if (control > 1) k++;
+            }
+        }
+        at += n + (at[n] == '/');
+    }
+    out[used] = '\0';
+    return used > 0;
+}
+
+/* ---- endings ---- */
+static bool is_one_of(const char *ending, const char *const *list)
+{
+    for (; *list; list++)
+        if (strcasecmp(ending, *list) == 0) return true;
+    return false;
+}
+
+/* The end of the name becomes that of the kind of file, unless it is. */
+static void set_ending(char *name, const char *ending)
+{
+    static const char *const jpegs[] = {"jpg", "jpeg", "jpe", "jfif", "jif", NULL},
+                             *const pngs[] = {"png", NULL}, *const others[] = {"webp", "gif",  "bmp",
+                                                                               "tif",  "tiff", NULL};
+    const char *slash = strrchr(name, '/');
+    char *dot = strrchr(slash ? slash + 1 : name, '.');
+    const bool jpeg = dot && is_one_of(dot + 1, jpegs), png = dot && is_one_of(dot + 1, pngs);
+    if (strcmp(ending, "png") == 0 ? png : jpeg) return;
+    if (!jpeg && !png && !(dot && is_one_of(dot + 1, others))) dot = name + strlen(name);
+    sprintf(dot, ".%s", ending); /* there is room: EXPORT_NAME_ROOM is more than LONGEST */
+}
+
+/* ---- names in use ---- */
+static uint64_t hash_of(const char *text)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (; *text; text++) h = (h ^ (unsigned char)*text) * 0x100000001b3u;
+    h ^= h >> 32;
+    return h ? h : 1;
+}
+
+static bool put(export_names *n, uint64_t hash)
+{
+    uint64_t at = hash & (n->room - 1);
+    for (; n->used[at]; at = (at + 1) & (n->room - 1))
+        if (n->used[at] == hash) return false;
+    n->used[at] = hash;
+    n->count++;
+    return true;
+}
+
+static bool grow(export_names *n)
+{
+    if (n->count < n->room / 2) return true;
+    export_names larger = {.room = n->room ? 2 * n->room : LEAST_ROOM};
+    larger.used = calloc(larger.room, sizeof *larger.used);
+    if (!larger.used) return false;
+    for (uint64_t k = 0; k < n->room; k++)
+        if (n->used[k]) put(&larger, n->used[k]);
+    free(n->used);
+    *n = larger;
+    return true;
+}
+
+void export_names_fini(export_names *n)
+{
+    free(n->used);
+    *n = (export_names){0};
+}
+
+/* ---- the name ---- */
+/* Does the path lead through the class's folder already? */
+static bool holds_class(const char *path, const char *class_path)
+{
+    const size_t n = strlen(class_path);
+    for (const char *at = path; at; at = strchr(at, '/'), at += at != NULL)
+        if (strncmp(at, class_path, n) == 0 && at[n] == '/') return true;
+    return false;
+}
+
+/* Another sample has the name: the number makes it another one. */
+static void add_number(char out[EXPORT_NAME_ROOM], uint64_t number)
+{
+    const char *slash = strrchr(out, '/'), *dot = strrchr(slash ? slash : out, '.');
+    const size_t stem = dot ? (size_t)(dot - out) : strlen(out);
+    char end[LONGEST_PART + 64];
+    snprintf(end, sizeof end, "-%08" PRIu64 "%s", number, out + stem);
+    strcpy(out + stem, end);
+}
+
+bool export_name(export_names *n, const export_sample *s, char out[EXPORT_NAME_ROOM])
+{
+    char class_path[LONGEST / 4], name[LONGEST / 2];
+    if (!grow(n)) return false;
+    const bool has_class = s->class_name[0] && make_safe(s->class_name, class_path, sizeof class_path);
+    const char *between = "/";
+    if (!has_class) class_path[0] = '\0', between = "";
+    if (make_safe(s->name, name, sizeof name)) {
+        const bool inside = has_class && holds_class(name, class_path);
+        snprintf(out, EXPORT_NAME_ROOM, "%s%s%s", inside ? "" : class_path, inside ? "" : between, name);
+        if (!s->unchanged) set_ending(out, s->ending);
+    } else {
+        snprintf(out, EXPORT_NAME_ROOM, "%s%s%08" PRIu64 ".%s", class_path, between, s->number, s->ending);
+    }
+    for (int again = 0; again < 4 && !put(n, hash_of(out)); again++) add_number(out, s->number);
+    return true;
+}

@@ -1,0 +1,30 @@
+/* tools/commands/export_name.h: what the file of an exported sample is called: as the sample was, where that
+ * is known. Names and classes come from a file and may hold anything; what comes out leads nowhere but below
+ * the folder that is exported to, and never to a file of the same run. */
+#ifndef TOOLS_EXPORT_NAME_H
+#define TOOLS_EXPORT_NAME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { EXPORT_NAME_ROOM = 3072 };
+
+typedef struct export_names { /* {0} is empty */
+    uint64_t *used;           /* hashes of the paths given, open addressing, 0 is free */
+    uint64_t count, room;
+} export_names;
+
+typedef struct export_sample {
+    const char *name;       /* what it was called, or "" */
+    const char *class_name; /* or "": none */
+    const char *ending;     /* of the file: jpg, png */
+    bool unchanged;         /* the bytes that were stored: whatever the name ends in stays */
+    uint64_t number;
+} export_sample;
+
+/* "cat/1.jpg", from the name; else "CLASS/00000017.jpg". False: no memory. */
+bool export_name(export_names *n, const export_sample *s, char out[EXPORT_NAME_ROOM]);
+void export_names_fini(export_names *n);
+
+#endif

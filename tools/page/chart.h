@@ -1,0 +1,38 @@
+/* tools/page/chart.h: lines, stacked bars and histograms as inline SVG, with axes; legends are HTML beside
+ * them, so that words never lie on one another. */
+#ifndef TOOLS_CHART_H
+#define TOOLS_CHART_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+typedef struct chart {
+    const char *title, *x, *y; /* with units */
+    bool from_zero;            /* the axis of values begins at 0 */
+    double y_most;             /* its end; NAN: what is there */
+} chart;
+
+typedef struct chart_line {
+    const char *label, *css;
+    bool dashed;
+    const double *x, *y; /* a y that is NAN is left out */
+    size_t count;
+} chart_line;
+
+enum { CHART_POINTS_MOST = 600, CHART_BARS_MOST = 240 };
+
+/* Of a line of more than CHART_POINTS_MOST points neighbours are drawn as their mean, which is said. Without
+ * a single point nothing is drawn: false. */
+bool chart_lines(FILE *f, const chart *c, const chart_line *lines, size_t count);
+
+typedef struct chart_part {
+    const char *label, *css;
+} chart_part;
+
+/* value[bar * part_count + part], stacked; label[bar] stands below some of them. Of more than CHART_BARS_MOST
+ * bars neighbours are drawn as their mean, which is said. */
+bool chart_bars(FILE *f, const chart *c, const chart_part *parts, size_t part_count, const double *value,
+                const char *const *label, size_t bar_count);
+
+#endif

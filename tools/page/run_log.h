@@ -1,0 +1,44 @@
+/* tools/page/run_log.h: what `train --json` or `profile --json` printed, read back: one object a line. */
+#ifndef TOOLS_RUN_LOG_H
+#define TOOLS_RUN_LOG_H
+
+#include "millrace/base.h"
+#include "tools/page/json_read.h"
+
+typedef struct run_events {
+    const cJSON **at;
+    size_t count;
+} run_events;
+
+typedef struct run_log {
+    const char *path;
+    const cJSON *start; /* of train; NULL: a profile, or a log without its beginning */
+    const cJSON *end;   /* the last "train" or "profile" line; NULL: the run was cut short */
+    bool is_profile;
+    run_events reports;         /* "epoch", "profile_run" */
+    run_events steps;           /* "step" */
+    run_events bad;             /* "bad" */
+    size_t lines, others;       /* lines that are events of other kinds */
+    size_t no_json, no_json_at; /* lines that are no JSON; the first one's number, from 1 */
+    bool is_cut;                /* the last line has no end and is no JSON */
+    size_t runs;                /* "start" lines; with more than one only what follows the last counts */
+
+    const char *start_text; /* that line: its whole numbers have all their digits */
+
+    cJSON **trees; /* the rest is its own */
+    size_t tree_count;
+    char *text;
+} run_log;
+
+/* text: malloc'd, bytes and a NUL behind them; it is the log's from now on. Errors as run_log_read(), but for
+ * path. */
+int run_log_take(run_log *out, const char *path, char *text, size_t bytes, mr_error *err);
+
+/* MR_EFORMAT: nothing in it is of a run. run_log_free() after either. */
+int run_log_read(run_log *out, const char *path, mr_error *err);
+void run_log_free(run_log *r);
+
+/* Bytes of a file, with a NUL behind them; MR_ELIMIT: more than 1 GiB. free() them. */
+int run_log_bytes(const char *path, char **text, size_t *bytes, mr_error *err);
+
+#endif

@@ -1,0 +1,56 @@
+/* tools/plan/plan.h: the parts of `millrace plan`: a run that is measured and recorded, what samples cost
+ * in other forms, ways out with the rate that each would give, and the report. */
+#ifndef TOOLS_PLAN_H
+#define TOOLS_PLAN_H
+
+#include "tools/session/session.h"
+
+typedef struct plan_args {
+    double seconds;
+    bool no_forms;
+    session_args shared;
+} plan_args;
+
+enum { PLAN_WAYS_MOST = 48, PLAN_FORMS = 3 };
+
+/* Samples stored otherwise: what decoding and reading one (on a core) and its bytes come to, in times what
+ * they are now. */
+typedef struct plan_form {
+    const char *name; /* NULL: not measured */
+    double decode_times, read_core_times, bytes_times;
+} plan_form;
+
+typedef struct plan_way {
+    char name[64], set[64]; /* set: the options that do it, or "" */
+    mr_replay_config cfg;
+    mr_replay_result result;
+} plan_way;
+
+typedef struct plan_result {
+    const char *data, *model, *device, *augment;
+    uint32_t devices, batch, workers, prefetch, readers, depth;
+    bool simulated, resident;
+    double copied_bytes; /* of a batch, to each device */
+    mr_record_totals measured;
+    double cores;        /* used by the whole process */
+    double stolen;       /* part of the cores' time that a virtual machine's host gave to others, 0..1 */
+    double from_storage; /* part of the bytes that did not come from the page cache, 0..1 */
+    mr_replay_config base;
+    plan_form form[PLAN_FORMS];
+    plan_way way[PLAN_WAYS_MOST]; /* the first: as it is */
+    uint32_t way_count;
+} plan_result;
+
+/* Data, devices, network, loader: opened, run for about a->seconds, and closed but for data and devices.
+ * *record is the caller's to destroy. */
+int plan_measure(const plan_args *a, tool_session *s, mr_record **record, plan_result *p);
+/* p->base.crowd_times. Loader and trainer are closed. */
+int plan_measure_crowd(const tool_session *s, double seconds, plan_result *p);
+/* p->form, from some of the data in a temporary folder. */
+int plan_measure_forms(const tool_session *s, plan_result *p);
+/* p->way. */
+int plan_replay(const mr_record *record, plan_result *p);
+void plan_print_text(const plan_result *p);
+void plan_print_json(const plan_result *p);
+
+#endif

@@ -1,0 +1,205 @@
+/* tools/plan/plan_measure.c: the run that `millrace plan` records: steps of the network, or, on simulated
+ * devices, steps of nothing but their time. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/cli/clock.h"
+#include "tools/cli/exit.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/output.h"
+#include "tools/plan/plan.h"
+#include "tools/trial/measure.h"
+#include "tools/trial/pages.h"
+#include "tools/trial/timed_step.h"
+
+enum { CHUNKS_KEPT = 65536 };
+
+/* ---- opening ---- */
+
+static bool all_simulated(const tool_session *s)
+{
+    for (uint32_t d = 0; d < s->device_count; d++)
+        if (!mr_device_info_of(s->devices[d])->simulated) return false;
+    return true;
+}
+
+static int open_without_model(tool_session *s, const session_args *a, run_args *run)
+{
+    s->model = &timed_step_model;
+    int status = session_open_devices(s, &a->device);
+    if (status == EXIT_DONE && !all_simulated(s)) {
+        session_find_model(s, NULL);
+        say("(simulated devices, as --devices sim:1,step=3ms, need none)");
+        return EXIT_MISUSED;
+    }
+    if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_PICTURES);
+    if (status) return status;
+    *run = a->run;
+    session_fill_run(s, run, a->model.scale);
+    status = input_size_choose(s, a, a->run.augment != NULL, run);
+    return status ? status : session_fill_rule(s, &a->model, a->model.scale);
+}
+
+static int open_run(const plan_args *a, tool_session *s, mr_record *record)
+{
+    run_args run;
+    int status = a->shared.model.model ? session_open_to_train(s, &a->shared, &run)
+                                       : open_without_model(s, &a->shared, &run);
+    if (status == EXIT_DONE) status = session_set_loader(s, &a->shared, &run, true, 0);
+    if (status) return status;
+    s->loader_cfg.epochs = UINT64_MAX;
+    s->loader_cfg.record = record;
+    status = session_open_loader(s);
+    if (status == EXIT_DONE && s->model == &timed_step_model) status = timed_step_net(s);
+    return status ? status : session_open_network(s, 1, false);
+}
+
+/* ---- running ---- */
+
+static int run_steps(tool_session *s, uint64_t steps)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_fit_config cfg;
+    mr_fit_defaults(&cfg);
+    cfg.max_steps = steps;
+    cfg.stop = &interrupt_flag;
+    return exit_status(mr_fit(s->trainer, s->loader, &cfg, NULL, &err), &err);
+}
+
+/* Of all cores, in ticks: stolen by the host, all; of /proc/stat (proc(5)). */
+static void core_ticks(double *stolen, double *all)
+{
+    unsigned long long t[8] = {0};
+    FILE *f = fopen("/proc/stat", "re");
+    *stolen = *all = 0;
+    if (!f) return;
+    if (fscanf(f, "cpu %llu %llu %llu %llu %llu %llu %llu %llu", &t[0], &t[1], &t[2], &t[3], &t[4], &t[5],
+               &t[6], &t[7]) == 8) {
+        *stolen = (double)t[7];
+        for (int i = 0; i < 8; i++) *all += (double)t[i];
+    }
+    fclose(f);
+}
+
+/* What was made ready before the clock ran, then steps for about so long. */
+static int run_for(tool_session *s, double seconds, mr_record *record, plan_result *p)
+{
+    const uint64_t warmup = 2 * (uint64_t)(mr_loader_info_of(s->loader)->prefetch + 3);
+    uint64_t start = clock_ns();
+    int status = run_steps(s, warmup);
+    double rate = (double)warmup / (seconds_since(start) + 1e-9), passed = 0, used = cpu_seconds();
+    const double stored = pages_storage_bytes();
+    double stolen[2], all[2];
+    core_ticks(&stolen[0], &all[0]);
+    mr_record_clear(record);
+    start = clock_ns();
+    for (uint64_t done = 0; status == EXIT_DONE && passed < seconds;) {
+        const double left = rate * (seconds - passed);
+        const uint64_t steps = left < 8 ? 8 : left > 1e6 ? 1000000 : (uint64_t)left;
+        status = run_steps(s, steps);
+        done += steps;
+        passed = seconds_since(start);
+        rate = (double)done / passed;
+    }
+    p->cores = passed > 0 ? (cpu_seconds() - used) / passed : 0;
+    core_ticks(&stolen[1], &all[1]);
+    if (all[1] > all[0]) p->stolen = (stolen[1] - stolen[0]) / (all[1] - all[0]);
+    mr_record_totals_read(record, &p->measured);
+    const double bytes = p->measured.bytes_per_sample * p->measured.samples_per_s * passed;
+    p->from_storage = bytes > 0 ? fmin(1, (pages_storage_bytes() - stored) / bytes) : 0;
+    return status;
+}
+
+/* ---- what the model of the pipeline has to know besides ---- */
+
+enum { COPY_BYTES = 16 << 20 };
+
+/* Bytes a second that one core copies. */
+static double copy_rate(void)
+{
+    uint8_t *from = malloc(COPY_BYTES), *to = malloc(COPY_BYTES);
+    double best = 0;
+    for (int i = 0; from && to && i < 4; i++) {
+        memset(from, i, COPY_BYTES);
+        const uint64_t start = clock_ns();
+        memcpy(to, from, COPY_BYTES);
+        const double rate = COPY_BYTES / (seconds_since(start) + 1e-9);
+        if (rate > best && to[i] == i) best = rate;
+    }
+    free(from);
+    free(to);
+    return best;
+}
+
+/* The step as it is when nobody else wants the cores. */
+static int measure_step(tool_session *s, double seconds, plan_result *p)
+{
+    measured_rate alone;
+    const mr_loader_info *l = mr_loader_info_of(s->loader);
+    synthetic_batch in = {.batch = l->batch,
+                          .h = l->height,
+                          .w = s->model->numbers ? l->field[0].most : l->width,
+                          .c = l->channels,
+                          .classes = mr_net_class_count(s->net),
+                          .uses_affine = l->uses_affine,
+                          .seed = s->loader_cfg.seed};
+    memcpy(in.mean, l->mean, sizeof in.mean);
+    memcpy(in.std, l->std, sizeof in.std);
+    session_close_trainer(s);
+    session_close_loader(s); /* its threads would share the cores */
+    const int status = measure_trainer(s, &in, seconds, &alone);
+    if (status == EXIT_DONE && p->measured.step_ms > 0)
+        p->base.step_times = alone.step_ms / p->measured.step_ms;
+    return status;
+}
+
+static int describe_devices(const plan_args *a, tool_session *s, plan_result *p)
+{
+    const mr_device_info *d = mr_device_info_of(s->devices[0]);
+    const double rate = strcmp(d->kind, "cuda") == 0 ? 0 : copy_rate();
+    if (rate > 0) p->base.copy_core_ms = 1e3 * p->copied_bytes / rate;
+    if (strcmp(d->kind, "cpu") == 0) {
+        p->base.step_cores = d->threads;
+        return measure_step(s, a->seconds / 5, p);
+    }
+    return EXIT_DONE;
+}
+
+static void describe(const tool_session *s, plan_result *p)
+{
+    const mr_loader_info *l = mr_loader_info_of(s->loader);
+    const mr_device_info *d = mr_device_info_of(s->devices[0]);
+    p->data = mr_source_info_of(s->src)->path;
+    p->model = s->model->name;
+    p->device = d->name;
+    p->simulated = d->simulated;
+    p->devices = s->device_count;
+    p->batch = l->batch;
+    p->workers = l->workers;
+    p->prefetch = l->prefetch;
+    p->readers = l->readers;
+    p->depth = s->loader_cfg.depth;
+    p->resident = l->resident_bytes > 0;
+    p->copied_bytes = (double)l->device_bytes / (l->prefetch ? 2 : 1); /* of two device slots */
+}
+
+int plan_measure(const plan_args *a, tool_session *s, mr_record **record, plan_result *p)
+{
+    mr_error err = MR_ERROR_INIT;
+    if (mr_record_create(record, CHUNKS_KEPT) != MR_OK) return exit_no_memory("a record of the run");
+    int status = open_run(a, s, *record);
+    if (status) return status;
+    describe(s, p);
+    status = run_for(s, a->seconds, *record, p);
+    if (status == EXIT_DONE) status = exit_status(mr_replay_defaults(*record, &p->base, &err), &err);
+    if (status == EXIT_DONE) status = describe_devices(a, s, p);
+    session_close_trainer(s);
+    session_close_loader(s);
+    s->loader_cfg.record = NULL;
+    if (p->base.cores > 1) p->base.crowd_part = fmin(1, fmax(0, (p->cores - 1) / (p->base.cores - 1)));
+    if (status == EXIT_DONE) status = plan_measure_crowd(s, fmin(2, fmax(0.3, a->seconds / 5)), p);
+    if (status == EXIT_DONE) status = exit_status(mr_replay_find_others(*record, &p->base, &err), &err);
+    return status;
+}

@@ -1,0 +1,110 @@
+/* tools/plan/plan_report.c: the plan as text and as JSON. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli/json.h"
+#include "tools/cli/output.h"
+#include "tools/cli/report.h"
+#include "tools/plan/plan.h"
+
+static void row(const plan_result *p, const plan_way *w)
+{
+    const mr_replay_result *r = &w->result;
+    const double now = p->way[0].result.samples_per_s;
+    printf("%-26s %10.0f %8.0f %7.2f  %-8s %9.2f %9.2f  %s\n", w->name, r->samples_per_s,
+           r->samples_per_s_error, now > 0 ? r->samples_per_s / now : 0, r->limit, r->step_ms_p50,
+           r->step_ms_p99, w->set);
+}
+
+void plan_print_text(const plan_result *p)
+{
+    const mr_record_totals *m = &p->measured;
+    char prefetch[24] = "off";
+    if (p->prefetch) snprintf(prefetch, sizeof prefetch, "%u", p->prefetch);
+    printf("plan      %s of %s on %u x %s, batch %u; %u workers, prefetch %s, %g cores\n", p->model,
+           shown_text(p->data), p->devices, p->device, p->batch, p->workers, prefetch, p->base.cores);
+    printf("measured  %.0f samples/s over %.1f s; limit: %s (devices idle %.1f %% of the time); %.2f MB/s "
+           "read, %.2f "
+           "cores\n",
+           m->samples_per_s, m->seconds, m->limit, 100 * m->idle,
+           1e-6 * m->samples_per_s * m->bytes_per_sample, p->cores);
+    if (p->base.others >= 0.1)
+        printf("others    wanted about %.1f cores; predictions take them along\n", p->base.others);
+    if (p->base.crowd_times >= 1.05)
+        printf("cores     all of them at work take %.2f times as long for a sample as one alone\n",
+               p->base.crowd_times);
+    if (p->stolen >= 0.02)
+        printf("host      took %.0f %% of the cores' time for other machines: what was measured is slower "
+               "for it\n",
+               100 * p->stolen);
+    printf("a sample  %.3f ms of decoding, %.1f kB; a step %.3f ms\n\n", m->decode_ms_per_sample,
+           1e-3 * m->bytes_per_sample, m->step_ms);
+    printf("%-26s %10s %8s %7s  %-8s %9s %9s\n", "what would be, predicted", "samples/s", "+-", "times",
+           "limit", "p50 ms", "p99 ms");
+    for (uint32_t i = 0; i < p->way_count; i++) row(p, &p->way[i]);
+    printf("\n+- is what the record says, not how good the model is: docs/plan.md\n");
+}
+
+static void settings_json(json_line *j, const mr_replay_config *c)
+{
+    json_u64(j, "workers", c->workers);
+    json_u64(j, "prefetch", c->prefetch);
+    json_u64(j, "devices", c->devices);
+    json_u64(j, "batch", c->batch);
+    json_real(j, "cores", c->cores);
+}
+
+static void now_json(const plan_result *p)
+{
+    const mr_record_totals *m = &p->measured;
+    json_line j = json_begin(stdout, "plan");
+    json_text(&j, "data", p->data);
+    json_text(&j, "model", p->model);
+    json_text(&j, "device", p->device);
+    json_bool(&j, "simulated", p->simulated);
+    settings_json(&j, &p->base);
+    json_real(&j, "measured_samples_per_s", m->samples_per_s);
+    json_text(&j, "measured_limit", m->limit);
+    json_real(&j, "measured_idle", m->idle);
+    report_idle_json(&j, "measured_causes", m->idle, &m->causes);
+    json_real(&j, "seconds", m->seconds);
+    json_u64(&j, "steps", m->steps);
+    json_real(&j, "cores_used", p->cores);
+    json_real(&j, "read_from_storage", p->from_storage);
+    json_real(&j, "read_bytes_per_s", m->samples_per_s * m->bytes_per_sample);
+    json_real(&j, "bytes_per_sample", m->bytes_per_sample);
+    json_real(&j, "decode_ms_per_sample", m->decode_ms_per_sample);
+    json_real(&j, "step_ms", m->step_ms);
+    json_real(&j, "other_threads", p->base.others);
+    json_real(&j, "crowd_times", p->base.crowd_times);
+    json_real(&j, "stolen", p->stolen);
+    json_real(&j, "predicted_samples_per_s", p->way[0].result.samples_per_s);
+    json_text(&j, "predicted_limit", p->way[0].result.limit);
+    json_end(&j);
+}
+
+static void way_json(const plan_way *w)
+{
+    const mr_replay_result *r = &w->result;
+    json_line j = json_begin(stdout, "plan_way");
+    json_text(&j, "name", w->name);
+    json_text(&j, "set", w->set);
+    settings_json(&j, &w->cfg);
+    json_real(&j, "predicted_samples_per_s", r->samples_per_s);
+    json_real(&j, "predicted_samples_per_s_error", r->samples_per_s_error);
+    json_text(&j, "predicted_limit", r->limit);
+    json_real(&j, "predicted_idle", r->idle);
+    report_idle_json(&j, "predicted_causes", r->idle, &r->causes);
+    json_real(&j, "predicted_step_ms_p50", r->step_ms_p50);
+    json_real(&j, "predicted_step_ms_p95", r->step_ms_p95);
+    json_real(&j, "predicted_step_ms_p99", r->step_ms_p99);
+    json_real(&j, "predicted_cores_used", r->cores);
+    json_real(&j, "predicted_read_bytes_per_s", r->read_bytes_per_s);
+    json_end(&j);
+}
+
+void plan_print_json(const plan_result *p)
+{
+    now_json(p);
+    for (uint32_t i = 0; i < p->way_count; i++) way_json(&p->way[i]);
+}

@@ -1,0 +1,97 @@
+/* tools/plan/plan_ways.c: what one could change, one thing at a time, and what the replay says of each.
+ */
+#include <math.h>
+#include <stdio.h>
+
+#include "tools/cli/exit.h"
+#include "tools/plan/plan.h"
+
+/* Another way, for the caller to change; its settings are those of now. */
+static plan_way *add(plan_result *p, const char *name, const char *set)
+{
+    plan_way *w = &p->way[p->way_count++];
+    *w = (plan_way){.cfg = p->base};
+    snprintf(w->name, sizeof w->name, "%s", name);
+    snprintf(w->set, sizeof w->set, "%s", set);
+    return w;
+}
+
+static void add_workers(plan_result *p, uint32_t workers)
+{
+    char name[64], set[64];
+    snprintf(name, sizeof name, "%u worker%s", workers, workers == 1 ? "" : "s");
+    snprintf(set, sizeof set, "--workers %u", workers);
+    add(p, name, set)->cfg.workers = workers;
+}
+
+static void add_prefetch(plan_result *p, uint32_t prefetch)
+{
+    char name[64], set[64];
+    snprintf(name, sizeof name, prefetch ? "prefetch %u" : "prefetch off", prefetch);
+    snprintf(set, sizeof set, prefetch ? "--prefetch %u" : "--prefetch off", prefetch);
+    add(p, name, set)->cfg.prefetch = prefetch;
+}
+
+/* Each with a batch as those of now have. */
+static void add_devices(plan_result *p, uint32_t times)
+{
+    char name[64], set[64];
+    if ((uint64_t)times * p->devices > MR_LOADER_MAX_PARTS) return;
+    snprintf(name, sizeof name, "%u devices", times * p->devices);
+    snprintf(set, sizeof set, "%u times --devices and --batch", times);
+    plan_way *w = add(p, name, set);
+    w->cfg.devices *= times;
+    w->cfg.batch *= times;
+}
+
+static void add_cores(plan_result *p, uint32_t times)
+{
+    char name[64], set[64];
+    const uint32_t cores = (uint32_t)ceil(p->base.cores) * times;
+    snprintf(name, sizeof name, "%u cores, %u workers", cores, cores);
+    snprintf(set, sizeof set, "a machine with %u times the cores", times);
+    plan_way *w = add(p, name, set);
+    w->cfg.cores = w->cfg.workers = cores;
+}
+
+static void add_forms(plan_result *p)
+{
+    static const char *const sets[PLAN_FORMS] = {"convert", "convert --store coef", "convert --store raw"};
+    for (int i = 0; i < PLAN_FORMS; i++) {
+        if (!p->form[i].name) continue;
+        plan_way *w = add(p, p->form[i].name, sets[i]);
+        w->cfg.decode_times = p->form[i].decode_times;
+        w->cfg.read_core_times = p->form[i].read_core_times;
+        w->cfg.bytes_times = p->form[i].bytes_times;
+        /* no disk answers: waiting is for the reader's own work on other reads */
+        if (p->from_storage < 0.5) w->cfg.read_times = p->form[i].read_core_times / p->form[i].bytes_times;
+    }
+}
+
+static void list_ways(plan_result *p)
+{
+    const uint32_t cores = (uint32_t)ceil(p->base.cores);
+    add(p, "as it is", "");
+    for (uint32_t n = 1; n <= 8; n *= 2) add_workers(p, n);
+    if (cores != 1 && cores != 2 && cores != 4 && cores != 8) add_workers(p, cores);
+    add_cores(p, 2);
+    add_cores(p, 4);
+    add_prefetch(p, 0);
+    for (uint32_t n = 1; n <= 16; n *= 2) add_prefetch(p, n);
+    if (!p->resident) add(p, "reads from memory", "--cache, more memory")->cfg.read_times = 0;
+    add_forms(p);
+    add(p, "twice the link", "")->cfg.copy_times /= 2;
+    plan_way *w = add(p, "devices twice as fast", "");
+    w->cfg.step_times /= 2;
+    for (uint32_t times = 2; times <= 8; times *= 2) add_devices(p, times);
+}
+
+int plan_replay(const mr_record *record, plan_result *p)
+{
+    mr_error err = MR_ERROR_INIT;
+    int rc = MR_OK;
+    list_ways(p);
+    for (uint32_t i = 0; i < p->way_count && rc == MR_OK; i++)
+        rc = mr_replay(record, &p->way[i].cfg, &p->way[i].result, &err);
+    return exit_status(rc, &err);
+}

@@ -1,0 +1,150 @@
+/* tools/session/groups.h: the options that several commands share. A command's struct contains the structs
+ * below and lists the groups at their offsets. */
+#ifndef TOOLS_GROUPS_H
+#define TOOLS_GROUPS_H
+
+#include <stddef.h>
+
+#include "tools/cli/options.h"
+
+typedef struct output_args {
+    bool json, quiet;
+} output_args;
+
+typedef struct data_args {
+    const char *format;
+    uint32_t split; /* mr_split */
+    uint32_t exif;  /* 0 apply, 1 ignore */
+    uint64_t max_pixels;
+    uint32_t max_scans;
+    uint32_t pixels;                   /* mr_pixels */
+    const char *image_key, *label_key; /* NULL: the format's usual names */
+    const char *label_offset;          /* "auto" or a number */
+    const char *index_folder;          /* NULL: the library's choice; "off": no index is kept */
+    const char *remote_folder;         /* NULL: the library's choice */
+    uint64_t remote_size;
+    uint32_t classes; /* mr_class_rule */
+    uint32_t outside; /* mr_outside */
+} data_args;
+
+typedef struct run_args { /* what a run is: with the data, all that its result depends on */
+    uint32_t batch;       /* 0: not given */
+    uint64_t epochs;      /* 0: not given */
+    uint64_t seed;
+    uint32_t order, block, tail;
+    const char *augment; /* NULL: not given */
+    uint32_t channels;
+    uint32_t bad;
+    uint64_t max_bad;
+    const char *bad_list;
+    const char *fields; /* NULL: not given */
+    uint32_t width_multiple;
+    uint32_t length_window; /* batches; 0: off */
+} run_args;
+
+typedef struct loader_args { /* how it is fed: changes no bit of the result */
+    uint32_t prefetch, workers, readers, depth, io;
+    bool direct;
+    uint64_t memory, resident;
+    opt_cache cache;
+    uint32_t checks; /* 0 on, 1 off */
+} loader_args;
+
+typedef struct device_args {
+    const char *devices;
+    uint32_t threads;
+    uint32_t kernels; /* 0 fast, 1 reference */
+} device_args;
+
+enum { PRECISION_F32, PRECISION_TF32, PRECISION_BF16, PRECISION_F16 };
+
+typedef struct compute_args { /* how devices compute, for commands that train or evaluate */
+    uint32_t precision;       /* PRECISION_... */
+    bool deterministic;
+    uint32_t graph; /* 0 on, 1 off */
+    uint64_t bucket;
+    double watchdog;
+    const char *loss_scale;
+} compute_args;
+
+/* Names of mr_order, mr_tail and mr_pixels, in their order, and of what is done with EXIF. */
+extern const char *const setup_orders[], *const setup_tails[], *const setup_pixels[], *const setup_exif[];
+
+extern const opt output_options[2], data_options[14], run_options[14], loader_options[10], device_options[3],
+    compute_options[6];
+extern const char *const setup_precisions[];
+
+#define OUTPUT_GROUP(type, member)                                                                           \
+    {                                                                                                        \
+        "Output", output_options, OPT_COUNT(output_options), offsetof(type, member), true                    \
+    }
+#define DATA_GROUP(type, member)                                                                             \
+    {                                                                                                        \
+        "Data", data_options, OPT_COUNT(data_options), offsetof(type, member), true                          \
+    }
+#define RUN_GROUP(type, member)                                                                              \
+    {                                                                                                        \
+        "What is delivered (the same for any of the options below)", run_options, OPT_COUNT(run_options),    \
+            offsetof(type, member), true                                                                     \
+    }
+#define LOADER_GROUP(type, member)                                                                           \
+    {                                                                                                        \
+        "Loader", loader_options, OPT_COUNT(loader_options), offsetof(type, member), true                    \
+    }
+#define DEVICE_GROUP(type, member)                                                                           \
+    {                                                                                                        \
+        "Devices", device_options, OPT_COUNT(device_options), offsetof(type, member), true                   \
+    }
+
+extern const opt part_options[2];
+#define PART_GROUP(type, member)                                                                             \
+    {                                                                                                        \
+        "Parts of a batch", part_options, OPT_COUNT(part_options), offsetof(type, member), true              \
+    }
+
+#define COMPUTE_GROUP(type, member)                                                                          \
+    {                                                                                                        \
+        "Computing", compute_options, OPT_COUNT(compute_options), offsetof(type, member), true               \
+    }
+
+typedef struct model_args {
+    const char *model, *optimizer, *schedule;
+    double lr, momentum, weight_decay; /* NAN: the model's own */
+    bool scale;                        /* batch and learning rate times the number of replicas */
+} model_args;
+
+extern const opt model_options[7];
+#define MODEL_GROUP(type, member)                                                                            \
+    {                                                                                                        \
+        "Network", model_options, OPT_COUNT(model_options), offsetof(type, member), false                    \
+    }
+
+typedef struct part_args {
+    uint32_t parts, part_threads; /* 0: not given */
+} part_args;
+
+/* What commands that take batches have in common; those without a network leave model and compute alone. */
+typedef struct session_args {
+    const char *data;
+    model_args model;
+    data_args data_opts;
+    run_args run;
+    loader_args loader;
+    device_args device;
+    compute_args compute;
+    part_args part;
+    output_args output;
+} session_args;
+
+/* For a struct with a member `shared` of that type: the groups that every network over data takes, and DATA.
+ */
+#define NETWORK_GROUPS(type)                                                                                 \
+    RUN_GROUP(type, shared.run), LOADER_GROUP(type, shared.loader), DEVICE_GROUP(type, shared.device),       \
+        COMPUTE_GROUP(type, shared.compute), DATA_GROUP(type, shared.data_opts),                             \
+        OUTPUT_GROUP(type, shared.output)
+#define DATA_POSITIONAL(type)                                                                                \
+    {                                                                                                        \
+        "DATA", offsetof(type, shared.data), true, "a record file, a shard list, or any data set"            \
+    }
+
+#endif

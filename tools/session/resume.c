@@ -1,0 +1,225 @@
+/* tools/session/resume.c: see session.h. */
+#include "tools/session/session.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/cli/exit.h"
+#include "tools/cli/output.h"
+
+#define TO_GO_ON "leave it out to go on with that"
+
+static bool was_given(const resume_point *p, const char *option)
+{
+    return options_was_given(p->given, option);
+}
+
+/* ---- what makes it another run ---- */
+
+static bool same_setting(const char *option, uint64_t then, uint64_t now)
+{
+    if (then == now) return true;
+    say("--%s: the checkpoint was trained with %" PRIu64 ", found %" PRIu64 "; " TO_GO_ON, option, then, now);
+    return false;
+}
+
+static bool same_choice(const char *option, const char *const *names, uint32_t then, uint32_t now)
+{
+    if (then == now) return true;
+    say("--%s: the checkpoint was trained with %s, found %s; " TO_GO_ON, option, names[then], names[now]);
+    return false;
+}
+
+/* ---- what may be changed on purpose ---- */
+
+/* Was it changed, as then and now say, and may it be? */
+static int changed(const resume_point *p, const char *option, const char *then, const char *now)
+{
+    if (p->override) {
+        say("--%s: the checkpoint was trained with %s; from here on %s", option, then, now);
+        return EXIT_DONE;
+    }
+    say("--%s: the checkpoint was trained with %s, found %s; " TO_GO_ON
+        ", or add --override to change it from "
+        "here on",
+        option, then, now);
+    return EXIT_MISUSED;
+}
+
+static int changed_number(const resume_point *p, const char *option, float then, float now)
+{
+    char a[32], b[32];
+    return changed(p, option, float_text(then, a, sizeof a), float_text(now, b, sizeof b));
+}
+
+static int fill_choice(const resume_point *p, const char *option, const char *const *names, uint32_t then,
+                       uint32_t *now)
+{
+    if (!was_given(p, option)) *now = then;
+    return *now == then ? EXIT_DONE : changed(p, option, names[then], names[*now]);
+}
+
+/* ---- before anything is opened ---- */
+
+static int fill_order(const resume_point *p, run_args *run, bool scale)
+{
+    const mr_checkpoint_info *c = p->from;
+    if (!was_given(p, "batch") && !scale) run->batch = c->batch;
+    if (!was_given(p, "seed")) run->seed = c->seed;
+    if (!was_given(p, "order")) run->order = c->order;
+    if (!was_given(p, "block")) run->block = c->block;
+    if (!was_given(p, "tail")) run->tail = c->tail;
+    if (!was_given(p, "length-window")) run->length_window = c->length_window;
+    if (!was_given(p, "epochs") && c->epochs) run->epochs = c->epochs;
+    if (!was_given(p, "augment") && c->augment[0]) run->augment = c->augment;
+    if (!same_setting("seed", c->seed, run->seed) ||
+        !same_choice("order", setup_orders, c->order, run->order) ||
+        !same_choice("tail", setup_tails, c->tail, run->tail) ||
+        (run->order == MR_ORDER_BLOCK && !same_setting("block", c->block, run->block)) ||
+        !same_setting("length-window", c->length_window, run->length_window))
+        return EXIT_MISUSED;
+    return EXIT_DONE;
+}
+
+/* Checkpoints of programs before runs had a name say nothing of EXIF. */
+static bool tells_exif(const mr_checkpoint_info *c)
+{
+    static const uint8_t none[sizeof c->run];
+    return memcmp(c->run, none, sizeof none) != 0;
+}
+
+int resume_fill(const resume_point *p, session_args *a)
+{
+    const mr_checkpoint_info *c = p->from;
+    if (!a->model.model) a->model.model = c->model;
+    const mr_model *model = mr_model_find(a->model.model);
+    if (model && strcmp(c->model, model->name) != 0) {
+        say("--model: the checkpoint is of %s, found %s", c->model, model->name);
+        return EXIT_MISUSED;
+    }
+    if (model && !model->numbers && !was_given(p, "channels") && (c->c == 1 || c->c == 3))
+        a->run.channels = c->c;
+    if (c->parts > 1 && !was_given(p, "devices") && !was_given(p, "threads") && !was_given(p, "parts"))
+        a->part.parts = c->parts;
+    if (a->part.parts && !was_given(p, "part-threads")) a->part.part_threads = c->part_threads;
+    int status = fill_order(p, &a->run, a->model.scale);
+    if (status == EXIT_DONE) status = fill_choice(p, "pixels", setup_pixels, c->pixels, &a->data_opts.pixels);
+    if (status == EXIT_DONE && tells_exif(c))
+        status = fill_choice(p, "exif", setup_exif, c->ignore_exif ? 1 : 0, &a->data_opts.exif);
+    return status;
+}
+
+/* ---- the data and the rule ---- */
+
+static int check_data(const resume_point *p, const mr_source_info *info)
+{
+    const mr_checkpoint_info *c = p->from;
+    if (c->fingerprint && c->fingerprint != info->fingerprint) {
+        say("%s: these are not the data the checkpoint was trained on (%016" PRIx64 ", found %016" PRIx64 ")",
+            info->path, c->fingerprint, info->fingerprint);
+        return EXIT_FAILED;
+    }
+    if (strcmp(c->format, info->format) == 0 && c->label_offset != info->label_offset) {
+        say("--label-offset: the checkpoint was trained with %" PRId64 ", found %" PRId64
+            "; give the same value to "
+            "go on",
+            c->label_offset, info->label_offset);
+        return EXIT_MISUSED;
+    }
+    return EXIT_DONE;
+}
+
+static int take_number(const resume_point *p, const char *option, bool given, float now, float *rule)
+{
+    if (!given || now == *rule) return EXIT_DONE;
+    const int status = changed_number(p, option, *rule, now);
+    if (status == EXIT_DONE) *rule = now;
+    return status;
+}
+
+static bool same_schedule(const mr_schedule *a, const mr_schedule *b)
+{
+    bool same = a->kind == b->kind && a->warmup_epochs == b->warmup_epochs;
+    if (a->kind == MR_LR_COSINE) same = same && a->floor_lr == b->floor_lr;
+    if (a->kind == MR_LR_DECAY) same = same && a->decay == b->decay;
+    if (a->kind != MR_LR_STEP) return same;
+    same = same && a->factor == b->factor && a->milestone_count == b->milestone_count;
+    for (uint32_t i = 0; same && i < a->milestone_count; i++) same = a->milestones[i] == b->milestones[i];
+    return same;
+}
+
+/* As --schedule takes it. */
+static const char *schedule_text(const mr_schedule *s, char *out, size_t bytes)
+{
+    char number[32];
+    size_t n = 0;
+    if (s->kind == MR_LR_CONSTANT) n = (size_t)snprintf(out, bytes, "constant");
+    if (s->kind == MR_LR_COSINE)
+        n = (size_t)snprintf(out, bytes, s->floor_lr > 0 ? "cosine:%s" : "cosine",
+                             float_text(s->floor_lr, number, sizeof number));
+    if (s->kind == MR_LR_DECAY)
+        n = (size_t)snprintf(out, bytes, "decay:%s", float_text(s->decay, number, sizeof number));
+    for (uint32_t i = 0; s->kind == MR_LR_STEP && i < s->milestone_count && n < bytes; i++)
+        n += (size_t)snprintf(out + n, bytes - n, "%s%g", i ? "/" : "step:", s->milestones[i]);
+    if (s->kind == MR_LR_STEP && n < bytes)
+        n += (size_t)snprintf(out + n, bytes - n, ",factor=%s", float_text(s->factor, number, sizeof number));
+    if (s->warmup_epochs > 0 && n < bytes) snprintf(out + n, bytes - n, ",warmup=%g", s->warmup_epochs);
+    return out;
+}
+
+static int take_schedule(const resume_point *p, const mr_schedule *now, mr_schedule *rule)
+{
+    char then[512], found[512];
+    if (same_schedule(now, rule)) return EXIT_DONE;
+    const int status = changed(p, "schedule", schedule_text(rule, then, sizeof then),
+                               schedule_text(now, found, sizeof found));
+    const float lr = rule->lr;
+    if (status == EXIT_DONE) *rule = *now;
+    rule->lr = lr;
+    return status;
+}
+
+static void tell_epochs(const resume_point *p, const run_args *run, const mr_schedule *schedule)
+{
+    if (schedule->kind != MR_LR_COSINE || !p->from->epochs || p->from->epochs == run->epochs) return;
+    say("--epochs: the cosine schedule was laid over %" PRIu64 " epochs, and is over %" PRIu64
+        " from here on",
+        p->from->epochs, run->epochs);
+}
+
+int resume_rule(const resume_point *p, const session_args *a, tool_session *s, const run_args *run)
+{
+    const mr_checkpoint_info *c = p->from;
+    const mr_update_desc now = s->update;
+    const mr_schedule schedule = s->schedule;
+    if (!same_setting("batch", c->batch, run->batch)) return EXIT_MISUSED;
+    int status = check_data(p, mr_source_info_of(s->src));
+    if (status || (was_given(p, "optimizer") && now.kind != c->update.kind))
+        return status; /* loading refuses it: the optimizer's state is another's */
+    s->update = c->update;
+    s->schedule = c->schedule;
+    if (was_given(p, "optimizer") && now.nesterov != c->update.nesterov) {
+        say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
+            c->update.nesterov ? "" : "out");
+        return EXIT_MISUSED;
+    }
+    if (was_given(p, "schedule")) status = take_schedule(p, &schedule, &s->schedule);
+    if (status == EXIT_DONE)
+        status = take_number(p, "lr", was_given(p, "lr") || a->model.scale, schedule.lr, &s->schedule.lr);
+    if (status == EXIT_DONE)
+        status = take_number(p, "momentum", was_given(p, "momentum"), now.momentum, &s->update.momentum);
+    if (status == EXIT_DONE)
+        status = take_number(p, "weight-decay", was_given(p, "weight-decay"), now.weight_decay,
+                             &s->update.weight_decay);
+    s->update.lr = s->schedule.lr;
+    if (status == EXIT_DONE) tell_epochs(p, run, &s->schedule);
+    return status;
+}
+
+int resume_check_augment(const resume_point *p, const char *now)
+{
+    if (!p->from->augment[0] || strcmp(p->from->augment, now) == 0) return EXIT_DONE;
+    return changed(p, "augment", p->from->augment, now);
+}

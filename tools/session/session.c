@@ -1,0 +1,394 @@
+/* tools/session/session.c: see session.h. */
+#include "tools/session/session.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/exit.h"
+#include "tools/cli/output.h"
+#include "tools/session/world_gpus.h"
+
+/* ---- the model and its rule ---- */
+
+static const char *model_name(const void *context, size_t at)
+{
+    (void)context;
+    return mr_model_at((uint32_t)at)->name;
+}
+
+/* "a, b, c" */
+static const char *known_models(char *buf, size_t buf_bytes)
+{
+    size_t at = 0;
+    buf[0] = '\0';
+    for (uint32_t i = 0; i < mr_model_count() && at < buf_bytes; i++)
+        at += (size_t)snprintf(buf + at, buf_bytes - at, "%s%s", i ? ", " : "", mr_model_at(i)->name);
+    return buf;
+}
+
+int session_find_model(tool_session *s, const char *name)
+{
+    char known[1024];
+    s->model = name ? mr_model_find(name) : NULL;
+    if (s->model) return EXIT_DONE;
+    const char *near = name ? options_nearest(name, mr_model_count(), model_name, NULL) : NULL;
+    if (near) say("there is no model '%s'; did you mean '%s'?", name, near);
+    else if (name) say("there is no model '%s'; known: %s", name, known_models(known, sizeof known));
+    else say("--model is needed; known: %s", known_models(known, sizeof known));
+    return EXIT_MISUSED;
+}
+
+void session_fill_run(const tool_session *s, run_args *run, bool scale)
+{
+    if (!run->batch) run->batch = s->model->batch;
+    if (!run->epochs) run->epochs = s->model->epochs;
+    if (!run->augment) run->augment = s->model->augment;
+    if (scale) run->batch *= s->device_count;
+}
+
+/* Constants for an optimizer that is not the model's: what its authors proposed. */
+static bool set_optimizer(mr_update_desc *u, const char *name)
+{
+    static const struct {
+        const char *name;
+        mr_update_desc desc;
+    } known[] = {
+        {"sgd", {.kind = MR_UPDATE_SGD}},
+        {"momentum", {.kind = MR_UPDATE_MOMENTUM, .momentum = 0.9f}},
+        {"nesterov", {.kind = MR_UPDATE_MOMENTUM, .momentum = 0.9f, .nesterov = true}},
+        {"rmsprop", {.kind = MR_UPDATE_RMSPROP, .rho = 0.9f, .epsilon = 1e-7f}},
+        {"adam", {.kind = MR_UPDATE_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-7f}},
+        {"adadelta", {.kind = MR_UPDATE_ADADELTA, .rho = 0.95f, .epsilon = 1e-7f}},
+    };
+    for (size_t i = 0; i < OPT_COUNT(known); i++) {
+        if (strcmp(known[i].name, name) != 0) continue;
+        const mr_update_desc before = *u;
+        *u = known[i].desc;
+        u->lr = before.lr;
+        u->weight_decay = before.weight_decay;
+        return true;
+    }
+    return false;
+}
+
+int session_fill_rule(tool_session *s, const model_args *m, bool scale)
+{
+    mr_error err = MR_ERROR_INIT;
+    s->update = s->model->update;
+    s->schedule = s->model->schedule;
+    if (m->optimizer && !set_optimizer(&s->update, m->optimizer)) {
+        say("--optimizer: expected sgd, momentum, nesterov, rmsprop, adam or adadelta; found '%s'",
+            m->optimizer);
+        return EXIT_MISUSED;
+    }
+    float lr = isnan(m->lr) ? s->update.lr : (float)m->lr;
+    if (scale) lr *= (float)s->device_count;
+    if (!isnan(m->momentum)) s->update.momentum = (float)m->momentum;
+    if (!isnan(m->weight_decay)) s->update.weight_decay = (float)m->weight_decay;
+    s->update.lr = lr;
+    s->schedule.lr = lr;
+    if (m->schedule && mr_schedule_parse(&s->schedule, m->schedule, lr, &err) != MR_OK) {
+        say_error(&err);
+        return EXIT_MISUSED;
+    }
+    return EXIT_DONE;
+}
+
+/* ---- opening ---- */
+
+static bool takes_numbers(const tool_session *s) { return s->model && s->model->numbers; }
+
+/* Where the format at hand would have it. */
+static const char *label_advice(const char *format)
+{
+    static const struct {
+        const char *format, *advice;
+    } known[] = {
+        {"tar",
+         "a member KEY.cls beside each KEY.jpg holds its number; --label-key names another member or a "
+         "field of KEY.json"},
+        {"tfrecord",
+         "--label-key names the feature that holds it, where that is not image/class/label or label"},
+        {"npy",
+         "an array NAME_labels.npy, labels.npy or y.npy beside it holds them; --label-key names another"},
+        {"npz", "an array labels or y in it holds them; --label-key names another"},
+        {"mrec", "it was converted from data without: convert it again from data with classes"},
+        {"shards", "they were converted from data without: convert them again from data with classes"},
+    };
+    for (size_t k = 0; k < OPT_COUNT(known); k++)
+        if (strcmp(known[k].format, format) == 0) return known[k].advice;
+    return "put the pictures of each class in a folder of their own";
+}
+
+static int check_data(const tool_session *s, const mr_source_info *info, session_need need)
+{
+    const bool numbers = need == NEED_CLASSES && takes_numbers(s);
+    if (numbers && info->length_field == MR_NO_FIELD) {
+        say("%s: expected sequences of numbers for model %s, found none; 'millrace inspect' tells what is in "
+            "it",
+            info->path, s->model->name);
+        return EXIT_FAILED;
+    }
+    if (need >= NEED_PICTURES && !numbers && info->image_field < 0) {
+        say("%s: expected pictures, found none; %s", info->path,
+            need == NEED_CLASSES && info->length_field != MR_NO_FIELD
+                ? "networks of sequences take what is in it, as --model notes-mlp"
+                : "'millrace inspect' tells what is in it");
+        return EXIT_FAILED;
+    }
+    if (numbers && info->label_field < 0) {
+        say("%s: expected a class for each sequence, found none; --label-key says which number of a line it "
+            "is",
+            info->path);
+        return EXIT_FAILED;
+    }
+    if (need == NEED_CLASSES && info->label_field < 0) {
+        say("%s: expected a class for each picture, found none; %s", info->path, label_advice(info->format));
+        return EXIT_FAILED;
+    }
+    return EXIT_DONE;
+}
+
+int session_open_data(tool_session *s, const char *path, const data_args *data, session_need need)
+{
+    const int status = setup_source(&s->src, path, data);
+    return status ? status : check_data(s, mr_source_info_of(s->src), need);
+}
+
+int session_open_data_like(tool_session *s, const char *path, const data_args *data, const data_like *like)
+{
+    const int status = setup_source_like(&s->src, path, data, like);
+    s->class_count = like->class_count;
+    return status ? status : check_data(s, mr_source_info_of(s->src), NEED_CLASSES);
+}
+
+int session_take_fields(tool_session *s, const run_args *run)
+{
+    const int status = fields_choose(&s->fields, s->src, run->fields);
+    s->loader_cfg.fields = s->fields.field;
+    s->loader_cfg.field_count = s->fields.count;
+    return status;
+}
+
+int session_take_numbers(tool_session *s, const run_args *run, uint32_t length)
+{
+    if (run->fields) {
+        say("--fields: a network takes its pictures or sequences and no more; digest and bench loader "
+            "deliver fields");
+        return EXIT_MISUSED;
+    }
+    if (!takes_numbers(s)) {
+        if (!run->length_window) return EXIT_DONE;
+        say("--length-window: model %s takes pictures, which have no length", s->model->name);
+        return EXIT_MISUSED;
+    }
+    const mr_source_info *info = mr_source_info_of(s->src);
+    if (!length) length = info->length_most;
+    s->fields.field[0] =
+        (mr_loader_field){.name = info->fields[info->length_field].name, .most = length, .pad = -1};
+    s->fields.count = 1;
+    s->loader_cfg.fields = s->fields.field;
+    s->loader_cfg.field_count = 1;
+    s->loader_cfg.width_multiple = length; /* a network's input has one width */
+    return EXIT_DONE;
+}
+
+uint32_t session_class_count(const tool_session *s)
+{
+    const uint32_t found = s->class_count ? s->class_count : mr_source_info_of(s->src)->class_count;
+    return takes_numbers(s) && found < s->model->classes ? s->model->classes : found;
+}
+
+/* "cpu:N" or "cpu"; 0: other devices, whose number is nobody's choice. */
+static uint32_t processors_in(const char *spec)
+{
+    if (strncmp(spec, "cpu", 3) != 0) return 0;
+    return spec[3] == ':' ? (uint32_t)strtoul(spec + 4, NULL, 10) : spec[3] ? 0 : 1;
+}
+
+/* A part is computed with a number of threads that is not the machine's choice. Where the user does not say,
+ * as many processors are replicas as there are cores for. */
+static int fix_threads(const tool_session *s, device_args *d, char *spec, size_t spec_bytes)
+{
+    const uint32_t each = s->part.part_threads ? s->part.part_threads : 1,
+                   ranks = s->world ? mr_world_size(s->world) : 1,
+                   rank = s->world ? mr_world_rank(s->world) : 0, fit = mr_cores() / each;
+    const uint64_t parts = s->part.parts;
+    const uint32_t share = (uint32_t)(parts * (rank + 1) / ranks - parts * rank / ranks),
+                   most = share ? share : 1;
+    if (d->threads) {
+        say("--threads: with --parts a part is computed with --part-threads, whatever else there is: leave "
+            "--threads "
+            "out");
+        return EXIT_MISUSED;
+    }
+    if (!d->devices || strcmp(d->devices, "cpu") == 0) {
+        snprintf(spec, spec_bytes, "cpu:%u", fit < 1 ? 1 : fit < most ? fit : most);
+        d->devices = spec;
+    }
+    d->threads = each * processors_in(d->devices);
+    return EXIT_DONE;
+}
+
+/* A run that went on elsewhere may have more devices than parts. */
+static int deal_parts(tool_session *s, uint32_t parts)
+{
+    mr_error err = MR_ERROR_INIT;
+    const int rc = mr_parts_deal(&s->parts, s->world, s->device_count, parts, &err);
+    for (uint32_t d = 0, p = 0; rc == MR_OK && d < s->device_count; d++)
+        for (uint32_t k = 0; k < s->parts.of_device[d]; k++) s->part_devices[p++] = s->devices[d];
+    return setting_status(rc, &err);
+}
+
+int session_open_devices(tool_session *s, const device_args *d)
+{
+    device_args own = *d;
+    char spec[32], share[1024];
+    int status = s->part.parts ? fix_threads(s, &own, spec, sizeof spec) : EXIT_DONE;
+    if (status == EXIT_DONE && s->part.part_threads && !s->part.parts) {
+        say("--part-threads needs --parts: without, the cores are shared by the devices");
+        status = EXIT_MISUSED;
+    }
+    if (status == EXIT_DONE && s->world)
+        status = world_gpus_deal(s->world, own.devices, share, sizeof share, &own.devices);
+    if (status == EXIT_DONE) status = setup_devices(&s->devices, &s->device_count, &own, s->compute);
+    if (status == EXIT_DONE && s->world)
+        status = world_gpus_tell_shared(s->world, s->devices, s->device_count);
+    return status ? status : deal_parts(s, s->part.parts);
+}
+
+int session_open_loader(tool_session *s)
+{
+    mr_error err = MR_ERROR_INIT;
+    const bool some = s->parts.count < s->parts.all;
+    s->loader_cfg.devices = s->devices ? s->part_devices : NULL;
+    s->loader_cfg.device_count = s->devices ? s->parts.count : 0;
+    s->loader_cfg.all_parts = some ? s->parts.all : 0;
+    s->loader_cfg.first_part = some ? s->parts.first : 0;
+    s->loader_cfg.trace = s->trace;
+    const int status = setting_status(mr_loader_open(&s->loader, s->src, &s->loader_cfg, &err), &err);
+    if (status || s->io_reported) return status;
+    const char *note = mr_loader_info_of(s->loader)->io_note;
+    if (note && note[0]) say("%s", note);
+    s->io_reported = true;
+    return EXIT_DONE;
+}
+
+int session_open_net(tool_session *s)
+{
+    mr_error err = MR_ERROR_INIT;
+    const mr_loader_info *l = mr_loader_info_of(s->loader);
+    const uint32_t classes = session_class_count(s);
+    if (classes < 2) {
+        say("%s: expected two classes or more to tell apart, found %u", mr_source_info_of(s->src)->path,
+            classes);
+        return EXIT_FAILED;
+    }
+    if (takes_numbers(s)) { /* classes are of the same alphabet */
+        const uint32_t values = s->values ? s->values : classes;
+        return exit_status(mr_model_build(s->model, 1, l->field[0].most, values, classes, &s->net, &err),
+                           &err);
+    }
+    return exit_status(mr_model_build(s->model, l->height, l->width, l->channels, classes, &s->net, &err),
+                       &err);
+}
+
+int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
+{
+    mr_error err = MR_ERROR_INIT;
+    const mr_loader_info *l = mr_loader_info_of(s->loader);
+    mr_trainer_config cfg;
+    mr_trainer_defaults(&cfg);
+    cfg.net = s->net;
+    cfg.devices = s->devices;
+    cfg.device_count = s->device_count;
+    cfg.parts = &s->parts;
+    cfg.world = s->world;
+    cfg.batch = l->batch;
+    cfg.seed = s->loader_cfg.seed;
+    cfg.update = s->update;
+    cfg.schedule = s->schedule;
+    cfg.epochs = epochs;
+    memcpy(cfg.mean, l->mean, sizeof cfg.mean);
+    memcpy(cfg.std, l->std, sizeof cfg.std);
+    cfg.uses_affine = l->uses_affine;
+    cfg.inference = inference;
+    cfg.trace = s->trace;
+    const int status = s->compute ? setup_compute(&cfg, s->compute) : EXIT_DONE;
+    cfg.tune_buckets = s->tune_buckets;
+    if (s->bucket_known) cfg.bucket_bytes = s->bucket;
+    return status ? status : setting_status(mr_trainer_open(&s->trainer, &cfg, &err), &err);
+}
+
+/* ---- the whole of it ---- */
+
+int session_open_to_train(tool_session *s, const session_args *a, run_args *run)
+{
+    int status = session_find_model(s, a->model.model);
+    if (status == EXIT_DONE) status = session_open_devices(s, &a->device);
+    if (status == EXIT_DONE) status = session_open_data(s, a->data, &a->data_opts, NEED_CLASSES);
+    if (status) return status;
+    *run = a->run;
+    session_fill_run(s, run, a->model.scale);
+    status = input_size_choose(s, a, a->run.augment != NULL, run);
+    if (status) return status;
+    return session_fill_rule(s, &a->model, a->model.scale);
+}
+
+int session_set_loader(tool_session *s, const session_args *a, const run_args *run, bool training,
+                       uint32_t length)
+{
+    setup_loader(&s->loader_cfg, &a->data_opts, run, &a->loader);
+    s->loader_cfg.training = training;
+    const int status = session_take_numbers(s, run, length);
+    return status ? status : bad_watch_open(&s->bad, s->src, run, &s->loader_cfg);
+}
+
+int session_open_network(tool_session *s, uint64_t epochs, bool inference)
+{
+    const int status = s->net ? EXIT_DONE : session_open_net(s);
+    return status ? status : session_open_trainer(s, epochs, inference);
+}
+
+int session_load(tool_session *s, const char *path, mr_checkpoint_info *info)
+{
+    mr_error err = MR_ERROR_INIT;
+    return exit_status(mr_trainer_load(s->trainer, path, info, &err), &err);
+}
+
+/* ---- closing ---- */
+
+void session_leave_if_it_hangs(const mr_trainer *t)
+{
+    if (!t || !mr_trainer_hangs(t)) return;
+    fflush(stdout);
+    _exit(EXIT_FAILED);
+}
+
+void session_close_trainer(tool_session *s)
+{
+    session_leave_if_it_hangs(s->trainer);
+    mr_trainer_close(s->trainer);
+    s->trainer = NULL;
+}
+
+void session_close_loader(tool_session *s)
+{
+    mr_loader_close(s->loader);
+    s->loader = NULL;
+}
+
+void session_close(tool_session *s)
+{
+    session_close_trainer(s); /* first: what it has queued still reads the loader's memory */
+    session_close_loader(s);
+    mr_net_destroy(s->net);
+    s->net = NULL;
+    mr_devices_close(s->devices, s->device_count);
+    s->devices = NULL;
+    mr_source_close(s->src);
+    s->src = NULL;
+}

@@ -1,0 +1,121 @@
+/* tools/session/session.h: what training, evaluation and measuring have in common: data, devices, loader,
+ * network, trainer, opened in that order and closed in reverse. Every function says what went wrong and
+ * returns an exit status. */
+#ifndef TOOLS_SESSION_H
+#define TOOLS_SESSION_H
+
+#include "tools/session/bad_watch.h"
+#include "tools/session/fields.h"
+#include "tools/session/setup.h"
+
+typedef struct tool_session {
+    const mr_model *model;
+    mr_source *src;
+    uint32_t class_count; /* of the network; 0: as many as the data have */
+    mr_device **devices;
+    uint32_t device_count;
+    mr_world *world;                              /* the caller's; NULL: started alone */
+    part_args part;                               /* as the user or the checkpoint wants them */
+    mr_parts parts;                               /* of a batch, dealt to the devices of all processes */
+    mr_device *part_devices[MR_LOADER_MAX_PARTS]; /* that of each part of this one */
+    mr_loader *loader;
+    bool io_reported; /* why io_uring is not used was told, or the command tells it in its own place */
+    mr_net *net;
+    mr_trainer *trainer;
+    mr_trace *trace;             /* the caller's */
+    const compute_args *compute; /* the caller's; NULL: as the library would */
+    bool tune_buckets;           /* the trainer may look for their size */
+    bool bucket_known;           /* it is bucket, whatever compute says */
+    uint64_t bucket;
+    uint32_t values; /* a network of numbers: how many it tells apart; 0: its classes */
+    bad_watch bad;
+    field_set fields;
+    mr_loader_config loader_cfg; /* as opened */
+    mr_update_desc update;
+    mr_schedule schedule;
+    char augment[512]; /* of input_size.h */
+} tool_session;
+
+/* ---- the whole of it, in the order of a command ---- */
+
+/* Model, devices and data; then *run, which is a->run with what the model says where the user did not, and
+ * its rule. */
+int session_open_to_train(tool_session *s, const session_args *a, run_args *run);
+/* s->loader_cfg for run, fields of numbers with rows of `length` (0: as the longest), and what watches for
+ * bad samples. */
+int session_set_loader(tool_session *s, const session_args *a, const run_args *run, bool training,
+                       uint32_t length);
+/* The network, unless there is one, and its trainer, for the loader that is open. */
+int session_open_network(tool_session *s, uint64_t epochs, bool inference);
+/* A checkpoint into the trainer. */
+int session_load(tool_session *s, const char *path, mr_checkpoint_info *info);
+
+/* ---- its parts ---- */
+
+/* EXIT_MISUSED with the nearest name when there is none such. */
+int session_find_model(tool_session *s, const char *name);
+/* Batch, epochs and augmentation where the user gave none: the model's. --scale, once the devices are
+ * known. */
+void session_fill_run(const tool_session *s, run_args *run, bool scale);
+/* Optimizer and schedule: the model's, changed by what the user gave. */
+int session_fill_rule(tool_session *s, const model_args *m, bool scale);
+
+typedef enum session_need {
+    NEED_SAMPLES,
+    NEED_PICTURES,
+    NEED_CLASSES
+} session_need; /* each of them and those before it */
+int session_open_data(tool_session *s, const char *path, const data_args *data, session_need need);
+/* run->fields into s->loader_cfg, once data and settings are there. */
+int session_take_fields(tool_session *s, const run_args *run);
+/* The same for what a network is to take: of one of numbers the sequences, so long (0: as the longest); of
+ * others nothing but pictures. */
+int session_take_numbers(tool_session *s, const run_args *run, uint32_t length);
+/* Of the data, or of those they are to be like; a network of numbers has its own at least. */
+uint32_t session_class_count(const tool_session *s);
+/* Data to evaluate with, labels needed: setup_source_like(). */
+int session_open_data_like(tool_session *s, const char *path, const data_args *data, const data_like *like);
+int session_open_devices(tool_session *s, const device_args *d);
+/* s->loader_cfg is complete. */
+int session_open_loader(tool_session *s);
+/* For the size and classes that loader and data have. */
+int session_open_net(tool_session *s);
+int session_open_trainer(tool_session *s, uint64_t epochs, bool inference);
+/* Ends the program when its trainer gave up on a device that hangs: nothing could be closed without waiting
+ * for it. */
+void session_leave_if_it_hangs(const mr_trainer *t);
+
+/* ---- pictures of one size for a network (input_size.c) ---- */
+
+/* Where neither data nor user nor model promise one size, run->augment gets a resize to the model's natural
+ * input in front (in s->augment), which is told. asked: the user gave an augmentation; EXIT_FAILED when
+ * pictures that differ would not become one size by it. */
+int input_size_choose(tool_session *s, const session_args *a, bool asked, run_args *run);
+
+/* ---- what a resumed run has in common with its first part (resume.c) ----
+ *
+ * What the user does not give is taken from the checkpoint; what is given and differs is refused with the
+ * checkpoint's value, or, where it is a choice that one may make in the middle of a run and --override says
+ * so, taken and told. */
+
+typedef struct resume_point {
+    const mr_checkpoint_info *from;
+    const opt_given *given;
+    bool override;
+} resume_point;
+
+/* Before anything is opened: *a with the checkpoint's settings where none were given; EXIT_MISUSED where one
+ * makes another run of it. */
+int resume_fill(const resume_point *p, session_args *a);
+/* Data and rule are there: are they the data, and which rule goes on? */
+int resume_rule(const resume_point *p, const session_args *a, tool_session *s, const run_args *run);
+/* The loader is open, which says what --augment comes to. */
+int resume_check_augment(const resume_point *p, const char *now);
+
+/* ---- closing ---- */
+
+void session_close_trainer(tool_session *s);
+void session_close_loader(tool_session *s);
+void session_close(tool_session *s);
+
+#endif

@@ -1,0 +1,299 @@
+/* tools/session/setup.c: see setup.h. */
+#include "tools/session/setup.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tools/cli/exit.h"
+#include "tools/cli/interrupt.h"
+#include "tools/cli/output.h"
+
+#define TRACE_SPANS ((size_t)1 << 18)
+
+static int take_label_offset(mr_source_config *cfg, const char *text)
+{
+    char *end;
+    if (!text || strcmp(text, "auto") == 0) return EXIT_DONE;
+    errno = 0;
+    cfg->label_offset = strtoll(text, &end, 10);
+    const bool number = isdigit((unsigned char)text[0]) ||
+                        ((text[0] == '-' || text[0] == '+') && isdigit((unsigned char)text[1]));
+    if (number && !*end && !errno && cfg->label_offset != MR_LABEL_AUTO) return EXIT_DONE;
+    say("--label-offset: expected auto or a whole number, found '%s'", text);
+    return EXIT_MISUSED;
+}
+
+/* Validation data are often another part of what was opened before and have the same to say. */
+static void report_once(const char *path, const char *text)
+{
+    static char last[4096];
+    if (!text || strncmp(last, text, sizeof last - 1) == 0) return;
+    snprintf(last, sizeof last, "%s", text);
+    for (const char *line = text; line[0];) {
+        const size_t bytes = strcspn(line, "\n");
+        say("%s: %.*s", path, (int)bytes, line);
+        line += bytes + (line[bytes] == '\n');
+    }
+}
+
+static int fill_config(mr_source_config *cfg, const data_args *a)
+{
+    mr_source_defaults(cfg);
+    cfg->format = a->format;
+    cfg->split = (mr_split)a->split;
+    cfg->classes = (mr_class_rule)a->classes;
+    cfg->image_key = a->image_key;
+    cfg->label_key = a->label_key;
+    cfg->no_index_file = a->index_folder && strcmp(a->index_folder, "off") == 0;
+    cfg->index_folder = cfg->no_index_file ? NULL : a->index_folder;
+    cfg->remote_folder = a->remote_folder;
+    cfg->remote_bytes = a->remote_size;
+    cfg->stop = &interrupt_flag;
+    cfg->outside = (mr_outside)a->outside;
+    return take_label_offset(cfg, a->label_offset);
+}
+
+/* What was open in *out before is closed. */
+static int open_source(mr_source **out, const char *path, const mr_source_config *cfg)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_source_close(*out);
+    return setting_status(mr_source_open(out, path, cfg, &err), &err);
+}
+
+int setup_source(mr_source **out, const char *path, const data_args *a)
+{
+    mr_source_config cfg;
+    int status = fill_config(&cfg, a);
+    *out = NULL;
+    if (!status) status = open_source(out, path, &cfg);
+    if (!status)
+        report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told); /* as it may be shown */
+    return status;
+}
+
+void setup_tell_part(const mr_source *src, const data_args *a)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    if (info->has_test && !info->only_test && (mr_split)a->split == MR_SPLIT_AUTO)
+        say("%s: the train part is taken; --split test takes the other", info->path);
+}
+
+/* Where neither side has names, numbers tell, and the highest class may be missing here: unless an offset was
+ * only guessed. */
+static int check_classes(const mr_source_info *here, const data_like *like, bool guessed)
+{
+    const bool numbers = !here->class_names && !like->class_names,
+               begins_elsewhere = guessed && here->label_offset;
+    if (here->class_count == like->class_count ||
+        (numbers && !begins_elsewhere && here->class_count < like->class_count))
+        return EXIT_DONE;
+    say("%s: expected %u classes as in %s, found %u%s", here->path, like->class_count, like->path,
+        here->class_count,
+        begins_elsewhere ? "; whether its labels begin at 0 or 1 is not certain, --label-offset says it"
+                         : "");
+    return EXIT_FAILED;
+}
+
+int setup_source_like(mr_source **out, const char *path, const data_args *a, const data_like *like)
+{
+    mr_source_config cfg;
+    int status = fill_config(&cfg, a);
+    *out = NULL;
+    cfg.class_names = like->class_names;
+    cfg.class_count = like->class_count;
+    if (!status) status = open_source(out, path, &cfg);
+    if (!status && cfg.split == MR_SPLIT_AUTO && mr_source_info_of(*out)->has_test) {
+        cfg.split = MR_SPLIT_TEST;
+        status = open_source(out, path, &cfg);
+    }
+    if (status) return status;
+    /* where labels begin is found from what was trained on: a few samples to evaluate with may not have the
+     * first class. With names on both sides classes have been told apart already */
+    const mr_source_info *info = mr_source_info_of(*out);
+    const bool same_format = strcmp(info->format, like->format) == 0,
+               automatic = cfg.label_offset == MR_LABEL_AUTO;
+    const bool named = info->class_names && like->class_names;
+    if (automatic && same_format && !named && info->label_offset != like->label_offset) {
+        cfg.label_offset = like->label_offset;
+        status = open_source(out, path, &cfg);
+    }
+    if (status) return status;
+    report_once(mr_source_info_of(*out)->path, mr_source_info_of(*out)->told);
+    return check_classes(mr_source_info_of(*out), like, automatic && !same_format);
+}
+
+/* 0 in *out: auto. Whether it is a power of two the trainer checks. */
+static int read_loss_scale(const compute_args *c, float *out)
+{
+    *out = 0;
+    if (strcmp(c->loss_scale, "auto") == 0) return EXIT_DONE;
+    char *end;
+    const double scale = strtod(c->loss_scale, &end);
+    if (!isdigit((unsigned char)c->loss_scale[0]) || *end || !(scale >= 1)) {
+        say("--loss-scale: expected auto or a power of two such as 1024, found '%s'", c->loss_scale);
+        return EXIT_MISUSED;
+    }
+    if (c->precision != PRECISION_F16) {
+        say("--loss-scale goes with --precision f16; gradients in %s need none, leave it out",
+            setup_precisions[c->precision]);
+        return EXIT_MISUSED;
+    }
+    *out = (float)scale;
+    return EXIT_DONE;
+}
+
+int setup_compute(mr_trainer_config *cfg, const compute_args *c)
+{
+    static const uint32_t types[] = {MR_TENSOR_F32, MR_TENSOR_F32, MR_TENSOR_BF16, MR_TENSOR_F16};
+    cfg->dtype = types[c->precision];
+    cfg->no_graph = c->graph == 1;
+    cfg->bucket_bytes = c->bucket;
+    cfg->watchdog_s = c->watchdog;
+    return read_loss_scale(c, &cfg->loss_scale);
+}
+
+int setup_devices(mr_device ***out, uint32_t *count, const device_args *a, const compute_args *c)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_devices_config cfg;
+    float scale;
+    const int status = c ? read_loss_scale(c, &scale) : EXIT_DONE; /* before anything is opened */
+    if (status) return status;
+    mr_devices_defaults(&cfg);
+    cfg.compute_threads = a->threads;
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (cores > 0 && a->threads > (unsigned long)cores)
+        say("--threads %u: this machine has %ld cores; more threads than cores slow the computing down",
+            a->threads, cores);
+    cfg.reference = a->kernels == 1;
+    cfg.tf32 = c && c->precision == PRECISION_TF32;
+    cfg.deterministic = c && c->deterministic;
+    const int rc = mr_devices_open(out, count, a->devices ? a->devices : "cpu", &cfg, &err);
+    if (rc || !cfg.tf32 || strcmp(mr_device_info_of((*out)[0])->kind, "cuda") == 0)
+        return setting_status(rc, &err);
+    say("--precision tf32: %s computes in f32; tf32, bf16 and f16 are offered on cuda devices",
+        mr_device_info_of((*out)[0])->name);
+    return EXIT_FAILED; /* what is open the caller closes */
+}
+
+int setup_output(const char *option, const char *path)
+{
+    struct stat st;
+    if (!path) return EXIT_DONE;
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
+    if (!folder) {
+        say("out of memory");
+        return EXIT_FAILED;
+    }
+    const bool is_other = lstat(path, &st) == 0 && !S_ISREG(st.st_mode); /* /dev/stdout would be replaced by a
+                                                                            file */
+    const int why = access(folder, W_OK | X_OK) == 0 ? 0 : errno;
+    free(folder);
+    if (!is_other && !why) return EXIT_DONE;
+    say("--%s %s: %s", option, path,
+        is_other ? "expected a file or a new name, found a folder, link or device" : strerror(why));
+    return EXIT_FAILED;
+}
+
+int setup_not_input(const char *option, const char *path, const mr_source *src)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_output_config cfg;
+    char text[1536];
+    if (!path) return EXIT_DONE;
+    mr_output_defaults(&cfg);
+    cfg.inputs = &src;
+    cfg.input_count = 1;
+    cfg.force = true;
+    if (mr_output_check(path, &cfg, &err) == MR_OK) return EXIT_DONE;
+    mr_error_format(&err, text, sizeof text);
+    say("--%s %s", option, text);
+    return EXIT_FAILED;
+}
+
+int setup_write_file(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
+                     mr_error *err)
+{
+    mr_output *out;
+    mr_output_config cfg;
+    mr_output_defaults(&cfg);
+    cfg.inputs = &src;
+    cfg.input_count = 1;
+    cfg.force = force;
+    cfg.unsynced = true;
+    int rc = mr_output_open(&out, path, &cfg, err);
+    if (rc) return rc;
+    rc = mr_output_write(out, data, bytes, err);
+    if (rc == MR_OK) return mr_output_commit(out, err);
+    mr_output_abandon(out, false);
+    return rc;
+}
+
+void setup_decode(mr_decode_config *cfg, const data_args *a)
+{
+    mr_decode_defaults(cfg);
+    cfg->max_pixels = a->max_pixels;
+    cfg->max_scans = a->max_scans;
+    cfg->ignore_exif = a->exif == 1;
+    cfg->pixels = (mr_pixels)a->pixels;
+}
+
+static void on_note(void *context, const char *text)
+{
+    (void)context;
+    say("%s", text);
+}
+
+void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *run,
+                  const loader_args *loader)
+{
+    mr_loader_defaults(cfg);
+    setup_decode(&cfg->decode, data);
+    if (run->batch) cfg->batch = run->batch;
+    if (run->epochs) cfg->epochs = run->epochs;
+    if (run->augment) cfg->augment = run->augment;
+    cfg->seed = run->seed;
+    cfg->order = (mr_order)run->order;
+    cfg->block = run->block;
+    cfg->tail = (mr_tail)run->tail;
+    cfg->channels = run->channels;
+    cfg->bad = (mr_bad)run->bad;
+    cfg->max_bad = run->max_bad;
+    cfg->width_multiple = run->width_multiple;
+    cfg->length_window = run->length_window;
+    cfg->prefetch = loader->prefetch;
+    cfg->workers = loader->workers;
+    cfg->readers = loader->readers;
+    cfg->depth = loader->depth;
+    cfg->io = (mr_io)loader->io;
+    cfg->direct = loader->direct;
+    cfg->memory_bytes = loader->memory;
+    cfg->resident_bytes = loader->resident;
+    cfg->cache = (mr_cache)loader->cache.kind;
+    cfg->cache_bytes = loader->cache.bytes;
+    cfg->cache_folder = loader->cache.folder;
+    cfg->no_checks = loader->checks == 1;
+    cfg->on_note = on_note;
+    if (cfg->no_checks) say("--checks off: checksums of records are not computed");
+}
+
+int setup_trace(mr_trace **out, const char *path, bool also)
+{
+    *out = NULL;
+    if (!path && !also) return EXIT_DONE;
+    return mr_trace_create(out, TRACE_SPANS) == MR_OK ? EXIT_DONE : exit_no_memory("the trace");
+}
+
+int setup_write_trace(const mr_trace *trace, const char *path)
+{
+    mr_error err = MR_ERROR_INIT;
+    return path ? exit_status(mr_trace_write(trace, path, &err), &err) : EXIT_DONE;
+}

@@ -1,0 +1,50 @@
+/* tools/session/setup.h: the way from the shared options (groups.h) to the library's own settings. */
+#ifndef TOOLS_SETUP_H
+#define TOOLS_SETUP_H
+
+#include "millrace/train.h"
+#include "tools/session/groups.h"
+
+/* 0, or the exit status after saying what is wrong. What the source has to tell is said, once for each
+ * text. */
+int setup_source(mr_source **out, const char *path, const data_args *a);
+/* For commands that seem to take all of the data: says when it is the train part alone. */
+void setup_tell_part(const mr_source *src, const data_args *a);
+
+typedef struct data_like {          /* what data to evaluate with have in common with those trained on */
+    const char *path;               /* where that is known from, for messages */
+    const char *format;             /* mr_source_info.format; "": not known */
+    int64_t label_offset;           /* goes for data of the same format */
+    const char *const *class_names; /* NULL: none, or not known */
+    uint32_t class_count;
+} data_like;
+
+/* The same for data to evaluate with: of two parts the one to test with, unless a says which; classes and
+ * labels numbered as in those trained on. *out may be open when that fails; the caller closes it. */
+int setup_source_like(mr_source **out, const char *path, const data_args *a, const data_like *like);
+/* c may be NULL. */
+int setup_devices(mr_device ***out, uint32_t *count, const device_args *a, const compute_args *c);
+/* What c says about a trainer. */
+int setup_compute(mr_trainer_config *cfg, const compute_args *c);
+
+void setup_decode(mr_decode_config *cfg, const data_args *a);
+/* Everything but source, devices, trace and resume point. run->batch, epochs and augment fall back to the
+ * library's. */
+void setup_loader(mr_loader_config *cfg, const data_args *data, const run_args *run,
+                  const loader_args *loader);
+
+/* Can a file of this name be made? Asked before the work whose result goes there. 0, or the exit status after
+ * saying why not. path may be NULL. */
+int setup_output(const char *option, const char *path);
+/* The same once the data are open: it is none of their files. src may be NULL. */
+int setup_not_input(const char *option, const char *path, const mr_source *src);
+/* A whole file, one of many: mr_output_sync_all() has to follow. src, or NULL, is not overwritten. */
+int setup_write_file(const char *path, const void *data, size_t bytes, const mr_source *src, bool force,
+                     mr_error *err);
+
+/* Where path is given or `also`: a trace to fill, in *out; else NULL. */
+int setup_trace(mr_trace **out, const char *path, bool also);
+/* The trace as a file, where path is given. */
+int setup_write_trace(const mr_trace *trace, const char *path);
+
+#endif

@@ -1,0 +1,212 @@
+/* tools/session/world.c: see world.h. */
+#include "tools/session/world.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/exit.h"
+#include "tools/cli/output.h"
+
+const opt rank_options[3] = {
+    {"meet", OPT_TEXT, offsetof(rank_args, meet), 0, 0, NULL, "HOST:PORT",
+     "where the processes of one run meet: an address of the first one's host and a free port; needed where "
+     "the "
+     "launcher does not say (mpirun over several hosts)",
+     NULL},
+    {"meet-wait", OPT_SECONDS, offsetof(rank_args, meet_s), 0.1, 1e6, "60", "TIME",
+     "so long they wait for each other at the start", NULL},
+    {"silence", OPT_SECONDS, offsetof(rank_args, silence_s), 0, 1e6, "10", "TIME",
+     "a process that is not heard of for so long is lost; 0: never; the same for all", NULL},
+};
+
+/* Each process of a host its part of the cores; whoever is bound to some has it already. */
+static void share_cores(const tool_world *w)
+{
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const uint32_t cores = mr_cores();
+    uint32_t here = 0;
+    for (uint32_t r = 0; r < w->at.size; r++)
+        here += strcmp(mr_world_host(w->world, r), mr_world_host(w->world, w->at.rank)) == 0;
+    if (here < 2 || online <= 0 || cores < (unsigned long)online) return;
+    mr_use_cores(cores > here ? cores / here : 1);
+}
+
+/* Results are the first one's affair, who may be another one in the next world. */
+static int choose_voice(bool first)
+{
+    static int voice = -1; /* stdout as it was; -1: it is still there */
+    int fd = voice;
+    fflush(stdout);
+    if (first && voice < 0) return EXIT_DONE;
+    if (!first && voice < 0) voice = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (!first) fd = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (fd < 0 || voice < 0 || dup2(fd, STDOUT_FILENO) < 0) {
+        say("cannot %s stdout: %s", first ? "go back to" : "leave", strerror(errno));
+        return EXIT_FAILED;
+    }
+    if (!first) close(fd);
+    return EXIT_DONE;
+}
+
+/* Who is to be heard of every second must know it. */
+static int agree(const tool_world *w, const rank_args *a)
+{
+    double *all = calloc(w->at.size, sizeof *all);
+    if (!all) return exit_no_memory("the settings of the ranks");
+    int status = world_gather(w, &a->silence_s, sizeof a->silence_s, all);
+    for (uint32_t r = 0; status == EXIT_DONE && r < w->at.size; r++) {
+        mr_error err = MR_ERROR_INIT;
+        if (all[r] == all[0]) continue;
+        mr_error_set(&err, a->silence_s == all[0] ? MR_EPEER : MR_EINVAL,
+                     "--silence is %gs for rank 0 and %gs for rank %u: give all the same", all[0], all[r], r);
+        status = exit_status(err.code, &err);
+    }
+    free(all);
+    return status;
+}
+
+void world_settings(mr_world_config *cfg, const rank_args *a)
+{
+    mr_world_defaults(cfg);
+    cfg->meet = a->meet;
+    cfg->meet_s = a->meet_s;
+    cfg->silence_s = a->silence_s;
+}
+
+int world_enter(tool_world *w, const rank_args *a)
+{
+    w->first = w->at.rank == 0;
+    say_as_rank(w->at.rank);
+    mr_use_cores(0);
+    share_cores(w);
+    const int status = choose_voice(w->first);
+    return status ? status : agree(w, a);
+}
+
+int world_join(tool_world *w, const rank_args *a)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_world_config cfg;
+    *w = (tool_world){.first = true};
+    int status = setting_status(mr_launch_find(&w->at, &err), &err);
+    if (status || w->at.size == 1) return status;
+    say_as_rank(w->at.rank);
+    world_settings(&cfg, a);
+    cfg.rank = w->at.rank;
+    cfg.size = w->at.size;
+    status = exit_status(mr_world_open(&w->world, &cfg, &err), &err);
+    return status ? status : world_enter(w, a);
+}
+
+int world_gather(const tool_world *w, const void *mine, size_t bytes, void *all)
+{
+    mr_error err = MR_ERROR_INIT;
+    return exit_status(mr_world_gather(w->world, WORLD_HOST_CALLS, mine, bytes, all, &err), &err);
+}
+
+int world_send_to_first(const tool_world *w, mr_world_piece mine, const mr_world_piece *all)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_world_piece *send = calloc(2 * (size_t)w->at.size, sizeof *send), *receive = send + w->at.size;
+    if (!send) return exit_no_memory("what goes to rank 0");
+    if (w->first) memcpy(receive, all, w->at.size * sizeof *receive);
+    else send[0] = mine;
+    const int status = exit_status(mr_world_exchange(w->world, WORLD_HOST_CALLS, send, receive, &err), &err);
+    free(send);
+    return status;
+}
+
+/* Where one of them has met bad samples, the run has. */
+static int end_together(const tool_world *w, int status)
+{
+    int *all = calloc(w->at.size, sizeof *all);
+    if (!all) return exit_no_memory("how the ranks end");
+    const int failed = world_gather(w, &status, sizeof status, all);
+    for (uint32_t r = 0; !failed && status == EXIT_DONE && r < w->at.size; r++) status = all[r];
+    free(all);
+    return failed ? failed : status;
+}
+
+int world_leave(tool_world *w, int status)
+{
+    mr_error why = MR_ERROR_INIT;
+    if (!w->world) return status;
+    if (status == EXIT_DONE || status == EXIT_BAD_SAMPLES) status = end_together(w, status);
+    if (status != EXIT_DONE && status != EXIT_BAD_SAMPLES) {
+        if (status > EXIT_SIGNAL)
+            mr_error_set(&why, MR_ECANCELED, "stopped by signal %d", status - EXIT_SIGNAL);
+        else mr_error_set(&why, MR_ECANCELED, "it has given up, with status %d", status);
+        mr_world_abort(w->world, &why);
+    }
+    mr_world_close(w->world);
+    w->world = NULL;
+    return status;
+}
+
+const char *world_own_file(const tool_world *w, const char *path, char *buf, size_t buf_bytes)
+{
+    if (!path || w->first) return path;
+    snprintf(buf, buf_bytes, "%s.rank%u", path, w->at.rank);
+    return buf;
+}
+
+int world_share(const tool_world *w, int status, void *data, size_t bytes)
+{
+    mr_error err = MR_ERROR_INIT;
+    if (!w->world) return status;
+    int rc = mr_world_broadcast(w->world, WORLD_HOST_CALLS, &status, sizeof status, 0, &err);
+    if (rc == MR_OK && status == EXIT_DONE && bytes)
+        rc = mr_world_broadcast(w->world, WORLD_HOST_CALLS, data, bytes, 0, &err);
+    if (rc) return exit_status(rc, &err);
+    if (status == EXIT_DONE) return status;
+    /* nobody goes before all know: whoever still waits would take the first that goes for the cause */
+    (void)mr_world_barrier(w->world, WORLD_HOST_CALLS, NULL);
+    if (!w->first) say("rank 0 (host %s) has given up, with status %d", mr_world_host(w->world, 0), status);
+    return status;
+}
+
+typedef struct row_range {
+    uint32_t first, count;
+} row_range;
+
+static int exchange_rows(const tool_world *w, char *rows, size_t row_bytes, const row_range *of,
+                         mr_error *err)
+{
+    const uint32_t size = w->at.size, me = w->at.rank;
+    mr_world_piece *pieces = calloc(2 * (size_t)size, sizeof *pieces);
+    if (!pieces) return mr_error_set(err, MR_ENOMEM, "no memory for an exchange of %u ranks", size);
+    for (uint32_t r = 0; r < size; r++) {
+        if (r == me) continue;
+        pieces[r] = (mr_world_piece){rows + of[me].first * row_bytes, of[me].count * row_bytes};
+        pieces[size + r] = (mr_world_piece){rows + of[r].first * row_bytes, of[r].count * row_bytes};
+    }
+    const int rc = mr_world_exchange(w->world, WORLD_HOST_CALLS, pieces, pieces + size, err);
+    free(pieces);
+    return rc;
+}
+
+int world_share_rows(const tool_world *w, void *rows, size_t row_bytes, uint32_t first, uint32_t count,
+                     uint32_t all, mr_error *err)
+{
+    const row_range mine = {first, count};
+    row_range *of = calloc(w->at.size, sizeof *of);
+    if (!of) return mr_error_set(err, MR_ENOMEM, "no memory for an exchange of %u ranks", w->at.size);
+    int rc = mr_world_gather(w->world, WORLD_HOST_CALLS, &mine, sizeof mine, of, err);
+    uint32_t next = 0;
+    for (uint32_t r = 0; rc == MR_OK && r < w->at.size; next += of[r++].count)
+        if (of[r].first != next || of[r].count > all - next)
+            rc = mr_error_set(
+                err, MR_EINVAL,
+                "rank %u has samples %u to %u of a batch of %u: expected them behind those of the rank "
+                "before, from %u on",
+                r, of[r].first, of[r].first + of[r].count, all, next);
+    if (rc == MR_OK && next != all)
+        rc = mr_error_set(err, MR_EINVAL, "the ranks have %u samples of a batch of %u", next, all);
+    if (rc == MR_OK) rc = exchange_rows(w, rows, row_bytes, of, err);
+    free(of);
+    return rc;
+}

@@ -1,0 +1,41 @@
+/* tools/trial/measure.h: one ceiling at a time: how fast the loader delivers when nothing trains, how fast
+ * the trainer steps when its batch is on the device already. Warm-up is left out; medians with 1.4826 x the
+ * median absolute deviation.
+ *
+ * The room trial/
+ *   takes      a session whose data, devices and settings are chosen, and seconds
+ *   gives      what short runs come to: rates (measure.h), costs of other forms of the data (forms.h), how
+ *              many accelerators are fed (storage.h); nothing is printed but what goes wrong
+ *   callers    commands/ */
+#ifndef TRIAL_MEASURE_H
+#define TRIAL_MEASURE_H
+
+#include "tools/session/session.h"
+
+typedef struct measured_rate {
+    double samples_per_s, samples_per_s_mad;
+    double step_ms, step_ms_mad; /* trainer: of one step. loader: of one batch */
+    uint64_t steps;              /* measured */
+    uint64_t warmup_steps;
+    uint32_t rounds;
+} measured_rate;
+
+/* Median, and 1.4826 x MAD in *mad. Sorts values. */
+double median_of(double *values, size_t count, double *mad);
+
+/* s->loader is open, with epochs enough (endless) and devices or none. Takes batches for about so long, in
+ * rounds. */
+int measure_loader(tool_session *s, double seconds, uint32_t rounds, measured_rate *out);
+
+typedef struct synthetic_batch {
+    uint32_t batch, h, w, c, classes; /* h 0: sequences of w numbers below classes */
+    float mean[4], std[4];
+    bool uses_affine;
+    uint64_t seed;
+} synthetic_batch;
+
+/* s->net, s->devices, s->update and s->schedule are set. A trainer of its own, one resident batch of
+ * noise. */
+int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, measured_rate *out);
+
+#endif

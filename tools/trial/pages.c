@@ -1,0 +1,226 @@
+/* tools/trial/pages.c: see pages.h. */
+#include "tools/trial/pages.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/clock.h"
+#include "tools/cli/interrupt.h"
+
+enum { READ_BYTES = 1 << 20, LOOK_EVERY_US = 20000 };
+
+/* ---- what the kernel counts ---- */
+
+/* The number behind `name` in a file of lines "name: number"; false: not there. */
+static bool read_count(const char *path, const char *name, uint64_t *out)
+{
+    char line[256];
+    const size_t bytes = strlen(name);
+    bool found = false;
+    FILE *f = fopen(path, "re");
+    if (!f) return false;
+    while (!found && fgets(line, sizeof line, f))
+        if (strncmp(line, name, bytes) == 0 && line[bytes] == ':') {
+            *out = strtoull(line + bytes + 1, NULL, 10);
+            found = true;
+        }
+    fclose(f);
+    return found;
+}
+
+uint64_t pages_memory_available(void)
+{
+    uint64_t kib = 0;
+    return read_count("/proc/meminfo", "MemAvailable", &kib) ? kib << 10 : 0;
+}
+
+uint64_t pages_memory_total(void)
+{
+    uint64_t kib = 0;
+    return read_count("/proc/meminfo", "MemTotal", &kib) ? kib << 10 : 0;
+}
+
+double pages_storage_bytes(void)
+{
+    uint64_t bytes;
+    return read_count("/proc/self/io", "read_bytes", &bytes) ? (double)bytes : -1;
+}
+
+/* ---- every file of a set ---- */
+
+typedef int file_work(int fd, void *context, mr_error *err);
+
+static int each_shared_file(const mr_source *src, file_work *work, void *context, mr_error *err)
+{
+    const uint32_t count = mr_source_info_of(src)->file_count;
+    int rc = MR_OK;
+    for (uint32_t i = 0; i < count && rc == MR_OK; i++) {
+        int fd;
+        rc = mr_source_file_acquire(src, i, &fd, err);
+        if (rc != MR_OK) break;
+        rc = work(fd, context, err);
+        mr_source_file_release(src, i);
+    }
+    return rc;
+}
+
+/* One that cannot be opened is a bad sample, which is for the loader to report. */
+static int each_sample_file(const mr_source *src, file_work *work, void *context, mr_error *err)
+{
+    char path[PATH_MAX];
+    const uint64_t count = mr_source_info_of(src)->count;
+    int rc = MR_OK;
+    for (uint64_t i = 0; i < count && rc == MR_OK; i++) {
+        const int fd =
+            open(mr_source_sample_path(src, i, path, sizeof path), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+        if (fd < 0) continue;
+        rc = work(fd, context, err);
+        close(fd);
+    }
+    return rc;
+}
+
+static int each_file(const mr_source *src, file_work *work, void *context, mr_error *err)
+{
+    return mr_source_info_of(src)->file_count ? each_shared_file(src, work, context, err)
+                                              : each_sample_file(src, work, context, err);
+}
+
+static int fill_file(int fd, void *buffer, mr_error *err)
+{
+    for (off_t at = 0;;) {
+        const ssize_t got = pread(fd, buffer, READ_BYTES, at);
+        if (interrupt_flag) return mr_error_set(err, MR_ECANCELED, "while reading files into memory");
+        if (got <= 0) return MR_OK; /* what cannot be read is for the loader to report */
+        at += got;
+    }
+}
+
+int pages_fill(const mr_source *src, mr_error *err)
+{
+    void *buffer = malloc(READ_BYTES);
+    if (!buffer) return mr_error_set(err, MR_ENOMEM, "out of memory for a buffer to read with");
+    const int rc = each_file(src, fill_file, buffer, err);
+    free(buffer);
+    return rc;
+}
+
+static int drop_file(int fd, void *context, mr_error *err)
+{
+    (void)context;
+    const int why = posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    if (why) return mr_error_set(err, MR_EIO, "cannot drop pages of the data: %s", strerror(why));
+    return interrupt_flag ? mr_error_set(err, MR_ECANCELED, "while dropping pages") : MR_OK;
+}
+
+int pages_drop(const mr_source *src, mr_error *err) { return each_file(src, drop_file, NULL, err); }
+
+typedef struct timed_read {
+    void *buffer;
+    uint64_t start_ns;
+    double seconds, bytes;
+} timed_read;
+
+static int time_file(int fd, void *context, mr_error *err)
+{
+    timed_read *t = context;
+    (void)err;
+    for (off_t at = 0;;) {
+        if (interrupt_flag || seconds_since(t->start_ns) > t->seconds) return MR_ECANCELED; /* enough */
+        const ssize_t got = pread(fd, t->buffer, READ_BYTES, at);
+        if (got <= 0) return MR_OK;
+        at += got;
+        t->bytes += (double)got;
+    }
+}
+
+double pages_storage_rate(const mr_source *src, double seconds)
+{
+    timed_read t = {.buffer = malloc(READ_BYTES), .seconds = seconds};
+    if (!t.buffer || pages_drop(src, NULL) != MR_OK) {
+        free(t.buffer);
+        return NAN;
+    }
+    const double before = pages_storage_bytes();
+    t.start_ns = clock_ns();
+    each_file(src, time_file, &t, NULL);
+    const double rate = t.bytes / (seconds_since(t.start_ns) + 1e-9);
+    const double brought = pages_storage_bytes() - before;
+    free(t.buffer);
+    return before >= 0 && brought > 0.5 * t.bytes && t.bytes > 0 ? rate : NAN;
+}
+
+bool pages_direct_ok(const mr_source *src)
+{
+    const uint32_t count = mr_source_info_of(src)->file_count;
+    mr_source_file file;
+    for (uint32_t i = 0; i < count; i++)
+        if (mr_source_file_at(src, i, &file) != MR_OK || !file.direct_ok) return false;
+    return count > 0;
+}
+
+/* ---- dropping while a run goes on ---- */
+
+struct page_dropper {
+    pthread_t thread;
+    pthread_mutex_t lock;
+    bool stop; /* lock */
+    const mr_source *src;
+    uint64_t (*samples_read)(void *context);
+    void *context;
+};
+
+static bool is_stopped(page_dropper *d)
+{
+    pthread_mutex_lock(&d->lock);
+    const bool stop = d->stop;
+    pthread_mutex_unlock(&d->lock);
+    return stop;
+}
+
+static void *dropper_main(void *arg)
+{
+    page_dropper *d = arg;
+    const uint64_t quarter = mr_source_info_of(d->src)->count / 4 + 1;
+    uint64_t dropped_at = d->samples_read(d->context);
+    while (!is_stopped(d)) {
+        const uint64_t now = d->samples_read(d->context);
+        if (now - dropped_at >= quarter) {
+            pages_drop(d->src, NULL);
+            dropped_at = now;
+        }
+        usleep(LOOK_EVERY_US);
+    }
+    return NULL;
+}
+
+page_dropper *page_dropper_start(const mr_source *src, uint64_t (*samples_read)(void *context), void *context)
+{
+    page_dropper *d = calloc(1, sizeof *d);
+    if (!d) return NULL;
+    *d = (page_dropper){.src = src, .samples_read = samples_read, .context = context};
+    pthread_mutex_init(&d->lock, NULL);
+    if (pthread_create(&d->thread, NULL, dropper_main, d) == 0) return d;
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+    return NULL;
+}
+
+void page_dropper_stop(page_dropper *d)
+{
+    if (!d) return;
+    pthread_mutex_lock(&d->lock);
+    d->stop = true;
+    pthread_mutex_unlock(&d->lock);
+    pthread_join(d->thread, NULL);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}

@@ -1,0 +1,94 @@
+/* tools/watch/csv_log.c: see csv_log.h. */
+#include "tools/watch/csv_log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tools/cli/output.h"
+
+static const char header[] =
+    "event,epoch,updates,steps,samples,samples_per_s,loss,accuracy,lr,val_loss,val_accuracy,"
+    "stall_fraction,step_ms,seconds\n";
+enum { HEADER = sizeof header - 1, LINE = 1024 /* no line of ours is as long */ };
+
+static int wrong(const csv_log *c, const char *found, mr_error *err)
+{
+    mr_error_set(err, MR_EEXIST,
+                 "expected to go on with a file whose first line is '%.*s', found %s: remove it, or choose "
+                 "another name",
+                 HEADER - 1, header, found);
+    return mr_error_at(err, c->file.path, 0, MR_NOWHERE);
+}
+
+static int read_at(const csv_log *c, char *out, size_t bytes, uint64_t offset, mr_error *err)
+{
+    for (size_t got = 0; got < bytes;) {
+        const ssize_t n = pread(mr_output_fd(c->file.out), out + got, bytes - got, (off_t)(offset + got));
+        if (n < 0 && errno == EINTR) continue;
+        if (n == 0) errno = EIO;
+        if (n <= 0) {
+            mr_error_sys(err, errno, "cannot read it");
+            return mr_error_at(err, c->file.path, offset + got, MR_NOWHERE);
+        }
+        got += (size_t)n;
+    }
+    return MR_OK;
+}
+
+/* What is there is ours, and ends with a line. */
+static int go_on(csv_log *c, mr_error *err)
+{
+    char text[LINE > HEADER ? LINE : HEADER];
+    const uint64_t bytes = c->file.bytes;
+    const size_t first = bytes < HEADER ? (size_t)bytes : HEADER;
+    int rc = read_at(c, text, first, 0, err);
+    if (rc) return rc;
+    if (memcmp(text, header, first) != 0) return wrong(c, "another", err);
+    if (first < HEADER) return watch_file_cut(&c->file, 0, err); /* killed in the middle of it */
+    const size_t last = bytes < LINE ? (size_t)bytes : LINE;
+    rc = read_at(c, text, last, bytes - last, err);
+    if (rc) return rc;
+    const char *end = memrchr(text, '\n', last);
+    if (!end) return wrong(c, "a last line longer than any of ours", err);
+    const uint64_t whole = bytes - last + (uint64_t)(end + 1 - text);
+    return whole < bytes ? watch_file_cut(&c->file, whole, err) : MR_OK;
+}
+
+int csv_log_open(csv_log *c, const char *path, const mr_source *const *sources, bool resume, mr_error *err)
+{
+    int rc = watch_file_open(&c->file, path, sources, resume, err);
+    if (rc) return rc;
+    if (c->file.bytes > 0) rc = go_on(c, err);
+    if (rc == MR_OK && c->file.bytes == 0 && (rc = watch_file_put(&c->file, header, HEADER, false)))
+        *err = c->file.failure;
+    if (rc) watch_file_close(&c->file);
+    return rc;
+}
+
+void csv_log_step(csv_log *c, const mr_step_report *r)
+{
+    char line[LINE], lr[32];
+    const int n = snprintf(line, sizeof line,
+                           "step,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.9g,%.9g,%.9g,%s,,,,,\n",
+                           r->epoch, r->updates, r->steps, r->samples, r->samples_per_s, r->loss, r->accuracy,
+                           float_text(r->lr, lr, sizeof lr));
+    watch_file_put(&c->file, line, (size_t)n, true);
+}
+
+void csv_log_epoch(csv_log *c, const mr_report *r, uint64_t updates)
+{
+    char line[LINE], lr[32], val[64] = ",";
+    if (r->has_val) snprintf(val, sizeof val, "%.9g,%.9g", r->val_loss, r->val_accuracy);
+    const int n = snprintf(line, sizeof line,
+                           "epoch,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+                           ",%.9g,%.9g,%.9g,%s,%s,%.9g,%.9g,%.9g\n",
+                           r->epoch, updates, r->steps, r->samples, r->samples_per_s, r->loss, r->accuracy,
+                           float_text(r->lr, lr, sizeof lr), val, r->stall_fraction, r->step_ms, r->seconds);
+    watch_file_put(&c->file, line, (size_t)n, true);
+    watch_file_sync(&c->file);
+}
+
+int csv_log_close(csv_log *c) { return watch_file_close(&c->file); }
