@@ -24,13 +24,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include "base/util.h"
 #include "formats/fileset/framed.h"
+#include "formats/storage/kept.h"
 
 enum { HEADER = 136, NAME_BYTES = 16, FILE_BYTES = 40, MOST_PATH = 4096 };
 static const char magic[8] = {'m', 'r', 'i', 'd', 'x', ' ', '2', '\n'};
@@ -307,7 +307,7 @@ static void share_like(int fd, const char *data)
 
 static bool unnamed_in(const char *folder, int *fd)
 {
-    *fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    *fd = mri_kept_unnamed(folder);
     return *fd >= 0;
 }
 
@@ -325,9 +325,8 @@ static bool begin_at(mri_framed_kept *k, const char *path)
     char text[MOST_PATH];
     *k = (mri_framed_kept){.fd = -1, .path = strdup(path)};
     if (k->path && folder_of(path, text, sizeof text) && unnamed_in(text, &k->fd)) return true;
-    if (k->path && (size_t)snprintf(text, sizeof text, "%s.XXXXXX", path) < sizeof text &&
-        (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL) &&
-        (k->fd = mkostemp(text, O_CLOEXEC)) >= 0) {
+    if (k->path && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL) &&
+        (k->fd = mri_kept_make_beside(path, text, sizeof text)) >= 0) {
         k->part = strdup(text);
         if (k->part) return true;
         unlink(text);
@@ -360,24 +359,12 @@ static bool may_replace(const char *path)
  * leaves nothing; else one of its own (k->part), in the folder it belongs to. */
 static bool name_it(mri_framed_kept *k)
 {
-    char from[64], to[MOST_PATH];
-    snprintf(from, sizeof from, "/proc/self/fd/%d", k->fd);
-    if (linkat(AT_FDCWD, from, AT_FDCWD, k->path, AT_SYMLINK_FOLLOW) == 0) return true;
-    for (int attempt = 0; attempt < 100; attempt++) {
-        uint32_t random;
-        if (getrandom(&random, sizeof random, 0) != sizeof random) return false;
-        if ((size_t)snprintf(to, sizeof to, "%s.%06" PRIx32, k->path, random & 0xffffff) >= sizeof to) {
-            errno = ENAMETOOLONG;
-            return false;
-        }
-        if (linkat(AT_FDCWD, from, AT_FDCWD, to, AT_SYMLINK_FOLLOW) == 0) {
-            k->part = strdup(to);
-            if (!k->part) unlink(to), errno = ENOMEM;
-            return k->part != NULL;
-        }
-        if (errno != EEXIST) return false;
-    }
-    return false;
+    char to[MOST_PATH];
+    if (mri_kept_link(k->fd, k->path) == 0) return true;
+    if (mri_kept_link_beside(k->fd, k->path, to, sizeof to) != 0) return false;
+    k->part = strdup(to);
+    if (!k->part) unlink(to), errno = ENOMEM;
+    return k->part != NULL;
 }
 
 /* Complete and on disk: now it gets its name. The last of several builders stays, and all of them are right.
@@ -386,7 +373,7 @@ static bool publish(mri_framed_kept *k, const char *data)
 {
     share_like(k->fd, data);
     if (!may_replace(k->path) || fsync(k->fd) != 0 || (!k->part && !name_it(k))) return false;
-    if (k->part && rename(k->part, k->path) != 0) return false;
+    if (k->part && mri_kept_rename(k->part, k->path) != 0) return false;
     free(k->part);
     k->part = NULL;
     mri_sync_folder_of(k->path, NULL); /* an index that is lost in a crash is built again */

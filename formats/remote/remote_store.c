@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "base/util.h"
+#include "formats/storage/kept.h"
 
 enum { HEADER_BYTES = 4096, MARK_BYTES = 8, KEY_BYTES = 33, MOST_PATH = 4096 };
 static const char magic[] = "millrace remote 1\n";
@@ -74,8 +75,7 @@ int mri_store_open(mri_store *s, const char *folder, mr_error *err)
     s->folder_fd = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     char why[MRI_DISTRUST_BYTES];
     const bool trusted = s->folder_fd < 0 || mri_file_is_trusted(s->folder_fd, why);
-    if (s->folder_fd >= 0 && trusted)
-        s->lock_fd = openat(s->folder_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (s->folder_fd >= 0 && trusted) s->lock_fd = mri_kept_open(s->folder_fd, "lock", 0600);
     if (s->lock_fd >= 0 && mri_file_is_trusted(s->lock_fd, why)) return MR_OK;
     if (!trusted || s->lock_fd >= 0) {
         mri_store_close(s);
@@ -257,8 +257,8 @@ static int begin_anew(const mri_entry *e, const char *header, const char *folder
 static int open_nameless(const mri_store *s, mri_entry *e, mr_error *err)
 {
     e->key[0] = '\0';
-    e->map_fd = open(s->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (e->map_fd >= 0) e->data_fd = open(s->folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    e->map_fd = mri_kept_scratch(s->folder);
+    if (e->map_fd >= 0) e->data_fd = mri_kept_scratch(s->folder);
     if (e->data_fd >= 0) return MR_OK;
     return mri_error_place(err, mr_error_sys(err, errno, "cannot keep remote data"), s->folder, MR_NOWHERE,
                            MR_NOWHERE);
@@ -267,11 +267,10 @@ static int open_nameless(const mri_store *s, mri_entry *e, mr_error *err)
 static int open_named(const mri_store *s, mri_entry *e, mr_error *err)
 {
     char name[KEY_BYTES + 8];
-    const int flags = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK;
     name_of(name, e->key, "map");
-    e->map_fd = openat(s->folder_fd, name, flags, 0600);
+    e->map_fd = mri_kept_open(s->folder_fd, name, 0600);
     name_of(name, e->key, "data");
-    if (e->map_fd >= 0) e->data_fd = openat(s->folder_fd, name, flags, 0600);
+    if (e->map_fd >= 0) e->data_fd = mri_kept_open(s->folder_fd, name, 0600);
     if (e->data_fd >= 0 &&
         (!mri_file_is_trusted(e->map_fd, e->distrust) || !mri_file_is_trusted(e->data_fd, e->distrust))) {
         close(e->map_fd);

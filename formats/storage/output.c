@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
+#include "formats/storage/kept.h"
 
 struct mri_output {
     mri_output_rules rules;
@@ -501,33 +501,12 @@ static char *folder_of(const char *path)
     return !slash ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
 }
 
-/* For file systems without O_TMPFILE: a name that nobody knows, for a moment. */
-static int open_named(const char *folder)
-{
-    uint64_t random;
-    const size_t room = strlen(folder) + 48;
-    char *name = malloc(room);
-    int fd = -1;
-    if (!name) return -1;
-    for (int attempt = 0; fd < 0 && attempt < 100; attempt++) {
-        if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) break;
-        snprintf(name, room, "%s/.millrace-%016llx.part", folder, (unsigned long long)random);
-        fd = open(name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-        if (fd < 0 && errno != EEXIST) break;
-    }
-    if (fd >= 0) unlink(name);
-    free(name);
-    return fd;
-}
-
 int mri_output_spill(int *fd, const char *beside, mr_error *err)
 {
     char *folder = folder_of(beside);
     *fd = -1;
     if (!folder) return no_memory(err);
-    *fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (*fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT || errno == EINVAL))
-        *fd = open_named(folder);
+    *fd = mri_kept_scratch(folder);
     const int rc = *fd >= 0 ? MR_OK : system_error(err, folder, "cannot make a file without a name here");
     free(folder);
     return rc;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/util.h"
+#include "formats/storage/kept.h"
 
 enum { BUFFER_BYTES = 64 << 10 };
 #define MEMORY_MOST     ((uint64_t)256 << 20)
@@ -36,7 +37,7 @@ static int open_on_disk(mr_error *err)
 {
     const char *folder = getenv("TMPDIR");
     if (!folder || !*folder) folder = "/var/tmp";
-    const int fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    const int fd = mri_kept_scratch(folder);
     if (fd < 0)
         mr_error_sys(
             err, errno,

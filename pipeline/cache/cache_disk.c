@@ -26,6 +26,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/storage/kept.h"
 #include "pipeline/cache/cache_store.h"
 
 enum {
@@ -199,7 +200,7 @@ static int open_or_make(const char *path, bool *made)
         int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
         *made = false;
         if (fd >= 0 || errno != ENOENT) return fd;
-        fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+        fd = mri_kept_make(AT_FDCWD, path, 0644);
         *made = fd >= 0;
         if (fd >= 0 || errno != EEXIST) return fd;
     }

@@ -4,9 +4,11 @@
  * Everything here goes to standard error or to the file of --json: standard output is the program's. Its exit
  * status is ours. Nothing of the data is read before it ended, so that it finds the page cache as ever. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/cli/exit.h"
@@ -14,6 +16,7 @@
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/watch_report.h"
+#include "tools/page/page.h"
 #include "tools/session/bad_watch.h"
 #include "tools/trial/measure.h"
 
@@ -85,21 +88,33 @@ static void count_samples(const watch_command_args *a, watch_result *r)
 
 /* ---- report ---- */
 
-static int write_json(const watch_command_args *a, const watch_result *r)
+static void put_json(FILE *f, void *context) { watch_report_json(context, f); }
+
+/* A pipe or a device, which somebody reads: nothing is made. */
+static int write_stream(const char *path, watch_result *r, mr_error *err)
+{
+    const int fd = open(path, O_WRONLY | O_CLOEXEC);
+    FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (out) watch_report_json(r, out);
+    bool good = out && !ferror(out);
+    if (out && fclose(out) != 0) good = false;
+    if (!out && fd >= 0) close(fd);
+    if (good) return MR_OK;
+    const int rc = mr_error_sys(err, errno, "--json: cannot write the report");
+    mr_error_at(err, path, MR_NOWHERE, MR_NOWHERE);
+    return rc;
+}
+
+static int write_json(const watch_command_args *a, watch_result *r)
 {
     mr_error err = MR_ERROR_INIT;
-    FILE *out = fopen(a->json, "we");
-    if (!out) {
-        mr_error_sys(&err, errno, "--json: cannot write the report");
-        mr_error_at(&err, a->json, MR_NOWHERE, MR_NOWHERE);
-        return exit_status(err.code, &err);
-    }
-    watch_report_json(r, out);
-    const bool good = !ferror(out);
-    if (fclose(out) == 0 && good) return EXIT_DONE;
-    mr_error_sys(&err, errno, "--json: cannot write the report");
-    mr_error_at(&err, a->json, MR_NOWHERE, MR_NOWHERE);
-    return exit_status(err.code, &err);
+    struct stat st;
+    const bool stream = stat(a->json, &st) == 0 && !S_ISREG(st.st_mode);
+    const bool descriptor = strncmp(a->json, "/dev/fd/", 8) == 0;
+    const int rc =
+        stream || descriptor ? write_stream(a->json, r, &err) : page_write(a->json, put_json, r, &err);
+    if (rc == MR_OK) return EXIT_DONE;
+    return exit_status(rc, &err);
 }
 
 static int report(const watch_command_args *a, watch_result *r)

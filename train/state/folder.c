@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/abi.h"
+#include "formats/storage/kept.h"
 #include "formats/storage/output.h"
 #include "train/state/run_folder.h"
 
@@ -187,7 +188,7 @@ int mri_checkpoint_second_name(const char *path, const char *second, char *note,
                      strerror(failed));
         return rc;
     }
-    const bool done = rename(part, second) == 0;
+    const bool done = mri_kept_rename(part, second) == 0;
     const int why = errno;
     remove_part(part, note, note_bytes); /* rename of two names of one file succeeds and leaves both */
     if (done) return mri_sync_folder_of(second, err);

@@ -11,6 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/storage/kept.h"
+
 #define PATH_BYTES 4096
 
 typedef struct whole_file {
@@ -299,7 +301,7 @@ static int move_aside(const char *path, const char *aside, mr_error *err)
     char to[PATH_BYTES];
     if ((size_t)snprintf(to, sizeof to, "%s%s", aside, strrchr(path, '/')) >= sizeof to)
         return mr_error_set(err, MR_EINVAL, "path too long: %zu characters", strlen(aside));
-    if (rename(path, to) == 0) return MR_OK;
+    if (mri_kept_rename(path, to) == 0) return MR_OK;
     return mri_error_place(err, mr_error_sys(err, errno, "cannot move it to %s", aside), path, MR_NOWHERE,
                            MR_NOWHERE);
 }

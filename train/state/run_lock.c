@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats/storage/kept.h"
+
 #define LOCK_NAME  "run.lock"
 #define PATH_BYTES 4096
 
@@ -114,7 +116,7 @@ static int lock_file(mri_run_lock *l, const char *folder, const char *path, mr_e
 static int open_file(mri_run_lock *l, const char *path, mr_error *err)
 {
     struct stat st;
-    l->fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    l->fd = mri_kept_open(AT_FDCWD, path, 0666);
     int rc = MR_OK;
     if (l->fd < 0 || fstat(l->fd, &st) != 0)
         rc = mr_error_sys(err, errno, "cannot take the folder for checkpoints");
@@ -128,13 +130,16 @@ static int replace(mri_run_lock *l, const char *folder, const char *path, const 
 {
     char own[PATH_BYTES + 64];
     snprintf(own, sizeof own, "%s-%ld-%016llx.part", path, (long)getpid(), (unsigned long long)mri_now_ns());
-    l->fd = open(own, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    l->fd = mri_kept_make(AT_FDCWD, own, 0666);
     if (l->fd < 0)
         return mri_error_place(err, mr_error_sys(err, errno, "cannot take the folder over"), folder,
                                MR_NOWHERE, MR_NOWHERE);
     int rc = lock_file(l, folder, own, err);
+    if (rc == MR_EAGAIN)
+        rc = mri_error_place(err, mr_error_set(err, MR_EIO, "somebody took it away while it was made"), own,
+                             MR_NOWHERE, MR_NOWHERE);
     if (rc == MR_OK) rc = write_text(l->fd, own, run, err);
-    if (rc == MR_OK && rename(own, path) != 0)
+    if (rc == MR_OK && mri_kept_rename(own, path) != 0)
         rc = mri_error_place(err, mr_error_sys(err, errno, "cannot take it over"), path, MR_NOWHERE,
                              MR_NOWHERE);
     if (rc) unlink(own);
