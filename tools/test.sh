@@ -8,7 +8,7 @@
 #   release        gcc, optimised: everything but large, the installed copy, and the folder that runs without the libraries it stands on
 #   large          what release leaves out: several hosts and launchers, runs that lose processes, thousands of faults
 #   asan           gcc, address and undefined sanitizers, assertions; of the seeds of emulated GPUs the first
-#   asan-short     the same without the command lines that release runs, but with those that read bad input
+#   asan-short     the same without scripts and the command lines that release runs, but with those that read bad input
 #   tsan           gcc, thread sanitizer: the tests that use threads
 #   clang          clang, debug: everything but command lines and emulated GPUs
 #   tidy           clang-tidy over the tree, with the settings of the release build
@@ -132,7 +132,7 @@ run_part() {
     release) run_tests release build/release -LE '^large$' ;;
     large) run_tests large build/release -L '^large$' ;;
     asan) run_tests asan build/asan ;;
-    asan-short) run_tests asan-short build/asan -LE '^(cli|large)$' ;;
+    asan-short) run_tests asan-short build/asan -LE '^(cli|large|scripts)$' ;;
     tsan) run_tests tsan build/tsan -L threads -LE '^large$' ;;
     clang) run_tests clang build/clang -LE 'cli|emulated|large' ;;
     tidy) step tidy tools/scripts/tidy.sh build/release ;;
