@@ -40,6 +40,10 @@ int mr_devices_open(mr_device ***out, uint32_t *count, const char *spec_text, co
     mr_devices_config full;
     mr_devices_defaults(&full);
     int rc = cfg ? mri_settings_take(&full, sizeof full, cfg, "devices", err) : MR_OK;
+    if (!rc && (unsigned)full.convolution > MR_CONVOLUTION_WINOGRAD)
+        rc = mr_error_set(err, MR_EINVAL,
+                          "devices: convolution %d: expected auto (0), direct (1) or winograd (2)",
+                          (int)full.convolution);
     if (rc) return rc;
 
     struct mri_spec spec;

@@ -60,6 +60,7 @@ static int cpu_open(mr_device **devices, const struct mri_spec *spec, const mr_d
         mri_host_device *dev = mri_host_device_of(devices[i]);
         dev->base.info.threads = budget > spec->count ? budget / spec->count : 1;
         dev->reference = cfg->reference;
+        dev->convolution = cfg->convolution;
         dev->code_for = code_for;
         dev->thread_begin = begin_thread;
         processor_name(dev->base.hardware, sizeof dev->base.hardware);

@@ -32,6 +32,7 @@ typedef struct mri_host_device {
     double link_ns_per_byte[2]; /* by MRI_COPY_H2D, _D2H; 0: as fast as memcpy */
     uint64_t step_ns;           /* sim: length of one training step */
     bool reference;             /* cpu: plain C operations only */
+    mr_convolution convolution; /* cpu: what convolutions may be computed by */
     const struct mri_op_code *(*code_for)(const mr_op *head); /* how an operation runs here */
     pthread_mutex_t lock;
     uint64_t link_free_ns[2]; /* lock: when the link has carried what it was given */

@@ -50,6 +50,21 @@ typedef struct mr_device_info {
     double h2d_bytes_per_s; /* link rate where it is a given (sim); else 0 */
 } mr_device_info;
 
+/* What computes the convolutions of cpu devices. Winograd's (Lavin & Gray 2016: F(4 x 4, 3 x 3), oneDNN's
+ * code) takes 36 multiplications where direct takes 144, and rounds otherwise: results are about 1e-5 of
+ * their root mean square apart. It is there for windows of 3 x 3 with stride 1, where oneDNN has it for this
+ * processor; all else is direct. Which pass of a layer takes it depends on the layer's shape alone: never on
+ * the batch, the threads, or a measurement. */
+typedef enum mr_convolution {
+    MR_CONVOLUTION_AUTO = 0, /* Winograd where a table of shapes says that it is faster */
+    MR_CONVOLUTION_DIRECT,
+    MR_CONVOLUTION_WINOGRAD, /* wherever there is one, faster or not: to measure and to test */
+} mr_convolution;
+
+/* Number of that table: another one when it says something else of any shape. 1 stands for no Winograd. */
+#define MR_WINOGRAD_TABLE_FIRST 2
+#define MR_WINOGRAD_TABLE       2
+
 typedef struct mr_devices_config {
     size_t struct_size;
     uint32_t compute_threads; /* core budget shared by all cpu devices; 0: every core of the process */
@@ -59,6 +74,7 @@ typedef struct mr_devices_config {
                                  measuring */
     /* cuda: wait after every operation, so that an error names the one that caused it (slow) */
     bool check_each;
+    mr_convolution convolution; /* cpu; MR_EINVAL where it is none of the enumeration */
 } mr_devices_config;
 
 MR_API void mr_devices_defaults_sized(mr_devices_config *cfg, size_t struct_size);
@@ -277,6 +293,13 @@ typedef struct mr_op_desc {
 
 #define MR_OP_MAX_PARAMS 2
 
+/* Passes of an operation with parameters. */
+typedef enum mr_op_pass {
+    MR_PASS_FORWARD = 0, /* y */
+    MR_PASS_DATA,        /* backward: dx */
+    MR_PASS_WEIGHTS,     /* backward: dparam */
+} mr_op_pass;
+
 typedef struct mr_param_info {
     const char *name; /* "weights", "bias", "scale", "shift", "mean", "variance" */
     uint32_t ndim;
@@ -296,6 +319,9 @@ typedef struct mr_op_info {
     size_t scratch_bytes;    /* free between calls; ops of one stream may share it */
     bool inplace;            /* forward may run with y == x, and backward with dx == dy */
     double flops_per_sample; /* forward; multiply and add count 2 */
+    /* What computes each pass of a convolution, by mr_op_pass: "direct", "winograd"; NULL: there is no such
+     * pass, or the device does not say. Text of the library's own. */
+    const char *algorithm[3];
 } mr_op_info;
 
 typedef struct mr_op mr_op;

@@ -1,6 +1,34 @@
 /* kernels/ops/dnnl/conv2d_dnnl.c: convolution by oneDNN, in whatever layout it is fastest: channels in blocks
- * of 16 or 8, or NHWC. Same meaning as conv2d.c; sums run in another order. */
-#include "kernels/ops/dnnl/linear_dnnl.h"
+ * of 16 or 8, or NHWC. Same meaning as conv2d.c; sums run in another order.
+ *
+ * Each pass is direct, one primitive for the batch, or Winograd's, in blocks of samples (blocks_dnnl.h).
+ * Which one winograd.h says, by the layer's shape; oneDNN is asked for it by name, and where it has none the
+ * pass is direct. All of that is settled when the operation is made. */
+#include "kernels/ops/dnnl/winograd.h"
+
+#include <omp.h>
+
+static dnnl_primitive_desc_t describe_as(dnnl_alg_kind_t algorithm, const struct mri_linear *l,
+                                         enum mri_linear_pass pass, const dnnl_memory_desc_t *src,
+                                         const dnnl_memory_desc_t *weights, const dnnl_memory_desc_t *dst,
+                                         dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint)
+{
+    const mr_op_window *w = &l->op->base.desc.conv2d.window;
+    const dnnl_dims_t strides = {w->stride_h, w->stride_w}, before = {w->pad_top, w->pad_left},
+                      after = {w->pad_bottom, w->pad_right};
+    dnnl_convolution_desc_t cd;
+    dnnl_status_t st;
+    if (pass == MRI_LINEAR_FORWARD)
+        st = dnnl_convolution_forward_desc_init(&cd, dnnl_forward_training, algorithm, src, weights,
+                                                mri_linear_bias(l), dst, strides, before, after);
+    else if (pass == MRI_LINEAR_BACKWARD_DATA)
+        st = dnnl_convolution_backward_data_desc_init(&cd, algorithm, src, weights, dst, strides, before,
+                                                      after);
+    else
+        st = dnnl_convolution_backward_weights_desc_init(&cd, algorithm, src, weights, mri_linear_bias(l),
+                                                         dst, strides, before, after);
+    return mri_linear_primitive(st, &cd, attr, hint);
+}
 
 static dnnl_primitive_desc_t describe(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n,
                                       const dnnl_memory_desc_t *src, const dnnl_memory_desc_t *weights,
@@ -8,21 +36,7 @@ static dnnl_primitive_desc_t describe(const struct mri_linear *l, enum mri_linea
                                       const_dnnl_primitive_desc_t hint)
 {
     (void)n;
-    const mr_op_window *w = &l->op->base.desc.conv2d.window;
-    const dnnl_dims_t strides = {w->stride_h, w->stride_w}, before = {w->pad_top, w->pad_left},
-                      after = {w->pad_bottom, w->pad_right};
-    dnnl_convolution_desc_t cd;
-    dnnl_status_t st;
-    if (pass == MRI_LINEAR_FORWARD)
-        st = dnnl_convolution_forward_desc_init(&cd, dnnl_forward_training, dnnl_convolution_direct, src,
-                                                weights, mri_linear_bias(l), dst, strides, before, after);
-    else if (pass == MRI_LINEAR_BACKWARD_DATA)
-        st = dnnl_convolution_backward_data_desc_init(&cd, dnnl_convolution_direct, src, weights, dst,
-                                                      strides, before, after);
-    else
-        st = dnnl_convolution_backward_weights_desc_init(&cd, dnnl_convolution_direct, src, weights,
-                                                         mri_linear_bias(l), dst, strides, before, after);
-    return mri_linear_primitive(st, &cd, attr, hint);
+    return describe_as(dnnl_convolution_direct, l, pass, src, weights, dst, attr, hint);
 }
 
 /* Forward at max_batch with the output's layout open; the input's as given, or open too. */
@@ -65,6 +79,61 @@ static int choose_layouts(struct mri_linear *l, mr_error *err)
     return MR_OK;
 }
 
+/* ---- Winograd ---- */
+
+/* This pass over n samples; NULL when oneDNN has none for the shape, the layouts or the processor. */
+static dnnl_primitive_desc_t describe_winograd(const struct mri_linear *l, enum mri_linear_pass pass,
+                                               uint32_t n, dnnl_primitive_attr_t relu,
+                                               dnnl_primitive_attr_t plain)
+{
+    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
+    dnnl_primitive_desc_t forward =
+        describe_as(dnnl_convolution_winograd, l, MRI_LINEAR_FORWARD, &src, &l->any_weights, &dst,
+                    pass == MRI_LINEAR_FORWARD ? relu : plain, NULL);
+    if (!forward || pass == MRI_LINEAR_FORWARD) return forward;
+    dnnl_primitive_desc_t pd =
+        describe_as(dnnl_convolution_winograd, l, pass, &src, &l->any_weights, &dst, plain, forward);
+    dnnl_primitive_desc_destroy(forward);
+    return pd;
+}
+
+/* For one thread: blocks run beside each other. */
+static int cut_pass(struct mri_linear *l, enum mri_linear_pass pass, uint32_t samples,
+                    dnnl_primitive_attr_t relu, dnnl_primitive_attr_t plain, mr_error *err)
+{
+    const int before = omp_get_max_threads();
+    omp_set_num_threads(1);
+    dnnl_primitive_desc_t pd = describe_winograd(l, pass, samples, relu, plain);
+    int rc = MR_OK;
+    if (pd && mri_dnnl_is_fast(pd)) rc = mri_linear_cut(l, pass, samples, pd, err);
+    else if (pd) dnnl_primitive_desc_destroy(pd);
+    omp_set_num_threads(before);
+    return rc;
+}
+
+static int choose_algorithms(struct mri_linear *l, mr_error *err)
+{
+    const mr_op_desc *d = &l->op->base.desc;
+    mr_op_info *info = &l->op->base.info;
+    const mr_convolution choice = mri_host_device_of(l->op->base.device)->convolution;
+    dnnl_primitive_attr_t relu = NULL, plain = NULL;
+    int rc = mri_dnnl_attr(&plain, false, err);
+    if (!rc) rc = mri_dnnl_attr(&relu, d->activation == MR_ACT_RELU, err);
+    for (int i = MRI_LINEAR_FORWARD; !rc && i <= MRI_LINEAR_BACKWARD_WEIGHTS; i++) {
+        const enum mri_linear_pass pass = (enum mri_linear_pass)i;
+        if (!mri_linear_wants_pass(l, pass)) continue;
+        const uint32_t samples =
+            choice == MR_CONVOLUTION_DIRECT
+                ? 0
+                : mri_winograd_samples(d, &info->out, pass, choice == MR_CONVOLUTION_WINOGRAD);
+        if (samples) rc = cut_pass(l, pass, samples, relu, plain, err);
+        info->algorithm[i] = l->blocks[i] ? "winograd" : "direct";
+    }
+    if (relu) dnnl_primitive_attr_destroy(relu);
+    if (plain) dnnl_primitive_attr_destroy(plain);
+    return rc;
+}
+
 static int prepare(mri_host_op *op, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
@@ -73,6 +142,7 @@ static int prepare(mri_host_op *op, mr_error *err)
     struct mri_linear *l;
     int rc = mri_linear_create(&l, op, describe, 4, weights, dnnl_ohwi, err);
     if (!rc) rc = choose_layouts(l, err);
+    if (!rc) rc = choose_algorithms(l, err);
     if (!rc) rc = mri_linear_prepare(l, err);
     if (rc) mri_linear_release(op);
     return rc;

@@ -71,16 +71,18 @@ static int describe_pass(const struct mri_linear *l, enum mri_linear_pass pass, 
     return MR_OK;
 }
 
+/* Of src, weights, dst, bias. */
+static const int ids[3][4] = {
+    {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS},
+    {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST, 0},
+    {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_BIAS},
+};
+
 static int create_run(struct pass *p, const struct mri_linear *l, enum mri_linear_pass pass,
                       dnnl_primitive_desc_t pd, uint32_t n, mr_error *err)
 {
     const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n),
                              w = *weights_of(pd, pass);
-    static const int ids[3][4] = {
-        {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST, DNNL_ARG_BIAS},
-        {DNNL_ARG_DIFF_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DIFF_DST, 0},
-        {DNNL_ARG_SRC, DNNL_ARG_DIFF_WEIGHTS, DNNL_ARG_DIFF_DST, DNNL_ARG_DIFF_BIAS},
-    };
     const struct mri_dnnl_arg args[] = {{ids[pass][0], &src},
                                         {ids[pass][1], &w},
                                         {ids[pass][2], &dst},
@@ -89,21 +91,40 @@ static int create_run(struct pass *p, const struct mri_linear *l, enum mri_linea
     return mri_dnnl_step_create(&p->run, pd, args, err);
 }
 
-/* Takes pd over. */
+int mri_linear_cut(struct mri_linear *l, enum mri_linear_pass pass, uint32_t samples,
+                   dnnl_primitive_desc_t pd, mr_error *err)
+{
+    const uint32_t threads = l->op->base.device->info.threads,
+                   most = (l->op->base.desc.max_batch - 1) / samples + 1;
+    struct mri_blocks_desc d = {.samples = samples,
+                                .lanes = threads && threads < most ? threads : most,
+                                .sums = pass == MRI_LINEAR_BACKWARD_WEIGHTS,
+                                .writes_src = pass == MRI_LINEAR_BACKWARD_DATA,
+                                .src = mri_linear_src(l, samples, l->src_layout),
+                                .weights = *weights_of(pd, pass),
+                                .dst = mri_linear_dst(l, samples),
+                                .bias = l->bias};
+    memcpy(d.ids, ids[pass], sizeof d.ids);
+    if (!l->has_bias) d.ids[3] = 0;
+    return mri_blocks_create(&l->blocks[pass], &d, pd, err);
+}
+
+/* pd: NULL for a pass in blocks; taken over. */
 static int create_pass(struct pass *p, const struct mri_linear *l, enum mri_linear_pass pass,
                        dnnl_primitive_desc_t pd, uint32_t n, mr_error *err)
 {
     const uint32_t given = l->op->base.desc.in.layout;
-    const dnnl_memory_desc_t w = *weights_of(pd, pass), mine = mri_linear_src(l, n, l->src_layout),
-                             theirs = mri_linear_src(l, n, given);
-    int rc = create_run(p, l, pass, pd, n, err);
+    const struct mri_blocks *blocks = l->blocks[pass];
+    const dnnl_memory_desc_t w = pd ? *weights_of(pd, pass) : *mri_blocks_weights(blocks),
+                             mine = mri_linear_src(l, n, l->src_layout), theirs = mri_linear_src(l, n, given);
+    int rc = pd ? create_run(p, l, pass, pd, n, err) : MR_OK;
     if (!rc && !dnnl_memory_desc_equal(&w, &l->weights))
         rc = pass == MRI_LINEAR_BACKWARD_WEIGHTS ? mri_dnnl_reorder_create(&p->weights, &w, &l->weights, err)
                                                  : mri_dnnl_reorder_create(&p->weights, &l->weights, &w, err);
     if (!rc && !dnnl_memory_desc_equal(&mine, &theirs))
         rc = pass == MRI_LINEAR_BACKWARD_DATA ? mri_dnnl_reorder_create(&p->src, &mine, &theirs, err)
                                               : mri_dnnl_reorder_create(&p->src, &theirs, &mine, err);
-    size_t own = p->run.scratch_bytes;
+    size_t own = pd ? p->run.scratch_bytes : mri_blocks_scratch_bytes(blocks);
     if (p->weights.scratch_bytes > own) own = p->weights.scratch_bytes;
     if (p->src.scratch_bytes > own) own = p->src.scratch_bytes;
     p->src_at = mri_dnnl_piece(own);
@@ -124,12 +145,27 @@ static void drop_variant(void *pointer)
     free(v);
 }
 
-static bool wants_pass(const mr_op_desc *d, int pass)
+bool mri_linear_wants_pass(const struct mri_linear *l, enum mri_linear_pass pass)
 {
+    const mr_op_desc *d = &l->op->base.desc;
     return pass == MRI_LINEAR_FORWARD || (d->training && (pass == MRI_LINEAR_BACKWARD_WEIGHTS || d->need_dx));
 }
 
-static int fill_variant(struct variant *v, struct mri_linear *l, uint32_t n, mr_error *err)
+static int fill_in_blocks(struct variant *v, const struct mri_linear *l, uint32_t n, bool *others,
+                          mr_error *err)
+{
+    int rc = MR_OK;
+    *others = false;
+    for (int i = MRI_LINEAR_FORWARD; !rc && i <= MRI_LINEAR_BACKWARD_WEIGHTS; i++) {
+        const enum mri_linear_pass pass = (enum mri_linear_pass)i;
+        if (l->blocks[i]) rc = create_pass(&v->pass[i], l, pass, NULL, n, err);
+        else *others |= mri_linear_wants_pass(l, pass);
+    }
+    return rc;
+}
+
+/* The others are one primitive each. All need the description of the forward pass. */
+static int fill_whole(struct variant *v, const struct mri_linear *l, uint32_t n, mr_error *err)
 {
     dnnl_primitive_desc_t forward, pd, hint;
     int rc = describe_pass(l, MRI_LINEAR_FORWARD, n, NULL, &forward, err);
@@ -139,14 +175,23 @@ static int fill_variant(struct variant *v, struct mri_linear *l, uint32_t n, mr_
         dnnl_primitive_desc_destroy(forward);
         return rc;
     }
-    rc = create_pass(&v->pass[MRI_LINEAR_FORWARD], l, MRI_LINEAR_FORWARD, forward, n, err);
-    for (int pass = MRI_LINEAR_BACKWARD_DATA; !rc && pass <= MRI_LINEAR_BACKWARD_WEIGHTS; pass++) {
-        if (!wants_pass(&l->op->base.desc, pass)) continue;
-        rc = describe_pass(l, (enum mri_linear_pass)pass, n, hint, &pd, err);
-        if (!rc) rc = create_pass(&v->pass[pass], l, (enum mri_linear_pass)pass, pd, n, err);
+    if (l->blocks[MRI_LINEAR_FORWARD]) dnnl_primitive_desc_destroy(forward);
+    else rc = create_pass(&v->pass[MRI_LINEAR_FORWARD], l, MRI_LINEAR_FORWARD, forward, n, err);
+    for (int i = MRI_LINEAR_BACKWARD_DATA; !rc && i <= MRI_LINEAR_BACKWARD_WEIGHTS; i++) {
+        const enum mri_linear_pass pass = (enum mri_linear_pass)i;
+        if (l->blocks[i] || !mri_linear_wants_pass(l, pass)) continue;
+        rc = describe_pass(l, pass, n, hint, &pd, err);
+        if (!rc) rc = create_pass(&v->pass[i], l, pass, pd, n, err);
     }
     dnnl_primitive_desc_destroy(hint);
     return rc;
+}
+
+static int fill_variant(struct variant *v, const struct mri_linear *l, uint32_t n, mr_error *err)
+{
+    bool others;
+    const int rc = fill_in_blocks(v, l, n, &others, err);
+    return rc || !others ? rc : fill_whole(v, l, n, err);
 }
 
 static size_t scratch_of(const struct variant *v)
@@ -172,10 +217,20 @@ static int make_variant(mri_host_op *op, uint32_t n, void **out, mr_error *err)
     return rc;
 }
 
-/* The forward primitive at max_batch says how weights are stored. */
+static void store_weights_as(struct mri_linear *l, const dnnl_memory_desc_t *md)
+{
+    l->weights = *md;
+    l->op->base.info.param[0].storage_count = dnnl_memory_desc_get_size(md) / sizeof(float);
+}
+
+/* The forward primitive, at max_batch or of a block, says how weights are stored. */
 static int choose_weights(struct mri_linear *l, mr_error *err)
 {
     const uint32_t n = l->op->base.desc.max_batch;
+    if (l->blocks[MRI_LINEAR_FORWARD]) {
+        store_weights_as(l, mri_blocks_weights(l->blocks[MRI_LINEAR_FORWARD]));
+        return MR_OK;
+    }
     const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
     dnnl_primitive_attr_t attr;
     const int rc = mri_dnnl_attr(&attr, fuses_relu(l, MRI_LINEAR_FORWARD), err);
@@ -183,9 +238,8 @@ static int choose_weights(struct mri_linear *l, mr_error *err)
     dnnl_primitive_desc_t pd = l->describe(l, MRI_LINEAR_FORWARD, n, &src, &l->any_weights, &dst, attr, NULL);
     dnnl_primitive_attr_destroy(attr);
     if (!pd) return mr_error_set(err, MR_EUNSUPPORTED, "oneDNN has no code for this shape");
-    l->weights = *weights_of(pd, MRI_LINEAR_FORWARD);
+    store_weights_as(l, weights_of(pd, MRI_LINEAR_FORWARD));
     dnnl_primitive_desc_destroy(pd);
-    l->op->base.info.param[0].storage_count = dnnl_memory_desc_get_size(&l->weights) / sizeof(float);
     return MR_OK;
 }
 
@@ -226,6 +280,7 @@ void mri_linear_release(mri_host_op *op)
     struct mri_linear *l = op->own;
     if (!l) return;
     mri_dnnl_cache_clear(&l->cache, drop_variant);
+    for (int i = 0; i < 3; i++) mri_blocks_destroy(l->blocks[i]);
     free(l);
 }
 
@@ -267,9 +322,11 @@ static void *writable(const void *p) /* oneDNN's handles know no const; inputs a
 }
 
 /* One pass with its reorders around it. src: x or dx; weights: stored weights or their gradient. */
-static int run_pass(const struct variant *v, enum mri_linear_pass pass, void *src, void *weights, void *dst,
-                    void *bias, void *given_scratch, mr_error *err)
+static int run_pass(const struct mri_linear *l, const struct variant *v, enum mri_linear_pass pass,
+                    uint32_t n, void *src, void *weights, void *dst, void *bias, void *given_scratch,
+                    mr_error *err)
 {
+    const struct mri_blocks *blocks = l->blocks[pass];
     const struct pass *p = &v->pass[pass];
     uint8_t *scratch = v->own_scratch ? v->own_scratch : given_scratch;
     void *my_src = p->src.primitive ? scratch + p->src_at : src,
@@ -282,7 +339,8 @@ static int run_pass(const struct variant *v, enum mri_linear_pass pass, void *sr
         rc = mri_dnnl_step_run(&p->src, load_src, scratch, err);
     if (!rc && p->weights.primitive && pass != MRI_LINEAR_BACKWARD_WEIGHTS)
         rc = mri_dnnl_step_run(&p->weights, load_weights, scratch, err);
-    if (!rc) rc = mri_dnnl_step_run(&p->run, all, scratch, err);
+    if (!rc && !blocks) rc = mri_dnnl_step_run(&p->run, all, scratch, err);
+    if (!rc && blocks) rc = mri_blocks_run(blocks, n, my_src, my_weights, dst, bias, scratch, err);
     if (!rc && p->src.primitive && pass == MRI_LINEAR_BACKWARD_DATA)
         rc = mri_dnnl_step_run(&p->src, store_src, scratch, err);
     if (!rc && p->weights.primitive && pass == MRI_LINEAR_BACKWARD_WEIGHTS)
@@ -298,7 +356,7 @@ int mri_linear_forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     void *v;
     int rc = mri_dnnl_variant(&l->cache, l->op, a->n, make_variant, drop_variant, &v, err);
     if (!rc)
-        rc = run_pass(v, MRI_LINEAR_FORWARD, writable(a->x), writable(a->param[0]), a->y,
+        rc = run_pass(l, v, MRI_LINEAR_FORWARD, a->n, writable(a->x), writable(a->param[0]), a->y,
                       writable(a->param[1]), a->scratch, err);
     if (rc || d->activation == MR_ACT_RELU) return rc;
     mri_activate(d->activation, a->y, mri_tensor_floats(out) * a->n);
@@ -314,10 +372,10 @@ int mri_linear_backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     int rc = mri_dnnl_variant(&l->cache, l->op, a->n, make_variant, drop_variant, &v, err);
     if (rc) return rc;
     mri_activate_backward(d->activation, a->y, a->dy, mri_tensor_floats(&l->op->base.info.out) * a->n);
-    rc = run_pass(v, MRI_LINEAR_BACKWARD_WEIGHTS, writable(a->x), a->dparam[0], a->dy, a->dparam[1],
+    rc = run_pass(l, v, MRI_LINEAR_BACKWARD_WEIGHTS, a->n, writable(a->x), a->dparam[0], a->dy, a->dparam[1],
                   a->scratch, err);
     if (!rc && d->need_dx)
-        rc =
-            run_pass(v, MRI_LINEAR_BACKWARD_DATA, a->dx, writable(a->param[0]), a->dy, NULL, a->scratch, err);
+        rc = run_pass(l, v, MRI_LINEAR_BACKWARD_DATA, a->n, a->dx, writable(a->param[0]), a->dy, NULL,
+                      a->scratch, err);
     return rc;
 }

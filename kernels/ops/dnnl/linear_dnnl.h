@@ -7,7 +7,7 @@
 #ifndef MRI_LINEAR_DNNL_H
 #define MRI_LINEAR_DNNL_H
 
-#include "kernels/ops/dnnl/dnnl.h"
+#include "kernels/ops/dnnl/blocks_dnnl.h"
 
 enum mri_linear_pass { MRI_LINEAR_FORWARD, MRI_LINEAR_BACKWARD_DATA, MRI_LINEAR_BACKWARD_WEIGHTS };
 
@@ -29,8 +29,9 @@ struct mri_linear {
     dnnl_memory_desc_t any_weights, canonical;
     dnnl_memory_desc_t bias;
     bool has_bias;
-    bool flat;     /* dense: 2 dimensions, a sample is a vector in stored order */
-    bool prepared; /* the op's scratch size is settled */
+    bool flat;                    /* dense: 2 dimensions, a sample is a vector in stored order */
+    bool prepared;                /* the op's scratch size is settled */
+    struct mri_blocks *blocks[3]; /* by pass: computed in blocks; NULL: one primitive for the whole batch */
     struct mri_dnnl_cache cache;
 };
 
@@ -42,8 +43,8 @@ static inline const dnnl_memory_desc_t *mri_linear_bias(const struct mri_linear 
 
 /* prepare() of an operation in two steps: op->own becomes a linear layer whose weights have these dimensions,
  * those of canonical order under `tag` (2: flat), the output's count first; *out may be changed (src_layout,
- * the op's output) before mri_linear_prepare() chooses the stored weights and makes the primitives of
- * max_batch. After a failure of either, or of what is between, mri_linear_release(). */
+ * the op's output, passes in blocks) before mri_linear_prepare() chooses the stored weights and makes the
+ * primitives of max_batch. After a failure of either, or of what is between, mri_linear_release(). */
 int mri_linear_create(struct mri_linear **out, mri_host_op *op, mri_linear_describe *describe, int dim_count,
                       const dnnl_dims_t weights, dnnl_format_tag_t tag, mr_error *err);
 int mri_linear_prepare(struct mri_linear *l, mr_error *err);
@@ -60,6 +61,11 @@ int mri_linear_export(mri_host_op *op, bool state, uint32_t which, const float *
 /* A primitive description from one of an operation; NULL when oneDNN has none. */
 dnnl_primitive_desc_t mri_linear_primitive(dnnl_status_t described, const_dnnl_op_desc_t desc,
                                            dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint);
+
+bool mri_linear_wants_pass(const struct mri_linear *l, enum mri_linear_pass pass);
+/* A pass in blocks of so many samples, from its description for as many, which is taken over. */
+int mri_linear_cut(struct mri_linear *l, enum mri_linear_pass pass, uint32_t samples,
+                   dnnl_primitive_desc_t pd, mr_error *err);
 
 /* What the primitives take and give for n samples. */
 dnnl_memory_desc_t mri_linear_src(const struct mri_linear *l, uint32_t n, uint32_t layout);
