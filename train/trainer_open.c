@@ -145,7 +145,8 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         "millrace %s\nmodel %s with %llu parameters\ndevice %s\ninstructions %d\nbatch %u\nparts %u\nseed "
         "%llu\n"
         "activations %u\noptimizer %d %g %g %g %g %g %g %g %d\nlearning rate %g, schedule %d %g %g %g %g, "
-        "epochs %llu\nloss scale %g\nbuckets of %llu bytes (%u)\nfor %s\nthreads of a device %u\n",
+        "epochs %llu\nloss scale %g\nbuckets of %llu bytes (%u)\nfor %s\nthreads of a device "
+        "%u\nconvolutions %u\n",
         mr_version(), c->net->name, (unsigned long long)mr_net_param_count(c->net),
         mr_device_info_of(c->devices[0])->kind, mri_simd(), c->batch, t->team.parts.all,
         (unsigned long long)c->seed, c->dtype, c->update.kind, (double)c->update.momentum,
@@ -154,7 +155,7 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         c->schedule.kind, (double)c->schedule.factor, (double)c->schedule.floor_lr, (double)c->schedule.decay,
         c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->loss_scale,
         (unsigned long long)c->bucket_bytes, rep->plan.bucket_count, c->inference ? "inference" : "training",
-        mr_device_info_of(c->devices[0])->threads);
+        mr_device_info_of(c->devices[0])->threads, mr_trainer_convolution(t));
 }
 
 static int agree(const mr_trainer *t, mr_error *err)
@@ -251,5 +252,27 @@ void mr_trainer_close(mr_trainer *t)
 }
 
 bool mr_trainer_hangs(const mr_trainer *t) { return t->flights.hangs; }
+
+bool mr_trainer_op_sized(const mr_trainer *t, uint32_t at, mr_trainer_op *out)
+{
+    const mri_nodes *nodes = &t->team.replicas[0].nodes;
+    if (at >= nodes->count) return false;
+    const mr_trainer_op op = {.desc = &nodes->node[at].desc, .info = nodes->node[at].info};
+    mri_result_give(out, &op, sizeof op);
+    return true;
+}
+
+uint32_t mr_trainer_convolution(const mr_trainer *t)
+{
+    const mri_nodes *nodes = &t->team.replicas[0].nodes;
+    uint32_t known = 0;
+    for (uint32_t i = 0; i < nodes->count; i++)
+        for (int pass = 0; pass <= MR_PASS_WEIGHTS; pass++) {
+            const char *name = nodes->node[i].info->algorithm[pass];
+            if (name && strcmp(name, "winograd") == 0) return MR_WINOGRAD_TABLE;
+            if (name) known = 1;
+        }
+    return known;
+}
 
 mr_stream *const *mr_trainer_streams(const mr_trainer *t) { return t->streams; }

@@ -151,6 +151,7 @@ static void complete(const mr_trainer *t, mr_checkpoint_info *own)
     own->updates_skipped = scaled ? t->scale.skipped : 0;
     own->parts = t->team.parts.all;
     own->part_threads = mr_device_info_of(t->team.devices[0])->threads;
+    own->convolution = mr_trainer_convolution(t);
 }
 
 static int write_checkpoint(mr_trainer *t, const char *path, mr_checkpoint_info *own, mr_error *err)

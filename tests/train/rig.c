@@ -101,6 +101,7 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
     devices.compute_threads = 1;
     devices.reference = o->reference;
     devices.deterministic = o->deterministic;
+    devices.convolution = o->convolution;
     rig->net = o->net ? o->net() : mrt_net_conv();
     int rc = mr_devices_open(&rig->devices, &rig->count, o->devices ? o->devices : "cpu", &devices, err);
     if (rc == MR_OK) rc = mr_parts_deal(&rig->parts, o->world, rig->count, o->parts, err);

@@ -34,6 +34,7 @@ typedef struct mrt_rig_options {
     bool no_graph, deterministic;
     uint32_t parts; /* default: one a device */
     mr_world *world;
+    mr_convolution convolution;
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */

@@ -62,7 +62,8 @@ static mr_checkpoint_info info_of(uint64_t updates)
                                .first_loss = 2.5,
                                .epoch_loss = 1.5,
                                .epoch_accuracy = 0.75,
-                               .val_fingerprint = 77};
+                               .val_fingerprint = 77,
+                               .convolution = 1};
     info.update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP,
                                    .lr = 0.5f,
                                    .rho = 0.9f,
@@ -121,6 +122,7 @@ static void test_round_trip(void **state)
     MRT_TRUE(i->validation_pending && !i->stopped_early && i->ignore_exif && i->best_updates == 41);
     MRT_TRUE(i->first_loss == 2.5 && i->epoch_loss == 1.5 && i->epoch_accuracy == 0.75 &&
              i->val_fingerprint == 77);
+    MRT_EQ(i->convolution, 1);
     MRT_TRUE(i->update.kind == MR_UPDATE_RMSPROP && i->update.rho == 0.9f && i->update.nesterov &&
              i->update.step == 42);
     MRT_TRUE(i->update.weight_decay == 0.125f && i->update.epsilon == 1e-7f);
@@ -295,7 +297,7 @@ static void test_hostile_values_are_refused(void **state)
         {784, 8, 0xbff0000000000000u},
         {816, 4, 65537},
         {820, 4, 4097},
-        {824, 1, 1},
+        {828, 1, 1},
         {1016, 4, 1},
         {719, 1, 'x'},
         {728, 8, 0},
@@ -340,6 +342,29 @@ static void test_hostile_values_are_refused(void **state)
     }
     free(good);
     free(bad);
+}
+
+/* Programs that did not know the convolutions, or nothing of the run, have left zeros there. */
+static void test_older_files_do_not_know(void **state)
+{
+    (void)state;
+    static const size_t known_until[] = {824, 744};
+    size_t bytes;
+    const char *path = mrt_path("older.mrck");
+    write_at(path, 1);
+    uint8_t *file = mrt_read_file(path, &bytes);
+    for (size_t i = 0; i < sizeof known_until / sizeof known_until[0]; i++) {
+        mr_error err = MR_ERROR_INIT;
+        mr_checkpoint_info info;
+        memset(file + known_until[i], 0, 1020 - known_until[i]);
+        mri_put_le32(file + 1020, mr_crc32c(0, file, 1020));
+        mrt_write_file(path, file, bytes);
+        MRT_OK(mr_checkpoint_find(path, NULL, 0, &info, NULL, 0, &err), &err);
+        MRT_EQ(info.convolution, 0);
+        MRT_EQ(info.length_window, 6);
+        MRT_EQ(info.epochs, i == 0 ? 12 : 0);
+    }
+    free(file);
 }
 
 static void test_other_files_are_refused(void **state)
@@ -516,6 +541,7 @@ int main(void)
         cmocka_unit_test(test_every_flipped_byte_is_seen),
         cmocka_unit_test(test_wrong_lengths_are_refused),
         cmocka_unit_test(test_hostile_values_are_refused),
+        cmocka_unit_test(test_older_files_do_not_know),
         cmocka_unit_test(test_other_files_are_refused),
         cmocka_unit_test(test_failed_write_leaves_the_previous),
         cmocka_unit_test(test_find_in_folder),

@@ -21,14 +21,16 @@
 #include "tools/commands/commands.h"
 #include "tools/commands/limits.h"
 #include "tools/session/bad_watch.h"
+#include "tools/session/convolutions.h"
 #include "tools/trial/measure.h"
+#include "tools/trial/pass_times.h"
 #include "tools/watch/live.h"
 
 typedef struct bench_args {
     const char *what;
     double seconds;
     uint32_t rounds, size;
-    bool training, free_order, live;
+    bool training, free_order, live, ops;
     storage_args storage;
     rank_args rank;
     opt_given given;
@@ -122,9 +124,19 @@ static int bench_loader(const bench_args *a, tool_session *s)
 
 /* ---- trainer ---- */
 
-static void report_trainer(const bench_args *a, const tool_session *s, const synthetic_batch *in,
-                           const measured_rate *m)
+typedef struct trainer_bench {
+    const bench_args *a;
+    synthetic_batch in;
+    measured_rate rate;
+    uint32_t passes; /* reported */
+} trainer_bench;
+
+static void report_trainer(const trainer_bench *b, const tool_session *s,
+                           const convolution_count *convolutions)
 {
+    const bench_args *a = b->a;
+    const synthetic_batch *in = &b->in;
+    const measured_rate *m = &b->rate;
     if (a->shared.output.json) {
         json_line j = json_begin(stdout, "bench");
         json_text(&j, "what", "trainer");
@@ -143,6 +155,7 @@ static void report_trainer(const bench_args *a, const tool_session *s, const syn
         json_text(&j, "precision", setup_precisions[a->shared.compute.precision]);
         json_bool(&j, "deterministic", a->shared.compute.deterministic);
         json_bool(&j, "graph", a->shared.compute.graph == 0);
+        convolutions_json(&j, convolutions, a->shared.device.convolution);
         json_end(&j);
         return;
     }
@@ -155,6 +168,53 @@ static void report_trainer(const bench_args *a, const tool_session *s, const syn
     printf("         %s (%s), %u classes, input %s; %u replicas, %s, %s\n", s->model->name, s->model->id,
            in->classes, input, s->device_count, mr_device_info_of(s->devices[0])->name,
            setup_precisions[a->shared.compute.precision]);
+    convolutions_text("", convolutions, a->shared.device.convolution);
+}
+
+static void report_pass(void *context, const pass_time *p)
+{
+    static const char *const names[] = {"forward", "data", "weights"};
+    trainer_bench *b = context;
+    const mr_op_desc *d = p->op->desc;
+    const mr_op_window *w = &d->conv2d.window;
+    const char *pass = names[p->pass], *algorithm = p->op->info->algorithm[p->pass];
+    b->passes++;
+    if (!b->a->shared.output.json) {
+        printf("  conv %-3u %4ux%-4u %4u to %-4u %ux%u/%u  %-8s %-9s %9.3f ms %7.0f GFLOP/s\n", p->number,
+               d->in.h, d->in.w, d->in.c, d->conv2d.filters, w->kernel_h, w->kernel_w, w->stride_h, pass,
+               algorithm, p->ms, p->gflop_per_s);
+        return;
+    }
+    json_line j = json_begin(stdout, "bench");
+    json_text(&j, "what", "convolution");
+    json_u64(&j, "convolution", p->number);
+    json_u64(&j, "height", d->in.h);
+    json_u64(&j, "width", d->in.w);
+    json_u64(&j, "channels", d->in.c);
+    json_u64(&j, "filters", d->conv2d.filters);
+    json_u64(&j, "kernel", w->kernel_h);
+    json_u64(&j, "stride", w->stride_h);
+    json_u64(&j, "batch", p->samples);
+    json_text(&j, "pass", pass);
+    json_text(&j, "algorithm", algorithm);
+    json_real(&j, "ms", p->ms);
+    json_real(&j, "ms_mad", p->ms_mad);
+    json_real(&j, "gflop_per_s", p->gflop_per_s);
+    json_u64(&j, "rounds", p->rounds);
+    json_end(&j);
+}
+
+static int report_steps(void *context, const tool_session *s, const mr_trainer *t)
+{
+    trainer_bench *b = context;
+    const convolution_count convolutions = count_convolutions(t);
+    report_trainer(b, s, &convolutions);
+    if (!b->a->ops) return EXIT_DONE;
+    const int status = pass_times_measure(s, t, b->in.batch, b->a->seconds, report_pass, b);
+    if (status == EXIT_DONE && b->passes == 0)
+        fprintf(b->a->shared.output.json ? stderr : stdout, "  no convolutions whose passes %s tells apart\n",
+                mr_device_info_of(s->devices[0])->name);
+    return status;
 }
 
 static int bench_trainer(const bench_args *a, tool_session *s)
@@ -167,23 +227,22 @@ static int bench_trainer(const bench_args *a, tool_session *s)
     run_args run = a->shared.run;
     session_fill_run(s, &run, a->shared.model.scale);
     const uint32_t own = model->h ? model->h : 224;
-    synthetic_batch in = {.batch = run.batch,
-                          .h = a->size ? a->size : own,
-                          .w = a->size    ? a->size
-                               : model->w ? model->w
-                                          : own,
-                          .c = run.channels ? run.channels
-                               : model->c   ? model->c
-                                            : 3,
-                          .classes = model->classes,
-                          .std = {255, 255, 255, 255},
-                          .seed = run.seed};
+    trainer_bench b = {.a = a};
+    b.in = (synthetic_batch){.batch = run.batch,
+                             .h = a->size ? a->size : own,
+                             .w = a->size    ? a->size
+                                  : model->w ? model->w
+                                             : own,
+                             .c = run.channels ? run.channels
+                                  : model->c   ? model->c
+                                               : 3,
+                             .classes = model->classes,
+                             .std = {255, 255, 255, 255},
+                             .seed = run.seed};
     mr_error err = MR_ERROR_INIT;
-    status = exit_status(mr_model_build(model, in.h, in.w, in.c, in.classes, &s->net, &err), &err);
-    if (model->numbers) in.h = 0;
-    measured_rate m;
-    if (status == EXIT_DONE) status = measure_trainer(s, &in, a->seconds, &m);
-    if (status == EXIT_DONE) report_trainer(a, s, &in, &m);
+    status = exit_status(mr_model_build(model, b.in.h, b.in.w, b.in.c, b.in.classes, &s->net, &err), &err);
+    if (model->numbers) b.in.h = 0;
+    if (status == EXIT_DONE) status = measure_trainer(s, &b.in, a->seconds, &b.rate, report_steps, &b);
     return status;
 }
 
@@ -255,6 +314,8 @@ static const opt options[] = {
      "loader: batches as they become ready, not in order; without --devices", NULL},
     {"live", OPT_FLAG, offsetof(bench_args, live), 0, 0, NULL, NULL,
      "loader: a view of its stages, drawn four times a second; on a terminal", NULL},
+    {"ops", OPT_FLAG, offsetof(bench_args, ops), 0, 0, NULL, NULL,
+     "trainer: then each pass of each convolution alone, for as long again", NULL},
     {"size", OPT_U32, offsetof(bench_args, size), 1, 8192, NULL, NULL,
      "trainer: side of the input; without it the model's own", NULL},
 };

@@ -64,10 +64,12 @@ static int open_run(eval_run *r)
     int status = find_checkpoint(r);
     s->world = r->world.world;
     s->part = a->shared.part;
-    if (status == EXIT_DONE) status = session_open_devices(s, &a->shared.device);
+    session_args shared = a->shared; /* pictures and computing as they were in training, where nothing else is
+                                        said */
+    resume_fill_convolution(&r->info, &a->given, &shared.device);
+    if (status == EXIT_DONE) status = session_open_devices(s, &shared.device);
     if (status == EXIT_DONE) status = open_data(r);
     if (status) return status;
-    session_args shared = a->shared; /* pictures as they were in training, where nothing else is said */
     run_args run = shared.run;
     char list[4096];
     run.bad_list = world_own_file(&r->world, run.bad_list, list, sizeof list);

@@ -110,7 +110,7 @@ static int trainer_ceiling(const profile_args *a, tool_session *s, const profile
                           .seed = s->loader_cfg.seed};
     memcpy(in.mean, p->mean, sizeof in.mean);
     memcpy(in.std, p->std, sizeof in.std);
-    return measure_trainer(s, &in, a->seconds / PROFILE_TURNS, out);
+    return measure_trainer(s, &in, a->seconds / PROFILE_TURNS, out, NULL, NULL);
 }
 
 /* What of the loader's settings the report needs, before any of the loaders is gone. */

@@ -339,6 +339,7 @@ static int open_run(train_run *r)
         status = resume_check_augment(&r->point, mr_loader_info_of(s->loader)->augment);
     if (status == EXIT_DONE) status = open_val_loader(r);
     if (status == EXIT_DONE) status = session_open_network(s, r->run.epochs, false);
+    if (status == EXIT_DONE && r->resumed) status = resume_check_convolution(&r->point, a, s, r->from);
     if (status == EXIT_DONE && r->resumed) status = load(r);
     return status;
 }
@@ -350,6 +351,7 @@ static void put_header(const train_run *r)
     const train_header h = {.s = &r->s,
                             .val = r->val_src,
                             .run = &r->run,
+                            .convolution = r->shared.device.convolution,
                             .world = &r->world,
                             .from = r->resumed ? r->from : NULL,
                             .start_epoch = r->start.epoch,

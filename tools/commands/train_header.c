@@ -8,6 +8,7 @@
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"
+#include "tools/session/convolutions.h"
 
 static const char *rule_name(const mr_update_desc *u)
 {
@@ -70,6 +71,8 @@ void train_header_text(const train_header *h)
     printf("%s (%s), %s%s\n", s->device_count > 8 ? " ..." : "", mr_device_info_of(s->devices[0])->hardware,
            setup_precisions[s->compute->precision], s->compute->deterministic ? ", deterministic" : "");
     put_ranks(h);
+    const convolution_count convolutions = count_convolutions(s->trainer);
+    convolutions_text("kernels", &convolutions, h->convolution);
     if (l->prefetch)
         printf("loader   prefetch %u, %u workers, %u readers, %s", l->prefetch, l->workers, l->readers,
                l->io);
@@ -106,6 +109,8 @@ void train_header_json(const train_header *h)
     json_text(&j, "hardware", mr_device_info_of(s->devices[0])->hardware);
     json_text(&j, "precision", setup_precisions[s->compute->precision]);
     json_bool(&j, "deterministic", s->compute->deterministic);
+    const convolution_count convolutions = count_convolutions(s->trainer);
+    convolutions_json(&j, &convolutions, h->convolution);
     json_u64(&j, "epochs", h->run->epochs);
     json_u64(&j, "seed", h->run->seed);
     json_text(&j, "optimizer", rule_name(&s->update));

@@ -10,6 +10,7 @@ typedef struct train_header {
     const tool_session *s; /* all of it is open */
     const mr_source *val;  /* or NULL */
     const run_args *run;   /* with the model's settings filled in */
+    uint32_t convolution;  /* mr_convolution, as the user or the checkpoint wants it */
     const tool_world *world;
     const char *from; /* checkpoint resumed from, or NULL */
     uint64_t start_epoch, start_step;

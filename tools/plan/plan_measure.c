@@ -149,7 +149,7 @@ static int measure_step(tool_session *s, double seconds, plan_result *p)
     memcpy(in.std, l->std, sizeof in.std);
     session_close_trainer(s);
     session_close_loader(s); /* its threads would share the cores */
-    const int status = measure_trainer(s, &in, seconds, &alone);
+    const int status = measure_trainer(s, &in, seconds, &alone, NULL, NULL);
     if (status == EXIT_DONE && p->measured.step_ms > 0)
         p->base.step_times = alone.step_ms / p->measured.step_ms;
     return status;

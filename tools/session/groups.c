@@ -144,13 +144,18 @@ const opt part_options[2] = {
      "with --parts: threads that compute one part on a processor; weights depend on it (default 1)", NULL},
 };
 
-const opt device_options[3] = {
+const char *const setup_convolutions[] = {"auto", "direct", NULL};
+
+const opt device_options[4] = {
     {"devices", OPT_TEXT, offsetof(device_args, devices), 0, 0, NULL, "SPEC",
      "one replica per device: cpu, cpu:4, cuda:0,1, cuda:all, sim:8,step=3ms,h2d=25GB/s (default cpu)", NULL},
     {"threads", OPT_U32, offsetof(device_args, threads), 0, 4096, "0", NULL,
      "cores shared by the computing of all cpu devices; 0: all", NULL},
     {"kernels", OPT_CHOICE, offsetof(device_args, kernels), 0, 0, "fast", NULL,
      "of cpu devices; reference: the plain C every other kernel is tested against", kernels},
+    {"convolution", OPT_CHOICE, offsetof(device_args, convolution), 0, 0, "auto", NULL,
+     "of cpu devices; auto: Winograd's algorithm for the shapes of layers where it is faster; direct: never",
+     setup_convolutions},
 };
 
 const char *const setup_precisions[] = {"f32", "tf32", "bf16", "f16", NULL};

@@ -53,7 +53,8 @@ typedef struct loader_args { /* how it is fed: changes no bit of the result */
 typedef struct device_args {
     const char *devices;
     uint32_t threads;
-    uint32_t kernels; /* 0 fast, 1 reference */
+    uint32_t kernels;     /* 0 fast, 1 reference */
+    uint32_t convolution; /* mr_convolution */
 } device_args;
 
 enum { PRECISION_F32, PRECISION_TF32, PRECISION_BF16, PRECISION_F16 };
@@ -67,10 +68,11 @@ typedef struct compute_args { /* how devices compute, for commands that train or
     const char *loss_scale;
 } compute_args;
 
-/* Names of mr_order, mr_tail and mr_pixels, in their order, and of what is done with EXIF. */
-extern const char *const setup_orders[], *const setup_tails[], *const setup_pixels[], *const setup_exif[];
+/* Names of mr_order, mr_tail, mr_pixels and mr_convolution, in their order, and of what is done with EXIF. */
+extern const char *const setup_orders[],
+    *const setup_tails[], *const setup_pixels[], *const setup_exif[], *const setup_convolutions[];
 
-extern const opt output_options[2], data_options[14], run_options[14], loader_options[10], device_options[3],
+extern const opt output_options[2], data_options[14], run_options[14], loader_options[10], device_options[4],
     compute_options[6];
 extern const char *const setup_precisions[];
 

@@ -90,6 +90,19 @@ static bool tells_exif(const mr_checkpoint_info *c)
     return memcmp(c->run, none, sizeof none) != 0;
 }
 
+static bool is_winograd(uint32_t convolution) { return convolution >= MR_WINOGRAD_TABLE_FIRST; }
+
+static uint32_t choice_of(uint32_t convolution)
+{
+    return is_winograd(convolution) ? MR_CONVOLUTION_AUTO : MR_CONVOLUTION_DIRECT;
+}
+
+void resume_fill_convolution(const mr_checkpoint_info *from, const opt_given *given, device_args *d)
+{
+    if (from->convolution && !options_was_given(given, "convolution"))
+        d->convolution = choice_of(from->convolution);
+}
+
 int resume_fill(const resume_point *p, session_args *a)
 {
     const mr_checkpoint_info *c = p->from;
@@ -104,6 +117,7 @@ int resume_fill(const resume_point *p, session_args *a)
     if (c->parts > 1 && !was_given(p, "devices") && !was_given(p, "threads") && !was_given(p, "parts"))
         a->part.parts = c->parts;
     if (a->part.parts && !was_given(p, "part-threads")) a->part.part_threads = c->part_threads;
+    resume_fill_convolution(c, p->given, &a->device);
     int status = fill_order(p, &a->run, a->model.scale);
     if (status == EXIT_DONE) status = fill_choice(p, "pixels", setup_pixels, c->pixels, &a->data_opts.pixels);
     if (status == EXIT_DONE && tells_exif(c))
@@ -222,4 +236,22 @@ int resume_check_augment(const resume_point *p, const char *now)
 {
     if (!p->from->augment[0] || strcmp(p->from->augment, now) == 0) return EXIT_DONE;
     return changed(p, "augment", p->from->augment, now);
+}
+
+/* --convolution auto may come to direct, and then is no other choice. */
+int resume_check_convolution(const resume_point *p, const session_args *a, const tool_session *s,
+                             const char *name)
+{
+    const uint32_t now = mr_trainer_convolution(s->trainer), then = p->from->convolution;
+    if (now == 0 || then == now || (!is_winograd(then) && !is_winograd(now))) return EXIT_DONE;
+    if (then && choice_of(then) != a->device.convolution)
+        return changed(p, "convolution", setup_convolutions[choice_of(then)],
+                       setup_convolutions[a->device.convolution]);
+    const char *how = !then ? "it does not say how its convolutions were computed, some are Winograd's now "
+                              "(--convolution direct: none, as in versions before)"
+                      : is_winograd(now)
+                          ? "its convolutions were Winograd's by another version's table of shapes"
+                          : "some of its convolutions were Winograd's, which are not to be had here";
+    say("%s: %s; the run goes on with other last bits", name, how);
+    return EXIT_DONE;
 }

@@ -111,6 +111,13 @@ int resume_fill(const resume_point *p, session_args *a);
 int resume_rule(const resume_point *p, const session_args *a, tool_session *s, const run_args *run);
 /* The loader is open, which says what --augment comes to. */
 int resume_check_augment(const resume_point *p, const char *now);
+/* The trainer is open, which says what --convolution comes to. Where nothing was chosen otherwise and the
+ * convolutions are others nevertheless (another processor or version, a checkpoint that does not know), the
+ * run goes on, and its last bits are told to be others. name: of the checkpoint. */
+int resume_check_convolution(const resume_point *p, const session_args *a, const tool_session *s,
+                             const char *name);
+/* What --convolution is where it was not given: the checkpoint's, or as it is where that does not know. */
+void resume_fill_convolution(const mr_checkpoint_info *from, const opt_given *given, device_args *d);
 
 /* ---- closing ---- */
 

@@ -173,6 +173,7 @@ int setup_devices(mr_device ***out, uint32_t *count, const device_args *a, const
         say("--threads %u: this machine has %ld cores; more threads than cores slow the computing down",
             a->threads, cores);
     cfg.reference = a->kernels == 1;
+    cfg.convolution = (mr_convolution)a->convolution;
     cfg.tf32 = c && c->precision == PRECISION_TF32;
     cfg.deterministic = c && c->deterministic;
     const int rc = mr_devices_open(out, count, a->devices ? a->devices : "cpu", &cfg, &err);

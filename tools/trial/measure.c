@@ -256,7 +256,8 @@ static int time_steps(tool_session *s, mr_trainer *t, resident_batch *r, const s
     return exit_status(rc, &err);
 }
 
-int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, measured_rate *out)
+int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, measured_rate *out,
+                    measure_then *then, void *context)
 {
     mr_error err = MR_ERROR_INIT;
     mr_trainer *t = NULL;
@@ -281,7 +282,8 @@ int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, 
     }
     int rc = make_resident(s, in, &r, &err);
     if (rc == MR_OK) rc = mr_trainer_open(&t, &cfg, &err);
-    const int status = rc ? exit_status(rc, &err) : time_steps(s, t, &r, in, seconds, out);
+    int status = rc ? exit_status(rc, &err) : time_steps(s, t, &r, in, seconds, out);
+    if (status == EXIT_DONE && then) status = then(context, s, t);
     session_leave_if_it_hangs(t);
     mr_trainer_close(t); /* first: what it has queued still reads the batch */
     free_resident(s, &r);

@@ -5,7 +5,8 @@
  * The room trial/
  *   takes      a session whose data, devices and settings are chosen, and seconds
  *   gives      what short runs come to: rates (measure.h), costs of other forms of the data (forms.h), how
- *              many accelerators are fed (storage.h); nothing is printed but what goes wrong
+ *              many accelerators are fed (storage.h), passes of convolutions (pass_times.h); nothing is
+ *              printed but what goes wrong
  *   callers    commands/ */
 #ifndef TRIAL_MEASURE_H
 #define TRIAL_MEASURE_H
@@ -34,8 +35,11 @@ typedef struct synthetic_batch {
     uint64_t seed;
 } synthetic_batch;
 
+/* Called with the trainer at rest, behind its steps. */
+typedef int measure_then(void *context, const tool_session *s, const mr_trainer *t);
 /* s->net, s->devices, s->update and s->schedule are set. A trainer of its own, one resident batch of
- * noise. */
-int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, measured_rate *out);
+ * noise. then: NULL, or what is still to be done with the trainer; its exit status is returned. */
+int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, measured_rate *out,
+                    measure_then *then, void *context);
 
 #endif

@@ -85,6 +85,7 @@ static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, ui
     const int rc = mr_op_create(&n.op, b->dev, desc, b->err);
     if (rc) return rc;
     n.info = mr_op_info_of(n.op);
+    n.desc = *desc;
     n.backward = !b->cfg->inference && (n.need_dx || n.need_dx2 || n.info->param_count > 0);
     if (in != MRI_NONE) {
         nodes->node[in].consumers++;

@@ -31,6 +31,7 @@ typedef struct mri_replica_config {
 typedef struct mri_node {
     mr_op *op;
     const mr_op_info *info;
+    mr_op_desc desc; /* as it was made */
     mr_op_kind kind;
     mr_activation activation;
     uint32_t layer;         /* in the network; MRI_NONE for the input and the loss */

@@ -19,7 +19,7 @@ enum {
     ENTRY_BYTES = 128,
     TENSOR_ALIGN = 64,
     NAMES_AT = 728,
-    END_AT = 824,
+    END_AT = 828,
     MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
     VERSION = 1
@@ -92,6 +92,7 @@ static const placed_field fields[] = {
     FIELD(808, val_fingerprint),
     FIELD(816, parts),
     FIELD(820, part_threads),
+    FIELD(824, convolution),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
                    sizeof(mr_tail) == 4 && sizeof(mr_pixels) == 4 && sizeof(bool) == 1,

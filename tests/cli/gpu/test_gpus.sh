@@ -24,11 +24,13 @@ else
     run 0 synth drawn --count 3 --quiet && mv drawn/train pictures
 fi
 
-# trained DATA MODEL DEVICES OPTION...: sets loss, samples, steps, accuracy, weights
+# trained DATA MODEL DEVICES OPTION...: sets loss, samples, steps, accuracy, weights; with direct convolutions on cpu devices, since
+# Winograd's round otherwise than the GPUs' own
 trained() {
     data=$1 model=$2 devices=$3
     shift 3
-    run 0 train "$data" --model "$model" --devices "$devices" --seed 3 --epochs 1 --val none --quiet --json --deterministic "$@"
+    run 0 train "$data" --model "$model" --devices "$devices" --seed 3 --epochs 1 --val none --quiet --json --deterministic \
+        --convolution direct "$@"
     loss=$(number loss) whole="$(number samples) samples, $(number steps) steps, accuracy $(number accuracy)" weights=$(text weights)
 }
 # as_cpu TOLERANCE DATA MODEL OPTION...: 1, 2 and 7 GPUs beside as many cpu devices

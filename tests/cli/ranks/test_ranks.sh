@@ -74,6 +74,11 @@ of_rank() { [ "$1" -eq 2 ] && echo --seed 9; }
 together "1 2" 3 train d --model cifar-cnn --quiet --epochs 1; err_has "seed 9"
 of_rank() { [ "$1" -eq 1 ] && echo --augment none; }
 together 1 2 train d --model cifar-cnn --quiet --epochs 1 --seed 1; err_has "augment none"
+run 0 train d --model cifar-cnn --quiet --max-steps 1 --json
+if ! grep -q '"winograd_passes": 0' out; then # a processor that has them
+    of_rank() { [ "$1" -eq 1 ] && echo --convolution direct; }
+    together "1 2" 2 train d --model cifar-cnn --quiet --epochs 1; err_has "rank 1"; err_has "'convolutions 1'"
+fi
 of_rank() { :; }
 together 2 3 train d --model cifar-cnn --quiet --parts 2; err_has "3 devices for the 2 parts"
 RANK=1 WORLD_SIZE=2 run 1 train d --model cifar-cnn --quiet --meet nowhere.invalid:1; err_has "nowhere.invalid"

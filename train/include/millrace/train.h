@@ -289,6 +289,22 @@ MR_API void mr_trainer_close(mr_trainer *t);
  * program that has told the error does best to end at once, with _exit(). */
 MR_API bool mr_trainer_hangs(const mr_trainer *t);
 
+/* One operation of replica 0, at from 0 in the order of a forward pass; false past the end. On loan until the
+ * trainer is closed. */
+typedef struct mr_trainer_op {
+    size_t struct_size;
+    const mr_op_desc *desc; /* as it was made: another one like it computes the same */
+    const mr_op_info *info;
+} mr_trainer_op;
+MR_API bool mr_trainer_op_sized(const mr_trainer *t, uint32_t at, mr_trainer_op *out);
+static inline bool mr_trainer_op_at(const mr_trainer *t, uint32_t at, mr_trainer_op *out)
+{
+    out->struct_size = sizeof *out;
+    return mr_trainer_op_sized(t, at, out);
+}
+/* What mr_checkpoint_info.convolution of this trainer's checkpoints will be. */
+MR_API uint32_t mr_trainer_convolution(const mr_trainer *t);
+
 /* Queue one training step on a batch whose parts are in device memory, as mr_trainer_config.parts says;
  * returns before it is done, at most two steps ahead of the devices. No part may exceed batch / parts,
  * rounded up. A batch in which nothing counts is a step with zero gradients. After an error of a device the
@@ -469,6 +485,10 @@ typedef struct mr_checkpoint_info {
     uint32_t parts;                    /* a batch was cut into (mr_parts.all); 0: not known */
     uint32_t part_threads; /* of a processor device that computed a part; 0: another kind of device, or not
                               known */
+    /* 0: not known (an older file, a GPU); 1: every convolution was direct; else some passes were Winograd's,
+     * as the table of shapes of this number (MR_WINOGRAD_TABLE) says. With another a run goes on with other
+     * bits. Written by the trainer. */
+    uint32_t convolution;
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
