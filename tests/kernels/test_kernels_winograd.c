@@ -261,7 +261,7 @@ static void same_bits(const struct shape *s, const char *what, const float *a, c
 /* Shapes that the table gives to Winograd, up to those where oneDNN's own sums depend on batch and threads.
  */
 static const struct shape in_table[] = {
-    {14, 14, 32, 32, 1, 35},   {28, 26, 32, 48, 0, 19},   {9, 13, 64, 64, 1, 19},   {8, 8, 64, 64, 1, 35},
+    {16, 14, 32, 32, 1, 35},   {28, 26, 32, 48, 0, 19},   {9, 13, 64, 64, 1, 19},   {8, 8, 64, 64, 1, 35},
     {16, 13, 128, 128, 1, 17}, {13, 13, 256, 256, 1, 11}, {13, 14, 512, 512, 1, 5},
 };
 
