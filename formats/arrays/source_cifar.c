@@ -175,7 +175,10 @@ static int choose_files(mr_source *src, cifar *c, const mr_source_config *cfg, m
     for (size_t n = 0; n < MAX_FILES && v->train[n]; n++)
         has_train = has_train || in_folder(src->path, v->train[n]);
     src->info.only_test = cfg->split == MR_SPLIT_AUTO && !has_train;
-    if (cfg->split == MR_SPLIT_TEST || src->info.only_test) return add_path(c, src->path, v->test, err);
+    const bool take_test = cfg->split == MR_SPLIT_TEST || src->info.only_test;
+    const bool there[MRI_PART_COUNT] = {[MRI_TRAIN] = has_train, [MRI_TEST] = src->info.has_test};
+    mri_source_set_parts(src, there, take_test ? MRI_TEST : MRI_TRAIN);
+    if (take_test) return add_path(c, src->path, v->test, err);
     int rc = check_whole(src->path, v, err);
     for (size_t n = 0; !rc && n < MAX_FILES && v->train[n]; n++)
         rc = add_path(c, src->path, v->train[n], err);

@@ -412,6 +412,9 @@ static int choose_part(mr_source *src, idx *x, const mr_source_config *cfg, int 
     const bool no_train = !x->path[MRI_TRAIN][IMAGES] && !x->path[MRI_TRAIN][LABELS];
     src->info.only_test = cfg->split == MR_SPLIT_AUTO && no_train;
     *part = cfg->split == MR_SPLIT_TEST || src->info.only_test ? test : MRI_TRAIN;
+    bool there[MRI_PART_COUNT] = {false};
+    for (int k = MRI_TRAIN; k < MRI_PART_COUNT; k++) there[k] = x->path[k][IMAGES] != NULL;
+    mri_source_set_parts(src, there, (mri_part)*part);
     static const char *const names[MRI_PART_COUNT] = {"", "train", "validation", "t10k or test"};
     for (int kind = 0; kind < KINDS; kind++) {
         if (x->path[*part][kind]) continue;

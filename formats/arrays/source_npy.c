@@ -485,6 +485,10 @@ static int choose_images(mr_source *src, npy *x, const mr_source_config *cfg, co
     src->info.has_test = test != NULL;
     src->info.only_test = cfg->split == MR_SPLIT_AUTO && !train && test;
     const bool want_test = cfg->split == MR_SPLIT_TEST || (cfg->split == MR_SPLIT_AUTO && !train);
+    bool there[MRI_PART_COUNT] = {[MRI_TRAIN] = train != NULL};
+    const mri_part test_part = test ? mri_part_of_name(test) : MRI_TEST;
+    there[test_part] = true;
+    if (test) mri_source_set_parts(src, there, want_test ? test_part : MRI_TRAIN);
     *name = want_test ? test : train;
     *other = want_test ? train : test;
     return *name ? MR_OK : no_array(&x->where, NULL, want_test ? " for tests" : " for samples", err);

@@ -66,6 +66,7 @@ void mri_filelist_tell(mri_filelist *l, mr_source *src)
 {
     src->info.has_test = l->has_test;
     src->info.only_test = l->only_test;
+    mri_source_set_parts(src, l->there, l->part);
     if (l->told) mri_told_add(&src->report, l->told);
     free(l->told);
     l->told = NULL;
@@ -310,6 +311,7 @@ static void note_parts(mri_filelist *l)
     uint32_t count[MRI_PART_COUNT + 1] = {0};
     for (uint32_t k = 0; k < l->count; k++) count[mri_part_of_name(mri_file_name(l->path[k]))]++;
     const int named = (count[MRI_TRAIN] > 0) + (count[MRI_VALIDATION] > 0) + (count[MRI_TEST] > 0);
+    for (int part = MRI_TRAIN; named > 1 && part < MRI_PART_COUNT; part++) l->there[part] = count[part] > 0;
     if (named > 1 || (named == 1 && count[MRI_NO_PART]))
         mri_filelist_note(
             l,
@@ -368,9 +370,9 @@ static int check_empty(mri_filelist *l, mr_error *err)
 }
 
 static int find(mri_filelist *out, const char *path, mr_split split, mri_accept *accept, bool among_others,
-                mr_error *err)
+                const char *const *companions, mr_error *err)
 {
-    *out = (mri_filelist){.accept = accept};
+    *out = (mri_filelist){.accept = accept, .companions = companions};
     int rc = find_files(out, path, split, among_others, err);
     if (!rc) rc = check_empty(out, err);
     if (!rc && !among_others) rc = mri_filelist_note_gaps(out, err);
@@ -382,13 +384,19 @@ static int find(mri_filelist *out, const char *path, mr_split split, mri_accept 
 
 int mri_filelist_find(mri_filelist *out, const char *path, mr_split split, mri_accept *accept, mr_error *err)
 {
-    return find(out, path, split, accept, false, err);
+    return find(out, path, split, accept, false, NULL, err);
+}
+
+int mri_filelist_find_with(mri_filelist *out, const char *path, mr_split split, mri_accept *accept,
+                           const char *const *companions, mr_error *err)
+{
+    return find(out, path, split, accept, false, companions, err);
 }
 
 int mri_filelist_find_among(mri_filelist *out, const char *path, mr_split split, mri_accept *accept,
                             mr_error *err)
 {
-    return find(out, path, split, accept, true, err);
+    return find(out, path, split, accept, true, NULL, err);
 }
 
 bool mri_filelist_probe(const char *path, mri_accept *accept, mr_error *trouble)

@@ -29,14 +29,21 @@ typedef bool mri_accept(const uint8_t *head, size_t bytes);
 typedef struct mri_filelist {
     char **path;
     uint32_t count, cap;
-    bool has_test;      /* a test or validation part is there as well */
-    bool only_test;     /* no part was asked for, and there is no train part: these are the test part */
+    bool has_test;  /* a test or validation part is there as well */
+    bool only_test; /* no part was asked for, and there is no train part: these are the test part */
+    bool there[MRI_PART_COUNT]; /* the parts that names speak of */
+    mri_part part;              /* the one that is taken; MRI_NO_PART: what there is */
     mri_accept *accept; /* as given: decides between packed and plain where a file's first bytes could be
                            either */
-    char *told;         /* what was left out and why, as lines for the user; NULL: nothing was */
+    const char *const *companions; /* endings of files that are read beside these; NULL: none */
+    char *told;                    /* what was left out and why, as lines for the user; NULL: nothing was */
 } mri_filelist;
 
 int mri_filelist_find(mri_filelist *out, const char *path, mr_split split, mri_accept *accept, mr_error *err);
+/* The same for a format that reads files beside its own, too: NAME.lst beside NAME.rec. They are not told as
+ * left out. companions: their endings, then NULL. */
+int mri_filelist_find_with(mri_filelist *out, const char *path, mr_split split, mri_accept *accept,
+                           const char *const *companions, mr_error *err);
 /* The same for a file that speaks of others beside it, such as a table of pictures: these are not told. */
 int mri_filelist_find_among(mri_filelist *out, const char *path, mr_split split, mri_accept *accept,
                             mr_error *err);

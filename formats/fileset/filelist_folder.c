@@ -301,6 +301,19 @@ static char *said_of(const other *o)
     return strdup(text);
 }
 
+/* Is it NAME.lst where NAME.rec was accepted? */
+static bool is_companion(const mri_filelist *all, const char *const *endings, const other *o)
+{
+    const char *dot = strrchr(mri_file_name(o->path), '.');
+    bool ours = false, found = false;
+    for (; dot && endings && *endings && !ours; endings++) ours = strcmp(dot, *endings) == 0;
+    const size_t stem = ours ? (size_t)(dot - o->path) : 0;
+    for (uint32_t k = 0; ours && !found && k < all->count; k++)
+        found = strncmp(all->path[k], o->path, stem) == 0 && all->path[k][stem] == '.' &&
+                !strchr(all->path[k] + stem, '/');
+    return found;
+}
+
 static int judge(mri_filelist *out, gathered *g, const names *n, bool among_others, mr_error *err)
 {
     char *said[NAMES_TOLD] = {0};
@@ -311,6 +324,7 @@ static int judge(mri_filelist *out, gathered *g, const names *n, bool among_othe
         const other *o = &g->others[k];
         const bool sibling = is_sibling(n, o) || (among_others && has_their_ending(n, o));
         if (is_empty_piece(n, o) || (among_others && !sibling)) continue;
+        if (!sibling && is_companion(&g->all, out->companions, o)) continue;
         if (!among_others && (sibling || may_be_data(o))) rc = refuse(o, err);
         else if (count < NAMES_TOLD && !(said[count] = said_of(o))) rc = no_memory(err);
         count++;
@@ -405,6 +419,8 @@ static int choose_part(mri_filelist *out, const gathered *g, mr_split split, mri
     *part = split == MR_SPLIT_TEST || out->only_test ? test : MRI_TRAIN;
     if (!count[*part])
         return mr_error_set(err, MR_ENOENT, "the data has no %s part", *part == MRI_TRAIN ? "train" : "test");
+    for (int k = MRI_TRAIN; k < MRI_PART_COUNT; k++) out->there[k] = count[k] > 0;
+    out->part = *part;
     tell_third_part(out, count);
     return MR_OK;
 }
@@ -457,6 +473,7 @@ int mri_filelist_find_in_folder(mri_filelist *out, const char *folder, mr_split 
         drop_packed_twins(out, &g.all);
         qsort(g.all.path, g.all.count, sizeof *g.all.path, mri_paths_by_number);
         rc = choose_part(out, &g, split, &part, err);
+        if (rc == MR_ENOENT) placed(err, rc, folder);
     }
     if (!rc) rc = add_part(out, &g, part, err);
     fini(&g);

@@ -32,7 +32,7 @@ void mri_framed_tell(mri_framed *f, const char *text, ...)
 {
     const size_t at = strlen(f->report_text);
     va_list args;
-    if (at) snprintf(f->report_text + at, sizeof f->report_text - at, "; ");
+    if (at) snprintf(f->report_text + at, sizeof f->report_text - at, "\n");
     const size_t from = strlen(f->report_text);
     va_start(args, text);
     vsnprintf(f->report_text + from, sizeof f->report_text - from, text, args);

@@ -173,7 +173,13 @@ int mri_folder_find_parts(mri_folder_parts *out, int root, const char *where, co
         const char *name = mri_listing_name(folders, k);
         if (strcmp(name, out->train) == 0 || strcmp(name, out->test) == 0 || strcmp(name, out->passed) == 0)
             continue;
-        mri_leave_out(left, MRI_LEFT_NO_PART, where, name, NULL);
+        mri_contents c;
+        const bool named = role_of(name).part != MRI_NO_PART;
+        if (named && (rc = look(&s, name, true, &c))) return rc;
+        mri_leave_out(left, MRI_LEFT_NO_PART, where, name,
+                      named && c.pictures && !c.folders
+                          ? "its pictures are in no folders, those of the train part are"
+                          : NULL);
     }
     return MR_OK;
 }

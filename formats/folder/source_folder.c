@@ -219,6 +219,10 @@ static int open_tree(mr_source *src, folder *f, int root, const mr_source_config
                                src->path, MR_NOWHERE, MR_NOWHERE);
     const bool test = src->info.has_test && (cfg->split == MR_SPLIT_TEST || src->info.only_test);
     f->part = test ? p->test : p->train;
+    bool there[MRI_PART_COUNT] = {false};
+    there[mri_part_of_name(p->train)] = there[mri_part_of_name(p->test)] = true;
+    there[mri_part_of_name(p->passed)] = true;
+    mri_source_set_parts(src, there, mri_part_of_name(f->part));
     return open_part(src, f, root, p->train[0] && f->labels ? p->train : f->part, cfg, err);
 }
 

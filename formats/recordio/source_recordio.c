@@ -74,7 +74,8 @@ static int open_files(mr_source *src, recordio *x, const mr_source_config *cfg, 
     mri_rec_set *set = &x->set;
     mri_filelist files;
     mr_source_config mine = *cfg;
-    int rc = mri_filelist_find(&files, src->path, cfg->split, begins_like_recordio, err);
+    static const char *const lists[] = {".lst", ".idx", NULL};
+    int rc = mri_filelist_find_with(&files, src->path, cfg->split, begins_like_recordio, lists, err);
     if (rc) return rc;
     mine.no_index_file = cfg->no_index_file || !keep_index;
     uint64_t settings = set->label_at + (cfg->label_key ? MRI_REC_MOST_LABELS : 0);
@@ -125,7 +126,7 @@ static void tell(recordio *x, mr_source_info *info, uint32_t to_choose_from)
                       "another, counted from 0",
                       n ? "; " : "", to_choose_from);
     if (n == 0) return;
-    snprintf(x->report_text + n, sizeof x->report_text - (size_t)n, "%s%s", kept[0] ? "; " : "", kept);
+    snprintf(x->report_text + n, sizeof x->report_text - (size_t)n, "%s%s", kept[0] ? "\n" : "", kept);
     info->told = x->report_text;
 }
 

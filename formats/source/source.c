@@ -79,6 +79,23 @@ void mri_source_tell_all(mr_source *src)
     if (src->report) src->info.told = src->report;
 }
 
+/* ---- parts ---- */
+static uint32_t bit_of(mri_part part) { return part == MRI_NO_PART ? 0 : 1u << (part - MRI_TRAIN); }
+
+void mri_source_set_parts(mr_source *src, const bool there[MRI_PART_COUNT], mri_part taken)
+{
+    src->info.parts = (mr_source_parts){.taken = bit_of(taken)};
+    for (int part = MRI_TRAIN; part < MRI_PART_COUNT; part++)
+        if (there[part]) src->info.parts.there |= bit_of((mri_part)part);
+}
+
+const char *mr_part_name(uint32_t part)
+{
+    for (int p = MRI_TRAIN; p < MRI_PART_COUNT; p++)
+        if (bit_of((mri_part)p) == part) return mri_part_name((mri_part)p);
+    return NULL;
+}
+
 /* ---- calls of an open source ---- */
 const mr_source_info *mr_source_info_of(const mr_source *src) { return &src->info; }
 

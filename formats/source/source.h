@@ -9,6 +9,7 @@
 #define MRI_SOURCE_H
 
 #include "formats/remote/remote_view.h"
+#include "formats/source/parts.h"
 
 enum { MRI_PROBE_BYTES = 4096 };
 
@@ -100,6 +101,9 @@ int mri_source_open_as(mr_source **out, const mri_source_ops *ops, const char *p
 MR_PRINTF(2, 3) void mri_source_tell(mr_source *src, const char *format, ...);
 /* Behind open(): the lines become the end of info.told. Once. */
 void mri_source_tell_all(mr_source *src);
+
+/* info.parts. taken: MRI_NO_PART where all are taken together. */
+void mri_source_set_parts(mr_source *src, const bool there[MRI_PART_COUNT], mri_part taken);
 
 /* For mri_output_rules.input, with the source (or NULL) as context: the name of the input of the source that
  * the file is, or NULL. A source whose samples are files of their own looks at all of them. */

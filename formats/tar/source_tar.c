@@ -333,7 +333,7 @@ static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
 static void tell(tar *t, const char *text)
 {
     const size_t at = strlen(t->report_text);
-    if (text[0]) snprintf(t->report_text + at, sizeof t->report_text - at, "%s%s", at ? "; " : "", text);
+    if (text[0]) snprintf(t->report_text + at, sizeof t->report_text - at, "%s%s", at ? "\n" : "", text);
 }
 
 /* ---- names of classes ---- */

@@ -17,6 +17,7 @@
  * (filelist.h); one for each part.
  *
  * Kept for each sample: its path, and 4 bytes each for where that is, size, line and class. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -559,10 +560,50 @@ static bool looks_like_table(const uint8_t *head, size_t bytes)
     return looks_like_row((const char *)head, n, mri_csv_separator(head, bytes));
 }
 
+/* One folder, with nothing but files in it, has no classes to offer: a table beside it that names pictures is
+ * meant. More entries than a table has companions are not looked at. */
+enum { MOST_BESIDE_TABLE = 64 };
+
+static int count_entries(const char *path, const char *name, uint32_t *tables, uint32_t *folders,
+                         char *folder, mr_error *err)
+{
+    char where[PATH_MAX];
+    snprintf(where, sizeof where, "%s%s%s", path, name[0] ? "/" : "", name);
+    DIR *d = opendir(where);
+    if (!d)
+        return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), where, MR_NOWHERE,
+                               MR_NOWHERE);
+    int rc = MR_OK, seen = 0;
+    const struct dirent *e;
+    while (!rc && *folders < 2 && (errno = 0, e = readdir(d))) {
+        mri_folder_entry what = {0};
+        if (e->d_name[0] == '.') continue;
+        if (tables && ++seen > MOST_BESIDE_TABLE) *folders = 2; /* that is no */
+        if (tables || e->d_type == DT_DIR || e->d_type == DT_LNK || e->d_type == DT_UNKNOWN)
+            rc = mri_filelist_look(dirfd(d), e->d_name, looks_like_table, &what, err);
+        if (what.is_folder && (*folders)++ == 0 && folder) snprintf(folder, NAME_MAX + 1, "%s", e->d_name);
+        if (tables) *tables += what.accepted;
+    }
+    if (!rc && *folders < 2 && errno) rc = mr_error_sys(err, errno, "cannot read the folder");
+    closedir(d);
+    return rc ? mri_error_place(err, rc, where, MR_NOWHERE, MR_NOWHERE) : MR_OK;
+}
+
+static bool has_table_and_flat_folder(const mri_probe *p)
+{
+    uint32_t tables = 0, folders = 0, inside = 0;
+    char folder[NAME_MAX + 1] = "";
+    mr_error what = MR_ERROR_INIT;
+    int rc = count_entries(p->path, "", &tables, &folders, folder, &what);
+    if (!rc && tables == 1 && folders == 1) rc = count_entries(p->path, folder, NULL, &inside, NULL, &what);
+    return !mri_probe_failed(p->trouble, rc, &what) && !rc && tables == 1 && folders == 1 && inside == 0;
+}
+
 static bool csv_probe(const mri_probe *p)
 {
-    return p->is_folder ? mri_filelist_probe(p->path, looks_like_table, p->trouble)
-                        : looks_like_table(p->inner, p->inner_bytes);
+    if (!p->is_folder) return looks_like_table(p->inner, p->inner_bytes);
+    return mri_filelist_probe(p->path, looks_like_table, p->trouble) ||
+           (p->trouble->code == MR_OK && has_table_and_flat_folder(p));
 }
 
 static int fill_info(mr_source *src, table *t, mr_error *err)

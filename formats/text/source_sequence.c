@@ -371,6 +371,9 @@ static int choose_text(mr_source *src, sequences *q, const mr_source_config *cfg
     const mri_part want = cfg->split == MR_SPLIT_TEST || src->info.only_test ? test : MRI_TRAIN;
     if (want == MRI_VALIDATION && part[MRI_TEST])
         mri_source_tell(src, "the validation part is taken, the test part is left out");
+    const bool there[MRI_PART_COUNT] = {
+        [MRI_TRAIN] = part[MRI_TRAIN], [MRI_VALIDATION] = part[MRI_VALIDATION], [MRI_TEST] = part[MRI_TEST]};
+    mri_source_set_parts(src, there, want);
     q->path = part[want];
     part[want] = NULL;
     free_parts(part);

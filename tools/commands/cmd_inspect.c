@@ -15,7 +15,8 @@
 #include "tools/session/sample_check.h"
 #include "tools/session/setup.h"
 
-enum { MAX_CLASSES_SHOWN = 20 };
+enum { MAX_CLASSES_SHOWN = 20, MAX_FILES_SHOWN = 6 };
+static const char left_out[] = "left out: "; /* how such lines of info.told begin */
 #define INDEX_MEMORY_BYTES ((uint64_t)64 << 20)
 
 typedef struct inspect_args {
@@ -65,14 +66,74 @@ static void print_classes(const mr_source_info *info)
     puts(info->class_names && info->class_count > MAX_CLASSES_SHOWN ? ", ..." : "");
 }
 
-static void print_source(const inspect_args *a, const mr_source_info *info, const mr_mrec_info *mrec)
+/* "parts     train (taken), validation". Each is a bit of its own. */
+static void print_parts(const mr_source_info *info)
 {
+    const char *between = "parts     ";
+    for (uint32_t bit = 1; bit && bit <= info->parts.there; bit <<= 1) {
+        if (!(info->parts.there & bit)) continue;
+        printf("%s%s%s", between, mr_part_name(bit), bit == info->parts.taken ? " (taken)" : "");
+        between = ", ";
+    }
+    if (info->parts.there) puts(info->parts.taken ? "" : " (all taken)");
+}
+
+/* The name of a file that many samples share; NULL: it cannot be had. */
+static const char *file_name(const mr_source *src, uint32_t file)
+{
+    mr_source_file f;
+    if (mr_source_file_at(src, file, &f) != MR_OK || !f.path) return NULL;
+    const char *slash = strrchr(f.path, '/');
+    return slash ? slash + 1 : f.path;
+}
+
+static void print_files(const mr_source *src, const mr_source_info *info)
+{
+    if (info->file_count == 0) return;
+    printf("files     %u", info->file_count);
+    for (uint32_t k = 0; k < info->file_count && k < MAX_FILES_SHOWN; k++) {
+        const char *name = file_name(src, k);
+        fputs(k ? ", " : ": ", stdout);
+        put_shown(name ? name : "?");
+    }
+    puts(info->file_count > MAX_FILES_SHOWN ? ", ..." : "");
+}
+
+/* The next line of info.told that concerns the set; where an index is kept is of this run. NULL: no more. */
+static const char *next_told(const char *line, size_t *bytes)
+{
+    static const char of_run[] = "index kept in ";
+    while (line && strncmp(line, of_run, sizeof of_run - 1) == 0) {
+        line += strcspn(line, "\n");
+        line += *line == '\n';
+    }
+    *bytes = line ? strcspn(line, "\n") : 0;
+    return line && line[0] ? line : NULL;
+}
+
+static bool is_left_out(const char *line) { return strncmp(line, left_out, sizeof left_out - 1) == 0; }
+
+/* info.told is text that may be shown. */
+static void print_told(const mr_source_info *info)
+{
+    size_t bytes;
+    for (const char *line = info->told; (line = next_told(line, &bytes));) {
+        const size_t skip = is_left_out(line) ? sizeof left_out - 1 : 0;
+        printf("%s%.*s\n", skip ? "left out  " : "note      ", (int)(bytes - skip), line + skip);
+        line += bytes + (line[bytes] == '\n');
+    }
+}
+
+static void print_source(const inspect_args *a, const mr_source *src, const mr_mrec_info *mrec)
+{
+    const mr_source_info *info = mr_source_info_of(src);
     const bool test_too = info->has_test && !info->only_test && a->data.split != MR_SPLIT_TEST;
     char total[32], most[32];
     printf("data      %s\nformat    %s", shown_text(info->path), info->format);
     if (mrec) printf(" version %u.%u", mrec->version_major, mrec->version_minor);
     printf("\nsamples   %" PRIu64 "%s\n", info->count,
            test_too ? " (a test part is there too: --split test)" : "");
+    print_parts(info);
     printf("bytes     %s, largest sample %s\n", size_text((double)info->total_bytes, total, sizeof total),
            size_text((double)info->max_extent_bytes, most, sizeof most));
     if (info->height) printf("pictures  %u x %u x %u\n", info->height, info->width, info->channels);
@@ -80,11 +141,12 @@ static void print_source(const inspect_args *a, const mr_source_info *info, cons
         printf("layout    %" PRIu64 " bytes, records aligned to %u, data at %" PRIu64 ", index at %" PRIu64
                "\n",
                mrec->file_bytes, mrec->record_align, mrec->data_offset, mrec->index_offset);
-    else if (info->file_count) printf("files     %u\n", info->file_count);
+    else print_files(src, info);
     if (info->skipped_files)
         printf("skipped   %" PRIu64 " entries that are in no sample\n", info->skipped_files);
     print_fields(info);
     print_classes(info);
+    print_told(info);
     printf("identity  %016" PRIx64 "\n", info->fingerprint);
     if (!mrec || !mrec->provenance[0]) return;
     fputs("made by   ", stdout);
@@ -99,8 +161,38 @@ static void json_shape(json_line *j, uint32_t ndim, const uint64_t *dim)
     json_close_array(j);
 }
 
-static void json_source(const mr_source_info *info, const mr_mrec_info *mrec)
+/* The lines of info.told that are of this kind. */
+static void json_told(json_line *j, const char *key, const mr_source_info *info, bool left)
 {
+    json_array(j, key);
+    size_t bytes;
+    for (const char *line = info->told; (line = next_told(line, &bytes));) {
+        const size_t skip = is_left_out(line) ? sizeof left_out - 1 : 0;
+        char *text = (skip > 0) == left ? strndup(line + skip, bytes - skip) : NULL;
+        if (text) json_text(j, NULL, text);
+        free(text);
+        line += bytes + (line[bytes] == '\n');
+    }
+    json_close_array(j);
+}
+
+static void json_set(json_line *j, const mr_source *src, const mr_source_info *info)
+{
+    json_array(j, "parts");
+    for (uint32_t bit = 1; bit && bit <= info->parts.there; bit <<= 1)
+        if (info->parts.there & bit) json_text(j, NULL, mr_part_name(bit));
+    json_close_array(j);
+    json_text(j, "part", mr_part_name(info->parts.taken));
+    json_array(j, "file_names");
+    for (uint32_t k = 0; k < info->file_count; k++) json_text(j, NULL, file_name(src, k));
+    json_close_array(j);
+    json_told(j, "left_out", info, true);
+    json_told(j, "notes", info, false);
+}
+
+static void json_source(const mr_source *src, const mr_mrec_info *mrec)
+{
+    const mr_source_info *info = mr_source_info_of(src);
     char identity[24];
     json_line j = json_begin(stdout, "inspect");
     json_text(&j, "data", info->path);
@@ -132,6 +224,7 @@ static void json_source(const mr_source_info *info, const mr_mrec_info *mrec)
     json_close_array(&j);
     snprintf(identity, sizeof identity, "%016" PRIx64, info->fingerprint);
     json_text(&j, "fingerprint", identity);
+    json_set(&j, src, info);
     if (mrec) {
         json_u64(&j, "version_major", mrec->version_major);
         json_u64(&j, "version_minor", mrec->version_minor);
@@ -156,8 +249,8 @@ static int show_source(const inspect_args *a, const mr_source *src)
         if (rc) return exit_status(rc, &err);
     }
     const mr_mrec_info *mrec = m ? mr_mrec_info_of(m) : NULL;
-    if (a->output.json) json_source(info, mrec);
-    else print_source(a, info, mrec);
+    if (a->output.json) json_source(src, mrec);
+    else print_source(a, src, mrec);
     mr_mrec_close(m);
     return EXIT_DONE;
 }

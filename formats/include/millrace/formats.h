@@ -174,6 +174,16 @@ typedef struct mr_source_config {
 MR_API void mr_source_defaults_sized(mr_source_config *cfg, size_t struct_size);
 static inline void mr_source_defaults(mr_source_config *cfg) { mr_source_defaults_sized(cfg, sizeof *cfg); }
 
+enum { MR_PART_TRAIN = 1, MR_PART_VALIDATION = 2, MR_PART_TEST = 4 };
+
+/* "train", "validation", "test"; NULL for anything else. */
+MR_API const char *mr_part_name(uint32_t part);
+
+typedef struct mr_source_parts {
+    uint32_t there; /* MR_PART_... that the names of the data speak of, or'ed; 0: of none */
+    uint32_t taken; /* the one of them that was taken; 0: all samples there are */
+} mr_source_parts;
+
 typedef struct mr_source_info {
     const char *format;             /* "folder", "idx", "cifar10", "cifar100", "mrec", "shards" */
     const char *path;               /* as opened; for a folder of tables, the table */
@@ -201,6 +211,7 @@ typedef struct mr_source_info {
     uint32_t length_most;   /* the largest it gives */
     bool only_test; /* no part was asked for (MR_SPLIT_AUTO), and this is a test or validation part: there is
                        no train part. Nothing to train on unless somebody says so */
+    mr_source_parts parts;
 } mr_source_info;
 
 #define MR_NO_FIELD UINT32_MAX
