@@ -246,7 +246,7 @@ static bool is_ours(mri_framed *f, int fd, const char *path)
 {
     char why[MRI_DISTRUST_BYTES], shown[240];
     if (mri_file_is_trusted(fd, why)) return true;
-    mri_framed_tell(f, "%s is not used, because %s: the data are read instead",
+    mri_framed_tell(f, "the index %s is not used, because %s: the data are read instead",
                     mr_text_shown(path, shown, sizeof shown), why);
     return false;
 }

@@ -99,11 +99,15 @@ static void print_files(const mr_source *src, const mr_source_info *info)
     puts(info->file_count > MAX_FILES_SHOWN ? ", ..." : "");
 }
 
-/* The next line of info.told that concerns the set; where an index is kept is of this run. NULL: no more. */
+static bool is_of_index(const char *line)
+{
+    return strncmp(line, "index ", 6) == 0 || strncmp(line, "the index ", 10) == 0;
+}
+
+/* The next line of info.told that concerns the set; what became of an index is of this run. NULL: no more. */
 static const char *next_told(const char *line, size_t *bytes)
 {
-    static const char of_run[] = "index kept in ";
-    while (line && strncmp(line, of_run, sizeof of_run - 1) == 0) {
+    while (line && is_of_index(line)) {
         line += strcspn(line, "\n");
         line += *line == '\n';
     }

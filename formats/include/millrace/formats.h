@@ -205,7 +205,8 @@ typedef struct mr_source_info {
                                folders where none are looked for */
     int64_t label_offset;   /* subtracted from the labels found */
     const char *told;       /* lines for the user, '\n' between them (index built, labels shifted, files left
-                               out and why, ...), or NULL */
+                               out and why, ...), or NULL. Those that begin with "index" or "the index" are
+                               of this run: where an index is kept or why not; the others are of the data */
     uint32_t length_field;  /* the field of mr_source_length(): the one whose length differs, or when no
                                tensor's length differs, the first of one dimension; MR_NO_FIELD: none */
     uint32_t length_most;   /* the largest it gives */
