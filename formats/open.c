@@ -2,6 +2,7 @@
  * by the caller.
  *
  * No format is named below the table. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -11,6 +12,7 @@
 
 #include "base/abi.h"
 #include "base/util.h"
+#include "formats/fileset/file_names.h"
 #include "formats/fileset/fileset.h"
 #include "formats/source/source.h"
 #include "formats/storage/storage.h"
@@ -172,6 +174,77 @@ static int find_format(const mri_source_ops **out, const char *path, const struc
     return list_formats(err, path, "no format known here begins like this");
 }
 
+/* ---- what was meant instead ---- */
+/* A folder that holds no samples may hold data sets: the folder above the one that an archive makes, record
+ * files side by side, an archive beside what it was unpacked to. Their names go into the error, with the
+ * formats. For errors only: folders are listed, archives are not opened. */
+enum { INSIDE_LOOKED_AT = 64, INSIDE_TOLD = 3, INSIDE_LEVELS = 3 };
+
+typedef struct inside {
+    const mr_source_config *cfg;
+    uint32_t looked_at, found;
+    char text[400];
+} inside;
+
+static int no_hidden(const struct dirent *e) { return e->d_name[0] != '.' && !mri_is_index_name(e->d_name); }
+
+static int by_name_bytes(const void *a, const void *b)
+{
+    const struct dirent *const *x = a, *const *y = b;
+    return strcmp((*x)->d_name, (*y)->d_name);
+}
+
+static void look_inside(inside *in, const char *folder, int level);
+
+static void look_at_one(inside *in, const char *path, int level)
+{
+    struct stat st;
+    mr_error unused = MR_ERROR_INIT;
+    const mri_source_ops *ops = NULL;
+    if (stat(path, &st) != 0 || !(S_ISDIR(st.st_mode) || S_ISREG(st.st_mode))) return;
+    if (find_format(&ops, path, &st, &unused) != MR_OK) return;
+    if (ops == formats[MRI_ARRAY_COUNT(formats) - 1]) { /* the one that takes every folder */
+        mr_source *src = calloc(1, sizeof *src);
+        if (src) src->path = strdup(path);
+        if (src) src->ops = ops;
+        const int rc = src && src->path ? mri_source_begin(src, in->cfg, &unused) : MR_ENOMEM;
+        const bool deeper = rc && src && src->holds_none && level + 1 < INSIDE_LEVELS;
+        if (src) mr_source_close(src);
+        if (deeper) look_inside(in, path, level + 1);
+        if (rc) return;
+    }
+    const size_t at = strlen(in->text);
+    if (in->found++ < INSIDE_TOLD)
+        snprintf(in->text + at, sizeof in->text - at, "%s%.120s (%s)", at ? ", " : "", path, ops->name);
+}
+
+static void look_inside(inside *in, const char *folder, int level)
+{
+    struct dirent **entries = NULL;
+    const int count = scandir(folder, &entries, no_hidden, NULL);
+    if (count > 1) qsort(entries, (size_t)count, sizeof *entries, by_name_bytes);
+    for (int k = 0; k < count; k++) {
+        char path[4096];
+        const char *gap = folder[strlen(folder) - 1] == '/' ? "" : "/";
+        const int n = snprintf(path, sizeof path, "%s%s%s", folder, gap, entries[k]->d_name);
+        if (n > 0 && (size_t)n < sizeof path && in->looked_at++ < INSIDE_LOOKED_AT)
+            look_at_one(in, path, level);
+        free(entries[k]);
+    }
+    free(entries);
+}
+
+static void tell_what_is_inside(const mr_source *src, const mr_source_config *cfg, mr_error *err)
+{
+    inside in = {.cfg = cfg};
+    if (!err || !src->holds_none || cfg->format || src->view || mri_stop_asked()) return;
+    look_inside(&in, src->path, 0);
+    const size_t at = strlen(err->text);
+    if (in.found)
+        snprintf(err->text + at, sizeof err->text - at, "; what could be opened in it: %s%s", in.text,
+                 in.found > INSIDE_TOLD ? ", ..." : "");
+}
+
 /* ---- open, close ---- */
 static int choose(const mri_source_ops **out, const char *path, const mr_source_config *cfg, mr_error *err)
 {
@@ -210,7 +283,7 @@ static int open_any(mr_source *src, const char *path, mr_source_config *cfg, mr_
     if (!rc && !(src->path = strdup(src->view ? src->view->path : path)))
         rc = mr_error_set(err, MR_ENOMEM, "no memory to open a data set");
     if (!rc && !src->ops) rc = choose(&src->ops, src->path, cfg, err);
-    if (!rc) rc = mri_source_begin(src, cfg, err);
+    if (!rc && (rc = mri_source_begin(src, cfg, err)) != MR_OK) tell_what_is_inside(src, cfg, err);
     if (!rc && src->view) rc = check_fetched(src, err);
     return mri_remote_view_place(src->view, rc, err);
 }

@@ -88,6 +88,7 @@ static int list_classes(mr_source *src, folder *f, int part, const char *where, 
                         const mr_source_config *cfg, mr_error *err)
 {
     const int rc = mri_tree_classes(&f->classes, part, where, left, cfg, err);
+    src->holds_none = rc == MR_EFORMAT;
     if (rc) return rc;
     f->class_names = malloc(f->classes.count * sizeof *f->class_names);
     f->first = malloc((f->classes.count + 1) * sizeof *f->first);
@@ -166,7 +167,8 @@ static int add_classes(mr_source *src, folder *f, int part, bool may_lack, const
         if (rc) return rc;
     }
     f->first[f->classes.count] = f->count;
-    return f->count > 0 ? MR_OK : no_pictures(f, where, err);
+    src->holds_none = f->count == 0;
+    return src->holds_none ? no_pictures(f, where, err) : MR_OK;
 }
 
 /* ---- parts ---- */

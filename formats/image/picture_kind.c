@@ -11,6 +11,7 @@
 #define CONVERT ": convert it to JPEG or PNG"
 #define UNPACK  ": unpack it"
 #define FETCH   ": fetch the file again"
+#define PICKLE  "a Python pickle: CIFAR-10 and CIFAR-100 are read in their binary version"
 
 enum { LOOK_BYTES = 512, SHOWN_BYTES = 40 };
 
@@ -38,6 +39,18 @@ static const struct {
     {"an OpenEXR picture" CONVERT, "\x76\x2f\x31\x01", 0, 4},
     {"a DICOM picture" CONVERT, "DICM", 128, 4},
     {"a PDF document", "%PDF-", 0, 5},
+    {"an IDX file", "\0\0\x08\1", 0, 4},
+    {"an IDX file", "\0\0\x08\2", 0, 4},
+    {"an IDX file", "\0\0\x08\3", 0, 4},
+    {"an IDX file", "\0\0\x08\4", 0, 4},
+    {"a NumPy file", "\x93NUMPY", 0, 6},
+    {"a tar archive", "ustar", 257, 5},
+    {"a RecordIO file", "\x0a\x23\xd7\xce", 0, 4},
+    {"an HDF5 file", "\x89HDF\r\n", 0, 6},
+    {PICKLE, "\x80\2}", 0, 3},
+    {PICKLE, "\x80\3}", 0, 3},
+    {PICKLE, "\x80\4\x95", 0, 3},
+    {PICKLE, "\x80\5\x95", 0, 3},
     {"a gzip file" UNPACK, "\x1f\x8b", 0, 2},
     {"a zip file" UNPACK, "PK\3\4", 0, 4},
     {"a git-lfs pointer, not the file it stands for: fetch it with git lfs pull", "version https://git-lfs",

@@ -87,6 +87,8 @@ struct mr_source {
     const volatile int *stop; /* the caller's, or NULL */
     mri_remote_view *view;    /* of a URL: what fetches, and the names its files have here. Closed after the
                                  format; else NULL */
+    bool holds_none; /* open() failed because the folder holds no samples by the format's rules: what lies in
+                        it may be what was meant */
 };
 
 /* Open src, whose ops and path are set; the format is known. On failure mr_source_close() is still to be

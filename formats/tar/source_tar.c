@@ -35,7 +35,8 @@ typedef struct tar { /* fixed after open */
     const mr_source_config *cfg;
     bool has_schema;
     mri_tar_notes notes;
-    uint8_t *class_text; /* as the first archive that has it brings it, or NULL */
+    uint32_t cut, first_cut; /* archives that end behind a member, without one block of zeros */
+    uint8_t *class_text;     /* as the first archive that has it brings it, or NULL */
     size_t class_bytes;
 } tar;
 
@@ -274,9 +275,21 @@ static int tar_scan(void *context, mri_scan *s, uint32_t file, mr_error *err)
     rc = scan_samples(w, err);
     if (rc == MR_EEND) rc = mri_tar_finish(&w->it.walk, err);
     if (!rc && w->it.walk.end_blocks < 2) mri_tar_note(&t->notes, MRI_TAR_NO_END, w->it.walk.at, "");
+    if (!rc && w->it.walk.end_blocks == 0 && t->cut++ == 0) t->first_cut = file;
     free(w->keys.hash);
     free(w);
     return rc;
+}
+
+/* Some writers leave the end mark out, of all their archives. Where others of the set have it, the one
+ * without was cut, or its writer was: samples are missing. */
+static int check_ends(const tar *t, mr_error *err)
+{
+    if (t->cut == 0 || t->cut == t->f.file_count) return MR_OK;
+    mr_error_set(err, MR_EFORMAT,
+                 "the archive has no end mark, and others of the set have theirs: it was cut between two "
+                 "members; copy it again, or name the files to use by a pattern");
+    return mri_error_place(err, MR_EFORMAT, t->f.file[t->first_cut].path, MR_NOWHERE, MR_NOWHERE);
 }
 
 /* ---- what is told ---- */
@@ -316,6 +329,8 @@ static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
     const tar *t = context;
     char text[sizeof t->report_text];
     size_t at = 0;
+    const int rc = check_ends(t, err);
+    if (rc) return rc;
     text[0] = '\0';
     for (int k = 0; k < MRI_TAR_IRREGULARITIES; k++)
         at += say(text + at, sizeof text - at, t, (mri_tar_irregularity)k);

@@ -348,14 +348,21 @@ def plan(bench, jobs, counts, rng):
                         out.append((job, f"{cls}:{n}{plus}:{error.rstrip('+')}", loss))
     if o.full:
         return out
-    # a sample: first one of each job, class and error, then whatever there is time for
+    # a sample: first one of each command, class and error, then of each job, then whatever there is time for
     rng.shuffle(out)
+    of_command, left = one_of_each(out, lambda job: job.args[0])
+    of_job, rest = one_of_each(left, lambda job: job.name)
+    return of_command + of_job + rest
+
+
+def one_of_each(items, kind):
+    """The first of each kind of job, class and error, and the others."""
     seen, first, rest = set(), [], []
-    for item in out:
-        key = (item[0].name, item[1].split(":")[0], item[1].split(":")[2], item[2])
+    for item in items:
+        key = (kind(item[0]), item[1].split(":")[0], item[1].split(":")[2], item[2])
         (rest if key in seen else first).append(item)
         seen.add(key)
-    return first + rest
+    return first, rest
 
 
 def table(bench, jobs, counts):

@@ -68,10 +68,36 @@ tar xf of2.tar -C again
 cp twice.tar later.tar
 (cd again && tar cf ../later.tar disc ring && tar rf ../later.tar disc/00000.jpg)
 
+# an archive that ends behind its first sample: the list of classes, the picture, its class
+head -c $((7 * 512)) of2.tar >between.tar
+# big NUMBER: as IDX has it, four bytes, the highest first
+big() {
+    for shift in 24 16 8 0; do
+        # shellcheck disable=SC2059 # an octal escape
+        printf "\\$(printf %03o $((($1 >> shift) & 255)))"
+    done
+}
+# NumPy's head is filled with spaces up to 128 bytes
+numpy() {
+    printf '\223NUMPY\001\000\166\000'
+    printf '%-117s\n' "{'descr': '|u1', 'fortran_order': False, 'shape': $1, }"
+    head -c "$2" /dev/zero
+}
+for many in 2 3; do
+    { big $((0x803)); big "$many"; big 4; big 4; head -c $((many * 16)) /dev/zero | tr '\000' x; } >"of$many.images"
+    { big $((0x801)); big "$many"; head -c "$many" /dev/zero; } >"of$many.labels"
+done
+numpy '(2, 4, 4, 3)' 96 >images
+numpy '(2,)' 2 >labels
+
 # ---- trees ----
 # Any text of the name: what the file holds.
 content() {
     case $1 in
+    *images*idx3*.gz) gzip -nc "of$2.images" ;;
+    *labels*idx1*.gz) gzip -nc "of$2.labels" ;;
+    *images*idx3*) cat "of$2.images" ;;
+    *labels*idx1*) cat "of$2.labels" ;;
     *.tar.gz | *.tgz) gzip -nc "of$2.tar" ;;
     *.tar) cat "of$2.tar" ;;
     *.idx | *.lst | *.json) echo text ;;
@@ -106,7 +132,8 @@ plant() {
     cut) content "$path" 2 | head -c 2000 >"$path" ;;
     tar | tfrecord | mrec | rec | jpg | bin | 100) content "x.$kind" 2 >"$path" ;;
     detection | sagemaker) cat "$kind.rec" >"$path" ;;
-    twice | later) cat "$kind.tar" >"$path" ;;
+    twice | later | between) cat "$kind.tar" >"$path" ;;
+    images | labels) cat "$kind" >"$path" ;;
     cifar-100) cat of2.100 >"$path" ;;
     locked) content "$path" 2 >"$path"; chmod 0 "$path" ;;
     archive:*) tar cf "$path" -C set "${kind#archive:}" ;;

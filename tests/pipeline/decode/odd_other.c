@@ -174,7 +174,7 @@ const mrt_odd_case mrt_odd_other[] = {
     {"zeros.jpg", file_of, ZEROS, MR_EFORMAT, "found nothing but zeros: it was never written, or lost", NULL,
      0},
     {"tga.jpg", file_of, TGA_LIKE, MR_EFORMAT, "found bytes 00 00 02 00 00 00 00 00", NULL, 0},
-    {"hdf5.jpg", file_of, HDF5, MR_EFORMAT, "found bytes 89 48 44 46 0d 0a 1a 0a", NULL, 0},
+    {"hdf5.jpg", file_of, HDF5, MR_EFORMAT, "found an HDF5 file", NULL, 0},
     {"program.jpg", file_of, ELF, MR_EFORMAT, "found bytes 7f 45 4c 46", NULL, 0},
     {"text.jpg", file_of, TEXT, MR_EFORMAT, "found text (\"this is no picture at all\")", NULL, 0},
     {"json.jpg", file_of, JSON_TEXT, MR_EFORMAT, "found text (\"{\"error\": {\"code\": 403", NULL, 0},
