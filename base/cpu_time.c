@@ -13,14 +13,19 @@
 
 #define UNSEEN_NS 20000u /* a difference that is not worth a second call */
 
-static uint64_t ran_so_far(void)
+uint64_t mri_thread_ran_ns(void)
 {
     struct timespec t;
+    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) != 0) return 0;
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t ran_so_far(void)
+{
 #ifdef MRI_NO_MEASURING
     return 0;
 #endif
-    if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t) != 0) return 0;
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return mri_thread_ran_ns();
 }
 
 static uint64_t delayed_so_far(const mri_cpu_time *t)

@@ -6,6 +6,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* More than a thread takes to come when it is woken and a core is free. */
+#define MRI_WAKE_NS 200000u
+
+/* How late it is seen that something was over at over_ns, by who waits for it since begun_ns: 0 when it did
+ * not have to wait, or no thread would have been faster. Whoever had to tell was not run either. */
+static inline uint64_t mri_seen_late_ns(uint64_t over_ns, uint64_t begun_ns, uint64_t now_ns)
+{
+    return over_ns > begun_ns && now_ns > over_ns + MRI_WAKE_NS ? now_ns - over_ns : 0;
+}
+
+/* How long the calling thread has run in all; 0 where the system does not tell. One system call. */
+uint64_t mri_thread_ran_ns(void);
+
 /* Belongs to one thread. */
 typedef struct mri_cpu_time {
     int fd; /* of its schedstat; -1: the kernel does not tell */

@@ -1,5 +1,7 @@
 /* pipeline/loader.c: open, hand out, take back, stop, close. The picture stands in
  * stream/stream.h. */
+#include <unistd.h>
+
 #include "base/abi.h"
 #include "pipeline/loader_private.h"
 
@@ -79,6 +81,7 @@ void mr_loader_close(mr_loader *l)
     if (!lost) mri_resident_destroy(l->resident);
     mri_slots_fini(&l->slots);
     free(l->host_parts);
+    if (l->consumer) mri_cpu_time_close(&l->consumer_cpu);
     mri_cache_close(l->cache); /* readers are gone: nobody reads its file */
     if (l->reserved && l->plan.cfg.budget) mri_budget_return(l->plan.cfg.budget, l->plan.memory.reserved);
     mr_budget_destroy(l->own_budget);
@@ -121,7 +124,9 @@ static int fill_inline(mr_loader *l, mr_error *err)
         if (rc == MR_OK) rc = mri_decode_chunk_inline(l->decode, c, &work, err);
         add_work(&all.work, &work);
     }
-    if (rc == MR_OK) mri_ring_mark_serial(l->ring, batch, &all, read_ns);
+    if (rc == MR_OK)
+        mri_ring_mark_serial(l->ring, batch, &all, read_ns,
+                             l->staging ? mri_staging_seen_late(l->staging) : 0);
     return rc;
 }
 
@@ -144,11 +149,28 @@ static void prepare_inline(mr_loader *l)
     count_wait(l, start);
 }
 
+static void watch_consumer(mr_loader *l)
+{
+    const pid_t thread = gettid();
+    if (thread == l->consumer) {
+        mri_cpu_time_skip(&l->consumer_cpu);
+        return;
+    }
+    if (l->consumer) mri_cpu_time_close(&l->consumer_cpu);
+    mri_cpu_time_open(&l->consumer_cpu);
+    l->consumer = thread;
+}
+
 /* MR_OK when the next batch is there; the code of whatever ended the wait otherwise. */
 static int wait_for_batch(mr_loader *l, uint64_t timeout_ns, mr_error *err)
 {
+    const bool waits = !mri_ring_is_ready(l->ring) && timeout_ns > 0;
+    uint64_t ran = 0, late = 0;
+    if (waits) watch_consumer(l);
     const uint64_t start = mri_now_ns();
     const int rc = mri_ring_wait(l->ring, timeout_ns);
+    if (waits) mri_cpu_time_look(&l->consumer_cpu, mri_now_ns() - start, &ran, &late);
+    l->late_ns += late;
     count_wait(l, start);
     return rc == MR_ECANCELED ? mri_halt_reason(&l->halt, err) : rc;
 }
@@ -203,8 +225,8 @@ int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_er
     mri_ring_batch taken;
     mr_batch batch;
     mri_ring_take(l->ring, &taken);
-    mri_charge_consumer(l->charges, taken.batch, l->waited_ns);
-    l->waited_ns = 0;
+    mri_charge_consumer(l->charges, taken.batch, l->waited_ns, l->late_ns);
+    l->waited_ns = l->late_ns = 0;
     describe(l, &taken, &batch);
     mri_result_give(out, &batch, sizeof batch);
     mri_count(&l->batches_out, 1);

@@ -65,7 +65,10 @@ struct mr_loader {
 
     mr_part *host_parts;                        /* slot_count sets of info.parts, without devices */
     uint64_t wait_ns, batches_out, samples_out; /* atomic; the consumer's */
-    uint64_t waited_ns;                         /* the consumer's: for the batch that it takes next */
+    uint64_t waited_ns, late_ns; /* the consumer's: for the batch that it takes next; of that, it could have
+                                    run */
+    mri_cpu_time consumer_cpu;   /* the consumer's: of the thread that waited last */
+    pid_t consumer;              /* that one; 0: none yet */
 };
 
 /* ---- loader_plan.c ---- */

@@ -74,6 +74,16 @@ int mri_host_stream_query(mri_host_stream *s, uint64_t number);
 /* MR_EAGAIN after timeout_ns (MR_FOREVER: never). */
 int mri_host_stream_wait(mri_host_stream *s, uint64_t number, uint64_t timeout_ns, mr_error *err);
 
+/* From the stream's own thread, like the three below. The time it is on the device: of CLOCK_MONOTONIC, or of
+ * a simulated device's own clock, which is never ahead of that, and behind it where the thread came late. */
+uint64_t mri_host_stream_now(const mri_host_stream *s);
+/* What comes next on a simulated device begins no earlier. */
+void mri_host_stream_advance(mri_host_stream *s, uint64_t to_ns);
+/* The simulated device is busy until then. */
+void mri_host_stream_pass_until(mri_host_stream *s, uint64_t to_ns);
+/* Wait for a task of another stream. */
+int mri_host_stream_join(mri_host_stream *s, mri_host_stream *other, uint64_t number, mr_error *err);
+
 extern const struct mri_memory_calls mri_host_memory;
 extern const struct mri_copy_calls mri_host_copies;
 extern const struct mri_stream_calls mri_host_streams;

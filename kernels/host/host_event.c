@@ -39,10 +39,10 @@ struct stamp_args {
 
 static int run_stamp(mri_host_stream *s, const void *args, mr_error *err)
 {
-    (void)s, (void)err;
+    (void)err;
     const struct stamp_args *a = args;
     pthread_mutex_lock(&a->event->lock);
-    if (a->event->round == a->round) a->event->time_ns = mri_now_ns();
+    if (a->event->round == a->round) a->event->time_ns = mri_host_stream_now(s);
     pthread_mutex_unlock(&a->event->lock);
     return MR_OK;
 }
@@ -115,8 +115,7 @@ struct wait_args {
 static int run_wait(mri_host_stream *s, const void *args, mr_error *err)
 {
     const struct wait_args *a = args;
-    const int rc =
-        mri_host_stream_failed(s) ? MR_OK : mri_host_stream_wait(a->stream, a->number, MR_FOREVER, err);
+    const int rc = mri_host_stream_failed(s) ? MR_OK : mri_host_stream_join(s, a->stream, a->number, err);
     mri_host_stream_unref(a->stream);
     return rc;
 }

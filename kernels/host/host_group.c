@@ -27,6 +27,8 @@ struct host_group {
     uint64_t broken_at; /* lock: number of a call that could not be queued everywhere, 0: none */
     int failed;         /* lock: first error any stream arrived with */
     int found;          /* lock: `failed` when the newest meeting was held */
+    uint64_t latest_ns; /* lock: of those that arrived, by the clocks of their streams */
+    uint64_t held_ns;   /* lock: `latest_ns` when the newest meeting was held */
     /* arrays of all nodes, and the last one of each device, in the call under way: written before the first
      * meeting, read after */
     float **now, **out;
@@ -93,21 +95,24 @@ static void group_destroy(mr_group *base)
 /* Wait until every stream is here. `failed` is this stream's own trouble; returns what the meeting as a whole
  * found, the same on all: whoever wakes late must not hear of an error with which another has come to the
  * next meeting already, or it would not come there, and be waited for. */
-static int meet(struct host_group *g, uint64_t call, int failed)
+static int meet(struct host_group *g, mri_host_stream *s, uint64_t call, int failed)
 {
     pthread_mutex_lock(&g->lock);
+    g->latest_ns = mri_max_u64(g->latest_ns, mri_host_stream_now(s));
     if (failed && !g->failed) g->failed = failed;
     const uint64_t meeting = g->meetings;
     if (++g->arrived == g->base.count) {
         g->arrived = 0;
         g->meetings++;
         g->found = g->failed;
+        g->held_ns = g->latest_ns;
         pthread_cond_broadcast(&g->all_here);
     } else {
         while (g->meetings == meeting && !(g->broken_at && call >= g->broken_at))
             pthread_cond_wait(&g->all_here, &g->lock);
     }
     int rc = g->meetings != meeting ? g->found : g->failed;
+    mri_host_stream_advance(s, g->held_ns);
     if (!rc && g->broken_at && call >= g->broken_at) rc = MR_EDEVICE;
     pthread_mutex_unlock(&g->lock);
     return rc;
@@ -155,13 +160,14 @@ static int run_group(mri_host_stream *s, const void *args, mr_error *err)
     const bool others = g->wire.wire.size > 1;
     for (uint32_t k = 0; k < a->value_count; k++) g->now[g->base.plan.node_at[a->at] + k] = a->values[k];
     g->out[a->at] = a->values[a->value_count - 1];
-    int rc = meet(g, a->call, mri_host_stream_failed(s));
+    int rc = meet(g, s, a->call, mri_host_stream_failed(s));
     if (rc)
         return mr_error_set(err, rc, "device %u of a group of %u could not take part in an exchange", a->at,
                             n);
     if (!others) work_on_slice(g, a);
     else if (a->at == 0) rc = work_with_others(g, a, err);
-    const int met = meet(g, a->call, rc);
+    if (others) mri_host_stream_advance(s, mri_now_ns());
+    const int met = meet(g, s, a->call, rc);
     return rc ? rc : met;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 
+#include "base/cpu_time.h"
 #include "kernels/host/host.h"
 
 static int create_one(mr_device **out, const struct mri_backend *backend, uint32_t index, mr_error *err)
@@ -130,11 +131,12 @@ struct copy_args {
     size_t bytes;
 };
 
-/* When a link that carries one thing after the other has carried these bytes too. */
-static uint64_t link_deadline(mri_host_device *dev, enum mri_copy_kind kind, size_t bytes)
+/* When a link that carries one thing after the other, and gets these bytes at from_ns, has carried them too.
+ */
+static uint64_t link_deadline(mri_host_device *dev, enum mri_copy_kind kind, size_t bytes, uint64_t from_ns)
 {
     pthread_mutex_lock(&dev->lock);
-    const uint64_t start = mri_max_u64(mri_now_ns(), dev->link_free_ns[kind]);
+    const uint64_t start = mri_max_u64(from_ns, dev->link_free_ns[kind]);
     const uint64_t end = start + (uint64_t)((double)bytes * dev->link_ns_per_byte[kind]);
     dev->link_free_ns[kind] = end;
     pthread_mutex_unlock(&dev->lock);
@@ -147,9 +149,14 @@ static int run_copy(mri_host_stream *s, const void *args, mr_error *err)
     const struct copy_args *c = args;
     mri_host_device *dev = mri_host_stream_device(s);
     const bool paced = c->kind != MRI_COPY_D2D && dev->link_ns_per_byte[c->kind] > 0;
-    const uint64_t deadline = paced ? link_deadline(dev, c->kind, c->bytes) : 0;
+    if (!paced) {
+        memcpy(c->dst, c->src, c->bytes);
+        return MR_OK;
+    }
+    const uint64_t from = mri_host_stream_now(s), deadline = link_deadline(dev, c->kind, c->bytes, from);
+    const uint64_t begun = mri_thread_ran_ns();
     memcpy(c->dst, c->src, c->bytes);
-    if (paced) mri_host_sleep_until(deadline);
+    mri_host_stream_pass_until(s, mri_max_u64(deadline, from + (mri_thread_ran_ns() - begun)));
     return MR_OK;
 }
 

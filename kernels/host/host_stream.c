@@ -18,6 +18,7 @@
 struct task {
     mri_host_run *run;
     unsigned flags;
+    uint64_t pushed_ns, over_ns; /* of a simulated device; over: when it was there */
     _Alignas(16) unsigned char args[MRI_TASK_ARGS_BYTES];
 };
 
@@ -25,6 +26,7 @@ struct mri_host_stream {
     mr_stream base;
     mri_host_device *device;
     pthread_t thread;
+    uint64_t clock_ns; /* the thread's: of a simulated device */
     _Atomic uint32_t refs;
     pthread_mutex_t lock;
     pthread_cond_t queued; /* the thread sleeps here */
@@ -45,6 +47,42 @@ int mri_host_stream_failed(const mri_host_stream *s) { return s->failed_at ? s->
 
 mri_host_device *mri_host_stream_device(const mri_host_stream *s) { return s->device; }
 
+/* ---- the clock of a simulated device ----
+ *
+ * A task begins there when it was queued, what is before it is over, and what it waits for is. Threads of
+ * this machine that come late to it, because others have the cores, move nothing: the next task takes less of
+ * the real time. The clock is never ahead of the real one, for a task that takes time sleeps until it is
+ * over. */
+
+static bool is_simulated(const mri_host_stream *s) { return s->device->base.info.simulated; }
+
+uint64_t mri_host_stream_now(const mri_host_stream *s)
+{
+    return is_simulated(s) ? s->clock_ns : mri_now_ns();
+}
+
+void mri_host_stream_advance(mri_host_stream *s, uint64_t to_ns)
+{
+    s->clock_ns = mri_max_u64(s->clock_ns, to_ns);
+}
+
+void mri_host_stream_pass_until(mri_host_stream *s, uint64_t to_ns)
+{
+    mri_host_sleep_until(to_ns);
+    mri_host_stream_advance(s, to_ns);
+}
+
+/* When a task that is over was; of one that the ring has forgotten, now. */
+static uint64_t over_since(mri_host_stream *s, uint64_t number)
+{
+    uint64_t at = mri_now_ns();
+    if (!is_simulated(s)) return at;
+    pthread_mutex_lock(&s->lock);
+    if (number && s->pushed - number < s->ring_size) at = s->ring[(number - 1) & (s->ring_size - 1)].over_ns;
+    pthread_mutex_unlock(&s->lock);
+    return at;
+}
+
 mri_host_stream *mri_host_stream_ref(mri_host_stream *s)
 {
     s->refs++;
@@ -64,6 +102,7 @@ void mri_host_stream_unref(mri_host_stream *s)
 /* Run one task outside the lock; returns its code. */
 static int run_task(mri_host_stream *s, const struct task *t, mr_error *err)
 {
+    mri_host_stream_advance(s, t->pushed_ns);
     if (s->failed_at && !(t->flags & MRI_TASK_ALWAYS)) return MR_OK;
     err->code = MR_OK;
     const int rc = t->run(s, t->args, err);
@@ -90,6 +129,7 @@ static void *stream_main(void *arg)
         if (rc) mri_host_device_fail(s->device, &err);
 
         pthread_mutex_lock(&s->lock);
+        s->ring[s->done & (s->ring_size - 1)].over_ns = s->clock_ns;
         s->done++;
         if (rc && !s->failed_at) {
             s->error = err;
@@ -169,6 +209,7 @@ static int push_locked(mri_host_stream *s, mri_host_run *run, const void *args, 
     struct task *t = &s->ring[s->pushed++ & (s->ring_size - 1)];
     t->run = run;
     t->flags = flags;
+    t->pushed_ns = is_simulated(s) ? mri_now_ns() : 0;
     memcpy(t->args, args, args_bytes);
     if (s->asleep) pthread_cond_signal(&s->queued);
     return MR_OK;
@@ -220,6 +261,13 @@ int mri_host_stream_wait(mri_host_stream *s, uint64_t number, uint64_t timeout_n
         if (err) *err = s->error;
     }
     pthread_mutex_unlock(&s->lock);
+    return rc;
+}
+
+int mri_host_stream_join(mri_host_stream *s, mri_host_stream *other, uint64_t number, mr_error *err)
+{
+    const int rc = mri_host_stream_wait(other, number, MR_FOREVER, err);
+    mri_host_stream_advance(s, over_since(other, number));
     return rc;
 }
 

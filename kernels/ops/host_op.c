@@ -69,7 +69,10 @@ static int run_forward(mri_host_stream *s, const void *args, mr_error *err)
 {
     (void)s;
     const struct op_args *a = args;
-    return a->op->code->forward(a->op, &a->args, err);
+    const struct mri_op_code *code = a->op->code;
+    if (code->takes_ns)
+        mri_host_stream_pass_until(s, mri_host_stream_now(s) + code->takes_ns(a->op, &a->args));
+    return code->forward(a->op, &a->args, err);
 }
 
 static int run_backward(mri_host_stream *s, const void *args, mr_error *err)

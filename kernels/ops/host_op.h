@@ -28,6 +28,8 @@ struct mri_op_code {
                         mr_error *err);
     int (*param_export)(mri_host_op *op, bool state, uint32_t which, const float *address, float *host,
                         mr_error *err);
+    uint64_t (*takes_ns)(const mri_host_op *op, const mr_op_args *a); /* of a simulated device: forward; may
+                                                                         be NULL */
     bool adds_dy2; /* backward takes dy2 in itself; else dy holds the sum before backward is called */
 };
 

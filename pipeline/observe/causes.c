@@ -2,10 +2,11 @@
  * behind its beginning, what is left lies before it. */
 #include "pipeline/observe/causes.h"
 
-#define AT_ONCE_NS  20000u  /* a wait that is none */
-#define WAKE_NS     200000u /* more than a thread takes to come when a core is free */
-#define LITTLE_REST 0.7     /* of their time at work: workers that hold up */
-#define OLDER_LOAD  0.75    /* each batch counts so much of the one after it */
+#include "base/cpu_time.h"
+
+#define AT_ONCE_NS  20000u /* a wait that is none */
+#define LITTLE_REST 0.7    /* of their time at work: workers that hold up */
+#define OLDER_LOAD  0.75   /* each batch counts so much of the one after it */
 
 static const struct {
     const char *name, *text;
@@ -82,10 +83,17 @@ static void put_waking(meal *m, uint64_t ns, uint64_t late_ns)
     put(m, MR_CAUSE_LOCK, ns - late);
 }
 
+/* The same, when all that is known is that something was over and not seen: longer than waking takes, a
+ * thread that had to tell was not run either. */
+static void put_seeing(meal *m, uint64_t ns, uint64_t late_ns)
+{
+    put_waking(m, ns, ns > MRI_WAKE_NS ? ns : late_ns);
+}
+
 /* Another worker could have taken it, and was not run: waking takes less. */
 static bool is_awaited(const mri_chunk_times *c)
 {
-    return c->awaited_ns && c->work.begun_ns > c->awaited_ns + WAKE_NS;
+    return c->awaited_ns && c->work.begun_ns > c->awaited_ns + MRI_WAKE_NS;
 }
 
 /* How much of ns, in which a chunk waited for a worker that had nothing to do, somebody was kept from
@@ -133,7 +141,10 @@ static void charge_staging(meal *m, const mri_batch_times *t)
     charge(m, t->room_ns, MR_CAUSE_COPY);    /* behind the copies of the batch before */
     charge(m, t->noticed_ns, MR_CAUSE_HOST); /* the devices' memory was not given back */
     put_waking(m, take(m, mri_max_u64(t->came_ns, t->full_ns)), t->late_ns);
-    charge(m, t->full_ns, MR_CAUSE_COPY); /* it was there, and staging at the batch before */
+    /* it was there, and staging at the batch before: until its copies were over, and then until it saw that
+     */
+    if (t->before_ns) put_seeing(m, take(m, mri_max_u64(t->before_ns, t->full_ns)), t->before_late_ns);
+    charge(m, t->full_ns, MR_CAUSE_COPY);
 }
 
 static void charge_serial(meal *m, const mri_batch_times *t)
@@ -144,7 +155,10 @@ static void charge_serial(meal *m, const mri_batch_times *t)
     const uint64_t read = part_of(ns, t->serial_read_ns, whole);
     put(m, MR_CAUSE_READ, read);
     split(m, ns - read, w);
-    charge(m, 0, MR_CAUSE_HOST); /* nobody had asked for it */
+    /* nobody had asked for it: the host did not know yet that the step before was over, or was not there */
+    const uint64_t unasked = take(m, 0), late = mri_min_u64(unasked, t->before_late_ns);
+    put_waking(m, late, late);
+    put(m, MR_CAUSE_HOST, unasked - late);
 }
 
 static void charge_chunk(meal *m, const mri_batch_times *t)
@@ -200,14 +214,23 @@ static bool is_held_up_by_waking(const mri_chunk_times *c)
     return c->asked_ns && is_awaited(c) && c->work.begun_ns - c->read_ns > c->read_ns - c->claimed_ns;
 }
 
+/* The link had rested for long when staging saw that its copies were over. */
+static bool is_seen_late(const mri_batch_times *t)
+{
+    const uint64_t since = mri_max_u64(t->before_ns, t->full_ns);
+    return t->before_ns && t->came_ns > since + MRI_WAKE_NS &&
+           t->came_ns - since > t->before_ns - mri_min_u64(t->full_ns, t->before_ns);
+}
+
 static void charge_behind(meal *m, const mri_batch_times *t)
 {
     const mri_chunk_times *c = &t->last;
     if (t->copy.end_ns) charge(m, t->copy.end_ns, MR_CAUSE_HOST);
     if (!t->came_ns) charge(m, t->full_ns, MR_CAUSE_HOST);
     const uint64_t ns = take(m, 0);
-    if (t->came_ns > t->full_ns) put(m, MR_CAUSE_COPY, ns);
-    else if (is_held_up_by_work(t)) split_round(m, ns, c);
+    if (is_seen_late(t)) put_waking(m, ns, ns);
+    else if (t->came_ns > t->full_ns) put(m, MR_CAUSE_COPY, ns);
+    else if (is_held_up_by_work(t) || !c->asked_ns) split_round(m, ns, c);
     else if (is_held_up_by_waking(c)) put_waking(m, ns, ns);
     else put_reading(m, ns, c);
 }

@@ -56,12 +56,23 @@ void mri_charge(mri_charges *c, uint64_t batch, uint32_t part, uint64_t from_ns,
     mri_causes_charge(&t, throttled, from_ns, to_ns, add);
 }
 
-void mri_charge_consumer(mri_charges *c, uint64_t batch, uint64_t waited_ns)
+/* The batch was there, and who waits for it had not been run yet. */
+static void charge_late(mr_causes *one, uint64_t late_ns, double throttled)
+{
+    const uint64_t late = mri_min_u64(late_ns, one->ns[MR_CAUSE_HOST]),
+                   quota = (uint64_t)((double)late * throttled);
+    one->ns[MR_CAUSE_HOST] -= late;
+    one->ns[MR_CAUSE_QUOTA] += quota;
+    one->ns[MR_CAUSE_CORES] += late - quota;
+}
+
+void mri_charge_consumer(mri_charges *c, uint64_t batch, uint64_t waited_ns, uint64_t late_ns)
 {
     mr_causes one = {0};
     const uint64_t now = mri_now_ns();
     mri_charge(c, batch, 0, now - waited_ns, now, &one);
     pthread_mutex_lock(&c->lock);
+    charge_late(&one, late_ns, c->throttled);
     for (uint32_t i = 0; i < MR_CAUSES; i++) c->consumer.ns[i] += one.ns[i];
     c->consumer.total_ns += one.total_ns;
     pthread_mutex_unlock(&c->lock);

@@ -14,8 +14,8 @@ void mri_charges_destroy(mri_charges *c); /* accepts NULL */
 /* An interval of times of CLOCK_MONOTONIC; batch as the stages number it, MR_NOWHERE: unknown. */
 void mri_charge(mri_charges *c, uint64_t batch, uint32_t part, uint64_t from_ns, uint64_t to_ns,
                 mr_causes *add);
-/* The consumer waited so long, up to now, for this batch. */
-void mri_charge_consumer(mri_charges *c, uint64_t batch, uint64_t waited_ns);
+/* The consumer waited so long, up to now, for this batch, and for late_ns of that it could have run. */
+void mri_charge_consumer(mri_charges *c, uint64_t batch, uint64_t waited_ns, uint64_t late_ns);
 mr_causes mri_charges_of_consumer(mri_charges *c);
 
 #endif

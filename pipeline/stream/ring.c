@@ -29,8 +29,10 @@ struct mri_ring {
     mri_load load;                                   /* of the workers */
     uint64_t worked_ns;                              /* since it was marked */
     uint64_t freed, staged, copied, taken, released; /* taken, released: written by the consumer only */
-    mri_batch_times *times;                          /* of batch b at b % times_count */
-    mri_copy_times *copies;                          /* the same, for every part */
+    uint64_t copies_ns, looked_ns; /* the stager's: end of the last copies; when it last asked the scheduler
+                                    */
+    mri_batch_times *times;        /* of batch b at b % times_count */
+    mri_copy_times *copies;        /* the same, for every part */
     uint32_t times_count, parts;
 };
 
@@ -202,13 +204,15 @@ void mri_ring_times(mri_ring *r, uint64_t batch, uint32_t part, mri_batch_times 
     pthread_mutex_unlock(&r->lock);
 }
 
-void mri_ring_mark_serial(mri_ring *r, uint64_t batch, const mri_chunk_times *all, uint64_t read_ns)
+void mri_ring_mark_serial(mri_ring *r, uint64_t batch, const mri_chunk_times *all, uint64_t read_ns,
+                          uint64_t before_late_ns)
 {
     pthread_mutex_lock(&r->lock);
     mri_batch_times *t = times_locked(r, batch);
     t->serial = true;
     t->last = *all;
     t->serial_read_ns = read_ns;
+    t->before_late_ns = before_late_ns;
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -403,8 +407,8 @@ const mri_slot *mri_ring_slot(const mri_ring *r, uint64_t batch) { return slot_o
 const mri_slot *mri_ring_wait_full(mri_ring *r, uint64_t batch, mri_stage_counter *waits, mri_cpu_time *cpu)
 {
     const uint64_t came = mri_now_ns();
-    uint64_t ran, late = 0;
-    if (cpu) mri_cpu_time_skip(cpu);
+    uint64_t ran, late = 0, before_late = 0;
+    if (cpu) mri_cpu_time_look(cpu, r->looked_ns ? came - r->looked_ns : 0, &ran, &before_late);
     pthread_mutex_lock(&r->lock);
     mri_count_fill(waits, full_ahead_locked(r, batch), r->slot_count);
     while (!is_over(r) && !is_full_locked(r, batch)) wait_locked(r, &r->full, waits, MRI_WAIT_INPUT);
@@ -418,8 +422,11 @@ const mri_slot *mri_ring_wait_full(mri_ring *r, uint64_t batch, mri_stage_counte
     const uint64_t room = mri_now_ns();
     pthread_mutex_unlock(&r->lock);
     if (cpu) mri_cpu_time_look(cpu, room - came, &ran, &late);
+    r->looked_ns = room;
     pthread_mutex_lock(&r->lock);
     mri_batch_times *t = times_locked(r, batch);
+    t->before_ns = r->copies_ns;
+    t->before_late_ns = before_late;
     t->came_ns = came;
     t->noticed_ns = noticed;
     t->room_ns = room;
@@ -446,6 +453,8 @@ void mri_ring_mark_copied(mri_ring *r, uint64_t batch, const mri_copy_times *tim
     pthread_mutex_lock(&r->lock);
     memcpy(&r->copies[batch % r->times_count * r->parts], times, r->parts * sizeof *times);
     r->copied = batch + 1;
+    r->copies_ns = 0;
+    for (uint32_t p = 0; p < r->parts; p++) r->copies_ns = mri_max_u64(r->copies_ns, times[p].end_ns);
     free_slots_locked(r);
     const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);

@@ -91,7 +91,8 @@ void mri_ring_mark_staged(mri_ring *r, uint64_t batch);
 /* times: of every part, as far as events tell them. */
 void mri_ring_mark_copied(mri_ring *r, uint64_t batch, const mri_copy_times *times);
 /* Prefetch off: the consumer made it itself. */
-void mri_ring_mark_serial(mri_ring *r, uint64_t batch, const mri_chunk_times *all, uint64_t read_ns);
+void mri_ring_mark_serial(mri_ring *r, uint64_t batch, const mri_chunk_times *all, uint64_t read_ns,
+                          uint64_t before_late_ns);
 
 /* ---- consuming: one thread ---- */
 typedef struct mri_ring_batch {

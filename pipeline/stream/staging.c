@@ -29,6 +29,7 @@ struct mri_staging {
     pthread_t thread;
     bool started;
     mri_stage_counter counter;
+    uint64_t seen_late_ns;                      /* the consumer's */
     uint64_t bytes_copied[MR_LOADER_MAX_PARTS]; /* atomic */
     replica replicas[];
 };
@@ -39,6 +40,8 @@ static mr_part *parts_of(const mri_staging *s, uint64_t batch)
 }
 
 const mr_part *mri_staging_parts(const mri_staging *s, uint64_t batch) { return parts_of(s, batch); }
+
+uint64_t mri_staging_seen_late(const mri_staging *s) { return s->seen_late_ns; }
 
 mri_stage_counter *mri_staging_counter(mri_staging *s) { return &s->counter; }
 uint64_t mri_staging_bytes(const mri_staging *s, uint32_t r) { return mri_counted(&s->bytes_copied[r]); }
@@ -312,6 +315,22 @@ int mri_staging_start(mri_staging *s, mr_error *err)
 
 /* ------------------------------------------------------------------------------ consuming */
 
+/* The devices' work on a batch is over on return. */
+static int wait_for_devices(mri_staging *s, uint64_t batch, mr_error *err)
+{
+    const uint64_t begun = mri_now_ns();
+    uint64_t over = 0;
+    for (uint32_t r = 0; r < s->parts; r++) {
+        uint64_t at;
+        mr_event *e = s->replicas[r].sets[batch % s->cfg.device_slots].consumed;
+        const int rc = mr_event_sync(e, err);
+        if (rc != MR_OK) return rc;
+        if (mr_event_time_ns(e, &at) == MR_OK) over = mri_max_u64(over, at);
+    }
+    s->seen_late_ns = mri_seen_late_ns(over, begun, mri_now_ns());
+    return MR_OK;
+}
+
 int mri_staging_mark_consumed(mri_staging *s, uint64_t batch, mr_stream *const *streams, bool wait,
                               mr_error *err)
 {
@@ -323,7 +342,6 @@ int mri_staging_mark_consumed(mri_staging *s, uint64_t batch, mr_stream *const *
         if (rc != MR_OK) /* the stream may know more, but may also hang: who asks it, waits */
             mr_error_set(err, rc, "%s: cannot mark batch %llu as used: %s",
                          mr_device_info_of(p->device)->name, (unsigned long long)batch, mr_status_text(rc));
-        else if (wait) rc = mr_event_sync(e, err);
     }
-    return rc;
+    return rc == MR_OK && wait ? wait_for_devices(s, batch, err) : rc;
 }

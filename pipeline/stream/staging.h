@@ -39,6 +39,9 @@ uint64_t mri_staging_bytes(const mri_staging *s, uint32_t r); /* copied to repli
 /* Without a thread, in the caller's: a full slot to the devices; its copies are over on return. */
 int mri_stage_inline(mri_staging *s, uint64_t batch, mr_error *err);
 
+/* So late it was seen, with `wait` below, that the devices had done with the batch before. The consumer's. */
+uint64_t mri_staging_seen_late(const mri_staging *s);
+
 /* The parts of a staged batch; valid until it is released. */
 const mr_part *mri_staging_parts(const mri_staging *s, uint64_t batch);
 /* The consumer is done with a batch on these streams; wait: and its work there is over on return. */

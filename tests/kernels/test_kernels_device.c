@@ -1,4 +1,5 @@
 /* kernels: device texts, memory, streams, events, copies, on every kind this build has. */
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
@@ -548,6 +549,59 @@ static void sim_paces_its_link(void **state)
     mr_devices_close(sim, count);
 }
 
+static int run_gate(mri_host_stream *s, const void *args, mr_error *err)
+{
+    sem_t *gate;
+    (void)s, (void)err;
+    memcpy(&gate, args, sizeof gate);
+    while (sem_wait(gate) != 0) {
+    }
+    return MR_OK;
+}
+
+/* A simulated device's work begins when it was queued and what it waits for is over there, however late this
+ * machine runs the threads of its streams. */
+static void sim_keeps_its_own_time(void **state)
+{
+    (void)state;
+    enum { BYTES = 2000, COPY_NS = 2000000 };
+    mr_error err = MR_ERROR_INIT;
+    mr_device **sim;
+    uint32_t count;
+    mr_stream *a, *b;
+    mr_event *event[3];
+    uint64_t at[3];
+    sem_t gate, *late = &gate;
+    uint8_t host[BYTES] = {0};
+    MRT_OK(mr_devices_open(&sim, &count, "sim,h2d=1MB/s", NULL, &err), &err);
+    MRT_OK(mr_stream_create(&a, sim[0], MR_STREAM_COPY, &err), &err);
+    MRT_OK(mr_stream_create(&b, sim[0], MR_STREAM_COMPUTE, &err), &err);
+    for (int i = 0; i < 3; i++) MRT_OK(mr_event_create(&event[i], sim[0], &err), &err);
+    uint8_t *device = device_memory(sim[0], BYTES);
+    sem_init(&gate, 0, 0);
+    const uint64_t before = mri_now_ns();
+    MRT_OK(mri_host_push((mri_host_stream *)a, run_gate, &late, sizeof late, 0, NULL), NULL);
+    MRT_OK(mr_event_record(event[0], a), NULL);
+    MRT_OK(mr_copy_h2d_async(a, device, host, BYTES), NULL);
+    MRT_OK(mr_event_record(event[1], a), NULL);
+    MRT_OK(mr_stream_wait_event(b, event[1]), NULL);
+    MRT_OK(mr_event_record(event[2], b), NULL);
+    const uint64_t queued = mri_now_ns();
+    while (mri_now_ns() < queued + 2 * COPY_NS) usleep(COPY_NS / 1000);
+    sem_post(&gate);
+    MRT_OK(mr_stream_sync(b, &err), &err);
+    for (int i = 0; i < 3; i++) MRT_OK(mr_event_time_ns(event[i], &at[i]), NULL);
+    MRT_TRUE(at[0] >= before && at[0] <= queued);
+    MRT_TRUE(at[1] >= at[0] + COPY_NS && at[1] <= queued + COPY_NS);
+    MRT_TRUE(at[2] >= at[1] && at[2] <= queued + COPY_NS);
+    sem_destroy(&gate);
+    for (int i = 0; i < 3; i++) mr_event_destroy(event[i]);
+    mr_device_free(sim[0], device);
+    mr_stream_destroy(a);
+    mr_stream_destroy(b);
+    mr_devices_close(sim, count);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -567,6 +621,7 @@ int main(void)
         cmocka_unit_test(errors_stick),
         cmocka_unit_test(arguments_are_checked),
         cmocka_unit_test(sim_paces_its_link),
+        cmocka_unit_test(sim_keeps_its_own_time),
     };
     return mrt_run(tests);
 }

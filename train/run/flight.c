@@ -11,9 +11,9 @@
 #include "base/ranges.h"
 #include "train/run/flight.h"
 
-#define LOOK_NS  1000000u    /* how often the scheduler is asked at most */
+#define LOOK_NS  1000000u    /* how often the scheduler is asked at most, of what was over at once */
 #define GRACE_NS 1000000000u /* for what was given up to come back */
-#define MARK_NS  20000u      /* idle stretches of devices that a profiler is told of */
+#define MARK_NS  20000u /* idle stretches of devices that are not over at once: a profiler is told of them */
 
 int mri_flights_init(mri_flights *f, mri_team *team, double watchdog_s, mr_trace *trace, mr_error *err)
 {
@@ -142,15 +142,16 @@ void mri_flights_watch(mri_flights *f, const mr_loader *loader)
     f->looked_ns = mri_now_ns();
 }
 
-/* Of what devices waited for the host, so much is the cores' doing: it was late because it was not run. */
-static uint64_t host_delayed(mri_flights *f, const mr_causes *causes)
+/* Of what devices waited for the host, so much is the cores' doing: it was late because it was not run, or
+ * because a thread was not that had to tell it. */
+static uint64_t host_delayed(mri_flights *f, const mri_flight *one, const mr_causes *causes)
 {
     const uint64_t now = mri_now_ns();
     uint64_t ran, delayed;
-    if (now - f->looked_ns < LOOK_NS) return 0;
+    if (now - f->looked_ns < LOOK_NS && causes->ns[MR_CAUSE_HOST] < MARK_NS) return 0;
     mri_cpu_time_look(&f->cpu, now - f->looked_ns, &ran, &delayed);
     f->looked_ns = now;
-    return mri_min_u64(causes->ns[MR_CAUSE_HOST], delayed * f->team->count);
+    return mri_min_u64(causes->ns[MR_CAUSE_HOST], mri_max_u64(delayed, one->late_ns) * f->team->count);
 }
 
 /* An idle stretch of a device, and what the loader says it waited for. */
@@ -230,7 +231,7 @@ static void add_step(mri_flights *f, const mri_flight *one, const uint64_t *star
         charge_idle(f, one, r, start[r], &of[r]);
         add_causes(&causes, &of[r].causes);
     }
-    const uint64_t host = causes.ns[MR_CAUSE_HOST], cores = f->loader ? host_delayed(f, &causes) : 0;
+    const uint64_t host = causes.ns[MR_CAUSE_HOST], cores = f->loader ? host_delayed(f, one, &causes) : 0;
     causes.ns[MR_CAUSE_HOST] -= cores;
     causes.ns[MR_CAUSE_CORES] += cores;
     for (uint32_t r = 0; r < f->team->count; r++) {
@@ -250,7 +251,8 @@ static void add_step(mri_flights *f, const mri_flight *one, const uint64_t *star
 static int harvest(mri_flights *f, mr_error *err)
 {
     const mri_flight *one = &f->flight[f->harvested % MRI_RUN_AHEAD];
-    uint64_t start[MR_LOADER_MAX_PARTS], end[MR_LOADER_MAX_PARTS], computed, longest = 0;
+    uint64_t start[MR_LOADER_MAX_PARTS], end[MR_LOADER_MAX_PARTS], computed, longest = 0, over = 0;
+    const uint64_t begun = mri_now_ns();
     for (uint32_t r = 0; r < f->team->count; r++) {
         int rc = wait_end(f, one, r, err);
         if (rc) return rc;
@@ -261,8 +263,10 @@ static int harvest(mri_flights *f, mr_error *err)
             rc = mr_event_time_ns(one->computed[r], &computed);
         if (rc) return mri_team_queue_failed(f->team, r, rc, "a time stamp", err);
         longest = mri_max_u64(longest, computed - start[r]);
+        over = mri_max_u64(over, end[r]);
     }
     f->harvested++;
+    f->late_ns += mri_seen_late_ns(over, begun, mri_now_ns());
     f->compute_ns += one->training ? longest : 0;
     f->steps += one->training;
     f->samples += one->training ? one->samples : 0;
@@ -297,6 +301,8 @@ int mri_flight_begin(mri_flights *f, const mr_batch *b, uint32_t counted, bool t
     one->peeks = false;
     one->batch = b->global_step;
     one->samples = counted;
+    one->late_ns = f->late_ns;
+    f->late_ns = 0;
     *out = one;
     return MR_OK;
 }

@@ -12,6 +12,8 @@ typedef struct mri_flight {
     bool training, peeks; /* peeks: mri_flight_peek() */
     uint64_t batch;       /* global step */
     uint32_t samples;
+    uint64_t late_ns; /* so late the host saw that a step before was over, for which it waited to queue this
+                       */
     mr_event *start[MR_LOADER_MAX_PARTS];    /* inputs are there, the step before is over */
     mr_event *computed[MR_LOADER_MAX_PARTS]; /* backward is over; what follows depends on other replicas */
     mr_event *end[MR_LOADER_MAX_PARTS];
@@ -41,6 +43,7 @@ typedef struct mri_flights {
     const mr_loader *loader;   /* that knows what a batch waited for; NULL: nobody does */
     mri_cpu_time cpu;          /* of the thread that queues steps; fd -1: it does not look */
     uint64_t looked_ns;        /* when it did */
+    uint64_t late_ns; /* of what was waited for since a step was queued: flight.late_ns of the next */
 } mri_flights;
 
 /* On failure mri_flights_fini() is still to be called. */
