@@ -124,7 +124,7 @@ run_tests() { # NAME BUILD [ctest argument...]
     shift 2
     printf '\n== %s\n' "$name"
     # shellcheck disable=SC2086
-    python3 tools/scripts/suite.py test "$results" "$name" "$dir" $strict -j "$(($(nproc) + 1))" "$@" # one of them often waits
+    python3 tools/scripts/suite.py test "$results" "$name" "$dir" $strict -j "$(($(nproc) + 2))" "$@" # some of them often wait
 }
 
 run_part() {

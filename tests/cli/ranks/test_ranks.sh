@@ -18,7 +18,7 @@ together 0 3 digest d --training --epochs 2 --batch 31 --seed 5 --json --devices
 equal "$(text digest)" "$digest"
 
 # weights: batch normalisation, a last batch with fewer samples than the others, validation
-set -- --model cifar-resnet20 --batch 40 --epochs 2 --seed 1 --lr 1e-2 --parts 8 --json --quiet
+set -- --model cifar-resnet20 --augment "resize(16x16)" --batch 40 --epochs 2 --seed 1 --lr 1e-2 --parts 8 --json --quiet
 run 0 train d "$@"
 weights=$(text weights) loss=$(number loss) val_loss=$(number val_loss)
 for n in 2 7; do
@@ -37,7 +37,7 @@ of_rank() { :; }
 # stopped, and resumed in other numbers
 together 0 3 train d "$@" --checkpoint run --max-steps 2
 together 0 2 train d "$@" --checkpoint run --resume --max-steps 3
-run 0 train d --model cifar-resnet20 --lr 1e-2 --checkpoint run --resume --max-steps 2 --json --quiet --devices cpu:2 --parts 8
+run 0 train d --model cifar-resnet20 --augment "resize(16x16)" --lr 1e-2 --checkpoint run --resume --max-steps 2 --json --quiet --devices cpu:2 --parts 8
 together 0 4 train d "$@" --checkpoint run --resume
 equal "$(text weights)" "$weights"
 present run/best.mrck
@@ -81,7 +81,7 @@ if ! grep -q '"winograd_passes": 0' out; then # a processor that has them
 fi
 of_rank() { :; }
 together 2 3 train d --model cifar-cnn --quiet --parts 2; err_has "3 devices for the 2 parts"
-RANK=1 WORLD_SIZE=2 run 1 train d --model cifar-cnn --quiet --meet nowhere.invalid:1; err_has "nowhere.invalid"
+RANK=1 WORLD_SIZE=2 run 1 train d --model cifar-cnn --quiet --meet nowhere.invalid:1 --meet-wait 1; err_has "nowhere.invalid"
 RANK=5 WORLD_SIZE=2 run 2 train d --model cifar-cnn --quiet; err_has "expected a rank below"
 
 # what the first one cannot do all others say, and whose it is
