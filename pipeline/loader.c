@@ -81,7 +81,7 @@ void mr_loader_close(mr_loader *l)
     if (!lost) mri_resident_destroy(l->resident);
     mri_slots_fini(&l->slots);
     free(l->host_parts);
-    if (l->consumer) mri_cpu_time_close(&l->consumer_cpu);
+    if (l->consumer.thread) mri_cpu_time_close(&l->consumer.cpu);
     mri_cache_close(l->cache); /* readers are gone: nobody reads its file */
     if (l->reserved && l->plan.cfg.budget) mri_budget_return(l->plan.cfg.budget, l->plan.memory.reserved);
     mr_budget_destroy(l->own_budget);
@@ -134,7 +134,7 @@ static void count_wait(mr_loader *l, uint64_t since_ns)
 {
     const uint64_t waited = mri_now_ns() - since_ns;
     mri_count(&l->wait_ns, waited);
-    l->waited_ns += waited;
+    l->consumer.waited_ns += waited;
 }
 
 /* Prefetch off: everything happens here, one thing after the other. What goes wrong is said by the wait. */
@@ -152,13 +152,13 @@ static void prepare_inline(mr_loader *l)
 static void watch_consumer(mr_loader *l)
 {
     const pid_t thread = gettid();
-    if (thread == l->consumer) {
-        mri_cpu_time_skip(&l->consumer_cpu);
+    if (thread == l->consumer.thread) {
+        mri_cpu_time_skip(&l->consumer.cpu);
         return;
     }
-    if (l->consumer) mri_cpu_time_close(&l->consumer_cpu);
-    mri_cpu_time_open(&l->consumer_cpu);
-    l->consumer = thread;
+    if (l->consumer.thread) mri_cpu_time_close(&l->consumer.cpu);
+    mri_cpu_time_open(&l->consumer.cpu);
+    l->consumer.thread = thread;
 }
 
 /* MR_OK when the next batch is there; the code of whatever ended the wait otherwise. */
@@ -169,8 +169,8 @@ static int wait_for_batch(mr_loader *l, uint64_t timeout_ns, mr_error *err)
     if (waits) watch_consumer(l);
     const uint64_t start = mri_now_ns();
     const int rc = mri_ring_wait(l->ring, timeout_ns);
-    if (waits) mri_cpu_time_look(&l->consumer_cpu, mri_now_ns() - start, &ran, &late);
-    l->late_ns += late;
+    if (waits) mri_cpu_time_look(&l->consumer.cpu, mri_now_ns() - start, &ran, &late);
+    l->consumer.late_ns += late;
     count_wait(l, start);
     return rc == MR_ECANCELED ? mri_halt_reason(&l->halt, err) : rc;
 }
@@ -225,8 +225,8 @@ int mr_loader_next_sized(mr_loader *l, mr_batch *out, uint64_t timeout_ns, mr_er
     mri_ring_batch taken;
     mr_batch batch;
     mri_ring_take(l->ring, &taken);
-    mri_charge_consumer(l->charges, taken.batch, l->waited_ns, l->late_ns);
-    l->waited_ns = l->late_ns = 0;
+    mri_charge_consumer(l->charges, taken.batch, l->consumer.waited_ns, l->consumer.late_ns);
+    l->consumer.waited_ns = l->consumer.late_ns = 0;
     describe(l, &taken, &batch);
     mri_result_give(out, &batch, sizeof batch);
     mri_count(&l->batches_out, 1);

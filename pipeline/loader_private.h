@@ -42,6 +42,13 @@ typedef struct mri_loader_plan {
     mri_memory_plan memory;
 } mri_loader_plan;
 
+/* How long whoever takes batches waited for the one that it takes next. */
+typedef struct mri_consumer {
+    uint64_t waited_ns, late_ns; /* late: of that, it could have run */
+    mri_cpu_time cpu;            /* of the thread that waited last */
+    pid_t thread;                /* that one; 0: none yet */
+} mri_consumer;
+
 struct mr_loader {
     mri_loader_plan plan;
     mri_place_config place; /* fixed once the stages are made, like the locator */
@@ -65,10 +72,7 @@ struct mr_loader {
 
     mr_part *host_parts;                        /* slot_count sets of info.parts, without devices */
     uint64_t wait_ns, batches_out, samples_out; /* atomic; the consumer's */
-    uint64_t waited_ns, late_ns; /* the consumer's: for the batch that it takes next; of that, it could have
-                                    run */
-    mri_cpu_time consumer_cpu;   /* the consumer's: of the thread that waited last */
-    pid_t consumer;              /* that one; 0: none yet */
+    mri_consumer consumer;
 };
 
 /* ---- loader_plan.c ---- */

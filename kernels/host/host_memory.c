@@ -131,16 +131,19 @@ struct copy_args {
     size_t bytes;
 };
 
-/* When a link that carries one thing after the other, and gets these bytes at from_ns, has carried them too.
- */
+#define SMALL_PART 16 /* of what the link has to carry: less goes between its packets */
+
+/* When a link that gets these bytes at from_ns has carried them: what came before first, but a small copy
+ * does not wait for a large one. */
 static uint64_t link_deadline(mri_host_device *dev, enum mri_copy_kind kind, size_t bytes, uint64_t from_ns)
 {
+    const uint64_t ns = (uint64_t)((double)bytes * dev->link_ns_per_byte[kind]);
     pthread_mutex_lock(&dev->lock);
     const uint64_t start = mri_max_u64(from_ns, dev->link_free_ns[kind]);
-    const uint64_t end = start + (uint64_t)((double)bytes * dev->link_ns_per_byte[kind]);
-    dev->link_free_ns[kind] = end;
+    const bool small = ns * SMALL_PART <= start - from_ns;
+    dev->link_free_ns[kind] = start + ns;
     pthread_mutex_unlock(&dev->lock);
-    return end;
+    return small ? from_ns + 2 * ns : start + ns;
 }
 
 static int run_copy(mri_host_stream *s, const void *args, mr_error *err)

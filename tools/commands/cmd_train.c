@@ -221,9 +221,9 @@ static int open_val_source(train_run *r)
     const mr_source_info *info = mr_source_info_of(r->s.src);
     data_args d = r->shared.data_opts;
     const bool own = a->val != NULL;
+    if (own && strcmp(a->val, "none") == 0) return EXIT_DONE;
     if (own && info->has_test && d.split != MR_SPLIT_TEST)
         say("%s: its test or validation part is not used: --val %s", info->path, a->val);
-    if (own && strcmp(a->val, "none") == 0) return EXIT_DONE;
     if (!own && (!info->has_test || d.split == MR_SPLIT_TEST)) return EXIT_DONE;
     d.split = own ? MR_SPLIT_AUTO : MR_SPLIT_TEST;
     const data_like like = {info->path, info->format, info->label_offset, info->class_names,

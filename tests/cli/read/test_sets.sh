@@ -24,8 +24,10 @@ run 0 digest net --split train
 [ ! -s err ] || fail "$last: expected nothing on stderr"
 run 0 digest small
 err_has "small: the train part is taken; --split test takes the other"
+run 0 train net --model cifar-cnn --epochs 1 --batch 8 --val net.mrec --quiet
+err_has "net: its test or validation part is not used: --val net.mrec"
 run 0 train net --model cifar-cnn --epochs 1 --batch 8 --val none --quiet
-err_has "net: its test or validation part is not used: --val none"
+[ ! -s err ] || fail "$last: that is what was asked for"
 run 0 train net --model cifar-cnn --epochs 1 --batch 8 --quiet
 out_has "validation"
 

@@ -2,7 +2,7 @@
 . "$(dirname "$0")/../lib.sh"
 
 run 0 synth d --count 30 --quiet
-sim="--devices sim:2,step=1ms,h2d=100MB/s"
+sim="--devices sim:2,step=1ms,h2d=30MB/s" # a batch takes 1.5 ms to get there: no step begins without a stall
 # shellcheck disable=SC2086 # the options are words
 traced() { run 0 train d --model cifar-cnn --batch 30 --quiet --val none $sim --trace t.json "$@"; }
 
