@@ -98,8 +98,8 @@ int mr_error_at(mr_error *err, const char *file, uint64_t offset, uint64_t sampl
 /* Of one file among many; all else would go on failing. */
 static bool of_one_file(int sys_errno)
 {
-    return sys_errno == EACCES || sys_errno == EPERM || sys_errno == ELOOP || sys_errno == ENOTDIR ||
-           sys_errno == EISDIR || sys_errno == ENAMETOOLONG || sys_errno == ENXIO;
+    return sys_errno == ELOOP || sys_errno == ENOTDIR || sys_errno == EISDIR || sys_errno == ENAMETOOLONG ||
+           sys_errno == ENXIO;
 }
 
 bool mr_error_of_sample(int code, const mr_error *err)
@@ -119,6 +119,15 @@ bool mr_error_of_sample(int code, const mr_error *err)
 int mri_error_place(mr_error *err, int code, const char *path, uint64_t offset, uint64_t sample)
 {
     mr_error_at(err, path, offset, sample);
+    return code;
+}
+
+int mri_error_denied(mr_error *err, int code)
+{
+    if (!err || (err->sys_errno != EACCES && err->sys_errno != EPERM)) return code;
+    const size_t at = strlen(err->text);
+    snprintf(err->text + at, sizeof err->text - at,
+             "; let this user read it (chmod), run as one who may, or take it out of the data");
     return code;
 }
 

@@ -95,9 +95,10 @@ int mri_file_look(int dir, const char *root, const char *where, const char *name
     const ssize_t n = fd < 0 ? -1 : read_head(fd, head, sizeof head);
     const int why = errno;
     if (fd >= 0) close(fd);
-    if (n < 0 && (why == EACCES || why == EPERM)) return *kind = MRI_FILE_PICTURE, MR_OK;
     if (n < 0 && (why == ENOENT || why == ELOOP)) return *kind = MRI_FILE_GONE, MR_OK;
-    if (n < 0) return mri_folder_error(err, mr_error_sys(err, why, "cannot look into it"), where, name);
+    if (n < 0)
+        return mri_folder_error(err, mri_error_denied(err, mr_error_sys(err, why, "cannot look into it")),
+                                where, name);
     if (mr_image_sniff(head, (size_t)n)) return *kind = MRI_FILE_PICTURE, MR_OK;
     if (!strchr(name, '.') && mri_picture_lost(head, (size_t)n)) return *kind = MRI_FILE_PICTURE, MR_OK;
     if (*kind == MRI_FILE_UNDECODED) return MR_OK;

@@ -72,8 +72,8 @@ int mri_folder_open(int parent, const char *name, const char *where, int *fd, mr
 {
     *fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (*fd >= 0) return MR_OK;
-    return mri_error_place(err, mr_error_sys(err, errno, "cannot open the folder"), where, MR_NOWHERE,
-                           MR_NOWHERE);
+    return mri_error_place(err, mri_error_denied(err, mr_error_sys(err, errno, "cannot open the folder")),
+                           where, MR_NOWHERE, MR_NOWHERE);
 }
 
 static int open_dir(int parent, const char *name, const char *where, DIR **out, mr_error *err)
@@ -113,7 +113,8 @@ static int look_at(int dir, const char *where, const struct dirent *e, bool size
     *kind = TO_NOTHING;
     if (fstatat(dir, e->d_name, &st, 0) != 0) {
         if (errno == ELOOP || errno == ENOENT) return MR_OK;
-        return mri_folder_error(err, mr_error_sys(err, errno, "cannot look at it"), where, e->d_name);
+        return mri_folder_error(err, mri_error_denied(err, mr_error_sys(err, errno, "cannot look at it")),
+                                where, e->d_name);
     }
     *kind = S_ISDIR(st.st_mode) ? A_FOLDER : S_ISREG(st.st_mode) ? A_FILE : NO_FILE;
     *bytes = (uint64_t)st.st_size;

@@ -248,7 +248,8 @@ static int read_own_file(const char *path, void *buffer, const mr_extent *e, uin
     /* a pipe put in its place since: no waiting */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
-        return mri_error_place(err, mr_error_sys(err, errno, "cannot open"), path, MR_NOWHERE, sample);
+        return mri_error_place(err, mri_error_denied(err, mr_error_sys(err, errno, "cannot open")), path,
+                               MR_NOWHERE, sample);
     struct stat st;
     int rc = MR_OK;
     if (fstat(fd, &st) != 0) rc = mr_error_sys(err, errno, "cannot look at it");

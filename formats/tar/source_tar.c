@@ -24,7 +24,8 @@
 #include "formats/tar/tar_classes.h"
 #include "formats/tar/tar_sample.h"
 
-enum { LOOKED_AT = 64, VERSION = 2 };
+enum { CUT = '1', WHOLE = '0' }; /* the first byte of the note */
+enum { LOOKED_AT = 64, VERSION = 3 };
 
 typedef struct tar { /* fixed after open */
     mri_framed f;
@@ -36,7 +37,8 @@ typedef struct tar { /* fixed after open */
     bool has_schema;
     mri_tar_notes notes;
     uint32_t cut, first_cut; /* archives that end behind a member, without one block of zeros */
-    uint8_t *class_text;     /* as the first archive that has it brings it, or NULL */
+    bool alone_cut;      /* one, and there is no other that tells whether its writer leaves the mark out */
+    uint8_t *class_text; /* as the first archive that has it brings it, or NULL */
     size_t class_bytes;
 } tar;
 
@@ -310,7 +312,8 @@ static size_t say(char *buf, size_t room, const tar *t, mri_tar_irregularity wha
                                    ": more than 16 MiB"},
         [MRI_TAR_CLASSES_DIFFER] = {"list of classes is another than the first",
                                     "lists of classes are others than the first", "; all were passed over"},
-        [MRI_TAR_NO_END] = {"archive has no end mark", "archives have no end mark", "; is it whole?"},
+        [MRI_TAR_NO_END] = {"archive has no end mark", "archives have no end mark",
+                            ": some writers leave it out; otherwise the end is missing, and samples with it"},
     };
     const unsigned long long count = t->notes.of[what].count, offset = t->notes.of[what].offset;
     if (count == 0) return 0;
@@ -322,8 +325,8 @@ static size_t say(char *buf, size_t room, const tar *t, mri_tar_irregularity wha
     return n < 0 || (size_t)n >= room ? room - 1 : (size_t)n;
 }
 
-/* Kept with the index: what was odd when it was built is odd in the next run. | text | 0 | names of classes,
- * as they stand | */
+/* Kept with the index: what was odd when it was built is odd in the next run. | 1: a lone archive without end
+ * mark | text | 0 | names of classes, as they stand | */
 static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
 {
     const tar *t = context;
@@ -331,10 +334,12 @@ static int tar_note(void *context, uint8_t **out, size_t *bytes, mr_error *err)
     size_t at = 0;
     const int rc = check_ends(t, err);
     if (rc) return rc;
-    text[0] = '\0';
+    text[0] = t->cut == 1 && t->f.file_count == 1 ? CUT : WHOLE;
+    at = 1;
+    text[at] = '\0';
     for (int k = 0; k < MRI_TAR_IRREGULARITIES; k++)
         at += say(text + at, sizeof text - at, t, (mri_tar_irregularity)k);
-    if (at >= 2) at -= 2; /* the last "; " */
+    if (at > 2) at -= 2; /* the last "; " */
     text[at] = '\0';
     const size_t names = t->notes.of[MRI_TAR_CLASSES_DIFFER].count ? 0 : t->class_bytes;
     *bytes = names ? at + 1 + names : at;
@@ -378,10 +383,11 @@ static int tar_known(void *context, mri_framed *f, mr_error *err)
     tar *t = context;
     char raw[sizeof t->report_text];
     const size_t text = f->note_bytes ? strnlen((const char *)f->note, f->note_bytes) : 0,
-                 shown = mri_min_u64(text, sizeof raw - 1);
+                 shown = text ? mri_min_u64(text - 1, sizeof raw - 1) : 0;
     int rc = choose_again(t, err);
     if (rc) return rc;
-    if (shown) memcpy(raw, f->note, shown);
+    t->alone_cut = text && f->note[0] == CUT;
+    if (shown) memcpy(raw, f->note + 1, shown);
     raw[shown] = '\0';
     mr_text_shown(raw, t->report_text, sizeof t->report_text);
     if (text == f->note_bytes) return MR_OK;
@@ -502,7 +508,13 @@ static void tar_file_release(const mr_source *src, uint32_t file)
 
 static int tar_check(const mr_source *src, mr_error *err)
 {
-    return mri_framed_check(src, &((const tar *)src->state)->f, err);
+    const tar *t = src->state;
+    const int rc = mri_framed_check(src, &t->f, err);
+    if (rc || !t->alone_cut) return rc;
+    mr_error_set(err, MR_EFORMAT,
+                 "the archive has no end mark: some writers leave it out; otherwise it was cut between two "
+                 "members, and samples are missing: compare its size with the original's, or copy it again");
+    return mri_error_place(err, MR_EFORMAT, t->f.file[0].path, t->f.file[0].bytes, MR_NOWHERE);
 }
 
 static void tar_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes)

@@ -44,7 +44,7 @@
 /* As for folders: a larger file is no picture. */
 #define MOST_PICTURE_BYTES ((uint64_t)256 << 20)
 /* in place of a size */
-enum { NOT_THERE = UINT32_MAX, FORBIDDEN = UINT32_MAX - 1, TOO_LARGE = UINT32_MAX - 2 };
+enum { NOT_THERE = UINT32_MAX, TOO_LARGE = UINT32_MAX - 1 };
 
 typedef struct table {
     mri_names paths; /* numbered like the samples */
@@ -59,8 +59,7 @@ typedef struct table {
     int folder;               /* open while reading, else -1 */
     uint32_t image, column_label, columns;
     uint64_t missing, missing_line, outside;
-    uint64_t forbidden, forbidden_line; /* in a folder that may not be searched */
-    char *real_folder;                  /* without links; NULL until it is needed, and after reading */
+    char *real_folder; /* without links; NULL until it is needed, and after reading */
     char report_text[512];
 } table;
 
@@ -234,6 +233,7 @@ static int not_seen(const char *path, int why, mr_error *err)
     mr_error told = MR_ERROR_INIT;
     const int rc = mr_error_sys(&told, why, "cannot look at a file that the table names");
     if (mr_error_of_sample(rc, &told)) return MR_OK;
+    mri_error_denied(&told, rc);
     if (err) *err = told;
     return mri_error_place(err, rc, path, MR_NOWHERE, MR_NOWHERE);
 }
@@ -288,10 +288,7 @@ static int look_at(const table *t, const char *path, uint32_t *size, mr_error *e
 {
     struct stat st;
     *size = NOT_THERE;
-    if (fstatat(t->folder, path, &st, 0) != 0) {
-        if (errno == EACCES || errno == EPERM) *size = FORBIDDEN;
-        return not_seen(path, errno, err);
-    }
+    if (fstatat(t->folder, path, &st, 0) != 0) return not_seen(path, errno, err);
     if (S_ISREG(st.st_mode))
         *size = (uint64_t)st.st_size > MOST_PICTURE_BYTES ? TOO_LARGE : (uint32_t)st.st_size;
     return MR_OK;
@@ -345,7 +342,6 @@ static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, cons
     if (rc) return rc;
     rc = look_at(t, path, &t->size[number], err);
     if (rc) return rc;
-    if (t->size[number] == FORBIDDEN && t->forbidden++ == 0) t->forbidden_line = c->line;
     if (t->size[number] != NOT_THERE) return MR_OK;
     if (first) return not_there(c, path, err); /* the wrong folder, or a header */
     if (t->missing++ == 0) t->missing_line = c->line;
@@ -409,13 +405,7 @@ static int read_rows(mr_source *src, table *t, mri_csv *c, const mr_source_confi
     if (t->paths.count == 0)
         return mri_error_place(err, mr_error_set(err, MR_EFORMAT, "column names and no rows below"),
                                src->path, MR_NOWHERE, MR_NOWHERE);
-    if (t->missing + t->forbidden < t->paths.count) return MR_OK;
-    if (t->forbidden)
-        return mri_error_place(err,
-                               mr_error_sys(err, EACCES,
-                                            "cannot look at the file in line %llu, nor any other",
-                                            (unsigned long long)t->forbidden_line),
-                               src->path, MR_NOWHERE, MR_NOWHERE);
+    if (t->missing < t->paths.count) return MR_OK;
     c->line = t->missing_line;
     return not_there(c, mri_name(&t->paths, 0), err);
 }
@@ -638,11 +628,6 @@ static void tell(mr_source *src, table *t)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "%llu of %u files are not there, the first in line %llu; ",
                        (unsigned long long)t->missing, t->paths.count, (unsigned long long)t->missing_line);
-    if (t->forbidden)
-        at +=
-            snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
-                     "%llu of %u files may not be looked at, the first in line %llu; ",
-                     (unsigned long long)t->forbidden, t->paths.count, (unsigned long long)t->forbidden_line);
     if (t->outside)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "%llu of %u files lie outside the table's folder; ", (unsigned long long)t->outside,
@@ -794,8 +779,6 @@ static int csv_extent(const mr_source *src, uint64_t sample, mr_extent *out, mr_
     if (t->size[sample] == TOO_LARGE)
         rc = mr_error_set(err, MR_ELIMIT, "line %u of the table: a file of more than %.0f MiB is no picture",
                           t->line[sample], (double)MOST_PICTURE_BYTES / 1048576);
-    else if (t->size[sample] == FORBIDDEN)
-        rc = mr_error_sys(err, EACCES, "cannot look at the file in line %u of the table", t->line[sample]);
     else
         rc = mr_error_set(err, MR_ENOENT,
                           "line %u of the table names a file that is not there, or no regular file",

@@ -207,7 +207,9 @@ int mri_read_error(const mri_read *q, const mr_source *source, mr_error *err)
     if (remote && q->want.status != MR_OK) {
         rc = mri_block_request_status(&q->want, err);
     } else if (q->sys_errno) {
-        rc = mr_error_sys(err, q->sys_errno, "cannot read %zu bytes", q->bytes);
+        rc = q->sys_errno == EACCES || q->sys_errno == EPERM
+                 ? mri_error_denied(err, mr_error_sys(err, q->sys_errno, "cannot open"))
+                 : mr_error_sys(err, q->sys_errno, "cannot read %zu bytes", q->bytes);
     } else if (rc == MR_EFORMAT) {
         mr_error_set(err, rc,
                      "the file ends early: expected %zu bytes, found %zu; was it changed while in use?",

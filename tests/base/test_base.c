@@ -282,8 +282,8 @@ static void faults_of_samples(void **state)
     static const int of_sample[] = {MR_EFORMAT, MR_ECHECKSUM, MR_EUNSUPPORTED, MR_ENOENT, MR_ELIMIT};
     static const int of_run[] = {MR_OK,        MR_ENOMEM,  MR_EINVAL,    MR_EIO,
                                  MR_ECANCELED, MR_EDEVICE, MR_EBADSAMPLE};
-    static const int file[] = {EACCES, EPERM, ENOENT},
-                     system[] = {EMFILE, ENFILE, ENOMEM, EIO, ENOSPC, EREMOTEIO};
+    static const int file[] = {ENOENT, ELOOP, ENAMETOOLONG},
+                     system[] = {EMFILE, ENFILE, ENOMEM, EIO, ENOSPC, EREMOTEIO, EACCES, EPERM};
     mr_error err = MR_ERROR_INIT;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(of_sample); k++) {
         MRT_TRUE(mr_error_of_sample(of_sample[k], NULL));

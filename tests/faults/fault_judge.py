@@ -143,7 +143,7 @@ def lines_of(data, want, killed):
 
 ERROR_TEXT = {"ENOMEM": ["memory", "refused"], "EIO": ["nput/output error"], "ENOSPC": ["No space left"],
               "EMFILE": ["Too many open files"], "EAGAIN": ["Resource temporarily unavailable", "refused", "thread"],
-              "ENOLCK": ["No locks available"], "EPERM": ["not permitted"]}
+              "ENOLCK": ["No locks available"], "EPERM": ["not permitted"], "EACCES": ["Permission denied"]}
 
 
 def message_lacks(cls, stderr, stdout, error):

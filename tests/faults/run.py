@@ -40,7 +40,7 @@ CLASSES = ["alloc", "read", "write", "print", "open", "list", "name", "sync", "s
            "ring", "request", "change"]  # in the order of inject.h
 REPORT_BYTES = 8 + 32 * 8 + 8 + 8184
 ERRORS = {"alloc": ["ENOMEM", "ENOMEM+"], "read": ["EIO", "EINTR", "short"], "write": ["ENOSPC", "EIO", "EINTR", "short", "ENOSPC+"],
-          "print": ["ENOSPC"], "open": ["EMFILE", "EIO", "EINTR", "EMFILE+"], "list": ["EIO"], "name": ["EIO"], "sync": ["EIO"], "space": ["ENOSPC"],
+          "print": ["ENOSPC"], "open": ["EMFILE", "EIO", "EACCES", "EINTR", "EMFILE+"], "list": ["EIO"], "name": ["EIO"], "sync": ["EIO"], "space": ["ENOSPC"],
           "stat": ["EIO"], "folder": ["ENOSPC"], "close": ["EIO"], "lock": ["ENOLCK", "EINTR"], "meta": ["EPERM"],
           "thread": ["EAGAIN", "EAGAIN+"], "ring": ["EIO", "ENOMEM", "EINTR", "EAGAIN"], "request": ["EIO", "EINTR", "EAGAIN", "short"]}
 MUST_NOT_PASS = {"sync", "space", "write", "print", "name"}  # a success in spite of these is told; MAY_PASS are those that are repeated

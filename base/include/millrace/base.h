@@ -112,10 +112,11 @@ MR_API int mr_error_sys(mr_error *err, int sys_errno, const char *format, ...) M
 MR_API int mr_error_at(mr_error *err, const char *file, uint64_t offset, uint64_t sample);
 
 /* Is a failure of this code the fault of one sample, so that others can be whole? Data that are wrong,
- * missing or over a limit are (MR_EFORMAT, MR_ECHECKSUM, MR_EUNSUPPORTED, MR_ENOENT, MR_ELIMIT), and a file
- * of its own that may not be read (MR_EIO of EACCES and the like). What the system refuses is not: too many
- * open files, no memory (MR_ELIMIT of a memory budget has ENOMEM in sys_errno), a medium that cannot be read.
- * err (may be NULL) says which system error it was. Everything that passes over bad samples asks here. */
+ * missing or over a limit are (MR_EFORMAT, MR_ECHECKSUM, MR_EUNSUPPORTED, MR_ENOENT, MR_ELIMIT), and a name
+ * of its own that leads to no file (MR_EIO of ELOOP and the like). What the system refuses is not: too many
+ * open files, no memory (MR_ELIMIT of a memory budget has ENOMEM in sys_errno), a medium that cannot be read,
+ * a file that this user may not read (EACCES): it may be whole. err (may be NULL) says which system error it
+ * was. Everything that passes over bad samples asks here. */
 MR_API bool mr_error_of_sample(int code, const mr_error *err);
 
 /* One line: "FILE: sample 17, offset 4096: TEXT". Always terminated; returns buf. Control characters and

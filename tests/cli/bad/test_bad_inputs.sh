@@ -156,16 +156,29 @@ for found in "$millrace" ./millrace; do
     [ -n "$program" ] || ! $somebody "$found" --version >out 2>err || program=$found
 done
 if [ -n "$program" ]; then
+    # It is no bad sample, whatever --bad says: the system refuses it, and it may be whole. Nothing is left behind.
     chmod 000 $c/00002.jpg
-    # shellcheck disable=SC2086
-    $somebody "$program" verify d >out 2>err
-    status=$? last="verify with a file that may not be read"
-    equal $status 1; out_has "00002.jpg"; out_has "Permission denied"
-    # shellcheck disable=SC2086
-    $somebody "$program" digest d >out 2>err
-    status=$? last="digest with a file that may not be read"
-    equal $status 1; err_has "00002.jpg"; err_has "Permission denied"
+    mkdir anybody
+    chmod 777 anybody
+    for what in "verify d" "digest d --bad skip" "inspect d --bad" "convert d anybody/x.mrec" "convert d anybody/x.tar --to tar --workers 1" \
+        "train d --model cifar-cnn --epochs 1 --devices cpu --bad skip --bad-list anybody/bad"; do
+        # shellcheck disable=SC2086
+        $somebody "$program" $what >out 2>err
+        status=$? last="$what, with a file that may not be read"
+        equal $status 1; err_has "00002.jpg"; err_has "cannot open: Permission denied; let this user read it (chmod)"
+        if grep -q 00002.jpg out; then fail "$last: it is listed as a bad sample"; fi
+        ! grep -qs 00002.jpg anybody/*.jsonl anybody/bad || fail "$last: it is in a list of bad samples"
+        absent anybody/x.mrec; absent anybody/x.mrec.bad.jsonl; absent anybody/x.tar
+    done
     chmod 644 $c/00002.jpg
+    # nor is a file beside the pictures that only its first bytes could tell from one
+    echo x >$c/odd
+    chmod 000 $c/odd
+    # shellcheck disable=SC2086
+    $somebody "$program" inspect d >out 2>err
+    status=$? last="a file of no known name that may not be read"
+    equal $status 1; err_has "$c/odd: cannot look into it: Permission denied; let this user read it (chmod)"
+    rm $c/odd
 else
     echo "not run: a file that may not be read: no other user can start the program ($(tail -1 err))"
 fi

@@ -29,4 +29,26 @@ head -c 400 d/train/ring/00002.jpg >short; cp short d/train/ring/00002.jpg
 run 1 verify d; out_has "00002.jpg"; out_has "1 wrong"
 run 0 verify d --no-decode
 run 1 verify nowhere
+
+# An archive that ends behind a member: nothing tells a cut one from one whose writer leaves the end mark out, unless there are others.
+# The first run reads it all, the second one its index.
+mkdir alone habit
+run 0 convert d alone/a.tar --to tar --no-check --quiet
+run 0 verify alone --no-decode
+blocks=$(($(wc -c <alone/a.tar) / 512))
+while tail -c +$(((blocks - 1) * 512 + 1)) alone/a.tar | head -c 512 | cmp -s -n 512 - /dev/zero; do
+    blocks=$((blocks - 1))
+    truncate -s $((blocks * 512)) alone/a.tar
+done
+cp alone/a.tar habit/a-0.tar
+cp alone/a.tar habit/a-1.tar
+for round in 1 2; do
+    run 1 verify alone --no-decode
+    out_has "alone/a.tar: offset $((blocks * 512)): the archive has no end mark: some writers leave it out; otherwise it was cut"
+    out_has ", 1 wrong"
+done
+run 1 verify alone/a.tar --no-decode --json; equal "$(number wrong)" 1
+run 0 verify habit --no-decode; err_has "2 archives have no end mark"
+head -c 512 /dev/zero >>alone/a.tar # half a mark: nothing is missing
+run 0 verify alone --no-decode; err_has "1 archive has no end mark"
 finish

@@ -493,9 +493,9 @@ static void unreadable_is_named(void **state)
     mrt_mkdir(mrt_path("locked"));
     mrt_mkdir(mrt_path("locked/a"));
     mrt_mkdir(mrt_path("locked/b"));
-    put(mrt_path("locked/a/1"), jpeg);
-    put(mrt_path("locked/b/1"), jpeg);
-    chmod(mrt_path("locked/a/1"), 0);
+    put(mrt_path("locked/a/1.jpg"), jpeg);
+    put(mrt_path("locked/b/1.jpg"), jpeg);
+    chmod(mrt_path("locked/a/1.jpg"), 0);
     chmod(mrt_path("locked/b"), 0);
     heed_permissions(true);
     mr_source *src;
@@ -508,8 +508,18 @@ static void unreadable_is_named(void **state)
     void *buf = NULL;
     size_t buf_bytes = 0;
     mr_sample s;
+    mr_source_close(src);
+    put(mrt_path("locked/a/odd"), jpeg); /* only its first bytes could tell what it is */
+    chmod(mrt_path("locked/a/odd"), 0);
+    MRT_EQ(try_open(mrt_path("locked"), MR_SPLIT_AUTO, &src, &err), MR_EIO);
+    MRT_HAS(err.file, "locked/a/odd");
+    MRT_HAS(err.text, "cannot look into it: Permission denied; let this user read it (chmod)");
+    unlink(mrt_path("locked/a/odd"));
+    MRT_OK(try_open(mrt_path("locked"), MR_SPLIT_AUTO, &src, &err), &err);
     MRT_EQ(mr_source_read(src, 0, &buf, &buf_bytes, &s, &err), MR_EIO);
-    MRT_HAS(err.file, "locked/a/1");
+    MRT_HAS(err.file, "locked/a/1.jpg");
+    MRT_HAS(err.text, "cannot open: Permission denied; let this user read it (chmod)");
+    MRT_TRUE(!mr_error_of_sample(MR_EIO, &err));
     heed_permissions(false);
     free(buf);
     mr_source_close(src);

@@ -273,7 +273,6 @@ static void files_that_cannot_be_looked_at(void **state)
     (void)state;
     mr_source *src;
     mr_error err;
-    mr_extent e;
     char text[1200];
     snprintf(text, sizeof text, "path,label\na.jpg,0\nnone.jpg,1\n%s,1\n", mrt_path("t/b.jpg"));
     failing_path = "b.jpg";
@@ -283,13 +282,10 @@ static void files_that_cannot_be_looked_at(void **state)
     MRT_HAS(err.file, "b.jpg");
     MRT_EQ(open_text(&src, "a.jpg,0\nb.jpg,1\n", NULL, NULL, &err), MR_EIO);
     failing_with = EACCES;
-    MRT_OK(open_text(&src, "a.jpg,0\nb.jpg,1\n", NULL, NULL, &err), &err);
-    MRT_HAS(mr_source_info_of(src)->told, "1 of 2 files may not be looked at, the first in line 2");
-    MRT_EQ(mr_source_extent(src, 1, &e, &err), MR_EIO);
-    MRT_TRUE(mr_error_of_sample(MR_EIO, &err));
-    MRT_HAS(err.text, "Permission denied");
-    MRT_HAS(err.text, "line 2");
-    mr_source_close(src);
+    MRT_EQ(open_text(&src, "a.jpg,0\nb.jpg,1\n", NULL, NULL, &err), MR_EIO);
+    MRT_TRUE(!mr_error_of_sample(MR_EIO, &err));
+    MRT_HAS(err.file, "b.jpg");
+    MRT_HAS(err.text, "Permission denied; let this user read it (chmod)");
     MRT_EQ(open_text(&src, "b.jpg,1\n", NULL, NULL, &err), MR_EIO);
     MRT_HAS(err.text, "Permission denied");
     failing_with = 0;
