@@ -178,6 +178,8 @@ static int choose_files(mr_source *src, cifar *c, const mr_source_config *cfg, m
     const bool take_test = cfg->split == MR_SPLIT_TEST || src->info.only_test;
     const bool there[MRI_PART_COUNT] = {[MRI_TRAIN] = has_train, [MRI_TEST] = src->info.has_test};
     mri_source_set_parts(src, there, take_test ? MRI_TEST : MRI_TRAIN);
+    if (take_test ? !src->info.has_test : !has_train)
+        return mri_source_no_part(src, take_test ? MRI_TEST : MRI_TRAIN, err);
     if (take_test) return add_path(c, src->path, v->test, err);
     int rc = check_whole(src->path, v, err);
     for (size_t n = 0; !rc && n < MAX_FILES && v->train[n]; n++)

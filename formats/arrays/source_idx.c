@@ -415,6 +415,8 @@ static int choose_part(mr_source *src, idx *x, const mr_source_config *cfg, int 
     bool there[MRI_PART_COUNT] = {false};
     for (int k = MRI_TRAIN; k < MRI_PART_COUNT; k++) there[k] = x->path[k][IMAGES] != NULL;
     mri_source_set_parts(src, there, (mri_part)*part);
+    if (!x->path[*part][IMAGES] && !x->path[*part][LABELS])
+        return mri_source_no_part(src, cfg->split == MR_SPLIT_TEST ? MRI_TEST : MRI_TRAIN, err);
     static const char *const names[MRI_PART_COUNT] = {"", "train", "validation", "t10k or test"};
     for (int kind = 0; kind < KINDS; kind++) {
         if (x->path[*part][kind]) continue;

@@ -376,6 +376,7 @@ static int find(mri_filelist *out, const char *path, mr_split split, mri_accept 
     int rc = find_files(out, path, split, among_others, err);
     if (!rc) rc = check_empty(out, err);
     if (!rc && !among_others) rc = mri_filelist_note_gaps(out, err);
+    if (!rc && !among_others) rc = mri_filelist_note_copies(out, err);
     if (!rc && split == MR_SPLIT_TEST && !out->has_test)
         rc = misplaced(err, mr_error_set(err, MR_ENOENT, "the data has no test part"), path);
     if (rc) mri_filelist_fini(out);

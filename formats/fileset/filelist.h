@@ -15,6 +15,8 @@
  * Numbers that are missing among names that do not say how many there are (filelist_gaps.c) are told; a
  * range {a..b} of a pattern names all of its files, and one that is missing is an error.
  *
+ * Files of one set with the same bytes, such as a second download, are told (filelist_copies.c).
+ *
  * Nothing is left out silently. In a folder a file that is named like those that were taken and is none of
  * them (unreadable, empty, damaged at its head), a name that speaks of two parts or of none where others
  * speak of one, and whatever the system refuses are errors; what else lies there is left out and told. */
@@ -61,14 +63,15 @@ bool mri_filelist_pattern(const char *path);
 int mri_filelist_head(int fd, const char *path, uint64_t file_bytes, mri_accept *accept, bool *accepted,
                       bool *packed, mr_error *err);
 
-/* ---- for filelist.c, filelist_folder.c and filelist_gaps.c ---- */
+/* ---- for filelist.c and filelist_*.c ---- */
 int mri_filelist_add(mri_filelist *l, const char *path, mr_error *err);
 /* All pieces of the numbered set that the file at path is one of; MR_EEND: it is no piece. */
 int mri_filelist_add_set(mri_filelist *l, const char *path, mr_error *err);
 /* A line of `told`; the first failure of memory is reported later, by whoever needs more of it. */
 MR_PRINTF(2, 3) void mri_filelist_note(mri_filelist *l, const char *format, ...);
 
-int mri_filelist_note_gaps(mri_filelist *l, mr_error *err); /* filelist_gaps.c */
+int mri_filelist_note_gaps(mri_filelist *l, mr_error *err);   /* filelist_gaps.c */
+int mri_filelist_note_copies(mri_filelist *l, mr_error *err); /* filelist_copies.c */
 
 typedef struct mri_folder_entry { /* what a name in a folder turned out to be */
     bool accepted, is_folder, is_empty;

@@ -9,33 +9,19 @@
 
 #include <stdio.h>
 
-#include "base/util.h"
+#include "formats/fileset/facts.h"
 #include "formats/source/told.h"
 
 enum { HEAD = 40, HAS_BOXES = 1, HAS_NAMES = 2 };
 
 static int no_memory(mr_error *err) { return mr_error_set(err, MR_ENOMEM, "no memory for boxes or names"); }
 
-static bool grow(void **items, uint64_t *cap, uint64_t needed, size_t item_bytes)
-{
-    uint64_t more = *cap ? *cap : 64;
-    size_t bytes;
-    while (more < needed) more *= 2;
-    if (more == *cap) return true;
-    if (!mri_mul_size((size_t)more, item_bytes, &bytes)) return false;
-    void *larger = realloc(*items, bytes);
-    if (!larger) return false;
-    *items = larger;
-    *cap = more;
-    return true;
-}
-
 /* ---- gather ---- */
 static bool room_for_boxes(mri_rec_gather *g, uint64_t more)
 {
-    return grow((void **)&g->start, &g->start_cap, g->samples + 2, sizeof *g->start) &&
-           grow((void **)&g->box, &g->box_cap, g->box_count + more, 4 * sizeof *g->box) &&
-           grow((void **)&g->class, &g->class_cap, g->box_count + more, sizeof *g->class);
+    return mri_facts_grow((void **)&g->start, &g->start_cap, g->samples + 2, sizeof *g->start) &&
+           mri_facts_grow((void **)&g->box, &g->box_cap, g->box_count + more, 4 * sizeof *g->box) &&
+           mri_facts_grow((void **)&g->class, &g->class_cap, g->box_count + more, sizeof *g->class);
 }
 
 int mri_rec_add_boxes(mri_rec_gather *g, const uint8_t *labels, uint32_t count, const mr_source_config *cfg,
@@ -57,8 +43,8 @@ int mri_rec_add_boxes(mri_rec_gather *g, const uint8_t *labels, uint32_t count, 
 int mri_rec_add_name(mri_rec_gather *g, uint64_t sample, const char *name, mr_error *err)
 {
     const size_t bytes = strlen(name);
-    if (!grow((void **)&g->name_at, &g->name_cap, sample + 2, sizeof *g->name_at) ||
-        !grow((void **)&g->text, &g->text_cap, g->text_bytes + bytes, 1))
+    if (!mri_facts_grow((void **)&g->name_at, &g->name_cap, sample + 2, sizeof *g->name_at) ||
+        !mri_facts_grow((void **)&g->text, &g->text_cap, g->text_bytes + bytes, 1))
         return no_memory(err);
     while (g->named <= sample) g->name_at[g->named++] = g->text_bytes;
     memcpy(g->text + g->text_bytes, name, bytes);

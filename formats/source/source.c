@@ -89,6 +89,12 @@ void mri_source_set_parts(mr_source *src, const bool there[MRI_PART_COUNT], mri_
         if (there[part]) src->info.parts.there |= bit_of((mri_part)part);
 }
 
+int mri_source_no_part(const mr_source *src, mri_part part, mr_error *err)
+{
+    return mri_error_place(err, mr_error_set(err, MR_ENOENT, "the data has no %s part", mri_part_name(part)),
+                           src->path, MR_NOWHERE, MR_NOWHERE);
+}
+
 const char *mr_part_name(uint32_t part)
 {
     for (int p = MRI_TRAIN; p < MRI_PART_COUNT; p++)

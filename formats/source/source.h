@@ -107,6 +107,9 @@ void mri_source_tell_all(mr_source *src);
 /* info.parts. taken: MRI_NO_PART where all are taken together. */
 void mri_source_set_parts(mr_source *src, const bool there[MRI_PART_COUNT], mri_part taken);
 
+/* MR_ENOENT: the data at src->path has no such part. */
+int mri_source_no_part(const mr_source *src, mri_part part, mr_error *err);
+
 /* For mri_output_rules.input, with the source (or NULL) as context: the name of the input of the source that
  * the file is, or NULL. A source whose samples are files of their own looks at all of them. */
 struct stat;

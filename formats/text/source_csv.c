@@ -13,6 +13,9 @@
  * sample, found when it is asked for. A file named twice is refused: it would count twice, or have two
  * classes.
  *
+ * A table as Kaggle has it names its pictures without folder and ending, in a column called id:
+ * table_place.h.
+ *
  * A folder may stand for the tables in it: train.csv and val.csv, or train/ and val/ with one each
  * (filelist.h); one for each part.
  *
@@ -39,6 +42,7 @@
 #include "formats/source/source.h"
 #include "formats/source/value.h"
 #include "formats/text/csv.h"
+#include "formats/text/table_place.h"
 #include "formats/text/tables.h"
 
 /* As for folders: a larger file is no picture. */
@@ -60,12 +64,16 @@ typedef struct table {
     uint32_t image, column_label, columns;
     uint64_t missing, missing_line, outside;
     char *real_folder; /* without links; NULL until it is needed, and after reading */
-    char report_text[512];
+    bool placed;       /* the pictures lie at `place`, as no file the table names is there */
+    mri_table_place place;
+    char report_text[1024];
 } table;
 
 /* ---- which columns ---- */
 static const char *const image_names[] = {"path",      "file",      "filename",   "image", "filepath",
                                           "file_path", "file_name", "image_path", "img"};
+/* Kaggle's: names without folder and ending. Only where no column has a name of those above. */
+static const char *const id_names[] = {"id", "image_id", "id_code", "image_name", "img_id", "uuid"};
 static const char *const label_names[] = {"label",      "class",  "target", "category",
                                           "class_name", "labels", "y"};
 
@@ -120,7 +128,7 @@ static const char *columns_text(const mri_csv *c, char *buf, size_t buf_bytes)
 }
 
 static int choose_column(const mri_csv *c, const char *key, int found, uint32_t fallback, bool header,
-                         const char *what, uint32_t *out, mr_error *err)
+                         const char *what, const char *option, uint32_t *out, mr_error *err)
 {
     char buf[256];
     if (is_number(key)) {
@@ -134,9 +142,9 @@ static int choose_column(const mri_csv *c, const char *key, int found, uint32_t 
     if (found >= 0) *out = (uint32_t)found;
     else if (header || key)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
-                                 "no column %s%s for the %s; there are: %s; name the one to take",
+                                 "no column %s%s for the %s; there are: %s; name the one to take (%s)",
                                  key ? "named " : "with a usual name", key ? key : "", what,
-                                 columns_text(c, buf, sizeof buf));
+                                 columns_text(c, buf, sizeof buf), option);
     else *out = fallback;
     return MR_OK;
 }
@@ -145,7 +153,8 @@ static int choose_column(const mri_csv *c, const char *key, int found, uint32_t 
 static int choose_columns(table *t, const mri_csv *c, const mr_source_config *cfg, bool *header,
                           mr_error *err)
 {
-    const int image = find_key(c, cfg->image_key, image_names, MRI_ARRAY_COUNT(image_names));
+    int image = find_key(c, cfg->image_key, image_names, MRI_ARRAY_COUNT(image_names));
+    if (image < 0 && !cfg->image_key) image = find_usual(c, id_names, MRI_ARRAY_COUNT(id_names));
     const int label = find_key(c, cfg->label_key, label_names, MRI_ARRAY_COUNT(label_names));
     *header = image >= 0 || (label >= 0 && cfg->label_key) || (label >= 0 && is_number(cfg->image_key));
     t->columns = c->count;
@@ -153,10 +162,11 @@ static int choose_columns(table *t, const mri_csv *c, const mr_source_config *cf
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line,
                                  "expected at least two columns (picture and class) between "
                                  "commas, semicolons or tabs, found one");
-    int rc = choose_column(c, cfg->image_key, image, 0, *header, "picture", &t->image, err);
+    int rc =
+        choose_column(c, cfg->image_key, image, 0, *header, "picture", "--image-key NAME", &t->image, err);
     if (!rc)
         rc = choose_column(c, cfg->label_key, label, t->image == 1 ? 0 : 1, *header, "class",
-                           &t->column_label, err);
+                           "--label-key NAME", &t->column_label, err);
     if (!rc && t->image == t->column_label)
         rc = mri_text_error_at(&c->text, err, MR_EINVAL, c->line,
                                "column %u cannot be picture and class at once", t->image + 1);
@@ -301,7 +311,9 @@ static int not_there(const mri_csv *c, const char *path, mr_error *err)
         : strstr(path, "://")
             ? "addresses are not followed, files only"
             : "paths are relative to the table's folder; a line of column names needs one that is "
-              "known (path, file, ...) or asked for";
+              "known (path, file, ...) or asked for; without folder and ending they are looked for in "
+              "images/ and "
+              "in a folder that is called like the table";
     return mri_text_error_at(&c->text, err, MR_ENOENT, c->line, "no file %.200s: %s", path, why);
 }
 
@@ -330,6 +342,13 @@ static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, cons
     if (bytes == 0)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the name of the picture is empty");
     if (!make_room(t)) return no_memory(src, err);
+    char whole[2 * NAME_MAX];
+    if (t->placed) {
+        const int n = snprintf(whole, sizeof whole, "%s%.*s%s", t->place.before,
+                               (int)mri_min_u64(bytes, NAME_MAX), text, t->place.behind);
+        text = whole;
+        bytes = (size_t)n;
+    }
     int rc = add_name(src, &t->paths, text, bytes, &number, &is_new, err);
     if (rc) return rc;
     const char *path = mri_name(&t->paths, number);
@@ -408,6 +427,25 @@ static int read_rows(mr_source *src, table *t, mri_csv *c, const mr_source_confi
     if (t->missing < t->paths.count) return MR_OK;
     c->line = t->missing_line;
     return not_there(c, mri_name(&t->paths, 0), err);
+}
+
+/* No file that the table names is there: once more, with what its names lack. */
+static int find_place(const mr_source *src, table *t, mr_error *err)
+{
+    mr_error what = MR_ERROR_INIT;
+    if (t->placed || t->paths.count == 0) return MR_ENOENT;
+    const int rc = mri_table_place_find(t->folder, src->path, mri_name(&t->paths, 0), &t->place, &what);
+    t->placed = rc == MR_OK;
+    if (rc == MR_OK || rc == MR_ENOENT) return rc;
+    if (err) *err = what;
+    return mri_error_place(err, rc, what.file[0] ? NULL : src->path, MR_NOWHERE, MR_NOWHERE);
+}
+
+static void forget_rows(table *t)
+{
+    mri_names_fini(&t->paths);
+    mri_names_fini(&t->classes);
+    t->missing = t->missing_line = t->outside = 0;
 }
 
 /* ---- classes ---- */
@@ -519,6 +557,8 @@ static bool speaks_of_pictures(const char *place, size_t bytes)
     while (bytes > 0 && strchr(" \t\"", place[bytes - 1])) bytes--;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(image_names); k++)
         if (bytes == strlen(image_names[k]) && strncasecmp(place, image_names[k], bytes) == 0) return true;
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(id_names); k++)
+        if (bytes == strlen(id_names[k]) && strncasecmp(place, id_names[k], bytes) == 0) return true;
     for (size_t k = 0; k < MRI_ARRAY_COUNT(endings); k++) {
         const size_t n = strlen(endings[k]);
         if (bytes > n && strncasecmp(place + bytes - n, endings[k], n) == 0) return true;
@@ -628,6 +668,10 @@ static void tell(mr_source *src, table *t)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "%llu of %u files are not there, the first in line %llu; ",
                        (unsigned long long)t->missing, t->paths.count, (unsigned long long)t->missing_line);
+    if (t->placed)
+        at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
+                       "no file is where the table says; what it names is taken from %.250s*%s; ",
+                       t->place.before, t->place.behind);
     if (t->outside)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "%llu of %u files lie outside the table's folder; ", (unsigned long long)t->outside,
@@ -654,14 +698,28 @@ static int open_folder(const mr_source *src, table *t, mr_error *err)
                                             MR_NOWHERE, MR_NOWHERE);
 }
 
-static int read_table(mr_source *src, table *t, const mr_source_config *cfg, mr_error *err)
+static int read_file(mr_source *src, table *t, const mr_source_config *cfg, mr_error *err)
 {
     mri_csv c;
-    int rc = open_folder(src, t, err);
-    if (!rc) rc = mri_csv_open(&c, src->path, err);
+    int rc = mri_csv_open(&c, src->path, err);
     if (rc) return rc;
     rc = read_rows(src, t, &c, cfg, err);
     mri_csv_close(&c);
+    return rc;
+}
+
+static int read_table(mr_source *src, table *t, const mr_source_config *cfg, mr_error *err)
+{
+    int rc = open_folder(src, t, err);
+    if (!rc) rc = read_file(src, t, cfg, err);
+    if (rc == MR_ENOENT && t->folder >= 0) {
+        const int found = find_place(src, t, err);
+        if (found != MR_ENOENT) rc = found;
+        if (found == MR_OK) {
+            forget_rows(t);
+            rc = read_file(src, t, cfg, err);
+        }
+    }
     if (!rc) rc = number_classes(src, t, cfg, err);
     if (rc) return rc;
     close(t->folder);

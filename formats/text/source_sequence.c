@@ -378,9 +378,7 @@ static int choose_text(mr_source *src, sequences *q, const mr_source_config *cfg
     part[want] = NULL;
     free_parts(part);
     if (q->path) return MR_OK;
-    mr_error_set(err, MR_ENOENT, "no text of numbers with %s in its name",
-                 want == MRI_TRAIN ? "train" : "val or test");
-    return mri_error_place(err, MR_ENOENT, src->path, MR_NOWHERE, MR_NOWHERE);
+    return mri_source_no_part(src, want == MRI_TRAIN ? MRI_TRAIN : MRI_TEST, err);
 }
 
 /* ---- the source ---- */

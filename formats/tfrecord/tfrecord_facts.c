@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-#include "base/util.h"
+#include "formats/fileset/facts.h"
 #include "formats/fileset/fileset.h"
 
 enum {
@@ -154,20 +154,6 @@ int mri_tf_choose(mri_tf_gather *g, const void *example, size_t bytes, mr_error 
 }
 
 /* ---- gather ---- */
-static bool grow(void **items, uint64_t *cap, uint64_t needed, size_t item_bytes)
-{
-    uint64_t more = *cap ? *cap : 64;
-    size_t bytes;
-    while (more < needed) more *= 2;
-    if (more == *cap) return true;
-    if (!mri_mul_size((size_t)more, item_bytes, &bytes)) return false;
-    void *larger = realloc(*items, bytes);
-    if (!larger) return false;
-    *items = larger;
-    *cap = more;
-    return true;
-}
-
 static int no_memory(mr_error *err)
 {
     return mr_error_set(err, MR_ENOMEM, "no memory for class names or boxes");
@@ -216,7 +202,7 @@ static int add_name(mri_tf_gather *g, const mri_feature *f, int64_t label, mr_er
         return MR_OK;
     }
     uint64_t cap = g->names_cap;
-    if (!grow((void **)&g->names, &cap, g->names_used + text.bytes + 1, 1)) return no_memory(err);
+    if (!mri_facts_grow((void **)&g->names, &cap, g->names_used + text.bytes + 1, 1)) return no_memory(err);
     g->names_cap = (size_t)cap;
     g->name_at[label] = (uint32_t)g->names_used + 1;
     memcpy(g->names + g->names_used, text.data, text.bytes);
@@ -236,9 +222,10 @@ static int add_boxes(mri_tf_gather *g, const mri_feature *f, mr_error *err)
     const int rc = mri_source_budget(
         g->cfg, (g->box_count + count) * 3 * (4 * sizeof *g->box + sizeof *g->box_label), NULL, err);
     if (rc) return rc;
-    if (!grow((void **)&g->box, &cap, g->box_count + count, 4 * sizeof *g->box)) return no_memory(err);
+    if (!mri_facts_grow((void **)&g->box, &cap, g->box_count + count, 4 * sizeof *g->box))
+        return no_memory(err);
     if (g->key[MRI_TF_BOX_LABEL] &&
-        !grow((void **)&g->box_label, &label_cap, g->box_count + count, sizeof *g->box_label))
+        !mri_facts_grow((void **)&g->box_label, &label_cap, g->box_count + count, sizeof *g->box_label))
         return no_memory(err);
     g->box_cap = cap;
     float *column = malloc(count * sizeof *column);
@@ -263,7 +250,8 @@ int mri_tf_add(mri_tf_gather *g, const mri_feature *f, int64_t label, mr_error *
     const uint64_t before = g->samples++;
     if (rc || !g->key[MRI_TF_XMIN]) return rc;
     const uint64_t had = g->start_cap; /* records in front of the first that could be read have no boxes */
-    if (!grow((void **)&g->start, &g->start_cap, g->samples + 1, sizeof *g->start)) return no_memory(err);
+    if (!mri_facts_grow((void **)&g->start, &g->start_cap, g->samples + 1, sizeof *g->start))
+        return no_memory(err);
     if (!had) memset(g->start, 0, (size_t)(before + 1) * sizeof *g->start);
     rc = add_boxes(g, f, err);
     g->start[g->samples] = g->box_count;

@@ -213,8 +213,10 @@ static int open_one(cache_file *f, bool *writable, mr_error *err)
     f->fd = *writable ? open_or_make(f->path, &made) : -1;
     /* what may only be read can be read */
     if (f->fd < 0 && (!*writable || errno == EACCES || errno == EROFS)) {
+        const int why = *writable ? errno : ENOENT;
         *writable = false;
         f->fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
+        if (f->fd < 0 && errno == ENOENT) errno = why; /* it could not be made */
     }
     if (f->fd < 0) return named(f, mr_error_sys(err, errno, "cannot open the cache's file"), err);
     char why[MRI_DISTRUST_BYTES];

@@ -77,34 +77,27 @@ static void a_large_card_is_right(void **state)
     free(card);
 }
 
-static void different_sizes_are_told(void **state)
+/* Three processes, the last of which says what does not fit: all are told who and what. */
+static void places_that_do_not_fit_are_told(void **state)
 {
     (void)state;
     static const settings s = {.card = "x"};
-    mrt_worlds *w = mrt_worlds_new();
-    mrt_start(w, 0, 0, 3, meets, &s);
-    mrt_start(w, 1, 1, 3, meets, &s);
-    mrt_start(w, 2, 2, 4, meets, &s);
-    mrt_wait_all(w, 3);
-    for (uint32_t r = 0; r < 3; r++) {
-        mrt_said(w, r, MR_EINVAL, "rank 2 (host ");
-        mrt_said(w, r, MR_EINVAL, "says that there are 4 ranks");
+    static const struct {
+        uint32_t rank[3], size_of_last;
+        const char *said[2];
+    } cases[] = {
+        {{0, 1, 2}, 4, {"rank 2 (host ", "says that there are 4 ranks"}},
+        {{0, 2, 2}, 3, {"two processes say that they are rank 2: one on host ", ""}},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        mrt_worlds *w = mrt_worlds_new();
+        for (uint32_t slot = 0; slot < 3; slot++)
+            mrt_start(w, slot, cases[k].rank[slot], slot == 2 ? cases[k].size_of_last : 3, meets, &s);
+        mrt_wait_all(w, 3);
+        for (uint32_t slot = 0; slot < 3; slot++)
+            for (int text = 0; text < 2; text++) mrt_said(w, slot, MR_EINVAL, cases[k].said[text]);
+        mrt_worlds_free(w);
     }
-    mrt_worlds_free(w);
-}
-
-static void the_same_rank_twice_is_told(void **state)
-{
-    (void)state;
-    static const settings s = {.card = "x"};
-    mrt_worlds *w = mrt_worlds_new();
-    mrt_start(w, 0, 0, 3, meets, &s);
-    mrt_start(w, 1, 2, 3, meets, &s);
-    mrt_start(w, 2, 2, 3, meets, &s);
-    mrt_wait_all(w, 3);
-    for (uint32_t r = 0; r < 3; r++)
-        mrt_said(w, r, MR_EINVAL, "two processes say that they are rank 2: one on host ");
-    mrt_worlds_free(w);
 }
 
 static void missing_ranks_are_named(void **state)
@@ -525,8 +518,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(different_cards_are_told),
         cmocka_unit_test(a_large_card_is_right),
-        cmocka_unit_test(different_sizes_are_told),
-        cmocka_unit_test(the_same_rank_twice_is_told),
+        cmocka_unit_test(places_that_do_not_fit_are_told),
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(nobody_at_rank_0_is_told),
         cmocka_unit_test(a_name_nobody_has_is_told),

@@ -7,16 +7,23 @@ table=$here/read/trees.txt
 page=$here/../../docs/sets.md
 
 # ---- what files hold: two samples each, or as many as their line says ----
-run 0 synth made --classes 3 --count 4 --size 16 --quiet
+# No two of a tree are the same: the n-th entry has the pictures of variant n (0 and the others in turn).
+run 0 synth made --classes 3 --count 8 --size 16 --quiet
+variants='0 1 2 3 4 5 6'
 set -- made/train/disc/*
+for variant in $variants; do
+    for many in 2 3; do
+        of=of$many.$variant
+        mkdir -p "$of/disc" "$of/ring"
+        cp "made/train/disc/0000$variant.jpg" "$of/disc"
+        [ "$many" -eq 2 ] || cp "made/train/disc/00007.jpg" "$of/disc"
+        cp "made/train/ring/0000$variant.jpg" "$of/ring"
+        run 0 convert "$of" "$of.tar" --to tar --quiet
+        run 0 convert "$of" "$of.tfrecord" --to tfrecord --quiet
+        run 0 convert "$of" "$of.mrec" --quiet
+    done
+done
 for many in 2 3; do
-    mkdir -p "of$many/disc" "of$many/ring"
-    cp "$1" "of$many/disc"
-    [ "$many" -eq 2 ] || cp "$2" "of$many/disc"
-    cp made/train/ring/00000.jpg "of$many/ring"
-    run 0 convert "of$many" "of$many.tar" --to tar --quiet
-    run 0 convert "of$many" "of$many.tfrecord" --to tfrecord --quiet
-    run 0 convert "of$many" "of$many.mrec" --quiet
     head -c $((many * 3073)) /dev/zero >"of$many.bin"
     head -c $((many * 3074)) /dev/zero >"of$many.100"
 done
@@ -40,15 +47,17 @@ framed() {
 }
 # A float32 is made of its bits: 0, 1, 2, 5, 0.25, 0.75
 zero=0 one=$((0x3f800000)) two=$((0x40000000)) five=$((0x40a00000)) quarter=$((0x3e800000)) most=$((0x3f400000))
-for many in 2 3; do
-    number=0
-    : >"of$many.rec"
-    for picture in "of$many"/*/*; do
-        label=$zero
-        case $picture in */ring/*) label=$one ;; esac
-        { little 4 0; little 4 "$label"; little 8 "$number"; little 8 0; cat "$picture"; } >record
-        framed record >>"of$many.rec"
-        number=$((number + 1))
+for variant in $variants; do
+    for many in 2 3; do
+        number=0
+        : >"of$many.$variant.rec"
+        for picture in "of$many.$variant"/*/*; do
+            label=$zero
+            case $picture in */ring/*) label=$one ;; esac
+            { little 4 0; little 4 "$label"; little 8 "$number"; little 8 0; cat "$picture"; } >record
+            framed record >>"of$many.$variant.rec"
+            number=$((number + 1))
+        done
     done
 done
 # a head of two numbers (its own width, the width of an object), then one object: class, box
@@ -63,13 +72,14 @@ printf '\012\031\012\006values\022\017\022\015\012\013\000\000\200\077\000\000\2
 framed record >sagemaker.rec
 # archives with a picture of the first sample twice: beside the first, and behind all others
 mkdir again
-tar xf of2.tar -C again
+tar xf of2.0.tar -C again
 (cd again && tar cf ../twice.tar disc/00000.jpg && tar rf ../twice.tar disc/00000.jpg && tar rf ../twice.tar disc/00000.cls ring)
 cp twice.tar later.tar
 (cd again && tar cf ../later.tar disc ring && tar rf ../later.tar disc/00000.jpg)
 
 # an archive that ends behind its first sample: the list of classes, the picture, its class
-head -c $((7 * 512)) of2.tar >between.tar
+head -c $((7 * 512)) of2.0.tar >between.0.tar
+head -c $((7 * 512)) of2.1.tar >between.1.tar
 # big NUMBER: as IDX has it, four bytes, the highest first
 big() {
     for shift in 24 16 8 0; do
@@ -91,19 +101,20 @@ numpy '(2, 4, 4, 3)' 96 >images
 numpy '(2,)' 2 >labels
 
 # ---- trees ----
-# Any text of the name: what the file holds.
+# Any text of the name: what the file holds, of so many samples, in this variant.
 content() {
+    of=of$2.$variant
     case $1 in
     *images*idx3*.gz) gzip -nc "of$2.images" ;;
     *labels*idx1*.gz) gzip -nc "of$2.labels" ;;
     *images*idx3*) cat "of$2.images" ;;
     *labels*idx1*) cat "of$2.labels" ;;
-    *.tar.gz | *.tgz) gzip -nc "of$2.tar" ;;
-    *.tar) cat "of$2.tar" ;;
+    *.tar.gz | *.tgz) gzip -nc "$of.tar" ;;
+    *.tar) cat "$of.tar" ;;
     *.idx | *.lst | *.json) echo text ;;
-    *tfrecord*) cat "of$2.tfrecord" ;;
-    *.mrec) cat "of$2.mrec" ;;
-    *.rec) cat "of$2.rec" ;;
+    *tfrecord*) cat "$of.tfrecord" ;;
+    *.mrec) cat "$of.mrec" ;;
+    *.rec) cat "$of.rec" ;;
     *.bin) cat "of$2.bin" ;;
     *.webp) printf 'RIFF\020\000\000\000WEBPVP8 ' ;;
     *.[jJ][pP][gG] | *.[jJ][pP][eE][gG]) cat made/train/disc/00000.jpg ;;
@@ -132,7 +143,9 @@ plant() {
     cut) content "$path" 2 | head -c 2000 >"$path" ;;
     tar | tfrecord | mrec | rec | jpg | bin | 100) content "x.$kind" 2 >"$path" ;;
     detection | sagemaker) cat "$kind.rec" >"$path" ;;
-    twice | later | between) cat "$kind.tar" >"$path" ;;
+    twice | later) cat "$kind.tar" >"$path" ;;
+    between) cat "between.$variant.tar" >"$path" ;;
+    as:*) cat "set/${kind#as:}" >"$path" ;;
     images | labels) cat "$kind" >"$path" ;;
     cifar-100) cat of2.100 >"$path" ;;
     locked) content "$path" 2 >"$path"; chmod 0 "$path" ;;
@@ -141,6 +154,7 @@ plant() {
     '') content "$path" 2 >"$path" ;;
     *) fail "what is '$kind' in: $1" ;;
     esac
+    planted=$((planted + 1)) variant=$((planted % 7))
 }
 
 # ---- what inspect says, in the words of the table ----
@@ -219,6 +233,7 @@ while IFS= read -r line; do
         chmod -R u+rwx set 2>/dev/null
         rm -rf set
         mkdir set
+        planted=0 variant=0
         ;;
     '  '*)
         entry=${line#  }
@@ -271,7 +286,7 @@ show() {
 blocks=0 inside=no command=''
 while IFS= read -r line; do
     case $inside,$line in
-    no,'```') inside=yes command=''; rm -rf set; mkdir set ;;
+    no,'```') inside=yes command=''; rm -rf set; mkdir set; planted=0 variant=0 ;;
     yes,'```') inside=no; [ -z "$command" ] || show "$command" ;;
     yes,'$ millrace '*) [ -z "$command" ] || show "$command"; command=${line#'$ millrace '}; : >shown ;;
     yes,set/*) [ -n "$command" ] || plant "$line" ;;

@@ -14,7 +14,13 @@ static bool begins_with_mark(const uint8_t *head, size_t bytes)
     return bytes >= 4 && memcmp(head, "MARK", 4) == 0;
 }
 
-static void put(const char *path) { mrt_write_file(path, "MARK and more", 13); }
+/* No two of them are the same. */
+static void put(const char *path)
+{
+    static unsigned number;
+    char text[32];
+    mrt_write_file(path, text, (size_t)snprintf(text, sizeof text, "MARK and %08u", ++number));
+}
 
 static void put_gzip(const char *path)
 {
@@ -381,6 +387,36 @@ static void gaps_are_told(void **state)
             "were lost, copy them");
 }
 
+/* A second download counts every sample twice. */
+static void copies_are_told(void **state)
+{
+    (void)state;
+    enum { BYTES = 20000 };
+    static char text[BYTES] = "MARK";
+    mrt_mkdir(mrt_path("copies"));
+    for (int k = 0; k < 3; k++) {
+        text[BYTES / 2] = (char)k; /* in the middle nobody looks */
+        mrt_write_file(mrt_path("copies/a%s.bin", k == 0 ? "" : k == 1 ? " (1)" : " (2)"), text, BYTES);
+    }
+    text[BYTES - 1] = 1;
+    mrt_write_file(mrt_path("copies/b.bin"), text, BYTES);
+    text[4000] = 1;
+    mrt_write_file(mrt_path("copies/c.bin"), text, BYTES);
+    mrt_write_file(mrt_path("copies/d.bin"), text, BYTES - 1);
+    MRT_STR(all_of(mrt_path("copies")), "a (1).bin a (2).bin a.bin b.bin c.bin d.bin");
+    MRT_STR(
+        told,
+        "2 of 6 files have the size, the beginning and the end of another (a (2).bin is as a (1).bin): if "
+        "they are copies, every sample in them counts twice; remove them, or name the files to use by a "
+        "pattern");
+    unlink(mrt_path("copies/a (2).bin"));
+    MRT_STR(all_of(mrt_path("copies/*.bin")), "a (1).bin a.bin b.bin c.bin d.bin");
+    MRT_HAS(told, "1 of 5 files has the size, the beginning and the end of another (a.bin is as a (1).bin)");
+    unlink(mrt_path("copies/a (1).bin"));
+    all_of(mrt_path("copies"));
+    MRT_STR(told, "");
+}
+
 static void no_gaps_where_numbers_do_not_count(void **state)
 {
     (void)state;
@@ -593,6 +629,7 @@ int main(void)
         cmocka_unit_test(limits_of_the_system_are_errors),
         cmocka_unit_test(patterns_take_all_or_fail),
         cmocka_unit_test(gaps_are_told),
+        cmocka_unit_test(copies_are_told),
         cmocka_unit_test(no_gaps_where_numbers_do_not_count),
         cmocka_unit_test(allocations_fail_in_turn),
     };

@@ -164,6 +164,21 @@ static int run_pool(char **argv)
 
 /* ---- the parent ---- */
 
+/* This program again, with argv; what it wrote to the file result, of so many bytes, goes to out. */
+static void run_child(char *const *argv, const char *result, void *out, size_t out_bytes)
+{
+    pid_t child;
+    int status;
+    MRT_EQ(posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ), 0);
+    MRT_EQ(waitpid(child, &status, 0), child);
+    MRT_EQ(status, 0);
+    size_t bytes;
+    void *found = mrt_read_file(result, &bytes);
+    MRT_EQ(bytes, out_bytes);
+    memcpy(out, found, out_bytes);
+    free(found);
+}
+
 static measured run_with(const char *path, const char *batch, const char *prefetch, const char *workers,
                          const char *augment, const char *resident, const char *cache)
 {
@@ -173,17 +188,10 @@ static measured run_with(const char *path, const char *batch, const char *prefet
                           (char *)prefetch, (char *)workers,
                           (char *)augment,  (char *)resident,
                           (char *)cache,    NULL};
-    pid_t child;
-    int status;
     snprintf(set, sizeof set, "%s", path);
     snprintf(result, sizeof result, "%s", mrt_path("result"));
-    MRT_EQ(posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ), 0);
-    MRT_EQ(waitpid(child, &status, 0), child);
-    MRT_EQ(status, 0);
-    size_t bytes;
-    measured *m = mrt_read_file(result, &bytes), out = *m;
-    MRT_EQ(bytes, sizeof out);
-    free(m);
+    measured out;
+    run_child(argv, result, &out, sizeof out);
     print_message("%-8s batch %s, prefetch %s: before %.1f, peak %.1f, claimed %.1f MiB\n",
                   strrchr(path, '/') + 1, batch, prefetch, (double)out.before / 1048576,
                   (double)out.peak / 1048576, (double)out.claimed / 1048576);
@@ -292,19 +300,12 @@ static budgeted in_budget(const char *path, uint32_t workers, uint32_t mib, bool
 {
     char set[4096], result[4096], threads[16], room[16];
     char *const argv[] = {(char *)"loader", set, result, threads, room, (char *)(shared ? "1" : "0"), NULL};
-    pid_t child;
-    int status;
     snprintf(set, sizeof set, "%s", path);
     snprintf(result, sizeof result, "%s", mrt_path("result"));
     snprintf(threads, sizeof threads, "%u", workers);
     snprintf(room, sizeof room, "%u", mib);
-    MRT_EQ(posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ), 0);
-    MRT_EQ(waitpid(child, &status, 0), child);
-    MRT_EQ(status, 0);
-    size_t bytes;
-    budgeted *m = mrt_read_file(result, &bytes), out = *m;
-    MRT_EQ(bytes, sizeof out);
-    free(m);
+    budgeted out;
+    run_child(argv, result, &out, sizeof out);
     print_message("%u workers, %u MiB%s: before %.1f, peak %.1f, claimed %.1f MiB%s%s\n", workers, mib,
                   shared ? " for two loaders" : "", (double)out.before / 1048576, (double)out.peak / 1048576,
                   (double)out.claimed / 1048576, out.ended == MR_EEND || out.ended == MR_OK ? "" : ": ",
@@ -405,19 +406,12 @@ static budgeted converted_in(const char *path, uint32_t workers, uint32_t mib, c
 {
     char set[4096], result[4096], threads[16], room[16];
     char *const argv[] = {(char *)"loader", set, result, threads, room, (char *)to, (char *)"0", NULL};
-    pid_t child;
-    int status;
     snprintf(set, sizeof set, "%s", path);
     snprintf(result, sizeof result, "%s", mrt_path("result"));
     snprintf(threads, sizeof threads, "%u", workers);
     snprintf(room, sizeof room, "%u", mib);
-    MRT_EQ(posix_spawn(&child, "/proc/self/exe", NULL, NULL, argv, environ), 0);
-    MRT_EQ(waitpid(child, &status, 0), child);
-    MRT_EQ(status, 0);
-    size_t bytes;
-    budgeted *m = mrt_read_file(result, &bytes), out = *m;
-    MRT_EQ(bytes, sizeof out);
-    free(m);
+    budgeted out;
+    run_child(argv, result, &out, sizeof out);
     print_message("convert, %u workers, %u MiB: before %.1f, peak %.1f MiB%s%s\n", workers, mib,
                   (double)out.before / 1048576, (double)out.peak / 1048576, out.ended == MR_OK ? "" : ": ",
                   out.ended == MR_OK ? "" : out.text);

@@ -1,0 +1,62 @@
+/* formats/text/table_place.c: see table_place.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/util.h"
+#include "formats/fileset/file_names.h"
+#include "formats/text/table_place.h"
+
+/* "train" of data/train.csv.gz, train_labels.csv, trainLabels.csv. */
+static void stem_of(const char *table, char out[NAME_MAX + 1])
+{
+    static const char *const words[] = {"labels", "label"};
+    const char *name = mri_file_name(table);
+    size_t n = strcspn(name, ".");
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(words); k++) {
+        const size_t w = strlen(words[k]);
+        if (n >= w && strncasecmp(name + n - w, words[k], w) == 0) n -= w;
+    }
+    while (n > 0 && strchr("_- ", name[n - 1])) n--;
+    if (n == 0) snprintf(out, NAME_MAX + 1, "train"); /* labels.csv beside train/ */
+    else snprintf(out, NAME_MAX + 1, "%.*s", (int)mri_min_u64(n, NAME_MAX), name);
+}
+
+int mri_table_place_find(int folder, const char *table, const char *id, mri_table_place *out, mr_error *err)
+{
+    static const char *const endings[] = {"", ".jpg", ".jpeg", ".png", ".JPG", ".JPEG", ".PNG"};
+    char stem[NAME_MAX + 1], folders[4][NAME_MAX + 10], path[3 * NAME_MAX];
+    uint32_t found = 0;
+    stem_of(table, stem);
+    folders[0][0] = '\0';
+    snprintf(folders[1], sizeof folders[1], "images/");
+    snprintf(folders[2], sizeof folders[2], "%.240s/", stem);
+    snprintf(folders[3], sizeof folders[3], "%.240s_images/", stem);
+    if (strchr(id, '/') || strlen(id) > NAME_MAX) return MR_ENOENT;
+    for (size_t f = 0; f < MRI_ARRAY_COUNT(folders); f++) {
+        if (f > 1 && strcmp(folders[f], folders[1]) == 0) continue;
+        for (size_t e = 0; e < MRI_ARRAY_COUNT(endings); e++) {
+            struct stat st;
+            snprintf(path, sizeof path, "%.255s%.255s%s", folders[f], id, endings[e]);
+            if (fstatat(folder, path, &st, 0) != 0) {
+                if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == ENAMETOOLONG) continue;
+                return mri_error_place(
+                    err,
+                    mri_error_denied(err, mr_error_sys(err, errno, "cannot look for the table's pictures")),
+                    path, MR_NOWHERE, MR_NOWHERE);
+            }
+            if (!S_ISREG(st.st_mode)) continue;
+            if (found++)
+                return mr_error_set(
+                    err, MR_EINVAL,
+                    "the table names its pictures without folder and ending, and %.200s could be "
+                    "%.200s%.200s%s or %.200s: write the whole paths into the table",
+                    id, out->before, id, out->behind, path);
+            snprintf(out->before, sizeof out->before, "%.255s", folders[f]);
+            snprintf(out->behind, sizeof out->behind, "%s", endings[e]);
+        }
+    }
+    return found ? MR_OK : MR_ENOENT;
+}
