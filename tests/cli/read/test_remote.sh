@@ -32,6 +32,7 @@ http {
         location /stalled/ { alias "$temp/web/"; limit_rate 200; }
         location /moved/ { rewrite ^/moved/(.*)\$ /\$1 redirect; }
         location /closed/ { return 403; }
+        location /bare/ { alias "$temp/bare/"; etag off; if_modified_since off; add_header Last-Modified ""; }
         location /whole/ { alias "$temp/web/"; max_ranges 0; }
         location ~ ^/private/.*labels { return 403; }
         location /private/ { alias "$temp/web/"; }
@@ -143,6 +144,20 @@ run 0 inspect "$url/train.mrec"
 out_has "300"
 run 0 verify "$url/shards.mrec" --quiet
 out_has "0 wrong"
+
+# ---- a server that tells no version, and another content of the same size between two runs: the second run has nothing of the first ----
+mkdir bare
+# shellcheck disable=SC2046 # a name each
+(cd tarred && tar -cf ../first.tar $(printf '%s\n' 1*.* | sort) && tar -cf ../second.tar $(printf '%s\n' 1*.* | sort -r))
+equal "$(wc -c <first.tar)" "$(wc -c <second.tar)"
+for round in first second first; do
+    cp $round.tar bare/x.tar
+    of_files=$(digest $round.tar)
+    equal "$(digest "$url/bare/x.tar" --remote-cache "$temp/bare-cache")" "$of_files"
+    err_has "of this file the server tells no version that says which bytes it has"
+    err_has "fetched whole in one answer, and kept for this run only"
+done
+[ "$(digest first.tar)" != "$(digest second.tar)" ] || fail "both archives have the same digest"
 
 # ---- what may be secret in an address is in no report ----
 secret="http://me:password@127.0.0.1:$port/train.mrec?key=hidden"
