@@ -491,6 +491,7 @@ static int choose_images(mr_source *src, npy *x, const mr_source_config *cfg, co
     if (test) mri_source_set_parts(src, there, want_test ? test_part : MRI_TRAIN);
     *name = want_test ? test : train;
     *other = want_test ? train : test;
+    if (!*name && *other) return mri_source_no_part(src, want_test ? MRI_TEST : MRI_TRAIN, err);
     return *name ? MR_OK : no_array(&x->where, NULL, want_test ? " for tests" : " for samples", err);
 }
 

@@ -245,7 +245,7 @@ int mr_source_check(const mr_source *src, mr_error *err)
     const volatile int *before = mri_stop_at(src->stop);
     const int rc = src->ops->check(src, err);
     mri_stop_at(before);
-    return rc;
+    return mri_remote_view_place(src->view, rc, err);
 }
 
 /* ---- one sample for tools ---- */

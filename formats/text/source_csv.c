@@ -342,7 +342,7 @@ static int add_path(mr_source *src, table *t, const mri_csv *c, bool first, cons
     if (bytes == 0)
         return mri_text_error_at(&c->text, err, MR_EFORMAT, c->line, "the name of the picture is empty");
     if (!make_room(t)) return no_memory(src, err);
-    char whole[2 * NAME_MAX];
+    char whole[3 * NAME_MAX];
     if (t->placed) {
         const int n = snprintf(whole, sizeof whole, "%s%.*s%s", t->place.before,
                                (int)mri_min_u64(bytes, NAME_MAX), text, t->place.behind);
@@ -663,6 +663,7 @@ static int fill_info(mr_source *src, table *t, mr_error *err)
 
 static void tell(mr_source *src, table *t)
 {
+    char shown[4 * sizeof t->place.before];
     int at = 0;
     if (t->missing)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
@@ -671,7 +672,7 @@ static void tell(mr_source *src, table *t)
     if (t->placed)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "no file is where the table says; what it names is taken from %.250s*%s; ",
-                       t->place.before, t->place.behind);
+                       mr_text_shown(t->place.before, shown, sizeof shown), t->place.behind);
     if (t->outside)
         at += snprintf(t->report_text + at, sizeof t->report_text - (size_t)at,
                        "%llu of %u files lie outside the table's folder; ", (unsigned long long)t->outside,
