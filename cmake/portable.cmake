@@ -7,28 +7,7 @@
 #
 # What is left to the other machine: the C library of this machine's version or newer, and GCC's run-time libraries.
 # The path goes into DT_RPATH, not DT_RUNPATH: it then holds for what the copies need, too.
-function(millrace_soname out file)
-    execute_process(COMMAND ${CMAKE_OBJDUMP} -p ${file} OUTPUT_VARIABLE text ERROR_QUIET)
-    string(REGEX MATCH "SONAME +([^\n ]+)" match "${text}")
-    set(${out} "${CMAKE_MATCH_1}" PARENT_SCOPE)
-endfunction()
-
-# The file of each library that `file` needs and that is not the system's, one level or more below.
-function(millrace_needs out file)
-    execute_process(COMMAND ldd ${file} OUTPUT_VARIABLE text RESULT_VARIABLE failed)
-    if(failed)
-        message(FATAL_ERROR "MILLRACE_STATIC_DEPS: ldd cannot read ${file}")
-    endif()
-    set(found "")
-    string(REGEX MATCHALL "[^\n]+ => /[^\n ]+" lines "${text}")
-    foreach(line IN LISTS lines)
-        string(REGEX REPLACE ".* => " "" path "${line}")
-        if(NOT path MATCHES "/(libc|libm|libdl|libpthread|librt|libgcc_s|libstdc\\+\\+|ld-linux[^/]*)\\.so[^/]*$")
-            list(APPEND found ${path})
-        endif()
-    endforeach()
-    set(${out} ${found} PARENT_SCOPE)
-endfunction()
+include(cmake/needs.cmake)
 
 # Copy libraries and what they need to BUILD/lib, each under the name that programs ask for.
 function(millrace_carry)

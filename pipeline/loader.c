@@ -79,7 +79,7 @@ void mr_loader_close(mr_loader *l)
     mri_ring_destroy(l->ring);
     mri_chunks_fini(&l->chunks, lost);
     if (!lost) mri_resident_destroy(l->resident);
-    mri_slots_fini(&l->slots);
+    mri_shelf_close(l->shelf, &l->slots);
     free(l->host_parts);
     if (l->consumer.thread) mri_cpu_time_close(&l->consumer.cpu);
     mri_cache_close(l->cache); /* readers are gone: nobody reads its file */
@@ -247,3 +247,41 @@ int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams)
     mri_ring_release(l->ring);
     return rc;
 }
+
+/* ------------------------------------------------------------------------------ keep, drop */
+
+struct mr_kept {
+    mri_shelf *shelf;
+    mri_slot *slot;
+};
+
+int mr_loader_keep(mr_loader *l, const mr_batch *batch, mr_kept **out, mr_error *err)
+{
+    *out = NULL;
+    if (!l->shelf)
+        return mr_error_set(err, MR_EINVAL, "nothing can be kept of this loader: mr_loader_config.keep is 0");
+    if (!mri_ring_may_release(l->ring, batch->global_step))
+        return mr_error_set(err, MR_EINVAL,
+                            "batches are kept and released in the order in which they were taken");
+    mr_kept *k = malloc(sizeof *k);
+    if (!k) return mr_error_set(err, MR_ENOMEM, "no memory to keep a batch");
+    mri_slot *instead = mri_shelf_take(l->shelf);
+    if (!instead) {
+        free(k);
+        return mr_error_set(err, MR_ELIMIT, "%u batches are kept, the most there is room for (keep)",
+                            l->plan.cfg.keep);
+    }
+    k->shelf = l->shelf;
+    k->slot = mri_ring_release_kept(l->ring, instead);
+    *out = k;
+    return MR_OK;
+}
+
+void mr_kept_drop(mr_kept *k)
+{
+    if (!k) return;
+    mri_shelf_return(k->shelf, k->slot);
+    free(k);
+}
+
+uint32_t mr_loader_kept(const mr_loader *l) { return l->shelf ? mri_shelf_kept(l->shelf) : 0; }

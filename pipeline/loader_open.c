@@ -53,6 +53,9 @@ static int make_memory(mr_loader *l, mr_error *err)
     rc = mri_slots_init(&l->slots, &l->plan.layout, l->plan.slot_count,
                         l->plan.cfg.devices ? l->plan.cfg.devices[0] : NULL, err);
     if (rc != MR_OK) return rc;
+    const uint32_t keep = l->plan.cfg.keep;
+    if (keep && mri_shelf_create(&l->shelf, l->slots.slot + l->plan.slot_count - keep, keep) != MR_OK)
+        return mr_error_set(err, MR_ENOMEM, "no memory for a list of %u batches to keep", keep);
     return mri_chunks_init(&l->chunks, memory->chunk_count, memory->chunk_samples, memory->chunk_room, err);
 }
 
@@ -63,6 +66,7 @@ static int make_ring(mr_loader *l, mr_error *err)
                                  .slots = &l->slots,
                                  .chunks = &l->chunks,
                                  .workers = l->plan.cfg.workers,
+                                 .spare = l->plan.cfg.keep,
                                  .device_slots = l->plan.cfg.devices ? l->plan.device_slots : 0,
                                  .keep_host = l->plan.cfg.keep_host,
                                  .free_order = l->plan.cfg.free_order && l->plan.threads};

@@ -13,10 +13,8 @@ static int check_counts(const mr_loader_config *cfg, mr_error *err)
         const char *name;
         uint32_t value, most;
     } counts[] = {
-        {"prefetch", cfg->prefetch, 65535},
-        {"workers", cfg->workers, 4096},
-        {"readers", cfg->readers, 1024},
-        {"depth", cfg->depth, 4096},
+        {"prefetch", cfg->prefetch, 65535}, {"workers", cfg->workers, 4096}, {"readers", cfg->readers, 1024},
+        {"depth", cfg->depth, 4096},        {"keep", cfg->keep, 4096},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(counts); i++)
         if (counts[i].value > counts[i].most)
@@ -39,6 +37,8 @@ static int check_settings(mri_loader_plan *plan, mr_error *err)
                             cfg->channels);
     if (cfg->free_order && cfg->devices)
         return mr_error_set(err, MR_EINVAL, "free order is for batches in host memory, without devices");
+    if (cfg->keep && cfg->devices)
+        return mr_error_set(err, MR_EINVAL, "batches can be kept in host memory only, without devices");
     const uint32_t parts = cfg->devices ? cfg->device_count : cfg->parts;
     if (parts == 0 || parts > MR_LOADER_MAX_PARTS)
         return mr_error_set(err, MR_EINVAL, "%u replicas: expected 1..%d", parts, MR_LOADER_MAX_PARTS);
@@ -174,6 +174,7 @@ static void plan_slots(mri_loader_plan *plan)
     plan->slot_count = plan->threads ? cfg->prefetch + 1 : 1;
     plan->device_slots = plan->threads ? 2 : 1;
     if (cfg->devices && cfg->keep_host && plan->threads) plan->slot_count += plan->device_slots;
+    plan->slot_count += cfg->keep;
     plan->info.prefetch = cfg->prefetch;
     plan->info.workers = plan->threads ? cfg->workers : 0;
     plan->info.readers = plan->threads ? cfg->readers : 0;

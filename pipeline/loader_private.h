@@ -7,6 +7,7 @@
 #define MRI_LOADER_PRIVATE_H
 
 #include "pipeline/observe/record.h"
+#include "pipeline/stream/shelf.h"
 #include "pipeline/stream/stream.h"
 #include "pipeline/tune/tuner.h"
 
@@ -62,6 +63,7 @@ struct mr_loader {
     mri_resident *resident;
     mri_cache *cache; /* NULL: none */
     mri_slots slots;
+    mri_shelf *shelf; /* NULL: nothing can be kept */
     mri_chunks chunks;
     mri_ring *ring;
     mri_read_stage *read;

@@ -38,7 +38,7 @@ static void use(mr_loader *l)
 {
     const uint32_t *n = mri_tuner_in_use(l->tuner);
     /* host slots beyond what is prepared ahead stay as they are: keep_host has some */
-    const uint32_t beyond = l->plan.slot_count - l->plan.cfg.prefetch;
+    const uint32_t beyond = l->plan.slot_count - l->plan.cfg.keep - l->plan.cfg.prefetch;
     const mri_ring_limits limits = {n[MRI_TUNE_WORKERS], n[MRI_TUNE_READERS], n[MRI_TUNE_PREFETCH] + beyond};
     mri_ring_limit(l->ring, &limits);
     mri_read_stage_set_depth(l->read, n[MRI_TUNE_DEPTH]);

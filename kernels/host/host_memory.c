@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "base/cpu_time.h"
+#include "kernels/host/compute_library.h"
 #include "kernels/host/host.h"
 
 static int create_one(mr_device **out, const struct mri_backend *backend, uint32_t index, mr_error *err)
@@ -25,6 +26,8 @@ static int create_one(mr_device **out, const struct mri_backend *backend, uint32
 int mri_host_devices_create(mr_device **devices, uint32_t count, const struct mri_backend *backend,
                             mr_error *err)
 {
+    const int loaded = mri_compute_library_load(err);
+    if (loaded) return loaded;
     for (uint32_t i = 0; i < count; i++) {
         const int rc = create_one(&devices[i], backend, i, err);
         if (!rc) continue;

@@ -9,6 +9,12 @@ void mr_decode_defaults_sized(mr_decode_config *cfg, size_t struct_size)
     mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
+void mr_image_part_defaults_sized(mr_image_part *part, size_t struct_size)
+{
+    const mr_image_part all = {0};
+    mri_settings_give(part, struct_size, &all, sizeof all);
+}
+
 int mri_decode_settings(mr_decode_config *out, const mr_decode_config *cfg, mr_error *err)
 {
     mr_decode_defaults(out);
@@ -67,6 +73,66 @@ int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image
     *out = (mr_image){0};
     const int rc = mri_decode_settings(&all, cfg, err);
     return rc == MR_OK ? decode_whole(value, &all, out, err) : rc;
+}
+
+/* ---- part of one ---- */
+
+static int check_part(mr_image_part *p, const mri_picture *picture, const mr_decode_config *cfg,
+                      mr_error *err)
+{
+    const uint32_t w = picture->width, h = picture->height;
+    if (p->x >= w || p->y >= h || p->width > w - p->x || p->height > h - p->y)
+        return mr_error_set(err, MR_EINVAL,
+                            "the part of %u x %u pixels at %u, %u is not inside a picture of %u x %u",
+                            p->width, p->height, p->x, p->y, w, h);
+    if (!p->width) p->width = w - p->x;
+    if (!p->height) p->height = h - p->y;
+    if (!p->out_width) p->out_width = p->width;
+    if (!p->out_height) p->out_height = p->height;
+    const uint32_t most = MRI_RESAMPLE_MAX_SIDE;
+    if (p->out_width > most || p->out_height > most || w > most || h > most)
+        return mr_error_set(err, MR_EINVAL, "from %u x %u to %u x %u: sides go up to %u", w, h, p->out_width,
+                            p->out_height, most);
+    return mri_check_pixels(p->out_width, p->out_height, cfg->max_pixels, err);
+}
+
+static int decode_part(const mr_value *value, mr_image_part *p, const mr_decode_config *cfg, mr_image *out,
+                       mr_error *err)
+{
+    if (cfg->channels != 0 && cfg->channels != 1 && cfg->channels != 3)
+        return mr_error_set(err, MR_EINVAL, "channels is %u; expected 0 (as stored), 1 or 3", cfg->channels);
+    mri_picture picture;
+    mri_decoder decoder = {0};
+    int rc = mri_picture_open(&picture, &decoder, value, cfg, err);
+    if (rc == MR_OK) rc = check_part(p, &picture, cfg, err);
+    if (rc == MR_OK) {
+        const uint32_t channels = cfg->channels ? cfg->channels : picture.channels;
+        const bool as_it_is = p->out_width == p->width && p->out_height == p->height; /* then chroma beyond
+                                                                                         the part counts, as
+                                                                                         in the whole */
+        const mri_axis x = as_it_is ? mri_axis_window(picture.width, p->x, p->width)
+                                    : mri_axis_of(picture.width, p->x, p->width, p->out_width),
+                       y = as_it_is ? mri_axis_window(picture.height, p->y, p->height)
+                                    : mri_axis_of(picture.height, p->y, p->height, p->out_height);
+        rc = image_alloc(out, p->out_width, p->out_height, channels, err);
+        if (rc == MR_OK)
+            rc = mri_picture_resample(&decoder, &picture, cfg, channels, &x, &y, MRI_FILTER_BILINEAR, p->flip,
+                                      out->pixels, err);
+    }
+    mri_decoder_free(&decoder);
+    if (rc != MR_OK) mr_image_free(out);
+    return rc;
+}
+
+int mr_image_decode_part(const mr_value *value, const mr_image_part *part, const mr_decode_config *cfg,
+                         mr_image *out, mr_error *err)
+{
+    mr_decode_config all;
+    mr_image_part p = {.struct_size = sizeof p};
+    *out = (mr_image){0};
+    int rc = mri_decode_settings(&all, cfg, err);
+    if (rc == MR_OK) rc = mri_settings_take(&p, sizeof p, part, "image_part", err);
+    return rc == MR_OK ? decode_part(value, &p, &all, out, err) : rc;
 }
 
 int mr_image_resize(const mr_image *in, uint32_t width, uint32_t height, mr_image *out, mr_error *err)

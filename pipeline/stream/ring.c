@@ -9,7 +9,7 @@ struct mri_ring {
     mri_ring_config cfg; /* fixed after create, like the next two */
     uint64_t end_batch;
     uint32_t slot_count;
-    mri_slot **slot;      /* in order of batches; changes in free order only (lock) */
+    mri_slot **slot;      /* in order of batches; changes in free order, and when one is kept (lock) */
     uint32_t *counted;    /* lock: device_slots: of batches that are staged, whose slot may be another's */
     pthread_mutex_t lock; /* all below */
     pthread_cond_t room, work, full, ready, returned, limited;
@@ -70,7 +70,7 @@ int mri_ring_create(mri_ring **out, const mri_ring_config *cfg, mr_error *err)
     if (!r) return mr_error_set(err, MR_ENOMEM, "no memory for a loader");
     r->cfg = *cfg;
     r->end_batch = cfg->batches->end_batch;
-    r->slot_count = cfg->slots->count;
+    r->slot_count = cfg->slots->count - cfg->spare;
     r->limits = (mri_ring_limits){cfg->workers, UINT32_MAX, r->slot_count};
     r->slot = calloc(r->slot_count, sizeof *r->slot);
     r->counted = calloc(cfg->device_slots + 1, sizeof *r->counted);
@@ -553,13 +553,30 @@ bool mri_ring_may_release(const mri_ring *r, uint64_t place)
     return place == r->released && r->released < r->taken;
 }
 
-void mri_ring_release(mri_ring *r)
+static void release_locked(mri_ring *r)
 {
-    pthread_mutex_lock(&r->lock);
     r->released++;
     free_slots_locked(r);
     pthread_cond_broadcast(&r->returned);
+}
+
+void mri_ring_release(mri_ring *r)
+{
+    pthread_mutex_lock(&r->lock);
+    release_locked(r);
     const bool tell = take_outside_locked(r);
     pthread_mutex_unlock(&r->lock);
     tell_outside(r, tell);
+}
+
+mri_slot *mri_ring_release_kept(mri_ring *r, mri_slot *instead)
+{
+    pthread_mutex_lock(&r->lock);
+    mri_slot **at = &r->slot[r->released % r->slot_count], *kept = *at;
+    *at = instead;
+    release_locked(r);
+    const bool tell = take_outside_locked(r);
+    pthread_mutex_unlock(&r->lock);
+    tell_outside(r, tell);
+    return kept;
 }

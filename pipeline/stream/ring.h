@@ -6,7 +6,8 @@
  *   chunk   free ──► claimed ──► ready ──► taken ──► free      claimed by whoever reads; ready: its bytes are
  *                                                              in memory; taken by whoever decodes
  *
- * Batches are numbered as in batches.h; batch b lies in slot b % slots.count (in free order: where it came).
+ * Batches are numbered as in batches.h; batch b lies in slot[b % slot_count] (in free order: where it came).
+ * A slot that its consumer keeps leaves the ring for a spare one (shelf.h).
  *
  *   next_batch, next_first   the next position to claim
  *   staged                   batches < staged are in device memory, or on their way there behind an event
@@ -36,6 +37,7 @@ typedef struct mri_ring_config {
     mri_slots *slots;
     mri_chunks *chunks;
     uint32_t workers;      /* that decode, at least one */
+    uint32_t spare;        /* of the slots, the last so many, which are not the ring's at first */
     uint32_t device_slots; /* sets of device memory; 0: batches are handed out in host memory */
     bool keep_host;        /* with devices: a slot stays as it is until its batch is released */
     bool free_order;       /* without devices: whichever batch is full first is handed out next */
@@ -115,5 +117,7 @@ bool mri_ring_is_ahead(mri_ring *r);
 /* May this one be given back? In the order of delivery, each once. */
 bool mri_ring_may_release(const mri_ring *r, uint64_t place);
 void mri_ring_release(mri_ring *r);
+/* The same, but its slot leaves the ring, and `instead`, which is free, takes its place. */
+mri_slot *mri_ring_release_kept(mri_ring *r, mri_slot *instead);
 
 #endif

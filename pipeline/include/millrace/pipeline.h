@@ -54,6 +54,28 @@ static inline void mr_decode_defaults(mr_decode_config *cfg) { mr_decode_default
  * BT.601. cfg may be NULL: the defaults. */
 MR_API int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err);
 MR_API void mr_image_free(mr_image *image);
+
+/* A part of the upright picture, at a size of one's own. */
+typedef struct mr_image_part {
+    size_t struct_size;
+    uint32_t x, y, width, height;   /* pixels of the upright picture; width, height 0: up to its end */
+    uint32_t out_width, out_height; /* resized to, with antialiasing; 0: as the part */
+    bool flip;                      /* left to right */
+} mr_image_part;
+
+MR_API void mr_image_part_defaults_sized(mr_image_part *part, size_t struct_size);
+static inline void mr_image_part_defaults(mr_image_part *part)
+{
+    mr_image_part_defaults_sized(part, sizeof *part);
+}
+
+/* Decode no more of a picture than a part needs: of a JPEG what lies left of it and beyond it is never
+ * computed, and what lies below it is not even read, so that damage there is not seen. Pixels are those that
+ * a loader delivers for the same part and size. out, cfg, values and threads as for mr_image_decode().
+ * MR_EINVAL: the part is not inside the picture. MR_ELIMIT: the result has more pixels than cfg.max_pixels.
+ */
+MR_API int mr_image_decode_part(const mr_value *value, const mr_image_part *part, const mr_decode_config *cfg,
+                                mr_image *out, mr_error *err);
 /* Resize with antialiasing (a triangle filter widened by the scale) to width x height. out is allocated. */
 MR_API int mr_image_resize(const mr_image *in, uint32_t width, uint32_t height, mr_image *out, mr_error *err);
 /* Baseline JPEG, quality 1..100, 4:2:0 below 91 and 4:4:4 from there; *data is malloc'd, the caller frees
@@ -290,6 +312,8 @@ typedef struct mr_loader_config {
      * all, side by side, are those of one loader that delivers everything (rows of differing length are
      * padded to the longest that is delivered here). Default all_parts 0: its own are all */
     uint32_t all_parts, first_part;
+    uint32_t keep; /* batches that mr_loader_keep() may keep at a time, each with memory of its own; up to
+                      4,096. Host memory only; default 0 */
 } mr_loader_config;
 
 typedef enum mr_tune {
@@ -442,6 +466,22 @@ static inline int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_n
  * were taken. When a device fails here, the batch is released nevertheless, and mr_loader_next() returns the
  * error. */
 MR_API int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams);
+
+/* Keep a batch instead of releasing it: the loader gives its place to spare memory and goes on as if it had
+ * been released, and what the batch points to (pixels, labels, ids, affine, field; not parts) stays as it is
+ * until mr_kept_drop(), in any order, also when the loader was closed before. In the order in which batches
+ * were taken, as mr_loader_release().
+ *
+ * MR_OK      *out is the caller's; the batch is given back
+ * MR_ELIMIT  mr_loader_config.keep batches are kept: drop one, or release this one
+ * MR_EINVAL  keep is 0, or an earlier batch is still held
+ * MR_ENOMEM  nothing has changed, as after the two above */
+typedef struct mr_kept mr_kept;
+MR_API int mr_loader_keep(mr_loader *l, const mr_batch *batch, mr_kept **out, mr_error *err);
+/* Any thread; never waits for a loader. Accepts NULL. */
+MR_API void mr_kept_drop(mr_kept *k);
+/* Batches of this loader that are kept now. Any thread. */
+MR_API uint32_t mr_loader_kept(const mr_loader *l);
 
 /* Any thread, a signal handler's thread included (not the handler itself): every wait ends with
  * MR_ECANCELED. */

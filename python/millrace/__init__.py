@@ -1,0 +1,26 @@
+"""millrace: an asynchronous input pipeline for training.
+
+    import millrace
+    for batch in millrace.Loader("photos", batch=256, augment="rrc224", training=True, epochs=90, seed=1):
+        x, y = batch.images, batch.labels      # DLPack: NumPy, PyTorch, JAX, CuPy take them without a copy
+
+    Loader                             batches of a data set
+    convert, inspect, verify, digest   what the command of these names does
+    decode                             one picture, or part of one
+    millrace.torch, .jax, .tensorflow  adapters: import them by name
+    Error and its kinds                what can go wrong
+
+The command itself is `millrace`, or `python -m millrace`."""
+from ._arrays import Array, Batch
+from ._errors import (ArgumentError, BadSampleError, CanceledError, ChecksumError, ClosedError, DeviceError, EndError, Error,
+                      ExistsError, ForkError, FormatError, HeldError, LimitError, NotFoundError, OutOfMemoryError, PeerError,
+                      StateError, SystemCallError, UnsupportedError)
+from ._jobs import convert, decode, digest, inspect, verify
+from ._library import version as _version
+from ._loader import Loader, Source
+
+__version__ = _version()
+__all__ = ["Array", "ArgumentError", "BadSampleError", "Batch", "CanceledError", "ChecksumError", "ClosedError", "DeviceError",
+           "EndError", "Error", "ExistsError", "ForkError", "FormatError", "HeldError", "LimitError", "Loader", "NotFoundError",
+           "OutOfMemoryError", "PeerError", "Source", "StateError", "SystemCallError", "UnsupportedError", "convert", "decode",
+           "digest", "inspect", "verify"]

@@ -1,0 +1,15 @@
+"""The command: this process becomes the program that the package carries."""
+import os
+import sys
+
+
+def main() -> None:
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bin", "millrace")
+    try:
+        os.execv(program, ["millrace"] + sys.argv[1:])
+    except OSError as e:
+        sys.exit("millrace: cannot start %s: %s; install millrace-loader again" % (program, e.strerror))
+
+
+if __name__ == "__main__":
+    main()

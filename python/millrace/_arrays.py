@@ -1,0 +1,161 @@
+"""Batches and their arrays: memory of the library that lives as long as anybody uses it."""
+from __future__ import annotations
+
+import ctypes as C
+from typing import Any, Dict, Iterator, List, Optional, Tuple
+
+from . import _library as _l
+from ._errors import UnsupportedError
+
+# dtype of the library: name, type string of __array_interface__, code and bits of DLPack
+DTYPES = {1: ("uint8", "|u1", 1, 8), 2: ("int8", "|i1", 0, 8), 3: ("int16", "<i2", 0, 16), 4: ("int32", "<i4", 0, 32),
+          5: ("int64", "<i8", 0, 64), 6: ("float16", "<f2", 2, 16), 7: ("bfloat16", "<V2", 4, 16), 8: ("float32", "<f4", 2, 32),
+          9: ("float64", "<f8", 2, 64), 10: ("uint64", "<u8", 1, 64)}
+_U8, _I32, _F32, _U64 = 1, 4, 8, 10
+_LEGACY, _VERSIONED = b"dltensor", b"dltensor_versioned"  # static: a capsule keeps the pointer
+_shapes: Dict[Tuple[int, ...], Any] = {}
+
+
+class _Lease:
+    """One reference to a batch of the library."""
+    __slots__ = ("pointer",)
+
+    def __init__(self, pointer: int) -> None:
+        self.pointer = pointer
+
+    def __del__(self, unref: Any = _l.quick.mrp_batch_unref) -> None:
+        unref(self.pointer)
+
+
+class Array:
+    """An array of a batch, in the library's memory, 64-byte aligned: nothing is copied.
+
+    NumPy takes it by `numpy.asarray(a)` or `numpy.from_dlpack(a)`, PyTorch by `torch.from_dlpack(a)`, JAX by
+    `jax.dlpack.from_dlpack(a)`, CuPy likewise; TensorFlow by `tf.experimental.dlpack.from_dlpack(a.__dlpack__())`. What they
+    make of it keeps the batch's memory, which never changes while somebody has it; writing into it is allowed.
+
+    shape   tuple of int
+    dtype   "uint8", "int32", ...
+    nbytes  in all"""
+    __slots__ = ("_lease", "_data", "_kind", "shape", "__weakref__")
+
+    def __init__(self, lease: _Lease, data: int, kind: int, shape: Tuple[int, ...]) -> None:
+        self._lease, self._data, self._kind, self.shape = lease, data, kind, shape
+
+    @property
+    def dtype(self) -> str:
+        return DTYPES[self._kind][0]
+
+    @property
+    def nbytes(self) -> int:
+        n = DTYPES[self._kind][3] // 8
+        for s in self.shape:
+            n *= s
+        return n
+
+    @property
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return self._data
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return "<millrace.Array %s %s>" % (self.dtype, self.shape)
+
+    @property
+    def __array_interface__(self) -> Dict[str, Any]:
+        return {"version": 3, "shape": self.shape, "typestr": DTYPES[self._kind][1], "data": (self._data, False)}
+
+    def __dlpack_device__(self) -> Tuple[int, int]:
+        return 1, 0  # the processor
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        """A capsule, of DLPack 1.0 where max_version says that it is understood, else of the older kind."""
+        if not _l.CPYTHON:
+            raise BufferError("this interpreter has no capsules: use numpy.asarray(), which takes __array_interface__")
+        if copy or dl_device not in (None, (1, 0)):
+            raise BufferError("an array of a batch is handed out without a copy, in host memory; copy it afterwards")
+        versioned = max_version is not None and max_version[0] >= 1
+        shape = _shapes.get(self.shape)
+        if shape is None:
+            if len(_shapes) > 1000:  # rows of many widths
+                _shapes.clear()
+            shape = _shapes[self.shape] = (C.c_int64 * max(len(self.shape), 1))(*self.shape)
+        _, _, code, bits = DTYPES[self._kind]
+        tensor = _l.quick.mrp_export(self._lease.pointer, self._data, code, bits, len(self.shape), shape, versioned)
+        if not tensor:
+            raise MemoryError("no memory for a DLPack tensor")
+        return _l.new_capsule(tensor, _VERSIONED if versioned else _LEGACY, _l.CAPSULE_GONE)
+
+    def numpy(self) -> Any:
+        """As a NumPy array over the same memory."""
+        import numpy
+        return numpy.asarray(self)
+
+    def tolist(self) -> List[Any]:
+        """As nested lists, a copy, without NumPy."""
+        flat = {"uint8": C.c_uint8, "int8": C.c_int8, "int16": C.c_int16, "int32": C.c_int32, "int64": C.c_int64,
+                "float32": C.c_float, "float64": C.c_double, "uint64": C.c_uint64}.get(self.dtype)
+        if flat is None:
+            raise UnsupportedError("%s has no number in Python: use numpy()" % self.dtype)
+        kind: Any = flat
+        for s in reversed(self.shape):
+            kind = kind * s
+
+        def unpack(a: Any, depth: int) -> Any:
+            return list(a) if depth == 1 else [unpack(x, depth - 1) for x in a]
+        return unpack(kind.from_address(self._data), len(self.shape)) if all(self.shape) else []
+
+
+class Batch:
+    """A batch; its memory lives as long as it, or an array of it, or whatever was made of one, does.
+
+    images       uint8, (count, height, width, channels); None where the data have no pictures
+    labels       int32, (count,); -1 for padding and samples without a label
+    ids          uint64, (count,): number of each sample in the data set; 2**64 - 1 for padding
+    affine       float32, (count, 2) with `standardise`: value = pixel * a[0] + a[1]; else None
+    fields       name -> Array, of the fields that the loader was asked for
+    lengths      name -> Array int32 of those whose rows differ in length
+    names        what each sample was called where it came from, "" where it has no name
+    epoch, step  which batch this is; `last` of its epoch; `global_step` counts from epoch 0
+    count        samples in it, those of this rank; `counted`: of them with a label
+    first, all_count  they are [first, first + count) of a global batch of all_count samples
+
+    `images, labels = batch` works, too."""
+    __slots__ = ("_lease", "_loader", "images", "labels", "ids", "affine", "fields", "lengths", "epoch", "step", "global_step",
+                 "last", "count", "counted", "first", "all_count", "__weakref__")
+
+    def __init__(self, loader: Any, pointer: int) -> None:
+        lease = self._lease = _Lease(pointer)
+        view = _l.quick.mrp_batch_view(pointer).contents
+        shape = loader._shape
+        n = self.count = view.count
+        self._loader = loader
+        self.epoch, self.step, self.global_step, self.last = view.epoch, view.step, view.global_step, view.last
+        self.counted, self.first, self.all_count = view.counted, view.first, view.all_count
+        self.images: Optional[Array] = Array(lease, view.pixels, _U8, (n,) + shape) if shape else None
+        self.labels = Array(lease, view.labels, _I32, (n,))
+        self.ids = Array(lease, view.ids, _U64, (n,))
+        self.affine: Optional[Array] = Array(lease, view.affine, _F32, (n, 2)) if view.affine else None
+        self.fields: Dict[str, Array] = {}
+        self.lengths: Dict[str, Array] = {}
+        for k, (name, kind, varies, dims) in enumerate(loader._field_shapes):
+            f = view.field[k]
+            self.fields[name] = Array(lease, f.data, kind, (n, f.width) + dims if varies else (n,) + dims)
+            if varies:
+                self.lengths[name] = Array(lease, f.length, _I32, (n,))
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.images, self.labels))
+
+    @property
+    def names(self) -> List[str]:
+        return self._loader._names(self.ids.tolist())
+
+    def __repr__(self) -> str:
+        return "<millrace.Batch epoch %d step %d, %d samples>" % (self.epoch, self.step, self.count)

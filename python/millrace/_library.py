@@ -1,0 +1,151 @@
+"""The two libraries of this package, their functions, and the rules of who may call them."""
+from __future__ import annotations
+
+import ctypes as C
+import os
+import sys
+from typing import Any
+
+from . import _errors
+from ._structs import (mr_batch, mr_convert_config, mr_decode_config, mr_error, mr_image_part, mr_loader_config, mr_loader_info,
+                       mr_loader_stats, mr_source_config, mr_source_info)
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+OK, EEND, EAGAIN, ECANCELED, ELIMIT = 0, -1, -2, -3, -12
+NOWHERE = _errors.NOWHERE
+SLICE_NS = 50_000_000  # waits come back to Python so often, for signals
+
+CPYTHON = hasattr(C, "pythonapi")
+
+
+def _refuse_sub_interpreters() -> None:
+    if not CPYTHON or not hasattr(C.pythonapi, "PyInterpreterState_GetID"):
+        return
+    get, number = C.pythonapi.PyInterpreterState_Get, C.pythonapi.PyInterpreterState_GetID
+    get.restype, get.argtypes = C.c_void_p, []
+    number.restype, number.argtypes = C.c_int64, [C.c_void_p]
+    if number(get()) != 0:
+        raise ImportError("millrace does not work in a sub-interpreter: deleters of its arrays may run in any interpreter; import "
+                          "it in the main one, or in a process of its own (multiprocessing with \"spawn\")")
+
+
+_refuse_sub_interpreters()
+
+
+class Progress(C.Structure):
+    """mrp_progress of native.h."""
+    _fields_ = [("done", C.c_uint64), ("count", C.c_uint64), ("bytes", C.c_uint64), ("stop", C.c_int), ("inbox", C.c_void_p)]
+
+
+def _path_of(name: str) -> str:
+    folder = os.environ.get("MILLRACE_PYTHON_LIBRARIES")  # a build folder, for those who work on the library
+    if folder:
+        for place in (folder, os.path.join(folder, "python")):
+            if os.path.exists(os.path.join(place, name)):
+                return os.path.join(place, name)
+    return os.path.join(FOLDER, "lib", name)
+
+
+def _load(name: str, kind: Any) -> Any:
+    try:
+        return kind(_path_of(name))
+    except OSError as e:
+        raise ImportError("millrace: %s; the package is not whole, or not made for this system: install millrace-loader again" % e) \
+            from None
+
+
+# C calls through CDLL drop the GIL, through PyDLL they keep it: for what takes less than dropping it.
+_quick = C.PyDLL if CPYTHON else C.CDLL
+# The library itself is found through the native part, which needs it and stands beside it.
+lib = native = _load("libmillrace_python.so", C.CDLL)
+quick_lib = quick = _load("libmillrace_python.so", _quick)
+
+_P, _U32, _U64, _S, _INT = C.c_void_p, C.c_uint32, C.c_uint64, C.c_char_p, C.c_int
+_E = C.POINTER(mr_error)
+
+
+def _declare(where: Any, name: str, result: Any, *arguments: Any) -> None:
+    f = getattr(where, name)
+    f.restype, f.argtypes = result, list(arguments)
+
+
+_declare(quick_lib, "mr_version", _S)
+_declare(quick_lib, "mr_cores", _U32)
+_declare(quick_lib, "mr_simd_in_use", _S)
+_declare(quick_lib, "mr_error_format", _S, _E, _P, C.c_size_t)
+_declare(lib, "mr_source_defaults_sized", None, C.POINTER(mr_source_config), C.c_size_t)
+_declare(lib, "mr_source_open", _INT, C.POINTER(_P), _S, C.POINTER(mr_source_config), _E)
+_declare(lib, "mr_source_close", None, _P)
+_declare(quick_lib, "mr_source_info_of", C.POINTER(mr_source_info), _P)
+_declare(lib, "mr_source_sample_name_get", _INT, _P, _U64, _P, C.c_size_t, _P, C.c_size_t, _E)
+_declare(quick_lib, "mr_field_role", _INT, C.POINTER(mr_source_info), _U32)
+_declare(lib, "mr_loader_defaults_sized", None, C.POINTER(mr_loader_config), C.c_size_t)
+_declare(lib, "mr_loader_open", _INT, C.POINTER(_P), _P, C.POINTER(mr_loader_config), _E)
+_declare(lib, "mr_loader_close", None, _P)
+_declare(lib, "mr_loader_stop", None, _P)
+_declare(quick_lib, "mr_loader_info_of", C.POINTER(mr_loader_info), _P)
+_declare(quick_lib, "mr_loader_kept", _U32, _P)
+_declare(quick_lib, "mr_loader_stats_read_sized", None, _P, C.POINTER(mr_loader_stats))
+_declare(lib, "mr_decode_defaults_sized", None, C.POINTER(mr_decode_config), C.c_size_t)
+_declare(lib, "mr_convert_defaults_sized", None, C.POINTER(mr_convert_config), C.c_size_t)
+_declare(native, "mrp_next", _INT, _P, _U32, _U64, C.POINTER(_P), _E)
+_declare(native, "mrp_decode", _INT, _P, C.c_size_t, C.POINTER(mr_image_part), C.POINTER(mr_decode_config), C.POINTER(_P), C.POINTER(_U32),
+         _E)
+_declare(quick, "mrp_batch_view", C.POINTER(mr_batch), _P)
+_declare(quick, "mrp_batch_unref", None, _P)
+_declare(quick, "mrp_dlpack_start", None, _P, _P)
+_declare(quick, "mrp_export", _P, _P, _P, _INT, _INT, _INT, _P, _INT)
+_declare(quick, "mrp_inbox_create", _P)
+_declare(quick, "mrp_inbox_destroy", None, _P)
+_declare(quick, "mrp_inbox_take", _INT, _P, _E, C.POINTER(_U64), C.POINTER(_U64))
+_declare(native, "mrp_normalise", None, _P, _U32, _U32, _U32, _U32, _P, _P, _INT, _P)
+_declare(native, "mrp_convert", _INT, _P, _S, C.POINTER(mr_convert_config), C.POINTER(Progress), _P, _E)
+_declare(native, "mrp_verify", _INT, _P, _INT, _U64, C.POINTER(Progress), C.POINTER(_U64), _E)
+_declare(native, "mrp_digest", _INT, _P, C.POINTER(Progress), _P, C.POINTER(_U64), C.POINTER(_U64), _E)
+_declare(quick, "mrp_layout", C.c_int64, _S, _S, C.POINTER(_U64))
+
+ON_NOTE = C.cast(native.mrp_on_note, _P).value
+ON_BAD = C.cast(native.mrp_on_bad, _P).value
+CAPSULE_GONE = C.cast(native.mrp_capsule_gone, _P).value
+
+if CPYTHON:
+    new_capsule = C.pythonapi.PyCapsule_New
+    new_capsule.restype, new_capsule.argtypes = C.py_object, [_P, _S, _P]
+    quick.mrp_dlpack_start(C.cast(C.pythonapi.PyCapsule_IsValid, _P), C.cast(C.pythonapi.PyCapsule_GetPointer, _P))
+
+
+def version() -> str:
+    """Of the library, "MAJOR.MINOR.PATCH"."""
+    return quick_lib.mr_version().decode()
+
+
+def new_error() -> mr_error:
+    """One that says nothing yet."""
+    e = mr_error()
+    e.offset = e.sample = NOWHERE
+    return e
+
+
+def text_of(what: mr_error) -> str:
+    """In one line: file, sample, offset, what happened."""
+    room = C.create_string_buffer(2048)
+    return quick_lib.mr_error_format(C.byref(what), room, len(room)).decode("utf-8", "replace")
+
+
+def failed(code: int, what: mr_error) -> _errors.Error:
+    """The exception for it."""
+    return _errors.make(code, what, text_of(what))
+
+
+def fill(function: Any, struct: Any) -> Any:
+    """Defaults of a struct of settings."""
+    function(C.byref(struct), C.sizeof(struct))
+    return struct
+
+
+def encode(path: Any) -> bytes:
+    """A path as the library takes it."""
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise _errors.ArgumentError("a path with a zero byte in it: %r" % path)
+    return name

@@ -1,0 +1,579 @@
+"""The loader."""
+from __future__ import annotations
+
+import atexit
+import ctypes as C
+import gc
+import logging
+import os
+import threading
+import weakref
+import zlib
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+from . import _library as _l
+from . import _ranks
+from ._arrays import Batch
+from ._errors import ArgumentError, ClosedError, Error, ForkError, HeldError, StateError
+from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
+from ._waiting import run
+
+log = logging.getLogger("millrace")
+
+_ORDERS = {"shuffle": 0, "block": 1, "sequential": 2}
+_TAILS = {"keep": 0, "drop": 1, "pad": 2}
+_IO = {"auto": 0, "io_uring": 1, "pread": 2}
+_CACHES = {"off": 0, "memory": 1, "disk": 2}
+_BAD = {"stop": 0, "replace": 1, "skip": 2}
+_SPLITS = {"auto": 0, "train": 1, "test": 2}
+_CLASSES = {"first": 0, "depth": 1, "none": 2}
+_PIXELS = {"own": 0, "libjpeg": 1}
+_ROLES = {"plain": 0, "boxes": 1, "box_values": 2, "mask": 3}
+_TUNE_ALL, _ENDLESS, _FITS, _KEEP_MOST = 31, 2**64 - 1, 2**64 - 1, 4096
+
+_open_loaders: "weakref.WeakSet[Any]" = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    for loader in list(_open_loaders):
+        loader.close()
+
+
+atexit.register(_close_all)  # threads of the library end before the process takes its memory apart
+
+
+def _one_of(what: str, table: Dict[str, int], value: str) -> int:
+    if value not in table:
+        raise ArgumentError("%s=%r: expected one of %s" % (what, value, ", ".join(map(repr, table))))
+    return table[value]
+
+
+def _count(what: str, value: Any, least: int = 0, most: int = 2**32 - 1) -> int:
+    try:
+        n = value.__index__()
+    except AttributeError:
+        raise ArgumentError("%s=%r: expected a whole number" % (what, value)) from None
+    if not least <= n <= most:
+        raise ArgumentError("%s=%d: expected %d to %d" % (what, n, least, most))
+    return n
+
+
+class Source:
+    """A data set that was opened, for those who need it beside a loader: the functions of this package use it."""
+
+    def __init__(self, path: Any, *, format: Optional[str] = None, split: str = "auto", image_key: Optional[str] = None,
+                 label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None) -> None:
+        self._pid, self._pointer = os.getpid(), C.c_void_p()
+        cfg = _l.fill(_l.lib.mr_source_defaults_sized, mr_source_config())
+        stop = C.c_int(0)
+        cfg.stop = C.addressof(stop)
+        self._stop = stop  # as long as the source
+        cfg.split = _one_of("split", _SPLITS, split)
+        cfg.classes = _one_of("classes", _CLASSES, classes)
+        cfg.format = format.encode() if format else None
+        cfg.image_key = image_key.encode() if image_key else None
+        cfg.label_key = label_key.encode() if label_key else None
+        cfg.index_folder = _l.encode(index_folder) if index_folder else None
+        name, what, out = _l.encode(path), _l.new_error(), C.c_void_p()
+
+        def stop_it() -> None:
+            stop.value = 1
+        rc = run(lambda: _l.lib.mr_source_open(C.byref(out), name, C.byref(cfg), C.byref(what)), stop_it)
+        if rc != _l.OK:
+            raise _l.failed(rc, what)
+        self._pointer = out
+
+    @property
+    def info(self) -> mr_source_info:
+        return _l.quick_lib.mr_source_info_of(self._pointer).contents
+
+    def names(self, ids: Sequence[int]) -> List[str]:
+        """What samples were called where they came from; "" where one has no name."""
+        room, what, out = C.create_string_buffer(4096), _l.new_error(), []
+        for i in ids:
+            if i == _l.NOWHERE:
+                out.append("")
+                continue
+            rc = _l.lib.mr_source_sample_name_get(self._pointer, i, None, 0, room, len(room), C.byref(what))
+            if rc != _l.OK:
+                raise _l.failed(rc, what)
+            out.append(room.value.decode("utf-8", "surrogateescape"))
+        return out
+
+    def close(self) -> None:
+        pointer, self._pointer = self._pointer, C.c_void_p()
+        if pointer and self._pid == os.getpid():
+            _l.lib.mr_source_close(pointer)
+
+    __del__ = close
+
+
+class _Running:
+    """A loader of the library from its start to its end."""
+
+    def __init__(self, source: Source, cfg: mr_loader_config, inbox: int) -> None:
+        self.pid, self.pointer, self.source, self.inbox = os.getpid(), C.c_void_p(), source, inbox
+        out, what = C.c_void_p(), _l.new_error()
+        rc = _l.lib.mr_loader_open(C.byref(out), source._pointer, C.byref(cfg), C.byref(what))
+        if rc != _l.OK:
+            raise _l.failed(rc, what)
+        self.pointer = out
+
+    def close(self) -> None:
+        pointer, self.pointer = self.pointer, C.c_void_p()
+        if pointer and self.pid == os.getpid():  # in a child of fork() there are no threads to wait for
+            _l.lib.mr_loader_close(pointer)
+
+    __del__ = close
+
+
+class Loader:
+    """Batches of a data set, read, decoded and augmented by threads of the library, in order and on time.
+
+        for batch in millrace.Loader("photos", batch=256, augment="rrc224", training=True, epochs=90, seed=1):
+            x, y = batch.images, batch.labels
+
+    Order and pixels depend on the data, seed, epoch, batch, order and augment, and on nothing else: not on threads, ranks,
+    memory, or where a run was stopped and resumed.
+
+    A loader has a position: iterating goes on from where it is, through all `epochs`; at the end of all, the next iteration
+    begins anew. `by_epoch()` gives one epoch after the other. `len(loader)` is the number of batches in all epochs,
+    `steps_per_epoch` in one.
+
+    path        a file, a folder or an http(s) address; the format is found by the content
+    batch       samples in a GLOBAL batch, over all ranks
+    augment     what happens to a picture, e.g. "rrc224", "center224", "resize(256),center(224)"; `millrace help augment`
+    training    random operations are on
+    epochs      epochs 0 to epochs-1; None: without end
+    seed        of order and augmentation
+    order       "shuffle", "block" (for slow media, blocks of `block` samples), "sequential"
+    tail        "keep" a short last batch, "drop" it, "pad" it (label -1)
+    rank, world this process delivers its part of every batch; by default as torchrun, mpirun or srun say
+    workers     threads that decode; 0: the cores of this process, shared with the job's others on the machine
+    prefetch    batches prepared ahead; 0: everything happens inside next()
+    hold        batches that may be in use at a time, each with memory of its own: the one that is used, the one before that a
+                variable still names, and what else you keep. With all in use the next one is a HeldError, never a hang
+    split       "auto", "train", "test"
+    format, image_key, label_key, classes, index_folder   as `millrace help inspect` says of the options of these names
+    channels    1, 3, or 0: what the data have
+    fields      names of fields to deliver beside picture and label: boxes, masks, sequences; or dicts with "name" and
+                optionally "role", "most", "pad", "in_pixels"
+    length_window, width_multiple   batches of samples of like length (millrace/pipeline.h)
+    cache       "off", "memory", or "disk" in `cache_folder`: what the first epoch decoded, for the later ones; `cache_bytes`
+                at most (memory: None takes what fits)
+    memory      bytes at most, 0: half of what the process may use
+    bad         a damaged sample: "stop" (BadSampleError), "replace" it by another one, "skip"; at most `max_bad` of them
+    on_bad      function of (error, substitute), called by next() for each; else it is logged
+    on_note     function of a text; else it is logged
+    readers, depth, io, direct      as the options of `millrace bench loader`
+    pixels      "own", or "libjpeg" for its arithmetic
+    tune        settings of threads may change to deliver more; no bit of a batch does
+
+    One thread at a time takes batches; others wait. After fork() a loader is of no use in the child (ForkError); pickled, as by
+    "spawn", it is its arguments. `with` closes it; so does the end of its last reference."""
+
+    def __init__(self, path: Any, *, batch: int = 128, augment: str = "none", training: bool = False,
+                 epochs: Optional[int] = 1, seed: int = 0, order: str = "shuffle", tail: str = "keep",
+                 rank: Optional[int] = None, world: Optional[int] = None, workers: int = 0, prefetch: int = 4, hold: int = 4,
+                 split: str = "auto", format: Optional[str] = None, image_key: Optional[str] = None,
+                 label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None, channels: int = 0,
+                 fields: Sequence[Union[str, Dict[str, Any]]] = (), length_window: int = 0, width_multiple: int = 1,
+                 block: int = 256, cache: str = "off", cache_folder: Any = None, cache_bytes: Optional[int] = None,
+                 memory: int = 0, bad: str = "stop", max_bad: int = 100,
+                 on_bad: Optional[Callable[[Error, Optional[int]], None]] = None,
+                 on_note: Optional[Callable[[str], None]] = None, readers: int = 0, depth: int = 32, io: str = "auto",
+                 direct: bool = False, pixels: str = "own", tune: bool = False) -> None:
+        given = dict(locals())
+        del given["self"]
+        self._begin(given)
+
+    def _begin(self, given: Dict[str, Any]) -> None:
+        self._given = given
+        self._pid, self._lock, self._closing = os.getpid(), threading.RLock(), threading.Lock()
+        self._running: Optional[_Running] = None
+        self._closed, self._inbox, self._lost = False, None, 0
+        self._error = _l.new_error()
+        self._rank, self._world = _ranks.find(given["rank"], given["world"])
+        self._hold = _count("hold", given["hold"], 1, _KEEP_MOST)
+        self._epochs = _ENDLESS if given["epochs"] is None else _count("epochs", given["epochs"], 1, _ENDLESS)
+        self._epoch = self._step = 0  # of the batch that comes next
+        self._cfg = self._settings(given)
+        self._source = Source(given["path"], **{k: given[k] for k in ("format", "split", "image_key", "label_key", "classes",
+                                                                      "index_folder")})
+        self._inbox = _l.quick.mrp_inbox_create()
+        if not self._inbox:
+            raise MemoryError("no memory for a loader")
+        self._cfg.on_bad, self._cfg.bad_context = _l.ON_BAD, self._inbox
+        self._cfg.on_note, self._cfg.note_context = _l.ON_NOTE, self._inbox
+        self._look()
+        _open_loaders.add(self)
+
+    def _settings(self, g: Dict[str, Any]) -> mr_loader_config:
+        cfg = _l.fill(_l.lib.mr_loader_defaults_sized, mr_loader_config())
+        cfg.batch = _count("batch", g["batch"], 1)
+        cfg.seed = _count("seed", g["seed"], 0, 2**64 - 1)
+        cfg.epochs = self._epochs
+        cfg.order = _one_of("order", _ORDERS, g["order"])
+        cfg.tail = _one_of("tail", _TAILS, g["tail"])
+        cfg.block = _count("block", g["block"], 1)
+        cfg.prefetch = _count("prefetch", g["prefetch"])
+        workers = _count("workers", g["workers"])
+        cfg.workers = workers or max(1, _l.quick_lib.mr_cores() // _ranks.beside())
+        cfg.readers, cfg.depth = _count("readers", g["readers"]), _count("depth", g["depth"], 1)
+        cfg.io = _one_of("io", _IO, g["io"])
+        cfg.direct, cfg.training = bool(g["direct"]), bool(g["training"])
+        self._texts = [str(g["augment"]).encode()]
+        cfg.augment = self._texts[0]
+        cfg.channels = _count("channels", g["channels"], 0, 3)
+        cfg.decode.pixels = _one_of("pixels", _PIXELS, g["pixels"])
+        cfg.bad = _one_of("bad", _BAD, g["bad"])
+        cfg.max_bad = _count("max_bad", g["max_bad"], 0, 2**64 - 1)
+        cfg.memory_bytes = _count("memory", g["memory"], 0, 2**64 - 1)
+        cfg.cache = _one_of("cache", _CACHES, g["cache"])
+        if g["cache_folder"] is not None:
+            self._texts.append(_l.encode(g["cache_folder"]))
+            cfg.cache_folder = self._texts[-1]
+        if cfg.cache:
+            cfg.cache_bytes = _FITS if g["cache_bytes"] is None else _count("cache_bytes", g["cache_bytes"], 0, _FITS)
+            if cfg.cache == _CACHES["disk"] and g["cache_bytes"] is None:
+                raise ArgumentError("cache=\"disk\" needs cache_bytes: how large its file may grow")
+        cfg.length_window = _count("length_window", g["length_window"])
+        cfg.width_multiple = _count("width_multiple", g["width_multiple"], 1)
+        cfg.tune = _TUNE_ALL if g["tune"] else 0
+        cfg.keep = self._hold
+        cfg.all_parts, cfg.first_part = self._world, self._rank
+        return cfg
+
+    def _take_fields(self, cfg: mr_loader_config) -> None:
+        fields = self._given["fields"]
+        if isinstance(fields, str):
+            raise ArgumentError("fields=%r: expected a list of names" % fields)
+        rows = (mr_loader_field * max(len(fields), 1))()
+        info = self._source.info
+        self._texts = self._texts[:2]
+        for row, f in zip(rows, fields):
+            told = {"name": f} if isinstance(f, str) else dict(f)
+            name = told.pop("name", "").encode()
+            self._texts.append(name)
+            row.name = name
+            role = told.pop("role", None)
+            if role is not None:
+                row.role = _one_of("role", _ROLES, role)
+            else:
+                for k in range(info.field_count):
+                    if self._field_name(info, k) == name:
+                        row.role = _l.quick_lib.mr_field_role(C.byref(info), k)
+            row.most, row.pad = told.pop("most", 0), told.pop("pad", 0.0)
+            row.in_pixels = told.pop("in_pixels", False)
+            if told:
+                raise ArgumentError("fields: %s: expected name, role, most, pad, in_pixels" % ", ".join(map(repr, told)))
+        cfg.fields, cfg.field_count = C.cast(rows, C.POINTER(mr_loader_field)), len(fields)
+        self._field_rows = rows
+
+    @staticmethod
+    def _field_name(info: mr_source_info, k: int) -> bytes:
+        return info.fields[k].name
+
+    def _look(self) -> None:
+        """All that is known without reading: a loader without threads and with room for one batch tells it."""
+        cfg = self._cfg
+        self._take_fields(cfg)
+        full = (cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs)
+        cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs = 0, 0, 0, 0, _ENDLESS
+        try:
+            looked = _Running(self._source, cfg, self._inbox)
+        finally:
+            cfg.prefetch, cfg.keep, cfg.cache, cfg.tune, cfg.epochs = full
+        info: mr_loader_info = _l.quick_lib.mr_loader_info_of(looked.pointer).contents
+        self._shape: Tuple[int, ...] = (info.height, info.width, info.channels) if info.height else ()
+        self._field_shapes = [(info.field[k].name.decode(), info.field[k].dtype, bool(info.field[k].varies),
+                               tuple(info.field[k].dim[:info.field[k].ndim])) for k in range(info.field_count)]
+        self._steps, self._samples, self._per_epoch = info.steps_per_epoch, info.sample_count, info.epoch_samples
+        self._mean, self._std = list(info.mean), list(info.std)
+        self._augment = info.augment.decode()
+        self._data = "%016x" % info.fingerprint
+        how = (info.order, info.block, info.tail, info.length_window, bool(cfg.training), self._augment, cfg.channels,
+               cfg.decode.pixels)
+        self._how = "%08x" % zlib.crc32(repr(how).encode())
+        looked.close()
+        self._drain()
+
+    # ------------------------------------------------------------------ what is known
+
+    @property
+    def rank(self) -> int:
+        return self._rank
+
+    @property
+    def world(self) -> int:
+        return self._world
+
+    @property
+    def batch(self) -> int:
+        """Samples in a global batch."""
+        return self._given["batch"]
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return self._steps
+
+    @property
+    def sample_count(self) -> int:
+        """Samples in the data set."""
+        return self._samples
+
+    @property
+    def shape(self) -> Tuple[int, ...]:
+        """(height, width, channels) of every picture; () where the data have none."""
+        return self._shape
+
+    @property
+    def augment(self) -> str:
+        """The augmentation, presets spelled out."""
+        return self._augment
+
+    @property
+    def mean(self) -> List[float]:
+        """Of normalise(), in units of 0 to 255, one for each channel."""
+        return self._mean[:self._shape[2]] if self._shape else []
+
+    @property
+    def std(self) -> List[float]:
+        return self._std[:self._shape[2]] if self._shape else []
+
+    @property
+    def classes(self) -> List[str]:
+        """Names of the classes; [] where the data have no names."""
+        self._check()
+        info = self._source.info
+        if not info.class_names:
+            return []
+        names = C.cast(info.class_names, C.POINTER(C.c_char_p))
+        return [names[k].decode("utf-8", "surrogateescape") for k in range(info.class_count)]
+
+    @property
+    def notes(self) -> str:
+        """What the data set has to tell: what was left out, shifted, indexed."""
+        self._check()
+        return (self._source.info.told or b"").decode("utf-8", "replace")
+
+    @property
+    def epoch(self) -> int:
+        """Of the batch that comes next."""
+        return self._epoch
+
+    @property
+    def step(self) -> int:
+        return self._step
+
+    @property
+    def held(self) -> int:
+        """Batches in use."""
+        running = self._running
+        return _l.quick_lib.mr_loader_kept(running.pointer) if running and running.pointer else 0
+
+    def stats(self) -> Dict[str, Any]:
+        """Counters since iterating began (again): see mr_loader_stats in millrace/pipeline.h; {} before."""
+        running = self._running
+        if not running or not running.pointer:
+            return {}
+        s = mr_loader_stats()
+        s.struct_size = C.sizeof(s)
+        _l.quick_lib.mr_loader_stats_read_sized(running.pointer, C.byref(s))
+        out: Dict[str, Any] = {}
+        for name, kind in s._fields_:
+            if name in ("read", "decode", "copy"):
+                out[name] = {n: getattr(getattr(s, name), n) for n, _ in getattr(s, name)._fields_}
+            elif name not in ("struct_size", "bytes_copied"):
+                out[name] = getattr(s, name)
+        return out
+
+    def __len__(self) -> int:
+        if self._epochs == _ENDLESS:
+            raise TypeError("a loader without end has no length; steps_per_epoch is %d" % self._steps)
+        return self._epochs * self._steps
+
+    # ------------------------------------------------------------------ iterating
+
+    def _check(self) -> None:
+        if self._pid != os.getpid():
+            raise ForkError("this loader belongs to process %d, and this is %d, a child of it by fork(): its threads are not here; "
+                            "make a loader in this process, or start it by \"spawn\"" % (self._pid, os.getpid()))
+        if self._closed:
+            raise ClosedError("the loader was closed")
+
+    def _drain(self) -> None:
+        """Hand out what threads of the library reported."""
+        what, substitute, lost = self._error, C.c_uint64(), C.c_uint64()
+        while self._inbox:  # a callback may close the loader
+            kind = _l.quick.mrp_inbox_take(self._inbox, C.byref(what), C.byref(substitute), C.byref(lost))
+            if kind == 0:
+                break
+            if kind == 1:
+                text = what.text.decode("utf-8", "replace")
+                call = self._given["on_note"]
+                call(text) if call else log.info("%s", text)
+            else:
+                e = _l.failed(what.code, what)
+                instead = None if substitute.value == _l.NOWHERE else substitute.value
+                call = self._given["on_bad"]
+                call(e, instead) if call else log.warning("damaged: %s", e)
+        if lost.value > self._lost:
+            log.warning("%d reports were lost: more than there is room for between two batches", lost.value - self._lost)
+            self._lost = lost.value
+
+    def _open(self) -> _Running:
+        cfg = self._cfg
+        cfg.start_epoch, cfg.start_step = self._epoch, self._step
+        self._running = _Running(self._source, cfg, self._inbox)
+        return self._running
+
+    def _stop_running(self) -> None:
+        running, self._running = self._running, None
+        if running:
+            running.close()
+
+    def _held_error(self) -> HeldError:
+        return HeldError("all %d batches that may be in use are: their arrays (or tensors made of them) are still referenced, and "
+                         "their memory is not taken from them; drop or copy what you keep of earlier batches, or raise hold=%d "
+                         "(each takes the memory of one batch)" % (self._hold, self._hold))
+
+    def _next(self) -> Batch:
+        with self._lock:
+            self._check()
+            running = self._running or self._open()
+            out, tried = C.c_void_p(), False
+            while True:
+                rc = _l.native.mrp_next(running.pointer, self._hold, _l.SLICE_NS, C.byref(out), C.byref(self._error))
+                if rc == _l.OK:
+                    break
+                if rc == _l.EAGAIN:  # signals are handled on the way round
+                    self._check()
+                    continue
+                if rc == _l.ELIMIT and self.held >= self._hold:
+                    if tried:
+                        raise self._held_error()
+                    gc.collect()  # some may hang in circles
+                    tried = True
+                    continue
+                failure = None if rc == _l.EEND else _l.failed(rc, self._error)
+                self._drain()
+                if failure is None:
+                    raise StopIteration
+                if self._closed:
+                    raise ClosedError("the loader was closed while a batch was awaited")
+                raise failure
+            batch = Batch(self, out.value)
+            self._epoch, self._step = (batch.epoch + 1, 0) if batch.last else (batch.epoch, batch.step + 1)
+            self._drain()
+            return batch
+
+    def _begin_again(self) -> None:
+        if self._epoch >= self._epochs:
+            self.seek(0, 0)
+
+    def __iter__(self) -> Iterator[Batch]:
+        self._check()
+        self._begin_again()
+        return _Iterator(self, None)
+
+    def by_epoch(self) -> Iterator[Tuple[int, Iterator[Batch]]]:
+        """(epoch, its batches), from where the loader is to the end of all epochs."""
+        self._check()
+        self._begin_again()
+        while self._epoch < self._epochs:
+            epoch = self._epoch
+            yield epoch, _Iterator(self, epoch)
+            if self._epoch == epoch:  # its rest was not wanted
+                self.seek(epoch + 1, 0)
+
+    def seek(self, epoch: int, step: int = 0) -> None:
+        """The batch that comes next is this one."""
+        with self._lock:
+            self._check()
+            if step >= self._steps:
+                raise ArgumentError("step %d: an epoch has %d" % (step, self._steps))
+            if (epoch, step) == (self._epoch, self._step):
+                return
+            self._stop_running()
+            self._epoch, self._step = _count("epoch", epoch, 0, _ENDLESS), _count("step", step, 0, _ENDLESS)
+
+    def _names(self, ids: List[int]) -> List[str]:
+        self._check()
+        return self._source.names(ids)
+
+    # ------------------------------------------------------------------ state
+
+    def state_dict(self) -> Dict[str, Any]:
+        """Where the loader is: small, and the same for every rank and any number of them."""
+        return {"millrace": 1, "data": self._data, "how": self._how, "seed": self._given["seed"], "batch": self.batch,
+                "epoch": self._epoch, "step": self._step}
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """Go on where a loader of the same data, seed, batch, order and augmentation was; rank and world may differ."""
+        self._check()
+        mine = self.state_dict()
+        if not isinstance(state, dict) or state.get("millrace") != 1:
+            raise StateError("not a state of a millrace loader: %.100r" % (state,))
+        for key, name in (("data", "another data set"), ("seed", "another seed"), ("batch", "another global batch"),
+                          ("how", "another order, tail or augmentation")):
+            if state.get(key) != mine[key]:
+                raise StateError("the state is of %s: it has %s %r, the loader %r" % (name, key, state.get(key), mine[key]))
+        epoch, step = state.get("epoch"), state.get("step")
+        if not isinstance(epoch, int) or not isinstance(step, int) or epoch < 0 or not 0 <= step < self._steps:
+            raise StateError("the state says epoch %r, step %r: expected a step below %d" % (epoch, step, self._steps))
+        self.seek(epoch, step)
+
+    # ------------------------------------------------------------------ the end
+
+    def close(self) -> None:
+        """Stop the loader's threads and give back its memory, but for batches in use: those live on. Again is harmless."""
+        if getattr(self, "_pid", None) != os.getpid() or self._closed:
+            return
+        with self._closing:
+            running = self._running
+            self._closed = True
+            if running and running.pointer:
+                _l.lib.mr_loader_stop(running.pointer)  # whoever waits in next() comes back
+            with self._lock:
+                self._stop_running()
+                self._source.close()
+                inbox, self._inbox = self._inbox, None
+                _l.quick.mrp_inbox_destroy(inbox)
+
+    def __enter__(self) -> "Loader":
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_source"):
+            self.close()
+
+    def __reduce__(self) -> Any:
+        return _again, (type(self), self._given)
+
+    def __repr__(self) -> str:
+        return "<millrace.%s %s, batch %d, epoch %d step %d>" % (type(self).__name__, self._given["path"], self.batch, self._epoch,
+                                                               self._step)
+
+
+def _again(kind: Any, given: Dict[str, Any]) -> Any:
+    return kind(**given)
+
+
+class _Iterator:
+    """Batches of a loader, up to the end of one epoch or of all."""
+
+    def __init__(self, loader: Loader, epoch: Optional[int]) -> None:
+        self._loader, self._epoch = loader, epoch
+
+    def __iter__(self) -> "_Iterator":
+        return self
+
+    def __next__(self) -> Batch:
+        loader = self._loader
+        if loader._epoch >= loader._epochs or (self._epoch is not None and loader._epoch != self._epoch):
+            raise StopIteration
+        return loader._next()

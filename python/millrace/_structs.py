@@ -1,0 +1,354 @@
+"""The library's structs, as millrace/base.h, formats.h and pipeline.h have them; what each member means is said there.
+
+tests/test_layout.py compares every size and offset with what the C compiler says."""
+from ctypes import (POINTER, Structure, c_bool, c_char, c_char_p, c_double, c_float, c_int, c_int64, c_size_t, c_uint32, c_uint64,
+                    c_void_p)
+
+
+class mr_error(Structure):
+    _fields_ = [
+        ("code", c_int),
+        ("sys_errno", c_int),
+        ("offset", c_uint64),
+        ("sample", c_uint64),
+        ("file", c_char * 512),
+        ("text", c_char * 768),
+    ]
+
+
+class mr_value(Structure):
+    _fields_ = [
+        ("type", c_int),
+        ("dtype", c_int),
+        ("planes", c_int),
+        ("ndim", c_uint32),
+        ("dim", c_uint64 * 8),
+        ("data", c_void_p),
+        ("bytes", c_size_t),
+        ("i", c_int64),
+        ("f", c_double),
+        ("entries", c_void_p),
+        ("entries_bytes", c_size_t),
+    ]
+
+
+class mr_field(Structure):
+    _fields_ = [
+        ("name", c_char * 64),
+        ("type", c_int),
+        ("dtype", c_int),
+        ("ndim", c_uint32),
+        ("dim", c_uint64 * 8),
+    ]
+
+
+class mr_source_config(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("format", c_char_p),
+        ("split", c_int),
+        ("memory_bytes", c_uint64),
+        ("image_key", c_char_p),
+        ("label_key", c_char_p),
+        ("label_offset", c_int64),
+        ("index_folder", c_char_p),
+        ("no_index_file", c_bool),
+        ("remote_folder", c_char_p),
+        ("remote_bytes", c_uint64),
+        ("class_names", POINTER(c_char_p)),
+        ("class_count", c_uint32),
+        ("stop", c_void_p),
+        ("classes", c_int),
+        ("outside", c_int),
+    ]
+
+
+class mr_source_parts(Structure):
+    _fields_ = [
+        ("there", c_uint32),
+        ("taken", c_uint32),
+    ]
+
+
+class mr_source_info(Structure):
+    _fields_ = [
+        ("format", c_char_p),
+        ("path", c_char_p),
+        ("count", c_uint64),
+        ("class_count", c_uint32),
+        ("class_names", POINTER(c_char_p)),
+        ("field_count", c_uint32),
+        ("fields", POINTER(mr_field)),
+        ("image_field", c_int),
+        ("label_field", c_int),
+        ("height", c_uint32),
+        ("width", c_uint32),
+        ("channels", c_uint32),
+        ("file_count", c_uint32),
+        ("max_extent_bytes", c_uint64),
+        ("total_bytes", c_uint64),
+        ("has_test", c_bool),
+        ("fingerprint", c_uint64),
+        ("memory_bytes", c_uint64),
+        ("skipped_files", c_uint64),
+        ("label_offset", c_int64),
+        ("told", c_char_p),
+        ("length_field", c_uint32),
+        ("length_most", c_uint32),
+        ("only_test", c_bool),
+        ("parts", mr_source_parts),
+    ]
+
+
+class mr_image(Structure):
+    _fields_ = [
+        ("width", c_uint32),
+        ("height", c_uint32),
+        ("channels", c_uint32),
+        ("pixels", c_void_p),
+    ]
+
+
+class mr_decode_config(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("channels", c_uint32),
+        ("max_pixels", c_uint64),
+        ("max_scans", c_uint32),
+        ("ignore_exif", c_bool),
+        ("pixels", c_int),
+    ]
+
+
+class mr_loader_field(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("role", c_int),
+        ("most", c_uint32),
+        ("pad", c_double),
+        ("in_pixels", c_bool),
+    ]
+
+
+class mr_loader_config(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("batch", c_uint32),
+        ("seed", c_uint64),
+        ("epochs", c_uint64),
+        ("order", c_int),
+        ("block", c_uint32),
+        ("tail", c_int),
+        ("prefetch", c_uint32),
+        ("workers", c_uint32),
+        ("readers", c_uint32),
+        ("depth", c_uint32),
+        ("io", c_int),
+        ("direct", c_bool),
+        ("training", c_bool),
+        ("augment", c_char_p),
+        ("channels", c_uint32),
+        ("decode", mr_decode_config),
+        ("bad", c_int),
+        ("max_bad", c_uint64),
+        ("on_bad", c_void_p),
+        ("bad_context", c_void_p),
+        ("memory_bytes", c_uint64),
+        ("start_epoch", c_uint64),
+        ("start_step", c_uint64),
+        ("devices", c_void_p),
+        ("device_count", c_uint32),
+        ("parts", c_uint32),
+        ("trace", c_void_p),
+        ("keep_host", c_bool),
+        ("resident_bytes", c_uint64),
+        ("cache", c_int),
+        ("cache_folder", c_char_p),
+        ("cache_bytes", c_uint64),
+        ("on_note", c_void_p),
+        ("note_context", c_void_p),
+        ("free_order", c_bool),
+        ("no_checks", c_bool),
+        ("fields", POINTER(mr_loader_field)),
+        ("field_count", c_uint32),
+        ("length_window", c_uint32),
+        ("width_multiple", c_uint32),
+        ("budget", c_void_p),
+        ("record", c_void_p),
+        ("tune", c_uint32),
+        ("all_parts", c_uint32),
+        ("first_part", c_uint32),
+        ("keep", c_uint32),
+    ]
+
+
+class mr_loader_field_info(Structure):
+    _fields_ = [
+        ("name", c_char_p),
+        ("role", c_int),
+        ("dtype", c_int),
+        ("varies", c_bool),
+        ("ndim", c_uint32),
+        ("dim", c_uint64 * 8),
+        ("element_bytes", c_uint64),
+        ("most", c_uint32),
+    ]
+
+
+class mr_loader_info(Structure):
+    _fields_ = [
+        ("batch", c_uint32),
+        ("parts", c_uint32),
+        ("height", c_uint32),
+        ("width", c_uint32),
+        ("channels", c_uint32),
+        ("sample_count", c_uint64),
+        ("steps_per_epoch", c_uint64),
+        ("epoch_samples", c_uint64),
+        ("dropped", c_uint64),
+        ("padded", c_uint64),
+        ("prefetch", c_uint32),
+        ("workers", c_uint32),
+        ("readers", c_uint32),
+        ("io", c_char_p),
+        ("io_note", c_char_p),
+        ("memory_bytes", c_uint64),
+        ("max_pixels", c_uint64),
+        ("device_bytes", c_uint64),
+        ("uses_affine", c_bool),
+        ("mean", c_float * 4),
+        ("std", c_float * 4),
+        ("augment", c_char_p),
+        ("fingerprint", c_uint64),
+        ("order", c_int),
+        ("block", c_uint32),
+        ("tail", c_int),
+        ("pixels", c_int),
+        ("resident_bytes", c_uint64),
+        ("field_count", c_uint32),
+        ("field", mr_loader_field_info * 4),
+        ("length_window", c_uint32),
+        ("ignore_exif", c_bool),
+    ]
+
+
+class mr_batch_field(Structure):
+    _fields_ = [
+        ("data", c_void_p),
+        ("length", c_void_p),
+        ("width", c_uint32),
+    ]
+
+
+class mr_batch(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("epoch", c_uint64),
+        ("step", c_uint64),
+        ("global_step", c_uint64),
+        ("last", c_bool),
+        ("count", c_uint32),
+        ("counted", c_uint32),
+        ("pixels", c_void_p),
+        ("labels", c_void_p),
+        ("ids", c_void_p),
+        ("affine", c_void_p),
+        ("part_count", c_uint32),
+        ("parts", c_void_p),
+        ("field", mr_batch_field * 4),
+        ("first", c_uint32),
+        ("all_count", c_uint32),
+    ]
+
+
+class mr_stage_stats(Structure):
+    _fields_ = [
+        ("busy_ns", c_uint64),
+        ("blocked_in_ns", c_uint64),
+        ("blocked_out_ns", c_uint64),
+        ("items", c_uint64),
+        ("occupancy", c_double),
+        ("threads", c_uint32),
+    ]
+
+
+class mr_loader_stats(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("read", mr_stage_stats),
+        ("decode", mr_stage_stats),
+        ("copy", mr_stage_stats),
+        ("wait_ns", c_uint64),
+        ("batches", c_uint64),
+        ("samples", c_uint64),
+        ("bytes_read", c_uint64),
+        ("bytes_copied", c_uint64 * 64),
+        ("bad_samples", c_uint64),
+        ("replaced", c_uint64),
+        ("skipped", c_uint64),
+        ("reads", c_uint64),
+        ("reads_short", c_uint64),
+        ("reads_again", c_uint64),
+        ("cache_hits", c_uint64),
+        ("cache_entries", c_uint64),
+        ("cache_bytes", c_uint64),
+        ("cache_dropped", c_uint64),
+    ]
+
+
+class mr_convert_config(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("store", c_int),
+        ("resize", c_uint32),
+        ("quality", c_uint32),
+        ("center_square", c_bool),
+        ("workers", c_uint32),
+        ("shard_bytes", c_uint64),
+        ("resume", c_bool),
+        ("force", c_bool),
+        ("check", c_bool),
+        ("verify", c_bool),
+        ("max_bad", c_uint64),
+        ("decode", mr_decode_config),
+        ("provenance", c_char_p),
+        ("progress", c_void_p),
+        ("on_bad", c_void_p),
+        ("context", c_void_p),
+        ("stop", c_void_p),
+        ("entries", c_bool),
+        ("transcode", c_bool),
+        ("to", c_int),
+        ("no_names", c_bool),
+        ("memory_bytes", c_uint64),
+        ("bad_told", c_void_p),
+    ]
+
+
+class mr_convert_result(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("records", c_uint64),
+        ("bad", c_uint64),
+        ("resumed", c_uint64),
+        ("bytes_in", c_uint64),
+        ("bytes_out", c_uint64),
+        ("shards", c_uint32),
+        ("transcoded", c_uint64),
+        ("with_entries", c_uint64),
+        ("coefficients", c_uint64),
+        ("kept", c_uint64),
+    ]
+
+
+class mr_image_part(Structure):
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("x", c_uint32),
+        ("y", c_uint32),
+        ("width", c_uint32),
+        ("height", c_uint32),
+        ("out_width", c_uint32),
+        ("out_height", c_uint32),
+        ("flip", c_bool),
+    ]

@@ -1,0 +1,158 @@
+/* python/native/jobs.c: see native.h. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "python/native/native.h"
+
+static void tell(mrp_progress *p, uint64_t done, uint64_t count, uint64_t bytes)
+{
+    __atomic_store_n(&p->done, done, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->count, count, __ATOMIC_RELAXED);
+    __atomic_store_n(&p->bytes, bytes, __ATOMIC_RELAXED);
+}
+
+static bool stopped(const mrp_progress *p) { return __atomic_load_n(&p->stop, __ATOMIC_RELAXED) != 0; }
+
+static int canceled(mr_error *err) { return mr_error_set(err, MR_ECANCELED, "stopped by its caller"); }
+
+/* ---- convert ---- */
+
+static void on_progress(void *context, uint64_t done, uint64_t count, uint64_t bytes)
+{
+    tell(context, done, count, bytes);
+}
+
+static void on_bad(void *context, const mr_error *what, uint64_t substitute)
+{
+    mrp_progress *p = context;
+    if (p->inbox) mrp_on_bad(p->inbox, what, substitute);
+}
+
+int mrp_convert(const mr_source *src, const char *dst, mr_convert_config *cfg, mrp_progress *progress,
+                mr_convert_result *out, mr_error *err)
+{
+    cfg->progress = on_progress;
+    cfg->on_bad = on_bad;
+    cfg->context = progress;
+    cfg->stop = &progress->stop;
+    return mr_convert(src, dst, cfg, out, err);
+}
+
+/* ---- verify ---- */
+
+typedef struct verification {
+    mrp_progress *progress;
+    uint64_t most_wrong, wrong, bytes;
+} verification;
+
+static bool enough(const verification *v)
+{
+    return stopped(v->progress) || (v->most_wrong && v->wrong >= v->most_wrong);
+}
+
+static bool on_wrong(void *context, const mr_error *what)
+{
+    verification *v = context;
+    v->wrong++;
+    if (v->progress->inbox) mrp_on_bad(v->progress->inbox, what, MR_NOWHERE);
+    return !enough(v);
+}
+
+/* Every byte of record files. What is wrong was told; the rest is an error of the check. */
+static int verify_files(verification *v, const mr_source *src, mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    if (strcmp(info->format, "mrec") != 0 && strcmp(info->format, "shards") != 0) return MR_OK;
+    for (uint32_t f = 0; f < info->file_count && !enough(v); f++) {
+        mr_source_file file;
+        mr_verify_result result;
+        mr_error what = MR_ERROR_INIT;
+        int fd, rc = mr_source_file_at(src, f, &file);
+        if (rc != MR_OK) return rc;
+        if (!file.direct_ok) continue; /* on a server: its samples are read */
+        rc = mr_source_file_acquire(src, f, &fd, &what);
+        if (rc != MR_OK) {
+            on_wrong(v, &what);
+            continue;
+        }
+        mr_source_file_release(src, f);
+        rc = mr_mrec_verify_until(file.path, &v->progress->stop, on_wrong, v, &result, &what);
+        v->bytes += result.bytes;
+        if (rc != MR_OK && (!result.wrong || !mr_error_of_sample(rc, &what))) {
+            if (err) *err = what;
+            return rc;
+        }
+    }
+    return MR_OK;
+}
+
+static int verify_sample(verification *v, const mr_source *src, mr_checker *checker, uint64_t i,
+                         void **buffer, size_t *room, mr_error *err)
+{
+    const mr_source_info *info = mr_source_info_of(src);
+    mr_sample sample;
+    mr_error what = MR_ERROR_INIT;
+    int rc = mr_source_read(src, i, buffer, room, &sample, &what);
+    if (rc == MR_OK && checker && info->image_field >= 0) {
+        rc = mr_checker_run(checker, &sample.value[info->image_field], NULL, &what);
+        if (rc != MR_OK) {
+            char path[512];
+            mr_error_at(&what, mr_source_sample_path(src, i, path, sizeof path), MR_NOWHERE, i);
+        }
+    }
+    if (rc == MR_OK) return MR_OK;
+    if (mr_error_of_sample(rc, &what)) {
+        on_wrong(v, &what);
+        return MR_OK;
+    }
+    if (err) *err = what;
+    return rc;
+}
+
+int mrp_verify(const mr_source *src, int decode, uint64_t most_wrong, mrp_progress *progress, uint64_t *wrong,
+               mr_error *err)
+{
+    const uint64_t count = mr_source_info_of(src)->count;
+    verification v = {.progress = progress, .most_wrong = most_wrong};
+    mr_checker *checker = NULL;
+    void *buffer = NULL;
+    size_t room = 0;
+    if (decode && mr_checker_create(&checker) != MR_OK)
+        return mr_error_set(err, MR_ENOMEM, "no memory for decoders");
+    int rc = verify_files(&v, src, err);
+    for (uint64_t i = 0; rc == MR_OK && i < count && !enough(&v); i++) {
+        rc = verify_sample(&v, src, checker, i, &buffer, &room, err);
+        tell(progress, i + 1, count, v.bytes);
+    }
+    if (rc == MR_OK && !stopped(progress) && v.wrong == 0) rc = mr_source_check(src, err);
+    free(buffer);
+    mr_checker_destroy(checker);
+    *wrong = v.wrong;
+    return rc == MR_OK && stopped(progress) ? canceled(err) : rc;
+}
+
+/* ---- digest ---- */
+
+int mrp_digest(mr_loader *l, mrp_progress *progress, char out[33], uint64_t *batches, uint64_t *samples,
+               mr_error *err)
+{
+    mr_digester *d;
+    *batches = *samples = 0;
+    if (mr_digester_create(&d) != MR_OK) return mr_error_set(err, MR_ENOMEM, "no memory for a digest");
+    const uint64_t count = mr_loader_info_of(l)->steps_per_epoch;
+    int rc = MR_OK;
+    while (rc == MR_OK && !stopped(progress)) {
+        uint64_t more_batches, more_samples;
+        rc = mr_digester_run(d, l, NULL, 1, &more_batches, &more_samples, err);
+        if (rc == MR_OK && more_batches == 0) break;
+        *batches += more_batches;
+        *samples += more_samples;
+        tell(progress, *batches, count, 0);
+    }
+    const mr_digest result = mr_digester_result(d);
+    snprintf(out, 33, "%016" PRIx64 "%016" PRIx64, result.hi, result.lo);
+    mr_digester_destroy(d);
+    return rc == MR_OK && stopped(progress) ? canceled(err) : rc;
+}

@@ -1,0 +1,84 @@
+/* python/native/native.h: what ctypes cannot do well for the Python package: memory that outlives whoever
+ * made it, deleters that run in any thread, reports from threads of the library. Private to the package.
+ *
+ * Takes public calls of the library only, and the addresses of two functions of Python, whose header it does
+ * not know: one build serves every interpreter. Gives batches with a count of references, DLPack tensors over
+ * them, inboxes for reports, and long calls that can be stopped and looked at. Callers:
+ * python/millrace/_library.py.
+ *
+ * mrp_ functions are no interface: the package and this library are of one build. Any thread, where nothing
+ * else is said; none of them calls Python, but mrp_capsule_gone(). */
+#ifndef MRP_NATIVE_H
+#define MRP_NATIVE_H
+
+#include "millrace/pipeline.h"
+
+/* ---- inbox.c: reports of the library's threads, until Python asks for them ---- */
+typedef struct mrp_inbox mrp_inbox;
+enum { MRP_NOTE = 1, MRP_BAD = 2 };
+
+MR_API mrp_inbox *mrp_inbox_create(void); /* NULL: no memory */
+MR_API void mrp_inbox_destroy(mrp_inbox *in);
+/* The next report: MRP_NOTE, MRP_BAD (then *substitute is the sample taken instead, or MR_NOWHERE); 0: there
+ * is none. *lost: reports for which there was no room, so far. */
+MR_API int mrp_inbox_take(mrp_inbox *in, mr_error *what, uint64_t *substitute, uint64_t *lost);
+MR_API void mrp_on_note(void *inbox, const char *text);                         /* mr_loader_config.on_note */
+MR_API void mrp_on_bad(void *inbox, const mr_error *what, uint64_t substitute); /* mr_bad_report */
+
+/* ---- batches.c: a batch and who uses it ---- */
+typedef struct mrp_batch mrp_batch;
+
+/* Take a batch and keep it; *out has one reference. `keep` as in the loader's settings. As mr_loader_next(),
+ * and MR_ELIMIT when so many batches are in use: nothing was taken then. The consumer's thread. */
+MR_API int mrp_next(mr_loader *l, uint32_t keep, uint64_t timeout_ns, mrp_batch **out, mr_error *err);
+MR_API const mr_batch *mrp_batch_view(const mrp_batch *b);
+MR_API void mrp_batch_ref(mrp_batch *b);
+/* The last one gives the memory back. In a child of fork() nothing happens: it is the parent's. */
+MR_API void mrp_batch_unref(mrp_batch *b);
+
+/* Decode a JPEG or PNG, or part of it (NULL: all): *out has one reference, its view the pixels, shape the
+ * height, width and channels. */
+MR_API int mrp_decode(const void *data, size_t bytes, const mr_image_part *part, const mr_decode_config *cfg,
+                      mrp_batch **out, uint32_t shape[3], mr_error *err);
+
+/* ---- dlpack.c ---- */
+/* Addresses of PyCapsule_IsValid() and PyCapsule_GetPointer(). */
+MR_API void mrp_dlpack_start(void *is_valid, void *get_pointer);
+/* A DLManagedTensor (versioned: DLManagedTensorVersioned) over data, which lies in b and keeps it. NULL: no
+ * memory, or more than 16 dimensions. */
+MR_API void *mrp_export(mrp_batch *b, void *data, int code, int bits, int ndim, const int64_t *shape,
+                        int versioned);
+/* The destructor of a capsule: called with the GIL, maybe with an exception set, and touches neither. */
+MR_API void mrp_capsule_gone(void *capsule);
+
+/* ---- pixels.c ---- */
+/* count pictures of height x width x channels, uint8, to float: (pixel - mean[c]) / std[c], in the same order
+ * of bytes, or with planar in planes. One thread. */
+MR_API void mrp_normalise(const uint8_t *pixels, uint32_t count, uint32_t height, uint32_t width,
+                          uint32_t channels, const float *mean, const float *std, int planar, float *out);
+
+/* ---- jobs.c: calls that take long ---- */
+/* How far a call has come, written by it and read by anybody; stop is written by anybody. */
+typedef struct mrp_progress {
+    uint64_t done, count, bytes;
+    int stop;
+    mrp_inbox *inbox; /* or NULL */
+} mrp_progress;
+
+MR_API int mrp_convert(const mr_source *src, const char *dst, mr_convert_config *cfg, mrp_progress *progress,
+                       mr_convert_result *out, mr_error *err);
+/* Read and check everything there is of src, and with `decode` decode every picture. What is wrong goes to
+ * the inbox and is counted in *wrong; after most_wrong of them it ends. MR_OK also when something is wrong.
+ */
+MR_API int mrp_verify(const mr_source *src, int decode, uint64_t most_wrong, mrp_progress *progress,
+                      uint64_t *wrong, mr_error *err);
+/* Deliver all that is left of l and hash it: 32 hexadecimal digits. */
+MR_API int mrp_digest(mr_loader *l, mrp_progress *progress, char out[33], uint64_t *batches,
+                      uint64_t *samples, mr_error *err);
+
+/* ---- layout.c ---- */
+/* Bytes of a struct ("mr_loader_config"), or with a member its offset, and *bytes its size. -1: not known
+ * here. */
+MR_API int64_t mrp_layout(const char *type, const char *member, uint64_t *bytes);
+
+#endif

@@ -1,0 +1,43 @@
+#!/bin/sh
+# Build the wheel, install it in a fresh virtual environment, and run the tests there.
+#
+# usage: run.sh PYTHON FOLDER [PYTEST-ARGUMENT...]    FOLDER keeps the wheel and its build for the next time
+# MILLRACE_WHEEL: a wheel to test; none is built then. MILLRACE_WHEEL_LAUNCHER: ccache or the like; MILLRACE_WHEEL_WERROR: 1 or 0.
+set -eu
+python=$1 folder=$2
+shift 2
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d "${TMPDIR:-/tmp}/millrace-python-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+skip() {
+    echo "SKIP: $1"
+    exit 77
+}
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 9))' || skip "Python 3.9 or newer is needed: $("$python" --version)"
+"$python" -m venv "$work/venv" >"$work/log" 2>&1 || skip "no virtual environment (apt install python3-venv): $(tail -1 "$work/log")"
+pip="$work/venv/bin/python -m pip --disable-pip-version-check"
+$pip install -q numpy pytest >"$work/log" 2>&1 || skip "numpy and pytest cannot be had from the package index: $(tail -1 "$work/log")"
+
+wheel=${MILLRACE_WHEEL-}
+if [ -z "$wheel" ]; then
+    $pip install -q scikit-build-core >"$work/log" 2>&1 || skip "scikit-build-core cannot be had from the package index: $(tail -1 "$work/log")"
+    mkdir -p "$folder/dist"
+    rm -f "$folder"/dist/*.whl
+    export CCACHE_BASEDIR="${CCACHE_BASEDIR:-$root}" CCACHE_NOHASHDIR=1
+    # shellcheck disable=SC2086
+    $pip wheel "$root" --no-build-isolation --no-deps -w "$folder/dist" -C build-dir="$folder" \
+        -C cmake.define.CMAKE_C_COMPILER_LAUNCHER="${MILLRACE_WHEEL_LAUNCHER-}" \
+        -C cmake.define.MILLRACE_WERROR="${MILLRACE_WHEEL_WERROR-0}" >"$work/log" 2>&1 || {
+        tail -50 "$work/log"
+        exit 1
+    }
+    wheel=$(echo "$folder"/dist/*.whl)
+fi
+case $wheel in
+*/millrace_loader-*-py3-none-*.whl) ;;
+*) echo "the wheel's name is not that of one for every Python: $wheel" && exit 1 ;;
+esac
+$pip install -q --no-index --no-deps "$wheel"
+cd "$work" # not the tree: what is tested is what was installed
+"$work/venv/bin/python" -m pytest -q -rs -p no:cacheprovider --rootdir "$root/python/tests" "$root/python/tests" "$@"

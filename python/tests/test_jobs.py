@@ -1,0 +1,135 @@
+"""convert, inspect, verify, digest, decode, and the command."""
+import os
+import subprocess
+import sys
+
+import millrace
+import pytest
+
+np = pytest.importorskip("numpy")
+
+
+def command(*arguments):
+    done = subprocess.run([sys.executable, "-m", "millrace"] + [str(a) for a in arguments], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=300)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def one_picture(shapes):
+    folder = os.path.join(shapes, sorted(os.listdir(shapes))[0])
+    with open(os.path.join(folder, sorted(os.listdir(folder))[0]), "rb") as f:
+        return f.read()
+
+
+def test_inspect(shapes):
+    info = millrace.inspect(shapes)
+    assert (info["format"], info["count"], info["class_count"]) == ("folder", 120, 10)
+    assert info["image"] and info["label"] and len(info["classes"]) == 10 and len(info["fields"]) >= 2
+
+
+def test_convert_is_the_commands(shapes, tmp_path):
+    told = []
+    out = millrace.convert(shapes, tmp_path / "a.mrec", progress=lambda done, count, size: told.append((done, count)))
+    assert (out["records"], out["bad"], out["errors"]) == (120, 0, []) and told[-1] == (120, 120)
+    assert command("convert", shapes, tmp_path / "b.mrec")[0] == 0
+    assert (tmp_path / "a.mrec").read_bytes() == (tmp_path / "b.mrec").read_bytes()
+    with pytest.raises(FileExistsError):
+        millrace.convert(shapes, tmp_path / "a.mrec")
+    millrace.convert(shapes, tmp_path / "a.mrec", force=True, store="coef")
+    millrace.convert(shapes, tmp_path / "set.tar", kind="tar")
+    assert millrace.inspect(tmp_path / "set.tar")["count"] == 120
+    with pytest.raises(TypeError, match="shade"):
+        millrace.convert(shapes, tmp_path / "c.mrec", shade=1)
+
+
+def test_an_exception_in_progress_ends_it(shapes, tmp_path):
+    def progress(done, count, size):
+        raise ZeroDivisionError("mine")
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        millrace.convert(shapes, tmp_path / "a.mrec", progress=progress)
+    assert millrace.convert(shapes, tmp_path / "b.mrec", resume=True)["records"] == 120
+
+
+def test_verify(shapes, records, tmp_path):
+    assert millrace.verify(records) == [] and millrace.verify(shapes) == []
+    data = bytearray(open(records, "rb").read())
+    data[len(data) // 2] ^= 1
+    (tmp_path / "bad.mrec").write_bytes(data)
+    told = []
+    wrong = millrace.verify(tmp_path / "bad.mrec", on_bad=told.append)
+    assert wrong and isinstance(wrong[0], millrace.FormatError) and wrong == told
+    assert wrong[0].path.endswith("bad.mrec") and wrong[0].offset is not None
+
+
+def test_digest_is_the_commands(shapes, settings):
+    mine = millrace.digest(shapes, batch=16, augment="rrc(32),flip", training=True, seed=3)
+    code, text, _ = command("digest", shapes, "--batch", 16, "--augment", "rrc(32),flip", "--training", "--seed", 3, "--split", "auto")
+    assert code == 0 and mine in text
+    assert millrace.digest(shapes, batch=16, augment="rrc(32),flip", training=True, seed=4) != mine
+
+
+def test_decode(shapes):
+    data = one_picture(shapes)
+    whole = np.asarray(millrace.decode(data))
+    assert whole.shape == (48, 48, 3)
+    part = np.asarray(millrace.decode(data, crop=(5, 7, 20, 10)))
+    assert (part == whole[7:17, 5:25]).all()
+    assert (np.asarray(millrace.decode(data, crop=(5, 7, 20, 10), flip=True)) == part[:, ::-1]).all()
+    assert millrace.decode(data, size=24).shape == (24, 24, 3)
+    assert millrace.decode(bytearray(data), size=(8, 9), channels=1).shape == (8, 9, 1)
+    assert (np.asarray(millrace.decode(np.frombuffer(data, np.uint8))) == whole).all()
+    assert millrace.decode(data).data_ptr % 64 == 0
+
+
+@pytest.mark.parametrize("wrong, kind", [({"crop": (40, 0, 9, 1)}, millrace.ArgumentError), ({"crop": (0, 0, 0, 1)}, ValueError),
+                                         ({"crop": (1, 2, 3)}, ValueError), ({"size": 0}, ValueError),
+                                         ({"size": 1 << 30}, millrace.Error), ({"max_pixels": 100}, millrace.LimitError)])
+def test_decode_refuses(shapes, wrong, kind):
+    with pytest.raises(kind):
+        millrace.decode(one_picture(shapes), **wrong)
+
+
+def test_decode_takes_nothing_on_trust(shapes):
+    data = one_picture(shapes)
+    for bad in (b"", b"GIF89a", data[:100], data[:-200], data[:2] + os.urandom(200)):
+        with pytest.raises(millrace.Error):
+            millrace.decode(bad)
+    for k in range(0, len(data), 11):  # right or an error, never a crash
+        changed = bytearray(data)
+        changed[k] ^= 0x55
+        try:
+            millrace.decode(changed, max_pixels=1_000_000)
+        except millrace.Error:
+            pass
+
+
+def test_the_command():
+    code, text, _ = command("help")
+    assert code == 0 and "convert" in text
+    assert command("nonsense")[0] == 2
+
+
+def test_training_says_what_it_needs(shapes, monkeypatch):
+    """Training works with an installed oneDNN, or says what to install."""
+    monkeypatch.delenv("MILLRACE_DNNL_PATH", raising=False)
+    code, text, wrong = command("train", shapes, "--model", "cifar-cnn", "--augment", "resize(32x32)", "--batch", 60, "--epochs", 1)
+    assert code == 0 or ("oneDNN" in wrong and "apt install libdnnl" in wrong), wrong
+    print("train: exit status %d %s" % (code, wrong[-300:]))
+
+
+def test_nothing_of_oneDNN_or_OpenMP_is_loaded():
+    text = subprocess.run([sys.executable, "-c", "import millrace; print(open('/proc/self/maps').read())"], stdout=subprocess.PIPE,
+                          check=True).stdout.decode()
+    assert "libmillrace" in text and "dnnl" not in text and "gomp" not in text
+
+
+def test_simd_is_on():
+    """The widest that this processor has, not plain C."""
+    import platform
+    from millrace import _library
+    used = _library.quick_lib.mr_simd_in_use().decode()
+    flags = open("/proc/cpuinfo").read()
+    if platform.machine() == "aarch64":
+        assert used == "neon"
+    else:
+        assert used == ("avx512" if "avx512vl" in flags and "avx512bw" in flags else "avx2" if "avx2" in flags else "plain")

@@ -1,0 +1,250 @@
+"""What a loader delivers, and how it goes on."""
+import json
+import os
+import pickle
+
+import millrace
+import pytest
+
+np = pytest.importorskip("numpy")
+
+
+def drain(loader, most=None):
+    """[(epoch, step, ids, labels, pixels as bytes)]"""
+    out = []
+    for batch in loader:
+        out.append((batch.epoch, batch.step, batch.ids.tolist(), batch.labels.tolist(), np.asarray(batch.images).tobytes()))
+        del batch
+        if most and len(out) == most:
+            break
+    return out
+
+
+def test_an_epoch(shapes, settings):
+    with millrace.Loader(shapes, **settings) as loader:
+        assert len(loader) == 8 and loader.steps_per_epoch == 8 and loader.sample_count == 120
+        assert loader.shape == (32, 32, 3) and len(loader.classes) == 10
+        seen = []
+        for k, batch in enumerate(loader):
+            assert (batch.epoch, batch.step, batch.last) == (0, k, k == 7)
+            assert batch.images.shape == (len(batch), 32, 32, 3) and batch.images.dtype == "uint8"
+            x, y = batch
+            assert np.asarray(x).shape == batch.images.shape and np.asarray(y).tolist() == y.tolist()
+            for i, name in zip(y.tolist(), batch.names):
+                assert name.split("/")[0] == loader.classes[i]
+            seen += batch.ids.tolist()
+            assert batch.affine is None and batch.fields == {}
+        assert sorted(seen) == list(range(120))
+        assert loader.stats()["batches"] == 8 and (loader.epoch, loader.step) == (1, 0)
+
+
+def test_same_bits_for_any_threads(shapes, settings):
+    want = drain(millrace.Loader(shapes, epochs=2, **settings))
+    settings["workers"] = 1
+    assert drain(millrace.Loader(shapes, epochs=2, prefetch=0, **settings)) == want
+    assert drain(millrace.Loader(shapes, epochs=2, prefetch=1, hold=1, **settings)) == want
+    settings["seed"] = 4
+    assert drain(millrace.Loader(shapes, epochs=2, **settings)) != want
+
+
+def test_folder_and_records_agree(shapes, records, settings):
+    assert drain(millrace.Loader(shapes, **settings)) == drain(millrace.Loader(records, **settings))
+
+
+def test_epoch_by_epoch_and_anew(shapes, settings):
+    loader = millrace.Loader(shapes, epochs=3, **settings)
+    want = drain(loader)
+    assert len(want) == 24 == len(loader)
+    assert drain(loader) == want  # from the beginning again
+    got = []
+    for epoch, batches in loader.by_epoch():
+        for batch in batches:
+            assert batch.epoch == epoch
+            got.append(batch.ids.tolist())
+            if epoch == 1 and batch.step == 2:
+                break  # the rest of this epoch is not wanted
+    assert got == [w[2] for w in want[:8] + want[8:11] + want[16:]]
+
+
+def test_iterating_goes_on(shapes, settings):
+    loader = millrace.Loader(shapes, **settings)
+    want = drain(millrace.Loader(shapes, **settings))
+    assert drain(loader, 3) + drain(loader) == want
+
+
+def test_endless(shapes, settings):
+    loader = millrace.Loader(shapes, epochs=None, **settings)
+    with pytest.raises(TypeError, match="without end"):
+        len(loader)
+    assert [g[0] for g in drain(loader, 20)] == [0] * 8 + [1] * 8 + [2] * 4
+
+
+def test_tails(shapes, settings):
+    settings["batch"] = 50
+    assert [len(b) for b in millrace.Loader(shapes, tail="keep", hold=3, **settings)] == [50, 50, 20]
+    assert [len(b) for b in millrace.Loader(shapes, tail="drop", **settings)] == [50, 50]
+    last = None
+    for last in millrace.Loader(shapes, tail="pad", **settings):
+        pass
+    assert len(last) == 50 and last.counted == 20 and last.labels.tolist().count(-1) == 30
+
+
+@pytest.mark.parametrize("stop", [0, 1, 7, 8, 13])
+def test_state(shapes, settings, stop):
+    want = drain(millrace.Loader(shapes, epochs=2, **settings))
+    first = millrace.Loader(shapes, epochs=2, **settings)
+    assert (drain(first, stop) if stop else []) == want[:stop]
+    state = first.state_dict()
+    assert len(json.dumps(state)) <= 200 and "rank" not in json.dumps(state)
+    second = millrace.Loader(shapes, epochs=2, **settings)
+    second.load_state_dict(json.loads(json.dumps(state)))
+    assert drain(second) == want[stop:]
+
+
+def test_state_for_another_world(shapes, settings):
+    """Three ranks stop, two go on: together they deliver what one does alone."""
+    want = drain(millrace.Loader(shapes, **settings))
+
+    def together(world, state, most):
+        ranks = [millrace.Loader(shapes, rank=r, world=world, **settings) for r in range(world)]
+        for r in ranks:
+            if state:
+                r.load_state_dict(state)
+        out = []
+        for _ in range(most):
+            parts = [next(iter(r)) for r in ranks]
+            assert [p.first for p in parts] == [sum(len(q) for q in parts[:k]) for k in range(world)]
+            out.append((parts[0].epoch, parts[0].step, sum((p.ids.tolist() for p in parts), []),
+                        sum((p.labels.tolist() for p in parts), []), b"".join(np.asarray(p.images).tobytes() for p in parts)))
+        states = [r.state_dict() for r in ranks]
+        assert all(s == states[0] for s in states)
+        return out, states[0]
+    begun, state = together(3, None, 3)
+    rest, _ = together(2, state, 5)
+    assert begun + rest == want
+
+
+def test_states_that_do_not_fit(shapes, records, settings):
+    loader = millrace.Loader(shapes, **settings)
+    state = loader.state_dict()
+    for change, text in (({"seed": 9}, "seed"), ({"batch": 9}, "batch"), ({"data": "0"}, "data set"), ({"how": "0"}, "augmentation"),
+                         ({"step": 8}, "step"), ({"step": "1"}, "step"), ({"epoch": -1}, "epoch"), ({"millrace": 2}, "not a state")):
+        with pytest.raises(millrace.StateError, match=text):
+            loader.load_state_dict(dict(state, **change))
+    with pytest.raises(millrace.StateError):
+        loader.load_state_dict(None)
+    with pytest.raises(millrace.StateError, match="augmentation"):
+        millrace.Loader(shapes, **dict(settings, augment="rrc(32)")).load_state_dict(state)
+
+
+@pytest.mark.parametrize("told", [{"RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"},
+                                  {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "2"},
+                                  {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}])
+def test_ranks_from_launchers(shapes, settings, monkeypatch, told):
+    for name, value in told.items():
+        monkeypatch.setenv(name, value)
+    loader = millrace.Loader(shapes, **settings)
+    assert (loader.rank, loader.world) == (1, 2)
+    assert next(iter(loader)).first == 8
+    assert millrace.Loader(shapes, rank=0, world=1, **settings).world == 1
+
+
+def test_a_batch_script_is_no_rank(shapes, settings, monkeypatch):
+    monkeypatch.setenv("SLURM_PROCID", "0")
+    monkeypatch.setenv("SLURM_NTASKS", "4")  # of the job, not of a step
+    assert millrace.Loader(shapes, **settings).world == 1
+
+
+def test_ranks_that_cannot_be(shapes, settings, monkeypatch):
+    for rank, world in ((0, None), (None, 2), (2, 2), (-1, 2)):
+        with pytest.raises(millrace.ArgumentError, match="rank"):
+            millrace.Loader(shapes, rank=rank, world=world, **settings)
+    monkeypatch.setenv("RANK", "x")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(millrace.ArgumentError, match="RANK=x"):
+        millrace.Loader(shapes, **settings)
+
+
+@pytest.mark.parametrize("wrong, text", [({"batch": 0}, "batch=0"), ({"batch": 1.5}, "whole number"), ({"order": "random"}, "order"),
+                                         ({"augment": "rcr(32)"}, "rcr"), ({"hold": 0}, "hold"), ({"epochs": 0}, "epochs"),
+                                         ({"channels": 2}, "channels"), ({"fields": "boxes"}, "list"), ({"seed": -1}, "seed"),
+                                         ({"cache": "disk"}, "cache"), ({"fields": [{"name": "image", "rle": 1}]}, "rle")])
+def test_settings_that_cannot_be(shapes, settings, wrong, text):
+    with pytest.raises(millrace.Error, match=text) as caught:
+        millrace.Loader(shapes, **dict(settings, **wrong))
+    assert isinstance(caught.value, ValueError)
+
+
+def test_errors_by_kind(shapes, tmp_path, settings):
+    with pytest.raises(FileNotFoundError) as caught:
+        millrace.Loader(tmp_path / "nothing", **settings)
+    assert isinstance(caught.value, millrace.NotFoundError) and caught.value.path.endswith("nothing") and caught.value.errno == 2
+    (tmp_path / "noise").write_bytes(b"what is this" * 10)
+    with pytest.raises(millrace.Error):
+        millrace.Loader(tmp_path / "noise", **settings)
+    with pytest.raises(millrace.ArgumentError, match="zero byte"):
+        millrace.Loader("a\0b", **settings)
+
+
+def spoil(shapes, folder):
+    """A copy of the set with one damaged picture; its path."""
+    import shutil
+    shutil.copytree(shapes, folder)
+    kind = sorted(os.listdir(folder))[0]
+    path = os.path.join(str(folder), kind, sorted(os.listdir(folder / kind))[0])
+    with open(path, "r+b") as f:
+        f.truncate(700)
+    return path
+
+
+def test_damage_is_named(shapes, tmp_path, settings):
+    path = spoil(shapes, tmp_path / "copy")
+    with pytest.raises(millrace.BadSampleError) as caught:
+        drain(millrace.Loader(tmp_path / "copy", **settings))
+    assert caught.value.path == path and caught.value.sample == 0
+    told = []
+    loader = millrace.Loader(tmp_path / "copy", bad="replace", on_bad=lambda e, other: told.append((e, other)), **settings)
+    ids = sum((g[2] for g in drain(loader)), [])
+    assert len(ids) == 120 and len(told) == 1 and told[0][0].path == path and told[0][1] is not None
+
+
+def test_an_exception_in_a_callback(shapes, tmp_path, settings):
+    spoil(shapes, tmp_path / "copy")
+
+    def on_bad(e, other):
+        raise KeyError("mine")
+    loader = millrace.Loader(tmp_path / "copy", bad="skip", on_bad=on_bad, **settings)
+    with pytest.raises(KeyError, match="mine"):
+        drain(loader)
+    loader.close()
+
+
+def test_a_callback_that_closes(shapes, tmp_path, settings):
+    spoil(shapes, tmp_path / "copy")
+    loader = millrace.Loader(tmp_path / "copy", bad="skip", on_bad=lambda e, other: loader.close(), **settings)
+    with pytest.raises(millrace.ClosedError):
+        drain(loader)
+
+
+def test_pickled_it_is_its_arguments(shapes, settings):
+    loader = millrace.Loader(shapes, **settings)
+    again = pickle.loads(pickle.dumps(loader))
+    assert drain(again) == drain(loader)
+
+
+def test_sequences(tmp_path, settings):
+    """Fields whose rows differ in length."""
+    rows = [[5, 6, 7], [8], [9, 10, 11, 12], [13, 14]]
+    (tmp_path / "rows.txt").write_text("".join(", ".join(map(str, r + [k])) + "\n" for k, r in enumerate(rows)))
+    loader = millrace.Loader(tmp_path / "rows.txt", batch=4, order="sequential", fields=["tokens"])
+    assert loader.shape == ()
+    for batch in loader:
+        assert batch.images is None and batch.labels.tolist() == [0, 1, 2, 3]
+        tokens, lengths = batch.fields["tokens"], batch.lengths["tokens"]
+        assert tokens.shape == (4, 4) and lengths.tolist() == [3, 1, 4, 2] and tokens.dtype == "int32"
+        assert [r[:n] for r, n in zip(tokens.tolist(), lengths.tolist())] == rows
+    told = [{"name": "tokens", "role": "plain", "pad": 99}]
+    for batch in millrace.Loader(tmp_path / "rows.txt", batch=4, order="sequential", fields=told):
+        assert batch.fields["tokens"].tolist()[1] == [8, 99, 99, 99]
+    with pytest.raises(millrace.Error, match="boxes"):
+        millrace.Loader(tmp_path / "rows.txt", batch=4, fields=["boxes"])
