@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""What the Python door costs: batches through Python beside those of the C loader alone, in turns on the same cores.
+
+python_door.py --data PHOTOS [--records FILE.mrec] [--rounds 5] [--seconds 3] [--workers 2] [--json]
+
+For each batch size and each form of the data: samples per second of `millrace bench loader` (the command of the same package),
+of a loop over millrace.Loader that makes a NumPy array of every batch, and their ratio, medians over the rounds; the range of
+the ratios stands beside. Then microseconds: of a batch that is ready, from the call to the arrays; of one export to each array
+library that can be imported. With PyTorch and torchvision also DataLoader with as many worker processes, and millrace.torch.Loader
+with its floats. No figure means anything alone: all of them are of one run on one machine.
+"""
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import millrace
+
+AUGMENT = "rrc224"
+
+
+def c_rate(data, batch, a):
+    done = subprocess.run([sys.executable, "-m", "millrace", "bench", "loader", data, "--augment", AUGMENT, "--training", "--batch",
+                           str(batch), "--workers", str(a.workers), "--seconds", str(a.seconds), "--json", "--quiet"],
+                          stdout=subprocess.PIPE, check=True)
+    rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
+    return [r["samples_per_s"] for r in rows if "samples_per_s" in r][-1]
+
+
+def timed(batches, count, seconds, warm=3):
+    """Samples per second of what is left after the first few."""
+    n = begun = 0
+    for k, batch in enumerate(batches):
+        n += count(batch)
+        del batch
+        now = time.perf_counter()
+        if k == warm - 1:
+            n, begun = 0, now
+        if k >= warm and now - begun >= seconds:
+            return n / (now - begun)
+    raise SystemExit("the data set is too small")
+
+
+def python_rate(data, batch, a):
+    import numpy
+    with millrace.Loader(data, batch=batch, augment=AUGMENT, training=True, epochs=None, workers=a.workers, rank=0, world=1) as loader:
+        return timed(loader, lambda b: len(numpy.asarray(b.images)) + 0 * len(numpy.asarray(b.labels)), a.seconds)
+
+
+def door_rate(data, batch, a):
+    import millrace.torch
+    with millrace.torch.Loader(data, batch, augment=AUGMENT, training=True, workers=a.workers) as loader:
+        def epochs():
+            while True:
+                yield from loader
+        return timed(epochs(), lambda b: len(b[1]), a.seconds)
+
+
+def rival_rate(data, batch, a):
+    """PyTorch's ImageNet example's loader."""
+    import torch
+    import torchvision.datasets as datasets
+    import torchvision.transforms as t
+    torch.set_num_threads(1)
+    data_set = datasets.ImageFolder(data, t.Compose([t.RandomResizedCrop(224), t.RandomHorizontalFlip(), t.ToTensor(),
+                                                     t.Normalize([0.485, 0.456, 0.406], [0.229, 0.224, 0.225])]))
+    loader = torch.utils.data.DataLoader(data_set, batch_size=batch, shuffle=True, num_workers=a.workers, persistent_workers=True)
+
+    def epochs():
+        while True:
+            yield from loader
+    return timed(epochs(), lambda b: len(b[1]), a.seconds)
+
+
+def turns(name, a, *ways):
+    """[(median, list)] of each way, in turns."""
+    got = [[] for _ in ways]
+    for _ in range(a.rounds):
+        for k, way in enumerate(ways):
+            got[k].append(way())
+    return got
+
+
+def per_call(fn, n=2000, rounds=7):
+    best = []
+    for _ in range(rounds):
+        begun = time.perf_counter()
+        for _ in range(n):
+            fn()
+        best.append((time.perf_counter() - begun) / n * 1e6)
+    return statistics.median(best)
+
+
+def small_costs(data, a):
+    """A batch that is there already: pictures of 8 x 8 cost the workers next to nothing, so what is left is the door."""
+    out = {}
+    with millrace.Loader(data, batch=1, augment="rrc224", training=True, epochs=None, hold=8, workers=a.workers) as loader:
+        batch = next(iter(loader))
+        import numpy
+        out["numpy.asarray"] = per_call(lambda: numpy.asarray(batch.images))
+        out["numpy.from_dlpack"] = per_call(lambda: numpy.from_dlpack(batch.images))
+        try:
+            import torch
+            out["torch.from_dlpack"] = per_call(lambda: torch.from_dlpack(batch.images))
+        except ImportError:
+            pass
+        try:
+            import jax
+            out["jax.dlpack.from_dlpack"] = per_call(lambda: jax.dlpack.from_dlpack(batch.images), 500)
+        except ImportError:
+            pass
+        times = []
+        it = iter(loader)
+        for _ in range(200):
+            time.sleep(0.004)  # so that it is ready
+            begun = time.perf_counter()
+            b = next(it)
+            numpy.asarray(b.images), numpy.asarray(b.labels)
+            times.append((time.perf_counter() - begun) * 1e6)
+            del b
+        out["a batch that is ready, with two arrays"] = statistics.median(times)
+    return out
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--data", required=True)
+    p.add_argument("--records")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--seconds", type=float, default=3)
+    p.add_argument("--workers", type=int, default=2)
+    p.add_argument("--batches", default="64,256")
+    p.add_argument("--json", action="store_true")
+    a = p.parse_args()
+    rows = []
+    for data in [a.data] + ([a.records] if a.records else []):
+        for batch in map(int, a.batches.split(",")):
+            c, python = turns("", a, lambda: c_rate(data, batch, a), lambda: python_rate(data, batch, a))
+            ratios = [q / r for q, r in zip(python, c)]
+            rows.append({"data": os.path.basename(data), "batch": batch, "c": statistics.median(c), "python": statistics.median(python),
+                         "ratio": statistics.median(ratios), "ratio_least": min(ratios), "ratio_most": max(ratios)})
+    costs = small_costs(a.records or a.data, a)
+    rival = None
+    try:
+        import torch  # noqa: F401
+        import torchvision  # noqa: F401
+        theirs, ours = turns("", a, lambda: rival_rate(a.data, 64, a), lambda: door_rate(a.data, 64, a))
+        ratios = [q / r for q, r in zip(ours, theirs)]
+        rival = {"torch": torch.__version__, "torchvision": torchvision.__version__, "data_loader": statistics.median(theirs),
+                 "millrace_torch": statistics.median(ours), "ratio": statistics.median(ratios), "ratio_least": min(ratios),
+                 "ratio_most": max(ratios)}
+    except ImportError as e:
+        print("SKIP: beside DataLoader: %s" % e, file=sys.stderr)
+    if a.json:
+        print(json.dumps({"event": "python_door", "python": sys.version.split()[0], "rates": rows, "microseconds": costs, "rival": rival}))
+        return
+    for r in rows:
+        print("%-20s batch %3d   C %6.0f/s   Python %6.0f/s   ratio %.3f (%.3f to %.3f)" %
+              (r["data"], r["batch"], r["c"], r["python"], r["ratio"], r["ratio_least"], r["ratio_most"]))
+    for name, us in costs.items():
+        print("%8.1f us   %s" % (us, name))
+    if rival:
+        print("floats, batch 64: DataLoader + torchvision %.0f/s, millrace.torch %.0f/s: %.2f times (%.2f to %.2f); torch %s" %
+              (rival["data_loader"], rival["millrace_torch"], rival["ratio"], rival["ratio_least"], rival["ratio_most"], rival["torch"]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""millrace.jax: batches as JAX arrays.
+
+    for images, labels in millrace.jax.batches(millrace.Loader("photos", batch=256, ...)):            # this process's part
+        ...
+    for images, labels in millrace.jax.batches(loader, sharding=NamedSharding(mesh, P("data"))):      # global arrays
+        ..."""
+from __future__ import annotations
+
+from typing import Any, Iterator, Tuple
+
+try:
+    import jax
+except ImportError as e:  # pragma: no cover
+    raise ImportError("millrace.jax needs JAX: pip install jax") from e
+
+from ._errors import ArgumentError
+from ._loader import Loader
+
+
+def loader(path: Any, **settings: Any) -> Loader:
+    """A Loader that delivers this process's part of every batch, of as many as jax.distributed knows."""
+    settings.setdefault("rank", jax.process_index())
+    settings.setdefault("world", jax.process_count())
+    return Loader(path, **settings)
+
+
+def batches(source: Loader, sharding: Any = None) -> Iterator[Tuple[Any, Any]]:
+    """(images, labels) of every batch that is left: uint8 (n, height, width, channels) and int32, over the batch's own memory on
+    the processor. With a sharding, global arrays made of the parts of all processes; the batch must then divide evenly, so use
+    tail="drop" or "pad"."""
+    for batch in source:
+        arrays = []
+        for a in (batch.images, batch.labels):
+            if a is None:
+                arrays.append(None)
+            elif sharding is None:
+                arrays.append(jax.dlpack.from_dlpack(a))
+            else:
+                if batch.all_count % source.world:
+                    raise ArgumentError("a batch of %d samples does not divide among %d processes: use tail=\"drop\" or \"pad\", and a "
+                                        "batch that does" % (batch.all_count, source.world))
+                arrays.append(jax.make_array_from_process_local_data(sharding, a.numpy(), (batch.all_count,) + a.shape[1:]))
+        yield arrays[0], arrays[1]
+        del batch, arrays
+
+
+__all__ = ["batches", "loader"]

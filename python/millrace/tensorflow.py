@@ -1,0 +1,35 @@
+"""millrace.tensorflow: batches as a tf.data.Dataset.
+
+    for images, labels in millrace.tensorflow.dataset(millrace.Loader("photos", batch=256, ...)):
+        ..."""
+from __future__ import annotations
+
+from typing import Any, Iterator, Tuple
+
+try:
+    import tensorflow as tf
+except ImportError as e:  # pragma: no cover
+    raise ImportError("millrace.tensorflow needs TensorFlow: pip install tensorflow") from e
+
+from ._loader import Loader
+
+
+def dataset(source: Loader) -> Any:
+    """(images, labels) of every batch that is left, uint8 (n, height, width, channels) and int32; tf.data copies each once. What
+    it takes ahead counts as delivered: take state_dict() between epochs only."""
+    def generate() -> Iterator[Tuple[Any, Any]]:
+        for batch in source:
+            yield batch.images.numpy(), batch.labels.numpy()
+            del batch
+    height, width, channels = source.shape
+    return tf.data.Dataset.from_generator(generate, output_signature=(
+        tf.TensorSpec((None, height, width, channels), tf.uint8), tf.TensorSpec((None,), tf.int32)))
+
+
+def tensors(batch: Any) -> Tuple[Any, Any]:
+    """(images, labels) of one batch without a copy."""
+    take = tf.experimental.dlpack.from_dlpack  # it takes a capsule of the older kind
+    return take(batch.images.__dlpack__()), take(batch.labels.__dlpack__())
+
+
+__all__ = ["dataset", "tensors"]

@@ -1,0 +1,197 @@
+"""millrace.torch: the loader where torch.utils.data.DataLoader stood.
+
+    train_loader = millrace.torch.Loader("imagenet/train", batch_size=256, augment="rrc224", training=True)
+    for epoch in range(90):
+        train_loader.set_epoch(epoch)
+        for images, target in train_loader:      # float32, normalised, (n, 3, 224, 224); int64
+            ..."""
+from __future__ import annotations
+
+from typing import Any, Dict, Iterator, Optional, Tuple
+
+try:
+    import torch
+except ImportError as e:  # pragma: no cover
+    raise ImportError("millrace.torch needs PyTorch: pip install torch") from e
+
+from . import _library as _l
+from ._arrays import Batch
+from ._errors import ArgumentError
+from ._loader import Loader as _Loader
+
+_FORMATS = ("channels_last", "contiguous")
+
+
+class _Dataset:
+    """What stands where a data set is looked for: its length, its classes."""
+
+    def __init__(self, loader: "Loader") -> None:
+        self._loader = loader
+
+    def __len__(self) -> int:
+        return self._loader.sample_count
+
+    @property
+    def classes(self) -> Any:
+        return self._loader.classes
+
+    @property
+    def class_to_idx(self) -> Dict[str, int]:
+        return {name: k for k, name in enumerate(self._loader.classes)}
+
+
+class Loader(_Loader):
+    """Batches as (images, target): float32, normalised as the augmentation says, (n, channels, height, width), and int64.
+
+    Every `for` over it is one epoch, as with a DataLoader: the one of `set_epoch()`, else the one after the last. After
+    `load_state_dict()` the first one goes on in the middle of its epoch. `len(loader)` is the number of batches in an epoch,
+    `len(loader.dataset)` the number of samples. A rank of torchrun, mpirun or srun gets its own part of every batch: no
+    DistributedSampler, no `accelerator.prepare()` is needed; `loader.sampler` is the loader, for those who call set_epoch() there.
+
+    batch_size     samples in a batch of THIS rank, as with a DataLoader; or
+    batch          samples in the global batch: what resuming in another world needs to be the same
+    memory_format  "channels_last" (the way pixels lie in the slot: the cheaper one) or "contiguous"
+    device         where tensors go: None stays in host memory; "cuda" copies from pinned memory on a stream of its own, which
+                   torch's current stream waits for. Without a GPU at hand this part was read, not run
+    uint8          True: (n, channels, height, width) uint8 as decoded, over the batch's memory, for normalising on the device
+    drop_last      the short last batch is left out, so that all ranks have as many samples
+    raw            True: millrace.Batch objects instead
+
+    Everything else is as for millrace.Loader, but `epochs`. Target -1 marks a sample without a label."""
+
+    def __init__(self, path: Any, batch_size: Optional[int] = None, *, batch: Optional[int] = None,
+                 memory_format: str = "channels_last", device: Any = None, uint8: bool = False, drop_last: bool = False,
+                 raw: bool = False, **settings: Any) -> None:
+        given = dict(settings, path=path, batch_size=batch_size, batch=batch, memory_format=memory_format, device=device, uint8=uint8,
+                     drop_last=drop_last, raw=raw)
+        if (batch_size is None) == (batch is None):
+            raise ArgumentError("give batch_size= (of each rank) or batch= (of all ranks together)")
+        if "epochs" in settings:
+            raise ArgumentError("epochs=: every `for` over this loader is one epoch")
+        if memory_format not in _FORMATS:
+            raise ArgumentError("memory_format=%r: expected one of %s" % (memory_format, ", ".join(map(repr, _FORMATS))))
+        if drop_last:
+            settings["tail"] = "drop"
+        from . import _ranks
+        rank, world = _ranks.find(settings.get("rank"), settings.get("world"))
+        settings.update(rank=rank, world=world)
+        super().__init__(path, batch=batch if batch is not None else batch_size * world, epochs=None, **settings)
+        self._torch_given = given
+        self._format, self._uint8, self._raw = memory_format, uint8, raw
+        self._device = torch.device(device) if device is not None else None
+        self._wanted: Optional[int] = None  # epoch, by set_epoch()
+        self._resumed = False
+        self._stream: Any = None
+        if self._device is not None and self._device.type not in ("cpu", "cuda"):
+            raise ArgumentError("device=%r: expected \"cpu\" or \"cuda\"" % (device,))
+        channels = self._shape[2] if self._shape else 0
+        std = [s if s else 1.0 for s in self._std[:channels]]
+        plain = not any(self._mean[:channels]) and all(s == 1.0 for s in std)
+        self._means = (_l.C.c_float * max(channels, 1))(*([0.0] * channels if plain else self._mean[:channels]))
+        self._stds = (_l.C.c_float * max(channels, 1))(*([255.0] * channels if plain else std))
+
+    @property
+    def dataset(self) -> _Dataset:
+        return _Dataset(self)
+
+    @property
+    def sampler(self) -> "Loader":
+        return self
+
+    @property
+    def batch_size(self) -> int:
+        """Of this rank, as far as it goes."""
+        return -(-self.batch // self._world)
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next `for` delivers this epoch."""
+        self._wanted = int(epoch)
+
+    def seek(self, epoch: int, step: int = 0) -> None:
+        super().seek(epoch, step)
+
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        super().load_state_dict(state)
+        self._resumed = True
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
+        self._check()
+        wanted, self._wanted = self._wanted, None
+        if self._resumed and (wanted is None or wanted == self._epoch):
+            pass  # in the middle of it
+        elif wanted is not None:
+            self.seek(wanted, 0)
+        elif self._step:
+            self.seek(self._epoch + 1, 0)
+        self._resumed = False
+        return self._of_epoch(self._epoch)
+
+    def _of_epoch(self, epoch: int) -> Iterator[Any]:
+        while self._epoch == epoch:
+            batch = self._next()
+            yield batch if self._raw else self._tensors(batch)
+            del batch
+
+    def _tensors(self, batch: Batch) -> Tuple[Any, Any]:
+        target = torch.from_dlpack(batch.labels)
+        if batch.images is None:
+            images = None
+        elif self._uint8:
+            images = torch.from_dlpack(batch.images).permute(0, 3, 1, 2)
+            if self._format == "contiguous":
+                images = images.contiguous()
+        elif self._device is not None and self._device.type == "cuda":
+            images = torch.from_dlpack(batch.images)
+        else:
+            images = self._normalised(batch)
+        if self._device is not None and self._device.type == "cuda":
+            return self._to_cuda(images, target)
+        return images, target.to(torch.int64)
+
+    def _normalised(self, batch: Batch) -> Any:
+        pixels = batch.images
+        assert pixels is not None
+        n, height, width, channels = pixels.shape
+        planar = self._format == "contiguous"
+        if planar:
+            out = torch.empty((n, channels, height, width), dtype=torch.float32)
+        else:
+            out = torch.empty((n, channels, height, width), dtype=torch.float32, memory_format=torch.channels_last)
+        _l.native.mrp_normalise(pixels.data_ptr, n, height, width, channels, self._means, self._stds, planar, out.data_ptr())
+        if batch.affine is not None:  # standardise: another pair of numbers for each picture
+            pair = torch.from_dlpack(batch.affine)
+            raw = torch.from_dlpack(pixels).permute(0, 3, 1, 2)
+            out.copy_(raw).mul_(pair[:, 0].view(n, 1, 1, 1)).add_(pair[:, 1].view(n, 1, 1, 1))
+        return out
+
+    def _to_cuda(self, images: Any, target: Any) -> Tuple[Any, Any]:
+        """The copy goes on a stream of its own, behind which torch's current one waits; bytes cross, floats are made there."""
+        if self._stream is None:
+            self._stream = torch.cuda.Stream(self._device)
+        with torch.cuda.stream(self._stream):
+            labels = target.pin_memory().to(self._device, non_blocking=True).to(torch.int64)
+            pixels = None
+            if images is not None:
+                pixels = images.pin_memory().to(self._device, non_blocking=True)
+                if not self._uint8:
+                    mean = torch.tensor(list(self._means), device=self._device)
+                    std = torch.tensor(list(self._stds), device=self._device)
+                    pixels = ((pixels.to(torch.float32) - mean) / std).permute(0, 3, 1, 2)
+                    if self._format == "contiguous":
+                        pixels = pixels.contiguous()
+        current = torch.cuda.current_stream(self._device)
+        current.wait_stream(self._stream)
+        for t in (pixels, labels):
+            if t is not None:
+                t.record_stream(current)
+        return pixels, labels
+
+    def __reduce__(self) -> Any:
+        from ._loader import _again
+        return _again, (type(self), self._torch_given)
+
+
+__all__ = ["Loader"]

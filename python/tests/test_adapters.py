@@ -1,0 +1,45 @@
+"""millrace.jax and millrace.tensorflow, where those can be imported."""
+import millrace
+import pytest
+
+np = pytest.importorskip("numpy")
+
+
+def want(shapes, settings):
+    return [(np.asarray(b.images).copy(), b.labels.tolist()) for b in millrace.Loader(shapes, **settings)]
+
+
+def same(got, expected):
+    assert len(got) == len(expected)
+    for (x, y), (a, b) in zip(got, expected):
+        assert (np.asarray(x) == a).all() and np.asarray(y).tolist() == b
+
+
+def test_jax(shapes, settings):
+    pytest.importorskip("jax")
+    import millrace.jax
+    loader = millrace.jax.loader(shapes, **settings)
+    assert (loader.rank, loader.world) == (0, 1)
+    same([(np.array(x), np.array(y)) for x, y in millrace.jax.batches(loader)], want(shapes, settings))
+
+
+def test_jax_sharding(shapes, settings):
+    jax = pytest.importorskip("jax")
+    import millrace.jax
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("data"))
+    got = [(np.array(x), np.array(y)) for x, y in millrace.jax.batches(millrace.jax.loader(shapes, **settings), sharding)]
+    same(got, want(shapes, settings))
+
+
+def test_tensorflow(shapes, settings):
+    pytest.importorskip("tensorflow")
+    import millrace.tensorflow
+    same([(x.numpy(), y.numpy()) for x, y in millrace.tensorflow.dataset(millrace.Loader(shapes, **settings))], want(shapes, settings))
+    loader = millrace.Loader(shapes, **settings)
+    got = []
+    for batch in loader:
+        x, y = millrace.tensorflow.tensors(batch)
+        got.append((x.numpy().copy(), y.numpy().copy()))
+        del batch, x, y
+    same(got, want(shapes, settings))

@@ -1,0 +1,149 @@
+"""millrace.torch, where DataLoader stood."""
+import gc
+import os
+import pickle
+import subprocess
+import sys
+
+import millrace
+import pytest
+
+torch = pytest.importorskip("torch")
+np = pytest.importorskip("numpy")
+import millrace.torch  # noqa: E402
+
+AUGMENT = "rrc(32),flip,normalise(imagenet)"
+MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+
+
+def loader(shapes, batch_size=16, **more):
+    return millrace.torch.Loader(shapes, batch_size, **dict(dict(augment=AUGMENT, training=True, seed=3, workers=2), **more))
+
+
+def plain(shapes, epochs=3, **more):
+    return millrace.Loader(shapes, batch=16, augment=AUGMENT, training=True, seed=3, epochs=epochs, **more)
+
+
+@pytest.mark.parametrize("memory_format", ["channels_last", "contiguous"])
+def test_numbers(shapes, memory_format):
+    mean, std = (torch.tensor(v).view(1, 3, 1, 1) for v in (MEAN, STD))
+    for (x, y), b in zip(loader(shapes, memory_format=memory_format), plain(shapes)):
+        want = (torch.from_dlpack(b.images).permute(0, 3, 1, 2).float() / 255 - mean) / std
+        assert x.shape == want.shape and x.dtype == torch.float32 and y.dtype == torch.int64
+        assert x.is_contiguous(memory_format=torch.channels_last if memory_format == "channels_last" else torch.contiguous_format)
+        assert torch.allclose(x, want, atol=1e-5) and y.tolist() == b.labels.tolist()
+        del b
+
+
+def test_uint8_is_the_slot(shapes):
+    for x, y in loader(shapes, uint8=True):
+        assert x.dtype == torch.uint8 and x.shape[1:] == (3, 32, 32) and x.data_ptr() % 64 == 0
+
+
+def test_without_normalise_it_is_as_to_tensor(shapes):
+    for (x, _), b in zip(loader(shapes, augment="center(32)"), millrace.Loader(shapes, batch=16, augment="center(32)", training=True,
+                                                                              seed=3)):
+        assert torch.allclose(x, torch.from_dlpack(b.images).permute(0, 3, 1, 2).float() / 255)
+
+
+def test_standardised(shapes):
+    for x, _ in loader(shapes, augment="center(32),standardise"):
+        assert abs(x.mean(dim=(1, 2, 3))).max() < 1e-3
+
+
+def test_epochs_as_with_a_data_loader(shapes):
+    want = [b.ids.tolist() for b in plain(shapes)]
+    for raw in [dict(raw=True)]:
+        l = loader(shapes, **raw)
+        assert len(l) == 8 and len(l.dataset) == 120 and len(l.dataset.classes) == 10 and l.batch_size == 16
+        got = [[b.ids.tolist() for b in l] for _ in range(3)]  # one after the other, unasked
+        assert sum(got, []) == want
+        l.sampler.set_epoch(1)
+        assert [b.ids.tolist() for b in l] == want[8:16]
+        l.set_epoch(0)
+        for b in l:
+            break  # the rest is not wanted
+        del b
+        assert [b.ids.tolist() for b in l] == want[8:16]  # the next one
+
+
+def test_resume_in_the_middle(shapes):
+    want = [b.ids.tolist() for b in plain(shapes)]
+    l = loader(shapes, raw=True)
+    l.set_epoch(1)
+    it = iter(l)
+    for _ in range(3):
+        next(it)
+    state = l.state_dict()
+    for set_epoch in (False, True):
+        m = loader(shapes, raw=True)
+        m.load_state_dict(state)
+        if set_epoch:
+            m.set_epoch(1)
+        assert [b.ids.tolist() for b in m] == want[11:16]
+        assert [b.ids.tolist() for b in m] == want[16:24]
+
+
+def test_what_protocols_ask_for(shapes):
+    l = loader(shapes)
+    from torch.distributed.checkpoint.stateful import Stateful
+    assert isinstance(l, Stateful)
+    again = pickle.loads(pickle.dumps(l))
+    assert all((a[0] == b[0]).all() for a, b in zip(l, again))
+
+
+@pytest.mark.parametrize("wrong", [dict(batch=16), dict(batch_size=None), dict(epochs=2), dict(memory_format="nchw"), dict(device="meta")])
+def test_settings_that_cannot_be(shapes, wrong):
+    with pytest.raises(ValueError):
+        loader(shapes, **wrong)
+
+
+def test_tensors_outlive_the_loader(shapes):
+    l = loader(shapes, uint8=True)
+    x, _ = next(iter(l))
+    want = x.clone()
+    l.close()
+    del l
+    gc.collect()
+    assert (x == want).all()
+
+
+DDP = """
+import sys, json, torch, torch.distributed as dist, millrace.torch
+dist.init_process_group("gloo")
+l = millrace.torch.Loader(sys.argv[1], batch=24, augment="rrc(32),flip,normalise(imagenet)", training=True, seed=3, workers=1)
+torch.manual_seed(0)
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 10)))
+opt = torch.optim.SGD(model.parameters(), 0.01)
+state = json.loads(sys.argv[2])
+if state: l.load_state_dict(state)
+out, n = [], 0
+for x, y in l:
+    opt.zero_grad(); torch.nn.functional.cross_entropy(model(x), y).backward(); opt.step()
+    all_y = [None] * dist.get_world_size()
+    dist.all_gather_object(all_y, y.tolist())
+    out += [sum(all_y, [])]
+    n += 1
+    if n == int(sys.argv[3]): break
+if dist.get_rank() == 0: print("RESULT", json.dumps([out, l.state_dict()]))
+dist.destroy_process_group()
+"""
+
+
+@pytest.mark.skipif(not torch.distributed.is_available(), reason="torch without distributed")
+def test_torchrun_stop_and_resume_in_another_world(shapes, tmp_path):
+    """Two ranks train two steps under DDP, three go on; one process sees the same targets in one go."""
+    import json
+    (tmp_path / "main.py").write_text(DDP)
+
+    def run(world, state, steps):
+        done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(world),
+                               str(tmp_path / "main.py"), shapes, json.dumps(state), str(steps)], stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, timeout=300, env=dict(os.environ, OMP_NUM_THREADS="1"))
+        text = done.stdout.decode()
+        assert done.returncode == 0, text[-3000:]
+        return json.loads([line for line in text.splitlines() if line.startswith("RESULT")][0][7:])
+    begun, state = run(2, None, 2)
+    rest, _ = run(3, state, 99)
+    want = [y.tolist() for _, y in millrace.torch.Loader(shapes, batch=24, augment=AUGMENT, training=True, seed=3)]
+    assert begun + rest == want
