@@ -5,13 +5,15 @@ python_door.py --data PHOTOS [--records FILE.mrec] [--rounds 5] [--seconds 3] [-
 
 For each batch size and each form of the data: samples per second of `millrace bench loader` (the command of the same package),
 of a loop over millrace.Loader that makes a NumPy array of every batch, and their ratio, medians over the rounds; the range of
-the ratios stands beside. Then microseconds: of a batch that is ready, from the call to the arrays; of one export to each array
-library that can be imported. With PyTorch and torchvision also DataLoader with as many worker processes, and millrace.torch.Loader
+the ratios stands beside. The same for a second of processor time of all threads, which other programs disturb less (the
+command's start is in it, Python's is not). Then microseconds of the consumer's processor time: of a batch that is ready, from
+the call to the arrays; of one export to each array library that can be imported. With PyTorch and torchvision also DataLoader with as many worker processes, and millrace.torch.Loader
 with its floats. No figure means anything alone: all of them are of one run on one machine.
 """
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -23,24 +25,27 @@ AUGMENT = "rrc224"
 
 
 def c_rate(data, batch, a):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, "-m", "millrace", "bench", "loader", data, "--augment", AUGMENT, "--training", "--batch",
                            str(batch), "--workers", str(a.workers), "--seconds", str(a.seconds), "--json", "--quiet"],
                           stdout=subprocess.PIPE, check=True)
     rows = [json.loads(line) for line in done.stdout.decode().splitlines()]
-    return [r["samples_per_s"] for r in rows if "samples_per_s" in r][-1]
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    last = [r for r in rows if "samples_per_s" in r][-1]
+    return last["samples_per_s"], last["stages"]["decode"]["items"] / (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
 def timed(batches, count, seconds, warm=3):
-    """Samples per second of what is left after the first few."""
-    n = begun = 0
+    """Samples per second, and per second of processor time, of what is left after the first few."""
+    n = begun = used = 0
     for k, batch in enumerate(batches):
         n += count(batch)
         del batch
         now = time.perf_counter()
         if k == warm - 1:
-            n, begun = 0, now
+            n, begun, used = 0, now, time.process_time()
         if k >= warm and now - begun >= seconds:
-            return n / (now - begun)
+            return n / (now - begun), n / (time.process_time() - used)
     raise SystemExit("the data set is too small")
 
 
@@ -75,8 +80,8 @@ def rival_rate(data, batch, a):
     return timed(epochs(), lambda b: len(b[1]), a.seconds)
 
 
-def turns(name, a, *ways):
-    """[(median, list)] of each way, in turns."""
+def turns(a, *ways):
+    """What each way gave, in turns."""
     got = [[] for _ in ways]
     for _ in range(a.rounds):
         for k, way in enumerate(ways):
@@ -84,18 +89,27 @@ def turns(name, a, *ways):
     return got
 
 
+def compare(ours, theirs, which):
+    """Medians of both, of their ratio, and its range."""
+    ours, theirs = [o[which] for o in ours], [t[which] for t in theirs]
+    ratios = [o / t for o, t in zip(ours, theirs)]
+    return {"ours": statistics.median(ours), "theirs": statistics.median(theirs), "ratio": statistics.median(ratios),
+            "least": min(ratios), "most": max(ratios)}
+
+
 def per_call(fn, n=2000, rounds=7):
-    best = []
+    """Microseconds of this thread's processor time."""
+    took = []
     for _ in range(rounds):
-        begun = time.perf_counter()
+        begun = time.thread_time()
         for _ in range(n):
             fn()
-        best.append((time.perf_counter() - begun) / n * 1e6)
-    return statistics.median(best)
+        took.append((time.thread_time() - begun) / n * 1e6)
+    return statistics.median(took)
 
 
 def small_costs(data, a):
-    """A batch that is there already: pictures of 8 x 8 cost the workers next to nothing, so what is left is the door."""
+    """The door alone: of batches that are there already."""
     out = {}
     with millrace.Loader(data, batch=1, augment="rrc224", training=True, epochs=None, hold=8, workers=a.workers) as loader:
         batch = next(iter(loader))
@@ -116,10 +130,10 @@ def small_costs(data, a):
         it = iter(loader)
         for _ in range(200):
             time.sleep(0.004)  # so that it is ready
-            begun = time.perf_counter()
+            begun = time.thread_time()
             b = next(it)
             numpy.asarray(b.images), numpy.asarray(b.labels)
-            times.append((time.perf_counter() - begun) * 1e6)
+            times.append((time.thread_time() - begun) * 1e6)
             del b
         out["a batch that is ready, with two arrays"] = statistics.median(times)
     return out
@@ -138,33 +152,30 @@ def main():
     rows = []
     for data in [a.data] + ([a.records] if a.records else []):
         for batch in map(int, a.batches.split(",")):
-            c, python = turns("", a, lambda: c_rate(data, batch, a), lambda: python_rate(data, batch, a))
-            ratios = [q / r for q, r in zip(python, c)]
-            rows.append({"data": os.path.basename(data), "batch": batch, "c": statistics.median(c), "python": statistics.median(python),
-                         "ratio": statistics.median(ratios), "ratio_least": min(ratios), "ratio_most": max(ratios)})
+            c, python = turns(a, lambda: c_rate(data, batch, a), lambda: python_rate(data, batch, a))
+            rows.append({"data": os.path.basename(data), "batch": batch, "wall": compare(python, c, 0), "processor": compare(python, c, 1)})
     costs = small_costs(a.records or a.data, a)
     rival = None
     try:
         import torch  # noqa: F401
         import torchvision  # noqa: F401
-        theirs, ours = turns("", a, lambda: rival_rate(a.data, 64, a), lambda: door_rate(a.data, 64, a))
-        ratios = [q / r for q, r in zip(ours, theirs)]
-        rival = {"torch": torch.__version__, "torchvision": torchvision.__version__, "data_loader": statistics.median(theirs),
-                 "millrace_torch": statistics.median(ours), "ratio": statistics.median(ratios), "ratio_least": min(ratios),
-                 "ratio_most": max(ratios)}
+        theirs, ours = turns(a, lambda: rival_rate(a.data, 64, a), lambda: door_rate(a.data, 64, a))
+        rival = dict(compare(ours, theirs, 0), torch=torch.__version__, torchvision=torchvision.__version__)
     except ImportError as e:
         print("SKIP: beside DataLoader: %s" % e, file=sys.stderr)
     if a.json:
         print(json.dumps({"event": "python_door", "python": sys.version.split()[0], "rates": rows, "microseconds": costs, "rival": rival}))
         return
     for r in rows:
-        print("%-20s batch %3d   C %6.0f/s   Python %6.0f/s   ratio %.3f (%.3f to %.3f)" %
-              (r["data"], r["batch"], r["c"], r["python"], r["ratio"], r["ratio_least"], r["ratio_most"]))
+        for what in ("wall", "processor"):
+            x = r[what]
+            print("%-20s batch %3d  %-9s  C %6.0f/s   Python %6.0f/s   ratio %.3f (%.3f to %.3f)" %
+                  (r["data"], r["batch"], what, x["theirs"], x["ours"], x["ratio"], x["least"], x["most"]))
     for name, us in costs.items():
         print("%8.1f us   %s" % (us, name))
     if rival:
         print("floats, batch 64: DataLoader + torchvision %.0f/s, millrace.torch %.0f/s: %.2f times (%.2f to %.2f); torch %s" %
-              (rival["data_loader"], rival["millrace_torch"], rival["ratio"], rival["ratio_least"], rival["ratio_most"], rival["torch"]))
+              (rival["theirs"], rival["ours"], rival["ratio"], rival["least"], rival["most"], rival["torch"]))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,23 @@
+"""The blocks of docs/python.md with our lines run as they stand."""
+import os
+import re
+
+import pytest
+
+PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "python.md")
+with open(PAGE) as _f:
+    BLOCKS = re.findall(r"^```python\n(.*?)^```", _f.read(), re.S | re.M)
+
+
+def test_there_are_some():
+    assert len(BLOCKS) >= 9
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=[b.strip().splitlines()[-1][:40] for b in BLOCKS])
+def test_block(block, shapes, tmp_path):
+    if "millrace.torch" in block:
+        pytest.importorskip("torch")
+    if "import numpy" in block:
+        pytest.importorskip("numpy")
+    names = {"PHOTOS": shapes, "RECORDS": str(tmp_path / "r.mrec"), "TAR": str(tmp_path / "t.tar"), "OUT": str(tmp_path / "o.mrec")}
+    exec(compile(block, PAGE, "exec"), names)
