@@ -17,14 +17,16 @@ _shapes: Dict[Tuple[int, ...], Any] = {}
 
 
 class _Lease:
-    """One reference to a batch of the library."""
-    __slots__ = ("pointer",)
+    """One reference to a batch of the library. C writes the address here, so that no exception, which may come between any two
+    steps of Python (Ctrl-C), can lose it."""
+    __slots__ = ("address",)
 
-    def __init__(self, pointer: int) -> None:
-        self.pointer = pointer
+    def __init__(self) -> None:
+        self.address = C.c_void_p()
 
     def __del__(self, unref: Any = _l.quick.mrp_batch_unref) -> None:
-        unref(self.pointer)
+        if self.address:
+            unref(self.address)
 
 
 class Array:
@@ -84,7 +86,7 @@ class Array:
                 _shapes.clear()
             shape = _shapes[self.shape] = (C.c_int64 * max(len(self.shape), 1))(*self.shape)
         _, _, code, bits = DTYPES[self._kind]
-        tensor = _l.quick.mrp_export(self._lease.pointer, self._data, code, bits, len(self.shape), shape, versioned)
+        tensor = _l.quick.mrp_export(self._lease.address, self._data, code, bits, len(self.shape), shape, versioned)
         if not tensor:
             raise MemoryError("no memory for a DLPack tensor")
         return _l.new_capsule(tensor, _VERSIONED if versioned else _LEGACY, _l.CAPSULE_GONE)
@@ -127,9 +129,9 @@ class Batch:
     __slots__ = ("_lease", "_loader", "images", "labels", "ids", "affine", "fields", "lengths", "epoch", "step", "global_step",
                  "last", "count", "counted", "first", "all_count", "__weakref__")
 
-    def __init__(self, loader: Any, pointer: int) -> None:
-        lease = self._lease = _Lease(pointer)
-        view = _l.quick.mrp_batch_view(pointer).contents
+    def __init__(self, loader: Any, lease: _Lease) -> None:
+        self._lease = lease
+        view = _l.quick.mrp_batch_view(lease.address).contents
         shape = loader._shape
         n = self.count = view.count
         self._loader = loader

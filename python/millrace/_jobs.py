@@ -7,7 +7,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _library as _l
 from ._errors import ArgumentError
-from ._loader import _PIXELS, Loader, Source, _count, _one_of
+from ._loader import _PIXELS, Inbox, Loader, Source, _count, _one_of
 from ._arrays import Array, _Lease
 from ._structs import mr_convert_config, mr_convert_result, mr_decode_config, mr_image_part
 from ._waiting import run
@@ -24,9 +24,8 @@ class _Job:
 
     def __init__(self, progress: Tell, on_bad: Optional[Callable[[Exception], Any]]) -> None:
         self.shared, self.progress, self.on_bad = _l.Progress(), progress, on_bad
-        self.shared.inbox = _l.quick.mrp_inbox_create()
-        if not self.shared.inbox:
-            raise MemoryError("no memory for a list of reports")
+        self.inbox = Inbox()  # as long as the call may use it
+        self.shared.inbox = self.inbox.pointer
         self.bad: List[Exception] = []
         self.told = (-1, -1, -1)
 
@@ -47,10 +46,7 @@ class _Job:
         self.shared.stop = 1
 
     def run(self, call: Callable[[], int], what: Any) -> None:
-        try:
-            rc = run(call, self.stop, self.look)
-        finally:
-            _l.quick.mrp_inbox_destroy(self.shared.inbox)
+        rc = run(call, self.stop, self.look)
         if rc != _l.OK:
             raise _l.failed(rc, what)
 
@@ -179,8 +175,9 @@ def decode(data: Any, *, crop: Optional[Tuple[int, int, int, int]] = None, size:
             height, width = (size, size) if hasattr(size, "__index__") else size
             part.out_height, part.out_width = _count("size", height, 1), _count("size", width, 1)
         part.flip = bool(flip)
-    out, shape, what = C.c_void_p(), (C.c_uint32 * 3)(), _l.new_error()
-    rc = _l.native.mrp_decode(raw, len(raw), C.byref(part) if part else None, C.byref(cfg), C.byref(out), shape, C.byref(what))
+    lease, shape, what = _Lease(), (C.c_uint32 * 3)(), _l.new_error()
+    rc = _l.native.mrp_decode(raw, len(raw), C.byref(part) if part else None, C.byref(cfg), C.byref(lease.address), shape,
+                              C.byref(what))
     if rc != _l.OK:
         raise _l.failed(rc, what)
-    return Array(_Lease(out.value), _l.quick.mrp_batch_view(out).contents.pixels, 1, tuple(shape))
+    return Array(lease, _l.quick.mrp_batch_view(lease.address).contents.pixels, 1, tuple(shape))

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tupl
 
 from . import _library as _l
 from . import _ranks
-from ._arrays import Batch
+from ._arrays import Batch, _Lease
 from ._errors import ArgumentError, ClosedError, Error, ForkError, HeldError, StateError
 from ._structs import (mr_loader_config, mr_loader_field, mr_loader_info, mr_loader_stats, mr_source_config, mr_source_info)
 from ._waiting import run
@@ -58,12 +58,26 @@ def _count(what: str, value: Any, least: int = 0, most: int = 2**32 - 1) -> int:
     return n
 
 
+class Inbox:
+    """Reports of the library's threads; it lives as long as one of them may write there."""
+
+    def __init__(self) -> None:
+        self.pointer = _l.quick.mrp_inbox_create()
+        if not self.pointer:
+            raise MemoryError("no memory for a list of reports")
+
+    def __del__(self, destroy: Any = _l.quick.mrp_inbox_destroy) -> None:
+        if getattr(self, "pointer", None):
+            destroy(self.pointer)
+
+
 class Source:
     """A data set that was opened, for those who need it beside a loader: the functions of this package use it."""
 
     def __init__(self, path: Any, *, format: Optional[str] = None, split: str = "auto", image_key: Optional[str] = None,
                  label_key: Optional[str] = None, classes: str = "first", index_folder: Any = None) -> None:
         self._pid, self._pointer = os.getpid(), C.c_void_p()
+        self._running: List[Any] = []
         cfg = _l.fill(_l.lib.mr_source_defaults_sized, mr_source_config())
         stop = C.c_int(0)
         cfg.stop = C.addressof(stop)
@@ -74,14 +88,13 @@ class Source:
         cfg.image_key = image_key.encode() if image_key else None
         cfg.label_key = label_key.encode() if label_key else None
         cfg.index_folder = _l.encode(index_folder) if index_folder else None
-        name, what, out = _l.encode(path), _l.new_error(), C.c_void_p()
+        name, what = _l.encode(path), _l.new_error()
 
         def stop_it() -> None:
             stop.value = 1
-        rc = run(lambda: _l.lib.mr_source_open(C.byref(out), name, C.byref(cfg), C.byref(what)), stop_it)
+        rc = run(lambda: _l.lib.mr_source_open(C.byref(self._pointer), name, C.byref(cfg), C.byref(what)), stop_it)
         if rc != _l.OK:
             raise _l.failed(rc, what)
-        self._pointer = out
 
     @property
     def info(self) -> mr_source_info:
@@ -101,6 +114,8 @@ class Source:
         return out
 
     def close(self) -> None:
+        for running in list(getattr(self, "_running", ())):
+            running.close()
         pointer, self._pointer = self._pointer, C.c_void_p()
         if pointer and self._pid == os.getpid():
             _l.lib.mr_source_close(pointer)
@@ -109,20 +124,23 @@ class Source:
 
 
 class _Running:
-    """A loader of the library from its start to its end."""
+    """A loader of the library from its start to its end, which comes before that of what it uses."""
 
-    def __init__(self, source: Source, cfg: mr_loader_config, inbox: int) -> None:
+    def __init__(self, source: Source, cfg: mr_loader_config, inbox: Inbox) -> None:
         self.pid, self.pointer, self.source, self.inbox = os.getpid(), C.c_void_p(), source, inbox
-        out, what = C.c_void_p(), _l.new_error()
-        rc = _l.lib.mr_loader_open(C.byref(out), source._pointer, C.byref(cfg), C.byref(what))
+        source._running.append(self)
+        what = _l.new_error()
+        rc = _l.lib.mr_loader_open(C.byref(self.pointer), source._pointer, C.byref(cfg), C.byref(what))
         if rc != _l.OK:
+            source._running.remove(self)
             raise _l.failed(rc, what)
-        self.pointer = out
 
     def close(self) -> None:
         pointer, self.pointer = self.pointer, C.c_void_p()
         if pointer and self.pid == os.getpid():  # in a child of fork() there are no threads to wait for
             _l.lib.mr_loader_close(pointer)
+        if self in self.source._running:
+            self.source._running.remove(self)
 
     __del__ = close
 
@@ -191,7 +209,8 @@ class Loader:
         self._given = given
         self._pid, self._lock, self._closing = os.getpid(), threading.RLock(), threading.Lock()
         self._running: Optional[_Running] = None
-        self._closed, self._inbox, self._lost = False, None, 0
+        self._closed, self._lost = False, 0
+        self._taken: Optional[_Lease] = None  # by a call that did not come to its end
         self._error = _l.new_error()
         self._rank, self._world = _ranks.find(given["rank"], given["world"])
         self._hold = _count("hold", given["hold"], 1, _KEEP_MOST)
@@ -200,11 +219,9 @@ class Loader:
         self._cfg = self._settings(given)
         self._source = Source(given["path"], **{k: given[k] for k in ("format", "split", "image_key", "label_key", "classes",
                                                                       "index_folder")})
-        self._inbox = _l.quick.mrp_inbox_create()
-        if not self._inbox:
-            raise MemoryError("no memory for a loader")
-        self._cfg.on_bad, self._cfg.bad_context = _l.ON_BAD, self._inbox
-        self._cfg.on_note, self._cfg.note_context = _l.ON_NOTE, self._inbox
+        self._inbox: Optional[Inbox] = Inbox()
+        self._cfg.on_bad, self._cfg.bad_context = _l.ON_BAD, self._inbox.pointer
+        self._cfg.on_note, self._cfg.note_context = _l.ON_NOTE, self._inbox.pointer
         self._look()
         _open_loaders.add(self)
 
@@ -406,7 +423,7 @@ class Loader:
         """Hand out what threads of the library reported."""
         what, substitute, lost = self._error, C.c_uint64(), C.c_uint64()
         while self._inbox:  # a callback may close the loader
-            kind = _l.quick.mrp_inbox_take(self._inbox, C.byref(what), C.byref(substitute), C.byref(lost))
+            kind = _l.quick.mrp_inbox_take(self._inbox.pointer, C.byref(what), C.byref(substitute), C.byref(lost))
             if kind == 0:
                 break
             if kind == 1:
@@ -429,6 +446,7 @@ class Loader:
         return self._running
 
     def _stop_running(self) -> None:
+        self._taken = None
         running, self._running = self._running, None
         if running:
             running.close()
@@ -442,9 +460,10 @@ class Loader:
         with self._lock:
             self._check()
             running = self._running or self._open()
-            out, tried = C.c_void_p(), False
-            while True:
-                rc = _l.native.mrp_next(running.pointer, self._hold, _l.SLICE_NS, C.byref(out), C.byref(self._error))
+            lease = self._taken = self._taken or _Lease()
+            tried = False
+            while not lease.address:
+                rc = _l.native.mrp_next(running.pointer, self._hold, _l.SLICE_NS, C.byref(lease.address), C.byref(self._error))
                 if rc == _l.OK:
                     break
                 if rc == _l.EAGAIN:  # signals are handled on the way round
@@ -463,8 +482,9 @@ class Loader:
                 if self._closed:
                     raise ClosedError("the loader was closed while a batch was awaited")
                 raise failure
-            batch = Batch(self, out.value)
+            batch = Batch(self, lease)
             self._epoch, self._step = (batch.epoch + 1, 0) if batch.last else (batch.epoch, batch.step + 1)
+            self._taken = None
             self._drain()
             return batch
 
@@ -538,8 +558,7 @@ class Loader:
             with self._lock:
                 self._stop_running()
                 self._source.close()
-                inbox, self._inbox = self._inbox, None
-                _l.quick.mrp_inbox_destroy(inbox)
+                self._taken = self._inbox = None
 
     def __enter__(self) -> "Loader":
         return self

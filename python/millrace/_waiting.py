@@ -21,8 +21,8 @@ def run(call: Callable[[], int], stop: Callable[[], None], look: Optional[Callab
         finally:
             done.set()
     thread = threading.Thread(target=work, name="millrace", daemon=True)
-    thread.start()
     try:
+        thread.start()
         while not done.wait(_SLICE_S):
             if look:
                 look()
@@ -35,6 +35,6 @@ def run(call: Callable[[], int], stop: Callable[[], None], look: Optional[Callab
             try:
                 thread.join()
             except KeyboardInterrupt:
-                continue  # it ends soon, and what it writes to is on our stack
+                continue  # it ends soon
         raise
     return result[0]
