@@ -461,7 +461,7 @@ class Loader:
             self._check()
             running = self._running or self._open()
             lease = self._taken = self._taken or _Lease()
-            tried = False
+            tries = 1 if _l.CPYTHON else 4  # where nothing is counted, one round does not find all
             while not lease.address:
                 rc = _l.native.mrp_next(running.pointer, self._hold, _l.SLICE_NS, C.byref(lease.address), C.byref(self._error))
                 if rc == _l.OK:
@@ -470,10 +470,10 @@ class Loader:
                     self._check()
                     continue
                 if rc == _l.ELIMIT and self.held >= self._hold:
-                    if tried:
+                    if not tries:
                         raise self._held_error()
                     gc.collect()  # some may hang in circles
-                    tried = True
+                    tries -= 1
                     continue
                 failure = None if rc == _l.EEND else _l.failed(rc, self._error)
                 self._drain()

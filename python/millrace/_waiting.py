@@ -1,40 +1,48 @@
 """Long calls of the library, with signals and callbacks on the way."""
 from __future__ import annotations
 
+import _thread
 import threading
-from typing import Any, Callable, Optional
+from typing import Any, Callable, List, Optional
 
 _SLICE_S = 0.05
 
 
 def run(call: Callable[[], int], stop: Callable[[], None], look: Optional[Callable[[], None]] = None) -> int:
     """What call() returns. It runs in a thread of its own, while this one looks at signals and calls look(); an exception from
-    either stops the call, by stop(), and is raised when it has ended."""
+    either stops the call, by stop(), and is raised when it has ended. What call() writes to must be its own to keep.
+
+    Bare locks and threads: an exception may come between any two steps here, and those of `threading` have several."""
     if look is None and threading.current_thread() is not threading.main_thread():
         return call()  # signals are the main thread's
-    result: Any = []
-    done = threading.Event()
+    begun: List[bool] = []
+    result: List[Any] = []
+    ended = _thread.allocate_lock()
+    ended.acquire()
 
     def work() -> None:
+        begun.append(True)
         try:
             result.append(call())
+        except BaseException as e:  # none of the library's
+            result.append(e)
         finally:
-            done.set()
-    thread = threading.Thread(target=work, name="millrace", daemon=True)
+            ended.release()
     try:
-        thread.start()
-        while not done.wait(_SLICE_S):
+        _thread.start_new_thread(work, ())
+        while not ended.acquire(timeout=_SLICE_S):
             if look:
                 look()
-        thread.join()
         if look:
             look()
     except BaseException:
         stop()
-        while thread.is_alive():
+        while begun and not result:
             try:
-                thread.join()
+                ended.acquire(timeout=_SLICE_S)
             except KeyboardInterrupt:
                 continue  # it ends soon
         raise
+    if isinstance(result[0], BaseException):
+        raise result[0]
     return result[0]
