@@ -331,12 +331,18 @@ static void report_stages(fit *f)
     mr_loader_stats now;
     mr_loader_stats_read(f->loader, &now);
     mri_loader_stats_since(&now, &f->before, &r->stages);
+    uint32_t slowest = 0;
+    double slow_ms = 0, others_ms = 0;
+    const bool several = mri_step_log_slowest(&f->t->flights.log, &slowest, &slow_ms, &others_ms);
     const mri_verdict_input in = {
         .compute_ns = (uint64_t)f->t->flights.log.compute_ns,
         .exposed_ns = (uint64_t)f->t->flights.log.exposed_ns,
         .prefetch = f->info->prefetch,
         .workers = f->info->workers,
         .causes = r->causes,
+        .slow_device = several ? mr_device_info_of(f->t->team.devices[slowest])->name : NULL,
+        .slow_ms = slow_ms,
+        .others_ms = others_ms,
     };
     mri_verdict(&in, r->verdict, sizeof r->verdict);
 }

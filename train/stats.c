@@ -39,6 +39,7 @@ double mri_quantile(double *values, size_t count, double q)
 /* ---- the verdict ---- */
 
 #define IDLE_LIMIT 0.05 /* of the device's time: below it the device counts as busy */
+#define SLOW_TIMES 1.25 /* what the others take: a device that takes longer holds them up */
 
 /* Causes that one remedy helps against. */
 static const struct {
@@ -102,15 +103,27 @@ static void verdict_on_idle(const mri_verdict_input *in, double idle, char *out,
              in->prefetch ? kinds[most].remedy : "turn prefetch on");
 }
 
+/* The devices have their batches; one is late with its part of each step, and all end it together. */
+static void verdict_on_busy(const mri_verdict_input *in, double idle, char *out, size_t out_bytes)
+{
+    if (in->slow_device && in->slow_ms >= SLOW_TIMES * in->others_ms)
+        snprintf(
+            out, out_bytes,
+            "compute-bound: %.64s takes %.2f ms for its part of a step, %.1f times the others' %.2f, and "
+            "they wait for it; a faster loader would not help",
+            in->slow_device, in->slow_ms, in->slow_ms / in->others_ms, in->others_ms);
+    else
+        snprintf(out, out_bytes,
+                 "compute-bound: the device was busy %.1f %% of the time; a faster loader would not help",
+                 100 * (1 - idle));
+}
+
 void mri_verdict(const mri_verdict_input *in, char *out, size_t out_bytes)
 {
     const double device = (double)in->compute_ns + (double)in->exposed_ns;
     const double idle = device > 0 ? (double)in->exposed_ns / device : 0;
     if (device <= 0) snprintf(out, out_bytes, "no verdict: too few steps were measured after the warm-up");
-    else if (idle < IDLE_LIMIT || in->causes.total_ns == 0)
-        snprintf(out, out_bytes,
-                 "compute-bound: the device was busy %.1f %% of the time; a faster loader would not help",
-                 100 * (1 - idle));
+    else if (idle < IDLE_LIMIT || in->causes.total_ns == 0) verdict_on_busy(in, idle, out, out_bytes);
     else verdict_on_idle(in, idle, out, out_bytes);
 }
 

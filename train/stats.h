@@ -19,7 +19,10 @@ typedef struct mri_verdict_input {
     uint64_t exposed_ns; /* device idle between steps, mean over replicas */
     uint32_t prefetch;   /* of the loader; 0: everything in series */
     uint32_t workers;
-    mr_causes causes; /* of exposed_ns */
+    mr_causes causes;        /* of exposed_ns */
+    const char *slow_device; /* of several, the one whose own part of a step takes longest; NULL: there is one
+                              */
+    double slow_ms, others_ms; /* that part, and what the others' takes */
 } mri_verdict_input;
 
 /* One line: which cause weighs most, and what would help against it. Always terminated. */

@@ -10,7 +10,7 @@
 #include "kernels/ops/host_op.h"
 
 struct sim_settings {
-    double step_ns, h2d_bytes_per_s, d2h_bytes_per_s;
+    double step_ns, slow_ns /* of the last device */, h2d_bytes_per_s, d2h_bytes_per_s;
 };
 
 /* Wake from timed sleeps within microseconds; the system's default lets them be 50 late. */
@@ -27,14 +27,17 @@ static int read_settings(struct sim_settings *out, const struct mri_spec *spec, 
         const struct mri_spec_option *o = &spec->options[i];
         int rc;
         if (strcmp(o->name, "step") == 0) rc = mri_spec_time(o, &out->step_ns, err);
+        else if (strcmp(o->name, "slow") == 0) rc = mri_spec_time(o, &out->slow_ns, err);
         else if (strcmp(o->name, "h2d") == 0) rc = mri_spec_rate(o, &out->h2d_bytes_per_s, err);
         else if (strcmp(o->name, "d2h") == 0) rc = mri_spec_rate(o, &out->d2h_bytes_per_s, err);
         else
             rc = mr_error_set(err, MR_EINVAL,
-                              "devices: sim has no option \"%s\"; expected step=TIME, h2d=RATE or d2h=RATE",
+                              "devices: sim has no option \"%s\"; expected step=TIME, slow=TIME, h2d=RATE or "
+                              "d2h=RATE",
                               o->name);
         if (rc) return rc;
     }
+    if (out->slow_ns == 0) out->slow_ns = out->step_ns;
     if (out->d2h_bytes_per_s == 0) out->d2h_bytes_per_s = out->h2d_bytes_per_s;
     return MR_OK;
 }
@@ -95,12 +98,13 @@ static int sim_open(mr_device **devices, const struct mri_spec *spec, const mr_d
         mri_host_device *dev = mri_host_device_of(devices[i]);
         dev->base.info.simulated = true;
         dev->base.info.h2d_bytes_per_s = set.h2d_bytes_per_s;
-        dev->step_ns = (uint64_t)set.step_ns;
+        const double step_ns = i + 1 == spec->count ? set.slow_ns : set.step_ns;
+        dev->step_ns = (uint64_t)step_ns;
         dev->link_ns_per_byte[MRI_COPY_H2D] = 1e9 / set.h2d_bytes_per_s;
         dev->link_ns_per_byte[MRI_COPY_D2H] = 1e9 / set.d2h_bytes_per_s;
         dev->code_for = code_for;
         dev->thread_begin = begin_thread;
-        snprintf(dev->base.name, sizeof dev->base.name, "sim:%u step=%gms h2d=%gGB/s", i, set.step_ns / 1e6,
+        snprintf(dev->base.name, sizeof dev->base.name, "sim:%u step=%gms h2d=%gGB/s", i, step_ns / 1e6,
                  set.h2d_bytes_per_s / 1e9);
         snprintf(dev->base.hardware, sizeof dev->base.hardware, "simulated");
     }

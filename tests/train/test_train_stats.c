@@ -50,7 +50,7 @@ static void test_step_log(void **state)
     static const uint64_t end[4][2] = {{200, 190}, {300, 310}, {400, 420}, {500, 520}};
     mri_step_log_start(log, 2, 1);
     for (int i = 0; i < 4; i++)
-        mri_step_log_add(log, start[i], end[i], 10,
+        mri_step_log_add(log, start[i], NULL, end[i], 10,
                          &(mr_causes){.ns[MR_CAUSE_READ] = 1 << i, .total_ns = 1 << i});
     MRT_EQ(log->steps, 4);
     MRT_EQ(log->samples, 30);
@@ -63,7 +63,7 @@ static void test_step_log(void **state)
     MRT_EQ(log->step_ms.count, 3);
     MRT_TRUE(fabs(log->step_ms.value[0] - 110e-6) < 1e-12 && fabs(log->step_ms.value[2] - 100e-6) < 1e-12);
     mri_step_log_start(log, 1, 0); /* without a warm-up the first step's own start opens the window */
-    mri_step_log_add(log, start[0], end[0], 7, NULL);
+    mri_step_log_add(log, start[0], NULL, end[0], 7, NULL);
     MRT_TRUE(log->window_start_ns == 100 && log->samples == 7 && log->exposed_ns == 0 &&
              log->compute_ns == 100);
     free(log);
@@ -76,25 +76,79 @@ static void test_verdict(void **state)
         const char *expected, *more;
         mri_verdict_input in;
     } cases[] = {
-        {"compute-bound", "busy 98.0 %", {980, 20, 4, 2, {{[MR_CAUSE_READ] = 20}, 20}}},
-        {"compute-bound", "busy 98.0 %", {980, 20, 0, 2, {{[MR_CAUSE_READ] = 20}, 20}}},
+        {"compute-bound",
+         "busy 98.0 %",
+         {.compute_ns = 980,
+          .exposed_ns = 20,
+          .prefetch = 4,
+          .workers = 2,
+          .causes = {{[MR_CAUSE_READ] = 20}, 20}}},
+        {"compute-bound",
+         "busy 98.0 %",
+         {.compute_ns = 980,
+          .exposed_ns = 20,
+          .prefetch = 0,
+          .workers = 2,
+          .causes = {{[MR_CAUSE_READ] = 20}, 20}}},
         {"input-bound",
          "idled 70.0 % of the time: 68.0 decoding; more workers",
-         {300, 700, 4, 2, {{[MR_CAUSE_DECODE] = 680, [MR_CAUSE_READ] = 20}, 700}}},
+         {.compute_ns = 300,
+          .exposed_ns = 700,
+          .prefetch = 4,
+          .workers = 2,
+          .causes = {{[MR_CAUSE_DECODE] = 680, [MR_CAUSE_READ] = 20}, 700}}},
         {"input-bound",
          "35.0 decoding of single slow samples, 30.0 decoding, 5.0 cores taken by other threads",
-         {300, 700, 4, 2, {{[MR_CAUSE_DECODE] = 300, [MR_CAUSE_LARGE] = 350, [MR_CAUSE_CORES] = 50}, 700}}},
-        {"copy-bound", "70.0 copies", {300, 700, 4, 2, {{[MR_CAUSE_COPY] = 700}, 700}}},
+         {.compute_ns = 300,
+          .exposed_ns = 700,
+          .prefetch = 4,
+          .workers = 2,
+          .causes = {{[MR_CAUSE_DECODE] = 300, [MR_CAUSE_LARGE] = 350, [MR_CAUSE_CORES] = 50}, 700}}},
+        {"copy-bound",
+         "70.0 copies",
+         {.compute_ns = 300,
+          .exposed_ns = 700,
+          .prefetch = 4,
+          .workers = 2,
+          .causes = {{[MR_CAUSE_COPY] = 700}, 700}}},
         {"storage-bound",
          "60.0 reading, 10.0 decoding",
-         {300, 700, 4, 2, {{[MR_CAUSE_READ] = 600, [MR_CAUSE_DECODE] = 100}, 700}}},
+         {.compute_ns = 300,
+          .exposed_ns = 700,
+          .prefetch = 4,
+          .workers = 2,
+          .causes = {{[MR_CAUSE_READ] = 600, [MR_CAUSE_DECODE] = 100}, 700}}},
         {"short of cores",
          "40.0 cores",
-         {300, 700, 4, 2, {{[MR_CAUSE_CORES] = 400, [MR_CAUSE_DECODE] = 300}, 700}}},
-        {"uneven", "--prefetch", {900, 100, 4, 2, {{[MR_CAUSE_ROOM] = 90, [MR_CAUSE_DECODE] = 10}, 100}}},
-        {"serial", "turn prefetch on", {300, 700, 0, 1, {{[MR_CAUSE_DECODE] = 700}, 700}}},
-        {"host-bound", "larger batch", {300, 700, 4, 2, {{[MR_CAUSE_HOST] = 700}, 700}}},
-        {"no verdict", "too few", {0, 0, 4, 2, {{0}, 0}}},
+         {.compute_ns = 300,
+          .exposed_ns = 700,
+          .prefetch = 4,
+          .workers = 2,
+          .causes = {{[MR_CAUSE_CORES] = 400, [MR_CAUSE_DECODE] = 300}, 700}}},
+        {"uneven",
+         "--prefetch",
+         {.compute_ns = 900,
+          .exposed_ns = 100,
+          .prefetch = 4,
+          .workers = 2,
+          .causes = {{[MR_CAUSE_ROOM] = 90, [MR_CAUSE_DECODE] = 10}, 100}}},
+        {"serial",
+         "turn prefetch on",
+         {.compute_ns = 300,
+          .exposed_ns = 700,
+          .prefetch = 0,
+          .workers = 1,
+          .causes = {{[MR_CAUSE_DECODE] = 700}, 700}}},
+        {"host-bound",
+         "larger batch",
+         {.compute_ns = 300,
+          .exposed_ns = 700,
+          .prefetch = 4,
+          .workers = 2,
+          .causes = {{[MR_CAUSE_HOST] = 700}, 700}}},
+        {"no verdict",
+         "too few",
+         {.compute_ns = 0, .exposed_ns = 0, .prefetch = 4, .workers = 2, .causes = {{0}, 0}}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char text[256];
@@ -106,6 +160,55 @@ static void test_verdict(void **state)
         mri_verdict(&cases[i].in, small, sizeof small);
         MRT_EQ(strlen(small), 7);
     }
+}
+
+/* Busy devices of which one holds the others up: it is named, and the loader is not. */
+static void test_verdict_on_a_slow_device(void **state)
+{
+    (void)state;
+    char text[256];
+    mri_verdict_input in = {.compute_ns = 980,
+                            .exposed_ns = 20,
+                            .prefetch = 4,
+                            .workers = 2,
+                            .causes = {{[MR_CAUSE_READ] = 20}, 20},
+                            .slow_device = "sim:3 step=20ms",
+                            .slow_ms = 20,
+                            .others_ms = 10};
+    mri_verdict(&in, text, sizeof text);
+    MRT_HAS(text,
+            "compute-bound: sim:3 step=20ms takes 20.00 ms for its part of a step, 2.0 times the others' "
+            "10.00, and they wait for it; a faster loader would not help");
+    in.slow_ms = 12;
+    mri_verdict(&in, text, sizeof text);
+    MRT_HAS(text, "busy 98.0 %");
+    in.slow_ms = 20;
+    in.exposed_ns = 980; /* they wait for data first */
+    in.causes = (mr_causes){{[MR_CAUSE_READ] = 980}, 980};
+    mri_verdict(&in, text, sizeof text);
+    MRT_HAS(text, "storage-bound");
+}
+
+static void test_the_slowest_replica(void **state)
+{
+    (void)state;
+    mri_step_log *log = malloc(sizeof *log);
+    static const uint64_t start[4] = {0, 0, 0, 0}, own[4] = {1000000, 3000000, 1200000, 900000},
+                          end[4] = {3100000, 3100000, 3100000, 3100000},
+                          late[4] = {3000000, 1000000, 1000000, 1000000};
+    uint32_t who = 9;
+    double ms = 0, others = 0;
+    mri_step_log_start(log, 4, 1);
+    mri_step_log_add(log, start, late, end, 1, NULL); /* of the warm-up: not counted */
+    MRT_TRUE(!mri_step_log_slowest(log, &who, &ms, &others));
+    for (int i = 0; i < 3; i++) mri_step_log_add(log, start, own, end, 1, NULL);
+    MRT_TRUE(mri_step_log_slowest(log, &who, &ms, &others));
+    MRT_EQ(who, 1);
+    MRT_TRUE(fabs(ms - 3) < 1e-9 && fabs(others - 1) < 1e-9);
+    mri_step_log_start(log, 1, 0);
+    mri_step_log_add(log, start, NULL, end, 1, NULL);
+    MRT_TRUE(!mri_step_log_slowest(log, &who, &ms, &others)); /* there are no others */
+    free(log);
 }
 
 static void test_loader_stats_since(void **state)
@@ -131,8 +234,12 @@ static void test_loader_stats_since(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_median_and_mad),     cmocka_unit_test(test_series_stays_bounded_and_even),
-        cmocka_unit_test(test_step_log),           cmocka_unit_test(test_verdict),
+        cmocka_unit_test(test_median_and_mad),
+        cmocka_unit_test(test_series_stays_bounded_and_even),
+        cmocka_unit_test(test_step_log),
+        cmocka_unit_test(test_verdict),
+        cmocka_unit_test(test_verdict_on_a_slow_device),
+        cmocka_unit_test(test_the_slowest_replica),
         cmocka_unit_test(test_loader_stats_since),
     };
     return mrt_run(tests);

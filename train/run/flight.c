@@ -223,7 +223,8 @@ static void record_step(const mri_flights *f, const mri_flight *one, const uint6
 }
 
 /* Where a device was idle before this step, the loader tells what for. */
-static void add_step(mri_flights *f, const mri_flight *one, const uint64_t *start, const uint64_t *end)
+static void add_step(mri_flights *f, const mri_flight *one, const uint64_t *start, const uint64_t *computed,
+                     const uint64_t *end)
 {
     mr_causes causes = {0};
     idle of[MR_LOADER_MAX_PARTS];
@@ -243,7 +244,7 @@ static void add_step(mri_flights *f, const mri_flight *one, const uint64_t *star
     }
     f->idle_ns += causes.total_ns / f->team->count;
     record_step(f, one, start, end, &causes);
-    mri_step_log_add(&f->log, start, end, one->samples, &causes);
+    mri_step_log_add(&f->log, start, computed, end, one->samples, &causes);
     tell_tuner(f, start, end);
 }
 
@@ -251,18 +252,19 @@ static void add_step(mri_flights *f, const mri_flight *one, const uint64_t *star
 static int harvest(mri_flights *f, mr_error *err)
 {
     const mri_flight *one = &f->flight[f->harvested % MRI_RUN_AHEAD];
-    uint64_t start[MR_LOADER_MAX_PARTS], end[MR_LOADER_MAX_PARTS], computed, longest = 0, over = 0;
+    uint64_t start[MR_LOADER_MAX_PARTS], end[MR_LOADER_MAX_PARTS];
+    uint64_t computed[MR_LOADER_MAX_PARTS], longest = 0, over = 0;
     const uint64_t begun = mri_now_ns();
     for (uint32_t r = 0; r < f->team->count; r++) {
         int rc = wait_end(f, one, r, err);
         if (rc) return rc;
         rc = mr_event_time_ns(one->start[r], &start[r]);
         if (rc == MR_OK) rc = mr_event_time_ns(one->end[r], &end[r]);
-        computed = end[r];
+        computed[r] = end[r];
         if (rc == MR_OK && one->training && f->team->group)
-            rc = mr_event_time_ns(one->computed[r], &computed);
+            rc = mr_event_time_ns(one->computed[r], &computed[r]);
         if (rc) return mri_team_queue_failed(f->team, r, rc, "a time stamp", err);
-        longest = mri_max_u64(longest, computed - start[r]);
+        longest = mri_max_u64(longest, computed[r] - start[r]);
         over = mri_max_u64(over, end[r]);
     }
     f->harvested++;
@@ -273,7 +275,7 @@ static int harvest(mri_flights *f, mr_error *err)
     mr_error why = MR_ERROR_INIT;
     if (one->peeks && take_peek(f, one, end, &why)) return mri_team_fail(f->team, &why, err);
     trace_flight(f, one, start, end);
-    if (one->training) add_step(f, one, start, end);
+    if (one->training) add_step(f, one, start, computed, end);
     return MR_OK;
 }
 

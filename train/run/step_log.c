@@ -1,6 +1,8 @@
 /* train/run/step_log.c: what the events of steps say, added up. */
 #include "train/run/step_log.h"
 
+#include "train/stats.h"
+
 void mri_series_clear(mri_series *s) { s->count = 0, s->seen = 0, s->stride = 0; }
 
 void mri_series_add(mri_series *s, double value)
@@ -24,11 +26,12 @@ void mri_step_log_start(mri_step_log *log, uint32_t replicas, uint64_t warmup)
     log->warmup = warmup;
     log->steps = log->samples = log->window_start_ns = log->last_end_ns = 0;
     log->compute_ns = log->exposed_ns = 0;
+    memset(log->own_ns, 0, sizeof log->own_ns);
     log->causes = (mr_causes){0};
 }
 
-void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *end_ns, uint32_t samples,
-                      const mr_causes *causes)
+void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *own_ns,
+                      const uint64_t *end_ns, uint32_t samples, const mr_causes *causes)
 {
     const bool first = log->steps == 0;
     uint64_t begun = UINT64_MAX, ended = 0;
@@ -46,10 +49,28 @@ void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_
         if (first) log->window_start_ns = begun;
         log->compute_ns += compute / log->replicas;
         log->exposed_ns += exposed / log->replicas;
+        for (uint32_t r = 0; r < log->replicas; r++)
+            log->own_ns[r] += (double)((own_ns ? own_ns : end_ns)[r] - start_ns[r]);
         log->samples += samples;
         for (uint32_t i = 0; causes && i < MR_CAUSES; i++) log->causes.ns[i] += causes->ns[i];
         if (causes) log->causes.total_ns += causes->total_ns;
         mri_series_add(&log->step_ms, 1e-6 * (double)(ended - (first ? begun : log->last_end_ns)));
     }
     log->last_end_ns = ended;
+}
+
+bool mri_step_log_slowest(const mri_step_log *log, uint32_t *replica, double *ms, double *others_ms)
+{
+    double others[MR_LOADER_MAX_PARTS];
+    uint32_t slowest = 0, count = 0;
+    if (log->replicas < 2 || log->steps <= log->warmup) return false;
+    const double to_ms = 1e-6 / (double)(log->steps - log->warmup);
+    for (uint32_t r = 1; r < log->replicas; r++)
+        if (log->own_ns[r] > log->own_ns[slowest]) slowest = r;
+    for (uint32_t r = 0; r < log->replicas; r++)
+        if (r != slowest) others[count++] = to_ms * log->own_ns[r];
+    *replica = slowest;
+    *ms = to_ms * log->own_ns[slowest];
+    *others_ms = mri_median(others, count);
+    return true;
 }

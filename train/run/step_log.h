@@ -24,7 +24,8 @@ typedef struct mri_step_log {
     uint64_t warmup, steps; /* steps: the warm-up ones included */
     uint64_t samples;       /* of the measured steps */
     uint64_t window_start_ns, last_end_ns;
-    double compute_ns; /* sum over measured steps, mean over replicas */
+    double compute_ns;                  /* sum over measured steps, mean over replicas */
+    double own_ns[MR_LOADER_MAX_PARTS]; /* of that, per replica, until its own part was done */
     double exposed_ns; /* idle between the end of one step and the start of the next; as above */
     mr_causes causes;  /* of that, sum over replicas */
     uint64_t ended_ns[MR_LOADER_MAX_PARTS]; /* the step before, per replica */
@@ -32,9 +33,13 @@ typedef struct mri_step_log {
 } mri_step_log;
 
 void mri_step_log_start(mri_step_log *log, uint32_t replicas, uint64_t warmup);
-/* start[replicas] and end[replicas] of the next step; causes: what the replicas were idle for before it,
- * added up, or NULL. */
-void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *end_ns, uint32_t samples,
-                      const mr_causes *causes);
+/* Of the next step, for each replica, when it began, when its own part was done (NULL: then when it ended),
+ * and when it ended; causes: what the replicas were idle for before it, added up, or NULL. */
+void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *own_ns,
+                      const uint64_t *end_ns, uint32_t samples, const mr_causes *causes);
+
+/* The replica whose own part takes longest, and what one step of it takes, and of the others (their median).
+ * False: there is one replica, or no step was measured. */
+bool mri_step_log_slowest(const mri_step_log *log, uint32_t *replica, double *ms, double *others_ms);
 
 #endif

@@ -86,11 +86,12 @@ static inline void mr_devices_defaults(mr_devices_config *cfg)
 /* Open the devices that spec names, one per replica.
  *
  *   cpu | cpu:N                     N replicas on the processor
- *   sim:N[,step=TIME][,h2d=RATE][,d2h=RATE]
+ *   sim:N[,step=TIME][,slow=TIME][,h2d=RATE][,d2h=RATE]
  *                                   N simulated accelerators: real copies paced to RATE (GB/s, MB/s), one
- *                                   training step takes TIME (ns us ms s) on the compute stream; default
- *                                   step=1ms, h2d=25GB/s. Events have the device's own time: what is queued
- *                                   is not slower there because this machine runs its threads late
+ *                                   training step takes TIME (ns us ms s) on the compute stream, on the last
+ *                                   of them slow; default step=1ms, slow as step, h2d=25GB/s. Events have the
+ *                                   device's own time: what is queued is not slower there because this
+ *                                   machine runs its threads late
  *   cuda | cuda:I[,cuda:J|,J]... | cuda:all
  *                                   GPUs by number, as CUDA_VISIBLE_DEVICES leaves them (where the build has
  *                                   CUDA); cuda: the first. A number may come twice: two replicas on one GPU
