@@ -4,9 +4,10 @@
 
 #include "base/cpu_time.h"
 
-#define AT_ONCE_NS  20000u /* a wait that is none */
-#define LITTLE_REST 0.7    /* of their time at work: workers that hold up */
-#define OLDER_LOAD  0.75   /* each batch counts so much of the one after it */
+#define AT_ONCE_NS   20000u   /* a wait that is none */
+#define LITTLE_REST  0.7      /* of their time at work: workers that hold up */
+#define LONG_REST_NS 1000000u /* of a worker: the scheduler was asked how it went */
+#define OLDER_LOAD   0.75     /* each batch counts so much of the one after it */
 
 static const struct {
     const char *name, *text;
@@ -96,11 +97,18 @@ static bool is_awaited(const mri_chunk_times *c)
     return c->awaited_ns && c->work.begun_ns > c->awaited_ns + MRI_WAKE_NS;
 }
 
+/* It lay there when the worker that took it was free, and that one asked the scheduler what kept it. */
+static bool is_kept_from(const mri_chunk_times *c)
+{
+    return c->asked_ns && c->before.ended_ns >= c->read_ns && c->work.rested_ns >= LONG_REST_NS;
+}
+
 /* How much of ns, in which a chunk waited for a worker that had nothing to do, somebody was kept from
  * running: the worker that took it, or one that was woken before. */
 static uint64_t late_of(const mri_chunk_times *c, uint64_t ns)
 {
-    return mri_min_u64(ns, is_awaited(c) ? c->work.begun_ns - c->awaited_ns : c->work.late_ns);
+    return mri_min_u64(ns, is_awaited(c) && !is_kept_from(c) ? c->work.begun_ns - c->awaited_ns
+                                                             : c->work.late_ns);
 }
 
 /* ns for its bytes: a reader that others kept from running, or storage. */
@@ -208,10 +216,18 @@ static bool is_held_up_by_work(const mri_batch_times *t)
     return t->load.passed_ns == 0 || t->load.worked_ns > LITTLE_REST * t->load.passed_ns;
 }
 
-/* Nobody was at work, and it lay there longer than it took to read: who was woken for it did not come. */
-static bool is_held_up_by_waking(const mri_chunk_times *c)
+/* Some bytes were awaited nearly all the time: this chunk's may have come with those of another. */
+static bool is_held_up_by_reading(const mri_batch_times *t)
 {
-    return c->asked_ns && is_awaited(c) && c->work.begun_ns - c->read_ns > c->read_ns - c->claimed_ns;
+    return t->reading.passed_ns > 0 && t->reading.worked_ns > LITTLE_REST * t->reading.passed_ns;
+}
+
+/* Nobody was at work, and it lay there longer than it took to read: who was woken for it did not come. */
+static bool is_held_up_by_waking(const mri_batch_times *t)
+{
+    const mri_chunk_times *c = &t->last;
+    return !is_held_up_by_reading(t) && c->asked_ns && is_awaited(c) &&
+           c->work.begun_ns - c->read_ns > c->read_ns - c->claimed_ns;
 }
 
 /* The link had rested for long when staging saw that its copies were over. */
@@ -231,7 +247,9 @@ static void charge_behind(meal *m, const mri_batch_times *t)
     if (is_seen_late(t)) put_waking(m, ns, ns);
     else if (t->came_ns > t->full_ns) put(m, MR_CAUSE_COPY, ns);
     else if (is_held_up_by_work(t) || !c->asked_ns) split_round(m, ns, c);
-    else if (is_held_up_by_waking(c)) put_waking(m, ns, ns);
+    else if (is_kept_from(c) && !is_held_up_by_reading(t))
+        put_waking(m, ns, part_of(ns, c->work.late_ns, c->work.rested_ns));
+    else if (is_held_up_by_waking(t)) put_waking(m, ns, ns);
     else put_reading(m, ns, c);
 }
 

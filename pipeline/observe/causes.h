@@ -70,6 +70,7 @@ typedef struct mri_batch_times {
     uint64_t serial_read_ns; /* serial: reading, of all chunks */
     uint64_t full_ns;        /* its slot was closed */
     mri_load load;           /* of the workers until then */
+    mri_load reading;        /* how much of that time some chunk's bytes were awaited */
     uint64_t before_ns;      /* the copies of the batch before were over; 0: not known */
     uint64_t before_late_ns; /* staging saw that late, and of that time it could have run; serial: so late was
                                 seen that the devices had done with the batch before */

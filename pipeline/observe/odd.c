@@ -7,8 +7,8 @@
  * large their samples are, and where they lie: a slow one is slow by the read and by the byte. */
 static const struct {
     uint64_t items;
-    double times, more_ns; /* of an item. A busy machine makes a read from memory take 0.1 ms now and then */
-} enough[] = {[MR_ODD_WORKER] = {16, 2, 0}, [MR_ODD_FILE] = {8, 3, 300000}};
+    double times, more_ns; /* of an item */
+} enough[] = {[MR_ODD_WORKER] = {16, 2, 0}, [MR_ODD_FILE] = {8, 3, MRI_LONG_READ_NS}};
 
 /* A copy that stands still. */
 static mri_toll look(const mri_toll *t)
@@ -16,6 +16,7 @@ static mri_toll look(const mri_toll *t)
     return (mri_toll){.items = __atomic_load_n(&t->items, __ATOMIC_RELAXED),
                       .ns = __atomic_load_n(&t->ns, __ATOMIC_RELAXED),
                       .bytes = __atomic_load_n(&t->bytes, __ATOMIC_RELAXED),
+                      .long_items = __atomic_load_n(&t->long_items, __ATOMIC_RELAXED),
                       .ran_ns = __atomic_load_n(&t->ran_ns, __ATOMIC_RELAXED),
                       .delayed_ns = __atomic_load_n(&t->delayed_ns, __ATOMIC_RELAXED)};
 }
@@ -79,7 +80,7 @@ static bool sticks_out(mr_odd_kind kind, const mri_toll *t, const usual *u)
     const double more_ns = mean - u->item_ns;
     if (mean < times * u->item_ns || more_ns < enough[kind].more_ns || more_ns * (double)t->items < LOST_NS)
         return false;
-    return kind == MR_ODD_WORKER || per_byte(t) >= times * u->byte_ns;
+    return kind == MR_ODD_WORKER || (2 * t->long_items >= t->items && per_byte(t) >= times * u->byte_ns);
 }
 
 static void insert(mr_odd *out, uint32_t *found, uint32_t room, const mr_odd *one)

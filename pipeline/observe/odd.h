@@ -9,10 +9,14 @@
 #include "base/util.h"
 #include "millrace/pipeline.h"
 
+/* A busy machine makes a read from memory take longer now and then, a slow disk most of them. */
+#define MRI_LONG_READ_NS 300000u
+
 /* Of one worker or one file, so far: atomics, relaxed. */
 typedef struct mri_toll {
     uint64_t items, ns;          /* samples decoded, or reads */
     uint64_t bytes;              /* of the reads */
+    uint64_t long_items;         /* reads that took more than MRI_LONG_READ_NS */
     uint64_t ran_ns, delayed_ns; /* of a worker's ns: on a core; could have run. The rest: blocked */
 } mri_toll;
 

@@ -220,7 +220,9 @@ static void count_work(worker *w, const mri_work *work, uint32_t samples)
     if (work->delayed_ns) mri_count(&c->delayed_ns, work->delayed_ns);
     if (w->slowest.ns) {
         mri_count(&c->timed, samples);
-        mri_count(&c->timed_ns, work->ended_ns - work->begun_ns - work->memory_ns);
+        /* as slow samples are: without what others had the cores for */
+        const uint64_t kept = work->memory_ns + work->delayed_ns, wall = work->ended_ns - work->begun_ns;
+        mri_count(&c->timed_ns, wall - mri_min_u64(kept, wall));
     }
     mri_count(&c->stage.items, samples);
     count_toll(&w->stage->tolls[w - w->stage->workers], work, samples);

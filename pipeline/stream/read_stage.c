@@ -10,6 +10,7 @@
 #define FILES_MOST   4096 /* a source with more of them: none is compared */
 #define RUNS_AT_ONCE 8
 #define LOOK_NS      1000000u /* of a reader's work: then the scheduler is asked how it went */
+#define OLDER_LOOK   0.95     /* each look counts so much of the one after it */
 
 /* What one reader thread owns. */
 typedef struct reader_thread {
@@ -22,8 +23,9 @@ typedef struct reader_thread {
     mri_reader_counts counted; /* of the reader's counts, those that are in the stage's */
     mri_cpu_time cpu;
     uint64_t looked_ns, active_ns; /* active: reading and waiting for what is read, since it looked */
-    double delayed_part;           /* of that, as it was when it looked last */
-    uint64_t core_ns;              /* recorded: of the thread, up to the chunk before */
+    double delayed_ns, lately_ns;  /* of what was active lately, so much it could have run and did not */
+    double delayed_part; /* the one by the other: of a chunk that came with others, one look says nothing */
+    uint64_t core_ns;    /* recorded: of the thread, up to the chunk before */
     mri_read runs[RUNS_AT_ONCE]; /* of a resident set; the reader's until they are reaped, which may be after
                                     a failure */
 } reader_thread;
@@ -134,7 +136,9 @@ static void look_at_reader(reader_thread *t)
     const uint64_t now = mri_now_ns();
     if (t->active_ns < LOOK_NS || t->cpu.fd < 0) return;
     mri_cpu_time_look(&t->cpu, now - t->looked_ns, &ran, &delayed);
-    t->delayed_part = (double)mri_min_u64(delayed, t->active_ns) / (double)t->active_ns;
+    t->delayed_ns = OLDER_LOOK * t->delayed_ns + (double)mri_min_u64(delayed, t->active_ns);
+    t->lately_ns = OLDER_LOOK * t->lately_ns + (double)t->active_ns;
+    t->delayed_part = t->delayed_ns / t->lately_ns;
     t->looked_ns = now;
     t->active_ns = 0;
 }
@@ -173,10 +177,12 @@ static void count_file(const mri_read_stage *s, const mri_read *q, uint64_t subm
 {
     if (q->file >= s->file_count) return;
     const uint64_t began = s->cfg.io == MR_IO_PREAD ? asked_ns : submitted_ns;
+    const uint64_t took = mri_now_ns() - began;
     mri_toll *t = &s->tolls[q->file];
     mri_count(&t->items, 1);
     mri_count(&t->bytes, q->bytes);
-    mri_count(&t->ns, mri_now_ns() - began);
+    mri_count(&t->ns, took);
+    if (took > MRI_LONG_READ_NS) mri_count(&t->long_items, 1);
 }
 
 uint32_t mri_read_stage_odd(mri_read_stage *s, mr_odd *out, uint32_t room)

@@ -26,8 +26,10 @@ struct mri_ring {
     void *on_room_context;
     uint64_t next_batch;
     uint32_t next_first;
-    mri_load load;                                   /* of the workers */
-    uint64_t worked_ns;                              /* since it was marked */
+    mri_load load;                   /* of the workers */
+    mri_load reading;                /* of the readers together */
+    uint64_t read_ns, read_until_ns; /* reading since the batch before; until when it is counted */
+    uint64_t worked_ns;              /* since it was marked */
     uint64_t freed, staged, copied, taken, released; /* taken, released: written by the consumer only */
     uint64_t copies_ns, looked_ns; /* the stager's: end of the last copies; when it last asked the scheduler
                                     */
@@ -289,6 +291,9 @@ void mri_ring_read_done(mri_ring *r, mri_chunk *c)
     else r->work_head = c;
     r->work_tail = c;
     r->work_count++;
+    const uint64_t since = mri_max_u64(c->times.claimed_ns, r->read_until_ns);
+    if (c->times.read_ns > since) r->read_ns += c->times.read_ns - since;
+    r->read_until_ns = mri_max_u64(r->read_until_ns, c->times.read_ns);
     wake_worker_locked(r);
     pthread_mutex_unlock(&r->lock);
 }
@@ -361,9 +366,10 @@ void mri_ring_mark_full(mri_ring *r, mri_slot *slot, const mri_chunk_times *last
     slot->done = true;
     const uint64_t now = mri_now_ns();
     mri_load_mark(&r->load, r->worked_ns, r->limits.workers, now);
-    r->worked_ns = 0;
-    *times_locked(r, slot->batch) =
-        (mri_batch_times){.batch = slot->batch, .last = *last, .full_ns = now, .load = r->load};
+    mri_load_mark(&r->reading, r->read_ns, 1, now);
+    r->worked_ns = r->read_ns = 0;
+    *times_locked(r, slot->batch) = (mri_batch_times){
+        .batch = slot->batch, .last = *last, .full_ns = now, .load = r->load, .reading = r->reading};
     pthread_cond_broadcast(&r->full);
     pthread_mutex_unlock(&r->lock);
 }

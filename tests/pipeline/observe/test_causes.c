@@ -154,6 +154,47 @@ static void a_worker_that_does_not_come(void **state)
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_CORES), 250);
 }
 
+/* Bytes come for many chunks at once: the last of them was read in no time and then lay there, as a worker
+ * came late for it, but nearly all the time some bytes were awaited. */
+static void bytes_that_come_for_many(void **state)
+{
+    (void)state;
+    const uint64_t long_ns = 500000;
+    mri_batch_times t = staged_batch();
+    t.last.asked_ns = t.last.claimed_ns;
+    t.last.before.rested_ns = 300;
+    t.last.work = work_at(1400 + long_ns);
+    t.full_ns = AT(1520 + long_ns);
+    t.came_ns = t.noticed_ns = t.room_ns = t.staged_ns = 0;
+    t.copy = (mri_copy_times){0};
+    t.last.awaited_ns = AT(1310);
+    t.reading = (mri_load){.worked_ns = 100, .passed_ns = 1000};
+    MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_CORES), 250);
+    t.reading.worked_ns = 900;
+    MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_READ), 250);
+}
+
+/* The chunk lay there, the worker was free, and did not take it: what it could not run is the cores', the
+ * rest was a lock, whoever else had been woken. */
+static void a_worker_that_is_blocked(void **state)
+{
+    (void)state;
+    const uint64_t long_ns = 20000000;
+    mri_batch_times t = staged_batch();
+    t.last.work = work_at(1400 + long_ns);
+    t.last.work.rested_ns = long_ns + 50;
+    t.last.work.late_ns = (long_ns + 50) / 10;
+    t.last.awaited_ns = AT(1310);
+    t.full_ns = AT(1520 + long_ns);
+    t.came_ns = t.noticed_ns = t.room_ns = t.staged_ns = 0;
+    t.copy = (mri_copy_times){0};
+    MRT_EQ(of(&t, 1350, 1400 + (int64_t)long_ns, MR_CAUSE_CORES), (long_ns + 50) / 10);
+    MRT_EQ(of(&t, 1350, 1400 + (int64_t)long_ns, MR_CAUSE_LOCK), long_ns + 50 - (long_ns + 50) / 10);
+    t.last.asked_ns = t.last.claimed_ns; /* a loader that is behind */
+    MRT_EQ(of(&t, 1000, 2000, MR_CAUSE_CORES), 100);
+    MRT_EQ(of(&t, 1000, 2000, MR_CAUSE_LOCK), 900);
+}
+
 /* The copies of the batch before were over, and staging, or who had to tell it, was not run. */
 static void staging_that_comes_late(void **state)
 {
@@ -459,6 +500,8 @@ int main(void)
         cmocka_unit_test(every_stretch_has_its_cause),
         cmocka_unit_test(a_loader_that_is_behind),
         cmocka_unit_test(a_worker_that_does_not_come),
+        cmocka_unit_test(bytes_that_come_for_many),
+        cmocka_unit_test(a_worker_that_is_blocked),
         cmocka_unit_test(staging_that_comes_late),
         cmocka_unit_test(a_load_is_of_the_last_few_batches),
         cmocka_unit_test(stretches_without_a_stage),

@@ -14,6 +14,7 @@ static mri_toll toll(uint64_t items, double ms, double delayed_ms, double blocke
     return (mri_toll){.items = items,
                       .ns = (uint64_t)((double)items * ms * MS),
                       .bytes = items * 100000,
+                      .long_items = ms * MS > MRI_LONG_READ_NS ? items : 0,
                       .ran_ns = (uint64_t)((double)items * ran * MS),
                       .delayed_ns = (uint64_t)((double)items * delayed_ms * MS)};
 }
@@ -84,6 +85,21 @@ static void slow_files_are_named_in_order(void **state)
     MRT_EQ(o[2].number, 3);
     MRT_EQ(o[0].cause, MR_CAUSE_READ);
     MRT_TRUE(o[0].times > 19.9 && o[0].times < 20.1 && o[0].others_ms > 0.99 && o[0].others_ms < 1.01);
+}
+
+/* A few reads took very long: the reader was not run, which says nothing of the file. */
+static void a_file_with_a_few_late_reads_is_not_named(void **state)
+{
+    (void)state;
+    mr_odd o[3];
+    mri_toll f[4];
+    for (int i = 0; i < 4; i++) f[i] = toll(50, 0.02, 0, 0);
+    f[1] = toll(50, 20, 0, 0);
+    f[1].long_items = 10;
+    MRT_EQ(mri_odd_find(MR_ODD_FILE, f, 4, o, 3), 0);
+    f[1].long_items = 25;
+    MRT_EQ(mri_odd_find(MR_ODD_FILE, f, 4, o, 3), 1);
+    MRT_EQ(o[0].number, 1);
 }
 
 /* ------------------------------------------------------------------------------ loaders */
@@ -159,8 +175,11 @@ static void a_loader_names_its_slow_file(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slow_worker_is_named),       cmocka_unit_test(one_of_two_is_named),
-        cmocka_unit_test(likes_are_not_named),          cmocka_unit_test(slow_files_are_named_in_order),
+        cmocka_unit_test(a_slow_worker_is_named),
+        cmocka_unit_test(one_of_two_is_named),
+        cmocka_unit_test(likes_are_not_named),
+        cmocka_unit_test(slow_files_are_named_in_order),
+        cmocka_unit_test(a_file_with_a_few_late_reads_is_not_named),
         cmocka_unit_test(a_loader_names_its_slow_file),
     };
     return mrt_run(tests);
