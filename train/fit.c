@@ -333,10 +333,13 @@ static void report_stages(fit *f)
     mri_loader_stats_since(&now, &f->before, &r->stages);
     uint32_t slowest = 0;
     double slow_ms = 0, others_ms = 0;
-    const bool several = mri_step_log_slowest(&f->t->flights.log, &slowest, &slow_ms, &others_ms);
+    const mri_step_log *log = &f->t->flights.log;
+    const uint64_t measured = log->steps - mri_min_u64(log->warmup, log->steps);
+    const bool several =
+        mri_slowest_replica(log->own_ns, log->replicas, measured, &slowest, &slow_ms, &others_ms);
     const mri_verdict_input in = {
-        .compute_ns = (uint64_t)f->t->flights.log.compute_ns,
-        .exposed_ns = (uint64_t)f->t->flights.log.exposed_ns,
+        .compute_ns = (uint64_t)log->compute_ns,
+        .exposed_ns = (uint64_t)log->exposed_ns,
         .prefetch = f->info->prefetch,
         .workers = f->info->workers,
         .causes = r->causes,

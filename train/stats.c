@@ -36,6 +36,23 @@ double mri_quantile(double *values, size_t count, double q)
     return values[at < count ? at : count - 1];
 }
 
+bool mri_slowest_replica(const double *own_ns, uint32_t replicas, uint64_t steps, uint32_t *replica,
+                         double *ms, double *others_ms)
+{
+    double others[MR_LOADER_MAX_PARTS];
+    uint32_t slowest = 0, count = 0;
+    if (replicas < 2 || steps == 0) return false;
+    const double to_ms = 1e-6 / (double)steps;
+    for (uint32_t r = 1; r < replicas; r++)
+        if (own_ns[r] > own_ns[slowest]) slowest = r;
+    for (uint32_t r = 0; r < replicas; r++)
+        if (r != slowest) others[count++] = to_ms * own_ns[r];
+    *replica = slowest;
+    *ms = to_ms * own_ns[slowest];
+    *others_ms = mri_median(others, count);
+    return true;
+}
+
 /* ---- the verdict ---- */
 
 #define IDLE_LIMIT 0.05 /* of the device's time: below it the device counts as busy */

@@ -13,6 +13,11 @@ double mri_mad(double *values, size_t count, double median);
 /* The value that a part q (0..1) of them does not exceed (nearest rank; reordered); 0 when there are none. */
 double mri_quantile(double *values, size_t count, double q);
 
+/* Of so many replicas, what the own parts of so many steps took in all: whose takes longest, and what one
+ * step of it takes, and of the others (their median). False: there is one replica, or no step. */
+bool mri_slowest_replica(const double *own_ns, uint32_t replicas, uint64_t steps, uint32_t *replica,
+                         double *ms, double *others_ms);
+
 /* What the verdict weighs, all of the same stretch of time. */
 typedef struct mri_verdict_input {
     uint64_t compute_ns; /* device at work, mean over replicas */

@@ -162,6 +162,85 @@ static void test_verdict(void **state)
     }
 }
 
+/* What was recorded of runs with one fault each (bench/faults_named.py): of 1,000 of the device's time. */
+static void test_verdict_on_recorded_faults(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *fault, *verdict, *told;
+        const char *slow_device;
+        uint64_t ns[MR_CAUSES];
+    } runs[] = {
+        {"none", "compute-bound", "busy 100.0 %", NULL, {0}},
+        {"slow worker", "short of cores", "62.0 cores", NULL, {[MR_CAUSE_CORES] = 620, [MR_CAUSE_READ] = 9}},
+        {"slow shard",
+         "storage-bound",
+         "78.3 reading",
+         NULL,
+         {[MR_CAUSE_READ] = 783, [MR_CAUSE_CORES] = 24, [MR_CAUSE_LOCK] = 19}},
+        {"lock held",
+         "disturbed",
+         "25.5 locks",
+         NULL,
+         {[MR_CAUSE_LOCK] = 255, [MR_CAUSE_DECODE] = 100, [MR_CAUSE_CORES] = 67}},
+        {"noisy neighbour",
+         "short of cores",
+         "54.0 cores",
+         NULL,
+         {[MR_CAUSE_CORES] = 540, [MR_CAUSE_DECODE] = 92, [MR_CAUSE_LOCK] = 34}},
+        {"cpu quota",
+         "short of cores",
+         "38.6 the control group's CPU quota",
+         NULL,
+         {[MR_CAUSE_QUOTA] = 386, [MR_CAUSE_DECODE] = 237, [MR_CAUSE_HOST] = 58}},
+        {"throttled device",
+         "storage-bound",
+         "44.4 reading",
+         NULL,
+         {[MR_CAUSE_READ] = 444, [MR_CAUSE_HOST] = 126, [MR_CAUSE_CORES] = 9}},
+        {"progressive",
+         "input-bound",
+         "6.0 decoding",
+         NULL,
+         {[MR_CAUSE_DECODE] = 60, [MR_CAUSE_COPY] = 16, [MR_CAUSE_CORES] = 9}},
+        {"uneven sizes, beside other programs",
+         "short of cores",
+         "3.7 decoding of single slow samples",
+         NULL,
+         {[MR_CAUSE_CORES] = 401, [MR_CAUSE_DECODE] = 61, [MR_CAUSE_LARGE] = 37}},
+        {"first epoch",
+         "storage-bound",
+         "27.1 reading",
+         NULL,
+         {[MR_CAUSE_READ] = 271, [MR_CAUSE_HOST] = 76, [MR_CAUSE_CORES] = 40}},
+        {"the epoch after it", "compute-bound", "busy 100.0 %", NULL, {0}},
+        {"prefetch 1, beside other programs",
+         "short of cores",
+         "21.1 cores",
+         NULL,
+         {[MR_CAUSE_CORES] = 211, [MR_CAUSE_READ] = 28}},
+        {"slow device", "compute-bound", "sim:3 step=120ms takes", "sim:3 step=120ms", {[MR_CAUSE_HOST] = 6}},
+        {"remote, beside other programs",
+         "short of cores",
+         "20.8 reading",
+         NULL,
+         {[MR_CAUSE_CORES] = 255, [MR_CAUSE_READ] = 208}},
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof runs[0]; i++) {
+        char text[256];
+        mri_verdict_input in = {.prefetch = 4, .workers = 2, .slow_device = runs[i].slow_device};
+        for (int k = 0; k < MR_CAUSES; k++) in.causes.ns[k] = runs[i].ns[k], in.exposed_ns += runs[i].ns[k];
+        in.compute_ns = 1000 - in.exposed_ns;
+        in.causes.total_ns = in.exposed_ns;
+        in.slow_ms = 120, in.others_ms = 60;
+        mri_verdict(&in, text, sizeof text);
+        if (strncmp(text, runs[i].verdict, strlen(runs[i].verdict)) != 0)
+            print_message("%s: %s\n", runs[i].fault, text);
+        MRT_HAS(text, runs[i].verdict);
+        MRT_HAS(text, runs[i].told);
+    }
+}
+
 /* Busy devices of which one holds the others up: it is named, and the loader is not. */
 static void test_verdict_on_a_slow_device(void **state)
 {
@@ -200,14 +279,16 @@ static void test_the_slowest_replica(void **state)
     double ms = 0, others = 0;
     mri_step_log_start(log, 4, 1);
     mri_step_log_add(log, start, late, end, 1, NULL); /* of the warm-up: not counted */
-    MRT_TRUE(!mri_step_log_slowest(log, &who, &ms, &others));
+    MRT_TRUE(!mri_slowest_replica(log->own_ns, log->replicas, log->steps - log->warmup, &who, &ms, &others));
     for (int i = 0; i < 3; i++) mri_step_log_add(log, start, own, end, 1, NULL);
-    MRT_TRUE(mri_step_log_slowest(log, &who, &ms, &others));
+    MRT_TRUE(mri_slowest_replica(log->own_ns, log->replicas, log->steps - log->warmup, &who, &ms, &others));
     MRT_EQ(who, 1);
     MRT_TRUE(fabs(ms - 3) < 1e-9 && fabs(others - 1) < 1e-9);
     mri_step_log_start(log, 1, 0);
     mri_step_log_add(log, start, NULL, end, 1, NULL);
-    MRT_TRUE(!mri_step_log_slowest(log, &who, &ms, &others)); /* there are no others */
+    MRT_TRUE(!mri_slowest_replica(log->own_ns, log->replicas, log->steps, &who, &ms, &others)); /* there are
+                                                                                                   no others
+                                                                                                 */
     free(log);
 }
 
@@ -238,6 +319,7 @@ int main(void)
         cmocka_unit_test(test_series_stays_bounded_and_even),
         cmocka_unit_test(test_step_log),
         cmocka_unit_test(test_verdict),
+        cmocka_unit_test(test_verdict_on_recorded_faults),
         cmocka_unit_test(test_verdict_on_a_slow_device),
         cmocka_unit_test(test_the_slowest_replica),
         cmocka_unit_test(test_loader_stats_since),

@@ -1,8 +1,6 @@
 /* train/run/step_log.c: what the events of steps say, added up. */
 #include "train/run/step_log.h"
 
-#include "train/stats.h"
-
 void mri_series_clear(mri_series *s) { s->count = 0, s->seen = 0, s->stride = 0; }
 
 void mri_series_add(mri_series *s, double value)
@@ -57,20 +55,4 @@ void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_
         mri_series_add(&log->step_ms, 1e-6 * (double)(ended - (first ? begun : log->last_end_ns)));
     }
     log->last_end_ns = ended;
-}
-
-bool mri_step_log_slowest(const mri_step_log *log, uint32_t *replica, double *ms, double *others_ms)
-{
-    double others[MR_LOADER_MAX_PARTS];
-    uint32_t slowest = 0, count = 0;
-    if (log->replicas < 2 || log->steps <= log->warmup) return false;
-    const double to_ms = 1e-6 / (double)(log->steps - log->warmup);
-    for (uint32_t r = 1; r < log->replicas; r++)
-        if (log->own_ns[r] > log->own_ns[slowest]) slowest = r;
-    for (uint32_t r = 0; r < log->replicas; r++)
-        if (r != slowest) others[count++] = to_ms * log->own_ns[r];
-    *replica = slowest;
-    *ms = to_ms * log->own_ns[slowest];
-    *others_ms = mri_median(others, count);
-    return true;
 }

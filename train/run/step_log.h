@@ -38,8 +38,4 @@ void mri_step_log_start(mri_step_log *log, uint32_t replicas, uint64_t warmup);
 void mri_step_log_add(mri_step_log *log, const uint64_t *start_ns, const uint64_t *own_ns,
                       const uint64_t *end_ns, uint32_t samples, const mr_causes *causes);
 
-/* The replica whose own part takes longest, and what one step of it takes, and of the others (their median).
- * False: there is one replica, or no step was measured. */
-bool mri_step_log_slowest(const mri_step_log *log, uint32_t *replica, double *ms, double *others_ms);
-
 #endif
