@@ -16,6 +16,7 @@
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
 #include "tools/cli/progress.h"
+#include "tools/trial/convert_command.h"
 #include "tools/trial/forms.h"
 #include "tools/trial/pages.h"
 
@@ -202,52 +203,10 @@ static uint32_t choose_form(const advise_result *r)
     return best;
 }
 
-/* A word of a shell's command line. */
-static void put_word(char *out, size_t room, const char *word)
-{
-    size_t at = strlen(out);
-    const char *plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:@%+=,";
-    const bool quoted = word[strspn(word, plain)] != '\0' || !word[0];
-    if (quoted && at + 1 < room) out[at++] = '\'';
-    for (; *word && at + 5 < room; word++) {
-        if (*word == '\'') at += (size_t)snprintf(out + at, room - at, "'\\''");
-        else out[at++] = *word;
-    }
-    if (quoted && at + 1 < room) out[at++] = '\'';
-    out[at] = '\0';
-}
-
-/* The folder or file without what stands before its last name, and its ending: where the result would lie. */
-static void name_result(char *out, size_t room, const char *src_text, const char *set)
-{
-    size_t bytes = strlen(src_text);
-    while (bytes > 1 && src_text[bytes - 1] == '/') bytes--;
-    size_t begin = bytes;
-    while (begin > 0 && src_text[begin - 1] != '/') begin--;
-    const char *dot = memrchr(src_text + begin, '.', bytes - begin);
-    const size_t stem = dot && dot > src_text + begin ? (size_t)(dot - src_text) - begin : bytes - begin;
-    const char *kind = strstr(set, "coef")    ? "-coef"
-                       : strstr(set, "raw")   ? "-raw"
-                       : strstr(set, "trans") ? "-sequential"
-                                              : "";
-    if (!kind[0] && bytes - begin == stem + 5 && memcmp(src_text + begin + stem, ".mrec", 5) == 0)
-        kind = "-new"; /* not the input itself */
-    const bool named = stem > 0 && src_text[begin] != '.' && src_text[begin] != '/';
-    snprintf(out, room, "%.*s%s.mrec", named ? (int)stem : 4, named ? src_text + begin : "data", kind);
-}
-
 static void write_command(advise_result *r, const char *src_text)
 {
-    char name[1024];
-    const advise_form *f = &r->form[r->best];
     r->command[0] = '\0';
-    if (r->best == 0) return;
-    name_result(name, sizeof name, src_text, f->set);
-    snprintf(r->command, sizeof r->command, "millrace convert ");
-    put_word(r->command, sizeof r->command / 2, src_text);
-    strcat(r->command, " ");
-    put_word(r->command, sizeof r->command - 64, name);
-    strcat(r->command, f->set);
+    if (r->best) convert_command(r->command, sizeof r->command, src_text, r->form[r->best].set);
 }
 
 static void write_reason(advise_result *r)

@@ -27,6 +27,7 @@ static int run(const void *args)
     mr_record *record = NULL;
     const int status = make(a, &s, &record, &p);
     if (status == EXIT_DONE) {
+        plan_advise(&p, a->shared.data);
         if (a->shared.output.json) plan_print_json(&p);
         else plan_print_text(&p);
     }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/cli/clock.h"
 #include "tools/cli/exit.h"
 #include "tools/cli/interrupt.h"
 #include "tools/cli/output.h"
@@ -143,6 +144,7 @@ static int open_run(const profile_args *a, tool_session *s, profile_result *p)
     p->model = s->model->name;
     p->replicas = s->device_count;
     p->device = mr_device_info_of(s->devices[0])->name;
+    if (strcmp(mr_device_info_of(s->devices[0])->kind, "cpu") == 0) p->cores = core_count();
     p->free_algorithms =
         strcmp(mr_device_info_of(s->devices[0])->kind, "cuda") == 0 && !s->compute->deterministic;
     p->seed = run.seed;

@@ -2,6 +2,7 @@
 #include "tools/commands/profile_report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,15 @@ static void sum_up_side(profile_side *s)
     s->report = sorted[PROFILE_TURNS / 2];
 }
 
+/* The processor computes and loads. Prefetch off, one core loads and then all compute; at best all cores are
+ * at work all the time, and what loading takes of them is not there for computing. */
+static double most_over_off(const profile_result *p, double off_per_s)
+{
+    const double off_s = 1 / off_per_s, step_s = 1 / p->trainer_alone.samples_per_s;
+    const double load_s = off_s > step_s ? off_s - step_s : 0;
+    return off_s / (off_s - load_s + load_s / p->cores);
+}
+
 void profile_sum_up(profile_result *p)
 {
     double loader[PROFILE_TURNS], trainer[PROFILE_TURNS], least[PROFILE_TURNS], part[PROFILE_TURNS],
@@ -47,6 +57,7 @@ void profile_sum_up(profile_result *p)
     p->on_over_off = median_of(gain, PROFILE_TURNS, &unused);
     sum_up_side(&p->off);
     sum_up_side(&p->on);
+    if (p->cores) p->most_over_off = most_over_off(p, p->off.report.samples_per_s);
 }
 
 static bool same_weights(const profile_result *p)
@@ -122,6 +133,11 @@ void profile_print_text(const profile_result *p)
     part_text(p, part, sizeof part);
     printf("%-26s %10.0f samples/s, %s; %.2f times prefetch off\n", "real data, prefetch on",
            on->samples_per_s, part, p->on_over_off);
+    if (p->cores)
+        printf("loading and computing share the %u core%s here: prefetch can give at most about %.2f times "
+               "prefetch "
+               "off; on a device of its own they would not\n",
+               p->cores, p->cores == 1 ? "" : "s", p->most_over_off);
     printf("\nweights  %s after both runs%s\n", same_weights(p) ? "the same bits" : "DIFFER",
            p->free_algorithms && !same_weights(p)
                ? ", as algorithms of GPUs may from run to run; --deterministic takes only those that do not"
@@ -164,6 +180,7 @@ void profile_print_json(FILE *out, const profile_result *p)
     json_real(&j, "on_samples_per_s", p->on.report.samples_per_s);
     json_real(&j, "on_over_ceiling", p->on_over_ceiling);
     json_real(&j, "on_over_off", p->on_over_off);
+    json_real(&j, "most_over_off", p->cores ? p->most_over_off : NAN);
     json_array(&j, "slowest");
     for (uint32_t i = 0; i < p->slow_count; i++) {
         const profile_slow *s = &p->slow[i];

@@ -40,6 +40,8 @@ typedef struct profile_result {
         double samples_per_s, mad; /* over turns */
     } loader_alone, trainer_alone, ceiling;
     double on_over_ceiling, on_over_off; /* the middle of the turns' own */
+    uint32_t cores;       /* that loading and computing share: devices of the processor; 0: they do not */
+    double most_over_off; /* then on_over_off is at most about this */
 } profile_result;
 
 /* What follows from all turns. */

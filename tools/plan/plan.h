@@ -39,6 +39,8 @@ typedef struct plan_result {
     plan_form form[PLAN_FORMS];
     plan_way way[PLAN_WAYS_MOST]; /* the first: as it is */
     uint32_t way_count;
+    uint32_t best;      /* of way[]; 0: nothing that a command can change gives much more */
+    char command[2048]; /* that makes the data of the best way; "": it is an option, or there is none */
 } plan_result;
 
 /* Data, devices, network, loader: opened, run for about a->seconds, and closed but for data and devices.
@@ -50,6 +52,8 @@ int plan_measure_crowd(const tool_session *s, double seconds, plan_result *p);
 int plan_measure_forms(const tool_session *s, plan_result *p);
 /* p->way. */
 int plan_replay(const mr_record *record, plan_result *p);
+/* p->best, p->command. src_text: the data as the user wrote them. */
+void plan_advise(plan_result *p, const char *src_text);
 void plan_print_text(const plan_result *p);
 void plan_print_json(const plan_result *p);
 

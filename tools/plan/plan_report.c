@@ -42,6 +42,15 @@ void plan_print_text(const plan_result *p)
     printf("%-26s %10s %8s %7s  %-8s %9s %9s\n", "what would be, predicted", "samples/s", "+-", "times",
            "limit", "p50 ms", "p99 ms");
     for (uint32_t i = 0; i < p->way_count; i++) row(p, &p->way[i]);
+    const plan_way *best = &p->way[p->best];
+    if (p->best)
+        printf("\nadvice    %s%s\nbecause   %.0f samples/s are predicted, %.2f times those of now; then the "
+               "limit "
+               "is %s\n",
+               p->command[0] ? "" : "the same command with ",
+               p->command[0] ? shown_text(p->command) : best->set, best->result.samples_per_s,
+               best->result.samples_per_s / p->way[0].result.samples_per_s, best->result.limit);
+    else printf("\nadvice    leave it as it is: no command gives a tenth more\n");
     printf("\n+- is what the record says, not how good the model is: docs/plan.md\n");
 }
 
@@ -80,6 +89,9 @@ static void now_json(const plan_result *p)
     json_real(&j, "stolen", p->stolen);
     json_real(&j, "predicted_samples_per_s", p->way[0].result.samples_per_s);
     json_text(&j, "predicted_limit", p->way[0].result.limit);
+    json_text(&j, "advice", p->best ? p->way[p->best].set : NULL);
+    json_text(&j, "advice_command", p->command[0] ? p->command : NULL);
+    json_real(&j, "advice_samples_per_s", p->way[p->best].result.samples_per_s);
     json_end(&j);
 }
 

@@ -2,9 +2,14 @@
  */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "tools/cli/exit.h"
 #include "tools/plan/plan.h"
+#include "tools/trial/convert_command.h"
+
+#define WORTH_IT 1.1  /* times the rate of now: less is not worth a change */
+#define NEARLY   0.95 /* of the best rate: then what is less trouble is better */
 
 /* Another way, for the caller to change; its settings are those of now. */
 static plan_way *add(plan_result *p, const char *name, const char *set)
@@ -94,4 +99,35 @@ int plan_replay(const mr_record *record, plan_result *p)
     for (uint32_t i = 0; i < p->way_count && rc == MR_OK; i++)
         rc = mr_replay(record, &p->way[i].cfg, &p->way[i].result, &err);
     return exit_status(rc, &err);
+}
+
+/* ---- the advice ---- */
+
+static bool is_form(const plan_way *w) { return strncmp(w->set, "convert", 7) == 0; }
+
+/* How much trouble it is: an option, then data made anew, the smaller the better; < 0: no command does it. */
+static double trouble_of(const plan_result *p, const plan_way *w)
+{
+    if (strncmp(w->set, "--workers", 9) == 0 && w->cfg.workers > p->workers)
+        return w->cfg.workers <= ceil(p->base.cores) ? (double)w->cfg.workers : -1;
+    if (strncmp(w->set, "--prefetch", 10) == 0 && w->cfg.prefetch > p->prefetch) return w->cfg.prefetch;
+    return is_form(w) ? 1e6 * (1 + w->cfg.bytes_times) : -1;
+}
+
+void plan_advise(plan_result *p, const char *src_text)
+{
+    double most = WORTH_IT * p->way[0].result.samples_per_s;
+    p->best = 0;
+    p->command[0] = '\0';
+    for (uint32_t i = 1; i < p->way_count; i++)
+        if (trouble_of(p, &p->way[i]) >= 0) most = fmax(most, p->way[i].result.samples_per_s);
+    for (uint32_t i = 1; i < p->way_count; i++) {
+        const double trouble = trouble_of(p, &p->way[i]);
+        if (trouble < 0 || p->way[i].result.samples_per_s < NEARLY * most) continue;
+        if (!p->best || trouble < trouble_of(p, &p->way[p->best])) p->best = i;
+    }
+    if (p->best && p->way[p->best].result.samples_per_s < WORTH_IT * p->way[0].result.samples_per_s)
+        p->best = 0;
+    if (p->best && is_form(&p->way[p->best]))
+        convert_command(p->command, sizeof p->command, src_text, p->way[p->best].set + strlen("convert"));
 }

@@ -6,6 +6,7 @@ run 0 profile d --model cifar-cnn --batch 30 --steps 6 --lr 1e-4 --seconds 0.2 -
 out_has "stages with prefetch off"
 out_has "loader alone"
 out_has "trainer alone"
+out_has "loading and computing share the"
 out_has "the same bits after both runs"
 out_has "verdict"
 grep -q '"ph"' t.json || fail "the trace has no events"
