@@ -2,6 +2,7 @@
  * left alone.
  *
  *   FAULT_FILE=TEXT FAULT_FILE_MS=N   pread() from a file with TEXT in its path takes N ms more: a slow disk
+ *   FAULT_KB_S=N                      all pread()s together bring so many kB a second: a slow device
  *   FAULT_LOCK_MS=N                   a thread takes a lock for N ms out of every N + 2, and every worker (a
  *                                     thread whose name begins so) needs it whenever it locks a mutex */
 #define _GNU_SOURCE
@@ -17,7 +18,9 @@
 static pthread_mutex_t held = PTHREAD_MUTEX_INITIALIZER;
 static int (*real_lock)(pthread_mutex_t *);
 static ssize_t (*real_pread)(int, void *, size_t, off_t);
-static long file_ms, lock_ms;
+static long file_ms, lock_ms, kb_s;
+static pthread_mutex_t device = PTHREAD_MUTEX_INITIALIZER;
+static double free_at; /* the device: when it has brought what was asked for until now, in s */
 static const char *file_text;
 static __thread int is_worker; /* 0: nobody has looked; 1; -1 */
 
@@ -53,6 +56,7 @@ __attribute__((constructor)) static void begin(void)
     file_text = getenv("FAULT_FILE");
     file_ms = number("FAULT_FILE_MS");
     lock_ms = number("FAULT_LOCK_MS");
+    kb_s = number("FAULT_KB_S");
     if (lock_ms && pthread_create(&thread, NULL, hold, NULL) == 0) pthread_detach(thread);
 }
 
@@ -85,10 +89,31 @@ static bool is_slow(int fd)
     return strstr(path, file_text) != NULL;
 }
 
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* Reads of one device, one after the other. */
+static void pace(size_t bytes)
+{
+    real_lock(&device);
+    const double begun = now();
+    if (free_at < begun) free_at = begun;
+    free_at += (double)bytes / (1e3 * (double)kb_s);
+    const double wait = free_at - begun;
+    pthread_mutex_unlock(&device);
+    rest((long)(1e3 * wait));
+}
+
 ssize_t pread(int fd, void *data, size_t bytes, off_t offset)
 {
     if (file_ms && file_text && is_slow(fd)) rest(file_ms);
-    return real_pread(fd, data, bytes, offset);
+    const ssize_t n = real_pread(fd, data, bytes, offset);
+    if (kb_s && n > 0) pace((size_t)n);
+    return n;
 }
 
 ssize_t pread64(int fd, void *data, size_t bytes, off_t offset) { return pread(fd, data, bytes, offset); }

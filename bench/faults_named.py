@@ -1,17 +1,28 @@
 #!/usr/bin/env python3
 """Faults that are injected on purpose, and what millrace names.
 
-usage: bench/faults_named.py MILLRACE [--seconds 5] [--cache DIR] [--json OUT] [--only TEXT]
+usage: bench/faults_named.py MILLRACE [--seconds 5] [--rounds 1] [--cache DIR] [--json OUT] [--only TEXT]
 
 A loader that is fast enough for a simulated device gets one fault at a time, a real one: threads that want the same cores, a
 system call that takes longer, a lock that somebody holds. `train --json` says what the device waited for, its verdict, and which
-worker or file stuck out. A fault counts as named when the verdict is one of those that are right for it, and where it is one
-worker or one file, that one and no other is listed. Without a fault nothing may be named, and the device may not wait.
+worker or file stuck out; `profile --json` which samples did. A fault counts as named when the verdict is one of those that are
+right for it, and where it is one worker, file, device or some samples, those and no others are listed. Without a fault nothing may
+be named, and the device may not wait. In every round each fault has one turn, with the loader measured just before it.
 
-Needs a C compiler for the shim (fault_shim.c). Times depend on the machine, what is named should not."""
+Where other programs want the cores while it is measured, that is what is named: the verdict "short of cores" is right then when what
+was injected comes first of the other causes (turns_busy), and so is a worker that was kept from running. The load average stands
+beside each.
+
+Needs a C compiler for the shim (fault_shim.c); a quota needs a control group that may be made, progressive pictures jpegtran or
+ImageMagick. What cannot be injected is listed with its reason. Times depend on the machine, what is named should not."""
 import argparse
+import contextlib
+import http.server
 import json
 import os
+import re
+import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -27,25 +38,58 @@ SLACK = 1.7  # the device takes so many times as long as the loader for a batch
 
 
 class Fault:
-    def __init__(self, name, what, verdicts, *, env=None, options=(), spinners=0, pin=None, worker=None, file=None):
+    """data: which set. slack: the device takes so many times as long as the loader for a batch; or step_ms, so long
+    that the loader is ahead whatever other programs do to it for a moment. prepare: what has to be there while
+    it runs, a context of (folder, data, step in ms) that gives what to change of data, environment and cgroup.
+    judge: what is right besides; it takes all lines of JSON and what was concluded from them."""
+
+    def __init__(self, name, what, verdicts, *, env=None, options=(), spinners=0, pin=None, worker=None, file=None, data="photos",
+                 slack=SLACK, step_ms=0, steps=None, profile=False, devices="sim:1,step={:.3f}ms", prepare=None, judge=None):
         self.name, self.what, self.verdicts = name, what, verdicts
         self.env, self.options, self.spinners, self.pin = env or {}, list(options), spinners, pin
-        self.worker, self.file = worker, file
+        self.worker, self.file, self.data, self.slack, self.steps = worker, file, data, slack, steps
+        self.step_ms = step_ms
+        self.profile, self.devices, self.prepare, self.judge = profile, devices, prepare, judge
 
 
 def faults(slow_file):
     cores = os.cpu_count()
     return [
-        Fault("none", "nothing", ["compute-bound"]),
+        Fault("none", "nothing", ["compute-bound"], step_ms=LONG),
         Fault("slow worker", "worker 1 is held to core 0, which four other programs of higher priority want all the time",
-              ["short of cores", "input-bound"], spinners=4, pin=0, worker=1),
-        Fault("slow shard", f"each pread from {slow_file} takes 25 ms more", ["storage-bound"], options=["--io", "pread"],
-              env={"FAULT_FILE": slow_file, "FAULT_FILE_MS": "25"}, file=slow_file),
-        Fault("lock held", "a thread holds a lock for 20 ms out of 22, which workers need to take a chunk", ["disturbed"],
-              env={"FAULT_LOCK_MS": "20"}),
+              ["short of cores", "input-bound"], spinners=4, pin=0, worker=1, step_ms=LONG, steps=80),
+        Fault("slow shard", f"each pread from {slow_file} takes ten steps more", ["storage-bound"], options=["--io", "pread"],
+              prepare=slow_reads(slow_file), file=slow_file, step_ms=LONG),
+        Fault("lock held", "a thread holds a lock, which workers need to take a chunk, for one step, and lets it go for 2 ms",
+              ["disturbed"], prepare=held_lock, step_ms=LONG),
         Fault("noisy neighbour", f"{3 * cores} other programs want all {cores} cores all the time", ["short of cores"],
-              spinners=3 * cores),
+              spinners=3 * cores, slack=1.2),
+        Fault("cpu quota", "a control group lets it have an eighth of a core", ["short of cores"], prepare=quota, step_ms=20, judge=quota_is_named),
+        Fault("throttled device", "all preads together bring 0.4 of the bytes that the device needs", ["storage-bound"],
+              options=["--io", "pread"], prepare=throttled, step_ms=LONG),
+        Fault("progressive", "6 of 406 pictures of 800 x 800 are progressive", SAMPLES, data="progressive", slack=0.5,
+              profile=True, judge=marked_are_slowest),
+        Fault("uneven sizes", "4 of 404 pictures have 2,000 x 2,000 pixels, the others 64 x 64", ["input-bound", "short of cores"],
+              data="uneven", slack=0.5, profile=True, judge=marked_are_slowest),
+        Fault("first epoch", "as throttled, and the first of two epochs fills a cache in memory",
+              ["storage-bound", "compute-bound"], options=["--io", "pread", "--cache", "ram:256M", "--epochs", "2"], steps=0,
+              prepare=throttled, step_ms=LONG, judge=only_the_first_is_stalled),
+        Fault("prefetch 1", "as uneven sizes, and one batch is made ready ahead", PREFETCH_ONE, data="uneven",
+              options=["--prefetch", "1"], slack=1.3, judge=replay_agrees),
+        Fault("slow device", "one of four devices takes twice as long for a step", ["compute-bound"],
+              devices="sim:4,step={:.3f}ms,slow={:.3f}ms", step_ms=LONG, judge=slow_device_is_named),
+        Fault("remote", "a server sleeps 50 ms before each answer, and is asked for one range at a time", ["storage-bound"],
+              data="pixels",
+              options=["--depth", "1", "--readers", "1", "--epochs", "1", "--warmup-steps", "3"], steps=0, step_ms=LONG, prepare=served),
     ]
+
+
+LONG = 60  # ms
+# samples are to be named, however much the device waits for them
+SAMPLES = ["input-bound", "short of cores", "compute-bound"]
+
+# the device idles for what the one batch ahead could not hide, whichever stage that was
+PREFETCH_ONE = ["compute-bound", "uneven", "input-bound", "short of cores"]
 
 
 # ---- what is injected ----
@@ -95,18 +139,210 @@ def make_shim(folder):
     return path
 
 
-# ---- a run ----
+def slow_reads(name):
+    """A read that takes as long as ten steps: no number of batches ahead hides it."""
+    @contextlib.contextmanager
+    def prepare(folder, data, step_ms):
+        yield {"env": {"FAULT_FILE": name, "FAULT_FILE_MS": str(max(25, round(10 * step_ms)))}}
+    return prepare
 
-def make_data(millrace, cache):
-    """Record files of one set: four shards and more."""
+
+@contextlib.contextmanager
+def held_lock(folder, data, step_ms):
+    yield {"env": {"FAULT_LOCK_MS": str(round(step_ms))}}
+
+
+@contextlib.contextmanager
+def throttled(folder, data, step_ms):
+    files = [name for name in os.listdir(os.path.dirname(data)) if name.startswith(os.path.basename(data)) and name.endswith(".mrec")]
+    size = sum(os.path.getsize(os.path.join(os.path.dirname(data), name)) for name in files)
+    need = size / PHOTOS * 1e3 * BATCH / step_ms
+    yield {"env": {"FAULT_KB_S": str(max(1, round(0.4e-3 * need)))}}
+
+
+@contextlib.contextmanager
+def quota(folder, data, step_ms):
+    """A control group of either version, one level below ours; Absent where none may be made."""
+    with open("/proc/self/cgroup", encoding="utf-8") as f:
+        groups = {word: line[2] for line in (text.strip().split(":", 2) for text in f) for word in line[1].split(",")}
+    name = f"faults_named.{os.getpid()}"
+    one, two = "/sys/fs/cgroup/cpu" + groups.get("cpu", ""), "/sys/fs/cgroup" + groups.get("", "")
+    path = os.path.join(one if "cpu" in groups else two, name)
+    limits = [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "12500")] if "cpu" in groups else [("cpu.max", "12500 100000")]
+    try:
+        os.mkdir(path)
+        try:
+            for file, text in limits:
+                with open(os.path.join(path, file), "w", encoding="ascii") as f:
+                    f.write(text)
+            yield {"cgroup": os.path.join(path, "cgroup.procs")}
+        finally:
+            os.rmdir(path)
+    except OSError as e:
+        raise Absent(f"no control group with a quota can be made here: {e}") from e
+
+
+class Slow(http.server.BaseHTTPRequestHandler):
+    """Files of a folder, by ranges, each answer 50 ms late."""
+    protocol_version = "HTTP/1.1"
+    folder = ""
+
+    def answer(self, with_body):
+        time.sleep(0.05)
+        path = os.path.join(self.folder, os.path.basename(self.path))
+        if not os.path.exists(path):
+            self.send_response(404)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
+        size = os.path.getsize(path)
+        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))
+        begin, end = (int(asked[1]), min(int(asked[2] or size), size - 1)) if asked else (0, size - 1)
+        with open(path, "rb") as f:
+            f.seek(begin)
+            body = f.read(end - begin + 1)
+        self.send_response(206 if asked else 200)
+        if asked:
+            self.send_header("Content-Range", f"bytes {begin}-{end}/{size}")
+        self.send_header("Accept-Ranges", "bytes")
+        self.send_header("ETag", f'"{size}-{os.path.getmtime(path)}"')
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
+
+    def do_GET(self):
+        self.answer(True)
+
+    def do_HEAD(self):
+        self.answer(False)
+
+    def log_message(self, *unused):
+        pass
+
+
+@contextlib.contextmanager
+def served(folder, data, step_ms):
+    handler = type("Served", (Slow,), {"folder": os.path.dirname(data)})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        with tempfile.TemporaryDirectory(dir=folder) as copies:
+            yield {"data": f"http://127.0.0.1:{server.server_port}/{os.path.basename(data)}", "options": ["--remote-cache", copies]}
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+# ---- what is right besides the verdict: None, or what is wrong ----
+
+def quota_is_named(lines, row, about):
+    shares = row["causes_percent"]
+    return None if shares.get("quota", 0) > shares.get("cores", 0) else "other programs are blamed for the quota"
+
+
+def marked_are_slowest(lines, row, about):
+    """Those that are printed: the slowest three that took twice the mean."""
+    told = [s for s in lines[-1]["slowest"] if s["times_mean"] >= 2][:3]
+    row["slow_samples"] = [{"file": os.path.basename(s["name"]), "ms": round(s["ms"], 2), "times": round(s["times_mean"], 1)} for s in told]
+    wrong = [s["file"] for s in row["slow_samples"] if not s["file"].startswith("planted")]
+    return "no sample is named" if not told else f"named: {', '.join(wrong)}" if wrong else None
+
+
+def only_the_first_is_stalled(lines, row, about):
+    verdicts = [line["verdict"].split(":")[0] for line in lines if line["event"] == "epoch"]
+    row["epochs"] = verdicts
+    return None if verdicts == ["storage-bound", "compute-bound"] else f"epochs: {', '.join(verdicts)}"
+
+
+def slow_device_is_named(lines, row, about):
+    return None if "sim:3" in row["text"] else "the device is not named"
+
+
+def replay_agrees(lines, row, about):
+    """What prefetch 8 gives, as the plan of this run says, and as a run with it has it, right after: within 15 %."""
+    command = about["command"]
+    plan = [json.loads(text) for text in call([command[0], "plan", *plan_options(command[2:])], 120)[0].splitlines()]
+    more = next(line for line in plan if line.get("name") == "prefetch 8")["predicted_samples_per_s"]
+    real = {"1": [], "8": []}
+    for prefetch in ("8", "1", "1", "8"):
+        changed = [prefetch if command[i - 1] == "--prefetch" else word for i, word in enumerate(command)]
+        real[prefetch].append(rate_of([json.loads(text) for text in call(changed, 120)[0].splitlines()]))
+    row["prefetch_8"] = {"predicted": round(more / plan[0]["predicted_samples_per_s"], 3),
+                         "measured": round(sum(real["8"]) / sum(real["1"]), 3)}
+    off = row["prefetch_8"]["predicted"] / row["prefetch_8"]["measured"]
+    return None if 1 / 1.15 <= off <= 1.15 else f"prefetch 8 gives {row['prefetch_8']['measured']} times, the plan says " \
+                                                f"{row['prefetch_8']['predicted']}"
+
+
+def plan_options(words):
+    """Without those of a run that ends."""
+    out = list(words)
+    for name in ("--val", "--epochs", "--max-steps", "--warmup-steps"):
+        at = out.index(name)
+        del out[at:at + 2]
+    return [*out, "--no-forms", "--seconds", "2"]
+
+
+def rate_of(lines):
+    epochs = [line for line in lines if line["event"] == "epoch" and line["steps"] > line["warmup_steps"]]
+    return statistics.median(e["samples_per_s"] for e in epochs)
+
+
+# ---- data ----
+
+PHOTOS = 1800
+
+
+def convert_to_progressive(source, to):
+    for words in (["jpegtran", "-progressive", "-outfile", to, source], ["convert", source, "-interlace", "JPEG", to]):
+        if shutil.which(words[0]):
+            return call(words, 60)
+    raise Absent("progressive pictures need jpegtran or ImageMagick's convert")
+
+
+def make_planted(millrace, cache, name, size, planted_size, count, progressive):
+    """A folder of 400 pictures, and some others among them whose names begin with planted."""
+    folder, other = os.path.join(cache, f"faults-{name}"), os.path.join(cache, f"faults-{name}-other")
+    if os.path.exists(folder + ".made"):
+        return folder
+    for path, side, each in ((folder, size, 40), (other, planted_size, 1)):
+        call([millrace, "synth", path, "--quiet", "--force", "--size", str(side), "--count", str(each), "--test-count", "1"], 600)
+    pictures = sorted(os.path.join(place, name) for place, _, names in os.walk(os.path.join(other, "train")) for name in names)
+    for i, path in enumerate(pictures[:count]):
+        to = os.path.join(folder, "train", os.path.basename(os.path.dirname(path)), f"planted{i}.jpg")
+        if progressive:
+            convert_to_progressive(path, to)
+        else:
+            shutil.copy(path, to)
+    shutil.rmtree(other)
+    open(folder + ".made", "w", encoding="utf-8").close()
+    return folder
+
+
+def make_data(millrace, cache, name):
+    """Record files of one set, four shards and more; or a folder, or one file of pixels."""
     os.makedirs(cache, exist_ok=True)
-    shards = os.path.join(cache, "faults.shards")
+    if name == "progressive":
+        return make_planted(millrace, cache, name, 800, 800, 6, True)
+    if name == "uneven":
+        return make_planted(millrace, cache, name, 64, 2000, 4, False)
+    if name == "pixels":
+        pixels = os.path.join(cache, "faults-pixels.mrec")
+        if not os.path.exists(pixels):
+            make_data(millrace, cache, "photos")
+            call([millrace, "convert", os.path.join(cache, f"faults{PHOTOS}"), pixels, "--quiet", "--force", "--split", "test", "--store",
+                  "raw"], 600)
+        return pixels
+    shards = os.path.join(cache, f"faults{PHOTOS}.shards")
     if not os.path.exists(shards):
-        folder = os.path.join(cache, "faults")
-        call([millrace, "synth", folder, "--quiet", "--force", "--size", "160", "--max-size", "320", "--count", "60"], 600)
-        call([millrace, "convert", folder, shards, "--quiet", "--force", "--shard-size", "1M"], 600)
+        folder = os.path.join(cache, f"faults{PHOTOS}")
+        call([millrace, "synth", folder, "--quiet", "--force", "--size", "160", "--max-size", "320", "--count", str(PHOTOS // 10)], 600)
+        call([millrace, "convert", folder, shards, "--quiet", "--force", "--shard-size", "4M"], 600)
     return shards
 
+
+# ---- a run ----
 
 def loader_rate(millrace, data):
     text = call([millrace, "bench", "loader", data, "--augment", "rrc224", "--training", "--batch", str(BATCH), "--workers",
@@ -114,18 +350,34 @@ def loader_rate(millrace, data):
     return json.loads(text.splitlines()[-1])["samples_per_s"]
 
 
-def run(millrace, data, fault, step_ms, seconds, shim):
-    steps = max(20, round(1000 * seconds / step_ms))
-    command = [millrace, "train", data, "--model", "resnet18", "--augment", "rrc224", "--batch", str(BATCH), "--workers", str(WORKERS),
-               "--resident", "0", "--val", "none", "--epochs", "1000", "--max-steps", str(steps), "--warmup-steps", "8",
-               "--devices", f"sim:1,step={step_ms:.3f}ms", "--json", "--quiet", *fault.options]
-    env = dict(os.environ, **fault.env, **({"LD_PRELOAD": shim} if fault.env else {}))
+def command_of(millrace, data, fault, step_ms, seconds, options):
+    steps = max(20, round(1000 * seconds / step_ms)) if fault.steps is None else fault.steps
+    words = [millrace, "profile" if fault.profile else "train", data, "--model", "resnet18", "--augment", "rrc224", "--batch", str(BATCH),
+             "--workers", str(WORKERS), "--resident", "0", "--devices", fault.devices.format(step_ms, 2 * step_ms), "--json", "--quiet"]
+    if fault.profile:
+        words += ["--steps", "30", "--seconds", "0.3"]
+    else:
+        words += ["--val", "none", "--max-steps", str(steps), *([] if "--warmup-steps" in fault.options else ["--warmup-steps", "8"])]
+        if "--epochs" not in fault.options:
+            words += ["--epochs", "1000"]
+    return [*words, *fault.options, *options]
+
+
+def run(command, fault, seconds, shim, changes):
+    env = {**os.environ, **fault.env, **changes.get("env", {})}
+    if any(name.startswith("FAULT_") for name in env):
+        env["LD_PRELOAD"] = shim
+
+    def join():
+        if "cgroup" in changes:
+            with open(changes["cgroup"], "w", encoding="ascii") as f:
+                f.write(str(os.getpid()))
     spinners = spin(fault.spinners, fault.pin)
     try:
-        program = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        program = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=join)
         if fault.pin is not None:
             threading.Thread(target=pin_worker, args=(program, fault.worker, fault.pin), daemon=True).start()
-        out, err = program.communicate(timeout=60 + 20 * seconds)
+        out, err = program.communicate(timeout=120 + 20 * seconds)
     finally:
         stop(spinners)
     if program.returncode:
@@ -133,62 +385,127 @@ def run(millrace, data, fault, step_ms, seconds, shim):
     return [json.loads(line) for line in out.splitlines()]
 
 
-def judge(fault, lines):
-    """What was told of the whole run: the last epochs' reports by time, and who stuck out."""
-    epochs = [line for line in lines if line["event"] == "epoch" and line["steps"] > line["warmup_steps"]]
+def kept_by_others(end):
+    """Workers that other programs really keep from the cores: true, though nobody planted it."""
+    return {w["worker"] for w in end["slow_workers"] if w["cause"] == "cores"} if os.getloadavg()[0] >= os.cpu_count() + 1 else set()
+
+
+CAUSES_OF = {"storage-bound": {"read"}, "input-bound": {"decode", "large"}, "disturbed": {"lock"}, "compute-bound": set()}
+
+
+def is_next_cause(fault, causes):
+    """Where other programs want the cores while it is measured: is the planted cause the first of all but those? Without a cause,
+    are all others less than what makes a stall?"""
+    if os.getloadavg()[0] < os.cpu_count() + 1:
+        return False
+    others = {name: part for name, part in causes.items() if name not in ("cores", "host")}
+    right = set().union(*(CAUSES_OF.get(v, set()) for v in fault.verdicts))
+    return max(others, key=others.get) in right if right else sum(others.values()) < 0.05
+
+
+def judge(fault, lines, about):
+    """What was told of the whole run: the epochs' reports by time, and who stuck out."""
+    kind = "profile_run" if fault.profile else "epoch"
+    epochs = [line for line in lines if line["event"] == kind and line["steps"] > line["warmup_steps"] and line.get("prefetch") != 0]
     end = lines[-1]
     time_of = [e["seconds"] for e in epochs]
     causes = {name: sum(e["causes"][name] * t for e, t in zip(epochs, time_of)) / sum(time_of) for name in epochs[0]["causes"]}
-    verdicts = {}
+    verdicts, texts = {}, {}
     for e, t in zip(epochs, time_of):
-        kind = e["verdict"].split(":")[0]
-        verdicts[kind] = verdicts.get(kind, 0) + t
+        said = e["verdict"].split(":")[0]
+        verdicts[said] = verdicts.get(said, 0) + t
+        texts[said] = e["verdict"]
     verdict = max(verdicts, key=verdicts.get)
-    workers = [w["worker"] for w in end["slow_workers"]]
+    workers = [w["worker"] for w in end["slow_workers"] if w["worker"] != fault.worker]
     files = [os.path.basename(f["file"]) for f in end["slow_files"]]
-    named = verdict in fault.verdicts and workers == ([] if fault.worker is None else [fault.worker]) and \
-        files == ([] if fault.file is None else [fault.file])
-    return {"fault": fault.name, "injected": fault.what, "expected": fault.verdicts, "verdict": verdict,
-            "stall_percent": round(100 * sum(causes.values()), 1),
-            "causes_percent": {n: round(100 * v, 1) for n, v in sorted(causes.items(), key=lambda c: -c[1]) if v >= 0.005},
-            "slow_workers": end["slow_workers"], "slow_files": [dict(f, file=os.path.basename(f["file"])) for f in end["slow_files"]],
-            "named": named}
+    row = {"fault": fault.name, "injected": fault.what, "expected": fault.verdicts, "verdict": verdict, "text": texts[verdict],
+           "stall_percent": round(100 * sum(causes.values()), 1),
+           "causes_percent": {n: round(100 * v, 1) for n, v in sorted(causes.items(), key=lambda c: -c[1]) if v >= 0.005},
+           "slow_workers": end["slow_workers"], "slow_files": [dict(f, file=os.path.basename(f["file"])) for f in end["slow_files"]],
+           "step_ms": round(about["step_ms"], 1), "load": round(os.getloadavg()[0], 1)}
+    wrong = []
+    if verdict not in fault.verdicts:
+        wrong.append(f"verdict {verdict}")
+    if set(workers) - kept_by_others(end) or fault.worker not in (None, *(w["worker"] for w in end["slow_workers"])):
+        wrong.append(f"workers {workers}")
+    if files != ([] if fault.file is None else [fault.file]):
+        wrong.append(f"files {files}")
+    wrong.append(fault.judge and fault.judge(lines, row, about))
+    row["wrong"] = "; ".join(filter(None, wrong))
+    row["busy"] = bool(wrong) and wrong[0] == "verdict short of cores" and not any(wrong[1:]) and is_next_cause(fault, causes)
+    row["named"] = not row["wrong"] or row["busy"]
+    return row
+
+
+def turn(millrace, cache, fault, seconds, folder, shim):
+    data = make_data(millrace, cache, fault.data)
+    step_ms = fault.step_ms or 1000 * BATCH * fault.slack / loader_rate(millrace, data)
+    with (fault.prepare or contextlib.nullcontext)(*((folder, data, step_ms) if fault.prepare else ({},))) as changes:
+        command = command_of(millrace, changes.get("data", data), fault, step_ms, seconds, changes.get("options", []))
+        lines = run(command, fault, seconds, shim, changes)
+    return judge(fault, lines, {"command": command, "step_ms": step_ms})
 
 
 def show(row):
     causes = ", ".join(f"{name} {percent:g} %" for name, percent in list(row["causes_percent"].items())[:3]) or "none"
     who = "; ".join([f"worker {w['worker']}: {w['times']:.1f} times ({w['cause']})" for w in row["slow_workers"]]
                     + [f"{f['file']}: {f['times']:.1f} times" for f in row["slow_files"]]) or "nobody"
-    tell(f"{row['fault']:16} {'named' if row['named'] else 'NOT NAMED':10} verdict {row['verdict']}; stall {row['stall_percent']:g} %: "
-         f"{causes}; sticks out: {who}")
+    who += "".join(f"; {s['file']}: {s['ms']} ms, {s['times']} times" for s in row.get("slow_samples", []))
+    tell(f"{row['fault']:16} {'named' if row['named'] else 'NOT NAMED':10} load {row['load']}; step {row['step_ms']} ms; verdict {row['verdict']}; stall {row['stall_percent']:g} %: "
+         f"{causes}; sticks out: {who}{'; WRONG: ' + row['wrong'] if row['wrong'] else ''}")
+
+
+def sum_up(rows):
+    """All turns of one fault: the last one that is typical, how many were named, and what was said."""
+    verdicts = {}
+    for row in rows:
+        verdicts[row["verdict"]] = verdicts.get(row["verdict"], 0) + 1
+    named = [row for row in rows if row["named"]]
+    load = [row["load"] for row in rows]
+    return {**(named or rows)[-1], "turns": len(rows), "turns_named": len(named), "turns_busy": sum(row["busy"] for row in rows),
+            "verdicts": verdicts,
+            "named": len(named) == len(rows), "wrong": [row["wrong"] for row in rows if row["wrong"]],
+            "load": [min(load), statistics.median(load), max(load)]}
+
+
+def write(path, about, rows, absent):
+    if not path:
+        return
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump({"about": about, "faults": [sum_up(r) for r in rows.values()], "not_injected": absent}, f, indent=1)
+        f.write("\n")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("millrace")
     parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--cache", default=cache_folder("faults"))
     parser.add_argument("--json")
     parser.add_argument("--only", default="")
     a = parser.parse_args()
-    millrace = os.path.abspath(a.millrace)
-    rows = []
+    millrace, rows, absent = os.path.abspath(a.millrace), {}, {}
+    about = {"machine": machine(), "batch": BATCH, "workers": WORKERS, "seconds": a.seconds}
     with tempfile.TemporaryDirectory() as folder:
         shim = make_shim(folder)
-        data = make_data(millrace, a.cache)
-        with open(data, encoding="utf-8") as f:
+        with open(make_data(millrace, a.cache, "photos"), encoding="utf-8") as f:
             names = [word for line in f for word in line.split() if word.endswith(".mrec")]
-        step_ms = 1000 * BATCH * SLACK / loader_rate(millrace, data)
-        for fault in faults(os.path.basename(names[len(names) // 2])):
-            if a.only in fault.name:
-                rows.append(judge(fault, run(millrace, data, fault, step_ms, a.seconds, shim)))
-                show(rows[-1])
-    if a.json:
-        about = {"machine": machine(), "step_ms": round(step_ms, 2), "batch": BATCH, "workers": WORKERS, "seconds": a.seconds}
-        with open(a.json, "w", encoding="utf-8") as f:
-            json.dump({"about": about, "faults": rows}, f, indent=1)
-            f.write("\n")
-    return 0 if all(row["named"] for row in rows) else 1
+        chosen = [f for f in faults(os.path.basename(names[len(names) // 2])) if a.only in f.name]
+        for _ in range(a.rounds):
+            for fault in chosen:
+                if fault.name in absent:
+                    continue
+                try:
+                    row = turn(millrace, a.cache, fault, a.seconds, folder, shim)
+                except Absent as e:
+                    absent[fault.name] = str(e)
+                    tell(f"{fault.name:16} not injected: {e}")
+                    continue
+                rows.setdefault(fault.name, []).append(row)
+                show(row)
+                write(a.json, about, rows, absent)
+    return 0 if all(row["named"] for of in rows.values() for row in of) else 1
 
 
 if __name__ == "__main__":
