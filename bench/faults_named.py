@@ -37,6 +37,10 @@ BATCH, WORKERS = 32, 2
 SLACK = 1.7  # the device takes so many times as long as the loader for a batch
 
 
+class Late(Exception):
+    """A run that the machine had no time for: a turn that is not counted."""
+
+
 class Fault:
     """data: which set. slack: the device takes so many times as long as the loader for a batch; or step_ms, so long
     that the loader is ahead whatever other programs do to it for a moment. prepare: what has to be there while
@@ -57,7 +61,7 @@ def faults(slow_file):
     return [
         Fault("none", "nothing", ["compute-bound"], step_ms=LONG),
         Fault("slow worker", "worker 1 is held to core 0, which four other programs of higher priority want all the time",
-              ["short of cores", "input-bound"], spinners=4, pin=0, worker=1, step_ms=LONG, steps=80),
+              ["short of cores", "input-bound", "compute-bound"], spinners=4, pin=0, worker=1, step_ms=LONG, steps=80),
         Fault("slow shard", f"each pread from {slow_file} takes ten steps more", ["storage-bound"], options=["--io", "pread"],
               prepare=slow_reads(slow_file), file=slow_file, step_ms=LONG),
         Fault("lock held", "a thread holds a lock, which workers need to take a chunk, for one step, and lets it go for 2 ms",
@@ -69,7 +73,7 @@ def faults(slow_file):
               options=["--io", "pread"], prepare=throttled, step_ms=LONG),
         Fault("progressive", "6 of 406 pictures of 800 x 800 are progressive", SAMPLES, data="progressive", slack=0.5,
               profile=True, judge=marked_are_slowest),
-        Fault("uneven sizes", "4 of 404 pictures have 2,000 x 2,000 pixels, the others 64 x 64", ["input-bound", "short of cores"],
+        Fault("uneven sizes", "4 of 404 pictures have 2,000 x 2,000 pixels, the others 64 x 64", SAMPLES,
               data="uneven", slack=0.5, profile=True, judge=marked_are_slowest),
         Fault("first epoch", "as throttled, and the first of two epochs fills a cache in memory",
               ["storage-bound", "compute-bound"], options=["--io", "pread", "--cache", "ram:256M", "--epochs", "2"], steps=0,
@@ -378,6 +382,10 @@ def run(command, fault, seconds, shim, changes):
         if fault.pin is not None:
             threading.Thread(target=pin_worker, args=(program, fault.worker, fault.pin), daemon=True).start()
         out, err = program.communicate(timeout=120 + 20 * seconds)
+    except subprocess.TimeoutExpired as e:
+        program.kill()
+        program.communicate()
+        raise Late(f"not over after {e.timeout:.0f} s") from e
     finally:
         stop(spinners)
     if program.returncode:
@@ -439,7 +447,7 @@ def judge(fault, lines, about):
 
 def turn(millrace, cache, fault, seconds, folder, shim):
     data = make_data(millrace, cache, fault.data)
-    step_ms = fault.step_ms or 1000 * BATCH * fault.slack / loader_rate(millrace, data)
+    step_ms = fault.step_ms or min(LONG, 1000 * BATCH * fault.slack / loader_rate(millrace, data))
     with (fault.prepare or contextlib.nullcontext)(*((folder, data, step_ms) if fault.prepare else ({},))) as changes:
         command = command_of(millrace, changes.get("data", data), fault, step_ms, seconds, changes.get("options", []))
         lines = run(command, fault, seconds, shim, changes)
@@ -501,6 +509,9 @@ def main():
                 except Absent as e:
                     absent[fault.name] = str(e)
                     tell(f"{fault.name:16} not injected: {e}")
+                    continue
+                except Late as e:
+                    tell(f"{fault.name:16} {e}: this turn is left out")
                     continue
                 rows.setdefault(fault.name, []).append(row)
                 show(row)
