@@ -49,9 +49,9 @@ millrace profile train.mrec --model cifar-cnn --steps 12 --seconds 0.6 --trace t
 show_profile processor.jsonl
 printf '  here prefetch gives at most about %.2f times prefetch off: what computes also loads\n' "$(number_of processor.jsonl profile most_over_off)"
 
-say "photographs, and an accelerator (simulated: 5 ms a step of 64)"
+say "photographs, and an accelerator (simulated: 10 ms a step of 64)"
 millrace synth photos --classes 4 --count 300 --test-count 1 --size 300 --max-size 600 --seed 1 --quiet
-set -- --augment rrc224 --batch 64 --devices sim:1,step=5ms
+set -- --augment rrc224 --batch 64 --devices sim:1,step=10ms
 millrace profile photos --model resnet18 "$@" --seconds 0.6 --json --quiet >before.jsonl
 show_profile before.jsonl
 say "what would help? millrace plan photos $*"
