@@ -17,11 +17,13 @@ Needs a C compiler for the shim (fault_shim.c); a quota needs a control group th
 ImageMagick. What cannot be injected is listed with its reason. Times depend on the machine, what is named should not."""
 import argparse
 import contextlib
+import ctypes
 import http.server
 import json
 import os
 import re
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -99,8 +101,12 @@ PREFETCH_ONE = ["compute-bound", "uneven", "input-bound", "short of cores"]
 # ---- what is injected ----
 
 def spin(count, core):
-    pin = (lambda: os.sched_setaffinity(0, {core})) if core is not None else None
-    return [subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=pin) for _ in range(count)]
+    """Programs that want a core until they are stopped, or this one has ended in any way."""
+    def begin():
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if core is not None:
+            os.sched_setaffinity(0, {core})
+    return [subprocess.Popen([sys.executable, "-c", "while True: pass"], preexec_fn=begin) for _ in range(count)]
 
 
 def stop(programs):

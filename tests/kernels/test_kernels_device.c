@@ -55,6 +55,7 @@ static void bad_texts_name_the_part(void **state)
     refuse("sim:2,step=abc", MR_EINVAL, "step=abc");
     refuse("sim:2,step=-1ms", MR_EINVAL, "step=-1ms");
     refuse("sim:2,step=0ms", MR_EINVAL, "step=0ms");
+    refuse("sim:2,slow=0ms", MR_EINVAL, "slow=0ms");
     refuse("sim:2,step=inf", MR_EINVAL, "step=inf");
     refuse("sim:2,step=1e300s", MR_EINVAL, "one hour");
     refuse("sim:2,step=3", MR_EINVAL, "step=3");
@@ -96,6 +97,11 @@ static void good_texts_say_what_they_are(void **state)
 
     MRT_OK(mr_devices_open(&devices, &count, "sim,step=2ms", NULL, &err), &err);
     MRT_EQ(count, 1);
+    mr_devices_close(devices, count);
+    MRT_OK(mr_devices_open(&devices, &count, "sim:2,step=2ms,slow=5ms", NULL, &err), &err);
+    MRT_EQ(count, 2);
+    MRT_HAS(mr_device_info_of(devices[0])->name, "step=2ms");
+    MRT_HAS(mr_device_info_of(devices[1])->name, "step=5ms");
     mr_devices_close(devices, count);
     mr_devices_close(NULL, 0);
 
