@@ -325,6 +325,14 @@ static void report_times(fit *f)
     for (uint32_t i = 0; i < MR_CAUSES; i++) r->causes.total_ns += r->causes.ns[i];
 }
 
+/* What the verdict may call the slow one of several. Devices of the processor share its cores: which of them
+ * was run last says nothing of a device. */
+static const char *slow_device_name(const fit *f, uint32_t replica)
+{
+    const mr_device_info *info = mr_device_info_of(f->t->team.devices[replica]);
+    return strcmp(info->kind, "cpu") == 0 ? NULL : info->name;
+}
+
 static void report_stages(fit *f)
 {
     mr_report *r = &f->report;
@@ -343,7 +351,7 @@ static void report_stages(fit *f)
         .prefetch = f->info->prefetch,
         .workers = f->info->workers,
         .causes = r->causes,
-        .slow_device = several ? mr_device_info_of(f->t->team.devices[slowest])->name : NULL,
+        .slow_device = several ? slow_device_name(f, slowest) : NULL,
         .slow_ms = slow_ms,
         .others_ms = others_ms,
     };
