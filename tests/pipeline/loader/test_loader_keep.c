@@ -59,7 +59,7 @@ static void kept_memory_stays(void **state)
                 if (batches % 3) MRT_OK(mr_loader_keep(l, &b, &k, &err), &err);
                 else MRT_OK(mr_loader_release(l, &b, NULL), NULL);
                 MRT_EQ(mr_loader_kept(l), k ? 3 : 2);
-                check_pixels(&b);
+                if (k) check_pixels(&b); /* one that was released is the loader's again */
                 mr_kept_drop(k);
             }
             MRT_EQ(batches, 4 * 13);
