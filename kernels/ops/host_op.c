@@ -67,7 +67,6 @@ _Static_assert(sizeof(struct op_args) <= MRI_TASK_ARGS_BYTES, "an operation's ar
 
 static int run_forward(mri_host_stream *s, const void *args, mr_error *err)
 {
-    (void)s;
     const struct op_args *a = args;
     const struct mri_op_code *code = a->op->code;
     if (code->takes_ns)

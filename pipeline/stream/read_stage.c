@@ -123,11 +123,10 @@ static void add_counts(reader_thread *t)
 /* What the thread ran since the chunk before goes to this one. */
 static uint64_t core_time(reader_thread *t)
 {
-    struct timespec now;
-    if (!t->stage->cfg.recorded || clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0) return 0;
-    const uint64_t before = t->core_ns;
-    t->core_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    return t->core_ns - before;
+    const uint64_t before = t->core_ns, now = t->stage->cfg.recorded ? mri_thread_ran_ns() : 0;
+    if (!now) return 0;
+    t->core_ns = now;
+    return now - before;
 }
 
 static void look_at_reader(reader_thread *t)

@@ -2,7 +2,7 @@
 
     import millrace
     for batch in millrace.Loader("photos", batch=256, augment="rrc224", training=True, epochs=90, seed=1):
-        x, y = batch.images, batch.labels      # DLPack: NumPy, PyTorch, JAX, CuPy take them without a copy
+        x, y = batch.images, batch.labels      # DLPack: NumPy, PyTorch, JAX take them without a copy
 
     Loader                             batches of a data set
     convert, inspect, verify, digest   what the command of these names does

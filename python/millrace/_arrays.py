@@ -33,7 +33,7 @@ class Array:
     """An array of a batch, in the library's memory, 64-byte aligned: nothing is copied.
 
     NumPy takes it by `numpy.asarray(a)` or `numpy.from_dlpack(a)`, PyTorch by `torch.from_dlpack(a)`, JAX by
-    `jax.dlpack.from_dlpack(a)`, CuPy likewise; TensorFlow by `tf.experimental.dlpack.from_dlpack(a.__dlpack__())`. What they
+    `jax.dlpack.from_dlpack(a)`; TensorFlow by `tf.experimental.dlpack.from_dlpack(a.__dlpack__())`. What they
     make of it keeps the batch's memory, which never changes while somebody has it; writing into it is allowed.
 
     shape   tuple of int
