@@ -96,15 +96,6 @@ const mr_loader_info *mr_loader_info_of(const mr_loader *l) { return &l->plan.in
 
 /* ------------------------------------------------------------------------------ next, release */
 
-static void add_work(mri_work *all, const mri_work *one)
-{
-    all->ended_ns += one->ended_ns - one->begun_ns; /* of a sum only the length counts */
-    all->ran_ns += one->ran_ns;
-    all->large_ns += one->large_ns;
-    all->memory_ns += one->memory_ns;
-    all->delayed_ns += one->delayed_ns;
-}
-
 /* Prefetch off: the chunks of the next batch, one after the other, in the caller's thread. */
 static int fill_inline(mr_loader *l, mr_error *err)
 {
@@ -122,7 +113,7 @@ static int fill_inline(mr_loader *l, mr_error *err)
         rc = mri_read_chunk_inline(l->read, c, err);
         read_ns += mri_now_ns() - start;
         if (rc == MR_OK) rc = mri_decode_chunk_inline(l->decode, c, &work, err);
-        add_work(&all.work, &work);
+        mri_work_add(&all.work, &work);
     }
     if (rc == MR_OK)
         mri_ring_mark_serial(l->ring, batch, &all, read_ns,

@@ -196,15 +196,18 @@ static bool is_behind(const mri_batch_times *t)
 
 static uint64_t length_of(const mri_work *w) { return w->ended_ns - w->begun_ns; }
 
-/* ns of what its worker does again and again: the chunk before, getting this one, this one. */
-static void split_round(meal *m, uint64_t ns, const mri_chunk_times *c)
+/* ns of what all workers did for a batch: one chunk more or less that was held up is seen in its proportion,
+ * whichever came last. */
+static void split_round(meal *m, uint64_t ns, const mri_batch_times *t)
 {
-    const uint64_t got = c->before.ended_ns ? c->work.begun_ns - c->before.ended_ns : 0;
-    const uint64_t whole = length_of(&c->before) + got + length_of(&c->work);
-    const uint64_t before = part_of(ns, length_of(&c->before), whole), between = part_of(ns, got, whole);
-    split(m, before, &c->before);
-    put_waking(m, between, part_of(ns, c->work.late_ns, whole));
-    split(m, ns - before - between, &c->work);
+    const mri_work *all = &t->round;
+    const uint64_t whole = length_of(all) + all->rested_ns, between = part_of(ns, all->rested_ns, whole);
+    if (whole == 0) { /* they were counted for a batch that was full in the same moment */
+        split(m, ns, &t->last.work);
+        return;
+    }
+    put_waking(m, between, part_of(ns, all->late_ns, whole));
+    split(m, ns - between, all);
 }
 
 /* The chunk waited for its worker, and not just because some came at once: workers hardly ever rest. */
@@ -246,7 +249,7 @@ static void charge_behind(meal *m, const mri_batch_times *t)
     const uint64_t ns = take(m, 0);
     if (is_seen_late(t)) put_waking(m, ns, ns);
     else if (t->came_ns > t->full_ns) put(m, MR_CAUSE_COPY, ns);
-    else if (is_held_up_by_work(t) || !c->asked_ns) split_round(m, ns, c);
+    else if (is_held_up_by_work(t) || !c->asked_ns) split_round(m, ns, t);
     else if (is_kept_from(c) && !is_held_up_by_reading(t))
         put_waking(m, ns, part_of(ns, c->work.late_ns, c->work.rested_ns));
     else if (is_held_up_by_waking(t)) put_waking(m, ns, ns);

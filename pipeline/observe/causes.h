@@ -13,7 +13,8 @@
  * One that is never ahead works on many batches at a time, and what a batch spends in a stage that had waited
  * for it holds nobody up: made shorter, the next batch would come no sooner. There the whole interval is the
  * first stage's, on the way back, that found the batch waiting for it and has no rest: the link, else the
- * workers, else what is read.
+ * workers, else what is read. The workers' part is divided as all their work since the batch before went, not
+ * as its last chunk did.
  *
  * Work splits into what ran, what waited for memory, what could have run and did not, and the rest: locks and
  * page faults. Every nanosecond of an interval lies in one stretch, so causes add up to the whole (I18). */
@@ -33,6 +34,18 @@ typedef struct mri_work {
     uint64_t memory_ns;  /* waiting for the memory of large pictures */
     uint64_t delayed_ns; /* could have run */
 } mri_work;
+
+/* Adds another stretch to a sum, of which only the length counts: it begins at 0. */
+static inline void mri_work_add(mri_work *sum, const mri_work *one)
+{
+    sum->ended_ns += one->ended_ns - one->begun_ns;
+    sum->rested_ns += one->rested_ns;
+    sum->late_ns += one->late_ns;
+    sum->ran_ns += one->ran_ns;
+    sum->large_ns += one->large_ns;
+    sum->memory_ns += one->memory_ns;
+    sum->delayed_ns += one->delayed_ns;
+}
 
 /* How a chunk came to its place; the thread that has the chunk writes it. */
 typedef struct mri_chunk_times {
@@ -69,6 +82,8 @@ typedef struct mri_batch_times {
                                 read    from asked to read + read_serial */
     uint64_t serial_read_ns; /* serial: reading, of all chunks */
     uint64_t full_ns;        /* its slot was closed */
+    mri_work round;          /* of all chunks, of any batch, that came to their places since the batch before:
+                                mri_work_add() */
     mri_load load;           /* of the workers until then */
     mri_load reading;        /* how much of that time some chunk's bytes were awaited */
     uint64_t before_ns;      /* the copies of the batch before were over; 0: not known */

@@ -93,7 +93,7 @@ typedef struct model {
     uint32_t slots, slots_kept;
     device devices[MR_LOADER_MAX_PARTS];
     mri_load load;                                        /* of the workers */
-    uint64_t worked_ns;                                   /* since it was marked */
+    mri_work round;                                       /* of the workers, since a batch was full */
     uint64_t next_batch, copied, staged, queued, stepped; /* copied: slots of batches < copied are free */
     uint32_t next_first;
     bool lagging; /* staging is about to queue the copies of batch `copied` */
@@ -361,12 +361,13 @@ static void has_decoded(model *m, uint32_t at)
     w->chunk = NULL;
     if (c->batch >= m->warmup) m->out->read_bytes += c->bytes;
     b->remaining -= c->samples;
-    m->worked_ns += c->times.work.ended_ns - c->times.work.begun_ns;
+    mri_work_add(&m->round, &c->times.work);
     if (b->remaining == 0) {
-        mri_load_mark(&m->load, m->worked_ns, m->shape.workers, ns(m->now) + 1);
-        m->worked_ns = 0;
+        mri_load_mark(&m->load, m->round.ended_ns, m->shape.workers, ns(m->now) + 1);
         b->full = true;
+        b->times.round = m->round;
         b->times.load = m->load;
+        m->round = (mri_work){0};
         b->times.last = c->times;
         b->times.full_ns = ns(m->now) + 1;
     }

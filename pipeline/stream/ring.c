@@ -29,7 +29,7 @@ struct mri_ring {
     mri_load load;                   /* of the workers */
     mri_load reading;                /* of the readers together */
     uint64_t read_ns, read_until_ns; /* reading since the batch before; until when it is counted */
-    uint64_t worked_ns;              /* since it was marked */
+    mri_work round;                  /* of the workers, since a batch was full */
     uint64_t freed, staged, copied, taken, released; /* taken, released: written by the consumer only */
     uint64_t copies_ns, looked_ns; /* the stager's: end of the last copies; when it last asked the scheduler
                                     */
@@ -345,7 +345,7 @@ mri_slot *mri_ring_return_chunk(mri_ring *r, mri_chunk *c)
     mri_slot *slot = c->slot;
     pthread_mutex_lock(&r->lock);
     slot->remaining -= c->count;
-    r->worked_ns += c->times.work.ended_ns - c->times.work.begun_ns;
+    mri_work_add(&r->round, &c->times.work);
     const bool whole = slot->remaining == 0;
     c->next = r->free_chunks;
     r->free_chunks = c;
@@ -365,11 +365,16 @@ void mri_ring_mark_full(mri_ring *r, mri_slot *slot, const mri_chunk_times *last
     slot->counted = counted;
     slot->done = true;
     const uint64_t now = mri_now_ns();
-    mri_load_mark(&r->load, r->worked_ns, r->limits.workers, now);
+    mri_load_mark(&r->load, r->round.ended_ns, r->limits.workers, now);
     mri_load_mark(&r->reading, r->read_ns, 1, now);
-    r->worked_ns = r->read_ns = 0;
-    *times_locked(r, slot->batch) = (mri_batch_times){
-        .batch = slot->batch, .last = *last, .full_ns = now, .load = r->load, .reading = r->reading};
+    *times_locked(r, slot->batch) = (mri_batch_times){.batch = slot->batch,
+                                                      .last = *last,
+                                                      .full_ns = now,
+                                                      .round = r->round,
+                                                      .load = r->load,
+                                                      .reading = r->reading};
+    r->round = (mri_work){0};
+    r->read_ns = 0;
     pthread_cond_broadcast(&r->full);
     pthread_mutex_unlock(&r->lock);
 }

@@ -38,6 +38,18 @@ static mri_work work_at(uint64_t begun)
                       .delayed_ns = 20};
 }
 
+/* Two chunks of such work, and 50 between them, of which 20 late. */
+static mri_work round_of_two(void)
+{
+    mri_work sum = {0};
+    for (uint64_t i = 0; i < 2; i++) {
+        mri_work one = work_at(100 + 150 * i);
+        one.rested_ns = 50 * i, one.late_ns = 20 * i;
+        mri_work_add(&sum, &one);
+    }
+    return sum;
+}
+
 static mri_batch_times staged_batch(void)
 {
     mri_batch_times t = {.batch = 3,
@@ -94,7 +106,8 @@ static void a_loader_that_is_behind(void **state)
     (void)state;
     mri_batch_times t = staged_batch();
     t.last.asked_ns = t.last.claimed_ns = AT(1100);
-    t.last.before = work_at(1250); /* the chunk waited for its worker: 100, 50 between, 100 */
+    t.last.before = work_at(1250); /* the chunk waited for its worker: it, too, is in the round */
+    t.round = round_of_two();
     MRT_EQ(of(&t, 1500, 1700, MR_CAUSE_COPY), 0);
     MRT_EQ(of(&t, 1500, 1750, MR_CAUSE_HOST), 50);
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_DECODE), 60);
@@ -102,6 +115,11 @@ static void a_loader_that_is_behind(void **state)
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_CORES), 60); /* 20 of each work, 20 of being woken */
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_MEMORY), 20);
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_LOCK), 20 + 30);
+    t.round.ended_ns += 750; /* one of many chunks was blocked for that long, and another came last */
+    MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_LOCK), 200);
+    t.round = (mri_work){0}; /* another batch was full in the same moment, and has them */
+    MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_LARGE), 75);
+    t.round = round_of_two();
     t.last.before.rested_ns = 300; /* the worker mostly rests: two chunks came at once */
     MRT_EQ(of(&t, 1450, 1700, MR_CAUSE_READ), 250);
     t.last.delayed_part = 0.4; /* and the reader was kept from running */
