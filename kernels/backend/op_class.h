@@ -22,7 +22,9 @@
     X(BATCHNORM, batchnorm, ON_CUDA)                                                                         \
     X(LOSS, loss, ON_CUDA)                                                                                   \
     X(ADD, add, ON_CUDA)                                                                                     \
-    X(ONE_HOT, one_hot, ON_CUDA)
+    X(ONE_HOT, one_hot, ON_CUDA)                                                                             \
+    X(CONCAT, concat, ON_CUDA)                                                                               \
+    X(PAD, pad, ON_CUDA)
 
 struct mri_op_code; /* how an operation runs in the host's memory: ops/host_op.h */
 

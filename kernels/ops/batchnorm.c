@@ -25,8 +25,9 @@ static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
     if (!(norm->momentum >= 0 && norm->momentum <= 1))
         return mr_error_set(err, MR_EINVAL, "batchnorm: momentum must be 0..1");
     info->param_count = info->state_count = 2;
-    info->param[0] = mri_op_vector("scale", d->in.c);
-    info->param[1] = mri_op_vector("shift", d->in.c);
+    if (norm->no_scale) info->param_count = 1;
+    else info->param[0] = mri_op_vector("scale", d->in.c);
+    info->param[info->param_count - 1] = mri_op_vector("shift", d->in.c);
     info->state[0] = mri_op_vector("mean", d->in.c);
     info->state[1] = mri_op_vector("variance", d->in.c);
     info->flops_per_sample = (norm->residual ? 5.0 : 4.0) * d->in.h * d->in.w * d->in.c;
@@ -48,6 +49,12 @@ static int prepare(mri_host_op *op, mr_error *err)
 static float *coefficients(const mri_host_op *op, const mr_op_args *a)
 {
     return (float *)((double *)a->scratch + (size_t)op->base.desc.max_batch * 2 * op->base.desc.in.c);
+}
+
+/* The factors are all 1 where there are none. */
+static float factor_of(const mr_op_desc *d, const mr_op_args *a, uint32_t c)
+{
+    return d->batchnorm.no_scale ? 1 : a->param[0][c];
 }
 
 /* Eight numbers side by side, whatever vectors the processor has: left to itself the compiler keeps the sums
@@ -225,8 +232,8 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
         const float mean = a->training ? ((float *)a->saved)[c] : a->state[0][c];
         const float inverse =
             a->training ? ((float *)a->saved)[c_count + c] : 1 / sqrtf(a->state[1][c] + d->batchnorm.epsilon);
-        k[c] = a->param[0][c] * inverse;
-        shift[c] = a->param[1][c] - mean * k[c];
+        k[c] = factor_of(d, a, c) * inverse;
+        shift[c] = a->param[d->batchnorm.no_scale ? 0 : 1][c] - mean * k[c];
     }
     for_pieces(op, a, normalise);
     mri_tensor_zero_padding(&d->in, a->n, a->y);
@@ -268,9 +275,9 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     float *k = coefficients(op, a), *m = k + c_count, *shift = m + c_count;
     for (uint32_t c = 0; c < c_count; c++) {
         const double dshift = sums[c], dscale = sums[c_count + c] * (double)inverse[c];
-        const double gain = (double)a->param[0][c] * (double)inverse[c];
-        a->dparam[0][c] = (float)dscale;
-        a->dparam[1][c] = (float)dshift;
+        const double gain = (double)factor_of(d, a, c) * (double)inverse[c];
+        if (!d->batchnorm.no_scale) a->dparam[0][c] = (float)dscale;
+        a->dparam[d->batchnorm.no_scale ? 0 : 1][c] = (float)dshift;
         k[c] = (float)gain;
         m[c] = (float)(-gain * (double)inverse[c] * dscale / count);
         shift[c] = (float)(-gain * dshift / count) - mean[c] * m[c];

@@ -69,6 +69,7 @@ MRI_SIMD_LOOP(accumulate, (float *restrict dy, const float *restrict dy2, size_t
 
 void mri_activate_into(mr_activation kind, float *y, const float *x, size_t count)
 {
+    if (kind == MR_ACT_NONE && y == x) return;
 #pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
     for (size_t at = 0; at < count; at += BLOCK)
         forward_block(kind, y + at, x + at, count - at < BLOCK ? count - at : BLOCK);
@@ -76,6 +77,7 @@ void mri_activate_into(mr_activation kind, float *y, const float *x, size_t coun
 
 void mri_activate_backward_into(mr_activation kind, float *dx, const float *dy, const float *y, size_t count)
 {
+    if (kind == MR_ACT_NONE && dx == dy) return;
 #pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
     for (size_t at = 0; at < count; at += BLOCK)
         backward_block(kind, dx + at, dy + at, y + at, count - at < BLOCK ? count - at : BLOCK);

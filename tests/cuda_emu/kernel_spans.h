@@ -53,6 +53,13 @@ inline void spans(const mrk_accumulate_args &a, emu_span_list &s)
     s.writes(a.a, a.count * size_of(a.dtype));
 }
 
+inline void spans(const mrk_channels_args &a, emu_span_list &s)
+{
+    if (a.rows == 0) return;
+    s.reads(a.from, ((a.rows - 1) * a.from_step + a.count) * size_of(a.dtype));
+    s.writes(a.to, ((a.rows - 1) * a.to_step + a.width) * size_of(a.dtype));
+}
+
 inline void spans(const mrk_activate_args &a, emu_span_list &s)
 {
     const uint64_t bytes = a.count * size_of(a.dtype);

@@ -38,6 +38,18 @@ static void place_params(struct lab *l, mr_op *op, const struct op_io *io, mr_op
     }
 }
 
+/* The shape of the second input. */
+static const mr_tensor *second_of(const mr_op_info *info, const mr_op_desc *d)
+{
+    return info->writes_dx2 ? &d->in2 : &info->out;
+}
+
+static bool takes_two(const mr_op_desc *d)
+{
+    return d->kind == MR_OP_ADD || d->kind == MR_OP_CONCAT ||
+           (d->kind == MR_OP_BATCHNORM && d->batchnorm.residual);
+}
+
 static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n, const struct op_io *io,
                        mr_op_args *a)
 {
@@ -58,7 +70,8 @@ static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n
     } else {
         a->x = tensor(l, &d->in, d->max_batch, n, io->x);
     }
-    if (io->x2) a->x2 = tensor(l, out, d->max_batch, n, io->x2);
+    if (io->x2) a->x2 = tensor(l, second_of(info, d), d->max_batch, n, io->x2);
+    if (backward && info->writes_dx2) a->dx2 = tensor(l, &d->in2, d->max_batch, n, NULL);
     if (io->inplace && info->inplace) memcpy(&a->y, &a->x, sizeof a->y); /* x is ours to write */
     else a->y = tensor(l, out, d->max_batch, n, NULL);
     if (backward && !loss) a->dy = tensor(l, out, d->max_batch, n, io->dy);
@@ -101,6 +114,10 @@ static void take_backward(struct lab *l, mr_op *op, const mr_op_desc *d, const m
         r->dx = loaded(l, &d->in, a->n, a->dx, &r->clean);
         r->untouched = r->untouched && past_n_untouched(l, &d->in, d->max_batch, a->n, a->dx);
     }
+    if (a->dx2) {
+        r->dx2 = loaded(l, &d->in2, a->n, a->dx2, &r->clean);
+        r->untouched = r->untouched && past_n_untouched(l, &d->in2, d->max_batch, a->n, a->dx2);
+    }
     if (a->dy && a->dx != a->dy) r->dy = loaded(l, &r->out, a->n, a->dy, &r->clean);
     for (uint32_t i = 0; i < r->param_count; i++) {
         const uint64_t stored = info->param[i].storage_count;
@@ -121,9 +138,8 @@ int op_run(struct lab *l, const mr_op_desc *desc, const mr_tensor *in, uint32_t 
     mr_op_desc d = *desc;
     mr_op_args a;
     mr_op *op;
-    const bool two = d.kind == MR_OP_ADD || (d.kind == MR_OP_BATCHNORM && d.batchnorm.residual);
     d.in = *in;
-    if (two) d.in2 = *in;
+    if (takes_two(&d)) d.in2 = lab_like(l, in, desc->in2.c ? desc->in2.c : in->c);
     *r = (struct op_result){.clean = true, .untouched = true, .zeros = true};
     const int rc = mr_op_create(&op, l->dev, &d, &l->err);
     if (rc == MR_EUNSUPPORTED) return rc;
@@ -145,7 +161,7 @@ int op_run(struct lab *l, const mr_op_desc *desc, const mr_tensor *in, uint32_t 
         take_backward(l, op, &d, &a, r);
     }
     if (io->x && a.y != a.x) r->x = loaded(l, &d.in, n, a.x, &r->clean);
-    if (a.x2) r->x2 = loaded(l, &r->out, n, a.x2, &r->clean);
+    if (a.x2) r->x2 = loaded(l, second_of(info, &d), n, a.x2, &r->clean);
     if (a.dy2) r->dy2 = loaded(l, &r->out, n, a.dy2, &r->clean);
     mr_op_destroy(op);
     return l->rc;
@@ -168,6 +184,7 @@ static size_t output_elements(const mr_op_desc *d)
     mr_error err = MR_ERROR_INIT;
     if (!is_entry(plain.kind)) plain.in = lab_nhwc(d->in.h, d->in.w, d->in.c, MR_TENSOR_F32);
     plain.in2 = plain.in;
+    if (d->in2.c) plain.in2 = lab_nhwc(d->in.h, d->in.w, d->in2.c, MR_TENSOR_F32);
     take_defaults(&plain);
     if (mr_op_create(&op, mrt_reference.dev, &plain, &err)) return 0;
     const size_t count = lab_elements(&mr_op_info_of(op)->out);
@@ -234,8 +251,8 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
     const size_t x_count = lab_elements(&d->in) * c->n, y_count = output_elements(d) * c->n;
     io.x = lab_noise(x_count, seed + 1, dtype);
     io.dy = lab_noise(y_count, seed + 2, dtype);
-    if (d->kind == MR_OP_ADD || (d->kind == MR_OP_BATCHNORM && d->batchnorm.residual))
-        io.x2 = lab_noise(y_count, seed + 3, dtype);
+    if (takes_two(d))
+        io.x2 = lab_noise(d->in2.c ? (size_t)d->in.h * d->in.w * d->in2.c * c->n : y_count, seed + 3, dtype);
     if (d->kind != MR_OP_LOSS && c->n % 2 == 1) io.dy2 = lab_noise(y_count, seed + 4, dtype);
     if (d->kind == MR_OP_LOSS) {
         io.labels = lab_host(c->n * sizeof *io.labels);
@@ -271,7 +288,12 @@ static void name_of(const struct op_case *c, char *out, size_t bytes)
         snprintf(own, sizeof own, ">%u%s", d->dense.units, d->dense.no_bias ? " no bias" : "");
         break;
     case MR_OP_ONE_HOT: snprintf(own, sizeof own, ">%u", d->one_hot.classes); break;
-    case MR_OP_BATCHNORM: snprintf(own, sizeof own, "%s", d->batchnorm.residual ? " +x2" : ""); break;
+    case MR_OP_BATCHNORM:
+        snprintf(own, sizeof own, "%s%s", d->batchnorm.residual ? " +x2" : "",
+                 d->batchnorm.no_scale ? " no scale" : "");
+        break;
+    case MR_OP_CONCAT: snprintf(own, sizeof own, "|%u", d->in2.c); break;
+    case MR_OP_PAD: snprintf(own, sizeof own, " %u+%u", d->pad.before, d->pad.behind); break;
     default: break;
     }
     snprintf(out, bytes, "%ux%ux%u%s%s n=%u/%u layout %u%s", d->in.h, d->in.w, d->in.c, own,
@@ -306,7 +328,10 @@ static void compare_outputs(const char *name, const struct op_case *c, const str
     if (b->dx)
         lab_check(name, "dx", lab_error(a->dx, b->dx, x_count, c->dx_floor > 0 ? c->dx_floor : 0.01),
                   c->tolerance);
-    if (b->dy && two) lab_check(name, "dx2", lab_error(a->dy, b->dy, y_count, 0.01), c->tolerance);
+    if (b->dx2)
+        lab_check(name, "dx2", lab_error(a->dx2, b->dx2, x_count / c->d.in.c * c->d.in2.c, 0.01),
+                  c->tolerance);
+    else if (b->dy && two) lab_check(name, "dx2", lab_error(a->dy, b->dy, y_count, 0.01), c->tolerance);
     for (uint32_t i = 0; i < b->param_count && b->dparam[0]; i++)
         lab_check(name, i ? "dparam 1" : "dparam 0",
                   lab_error(a->dparam[i], b->dparam[i], b->count[i], sum_floor), c->tolerance);
@@ -320,12 +345,13 @@ static void compare_outputs(const char *name, const struct op_case *c, const str
 static void check_manners(const char *name, const struct op_case *c, const struct op_io *io,
                           const struct op_result *a)
 {
-    const size_t x_count = lab_elements(&c->d.in) * c->n, y_count = lab_elements(&a->out) * c->n;
+    const size_t x_count = lab_elements(&c->d.in) * c->n, y_count = lab_elements(&a->out) * c->n,
+                 x2_count = c->d.in2.c ? x_count / c->d.in.c * c->d.in2.c : y_count;
     if (!a->clean) lab_fail(name, "layout", "padding holds something");
     if (!a->untouched) lab_fail(name, "batch", "samples past n were written");
     if (!a->zeros) lab_fail(name, "dparam", "padding of a gradient is not zero");
     if (a->x && memcmp(a->x, io->x, x_count * 4) != 0) lab_fail(name, "x", "was changed");
-    if (a->x2 && memcmp(a->x2, io->x2, y_count * 4) != 0) lab_fail(name, "x2", "was changed");
+    if (a->x2 && memcmp(a->x2, io->x2, x2_count * 4) != 0) lab_fail(name, "x2", "was changed");
     if (a->dy2 && memcmp(a->dy2, io->dy2, y_count * 4) != 0) lab_fail(name, "dy2", "was changed");
     if (!is_entry(c->d.kind) && a->out.dtype != c->d.in.dtype) lab_fail(name, "y", "has another type than x");
 }

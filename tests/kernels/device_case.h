@@ -20,7 +20,7 @@ struct op_io {
 struct op_result {
     mr_tensor out;
     float *x, *x2, *dy2; /* what is left of the inputs */
-    float *y, *dx, *dy, *dparam[2], *state[2];
+    float *y, *dx, *dx2, *dy, *dparam[2], *state[2];
     uint32_t param_count, state_count;
     uint64_t count[2]; /* of each param */
     mr_metrics metrics;
@@ -28,7 +28,7 @@ struct op_result {
 };
 
 struct op_case {
-    mr_op_desc d; /* in: NHWC of the type under test */
+    mr_op_desc d; /* in: NHWC of the type under test; in2.c: channels of the second input, 0: as many */
     mr_tensor in; /* as the device shall store it */
     uint32_t n;
     double tolerance;         /* of forward and backward */

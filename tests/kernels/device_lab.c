@@ -397,6 +397,13 @@ mr_tensor lab_own_layout(struct lab *l, const mr_tensor *nhwc)
     return t;
 }
 
+mr_tensor lab_like(struct lab *l, const mr_tensor *t, uint32_t c)
+{
+    const mr_tensor plain = lab_nhwc(t->h, t->w, c, t->dtype);
+    if (c == t->c) return *t;
+    return t->layout == MR_LAYOUT_NHWC ? plain : lab_own_layout(l, &plain);
+}
+
 void lab_store(struct lab *l, const mr_tensor *t, uint32_t n, void *address, const float *canonical)
 {
     const uint32_t *map = lab_map(l, t);

@@ -85,6 +85,8 @@ static inline mr_tensor lab_nhwc(uint32_t h, uint32_t w, uint32_t c, uint32_t dt
 const uint32_t *lab_map(struct lab *l, const mr_tensor *t);
 /* The layout the device gives tensors of this shape by itself: of a convolution's output. */
 mr_tensor lab_own_layout(struct lab *l, const mr_tensor *nhwc);
+/* With as many pixels and other channels, as the device stores it when it stores t so. */
+mr_tensor lab_like(struct lab *l, const mr_tensor *t, uint32_t c);
 /* n samples between canonical floats and device memory. load: *clean becomes false when padding is not
  * zero. */
 void lab_store(struct lab *l, const mr_tensor *t, uint32_t n, void *address, const float *canonical);

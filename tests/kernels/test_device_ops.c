@@ -44,7 +44,9 @@ static void check(mr_op_desc d, uint32_t h, uint32_t w, uint32_t c, uint32_t dty
                                                                              rounded one by one */
     struct op_case one = {.d = d, .tolerance = tolerance_of(dtype, product), .y_floor = product ? 0.5 : 0};
     const mr_tensor layouts[2] = {d.in, lab_own_layout(&mrt_device, &d.in)};
-    const int layout_count = d.kind != MR_OP_LOSS && layouts[1].layout != layouts[0].layout ? 2 : 1;
+    const bool own = d.kind != MR_OP_LOSS && layouts[1].layout != layouts[0].layout &&
+                     (!d.in2.c || lab_like(&mrt_device, &layouts[1], d.in2.c).layout == layouts[1].layout);
+    const int layout_count = own ? 2 : 1;
     for (int l = 0; l < layout_count; l++)
         for (size_t b = 0; b < (quick ? 1 : MRI_ARRAY_COUNT(batches)); b++) {
             one.in = layouts[l];
@@ -176,6 +178,27 @@ static void check_add(uint32_t dtype)
                   5, 7, channels[k], dtype);
 }
 
+static void check_concat(uint32_t dtype)
+{
+    static const uint32_t pairs[][2] = {{1, 1}, {3, 5}, {16, 64}, {64, 17}, {8, 16}, {65, 8}};
+    for (size_t k = 0; k < 2 * MRI_ARRAY_COUNT(pairs); k++)
+        check(
+            (mr_op_desc){
+                .kind = MR_OP_CONCAT, .in2.c = pairs[k / 2][1], .training = true, .need_dx = k % 2 == 0},
+            5, 7, pairs[k / 2][0], dtype);
+}
+
+static void check_pad(uint32_t dtype)
+{
+    static const uint32_t sides[][2] = {{0, 0}, {3, 0}, {8, 16}, {0, 5}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(channels); k++)
+        for (size_t s = 0; s < MRI_ARRAY_COUNT(sides); s++)
+            check(
+                (mr_op_desc){
+                    .kind = MR_OP_PAD, .training = true, .need_dx = true, .pad = {sides[s][0], sides[s][1]}},
+                5, 7, channels[k], dtype);
+}
+
 /* In place, and with another step, seed and first sample each time. */
 static void check_dropout(uint32_t dtype)
 {
@@ -215,7 +238,8 @@ static double norm_floor(const struct op_case *c, const struct op_io *io)
         double mean = 0, variance = 0;
         for (size_t i = 0; i < m; i++) mean += (double)io->x[i * t->c + ch] / (double)m;
         for (size_t i = 0; i < m; i++) variance += pow((double)io->x[i * t->c + ch] - mean, 2) / (double)m;
-        sum += pow((double)io->param[0][ch], 2) / (variance + (double)c->d.batchnorm.epsilon);
+        sum += pow(c->d.batchnorm.no_scale ? 1 : (double)io->param[0][ch], 2) /
+               (variance + (double)c->d.batchnorm.epsilon);
     }
     return 0.5 * sqrt(sum / t->c);
 }
@@ -233,7 +257,8 @@ static void check_batchnorm(uint32_t dtype)
                                         .batchnorm.momentum = 0.9f,
                                         .batchnorm.epsilon = 1e-3f,
                                         .activation = acts[(s + k) % 4],
-                                        .batchnorm.residual = k % 2 == 1},
+                                        .batchnorm.residual = k % 2 == 1,
+                                        .batchnorm.no_scale = k % 7 == 3},
                                   .n = batches[k % 3],
                                   .tolerance = tolerance_of(dtype, false)};
             one.d.in = one.in = lab_nhwc(sides[s][0], sides[s][1], channels[k / 2], dtype);
@@ -316,7 +341,7 @@ int main(void)
         {"input", check_input},         {"one_hot", check_one_hot},       {"conv2d", check_conv2d},
         {"dense", check_dense},         {"pool2d", check_pool2d},         {"add", check_add},
         {"batchnorm", check_batchnorm}, {"activation", check_activation}, {"dropout", check_dropout},
-        {"loss", check_loss},
+        {"loss", check_loss},           {"concat", check_concat},         {"pad", check_pad},
     };
     lab_open(&mrt_reference, "cpu", true);
     lab_open(&mrt_device, lab_settings()->devices, false);

@@ -89,13 +89,27 @@ static double norm_at(const struct model *m, uint32_t i, uint32_t p, uint32_t c)
         for (size_t k = 0; k < (size_t)m->n * pixels_of(t); k++)
             variance += (m->x[k * t->c + c] - mean) * (m->x[k * t->c + c] - mean) / count;
     }
-    return act(m->d.activation, m->p0[c] * (x - mean) / sqrt(variance + (double)m->d.batchnorm.epsilon) +
-                                    m->p1[c] + (m->x2 ? m->x2[at] : 0));
+    const bool plain = m->d.batchnorm.no_scale;
+    const double scale = plain ? 1 : m->p0[c], shift = plain ? m->p0[c] : m->p1[c];
+    return act(m->d.activation, scale * (x - mean) / sqrt(variance + (double)m->d.batchnorm.epsilon) + shift +
+                                    (m->x2 ? m->x2[at] : 0));
 }
 
 static double element_at(const struct model *m, size_t at)
 {
     return act(m->d.activation, m->x[at] + (m->x2 ? m->x2[at] : 0));
+}
+
+static double concat_at(const struct model *m, size_t pixel_at, uint32_t c)
+{
+    const uint32_t first = m->d.in.c;
+    return c < first ? m->x[pixel_at * first + c] : m->x2[pixel_at * m->d.in2.c + c - first];
+}
+
+static double pad_at(const struct model *m, size_t pixel_at, uint32_t c)
+{
+    const uint32_t before = m->d.pad.before, own = m->d.in.c;
+    return c >= before && c - before < own ? m->x[pixel_at * own + c - before] : 0;
 }
 
 static double value_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t ox, uint32_t c)
@@ -105,6 +119,8 @@ static double value_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t 
     case MR_OP_POOL2D: return pool_at(m, i, oy, ox, c);
     case MR_OP_DENSE: return dense_at(m, i, c);
     case MR_OP_BATCHNORM: return norm_at(m, i, oy * m->d.in.w + ox, c);
+    case MR_OP_CONCAT: return concat_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
+    case MR_OP_PAD: return pad_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
     case MR_OP_ADD:
     case MR_OP_ACTIVATION: return element_at(m, (((size_t)i * m->out.h + oy) * m->out.w + ox) * m->out.c + c);
     default: return 0;
@@ -174,13 +190,19 @@ struct host_copy {
     float *x, *x2, *y, *dy, *dy2, *dx, *param[2], *dparam[2];
 };
 
-/* The second input, and a second gradient on batches of 3: then h->dy becomes the sum of both. */
-static void add_second(struct rig *r, const mr_op *op, struct host_copy *h, mr_op_args *a, size_t y_count)
+/* The second input, of this shape, and a second gradient on batches of 3: then h->dy becomes the sum of
+ * both. */
+static void add_second(struct rig *r, const mr_op *op, const mr_tensor *second, struct host_copy *h,
+                       mr_op_args *a, size_t y_count)
 {
     const mr_tensor *out = &mr_op_info_of(op)->out;
-    float *dy2 = rig_memory(r, out->sample_bytes * a->n), *x2 = rig_memory(r, out->sample_bytes * a->n);
-    rig_store(out, a->n, x2, h->x2);
+    float *dy2 = rig_memory(r, out->sample_bytes * a->n), *x2 = rig_memory(r, second->sample_bytes * a->n);
+    rig_store(second, a->n, x2, h->x2);
     if (mri_op_takes_two(op)) a->x2 = x2;
+    if (mr_op_info_of(op)->writes_dx2) {
+        a->dx2 = rig_memory(r, second->sample_bytes * a->n);
+        memset(a->dx2, 0x7F, second->sample_bytes * a->n);
+    }
     if (a->n != 3) return;
     rig_store(out, a->n, dy2, h->dy2);
     a->dy2 = dy2;
@@ -232,14 +254,15 @@ static void check_case(struct rig *r, mr_op_desc d, uint32_t n)
     d.training = true;
     MRT_OK(mr_op_create(&op, r->dev, &d, &err), &err);
     const mr_op_info *info = mr_op_info_of(op);
-    const mr_tensor *in = &d.in, *out = &info->out;
-    const size_t x_count = (size_t)n * pixels_of(in) * in->c, y_count = (size_t)n * pixels_of(out) * out->c;
+    const mr_tensor *in = &d.in, *out = &info->out, *second = info->writes_dx2 ? &d.in2 : out;
+    const size_t x_count = (size_t)n * pixels_of(in) * in->c, y_count = (size_t)n * pixels_of(out) * out->c,
+                 x2_count = (size_t)n * pixels_of(second) * second->c;
 
     struct host_copy h = {.x = floats(x_count, 3),
                           .y = floats(y_count, 4),
                           .dy = floats(y_count, 5),
                           .dx = floats(x_count, 6),
-                          .x2 = floats(y_count, 7),
+                          .x2 = floats(x2_count, 7),
                           .dy2 = floats(y_count, 8)};
     mr_op_args a = {.n = n, .training = true};
     float *x = rig_memory(r, in->sample_bytes * n), *dy = rig_memory(r, out->sample_bytes * n);
@@ -254,14 +277,14 @@ static void check_case(struct rig *r, mr_op_desc d, uint32_t n)
     a.saved = rig_memory(r, info->saved_bytes);
     a.scratch = rig_memory(r, info->scratch_bytes);
     import_params(r, op, &a, &h);
-    add_second(r, op, &h, &a, y_count);
+    add_second(r, op, second, &h, &a, y_count);
 
     struct model m = {.d = d,
                       .out = {out->h, out->w, out->c, 0, 0, 0},
                       .n = n,
                       .training = true,
                       .x = doubles(h.x, x_count)};
-    if (a.x2) m.x2 = doubles(h.x2, y_count);
+    if (a.x2) m.x2 = doubles(h.x2, x2_count);
     if (info->param_count > 0) m.p0 = doubles(h.param[0], info->param[0].count);
     if (info->param_count > 1) m.p1 = doubles(h.param[1], info->param[1].count);
     double *y = malloc((y_count + 1) * sizeof *y);
@@ -281,10 +304,11 @@ static void check_case(struct rig *r, mr_op_desc d, uint32_t n)
         rig_load(in, n, a.dx, h.dx);
         check_gradient("dx", &m, m.x, x_count, h.dx, h.dy, y);
     }
-    if (a.x2) { /* what is left in dy is the gradient to x2 */
-        rig_padding_is_zero(out, n, a.dy);
-        rig_load(out, n, a.dy, h.y);
-        check_gradient("dx2", &m, m.x2, y_count, h.y, h.dy, y);
+    if (a.x2) { /* what is left in dy is the gradient to x2, where that is not written apart */
+        const float *const dx2 = info->writes_dx2 ? a.dx2 : a.dy;
+        rig_padding_is_zero(second, n, dx2);
+        rig_load(second, n, dx2, h.y);
+        check_gradient("dx2", &m, m.x2, x2_count, h.y, h.dy, y);
     }
     double *const params[2] = {m.p0, m.p1};
     for (uint32_t i = 0; i < info->param_count; i++) {
@@ -322,13 +346,14 @@ static const uint32_t all_layouts[] = {MR_LAYOUT_NHWC, MRI_LAYOUT_NCHW, MRI_LAYO
 /* Plain C takes NHWC; the fast operations take every layout. Batches: one, a few, the most. */
 static void check_everywhere(mr_op_desc d)
 {
-    const uint32_t h = d.in.h, w = d.in.w, c = d.in.c;
+    const uint32_t h = d.in.h, w = d.in.w, c = d.in.c, c2 = d.in2.c ? d.in2.c : c;
     d.max_batch = 5;
     for (int reference = 0; reference < 2; reference++) {
         struct rig r;
         rig_open(&r, "cpu", reference);
         for (size_t l = 0; l < (reference ? 1 : MRI_ARRAY_COUNT(all_layouts)); l++) {
-            d.in = d.in2 = rig_tensor(h, w, c, all_layouts[l]);
+            d.in = rig_tensor(h, w, c, all_layouts[l]);
+            d.in2 = rig_tensor(h, w, c2, all_layouts[l]);
             check_case(&r, d, 1);
             check_case(&r, d, 3);
             check_case(&r, d, 5);
@@ -531,7 +556,32 @@ static void batchnorm_is_right(void **state)
                                       .activation = acts[k % 4],
                                       .batchnorm.momentum = 0.9f,
                                       .batchnorm.epsilon = 1e-3f,
-                                      .batchnorm.residual = k >= 4});
+                                      .batchnorm.residual = k >= 4,
+                                      .batchnorm.no_scale = k % 3 == 2});
+}
+
+/* Both, one, or the other end with a block of channels; one of them is smaller than a block. */
+static void concatenations_are_right(void **state)
+{
+    (void)state;
+    static const uint32_t channels[][2] = {{1, 1}, {3, 17}, {16, 16}, {32, 5}, {5, 32}, {12, 28}, {8, 24}};
+    for (size_t k = 0; k < 2 * MRI_ARRAY_COUNT(channels); k++)
+        check_everywhere((mr_op_desc){.kind = MR_OP_CONCAT,
+                                      .in = {4, 3, channels[k / 2][0], MR_TENSOR_F32, 0, 0},
+                                      .in2 = {.c = channels[k / 2][1]},
+                                      .need_dx = k % 2});
+}
+
+static void channels_of_zeros_are_right(void **state)
+{
+    (void)state;
+    static const uint32_t channels[][3] = {{1, 0, 0},    {16, 8, 8}, {3, 2, 0},
+                                           {32, 16, 16}, {17, 0, 5}, {8, 24, 0}};
+    for (size_t k = 0; k < 2 * MRI_ARRAY_COUNT(channels); k++)
+        check_everywhere((mr_op_desc){.kind = MR_OP_PAD,
+                                      .in = {3, 5, channels[k / 2][0], MR_TENSOR_F32, 0, 0},
+                                      .need_dx = k % 2,
+                                      .pad = {.before = channels[k / 2][1], .behind = channels[k / 2][2]}});
 }
 
 static void additions_are_right(void **state)
@@ -688,6 +738,25 @@ static void second_inputs_must_fit(void **state)
     }
 }
 
+/* Of a concatenation all but the channels. */
+static void concatenations_must_fit(void **state)
+{
+    (void)state;
+    const mr_tensor t = rig_tensor(4, 3, 8, 0);
+    for (int i = 0; i < 4; i++) {
+        mr_op_desc d = {.kind = MR_OP_CONCAT, .in = t, .in2 = t};
+        uint32_t *const fields[] = {&d.in2.h, &d.in2.w, &d.in2.dtype, &d.in2.layout};
+        ++*fields[i];
+        refuse(d, MR_EINVAL, "pixels, type and layout of the first");
+    }
+    mr_op_desc d = {.kind = MR_OP_CONCAT, .in = t, .in2 = t};
+    d.in2.c = 0;
+    refuse(d, MR_EINVAL, "channels of the second input");
+    d.in2 = t, d.in2.sample_bytes += 4;
+    refuse(d, MR_EINVAL, "not one this device makes");
+    refuse((mr_op_desc){.kind = MR_OP_PAD, .in = t, .pad = {1u << 30, 0}}, MR_EINVAL, "on either side");
+}
+
 static void calls_are_checked(void **state)
 {
     (void)state;
@@ -748,8 +817,8 @@ static mr_op_desc smallest(mr_op_kind kind)
 static void failed_allocations_are_reported(void **state)
 {
     (void)state;
-    for (int kind = MR_OP_CONV2D; kind <= MR_OP_ADD; kind++)
-        for (int n = 0;; n++) {
+    for (int kind = MR_OP_CONV2D; kind < MR_OP_KIND_COUNT; kind++)
+        for (int n = 0; kind != MR_OP_ONE_HOT; n++) {
             struct rig r;
             mr_error err = MR_ERROR_INIT;
             mr_op *op = (mr_op *)&err;
@@ -776,11 +845,14 @@ int main(void)
         cmocka_unit_test(dense_is_right),
         cmocka_unit_test(activations_are_right),
         cmocka_unit_test(batchnorm_is_right),
+        cmocka_unit_test(concatenations_are_right),
+        cmocka_unit_test(channels_of_zeros_are_right),
         cmocka_unit_test(large_batchnorm_is_right),
         cmocka_unit_test(additions_are_right),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(half_precision_is_refused),
         cmocka_unit_test(second_inputs_must_fit),
+        cmocka_unit_test(concatenations_must_fit),
         cmocka_unit_test(calls_are_checked),
         cmocka_unit_test(failed_allocations_are_reported),
     };

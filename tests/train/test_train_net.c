@@ -17,16 +17,40 @@ static void test_models_have_their_published_size(void **state)
         uint64_t params;
         uint32_t classes;
     } expected[] = {
-        {"cifar-cnn", 1250858, 10},        {"mnist-cnn", 1199882, 10},
-        {"mnist-mlp", 407050, 10},         {"notes-mlp", 3277440, 128},
-        {"cifar-resnet20", 272474, 10},    {"cifar-resnet32", 466906, 10},
-        {"cifar-resnet44", 661338, 10},    {"cifar-resnet56", 855770, 10},
-        {"cifar-resnet110", 1730714, 10},  {"cifar-resnet20-v2", 272506, 10},
-        {"cifar-resnet32-v2", 466938, 10}, {"cifar-resnet44-v2", 661370, 10},
-        {"cifar-resnet56-v2", 855802, 10}, {"cifar-resnet110-v2", 1730746, 10},
-        {"resnet18", 11689512, 1000},      {"resnet34", 21797672, 1000},
-        {"resnet50", 25557032, 1000},      {"alexnet", 61838248, 1000},
-        {"vgg16", 138357544, 1000},        {"vgg19", 143667240, 1000},
+        {"cifar-cnn", 1250858, 10},
+        {"cifar-cnn-small", 328586, 10},
+        {"mnist-cnn", 1199882, 10},
+        {"mnist-cnn-small", 600810, 10},
+        {"mnist-selu", 333066, 10},
+        {"mnist-mlp5x1024", 5012490, 10},
+        {"mnist-mlp10x2048", 39395338, 10},
+        {"mnist-mlp10x4096", 154288138, 10},
+        {"mnist-mlp", 407050, 10},
+        {"notes-mlp", 3277440, 128},
+        {"cifar-resnet20", 272474, 10},
+        {"cifar-resnet32", 466906, 10},
+        {"cifar-resnet44", 661338, 10},
+        {"cifar-resnet56", 855770, 10},
+        {"cifar-resnet110", 1730714, 10},
+        {"cifar-resnet20-v2", 272506, 10},
+        {"cifar-resnet32-v2", 466938, 10},
+        {"cifar-resnet44-v2", 661370, 10},
+        {"cifar-resnet56-v2", 855802, 10},
+        {"cifar-resnet110-v2", 1730746, 10},
+        {"cifar-resnet20-pad", 269722, 10},
+        {"cifar-resnet32-pad", 464154, 10},
+        {"cifar-resnet44-pad", 658586, 10},
+        {"cifar-resnet56-pad", 853018, 10},
+        {"cifar-resnet110-pad", 1727962, 10},
+        {"densenet40", 357322, 10},
+        {"densenet100", 2217002, 10},
+        {"resnet18", 11689512, 1000},
+        {"resnet34", 21797672, 1000},
+        {"resnet50", 25557032, 1000},
+        {"inception-v3", 23817352, 1000},
+        {"alexnet", 61838248, 1000},
+        {"vgg16", 138357544, 1000},
+        {"vgg19", 143667240, 1000},
     };
     enum { COUNT = sizeof expected / sizeof expected[0] };
     MRT_EQ(mr_model_count(), COUNT);
@@ -46,6 +70,26 @@ static void test_models_have_their_published_size(void **state)
     }
     MRT_TRUE(mr_model_at(COUNT) == NULL);
     MRT_TRUE(mr_model_find("resnet51") == NULL && mr_model_find(NULL) == NULL);
+}
+
+/* Some sources count running means and variances, too. */
+static void test_models_have_their_published_size_with_statistics(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint64_t all;
+    } expected[] = {
+        {"inception-v3", 23851784}, {"cifar-resnet20-pad", 271098}, {"cifar-resnet110-pad", 1736058},
+        {"densenet40", 364602},     {"densenet100", 2259242},       {"mnist-cnn", 1199882},
+    };
+    for (uint32_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
+        mr_error err = MR_ERROR_INIT;
+        mr_net *net;
+        MRT_OK(mr_model_build(mr_model_find(expected[i].name), 0, 0, 0, 0, &net, &err), &err);
+        MRT_EQ(mr_net_param_count(net) + mr_net_state_count(net), expected[i].all);
+        mr_net_destroy(net);
+    }
 }
 
 static void test_models_fit_other_pictures(void **state)
@@ -218,6 +262,49 @@ static void test_amount_of_arithmetic(void **state)
     }
 }
 
+/* Any number of layers take a point; channels come beside each other. */
+static void test_channels_beside_each_other(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_layer_row row;
+    mr_net *net = net_of(8, 6, 3);
+    mr_point ends[3];
+    mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_RELU);
+    const mr_point in = mr_net_here(net);
+    for (uint32_t i = 0; i < 3; i++) {
+        mr_net_from(net, in);
+        mr_net_conv(
+            net,
+            &(mr_conv){.filters = 5 + i, .kernel = 1, .kernel_w = 3, .stride = 1, .padding = MR_PAD_SAME});
+        ends[i] = mr_net_here(net);
+    }
+    mr_net_concat(net, ends, 2);
+    MRT_TRUE(mr_net_layer(net, 3, &row));
+    MRT_STR(row.name, "conv2d 1x3/1 7 from 0");
+    MRT_EQ(row.params, (4 * 3 + 1) * 7);
+    MRT_TRUE(mr_net_layer(net, 4, &row));
+    MRT_STR(row.name, "concat 1");
+    MRT_STR(row.output, "8x6x12");
+    MRT_TRUE(mr_net_layer(net, 5, &row));
+    MRT_STR(row.name, "concat 2");
+    MRT_STR(row.output, "8x6x18");
+    mr_net_pad_channels(net, 2, 3);
+    mr_net_norm(net, &(mr_norm){.momentum = 0.9f, .epsilon = 1e-3f, .no_scale = true});
+    mr_net_global_max_pool(net);
+    MRT_TRUE(mr_net_layer(net, 6, &row));
+    MRT_STR(row.name, "pad 2+3");
+    MRT_TRUE(mr_net_layer(net, 7, &row));
+    MRT_EQ(row.params, 23);
+    MRT_TRUE(mr_net_layer(net, 8, &row));
+    MRT_STR(row.name, "max_pool 8x6/1");
+    MRT_STR(row.output, "1x1x23");
+    mr_net_dense(net, 2, MR_ACT_NONE);
+    MRT_OK(mr_net_check(net, &err), &err);
+    MRT_EQ(mr_net_state_count(net), 46);
+    mr_net_destroy(net);
+}
+
 /* A residual block with a short cut of its own. Points: 0 pictures, 1 conv, 2 short cut, 3 conv, 4 sum. */
 static mr_net *block_net(void)
 {
@@ -267,13 +354,18 @@ static void test_branch_mistakes(void **state)
 {
     (void)state;
     mr_net *net = block_net();
-    mr_net_from(net, 1);
-    mr_net_dense(net, 2, MR_ACT_NONE);
-    expect_error(net, "two layers take");
-    net = block_net();
     mr_net_from(net, 2);
     mr_net_dense(net, 2, MR_ACT_NONE); /* the sum leads nowhere */
     expect_error(net, "nothing takes point 4");
+    net = block_net();
+    mr_net_concat(net, &(mr_point){1}, 1);
+    expect_error(net, "another shape");
+    net = block_net();
+    mr_net_concat(net, &(mr_point){4}, 1);
+    expect_error(net, "another point");
+    net = block_net();
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 3, .kernel_w = 1, .stride = 1, .pad = 1});
+    expect_error(net, "smaller than the window");
     net = block_net();
     mr_net_from(net, 3);
     expect_error(net, "goes back to point 3");
@@ -325,6 +417,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models_have_their_published_size),
+        cmocka_unit_test(test_models_have_their_published_size_with_statistics),
         cmocka_unit_test(test_models_fit_other_pictures),
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_shapes),
@@ -332,6 +425,7 @@ int main(void)
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_amount_of_arithmetic),
         cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_channels_beside_each_other),
         cmocka_unit_test(test_branch_mistakes),
         cmocka_unit_test(test_allocation_failures),
     };

@@ -37,7 +37,12 @@ static void layer(mr_net *net, uint32_t channels)
     case 1:
         mr_net_conv(net, &(mr_conv){.filters = channels, .kernel = 1, .stride = 1, .no_bias = below(2)});
         break;
-    case 2: mr_net_batch_norm(net, 0.9f, 1e-2f, any_activation()); break;
+    case 2:
+        mr_net_norm(net, &(mr_norm){.momentum = 0.9f,
+                                    .epsilon = 1e-2f,
+                                    .activation = any_activation(),
+                                    .no_scale = below(3) == 0});
+        break;
     case 3: mr_net_activation(net, some_activation()); break;
     case 4: mr_net_dropout(net, 0.2f); break;
     default: mr_net_max_pool_padded(net, 3, 1, 1); break;
@@ -65,6 +70,29 @@ static void block(mr_net *net, uint32_t channels, uint32_t depth)
     mr_net_add(net, cut, any_activation());
 }
 
+/* A few ways from here, put beside each other, and as many channels as before made of them. */
+static void beside(mr_net *net, uint32_t channels)
+{
+    mr_point ends[3];
+    const mr_point in = mr_net_here(net);
+    const uint32_t count = 2 + below(2);
+    const bool pads = below(2);
+    for (uint32_t i = 0; i < count; i++) {
+        mr_net_from(net, in);
+        chain(net, channels, 1);
+        if (i == 0 && pads) mr_net_pad_channels(net, below(3), below(3));
+        ends[i] = mr_net_here(net);
+    }
+    mr_net_concat(net, ends, count - 1);
+    mr_net_conv(net, &(mr_conv){.filters = channels,
+                                .kernel = 1,
+                                .kernel_w = 1 + 2 * below(2),
+                                .stride = 1,
+                                .padding = MR_PAD_SAME,
+                                .activation = any_activation()});
+    if (below(2)) mr_net_add(net, in, any_activation()); /* one more that takes it */
+}
+
 static mr_net *random_net(void)
 {
     mr_net *net;
@@ -75,7 +103,9 @@ static mr_net *random_net(void)
     if (below(4) > 0) mr_net_conv2d(net, channels, 3, 1, MR_PAD_SAME, any_activation());
     else channels = 1; /* branches of the picture itself */
     for (uint32_t stage = 0; stage < 2; stage++) {
-        for (uint32_t n = 1 + below(2); n > 0; n--) block(net, channels, 2);
+        for (uint32_t n = 1 + below(2); n > 0; n--)
+            if (below(3)) block(net, channels, 2);
+            else beside(net, channels);
         channels = 3 + below(4);
         mr_net_conv(
             net,
@@ -239,7 +269,7 @@ static void test_gradients_are_slopes(void **state)
 static void test_every_kind_is_drawn(void **state)
 {
     (void)state;
-    uint32_t kinds[MR_OP_ADD + 1] = {0}, branched = 0, inplace = 0, residual = 0;
+    uint32_t kinds[MR_OP_KIND_COUNT] = {0}, branched = 0, inplace = 0, residual = 0, forks = 0;
     for (uint64_t seed = 1; seed <= NETWORKS; seed++) {
         mrt_rig rig;
         mrt_batch b;
@@ -249,6 +279,8 @@ static void test_every_kind_is_drawn(void **state)
             const mri_node *n = &r->nodes.node[i];
             kinds[n->kind]++;
             branched += n->consumers > 1;
+            forks += n->fork;
+            MRT_TRUE(n->consumers <= 2); /* no op has room for a third gradient */
             inplace += n->inplace;
             residual += n->kind == MR_OP_BATCHNORM && n->in2 != MRI_NONE;
             MRT_TRUE(i == 0 || (n->in < i && (n->in2 == MRI_NONE || n->in2 < i)));
@@ -256,8 +288,9 @@ static void test_every_kind_is_drawn(void **state)
         mrt_batch_free(&b, &rig);
         mrt_rig_close(&rig);
     }
-    for (uint32_t k = 0; k <= MR_OP_ADD; k++) MRT_TRUE(kinds[k] > 20);
-    MRT_TRUE(branched > 50 && inplace > 20 && residual > 20);
+    for (uint32_t k = 0; k < MR_OP_KIND_COUNT; k++)
+        if (k != MR_OP_ONE_HOT) MRT_TRUE(kinds[k] > 10);
+    MRT_TRUE(branched > 50 && inplace > 20 && residual > 10 && forks > 10);
 }
 
 int main(void)

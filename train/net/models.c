@@ -45,8 +45,55 @@ typedef struct named_model {
          .augment = "cifar"},                                                                                \
             builder, layers                                                                                  \
     }
-#define CIFAR_V1(layers, count) CIFAR_RESNET("", mri_build_cifar_resnet, layers, count)
-#define CIFAR_V2(layers, count) CIFAR_RESNET("-v2", mri_build_cifar_resnet_v2, layers, count)
+#define CIFAR_V1(layers, count)  CIFAR_RESNET("", mri_build_cifar_resnet, layers, count)
+#define CIFAR_V2(layers, count)  CIFAR_RESNET("-v2", mri_build_cifar_resnet_v2, layers, count)
+#define CIFAR_PAD(layers, count) CIFAR_RESNET("-pad", mri_build_cifar_resnet_pad, layers, count)
+
+#define DENSENET(layers, batch_size, count)                                                                  \
+    {                                                                                                        \
+        {.name = "densenet" #layers,                                                                         \
+         .id = "N15-densenet" #layers,                                                                       \
+         .help = "CIFAR-10: densely connected network of " #layers " layers, growth 12",                     \
+         .h = 32,                                                                                            \
+         .w = 32,                                                                                            \
+         .c = 3,                                                                                             \
+         .classes = 10,                                                                                      \
+         .param_count = (count),                                                                             \
+         .batch = (batch_size),                                                                              \
+         .epochs = 300,                                                                                      \
+         .update = MOMENTUM(0.1f, 1e-4f),                                                                    \
+         .schedule = STEPS(0.1f, 2, 150, 225),                                                               \
+         .augment = "cifar"},                                                                                \
+            mri_build_densenet, layers                                                                       \
+    }
+
+#define ADADELTA(rate)                                                                                       \
+    {                                                                                                        \
+        .kind = MR_UPDATE_ADADELTA, .lr = (rate), .rho = 0.95f, .epsilon = 1e-7f                             \
+    }
+#define ADAM(rate)                                                                                           \
+    {                                                                                                        \
+        .kind = MR_UPDATE_ADAM, .lr = (rate), .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-7f               \
+    }
+
+/* N8 */
+#define WIDE_MLP(layers, units, suffix, count)                                                               \
+    {                                                                                                        \
+        {.name = "mnist-mlp" #layers "x" #units,                                                             \
+         .id = "N8" suffix,                                                                                  \
+         .help = "MNIST: " #layers " dense layers of " #units " units",                                      \
+         .h = 28,                                                                                            \
+         .w = 28,                                                                                            \
+         .c = 1,                                                                                             \
+         .classes = 10,                                                                                      \
+         .param_count = (count),                                                                             \
+         .batch = 256,                                                                                       \
+         .epochs = 20,                                                                                       \
+         .update = RMSPROP(1e-3f),                                                                           \
+         .schedule = {.kind = MR_LR_CONSTANT, .lr = 1e-3f},                                                  \
+         .augment = "none"},                                                                                 \
+            mri_build_wide_mlp, units                                                                        \
+    }
 
 /* He et al. 2016a with the crops that came later; the rate belongs to a batch of 256. */
 #define RESNET(layers, count)                                                                                \
@@ -101,6 +148,21 @@ static const named_model models[] = {
       .augment = "none"},
      mri_build_cifar_cnn,
      0},
+    {{.name = "cifar-cnn-small",
+      .id = "N2",
+      .help = "CIFAR-10: one 3x3 convolution, one dense layer",
+      .h = 32,
+      .w = 32,
+      .c = 3,
+      .classes = 10,
+      .param_count = 328586,
+      .batch = 32,
+      .epochs = 5,
+      .update = RMSPROP(1e-4f),
+      .schedule = {.kind = MR_LR_DECAY, .lr = 1e-4f, .decay = 1e-6f},
+      .augment = "none"},
+     mri_build_cifar_cnn_small,
+     0},
     {{.name = "mnist-cnn",
       .id = "N3",
       .help = "MNIST: two 3x3 convolutions, two dense layers",
@@ -116,6 +178,39 @@ static const named_model models[] = {
       .augment = "none"},
      mri_build_mnist_cnn,
      0},
+    {{.name = "mnist-cnn-small",
+      .id = "N4",
+      .help = "MNIST: two 3x3 convolutions of 32, two dense layers",
+      .h = 28,
+      .w = 28,
+      .c = 1,
+      .classes = 10,
+      .param_count = 600810,
+      .batch = 128,
+      .epochs = 12,
+      .update = ADADELTA(1.0f),
+      .schedule = {.kind = MR_LR_CONSTANT, .lr = 1.0f},
+      .augment = "none"},
+     mri_build_mnist_cnn_small,
+     0},
+    {{.name = "mnist-selu",
+      .id = "N10",
+      .help = "MNIST: three 3x3 convolutions with selu, one dense layer",
+      .h = 28,
+      .w = 28,
+      .c = 1,
+      .classes = 10,
+      .param_count = 333066,
+      .batch = 256,
+      .epochs = 10,
+      .update = ADAM(1e-3f),
+      .schedule = {.kind = MR_LR_CONSTANT, .lr = 1e-3f},
+      .augment = "none"},
+     mri_build_mnist_selu,
+     0},
+    WIDE_MLP(5, 1024, "", 5012490),
+    WIDE_MLP(10, 2048, "-10x2048", 39395338),
+    WIDE_MLP(10, 4096, "-10x4096", 154288138),
     {{.name = "mnist-mlp",
       .id = "N9",
       .help = "MNIST: two dense layers",
@@ -157,9 +252,31 @@ static const named_model models[] = {
     CIFAR_V2(44, 661370),
     CIFAR_V2(56, 855802),
     CIFAR_V2(110, 1730746),
+    CIFAR_PAD(20, 269722),
+    CIFAR_PAD(32, 464154),
+    CIFAR_PAD(44, 658586),
+    CIFAR_PAD(56, 853018),
+    CIFAR_PAD(110, 1727962),
+    DENSENET(40, 128, 357322),
+    DENSENET(100, 64, 2217002),
     RESNET(18, 11689512),
     RESNET(34, 21797672),
     RESNET(50, 25557032),
+    {{.name = "inception-v3",
+      .id = "N13",
+      .help = "ImageNet: Inception, third version",
+      .h = 299,
+      .w = 299,
+      .c = 3,
+      .classes = 1000,
+      .param_count = 23817352,
+      .batch = 32,
+      .epochs = 90,
+      .update = {.kind = MR_UPDATE_SGD, .lr = 0.045f},
+      .schedule = {.kind = MR_LR_CONSTANT, .lr = 0.045f},
+      .augment = "rrc(299),flip,normalise(imagenet)"},
+     mri_build_inception,
+     0},
     {{.name = "alexnet",
       .id = "N12",
       .help = "ImageNet: five convolutions, three dense layers",

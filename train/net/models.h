@@ -8,9 +8,13 @@
 typedef void mri_build(mr_net *net, uint32_t depth, uint32_t classes);
 
 /* models_classic.c: plain stacks */
-mri_build mri_build_cifar_cnn, mri_build_mnist_cnn, mri_build_mnist_mlp, mri_build_alexnet, mri_build_vgg;
+mri_build mri_build_cifar_cnn, mri_build_cifar_cnn_small, mri_build_mnist_cnn, mri_build_mnist_cnn_small,
+    mri_build_mnist_selu, mri_build_mnist_mlp, mri_build_wide_mlp, mri_build_alexnet, mri_build_vgg;
 
 /* models_resnet.c: residual networks */
-mri_build mri_build_cifar_resnet, mri_build_cifar_resnet_v2, mri_build_resnet;
+mri_build mri_build_cifar_resnet, mri_build_cifar_resnet_v2, mri_build_cifar_resnet_pad, mri_build_resnet;
+
+/* models_branched.c: networks whose branches are put beside each other */
+mri_build mri_build_inception, mri_build_densenet;
 
 #endif

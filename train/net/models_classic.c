@@ -17,16 +17,48 @@ void mri_build_cifar_cnn(mr_net *net, uint32_t depth, uint32_t classes)
     mr_net_dense(net, classes, MR_ACT_NONE);
 }
 
-/* N3 */
-void mri_build_mnist_cnn(mr_net *net, uint32_t depth, uint32_t classes)
+/* N2: one convolution. */
+void mri_build_cifar_cnn_small(mr_net *net, uint32_t depth, uint32_t classes)
 {
     (void)depth;
+    mr_net_conv2d(net, 32, 3, 1, MR_PAD_SAME, MR_ACT_RELU);
+    mr_net_dense(net, classes, MR_ACT_NONE);
+}
+
+/* N3 and N4 differ in the filters of the second convolution. */
+static void two_convolutions(mr_net *net, uint32_t filters, uint32_t classes)
+{
     mr_net_conv2d(net, 32, 3, 1, MR_PAD_VALID, MR_ACT_RELU);
-    mr_net_conv2d(net, 64, 3, 1, MR_PAD_VALID, MR_ACT_RELU);
+    mr_net_conv2d(net, filters, 3, 1, MR_PAD_VALID, MR_ACT_RELU);
     mr_net_max_pool(net, 2, 2);
     mr_net_dropout(net, 0.25f);
     mr_net_dense(net, 128, MR_ACT_RELU);
     mr_net_dropout(net, 0.5f);
+    mr_net_dense(net, classes, MR_ACT_NONE);
+}
+
+/* N3 */
+void mri_build_mnist_cnn(mr_net *net, uint32_t depth, uint32_t classes)
+{
+    (void)depth;
+    two_convolutions(net, 64, classes);
+}
+
+/* N4 */
+void mri_build_mnist_cnn_small(mr_net *net, uint32_t depth, uint32_t classes)
+{
+    (void)depth;
+    two_convolutions(net, 32, classes);
+}
+
+/* N10: nothing makes the picture smaller but the windows. */
+void mri_build_mnist_selu(mr_net *net, uint32_t depth, uint32_t classes)
+{
+    (void)depth;
+    for (uint32_t filters = 16; filters <= 64; filters *= 2) {
+        mr_net_conv2d(net, filters, 3, 1, MR_PAD_VALID, MR_ACT_SELU);
+        mr_net_dropout(net, 0.3f);
+    }
     mr_net_dense(net, classes, MR_ACT_NONE);
 }
 
@@ -35,6 +67,17 @@ void mri_build_mnist_mlp(mr_net *net, uint32_t depth, uint32_t classes)
 {
     (void)depth;
     mr_net_dense(net, 512, MR_ACT_RELU);
+    mr_net_dense(net, classes, MR_ACT_NONE);
+}
+
+/* N8: five layers of 1024 units, or ten of 2048 or 4096; depth: the units. */
+void mri_build_wide_mlp(mr_net *net, uint32_t depth, uint32_t classes)
+{
+    const uint32_t units = depth, layers = units == 1024 ? 5 : 10;
+    for (uint32_t i = 0; i < layers; i++) {
+        mr_net_dense(net, units, MR_ACT_RELU);
+        mr_net_dropout(net, 0.2f);
+    }
     mr_net_dense(net, classes, MR_ACT_NONE);
 }
 

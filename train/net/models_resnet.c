@@ -4,8 +4,8 @@
  *              └───── in, or conv 1x1 BN ┘                           └───────── in, or conv 1x1 BN ┘
  *
  * A block changes the shape at the first block of a stage only; there the short cut is a 1x1 convolution with
- * batch normalisation. (The benchmark that named the CIFAR networks pads channels with zeros instead: 270k
- * instead of 272k parameters for depth 20.) The short cut comes first in the list of layers, so that the
+ * batch normalisation, or every second pixel with channels of zeros around its own ("pad": as the benchmark
+ * that named the CIFAR networks has it). The short cut comes first in the list of layers, so that the
  * normalisation that ends the other branch stands directly before the addition and the two can be one
  * operation. */
 #include "train/net/models.h"
@@ -60,6 +60,22 @@ static void basic_block_v2(mr_net *net, uint32_t filters, uint32_t stride, bool 
     mr_net_add(net, cut, MR_ACT_NONE);
 }
 
+/* Without parameters in the short cut. */
+static void basic_block_pad(mr_net *net, uint32_t filters, uint32_t stride, bool changes)
+{
+    const mr_point in = mr_net_here(net);
+    mr_point cut = in;
+    if (changes) {
+        mr_net_avg_pool(net, 1, stride);
+        mr_net_pad_channels(net, filters / 4, filters / 4); /* from half as many */
+        cut = mr_net_here(net);
+        mr_net_from(net, in);
+    }
+    conv_norm(net, filters, 3, stride, MR_ACT_RELU);
+    conv_norm(net, filters, 3, 1, MR_ACT_NONE);
+    mr_net_add(net, cut, MR_ACT_RELU);
+}
+
 /* "v1.5": the stride is in the 3x3 convolution, not in the 1x1 before it. */
 static void bottleneck(mr_net *net, uint32_t filters, uint32_t stride, bool changes)
 {
@@ -101,6 +117,14 @@ void mri_build_cifar_resnet_v2(mr_net *net, uint32_t depth, uint32_t classes)
     conv_norm(net, 16, 3, 1, MR_ACT_RELU);
     cifar_stages(net, depth, basic_block_v2);
     norm(net, MR_ACT_RELU);
+    head(net, classes);
+}
+
+void mri_build_cifar_resnet_pad(mr_net *net, uint32_t depth, uint32_t classes)
+{
+    mr_net_init(net, MR_INIT_HE_IN);
+    conv_norm(net, 16, 3, 1, MR_ACT_RELU);
+    cifar_stages(net, depth, basic_block_pad);
     head(net, classes);
 }
 

@@ -1,7 +1,7 @@
 /* train/net/net.c: the network builder: shape inference, parameter counts and the rows of a summary.
  *
  *   mr_net_create ──► mr_net_conv2d, ... ──────────► mr_net_check
- *                     mr_net_here, _from, _add: branches
+ *                     mr_net_here, _from, _add, _concat: branches
  *
  * Each call appends one layer, and its output shape is worked out at once.
  *
@@ -13,8 +13,6 @@
 
 #include "base/abi.h"
 #include "train/net/net.h"
-
-#define MAX_TAKERS 2u /* an op has room for two gradients to its output */
 
 static const char *const activation_names[] = {
     [MR_ACT_NONE] = "",           [MR_ACT_RELU] = "relu", [MR_ACT_TANH] = "tanh",
@@ -39,6 +37,8 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
     case MR_OP_LOSS: return "loss";
     case MR_OP_ADD: return "add";
     case MR_OP_ONE_HOT: return "one_hot";
+    case MR_OP_CONCAT: return "concat";
+    case MR_OP_PAD: return "pad";
     default: break; /* no layer is made of it */
     }
     return "?";
@@ -132,13 +132,10 @@ static void finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c
     } else if (h > MRI_NET_MAX_ELEMENTS || w > MRI_NET_MAX_ELEMENTS || c > MRI_NET_MAX_ELEMENTS ||
                h * w > MRI_NET_MAX_ELEMENTS / c) {
         refuse(net, l, "its output is too large");
-    } else if (*takers_of(net, l->in) == MAX_TAKERS ||
-               (l->kind == MR_OP_ADD && *takers_of(net, l->in2) == MAX_TAKERS)) {
-        refuse(net, l, "two layers take what it would take already: no output may have a third");
     } else {
         l->out_h = (uint32_t)h, l->out_w = (uint32_t)w, l->out_c = (uint32_t)c;
         ++*takers_of(net, l->in);
-        if (l->kind == MR_OP_ADD) ++*takers_of(net, l->in2);
+        if (mri_layer_takes_two(l)) ++*takers_of(net, l->in2);
         net->at = ++net->layer_count;
     }
 }
@@ -168,20 +165,20 @@ static bool window(uint32_t in, uint32_t size, uint32_t stride, mr_padding paddi
     return true;
 }
 
-static bool place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t stride, mr_padding padding,
-                         uint32_t pad, uint32_t *h, uint32_t *w)
+static bool place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t size_w, uint32_t stride,
+                         mr_padding padding, uint32_t pad, uint32_t *h, uint32_t *w)
 {
-    l->kernel = l->kernel_w = size, l->stride = stride;
+    l->kernel = size, l->kernel_w = size_w, l->stride = stride;
     if (size == 0 || stride == 0) {
         refuse(net, l, "window and stride must be at least 1");
         return false;
     }
-    if (pad >= size) {
+    if (pad >= size || pad >= size_w) {
         refuse(net, l, "the padding must be smaller than the window");
         return false;
     }
     if (!window(l->out_h, size, stride, padding, pad, h, &l->pad_top, &l->pad_bottom) ||
-        !window(l->out_w, size, stride, padding, pad, w, &l->pad_left, &l->pad_right)) {
+        !window(l->out_w, size_w, stride, padding, pad, w, &l->pad_left, &l->pad_right)) {
         refuse(net, l, "the window is larger than its input; use \"same\" padding or a larger picture");
         return false;
     }
@@ -193,7 +190,8 @@ void mr_net_conv(mr_net *net, const mr_conv *c)
     mri_layer *l = begin(net, MR_OP_CONV2D);
     uint32_t h, w;
     if (!l) return;
-    if (c->filters == 0 || c->filters > (1u << 24) || c->kernel > (1u << 12) ||
+    const uint32_t kernel_w = c->kernel_w ? c->kernel_w : c->kernel;
+    if (c->filters == 0 || c->filters > (1u << 24) || c->kernel > (1u << 12) || kernel_w > (1u << 12) ||
         !known_activation(c->activation)) {
         refuse(net, l, "filters 1..2^24, kernel 1..4096 and a known activation are needed");
         return;
@@ -202,14 +200,14 @@ void mr_net_conv(mr_net *net, const mr_conv *c)
         refuse(net, l, "padding of so many rows goes with \"valid\", not with \"same\"");
         return;
     }
-    if (!place_window(net, l, c->kernel, c->stride, c->padding, c->pad, &h, &w)) return;
+    if (!place_window(net, l, c->kernel, kernel_w, c->stride, c->padding, c->pad, &h, &w)) return;
     l->filters = c->filters, l->activation = c->activation, l->no_bias = c->no_bias, l->init = net->init;
-    const double per_output = (double)c->kernel * c->kernel * l->out_c;
+    const double per_output = (double)c->kernel * kernel_w * l->out_c;
     if (per_output * c->filters > (double)MRI_NET_MAX_PARAMS) {
         refuse(net, l, "too many parameters");
         return;
     }
-    l->params = ((uint64_t)c->kernel * c->kernel * l->out_c + !c->no_bias) * c->filters;
+    l->params = ((uint64_t)c->kernel * kernel_w * l->out_c + !c->no_bias) * c->filters;
     l->flops = 2.0 * per_output * c->filters * h * w;
     finish(net, l, h, w, c->filters);
 }
@@ -230,7 +228,7 @@ static void pool(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad, bool
     uint32_t h, w;
     if (!l) return;
     l->average = average;
-    if (!place_window(net, l, size, stride, MR_PAD_VALID, pad, &h, &w)) return;
+    if (!place_window(net, l, size, size, stride, MR_PAD_VALID, pad, &h, &w)) return;
     l->flops = (double)size * size * h * w * l->out_c;
     finish(net, l, h, w, l->out_c);
 }
@@ -242,16 +240,24 @@ void mr_net_max_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_
     pool(net, size, stride, pad, false);
 }
 
+void mr_net_avg_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad)
+{
+    pool(net, size, stride, pad, true);
+}
+
 /* One window over the whole, which need not be square. */
-void mr_net_global_avg_pool(mr_net *net)
+static void global_pool(mr_net *net, bool average)
 {
     mri_layer *l = begin(net, MR_OP_POOL2D);
     if (!l) return;
-    l->average = true;
+    l->average = average;
     l->kernel = l->out_h, l->kernel_w = l->out_w, l->stride = 1;
     l->flops = elements(l);
     finish(net, l, 1, 1, l->out_c);
 }
+
+void mr_net_global_avg_pool(mr_net *net) { global_pool(net, true); }
+void mr_net_global_max_pool(mr_net *net) { global_pool(net, false); }
 
 void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation)
 {
@@ -293,19 +299,26 @@ void mr_net_dropout(mr_net *net, float rate)
     finish(net, l, l->out_h, l->out_w, l->out_c);
 }
 
-void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation)
+void mr_net_norm(mr_net *net, const mr_norm *n)
 {
     mri_layer *l = begin(net, MR_OP_BATCHNORM);
     if (!l) return;
-    if (!(momentum >= 0.0f && momentum < 1.0f) || !(epsilon > 0.0f) || !isfinite(epsilon) ||
-        !known_activation(activation)) {
+    if (!(n->momentum >= 0.0f && n->momentum < 1.0f) || !(n->epsilon > 0.0f) || !isfinite(n->epsilon) ||
+        !known_activation(n->activation)) {
         refuse(net, l, "momentum in [0, 1), epsilon above 0 and a known activation are needed");
         return;
     }
-    l->momentum = momentum, l->epsilon = epsilon, l->activation = activation;
-    l->params = 2 * (uint64_t)l->out_c;
+    l->momentum = n->momentum, l->epsilon = n->epsilon, l->activation = n->activation;
+    l->no_scale = n->no_scale;
+    l->params = (2 - (uint64_t)n->no_scale) * l->out_c;
+    l->states = 2 * (uint64_t)l->out_c;
     l->flops = 2.0 * elements(l);
     finish(net, l, l->out_h, l->out_w, l->out_c);
+}
+
+void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation)
+{
+    mr_net_norm(net, &(mr_norm){.momentum = momentum, .epsilon = epsilon, .activation = activation});
 }
 
 /* ------------------------------------------------------------------------------ branches */
@@ -328,25 +341,56 @@ void mr_net_from(mr_net *net, mr_point point)
     else net->at = point;
 }
 
+/* The second point that l takes is there, and has as many pixels. Its channels to *c. */
+static bool take_second(mr_net *net, mri_layer *l, mr_point other, uint32_t *c)
+{
+    if (other > net->layer_count || other == l->in) {
+        refuse(net, l, "it needs another point that is there already");
+        return false;
+    }
+    const mri_layer *o = other ? &net->layers[other - 1] : NULL;
+    l->in2 = other;
+    *c = o ? o->out_c : net->c;
+    if ((o ? o->out_h : net->h) == l->out_h && (o ? o->out_w : net->w) == l->out_w) return true;
+    refuse(net, l, "the other point has another shape");
+    return false;
+}
+
 void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
 {
     mri_layer *l = begin(net, MR_OP_ADD);
+    uint32_t c;
     if (!l) return;
-    l->in2 = other, l->activation = activation;
+    l->activation = activation;
     if (!known_activation(activation)) {
         refuse(net, l, "a known activation is needed");
-    } else if (other > net->layer_count || other == l->in) {
-        refuse(net, l, "it needs another point that is there already");
-    } else {
-        const mri_layer *o = other ? &net->layers[other - 1] : NULL;
-        if ((o ? o->out_h : net->h) != l->out_h || (o ? o->out_w : net->w) != l->out_w ||
-            (o ? o->out_c : net->c) != l->out_c) {
-            refuse(net, l, "the other point has another shape");
-            return;
-        }
-        l->flops = elements(l);
-        finish(net, l, l->out_h, l->out_w, l->out_c);
+        return;
     }
+    if (!take_second(net, l, other, &c)) return;
+    if (c != l->out_c) {
+        refuse(net, l, "the other point has another shape");
+        return;
+    }
+    l->flops = elements(l);
+    finish(net, l, l->out_h, l->out_w, l->out_c);
+}
+
+void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        mri_layer *l = begin(net, MR_OP_CONCAT);
+        uint32_t c;
+        if (!l || !take_second(net, l, others[i], &c)) return;
+        finish(net, l, l->out_h, l->out_w, (uint64_t)l->out_c + c);
+    }
+}
+
+void mr_net_pad_channels(mr_net *net, uint32_t before, uint32_t behind)
+{
+    mri_layer *l = begin(net, MR_OP_PAD);
+    if (!l) return;
+    l->before = before, l->behind = behind;
+    finish(net, l, l->out_h, l->out_w, (uint64_t)before + l->out_c + behind);
 }
 
 /* Every point but the last is taken, and the network ends where its list does. */
@@ -396,6 +440,13 @@ uint64_t mr_net_param_count(const mr_net *net)
     return sum;
 }
 
+uint64_t mr_net_state_count(const mr_net *net)
+{
+    uint64_t sum = 0;
+    for (uint32_t i = 0; i < net->layer_count; i++) sum += net->layers[i].states;
+    return sum;
+}
+
 uint32_t mr_net_class_count(const mr_net *net)
 {
     return net->layer_count ? net->layers[net->layer_count - 1].out_c : 0;
@@ -419,7 +470,9 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     case MR_OP_POOL2D: snprintf(name, room, "%s %ux%u/%u", kind, l->kernel, l->kernel_w, l->stride); break;
     case MR_OP_DENSE: snprintf(name, room, "%s %u%s%s", kind, l->filters, gap, act); break;
     case MR_OP_DROPOUT: snprintf(name, room, "%s %g", kind, (double)l->rate); break;
+    case MR_OP_PAD: snprintf(name, room, "%s %u+%u", kind, l->before, l->behind); break;
     case MR_OP_ADD:
+    case MR_OP_CONCAT:
         if (l->in2) snprintf(name, room, "%s %u%s%s", kind, l->in2 - 1, gap, act);
         else snprintf(name, room, "%s input%s%s", kind, gap, act);
         break;

@@ -5,12 +5,11 @@
  * begin with (init.h). Callers: train/ and train/run; it stands on nothing but shapes and random bits.
  *
  * Points are the tensors between layers: 0 the pictures, k + 1 the output of layer k. A layer names the point
- * it takes, ADD a second one, and a layer only takes what layers before it made, so the list is an order the
- * network can run in:
+ * it takes, ADD and CONCAT a second one, and a layer only takes what layers before it made, so the list is an
+ * order the network can run in:
  *
  *      point 0 ─► layer 0 ─► 1 ─┬─► layer 1 ─► 2 ─► layer 2 ─► 3 ─► layer 3 (add 3 + 1) ─► 4
- *                               └──────────────────────────────────────┘
- *                               at most two takers each */
+ *                               └──────────────────────────────────────┘ */
 #ifndef MRI_NET_H
 #define MRI_NET_H
 
@@ -22,17 +21,19 @@
 #define MRI_NET_MAX_PARAMS   ((uint64_t)1 << 36)   /* of one layer */
 
 typedef struct mri_layer {
-    mr_op_kind kind; /* CONV2D, POOL2D, DENSE, ACTIVATION, DROPOUT, BATCHNORM, ADD */
+    mr_op_kind kind; /* CONV2D, POOL2D, DENSE, ACTIVATION, DROPOUT, BATCHNORM, ADD, CONCAT, PAD */
     mr_activation activation;
-    mr_init init;                               /* CONV2D, DENSE */
-    mr_point in, in2;                           /* in2: ADD only */
-    uint32_t consumers;                         /* layers that take its output */
-    uint32_t filters, kernel, kernel_w, stride; /* windows are square but for the global pool */
+    mr_init init;       /* CONV2D, DENSE */
+    mr_point in, in2;   /* in2: ADD and CONCAT only */
+    uint32_t consumers; /* layers that take its output */
+    uint32_t filters, kernel, kernel_w, stride;
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
-    bool average, no_bias;
+    uint32_t before, behind; /* PAD: channels */
+    bool average, no_bias, no_scale;
     float rate, momentum, epsilon;
     uint32_t out_h, out_w, out_c;
     uint64_t params; /* trained */
+    uint64_t states; /* kept, not trained */
     double flops;    /* forward, one sample; multiply and add count 2 */
 } mri_layer;
 
@@ -47,6 +48,12 @@ struct mr_net {
     mr_init init;   /* of the layers to come */
     mr_error error; /* the first of any builder call; code MR_OK while there is none */
 };
+
+/* Does it take two points? */
+static inline bool mri_layer_takes_two(const mri_layer *l)
+{
+    return l->kind == MR_OP_ADD || l->kind == MR_OP_CONCAT;
+}
 
 /* Layers that take a point. */
 static inline uint32_t mri_net_consumers(const mr_net *net, mr_point p)

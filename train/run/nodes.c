@@ -6,7 +6,14 @@
  * Decided here: which layers ride along in the op before them (an activation; an addition, on the
  * normalisation that only feeds it), where an op may work in place, and where backward ends: at the first
  * layers with parameters, whose input's gradient nobody wants. Only what stands directly behind in the list
- * rides along, so the list is an order to run the nodes in, too. */
+ * rides along, so the list is an order to run the nodes in, too.
+ *
+ * An op has room for two gradients to its output. An output that more ops take is handed on by forks: ops in
+ * place that do nothing but add up two gradients.
+ *
+ *   point    ─┬─► a            nodes    ─┬─► a
+ *             ├─► b                      └─► fork ─┬─► b
+ *             └─► c                                └─► c        */
 
 #include "train/run/nodes.h"
 
@@ -46,8 +53,10 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
     case MR_OP_DENSE: d.dense = (mr_dense_desc){.units = l->filters, .no_bias = l->no_bias}; break;
     case MR_OP_DROPOUT: d.dropout = (mr_dropout_desc){.rate = l->rate, .op_id = at}; break;
     case MR_OP_BATCHNORM:
-        d.batchnorm = (mr_batchnorm_desc){.momentum = l->momentum, .epsilon = l->epsilon};
+        d.batchnorm =
+            (mr_batchnorm_desc){.momentum = l->momentum, .epsilon = l->epsilon, .no_scale = l->no_scale};
         break;
+    case MR_OP_PAD: d.pad = (mr_pad_desc){.before = l->before, .behind = l->behind}; break;
     default: break;
     }
     return d;
@@ -58,7 +67,8 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
  * and hands no gradient to what it drops. And nobody else may want what was there. */
 static bool may_overwrite(const mri_node *before, const mri_node *n)
 {
-    if (before->consumers > 1) return false;
+    if (n->fork) return true; /* nothing is written */
+    if (before->consumers > 1 || before->fork) return false;
     if (!before->backward) return true;
     if (n->kind != MR_OP_DROPOUT) return false;
     return before->activation == MR_ACT_NONE || before->activation == MR_ACT_RELU;
@@ -95,6 +105,28 @@ static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, ui
     return MR_OK;
 }
 
+/* The node that makes a point, or a fork of it that has room for a taker. */
+static uint32_t take_point(building *b, mr_point p)
+{
+    const uint32_t node = b->node_of[p], next = node + 1;
+    if (next < b->nodes->count && b->nodes->node[next].fork && b->nodes->node[next].in == node)
+        b->node_of[p] = next; /* this taker and that fork are its two */
+    return node;
+}
+
+/* Forks behind the newest node, whose output so many layers take. */
+static int add_forks(building *b, uint32_t takers)
+{
+    int rc = MR_OK;
+    for (uint32_t i = 2; rc == MR_OK && i < takers; i++) {
+        const uint32_t from = b->nodes->count - 1;
+        mr_op_desc d = {.kind = MR_OP_ACTIVATION, .activation = MR_ACT_NONE};
+        rc = add_node(b, &d, from, MRI_NONE, MRI_NONE);
+        if (!rc) b->nodes->node[from + 1].fork = true;
+    }
+    return rc;
+}
+
 /* Layer at is the only one to take the output of the layer before it. */
 static bool is_only_consumer(const mr_net *net, uint32_t at)
 {
@@ -113,16 +145,16 @@ static bool take_activation(const mr_net *net, uint32_t at, mr_op_kind kind, mr_
 }
 
 /* One op for the normalisation at and the addition behind it. MR_EUNSUPPORTED: the device has none. */
-static int add_residual(building *b, uint32_t at, uint32_t *taken)
+static int add_residual(building *b, uint32_t at, mr_point other, uint32_t *taken)
 {
     const mri_layer *norm = &b->net->layers[at], *sum = norm + 1;
     mr_op_desc d = describe_layer(norm, at);
-    const mr_point other = sum->in == at + 1 ? sum->in2 : sum->in;
     d.batchnorm.residual = true;
     d.activation = sum->activation;
     *taken = 2;
     *taken += take_activation(b->net, at + 2, MR_OP_BATCHNORM, &d.activation);
-    return add_node(b, &d, b->node_of[norm->in], b->node_of[other], at);
+    const uint32_t in = take_point(b, norm->in);
+    return add_node(b, &d, in, take_point(b, other), at);
 }
 
 static bool is_residual(const mr_net *net, uint32_t at)
@@ -138,12 +170,16 @@ static int add_layers(building *b, uint32_t at, uint32_t *taken)
 {
     const mri_layer *l = &b->net->layers[at];
     if (is_residual(b->net, at)) {
-        const int rc = add_residual(b, at, taken);
+        const mr_point other = l[1].in == at + 1 ? l[1].in2 : l[1].in;
+        const uint32_t in = b->node_of[l->in], in2 = b->node_of[other];
+        const int rc = add_residual(b, at, other, taken);
         if (rc != MR_EUNSUPPORTED) return rc;
+        b->node_of[l->in] = in, b->node_of[other] = in2; /* not taken, after all */
     }
     mr_op_desc d = describe_layer(l, at);
     *taken = 1u + take_activation(b->net, at + 1, l->kind, &d.activation);
-    return add_node(b, &d, b->node_of[l->in], l->kind == MR_OP_ADD ? b->node_of[l->in2] : MRI_NONE, at);
+    const uint32_t in = take_point(b, l->in);
+    return add_node(b, &d, in, mri_layer_takes_two(l) ? take_point(b, l->in2) : MRI_NONE, at);
 }
 
 static mr_op_desc describe_data(const building *b)
@@ -166,10 +202,13 @@ static int build(building *b)
     mr_op_desc input = describe_data(b);
     int rc = add_node(b, &input, MRI_NONE, MRI_NONE, MRI_NONE);
     b->node_of[0] = 0;
+    if (rc == MR_OK) rc = add_forks(b, mri_net_consumers(b->net, 0));
     for (uint32_t i = 0; rc == MR_OK && i < b->net->layer_count;) {
         uint32_t taken = 1;
         rc = add_layers(b, i, &taken);
+        if (rc) break;
         for (uint32_t k = 0; k < taken; k++) b->node_of[++i] = nodes->count - 1;
+        rc = add_forks(b, mri_net_consumers(b->net, i));
     }
     if (rc) return rc;
     mr_op_desc loss = {.kind = MR_OP_LOSS};
@@ -193,7 +232,8 @@ int mri_nodes_init(mri_nodes *nodes, mr_device *dev, const mri_replica_config *c
 {
     const mr_net *net = cfg->net;
     building b = {.nodes = nodes, .dev = dev, .cfg = cfg, .net = net, .err = err};
-    *nodes = (mri_nodes){.node = calloc((size_t)net->layer_count + 2, sizeof *nodes->node)};
+    *nodes = (mri_nodes){.node = calloc(3 * (size_t)net->layer_count + 2, /* forks, too */
+                                        sizeof *nodes->node)};
     b.node_of = calloc((size_t)net->layer_count + 1, sizeof *b.node_of);
     int rc = MR_OK;
     if (!nodes->node || !b.node_of)

@@ -37,10 +37,12 @@ typedef struct mri_node {
     uint32_t layer;         /* in the network; MRI_NONE for the input and the loss */
     uint32_t in, in2;       /* nodes whose outputs it takes */
     uint32_t consumers;     /* of its output */
+    bool fork;              /* hands its input on, for more takers than two */
     bool inplace;           /* output in the input's place, and gradients too */
     bool backward;          /* takes part in the backward pass */
     bool need_dx, need_dx2; /* a gradient to in, to in2, is needed */
-    uint32_t y_span, saved_span, scratch_span[2] /* forward, backward */, dy_span, dy2_span, dx_span;
+    uint32_t y_span, saved_span, scratch_span[2] /* forward, backward */, dy_span, dy2_span, dx_span,
+        dx2_span;
     uint64_t param_at[MR_OP_MAX_PARAMS], state_at[MR_OP_MAX_PARAMS]; /* floats into weights and stats */
 } mri_node;
 

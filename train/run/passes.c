@@ -85,6 +85,7 @@ static int backward(const mri_replica *r, const share *of, uint32_t from, uint32
         a.dy = span_at(r, n->dy_span);
         a.dy2 = span_at(r, n->dy2_span);
         a.dx = span_at(r, n->dx_span);
+        a.dx2 = span_at(r, n->dx2_span);
         a.scratch = span_at(r, n->scratch_span[1]);
         rc = mr_op_backward_async(n->op, r->stream, &a);
     }

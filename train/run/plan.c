@@ -9,7 +9,7 @@
  *
  * The gradient to y turns into the gradient to the second input inside an addition (and a normalisation that
  * adds), and into the gradient to x inside an op that works in place: one span then lives on under the next
- * name. */
+ * name. A concatenation writes both. */
 #include <stdio.h>
 
 #include "train/run/plan.h"
@@ -89,7 +89,9 @@ static void plan_backward(planning *p, uint32_t i)
     n->scratch_span[1] = new_span(p, n->info->scratch_bytes, now);
     use(p, n->dy_span, now);
     use(p, n->dy2_span, now);
-    if (n->need_dx2) give_gradient(p, n->in2, n->dy_span);
+    if (n->need_dx2 && n->info->writes_dx2)
+        n->dx2_span = new_span(p, batch_bytes(p, &nodes->node[n->in2]), now);
+    if (n->need_dx2) give_gradient(p, n->in2, n->info->writes_dx2 ? n->dx2_span : n->dy_span);
     if (!n->need_dx) return;
     if (n->inplace || (add && !n->need_dx2)) { /* what arrived serves one, and it may have it */
         give_gradient(p, n->in, n->dy_span);
@@ -105,12 +107,12 @@ static int place_spans(planning *p, size_t *arena_bytes)
 {
     mri_plan *plan = p->plan;
     const mri_nodes *nodes = p->nodes;
-    if (!plan->spans) plan->spans = calloc((size_t)nodes->count * 5, sizeof *plan->spans);
+    if (!plan->spans) plan->spans = calloc((size_t)nodes->count * 6, sizeof *plan->spans);
     if (!plan->spans) return MR_ENOMEM;
     plan->span_count = 0;
     for (uint32_t i = 0; i < nodes->count; i++) {
         mri_node *n = &nodes->node[i];
-        n->scratch_span[1] = n->dy_span = n->dy2_span = n->dx_span = MRI_NONE;
+        n->scratch_span[1] = n->dy_span = n->dy2_span = n->dx_span = n->dx2_span = MRI_NONE;
         plan_forward(p, i);
     }
     for (uint32_t i = nodes->count; i-- > 0;)

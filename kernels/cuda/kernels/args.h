@@ -25,6 +25,7 @@
     X(bias_activate)                                                                                         \
     X(bias_backward)                                                                                         \
     X(bias_finish)                                                                                           \
+    X(channels)                                                                                              \
     X(input)                                                                                                 \
     X(one_hot)                                                                                               \
     X(max_pool)                                                                                              \
@@ -73,6 +74,15 @@ struct mrk_activate_args { /* y = act(x + x2) */
     uint32_t activation; /* vectors: NONE or RELU */
     const void *x, *x2;  /* x2 may be NULL; either may be y */
     void *y;
+};
+
+struct mrk_channels_args { /* to[r][k] = from[r][k - at], at <= k < at + count, else 0, for k < width */
+    uint64_t rows;
+    uint32_t dtype, vectors; /* vectors: all counts below are multiples of a pack, too */
+    uint32_t width, at, count;
+    uint32_t to_step, from_step; /* values from one row to the next */
+    void *to;
+    const void *from;
 };
 
 struct mrk_activate_backward_args { /* out = out2 = (dy + dy2) * act'(y) */
@@ -183,9 +193,9 @@ struct mrk_batchnorm_finish_args {
     struct mrk_tile tile; /* of mrk_batchnorm_statistics, and */
     uint32_t parts;       /* its blocks along x */
     float momentum, epsilon;
-    const float *partial, *scale, *shift;
-    float *mean, *variance; /* running; updated */
-    float *saved;           /* [4][channels] */
+    const float *partial, *scale, *shift; /* scale NULL: all 1; below, too */
+    float *mean, *variance;               /* running; updated */
+    float *saved;                         /* [4][channels] */
 };
 
 struct mrk_batchnorm_running_args { /* coefficients[2][channels]: k, d of the running statistics */
@@ -224,8 +234,8 @@ struct mrk_batchnorm_gradients_args { /* dx = g * coefficients[0] + x * coeffici
     uint32_t channels, parts;
     uint64_t rows;
     const float *partial, *scale, *saved;
-    float *dscale, *dshift;
-    float *coefficients; /* [3][channels] */
+    float *dscale, *dshift; /* dscale NULL: not wanted */
+    float *coefficients;    /* [3][channels] */
 };
 
 struct mrk_batchnorm_dx_args {

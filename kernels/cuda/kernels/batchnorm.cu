@@ -105,7 +105,8 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS)
     }
     const double variance = mrk_finish_sum(square, share) / (double)a.tile.rows;
     if (c >= channels || lane > 0) return;
-    const float inverse = (float)(1 / sqrt(variance + (double)a.epsilon)), k = a.scale[c] * inverse;
+    const float inverse = (float)(1 / sqrt(variance + (double)a.epsilon)),
+                k = (a.scale ? a.scale[c] : 1) * inverse;
     a.mean[c] = a.momentum * a.mean[c] + (1 - a.momentum) * (float)mean;
     a.variance[c] = a.momentum * a.variance[c] + (1 - a.momentum) * (float)variance;
     a.saved[c] = (float)mean;
@@ -120,7 +121,7 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS)
 {
     const uint64_t c = mrk_thread();
     if (c >= a.channels) return;
-    const float k = a.scale[c] * (1 / sqrtf(a.variance[c] + a.epsilon));
+    const float k = (a.scale ? a.scale[c] : 1) * (1 / sqrtf(a.variance[c] + a.epsilon));
     a.coefficients[c] = k;
     a.coefficients[a.channels + c] = a.shift[c] - a.mean[c] * k;
 }
@@ -260,9 +261,9 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS)
     gx = mrk_finish_sum(gx, share);
     if (c >= a.channels || lane > 0) return;
     const double inverse = (double)a.saved[a.channels + c], dscale = gx * inverse,
-                 gain = (double)a.scale[c] * inverse;
+                 gain = (a.scale ? (double)a.scale[c] : 1) * inverse;
     const float m = (float)(-gain * inverse * dscale / (double)a.rows);
-    a.dscale[c] = (float)dscale;
+    if (a.dscale) a.dscale[c] = (float)dscale;
     a.dshift[c] = (float)g;
     a.coefficients[c] = (float)gain;
     a.coefficients[a.channels + c] = m;

@@ -41,6 +41,14 @@ static float *coefficients_of(const mri_cuda_op *op, const mr_op_args *a)
     return (float *)a->scratch + partial_floats(op);
 }
 
+static uint32_t shift_at(const mri_cuda_op *op) { return op->base.desc.batchnorm.no_scale ? 0 : 1; }
+
+/* NULL: all 1 */
+static const float *scale_of(const mri_cuda_op *op, const mr_op_args *a)
+{
+    return op->base.desc.batchnorm.no_scale ? NULL : a->param[0];
+}
+
 static int launch(mri_cuda_stream *s, enum mrk_kernel kernel, const struct mrk_tile *tile, uint32_t blocks,
                   const void *args, mr_error *err)
 {
@@ -61,8 +69,8 @@ static int take_statistics(const mri_cuda_op *op, mri_cuda_stream *s, const mr_o
                                                      .momentum = d->batchnorm.momentum,
                                                      .epsilon = d->batchnorm.epsilon,
                                                      .partial = a->scratch,
-                                                     .scale = a->param[0],
-                                                     .shift = a->param[1],
+                                                     .scale = scale_of(op, a),
+                                                     .shift = a->param[shift_at(op)],
                                                      .mean = a->state[0],
                                                      .variance = a->state[1],
                                                      .saved = a->saved};
@@ -74,8 +82,8 @@ static int take_running(const mri_cuda_op *op, mri_cuda_stream *s, const mr_op_a
     const uint32_t channels = op->base.desc.in.c;
     const struct mrk_batchnorm_running_args args = {.channels = channels,
                                                     .epsilon = op->base.desc.batchnorm.epsilon,
-                                                    .scale = a->param[0],
-                                                    .shift = a->param[1],
+                                                    .scale = scale_of(op, a),
+                                                    .shift = a->param[shift_at(op)],
                                                     .mean = a->state[0],
                                                     .variance = a->state[1],
                                                     .coefficients = coefficients_of(op, a)};
@@ -131,15 +139,16 @@ static int sum_gradients(const mri_cuda_op *op, mri_cuda_stream *s, const mr_op_
                                                  .partial = a->scratch};
     const int rc = launch(s, MRK_batchnorm_sums, &tile, parts, &sums, err);
     if (rc) return rc;
-    const struct mrk_batchnorm_gradients_args gradients = {.channels = d->in.c,
-                                                           .parts = parts,
-                                                           .rows = tile.rows,
-                                                           .partial = a->scratch,
-                                                           .scale = a->param[0],
-                                                           .saved = a->saved,
-                                                           .dscale = a->dparam[0],
-                                                           .dshift = a->dparam[1],
-                                                           .coefficients = coefficients_of(op, a)};
+    const struct mrk_batchnorm_gradients_args gradients = {
+        .channels = d->in.c,
+        .parts = parts,
+        .rows = tile.rows,
+        .partial = a->scratch,
+        .scale = scale_of(op, a),
+        .saved = a->saved,
+        .dscale = op->base.desc.batchnorm.no_scale ? NULL : a->dparam[0],
+        .dshift = a->dparam[shift_at(op)],
+        .coefficients = coefficients_of(op, a)};
     return mri_cuda_launch(s, MRK_batchnorm_gradients, mri_grid_finish(d->in.c), MRK_THREADS, 0, &gradients,
                            err);
 }

@@ -215,9 +215,11 @@ typedef enum mr_op_kind {
     MR_OP_ADD,       /* x + x2, + activation */
     MR_OP_ONE_HOT,   /* int32 numbers, w a sample -> out_dtype, 1 x w x classes: row k is 1 at number k and 0
                         elsewhere; all 0 where the number is not one of 0 .. classes - 1 (padding) */
+    MR_OP_CONCAT,    /* the channels of x, then those of x2 */
+    MR_OP_PAD,       /* channels of zeros in front of x's, and behind them */
 } mr_op_kind;
 
-enum { MR_OP_KIND_COUNT = MR_OP_ONE_HOT + 1 };
+enum { MR_OP_KIND_COUNT = MR_OP_PAD + 1 };
 
 typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
 
@@ -227,7 +229,7 @@ typedef struct mr_op_window {
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
 } mr_op_window;
 
-/* ---- what each kind of operation is told; ACTIVATION, LOSS and ADD need nothing of their own ----
+/* ---- what each kind of operation is told; ACTIVATION, LOSS, ADD and CONCAT need nothing of their own ----
  *
  *     mr_op_desc d = {.kind = MR_OP_CONV2D, .in = producer->out, .max_batch = 32, .training = true,
  *                     .conv2d = {.filters = 64, .window = {3, 3, 1, 1, 1, 1, 1, 1}}}; */
@@ -256,6 +258,7 @@ typedef struct mr_dropout_desc {
 typedef struct mr_batchnorm_desc {
     float momentum, epsilon; /* running = momentum * running + (1 - momentum) * batch (biased variance) */
     bool residual;           /* y = activation(normalised + x2) */
+    bool no_scale;           /* shift only: the one parameter */
 } mr_batchnorm_desc;
 
 typedef struct mr_input_desc {
@@ -269,12 +272,17 @@ typedef struct mr_one_hot_desc {
     uint32_t out_dtype; /* as of INPUT */
 } mr_one_hot_desc;
 
+typedef struct mr_pad_desc {
+    uint32_t before, behind; /* channels */
+} mr_pad_desc;
+
 typedef struct mr_op_desc {
     mr_op_kind kind;
     mr_tensor in; /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1). Its dtype is the op's:
                      activations and gradients in and out have it. Parameters, their gradients and statistics
                      are f32 always */
-    mr_tensor in2;      /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field */
+    mr_tensor in2;      /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field.
+                           CONCAT: equal to in but for the channels */
     uint32_t max_batch; /* forward and backward take 1..max_batch samples */
     bool training;      /* backward will be called */
     bool need_dx;       /* the gradient to the input is wanted */
@@ -290,6 +298,7 @@ typedef struct mr_op_desc {
         mr_batchnorm_desc batchnorm;
         mr_input_desc input;
         mr_one_hot_desc one_hot;
+        mr_pad_desc pad;
     };
 } mr_op_desc;
 
@@ -319,11 +328,13 @@ typedef struct mr_op_info {
     mr_param_info state[MR_OP_MAX_PARAMS];
     size_t saved_bytes;      /* forward writes, backward reads, for max_batch samples */
     size_t scratch_bytes;    /* free between calls; ops of one stream may share it */
-    bool inplace;            /* forward may run with y == x, and backward with dx == dy */
+    bool inplace;            /* forward may run with y == x, and backward with dx == dy. ACTIVATION with
+                                MR_ACT_NONE does nothing then, but for adding dy2 */
     double flops_per_sample; /* forward; multiply and add count 2 */
     /* What computes each pass of a convolution, by mr_op_pass: "direct", "winograd"; NULL: there is no such
      * pass, or the device does not say. Text of the library's own. */
     const char *algorithm[3];
+    bool writes_dx2; /* the gradient to x2 goes to args.dx2; else it is what backward leaves in dy */
 } mr_op_info;
 
 typedef struct mr_op mr_op;
@@ -368,7 +379,7 @@ typedef struct mr_loss_scale {
 typedef struct mr_op_args {
     uint32_t n;     /* samples, 1..max_batch */
     const void *x;  /* input, kept unchanged until backward unless inplace */
-    const void *x2; /* second input of ADD and BATCHNORM with residual */
+    const void *x2; /* second input of ADD, CONCAT and BATCHNORM with residual */
     void *y;        /* output; backward reads it (kept as forward left it). LOSS: softmax of x, or NULL */
     void *dy; /* gradient to y: read, and may be overwritten. After backward of ADD or BATCHNORM with residual
                  it holds the gradient to x2 */
@@ -390,6 +401,7 @@ typedef struct mr_op_args {
     const mr_step_values *values;    /* DROPOUT when training, LOSS backward */
     const mr_loss_scale *loss_scale; /* LOSS backward; NULL: 1 */
     mr_metrics *metrics;             /* LOSS */
+    void *dx2; /* gradient to x2, of what writes it (mr_op_info): written; NULL: nobody wants it */
 } mr_op_args;
 
 MR_API int mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args);

@@ -46,10 +46,25 @@ typedef struct mr_conv {
     uint32_t pad; /* rows and columns on every side, added to what padding says (use with MR_PAD_VALID) */
     bool no_bias;
     mr_activation activation;
+    uint32_t kernel_w; /* columns of the window, where they are not `kernel` as its rows are; 0: they are */
 } mr_conv;
 MR_API void mr_net_conv(mr_net *net, const mr_conv *conv);
+
+/* A batch normalisation with every choice open. */
+typedef struct mr_norm {
+    float momentum, epsilon;
+    mr_activation activation;
+    bool no_scale; /* shift only */
+} mr_norm;
+MR_API void mr_net_norm(mr_net *net, const mr_norm *norm);
+
 MR_API void mr_net_max_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad);
+MR_API void mr_net_avg_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad); /* padding is
+                                                                                                   not counted
+                                                                                                */
 MR_API void mr_net_global_avg_pool(mr_net *net); /* to 1 x 1 x c */
+MR_API void mr_net_global_max_pool(mr_net *net);
+MR_API void mr_net_pad_channels(mr_net *net, uint32_t before, uint32_t behind); /* with zeros */
 
 /* How the weights of convolutions and dense layers added from here on begin; networks start with Glorot. All
  * are uniform, so that their bits need no more of a maths library than a square root. */
@@ -62,22 +77,24 @@ MR_API void mr_net_init(mr_net *net, mr_init init);
 
 /* Branches. A point is the output of a layer: mr_net_here() names the one the next layer would take,
  * mr_net_from() makes the next layer take another, mr_net_add() sums the current one and another of the same
- * shape. A residual block:
+ * shape, mr_net_concat() puts the channels of others of as many pixels behind its own. A residual block:
  *
  *     in = mr_net_here(net);                       shortcut first, if it has layers of its own
  *     mr_net_conv(net, ...), ...;  short_cut = mr_net_here(net);
  *     mr_net_from(net, in);  mr_net_conv(net, ...), ...;
  *     mr_net_add(net, short_cut, MR_ACT_RELU);
  *
- * A point may be taken by at most two layers, and every point but the last by at least one. */
+ * A point may be taken by any number of layers, every point but the last by at least one. */
 typedef uint32_t mr_point;
 MR_API mr_point mr_net_here(const mr_net *net);
 MR_API void mr_net_from(mr_net *net, mr_point point);
 MR_API void mr_net_add(mr_net *net, mr_point other, mr_activation activation);
+MR_API void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count); /* a layer for each */
 
 /* MR_OK when the layers fit together and end in a vector of logits. */
 MR_API int mr_net_check(const mr_net *net, mr_error *err);
-MR_API uint64_t mr_net_param_count(const mr_net *net);
+MR_API uint64_t mr_net_param_count(const mr_net *net); /* trained */
+MR_API uint64_t mr_net_state_count(const mr_net *net); /* kept beside them: running means and variances */
 MR_API uint32_t mr_net_class_count(const mr_net *net);
 MR_API const char *mr_net_name(const mr_net *net);
 
