@@ -94,6 +94,7 @@ static void set_surroundings(void)
     setenv("LC_ALL", "C", 1);
     setenv("TZ", "UTC", 1);
     setenv("OMP_WAIT_POLICY", "passive", 0);
+    for (int fd = 3; fd < 1024; fd++) close(fd); /* whatever started it had open */
     const int null = open("/dev/null", O_RDONLY);
     if (null > 0) dup2(null, 0), close(null);
 }

@@ -26,7 +26,12 @@ struct mri_open_pool {
     node **of;             /* lock; by number */
     node *newest, *oldest; /* lock; idle */
     uint32_t open, peak;   /* lock */
+    mri_open_pool *next;   /* pools_lock */
 };
+
+/* All pools of the process: one that is refused a descriptor takes what the others have idle. */
+static pthread_mutex_t pools_lock = PTHREAD_MUTEX_INITIALIZER;
+static mri_open_pool *pools;
 
 /* ---- how many ---- */
 static uint32_t allowed_now; /* atomic: given out to all pools */
@@ -69,6 +74,10 @@ int mri_open_pool_create(mri_open_pool **out, uint32_t count, uint32_t most, con
     p->ops = *ops;
     p->count = count;
     p->most = most;
+    pthread_mutex_lock(&pools_lock);
+    p->next = pools;
+    pools = p;
+    pthread_mutex_unlock(&pools_lock);
     *out = p;
     return MR_OK;
 }
@@ -82,6 +91,11 @@ static void close_node(mri_open_pool *p, node *n)
 void mri_open_pool_destroy(mri_open_pool *p)
 {
     if (!p) return;
+    pthread_mutex_lock(&pools_lock);
+    mri_open_pool **at = &pools;
+    while (*at != p) at = &(*at)->next;
+    *at = p->next;
+    pthread_mutex_unlock(&pools_lock);
     for (uint32_t k = 0; k < p->count; k++)
         if (p->of[k]) close_node(p, p->of[k]);
     mri_open_give_back(p->most);
@@ -129,11 +143,11 @@ static bool find_locked(mri_open_pool *p, uint32_t number, void **object)
     return true;
 }
 
-static int open_one(mri_open_pool *p, uint32_t number, void **object, mr_error *err)
+/* Half of what each pool may have, as far as it is idle. Pools stay while this goes on. */
+static void close_idle(void)
 {
-    mr_error why = MR_ERROR_INIT;
-    int rc = p->ops.open(p->ops.context, number, object, &why);
-    if (rc && (why.sys_errno == EMFILE || why.sys_errno == ENFILE)) { /* others took what was meant for us */
+    pthread_mutex_lock(&pools_lock);
+    for (mri_open_pool *p = pools; p; p = p->next)
         for (uint32_t k = 0; k <= p->most / 2; k++) {
             pthread_mutex_lock(&p->lock);
             node *n = forget_oldest_locked(p);
@@ -141,6 +155,15 @@ static int open_one(mri_open_pool *p, uint32_t number, void **object, mr_error *
             if (!n) break;
             close_node(p, n);
         }
+    pthread_mutex_unlock(&pools_lock);
+}
+
+static int open_one(mri_open_pool *p, uint32_t number, void **object, mr_error *err)
+{
+    mr_error why = MR_ERROR_INIT;
+    int rc = p->ops.open(p->ops.context, number, object, &why);
+    if (rc && (why.sys_errno == EMFILE || why.sys_errno == ENFILE)) { /* others took what was meant for us */
+        close_idle();
         why = (mr_error)MR_ERROR_INIT;
         rc = p->ops.open(p->ops.context, number, object, &why);
     }

@@ -7,7 +7,7 @@
  * How many may be open follows from RLIMIT_NOFILE and what the other pools of this process have
  * (mri_open_allow()). Whoever would have to go over it is told so when asking politely (must false); one that
  * must have it gets it, over the bound, and what is over is closed when it is given back. Any thread; nothing
- * is opened or closed under the lock. */
+ * is opened or closed under a pool's lock. */
 #ifndef MRI_OPEN_POOL_H
 #define MRI_OPEN_POOL_H
 
@@ -16,8 +16,8 @@
 typedef struct mri_open_pool mri_open_pool;
 
 typedef struct mri_open_ops {
-    /* MR_OK and *object, or an error with its file. EMFILE and ENFILE: idle ones are closed, and it is tried
-     * once more. */
+    /* MR_OK and *object, or an error with its file. EMFILE and ENFILE: idle ones of all pools of the process
+     * are closed, and it is tried once more. */
     int (*open)(void *context, uint32_t number, void **object, mr_error *err);
     void (*close)(void *object);
     void *context;

@@ -17,6 +17,10 @@ done
 together 0 3 digest d --training --epochs 2 --batch 31 --seed 5 --json --devices cpu:2
 equal "$(text digest)" "$digest"
 
+near() { # of floats that were added up in another order
+    awk -v a="$1" -v b="$2" 'BEGIN { d = a > b ? a - b : b - a; exit !(b > 0 && d <= 1e-6 * b) }' || fail "$last: expected about $2, found $1"
+}
+
 # weights: batch normalisation, a last batch with fewer samples than the others, validation
 set -- --model cifar-resnet20 --augment "resize(16x16)" --batch 40 --epochs 2 --seed 1 --lr 1e-2 --parts 8 --json --quiet
 run 0 train d "$@"
@@ -41,8 +45,8 @@ run 0 train d --model cifar-resnet20 --augment "resize(16x16)" --lr 1e-2 --check
 together 0 4 train d "$@" --checkpoint run --resume
 equal "$(text weights)" "$weights"
 present run/best.mrck
-together 0 2 eval d --checkpoint run --json
-equal "$(number val_loss)" "$val_loss"
+together 0 2 eval d --checkpoint run --json # other parts: products of a batch may add up in another order
+near "$(number val_loss)" "$val_loss"
 
 # one trace of all, on one clock, which the report draws; a step is at the same time in all of them
 together 0 3 train d "$@" --trace all.json

@@ -123,11 +123,39 @@ static void the_one_used_longest_ago_goes(void **state)
     MRT_EQ(open_now, 0);
 }
 
+/* What another pool has idle is closed when there are no descriptors left. */
+static void idle_ones_of_others_go(void **state)
+{
+    (void)state;
+    mri_open_pool *full = make(mri_open_allow(4)), *other = make(mri_open_allow(4));
+    void *object, *held;
+    mr_error err = MR_ERROR_INIT;
+    for (uint32_t k = 0; k < 4; k++) {
+        MRT_OK(mri_open_pool_acquire(full, k, false, &object, NULL), NULL);
+        if (k > 0) mri_open_pool_release(full, k);
+        else held = object;
+    }
+    fail_errno = EMFILE;
+    fail_at = 1;
+    MRT_OK(mri_open_pool_acquire(other, 9, true, &object, &err), &err);
+    MRT_EQ(mri_open_pool_open(full, NULL), 1); /* the one in use */
+    MRT_EQ(((thing *)held)->number, 0);
+    mri_open_pool_release(full, 0);
+    mri_open_pool_destroy(full);
+    mri_open_pool_release(other, 9);
+    fail_at = 1; /* it is not asked any more */
+    MRT_OK(mri_open_pool_acquire(other, 8, true, &object, &err), &err);
+    mri_open_pool_release(other, 8);
+    mri_open_pool_destroy(other);
+    MRT_EQ(open_now, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(many_threads),
         cmocka_unit_test(the_one_used_longest_ago_goes),
+        cmocka_unit_test(idle_ones_of_others_go),
     };
     return mrt_run(tests);
 }
