@@ -21,12 +21,13 @@ static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT,  SIGTERM, SIGUSR1,
                                 SIGUSR2, SIGALRM, SIGWINCH, SIGCONT};
 
 /* Nothing of us is left in it but its parent. */
-static void become(const child *c, char *const *command, int report)
+static void become(const child *c, char *const *command, const child_place *place, int report)
 {
     interrupt_leave();
     open_files_restore();
+    if (place && place->interruptible) signal(SIGINT, SIG_DFL), signal(SIGTERM, SIG_DFL);
     sigprocmask(SIG_SETMASK, &c->before, NULL);
-    execvp(command[0], command);
+    if (!place || dup2(place->output, STDOUT_FILENO) >= 0) execvp(command[0], command);
     const int why = errno;
     if (write(report, &why, sizeof why) != (ssize_t)sizeof why) _exit(126);
     _exit(127);
@@ -49,7 +50,7 @@ static void block_signals(child *c)
     c->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-int child_start(child *c, char *const *command)
+int child_start(child *c, char *const *command, const child_place *place)
 {
     mr_error err = MR_ERROR_INIT;
     int report[2], why = 0;
@@ -60,7 +61,7 @@ int child_start(child *c, char *const *command)
     signal(SIGCHLD, SIG_DFL); /* whoever ignores it hands that on, and children could not be waited for */
     block_signals(c);
     c->pid = c->signals < 0 ? -1 : fork();
-    if (c->pid == 0) become(c, command, report[1]);
+    if (c->pid == 0) become(c, command, place, report[1]);
     why = c->pid < 0 ? errno : 0;
     close(report[1]);
     const ssize_t n = c->pid > 0 ? read(report[0], &why, sizeof why) : 0;

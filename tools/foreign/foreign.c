@@ -193,7 +193,7 @@ static int run_and_watch(watcher *w)
     machine_counters after;
     mark(w);
     w->started_ns = w->marked_ns = clock_ns();
-    const int status = child_start(&w->child, w->settings->command);
+    const int status = child_start(&w->child, w->settings->command, NULL);
     if (status) return status;
     w->gpu = gpu_open(&w->out->gpu); /* behind fork(): nothing of it gets into the program */
     look(w);
