@@ -22,14 +22,14 @@
 #define MRI_NET_MAX_PARAMS   ((uint64_t)1 << 36)   /* of one layer */
 
 typedef struct mri_layer {
-    mr_op_kind kind; /* CONV2D, POOL2D, DENSE, ACTIVATION, DROPOUT, BATCHNORM, ADD */
+    mr_op_kind kind; /* CONV2D, POOL2D, DENSE, ACTIVATION, DROPOUT, BATCHNORM, ADD, GRU, LSTM */
     mr_activation activation;
     mr_init init;                               /* CONV2D, DENSE */
     mr_point in, in2;                           /* in2: ADD only */
     uint32_t consumers;                         /* layers that take its output */
     uint32_t filters, kernel, kernel_w, stride; /* windows are square but for the global pool */
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
-    bool average, no_bias;
+    bool average, no_bias, sequences;
     float rate, momentum, epsilon;
     uint32_t out_h, out_w, out_c;
     uint64_t params; /* trained */
@@ -52,6 +52,14 @@ struct mr_net {
 static inline uint32_t mri_net_consumers(const mr_net *net, mr_point p)
 {
     return p ? net->layers[p - 1].consumers : net->picture_consumers;
+}
+
+static inline bool mri_is_recurrent(mr_op_kind kind) { return kind == MR_OP_GRU || kind == MR_OP_LSTM; }
+
+/* Is the data itself, numbers, taken by one recurrent layer, which looks them up? */
+static inline bool mri_net_looks_up(const mr_net *net)
+{
+    return net->numbers && net->picture_consumers == 1 && mri_is_recurrent(net->layers[0].kind);
 }
 
 const char *mri_layer_kind_name(mr_op_kind kind, bool average); /* "conv2d", ... */
