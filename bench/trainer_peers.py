@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Training-step rate of millrace, Keras/TensorFlow and PyTorch on the same cores, taking turns.
 
-usage: bench/trainer_peers.py MILLRACE [--rounds 5] [--threads N] [--seconds 4] [--nets n1,n3,n9] [--python PYTHON] [--out FILE]
+usage: bench/trainer_peers.py MILLRACE [--rounds 5] [--threads N] [--seconds 4] [--nets n1,n3,n9,n11] [--python PYTHON] [--out FILE]
 
 MILLRACE is the built command (build/release/tools/millrace). PYTHON is an interpreter with tensorflow and torch (one that is
-missing is listed and left out). All train the same network on one resident batch of 128 with the optimizer of its
-reference settings. In every round each program runs once, as a process of its own, for SECONDS; the figure of a run is
+missing is listed and left out). All train the same network on one resident batch (128 pictures, 64 sequences) with the
+optimizer of its reference settings. In every round each program runs once, as a process of its own, for SECONDS; the figure of a run is
 batch / median step. Printed: medians over rounds, and the median of the per-round ratio ours / the faster peer.
 """
 import argparse
@@ -16,17 +16,19 @@ import subprocess
 import sys
 import time
 
-BATCH = 128
-NETS = {  # name of ours, input h w c, layers, optimizer
-    "n1": ("cifar-cnn", (32, 32, 3), "c32s c32 p d.25 c64s c64 p d.25 f512 d.5 f10", "rmsprop"),
-    "n3": ("mnist-cnn", (28, 28, 1), "c32 c64 p d.25 f128 d.5 f10", "rmsprop"),
-    "n9": ("mnist-mlp", (28, 28, 1), "f512 f10", "sgd"),
+NETS = {  # name of ours, input h w c (or steps, values: rows with a single 1), layers, optimizer, batch, classes
+    "n1": ("cifar-cnn", (32, 32, 3), "c32s c32 p d.25 c64s c64 p d.25 f512 d.5 f10", "rmsprop", 128, 10),
+    "n3": ("mnist-cnn", (28, 28, 1), "c32 c64 p d.25 f128 d.5 f10", "rmsprop", 128, 10),
+    "n9": ("mnist-mlp", (28, 28, 1), "f512 f10", "sgd", 128, 10),
+    "n11": ("gru-notes", (49, 128), "g1024x4 f512 f128", "adam", 64, 128),
 }
-RATES = {"n1": 1e-4, "n3": 2e-3, "n9": 1e-2}
+RATES = {"n1": 1e-4, "n3": 2e-3, "n9": 1e-2, "n11": 1e-3}
+DECAY = {"n11": 2e-6}
 
 
 def layers(text):
-    """Words of the table above: cN conv3x3 (s: same padding) + relu, p max pool 2, dR dropout, fN dense (+ relu but for the last)."""
+    """Words of the table above: cN conv3x3 (s: same padding) + relu, p max pool 2, dR dropout, fN dense (+ relu but for the last),
+    gNxM M layers of N gated recurrent units, the last of which gives its last state."""
     words = text.split()
     for at, word in enumerate(words):
         kind, rest = word[0], word[1:]
@@ -34,6 +36,8 @@ def layers(text):
             yield "conv", int(rest.rstrip("s")), rest.endswith("s")
         elif kind == "p":
             yield ("pool",)
+        elif kind == "g":
+            yield ("gru", *map(int, rest.split("x")))
         elif kind == "d":
             yield "drop", float(rest)
         else:
@@ -44,14 +48,24 @@ def torch_step(net, threads):
     import torch
     from torch import nn
     torch.set_num_threads(threads)
-    _, (h, w, c), text, rule = NETS[net]
-    stack, channels, flat = [], c, False
+    _, shape, text, rule, batch, classes = NETS[net]
+    stack, channels, flat = [], shape[-1], False
+
+    class LastState(nn.Module):
+        def __init__(self, values, units, count):
+            super().__init__()
+            self.layers = nn.GRU(values, units, count, batch_first=True)
+
+        def forward(self, rows):
+            return self.layers(rows)[0][:, -1]
     for kind, *rest in layers(text):
         if kind == "conv":
             stack += [nn.Conv2d(channels, rest[0], 3, padding=int(rest[1])), nn.ReLU()]
             channels = rest[0]
         elif kind == "pool":
             stack.append(nn.MaxPool2d(2))
+        elif kind == "gru":
+            stack.append(LastState(channels, *rest))
         elif kind == "drop":
             stack.append(nn.Dropout(rest[0]))
         else:
@@ -59,9 +73,14 @@ def torch_step(net, threads):
             flat = True
             stack += [nn.LazyLinear(rest[0])] + ([nn.ReLU()] if rest[1] else [])
     model = nn.Sequential(*stack).train()
-    x, y = torch.rand(BATCH, c, h, w), torch.randint(0, 10, (BATCH,))
+    y = torch.randint(0, classes, (batch,))
+    if len(shape) == 2:
+        x = nn.functional.one_hot(torch.randint(0, shape[1], (batch, shape[0])), shape[1]).float()
+    else:
+        x = torch.rand(batch, shape[2], *shape[:2])
     model(x)
-    make = {"rmsprop": lambda p: torch.optim.RMSprop(p, RATES[net], alpha=0.9), "sgd": lambda p: torch.optim.SGD(p, RATES[net])}
+    make = {"rmsprop": lambda p: torch.optim.RMSprop(p, RATES[net], alpha=0.9), "sgd": lambda p: torch.optim.SGD(p, RATES[net]),
+            "adam": lambda p: torch.optim.Adam(p, RATES[net], eps=1e-7, weight_decay=DECAY[net])}
     optimizer, loss = make[rule](model.parameters()), nn.CrossEntropyLoss()
 
     def step():
@@ -78,13 +97,18 @@ def keras_step(net, threads):
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     from tensorflow import keras
-    _, shape, text, rule = NETS[net]
+    _, shape, text, rule, batch, classes = NETS[net]
     stack, flat = [keras.Input(shape)], False
+    decay = keras.regularizers.L2(DECAY[net] / 2) if net in DECAY else None
     for kind, *rest in layers(text):
         if kind == "conv":
             stack.append(keras.layers.Conv2D(rest[0], 3, padding="same" if rest[1] else "valid", activation="relu"))
         elif kind == "pool":
             stack.append(keras.layers.MaxPooling2D())
+        elif kind == "gru":
+            units, count = rest
+            stack += [keras.layers.GRU(units, return_sequences=at + 1 < count, kernel_regularizer=decay, recurrent_regularizer=decay)
+                      for at in range(count)]
         elif kind == "drop":
             stack.append(keras.layers.Dropout(rest[0]))
         else:
@@ -92,10 +116,12 @@ def keras_step(net, threads):
             flat = True
             stack.append(keras.layers.Dense(rest[0], activation="relu" if rest[1] else None))
     model = keras.Sequential(stack)
-    make = {"rmsprop": keras.optimizers.RMSprop, "sgd": keras.optimizers.SGD}[rule]
+    make = {"rmsprop": keras.optimizers.RMSprop, "sgd": keras.optimizers.SGD, "adam": keras.optimizers.Adam}[rule]
     model.compile(make(RATES[net]), keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    x = tf.constant(np.random.rand(BATCH, *shape).astype("float32"))
-    y = tf.constant(np.random.randint(0, 10, BATCH))
+    x = np.random.rand(batch, *shape).astype("float32")
+    if len(shape) == 2:
+        x = np.eye(shape[1], dtype="float32")[np.random.randint(0, shape[1], (batch, shape[0]))]
+    x, y = tf.constant(x), tf.constant(np.random.randint(0, classes, batch))
     model.optimizer.build(model.trainable_variables)
     return tf.function(lambda: model.train_step((x, y))), f"keras {keras.__version__} on tensorflow {tf.__version__}"
 
@@ -110,7 +136,7 @@ def run_peer(which, net, threads, seconds):
         start = time.perf_counter()
         step()
         times.append(time.perf_counter() - start)
-    print(json.dumps({"version": version, "samples_s": BATCH / statistics.median(times)}))
+    print(json.dumps({"version": version, "samples_s": NETS[net][4] / statistics.median(times)}))
 
 
 def last_object(command):
@@ -125,7 +151,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seconds", type=float, default=4)
-    parser.add_argument("--nets", default="n1,n3,n9")
+    parser.add_argument("--nets", default="n1,n3,n9,n11")
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--out")
     args = parser.parse_args()
@@ -133,7 +159,7 @@ def main():
     for net in args.nets.split(","):
         rates, versions = {"millrace": [], "keras": [], "torch": []}, {}
         for _ in range(args.rounds):
-            ours = last_object([args.millrace, "bench", "trainer", "--model", NETS[net][0], "--batch", str(BATCH), "--seconds",
+            ours = last_object([args.millrace, "bench", "trainer", "--model", NETS[net][0], "--batch", str(NETS[net][4]), "--seconds",
                                 str(args.seconds), "--threads", str(args.threads), "--json"])
             if not ours:
                 sys.exit(f"{args.millrace} bench trainer failed")
@@ -145,7 +171,7 @@ def main():
                     versions[peer] = got["version"]
         peers = [p for p in ("keras", "torch") if len(rates[p]) == args.rounds]
         ratios = [ours / max(rates[p][i] for p in peers) for i, ours in enumerate(rates["millrace"])] if peers else []
-        row = {"event": "bench", "bench": "trainer_peers", "net": net, "batch": BATCH, "threads": args.threads, "rounds": args.rounds,
+        row = {"event": "bench", "bench": "trainer_peers", "net": net, "batch": NETS[net][4], "threads": args.threads, "rounds": args.rounds,
                "versions": versions, "rates": rates, "ratio_median": statistics.median(ratios) if ratios else None,
                "ratio_range": [min(ratios), max(ratios)] if ratios else None}
         results.append(row)

@@ -24,13 +24,16 @@
     X(ADD, add, ON_CUDA)                                                                                     \
     X(ONE_HOT, one_hot, ON_CUDA)                                                                             \
     X(CONCAT, concat, ON_CUDA)                                                                               \
-    X(PAD, pad, ON_CUDA)
+    X(PAD, pad, ON_CUDA)                                                                                     \
+    X(GRU, gru, ON_CUDA)                                                                                     \
+    X(LSTM, lstm, ON_CUDA)
 
 struct mri_op_code; /* how an operation runs in the host's memory: ops/host_op.h */
 
 struct mri_op_class {
-    const char *name; /* "conv2d", in messages */
-    bool entry;       /* takes data, not another operation's output, and has no gradient to it */
+    const char *name;   /* "conv2d", in messages */
+    bool entry;         /* takes data, not another operation's output, and has no gradient to it */
+    bool takes_numbers; /* int32 too, without a gradient to them */
     /* goes through values one by one: on the host the output has the layout of the input */
     bool keeps_layout;
     /* Check what is the kind's own in desc and fill info: parameters, flops, inplace, and the output where it

@@ -45,7 +45,8 @@ extern const struct mri_op_calls mri_host_ops;
 int mri_host_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
 
 /* Code that some kinds have beside their reference. */
-extern const struct mri_op_code mri_input_planar, mri_conv2d_dnnl, mri_pool2d_dnnl, mri_dense_dnnl;
+extern const struct mri_op_code mri_input_planar, mri_conv2d_dnnl, mri_pool2d_dnnl, mri_dense_dnnl,
+    mri_gru_packed, mri_lstm_packed;
 
 /* ---- layouts of host tensors: NHWC is the canonical one ---- */
 

@@ -276,6 +276,11 @@ static void large_sizes(void **state)
         compare(pool(7, 7, 0, true), 3, 7, 7, 512, types[t], true, " global");
         for (uint32_t classes = 1; classes < 5000; classes = classes * 4 + 3)
             compare((mr_op_desc){.kind = MR_OP_LOSS}, 9, 1, 1, classes, types[t], true, " loss");
+        for (uint32_t k = 0; k < 4; k++)
+            compare((mr_op_desc){.kind = k % 2 ? MR_OP_LSTM : MR_OP_GRU,
+                                 .recurrent.units = 300,
+                                 .recurrent.sequences = k < 2},
+                    9, 1, 3, 40, types[t], true, k % 2 ? " lstm" : " gru");
         lab_group_end();
     }
     lab_group_begin("pixels", MR_TENSOR_U8);

@@ -232,6 +232,40 @@ inline void spans(const mrk_dropout_backward_args &a, emu_span_list &s)
     s.reads(a.kept, (uint64_t)a.n * a.groups * 16);
 }
 
+/* ---- recurrent layers ---- */
+
+inline uint64_t states(const mrk_recurrent &r) { return (uint64_t)r.n * r.units; }
+inline uint64_t gate_values(const mrk_recurrent &r) { return states(r) * (r.lstm ? 4 : 3); }
+inline uint64_t outputs(const mrk_recurrent &r) { return states(r) * (r.sequences ? r.steps : 1); }
+
+inline void spans(const mrk_recurrent_forward_args &a, emu_span_list &s)
+{
+    const uint64_t gates = a.r.lstm ? 4 : 3;
+    s.writes(a.gates, floats(gate_values(a.r) * a.r.steps));
+    s.reads(a.product, floats(gate_values(a.r)));
+    s.reads(a.bias, floats(gates * a.r.units));
+    s.reads(a.recurrent_bias, floats(gates * a.r.units));
+    s.writes(a.h, floats(states(a.r)));
+    s.writes(a.c, floats(states(a.r)));
+    s.writes(a.factor, states(a.r) * size_of(a.r.dtype));
+    s.writes(a.kept, floats(states(a.r) * a.r.steps));
+    s.writes(a.before, states(a.r) * a.r.steps * size_of(a.r.dtype));
+    s.writes(a.y, outputs(a.r) * size_of(a.r.dtype));
+}
+
+inline void spans(const mrk_recurrent_backward_args &a, emu_span_list &s)
+{
+    s.reads(a.gates, floats(gate_values(a.r) * a.r.steps));
+    s.reads(a.kept, floats(states(a.r) * a.r.steps));
+    s.reads(a.before, states(a.r) * a.r.steps * size_of(a.r.dtype));
+    s.reads(a.through, floats(states(a.r)));
+    s.reads(a.dy, outputs(a.r) * size_of(a.r.dtype));
+    s.writes(a.dh, floats(states(a.r)));
+    s.writes(a.dc, floats(states(a.r)));
+    s.writes(a.dgates, gate_values(a.r) * a.r.steps * size_of(a.r.dtype));
+    s.writes(a.dproduct, gate_values(a.r) * a.r.steps * size_of(a.r.dtype));
+}
+
 /* ---- loss ---- */
 
 inline void spans(const mrk_loss_args &a, emu_span_list &s)

@@ -6,6 +6,15 @@ struct lab mrt_device, mrt_reference;
 /* It takes data, and has no gradient to it. */
 static bool is_entry(mr_op_kind kind) { return kind == MR_OP_INPUT || kind == MR_OP_ONE_HOT; }
 
+static bool is_recurrent(mr_op_kind kind) { return kind == MR_OP_GRU || kind == MR_OP_LSTM; }
+static bool takes_numbers(const mr_op_desc *d) { return d->in.dtype == MR_TENSOR_I32; }
+
+/* Of activations and gradients. */
+static uint32_t type_of(const mr_op_desc *d)
+{
+    return is_recurrent(d->kind) && takes_numbers(d) ? d->recurrent.out_dtype : d->in.dtype;
+}
+
 /* A tensor of max samples of which n are given; the rest stays what no operation may read. */
 static void *tensor(struct lab *l, const mr_tensor *t, uint32_t max, uint32_t n, const float *canonical)
 {
@@ -63,7 +72,7 @@ static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n
         a->x = x;
         if (io->affine) a->affine = lab_copy_of(l, io->affine, n * 2 * sizeof(float));
         if (io->flip) a->flip = lab_copy_of(l, io->flip, n);
-    } else if (d->kind == MR_OP_ONE_HOT) {
+    } else if (takes_numbers(d)) {
         void *x = lab_memory(l, d->in.sample_bytes * d->max_batch);
         lab_put(l, x, io->numbers, d->in.sample_bytes * n);
         a->x = x;
@@ -174,6 +183,7 @@ static void take_defaults(mr_op_desc *d)
 {
     if (d->kind == MR_OP_INPUT) d->input.out_dtype = 0;
     if (d->kind == MR_OP_ONE_HOT) d->one_hot.out_dtype = 0;
+    if (is_recurrent(d->kind)) d->recurrent.out_dtype = 0;
     d->want = MR_WANT_ANY;
 }
 
@@ -182,7 +192,8 @@ static size_t output_elements(const mr_op_desc *d)
     mr_op_desc plain = *d;
     mr_op *op;
     mr_error err = MR_ERROR_INIT;
-    if (!is_entry(plain.kind)) plain.in = lab_nhwc(d->in.h, d->in.w, d->in.c, MR_TENSOR_F32);
+    if (!is_entry(plain.kind) && !takes_numbers(&plain))
+        plain.in = lab_nhwc(d->in.h, d->in.w, d->in.c, MR_TENSOR_F32);
     plain.in2 = plain.in;
     if (d->in2.c) plain.in2 = lab_nhwc(d->in.h, d->in.w, d->in2.c, MR_TENSOR_F32);
     take_defaults(&plain);
@@ -192,10 +203,24 @@ static size_t output_elements(const mr_op_desc *d)
     return count;
 }
 
+/* As large as they usually are, rounded to the type of products. */
+static void recurrent_params(const mr_op_desc *d, uint64_t seed, struct op_io *io)
+{
+    const size_t units = d->recurrent.units, rows = units * (d->kind == MR_OP_LSTM ? 4 : 3),
+                 inputs = d->recurrent.classes ? d->recurrent.classes : d->in.c;
+    const size_t columns[MR_OP_MAX_PARAMS] = {inputs, units, 1, 1};
+    for (uint32_t p = 0; p < (d->kind == MR_OP_LSTM ? 3u : 4u); p++) {
+        io->param[p] = lab_noise(rows * columns[p], seed + 10 + p, MR_TENSOR_F32);
+        for (size_t i = 0; p < 2 && i < rows * columns[p]; i++)
+            io->param[p][i] = lab_round(io->param[p][i] * 1.7f / sqrtf((float)columns[p]), type_of(d));
+    }
+}
+
 static void param_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
 {
     const mr_op_desc *d = &c->d;
     const bool conv = d->kind == MR_OP_CONV2D;
+    if (is_recurrent(d->kind)) recurrent_params(d, seed, io);
     if (conv || d->kind == MR_OP_DENSE) {
         const mr_op_window *w = &d->conv2d.window;
         const size_t outputs = conv ? d->conv2d.filters : d->dense.units,
@@ -228,28 +253,29 @@ static void input_inputs(const struct op_case *c, uint64_t seed, struct op_io *i
 static void number_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
 {
     const size_t count = (size_t)c->d.in.w * c->n;
+    const uint32_t classes = c->d.kind == MR_OP_ONE_HOT ? c->d.one_hot.classes : c->d.recurrent.classes;
     io->numbers = lab_host(count * sizeof *io->numbers);
     for (size_t i = 0; i < count; i++) {
         const uint64_t drawn = mri_mix64(seed * 91 + i);
-        io->numbers[i] = drawn % 7    ? (int32_t)(drawn % c->d.one_hot.classes)
+        io->numbers[i] = drawn % 7    ? (int32_t)(drawn % classes)
                          : drawn & 64 ? -1 - (int32_t)(drawn & 7)
-                                      : (int32_t)c->d.one_hot.classes;
+                                      : (int32_t)classes;
     }
 }
 
 struct op_io op_inputs(const struct op_case *c, uint64_t seed)
 {
     const mr_op_desc *d = &c->d;
-    const uint32_t dtype = d->in.dtype;
+    const uint32_t dtype = type_of(d);
     struct op_io io = {.training = d->training,
                        .seed = seed + 5,
                        .first = (uint32_t)seed % 1000u,
                        .values = {.step = seed, .scale = 1.0f / (float)(c->n + 1), .lr = 0.1f}};
     if (d->kind == MR_OP_INPUT) input_inputs(c, seed, &io);
-    if (d->kind == MR_OP_ONE_HOT) number_inputs(c, seed, &io);
+    if (takes_numbers(d)) number_inputs(c, seed, &io);
     if (is_entry(d->kind)) return io;
     const size_t x_count = lab_elements(&d->in) * c->n, y_count = output_elements(d) * c->n;
-    io.x = lab_noise(x_count, seed + 1, dtype);
+    if (!takes_numbers(d)) io.x = lab_noise(x_count, seed + 1, dtype);
     io.dy = lab_noise(y_count, seed + 2, dtype);
     if (takes_two(d))
         io.x2 = lab_noise(d->in2.c ? (size_t)d->in.h * d->in.w * d->in2.c * c->n : y_count, seed + 3, dtype);
@@ -294,6 +320,11 @@ static void name_of(const struct op_case *c, char *out, size_t bytes)
         break;
     case MR_OP_CONCAT: snprintf(own, sizeof own, "|%u", d->in2.c); break;
     case MR_OP_PAD: snprintf(own, sizeof own, " %u+%u", d->pad.before, d->pad.behind); break;
+    case MR_OP_GRU:
+    case MR_OP_LSTM:
+        snprintf(own, sizeof own, ">%u%s%s", d->recurrent.units, d->recurrent.sequences ? " all" : " last",
+                 d->recurrent.classes ? " numbers" : "");
+        break;
     default: break;
     }
     snprintf(out, bytes, "%ux%ux%u%s%s n=%u/%u layout %u%s", d->in.h, d->in.w, d->in.c, own,
@@ -332,9 +363,10 @@ static void compare_outputs(const char *name, const struct op_case *c, const str
         lab_check(name, "dx2", lab_error(a->dx2, b->dx2, x_count / c->d.in.c * c->d.in2.c, 0.01),
                   c->tolerance);
     else if (b->dy && two) lab_check(name, "dx2", lab_error(a->dy, b->dy, y_count, 0.01), c->tolerance);
+    static const char *const params[MR_OP_MAX_PARAMS] = {"dparam 0", "dparam 1", "dparam 2", "dparam 3"};
     for (uint32_t i = 0; i < b->param_count && b->dparam[0]; i++)
-        lab_check(name, i ? "dparam 1" : "dparam 0",
-                  lab_error(a->dparam[i], b->dparam[i], b->count[i], sum_floor), c->tolerance);
+        lab_check(name, params[i], lab_error(a->dparam[i], b->dparam[i], b->count[i], sum_floor),
+                  c->tolerance);
     for (uint32_t i = 0; i < b->state_count; i++)
         lab_check(name, i ? "state 1" : "state 0", lab_error(a->state[i], b->state[i], c->d.in.c, 0.01),
                   c->tolerance);
@@ -353,7 +385,8 @@ static void check_manners(const char *name, const struct op_case *c, const struc
     if (a->x && memcmp(a->x, io->x, x_count * 4) != 0) lab_fail(name, "x", "was changed");
     if (a->x2 && memcmp(a->x2, io->x2, x2_count * 4) != 0) lab_fail(name, "x2", "was changed");
     if (a->dy2 && memcmp(a->dy2, io->dy2, y_count * 4) != 0) lab_fail(name, "dy2", "was changed");
-    if (!is_entry(c->d.kind) && a->out.dtype != c->d.in.dtype) lab_fail(name, "y", "has another type than x");
+    if (!is_entry(c->d.kind) && a->out.dtype != type_of(&c->d))
+        lab_fail(name, "y", "has another type than x");
 }
 
 static bool same_bits(const float *a, const float *b, size_t count)
@@ -386,7 +419,8 @@ void op_compare(const struct op_case *c, const struct op_io *io)
         if (!rc && lab_settings()->deterministic) check_repeat(name, c, io, &a);
         if (!mrt_device.rc) {
             mr_op_desc d = c->d;
-            if (!is_entry(d.kind)) d.in = lab_nhwc(d.in.h, d.in.w, d.in.c, MR_TENSOR_F32);
+            if (!is_entry(d.kind) && !takes_numbers(&d))
+                d.in = lab_nhwc(d.in.h, d.in.w, d.in.c, MR_TENSOR_F32);
             take_defaults(&d);
             op_run(&mrt_reference, &d, &d.in, c->n, io, d.kind == MR_OP_LOSS ? NULL : a.y, &b);
             if (mrt_reference.rc) lab_fail(name, "reference", mrt_reference.err.text);

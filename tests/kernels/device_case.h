@@ -7,7 +7,7 @@
 
 /* Canonical host arrays; NULL what the operation has not. */
 struct op_io {
-    float *x, *x2, *dy, *dy2, *affine, *param[2], *state[2];
+    float *x, *x2, *dy, *dy2, *affine, *param[MR_OP_MAX_PARAMS], *state[2];
     uint8_t *pixels, *flip;
     int32_t *labels, *numbers;
     mr_step_values values;
@@ -20,9 +20,9 @@ struct op_io {
 struct op_result {
     mr_tensor out;
     float *x, *x2, *dy2; /* what is left of the inputs */
-    float *y, *dx, *dx2, *dy, *dparam[2], *state[2];
+    float *y, *dx, *dx2, *dy, *dparam[MR_OP_MAX_PARAMS], *state[2];
     uint32_t param_count, state_count;
-    uint64_t count[2]; /* of each param */
+    uint64_t count[MR_OP_MAX_PARAMS]; /* of each param */
     mr_metrics metrics;
     bool clean, untouched, zeros; /* padding of tensors; samples past n; padding of parameter gradients */
 };

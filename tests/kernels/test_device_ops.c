@@ -11,7 +11,8 @@
  * Errors are ||a - b|| / ||b|| against the reference in f32, which is given the same inputs, rounded to the
  * type under test, and for backward the output that the device itself made; where a few sums may happen to
  * cancel, / the size such sums usually have. Allowed: f32 1e-5 (1e-3 for products with TF32), bf16 1e-2, f16
- * 2e-3. Dropout's pattern, INPUT in f32 and the counts of LOSS are equal. */
+ * 2e-3; recurrent layers, whose roundings go through all steps, three times as much in half precision.
+ * Dropout's pattern, INPUT in f32 and the counts of LOSS are equal. */
 #include "tests/kernels/device_case.h"
 #include "tests/kernels/device_flow.h"
 
@@ -332,16 +333,64 @@ static void check_one_hot(uint32_t dtype)
         }
 }
 
+static void check_recurrent(mr_op_kind kind, uint32_t dtype)
+{
+    static const struct {
+        uint32_t steps, inputs, units;
+        bool sequences, numbers;
+    } cases[] = {{1, 1, 1, true, false},   {7, 5, 33, true, false}, {7, 33, 8, false, false},
+                 {3, 64, 65, true, false}, {1, 3, 16, false, true}, {7, 65, 33, true, true},
+                 {5, 128, 7, false, true}};
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++)
+        for (int evaluation = 0; evaluation < 2; evaluation++) {
+            struct op_case one = {.d = {.kind = kind,
+                                        .max_batch = MAX_BATCH,
+                                        .training = !evaluation,
+                                        .need_dx = !evaluation && !cases[i].numbers,
+                                        .recurrent.units = cases[i].units,
+                                        .recurrent.sequences = cases[i].sequences},
+                                  .n = batches[i % 3],
+                                  .tolerance = tolerance_of(dtype, true) * (dtype == MR_TENSOR_F32 ? 1 : 3),
+                                  .y_floor = 0.1,
+                                  .dx_floor = 0.1,
+                                  .note = evaluation ? " evaluation" : ""};
+            one.d.in = lab_nhwc(1, cases[i].steps, cases[i].inputs, dtype);
+            if (cases[i].numbers) {
+                one.d.in = (mr_tensor){
+                    1, cases[i].steps, 1, MR_TENSOR_I32, MR_LAYOUT_NHWC, cases[i].steps * sizeof(int32_t)};
+                one.d.recurrent.classes = cases[i].inputs;
+                one.d.recurrent.out_dtype = dtype;
+            }
+            one.in = one.d.in;
+            struct op_io io = op_inputs(&one, next_seed());
+            if (evaluation) io.dy = io.dy2 = NULL;
+            op_compare(&one, &io);
+        }
+}
+
+static void check_gru(uint32_t dtype) { check_recurrent(MR_OP_GRU, dtype); }
+static void check_lstm(uint32_t dtype) { check_recurrent(MR_OP_LSTM, dtype); }
+
 int main(void)
 {
     static const struct {
         const char *name;
         void (*check)(uint32_t dtype);
     } groups[] = {
-        {"input", check_input},         {"one_hot", check_one_hot},       {"conv2d", check_conv2d},
-        {"dense", check_dense},         {"pool2d", check_pool2d},         {"add", check_add},
-        {"batchnorm", check_batchnorm}, {"activation", check_activation}, {"dropout", check_dropout},
-        {"loss", check_loss},           {"concat", check_concat},         {"pad", check_pad},
+        {"input", check_input},
+        {"one_hot", check_one_hot},
+        {"conv2d", check_conv2d},
+        {"dense", check_dense},
+        {"pool2d", check_pool2d},
+        {"add", check_add},
+        {"batchnorm", check_batchnorm},
+        {"activation", check_activation},
+        {"dropout", check_dropout},
+        {"loss", check_loss},
+        {"gru", check_gru},
+        {"lstm", check_lstm},
+        {"concat", check_concat},
+        {"pad", check_pad},
     };
     lab_open(&mrt_reference, "cpu", true);
     lab_open(&mrt_device, lab_settings()->devices, false);

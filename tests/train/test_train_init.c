@@ -49,6 +49,49 @@ static void test_depends_on_layer_and_seed_only(void **state)
     MRT_TRUE(equal(0, 0, 0, 1) < 10);
 }
 
+/* Columns of length one that stand at right angles, spread as columns drawn from a normal distribution. */
+static void test_recurrent_weights_are_orthogonal(void **state)
+{
+    (void)state;
+    static const uint64_t shapes[][2] = {{3, 1}, {4, 1}, {99, 33}, {192, 64}, {28, 7}};
+    for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
+        const uint64_t rows = shapes[s][0], columns = shapes[s][1];
+        const mr_param_info p = {
+            .name = "recurrent", .ndim = 2, .dim = {rows, columns}, .count = rows * columns};
+        float *w = malloc(p.count * sizeof *w), *again = malloc(p.count * sizeof *w);
+        double fourth = 0;
+        MRT_EQ(mri_init_param(&p, MR_INIT_HE_IN, 2, 9, w), MR_OK);
+        MRT_EQ(mri_init_param(&p, MR_INIT_GLOROT, 2, 9, again), MR_OK);
+        MRT_TRUE(memcmp(w, again, p.count * sizeof *w) == 0);
+        for (uint64_t a = 0; a < columns; a++)
+            for (uint64_t b = a; b < columns; b++) {
+                double sum = 0;
+                for (uint64_t r = 0; r < rows; r++)
+                    sum += (double)w[r * columns + a] * (double)w[r * columns + b];
+                MRT_TRUE(fabs(sum - (a == b)) < 2e-6);
+            }
+        for (uint64_t i = 0; i < p.count; i++)
+            fourth += pow((double)w[i], 4) * (double)rows * (double)rows / (double)p.count;
+        if (columns > 30) MRT_TRUE(fourth > 2.4 && fourth < 3.6); /* of normal numbers 3 */
+        for (int other = 0; other < 2 && columns > 1; other++) {
+            uint64_t same = 0;
+            MRT_EQ(mri_init_param(&p, MR_INIT_GLOROT, 2u + !other, 9u + (uint32_t)other, again), MR_OK);
+            for (uint64_t i = 0; i < p.count; i++) same += w[i] == again[i];
+            MRT_TRUE(same < p.count / 10);
+        }
+        free(w), free(again);
+    }
+}
+
+static void test_forget_gates_begin_open(void **state)
+{
+    (void)state;
+    const mr_param_info p = {.name = "gate_bias", .ndim = 1, .dim = {12}, .count = 12};
+    float v[12];
+    MRT_EQ(mri_init_param(&p, MR_INIT_GLOROT, 0, 1, v), MR_OK);
+    for (int i = 0; i < 12; i++) MRT_EQ(v[i], i >= 3 && i < 6);
+}
+
 static void test_other_parameters(void **state)
 {
     (void)state;
@@ -56,7 +99,7 @@ static void test_other_parameters(void **state)
         const char *name;
         float value;
     } cases[] = {
-        {"bias", 0}, {"shift", 0}, {"mean", 0}, {"scale", 1}, {"variance", 1},
+        {"bias", 0}, {"recurrent_bias", 0}, {"shift", 0}, {"mean", 0}, {"scale", 1}, {"variance", 1},
     };
     for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
         const mr_param_info p = {.name = cases[k].name, .ndim = 1, .dim = {5}, .count = 5};
@@ -72,6 +115,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_glorot_uniform),
         cmocka_unit_test(test_depends_on_layer_and_seed_only),
+        cmocka_unit_test(test_recurrent_weights_are_orthogonal),
+        cmocka_unit_test(test_forget_gates_begin_open),
         cmocka_unit_test(test_other_parameters),
     };
     return mrt_run(tests);

@@ -27,6 +27,8 @@ static void test_models_have_their_published_size(void **state)
         {"mnist-mlp10x4096", 154288138, 10},
         {"mnist-mlp", 407050, 10},
         {"notes-mlp", 3277440, 128},
+        {"gru-notes", 23028352, 128},
+        {"lstm-notes", 30491264, 128},
         {"cifar-resnet20", 272474, 10},
         {"cifar-resnet32", 466906, 10},
         {"cifar-resnet44", 661338, 10},
@@ -392,6 +394,50 @@ static void test_branch_mistakes(void **state)
     expect_error(net, "unknown initial weights");
 }
 
+static void test_recurrent_layers(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_net *net;
+    MRT_EQ(mr_net_create_numbers(&net, "test", 7, 12), MR_OK);
+    mr_net_gru(net, 5, true);
+    mr_net_lstm(net, 6, true);
+    mr_net_gru(net, 4, false);
+    mr_net_dense(net, 3, MR_ACT_NONE);
+    MRT_OK(mr_net_check(net, &err), &err);
+    static const struct {
+        const char *name, *output;
+        uint64_t params;
+        double flops;
+    } rows[] = {
+        {"gru 5", "1x7x5", 15 * (12 + 5 + 2), 7 * 15.0 * (1 + 2 * 5)}, /* looked up: an addition a gate */
+        {"lstm 6", "1x7x6", 24 * (5 + 6 + 1), 7 * 24.0 * 2 * (5 + 6)},
+        {"gru 4", "1x1x4", 12 * (6 + 4 + 2), 7 * 12.0 * 2 * (6 + 4)},
+        {"dense 3", "1x1x3", 15, 24},
+    };
+    mr_layer_row row;
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        MRT_TRUE(mr_net_layer(net, i, &row));
+        MRT_STR(row.name, rows[i].name);
+        MRT_STR(row.output, rows[i].output);
+        MRT_EQ(row.params, rows[i].params);
+        MRT_TRUE(row.flops == rows[i].flops);
+    }
+    mr_net_destroy(net);
+    net = net_of(8, 8, 1);
+    mr_net_gru(net, 4, true);
+    expect_error(net, "a sequence is needed");
+    net = net_of(1, 8, 1);
+    mr_net_lstm(net, 0, true);
+    expect_error(net, "units 1..2^20");
+    net = net_of(1, 8, 1);
+    mr_net_gru(net, (1u << 20) + 1, true);
+    expect_error(net, "units 1..2^20");
+    MRT_EQ(mr_net_create_numbers(&net, "x", 2000, 1u << 20), MR_OK);
+    mr_net_lstm(net, 1u << 20, true);
+    expect_error(net, "too many parameters");
+}
+
 static void test_allocation_failures(void **state)
 {
     (void)state;
@@ -420,6 +466,7 @@ int main(void)
         cmocka_unit_test(test_models_have_their_published_size_with_statistics),
         cmocka_unit_test(test_models_fit_other_pictures),
         cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_first_mistake_sticks),
         cmocka_unit_test(test_mistakes),

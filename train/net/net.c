@@ -39,6 +39,8 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
     case MR_OP_ONE_HOT: return "one_hot";
     case MR_OP_CONCAT: return "concat";
     case MR_OP_PAD: return "pad";
+    case MR_OP_GRU: return "gru";
+    case MR_OP_LSTM: return "lstm";
     default: break; /* no layer is made of it */
     }
     return "?";
@@ -273,6 +275,37 @@ void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation)
     finish(net, l, 1, 1, units);
 }
 
+static void recurrent(mr_net *net, mr_op_kind kind, uint32_t gates, uint32_t biases, uint32_t units,
+                      bool sequences)
+{
+    mri_layer *l = begin(net, kind);
+    if (!l) return;
+    if (units == 0 || units > (1u << 20)) {
+        refuse(net, l, "units 1..2^20 are needed");
+        return;
+    }
+    if (l->out_h != 1) {
+        refuse(net, l, "a sequence is needed, 1 x steps x values");
+        return;
+    }
+    const uint64_t rows = (uint64_t)gates * units;
+    const bool looked_up = net->numbers && l->in == 0;
+    l->filters = units, l->sequences = sequences;
+    l->params = rows * ((uint64_t)l->out_c + units + biases); /* below 2^22 * 2^32 */
+    l->flops = (double)l->out_w * (double)rows * ((looked_up ? 1.0 : 2.0 * l->out_c) + 2.0 * units);
+    finish(net, l, 1, sequences ? l->out_w : 1, units);
+}
+
+void mr_net_gru(mr_net *net, uint32_t units, bool sequences)
+{
+    recurrent(net, MR_OP_GRU, 3, 2, units, sequences);
+}
+
+void mr_net_lstm(mr_net *net, uint32_t units, bool sequences)
+{
+    recurrent(net, MR_OP_LSTM, 4, 1, units, sequences);
+}
+
 void mr_net_activation(mr_net *net, mr_activation activation)
 {
     mri_layer *l = begin(net, MR_OP_ACTIVATION);
@@ -468,6 +501,8 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
                  act);
         break;
     case MR_OP_POOL2D: snprintf(name, room, "%s %ux%u/%u", kind, l->kernel, l->kernel_w, l->stride); break;
+    case MR_OP_GRU:
+    case MR_OP_LSTM:
     case MR_OP_DENSE: snprintf(name, room, "%s %u%s%s", kind, l->filters, gap, act); break;
     case MR_OP_DROPOUT: snprintf(name, room, "%s %g", kind, (double)l->rate); break;
     case MR_OP_PAD: snprintf(name, room, "%s %u+%u", kind, l->before, l->behind); break;

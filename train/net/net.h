@@ -21,7 +21,7 @@
 #define MRI_NET_MAX_PARAMS   ((uint64_t)1 << 36)   /* of one layer */
 
 typedef struct mri_layer {
-    mr_op_kind kind; /* CONV2D, POOL2D, DENSE, ACTIVATION, DROPOUT, BATCHNORM, ADD, CONCAT, PAD */
+    mr_op_kind kind; /* CONV2D, POOL2D, DENSE, ACTIVATION, DROPOUT, BATCHNORM, ADD, CONCAT, PAD, GRU, LSTM */
     mr_activation activation;
     mr_init init;       /* CONV2D, DENSE */
     mr_point in, in2;   /* in2: ADD and CONCAT only */
@@ -29,7 +29,7 @@ typedef struct mri_layer {
     uint32_t filters, kernel, kernel_w, stride;
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
     uint32_t before, behind; /* PAD: channels */
-    bool average, no_bias, no_scale;
+    bool average, no_bias, no_scale, sequences;
     float rate, momentum, epsilon;
     uint32_t out_h, out_w, out_c;
     uint64_t params; /* trained */
@@ -59,6 +59,14 @@ static inline bool mri_layer_takes_two(const mri_layer *l)
 static inline uint32_t mri_net_consumers(const mr_net *net, mr_point p)
 {
     return p ? net->layers[p - 1].consumers : net->picture_consumers;
+}
+
+static inline bool mri_is_recurrent(mr_op_kind kind) { return kind == MR_OP_GRU || kind == MR_OP_LSTM; }
+
+/* Is the data itself, numbers, taken by one recurrent layer, which looks them up? */
+static inline bool mri_net_looks_up(const mr_net *net)
+{
+    return net->numbers && net->picture_consumers == 1 && mri_is_recurrent(net->layers[0].kind);
 }
 
 const char *mri_layer_kind_name(mr_op_kind kind, bool average); /* "conv2d", ... */

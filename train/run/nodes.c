@@ -3,6 +3,8 @@
  *   layers   conv ─ batch_norm ─ add 4 ─ activation ─ ...      node 0 is the input (data to floats), the last
  *   nodes    conv ─ batch_norm (+ output of 4, relu) ─ ...     the loss
  *
+ * A recurrent layer that takes numbers is node 0 itself: it looks them up.
+ *
  * Decided here: which layers ride along in the op before them (an activation; an addition, on the
  * normalisation that only feeds it), where an op may work in place, and where backward ends: at the first
  * layers with parameters, whose input's gradient nobody wants. Only what stands directly behind in the list
@@ -24,7 +26,7 @@ typedef struct building {
     const mr_net *net;
     uint32_t *node_of;   /* by point: the node that makes it */
     bool one_layout;     /* every op is asked for the same */
-    bool layouts_differ; /* two that one op takes came in different ones: build again, so */
+    bool layouts_differ; /* what an op takes came in another layout than it can take: build again, so */
     mr_error *err;
 } building;
 
@@ -51,6 +53,8 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
         break;
     case MR_OP_POOL2D: d.pool2d = (mr_pool2d_desc){.window = window, .average = l->average}; break;
     case MR_OP_DENSE: d.dense = (mr_dense_desc){.units = l->filters, .no_bias = l->no_bias}; break;
+    case MR_OP_GRU:
+    case MR_OP_LSTM: d.recurrent = (mr_recurrent_desc){.units = l->filters, .sequences = l->sequences}; break;
     case MR_OP_DROPOUT: d.dropout = (mr_dropout_desc){.rate = l->rate, .op_id = at}; break;
     case MR_OP_BATCHNORM:
         d.batchnorm =
@@ -91,6 +95,7 @@ static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, ui
         n.need_dx2 = nodes->node[in2].backward;
         b->layouts_differ |= desc->in.layout != desc->in2.layout;
     }
+    if (mri_is_recurrent(desc->kind)) b->layouts_differ |= desc->in.layout != MR_LAYOUT_NHWC;
     desc->need_dx = n.need_dx;
     const int rc = mr_op_create(&n.op, b->dev, desc, b->err);
     if (rc) return rc;
@@ -109,6 +114,7 @@ static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, ui
 static uint32_t take_point(building *b, mr_point p)
 {
     const uint32_t node = b->node_of[p], next = node + 1;
+    if (node == MRI_NONE) return node; /* data as they are */
     if (next < b->nodes->count && b->nodes->node[next].fork && b->nodes->node[next].in == node)
         b->node_of[p] = next; /* this taker and that fork are its two */
     return node;
@@ -178,6 +184,10 @@ static int add_layers(building *b, uint32_t at, uint32_t *taken)
     }
     mr_op_desc d = describe_layer(l, at);
     *taken = 1u + take_activation(b->net, at + 1, l->kind, &d.activation);
+    if (b->node_of[l->in] == MRI_NONE) {
+        d.in = data_tensor(b->net);
+        d.recurrent.classes = b->net->c, d.recurrent.out_dtype = b->cfg->dtype;
+    }
     const uint32_t in = take_point(b, l->in);
     return add_node(b, &d, in, mri_layer_takes_two(l) ? take_point(b, l->in2) : MRI_NONE, at);
 }
@@ -200,9 +210,10 @@ static int build(building *b)
 {
     const mri_nodes *nodes = b->nodes;
     mr_op_desc input = describe_data(b);
-    int rc = add_node(b, &input, MRI_NONE, MRI_NONE, MRI_NONE);
-    b->node_of[0] = 0;
-    if (rc == MR_OK) rc = add_forks(b, mri_net_consumers(b->net, 0));
+    const bool looks_up = mri_net_looks_up(b->net);
+    int rc = looks_up ? MR_OK : add_node(b, &input, MRI_NONE, MRI_NONE, MRI_NONE);
+    b->node_of[0] = looks_up ? MRI_NONE : 0;
+    if (rc == MR_OK && !looks_up) rc = add_forks(b, mri_net_consumers(b->net, 0));
     for (uint32_t i = 0; rc == MR_OK && i < b->net->layer_count;) {
         uint32_t taken = 1;
         rc = add_layers(b, i, &taken);
@@ -227,7 +238,8 @@ static void drop_nodes(mri_nodes *nodes)
 }
 
 /* Convolutions choose the layout that is fastest for them. Where an addition then meets two, as of a picture
- * and what was made of it, all are built once more in one that every op knows. */
+ * and what was made of it, or a recurrent layer one that it does not take, all are built once more in one
+ * that every op knows. */
 int mri_nodes_init(mri_nodes *nodes, mr_device *dev, const mri_replica_config *cfg, mr_error *err)
 {
     const mr_net *net = cfg->net;

@@ -46,12 +46,12 @@ static size_t batch_bytes(planning *p, const mri_node *n)
     return bytes;
 }
 
-/* What an op saves grows with the batch; one that has parameters saves of them and of its channels only
- * (moments, weights in half precision). */
+/* What an op saves grows with the batch; one that has parameters and is not recurrent saves of them and of
+ * its channels only (moments, weights in half precision). */
 static size_t saved_bytes(const planning *p, const mri_node *n)
 {
     const size_t whole = n->info->saved_bytes;
-    if (n->info->param_count > 0) return whole;
+    if (n->info->param_count > 0 && !mri_is_recurrent(n->kind)) return whole;
     return (size_t)mri_min_u64(whole, 1 + (uint64_t)((double)whole * p->batch / p->cfg->max_batch));
 }
 
@@ -83,7 +83,7 @@ static void plan_backward(planning *p, uint32_t i)
     const uint32_t now = backward_time(p, i);
     const bool add = n->kind == MR_OP_ADD;
     use(p, n->y_span, now);
-    use(p, nodes->node[n->in].y_span, now);
+    if (n->in != MRI_NONE) use(p, nodes->node[n->in].y_span, now);
     if (n->in2 != MRI_NONE) use(p, nodes->node[n->in2].y_span, now);
     use(p, n->saved_span, now);
     n->scratch_span[1] = new_span(p, n->info->scratch_bytes, now);

@@ -41,6 +41,8 @@
     X(batchnorm_dx)                                                                                          \
     X(dropout)                                                                                               \
     X(dropout_backward)                                                                                      \
+    X(recurrent_forward)                                                                                     \
+    X(recurrent_backward)                                                                                    \
     X(loss)                                                                                                  \
     X(loss_sum)                                                                                              \
     X(loss_backward)                                                                                         \
@@ -269,6 +271,40 @@ struct mrk_dropout_backward_args { /* dx = kept ? (dy + dy2) * scale : 0 */
     const void *dy, *dy2; /* dy2 may be NULL */
     void *dx;             /* may be dy */
     const uint8_t *kept;
+};
+
+/* ---- recurrent layers: one step of all samples, a thread a unit. Rows are [n][steps]; a sample's gates lie
+ * units apart, r, z, n or i, f, g, o. What is computed with is float ---- */
+
+struct mrk_recurrent {
+    uint32_t n, steps, units, step;
+    uint32_t dtype;     /* of x, y and the factors of products */
+    uint32_t lstm;      /* else gru */
+    uint32_t sequences; /* y, dy: [n][steps][units]; else [n][units], of the last step */
+};
+
+struct mrk_recurrent_forward_args {
+    struct mrk_recurrent r;
+    float *gates;                       /* [n][steps][gates * units]: x W' in, values out */
+    const float *product;               /* [n][gates * units]: h U'; NULL at step 0, where h is zero */
+    const float *bias, *recurrent_bias; /* recurrent_bias: gru */
+    float *h, *c;                       /* [n][units], replaced; c: lstm */
+    void *factor;                       /* [n][units]: h, for the next product */
+    float *kept;  /* [n][steps][units]: U_n h + d_n, or c; NULL: not wanted, as before */
+    void *before; /* [n][steps][units]: h of the step before */
+    void *y;      /* NULL: not after this step */
+};
+
+struct mrk_recurrent_backward_args {
+    struct mrk_recurrent r;
+    const float *gates, *kept;
+    const void *before;
+    const float *through; /* [n][units]: through the product of the step behind; NULL at the last step, where
+                             dh and dc are zero */
+    const void *dy;       /* NULL: none of this step */
+    float *dh, *dc;       /* [n][units], replaced; dc: lstm */
+    void *dgates;         /* [n][steps][gates * units] */
+    void *dproduct;       /* gru: the same of the recurrent product */
 };
 
 /* ---- loss: a block for each sample ---- */

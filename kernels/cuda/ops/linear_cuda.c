@@ -54,3 +54,21 @@ int mri_cuda_linear_begin_backward(const mri_cuda_op *op, const struct mri_cuda_
                                   l->has_bias ? a->dparam[1] : NULL,
                                   (unsigned char *)a->scratch + l->partial_at, d->activation, err);
 }
+
+int mri_cuda_multiply(mri_cuda_stream *s, int m, int n, int k, struct mri_cuda_matrix a,
+                      struct mri_cuda_matrix b, struct mri_cuda_matrix c, const char *what, mr_error *err)
+{
+    mri_cuda_device *dev = mri_cuda_of_stream(s);
+    const float one = 1, zero = 0;
+    const bool fast = dev->tf32 && a.type == CUDA_R_32F;
+    cublasHandle_t handle;
+    const int rc = mri_cuda_cublas(s, &handle, err);
+    if (rc) return rc;
+    return mri_cuda_check_cublas(
+        dev,
+        dev->api->cublasGemmEx(handle, a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
+                               b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, k, &one, a.at, a.type,
+                               a.leading, b.at, b.type, b.leading, &zero, (void *)c.at, c.type, c.leading,
+                               fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+        what, err);
+}

@@ -1,5 +1,5 @@
-/* kernels/cuda/ops/linear_cuda.h: what convolution and dense share: weights in the type of x, and the bias
- * and activation behind the product.
+/* kernels/cuda/ops/linear_cuda.h: what operations with weights share: products by cuBLAS; of convolution and
+ * dense weights in the type of x, and the bias and activation behind the product.
  *
  * With f32 tensors the libraries read the weights themselves. With half precision ones every forward casts
  * them anew, because the update changes them, and keeps the copy in `saved` for the backward of the same
@@ -16,6 +16,19 @@ struct mri_cuda_linear {
     size_t partial_at, end;
     bool has_bias;
 };
+
+/* A factor or the product: where, its type, its leading dimension; transposed before it is used or not. */
+struct mri_cuda_matrix {
+    const void *at;
+    cudaDataType type;
+    int leading;
+    bool transposed;
+};
+
+/* c (m x n) = a (m x k) b (k x n), column by column, as cuBLAS counts. Sums are float; f32 factors are
+ * rounded to TF32 only on a device that was opened with it. */
+int mri_cuda_multiply(mri_cuda_stream *s, int m, int n, int k, struct mri_cuda_matrix a,
+                      struct mri_cuda_matrix b, struct mri_cuda_matrix c, const char *what, mr_error *err);
 
 /* Fill *l, and the op's saved_bytes and scratch_bytes, the latter with what lies before `end`. */
 void mri_cuda_linear_lay_out(mri_cuda_op *op, struct mri_cuda_linear *l);

@@ -42,33 +42,6 @@ static int prepare(mri_cuda_op *op, mr_error *err)
 
 static void release(mri_cuda_op *op) { free(op->own); }
 
-/* A factor or the product: where, its type, its leading dimension; transposed before it is used or not. */
-struct matrix {
-    const void *at;
-    cudaDataType type;
-    int leading;
-    bool transposed;
-};
-
-/* c (m x n) = a (m x k) b (k x n) */
-static int multiply(mri_cuda_stream *s, int m, int n, int k, struct matrix a, struct matrix b,
-                    struct matrix c, const char *what, mr_error *err)
-{
-    mri_cuda_device *dev = mri_cuda_of_stream(s);
-    const float one = 1, zero = 0;
-    const bool fast = dev->tf32 && a.type == CUDA_R_32F;
-    cublasHandle_t handle;
-    const int rc = mri_cuda_cublas(s, &handle, err);
-    if (rc) return rc;
-    return mri_cuda_check_cublas(
-        dev,
-        dev->api->cublasGemmEx(handle, a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-                               b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N, m, n, k, &one, a.at, a.type,
-                               a.leading, b.at, b.type, b.leading, &zero, (void *)c.at, c.type, c.leading,
-                               fast ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-        what, err);
-}
-
 static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
 {
     const struct dense *own = op->own;
@@ -76,10 +49,10 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
     const void *weights;
     int rc = mri_cuda_linear_weights(op, &own->linear, s, a, &weights, err);
     if (!rc)
-        rc =
-            multiply(s, own->units, (int)a->n, own->inputs, (struct matrix){weights, type, own->inputs, true},
-                     (struct matrix){a->x, type, own->inputs, false},
-                     (struct matrix){a->y, type, own->units, false}, "dense forward", err);
+        rc = mri_cuda_multiply(s, own->units, (int)a->n, own->inputs,
+                               (struct mri_cuda_matrix){weights, type, own->inputs, true},
+                               (struct mri_cuda_matrix){a->x, type, own->inputs, false},
+                               (struct mri_cuda_matrix){a->y, type, own->units, false}, "dense forward", err);
     return rc ? rc : mri_cuda_linear_finish(op, &own->linear, s, a, err);
 }
 
@@ -88,17 +61,19 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
     const mr_op_desc *d = &op->base.desc;
     const struct dense *own = op->own;
     const cudaDataType type = mri_cuda_type(d->in.dtype);
-    const struct matrix dy = {a->dy, type, own->units, false},
-                        weights = {mri_cuda_linear_kept(&own->linear, a), type, own->inputs, false};
+    const struct mri_cuda_matrix dy = {a->dy, type, own->units, false},
+                                 weights = {mri_cuda_linear_kept(&own->linear, a), type, own->inputs, false};
     int rc = mri_cuda_linear_begin_backward(op, &own->linear, s, a, err);
     if (!rc)
-        rc = multiply(s, own->inputs, own->units, (int)a->n, (struct matrix){a->x, type, own->inputs, false},
-                      (struct matrix){dy.at, type, own->units, true},
-                      (struct matrix){a->dparam[0], CUDA_R_32F, own->inputs, false}, "dense weight gradient",
-                      err);
+        rc = mri_cuda_multiply(s, own->inputs, own->units, (int)a->n,
+                               (struct mri_cuda_matrix){a->x, type, own->inputs, false},
+                               (struct mri_cuda_matrix){dy.at, type, own->units, true},
+                               (struct mri_cuda_matrix){a->dparam[0], CUDA_R_32F, own->inputs, false},
+                               "dense weight gradient", err);
     if (rc || !d->need_dx) return rc;
-    return multiply(s, own->inputs, (int)a->n, own->units, weights, dy,
-                    (struct matrix){a->dx, type, own->inputs, false}, "dense data gradient", err);
+    return mri_cuda_multiply(s, own->inputs, (int)a->n, own->units, weights, dy,
+                             (struct mri_cuda_matrix){a->dx, type, own->inputs, false}, "dense data gradient",
+                             err);
 }
 
 const struct mri_cuda_code mri_cuda_dense = {.forward_text = "dense forward",

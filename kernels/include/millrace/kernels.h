@@ -217,9 +217,17 @@ typedef enum mr_op_kind {
                         elsewhere; all 0 where the number is not one of 0 .. classes - 1 (padding) */
     MR_OP_CONCAT,    /* the channels of x, then those of x2 */
     MR_OP_PAD,       /* channels of zeros in front of x's, and behind them */
+    MR_OP_GRU,       /* gated recurrent units over the w steps of 1 x w x c, from a state of zeros:
+                          r = sigmoid(W_r x + b_r + U_r h + d_r), z = sigmoid(W_z x + b_z + U_z h + d_z),
+                          n = tanh(W_n x + b_n + r (U_n h + d_n)), h' = (1 - z) n + z h (the reset gate acts on the
+                          product, as in cuDNN). weights W [3 units][c], recurrent U [3 units][units], bias b and
+                          recurrent_bias d [3 units], in the order r, z, n */
+    MR_OP_LSTM, /* long short-term memory, the same way: i, f, o = sigmoid(...), g = tanh(...) of W x + U h +
+                   b, c' = f c + i g, h' = o tanh(c'). weights W [4 units][c], recurrent U [4 units][units],
+                     gate_bias b [4 units], in the order i, f, g, o */
 } mr_op_kind;
 
-enum { MR_OP_KIND_COUNT = MR_OP_PAD + 1 };
+enum { MR_OP_KIND_COUNT = MR_OP_LSTM + 1 };
 
 typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
 
@@ -276,16 +284,26 @@ typedef struct mr_pad_desc {
     uint32_t before, behind; /* channels */
 } mr_pad_desc;
 
+typedef struct mr_recurrent_desc {
+    uint32_t units;
+    bool sequences; /* y is the state after every step, 1 x w x units; else after the last one, 1 x 1 x units
+                     */
+    /* Not 0: x is int32 numbers (1 x w x 1), each of which stands for the row that ONE_HOT makes of it with
+     * so many classes. Its product is looked up, and there is no gradient to it. 0: x is 1 x w x c */
+    uint32_t classes;
+    uint32_t out_dtype; /* with classes: as of INPUT; else that of x */
+} mr_recurrent_desc;
+
 typedef struct mr_op_desc {
     mr_op_kind kind;
-    mr_tensor in; /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1). Its dtype is the op's:
-                     activations and gradients in and out have it. Parameters, their gradients and statistics
-                     are f32 always */
-    mr_tensor in2;      /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field.
-                           CONCAT: equal to in but for the channels */
-    uint32_t max_batch; /* forward and backward take 1..max_batch samples */
-    bool training;      /* backward will be called */
-    bool need_dx;       /* the gradient to the input is wanted */
+    mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1; GRU, LSTM: NHWC, or
+                      numbers as ONE_HOT). Its dtype is the op's: activations and gradients in and out have it.
+                      Parameters, their gradients and statistics are f32 always */
+    mr_tensor in2; /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field. CONCAT:
+                      equal to in but for the channels */
+    uint32_t max_batch;       /* forward and backward take 1..max_batch samples */
+    bool training;            /* backward will be called */
+    bool need_dx;             /* the gradient to the input is wanted */
     mr_activation activation; /* ACTIVATION itself, or fused behind CONV2D, DENSE, BATCHNORM, ADD; others take
                                  no notice */
     mr_wanted_layout want;    /* INPUT, CONV2D (not NCHW): layout of the output; MR_WANT_ANY leaves it to the
@@ -299,10 +317,11 @@ typedef struct mr_op_desc {
         mr_input_desc input;
         mr_one_hot_desc one_hot;
         mr_pad_desc pad;
+        mr_recurrent_desc recurrent; /* GRU, LSTM */
     };
 } mr_op_desc;
 
-#define MR_OP_MAX_PARAMS 2
+#define MR_OP_MAX_PARAMS 4
 
 /* Passes of an operation with parameters. */
 typedef enum mr_op_pass {
@@ -312,7 +331,7 @@ typedef enum mr_op_pass {
 } mr_op_pass;
 
 typedef struct mr_param_info {
-    const char *name; /* "weights", "bias", "scale", "shift", "mean", "variance" */
+    const char *name; /* "weights", "bias", "scale", "shift", "mean", "variance", "recurrent", ... */
     uint32_t ndim;
     uint64_t dim[4];        /* canonical shape, row-major */
     uint64_t count;         /* product of dim */
@@ -391,7 +410,7 @@ typedef struct mr_op_args {
     float *dparam[MR_OP_MAX_PARAMS]; /* gradients: written, not added to */
     float *state[MR_OP_MAX_PARAMS];
     void *saved, *scratch;
-    bool training;       /* DROPOUT, BATCHNORM */
+    bool training;       /* DROPOUT, BATCHNORM, GRU, LSTM (forward saves what backward needs) */
     uint64_t seed;       /* DROPOUT: bits of a sample depend on (seed, op_id, values->step, first + its place,
                             element) only */
     uint32_t first;      /* place of this part's first sample in the global batch */

@@ -38,6 +38,10 @@ awk 'BEGIN { for (i = 0; i < 20; i++) { for (k = 0; k < 1 + i % 5; k++) printf "
 run 0 train short.csv --model notes-mlp --epochs 1 --batch 4 --checkpoint cp --quiet
 run 3 eval notes.csv --checkpoint cp --bad skip --batch 1; err_has "expected at most 5 elements"
 
+# recurrent networks take sequences, too
+run 0 train short.csv --model gru-notes --epochs 1 --batch 4 --max-steps 2 --quiet --json; out_has '"model": "gru-notes"'
+run 2 train short.csv --model gru-notes --epochs 1 --batch 4 --memory 64M --quiet; err_has "weights and optimizer"
+
 # networks take pictures
 run 1 train notes.csv --model mnist-cnn --epochs 1; err_has "expected pictures, found none; networks of sequences"
 run 0 synth d --count 2 --quiet
