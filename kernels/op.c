@@ -82,7 +82,8 @@ int mr_op_param_export(mr_op *op, bool state, uint32_t which, const void *addres
 
 int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args)
 {
-    if (!s || !desc || !args || (unsigned)desc->kind > MR_UPDATE_ADADELTA || !args->values) return MR_EINVAL;
+    if (!s || !desc || !args || (unsigned)desc->kind >= MR_UPDATE_KIND_COUNT || !args->values)
+        return MR_EINVAL;
     if (args->count == 0) return MR_OK;
     if (!args->weights || !args->grads) return MR_EINVAL;
     for (uint32_t i = 0; i < mr_update_state_count(desc->kind); i++)

@@ -54,6 +54,9 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
         return mr_error_set(err, MR_EINVAL, "a trainer needs 1 to %d devices, not %u", MR_LOADER_MAX_PARTS,
                             cfg->device_count);
     if (cfg->batch == 0) return mr_error_set(err, MR_EINVAL, "the batch must be at least 1");
+    if ((unsigned)cfg->update.kind >= MR_UPDATE_KIND_COUNT)
+        return mr_error_set(err, MR_EINVAL, "optimizer %d: there are %d, counted from 0",
+                            (int)cfg->update.kind, MR_UPDATE_KIND_COUNT);
     if (!(cfg->schedule.lr > 0) || !isfinite(cfg->schedule.lr))
         return mr_error_set(err, MR_EINVAL, "learning rate %g: expected a finite number above 0",
                             (double)cfg->schedule.lr);

@@ -192,12 +192,6 @@ static int wrong_place(const mri_checkpoint *ck, int code, mr_error *err)
     return code;
 }
 
-static const char *rule_name(mr_update_kind kind)
-{
-    static const char *const names[] = {"sgd", "momentum", "rmsprop", "adam", "adadelta"};
-    return (unsigned)kind < MRI_ARRAY_COUNT(names) ? names[kind] : "an unknown optimizer";
-}
-
 static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
 {
     const mr_net *net = t->cfg.net;
@@ -218,7 +212,7 @@ static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *e
         mr_error_set(
             err, MR_EINVAL,
             "the checkpoint has the state of %s, found %s; use the optimizer the run was started with",
-            rule_name(i->update.kind), rule_name(t->cfg.update.kind));
+            mr_update_name(&i->update), mr_update_name(&t->cfg.update));
     else return MR_OK;
     return wrong_place(ck, MR_EINVAL, err);
 }

@@ -5,6 +5,7 @@
  * nothing is updated. */
 #include <math.h>
 
+#include "kernels/backend/update_rules.h"
 #include "kernels/host/simd_loop.h"
 #include "kernels/ops/host_op.h"
 
@@ -74,18 +75,62 @@ MRI_INLINE void adadelta_body(struct arrays a, struct update u, size_t n)
     }
 }
 
-MRI_SIMD_LOOP(sgd, (struct arrays a, struct update u, size_t n), (a, u, n))
-MRI_SIMD_LOOP(momentum, (struct arrays a, struct update u, size_t n), (a, u, n))
-MRI_SIMD_LOOP(rmsprop, (struct arrays a, struct update u, size_t n), (a, u, n))
-MRI_SIMD_LOOP(adam, (struct arrays a, struct update u, size_t n), (a, u, n))
-MRI_SIMD_LOOP(adadelta, (struct arrays a, struct update u, size_t n), (a, u, n))
+MRI_INLINE void adagrad_body(struct arrays a, struct update u, size_t n)
+{
+    float *restrict w = a.w, *restrict s = a.s0;
+    const float *restrict g = a.g;
+    for (size_t i = 0; i < n; i++) {
+        const float d = g[i] * u.unscale + u.decay * w[i];
+        s[i] += d * d;
+        w[i] -= u.lr * d / (sqrtf(s[i]) + u.epsilon);
+    }
+}
+
+MRI_INLINE void adamax_body(struct arrays a, struct update u, size_t n)
+{
+    float *restrict w = a.w, *restrict m = a.s0, *restrict most = a.s1;
+    const float *restrict g = a.g;
+    for (size_t i = 0; i < n; i++) {
+        const float d = g[i] * u.unscale + u.decay * w[i], before = u.beta2 * most[i], now = fabsf(d);
+        m[i] = u.beta1 * m[i] + (1 - u.beta1) * d;
+        most[i] = before > now ? before : now;
+        w[i] -= u.rate * m[i] / (most[i] + u.epsilon);
+    }
+}
+
+MRI_INLINE void nadam_body(struct arrays a, struct update u, size_t n)
+{
+    float *restrict w = a.w, *restrict m = a.s0, *restrict v = a.s1;
+    const float *restrict g = a.g;
+    for (size_t i = 0; i < n; i++) {
+        const float d = g[i] * u.unscale + u.decay * w[i];
+        m[i] = u.beta1 * m[i] + (1 - u.beta1) * d;
+        v[i] = u.beta2 * v[i] + (1 - u.beta2) * d * d;
+        w[i] -= (u.rate * m[i] + u.lr * d) / (sqrtf(v[i]) * u.root + u.epsilon);
+    }
+}
+
+MRI_INLINE void adamw_body(struct arrays a, struct update u, size_t n)
+{
+    float *restrict w = a.w, *restrict m = a.s0, *restrict v = a.s1;
+    const float *restrict g = a.g;
+    for (size_t i = 0; i < n; i++) {
+        const float d = g[i] * u.unscale;
+        m[i] = u.beta1 * m[i] + (1 - u.beta1) * d;
+        v[i] = u.beta2 * v[i] + (1 - u.beta2) * d * d;
+        w[i] -= u.lr * (u.decay * w[i]) + u.rate * m[i] / (sqrtf(v[i]) * u.root + u.epsilon);
+    }
+}
+
+#define LOOP(kind, name, states) MRI_SIMD_LOOP(name, (struct arrays a, struct update u, size_t n), (a, u, n))
+MRI_UPDATE_RULES(LOOP)
+#undef LOOP
 
 typedef void update_loop(struct arrays a, struct update u, size_t n);
 
-static update_loop *const loops[] = {
-    [MR_UPDATE_SGD] = sgd,   [MR_UPDATE_MOMENTUM] = momentum, [MR_UPDATE_RMSPROP] = rmsprop,
-    [MR_UPDATE_ADAM] = adam, [MR_UPDATE_ADADELTA] = adadelta,
-};
+#define ENTRY(kind, name, states) [MR_UPDATE_##kind] = name,
+static update_loop *const loops[] = {MRI_UPDATE_RULES(ENTRY)};
+#undef ENTRY
 
 static struct update settings_of(const mr_update_desc *d, const mr_step_values *v)
 {

@@ -15,6 +15,7 @@
 
 #include <stdlib.h>
 
+#include "kernels/backend/update_rules.h"
 #include "kernels/cuda/kernels/args.h"
 #include "tests/cuda_emu/emu.h"
 
@@ -262,9 +263,10 @@ inline void spans(const mrk_update_check_args &a, emu_span_list &s)
 
 inline void spans(const mrk_update_args &a, emu_span_list &s)
 {
-    const uint32_t states = a.kind == MR_UPDATE_SGD                                    ? 0
-                            : a.kind == MR_UPDATE_ADAM || a.kind == MR_UPDATE_ADADELTA ? 2
-                                                                                       : 1;
+#define STATES(kind, name, states) (states),
+    static const uint32_t counts[] = {MRI_UPDATE_RULES(STATES)};
+#undef STATES
+    const uint32_t states = counts[a.kind];
     s.writes(a.weights, floats(a.count));
     if (states > 0) s.writes(a.state0, floats(a.count));
     if (states > 1) s.writes(a.state1, floats(a.count));

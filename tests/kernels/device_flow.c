@@ -62,11 +62,10 @@ static void finish(const char *name)
 
 static void compare_updates(mr_update_desc d, uint64_t count, int bad, float scale, uint64_t seed)
 {
-    static const char *const kinds[] = {"sgd", "momentum", "rmsprop", "adam", "adadelta"};
     struct weights a, b;
     char name[96];
-    snprintf(name, sizeof name, "%s%s of %llu%s%s", kinds[d.kind], d.nesterov ? " nesterov" : "",
-             (unsigned long long)count, d.weight_decay > 0 ? ", decay" : "", scale > 0 ? ", scaled" : "");
+    snprintf(name, sizeof name, "%s of %llu%s%s", mr_update_name(&d), (unsigned long long)count,
+             d.weight_decay > 0 ? ", decay" : "", scale > 0 ? ", scaled" : "");
     run_updates(&mrt_device, d, count, 6, bad, scale, seed, &a);
     run_updates(&mrt_reference, d, count, 6, bad, scale, seed, &b);
     lab_check(name, "weights", lab_error(a.w, b.w, count, 0.01), 1e-5);
@@ -90,21 +89,16 @@ static void check_updates(void)
     static const uint64_t counts[] = {1, 255, 1023, 65537};
     lab_group_begin("update", MR_TENSOR_F32);
     for (size_t k = 0; k < MRI_ARRAY_COUNT(counts); k++)
-        for (int at = 0; at < 6 * 4; at++) {
-            mr_update_desc d = {.kind = (mr_update_kind)(at % 6 % 5),
-                                .nesterov = at % 6 == 5,
-                                .lr = 0.01f,
-                                .momentum = 0.9f,
-                                .rho = 0.9f,
-                                .beta1 = 0.9f,
-                                .beta2 = 0.999f,
-                                .epsilon = 1e-3f,
-                                .weight_decay = at / 6 % 2 ? 0.1f : 0};
-            if (d.nesterov) d.kind = MR_UPDATE_MOMENTUM;
-            const bool scaled = at >= 12;
-            compare_updates(d, counts[k], scaled ? (int)(k + 1) : -1, scaled ? 512 : 0,
-                            (uint64_t)at + 100 * k);
-        }
+        for (uint32_t rule = 0; mr_update_rule_at(rule); rule++)
+            for (uint32_t at = 0; at < 4; at++) {
+                mr_update_desc d = mr_update_rule_at(rule)->desc;
+                d.lr = 0.01f;
+                d.epsilon = 1e-3f;
+                d.weight_decay = at % 2 ? 0.1f : 0;
+                const bool scaled = at >= 2;
+                compare_updates(d, counts[k], scaled ? (int)(k + 1) : -1, scaled ? 512 : 0,
+                                rule + 16 * at + 100 * k);
+            }
     lab_group_end();
 }
 

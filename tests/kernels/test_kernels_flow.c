@@ -306,11 +306,14 @@ static void loss_is_right(void **state)
 
 /* ---- updates ---- */
 
+/* Nadam's, by Dozat's report. */
+static double momentum_at(double beta1, double t) { return beta1 * (1 - 0.5 * pow(0.96, t / 250)); }
+
 static void expected_update(const mr_update_desc *d, double *w, double g, double *s0, double *s1)
 {
     const double lr = (double)d->lr, rho = (double)d->rho, eps = (double)d->epsilon, m = (double)d->momentum;
     const double b1 = (double)d->beta1, b2 = (double)d->beta2, t = (double)d->step;
-    g += (double)d->weight_decay * *w;
+    if (d->kind != MR_UPDATE_ADAMW) g += (double)d->weight_decay * *w;
     switch (d->kind) {
     case MR_UPDATE_SGD: *w -= lr * g; break;
     case MR_UPDATE_MOMENTUM:
@@ -331,6 +334,33 @@ static void expected_update(const mr_update_desc *d, double *w, double g, double
         const double step = g * sqrt(*s1 + eps) / sqrt(*s0 + eps);
         *s1 = rho * *s1 + (1 - rho) * step * step;
         *w -= lr * step;
+        break;
+    }
+    case MR_UPDATE_ADAGRAD:
+        *s0 += g * g;
+        *w -= lr * g / (sqrt(*s0) + eps);
+        break;
+    case MR_UPDATE_ADAMAX:
+        *s0 = b1 * *s0 + (1 - b1) * g;
+        *s1 = fmax(b2 * *s1, fabs(g));
+        *w -= lr / (1 - pow(b1, t)) * *s0 / (*s1 + eps);
+        break;
+    case MR_UPDATE_NADAM: {
+        double product = 1;
+        for (int i = 1; i <= (int)d->step; i++) product *= momentum_at(b1, i);
+        const double now = momentum_at(b1, t), next = momentum_at(b1, t + 1);
+        *s0 = b1 * *s0 + (1 - b1) * g;
+        *s1 = b2 * *s1 + (1 - b2) * g * g;
+        const double ahead = next * *s0 / (1 - product * next) + (1 - now) * g / (1 - product);
+        *w -= lr * ahead / (sqrt(*s1 / (1 - pow(b2, t))) + eps);
+        break;
+    }
+    case MR_UPDATE_ADAMW: {
+        const double before = *w;
+        *s0 = b1 * *s0 + (1 - b1) * g;
+        *s1 = b2 * *s1 + (1 - b2) * g * g;
+        *w -= lr * (*s0 / (1 - pow(b1, t))) / (sqrt(*s1 / (1 - pow(b2, t))) + eps);
+        *w -= lr * (double)d->weight_decay * before;
         break;
     }
     }
@@ -370,7 +400,7 @@ static void updates_follow_their_rules(void **state)
     static const uint64_t counts[] = {1, 17, 50001};
     for (int k = 0; k < 3; k++)
         for (int decay = 0; decay < 2; decay++)
-            for (int kind = MR_UPDATE_SGD; kind <= MR_UPDATE_ADADELTA; kind++) {
+            for (int kind = 0; kind < MR_UPDATE_KIND_COUNT; kind++) {
                 mr_update_desc d = {.kind = (mr_update_kind)kind,
                                     .lr = 0.01f,
                                     .momentum = 0.9f,
@@ -386,6 +416,56 @@ static void updates_follow_their_rules(void **state)
     MRT_EQ(mr_update_state_count(MR_UPDATE_SGD), 0);
     MRT_EQ(mr_update_state_count(MR_UPDATE_RMSPROP), 1);
     MRT_EQ(mr_update_state_count(MR_UPDATE_ADAM), 2);
+    MRT_EQ(mr_update_state_count(MR_UPDATE_ADAGRAD), 1);
+    MRT_EQ(mr_update_state_count((mr_update_kind)MR_UPDATE_KIND_COUNT), 0);
+}
+
+/* What a step's factors come to far out, and that they depend on its number alone. */
+static void factors_of_late_steps(void **state)
+{
+    (void)state;
+    static const uint64_t steps[] = {1, 2, 250, 399, 400, 401, 1000, 100000};
+    mr_update_desc d = mr_update_rule_find("nadam")->desc;
+    d.lr = 0.5f;
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(steps); k++) {
+        const double b1 = (double)d.beta1, t = (double)steps[k];
+        double product = 1;
+        for (uint64_t i = 1; i <= steps[k]; i++) product *= momentum_at(b1, (double)i);
+        mr_step_values v = {0};
+        d.step = steps[k];
+        MRT_OK(mr_update_values(&d, &v), NULL);
+        const double g = 0.5 * (1 - momentum_at(b1, t)) / (1 - product),
+                     m = 0.5 * momentum_at(b1, t + 1) / (1 - product * momentum_at(b1, t + 1));
+        MRT_TRUE(fabs((double)v.lr - g) < 1e-6 * g);
+        MRT_TRUE(fabs((double)v.adam_rate - m) < 1e-6 * m);
+    }
+    for (uint32_t i = 0; mr_update_rule_at(i); i++) {
+        mr_update_desc late = mr_update_rule_at(i)->desc;
+        mr_step_values v = {0};
+        late.lr = 0.25f;
+        late.step = 1000000;
+        MRT_OK(mr_update_values(&late, &v), NULL);
+        MRT_TRUE(isfinite(v.lr) && isfinite(v.adam_rate) && isfinite(v.adam_root));
+    }
+}
+
+/* Every kind has a name, the name finds it, and the names are none twice. */
+static void rules_have_names(void **state)
+{
+    (void)state;
+    bool seen[MR_UPDATE_KIND_COUNT] = {false};
+    uint32_t count = 0;
+    for (const mr_update_rule *r; (r = mr_update_rule_at(count)) != NULL; count++) {
+        MRT_TRUE((unsigned)r->desc.kind < MR_UPDATE_KIND_COUNT);
+        seen[r->desc.kind] = true;
+        MRT_TRUE(mr_update_rule_find(r->name) == r);
+        MRT_STR(mr_update_name(&r->desc), r->name);
+        MRT_TRUE(r->desc.lr == 0 && r->desc.step == 0);
+    }
+    for (int kind = 0; kind < MR_UPDATE_KIND_COUNT; kind++) MRT_TRUE(seen[kind]);
+    MRT_EQ(count, MR_UPDATE_KIND_COUNT + 1); /* nesterov is a kind's second name */
+    MRT_TRUE(mr_update_rule_find("sdg") == NULL && mr_update_rule_find("") == NULL);
+    MRT_HAS(mr_update_name(&(mr_update_desc){.kind = (mr_update_kind)MR_UPDATE_KIND_COUNT}), "unknown");
 }
 
 /* One update with every gradient g[i] but one, which is `odd`. */
@@ -455,7 +535,7 @@ static void loss_scales_live(void **state)
     (void)state;
     static const uint64_t counts[] = {1, 19, 70001};
     for (int k = 0; k < 3; k++)
-        for (int kind = MR_UPDATE_SGD; kind <= MR_UPDATE_ADADELTA; kind++)
+        for (int kind = 0; kind < MR_UPDATE_KIND_COUNT; kind++)
             check_loss_scale((mr_update_desc){.kind = (mr_update_kind)kind,
                                               .lr = 0.01f,
                                               .momentum = 0.9f,
@@ -516,7 +596,7 @@ static void updates_are_checked(void **state)
     a.values = NULL;
     MRT_EQ(mr_update_async(r.s, &d, &a), MR_EINVAL);
     a.values = &v;
-    d.kind = (mr_update_kind)9;
+    d.kind = (mr_update_kind)MR_UPDATE_KIND_COUNT;
     MRT_EQ(mr_update_async(r.s, &d, &a), MR_EINVAL);
     rig_close(&r);
 }
@@ -802,6 +882,8 @@ int main(void)
         cmocka_unit_test(draws_are_philox),
         cmocka_unit_test(loss_is_right),
         cmocka_unit_test(updates_follow_their_rules),
+        cmocka_unit_test(factors_of_late_steps),
+        cmocka_unit_test(rules_have_names),
         cmocka_unit_test(updates_are_checked),
         cmocka_unit_test(groups_add_in_the_order_of_the_tree),
         cmocka_unit_test(groups_survive_a_failed_stream),

@@ -10,12 +10,6 @@
 #include "tools/cli/report.h"
 #include "tools/session/convolutions.h"
 
-static const char *rule_name(const mr_update_desc *u)
-{
-    static const char *const names[] = {"sgd", "momentum", "rmsprop", "adam", "adadelta"};
-    return u->kind == MR_UPDATE_MOMENTUM && u->nesterov ? "nesterov" : names[u->kind];
-}
-
 static const char *schedule_name(const mr_schedule *s)
 {
     static const char *const names[] = {"constant", "step", "cosine", "decay"};
@@ -63,7 +57,7 @@ void train_header_text(const train_header *h)
     printf("\nrun      batch %u (%u per %s), %" PRIu64 " epochs, seed %" PRIu64 ", augment %s\n", l->batch,
            (l->batch - 1) / s->parts.all + 1, s->parts.all == s->device_count ? "replica" : "part",
            h->run->epochs, h->run->seed, l->augment);
-    printf("rule     %s, lr %g, schedule %s\n", rule_name(&s->update), (double)s->schedule.lr,
+    printf("rule     %s, lr %g, schedule %s\n", mr_update_name(&s->update), (double)s->schedule.lr,
            schedule_name(&s->schedule));
     printf("devices  %u:", s->device_count);
     for (uint32_t i = 0; i < s->device_count && i < 8; i++)
@@ -113,7 +107,7 @@ void train_header_json(const train_header *h)
     convolutions_json(&j, &convolutions, h->convolution);
     json_u64(&j, "epochs", h->run->epochs);
     json_u64(&j, "seed", h->run->seed);
-    json_text(&j, "optimizer", rule_name(&s->update));
+    json_text(&j, "optimizer", mr_update_name(&s->update));
     json_float(&j, "lr", s->schedule.lr);
     json_text(&j, "schedule", schedule_name(&s->schedule));
     json_text(&j, "augment", l->augment);

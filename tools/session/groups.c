@@ -187,7 +187,9 @@ const opt model_options[7] = {
     {"model", OPT_TEXT, offsetof(model_args, model), 0, 0, NULL, "NAME",
      "mnist-cnn, cifar-cnn, mnist-mlp, ...; a wrong name lists them all", NULL},
     {"optimizer", OPT_TEXT, offsetof(model_args, optimizer), 0, 0, NULL, "NAME",
-     "sgd, momentum, nesterov, rmsprop, adam, adadelta; without it the model's own", NULL},
+     "sgd, momentum, nesterov, rmsprop, adam, adamw, nadam, adamax, adagrad, adadelta; without it the "
+     "model's own",
+     NULL},
     {"lr", OPT_REAL, offsetof(model_args, lr), 0, 1000, NULL, NULL,
      "learning rate; without it the model's own", NULL},
     {"momentum", OPT_REAL, offsetof(model_args, momentum), 0, 1, NULL, NULL, "without it the model's own",

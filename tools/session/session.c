@@ -49,29 +49,32 @@ void session_fill_run(const tool_session *s, run_args *run, bool scale)
     if (scale) run->batch *= s->device_count;
 }
 
-/* Constants for an optimizer that is not the model's: what its authors proposed. */
-static bool set_optimizer(mr_update_desc *u, const char *name)
+static const char *rule_at(const void *context, size_t at)
 {
-    static const struct {
-        const char *name;
-        mr_update_desc desc;
-    } known[] = {
-        {"sgd", {.kind = MR_UPDATE_SGD}},
-        {"momentum", {.kind = MR_UPDATE_MOMENTUM, .momentum = 0.9f}},
-        {"nesterov", {.kind = MR_UPDATE_MOMENTUM, .momentum = 0.9f, .nesterov = true}},
-        {"rmsprop", {.kind = MR_UPDATE_RMSPROP, .rho = 0.9f, .epsilon = 1e-7f}},
-        {"adam", {.kind = MR_UPDATE_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-7f}},
-        {"adadelta", {.kind = MR_UPDATE_ADADELTA, .rho = 0.95f, .epsilon = 1e-7f}},
-    };
-    for (size_t i = 0; i < OPT_COUNT(known); i++) {
-        if (strcmp(known[i].name, name) != 0) continue;
+    (void)context;
+    return mr_update_rule_at((uint32_t)at)->name;
+}
+
+/* Constants for an optimizer that is not the model's: those it is known with. */
+static int set_optimizer(mr_update_desc *u, const char *name)
+{
+    const mr_update_rule *rule = mr_update_rule_find(name);
+    char known[256];
+    size_t count = 0, at = 0;
+    if (rule) {
         const mr_update_desc before = *u;
-        *u = known[i].desc;
+        *u = rule->desc;
         u->lr = before.lr;
-        u->weight_decay = before.weight_decay;
-        return true;
+        if (u->weight_decay == 0) u->weight_decay = before.weight_decay;
+        return EXIT_DONE;
     }
-    return false;
+    for (; mr_update_rule_at((uint32_t)count); count++)
+        at +=
+            (size_t)snprintf(known + at, sizeof known - at, "%s%s", count ? ", " : "", rule_at(NULL, count));
+    const char *near = options_nearest(name, count, rule_at, NULL);
+    say("--optimizer: expected one of %s; found '%s'%s%s%s", known, name, near ? "; did you mean '" : "",
+        near ? near : "", near ? "'?" : "");
+    return EXIT_MISUSED;
 }
 
 int session_fill_rule(tool_session *s, const model_args *m, bool scale)
@@ -79,10 +82,9 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
     mr_error err = MR_ERROR_INIT;
     s->update = s->model->update;
     s->schedule = s->model->schedule;
-    if (m->optimizer && !set_optimizer(&s->update, m->optimizer)) {
-        say("--optimizer: expected sgd, momentum, nesterov, rmsprop, adam or adadelta; found '%s'",
-            m->optimizer);
-        return EXIT_MISUSED;
+    if (m->optimizer) {
+        const int status = set_optimizer(&s->update, m->optimizer);
+        if (status) return status;
     }
     float lr = isnan(m->lr) ? s->update.lr : (float)m->lr;
     if (scale) lr *= (float)s->device_count;

@@ -279,7 +279,7 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
 {
     if (!is_text(h + 128, 64) || !is_text(h + 192, 256) || !is_text(h + 688, 32))
         return damaged(err, MR_EFORMAT, ck, 128, "a text has no end");
-    if (mri_le32(h + 448) > MR_UPDATE_ADADELTA || mri_le32(h + 480) > 1)
+    if (mri_le32(h + 448) >= MR_UPDATE_KIND_COUNT || mri_le32(h + 480) > 1)
         return damaged(err, MR_EFORMAT, ck, 448, "unknown optimizer");
     if (mri_le32(h + 496) > MR_LR_DECAY || mri_le32(h + 516) > MRI_ARRAY_COUNT(ck->info.schedule.milestones))
         return damaged(err, MR_EFORMAT, ck, 496, "unknown schedule");

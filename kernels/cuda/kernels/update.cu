@@ -5,6 +5,7 @@
  *                                                                           └──► end (the next scale)
  *
  * Everything element by element in float, in the order of ops/update.c. */
+#include "kernels/backend/update_rules.h"
 #include "kernels/cuda/kernels/values.h"
 
 template <int N> MRK_INLINE uint32_t infinite(const mrk_update_check_args &a, uint64_t at)
@@ -37,7 +38,7 @@ struct settings {
 template <int KIND>
 MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float g, float &w, float &s0, float &s1)
 {
-    const float d = g * s.unscale + a.weight_decay * w;
+    const float d = KIND == MR_UPDATE_ADAMW ? g * s.unscale : g * s.unscale + a.weight_decay * w;
     if (KIND == MR_UPDATE_SGD) {
         w -= s.lr * d;
     } else if (KIND == MR_UPDATE_MOMENTUM) {
@@ -47,21 +48,33 @@ MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float g, fl
     } else if (KIND == MR_UPDATE_RMSPROP) {
         s0 = a.rho * s0 + (1 - a.rho) * d * d;
         w -= s.lr * d / (sqrtf(s0) + a.epsilon);
-    } else if (KIND == MR_UPDATE_ADAM) {
-        s0 = a.beta1 * s0 + (1 - a.beta1) * d;
-        s1 = a.beta2 * s1 + (1 - a.beta2) * d * d;
-        w -= s.rate * s0 / (sqrtf(s1) * s.root + a.epsilon);
-    } else {
+    } else if (KIND == MR_UPDATE_ADADELTA) {
         s0 = a.rho * s0 + (1 - a.rho) * d * d;
         const float step = d * sqrtf(s1 + a.epsilon) / sqrtf(s0 + a.epsilon);
         s1 = a.rho * s1 + (1 - a.rho) * step * step;
         w -= s.lr * step;
+    } else if (KIND == MR_UPDATE_ADAGRAD) {
+        s0 += d * d;
+        w -= s.lr * d / (sqrtf(s0) + a.epsilon);
+    } else if (KIND == MR_UPDATE_ADAMAX) {
+        const float before = a.beta2 * s1, now = fabsf(d);
+        s0 = a.beta1 * s0 + (1 - a.beta1) * d;
+        s1 = before > now ? before : now;
+        w -= s.rate * s0 / (s1 + a.epsilon);
+    } else { /* ADAM, NADAM, ADAMW */
+        s0 = a.beta1 * s0 + (1 - a.beta1) * d;
+        s1 = a.beta2 * s1 + (1 - a.beta2) * d * d;
+        const float size = sqrtf(s1) * s.root + a.epsilon;
+        const float decayed = KIND == MR_UPDATE_ADAMW ? s.lr * (a.weight_decay * w) : 0;
+        w -= decayed + (KIND == MR_UPDATE_NADAM ? s.rate * s0 + s.lr * d : s.rate * s0) / size;
     }
 }
 
+#define STATES_OF(kind, name, states) KIND == MR_UPDATE_##kind ? states:
+
 template <int KIND, int N> MRK_INLINE void step_at(const mrk_update_args &a, const settings &s, uint64_t at)
 {
-    enum { FIRST = KIND != MR_UPDATE_SGD, SECOND = KIND == MR_UPDATE_ADAM || KIND == MR_UPDATE_ADADELTA };
+    enum { STATES = MRI_UPDATE_RULES(STATES_OF) 0, FIRST = STATES > 0, SECOND = STATES > 1 };
     const mrk_raw<float, N> raw_w = mrk_load<float, N>(a.weights, at),
                             raw_g = mrk_load<float, N>(a.grads, at);
     const mrk_raw<float, N> raw_0 = FIRST ? mrk_load<float, N>(a.state0, at) : raw_w;
@@ -94,13 +107,12 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS, 4) mrk_update(const st
     s.rate = a.values->adam_rate;
     s.root = a.values->adam_root;
     s.unscale = a.loss_scale ? 1 / a.loss_scale->scale : 1;
+#define CASE(kind, name, states)                                                                             \
+    case MR_UPDATE_##kind: update<MR_UPDATE_##kind>(a, s); break;
     switch (a.kind) {
-    case MR_UPDATE_SGD: update<MR_UPDATE_SGD>(a, s); break;
-    case MR_UPDATE_MOMENTUM: update<MR_UPDATE_MOMENTUM>(a, s); break;
-    case MR_UPDATE_RMSPROP: update<MR_UPDATE_RMSPROP>(a, s); break;
-    case MR_UPDATE_ADAM: update<MR_UPDATE_ADAM>(a, s); break;
-    default: update<MR_UPDATE_ADADELTA>(a, s); break;
+        MRI_UPDATE_RULES(CASE)
     }
+#undef CASE
 }
 
 /* What follows from the update: half the scale and a skip counted after an overflow, twice the scale after

@@ -348,8 +348,8 @@ typedef struct mr_step_values {
     uint64_t step; /* DROPOUT: tells steps apart */
     /* LOSS: backward gives scale * (softmax - onehot); 1 / samples counted in the GLOBAL batch */
     float scale;
-    float lr;        /* updates */
-    float adam_rate; /* lr / (1 - beta1^t) */
+    float lr;        /* updates; NADAM: what g is multiplied with, lr (1 - b_t) / (1 - b_1 ... b_t) */
+    float adam_rate; /* lr / (1 - beta1^t); NADAM: of m, lr b_(t+1) / (1 - b_1 ... b_(t+1)) */
     float adam_root; /* 1 / sqrt(1 - beta2^t) */
 } mr_step_values;
 
@@ -412,19 +412,44 @@ typedef enum mr_update_kind {
     MR_UPDATE_RMSPROP,  /* a = rho a + (1 - rho) g^2; w -= lr g / (sqrt(a) + epsilon). s0 = a */
     MR_UPDATE_ADAM,     /* Kingma & Ba 2015 with bias correction. s0 = m, s1 = v */
     MR_UPDATE_ADADELTA, /* Zeiler 2012, scaled by lr. s0 = mean g^2, s1 = mean step^2 */
+    MR_UPDATE_ADAGRAD,  /* Duchi et al. 2011: a += g^2; w -= lr g / (sqrt(a) + epsilon). s0 = a */
+    /* Kingma & Ba 2015, section 7.1: u = max(beta2 u, |g|); w -= lr / (1 - beta1^t) m / (u + epsilon).
+     * s0 = m, s1 = u */
+    MR_UPDATE_ADAMAX,
+    /* Dozat 2016: Adam with Nesterov momentum; beta1 at step t is beta1 (1 - 0.5 * 0.96^(t / 250)) where m is
+     * corrected and looked ahead with. s0 = m, s1 = v */
+    MR_UPDATE_NADAM,
+    /* Loshchilov & Hutter 2019: Adam, where the decay is no part of g: w -= lr weight_decay w. s0 = m,
+     * s1 = v */
+    MR_UPDATE_ADAMW,
 } mr_update_kind;
+enum { MR_UPDATE_KIND_COUNT = MR_UPDATE_ADAMW + 1 };
 
 typedef struct mr_update_desc {
     mr_update_kind kind;
     float lr, momentum, rho, beta1, beta2, epsilon;
-    float weight_decay; /* g += weight_decay * w, before anything else */
+    float weight_decay; /* g += weight_decay * w, before anything else (ADAMW: see there) */
     bool nesterov;
-    uint64_t step; /* 1 for the first update (Adam's bias correction) */
+    uint64_t step; /* 1 for the first update (the bias correction of Adam and its kin) */
 } mr_update_desc;
+
+/* A rule under the name that commands know it by, with the constants its authors or its best known
+ * implementation proposed. On loan, for as long as the library is loaded. */
+typedef struct mr_update_rule {
+    const char *name;    /* "sgd", "nesterov", "adamw" */
+    mr_update_desc desc; /* kind and constants; lr and step 0; weight_decay 0 where the rule does not bring
+                          * one
+                          */
+} mr_update_rule;
+MR_API const mr_update_rule *mr_update_rule_at(uint32_t at);        /* at from 0; NULL past the end */
+MR_API const mr_update_rule *mr_update_rule_find(const char *name); /* NULL: there is none */
+/* Of kind and nesterov; "an unknown rule" for what is none. */
+MR_API const char *mr_update_name(const mr_update_desc *desc);
 
 MR_API uint32_t mr_update_state_count(mr_update_kind kind); /* arrays of state: 0, 1 or 2 */
 /* What desc->lr and desc->step mean for a step, written to *out (lr, adam_rate, adam_root; step and scale are
- * left alone). MR_EINVAL: Adam with desc->step 0. A skipped update (mr_loss_scale) counts as one. */
+ * left alone). MR_EINVAL: Adam or one of its kin with desc->step 0. A skipped update (mr_loss_scale) counts
+ * as one. */
 MR_API int mr_update_values(const mr_update_desc *desc, mr_step_values *out);
 
 /* Addresses in device memory. */
