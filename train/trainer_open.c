@@ -47,6 +47,23 @@ static int check_precision(const mr_trainer_config *cfg, mr_error *err)
     return mr_net_check(cfg->net, err);
 }
 
+static int check_limit(const char *what, float limit, mr_error *err)
+{
+    if (limit >= 0 && isfinite(limit)) return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "%s %g: expected 0, for none, or a finite number above", what,
+                        (double)limit);
+}
+
+static int check_update(const mr_trainer_config *cfg, mr_error *err)
+{
+    if ((unsigned)cfg->update.kind >= MR_UPDATE_KIND_COUNT)
+        return mr_error_set(err, MR_EINVAL, "optimizer %d: there are %d, counted from 0",
+                            (int)cfg->update.kind, MR_UPDATE_KIND_COUNT);
+    int rc = check_limit("clip_value", cfg->clip_value, err);
+    if (rc == MR_OK) rc = check_limit("clip_norm", cfg->clip_norm, err);
+    return rc;
+}
+
 static int check_config(const mr_trainer_config *cfg, mr_error *err)
 {
     if (!cfg->net) return mr_error_set(err, MR_EINVAL, "a trainer needs a network");
@@ -54,9 +71,6 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
         return mr_error_set(err, MR_EINVAL, "a trainer needs 1 to %d devices, not %u", MR_LOADER_MAX_PARTS,
                             cfg->device_count);
     if (cfg->batch == 0) return mr_error_set(err, MR_EINVAL, "the batch must be at least 1");
-    if ((unsigned)cfg->update.kind >= MR_UPDATE_KIND_COUNT)
-        return mr_error_set(err, MR_EINVAL, "optimizer %d: there are %d, counted from 0",
-                            (int)cfg->update.kind, MR_UPDATE_KIND_COUNT);
     if (!(cfg->schedule.lr > 0) || !isfinite(cfg->schedule.lr))
         return mr_error_set(err, MR_EINVAL, "learning rate %g: expected a finite number above 0",
                             (double)cfg->schedule.lr);
@@ -65,7 +79,8 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
             return mr_error_set(err, MR_EINVAL,
                                 "channel %u: mean %g, std %g: expected finite numbers, std above 0", c,
                                 (double)cfg->mean[c], (double)cfg->std[c]);
-    return check_precision(cfg, err);
+    const int rc = check_update(cfg, err);
+    return rc ? rc : check_precision(cfg, err);
 }
 
 static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_parts *parts)
@@ -77,6 +92,8 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                             .uses_affine = cfg->uses_affine,
                             .dtype = cfg->dtype,
                             .update = cfg->update,
+                            .clip_value = cfg->clip_value,
+                            .clip_norm = cfg->clip_norm,
                             .slot_count = mr_update_state_count(cfg->update.kind),
                             .bucket_bytes = cfg->bucket_bytes,
                             .memory_bytes = cfg->memory_bytes,
@@ -148,7 +165,8 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         "millrace %s\nmodel %s with %llu parameters\ndevice %s\ninstructions %d\nbatch %u\nparts %u\nseed "
         "%llu\n"
         "activations %u\noptimizer %d %g %g %g %g %g %g %g %d\nlearning rate %g, schedule %d %g %g %g %g, "
-        "epochs %llu\nloss scale %g\nbuckets of %llu bytes (%u)\nfor %s\nthreads of a device "
+        "epochs %llu\nclipped %g, norm %g\nloss scale %g\nbuckets of %llu bytes (%u)\nfor %s\nthreads of a "
+        "device "
         "%u\nconvolutions %u\n",
         mr_version(), c->net->name, (unsigned long long)mr_net_param_count(c->net),
         mr_device_info_of(c->devices[0])->kind, mri_simd(), c->batch, t->team.parts.all,
@@ -156,9 +174,10 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         (double)c->update.rho, (double)c->update.beta1, (double)c->update.beta2, (double)c->update.epsilon,
         (double)c->update.weight_decay, (double)c->update.lr, c->update.nesterov, (double)c->schedule.lr,
         c->schedule.kind, (double)c->schedule.factor, (double)c->schedule.floor_lr, (double)c->schedule.decay,
-        c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->loss_scale,
-        (unsigned long long)c->bucket_bytes, rep->plan.bucket_count, c->inference ? "inference" : "training",
-        mr_device_info_of(c->devices[0])->threads, mr_trainer_convolution(t));
+        c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->clip_value, (double)c->clip_norm,
+        (double)c->loss_scale, (unsigned long long)c->bucket_bytes, rep->plan.bucket_count,
+        c->inference ? "inference" : "training", mr_device_info_of(c->devices[0])->threads,
+        mr_trainer_convolution(t));
 }
 
 static int agree(const mr_trainer *t, mr_error *err)

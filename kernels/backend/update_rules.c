@@ -3,7 +3,8 @@
 #include "kernels/backend/update_rules.h"
 
 #include <math.h>
-#include <string.h>
+
+#include "base/abi.h"
 
 /* Constants: Adam and its kin, RMSprop and Adagrad as Keras has them, AdamW's decay as PyTorch has it,
  * Adadelta's rho as its author. */
@@ -46,6 +47,18 @@ uint32_t mr_update_state_count(mr_update_kind kind)
 #undef STATES
     _Static_assert(sizeof counts == MR_UPDATE_KIND_COUNT, "MRI_UPDATE_RULES names every kind");
     return (unsigned)kind < MR_UPDATE_KIND_COUNT ? counts[kind] : 0;
+}
+
+uint64_t mr_update_norm_count(uint64_t count)
+{
+    const uint64_t each = MRI_UPDATE_NORM_FLOATS;
+    return MRI_UPDATE_NORM_HEAD + count / each + (count % each != 0);
+}
+
+void mr_update_defaults_sized(mr_update_config *cfg, size_t struct_size)
+{
+    const mr_update_config all = {.clip_value = 0};
+    mri_settings_give(cfg, struct_size, &all, sizeof all);
 }
 
 /* ------------------------------------------------------------------------------ factors of a step */

@@ -18,4 +18,8 @@
     X(NADAM, nadam, 2)                                                                                       \
     X(ADAMW, adamw, 2)
 
+/* The squares of a norm are added up in stretches of so many gradients, each by itself, then in order. */
+#define MRI_UPDATE_NORM_FLOATS 16384u
+#define MRI_UPDATE_NORM_HEAD   2u /* doubles in front of the sums of stretches: the whole, and the factor */
+
 #endif

@@ -1,8 +1,10 @@
 /* kernels/ops/update.c: optimizer steps, one loop a rule over flat arrays. Everything element by element in
  * float, the factors that depend on the step alone computed once in double.
  *
+ *   gradient as backward left it ─ / loss scale ─ clipped by value ─ * factor of the norm ─ + decay ─► rule
+ *
  * With a loss scale the gradients are first looked through for one that is infinite or not a number: then
- * nothing is updated. */
+ * nothing is updated. With a limit for the norm they are gone through once more, before the update. */
 #include <math.h>
 
 #include "kernels/backend/update_rules.h"
@@ -13,6 +15,8 @@ struct update {
     float lr, momentum, rho, beta1, beta2, epsilon, decay;
     float rate, root; /* adam_rate and adam_root of the step */
     float unscale;    /* what gradients are multiplied with: 1 / the loss's scale, a power of two */
+    float clip;       /* then brought into [-clip, clip]; infinity: left as they are */
+    float factor;     /* then multiplied with; 1: left as they are */
     bool nesterov;
 };
 
@@ -21,11 +25,19 @@ struct arrays {
     const float *g;
 };
 
+/* Brought into its limits; what is no number stays so. */
+MRI_INLINE float clipped(struct update u, float g)
+{
+    const float d = g * u.unscale, below = d > u.clip ? u.clip : d;
+    return below < -u.clip ? -u.clip : below;
+}
+MRI_INLINE float gradient(struct update u, float g) { return clipped(u, g) * u.factor; }
+
 MRI_INLINE void sgd_body(struct arrays a, struct update u, size_t n)
 {
     float *restrict w = a.w;
     const float *restrict g = a.g;
-    for (size_t i = 0; i < n; i++) w[i] -= u.lr * (g[i] * u.unscale + u.decay * w[i]);
+    for (size_t i = 0; i < n; i++) w[i] -= u.lr * (gradient(u, g[i]) + u.decay * w[i]);
 }
 
 MRI_INLINE void momentum_body(struct arrays a, struct update u, size_t n)
@@ -33,7 +45,7 @@ MRI_INLINE void momentum_body(struct arrays a, struct update u, size_t n)
     float *restrict w = a.w, *restrict v = a.s0;
     const float *restrict g = a.g;
     for (size_t i = 0; i < n; i++) {
-        const float step = u.lr * (g[i] * u.unscale + u.decay * w[i]);
+        const float step = u.lr * (gradient(u, g[i]) + u.decay * w[i]);
         v[i] = u.momentum * v[i] - step;
         w[i] += u.nesterov ? u.momentum * v[i] - step : v[i];
     }
@@ -44,7 +56,7 @@ MRI_INLINE void rmsprop_body(struct arrays a, struct update u, size_t n)
     float *restrict w = a.w, *restrict s = a.s0;
     const float *restrict g = a.g;
     for (size_t i = 0; i < n; i++) {
-        const float d = g[i] * u.unscale + u.decay * w[i];
+        const float d = gradient(u, g[i]) + u.decay * w[i];
         s[i] = u.rho * s[i] + (1 - u.rho) * d * d;
         w[i] -= u.lr * d / (sqrtf(s[i]) + u.epsilon);
     }
@@ -55,7 +67,7 @@ MRI_INLINE void adam_body(struct arrays a, struct update u, size_t n)
     float *restrict w = a.w, *restrict m = a.s0, *restrict v = a.s1;
     const float *restrict g = a.g;
     for (size_t i = 0; i < n; i++) {
-        const float d = g[i] * u.unscale + u.decay * w[i];
+        const float d = gradient(u, g[i]) + u.decay * w[i];
         m[i] = u.beta1 * m[i] + (1 - u.beta1) * d;
         v[i] = u.beta2 * v[i] + (1 - u.beta2) * d * d;
         w[i] -= u.rate * m[i] / (sqrtf(v[i]) * u.root + u.epsilon);
@@ -67,7 +79,7 @@ MRI_INLINE void adadelta_body(struct arrays a, struct update u, size_t n)
     float *restrict w = a.w, *restrict s = a.s0, *restrict t = a.s1;
     const float *restrict g = a.g;
     for (size_t i = 0; i < n; i++) {
-        const float d = g[i] * u.unscale + u.decay * w[i];
+        const float d = gradient(u, g[i]) + u.decay * w[i];
         s[i] = u.rho * s[i] + (1 - u.rho) * d * d;
         const float step = d * sqrtf(t[i] + u.epsilon) / sqrtf(s[i] + u.epsilon);
         t[i] = u.rho * t[i] + (1 - u.rho) * step * step;
@@ -80,7 +92,7 @@ MRI_INLINE void adagrad_body(struct arrays a, struct update u, size_t n)
     float *restrict w = a.w, *restrict s = a.s0;
     const float *restrict g = a.g;
     for (size_t i = 0; i < n; i++) {
-        const float d = g[i] * u.unscale + u.decay * w[i];
+        const float d = gradient(u, g[i]) + u.decay * w[i];
         s[i] += d * d;
         w[i] -= u.lr * d / (sqrtf(s[i]) + u.epsilon);
     }
@@ -91,7 +103,7 @@ MRI_INLINE void adamax_body(struct arrays a, struct update u, size_t n)
     float *restrict w = a.w, *restrict m = a.s0, *restrict most = a.s1;
     const float *restrict g = a.g;
     for (size_t i = 0; i < n; i++) {
-        const float d = g[i] * u.unscale + u.decay * w[i], before = u.beta2 * most[i], now = fabsf(d);
+        const float d = gradient(u, g[i]) + u.decay * w[i], before = u.beta2 * most[i], now = fabsf(d);
         m[i] = u.beta1 * m[i] + (1 - u.beta1) * d;
         most[i] = before > now ? before : now;
         w[i] -= u.rate * m[i] / (most[i] + u.epsilon);
@@ -103,7 +115,7 @@ MRI_INLINE void nadam_body(struct arrays a, struct update u, size_t n)
     float *restrict w = a.w, *restrict m = a.s0, *restrict v = a.s1;
     const float *restrict g = a.g;
     for (size_t i = 0; i < n; i++) {
-        const float d = g[i] * u.unscale + u.decay * w[i];
+        const float d = gradient(u, g[i]) + u.decay * w[i];
         m[i] = u.beta1 * m[i] + (1 - u.beta1) * d;
         v[i] = u.beta2 * v[i] + (1 - u.beta2) * d * d;
         w[i] -= (u.rate * m[i] + u.lr * d) / (sqrtf(v[i]) * u.root + u.epsilon);
@@ -115,7 +127,7 @@ MRI_INLINE void adamw_body(struct arrays a, struct update u, size_t n)
     float *restrict w = a.w, *restrict m = a.s0, *restrict v = a.s1;
     const float *restrict g = a.g;
     for (size_t i = 0; i < n; i++) {
-        const float d = g[i] * u.unscale;
+        const float d = gradient(u, g[i]);
         m[i] = u.beta1 * m[i] + (1 - u.beta1) * d;
         v[i] = u.beta2 * v[i] + (1 - u.beta2) * d * d;
         w[i] -= u.lr * (u.decay * w[i]) + u.rate * m[i] / (sqrtf(v[i]) * u.root + u.epsilon);
@@ -132,8 +144,10 @@ typedef void update_loop(struct arrays a, struct update u, size_t n);
 static update_loop *const loops[] = {MRI_UPDATE_RULES(ENTRY)};
 #undef ENTRY
 
-static struct update settings_of(const mr_update_desc *d, const mr_step_values *v)
+static struct update settings_of(const mr_update_config *c)
 {
+    const mr_update_desc *d = &c->rule;
+    const mr_step_values *v = c->args.values;
     return (struct update){.lr = v->lr,
                            .momentum = d->momentum,
                            .rho = d->rho,
@@ -144,15 +158,12 @@ static struct update settings_of(const mr_update_desc *d, const mr_step_values *
                            .rate = v->adam_rate,
                            .root = v->adam_root,
                            .unscale = 1,
+                           .clip = c->clip_value > 0 ? c->clip_value : INFINITY,
+                           .factor = 1,
                            .nesterov = d->nesterov};
 }
 
-#define BLOCK 16384u
-
-struct update_args {
-    mr_update_desc desc;
-    mr_update_args args;
-};
+#define BLOCK MRI_UPDATE_NORM_FLOATS
 
 /* 1 when any of g is infinite or not a number: then its exponent is all ones. */
 MRI_INLINE void overflow_body(const float *g, size_t n, uint32_t *out)
@@ -179,6 +190,41 @@ static uint32_t any_overflow(const float *g, uint64_t count)
     return found;
 }
 
+/* Sum of the squares of n clipped gradients: eight sums side by side, whatever the instruction set, so that
+ * all of them give the same bits. */
+MRI_INLINE void squares_body(const float *g, struct update u, size_t n, double *out)
+{
+    double sum[8] = {0};
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (size_t k = 0; k < 8; k++) {
+            const double d = (double)clipped(u, g[i + k]);
+            sum[k] += d * d;
+        }
+    for (size_t k = 0; i < n; i++, k++) {
+        const double d = (double)clipped(u, g[i]);
+        sum[k] += d * d;
+    }
+    *out = ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+MRI_SIMD_LOOP(squares, (const float *g, struct update u, size_t n, double *out), (g, u, n, out))
+
+/* What the norm of all gradients makes of each. */
+static float norm_factor(const mr_update_config *c, struct update u)
+{
+    const uint64_t count = c->args.count, blocks = mr_update_norm_count(count) - MRI_UPDATE_NORM_HEAD;
+    double *const sums = c->norm + MRI_UPDATE_NORM_HEAD;
+    double total = 0;
+#pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
+    for (uint64_t b = 0; b < blocks; b++)
+        squares(c->args.grads + b * BLOCK, u, (size_t)mri_min_u64(BLOCK, count - b * BLOCK), &sums[b]);
+    for (uint64_t b = 0; b < blocks; b++) total += sums[b];
+    const double norm = sqrt(total), limit = (double)c->clip_norm;
+    c->norm[0] = total;
+    c->norm[1] = norm > limit ? limit / norm : 1;
+    return (float)c->norm[1];
+}
+
 #define MOST_LOSS_SCALE 16777216.0f /* 2^24 */
 
 /* After an update, or one that was skipped. */
@@ -197,17 +243,19 @@ static void adapt(mr_loss_scale *l, bool skipped)
 static int run_update(mri_host_stream *s, const void *args, mr_error *err)
 {
     (void)s, (void)err;
-    const struct update_args *a = args;
-    struct update u = settings_of(&a->desc, a->args.values);
-    mr_loss_scale *const scale = a->args.loss_scale;
-    const struct arrays all = {a->args.weights, a->args.state[0], a->args.state[1], a->args.grads};
-    update_loop *const loop = loops[a->desc.kind];
-    const uint64_t count = a->args.count;
-    if (scale && any_overflow(a->args.grads, count)) {
+    const mr_update_config *c = args;
+    const mr_update_args *a = &c->args;
+    struct update u = settings_of(c);
+    mr_loss_scale *const scale = a->loss_scale;
+    const struct arrays all = {a->weights, a->state[0], a->state[1], a->grads};
+    update_loop *const loop = loops[c->rule.kind];
+    const uint64_t count = a->count;
+    if (scale && any_overflow(a->grads, count)) {
         adapt(scale, true);
         return MR_OK;
     }
     if (scale) u.unscale = 1 / scale->scale;
+    if (c->clip_norm > 0) u.factor = norm_factor(c, u);
 #pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
     for (uint64_t at = 0; at < count; at += BLOCK) {
         const struct arrays part = {all.w + at, all.s0 ? all.s0 + at : NULL, all.s1 ? all.s1 + at : NULL,
@@ -218,8 +266,7 @@ static int run_update(mri_host_stream *s, const void *args, mr_error *err)
     return MR_OK;
 }
 
-int mri_host_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args)
+int mri_host_update_async(mr_stream *s, const mr_update_config *cfg)
 {
-    const struct update_args a = {*desc, *args};
-    return mri_host_push((mri_host_stream *)s, run_update, &a, sizeof a, 0, NULL);
+    return mri_host_push((mri_host_stream *)s, run_update, cfg, sizeof *cfg, 0, NULL);
 }

@@ -73,9 +73,9 @@ static const struct mri_op_code *code_for(const mr_op *head)
     return head->desc.kind == MR_OP_LOSS ? &step : &quick;
 }
 
-static int sim_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args)
+static int sim_update_async(mr_stream *s, const mr_update_config *cfg)
 {
-    (void)s, (void)desc, (void)args;
+    (void)s, (void)cfg;
     return MR_OK;
 }
 

@@ -261,6 +261,18 @@ inline void spans(const mrk_update_check_args &a, emu_span_list &s)
     s.writes(a.loss_scale, sizeof *a.loss_scale);
 }
 
+inline void spans(const mrk_update_squares_args &a, emu_span_list &s)
+{
+    s.reads(a.grads, floats(a.count));
+    s.reads(a.loss_scale, sizeof *a.loss_scale);
+    s.writes(a.sums, (a.count + MRI_UPDATE_NORM_FLOATS - 1) / MRI_UPDATE_NORM_FLOATS * sizeof *a.sums);
+}
+
+inline void spans(const mrk_update_norm_args &a, emu_span_list &s)
+{
+    s.writes(a.norm, (MRI_UPDATE_NORM_HEAD + a.sums) * sizeof *a.norm);
+}
+
 inline void spans(const mrk_update_args &a, emu_span_list &s)
 {
 #define STATES(kind, name, states) (states),
@@ -273,6 +285,7 @@ inline void spans(const mrk_update_args &a, emu_span_list &s)
     s.reads(a.grads, floats(a.count));
     s.reads(a.values, sizeof *a.values);
     s.reads(a.loss_scale, sizeof *a.loss_scale);
+    s.reads(a.norm, MRI_UPDATE_NORM_HEAD * sizeof *a.norm);
 }
 
 inline void spans(const mrk_update_end_args &a, emu_span_list &s)

@@ -5,12 +5,13 @@
 
 struct weights {
     float *w, *s0, *s1;
+    double norm[2]; /* of the last step: its square, the factor */
     mr_loss_scale scale;
 };
 
 /* steps updates of count weights with the gradients of each step; with a scale, those of step `bad` hold one
  * that is no number. */
-static void run_updates(struct lab *l, mr_update_desc d, uint64_t count, int steps, int bad,
+static void run_updates(struct lab *l, mr_update_desc d, bool clips, uint64_t count, int steps, int bad,
                         float first_scale, uint64_t seed, struct weights *r)
 {
     const size_t bytes = count * sizeof(float);
@@ -18,6 +19,7 @@ static void run_updates(struct lab *l, mr_update_desc d, uint64_t count, int ste
     float *w = lab_copy_of(l, lab_noise(count, seed, MR_TENSOR_F32), bytes), *g = lab_memory(l, bytes);
     const uint32_t states = mr_update_state_count(d.kind);
     float *s0 = states > 0 ? lab_zeros(l, bytes) : NULL, *s1 = states > 1 ? lab_zeros(l, bytes) : NULL;
+    double *norm = lab_memory(l, (size_t)mr_update_norm_count(count) * sizeof *norm);
     mr_step_values *values = lab_memory(l, sizeof *values);
     mr_loss_scale *scale = first_scale > 0 ? lab_copy_of(l, &start, sizeof start) : NULL;
     for (int step = 0; step < steps; step++) {
@@ -31,13 +33,17 @@ static void run_updates(struct lab *l, mr_update_desc d, uint64_t count, int ste
         for (uint64_t i = 0; i < count; i++) host[i] *= now.scale;
         if (step == bad) host[(seed * 7919 + (uint64_t)step) % count] = step % 2 ? NAN : -INFINITY;
         lab_put(l, g, host, bytes);
-        const mr_update_args args = {.count = count,
-                                     .weights = w,
-                                     .grads = g,
-                                     .state = {s0, s1},
-                                     .values = values,
-                                     .loss_scale = scale};
-        if (!l->rc) lab_note(l, mr_update_async(l->s, &d, &args));
+        mr_update_config cfg;
+        mr_update_defaults(&cfg);
+        cfg.rule = d;
+        cfg.args = (mr_update_args){.count = count,
+                                    .weights = w,
+                                    .grads = g,
+                                    .state = {s0, s1},
+                                    .values = values,
+                                    .loss_scale = scale};
+        if (clips) cfg.clip_value = 0.8f, cfg.clip_norm = step % 3 ? 0.4f : 1e6f, cfg.norm = norm;
+        if (!l->rc) lab_note(l, mr_update_run_async(l->s, &cfg));
         lab_sync(l);
     }
     *r = (struct weights){.w = lab_floats(count), .s0 = lab_floats(count), .s1 = lab_floats(count)};
@@ -45,6 +51,7 @@ static void run_updates(struct lab *l, mr_update_desc d, uint64_t count, int ste
     if (s0) lab_get(l, r->s0, s0, bytes);
     if (s1) lab_get(l, r->s1, s1, bytes);
     if (scale) lab_get(l, &r->scale, scale, sizeof r->scale);
+    if (clips) lab_get(l, r->norm, norm, sizeof r->norm);
 }
 
 static void finish(const char *name)
@@ -60,19 +67,21 @@ static void finish(const char *name)
     lab_case_done();
 }
 
-static void compare_updates(mr_update_desc d, uint64_t count, int bad, float scale, uint64_t seed)
+static void compare_updates(mr_update_desc d, bool clips, uint64_t count, int bad, float scale, uint64_t seed)
 {
     struct weights a, b;
     char name[96];
-    snprintf(name, sizeof name, "%s of %llu%s%s", mr_update_name(&d), (unsigned long long)count,
-             d.weight_decay > 0 ? ", decay" : "", scale > 0 ? ", scaled" : "");
-    run_updates(&mrt_device, d, count, 6, bad, scale, seed, &a);
-    run_updates(&mrt_reference, d, count, 6, bad, scale, seed, &b);
+    snprintf(name, sizeof name, "%s of %llu%s%s%s", mr_update_name(&d), (unsigned long long)count,
+             clips ? ", clipped" : "", d.weight_decay > 0 ? ", decay" : "", scale > 0 ? ", scaled" : "");
+    run_updates(&mrt_device, d, clips, count, 6, bad, scale, seed, &a);
+    run_updates(&mrt_reference, d, clips, count, 6, bad, scale, seed, &b);
     lab_check(name, "weights", lab_error(a.w, b.w, count, 0.01), 1e-5);
     if (mr_update_state_count(d.kind) > 0)
         lab_check(name, "state 0", lab_error(a.s0, b.s0, count, 0.01), 1e-5);
     if (mr_update_state_count(d.kind) > 1)
         lab_check(name, "state 1", lab_error(a.s1, b.s1, count, 0.01), 1e-5);
+    for (int k = 0; clips && k < 2; k++)
+        lab_check(name, k ? "factor" : "norm", fabs(a.norm[k] - b.norm[k]) / (1e-30 + b.norm[k]), 1e-6);
     if (a.scale.scale != b.scale.scale || a.scale.good != b.scale.good ||
         a.scale.skipped != b.scale.skipped) {
         char text[160];
@@ -96,7 +105,7 @@ static void check_updates(void)
                 d.epsilon = 1e-3f;
                 d.weight_decay = at % 2 ? 0.1f : 0;
                 const bool scaled = at >= 2;
-                compare_updates(d, counts[k], scaled ? (int)(k + 1) : -1, scaled ? 512 : 0,
+                compare_updates(d, (at + rule) % 2, counts[k], scaled ? (int)(k + 1) : -1, scaled ? 512 : 0,
                                 rule + 16 * at + 100 * k);
             }
     lab_group_end();

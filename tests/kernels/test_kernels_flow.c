@@ -366,31 +366,57 @@ static void expected_update(const mr_update_desc *d, double *w, double g, double
     }
 }
 
-static void check_update(mr_update_desc d, uint64_t count)
+struct limits {
+    float value, norm;
+};
+
+/* What is left of the gradients in double; the square of the norm of what the limit of each element left. */
+static double expected_clip(const struct limits *l, const float *g, uint64_t count, double *out)
+{
+    double square = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const double v = (double)g[i], most = (double)l->value;
+        out[i] = most > 0 && fabs(v) > most ? copysign(most, v) : v;
+        square += out[i] * out[i];
+    }
+    const double norm = sqrt(square), most = (double)l->norm;
+    for (uint64_t i = 0; most > 0 && norm > most && i < count; i++) out[i] *= most / norm;
+    return square;
+}
+
+static void check_update(mr_update_desc d, struct limits l, uint64_t count)
 {
     struct rig r;
     mr_error err = MR_ERROR_INIT;
     rig_open(&r, "cpu", false);
     float *a[4];
-    double *e[3];
+    double *e[4];
     for (int k = 0; k < 4; k++) a[k] = rig_memory(&r, count * 4);
-    for (int k = 0; k < 3; k++) e[k] = calloc(count, sizeof(double));
+    for (int k = 0; k < 4; k++) e[k] = calloc(count, sizeof(double));
+    mr_update_config cfg;
+    mr_update_defaults(&cfg);
+    cfg.clip_value = l.value;
+    cfg.clip_norm = l.norm;
+    cfg.norm = l.norm > 0 ? rig_memory(&r, (size_t)mr_update_norm_count(count) * sizeof(double)) : NULL;
     rig_noise(a[0], count, 1);
     for (uint64_t i = 0; i < count; i++) e[0][i] = (double)a[0][i];
     for (d.step = 1; d.step <= 7; d.step++) {
         rig_noise(a[1], count, d.step + 1);
         mr_step_values v = {0};
         MRT_OK(mr_update_values(&d, &v), NULL);
-        const mr_update_args args = {
+        cfg.rule = d;
+        cfg.args = (mr_update_args){
             .count = count, .weights = a[0], .grads = a[1], .state = {a[2], a[3]}, .values = &v};
-        MRT_OK(mr_update_async(r.s, &d, &args), NULL);
+        if (l.value == 0 && l.norm == 0) MRT_OK(mr_update_async(r.s, &d, &cfg.args), NULL);
+        else MRT_OK(mr_update_run_async(r.s, &cfg), NULL);
         MRT_OK(mr_stream_sync(r.s, &err), &err);
-        for (uint64_t i = 0; i < count; i++)
-            expected_update(&d, &e[0][i], (double)a[1][i], &e[1][i], &e[2][i]);
+        const double square = expected_clip(&l, a[1], count, e[3]);
+        if (cfg.norm) MRT_TRUE(fabs(cfg.norm[0] - square) <= 1e-9 * square);
+        for (uint64_t i = 0; i < count; i++) expected_update(&d, &e[0][i], e[3][i], &e[1][i], &e[2][i]);
     }
     for (uint64_t i = 0; i < count; i++)
         MRT_TRUE(fabs((double)a[0][i] - e[0][i]) < 2e-6 + 1e-5 * fabs(e[0][i]));
-    for (int k = 0; k < 3; k++) free(e[k]);
+    for (int k = 0; k < 4; k++) free(e[k]);
     rig_close(&r);
 }
 
@@ -409,15 +435,93 @@ static void updates_follow_their_rules(void **state)
                                     .beta2 = 0.999f,
                                     .epsilon = 1e-3f,
                                     .weight_decay = decay ? 0.1f : 0};
-                check_update(d, counts[k]);
+                check_update(d, (struct limits){0}, counts[k]);
                 d.nesterov = true;
-                if (kind == MR_UPDATE_MOMENTUM) check_update(d, counts[k]);
+                if (kind == MR_UPDATE_MOMENTUM) check_update(d, (struct limits){0}, counts[k]);
             }
     MRT_EQ(mr_update_state_count(MR_UPDATE_SGD), 0);
     MRT_EQ(mr_update_state_count(MR_UPDATE_RMSPROP), 1);
     MRT_EQ(mr_update_state_count(MR_UPDATE_ADAM), 2);
     MRT_EQ(mr_update_state_count(MR_UPDATE_ADAGRAD), 1);
     MRT_EQ(mr_update_state_count((mr_update_kind)MR_UPDATE_KIND_COUNT), 0);
+}
+
+static void gradients_are_clipped(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {1, 17, 16384, 50001};
+    static const struct limits limits[] = {{0.3f, 0}, {0, 0.25f}, {0, 1e6f}, {0.5f, 2}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(counts); k++)
+        for (size_t l = 0; l < MRI_ARRAY_COUNT(limits); l++)
+            for (uint32_t rule = 0; mr_update_rule_at(rule); rule++) {
+                mr_update_desc d = mr_update_rule_at(rule)->desc;
+                d.lr = 0.01f;
+                d.epsilon = 1e-3f;
+                d.weight_decay = rule % 2 ? 0.1f : 0;
+                check_update(d, limits[l], counts[k]);
+            }
+}
+
+/* At the limit nothing changes, above it the norm is the limit; the sum is the same bits for any number of
+ * threads. */
+static void norms_have_one_order(void **state)
+{
+    (void)state;
+    enum { COUNT = 300001 };
+    double first[2] = {0};
+    const uint32_t most = rig_threads() > 1 ? 7 : 1;
+    for (uint32_t threads = 1; threads <= most; threads += 3) {
+        mr_devices_config devices;
+        mr_device **dev;
+        uint32_t n;
+        mr_error err = MR_ERROR_INIT;
+        mr_stream *s;
+        mr_devices_defaults(&devices);
+        devices.compute_threads = threads;
+        MRT_OK(mr_devices_open(&dev, &n, "cpu", &devices, &err), &err);
+        MRT_OK(mr_stream_create(&s, dev[0], MR_STREAM_COMPUTE, &err), &err);
+        float *w = calloc(COUNT, 4), *g = calloc(COUNT, 4);
+        double *norm = calloc((size_t)mr_update_norm_count(COUNT), sizeof *norm);
+        const mr_step_values v = {.lr = 1};
+        rig_noise(g, COUNT, 5);
+        mr_update_config cfg;
+        mr_update_defaults(&cfg);
+        cfg.args = (mr_update_args){.count = COUNT, .weights = w, .grads = g, .values = &v};
+        cfg.norm = norm;
+        cfg.clip_norm = 3;
+        MRT_OK(mr_update_run_async(s, &cfg), NULL);
+        MRT_OK(mr_stream_sync(s, &err), &err);
+        if (threads == 1) memcpy(first, norm, sizeof first);
+        MRT_TRUE(memcmp(first, norm, sizeof first) == 0);
+        MRT_TRUE(norm[1] < 1 && fabs(norm[1] * sqrt(norm[0]) - 3) < 1e-12);
+        double moved = 0;
+        for (int i = 0; i < COUNT; i++) moved += (double)w[i] * (double)w[i];
+        MRT_TRUE(fabs(sqrt(moved) - 3) < 1e-5);
+
+        memset(w, 0, COUNT * sizeof *w); /* 3, 4, 0, ...: a norm of 5 is not above 5 */
+        memset(g, 0, COUNT * sizeof *g);
+        g[7] = 3, g[COUNT - 1] = -4;
+        cfg.clip_norm = 5;
+        MRT_OK(mr_update_run_async(s, &cfg), NULL);
+        MRT_OK(mr_stream_sync(s, &err), &err);
+        MRT_TRUE(norm[0] == 25 && norm[1] == 1 && w[7] == -3 && w[COUNT - 1] == 4);
+        cfg.clip_norm = 2.5f;
+        memset(w, 0, COUNT * sizeof *w);
+        MRT_OK(mr_update_run_async(s, &cfg), NULL);
+        MRT_OK(mr_stream_sync(s, &err), &err);
+        MRT_TRUE(norm[1] == 0.5 && w[7] == -1.5f && w[COUNT - 1] == 2);
+        cfg.clip_value = 1; /* first each, then the norm of what is left */
+        cfg.clip_norm = 0.5f;
+        memset(w, 0, COUNT * sizeof *w);
+        MRT_OK(mr_update_run_async(s, &cfg), NULL);
+        MRT_OK(mr_stream_sync(s, &err), &err);
+        MRT_TRUE(norm[0] == 2 && w[7] == -w[COUNT - 1] && fabsf(w[7] + 0.5f * sqrtf(0.5f)) < 1e-7f);
+        mr_stream_destroy(s);
+        mr_devices_close(dev, n);
+        free(w);
+        free(g);
+        free(norm);
+    }
 }
 
 /* What a step's factors come to far out, and that they depend on its number alone. */
@@ -470,27 +574,33 @@ static void rules_have_names(void **state)
 
 /* One update with every gradient g[i] but one, which is `odd`. */
 static void scaled_update(struct rig *r, mr_update_desc d, uint64_t count, float *const a[4],
-                          mr_loss_scale *scale, uint64_t at, float odd)
+                          mr_loss_scale *scale, uint64_t at, float odd, bool clips)
 {
     mr_error err = MR_ERROR_INIT;
     mr_step_values v = {0};
     MRT_OK(mr_update_values(&d, &v), NULL);
     const float before = a[1][at];
     if (odd != 0) a[1][at] = odd;
-    const mr_update_args args = {.count = count,
-                                 .weights = a[0],
-                                 .grads = a[1],
-                                 .state = {a[2], a[3]},
-                                 .values = &v,
-                                 .loss_scale = scale};
-    MRT_OK(mr_update_async(r->s, &d, &args), NULL);
+    mr_update_config cfg;
+    mr_update_defaults(&cfg);
+    cfg.rule = d;
+    cfg.args = (mr_update_args){.count = count,
+                                .weights = a[0],
+                                .grads = a[1],
+                                .state = {a[2], a[3]},
+                                .values = &v,
+                                .loss_scale = scale};
+    cfg.norm = malloc((size_t)mr_update_norm_count(count) * sizeof(double));
+    if (clips) cfg.clip_value = 0.75f, cfg.clip_norm = 0.5f;
+    MRT_OK(mr_update_run_async(r->s, &cfg), NULL);
     MRT_OK(mr_stream_sync(r->s, &err), &err);
+    free(cfg.norm);
     a[1][at] = before;
 }
 
 /* Scaled gradients update as unscaled ones, to the bit; an overflow anywhere leaves everything alone and
  * halves the scale; after enough good updates in a row it doubles. */
-static void check_loss_scale(mr_update_desc d, uint64_t count)
+static void check_loss_scale(mr_update_desc d, uint64_t count, bool clips)
 {
     static const float odd[] = {INFINITY, -INFINITY, NAN};
     struct rig r;
@@ -511,12 +621,12 @@ static void check_loss_scale(mr_update_desc d, uint64_t count)
         d.step = (uint64_t)step + 1;
         memcpy(kept, a[0], count * 4);
         scaled_update(&r, d, count, a, scale, bad ? (uint64_t)step * 7919 % count : 0,
-                      bad ? odd[step % 3] : 0);
+                      bad ? odd[step % 3] : 0, clips);
         if (bad) {
             MRT_TRUE(memcmp(kept, a[0], count * 4) == 0);
             expected /= 2, good = 0, skipped++;
         } else {
-            scaled_update(&r, d, count, b, NULL, 0, 0);
+            scaled_update(&r, d, count, b, NULL, 0, 0, clips);
             if (++good == 3) expected *= 2, good = 0;
         }
         MRT_TRUE(scale->scale == expected);
@@ -544,7 +654,7 @@ static void loss_scales_live(void **state)
                                               .beta2 = 0.999f,
                                               .epsilon = 1e-3f,
                                               .weight_decay = 0.1f},
-                             counts[k]);
+                             counts[k], kind % 2);
 }
 
 /* 1 and 2^24 are the ends; with growth_steps 0 the scale stays, and updates are skipped all the same. */
@@ -573,7 +683,7 @@ static void loss_scales_have_ends(void **state)
         *scale = (mr_loss_scale){.scale = cases[i].from, .growth_steps = cases[i].growth};
         a[1][0] = cases[i].from;
         scaled_update(&r, (mr_update_desc){.kind = MR_UPDATE_SGD, .lr = 0.5f}, 1, a, scale, 0,
-                      cases[i].bad ? NAN : 0);
+                      cases[i].bad ? NAN : 0, false);
         MRT_TRUE(scale->scale == cases[i].to);
         MRT_EQ(scale->skipped, cases[i].bad);
         MRT_TRUE(a[0][0] == (cases[i].bad ? 0 : -0.5f));
@@ -598,6 +708,19 @@ static void updates_are_checked(void **state)
     a.values = &v;
     d.kind = (mr_update_kind)MR_UPDATE_KIND_COUNT;
     MRT_EQ(mr_update_async(r.s, &d, &a), MR_EINVAL);
+    static const struct limits wrong[] = {{-1, 0}, {NAN, 0}, {INFINITY, 0}, {0, -1}, {0, NAN}, {0, 1}};
+    mr_update_config cfg;
+    mr_update_defaults(&cfg);
+    cfg.args = a;
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(wrong); k++) { /* the last lacks memory for the norm */
+        cfg.clip_value = wrong[k].value;
+        cfg.clip_norm = wrong[k].norm;
+        MRT_EQ(mr_update_run_async(r.s, &cfg), MR_EINVAL);
+    }
+    cfg.clip_norm = 0;
+    cfg.struct_size = 0;
+    MRT_EQ(mr_update_run_async(r.s, &cfg), MR_EINVAL);
+    MRT_EQ(mr_update_run_async(r.s, NULL), MR_EINVAL);
     rig_close(&r);
 }
 
@@ -882,6 +1005,8 @@ int main(void)
         cmocka_unit_test(draws_are_philox),
         cmocka_unit_test(loss_is_right),
         cmocka_unit_test(updates_follow_their_rules),
+        cmocka_unit_test(gradients_are_clipped),
+        cmocka_unit_test(norms_have_one_order),
         cmocka_unit_test(factors_of_late_steps),
         cmocka_unit_test(rules_have_names),
         cmocka_unit_test(updates_are_checked),

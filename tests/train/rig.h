@@ -35,6 +35,7 @@ typedef struct mrt_rig_options {
     uint32_t parts; /* default: one a device */
     mr_world *world;
     mr_convolution convolution;
+    float clip_value, clip_norm, weight_decay;
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */

@@ -16,6 +16,15 @@ static const char *schedule_name(const mr_schedule *s)
     return names[s->kind];
 }
 
+static void put_rule(const tool_session *s)
+{
+    printf("rule     %s, lr %g, schedule %s", mr_update_name(&s->update), (double)s->schedule.lr,
+           schedule_name(&s->schedule));
+    if (s->clip_value > 0) printf(", gradients clipped at %g", (double)s->clip_value);
+    if (s->clip_norm > 0) printf(", gradient norm at most %g", (double)s->clip_norm);
+    putchar('\n');
+}
+
 /* Who else there is, and whose gradients are added in which order. */
 static void put_ranks(const train_header *h)
 {
@@ -57,8 +66,7 @@ void train_header_text(const train_header *h)
     printf("\nrun      batch %u (%u per %s), %" PRIu64 " epochs, seed %" PRIu64 ", augment %s\n", l->batch,
            (l->batch - 1) / s->parts.all + 1, s->parts.all == s->device_count ? "replica" : "part",
            h->run->epochs, h->run->seed, l->augment);
-    printf("rule     %s, lr %g, schedule %s\n", mr_update_name(&s->update), (double)s->schedule.lr,
-           schedule_name(&s->schedule));
+    put_rule(s);
     printf("devices  %u:", s->device_count);
     for (uint32_t i = 0; i < s->device_count && i < 8; i++)
         printf(" %s", mr_device_info_of(s->devices[i])->name);
@@ -110,6 +118,8 @@ void train_header_json(const train_header *h)
     json_text(&j, "optimizer", mr_update_name(&s->update));
     json_float(&j, "lr", s->schedule.lr);
     json_text(&j, "schedule", schedule_name(&s->schedule));
+    json_float(&j, "clip_value", s->clip_value);
+    json_float(&j, "clip_norm", s->clip_norm);
     json_text(&j, "augment", l->augment);
     json_u64(&j, "prefetch", l->prefetch);
     json_u64(&j, "workers", l->workers);

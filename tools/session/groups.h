@@ -112,10 +112,11 @@ extern const opt part_options[2];
 typedef struct model_args {
     const char *model, *optimizer, *schedule;
     double lr, momentum, weight_decay; /* NAN: the model's own */
+    double clip_value, clip_norm;      /* NAN: not given; 0: none */
     bool scale;                        /* batch and learning rate times the number of replicas */
 } model_args;
 
-extern const opt model_options[7];
+extern const opt model_options[9];
 #define MODEL_GROUP(type, member)                                                                            \
     {                                                                                                        \
         "Network", model_options, OPT_COUNT(model_options), offsetof(type, member), false                    \

@@ -212,8 +212,11 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
     int status = check_data(p, mr_source_info_of(s->src));
     if (status || (was_given(p, "optimizer") && now.kind != c->update.kind))
         return status; /* loading refuses it: the optimizer's state is another's */
+    const float clip_value = s->clip_value, clip_norm = s->clip_norm;
     s->update = c->update;
     s->schedule = c->schedule;
+    s->clip_value = c->clip_value;
+    s->clip_norm = c->clip_norm;
     if (was_given(p, "optimizer") && now.nesterov != c->update.nesterov) {
         say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
             c->update.nesterov ? "" : "out");
@@ -227,6 +230,10 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
     if (status == EXIT_DONE)
         status = take_number(p, "weight-decay", was_given(p, "weight-decay"), now.weight_decay,
                              &s->update.weight_decay);
+    if (status == EXIT_DONE)
+        status = take_number(p, "clip-value", was_given(p, "clip-value"), clip_value, &s->clip_value);
+    if (status == EXIT_DONE)
+        status = take_number(p, "clip-norm", was_given(p, "clip-norm"), clip_norm, &s->clip_norm);
     s->update.lr = s->schedule.lr;
     if (status == EXIT_DONE) tell_epochs(p, run, &s->schedule);
     return status;

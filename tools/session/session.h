@@ -33,7 +33,8 @@ typedef struct tool_session {
     mr_loader_config loader_cfg; /* as opened */
     mr_update_desc update;
     mr_schedule schedule;
-    char augment[512]; /* of input_size.h */
+    float clip_value, clip_norm; /* 0: none */
+    char augment[512];           /* of input_size.h */
 } tool_session;
 
 /* ---- the whole of it, in the order of a command ---- */

@@ -63,6 +63,15 @@ static int take_loss_scale(const taking *t, mr_error *err)
     return MR_OK;
 }
 
+static int take_norm(const taking *t, mr_error *err)
+{
+    const uint64_t bytes = mri_plan_norm_bytes(t->plan, t->cfg);
+    void *device = NULL;
+    const int rc = bytes ? mr_device_alloc(t->dev, (size_t)bytes, &device, err) : MR_OK;
+    t->m->norm = device;
+    return rc;
+}
+
 int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_plan *plan,
                     const mri_replica_config *cfg, mr_error *err)
 {
@@ -79,6 +88,7 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
         rc = alloc_floats(&t, plan->weight_floats, &m->slot[s], err);
     if (rc == MR_OK) rc = take_sums(&t, err);
     if (rc == MR_OK) rc = take_loss_scale(&t, err);
+    if (rc == MR_OK) rc = take_norm(&t, err);
     if (rc == MR_OK) rc = mr_device_alloc(dev, plan->arena_bytes, &arena, err);
     m->arena = arena;
     return rc == MR_OK ? mr_stream_sync(stream, err) : rc;
@@ -87,6 +97,7 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
 void mri_memory_fini(mri_memory *m, mr_device *dev)
 {
     mr_device_free(dev, m->arena);
+    mr_device_free(dev, m->norm);
     mr_host_free(dev, m->host_loss_scale);
     mr_device_free(dev, m->loss_scale);
     mr_host_free(dev, m->host_values);

@@ -94,14 +94,20 @@ static int backward(const mri_replica *r, const share *of, uint32_t from, uint32
 
 static int update(const mri_replica *r)
 {
-    const mr_update_args args = {.count = r->plan.weight_floats,
-                                 .weights = r->memory.weights,
-                                 .grads = r->memory.grads,
-                                 .state = {r->memory.slot[0], r->memory.slot[1]},
-                                 .values = r->memory.values,
-                                 .loss_scale = r->memory.loss_scale};
+    mr_update_config cfg;
+    mr_update_defaults(&cfg);
+    cfg.rule = r->cfg.update;
+    cfg.args = (mr_update_args){.count = r->plan.weight_floats,
+                                .weights = r->memory.weights,
+                                .grads = r->memory.grads,
+                                .state = {r->memory.slot[0], r->memory.slot[1]},
+                                .values = r->memory.values,
+                                .loss_scale = r->memory.loss_scale};
+    cfg.clip_value = r->cfg.clip_value;
+    cfg.clip_norm = r->cfg.clip_norm;
+    cfg.norm = r->memory.norm;
     mri_range_begin(MRI_RANGE_UPDATE, r->plan.weight_floats);
-    const int rc = mr_update_async(r->stream, &r->cfg.update, &args);
+    const int rc = mr_update_run_async(r->stream, &cfg);
     mri_range_end();
     return rc;
 }

@@ -174,6 +174,12 @@ static uint64_t place_params(const mr_param_info *info, uint32_t count, uint64_t
     return at;
 }
 
+uint64_t mri_plan_norm_bytes(const mri_plan *plan, const mri_replica_config *cfg)
+{
+    const bool any = cfg->clip_norm > 0 && !cfg->inference;
+    return any ? mr_update_norm_count(plan->weight_floats) * sizeof(double) : 0;
+}
+
 static int too_large(const mri_replica_config *cfg, int rc, mr_error *err)
 {
     if (rc == MR_ENOMEM)
@@ -198,11 +204,11 @@ static int place_all(planning *p, mr_error *err)
     const uint64_t arrays = cfg->inference ? 1 : 2 + cfg->slot_count + cfg->folds.terms;
     plan->other_stats = cfg->owns_stats && cfg->folds.count > 1 && !cfg->inference;
     if (plan->weight_floats > SIZE_MAX / 64) return too_large(p->cfg, MR_ELIMIT, err);
-    plan->memory_bytes =
-        plan->arena_bytes +
-        sizeof(float) *
-            (arrays * plan->weight_floats + (1 + (uint64_t)plan->other_stats) * plan->stat_floats) +
-        2 * cfg->folds.count * sizeof(mr_metrics) + sizeof(mr_step_values) + sizeof(mr_loss_scale);
+    plan->memory_bytes = plan->arena_bytes +
+                         sizeof(float) * (arrays * plan->weight_floats +
+                                          (1 + (uint64_t)plan->other_stats) * plan->stat_floats) +
+                         2 * cfg->folds.count * sizeof(mr_metrics) + sizeof(mr_step_values) +
+                         sizeof(mr_loss_scale) + mri_plan_norm_bytes(plan, cfg);
     return cfg->inference ? MR_OK : fill_buckets(p, err);
 }
 

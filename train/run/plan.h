@@ -35,6 +35,9 @@ int mri_plan_init(mri_plan *plan, mri_nodes *nodes, mr_device *dev, const mri_re
                   mr_error *err);
 void mri_plan_fini(mri_plan *plan); /* accepts a zeroed one */
 
+/* Of a replica's sums for the norm of the gradients; 0: it has no limit. */
+uint64_t mri_plan_norm_bytes(const mri_plan *plan, const mri_replica_config *cfg);
+
 /* Into how many buckets of at least so many bytes gradients are cut; 0 bytes: one. And: cut them so. */
 uint32_t mri_plan_count_buckets(const mri_plan *plan, const mri_nodes *nodes, uint64_t bytes);
 void mri_plan_cut_buckets(mri_plan *plan, const mri_nodes *nodes, uint64_t bytes);

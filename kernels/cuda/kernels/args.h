@@ -44,6 +44,8 @@
     X(loss_sum)                                                                                              \
     X(loss_backward)                                                                                         \
     X(update_check)                                                                                          \
+    X(update_squares)                                                                                        \
+    X(update_norm)                                                                                           \
     X(update)                                                                                                \
     X(update_end)
 
@@ -299,14 +301,31 @@ struct mrk_update_check_args { /* loss_scale->overflow = 1 when any gradient is 
     mr_loss_scale *loss_scale;
 };
 
+struct mrk_update_squares_args { /* sums[i] = squares of stretch i of the gradients, clipped by value */
+    uint64_t count;
+    uint32_t vectors;
+    float clip_value; /* infinity: none */
+    const float *grads;
+    double *sums;
+    const mr_loss_scale *loss_scale; /* or NULL */
+};
+
+struct mrk_update_norm_args { /* norm[0] = all sums behind it, norm[1] = what gradients are multiplied with */
+    uint64_t sums;
+    float clip_norm;
+    double *norm;
+};
+
 struct mrk_update_args {
     uint64_t count;
     uint32_t kind, vectors, nesterov;
     float momentum, rho, beta1, beta2, epsilon, weight_decay;
+    float clip_value;                 /* infinity: none */
     float *weights, *state0, *state1; /* state as the kind needs */
     const float *grads;
     const mr_step_values *values;
     const mr_loss_scale *loss_scale; /* or NULL */
+    const double *norm;              /* of update_norm, or NULL: none */
 };
 
 struct mrk_update_end_args { /* one thread: the next scale */

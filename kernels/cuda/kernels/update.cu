@@ -4,6 +4,8 @@
  *     overflow = 0 ──► check (any gradient not finite: overflow = 1) ──► update (does nothing on overflow)
  *                                                                           └──► end (the next scale)
  *
+ * and the norm of all gradients before it, where that has a limit: squares (of stretches) ──► norm.
+ *
  * Everything element by element in float, in the order of ops/update.c. */
 #include "kernels/backend/update_rules.h"
 #include "kernels/cuda/kernels/values.h"
@@ -30,15 +32,83 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS)
     if (found) a.loss_scale->overflow = 1;
 }
 
+MRK_INLINE float unscaled_by(const mr_loss_scale *l) { return l ? 1 / l->scale : 1; }
+
+/* Brought into [-limit, limit]; what is no number stays so. */
+MRK_INLINE float clipped(float d, float limit)
+{
+    const float below = d > limit ? limit : d;
+    return below < -limit ? -limit : below;
+}
+
+template <int N> MRK_INLINE double squares(const mrk_update_squares_args &a, float unscale, uint64_t at)
+{
+    float g[N];
+    double sum = 0;
+    mrk_read<float, N>(a.grads, at, g);
+    for (int i = 0; i < N; i++) {
+        const double d = clipped(g[i] * unscale, a.clip_value);
+        sum += d * d;
+    }
+    return sum;
+}
+
+/* sum of all threads of the block, for the first of them. All call; share: MRK_THREADS doubles. */
+MRK_INLINE double block_sum(double sum, double *share)
+{
+    share[threadIdx.x] = sum;
+    for (uint32_t half = MRK_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) share[threadIdx.x] += share[threadIdx.x + half];
+    }
+    return share[0];
+}
+
+/* sums[b] = squares of stretch b. Grid: a block of MRK_THREADS for each stretch, or fewer that take turns.
+ * Same bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS)
+    mrk_update_squares(const struct mrk_update_squares_args a)
+{
+    __shared__ double share[MRK_THREADS];
+    const uint64_t each = MRI_UPDATE_NORM_FLOATS;
+    const float unscale = unscaled_by(a.loss_scale);
+    for (uint64_t b = blockIdx.x; b * each < a.count; b += gridDim.x) {
+        const uint64_t from = b * each, to = a.count - from < each ? a.count : from + each;
+        const uint64_t packed = a.vectors ? from + (to - from) / 4 * 4 : from;
+        double sum = 0;
+        for (uint64_t i = from + 4 * threadIdx.x; i < packed; i += 4 * MRK_THREADS)
+            sum += squares<4>(a, unscale, i);
+        for (uint64_t i = packed + threadIdx.x; i < to; i += MRK_THREADS) sum += squares<1>(a, unscale, i);
+        sum = block_sum(sum, share);
+        if (threadIdx.x == 0) a.sums[b] = sum;
+        __syncthreads(); /* before the share is used again */
+    }
+}
+
+/* One block of MRK_THREADS. Same bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_update_norm(const struct mrk_update_norm_args a)
+{
+    __shared__ double share[MRK_THREADS];
+    const double *sums = a.norm + MRI_UPDATE_NORM_HEAD;
+    double sum = 0;
+    for (uint64_t i = threadIdx.x; i < a.sums; i += MRK_THREADS) sum += sums[i];
+    sum = block_sum(sum, share);
+    if (threadIdx.x > 0) return;
+    const double norm = sqrt(sum), limit = a.clip_norm;
+    a.norm[0] = sum;
+    a.norm[1] = norm > limit ? limit / norm : 1;
+}
+
 struct settings {
-    float lr, rate, root, unscale;
+    float lr, rate, root, unscale, factor;
 };
 
 /* w, s0, s1 and the gradient g of one weight. */
 template <int KIND>
 MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float g, float &w, float &s0, float &s1)
 {
-    const float d = KIND == MR_UPDATE_ADAMW ? g * s.unscale : g * s.unscale + a.weight_decay * w;
+    const float plain = clipped(g * s.unscale, a.clip_value) * s.factor;
+    const float d = KIND == MR_UPDATE_ADAMW ? plain : plain + a.weight_decay * w;
     if (KIND == MR_UPDATE_SGD) {
         w -= s.lr * d;
     } else if (KIND == MR_UPDATE_MOMENTUM) {
@@ -97,8 +167,8 @@ template <int KIND> MRK_INLINE void update(const mrk_update_args &a, const setti
     for (uint64_t i = 4 * packs + mrk_thread(); i < a.count; i += mrk_threads()) step_at<KIND, 1>(a, s, i);
 }
 
-/* One step of all weights[count]; gradients are divided by the scale of the loss, a power of two. Arrays do
- * not overlap. Any grid. Same bits in every run. */
+/* One step of all weights[count]; gradients are divided by the scale of the loss, a power of two, and
+ * clipped. Arrays do not overlap. Any grid. Same bits in every run. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS, 4) mrk_update(const struct mrk_update_args a)
 {
     if (a.loss_scale && a.loss_scale->overflow) return;
@@ -106,7 +176,8 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS, 4) mrk_update(const st
     s.lr = a.values->lr;
     s.rate = a.values->adam_rate;
     s.root = a.values->adam_root;
-    s.unscale = a.loss_scale ? 1 / a.loss_scale->scale : 1;
+    s.unscale = unscaled_by(a.loss_scale);
+    s.factor = a.norm ? (float)a.norm[1] : 1;
 #define CASE(kind, name, states)                                                                             \
     case MR_UPDATE_##kind: update<MR_UPDATE_##kind>(a, s); break;
     switch (a.kind) {

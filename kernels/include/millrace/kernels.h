@@ -465,6 +465,29 @@ typedef struct mr_update_args {
 /* One update of all parameters. Of desc everything but lr and step counts, which are in args->values. */
 MR_API int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
 
+/* An update that is told more. New settings come last. */
+typedef struct mr_update_config {
+    size_t struct_size;
+    mr_update_desc rule; /* everything but lr and step counts, as for mr_update_async() */
+    mr_update_args args;
+    /* What is done to gradients (divided by the scale of the loss, where there is one), in this order, before
+     * weight decay; 0: nothing. */
+    float clip_value; /* each is brought into [-clip_value, clip_value] */
+    float clip_norm;  /* where the norm of all of them together is above this, all are multiplied by
+                         clip_norm / norm */
+    /* Device memory for mr_update_norm_count(args.count) doubles, needed with clip_norm. Behind an update [0]
+     * is the square of the norm, [1] what gradients were multiplied with. Squares are added in double, in an
+     * order that depends on count alone; gradients lie where they lie, so any cut of a batch or of the
+     * exchange that brings the same gradients brings the same norm. */
+    double *norm;
+} mr_update_config;
+
+MR_API void mr_update_defaults_sized(mr_update_config *cfg, size_t struct_size);
+static inline void mr_update_defaults(mr_update_config *cfg) { mr_update_defaults_sized(cfg, sizeof *cfg); }
+MR_API uint64_t mr_update_norm_count(uint64_t count);
+/* MR_EINVAL: an address is missing, or a number makes no sense. */
+MR_API int mr_update_run_async(mr_stream *s, const mr_update_config *cfg);
+
 /* to[i] += from[i], floats of one device; count is a multiple of 64 where speed matters. */
 MR_API int mr_add_async(mr_stream *s, float *to, const float *from, uint64_t count);
 

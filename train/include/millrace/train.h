@@ -261,6 +261,9 @@ typedef struct mr_trainer_config {
     mr_world *world; /* the other processes, which make the same calls of the trainer in the same order; must
                         outlive it. It is used on both channels while such a call is under way and while steps
                         are queued. NULL: there are none */
+    /* Limits of the gradient of the whole batch, when it is summed over all parts (mr_update_config); 0
+     * (default): none. */
+    float clip_value, clip_norm;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
@@ -489,6 +492,7 @@ typedef struct mr_checkpoint_info {
      * as the table of shapes of this number (MR_WINOGRAD_TABLE) says. With another a run goes on with other
      * bits. Written by the trainer. */
     uint32_t convolution;
+    float clip_value, clip_norm; /* of mr_trainer_config */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
