@@ -151,6 +151,7 @@ static void complete(const mr_trainer *t, mr_checkpoint_info *own)
     own->updates_skipped = scaled ? t->scale.skipped : 0;
     own->clip_value = t->cfg.clip_value;
     own->clip_norm = t->cfg.clip_norm;
+    own->decay_on = t->cfg.decay_on;
     own->parts = t->team.parts.all;
     own->part_threads = mr_device_info_of(t->team.devices[0])->threads;
     own->convolution = mr_trainer_convolution(t);

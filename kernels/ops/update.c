@@ -164,6 +164,7 @@ static struct update settings_of(const mr_update_config *c)
 }
 
 #define BLOCK MRI_UPDATE_NORM_FLOATS
+_Static_assert(BLOCK % MR_UPDATE_STRETCH == 0, "a block begins with a stretch");
 
 /* 1 when any of g is infinite or not a number: then its exponent is all ones. */
 MRI_INLINE void overflow_body(const float *g, size_t n, uint32_t *out)
@@ -240,6 +241,27 @@ static void adapt(mr_loss_scale *l, bool skipped)
     }
 }
 
+static struct arrays behind(struct arrays a, uint64_t at)
+{
+    return (struct arrays){a.w + at, a.s0 ? a.s0 + at : NULL, a.s1 ? a.s1 + at : NULL, a.g + at};
+}
+
+/* decays: of these n, a byte for each MR_UPDATE_STRETCH; NULL: all do. */
+static void run_block(update_loop *loop, struct arrays a, struct update u, const uint8_t *decays, size_t n)
+{
+    const float decay = u.decay;
+    size_t end = n;
+    for (size_t at = 0; at < n; at = end) {
+        const bool decaying = !decays || decays[at / MR_UPDATE_STRETCH];
+        if (decays)
+            for (end = at; end < n && (decays[end / MR_UPDATE_STRETCH] != 0) == decaying;)
+                end += MR_UPDATE_STRETCH;
+        if (end > n) end = n;
+        u.decay = decaying ? decay : 0;
+        loop(behind(a, at), u, end - at);
+    }
+}
+
 static int run_update(mri_host_stream *s, const void *args, mr_error *err)
 {
     (void)s, (void)err;
@@ -257,11 +279,9 @@ static int run_update(mri_host_stream *s, const void *args, mr_error *err)
     if (scale) u.unscale = 1 / scale->scale;
     if (c->clip_norm > 0) u.factor = norm_factor(c, u);
 #pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
-    for (uint64_t at = 0; at < count; at += BLOCK) {
-        const struct arrays part = {all.w + at, all.s0 ? all.s0 + at : NULL, all.s1 ? all.s1 + at : NULL,
-                                    all.g + at};
-        loop(part, u, (size_t)mri_min_u64(BLOCK, count - at));
-    }
+    for (uint64_t at = 0; at < count; at += BLOCK)
+        run_block(loop, behind(all, at), u, c->decays ? c->decays + at / MR_UPDATE_STRETCH : NULL,
+                  (size_t)mri_min_u64(BLOCK, count - at));
     if (scale) adapt(scale, false);
     return MR_OK;
 }

@@ -286,6 +286,7 @@ inline void spans(const mrk_update_args &a, emu_span_list &s)
     s.reads(a.values, sizeof *a.values);
     s.reads(a.loss_scale, sizeof *a.loss_scale);
     s.reads(a.norm, MRI_UPDATE_NORM_HEAD * sizeof *a.norm);
+    s.reads(a.decays, (a.count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH);
 }
 
 inline void spans(const mrk_update_end_args &a, emu_span_list &s)

@@ -19,6 +19,11 @@ static void run_updates(struct lab *l, mr_update_desc d, bool clips, uint64_t co
     float *w = lab_copy_of(l, lab_noise(count, seed, MR_TENSOR_F32), bytes), *g = lab_memory(l, bytes);
     const uint32_t states = mr_update_state_count(d.kind);
     float *s0 = states > 0 ? lab_zeros(l, bytes) : NULL, *s1 = states > 1 ? lab_zeros(l, bytes) : NULL;
+    const size_t stretches = (size_t)((count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH);
+    uint8_t *some = malloc(stretches);
+    for (size_t i = 0; i < stretches; i++) some[i] = i * 7 % 5 < 2 ? 0 : (uint8_t)(1 + i % 3);
+    const uint8_t *decays = lab_copy_of(l, some, stretches);
+    free(some);
     double *norm = lab_memory(l, (size_t)mr_update_norm_count(count) * sizeof *norm);
     mr_step_values *values = lab_memory(l, sizeof *values);
     mr_loss_scale *scale = first_scale > 0 ? lab_copy_of(l, &start, sizeof start) : NULL;
@@ -42,6 +47,7 @@ static void run_updates(struct lab *l, mr_update_desc d, bool clips, uint64_t co
                                     .state = {s0, s1},
                                     .values = values,
                                     .loss_scale = scale};
+        if (d.weight_decay > 0 && clips) cfg.decays = decays;
         if (clips) cfg.clip_value = 0.8f, cfg.clip_norm = step % 3 ? 0.4f : 1e6f, cfg.norm = norm;
         if (!l->rc) lab_note(l, mr_update_run_async(l->s, &cfg));
         lab_sync(l);

@@ -524,6 +524,54 @@ static void norms_have_one_order(void **state)
     }
 }
 
+/* Where decay does not apply the update is that of one without, to the bit; elsewhere that of one with. */
+static void decay_is_left_out(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {1, 64, 65, 40000};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(counts); k++)
+        for (uint32_t rule = 0; mr_update_rule_at(rule); rule++) {
+            const uint64_t count = counts[k], stretches = (count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH;
+            struct rig r;
+            mr_error err = MR_ERROR_INIT;
+            rig_open(&r, "cpu", false);
+            float *a[3][4];
+            uint8_t *decays = rig_memory(&r, (size_t)stretches);
+            for (uint64_t i = 0; i < stretches; i++) decays[i] = i % 7 > 2 ? (uint8_t)(i % 7) : 0;
+            mr_update_config cfg;
+            mr_update_defaults(&cfg);
+            for (int way = 0; way < 3; way++) { /* some, all, none of them decay */
+                for (int m = 0; m < 4; m++) a[way][m] = rig_memory(&r, count * 4);
+                rig_noise(a[way][0], count, 1);
+                for (uint64_t step = 1; step <= 3; step++) {
+                    mr_step_values v = {0};
+                    rig_noise(a[way][1], count, step + 1);
+                    cfg.rule = mr_update_rule_at(rule)->desc;
+                    cfg.rule.lr = 0.1f;
+                    cfg.rule.weight_decay = way == 2 ? 0 : 0.3f;
+                    cfg.rule.step = step;
+                    cfg.decays = way == 0 ? decays : NULL;
+                    MRT_OK(mr_update_values(&cfg.rule, &v), NULL);
+                    cfg.args = (mr_update_args){.count = count,
+                                                .weights = a[way][0],
+                                                .grads = a[way][1],
+                                                .state = {a[way][2], a[way][3]},
+                                                .values = &v};
+                    MRT_OK(mr_update_run_async(r.s, &cfg), NULL);
+                    MRT_OK(mr_stream_sync(r.s, &err), &err);
+                }
+            }
+            bool differ = false;
+            for (uint64_t i = 0; i < count; i++) {
+                const int like = decays[i / MR_UPDATE_STRETCH] ? 1 : 2;
+                for (int m = 0; m < 4; m++) MRT_TRUE(a[0][m][i] == a[like][m][i]);
+                differ = differ || a[1][0][i] != a[2][0][i];
+            }
+            MRT_TRUE(differ);
+            rig_close(&r);
+        }
+}
+
 /* What a step's factors come to far out, and that they depend on its number alone. */
 static void factors_of_late_steps(void **state)
 {
@@ -1007,6 +1055,7 @@ int main(void)
         cmocka_unit_test(updates_follow_their_rules),
         cmocka_unit_test(gradients_are_clipped),
         cmocka_unit_test(norms_have_one_order),
+        cmocka_unit_test(decay_is_left_out),
         cmocka_unit_test(factors_of_late_steps),
         cmocka_unit_test(rules_have_names),
         cmocka_unit_test(updates_are_checked),

@@ -65,7 +65,8 @@ static mr_checkpoint_info info_of(uint64_t updates)
                                .val_fingerprint = 77,
                                .convolution = 1,
                                .clip_value = 0.5f,
-                               .clip_norm = 3};
+                               .clip_norm = 3,
+                               .decay_on = MR_DECAY_ON_WEIGHTS};
     info.update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP,
                                    .lr = 0.5f,
                                    .rho = 0.9f,
@@ -125,7 +126,7 @@ static void test_round_trip(void **state)
     MRT_TRUE(i->first_loss == 2.5 && i->epoch_loss == 1.5 && i->epoch_accuracy == 0.75 &&
              i->val_fingerprint == 77);
     MRT_EQ(i->convolution, 1);
-    MRT_TRUE(i->clip_value == 0.5f && i->clip_norm == 3);
+    MRT_TRUE(i->clip_value == 0.5f && i->clip_norm == 3 && i->decay_on == MR_DECAY_ON_WEIGHTS);
     MRT_TRUE(i->update.kind == MR_UPDATE_RMSPROP && i->update.rho == 0.9f && i->update.nesterov &&
              i->update.step == 42);
     MRT_TRUE(i->update.weight_decay == 0.125f && i->update.epsilon == 1e-7f);
@@ -303,7 +304,8 @@ static void test_hostile_values_are_refused(void **state)
         {828, 4, 0xbf800000},
         {828, 4, 0x7fc00000},
         {832, 4, 0x7f800000},
-        {836, 1, 1},
+        {836, 4, 2},
+        {840, 1, 1},
         {1016, 4, 1},
         {719, 1, 'x'},
         {728, 8, 0},

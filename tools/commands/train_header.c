@@ -20,6 +20,9 @@ static void put_rule(const tool_session *s)
 {
     printf("rule     %s, lr %g, schedule %s", mr_update_name(&s->update), (double)s->schedule.lr,
            schedule_name(&s->schedule));
+    if (s->update.weight_decay > 0)
+        printf(", weight decay %g%s", (double)s->update.weight_decay,
+               s->decay_on == MR_DECAY_ON_WEIGHTS ? " on weights alone" : "");
     if (s->clip_value > 0) printf(", gradients clipped at %g", (double)s->clip_value);
     if (s->clip_norm > 0) printf(", gradient norm at most %g", (double)s->clip_norm);
     putchar('\n');
@@ -118,6 +121,8 @@ void train_header_json(const train_header *h)
     json_text(&j, "optimizer", mr_update_name(&s->update));
     json_float(&j, "lr", s->schedule.lr);
     json_text(&j, "schedule", schedule_name(&s->schedule));
+    json_float(&j, "weight_decay", s->update.weight_decay);
+    json_text(&j, "decay_on", setup_decays[s->decay_on]);
     json_float(&j, "clip_value", s->clip_value);
     json_float(&j, "clip_norm", s->clip_norm);
     json_text(&j, "augment", l->augment);

@@ -183,7 +183,9 @@ const opt compute_options[6] = {
      NULL},
 };
 
-const opt model_options[9] = {
+const char *const setup_decays[] = {"all", "weights", NULL};
+
+const opt model_options[10] = {
     {"model", OPT_TEXT, offsetof(model_args, model), 0, 0, NULL, "NAME",
      "mnist-cnn, cifar-cnn, mnist-mlp, ...; a wrong name lists them all", NULL},
     {"optimizer", OPT_TEXT, offsetof(model_args, optimizer), 0, 0, NULL, "NAME",
@@ -196,6 +198,8 @@ const opt model_options[9] = {
      NULL},
     {"weight-decay", OPT_REAL, offsetof(model_args, weight_decay), 0, 1, NULL, NULL,
      "without it the model's own", NULL},
+    {"decay-on", OPT_CHOICE, offsetof(model_args, decay_on), 0, 0, "all", NULL,
+     "weights: weight decay leaves biases and the scale and shift of normalisation alone", setup_decays},
     {"clip-value", OPT_REAL, offsetof(model_args, clip_value), 0, 1e30, NULL, NULL,
      "bring each element of the gradient into [-N, N]; without it, or 0: no", NULL},
     {"clip-norm", OPT_REAL, offsetof(model_args, clip_norm), 0, 1e30, NULL, NULL,

@@ -217,6 +217,7 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
     s->schedule = c->schedule;
     s->clip_value = c->clip_value;
     s->clip_norm = c->clip_norm;
+    s->decay_on = c->decay_on;
     if (was_given(p, "optimizer") && now.nesterov != c->update.nesterov) {
         say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
             c->update.nesterov ? "" : "out");
@@ -234,6 +235,10 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
         status = take_number(p, "clip-value", was_given(p, "clip-value"), clip_value, &s->clip_value);
     if (status == EXIT_DONE)
         status = take_number(p, "clip-norm", was_given(p, "clip-norm"), clip_norm, &s->clip_norm);
+    if (status == EXIT_DONE && was_given(p, "decay-on") && a->model.decay_on != (uint32_t)c->decay_on) {
+        status = changed(p, "decay-on", setup_decays[c->decay_on], setup_decays[a->model.decay_on]);
+        s->decay_on = (mr_decay_on)a->model.decay_on;
+    }
     s->update.lr = s->schedule.lr;
     if (status == EXIT_DONE) tell_epochs(p, run, &s->schedule);
     return status;

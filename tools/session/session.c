@@ -92,6 +92,7 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
     if (!isnan(m->weight_decay)) s->update.weight_decay = (float)m->weight_decay;
     s->clip_value = isnan(m->clip_value) ? 0 : (float)m->clip_value;
     s->clip_norm = isnan(m->clip_norm) ? 0 : (float)m->clip_norm;
+    s->decay_on = (mr_decay_on)m->decay_on;
     s->update.lr = lr;
     s->schedule.lr = lr;
     if (m->schedule && mr_schedule_parse(&s->schedule, m->schedule, lr, &err) != MR_OK) {
@@ -317,6 +318,7 @@ int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
     cfg.schedule = s->schedule;
     cfg.clip_value = s->clip_value;
     cfg.clip_norm = s->clip_norm;
+    cfg.decay_on = s->decay_on;
     cfg.epochs = epochs;
     memcpy(cfg.mean, l->mean, sizeof cfg.mean);
     memcpy(cfg.std, l->std, sizeof cfg.std);

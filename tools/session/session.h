@@ -34,7 +34,8 @@ typedef struct tool_session {
     mr_update_desc update;
     mr_schedule schedule;
     float clip_value, clip_norm; /* 0: none */
-    char augment[512];           /* of input_size.h */
+    mr_decay_on decay_on;
+    char augment[512]; /* of input_size.h */
 } tool_session;
 
 /* ---- the whole of it, in the order of a command ---- */

@@ -72,6 +72,20 @@ static int take_norm(const taking *t, mr_error *err)
     return rc;
 }
 
+static int take_decays(const taking *t, mr_error *err)
+{
+    const size_t bytes = (size_t)mri_plan_decay_bytes(t->plan);
+    void *device = NULL;
+    if (bytes == 0) return MR_OK;
+    const int rc = mr_device_alloc(t->dev, bytes, &device, err);
+    t->m->decays = device;
+    if (rc) return rc;
+    const int copied = mr_copy_h2d_async(t->stream, device, t->plan->decays, bytes);
+    if (copied == MR_OK || mr_stream_sync(t->stream, err) != MR_OK) return copied; /* the stream knows why */
+    return mr_error_set(err, copied, "%s: cannot copy the list of what decays: %s",
+                        mr_device_info_of(t->dev)->name, mr_status_text(copied));
+}
+
 int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_plan *plan,
                     const mri_replica_config *cfg, mr_error *err)
 {
@@ -89,6 +103,7 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
     if (rc == MR_OK) rc = take_sums(&t, err);
     if (rc == MR_OK) rc = take_loss_scale(&t, err);
     if (rc == MR_OK) rc = take_norm(&t, err);
+    if (rc == MR_OK) rc = take_decays(&t, err);
     if (rc == MR_OK) rc = mr_device_alloc(dev, plan->arena_bytes, &arena, err);
     m->arena = arena;
     return rc == MR_OK ? mr_stream_sync(stream, err) : rc;
@@ -97,6 +112,7 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
 void mri_memory_fini(mri_memory *m, mr_device *dev)
 {
     mr_device_free(dev, m->arena);
+    mr_device_free(dev, m->decays);
     mr_device_free(dev, m->norm);
     mr_host_free(dev, m->host_loss_scale);
     mr_device_free(dev, m->loss_scale);

@@ -21,6 +21,7 @@ typedef struct mri_memory { /* device memory where nothing else is said; NULL wh
     mr_loss_scale *loss_scale;      /* f16 only, else NULL */
     mr_loss_scale *host_loss_scale; /* one, pinned */
     double *norm;                   /* with a limit for it, else NULL */
+    uint8_t *decays;                /* the plan's, or NULL */
 } mri_memory;
 
 /* All of it, zeros where it is read before it is written; the stream is idle on return. On failure

@@ -106,6 +106,7 @@ static int update(const mri_replica *r)
     cfg.clip_value = r->cfg.clip_value;
     cfg.clip_norm = r->cfg.clip_norm;
     cfg.norm = r->memory.norm;
+    cfg.decays = r->memory.decays;
     mri_range_begin(MRI_RANGE_UPDATE, r->plan.weight_floats);
     const int rc = mr_update_run_async(r->stream, &cfg);
     mri_range_end();

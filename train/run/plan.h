@@ -25,6 +25,7 @@ typedef struct mri_plan {
     uint64_t weight_floats, stat_floats;
     uint64_t memory_bytes; /* device memory in all */
     bool other_stats;      /* parts that are not the first of all keep their running statistics elsewhere */
+    uint8_t *decays;       /* as mr_update_config has them; NULL: all do */
     mri_bucket *buckets;   /* from the end of the gradients to their beginning */
     uint32_t bucket_count;
 } mri_plan;
@@ -35,6 +36,11 @@ int mri_plan_init(mri_plan *plan, mri_nodes *nodes, mr_device *dev, const mri_re
                   mr_error *err);
 void mri_plan_fini(mri_plan *plan); /* accepts a zeroed one */
 
+/* Bytes of plan->decays. */
+static inline uint64_t mri_plan_decay_bytes(const mri_plan *plan)
+{
+    return plan->decays ? mri_align_up(plan->weight_floats, MR_UPDATE_STRETCH) / MR_UPDATE_STRETCH : 0;
+}
 /* Of a replica's sums for the norm of the gradients; 0: it has no limit. */
 uint64_t mri_plan_norm_bytes(const mri_plan *plan, const mri_replica_config *cfg);
 

@@ -19,7 +19,7 @@ enum {
     ENTRY_BYTES = 128,
     TENSOR_ALIGN = 64,
     NAMES_AT = 728,
-    END_AT = 836,
+    END_AT = 840,
     MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
     VERSION = 1
@@ -95,9 +95,11 @@ static const placed_field fields[] = {
     FIELD(824, convolution),
     FIELD(828, clip_value),
     FIELD(832, clip_norm),
+    FIELD(836, decay_on),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
-                   sizeof(mr_tail) == 4 && sizeof(mr_pixels) == 4 && sizeof(bool) == 1,
+                   sizeof(mr_tail) == 4 && sizeof(mr_decay_on) == 4 && sizeof(mr_pixels) == 4 &&
+                   sizeof(bool) == 1,
                "as CHECKPOINT.md says");
 
 static uint64_t data_offset_of(uint32_t tensor_count)
@@ -309,6 +311,8 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, 672, "the loss scale is no power of two");
     if (!is_limit(ck->info.clip_value) || !is_limit(ck->info.clip_norm))
         return damaged(err, MR_EFORMAT, ck, 828, "a limit of the gradient is none");
+    if (mri_le32(h + 836) > MR_DECAY_ON_WEIGHTS)
+        return damaged(err, MR_EFORMAT, ck, 836, "unknown what weight decay is for");
     ck->names = (mri_names_place){.bytes = mri_le64(h + NAMES_AT), .crc = mri_le32(h + NAMES_AT + 8)};
     if (ck->names.bytes == 0 && ck->names.crc)
         return damaged(err, MR_EFORMAT, ck, NAMES_AT, "a checksum of no names");

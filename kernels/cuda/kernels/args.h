@@ -326,6 +326,7 @@ struct mrk_update_args {
     const mr_step_values *values;
     const mr_loss_scale *loss_scale; /* or NULL */
     const double *norm;              /* of update_norm, or NULL: none */
+    const uint8_t *decays;           /* by stretch of MR_UPDATE_STRETCH, or NULL: all do */
 };
 
 struct mrk_update_end_args { /* one thread: the next scale */

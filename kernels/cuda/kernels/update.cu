@@ -105,10 +105,11 @@ struct settings {
 
 /* w, s0, s1 and the gradient g of one weight. */
 template <int KIND>
-MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float g, float &w, float &s0, float &s1)
+MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float decay, float g, float &w,
+                        float &s0, float &s1)
 {
     const float plain = clipped(g * s.unscale, a.clip_value) * s.factor;
-    const float d = KIND == MR_UPDATE_ADAMW ? plain : plain + a.weight_decay * w;
+    const float d = KIND == MR_UPDATE_ADAMW ? plain : plain + decay * w;
     if (KIND == MR_UPDATE_SGD) {
         w -= s.lr * d;
     } else if (KIND == MR_UPDATE_MOMENTUM) {
@@ -135,7 +136,7 @@ MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float g, fl
         s0 = a.beta1 * s0 + (1 - a.beta1) * d;
         s1 = a.beta2 * s1 + (1 - a.beta2) * d * d;
         const float size = sqrtf(s1) * s.root + a.epsilon;
-        const float decayed = KIND == MR_UPDATE_ADAMW ? s.lr * (a.weight_decay * w) : 0;
+        const float decayed = KIND == MR_UPDATE_ADAMW ? s.lr * (decay * w) : 0;
         w -= decayed + (KIND == MR_UPDATE_NADAM ? s.rate * s0 + s.lr * d : s.rate * s0) / size;
     }
 }
@@ -149,12 +150,13 @@ template <int KIND, int N> MRK_INLINE void step_at(const mrk_update_args &a, con
                             raw_g = mrk_load<float, N>(a.grads, at);
     const mrk_raw<float, N> raw_0 = FIRST ? mrk_load<float, N>(a.state0, at) : raw_w;
     const mrk_raw<float, N> raw_1 = SECOND ? mrk_load<float, N>(a.state1, at) : raw_w;
+    const float decay = a.decays && !a.decays[at / MR_UPDATE_STRETCH] ? 0 : a.weight_decay;
     float w[N], g[N], s0[N], s1[N];
     mrk_open(raw_w, w);
     mrk_open(raw_g, g);
     mrk_open(raw_0, s0);
     mrk_open(raw_1, s1);
-    MRK_UNROLL for (int i = 0; i < N; i++) step_of<KIND>(a, s, g[i], w[i], s0[i], s1[i]);
+    MRK_UNROLL for (int i = 0; i < N; i++) step_of<KIND>(a, s, decay, g[i], w[i], s0[i], s1[i]);
     mrk_write<float, N>(a.weights, at, w);
     if (FIRST) mrk_write<float, N>(a.state0, at, s0);
     if (SECOND) mrk_write<float, N>(a.state1, at, s1);

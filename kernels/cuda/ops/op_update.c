@@ -62,7 +62,8 @@ static int update(mri_cuda_stream *s, const mr_update_config *c, mr_error *err)
                                    .grads = u->grads,
                                    .values = u->values,
                                    .loss_scale = u->loss_scale,
-                                   .norm = c->clip_norm > 0 ? c->norm : NULL};
+                                   .norm = c->clip_norm > 0 ? c->norm : NULL,
+                                   .decays = c->decays};
     args.vectors = MRI_GRID_ALIGNED(args.weights, args.grads, args.state0, args.state1);
     const int rc = args.norm ? find_norm(s, c, args.clip_value, err) : MR_OK;
     if (rc) return rc;

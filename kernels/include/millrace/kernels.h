@@ -480,7 +480,11 @@ typedef struct mr_update_config {
      * order that depends on count alone; gradients lie where they lie, so any cut of a batch or of the
      * exchange that brings the same gradients brings the same norm. */
     double *norm;
+    /* Device memory: a byte for each MR_UPDATE_STRETCH floats of the arrays, the last of them for what is
+     * left; where it is 0, weight_decay is left out. NULL: it applies to all. */
+    const uint8_t *decays;
 } mr_update_config;
+#define MR_UPDATE_STRETCH 64u
 
 MR_API void mr_update_defaults_sized(mr_update_config *cfg, size_t struct_size);
 static inline void mr_update_defaults(mr_update_config *cfg) { mr_update_defaults_sized(cfg, sizeof *cfg); }

@@ -228,6 +228,12 @@ static inline int mr_parts_deal(mr_parts *out, mr_world *world, uint32_t device_
     return mr_parts_deal_sized(out, world, device_count, parts, err);
 }
 
+/* Which parameters weight decay is for. */
+typedef enum mr_decay_on {
+    MR_DECAY_ON_ALL = 0,
+    MR_DECAY_ON_WEIGHTS, /* of convolutions and dense layers: no bias, no scale or shift of a normalisation */
+} mr_decay_on;
+
 typedef struct mr_trainer_config {
     size_t struct_size;
     const mr_net *net;         /* must outlive the trainer */
@@ -264,6 +270,7 @@ typedef struct mr_trainer_config {
     /* Limits of the gradient of the whole batch, when it is summed over all parts (mr_update_config); 0
      * (default): none. */
     float clip_value, clip_norm;
+    mr_decay_on decay_on; /* update.weight_decay; default all */
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
@@ -492,7 +499,8 @@ typedef struct mr_checkpoint_info {
      * as the table of shapes of this number (MR_WINOGRAD_TABLE) says. With another a run goes on with other
      * bits. Written by the trainer. */
     uint32_t convolution;
-    float clip_value, clip_norm; /* of mr_trainer_config */
+    float clip_value, clip_norm; /* of mr_trainer_config, like what follows */
+    mr_decay_on decay_on;
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved

@@ -1,0 +1,209 @@
+/* What is done to gradients and weights around a rule, seen from a trainer: limits of the gradient, what
+ * weight decay is for, and that neither depends on devices, buckets or a checkpoint in between. */
+#include <math.h>
+
+#include "tests/train/rig.h"
+
+/* All weights of replica 0, in canonical order; *count of them. To be freed. */
+static float *weights_of(const mrt_rig *rig, uint64_t *count)
+{
+    mr_error err = MR_ERROR_INIT;
+    const mri_tensors *t = &rig->t->tensors;
+    float *out = malloc(t->count * t->most_floats * sizeof *out);
+    *count = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (t->desc[i].role != MRI_ROLE_WEIGHTS) continue;
+        MRT_OK(mri_tensor_export(t, &rig->t->team.replicas[0], i, false, out + *count, &err), &err);
+        *count += t->desc[i].count;
+    }
+    return out;
+}
+
+/* How far one step takes the weights. To be freed. */
+static float *step_taken(const mrt_rig_options *o, uint64_t *count)
+{
+    mrt_rig rig;
+    mrt_rig_open(&rig, o);
+    float *before = weights_of(&rig, count);
+    mrt_train(&rig, 0, 0, 31);
+    float *after = weights_of(&rig, count);
+    for (uint64_t i = 0; i < *count; i++) after[i] -= before[i];
+    free(before);
+    mrt_rig_close(&rig);
+    return after;
+}
+
+static double norm_of(const float *v, uint64_t count)
+{
+    double square = 0;
+    for (uint64_t i = 0; i < count; i++) square += (double)v[i] * (double)v[i];
+    return sqrt(square);
+}
+
+/* With plain descent and a rate of 1 a step is the gradient: of all parts together, however they are cut. */
+static void steps_have_the_limits(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu:2", "cpu:3"};
+    for (size_t d = 0; d < MRI_ARRAY_COUNT(devices); d++)
+        for (uint64_t bucket = 0; bucket <= 400; bucket += 400) {
+            uint64_t count;
+            mrt_rig_options o = {
+                .devices = devices[d], .lr = 1, .net = mrt_net_branch, .seed = 2, .bucket_bytes = bucket};
+            float *plain = step_taken(&o, &count);
+            const double norm = norm_of(plain, count);
+            o.clip_norm = (float)norm / 4;
+            float *quarter = step_taken(&o, &count);
+            MRT_TRUE(fabs(norm_of(quarter, count) - norm / 4) < 1e-3 * norm);
+            for (uint64_t i = 0; i < count; i++)
+                MRT_TRUE(fabs((double)quarter[i] - (double)plain[i] / 4) < 1e-5 * norm);
+            o.clip_norm = (float)norm * 4;
+            float *whole = step_taken(&o, &count);
+            MRT_TRUE(memcmp(whole, plain, count * sizeof *plain) == 0);
+            o.clip_norm = 0;
+            o.clip_value = (float)norm / 20;
+            float *cut = step_taken(&o, &count);
+            uint64_t at_limit = 0;
+            for (uint64_t i = 0; i < count; i++) {
+                const double limit = (double)o.clip_value, is = (double)cut[i], was = (double)plain[i];
+                MRT_TRUE(fabs(is - fmax(-limit, fmin(limit, was))) < 1e-6 * norm);
+                at_limit += fabs(was) > limit;
+            }
+            MRT_TRUE(at_limit > 0 && at_limit < count);
+            free(plain);
+            free(quarter);
+            free(whole);
+            free(cut);
+        }
+}
+
+static const mrt_rig_options everything = {.seed = 5,
+                                           .net = mrt_net_norm,
+                                           .update = MR_UPDATE_ADAMW,
+                                           .lr = 0.02f,
+                                           .parts = 4,
+                                           .clip_value = 0.05f,
+                                           .clip_norm = 0.02f,
+                                           .weight_decay = 0.1f,
+                                           .decay_on = MR_DECAY_ON_WEIGHTS};
+
+/* The same bits on any devices, in any buckets, and behind a checkpoint that goes on elsewhere. */
+static void nothing_else_changes_bits(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu:2", "cpu:3", "cpu:4"};
+    const char *path = mrt_path("rules.mrck");
+    mr_error err = MR_ERROR_INIT;
+    mrt_hash expected = {0, 0};
+    for (size_t d = 0; d < MRI_ARRAY_COUNT(devices); d++)
+        for (uint64_t bucket = 0; bucket <= 500; bucket += 250) {
+            mr_checkpoint_info info = {.struct_size = sizeof info};
+            mrt_rig_options o = everything;
+            mrt_rig rig;
+            o.devices = devices[d];
+            o.bucket_bytes = bucket;
+            mrt_rig_open(&rig, &o);
+            for (uint32_t s = 0; s < 3; s++) mrt_train(&rig, s, s * 32, 32);
+            MRT_OK(mr_trainer_save(rig.t, path, &info, &err), &err);
+            for (uint32_t s = 3; s < 6; s++) mrt_train(&rig, s, s * 32, 32);
+            const mrt_hash whole = mrt_hash_of(&rig, 0);
+            mrt_rig_close(&rig);
+            if (d == 0 && bucket == 0) expected = whole;
+            MRT_TRUE(mrt_same(expected, whole));
+            o.devices = devices[(d + 1) % MRI_ARRAY_COUNT(devices)];
+            o.seed = 99;
+            mrt_rig_open(&rig, &o);
+            MRT_OK(mr_trainer_load(rig.t, path, &info, &err), &err);
+            MRT_TRUE(info.update.kind == MR_UPDATE_ADAMW && info.clip_value == o.clip_value &&
+                     info.clip_norm == o.clip_norm && info.decay_on == MR_DECAY_ON_WEIGHTS);
+            for (uint32_t s = 3; s < 6; s++) mrt_train(&rig, s, s * 32, 32);
+            MRT_TRUE(mrt_same(expected, mrt_hash_of(&rig, 0)));
+            mrt_rig_close(&rig);
+        }
+}
+
+/* Each of them does something: without, the weights are others. */
+static void each_changes_something(void **state)
+{
+    (void)state;
+    mrt_hash seen[5];
+    for (int k = 0; k < 5; k++) {
+        mrt_rig_options o = everything;
+        mrt_rig rig;
+        if (k == 1) o.clip_value = 0;
+        if (k == 2) o.clip_norm = 0;
+        if (k == 3) o.decay_on = MR_DECAY_ON_ALL;
+        if (k == 4) o.weight_decay = 0;
+        mrt_rig_open(&rig, &o);
+        for (uint32_t s = 0; s < 2; s++) mrt_train(&rig, s, s * 32, 32);
+        seen[k] = mrt_hash_of(&rig, 0);
+        for (int before = 0; before < k; before++) MRT_TRUE(!mrt_same(seen[before], seen[k]));
+        mrt_rig_close(&rig);
+    }
+}
+
+/* A step in which nothing counts has no gradient: what moves is what decays. */
+static void decay_is_for_what_was_said(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    for (int on = MR_DECAY_ON_ALL; on <= MR_DECAY_ON_WEIGHTS; on++) {
+        mrt_rig rig;
+        mrt_batch b;
+        mrt_rig_open(&rig, &(mrt_rig_options){.devices = "cpu:2",
+                                              .net = mrt_net_norm,
+                                              .lr = 0.5f,
+                                              .weight_decay = 0.5f,
+                                              .decay_on = (mr_decay_on)on});
+        const mri_tensors *t = &rig.t->tensors;
+        float *before = malloc(t->most_floats * sizeof *before),
+              *after = malloc(t->most_floats * sizeof *after);
+        for (uint32_t i = 0; i < t->count; i++) { /* biases and shifts begin at 0, which decays to 0 */
+            for (uint64_t k = 0; k < t->desc[i].count; k++) before[k] = 1 + (float)k;
+            if (t->desc[i].role == MRI_ROLE_WEIGHTS)
+                for (uint32_t r = 0; r < rig.count; r++)
+                    MRT_OK(mri_tensor_import(t, &rig.t->team.replicas[r], i, before, &err), &err);
+        }
+        mrt_batch_make(&b, &rig, 0, 0, 16, NULL, 16);
+        MRT_OK(mr_trainer_step(rig.t, &b.b, &err), &err);
+        mrt_batch_free(&b, &rig);
+        uint32_t weights = 0, others = 0;
+        for (uint32_t i = 0; i < t->count; i++) {
+            if (t->desc[i].role != MRI_ROLE_WEIGHTS) continue;
+            const bool is_weights = strstr(t->desc[i].name, "/weights") != NULL;
+            const float factor = is_weights || on == MR_DECAY_ON_ALL ? 0.75f : 1;
+            MRT_OK(mri_tensor_export(t, &rig.t->team.replicas[1], i, false, after, &err), &err);
+            for (uint64_t k = 0; k < t->desc[i].count; k++) MRT_TRUE(after[k] == factor * (1 + (float)k));
+            if (is_weights) weights++;
+            else others++;
+        }
+        MRT_TRUE(weights == 3 && others == 5); /* two dense, a convolution; biases, scale, shift */
+        free(before);
+        free(after);
+        mrt_rig_close(&rig);
+    }
+}
+
+static void wrong_settings_are_refused(void **state)
+{
+    (void)state;
+    static const mrt_rig_options wrong[] = {
+        {.clip_value = -1},   {.clip_value = NAN},          {.clip_norm = INFINITY},
+        {.clip_norm = -0.5f}, {.decay_on = (mr_decay_on)2}, {.update = (mr_update_kind)MR_UPDATE_KIND_COUNT}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(wrong); k++) {
+        mr_error err = MR_ERROR_INIT;
+        mrt_rig rig;
+        MRT_EQ(mrt_rig_try(&rig, &wrong[k], &err), MR_EINVAL);
+        MRT_TRUE(strlen(err.text) > 10);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_have_the_limits),      cmocka_unit_test(nothing_else_changes_bits),
+        cmocka_unit_test(each_changes_something),     cmocka_unit_test(decay_is_for_what_was_said),
+        cmocka_unit_test(wrong_settings_are_refused),
+    };
+    return mrt_run(tests);
+}
