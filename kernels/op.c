@@ -113,6 +113,12 @@ int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_ar
     return run_update(s, &cfg);
 }
 
+int mr_average_async(mr_stream *s, float *average, const float *from, uint64_t count, float decay)
+{
+    if (!s || ((!average || !from) && count) || !(decay >= 0 && decay < 1)) return MR_EINVAL;
+    return count ? s->device->backend->average_async(s, average, from, count, decay) : MR_OK;
+}
+
 int mr_add_async(mr_stream *s, float *to, const float *from, uint64_t count)
 {
     if (!s || ((!to || !from) && count)) return MR_EINVAL;

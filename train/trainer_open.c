@@ -61,6 +61,9 @@ static int check_update(const mr_trainer_config *cfg, mr_error *err)
                             (int)cfg->update.kind, MR_UPDATE_KIND_COUNT);
     if ((unsigned)cfg->decay_on > MR_DECAY_ON_WEIGHTS)
         return mr_error_set(err, MR_EINVAL, "decay_on %d: expected all or weights", (int)cfg->decay_on);
+    if (!(cfg->average >= 0 && cfg->average < 1))
+        return mr_error_set(err, MR_EINVAL, "average %g: expected 0, for none, or a decay below 1",
+                            (double)cfg->average);
     int rc = check_limit("clip_value", cfg->clip_value, err);
     if (rc == MR_OK) rc = check_limit("clip_norm", cfg->clip_norm, err);
     return rc;
@@ -97,6 +100,7 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                             .clip_value = cfg->clip_value,
                             .clip_norm = cfg->clip_norm,
                             .decay_on = cfg->decay_on,
+                            .average = cfg->average,
                             .slot_count = mr_update_state_count(cfg->update.kind),
                             .bucket_bytes = cfg->bucket_bytes,
                             .memory_bytes = cfg->memory_bytes,
@@ -168,7 +172,8 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         "millrace %s\nmodel %s with %llu parameters\ndevice %s\ninstructions %d\nbatch %u\nparts %u\nseed "
         "%llu\n"
         "activations %u\noptimizer %d %g %g %g %g %g %g %g %d\nlearning rate %g, schedule %d %g %g %g %g, "
-        "epochs %llu\nclipped %g, norm %g, decay on %d\nloss scale %g\nbuckets of %llu bytes (%u)\nfor "
+        "epochs %llu\nclipped %g, norm %g, decay on %d, average %g\nloss scale %g\nbuckets of %llu bytes "
+        "(%u)\nfor "
         "%s\nthreads of a "
         "device "
         "%u\nconvolutions %u\n",
@@ -179,9 +184,9 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         (double)c->update.weight_decay, (double)c->update.lr, c->update.nesterov, (double)c->schedule.lr,
         c->schedule.kind, (double)c->schedule.factor, (double)c->schedule.floor_lr, (double)c->schedule.decay,
         c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->clip_value, (double)c->clip_norm,
-        c->decay_on, (double)c->loss_scale, (unsigned long long)c->bucket_bytes, rep->plan.bucket_count,
-        c->inference ? "inference" : "training", mr_device_info_of(c->devices[0])->threads,
-        mr_trainer_convolution(t));
+        c->decay_on, (double)c->average, (double)c->loss_scale, (unsigned long long)c->bucket_bytes,
+        rep->plan.bucket_count, c->inference ? "inference" : "training",
+        mr_device_info_of(c->devices[0])->threads, mr_trainer_convolution(t));
 }
 
 static int agree(const mr_trainer *t, mr_error *err)

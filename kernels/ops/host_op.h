@@ -43,6 +43,7 @@ struct mri_host_op {
 extern const struct mri_op_calls mri_host_ops;
 /* update.c */
 int mri_host_update_async(mr_stream *s, const mr_update_config *cfg);
+int mri_host_average_async(mr_stream *s, float *average, const float *from, uint64_t count, float decay);
 
 /* Code that some kinds have beside their reference. */
 extern const struct mri_op_code mri_input_planar, mri_conv2d_dnnl, mri_pool2d_dnnl, mri_dense_dnnl;

@@ -290,3 +290,34 @@ int mri_host_update_async(mr_stream *s, const mr_update_config *cfg)
 {
     return mri_host_push((mri_host_stream *)s, run_update, cfg, sizeof *cfg, 0, NULL);
 }
+
+/* ------------------------------------------------------------------------------ averages */
+
+MRI_INLINE void average_body(float *restrict to, const float *restrict from, float share, size_t n)
+{
+    for (size_t i = 0; i < n; i++) to[i] += share * (from[i] - to[i]);
+}
+MRI_SIMD_LOOP(average, (float *to, const float *from, float share, size_t n), (to, from, share, n))
+
+struct average_args {
+    float *average;
+    const float *from;
+    uint64_t count;
+    float share;
+};
+
+static int run_average(mri_host_stream *s, const void *args, mr_error *err)
+{
+    (void)s, (void)err;
+    const struct average_args *a = args;
+#pragma omp parallel for schedule(static) if (a->count > MRI_PARALLEL_ELEMENTS)
+    for (uint64_t at = 0; at < a->count; at += BLOCK)
+        average(a->average + at, a->from + at, a->share, (size_t)mri_min_u64(BLOCK, a->count - at));
+    return MR_OK;
+}
+
+int mri_host_average_async(mr_stream *s, float *to, const float *from, uint64_t count, float decay)
+{
+    const struct average_args args = {to, from, count, 1 - decay};
+    return mri_host_push((mri_host_stream *)s, run_average, &args, sizeof args, 0, NULL);
+}

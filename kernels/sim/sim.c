@@ -79,6 +79,12 @@ static int sim_update_async(mr_stream *s, const mr_update_config *cfg)
     return MR_OK;
 }
 
+static int sim_average_async(mr_stream *s, float *average, const float *from, uint64_t count, float decay)
+{
+    (void)s, (void)average, (void)from, (void)count, (void)decay;
+    return MR_OK;
+}
+
 static int sim_add_async(mr_stream *s, float *to, const float *from, uint64_t count)
 {
     (void)s, (void)to, (void)from, (void)count;
@@ -131,6 +137,7 @@ const struct mri_backend mri_sim_backend = {
     .events = &mri_host_events,
     .ops = &mri_host_ops,
     .update_async = sim_update_async,
+    .average_async = sim_average_async,
     .add_async = sim_add_async,
     .groups = &mri_host_groups_idle, /* replicas wait for each other, as they would */
 };

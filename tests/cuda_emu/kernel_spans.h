@@ -289,6 +289,12 @@ inline void spans(const mrk_update_args &a, emu_span_list &s)
     s.reads(a.decays, (a.count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH);
 }
 
+inline void spans(const mrk_average_args &a, emu_span_list &s)
+{
+    s.writes(a.average, floats(a.count));
+    s.reads(a.from, floats(a.count));
+}
+
 inline void spans(const mrk_update_end_args &a, emu_span_list &s)
 {
     s.writes(a.loss_scale, sizeof *a.loss_scale);

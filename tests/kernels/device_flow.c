@@ -117,6 +117,38 @@ static void check_updates(void)
     lab_group_end();
 }
 
+/* ---- averages ---- */
+
+static float *run_average(struct lab *l, uint64_t count, uint64_t shift)
+{
+    const size_t bytes = (count + shift) * sizeof(float);
+    float *average = lab_zeros(l, bytes), *out = lab_floats(count + shift);
+    for (uint64_t step = 0; step < 4; step++) {
+        const float *from = lab_copy_of(l, lab_noise(count + shift, step + 40, MR_TENSOR_F32), bytes);
+        if (!l->rc) lab_note(l, mr_average_async(l->s, average + shift, from + shift, count, 0.8f));
+    }
+    lab_sync(l);
+    lab_get(l, out, average, bytes);
+    return out;
+}
+
+static void check_averages(void)
+{
+    static const uint64_t counts[] = {1, 255, 1024, 65537};
+    lab_group_begin("average", MR_TENSOR_F32);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(counts); k++)
+        for (uint64_t shift = 0; shift < 2; shift++) { /* 1: no packs */
+            char name[64];
+            snprintf(name, sizeof name, "average of %llu from %llu on", (unsigned long long)counts[k],
+                     (unsigned long long)shift);
+            const float *a = run_average(&mrt_device, counts[k], shift),
+                        *b = run_average(&mrt_reference, counts[k], shift);
+            lab_check(name, "average", lab_error(a, b, counts[k] + shift, 0.01), 1e-6);
+            finish(name);
+        }
+    lab_group_end();
+}
+
 /* ---- a label that is none ---- */
 
 /* Either the device stops with an error, or it leaves the sample out and counts it. */
@@ -298,6 +330,7 @@ static void check_groups(void)
 void flow_check_all(void)
 {
     check_updates();
+    check_averages();
     check_copies();
     check_groups();
     check_bad_label();

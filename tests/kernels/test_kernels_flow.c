@@ -572,6 +572,37 @@ static void decay_is_left_out(void **state)
         }
 }
 
+static void averages_are_taken(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {1, 19, 70001};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(counts); k++) {
+        const uint64_t count = counts[k];
+        struct rig r;
+        mr_error err = MR_ERROR_INIT;
+        rig_open(&r, "cpu", false);
+        float *average = rig_memory(&r, count * 4), *from = rig_memory(&r, count * 4);
+        double *expected = calloc(count, sizeof *expected);
+        for (uint64_t step = 0; step < 5; step++) {
+            const float decay = step ? 0.9f : 0; /* 0: it becomes what there is */
+            rig_noise(from, count, step + 1);
+            MRT_OK(mr_average_async(r.s, average, from, count, decay), NULL);
+            MRT_OK(mr_stream_sync(r.s, &err), &err);
+            for (uint64_t i = 0; i < count; i++) {
+                expected[i] = (double)decay * expected[i] + (1 - (double)decay) * (double)from[i];
+                MRT_TRUE(fabs((double)average[i] - expected[i]) < 1e-6);
+                MRT_TRUE(step > 0 || average[i] == from[i]);
+            }
+        }
+        MRT_EQ(mr_average_async(r.s, average, from, count, 1), MR_EINVAL);
+        MRT_EQ(mr_average_async(r.s, average, from, count, NAN), MR_EINVAL);
+        MRT_EQ(mr_average_async(r.s, NULL, from, count, 0.5f), MR_EINVAL);
+        MRT_EQ(mr_average_async(r.s, NULL, NULL, 0, 0.5f), MR_OK);
+        free(expected);
+        rig_close(&r);
+    }
+}
+
 /* What a step's factors come to far out, and that they depend on its number alone. */
 static void factors_of_late_steps(void **state)
 {
@@ -1056,6 +1087,7 @@ int main(void)
         cmocka_unit_test(gradients_are_clipped),
         cmocka_unit_test(norms_have_one_order),
         cmocka_unit_test(decay_is_left_out),
+        cmocka_unit_test(averages_are_taken),
         cmocka_unit_test(factors_of_late_steps),
         cmocka_unit_test(rules_have_names),
         cmocka_unit_test(updates_are_checked),

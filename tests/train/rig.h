@@ -37,6 +37,7 @@ typedef struct mrt_rig_options {
     mr_convolution convolution;
     float clip_value, clip_norm, weight_decay;
     mr_decay_on decay_on;
+    float average;
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */

@@ -66,7 +66,8 @@ static mr_checkpoint_info info_of(uint64_t updates)
                                .convolution = 1,
                                .clip_value = 0.5f,
                                .clip_norm = 3,
-                               .decay_on = MR_DECAY_ON_WEIGHTS};
+                               .decay_on = MR_DECAY_ON_WEIGHTS,
+                               .average = 0.75f};
     info.update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP,
                                    .lr = 0.5f,
                                    .rho = 0.9f,
@@ -126,7 +127,8 @@ static void test_round_trip(void **state)
     MRT_TRUE(i->first_loss == 2.5 && i->epoch_loss == 1.5 && i->epoch_accuracy == 0.75 &&
              i->val_fingerprint == 77);
     MRT_EQ(i->convolution, 1);
-    MRT_TRUE(i->clip_value == 0.5f && i->clip_norm == 3 && i->decay_on == MR_DECAY_ON_WEIGHTS);
+    MRT_TRUE(i->clip_value == 0.5f && i->clip_norm == 3 && i->decay_on == MR_DECAY_ON_WEIGHTS &&
+             i->average == 0.75f);
     MRT_TRUE(i->update.kind == MR_UPDATE_RMSPROP && i->update.rho == 0.9f && i->update.nesterov &&
              i->update.step == 42);
     MRT_TRUE(i->update.weight_decay == 0.125f && i->update.epsilon == 1e-7f);
@@ -305,7 +307,10 @@ static void test_hostile_values_are_refused(void **state)
         {828, 4, 0x7fc00000},
         {832, 4, 0x7f800000},
         {836, 4, 2},
-        {840, 1, 1},
+        {840, 4, 0x3f800000},
+        {840, 4, 0xbf000000},
+        {840, 4, 0x7fc00000},
+        {844, 1, 1},
         {1016, 4, 1},
         {719, 1, 'x'},
         {728, 8, 0},

@@ -70,7 +70,8 @@ static const mrt_run trainings[] = {
      .clip_value = 0.1f,
      .clip_norm = 0.05f,
      .weight_decay = 0.1f,
-     .decay_on = MR_DECAY_ON_WEIGHTS}};
+     .decay_on = MR_DECAY_ON_WEIGHTS,
+     .average = 0.8f}};
 enum { TRAININGS = sizeof trainings / sizeof *trainings };
 
 static void gpus_train_as_cpus_do(void **state)

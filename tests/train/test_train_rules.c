@@ -184,12 +184,201 @@ static void decay_is_for_what_was_said(void **state)
     }
 }
 
+/* ---- averages ---- */
+
+static const mrt_rig_options averaging = {
+    .seed = 7, .net = mrt_net_norm, .update = MR_UPDATE_ADAM, .lr = 0.05f, .parts = 4, .average = 0.75f};
+
+/* The tensors of these two roles in canonical order, of a replica. To be freed. */
+static float *tensors_of(const mrt_rig *rig, uint32_t replica, mri_role one, mri_role other, uint64_t *count)
+{
+    mr_error err = MR_ERROR_INIT;
+    const mri_tensors *t = &rig->t->tensors;
+    float *out = malloc(t->count * t->most_floats * sizeof *out);
+    *count = 0;
+    for (uint32_t i = 0; i < t->count; i++) {
+        if (t->desc[i].role != one && t->desc[i].role != other) continue;
+        MRT_OK(mri_tensor_export(t, &rig->t->team.replicas[replica], i, false, out + *count, &err), &err);
+        *count += t->desc[i].count;
+    }
+    return out;
+}
+static float *own_of(const mrt_rig *rig, uint64_t *count)
+{
+    return tensors_of(rig, 0, MRI_ROLE_WEIGHTS, MRI_ROLE_STATE, count);
+}
+static float *averages_of(const mrt_rig *rig, uint32_t replica, uint64_t *count)
+{
+    return tensors_of(rig, replica, MRI_ROLE_AVERAGE, MRI_ROLE_AVERAGE_STATE, count);
+}
+
+/* Of weights and running statistics, from the initial ones on; training does not know of it. */
+static void averages_follow(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu:3", "cpu:4"};
+    for (size_t d = 0; d < MRI_ARRAY_COUNT(devices); d++) {
+        mrt_rig_options o = averaging;
+        mrt_rig rig, plain;
+        uint64_t count, averages;
+        o.devices = devices[d];
+        mrt_rig_open(&rig, &o);
+        o.average = 0;
+        mrt_rig_open(&plain, &o);
+        float *now = own_of(&rig, &count);
+        double *expected = malloc(count * sizeof *expected);
+        for (uint64_t i = 0; i < count; i++) expected[i] = (double)now[i];
+        for (uint32_t s = 0; s < 6; s++) {
+            mrt_train(&rig, s, s * 32, 32);
+            mrt_train(&plain, s, s * 32, 32);
+            free(now);
+            now = own_of(&rig, &count);
+            for (uint64_t i = 0; i < count; i++) expected[i] = 0.75 * expected[i] + 0.25 * (double)now[i];
+        }
+        float *found = averages_of(&rig, 0, &averages);
+        MRT_EQ(averages, count);
+        bool differ = false;
+        for (uint64_t i = 0; i < count; i++) {
+            MRT_TRUE(fabs((double)found[i] - expected[i]) < 1e-6 * (1 + fabs(expected[i])));
+            differ = differ || fabs((double)now[i] - expected[i]) > 1e-3;
+        }
+        MRT_TRUE(differ);
+        MRT_TRUE(mrt_same(mrt_hash_of(&rig, 0), mrt_hash_of(&plain, 0)));
+        free(expected);
+        free(found);
+        free(now);
+        mrt_rig_close(&rig);
+        mrt_rig_close(&plain);
+    }
+}
+
+static mr_metrics evaluated(mrt_rig *rig)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_metrics m;
+    mrt_batch b;
+    mrt_batch_make(&b, rig, 0, 1000, 32, NULL, 0);
+    MRT_OK(mr_trainer_forward(rig->t, &b.b, &err), &err);
+    MRT_OK(mr_trainer_metrics(rig->t, NULL, &m, &err), &err);
+    mrt_batch_free(&b, rig);
+    return m;
+}
+
+/* What is evaluated is what a trainer with the averages for weights computes, and a checkpoint for inference
+ * gives. */
+static void averages_are_evaluated(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_checkpoint_info info = {.struct_size = sizeof info};
+    const char *path = mrt_path("average.mrck");
+    mrt_rig_options o = averaging;
+    mrt_rig rig, plain, inference;
+    o.devices = "cpu:2";
+    mrt_rig_open(&rig, &o);
+    for (uint32_t s = 0; s < 5; s++) mrt_train(&rig, s, s * 32, 32);
+    const mr_metrics m = evaluated(&rig);
+    MRT_OK(mr_trainer_save(rig.t, path, &info, &err), &err);
+
+    o.average = 0;
+    mrt_rig_open(&plain, &o);
+    for (uint32_t s = 0; s < 5; s++) mrt_train(&plain, s, s * 32, 32);
+    MRT_TRUE(evaluated(&plain).loss_sum != m.loss_sum);
+    const mri_tensors *from = &rig.t->tensors, *to = &plain.t->tensors;
+    float *host = malloc(from->most_floats * sizeof *host);
+    for (uint32_t i = 0; i < to->own; i++) {
+        const uint32_t average = from->count - from->own + i;
+        MRT_STR(from->desc[average].name, to->desc[i].name);
+        MRT_OK(mri_tensor_export(from, &rig.t->team.replicas[0], average, false, host, &err), &err);
+        for (uint32_t r = 0; r < plain.count; r++)
+            MRT_OK(mri_tensor_import(to, &plain.t->team.replicas[r], i, host, &err), &err);
+    }
+    MRT_TRUE(evaluated(&plain).loss_sum == m.loss_sum);
+    o.inference = true;
+    mrt_rig_open(&inference, &o);
+    MRT_OK(mr_trainer_load(inference.t, path, &info, &err), &err);
+    MRT_TRUE(info.average == 0.75f);
+    MRT_TRUE(evaluated(&inference).loss_sum == m.loss_sum);
+    MRT_TRUE(mrt_same(mrt_hash_of(&plain, 0), mrt_hash_of(&inference, 0)));
+    free(host);
+    mrt_rig_close(&rig);
+    mrt_rig_close(&plain);
+    mrt_rig_close(&inference);
+}
+
+static void expect_averages(const mrt_rig *rig, const float *expected, uint64_t count)
+{
+    uint64_t n;
+    for (uint32_t r = 0; r < rig->count; r++) {
+        float *found = averages_of(rig, r, &n);
+        MRT_TRUE(n == count && memcmp(found, expected, count * sizeof *found) == 0);
+        free(found);
+    }
+}
+
+/* A checkpoint goes on with its averages, elsewhere; one without begins them with its weights, one with them
+ * may go on without. */
+static void averages_go_through_checkpoints(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_checkpoint_info info = {.struct_size = sizeof info};
+    const char *path = mrt_path("goes-on.mrck"), *bare = mrt_path("bare.mrck");
+    mrt_rig_options o = averaging;
+    mrt_rig rig;
+    uint64_t count, own;
+    o.devices = "cpu:2";
+    o.net = mrt_net_conv; /* no statistics, which replicas have of their own until they are evaluated */
+    mrt_rig_open(&rig, &o);
+    for (uint32_t s = 0; s < 3; s++) mrt_train(&rig, s, s * 32, 32);
+    MRT_OK(mr_trainer_save(rig.t, path, &info, &err), &err);
+    for (uint32_t s = 3; s < 6; s++) mrt_train(&rig, s, s * 32, 32);
+    float *expected = averages_of(&rig, 0, &count);
+    expect_averages(&rig, expected, count);
+    const mrt_hash hash = mrt_hash_of(&rig, 0);
+    mrt_rig_close(&rig);
+
+    o.devices = "cpu:3";
+    o.seed = 70;
+    mrt_rig_open(&rig, &o);
+    MRT_OK(mr_trainer_load(rig.t, path, &info, &err), &err);
+    for (uint32_t s = 3; s < 6; s++) mrt_train(&rig, s, s * 32, 32);
+    expect_averages(&rig, expected, count);
+    MRT_TRUE(mrt_same(hash, mrt_hash_of(&rig, 0)));
+    mrt_rig_close(&rig);
+    free(expected);
+
+    o.average = 0;
+    mrt_rig_open(&rig, &o);
+    MRT_OK(mr_trainer_load(rig.t, path, &info, &err), &err);
+    for (uint32_t s = 3; s < 6; s++) mrt_train(&rig, s, s * 32, 32);
+    MRT_TRUE(mrt_same(hash, mrt_hash_of(&rig, 0)));
+    MRT_OK(mr_trainer_save(rig.t, bare, &info, &err), &err);
+    mrt_rig_close(&rig);
+
+    o.average = 0.5f;
+    mrt_rig_open(&rig, &o);
+    MRT_OK(mr_trainer_load(rig.t, bare, &info, &err), &err);
+    MRT_TRUE(info.average == 0);
+    expected = own_of(&rig, &own);
+    MRT_EQ(own, count);
+    expect_averages(&rig, expected, count);
+    free(expected);
+    mrt_rig_close(&rig);
+}
+
 static void wrong_settings_are_refused(void **state)
 {
     (void)state;
-    static const mrt_rig_options wrong[] = {
-        {.clip_value = -1},   {.clip_value = NAN},          {.clip_norm = INFINITY},
-        {.clip_norm = -0.5f}, {.decay_on = (mr_decay_on)2}, {.update = (mr_update_kind)MR_UPDATE_KIND_COUNT}};
+    static const mrt_rig_options wrong[] = {{.clip_value = -1},
+                                            {.clip_value = NAN},
+                                            {.clip_norm = INFINITY},
+                                            {.clip_norm = -0.5f},
+                                            {.decay_on = (mr_decay_on)2},
+                                            {.average = 1},
+                                            {.average = -0.1f},
+                                            {.average = NAN},
+                                            {.update = (mr_update_kind)MR_UPDATE_KIND_COUNT}};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(wrong); k++) {
         mr_error err = MR_ERROR_INIT;
         mrt_rig rig;
@@ -201,9 +390,15 @@ static void wrong_settings_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_have_the_limits),      cmocka_unit_test(nothing_else_changes_bits),
-        cmocka_unit_test(each_changes_something),     cmocka_unit_test(decay_is_for_what_was_said),
+        cmocka_unit_test(steps_have_the_limits),
+        cmocka_unit_test(nothing_else_changes_bits),
+        cmocka_unit_test(each_changes_something),
+        cmocka_unit_test(decay_is_for_what_was_said),
+        cmocka_unit_test(averages_follow),
+        cmocka_unit_test(averages_are_evaluated),
+        cmocka_unit_test(averages_go_through_checkpoints),
         cmocka_unit_test(wrong_settings_are_refused),
+
     };
     return mrt_run(tests);
 }

@@ -74,6 +74,7 @@ static int train(whole *w, const char *const *paths, mr_error *err)
                                  .clip_norm = o->clip_norm,
                                  .weight_decay = o->weight_decay,
                                  .decay_on = o->decay_on,
+                                 .average = o->average,
                                  .dtype = o->dtype,
                                  .no_graph = o->no_graph,
                                  .deterministic = true};

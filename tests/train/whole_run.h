@@ -19,6 +19,7 @@ typedef struct mrt_run {
     uint32_t dtype; /* default f32 */
     float clip_value, clip_norm, weight_decay;
     mr_decay_on decay_on;
+    float average;
 } mrt_run;
 
 typedef struct mrt_outcome {

@@ -25,6 +25,7 @@ static void put_rule(const tool_session *s)
                s->decay_on == MR_DECAY_ON_WEIGHTS ? " on weights alone" : "");
     if (s->clip_value > 0) printf(", gradients clipped at %g", (double)s->clip_value);
     if (s->clip_norm > 0) printf(", gradient norm at most %g", (double)s->clip_norm);
+    if (s->average > 0) printf(", average %g is evaluated", (double)s->average);
     putchar('\n');
 }
 
@@ -125,6 +126,7 @@ void train_header_json(const train_header *h)
     json_text(&j, "decay_on", setup_decays[s->decay_on]);
     json_float(&j, "clip_value", s->clip_value);
     json_float(&j, "clip_norm", s->clip_norm);
+    json_float(&j, "average", s->average);
     json_text(&j, "augment", l->augment);
     json_u64(&j, "prefetch", l->prefetch);
     json_u64(&j, "workers", l->workers);

@@ -185,7 +185,7 @@ const opt compute_options[6] = {
 
 const char *const setup_decays[] = {"all", "weights", NULL};
 
-const opt model_options[10] = {
+const opt model_options[11] = {
     {"model", OPT_TEXT, offsetof(model_args, model), 0, 0, NULL, "NAME",
      "mnist-cnn, cifar-cnn, mnist-mlp, ...; a wrong name lists them all", NULL},
     {"optimizer", OPT_TEXT, offsetof(model_args, optimizer), 0, 0, NULL, "NAME",
@@ -204,6 +204,8 @@ const opt model_options[10] = {
      "bring each element of the gradient into [-N, N]; without it, or 0: no", NULL},
     {"clip-norm", OPT_REAL, offsetof(model_args, clip_norm), 0, 1e30, NULL, NULL,
      "scale the gradient down to a norm of N where it is above; without it, or 0: no", NULL},
+    {"average", OPT_REAL, offsetof(model_args, average), 0, 1, NULL, "DECAY",
+     "keep a moving average of the weights, such as 0.999, and evaluate that; without it, or 0: no", NULL},
     {"schedule", OPT_TEXT, offsetof(model_args, schedule), 0, 0, NULL, "SPEC",
      "constant, cosine, cosine:FLOOR, step:E1/E2,factor=F, decay:D; each with ,warmup=E; without it the "
      "model's own",

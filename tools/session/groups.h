@@ -116,10 +116,11 @@ typedef struct model_args {
     double lr, momentum, weight_decay; /* NAN: the model's own */
     double clip_value, clip_norm;      /* NAN: not given; 0: none */
     uint32_t decay_on;                 /* mr_decay_on */
+    double average;                    /* NAN: not given; 0: none */
     bool scale;                        /* batch and learning rate times the number of replicas */
 } model_args;
 
-extern const opt model_options[10];
+extern const opt model_options[11];
 #define MODEL_GROUP(type, member)                                                                            \
     {                                                                                                        \
         "Network", model_options, OPT_COUNT(model_options), offsetof(type, member), false                    \

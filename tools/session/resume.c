@@ -212,12 +212,13 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
     int status = check_data(p, mr_source_info_of(s->src));
     if (status || (was_given(p, "optimizer") && now.kind != c->update.kind))
         return status; /* loading refuses it: the optimizer's state is another's */
-    const float clip_value = s->clip_value, clip_norm = s->clip_norm;
+    const float clip_value = s->clip_value, clip_norm = s->clip_norm, average = s->average;
     s->update = c->update;
     s->schedule = c->schedule;
     s->clip_value = c->clip_value;
     s->clip_norm = c->clip_norm;
     s->decay_on = c->decay_on;
+    s->average = c->average;
     if (was_given(p, "optimizer") && now.nesterov != c->update.nesterov) {
         say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
             c->update.nesterov ? "" : "out");
@@ -239,6 +240,8 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
         status = changed(p, "decay-on", setup_decays[c->decay_on], setup_decays[a->model.decay_on]);
         s->decay_on = (mr_decay_on)a->model.decay_on;
     }
+    if (status == EXIT_DONE)
+        status = take_number(p, "average", was_given(p, "average"), average, &s->average);
     s->update.lr = s->schedule.lr;
     if (status == EXIT_DONE) tell_epochs(p, run, &s->schedule);
     return status;

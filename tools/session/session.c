@@ -93,6 +93,7 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
     s->clip_value = isnan(m->clip_value) ? 0 : (float)m->clip_value;
     s->clip_norm = isnan(m->clip_norm) ? 0 : (float)m->clip_norm;
     s->decay_on = (mr_decay_on)m->decay_on;
+    s->average = isnan(m->average) ? 0 : (float)m->average;
     s->update.lr = lr;
     s->schedule.lr = lr;
     if (m->schedule && mr_schedule_parse(&s->schedule, m->schedule, lr, &err) != MR_OK) {
@@ -319,6 +320,7 @@ int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
     cfg.clip_value = s->clip_value;
     cfg.clip_norm = s->clip_norm;
     cfg.decay_on = s->decay_on;
+    cfg.average = s->average;
     cfg.epochs = epochs;
     memcpy(cfg.mean, l->mean, sizeof cfg.mean);
     memcpy(cfg.std, l->std, sizeof cfg.std);

@@ -35,6 +35,7 @@ typedef struct tool_session {
     mr_schedule schedule;
     float clip_value, clip_norm; /* 0: none */
     mr_decay_on decay_on;
+    float average;     /* its decay; 0: none */
     char augment[512]; /* of input_size.h */
 } tool_session;
 

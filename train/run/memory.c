@@ -100,6 +100,8 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
         rc = alloc_floats(&t, plan->weight_floats, &m->terms[i], err);
     for (uint32_t s = 0; rc == MR_OK && !cfg->inference && s < cfg->slot_count; s++)
         rc = alloc_floats(&t, plan->weight_floats, &m->slot[s], err);
+    if (rc == MR_OK && plan->averages) rc = alloc_floats(&t, plan->weight_floats, &m->average, err);
+    if (rc == MR_OK && plan->averages) rc = alloc_floats(&t, plan->stat_floats, &m->average_stats, err);
     if (rc == MR_OK) rc = take_sums(&t, err);
     if (rc == MR_OK) rc = take_loss_scale(&t, err);
     if (rc == MR_OK) rc = take_norm(&t, err);
@@ -112,6 +114,8 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
 void mri_memory_fini(mri_memory *m, mr_device *dev)
 {
     mr_device_free(dev, m->arena);
+    mr_device_free(dev, m->average_stats);
+    mr_device_free(dev, m->average);
     mr_device_free(dev, m->decays);
     mr_device_free(dev, m->norm);
     mr_host_free(dev, m->host_loss_scale);

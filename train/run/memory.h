@@ -20,6 +20,7 @@ typedef struct mri_memory { /* device memory where nothing else is said; NULL wh
     mr_step_values *host_values;    /* pinned, one for each step that may be queued (MRI_RUN_AHEAD) */
     mr_loss_scale *loss_scale;      /* f16 only, else NULL */
     mr_loss_scale *host_loss_scale; /* one, pinned */
+    float *average, *average_stats; /* where averages are kept, else NULL */
     double *norm;                   /* with a limit for it, else NULL */
     uint8_t *decays;                /* the plan's, or NULL */
 } mri_memory;

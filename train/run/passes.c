@@ -33,8 +33,12 @@ typedef struct share {
 static mr_op_args args_of(const mri_replica *r, const mri_node *n, const share *of)
 {
     const mr_part *part = of->part;
-    const bool own = of->number == 0 || !of->training || !r->memory.other_stats;
-    float *const stats = own ? r->memory.stats : r->memory.other_stats;
+    const bool own = of->number == 0 || !of->training || !r->memory.other_stats,
+               averaged = !of->training && r->plan.averages;
+    float *const stats = averaged ? r->memory.average_stats
+                         : own    ? r->memory.stats
+                                  : r->memory.other_stats,
+                 *const weights = averaged ? r->memory.average : r->memory.weights;
     mr_op_args a = {
         .n = part->count,
         .x = n->in == MRI_NONE ? data_of(r, part) : span_at(r, r->nodes.node[n->in].y_span),
@@ -49,7 +53,7 @@ static mr_op_args args_of(const mri_replica *r, const mri_node *n, const share *
         .labels = part->labels,
     };
     for (uint32_t p = 0; p < n->info->param_count; p++) {
-        a.param[p] = r->memory.weights + n->param_at[p];
+        a.param[p] = weights + n->param_at[p];
         a.dparam[p] = r->memory.grads ? r->memory.grads + n->param_at[p] : NULL;
     }
     for (uint32_t p = 0; p < n->info->state_count; p++) a.state[p] = stats + n->state_at[p];
@@ -92,6 +96,13 @@ static int backward(const mri_replica *r, const share *of, uint32_t from, uint32
     return rc;
 }
 
+int mri_replica_average(const mri_replica *r, float decay)
+{
+    const mri_memory *m = &r->memory;
+    const int rc = mr_average_async(r->stream, m->average, m->weights, r->plan.weight_floats, decay);
+    return rc ? rc : mr_average_async(r->stream, m->average_stats, m->stats, r->plan.stat_floats, decay);
+}
+
 static int update(const mri_replica *r)
 {
     mr_update_config cfg;
@@ -108,7 +119,8 @@ static int update(const mri_replica *r)
     cfg.norm = r->memory.norm;
     cfg.decays = r->memory.decays;
     mri_range_begin(MRI_RANGE_UPDATE, r->plan.weight_floats);
-    const int rc = mr_update_run_async(r->stream, &cfg);
+    int rc = mr_update_run_async(r->stream, &cfg);
+    if (rc == MR_OK && r->plan.averages) rc = mri_replica_average(r, r->cfg.average);
     mri_range_end();
     return rc;
 }

@@ -224,16 +224,19 @@ static int place_all(planning *p, mr_error *err)
     int rc = place_spans(p, &plan->arena_bytes);
     if (rc) return too_large(p->cfg, rc, err);
     const mri_replica_config *cfg = p->cfg;
-    const uint64_t arrays = cfg->inference ? 1 : 2 + cfg->slot_count + cfg->folds.terms;
+    plan->averages = cfg->average > 0 && !cfg->inference;
+    const uint64_t arrays =
+        cfg->inference ? 1 : 2 + cfg->slot_count + cfg->folds.terms + (uint64_t)plan->averages;
     plan->other_stats = cfg->owns_stats && cfg->folds.count > 1 && !cfg->inference;
     if (plan->weight_floats > SIZE_MAX / 64) return too_large(p->cfg, MR_ELIMIT, err);
     rc = mark_decays(p, err);
     if (rc) return rc;
-    plan->memory_bytes = plan->arena_bytes +
-                         sizeof(float) * (arrays * plan->weight_floats +
-                                          (1 + (uint64_t)plan->other_stats) * plan->stat_floats) +
-                         2 * cfg->folds.count * sizeof(mr_metrics) + sizeof(mr_step_values) +
-                         sizeof(mr_loss_scale) + mri_plan_norm_bytes(plan, cfg) + mri_plan_decay_bytes(plan);
+    plan->memory_bytes =
+        plan->arena_bytes +
+        sizeof(float) * (arrays * plan->weight_floats +
+                         (1 + (uint64_t)plan->other_stats + (uint64_t)plan->averages) * plan->stat_floats) +
+        2 * cfg->folds.count * sizeof(mr_metrics) + sizeof(mr_step_values) + sizeof(mr_loss_scale) +
+        mri_plan_norm_bytes(plan, cfg) + mri_plan_decay_bytes(plan);
     return cfg->inference ? MR_OK : fill_buckets(p, err);
 }
 

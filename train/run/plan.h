@@ -25,6 +25,7 @@ typedef struct mri_plan {
     uint64_t weight_floats, stat_floats;
     uint64_t memory_bytes; /* device memory in all */
     bool other_stats;      /* parts that are not the first of all keep their running statistics elsewhere */
+    bool averages;         /* of weights and statistics are kept */
     uint8_t *decays;       /* as mr_update_config has them; NULL: all do */
     mri_bucket *buckets;   /* from the end of the gradients to their beginning */
     uint32_t bucket_count;

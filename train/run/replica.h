@@ -50,6 +50,10 @@ void mri_replica_set_bucket(mri_replica *r, uint64_t bytes);
 
 /* ---- passes.c ---- */
 
+/* Queue what an update does to the averages of a replica that keeps them; decay 0: they become what there is.
+ */
+int mri_replica_average(const mri_replica *r, float decay);
+
 typedef enum mri_sums { MRI_SUMS_TRAINING = 0, MRI_SUMS_EVALUATION = 1 } mri_sums;
 
 void mri_passes_init(mri_passes *p, const mri_replica_config *cfg);

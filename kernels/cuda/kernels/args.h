@@ -47,7 +47,8 @@
     X(update_squares)                                                                                        \
     X(update_norm)                                                                                           \
     X(update)                                                                                                \
-    X(update_end)
+    X(update_end)                                                                                            \
+    X(average)
 
 #define MRK_THREADS    256u /* of a block, where nothing else is said */
 #define MRK_PACK_BYTES 16u
@@ -327,6 +328,14 @@ struct mrk_update_args {
     const mr_loss_scale *loss_scale; /* or NULL */
     const double *norm;              /* of update_norm, or NULL: none */
     const uint8_t *decays;           /* by stretch of MR_UPDATE_STRETCH, or NULL: all do */
+};
+
+struct mrk_average_args { /* average += share * (from - average) */
+    uint64_t count;
+    uint32_t vectors;
+    float share;
+    float *average;
+    const float *from;
 };
 
 struct mrk_update_end_args { /* one thread: the next scale */

@@ -205,3 +205,21 @@ extern "C" __global__ void mrk_update_end(const struct mrk_update_end_args a)
         if (l->scale < 16777216.0f) l->scale *= 2;
     }
 }
+
+template <int N> MRK_INLINE void average_at(const mrk_average_args &a, uint64_t at)
+{
+    const mrk_raw<float, N> mine = mrk_load<float, N>(a.average, at), other = mrk_load<float, N>(a.from, at);
+    float v[N], u[N];
+    mrk_open(mine, v);
+    mrk_open(other, u);
+    MRK_UNROLL for (int i = 0; i < N; i++) v[i] += a.share * (u[i] - v[i]);
+    mrk_write<float, N>(a.average, at, v);
+}
+
+/* average[i] += share * (from[i] - average[i]). Any grid. Same bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_average(const struct mrk_average_args a)
+{
+    const uint64_t packs = a.vectors ? a.count / 4 : 0;
+    for (uint64_t i = mrk_thread(); i < packs; i += mrk_threads()) average_at<4>(a, 4 * i);
+    for (uint64_t i = 4 * packs + mrk_thread(); i < a.count; i += mrk_threads()) average_at<1>(a, i);
+}

@@ -88,6 +88,22 @@ int mri_cuda_update_async(mr_stream *stream, const mr_update_config *cfg)
     return mri_cuda_queued(s, rc, "update", &err);
 }
 
+int mri_cuda_average_async(mr_stream *stream, float *average, const float *from, uint64_t count, float decay)
+{
+    mri_cuda_stream *s = (mri_cuda_stream *)stream;
+    mr_error err = MR_ERROR_INIT;
+    const struct mrk_average_args args = {.count = count,
+                                          .vectors = MRI_GRID_ALIGNED(average, from),
+                                          .share = 1 - decay,
+                                          .average = average,
+                                          .from = from};
+    int rc = mri_cuda_enter(mri_cuda_of_stream(s), &err);
+    if (!rc)
+        rc = mri_cuda_launch(s, MRK_average, mri_grid_flat(count, MR_TENSOR_F32, args.vectors), MRK_THREADS,
+                             0, &args, &err);
+    return mri_cuda_queued(s, rc, "average", &err);
+}
+
 int mri_cuda_add_async(mr_stream *stream, float *to, const float *from, uint64_t count)
 {
     mri_cuda_stream *s = (mri_cuda_stream *)stream;

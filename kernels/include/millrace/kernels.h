@@ -492,6 +492,10 @@ MR_API uint64_t mr_update_norm_count(uint64_t count);
 /* MR_EINVAL: an address is missing, or a number makes no sense. */
 MR_API int mr_update_run_async(mr_stream *s, const mr_update_config *cfg);
 
+/* average[i] += (1 - decay) * (from[i] - average[i]), floats of one device: an exponential moving average.
+ * decay from 0 to below 1. */
+MR_API int mr_average_async(mr_stream *s, float *average, const float *from, uint64_t count, float decay);
+
 /* to[i] += from[i], floats of one device; count is a multiple of 64 where speed matters. */
 MR_API int mr_add_async(mr_stream *s, float *to, const float *from, uint64_t count);
 

@@ -271,6 +271,12 @@ typedef struct mr_trainer_config {
      * (default): none. */
     float clip_value, clip_norm;
     mr_decay_on decay_on; /* update.weight_decay; default all */
+    /* Above 0, and below 1: beside the weights and running statistics an exponential moving average of them
+     * is kept, of this decay (mr_average_async() after every update, one that was skipped for an overflow
+     * included; it begins with the initial ones). Evaluation, and so what is the best of a run, is of the
+     * average; training goes on with the weights themselves, which is what hashes are of. 0 (default): none.
+     */
+    float average;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
@@ -501,6 +507,7 @@ typedef struct mr_checkpoint_info {
     uint32_t convolution;
     float clip_value, clip_norm; /* of mr_trainer_config, like what follows */
     mr_decay_on decay_on;
+    float average; /* 0: the checkpoint has none */
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
@@ -547,7 +554,9 @@ MR_API int mr_trainer_snapshot(mr_trainer *t, mr_snapshot *s, const mr_checkpoin
  * holds nothing, or the state of another network. */
 MR_API int mr_trainer_restore(mr_trainer *t, const mr_snapshot *s, mr_error *err);
 
-/* Weights, running statistics and, unless the trainer is for inference, optimizer state; bit for bit. */
+/* Weights, running statistics and, unless the trainer is for inference, optimizer state; bit for bit. A
+ * trainer for inference takes the average of weights and statistics where the checkpoint has one. One that
+ * trains and keeps an average goes on with the checkpoint's, or begins it with the checkpoint's weights. */
 MR_API int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err);
 static inline int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
 {
