@@ -197,7 +197,16 @@ bool mri_trainer_simulates(const mr_trainer *t)
 
 static bool counts_epochs(const mr_schedule *s)
 {
-    return s->kind == MR_LR_STEP || s->kind == MR_LR_COSINE || s->warmup_epochs > 0;
+    switch (s->kind) {
+    case MR_LR_CONSTANT:
+    case MR_LR_DECAY: return s->warmup_epochs > 0;
+    case MR_LR_STEP:
+    case MR_LR_COSINE:
+    case MR_LR_PIECEWISE:
+    case MR_LR_EXPONENTIAL:
+    case MR_LR_ONE_CYCLE: break;
+    }
+    return true;
 }
 
 /* Often enough to tell soon that a run diverges, too seldom to cost anything; and when somebody asked. */

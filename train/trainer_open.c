@@ -191,9 +191,14 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
 
 static int agree(const mr_trainer *t, mr_error *err)
 {
-    char text[2048];
+    char text[2560];
+    const mr_schedule *s = &t->cfg.schedule;
     if (t->team.ranks.size == 1) return MR_OK;
-    describe(t, text, sizeof text);
+    describe(t, text, sizeof text - 512);
+    size_t used = strlen(text);
+    for (uint32_t i = 0; i < s->milestone_count && i < MRI_ARRAY_COUNT(s->milestones); i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%.17g", i ? " " : "milestones ",
+                                 s->milestones[i]);
     return mri_ranks_agree(&t->team.ranks, text, err);
 }
 

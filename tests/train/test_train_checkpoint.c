@@ -288,7 +288,7 @@ static void test_hostile_values_are_refused(void **state)
         {448, 4, MR_UPDATE_KIND_COUNT},
         {480, 4, 2},
         {484, 4, 1},
-        {496, 4, 4},
+        {496, 4, MR_LR_KIND_COUNT},
         {516, 4, 17},
         {668, 1, 2},
         {112, 8, 0x7ff8000000000000u},

@@ -17,6 +17,7 @@
 #include "tools/cli/report.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/train_header.h"
+#include "tools/commands/train_show.h"
 #include "tools/session/elastic.h"
 #include "tools/session/odd_list.h"
 #include "tools/session/rank_list.h"
@@ -38,6 +39,7 @@ typedef struct train_args {
     watch_args watch;
     tune_args tune;
     trace_args tracing;
+    show_args show;
     rank_args rank;
     elastic_args elastic;
     session_args shared;
@@ -697,6 +699,12 @@ static int run(const void *args)
         say("--elastic writes no --trace and no --bad-list: which process has what changes as it goes");
         return EXIT_MISUSED;
     }
+    if (a->show.show && a->resume) {
+        say("--show and --resume: what is shown is the schedule of these options, from the beginning; leave "
+            "--resume out");
+        return EXIT_MISUSED;
+    }
+    if (a->show.show) return train_show(&a->shared, &a->show, a->watch.log_steps);
     int status = elastic_open(&e, &a->elastic, &a->rank);
     if (status == EXIT_DONE) status = e.muster ? run_elastic(a, &e) : run_alone(a, &e);
     elastic_close(&e);
@@ -733,13 +741,21 @@ static const opt options[] = {
      "what every stage did when, a Chrome trace for ui.perfetto.dev", NULL},
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Training", options),       WATCH_GROUP(train_args, watch),
-    MODEL_GROUP(train_args, shared.model),    RUN_GROUP(train_args, shared.run),
-    LOADER_GROUP(train_args, shared.loader),  TUNE_GROUP(train_args, tune),
-    TRACE_GROUP(train_args, tracing),         DEVICE_GROUP(train_args, shared.device),
-    PART_GROUP(train_args, shared.part),      RANK_GROUP(train_args, rank),
-    ELASTIC_GROUP(train_args, elastic),       COMPUTE_GROUP(train_args, shared.compute),
-    DATA_GROUP(train_args, shared.data_opts), OUTPUT_GROUP(train_args, shared.output),
+    OPT_OWN_GROUP("Training", options),
+    WATCH_GROUP(train_args, watch),
+    SHOW_GROUP(train_args, show),
+    MODEL_GROUP(train_args, shared.model),
+    RUN_GROUP(train_args, shared.run),
+    LOADER_GROUP(train_args, shared.loader),
+    TUNE_GROUP(train_args, tune),
+    TRACE_GROUP(train_args, tracing),
+    DEVICE_GROUP(train_args, shared.device),
+    PART_GROUP(train_args, shared.part),
+    RANK_GROUP(train_args, rank),
+    ELASTIC_GROUP(train_args, elastic),
+    COMPUTE_GROUP(train_args, shared.compute),
+    DATA_GROUP(train_args, shared.data_opts),
+    OUTPUT_GROUP(train_args, shared.output),
 };
 static const opt_positional positionals[] = {
     DATA_POSITIONAL(train_args),

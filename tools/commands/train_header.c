@@ -9,12 +9,7 @@
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"
 #include "tools/session/convolutions.h"
-
-static const char *schedule_name(const mr_schedule *s)
-{
-    static const char *const names[] = {"constant", "step", "cosine", "decay"};
-    return names[s->kind];
-}
+#include "tools/session/schedule.h"
 
 static void put_rule(const tool_session *s)
 {

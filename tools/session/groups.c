@@ -207,8 +207,8 @@ const opt model_options[11] = {
     {"average", OPT_REAL, offsetof(model_args, average), 0, 1, NULL, "DECAY",
      "keep a moving average of the weights, such as 0.999, and evaluate that; without it, or 0: no", NULL},
     {"schedule", OPT_TEXT, offsetof(model_args, schedule), 0, 0, NULL, "SPEC",
-     "constant, cosine, cosine:FLOOR, step:E1/E2,factor=F, decay:D; each with ,warmup=E; without it the "
-     "model's own",
+     "constant, cosine, cosine:FLOOR, step:E1/E2,factor=F, piecewise:LR@E1/LR@E2, exponential:F:FLOOR, "
+     "decay:D, each with ,warmup=E; onecycle:DIVISOR,up=SHARE; without it the model's own",
      NULL},
     {"scale", OPT_FLAG, offsetof(model_args, scale), 0, 0, NULL, NULL,
      "multiply batch and learning rate by the number of replicas", NULL},

@@ -8,6 +8,7 @@
 
 #include "tools/cli/exit.h"
 #include "tools/cli/output.h"
+#include "tools/session/schedule.h"
 
 #define TO_GO_ON "leave it out to go on with that"
 
@@ -153,40 +154,10 @@ static int take_number(const resume_point *p, const char *option, bool given, fl
     return status;
 }
 
-static bool same_schedule(const mr_schedule *a, const mr_schedule *b)
-{
-    bool same = a->kind == b->kind && a->warmup_epochs == b->warmup_epochs;
-    if (a->kind == MR_LR_COSINE) same = same && a->floor_lr == b->floor_lr;
-    if (a->kind == MR_LR_DECAY) same = same && a->decay == b->decay;
-    if (a->kind != MR_LR_STEP) return same;
-    same = same && a->factor == b->factor && a->milestone_count == b->milestone_count;
-    for (uint32_t i = 0; same && i < a->milestone_count; i++) same = a->milestones[i] == b->milestones[i];
-    return same;
-}
-
-/* As --schedule takes it. */
-static const char *schedule_text(const mr_schedule *s, char *out, size_t bytes)
-{
-    char number[32];
-    size_t n = 0;
-    if (s->kind == MR_LR_CONSTANT) n = (size_t)snprintf(out, bytes, "constant");
-    if (s->kind == MR_LR_COSINE)
-        n = (size_t)snprintf(out, bytes, s->floor_lr > 0 ? "cosine:%s" : "cosine",
-                             float_text(s->floor_lr, number, sizeof number));
-    if (s->kind == MR_LR_DECAY)
-        n = (size_t)snprintf(out, bytes, "decay:%s", float_text(s->decay, number, sizeof number));
-    for (uint32_t i = 0; s->kind == MR_LR_STEP && i < s->milestone_count && n < bytes; i++)
-        n += (size_t)snprintf(out + n, bytes - n, "%s%g", i ? "/" : "step:", s->milestones[i]);
-    if (s->kind == MR_LR_STEP && n < bytes)
-        n += (size_t)snprintf(out + n, bytes - n, ",factor=%s", float_text(s->factor, number, sizeof number));
-    if (s->warmup_epochs > 0 && n < bytes) snprintf(out + n, bytes - n, ",warmup=%g", s->warmup_epochs);
-    return out;
-}
-
 static int take_schedule(const resume_point *p, const mr_schedule *now, mr_schedule *rule)
 {
     char then[512], found[512];
-    if (same_schedule(now, rule)) return EXIT_DONE;
+    if (schedule_same(now, rule)) return EXIT_DONE;
     const int status = changed(p, "schedule", schedule_text(rule, then, sizeof then),
                                schedule_text(now, found, sizeof found));
     const float lr = rule->lr;
@@ -197,10 +168,10 @@ static int take_schedule(const resume_point *p, const mr_schedule *now, mr_sched
 
 static void tell_epochs(const resume_point *p, const run_args *run, const mr_schedule *schedule)
 {
-    if (schedule->kind != MR_LR_COSINE || !p->from->epochs || p->from->epochs == run->epochs) return;
-    say("--epochs: the cosine schedule was laid over %" PRIu64 " epochs, and is over %" PRIu64
-        " from here on",
-        p->from->epochs, run->epochs);
+    const bool spans = schedule->kind == MR_LR_COSINE || schedule->kind == MR_LR_ONE_CYCLE;
+    if (!spans || !p->from->epochs || p->from->epochs == run->epochs) return;
+    say("--epochs: the %s schedule was laid over %" PRIu64 " epochs, and is over %" PRIu64 " from here on",
+        schedule_name(schedule), p->from->epochs, run->epochs);
 }
 
 int resume_rule(const resume_point *p, const session_args *a, tool_session *s, const run_args *run)

@@ -96,10 +96,14 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
     s->average = isnan(m->average) ? 0 : (float)m->average;
     s->update.lr = lr;
     s->schedule.lr = lr;
-    if (m->schedule && mr_schedule_parse(&s->schedule, m->schedule, lr, &err) != MR_OK) {
+    if (!m->schedule) return EXIT_DONE;
+    if (mr_schedule_parse(&s->schedule, m->schedule, lr, &err) != MR_OK) {
         say_error(&err);
         return EXIT_MISUSED;
     }
+    const bool rates = scale && s->schedule.kind == MR_LR_PIECEWISE;
+    for (uint32_t i = 1; rates && i < s->schedule.milestone_count; i += 2)
+        s->schedule.milestones[i] *= s->device_count;
     return EXIT_DONE;
 }
 

@@ -288,7 +288,8 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, 128, "a text has no end");
     if (mri_le32(h + 448) >= MR_UPDATE_KIND_COUNT || mri_le32(h + 480) > 1)
         return damaged(err, MR_EFORMAT, ck, 448, "unknown optimizer");
-    if (mri_le32(h + 496) > MR_LR_DECAY || mri_le32(h + 516) > MRI_ARRAY_COUNT(ck->info.schedule.milestones))
+    if (mri_le32(h + 496) >= MR_LR_KIND_COUNT ||
+        mri_le32(h + 516) > MRI_ARRAY_COUNT(ck->info.schedule.milestones))
         return damaged(err, MR_EFORMAT, ck, 496, "unknown schedule");
     if (mri_le32(h + 656) > MR_ORDER_SEQUENTIAL || mri_le32(h + 664) > MR_TAIL_PAD)
         return damaged(err, MR_EFORMAT, ck, 656, "unknown order of samples or tail");

@@ -104,21 +104,31 @@ typedef enum mr_schedule_kind {
     MR_LR_STEP,   /* lr * factor^k, k = milestones passed (epochs) */
     MR_LR_COSINE, /* lr -> floor over all epochs, half a cosine */
     MR_LR_DECAY,  /* lr / (1 + decay * updates done): the reference settings' "decay" */
+    /* lr, then other rates: milestones[2 i + 1] from epoch milestones[2 i] on; milestone_count is twice their
+     * number */
+    MR_LR_PIECEWISE,
+    MR_LR_EXPONENTIAL, /* lr * factor^epochs, parts of epochs included, not below floor_lr */
+    /* Smith 2018, linear pieces over all epochs: lr / factor -> lr over a share `decay` of them, back over as
+     * much, then down to floor_lr */
+    MR_LR_ONE_CYCLE,
 } mr_schedule_kind;
+enum { MR_LR_KIND_COUNT = MR_LR_ONE_CYCLE + 1 };
 
 typedef struct mr_schedule {
     mr_schedule_kind kind;
     float lr, factor, floor_lr, decay;
     uint32_t milestone_count;
-    double milestones[16]; /* epochs */
+    double milestones[16]; /* epochs; PIECEWISE: and rates */
     double warmup_epochs;  /* lr rises linearly from lr / steps to lr, whatever kind follows; 0: none */
 } mr_schedule;
 
 /* Learning rate of the update number `update` (0 for the first) of a run with that many steps per epoch and
  * epochs. */
 MR_API float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_epoch, uint64_t epochs);
-/* "constant", "cosine", "cosine:FLOOR", "step:E1/E2/...,factor=F", "decay:D", each with optional
- * ",warmup=E". */
+/* "constant", "cosine", "cosine:FLOOR", "step:E1/E2/...,factor=F", "decay:D", "piecewise:LR@E1/LR@E2/...",
+ * "exponential:FACTOR" or "exponential:FACTOR:FLOOR", each with optional ",warmup=E";
+ * "onecycle", "onecycle:DIVISOR" or "onecycle:DIVISOR:FLOOR" with optional ",up=SHARE" (10, a hundredth of
+ * lr / DIVISOR, 0.45). */
 MR_API int mr_schedule_parse(mr_schedule *out, const char *text, float lr, mr_error *err);
 
 /* A named network with the settings its source used. */

@@ -1,0 +1,21 @@
+/* tools/commands/train_show.h: `train --show`: the learning rate of a run that is not begun. */
+#ifndef TOOLS_TRAIN_SHOW_H
+#define TOOLS_TRAIN_SHOW_H
+
+#include "tools/session/session.h"
+
+typedef struct show_args {
+    bool show;
+    uint64_t steps; /* of an epoch; 0: those of the data, whose head is read */
+} show_args;
+
+extern const opt show_options[2];
+#define SHOW_GROUP(type, member)                                                                             \
+    {                                                                                                        \
+        "The learning rate, shown", show_options, OPT_COUNT(show_options), offsetof(type, member), false     \
+    }
+
+/* As the run with these options would have it; a row for each epoch, or after every log_steps-th update. */
+int train_show(const session_args *a, const show_args *show, uint64_t log_steps);
+
+#endif
