@@ -172,11 +172,8 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         "millrace %s\nmodel %s with %llu parameters\ndevice %s\ninstructions %d\nbatch %u\nparts %u\nseed "
         "%llu\n"
         "activations %u\noptimizer %d %g %g %g %g %g %g %g %d\nlearning rate %g, schedule %d %g %g %g %g, "
-        "epochs %llu\nclipped %g, norm %g, decay on %d, average %g\nloss scale %g\nbuckets of %llu bytes "
-        "(%u)\nfor "
-        "%s\nthreads of a "
-        "device "
-        "%u\nconvolutions %u\n",
+        "epochs %llu\nclipped %g, norm %g, decay on %d, average %g\nloss scale %g\n"
+        "buckets of %llu bytes (%u)\nfor %s\nthreads of a device %u\nconvolutions %u\n",
         mr_version(), c->net->name, (unsigned long long)mr_net_param_count(c->net),
         mr_device_info_of(c->devices[0])->kind, mri_simd(), c->batch, t->team.parts.all,
         (unsigned long long)c->seed, c->dtype, c->update.kind, (double)c->update.momentum,
@@ -191,7 +188,7 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
 
 static int agree(const mr_trainer *t, mr_error *err)
 {
-    char text[2560];
+    char text[2048];
     const mr_schedule *s = &t->cfg.schedule;
     if (t->team.ranks.size == 1) return MR_OK;
     describe(t, text, sizeof text - 512);
@@ -199,6 +196,7 @@ static int agree(const mr_trainer *t, mr_error *err)
     for (uint32_t i = 0; i < s->milestone_count && i < MRI_ARRAY_COUNT(s->milestones); i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%.17g", i ? " " : "milestones ",
                                  s->milestones[i]);
+    snprintf(text + used, sizeof text - used, "\n");
     return mri_ranks_agree(&t->team.ranks, text, err);
 }
 

@@ -26,7 +26,7 @@ static void put_row(const shown *s, uint64_t update)
         return;
     }
     json_line j = json_begin(stdout, "lr");
-    json_u64(&j, "epoch", epoch + 1);
+    json_u64(&j, "epoch", epoch);
     json_u64(&j, "step", step);
     json_u64(&j, "update", update);
     json_float(&j, "lr", lr);
