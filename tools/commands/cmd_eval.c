@@ -85,8 +85,8 @@ static int open_run(eval_run *r)
     s->values = r->info.c;
     status = session_set_loader(s, &shared, &run, false, r->info.w);
     if (status == EXIT_DONE) status = session_open_loader(s);
-    s->update = r->info.update;
-    s->schedule = r->info.schedule;
+    s->rule.update = r->info.update;
+    s->rule.schedule = r->info.schedule;
     if (status == EXIT_DONE) status = session_open_network(s, 1, true);
     if (status == EXIT_DONE) status = session_load(s, r->found, &r->info);
     return status;

@@ -17,11 +17,11 @@
 #include "tools/cli/report.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/train_header.h"
-#include "tools/commands/train_show.h"
 #include "tools/session/elastic.h"
 #include "tools/session/odd_list.h"
 #include "tools/session/rank_list.h"
 #include "tools/session/session.h"
+#include "tools/session/show_lr.h"
 #include "tools/session/trace_window.h"
 #include "tools/session/tune.h"
 #include "tools/session/world.h"
@@ -691,6 +691,14 @@ static int run_elastic(const train_args *a, elastic *e)
     }
 }
 
+static int show(const train_args *a)
+{
+    tool_session s = {.compute = &a->shared.compute, .part = a->shared.part};
+    const int status = show_lr(&s, &a->shared, &a->show, a->watch.log_steps);
+    session_close(&s);
+    return status;
+}
+
 static int run(const void *args)
 {
     const train_args *a = args;
@@ -704,7 +712,7 @@ static int run(const void *args)
             "--resume out");
         return EXIT_MISUSED;
     }
-    if (a->show.show) return train_show(&a->shared, &a->show, a->watch.log_steps);
+    if (a->show.show) return show(a);
     int status = elastic_open(&e, &a->elastic, &a->rank);
     if (status == EXIT_DONE) status = e.muster ? run_elastic(a, &e) : run_alone(a, &e);
     elastic_close(&e);

@@ -13,14 +13,14 @@
 
 static void put_rule(const tool_session *s)
 {
-    printf("rule     %s, lr %g, schedule %s", mr_update_name(&s->update), (double)s->schedule.lr,
-           schedule_name(&s->schedule));
-    if (s->update.weight_decay > 0)
-        printf(", weight decay %g%s", (double)s->update.weight_decay,
-               s->decay_on == MR_DECAY_ON_WEIGHTS ? " on weights alone" : "");
-    if (s->clip_value > 0) printf(", gradients clipped at %g", (double)s->clip_value);
-    if (s->clip_norm > 0) printf(", gradient norm at most %g", (double)s->clip_norm);
-    if (s->average > 0) printf(", average %g is evaluated", (double)s->average);
+    printf("rule     %s, lr %g, schedule %s", mr_update_name(&s->rule.update), (double)s->rule.schedule.lr,
+           schedule_name(&s->rule.schedule));
+    if (s->rule.update.weight_decay > 0)
+        printf(", weight decay %g%s", (double)s->rule.update.weight_decay,
+               s->rule.decay_on == MR_DECAY_ON_WEIGHTS ? " on weights alone" : "");
+    if (s->rule.clip_value > 0) printf(", gradients clipped at %g", (double)s->rule.clip_value);
+    if (s->rule.clip_norm > 0) printf(", gradient norm at most %g", (double)s->rule.clip_norm);
+    if (s->rule.average > 0) printf(", average %g is evaluated", (double)s->rule.average);
     putchar('\n');
 }
 
@@ -114,14 +114,14 @@ void train_header_json(const train_header *h)
     convolutions_json(&j, &convolutions, h->convolution);
     json_u64(&j, "epochs", h->run->epochs);
     json_u64(&j, "seed", h->run->seed);
-    json_text(&j, "optimizer", mr_update_name(&s->update));
-    json_float(&j, "lr", s->schedule.lr);
-    json_text(&j, "schedule", schedule_name(&s->schedule));
-    json_float(&j, "weight_decay", s->update.weight_decay);
-    json_text(&j, "decay_on", setup_decays[s->decay_on]);
-    json_float(&j, "clip_value", s->clip_value);
-    json_float(&j, "clip_norm", s->clip_norm);
-    json_float(&j, "average", s->average);
+    json_text(&j, "optimizer", mr_update_name(&s->rule.update));
+    json_float(&j, "lr", s->rule.schedule.lr);
+    json_text(&j, "schedule", schedule_name(&s->rule.schedule));
+    json_float(&j, "weight_decay", s->rule.update.weight_decay);
+    json_text(&j, "decay_on", setup_decays[s->rule.decay_on]);
+    json_float(&j, "clip_value", s->rule.clip_value);
+    json_float(&j, "clip_norm", s->rule.clip_norm);
+    json_float(&j, "average", s->rule.average);
     json_text(&j, "augment", l->augment);
     json_u64(&j, "prefetch", l->prefetch);
     json_u64(&j, "workers", l->workers);

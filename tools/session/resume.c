@@ -174,47 +174,49 @@ static void tell_epochs(const resume_point *p, const run_args *run, const mr_sch
         schedule_name(schedule), p->from->epochs, run->epochs);
 }
 
+static int take_rule(const resume_point *p, const session_args *a, const session_rule *now,
+                     session_rule *rule)
+{
+    const struct {
+        const char *option;
+        bool given;
+        float now, *rule;
+    } numbers[] = {
+        {"lr", was_given(p, "lr") || a->model.scale, now->schedule.lr, &rule->schedule.lr},
+        {"momentum", was_given(p, "momentum"), now->update.momentum, &rule->update.momentum},
+        {"weight-decay", was_given(p, "weight-decay"), now->update.weight_decay, &rule->update.weight_decay},
+        {"clip-value", was_given(p, "clip-value"), now->clip_value, &rule->clip_value},
+        {"clip-norm", was_given(p, "clip-norm"), now->clip_norm, &rule->clip_norm},
+        {"average", was_given(p, "average"), now->average, &rule->average},
+    };
+    const uint32_t then = rule->decay_on, on = now->decay_on;
+    int status = EXIT_DONE;
+    for (size_t i = 0; status == EXIT_DONE && i < OPT_COUNT(numbers); i++)
+        status = take_number(p, numbers[i].option, numbers[i].given, numbers[i].now, numbers[i].rule);
+    if (status || !was_given(p, "decay-on") || on == then) return status;
+    status = changed(p, "decay-on", setup_decays[then], setup_decays[on]);
+    if (status == EXIT_DONE) rule->decay_on = now->decay_on;
+    return status;
+}
+
 int resume_rule(const resume_point *p, const session_args *a, tool_session *s, const run_args *run)
 {
     const mr_checkpoint_info *c = p->from;
-    const mr_update_desc now = s->update;
-    const mr_schedule schedule = s->schedule;
+    const session_rule now = s->rule;
     if (!same_setting("batch", c->batch, run->batch)) return EXIT_MISUSED;
     int status = check_data(p, mr_source_info_of(s->src));
-    if (status || (was_given(p, "optimizer") && now.kind != c->update.kind))
+    if (status || (was_given(p, "optimizer") && now.update.kind != c->update.kind))
         return status; /* loading refuses it: the optimizer's state is another's */
-    const float clip_value = s->clip_value, clip_norm = s->clip_norm, average = s->average;
-    s->update = c->update;
-    s->schedule = c->schedule;
-    s->clip_value = c->clip_value;
-    s->clip_norm = c->clip_norm;
-    s->decay_on = c->decay_on;
-    s->average = c->average;
-    if (was_given(p, "optimizer") && now.nesterov != c->update.nesterov) {
+    s->rule = (session_rule){c->update, c->schedule, c->clip_value, c->clip_norm, c->average, c->decay_on};
+    if (was_given(p, "optimizer") && now.update.nesterov != c->update.nesterov) {
         say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
             c->update.nesterov ? "" : "out");
         return EXIT_MISUSED;
     }
-    if (was_given(p, "schedule")) status = take_schedule(p, &schedule, &s->schedule);
-    if (status == EXIT_DONE)
-        status = take_number(p, "lr", was_given(p, "lr") || a->model.scale, schedule.lr, &s->schedule.lr);
-    if (status == EXIT_DONE)
-        status = take_number(p, "momentum", was_given(p, "momentum"), now.momentum, &s->update.momentum);
-    if (status == EXIT_DONE)
-        status = take_number(p, "weight-decay", was_given(p, "weight-decay"), now.weight_decay,
-                             &s->update.weight_decay);
-    if (status == EXIT_DONE)
-        status = take_number(p, "clip-value", was_given(p, "clip-value"), clip_value, &s->clip_value);
-    if (status == EXIT_DONE)
-        status = take_number(p, "clip-norm", was_given(p, "clip-norm"), clip_norm, &s->clip_norm);
-    if (status == EXIT_DONE && was_given(p, "decay-on") && a->model.decay_on != (uint32_t)c->decay_on) {
-        status = changed(p, "decay-on", setup_decays[c->decay_on], setup_decays[a->model.decay_on]);
-        s->decay_on = (mr_decay_on)a->model.decay_on;
-    }
-    if (status == EXIT_DONE)
-        status = take_number(p, "average", was_given(p, "average"), average, &s->average);
-    s->update.lr = s->schedule.lr;
-    if (status == EXIT_DONE) tell_epochs(p, run, &s->schedule);
+    if (was_given(p, "schedule")) status = take_schedule(p, &now.schedule, &s->rule.schedule);
+    if (status == EXIT_DONE) status = take_rule(p, a, &now, &s->rule);
+    s->rule.update.lr = s->rule.schedule.lr;
+    if (status == EXIT_DONE) tell_epochs(p, run, &s->rule.schedule);
     return status;
 }
 

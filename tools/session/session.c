@@ -80,30 +80,30 @@ static int set_optimizer(mr_update_desc *u, const char *name)
 int session_fill_rule(tool_session *s, const model_args *m, bool scale)
 {
     mr_error err = MR_ERROR_INIT;
-    s->update = s->model->update;
-    s->schedule = s->model->schedule;
+    s->rule.update = s->model->update;
+    s->rule.schedule = s->model->schedule;
     if (m->optimizer) {
-        const int status = set_optimizer(&s->update, m->optimizer);
+        const int status = set_optimizer(&s->rule.update, m->optimizer);
         if (status) return status;
     }
-    float lr = isnan(m->lr) ? s->update.lr : (float)m->lr;
+    float lr = isnan(m->lr) ? s->rule.update.lr : (float)m->lr;
     if (scale) lr *= (float)s->device_count;
-    if (!isnan(m->momentum)) s->update.momentum = (float)m->momentum;
-    if (!isnan(m->weight_decay)) s->update.weight_decay = (float)m->weight_decay;
-    s->clip_value = isnan(m->clip_value) ? 0 : (float)m->clip_value;
-    s->clip_norm = isnan(m->clip_norm) ? 0 : (float)m->clip_norm;
-    s->decay_on = (mr_decay_on)m->decay_on;
-    s->average = isnan(m->average) ? 0 : (float)m->average;
-    s->update.lr = lr;
-    s->schedule.lr = lr;
+    if (!isnan(m->momentum)) s->rule.update.momentum = (float)m->momentum;
+    if (!isnan(m->weight_decay)) s->rule.update.weight_decay = (float)m->weight_decay;
+    s->rule.clip_value = isnan(m->clip_value) ? 0 : (float)m->clip_value;
+    s->rule.clip_norm = isnan(m->clip_norm) ? 0 : (float)m->clip_norm;
+    s->rule.decay_on = (mr_decay_on)m->decay_on;
+    s->rule.average = isnan(m->average) ? 0 : (float)m->average;
+    s->rule.update.lr = lr;
+    s->rule.schedule.lr = lr;
     if (!m->schedule) return EXIT_DONE;
-    if (mr_schedule_parse(&s->schedule, m->schedule, lr, &err) != MR_OK) {
+    if (mr_schedule_parse(&s->rule.schedule, m->schedule, lr, &err) != MR_OK) {
         say_error(&err);
         return EXIT_MISUSED;
     }
-    const bool rates = scale && s->schedule.kind == MR_LR_PIECEWISE;
-    for (uint32_t i = 1; rates && i < s->schedule.milestone_count; i += 2)
-        s->schedule.milestones[i] *= s->device_count;
+    const bool rates = scale && s->rule.schedule.kind == MR_LR_PIECEWISE;
+    for (uint32_t i = 1; rates && i < s->rule.schedule.milestone_count; i += 2)
+        s->rule.schedule.milestones[i] *= s->device_count;
     return EXIT_DONE;
 }
 
@@ -306,6 +306,16 @@ int session_open_net(tool_session *s)
                        &err);
 }
 
+void session_give_rule(const tool_session *s, mr_trainer_config *cfg)
+{
+    cfg->update = s->rule.update;
+    cfg->schedule = s->rule.schedule;
+    cfg->clip_value = s->rule.clip_value;
+    cfg->clip_norm = s->rule.clip_norm;
+    cfg->decay_on = s->rule.decay_on;
+    cfg->average = s->rule.average;
+}
+
 int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
 {
     mr_error err = MR_ERROR_INIT;
@@ -319,12 +329,7 @@ int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
     cfg.world = s->world;
     cfg.batch = l->batch;
     cfg.seed = s->loader_cfg.seed;
-    cfg.update = s->update;
-    cfg.schedule = s->schedule;
-    cfg.clip_value = s->clip_value;
-    cfg.clip_norm = s->clip_norm;
-    cfg.decay_on = s->decay_on;
-    cfg.average = s->average;
+    session_give_rule(s, &cfg);
     cfg.epochs = epochs;
     memcpy(cfg.mean, l->mean, sizeof cfg.mean);
     memcpy(cfg.std, l->std, sizeof cfg.std);

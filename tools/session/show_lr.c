@@ -1,5 +1,5 @@
-/* tools/commands/train_show.c: see train_show.h. */
-#include "tools/commands/train_show.h"
+/* tools/session/show_lr.c: see show_lr.h. */
+#include "tools/session/show_lr.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -45,7 +45,7 @@ static int count_steps(tool_session *s, const session_args *a, const run_args *r
     return EXIT_FAILED;
 }
 
-static int show_schedule(tool_session *s, const session_args *a, const show_args *show, uint64_t log_steps)
+int show_lr(tool_session *s, const session_args *a, const show_args *show, uint64_t log_steps)
 {
     uint64_t steps = show->steps;
     run_args run = a->run;
@@ -56,26 +56,18 @@ static int show_schedule(tool_session *s, const session_args *a, const show_args
     status = session_fill_rule(s, &a->model, a->model.scale);
     if (status == EXIT_DONE && !steps) status = count_steps(s, a, &run, &steps);
     if (status) return status;
-    const shown what = {&s->schedule, steps, run.epochs, a->output.json};
+    const shown what = {&s->rule.schedule, steps, run.epochs, a->output.json};
     const uint64_t all = steps * run.epochs, each = log_steps ? log_steps : steps;
     char text[512], number[32];
     if (!what.json) {
         printf("%s, lr %s, %" PRIu64 " epochs of %" PRIu64 " updates\n",
-               schedule_text(&s->schedule, text, sizeof text),
-               float_text(s->schedule.lr, number, sizeof number), run.epochs, steps);
+               schedule_text(&s->rule.schedule, text, sizeof text),
+               float_text(s->rule.schedule.lr, number, sizeof number), run.epochs, steps);
         printf("%6s %8s %10s  %s\n", "epoch", "step", "update", "lr");
     }
     for (uint64_t update = 0; update < all; update += each) put_row(&what, update);
     if (all && (all - 1) % each) put_row(&what, all - 1);
     return EXIT_DONE;
-}
-
-int train_show(const session_args *a, const show_args *show, uint64_t log_steps)
-{
-    tool_session s = {.io_reported = true, .compute = &a->compute, .part = a->part};
-    const int status = show_schedule(&s, a, show, log_steps);
-    session_close(&s);
-    return status;
 }
 
 const opt show_options[2] = {

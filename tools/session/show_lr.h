@@ -1,6 +1,6 @@
-/* tools/commands/train_show.h: `train --show`: the learning rate of a run that is not begun. */
-#ifndef TOOLS_TRAIN_SHOW_H
-#define TOOLS_TRAIN_SHOW_H
+/* tools/session/show_lr.h: `train --show`: the learning rate of a run that is not begun. */
+#ifndef TOOLS_SHOW_LR_H
+#define TOOLS_SHOW_LR_H
 
 #include "tools/session/session.h"
 
@@ -15,7 +15,8 @@ extern const opt show_options[2];
         "The learning rate, shown", show_options, OPT_COUNT(show_options), offsetof(type, member), false     \
     }
 
-/* As the run with these options would have it; a row for each epoch, or after every log_steps-th update. */
-int train_show(const session_args *a, const show_args *show, uint64_t log_steps);
+/* As the run with these options would have it; a row for each epoch, or after every log_steps-th update. What
+ * is opened in s the caller closes. */
+int show_lr(tool_session *s, const session_args *a, const show_args *show, uint64_t log_steps);
 
 #endif
