@@ -328,7 +328,7 @@ static void averages_go_through_checkpoints(void **state)
     mrt_rig rig;
     uint64_t count, own;
     o.devices = "cpu:2";
-    o.net = mrt_net_conv; /* no statistics, which replicas have of their own until they are evaluated */
+    o.net = mrt_net_dense; /* no statistics, which replicas have of their own until they are evaluated */
     mrt_rig_open(&rig, &o);
     for (uint32_t s = 0; s < 3; s++) mrt_train(&rig, s, s * 32, 32);
     MRT_OK(mr_trainer_save(rig.t, path, &info, &err), &err);

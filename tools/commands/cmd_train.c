@@ -753,6 +753,7 @@ static const opt_group groups[] = {
     WATCH_GROUP(train_args, watch),
     SHOW_GROUP(train_args, show),
     MODEL_GROUP(train_args, shared.model),
+    UPDATE_GROUP(train_args, shared.model),
     RUN_GROUP(train_args, shared.run),
     LOADER_GROUP(train_args, shared.loader),
     TUNE_GROUP(train_args, tune),

@@ -120,10 +120,15 @@ typedef struct model_args {
     bool scale;                        /* batch and learning rate times the number of replicas */
 } model_args;
 
-extern const opt model_options[11];
+extern const opt model_options[7], update_options[4];
 #define MODEL_GROUP(type, member)                                                                            \
     {                                                                                                        \
         "Network", model_options, OPT_COUNT(model_options), offsetof(type, member), false                    \
+    }
+
+#define UPDATE_GROUP(type, member)                                                                           \
+    {                                                                                                        \
+        "Updates", update_options, OPT_COUNT(update_options), offsetof(type, member), true                   \
     }
 
 typedef struct part_args {

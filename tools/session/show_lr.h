@@ -12,7 +12,7 @@ typedef struct show_args {
 extern const opt show_options[2];
 #define SHOW_GROUP(type, member)                                                                             \
     {                                                                                                        \
-        "The learning rate, shown", show_options, OPT_COUNT(show_options), offsetof(type, member), false     \
+        "Learning rate", show_options, OPT_COUNT(show_options), offsetof(type, member), true                 \
     }
 
 /* As the run with these options would have it; a row for each epoch, or after every log_steps-th update. What

@@ -26,7 +26,7 @@ run 0 train d "$@" $all --epochs 3 --checkpoint one --devices cpu:1
 out_has "weight decay 0.05 on weights alone, gradients clipped at 0.01, gradient norm at most 0.05, average 0.9 is evaluated"
 # shellcheck disable=SC2086
 run 0 train d "$@" $all --epochs 3 --checkpoint two --devices cpu:2 --max-steps 7 --bucket 100K
-run 0 train d --quiet --checkpoint two --resume --devices cpu:2 --json
+run 0 train d --quiet --checkpoint two --resume --devices cpu:2 --parts 2 --json
 weights=$(text weights)
 for key in average clip_value clip_norm weight_decay; do
     grep '"event": "start"' out | grep -q "\"$key\": 0\.[0-9]" || fail "$last: no $key"
@@ -65,9 +65,8 @@ run 0 bench trainer --model mnist-mlp --seconds 0.2 --optimizer nadam --clip-nor
 run 0 train d "$@" --show --schedule piecewise:0.01@1/0.001@2.5 --lr 0.1 --epochs 4
 equal "$(awk 'NR > 2 {printf "%s:%s ", $3, $4}' out)" "0:0.1 5:0.01 10:0.01 15:0.001 19:0.001 "
 out_has "piecewise:0.01@1/0.001@2.5, lr 0.1, 4 epochs of 5 updates"
-absent d.mrck
-run 0 train nowhere "$@" --show --show-steps 100 --schedule onecycle:4:0.01,up=0.25 --lr 0.4 --epochs 2 --log-steps 50 --json
-equal "$(sed 's/.*"lr": \([0-9.e-]*\).*/\1/' out | tr '\n' ' ')" "0.1 0.4 0.1 0.055 0.0109 "
+run 0 train nowhere "$@" --show --show-steps 100 --schedule onecycle:2:0.125,up=0.25 --lr 0.5 --epochs 2 --log-steps 50 --json
+equal "$(sed 's/.*"lr": \([0-9.e-]*\).*/\1/' out | tr '\n' ' ')" "0.25 0.5 0.25 0.1875 0.12625 "
 run 0 train nowhere "$@" --show --show-steps 10 --schedule exponential:0.5:0.1 --lr 0.8 --epochs 5
 equal "$(awk 'NR > 2 {printf "%s ", $4}' out | cut -d' ' -f1-5)" "0.8 0.4 0.2 0.1 0.1"
 run 1 train nowhere "$@" --show
@@ -79,5 +78,5 @@ run 0 train d "$@" --schedule onecycle --lr 1e-3 --epochs 2 --checkpoint cycle -
 run 0 train d --quiet --checkpoint cycle --resume --json
 equal "$(text weights)" "$weights"
 run 2 train d --quiet --checkpoint cycle --resume --schedule exponential:0.9
-err_has "--schedule: the checkpoint was trained with onecycle:10:1e-06,up=0.45, found exponential:0.9"
+err_has "--schedule: the checkpoint was trained with onecycle:10:"; err_has ",up=0.45, found exponential:0.9"
 finish
