@@ -91,6 +91,8 @@ static int run_update(mr_stream *s, const mr_update_config *cfg)
     if (!s || (unsigned)cfg->rule.kind >= MR_UPDATE_KIND_COUNT || !args->values) return MR_EINVAL;
     if (!is_limit(cfg->clip_value) || !is_limit(cfg->clip_norm) || (cfg->clip_norm > 0 && !cfg->norm))
         return MR_EINVAL;
+    if (cfg->rule.kind == MR_UPDATE_LAMB && (!cfg->tensors || !cfg->trust || !cfg->tensor_count))
+        return MR_EINVAL;
     if (args->count == 0) return MR_OK;
     if (!args->weights || !args->grads) return MR_EINVAL;
     for (uint32_t i = 0; i < mr_update_state_count(cfg->rule.kind); i++)

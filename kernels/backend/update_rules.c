@@ -7,7 +7,7 @@
 #include "base/abi.h"
 
 /* Constants: Adam and its kin, RMSprop and Adagrad as Keras has them, AdamW's decay as PyTorch has it,
- * Adadelta's rho as its author. */
+ * Adadelta's rho and LAMB's as their authors. */
 #define ADAM_CONSTANTS .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-7f
 static const mr_update_rule rules[] = {
     {"sgd", {.kind = MR_UPDATE_SGD}},
@@ -20,6 +20,8 @@ static const mr_update_rule rules[] = {
     {"adamax", {.kind = MR_UPDATE_ADAMAX, ADAM_CONSTANTS}},
     {"nadam", {.kind = MR_UPDATE_NADAM, ADAM_CONSTANTS}},
     {"adamw", {.kind = MR_UPDATE_ADAMW, ADAM_CONSTANTS, .weight_decay = 0.01f}},
+    {"lamb",
+     {.kind = MR_UPDATE_LAMB, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-6f, .weight_decay = 0.01f}},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 
@@ -53,6 +55,11 @@ uint64_t mr_update_norm_count(uint64_t count)
 {
     const uint64_t each = MRI_UPDATE_NORM_FLOATS;
     return MRI_UPDATE_NORM_HEAD + count / each + (count % each != 0);
+}
+
+uint64_t mr_update_trust_count(uint64_t count, uint32_t tensor_count)
+{
+    return tensor_count + 2 * (count / MR_UPDATE_STRETCH + (count % MR_UPDATE_STRETCH != 0));
 }
 
 void mr_update_defaults_sized(mr_update_config *cfg, size_t struct_size)
@@ -91,7 +98,8 @@ int mr_update_values(const mr_update_desc *desc, mr_step_values *out)
     case MR_UPDATE_ADAM:
     case MR_UPDATE_ADAMAX:
     case MR_UPDATE_NADAM:
-    case MR_UPDATE_ADAMW: break;
+    case MR_UPDATE_ADAMW:
+    case MR_UPDATE_LAMB: break;
     default: return MR_OK;
     }
     if (desc->step < 1) return MR_EINVAL;
@@ -100,7 +108,8 @@ int mr_update_values(const mr_update_desc *desc, mr_step_values *out)
         return MR_OK;
     }
     /* apart, because epsilon is added between them */
-    out->adam_rate = (float)((double)desc->lr / left_of(desc->beta1, desc->step));
+    const double lr = desc->kind == MR_UPDATE_LAMB ? 1 : (double)desc->lr;
+    out->adam_rate = (float)(lr / left_of(desc->beta1, desc->step));
     out->adam_root = (float)(1 / sqrt(left_of(desc->beta2, desc->step)));
     return MR_OK;
 }

@@ -134,6 +134,38 @@ MRI_INLINE void adamw_body(struct arrays a, struct update u, size_t n)
     }
 }
 
+/* Before lr and the trust in it. */
+MRI_INLINE float lamb_step(struct update u, float w, float m, float v)
+{
+    return u.rate * m / (sqrtf(v) * u.root + u.epsilon) + u.decay * w;
+}
+
+MRI_INLINE void lamb_body(struct arrays a, struct update u, size_t n)
+{
+    float *restrict w = a.w;
+    const float *restrict m = a.s0, *restrict v = a.s1;
+    for (size_t i = 0; i < n; i++) w[i] -= u.lr * lamb_step(u, w[i], m[i], v[i]);
+}
+
+/* Moments, and the squares of weights and steps of one stretch. */
+MRI_INLINE void lamb_moments_body(struct arrays a, struct update u, size_t n, double *out)
+{
+    const float *restrict w = a.w, *restrict g = a.g;
+    float *restrict m = a.s0, *restrict v = a.s1;
+    double of_w[8] = {0}, of_x[8] = {0};
+    for (size_t i = 0; i < n; i++) {
+        const float d = gradient(u, g[i]);
+        m[i] = u.beta1 * m[i] + (1 - u.beta1) * d;
+        v[i] = u.beta2 * v[i] + (1 - u.beta2) * d * d;
+        const double x = (double)lamb_step(u, w[i], m[i], v[i]), is = (double)w[i];
+        of_w[i % 8] += is * is;
+        of_x[i % 8] += x * x;
+    }
+    out[0] = ((of_w[0] + of_w[4]) + (of_w[2] + of_w[6])) + ((of_w[1] + of_w[5]) + (of_w[3] + of_w[7]));
+    out[1] = ((of_x[0] + of_x[4]) + (of_x[2] + of_x[6])) + ((of_x[1] + of_x[5]) + (of_x[3] + of_x[7]));
+}
+MRI_SIMD_LOOP(lamb_moments, (struct arrays a, struct update u, size_t n, double *out), (a, u, n, out))
+
 #define LOOP(kind, name, states) MRI_SIMD_LOOP(name, (struct arrays a, struct update u, size_t n), (a, u, n))
 MRI_UPDATE_RULES(LOOP)
 #undef LOOP
@@ -246,19 +278,54 @@ static struct arrays behind(struct arrays a, uint64_t at)
     return (struct arrays){a.w + at, a.s0 ? a.s0 + at : NULL, a.s1 ? a.s1 + at : NULL, a.g + at};
 }
 
-/* decays: of these n, a byte for each MR_UPDATE_STRETCH; NULL: all do. */
-static void run_block(update_loop *loop, struct arrays a, struct update u, const uint8_t *decays, size_t n)
+static bool decaying(const mr_update_config *c, uint64_t at)
 {
+    return !c->decays || c->decays[at / MR_UPDATE_STRETCH];
+}
+
+/* What is moved alike from `at` on. */
+static uint64_t alike_until(const mr_update_config *c, uint64_t at, uint64_t to)
+{
+    const bool lamb = c->rule.kind == MR_UPDATE_LAMB;
+    if (!c->decays && !lamb) return to;
+    uint64_t end = at + MR_UPDATE_STRETCH;
+    while (end < to && decaying(c, end) == decaying(c, at) &&
+           (!lamb || c->tensors[end / MR_UPDATE_STRETCH] == c->tensors[at / MR_UPDATE_STRETCH]))
+        end += MR_UPDATE_STRETCH;
+    return mri_min_u64(end, to);
+}
+
+static void run_block(const mr_update_config *c, struct arrays all, struct update u, uint64_t from,
+                      uint64_t to)
+{
+    const float decay = u.decay, lr = u.lr;
+    for (uint64_t at = from, end; at < to; at = end) {
+        end = alike_until(c, at, to);
+        u.decay = decaying(c, at) ? decay : 0;
+        if (c->rule.kind == MR_UPDATE_LAMB) u.lr = lr * (float)c->trust[c->tensors[at / MR_UPDATE_STRETCH]];
+        loops[c->rule.kind](behind(all, at), u, (size_t)(end - at));
+    }
+}
+
+/* LAMB: moments, and how far each tensor may go. */
+static void find_trust(const mr_update_config *c, struct arrays all, struct update u)
+{
+    const uint64_t count = c->args.count, each = MR_UPDATE_STRETCH, stretches = (count + each - 1) / each;
+    double *const ratios = c->trust, *const sums = c->trust + c->tensor_count;
     const float decay = u.decay;
-    size_t end = n;
-    for (size_t at = 0; at < n; at = end) {
-        const bool decaying = !decays || decays[at / MR_UPDATE_STRETCH];
-        if (decays)
-            for (end = at; end < n && (decays[end / MR_UPDATE_STRETCH] != 0) == decaying;)
-                end += MR_UPDATE_STRETCH;
-        if (end > n) end = n;
-        u.decay = decaying ? decay : 0;
-        loop(behind(a, at), u, end - at);
+#pragma omp parallel for schedule(static) firstprivate(u) if (count > MRI_PARALLEL_ELEMENTS)
+    for (uint64_t s = 0; s < stretches; s++) {
+        u.decay = decaying(c, s * each) ? decay : 0;
+        lamb_moments(behind(all, s * each), u, (size_t)mri_min_u64(each, count - s * each), sums + 2 * s);
+    }
+    for (uint64_t s = 0; s < stretches;) {
+        const uint32_t tensor = c->tensors[s];
+        double of_w = 0, of_x = 0;
+        for (; s < stretches && c->tensors[s] == tensor; s++) {
+            of_w += sums[2 * s];
+            of_x += sums[2 * s + 1];
+        }
+        ratios[tensor] = of_w > 0 && of_x > 0 ? sqrt(of_w) / sqrt(of_x) : 1;
     }
 }
 
@@ -270,7 +337,6 @@ static int run_update(mri_host_stream *s, const void *args, mr_error *err)
     struct update u = settings_of(c);
     mr_loss_scale *const scale = a->loss_scale;
     const struct arrays all = {a->weights, a->state[0], a->state[1], a->grads};
-    update_loop *const loop = loops[c->rule.kind];
     const uint64_t count = a->count;
     if (scale && any_overflow(a->grads, count)) {
         adapt(scale, true);
@@ -278,10 +344,9 @@ static int run_update(mri_host_stream *s, const void *args, mr_error *err)
     }
     if (scale) u.unscale = 1 / scale->scale;
     if (c->clip_norm > 0) u.factor = norm_factor(c, u);
+    if (c->rule.kind == MR_UPDATE_LAMB) find_trust(c, all, u);
 #pragma omp parallel for schedule(static) if (count > MRI_PARALLEL_ELEMENTS)
-    for (uint64_t at = 0; at < count; at += BLOCK)
-        run_block(loop, behind(all, at), u, c->decays ? c->decays + at / MR_UPDATE_STRETCH : NULL,
-                  (size_t)mri_min_u64(BLOCK, count - at));
+    for (uint64_t at = 0; at < count; at += BLOCK) run_block(c, all, u, at, mri_min_u64(at + BLOCK, count));
     if (scale) adapt(scale, false);
     return MR_OK;
 }

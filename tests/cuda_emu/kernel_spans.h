@@ -286,7 +286,32 @@ inline void spans(const mrk_update_args &a, emu_span_list &s)
     s.reads(a.values, sizeof *a.values);
     s.reads(a.loss_scale, sizeof *a.loss_scale);
     s.reads(a.norm, MRI_UPDATE_NORM_HEAD * sizeof *a.norm);
-    s.reads(a.decays, (a.count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH);
+    const uint64_t stretches = (a.count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH;
+    s.reads(a.decays, stretches);
+    s.reads(a.tensors, stretches * sizeof *a.tensors);
+    s.reads(a.trust, a.tensor_count * sizeof *a.trust);
+}
+
+inline void spans(const mrk_update_moments_args &m, emu_span_list &s)
+{
+    const mrk_update_args &a = m.of;
+    const uint64_t stretches = (a.count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH;
+    s.reads(a.weights, floats(a.count));
+    s.reads(a.grads, floats(a.count));
+    s.writes(a.state0, floats(a.count));
+    s.writes(a.state1, floats(a.count));
+    s.reads(a.values, sizeof *a.values);
+    s.reads(a.loss_scale, sizeof *a.loss_scale);
+    s.reads(a.norm, MRI_UPDATE_NORM_HEAD * sizeof *a.norm);
+    s.reads(a.decays, stretches);
+    s.writes(m.sums, 2 * stretches * sizeof *m.sums);
+}
+
+inline void spans(const mrk_update_trust_args &a, emu_span_list &s)
+{
+    s.reads(a.tensors, a.stretches * sizeof *a.tensors);
+    s.reads(a.sums, 2 * a.stretches * sizeof *a.sums);
+    s.writes(a.trust, a.tensor_count * sizeof *a.trust);
 }
 
 inline void spans(const mrk_average_args &a, emu_span_list &s)

@@ -24,6 +24,12 @@ static void run_updates(struct lab *l, mr_update_desc d, bool clips, uint64_t co
     for (size_t i = 0; i < stretches; i++) some[i] = i * 7 % 5 < 2 ? 0 : (uint8_t)(1 + i % 3);
     const uint8_t *decays = lab_copy_of(l, some, stretches);
     free(some);
+    uint32_t *numbers = calloc(stretches, sizeof *numbers);
+    for (size_t i = 1; i < stretches; i++) numbers[i] = numbers[i - 1] + (i % 5 == 1);
+    const uint32_t *tensors = lab_copy_of(l, numbers, stretches * sizeof *numbers),
+                   tensor_count = numbers[stretches - 1] + 1;
+    double *trust = lab_memory(l, (size_t)mr_update_trust_count(count, tensor_count) * sizeof *trust);
+    free(numbers);
     double *norm = lab_memory(l, (size_t)mr_update_norm_count(count) * sizeof *norm);
     mr_step_values *values = lab_memory(l, sizeof *values);
     mr_loss_scale *scale = first_scale > 0 ? lab_copy_of(l, &start, sizeof start) : NULL;
@@ -47,6 +53,8 @@ static void run_updates(struct lab *l, mr_update_desc d, bool clips, uint64_t co
                                     .state = {s0, s1},
                                     .values = values,
                                     .loss_scale = scale};
+        if (d.kind == MR_UPDATE_LAMB)
+            cfg.tensors = tensors, cfg.tensor_count = tensor_count, cfg.trust = trust;
         if (d.weight_decay > 0 && clips) cfg.decays = decays;
         if (clips) cfg.clip_value = 0.8f, cfg.clip_norm = step % 3 ? 0.4f : 1e6f, cfg.norm = norm;
         if (!l->rc) lab_note(l, mr_update_run_async(l->s, &cfg));

@@ -355,6 +355,7 @@ static void expected_update(const mr_update_desc *d, double *w, double g, double
         *w -= lr * ahead / (sqrt(*s1 / (1 - pow(b2, t))) + eps);
         break;
     }
+    case MR_UPDATE_LAMB: break; /* expected_lamb() */
     case MR_UPDATE_ADAMW: {
         const double before = *w;
         *s0 = b1 * *s0 + (1 - b1) * g;
@@ -364,6 +365,44 @@ static void expected_update(const mr_update_desc *d, double *w, double g, double
         break;
     }
     }
+}
+
+/* Of all weights; tensors by stretch. */
+static void expected_lamb(const mr_update_desc *d, const uint32_t *tensors, uint64_t count, double *w,
+                          const double *g, double *m, double *v)
+{
+    const double b1 = (double)d->beta1, b2 = (double)d->beta2, t = (double)d->step;
+    double *x = calloc(count, sizeof *x);
+    for (uint64_t i = 0; i < count; i++) {
+        m[i] = b1 * m[i] + (1 - b1) * g[i];
+        v[i] = b2 * v[i] + (1 - b2) * g[i] * g[i];
+        x[i] = m[i] / (1 - pow(b1, t)) / (sqrt(v[i] / (1 - pow(b2, t))) + (double)d->epsilon);
+        x[i] += (double)d->weight_decay * w[i];
+    }
+    for (uint64_t from = 0, to; from < count; from = to) {
+        double of_w = 0, of_x = 0;
+        for (to = from; to < count && tensors[to / MR_UPDATE_STRETCH] == tensors[from / MR_UPDATE_STRETCH];
+             to++)
+            of_w += w[to] * w[to], of_x += x[to] * x[to];
+        const double trust = of_w > 0 && of_x > 0 ? sqrt(of_w) / sqrt(of_x) : 1;
+        for (uint64_t i = from; i < to; i++) w[i] -= (double)d->lr * trust * x[i];
+    }
+    free(x);
+}
+
+/* A table for cfg->args.count weights: tensors of 1, 2, 3, ... stretches (each: of one), and what is beside
+ * it. */
+static void set_tensors(struct rig *r, mr_update_config *cfg, uint64_t count, bool each)
+{
+    const uint64_t stretches = (count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH;
+    uint32_t *tensors = rig_memory(r, (size_t)stretches * sizeof *tensors), tensor = 0;
+    for (uint64_t s = 0, left = 1; s < stretches; s++, left--) {
+        if (left == 0) left = each ? 1 : ++tensor + 1;
+        tensors[s] = each ? (uint32_t)s : tensor;
+    }
+    cfg->tensors = tensors;
+    cfg->tensor_count = tensors[stretches - 1] + 1;
+    cfg->trust = rig_memory(r, (size_t)mr_update_trust_count(count, cfg->tensor_count) * sizeof *cfg->trust);
 }
 
 struct limits {
@@ -399,6 +438,8 @@ static void check_update(mr_update_desc d, struct limits l, uint64_t count)
     cfg.clip_norm = l.norm;
     cfg.norm = l.norm > 0 ? rig_memory(&r, (size_t)mr_update_norm_count(count) * sizeof(double)) : NULL;
     rig_noise(a[0], count, 1);
+    if (count > 64) memset(a[0] + 64, 0, 4 * (size_t)mri_min_u64(64, count - 64)); /* a new bias */
+    set_tensors(&r, &cfg, count, false);
     for (uint64_t i = 0; i < count; i++) e[0][i] = (double)a[0][i];
     for (d.step = 1; d.step <= 7; d.step++) {
         rig_noise(a[1], count, d.step + 1);
@@ -407,11 +448,13 @@ static void check_update(mr_update_desc d, struct limits l, uint64_t count)
         cfg.rule = d;
         cfg.args = (mr_update_args){
             .count = count, .weights = a[0], .grads = a[1], .state = {a[2], a[3]}, .values = &v};
-        if (l.value == 0 && l.norm == 0) MRT_OK(mr_update_async(r.s, &d, &cfg.args), NULL);
+        if (l.value == 0 && l.norm == 0 && d.kind != MR_UPDATE_LAMB)
+            MRT_OK(mr_update_async(r.s, &d, &cfg.args), NULL);
         else MRT_OK(mr_update_run_async(r.s, &cfg), NULL);
         MRT_OK(mr_stream_sync(r.s, &err), &err);
         const double square = expected_clip(&l, a[1], count, e[3]);
         if (cfg.norm) MRT_TRUE(fabs(cfg.norm[0] - square) <= 1e-9 * square);
+        if (d.kind == MR_UPDATE_LAMB) expected_lamb(&d, cfg.tensors, count, e[0], e[3], e[1], e[2]);
         for (uint64_t i = 0; i < count; i++) expected_update(&d, &e[0][i], e[3][i], &e[1][i], &e[2][i]);
     }
     for (uint64_t i = 0; i < count; i++)
@@ -540,6 +583,7 @@ static void decay_is_left_out(void **state)
             for (uint64_t i = 0; i < stretches; i++) decays[i] = i % 7 > 2 ? (uint8_t)(i % 7) : 0;
             mr_update_config cfg;
             mr_update_defaults(&cfg);
+            set_tensors(&r, &cfg, count, true); /* LAMB: what decays moves nothing else */
             for (int way = 0; way < 3; way++) { /* some, all, none of them decay */
                 for (int m = 0; m < 4; m++) a[way][m] = rig_memory(&r, count * 4);
                 rig_noise(a[way][0], count, 1);
@@ -670,6 +714,7 @@ static void scaled_update(struct rig *r, mr_update_desc d, uint64_t count, float
                                 .values = &v,
                                 .loss_scale = scale};
     cfg.norm = malloc((size_t)mr_update_norm_count(count) * sizeof(double));
+    set_tensors(r, &cfg, count, false);
     if (clips) cfg.clip_value = 0.75f, cfg.clip_norm = 0.5f;
     MRT_OK(mr_update_run_async(r->s, &cfg), NULL);
     MRT_OK(mr_stream_sync(r->s, &err), &err);
@@ -800,6 +845,9 @@ static void updates_are_checked(void **state)
     cfg.struct_size = 0;
     MRT_EQ(mr_update_run_async(r.s, &cfg), MR_EINVAL);
     MRT_EQ(mr_update_run_async(r.s, NULL), MR_EINVAL);
+    d = mr_update_rule_find("lamb")->desc; /* without a table of tensors */
+    a.state[1] = &w;
+    MRT_EQ(mr_update_async(r.s, &d, &a), MR_EINVAL);
     rig_close(&r);
 }
 

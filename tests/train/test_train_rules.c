@@ -184,6 +184,46 @@ static void decay_is_for_what_was_said(void **state)
     }
 }
 
+/* LAMB's step is as long as the rate times the tensor, of each tensor by itself. */
+static void lamb_knows_tensors(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu:3"};
+    for (size_t d = 0; d < MRI_ARRAY_COUNT(devices); d++) {
+        mr_error err = MR_ERROR_INIT;
+        mrt_rig rig;
+        mrt_rig_open(&rig, &(mrt_rig_options){.devices = devices[d],
+                                              .net = mrt_net_norm,
+                                              .lr = 0.125f,
+                                              .seed = 8,
+                                              .update = MR_UPDATE_LAMB});
+        const mri_tensors *t = &rig.t->tensors;
+        const mri_replica *last = &rig.t->team.replicas[rig.count - 1];
+        float **before = calloc(t->count, sizeof *before), *after = malloc(t->most_floats * sizeof *after);
+        uint32_t measured = 0;
+        for (uint32_t i = 0; i < t->own; i++) {
+            before[i] = malloc(t->desc[i].count * sizeof **before);
+            MRT_OK(mri_tensor_export(t, last, i, false, before[i], &err), &err);
+        }
+        mrt_train(&rig, 0, 0, 32);
+        for (uint32_t i = 0; i < t->own; i++) {
+            const uint64_t n = t->desc[i].count;
+            const double norm = norm_of(before[i], n);
+            MRT_OK(mri_tensor_export(t, last, i, false, after, &err), &err);
+            for (uint64_t k = 0; k < n; k++) after[k] -= before[i][k];
+            if (t->desc[i].role == MRI_ROLE_WEIGHTS && norm > 0) {
+                MRT_TRUE(fabs(norm_of(after, n) - 0.125 * norm) < 1e-5 * norm);
+                measured++;
+            }
+            free(before[i]);
+        }
+        MRT_EQ(measured, 4); /* a convolution, two dense, a scale; biases and the shift begin at 0 */
+        free(before);
+        free(after);
+        mrt_rig_close(&rig);
+    }
+}
+
 /* ---- averages ---- */
 
 static const mrt_rig_options averaging = {
@@ -390,13 +430,10 @@ static void wrong_settings_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_have_the_limits),
-        cmocka_unit_test(nothing_else_changes_bits),
-        cmocka_unit_test(each_changes_something),
-        cmocka_unit_test(decay_is_for_what_was_said),
-        cmocka_unit_test(averages_follow),
-        cmocka_unit_test(averages_are_evaluated),
-        cmocka_unit_test(averages_go_through_checkpoints),
+        cmocka_unit_test(steps_have_the_limits),      cmocka_unit_test(nothing_else_changes_bits),
+        cmocka_unit_test(each_changes_something),     cmocka_unit_test(decay_is_for_what_was_said),
+        cmocka_unit_test(lamb_knows_tensors),         cmocka_unit_test(averages_follow),
+        cmocka_unit_test(averages_are_evaluated),     cmocka_unit_test(averages_go_through_checkpoints),
         cmocka_unit_test(wrong_settings_are_refused),
 
     };

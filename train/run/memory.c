@@ -72,18 +72,30 @@ static int take_norm(const taking *t, mr_error *err)
     return rc;
 }
 
-static int take_decays(const taking *t, mr_error *err)
+/* A table of the plan's, or nothing when it has none. */
+static int take_table(const taking *t, const void *table, uint64_t bytes, void **out, mr_error *err)
 {
-    const size_t bytes = (size_t)mri_plan_decay_bytes(t->plan);
-    void *device = NULL;
     if (bytes == 0) return MR_OK;
-    const int rc = mr_device_alloc(t->dev, bytes, &device, err);
-    t->m->decays = device;
+    const int rc = mr_device_alloc(t->dev, (size_t)bytes, out, err);
     if (rc) return rc;
-    const int copied = mr_copy_h2d_async(t->stream, device, t->plan->decays, bytes);
+    const int copied = mr_copy_h2d_async(t->stream, *out, table, (size_t)bytes);
     if (copied == MR_OK || mr_stream_sync(t->stream, err) != MR_OK) return copied; /* the stream knows why */
-    return mr_error_set(err, copied, "%s: cannot copy the list of what decays: %s",
+    return mr_error_set(err, copied, "%s: cannot copy a table of the update: %s",
                         mr_device_info_of(t->dev)->name, mr_status_text(copied));
+}
+
+static int take_tables(const taking *t, mr_error *err)
+{
+    const mri_plan *plan = t->plan;
+    const uint64_t trust_bytes = mri_plan_trust_bytes(plan);
+    void *decays = NULL, *tensors = NULL, *trust = NULL;
+    int rc = take_table(t, plan->decays, mri_plan_decay_bytes(plan), &decays, err);
+    t->m->decays = decays;
+    if (rc == MR_OK) rc = take_table(t, plan->tensors, mri_plan_tensor_bytes(plan), &tensors, err);
+    t->m->tensors = tensors;
+    if (rc == MR_OK && trust_bytes) rc = mr_device_alloc(t->dev, (size_t)trust_bytes, &trust, err);
+    t->m->trust = trust;
+    return rc;
 }
 
 int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_plan *plan,
@@ -105,7 +117,7 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
     if (rc == MR_OK) rc = take_sums(&t, err);
     if (rc == MR_OK) rc = take_loss_scale(&t, err);
     if (rc == MR_OK) rc = take_norm(&t, err);
-    if (rc == MR_OK) rc = take_decays(&t, err);
+    if (rc == MR_OK) rc = take_tables(&t, err);
     if (rc == MR_OK) rc = mr_device_alloc(dev, plan->arena_bytes, &arena, err);
     m->arena = arena;
     return rc == MR_OK ? mr_stream_sync(stream, err) : rc;
@@ -116,6 +128,8 @@ void mri_memory_fini(mri_memory *m, mr_device *dev)
     mr_device_free(dev, m->arena);
     mr_device_free(dev, m->average_stats);
     mr_device_free(dev, m->average);
+    mr_device_free(dev, m->trust);
+    mr_device_free(dev, m->tensors);
     mr_device_free(dev, m->decays);
     mr_device_free(dev, m->norm);
     mr_host_free(dev, m->host_loss_scale);

@@ -23,6 +23,8 @@ typedef struct mri_memory { /* device memory where nothing else is said; NULL wh
     float *average, *average_stats; /* where averages are kept, else NULL */
     double *norm;                   /* with a limit for it, else NULL */
     uint8_t *decays;                /* the plan's, or NULL */
+    uint32_t *tensors;              /* the plan's, or NULL */
+    double *trust;                  /* with tensors */
 } mri_memory;
 
 /* All of it, zeros where it is read before it is written; the stream is idle on return. On failure

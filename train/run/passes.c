@@ -118,6 +118,9 @@ static int update(const mri_replica *r)
     cfg.clip_norm = r->cfg.clip_norm;
     cfg.norm = r->memory.norm;
     cfg.decays = r->memory.decays;
+    cfg.tensors = r->memory.tensors;
+    cfg.tensor_count = r->plan.tensor_count;
+    cfg.trust = r->memory.trust;
     mri_range_begin(MRI_RANGE_UPDATE, r->plan.weight_floats);
     int rc = mr_update_run_async(r->stream, &cfg);
     if (rc == MR_OK && r->plan.averages) rc = mri_replica_average(r, r->cfg.average);

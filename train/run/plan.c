@@ -203,6 +203,26 @@ static int mark_decays(planning *p, mr_error *err)
     return MR_OK;
 }
 
+static int number_tensors(planning *p, mr_error *err)
+{
+    mri_plan *plan = p->plan;
+    const mri_replica_config *cfg = p->cfg;
+    if (cfg->inference || cfg->update.kind != MR_UPDATE_LAMB || plan->weight_floats == 0) return MR_OK;
+    plan->tensors = calloc((size_t)(plan->weight_floats / MR_UPDATE_STRETCH), sizeof *plan->tensors);
+    if (!plan->tensors) return mr_error_set(err, MR_ENOMEM, "no memory for the list of tensors");
+    for (uint32_t i = 0; i < p->nodes->count; i++) {
+        const mri_node *n = &p->nodes->node[i];
+        for (uint32_t k = 0; k < n->info->param_count; k++, plan->tensor_count++) {
+            const uint64_t from = n->param_at[k] / MR_UPDATE_STRETCH,
+                           to = mri_align_up(n->param_at[k] + n->info->param[k].storage_count,
+                                             MRI_PARAM_ALIGN) /
+                                MR_UPDATE_STRETCH;
+            for (uint64_t s = from; s < to; s++) plan->tensors[s] = plan->tensor_count;
+        }
+    }
+    return MR_OK;
+}
+
 static int too_large(const mri_replica_config *cfg, int rc, mr_error *err)
 {
     if (rc == MR_ENOMEM)
@@ -230,13 +250,15 @@ static int place_all(planning *p, mr_error *err)
     plan->other_stats = cfg->owns_stats && cfg->folds.count > 1 && !cfg->inference;
     if (plan->weight_floats > SIZE_MAX / 64) return too_large(p->cfg, MR_ELIMIT, err);
     rc = mark_decays(p, err);
+    if (rc == MR_OK) rc = number_tensors(p, err);
     if (rc) return rc;
     plan->memory_bytes =
         plan->arena_bytes +
         sizeof(float) * (arrays * plan->weight_floats +
                          (1 + (uint64_t)plan->other_stats + (uint64_t)plan->averages) * plan->stat_floats) +
         2 * cfg->folds.count * sizeof(mr_metrics) + sizeof(mr_step_values) + sizeof(mr_loss_scale) +
-        mri_plan_norm_bytes(plan, cfg) + mri_plan_decay_bytes(plan);
+        mri_plan_norm_bytes(plan, cfg) + mri_plan_decay_bytes(plan) + mri_plan_tensor_bytes(plan) +
+        mri_plan_trust_bytes(plan);
     return cfg->inference ? MR_OK : fill_buckets(p, err);
 }
 
@@ -292,5 +314,6 @@ void mri_plan_fini(mri_plan *plan)
     free(plan->spans);
     free(plan->buckets);
     free(plan->decays);
+    free(plan->tensors);
     *plan = (mri_plan){0};
 }

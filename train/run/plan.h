@@ -27,7 +27,9 @@ typedef struct mri_plan {
     bool other_stats;      /* parts that are not the first of all keep their running statistics elsewhere */
     bool averages;         /* of weights and statistics are kept */
     uint8_t *decays;       /* as mr_update_config has them; NULL: all do */
-    mri_bucket *buckets;   /* from the end of the gradients to their beginning */
+    uint32_t *tensors;     /* LAMB: as mr_update_config has them, else NULL */
+    uint32_t tensor_count;
+    mri_bucket *buckets; /* from the end of the gradients to their beginning */
     uint32_t bucket_count;
 } mri_plan;
 
@@ -41,6 +43,16 @@ void mri_plan_fini(mri_plan *plan); /* accepts a zeroed one */
 static inline uint64_t mri_plan_decay_bytes(const mri_plan *plan)
 {
     return plan->decays ? mri_align_up(plan->weight_floats, MR_UPDATE_STRETCH) / MR_UPDATE_STRETCH : 0;
+}
+/* Bytes of plan->tensors, and of what LAMB sums for them. */
+static inline uint64_t mri_plan_tensor_bytes(const mri_plan *plan)
+{
+    return plan->tensors ? plan->weight_floats / MR_UPDATE_STRETCH * sizeof *plan->tensors : 0;
+}
+static inline uint64_t mri_plan_trust_bytes(const mri_plan *plan)
+{
+    return plan->tensors ? mr_update_trust_count(plan->weight_floats, plan->tensor_count) * sizeof(double)
+                         : 0;
 }
 /* Of a replica's sums for the norm of the gradients; 0: it has no limit. */
 uint64_t mri_plan_norm_bytes(const mri_plan *plan, const mri_replica_config *cfg);

@@ -46,6 +46,8 @@
     X(update_check)                                                                                          \
     X(update_squares)                                                                                        \
     X(update_norm)                                                                                           \
+    X(update_moments)                                                                                        \
+    X(update_trust)                                                                                          \
     X(update)                                                                                                \
     X(update_end)                                                                                            \
     X(average)
@@ -328,6 +330,23 @@ struct mrk_update_args {
     const mr_loss_scale *loss_scale; /* or NULL */
     const double *norm;              /* of update_norm, or NULL: none */
     const uint8_t *decays;           /* by stretch of MR_UPDATE_STRETCH, or NULL: all do */
+    const uint32_t *tensors;         /* LAMB: by stretch */
+    const double *trust;             /* LAMB: by tensor */
+    uint32_t tensor_count;
+};
+
+struct mrk_update_moments_args { /* LAMB: state, and sums[2 s], sums[2 s + 1] = squares of the weights and the
+                                    steps of stretch s */
+    struct mrk_update_args of;
+    double *sums;
+};
+
+struct mrk_update_trust_args { /* LAMB: trust[t] from the sums of the stretches of tensor t */
+    uint64_t stretches;
+    uint32_t tensor_count;
+    const uint32_t *tensors;
+    const double *sums;
+    double *trust;
 };
 
 struct mrk_average_args { /* average += share * (from - average) */

@@ -103,6 +103,17 @@ struct settings {
     float lr, rate, root, unscale, factor;
 };
 
+MRK_INLINE settings settings_of(const mrk_update_args &a)
+{
+    settings s;
+    s.lr = a.values->lr;
+    s.rate = a.values->adam_rate;
+    s.root = a.values->adam_root;
+    s.unscale = unscaled_by(a.loss_scale);
+    s.factor = a.norm ? (float)a.norm[1] : 1;
+    return s;
+}
+
 /* w, s0, s1 and the gradient g of one weight. */
 template <int KIND>
 MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float decay, float g, float &w,
@@ -132,6 +143,8 @@ MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float decay
         s0 = a.beta1 * s0 + (1 - a.beta1) * d;
         s1 = before > now ? before : now;
         w -= s.rate * s0 / (s1 + a.epsilon);
+    } else if (KIND == MR_UPDATE_LAMB) { /* moments are there */
+        w -= s.lr * (s.rate * s0 / (sqrtf(s1) * s.root + a.epsilon) + decay * w);
     } else { /* ADAM, NADAM, ADAMW */
         s0 = a.beta1 * s0 + (1 - a.beta1) * d;
         s1 = a.beta2 * s1 + (1 - a.beta2) * d * d;
@@ -143,14 +156,26 @@ MRK_INLINE void step_of(const mrk_update_args &a, const settings &s, float decay
 
 #define STATES_OF(kind, name, states) KIND == MR_UPDATE_##kind ? states:
 
-template <int KIND, int N> MRK_INLINE void step_at(const mrk_update_args &a, const settings &s, uint64_t at)
+/* What is a stretch's own. */
+MRK_INLINE float decay_at(const mrk_update_args &a, uint64_t at)
 {
+    return a.decays && !a.decays[at / MR_UPDATE_STRETCH] ? 0 : a.weight_decay;
+}
+template <int KIND> MRK_INLINE settings settings_at(const mrk_update_args &a, settings s, uint64_t at)
+{
+    if (KIND == MR_UPDATE_LAMB) s.lr *= (float)a.trust[a.tensors[at / MR_UPDATE_STRETCH]];
+    return s;
+}
+
+template <int KIND, int N> MRK_INLINE void step_at(const mrk_update_args &a, const settings &all, uint64_t at)
+{
+    const settings s = settings_at<KIND>(a, all, at);
     enum { STATES = MRI_UPDATE_RULES(STATES_OF) 0, FIRST = STATES > 0, SECOND = STATES > 1 };
     const mrk_raw<float, N> raw_w = mrk_load<float, N>(a.weights, at),
                             raw_g = mrk_load<float, N>(a.grads, at);
     const mrk_raw<float, N> raw_0 = FIRST ? mrk_load<float, N>(a.state0, at) : raw_w;
     const mrk_raw<float, N> raw_1 = SECOND ? mrk_load<float, N>(a.state1, at) : raw_w;
-    const float decay = a.decays && !a.decays[at / MR_UPDATE_STRETCH] ? 0 : a.weight_decay;
+    const float decay = decay_at(a, at);
     float w[N], g[N], s0[N], s1[N];
     mrk_open(raw_w, w);
     mrk_open(raw_g, g);
@@ -174,18 +199,77 @@ template <int KIND> MRK_INLINE void update(const mrk_update_args &a, const setti
 extern "C" __global__ void __launch_bounds__(MRK_THREADS, 4) mrk_update(const struct mrk_update_args a)
 {
     if (a.loss_scale && a.loss_scale->overflow) return;
-    settings s;
-    s.lr = a.values->lr;
-    s.rate = a.values->adam_rate;
-    s.root = a.values->adam_root;
-    s.unscale = unscaled_by(a.loss_scale);
-    s.factor = a.norm ? (float)a.norm[1] : 1;
+    const settings s = settings_of(a);
 #define CASE(kind, name, states)                                                                             \
     case MR_UPDATE_##kind: update<MR_UPDATE_##kind>(a, s); break;
     switch (a.kind) {
         MRI_UPDATE_RULES(CASE)
     }
 #undef CASE
+}
+
+/* LAMB's moments, and the squares of each stretch. A sixteenth of the block's threads for each stretch, four
+ * weights a thread. Grid: a block for 16 stretches. Same bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS)
+    mrk_update_moments(const struct mrk_update_moments_args of)
+{
+    __shared__ double of_w[MRK_THREADS], of_x[MRK_THREADS];
+    enum { LANES = MR_UPDATE_STRETCH / 4, EACH = MRK_THREADS / LANES };
+    const mrk_update_args &a = of.of;
+    if (a.loss_scale && a.loss_scale->overflow) return; /* all threads alike */
+    const settings s = settings_of(a);
+    const uint32_t lane = threadIdx.x % LANES;
+    const uint64_t stretch = (uint64_t)blockIdx.x * EACH + threadIdx.x / LANES,
+                   from = stretch * MR_UPDATE_STRETCH + 4 * lane;
+    double squares_w = 0, squares_x = 0;
+    for (uint64_t i = from; i < from + 4 && i < a.count; i++) {
+        const float w = a.weights[i], d = clipped(a.grads[i] * s.unscale, a.clip_value) * s.factor;
+        const float m = a.beta1 * a.state0[i] + (1 - a.beta1) * d,
+                    v = a.beta2 * a.state1[i] + (1 - a.beta2) * d * d;
+        const float x = s.rate * m / (sqrtf(v) * s.root + a.epsilon) + decay_at(a, i) * w;
+        a.state0[i] = m;
+        a.state1[i] = v;
+        squares_w += (double)w * w;
+        squares_x += (double)x * x;
+    }
+    of_w[threadIdx.x] = squares_w;
+    of_x[threadIdx.x] = squares_x;
+    for (uint32_t half = LANES / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (lane >= half) continue;
+        of_w[threadIdx.x] += of_w[threadIdx.x + half];
+        of_x[threadIdx.x] += of_x[threadIdx.x + half];
+    }
+    if (lane > 0 || stretch * MR_UPDATE_STRETCH >= a.count) return;
+    of.sums[2 * stretch] = of_w[threadIdx.x];
+    of.sums[2 * stretch + 1] = of_x[threadIdx.x];
+}
+
+/* The first stretch whose tensor is not below. */
+MRK_INLINE uint64_t first_of(const mrk_update_trust_args &a, uint32_t tensor)
+{
+    uint64_t low = 0, high = a.stretches;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if (a.tensors[middle] < tensor) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* trust[t] = |w| / |x| of tensor t. Grid: a block of MRK_THREADS for each tensor. Same bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS)
+    mrk_update_trust(const struct mrk_update_trust_args a)
+{
+    __shared__ double share[MRK_THREADS];
+    const uint64_t from = first_of(a, blockIdx.x), to = first_of(a, blockIdx.x + 1);
+    double of_w = 0, of_x = 0;
+    for (uint64_t i = from + threadIdx.x; i < to; i += MRK_THREADS)
+        of_w += a.sums[2 * i], of_x += a.sums[2 * i + 1];
+    of_w = block_sum(of_w, share);
+    __syncthreads();
+    of_x = block_sum(of_x, share);
+    if (threadIdx.x == 0) a.trust[blockIdx.x] = of_w > 0 && of_x > 0 ? sqrt(of_w) / sqrt(of_x) : 1;
 }
 
 /* What follows from the update: half the scale and a skip counted after an overflow, twice the scale after

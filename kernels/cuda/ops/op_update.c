@@ -41,6 +41,29 @@ static int find_norm(mri_cuda_stream *s, const mr_update_config *c, float clip_v
     return rc ? rc : mri_cuda_launch(s, MRK_update_norm, 1, MRK_THREADS, 0, &norm, err);
 }
 
+/* LAMB: moments, and how far each tensor may go. */
+static int find_trust(mri_cuda_stream *s, const mr_update_config *c, struct mrk_update_args *args,
+                      mr_error *err)
+{
+    enum { EACH = MRK_THREADS / (MR_UPDATE_STRETCH / 4) };
+    const uint64_t stretches = args->count / MR_UPDATE_STRETCH + (args->count % MR_UPDATE_STRETCH != 0);
+    const struct mrk_update_moments_args moments = {*args, c->trust + c->tensor_count};
+    const struct mrk_update_trust_args trust = {.stretches = stretches,
+                                                .tensor_count = c->tensor_count,
+                                                .tensors = c->tensors,
+                                                .sums = moments.sums,
+                                                .trust = c->trust};
+    if (stretches > (uint64_t)MRI_GRID_MAX_BLOCKS * EACH)
+        return mr_error_set(err, MR_ELIMIT, "lamb: %llu weights are too many",
+                            (unsigned long long)args->count);
+    args->tensors = c->tensors;
+    args->trust = c->trust;
+    args->tensor_count = c->tensor_count;
+    const int rc = mri_cuda_launch(s, MRK_update_moments, mri_grid_blocks(stretches, EACH), MRK_THREADS, 0,
+                                   &moments, err);
+    return rc ? rc : mri_cuda_launch(s, MRK_update_trust, c->tensor_count, MRK_THREADS, 0, &trust, err);
+}
+
 static int update(mri_cuda_stream *s, const mr_update_config *c, mr_error *err)
 {
     const mr_update_desc *d = &c->rule;
@@ -65,7 +88,8 @@ static int update(mri_cuda_stream *s, const mr_update_config *c, mr_error *err)
                                    .norm = c->clip_norm > 0 ? c->norm : NULL,
                                    .decays = c->decays};
     args.vectors = MRI_GRID_ALIGNED(args.weights, args.grads, args.state0, args.state1);
-    const int rc = args.norm ? find_norm(s, c, args.clip_value, err) : MR_OK;
+    int rc = args.norm ? find_norm(s, c, args.clip_value, err) : MR_OK;
+    if (rc == MR_OK && d->kind == MR_UPDATE_LAMB) rc = find_trust(s, c, &args, err);
     if (rc) return rc;
     return mri_cuda_launch(s, MRK_update, mri_grid_flat(u->count, MR_TENSOR_F32, args.vectors), MRK_THREADS,
                            0, &args, err);

@@ -349,7 +349,8 @@ typedef struct mr_step_values {
     /* LOSS: backward gives scale * (softmax - onehot); 1 / samples counted in the GLOBAL batch */
     float scale;
     float lr;        /* updates; NADAM: what g is multiplied with, lr (1 - b_t) / (1 - b_1 ... b_t) */
-    float adam_rate; /* lr / (1 - beta1^t); NADAM: of m, lr b_(t+1) / (1 - b_1 ... b_(t+1)) */
+    float adam_rate; /* lr / (1 - beta1^t); NADAM: of m, lr b_(t+1) / (1 - b_1 ... b_(t+1)); LAMB:
+                        without lr */
     float adam_root; /* 1 / sqrt(1 - beta2^t) */
 } mr_step_values;
 
@@ -422,13 +423,17 @@ typedef enum mr_update_kind {
     /* Loshchilov & Hutter 2019: Adam, where the decay is no part of g: w -= lr weight_decay w. s0 = m,
      * s1 = v */
     MR_UPDATE_ADAMW,
+    /* You et al. 2020: x = m' / (sqrt(v') + epsilon) + weight_decay w, m' and v' as Adam has them corrected;
+     * of each tensor w -= lr |w| / |x| x, and lr x where one of the two norms is 0. s0 = m, s1 = v. Needs
+     * mr_update_config.tensors */
+    MR_UPDATE_LAMB,
 } mr_update_kind;
-enum { MR_UPDATE_KIND_COUNT = MR_UPDATE_ADAMW + 1 };
+enum { MR_UPDATE_KIND_COUNT = MR_UPDATE_LAMB + 1 };
 
 typedef struct mr_update_desc {
     mr_update_kind kind;
     float lr, momentum, rho, beta1, beta2, epsilon;
-    float weight_decay; /* g += weight_decay * w, before anything else (ADAMW: see there) */
+    float weight_decay; /* g += weight_decay * w, before anything else (ADAMW, LAMB: see there) */
     bool nesterov;
     uint64_t step; /* 1 for the first update (the bias correction of Adam and its kin) */
 } mr_update_desc;
@@ -483,12 +488,19 @@ typedef struct mr_update_config {
     /* Device memory: a byte for each MR_UPDATE_STRETCH floats of the arrays, the last of them for what is
      * left; where it is 0, weight_decay is left out. NULL: it applies to all. */
     const uint8_t *decays;
+    /* LAMB; device memory: the tensor, from 0 on and in order, that each MR_UPDATE_STRETCH floats belong to;
+     * and room for mr_update_trust_count(args.count, tensor_count) doubles, of which the first tensor_count
+     * are behind an update what the step of each tensor was multiplied with. */
+    const uint32_t *tensors;
+    double *trust;
+    uint32_t tensor_count;
 } mr_update_config;
 #define MR_UPDATE_STRETCH 64u
 
 MR_API void mr_update_defaults_sized(mr_update_config *cfg, size_t struct_size);
 static inline void mr_update_defaults(mr_update_config *cfg) { mr_update_defaults_sized(cfg, sizeof *cfg); }
 MR_API uint64_t mr_update_norm_count(uint64_t count);
+MR_API uint64_t mr_update_trust_count(uint64_t count, uint32_t tensor_count);
 /* MR_EINVAL: an address is missing, or a number makes no sense. */
 MR_API int mr_update_run_async(mr_stream *s, const mr_update_config *cfg);
 
