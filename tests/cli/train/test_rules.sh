@@ -59,6 +59,7 @@ run 0 train d --quiet --checkpoint other --resume --epochs 5 --override --averag
 run 0 eval d --checkpoint other; out_has "(average of weights)"
 run 2 train d "$@" --average 1; err_has "average 1: expected"
 run 2 train d "$@" --clip-norm -1; err_has "--clip-norm"
+run 2 train d "$@" --max-grad-norm 1; err_has "--clip-norm"
 run 0 bench trainer --model mnist-mlp --seconds 0.2 --optimizer nadam --clip-norm 1 --average 0.99 --decay-on weights --weight-decay 0.1 --quiet
 
 # schedules
