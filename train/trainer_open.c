@@ -101,7 +101,8 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                             .clip_norm = cfg->clip_norm,
                             .decay_on = cfg->decay_on,
                             .average = cfg->average,
-                            .slot_count = mr_update_state_count(cfg->update.kind),
+                            .lookahead = cfg->lookahead,
+                            .slot_count = mr_update_state_count(cfg->update.kind) + (cfg->lookahead > 0),
                             .bucket_bytes = cfg->bucket_bytes,
                             .memory_bytes = cfg->memory_bytes,
                             .together = parts->all == 1,
@@ -172,7 +173,7 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         "millrace %s\nmodel %s with %llu parameters\ndevice %s\ninstructions %d\nbatch %u\nparts %u\nseed "
         "%llu\n"
         "activations %u\noptimizer %d %g %g %g %g %g %g %g %d\nlearning rate %g, schedule %d %g %g %g %g, "
-        "epochs %llu\nclipped %g, norm %g, decay on %d, average %g\nloss scale %g\n"
+        "epochs %llu\nclipped %g, norm %g, decay on %d, average %g, lookahead %u\nloss scale %g\n"
         "buckets of %llu bytes (%u)\nfor %s\nthreads of a device %u\nconvolutions %u\n",
         mr_version(), c->net->name, (unsigned long long)mr_net_param_count(c->net),
         mr_device_info_of(c->devices[0])->kind, mri_simd(), c->batch, t->team.parts.all,
@@ -181,8 +182,8 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         (double)c->update.weight_decay, (double)c->update.lr, c->update.nesterov, (double)c->schedule.lr,
         c->schedule.kind, (double)c->schedule.factor, (double)c->schedule.floor_lr, (double)c->schedule.decay,
         c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->clip_value, (double)c->clip_norm,
-        c->decay_on, (double)c->average, (double)c->loss_scale, (unsigned long long)c->bucket_bytes,
-        rep->plan.bucket_count, c->inference ? "inference" : "training",
+        c->decay_on, (double)c->average, c->lookahead, (double)c->loss_scale,
+        (unsigned long long)c->bucket_bytes, rep->plan.bucket_count, c->inference ? "inference" : "training",
         mr_device_info_of(c->devices[0])->threads, mr_trainer_convolution(t));
 }
 

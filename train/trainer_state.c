@@ -153,6 +153,7 @@ static void complete(const mr_trainer *t, mr_checkpoint_info *own)
     own->clip_norm = t->cfg.clip_norm;
     own->decay_on = t->cfg.decay_on;
     own->average = t->cfg.average;
+    own->lookahead = t->cfg.lookahead;
     own->parts = t->team.parts.all;
     own->part_threads = mr_device_info_of(t->team.devices[0])->threads;
     own->convolution = mr_trainer_convolution(t);
@@ -217,6 +218,9 @@ static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *e
             err, MR_EINVAL,
             "the checkpoint has the state of %s, found %s; use the optimizer the run was started with",
             mr_update_name(&i->update), mr_update_name(&t->cfg.update));
+    else if (!t->cfg.inference && (i->lookahead > 0) != (t->cfg.lookahead > 0))
+        mr_error_set(err, MR_EINVAL, "the checkpoint is of a run with%s Lookahead, found one with%s",
+                     i->lookahead ? "" : "out", t->cfg.lookahead ? "" : "out");
     else return MR_OK;
     return wrong_place(ck, MR_EINVAL, err);
 }

@@ -128,6 +128,7 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
         cfg.clip_norm = o->clip_norm;
         cfg.decay_on = o->decay_on;
         cfg.average = o->average;
+        cfg.lookahead = o->lookahead;
         cfg.update.weight_decay = o->weight_decay;
         cfg.parts = o->parts || o->world ? &rig->parts : NULL;
         cfg.world = o->world;

@@ -38,6 +38,7 @@ typedef struct mrt_rig_options {
     float clip_value, clip_norm, weight_decay;
     mr_decay_on decay_on;
     float average;
+    uint32_t lookahead;
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */

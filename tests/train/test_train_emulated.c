@@ -71,7 +71,8 @@ static const mrt_run trainings[] = {
      .clip_norm = 0.05f,
      .weight_decay = 0.1f,
      .decay_on = MR_DECAY_ON_WEIGHTS,
-     .average = 0.8f}};
+     .average = 0.8f,
+     .lookahead = 2}};
 enum { TRAININGS = sizeof trainings / sizeof *trainings };
 
 static void gpus_train_as_cpus_do(void **state)

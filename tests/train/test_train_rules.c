@@ -85,7 +85,8 @@ static const mrt_rig_options everything = {.seed = 5,
                                            .clip_value = 0.05f,
                                            .clip_norm = 0.02f,
                                            .weight_decay = 0.1f,
-                                           .decay_on = MR_DECAY_ON_WEIGHTS};
+                                           .decay_on = MR_DECAY_ON_WEIGHTS,
+                                           .lookahead = 2};
 
 /* The same bits on any devices, in any buckets, and behind a checkpoint that goes on elsewhere. */
 static void nothing_else_changes_bits(void **state)
@@ -126,14 +127,15 @@ static void nothing_else_changes_bits(void **state)
 static void each_changes_something(void **state)
 {
     (void)state;
-    mrt_hash seen[5];
-    for (int k = 0; k < 5; k++) {
+    mrt_hash seen[6];
+    for (int k = 0; k < 6; k++) {
         mrt_rig_options o = everything;
         mrt_rig rig;
         if (k == 1) o.clip_value = 0;
         if (k == 2) o.clip_norm = 0;
         if (k == 3) o.decay_on = MR_DECAY_ON_ALL;
         if (k == 4) o.weight_decay = 0;
+        if (k == 5) o.lookahead = 0;
         mrt_rig_open(&rig, &o);
         for (uint32_t s = 0; s < 2; s++) mrt_train(&rig, s, s * 32, 32);
         seen[k] = mrt_hash_of(&rig, 0);
@@ -221,6 +223,58 @@ static void lamb_knows_tensors(void **state)
         free(before);
         free(after);
         mrt_rig_close(&rig);
+    }
+}
+
+/* Plain descent in double beside it: fast weights from gradients, slow ones half the way. */
+static void lookahead_goes_half_the_way(void **state)
+{
+    (void)state;
+    static const char *const devices[] = {"cpu", "cpu:2"};
+    for (size_t d = 0; d < MRI_ARRAY_COUNT(devices); d++) {
+        mrt_rig_options o = {
+            .devices = devices[d], .net = mrt_net_dense, .lr = 0.25f, .seed = 4, .parts = 2, .lookahead = 3};
+        mr_error err = MR_ERROR_INIT;
+        mr_checkpoint_info info = {.struct_size = sizeof info};
+        const char *path = mrt_path("lookahead.mrck");
+        mrt_rig rig, plain;
+        uint64_t count;
+        mrt_rig_open(&rig, &o);
+        o.lookahead = 0;
+        mrt_rig_open(&plain, &o);
+        float *slow = weights_of(&rig, &count);
+        for (uint32_t s = 0; s < 3; s++) { /* alike until the third */
+            MRT_TRUE(mrt_same(mrt_hash_of(&rig, 0), mrt_hash_of(&plain, 0)));
+            mrt_train(&rig, s, s * 32, 32);
+            mrt_train(&plain, s, s * 32, 32);
+        }
+        float *fast = weights_of(&plain, &count), *now = weights_of(&rig, &count);
+        bool moved = false;
+        for (uint64_t i = 0; i < count; i++) {
+            const double half = ((double)slow[i] + (double)fast[i]) / 2;
+            MRT_TRUE(fabs((double)now[i] - half) < 1e-7);
+            moved = moved || fabs((double)fast[i] - half) > 1e-3;
+        }
+        MRT_TRUE(moved);
+        free(fast);
+        free(slow);
+        mrt_train(&rig, 3, 96, 32); /* and on from there, through a checkpoint between two */
+        MRT_OK(mr_trainer_save(rig.t, path, &info, &err), &err);
+        for (uint32_t s = 4; s < 6; s++) mrt_train(&rig, s, s * 32, 32);
+        const mrt_hash hash = mrt_hash_of(&rig, 0);
+        mrt_rig_close(&rig);
+        MRT_EQ(mr_trainer_load(plain.t, path, &info, &err), MR_EINVAL);
+        MRT_HAS(err.text, "with Lookahead");
+        mrt_rig_close(&plain);
+        o.lookahead = 3;
+        o.seed = 5;
+        mrt_rig_open(&rig, &o);
+        MRT_OK(mr_trainer_load(rig.t, path, &info, &err), &err);
+        MRT_EQ(info.lookahead, 3);
+        for (uint32_t s = 4; s < 6; s++) mrt_train(&rig, s, s * 32, 32);
+        MRT_TRUE(mrt_same(hash, mrt_hash_of(&rig, 0)));
+        mrt_rig_close(&rig);
+        free(now);
     }
 }
 
@@ -430,10 +484,15 @@ static void wrong_settings_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_have_the_limits),      cmocka_unit_test(nothing_else_changes_bits),
-        cmocka_unit_test(each_changes_something),     cmocka_unit_test(decay_is_for_what_was_said),
-        cmocka_unit_test(lamb_knows_tensors),         cmocka_unit_test(averages_follow),
-        cmocka_unit_test(averages_are_evaluated),     cmocka_unit_test(averages_go_through_checkpoints),
+        cmocka_unit_test(steps_have_the_limits),
+        cmocka_unit_test(nothing_else_changes_bits),
+        cmocka_unit_test(each_changes_something),
+        cmocka_unit_test(decay_is_for_what_was_said),
+        cmocka_unit_test(lamb_knows_tensors),
+        cmocka_unit_test(lookahead_goes_half_the_way),
+        cmocka_unit_test(averages_follow),
+        cmocka_unit_test(averages_are_evaluated),
+        cmocka_unit_test(averages_go_through_checkpoints),
         cmocka_unit_test(wrong_settings_are_refused),
 
     };

@@ -75,6 +75,7 @@ static int train(whole *w, const char *const *paths, mr_error *err)
                                  .weight_decay = o->weight_decay,
                                  .decay_on = o->decay_on,
                                  .average = o->average,
+                                 .lookahead = o->lookahead,
                                  .dtype = o->dtype,
                                  .no_graph = o->no_graph,
                                  .deterministic = true};

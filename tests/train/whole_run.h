@@ -20,6 +20,7 @@ typedef struct mrt_run {
     float clip_value, clip_norm, weight_decay;
     mr_decay_on decay_on;
     float average;
+    uint32_t lookahead;
 } mrt_run;
 
 typedef struct mrt_outcome {

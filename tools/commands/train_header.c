@@ -20,6 +20,7 @@ static void put_rule(const tool_session *s)
                s->rule.decay_on == MR_DECAY_ON_WEIGHTS ? " on weights alone" : "");
     if (s->rule.clip_value > 0) printf(", gradients clipped at %g", (double)s->rule.clip_value);
     if (s->rule.clip_norm > 0) printf(", gradient norm at most %g", (double)s->rule.clip_norm);
+    if (s->rule.lookahead) printf(", lookahead %u", s->rule.lookahead);
     if (s->rule.average > 0) printf(", average %g is evaluated", (double)s->rule.average);
     putchar('\n');
 }
@@ -121,6 +122,7 @@ void train_header_json(const train_header *h)
     json_text(&j, "decay_on", setup_decays[s->rule.decay_on]);
     json_float(&j, "clip_value", s->rule.clip_value);
     json_float(&j, "clip_norm", s->rule.clip_norm);
+    json_u64(&j, "lookahead", s->rule.lookahead);
     json_float(&j, "average", s->rule.average);
     json_text(&j, "augment", l->augment);
     json_u64(&j, "prefetch", l->prefetch);

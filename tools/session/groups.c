@@ -185,13 +185,15 @@ const opt compute_options[6] = {
 
 const char *const setup_decays[] = {"all", "weights", NULL};
 
-const opt update_options[4] = {
+const opt update_options[5] = {
     {"decay-on", OPT_CHOICE, offsetof(model_args, decay_on), 0, 0, "all", NULL,
      "weights: weight decay leaves biases and the scale and shift of normalisation alone", setup_decays},
     {"clip-value", OPT_REAL, offsetof(model_args, clip_value), 0, 1e30, NULL, NULL,
      "bring each element of the gradient into [-X, X]; without it, or 0: no", NULL},
     {"clip-norm", OPT_REAL, offsetof(model_args, clip_norm), 0, 1e30, NULL, NULL,
      "scale the gradient down to a norm of X where it is above; without it, or 0: no", NULL},
+    {"lookahead", OPT_U32, offsetof(model_args, lookahead), 0, 1000000, "0", "K",
+     "after every K updates go half the way back to where the weights were K updates before; 0: no", NULL},
     {"average", OPT_REAL, offsetof(model_args, average), 0, 1, NULL, "DECAY",
      "keep a moving average of the weights, such as 0.999, and evaluate that; without it, or 0: no", NULL},
 };

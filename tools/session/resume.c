@@ -207,12 +207,15 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
     int status = check_data(p, mr_source_info_of(s->src));
     if (status || (was_given(p, "optimizer") && now.update.kind != c->update.kind))
         return status; /* loading refuses it: the optimizer's state is another's */
-    s->rule = (session_rule){c->update, c->schedule, c->clip_value, c->clip_norm, c->average, c->decay_on};
+    s->rule = (session_rule){c->update,  c->schedule, c->clip_value, c->clip_norm,
+                             c->average, c->decay_on, c->lookahead};
     if (was_given(p, "optimizer") && now.update.nesterov != c->update.nesterov) {
         say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
             c->update.nesterov ? "" : "out");
         return EXIT_MISUSED;
     }
+    if (was_given(p, "lookahead") && !same_setting("lookahead", c->lookahead, now.lookahead))
+        return EXIT_MISUSED;
     if (was_given(p, "schedule")) status = take_schedule(p, &now.schedule, &s->rule.schedule);
     if (status == EXIT_DONE) status = take_rule(p, a, &now, &s->rule);
     s->rule.update.lr = s->rule.schedule.lr;

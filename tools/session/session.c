@@ -93,6 +93,7 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
     s->rule.clip_value = isnan(m->clip_value) ? 0 : (float)m->clip_value;
     s->rule.clip_norm = isnan(m->clip_norm) ? 0 : (float)m->clip_norm;
     s->rule.decay_on = (mr_decay_on)m->decay_on;
+    s->rule.lookahead = m->lookahead;
     s->rule.average = isnan(m->average) ? 0 : (float)m->average;
     s->rule.update.lr = lr;
     s->rule.schedule.lr = lr;
@@ -314,6 +315,7 @@ void session_give_rule(const tool_session *s, mr_trainer_config *cfg)
     cfg->clip_norm = s->rule.clip_norm;
     cfg->decay_on = s->rule.decay_on;
     cfg->average = s->rule.average;
+    cfg->lookahead = s->rule.lookahead;
 }
 
 int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)

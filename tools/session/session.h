@@ -14,6 +14,7 @@ typedef struct session_rule {
     mr_schedule schedule;
     float clip_value, clip_norm, average; /* 0: none */
     mr_decay_on decay_on;
+    uint32_t lookahead;
 } session_rule;
 
 typedef struct tool_session {

@@ -102,6 +102,7 @@ typedef float *array_of_replica(const mri_replica *r);
 static float *weights_of(const mri_replica *r) { return r->memory.weights; }
 static float *stats_of(const mri_replica *r) { return r->memory.stats; }
 static float *slot0_of(const mri_replica *r) { return r->memory.slot[0]; }
+static float *slot2_of(const mri_replica *r) { return r->memory.slot[2]; }
 static float *average_of(const mri_replica *r) { return r->memory.average; }
 static float *average_stats_of(const mri_replica *r) { return r->memory.average_stats; }
 static float *slot1_of(const mri_replica *r) { return r->memory.slot[1]; }
@@ -136,6 +137,7 @@ int mri_exchange_all(mri_exchange *x, mr_error *err)
     if (rc == MR_OK) rc = broadcast(x, stats_of, plan->stat_floats, "a broadcast of running statistics", err);
     if (rc == MR_OK) rc = broadcast(x, slot0_of, plan->weight_floats, "a broadcast of optimizer state", err);
     if (rc == MR_OK) rc = broadcast(x, slot1_of, plan->weight_floats, "a broadcast of optimizer state", err);
+    if (rc == MR_OK) rc = broadcast(x, slot2_of, plan->weight_floats, "a broadcast of optimizer state", err);
     if (rc == MR_OK) rc = broadcast(x, average_of, plan->weight_floats, "a broadcast of averages", err);
     if (rc == MR_OK) rc = broadcast(x, average_stats_of, plan->stat_floats, "a broadcast of averages", err);
     x->stats_differ = false;

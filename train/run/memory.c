@@ -138,8 +138,7 @@ void mri_memory_fini(mri_memory *m, mr_device *dev)
     mr_device_free(dev, m->values);
     mr_host_free(dev, m->host_sums);
     mr_device_free(dev, m->sums[0]);
-    mr_device_free(dev, m->slot[1]);
-    mr_device_free(dev, m->slot[0]);
+    for (uint32_t s = 0; s < MRI_SLOTS_MOST; s++) mr_device_free(dev, m->slot[s]);
     for (uint32_t i = 0; i < MRI_TERMS_MOST; i++) mr_device_free(dev, m->terms[i]);
     mr_device_free(dev, m->grads);
     mr_device_free(dev, m->other_stats);

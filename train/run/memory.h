@@ -8,8 +8,10 @@
 #define MRI_RUN_AHEAD                                                                                        \
     2u /* steps queued and not over: enough to hide the host, few enough to bound every queue */
 
+#define MRI_SLOTS_MOST 3u /* arrays as large as the weights that a rule keeps, and Lookahead's */
+
 typedef struct mri_memory { /* device memory where nothing else is said; NULL where the plan needs none */
-    float *weights, *grads, *slot[2], *stats;
+    float *weights, *grads, *slot[MRI_SLOTS_MOST], *stats;
     float *other_stats;             /* those of parts whose statistics nobody reads, where stats are read */
     float *terms[MRI_TERMS_MOST];   /* as many gradients as wait (fold.h) */
     char *arena;                    /* by the plan's spans */

@@ -96,11 +96,34 @@ static int backward(const mri_replica *r, const share *of, uint32_t from, uint32
     return rc;
 }
 
-int mri_replica_average(const mri_replica *r, float decay)
+static float *looked_back_to(const mri_replica *r) { return r->memory.slot[r->cfg.slot_count - 1]; }
+
+static int average(const mri_replica *r, float decay)
 {
     const mri_memory *m = &r->memory;
     const int rc = mr_average_async(r->stream, m->average, m->weights, r->plan.weight_floats, decay);
     return rc ? rc : mr_average_async(r->stream, m->average_stats, m->stats, r->plan.stat_floats, decay);
+}
+
+int mri_replica_behind_update(const mri_replica *r, uint64_t updates)
+{
+    const uint64_t floats = r->plan.weight_floats;
+    int rc = MR_OK;
+    if (r->cfg.lookahead && updates % r->cfg.lookahead == 0) {
+        float *const slow = looked_back_to(r);
+        rc = mr_average_async(r->stream, slow, r->memory.weights, floats, 0.5f);
+        if (rc == MR_OK)
+            rc = mr_copy_d2d_async(r->stream, r->memory.weights, slow, (size_t)floats * sizeof(float));
+    }
+    return rc == MR_OK && r->plan.averages ? average(r, r->cfg.average) : rc;
+}
+
+int mri_replica_begin_averages(const mri_replica *r)
+{
+    int rc = MR_OK;
+    if (r->cfg.lookahead && !r->cfg.inference)
+        rc = mr_average_async(r->stream, looked_back_to(r), r->memory.weights, r->plan.weight_floats, 0);
+    return rc == MR_OK && r->plan.averages ? average(r, 0) : rc;
 }
 
 static int update(const mri_replica *r)
@@ -122,8 +145,7 @@ static int update(const mri_replica *r)
     cfg.tensor_count = r->plan.tensor_count;
     cfg.trust = r->memory.trust;
     mri_range_begin(MRI_RANGE_UPDATE, r->plan.weight_floats);
-    int rc = mr_update_run_async(r->stream, &cfg);
-    if (rc == MR_OK && r->plan.averages) rc = mri_replica_average(r, r->cfg.average);
+    const int rc = mr_update_run_async(r->stream, &cfg);
     mri_range_end();
     return rc;
 }

@@ -37,12 +37,10 @@ int mri_replica_init_weights(mri_replica *r, mr_error *err)
     for (uint32_t i = 0; rc == MR_OK && i < r->nodes.count; i++)
         rc = init_node(r, &r->nodes.node[i], host, err);
     free(host);
-    if (rc == MR_OK && r->plan.averages) {
-        rc = mri_replica_average(r, 0);
-        if (rc) mr_error_set(err, rc, "the averages of initial weights cannot be queued");
-        else rc = mr_stream_sync(r->stream, err);
-    }
-    return rc;
+    if (rc) return rc;
+    rc = mri_replica_begin_averages(r);
+    if (rc) return mr_error_set(err, rc, "the averages of initial weights cannot be queued");
+    return mr_stream_sync(r->stream, err);
 }
 
 /* ------------------------------------------------------------------------------ open, close */

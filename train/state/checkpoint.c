@@ -19,7 +19,7 @@ enum {
     ENTRY_BYTES = 128,
     TENSOR_ALIGN = 64,
     NAMES_AT = 728,
-    END_AT = 844,
+    END_AT = 848,
     MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
     VERSION = 1
@@ -97,6 +97,7 @@ static const placed_field fields[] = {
     FIELD(832, clip_norm),
     FIELD(836, decay_on),
     FIELD(840, average),
+    FIELD(844, lookahead),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
                    sizeof(mr_tail) == 4 && sizeof(mr_decay_on) == 4 && sizeof(mr_pixels) == 4 &&

@@ -19,7 +19,8 @@ typedef enum mri_role {                       /* numbers are on disk */
                         MRI_ROLE_SLOT1 = 3,
                         MRI_ROLE_AVERAGE = 4,       /* of weights; ... */
                         MRI_ROLE_AVERAGE_STATE = 5, /* of what layers keep: of the tensor of the same name */
-                        MRI_ROLE_COUNT = 6,
+                        MRI_ROLE_SLOT2 = 6,         /* as SLOT0 */
+                        MRI_ROLE_COUNT = 7,
 } mri_role;
 
 /* Of weights, or of what layers keep. */

@@ -20,10 +20,10 @@ run 2 train d "$@" --optimizer adamv; err_has "found 'adamv'; did you mean 'adam
 run 1 train d --quiet --checkpoint adamw --resume --epochs 3 --optimizer nadam; err_has "state of adamw, found nadam"
 
 # all of the rest at once: one part after the other on one device, on two, and stopped in between
-all="--optimizer adamw --weight-decay 0.05 --decay-on weights --clip-value 0.01 --clip-norm 0.05 --average 0.9 --parts 2"
+all="--optimizer adamw --weight-decay 0.05 --decay-on weights --clip-value 0.01 --clip-norm 0.05 --average 0.9 --lookahead 2 --parts 2"
 # shellcheck disable=SC2086
 run 0 train d "$@" $all --epochs 3 --checkpoint one --devices cpu:1
-out_has "weight decay 0.05 on weights alone, gradients clipped at 0.01, gradient norm at most 0.05, average 0.9 is evaluated"
+out_has "weight decay 0.05 on weights alone, gradients clipped at 0.01, gradient norm at most 0.05, lookahead 2, average 0.9 is evaluated"
 # shellcheck disable=SC2086
 run 0 train d "$@" $all --epochs 3 --checkpoint two --devices cpu:2 --max-steps 7 --bucket 100K
 run 0 train d --quiet --checkpoint two --resume --devices cpu:2 --parts 2 --json
@@ -61,6 +61,8 @@ run 2 train d "$@" --average 1; err_has "average 1: expected"
 run 2 train d "$@" --clip-norm -1; err_has "--clip-norm"
 run 2 train d "$@" --max-grad-norm 1; err_has "--clip-norm"
 run 0 bench trainer --model mnist-mlp --seconds 0.2 --optimizer nadam --clip-norm 1 --average 0.99 --decay-on weights --weight-decay 0.1 --quiet
+
+run 2 train d --quiet --checkpoint other --resume --epochs 6 --lookahead 3; err_has "--lookahead: the checkpoint was trained with 2, found 3"
 
 # schedules
 run 0 train d "$@" --show --schedule piecewise:0.01@1/0.001@2.5 --lr 0.1 --epochs 4

@@ -287,6 +287,9 @@ typedef struct mr_trainer_config {
      * average; training goes on with the weights themselves, which is what hashes are of. 0 (default): none.
      */
     float average;
+    /* Lookahead (Zhang et al. 2019): after every so many updates the weights go back half the way to where
+     * they were after the last such update, and averages are taken behind that; 0 (default): they do not. */
+    uint32_t lookahead;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
@@ -518,6 +521,7 @@ typedef struct mr_checkpoint_info {
     float clip_value, clip_norm; /* of mr_trainer_config, like what follows */
     mr_decay_on decay_on;
     float average; /* 0: the checkpoint has none */
+    uint32_t lookahead;
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
