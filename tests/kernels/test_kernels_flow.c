@@ -611,7 +611,7 @@ static void decay_is_left_out(void **state)
                 for (int m = 0; m < 4; m++) MRT_TRUE(a[0][m][i] == a[like][m][i]);
                 differ = differ || a[1][0][i] != a[2][0][i];
             }
-            MRT_TRUE(differ);
+            MRT_TRUE(differ || count == 1); /* LAMB: one weight alone goes as far either way */
             rig_close(&r);
         }
 }

@@ -327,7 +327,7 @@ static void test_hostile_values_are_refused(void **state)
         {656, 4, 3},
         {664, 4, 3},
         {1024 + 63, 1, 'x'},
-        {1024 + 64, 4, 4},
+        {1024 + 64, 4, MRI_ROLE_COUNT},
         {1024 + 68, 4, 0},
         {1024 + 68, 4, 5},
         {1024 + 72, 8, 0},

@@ -81,7 +81,7 @@ const char *schedule_text(const mr_schedule *s, char *out, size_t bytes)
         if (s->floor_lr > 0) put_float(&t, ":", s->floor_lr);
         break;
     case MR_LR_ONE_CYCLE:
-        put_float(&t, ":", s->factor);
+        put(&t, ":%g", (double)s->factor);
         put_float(&t, ":", s->floor_lr);
         put_float(&t, ",up=", s->decay);
         break;

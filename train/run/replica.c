@@ -39,8 +39,8 @@ int mri_replica_init_weights(mri_replica *r, mr_error *err)
     free(host);
     if (rc) return rc;
     rc = mri_replica_begin_averages(r);
-    if (rc) return mr_error_set(err, rc, "the averages of initial weights cannot be queued");
-    return mr_stream_sync(r->stream, err);
+    const int why = mr_stream_sync(r->stream, err); /* the stream knows why */
+    return rc && !why ? mr_error_set(err, rc, "the averages of initial weights cannot be queued") : why;
 }
 
 /* ------------------------------------------------------------------------------ open, close */
