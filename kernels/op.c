@@ -1,4 +1,7 @@
 /* kernels/op.c: the public calls on operations and updates. Checks arguments, then calls the kind's table. */
+#include <float.h>
+
+#include "base/abi.h"
 #include "kernels/backend/op_class.h"
 #include "kernels/ops/op_table.h"
 
@@ -80,14 +83,42 @@ int mr_op_param_export(mr_op *op, bool state, uint32_t which, const void *addres
     return rc ? rc : op->device->backend->ops->param_export(op, state, which, address, host, err);
 }
 
-int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args)
+static bool is_limit(float v) { return v >= 0 && v <= FLT_MAX; }
+
+static int run_update(mr_stream *s, const mr_update_config *cfg)
 {
-    if (!s || !desc || !args || (unsigned)desc->kind > MR_UPDATE_ADADELTA || !args->values) return MR_EINVAL;
+    const mr_update_args *args = &cfg->args;
+    if (!s || (unsigned)cfg->rule.kind >= MR_UPDATE_KIND_COUNT || !args->values) return MR_EINVAL;
+    if (!is_limit(cfg->clip_value) || !is_limit(cfg->clip_norm) || (cfg->clip_norm > 0 && !cfg->norm))
+        return MR_EINVAL;
+    if (cfg->rule.kind == MR_UPDATE_LAMB && (!cfg->tensors || !cfg->trust || !cfg->tensor_count))
+        return MR_EINVAL;
     if (args->count == 0) return MR_OK;
     if (!args->weights || !args->grads) return MR_EINVAL;
-    for (uint32_t i = 0; i < mr_update_state_count(desc->kind); i++)
+    for (uint32_t i = 0; i < mr_update_state_count(cfg->rule.kind); i++)
         if (!args->state[i]) return MR_EINVAL;
-    return s->device->backend->update_async(s, desc, args);
+    return s->device->backend->update_async(s, cfg);
+}
+
+int mr_update_run_async(mr_stream *s, const mr_update_config *cfg)
+{
+    mr_update_config mine;
+    mr_update_defaults(&mine);
+    if (!cfg || mri_settings_take(&mine, sizeof mine, cfg, "update", NULL)) return MR_EINVAL;
+    return run_update(s, &mine);
+}
+
+int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args)
+{
+    if (!desc || !args) return MR_EINVAL;
+    const mr_update_config cfg = {.rule = *desc, .args = *args};
+    return run_update(s, &cfg);
+}
+
+int mr_average_async(mr_stream *s, float *average, const float *from, uint64_t count, float decay)
+{
+    if (!s || ((!average || !from) && count) || !(decay >= 0 && decay < 1)) return MR_EINVAL;
+    return count ? s->device->backend->average_async(s, average, from, count, decay) : MR_OK;
 }
 
 int mr_add_async(mr_stream *s, float *to, const float *from, uint64_t count)

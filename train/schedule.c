@@ -6,8 +6,13 @@
  *      │  ╱        ╲__  constant, steps, half a cosine, or 1 / (1 + decay * updates)
  *      └────────────────► updates
  *
- * During the warm-up the kind that follows is not applied; the cosine spans what is left after it, so there
- * is no jump. */
+ * During the warm-up the kind that follows is not applied; the cosine spans what is left after it, and an
+ * exponential begins behind it, so there is no jump. One cycle brings its own:
+ *
+ *   lr │   ╱╲
+ *      │ ╱    ╲           up and down in equal shares, what is left goes to the floor
+ *      │╱      ╲________
+ *      └────────────────► updates */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -34,6 +39,34 @@ static double stepped(const mr_schedule *s, double update, double steps_per_epoc
     return lr;
 }
 
+static double piecewise(const mr_schedule *s, double update, double steps_per_epoch)
+{
+    double lr = s->lr;
+    for (uint32_t i = 0; i + 1 < s->milestone_count && i + 1 < MRI_ARRAY_COUNT(s->milestones); i += 2)
+        if (update >= s->milestones[i] * steps_per_epoch) lr = s->milestones[i + 1];
+    return lr;
+}
+
+static double exponential(const mr_schedule *s, double updates, double steps_per_epoch)
+{
+    const double lr = steps_per_epoch > 0 ? s->lr * pow((double)s->factor, updates / steps_per_epoch) : s->lr;
+    return fmax(lr, s->floor_lr);
+}
+
+/* Where `at` is between from and to, so far along is it from a to b. */
+static double between(double at, double from, double to, double a, double b)
+{
+    return a + (b - a) * (at - from) / (to - from);
+}
+
+static double one_cycle(const mr_schedule *s, double update, double all)
+{
+    const double top = s->lr, low = top / s->factor, up = s->decay * all;
+    if (update < up) return between(update, 0, up, low, top);
+    if (update < 2 * up) return between(update, up, 2 * up, top, low);
+    return update < all ? between(update, 2 * up, all, low, s->floor_lr) : s->floor_lr;
+}
+
 float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_epoch, uint64_t epochs)
 {
     const double warm = warmup_updates(s, steps_per_epoch), at = (double)update,
@@ -44,6 +77,9 @@ float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_e
     case MR_LR_STEP: return (float)stepped(s, at, per_epoch);
     case MR_LR_COSINE: return (float)cosine(s, at, warm, per_epoch * (double)epochs);
     case MR_LR_DECAY: return (float)((double)s->lr / (1.0 + (double)s->decay * at));
+    case MR_LR_PIECEWISE: return (float)piecewise(s, at, per_epoch);
+    case MR_LR_EXPONENTIAL: return (float)exponential(s, at - warm, per_epoch);
+    case MR_LR_ONE_CYCLE: return (float)one_cycle(s, at, per_epoch * (double)epochs);
     }
     return s->lr;
 }
@@ -72,7 +108,8 @@ static int wrong(mr_error *err, const char *text, const char *at, const char *ex
     return mr_error_set(
         err, MR_EINVAL,
         "learning rate schedule \"%.200s\", character %zu: expected %s, found \"%.40s\"; known are constant, "
-        "cosine[:FLOOR], step:E1/E2[,factor=F], decay:D, each with ,warmup=EPOCHS",
+        "cosine[:FLOOR], step:E1/E2[,factor=F], decay:D, piecewise:LR@E1/LR@E2, exponential:FACTOR[:FLOOR], "
+        "each with ,warmup=EPOCHS, and onecycle[:DIVISOR[:FLOOR]][,up=SHARE]",
         text, (size_t)(at - text) + 1, expected, at);
 }
 
@@ -91,6 +128,70 @@ static int take_milestones(mr_schedule *s, const char **at, const char *text, mr
     return MR_OK;
 }
 
+static int take_pieces(mr_schedule *s, const char **at, const char *text, mr_error *err)
+{
+    do {
+        double lr, epoch;
+        const char *start = *at;
+        const uint32_t n = s->milestone_count;
+        if (n == MRI_ARRAY_COUNT(s->milestones)) return wrong(err, text, *at, "at most 8 rates");
+        if (!take_number(at, &lr)) return wrong(err, text, *at, "a learning rate");
+        if (!take_word(at, "@")) return wrong(err, text, *at, "@ and the epoch it begins with");
+        start = *at;
+        if (!take_number(at, &epoch)) return wrong(err, text, *at, "an epoch");
+        if (n && epoch <= s->milestones[n - 2])
+            return wrong(err, text, start, "an epoch after the one before it");
+        s->milestones[n] = epoch;
+        s->milestones[n + 1] = (double)(float)lr; /* the bits that it is trained with */
+        s->milestone_count += 2;
+    } while (take_word(at, "/"));
+    return MR_OK;
+}
+
+/* ":FLOOR", or nothing: *floor stays. */
+static int take_floor(float most, float *floor_lr, const char **at, const char *text, mr_error *err)
+{
+    double value;
+    if (!take_word(at, ":")) return MR_OK;
+    const char *start = *at;
+    if (!take_number(at, &value)) return wrong(err, text, *at, "the lowest learning rate");
+    if (value > (double)most) return wrong(err, text, start, "a floor not above the learning rate");
+    *floor_lr = (float)value;
+    return MR_OK;
+}
+
+static int take_exponential(mr_schedule *s, const char **at, const char *text, mr_error *err)
+{
+    double value;
+    const char *start = *at;
+    if (!take_number(at, &value) || !(value > 0 && value <= 1))
+        return wrong(err, text, start, "a factor above 0, at most 1");
+    s->kind = MR_LR_EXPONENTIAL;
+    s->factor = (float)value;
+    return take_floor(s->lr, &s->floor_lr, at, text, err);
+}
+
+static int take_one_cycle(mr_schedule *s, const char **at, const char *text, mr_error *err)
+{
+    enum { DIVISOR = 10, FLOOR_DIVISOR = 100 };
+    double value = DIVISOR;
+    s->kind = MR_LR_ONE_CYCLE;
+    s->decay = 0.45f;
+    if (take_word(at, ":")) {
+        const char *start = *at;
+        if (!take_number(at, &value) || value < 1) return wrong(err, text, start, "a divisor of 1 or more");
+    }
+    s->factor = (float)value;
+    s->floor_lr = s->lr / s->factor / FLOOR_DIVISOR;
+    int rc = take_floor(s->lr / s->factor, &s->floor_lr, at, text, err);
+    if (rc || !take_word(at, ",up=")) return rc;
+    const char *start = *at;
+    if (!take_number(at, &value) || !(value > 0 && value <= 0.5))
+        return wrong(err, text, start, "a share of the updates above 0, at most 0.5");
+    s->decay = (float)value;
+    return MR_OK;
+}
+
 static int take_kind(mr_schedule *s, const char **at, const char *text, mr_error *err)
 {
     double value;
@@ -98,15 +199,17 @@ static int take_kind(mr_schedule *s, const char **at, const char *text, mr_error
         s->kind = MR_LR_CONSTANT;
     } else if (take_word(at, "cosine")) {
         s->kind = MR_LR_COSINE;
-        if (take_word(at, ":")) {
-            const char *start = *at;
-            if (!take_number(at, &value)) return wrong(err, text, *at, "the lowest learning rate");
-            if (value > (double)s->lr) return wrong(err, text, start, "a floor not above the learning rate");
-            s->floor_lr = (float)value;
-        }
+        return take_floor(s->lr, &s->floor_lr, at, text, err);
     } else if (take_word(at, "step:")) {
         s->kind = MR_LR_STEP;
         return take_milestones(s, at, text, err);
+    } else if (take_word(at, "piecewise:")) {
+        s->kind = MR_LR_PIECEWISE;
+        return take_pieces(s, at, text, err);
+    } else if (take_word(at, "exponential:")) {
+        return take_exponential(s, at, text, err);
+    } else if (take_word(at, "onecycle")) {
+        return take_one_cycle(s, at, text, err);
     } else if (take_word(at, "decay:")) {
         s->kind = MR_LR_DECAY;
         if (!take_number(at, &value)) return wrong(err, text, *at, "a decay");
@@ -127,6 +230,8 @@ int mr_schedule_parse(mr_schedule *out, const char *text, float lr, mr_error *er
     const int rc = take_kind(&s, &at, text, err);
     if (rc) return rc;
     while (*at) {
+        if (s.kind == MR_LR_ONE_CYCLE)
+            return wrong(err, text, at, ",up=, or the end: it brings its own warm-up");
         if (take_word(&at, ",warmup=")) {
             if (!take_number(&at, &s.warmup_epochs)) return wrong(err, text, at, "epochs");
         } else if (s.kind == MR_LR_STEP && take_word(&at, ",factor=")) {

@@ -197,7 +197,16 @@ bool mri_trainer_simulates(const mr_trainer *t)
 
 static bool counts_epochs(const mr_schedule *s)
 {
-    return s->kind == MR_LR_STEP || s->kind == MR_LR_COSINE || s->warmup_epochs > 0;
+    switch (s->kind) {
+    case MR_LR_CONSTANT:
+    case MR_LR_DECAY: return s->warmup_epochs > 0;
+    case MR_LR_STEP:
+    case MR_LR_COSINE:
+    case MR_LR_PIECEWISE:
+    case MR_LR_EXPONENTIAL:
+    case MR_LR_ONE_CYCLE: break;
+    }
+    return true;
 }
 
 /* Often enough to tell soon that a run diverges, too seldom to cost anything; and when somebody asked. */
@@ -263,6 +272,10 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
     }
     if (rc) return mr_error_set(err, rc, "the update's constants make no sense");
     rc = queue_step(t, f, batch, err);
+    for (uint32_t r = 0; rc == MR_OK && r < t->team.count; r++) {
+        rc = mri_replica_behind_update(&t->team.replicas[r], t->updates);
+        if (rc) rc = mri_team_queue_failed(&t->team, r, rc, "an average", err);
+    }
     if (rc == MR_OK && is_peeked_at(t)) rc = mri_flight_peek(&t->flights, f, err);
     if (rc) return rc;
     mri_exchange_mark_stats_stale(&t->exchange);

@@ -47,6 +47,28 @@ static int check_precision(const mr_trainer_config *cfg, mr_error *err)
     return mr_net_check(cfg->net, err);
 }
 
+static int check_limit(const char *what, float limit, mr_error *err)
+{
+    if (limit >= 0 && isfinite(limit)) return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "%s %g: expected 0, for none, or a finite number above", what,
+                        (double)limit);
+}
+
+static int check_update(const mr_trainer_config *cfg, mr_error *err)
+{
+    if ((unsigned)cfg->update.kind >= MR_UPDATE_KIND_COUNT)
+        return mr_error_set(err, MR_EINVAL, "optimizer %d: there are %d, counted from 0",
+                            (int)cfg->update.kind, MR_UPDATE_KIND_COUNT);
+    if ((unsigned)cfg->decay_on > MR_DECAY_ON_WEIGHTS)
+        return mr_error_set(err, MR_EINVAL, "decay_on %d: expected all or weights", (int)cfg->decay_on);
+    if (!(cfg->average >= 0 && cfg->average < 1))
+        return mr_error_set(err, MR_EINVAL, "average %g: expected 0, for none, or a decay below 1",
+                            (double)cfg->average);
+    int rc = check_limit("clip_value", cfg->clip_value, err);
+    if (rc == MR_OK) rc = check_limit("clip_norm", cfg->clip_norm, err);
+    return rc;
+}
+
 static int check_config(const mr_trainer_config *cfg, mr_error *err)
 {
     if (!cfg->net) return mr_error_set(err, MR_EINVAL, "a trainer needs a network");
@@ -62,7 +84,8 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
             return mr_error_set(err, MR_EINVAL,
                                 "channel %u: mean %g, std %g: expected finite numbers, std above 0", c,
                                 (double)cfg->mean[c], (double)cfg->std[c]);
-    return check_precision(cfg, err);
+    const int rc = check_update(cfg, err);
+    return rc ? rc : check_precision(cfg, err);
 }
 
 static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_parts *parts)
@@ -74,7 +97,12 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                             .uses_affine = cfg->uses_affine,
                             .dtype = cfg->dtype,
                             .update = cfg->update,
-                            .slot_count = mr_update_state_count(cfg->update.kind),
+                            .clip_value = cfg->clip_value,
+                            .clip_norm = cfg->clip_norm,
+                            .decay_on = cfg->decay_on,
+                            .average = cfg->average,
+                            .lookahead = cfg->lookahead,
+                            .slot_count = mr_update_state_count(cfg->update.kind) + (cfg->lookahead > 0),
                             .bucket_bytes = cfg->bucket_bytes,
                             .memory_bytes = cfg->memory_bytes,
                             .together = parts->all == 1,
@@ -145,15 +173,16 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         "millrace %s\nmodel %s with %llu parameters\ndevice %s\ninstructions %d\nbatch %u\nparts %u\nseed "
         "%llu\n"
         "activations %u\noptimizer %d %g %g %g %g %g %g %g %d\nlearning rate %g, schedule %d %g %g %g %g, "
-        "epochs %llu\nloss scale %g\nbuckets of %llu bytes (%u)\nfor %s\nthreads of a device "
-        "%u\nconvolutions %u\n",
+        "epochs %llu\nclipped %g, norm %g, decay on %d, average %g, lookahead %u\nloss scale %g\n"
+        "buckets of %llu bytes (%u)\nfor %s\nthreads of a device %u\nconvolutions %u\n",
         mr_version(), c->net->name, (unsigned long long)mr_net_param_count(c->net),
         mr_device_info_of(c->devices[0])->kind, mri_simd(), c->batch, t->team.parts.all,
         (unsigned long long)c->seed, c->dtype, c->update.kind, (double)c->update.momentum,
         (double)c->update.rho, (double)c->update.beta1, (double)c->update.beta2, (double)c->update.epsilon,
         (double)c->update.weight_decay, (double)c->update.lr, c->update.nesterov, (double)c->schedule.lr,
         c->schedule.kind, (double)c->schedule.factor, (double)c->schedule.floor_lr, (double)c->schedule.decay,
-        c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->loss_scale,
+        c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->clip_value, (double)c->clip_norm,
+        c->decay_on, (double)c->average, c->lookahead, (double)c->loss_scale,
         (unsigned long long)c->bucket_bytes, rep->plan.bucket_count, c->inference ? "inference" : "training",
         mr_device_info_of(c->devices[0])->threads, mr_trainer_convolution(t));
 }
@@ -161,8 +190,14 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
 static int agree(const mr_trainer *t, mr_error *err)
 {
     char text[2048];
+    const mr_schedule *s = &t->cfg.schedule;
     if (t->team.ranks.size == 1) return MR_OK;
-    describe(t, text, sizeof text);
+    describe(t, text, sizeof text - 512);
+    size_t used = strlen(text);
+    for (uint32_t i = 0; i < s->milestone_count && i < MRI_ARRAY_COUNT(s->milestones); i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%.17g", i ? " " : "milestones ",
+                                 s->milestones[i]);
+    snprintf(text + used, sizeof text - used, "\n");
     return mri_ranks_agree(&t->team.ranks, text, err);
 }
 

@@ -149,6 +149,11 @@ static void complete(const mr_trainer *t, mr_checkpoint_info *own)
     own->loss_scale = scaled ? t->scale.scale : 0;
     own->loss_scale_good = scaled ? t->scale.good : 0;
     own->updates_skipped = scaled ? t->scale.skipped : 0;
+    own->clip_value = t->cfg.clip_value;
+    own->clip_norm = t->cfg.clip_norm;
+    own->decay_on = t->cfg.decay_on;
+    own->average = t->cfg.average;
+    own->lookahead = t->cfg.lookahead;
     own->parts = t->team.parts.all;
     own->part_threads = mr_device_info_of(t->team.devices[0])->threads;
     own->convolution = mr_trainer_convolution(t);
@@ -192,12 +197,6 @@ static int wrong_place(const mri_checkpoint *ck, int code, mr_error *err)
     return code;
 }
 
-static const char *rule_name(mr_update_kind kind)
-{
-    static const char *const names[] = {"sgd", "momentum", "rmsprop", "adam", "adadelta"};
-    return (unsigned)kind < MRI_ARRAY_COUNT(names) ? names[kind] : "an unknown optimizer";
-}
-
 static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
 {
     const mr_net *net = t->cfg.net;
@@ -218,34 +217,60 @@ static int check_fits(const mr_trainer *t, const mri_checkpoint *ck, mr_error *e
         mr_error_set(
             err, MR_EINVAL,
             "the checkpoint has the state of %s, found %s; use the optimizer the run was started with",
-            rule_name(i->update.kind), rule_name(t->cfg.update.kind));
+            mr_update_name(&i->update), mr_update_name(&t->cfg.update));
+    else if (!t->cfg.inference && (i->lookahead > 0) != (t->cfg.lookahead > 0))
+        mr_error_set(err, MR_EINVAL, "the checkpoint is of a run with%s Lookahead, found one with%s",
+                     i->lookahead ? "" : "out", t->cfg.lookahead ? "" : "out");
     else return MR_OK;
     return wrong_place(ck, MR_EINVAL, err);
 }
 
-static bool same_tensor(const mri_tensor_desc *a, const mri_tensor_desc *b)
+/* A checkpoint's list: weights and statistics, the optimizer's arrays, averages of the first in the same
+ * order. Those that the trainer has no use for may be left out: of one for inference the optimizer's arrays,
+ * and averages where none are kept. */
+static uint32_t averages_in(const mr_trainer *t, const mri_checkpoint *ck)
 {
-    return strcmp(a->name, b->name) == 0 && a->role == b->role && a->ndim == b->ndim &&
-           memcmp(a->dim, b->dim, sizeof a->dim) == 0;
+    return ck->info.average > 0 ? t->tensors.own : 0;
 }
 
-/* A trainer's list is the head of the checkpoint's: an inference trainer lacks the optimizer's arrays at its
- * end. */
+/* Of the trainer's tensors so many come before averages. */
+static uint32_t without_averages(const mr_trainer *t)
+{
+    return t->tensors.count - (t->team.replicas[0].plan.averages ? t->tensors.own : 0);
+}
+
+/* Where tensor i of the trainer is in the checkpoint, and as what. */
+static uint32_t source_of(const mr_trainer *t, const mri_checkpoint *ck, uint32_t i, mri_role *role)
+{
+    const uint32_t own = t->tensors.own, before = without_averages(t), averages = averages_in(t, ck);
+    const uint32_t of = i < before ? i : i - before; /* the weights or statistics it is the average of */
+    const bool averaged = averages && (i >= before || t->cfg.inference);
+    *role = t->tensors.desc[of].role;
+    if (averaged) *role = mri_role_averaged(*role);
+    return averaged ? ck->tensor_count - own + of : of;
+}
+
+static bool same_tensor(const mri_tensor_desc *a, const mri_tensor_desc *b)
+{
+    return strcmp(a->name, b->name) == 0 && a->ndim == b->ndim && memcmp(a->dim, b->dim, sizeof a->dim) == 0;
+}
+
 static int check_tensors(const mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
 {
-    const bool count_fits =
-        t->cfg.inference ? ck->tensor_count >= t->tensors.count : ck->tensor_count == t->tensors.count;
-    if (!count_fits) {
+    const uint32_t expected = without_averages(t) + averages_in(t, ck);
+    if (t->cfg.inference ? ck->tensor_count < expected : ck->tensor_count != expected) {
         mr_error_set(err, MR_EFORMAT, "the checkpoint has %u tensors: expected %u", ck->tensor_count,
-                     t->tensors.count);
+                     expected);
         return wrong_place(ck, MR_EFORMAT, err);
     }
     for (uint32_t i = 0; i < t->tensors.count; i++) {
-        if (same_tensor(&t->tensors.desc[i], &ck->tensors[i])) continue;
-        mr_error_set(err, MR_EFORMAT,
-                     "the checkpoint's tensor %u is %s of %llu elements: expected %s of %llu", i,
-                     ck->tensors[i].name, (unsigned long long)ck->tensors[i].count, t->tensors.desc[i].name,
-                     (unsigned long long)t->tensors.desc[i].count);
+        mri_role role;
+        const uint32_t from = source_of(t, ck, i, &role);
+        const mri_tensor_desc *mine = &t->tensors.desc[i], *found = &ck->tensors[from];
+        if (same_tensor(mine, found) && found->role == role) continue;
+        mr_error_set(
+            err, MR_EFORMAT, "the checkpoint's tensor %u is %s of %llu elements: expected %s of %llu", from,
+            found->name, (unsigned long long)found->count, mine->name, (unsigned long long)mine->count);
         return wrong_place(ck, MR_EFORMAT, err);
     }
     return MR_OK;
@@ -257,7 +282,8 @@ static int load_tensors(mr_trainer *t, const mri_checkpoint *ck, mr_error *err)
     if (!host) return mr_error_set(err, MR_ENOMEM, "no memory to load a checkpoint");
     int rc = MR_OK;
     for (uint32_t i = 0; rc == MR_OK && i < t->tensors.count; i++) {
-        rc = mri_checkpoint_read(ck, i, host, err);
+        mri_role role;
+        rc = mri_checkpoint_read(ck, source_of(t, ck, i, &role), host, err);
         if (rc == MR_OK) rc = mri_tensor_import(&t->tensors, &t->team.replicas[0], i, host, err);
     }
     free(host);

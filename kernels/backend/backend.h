@@ -136,7 +136,8 @@ struct mri_backend {
     const struct mri_stream_calls *streams;
     const struct mri_event_calls *events;
     const struct mri_op_calls *ops;
-    int (*update_async)(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
+    int (*update_async)(mr_stream *s, const mr_update_config *cfg);
+    int (*average_async)(mr_stream *s, float *average, const float *from, uint64_t count, float decay);
     int (*add_async)(mr_stream *s, float *to, const float *from, uint64_t count);
     const struct mri_group_calls *groups;
     const struct mri_graph_calls *graphs; /* NULL: this kind does not record */

@@ -42,7 +42,8 @@ struct mri_host_op {
 /* For struct mri_backend: what mri_host_device.code_for() names, as tasks on streams. */
 extern const struct mri_op_calls mri_host_ops;
 /* update.c */
-int mri_host_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
+int mri_host_update_async(mr_stream *s, const mr_update_config *cfg);
+int mri_host_average_async(mr_stream *s, float *average, const float *from, uint64_t count, float decay);
 
 /* Code that some kinds have beside their reference. */
 extern const struct mri_op_code mri_input_planar, mri_conv2d_dnnl, mri_pool2d_dnnl, mri_dense_dnnl,

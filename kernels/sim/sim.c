@@ -73,9 +73,15 @@ static const struct mri_op_code *code_for(const mr_op *head)
     return head->desc.kind == MR_OP_LOSS ? &step : &quick;
 }
 
-static int sim_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args)
+static int sim_update_async(mr_stream *s, const mr_update_config *cfg)
 {
-    (void)s, (void)desc, (void)args;
+    (void)s, (void)cfg;
+    return MR_OK;
+}
+
+static int sim_average_async(mr_stream *s, float *average, const float *from, uint64_t count, float decay)
+{
+    (void)s, (void)average, (void)from, (void)count, (void)decay;
     return MR_OK;
 }
 
@@ -131,6 +137,7 @@ const struct mri_backend mri_sim_backend = {
     .events = &mri_host_events,
     .ops = &mri_host_ops,
     .update_async = sim_update_async,
+    .average_async = sim_average_async,
     .add_async = sim_add_async,
     .groups = &mri_host_groups_idle, /* replicas wait for each other, as they would */
 };

@@ -15,6 +15,7 @@
 
 #include <stdlib.h>
 
+#include "kernels/backend/update_rules.h"
 #include "kernels/cuda/kernels/args.h"
 #include "tests/cuda_emu/emu.h"
 
@@ -301,17 +302,63 @@ inline void spans(const mrk_update_check_args &a, emu_span_list &s)
     s.writes(a.loss_scale, sizeof *a.loss_scale);
 }
 
+inline void spans(const mrk_update_squares_args &a, emu_span_list &s)
+{
+    s.reads(a.grads, floats(a.count));
+    s.reads(a.loss_scale, sizeof *a.loss_scale);
+    s.writes(a.sums, (a.count + MRI_UPDATE_NORM_FLOATS - 1) / MRI_UPDATE_NORM_FLOATS * sizeof *a.sums);
+}
+
+inline void spans(const mrk_update_norm_args &a, emu_span_list &s)
+{
+    s.writes(a.norm, (MRI_UPDATE_NORM_HEAD + a.sums) * sizeof *a.norm);
+}
+
 inline void spans(const mrk_update_args &a, emu_span_list &s)
 {
-    const uint32_t states = a.kind == MR_UPDATE_SGD                                    ? 0
-                            : a.kind == MR_UPDATE_ADAM || a.kind == MR_UPDATE_ADADELTA ? 2
-                                                                                       : 1;
+#define STATES(kind, name, states) (states),
+    static const uint32_t counts[] = {MRI_UPDATE_RULES(STATES)};
+#undef STATES
+    const uint32_t states = counts[a.kind];
     s.writes(a.weights, floats(a.count));
     if (states > 0) s.writes(a.state0, floats(a.count));
     if (states > 1) s.writes(a.state1, floats(a.count));
     s.reads(a.grads, floats(a.count));
     s.reads(a.values, sizeof *a.values);
     s.reads(a.loss_scale, sizeof *a.loss_scale);
+    s.reads(a.norm, MRI_UPDATE_NORM_HEAD * sizeof *a.norm);
+    const uint64_t stretches = (a.count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH;
+    s.reads(a.decays, stretches);
+    s.reads(a.tensors, stretches * sizeof *a.tensors);
+    s.reads(a.trust, a.tensor_count * sizeof *a.trust);
+}
+
+inline void spans(const mrk_update_moments_args &m, emu_span_list &s)
+{
+    const mrk_update_args &a = m.of;
+    const uint64_t stretches = (a.count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH;
+    s.reads(a.weights, floats(a.count));
+    s.reads(a.grads, floats(a.count));
+    s.writes(a.state0, floats(a.count));
+    s.writes(a.state1, floats(a.count));
+    s.reads(a.values, sizeof *a.values);
+    s.reads(a.loss_scale, sizeof *a.loss_scale);
+    s.reads(a.norm, MRI_UPDATE_NORM_HEAD * sizeof *a.norm);
+    s.reads(a.decays, stretches);
+    s.writes(m.sums, 2 * stretches * sizeof *m.sums);
+}
+
+inline void spans(const mrk_update_trust_args &a, emu_span_list &s)
+{
+    s.reads(a.tensors, a.stretches * sizeof *a.tensors);
+    s.reads(a.sums, 2 * a.stretches * sizeof *a.sums);
+    s.writes(a.trust, a.tensor_count * sizeof *a.trust);
+}
+
+inline void spans(const mrk_average_args &a, emu_span_list &s)
+{
+    s.writes(a.average, floats(a.count));
+    s.reads(a.from, floats(a.count));
 }
 
 inline void spans(const mrk_update_end_args &a, emu_span_list &s)

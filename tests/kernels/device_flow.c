@@ -5,12 +5,13 @@
 
 struct weights {
     float *w, *s0, *s1;
+    double norm[2]; /* of the last step: its square, the factor */
     mr_loss_scale scale;
 };
 
 /* steps updates of count weights with the gradients of each step; with a scale, those of step `bad` hold one
  * that is no number. */
-static void run_updates(struct lab *l, mr_update_desc d, uint64_t count, int steps, int bad,
+static void run_updates(struct lab *l, mr_update_desc d, bool clips, uint64_t count, int steps, int bad,
                         float first_scale, uint64_t seed, struct weights *r)
 {
     const size_t bytes = count * sizeof(float);
@@ -18,6 +19,18 @@ static void run_updates(struct lab *l, mr_update_desc d, uint64_t count, int ste
     float *w = lab_copy_of(l, lab_noise(count, seed, MR_TENSOR_F32), bytes), *g = lab_memory(l, bytes);
     const uint32_t states = mr_update_state_count(d.kind);
     float *s0 = states > 0 ? lab_zeros(l, bytes) : NULL, *s1 = states > 1 ? lab_zeros(l, bytes) : NULL;
+    const size_t stretches = (size_t)((count + MR_UPDATE_STRETCH - 1) / MR_UPDATE_STRETCH);
+    uint8_t *some = malloc(stretches);
+    for (size_t i = 0; i < stretches; i++) some[i] = i * 7 % 5 < 2 ? 0 : (uint8_t)(1 + i % 3);
+    const uint8_t *decays = lab_copy_of(l, some, stretches);
+    free(some);
+    uint32_t *numbers = calloc(stretches, sizeof *numbers);
+    for (size_t i = 1; i < stretches; i++) numbers[i] = numbers[i - 1] + (i % 5 == 1);
+    const uint32_t *tensors = lab_copy_of(l, numbers, stretches * sizeof *numbers),
+                   tensor_count = numbers[stretches - 1] + 1;
+    double *trust = lab_memory(l, (size_t)mr_update_trust_count(count, tensor_count) * sizeof *trust);
+    free(numbers);
+    double *norm = lab_memory(l, (size_t)mr_update_norm_count(count) * sizeof *norm);
     mr_step_values *values = lab_memory(l, sizeof *values);
     mr_loss_scale *scale = first_scale > 0 ? lab_copy_of(l, &start, sizeof start) : NULL;
     for (int step = 0; step < steps; step++) {
@@ -31,13 +44,20 @@ static void run_updates(struct lab *l, mr_update_desc d, uint64_t count, int ste
         for (uint64_t i = 0; i < count; i++) host[i] *= now.scale;
         if (step == bad) host[(seed * 7919 + (uint64_t)step) % count] = step % 2 ? NAN : -INFINITY;
         lab_put(l, g, host, bytes);
-        const mr_update_args args = {.count = count,
-                                     .weights = w,
-                                     .grads = g,
-                                     .state = {s0, s1},
-                                     .values = values,
-                                     .loss_scale = scale};
-        if (!l->rc) lab_note(l, mr_update_async(l->s, &d, &args));
+        mr_update_config cfg;
+        mr_update_defaults(&cfg);
+        cfg.rule = d;
+        cfg.args = (mr_update_args){.count = count,
+                                    .weights = w,
+                                    .grads = g,
+                                    .state = {s0, s1},
+                                    .values = values,
+                                    .loss_scale = scale};
+        if (d.kind == MR_UPDATE_LAMB)
+            cfg.tensors = tensors, cfg.tensor_count = tensor_count, cfg.trust = trust;
+        if (d.weight_decay > 0 && clips) cfg.decays = decays;
+        if (clips) cfg.clip_value = 0.8f, cfg.clip_norm = step % 3 ? 0.4f : 1e6f, cfg.norm = norm;
+        if (!l->rc) lab_note(l, mr_update_run_async(l->s, &cfg));
         lab_sync(l);
     }
     *r = (struct weights){.w = lab_floats(count), .s0 = lab_floats(count), .s1 = lab_floats(count)};
@@ -45,6 +65,7 @@ static void run_updates(struct lab *l, mr_update_desc d, uint64_t count, int ste
     if (s0) lab_get(l, r->s0, s0, bytes);
     if (s1) lab_get(l, r->s1, s1, bytes);
     if (scale) lab_get(l, &r->scale, scale, sizeof r->scale);
+    if (clips) lab_get(l, r->norm, norm, sizeof r->norm);
 }
 
 static void finish(const char *name)
@@ -60,20 +81,21 @@ static void finish(const char *name)
     lab_case_done();
 }
 
-static void compare_updates(mr_update_desc d, uint64_t count, int bad, float scale, uint64_t seed)
+static void compare_updates(mr_update_desc d, bool clips, uint64_t count, int bad, float scale, uint64_t seed)
 {
-    static const char *const kinds[] = {"sgd", "momentum", "rmsprop", "adam", "adadelta"};
     struct weights a, b;
     char name[96];
-    snprintf(name, sizeof name, "%s%s of %llu%s%s", kinds[d.kind], d.nesterov ? " nesterov" : "",
-             (unsigned long long)count, d.weight_decay > 0 ? ", decay" : "", scale > 0 ? ", scaled" : "");
-    run_updates(&mrt_device, d, count, 6, bad, scale, seed, &a);
-    run_updates(&mrt_reference, d, count, 6, bad, scale, seed, &b);
+    snprintf(name, sizeof name, "%s of %llu%s%s%s", mr_update_name(&d), (unsigned long long)count,
+             clips ? ", clipped" : "", d.weight_decay > 0 ? ", decay" : "", scale > 0 ? ", scaled" : "");
+    run_updates(&mrt_device, d, clips, count, 6, bad, scale, seed, &a);
+    run_updates(&mrt_reference, d, clips, count, 6, bad, scale, seed, &b);
     lab_check(name, "weights", lab_error(a.w, b.w, count, 0.01), 1e-5);
     if (mr_update_state_count(d.kind) > 0)
         lab_check(name, "state 0", lab_error(a.s0, b.s0, count, 0.01), 1e-5);
     if (mr_update_state_count(d.kind) > 1)
         lab_check(name, "state 1", lab_error(a.s1, b.s1, count, 0.01), 1e-5);
+    for (int k = 0; clips && k < 2; k++)
+        lab_check(name, k ? "factor" : "norm", fabs(a.norm[k] - b.norm[k]) / (1e-30 + b.norm[k]), 1e-6);
     if (a.scale.scale != b.scale.scale || a.scale.good != b.scale.good ||
         a.scale.skipped != b.scale.skipped) {
         char text[160];
@@ -90,20 +112,47 @@ static void check_updates(void)
     static const uint64_t counts[] = {1, 255, 1023, 65537};
     lab_group_begin("update", MR_TENSOR_F32);
     for (size_t k = 0; k < MRI_ARRAY_COUNT(counts); k++)
-        for (int at = 0; at < 6 * 4; at++) {
-            mr_update_desc d = {.kind = (mr_update_kind)(at % 6 % 5),
-                                .nesterov = at % 6 == 5,
-                                .lr = 0.01f,
-                                .momentum = 0.9f,
-                                .rho = 0.9f,
-                                .beta1 = 0.9f,
-                                .beta2 = 0.999f,
-                                .epsilon = 1e-3f,
-                                .weight_decay = at / 6 % 2 ? 0.1f : 0};
-            if (d.nesterov) d.kind = MR_UPDATE_MOMENTUM;
-            const bool scaled = at >= 12;
-            compare_updates(d, counts[k], scaled ? (int)(k + 1) : -1, scaled ? 512 : 0,
-                            (uint64_t)at + 100 * k);
+        for (uint32_t rule = 0; mr_update_rule_at(rule); rule++)
+            for (uint32_t at = 0; at < 4; at++) {
+                mr_update_desc d = mr_update_rule_at(rule)->desc;
+                d.lr = 0.01f;
+                d.epsilon = 1e-3f;
+                d.weight_decay = at % 2 ? 0.1f : 0;
+                const bool scaled = at >= 2;
+                compare_updates(d, (at + rule) % 2, counts[k], scaled ? (int)(k + 1) : -1, scaled ? 512 : 0,
+                                rule + 16 * at + 100 * k);
+            }
+    lab_group_end();
+}
+
+/* ---- averages ---- */
+
+static float *run_average(struct lab *l, uint64_t count, uint64_t shift)
+{
+    const size_t bytes = (count + shift) * sizeof(float);
+    float *average = lab_zeros(l, bytes), *out = lab_floats(count + shift);
+    for (uint64_t step = 0; step < 4; step++) {
+        const float *from = lab_copy_of(l, lab_noise(count + shift, step + 40, MR_TENSOR_F32), bytes);
+        if (!l->rc) lab_note(l, mr_average_async(l->s, average + shift, from + shift, count, 0.8f));
+    }
+    lab_sync(l);
+    lab_get(l, out, average, bytes);
+    return out;
+}
+
+static void check_averages(void)
+{
+    static const uint64_t counts[] = {1, 255, 1024, 65537};
+    lab_group_begin("average", MR_TENSOR_F32);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(counts); k++)
+        for (uint64_t shift = 0; shift < 2; shift++) { /* 1: no packs */
+            char name[64];
+            snprintf(name, sizeof name, "average of %llu from %llu on", (unsigned long long)counts[k],
+                     (unsigned long long)shift);
+            const float *a = run_average(&mrt_device, counts[k], shift),
+                        *b = run_average(&mrt_reference, counts[k], shift);
+            lab_check(name, "average", lab_error(a, b, counts[k] + shift, 0.01), 1e-6);
+            finish(name);
         }
     lab_group_end();
 }
@@ -289,6 +338,7 @@ static void check_groups(void)
 void flow_check_all(void)
 {
     check_updates();
+    check_averages();
     check_copies();
     check_groups();
     check_bad_label();

@@ -124,6 +124,12 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
         cfg.watchdog_s = o->watchdog_s;
         cfg.dtype = o->dtype ? o->dtype : MR_TENSOR_F32;
         cfg.no_graph = o->no_graph;
+        cfg.clip_value = o->clip_value;
+        cfg.clip_norm = o->clip_norm;
+        cfg.decay_on = o->decay_on;
+        cfg.average = o->average;
+        cfg.lookahead = o->lookahead;
+        cfg.update.weight_decay = o->weight_decay;
         cfg.parts = o->parts || o->world ? &rig->parts : NULL;
         cfg.world = o->world;
         rc = mr_trainer_open(&rig->t, &cfg, err);

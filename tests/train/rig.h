@@ -35,6 +35,10 @@ typedef struct mrt_rig_options {
     uint32_t parts; /* default: one a device */
     mr_world *world;
     mr_convolution convolution;
+    float clip_value, clip_norm, weight_decay;
+    mr_decay_on decay_on;
+    float average;
+    uint32_t lookahead;
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */

@@ -63,7 +63,12 @@ static mr_checkpoint_info info_of(uint64_t updates)
                                .epoch_loss = 1.5,
                                .epoch_accuracy = 0.75,
                                .val_fingerprint = 77,
-                               .convolution = 1};
+                               .convolution = 1,
+                               .clip_value = 0.5f,
+                               .clip_norm = 3,
+                               .decay_on = MR_DECAY_ON_WEIGHTS,
+                               .average = 0.75f,
+                               .lookahead = 6};
     info.update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP,
                                    .lr = 0.5f,
                                    .rho = 0.9f,
@@ -123,6 +128,8 @@ static void test_round_trip(void **state)
     MRT_TRUE(i->first_loss == 2.5 && i->epoch_loss == 1.5 && i->epoch_accuracy == 0.75 &&
              i->val_fingerprint == 77);
     MRT_EQ(i->convolution, 1);
+    MRT_TRUE(i->clip_value == 0.5f && i->clip_norm == 3 && i->decay_on == MR_DECAY_ON_WEIGHTS &&
+             i->average == 0.75f && i->lookahead == 6);
     MRT_TRUE(i->update.kind == MR_UPDATE_RMSPROP && i->update.rho == 0.9f && i->update.nesterov &&
              i->update.step == 42);
     MRT_TRUE(i->update.weight_decay == 0.125f && i->update.epsilon == 1e-7f);
@@ -279,10 +286,10 @@ static void test_hostile_values_are_refused(void **state)
         {48, 4, 0},
         {64, 8, 0},
         {191, 1, 'x'},
-        {448, 4, 5},
+        {448, 4, MR_UPDATE_KIND_COUNT},
         {480, 4, 2},
         {484, 4, 1},
-        {496, 4, 4},
+        {496, 4, MR_LR_KIND_COUNT},
         {516, 4, 17},
         {668, 1, 2},
         {112, 8, 0x7ff8000000000000u},
@@ -297,7 +304,14 @@ static void test_hostile_values_are_refused(void **state)
         {784, 8, 0xbff0000000000000u},
         {816, 4, 65537},
         {820, 4, 4097},
-        {828, 1, 1},
+        {828, 4, 0xbf800000},
+        {828, 4, 0x7fc00000},
+        {832, 4, 0x7f800000},
+        {836, 4, 2},
+        {840, 4, 0x3f800000},
+        {840, 4, 0xbf000000},
+        {840, 4, 0x7fc00000},
+        {848, 1, 1},
         {1016, 4, 1},
         {719, 1, 'x'},
         {728, 8, 0},
@@ -313,7 +327,7 @@ static void test_hostile_values_are_refused(void **state)
         {656, 4, 3},
         {664, 4, 3},
         {1024 + 63, 1, 'x'},
-        {1024 + 64, 4, 4},
+        {1024 + 64, 4, MRI_ROLE_COUNT},
         {1024 + 68, 4, 0},
         {1024 + 68, 4, 5},
         {1024 + 72, 8, 0},

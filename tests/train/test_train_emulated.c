@@ -61,7 +61,18 @@ static const mrt_run trainings[] = {
      .lr = 0.05f},
     {.net = mrt_net_norm, .samples = 40, .batch = 18, .update = MR_UPDATE_MOMENTUM, .lr = 0.02f},
     {.net = mrt_net_residual, .samples = 28, .batch = 14, .update = MR_UPDATE_SGD, .lr = 0.02f},
-    {.net = mrt_net_conv, .samples = 14, .batch = 5, .update = MR_UPDATE_ADADELTA, .lr = 0.5f}};
+    {.net = mrt_net_conv, .samples = 14, .batch = 5, .update = MR_UPDATE_ADADELTA, .lr = 0.5f},
+    {.net = mrt_net_norm,
+     .samples = 26,
+     .batch = 12,
+     .update = MR_UPDATE_MOMENTUM, /* Adam would make much of the noise in biases before a normalisation */
+     .lr = 0.01f,
+     .clip_value = 0.1f,
+     .clip_norm = 0.05f,
+     .weight_decay = 0.1f,
+     .decay_on = MR_DECAY_ON_WEIGHTS,
+     .average = 0.8f,
+     .lookahead = 2}};
 enum { TRAININGS = sizeof trainings / sizeof *trainings };
 
 static void gpus_train_as_cpus_do(void **state)

@@ -63,6 +63,13 @@ static void test_every_precision_trains_alike(void **state)
     static mr_net *(*const nets[])(void) = {mrt_net_residual, mrt_net_branch};
     for (size_t n = 0; n < 2; n++) {
         mrt_rig_options o = {.net = nets[n], .seed = 3, .batch = 16, .update = MR_UPDATE_MOMENTUM};
+        if (n == 1) { /* gradients are clipped when the scale of the loss is divided out */
+            o.clip_value = 0.3f;
+            o.clip_norm = 0.2f;
+            o.weight_decay = 0.01f;
+            o.decay_on = MR_DECAY_ON_WEIGHTS;
+            o.average = 0.9f;
+        }
         o.devices = "cpu";
         const outcome reference = train(&o);
         for (size_t k = 0; k < 3; k++) {
@@ -81,8 +88,12 @@ static void test_every_precision_trains_alike(void **state)
 static void test_replicas_and_buckets(void **state)
 {
     (void)state;
-    mrt_rig_options o = {
-        .net = mrt_net_branch, .seed = 3, .batch = 16, .devices = "cuda:0", .deterministic = true};
+    mrt_rig_options o = {.net = mrt_net_branch,
+                         .seed = 3,
+                         .batch = 16,
+                         .devices = "cuda:0",
+                         .deterministic = true,
+                         .clip_norm = 0.5f};
     const outcome one = train(&o);
     o.devices = "cuda:0,1,2";
     const outcome whole = train(&o);

@@ -39,6 +39,9 @@ static int open_rig(const job *j, mr_world *world, uint32_t rank, mrt_rig *rig, 
                                           .parts = PARTS,
                                           .bucket_bytes = j->bucket_bytes,
                                           .deterministic = true,
+                                          .clip_norm = 0.1f,
+                                          .average = 0.8f,
+                                          .lookahead = 2,
                                           .world = world},
                        err);
 }

@@ -5,11 +5,11 @@
 
 int __real_mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args);
 int __real_mr_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args);
-int __real_mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
+int __real_mr_update_run_async(mr_stream *s, const mr_update_config *cfg);
 int __real_mr_copy_h2d_async(mr_stream *s, void *device_dst, const void *host_src, size_t bytes);
 int __wrap_mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args);
 int __wrap_mr_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args);
-int __wrap_mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
+int __wrap_mr_update_run_async(mr_stream *s, const mr_update_config *cfg);
 int __wrap_mr_copy_h2d_async(mr_stream *s, void *device_dst, const void *host_src, size_t bytes);
 int __wrap_mr_graph_begin(mr_stream *s);
 int __wrap_mr_graph_end(mr_stream *s, mr_graph **out, mr_error *err);
@@ -20,8 +20,7 @@ typedef struct call {
     enum { FORWARD, BACKWARD, UPDATE } what;
     mr_op *op;
     mr_op_args args;
-    mr_update_desc desc;
-    mr_update_args update;
+    mr_update_config update;
 } call;
 
 typedef struct recorded {
@@ -53,10 +52,9 @@ int __wrap_mr_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args)
     return recording ? note((call){.what = BACKWARD, .op = op, .args = *args})
                      : __real_mr_op_backward_async(op, s, args);
 }
-int __wrap_mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args)
+int __wrap_mr_update_run_async(mr_stream *s, const mr_update_config *cfg)
 {
-    return recording ? note((call){.what = UPDATE, .desc = *desc, .update = *args})
-                     : __real_mr_update_async(s, desc, args);
+    return recording ? note((call){.what = UPDATE, .update = *cfg}) : __real_mr_update_run_async(s, cfg);
 }
 int __wrap_mr_copy_h2d_async(mr_stream *s, void *device_dst, const void *host_src, size_t bytes)
 {
@@ -93,7 +91,7 @@ int __wrap_mr_graph_launch_async(mr_graph *g, mr_stream *s)
         const call *c = &r->calls[i];
         if (c->what == FORWARD) rc = __real_mr_op_forward_async(c->op, s, &c->args);
         else if (c->what == BACKWARD) rc = __real_mr_op_backward_async(c->op, s, &c->args);
-        else rc = __real_mr_update_async(s, &c->desc, &c->update);
+        else rc = __real_mr_update_run_async(s, &c->update);
     }
     return rc;
 }

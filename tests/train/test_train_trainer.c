@@ -70,7 +70,7 @@ static void expect_same_files(const char *a, const char *b)
 static void test_saved_by_three_loaded_by_one_and_back(void **state)
 {
     (void)state;
-    for (int kind = MR_UPDATE_SGD; kind <= MR_UPDATE_ADADELTA; kind++) {
+    for (int kind = 0; kind < MR_UPDATE_KIND_COUNT; kind++) {
         mr_error err = MR_ERROR_INIT;
         mr_checkpoint_info info;
         mrt_rig three, one, again;

@@ -70,6 +70,12 @@ static int train(whole *w, const char *const *paths, mr_error *err)
                                  .lr = o->lr,
                                  .net = o->net,
                                  .bucket_bytes = o->bucket_bytes,
+                                 .clip_value = o->clip_value,
+                                 .clip_norm = o->clip_norm,
+                                 .weight_decay = o->weight_decay,
+                                 .decay_on = o->decay_on,
+                                 .average = o->average,
+                                 .lookahead = o->lookahead,
                                  .dtype = o->dtype,
                                  .no_graph = o->no_graph,
                                  .deterministic = true};

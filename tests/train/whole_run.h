@@ -17,6 +17,10 @@ typedef struct mrt_run {
     bool no_graph;
     uint64_t bucket_bytes;
     uint32_t dtype; /* default f32 */
+    float clip_value, clip_norm, weight_decay;
+    mr_decay_on decay_on;
+    float average;
+    uint32_t lookahead;
 } mrt_run;
 
 typedef struct mrt_outcome {

@@ -333,6 +333,7 @@ static const opt_group groups[] = {
     OPT_OWN_GROUP("Measuring", options),
     {"Storage", storage_options, OPT_COUNT(storage_options), offsetof(bench_args, storage), false},
     MODEL_GROUP(bench_args, shared.model),
+    UPDATE_GROUP(bench_args, shared.model),
     RUN_GROUP(bench_args, shared.run),
     LOADER_GROUP(bench_args, shared.loader),
     DEVICE_GROUP(bench_args, shared.device),

@@ -85,8 +85,8 @@ static int open_run(eval_run *r)
     s->values = r->info.c;
     status = session_set_loader(s, &shared, &run, false, r->info.w);
     if (status == EXIT_DONE) status = session_open_loader(s);
-    s->update = r->info.update;
-    s->schedule = r->info.schedule;
+    s->rule.update = r->info.update;
+    s->rule.schedule = r->info.schedule;
     if (status == EXIT_DONE) status = session_open_network(s, 1, true);
     if (status == EXIT_DONE) status = session_load(s, r->found, &r->info);
     return status;
@@ -104,8 +104,9 @@ static int evaluate(eval_run *r)
     const double seconds = seconds_since(start);
     const char *shown = mr_source_info_of(r->s.src)->path;
     if (!r->args->shared.output.json) {
-        printf("%s on %s: %" PRIu64 " samples, loss %.6f, accuracy %.4f; %.0f samples/s\n",
-               shown_text(r->found), shown_text(shown), count, loss, accuracy, (double)count / seconds);
+        printf("%s on %s: %" PRIu64 " samples, loss %.6f, accuracy %.4f; %.0f samples/s%s\n",
+               shown_text(r->found), shown_text(shown), count, loss, accuracy, (double)count / seconds,
+               r->info.average > 0 ? " (average of weights)" : "");
         return EXIT_DONE;
     }
     json_line j = json_begin(stdout, "eval");
@@ -113,6 +114,7 @@ static int evaluate(eval_run *r)
     json_text(&j, "model", r->info.model);
     json_text(&j, "data", shown);
     json_u64(&j, "samples", count);
+    json_float(&j, "average", r->info.average);
     json_real(&j, "val_loss", loss);
     json_real(&j, "val_accuracy", accuracy);
     json_real(&j, "seconds", seconds);

@@ -45,6 +45,7 @@ static const opt options[] = {
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Plan", options),
     MODEL_GROUP(plan_args, shared.model),
+    UPDATE_GROUP(plan_args, shared.model),
     NETWORK_GROUPS(plan_args),
 };
 static const opt_positional positionals[] = {

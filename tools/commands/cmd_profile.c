@@ -230,6 +230,7 @@ static const opt_group groups[] = {
     OPT_OWN_GROUP("Profile", options),
     TRACE_GROUP(profile_args, tracing),
     MODEL_GROUP(profile_args, shared.model),
+    UPDATE_GROUP(profile_args, shared.model),
     NETWORK_GROUPS(profile_args),
 };
 static const opt_positional positionals[] = {

@@ -21,6 +21,7 @@
 #include "tools/session/odd_list.h"
 #include "tools/session/rank_list.h"
 #include "tools/session/session.h"
+#include "tools/session/show_lr.h"
 #include "tools/session/trace_window.h"
 #include "tools/session/tune.h"
 #include "tools/session/world.h"
@@ -38,6 +39,7 @@ typedef struct train_args {
     watch_args watch;
     tune_args tune;
     trace_args tracing;
+    show_args show;
     rank_args rank;
     elastic_args elastic;
     session_args shared;
@@ -689,6 +691,14 @@ static int run_elastic(const train_args *a, elastic *e)
     }
 }
 
+static int show(const train_args *a)
+{
+    tool_session s = {.compute = &a->shared.compute, .part = a->shared.part};
+    const int status = show_lr(&s, &a->shared, &a->show, a->watch.log_steps);
+    session_close(&s);
+    return status;
+}
+
 static int run(const void *args)
 {
     const train_args *a = args;
@@ -697,6 +707,12 @@ static int run(const void *args)
         say("--elastic writes no --trace and no --bad-list: which process has what changes as it goes");
         return EXIT_MISUSED;
     }
+    if (a->show.show && a->resume) {
+        say("--show and --resume: what is shown is the schedule of these options, from the beginning; leave "
+            "--resume out");
+        return EXIT_MISUSED;
+    }
+    if (a->show.show) return show(a);
     int status = elastic_open(&e, &a->elastic, &a->rank);
     if (status == EXIT_DONE) status = e.muster ? run_elastic(a, &e) : run_alone(a, &e);
     elastic_close(&e);
@@ -733,13 +749,22 @@ static const opt options[] = {
      "what every stage did when, a Chrome trace for ui.perfetto.dev", NULL},
 };
 static const opt_group groups[] = {
-    OPT_OWN_GROUP("Training", options),       WATCH_GROUP(train_args, watch),
-    MODEL_GROUP(train_args, shared.model),    RUN_GROUP(train_args, shared.run),
-    LOADER_GROUP(train_args, shared.loader),  TUNE_GROUP(train_args, tune),
-    TRACE_GROUP(train_args, tracing),         DEVICE_GROUP(train_args, shared.device),
-    PART_GROUP(train_args, shared.part),      RANK_GROUP(train_args, rank),
-    ELASTIC_GROUP(train_args, elastic),       COMPUTE_GROUP(train_args, shared.compute),
-    DATA_GROUP(train_args, shared.data_opts), OUTPUT_GROUP(train_args, shared.output),
+    OPT_OWN_GROUP("Training", options),
+    WATCH_GROUP(train_args, watch),
+    SHOW_GROUP(train_args, show),
+    MODEL_GROUP(train_args, shared.model),
+    UPDATE_GROUP(train_args, shared.model),
+    RUN_GROUP(train_args, shared.run),
+    LOADER_GROUP(train_args, shared.loader),
+    TUNE_GROUP(train_args, tune),
+    TRACE_GROUP(train_args, tracing),
+    DEVICE_GROUP(train_args, shared.device),
+    PART_GROUP(train_args, shared.part),
+    RANK_GROUP(train_args, rank),
+    ELASTIC_GROUP(train_args, elastic),
+    COMPUTE_GROUP(train_args, shared.compute),
+    DATA_GROUP(train_args, shared.data_opts),
+    OUTPUT_GROUP(train_args, shared.output),
 };
 static const opt_positional positionals[] = {
     DATA_POSITIONAL(train_args),

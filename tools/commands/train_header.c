@@ -9,17 +9,20 @@
 #include "tools/cli/output.h"
 #include "tools/cli/report.h"
 #include "tools/session/convolutions.h"
+#include "tools/session/schedule.h"
 
-static const char *rule_name(const mr_update_desc *u)
+static void put_rule(const tool_session *s)
 {
-    static const char *const names[] = {"sgd", "momentum", "rmsprop", "adam", "adadelta"};
-    return u->kind == MR_UPDATE_MOMENTUM && u->nesterov ? "nesterov" : names[u->kind];
-}
-
-static const char *schedule_name(const mr_schedule *s)
-{
-    static const char *const names[] = {"constant", "step", "cosine", "decay"};
-    return names[s->kind];
+    printf("rule     %s, lr %g, schedule %s", mr_update_name(&s->rule.update), (double)s->rule.schedule.lr,
+           schedule_name(&s->rule.schedule));
+    if (s->rule.update.weight_decay > 0)
+        printf(", weight decay %g%s", (double)s->rule.update.weight_decay,
+               s->rule.decay_on == MR_DECAY_ON_WEIGHTS ? " on weights alone" : "");
+    if (s->rule.clip_value > 0) printf(", gradients clipped at %g", (double)s->rule.clip_value);
+    if (s->rule.clip_norm > 0) printf(", gradient norm at most %g", (double)s->rule.clip_norm);
+    if (s->rule.lookahead) printf(", lookahead %u", s->rule.lookahead);
+    if (s->rule.average > 0) printf(", average %g is evaluated", (double)s->rule.average);
+    putchar('\n');
 }
 
 /* Who else there is, and whose gradients are added in which order. */
@@ -63,8 +66,7 @@ void train_header_text(const train_header *h)
     printf("\nrun      batch %u (%u per %s), %" PRIu64 " epochs, seed %" PRIu64 ", augment %s\n", l->batch,
            (l->batch - 1) / s->parts.all + 1, s->parts.all == s->device_count ? "replica" : "part",
            h->run->epochs, h->run->seed, l->augment);
-    printf("rule     %s, lr %g, schedule %s\n", rule_name(&s->update), (double)s->schedule.lr,
-           schedule_name(&s->schedule));
+    put_rule(s);
     printf("devices  %u:", s->device_count);
     for (uint32_t i = 0; i < s->device_count && i < 8; i++)
         printf(" %s", mr_device_info_of(s->devices[i])->name);
@@ -113,9 +115,15 @@ void train_header_json(const train_header *h)
     convolutions_json(&j, &convolutions, h->convolution);
     json_u64(&j, "epochs", h->run->epochs);
     json_u64(&j, "seed", h->run->seed);
-    json_text(&j, "optimizer", rule_name(&s->update));
-    json_float(&j, "lr", s->schedule.lr);
-    json_text(&j, "schedule", schedule_name(&s->schedule));
+    json_text(&j, "optimizer", mr_update_name(&s->rule.update));
+    json_float(&j, "lr", s->rule.schedule.lr);
+    json_text(&j, "schedule", schedule_name(&s->rule.schedule));
+    json_float(&j, "weight_decay", s->rule.update.weight_decay);
+    json_text(&j, "decay_on", setup_decays[s->rule.decay_on]);
+    json_float(&j, "clip_value", s->rule.clip_value);
+    json_float(&j, "clip_norm", s->rule.clip_norm);
+    json_u64(&j, "lookahead", s->rule.lookahead);
+    json_float(&j, "average", s->rule.average);
     json_text(&j, "augment", l->augment);
     json_u64(&j, "prefetch", l->prefetch);
     json_u64(&j, "workers", l->workers);

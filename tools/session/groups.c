@@ -183,11 +183,26 @@ const opt compute_options[6] = {
      NULL},
 };
 
+const char *const setup_decays[] = {"all", "weights", NULL};
+
+const opt update_options[5] = {
+    {"decay-on", OPT_CHOICE, offsetof(model_args, decay_on), 0, 0, "all", NULL,
+     "weights: weight decay leaves biases and the scale and shift of normalisation alone", setup_decays},
+    {"clip-value", OPT_REAL, offsetof(model_args, clip_value), 0, 1e30, NULL, NULL,
+     "bring each element of the gradient into [-X, X]; without it, or 0: no", NULL},
+    {"clip-norm", OPT_REAL, offsetof(model_args, clip_norm), 0, 1e30, NULL, NULL,
+     "scale the gradient down to a norm of X where it is above; without it, or 0: no", NULL},
+    {"lookahead", OPT_U32, offsetof(model_args, lookahead), 0, 1000000, "0", "K",
+     "after every K updates go half the way back to where the weights were K updates before; 0: no", NULL},
+    {"average", OPT_REAL, offsetof(model_args, average), 0, 1, NULL, "DECAY",
+     "keep a moving average of the weights, such as 0.999, and evaluate that; without it, or 0: no", NULL},
+};
+
 const opt model_options[7] = {
     {"model", OPT_TEXT, offsetof(model_args, model), 0, 0, NULL, "NAME",
      "mnist-cnn, cifar-cnn, mnist-mlp, ...; a wrong name lists them all", NULL},
     {"optimizer", OPT_TEXT, offsetof(model_args, optimizer), 0, 0, NULL, "NAME",
-     "sgd, momentum, nesterov, rmsprop, adam, adadelta; without it the model's own", NULL},
+     "sgd, momentum, adam, adamw, ...; a wrong name lists them all", NULL},
     {"lr", OPT_REAL, offsetof(model_args, lr), 0, 1000, NULL, NULL,
      "learning rate; without it the model's own", NULL},
     {"momentum", OPT_REAL, offsetof(model_args, momentum), 0, 1, NULL, NULL, "without it the model's own",
@@ -195,8 +210,8 @@ const opt model_options[7] = {
     {"weight-decay", OPT_REAL, offsetof(model_args, weight_decay), 0, 1, NULL, NULL,
      "without it the model's own", NULL},
     {"schedule", OPT_TEXT, offsetof(model_args, schedule), 0, 0, NULL, "SPEC",
-     "constant, cosine, cosine:FLOOR, step:E1/E2,factor=F, decay:D; each with ,warmup=E; without it the "
-     "model's own",
+     "constant, cosine, step:E1/E2, piecewise:LR@E1/LR@E2, exponential:F, decay:D, each with ,warmup=E; "
+     "onecycle; without it the model's own",
      NULL},
     {"scale", OPT_FLAG, offsetof(model_args, scale), 0, 0, NULL, NULL,
      "multiply batch and learning rate by the number of replicas", NULL},

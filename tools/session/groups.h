@@ -68,6 +68,8 @@ typedef struct compute_args { /* how devices compute, for commands that train or
     const char *loss_scale;
 } compute_args;
 
+/* Names of mr_decay_on. */
+extern const char *const setup_decays[];
 /* Names of mr_order, mr_tail, mr_pixels and mr_convolution, in their order, and of what is done with EXIF. */
 extern const char *const setup_orders[],
     *const setup_tails[], *const setup_pixels[], *const setup_exif[], *const setup_convolutions[];
@@ -112,13 +114,22 @@ extern const opt part_options[2];
 typedef struct model_args {
     const char *model, *optimizer, *schedule;
     double lr, momentum, weight_decay; /* NAN: the model's own */
+    double clip_value, clip_norm;      /* NAN: not given; 0: none */
+    uint32_t decay_on;                 /* mr_decay_on */
+    uint32_t lookahead;                /* 0: none */
+    double average;                    /* NAN: not given; 0: none */
     bool scale;                        /* batch and learning rate times the number of replicas */
 } model_args;
 
-extern const opt model_options[7];
+extern const opt model_options[7], update_options[5];
 #define MODEL_GROUP(type, member)                                                                            \
     {                                                                                                        \
         "Network", model_options, OPT_COUNT(model_options), offsetof(type, member), false                    \
+    }
+
+#define UPDATE_GROUP(type, member)                                                                           \
+    {                                                                                                        \
+        "Updates", update_options, OPT_COUNT(update_options), offsetof(type, member), true                   \
     }
 
 typedef struct part_args {

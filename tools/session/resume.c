@@ -8,6 +8,7 @@
 
 #include "tools/cli/exit.h"
 #include "tools/cli/output.h"
+#include "tools/session/schedule.h"
 
 #define TO_GO_ON "leave it out to go on with that"
 
@@ -153,40 +154,10 @@ static int take_number(const resume_point *p, const char *option, bool given, fl
     return status;
 }
 
-static bool same_schedule(const mr_schedule *a, const mr_schedule *b)
-{
-    bool same = a->kind == b->kind && a->warmup_epochs == b->warmup_epochs;
-    if (a->kind == MR_LR_COSINE) same = same && a->floor_lr == b->floor_lr;
-    if (a->kind == MR_LR_DECAY) same = same && a->decay == b->decay;
-    if (a->kind != MR_LR_STEP) return same;
-    same = same && a->factor == b->factor && a->milestone_count == b->milestone_count;
-    for (uint32_t i = 0; same && i < a->milestone_count; i++) same = a->milestones[i] == b->milestones[i];
-    return same;
-}
-
-/* As --schedule takes it. */
-static const char *schedule_text(const mr_schedule *s, char *out, size_t bytes)
-{
-    char number[32];
-    size_t n = 0;
-    if (s->kind == MR_LR_CONSTANT) n = (size_t)snprintf(out, bytes, "constant");
-    if (s->kind == MR_LR_COSINE)
-        n = (size_t)snprintf(out, bytes, s->floor_lr > 0 ? "cosine:%s" : "cosine",
-                             float_text(s->floor_lr, number, sizeof number));
-    if (s->kind == MR_LR_DECAY)
-        n = (size_t)snprintf(out, bytes, "decay:%s", float_text(s->decay, number, sizeof number));
-    for (uint32_t i = 0; s->kind == MR_LR_STEP && i < s->milestone_count && n < bytes; i++)
-        n += (size_t)snprintf(out + n, bytes - n, "%s%g", i ? "/" : "step:", s->milestones[i]);
-    if (s->kind == MR_LR_STEP && n < bytes)
-        n += (size_t)snprintf(out + n, bytes - n, ",factor=%s", float_text(s->factor, number, sizeof number));
-    if (s->warmup_epochs > 0 && n < bytes) snprintf(out + n, bytes - n, ",warmup=%g", s->warmup_epochs);
-    return out;
-}
-
 static int take_schedule(const resume_point *p, const mr_schedule *now, mr_schedule *rule)
 {
     char then[512], found[512];
-    if (same_schedule(now, rule)) return EXIT_DONE;
+    if (schedule_same(now, rule)) return EXIT_DONE;
     const int status = changed(p, "schedule", schedule_text(rule, then, sizeof then),
                                schedule_text(now, found, sizeof found));
     const float lr = rule->lr;
@@ -197,38 +168,58 @@ static int take_schedule(const resume_point *p, const mr_schedule *now, mr_sched
 
 static void tell_epochs(const resume_point *p, const run_args *run, const mr_schedule *schedule)
 {
-    if (schedule->kind != MR_LR_COSINE || !p->from->epochs || p->from->epochs == run->epochs) return;
-    say("--epochs: the cosine schedule was laid over %" PRIu64 " epochs, and is over %" PRIu64
-        " from here on",
-        p->from->epochs, run->epochs);
+    const bool spans = schedule->kind == MR_LR_COSINE || schedule->kind == MR_LR_ONE_CYCLE;
+    if (!spans || !p->from->epochs || p->from->epochs == run->epochs) return;
+    say("--epochs: the %s schedule was laid over %" PRIu64 " epochs, and is over %" PRIu64 " from here on",
+        schedule_name(schedule), p->from->epochs, run->epochs);
+}
+
+static int take_rule(const resume_point *p, const session_args *a, const session_rule *now,
+                     session_rule *rule)
+{
+    const struct {
+        const char *option;
+        bool given;
+        float now, *rule;
+    } numbers[] = {
+        {"lr", was_given(p, "lr") || a->model.scale, now->schedule.lr, &rule->schedule.lr},
+        {"momentum", was_given(p, "momentum"), now->update.momentum, &rule->update.momentum},
+        {"weight-decay", was_given(p, "weight-decay"), now->update.weight_decay, &rule->update.weight_decay},
+        {"clip-value", was_given(p, "clip-value"), now->clip_value, &rule->clip_value},
+        {"clip-norm", was_given(p, "clip-norm"), now->clip_norm, &rule->clip_norm},
+        {"average", was_given(p, "average"), now->average, &rule->average},
+    };
+    const uint32_t then = rule->decay_on, on = now->decay_on;
+    int status = EXIT_DONE;
+    for (size_t i = 0; status == EXIT_DONE && i < OPT_COUNT(numbers); i++)
+        status = take_number(p, numbers[i].option, numbers[i].given, numbers[i].now, numbers[i].rule);
+    if (status || !was_given(p, "decay-on") || on == then) return status;
+    status = changed(p, "decay-on", setup_decays[then], setup_decays[on]);
+    if (status == EXIT_DONE) rule->decay_on = now->decay_on;
+    return status;
 }
 
 int resume_rule(const resume_point *p, const session_args *a, tool_session *s, const run_args *run)
 {
     const mr_checkpoint_info *c = p->from;
-    const mr_update_desc now = s->update;
-    const mr_schedule schedule = s->schedule;
+    const session_rule now = s->rule;
     if (!same_setting("batch", c->batch, run->batch)) return EXIT_MISUSED;
     int status = check_data(p, mr_source_info_of(s->src));
-    if (status || (was_given(p, "optimizer") && now.kind != c->update.kind))
+    if (status || (was_given(p, "optimizer") && now.update.kind != c->update.kind))
         return status; /* loading refuses it: the optimizer's state is another's */
-    s->update = c->update;
-    s->schedule = c->schedule;
-    if (was_given(p, "optimizer") && now.nesterov != c->update.nesterov) {
+    s->rule = (session_rule){c->update,  c->schedule, c->clip_value, c->clip_norm,
+                             c->average, c->decay_on, c->lookahead};
+    if (was_given(p, "optimizer") && now.update.nesterov != c->update.nesterov) {
         say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
             c->update.nesterov ? "" : "out");
         return EXIT_MISUSED;
     }
-    if (was_given(p, "schedule")) status = take_schedule(p, &schedule, &s->schedule);
-    if (status == EXIT_DONE)
-        status = take_number(p, "lr", was_given(p, "lr") || a->model.scale, schedule.lr, &s->schedule.lr);
-    if (status == EXIT_DONE)
-        status = take_number(p, "momentum", was_given(p, "momentum"), now.momentum, &s->update.momentum);
-    if (status == EXIT_DONE)
-        status = take_number(p, "weight-decay", was_given(p, "weight-decay"), now.weight_decay,
-                             &s->update.weight_decay);
-    s->update.lr = s->schedule.lr;
-    if (status == EXIT_DONE) tell_epochs(p, run, &s->schedule);
+    if (was_given(p, "lookahead") && !same_setting("lookahead", c->lookahead, now.lookahead))
+        return EXIT_MISUSED;
+    if (was_given(p, "schedule")) status = take_schedule(p, &now.schedule, &s->rule.schedule);
+    if (status == EXIT_DONE) status = take_rule(p, a, &now, &s->rule);
+    s->rule.update.lr = s->rule.schedule.lr;
+    if (status == EXIT_DONE) tell_epochs(p, run, &s->rule.schedule);
     return status;
 }
 

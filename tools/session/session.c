@@ -49,51 +49,62 @@ void session_fill_run(const tool_session *s, run_args *run, bool scale)
     if (scale) run->batch *= s->device_count;
 }
 
-/* Constants for an optimizer that is not the model's: what its authors proposed. */
-static bool set_optimizer(mr_update_desc *u, const char *name)
+static const char *rule_at(const void *context, size_t at)
 {
-    static const struct {
-        const char *name;
-        mr_update_desc desc;
-    } known[] = {
-        {"sgd", {.kind = MR_UPDATE_SGD}},
-        {"momentum", {.kind = MR_UPDATE_MOMENTUM, .momentum = 0.9f}},
-        {"nesterov", {.kind = MR_UPDATE_MOMENTUM, .momentum = 0.9f, .nesterov = true}},
-        {"rmsprop", {.kind = MR_UPDATE_RMSPROP, .rho = 0.9f, .epsilon = 1e-7f}},
-        {"adam", {.kind = MR_UPDATE_ADAM, .beta1 = 0.9f, .beta2 = 0.999f, .epsilon = 1e-7f}},
-        {"adadelta", {.kind = MR_UPDATE_ADADELTA, .rho = 0.95f, .epsilon = 1e-7f}},
-    };
-    for (size_t i = 0; i < OPT_COUNT(known); i++) {
-        if (strcmp(known[i].name, name) != 0) continue;
+    (void)context;
+    return mr_update_rule_at((uint32_t)at)->name;
+}
+
+/* Constants for an optimizer that is not the model's: those it is known with. */
+static int set_optimizer(mr_update_desc *u, const char *name)
+{
+    const mr_update_rule *rule = mr_update_rule_find(name);
+    char known[256];
+    size_t count = 0, at = 0;
+    if (rule) {
         const mr_update_desc before = *u;
-        *u = known[i].desc;
+        *u = rule->desc;
         u->lr = before.lr;
-        u->weight_decay = before.weight_decay;
-        return true;
+        if (u->weight_decay == 0) u->weight_decay = before.weight_decay;
+        return EXIT_DONE;
     }
-    return false;
+    for (; mr_update_rule_at((uint32_t)count); count++)
+        at +=
+            (size_t)snprintf(known + at, sizeof known - at, "%s%s", count ? ", " : "", rule_at(NULL, count));
+    const char *near = options_nearest(name, count, rule_at, NULL);
+    say("--optimizer: expected one of %s; found '%s'%s%s%s", known, name, near ? "; did you mean '" : "",
+        near ? near : "", near ? "'?" : "");
+    return EXIT_MISUSED;
 }
 
 int session_fill_rule(tool_session *s, const model_args *m, bool scale)
 {
     mr_error err = MR_ERROR_INIT;
-    s->update = s->model->update;
-    s->schedule = s->model->schedule;
-    if (m->optimizer && !set_optimizer(&s->update, m->optimizer)) {
-        say("--optimizer: expected sgd, momentum, nesterov, rmsprop, adam or adadelta; found '%s'",
-            m->optimizer);
-        return EXIT_MISUSED;
+    s->rule.update = s->model->update;
+    s->rule.schedule = s->model->schedule;
+    if (m->optimizer) {
+        const int status = set_optimizer(&s->rule.update, m->optimizer);
+        if (status) return status;
     }
-    float lr = isnan(m->lr) ? s->update.lr : (float)m->lr;
+    float lr = isnan(m->lr) ? s->rule.update.lr : (float)m->lr;
     if (scale) lr *= (float)s->device_count;
-    if (!isnan(m->momentum)) s->update.momentum = (float)m->momentum;
-    if (!isnan(m->weight_decay)) s->update.weight_decay = (float)m->weight_decay;
-    s->update.lr = lr;
-    s->schedule.lr = lr;
-    if (m->schedule && mr_schedule_parse(&s->schedule, m->schedule, lr, &err) != MR_OK) {
+    if (!isnan(m->momentum)) s->rule.update.momentum = (float)m->momentum;
+    if (!isnan(m->weight_decay)) s->rule.update.weight_decay = (float)m->weight_decay;
+    s->rule.clip_value = isnan(m->clip_value) ? 0 : (float)m->clip_value;
+    s->rule.clip_norm = isnan(m->clip_norm) ? 0 : (float)m->clip_norm;
+    s->rule.decay_on = (mr_decay_on)m->decay_on;
+    s->rule.lookahead = m->lookahead;
+    s->rule.average = isnan(m->average) ? 0 : (float)m->average;
+    s->rule.update.lr = lr;
+    s->rule.schedule.lr = lr;
+    if (!m->schedule) return EXIT_DONE;
+    if (mr_schedule_parse(&s->rule.schedule, m->schedule, lr, &err) != MR_OK) {
         say_error(&err);
         return EXIT_MISUSED;
     }
+    const bool rates = scale && s->rule.schedule.kind == MR_LR_PIECEWISE;
+    for (uint32_t i = 1; rates && i < s->rule.schedule.milestone_count; i += 2)
+        s->rule.schedule.milestones[i] *= s->device_count;
     return EXIT_DONE;
 }
 
@@ -296,6 +307,17 @@ int session_open_net(tool_session *s)
                        &err);
 }
 
+void session_give_rule(const tool_session *s, mr_trainer_config *cfg)
+{
+    cfg->update = s->rule.update;
+    cfg->schedule = s->rule.schedule;
+    cfg->clip_value = s->rule.clip_value;
+    cfg->clip_norm = s->rule.clip_norm;
+    cfg->decay_on = s->rule.decay_on;
+    cfg->average = s->rule.average;
+    cfg->lookahead = s->rule.lookahead;
+}
+
 int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
 {
     mr_error err = MR_ERROR_INIT;
@@ -309,8 +331,7 @@ int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
     cfg.world = s->world;
     cfg.batch = l->batch;
     cfg.seed = s->loader_cfg.seed;
-    cfg.update = s->update;
-    cfg.schedule = s->schedule;
+    session_give_rule(s, &cfg);
     cfg.epochs = epochs;
     memcpy(cfg.mean, l->mean, sizeof cfg.mean);
     memcpy(cfg.std, l->std, sizeof cfg.std);

@@ -8,6 +8,15 @@
 #include "tools/session/fields.h"
 #include "tools/session/setup.h"
 
+/* How weights are trained, as mr_trainer_config has it. */
+typedef struct session_rule {
+    mr_update_desc update;
+    mr_schedule schedule;
+    float clip_value, clip_norm, average; /* 0: none */
+    mr_decay_on decay_on;
+    uint32_t lookahead;
+} session_rule;
+
 typedef struct tool_session {
     const mr_model *model;
     mr_source *src;
@@ -31,8 +40,7 @@ typedef struct tool_session {
     bad_watch bad;
     field_set fields;
     mr_loader_config loader_cfg; /* as opened */
-    mr_update_desc update;
-    mr_schedule schedule;
+    session_rule rule;
     char augment[512]; /* of input_size.h */
 } tool_session;
 
@@ -81,6 +89,7 @@ int session_open_loader(tool_session *s);
 /* For the size and classes that loader and data have. */
 int session_open_net(tool_session *s);
 int session_open_trainer(tool_session *s, uint64_t epochs, bool inference);
+void session_give_rule(const tool_session *s, mr_trainer_config *cfg);
 /* Ends the program when its trainer gave up on a device that hangs: nothing could be closed without waiting
  * for it. */
 void session_leave_if_it_hangs(const mr_trainer *t);

@@ -269,8 +269,7 @@ int measure_trainer(tool_session *s, const synthetic_batch *in, double seconds, 
     cfg.device_count = s->device_count;
     cfg.batch = in->batch;
     cfg.seed = in->seed;
-    cfg.update = s->update;
-    cfg.schedule = s->schedule;
+    session_give_rule(s, &cfg);
     cfg.epochs = 1;
     cfg.steps_per_epoch = STEPS_MOST; /* schedules that count epochs stay in the first */
     memcpy(cfg.mean, in->mean, sizeof cfg.mean);

@@ -102,6 +102,9 @@ typedef float *array_of_replica(const mri_replica *r);
 static float *weights_of(const mri_replica *r) { return r->memory.weights; }
 static float *stats_of(const mri_replica *r) { return r->memory.stats; }
 static float *slot0_of(const mri_replica *r) { return r->memory.slot[0]; }
+static float *slot2_of(const mri_replica *r) { return r->memory.slot[2]; }
+static float *average_of(const mri_replica *r) { return r->memory.average; }
+static float *average_stats_of(const mri_replica *r) { return r->memory.average_stats; }
 static float *slot1_of(const mri_replica *r) { return r->memory.slot[1]; }
 
 /* Replica 0's array goes to all (queued). */
@@ -122,8 +125,9 @@ int mri_exchange_stats(mri_exchange *x, mr_error *err)
 {
     if (!x->stats_differ) return MR_OK;
     x->stats_differ = false;
-    return broadcast(x, stats_of, x->team->replicas[0].plan.stat_floats, "a broadcast of running statistics",
-                     err);
+    const uint64_t count = x->team->replicas[0].plan.stat_floats;
+    const int rc = broadcast(x, stats_of, count, "a broadcast of running statistics", err);
+    return rc ? rc : broadcast(x, average_stats_of, count, "a broadcast of their averages", err);
 }
 
 int mri_exchange_all(mri_exchange *x, mr_error *err)
@@ -133,6 +137,9 @@ int mri_exchange_all(mri_exchange *x, mr_error *err)
     if (rc == MR_OK) rc = broadcast(x, stats_of, plan->stat_floats, "a broadcast of running statistics", err);
     if (rc == MR_OK) rc = broadcast(x, slot0_of, plan->weight_floats, "a broadcast of optimizer state", err);
     if (rc == MR_OK) rc = broadcast(x, slot1_of, plan->weight_floats, "a broadcast of optimizer state", err);
+    if (rc == MR_OK) rc = broadcast(x, slot2_of, plan->weight_floats, "a broadcast of optimizer state", err);
+    if (rc == MR_OK) rc = broadcast(x, average_of, plan->weight_floats, "a broadcast of averages", err);
+    if (rc == MR_OK) rc = broadcast(x, average_stats_of, plan->stat_floats, "a broadcast of averages", err);
     x->stats_differ = false;
     return rc;
 }

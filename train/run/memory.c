@@ -63,6 +63,41 @@ static int take_loss_scale(const taking *t, mr_error *err)
     return MR_OK;
 }
 
+static int take_norm(const taking *t, mr_error *err)
+{
+    const uint64_t bytes = mri_plan_norm_bytes(t->plan, t->cfg);
+    void *device = NULL;
+    const int rc = bytes ? mr_device_alloc(t->dev, (size_t)bytes, &device, err) : MR_OK;
+    t->m->norm = device;
+    return rc;
+}
+
+/* A table of the plan's, or nothing when it has none. */
+static int take_table(const taking *t, const void *table, uint64_t bytes, void **out, mr_error *err)
+{
+    if (bytes == 0) return MR_OK;
+    const int rc = mr_device_alloc(t->dev, (size_t)bytes, out, err);
+    if (rc) return rc;
+    const int copied = mr_copy_h2d_async(t->stream, *out, table, (size_t)bytes);
+    if (copied == MR_OK || mr_stream_sync(t->stream, err) != MR_OK) return copied; /* the stream knows why */
+    return mr_error_set(err, copied, "%s: cannot copy a table of the update: %s",
+                        mr_device_info_of(t->dev)->name, mr_status_text(copied));
+}
+
+static int take_tables(const taking *t, mr_error *err)
+{
+    const mri_plan *plan = t->plan;
+    const uint64_t trust_bytes = mri_plan_trust_bytes(plan);
+    void *decays = NULL, *tensors = NULL, *trust = NULL;
+    int rc = take_table(t, plan->decays, mri_plan_decay_bytes(plan), &decays, err);
+    t->m->decays = decays;
+    if (rc == MR_OK) rc = take_table(t, plan->tensors, mri_plan_tensor_bytes(plan), &tensors, err);
+    t->m->tensors = tensors;
+    if (rc == MR_OK && trust_bytes) rc = mr_device_alloc(t->dev, (size_t)trust_bytes, &trust, err);
+    t->m->trust = trust;
+    return rc;
+}
+
 int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_plan *plan,
                     const mri_replica_config *cfg, mr_error *err)
 {
@@ -77,8 +112,12 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
         rc = alloc_floats(&t, plan->weight_floats, &m->terms[i], err);
     for (uint32_t s = 0; rc == MR_OK && !cfg->inference && s < cfg->slot_count; s++)
         rc = alloc_floats(&t, plan->weight_floats, &m->slot[s], err);
+    if (rc == MR_OK && plan->averages) rc = alloc_floats(&t, plan->weight_floats, &m->average, err);
+    if (rc == MR_OK && plan->averages) rc = alloc_floats(&t, plan->stat_floats, &m->average_stats, err);
     if (rc == MR_OK) rc = take_sums(&t, err);
     if (rc == MR_OK) rc = take_loss_scale(&t, err);
+    if (rc == MR_OK) rc = take_norm(&t, err);
+    if (rc == MR_OK) rc = take_tables(&t, err);
     if (rc == MR_OK) rc = mr_device_alloc(dev, plan->arena_bytes, &arena, err);
     m->arena = arena;
     return rc == MR_OK ? mr_stream_sync(stream, err) : rc;
@@ -87,14 +126,19 @@ int mri_memory_init(mri_memory *m, mr_device *dev, mr_stream *stream, const mri_
 void mri_memory_fini(mri_memory *m, mr_device *dev)
 {
     mr_device_free(dev, m->arena);
+    mr_device_free(dev, m->average_stats);
+    mr_device_free(dev, m->average);
+    mr_device_free(dev, m->trust);
+    mr_device_free(dev, m->tensors);
+    mr_device_free(dev, m->decays);
+    mr_device_free(dev, m->norm);
     mr_host_free(dev, m->host_loss_scale);
     mr_device_free(dev, m->loss_scale);
     mr_host_free(dev, m->host_values);
     mr_device_free(dev, m->values);
     mr_host_free(dev, m->host_sums);
     mr_device_free(dev, m->sums[0]);
-    mr_device_free(dev, m->slot[1]);
-    mr_device_free(dev, m->slot[0]);
+    for (uint32_t s = 0; s < MRI_SLOTS_MOST; s++) mr_device_free(dev, m->slot[s]);
     for (uint32_t i = 0; i < MRI_TERMS_MOST; i++) mr_device_free(dev, m->terms[i]);
     mr_device_free(dev, m->grads);
     mr_device_free(dev, m->other_stats);

@@ -8,8 +8,10 @@
 #define MRI_RUN_AHEAD                                                                                        \
     2u /* steps queued and not over: enough to hide the host, few enough to bound every queue */
 
+#define MRI_SLOTS_MOST 3u /* arrays as large as the weights that a rule keeps, and Lookahead's */
+
 typedef struct mri_memory { /* device memory where nothing else is said; NULL where the plan needs none */
-    float *weights, *grads, *slot[2], *stats;
+    float *weights, *grads, *slot[MRI_SLOTS_MOST], *stats;
     float *other_stats;             /* those of parts whose statistics nobody reads, where stats are read */
     float *terms[MRI_TERMS_MOST];   /* as many gradients as wait (fold.h) */
     char *arena;                    /* by the plan's spans */
@@ -20,6 +22,11 @@ typedef struct mri_memory { /* device memory where nothing else is said; NULL wh
     mr_step_values *host_values;    /* pinned, one for each step that may be queued (MRI_RUN_AHEAD) */
     mr_loss_scale *loss_scale;      /* f16 only, else NULL */
     mr_loss_scale *host_loss_scale; /* one, pinned */
+    float *average, *average_stats; /* where averages are kept, else NULL */
+    double *norm;                   /* with a limit for it, else NULL */
+    uint8_t *decays;                /* the plan's, or NULL */
+    uint32_t *tensors;              /* the plan's, or NULL */
+    double *trust;                  /* with tensors */
 } mri_memory;
 
 /* All of it, zeros where it is read before it is written; the stream is idle on return. On failure

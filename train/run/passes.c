@@ -33,8 +33,12 @@ typedef struct share {
 static mr_op_args args_of(const mri_replica *r, const mri_node *n, const share *of)
 {
     const mr_part *part = of->part;
-    const bool own = of->number == 0 || !of->training || !r->memory.other_stats;
-    float *const stats = own ? r->memory.stats : r->memory.other_stats;
+    const bool own = of->number == 0 || !of->training || !r->memory.other_stats,
+               averaged = !of->training && r->plan.averages;
+    float *const stats = averaged ? r->memory.average_stats
+                         : own    ? r->memory.stats
+                                  : r->memory.other_stats,
+                 *const weights = averaged ? r->memory.average : r->memory.weights;
     mr_op_args a = {
         .n = part->count,
         .x = n->in == MRI_NONE ? data_of(r, part) : span_at(r, r->nodes.node[n->in].y_span),
@@ -49,7 +53,7 @@ static mr_op_args args_of(const mri_replica *r, const mri_node *n, const share *
         .labels = part->labels,
     };
     for (uint32_t p = 0; p < n->info->param_count; p++) {
-        a.param[p] = r->memory.weights + n->param_at[p];
+        a.param[p] = weights + n->param_at[p];
         a.dparam[p] = r->memory.grads ? r->memory.grads + n->param_at[p] : NULL;
     }
     for (uint32_t p = 0; p < n->info->state_count; p++) a.state[p] = stats + n->state_at[p];
@@ -93,16 +97,56 @@ static int backward(const mri_replica *r, const share *of, uint32_t from, uint32
     return rc;
 }
 
+static float *looked_back_to(const mri_replica *r) { return r->memory.slot[r->cfg.slot_count - 1]; }
+
+static int average(const mri_replica *r, float decay)
+{
+    const mri_memory *m = &r->memory;
+    const int rc = mr_average_async(r->stream, m->average, m->weights, r->plan.weight_floats, decay);
+    return rc ? rc : mr_average_async(r->stream, m->average_stats, m->stats, r->plan.stat_floats, decay);
+}
+
+int mri_replica_behind_update(const mri_replica *r, uint64_t updates)
+{
+    const uint64_t floats = r->plan.weight_floats;
+    int rc = MR_OK;
+    if (r->cfg.lookahead && updates % r->cfg.lookahead == 0) {
+        float *const slow = looked_back_to(r);
+        rc = mr_average_async(r->stream, slow, r->memory.weights, floats, 0.5f);
+        if (rc == MR_OK)
+            rc = mr_copy_d2d_async(r->stream, r->memory.weights, slow, (size_t)floats * sizeof(float));
+    }
+    return rc == MR_OK && r->plan.averages ? average(r, r->cfg.average) : rc;
+}
+
+int mri_replica_begin_averages(const mri_replica *r)
+{
+    int rc = MR_OK;
+    if (r->cfg.lookahead && !r->cfg.inference)
+        rc = mr_average_async(r->stream, looked_back_to(r), r->memory.weights, r->plan.weight_floats, 0);
+    return rc == MR_OK && r->plan.averages ? average(r, 0) : rc;
+}
+
 static int update(const mri_replica *r)
 {
-    const mr_update_args args = {.count = r->plan.weight_floats,
-                                 .weights = r->memory.weights,
-                                 .grads = r->memory.grads,
-                                 .state = {r->memory.slot[0], r->memory.slot[1]},
-                                 .values = r->memory.values,
-                                 .loss_scale = r->memory.loss_scale};
+    mr_update_config cfg;
+    mr_update_defaults(&cfg);
+    cfg.rule = r->cfg.update;
+    cfg.args = (mr_update_args){.count = r->plan.weight_floats,
+                                .weights = r->memory.weights,
+                                .grads = r->memory.grads,
+                                .state = {r->memory.slot[0], r->memory.slot[1]},
+                                .values = r->memory.values,
+                                .loss_scale = r->memory.loss_scale};
+    cfg.clip_value = r->cfg.clip_value;
+    cfg.clip_norm = r->cfg.clip_norm;
+    cfg.norm = r->memory.norm;
+    cfg.decays = r->memory.decays;
+    cfg.tensors = r->memory.tensors;
+    cfg.tensor_count = r->plan.tensor_count;
+    cfg.trust = r->memory.trust;
     mri_range_begin(MRI_RANGE_UPDATE, r->plan.weight_floats);
-    const int rc = mr_update_async(r->stream, &r->cfg.update, &args);
+    const int rc = mr_update_run_async(r->stream, &cfg);
     mri_range_end();
     return rc;
 }

@@ -176,6 +176,55 @@ static uint64_t place_params(const mr_param_info *info, uint32_t count, uint64_t
     return at;
 }
 
+uint64_t mri_plan_norm_bytes(const mri_plan *plan, const mri_replica_config *cfg)
+{
+    const bool any = cfg->clip_norm > 0 && !cfg->inference;
+    return any ? mr_update_norm_count(plan->weight_floats) * sizeof(double) : 0;
+}
+
+/* Every parameter begins with a stretch of the update. */
+_Static_assert(MRI_PARAM_ALIGN % MR_UPDATE_STRETCH == 0, "a stretch belongs to one parameter");
+
+static int mark_decays(planning *p, mr_error *err)
+{
+    mri_plan *plan = p->plan;
+    const mri_replica_config *cfg = p->cfg;
+    if (cfg->inference || cfg->decay_on == MR_DECAY_ON_ALL || plan->weight_floats == 0) return MR_OK;
+    plan->decays = calloc(1, (size_t)(plan->weight_floats / MR_UPDATE_STRETCH + 1));
+    if (!plan->decays) return mr_error_set(err, MR_ENOMEM, "no memory for the list of what decays");
+    for (uint32_t i = 0; i < p->nodes->count; i++) {
+        const mri_node *n = &p->nodes->node[i];
+        for (uint32_t k = 0; k < n->info->param_count; k++) {
+            const mr_param_info *param = &n->info->param[k];
+            const uint64_t stretches =
+                mri_align_up(param->storage_count, MR_UPDATE_STRETCH) / MR_UPDATE_STRETCH;
+            memset(plan->decays + n->param_at[k] / MR_UPDATE_STRETCH, strcmp(param->name, "weights") == 0,
+                   (size_t)stretches);
+        }
+    }
+    return MR_OK;
+}
+
+static int number_tensors(planning *p, mr_error *err)
+{
+    mri_plan *plan = p->plan;
+    const mri_replica_config *cfg = p->cfg;
+    if (cfg->inference || cfg->update.kind != MR_UPDATE_LAMB || plan->weight_floats == 0) return MR_OK;
+    plan->tensors = calloc((size_t)(plan->weight_floats / MR_UPDATE_STRETCH), sizeof *plan->tensors);
+    if (!plan->tensors) return mr_error_set(err, MR_ENOMEM, "no memory for the list of tensors");
+    for (uint32_t i = 0; i < p->nodes->count; i++) {
+        const mri_node *n = &p->nodes->node[i];
+        for (uint32_t k = 0; k < n->info->param_count; k++, plan->tensor_count++) {
+            const uint64_t from = n->param_at[k] / MR_UPDATE_STRETCH,
+                           to = mri_align_up(n->param_at[k] + n->info->param[k].storage_count,
+                                             MRI_PARAM_ALIGN) /
+                                MR_UPDATE_STRETCH;
+            for (uint64_t s = from; s < to; s++) plan->tensors[s] = plan->tensor_count;
+        }
+    }
+    return MR_OK;
+}
+
 static int too_large(const mri_replica_config *cfg, int rc, mr_error *err)
 {
     if (rc == MR_ENOMEM)
@@ -194,17 +243,24 @@ static int place_all(planning *p, mr_error *err)
         plan->stat_floats =
             place_params(n->info->state, n->info->state_count, n->state_at, plan->stat_floats);
     }
-    const int rc = place_spans(p, &plan->arena_bytes);
+    int rc = place_spans(p, &plan->arena_bytes);
     if (rc) return too_large(p->cfg, rc, err);
     const mri_replica_config *cfg = p->cfg;
-    const uint64_t arrays = cfg->inference ? 1 : 2 + cfg->slot_count + cfg->folds.terms;
+    plan->averages = cfg->average > 0 && !cfg->inference;
+    const uint64_t arrays =
+        cfg->inference ? 1 : 2 + cfg->slot_count + cfg->folds.terms + (uint64_t)plan->averages;
     plan->other_stats = cfg->owns_stats && cfg->folds.count > 1 && !cfg->inference;
     if (plan->weight_floats > SIZE_MAX / 64) return too_large(p->cfg, MR_ELIMIT, err);
+    rc = mark_decays(p, err);
+    if (rc == MR_OK) rc = number_tensors(p, err);
+    if (rc) return rc;
     plan->memory_bytes =
         plan->arena_bytes +
-        sizeof(float) *
-            (arrays * plan->weight_floats + (1 + (uint64_t)plan->other_stats) * plan->stat_floats) +
-        2 * cfg->folds.count * sizeof(mr_metrics) + sizeof(mr_step_values) + sizeof(mr_loss_scale);
+        sizeof(float) * (arrays * plan->weight_floats +
+                         (1 + (uint64_t)plan->other_stats + (uint64_t)plan->averages) * plan->stat_floats) +
+        2 * cfg->folds.count * sizeof(mr_metrics) + sizeof(mr_step_values) + sizeof(mr_loss_scale) +
+        mri_plan_norm_bytes(plan, cfg) + mri_plan_decay_bytes(plan) + mri_plan_tensor_bytes(plan) +
+        mri_plan_trust_bytes(plan);
     return cfg->inference ? MR_OK : fill_buckets(p, err);
 }
 
@@ -259,5 +315,7 @@ void mri_plan_fini(mri_plan *plan)
 {
     free(plan->spans);
     free(plan->buckets);
+    free(plan->decays);
+    free(plan->tensors);
     *plan = (mri_plan){0};
 }

@@ -25,7 +25,11 @@ typedef struct mri_plan {
     uint64_t weight_floats, stat_floats;
     uint64_t memory_bytes; /* device memory in all */
     bool other_stats;      /* parts that are not the first of all keep their running statistics elsewhere */
-    mri_bucket *buckets;   /* from the end of the gradients to their beginning */
+    bool averages;         /* of weights and statistics are kept */
+    uint8_t *decays;       /* as mr_update_config has them; NULL: all do */
+    uint32_t *tensors;     /* LAMB: as mr_update_config has them, else NULL */
+    uint32_t tensor_count;
+    mri_bucket *buckets; /* from the end of the gradients to their beginning */
     uint32_t bucket_count;
 } mri_plan;
 
@@ -34,6 +38,24 @@ typedef struct mri_plan {
 int mri_plan_init(mri_plan *plan, mri_nodes *nodes, mr_device *dev, const mri_replica_config *cfg,
                   mr_error *err);
 void mri_plan_fini(mri_plan *plan); /* accepts a zeroed one */
+
+/* Bytes of plan->decays. */
+static inline uint64_t mri_plan_decay_bytes(const mri_plan *plan)
+{
+    return plan->decays ? mri_align_up(plan->weight_floats, MR_UPDATE_STRETCH) / MR_UPDATE_STRETCH : 0;
+}
+/* Bytes of plan->tensors, and of what LAMB sums for them. */
+static inline uint64_t mri_plan_tensor_bytes(const mri_plan *plan)
+{
+    return plan->tensors ? plan->weight_floats / MR_UPDATE_STRETCH * sizeof *plan->tensors : 0;
+}
+static inline uint64_t mri_plan_trust_bytes(const mri_plan *plan)
+{
+    return plan->tensors ? mr_update_trust_count(plan->weight_floats, plan->tensor_count) * sizeof(double)
+                         : 0;
+}
+/* Of a replica's sums for the norm of the gradients; 0: it has no limit. */
+uint64_t mri_plan_norm_bytes(const mri_plan *plan, const mri_replica_config *cfg);
 
 /* Into how many buckets of at least so many bytes gradients are cut; 0 bytes: one. And: cut them so. */
 uint32_t mri_plan_count_buckets(const mri_plan *plan, const mri_nodes *nodes, uint64_t bytes);

@@ -45,7 +45,10 @@ int mri_replica_init_weights(mri_replica *r, mr_error *err)
     for (uint32_t i = 0; rc == MR_OK && i < r->nodes.count; i++)
         rc = init_node(r, &r->nodes.node[i], host, err);
     free(host);
-    return rc;
+    if (rc) return rc;
+    rc = mri_replica_begin_averages(r);
+    const int why = mr_stream_sync(r->stream, err); /* the stream knows why */
+    return rc && !why ? mr_error_set(err, rc, "the averages of initial weights cannot be queued") : why;
 }
 
 /* ------------------------------------------------------------------------------ open, close */

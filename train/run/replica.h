@@ -50,6 +50,11 @@ void mri_replica_set_bucket(mri_replica *r, uint64_t bytes);
 
 /* ---- passes.c ---- */
 
+/* Queue what follows an update that makes it so many of the run: Lookahead, averages. Is not recorded. */
+int mri_replica_behind_update(const mri_replica *r, uint64_t updates);
+/* Queue their beginning with the weights that are there. */
+int mri_replica_begin_averages(const mri_replica *r);
+
 typedef enum mri_sums { MRI_SUMS_TRAINING = 0, MRI_SUMS_EVALUATION = 1 } mri_sums;
 
 void mri_passes_init(mri_passes *p, const mri_replica_config *cfg);

@@ -29,8 +29,8 @@ int mri_tensors_init(mri_tensors *t, const mri_replica *rep, mr_error *err)
     const mri_nodes *nodes = &rep->nodes;
     size_t most = 0;
     for (uint32_t i = 0; i < nodes->count; i++)
-        most +=
-            (size_t)nodes->node[i].info->param_count * (1 + slots_of(rep)) + nodes->node[i].info->state_count;
+        most += (size_t)nodes->node[i].info->param_count * (1 + slots_of(rep) + rep->plan.averages) +
+                (size_t)nodes->node[i].info->state_count * (1 + rep->plan.averages);
     if (most > MRI_CHECKPOINT_MAX_TENSORS)
         return mr_error_set(err, MR_ELIMIT, "%zu tensors are more than a checkpoint holds", most);
     *t = (mri_tensors){.desc = calloc(most, sizeof *t->desc), .place = calloc(most, sizeof *t->place)};
@@ -41,10 +41,17 @@ int mri_tensors_init(mri_tensors *t, const mri_replica *rep, mr_error *err)
         for (uint32_t p = 0; p < info->param_count; p++) add_tensor(t, rep, i, false, p, MRI_ROLE_WEIGHTS);
         for (uint32_t p = 0; p < info->state_count; p++) add_tensor(t, rep, i, true, p, MRI_ROLE_STATE);
     }
+    static const mri_role slots[MRI_SLOTS_MOST] = {MRI_ROLE_SLOT0, MRI_ROLE_SLOT1, MRI_ROLE_SLOT2};
+    t->own = t->count;
     for (uint32_t s = 0; s < slots_of(rep); s++)
         for (uint32_t i = 0; i < nodes->count; i++)
             for (uint32_t p = 0; p < nodes->node[i].info->param_count; p++)
-                add_tensor(t, rep, i, false, p, s == 0 ? MRI_ROLE_SLOT0 : MRI_ROLE_SLOT1);
+                add_tensor(t, rep, i, false, p, slots[s]);
+    for (uint32_t i = 0; rep->plan.averages && i < t->own; i++) {
+        t->desc[t->count] = t->desc[i];
+        t->desc[t->count].role = mri_role_averaged(t->desc[i].role);
+        t->place[t->count++] = t->place[i];
+    }
     return MR_OK;
 }
 
@@ -62,6 +69,9 @@ static float *array_of(const mri_replica *rep, mri_role role)
     case MRI_ROLE_STATE: return rep->memory.stats;
     case MRI_ROLE_SLOT0: return rep->memory.slot[0];
     case MRI_ROLE_SLOT1: return rep->memory.slot[1];
+    case MRI_ROLE_AVERAGE: return rep->memory.average;
+    case MRI_ROLE_AVERAGE_STATE: return rep->memory.average_stats;
+    case MRI_ROLE_SLOT2: return rep->memory.slot[2];
     case MRI_ROLE_COUNT: break;
     }
     return NULL;

@@ -17,9 +17,11 @@ typedef struct mri_tensor_place {
 } mri_tensor_place;
 
 typedef struct mri_tensors {
-    mri_tensor_desc *desc; /* weights and statistics layer by layer, then the optimizer's arrays */
+    /* weights and statistics layer by layer, then the optimizer's arrays, then averages of the first, in the
+     * same order, where they are kept */
+    mri_tensor_desc *desc;
     mri_tensor_place *place;
-    uint32_t count;
+    uint32_t count, own;  /* own: weights and statistics */
     uint64_t most_floats; /* of the largest */
 } mri_tensors;
 

@@ -19,7 +19,7 @@ enum {
     ENTRY_BYTES = 128,
     TENSOR_ALIGN = 64,
     NAMES_AT = 728,
-    END_AT = 828,
+    END_AT = 848,
     MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
     VERSION = 1
@@ -93,9 +93,15 @@ static const placed_field fields[] = {
     FIELD(816, parts),
     FIELD(820, part_threads),
     FIELD(824, convolution),
+    FIELD(828, clip_value),
+    FIELD(832, clip_norm),
+    FIELD(836, decay_on),
+    FIELD(840, average),
+    FIELD(844, lookahead),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
-                   sizeof(mr_tail) == 4 && sizeof(mr_pixels) == 4 && sizeof(bool) == 1,
+                   sizeof(mr_tail) == 4 && sizeof(mr_decay_on) == 4 && sizeof(mr_pixels) == 4 &&
+                   sizeof(bool) == 1,
                "as CHECKPOINT.md says");
 
 static uint64_t data_offset_of(uint32_t tensor_count)
@@ -275,13 +281,16 @@ static int check_frame(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
     return MR_OK;
 }
 
+static bool is_limit(float v) { return v >= 0 && isfinite(v); }
+
 static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
 {
     if (!is_text(h + 128, 64) || !is_text(h + 192, 256) || !is_text(h + 688, 32))
         return damaged(err, MR_EFORMAT, ck, 128, "a text has no end");
-    if (mri_le32(h + 448) > MR_UPDATE_ADADELTA || mri_le32(h + 480) > 1)
+    if (mri_le32(h + 448) >= MR_UPDATE_KIND_COUNT || mri_le32(h + 480) > 1)
         return damaged(err, MR_EFORMAT, ck, 448, "unknown optimizer");
-    if (mri_le32(h + 496) > MR_LR_DECAY || mri_le32(h + 516) > MRI_ARRAY_COUNT(ck->info.schedule.milestones))
+    if (mri_le32(h + 496) >= MR_LR_KIND_COUNT ||
+        mri_le32(h + 516) > MRI_ARRAY_COUNT(ck->info.schedule.milestones))
         return damaged(err, MR_EFORMAT, ck, 496, "unknown schedule");
     if (mri_le32(h + 656) > MR_ORDER_SEQUENTIAL || mri_le32(h + 664) > MR_TAIL_PAD)
         return damaged(err, MR_EFORMAT, ck, 656, "unknown order of samples or tail");
@@ -303,6 +312,12 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
     int power;
     if (scale != 0 && !(scale >= 1 && scale <= 0x1p24f && frexpf(scale, &power) == 0.5f))
         return damaged(err, MR_EFORMAT, ck, 672, "the loss scale is no power of two");
+    if (!is_limit(ck->info.clip_value) || !is_limit(ck->info.clip_norm))
+        return damaged(err, MR_EFORMAT, ck, 828, "a limit of the gradient is none");
+    if (mri_le32(h + 836) > MR_DECAY_ON_WEIGHTS)
+        return damaged(err, MR_EFORMAT, ck, 836, "unknown what weight decay is for");
+    if (!(ck->info.average >= 0 && ck->info.average < 1))
+        return damaged(err, MR_EFORMAT, ck, 840, "the decay of an average is none");
     ck->names = (mri_names_place){.bytes = mri_le64(h + NAMES_AT), .crc = mri_le32(h + NAMES_AT + 8)};
     if (ck->names.bytes == 0 && ck->names.crc)
         return damaged(err, MR_EFORMAT, ck, NAMES_AT, "a checksum of no names");

@@ -17,8 +17,17 @@ typedef enum mri_role {                       /* numbers are on disk */
                         MRI_ROLE_STATE = 1,   /* kept by layers: running statistics */
                         MRI_ROLE_SLOT0 = 2,   /* optimizer state of the weights of the same name */
                         MRI_ROLE_SLOT1 = 3,
-                        MRI_ROLE_COUNT = 4,
+                        MRI_ROLE_AVERAGE = 4,       /* of weights; ... */
+                        MRI_ROLE_AVERAGE_STATE = 5, /* of what layers keep: of the tensor of the same name */
+                        MRI_ROLE_SLOT2 = 6,         /* as SLOT0 */
+                        MRI_ROLE_COUNT = 7,
 } mri_role;
+
+/* Of weights, or of what layers keep. */
+static inline mri_role mri_role_averaged(mri_role role)
+{
+    return role == MRI_ROLE_WEIGHTS ? MRI_ROLE_AVERAGE : MRI_ROLE_AVERAGE_STATE;
+}
 
 typedef struct mri_tensor_desc {
     char name[64]; /* "4/conv2d/weights" */

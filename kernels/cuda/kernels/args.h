@@ -47,8 +47,13 @@
     X(loss_sum)                                                                                              \
     X(loss_backward)                                                                                         \
     X(update_check)                                                                                          \
+    X(update_squares)                                                                                        \
+    X(update_norm)                                                                                           \
+    X(update_moments)                                                                                        \
+    X(update_trust)                                                                                          \
     X(update)                                                                                                \
-    X(update_end)
+    X(update_end)                                                                                            \
+    X(average)
 
 #define MRK_THREADS    256u /* of a block, where nothing else is said */
 #define MRK_PACK_BYTES 16u
@@ -345,14 +350,57 @@ struct mrk_update_check_args { /* loss_scale->overflow = 1 when any gradient is 
     mr_loss_scale *loss_scale;
 };
 
+struct mrk_update_squares_args { /* sums[i] = squares of stretch i of the gradients, clipped by value */
+    uint64_t count;
+    uint32_t vectors;
+    float clip_value; /* infinity: none */
+    const float *grads;
+    double *sums;
+    const mr_loss_scale *loss_scale; /* or NULL */
+};
+
+struct mrk_update_norm_args { /* norm[0] = all sums behind it, norm[1] = what gradients are multiplied with */
+    uint64_t sums;
+    float clip_norm;
+    double *norm;
+};
+
 struct mrk_update_args {
     uint64_t count;
     uint32_t kind, vectors, nesterov;
     float momentum, rho, beta1, beta2, epsilon, weight_decay;
+    float clip_value;                 /* infinity: none */
     float *weights, *state0, *state1; /* state as the kind needs */
     const float *grads;
     const mr_step_values *values;
     const mr_loss_scale *loss_scale; /* or NULL */
+    const double *norm;              /* of update_norm, or NULL: none */
+    const uint8_t *decays;           /* by stretch of MR_UPDATE_STRETCH, or NULL: all do */
+    const uint32_t *tensors;         /* LAMB: by stretch */
+    const double *trust;             /* LAMB: by tensor */
+    uint32_t tensor_count;
+};
+
+struct mrk_update_moments_args { /* LAMB: state, and sums[2 s], sums[2 s + 1] = squares of the weights and the
+                                    steps of stretch s */
+    struct mrk_update_args of;
+    double *sums;
+};
+
+struct mrk_update_trust_args { /* LAMB: trust[t] from the sums of the stretches of tensor t */
+    uint64_t stretches;
+    uint32_t tensor_count;
+    const uint32_t *tensors;
+    const double *sums;
+    double *trust;
+};
+
+struct mrk_average_args { /* average += share * (from - average) */
+    uint64_t count;
+    uint32_t vectors;
+    float share;
+    float *average;
+    const float *from;
 };
 
 struct mrk_update_end_args { /* one thread: the next scale */

@@ -1,0 +1,85 @@
+# Optimizers, limits of the gradient, what decays, averages and schedules: what is told of them, and that a run which was stopped and
+# goes on ends with the bits of the one that was not, on another number of devices, too.
+. "$(dirname "$0")/../lib.sh"
+
+run 0 synth d --classes 4 --count 20 --test-count 8 --size 16 --quiet
+set -- --model cifar-cnn --augment none --batch 16 --seed 5 --quiet
+
+# every rule: named, and the same bits when it was stopped in between
+for rule in sgd momentum nesterov rmsprop adam adamw lamb nadam adamax adagrad adadelta; do
+    run 0 train d "$@" --optimizer $rule --lr 1e-3 --epochs 2 --json
+    grep '"event": "start"' out | grep -q "\"optimizer\": \"$rule\"" || fail "$last: not told that it is $rule"
+    weights=$(text weights)
+    run 0 train d "$@" --optimizer $rule --lr 1e-3 --epochs 2 --max-steps 3 --checkpoint $rule
+    run 0 train d --quiet --checkpoint $rule --resume --json
+    equal "$(text weights)" "$weights"
+    run 0 train d "$@" --optimizer $rule --lr 1e-3 --epochs 1
+    out_has "rule     $rule, lr 0.001"
+done
+run 2 train d "$@" --optimizer adamv; err_has "found 'adamv'; did you mean 'adam"
+run 1 train d --quiet --checkpoint adamw --resume --epochs 3 --optimizer nadam; err_has "state of adamw, found nadam"
+
+# all of the rest at once: one part after the other on one device, on two, and stopped in between
+all="--optimizer adamw --weight-decay 0.05 --decay-on weights --clip-value 0.01 --clip-norm 0.05 --average 0.9 --lookahead 2 --parts 2"
+# shellcheck disable=SC2086
+run 0 train d "$@" $all --epochs 3 --checkpoint one --devices cpu:1
+out_has "weight decay 0.05 on weights alone, gradients clipped at 0.01, gradient norm at most 0.05, lookahead 2, average 0.9 is evaluated"
+# shellcheck disable=SC2086
+run 0 train d "$@" $all --epochs 3 --checkpoint two --devices cpu:2 --max-steps 7 --bucket 100K
+run 0 train d --quiet --checkpoint two --resume --devices cpu:2 --parts 2 --json
+weights=$(text weights)
+for key in average clip_value clip_norm weight_decay; do
+    grep '"event": "start"' out | grep -q "\"$key\": 0\.[0-9]" || fail "$last: no $key"
+done
+grep '"event": "start"' out | grep -q '"decay_on": "weights"' || fail "$last: not on weights"
+run 0 train d --quiet --checkpoint one --resume --epochs 3 --json
+equal "$(text weights)" "$weights"
+
+# the average is evaluated, and told
+run 0 eval d --checkpoint one; out_has "(average of weights)"
+loss=$(sed "s/.*loss \([0-9.]*\),.*/\1/" out)
+run 0 eval d --checkpoint two
+equal "$(sed "s/.*loss \([0-9.]*\),.*/\1/" out)" "$loss"
+run 0 eval d --checkpoint adamw; out_lacks "average"
+run 0 eval d --checkpoint one --json; grep -q '"average": 0.9[,}]' out || fail "$last: no average"
+
+# what goes on differently is refused, or told
+cp -r one other
+for change in "average 0.5" "clip-norm 1" "clip-value 0" "decay-on all"; do
+    # shellcheck disable=SC2086
+    run 2 train d --quiet --checkpoint other --resume --epochs 4 --${change% *} ${change#* }
+    err_has "--${change% *}: the checkpoint was trained with"
+done
+run 0 train d --quiet --checkpoint other --resume --epochs 4 --override --average 0 --clip-norm 1 --decay-on all
+err_has "--average: the checkpoint was trained with 0.9; from here on 0"
+err_has "--clip-norm: the checkpoint was trained with 0.05; from here on 1"
+err_has "--decay-on: the checkpoint was trained with weights; from here on all"
+run 0 eval d --checkpoint other; out_lacks "average"
+run 0 train d --quiet --checkpoint other --resume --epochs 5 --override --average 0.75
+run 0 eval d --checkpoint other; out_has "(average of weights)"
+run 2 train d "$@" --average 1; err_has "average 1: expected"
+run 2 train d "$@" --clip-norm -1; err_has "--clip-norm"
+run 2 train d "$@" --max-grad-norm 1; err_has "--clip-norm"
+run 0 bench trainer --model mnist-mlp --seconds 0.2 --optimizer nadam --clip-norm 1 --average 0.99 --decay-on weights --weight-decay 0.1 --quiet
+
+run 2 train d --quiet --checkpoint other --resume --epochs 6 --lookahead 3; err_has "--lookahead: the checkpoint was trained with 2, found 3"
+
+# schedules
+run 0 train d "$@" --show --schedule piecewise:0.01@1/0.001@2.5 --lr 0.1 --epochs 4
+equal "$(awk 'NR > 2 {printf "%s:%s ", $3, $4}' out)" "0:0.1 5:0.01 10:0.01 15:0.001 19:0.001 "
+out_has "piecewise:0.01@1/0.001@2.5, lr 0.1, 4 epochs of 5 updates"
+run 0 train nowhere "$@" --show --show-steps 100 --schedule onecycle:2:0.125,up=0.25 --lr 0.5 --epochs 2 --log-steps 50 --json
+equal "$(sed 's/.*"lr": \([0-9.e-]*\).*/\1/' out | tr '\n' ' ')" "0.25 0.5 0.25 0.1875 0.12625 "
+run 0 train nowhere "$@" --show --show-steps 10 --schedule exponential:0.5:0.1 --lr 0.8 --epochs 5
+equal "$(awk 'NR > 2 {printf "%s ", $4}' out | cut -d' ' -f1-5)" "0.8 0.4 0.2 0.1 0.1"
+run 1 train nowhere "$@" --show
+run 2 train nowhere "$@" --show --show-steps 10 --schedule onecycle,warmup=1; err_has "brings its own warm-up"
+run 2 train d "$@" --show --checkpoint one --resume; err_has "--show and --resume"
+run 0 train d "$@" --schedule onecycle --lr 1e-3 --epochs 2 --json
+weights=$(text weights)
+run 0 train d "$@" --schedule onecycle --lr 1e-3 --epochs 2 --checkpoint cycle --max-steps 4
+run 0 train d --quiet --checkpoint cycle --resume --json
+equal "$(text weights)" "$weights"
+run 2 train d --quiet --checkpoint cycle --resume --schedule exponential:0.9
+err_has "--schedule: the checkpoint was trained with onecycle:10:"; err_has ",up=0.45, found exponential:0.9"
+finish
