@@ -5,7 +5,7 @@
  * it, which sample, what was expected, what was found. The library never prints, never exits and keeps no
  * message in a global.
  *
- * Threads: everything here is a pure function of its arguments. */
+ * Threads: but for mr_use_cores(), everything here is a pure function of its arguments and of the machine. */
 #ifndef MILLRACE_BASE_H
 #define MILLRACE_BASE_H
 
@@ -67,6 +67,7 @@ enum {
     MR_ELIMIT = -12,      /* over a stated limit or the memory budget */
     MR_EDEVICE = -13,     /* a device operation failed */
     MR_EBADSAMPLE = -14,  /* a sample is damaged and the policy is to stop */
+    MR_EPEER = -15,       /* another process of this job gave up, died or fell silent */
 };
 
 /* Any thread. A static text such as "checksum mismatch"; never NULL. */
@@ -74,6 +75,13 @@ MR_API const char *mr_status_text(int code);
 
 /* Library version at run time, "MAJOR.MINOR.PATCH". */
 MR_API const char *mr_version(void);
+
+/* Cores that this process may use: its affinity mask, then the CPU quotas of its cgroups rounded up, then
+ * mr_use_cores(); at least 1. What is left to the library takes so many threads. */
+MR_API uint32_t mr_cores(void);
+/* No more than so many of them from now on, where processes share a machine; 0: all. Any thread; what is open
+ * already keeps its threads. */
+MR_API void mr_use_cores(uint32_t most);
 
 #define MR_NOWHERE UINT64_MAX /* mr_error: no offset, no sample */
 
@@ -102,6 +110,14 @@ MR_API int mr_error_sys(mr_error *err, int sys_errno, const char *format, ...) M
 /* Add the place. file may be NULL (unchanged), offset and sample MR_NOWHERE (unchanged). Returns err->code
  * (MR_OK if NULL). */
 MR_API int mr_error_at(mr_error *err, const char *file, uint64_t offset, uint64_t sample);
+
+/* Is a failure of this code the fault of one sample, so that others can be whole? Data that are wrong,
+ * missing or over a limit are (MR_EFORMAT, MR_ECHECKSUM, MR_EUNSUPPORTED, MR_ENOENT, MR_ELIMIT), and a name
+ * of its own that leads to no file (MR_EIO of ELOOP and the like). What the system refuses is not: too many
+ * open files, no memory (MR_ELIMIT of a memory budget has ENOMEM in sys_errno), a medium that cannot be read,
+ * a file that this user may not read (EACCES): it may be whole. err (may be NULL) says which system error it
+ * was. Everything that passes over bad samples asks here. */
+MR_API bool mr_error_of_sample(int code, const mr_error *err);
 
 /* One line: "FILE: sample 17, offset 4096: TEXT". Always terminated; returns buf. Control characters and
  * bytes that are no UTF-8 are shown as \xNN, so that a hostile file name cannot write to the terminal. */

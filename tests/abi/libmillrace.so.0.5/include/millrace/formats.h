@@ -126,12 +126,25 @@ static inline int mr_value_header(const mr_value *value, mr_image_header *out, m
 
 typedef enum mr_split { MR_SPLIT_AUTO = 0, MR_SPLIT_TRAIN = 1, MR_SPLIT_TEST = 2 } mr_split;
 
+typedef enum mr_class_rule {                       /* a folder of pictures: which folders in it are classes */
+                             MR_CLASSES_FIRST = 0, /* the first level: FOLDER/CLASS/PICTURE */
+                             MR_CLASSES_DEPTH = 1, /* every folder that holds pictures, called by its path
+                                                      below FOLDER: "animals/cat" */
+                             MR_CLASSES_NONE = 2,  /* none: all pictures below FOLDER, without labels */
+} mr_class_rule;
+
+/* Files that data name outside of their own folder: ../x, /x, or below a link that leads out. */
+typedef enum mr_outside {
+    MR_OUTSIDE_REFUSE, /* MR_EINVAL, with the line */
+    MR_OUTSIDE_TAKE,
+} mr_outside;
+
 typedef struct mr_source_config {
     size_t struct_size;
     const char *format;    /* NULL: detected from the content. Else "folder", "idx", "cifar", "mrec", ... */
     mr_split split;        /* AUTO: the train part when the data has parts, else all of it */
-    uint64_t memory_bytes; /* what an open source may keep (index, names, labels); default 1 GiB; over it
-                              MR_ELIMIT */
+    uint64_t memory_bytes; /* what an open source may keep (names, labels, index); default 1 GiB. A larger
+                              index is read from disk; the others over it are MR_ELIMIT */
     const char *image_key; /* the feature, member, column or array that is the picture; NULL: the usual names
                               of the format */
     const char *label_key; /* the same for the class */
@@ -147,14 +160,29 @@ typedef struct mr_source_config {
                                        class that is none of them is MR_EFORMAT. Copied. NULL: as the data
                                        number them */
     uint32_t class_count;           /* of class_names */
-    const volatile int *stop; /* http(s)://: a value other than 0 ends all waits for a server, at any time
-                                 while the source is open; NULL: never */
+    const volatile int *stop; /* a value other than 0 ends mr_source_open() and mr_source_check() soon, with
+                                 MR_ECANCELED, and of http(s):// all waits for a server, at any time while
+                                 the source is open; NULL: never */
+    mr_class_rule classes; /* folders of pictures; other formats know their classes, and tell that they pass
+                              over this */
+    mr_outside outside;    /* of a table of paths (CSV); default REFUSE: who wrote the table does not choose
+                              which files of this machine are read */
 } mr_source_config;
 
 #define MR_LABEL_AUTO INT64_MIN
 
 MR_API void mr_source_defaults_sized(mr_source_config *cfg, size_t struct_size);
 static inline void mr_source_defaults(mr_source_config *cfg) { mr_source_defaults_sized(cfg, sizeof *cfg); }
+
+enum { MR_PART_TRAIN = 1, MR_PART_VALIDATION = 2, MR_PART_TEST = 4 };
+
+/* "train", "validation", "test"; NULL for anything else. */
+MR_API const char *mr_part_name(uint32_t part);
+
+typedef struct mr_source_parts {
+    uint32_t there; /* MR_PART_... that the names of the data speak of, or'ed; 0: of none */
+    uint32_t taken; /* the one of them that was taken; 0: all samples there are */
+} mr_source_parts;
 
 typedef struct mr_source_info {
     const char *format;             /* "folder", "idx", "cifar10", "cifar100", "mrec", "shards" */
@@ -167,19 +195,24 @@ typedef struct mr_source_info {
     int image_field;                  /* index into fields, -1 when none */
     int label_field;                  /* index into fields, -1 when none */
     uint32_t height, width, channels; /* when every image has this size; else 0 */
-    uint32_t file_count;       /* files kept open and shared by many samples; 0 when each sample is a file */
-    uint64_t max_extent_bytes; /* largest extent, exact */
-    uint64_t total_bytes;      /* sum of all extents */
-    bool has_test;             /* the data also have a test part (MR_SPLIT_TEST) */
-    uint64_t fingerprint;      /* of format, count, sizes, labels and names: which data set this is */
-    uint64_t memory_bytes;     /* what this source holds in memory */
-    uint64_t skipped_files; /* folder: entries that were skipped because they are hidden or not regular files
-                             */
+    uint32_t file_count;              /* files shared by many samples; 0 when each sample is a file */
+    uint64_t max_extent_bytes;        /* largest extent, exact */
+    uint64_t total_bytes;             /* sum of all extents */
+    bool has_test;                    /* the data also have a test part (MR_SPLIT_TEST) */
+    uint64_t fingerprint;             /* of format, count, sizes, labels and names: which data set this is */
+    uint64_t memory_bytes;            /* what this source holds in memory */
+    uint64_t skipped_files; /* folder: entries that are in no sample: hidden, no pictures, links to nothing,
+                               folders where none are looked for */
     int64_t label_offset;   /* subtracted from the labels found */
-    const char *told;       /* one line for the user (index built, labels shifted, ...), or NULL */
+    const char *told;       /* lines for the user, '\n' between them (index built, labels shifted, files left
+                               out and why, ...), or NULL. Those that begin with "index" or "the index" are
+                               of this run: where an index is kept or why not; the others are of the data */
     uint32_t length_field;  /* the field of mr_source_length(): the one whose length differs, or when no
                                tensor's length differs, the first of one dimension; MR_NO_FIELD: none */
     uint32_t length_most;   /* the largest it gives */
+    bool only_test; /* no part was asked for (MR_SPLIT_AUTO), and this is a test or validation part: there is
+                       no train part. Nothing to train on unless somebody says so */
+    mr_source_parts parts;
 } mr_source_info;
 
 #define MR_NO_FIELD UINT32_MAX
@@ -196,8 +229,9 @@ typedef struct mr_extent {
 typedef struct mr_source_file {
     size_t struct_size;
     const char *path; /* for messages */
-    int fd; /* open for reading, owned by the source. A remote record file has holes where nothing was fetched
-               yet: read its samples with mr_source_read() or a loader */
+    int fd; /* open for reading, owned by the source; -1 where it keeps fewer files open than it has:
+               mr_source_file_acquire(). A remote record file has holes where nothing was fetched yet: read
+               its samples with mr_source_read() or a loader */
     uint64_t bytes;
     bool direct_ok; /* opening path again with O_DIRECT reaches the same bytes (false for unpacked .gz) */
 } mr_source_file;
@@ -245,8 +279,31 @@ static inline int mr_source_file_at(const mr_source *src, uint32_t file, mr_sour
     return mr_source_file_at_sized(src, file, out);
 }
 
+/* *fd is open for reading until mr_source_file_release(), and the source's: do not close it. A source of very
+ * many files keeps a bounded number open (a part of RLIMIT_NOFILE, 4096 at most) and opens others when they
+ * are asked for. file < info.file_count. Any thread; may wait for the file system. MR_EIO with ESTALE in
+ * err->sys_errno: the file is not the one that the list names, or no longer the one that was there when the
+ * source was opened; missing and damaged ones included. An error of the set: mr_error_of_sample() is false */
+MR_API int mr_source_file_acquire(const mr_source *src, uint32_t file, int *fd, mr_error *err);
+MR_API void mr_source_file_release(const mr_source *src, uint32_t file);
+
 /* Name of the file that holds the sample; buf is always terminated. Returns buf. */
 MR_API char *mr_source_sample_path(const mr_source *src, uint64_t sample, char *buf, size_t buf_bytes);
+
+/* What the sample was called where it came from: its path below the data set's folder ("cat/1.jpg"), the
+ * picture's member in a tar archive, "image/filename" in a TFRecord; record files keep it. "" where it has
+ * none. Anything can be in it: look at it before you make a path of it.
+ *
+ * data  the extent's bytes, damaged or not, as mr_source_read() left them; NULL: they are read where names
+ * stand in them
+ * buf   always terminated; "" on failure
+ *
+ * MR_OK, also where there is no name; MR_ENOMEM; without data whatever reading can return. Any thread. */
+MR_API int mr_source_sample_name_get(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                                     char *buf, size_t buf_bytes, mr_error *err);
+/* The same for messages, which can do without: "" on failure, too. Returns buf. */
+MR_API char *mr_source_sample_name(const mr_source *src, uint64_t sample, const void *data, size_t bytes,
+                                   char *buf, size_t buf_bytes);
 
 /* data holds exactly the extent's bytes. Checks everything that the format allows to check (checksums
  * included) and fills out with pointers into data. A damaged sample gives MR_EFORMAT or MR_ECHECKSUM with
@@ -284,6 +341,8 @@ typedef struct mr_writer_config {
     uint32_t record_align; /* power of two 8..4096; 0: 4096 when the first record is 32 KiB or more, else 8 */
     bool force;            /* an existing output may be replaced */
     bool resume;           /* go on after the last whole record of an interrupted run, if one is there */
+    const mr_source *input; /* the file to make may be none of this source's; NULL: not asked */
+    bool verify;            /* read the whole file back before it gets its name (mr_mrec_verify()) */
 } mr_writer_config;
 
 MR_API void mr_writer_defaults_sized(mr_writer_config *cfg, size_t struct_size);
@@ -291,7 +350,8 @@ static inline void mr_writer_defaults(mr_writer_config *cfg) { mr_writer_default
 
 typedef struct mr_writer mr_writer;
 
-/* Start PATH. Bytes are written to a part file (PATH.part), which is renamed only in mr_writer_finish(). With
+/* Start PATH. Bytes are written to a part file (PATH.part), which is renamed only in mr_writer_finish(). Both
+ * are as mr_output_open() has it: no link is followed, nothing but a file is replaced. With
  * resume, *resume_source (may be NULL) is the source index of the next record: one past the last complete
  * record in the part file, 0 when there is none. MR_EEXIST without force when path exists. */
 MR_API int mr_writer_open(mr_writer **out, const char *path, const mr_writer_config *cfg,
@@ -305,8 +365,8 @@ MR_API int mr_writer_append(mr_writer *w, uint64_t source_index, const mr_value 
 MR_API uint64_t mr_writer_count(const mr_writer *w);
 MR_API uint64_t mr_writer_bytes(const mr_writer *w);
 
-/* Write index and header, sync, rename, sync the folder. The writer is freed in every case; on failure the
- * part file stays for resume. */
+/* Write index and header, sync, read back when asked to, rename, sync the folder. The writer is freed in
+ * every case; on failure the part file stays for resume. */
 MR_API int mr_writer_finish(mr_writer *w, mr_error *err);
 
 /* Give up: the part file stays when keep is set, else it is removed. Accepts NULL. */
@@ -367,10 +427,103 @@ static inline int mr_mrec_verify(const char *path, mr_verify_report *report, voi
     return mr_mrec_verify_sized(path, report, context, out, err);
 }
 
-/* A shard list: a text file that names .mrec files in order. Written to a part file, synced, renamed. paths
- * are stored relative to the list's folder when they lie below it. */
+/* The same, until *stop is not 0: MR_ECANCELED. stop may be NULL. */
+MR_API int mr_mrec_verify_until_sized(const char *path, const volatile int *stop, mr_verify_report *report,
+                                      void *context, mr_verify_result *out, mr_error *err);
+static inline int mr_mrec_verify_until(const char *path, const volatile int *stop, mr_verify_report *report,
+                                       void *context, mr_verify_result *out, mr_error *err)
+{
+    if (out) out->struct_size = sizeof *out;
+    return mr_mrec_verify_until_sized(path, stop, report, context, out, err);
+}
+
+/* A shard list: a text file that names .mrec files in order, with what opening needs to know of them, so that
+ * a set of any number of files is opened without reading them all. Every file's header is read for that: the
+ * files must be complete, have the same fields and classes, and counts[k] records. Written to a part file,
+ * synced, renamed. paths are stored relative to the list's folder when they lie below it. A file that is
+ * written anew afterwards is refused when it is read: then write the list again.
+ *
+ * MR_EFORMAT  a file has another number of records, other fields or other classes; err names it
+ * MR_EEXIST   list_path is there, and force is false
+ * MR_EINVAL   no paths, or one with a line end in it
+ * other < 0   a file could not be opened (mr_mrec_open()), or the list not be written */
 MR_API int mr_shards_write(const char *list_path, const char *const *paths, const uint64_t *counts,
                            uint32_t path_count, bool force, mr_error *err);
+
+/* ------------------------------------------------------------------------------ files to write */
+
+/* How this library writes every file, for programs that write some of their own: under another name
+ * (PATH.part) until it is whole, then synced and renamed. No link is followed, nothing but a regular file is
+ * replaced, no input is, and the part file is locked: two programs never write one path. It carries the
+ * sticky bit until it has its name: a PATH.part without it, and not empty, is no earlier run's and is
+ * overwritten only with force; with resume the caller looks at what it holds. */
+typedef struct mr_output_config {
+    size_t struct_size;
+    const mr_source *const *inputs; /* the output may be none of their files; elements may be NULL. They live
+                                       until the output is closed */
+    uint32_t input_count;
+    bool force;    /* an existing file may be replaced */
+    bool resume;   /* what the part file (of a log: the file) of an earlier run holds stays */
+    bool unsynced; /* one of many small files: mr_output_sync_all() syncs them together at the end */
+    bool log;      /* PATH itself, which grows line by line and is never removed; without resume it must not
+                      exist */
+} mr_output_config;
+
+MR_API void mr_output_defaults_sized(mr_output_config *cfg, size_t struct_size);
+static inline void mr_output_defaults(mr_output_config *cfg) { mr_output_defaults_sized(cfg, sizeof *cfg); }
+
+typedef struct mr_output mr_output;
+
+/* Would mr_output_open() and mr_output_commit() refuse it as it is now? Nothing is made.
+ * MR_EINVAL  a folder, link, device, pipe or socket is there, or an input, or a file with other names
+ * MR_EEXIST  a file is there, or one of other origin where the part file goes, and force is not set; or
+ * another program writes it, or another user has it */
+MR_API int mr_output_check(const char *path, const mr_output_config *cfg, mr_error *err);
+MR_API int mr_output_open(mr_output **out, const char *path, const mr_output_config *cfg, mr_error *err);
+MR_API int mr_output_fd(const mr_output *o); /* for reading and writing; owned by the output */
+/* Append; all of it, or an error. */
+MR_API int mr_output_write(mr_output *o, const void *data, size_t bytes, mr_error *err);
+/* Sync, rename, sync the folder. The output is freed in every case; on failure nothing is left of it. */
+MR_API int mr_output_commit(mr_output *o, mr_error *err);
+/* Give up: the part file is removed unless keep is set. Accepts NULL. */
+MR_API void mr_output_abandon(mr_output *o, bool keep);
+/* Everything on the file system of this folder is on disk. */
+MR_API int mr_output_sync_all(const char *folder, mr_error *err);
+/* Remove a file that could be replaced with force; MR_OK when nothing is there. */
+MR_API int mr_output_remove(const char *path, const mr_output_config *cfg, mr_error *err);
+
+/* ------------------------------------------------------------------------------ scalars for TensorBoard */
+
+typedef struct mr_scalar {
+    const char *tag; /* "epoch/loss": up to 64 bytes */
+    float value;
+} mr_scalar;
+
+#define MR_SCALARS_MOST 32
+
+/* One event of a TensorBoard event file: a TFRecord (length, masked CRC32C, data, masked CRC32C) of the
+ * protobuf message Event. A file begins with an event that has `first` set, and its name contains "tfevents".
+ * TensorBoard reads the files of a folder in the order of their names. */
+typedef struct mr_scalar_event {
+    size_t struct_size;
+    double wall_s; /* seconds since 1970 */
+    int64_t step;
+    bool first;   /* says what the file is; no scalars */
+    bool restart; /* a run goes on here: what an earlier file has of this step and later ones no longer
+                     counts; no scalars */
+    const mr_scalar *scalars;
+    uint32_t count; /* up to MR_SCALARS_MOST */
+} mr_scalar_event;
+
+/* Write the record to out[room]. Returns its bytes; more than room: nothing was written. 0: an event that
+ * cannot be (a longer tag, too many scalars). */
+MR_API size_t mr_scalar_event_record_sized(const mr_scalar_event *event, void *out, size_t room);
+static inline size_t mr_scalar_event_record(const mr_scalar_event *event, void *out, size_t room)
+{
+    mr_scalar_event sized = *event;
+    sized.struct_size = sizeof sized;
+    return mr_scalar_event_record_sized(&sized, out, room);
+}
 
 /* CRC32C (Castagnoli), chained: start with 0. */
 MR_API uint32_t mr_crc32c(uint32_t crc, const void *data, size_t bytes);

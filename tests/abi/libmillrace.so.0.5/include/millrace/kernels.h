@@ -50,6 +50,21 @@ typedef struct mr_device_info {
     double h2d_bytes_per_s; /* link rate where it is a given (sim); else 0 */
 } mr_device_info;
 
+/* What computes the convolutions of cpu devices. Winograd's (Lavin & Gray 2016: F(4 x 4, 3 x 3), oneDNN's
+ * code) takes 36 multiplications where direct takes 144, and rounds otherwise: results are about 1e-5 of
+ * their root mean square apart. It is there for windows of 3 x 3 with stride 1, where oneDNN has it for this
+ * processor; all else is direct. Which pass of a layer takes it depends on the layer's shape alone: never on
+ * the batch, the threads, or a measurement. */
+typedef enum mr_convolution {
+    MR_CONVOLUTION_AUTO = 0, /* Winograd where a table of shapes says that it is faster */
+    MR_CONVOLUTION_DIRECT,
+    MR_CONVOLUTION_WINOGRAD, /* wherever there is one, faster or not: to measure and to test */
+} mr_convolution;
+
+/* Number of that table: another one when it says something else of any shape. 1 stands for no Winograd. */
+#define MR_WINOGRAD_TABLE_FIRST 2
+#define MR_WINOGRAD_TABLE       2
+
 typedef struct mr_devices_config {
     size_t struct_size;
     uint32_t compute_threads; /* core budget shared by all cpu devices; 0: every core of the process */
@@ -59,6 +74,7 @@ typedef struct mr_devices_config {
                                  measuring */
     /* cuda: wait after every operation, so that an error names the one that caused it (slow) */
     bool check_each;
+    mr_convolution convolution; /* cpu; MR_EINVAL where it is none of the enumeration */
 } mr_devices_config;
 
 MR_API void mr_devices_defaults_sized(mr_devices_config *cfg, size_t struct_size);
@@ -70,11 +86,14 @@ static inline void mr_devices_defaults(mr_devices_config *cfg)
 /* Open the devices that spec names, one per replica.
  *
  *   cpu | cpu:N                     N replicas on the processor
- *   sim:N[,step=TIME][,h2d=RATE][,d2h=RATE]
+ *   sim:N[,step=TIME][,slow=TIME][,h2d=RATE][,d2h=RATE]
  *                                   N simulated accelerators: real copies paced to RATE (GB/s, MB/s), one
- *                                   training step takes TIME (ns us ms s) on the compute stream; default
- *                                   step=1ms, h2d=25GB/s
- *   cuda | cuda:I[,cuda:J|,J]...    GPUs by number, as CUDA_VISIBLE_DEVICES leaves them (where the build has
+ *                                   training step takes TIME (ns us ms s) on the compute stream, on the last
+ *                                   of them slow; default step=1ms, slow as step, h2d=25GB/s. Events have the
+ *                                   device's own time: what is queued is not slower there because this
+ *                                   machine runs its threads late
+ *   cuda | cuda:I[,cuda:J|,J]... | cuda:all
+ *                                   GPUs by number, as CUDA_VISIBLE_DEVICES leaves them (where the build has
  *                                   CUDA); cuda: the first. A number may come twice: two replicas on one GPU
  * A comma followed by name=value belongs to the item before it; a bare number continues the item before it.
  *
@@ -93,6 +112,7 @@ MR_API const mr_device_info *mr_device_info_of(const mr_device *dev);
 typedef struct mr_device_listing {
     size_t struct_size;
     char kind[16], spec[64], hardware[128], state[128]; /* state: "ready", or why not usable */
+    char id[48]; /* UUID of a GPU, or of a part of one, the same in all processes; else "" */
 } mr_device_listing;
 MR_API bool mr_device_list_sized(uint32_t at, mr_device_listing *out);
 static inline bool mr_device_list(uint32_t at, mr_device_listing *out)
@@ -126,6 +146,9 @@ MR_API mr_device *mr_stream_device(const mr_stream *s);
 
 /* Wait until all queued work is done; the first error of any of it. */
 MR_API int mr_stream_sync(mr_stream *s, mr_error *err);
+/* The same for at most timeout_ns: MR_EAGAIN when it is still not done, unless the device has failed: then
+ * why. */
+MR_API int mr_stream_wait(mr_stream *s, uint64_t timeout_ns, mr_error *err);
 /* Work queued on s after this runs after what e marks. e may belong to another device of the same run. An
  * event that was never recorded is already over. */
 MR_API int mr_stream_wait_event(mr_stream *s, mr_event *e);
@@ -192,9 +215,17 @@ typedef enum mr_op_kind {
     MR_OP_ADD,       /* x + x2, + activation */
     MR_OP_ONE_HOT,   /* int32 numbers, w a sample -> out_dtype, 1 x w x classes: row k is 1 at number k and 0
                         elsewhere; all 0 where the number is not one of 0 .. classes - 1 (padding) */
+    MR_OP_GRU,       /* gated recurrent units over the w steps of 1 x w x c, from a state of zeros:
+                          r = sigmoid(W_r x + b_r + U_r h + d_r), z = sigmoid(W_z x + b_z + U_z h + d_z),
+                          n = tanh(W_n x + b_n + r (U_n h + d_n)), h' = (1 - z) n + z h (the reset gate acts on the
+                          product, as in cuDNN). weights W [3 units][c], recurrent U [3 units][units], bias b and
+                          recurrent_bias d [3 units], in the order r, z, n */
+    MR_OP_LSTM, /* long short-term memory, the same way: i, f, o = sigmoid(...), g = tanh(...) of W x + U h +
+                   b, c' = f c + i g, h' = o tanh(c'). weights W [4 units][c], recurrent U [4 units][units],
+                     gate_bias b [4 units], in the order i, f, g, o */
 } mr_op_kind;
 
-enum { MR_OP_KIND_COUNT = MR_OP_ONE_HOT + 1 };
+enum { MR_OP_KIND_COUNT = MR_OP_LSTM + 1 };
 
 typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
 
@@ -246,15 +277,25 @@ typedef struct mr_one_hot_desc {
     uint32_t out_dtype; /* as of INPUT */
 } mr_one_hot_desc;
 
+typedef struct mr_recurrent_desc {
+    uint32_t units;
+    bool sequences; /* y is the state after every step, 1 x w x units; else after the last one, 1 x 1 x units
+                     */
+    /* Not 0: x is int32 numbers (1 x w x 1), each of which stands for the row that ONE_HOT makes of it with
+     * so many classes. Its product is looked up, and there is no gradient to it. 0: x is 1 x w x c */
+    uint32_t classes;
+    uint32_t out_dtype; /* with classes: as of INPUT; else that of x */
+} mr_recurrent_desc;
+
 typedef struct mr_op_desc {
     mr_op_kind kind;
-    mr_tensor in; /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1). Its dtype is the op's:
-                     activations and gradients in and out have it. Parameters, their gradients and statistics
-                     are f32 always */
-    mr_tensor in2;      /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field */
-    uint32_t max_batch; /* forward and backward take 1..max_batch samples */
-    bool training;      /* backward will be called */
-    bool need_dx;       /* the gradient to the input is wanted */
+    mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1; GRU, LSTM: NHWC, or
+                      numbers as ONE_HOT). Its dtype is the op's: activations and gradients in and out have it.
+                      Parameters, their gradients and statistics are f32 always */
+    mr_tensor in2; /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field */
+    uint32_t max_batch;       /* forward and backward take 1..max_batch samples */
+    bool training;            /* backward will be called */
+    bool need_dx;             /* the gradient to the input is wanted */
     mr_activation activation; /* ACTIVATION itself, or fused behind CONV2D, DENSE, BATCHNORM, ADD; others take
                                  no notice */
     mr_wanted_layout want;    /* INPUT, CONV2D (not NCHW): layout of the output; MR_WANT_ANY leaves it to the
@@ -267,13 +308,21 @@ typedef struct mr_op_desc {
         mr_batchnorm_desc batchnorm;
         mr_input_desc input;
         mr_one_hot_desc one_hot;
+        mr_recurrent_desc recurrent; /* GRU, LSTM */
     };
 } mr_op_desc;
 
-#define MR_OP_MAX_PARAMS 2
+#define MR_OP_MAX_PARAMS 4
+
+/* Passes of an operation with parameters. */
+typedef enum mr_op_pass {
+    MR_PASS_FORWARD = 0, /* y */
+    MR_PASS_DATA,        /* backward: dx */
+    MR_PASS_WEIGHTS,     /* backward: dparam */
+} mr_op_pass;
 
 typedef struct mr_param_info {
-    const char *name; /* "weights", "bias", "scale", "shift", "mean", "variance" */
+    const char *name; /* "weights", "bias", "scale", "shift", "mean", "variance", "recurrent", ... */
     uint32_t ndim;
     uint64_t dim[4];        /* canonical shape, row-major */
     uint64_t count;         /* product of dim */
@@ -291,6 +340,9 @@ typedef struct mr_op_info {
     size_t scratch_bytes;    /* free between calls; ops of one stream may share it */
     bool inplace;            /* forward may run with y == x, and backward with dx == dy */
     double flops_per_sample; /* forward; multiply and add count 2 */
+    /* What computes each pass of a convolution, by mr_op_pass: "direct", "winograd"; NULL: there is no such
+     * pass, or the device does not say. Text of the library's own. */
+    const char *algorithm[3];
 } mr_op_info;
 
 typedef struct mr_op mr_op;
@@ -347,7 +399,7 @@ typedef struct mr_op_args {
     float *dparam[MR_OP_MAX_PARAMS]; /* gradients: written, not added to */
     float *state[MR_OP_MAX_PARAMS];
     void *saved, *scratch;
-    bool training;       /* DROPOUT, BATCHNORM */
+    bool training;       /* DROPOUT, BATCHNORM, GRU, LSTM (forward saves what backward needs) */
     uint64_t seed;       /* DROPOUT: bits of a sample depend on (seed, op_id, values->step, first + its place,
                             element) only */
     uint32_t first;      /* place of this part's first sample in the global batch */
@@ -407,21 +459,75 @@ typedef struct mr_update_args {
 /* One update of all parameters. Of desc everything but lr and step counts, which are in args->values. */
 MR_API int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
 
+/* to[i] += from[i], floats of one device; count is a multiple of 64 where speed matters. */
+MR_API int mr_add_async(mr_stream *s, float *to, const float *from, uint64_t count);
+
 /* ------------------------------------------------------------------------------ groups */
 
 typedef struct mr_group mr_group;
 
-/* The devices of one run; streams[i] belongs to devices[i] and is the stream the group's work is queued on:
- * the compute streams, or MR_STREAM_EXCHANGE streams of their own, ordered against them by events.
- * MR_EUNSUPPORTED: two of them are replicas on the same GPU. */
+/* Sums are taken in ONE order, whoever holds what: a batch is cut into `leaves` parts, each part's gradient
+ * is a leaf of a binary tree, and a node of n > 1 leaves is the sum of its first 2^k (the largest power of
+ * two below n) and of the rest. Floats added so are the same bits however the leaves lie on devices and
+ * processes. Who holds leaves [first, first + count) adds up those that make whole nodes without asking
+ * anybody: */
+typedef struct mr_sum_node {
+    uint32_t first, count; /* leaves */
+} mr_sum_node;
+#define MR_SUM_MOST_LEAVES 65536u
+#define MR_SUM_MOST_NODES  32u /* that any range needs */
+
+/* The largest nodes that make up a range, in order: to out (MR_SUM_MOST_NODES of them, or NULL); how many. 0:
+ * no such range. */
+MR_API uint32_t mr_sum_cover(uint32_t leaves, uint32_t first, uint32_t count, mr_sum_node *out);
+
+/* Bytes to or from another process; data may be NULL when there are none. */
+typedef struct mr_piece {
+    void *data;
+    size_t bytes;
+} mr_piece;
+
+/* The other processes of a run, as a group needs them. Calls come from one thread at a time, and block. */
+typedef struct mr_wire {
+    uint32_t rank, size; /* this process, of so many */
+    void *context;
+    /* send[r] goes to rank r, receive[r] comes from it (`size` entries each, the own one is empty); the
+     * process at the other end makes the same call with the same bytes. What it returns and tells becomes the
+     * error of the group's streams. */
+    int (*exchange)(void *context, const mr_piece *send, const mr_piece *receive, mr_error *err);
+} mr_wire;
+
+typedef struct mr_group_config {
+    size_t struct_size;
+    mr_stream *const *streams; /* one of each device: where the group's work is queued: the compute streams,
+                                  or MR_STREAM_EXCHANGE streams of their own, ordered against them by events
+                                */
+    uint32_t count;
+    uint32_t leaves, first; /* of all processes; the first of this one. 0, 0: one leaf a device, no other
+                             * process
+                             */
+    const uint32_t *held;   /* leaves of each device, consecutive in the order of devices, at least one each;
+                               NULL: one each */
+    const mr_wire *wire;    /* copied; its context outlives the group. NULL: there is one process */
+} mr_group_config;
+
+MR_API void mr_group_defaults_sized(mr_group_config *cfg, size_t struct_size);
+static inline void mr_group_defaults(mr_group_config *cfg) { mr_group_defaults_sized(cfg, sizeof *cfg); }
+
+/* MR_EUNSUPPORTED: two devices are replicas on the same GPU, and there is no other process. With a wire every
+ * process opens its group at the same time. */
+MR_API int mr_group_open(mr_group **out, const mr_group_config *cfg, mr_error *err);
+/* One leaf a device. */
 MR_API int mr_group_create(mr_group **out, mr_stream *const *streams, uint32_t count, mr_error *err);
 MR_API void mr_group_destroy(mr_group *g); /* accepts NULL; nothing queued may use it */
-/* values[i] (count floats on device i) becomes the sum over all devices, the same bits on each of them. cpu
- * adds in device order: the same bits in every run. cuda adds as NCCL does: the same bits in every run on the
- * same GPUs, links, library and settings. One call queues the work on every stream. A group of one does
- * nothing. */
+/* values: the arrays (count floats each) of the nodes that the first device holds (mr_sum_cover(), in its
+ * order), then those of the second, ... The LAST array of each device becomes the sum of all leaves, the same
+ * bits on each of them; the others are left as they are or not. cpu adds in the order of the tree, and so
+ * does cuda with other processes, in the memory of the host. Without, cuda adds a device's own nodes, then as
+ * NCCL does: the same bits in every run on the same GPUs, links, library and settings. One call queues
+ * the work on every stream. A single node that is the whole tree stays as it is. */
 MR_API int mr_group_sum_async(mr_group *g, float *const *values, uint64_t count);
-/* values[i] becomes values[root]. */
+/* values[i], one array a device, becomes values[root], of the first process where there are several. */
 MR_API int mr_group_broadcast_async(mr_group *g, float *const *values, uint64_t count, uint32_t root);
 /* Give up what is queued: it ends soon, with an error on every stream of the group, and so does all later
  * work on them. For the case that one device never arrives. Any thread; again is harmless. */

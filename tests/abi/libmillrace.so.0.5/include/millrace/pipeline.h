@@ -3,6 +3,7 @@
  *   images    decode, resize, encode one picture (what `convert` needs)
  *   augment   a small language for what happens to a picture on its way into a batch
  *   loader    sampler -> reader -> workers -> batch slot -> copy -> device slot
+ *   record    how long things took in a run, and what other settings would have given
  *   trace     what every stage did when, as a Chrome/Perfetto file
  *   convert   any source into .mrec (resumable), TFRecord or tar, in parallel
  *
@@ -29,7 +30,9 @@ typedef struct mr_image {
 /* How the pixels of a JPEG are computed. OWN: coefficients to planes, planes resampled at their own
  * resolution, colour last: no full-size picture, and the same bits for every source of coefficients. LIBJPEG:
  * libjpeg-turbo's RGB, then resampled: for comparison with programs that use it. The two differ by rounding
- * and by how chroma is interpolated. */
+ * and by how chroma is interpolated. LIBJPEG differs from those programs where a progressive file lacks
+ * scans: libjpeg's block smoothing, which makes up what is missing, is off, so that the same coefficients
+ * give the same pixels in any file; and CMYK is multiplied out. */
 typedef enum mr_pixels { MR_PIXELS_OWN = 0, MR_PIXELS_LIBJPEG = 1 } mr_pixels;
 
 typedef struct mr_decode_config {
@@ -51,6 +54,28 @@ static inline void mr_decode_defaults(mr_decode_config *cfg) { mr_decode_default
  * BT.601. cfg may be NULL: the defaults. */
 MR_API int mr_image_decode(const mr_value *value, const mr_decode_config *cfg, mr_image *out, mr_error *err);
 MR_API void mr_image_free(mr_image *image);
+
+/* A part of the upright picture, at a size of one's own. */
+typedef struct mr_image_part {
+    size_t struct_size;
+    uint32_t x, y, width, height;   /* pixels of the upright picture; width, height 0: up to its end */
+    uint32_t out_width, out_height; /* resized to, with antialiasing; 0: as the part */
+    bool flip;                      /* left to right */
+} mr_image_part;
+
+MR_API void mr_image_part_defaults_sized(mr_image_part *part, size_t struct_size);
+static inline void mr_image_part_defaults(mr_image_part *part)
+{
+    mr_image_part_defaults_sized(part, sizeof *part);
+}
+
+/* Decode no more of a picture than a part needs: of a JPEG what lies left of it and beyond it is never
+ * computed, and what lies below it is not even read, so that damage there is not seen. Pixels are those that
+ * a loader delivers for the same part and size. out, cfg, values and threads as for mr_image_decode().
+ * MR_EINVAL: the part is not inside the picture. MR_ELIMIT: the result has more pixels than cfg.max_pixels.
+ */
+MR_API int mr_image_decode_part(const mr_value *value, const mr_image_part *part, const mr_decode_config *cfg,
+                                mr_image *out, mr_error *err);
 /* Resize with antialiasing (a triangle filter widened by the scale) to width x height. out is allocated. */
 MR_API int mr_image_resize(const mr_image *in, uint32_t width, uint32_t height, mr_image *out, mr_error *err);
 /* Baseline JPEG, quality 1..100, 4:2:0 below 91 and 4:4:4 from there; *data is malloc'd, the caller frees
@@ -58,6 +83,15 @@ MR_API int mr_image_resize(const mr_image *in, uint32_t width, uint32_t height, 
 MR_API int mr_image_encode_jpeg(const mr_image *in, int quality, void **data, size_t *bytes, mr_error *err);
 /* 8-bit PNG; as above. */
 MR_API int mr_image_encode_png(const mr_image *in, void **data, size_t *bytes, mr_error *err);
+
+/* A budget of host memory that loaders and checkers share: what each loader needs from its start to its end
+ * is reserved when it is opened, and pictures that need more than a worker always has take turns with the
+ * rest, over all of them. What a picture comes to never depends on the budget: it waits for room, and one
+ * that needs more than there can ever be ends the run with MR_ELIMIT. bytes 0: half of what the process may
+ * use. MR_OK or MR_ENOMEM. Any thread. */
+typedef struct mr_budget mr_budget;
+MR_API int mr_budget_create(mr_budget **out, uint64_t bytes);
+MR_API void mr_budget_destroy(mr_budget *b); /* behind all that use it; accepts NULL */
 
 /* A checker of whole pictures, for tools: decoders and buffers, for one thread at a time. */
 typedef struct mr_checker mr_checker;
@@ -67,6 +101,10 @@ MR_API void mr_checker_destroy(mr_checker *c); /* accepts NULL */
 /* Decode a whole picture (JPEG, PNG, PIXELS, COEF) and discard the pixels: MR_OK, or the error. Entry points
  * of a JPEG must be correct. cfg may be NULL: the defaults. */
 MR_API int mr_checker_run(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, mr_error *err);
+/* From now on what larger pictures take comes out of b, which must outlive c; NULL: of nothing. Checkers of
+ * one budget then wait for each other. A picture that b can never have room for: MR_ELIMIT with sys_errno
+ * ENOMEM, which says nothing about the picture. */
+MR_API void mr_checker_share(mr_checker *c, mr_budget *b);
 /* MR_TYPE_COEF: a baseline JPEG file with the same coefficients; *data is malloc'd, the caller frees it. */
 MR_API int mr_coef_to_jpeg(mr_checker *c, const mr_value *value, const mr_decode_config *cfg, void **data,
                            size_t *bytes, mr_error *err);
@@ -111,11 +149,32 @@ typedef struct mr_trace mr_trace;
 MR_API int mr_trace_create(mr_trace **out, size_t max_spans);
 MR_API void mr_trace_destroy(mr_trace *t);
 /* track: "worker 1", "copy cpu:0", ...; name: "decode", "compute", ...: static or kept alive by the caller.
- * Times in ns of CLOCK_MONOTONIC. t may be NULL (then nothing happens). Any thread. */
+ * Times in ns of CLOCK_MONOTONIC. batch: its global step; MR_NOWHERE: the span belongs to none. t may be NULL
+ * (then nothing happens). Any thread. */
 MR_API void mr_trace_span(mr_trace *t, const char *track, const char *name, uint64_t start_ns,
                           uint64_t end_ns, uint64_t batch);
-/* Chrome trace event format (JSON array of complete events), written to a part file and renamed. */
+/* From now on keep only spans of `steps` batches from `first` (a global step, from 0) on; steps 0: all. What
+ * belongs to no batch is not kept then. t may be NULL. Any thread. */
+MR_API void mr_trace_keep(mr_trace *t, uint64_t first, uint64_t steps);
+/* Chrome trace event format (JSON array of complete events), written to a part file and renamed. The clock is
+ * told in "otherData" (docs/json.md). */
 MR_API int mr_trace_write(const mr_trace *t, const char *path, mr_error *err);
+
+/* What a trace holds now, in bytes to send to another process of the same build; *out is malloc'd. MR_ENOMEM.
+ */
+MR_API int mr_trace_pack(const mr_trace *t, void **out, size_t *bytes, mr_error *err);
+/* The pack of one process. Its clock is known at two moments: at_ns of it is at_ns + shift_ns of the first
+ * part's. */
+typedef struct mr_trace_part {
+    const void *pack; /* aligned to 8 bytes */
+    size_t bytes;
+    const char *name; /* of the process: "rank 2"; NULL: it is the only one */
+    uint64_t at_ns[2];
+    int64_t shift_ns[2];
+    uint64_t within_ns; /* of which the shifts are known */
+} mr_trace_part;
+/* One file of several processes, on the clock of the first. MR_EFORMAT: a pack is none. */
+MR_API int mr_trace_write_parts(const mr_trace_part *parts, uint32_t count, const char *path, mr_error *err);
 
 typedef struct mr_trace_entry {
     const char *track, *name;
@@ -130,6 +189,7 @@ typedef enum mr_order { MR_ORDER_SHUFFLE = 0, MR_ORDER_BLOCK, MR_ORDER_SEQUENTIA
 typedef enum mr_tail { MR_TAIL_KEEP = 0, MR_TAIL_DROP, MR_TAIL_PAD } mr_tail;
 typedef enum mr_io { MR_IO_AUTO = 0, MR_IO_URING, MR_IO_PREAD } mr_io;
 typedef enum mr_cache { MR_CACHE_OFF = 0, MR_CACHE_MEMORY, MR_CACHE_DISK } mr_cache;
+#define MR_CACHE_FITS UINT64_MAX
 typedef enum mr_bad { MR_BAD_STOP = 0, MR_BAD_REPLACE, MR_BAD_SKIP } mr_bad;
 
 /* A damaged sample is reported to the caller's function from a worker thread, one at a time; each sample
@@ -200,8 +260,7 @@ typedef struct mr_loader_config {
     mr_bad_report *on_bad;
     void *bad_context;
     uint64_t memory_bytes; /* host budget of the loader: slots, read buffers, scratch; 0: half of what the
-                              process may use. decode.max_pixels is lowered to what the rest of the budget can
-                              hold */
+                              process may use. Large pictures wait until the rest of it has room for them */
     uint64_t start_epoch, start_step; /* resume: the first batch delivered */
     mr_device *const *devices;        /* one per replica; NULL: batches stay in host memory, one part */
     uint32_t device_count;
@@ -217,8 +276,9 @@ typedef struct mr_loader_config {
                        batch */
     const char *cache_folder; /* DISK: created if missing; what an earlier run with the same data kept there
                                  is used */
-    uint64_t cache_bytes; /* MEMORY: part of memory_bytes; DISK: of the file and its index. What does not fit
-                             is read from the data in every epoch: nothing is evicted */
+    uint64_t cache_bytes; /* MEMORY: part of memory_bytes, MR_CACHE_FITS: what the rest of the loader leaves
+                             of it; DISK: of the file and its index. What does not fit is read from the data
+                             in every epoch: nothing is evicted */
     void (*on_note)(void *context, const char *text); /* notes for the user that do not stop the run, each
                                                          once; from any thread, one at a time; or NULL */
     void *note_context;
@@ -236,7 +296,34 @@ typedef struct mr_loader_config {
                                 off. Part of the order (I1): resume must say the same */
     uint32_t width_multiple; /* rows of differing length are padded to the batch's longest, rounded up to a
                                 multiple of this; default 1 */
+    mr_budget *budget; /* shared with others, in place of memory_bytes; must outlive the loader. NULL: its own
+                        */
+    struct mr_record *record; /* gets how long things took (below); must outlive the loader. NULL: nobody does
+                               */
+    uint32_t tune; /* mr_tune bits: settings that the loader may change while it delivers its first batches,
+                      to deliver more of them. Changes no bit of a batch. Memory is taken for the largest that
+                      it may try, within memory_bytes; values above are where it begins. What it finds is told
+                      by mr_loader_tuning() and on_note. Default 0: none. Without effect while prefetch is 0
+                    */
+    /* One of several loaders of the same run, in this process or another: the global batch is cut into
+     * all_parts parts, and this loader reads and delivers its own (one for each device, else `parts`), which
+     * begin with first_part. A rank r of w with d devices each: all_parts w * d, first_part r * d. All other
+     * settings that order, batches and pixels depend on must be the same in all of them; then the batches of
+     * all, side by side, are those of one loader that delivers everything (rows of differing length are
+     * padded to the longest that is delivered here). Default all_parts 0: its own are all */
+    uint32_t all_parts, first_part;
+    uint32_t keep; /* batches that mr_loader_keep() may keep at a time, each with memory of its own; up to
+                      4,096. Host memory only; default 0 */
 } mr_loader_config;
+
+typedef enum mr_tune {
+    MR_TUNE_WORKERS = 1,
+    MR_TUNE_PREFETCH = 2,
+    MR_TUNE_DEPTH = 4,
+    MR_TUNE_READERS = 8,
+    MR_TUNE_CACHE = 16, /* with cache OFF: one in memory, if the loader holds the consumer up by its work */
+    MR_TUNE_ALL = 31,
+} mr_tune;
 
 MR_API void mr_loader_defaults_sized(mr_loader_config *cfg, size_t struct_size);
 static inline void mr_loader_defaults(mr_loader_config *cfg) { mr_loader_defaults_sized(cfg, sizeof *cfg); }
@@ -258,7 +345,7 @@ typedef struct mr_loader_field_info {
 
 /* What stays fixed for the life of a loader. */
 typedef struct mr_loader_info {
-    uint32_t batch, parts;
+    uint32_t batch, parts;            /* batch: the global one; parts: those that are delivered here */
     uint32_t height, width, channels; /* of every picture in a batch, uint8 NHWC; 0 of a source without
                                          pictures */
     uint64_t sample_count;            /* in the data set */
@@ -270,7 +357,8 @@ typedef struct mr_loader_info {
     const char *io_note;   /* why not io_uring, or "" */
     uint64_t memory_bytes; /* host memory the loader may use at most, the source's own not counted: checked
                               against the budget at open */
-    uint64_t max_pixels;   /* largest picture that the budget lets a worker decode */
+    uint64_t max_pixels;   /* largest picture that the budget has room for, one at a time; a larger one, up to
+                              decode.max_pixels, ends the run with MR_ELIMIT */
     uint64_t device_bytes; /* per device */
     bool uses_affine;
     float mean[4], std[4];
@@ -285,6 +373,7 @@ typedef struct mr_loader_info {
     uint32_t field_count;
     mr_loader_field_info field[MR_LOADER_MAX_FIELDS];
     uint32_t length_window; /* as configured */
+    bool ignore_exif;       /* as configured */
 } mr_loader_info;
 
 /* The state of processing of a part's samples. There is one form; consumers must refuse a form that they do
@@ -313,7 +402,8 @@ typedef struct mr_batch_field {
                        where all rows are empty, 1 where nothing varies */
 } mr_batch_field;
 
-/* One replica's contiguous share of a batch: samples [first, first + count) of it; count may be 0. */
+/* One replica's contiguous share of a batch: samples [first, first + count) of the global one; count may be
+ * 0. */
 typedef struct mr_part {
     uint32_t first, count;
     const void *pixels; /* device (or host) memory: what `form` says */
@@ -341,6 +431,8 @@ typedef struct mr_batch {
     const mr_part *parts;
     mr_batch_field field[MR_LOADER_MAX_FIELDS]; /* host memory; data NULL with devices, unless keep_host was
                                                    set */
+    uint32_t first, all_count; /* the batch is places [first, first + count) of a global batch of all_count
+                                  samples: not all of it where other loaders have the other parts */
 } mr_batch;
 
 /* src must outlive the loader. MR_ELIMIT when the needed memory exceeds the budget: err says what needs how
@@ -375,6 +467,22 @@ static inline int mr_loader_next(mr_loader *l, mr_batch *out, uint64_t timeout_n
  * error. */
 MR_API int mr_loader_release(mr_loader *l, mr_batch *batch, mr_stream *const *streams);
 
+/* Keep a batch instead of releasing it: the loader gives its place to spare memory and goes on as if it had
+ * been released, and what the batch points to (pixels, labels, ids, affine, field; not parts) stays as it is
+ * until mr_kept_drop(), in any order, also when the loader was closed before. In the order in which batches
+ * were taken, as mr_loader_release().
+ *
+ * MR_OK      *out is the caller's; the batch is given back
+ * MR_ELIMIT  mr_loader_config.keep batches are kept: drop one, or release this one
+ * MR_EINVAL  keep is 0, or an earlier batch is still held
+ * MR_ENOMEM  nothing has changed, as after the two above */
+typedef struct mr_kept mr_kept;
+MR_API int mr_loader_keep(mr_loader *l, const mr_batch *batch, mr_kept **out, mr_error *err);
+/* Any thread; never waits for a loader. Accepts NULL. */
+MR_API void mr_kept_drop(mr_kept *k);
+/* Batches of this loader that are kept now. Any thread. */
+MR_API uint32_t mr_loader_kept(const mr_loader *l);
+
 /* Any thread, a signal handler's thread included (not the handler itself): every wait ends with
  * MR_ECANCELED. */
 MR_API void mr_loader_stop(mr_loader *l);
@@ -390,6 +498,33 @@ typedef struct mr_stage_stats {
 } mr_stage_stats;
 
 #define MR_LOADER_MAX_PARTS 64
+
+/* What a device, or whoever takes batches, waited for. */
+typedef enum mr_cause {
+    MR_CAUSE_READ = 0, /* bytes that storage or a server had not brought */
+    MR_CAUSE_DECODE,   /* samples being decoded, or waiting until a worker had decoded others */
+    MR_CAUSE_LARGE,    /* the same: what single samples took beyond four times the mean */
+    MR_CAUSE_MEMORY,   /* memory for a large picture */
+    MR_CAUSE_CORES,    /* a core: the worker could have run, and other threads did */
+    MR_CAUSE_QUOTA,    /* the same: the control group had used up its time */
+    MR_CAUSE_LOCK,     /* a lock, a page fault, a thread that was woken late */
+    MR_CAUSE_ROOM,     /* a free slot or buffer, before reading could begin */
+    MR_CAUSE_COPY,     /* the link to the device */
+    MR_CAUSE_HOST,     /* nothing of the loader: the batch was there, and its step was not queued */
+    MR_CAUSE_UNKNOWN,  /* what nothing is recorded of */
+    MR_CAUSES
+} mr_cause;
+
+/* ns of each; total_ns is their sum, and that of the intervals that were charged. */
+typedef struct mr_causes {
+    uint64_t ns[MR_CAUSES];
+    uint64_t total_ns;
+} mr_causes;
+
+/* "read", "decode", ...; NULL: no such cause. */
+MR_API const char *mr_cause_name(mr_cause cause);
+/* In a few words: "reading", "cores taken by other threads". */
+MR_API const char *mr_cause_text(mr_cause cause);
 
 typedef struct mr_loader_stats {
     size_t struct_size;
@@ -413,13 +548,175 @@ static inline void mr_loader_stats_read(const mr_loader *l, mr_loader_stats *out
     mr_loader_stats_read_sized(l, out);
 }
 
+/* What the consumer was blocked for in mr_loader_next(), so far. Any thread. */
+MR_API void mr_loader_waits(const mr_loader *l, mr_causes *out);
+/* Charge an interval in which a part's device (or, without devices, the consumer) had nothing to do until the
+ * batch of this global_step was there: times of CLOCK_MONOTONIC, as events have them. Adds to *add; what is
+ * recorded covers the batches that are under way and at least 16 before them, the rest is UNKNOWN. Any
+ * thread. */
+MR_API void mr_loader_charge(const mr_loader *l, uint64_t global_step, uint32_t part, uint64_t from_ns,
+                             uint64_t to_ns, mr_causes *add);
+
+/* A sample that took long to decode and augment. */
+typedef struct mr_slow_sample {
+    uint64_t sample, ns;
+    uint64_t bytes; /* encoded */
+    double times;   /* the mean of all samples */
+} mr_slow_sample;
+
+#define MR_LOADER_SLOWEST 8
+
+/* The slowest samples so far, the slowest first; each once. Returns how many, at most room. Samples of about
+ * a KiB and less are not timed. Any thread. */
+MR_API uint32_t mr_loader_slowest(const mr_loader *l, mr_slow_sample *out, uint32_t room);
+
+typedef enum mr_odd_kind { MR_ODD_WORKER = 0, MR_ODD_FILE } mr_odd_kind;
+
+/* One worker, or one file, that took far longer than the others of its kind: the median of all, of two the
+ * faster one. */
+typedef struct mr_odd {
+    mr_odd_kind kind;
+    uint32_t number;      /* of the worker, as its thread is called; of the source's file */
+    double ms, others_ms; /* mean, of a sample decoded and augmented, or of a read */
+    double times;         /* ms / others_ms */
+    uint64_t items;       /* samples, reads */
+    mr_cause cause; /* what makes it so. A worker: DECODE, it was at it; CORES, it could have run; LOCK, it
+                       was blocked. A file: READ */
+} mr_odd;
+
+#define MR_LOADER_ODD 8
+
+/* Workers and files that stick out so far, workers first, each kind by times: a worker from twice the time of
+ * others on, a file from three times, by the read and by the byte, and 0.3 ms a read. Files are looked at
+ * where a source has 2 to 4,096 of them, and samples are read from them one by one. Returns how many, at most
+ * room. Any thread. */
+MR_API uint32_t mr_loader_odd(const mr_loader *l, mr_odd *out, uint32_t room);
+
+/* What mr_loader_config.tune has led to so far. */
+typedef struct mr_tuning {
+    size_t struct_size;
+    bool done;                                  /* nothing more is tried */
+    uint32_t workers, prefetch, depth, readers; /* in use */
+    uint32_t tried, taken;                      /* changes */
+    double gain; /* rate with the last change that was taken over that with none, from turns side by side */
+    uint64_t cache_bytes; /* that a cache in memory may take from now on; 0: there is none */
+} mr_tuning;
+
+/* Of a loader that does not tune: its settings, done. The consumer's thread. */
+MR_API void mr_loader_tuning_sized(const mr_loader *l, mr_tuning *out);
+static inline void mr_loader_tuning(const mr_loader *l, mr_tuning *out)
+{
+    out->struct_size = sizeof *out;
+    mr_loader_tuning_sized(l, out);
+}
+
+/* ------------------------------------------------------------------------------ record and replay */
+
+/* How long chunks, copies and steps of a run took: the newest of each, in memory that does not grow. Filled
+ * by a loader that is given it, and with steps by whoever runs them (mr_fit() does). A record belongs to one
+ * loader at a time. Any thread. */
+typedef struct mr_record mr_record;
+
+/* chunks_most: of chunks (64 bytes each) that are kept, 1.. ; MR_EINVAL, MR_ENOMEM. */
+MR_API int mr_record_create(mr_record **out, uint32_t chunks_most);
+MR_API void mr_record_destroy(mr_record *r); /* accepts NULL */
+/* Forget what is recorded so far: a warm-up. */
+MR_API void mr_record_clear(mr_record *r);
+/* A step of the batch of this number: when it began and ended on each of the loader's parts (CLOCK_MONOTONIC,
+ * as events have them), and what their devices were idle for before it, added up. Nothing happens when the
+ * loader has no record. */
+MR_API void mr_loader_record_step(const mr_loader *l, uint64_t global_step, uint32_t samples,
+                                  const uint64_t *start_ns, const uint64_t *end_ns, const mr_causes *causes);
+
+/* What limits, by the idle part (0..1) of the devices and its causes: "compute" where they hardly idle, else
+ * the name of the heaviest cause, those together that the same remedy helps against ("decode" stands for
+ * decode and large, "cores" for cores and quota). A static string. */
+MR_API const char *mr_limit_name(double idle, const mr_causes *causes);
+
+typedef struct mr_record_totals {
+    size_t struct_size;
+    uint64_t chunks, steps; /* chunks: that are kept; steps: since the record was cleared, as all below */
+    double seconds;         /* from the end of the first step to that of the last */
+    double samples_per_s;   /* in these */
+    double idle;            /* of the devices, 0..1 */
+    mr_causes causes;       /* of that, mean over devices */
+    const char *limit;      /* mr_limit_name() of it */
+    double bytes_per_sample, decode_ms_per_sample, read_ms_per_chunk; /* decode: on a core */
+    double step_ms;                 /* mean; computing, without what devices wait for */
+    double read_core_ms_per_sample; /* of the readers' threads, on a core */
+} mr_record_totals;
+MR_API void mr_record_totals_read_sized(const mr_record *r, mr_record_totals *out);
+static inline void mr_record_totals_read(const mr_record *r, mr_record_totals *out)
+{
+    out->struct_size = sizeof *out;
+    mr_record_totals_read_sized(r, out);
+}
+
+/* A pipeline to send the recorded durations through, in the order in which they were recorded. */
+typedef struct mr_replay_config {
+    size_t struct_size;
+    uint32_t batch, prefetch, workers, readers, depth, devices; /* as in mr_loader_config, but none of them 0,
+                                                                   prefetch apart: in series */
+    double cores;        /* that workers, readers, copies and steps share; each thread gets the same part */
+    uint32_t step_cores; /* that a step wants on each device: threads of cpu devices. 0: it has its own */
+    double others;       /* threads of other programs that want to run all the time; 0: the machine is ours */
+    double copy_core_ms; /* of the copies of a batch to one device: a core copies for so long, as batches were
+                          */
+    double read_times;   /* durations are multiplied by these. read: until storage has answered; 0: samples
+                            are in memory, no reader is needed */
+    double decode_times, copy_times, step_times;
+    double bytes_times;     /* of a sample, in storage: reading takes as many times as long */
+    uint64_t batches;       /* to replay at most; 0: as many as were recorded, and enough of them */
+    double read_core_times; /* what a reader's thread does on a core for a sample */
+    double crowd_times; /* work on a core takes so many times as long when all cores are busy as when one is:
+                           shared caches, hyper-threads; default 1 */
+    double crowd_part; /* of that, what the record has in it, 0..1: the part of the other cores that were busy
+                        */
+} mr_replay_config;
+
+/* The settings of the loader that filled the record, this machine's cores, durations as they are. MR_EINVAL:
+ * there is nothing to replay, which err explains: chunks, copies and steps are needed. */
+MR_API int mr_replay_defaults_sized(const mr_record *r, mr_replay_config *cfg, size_t struct_size,
+                                    mr_error *err);
+static inline int mr_replay_defaults(const mr_record *r, mr_replay_config *cfg, mr_error *err)
+{
+    return mr_replay_defaults_sized(r, cfg, sizeof *cfg, err);
+}
+
+/* cfg->others: what must have run beside, for workers to be delayed as they were. */
+MR_API int mr_replay_find_others(const mr_record *r, mr_replay_config *cfg, mr_error *err);
+
+typedef struct mr_replay_result {
+    size_t struct_size;
+    double samples_per_s;
+    double samples_per_s_error; /* half of the 95 % interval that replays of separate parts of the record
+                                   span: how much the record says, not how good the model is */
+    double idle;                /* of the devices, 0..1 */
+    mr_causes causes;           /* of that, mean over devices */
+    const char *limit;          /* mr_limit_name() of it */
+    double step_ms_p50, step_ms_p95, step_ms_p99; /* from the end of a step to that of the next */
+    double cores, read_bytes_per_s;               /* used, on average */
+    uint64_t batches;                             /* that were counted */
+} mr_replay_result;
+
+/* Pure: the same record and settings give the same result. No clock, no thread. MR_EINVAL: a setting out of
+ * range, or nothing to replay. */
+MR_API int mr_replay_sized(const mr_record *r, const mr_replay_config *cfg, mr_replay_result *out,
+                           mr_error *err);
+static inline int mr_replay(const mr_record *r, const mr_replay_config *cfg, mr_replay_result *out,
+                            mr_error *err)
+{
+    out->struct_size = sizeof *out;
+    return mr_replay_sized(r, cfg, out, err);
+}
+
 /* The sample at a position of an epoch, computed by the sampler (I1) without a loader. */
 MR_API uint64_t mr_order_sample(mr_order order, uint32_t block, uint64_t seed, uint64_t epoch, uint64_t count,
                                 uint64_t position);
 
-/* A hash over everything that loaders deliver, in order: epoch, step, ids, labels, pixels, affine numbers.
- * One digester may run over several loaders one after the other (stop and resume): equal deliveries give
- * equal digests, whatever the settings. */
+/* A hash over everything that loaders deliver, in order: epoch, step, and a hash of each sample's id, label,
+ * pixels, affine numbers and fields. One digester may run over several loaders one after the other (stop and
+ * resume): equal deliveries give equal digests, whatever the settings. */
 typedef struct mr_digest {
     uint64_t lo, hi;
 } mr_digest;
@@ -427,9 +724,15 @@ typedef struct mr_digester mr_digester;
 
 MR_API int mr_digester_create(mr_digester **out);
 MR_API void mr_digester_destroy(mr_digester *d);
+/* For loaders of parts of a batch: called for each batch with the digests of its `all` samples, of which
+ * those of [first, first + count) are known here; it puts the others' in their places, or returns an error.
+ */
+typedef int mr_digest_share(void *context, mr_digest *samples, uint32_t first, uint32_t count, uint32_t all,
+                            mr_error *err);
+MR_API void mr_digester_share(mr_digester *d, mr_digest_share *share, void *context);
 /* Take batches until the loader ends or max_batches are taken. With devices (the loader's, which then needs
  * keep_host) every part is read back from its device and compared with the host copy: MR_EDEVICE when they
- * differ. */
+ * differ. *samples: of whole batches. */
 MR_API int mr_digester_run(mr_digester *d, mr_loader *l, mr_device *const *devices, uint64_t max_batches,
                            uint64_t *batches, uint64_t *samples, mr_error *err);
 MR_API mr_digest mr_digester_result(const mr_digester *d);
@@ -477,6 +780,15 @@ typedef struct mr_convert_config {
     bool transcode; /* progressive and arithmetic JPEGs become sequential Huffman-coded ones with the same
                        coefficients and all APPn and COM segments (default false) */
     mr_to to;       /* what DST is; default MREC. The others have no resume and no store COEF, TAR no RAW */
+    bool no_names;  /* leave out what samples were called (mr_source_sample_name()); else MREC keeps it in a
+                       field  "sample.name", TFRECORD in "image/filename", TAR as the members' keys */
+    uint64_t memory_bytes; /* what large pictures being converted at a time may take: they wait for each
+                              other; one that alone takes more ends the run with MR_ELIMIT. 0: half of what
+                              the process may use */
+    /* resume: was on_bad told of this sample by an earlier run? Of those that run passed over and for which
+     * this says no, on_bad is told first of all; their reasons are found by reading them again. NULL: they
+     * are not told again. From the calling thread, with rising samples */
+    bool (*bad_told)(void *context, uint64_t sample);
 } mr_convert_config;
 
 MR_API void mr_convert_defaults_sized(mr_convert_config *cfg, size_t struct_size);

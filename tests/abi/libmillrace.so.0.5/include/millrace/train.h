@@ -7,6 +7,7 @@
 #define MILLRACE_TRAIN_H
 
 #include "millrace/pipeline.h"
+#include "millrace/ranks.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -21,7 +22,8 @@ typedef struct mr_net mr_net;
 MR_API int mr_net_create(mr_net **out, const char *name, uint32_t h, uint32_t w, uint32_t c);
 /* Sequences of `length` whole numbers from 0 to values - 1 in: field 0 of a batch, int32. The first layer
  * gets 1 x length x values, each number a row with a single 1; a number that is none of them (padding) a row
- * of zeros. */
+ * of zeros. A recurrent layer that is the only one to take them looks the numbers up: there are no such rows.
+ */
 MR_API int mr_net_create_numbers(mr_net **out, const char *name, uint32_t length, uint32_t values);
 MR_API bool mr_net_takes_numbers(const mr_net *net);
 MR_API void mr_net_destroy(mr_net *net);
@@ -34,6 +36,13 @@ MR_API void mr_net_max_pool(mr_net *net, uint32_t size, uint32_t stride);
 MR_API void mr_net_avg_pool(mr_net *net, uint32_t size, uint32_t stride);
 MR_API void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation); /* flattens what comes before
                                                                                     it */
+/* Recurrent layers over the steps of 1 x steps x values, from a state of zeros: gated recurrent units and
+ * long short-term memory (MR_OP_GRU, MR_OP_LSTM say what they compute). sequences: the output is the state
+ * after every step, 1 x steps x units; else after the last one, 1 x 1 x units. Weights begin as Glorot's
+ * whatever mr_net_init() says, recurrent ones with orthogonal columns, biases at zero but for the forget
+ * gate's, which are one. */
+MR_API void mr_net_gru(mr_net *net, uint32_t units, bool sequences);
+MR_API void mr_net_lstm(mr_net *net, uint32_t units, bool sequences);
 MR_API void mr_net_activation(mr_net *net, mr_activation activation);
 MR_API void mr_net_dropout(mr_net *net, float rate);
 MR_API void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation);
@@ -143,6 +152,8 @@ MR_API int mr_model_build(const mr_model *m, uint32_t h, uint32_t w, uint32_t c,
 /* ------------------------------------------------------------------------------ trainer */
 
 /* What a run tells while it goes: every figure of one epoch (or of one evaluation). */
+#define MR_STEP_BINS 96
+
 typedef struct mr_report {
     size_t struct_size;
     uint64_t epoch; /* from 0 */
@@ -162,8 +173,33 @@ typedef struct mr_report {
     mr_loader_stats stages; /* of this epoch */
     uint64_t peak_rss_bytes;
     bool simulated;
-    char verdict[256]; /* which stage limits, and what would help */
+    char verdict[256];               /* which stage limits, and what would help */
+    bool diverged;                   /* a loss is not finite, or a thousand times the run's first */
+    mr_causes causes;                /* of exposed_ms: what the devices were idle for, mean over replicas */
+    double step_ms_p95, step_ms_p99; /* of steps end to end: 95 and 99 of 100 took no longer */
+    /* how many took how long: bin k from 0.01 ms * 2^(k/4) on to the next one; those beyond are in the last
+     */
+    uint32_t step_bin[MR_STEP_BINS];
 } mr_report;
+
+/* Figures of a stretch of steps, while their epoch goes on. A stretch begins with the epoch, with the call,
+ * or behind the stretch before. */
+typedef struct mr_step_report {
+    size_t struct_size;
+    bool due;       /* after every report_steps updates: of all steps since the one before; false: in
+                       between, of the steps since anything was reported */
+    uint64_t epoch; /* from 0 */
+    uint64_t step;  /* so many of the epoch's are over */
+    uint64_t steps_per_epoch;
+    uint64_t updates;        /* so many of the run's are over */
+    uint64_t steps, samples; /* of the stretch */
+    double loss, accuracy;   /* exact sums over the stretch */
+    float lr;                /* of its last step */
+    double samples_per_s;    /* from the end of the stretch before to the end of this one */
+    double seconds_left; /* to the last epoch's end at the pace of this call, validation included; negative:
+                            nobody knows where it ends */
+    bool simulated;      /* loss and accuracy mean nothing */
+} mr_step_report;
 
 typedef struct mr_callbacks {
     void *context;
@@ -172,6 +208,33 @@ typedef struct mr_callbacks {
     void (*on_epoch)(void *context, const mr_report *report);
     void (*on_message)(void *context, const char *text); /* one line: checkpoint written, early stop, ... */
 } mr_callbacks;
+
+/* Which parts of a batch are computed where. A batch is cut into `all` parts, and each is forward, backward
+ * and batch statistics of its own: what its numbers are depends on its samples and on how many threads a
+ * processor device has, not on who computes it. Gradients are added in one order (mr_group_sum_async()). So
+ * with `all` fixed, weights are the same bits for any devices of one kind, and any number of processes from 1
+ * to `all`. */
+typedef struct mr_parts {
+    size_t struct_size;
+    uint32_t all, first, count;              /* parts in all; of this process: [first, first + count) */
+    uint32_t of_device[MR_LOADER_MAX_PARTS]; /* of each of its devices, consecutive, in their order */
+} mr_parts;
+
+/* For mr_group_config: sums over the processes of a world, on its channel 0. world NULL: there is one. It
+ * outlives the group. */
+MR_API mr_wire mr_wire_of(mr_world *world);
+
+/* Deal `parts` (0: one a device) to the devices of all processes, as evenly as it goes. world NULL: one
+ * process; else all of them call it, each with its own device_count. A loader for them is opened with
+ * all_parts = all, first_part = first and, for each of its parts, the device that computes it. */
+MR_API int mr_parts_deal_sized(mr_parts *out, mr_world *world, uint32_t device_count, uint32_t parts,
+                               mr_error *err);
+static inline int mr_parts_deal(mr_parts *out, mr_world *world, uint32_t device_count, uint32_t parts,
+                                mr_error *err)
+{
+    out->struct_size = sizeof *out;
+    return mr_parts_deal_sized(out, world, device_count, parts, err);
+}
 
 typedef struct mr_trainer_config {
     size_t struct_size;
@@ -197,6 +260,15 @@ typedef struct mr_trainer_config {
                               runs; default 25 MB; 0: all at once, behind backward */
     double watchdog_s; /* a step that is not over after so long ends the run, naming the replica that hangs;
                           default 300; 0: wait for ever */
+    bool tune_buckets; /* with more than one replica: other sizes of buckets take turns with bucket_bytes in
+                          the first steps (after a loader that tunes is done), and the one with the shortest
+                          steps stays. Changes no bit of a weight. Without effect with other processes.
+                          Default false */
+    const mr_parts *parts; /* of mr_parts_deal() for these devices; copied. NULL: one a device, of this
+                              process alone */
+    mr_world *world; /* the other processes, which make the same calls of the trainer in the same order; must
+                        outlive it. It is used on both channels while such a call is under way and while steps
+                        are queued. NULL: there are none */
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
@@ -225,18 +297,89 @@ MR_API void mr_trainer_close(mr_trainer *t);
  * program that has told the error does best to end at once, with _exit(). */
 MR_API bool mr_trainer_hangs(const mr_trainer *t);
 
-/* Queue one training step on a batch whose parts are in device memory, one part per replica; returns before
- * it is done, at most two steps ahead of the devices. No part may exceed batch / device_count, rounded up. A
- * batch in which nothing counts is a step with zero gradients. After an error of a device the trainer is of
- * no more use: every call returns that error. The caller then gives the batch back with
+/* One operation of replica 0, at from 0 in the order of a forward pass; false past the end. On loan until the
+ * trainer is closed. */
+typedef struct mr_trainer_op {
+    size_t struct_size;
+    const mr_op_desc *desc; /* as it was made: another one like it computes the same */
+    const mr_op_info *info;
+} mr_trainer_op;
+MR_API bool mr_trainer_op_sized(const mr_trainer *t, uint32_t at, mr_trainer_op *out);
+static inline bool mr_trainer_op_at(const mr_trainer *t, uint32_t at, mr_trainer_op *out)
+{
+    out->struct_size = sizeof *out;
+    return mr_trainer_op_sized(t, at, out);
+}
+/* What mr_checkpoint_info.convolution of this trainer's checkpoints will be. */
+MR_API uint32_t mr_trainer_convolution(const mr_trainer *t);
+
+/* Queue one training step on a batch whose parts are in device memory, as mr_trainer_config.parts says;
+ * returns before it is done, at most two steps ahead of the devices. No part may exceed batch / parts,
+ * rounded up. A batch in which nothing counts is a step with zero gradients. After an error of a device the
+ * trainer is of no more use: every call returns that error. The caller then gives the batch back with
  * mr_loader_release(loader, batch, mr_trainer_streams(t)). */
 MR_API int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err);
-MR_API mr_stream *const *mr_trainer_streams(const mr_trainer *t);
+MR_API mr_stream *const *mr_trainer_streams(const mr_trainer *t); /* one for each part of this process */
 /* Forward only, metrics added to the evaluation sums. */
 MR_API int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err);
 /* Wait for everything queued; the exact sums since the last call; then start again at zero. MR_EINVAL: labels
  * that the network has no class for. */
 MR_API int mr_trainer_metrics(mr_trainer *t, mr_metrics *training, mr_metrics *evaluation, mr_error *err);
+
+/* Of a process of the run: how long a step took it, on average over the steps that it had finished when the
+ * newest batch was begun. What a step takes beyond that is spent waiting for the others, and in the exchange.
+ */
+typedef struct mr_rank_times {
+    size_t struct_size;
+    uint64_t steps;
+    double compute_ms; /* for its own parts, its slowest device */
+    double idle_ms;    /* its devices waited for data before it */
+} mr_rank_times;
+/* MR_EINVAL: there is no such rank. */
+MR_API int mr_trainer_rank_times_sized(const mr_trainer *t, uint32_t rank, mr_rank_times *out, mr_error *err);
+static inline int mr_trainer_rank_times(const mr_trainer *t, uint32_t rank, mr_rank_times *out, mr_error *err)
+{
+    out->struct_size = sizeof *out;
+    return mr_trainer_rank_times_sized(t, rank, out, err);
+}
+
+/* What mr_trainer_config.tune_buckets has led to so far. */
+typedef struct mr_bucket_tuning {
+    size_t struct_size;
+    bool done;      /* nothing more is tried; also where nothing is, or was, to be tried */
+    uint32_t sizes; /* that were, or are, compared; 0 or 1: there is only one way to cut */
+    uint64_t bytes; /* in use */
+    double gain;    /* rate of steps over that of the size that it began with, from turns side by side */
+} mr_bucket_tuning;
+MR_API void mr_trainer_bucket_tuning_sized(const mr_trainer *t, mr_bucket_tuning *out);
+static inline void mr_trainer_bucket_tuning(const mr_trainer *t, mr_bucket_tuning *out)
+{
+    out->struct_size = sizeof *out;
+    mr_trainer_bucket_tuning_sized(t, out);
+}
+
+/* A folder of checkpoints belongs to one run, and one process at a time writes there.
+ *
+ * Makes the folder where it is missing and takes it for this process, until it is closed or the process ends,
+ * however it does. A program that looks in it for the checkpoint to go on from takes it first and gives it to
+ * mr_fit(), which otherwise takes it itself. MR_EEXIST: another process, which err names, has it. */
+typedef struct mr_run_folder mr_run_folder;
+MR_API int mr_run_folder_open(mr_run_folder **out, const char *path, mr_error *err);
+MR_API void mr_run_folder_close(mr_run_folder *folder); /* accepts NULL */
+/* Something to tell the user, or NULL: the file system offers no locks. */
+MR_API const char *mr_run_folder_note(const mr_run_folder *folder);
+/* The name of a checkpoint, whole or not, that is in it; MR_ENOENT: there is none. */
+MR_API int mr_run_folder_find_any(const mr_run_folder *folder, char *name, size_t name_bytes, mr_error *err);
+
+typedef struct mr_snapshot mr_snapshot; /* below */
+
+/* As open, for a process that holds a snapshot of the folder's run and knows that the process that has the
+ * folder is lost to the run. That one may only be stopped: it has lost the folder, and mr_fit() ends there
+ * with MR_EPEER when it is to write a checkpoint. */
+MR_API int mr_run_folder_take_over(mr_run_folder **out, const char *path, const mr_snapshot *of_run,
+                                   mr_error *err);
+/* Has another process taken it over? */
+MR_API bool mr_run_folder_was_lost(const mr_run_folder *folder);
 
 typedef struct mr_fit_config {
     size_t struct_size;
@@ -252,6 +395,18 @@ typedef struct mr_fit_config {
     mr_callbacks callbacks;
     const mr_source_info *data; /* what is trained on: how its classes are named and numbered goes into the
                                    checkpoints; NULL: nothing does */
+    mr_run_folder *folder;      /* checkpoint_dir, taken by mr_run_folder_open(); NULL: taken here */
+    bool replace; /* checkpoints of other runs in checkpoint_dir are moved to a folder in it, old-1, old-2,
+                     ...; default false: they are MR_EEXIST */
+    /* With callbacks.context, when the trainer has learned the sums behind a step: after updates 1, 2, 4,
+     * ..., after every 64th, and after every report_steps-th (`due`). Nobody waits for them: a report comes
+     * when its step is over, up to two steps late, and the last ones of an epoch before its on_epoch. NULL:
+     * not. */
+    void (*on_step)(void *context, const mr_step_report *report);
+    uint64_t report_steps; /* 0 (default): none is due */
+    /* NULL, or where the state is kept as training goes on: before every checkpoint, after every epoch, and
+     * in between as often as it costs a hundredth of the time. All processes have one, or none. */
+    mr_snapshot *snapshot;
 } mr_fit_config;
 
 MR_API void mr_fit_defaults_sized(mr_fit_config *cfg, size_t struct_size);
@@ -259,9 +414,19 @@ static inline void mr_fit_defaults(mr_fit_config *cfg) { mr_fit_defaults_sized(c
 
 /* Train until loader ends: epochs, evaluation, reports, checkpoints. MR_ECANCELED when stop was set.
  *
+ * checkpoint_dir belongs to one run: the trainer's, which began with mr_trainer_open() or goes on with what
+ * mr_trainer_load() read. MR_EEXIST, before the first step: it holds checkpoints of another run, or of this
+ * one from later than where the trainer stands, or another process trains into it. Older ones of this run are
+ * removed (`keep`), and nothing else ever is.
+ *
+ * A loss that is not finite, or a thousand times the run's first (or that of guessing, if that is more), is
+ * told within 64 steps, is never the best, and sets `diverged` of its epoch's report.
+ *
  * To resume, open the loader with start_epoch and start_step of the checkpoint, mr_trainer_load() it, and
  * call this: the run goes on bit for bit on the same number of devices (cuda: opened deterministic). Figures
- * of an epoch that is resumed, or ended early, are of the steps that ran in this call. Whatever ends the run
+ * of an epoch that is resumed, or ended early, are of the steps that ran in this call. A validation that was
+ * still to come is done first; its report has steps 0, loss and accuracy as they were. A run that was stopped
+ * early stays so, unless patience or epochs are more than they were. Whatever ends the run
  * (the last epoch, early stopping, max_steps, stop, an error of the loader), what was trained is saved first
  * when there is a checkpoint_dir; only an error of the trainer itself leaves the last one standing. last (may
  * be NULL) gets the report of the last epoch, or part of one, that ran. */
@@ -314,11 +479,29 @@ typedef struct mr_checkpoint_info {
     const char *const *class_names; /* as many as classes, for writing; reading leaves NULL:
                                        mr_checkpoint_class_names() */
     uint32_t length_window;         /* of the loader, like order and block */
+    /* Of the run; zeros in the checkpoints of programs before 0.5, which did not know them. */
+    uint8_t run[16];         /* drawn when it began: which checkpoints of a folder are its own */
+    uint64_t epochs;         /* it was to have; 0: not known */
+    uint32_t patience;       /* of mr_fit_config */
+    bool validation_pending; /* the epoch before `epoch` was trained on, its validation is still to come */
+    bool stopped_early;      /* for want of a better validation loss */
+    bool ignore_exif;        /* of the loader, like pixels */
+    uint64_t best_updates;   /* updates of the checkpoint with best_val_loss; 0: there is none */
+    double first_loss;       /* of its first batch; 0: not known */
+    double epoch_loss, epoch_accuracy; /* where validation_pending: of the epoch that was trained on */
+    uint64_t val_fingerprint;          /* of the data it is validated on; 0: none, or not known */
+    uint32_t parts;                    /* a batch was cut into (mr_parts.all); 0: not known */
+    uint32_t part_threads; /* of a processor device that computed a part; 0: another kind of device, or not
+                              known */
+    /* 0: not known (an older file, a GPU); 1: every convolution was direct; else some passes were Winograd's,
+     * as the table of shapes of this number (MR_WINOGRAD_TABLE) says. With another a run goes on with other
+     * bits. Written by the trainer. */
+    uint32_t convolution;
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
- * name to found, may be NULL). A damaged newest one is passed over for the one before it, and err (if set) of
- * that is told in note. */
+ * name to found, may be NULL). A damaged newest one is passed over for the one before it, and so is one of
+ * another run than the folder belongs to; err (if set) of that is told in note. */
 MR_API int mr_checkpoint_find_sized(const char *path, char *found, size_t found_bytes,
                                     mr_checkpoint_info *out, char *note, size_t note_bytes, mr_error *err);
 static inline int mr_checkpoint_find(const char *path, char *found, size_t found_bytes,
@@ -340,6 +523,26 @@ static inline int mr_trainer_save(mr_trainer *t, const char *path, const mr_chec
     sized.struct_size = sizeof sized;
     return mr_trainer_save_sized(t, path, &sized, err);
 }
+/* ---- in memory ----
+ *
+ * A snapshot is a checkpoint in the memory of this process. It outlives the trainer: when a rank is lost, the
+ * others still have the state from which all go on (mr_muster). One thread at a time. */
+MR_API int mr_snapshot_create(mr_snapshot **out); /* MR_ENOMEM */
+MR_API void mr_snapshot_destroy(mr_snapshot *s);  /* NULL is harmless */
+/* False, and *out as it was: it holds nothing yet. class_names is NULL. */
+MR_API bool mr_snapshot_info_sized(const mr_snapshot *s, mr_checkpoint_info *out);
+static inline bool mr_snapshot_info(const mr_snapshot *s, mr_checkpoint_info *out)
+{
+    out->struct_size = sizeof *out;
+    return mr_snapshot_info_sized(s, out);
+}
+/* As saving: all processes call it after the same step, and each has all of it. On failure s holds what it
+ * held. info->struct_size is set. */
+MR_API int mr_trainer_snapshot(mr_trainer *t, mr_snapshot *s, const mr_checkpoint_info *info, mr_error *err);
+/* As loading: what rank 0's s holds goes to all; of the others s is not read and may be NULL. MR_EINVAL: it
+ * holds nothing, or the state of another network. */
+MR_API int mr_trainer_restore(mr_trainer *t, const mr_snapshot *s, mr_error *err);
+
 /* Weights, running statistics and, unless the trainer is for inference, optimizer state; bit for bit. */
 MR_API int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err);
 static inline int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
