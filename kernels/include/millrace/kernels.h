@@ -215,14 +215,8 @@ typedef enum mr_op_kind {
     MR_OP_ADD,       /* x + x2, + activation */
     MR_OP_ONE_HOT,   /* int32 numbers, w a sample -> out_dtype, 1 x w x classes: row k is 1 at number k and 0
                         elsewhere; all 0 where the number is not one of 0 .. classes - 1 (padding) */
-    MR_OP_GRU,       /* gated recurrent units over the w steps of 1 x w x c, from a state of zeros:
-                          r = sigmoid(W_r x + b_r + U_r h + d_r), z = sigmoid(W_z x + b_z + U_z h + d_z),
-                          n = tanh(W_n x + b_n + r (U_n h + d_n)), h' = (1 - z) n + z h (the reset gate acts on the
-                          product, as in cuDNN). weights W [3 units][c], recurrent U [3 units][units], bias b and
-                          recurrent_bias d [3 units], in the order r, z, n */
-    MR_OP_LSTM, /* long short-term memory, the same way: i, f, o = sigmoid(...), g = tanh(...) of W x + U h +
-                   b, c' = f c + i g, h' = o tanh(c'). weights W [4 units][c], recurrent U [4 units][units],
-                     gate_bias b [4 units], in the order i, f, g, o */
+    MR_OP_GRU,       /* gated recurrent units over the w steps of 1 x w x c; see below */
+    MR_OP_LSTM,      /* long short-term memory, the same way */
 } mr_op_kind;
 
 enum { MR_OP_KIND_COUNT = MR_OP_LSTM + 1 };
@@ -277,6 +271,14 @@ typedef struct mr_one_hot_desc {
     uint32_t out_dtype; /* as of INPUT */
 } mr_one_hot_desc;
 
+/* From a state h of zeros (of c too), with weights W [G][c], recurrent weights U [G][units] and biases [G]:
+ *
+ *   GRU    G = 3 units, in the order r, z, n; parameters weights, recurrent, bias b, recurrent_bias d
+ *            r = sigmoid(W_r x + b_r + U_r h + d_r)        z = sigmoid(W_z x + b_z + U_z h + d_z)
+ *            n = tanh(W_n x + b_n + r (U_n h + d_n))       h' = (1 - z) n + z h
+ *          The reset gate acts on the product, as in cuDNN.
+ *   LSTM   G = 4 units, in the order i, f, g, o; parameters weights, recurrent, gate_bias b
+ *            i, f, o = sigmoid(W x + U h + b)   g = tanh(W x + U h + b)   c' = f c + i g   h' = o tanh(c') */
 typedef struct mr_recurrent_desc {
     uint32_t units;
     bool sequences; /* y is the state after every step, 1 x w x units; else after the last one, 1 x 1 x units
@@ -290,8 +292,8 @@ typedef struct mr_recurrent_desc {
 typedef struct mr_op_desc {
     mr_op_kind kind;
     mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1; GRU, LSTM: NHWC, or
-                      numbers as ONE_HOT). Its dtype is the op's: activations and gradients in and out have it.
-                      Parameters, their gradients and statistics are f32 always */
+                      numbers as ONE_HOT). Its dtype is the op's: activations and gradients in and out
+                      have it. Parameters, their gradients and statistics are f32 always */
     mr_tensor in2; /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field */
     uint32_t max_batch;       /* forward and backward take 1..max_batch samples */
     bool training;            /* backward will be called */
