@@ -20,7 +20,7 @@
 
 enum {
     ROWS = 128, /* of a, packed together at most: `deep` of their columns stay in the second-level cache */
-    CHUNK = 4,  /* panels that one thread takes at a time, at most */
+    CHUNK = 8,  /* panels that one thread takes at a time, at most */
     MOST_TALL = 8,
     MOST_PANEL = 48,
 };
@@ -46,8 +46,7 @@ static bool many_rows(size_t m, size_t threads) { return m >= threads * ROWS * 4
 
 size_t mri_product_scratch_floats(size_t m, size_t k, uint32_t threads)
 {
-    enum { MOST_DEEP = 256 };
-    const size_t own = (size_t)threads * ROWS * MOST_DEEP,
+    const size_t own = (size_t)threads * ROWS * k,
                  shared = (least(m, (size_t)threads * ROWS * 4) + MOST_TALL - 1) * k;
     return own > shared ? own : shared;
 }
@@ -189,6 +188,18 @@ static void run_tile(const struct run *r, size_t deep, const float *a, const flo
     for (size_t i = 0; i < height; i++) memcpy(c + i * r->c_row, edge + i * s->panel, width * sizeof *c);
 }
 
+/* The tile that comes next begins with what is there: far away, its rows in pages of their own. */
+static void fetch_next(const struct run *r, size_t strip, size_t panel)
+{
+    const struct shape *s = r->shape;
+    const size_t top = strip * s->tall, end = least(top + s->tall, r->m);
+    for (size_t i = top; panel < r->panels && i < end; i++) {
+        const float *c = r->c + i * r->c_row + panel * s->panel;
+        __builtin_prefetch(c, 1);
+        __builtin_prefetch(c + s->panel - 1, 1);
+    }
+}
+
 /* Strips [top, end) with panels [first, last), columns [from, from + deep) of a, which lie packed in `a`. */
 static void run_block(const struct run *r, const float *a, size_t top, size_t end, size_t first, size_t last,
                       size_t from, size_t deep)
@@ -196,9 +207,11 @@ static void run_block(const struct run *r, const float *a, size_t top, size_t en
     const struct shape *s = r->shape;
     const float *b = r->b + from * r->panels * s->panel;
     for (size_t p = first; p < last; p++)
-        for (size_t i = top; i < end; i++)
+        for (size_t i = top; i < end; i++) {
+            fetch_next(r, i + 1 < end ? i + 1 : top, i + 1 < end ? p : p + 1);
             run_tile(r, deep, a + (i - top) * s->tall * deep, b + p * deep * s->panel, i * s->tall,
                      p * s->panel, from > 0);
+        }
 }
 
 /* `tall` values that lie together, those from height on zero. */
@@ -243,25 +256,38 @@ static size_t shares_of(size_t count, size_t each)
     return threads * pieces(count, threads * each);
 }
 
+/* Strips [top, end) with panels [first, last). packed: block after block of columns of a, `strips` strips
+ * each, `before` of them in front of top. Some panels at a time, so that their part of c stays near. */
+static void run_strips(const struct run *r, const float *packed, size_t strips, size_t before, size_t top,
+                       size_t end, size_t first, size_t last)
+{
+    const size_t most = r->shape->deep, tall = r->shape->tall;
+    for (size_t p = first; p < last; p += CHUNK)
+        for (size_t from = 0; from < r->k; from += most) {
+            const size_t deep = least(r->k - from, most);
+            run_block(r, packed + (from * strips + before * deep) * tall, top, end, p, least(p + CHUNK, last),
+                      from, deep);
+        }
+}
+
 /* The threads share the rows. */
 static void share_rows(const struct run *r, float *scratch)
 {
-    const size_t most = r->shape->deep, shares = shares_of(r->strips, ROWS / r->shape->tall);
+    const size_t most = r->shape->deep, tall = r->shape->tall, shares = shares_of(r->strips, ROWS / tall);
 #pragma omp parallel
     {
-        float *mine = scratch + (size_t)omp_get_thread_num() * ROWS * most;
+        float *mine = scratch + (size_t)omp_get_thread_num() * ROWS * r->k;
 #pragma omp for schedule(static)
-        for (size_t i = 0; i < shares; i++)
-            for (size_t from = 0; from < r->k; from += most) {
-                const size_t top = r->strips * i / shares, end = r->strips * (i + 1) / shares,
-                             deep = least(r->k - from, most);
-                pack_strips(r, mine, top, end, from, deep);
-                run_block(r, mine, top, end, 0, r->panels, from, deep);
-            }
+        for (size_t i = 0; i < shares; i++) {
+            const size_t top = r->strips * i / shares, end = r->strips * (i + 1) / shares;
+            for (size_t from = 0; from < r->k; from += most)
+                pack_strips(r, mine + from * (end - top) * tall, top, end, from, least(r->k - from, most));
+            run_strips(r, mine, end - top, 0, top, end, 0, r->panels);
+        }
     }
 }
 
-/* The threads share the panels. Of a packed block of columns all strips lie together. */
+/* The threads share the panels. */
 static void share_panels(const struct run *r, float *scratch)
 {
     const size_t most = r->shape->deep, tall = r->shape->tall, some = ROWS / tall,
@@ -276,13 +302,9 @@ static void share_panels(const struct run *r, float *scratch)
             }
 #pragma omp for schedule(static)
         for (size_t i = 0; i < shares; i++)
-            for (size_t from = 0; from < r->k; from += most)
-                for (size_t top = 0; top < r->strips; top += some) {
-                    const size_t deep = least(r->k - from, most);
-                    run_block(r, scratch + (from * r->strips + top * deep) * tall, top,
-                              least(top + some, r->strips), r->panels * i / shares,
-                              r->panels * (i + 1) / shares, from, deep);
-                }
+            for (size_t top = 0; top < r->strips; top += some)
+                run_strips(r, scratch, r->strips, top, top, least(top + some, r->strips),
+                           r->panels * i / shares, r->panels * (i + 1) / shares);
     }
 }
 

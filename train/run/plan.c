@@ -198,8 +198,8 @@ static int mark_decays(planning *p, mr_error *err)
             const mr_param_info *param = &n->info->param[k];
             const uint64_t stretches =
                 mri_align_up(param->storage_count, MR_UPDATE_STRETCH) / MR_UPDATE_STRETCH;
-            memset(plan->decays + n->param_at[k] / MR_UPDATE_STRETCH, strcmp(param->name, "weights") == 0,
-                   (size_t)stretches);
+            const bool decays = strcmp(param->name, "weights") == 0 || strcmp(param->name, "recurrent") == 0;
+            memset(plan->decays + n->param_at[k] / MR_UPDATE_STRETCH, decays, (size_t)stretches);
         }
     }
     return MR_OK;

@@ -217,14 +217,8 @@ typedef enum mr_op_kind {
                         elsewhere; all 0 where the number is not one of 0 .. classes - 1 (padding) */
     MR_OP_CONCAT,    /* the channels of x, then those of x2 */
     MR_OP_PAD,       /* channels of zeros in front of x's, and behind them */
-    MR_OP_GRU,       /* gated recurrent units over the w steps of 1 x w x c, from a state of zeros:
-                          r = sigmoid(W_r x + b_r + U_r h + d_r), z = sigmoid(W_z x + b_z + U_z h + d_z),
-                          n = tanh(W_n x + b_n + r (U_n h + d_n)), h' = (1 - z) n + z h (the reset gate acts on the
-                          product, as in cuDNN). weights W [3 units][c], recurrent U [3 units][units], bias b and
-                          recurrent_bias d [3 units], in the order r, z, n */
-    MR_OP_LSTM, /* long short-term memory, the same way: i, f, o = sigmoid(...), g = tanh(...) of W x + U h +
-                   b, c' = f c + i g, h' = o tanh(c'). weights W [4 units][c], recurrent U [4 units][units],
-                     gate_bias b [4 units], in the order i, f, g, o */
+    MR_OP_GRU,       /* gated recurrent units over the w steps of 1 x w x c; see below */
+    MR_OP_LSTM,      /* long short-term memory, the same way */
 } mr_op_kind;
 
 enum { MR_OP_KIND_COUNT = MR_OP_LSTM + 1 };
@@ -284,6 +278,14 @@ typedef struct mr_pad_desc {
     uint32_t before, behind; /* channels */
 } mr_pad_desc;
 
+/* From a state h of zeros (of c too), with weights W [G][c], recurrent weights U [G][units] and biases [G]:
+ *
+ *   GRU    G = 3 units, in the order r, z, n; parameters weights, recurrent, bias b, recurrent_bias d
+ *            r = sigmoid(W_r x + b_r + U_r h + d_r)        z = sigmoid(W_z x + b_z + U_z h + d_z)
+ *            n = tanh(W_n x + b_n + r (U_n h + d_n))       h' = (1 - z) n + z h
+ *          The reset gate acts on the product, as in cuDNN.
+ *   LSTM   G = 4 units, in the order i, f, g, o; parameters weights, recurrent, gate_bias b
+ *            i, f, o = sigmoid(W x + U h + b)   g = tanh(W x + U h + b)   c' = f c + i g   h' = o tanh(c') */
 typedef struct mr_recurrent_desc {
     uint32_t units;
     bool sequences; /* y is the state after every step, 1 x w x units; else after the last one, 1 x 1 x units

@@ -40,7 +40,6 @@ run 3 eval notes.csv --checkpoint cp --bad skip --batch 1; err_has "expected at 
 
 # recurrent networks take sequences, too
 run 0 train short.csv --model gru-notes --epochs 1 --batch 4 --max-steps 2 --quiet --json; out_has '"model": "gru-notes"'
-run 2 train short.csv --model gru-notes --epochs 1 --batch 4 --memory 64M --quiet; err_has "weights and optimizer"
 
 # networks take pictures
 run 1 train notes.csv --model mnist-cnn --epochs 1; err_has "expected pictures, found none; networks of sequences"

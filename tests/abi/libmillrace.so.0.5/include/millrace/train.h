@@ -22,7 +22,8 @@ typedef struct mr_net mr_net;
 MR_API int mr_net_create(mr_net **out, const char *name, uint32_t h, uint32_t w, uint32_t c);
 /* Sequences of `length` whole numbers from 0 to values - 1 in: field 0 of a batch, int32. The first layer
  * gets 1 x length x values, each number a row with a single 1; a number that is none of them (padding) a row
- * of zeros. */
+ * of zeros. A recurrent layer that is the only one to take them looks the numbers up: there are no such rows.
+ */
 MR_API int mr_net_create_numbers(mr_net **out, const char *name, uint32_t length, uint32_t values);
 MR_API bool mr_net_takes_numbers(const mr_net *net);
 MR_API void mr_net_destroy(mr_net *net);
@@ -35,6 +36,13 @@ MR_API void mr_net_max_pool(mr_net *net, uint32_t size, uint32_t stride);
 MR_API void mr_net_avg_pool(mr_net *net, uint32_t size, uint32_t stride);
 MR_API void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation); /* flattens what comes before
                                                                                     it */
+/* Recurrent layers over the steps of 1 x steps x values, from a state of zeros: gated recurrent units and
+ * long short-term memory (MR_OP_GRU, MR_OP_LSTM say what they compute). sequences: the output is the state
+ * after every step, 1 x steps x units; else after the last one, 1 x 1 x units. Weights begin as Glorot's
+ * whatever mr_net_init() says, recurrent ones with orthogonal columns, biases at zero but for the forget
+ * gate's, which are one. */
+MR_API void mr_net_gru(mr_net *net, uint32_t units, bool sequences);
+MR_API void mr_net_lstm(mr_net *net, uint32_t units, bool sequences);
 MR_API void mr_net_activation(mr_net *net, mr_activation activation);
 MR_API void mr_net_dropout(mr_net *net, float rate);
 MR_API void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation);
