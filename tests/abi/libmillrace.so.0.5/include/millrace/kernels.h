@@ -217,9 +217,11 @@ typedef enum mr_op_kind {
                         elsewhere; all 0 where the number is not one of 0 .. classes - 1 (padding) */
     MR_OP_CONCAT,    /* the channels of x, then those of x2 */
     MR_OP_PAD,       /* channels of zeros in front of x's, and behind them */
+    MR_OP_GRU,       /* gated recurrent units over the w steps of 1 x w x c; see below */
+    MR_OP_LSTM,      /* long short-term memory, the same way */
 } mr_op_kind;
 
-enum { MR_OP_KIND_COUNT = MR_OP_PAD + 1 };
+enum { MR_OP_KIND_COUNT = MR_OP_LSTM + 1 };
 
 typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
 
@@ -276,16 +278,34 @@ typedef struct mr_pad_desc {
     uint32_t before, behind; /* channels */
 } mr_pad_desc;
 
+/* From a state h of zeros (of c too), with weights W [G][c], recurrent weights U [G][units] and biases [G]:
+ *
+ *   GRU    G = 3 units, in the order r, z, n; parameters weights, recurrent, bias b, recurrent_bias d
+ *            r = sigmoid(W_r x + b_r + U_r h + d_r)        z = sigmoid(W_z x + b_z + U_z h + d_z)
+ *            n = tanh(W_n x + b_n + r (U_n h + d_n))       h' = (1 - z) n + z h
+ *          The reset gate acts on the product, as in cuDNN.
+ *   LSTM   G = 4 units, in the order i, f, g, o; parameters weights, recurrent, gate_bias b
+ *            i, f, o = sigmoid(W x + U h + b)   g = tanh(W x + U h + b)   c' = f c + i g   h' = o tanh(c') */
+typedef struct mr_recurrent_desc {
+    uint32_t units;
+    bool sequences; /* y is the state after every step, 1 x w x units; else after the last one, 1 x 1 x units
+                     */
+    /* Not 0: x is int32 numbers (1 x w x 1), each of which stands for the row that ONE_HOT makes of it with
+     * so many classes. Its product is looked up, and there is no gradient to it. 0: x is 1 x w x c */
+    uint32_t classes;
+    uint32_t out_dtype; /* with classes: as of INPUT; else that of x */
+} mr_recurrent_desc;
+
 typedef struct mr_op_desc {
     mr_op_kind kind;
-    mr_tensor in; /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1). Its dtype is the op's:
-                     activations and gradients in and out have it. Parameters, their gradients and statistics
-                     are f32 always */
-    mr_tensor in2;      /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field.
-                           CONCAT: equal to in but for the channels */
-    uint32_t max_batch; /* forward and backward take 1..max_batch samples */
-    bool training;      /* backward will be called */
-    bool need_dx;       /* the gradient to the input is wanted */
+    mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1; GRU, LSTM: NHWC, or
+                      numbers as ONE_HOT). Its dtype is the op's: activations and gradients in and out have it.
+                      Parameters, their gradients and statistics are f32 always */
+    mr_tensor in2; /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field. CONCAT:
+                      equal to in but for the channels */
+    uint32_t max_batch;       /* forward and backward take 1..max_batch samples */
+    bool training;            /* backward will be called */
+    bool need_dx;             /* the gradient to the input is wanted */
     mr_activation activation; /* ACTIVATION itself, or fused behind CONV2D, DENSE, BATCHNORM, ADD; others take
                                  no notice */
     mr_wanted_layout want;    /* INPUT, CONV2D (not NCHW): layout of the output; MR_WANT_ANY leaves it to the
@@ -299,10 +319,11 @@ typedef struct mr_op_desc {
         mr_input_desc input;
         mr_one_hot_desc one_hot;
         mr_pad_desc pad;
+        mr_recurrent_desc recurrent; /* GRU, LSTM */
     };
 } mr_op_desc;
 
-#define MR_OP_MAX_PARAMS 2
+#define MR_OP_MAX_PARAMS 4
 
 /* Passes of an operation with parameters. */
 typedef enum mr_op_pass {
@@ -312,7 +333,7 @@ typedef enum mr_op_pass {
 } mr_op_pass;
 
 typedef struct mr_param_info {
-    const char *name; /* "weights", "bias", "scale", "shift", "mean", "variance" */
+    const char *name; /* "weights", "bias", "scale", "shift", "mean", "variance", "recurrent", ... */
     uint32_t ndim;
     uint64_t dim[4];        /* canonical shape, row-major */
     uint64_t count;         /* product of dim */
@@ -359,8 +380,9 @@ typedef struct mr_step_values {
     uint64_t step; /* DROPOUT: tells steps apart */
     /* LOSS: backward gives scale * (softmax - onehot); 1 / samples counted in the GLOBAL batch */
     float scale;
-    float lr;        /* updates */
-    float adam_rate; /* lr / (1 - beta1^t) */
+    float lr;        /* updates; NADAM: what g is multiplied with, lr (1 - b_t) / (1 - b_1 ... b_t) */
+    float adam_rate; /* lr / (1 - beta1^t); NADAM: of m, lr b_(t+1) / (1 - b_1 ... b_(t+1)); LAMB:
+                        without lr */
     float adam_root; /* 1 / sqrt(1 - beta2^t) */
 } mr_step_values;
 
@@ -391,7 +413,7 @@ typedef struct mr_op_args {
     float *dparam[MR_OP_MAX_PARAMS]; /* gradients: written, not added to */
     float *state[MR_OP_MAX_PARAMS];
     void *saved, *scratch;
-    bool training;       /* DROPOUT, BATCHNORM */
+    bool training;       /* DROPOUT, BATCHNORM, GRU, LSTM (forward saves what backward needs) */
     uint64_t seed;       /* DROPOUT: bits of a sample depend on (seed, op_id, values->step, first + its place,
                             element) only */
     uint32_t first;      /* place of this part's first sample in the global batch */
@@ -424,19 +446,48 @@ typedef enum mr_update_kind {
     MR_UPDATE_RMSPROP,  /* a = rho a + (1 - rho) g^2; w -= lr g / (sqrt(a) + epsilon). s0 = a */
     MR_UPDATE_ADAM,     /* Kingma & Ba 2015 with bias correction. s0 = m, s1 = v */
     MR_UPDATE_ADADELTA, /* Zeiler 2012, scaled by lr. s0 = mean g^2, s1 = mean step^2 */
+    MR_UPDATE_ADAGRAD,  /* Duchi et al. 2011: a += g^2; w -= lr g / (sqrt(a) + epsilon). s0 = a */
+    /* Kingma & Ba 2015, section 7.1: u = max(beta2 u, |g|); w -= lr / (1 - beta1^t) m / (u + epsilon).
+     * s0 = m, s1 = u */
+    MR_UPDATE_ADAMAX,
+    /* Dozat 2016: Adam with Nesterov momentum; beta1 at step t is beta1 (1 - 0.5 * 0.96^(t / 250)) where m is
+     * corrected and looked ahead with. s0 = m, s1 = v */
+    MR_UPDATE_NADAM,
+    /* Loshchilov & Hutter 2019: Adam, where the decay is no part of g: w -= lr weight_decay w. s0 = m,
+     * s1 = v */
+    MR_UPDATE_ADAMW,
+    /* You et al. 2020: x = m' / (sqrt(v') + epsilon) + weight_decay w, m' and v' as Adam has them corrected;
+     * of each tensor w -= lr |w| / |x| x, and lr x where one of the two norms is 0. s0 = m, s1 = v. Needs
+     * mr_update_config.tensors */
+    MR_UPDATE_LAMB,
 } mr_update_kind;
+enum { MR_UPDATE_KIND_COUNT = MR_UPDATE_LAMB + 1 };
 
 typedef struct mr_update_desc {
     mr_update_kind kind;
     float lr, momentum, rho, beta1, beta2, epsilon;
-    float weight_decay; /* g += weight_decay * w, before anything else */
+    float weight_decay; /* g += weight_decay * w, before anything else (ADAMW, LAMB: see there) */
     bool nesterov;
-    uint64_t step; /* 1 for the first update (Adam's bias correction) */
+    uint64_t step; /* 1 for the first update (the bias correction of Adam and its kin) */
 } mr_update_desc;
+
+/* A rule under the name that commands know it by, with the constants its authors or its best known
+ * implementation proposed. On loan, for as long as the library is loaded. */
+typedef struct mr_update_rule {
+    const char *name;    /* "sgd", "nesterov", "adamw" */
+    mr_update_desc desc; /* kind and constants; lr and step 0; weight_decay 0 where the rule does not bring
+                          * one
+                          */
+} mr_update_rule;
+MR_API const mr_update_rule *mr_update_rule_at(uint32_t at);        /* at from 0; NULL past the end */
+MR_API const mr_update_rule *mr_update_rule_find(const char *name); /* NULL: there is none */
+/* Of kind and nesterov; "an unknown rule" for what is none. */
+MR_API const char *mr_update_name(const mr_update_desc *desc);
 
 MR_API uint32_t mr_update_state_count(mr_update_kind kind); /* arrays of state: 0, 1 or 2 */
 /* What desc->lr and desc->step mean for a step, written to *out (lr, adam_rate, adam_root; step and scale are
- * left alone). MR_EINVAL: Adam with desc->step 0. A skipped update (mr_loss_scale) counts as one. */
+ * left alone). MR_EINVAL: Adam or one of its kin with desc->step 0. A skipped update (mr_loss_scale) counts
+ * as one. */
 MR_API int mr_update_values(const mr_update_desc *desc, mr_step_values *out);
 
 /* Addresses in device memory. */
@@ -451,6 +502,44 @@ typedef struct mr_update_args {
 
 /* One update of all parameters. Of desc everything but lr and step counts, which are in args->values. */
 MR_API int mr_update_async(mr_stream *s, const mr_update_desc *desc, const mr_update_args *args);
+
+/* An update that is told more. New settings come last. */
+typedef struct mr_update_config {
+    size_t struct_size;
+    mr_update_desc rule; /* everything but lr and step counts, as for mr_update_async() */
+    mr_update_args args;
+    /* What is done to gradients (divided by the scale of the loss, where there is one), in this order, before
+     * weight decay; 0: nothing. */
+    float clip_value; /* each is brought into [-clip_value, clip_value] */
+    float clip_norm;  /* where the norm of all of them together is above this, all are multiplied by
+                         clip_norm / norm */
+    /* Device memory for mr_update_norm_count(args.count) doubles, needed with clip_norm. Behind an update [0]
+     * is the square of the norm, [1] what gradients were multiplied with. Squares are added in double, in an
+     * order that depends on count alone; gradients lie where they lie, so any cut of a batch or of the
+     * exchange that brings the same gradients brings the same norm. */
+    double *norm;
+    /* Device memory: a byte for each MR_UPDATE_STRETCH floats of the arrays, the last of them for what is
+     * left; where it is 0, weight_decay is left out. NULL: it applies to all. */
+    const uint8_t *decays;
+    /* LAMB; device memory: the tensor, from 0 on and in order, that each MR_UPDATE_STRETCH floats belong to;
+     * and room for mr_update_trust_count(args.count, tensor_count) doubles, of which the first tensor_count
+     * are behind an update what the step of each tensor was multiplied with. */
+    const uint32_t *tensors;
+    double *trust;
+    uint32_t tensor_count;
+} mr_update_config;
+#define MR_UPDATE_STRETCH 64u
+
+MR_API void mr_update_defaults_sized(mr_update_config *cfg, size_t struct_size);
+static inline void mr_update_defaults(mr_update_config *cfg) { mr_update_defaults_sized(cfg, sizeof *cfg); }
+MR_API uint64_t mr_update_norm_count(uint64_t count);
+MR_API uint64_t mr_update_trust_count(uint64_t count, uint32_t tensor_count);
+/* MR_EINVAL: an address is missing, or a number makes no sense. */
+MR_API int mr_update_run_async(mr_stream *s, const mr_update_config *cfg);
+
+/* average[i] += (1 - decay) * (from[i] - average[i]), floats of one device: an exponential moving average.
+ * decay from 0 to below 1. */
+MR_API int mr_average_async(mr_stream *s, float *average, const float *from, uint64_t count, float decay);
 
 /* to[i] += from[i], floats of one device; count is a multiple of 64 where speed matters. */
 MR_API int mr_add_async(mr_stream *s, float *to, const float *from, uint64_t count);

@@ -129,21 +129,31 @@ typedef enum mr_schedule_kind {
     MR_LR_STEP,   /* lr * factor^k, k = milestones passed (epochs) */
     MR_LR_COSINE, /* lr -> floor over all epochs, half a cosine */
     MR_LR_DECAY,  /* lr / (1 + decay * updates done): the reference settings' "decay" */
+    /* lr, then other rates: milestones[2 i + 1] from epoch milestones[2 i] on; milestone_count is twice their
+     * number */
+    MR_LR_PIECEWISE,
+    MR_LR_EXPONENTIAL, /* lr * factor^epochs, parts of epochs included, not below floor_lr */
+    /* Smith 2018, linear pieces over all epochs: lr / factor -> lr over a share `decay` of them, back over as
+     * much, then down to floor_lr */
+    MR_LR_ONE_CYCLE,
 } mr_schedule_kind;
+enum { MR_LR_KIND_COUNT = MR_LR_ONE_CYCLE + 1 };
 
 typedef struct mr_schedule {
     mr_schedule_kind kind;
     float lr, factor, floor_lr, decay;
     uint32_t milestone_count;
-    double milestones[16]; /* epochs */
+    double milestones[16]; /* epochs; PIECEWISE: and rates */
     double warmup_epochs;  /* lr rises linearly from lr / steps to lr, whatever kind follows; 0: none */
 } mr_schedule;
 
 /* Learning rate of the update number `update` (0 for the first) of a run with that many steps per epoch and
  * epochs. */
 MR_API float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_epoch, uint64_t epochs);
-/* "constant", "cosine", "cosine:FLOOR", "step:E1/E2/...,factor=F", "decay:D", each with optional
- * ",warmup=E". */
+/* "constant", "cosine", "cosine:FLOOR", "step:E1/E2/...,factor=F", "decay:D", "piecewise:LR@E1/LR@E2/...",
+ * "exponential:FACTOR" or "exponential:FACTOR:FLOOR", each with optional ",warmup=E";
+ * "onecycle", "onecycle:DIVISOR" or "onecycle:DIVISOR:FLOOR" with optional ",up=SHARE" (10, a hundredth of
+ * lr / DIVISOR, 0.45). */
 MR_API int mr_schedule_parse(mr_schedule *out, const char *text, float lr, mr_error *err);
 
 /* A named network with the settings its source used. */
@@ -253,6 +263,12 @@ static inline int mr_parts_deal(mr_parts *out, mr_world *world, uint32_t device_
     return mr_parts_deal_sized(out, world, device_count, parts, err);
 }
 
+/* Which parameters weight decay is for. */
+typedef enum mr_decay_on {
+    MR_DECAY_ON_ALL = 0,
+    MR_DECAY_ON_WEIGHTS, /* of convolutions and dense layers: no bias, no scale or shift of a normalisation */
+} mr_decay_on;
+
 typedef struct mr_trainer_config {
     size_t struct_size;
     const mr_net *net;         /* must outlive the trainer */
@@ -286,6 +302,19 @@ typedef struct mr_trainer_config {
     mr_world *world; /* the other processes, which make the same calls of the trainer in the same order; must
                         outlive it. It is used on both channels while such a call is under way and while steps
                         are queued. NULL: there are none */
+    /* Limits of the gradient of the whole batch, when it is summed over all parts (mr_update_config); 0
+     * (default): none. */
+    float clip_value, clip_norm;
+    mr_decay_on decay_on; /* update.weight_decay; default all */
+    /* Above 0, and below 1: beside the weights and running statistics an exponential moving average of them
+     * is kept, of this decay (mr_average_async() after every update, one that was skipped for an overflow
+     * included; it begins with the initial ones). Evaluation, and so what is the best of a run, is of the
+     * average; training goes on with the weights themselves, which is what hashes are of. 0 (default): none.
+     */
+    float average;
+    /* Lookahead (Zhang et al. 2019): after every so many updates the weights go back half the way to where
+     * they were after the last such update, and averages are taken behind that; 0 (default): they do not. */
+    uint32_t lookahead;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
@@ -514,6 +543,10 @@ typedef struct mr_checkpoint_info {
      * as the table of shapes of this number (MR_WINOGRAD_TABLE) says. With another a run goes on with other
      * bits. Written by the trainer. */
     uint32_t convolution;
+    float clip_value, clip_norm; /* of mr_trainer_config, like what follows */
+    mr_decay_on decay_on;
+    float average; /* 0: the checkpoint has none */
+    uint32_t lookahead;
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved
@@ -560,7 +593,9 @@ MR_API int mr_trainer_snapshot(mr_trainer *t, mr_snapshot *s, const mr_checkpoin
  * holds nothing, or the state of another network. */
 MR_API int mr_trainer_restore(mr_trainer *t, const mr_snapshot *s, mr_error *err);
 
-/* Weights, running statistics and, unless the trainer is for inference, optimizer state; bit for bit. */
+/* Weights, running statistics and, unless the trainer is for inference, optimizer state; bit for bit. A
+ * trainer for inference takes the average of weights and statistics where the checkpoint has one. One that
+ * trains and keeps an average goes on with the checkpoint's, or begins it with the checkpoint's weights. */
 MR_API int mr_trainer_load_sized(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err);
 static inline int mr_trainer_load(mr_trainer *t, const char *path, mr_checkpoint_info *out, mr_error *err)
 {
