@@ -806,6 +806,7 @@ static mr_op_desc smallest(mr_op_kind kind)
     if (kind == MR_OP_DENSE) d.dense = (mr_dense_desc){.units = 4};
     if (kind == MR_OP_DROPOUT) d.dropout = (mr_dropout_desc){.rate = 0.5f};
     if (kind == MR_OP_BATCHNORM) d.batchnorm = (mr_batchnorm_desc){.epsilon = 1};
+    if (kind == MR_OP_GRU || kind == MR_OP_LSTM) d.recurrent = (mr_recurrent_desc){.units = 2};
     d.kind = kind;
     d.in.sample_bytes = 32;
     d.in2 = d.in;

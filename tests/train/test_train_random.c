@@ -289,7 +289,8 @@ static void test_every_kind_is_drawn(void **state)
         mrt_rig_close(&rig);
     }
     for (uint32_t k = 0; k < MR_OP_KIND_COUNT; k++)
-        if (k != MR_OP_ONE_HOT) MRT_TRUE(kinds[k] > 10);
+        if (k != MR_OP_ONE_HOT && k != MR_OP_GRU && k != MR_OP_LSTM) /* not of pictures */
+            MRT_TRUE(kinds[k] > 10);
     MRT_TRUE(branched > 50 && inplace > 20 && residual > 10 && forks > 10);
 }
 

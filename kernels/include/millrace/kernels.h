@@ -299,8 +299,8 @@ typedef struct mr_recurrent_desc {
 typedef struct mr_op_desc {
     mr_op_kind kind;
     mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1; GRU, LSTM: NHWC, or
-                      numbers as ONE_HOT). Its dtype is the op's: activations and gradients in and out have it.
-                      Parameters, their gradients and statistics are f32 always */
+                      numbers as ONE_HOT). Its dtype is the op's: activations and gradients in and out
+                      have it. Parameters, their gradients and statistics are f32 always */
     mr_tensor in2; /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field. CONCAT:
                       equal to in but for the channels */
     uint32_t max_batch;       /* forward and backward take 1..max_batch samples */
