@@ -20,6 +20,7 @@ int mri_compute_library_load(mr_error *err)
 
 /* What the objects of this library ask of the two; the linker names one that is missing here. */
 #define OPENMP_CALLS(X)                                                                                      \
+    X(GOMP_barrier)                                                                                          \
     X(GOMP_critical_name_end)                                                                                \
     X(GOMP_critical_name_start)                                                                              \
     X(GOMP_loop_end)                                                                                         \

@@ -26,7 +26,7 @@ run 1 sweep study.txt --json --out study
 equal "$(grep -c '"event": "sweep_run"' out)" 16
 equal "$(grep -c '"state": "done"' out)" 8
 equal "$(grep -c '"state": "failed", "done_before": false, "status": 2' out)" 8
-equal "$(number done)" 8
+equal "$(number "done")" 8
 equal "$(number failed)" 8
 equal "$(sed -n 1p study/results.csv)" \
     "run,model,batch,devices,seed,epochs,augment,state,epochs_done,acc,val_acc,loss,val_loss,time_s,samples_per_s,speed_up,weights"
@@ -44,7 +44,7 @@ grep -q "^[0-9a-f]*,mnist-mlp,40,cpu:2,1,.*,$weights\$" study/results.csv || fai
 sed -i 's/| nonsense//; s/20 | 40/20 | 40 | 60/' study.txt
 run 0 sweep study.txt --json --out study
 equal "$(grep -c '"done_before": true' out)" 8
-equal "$(number done)" 12
+equal "$(number "done")" 12
 equal "$(number done_before)" 8
 run 0 sweep study.txt --out study
 out_has "12 runs: 12 done, 0 failed, 0 open; study/results.csv, study/sweep.html"
