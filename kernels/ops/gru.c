@@ -65,23 +65,9 @@ static void cell_backward(const struct mri_cell *c)
 static const struct mri_cell_kind kind = {
     .gates = 3, .two_biases = true, .forward = cell_forward, .backward = cell_backward};
 
-static int prepare_plain(mri_host_op *op, mr_error *err)
-{
-    return mri_recurrent_prepare(op, &kind, false, err);
-}
+static int prepare(mri_host_op *op, mr_error *err) { return mri_recurrent_prepare(op, &kind, err); }
 
-static int prepare_packed(mri_host_op *op, mr_error *err)
-{
-    return mri_recurrent_prepare(op, &kind, true, err);
-}
-
-static const struct mri_op_code reference = {.prepare = prepare_plain,
-                                             .release = mri_recurrent_release,
-                                             .forward = mri_recurrent_forward,
-                                             .backward = mri_recurrent_backward};
-const struct mri_op_code mri_gru_packed = {.prepare = prepare_packed,
-                                           .release = mri_recurrent_release,
-                                           .forward = mri_recurrent_forward,
-                                           .backward = mri_recurrent_backward};
+static const struct mri_op_code reference = MRI_RECURRENT_CODE(prepare);
+const struct mri_op_code mri_gru_packed = MRI_RECURRENT_CODE(prepare);
 const struct mri_op_class mri_gru_class = {
     .name = "gru", .takes_numbers = true, .describe = describe, .reference = &reference};

@@ -140,7 +140,7 @@ struct recurrent {
     bool packed;
 };
 
-int mri_recurrent_prepare(mri_host_op *op, const struct mri_cell_kind *kind, bool packed, mr_error *err)
+int mri_recurrent_prepare(mri_host_op *op, const struct mri_cell_kind *kind, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
     mr_op_info *info = &op->base.info;
@@ -152,7 +152,8 @@ int mri_recurrent_prepare(mri_host_op *op, const struct mri_cell_kind *kind, boo
                             d->in.layout);
     struct recurrent *own = op->own = malloc(sizeof *own);
     if (!own) return mr_error_set(err, MR_ENOMEM, "no memory for %s", op->base.is->name);
-    *own = (struct recurrent){.kind = kind, .p = places_of(op, kind), .packed = packed};
+    *own = (struct recurrent){
+        .kind = kind, .p = places_of(op, kind), .packed = op->code != op->base.is->reference};
     info->saved_bytes = d->training ? own->p.saved_end * sizeof(float) : 0;
     info->scratch_bytes = own->p.end * sizeof(float);
     return MR_OK;
@@ -221,12 +222,6 @@ static struct mri_matrix turned(const float *at, size_t columns) /* of rows of s
 
 /* ---- numbers in place of rows with a single 1 ---- */
 
-MRI_INLINE void add_body(float *restrict to, const float *restrict from, size_t count)
-{
-    for (size_t i = 0; i < count; i++) to[i] += from[i];
-}
-MRI_SIMD_LOOP(add, (float *restrict to, const float *restrict from, size_t count), (to, from, count))
-
 static bool is_class(const struct call *c, size_t row)
 {
     return c->numbers[row] >= 0 && (size_t)c->numbers[row] < c->p.inputs;
@@ -264,8 +259,8 @@ static void scatter(const struct call *c, const float *dgates)
     for (size_t at = 0; at < wide; at += STRETCH)
         for (size_t r = 0; r < c->rows; r++)
             if (is_class(c, r))
-                add(table + (size_t)c->numbers[r] * wide + at, dgates + r * wide + at,
-                    (size_t)mri_min_u64(wide - at, STRETCH));
+                mri_accumulate_piece(table + (size_t)c->numbers[r] * wide + at, dgates + r * wide + at,
+                                     (size_t)mri_min_u64(wide - at, STRETCH));
     turn(c->a->dparam[0], table, c->p.inputs, wide);
 }
 
@@ -347,8 +342,8 @@ static void backward_stretch(const struct call *c, float *gates, size_t step, si
     const size_t row = sample * p->steps + step, at = row * p->units + unit, state = sample * p->units + unit;
     float *saved = c->a->saved, *dh = c->scratch + p->dh + state;
     const float *dy = output_of(c, c->a->dy, step, sample, unit);
-    if (step + 1 < p->steps) add(dh, c->scratch + p->through + state, count);
-    if (dy) add(dh, dy, count);
+    if (step + 1 < p->steps) mri_accumulate_piece(dh, c->scratch + p->through + state, count);
+    if (dy) mri_accumulate_piece(dh, dy, count);
     const struct mri_cell cell = {.units = p->units,
                                   .count = count,
                                   .gates = gates + row * p->wide + unit,

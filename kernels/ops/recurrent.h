@@ -43,10 +43,16 @@ struct mri_cell_kind {
 int mri_recurrent_describe(const mr_op_desc *d, mr_op_info *info, uint32_t gates, bool two_biases,
                            const char *bias, const char *name, mr_error *err);
 
-/* For struct mri_op_code. packed: products of product.h; else by their definition. */
-int mri_recurrent_prepare(mri_host_op *op, const struct mri_cell_kind *kind, bool packed, mr_error *err);
+/* For struct mri_op_code. The reference takes products by their definition, other code those of
+ * product.h. */
+int mri_recurrent_prepare(mri_host_op *op, const struct mri_cell_kind *kind, mr_error *err);
 void mri_recurrent_release(mri_host_op *op);
 int mri_recurrent_forward(mri_host_op *op, const mr_op_args *a, mr_error *err);
 int mri_recurrent_backward(mri_host_op *op, const mr_op_args *a, mr_error *err);
+#define MRI_RECURRENT_CODE(prepare_)                                                                         \
+    {                                                                                                        \
+        .prepare = (prepare_), .release = mri_recurrent_release, .forward = mri_recurrent_forward,           \
+        .backward = mri_recurrent_backward                                                                   \
+    }
 
 #endif

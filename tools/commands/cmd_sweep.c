@@ -252,8 +252,12 @@ static int list_runs(const sweep_run *s)
 {
     char path[PATH_MAX];
     for (uint32_t i = 0; i < s->plan.runs; i++) {
-        const bool known = log_of(s, i, path, sizeof path);
-        const bool done = known && sweep_result_read(path).state == SWEEP_DONE;
+        if (log_of(s, i, path, sizeof path)) s->result[i] = sweep_result_read(path);
+        const bool done = s->result[i].state == SWEEP_DONE;
+        if (s->args->output.json) {
+            put_result_json(s, i, done);
+            continue;
+        }
         char **words = sweep_words(&s->plan, i, "millrace");
         if (!words) return exit_no_memory("a run");
         printf("%-5s", done ? "done" : "open");

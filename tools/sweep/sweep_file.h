@@ -10,7 +10,7 @@
  *     batch   = 64 | 128 | 256         several values: a run for each, with all combinations
  *     devices = cpu:1 | cpu:2          --devices cpu:1
  *     deterministic = - | +            -: without the option; +: with it, where it takes no value
- *     checkpoint = ck/{run}            {run}: the run's name */
+ *     checkpoint = run-{run}           {run}: the run's name */
 #ifndef TOOLS_SWEEP_FILE_H
 #define TOOLS_SWEEP_FILE_H
 

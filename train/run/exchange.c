@@ -102,10 +102,10 @@ typedef float *array_of_replica(const mri_replica *r);
 static float *weights_of(const mri_replica *r) { return r->memory.weights; }
 static float *stats_of(const mri_replica *r) { return r->memory.stats; }
 static float *slot0_of(const mri_replica *r) { return r->memory.slot[0]; }
+static float *slot1_of(const mri_replica *r) { return r->memory.slot[1]; }
 static float *slot2_of(const mri_replica *r) { return r->memory.slot[2]; }
 static float *average_of(const mri_replica *r) { return r->memory.average; }
 static float *average_stats_of(const mri_replica *r) { return r->memory.average_stats; }
-static float *slot1_of(const mri_replica *r) { return r->memory.slot[1]; }
 
 /* Replica 0's array goes to all (queued). */
 static int broadcast(mri_exchange *x, array_of_replica *array, uint64_t count, const char *what,

@@ -12,13 +12,14 @@ devices = cpu:1 | cpu:2
 seed    = 0|1
 epochs  = 1
 augment = resize(12x12)
-checkpoint = - | ck/{run}
+checkpoint = - | run-{run}
 END
-mkdir ck
 
 run 0 sweep study.txt --dry-run
 equal "$(wc -l <out)" 32
 out_has "open  millrace train d --model mnist-mlp --batch 20 --devices cpu:1 --seed 0 --epochs 1 --augment 'resize(12x12)' --json --quiet"
+run 0 sweep study.txt --dry-run --json
+equal "$(grep -c '"event": "sweep_run".*"state": "open"' out)" 32
 absent sweep
 
 sed -i '/^checkpoint/d' study.txt
@@ -51,6 +52,18 @@ out_has "12 runs: 12 done, 0 failed, 0 open; study/results.csv, study/sweep.html
 run 0 sweep study.txt --out study --plot model
 run 2 sweep study.txt --out study --plot colour
 err_has "--plot colour: study.txt has no such option"
+
+# a run that was stopped goes on from its own checkpoint
+printf 'data = d\nmodel = mnist-mlp\nbatch = 20\nepochs = 3\naugment = resize(12x12)\ncheckpoint = run-{run}\nresume = +\n' >part.txt
+run 0 sweep part.txt --dry-run
+folder=$(sed -n 's/.*--checkpoint \([^ ]*\).*/\1/p' out)
+set -- --model mnist-mlp --batch 20 --epochs 3 --augment "resize(12x12)" --quiet
+run 0 train d "$@" --checkpoint "$folder" --max-steps 4
+run 0 sweep part.txt --out part
+err_has "$folder"
+run 0 train d "$@" --json
+weights=$(text weights)
+grep -q ",done,.*,$weights\$" part/results.csv || fail "no row with weights $weights: $(cat part/results.csv)"
 
 # stopped in the middle of a run, and gone on with
 printf 'data = d\nmodel = mnist-mlp\nepochs = 1 | 1000000\naugment = resize(12x12)\n' >long.txt
