@@ -24,11 +24,22 @@ static double warmup_updates(const mr_schedule *s, uint64_t steps_per_epoch)
     return s->warmup_epochs > 0 ? round(s->warmup_epochs * (double)steps_per_epoch) : 0;
 }
 
+/* Where `at` is between from and to, so far along is it from a to b. */
+static double between(double at, double from, double to, double a, double b)
+{
+    return a + (b - a) * (at - from) / (to - from);
+}
+
 static double cosine(const mr_schedule *s, double update, double from, double to)
 {
     if (update >= to || to <= from) return s->floor_lr;
     const double along = (update - from) / (to - from);
     return s->floor_lr + ((double)s->lr - s->floor_lr) * 0.5 * (1.0 + cos(3.14159265358979323846 * along));
+}
+
+static double linear(const mr_schedule *s, double update, double from, double to)
+{
+    return update < to ? between(update, from, to, s->lr, s->floor_lr) : s->floor_lr;
 }
 
 static double stepped(const mr_schedule *s, double update, double steps_per_epoch)
@@ -53,12 +64,6 @@ static double exponential(const mr_schedule *s, double updates, double steps_per
     return fmax(lr, s->floor_lr);
 }
 
-/* Where `at` is between from and to, so far along is it from a to b. */
-static double between(double at, double from, double to, double a, double b)
-{
-    return a + (b - a) * (at - from) / (to - from);
-}
-
 static double one_cycle(const mr_schedule *s, double update, double all)
 {
     const double top = s->lr, low = top / s->factor, up = s->decay * all;
@@ -79,6 +84,7 @@ float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_e
     case MR_LR_DECAY: return (float)((double)s->lr / (1.0 + (double)s->decay * at));
     case MR_LR_PIECEWISE: return (float)piecewise(s, at, per_epoch);
     case MR_LR_EXPONENTIAL: return (float)exponential(s, at - warm, per_epoch);
+    case MR_LR_LINEAR: return (float)linear(s, at, warm, per_epoch * (double)epochs);
     case MR_LR_ONE_CYCLE: return (float)one_cycle(s, at, per_epoch * (double)epochs);
     }
     return s->lr;
@@ -108,7 +114,8 @@ static int wrong(mr_error *err, const char *text, const char *at, const char *ex
     return mr_error_set(
         err, MR_EINVAL,
         "learning rate schedule \"%.200s\", character %zu: expected %s, found \"%.40s\"; known are constant, "
-        "cosine[:FLOOR], step:E1/E2[,factor=F], decay:D, piecewise:LR@E1/LR@E2, exponential:FACTOR[:FLOOR], "
+        "cosine[:FLOOR], linear[:FLOOR], step:E1/E2[,factor=F], decay:D, piecewise:LR@E1/LR@E2, "
+        "exponential:FACTOR[:FLOOR], "
         "each with ,warmup=EPOCHS, and onecycle[:DIVISOR[:FLOOR]][,up=SHARE]",
         text, (size_t)(at - text) + 1, expected, at);
 }
@@ -199,6 +206,9 @@ static int take_kind(mr_schedule *s, const char **at, const char *text, mr_error
         s->kind = MR_LR_CONSTANT;
     } else if (take_word(at, "cosine")) {
         s->kind = MR_LR_COSINE;
+        return take_floor(s->lr, &s->floor_lr, at, text, err);
+    } else if (take_word(at, "linear")) {
+        s->kind = MR_LR_LINEAR;
         return take_floor(s->lr, &s->floor_lr, at, text, err);
     } else if (take_word(at, "step:")) {
         s->kind = MR_LR_STEP;

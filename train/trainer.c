@@ -204,7 +204,8 @@ static bool counts_epochs(const mr_schedule *s)
     case MR_LR_COSINE:
     case MR_LR_PIECEWISE:
     case MR_LR_EXPONENTIAL:
-    case MR_LR_ONE_CYCLE: break;
+    case MR_LR_ONE_CYCLE:
+    case MR_LR_LINEAR: break;
     }
     return true;
 }

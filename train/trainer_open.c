@@ -64,6 +64,9 @@ static int check_update(const mr_trainer_config *cfg, mr_error *err)
     if (!(cfg->average >= 0 && cfg->average < 1))
         return mr_error_set(err, MR_EINVAL, "average %g: expected 0, for none, or a decay below 1",
                             (double)cfg->average);
+    if (!(cfg->label_smoothing >= 0 && cfg->label_smoothing < 1))
+        return mr_error_set(err, MR_EINVAL, "label_smoothing %g: expected 0, for none, to below 1",
+                            (double)cfg->label_smoothing);
     int rc = check_limit("clip_value", cfg->clip_value, err);
     if (rc == MR_OK) rc = check_limit("clip_norm", cfg->clip_norm, err);
     return rc;
@@ -97,6 +100,7 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                             .uses_affine = cfg->uses_affine,
                             .dtype = cfg->dtype,
                             .update = cfg->update,
+                            .label_smoothing = cfg->label_smoothing,
                             .clip_value = cfg->clip_value,
                             .clip_norm = cfg->clip_norm,
                             .decay_on = cfg->decay_on,
@@ -173,7 +177,8 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         "millrace %s\nmodel %s with %llu parameters\ndevice %s\ninstructions %d\nbatch %u\nparts %u\nseed "
         "%llu\n"
         "activations %u\noptimizer %d %g %g %g %g %g %g %g %d\nlearning rate %g, schedule %d %g %g %g %g, "
-        "epochs %llu\nclipped %g, norm %g, decay on %d, average %g, lookahead %u\nloss scale %g\n"
+        "epochs %llu\nclipped %g, norm %g, decay on %d, average %g, lookahead %u, labels smoothed %g\nloss "
+        "scale %g\n"
         "buckets of %llu bytes (%u)\nfor %s\nthreads of a device %u\nconvolutions %u\n",
         mr_version(), c->net->name, (unsigned long long)mr_net_param_count(c->net),
         mr_device_info_of(c->devices[0])->kind, mri_simd(), c->batch, t->team.parts.all,
@@ -182,7 +187,7 @@ static void describe(const mr_trainer *t, char *out, size_t out_bytes)
         (double)c->update.weight_decay, (double)c->update.lr, c->update.nesterov, (double)c->schedule.lr,
         c->schedule.kind, (double)c->schedule.factor, (double)c->schedule.floor_lr, (double)c->schedule.decay,
         c->schedule.warmup_epochs, (unsigned long long)c->epochs, (double)c->clip_value, (double)c->clip_norm,
-        c->decay_on, (double)c->average, c->lookahead, (double)c->loss_scale,
+        c->decay_on, (double)c->average, c->lookahead, (double)c->label_smoothing, (double)c->loss_scale,
         (unsigned long long)c->bucket_bytes, rep->plan.bucket_count, c->inference ? "inference" : "training",
         mr_device_info_of(c->devices[0])->threads, mr_trainer_convolution(t));
 }

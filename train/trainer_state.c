@@ -154,6 +154,7 @@ static void complete(const mr_trainer *t, mr_checkpoint_info *own)
     own->decay_on = t->cfg.decay_on;
     own->average = t->cfg.average;
     own->lookahead = t->cfg.lookahead;
+    own->label_smoothing = t->cfg.label_smoothing;
     own->parts = t->team.parts.all;
     own->part_threads = mr_device_info_of(t->team.devices[0])->threads;
     own->convolution = mr_trainer_convolution(t);

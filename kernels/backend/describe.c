@@ -33,7 +33,7 @@ static int check_common(const struct mri_op_class *is, const mr_op_desc *d, mr_e
         return mr_error_set(err, MR_EINVAL, "%s: there is no gradient to data", is->name);
     if (d->max_batch < 1 || d->max_batch > MRI_OP_MAX_SIDE)
         return mr_error_set(err, MR_EINVAL, "%s: max_batch must be 1..%u", is->name, MRI_OP_MAX_SIDE);
-    if ((unsigned)d->activation > MR_ACT_SELU)
+    if ((unsigned)d->activation >= MR_ACT_COUNT)
         return mr_error_set(err, MR_EINVAL, "%s: unknown activation", is->name);
     return MR_OK;
 }

@@ -10,8 +10,26 @@
 static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
 {
     (void)info;
-    if (d->in.h == 1 && d->in.w == 1) return MR_OK;
-    return mr_error_set(err, MR_EINVAL, "loss: logits must be a vector (1 x 1 x classes)");
+    if (d->in.h != 1 || d->in.w != 1)
+        return mr_error_set(err, MR_EINVAL, "loss: logits must be a vector (1 x 1 x classes)");
+    if (!(d->loss.factor >= 0) || isinf(d->loss.factor))
+        return mr_error_set(err, MR_EINVAL, "loss: factor %g: expected a finite number above 0",
+                            (double)d->loss.factor);
+    if (!(d->loss.smoothing >= 0 && d->loss.smoothing < 1))
+        return mr_error_set(err, MR_EINVAL, "loss: smoothing %g: expected 0 to below 1",
+                            (double)d->loss.smoothing);
+    return MR_OK;
+}
+
+static float factor_of(const mri_host_op *op)
+{
+    const float factor = op->base.desc.loss.factor;
+    return factor > 0 ? factor : 1;
+}
+
+static double smoothing_of(const mri_host_op *op, const mr_op_args *a)
+{
+    return a->training ? (double)op->base.desc.loss.smoothing : 0;
 }
 
 static bool lacks(const mr_op *op, const mr_op_args *a, bool backward)
@@ -30,14 +48,14 @@ static int prepare(mri_host_op *op, mr_error *err)
     return MR_OK;
 }
 
-/* exp(x - max) into p (may be NULL); returns their sum. */
-static double exponentials(float *p, const float *x, uint32_t classes, float *max)
+/* exp(factor (x - max)) into p (may be NULL); returns their sum. */
+static double exponentials(float *p, const float *x, uint32_t classes, float factor, float *max)
 {
     float top = x[0];
     for (uint32_t c = 1; c < classes; c++) top = x[c] > top ? x[c] : top;
     double sum = 0;
     for (uint32_t c = 0; c < classes; c++) {
-        const float e = expf(x[c] - top);
+        const float e = expf(factor * (x[c] - top));
         if (p) p[c] = e;
         sum += (double)e;
     }
@@ -67,19 +85,33 @@ static bool first_of_largest(const float *x, uint32_t classes, uint32_t label)
     return true;
 }
 
+/* What smoothing takes from the wanted logit: it against the mean of all, both without the largest. */
+static double smoothed(const float *x, uint32_t classes, double wanted, float max, double smoothing)
+{
+    double sum = 0;
+    for (uint32_t c = 0; c < classes; c++) sum += (double)x[c] - (double)max;
+    return wanted + smoothing * (sum / classes - wanted);
+}
+
 static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     const uint32_t classes = op->base.desc.in.c;
     const int rc = check_labels(a, classes, err);
     if (rc) return rc;
+    const float factor = factor_of(op);
+    const double smoothing = smoothing_of(op, a);
     double *losses = a->scratch;
 #pragma omp parallel for schedule(static) if ((size_t)a->n * classes > MRI_PARALLEL_ELEMENTS / 4)
     for (uint32_t i = 0; i < a->n; i++) {
         const float *x = (const float *)a->x + (size_t)i * classes;
         float *p = a->y ? (float *)a->y + (size_t)i * classes : NULL, max;
-        const double sum = exponentials(p, x, classes, &max);
+        const double sum = exponentials(p, x, classes, factor, &max);
         for (uint32_t c = 0; p && c < classes; c++) p[c] = (float)((double)p[c] / sum);
-        losses[i] = a->labels[i] < 0 ? 0 : log(sum) - ((double)x[a->labels[i]] - (double)max);
+        losses[i] = 0;
+        if (a->labels[i] < 0) continue;
+        double wanted = (double)x[a->labels[i]] - (double)max;
+        if (smoothing > 0) wanted = smoothed(x, classes, wanted, max, smoothing);
+        losses[i] = log(sum) - (double)factor * wanted;
     }
     mr_metrics *m = a->metrics;
     for (uint32_t i = 0; i < a->n; i++) {
@@ -97,7 +129,11 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     const uint32_t classes = op->base.desc.in.c;
     const int rc = check_labels(a, classes, err);
     if (rc) return rc;
-    const double scale = (double)a->values->scale * (a->loss_scale ? (double)a->loss_scale->scale : 1);
+    const float factor = factor_of(op);
+    const double smoothing = smoothing_of(op, a), everywhere = smoothing / classes,
+                 at_label = 1 - smoothing + everywhere;
+    const double scale =
+        (double)a->values->scale * (a->loss_scale ? (double)a->loss_scale->scale : 1) * (double)factor;
 #pragma omp parallel for schedule(static) if ((size_t)a->n * classes > MRI_PARALLEL_ELEMENTS / 4)
     for (uint32_t i = 0; i < a->n; i++) {
         float *dx = (float *)a->dx + (size_t)i * classes, max;
@@ -105,9 +141,9 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
             memset(dx, 0, classes * sizeof *dx);
             continue;
         }
-        const double sum = exponentials(dx, (const float *)a->x + (size_t)i * classes, classes, &max);
+        const double sum = exponentials(dx, (const float *)a->x + (size_t)i * classes, classes, factor, &max);
         for (uint32_t c = 0; c < classes; c++) {
-            const double p = (double)dx[c] / sum - ((int32_t)c == a->labels[i] ? 1 : 0);
+            const double p = (double)dx[c] / sum - ((int32_t)c == a->labels[i] ? at_label : everywhere);
             dx[c] = (float)(scale * p);
         }
     }

@@ -9,6 +9,8 @@
 #define SELU_SCALE 1.0507009873554805f
 #define SELU_ALPHA 1.6732632423543772f
 
+#define LEAKY_SLOPE 0.1f
+
 MRI_INLINE void relu_body(float *y, const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : 0;
@@ -21,6 +23,31 @@ MRI_INLINE void relu_backward_body(float *dx, const float *dy, const float *y, s
 }
 MRI_SIMD_LOOP(relu_backward, (float *dx, const float *dy, const float *y, size_t n), (dx, dy, y, n))
 
+/* One body for each function that costs nothing beside the memory it passes. */
+MRI_INLINE void leaky_relu_body(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] : LEAKY_SLOPE * x[i];
+}
+MRI_SIMD_LOOP(leaky_relu, (float *y, const float *x, size_t n), (y, x, n))
+
+MRI_INLINE void leaky_relu_backward_body(float *dx, const float *dy, const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++) dx[i] = y[i] > 0 ? dy[i] : LEAKY_SLOPE * dy[i];
+}
+MRI_SIMD_LOOP(leaky_relu_backward, (float *dx, const float *dy, const float *y, size_t n), (dx, dy, y, n))
+
+MRI_INLINE void relu6_body(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? (x[i] < 6 ? x[i] : 6) : 0;
+}
+MRI_SIMD_LOOP(relu6, (float *y, const float *x, size_t n), (y, x, n))
+
+MRI_INLINE void relu6_backward_body(float *dx, const float *dy, const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++) dx[i] = y[i] > 0 && y[i] < 6 ? dy[i] : 0;
+}
+MRI_SIMD_LOOP(relu6_backward, (float *dx, const float *dy, const float *y, size_t n), (dx, dy, y, n))
+
 static float one(mr_activation kind, float x)
 {
     switch (kind) {
@@ -29,6 +56,8 @@ static float one(mr_activation kind, float x)
     case MR_ACT_TANH: return tanhf(x);
     case MR_ACT_SIGMOID: return 1.0f / (1.0f + expf(-x));
     case MR_ACT_SELU: return SELU_SCALE * (x > 0 ? x : SELU_ALPHA * expm1f(x));
+    case MR_ACT_LEAKY_RELU: return x > 0 ? x : LEAKY_SLOPE * x;
+    case MR_ACT_RELU6: return x > 0 ? (x < 6 ? x : 6) : 0;
     }
     return x;
 }
@@ -41,6 +70,8 @@ static float slope(mr_activation kind, float y)
     case MR_ACT_TANH: return 1 - y * y;
     case MR_ACT_SIGMOID: return y * (1 - y);
     case MR_ACT_SELU: return y > 0 ? SELU_SCALE : y + SELU_SCALE * SELU_ALPHA;
+    case MR_ACT_LEAKY_RELU: return y > 0 ? 1 : LEAKY_SLOPE;
+    case MR_ACT_RELU6: return y > 0 && y < 6 ? 1 : 0;
     }
     return 1;
 }
@@ -48,6 +79,8 @@ static float slope(mr_activation kind, float y)
 static void forward_block(mr_activation kind, float *y, const float *x, size_t n)
 {
     if (kind == MR_ACT_RELU) relu(y, x, n);
+    else if (kind == MR_ACT_LEAKY_RELU) leaky_relu(y, x, n);
+    else if (kind == MR_ACT_RELU6) relu6(y, x, n);
     else
         for (size_t i = 0; i < n; i++) y[i] = one(kind, x[i]);
 }
@@ -55,6 +88,8 @@ static void forward_block(mr_activation kind, float *y, const float *x, size_t n
 static void backward_block(mr_activation kind, float *dx, const float *dy, const float *y, size_t n)
 {
     if (kind == MR_ACT_RELU) relu_backward(dx, dy, y, n);
+    else if (kind == MR_ACT_LEAKY_RELU) leaky_relu_backward(dx, dy, y, n);
+    else if (kind == MR_ACT_RELU6) relu6_backward(dx, dy, y, n);
     else
         for (size_t i = 0; i < n; i++) dx[i] = dy[i] * slope(kind, y[i]);
 }

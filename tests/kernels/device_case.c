@@ -276,6 +276,8 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
     if (is_entry(d->kind)) return io;
     const size_t x_count = lab_elements(&d->in) * c->n, y_count = output_elements(d) * c->n;
     if (!takes_numbers(d)) io.x = lab_noise(x_count, seed + 1, dtype);
+    if (d->kind == MR_OP_ACTIVATION && d->activation == MR_ACT_RELU6)
+        for (size_t i = 0; i < x_count; i++) io.x[i] *= 8; /* beyond its upper end, too */
     io.dy = lab_noise(y_count, seed + 2, dtype);
     if (takes_two(d))
         io.x2 = lab_noise(d->in2.c ? (size_t)d->in.h * d->in.w * d->in2.c * c->n : y_count, seed + 3, dtype);
@@ -294,7 +296,7 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
 
 static void name_of(const struct op_case *c, char *out, size_t bytes)
 {
-    static const char *const acts[] = {"", " relu", " tanh", " sigmoid", " selu"};
+    static const char *const acts[] = {"", " relu", " tanh", " sigmoid", " selu", " leaky relu", " relu6"};
     const mr_op_desc *d = &c->d;
     char own[64] = "";
     switch (d->kind) {

@@ -159,7 +159,7 @@ static void check_pool2d(uint32_t dtype)
 
 static void check_activation(uint32_t dtype)
 {
-    for (int act = MR_ACT_NONE; act <= MR_ACT_SELU; act++)
+    for (int act = MR_ACT_NONE; act < (int)MR_ACT_COUNT; act++)
         for (size_t k = 0; k < MRI_ARRAY_COUNT(channels); k++)
             check((mr_op_desc){.kind = MR_OP_ACTIVATION,
                                .training = true,
@@ -170,7 +170,7 @@ static void check_activation(uint32_t dtype)
 
 static void check_add(uint32_t dtype)
 {
-    for (int act = MR_ACT_NONE; act <= MR_ACT_SELU; act++)
+    for (int act = MR_ACT_NONE; act < (int)MR_ACT_COUNT; act++)
         for (size_t k = (size_t)act % 2; k < MRI_ARRAY_COUNT(channels); k += 2)
             check((mr_op_desc){.kind = MR_OP_ADD,
                                .training = true,
@@ -286,7 +286,12 @@ static void check_loss(uint32_t dtype)
 {
     static const uint32_t classes[] = {2, 3, 10, 64, 65, 1000};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(classes); k++)
-        check((mr_op_desc){.kind = MR_OP_LOSS, .training = true, .need_dx = true}, 1, 1, classes[k], dtype);
+        for (int form = 0; form < 4; form++)
+            check((mr_op_desc){.kind = MR_OP_LOSS,
+                               .training = true,
+                               .need_dx = true,
+                               .loss = {.factor = form % 2 ? 2.5f : 0, .smoothing = form / 2 ? 0.3f : 0}},
+                  1, 1, classes[k], dtype);
 }
 
 static void check_input(uint32_t dtype)

@@ -231,16 +231,21 @@ static void dropout_rests_in_evaluation(void **state)
 
 /* ---- loss ---- */
 
-static void loss_is_right(void **state)
+static void check_loss(mr_loss_desc settings, bool training)
 {
-    (void)state;
     enum { N = 6, C = 7 };
+    const double factor = settings.factor > 0 ? (double)settings.factor : 1,
+                 smoothing = training ? (double)settings.smoothing : 0;
     struct rig r;
     mr_error err = MR_ERROR_INIT;
     mr_op *op;
     rig_open(&r, "cpu", false);
-    mr_op_desc d = {
-        .kind = MR_OP_LOSS, .in = rig_tensor(1, 1, C, 0), .max_batch = N, .training = true, .need_dx = true};
+    mr_op_desc d = {.kind = MR_OP_LOSS,
+                    .in = rig_tensor(1, 1, C, 0),
+                    .max_batch = N,
+                    .training = true,
+                    .need_dx = true,
+                    .loss = settings};
     MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
     float *x = rig_memory(&r, N * C * 4), *dx = rig_memory(&r, N * C * 4), *y = rig_memory(&r, N * C * 4);
     int32_t *labels = rig_memory(&r, N * 4);
@@ -258,7 +263,7 @@ static void loss_is_right(void **state)
                           .labels = labels,
                           .values = &values,
                           .metrics = metrics,
-                          .training = true,
+                          .training = training,
                           .scratch = rig_memory(&r, mr_op_info_of(op)->scratch_bytes)};
     MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
     MRT_OK(mr_op_forward_async(op, r.s, &a), NULL); /* adds to the metrics */
@@ -271,20 +276,23 @@ static void loss_is_right(void **state)
         int best = 0;
         for (int c = 1; c < C; c++)
             if ((double)x[i * C + c] > top) top = (double)x[i * C + c], best = c;
-        for (int c = 0; c < C; c++) sum += exp((double)x[i * C + c] - top);
+        for (int c = 0; c < C; c++) sum += exp(factor * ((double)x[i * C + c] - top));
+        double ends = 0;
         for (int c = 0; c < C; c++) {
-            const double p = exp((double)x[i * C + c] - top) / sum;
-            const double g = given[i] < 0 ? 0 : 0.2 * (p - (c == given[i]));
+            const double z = factor * ((double)x[i * C + c] - top), p = exp(z) / sum,
+                         wanted = (c == given[i] ? 1 - smoothing : 0) + smoothing / C,
+                         g = given[i] < 0 ? 0 : 0.2 * factor * (p - wanted);
             MRT_TRUE(fabs((double)dx[i * C + c] - g) < 1e-6);
             MRT_TRUE(fabs((double)y[i * C + c] - p) < 1e-6);
+            if (wanted > 0) ends -= wanted * (z - log(sum));
         }
         if (given[i] < 0) continue;
-        loss += top + log(sum) - (double)x[i * C + given[i]];
+        loss += ends;
         correct += best == given[i];
     }
     MRT_EQ(metrics->count, 2 * (N - 1));
     MRT_EQ(metrics->correct, 2 * correct);
-    MRT_TRUE(fabs(metrics->loss_sum - 2 * loss) < 1e-5);
+    MRT_TRUE(fabs(metrics->loss_sum - 2 * loss) < 1e-5 + 1e-7 * loss);
 
     float plain[N * C]; /* a scaled loss: its gradient, to the bit */
     memcpy(plain, dx, sizeof plain);
@@ -301,6 +309,31 @@ static void loss_is_right(void **state)
     MRT_HAS(err.text, "sample 5 of the batch has label 7, the network has 7 classes");
     MRT_EQ(metrics->bad, 0); /* the error says it */
     mr_op_destroy(op);
+    rig_close(&r);
+}
+
+static void loss_is_right(void **state)
+{
+    (void)state;
+    static const mr_loss_desc settings[] = {{0}, {.factor = 0.125f}, {.smoothing = 0.2f}, {2.5f, 0.3f}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(settings); k++)
+        for (int training = 0; training < 2; training++) check_loss(settings[k], training);
+}
+
+static void wrong_losses_are_refused(void **state)
+{
+    (void)state;
+    static const mr_loss_desc wrong[] = {{-1, 0}, {NAN, 0}, {INFINITY, 0}, {1, 1}, {1, -0.1f}, {1, NAN}};
+    struct rig r;
+    mr_error err = MR_ERROR_INIT;
+    mr_op *op;
+    rig_open(&r, "cpu", false);
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(wrong); k++) {
+        const mr_op_desc d = {
+            .kind = MR_OP_LOSS, .in = rig_tensor(1, 1, 3, 0), .max_batch = 2, .loss = wrong[k]};
+        MRT_EQ(mr_op_create(&op, r.dev, &d, &err), MR_EINVAL);
+        MRT_HAS(err.text, k < 3 ? "loss: factor" : "loss: smoothing");
+    }
     rig_close(&r);
 }
 
@@ -1131,6 +1164,7 @@ int main(void)
         cmocka_unit_test(dropout_rests_in_evaluation),
         cmocka_unit_test(draws_are_philox),
         cmocka_unit_test(loss_is_right),
+        cmocka_unit_test(wrong_losses_are_refused),
         cmocka_unit_test(updates_follow_their_rules),
         cmocka_unit_test(gradients_are_clipped),
         cmocka_unit_test(norms_have_one_order),

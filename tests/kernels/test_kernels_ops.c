@@ -13,6 +13,8 @@ static double act(mr_activation kind, double x)
     case MR_ACT_TANH: return tanh(x);
     case MR_ACT_SIGMOID: return 1 / (1 + exp(-x));
     case MR_ACT_SELU: return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x));
+    case MR_ACT_LEAKY_RELU: return x > 0 ? x : 0.1 * x;
+    case MR_ACT_RELU6: return fmin(fmax(x, 0), 6);
     }
     return 0;
 }
@@ -537,11 +539,49 @@ static void check_large_batchnorm(mr_tensor t, uint32_t layout)
 static void activations_are_right(void **state)
 {
     (void)state;
-    for (int k = MR_ACT_NONE; k <= MR_ACT_SELU; k++)
+    for (int k = MR_ACT_NONE; k < (int)MR_ACT_COUNT; k++)
         check_everywhere((mr_op_desc){.kind = MR_OP_ACTIVATION,
                                       .in = {7, 5, 3, MR_TENSOR_F32, 0, 0},
                                       .need_dx = true,
                                       .activation = (mr_activation)k});
+}
+
+/* As many elements as vectors have, and some more, on both sides of every bend. */
+static void bends_are_where_they_should_be(void **state)
+{
+    (void)state;
+    static const mr_activation bent[] = {MR_ACT_RELU, MR_ACT_LEAKY_RELU, MR_ACT_RELU6};
+    static const float x[] = {-20, -6, -1e-3f, -0.0f, 0, 1e-3f, 5.5f, 6, 6.5f, 1e6f};
+    enum { COUNT = 37 };
+    for (int k = 0; k < 2 * (int)MRI_ARRAY_COUNT(bent); k++) {
+        struct rig r;
+        mr_error err = MR_ERROR_INIT;
+        mr_op *op;
+        const mr_activation kind = bent[k / 2];
+        rig_open(&r, "cpu", k % 2);
+        const mr_op_desc d = {.kind = MR_OP_ACTIVATION,
+                              .in = rig_tensor(1, 1, COUNT, 0),
+                              .max_batch = 1,
+                              .training = true,
+                              .need_dx = true,
+                              .activation = kind};
+        MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
+        float *in = rig_memory(&r, COUNT * 4), *y = rig_memory(&r, COUNT * 4),
+              *dy = rig_memory(&r, COUNT * 4), *dx = rig_memory(&r, COUNT * 4);
+        for (int i = 0; i < COUNT; i++) in[i] = x[i % (int)MRI_ARRAY_COUNT(x)], dy[i] = (float)(i + 1);
+        const mr_op_args a = {.n = 1, .x = in, .y = y, .dy = dy, .dx = dx, .training = true};
+        MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+        MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
+        MRT_OK(mr_stream_sync(r.s, &err), &err);
+        for (int i = 0; i < COUNT; i++) {
+            const float below = kind == MR_ACT_LEAKY_RELU ? 0.1f : 0;
+            const bool above = kind == MR_ACT_RELU6 && in[i] >= 6;
+            MRT_TRUE(y[i] == (above ? 6 : in[i] > 0 ? in[i] : below * in[i]));
+            MRT_TRUE(dx[i] == (above ? 0 : in[i] > 0 ? 1 : below) * (float)(i + 1));
+        }
+        mr_op_destroy(op);
+        rig_close(&r);
+    }
 }
 
 static void batchnorm_is_right(void **state)
@@ -587,8 +627,8 @@ static void channels_of_zeros_are_right(void **state)
 static void additions_are_right(void **state)
 {
     (void)state;
-    static const uint32_t channels[] = {1, 3, 17, 16, 5};
-    for (int k = MR_ACT_NONE; k <= MR_ACT_SELU; k++)
+    static const uint32_t channels[MR_ACT_COUNT] = {1, 3, 17, 16, 5, 19, 33};
+    for (int k = MR_ACT_NONE; k < (int)MR_ACT_COUNT; k++)
         check_everywhere((mr_op_desc){.kind = MR_OP_ADD,
                                       .in = {4, 3, channels[k], MR_TENSOR_F32, 0, 0},
                                       .need_dx = true,
@@ -845,6 +885,7 @@ int main(void)
         cmocka_unit_test(pool_ties_go_to_the_first),
         cmocka_unit_test(dense_is_right),
         cmocka_unit_test(activations_are_right),
+        cmocka_unit_test(bends_are_where_they_should_be),
         cmocka_unit_test(batchnorm_is_right),
         cmocka_unit_test(concatenations_are_right),
         cmocka_unit_test(channels_of_zeros_are_right),

@@ -126,6 +126,7 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
         cfg.no_graph = o->no_graph;
         cfg.clip_value = o->clip_value;
         cfg.clip_norm = o->clip_norm;
+        cfg.label_smoothing = o->label_smoothing;
         cfg.decay_on = o->decay_on;
         cfg.average = o->average;
         cfg.lookahead = o->lookahead;

@@ -35,7 +35,7 @@ typedef struct mrt_rig_options {
     uint32_t parts; /* default: one a device */
     mr_world *world;
     mr_convolution convolution;
-    float clip_value, clip_norm, weight_decay;
+    float clip_value, clip_norm, weight_decay, label_smoothing;
     mr_decay_on decay_on;
     float average;
     uint32_t lookahead;

@@ -68,7 +68,8 @@ static mr_checkpoint_info info_of(uint64_t updates)
                                .clip_norm = 3,
                                .decay_on = MR_DECAY_ON_WEIGHTS,
                                .average = 0.75f,
-                               .lookahead = 6};
+                               .lookahead = 6,
+                               .label_smoothing = 0.125f};
     info.update = (mr_update_desc){.kind = MR_UPDATE_RMSPROP,
                                    .lr = 0.5f,
                                    .rho = 0.9f,
@@ -129,7 +130,7 @@ static void test_round_trip(void **state)
              i->val_fingerprint == 77);
     MRT_EQ(i->convolution, 1);
     MRT_TRUE(i->clip_value == 0.5f && i->clip_norm == 3 && i->decay_on == MR_DECAY_ON_WEIGHTS &&
-             i->average == 0.75f && i->lookahead == 6);
+             i->average == 0.75f && i->lookahead == 6 && i->label_smoothing == 0.125f);
     MRT_TRUE(i->update.kind == MR_UPDATE_RMSPROP && i->update.rho == 0.9f && i->update.nesterov &&
              i->update.step == 42);
     MRT_TRUE(i->update.weight_decay == 0.125f && i->update.epsilon == 1e-7f);
@@ -311,7 +312,9 @@ static void test_hostile_values_are_refused(void **state)
         {840, 4, 0x3f800000},
         {840, 4, 0xbf000000},
         {840, 4, 0x7fc00000},
-        {848, 1, 1},
+        {848, 4, 0x3f800000},
+        {848, 4, 0xbf000000},
+        {852, 1, 1},
         {1016, 4, 1},
         {719, 1, 'x'},
         {728, 8, 0},

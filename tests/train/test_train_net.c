@@ -44,6 +44,7 @@ static void test_models_have_their_published_size(void **state)
         {"cifar-resnet44-pad", 658586, 10},
         {"cifar-resnet56-pad", 853018, 10},
         {"cifar-resnet110-pad", 1727962, 10},
+        {"cifar-fast", 6573130, 10},
         {"densenet40", 357322, 10},
         {"densenet100", 2217002, 10},
         {"resnet18", 11689512, 1000},

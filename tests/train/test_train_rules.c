@@ -85,6 +85,7 @@ static const mrt_rig_options everything = {.seed = 5,
                                            .clip_value = 0.05f,
                                            .clip_norm = 0.02f,
                                            .weight_decay = 0.1f,
+                                           .label_smoothing = 0.1f,
                                            .decay_on = MR_DECAY_ON_WEIGHTS,
                                            .lookahead = 2};
 
@@ -116,7 +117,8 @@ static void nothing_else_changes_bits(void **state)
             mrt_rig_open(&rig, &o);
             MRT_OK(mr_trainer_load(rig.t, path, &info, &err), &err);
             MRT_TRUE(info.update.kind == MR_UPDATE_ADAMW && info.clip_value == o.clip_value &&
-                     info.clip_norm == o.clip_norm && info.decay_on == MR_DECAY_ON_WEIGHTS);
+                     info.clip_norm == o.clip_norm && info.decay_on == MR_DECAY_ON_WEIGHTS &&
+                     info.label_smoothing == o.label_smoothing);
             for (uint32_t s = 3; s < 6; s++) mrt_train(&rig, s, s * 32, 32);
             MRT_TRUE(mrt_same(expected, mrt_hash_of(&rig, 0)));
             mrt_rig_close(&rig);
@@ -127,8 +129,8 @@ static void nothing_else_changes_bits(void **state)
 static void each_changes_something(void **state)
 {
     (void)state;
-    mrt_hash seen[6];
-    for (int k = 0; k < 6; k++) {
+    mrt_hash seen[7];
+    for (int k = 0; k < 7; k++) {
         mrt_rig_options o = everything;
         mrt_rig rig;
         if (k == 1) o.clip_value = 0;
@@ -136,12 +138,33 @@ static void each_changes_something(void **state)
         if (k == 3) o.decay_on = MR_DECAY_ON_ALL;
         if (k == 4) o.weight_decay = 0;
         if (k == 5) o.lookahead = 0;
+        if (k == 6) o.label_smoothing = 0;
         mrt_rig_open(&rig, &o);
         for (uint32_t s = 0; s < 2; s++) mrt_train(&rig, s, s * 32, 32);
         seen[k] = mrt_hash_of(&rig, 0);
         for (int before = 0; before < k; before++) MRT_TRUE(!mrt_same(seen[before], seen[k]));
         mrt_rig_close(&rig);
     }
+}
+
+static mr_net *milder(void)
+{
+    mr_net *net = mrt_net_norm();
+    mr_net_logit_factor(net, 0.125f);
+    return net;
+}
+
+/* A network's factor of its logits and a trainer's smoothing of labels come to the loss. */
+static void the_loss_has_its_settings(void **state)
+{
+    (void)state;
+    mrt_rig rig;
+    mrt_rig_open(&rig, &(mrt_rig_options){.net = milder, .label_smoothing = 0.25f});
+    const mri_nodes *nodes = &rig.t->team.replicas[0].nodes;
+    const mr_op_desc *d = &nodes->node[nodes->count - 1].desc;
+    MRT_EQ(d->kind, MR_OP_LOSS);
+    MRT_TRUE(d->loss.factor == 0.125f && d->loss.smoothing == 0.25f);
+    mrt_rig_close(&rig);
 }
 
 /* A step in which nothing counts has no gradient: what moves is what decays. */
@@ -464,15 +487,13 @@ static void averages_go_through_checkpoints(void **state)
 static void wrong_settings_are_refused(void **state)
 {
     (void)state;
-    static const mrt_rig_options wrong[] = {{.clip_value = -1},
-                                            {.clip_value = NAN},
-                                            {.clip_norm = INFINITY},
-                                            {.clip_norm = -0.5f},
-                                            {.decay_on = (mr_decay_on)2},
-                                            {.average = 1},
-                                            {.average = -0.1f},
-                                            {.average = NAN},
-                                            {.update = (mr_update_kind)MR_UPDATE_KIND_COUNT}};
+    static const mrt_rig_options wrong[] = {
+        {.clip_value = -1},           {.clip_value = NAN},
+        {.clip_norm = INFINITY},      {.clip_norm = -0.5f},
+        {.decay_on = (mr_decay_on)2}, {.average = 1},
+        {.average = -0.1f},           {.average = NAN},
+        {.label_smoothing = 1},       {.label_smoothing = -0.1f},
+        {.label_smoothing = NAN},     {.update = (mr_update_kind)MR_UPDATE_KIND_COUNT}};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(wrong); k++) {
         mr_error err = MR_ERROR_INIT;
         mrt_rig rig;
@@ -493,8 +514,8 @@ int main(void)
         cmocka_unit_test(averages_follow),
         cmocka_unit_test(averages_are_evaluated),
         cmocka_unit_test(averages_go_through_checkpoints),
+        cmocka_unit_test(the_loss_has_its_settings),
         cmocka_unit_test(wrong_settings_are_refused),
-
     };
     return mrt_run(tests);
 }

@@ -53,6 +53,23 @@ static void test_cosine(void **state)
     near(mr_schedule_lr(&zero, 40, 10, 4), 0);
 }
 
+static void test_linear(void **state)
+{
+    (void)state;
+    const mr_schedule s = parse("linear:0.2", 1.0f);
+    near(mr_schedule_lr(&s, 0, 10, 4), 1.0);
+    near(mr_schedule_lr(&s, 10, 10, 4), 0.8);
+    near(mr_schedule_lr(&s, 30, 10, 4), 0.4);
+    near(mr_schedule_lr(&s, 40, 10, 4), 0.2);
+    near(mr_schedule_lr(&s, 400, 10, 4), 0.2);
+    const mr_schedule fast = parse("linear,warmup=5", 0.4f);
+    near(mr_schedule_lr(&fast, 49, 10, 24), 0.4);
+    near(mr_schedule_lr(&fast, 145, 10, 24), 0.2);
+    near(mr_schedule_lr(&fast, 240, 10, 24), 0);
+    const mr_schedule longer = parse("linear,warmup=9", 0.4f);
+    near(mr_schedule_lr(&longer, 90, 10, 9), 0);
+}
+
 static void test_decay(void **state)
 {
     (void)state;
@@ -131,9 +148,9 @@ static void test_one_cycle(void **state)
 static void test_warmup(void **state)
 {
     (void)state;
-    static const char *const kinds[] = {"constant,warmup=2",      "cosine,warmup=2",
-                                        "step:5,warmup=2",        "decay:0,warmup=2",
-                                        "piecewise:1@5,warmup=2", "exponential:0.5,warmup=2"};
+    static const char *const kinds[] = {
+        "constant,warmup=2",      "cosine,warmup=2",          "step:5,warmup=2", "decay:0,warmup=2",
+        "piecewise:1@5,warmup=2", "exponential:0.5,warmup=2", "linear,warmup=2"};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         const mr_schedule s = parse(kinds[i], 0.4f);
         near(mr_schedule_lr(&s, 0, 10, 10), 0.4 / 20);
@@ -163,6 +180,8 @@ static void test_refused(void **state)
         "cosine:",
         "cosine:2",
         "cosine:nan",
+        "linear:",
+        "linear:2",
         "step",
         "step:",
         "step:1/",
@@ -225,11 +244,11 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_constant),    cmocka_unit_test(test_step),
-        cmocka_unit_test(test_cosine),      cmocka_unit_test(test_decay),
-        cmocka_unit_test(test_warmup),      cmocka_unit_test(test_piecewise),
-        cmocka_unit_test(test_exponential), cmocka_unit_test(test_one_cycle),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_constant),  cmocka_unit_test(test_step),
+        cmocka_unit_test(test_cosine),    cmocka_unit_test(test_linear),
+        cmocka_unit_test(test_decay),     cmocka_unit_test(test_warmup),
+        cmocka_unit_test(test_piecewise), cmocka_unit_test(test_exponential),
+        cmocka_unit_test(test_one_cycle), cmocka_unit_test(test_refused),
     };
     return mrt_run(tests);
 }

@@ -259,6 +259,7 @@ static const struct {
     {"grad-clip", "clip-norm", NULL},
     {"image-size", "resize", NULL},
     {"jobs", "workers", NULL},
+    {"label-smooth", "label-smoothing", NULL},
     {"learning-rate", "lr", NULL},
     {"max-epochs", "epochs", NULL},
     {"max-shard-size", "shard-size", NULL},

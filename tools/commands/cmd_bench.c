@@ -350,16 +350,16 @@ static const opt_positional positionals[] = {
 const command command_bench = {
     .name = "bench",
     .summary = "one ceiling at a time: loader, trainer, limits of the machine, accelerators fed",
-    .text = "loader: batches taken as fast as they come, with nothing to train. trainer: training steps on "
+    .text = "loader: batches as fast as they come, nothing is trained. trainer: training steps on "
             "one batch of noise "
-            "that is on the device already. limits: what the machine gives to both: memory copy, CRC32C, "
+            "that is on the device. limits: what the machine gives to both: memory copy, CRC32C, "
             "reading the data's "
             "files, full decode of its pictures. storage: how many accelerators are fed, in the "
             "unit of MLPerf Storage, unverified, with pictures decoded; --seconds is the time of a run, "
             "--resident 0 and "
             "--prefetch 2 unless given. exchange: sums of 64 KiB to 102 MB, the gradients of ResNet-50, over "
             "the devices of "
-            "all processes that a launcher has started, in turns, --rounds times.\nA real run can be no "
+            "all processes of a launcher.\nA real run can be no "
             "faster than the slower of the first "
             "two; 'profile' puts "
             "them beside it.",

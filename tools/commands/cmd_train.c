@@ -743,8 +743,7 @@ static const opt options[] = {
     {"warmup-steps", OPT_U32, offsetof(train_args, warmup_steps), 0, 1000000, "3", NULL,
      "first steps of an epoch that are left out of the rates", NULL},
     {"sync", OPT_CHOICE, offsetof(train_args, sync), 0, 0, "sync", NULL,
-     "how replicas exchange gradients; sync: all of them, after every step, the one way offered so far",
-     sync_modes},
+     "how replicas exchange gradients: all, after every step", sync_modes},
     {"trace", OPT_TEXT, offsetof(train_args, trace), 0, 0, NULL, "FILE",
      "what every stage did when, a Chrome trace for ui.perfetto.dev", NULL},
 };

@@ -18,6 +18,7 @@ static void put_rule(const tool_session *s)
     if (s->rule.update.weight_decay > 0)
         printf(", weight decay %g%s", (double)s->rule.update.weight_decay,
                s->rule.decay_on == MR_DECAY_ON_WEIGHTS ? " on weights alone" : "");
+    if (s->rule.label_smoothing > 0) printf(", labels smoothed by %g", (double)s->rule.label_smoothing);
     if (s->rule.clip_value > 0) printf(", gradients clipped at %g", (double)s->rule.clip_value);
     if (s->rule.clip_norm > 0) printf(", gradient norm at most %g", (double)s->rule.clip_norm);
     if (s->rule.lookahead) printf(", lookahead %u", s->rule.lookahead);
@@ -124,6 +125,7 @@ void train_header_json(const train_header *h)
     json_float(&j, "clip_norm", s->rule.clip_norm);
     json_u64(&j, "lookahead", s->rule.lookahead);
     json_float(&j, "average", s->rule.average);
+    json_float(&j, "label_smoothing", s->rule.label_smoothing);
     json_text(&j, "augment", l->augment);
     json_u64(&j, "prefetch", l->prefetch);
     json_u64(&j, "workers", l->workers);

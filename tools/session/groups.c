@@ -185,7 +185,11 @@ const opt compute_options[6] = {
 
 const char *const setup_decays[] = {"all", "weights", NULL};
 
-const opt update_options[5] = {
+const opt update_options[6] = {
+    {"label-smoothing", OPT_REAL, offsetof(model_args, label_smoothing), 0, 1, NULL, NULL,
+     "the loss of training wants 1 - X of the label and X of all classes alike, such as 0.1; without it the "
+     "model's own, 0 for most",
+     NULL},
     {"decay-on", OPT_CHOICE, offsetof(model_args, decay_on), 0, 0, "all", NULL,
      "weights: weight decay leaves biases and the scale and shift of normalisation alone", setup_decays},
     {"clip-value", OPT_REAL, offsetof(model_args, clip_value), 0, 1e30, NULL, NULL,
@@ -210,7 +214,8 @@ const opt model_options[7] = {
     {"weight-decay", OPT_REAL, offsetof(model_args, weight_decay), 0, 1, NULL, NULL,
      "without it the model's own", NULL},
     {"schedule", OPT_TEXT, offsetof(model_args, schedule), 0, 0, NULL, "SPEC",
-     "constant, cosine, step:E1/E2, piecewise:LR@E1/LR@E2, exponential:F, decay:D, each with ,warmup=E; "
+     "constant, cosine, linear, step:E1/E2, piecewise:LR@E, exponential:F, decay:D, each with "
+     ",warmup=E; "
      "onecycle; without it the model's own",
      NULL},
     {"scale", OPT_FLAG, offsetof(model_args, scale), 0, 0, NULL, NULL,

@@ -168,7 +168,8 @@ static int take_schedule(const resume_point *p, const mr_schedule *now, mr_sched
 
 static void tell_epochs(const resume_point *p, const run_args *run, const mr_schedule *schedule)
 {
-    const bool spans = schedule->kind == MR_LR_COSINE || schedule->kind == MR_LR_ONE_CYCLE;
+    const bool spans =
+        schedule->kind == MR_LR_COSINE || schedule->kind == MR_LR_LINEAR || schedule->kind == MR_LR_ONE_CYCLE;
     if (!spans || !p->from->epochs || p->from->epochs == run->epochs) return;
     say("--epochs: the %s schedule was laid over %" PRIu64 " epochs, and is over %" PRIu64 " from here on",
         schedule_name(schedule), p->from->epochs, run->epochs);
@@ -188,6 +189,7 @@ static int take_rule(const resume_point *p, const session_args *a, const session
         {"clip-value", was_given(p, "clip-value"), now->clip_value, &rule->clip_value},
         {"clip-norm", was_given(p, "clip-norm"), now->clip_norm, &rule->clip_norm},
         {"average", was_given(p, "average"), now->average, &rule->average},
+        {"label-smoothing", was_given(p, "label-smoothing"), now->label_smoothing, &rule->label_smoothing},
     };
     const uint32_t then = rule->decay_on, on = now->decay_on;
     int status = EXIT_DONE;
@@ -208,7 +210,7 @@ int resume_rule(const resume_point *p, const session_args *a, tool_session *s, c
     if (status || (was_given(p, "optimizer") && now.update.kind != c->update.kind))
         return status; /* loading refuses it: the optimizer's state is another's */
     s->rule = (session_rule){c->update,  c->schedule, c->clip_value, c->clip_norm,
-                             c->average, c->decay_on, c->lookahead};
+                             c->average, c->decay_on, c->lookahead,  c->label_smoothing};
     if (was_given(p, "optimizer") && now.update.nesterov != c->update.nesterov) {
         say("--optimizer: the checkpoint was trained with%s Nesterov momentum; " TO_GO_ON,
             c->update.nesterov ? "" : "out");

@@ -16,6 +16,7 @@ static const struct {
     [MR_LR_DECAY] = {.name = "decay", .decay = true},
     [MR_LR_PIECEWISE] = {.name = "piecewise", .milestones = true},
     [MR_LR_EXPONENTIAL] = {.name = "exponential", .factor = true, .floor = true},
+    [MR_LR_LINEAR] = {.name = "linear", .floor = true},
     [MR_LR_ONE_CYCLE] = {.name = "onecycle", .factor = true, .floor = true, .decay = true},
 };
 
@@ -67,6 +68,7 @@ const char *schedule_text(const mr_schedule *s, char *out, size_t bytes)
         put_float(&t, ",factor=", s->factor);
         break;
     case MR_LR_COSINE:
+    case MR_LR_LINEAR:
         if (s->floor_lr > 0) put_float(&t, ":", s->floor_lr);
         break;
     case MR_LR_DECAY: put_float(&t, ":", s->decay); break;

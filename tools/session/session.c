@@ -92,6 +92,8 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
     if (!isnan(m->weight_decay)) s->rule.update.weight_decay = (float)m->weight_decay;
     s->rule.clip_value = isnan(m->clip_value) ? 0 : (float)m->clip_value;
     s->rule.clip_norm = isnan(m->clip_norm) ? 0 : (float)m->clip_norm;
+    s->rule.label_smoothing =
+        isnan(m->label_smoothing) ? s->model->label_smoothing : (float)m->label_smoothing;
     s->rule.decay_on = (mr_decay_on)m->decay_on;
     s->rule.lookahead = m->lookahead;
     s->rule.average = isnan(m->average) ? 0 : (float)m->average;
@@ -316,6 +318,7 @@ void session_give_rule(const tool_session *s, mr_trainer_config *cfg)
     cfg->decay_on = s->rule.decay_on;
     cfg->average = s->rule.average;
     cfg->lookahead = s->rule.lookahead;
+    cfg->label_smoothing = s->rule.label_smoothing;
 }
 
 int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)

@@ -15,6 +15,7 @@ typedef struct session_rule {
     float clip_value, clip_norm, average; /* 0: none */
     mr_decay_on decay_on;
     uint32_t lookahead;
+    float label_smoothing;
 } session_rule;
 
 typedef struct tool_session {

@@ -15,7 +15,8 @@ mri_build mri_build_cifar_cnn, mri_build_cifar_cnn_small, mri_build_mnist_cnn, m
 mri_build mri_build_gru_notes, mri_build_lstm_notes;
 
 /* models_resnet.c: residual networks */
-mri_build mri_build_cifar_resnet, mri_build_cifar_resnet_v2, mri_build_cifar_resnet_pad, mri_build_resnet;
+mri_build mri_build_cifar_resnet, mri_build_cifar_resnet_v2, mri_build_cifar_resnet_pad, mri_build_cifar_fast,
+    mri_build_resnet;
 
 /* models_branched.c: networks whose branches are put beside each other */
 mri_build mri_build_inception, mri_build_densenet;

@@ -76,6 +76,37 @@ static void basic_block_pad(mr_net *net, uint32_t filters, uint32_t stride, bool
     mr_net_add(net, cut, MR_ACT_RELU);
 }
 
+/* N16, the network that won DAWNBench's race for 94 % (Page 2018, "How to train your ResNet"): five 3x3
+ * convolutions, three of them halved by the largest of 2x2, and two residual blocks that no convolution
+ * follows. The slope below 0 is that of its later versions. */
+static void fast_layer(mr_net *net, uint32_t filters, bool halves)
+{
+    conv(net, filters, 3, 1);
+    mr_net_batch_norm(net, 0.8f, BN_EPSILON, MR_ACT_LEAKY_RELU);
+    if (halves) mr_net_max_pool(net, 2, 2);
+}
+
+static void fast_block(mr_net *net, uint32_t filters)
+{
+    const mr_point in = mr_net_here(net);
+    fast_layer(net, filters, false);
+    fast_layer(net, filters, false);
+    mr_net_add(net, in, MR_ACT_NONE);
+}
+
+void mri_build_cifar_fast(mr_net *net, uint32_t depth, uint32_t classes)
+{
+    (void)depth;
+    fast_layer(net, 64, false);
+    for (uint32_t filters = 128; filters <= 512; filters *= 2) {
+        fast_layer(net, filters, true);
+        if (filters != 256) fast_block(net, filters);
+    }
+    mr_net_global_max_pool(net);
+    mr_net_dense(net, classes, MR_ACT_NONE);
+    mr_net_logit_factor(net, 0.125f);
+}
+
 /* "v1.5": the stride is in the 3x3 convolution, not in the 1x1 before it. */
 static void bottleneck(mr_net *net, uint32_t filters, uint32_t stride, bool changes)
 {

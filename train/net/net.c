@@ -16,7 +16,8 @@
 
 static const char *const activation_names[] = {
     [MR_ACT_NONE] = "",           [MR_ACT_RELU] = "relu", [MR_ACT_TANH] = "tanh",
-    [MR_ACT_SIGMOID] = "sigmoid", [MR_ACT_SELU] = "selu",
+    [MR_ACT_SIGMOID] = "sigmoid", [MR_ACT_SELU] = "selu", [MR_ACT_LEAKY_RELU] = "leaky relu",
+    [MR_ACT_RELU6] = "relu6",
 };
 
 const char *mri_activation_name(mr_activation a)
@@ -355,6 +356,17 @@ void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation
 }
 
 /* ------------------------------------------------------------------------------ branches */
+
+void mr_net_logit_factor(mr_net *net, float factor)
+{
+    if (net->error.code != MR_OK) return;
+    if (!(factor > 0) || isinf(factor))
+        mr_error_set(&net->error, MR_EINVAL, "network %s: logit factor %g: expected a finite number above 0",
+                     net->name, (double)factor);
+    if (net->logit_factor > 0)
+        mr_error_set(&net->error, MR_EINVAL, "network %s: a second factor of the logits", net->name);
+    net->logit_factor = factor;
+}
 
 void mr_net_init(mr_net *net, mr_init init)
 {

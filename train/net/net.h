@@ -45,8 +45,9 @@ struct mr_net {
     uint32_t layer_count, layer_cap;
     mr_point at; /* what the next layer takes */
     uint32_t picture_consumers;
-    mr_init init;   /* of the layers to come */
-    mr_error error; /* the first of any builder call; code MR_OK while there is none */
+    mr_init init;       /* of the layers to come */
+    float logit_factor; /* 0: not given */
+    mr_error error;     /* the first of any builder call; code MR_OK while there is none */
 };
 
 /* Does it take two points? */

@@ -222,7 +222,8 @@ static int build(building *b)
         rc = add_forks(b, mri_net_consumers(b->net, i));
     }
     if (rc) return rc;
-    mr_op_desc loss = {.kind = MR_OP_LOSS};
+    mr_op_desc loss = {.kind = MR_OP_LOSS,
+                       .loss = {.factor = b->net->logit_factor, .smoothing = b->cfg->label_smoothing}};
     rc = add_node(b, &loss, nodes->count - 1, MRI_NONE, MRI_NONE);
     for (uint32_t i = 1; rc == MR_OK && i < nodes->count; i++) { /* all takers are known now */
         mri_node *n = &nodes->node[i];

@@ -17,7 +17,7 @@ typedef struct mri_replica_config {
     uint32_t dtype; /* of activations */
     float mean[4], std[4];
     mr_update_desc update;
-    float clip_value, clip_norm;
+    float label_smoothing, clip_value, clip_norm;
     mr_decay_on decay_on;
     float average;         /* its decay; 0: none is kept */
     uint32_t lookahead;    /* updates; 0: none. The weights it goes back to are the last slot */

@@ -19,7 +19,7 @@ enum {
     ENTRY_BYTES = 128,
     TENSOR_ALIGN = 64,
     NAMES_AT = 728,
-    END_AT = 848,
+    END_AT = 852,
     MOST_PART_THREADS = 4096,
     CRC_AT = HEADER_BYTES - 4,
     VERSION = 1
@@ -98,6 +98,7 @@ static const placed_field fields[] = {
     FIELD(836, decay_on),
     FIELD(840, average),
     FIELD(844, lookahead),
+    FIELD(848, label_smoothing),
 };
 _Static_assert(sizeof(mr_update_kind) == 4 && sizeof(mr_schedule_kind) == 4 && sizeof(mr_order) == 4 &&
                    sizeof(mr_tail) == 4 && sizeof(mr_decay_on) == 4 && sizeof(mr_pixels) == 4 &&
@@ -318,6 +319,8 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, 836, "unknown what weight decay is for");
     if (!(ck->info.average >= 0 && ck->info.average < 1))
         return damaged(err, MR_EFORMAT, ck, 840, "the decay of an average is none");
+    if (!(ck->info.label_smoothing >= 0 && ck->info.label_smoothing < 1))
+        return damaged(err, MR_EFORMAT, ck, 848, "the smoothing of labels is none");
     ck->names = (mri_names_place){.bytes = mri_le64(h + NAMES_AT), .crc = mri_le32(h + NAMES_AT + 8)};
     if (ck->names.bytes == 0 && ck->names.crc)
         return damaged(err, MR_EFORMAT, ck, NAMES_AT, "a checksum of no names");

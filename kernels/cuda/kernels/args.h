@@ -78,7 +78,7 @@ struct mrk_accumulate_args { /* a += b */
 struct mrk_activate_args { /* y = act(x + x2) */
     uint64_t count;
     uint32_t dtype, vectors;
-    uint32_t activation; /* vectors: NONE or RELU */
+    uint32_t activation; /* vectors: a light one (grid.h) */
     const void *x, *x2;  /* x2 may be NULL; either may be y */
     void *y;
 };
@@ -95,7 +95,7 @@ struct mrk_channels_args { /* to[r][k] = from[r][k - at], at <= k < at + count, 
 struct mrk_activate_backward_args { /* out = out2 = (dy + dy2) * act'(y) */
     uint64_t count;
     uint32_t dtype, vectors;
-    uint32_t activation;  /* vectors: NONE or RELU */
+    uint32_t activation;  /* vectors: a light one (grid.h) */
     const void *dy, *dy2; /* dy2 may be NULL */
     const void *y;        /* not read for NONE */
     void *out, *out2;     /* either may be NULL, either may be dy */
@@ -113,14 +113,14 @@ struct mrk_tile {
 
 struct mrk_bias_activate_args { /* y = act(y + bias) */
     struct mrk_tile tile;
-    uint32_t activation; /* vectors: NONE or RELU */
+    uint32_t activation; /* vectors: a light one (grid.h) */
     void *y;
     const float *bias; /* or NULL */
 };
 
 struct mrk_bias_backward_args { /* dy *= act'(y); partial[block][channel] = sums of dy */
     struct mrk_tile tile;
-    uint32_t activation; /* vectors: NONE or RELU */
+    uint32_t activation; /* vectors: a light one (grid.h) */
     const void *y;       /* not read for NONE */
     void *dy;            /* not written for NONE */
     float *partial;      /* [blocks along x][channels], or NULL: no sums wanted */
@@ -214,7 +214,7 @@ struct mrk_batchnorm_running_args { /* coefficients[2][channels]: k, d of the ru
 
 struct mrk_batchnorm_apply_args {
     struct mrk_tile tile;
-    uint32_t activation; /* vectors: NONE or RELU */
+    uint32_t activation; /* vectors: a light one (grid.h) */
     const void *x, *x2;  /* x2 may be NULL */
     void *y;
     const float *coefficients; /* [2][channels]: k, d */
@@ -229,7 +229,7 @@ enum mrk_mask {
 
 struct mrk_batchnorm_sums_args { /* g = (dy + dy2) * act'; partial: sums of g and of g * (x - mean) */
     struct mrk_tile tile;
-    uint32_t activation, mask; /* vectors: NONE or RELU */
+    uint32_t activation, mask; /* vectors: a light one (grid.h) */
     uint32_t write;            /* g replaces dy */
     void *dy;
     const void *dy2, *y, *x; /* dy2 may be NULL; y is read for MRK_MASK_OF_Y */
@@ -316,6 +316,7 @@ struct mrk_recurrent_backward_args {
 
 struct mrk_loss_args {
     uint32_t n, classes, dtype;
+    float factor, smoothing; /* mr_loss_desc; smoothing 0 but in training */
     const void *x;
     void *y; /* softmax, or NULL */
     const int32_t *labels;
@@ -334,6 +335,7 @@ struct mrk_loss_sum_args { /* one block */
 
 struct mrk_loss_backward_args {
     uint32_t n, classes, dtype;
+    float factor, smoothing;
     const void *x;
     void *dx;
     const int32_t *labels;

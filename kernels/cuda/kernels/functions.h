@@ -1,7 +1,7 @@
 /* kernels/cuda/kernels/functions.h: activations in registers, as ops/activation.c defines them: every slope
- * is told from the output. Packs know NONE and RELU, which cost nothing beside the memory they pass; the
- * others spend their time in exponentials and come one value at a time, so only those versions of a kernel
- * hold their code. */
+ * is told from the output. Packs know NONE, RELU, LEAKY_RELU and RELU6, which cost nothing beside the memory
+ * they pass; the others spend their time in exponentials and come one value at a time, so only those versions
+ * of a kernel hold their code. */
 #ifndef MRK_FUNCTIONS_H
 #define MRK_FUNCTIONS_H
 
@@ -11,9 +11,13 @@
 #define MRK_SELU_SCALE 1.0507009873554805f
 #define MRK_SELU_ALPHA 1.6732632423543772f
 
+#define MRK_LEAKY_SLOPE 0.1f
+
 template <int N> MRK_INLINE float mrk_activated(uint32_t kind, float x)
 {
     if (kind == MR_ACT_RELU) return x > 0 ? x : 0;
+    if (kind == MR_ACT_LEAKY_RELU) return x > 0 ? x : MRK_LEAKY_SLOPE * x;
+    if (kind == MR_ACT_RELU6) return x > 0 ? (x < 6 ? x : 6) : 0;
     if (N > 1) return x;
     if (kind == MR_ACT_TANH) return tanhf(x);
     if (kind == MR_ACT_SIGMOID) return 1.0f / (1.0f + expf(-x));
@@ -25,6 +29,8 @@ template <int N> MRK_INLINE float mrk_activated(uint32_t kind, float x)
 template <int N> MRK_INLINE float mrk_sloped(uint32_t kind, float y, float dy)
 {
     if (kind == MR_ACT_RELU) return y > 0 ? dy : 0;
+    if (kind == MR_ACT_LEAKY_RELU) return y > 0 ? dy : MRK_LEAKY_SLOPE * dy;
+    if (kind == MR_ACT_RELU6) return y > 0 && y < 6 ? dy : 0;
     if (N > 1) return dy;
     if (kind == MR_ACT_TANH) return dy * (1 - y * y);
     if (kind == MR_ACT_SIGMOID) return dy * (y * (1 - y));

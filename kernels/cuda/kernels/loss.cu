@@ -37,19 +37,29 @@ union loss_share {
 
 struct softmax {
     float top;
-    double sum; /* of exp(x - top) */
+    double sum; /* of exp(factor (x - top)) */
 };
 
-template <class T> MRK_INLINE softmax softmax_of(const T *x, uint32_t classes, loss_share *share)
+template <class T>
+MRK_INLINE softmax softmax_of(const T *x, uint32_t classes, float factor, loss_share *share)
 {
     softmax s;
     float top = mrk_float(x[0]);
     for (uint32_t c = threadIdx.x; c < classes; c += blockDim.x) top = join_larger()(top, mrk_float(x[c]));
     s.top = joined(top, share->tops, join_larger());
     double sum = 0;
-    for (uint32_t c = threadIdx.x; c < classes; c += blockDim.x) sum += (double)expf(mrk_float(x[c]) - s.top);
+    for (uint32_t c = threadIdx.x; c < classes; c += blockDim.x)
+        sum += (double)expf(factor * (mrk_float(x[c]) - s.top));
     s.sum = joined(sum, share->sums, join_sum());
     return s;
+}
+
+/* Of all logits without the largest. */
+template <class T> MRK_INLINE double mean_below(const T *x, uint32_t classes, float top, loss_share *share)
+{
+    double sum = 0;
+    for (uint32_t c = threadIdx.x; c < classes; c += blockDim.x) sum += (double)mrk_float(x[c]) - (double)top;
+    return joined(sum, share->sums, join_sum()) / classes;
 }
 
 /* Is there a class before the label as large, or any larger? */
@@ -70,14 +80,17 @@ template <class T> MRK_INLINE void loss(const mrk_loss_args &a, loss_share *shar
     const int32_t label = a.labels[i];
     const bool inside = label >= 0 && (uint32_t)label < a.classes;
     const T *x = (const T *)a.x + (uint64_t)i * a.classes;
-    const softmax s = softmax_of(x, a.classes, share);
+    const softmax s = softmax_of(x, a.classes, a.factor, share);
+    const double mean = a.smoothing > 0 ? mean_below(x, a.classes, s.top, share) : 0;
     const bool lost = beaten(x, a.classes, inside ? (uint32_t)label : 0, share);
     if (a.y)
         for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x)
-            mrk_round((float)((double)expf(mrk_float(x[c]) - s.top) / s.sum),
+            mrk_round((float)((double)expf(a.factor * (mrk_float(x[c]) - s.top)) / s.sum),
                       (T *)a.y + (uint64_t)i * a.classes + c);
     if (threadIdx.x > 0) return;
-    a.losses[i] = inside ? log(s.sum) - ((double)mrk_float(x[label]) - (double)s.top) : 0;
+    double wanted = inside ? (double)mrk_float(x[label]) - (double)s.top : 0;
+    if (a.smoothing > 0) wanted += (double)a.smoothing * (mean - wanted);
+    a.losses[i] = inside ? log(s.sum) - (double)a.factor * wanted : 0;
     a.marks[i] = inside      ? (lost ? MRK_MARK_WRONG : MRK_MARK_CORRECT)
                  : label < 0 ? MRK_MARK_SKIPPED
                              : MRK_MARK_BAD;
@@ -129,16 +142,20 @@ template <class T> MRK_INLINE void loss_backward(const mrk_loss_backward_args &a
         for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x) mrk_round(0, dx + c);
         return;
     }
-    const softmax s = softmax_of(x, a.classes, share);
-    const double scale = (double)a.values->scale * (a.loss_scale ? (double)a.loss_scale->scale : 1);
+    const softmax s = softmax_of(x, a.classes, a.factor, share);
+    const double everywhere = (double)a.smoothing / a.classes,
+                 at_label = 1 - (double)a.smoothing + everywhere;
+    const double scale =
+        (double)a.values->scale * (a.loss_scale ? (double)a.loss_scale->scale : 1) * (double)a.factor;
     for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x) {
-        const double p = (double)expf(mrk_float(x[c]) - s.top) / s.sum - (c == (uint32_t)label ? 1 : 0);
+        const double p = (double)expf(a.factor * (mrk_float(x[c]) - s.top)) / s.sum -
+                         (c == (uint32_t)label ? at_label : everywhere);
         mrk_round((float)(scale * p), dx + c);
     }
 }
 
-/* dx = scale * loss scale * (softmax(x) - onehot), zero for labels that do not count; dx not x. Grid: n
- * blocks. Same bits in every run. */
+/* dx = scale * loss scale * factor * (softmax(factor x) - wanted), zero for labels that do not count; dx not
+ * x. Grid: n blocks. Same bits in every run. */
 extern "C" __global__ void __launch_bounds__(MRK_THREADS)
     mrk_loss_backward(const struct mrk_loss_backward_args a)
 {

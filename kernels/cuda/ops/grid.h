@@ -35,7 +35,10 @@ static inline bool mri_grid_aligned(const void *const *tensors, size_t count)
                      sizeof((const void *const[]){__VA_ARGS__}) / sizeof(void *))
 
 /* The others take their time in arithmetic and come one value at a time (kernels/functions.h). */
-static inline bool mri_grid_light(mr_activation a) { return a == MR_ACT_NONE || a == MR_ACT_RELU; }
+static inline bool mri_grid_light(mr_activation a)
+{
+    return a == MR_ACT_NONE || a == MR_ACT_RELU || a == MR_ACT_LEAKY_RELU || a == MR_ACT_RELU6;
+}
 
 /* Blocks of MRK_THREADS for `count` values, flat. */
 static inline uint32_t mri_grid_flat(uint64_t count, uint32_t dtype, bool vectors)

@@ -16,6 +16,8 @@ static uint32_t threads_for(uint32_t classes)
     return classes <= 128 ? 32 : classes <= 1024 ? 128 : MRK_THREADS;
 }
 
+static float factor_of(const mr_op_desc *d) { return d->loss.factor > 0 ? d->loss.factor : 1; }
+
 static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
@@ -24,6 +26,8 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
     const struct mrk_loss_args loss = {.n = a->n,
                                        .classes = d->in.c,
                                        .dtype = d->in.dtype,
+                                       .factor = factor_of(d),
+                                       .smoothing = a->training ? d->loss.smoothing : 0,
                                        .x = a->x,
                                        .y = a->y,
                                        .labels = a->labels,
@@ -41,6 +45,8 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
     const struct mrk_loss_backward_args args = {.n = a->n,
                                                 .classes = d->in.c,
                                                 .dtype = d->in.dtype,
+                                                .factor = factor_of(d),
+                                                .smoothing = a->training ? d->loss.smoothing : 0,
                                                 .x = a->x,
                                                 .dx = a->dx,
                                                 .labels = a->labels,

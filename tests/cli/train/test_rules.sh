@@ -20,15 +20,15 @@ run 2 train d "$@" --optimizer adamv; err_has "found 'adamv'; did you mean 'adam
 run 1 train d --quiet --checkpoint adamw --resume --epochs 3 --optimizer nadam; err_has "state of adamw, found nadam"
 
 # all of the rest at once: one part after the other on one device, on two, and stopped in between
-all="--optimizer adamw --weight-decay 0.05 --decay-on weights --clip-value 0.01 --clip-norm 0.05 --average 0.9 --lookahead 2 --parts 2"
+all="--optimizer adamw --weight-decay 0.05 --decay-on weights --clip-value 0.01 --clip-norm 0.05 --average 0.9 --lookahead 2 --label-smoothing 0.1 --parts 2"
 # shellcheck disable=SC2086
 run 0 train d "$@" $all --epochs 3 --checkpoint one --devices cpu:1
-out_has "weight decay 0.05 on weights alone, gradients clipped at 0.01, gradient norm at most 0.05, lookahead 2, average 0.9 is evaluated"
+out_has "weight decay 0.05 on weights alone, labels smoothed by 0.1, gradients clipped at 0.01, gradient norm at most 0.05, lookahead 2, average 0.9 is evaluated"
 # shellcheck disable=SC2086
 run 0 train d "$@" $all --epochs 3 --checkpoint two --devices cpu:2 --max-steps 7 --bucket 100K
 run 0 train d --quiet --checkpoint two --resume --devices cpu:2 --parts 2 --json
 weights=$(text weights)
-for key in average clip_value clip_norm weight_decay; do
+for key in average clip_value clip_norm weight_decay label_smoothing; do
     grep '"event": "start"' out | grep -q "\"$key\": 0\.[0-9]" || fail "$last: no $key"
 done
 grep '"event": "start"' out | grep -q '"decay_on": "weights"' || fail "$last: not on weights"
@@ -45,7 +45,7 @@ run 0 eval d --checkpoint one --json; grep -q '"average": 0.9[,}]' out || fail "
 
 # what goes on differently is refused, or told
 cp -r one other
-for change in "average 0.5" "clip-norm 1" "clip-value 0" "decay-on all"; do
+for change in "average 0.5" "clip-norm 1" "clip-value 0" "decay-on all" "label-smoothing 0.2"; do
     # shellcheck disable=SC2086
     run 2 train d --quiet --checkpoint other --resume --epochs 4 --${change% *} ${change#* }
     err_has "--${change% *}: the checkpoint was trained with"
@@ -58,6 +58,7 @@ run 0 eval d --checkpoint other; out_lacks "average"
 run 0 train d --quiet --checkpoint other --resume --epochs 5 --override --average 0.75
 run 0 eval d --checkpoint other; out_has "(average of weights)"
 run 2 train d "$@" --average 1; err_has "average 1: expected"
+run 2 train d "$@" --label-smoothing 1; err_has "label_smoothing 1: expected"
 run 2 train d "$@" --clip-norm -1; err_has "--clip-norm"
 run 2 train d "$@" --max-grad-norm 1; err_has "--clip-norm"
 run 0 bench trainer --model mnist-mlp --seconds 0.2 --optimizer nadam --clip-norm 1 --average 0.99 --decay-on weights --weight-decay 0.1 --quiet

@@ -73,6 +73,9 @@ MR_API void mr_net_avg_pool_padded(mr_net *net, uint32_t size, uint32_t stride, 
 MR_API void mr_net_global_avg_pool(mr_net *net); /* to 1 x 1 x c */
 MR_API void mr_net_global_max_pool(mr_net *net);
 MR_API void mr_net_pad_channels(mr_net *net, uint32_t before, uint32_t behind); /* with zeros */
+/* The network's logits are its last layer's output times this, finite and above 0 (a temperature of 1 /
+ * factor); without this call 1. Anywhere among the calls, once. */
+MR_API void mr_net_logit_factor(mr_net *net, float factor);
 
 /* How the weights of convolutions and dense layers added from here on begin; networks start with Glorot. All
  * are uniform, so that their bits need no more of a maths library than a square root. */
@@ -136,8 +139,9 @@ typedef enum mr_schedule_kind {
     /* Smith 2018, linear pieces over all epochs: lr / factor -> lr over a share `decay` of them, back over as
      * much, then down to floor_lr */
     MR_LR_ONE_CYCLE,
+    MR_LR_LINEAR, /* lr -> floor over all epochs, a straight line */
 } mr_schedule_kind;
-enum { MR_LR_KIND_COUNT = MR_LR_ONE_CYCLE + 1 };
+enum { MR_LR_KIND_COUNT = MR_LR_LINEAR + 1 };
 
 typedef struct mr_schedule {
     mr_schedule_kind kind;
@@ -150,10 +154,10 @@ typedef struct mr_schedule {
 /* Learning rate of the update number `update` (0 for the first) of a run with that many steps per epoch and
  * epochs. */
 MR_API float mr_schedule_lr(const mr_schedule *s, uint64_t update, uint64_t steps_per_epoch, uint64_t epochs);
-/* "constant", "cosine", "cosine:FLOOR", "step:E1/E2/...,factor=F", "decay:D", "piecewise:LR@E1/LR@E2/...",
- * "exponential:FACTOR" or "exponential:FACTOR:FLOOR", each with optional ",warmup=E";
- * "onecycle", "onecycle:DIVISOR" or "onecycle:DIVISOR:FLOOR" with optional ",up=SHARE" (10, a hundredth of
- * lr / DIVISOR, 0.45). */
+/* "constant", "cosine", "cosine:FLOOR", "linear", "linear:FLOOR", "step:E1/E2/...,factor=F", "decay:D",
+ * "piecewise:LR@E1/LR@E2/...", "exponential:FACTOR" or "exponential:FACTOR:FLOOR", each with optional
+ * ",warmup=E"; "onecycle", "onecycle:DIVISOR" or "onecycle:DIVISOR:FLOOR" with optional ",up=SHARE" (10, a
+ * hundredth of lr / DIVISOR, 0.45). */
 MR_API int mr_schedule_parse(mr_schedule *out, const char *text, float lr, mr_error *err);
 
 /* A named network with the settings its source used. */
@@ -167,6 +171,7 @@ typedef struct mr_model {
     mr_update_desc update; /* kind, lr and constants */
     mr_schedule schedule;
     const char *augment;
+    float label_smoothing;
 } mr_model;
 
 MR_API uint32_t mr_model_count(void);
@@ -315,6 +320,10 @@ typedef struct mr_trainer_config {
     /* Lookahead (Zhang et al. 2019): after every so many updates the weights go back half the way to where
      * they were after the last such update, and averages are taken behind that; 0 (default): they do not. */
     uint32_t lookahead;
+    /* Label smoothing, [0, 1): the loss of training wants 1 - label_smoothing + label_smoothing / classes of
+     * the label and label_smoothing / classes of every other class (mr_loss_desc). Evaluation's is without.
+     * 0 (default): none. */
+    float label_smoothing;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
@@ -547,6 +556,7 @@ typedef struct mr_checkpoint_info {
     mr_decay_on decay_on;
     float average; /* 0: the checkpoint has none */
     uint32_t lookahead;
+    float label_smoothing;
 } mr_checkpoint_info;
 
 /* Read and check a checkpoint's header; path is a file, or a folder: its newest whole checkpoint (resolved

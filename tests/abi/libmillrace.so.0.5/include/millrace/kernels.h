@@ -199,7 +199,10 @@ typedef enum mr_activation {
     MR_ACT_TANH,
     MR_ACT_SIGMOID,
     MR_ACT_SELU,
+    MR_ACT_LEAKY_RELU, /* x above 0, else 0.1 x */
+    MR_ACT_RELU6,      /* x brought into [0, 6] */
 } mr_activation;
+enum { MR_ACT_COUNT = MR_ACT_RELU6 + 1 };
 
 typedef enum mr_op_kind {
     MR_OP_INPUT,  /* uint8 NHWC -> out_dtype: (x * a_i + b_i - mean[c]) / std[c]; a, b per sample from
@@ -211,7 +214,7 @@ typedef enum mr_op_kind {
     MR_OP_DROPOUT,   /* kept values / (1 - rate); identity when not training */
     MR_OP_BATCHNORM, /* per channel over n, h, w; scale, shift; + x2 with residual; + activation. state:
                         running mean, running variance */
-    MR_OP_LOSS,      /* softmax cross-entropy over c logits against int32 labels */
+    MR_OP_LOSS,      /* softmax cross-entropy over c logits against int32 labels; see mr_loss_desc */
     MR_OP_ADD,       /* x + x2, + activation */
     MR_OP_ONE_HOT,   /* int32 numbers, w a sample -> out_dtype, 1 x w x classes: row k is 1 at number k and 0
                         elsewhere; all 0 where the number is not one of 0 .. classes - 1 (padding) */
@@ -231,7 +234,7 @@ typedef struct mr_op_window {
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
 } mr_op_window;
 
-/* ---- what each kind of operation is told; ACTIVATION, LOSS, ADD and CONCAT need nothing of their own ----
+/* ---- what each kind of operation is told; ACTIVATION, ADD and CONCAT need nothing of their own ----
  *
  *     mr_op_desc d = {.kind = MR_OP_CONV2D, .in = producer->out, .max_batch = 32, .training = true,
  *                     .conv2d = {.filters = 64, .window = {3, 3, 1, 1, 1, 1, 1, 1}}}; */
@@ -296,6 +299,14 @@ typedef struct mr_recurrent_desc {
     uint32_t out_dtype; /* with classes: as of INPUT; else that of x */
 } mr_recurrent_desc;
 
+/* p = softmax(f x), f the factor. A sample's loss is -sum of q ln p over the classes. In training
+ * (mr_op_args) the wanted q is 1 - smoothing at the label, and smoothing / classes more at every class
+ * (Szegedy et al. 2016, "Rethinking the Inception Architecture", section 7); else it is 1 at the label. */
+typedef struct mr_loss_desc {
+    float factor;    /* of the logits, finite and above 0; 0 means 1 */
+    float smoothing; /* [0, 1) */
+} mr_loss_desc;
+
 typedef struct mr_op_desc {
     mr_op_kind kind;
     mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1; GRU, LSTM: NHWC, or
@@ -320,6 +331,7 @@ typedef struct mr_op_desc {
         mr_one_hot_desc one_hot;
         mr_pad_desc pad;
         mr_recurrent_desc recurrent; /* GRU, LSTM */
+        mr_loss_desc loss;
     };
 } mr_op_desc;
 
@@ -378,7 +390,7 @@ typedef struct mr_metrics {
  * recorded step (mr_graph) can run again with new values: copy it there on the same stream first. */
 typedef struct mr_step_values {
     uint64_t step; /* DROPOUT: tells steps apart */
-    /* LOSS: backward gives scale * (softmax - onehot); 1 / samples counted in the GLOBAL batch */
+    /* LOSS: backward gives scale * factor * (softmax - wanted); 1 / samples counted in the GLOBAL batch */
     float scale;
     float lr;        /* updates; NADAM: what g is multiplied with, lr (1 - b_t) / (1 - b_1 ... b_t) */
     float adam_rate; /* lr / (1 - beta1^t); NADAM: of m, lr b_(t+1) / (1 - b_1 ... b_(t+1)); LAMB:
