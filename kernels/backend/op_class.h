@@ -26,7 +26,11 @@
     X(CONCAT, concat, ON_CUDA)                                                                               \
     X(PAD, pad, ON_CUDA)                                                                                     \
     X(GRU, gru, ON_CUDA)                                                                                     \
-    X(LSTM, lstm, ON_CUDA)
+    X(LSTM, lstm, ON_CUDA)                                                                                   \
+    X(CONV2D_TRANSPOSED, conv2d_transposed, ON_CUDA)                                                         \
+    X(RESHAPE, reshape, ON_CUDA)                                                                             \
+    X(SAMPLE, sample, ON_CUDA)                                                                               \
+    X(PAIR_LOSS, pair_loss, ON_CUDA)
 
 struct mri_op_code; /* how an operation runs in the host's memory: ops/host_op.h */
 

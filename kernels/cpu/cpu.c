@@ -19,8 +19,13 @@ static void begin_thread(mri_host_device *dev, mr_stream_role role)
 
 /* Where there is something faster than the reference. */
 static const struct mri_op_code *const faster[MR_OP_KIND_COUNT] = {
-    [MR_OP_INPUT] = &mri_input_planar, [MR_OP_CONV2D] = &mri_conv2d_dnnl, [MR_OP_POOL2D] = &mri_pool2d_dnnl,
-    [MR_OP_DENSE] = &mri_dense_dnnl,   [MR_OP_GRU] = &mri_gru_packed,     [MR_OP_LSTM] = &mri_lstm_packed,
+    [MR_OP_INPUT] = &mri_input_planar,
+    [MR_OP_CONV2D] = &mri_conv2d_dnnl,
+    [MR_OP_POOL2D] = &mri_pool2d_dnnl,
+    [MR_OP_DENSE] = &mri_dense_dnnl,
+    [MR_OP_GRU] = &mri_gru_packed,
+    [MR_OP_LSTM] = &mri_lstm_packed,
+    [MR_OP_CONV2D_TRANSPOSED] = &mri_conv2d_transposed_dnnl,
 };
 
 static const struct mri_op_code *code_for(const mr_op *head)

@@ -41,6 +41,9 @@ int mri_compute_library_load(mr_error *err)
     X(dnnl_convolution_backward_data_desc_init)                                                              \
     X(dnnl_convolution_backward_weights_desc_init)                                                           \
     X(dnnl_convolution_forward_desc_init)                                                                    \
+    X(dnnl_deconvolution_backward_data_desc_init)                                                            \
+    X(dnnl_deconvolution_backward_weights_desc_init)                                                         \
+    X(dnnl_deconvolution_forward_desc_init)                                                                  \
     X(dnnl_engine_create)                                                                                    \
     X(dnnl_inner_product_backward_data_desc_init)                                                            \
     X(dnnl_inner_product_backward_weights_desc_init)                                                         \

@@ -47,7 +47,7 @@ int mri_host_average_async(mr_stream *s, float *average, const float *from, uint
 
 /* Code that some kinds have beside their reference. */
 extern const struct mri_op_code mri_input_planar, mri_conv2d_dnnl, mri_pool2d_dnnl, mri_dense_dnnl,
-    mri_gru_packed, mri_lstm_packed;
+    mri_gru_packed, mri_lstm_packed, mri_conv2d_transposed_dnnl;
 
 /* ---- layouts of host tensors: NHWC is the canonical one ---- */
 

@@ -18,6 +18,9 @@ static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
     if (!(d->loss.smoothing >= 0 && d->loss.smoothing < 1))
         return mr_error_set(err, MR_EINVAL, "loss: smoothing %g: expected 0 to below 1",
                             (double)d->loss.smoothing);
+    if (!(d->loss.weight >= 0) || isinf(d->loss.weight))
+        return mr_error_set(err, MR_EINVAL, "loss: weight %g: expected a finite number above 0",
+                            (double)d->loss.weight);
     return MR_OK;
 }
 
@@ -25,6 +28,12 @@ static float factor_of(const mri_host_op *op)
 {
     const float factor = op->base.desc.loss.factor;
     return factor > 0 ? factor : 1;
+}
+
+static double weight_of(const mri_host_op *op)
+{
+    const float weight = op->base.desc.loss.weight;
+    return weight > 0 ? (double)weight : 1;
 }
 
 static double smoothing_of(const mri_host_op *op, const mr_op_args *a)
@@ -111,12 +120,13 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
         if (a->labels[i] < 0) continue;
         double wanted = (double)x[a->labels[i]] - (double)max;
         if (smoothing > 0) wanted = smoothed(x, classes, wanted, max, smoothing);
-        losses[i] = log(sum) - (double)factor * wanted;
+        losses[i] = weight_of(op) * (log(sum) - (double)factor * wanted);
     }
     mr_metrics *m = a->metrics;
     for (uint32_t i = 0; i < a->n; i++) {
         if (a->labels[i] < 0) continue;
         m->loss_sum += losses[i];
+        if (op->base.desc.loss.silent) continue;
         m->correct +=
             first_of_largest((const float *)a->x + (size_t)i * classes, classes, (uint32_t)a->labels[i]);
         m->count++;
@@ -132,8 +142,8 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     const float factor = factor_of(op);
     const double smoothing = smoothing_of(op, a), everywhere = smoothing / classes,
                  at_label = 1 - smoothing + everywhere;
-    const double scale =
-        (double)a->values->scale * (a->loss_scale ? (double)a->loss_scale->scale : 1) * (double)factor;
+    const double scale = (double)a->values->scale * (a->loss_scale ? (double)a->loss_scale->scale : 1) *
+                         (double)factor * weight_of(op);
 #pragma omp parallel for schedule(static) if ((size_t)a->n * classes > MRI_PARALLEL_ELEMENTS / 4)
     for (uint32_t i = 0; i < a->n; i++) {
         float *dx = (float *)a->dx + (size_t)i * classes, max;

@@ -60,7 +60,7 @@ static uint64_t step_takes_ns(const mri_host_op *op, const mr_op_args *a)
 static int op_step(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)op, (void)err;
-    for (uint32_t i = 0; i < a->n; i++) a->metrics->count += a->labels[i] >= 0;
+    for (uint32_t i = 0; i < a->n; i++) a->metrics->count += !a->labels || a->labels[i] >= 0;
     return MR_OK;
 }
 
@@ -70,7 +70,10 @@ static const struct mri_op_code step = {
 
 static const struct mri_op_code *code_for(const mr_op *head)
 {
-    return head->desc.kind == MR_OP_LOSS ? &step : &quick;
+    const mr_op_desc *d = &head->desc;
+    const bool first_loss =
+        (d->kind == MR_OP_LOSS && !d->loss.silent) || (d->kind == MR_OP_PAIR_LOSS && !d->pair_loss.silent);
+    return first_loss ? &step : &quick;
 }
 
 static int sim_update_async(mr_stream *s, const mr_update_config *cfg)

@@ -294,6 +294,44 @@ inline void spans(const mrk_loss_backward_args &a, emu_span_list &s)
     s.reads(a.loss_scale, sizeof *a.loss_scale);
 }
 
+/* ---- losses of two tensors, draws ---- */
+
+inline void spans(const mrk_pair_loss_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.x2, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.labels, a.n * sizeof *a.labels);
+    s.writes(a.losses, a.n * sizeof *a.losses);
+    s.writes(a.marks, a.n * sizeof *a.marks);
+}
+
+inline void spans(const mrk_pair_loss_backward_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.x2, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.dx, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.dx2, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.labels, a.n * sizeof *a.labels);
+    s.reads(a.values, sizeof *a.values);
+    s.reads(a.loss_scale, sizeof *a.loss_scale);
+}
+
+inline void spans(const mrk_sample_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.x2, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.y, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.values, sizeof *a.values);
+}
+
+inline void spans(const mrk_sample_backward_args &a, emu_span_list &s)
+{
+    s.reads(a.dy, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.x2, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.dx2, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.values, sizeof *a.values);
+}
+
 /* ---- updates ---- */
 
 inline void spans(const mrk_update_check_args &a, emu_span_list &s)

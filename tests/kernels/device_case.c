@@ -55,16 +55,18 @@ static const mr_tensor *second_of(const mr_op_info *info, const mr_op_desc *d)
 
 static bool takes_two(const mr_op_desc *d)
 {
-    return d->kind == MR_OP_ADD || d->kind == MR_OP_CONCAT ||
-           (d->kind == MR_OP_BATCHNORM && d->batchnorm.residual);
+    return d->kind == MR_OP_ADD || d->kind == MR_OP_CONCAT || d->kind == MR_OP_SAMPLE ||
+           d->kind == MR_OP_PAIR_LOSS || (d->kind == MR_OP_BATCHNORM && d->batchnorm.residual);
 }
+
+static bool is_loss(const mr_op_desc *d) { return d->kind == MR_OP_LOSS || d->kind == MR_OP_PAIR_LOSS; }
 
 static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n, const struct op_io *io,
                        mr_op_args *a)
 {
     const mr_op_info *info = mr_op_info_of(op);
     const mr_tensor *out = &info->out;
-    const bool loss = d->kind == MR_OP_LOSS, backward = d->training && !is_entry(d->kind);
+    const bool loss = is_loss(d), backward = d->training && !is_entry(d->kind);
     *a = (mr_op_args){.n = n, .training = io->training, .seed = io->seed, .first = io->first};
     if (d->kind == MR_OP_INPUT) {
         void *x = lab_memory(l, d->in.sample_bytes * d->max_batch);
@@ -219,7 +221,7 @@ static void recurrent_params(const mr_op_desc *d, uint64_t seed, struct op_io *i
 static void param_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
 {
     const mr_op_desc *d = &c->d;
-    const bool conv = d->kind == MR_OP_CONV2D;
+    const bool conv = d->kind == MR_OP_CONV2D || d->kind == MR_OP_CONV2D_TRANSPOSED;
     if (is_recurrent(d->kind)) recurrent_params(d, seed, io);
     if (conv || d->kind == MR_OP_DENSE) {
         const mr_op_window *w = &d->conv2d.window;
@@ -281,8 +283,8 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
     io.dy = lab_noise(y_count, seed + 2, dtype);
     if (takes_two(d))
         io.x2 = lab_noise(d->in2.c ? (size_t)d->in.h * d->in.w * d->in2.c * c->n : y_count, seed + 3, dtype);
-    if (d->kind != MR_OP_LOSS && c->n % 2 == 1) io.dy2 = lab_noise(y_count, seed + 4, dtype);
-    if (d->kind == MR_OP_LOSS) {
+    if (!is_loss(d) && c->n % 2 == 1) io.dy2 = lab_noise(y_count, seed + 4, dtype);
+    if (is_loss(d)) {
         io.labels = lab_host(c->n * sizeof *io.labels);
         for (uint32_t i = 0; i < c->n; i++)
             io.labels[i] = i % 4 == 3 ? -1 : (int32_t)(mri_mix64(seed + i) % d->in.c);
@@ -300,6 +302,7 @@ static void name_of(const struct op_case *c, char *out, size_t bytes)
     const mr_op_desc *d = &c->d;
     char own[64] = "";
     switch (d->kind) {
+    case MR_OP_CONV2D_TRANSPOSED:
     case MR_OP_CONV2D: {
         const mr_op_window *w = &d->conv2d.window;
         snprintf(own, sizeof own, ">%u%s %ux%u/%u+%u", d->conv2d.filters, d->conv2d.no_bias ? " no bias" : "",
@@ -321,6 +324,10 @@ static void name_of(const struct op_case *c, char *out, size_t bytes)
                  d->batchnorm.no_scale ? " no scale" : "");
         break;
     case MR_OP_CONCAT: snprintf(own, sizeof own, "|%u", d->in2.c); break;
+    case MR_OP_RESHAPE:
+        snprintf(own, sizeof own, ">%ux%ux%u", d->reshape.h, d->reshape.w, d->reshape.c);
+        break;
+    case MR_OP_PAIR_LOSS: snprintf(own, sizeof own, " pair %d", (int)d->pair_loss.kind); break;
     case MR_OP_PAD: snprintf(own, sizeof own, " %u+%u", d->pad.before, d->pad.behind); break;
     case MR_OP_GRU:
     case MR_OP_LSTM:
@@ -354,7 +361,9 @@ static void compare_outputs(const char *name, const struct op_case *c, const str
     const double sum_floor = 0.4 * sqrt((double)c->n * b->out.h * b->out.w); /* of as many products of noise,
                                                                                 when few happen to cancel */
     if (c->exact && memcmp(a->y, b->y, y_count * 4) != 0) lab_fail(name, "y", "not the same bits");
-    lab_check(name, "y", lab_error(a->y, b->y, y_count, c->y_floor > 0 ? c->y_floor : 0.01), c->tolerance);
+    if (c->d.kind != MR_OP_PAIR_LOSS) /* which writes none */
+        lab_check(name, "y", lab_error(a->y, b->y, y_count, c->y_floor > 0 ? c->y_floor : 0.01),
+                  c->tolerance);
     if (c->d.kind == MR_OP_DROPOUT)
         for (size_t i = 0, told = 0; i < y_count && !told; i++)
             if ((a->y[i] == 0) != (b->y[i] == 0)) lab_fail(name, "y", "another pattern"), told = 1;
@@ -372,7 +381,7 @@ static void compare_outputs(const char *name, const struct op_case *c, const str
     for (uint32_t i = 0; i < b->state_count; i++)
         lab_check(name, i ? "state 1" : "state 0", lab_error(a->state[i], b->state[i], c->d.in.c, 0.01),
                   c->tolerance);
-    if (c->d.kind == MR_OP_LOSS) compare_metrics(name, c, &a->metrics, &b->metrics);
+    if (is_loss(&c->d)) compare_metrics(name, c, &a->metrics, &b->metrics);
 }
 
 /* What must hold whatever the numbers are. */
@@ -424,7 +433,7 @@ void op_compare(const struct op_case *c, const struct op_io *io)
             if (!is_entry(d.kind) && !takes_numbers(&d))
                 d.in = lab_nhwc(d.in.h, d.in.w, d.in.c, MR_TENSOR_F32);
             take_defaults(&d);
-            op_run(&mrt_reference, &d, &d.in, c->n, io, d.kind == MR_OP_LOSS ? NULL : a.y, &b);
+            op_run(&mrt_reference, &d, &d.in, c->n, io, is_loss(&d) ? NULL : a.y, &b);
             if (mrt_reference.rc) lab_fail(name, "reference", mrt_reference.err.text);
             else check_manners(name, c, io, &a), compare_outputs(name, c, io, &a, &b);
         }

@@ -41,11 +41,13 @@ static void check(mr_op_desc d, uint32_t h, uint32_t w, uint32_t c, uint32_t dty
     const bool quick = lab_settings()->quick;
     d.max_batch = MAX_BATCH;
     d.in = lab_nhwc(h, w, c, dtype);
-    const bool product = d.kind == MR_OP_CONV2D || d.kind == MR_OP_DENSE; /* a sum of terms of this size,
-                                                                             rounded one by one */
+    const bool product =
+        d.kind == MR_OP_CONV2D || d.kind == MR_OP_CONV2D_TRANSPOSED || d.kind == MR_OP_DENSE; /* a sum of
+                                                            terms of this size, rounded one by one */
     struct op_case one = {.d = d, .tolerance = tolerance_of(dtype, product), .y_floor = product ? 0.5 : 0};
     const mr_tensor layouts[2] = {d.in, lab_own_layout(&mrt_device, &d.in)};
-    const bool own = d.kind != MR_OP_LOSS && layouts[1].layout != layouts[0].layout &&
+    const bool plain = d.kind == MR_OP_LOSS || d.kind == MR_OP_RESHAPE || d.kind == MR_OP_SAMPLE;
+    const bool own = !plain && layouts[1].layout != layouts[0].layout &&
                      (!d.in2.c || lab_like(&mrt_device, &layouts[1], d.in2.c).layout == layouts[1].layout);
     const int layout_count = own ? 2 : 1;
     for (int l = 0; l < layout_count; l++)
@@ -179,6 +181,45 @@ static void check_add(uint32_t dtype)
                   5, 7, channels[k], dtype);
 }
 
+static void check_transposed(uint32_t dtype)
+{
+    static const uint32_t forms[][4] = {{1, 1, 0, 5}, {3, 1, 1, 16}, {3, 2, 0, 8}, {2, 2, 0, 17}}; /* kernel,
+                                                                                                      stride,
+                                                                                                      pad,
+                                                                                                      filters
+                                                                                                    */
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(channels); k++) {
+        const uint32_t *f = forms[k % MRI_ARRAY_COUNT(forms)];
+        mr_op_desc d = conv2d(f[0], f[1], f[2]);
+        d.kind = MR_OP_CONV2D_TRANSPOSED;
+        d.conv2d.filters = f[3];
+        d.activation = k % 3 == 1 ? MR_ACT_RELU : MR_ACT_NONE;
+        d.training = true, d.need_dx = k % 4 != 3;
+        check(d, 4, 5, channels[k], dtype);
+    }
+}
+
+static void check_reshape(uint32_t dtype)
+{
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(channels); k++)
+        check(
+            (mr_op_desc){
+                .kind = MR_OP_RESHAPE, .training = true, .need_dx = true, .reshape = {2, channels[k], 6}},
+            4, 3, channels[k], dtype);
+}
+
+/* What is multiplied with the draws is rounded to the type; a draw is some bits of the GPU's own functions
+ * apart. */
+static void check_sample(uint32_t dtype)
+{
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(channels); k++)
+        check((mr_op_desc){.kind = MR_OP_SAMPLE,
+                           .training = true,
+                           .need_dx = k % 2 == 0,
+                           .sample = {.factor = k % 3 ? 1 : 0, .op_id = (uint32_t)k}},
+              1 + (uint32_t)k % 2, 1, channels[k], dtype);
+}
+
 static void check_concat(uint32_t dtype)
 {
     static const uint32_t pairs[][2] = {{1, 1}, {3, 5}, {16, 64}, {64, 17}, {8, 16}, {65, 8}};
@@ -294,6 +335,20 @@ static void check_loss(uint32_t dtype)
                   1, 1, classes[k], dtype);
 }
 
+static void check_pair_loss(uint32_t dtype)
+{
+    static const uint32_t sides[][3] = {{1, 1, 1}, {1, 1, 300}, {7, 5, 3}, {4, 3, 17}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(sides); k++)
+        for (int kind = 0; kind < (int)MR_PAIR_COUNT; kind++)
+            check(
+                (mr_op_desc){
+                    .kind = MR_OP_PAIR_LOSS,
+                    .training = true,
+                    .need_dx = true,
+                    .pair_loss = {.kind = (mr_pair_loss)kind, .weight = k % 2 ? 0.5f : 0, .silent = k == 3}},
+                sides[k][0], sides[k][1], sides[k][2], dtype);
+}
+
 static void check_input(uint32_t dtype)
 {
     static const uint32_t sides[][2] = {{1, 1}, {7, 5}, {13, 64}, {3, 65}};
@@ -396,6 +451,10 @@ int main(void)
         {"lstm", check_lstm},
         {"concat", check_concat},
         {"pad", check_pad},
+        {"transposed convolution", check_transposed},
+        {"reshape", check_reshape},
+        {"sample", check_sample},
+        {"pair loss", check_pair_loss},
     };
     lab_open(&mrt_reference, "cpu", true);
     lab_open(&mrt_device, lab_settings()->devices, false);

@@ -315,7 +315,8 @@ static void check_loss(mr_loss_desc settings, bool training)
 static void loss_is_right(void **state)
 {
     (void)state;
-    static const mr_loss_desc settings[] = {{0}, {.factor = 0.125f}, {.smoothing = 0.2f}, {2.5f, 0.3f}};
+    static const mr_loss_desc settings[] = {
+        {0}, {.factor = 0.125f}, {.smoothing = 0.2f}, {.factor = 2.5f, .smoothing = 0.3f}};
     for (size_t k = 0; k < MRI_ARRAY_COUNT(settings); k++)
         for (int training = 0; training < 2; training++) check_loss(settings[k], training);
 }
@@ -323,7 +324,8 @@ static void loss_is_right(void **state)
 static void wrong_losses_are_refused(void **state)
 {
     (void)state;
-    static const mr_loss_desc wrong[] = {{-1, 0}, {NAN, 0}, {INFINITY, 0}, {1, 1}, {1, -0.1f}, {1, NAN}};
+    static const mr_loss_desc wrong[] = {{.factor = -1},   {.factor = NAN},      {.factor = INFINITY},
+                                         {.smoothing = 1}, {.smoothing = -0.1f}, {.smoothing = NAN}};
     struct rig r;
     mr_error err = MR_ERROR_INIT;
     mr_op *op;

@@ -52,6 +52,26 @@ static double conv_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t o
     return act(d->activation, sum);
 }
 
+/* Pixels of the input whose window covers this place of the output. */
+static double turned_conv_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t ox, uint32_t f)
+{
+    const mr_op_desc *d = &m->d;
+    const mr_op_window *w = &d->conv2d.window;
+    double sum = m->p1 ? m->p1[f] : 0;
+    for (uint32_t iy = 0; iy < d->in.h; iy++)
+        for (uint32_t ix = 0; ix < d->in.w; ix++) {
+            const int64_t ky = (int64_t)oy + w->pad_top - (int64_t)iy * w->stride_h,
+                          kx = (int64_t)ox + w->pad_left - (int64_t)ix * w->stride_w;
+            bool inside;
+            if (ky < 0 || kx < 0 || ky >= w->kernel_h || kx >= w->kernel_w) continue;
+            for (uint32_t c = 0; c < d->in.c; c++)
+                sum += pixel(m, i, iy, ix, c, &inside) *
+                       m->p0[((c * w->kernel_h + (size_t)ky) * w->kernel_w + (size_t)kx) * d->conv2d.filters +
+                             f];
+        }
+    return act(d->activation, sum);
+}
+
 static double pool_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t ox, uint32_t c)
 {
     const mr_op_window *w = &m->d.pool2d.window;
@@ -118,11 +138,13 @@ static double value_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t 
 {
     switch (m->d.kind) {
     case MR_OP_CONV2D: return conv_at(m, i, oy, ox, c);
+    case MR_OP_CONV2D_TRANSPOSED: return turned_conv_at(m, i, oy, ox, c);
     case MR_OP_POOL2D: return pool_at(m, i, oy, ox, c);
     case MR_OP_DENSE: return dense_at(m, i, c);
     case MR_OP_BATCHNORM: return norm_at(m, i, oy * m->d.in.w + ox, c);
     case MR_OP_CONCAT: return concat_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
     case MR_OP_PAD: return pad_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
+    case MR_OP_RESHAPE:
     case MR_OP_ADD:
     case MR_OP_ACTIVATION: return element_at(m, (((size_t)i * m->out.h + oy) * m->out.w + ox) * m->out.c + c);
     default: return 0;
@@ -353,7 +375,8 @@ static void check_everywhere(mr_op_desc d)
     for (int reference = 0; reference < 2; reference++) {
         struct rig r;
         rig_open(&r, "cpu", reference);
-        for (size_t l = 0; l < (reference ? 1 : MRI_ARRAY_COUNT(all_layouts)); l++) {
+        const bool one = reference || d.kind == MR_OP_RESHAPE;
+        for (size_t l = 0; l < (one ? 1 : MRI_ARRAY_COUNT(all_layouts)); l++) {
             d.in = rig_tensor(h, w, c, all_layouts[l]);
             d.in2 = rig_tensor(h, w, c2, all_layouts[l]);
             check_case(&r, d, 1);
@@ -406,6 +429,48 @@ static void conv2d_is_right(void **state)
         if (i != 6)
             check_everywhere(d); /* without bias one value stands too near to relu's corner for numeric
                                     gradients */
+    }
+}
+
+static void transposed_conv2d_is_right(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t h, w, c, f, kh, kw, stride, pad;
+        mr_activation act;
+        bool dx;
+    } cases[] = {
+        {1, 1, 1, 1, 1, 1, 1, 0, MR_ACT_NONE, true},      {1, 1, 5, 3, 3, 2, 2, 0, MR_ACT_NONE, true},
+        {5, 4, 3, 17, 3, 2, 2, 1, MR_ACT_TANH, true},     {4, 4, 16, 16, 3, 3, 1, 1, MR_ACT_RELU, true},
+        {3, 4, 20, 24, 3, 3, 2, 1, MR_ACT_SIGMOID, true}, {3, 2, 33, 5, 2, 2, 3, 0, MR_ACT_NONE, true},
+        {4, 4, 32, 16, 5, 5, 2, 2, MR_ACT_SELU, false},
+    };
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
+        mr_op_desc d = conv2d(cases[i].h, cases[i].w, cases[i].c, cases[i].kh, cases[i].kw, cases[i].stride,
+                              cases[i].pad, cases[i].f);
+        d.kind = MR_OP_CONV2D_TRANSPOSED;
+        d.activation = cases[i].act;
+        d.need_dx = cases[i].dx;
+        d.conv2d.no_bias = i % 2;
+        check_everywhere(d);
+    }
+    mr_op_desc d = conv2d(4, 5, 3, 4, 3, 2, 0, 6);
+    d.kind = MR_OP_CONV2D_TRANSPOSED;
+    d.conv2d.window.pad_bottom = 1, d.conv2d.window.pad_left = 1;
+    check_everywhere(d);
+}
+
+static void reshapes_are_right(void **state)
+{
+    (void)state;
+    static const uint32_t shapes[][2][3] = {
+        {{1, 1, 24}, {2, 3, 4}}, {{3, 5, 4}, {1, 1, 60}}, {{2, 3, 4}, {3, 4, 2}}};
+    for (size_t i = 0; i < 2 * MRI_ARRAY_COUNT(shapes); i++) {
+        const uint32_t *from = shapes[i / 2][0], *to = shapes[i / 2][1];
+        check_everywhere((mr_op_desc){.kind = MR_OP_RESHAPE,
+                                      .in = {from[0], from[1], from[2], MR_TENSOR_F32, 0, 0},
+                                      .need_dx = i % 2 == 0,
+                                      .reshape = {to[0], to[1], to[2]}});
     }
 }
 
@@ -707,6 +772,26 @@ static void nonsense_is_refused(void **state)
     refuse(conv2d(4, 4, 3, 3, 3, 0, 0, 1), MR_EINVAL, "stride");
     refuse(conv2d(4, 4, 3, 3, 3, 1, 0, 0), MR_EINVAL, "filters");
     refuse(conv2d(4, 4, 1 << 20, 3, 3, 1, 0, 1 << 20), MR_EINVAL, "too large");
+    mr_op_desc turned = conv2d(1, 1, 3, 3, 3, 1, 2, 1); /* all of what it makes is padding */
+    turned.kind = MR_OP_CONV2D_TRANSPOSED;
+    refuse(turned, MR_EINVAL, "makes no output");
+    turned.conv2d.window.pad_top = 3;
+    refuse(turned, MR_EINVAL, "padding must be smaller");
+    turned = conv2d(4, 4, 3, 3, 3, 1, 0, 0);
+    turned.kind = MR_OP_CONV2D_TRANSPOSED;
+    refuse(turned, MR_EINVAL, "filters");
+    refuse((mr_op_desc){.kind = MR_OP_RESHAPE, .in = f, .reshape = {4, 4, 4}}, MR_EINVAL,
+           "other than the 48");
+    refuse((mr_op_desc){.kind = MR_OP_RESHAPE, .in = f, .reshape = {0, 4, 4}}, MR_EINVAL, "rows");
+    refuse((mr_op_desc){.kind = MR_OP_SAMPLE, .in = f, .in2 = u8}, MR_EINVAL, "must be equal");
+    refuse((mr_op_desc){.kind = MR_OP_SAMPLE, .in = f, .in2 = f, .sample.factor = -1}, MR_EINVAL, "factor");
+    refuse((mr_op_desc){.kind = MR_OP_PAIR_LOSS, .in = f, .in2 = u8}, MR_EINVAL, "must be equal");
+    refuse((mr_op_desc){.kind = MR_OP_PAIR_LOSS, .in = f, .in2 = f, .pair_loss.weight = NAN}, MR_EINVAL,
+           "weight");
+    refuse((mr_op_desc){.kind = MR_OP_PAIR_LOSS, .in = f, .in2 = f, .pair_loss.kind = (mr_pair_loss)3},
+           MR_EINVAL, "unknown loss");
+    refuse((mr_op_desc){.kind = MR_OP_LOSS, .in = {1, 1, 3, MR_TENSOR_F32, 0, 0}, .loss.weight = INFINITY},
+           MR_EINVAL, "weight");
     refuse((mr_op_desc){.kind = (mr_op_kind)42, .in = f}, MR_EINVAL, "unknown operation");
     refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = u8, .dense.units = 1}, MR_EINVAL, "f32");
     refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = f}, MR_EINVAL, "units");
@@ -842,10 +927,15 @@ static void calls_are_checked(void **state)
 /* Of any kind but those of data. */
 static mr_op_desc smallest(mr_op_kind kind)
 {
-    mr_op_desc d = kind == MR_OP_CONV2D ? conv2d(1, 1, 8, 1, 1, 1, 0, 4) : pool2d(1, 1, 8, 1, 1, 0);
+    const bool conv = kind == MR_OP_CONV2D || kind == MR_OP_CONV2D_TRANSPOSED;
+    mr_op_desc d = conv ? conv2d(1, 1, 8, 1, 1, 1, 0, 4) : pool2d(1, 1, 8, 1, 1, 0);
     if (kind == MR_OP_DENSE) d.dense = (mr_dense_desc){.units = 4};
     if (kind == MR_OP_DROPOUT) d.dropout = (mr_dropout_desc){.rate = 0.5f};
     if (kind == MR_OP_BATCHNORM) d.batchnorm = (mr_batchnorm_desc){.epsilon = 1};
+    if (kind == MR_OP_RESHAPE) d.reshape = (mr_reshape_desc){2, 2, 2};
+    if (kind == MR_OP_SAMPLE) d.sample = (mr_sample_desc){0};
+    if (kind == MR_OP_PAIR_LOSS) d.pair_loss = (mr_pair_loss_desc){0};
+    if (kind == MR_OP_LOSS) d.loss = (mr_loss_desc){0};
     if (kind == MR_OP_GRU || kind == MR_OP_LSTM) d.recurrent = (mr_recurrent_desc){.units = 2};
     d.kind = kind;
     d.in.sample_bytes = 32;
@@ -880,6 +970,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conv2d_is_right),
+        cmocka_unit_test(transposed_conv2d_is_right),
+        cmocka_unit_test(reshapes_are_right),
         cmocka_unit_test(uneven_padding_is_right),
         cmocka_unit_test(pool2d_is_right),
         cmocka_unit_test(pool_ties_go_to_the_first),

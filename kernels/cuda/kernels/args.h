@@ -46,6 +46,10 @@
     X(loss)                                                                                                  \
     X(loss_sum)                                                                                              \
     X(loss_backward)                                                                                         \
+    X(pair_loss)                                                                                             \
+    X(pair_loss_backward)                                                                                    \
+    X(sample)                                                                                                \
+    X(sample_backward)                                                                                       \
     X(update_check)                                                                                          \
     X(update_squares)                                                                                        \
     X(update_norm)                                                                                           \
@@ -316,7 +320,8 @@ struct mrk_recurrent_backward_args {
 
 struct mrk_loss_args {
     uint32_t n, classes, dtype;
-    float factor, smoothing; /* mr_loss_desc; smoothing 0 but in training */
+    float factor, smoothing, weight; /* mr_loss_desc; smoothing 0 but in training */
+    uint32_t silent;
     const void *x;
     void *y; /* softmax, or NULL */
     const int32_t *labels;
@@ -335,12 +340,57 @@ struct mrk_loss_sum_args { /* one block */
 
 struct mrk_loss_backward_args {
     uint32_t n, classes, dtype;
-    float factor, smoothing;
+    float factor, smoothing, weight;
     const void *x;
     void *dx;
     const int32_t *labels;
     const mr_step_values *values;
     const mr_loss_scale *loss_scale; /* or NULL */
+};
+
+/* ---- losses of two tensors: a block for each sample ---- */
+
+struct mrk_pair_loss_args {
+    uint64_t elements; /* of a sample */
+    uint32_t n, dtype, kind, silent;
+    float weight;
+    const void *x, *x2;
+    const int32_t *labels; /* or NULL */
+    double *losses;        /* n */
+    uint32_t *marks;       /* n, enum mrk_mark: WRONG counts, SKIPPED does not */
+};
+
+struct mrk_pair_loss_backward_args {
+    uint64_t elements;
+    uint32_t n, dtype, kind;
+    float weight;
+    const void *x, *x2;
+    void *dx, *dx2; /* or NULL */
+    const int32_t *labels;
+    const mr_step_values *values;
+    const mr_loss_scale *loss_scale; /* or NULL */
+};
+
+/* ---- draws from normal distributions: a thread makes the 4 draws of one Philox block (ops/sample.c) ---- */
+
+struct mrk_sample_args { /* y = x + exp(factor x2) draw */
+    uint64_t elements;
+    uint32_t n, dtype, first;
+    float factor;
+    uint64_t key;
+    const void *x, *x2;
+    void *y;
+    const mr_step_values *values;
+};
+
+struct mrk_sample_backward_args { /* dx2 = dy draw factor exp(factor x2) */
+    uint64_t elements;
+    uint32_t n, dtype, first;
+    float factor;
+    uint64_t key;
+    const void *dy, *x2;
+    void *dx2;
+    const mr_step_values *values;
 };
 
 /* ---- updates ---- */

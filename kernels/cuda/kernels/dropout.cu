@@ -7,32 +7,8 @@
  * So a thread works out one block and serves elements j, 16 + j, ..., 112 + j of its group; 16 threads
  * together pass whole sectors of memory at every k. What it kept it writes down as the 8 bits of one byte,
  * which backward reads: cheaper than drawing again. */
+#include "kernels/cuda/kernels/philox.h"
 #include "kernels/cuda/kernels/values.h"
-
-/* Half word k is draw k. */
-struct draws {
-    uint32_t v[4];
-};
-
-/* Philox4x32-10 (Salmon et al. 2011) with counter (block, place; step). */
-MRK_INLINE draws draw(uint64_t key, uint32_t block, uint32_t place, uint64_t step)
-{
-    uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
-    uint32_t c0 = block, c1 = place, c2 = (uint32_t)step, c3 = (uint32_t)(step >> 32);
-    MRK_UNROLL for (int round = 0; round < 10; round++)
-    {
-        const uint64_t p0 = (uint64_t)0xD2511F53u * c0, p1 = (uint64_t)0xCD9E8D57u * c2;
-        c0 = (uint32_t)(p1 >> 32) ^ c1 ^ k0;
-        c1 = (uint32_t)p1;
-        c2 = (uint32_t)(p0 >> 32) ^ c3 ^ k1;
-        c3 = (uint32_t)p0;
-        k0 += 0x9E3779B9u;
-        k1 += 0xBB67AE85u;
-    }
-    draws d;
-    d.v[0] = c0, d.v[1] = c1, d.v[2] = c2, d.v[3] = c3;
-    return d;
-}
 
 /* Calls body(sample, block): blocks of 8 draws, 16 a group. */
 template <class Body>
@@ -52,7 +28,7 @@ template <class T> struct drop_step {
     const mrk_dropout_args &a;
     __device__ __forceinline__ void operator()(uint32_t sample, uint32_t block) const
     {
-        const draws d = draw(a.key, block, a.first + sample, a.values->step);
+        const mrk_words d = mrk_philox(a.key, block, a.first + sample, a.values->step);
         const uint64_t e = element_of(block), start = sample * a.elements;
         float v[8];
         uint32_t kept = 0;

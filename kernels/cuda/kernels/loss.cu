@@ -1,7 +1,7 @@
-/* kernels/cuda/kernels/loss.cu: softmax and cross-entropy, a block a sample. Exponentials in float, their
- * sums and the metrics in double, as ops/loss.c has them; backward takes 1 from the label's probability in
- * double too, because near the end of training the difference is all there is. Threads of a block: a power of
- * two. */
+/* kernels/cuda/kernels/loss.cu: losses, a block a sample. Softmax and cross-entropy first. Exponentials in
+ * float, their sums and the metrics in double, as ops/loss.c has them; backward takes 1 from the label's
+ * probability in double too, because near the end of training the difference is all there is. Threads of a
+ * block: a power of two. */
 #include "kernels/cuda/kernels/values.h"
 
 struct join_larger {
@@ -90,8 +90,10 @@ template <class T> MRK_INLINE void loss(const mrk_loss_args &a, loss_share *shar
     if (threadIdx.x > 0) return;
     double wanted = inside ? (double)mrk_float(x[label]) - (double)s.top : 0;
     if (a.smoothing > 0) wanted += (double)a.smoothing * (mean - wanted);
-    a.losses[i] = inside ? log(s.sum) - (double)a.factor * wanted : 0;
-    a.marks[i] = inside      ? (lost ? MRK_MARK_WRONG : MRK_MARK_CORRECT)
+    a.losses[i] = inside ? (double)a.weight * (log(s.sum) - (double)a.factor * wanted) : 0;
+    a.marks[i] = inside      ? (a.silent ? MRK_MARK_SKIPPED
+                                : lost   ? MRK_MARK_WRONG
+                                         : MRK_MARK_CORRECT)
                  : label < 0 ? MRK_MARK_SKIPPED
                              : MRK_MARK_BAD;
 }
@@ -145,8 +147,8 @@ template <class T> MRK_INLINE void loss_backward(const mrk_loss_backward_args &a
     const softmax s = softmax_of(x, a.classes, a.factor, share);
     const double everywhere = (double)a.smoothing / a.classes,
                  at_label = 1 - (double)a.smoothing + everywhere;
-    const double scale =
-        (double)a.values->scale * (a.loss_scale ? (double)a.loss_scale->scale : 1) * (double)a.factor;
+    const double scale = (double)a.values->scale * (a.loss_scale ? (double)a.loss_scale->scale : 1) *
+                         (double)a.factor * (double)a.weight;
     for (uint32_t c = threadIdx.x; c < a.classes; c += blockDim.x) {
         const double p = (double)expf(a.factor * (mrk_float(x[c]) - s.top)) / s.sum -
                          (c == (uint32_t)label ? at_label : everywhere);
@@ -163,4 +165,73 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS)
     if (a.dtype == MR_TENSOR_BF16) loss_backward<mrk_bf16>(a, &share);
     else if (a.dtype == MR_TENSOR_F16) loss_backward<mrk_f16>(a, &share);
     else loss_backward<float>(a, &share);
+}
+
+/* ---- two tensors, element by element (ops/pair_loss.c) ---- */
+
+MRK_INLINE float pair_value(uint32_t kind, float x, float x2)
+{
+    if (kind == MR_PAIR_CROSS_ENTROPY) return (x > 0 ? x : 0) - x * x2 + log1pf(expf(-fabsf(x)));
+    if (kind == MR_PAIR_SQUARES) return (x - x2) * (x - x2);
+    return -0.5f * (1 + x2 - x * x - expf(x2));
+}
+
+MRK_INLINE float pair_slope(uint32_t kind, float x, float x2)
+{
+    if (kind == MR_PAIR_CROSS_ENTROPY) return 1.0f / (1.0f + expf(-x)) - x2;
+    if (kind == MR_PAIR_SQUARES) return 2 * (x - x2);
+    return x;
+}
+
+MRK_INLINE float pair_slope2(uint32_t kind, float x, float x2)
+{
+    if (kind == MR_PAIR_CROSS_ENTROPY) return -x;
+    if (kind == MR_PAIR_SQUARES) return -2 * (x - x2);
+    return 0.5f * (expf(x2) - 1);
+}
+
+template <class T> MRK_INLINE void pair_loss(const mrk_pair_loss_args &a, double *share)
+{
+    const uint32_t i = blockIdx.x;
+    const bool counts = !a.labels || a.labels[i] >= 0; /* the same for the whole block */
+    const T *x = (const T *)a.x + i * a.elements, *x2 = (const T *)a.x2 + i * a.elements;
+    double sum = 0;
+    for (uint64_t e = threadIdx.x; counts && e < a.elements; e += blockDim.x)
+        sum += (double)pair_value(a.kind, mrk_float(x[e]), mrk_float(x2[e]));
+    sum = joined(sum, share, join_sum());
+    if (threadIdx.x > 0) return;
+    a.losses[i] = counts ? (double)a.weight * sum : 0;
+    a.marks[i] = counts && !a.silent ? MRK_MARK_WRONG : MRK_MARK_SKIPPED;
+}
+
+/* Loss and mark of each sample. Grid: n blocks of a power of two of threads. Same bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_pair_loss(const struct mrk_pair_loss_args a)
+{
+    __shared__ double share[MRK_THREADS];
+    if (a.dtype == MR_TENSOR_BF16) pair_loss<mrk_bf16>(a, share);
+    else if (a.dtype == MR_TENSOR_F16) pair_loss<mrk_f16>(a, share);
+    else pair_loss<float>(a, share);
+}
+
+template <class T> MRK_INLINE void pair_loss_backward(const mrk_pair_loss_backward_args &a)
+{
+    const uint32_t i = blockIdx.x;
+    const bool counts = !a.labels || a.labels[i] >= 0;
+    const uint64_t start = i * a.elements;
+    const float scale = (float)((double)a.weight * (double)a.values->scale *
+                                (a.loss_scale ? (double)a.loss_scale->scale : 1));
+    for (uint64_t e = start + threadIdx.x; e < start + a.elements; e += blockDim.x) {
+        const float x = mrk_float(((const T *)a.x)[e]), x2 = mrk_float(((const T *)a.x2)[e]);
+        if (a.dx) mrk_round(counts ? scale * pair_slope(a.kind, x, x2) : 0, (T *)a.dx + e);
+        if (a.dx2) mrk_round(counts ? scale * pair_slope2(a.kind, x, x2) : 0, (T *)a.dx2 + e);
+    }
+}
+
+/* dx and dx2, zero for samples that do not count; neither is x or x2. Grid: n blocks. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS)
+    mrk_pair_loss_backward(const struct mrk_pair_loss_backward_args a)
+{
+    if (a.dtype == MR_TENSOR_BF16) pair_loss_backward<mrk_bf16>(a);
+    else if (a.dtype == MR_TENSOR_F16) pair_loss_backward<mrk_f16>(a);
+    else pair_loss_backward<float>(a);
 }

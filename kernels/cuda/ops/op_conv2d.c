@@ -1,5 +1,5 @@
-/* kernels/cuda/ops/op_conv2d.c: convolution by cuDNN plans, bias and activation by our own passes over the
- * output.
+/* kernels/cuda/ops/op_conv2d.c: convolution and transposed convolution by cuDNN plans, bias and activation by
+ * our own passes over the output.
  *
  *   forward    w ─cast─► w'   y = x * w'   y = act(y + bias)
  *   backward   dy *= act'(y), dbias = column sums   dw = dy against x   dx = dy against w'
@@ -9,6 +9,9 @@
  * and a cast; their sums are float all the same.
  *
  *   scratch   | weights, w' or dw in its type | partial sums of dbias | workspace of the plan |
+ *
+ * A transposed convolution is a convolution seen from its other end: what comes in stands where that one has
+ * its output, and forward is its gradient to the input, backward to the input its forward.
  *
  * A plan knows its number of samples. Those for max_batch are made with the operation and measured; those for
  * a tail or an evaluation when such a batch first comes, by heuristics alone (a measurement would disturb the
@@ -36,18 +39,29 @@ struct conv {
     size_t workspace_at, workspace_bytes;
 };
 
+static bool transposed(const mri_cuda_op *op) { return op->base.desc.kind == MR_OP_CONV2D_TRANSPOSED; }
+
+/* What the plan of a pass computes. */
+static enum mri_cuda_pass planned(const mri_cuda_op *op, enum mri_cuda_pass pass)
+{
+    if (!transposed(op) || pass == MRI_CUDA_WEIGHTS) return pass;
+    return pass == MRI_CUDA_FORWARD ? MRI_CUDA_DATA : MRI_CUDA_FORWARD;
+}
+
 static struct mri_cuda_conv numbers(const mri_cuda_op *op, enum mri_cuda_pass pass, uint32_t n)
 {
     const mr_op_desc *d = &op->base.desc;
     const mr_op_window *w = &d->conv2d.window;
     const mri_cuda_device *dev = mri_cuda_device_of(op->base.device);
+    const mr_tensor *near = transposed(op) ? &op->base.info.out : &d->in,
+                    *far = transposed(op) ? &d->in : &op->base.info.out;
     return (struct mri_cuda_conv){
-        .pass = pass,
+        .pass = planned(op, pass),
         .n = n,
-        .h = d->in.h,
-        .w = d->in.w,
-        .c = d->in.c,
-        .filters = d->conv2d.filters,
+        .h = near->h,
+        .w = near->w,
+        .c = near->c,
+        .filters = far->c,
         .kernel_h = w->kernel_h,
         .kernel_w = w->kernel_w,
         .stride_h = w->stride_h,
@@ -56,8 +70,8 @@ static struct mri_cuda_conv numbers(const mri_cuda_op *op, enum mri_cuda_pass pa
         .pad_left = w->pad_left,
         .pad_bottom = w->pad_bottom,
         .pad_right = w->pad_right,
-        .out_h = op->base.info.out.h,
-        .out_w = op->base.info.out.w,
+        .out_h = far->h,
+        .out_w = far->w,
         .dtype = d->in.dtype,
         .tf32 = dev->tf32 && d->in.dtype == MR_TENSOR_F32,
         .deterministic = dev->deterministic,
@@ -182,6 +196,15 @@ static void *workspace(const struct conv *own, const mr_op_args *a)
     return (unsigned char *)a->scratch + own->workspace_at;
 }
 
+/* x and y: of the operation. */
+static int run_plan(const mri_cuda_op *op, mri_cuda_plan *plan, mri_cuda_stream *s, const mr_op_args *a,
+                    const void *x, const void *weights, const void *y, const char *what, mr_error *err)
+{
+    const bool turned = transposed(op);
+    return mri_cuda_plan_run(plan, s, turned ? y : x, weights, turned ? x : y, workspace(op->own, a), what,
+                             err);
+}
+
 static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
 {
     const struct conv *own = op->own;
@@ -189,7 +212,7 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
     mri_cuda_plan *plan = NULL;
     int rc = plan_for(op, s, MRI_CUDA_FORWARD, a->n, &plan, err);
     if (!rc) rc = mri_cuda_linear_weights(op, &own->linear, s, a, &weights, err);
-    if (!rc) rc = mri_cuda_plan_run(plan, s, a->x, weights, a->y, workspace(own, a), "conv2d forward", err);
+    if (!rc) rc = run_plan(op, plan, s, a, a->x, weights, a->y, op->code->forward_text, err);
     return rc ? rc : mri_cuda_linear_finish(op, &own->linear, s, a, err);
 }
 
@@ -200,8 +223,7 @@ static int weight_gradient(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args
     void *const dw = half ? a->scratch : (void *)a->dparam[0];
     mri_cuda_plan *plan;
     int rc = plan_for(op, s, MRI_CUDA_WEIGHTS, a->n, &plan, err);
-    if (!rc)
-        rc = mri_cuda_plan_run(plan, s, a->x, dw, a->dy, workspace(own, a), "conv2d weight gradient", err);
+    if (!rc) rc = run_plan(op, plan, s, a, a->x, dw, a->dy, "conv2d weight gradient", err);
     if (rc || !half) return rc;
     return mri_cuda_cast(s, op->base.info.param[0].count, MR_TENSOR_F32, a->dparam[0], op->base.desc.in.dtype,
                          dw, err);
@@ -217,8 +239,8 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
     if (!rc) rc = mri_cuda_linear_begin_backward(op, &own->linear, s, a, err);
     if (!rc) rc = weight_gradient(op, s, a, err);
     if (rc || !d->need_dx) return rc;
-    return mri_cuda_plan_run(plan, s, a->dx, mri_cuda_linear_kept(&own->linear, a), a->dy, workspace(own, a),
-                             "conv2d data gradient", err);
+    return run_plan(op, plan, s, a, a->dx, mri_cuda_linear_kept(&own->linear, a), a->dy,
+                    "conv2d data gradient", err);
 }
 
 const struct mri_cuda_code mri_cuda_conv2d = {.forward_text = "conv2d forward",
@@ -227,3 +249,9 @@ const struct mri_cuda_code mri_cuda_conv2d = {.forward_text = "conv2d forward",
                                               .release = release,
                                               .forward = forward,
                                               .backward = backward};
+const struct mri_cuda_code mri_cuda_conv2d_transposed = {.forward_text = "conv2d_transposed forward",
+                                                         .backward_text = "conv2d_transposed backward",
+                                                         .prepare = prepare,
+                                                         .release = release,
+                                                         .forward = forward,
+                                                         .backward = backward};

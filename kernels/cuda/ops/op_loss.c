@@ -17,6 +17,7 @@ static uint32_t threads_for(uint32_t classes)
 }
 
 static float factor_of(const mr_op_desc *d) { return d->loss.factor > 0 ? d->loss.factor : 1; }
+static float weight_of(const mr_op_desc *d) { return d->loss.weight > 0 ? d->loss.weight : 1; }
 
 static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_error *err)
 {
@@ -28,6 +29,8 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
                                        .dtype = d->in.dtype,
                                        .factor = factor_of(d),
                                        .smoothing = a->training ? d->loss.smoothing : 0,
+                                       .weight = weight_of(d),
+                                       .silent = d->loss.silent,
                                        .x = a->x,
                                        .y = a->y,
                                        .labels = a->labels,
@@ -47,6 +50,7 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
                                                 .dtype = d->in.dtype,
                                                 .factor = factor_of(d),
                                                 .smoothing = a->training ? d->loss.smoothing : 0,
+                                                .weight = weight_of(d),
                                                 .x = a->x,
                                                 .dx = a->dx,
                                                 .labels = a->labels,

@@ -44,7 +44,7 @@ static const dnnl_memory_desc_t *weights_of(const_dnnl_primitive_desc_t pd, enum
 
 static bool fuses_relu(const struct mri_linear *l, enum mri_linear_pass pass)
 {
-    return pass == MRI_LINEAR_FORWARD && l->op->base.desc.activation == MR_ACT_RELU;
+    return pass == MRI_LINEAR_FORWARD && !l->bare && l->op->base.desc.activation == MR_ACT_RELU;
 }
 
 /* The pass with the stored weights, unless free choice of layout finds better code. */
@@ -243,6 +243,94 @@ static int choose_weights(struct mri_linear *l, mr_error *err)
     return MR_OK;
 }
 
+/* Forward at max_batch with the output's layout open; the input's as given, or open too. */
+static dnnl_primitive_desc_t probe(const struct mri_linear *l, bool open_src, dnnl_primitive_attr_t attr)
+{
+    const mr_op_desc *d = &l->op->base.desc;
+    dnnl_memory_desc_t src = mri_linear_src(l, d->max_batch, d->in.layout),
+                       dst = mri_linear_dst(l, d->max_batch);
+    dst = mri_dnnl_any(&dst);
+    if (open_src) src = mri_dnnl_any(&src);
+    return l->describe(l, MRI_LINEAR_FORWARD, d->max_batch, &src, &l->any_weights, &dst, attr, NULL);
+}
+
+/* Has oneDNN more than its plain reference code for a pass in the layouts of l? *forward is its description
+ * of the forward pass; made with the first call. */
+static bool has_code(const struct mri_linear *l, enum mri_linear_pass pass, dnnl_primitive_attr_t attr,
+                     dnnl_primitive_desc_t *forward)
+{
+    const uint32_t n = l->op->base.desc.max_batch;
+    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
+    dnnl_primitive_desc_t pd = l->describe(l, pass, n, &src, &l->any_weights, &dst, attr, *forward);
+    const bool good = pd && strncmp(mri_dnnl_implementation(pd), "ref", 3) != 0;
+    if (pass == MRI_LINEAR_FORWARD) *forward = pd;
+    else if (pd) dnnl_primitive_desc_destroy(pd);
+    return good;
+}
+
+static bool has_code_for_all(const struct mri_linear *l, dnnl_primitive_attr_t attr)
+{
+    dnnl_primitive_desc_t forward = NULL;
+    bool good = true;
+    for (int i = MRI_LINEAR_FORWARD; good && i <= MRI_LINEAR_BACKWARD_WEIGHTS; i++)
+        if (mri_linear_wants_pass(l, (enum mri_linear_pass)i))
+            good = has_code(l, (enum mri_linear_pass)i, attr, &forward);
+    if (forward) dnnl_primitive_desc_destroy(forward);
+    return good;
+}
+
+/* The layouts that suit the forward pass best may leave another one to the reference, which is slower by
+ * orders of magnitude: then plain ones, if they do better. */
+static int avoid_reference(struct mri_linear *l, mr_error *err)
+{
+    static const uint32_t plain[] = {MRI_LAYOUT_NCHW, MR_LAYOUT_NHWC};
+    mr_tensor *out = &l->op->base.info.out;
+    const uint32_t src = l->src_layout, dst = out->layout;
+    dnnl_primitive_attr_t attr;
+    const int rc = mri_dnnl_attr(&attr, false, err);
+    if (rc) return rc;
+    bool good = has_code_for_all(l, attr);
+    for (size_t i = 0; !good && i < MRI_ARRAY_COUNT(plain); i++) {
+        l->src_layout = plain[i];
+        mri_tensor_set_layout(out, plain[i]);
+        good = has_code_for_all(l, attr);
+    }
+    dnnl_primitive_attr_destroy(attr);
+    if (good) return MR_OK;
+    l->src_layout = src;
+    mri_tensor_set_layout(out, dst);
+    return MR_OK;
+}
+
+/* Ours are only the layouts that keep samples apart; NHWC when oneDNN picks another. */
+int mri_linear_choose_layouts(struct mri_linear *l, mr_error *err)
+{
+    const mr_op_desc *d = &l->op->base.desc;
+    mr_tensor *out = &l->op->base.info.out;
+    if (d->want == MR_WANT_NHWC) return MR_OK; /* what the output is set to already */
+    dnnl_primitive_attr_t attr;
+    const int rc = mri_dnnl_attr(&attr, fuses_relu(l, MRI_LINEAR_FORWARD), err);
+    if (rc) return rc;
+    dnnl_primitive_desc_t pd = probe(l, false, attr);
+    if (!pd || !mri_dnnl_is_fast(pd)) {
+        if (pd) dnnl_primitive_desc_destroy(pd);
+        pd = probe(l, true, attr);
+    }
+    dnnl_primitive_attr_destroy(attr);
+    if (!pd)
+        return mr_error_set(err, MR_EUNSUPPORTED, "oneDNN has no %s of this shape", l->op->base.is->name);
+    uint32_t src_layout, dst_layout;
+    const bool known =
+        mri_dnnl_layout_of(&d->in, d->max_batch, dnnl_primitive_desc_query_md(pd, dnnl_query_src_md, 0),
+                           &src_layout) &&
+        mri_dnnl_layout_of(out, d->max_batch, dnnl_primitive_desc_query_md(pd, dnnl_query_dst_md, 0),
+                           &dst_layout);
+    dnnl_primitive_desc_destroy(pd);
+    l->src_layout = known ? src_layout : MR_LAYOUT_NHWC;
+    mri_tensor_set_layout(out, known ? dst_layout : MR_LAYOUT_NHWC);
+    return avoid_reference(l, err);
+}
+
 int mri_linear_prepare(struct mri_linear *l, mr_error *err)
 {
     int rc = choose_weights(l, err);
@@ -358,7 +446,7 @@ int mri_linear_forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     if (!rc)
         rc = run_pass(l, v, MRI_LINEAR_FORWARD, a->n, writable(a->x), writable(a->param[0]), a->y,
                       writable(a->param[1]), a->scratch, err);
-    if (rc || d->activation == MR_ACT_RELU) return rc;
+    if (rc || l->bare || d->activation == MR_ACT_RELU) return rc;
     mri_activate(d->activation, a->y, mri_tensor_floats(out) * a->n);
     if (d->activation == MR_ACT_SIGMOID) mri_tensor_zero_padding(out, a->n, a->y);
     return MR_OK;
@@ -371,7 +459,8 @@ int mri_linear_backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     void *v;
     int rc = mri_dnnl_variant(&l->cache, l->op, a->n, make_variant, drop_variant, &v, err);
     if (rc) return rc;
-    mri_activate_backward(d->activation, a->y, a->dy, mri_tensor_floats(&l->op->base.info.out) * a->n);
+    if (!l->bare)
+        mri_activate_backward(d->activation, a->y, a->dy, mri_tensor_floats(&l->op->base.info.out) * a->n);
     rc = run_pass(l, v, MRI_LINEAR_BACKWARD_WEIGHTS, a->n, writable(a->x), a->dparam[0], a->dy, a->dparam[1],
                   a->scratch, err);
     if (!rc && d->need_dx)

@@ -29,6 +29,7 @@ struct mri_linear {
     dnnl_memory_desc_t any_weights, canonical;
     dnnl_memory_desc_t bias;
     bool has_bias;
+    bool bare;                    /* bias and activation are the operation's own affair */
     bool flat;                    /* dense: 2 dimensions, a sample is a vector in stored order */
     bool prepared;                /* the op's scratch size is settled */
     struct mri_blocks *blocks[3]; /* by pass: computed in blocks; NULL: one primitive for the whole batch */
@@ -47,6 +48,9 @@ static inline const dnnl_memory_desc_t *mri_linear_bias(const struct mri_linear 
  * primitives of max_batch. After a failure of either, or of what is between, mri_linear_release(). */
 int mri_linear_create(struct mri_linear **out, mri_host_op *op, mri_linear_describe *describe, int dim_count,
                       const dnnl_dims_t weights, dnnl_format_tag_t tag, mr_error *err);
+/* Between them, of convolutions: the layouts of input and output that the forward primitive is fastest with.
+ */
+int mri_linear_choose_layouts(struct mri_linear *l, mr_error *err);
 int mri_linear_prepare(struct mri_linear *l, mr_error *err);
 
 /* What a layer puts into its struct mri_op_code. */
