@@ -154,7 +154,7 @@ int mr_evaluate_until(mr_trainer *t, mr_loader *loader, const volatile int *stop
     if (rc && rc != MR_ECANCELED) mri_ranks_fail(&t->team.ranks, err);
     if (rc) return rc;
     if (loss) *loss = mri_mean_of(m.loss_sum, m.count);
-    if (accuracy) *accuracy = mri_mean_of((double)m.correct, m.count);
+    if (accuracy) *accuracy = mri_accuracy_of(t, m.correct, m.count);
     if (count) *count = m.count;
     return MR_OK;
 }
@@ -371,7 +371,7 @@ static int report_training(fit *f, mr_error *err)
     mr_report *r = &f->report;
     r->samples = m.count;
     r->loss = mri_mean_of(m.loss_sum, m.count);
-    r->accuracy = mri_mean_of((double)m.correct, m.count);
+    r->accuracy = mri_accuracy_of(f->t, m.correct, m.count);
     r->lr = mri_trainer_lr(f->t, f->t->updates ? f->t->updates - 1 : 0);
     r->peak_rss_bytes = mri_peak_rss_bytes();
     if (f->t->cfg.dtype == MR_TENSOR_F16) {
@@ -407,7 +407,7 @@ static int validate(fit *f, bool *better, mr_error *err)
     run->validation_pending = false;
     f->report.has_val = true;
     f->report.val_loss = mri_mean_of(m.loss_sum, m.count);
-    f->report.val_accuracy = mri_mean_of((double)m.correct, m.count);
+    f->report.val_accuracy = mri_accuracy_of(f->t, m.correct, m.count);
     const bool diverged = has_diverged(f, f->report.val_loss);
     if (diverged) tell_diverged(f, f->report.val_loss, "validation");
     f->report.diverged = f->report.diverged || diverged;

@@ -47,7 +47,7 @@ void mri_stretches_report(mri_stretches *s, const mr_trainer *t, const mr_fit_co
         .steps = now->steps - from->steps,
         .samples = samples,
         .loss = mri_mean_of(now->sums.loss_sum - from->sums.loss_sum, count),
-        .accuracy = mri_mean_of((double)(now->sums.correct - from->sums.correct), count),
+        .accuracy = mri_accuracy_of(t, now->sums.correct - from->sums.correct, count),
         .lr = mri_trainer_lr(t, updates - 1),
         .samples_per_s = seconds > 0 ? (double)samples / seconds : 0,
         .seconds_left = seconds_left(s, cfg, step, now->steps - s->call_steps),

@@ -3,9 +3,17 @@
 #ifndef MRI_STRETCH_H
 #define MRI_STRETCH_H
 
+#include <math.h>
+
 #include "train/trainer.h"
 
 static inline double mri_mean_of(double sum, uint64_t count) { return count ? sum / (double)count : 0; }
+
+/* Not a number where the network tells no classes apart. */
+static inline double mri_accuracy_of(const mr_trainer *t, uint64_t correct, uint64_t count)
+{
+    return mr_net_class_count(t->cfg.net) ? mri_mean_of((double)correct, count) : NAN;
+}
 
 /* One call of mr_fit(). */
 typedef struct mri_stretches {

@@ -300,7 +300,7 @@ int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err)
     if (rc == MR_OK) rc = mri_exchange_stats(&t->exchange, err);
     if (rc == MR_OK) rc = mri_flight_begin(&t->flights, batch, counted, false, &f, err);
     if (rc) return rc;
-    const mr_step_values values = {.step = batch->global_step};
+    const mr_step_values values = {.step = batch->step}; /* the same draws in every evaluation */
     for (uint32_t r = 0; r < t->team.count; r++) {
         rc = begin_parts(t, r, f, &batch->parts[mri_team_first_part(&t->team, r)], &values);
         if (rc) return mri_team_queue_failed(&t->team, r, rc, "an evaluation", err);

@@ -4,6 +4,7 @@
  *   trainer_open.c        opening and closing
  *   trainer.c             a step, sums
  *   trainer_state.c       between a trainer and a checkpoint: saving, loading, hashing
+ *   trainer_points.c      what points of a network hold, computing from one of them on
  *   stretch.c             figures of steps while their epoch goes on
  *   stats.c, schedule.c   figures of a run; the learning rate
  *   run/                  the replicas and what they do together

@@ -87,6 +87,12 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
             return mr_error_set(err, MR_EINVAL,
                                 "channel %u: mean %g, std %g: expected finite numbers, std above 0", c,
                                 (double)cfg->mean[c], (double)cfg->std[c]);
+    if (cfg->kept_count > 0 && !cfg->inference)
+        return mr_error_set(err, MR_EINVAL, "points are kept by trainers for inference only");
+    for (uint32_t i = 0; i < cfg->kept_count; i++)
+        if (!mri_net_has_tensor(cfg->net, cfg->kept[i]))
+            return mr_error_set(err, MR_EINVAL, "network %s has no point %u to keep", cfg->net->name,
+                                cfg->kept[i]);
     const int rc = check_update(cfg, err);
     return rc ? rc : check_precision(cfg, err);
 }
@@ -106,6 +112,8 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                             .decay_on = cfg->decay_on,
                             .average = cfg->average,
                             .lookahead = cfg->lookahead,
+                            .kept = cfg->kept,
+                            .kept_count = cfg->kept_count,
                             .slot_count = mr_update_state_count(cfg->update.kind) + (cfg->lookahead > 0),
                             .bucket_bytes = cfg->bucket_bytes,
                             .memory_bytes = cfg->memory_bytes,

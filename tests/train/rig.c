@@ -66,6 +66,35 @@ mr_net *mrt_net_branch(void)
     return net;
 }
 
+mr_net *mrt_net_coder(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "toy-coder", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    mr_net_conv2d(net, 4, 3, 2, MR_PAD_SAME, MR_ACT_TANH);
+    mr_net_dense(net, 12, MR_ACT_TANH);
+    const mr_point code = mr_net_here(net);
+    mr_net_dense(net, 3, MR_ACT_NONE);
+    const mr_point log_variance = mr_net_here(net);
+    mr_net_from(net, code);
+    mr_net_dense(net, 3, MR_ACT_NONE);
+    mr_net_loss_pair(net, MR_PAIR_DIVERGENCE, log_variance, 0.5f);
+    mr_net_sample(net, log_variance, 0.5f);
+    const mr_point drawn = mr_net_here(net);
+    mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    mr_net_loss_labels(net, 2);
+    mr_net_from(net, drawn);
+    mr_net_dense(net, 4 * 4 * 6, MR_ACT_SELU);
+    mr_net_reshape(net, 4, 4, 6);
+    mr_net_conv_transposed(
+        net, &(mr_conv){
+                 .filters = 5, .kernel = 3, .stride = 2, .padding = MR_PAD_SAME, .activation = MR_ACT_TANH});
+    mr_net_conv2d(net, 1, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_loss_pair(net, MR_PAIR_CROSS_ENTROPY, 0, 0.1f);
+    mr_net_activation(net, MR_ACT_SIGMOID);
+    mr_net_loss_pair(net, MR_PAIR_SQUARES, 0, 0.05f);
+    return net;
+}
+
 mr_net *mrt_net_residual(void)
 {
     mr_net *net;

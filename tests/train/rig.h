@@ -46,6 +46,8 @@ mr_net *mrt_net_norm(void); /* with batch normalisation and a separate activatio
 mr_net *mrt_net_dense(void);
 mr_net *mrt_net_branch(void);   /* additions of every kind, a short cut with a convolution; no batch
                                    normalisation */
+mr_net *mrt_net_coder(void);    /* a variational autoencoder and a classifier of what it draws: every kind of
+                                   loss */
 mr_net *mrt_net_residual(void); /* blocks as in residual networks, both versions, with batch normalisation */
 
 int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err); /* on failure nothing is left */

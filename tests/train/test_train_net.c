@@ -1,4 +1,6 @@
 /* Network builder: shapes, parameter counts, summaries, mistakes, the table of models. */
+#include <math.h>
+
 #include "millrace/train.h"
 #include "mrt.h"
 
@@ -17,43 +19,25 @@ static void test_models_have_their_published_size(void **state)
         uint64_t params;
         uint32_t classes;
     } expected[] = {
-        {"cifar-cnn", 1250858, 10},
-        {"cifar-cnn-small", 328586, 10},
-        {"mnist-cnn", 1199882, 10},
-        {"mnist-cnn-small", 600810, 10},
-        {"mnist-selu", 333066, 10},
-        {"mnist-mlp5x1024", 5012490, 10},
-        {"mnist-mlp10x2048", 39395338, 10},
-        {"mnist-mlp10x4096", 154288138, 10},
-        {"mnist-mlp", 407050, 10},
-        {"notes-mlp", 3277440, 128},
-        {"gru-notes", 23028352, 128},
-        {"lstm-notes", 30491264, 128},
-        {"cifar-resnet20", 272474, 10},
-        {"cifar-resnet32", 466906, 10},
-        {"cifar-resnet44", 661338, 10},
-        {"cifar-resnet56", 855770, 10},
-        {"cifar-resnet110", 1730714, 10},
-        {"cifar-resnet20-v2", 272506, 10},
-        {"cifar-resnet32-v2", 466938, 10},
-        {"cifar-resnet44-v2", 661370, 10},
-        {"cifar-resnet56-v2", 855802, 10},
-        {"cifar-resnet110-v2", 1730746, 10},
-        {"cifar-resnet20-pad", 269722, 10},
-        {"cifar-resnet32-pad", 464154, 10},
-        {"cifar-resnet44-pad", 658586, 10},
-        {"cifar-resnet56-pad", 853018, 10},
-        {"cifar-resnet110-pad", 1727962, 10},
-        {"cifar-fast", 6573130, 10},
-        {"densenet40", 357322, 10},
-        {"densenet100", 2217002, 10},
-        {"resnet18", 11689512, 1000},
-        {"resnet34", 21797672, 1000},
-        {"resnet50", 25557032, 1000},
-        {"inception-v3", 23817352, 1000},
-        {"alexnet", 61838248, 1000},
-        {"vgg16", 138357544, 1000},
-        {"vgg19", 143667240, 1000},
+        {"cifar-cnn", 1250858, 10},          {"cifar-cnn-small", 328586, 10},
+        {"mnist-cnn", 1199882, 10},          {"mnist-cnn-small", 600810, 10},
+        {"mnist-selu", 333066, 10},          {"mnist-vae", 3410058, 0},
+        {"mnist-mlp5x1024", 5012490, 10},    {"mnist-mlp10x2048", 39395338, 10},
+        {"mnist-mlp10x4096", 154288138, 10}, {"mnist-mlp", 407050, 10},
+        {"notes-mlp", 3277440, 128},         {"gru-notes", 23028352, 128},
+        {"lstm-notes", 30491264, 128},       {"cifar-resnet20", 272474, 10},
+        {"cifar-resnet32", 466906, 10},      {"cifar-resnet44", 661338, 10},
+        {"cifar-resnet56", 855770, 10},      {"cifar-resnet110", 1730714, 10},
+        {"cifar-resnet20-v2", 272506, 10},   {"cifar-resnet32-v2", 466938, 10},
+        {"cifar-resnet44-v2", 661370, 10},   {"cifar-resnet56-v2", 855802, 10},
+        {"cifar-resnet110-v2", 1730746, 10}, {"cifar-resnet20-pad", 269722, 10},
+        {"cifar-resnet32-pad", 464154, 10},  {"cifar-resnet44-pad", 658586, 10},
+        {"cifar-resnet56-pad", 853018, 10},  {"cifar-resnet110-pad", 1727962, 10},
+        {"cifar-fast", 6573130, 10},         {"densenet40", 357322, 10},
+        {"densenet100", 2217002, 10},        {"resnet18", 11689512, 1000},
+        {"resnet34", 21797672, 1000},        {"resnet50", 25557032, 1000},
+        {"inception-v3", 23817352, 1000},    {"alexnet", 61838248, 1000},
+        {"vgg16", 138357544, 1000},          {"vgg19", 143667240, 1000},
     };
     enum { COUNT = sizeof expected / sizeof expected[0] };
     MRT_EQ(mr_model_count(), COUNT);
@@ -395,6 +379,119 @@ static void test_branch_mistakes(void **state)
     expect_error(net, "unknown initial weights");
 }
 
+/* An encoder of two numbers, a draw, a decoder; all that is named of losses. */
+static mr_net *coder(void)
+{
+    mr_net *net = net_of(6, 4, 1);
+    mr_net_dense(net, 8, MR_ACT_RELU);
+    const mr_point code = mr_net_here(net);
+    mr_net_dense(net, 2, MR_ACT_NONE);
+    const mr_point log_variance = mr_net_here(net);
+    mr_net_from(net, code);
+    mr_net_dense(net, 2, MR_ACT_NONE);
+    mr_net_loss_pair(net, MR_PAIR_DIVERGENCE, log_variance, 0.5f);
+    mr_net_sample(net, log_variance, 1);
+    mr_net_dense(net, 3 * 2 * 5, MR_ACT_RELU);
+    mr_net_reshape(net, 3, 2, 5);
+    mr_net_conv_transposed(net, &(mr_conv){.filters = 1, .kernel = 3, .stride = 2, .padding = MR_PAD_SAME});
+    return net;
+}
+
+static void test_losses(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_net *net = coder();
+    mr_net_loss_pair(net, MR_PAIR_CROSS_ENTROPY, 0, 1);
+    MRT_OK(mr_net_check(net, &err), &err);
+    MRT_EQ(mr_net_class_count(net), 0);
+    static const struct {
+        const char *name, *output;
+        uint64_t params;
+    } rows[] = {
+        {"dense 8 relu", "1x1x8", 200},
+        {"dense 2", "1x1x2", 18},
+        {"dense 2 from 0", "1x1x2", 18},
+        {"divergence 1", "loss x 0.5", 0},
+        {"sample 1 from 2", "1x1x2", 0},
+        {"dense 30 relu", "1x1x30", 90},
+        {"reshape", "3x2x5", 0},
+        {"conv2d_transposed 3x3/2 1", "6x4x1", 46},
+        {"cross_entropy input", "loss x 1", 0},
+    };
+    mr_layer_row row;
+    for (uint32_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        MRT_TRUE(mr_net_layer(net, i, &row));
+        MRT_STR(row.name, rows[i].name);
+        MRT_STR(row.output, rows[i].output);
+        MRT_EQ(row.params, rows[i].params);
+    }
+    mr_net_destroy(net);
+
+    net = coder(); /* and a classifier of what was drawn */
+    mr_net_loss_pair(net, MR_PAIR_SQUARES, 0, 1);
+    mr_net_dense(net, 3, MR_ACT_NONE);
+    mr_net_loss_labels(net, 0.1f);
+    MRT_OK(mr_net_check(net, &err), &err);
+    MRT_EQ(mr_net_class_count(net), 3);
+    mr_net_destroy(net);
+}
+
+static void test_transposed_shapes(void **state)
+{
+    (void)state;
+    mr_net *net = net_of(5, 3, 2);
+    mr_conv c = {.filters = 4, .kernel = 3, .stride = 2};
+    mr_net_conv_transposed(net, &c); /* (5 - 1) * 2 + 3 */
+    check_output(net, 0, "11x7x4");
+    c.pad = 1;
+    mr_net_conv_transposed(net, &c);
+    check_output(net, 1, "21x13x4");
+    c.pad = 0, c.padding = MR_PAD_SAME, c.kernel_w = 5;
+    mr_net_conv_transposed(net, &c);
+    check_output(net, 2, "42x26x4");
+    mr_net_destroy(net);
+}
+
+static void test_loss_mistakes(void **state)
+{
+    (void)state;
+    mr_net *net = coder();
+    expect_error(net, "nothing takes point 8"); /* its last output leads to no loss */
+    net = coder();
+    mr_net_loss_pair(net, MR_PAIR_CROSS_ENTROPY, 0, 0);
+    expect_error(net, "weight above 0");
+    net = coder();
+    mr_net_loss_pair(net, MR_PAIR_SQUARES, 1, 1);
+    expect_error(net, "another shape");
+    net = coder();
+    mr_net_loss_pair(net, (mr_pair_loss)3, 0, 1);
+    expect_error(net, "unknown loss");
+    net = coder();
+    mr_net_activation(net, MR_ACT_SIGMOID);
+    mr_net_loss_pair(net, MR_PAIR_CROSS_ENTROPY, 0, 1);
+    expect_error(net, "bare logits");
+    net = coder();
+    mr_net_loss_labels(net, 1);
+    expect_error(net, "vector of at least 2 logits");
+    net = coder();
+    mr_net_from(net, 4); /* a loss */
+    expect_error(net, "no point 4");
+    net = coder();
+    mr_net_reshape(net, 6, 4, 2);
+    expect_error(net, "as many values");
+    net = coder();
+    mr_net_sample(net, 0, NAN);
+    expect_error(net, "factor above 0");
+    net = coder();
+    mr_net_conv_transposed(net, &(mr_conv){.filters = 1, .kernel = 2, .stride = 3, .padding = MR_PAD_SAME});
+    expect_error(net, "no smaller than the stride");
+    net = net_of(4, 4, 1);
+    mr_net_dense(net, 3, MR_ACT_RELU);
+    mr_net_loss_labels(net, 1);
+    expect_error(net, "bare logits");
+}
+
 static void test_recurrent_layers(void **state)
 {
     (void)state;
@@ -467,6 +564,9 @@ int main(void)
         cmocka_unit_test(test_models_have_their_published_size_with_statistics),
         cmocka_unit_test(test_models_fit_other_pictures),
         cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_transposed_shapes),
+        cmocka_unit_test(test_loss_mistakes),
         cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_first_mistake_sticks),

@@ -13,6 +13,7 @@ static struct drawing {
     uint32_t numbers[512], used;
 } draw; /* builders of rigs take no argument */
 static uint64_t seed_now;
+static bool named_loss; /* then the one against labels must be named, too */
 
 static uint32_t below(uint32_t n) { return draw.numbers[draw.used++ % 512] % n; }
 
@@ -32,7 +33,8 @@ static mr_activation some_activation(void)
 /* A layer that keeps the shape. */
 static void layer(mr_net *net, uint32_t channels)
 {
-    switch (below(6)) {
+    const mri_layer *last = net->layer_count ? &net->layers[net->layer_count - 1] : NULL;
+    switch (below(8)) {
     case 0: mr_net_conv2d(net, channels, 3, 1, MR_PAD_SAME, any_activation()); break;
     case 1:
         mr_net_conv(net, &(mr_conv){.filters = channels, .kernel = 1, .stride = 1, .no_bias = below(2)});
@@ -45,6 +47,23 @@ static void layer(mr_net *net, uint32_t channels)
         break;
     case 3: mr_net_activation(net, some_activation()); break;
     case 4: mr_net_dropout(net, 0.2f); break;
+    case 5:
+        mr_net_conv_transposed(net, &(mr_conv){.filters = channels,
+                                               .kernel = 3,
+                                               .stride = 1,
+                                               .padding = MR_PAD_SAME,
+                                               .activation = any_activation()});
+        break;
+    case 6:
+        if (!last || net->at != net->layer_count) { /* its shape is not at hand */
+            mr_net_activation(net, some_activation());
+            break;
+        }
+        const uint32_t h = last->out_h, w = last->out_w, c = last->out_c;
+        mr_net_reshape(net, w * h, 1, c);
+        if (below(2)) mr_net_activation(net, some_activation());
+        mr_net_reshape(net, h, w, c);
+        break;
     default: mr_net_max_pool_padded(net, 3, 1, 1); break;
     }
 }
@@ -68,6 +87,37 @@ static void block(mr_net *net, uint32_t channels, uint32_t depth)
     if (below(2))
         mr_net_batch_norm(net, 0.9f, 1e-2f, MR_ACT_NONE); /* ends as blocks of residual networks do */
     mr_net_add(net, cut, any_activation());
+}
+
+static void pair(mr_net *net, mr_pair_loss kind, mr_point other, float weight)
+{
+    named_loss = true;
+    mr_net_loss_pair(net, kind, other, weight);
+}
+
+/* Draws around what comes in, and a loss of where they come from. */
+static void draws(mr_net *net, uint32_t channels)
+{
+    const mr_point in = mr_net_here(net);
+    mr_net_conv2d(net, channels, 1, 1, MR_PAD_SAME, MR_ACT_TANH);
+    const mr_point log_variance = mr_net_here(net);
+    mr_net_from(net, in);
+    mr_net_conv2d(net, channels, 1, 1, MR_PAD_SAME, any_activation());
+    if (below(2)) pair(net, MR_PAIR_DIVERGENCE, log_variance, 0.01f);
+    mr_net_sample(net, log_variance, below(2) ? 0.5f : 1);
+    const mr_point drawn = mr_net_here(net);
+    if (below(2)) return;
+    chain(net, channels, 1);
+    if (mr_net_here(net) != drawn) pair(net, MR_PAIR_SQUARES, drawn, 0.02f);
+}
+
+/* A loss against the picture itself, on the side. */
+static void gives_back(mr_net *net)
+{
+    const mr_point in = mr_net_here(net);
+    mr_net_conv_transposed(net, &(mr_conv){.filters = 1, .kernel = 3, .stride = 1, .padding = MR_PAD_SAME});
+    pair(net, MR_PAIR_CROSS_ENTROPY, 0, 0.05f);
+    mr_net_from(net, in);
 }
 
 /* A few ways from here, put beside each other, and as many channels as before made of them. */
@@ -98,14 +148,18 @@ static mr_net *random_net(void)
     mr_net *net;
     mrt_noise(draw.numbers, sizeof draw.numbers, seed_now);
     draw.used = 0;
+    named_loss = false;
     uint32_t channels = 3 + below(4);
     MRT_EQ(mr_net_create(&net, "random", SIDE, SIDE, 1), MR_OK);
     if (below(4) > 0) mr_net_conv2d(net, channels, 3, 1, MR_PAD_SAME, any_activation());
     else channels = 1; /* branches of the picture itself */
     for (uint32_t stage = 0; stage < 2; stage++) {
-        for (uint32_t n = 1 + below(2); n > 0; n--)
-            if (below(3)) block(net, channels, 2);
-            else beside(net, channels);
+        for (uint32_t n = 1 + below(2); n > 0; n--) switch (below(4)) {
+            case 0: beside(net, channels); break;
+            case 1: draws(net, channels); break;
+            default: block(net, channels, 2); break;
+            }
+        if (stage == 0 && below(3) == 0) gives_back(net);
         channels = 3 + below(4);
         mr_net_conv(
             net,
@@ -117,6 +171,7 @@ static mr_net *random_net(void)
     if (below(2)) mr_net_dense(net, 9, any_activation());
     if (below(2)) mr_net_dropout(net, 0.3f);
     mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    if (named_loss || below(3) == 0) mr_net_loss_labels(net, below(2) ? 1 : 0.5f);
     return net;
 }
 

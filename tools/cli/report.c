@@ -14,11 +14,21 @@ void report_table_head(bool has_val)
     printf(" %10s %9s %9s %11s %7s\n", "samples/s", "step ms", "wait ms", "exposed ms", "stall %");
 }
 
+/* "-" where the network tells no classes apart. */
+static void print_part(double accuracy)
+{
+    if (isnan(accuracy)) printf(" %7s", "-");
+    else printf(" %7.4f", accuracy);
+}
+
 void report_table_row(const mr_report *r, bool has_val)
 {
-    printf("%5" PRIu64 " %9.4f %7.4f", r->epoch + 1, r->loss, r->accuracy);
-    if (r->has_val) printf(" %9.4f %7.4f", r->val_loss, r->val_accuracy);
-    else if (has_val) printf(" %9s %7s", "-", "-");
+    printf("%5" PRIu64 " %9.4f", r->epoch + 1, r->loss);
+    print_part(r->accuracy);
+    if (r->has_val) {
+        printf(" %9.4f", r->val_loss);
+        print_part(r->val_accuracy);
+    } else if (has_val) printf(" %9s %7s", "-", "-");
     printf(" %10.0f %9.3f %9.1f %11.1f %7.1f\n", r->samples_per_s, r->step_ms, r->wait_ms, r->exposed_ms,
            100 * r->stall_fraction);
     fflush(stdout);

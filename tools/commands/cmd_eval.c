@@ -1,6 +1,7 @@
 /* tools/commands/cmd_eval.c: `millrace eval DATA --checkpoint C`: exact loss and accuracy of a checkpoint on
  * a data set. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,11 +11,13 @@
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
+#include "tools/draw/draw.h"
 #include "tools/session/session.h"
 #include "tools/session/world.h"
 
 typedef struct eval_args {
-    const char *checkpoint;
+    const char *checkpoint, *draw;
+    bool force;
     rank_args rank;
     session_args shared;
     opt_given given;
@@ -26,6 +29,7 @@ typedef struct eval_run {
     tool_session s;
     mr_checkpoint_info info;
     char found[512];
+    draw_points drawn;
 } eval_run;
 
 static int find_checkpoint(eval_run *r)
@@ -55,6 +59,27 @@ static int open_data(eval_run *r)
     status = session_open_data_like(&r->s, r->args->shared.data, &r->args->shared.data_opts, &like);
     free(names);
     return status;
+}
+
+/* Refused before the evaluation, not behind it. */
+static int prepare_drawing(eval_run *r)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_output_config cfg;
+    tool_session *s = &r->s;
+    const char *path = r->args->draw;
+    if (!path) return EXIT_DONE;
+    r->drawn = draw_points_of(s->net);
+    if (r->drawn.kept.count == 0 || mr_device_info_of(s->devices[0])->simulated) {
+        say("--draw: %s gives back no pictures that could be drawn", s->model->name);
+        return EXIT_MISUSED;
+    }
+    const mr_source *src = s->src;
+    mr_output_defaults(&cfg);
+    cfg.inputs = &src, cfg.input_count = 1, cfg.force = r->args->force;
+    const int rc = mr_output_check(path, &cfg, &err);
+    s->kept = &r->drawn.kept;
+    return exit_status(rc, &err);
 }
 
 static int open_run(eval_run *r)
@@ -87,6 +112,8 @@ static int open_run(eval_run *r)
     if (status == EXIT_DONE) status = session_open_loader(s);
     s->rule.update = r->info.update;
     s->rule.schedule = r->info.schedule;
+    if (status == EXIT_DONE) status = session_open_net(s);
+    if (status == EXIT_DONE) status = prepare_drawing(r);
     if (status == EXIT_DONE) status = session_open_network(s, 1, true);
     if (status == EXIT_DONE) status = session_load(s, r->found, &r->info);
     return status;
@@ -104,8 +131,10 @@ static int evaluate(eval_run *r)
     const double seconds = seconds_since(start);
     const char *shown = mr_source_info_of(r->s.src)->path;
     if (!r->args->shared.output.json) {
-        printf("%s on %s: %" PRIu64 " samples, loss %.6f, accuracy %.4f; %.0f samples/s%s\n",
-               shown_text(r->found), shown_text(shown), count, loss, accuracy, (double)count / seconds,
+        printf("%s on %s: %" PRIu64 " samples, loss %.6f", shown_text(r->found), shown_text(shown), count,
+               loss);
+        if (!isnan(accuracy)) printf(", accuracy %.4f", accuracy);
+        printf("; %.0f samples/s%s\n", (double)count / seconds,
                r->info.average > 0 ? " (average of weights)" : "");
         return EXIT_DONE;
     }
@@ -130,6 +159,7 @@ static int run(const void *args)
     int status = world_join(&r.world, &a->rank);
     if (status == EXIT_DONE) status = open_run(&r);
     if (status == EXIT_DONE) status = evaluate(&r);
+    if (status == EXIT_DONE && a->draw) status = draw_to(&r.s, &r.drawn, a->draw, a->force);
     session_close(&r.s);
     status = bad_watch_close(&r.s.bad, status);
     return world_leave(&r.world, status);
@@ -138,6 +168,10 @@ static int run(const void *args)
 static const opt options[] = {
     {"checkpoint", OPT_TEXT, offsetof(eval_args, checkpoint), 0, 0, NULL, "C",
      "a checkpoint, or the folder of a run: its newest", NULL},
+    {"draw", OPT_TEXT, offsetof(eval_args, draw), 0, 0, NULL, "FILE.png",
+     "of a network that gives back what it gets: pictures, what it makes of them, what it makes up", NULL},
+    {"force", OPT_FLAG, offsetof(eval_args, force), 0, 0, NULL, NULL, "--draw: over a file that is there",
+     NULL},
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Evaluation", options),     RUN_GROUP(eval_args, shared.run),

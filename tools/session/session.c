@@ -340,6 +340,7 @@ int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
     memcpy(cfg.std, l->std, sizeof cfg.std);
     cfg.uses_affine = l->uses_affine;
     cfg.inference = inference;
+    if (s->kept) cfg.kept = s->kept->at, cfg.kept_count = s->kept->count;
     cfg.trace = s->trace;
     const int status = s->compute ? setup_compute(&cfg, s->compute) : EXIT_DONE;
     cfg.tune_buckets = s->tune_buckets;

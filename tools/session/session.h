@@ -18,6 +18,12 @@ typedef struct session_rule {
     float label_smoothing;
 } session_rule;
 
+/* Points of a network. */
+typedef struct session_points {
+    mr_point at[3];
+    uint32_t count;
+} session_points;
+
 typedef struct tool_session {
     const mr_model *model;
     mr_source *src;
@@ -37,7 +43,8 @@ typedef struct tool_session {
     bool tune_buckets;           /* the trainer may look for their size */
     bool bucket_known;           /* it is bucket, whatever compute says */
     uint64_t bucket;
-    uint32_t values; /* a network of numbers: how many it tells apart; 0: its classes */
+    const session_points *kept; /* of the trainer; the caller's, or NULL */
+    uint32_t values;            /* a network of numbers: how many it tells apart; 0: its classes */
     bad_watch bad;
     field_set fields;
     mr_loader_config loader_cfg; /* as opened */

@@ -91,7 +91,7 @@ static int check_classes(const mr_source_info *here, const data_like *like, bool
 {
     const bool numbers = !here->class_names && !like->class_names,
                begins_elsewhere = guessed && here->label_offset;
-    if (here->class_count == like->class_count ||
+    if (here->class_count == like->class_count || like->class_count == 0 || /* no class is told apart */
         (numbers && !begins_elsewhere && here->class_count < like->class_count))
         return EXIT_DONE;
     say("%s: expected %u classes as in %s, found %u%s", here->path, like->class_count, like->path,

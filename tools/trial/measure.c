@@ -145,7 +145,7 @@ static int fill_part(const synthetic_batch *in, mr_device *dev, resident_batch *
         for (size_t k = 0; numbers && k < pixel_bytes / sizeof(int32_t); k++)
             ((int32_t *)pixels)[k] = (int32_t)(((uint32_t *)pixels)[k] % in->classes);
         for (uint32_t i = 0; i < count; i++) {
-            ((int32_t *)labels)[i] = (int32_t)((first + i) % in->classes);
+            ((int32_t *)labels)[i] = in->classes ? (int32_t)((first + i) % in->classes) : 0;
             ((float *)affine)[2 * i] = 1.0f / 64;
             ((float *)affine)[2 * i + 1] = -2.0f;
         }

@@ -29,7 +29,7 @@ double median_of(double *values, size_t count, double *mad);
 int measure_loader(tool_session *s, double seconds, uint32_t rounds, measured_rate *out);
 
 typedef struct synthetic_batch {
-    uint32_t batch, h, w, c, classes; /* h 0: sequences of w numbers below classes */
+    uint32_t batch, h, w, c, classes; /* h 0: sequences of w numbers below classes; 0: labels mean nothing */
     float mean[4], std[4];
     bool uses_affine;
     uint64_t seed;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -68,25 +69,34 @@ int csv_log_open(csv_log *c, const char *path, const mr_source *const *sources, 
     return rc;
 }
 
+/* Nothing where the network tells no classes apart. */
+static const char *part_text(double accuracy, char *buf, size_t bytes)
+{
+    buf[0] = '\0';
+    if (!isnan(accuracy)) snprintf(buf, bytes, "%.9g", accuracy);
+    return buf;
+}
+
 void csv_log_step(csv_log *c, const mr_step_report *r)
 {
-    char line[LINE], lr[32];
+    char line[LINE], lr[32], part[32];
     const int n = snprintf(line, sizeof line,
-                           "step,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.9g,%.9g,%.9g,%s,,,,,\n",
-                           r->epoch, r->updates, r->steps, r->samples, r->samples_per_s, r->loss, r->accuracy,
-                           float_text(r->lr, lr, sizeof lr));
+                           "step,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.9g,%.9g,%s,%s,,,,,\n",
+                           r->epoch, r->updates, r->steps, r->samples, r->samples_per_s, r->loss,
+                           part_text(r->accuracy, part, sizeof part), float_text(r->lr, lr, sizeof lr));
     watch_file_put(&c->file, line, (size_t)n, true);
 }
 
 void csv_log_epoch(csv_log *c, const mr_report *r, uint64_t updates)
 {
-    char line[LINE], lr[32], val[64] = ",";
-    if (r->has_val) snprintf(val, sizeof val, "%.9g,%.9g", r->val_loss, r->val_accuracy);
-    const int n = snprintf(line, sizeof line,
-                           "epoch,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-                           ",%.9g,%.9g,%.9g,%s,%s,%.9g,%.9g,%.9g\n",
-                           r->epoch, updates, r->steps, r->samples, r->samples_per_s, r->loss, r->accuracy,
-                           float_text(r->lr, lr, sizeof lr), val, r->stall_fraction, r->step_ms, r->seconds);
+    char line[LINE], lr[32], part[32], val[64] = ",";
+    if (r->has_val)
+        snprintf(val, sizeof val, "%.9g,%s", r->val_loss, part_text(r->val_accuracy, part, sizeof part));
+    const int n = snprintf(
+        line, sizeof line,
+        "epoch,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%.9g,%.9g,%s,%s,%s,%.9g,%.9g,%.9g\n", r->epoch,
+        updates, r->steps, r->samples, r->samples_per_s, r->loss, part_text(r->accuracy, part, sizeof part),
+        float_text(r->lr, lr, sizeof lr), val, r->stall_fraction, r->step_ms, r->seconds);
     watch_file_put(&c->file, line, (size_t)n, true);
     watch_file_sync(&c->file);
 }

@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -90,15 +91,13 @@ int event_file_open(event_file *e, const char *folder, uint64_t updates, mr_erro
 
 void event_file_step(event_file *e, const mr_step_report *r)
 {
-    const mr_scalar scalars[] = {{"step/loss", (float)r->loss},
-                                 {"step/accuracy", (float)r->accuracy},
-                                 {"step/lr", r->lr},
-                                 {"step/samples_per_s", (float)r->samples_per_s}};
+    mr_scalar scalars[4] = {
+        {"step/loss", (float)r->loss}, {"step/lr", r->lr}, {"step/samples_per_s", (float)r->samples_per_s}};
+    uint32_t count = 3;
+    if (!isnan(r->accuracy)) scalars[count++] = (mr_scalar){"step/accuracy", (float)r->accuracy};
     put(e,
-        &(mr_scalar_event){.wall_s = wall_s(),
-                           .step = (int64_t)r->updates,
-                           .scalars = scalars,
-                           .count = sizeof scalars / sizeof scalars[0]},
+        &(mr_scalar_event){
+            .wall_s = wall_s(), .step = (int64_t)r->updates, .scalars = scalars, .count = count},
         true);
 }
 
@@ -108,14 +107,15 @@ void event_file_epoch(event_file *e, const mr_report *r, uint64_t updates)
     uint32_t count = 0;
     if (r->steps) { /* else what is told is a validation that an earlier run did not come to */
         scalars[count++] = (mr_scalar){"epoch/loss", (float)r->loss};
-        scalars[count++] = (mr_scalar){"epoch/accuracy", (float)r->accuracy};
+        if (!isnan(r->accuracy)) scalars[count++] = (mr_scalar){"epoch/accuracy", (float)r->accuracy};
         scalars[count++] = (mr_scalar){"epoch/lr", r->lr};
         scalars[count++] = (mr_scalar){"epoch/samples_per_s", (float)r->samples_per_s};
         scalars[count++] = (mr_scalar){"epoch/stall_fraction", (float)r->stall_fraction};
     }
     if (r->has_val) {
         scalars[count++] = (mr_scalar){"epoch/val_loss", (float)r->val_loss};
-        scalars[count++] = (mr_scalar){"epoch/val_accuracy", (float)r->val_accuracy};
+        if (!isnan(r->val_accuracy))
+            scalars[count++] = (mr_scalar){"epoch/val_accuracy", (float)r->val_accuracy};
     }
     const mr_scalar_event event = {
         .wall_s = wall_s(), .step = (int64_t)updates, .scalars = scalars, .count = count};

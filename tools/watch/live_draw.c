@@ -4,6 +4,7 @@
 #include "tools/watch/live_draw.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -189,9 +190,10 @@ static void put_rate(pen *p, const live_figures *f)
 {
     char rate[32], lr[32];
     putf(p, "%s samples/s", grouped(f->samples_per_s, rate, sizeof rate));
-    if (f->has_loss)
-        putf(p, "  loss %.4f  acc %.4f  lr %s", f->loss, f->accuracy,
-             float_text((float)f->lr, lr, sizeof lr));
+    if (!f->has_loss) return;
+    putf(p, "  loss %.4f", f->loss);
+    if (!isnan(f->accuracy)) putf(p, "  acc %.4f", f->accuracy);
+    putf(p, "  lr %s", float_text((float)f->lr, lr, sizeof lr));
 }
 
 static void put_stage(pen *p, const live_stage *s)

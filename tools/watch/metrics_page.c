@@ -83,7 +83,7 @@ static void put_run(FILE *out, const watch_run *run, const metrics_state *m)
 static void put_stretch(FILE *out, const mr_step_report *r)
 {
     one(out, "step_loss", "gauge", "Mean loss of the newest steps.", r->loss);
-    one(out, "step_accuracy", "gauge", "Accuracy on the newest steps.", r->accuracy);
+    if (!isnan(r->accuracy)) one(out, "step_accuracy", "gauge", "Accuracy on the newest steps.", r->accuracy);
     one(out, "lr", "gauge", "Learning rate.", (double)r->lr);
     one(out, "samples_per_second", "gauge", "Samples trained a second, over the newest steps.",
         r->samples_per_s);
@@ -94,7 +94,8 @@ static void put_stretch(FILE *out, const mr_step_report *r)
 static void put_epoch(FILE *out, const mr_report *r)
 {
     one(out, "loss", "gauge", "Mean loss of the newest whole epoch.", r->loss);
-    one(out, "accuracy", "gauge", "Accuracy over the newest whole epoch.", r->accuracy);
+    if (!isnan(r->accuracy))
+        one(out, "accuracy", "gauge", "Accuracy over the newest whole epoch.", r->accuracy);
     whole(out, "diverged", "gauge", "1: a loss is not finite, or a thousand times the first.", r->diverged);
     one(out, "epoch_seconds", "gauge", "Time of the newest epoch's steps.", r->seconds);
     one(out, "epoch_samples_per_second", "gauge", "Samples trained a second in it.", r->samples_per_s);
@@ -109,7 +110,8 @@ static void put_epoch(FILE *out, const mr_report *r)
 static void put_validation(FILE *out, const metrics_state *m)
 {
     one(out, "val_loss", "gauge", "Loss of the newest validation.", m->val_loss);
-    one(out, "val_accuracy", "gauge", "Accuracy of the newest validation.", m->val_accuracy);
+    if (!isnan(m->val_accuracy))
+        one(out, "val_accuracy", "gauge", "Accuracy of the newest validation.", m->val_accuracy);
 }
 
 static void put_stages(FILE *out, const mr_loader_stats *s)

@@ -26,8 +26,11 @@ char *step_note(const mr_step_report *r, double since_s, uint64_t epoch, uint64_
     int n = snprintf(buf, buf_bytes, "epoch %" PRIu64 " of %" PRIu64, epoch + 1, epochs);
     const size_t room = buf_bytes - 1;
     if (r && !r->simulated && (size_t)n < room)
-        n += snprintf(buf + n, buf_bytes - (size_t)n, ", loss %.4f, acc %.4f, lr %s", r->loss, r->accuracy,
-                      float_text(r->lr, lr, sizeof lr));
+        n += snprintf(buf + n, buf_bytes - (size_t)n, ", loss %.4f", r->loss);
+    if (r && !r->simulated && !isnan(r->accuracy) && (size_t)n < room)
+        n += snprintf(buf + n, buf_bytes - (size_t)n, ", acc %.4f", r->accuracy);
+    if (r && !r->simulated && (size_t)n < room)
+        n += snprintf(buf + n, buf_bytes - (size_t)n, ", lr %s", float_text(r->lr, lr, sizeof lr));
     if ((size_t)n < room) n += snprintf(buf + n, buf_bytes - (size_t)n, ", %.0f samples/s", rate);
     if (r && r->seconds_left >= 0 && (size_t)n < room)
         snprintf(

@@ -14,6 +14,9 @@ mri_build mri_build_cifar_cnn, mri_build_cifar_cnn_small, mri_build_mnist_cnn, m
 /* models_recurrent.c: layers over the steps of a sequence */
 mri_build mri_build_gru_notes, mri_build_lstm_notes;
 
+/* models_generative.c: networks that are trained to give back what they get */
+mri_build mri_build_mnist_vae;
+
 /* models_resnet.c: residual networks */
 mri_build mri_build_cifar_resnet, mri_build_cifar_resnet_v2, mri_build_cifar_resnet_pad, mri_build_cifar_fast,
     mri_build_resnet;

@@ -42,6 +42,10 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
     case MR_OP_PAD: return "pad";
     case MR_OP_GRU: return "gru";
     case MR_OP_LSTM: return "lstm";
+    case MR_OP_CONV2D_TRANSPOSED: return "conv2d_transposed";
+    case MR_OP_RESHAPE: return "reshape";
+    case MR_OP_SAMPLE: return "sample";
+    case MR_OP_PAIR_LOSS: return "pair_loss";
     default: break; /* no layer is made of it */
     }
     return "?";
@@ -143,6 +147,15 @@ static void finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c
     }
 }
 
+/* A loss has no output, and the next layer takes what it would have taken without it. */
+static void finish_loss(mr_net *net, mri_layer *l)
+{
+    ++*takers_of(net, l->in);
+    if (mri_layer_takes_two(l)) ++*takers_of(net, l->in2);
+    net->layer_count++;
+    net->loss_count++;
+}
+
 static double elements(const mri_layer *l) { return (double)l->out_h * l->out_w * l->out_c; }
 
 static bool known_activation(mr_activation a) { return (uint32_t)a < MRI_ARRAY_COUNT(activation_names); }
@@ -188,30 +201,77 @@ static bool place_window(mr_net *net, mri_layer *l, uint32_t size, uint32_t size
     return true;
 }
 
-void mr_net_conv(mr_net *net, const mr_conv *c)
+/* What holds of a convolution and of a transposed one: numbers in range, parameters, what follows from them.
+ * Multiplications to *per_output: of an output channel, for a place of the window. */
+static bool take_conv(mr_net *net, mri_layer *l, const mr_conv *c, double *per_output)
 {
-    mri_layer *l = begin(net, MR_OP_CONV2D);
-    uint32_t h, w;
-    if (!l) return;
     const uint32_t kernel_w = c->kernel_w ? c->kernel_w : c->kernel;
     if (c->filters == 0 || c->filters > (1u << 24) || c->kernel > (1u << 12) || kernel_w > (1u << 12) ||
         !known_activation(c->activation)) {
         refuse(net, l, "filters 1..2^24, kernel 1..4096 and a known activation are needed");
-        return;
+        return false;
     }
     if (c->pad > 0 && c->padding != MR_PAD_VALID) {
         refuse(net, l, "padding of so many rows goes with \"valid\", not with \"same\"");
-        return;
+        return false;
     }
-    if (!place_window(net, l, c->kernel, kernel_w, c->stride, c->padding, c->pad, &h, &w)) return;
     l->filters = c->filters, l->activation = c->activation, l->no_bias = c->no_bias, l->init = net->init;
-    const double per_output = (double)c->kernel * kernel_w * l->out_c;
-    if (per_output * c->filters > (double)MRI_NET_MAX_PARAMS) {
+    *per_output = (double)c->kernel * kernel_w * l->out_c;
+    if (*per_output * c->filters > (double)MRI_NET_MAX_PARAMS) {
         refuse(net, l, "too many parameters");
-        return;
+        return false;
     }
     l->params = ((uint64_t)c->kernel * kernel_w * l->out_c + !c->no_bias) * c->filters;
+    return true;
+}
+
+void mr_net_conv(mr_net *net, const mr_conv *c)
+{
+    mri_layer *l = begin(net, MR_OP_CONV2D);
+    uint32_t h, w;
+    double per_output;
+    if (!l || !take_conv(net, l, c, &per_output)) return;
+    if (!place_window(net, l, c->kernel, c->kernel_w ? c->kernel_w : c->kernel, c->stride, c->padding, c->pad,
+                      &h, &w))
+        return;
     l->flops = 2.0 * per_output * c->filters * h * w;
+    finish(net, l, h, w, c->filters);
+}
+
+/* One axis of a transposed window. SAME leaves out the odd row behind, as the convolution it turns around
+ * adds it there. */
+static bool turned_window(uint32_t in, uint32_t size, uint32_t stride, const mr_conv *c, uint64_t *out,
+                          uint32_t *before, uint32_t *after)
+{
+    const uint64_t reach = (uint64_t)(in - 1) * stride + size;
+    *before = *after = c->pad;
+    if (c->padding == MR_PAD_SAME) {
+        if (size < stride) return false;
+        const uint32_t cut = size - stride;
+        *before = cut / 2, *after = cut - cut / 2;
+    }
+    if (*before >= size || *after >= size || reach <= (uint64_t)*before + *after) return false;
+    *out = reach - *before - *after;
+    return true;
+}
+
+void mr_net_conv_transposed(mr_net *net, const mr_conv *c)
+{
+    mri_layer *l = begin(net, MR_OP_CONV2D_TRANSPOSED);
+    uint64_t h, w;
+    double per_output;
+    if (!l || !take_conv(net, l, c, &per_output)) return;
+    l->kernel = c->kernel, l->kernel_w = c->kernel_w ? c->kernel_w : c->kernel, l->stride = c->stride;
+    if (c->kernel == 0 || c->stride == 0 || c->stride > (1u << 12) ||
+        !turned_window(l->out_h, l->kernel, l->stride, c, &h, &l->pad_top, &l->pad_bottom) ||
+        !turned_window(l->out_w, l->kernel_w, l->stride, c, &w, &l->pad_left, &l->pad_right)) {
+        refuse(net, l,
+               "window and stride must be at least 1, the padding smaller than the window and than what it "
+               "makes, "
+               "and with \"same\" the window no smaller than the stride");
+        return;
+    }
+    l->flops = 2.0 * per_output * c->filters * l->out_h * l->out_w;
     finish(net, l, h, w, c->filters);
 }
 
@@ -320,6 +380,18 @@ void mr_net_activation(mr_net *net, mr_activation activation)
     finish(net, l, l->out_h, l->out_w, l->out_c);
 }
 
+void mr_net_reshape(mr_net *net, uint32_t h, uint32_t w, uint32_t c)
+{
+    mri_layer *l = begin(net, MR_OP_RESHAPE);
+    if (!l) return;
+    if (h == 0 || w == 0 || c == 0 || (uint64_t)h * w > MRI_NET_MAX_ELEMENTS ||
+        (uint64_t)h * w * c != (uint64_t)l->out_h * l->out_w * l->out_c) {
+        refuse(net, l, "the new shape must have as many values as the old one");
+        return;
+    }
+    finish(net, l, h, w, c);
+}
+
 void mr_net_dropout(mr_net *net, float rate)
 {
     mri_layer *l = begin(net, MR_OP_DROPOUT);
@@ -380,7 +452,7 @@ mr_point mr_net_here(const mr_net *net) { return net->at; }
 void mr_net_from(mr_net *net, mr_point point)
 {
     if (net->error.code != MR_OK) return;
-    if (point > net->layer_count)
+    if (!mri_net_has_tensor(net, point))
         mr_error_set(&net->error, MR_EINVAL, "network %s: there is no point %u after %u layers", net->name,
                      point, net->layer_count);
     else net->at = point;
@@ -389,7 +461,7 @@ void mr_net_from(mr_net *net, mr_point point)
 /* The second point that l takes is there, and has as many pixels. Its channels to *c. */
 static bool take_second(mr_net *net, mri_layer *l, mr_point other, uint32_t *c)
 {
-    if (other > net->layer_count || other == l->in) {
+    if (!mri_net_has_tensor(net, other) || other == l->in) {
         refuse(net, l, "it needs another point that is there already");
         return false;
     }
@@ -430,6 +502,70 @@ void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count)
     }
 }
 
+/* The second point, of the same shape. */
+static bool take_like(mr_net *net, mri_layer *l, mr_point other)
+{
+    uint32_t c;
+    if (!take_second(net, l, other, &c)) return false;
+    if (c == l->out_c) return true;
+    refuse(net, l, "the other point has another shape");
+    return false;
+}
+
+void mr_net_sample(mr_net *net, mr_point log_variance, float factor)
+{
+    mri_layer *l = begin(net, MR_OP_SAMPLE);
+    if (!l) return;
+    if (!(factor > 0) || isinf(factor)) {
+        refuse(net, l, "a finite factor above 0 is needed");
+        return;
+    }
+    if (!take_like(net, l, log_variance)) return;
+    l->weight = factor;
+    l->flops = 2 * elements(l);
+    finish(net, l, l->out_h, l->out_w, l->out_c);
+}
+
+static bool takes_weight(mr_net *net, mri_layer *l, float weight)
+{
+    l->weight = weight;
+    if (weight > 0 && !isinf(weight)) return true;
+    refuse(net, l, "a finite weight above 0 is needed");
+    return false;
+}
+
+/* Is what l takes the bare output of its layer? Its loss brings the sigmoid or softmax. */
+static bool takes_logits(mr_net *net, mri_layer *l)
+{
+    if (l->in == 0 || net->layers[l->in - 1].activation == MR_ACT_NONE) return true;
+    refuse(net, l, "bare logits are needed: no activation before this loss, which brings its own");
+    return false;
+}
+
+void mr_net_loss_labels(mr_net *net, float weight)
+{
+    mri_layer *l = begin(net, MR_OP_LOSS);
+    if (!l || !takes_weight(net, l, weight) || !takes_logits(net, l)) return;
+    if (l->out_h != 1 || l->out_w != 1 || l->out_c < 2) {
+        refuse(net, l, "a vector of at least 2 logits is needed");
+        return;
+    }
+    finish_loss(net, l);
+}
+
+void mr_net_loss_pair(mr_net *net, mr_pair_loss kind, mr_point other, float weight)
+{
+    mri_layer *l = begin(net, MR_OP_PAIR_LOSS);
+    if (!l || !takes_weight(net, l, weight)) return;
+    l->pair = kind;
+    if ((uint32_t)kind >= MR_PAIR_COUNT) {
+        refuse(net, l, "unknown loss");
+        return;
+    }
+    if (kind == MR_PAIR_CROSS_ENTROPY && !takes_logits(net, l)) return;
+    if (take_like(net, l, other)) finish_loss(net, l);
+}
+
 void mr_net_pad_channels(mr_net *net, uint32_t before, uint32_t behind)
 {
     mri_layer *l = begin(net, MR_OP_PAD);
@@ -438,29 +574,25 @@ void mr_net_pad_channels(mr_net *net, uint32_t before, uint32_t behind)
     finish(net, l, l->out_h, l->out_w, (uint64_t)before + l->out_c + behind);
 }
 
-/* Every point but the last is taken, and the network ends where its list does. */
+/* Every point is taken, but the last where no loss is named: then the network ends where its list does. */
 static int check_points(const mr_net *net, mr_error *err)
 {
-    if (net->at != net->layer_count)
+    if (net->loss_count == 0 && net->at != net->layer_count)
         return mr_error_set(err, MR_EINVAL, "network %s goes back to point %u and adds nothing to it",
                             net->name, net->at);
-    for (mr_point p = 0; p < net->layer_count; p++)
-        if (mri_net_consumers(net, p) == 0)
-            return mr_error_set(
-                err, MR_EINVAL, "network %s: nothing takes point %u, the output of layer %u (%s)", net->name,
-                p, p - 1, mri_layer_kind_name(net->layers[p - 1].kind, net->layers[p - 1].average));
+    const uint32_t end = net->layer_count + (net->loss_count > 0);
+    for (mr_point p = 0; p < end; p++)
+        if (mri_net_has_tensor(net, p) && mri_net_consumers(net, p) == 0)
+            return p ? mr_error_set(err, MR_EINVAL,
+                                    "network %s: nothing takes point %u, the output of layer %u (%s)",
+                                    net->name, p, p - 1,
+                                    mri_layer_kind_name(net->layers[p - 1].kind, net->layers[p - 1].average))
+                     : mr_error_set(err, MR_EINVAL, "network %s: nothing takes its input", net->name);
     return MR_OK;
 }
 
-int mr_net_check(const mr_net *net, mr_error *err)
+static int check_logits(const mr_net *net, mr_error *err)
 {
-    if (net->error.code != MR_OK) {
-        if (err) *err = net->error;
-        return net->error.code;
-    }
-    if (net->layer_count == 0) return mr_error_set(err, MR_EINVAL, "network %s has no layers", net->name);
-    const int rc = check_points(net, err);
-    if (rc) return rc;
     const mri_layer *last = &net->layers[net->layer_count - 1];
     if (last->out_h != 1 || last->out_w != 1)
         return mr_error_set(err, MR_EINVAL,
@@ -473,6 +605,19 @@ int mr_net_check(const mr_net *net, mr_error *err)
         return mr_error_set(err, MR_EINVAL,
                             "network %s ends in %s: expected bare logits, the loss brings the softmax",
                             net->name, mri_activation_name(last->activation));
+    return MR_OK;
+}
+
+int mr_net_check(const mr_net *net, mr_error *err)
+{
+    if (net->error.code != MR_OK) {
+        if (err) *err = net->error;
+        return net->error.code;
+    }
+    if (net->layer_count == 0) return mr_error_set(err, MR_EINVAL, "network %s has no layers", net->name);
+    int rc = check_points(net, err);
+    if (rc == MR_OK && net->loss_count == 0) rc = check_logits(net, err);
+    if (rc) return rc;
     if (mr_net_param_count(net) == 0)
         return mr_error_set(err, MR_EINVAL, "network %s has nothing to train", net->name);
     return MR_OK;
@@ -494,10 +639,16 @@ uint64_t mr_net_state_count(const mr_net *net)
 
 uint32_t mr_net_class_count(const mr_net *net)
 {
-    return net->layer_count ? net->layers[net->layer_count - 1].out_c : 0;
+    for (uint32_t i = 0; i < net->layer_count && net->loss_count; i++)
+        if (net->layers[i].kind == MR_OP_LOSS) return net->layers[i].out_c;
+    return net->layer_count && !net->loss_count ? net->layers[net->layer_count - 1].out_c : 0;
 }
 
 const char *mr_net_name(const mr_net *net) { return net->name; }
+
+static const char *const pair_names[] = {[MR_PAIR_CROSS_ENTROPY] = "cross_entropy",
+                                         [MR_PAIR_SQUARES] = "squares",
+                                         [MR_PAIR_DIVERGENCE] = "divergence"};
 
 static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
 {
@@ -509,6 +660,7 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     const size_t room = sizeof out->name;
     switch (l->kind) {
     case MR_OP_CONV2D:
+    case MR_OP_CONV2D_TRANSPOSED:
         snprintf(name, room, "%s %ux%u/%u %u%s%s", kind, l->kernel, l->kernel_w, l->stride, l->filters, gap,
                  act);
         break;
@@ -518,7 +670,9 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     case MR_OP_DENSE: snprintf(name, room, "%s %u%s%s", kind, l->filters, gap, act); break;
     case MR_OP_DROPOUT: snprintf(name, room, "%s %g", kind, (double)l->rate); break;
     case MR_OP_PAD: snprintf(name, room, "%s %u+%u", kind, l->before, l->behind); break;
+    case MR_OP_PAIR_LOSS: kind = pair_names[l->pair]; /* fall through */
     case MR_OP_ADD:
+    case MR_OP_SAMPLE:
     case MR_OP_CONCAT:
         if (l->in2) snprintf(name, room, "%s %u%s%s", kind, l->in2 - 1, gap, act);
         else snprintf(name, room, "%s input%s%s", kind, gap, act);
@@ -528,7 +682,8 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     const size_t used = strlen(name);
     if (l->in != at && l->in) snprintf(name + used, room - used, " from %u", l->in - 1);
     else if (l->in != at) snprintf(name + used, room - used, " from input");
-    snprintf(out->output, sizeof out->output, "%ux%ux%u", l->out_h, l->out_w, l->out_c);
+    if (mri_is_loss(l->kind)) snprintf(out->output, sizeof out->output, "loss x %g", (double)l->weight);
+    else snprintf(out->output, sizeof out->output, "%ux%ux%u", l->out_h, l->out_w, l->out_c);
     out->params = l->params;
     out->flops = l->flops;
     return true;
@@ -540,4 +695,38 @@ bool mr_net_layer_sized(const mr_net *net, uint32_t at, mr_layer_row *out)
     const bool found = describe_layer(net, at, &row);
     if (found) mri_result_give(out, &row, sizeof row);
     return found;
+}
+
+bool mr_net_loss_sized(const mr_net *net, uint32_t at, mr_loss_row *out)
+{
+    for (uint32_t i = 0; i < net->layer_count; i++) {
+        const mri_layer *l = &net->layers[i];
+        if (!mri_is_loss(l->kind) || at-- > 0) continue;
+        const mr_loss_row row = {.labels = l->kind == MR_OP_LOSS,
+                                 .pair = l->pair,
+                                 .in = l->in,
+                                 .other = l->in2,
+                                 .weight = l->weight};
+        mri_result_give(out, &row, sizeof row);
+        return true;
+    }
+    return false;
+}
+
+bool mr_net_drawn(const mr_net *net, mr_point *out)
+{
+    for (uint32_t i = 0; i < net->layer_count; i++) {
+        if (net->layers[i].kind != MR_OP_SAMPLE) continue;
+        *out = i + 1;
+        return true;
+    }
+    return false;
+}
+
+bool mr_net_shape(const mr_net *net, mr_point point, uint32_t *h, uint32_t *w, uint32_t *c)
+{
+    if (!mri_net_has_tensor(net, point)) return false;
+    const mri_layer *l = point ? &net->layers[point - 1] : NULL;
+    *h = l ? l->out_h : net->h, *w = l ? l->out_w : net->w, *c = l ? l->out_c : net->c;
+    return true;
 }

@@ -5,8 +5,9 @@
  * begin with (init.h). Callers: train/ and train/run; it stands on nothing but shapes and random bits.
  *
  * Points are the tensors between layers: 0 the pictures, k + 1 the output of layer k. A layer names the point
- * it takes, ADD and CONCAT a second one, and a layer only takes what layers before it made, so the list is an
- * order the network can run in:
+ * it takes, some a second one, and a layer only takes what layers before it made, so the list is an order the
+ * network can run in. A loss is a layer whose point is no tensor; without any, the softmax of the last point
+ * against the label is the only one.
  *
  *      point 0 ─► layer 0 ─► 1 ─┬─► layer 1 ─► 2 ─► layer 2 ─► 3 ─► layer 3 (add 3 + 1) ─► 4
  *                               └──────────────────────────────────────┘ */
@@ -21,16 +22,18 @@
 #define MRI_NET_MAX_PARAMS   ((uint64_t)1 << 36)   /* of one layer */
 
 typedef struct mri_layer {
-    mr_op_kind kind; /* CONV2D, POOL2D, DENSE, ACTIVATION, DROPOUT, BATCHNORM, ADD, CONCAT, PAD, GRU, LSTM */
+    mr_op_kind kind; /* none of INPUT, ONE_HOT */
     mr_activation activation;
-    mr_init init;       /* CONV2D, DENSE */
-    mr_point in, in2;   /* in2: ADD and CONCAT only */
+    mr_init init;       /* convolutions, DENSE */
+    mr_point in, in2;   /* in2: mri_layer_takes_two() */
     uint32_t consumers; /* layers that take its output */
     uint32_t filters, kernel, kernel_w, stride;
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
     uint32_t before, behind; /* PAD: channels */
     bool average, no_bias, no_scale, sequences;
     float rate, momentum, epsilon;
+    float weight;      /* losses; SAMPLE: factor of the log variance */
+    mr_pair_loss pair; /* PAIR_LOSS */
     uint32_t out_h, out_w, out_c;
     uint64_t params; /* trained */
     uint64_t states; /* kept, not trained */
@@ -45,6 +48,7 @@ struct mr_net {
     uint32_t layer_count, layer_cap;
     mr_point at; /* what the next layer takes */
     uint32_t picture_consumers;
+    uint32_t loss_count;
     mr_init init;       /* of the layers to come */
     float logit_factor; /* 0: not given */
     mr_error error;     /* the first of any builder call; code MR_OK while there is none */
@@ -53,7 +57,16 @@ struct mr_net {
 /* Does it take two points? */
 static inline bool mri_layer_takes_two(const mri_layer *l)
 {
-    return l->kind == MR_OP_ADD || l->kind == MR_OP_CONCAT;
+    return l->kind == MR_OP_ADD || l->kind == MR_OP_CONCAT || l->kind == MR_OP_SAMPLE ||
+           l->kind == MR_OP_PAIR_LOSS;
+}
+
+static inline bool mri_is_loss(mr_op_kind kind) { return kind == MR_OP_LOSS || kind == MR_OP_PAIR_LOSS; }
+
+/* Is a point there that a layer can take? */
+static inline bool mri_net_has_tensor(const mr_net *net, mr_point p)
+{
+    return p <= net->layer_count && !(p && mri_is_loss(net->layers[p - 1].kind));
 }
 
 /* Layers that take a point. */

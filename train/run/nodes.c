@@ -24,8 +24,9 @@ typedef struct building {
     mr_device *dev;
     const mri_replica_config *cfg;
     const mr_net *net;
-    uint32_t *node_of;   /* by point: the node that makes it */
+    uint32_t *node_of;   /* nodes->made_by */
     bool one_layout;     /* every op is asked for the same */
+    bool counted;        /* a loss does it */
     bool layouts_differ; /* what an op takes came in another layout than it can take: build again, so */
     mr_error *err;
 } building;
@@ -49,6 +50,7 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
     mr_op_desc d = {.kind = l->kind, .activation = l->activation};
     switch (l->kind) {
     case MR_OP_CONV2D:
+    case MR_OP_CONV2D_TRANSPOSED:
         d.conv2d = (mr_conv2d_desc){.filters = l->filters, .window = window, .no_bias = l->no_bias};
         break;
     case MR_OP_POOL2D: d.pool2d = (mr_pool2d_desc){.window = window, .average = l->average}; break;
@@ -60,6 +62,10 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
         d.batchnorm =
             (mr_batchnorm_desc){.momentum = l->momentum, .epsilon = l->epsilon, .no_scale = l->no_scale};
         break;
+    case MR_OP_RESHAPE: d.reshape = (mr_reshape_desc){l->out_h, l->out_w, l->out_c}; break;
+    case MR_OP_SAMPLE: d.sample = (mr_sample_desc){.factor = l->weight, .op_id = at}; break;
+    case MR_OP_PAIR_LOSS: d.pair_loss = (mr_pair_loss_desc){.kind = l->pair, .weight = l->weight}; break;
+    case MR_OP_LOSS: d.loss = (mr_loss_desc){.weight = l->weight}; break;
     case MR_OP_PAD: d.pad = (mr_pad_desc){.before = l->before, .behind = l->behind}; break;
     default: break;
     }
@@ -71,11 +77,17 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
  * and hands no gradient to what it drops. And nobody else may want what was there. */
 static bool may_overwrite(const mri_node *before, const mri_node *n)
 {
-    if (n->fork) return true; /* nothing is written */
-    if (before->consumers > 1 || before->fork) return false;
+    if (n->fork || n->kind == MR_OP_RESHAPE) return true; /* nothing is written */
+    if (before->consumers > 1 || before->fork || before->kind == MR_OP_RESHAPE)
+        return false; /* it is another's */
     if (!before->backward) return true;
     if (n->kind != MR_OP_DROPOUT) return false;
     return before->activation == MR_ACT_NONE || before->activation == MR_ACT_RELU;
+}
+
+static bool takes_rows_only(mr_op_kind kind)
+{
+    return mri_is_recurrent(kind) || kind == MR_OP_RESHAPE || kind == MR_OP_SAMPLE;
 }
 
 /* Append an op that takes the outputs of nodes in and in2 (MRI_NONE: it has none). desc is completed. */
@@ -88,14 +100,14 @@ static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, ui
     if (b->one_layout) desc->want = MR_WANT_NHWC;
     if (in != MRI_NONE) {
         desc->in = nodes->node[in].info->out;
-        n.need_dx = nodes->node[in].backward || desc->kind == MR_OP_LOSS;
+        n.need_dx = nodes->node[in].backward;
     }
     if (in2 != MRI_NONE) {
         desc->in2 = nodes->node[in2].info->out;
         n.need_dx2 = nodes->node[in2].backward;
-        b->layouts_differ |= desc->in.layout != desc->in2.layout;
+        b->layouts_differ |= desc->in.layout != desc->in2.layout && desc->kind != MR_OP_PAIR_LOSS;
     }
-    if (mri_is_recurrent(desc->kind)) b->layouts_differ |= desc->in.layout != MR_LAYOUT_NHWC;
+    if (takes_rows_only(desc->kind)) b->layouts_differ |= desc->in.layout != MR_LAYOUT_NHWC;
     desc->need_dx = n.need_dx;
     const int rc = mr_op_create(&n.op, b->dev, desc, b->err);
     if (rc) return rc;
@@ -142,8 +154,8 @@ static bool is_only_consumer(const mr_net *net, uint32_t at)
 /* The activation layer at, if there is one that can be part of l's op. */
 static bool take_activation(const mr_net *net, uint32_t at, mr_op_kind kind, mr_activation *activation)
 {
-    const bool can =
-        kind == MR_OP_CONV2D || kind == MR_OP_DENSE || kind == MR_OP_BATCHNORM || kind == MR_OP_ADD;
+    const bool can = kind == MR_OP_CONV2D || kind == MR_OP_CONV2D_TRANSPOSED || kind == MR_OP_DENSE ||
+                     kind == MR_OP_BATCHNORM || kind == MR_OP_ADD;
     if (!can || *activation != MR_ACT_NONE || !is_only_consumer(net, at)) return false;
     if (net->layers[at].kind != MR_OP_ACTIVATION || net->layers[at].in != at) return false;
     *activation = net->layers[at].activation;
@@ -171,6 +183,21 @@ static bool is_residual(const mr_net *net, uint32_t at)
     return l[1].kind == MR_OP_ADD && (l[1].in == at + 1 || l[1].in2 == at + 1);
 }
 
+/* One loss counts samples: the first against labels, which tells what is right, too; where there is none the
+ * first of all. */
+static void complete_loss(building *b, mr_op_desc *d)
+{
+    const bool counts = !b->counted && (d->kind == MR_OP_LOSS || mr_net_class_count(b->net) == 0);
+    if (counts) b->counted = true;
+    if (d->kind == MR_OP_PAIR_LOSS) {
+        d->pair_loss.silent = !counts;
+        return;
+    }
+    d->loss.silent = !counts;
+    d->loss.factor = b->net->logit_factor;
+    d->loss.smoothing = b->cfg->label_smoothing;
+}
+
 /* An op for layer at and *taken - 1 behind it. */
 static int add_layers(building *b, uint32_t at, uint32_t *taken)
 {
@@ -188,6 +215,7 @@ static int add_layers(building *b, uint32_t at, uint32_t *taken)
         d.in = data_tensor(b->net);
         d.recurrent.classes = b->net->c, d.recurrent.out_dtype = b->cfg->dtype;
     }
+    if (mri_is_loss(l->kind)) complete_loss(b, &d);
     const uint32_t in = take_point(b, l->in);
     return add_node(b, &d, in, mri_layer_takes_two(l) ? take_point(b, l->in2) : MRI_NONE, at);
 }
@@ -222,9 +250,11 @@ static int build(building *b)
         rc = add_forks(b, mri_net_consumers(b->net, i));
     }
     if (rc) return rc;
-    mr_op_desc loss = {.kind = MR_OP_LOSS,
-                       .loss = {.factor = b->net->logit_factor, .smoothing = b->cfg->label_smoothing}};
-    rc = add_node(b, &loss, nodes->count - 1, MRI_NONE, MRI_NONE);
+    if (b->net->loss_count == 0) {
+        mr_op_desc loss = {.kind = MR_OP_LOSS};
+        complete_loss(b, &loss);
+        rc = add_node(b, &loss, nodes->count - 1, MRI_NONE, MRI_NONE);
+    }
     for (uint32_t i = 1; rc == MR_OK && i < nodes->count; i++) { /* all takers are known now */
         mri_node *n = &nodes->node[i];
         n->inplace = n->info->inplace && n->in2 == MRI_NONE && may_overwrite(&nodes->node[n->in], n);
@@ -247,17 +277,17 @@ int mri_nodes_init(mri_nodes *nodes, mr_device *dev, const mri_replica_config *c
     building b = {.nodes = nodes, .dev = dev, .cfg = cfg, .net = net, .err = err};
     *nodes = (mri_nodes){.node = calloc(3 * (size_t)net->layer_count + 2, /* forks, too */
                                         sizeof *nodes->node)};
-    b.node_of = calloc((size_t)net->layer_count + 1, sizeof *b.node_of);
+    b.node_of = nodes->made_by = calloc((size_t)net->layer_count + 1, sizeof *b.node_of);
+    b.one_layout = cfg->kept_count > 0;
     int rc = MR_OK;
     if (!nodes->node || !b.node_of)
         rc = mr_error_set(err, MR_ENOMEM, "no memory for a network of %u layers", net->layer_count);
     else rc = build(&b);
     if (rc && b.layouts_differ) {
         drop_nodes(nodes);
-        b.one_layout = true;
+        b.one_layout = true, b.counted = false;
         rc = build(&b);
     }
-    free(b.node_of);
     return rc;
 }
 
@@ -265,5 +295,7 @@ void mri_nodes_fini(mri_nodes *nodes)
 {
     drop_nodes(nodes);
     free(nodes->node);
+    free(nodes->made_by);
     nodes->node = NULL;
+    nodes->made_by = NULL;
 }

@@ -27,6 +27,8 @@ typedef struct mri_replica_config {
     bool together;         /* gradients are nobody else's: the update follows backward at once */
     bool records;          /* record steps where the device can */
     mri_folds folds;       /* the parts of this replica */
+    const mr_point *kept;  /* their values stay */
+    uint32_t kept_count;
     bool owns_stats; /* the first of them is the first of all: its running statistics are the network's */
 } mri_replica_config;
 
@@ -53,6 +55,7 @@ typedef struct mri_node {
 typedef struct mri_nodes {
     mri_node *node;
     uint32_t count;
+    uint32_t *made_by; /* by point: the node that makes it, or a fork of it; MRI_NONE: data as they are */
 } mri_nodes;
 
 /* On failure mri_nodes_fini() is still to be called. */

@@ -76,6 +76,20 @@ static int forward(const mri_replica *r, const share *of)
     return rc;
 }
 
+int mri_replica_forward_some(const mri_replica *r, const mr_part *part, const bool *wanted)
+{
+    const share of = {part, 0, false};
+    int rc = MR_OK;
+    for (uint32_t i = 0; rc == MR_OK && i < r->nodes.count; i++) {
+        const mri_node *n = &r->nodes.node[i];
+        if (!wanted[i] || mri_is_loss(n->kind)) continue;
+        mr_op_args a = args_of(r, n, &of);
+        a.scratch = span_at(r, n->scratch_span[0]);
+        rc = mr_op_forward_async(n->op, r->stream, &a);
+    }
+    return rc;
+}
+
 /* The nodes from `from` down to `to`. */
 static int backward(const mri_replica *r, const share *of, uint32_t from, uint32_t to)
 {
@@ -275,6 +289,7 @@ int mri_replica_run(mri_replica *r, uint32_t number, const mr_part *part, bool t
                     uint32_t segment)
 {
     const share of = {part, number, training};
+    if (part->count > 0) r->last_count = part->count;
     mri_recording *c = r->passes.records && whole && part->count > 0 ? recording_of(r, part, training) : NULL;
     if (c && c->ran && !c->graphs[segment]) record(r, &of, segment, &c->graphs[segment]);
     if (c && c->graphs[segment]) {

@@ -59,7 +59,7 @@ static void plan_forward(planning *p, uint32_t i)
 {
     const mri_nodes *nodes = p->nodes;
     mri_node *n = &nodes->node[i];
-    if (n->kind == MR_OP_LOSS) n->y_span = MRI_NONE; /* nobody wants the softmax */
+    if (mri_is_loss(n->kind)) n->y_span = MRI_NONE; /* nobody wants the softmax */
     else n->y_span = n->inplace ? nodes->node[n->in].y_span : new_span(p, batch_bytes(p, n), i);
     n->saved_span = new_span(p, saved_bytes(p, n), i);
     n->scratch_span[0] = new_span(p, n->info->scratch_bytes, i);
@@ -117,6 +117,10 @@ static int place_spans(planning *p, size_t *arena_bytes)
     }
     for (uint32_t i = nodes->count; i-- > 0;)
         if (nodes->node[i].backward) plan_backward(p, i);
+    for (uint32_t i = 0; i < p->cfg->kept_count; i++) {
+        const uint32_t node = nodes->made_by[p->cfg->kept[i]];
+        if (node != MRI_NONE) use(p, nodes->node[node].y_span, 2 * nodes->count);
+    }
     if (p->overflow) return MR_ELIMIT;
     return mri_spans_place(plan->spans, plan->span_count, MR_DEVICE_ALIGN, arena_bytes);
 }

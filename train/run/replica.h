@@ -36,6 +36,7 @@ typedef struct mri_replica {
     mri_plan plan;
     mri_memory memory;
     mri_passes passes;
+    uint32_t last_count; /* samples of the newest part with any */
 } mri_replica;
 
 /* Ops and memory (its sum checked against the limit before any is taken). Weights are zero. On failure
@@ -71,6 +72,8 @@ int mri_replica_values(mri_replica *r, uint32_t slot, const mr_step_values *valu
 uint32_t mri_replica_segments(const mri_replica *r, bool training);
 int mri_replica_run(mri_replica *r, uint32_t number, const mr_part *part, bool training, bool whole,
                     uint32_t segment);
+/* Queue forward, without losses, of the nodes that are wanted, one entry each. */
+int mri_replica_forward_some(const mri_replica *r, const mr_part *part, const bool *wanted);
 /* Queue what fold.h says for floats [at, at + count) of the gradients, behind backward of a part. */
 int mri_replica_fold(mri_replica *r, uint32_t number, uint64_t at, uint64_t count);
 

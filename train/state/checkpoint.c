@@ -303,8 +303,7 @@ static int read_info(mri_checkpoint *ck, const uint8_t *h, mr_error *err)
         return damaged(err, MR_EFORMAT, ck, 772, "what is told of the run is neither yes nor no");
     for (size_t i = 0; i < MRI_ARRAY_COUNT(fields); i++)
         memcpy((char *)&ck->info + fields[i].member, h + fields[i].at, fields[i].bytes);
-    if (ck->info.h == 0 || ck->info.w == 0 || ck->info.c == 0 || ck->info.classes == 0 ||
-        ck->info.param_count == 0)
+    if (ck->info.h == 0 || ck->info.w == 0 || ck->info.c == 0 || ck->info.param_count == 0)
         return damaged(err, MR_EFORMAT, ck, 48, "a size is zero");
     if (ck->info.parts > MR_SUM_MOST_LEAVES || ck->info.part_threads > MOST_PART_THREADS)
         return damaged(err, MR_EFORMAT, ck, 816,

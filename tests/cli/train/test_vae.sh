@@ -1,0 +1,32 @@
+# A network that gives back what it gets: trained, stopped, resumed, evaluated and drawn; what cannot be drawn is refused before
+# anything is computed.
+. "$(dirname "$0")/../lib.sh"
+
+run 0 synth d --classes 3 --count 12 --test-count 5 --size 12 --quiet
+set -- --model mnist-vae --augment none --batch 16 --seed 5 --quiet
+
+run 0 train d "$@" --epochs 2 --json --checkpoint whole
+grep '"event": "epoch"' out | grep -q '"accuracy": null.*"val_accuracy": null' || fail "$last: it tells an accuracy"
+weights=$(text weights)
+run 0 train d "$@" --epochs 2 --max-steps 3 --checkpoint parts
+run 0 train d --quiet --checkpoint parts --resume --json
+equal "$(text weights)" "$weights"
+run 0 train d "$@" --epochs 1 --csv run.csv
+out_has "    -"
+grep -q '^epoch,0,.*,,' run.csv || fail "$last: an accuracy in the log: $(tail -1 run.csv)"
+
+run 0 eval d --checkpoint whole; out_has "15 samples, loss "; out_lacks "accuracy"
+loss=$(sed "s/.*loss \([0-9.]*\);.*/\1/" out)
+run 0 eval d --checkpoint whole --draw seen.png
+equal "$(sed "s/.*loss \([0-9.]*\);.*/\1/" out)" "$loss"
+mkdir -p drawn/one && cp seen.png drawn/one
+run 0 verify drawn # a whole PNG
+run 1 eval d --checkpoint whole --draw seen.png; err_has "seen.png"
+out_lacks "loss" # refused before it was computed
+run 0 eval d --checkpoint whole --draw seen.png --force
+run 2 eval d --checkpoint whole --draw seen.png --force --devices sim:1; err_has "--draw: mnist-vae gives back no pictures"
+
+run 0 train d --model cifar-cnn --augment none --batch 16 --quiet --epochs 1 --checkpoint other
+run 2 eval d --checkpoint other --draw other.png; err_has "--draw: cifar-cnn gives back no pictures"
+absent other.png
+finish
