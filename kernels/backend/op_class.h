@@ -80,6 +80,11 @@ int mri_op_window_output(const mr_tensor *in, const mr_op_window *window, uint32
 /* The second input, both shapes and the output are one shape in one layout. */
 int mri_op_check_second(const mr_op_desc *desc, const char *name, mr_error *err);
 mr_param_info mri_op_vector(const char *name, uint32_t count);
+/* Of a convolution. */
+static inline uint32_t mri_op_groups(const mr_op_desc *desc)
+{
+    return desc->conv2d.groups ? desc->conv2d.groups : 1;
+}
 /* The trained parameters: weights, and a bias of `outputs` but with no_bias. */
 void mri_op_set_weights(mr_op_info *info, const mr_param_info *weights, uint32_t outputs, bool no_bias);
 

@@ -224,7 +224,9 @@ static void param_inputs(const struct op_case *c, uint64_t seed, struct op_io *i
     if (conv || d->kind == MR_OP_DENSE) {
         const mr_op_window *w = &d->conv2d.window;
         const size_t outputs = conv ? d->conv2d.filters : d->dense.units,
-                     inputs = conv ? (size_t)w->kernel_h * w->kernel_w * d->in.c : lab_elements(&d->in);
+                     groups = conv && d->conv2d.groups ? d->conv2d.groups : 1,
+                     inputs =
+                         conv ? (size_t)w->kernel_h * w->kernel_w * (d->in.c / groups) : lab_elements(&d->in);
         io->param[0] = lab_noise(inputs * outputs, seed + 10, MR_TENSOR_F32);
         for (size_t i = 0; i < inputs * outputs; i++)
             io->param[0][i] = lab_round(io->param[0][i] * 1.7f / sqrtf((float)inputs), d->in.dtype);
@@ -302,8 +304,9 @@ static void name_of(const struct op_case *c, char *out, size_t bytes)
     switch (d->kind) {
     case MR_OP_CONV2D: {
         const mr_op_window *w = &d->conv2d.window;
-        snprintf(own, sizeof own, ">%u%s %ux%u/%u+%u", d->conv2d.filters, d->conv2d.no_bias ? " no bias" : "",
-                 w->kernel_h, w->kernel_w, w->stride_h, w->pad_top);
+        snprintf(own, sizeof own, ">%u%s %ux%u/%u+%u in %u", d->conv2d.filters,
+                 d->conv2d.no_bias ? " no bias" : "", w->kernel_h, w->kernel_w, w->stride_h, w->pad_top,
+                 d->conv2d.groups);
         break;
     }
     case MR_OP_POOL2D: {

@@ -81,25 +81,33 @@ static void check_conv2d(uint32_t dtype)
         uint32_t h, w, c, f, k, stride, pad;
         mr_activation act;
         bool no_bias, no_dx;
+        uint32_t groups;
     } cases[] = {
-        {1, 1, 1, 1, 1, 1, 0, MR_ACT_NONE, false, false},
-        {7, 5, 3, 4, 3, 1, 1, MR_ACT_RELU, false, true},
-        {13, 11, 3, 16, 7, 2, 3, MR_ACT_NONE, true, true},
-        {7, 7, 16, 17, 3, 2, 1, MR_ACT_RELU, false, false},
-        {8, 8, 64, 65, 1, 1, 0, MR_ACT_NONE, true, false},
-        {6, 6, 8, 64, 3, 1, 1, MR_ACT_RELU, true, false},
-        {9, 9, 5, 5, 5, 2, 2, MR_ACT_SELU, false, false},
-        {8, 8, 64, 16, 1, 2, 0, MR_ACT_NONE, true, false},
-        {4, 4, 65, 3, 1, 1, 0, MR_ACT_TANH, false, false},
-        {13, 13, 17, 8, 3, 1, 0, MR_ACT_SIGMOID, false, false},
-        {13, 13, 64, 64, 3, 1, 1, MR_ACT_NONE, true, false},
-        {11, 3, 4, 16, 3, 1, 1, MR_ACT_RELU, false, false},
+        {1, 1, 1, 1, 1, 1, 0, MR_ACT_NONE, false, false, 0},
+        {7, 5, 3, 4, 3, 1, 1, MR_ACT_RELU, false, true, 0},
+        {13, 11, 3, 16, 7, 2, 3, MR_ACT_NONE, true, true, 0},
+        {7, 7, 16, 17, 3, 2, 1, MR_ACT_RELU, false, false, 0},
+        {8, 8, 64, 65, 1, 1, 0, MR_ACT_NONE, true, false, 0},
+        {6, 6, 8, 64, 3, 1, 1, MR_ACT_RELU, true, false, 0},
+        {9, 9, 5, 5, 5, 2, 2, MR_ACT_SELU, false, false, 0},
+        {8, 8, 64, 16, 1, 2, 0, MR_ACT_NONE, true, false, 0},
+        {4, 4, 65, 3, 1, 1, 0, MR_ACT_TANH, false, false, 0},
+        {13, 13, 17, 8, 3, 1, 0, MR_ACT_SIGMOID, false, false, 0},
+        {13, 13, 64, 64, 3, 1, 1, MR_ACT_NONE, true, false, 0},
+        {11, 3, 4, 16, 3, 1, 1, MR_ACT_RELU, false, false, 0},
+        {7, 5, 12, 8, 3, 1, 1, MR_ACT_RELU, true, false, 4},
+        {5, 6, 48, 16, 1, 2, 0, MR_ACT_NONE, false, true, 2},
+        {1, 1, 17, 17, 3, 1, 1, MR_ACT_NONE, true, false, 17},
+        {9, 7, 24, 24, 3, 1, 1, MR_ACT_NONE, true, false, 24},
+        {8, 8, 33, 33, 5, 2, 2, MR_ACT_RELU6, false, false, 33},
+        {6, 5, 5, 15, 3, 1, 1, MR_ACT_NONE, false, false, 5},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
         mr_op_desc d = conv2d(cases[i].k, cases[i].stride, cases[i].pad);
         d.conv2d.filters = cases[i].f;
         d.activation = cases[i].act;
         d.conv2d.no_bias = cases[i].no_bias;
+        d.conv2d.groups = cases[i].groups;
         d.need_dx = !cases[i].no_dx;
         check(d, cases[i].h, cases[i].w, cases[i].c, dtype);
     }

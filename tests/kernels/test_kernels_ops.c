@@ -41,14 +41,16 @@ static double conv_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t o
 {
     const mr_op_desc *d = &m->d;
     const mr_op_window *w = &d->conv2d.window;
+    const uint32_t groups = d->conv2d.groups ? d->conv2d.groups : 1, seen = d->in.c / groups,
+                   first = f * groups / d->conv2d.filters * seen;
     double sum = m->p1 ? m->p1[f] : 0;
     bool inside;
     for (uint32_t ky = 0; ky < w->kernel_h; ky++)
         for (uint32_t kx = 0; kx < w->kernel_w; kx++)
-            for (uint32_t c = 0; c < d->in.c; c++)
+            for (uint32_t c = 0; c < seen; c++)
                 sum += pixel(m, i, (int64_t)oy * w->stride_h + ky - w->pad_top,
-                             (int64_t)ox * w->stride_w + kx - w->pad_left, c, &inside) *
-                       m->p0[((f * w->kernel_h + ky) * w->kernel_w + kx) * d->in.c + c];
+                             (int64_t)ox * w->stride_w + kx - w->pad_left, first + c, &inside) *
+                       m->p0[((f * w->kernel_h + ky) * w->kernel_w + kx) * seen + c];
     return act(d->activation, sum);
 }
 
@@ -409,6 +411,36 @@ static void conv2d_is_right(void **state)
     }
 }
 
+/* Two and three groups, and as many as channels, with one filter a channel and with several. */
+static void groups_are_right(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t h, w, c, f, groups, k, stride, pad;
+        mr_activation act;
+        bool dx;
+    } cases[] = {
+        {1, 1, 2, 2, 2, 1, 1, 0, MR_ACT_NONE, true},    {5, 4, 12, 18, 3, 3, 1, 1, MR_ACT_TANH, true},
+        {6, 5, 32, 16, 2, 3, 2, 1, MR_ACT_NONE, true},  {4, 4, 48, 48, 3, 1, 1, 0, MR_ACT_NONE, false},
+        {1, 1, 16, 16, 16, 3, 1, 1, MR_ACT_NONE, true}, {7, 5, 8, 8, 8, 3, 2, 1, MR_ACT_SELU, true},
+        {6, 7, 13, 13, 13, 3, 1, 1, MR_ACT_NONE, true}, {7, 7, 24, 24, 24, 5, 2, 2, MR_ACT_RELU, false},
+        {5, 6, 6, 18, 6, 3, 1, 1, MR_ACT_NONE, true},   {4, 3, 16, 32, 16, 3, 1, 1, MR_ACT_SIGMOID, true},
+    };
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
+        mr_op_desc d = conv2d(cases[i].h, cases[i].w, cases[i].c, cases[i].k, cases[i].k, cases[i].stride,
+                              cases[i].pad, cases[i].f);
+        d.conv2d.groups = cases[i].groups;
+        d.conv2d.no_bias = i % 3 == 1;
+        d.activation = cases[i].act;
+        d.need_dx = cases[i].dx;
+        check_everywhere(d);
+    }
+    mr_op_desc d = conv2d(6, 7, 11, 4, 3, 2, 0, 11);
+    d.conv2d.groups = 11;
+    d.conv2d.window.pad_bottom = 1, d.conv2d.window.pad_left = 2;
+    check_everywhere(d);
+}
+
 static void uneven_padding_is_right(void **state)
 {
     (void)state;
@@ -707,6 +739,11 @@ static void nonsense_is_refused(void **state)
     refuse(conv2d(4, 4, 3, 3, 3, 0, 0, 1), MR_EINVAL, "stride");
     refuse(conv2d(4, 4, 3, 3, 3, 1, 0, 0), MR_EINVAL, "filters");
     refuse(conv2d(4, 4, 1 << 20, 3, 3, 1, 0, 1 << 20), MR_EINVAL, "too large");
+    mr_op_desc grouped = conv2d(4, 4, 6, 3, 3, 1, 0, 4);
+    grouped.conv2d.groups = 4;
+    refuse(grouped, MR_EINVAL, "4 groups must divide the 6 channels and the 4 filters");
+    grouped.conv2d.groups = 3;
+    refuse(grouped, MR_EINVAL, "3 groups must divide the 6 channels and the 4 filters");
     refuse((mr_op_desc){.kind = (mr_op_kind)42, .in = f}, MR_EINVAL, "unknown operation");
     refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = u8, .dense.units = 1}, MR_EINVAL, "f32");
     refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = f}, MR_EINVAL, "units");
@@ -880,6 +917,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(conv2d_is_right),
+        cmocka_unit_test(groups_are_right),
         cmocka_unit_test(uneven_padding_is_right),
         cmocka_unit_test(pool2d_is_right),
         cmocka_unit_test(pool_ties_go_to_the_first),

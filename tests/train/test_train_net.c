@@ -395,6 +395,34 @@ static void test_branch_mistakes(void **state)
     expect_error(net, "unknown initial weights");
 }
 
+static void test_groups(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_layer_row row;
+    mr_net *net = net_of(8, 6, 4);
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 3, .stride = 1, .groups = 2});
+    mr_net_conv(
+        net,
+        &(mr_conv){.filters = 12, .kernel = 3, .kernel_w = 1, .stride = 1, .no_bias = true, .groups = 6});
+    mr_net_dense(net, 2, MR_ACT_NONE);
+    MRT_OK(mr_net_check(net, &err), &err);
+    MRT_TRUE(mr_net_layer(net, 0, &row));
+    MRT_STR(row.name, "conv2d 3x3/1 6 in 2 groups");
+    MRT_EQ(row.params, (2 * 9 + 1) * 6);
+    MRT_TRUE(row.flops == 2.0 * 2 * 9 * 6 * 6 * 4);
+    MRT_TRUE(mr_net_layer(net, 1, &row));
+    MRT_STR(row.name, "conv2d 3x1/1 12 in 6 groups");
+    MRT_EQ(row.params, 3 * 12);
+    mr_net_destroy(net);
+    net = net_of(8, 8, 4);
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 1, .stride = 1, .groups = 4});
+    expect_error(net, "groups must divide");
+    net = net_of(8, 8, 3);
+    mr_net_conv(net, &(mr_conv){.filters = 4, .kernel = 1, .stride = 1, .groups = 2});
+    expect_error(net, "groups must divide");
+}
+
 static void test_recurrent_layers(void **state)
 {
     (void)state;
@@ -467,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_models_have_their_published_size_with_statistics),
         cmocka_unit_test(test_models_fit_other_pictures),
         cmocka_unit_test(test_summary),
+        cmocka_unit_test(test_groups),
         cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_first_mistake_sticks),

@@ -199,18 +199,24 @@ void mr_net_conv(mr_net *net, const mr_conv *c)
         refuse(net, l, "filters 1..2^24, kernel 1..4096 and a known activation are needed");
         return;
     }
+    l->groups = c->groups ? c->groups : 1;
+    if (l->out_c % l->groups != 0 || c->filters % l->groups != 0) {
+        refuse(net, l, "groups must divide channels and filters");
+        return;
+    }
     if (c->pad > 0 && c->padding != MR_PAD_VALID) {
         refuse(net, l, "padding of so many rows goes with \"valid\", not with \"same\"");
         return;
     }
     if (!place_window(net, l, c->kernel, kernel_w, c->stride, c->padding, c->pad, &h, &w)) return;
     l->filters = c->filters, l->activation = c->activation, l->no_bias = c->no_bias, l->init = net->init;
-    const double per_output = (double)c->kernel * kernel_w * l->out_c;
+    const uint32_t seen = l->out_c / l->groups;
+    const double per_output = (double)c->kernel * kernel_w * seen;
     if (per_output * c->filters > (double)MRI_NET_MAX_PARAMS) {
         refuse(net, l, "too many parameters");
         return;
     }
-    l->params = ((uint64_t)c->kernel * kernel_w * l->out_c + !c->no_bias) * c->filters;
+    l->params = ((uint64_t)c->kernel * kernel_w * seen + !c->no_bias) * c->filters;
     l->flops = 2.0 * per_output * c->filters * h * w;
     finish(net, l, h, w, c->filters);
 }
@@ -505,12 +511,13 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     const mri_layer *l = &net->layers[at];
     const char *kind = mri_layer_kind_name(l->kind, l->average), *act = mri_activation_name(l->activation);
     const char *gap = *act ? " " : "";
-    char *name = out->name;
+    char *name = out->name, groups[24] = "";
     const size_t room = sizeof out->name;
+    if (l->groups > 1) snprintf(groups, sizeof groups, " in %u groups", l->groups);
     switch (l->kind) {
     case MR_OP_CONV2D:
-        snprintf(name, room, "%s %ux%u/%u %u%s%s", kind, l->kernel, l->kernel_w, l->stride, l->filters, gap,
-                 act);
+        snprintf(name, room, "%s %ux%u/%u %u%s%s%s", kind, l->kernel, l->kernel_w, l->stride, l->filters,
+                 groups, gap, act);
         break;
     case MR_OP_POOL2D: snprintf(name, room, "%s %ux%u/%u", kind, l->kernel, l->kernel_w, l->stride); break;
     case MR_OP_GRU:

@@ -27,6 +27,7 @@ typedef struct mri_layer {
     mr_point in, in2;   /* in2: ADD and CONCAT only */
     uint32_t consumers; /* layers that take its output */
     uint32_t filters, kernel, kernel_w, stride;
+    uint32_t groups; /* CONV2D: 1 at least */
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
     uint32_t before, behind; /* PAD: channels */
     bool average, no_bias, no_scale, sequences;

@@ -49,7 +49,8 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
     mr_op_desc d = {.kind = l->kind, .activation = l->activation};
     switch (l->kind) {
     case MR_OP_CONV2D:
-        d.conv2d = (mr_conv2d_desc){.filters = l->filters, .window = window, .no_bias = l->no_bias};
+        d.conv2d = (mr_conv2d_desc){
+            .filters = l->filters, .window = window, .no_bias = l->no_bias, .groups = l->groups};
         break;
     case MR_OP_POOL2D: d.pool2d = (mr_pool2d_desc){.window = window, .average = l->average}; break;
     case MR_OP_DENSE: d.dense = (mr_dense_desc){.units = l->filters, .no_bias = l->no_bias}; break;

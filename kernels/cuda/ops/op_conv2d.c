@@ -48,6 +48,7 @@ static struct mri_cuda_conv numbers(const mri_cuda_op *op, enum mri_cuda_pass pa
         .w = d->in.w,
         .c = d->in.c,
         .filters = d->conv2d.filters,
+        .groups = mri_op_groups(d),
         .kernel_h = w->kernel_h,
         .kernel_w = w->kernel_w,
         .stride_h = w->stride_h,

@@ -207,7 +207,7 @@ enum { MR_ACT_COUNT = MR_ACT_RELU6 + 1 };
 typedef enum mr_op_kind {
     MR_OP_INPUT,  /* uint8 NHWC -> out_dtype: (x * a_i + b_i - mean[c]) / std[c]; a, b per sample from
                      args.affine, else 1, 0;  mirrored left to right where args.flip says so */
-    MR_OP_CONV2D, /* + bias, + activation. weights [filters][kh][kw][c], bias [filters] */
+    MR_OP_CONV2D, /* + bias, + activation. weights [filters][kh][kw][c / groups], bias [filters] */
     MR_OP_POOL2D, /* max (ties: the first in row order takes the gradient) or average (padding not counted) */
     MR_OP_DENSE,  /* + bias, + activation. weights [units][h*w*c] in h, w, c order: flattening is implied */
     MR_OP_ACTIVATION,
@@ -243,6 +243,9 @@ typedef struct mr_conv2d_desc {
     uint32_t filters;
     mr_op_window window;
     bool no_bias; /* weights only */
+    /* Channels and filters are cut into so many groups, and a filter sees the channels of its own group
+     * alone; as many groups as channels: depthwise. It divides both. 0 means 1 */
+    uint32_t groups;
 } mr_conv2d_desc;
 
 typedef struct mr_pool2d_desc {

@@ -55,6 +55,9 @@ typedef struct mr_conv {
     bool no_bias;
     mr_activation activation;
     uint32_t kernel_w; /* columns of the window, where they are not `kernel` as its rows are; 0: they are */
+    /* A filter sees the channels of its own group alone; divides channels in and filters. As many as
+     * channels: depthwise. 0 means 1 */
+    uint32_t groups;
 } mr_conv;
 MR_API void mr_net_conv(mr_net *net, const mr_conv *conv);
 
