@@ -36,6 +36,7 @@ struct mri_op_class {
     bool takes_numbers; /* int32 too, without a gradient to them */
     /* goes through values one by one: on the host the output has the layout of the input */
     bool keeps_layout;
+    bool fuses; /* an activation rides along behind it */
     /* Check what is the kind's own in desc and fill info: parameters, flops, inplace, and the output where it
      * is not as the input. The common part was checked. NULL: nothing to say. */
     int (*describe)(const mr_op_desc *desc, mr_op_info *info, mr_error *err);

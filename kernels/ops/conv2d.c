@@ -150,4 +150,4 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 static const struct mri_op_code reference = {
     .prepare = mri_require_nhwc, .forward = forward, .backward = backward};
 const struct mri_op_class mri_conv2d_class = {
-    .name = "conv2d", .describe = describe, .reference = &reference};
+    .name = "conv2d", .fuses = true, .describe = describe, .reference = &reference};

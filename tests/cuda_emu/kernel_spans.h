@@ -79,6 +79,21 @@ inline void spans(const mrk_activate_backward_args &a, emu_span_list &s)
     s.writes(a.out2, bytes);
 }
 
+inline void spans(const mrk_smooth_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.count * size_of(a.dtype));
+    s.writes(a.y, a.count * size_of(a.dtype));
+}
+
+inline void spans(const mrk_smooth_backward_args &a, emu_span_list &s)
+{
+    const uint64_t bytes = a.count * size_of(a.dtype);
+    s.reads(a.dy, bytes);
+    s.reads(a.dy2, bytes);
+    s.reads(a.x, bytes);
+    s.writes(a.dx, bytes);
+}
+
 /* ---- rows of channels ---- */
 
 inline void spans(const mrk_bias_activate_args &a, emu_span_list &s)

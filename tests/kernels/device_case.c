@@ -298,7 +298,8 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
 
 static void name_of(const struct op_case *c, char *out, size_t bytes)
 {
-    static const char *const acts[] = {"", " relu", " tanh", " sigmoid", " selu", " leaky relu", " relu6"};
+    static const char *const acts[] = {"",       " relu", " tanh", " sigmoid", " selu", " leaky relu",
+                                       " relu6", " silu", " gelu"};
     const mr_op_desc *d = &c->d;
     char own[64] = "";
     switch (d->kind) {

@@ -178,7 +178,7 @@ static void check_activation(uint32_t dtype)
 
 static void check_add(uint32_t dtype)
 {
-    for (int act = MR_ACT_NONE; act < (int)MR_ACT_COUNT; act++)
+    for (int act = MR_ACT_NONE; act < (int)MR_ACT_COUNT && !mr_activation_needs_x((mr_activation)act); act++)
         for (size_t k = (size_t)act % 2; k < MRI_ARRAY_COUNT(channels); k += 2)
             check((mr_op_desc){.kind = MR_OP_ADD,
                                .training = true,

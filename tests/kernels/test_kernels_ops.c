@@ -15,6 +15,8 @@ static double act(mr_activation kind, double x)
     case MR_ACT_SELU: return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x));
     case MR_ACT_LEAKY_RELU: return x > 0 ? x : 0.1 * x;
     case MR_ACT_RELU6: return fmin(fmax(x, 0), 6);
+    case MR_ACT_SILU: return x / (1 + exp(-x));
+    case MR_ACT_GELU: return x * (1 + erf(x / sqrt(2))) / 2;
     }
     return 0;
 }
@@ -616,6 +618,52 @@ static void bends_are_where_they_should_be(void **state)
     }
 }
 
+/* From far below to far above: within some units in the last place of the value, and of 1 for the slope. Those
+ * of a square, which stands in an exponent, are more the farther out. */
+static void smooth_ones_keep_their_digits(void **state)
+{
+    (void)state;
+    enum { COUNT = 4001 };
+    for (int k = 0; k < 4; k++) {
+        struct rig r;
+        mr_error err = MR_ERROR_INIT;
+        mr_op *op;
+        const bool silu = k / 2 == 0;
+        rig_open(&r, "cpu", k % 2);
+        const mr_op_desc d = {.kind = MR_OP_ACTIVATION,
+                              .in = rig_tensor(1, 1, COUNT, 0),
+                              .max_batch = 1,
+                              .training = true,
+                              .need_dx = true,
+                              .activation = silu ? MR_ACT_SILU : MR_ACT_GELU};
+        MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
+        MRT_TRUE(!mr_op_info_of(op)->inplace);
+        float *in = rig_memory(&r, COUNT * 4), *y = rig_memory(&r, COUNT * 4),
+              *dy = rig_memory(&r, COUNT * 4), *dx = rig_memory(&r, COUNT * 4);
+        for (int i = 0; i < COUNT; i++) in[i] = (float)(i - COUNT / 2) / 20, dy[i] = 1;
+        in[0] = -1e30f, in[COUNT - 1] = 1e30f;
+        mr_op_args a = {.n = 1, .x = in, .y = y, .dy = dy, .dx = dx, .training = true};
+        MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+        MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
+        MRT_OK(mr_stream_sync(r.s, &err), &err);
+        for (int i = 0; i < COUNT; i++) {
+            const double x = (double)in[i], s = silu ? 1 / (1 + exp(-x)) : erfc(-x / sqrt(2)) / 2,
+                         slope = s + (x < -1e3 || x > 1e3 ? 0
+                                      : silu              ? x * s * (1 - s)
+                                                          : x * exp(-x * x / 2) / sqrt(2 * M_PI));
+            const double off = fabs((double)y[i] - x * s), off_slope = fabs((double)dx[i] - slope);
+            const double units = silu ? 2e-6 : 1e-6 * (2 + x * x);
+            if (!(off <= units * fabs(x * s) + 1e-34 && off_slope <= 2e-6))
+                fail_msg("%s at %g: %g, slope %g; expected %g, %g", silu ? "silu" : "gelu", x, (double)y[i],
+                         (double)dx[i], x * s, slope);
+        }
+        a.x = NULL;
+        MRT_EQ(mr_op_backward_async(op, r.s, &a), MR_EINVAL);
+        mr_op_destroy(op);
+        rig_close(&r);
+    }
+}
+
 static void batchnorm_is_right(void **state)
 {
     (void)state;
@@ -660,7 +708,7 @@ static void additions_are_right(void **state)
 {
     (void)state;
     static const uint32_t channels[MR_ACT_COUNT] = {1, 3, 17, 16, 5, 19, 33};
-    for (int k = MR_ACT_NONE; k < (int)MR_ACT_COUNT; k++)
+    for (int k = MR_ACT_NONE; k < (int)MR_ACT_COUNT && !mr_activation_needs_x((mr_activation)k); k++)
         check_everywhere((mr_op_desc){.kind = MR_OP_ADD,
                                       .in = {4, 3, channels[k], MR_TENSOR_F32, 0, 0},
                                       .need_dx = true,
@@ -757,8 +805,14 @@ static void nonsense_is_refused(void **state)
            "max_batch");
     refuse((mr_op_desc){.kind = MR_OP_DROPOUT, .in = f, .dropout.rate = 1}, MR_EINVAL, "rate");
     refuse((mr_op_desc){.kind = MR_OP_DROPOUT, .in = f, .dropout.rate = NAN}, MR_EINVAL, "rate");
-    refuse((mr_op_desc){.kind = MR_OP_ACTIVATION, .in = f, .activation = (mr_activation)9}, MR_EINVAL,
-           "activation");
+    refuse((mr_op_desc){.kind = MR_OP_ACTIVATION, .in = f, .activation = (mr_activation)MR_ACT_COUNT},
+           MR_EINVAL, "activation");
+    static const mr_op_kind fusing[] = {MR_OP_CONV2D, MR_OP_DENSE, MR_OP_BATCHNORM, MR_OP_ADD};
+    for (size_t i = 0; i < 2 * MRI_ARRAY_COUNT(fusing); i++)
+        refuse(
+            (mr_op_desc){
+                .kind = fusing[i / 2], .in = f, .in2 = f, .activation = i % 2 ? MR_ACT_SILU : MR_ACT_GELU},
+            MR_EUNSUPPORTED, "put an activation behind it");
     refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f}, MR_EINVAL, "epsilon");
     refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f, .batchnorm.epsilon = 1, .batchnorm.momentum = 2},
            MR_EINVAL, "momentum");
@@ -924,6 +978,7 @@ int main(void)
         cmocka_unit_test(dense_is_right),
         cmocka_unit_test(activations_are_right),
         cmocka_unit_test(bends_are_where_they_should_be),
+        cmocka_unit_test(smooth_ones_keep_their_digits),
         cmocka_unit_test(batchnorm_is_right),
         cmocka_unit_test(concatenations_are_right),
         cmocka_unit_test(channels_of_zeros_are_right),

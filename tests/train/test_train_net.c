@@ -423,6 +423,33 @@ static void test_groups(void **state)
     expect_error(net, "groups must divide");
 }
 
+/* They need their input for backward: where others are part of a layer, they are a layer behind it. */
+static void test_smooth_activations_stand_apart(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_layer_row row;
+    mr_net *net = net_of(8, 6, 4);
+    static const char *const names[] = {"conv2d 3x3/1 4",  "activation silu", "batch_norm",
+                                        "activation gelu", "add 1",           "activation silu",
+                                        "dense 5",         "activation gelu", "dense 3"};
+    mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_SILU);
+    const mr_point in = mr_net_here(net);
+    mr_net_batch_norm(net, 0.9f, 1e-3f, MR_ACT_GELU);
+    mr_net_add(net, in, MR_ACT_SILU);
+    mr_net_dense(net, 5, MR_ACT_GELU);
+    mr_net_dense(net, 3, MR_ACT_NONE);
+    MRT_OK(mr_net_check(net, &err), &err);
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        MRT_TRUE(mr_net_layer(net, i, &row));
+        MRT_STR(row.name, names[i]);
+    }
+    mr_net_destroy(net);
+    net = net_of(8, 8, 1);
+    mr_net_dense(net, 3, MR_ACT_SILU);
+    expect_error(net, "ends in silu");
+}
+
 static void test_recurrent_layers(void **state)
 {
     (void)state;
@@ -496,6 +523,7 @@ int main(void)
         cmocka_unit_test(test_models_fit_other_pictures),
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_smooth_activations_stand_apart),
         cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_first_mistake_sticks),

@@ -17,7 +17,7 @@
 static const char *const activation_names[] = {
     [MR_ACT_NONE] = "",           [MR_ACT_RELU] = "relu", [MR_ACT_TANH] = "tanh",
     [MR_ACT_SIGMOID] = "sigmoid", [MR_ACT_SELU] = "selu", [MR_ACT_LEAKY_RELU] = "leaky relu",
-    [MR_ACT_RELU6] = "relu6",
+    [MR_ACT_RELU6] = "relu6",     [MR_ACT_SILU] = "silu", [MR_ACT_GELU] = "gelu",
 };
 
 const char *mri_activation_name(mr_activation a)
@@ -143,6 +143,17 @@ static void finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c
     }
 }
 
+/* The activation asked for behind a layer of another kind. One that cannot be part of its operation becomes a
+ * layer of its own, once the other is finished. */
+static void finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
+                        mr_activation activation)
+{
+    const bool apart = mr_activation_needs_x(activation);
+    l->activation = apart ? MR_ACT_NONE : activation;
+    finish(net, l, h, w, c);
+    if (apart) mr_net_activation(net, activation);
+}
+
 static double elements(const mri_layer *l) { return (double)l->out_h * l->out_w * l->out_c; }
 
 static bool known_activation(mr_activation a) { return (uint32_t)a < MRI_ARRAY_COUNT(activation_names); }
@@ -209,7 +220,7 @@ void mr_net_conv(mr_net *net, const mr_conv *c)
         return;
     }
     if (!place_window(net, l, c->kernel, kernel_w, c->stride, c->padding, c->pad, &h, &w)) return;
-    l->filters = c->filters, l->activation = c->activation, l->no_bias = c->no_bias, l->init = net->init;
+    l->filters = c->filters, l->no_bias = c->no_bias, l->init = net->init;
     const uint32_t seen = l->out_c / l->groups;
     const double per_output = (double)c->kernel * kernel_w * seen;
     if (per_output * c->filters > (double)MRI_NET_MAX_PARAMS) {
@@ -218,7 +229,7 @@ void mr_net_conv(mr_net *net, const mr_conv *c)
     }
     l->params = ((uint64_t)c->kernel * kernel_w * seen + !c->no_bias) * c->filters;
     l->flops = 2.0 * per_output * c->filters * h * w;
-    finish(net, l, h, w, c->filters);
+    finish_with(net, l, h, w, c->filters, c->activation);
 }
 
 void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_padding padding,
@@ -276,10 +287,10 @@ void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation)
         refuse(net, l, "units 1..2^28 and a known activation are needed");
         return;
     }
-    l->filters = units, l->activation = activation, l->init = net->init;
+    l->filters = units, l->init = net->init;
     l->params = ((uint64_t)elements(l) + 1) * units; /* below 2^60: no overflow */
     l->flops = 2.0 * elements(l) * units;
-    finish(net, l, 1, 1, units);
+    finish_with(net, l, 1, 1, units, activation);
 }
 
 static void recurrent(mr_net *net, mr_op_kind kind, uint32_t gates, uint32_t biases, uint32_t units,
@@ -348,12 +359,12 @@ void mr_net_norm(mr_net *net, const mr_norm *n)
         refuse(net, l, "momentum in [0, 1), epsilon above 0 and a known activation are needed");
         return;
     }
-    l->momentum = n->momentum, l->epsilon = n->epsilon, l->activation = n->activation;
+    l->momentum = n->momentum, l->epsilon = n->epsilon;
     l->no_scale = n->no_scale;
     l->params = (2 - (uint64_t)n->no_scale) * l->out_c;
     l->states = 2 * (uint64_t)l->out_c;
     l->flops = 2.0 * elements(l);
-    finish(net, l, l->out_h, l->out_w, l->out_c);
+    finish_with(net, l, l->out_h, l->out_w, l->out_c, n->activation);
 }
 
 void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation)
@@ -412,7 +423,6 @@ void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
     mri_layer *l = begin(net, MR_OP_ADD);
     uint32_t c;
     if (!l) return;
-    l->activation = activation;
     if (!known_activation(activation)) {
         refuse(net, l, "a known activation is needed");
         return;
@@ -423,7 +433,7 @@ void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
         return;
     }
     l->flops = elements(l);
-    finish(net, l, l->out_h, l->out_w, l->out_c);
+    finish_with(net, l, l->out_h, l->out_w, l->out_c, activation);
 }
 
 void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count)

@@ -5,7 +5,8 @@
  *
  * A recurrent layer that takes numbers is node 0 itself: it looks them up.
  *
- * Decided here: which layers ride along in the op before them (an activation; an addition, on the
+ * Decided here: which layers ride along in the op before them (an activation whose slope is told from what
+ * it gives; an addition, on the
  * normalisation that only feeds it), where an op may work in place, and where backward ends: at the first
  * layers with parameters, whose input's gradient nobody wants. Only what stands directly behind in the list
  * rides along, so the list is an order to run the nodes in, too.
@@ -147,6 +148,7 @@ static bool take_activation(const mr_net *net, uint32_t at, mr_op_kind kind, mr_
         kind == MR_OP_CONV2D || kind == MR_OP_DENSE || kind == MR_OP_BATCHNORM || kind == MR_OP_ADD;
     if (!can || *activation != MR_ACT_NONE || !is_only_consumer(net, at)) return false;
     if (net->layers[at].kind != MR_OP_ACTIVATION || net->layers[at].in != at) return false;
+    if (mr_activation_needs_x(net->layers[at].activation)) return false;
     *activation = net->layers[at].activation;
     return true;
 }

@@ -22,6 +22,8 @@
     X(accumulate)                                                                                            \
     X(activate)                                                                                              \
     X(activate_backward)                                                                                     \
+    X(smooth)                                                                                                \
+    X(smooth_backward)                                                                                       \
     X(bias_activate)                                                                                         \
     X(bias_backward)                                                                                         \
     X(bias_finish)                                                                                           \
@@ -99,6 +101,24 @@ struct mrk_activate_backward_args { /* out = out2 = (dy + dy2) * act'(y) */
     const void *dy, *dy2; /* dy2 may be NULL */
     const void *y;        /* not read for NONE */
     void *out, *out2;     /* either may be NULL, either may be dy */
+};
+
+/* SiLU and GELU, whose slopes are told from x */
+struct mrk_smooth_args { /* y = act(x) */
+    uint64_t count;
+    uint32_t dtype, vectors;
+    uint32_t activation;
+    const void *x;
+    void *y;
+};
+
+struct mrk_smooth_backward_args { /* dx = (dy + dy2) * act'(x) */
+    uint64_t count;
+    uint32_t dtype, vectors;
+    uint32_t activation;
+    const void *dy, *dy2; /* dy2 may be NULL */
+    const void *x;
+    void *dx; /* may be dy */
 };
 
 /* ---- rows of channels: a block covers `width` packs (or single values) of channels, side by side, and

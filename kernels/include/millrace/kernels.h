@@ -201,8 +201,14 @@ typedef enum mr_activation {
     MR_ACT_SELU,
     MR_ACT_LEAKY_RELU, /* x above 0, else 0.1 x */
     MR_ACT_RELU6,      /* x brought into [0, 6] */
+    MR_ACT_SILU,       /* x sigmoid(x) (Elfwing et al. 2017; "swish") */
+    MR_ACT_GELU,       /* x Phi(x), Phi the normal distribution (Hendrycks & Gimpel 2016), by erf */
 } mr_activation;
-enum { MR_ACT_COUNT = MR_ACT_RELU6 + 1 };
+enum { MR_ACT_COUNT = MR_ACT_GELU + 1 };
+
+/* Is its slope told from x, not from y? Such a one is an ACTIVATION of its own, not in place; other kinds
+ * refuse it (MR_EUNSUPPORTED). */
+static inline bool mr_activation_needs_x(mr_activation a) { return a == MR_ACT_SILU || a == MR_ACT_GELU; }
 
 typedef enum mr_op_kind {
     MR_OP_INPUT,  /* uint8 NHWC -> out_dtype: (x * a_i + b_i - mean[c]) / std[c]; a, b per sample from
@@ -320,8 +326,8 @@ typedef struct mr_op_desc {
     uint32_t max_batch;       /* forward and backward take 1..max_batch samples */
     bool training;            /* backward will be called */
     bool need_dx;             /* the gradient to the input is wanted */
-    mr_activation activation; /* ACTIVATION itself, or fused behind CONV2D, DENSE, BATCHNORM, ADD; others take
-                                 no notice */
+    mr_activation activation; /* ACTIVATION itself, or fused behind CONV2D, DENSE, BATCHNORM, ADD (none that
+                                 mr_activation_needs_x()); others take no notice */
     mr_wanted_layout want;    /* INPUT, CONV2D (not NCHW): layout of the output; MR_WANT_ANY leaves it to the
                                  device. Others keep the layout of their input */
     union { /* the one that kind names; name it in an initialiser, which zeroes the rest of it */

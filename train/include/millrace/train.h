@@ -30,6 +30,7 @@ MR_API void mr_net_destroy(mr_net *net);
 
 typedef enum mr_padding { MR_PAD_VALID = 0, MR_PAD_SAME = 1 } mr_padding;
 
+/* The activation that a call is given is part of its layer; silu and gelu become a layer behind it. */
 MR_API void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_padding padding,
                           mr_activation activation);
 MR_API void mr_net_max_pool(mr_net *net, uint32_t size, uint32_t stride);
