@@ -26,7 +26,8 @@
     X(CONCAT, concat, ON_CUDA)                                                                               \
     X(PAD, pad, ON_CUDA)                                                                                     \
     X(GRU, gru, ON_CUDA)                                                                                     \
-    X(LSTM, lstm, ON_CUDA)
+    X(LSTM, lstm, ON_CUDA)                                                                                   \
+    X(SCALE, scale, ON_CUDA)
 
 struct mri_op_code; /* how an operation runs in the host's memory: ops/host_op.h */
 

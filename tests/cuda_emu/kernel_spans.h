@@ -115,6 +115,23 @@ inline void spans(const mrk_bias_finish_args &a, emu_span_list &s)
     s.writes(a.dbias, floats(a.channels));
 }
 
+inline void spans(const mrk_scale_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.n * bytes_of(a.tile));
+    s.reads(a.factor, (uint64_t)a.n * a.tile.channels * size_of(a.tile.dtype));
+    s.writes(a.y, a.n * bytes_of(a.tile));
+}
+
+inline void spans(const mrk_scale_backward_args &a, emu_span_list &s)
+{
+    const uint64_t factors = (uint64_t)a.n * a.tile.channels * size_of(a.tile.dtype);
+    s.reads(a.dy, a.n * bytes_of(a.tile));
+    s.reads(a.x, a.n * bytes_of(a.tile));
+    s.reads(a.factor, factors);
+    s.writes(a.dx, a.n * bytes_of(a.tile));
+    s.writes(a.dfactor, factors);
+}
+
 /* ---- input ---- */
 
 inline void spans(const mrk_input_args &a, emu_span_list &s)
@@ -246,6 +263,22 @@ inline void spans(const mrk_dropout_backward_args &a, emu_span_list &s)
     s.reads(a.dy2, a.n * a.elements * size_of(a.dtype));
     s.writes(a.dx, a.n * a.elements * size_of(a.dtype));
     s.reads(a.kept, (uint64_t)a.n * a.groups * 16);
+}
+
+inline void spans(const mrk_drop_samples_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.y, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.kept, a.n);
+    s.reads(a.values, sizeof *a.values);
+}
+
+inline void spans(const mrk_drop_samples_backward_args &a, emu_span_list &s)
+{
+    s.reads(a.dy, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.dy2, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.dx, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.kept, a.n);
 }
 
 /* ---- recurrent layers ---- */

@@ -55,8 +55,15 @@ static const mr_tensor *second_of(const mr_op_info *info, const mr_op_desc *d)
 
 static bool takes_two(const mr_op_desc *d)
 {
-    return d->kind == MR_OP_ADD || d->kind == MR_OP_CONCAT ||
+    return d->kind == MR_OP_ADD || d->kind == MR_OP_CONCAT || d->kind == MR_OP_SCALE ||
            (d->kind == MR_OP_BATCHNORM && d->batchnorm.residual);
+}
+
+/* 1 x 1 x c, stored as t is. */
+static mr_tensor factors_like(struct lab *l, const mr_tensor *t)
+{
+    const mr_tensor plain = lab_nhwc(1, 1, t->c, t->dtype);
+    return t->layout == MR_LAYOUT_NHWC ? plain : lab_own_layout(l, &plain);
 }
 
 static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n, const struct op_io *io,
@@ -149,6 +156,7 @@ int op_run(struct lab *l, const mr_op_desc *desc, const mr_tensor *in, uint32_t 
     mr_op *op;
     d.in = *in;
     if (takes_two(&d)) d.in2 = lab_like(l, in, desc->in2.c ? desc->in2.c : in->c);
+    if (d.kind == MR_OP_SCALE) d.in2 = factors_like(l, in);
     *r = (struct op_result){.clean = true, .untouched = true, .zeros = true};
     const int rc = mr_op_create(&op, l->dev, &d, &l->err);
     if (rc == MR_EUNSUPPORTED) return rc;
@@ -196,6 +204,7 @@ static size_t output_elements(const mr_op_desc *d)
         plain.in = lab_nhwc(d->in.h, d->in.w, d->in.c, MR_TENSOR_F32);
     plain.in2 = plain.in;
     if (d->in2.c) plain.in2 = lab_nhwc(d->in.h, d->in.w, d->in2.c, MR_TENSOR_F32);
+    if (d->kind == MR_OP_SCALE) plain.in2 = lab_nhwc(1, 1, d->in.c, MR_TENSOR_F32);
     take_defaults(&plain);
     if (mr_op_create(&op, mrt_reference.dev, &plain, &err)) return 0;
     const size_t count = lab_elements(&mr_op_info_of(op)->out);
@@ -281,7 +290,8 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
     if (d->kind == MR_OP_ACTIVATION && d->activation == MR_ACT_RELU6)
         for (size_t i = 0; i < x_count; i++) io.x[i] *= 8; /* beyond its upper end, too */
     io.dy = lab_noise(y_count, seed + 2, dtype);
-    if (takes_two(d))
+    if (d->kind == MR_OP_SCALE) io.x2 = lab_noise((size_t)d->in.c * c->n, seed + 3, dtype);
+    else if (takes_two(d))
         io.x2 = lab_noise(d->in2.c ? (size_t)d->in.h * d->in.w * d->in2.c * c->n : y_count, seed + 3, dtype);
     if (d->kind != MR_OP_LOSS && c->n % 2 == 1) io.dy2 = lab_noise(y_count, seed + 4, dtype);
     if (d->kind == MR_OP_LOSS) {
@@ -325,6 +335,9 @@ static void name_of(const struct op_case *c, char *out, size_t bytes)
                  d->batchnorm.no_scale ? " no scale" : "");
         break;
     case MR_OP_CONCAT: snprintf(own, sizeof own, "|%u", d->in2.c); break;
+    case MR_OP_DROPOUT:
+        snprintf(own, sizeof own, " %g%s", (double)d->dropout.rate, d->dropout.whole_samples ? " whole" : "");
+        break;
     case MR_OP_PAD: snprintf(own, sizeof own, " %u+%u", d->pad.before, d->pad.behind); break;
     case MR_OP_GRU:
     case MR_OP_LSTM:
@@ -350,6 +363,14 @@ static void compare_metrics(const char *name, const struct op_case *c, const mr_
     }
 }
 
+/* Of all samples' second inputs, where they are not as the output. */
+static size_t x2_elements(const struct op_case *c)
+{
+    const mr_op_desc *d = &c->d;
+    if (d->kind == MR_OP_SCALE) return (size_t)d->in.c * c->n;
+    return (size_t)d->in.h * d->in.w * d->in2.c * c->n;
+}
+
 static void compare_outputs(const char *name, const struct op_case *c, const struct op_io *io,
                             const struct op_result *a, const struct op_result *b)
 {
@@ -366,7 +387,8 @@ static void compare_outputs(const char *name, const struct op_case *c, const str
         lab_check(name, "dx", lab_error(a->dx, b->dx, x_count, c->dx_floor > 0 ? c->dx_floor : 0.01),
                   c->tolerance);
     if (b->dx2)
-        lab_check(name, "dx2", lab_error(a->dx2, b->dx2, x_count / c->d.in.c * c->d.in2.c, 0.01),
+        lab_check(name, "dx2",
+                  lab_error(a->dx2, b->dx2, x2_elements(c), c->d.kind == MR_OP_SCALE ? sum_floor : 0.01),
                   c->tolerance);
     else if (b->dy && two) lab_check(name, "dx2", lab_error(a->dy, b->dy, y_count, 0.01), c->tolerance);
     static const char *const params[MR_OP_MAX_PARAMS] = {"dparam 0", "dparam 1", "dparam 2", "dparam 3"};
@@ -384,7 +406,7 @@ static void check_manners(const char *name, const struct op_case *c, const struc
                           const struct op_result *a)
 {
     const size_t x_count = lab_elements(&c->d.in) * c->n, y_count = lab_elements(&a->out) * c->n,
-                 x2_count = c->d.in2.c ? x_count / c->d.in.c * c->d.in2.c : y_count;
+                 x2_count = c->d.in2.c || c->d.kind == MR_OP_SCALE ? x2_elements(c) : y_count;
     if (!a->clean) lab_fail(name, "layout", "padding holds something");
     if (!a->untouched) lab_fail(name, "batch", "samples past n were written");
     if (!a->zeros) lab_fail(name, "dparam", "padding of a gradient is not zero");

@@ -197,6 +197,15 @@ static void check_concat(uint32_t dtype)
             5, 7, pairs[k / 2][0], dtype);
 }
 
+static void check_scale(uint32_t dtype)
+{
+    static const uint32_t sides[][2] = {{1, 1}, {7, 5}, {13, 11}};
+    for (size_t s = 0; s < MRI_ARRAY_COUNT(sides); s++)
+        for (size_t k = s % 2; k < MRI_ARRAY_COUNT(channels); k += 2)
+            check((mr_op_desc){.kind = MR_OP_SCALE, .training = true, .need_dx = k % 4 < 2}, sides[s][0],
+                  sides[s][1], channels[k], dtype);
+}
+
 static void check_pad(uint32_t dtype)
 {
     static const uint32_t sides[][2] = {{0, 0}, {3, 0}, {8, 16}, {0, 5}};
@@ -211,14 +220,15 @@ static void check_pad(uint32_t dtype)
 /* In place, and with another step, seed and first sample each time. */
 static void check_dropout(uint32_t dtype)
 {
-    static const float rates[] = {0.25f, 0.5f, 0};
+    static const float rates[] = {0.25f, 0.5f, 0, 0.4f};
     for (size_t r = 0; r < MRI_ARRAY_COUNT(rates); r++)
         for (size_t k = 0; k < MRI_ARRAY_COUNT(channels); k++) {
             const mr_op_desc d = {.kind = MR_OP_DROPOUT,
                                   .training = true,
                                   .need_dx = true,
                                   .dropout.rate = rates[r],
-                                  .dropout.op_id = (uint32_t)k};
+                                  .dropout.op_id = (uint32_t)k,
+                                  .dropout.whole_samples = r == 3};
             check(d, 5, 7, channels[k], dtype);
             struct op_case one = {
                 .d = d, .n = 3, .tolerance = tolerance_of(dtype, false), .note = " in place"};
@@ -404,6 +414,7 @@ int main(void)
         {"lstm", check_lstm},
         {"concat", check_concat},
         {"pad", check_pad},
+        {"scale", check_scale},
     };
     lab_open(&mrt_reference, "cpu", true);
     lab_open(&mrt_device, lab_settings()->devices, false);

@@ -112,6 +112,11 @@ static double concat_at(const struct model *m, size_t pixel_at, uint32_t c)
     return c < first ? m->x[pixel_at * first + c] : m->x2[pixel_at * m->d.in2.c + c - first];
 }
 
+static double scale_at(const struct model *m, uint32_t i, size_t at, uint32_t c)
+{
+    return m->x[at] * m->x2[i * m->d.in.c + c];
+}
+
 static double pad_at(const struct model *m, size_t pixel_at, uint32_t c)
 {
     const uint32_t before = m->d.pad.before, own = m->d.in.c;
@@ -127,6 +132,7 @@ static double value_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t 
     case MR_OP_BATCHNORM: return norm_at(m, i, oy * m->d.in.w + ox, c);
     case MR_OP_CONCAT: return concat_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
     case MR_OP_PAD: return pad_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
+    case MR_OP_SCALE: return scale_at(m, i, (((size_t)i * m->out.h + oy) * m->out.w + ox) * m->out.c + c, c);
     case MR_OP_ADD:
     case MR_OP_ACTIVATION: return element_at(m, (((size_t)i * m->out.h + oy) * m->out.w + ox) * m->out.c + c);
     default: return 0;
@@ -360,6 +366,7 @@ static void check_everywhere(mr_op_desc d)
         for (size_t l = 0; l < (reference ? 1 : MRI_ARRAY_COUNT(all_layouts)); l++) {
             d.in = rig_tensor(h, w, c, all_layouts[l]);
             d.in2 = rig_tensor(h, w, c2, all_layouts[l]);
+            if (d.kind == MR_OP_SCALE) d.in2 = rig_tensor(1, 1, c2, all_layouts[(l + d.in.h) % 4]);
             check_case(&r, d, 1);
             check_case(&r, d, 3);
             check_case(&r, d, 5);
@@ -618,8 +625,8 @@ static void bends_are_where_they_should_be(void **state)
     }
 }
 
-/* From far below to far above: within some units in the last place of the value, and of 1 for the slope. Those
- * of a square, which stands in an exponent, are more the farther out. */
+/* From far below to far above: within some units in the last place of the value, and of 1 for the slope.
+ * Those of a square, which stands in an exponent, are more the farther out. */
 static void smooth_ones_keep_their_digits(void **state)
 {
     (void)state;
@@ -690,6 +697,61 @@ static void concatenations_are_right(void **state)
                                       .in = {4, 3, channels[k / 2][0], MR_TENSOR_F32, 0, 0},
                                       .in2 = {.c = channels[k / 2][1]},
                                       .need_dx = k % 2});
+}
+
+/* The factors in a layout of their own; more pixels than are added up at a time, and pieces of wide rows. */
+static void factors_are_right(void **state)
+{
+    (void)state;
+    static const uint32_t shapes[][3] = {{1, 1, 1},  {1, 1, 19}, {2, 3, 8},  {3, 5, 13},
+                                         {9, 11, 3}, {4, 3, 70}, {13, 7, 16}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(shapes); k++)
+        check_everywhere((mr_op_desc){.kind = MR_OP_SCALE,
+                                      .in = {shapes[k][0], shapes[k][1], shapes[k][2], MR_TENSOR_F32, 0, 0},
+                                      .need_dx = k % 3 != 1});
+}
+
+/* A sample's factors get the same bits in any batch and with any number of threads. */
+static void factor_gradients_know_no_batch(void **state)
+{
+    (void)state;
+    enum { N = 5, H = 23, W = 29, C = 72 };
+    for (size_t l = 0; l < MRI_ARRAY_COUNT(all_layouts); l++) {
+        struct rig r;
+        mr_error err = MR_ERROR_INIT;
+        mr_op *op;
+        rig_open(&r, "cpu", false);
+        const mr_op_desc d = {.kind = MR_OP_SCALE,
+                              .in = rig_tensor(H, W, C, all_layouts[l]),
+                              .in2 = rig_tensor(1, 1, C, all_layouts[l]),
+                              .max_batch = N,
+                              .training = true,
+                              .need_dx = true};
+        const size_t floats = mri_tensor_floats(&d.in), factors = mri_tensor_floats(&d.in2);
+        MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
+        float *x = rig_memory(&r, d.in.sample_bytes * N), *dy = rig_memory(&r, d.in.sample_bytes * N),
+              *dx = rig_memory(&r, d.in.sample_bytes * N), *x2 = rig_memory(&r, d.in2.sample_bytes * N),
+              *dx2[2] = {rig_memory(&r, d.in2.sample_bytes * N), rig_memory(&r, d.in2.sample_bytes * N)};
+        rig_noise(x, floats * N, 1), rig_noise(dy, floats * N, 2), rig_noise(x2, factors * N, 3);
+        mr_op_args a = {.n = N, .x = x, .x2 = x2, .dy = dy, .dx = dx, .dx2 = dx2[0], .training = true};
+        MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
+        for (uint32_t i = 0; i < N; i++) {
+            a = (mr_op_args){.n = 1,
+                             .x = x + i * floats,
+                             .x2 = x2 + i * factors,
+                             .dy = dy + i * floats,
+                             .dx = dx + i * floats,
+                             .dx2 = dx2[1] + i * factors,
+                             .training = true};
+            MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
+        }
+        MRT_OK(mr_stream_sync(r.s, &err), &err);
+        assert_memory_equal(dx2[0], dx2[1], factors * N * sizeof(float));
+        a.x2 = NULL;
+        MRT_EQ(mr_op_backward_async(op, r.s, &a), MR_EINVAL);
+        mr_op_destroy(op);
+        rig_close(&r);
+    }
 }
 
 static void channels_of_zeros_are_right(void **state)
@@ -888,6 +950,21 @@ static void concatenations_must_fit(void **state)
     refuse((mr_op_desc){.kind = MR_OP_PAD, .in = t, .pad = {1u << 30, 0}}, MR_EINVAL, "on either side");
 }
 
+static void factors_must_fit(void **state)
+{
+    (void)state;
+    const mr_tensor t = rig_tensor(4, 3, 8, 0), factors = rig_tensor(1, 1, 8, 0);
+    for (int i = 0; i < 4; i++) {
+        mr_op_desc d = {.kind = MR_OP_SCALE, .in = t, .in2 = factors};
+        uint32_t *const fields[] = {&d.in2.h, &d.in2.w, &d.in2.c, &d.in2.dtype};
+        ++*fields[i];
+        refuse(d, MR_EINVAL, "must be 1 x 1 x 8");
+    }
+    mr_op_desc d = {.kind = MR_OP_SCALE, .in = t, .in2 = factors};
+    d.in2.sample_bytes += 4;
+    refuse(d, MR_EINVAL, "not one this device makes");
+}
+
 static void calls_are_checked(void **state)
 {
     (void)state;
@@ -940,7 +1017,7 @@ static mr_op_desc smallest(mr_op_kind kind)
     if (kind == MR_OP_GRU || kind == MR_OP_LSTM) d.recurrent = (mr_recurrent_desc){.units = 2};
     d.kind = kind;
     d.in.sample_bytes = 32;
-    d.in2 = d.in;
+    d.in2 = d.in; /* 1 x 1 x 8: factors, too */
     d.max_batch = 2;
     d.training = true;
     return d;
@@ -982,12 +1059,15 @@ int main(void)
         cmocka_unit_test(batchnorm_is_right),
         cmocka_unit_test(concatenations_are_right),
         cmocka_unit_test(channels_of_zeros_are_right),
+        cmocka_unit_test(factors_are_right),
+        cmocka_unit_test(factor_gradients_know_no_batch),
         cmocka_unit_test(large_batchnorm_is_right),
         cmocka_unit_test(additions_are_right),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(half_precision_is_refused),
         cmocka_unit_test(second_inputs_must_fit),
         cmocka_unit_test(concatenations_must_fit),
+        cmocka_unit_test(factors_must_fit),
         cmocka_unit_test(calls_are_checked),
         cmocka_unit_test(failed_allocations_are_reported),
     };

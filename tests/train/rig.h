@@ -47,6 +47,7 @@ mr_net *mrt_net_dense(void);
 mr_net *mrt_net_branch(void);   /* additions of every kind, a short cut with a convolution; no batch
                                    normalisation */
 mr_net *mrt_net_residual(void); /* blocks as in residual networks, both versions, with batch normalisation */
+mr_net *mrt_net_mobile(void);   /* groups, depthwise, squeeze and excitation, stochastic depth, silu, gelu */
 
 int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err); /* on failure nothing is left */
 void mrt_rig_open(mrt_rig *rig, const mrt_rig_options *o);

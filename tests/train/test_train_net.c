@@ -423,6 +423,49 @@ static void test_groups(void **state)
     expect_error(net, "groups must divide");
 }
 
+static void test_factors_and_dropped_samples(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_layer_row row;
+    mr_net *net = net_of(8, 6, 3);
+    static const char *const names[] = {"conv2d 3x3/1 4", "avg_pool 8x6/1",       "dense 4 sigmoid",
+                                        "scale 2 from 0", "dropout samples 0.25", "add 0",
+                                        "dense 2"};
+    mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
+    const mr_point in = mr_net_here(net);
+    mr_net_global_avg_pool(net);
+    mr_net_dense(net, 4, MR_ACT_SIGMOID);
+    const mr_point factors = mr_net_here(net);
+    mr_net_from(net, in);
+    mr_net_scale(net, factors);
+    mr_net_drop_samples(net, 0.25f);
+    mr_net_add(net, in, MR_ACT_NONE);
+    mr_net_dense(net, 2, MR_ACT_NONE);
+    MRT_OK(mr_net_check(net, &err), &err);
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        MRT_TRUE(mr_net_layer(net, i, &row));
+        MRT_STR(row.name, names[i]);
+    }
+    MRT_TRUE(mr_net_layer(net, 3, &row) && row.flops == 8.0 * 6 * 4);
+    MRT_STR(row.output, "8x6x4");
+    mr_net_destroy(net);
+    net = net_of(8, 8, 3);
+    mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_scale(net, 0); /* not 1 x 1 */
+    expect_error(net, "another shape");
+    net = net_of(1, 1, 3);
+    mr_net_conv2d(net, 4, 1, 1, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_scale(net, 0);
+    expect_error(net, "a factor for each");
+    net = net_of(1, 1, 3);
+    mr_net_scale(net, 0);
+    expect_error(net, "another point");
+    net = net_of(8, 8, 3);
+    mr_net_drop_samples(net, 1);
+    expect_error(net, "rate");
+}
+
 /* They need their input for backward: where others are part of a layer, they are a layer behind it. */
 static void test_smooth_activations_stand_apart(void **state)
 {
@@ -523,6 +566,7 @@ int main(void)
         cmocka_unit_test(test_models_fit_other_pictures),
         cmocka_unit_test(test_summary),
         cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_factors_and_dropped_samples),
         cmocka_unit_test(test_smooth_activations_stand_apart),
         cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_shapes),

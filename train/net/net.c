@@ -1,7 +1,7 @@
 /* train/net/net.c: the network builder: shape inference, parameter counts and the rows of a summary.
  *
  *   mr_net_create ──► mr_net_conv2d, ... ──────────► mr_net_check
- *                     mr_net_here, _from, _add, _concat: branches
+ *                     mr_net_here, _from, _add, _concat, _scale: branches
  *
  * Each call appends one layer, and its output shape is worked out at once.
  *
@@ -42,6 +42,7 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
     case MR_OP_PAD: return "pad";
     case MR_OP_GRU: return "gru";
     case MR_OP_LSTM: return "lstm";
+    case MR_OP_SCALE: return "scale";
     default: break; /* no layer is made of it */
     }
     return "?";
@@ -337,10 +338,11 @@ void mr_net_activation(mr_net *net, mr_activation activation)
     finish(net, l, l->out_h, l->out_w, l->out_c);
 }
 
-void mr_net_dropout(mr_net *net, float rate)
+static void dropout(mr_net *net, float rate, bool whole_samples)
 {
     mri_layer *l = begin(net, MR_OP_DROPOUT);
     if (!l) return;
+    l->whole_samples = whole_samples;
     if (!(rate >= 0.0f && rate < 1.0f)) {
         refuse(net, l, "the rate must be in [0, 1)");
         return;
@@ -349,6 +351,9 @@ void mr_net_dropout(mr_net *net, float rate)
     l->flops = elements(l);
     finish(net, l, l->out_h, l->out_w, l->out_c);
 }
+
+void mr_net_dropout(mr_net *net, float rate) { dropout(net, rate, false); }
+void mr_net_drop_samples(mr_net *net, float rate) { dropout(net, rate, true); }
 
 void mr_net_norm(mr_net *net, const mr_norm *n)
 {
@@ -403,8 +408,8 @@ void mr_net_from(mr_net *net, mr_point point)
     else net->at = point;
 }
 
-/* The second point that l takes is there, and has as many pixels. Its channels to *c. */
-static bool take_second(mr_net *net, mri_layer *l, mr_point other, uint32_t *c)
+/* The second point that l takes is there, and is h x w. Its channels to *c. */
+static bool take_second_of(mr_net *net, mri_layer *l, mr_point other, uint32_t h, uint32_t w, uint32_t *c)
 {
     if (other > net->layer_count || other == l->in) {
         refuse(net, l, "it needs another point that is there already");
@@ -413,9 +418,15 @@ static bool take_second(mr_net *net, mri_layer *l, mr_point other, uint32_t *c)
     const mri_layer *o = other ? &net->layers[other - 1] : NULL;
     l->in2 = other;
     *c = o ? o->out_c : net->c;
-    if ((o ? o->out_h : net->h) == l->out_h && (o ? o->out_w : net->w) == l->out_w) return true;
+    if ((o ? o->out_h : net->h) == h && (o ? o->out_w : net->w) == w) return true;
     refuse(net, l, "the other point has another shape");
     return false;
+}
+
+/* It has as many pixels as l's. */
+static bool take_second(mr_net *net, mri_layer *l, mr_point other, uint32_t *c)
+{
+    return take_second_of(net, l, other, l->out_h, l->out_w, c);
 }
 
 void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
@@ -444,6 +455,19 @@ void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count)
         if (!l || !take_second(net, l, others[i], &c)) return;
         finish(net, l, l->out_h, l->out_w, (uint64_t)l->out_c + c);
     }
+}
+
+void mr_net_scale(mr_net *net, mr_point factors)
+{
+    mri_layer *l = begin(net, MR_OP_SCALE);
+    uint32_t c;
+    if (!l || !take_second_of(net, l, factors, 1, 1, &c)) return;
+    if (c != l->out_c) {
+        refuse(net, l, "the other point needs as many channels, a factor for each");
+        return;
+    }
+    l->flops = elements(l);
+    finish(net, l, l->out_h, l->out_w, l->out_c);
 }
 
 void mr_net_pad_channels(mr_net *net, uint32_t before, uint32_t behind)
@@ -533,9 +557,12 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     case MR_OP_GRU:
     case MR_OP_LSTM:
     case MR_OP_DENSE: snprintf(name, room, "%s %u%s%s", kind, l->filters, gap, act); break;
-    case MR_OP_DROPOUT: snprintf(name, room, "%s %g", kind, (double)l->rate); break;
+    case MR_OP_DROPOUT:
+        snprintf(name, room, "%s%s %g", kind, l->whole_samples ? " samples" : "", (double)l->rate);
+        break;
     case MR_OP_PAD: snprintf(name, room, "%s %u+%u", kind, l->before, l->behind); break;
     case MR_OP_ADD:
+    case MR_OP_SCALE:
     case MR_OP_CONCAT:
         if (l->in2) snprintf(name, room, "%s %u%s%s", kind, l->in2 - 1, gap, act);
         else snprintf(name, room, "%s input%s%s", kind, gap, act);

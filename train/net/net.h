@@ -5,8 +5,8 @@
  * begin with (init.h). Callers: train/ and train/run; it stands on nothing but shapes and random bits.
  *
  * Points are the tensors between layers: 0 the pictures, k + 1 the output of layer k. A layer names the point
- * it takes, ADD and CONCAT a second one, and a layer only takes what layers before it made, so the list is an
- * order the network can run in:
+ * it takes, ADD, CONCAT and SCALE a second one, and a layer only takes what layers before it made, so the
+ * list is an order the network can run in:
  *
  *      point 0 ─► layer 0 ─► 1 ─┬─► layer 1 ─► 2 ─► layer 2 ─► 3 ─► layer 3 (add 3 + 1) ─► 4
  *                               └──────────────────────────────────────┘ */
@@ -21,16 +21,18 @@
 #define MRI_NET_MAX_PARAMS   ((uint64_t)1 << 36)   /* of one layer */
 
 typedef struct mri_layer {
-    mr_op_kind kind; /* CONV2D, POOL2D, DENSE, ACTIVATION, DROPOUT, BATCHNORM, ADD, CONCAT, PAD, GRU, LSTM */
+    /* CONV2D, POOL2D, DENSE, ACTIVATION, DROPOUT, BATCHNORM, ADD, CONCAT, PAD, GRU, LSTM, SCALE */
+    mr_op_kind kind;
     mr_activation activation;
     mr_init init;       /* CONV2D, DENSE */
-    mr_point in, in2;   /* in2: ADD and CONCAT only */
+    mr_point in, in2;   /* in2: what mri_layer_takes_two() */
     uint32_t consumers; /* layers that take its output */
     uint32_t filters, kernel, kernel_w, stride;
     uint32_t groups; /* CONV2D: 1 at least */
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
     uint32_t before, behind; /* PAD: channels */
     bool average, no_bias, no_scale, sequences;
+    bool whole_samples; /* DROPOUT */
     float rate, momentum, epsilon;
     uint32_t out_h, out_w, out_c;
     uint64_t params; /* trained */
@@ -54,7 +56,7 @@ struct mr_net {
 /* Does it take two points? */
 static inline bool mri_layer_takes_two(const mri_layer *l)
 {
-    return l->kind == MR_OP_ADD || l->kind == MR_OP_CONCAT;
+    return l->kind == MR_OP_ADD || l->kind == MR_OP_CONCAT || l->kind == MR_OP_SCALE;
 }
 
 /* Layers that take a point. */

@@ -57,7 +57,9 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
     case MR_OP_DENSE: d.dense = (mr_dense_desc){.units = l->filters, .no_bias = l->no_bias}; break;
     case MR_OP_GRU:
     case MR_OP_LSTM: d.recurrent = (mr_recurrent_desc){.units = l->filters, .sequences = l->sequences}; break;
-    case MR_OP_DROPOUT: d.dropout = (mr_dropout_desc){.rate = l->rate, .op_id = at}; break;
+    case MR_OP_DROPOUT:
+        d.dropout = (mr_dropout_desc){.rate = l->rate, .op_id = at, .whole_samples = l->whole_samples};
+        break;
     case MR_OP_BATCHNORM:
         d.batchnorm =
             (mr_batchnorm_desc){.momentum = l->momentum, .epsilon = l->epsilon, .no_scale = l->no_scale};

@@ -28,6 +28,8 @@
     X(bias_backward)                                                                                         \
     X(bias_finish)                                                                                           \
     X(channels)                                                                                              \
+    X(scale)                                                                                                 \
+    X(scale_backward)                                                                                        \
     X(input)                                                                                                 \
     X(one_hot)                                                                                               \
     X(max_pool)                                                                                              \
@@ -43,6 +45,8 @@
     X(batchnorm_dx)                                                                                          \
     X(dropout)                                                                                               \
     X(dropout_backward)                                                                                      \
+    X(drop_samples)                                                                                          \
+    X(drop_samples_backward)                                                                                 \
     X(recurrent_forward)                                                                                     \
     X(recurrent_backward)                                                                                    \
     X(loss)                                                                                                  \
@@ -150,6 +154,23 @@ struct mrk_bias_finish_args { /* dbias[c] = sum of partial[..][c] */
     uint32_t channels, parts;
     const float *partial;
     float *dbias;
+};
+
+/* ---- a factor for each sample and channel: a block along x is one of `parts` of a sample's pixels, the rows
+ * of the tile ---- */
+
+struct mrk_scale_args { /* y[n][p][c] = x[n][p][c] * factor[n][c] */
+    struct mrk_tile tile;
+    uint32_t n, parts; /* n * parts blocks along x */
+    const void *x, *factor;
+    void *y;
+};
+
+struct mrk_scale_backward_args { /* dx = dy * factor; dfactor = sums over p of dy * x. One part each */
+    struct mrk_tile tile;
+    uint32_t n;
+    const void *dy, *x, *factor;
+    void *dx, *dfactor; /* either may be NULL */
 };
 
 /* ---- input ---- */
@@ -292,6 +313,28 @@ struct mrk_dropout_args {
 struct mrk_dropout_backward_args { /* dx = kept ? (dy + dy2) * scale : 0 */
     uint64_t elements;
     uint32_t n, groups, blocks_per_sample, dtype;
+    float scale;
+    const void *dy, *dy2; /* dy2 may be NULL */
+    void *dx;             /* may be dy */
+    const uint8_t *kept;
+};
+
+/* ---- stochastic depth: `parts` blocks a sample. kept: a byte a sample ---- */
+
+struct mrk_drop_samples_args { /* y = kept ? x * scale : 0 */
+    uint64_t elements;         /* of a sample; vectors: a multiple of the pack */
+    uint32_t n, parts, dtype, vectors, threshold, first;
+    float scale;
+    uint64_t key;
+    const void *x;
+    void *y; /* may be x */
+    uint8_t *kept;
+    const mr_step_values *values;
+};
+
+struct mrk_drop_samples_backward_args { /* dx = kept ? (dy + dy2) * scale : 0 */
+    uint64_t elements;
+    uint32_t n, parts, dtype, vectors;
     float scale;
     const void *dy, *dy2; /* dy2 may be NULL */
     void *dx;             /* may be dy */
