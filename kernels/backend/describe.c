@@ -35,6 +35,11 @@ static int check_common(const struct mri_op_class *is, const mr_op_desc *d, mr_e
         return mr_error_set(err, MR_EINVAL, "%s: max_batch must be 1..%u", is->name, MRI_OP_MAX_SIDE);
     if ((unsigned)d->activation >= MR_ACT_COUNT)
         return mr_error_set(err, MR_EINVAL, "%s: unknown activation", is->name);
+    if (is->fuses && mr_activation_needs_x(d->activation))
+        return mr_error_set(err, MR_EUNSUPPORTED,
+                            "%s: silu and gelu cannot be part of another operation, whose backward has "
+                            "nothing but its output; put an activation behind it",
+                            is->name);
     return MR_OK;
 }
 

@@ -30,7 +30,8 @@
     X(CONV2D_TRANSPOSED, conv2d_transposed, ON_CUDA)                                                         \
     X(RESHAPE, reshape, ON_CUDA)                                                                             \
     X(SAMPLE, sample, ON_CUDA)                                                                               \
-    X(PAIR_LOSS, pair_loss, ON_CUDA)
+    X(PAIR_LOSS, pair_loss, ON_CUDA)                                                                         \
+    X(SCALE, scale, ON_CUDA)
 
 struct mri_op_code; /* how an operation runs in the host's memory: ops/host_op.h */
 
@@ -40,6 +41,7 @@ struct mri_op_class {
     bool takes_numbers; /* int32 too, without a gradient to them */
     /* goes through values one by one: on the host the output has the layout of the input */
     bool keeps_layout;
+    bool fuses; /* an activation rides along behind it */
     /* Check what is the kind's own in desc and fill info: parameters, flops, inplace, and the output where it
      * is not as the input. The common part was checked. NULL: nothing to say. */
     int (*describe)(const mr_op_desc *desc, mr_op_info *info, mr_error *err);
@@ -84,6 +86,11 @@ int mri_op_window_output(const mr_tensor *in, const mr_op_window *window, uint32
 /* The second input, both shapes and the output are one shape in one layout. */
 int mri_op_check_second(const mr_op_desc *desc, const char *name, mr_error *err);
 mr_param_info mri_op_vector(const char *name, uint32_t count);
+/* Of a convolution. */
+static inline uint32_t mri_op_groups(const mr_op_desc *desc)
+{
+    return desc->conv2d.groups ? desc->conv2d.groups : 1;
+}
 /* The trained parameters: weights, and a bias of `outputs` but with no_bias. */
 void mri_op_set_weights(mr_op_info *info, const mr_param_info *weights, uint32_t outputs, bool no_bias);
 

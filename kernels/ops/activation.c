@@ -5,9 +5,15 @@
 
 static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
 {
-    (void)d, (void)err;
-    info->inplace = true;
+    (void)err;
+    info->inplace = !mr_activation_needs_x(d->activation);
     return MR_OK;
+}
+
+static bool lacks(const mr_op *op, const mr_op_args *a, bool backward)
+{
+    return mri_op_lacks(op, a, backward) ||
+           (backward && mr_activation_needs_x(op->desc.activation) && op->desc.need_dx && !a->x);
 }
 
 static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
@@ -23,12 +29,17 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 {
     (void)err;
-    if (op->base.desc.need_dx)
-        mri_activate_backward_into(op->base.desc.activation, a->dx, a->dy, a->y,
+    const mr_op_desc *d = &op->base.desc;
+    if (d->need_dx)
+        mri_activate_backward_into(d->activation, a->dx, a->dy,
+                                   mr_activation_needs_x(d->activation) ? a->x : a->y,
                                    mri_tensor_floats(&op->base.info.out) * a->n);
     return MR_OK;
 }
 
 static const struct mri_op_code reference = {.forward = forward, .backward = backward};
-const struct mri_op_class mri_activation_class = {
-    .name = "activation", .keeps_layout = true, .describe = describe, .reference = &reference};
+const struct mri_op_class mri_activation_class = {.name = "activation",
+                                                  .keeps_layout = true,
+                                                  .describe = describe,
+                                                  .lacks = lacks,
+                                                  .reference = &reference};

@@ -68,6 +68,7 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 
 static const struct mri_op_code reference = {.forward = forward, .backward = backward, .adds_dy2 = true};
 const struct mri_op_class mri_add_class = {.name = "add",
+                                           .fuses = true,
                                            .keeps_layout = true,
                                            .describe = describe,
                                            .takes_two = takes_two,

@@ -37,6 +37,8 @@ static int describe(const mr_op_desc *d, mr_op_info *info, mr_error *err)
     if ((unsigned)d->want > MR_WANT_NHWC)
         return mr_error_set(err, MR_EINVAL,
                             "conv2d_transposed: the output is NHWC or what the device likes best");
+    if (mri_op_groups(d) != 1)
+        return mr_error_set(err, MR_EINVAL, "conv2d_transposed: there are no groups, found %u", conv->groups);
     const uint64_t places = (uint64_t)w->kernel_h * w->kernel_w;
     if (places > (uint64_t)1 << 32 || places * d->in.c > ((uint64_t)1 << 40) / conv->filters)
         return mr_error_set(err, MR_EINVAL, "conv2d_transposed: the weights are too large");

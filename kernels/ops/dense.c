@@ -84,4 +84,5 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
 
 static const struct mri_op_code reference = {
     .prepare = mri_require_nhwc, .forward = forward, .backward = backward};
-const struct mri_op_class mri_dense_class = {.name = "dense", .describe = describe, .reference = &reference};
+const struct mri_op_class mri_dense_class = {
+    .name = "dense", .fuses = true, .describe = describe, .reference = &reference};

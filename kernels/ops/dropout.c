@@ -3,7 +3,7 @@
  * the same ones. Element e takes draw e of its sample (draws.h).
  *
  * Forward keeps one byte an element for backward; repeating the draws would cost more than reading the
- * bytes. */
+ * bytes. Of whole samples (stochastic depth) it is draw 0 of the sample, and one byte each. */
 #include <math.h>
 
 #include "kernels/backend/op_class.h"
@@ -26,6 +26,12 @@ MRI_SIMD_LOOP(apply_run,
               (float *y, const float *x, uint8_t *restrict kept, const uint16_t *restrict draws, size_t n,
                uint32_t threshold, float scale),
               (y, x, kept, draws, n, threshold, scale))
+
+MRI_INLINE void multiply_run_body(float *y, const float *x, size_t n, float factor)
+{
+    for (size_t i = 0; i < n; i++) y[i] = x[i] * factor;
+}
+MRI_SIMD_LOOP(multiply_run, (float *y, const float *x, size_t n, float factor), (y, x, n, factor))
 
 MRI_INLINE void backward_run_body(float *dx, const float *dy, const uint8_t *restrict kept, size_t n,
                                   float scale)
@@ -103,6 +109,30 @@ static void apply_range(const struct drop *d, const uint16_t *draws, size_t from
     }
 }
 
+static struct mri_draw_key key_of(const mri_host_op *op, const mr_op_args *a, uint32_t i)
+{
+    return (struct mri_draw_key){mri_mix64(mri_mix64(a->seed) + op->base.desc.dropout.op_id), a->values->step,
+                                 a->first + i};
+}
+
+/* As a whole; what is not a number is dropped, too. */
+static void keep_sample(const mri_host_op *op, float *y, const float *x, uint8_t kept)
+{
+    const size_t floats = mri_tensor_floats(&op->base.desc.in);
+    if (kept) multiply_run(y, x, floats, scale_of(op->base.desc.dropout.rate));
+    else memset(y, 0, floats * sizeof *y);
+}
+
+static void drop_whole(const mri_host_op *op, const mr_op_args *a, uint32_t i)
+{
+    const size_t floats = mri_tensor_floats(&op->base.desc.in);
+    uint16_t draws[MRI_DRAW_GROUP];
+    mri_draws(draws, key_of(op, a, i), 0, 1);
+    const uint8_t kept = draws[0] >= threshold_of(op->base.desc.dropout.rate);
+    ((uint8_t *)a->saved)[i] = kept;
+    keep_sample(op, (float *)a->y + i * floats, (const float *)a->x + i * floats, kept);
+}
+
 static void drop_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
 {
     const mr_op_desc *desc = &op->base.desc;
@@ -114,8 +144,7 @@ static void drop_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
                            (uint8_t *)a->saved + i * floats,
                            threshold_of(desc->dropout.rate),
                            scale_of(desc->dropout.rate)};
-    const struct mri_draw_key key = {mri_mix64(mri_mix64(a->seed) + desc->dropout.op_id), a->values->step,
-                                     a->first + i};
+    const struct mri_draw_key key = key_of(op, a, i);
     const size_t chunk = t->c < CHUNK ? CHUNK / t->c * t->c : CHUNK; /* whole pixels */
     uint16_t draws[CHUNK + 2 * MRI_DRAW_GROUP];
     for (size_t at = 0; at < elements; at += chunk) {
@@ -141,8 +170,9 @@ static bool lacks(const mr_op *op, const mr_op_args *a, bool backward)
 static int prepare(mri_host_op *op, mr_error *err)
 {
     (void)err;
-    if (op->base.desc.training)
-        op->base.info.saved_bytes = mri_tensor_floats(&op->base.desc.in) * op->base.desc.max_batch;
+    const mr_op_desc *d = &op->base.desc;
+    const size_t each = d->dropout.whole_samples ? 1 : mri_tensor_floats(&d->in);
+    if (d->training) op->base.info.saved_bytes = each * d->max_batch;
     return MR_OK;
 }
 
@@ -155,7 +185,9 @@ static int forward(mri_host_op *op, const mr_op_args *a, mr_error *err)
         return MR_OK;
     }
 #pragma omp parallel for schedule(static) if (floats * a->n > MRI_PARALLEL_ELEMENTS)
-    for (uint32_t i = 0; i < a->n; i++) drop_sample(op, a, i);
+    for (uint32_t i = 0; i < a->n; i++)
+        if (op->base.desc.dropout.whole_samples) drop_whole(op, a, i);
+        else drop_sample(op, a, i);
     mri_tensor_zero_padding(&op->base.desc.in, a->n, a->y);
     return MR_OK;
 }
@@ -167,9 +199,13 @@ static int backward(mri_host_op *op, const mr_op_args *a, mr_error *err)
     if (!d->need_dx) return MR_OK;
     const size_t floats = mri_tensor_floats(&d->in);
 #pragma omp parallel for schedule(static) if (floats * a->n > MRI_PARALLEL_ELEMENTS)
-    for (uint32_t i = 0; i < a->n; i++)
-        backward_run((float *)a->dx + i * floats, (const float *)a->dy + i * floats,
-                     (const uint8_t *)a->saved + i * floats, floats, scale_of(d->dropout.rate));
+    for (uint32_t i = 0; i < a->n; i++) {
+        float *dx = (float *)a->dx + i * floats;
+        const float *dy = (const float *)a->dy + i * floats;
+        const uint8_t *kept = a->saved;
+        if (d->dropout.whole_samples) keep_sample(op, dx, dy, kept[i]);
+        else backward_run(dx, dy, kept + i * floats, floats, scale_of(d->dropout.rate));
+    }
     mri_tensor_zero_padding(&d->in, a->n, a->dx);
     return MR_OK;
 }

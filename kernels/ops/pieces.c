@@ -1,8 +1,8 @@
 /* kernels/ops/pieces.c: element-wise functions that several operations end with. Every derivative is told
- * from the output, so nothing but y is kept. */
+ * from the output, so nothing but y is kept; those of SiLU and GELU, which are no operation's end, from x. */
 #include <math.h>
 
-#include "kernels/host/simd_loop.h"
+#include "kernels/ops/gate_functions.h"
 #include "kernels/ops/pieces.h"
 
 /* Klambauer et al., "Self-Normalizing Neural Networks", 2017 */
@@ -48,6 +48,28 @@ MRI_INLINE void relu6_backward_body(float *dx, const float *dy, const float *y, 
 }
 MRI_SIMD_LOOP(relu6_backward, (float *dx, const float *dy, const float *y, size_t n), (dx, dy, y, n))
 
+/* Far below zero the function is zero to the last bit, which is more than exp can say there. */
+MRI_INLINE float sigmoid_of(float x) { return x < -87.0f ? 0 : mri_gate_sigmoid(x); }
+
+MRI_INLINE void silu_body(float *y, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) y[i] = x[i] * sigmoid_of(x[i]);
+}
+MRI_SIMD_LOOP(silu, (float *y, const float *x, size_t n), (y, x, n))
+
+MRI_INLINE void silu_backward_body(float *dx, const float *dy, const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const float s = sigmoid_of(x[i]);
+        dx[i] = dy[i] * (s + x[i] * (s * (1 - s)));
+    }
+}
+MRI_SIMD_LOOP(silu_backward, (float *dx, const float *dy, const float *x, size_t n), (dx, dy, x, n))
+
+/* erfc keeps its digits where 1 + erf has none left. */
+static float normal_below(float x) { return 0.5f * erfcf(-0.70710678118654752f * x); }
+static float normal_at(float x) { return 0.39894228040143268f * expf(-0.5f * x * x); }
+
 static float one(mr_activation kind, float x)
 {
     switch (kind) {
@@ -58,10 +80,13 @@ static float one(mr_activation kind, float x)
     case MR_ACT_SELU: return SELU_SCALE * (x > 0 ? x : SELU_ALPHA * expm1f(x));
     case MR_ACT_LEAKY_RELU: return x > 0 ? x : LEAKY_SLOPE * x;
     case MR_ACT_RELU6: return x > 0 ? (x < 6 ? x : 6) : 0;
+    case MR_ACT_SILU: return x * sigmoid_of(x);
+    case MR_ACT_GELU: return x * normal_below(x);
     }
     return x;
 }
 
+/* y: x where mr_activation_needs_x(). */
 static float slope(mr_activation kind, float y)
 {
     switch (kind) {
@@ -72,6 +97,8 @@ static float slope(mr_activation kind, float y)
     case MR_ACT_SELU: return y > 0 ? SELU_SCALE : y + SELU_SCALE * SELU_ALPHA;
     case MR_ACT_LEAKY_RELU: return y > 0 ? 1 : LEAKY_SLOPE;
     case MR_ACT_RELU6: return y > 0 && y < 6 ? 1 : 0;
+    case MR_ACT_SILU: return sigmoid_of(y) + y * (sigmoid_of(y) * (1 - sigmoid_of(y)));
+    case MR_ACT_GELU: return normal_below(y) + y * normal_at(y);
     }
     return 1;
 }
@@ -81,6 +108,7 @@ static void forward_block(mr_activation kind, float *y, const float *x, size_t n
     if (kind == MR_ACT_RELU) relu(y, x, n);
     else if (kind == MR_ACT_LEAKY_RELU) leaky_relu(y, x, n);
     else if (kind == MR_ACT_RELU6) relu6(y, x, n);
+    else if (kind == MR_ACT_SILU) silu(y, x, n);
     else
         for (size_t i = 0; i < n; i++) y[i] = one(kind, x[i]);
 }
@@ -90,6 +118,7 @@ static void backward_block(mr_activation kind, float *dx, const float *dy, const
     if (kind == MR_ACT_RELU) relu_backward(dx, dy, y, n);
     else if (kind == MR_ACT_LEAKY_RELU) leaky_relu_backward(dx, dy, y, n);
     else if (kind == MR_ACT_RELU6) relu6_backward(dx, dy, y, n);
+    else if (kind == MR_ACT_SILU) silu_backward(dx, dy, y, n);
     else
         for (size_t i = 0; i < n; i++) dx[i] = dy[i] * slope(kind, y[i]);
 }

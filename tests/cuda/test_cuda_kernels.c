@@ -268,6 +268,12 @@ static void large_sizes(void **state)
                     " add");
             compare((mr_op_desc){.kind = MR_OP_DROPOUT, .dropout.rate = 0.3f, .dropout.op_id = 7}, n, h, w, c,
                     types[t], true, " drop");
+            compare((mr_op_desc){.kind = MR_OP_DROPOUT,
+                                 .dropout = {.rate = 0.3f, .op_id = 7, .whole_samples = true}},
+                    n, h, w, c, types[t], true, " drop samples");
+            compare((mr_op_desc){.kind = MR_OP_ACTIVATION, .activation = i % 2 ? MR_ACT_SILU : MR_ACT_GELU},
+                    n, h, w, c, types[t], true, " smooth");
+            compare((mr_op_desc){.kind = MR_OP_SCALE}, n, h, w, c, types[t], true, " scale");
             compare(pool(3, 2, 1, false), n, h, w, c, types[t], true, " max");
             compare(pool(2, 1, 1, true), n, h, w, c, types[t], true, " mean");
         }

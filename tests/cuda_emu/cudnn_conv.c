@@ -7,7 +7,8 @@
  *   filter    w[k][r s c]      = sum over pixels of y[pixel][k] * patch of x [pixel][r s c]
  *
  * Tensors are first unpacked to f32 with neighbouring channels, whatever their layout and type, and the
- * result is packed back. */
+ * result is packed back. Where x has more channels than w, the groups are so many convolutions, one after the
+ * other, each of its share of the three tensors. */
 #include <stdlib.h>
 
 #include "tests/cuda_emu/emu_cudnn.h"
@@ -211,13 +212,27 @@ static void run_filter(const struct emu_dnn_job *j)
     free(sums);
 }
 
+/* Share number `at` of `shares` along an axis of t. */
+static void *share_of(struct emu_dnn_tensor *t, int axis, void *address, int64_t shares, int64_t at)
+{
+    t->dim[axis] /= shares;
+    return (unsigned char *)address + at * t->dim[axis] * t->stride[axis] * (int64_t)emu_type_bytes(t->type);
+}
+
 void emu_dnn_run(void *job)
 {
     const struct emu_dnn_job *j = job;
+    const int64_t groups = j->conv.x.dim[1] / j->conv.w.dim[1];
     if (j->workspace) emu_scribble(j->workspace, j->way.workspace_bytes);
-    switch (j->conv.pass) {
-    case EMU_FORWARD: run_forward(j); break;
-    case EMU_BACKWARD_DATA: run_data(j); break;
-    case EMU_BACKWARD_FILTER: run_filter(j); break;
+    for (int64_t g = 0; g < groups; g++) {
+        struct emu_dnn_job one = *j;
+        one.x = share_of(&one.conv.x, 1, j->x, groups, g);
+        one.w = share_of(&one.conv.w, 0, j->w, groups, g);
+        one.y = share_of(&one.conv.y, 1, j->y, groups, g);
+        switch (j->conv.pass) {
+        case EMU_FORWARD: run_forward(&one); break;
+        case EMU_BACKWARD_DATA: run_data(&one); break;
+        case EMU_BACKWARD_FILTER: run_filter(&one); break;
+        }
     }
 }

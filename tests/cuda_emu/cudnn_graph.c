@@ -185,8 +185,8 @@ static cudnnStatus_t check_shapes(const struct emu_dnn_conv *c)
     if (c->x.dim[1] % c->w.dim[1] != 0)
         return emu_dnn_error(CUDNN_STATUS_BAD_PARAM,
                              "operation: channels of x are no multiple of the weights'");
-    if (c->x.dim[1] != c->w.dim[1])
-        return emu_dnn_error(CUDNN_STATUS_NOT_SUPPORTED, "operation: groups are not emulated");
+    if (c->w.dim[0] % (c->x.dim[1] / c->w.dim[1]) != 0)
+        return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "operation: groups do not divide the filters");
     if (c->x.dim[0] != c->y.dim[0] || c->w.dim[0] != c->y.dim[1])
         return emu_dnn_error(CUDNN_STATUS_BAD_PARAM, "operation: batches or filters of x, w and y differ");
     for (int i = 0; i < 2; i++) {

@@ -79,6 +79,21 @@ inline void spans(const mrk_activate_backward_args &a, emu_span_list &s)
     s.writes(a.out2, bytes);
 }
 
+inline void spans(const mrk_smooth_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.count * size_of(a.dtype));
+    s.writes(a.y, a.count * size_of(a.dtype));
+}
+
+inline void spans(const mrk_smooth_backward_args &a, emu_span_list &s)
+{
+    const uint64_t bytes = a.count * size_of(a.dtype);
+    s.reads(a.dy, bytes);
+    s.reads(a.dy2, bytes);
+    s.reads(a.x, bytes);
+    s.writes(a.dx, bytes);
+}
+
 /* ---- rows of channels ---- */
 
 inline void spans(const mrk_bias_activate_args &a, emu_span_list &s)
@@ -98,6 +113,23 @@ inline void spans(const mrk_bias_finish_args &a, emu_span_list &s)
 {
     s.reads(a.partial, floats((uint64_t)a.parts * a.channels));
     s.writes(a.dbias, floats(a.channels));
+}
+
+inline void spans(const mrk_scale_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.n * bytes_of(a.tile));
+    s.reads(a.factor, (uint64_t)a.n * a.tile.channels * size_of(a.tile.dtype));
+    s.writes(a.y, a.n * bytes_of(a.tile));
+}
+
+inline void spans(const mrk_scale_backward_args &a, emu_span_list &s)
+{
+    const uint64_t factors = (uint64_t)a.n * a.tile.channels * size_of(a.tile.dtype);
+    s.reads(a.dy, a.n * bytes_of(a.tile));
+    s.reads(a.x, a.n * bytes_of(a.tile));
+    s.reads(a.factor, factors);
+    s.writes(a.dx, a.n * bytes_of(a.tile));
+    s.writes(a.dfactor, factors);
 }
 
 /* ---- input ---- */
@@ -231,6 +263,22 @@ inline void spans(const mrk_dropout_backward_args &a, emu_span_list &s)
     s.reads(a.dy2, a.n * a.elements * size_of(a.dtype));
     s.writes(a.dx, a.n * a.elements * size_of(a.dtype));
     s.reads(a.kept, (uint64_t)a.n * a.groups * 16);
+}
+
+inline void spans(const mrk_drop_samples_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.y, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.kept, a.n);
+    s.reads(a.values, sizeof *a.values);
+}
+
+inline void spans(const mrk_drop_samples_backward_args &a, emu_span_list &s)
+{
+    s.reads(a.dy, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.dy2, a.n * a.elements * size_of(a.dtype));
+    s.writes(a.dx, a.n * a.elements * size_of(a.dtype));
+    s.reads(a.kept, a.n);
 }
 
 /* ---- recurrent layers ---- */

@@ -43,7 +43,7 @@ enum pass { FORWARD, DATA, FILTER };
 struct conv {
     enum pass pass;
     enum emu_type type, weights;
-    int64_t n, c, h, w, k, r, s, before[2], after[2], stride[2], dilation[2], p, q;
+    int64_t n, c, h, w, k, groups, r, s, before[2], after[2], stride[2], dilation[2], p, q;
     bool planes, mirrored;
     float alpha, beta;
 };
@@ -136,7 +136,7 @@ enum { X = 7, W = 0, Y = -3 }; /* numbers are any */
 
 static desc graph(cudnnHandle_t h, const struct conv *c, int64_t align)
 {
-    const int64_t x[4] = {c->n, c->c, c->h, c->w}, w[4] = {c->k, c->c, c->r, c->s},
+    const int64_t x[4] = {c->n, c->c, c->h, c->w}, w[4] = {c->k, c->c / c->groups, c->r, c->s},
                   y[4] = {c->n, c->k, c->p, c->q};
     desc parts[5] = {tensor(X, c->type, x, c->planes, align), tensor(W, c->weights, w, c->planes, align),
                      tensor(Y, c->type, y, c->planes, align), convolution(c)};
@@ -194,7 +194,7 @@ static enum emu_type type_of(const struct conv *c, size_t which) { return which 
 
 static void operands_open(struct operands *o, const struct conv *c, size_t workspace, uint64_t seed)
 {
-    const int64_t counts[3] = {c->n * c->c * c->h * c->w, c->k * c->c * c->r * c->s,
+    const int64_t counts[3] = {c->n * c->c * c->h * c->w, c->k * (c->c / c->groups) * c->r * c->s,
                                c->n * c->k * c->p * c->q};
     *o = (struct operands){.written = c->pass == FORWARD ? 2 : c->pass == DATA ? 0 : 1};
     for (size_t i = 0; i < 3; i++) {
@@ -228,7 +228,8 @@ static int64_t at_of(const int64_t dim[4], bool planes, int64_t a, int64_t b, in
  * where it belongs. */
 static double distance(const struct conv *c, const struct operands *o)
 {
-    const int64_t xd[4] = {c->n, c->c, c->h, c->w}, wd[4] = {c->k, c->c, c->r, c->s},
+    const int64_t seen = c->c / c->groups;
+    const int64_t xd[4] = {c->n, c->c, c->h, c->w}, wd[4] = {c->k, seen, c->r, c->s},
                   yd[4] = {c->n, c->k, c->p, c->q};
     double *sum = calloc(2 * o->count[o->written], sizeof *sum), *size = sum + o->count[o->written],
            worst = 0;
@@ -238,11 +239,12 @@ static double distance(const struct conv *c, const struct operands *o)
                 for (int64_t q = 0; q < c->q; q++)
                     for (int64_t r = 0; r < c->r; r++)
                         for (int64_t s = 0; s < c->s; s++)
-                            for (int64_t ch = 0; ch < c->c; ch++) {
+                            for (int64_t ch = 0; ch < seen; ch++) {
+                                const int64_t first = k / (c->k / c->groups) * seen;
                                 const int64_t y = p * c->stride[0] - c->before[0] + r * c->dilation[0],
                                               x = q * c->stride[1] - c->before[1] + s * c->dilation[1];
                                 if (y < 0 || y >= c->h || x < 0 || x >= c->w) continue;
-                                const int64_t at[3] = {at_of(xd, c->planes, n, ch, y, x),
+                                const int64_t at[3] = {at_of(xd, c->planes, n, first + ch, y, x),
                                                        at_of(wd, c->planes, k, ch,
                                                              c->mirrored ? c->r - 1 - r : r,
                                                              c->mirrored ? c->s - 1 - s : s),
@@ -306,6 +308,9 @@ static struct conv random_conv(uint64_t *seed)
     c.n = (int64_t)test_up_to(seed, 3);
     c.c = (int64_t)test_up_to(seed, 9);
     c.k = (int64_t)test_up_to(seed, 11);
+    c.groups = test_up_to(seed, 3) == 1 ? (int64_t)test_up_to(seed, 4) : 1;
+    if (c.groups > 1) c.c *= c.groups, c.k *= c.groups;
+    if (c.groups == 4) c.groups = c.c, c.k = c.c * (1 + c.k % 2); /* depthwise */
     c.h = (int64_t)test_up_to(seed, 9);
     c.w = (int64_t)test_up_to(seed, 9);
     c.r = (int64_t)test_up_to(seed, 4);
@@ -353,6 +358,7 @@ static const struct conv usual = {.pass = FORWARD,
                                   .h = 8,
                                   .w = 8,
                                   .k = 8,
+                                  .groups = 1,
                                   .r = 3,
                                   .s = 3,
                                   .before = {1, 1},
@@ -559,22 +565,21 @@ static void operations_are_checked(void **state)
 {
     (void)state;
     const int64_t x[4] = {2, 16, 8, 8}, w[4] = {8, 16, 3, 3}, y[4] = {2, 8, 8, 8}, short_y[4] = {2, 8, 7, 8},
-                  thin_w[4] = {8, 15, 3, 3}, other_n[4] = {3, 8, 8, 8};
+                  thin_w[4] = {8, 15, 3, 3}, few_w[4] = {6, 4, 3, 3}, other_n[4] = {3, 8, 8, 8};
     cudnnHandle_t h = handle_on(0), h1 = handle_on(1);
     place_use(0);
     desc d[] = {tensor(1, EMU_F32, x, false, 16),      tensor(2, EMU_F32, w, false, 16),
                 tensor(3, EMU_F32, y, false, 16),      tensor(3, EMU_F32, short_y, false, 16),
                 tensor(2, EMU_F32, thin_w, false, 16), tensor(3, EMU_F32, other_n, false, 16),
                 tensor(1, EMU_F32, y, false, 16),      convolution(&usual),
-                make(CUDNN_BACKEND_TENSOR_DESCRIPTOR), NULL};
+                make(CUDNN_BACKEND_TENSOR_DESCRIPTOR), NULL,
+                tensor(2, EMU_F32, few_w, false, 16)};
     struct {
         desc x, w, y;
         cudnnStatus_t status;
-    } cases[] = {{d[0], d[1], d[2], CUDNN_STATUS_SUCCESS},
-                 {d[0], d[1], d[3], CUDNN_STATUS_BAD_PARAM},
-                 {d[0], d[4], d[2], CUDNN_STATUS_BAD_PARAM},
-                 {d[0], d[1], d[5], CUDNN_STATUS_BAD_PARAM},
-                 {d[8], d[1], d[2], CUDNN_STATUS_BAD_PARAM}};
+    } cases[] = {{d[0], d[1], d[2], CUDNN_STATUS_SUCCESS},   {d[0], d[1], d[3], CUDNN_STATUS_BAD_PARAM},
+                 {d[0], d[4], d[2], CUDNN_STATUS_BAD_PARAM}, {d[0], d[1], d[5], CUDNN_STATUS_BAD_PARAM},
+                 {d[8], d[1], d[2], CUDNN_STATUS_BAD_PARAM}, {d[0], d[10], d[2], CUDNN_STATUS_BAD_PARAM}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         desc op;
         MRT_EQ(operation(&usual, cases[i].x, cases[i].w, cases[i].y, d[7], &op), cases[i].status);
@@ -610,7 +615,7 @@ static void operations_are_checked(void **state)
     g = graph(h, &mixed, 16);
     MRT_TRUE(plan(h, g, 0, &status) == NULL && status == CUDNN_STATUS_NOT_SUPPORTED);
     drop(&g, 1);
-    drop(d, 10);
+    drop(d, 11);
     GOOD(cudnnDestroy(h));
     GOOD(cudnnDestroy(h1));
 }

@@ -56,10 +56,18 @@ static const mr_tensor *second_of(const mr_op_info *info, const mr_op_desc *d)
 static bool takes_two(const mr_op_desc *d)
 {
     return d->kind == MR_OP_ADD || d->kind == MR_OP_CONCAT || d->kind == MR_OP_SAMPLE ||
-           d->kind == MR_OP_PAIR_LOSS || (d->kind == MR_OP_BATCHNORM && d->batchnorm.residual);
+           d->kind == MR_OP_PAIR_LOSS || d->kind == MR_OP_SCALE ||
+           (d->kind == MR_OP_BATCHNORM && d->batchnorm.residual);
 }
 
 static bool is_loss(const mr_op_desc *d) { return d->kind == MR_OP_LOSS || d->kind == MR_OP_PAIR_LOSS; }
+
+/* 1 x 1 x c, stored as t is. */
+static mr_tensor factors_like(struct lab *l, const mr_tensor *t)
+{
+    const mr_tensor plain = lab_nhwc(1, 1, t->c, t->dtype);
+    return t->layout == MR_LAYOUT_NHWC ? plain : lab_own_layout(l, &plain);
+}
 
 static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n, const struct op_io *io,
                        mr_op_args *a)
@@ -151,6 +159,7 @@ int op_run(struct lab *l, const mr_op_desc *desc, const mr_tensor *in, uint32_t 
     mr_op *op;
     d.in = *in;
     if (takes_two(&d)) d.in2 = lab_like(l, in, desc->in2.c ? desc->in2.c : in->c);
+    if (d.kind == MR_OP_SCALE) d.in2 = factors_like(l, in);
     *r = (struct op_result){.clean = true, .untouched = true, .zeros = true};
     const int rc = mr_op_create(&op, l->dev, &d, &l->err);
     if (rc == MR_EUNSUPPORTED) return rc;
@@ -198,6 +207,7 @@ static size_t output_elements(const mr_op_desc *d)
         plain.in = lab_nhwc(d->in.h, d->in.w, d->in.c, MR_TENSOR_F32);
     plain.in2 = plain.in;
     if (d->in2.c) plain.in2 = lab_nhwc(d->in.h, d->in.w, d->in2.c, MR_TENSOR_F32);
+    if (d->kind == MR_OP_SCALE) plain.in2 = lab_nhwc(1, 1, d->in.c, MR_TENSOR_F32);
     take_defaults(&plain);
     if (mr_op_create(&op, mrt_reference.dev, &plain, &err)) return 0;
     const size_t count = lab_elements(&mr_op_info_of(op)->out);
@@ -226,7 +236,9 @@ static void param_inputs(const struct op_case *c, uint64_t seed, struct op_io *i
     if (conv || d->kind == MR_OP_DENSE) {
         const mr_op_window *w = &d->conv2d.window;
         const size_t outputs = conv ? d->conv2d.filters : d->dense.units,
-                     inputs = conv ? (size_t)w->kernel_h * w->kernel_w * d->in.c : lab_elements(&d->in);
+                     groups = conv && d->conv2d.groups ? d->conv2d.groups : 1,
+                     inputs =
+                         conv ? (size_t)w->kernel_h * w->kernel_w * (d->in.c / groups) : lab_elements(&d->in);
         io->param[0] = lab_noise(inputs * outputs, seed + 10, MR_TENSOR_F32);
         for (size_t i = 0; i < inputs * outputs; i++)
             io->param[0][i] = lab_round(io->param[0][i] * 1.7f / sqrtf((float)inputs), d->in.dtype);
@@ -281,7 +293,8 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
     if (d->kind == MR_OP_ACTIVATION && d->activation == MR_ACT_RELU6)
         for (size_t i = 0; i < x_count; i++) io.x[i] *= 8; /* beyond its upper end, too */
     io.dy = lab_noise(y_count, seed + 2, dtype);
-    if (takes_two(d))
+    if (d->kind == MR_OP_SCALE) io.x2 = lab_noise((size_t)d->in.c * c->n, seed + 3, dtype);
+    else if (takes_two(d))
         io.x2 = lab_noise(d->in2.c ? (size_t)d->in.h * d->in.w * d->in2.c * c->n : y_count, seed + 3, dtype);
     if (!is_loss(d) && c->n % 2 == 1) io.dy2 = lab_noise(y_count, seed + 4, dtype);
     if (is_loss(d)) {
@@ -298,15 +311,17 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
 
 static void name_of(const struct op_case *c, char *out, size_t bytes)
 {
-    static const char *const acts[] = {"", " relu", " tanh", " sigmoid", " selu", " leaky relu", " relu6"};
+    static const char *const acts[] = {"",       " relu", " tanh", " sigmoid", " selu", " leaky relu",
+                                       " relu6", " silu", " gelu"};
     const mr_op_desc *d = &c->d;
     char own[64] = "";
     switch (d->kind) {
     case MR_OP_CONV2D_TRANSPOSED:
     case MR_OP_CONV2D: {
         const mr_op_window *w = &d->conv2d.window;
-        snprintf(own, sizeof own, ">%u%s %ux%u/%u+%u", d->conv2d.filters, d->conv2d.no_bias ? " no bias" : "",
-                 w->kernel_h, w->kernel_w, w->stride_h, w->pad_top);
+        snprintf(own, sizeof own, ">%u%s %ux%u/%u+%u in %u", d->conv2d.filters,
+                 d->conv2d.no_bias ? " no bias" : "", w->kernel_h, w->kernel_w, w->stride_h, w->pad_top,
+                 d->conv2d.groups);
         break;
     }
     case MR_OP_POOL2D: {
@@ -328,6 +343,9 @@ static void name_of(const struct op_case *c, char *out, size_t bytes)
         snprintf(own, sizeof own, ">%ux%ux%u", d->reshape.h, d->reshape.w, d->reshape.c);
         break;
     case MR_OP_PAIR_LOSS: snprintf(own, sizeof own, " pair %d", (int)d->pair_loss.kind); break;
+    case MR_OP_DROPOUT:
+        snprintf(own, sizeof own, " %g%s", (double)d->dropout.rate, d->dropout.whole_samples ? " whole" : "");
+        break;
     case MR_OP_PAD: snprintf(own, sizeof own, " %u+%u", d->pad.before, d->pad.behind); break;
     case MR_OP_GRU:
     case MR_OP_LSTM:
@@ -353,6 +371,14 @@ static void compare_metrics(const char *name, const struct op_case *c, const mr_
     }
 }
 
+/* Of all samples' second inputs, where they are not as the output. */
+static size_t x2_elements(const struct op_case *c)
+{
+    const mr_op_desc *d = &c->d;
+    if (d->kind == MR_OP_SCALE) return (size_t)d->in.c * c->n;
+    return (size_t)d->in.h * d->in.w * d->in2.c * c->n;
+}
+
 static void compare_outputs(const char *name, const struct op_case *c, const struct op_io *io,
                             const struct op_result *a, const struct op_result *b)
 {
@@ -371,7 +397,8 @@ static void compare_outputs(const char *name, const struct op_case *c, const str
         lab_check(name, "dx", lab_error(a->dx, b->dx, x_count, c->dx_floor > 0 ? c->dx_floor : 0.01),
                   c->tolerance);
     if (b->dx2)
-        lab_check(name, "dx2", lab_error(a->dx2, b->dx2, x_count / c->d.in.c * c->d.in2.c, 0.01),
+        lab_check(name, "dx2",
+                  lab_error(a->dx2, b->dx2, x2_elements(c), c->d.kind == MR_OP_SCALE ? sum_floor : 0.01),
                   c->tolerance);
     else if (b->dy && two) lab_check(name, "dx2", lab_error(a->dy, b->dy, y_count, 0.01), c->tolerance);
     static const char *const params[MR_OP_MAX_PARAMS] = {"dparam 0", "dparam 1", "dparam 2", "dparam 3"};
@@ -389,7 +416,7 @@ static void check_manners(const char *name, const struct op_case *c, const struc
                           const struct op_result *a)
 {
     const size_t x_count = lab_elements(&c->d.in) * c->n, y_count = lab_elements(&a->out) * c->n,
-                 x2_count = c->d.in2.c ? x_count / c->d.in.c * c->d.in2.c : y_count;
+                 x2_count = c->d.in2.c || c->d.kind == MR_OP_SCALE ? x2_elements(c) : y_count;
     if (!a->clean) lab_fail(name, "layout", "padding holds something");
     if (!a->untouched) lab_fail(name, "batch", "samples past n were written");
     if (!a->zeros) lab_fail(name, "dparam", "padding of a gradient is not zero");

@@ -83,25 +83,33 @@ static void check_conv2d(uint32_t dtype)
         uint32_t h, w, c, f, k, stride, pad;
         mr_activation act;
         bool no_bias, no_dx;
+        uint32_t groups;
     } cases[] = {
-        {1, 1, 1, 1, 1, 1, 0, MR_ACT_NONE, false, false},
-        {7, 5, 3, 4, 3, 1, 1, MR_ACT_RELU, false, true},
-        {13, 11, 3, 16, 7, 2, 3, MR_ACT_NONE, true, true},
-        {7, 7, 16, 17, 3, 2, 1, MR_ACT_RELU, false, false},
-        {8, 8, 64, 65, 1, 1, 0, MR_ACT_NONE, true, false},
-        {6, 6, 8, 64, 3, 1, 1, MR_ACT_RELU, true, false},
-        {9, 9, 5, 5, 5, 2, 2, MR_ACT_SELU, false, false},
-        {8, 8, 64, 16, 1, 2, 0, MR_ACT_NONE, true, false},
-        {4, 4, 65, 3, 1, 1, 0, MR_ACT_TANH, false, false},
-        {13, 13, 17, 8, 3, 1, 0, MR_ACT_SIGMOID, false, false},
-        {13, 13, 64, 64, 3, 1, 1, MR_ACT_NONE, true, false},
-        {11, 3, 4, 16, 3, 1, 1, MR_ACT_RELU, false, false},
+        {1, 1, 1, 1, 1, 1, 0, MR_ACT_NONE, false, false, 0},
+        {7, 5, 3, 4, 3, 1, 1, MR_ACT_RELU, false, true, 0},
+        {13, 11, 3, 16, 7, 2, 3, MR_ACT_NONE, true, true, 0},
+        {7, 7, 16, 17, 3, 2, 1, MR_ACT_RELU, false, false, 0},
+        {8, 8, 64, 65, 1, 1, 0, MR_ACT_NONE, true, false, 0},
+        {6, 6, 8, 64, 3, 1, 1, MR_ACT_RELU, true, false, 0},
+        {9, 9, 5, 5, 5, 2, 2, MR_ACT_SELU, false, false, 0},
+        {8, 8, 64, 16, 1, 2, 0, MR_ACT_NONE, true, false, 0},
+        {4, 4, 65, 3, 1, 1, 0, MR_ACT_TANH, false, false, 0},
+        {13, 13, 17, 8, 3, 1, 0, MR_ACT_SIGMOID, false, false, 0},
+        {13, 13, 64, 64, 3, 1, 1, MR_ACT_NONE, true, false, 0},
+        {11, 3, 4, 16, 3, 1, 1, MR_ACT_RELU, false, false, 0},
+        {7, 5, 12, 8, 3, 1, 1, MR_ACT_RELU, true, false, 4},
+        {5, 6, 48, 16, 1, 2, 0, MR_ACT_NONE, false, true, 2},
+        {1, 1, 17, 17, 3, 1, 1, MR_ACT_NONE, true, false, 17},
+        {9, 7, 24, 24, 3, 1, 1, MR_ACT_NONE, true, false, 24},
+        {8, 8, 33, 33, 5, 2, 2, MR_ACT_RELU6, false, false, 33},
+        {6, 5, 5, 15, 3, 1, 1, MR_ACT_NONE, false, false, 5},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
         mr_op_desc d = conv2d(cases[i].k, cases[i].stride, cases[i].pad);
         d.conv2d.filters = cases[i].f;
         d.activation = cases[i].act;
         d.conv2d.no_bias = cases[i].no_bias;
+        d.conv2d.groups = cases[i].groups;
         d.need_dx = !cases[i].no_dx;
         check(d, cases[i].h, cases[i].w, cases[i].c, dtype);
     }
@@ -172,7 +180,7 @@ static void check_activation(uint32_t dtype)
 
 static void check_add(uint32_t dtype)
 {
-    for (int act = MR_ACT_NONE; act < (int)MR_ACT_COUNT; act++)
+    for (int act = MR_ACT_NONE; act < (int)MR_ACT_COUNT && !mr_activation_needs_x((mr_activation)act); act++)
         for (size_t k = (size_t)act % 2; k < MRI_ARRAY_COUNT(channels); k += 2)
             check((mr_op_desc){.kind = MR_OP_ADD,
                                .training = true,
@@ -230,6 +238,15 @@ static void check_concat(uint32_t dtype)
             5, 7, pairs[k / 2][0], dtype);
 }
 
+static void check_scale(uint32_t dtype)
+{
+    static const uint32_t sides[][2] = {{1, 1}, {7, 5}, {13, 11}};
+    for (size_t s = 0; s < MRI_ARRAY_COUNT(sides); s++)
+        for (size_t k = s % 2; k < MRI_ARRAY_COUNT(channels); k += 2)
+            check((mr_op_desc){.kind = MR_OP_SCALE, .training = true, .need_dx = k % 4 < 2}, sides[s][0],
+                  sides[s][1], channels[k], dtype);
+}
+
 static void check_pad(uint32_t dtype)
 {
     static const uint32_t sides[][2] = {{0, 0}, {3, 0}, {8, 16}, {0, 5}};
@@ -244,14 +261,15 @@ static void check_pad(uint32_t dtype)
 /* In place, and with another step, seed and first sample each time. */
 static void check_dropout(uint32_t dtype)
 {
-    static const float rates[] = {0.25f, 0.5f, 0};
+    static const float rates[] = {0.25f, 0.5f, 0, 0.4f};
     for (size_t r = 0; r < MRI_ARRAY_COUNT(rates); r++)
         for (size_t k = 0; k < MRI_ARRAY_COUNT(channels); k++) {
             const mr_op_desc d = {.kind = MR_OP_DROPOUT,
                                   .training = true,
                                   .need_dx = true,
                                   .dropout.rate = rates[r],
-                                  .dropout.op_id = (uint32_t)k};
+                                  .dropout.op_id = (uint32_t)k,
+                                  .dropout.whole_samples = r == 3};
             check(d, 5, 7, channels[k], dtype);
             struct op_case one = {
                 .d = d, .n = 3, .tolerance = tolerance_of(dtype, false), .note = " in place"};
@@ -455,6 +473,7 @@ int main(void)
         {"reshape", check_reshape},
         {"sample", check_sample},
         {"pair loss", check_pair_loss},
+        {"scale", check_scale},
     };
     lab_open(&mrt_reference, "cpu", true);
     lab_open(&mrt_device, lab_settings()->devices, false);

@@ -183,6 +183,71 @@ static void dropout_repeats(void **state)
     check_dropout(160); /* whole blocks; a sample needs more than one round of draws */
 }
 
+/* One draw a sample: the same ones for any split and layout; about as many as asked for. */
+static void samples_are_dropped_as_a_whole(void **state)
+{
+    (void)state;
+    enum { N = 64, SIDE = 3, STEPS = 40 };
+    uint32_t kept = 0, changed = 0;
+    uint8_t before[N] = {0};
+    for (uint32_t step = 0; step < STEPS; step++) {
+        struct rig r;
+        mr_error err = MR_ERROR_INIT;
+        mr_op *op;
+        const uint32_t layout = step % 4, cut = step * 7 % N, c = 5 + step;
+        rig_open(&r, "cpu", step % 3 == 0);
+        const mr_op_desc d = {.kind = MR_OP_DROPOUT,
+                              .in = rig_tensor(SIDE, SIDE, c, layout),
+                              .max_batch = N,
+                              .training = true,
+                              .need_dx = true,
+                              .dropout = {.rate = 0.25f, .op_id = 3, .whole_samples = true}};
+        MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
+        MRT_TRUE(mr_op_info_of(op)->inplace && mr_op_info_of(op)->saved_bytes == N);
+        const size_t floats = mri_tensor_floats(&d.in);
+        float *x = rig_memory(&r, floats * 4 * N), *dy = rig_memory(&r, floats * 4 * N);
+        uint8_t *saved = rig_memory(&r, N);
+        float canonical[SIDE * SIDE * 64];
+        for (size_t i = 0; i < SIDE * SIDE * c; i++) canonical[i] = 3;
+        for (uint32_t i = 0; i < N; i++) {
+            rig_store(&d.in, 1, x + i * floats, canonical);
+            rig_store(&d.in, 1, dy + i * floats, canonical);
+        }
+        const mr_step_values values = {.step = step / 2};
+        for (uint32_t from = 0; from < N; from = from < cut ? cut : N) { /* in place */
+            const mr_op_args a = {.n = from < cut ? cut : N - from,
+                                  .x = x + from * floats,
+                                  .y = x + from * floats,
+                                  .dy = dy + from * floats,
+                                  .dx = dy + from * floats,
+                                  .saved = saved + from,
+                                  .seed = 11,
+                                  .first = from,
+                                  .values = &values,
+                                  .training = true};
+            MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+            MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
+        }
+        MRT_OK(mr_stream_sync(r.s, &err), &err);
+        rig_padding_is_zero(&d.in, N, x);
+        for (uint32_t i = 0; i < N; i++) {
+            const float expected = saved[i] ? 4 : 0;
+            rig_load(&d.in, 1, x + i * floats, canonical);
+            for (size_t k = 0; k < SIDE * SIDE * c; k++) MRT_TRUE(fabsf(canonical[k] - expected) < 1e-6f);
+            rig_load(&d.in, 1, dy + i * floats, canonical);
+            for (size_t k = 0; k < SIDE * SIDE * c; k++) MRT_TRUE(fabsf(canonical[k] - expected) < 1e-6f);
+            if (step % 2) MRT_EQ(saved[i], before[i]); /* of the same step */
+            else changed += saved[i] != before[i];
+            kept += saved[i];
+        }
+        memcpy(before, saved, N);
+        mr_op_destroy(op);
+        rig_close(&r);
+    }
+    MRT_TRUE(abs((int)kept - N * STEPS * 3 / 4) < N * STEPS / 20);
+    MRT_TRUE(changed > N * STEPS / 2 / 4);
+}
+
 /* The vector code draws what the plain code draws, at the edges of every counter too. */
 static void draws_are_philox(void **state)
 {
@@ -1158,6 +1223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(input_is_right),
         cmocka_unit_test(dropout_repeats),
+        cmocka_unit_test(samples_are_dropped_as_a_whole),
         cmocka_unit_test(input_mirrors_and_obeys),
         cmocka_unit_test(loss_scales_live),
         cmocka_unit_test(loss_scales_have_ends),

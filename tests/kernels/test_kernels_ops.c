@@ -15,6 +15,8 @@ static double act(mr_activation kind, double x)
     case MR_ACT_SELU: return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * expm1(x));
     case MR_ACT_LEAKY_RELU: return x > 0 ? x : 0.1 * x;
     case MR_ACT_RELU6: return fmin(fmax(x, 0), 6);
+    case MR_ACT_SILU: return x / (1 + exp(-x));
+    case MR_ACT_GELU: return x * (1 + erf(x / sqrt(2))) / 2;
     }
     return 0;
 }
@@ -41,14 +43,16 @@ static double conv_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t o
 {
     const mr_op_desc *d = &m->d;
     const mr_op_window *w = &d->conv2d.window;
+    const uint32_t groups = d->conv2d.groups ? d->conv2d.groups : 1, seen = d->in.c / groups,
+                   first = f * groups / d->conv2d.filters * seen;
     double sum = m->p1 ? m->p1[f] : 0;
     bool inside;
     for (uint32_t ky = 0; ky < w->kernel_h; ky++)
         for (uint32_t kx = 0; kx < w->kernel_w; kx++)
-            for (uint32_t c = 0; c < d->in.c; c++)
+            for (uint32_t c = 0; c < seen; c++)
                 sum += pixel(m, i, (int64_t)oy * w->stride_h + ky - w->pad_top,
-                             (int64_t)ox * w->stride_w + kx - w->pad_left, c, &inside) *
-                       m->p0[((f * w->kernel_h + ky) * w->kernel_w + kx) * d->in.c + c];
+                             (int64_t)ox * w->stride_w + kx - w->pad_left, first + c, &inside) *
+                       m->p0[((f * w->kernel_h + ky) * w->kernel_w + kx) * seen + c];
     return act(d->activation, sum);
 }
 
@@ -128,6 +132,11 @@ static double concat_at(const struct model *m, size_t pixel_at, uint32_t c)
     return c < first ? m->x[pixel_at * first + c] : m->x2[pixel_at * m->d.in2.c + c - first];
 }
 
+static double scale_at(const struct model *m, uint32_t i, size_t at, uint32_t c)
+{
+    return m->x[at] * m->x2[i * m->d.in.c + c];
+}
+
 static double pad_at(const struct model *m, size_t pixel_at, uint32_t c)
 {
     const uint32_t before = m->d.pad.before, own = m->d.in.c;
@@ -144,6 +153,7 @@ static double value_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t 
     case MR_OP_BATCHNORM: return norm_at(m, i, oy * m->d.in.w + ox, c);
     case MR_OP_CONCAT: return concat_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
     case MR_OP_PAD: return pad_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
+    case MR_OP_SCALE: return scale_at(m, i, (((size_t)i * m->out.h + oy) * m->out.w + ox) * m->out.c + c, c);
     case MR_OP_RESHAPE:
     case MR_OP_ADD:
     case MR_OP_ACTIVATION: return element_at(m, (((size_t)i * m->out.h + oy) * m->out.w + ox) * m->out.c + c);
@@ -379,6 +389,7 @@ static void check_everywhere(mr_op_desc d)
         for (size_t l = 0; l < (one ? 1 : MRI_ARRAY_COUNT(all_layouts)); l++) {
             d.in = rig_tensor(h, w, c, all_layouts[l]);
             d.in2 = rig_tensor(h, w, c2, all_layouts[l]);
+            if (d.kind == MR_OP_SCALE) d.in2 = rig_tensor(1, 1, c2, all_layouts[(l + d.in.h) % 4]);
             check_case(&r, d, 1);
             check_case(&r, d, 3);
             check_case(&r, d, 5);
@@ -472,6 +483,36 @@ static void reshapes_are_right(void **state)
                                       .need_dx = i % 2 == 0,
                                       .reshape = {to[0], to[1], to[2]}});
     }
+}
+
+/* Two and three groups, and as many as channels, with one filter a channel and with several. */
+static void groups_are_right(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t h, w, c, f, groups, k, stride, pad;
+        mr_activation act;
+        bool dx;
+    } cases[] = {
+        {1, 1, 2, 2, 2, 1, 1, 0, MR_ACT_NONE, true},    {5, 4, 12, 18, 3, 3, 1, 1, MR_ACT_TANH, true},
+        {6, 5, 32, 16, 2, 3, 2, 1, MR_ACT_NONE, true},  {4, 4, 48, 48, 3, 1, 1, 0, MR_ACT_NONE, false},
+        {1, 1, 16, 16, 16, 3, 1, 1, MR_ACT_NONE, true}, {7, 5, 8, 8, 8, 3, 2, 1, MR_ACT_SELU, true},
+        {6, 7, 13, 13, 13, 3, 1, 1, MR_ACT_NONE, true}, {7, 7, 24, 24, 24, 5, 2, 2, MR_ACT_RELU, false},
+        {5, 6, 6, 18, 6, 3, 1, 1, MR_ACT_NONE, true},   {4, 3, 16, 32, 16, 3, 1, 1, MR_ACT_SIGMOID, true},
+    };
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++) {
+        mr_op_desc d = conv2d(cases[i].h, cases[i].w, cases[i].c, cases[i].k, cases[i].k, cases[i].stride,
+                              cases[i].pad, cases[i].f);
+        d.conv2d.groups = cases[i].groups;
+        d.conv2d.no_bias = i % 3 == 1;
+        d.activation = cases[i].act;
+        d.need_dx = cases[i].dx;
+        check_everywhere(d);
+    }
+    mr_op_desc d = conv2d(6, 7, 11, 4, 3, 2, 0, 11);
+    d.conv2d.groups = 11;
+    d.conv2d.window.pad_bottom = 1, d.conv2d.window.pad_left = 2;
+    check_everywhere(d);
 }
 
 static void uneven_padding_is_right(void **state)
@@ -649,6 +690,52 @@ static void bends_are_where_they_should_be(void **state)
     }
 }
 
+/* From far below to far above: within some units in the last place of the value, and of 1 for the slope.
+ * Those of a square, which stands in an exponent, are more the farther out. */
+static void smooth_ones_keep_their_digits(void **state)
+{
+    (void)state;
+    enum { COUNT = 4001 };
+    for (int k = 0; k < 4; k++) {
+        struct rig r;
+        mr_error err = MR_ERROR_INIT;
+        mr_op *op;
+        const bool silu = k / 2 == 0;
+        rig_open(&r, "cpu", k % 2);
+        const mr_op_desc d = {.kind = MR_OP_ACTIVATION,
+                              .in = rig_tensor(1, 1, COUNT, 0),
+                              .max_batch = 1,
+                              .training = true,
+                              .need_dx = true,
+                              .activation = silu ? MR_ACT_SILU : MR_ACT_GELU};
+        MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
+        MRT_TRUE(!mr_op_info_of(op)->inplace);
+        float *in = rig_memory(&r, COUNT * 4), *y = rig_memory(&r, COUNT * 4),
+              *dy = rig_memory(&r, COUNT * 4), *dx = rig_memory(&r, COUNT * 4);
+        for (int i = 0; i < COUNT; i++) in[i] = (float)(i - COUNT / 2) / 20, dy[i] = 1;
+        in[0] = -1e30f, in[COUNT - 1] = 1e30f;
+        mr_op_args a = {.n = 1, .x = in, .y = y, .dy = dy, .dx = dx, .training = true};
+        MRT_OK(mr_op_forward_async(op, r.s, &a), NULL);
+        MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
+        MRT_OK(mr_stream_sync(r.s, &err), &err);
+        for (int i = 0; i < COUNT; i++) {
+            const double x = (double)in[i], s = silu ? 1 / (1 + exp(-x)) : erfc(-x / sqrt(2)) / 2,
+                         slope = s + (x < -1e3 || x > 1e3 ? 0
+                                      : silu              ? x * s * (1 - s)
+                                                          : x * exp(-x * x / 2) / sqrt(2 * M_PI));
+            const double off = fabs((double)y[i] - x * s), off_slope = fabs((double)dx[i] - slope);
+            const double units = silu ? 2e-6 : 1e-6 * (2 + x * x);
+            if (!(off <= units * fabs(x * s) + 1e-34 && off_slope <= 2e-6))
+                fail_msg("%s at %g: %g, slope %g; expected %g, %g", silu ? "silu" : "gelu", x, (double)y[i],
+                         (double)dx[i], x * s, slope);
+        }
+        a.x = NULL;
+        MRT_EQ(mr_op_backward_async(op, r.s, &a), MR_EINVAL);
+        mr_op_destroy(op);
+        rig_close(&r);
+    }
+}
+
 static void batchnorm_is_right(void **state)
 {
     (void)state;
@@ -677,6 +764,61 @@ static void concatenations_are_right(void **state)
                                       .need_dx = k % 2});
 }
 
+/* The factors in a layout of their own; more pixels than are added up at a time, and pieces of wide rows. */
+static void factors_are_right(void **state)
+{
+    (void)state;
+    static const uint32_t shapes[][3] = {{1, 1, 1},  {1, 1, 19}, {2, 3, 8},  {3, 5, 13},
+                                         {9, 11, 3}, {4, 3, 70}, {13, 7, 16}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(shapes); k++)
+        check_everywhere((mr_op_desc){.kind = MR_OP_SCALE,
+                                      .in = {shapes[k][0], shapes[k][1], shapes[k][2], MR_TENSOR_F32, 0, 0},
+                                      .need_dx = k % 3 != 1});
+}
+
+/* A sample's factors get the same bits in any batch and with any number of threads. */
+static void factor_gradients_know_no_batch(void **state)
+{
+    (void)state;
+    enum { N = 5, H = 23, W = 29, C = 72 };
+    for (size_t l = 0; l < MRI_ARRAY_COUNT(all_layouts); l++) {
+        struct rig r;
+        mr_error err = MR_ERROR_INIT;
+        mr_op *op;
+        rig_open(&r, "cpu", false);
+        const mr_op_desc d = {.kind = MR_OP_SCALE,
+                              .in = rig_tensor(H, W, C, all_layouts[l]),
+                              .in2 = rig_tensor(1, 1, C, all_layouts[l]),
+                              .max_batch = N,
+                              .training = true,
+                              .need_dx = true};
+        const size_t floats = mri_tensor_floats(&d.in), factors = mri_tensor_floats(&d.in2);
+        MRT_OK(mr_op_create(&op, r.dev, &d, &err), &err);
+        float *x = rig_memory(&r, d.in.sample_bytes * N), *dy = rig_memory(&r, d.in.sample_bytes * N),
+              *dx = rig_memory(&r, d.in.sample_bytes * N), *x2 = rig_memory(&r, d.in2.sample_bytes * N),
+              *dx2[2] = {rig_memory(&r, d.in2.sample_bytes * N), rig_memory(&r, d.in2.sample_bytes * N)};
+        rig_noise(x, floats * N, 1), rig_noise(dy, floats * N, 2), rig_noise(x2, factors * N, 3);
+        mr_op_args a = {.n = N, .x = x, .x2 = x2, .dy = dy, .dx = dx, .dx2 = dx2[0], .training = true};
+        MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
+        for (uint32_t i = 0; i < N; i++) {
+            a = (mr_op_args){.n = 1,
+                             .x = x + i * floats,
+                             .x2 = x2 + i * factors,
+                             .dy = dy + i * floats,
+                             .dx = dx + i * floats,
+                             .dx2 = dx2[1] + i * factors,
+                             .training = true};
+            MRT_OK(mr_op_backward_async(op, r.s, &a), NULL);
+        }
+        MRT_OK(mr_stream_sync(r.s, &err), &err);
+        assert_memory_equal(dx2[0], dx2[1], factors * N * sizeof(float));
+        a.x2 = NULL;
+        MRT_EQ(mr_op_backward_async(op, r.s, &a), MR_EINVAL);
+        mr_op_destroy(op);
+        rig_close(&r);
+    }
+}
+
 static void channels_of_zeros_are_right(void **state)
 {
     (void)state;
@@ -693,7 +835,7 @@ static void additions_are_right(void **state)
 {
     (void)state;
     static const uint32_t channels[MR_ACT_COUNT] = {1, 3, 17, 16, 5, 19, 33};
-    for (int k = MR_ACT_NONE; k < (int)MR_ACT_COUNT; k++)
+    for (int k = MR_ACT_NONE; k < (int)MR_ACT_COUNT && !mr_activation_needs_x((mr_activation)k); k++)
         check_everywhere((mr_op_desc){.kind = MR_OP_ADD,
                                       .in = {4, 3, channels[k], MR_TENSOR_F32, 0, 0},
                                       .need_dx = true,
@@ -780,6 +922,8 @@ static void nonsense_is_refused(void **state)
     turned = conv2d(4, 4, 3, 3, 3, 1, 0, 0);
     turned.kind = MR_OP_CONV2D_TRANSPOSED;
     refuse(turned, MR_EINVAL, "filters");
+    turned.conv2d.filters = 3, turned.conv2d.groups = 3;
+    refuse(turned, MR_EINVAL, "no groups");
     refuse((mr_op_desc){.kind = MR_OP_RESHAPE, .in = f, .reshape = {4, 4, 4}}, MR_EINVAL,
            "other than the 48");
     refuse((mr_op_desc){.kind = MR_OP_RESHAPE, .in = f, .reshape = {0, 4, 4}}, MR_EINVAL, "rows");
@@ -792,6 +936,11 @@ static void nonsense_is_refused(void **state)
            MR_EINVAL, "unknown loss");
     refuse((mr_op_desc){.kind = MR_OP_LOSS, .in = {1, 1, 3, MR_TENSOR_F32, 0, 0}, .loss.weight = INFINITY},
            MR_EINVAL, "weight");
+    mr_op_desc grouped = conv2d(4, 4, 6, 3, 3, 1, 0, 4);
+    grouped.conv2d.groups = 4;
+    refuse(grouped, MR_EINVAL, "4 groups must divide the 6 channels and the 4 filters");
+    grouped.conv2d.groups = 3;
+    refuse(grouped, MR_EINVAL, "3 groups must divide the 6 channels and the 4 filters");
     refuse((mr_op_desc){.kind = (mr_op_kind)42, .in = f}, MR_EINVAL, "unknown operation");
     refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = u8, .dense.units = 1}, MR_EINVAL, "f32");
     refuse((mr_op_desc){.kind = MR_OP_DENSE, .in = f}, MR_EINVAL, "units");
@@ -805,8 +954,14 @@ static void nonsense_is_refused(void **state)
            "max_batch");
     refuse((mr_op_desc){.kind = MR_OP_DROPOUT, .in = f, .dropout.rate = 1}, MR_EINVAL, "rate");
     refuse((mr_op_desc){.kind = MR_OP_DROPOUT, .in = f, .dropout.rate = NAN}, MR_EINVAL, "rate");
-    refuse((mr_op_desc){.kind = MR_OP_ACTIVATION, .in = f, .activation = (mr_activation)9}, MR_EINVAL,
-           "activation");
+    refuse((mr_op_desc){.kind = MR_OP_ACTIVATION, .in = f, .activation = (mr_activation)MR_ACT_COUNT},
+           MR_EINVAL, "activation");
+    static const mr_op_kind fusing[] = {MR_OP_CONV2D, MR_OP_DENSE, MR_OP_BATCHNORM, MR_OP_ADD};
+    for (size_t i = 0; i < 2 * MRI_ARRAY_COUNT(fusing); i++)
+        refuse(
+            (mr_op_desc){
+                .kind = fusing[i / 2], .in = f, .in2 = f, .activation = i % 2 ? MR_ACT_SILU : MR_ACT_GELU},
+            MR_EUNSUPPORTED, "put an activation behind it");
     refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f}, MR_EINVAL, "epsilon");
     refuse((mr_op_desc){.kind = MR_OP_BATCHNORM, .in = f, .batchnorm.epsilon = 1, .batchnorm.momentum = 2},
            MR_EINVAL, "momentum");
@@ -882,6 +1037,21 @@ static void concatenations_must_fit(void **state)
     refuse((mr_op_desc){.kind = MR_OP_PAD, .in = t, .pad = {1u << 30, 0}}, MR_EINVAL, "on either side");
 }
 
+static void factors_must_fit(void **state)
+{
+    (void)state;
+    const mr_tensor t = rig_tensor(4, 3, 8, 0), factors = rig_tensor(1, 1, 8, 0);
+    for (int i = 0; i < 4; i++) {
+        mr_op_desc d = {.kind = MR_OP_SCALE, .in = t, .in2 = factors};
+        uint32_t *const fields[] = {&d.in2.h, &d.in2.w, &d.in2.c, &d.in2.dtype};
+        ++*fields[i];
+        refuse(d, MR_EINVAL, "must be 1 x 1 x 8");
+    }
+    mr_op_desc d = {.kind = MR_OP_SCALE, .in = t, .in2 = factors};
+    d.in2.sample_bytes += 4;
+    refuse(d, MR_EINVAL, "not one this device makes");
+}
+
 static void calls_are_checked(void **state)
 {
     (void)state;
@@ -939,7 +1109,7 @@ static mr_op_desc smallest(mr_op_kind kind)
     if (kind == MR_OP_GRU || kind == MR_OP_LSTM) d.recurrent = (mr_recurrent_desc){.units = 2};
     d.kind = kind;
     d.in.sample_bytes = 32;
-    d.in2 = d.in;
+    d.in2 = d.in; /* 1 x 1 x 8: factors, too */
     d.max_batch = 2;
     d.training = true;
     return d;
@@ -972,21 +1142,26 @@ int main(void)
         cmocka_unit_test(conv2d_is_right),
         cmocka_unit_test(transposed_conv2d_is_right),
         cmocka_unit_test(reshapes_are_right),
+        cmocka_unit_test(groups_are_right),
         cmocka_unit_test(uneven_padding_is_right),
         cmocka_unit_test(pool2d_is_right),
         cmocka_unit_test(pool_ties_go_to_the_first),
         cmocka_unit_test(dense_is_right),
         cmocka_unit_test(activations_are_right),
         cmocka_unit_test(bends_are_where_they_should_be),
+        cmocka_unit_test(smooth_ones_keep_their_digits),
         cmocka_unit_test(batchnorm_is_right),
         cmocka_unit_test(concatenations_are_right),
         cmocka_unit_test(channels_of_zeros_are_right),
+        cmocka_unit_test(factors_are_right),
+        cmocka_unit_test(factor_gradients_know_no_batch),
         cmocka_unit_test(large_batchnorm_is_right),
         cmocka_unit_test(additions_are_right),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(half_precision_is_refused),
         cmocka_unit_test(second_inputs_must_fit),
         cmocka_unit_test(concatenations_must_fit),
+        cmocka_unit_test(factors_must_fit),
         cmocka_unit_test(calls_are_checked),
         cmocka_unit_test(failed_allocations_are_reported),
     };

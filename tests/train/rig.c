@@ -122,6 +122,32 @@ mr_net *mrt_net_residual(void)
     return net;
 }
 
+mr_net *mrt_net_mobile(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "toy-mobile", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    mr_net_init(net, MR_INIT_HE_OUT);
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 3, .stride = 1, .pad = 1, .activation = MR_ACT_SILU});
+    const mr_point in = mr_net_here(net);
+    mr_net_conv(net, &(mr_conv){.filters = 12, .kernel = 1, .stride = 1, .no_bias = true, .groups = 2});
+    mr_net_batch_norm(net, 0.9f, 1e-3f, MR_ACT_SILU);
+    mr_net_conv(net, &(mr_conv){.filters = 12, .kernel = 5, .stride = 1, .pad = 2, .groups = 12});
+    const mr_point all = mr_net_here(net);
+    mr_net_global_avg_pool(net);
+    mr_net_dense(net, 3, MR_ACT_GELU);
+    mr_net_dense(net, 12, MR_ACT_SIGMOID);
+    const mr_point factors = mr_net_here(net);
+    mr_net_from(net, all);
+    mr_net_scale(net, factors);
+    mr_net_conv2d(net, 6, 1, 1, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_drop_samples(net, 0.3f); /* in place */
+    mr_net_add(net, in, MR_ACT_GELU);
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 3, .stride = 2, .pad = 1, .groups = 6});
+    mr_net_global_avg_pool(net);
+    mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    return net;
+}
+
 int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
 {
     mr_devices_config devices;

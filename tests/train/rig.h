@@ -49,6 +49,7 @@ mr_net *mrt_net_branch(void);   /* additions of every kind, a short cut with a c
 mr_net *mrt_net_coder(void);    /* a variational autoencoder and a classifier of what it draws: every kind of
                                    loss */
 mr_net *mrt_net_residual(void); /* blocks as in residual networks, both versions, with batch normalisation */
+mr_net *mrt_net_mobile(void);   /* groups, depthwise, squeeze and excitation, stochastic depth, silu, gelu */
 
 int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err); /* on failure nothing is left */
 void mrt_rig_open(mrt_rig *rig, const mrt_rig_options *o);

@@ -4,8 +4,8 @@
 
 #include "tests/train/rig.h"
 
-static mr_net *(*const nets[])(void) = {mrt_net_conv,   mrt_net_norm,  mrt_net_dense,
-                                        mrt_net_branch, mrt_net_coder, mrt_net_residual};
+static mr_net *(*const nets[])(void) = {mrt_net_conv,  mrt_net_norm,     mrt_net_dense, mrt_net_branch,
+                                        mrt_net_coder, mrt_net_residual, mrt_net_mobile};
 enum { NETS = sizeof nets / sizeof nets[0] };
 
 /* ---- spans ---- */
@@ -286,17 +286,15 @@ static void test_residual_networks_learn(void **state)
     }
 }
 
-static void test_a_residual_network_is_saved_and_loaded(void **state)
+/* Of the second the draws that drop samples go on, too. */
+static void is_saved_and_loaded(mr_net *(*net)(void), uint64_t seed)
 {
-    (void)state;
     mr_error err = MR_ERROR_INIT;
     mrt_rig whole, again;
     const mr_checkpoint_info info = {.best_val_loss = 1, .augment = "cifar"};
-    mrt_rig_open(&whole,
-                 &(mrt_rig_options){.net = net_resnet20, .devices = "cpu:3", .update = MR_UPDATE_MOMENTUM});
-    mrt_rig_open(
-        &again,
-        &(mrt_rig_options){.net = net_resnet20, .devices = "cpu:3", .update = MR_UPDATE_MOMENTUM, .seed = 8});
+    mrt_rig_open(&whole, &(mrt_rig_options){.net = net, .devices = "cpu:3", .update = MR_UPDATE_MOMENTUM});
+    mrt_rig_open(&again, &(mrt_rig_options){
+                             .net = net, .devices = "cpu:3", .update = MR_UPDATE_MOMENTUM, .seed = seed});
     for (uint32_t s = 0; s < 2; s++) mrt_train(&whole, s, s * 32, 32);
     MRT_OK(mr_trainer_save(whole.t, mrt_path("resnet.mrck"), &info, &err), &err);
     MRT_OK(mr_trainer_load(again.t, mrt_path("resnet.mrck"), NULL, &err), &err);
@@ -307,6 +305,34 @@ static void test_a_residual_network_is_saved_and_loaded(void **state)
     for (uint32_t r = 0; r < 3; r++) MRT_TRUE(mrt_same(mrt_hash_of(&whole, r), mrt_hash_of(&again, r)));
     mrt_rig_close(&whole);
     mrt_rig_close(&again);
+}
+
+static void test_networks_are_saved_and_loaded(void **state)
+{
+    (void)state;
+    is_saved_and_loaded(net_resnet20, 8);
+    is_saved_and_loaded(mrt_net_mobile, 0); /* draws are by the seed, which is no part of a checkpoint */
+}
+
+/* What stands apart because its gradient needs its input, and what rides along nevertheless. */
+static void test_smooth_activations_are_operations(void **state)
+{
+    (void)state;
+    mrt_rig rig;
+    mrt_rig_open(&rig, &(mrt_rig_options){.net = mrt_net_mobile});
+    const mri_replica *r = &rig.t->team.replicas[0];
+    uint32_t smooth = 0, sigmoids = 0, whole = 0;
+    for (uint32_t i = 1; i < r->nodes.count; i++) {
+        const mri_node *n = &r->nodes.node[i];
+        sigmoids += n->kind == MR_OP_DENSE && n->activation == MR_ACT_SIGMOID;
+        whole += n->kind == MR_OP_DROPOUT && n->inplace && n->desc.dropout.whole_samples;
+        if (!mr_activation_needs_x(n->activation)) continue;
+        MRT_TRUE(n->kind == MR_OP_ACTIVATION && !n->inplace);
+        smooth++;
+    }
+    MRT_TRUE(smooth == 4 && sigmoids == 1 && whole == 1);
+    MRT_EQ(count_kind(r, MR_OP_SCALE), 1);
+    mrt_rig_close(&rig);
 }
 
 /* Activations that are over make room: evaluation alone needs a small part of what training keeps. */
@@ -362,7 +388,8 @@ int main(void)
         cmocka_unit_test(test_shared_tensors_stay),
         cmocka_unit_test(test_buckets_change_no_bit),
         cmocka_unit_test(test_residual_networks_learn),
-        cmocka_unit_test(test_a_residual_network_is_saved_and_loaded),
+        cmocka_unit_test(test_networks_are_saved_and_loaded),
+        cmocka_unit_test(test_smooth_activations_are_operations),
         cmocka_unit_test(test_inference_keeps_little),
         cmocka_unit_test(test_replicas_that_differ_are_named),
         cmocka_unit_test(test_labels_without_a_class_are_reported),

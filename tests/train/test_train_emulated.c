@@ -61,6 +61,7 @@ static const mrt_run trainings[] = {
      .lr = 0.05f},
     {.net = mrt_net_norm, .samples = 40, .batch = 18, .update = MR_UPDATE_MOMENTUM, .lr = 0.02f},
     {.net = mrt_net_residual, .samples = 28, .batch = 14, .update = MR_UPDATE_SGD, .lr = 0.02f},
+    {.net = mrt_net_mobile, .samples = 14, .batch = 8, .update = MR_UPDATE_SGD, .lr = 0.02f},
     {.net = mrt_net_conv, .samples = 14, .batch = 5, .update = MR_UPDATE_ADADELTA, .lr = 0.5f},
     {.net = mrt_net_norm,
      .samples = 26,

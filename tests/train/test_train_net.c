@@ -38,6 +38,7 @@ static void test_models_have_their_published_size(void **state)
         {"resnet34", 21797672, 1000},        {"resnet50", 25557032, 1000},
         {"inception-v3", 23817352, 1000},    {"alexnet", 61838248, 1000},
         {"vgg16", 138357544, 1000},          {"vgg19", 143667240, 1000},
+        {"mobilenet-v2", 3504872, 1000},     {"efficientnet-b0", 5288548, 1000},
     };
     enum { COUNT = sizeof expected / sizeof expected[0] };
     MRT_EQ(mr_model_count(), COUNT);
@@ -69,6 +70,7 @@ static void test_models_have_their_published_size_with_statistics(void **state)
     } expected[] = {
         {"inception-v3", 23851784}, {"cifar-resnet20-pad", 271098}, {"cifar-resnet110-pad", 1736058},
         {"densenet40", 364602},     {"densenet100", 2259242},       {"mnist-cnn", 1199882},
+        {"mobilenet-v2", 3538984},  {"efficientnet-b0", 5330564},
     };
     for (uint32_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         mr_error err = MR_ERROR_INIT;
@@ -232,10 +234,8 @@ static void test_amount_of_arithmetic(void **state)
         const char *name;
         double least, most;
     } cases[] = {
-        {"resnet50", 4.0e9, 4.2e9},
-        {"resnet18", 1.78e9, 1.86e9},
-        {"vgg16", 15.3e9, 15.6e9},
-        {"cifar-resnet20", 40e6, 42e6},
+        {"resnet50", 4.0e9, 4.2e9},     {"resnet18", 1.78e9, 1.86e9},    {"vgg16", 15.3e9, 15.6e9},
+        {"cifar-resnet20", 40e6, 42e6}, {"mobilenet-v2", 0.3e9, 0.33e9}, {"efficientnet-b0", 0.38e9, 0.42e9},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         mr_error err = MR_ERROR_INIT;
@@ -492,6 +492,104 @@ static void test_loss_mistakes(void **state)
     expect_error(net, "bare logits");
 }
 
+static void test_groups(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_layer_row row;
+    mr_net *net = net_of(8, 6, 4);
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 3, .stride = 1, .groups = 2});
+    mr_net_conv(
+        net,
+        &(mr_conv){.filters = 12, .kernel = 3, .kernel_w = 1, .stride = 1, .no_bias = true, .groups = 6});
+    mr_net_dense(net, 2, MR_ACT_NONE);
+    MRT_OK(mr_net_check(net, &err), &err);
+    MRT_TRUE(mr_net_layer(net, 0, &row));
+    MRT_STR(row.name, "conv2d 3x3/1 6 in 2 groups");
+    MRT_EQ(row.params, (2 * 9 + 1) * 6);
+    MRT_TRUE(row.flops == 2.0 * 2 * 9 * 6 * 6 * 4);
+    MRT_TRUE(mr_net_layer(net, 1, &row));
+    MRT_STR(row.name, "conv2d 3x1/1 12 in 6 groups");
+    MRT_EQ(row.params, 3 * 12);
+    mr_net_destroy(net);
+    net = net_of(8, 8, 4);
+    mr_net_conv(net, &(mr_conv){.filters = 6, .kernel = 1, .stride = 1, .groups = 4});
+    expect_error(net, "groups must divide");
+    net = net_of(8, 8, 3);
+    mr_net_conv(net, &(mr_conv){.filters = 4, .kernel = 1, .stride = 1, .groups = 2});
+    expect_error(net, "groups must divide");
+}
+
+static void test_factors_and_dropped_samples(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_layer_row row;
+    mr_net *net = net_of(8, 6, 3);
+    static const char *const names[] = {"conv2d 3x3/1 4", "avg_pool 8x6/1",       "dense 4 sigmoid",
+                                        "scale 2 from 0", "dropout samples 0.25", "add 0",
+                                        "dense 2"};
+    mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
+    const mr_point in = mr_net_here(net);
+    mr_net_global_avg_pool(net);
+    mr_net_dense(net, 4, MR_ACT_SIGMOID);
+    const mr_point factors = mr_net_here(net);
+    mr_net_from(net, in);
+    mr_net_scale(net, factors);
+    mr_net_drop_samples(net, 0.25f);
+    mr_net_add(net, in, MR_ACT_NONE);
+    mr_net_dense(net, 2, MR_ACT_NONE);
+    MRT_OK(mr_net_check(net, &err), &err);
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        MRT_TRUE(mr_net_layer(net, i, &row));
+        MRT_STR(row.name, names[i]);
+    }
+    MRT_TRUE(mr_net_layer(net, 3, &row) && row.flops == 8.0 * 6 * 4);
+    MRT_STR(row.output, "8x6x4");
+    mr_net_destroy(net);
+    net = net_of(8, 8, 3);
+    mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_scale(net, 0); /* not 1 x 1 */
+    expect_error(net, "another shape");
+    net = net_of(1, 1, 3);
+    mr_net_conv2d(net, 4, 1, 1, MR_PAD_SAME, MR_ACT_NONE);
+    mr_net_scale(net, 0);
+    expect_error(net, "a factor for each");
+    net = net_of(1, 1, 3);
+    mr_net_scale(net, 0);
+    expect_error(net, "another point");
+    net = net_of(8, 8, 3);
+    mr_net_drop_samples(net, 1);
+    expect_error(net, "rate");
+}
+
+/* They need their input for backward: where others are part of a layer, they are a layer behind it. */
+static void test_smooth_activations_stand_apart(void **state)
+{
+    (void)state;
+    mr_error err = MR_ERROR_INIT;
+    mr_layer_row row;
+    mr_net *net = net_of(8, 6, 4);
+    static const char *const names[] = {"conv2d 3x3/1 4",  "activation silu", "batch_norm",
+                                        "activation gelu", "add 1",           "activation silu",
+                                        "dense 5",         "activation gelu", "dense 3"};
+    mr_net_conv2d(net, 4, 3, 1, MR_PAD_SAME, MR_ACT_SILU);
+    const mr_point in = mr_net_here(net);
+    mr_net_batch_norm(net, 0.9f, 1e-3f, MR_ACT_GELU);
+    mr_net_add(net, in, MR_ACT_SILU);
+    mr_net_dense(net, 5, MR_ACT_GELU);
+    mr_net_dense(net, 3, MR_ACT_NONE);
+    MRT_OK(mr_net_check(net, &err), &err);
+    for (uint32_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        MRT_TRUE(mr_net_layer(net, i, &row));
+        MRT_STR(row.name, names[i]);
+    }
+    mr_net_destroy(net);
+    net = net_of(8, 8, 1);
+    mr_net_dense(net, 3, MR_ACT_SILU);
+    expect_error(net, "ends in silu");
+}
+
 static void test_recurrent_layers(void **state)
 {
     (void)state;
@@ -567,6 +665,9 @@ int main(void)
         cmocka_unit_test(test_losses),
         cmocka_unit_test(test_transposed_shapes),
         cmocka_unit_test(test_loss_mistakes),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_factors_and_dropped_samples),
+        cmocka_unit_test(test_smooth_activations_stand_apart),
         cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_first_mistake_sticks),

@@ -63,6 +63,7 @@ static const run runs[] = {
     {"normalisation, 8 parts in buckets", mrt_net_norm, MR_UPDATE_SGD, 8, 512},
     {"branches, 7 parts", mrt_net_branch, MR_UPDATE_SGD, 7, 2048},
     {"residual, 3 parts", mrt_net_residual, MR_UPDATE_RMSPROP, 3, 0},
+    {"factors and dropped samples, 4 parts", mrt_net_mobile, MR_UPDATE_MOMENTUM, 4, 1024},
     {"dense, 12 parts", mrt_net_dense, MR_UPDATE_SGD, 12, 0},
 };
 

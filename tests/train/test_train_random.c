@@ -19,23 +19,47 @@ static uint32_t below(uint32_t n) { return draw.numbers[draw.used++ % 512] % n; 
 
 static mr_activation any_activation(void)
 {
-    static const mr_activation all[] = {MR_ACT_NONE,    MR_ACT_NONE, MR_ACT_TANH,
-                                        MR_ACT_SIGMOID, MR_ACT_SELU, MR_ACT_RELU};
-    return all[below(6)];
+    static const mr_activation all[] = {MR_ACT_NONE, MR_ACT_NONE, MR_ACT_TANH, MR_ACT_SIGMOID,
+                                        MR_ACT_SELU, MR_ACT_RELU, MR_ACT_SILU, MR_ACT_GELU};
+    return all[below(8)];
 }
 
 static mr_activation some_activation(void)
 {
-    static const mr_activation all[] = {MR_ACT_TANH, MR_ACT_SIGMOID, MR_ACT_SELU, MR_ACT_RELU};
-    return all[below(4)];
+    static const mr_activation all[] = {MR_ACT_TANH, MR_ACT_SIGMOID, MR_ACT_SELU,
+                                        MR_ACT_RELU, MR_ACT_SILU,    MR_ACT_GELU};
+    return all[below(6)];
+}
+
+/* Every channel times a factor made of all of them. */
+static void squeeze(mr_net *net, uint32_t channels)
+{
+    const mr_point all = mr_net_here(net);
+    if (below(2)) mr_net_global_avg_pool(net);
+    else mr_net_global_max_pool(net);
+    if (below(2)) mr_net_dense(net, 2, some_activation());
+    mr_net_dense(net, channels, some_activation());
+    const mr_point factors = mr_net_here(net);
+    mr_net_from(net, all);
+    mr_net_scale(net, factors);
 }
 
 /* A layer that keeps the shape. */
 static void layer(mr_net *net, uint32_t channels)
 {
     const mri_layer *last = net->layer_count ? &net->layers[net->layer_count - 1] : NULL;
-    switch (below(8)) {
+    switch (below(11)) {
     case 0: mr_net_conv2d(net, channels, 3, 1, MR_PAD_SAME, any_activation()); break;
+    case 6: squeeze(net, channels); break;
+    case 7: mr_net_drop_samples(net, 0.2f); break;
+    case 8:
+        mr_net_conv(net, &(mr_conv){.filters = channels,
+                                    .kernel = 3 + 2 * below(2),
+                                    .stride = 1,
+                                    .padding = MR_PAD_SAME,
+                                    .activation = any_activation(),
+                                    .groups = channels % 2 == 0 && below(2) ? 2 : channels});
+        break;
     case 1:
         mr_net_conv(net, &(mr_conv){.filters = channels, .kernel = 1, .stride = 1, .no_bias = below(2)});
         break;
@@ -47,14 +71,14 @@ static void layer(mr_net *net, uint32_t channels)
         break;
     case 3: mr_net_activation(net, some_activation()); break;
     case 4: mr_net_dropout(net, 0.2f); break;
-    case 5:
+    case 9:
         mr_net_conv_transposed(net, &(mr_conv){.filters = channels,
                                                .kernel = 3,
                                                .stride = 1,
                                                .padding = MR_PAD_SAME,
                                                .activation = any_activation()});
         break;
-    case 6:
+    case 10:
         if (!last || net->at != net->layer_count) { /* its shape is not at hand */
             mr_net_activation(net, some_activation());
             break;

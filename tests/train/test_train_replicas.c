@@ -159,8 +159,8 @@ static size_t largest(const float *values, size_t count)
 static void test_gradients_are_slopes_of_the_loss(void **state)
 {
     (void)state;
-    static mr_net *(*const nets[])(void) = {mrt_net_conv, mrt_net_norm, mrt_net_dense, mrt_net_branch,
-                                            mrt_net_residual};
+    static mr_net *(*const nets[])(void) = {mrt_net_conv,   mrt_net_norm,     mrt_net_dense,
+                                            mrt_net_branch, mrt_net_residual, mrt_net_mobile};
     for (size_t k = 0; k < 5; k++) {
         mr_error err = MR_ERROR_INIT;
         mrt_rig rig;

@@ -366,6 +366,43 @@ static const named_model models[] = {
      0},
     VGG(16, 138357544),
     VGG(19, 143667240),
+    /* Sandler et al. 2018; trained as torchvision did (references/classification): SGD, where the paper has
+     * RMSprop, and a rate that falls by 2 % with every epoch. */
+    {{.name = "mobilenet-v2",
+      .id = "mobilenet-v2",
+      .help = "ImageNet: inverted residuals, depthwise convolutions",
+      .h = 224,
+      .w = 224,
+      .c = 3,
+      .classes = 1000,
+      .param_count = 3504872,
+      .batch = 256,
+      .epochs = 300,
+      .update = MOMENTUM(0.045f, 4e-5f),
+      .schedule = {.kind = MR_LR_EXPONENTIAL, .lr = 0.045f, .factor = 0.98f},
+      .augment = "rrc224"},
+     mri_build_mobilenet_v2,
+     0},
+    /* Tan & Le 2019, section 5.2, and the program they published: RMSprop with decay 0.9 and a constant of
+     * 1e-3, 0.016 for every 256 samples of a batch, times 0.97 every 2.4 epochs (0.97^(1/2.4) = 0.98739 an
+     * epoch). Their momentum of 0.9 is left out: the rule here has none. */
+    {{.name = "efficientnet-b0",
+      .id = "efficientnet-b0",
+      .help = "ImageNet: inverted residuals with squeeze and excitation",
+      .h = 224,
+      .w = 224,
+      .c = 3,
+      .classes = 1000,
+      .param_count = 5288548,
+      .batch = 256,
+      .epochs = 350,
+      .update =
+          {.kind = MR_UPDATE_RMSPROP, .lr = 0.016f, .rho = 0.9f, .epsilon = 1e-3f, .weight_decay = 1e-5f},
+      .schedule = {.kind = MR_LR_EXPONENTIAL, .lr = 0.016f, .factor = 0.98739f, .warmup_epochs = 5},
+      .augment = "rrc224",
+      .label_smoothing = 0.1f},
+     mri_build_efficientnet_b0,
+     0},
 };
 
 uint32_t mr_model_count(void) { return (uint32_t)MRI_ARRAY_COUNT(models); }

@@ -24,4 +24,7 @@ mri_build mri_build_cifar_resnet, mri_build_cifar_resnet_v2, mri_build_cifar_res
 /* models_branched.c: networks whose branches are put beside each other */
 mri_build mri_build_inception, mri_build_densenet;
 
+/* models_mobile.c: inverted residual blocks */
+mri_build mri_build_mobilenet_v2, mri_build_efficientnet_b0;
+
 #endif

@@ -1,7 +1,7 @@
 /* train/net/net.c: the network builder: shape inference, parameter counts and the rows of a summary.
  *
  *   mr_net_create ──► mr_net_conv2d, ... ──────────► mr_net_check
- *                     mr_net_here, _from, _add, _concat: branches
+ *                     mr_net_here, _from, _add, _concat, _scale: branches
  *
  * Each call appends one layer, and its output shape is worked out at once.
  *
@@ -17,7 +17,7 @@
 static const char *const activation_names[] = {
     [MR_ACT_NONE] = "",           [MR_ACT_RELU] = "relu", [MR_ACT_TANH] = "tanh",
     [MR_ACT_SIGMOID] = "sigmoid", [MR_ACT_SELU] = "selu", [MR_ACT_LEAKY_RELU] = "leaky relu",
-    [MR_ACT_RELU6] = "relu6",
+    [MR_ACT_RELU6] = "relu6",     [MR_ACT_SILU] = "silu", [MR_ACT_GELU] = "gelu",
 };
 
 const char *mri_activation_name(mr_activation a)
@@ -46,6 +46,7 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
     case MR_OP_RESHAPE: return "reshape";
     case MR_OP_SAMPLE: return "sample";
     case MR_OP_PAIR_LOSS: return "pair_loss";
+    case MR_OP_SCALE: return "scale";
     default: break; /* no layer is made of it */
     }
     return "?";
@@ -156,6 +157,17 @@ static void finish_loss(mr_net *net, mri_layer *l)
     net->loss_count++;
 }
 
+/* The activation asked for behind a layer of another kind. One that cannot be part of its operation becomes a
+ * layer of its own, once the other is finished. */
+static void finish_with(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c,
+                        mr_activation activation)
+{
+    const bool apart = mr_activation_needs_x(activation);
+    l->activation = apart ? MR_ACT_NONE : activation;
+    finish(net, l, h, w, c);
+    if (apart) mr_net_activation(net, activation);
+}
+
 static double elements(const mri_layer *l) { return (double)l->out_h * l->out_w * l->out_c; }
 
 static bool known_activation(mr_activation a) { return (uint32_t)a < MRI_ARRAY_COUNT(activation_names); }
@@ -211,17 +223,23 @@ static bool take_conv(mr_net *net, mri_layer *l, const mr_conv *c, double *per_o
         refuse(net, l, "filters 1..2^24, kernel 1..4096 and a known activation are needed");
         return false;
     }
+    l->groups = c->groups ? c->groups : 1;
+    if (l->out_c % l->groups != 0 || c->filters % l->groups != 0) {
+        refuse(net, l, "groups must divide channels and filters");
+        return false;
+    }
     if (c->pad > 0 && c->padding != MR_PAD_VALID) {
         refuse(net, l, "padding of so many rows goes with \"valid\", not with \"same\"");
         return false;
     }
-    l->filters = c->filters, l->activation = c->activation, l->no_bias = c->no_bias, l->init = net->init;
-    *per_output = (double)c->kernel * kernel_w * l->out_c;
+    l->filters = c->filters, l->no_bias = c->no_bias, l->init = net->init;
+    const uint32_t seen = l->out_c / l->groups;
+    *per_output = (double)c->kernel * kernel_w * seen;
     if (*per_output * c->filters > (double)MRI_NET_MAX_PARAMS) {
         refuse(net, l, "too many parameters");
         return false;
     }
-    l->params = ((uint64_t)c->kernel * kernel_w * l->out_c + !c->no_bias) * c->filters;
+    l->params = ((uint64_t)c->kernel * kernel_w * seen + !c->no_bias) * c->filters;
     return true;
 }
 
@@ -235,7 +253,7 @@ void mr_net_conv(mr_net *net, const mr_conv *c)
                       &h, &w))
         return;
     l->flops = 2.0 * per_output * c->filters * h * w;
-    finish(net, l, h, w, c->filters);
+    finish_with(net, l, h, w, c->filters, c->activation);
 }
 
 /* One axis of a transposed window. SAME leaves out the odd row behind, as the convolution it turns around
@@ -261,6 +279,10 @@ void mr_net_conv_transposed(mr_net *net, const mr_conv *c)
     uint64_t h, w;
     double per_output;
     if (!l || !take_conv(net, l, c, &per_output)) return;
+    if (l->groups > 1) {
+        refuse(net, l, "there are no groups of transposed convolutions");
+        return;
+    }
     l->kernel = c->kernel, l->kernel_w = c->kernel_w ? c->kernel_w : c->kernel, l->stride = c->stride;
     if (c->kernel == 0 || c->stride == 0 || c->stride > (1u << 12) ||
         !turned_window(l->out_h, l->kernel, l->stride, c, &h, &l->pad_top, &l->pad_bottom) ||
@@ -272,7 +294,7 @@ void mr_net_conv_transposed(mr_net *net, const mr_conv *c)
         return;
     }
     l->flops = 2.0 * per_output * c->filters * l->out_h * l->out_w;
-    finish(net, l, h, w, c->filters);
+    finish_with(net, l, h, w, c->filters, c->activation);
 }
 
 void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_padding padding,
@@ -330,10 +352,10 @@ void mr_net_dense(mr_net *net, uint32_t units, mr_activation activation)
         refuse(net, l, "units 1..2^28 and a known activation are needed");
         return;
     }
-    l->filters = units, l->activation = activation, l->init = net->init;
+    l->filters = units, l->init = net->init;
     l->params = ((uint64_t)elements(l) + 1) * units; /* below 2^60: no overflow */
     l->flops = 2.0 * elements(l) * units;
-    finish(net, l, 1, 1, units);
+    finish_with(net, l, 1, 1, units, activation);
 }
 
 static void recurrent(mr_net *net, mr_op_kind kind, uint32_t gates, uint32_t biases, uint32_t units,
@@ -392,10 +414,11 @@ void mr_net_reshape(mr_net *net, uint32_t h, uint32_t w, uint32_t c)
     finish(net, l, h, w, c);
 }
 
-void mr_net_dropout(mr_net *net, float rate)
+static void dropout(mr_net *net, float rate, bool whole_samples)
 {
     mri_layer *l = begin(net, MR_OP_DROPOUT);
     if (!l) return;
+    l->whole_samples = whole_samples;
     if (!(rate >= 0.0f && rate < 1.0f)) {
         refuse(net, l, "the rate must be in [0, 1)");
         return;
@@ -404,6 +427,9 @@ void mr_net_dropout(mr_net *net, float rate)
     l->flops = elements(l);
     finish(net, l, l->out_h, l->out_w, l->out_c);
 }
+
+void mr_net_dropout(mr_net *net, float rate) { dropout(net, rate, false); }
+void mr_net_drop_samples(mr_net *net, float rate) { dropout(net, rate, true); }
 
 void mr_net_norm(mr_net *net, const mr_norm *n)
 {
@@ -414,12 +440,12 @@ void mr_net_norm(mr_net *net, const mr_norm *n)
         refuse(net, l, "momentum in [0, 1), epsilon above 0 and a known activation are needed");
         return;
     }
-    l->momentum = n->momentum, l->epsilon = n->epsilon, l->activation = n->activation;
+    l->momentum = n->momentum, l->epsilon = n->epsilon;
     l->no_scale = n->no_scale;
     l->params = (2 - (uint64_t)n->no_scale) * l->out_c;
     l->states = 2 * (uint64_t)l->out_c;
     l->flops = 2.0 * elements(l);
-    finish(net, l, l->out_h, l->out_w, l->out_c);
+    finish_with(net, l, l->out_h, l->out_w, l->out_c, n->activation);
 }
 
 void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation)
@@ -458,8 +484,8 @@ void mr_net_from(mr_net *net, mr_point point)
     else net->at = point;
 }
 
-/* The second point that l takes is there, and has as many pixels. Its channels to *c. */
-static bool take_second(mr_net *net, mri_layer *l, mr_point other, uint32_t *c)
+/* The second point that l takes is there, and is h x w. Its channels to *c. */
+static bool take_second_of(mr_net *net, mri_layer *l, mr_point other, uint32_t h, uint32_t w, uint32_t *c)
 {
     if (!mri_net_has_tensor(net, other) || other == l->in) {
         refuse(net, l, "it needs another point that is there already");
@@ -468,9 +494,15 @@ static bool take_second(mr_net *net, mri_layer *l, mr_point other, uint32_t *c)
     const mri_layer *o = other ? &net->layers[other - 1] : NULL;
     l->in2 = other;
     *c = o ? o->out_c : net->c;
-    if ((o ? o->out_h : net->h) == l->out_h && (o ? o->out_w : net->w) == l->out_w) return true;
+    if ((o ? o->out_h : net->h) == h && (o ? o->out_w : net->w) == w) return true;
     refuse(net, l, "the other point has another shape");
     return false;
+}
+
+/* It has as many pixels as l's. */
+static bool take_second(mr_net *net, mri_layer *l, mr_point other, uint32_t *c)
+{
+    return take_second_of(net, l, other, l->out_h, l->out_w, c);
 }
 
 void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
@@ -478,7 +510,6 @@ void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
     mri_layer *l = begin(net, MR_OP_ADD);
     uint32_t c;
     if (!l) return;
-    l->activation = activation;
     if (!known_activation(activation)) {
         refuse(net, l, "a known activation is needed");
         return;
@@ -489,7 +520,7 @@ void mr_net_add(mr_net *net, mr_point other, mr_activation activation)
         return;
     }
     l->flops = elements(l);
-    finish(net, l, l->out_h, l->out_w, l->out_c);
+    finish_with(net, l, l->out_h, l->out_w, l->out_c, activation);
 }
 
 void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count)
@@ -564,6 +595,19 @@ void mr_net_loss_pair(mr_net *net, mr_pair_loss kind, mr_point other, float weig
     }
     if (kind == MR_PAIR_CROSS_ENTROPY && !takes_logits(net, l)) return;
     if (take_like(net, l, other)) finish_loss(net, l);
+}
+
+void mr_net_scale(mr_net *net, mr_point factors)
+{
+    mri_layer *l = begin(net, MR_OP_SCALE);
+    uint32_t c;
+    if (!l || !take_second_of(net, l, factors, 1, 1, &c)) return;
+    if (c != l->out_c) {
+        refuse(net, l, "the other point needs as many channels, a factor for each");
+        return;
+    }
+    l->flops = elements(l);
+    finish(net, l, l->out_h, l->out_w, l->out_c);
 }
 
 void mr_net_pad_channels(mr_net *net, uint32_t before, uint32_t behind)
@@ -656,23 +700,27 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     const mri_layer *l = &net->layers[at];
     const char *kind = mri_layer_kind_name(l->kind, l->average), *act = mri_activation_name(l->activation);
     const char *gap = *act ? " " : "";
-    char *name = out->name;
+    char *name = out->name, groups[24] = "";
     const size_t room = sizeof out->name;
+    if (l->groups > 1) snprintf(groups, sizeof groups, " in %u groups", l->groups);
     switch (l->kind) {
     case MR_OP_CONV2D:
     case MR_OP_CONV2D_TRANSPOSED:
-        snprintf(name, room, "%s %ux%u/%u %u%s%s", kind, l->kernel, l->kernel_w, l->stride, l->filters, gap,
-                 act);
+        snprintf(name, room, "%s %ux%u/%u %u%s%s%s", kind, l->kernel, l->kernel_w, l->stride, l->filters,
+                 groups, gap, act);
         break;
     case MR_OP_POOL2D: snprintf(name, room, "%s %ux%u/%u", kind, l->kernel, l->kernel_w, l->stride); break;
     case MR_OP_GRU:
     case MR_OP_LSTM:
     case MR_OP_DENSE: snprintf(name, room, "%s %u%s%s", kind, l->filters, gap, act); break;
-    case MR_OP_DROPOUT: snprintf(name, room, "%s %g", kind, (double)l->rate); break;
+    case MR_OP_DROPOUT:
+        snprintf(name, room, "%s%s %g", kind, l->whole_samples ? " samples" : "", (double)l->rate);
+        break;
     case MR_OP_PAD: snprintf(name, room, "%s %u+%u", kind, l->before, l->behind); break;
     case MR_OP_PAIR_LOSS: kind = pair_names[l->pair]; /* fall through */
     case MR_OP_ADD:
     case MR_OP_SAMPLE:
+    case MR_OP_SCALE:
     case MR_OP_CONCAT:
         if (l->in2) snprintf(name, room, "%s %u%s%s", kind, l->in2 - 1, gap, act);
         else snprintf(name, room, "%s input%s%s", kind, gap, act);

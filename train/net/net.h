@@ -28,9 +28,11 @@ typedef struct mri_layer {
     mr_point in, in2;   /* in2: mri_layer_takes_two() */
     uint32_t consumers; /* layers that take its output */
     uint32_t filters, kernel, kernel_w, stride;
+    uint32_t groups; /* CONV2D: 1 at least */
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
     uint32_t before, behind; /* PAD: channels */
     bool average, no_bias, no_scale, sequences;
+    bool whole_samples; /* DROPOUT */
     float rate, momentum, epsilon;
     float weight;      /* losses; SAMPLE: factor of the log variance */
     mr_pair_loss pair; /* PAIR_LOSS */
@@ -58,7 +60,7 @@ struct mr_net {
 static inline bool mri_layer_takes_two(const mri_layer *l)
 {
     return l->kind == MR_OP_ADD || l->kind == MR_OP_CONCAT || l->kind == MR_OP_SAMPLE ||
-           l->kind == MR_OP_PAIR_LOSS;
+           l->kind == MR_OP_PAIR_LOSS || l->kind == MR_OP_SCALE;
 }
 
 static inline bool mri_is_loss(mr_op_kind kind) { return kind == MR_OP_LOSS || kind == MR_OP_PAIR_LOSS; }

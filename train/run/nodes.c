@@ -5,7 +5,8 @@
  *
  * A recurrent layer that takes numbers is node 0 itself: it looks them up.
  *
- * Decided here: which layers ride along in the op before them (an activation; an addition, on the
+ * Decided here: which layers ride along in the op before them (an activation whose slope is told from what
+ * it gives; an addition, on the
  * normalisation that only feeds it), where an op may work in place, and where backward ends: at the first
  * layers with parameters, whose input's gradient nobody wants. Only what stands directly behind in the list
  * rides along, so the list is an order to run the nodes in, too.
@@ -51,13 +52,16 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
     switch (l->kind) {
     case MR_OP_CONV2D:
     case MR_OP_CONV2D_TRANSPOSED:
-        d.conv2d = (mr_conv2d_desc){.filters = l->filters, .window = window, .no_bias = l->no_bias};
+        d.conv2d = (mr_conv2d_desc){
+            .filters = l->filters, .window = window, .no_bias = l->no_bias, .groups = l->groups};
         break;
     case MR_OP_POOL2D: d.pool2d = (mr_pool2d_desc){.window = window, .average = l->average}; break;
     case MR_OP_DENSE: d.dense = (mr_dense_desc){.units = l->filters, .no_bias = l->no_bias}; break;
     case MR_OP_GRU:
     case MR_OP_LSTM: d.recurrent = (mr_recurrent_desc){.units = l->filters, .sequences = l->sequences}; break;
-    case MR_OP_DROPOUT: d.dropout = (mr_dropout_desc){.rate = l->rate, .op_id = at}; break;
+    case MR_OP_DROPOUT:
+        d.dropout = (mr_dropout_desc){.rate = l->rate, .op_id = at, .whole_samples = l->whole_samples};
+        break;
     case MR_OP_BATCHNORM:
         d.batchnorm =
             (mr_batchnorm_desc){.momentum = l->momentum, .epsilon = l->epsilon, .no_scale = l->no_scale};
@@ -158,6 +162,7 @@ static bool take_activation(const mr_net *net, uint32_t at, mr_op_kind kind, mr_
                      kind == MR_OP_BATCHNORM || kind == MR_OP_ADD;
     if (!can || *activation != MR_ACT_NONE || !is_only_consumer(net, at)) return false;
     if (net->layers[at].kind != MR_OP_ACTIVATION || net->layers[at].in != at) return false;
+    if (mr_activation_needs_x(net->layers[at].activation)) return false;
     *activation = net->layers[at].activation;
     return true;
 }

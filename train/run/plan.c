@@ -9,7 +9,7 @@
  *
  * The gradient to y turns into the gradient to the second input inside an addition (and a normalisation that
  * adds), and into the gradient to x inside an op that works in place: one span then lives on under the next
- * name. A concatenation writes both. */
+ * name. A concatenation and a product with factors write both. */
 #include <stdio.h>
 
 #include "train/run/plan.h"

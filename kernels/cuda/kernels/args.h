@@ -22,10 +22,14 @@
     X(accumulate)                                                                                            \
     X(activate)                                                                                              \
     X(activate_backward)                                                                                     \
+    X(smooth)                                                                                                \
+    X(smooth_backward)                                                                                       \
     X(bias_activate)                                                                                         \
     X(bias_backward)                                                                                         \
     X(bias_finish)                                                                                           \
     X(channels)                                                                                              \
+    X(scale)                                                                                                 \
+    X(scale_backward)                                                                                        \
     X(input)                                                                                                 \
     X(one_hot)                                                                                               \
     X(max_pool)                                                                                              \
@@ -41,6 +45,8 @@
     X(batchnorm_dx)                                                                                          \
     X(dropout)                                                                                               \
     X(dropout_backward)                                                                                      \
+    X(drop_samples)                                                                                          \
+    X(drop_samples_backward)                                                                                 \
     X(recurrent_forward)                                                                                     \
     X(recurrent_backward)                                                                                    \
     X(loss)                                                                                                  \
@@ -105,6 +111,24 @@ struct mrk_activate_backward_args { /* out = out2 = (dy + dy2) * act'(y) */
     void *out, *out2;     /* either may be NULL, either may be dy */
 };
 
+/* SiLU and GELU, whose slopes are told from x */
+struct mrk_smooth_args { /* y = act(x) */
+    uint64_t count;
+    uint32_t dtype, vectors;
+    uint32_t activation;
+    const void *x;
+    void *y;
+};
+
+struct mrk_smooth_backward_args { /* dx = (dy + dy2) * act'(x) */
+    uint64_t count;
+    uint32_t dtype, vectors;
+    uint32_t activation;
+    const void *dy, *dy2; /* dy2 may be NULL */
+    const void *x;
+    void *dx; /* may be dy */
+};
+
 /* ---- rows of channels: a block covers `width` packs (or single values) of channels, side by side, and
  * MRK_THREADS / width rows; blocks along x share the rows in turns, blocks along y are further packs ---- */
 
@@ -134,6 +158,23 @@ struct mrk_bias_finish_args { /* dbias[c] = sum of partial[..][c] */
     uint32_t channels, parts;
     const float *partial;
     float *dbias;
+};
+
+/* ---- a factor for each sample and channel: a block along x is one of `parts` of a sample's pixels, the rows
+ * of the tile ---- */
+
+struct mrk_scale_args { /* y[n][p][c] = x[n][p][c] * factor[n][c] */
+    struct mrk_tile tile;
+    uint32_t n, parts; /* n * parts blocks along x */
+    const void *x, *factor;
+    void *y;
+};
+
+struct mrk_scale_backward_args { /* dx = dy * factor; dfactor = sums over p of dy * x. One part each */
+    struct mrk_tile tile;
+    uint32_t n;
+    const void *dy, *x, *factor;
+    void *dx, *dfactor; /* either may be NULL */
 };
 
 /* ---- input ---- */
@@ -276,6 +317,28 @@ struct mrk_dropout_args {
 struct mrk_dropout_backward_args { /* dx = kept ? (dy + dy2) * scale : 0 */
     uint64_t elements;
     uint32_t n, groups, blocks_per_sample, dtype;
+    float scale;
+    const void *dy, *dy2; /* dy2 may be NULL */
+    void *dx;             /* may be dy */
+    const uint8_t *kept;
+};
+
+/* ---- stochastic depth: `parts` blocks a sample. kept: a byte a sample ---- */
+
+struct mrk_drop_samples_args { /* y = kept ? x * scale : 0 */
+    uint64_t elements;         /* of a sample; vectors: a multiple of the pack */
+    uint32_t n, parts, dtype, vectors, threshold, first;
+    float scale;
+    uint64_t key;
+    const void *x;
+    void *y; /* may be x */
+    uint8_t *kept;
+    const mr_step_values *values;
+};
+
+struct mrk_drop_samples_backward_args { /* dx = kept ? (dy + dy2) * scale : 0 */
+    uint64_t elements;
+    uint32_t n, parts, dtype, vectors;
     float scale;
     const void *dy, *dy2; /* dy2 may be NULL */
     void *dx;             /* may be dy */

@@ -81,3 +81,56 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS)
         each_draw(a.n, a.groups, a.blocks_per_sample, drop_backward_step<mrk_f16>{a});
     else each_draw(a.n, a.groups, a.blocks_per_sample, drop_backward_step<float>{a});
 }
+
+/* ---- whole samples: draw 0 of a sample ---- */
+
+/* to = from * scale, (from + from2) * scale, or 0: this block's part of its sample. */
+template <class T, int N>
+MRK_INLINE void keep_part(uint64_t elements, uint32_t sample, uint32_t part, uint32_t parts, bool keep,
+                          float scale, const void *from, const void *from2, void *to)
+{
+    const uint64_t start = (uint64_t)sample * elements;
+    for (uint64_t i = (uint64_t)part * blockDim.x + threadIdx.x; i < elements / N;
+         i += (uint64_t)parts * blockDim.x) {
+        const uint64_t at = start + i * N;
+        float v[N], u[N];
+        mrk_read<T, N>(from, at, v);
+        mrk_read<T, N>(from2 ? from2 : from, at, u);
+        MRK_UNROLL for (int k = 0; k < N; k++) v[k] = keep ? (from2 ? v[k] + u[k] : v[k]) * scale : 0;
+        mrk_write<T, N>(to, at, v);
+    }
+}
+
+template <class T, int N> MRK_INLINE void drop_samples(const mrk_drop_samples_args &a)
+{
+    for (uint64_t b = blockIdx.x; b < (uint64_t)a.n * a.parts; b += gridDim.x) {
+        const uint32_t sample = (uint32_t)(b / a.parts), part = (uint32_t)(b - (uint64_t)sample * a.parts);
+        const mrk_words d = mrk_philox(a.key, 0, a.first + sample, a.values->step);
+        const bool keep = (d.v[0] & 0xFFFF) >= a.threshold;
+        keep_part<T, N>(a.elements, sample, part, a.parts, keep, a.scale, a.x, nullptr, a.y);
+        if (part == 0 && threadIdx.x == 0) a.kept[sample] = keep;
+    }
+}
+
+/* y = kept ? x * scale : 0, sample by sample; x, y [n][elements], y may be x. Any grid. Same bits in every
+ * run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS)
+    mrk_drop_samples(const struct mrk_drop_samples_args a)
+{
+    MRK_DISPATCH(a.dtype, a.vectors, drop_samples, a);
+}
+
+template <class T, int N> MRK_INLINE void drop_samples_backward(const mrk_drop_samples_backward_args &a)
+{
+    for (uint64_t b = blockIdx.x; b < (uint64_t)a.n * a.parts; b += gridDim.x) {
+        const uint32_t sample = (uint32_t)(b / a.parts), part = (uint32_t)(b - (uint64_t)sample * a.parts);
+        keep_part<T, N>(a.elements, sample, part, a.parts, a.kept[sample] != 0, a.scale, a.dy, a.dy2, a.dx);
+    }
+}
+
+/* dx = kept ? (dy + dy2) * scale : 0; [n][elements], dx may be dy. Any grid. Same bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS)
+    mrk_drop_samples_backward(const struct mrk_drop_samples_backward_args a)
+{
+    MRK_DISPATCH(a.dtype, a.vectors, drop_samples_backward, a);
+}

@@ -138,6 +138,59 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS, 5)
     MRK_DISPATCH(a.dtype, a.vectors, activate_backward, a);
 }
 
+/* ---- SiLU, GELU ---- */
+
+template <class T, int N> struct smooth_step {
+    const mrk_smooth_args &a;
+    __device__ __forceinline__ void operator()(uint64_t at) const
+    {
+        float v[N];
+        mrk_read<T, N>(a.x, at, v);
+        MRK_UNROLL for (int i = 0; i < N; i++) v[i] = mrk_smooth_value(a.activation, v[i]);
+        mrk_write<T, N>(a.y, at, v);
+    }
+};
+
+template <class T, int N> MRK_INLINE void smooth(const mrk_smooth_args &a)
+{
+    each<N>(a.count, smooth_step<T, N>{a}, smooth_step<T, 1>{a});
+}
+
+/* y = act(x); flat arrays of one type. In float, rounded once. Any grid. Same bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_smooth(const struct mrk_smooth_args a)
+{
+    MRK_DISPATCH(a.dtype, a.vectors, smooth, a);
+}
+
+template <class T, int N> struct smooth_backward_step {
+    const mrk_smooth_backward_args &a;
+    __device__ __forceinline__ void operator()(uint64_t at) const
+    {
+        const mrk_raw<T, N> dy = mrk_load<T, N>(a.dy, at), dy2 = a.dy2 ? mrk_load<T, N>(a.dy2, at) : dy,
+                            x = mrk_load<T, N>(a.x, at);
+        float g[N], u[N], v[N];
+        mrk_open(dy, g);
+        mrk_open(dy2, u);
+        mrk_open(x, v);
+        MRK_UNROLL for (int i = 0; i < N; i++) g[i] =
+            (a.dy2 ? g[i] + u[i] : g[i]) * mrk_smooth_slope(a.activation, v[i]);
+        mrk_write<T, N>(a.dx, at, g);
+    }
+};
+
+template <class T, int N> MRK_INLINE void smooth_backward(const mrk_smooth_backward_args &a)
+{
+    each<N>(a.count, smooth_backward_step<T, N>{a}, smooth_backward_step<T, 1>{a});
+}
+
+/* dx = (dy + dy2) * act'(x); flat arrays of one type, dx may be dy. In float, rounded once. Any grid. Same
+ * bits in every run. */
+extern "C" __global__ void __launch_bounds__(MRK_THREADS)
+    mrk_smooth_backward(const struct mrk_smooth_backward_args a)
+{
+    MRK_DISPATCH(a.dtype, a.vectors, smooth_backward, a);
+}
+
 /* ---- bias ---- */
 
 template <class T, int N> MRK_INLINE void bias_activate(const mrk_bias_activate_args &a)

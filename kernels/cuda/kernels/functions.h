@@ -38,4 +38,20 @@ template <int N> MRK_INLINE float mrk_sloped(uint32_t kind, float y, float dy)
     return dy;
 }
 
+/* Those that are told from x: no part of mrk_activated(). */
+MRK_INLINE float mrk_smooth_value(uint32_t kind, float x)
+{
+    if (kind == MR_ACT_SILU) return x / (1.0f + expf(-x));
+    return x * (0.5f * erfcf(-0.70710678118654752f * x));
+}
+
+MRK_INLINE float mrk_smooth_slope(uint32_t kind, float x)
+{
+    if (kind == MR_ACT_SILU) {
+        const float s = 1.0f / (1.0f + expf(-x));
+        return s + x * (s * (1 - s));
+    }
+    return 0.5f * erfcf(-0.70710678118654752f * x) + x * (0.39894228040143268f * expf(-0.5f * x * x));
+}
+
 #endif

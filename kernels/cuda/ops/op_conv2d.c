@@ -62,6 +62,7 @@ static struct mri_cuda_conv numbers(const mri_cuda_op *op, enum mri_cuda_pass pa
         .w = near->w,
         .c = near->c,
         .filters = far->c,
+        .groups = mri_op_groups(d),
         .kernel_h = w->kernel_h,
         .kernel_w = w->kernel_w,
         .stride_h = w->stride_h,

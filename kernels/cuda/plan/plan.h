@@ -30,7 +30,7 @@ enum mri_cuda_pass { MRI_CUDA_FORWARD, MRI_CUDA_DATA, MRI_CUDA_WEIGHTS, MRI_CUDA
  * its gradient, written), y the output (DATA and WEIGHTS: its gradient, read), w the weights (WEIGHTS: their
  * gradient, written). */
 struct mri_cuda_conv {
-    uint32_t pass, n, h, w, c, filters, kernel_h, kernel_w, stride_h, stride_w;
+    uint32_t pass, n, h, w, c, filters, groups, kernel_h, kernel_w, stride_h, stride_w;
     uint32_t pad_top, pad_left, pad_bottom, pad_right, out_h, out_w;
     uint32_t dtype; /* of all three */
     uint32_t tf32, deterministic;

@@ -2,7 +2,8 @@
  *
  *     x (n c h w)  w (k c r s)  y (n k p q)       tensors: dimensions in this order whatever the memory looks
  *           \          |          /               like; the strides say that it is NHWC, and
- *            \         |         /                [filters][kh][kw][c] for the weights
+ *            \         |         /                [filters][kh][kw][c] for the weights. Groups are nowhere
+ *             \        |        /                 stated: cuDNN takes the channels of x by those of w
  *       operation (forward | data | weights) ──── convolution: padding before and after, strides, dilation 1
  *                     |
  *                   graph
@@ -143,7 +144,7 @@ cudnnStatus_t mri_cuda_conv_graph_make(struct mri_cuda_conv_graph *g, const stru
 {
     struct mri_cuda_descriptor_builder m = {.api = api, .status = CUDNN_STATUS_SUCCESS};
     g->x = make_tensor(&m, MRI_CUDA_ID_X, c->dtype, c->n, c->c, c->h, c->w);
-    g->w = make_tensor(&m, MRI_CUDA_ID_W, c->dtype, c->filters, c->c, c->kernel_h, c->kernel_w);
+    g->w = make_tensor(&m, MRI_CUDA_ID_W, c->dtype, c->filters, c->c / c->groups, c->kernel_h, c->kernel_w);
     g->y = make_tensor(&m, MRI_CUDA_ID_Y, c->dtype, c->n, c->filters, c->out_h, c->out_w);
     g->conv = make_convolution(&m, c);
     g->operation = make_operation(&m, g, c->pass);
@@ -172,7 +173,9 @@ size_t mri_cuda_conv_bytes(const struct mri_cuda_conv *c, int which)
     case MRI_CUDA_ID_X: return (size_t)c->n * c->h * c->w * c->c * mr_tensor_element_bytes(c->dtype);
     case MRI_CUDA_ID_Y:
         return (size_t)c->n * c->out_h * c->out_w * c->filters * mr_tensor_element_bytes(c->dtype);
-    default: return (size_t)c->filters * c->kernel_h * c->kernel_w * c->c * mr_tensor_element_bytes(c->dtype);
+    default:
+        return (size_t)c->filters * c->kernel_h * c->kernel_w * (c->c / c->groups) *
+               mr_tensor_element_bytes(c->dtype);
     }
 }
 
@@ -184,9 +187,11 @@ static const char *type_text(uint32_t dtype)
 const char *mri_cuda_conv_text(const struct mri_cuda_conv *c, char *buf, size_t buf_bytes)
 {
     static const char *const names[MRI_CUDA_PASSES] = {"forward pass", "data gradient", "weight gradient"};
+    char groups[32] = "";
+    if (c->groups > 1) snprintf(groups, sizeof groups, " in %u groups", c->groups);
     snprintf(buf, buf_bytes,
-             "%s of %u x %u x %u x %u %s, %u filters of %u x %u, stride %u x %u, padding %u %u %u %u%s%s",
-             names[c->pass], c->n, c->h, c->w, c->c, type_text(c->dtype), c->filters, c->kernel_h,
+             "%s of %u x %u x %u x %u %s, %u filters%s of %u x %u, stride %u x %u, padding %u %u %u %u%s%s",
+             names[c->pass], c->n, c->h, c->w, c->c, type_text(c->dtype), c->filters, groups, c->kernel_h,
              c->kernel_w, c->stride_h, c->stride_w, c->pad_top, c->pad_left, c->pad_bottom, c->pad_right,
              c->deterministic ? ", deterministic" : "",
              c->dtype == MR_TENSOR_F32 && !c->tf32 ? ", no TF32" : "");

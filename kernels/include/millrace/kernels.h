@@ -201,17 +201,23 @@ typedef enum mr_activation {
     MR_ACT_SELU,
     MR_ACT_LEAKY_RELU, /* x above 0, else 0.1 x */
     MR_ACT_RELU6,      /* x brought into [0, 6] */
+    MR_ACT_SILU,       /* x sigmoid(x) (Elfwing et al. 2017; "swish") */
+    MR_ACT_GELU,       /* x Phi(x), Phi the normal distribution (Hendrycks & Gimpel 2016), by erf */
 } mr_activation;
-enum { MR_ACT_COUNT = MR_ACT_RELU6 + 1 };
+enum { MR_ACT_COUNT = MR_ACT_GELU + 1 };
+
+/* Is its slope told from x, not from y? Such a one is an ACTIVATION of its own, not in place; other kinds
+ * refuse it (MR_EUNSUPPORTED). */
+static inline bool mr_activation_needs_x(mr_activation a) { return a == MR_ACT_SILU || a == MR_ACT_GELU; }
 
 typedef enum mr_op_kind {
     MR_OP_INPUT,  /* uint8 NHWC -> out_dtype: (x * a_i + b_i - mean[c]) / std[c]; a, b per sample from
                      args.affine, else 1, 0;  mirrored left to right where args.flip says so */
-    MR_OP_CONV2D, /* + bias, + activation. weights [filters][kh][kw][c], bias [filters] */
+    MR_OP_CONV2D, /* + bias, + activation. weights [filters][kh][kw][c / groups], bias [filters] */
     MR_OP_POOL2D, /* max (ties: the first in row order takes the gradient) or average (padding not counted) */
     MR_OP_DENSE,  /* + bias, + activation. weights [units][h*w*c] in h, w, c order: flattening is implied */
     MR_OP_ACTIVATION,
-    MR_OP_DROPOUT,   /* kept values / (1 - rate); identity when not training */
+    MR_OP_DROPOUT,   /* kept values, or samples, / (1 - rate); identity when not training */
     MR_OP_BATCHNORM, /* per channel over n, h, w; scale, shift; + x2 with residual; + activation. state:
                         running mean, running variance */
     MR_OP_LOSS,      /* softmax cross-entropy over c logits against int32 labels; see mr_loss_desc */
@@ -228,9 +234,10 @@ typedef enum mr_op_kind {
     MR_OP_RESHAPE,   /* the values of NHWC as they are, in another shape of as many */
     MR_OP_SAMPLE,    /* a draw from normal distributions: x means, x2 log variances; see mr_sample_desc */
     MR_OP_PAIR_LOSS, /* a loss of two tensors of one shape; see mr_pair_loss_desc */
+    MR_OP_SCALE,     /* x times one factor for each sample and channel: x2, 1 x 1 x c */
 } mr_op_kind;
 
-enum { MR_OP_KIND_COUNT = MR_OP_PAIR_LOSS + 1 };
+enum { MR_OP_KIND_COUNT = MR_OP_SCALE + 1 };
 
 typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
 
@@ -240,7 +247,7 @@ typedef struct mr_op_window {
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
 } mr_op_window;
 
-/* ---- what each kind of operation is told; ACTIVATION, ADD and CONCAT need nothing of their own ----
+/* ---- what each kind of operation is told; ACTIVATION, ADD, CONCAT and SCALE need nothing of their own ----
  *
  *     mr_op_desc d = {.kind = MR_OP_CONV2D, .in = producer->out, .max_batch = 32, .training = true,
  *                     .conv2d = {.filters = 64, .window = {3, 3, 1, 1, 1, 1, 1, 1}}}; */
@@ -251,6 +258,9 @@ typedef struct mr_conv2d_desc {
     uint32_t filters;
     mr_op_window window;
     bool no_bias; /* weights only */
+    /* Channels and filters are cut into so many groups, and a filter sees the channels of its own group
+     * alone; as many groups as channels: depthwise. It divides both. 0 means 1 */
+    uint32_t groups;
 } mr_conv2d_desc;
 
 typedef struct mr_pool2d_desc {
@@ -266,6 +276,8 @@ typedef struct mr_dense_desc {
 typedef struct mr_dropout_desc {
     float rate;     /* fraction dropped, [0, 1) */
     uint32_t op_id; /* tells the layers of one network apart */
+    /* A sample is kept or dropped as a whole, by one draw (stochastic depth, Huang et al. 2016) */
+    bool whole_samples;
 } mr_dropout_desc;
 
 typedef struct mr_batchnorm_desc {
@@ -353,13 +365,13 @@ typedef struct mr_op_desc {
                       numbers as ONE_HOT). Its dtype is the op's: activations and gradients in and out
                       have it. Parameters, their gradients and statistics are f32 always */
     mr_tensor in2; /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field. CONCAT:
-                      equal to in but for the channels; SAMPLE: equal to in; PAIR_LOSS: of its shape and type
-                    */
+                      equal to in but for the channels; SAMPLE: equal to in; PAIR_LOSS: of its shape and type.
+                      SCALE: 1 x 1 x c, any layout of the device */
     uint32_t max_batch;       /* forward and backward take 1..max_batch samples */
     bool training;            /* backward will be called */
     bool need_dx;             /* the gradient to the input is wanted */
     mr_activation activation; /* ACTIVATION itself, or fused behind CONV2D, CONV2D_TRANSPOSED, DENSE,
-                                 BATCHNORM, ADD; others take no notice */
+                                 BATCHNORM, ADD (none that mr_activation_needs_x()); others take no notice */
     mr_wanted_layout want; /* INPUT, CONV2D, CONV2D_TRANSPOSED (not NCHW): layout of the output; MR_WANT_ANY
                               leaves it to the device. Others keep the layout of their input */
     union { /* the one that kind names; name it in an initialiser, which zeroes the rest of it */
@@ -457,7 +469,7 @@ typedef struct mr_loss_scale {
 typedef struct mr_op_args {
     uint32_t n;     /* samples, 1..max_batch */
     const void *x;  /* input, kept unchanged until backward unless inplace */
-    const void *x2; /* second input of ADD, CONCAT, SAMPLE, PAIR_LOSS and BATCHNORM with residual */
+    const void *x2; /* second input of ADD, CONCAT, SCALE, SAMPLE, PAIR_LOSS and BATCHNORM with residual */
     void *y;        /* output; backward reads it (kept as forward left it). LOSS: softmax of x, or NULL */
     void *dy; /* gradient to y: read, and may be overwritten. After backward of ADD or BATCHNORM with residual
                  it holds the gradient to x2 */

@@ -3,10 +3,14 @@
  *
  * Each pass is direct, one primitive for the batch, or Winograd's, in blocks of samples (blocks_dnnl.h).
  * Which one winograd.h says, by the layer's shape; oneDNN is asked for it by name, and where it has none the
- * pass is direct. All of that is settled when the operation is made. */
+ * pass is direct. Gradients of depthwise weights are our own where oneDNN's are slow (depthwise.h). All of
+ * that is settled when the operation is made. */
 #include "kernels/ops/dnnl/winograd.h"
 
 #include <omp.h>
+
+#include "kernels/backend/op_class.h"
+#include "kernels/ops/dnnl/depthwise.h"
 
 static dnnl_primitive_desc_t describe_as(dnnl_alg_kind_t algorithm, const struct mri_linear *l,
                                          enum mri_linear_pass pass, const dnnl_memory_desc_t *src,
@@ -94,15 +98,41 @@ static int choose_algorithms(struct mri_linear *l, mr_error *err)
     return rc;
 }
 
+/* Direct code for the gradient of the weights that is not oneDNN's, where oneDNN's would be slow. */
+static int choose_depthwise(struct mri_linear *l, mr_error *err)
+{
+    const uint32_t n = l->op->base.desc.max_batch;
+    if (!mri_linear_wants_pass(l, MRI_LINEAR_BACKWARD_WEIGHTS) || !mri_depthwise_fits(l)) return MR_OK;
+    dnnl_primitive_attr_t attr;
+    const int rc = mri_dnnl_attr(&attr, false, err);
+    if (rc) return rc;
+    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
+    dnnl_primitive_desc_t forward =
+                              describe(l, MRI_LINEAR_FORWARD, n, &src, &l->any_weights, &dst, attr, NULL),
+                          pd = forward ? describe(l, MRI_LINEAR_BACKWARD_WEIGHTS, n, &src, &l->any_weights,
+                                                  &dst, attr, forward)
+                                       : NULL;
+    if (!pd || !mri_dnnl_is_fast(pd)) l->instead = mri_depthwise_weights;
+    if (pd) dnnl_primitive_desc_destroy(pd);
+    if (forward) dnnl_primitive_desc_destroy(forward);
+    dnnl_primitive_attr_destroy(attr);
+    return MR_OK;
+}
+
 static int prepare(mri_host_op *op, mr_error *err)
 {
     const mr_op_desc *d = &op->base.desc;
     const mr_op_window *w = &d->conv2d.window;
-    const dnnl_dims_t weights = {d->conv2d.filters, d->in.c, w->kernel_h, w->kernel_w};
+    const uint32_t groups = mri_op_groups(d);
+    const dnnl_dims_t plain = {d->conv2d.filters, d->in.c, w->kernel_h, w->kernel_w},
+                      grouped = {groups, d->conv2d.filters / groups, d->in.c / groups, w->kernel_h,
+                                 w->kernel_w};
     struct mri_linear *l;
-    int rc = mri_linear_create(&l, op, describe, 4, weights, dnnl_ohwi, err);
+    int rc = groups > 1 ? mri_linear_create(&l, op, describe, 5, grouped, dnnl_gohwi, err)
+                        : mri_linear_create(&l, op, describe, 4, plain, dnnl_ohwi, err);
     if (!rc) rc = mri_linear_choose_layouts(l, err);
     if (!rc) rc = choose_algorithms(l, err);
+    if (!rc) rc = choose_depthwise(l, err);
     if (!rc) rc = mri_linear_prepare(l, err);
     if (rc) mri_linear_release(op);
     return rc;

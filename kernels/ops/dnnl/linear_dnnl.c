@@ -115,7 +115,9 @@ static int create_pass(struct pass *p, const struct mri_linear *l, enum mri_line
 {
     const uint32_t given = l->op->base.desc.in.layout;
     const struct mri_blocks *blocks = l->blocks[pass];
-    const dnnl_memory_desc_t w = pd ? *weights_of(pd, pass) : *mri_blocks_weights(blocks),
+    const dnnl_memory_desc_t w = pd       ? *weights_of(pd, pass)
+                                 : blocks ? *mri_blocks_weights(blocks)
+                                          : l->canonical,
                              mine = mri_linear_src(l, n, l->src_layout), theirs = mri_linear_src(l, n, given);
     int rc = pd ? create_run(p, l, pass, pd, n, err) : MR_OK;
     if (!rc && !dnnl_memory_desc_equal(&w, &l->weights))
@@ -124,7 +126,7 @@ static int create_pass(struct pass *p, const struct mri_linear *l, enum mri_line
     if (!rc && !dnnl_memory_desc_equal(&mine, &theirs))
         rc = pass == MRI_LINEAR_BACKWARD_DATA ? mri_dnnl_reorder_create(&p->src, &mine, &theirs, err)
                                               : mri_dnnl_reorder_create(&p->src, &theirs, &mine, err);
-    size_t own = pd ? p->run.scratch_bytes : mri_blocks_scratch_bytes(blocks);
+    size_t own = pd ? p->run.scratch_bytes : blocks ? mri_blocks_scratch_bytes(blocks) : 0;
     if (p->weights.scratch_bytes > own) own = p->weights.scratch_bytes;
     if (p->src.scratch_bytes > own) own = p->src.scratch_bytes;
     p->src_at = mri_dnnl_piece(own);
@@ -151,6 +153,13 @@ bool mri_linear_wants_pass(const struct mri_linear *l, enum mri_linear_pass pass
     return pass == MRI_LINEAR_FORWARD || (d->training && (pass == MRI_LINEAR_BACKWARD_WEIGHTS || d->need_dx));
 }
 
+/* Not one primitive of oneDNN's for the whole batch. */
+static bool is_ours(const struct mri_linear *l, enum mri_linear_pass pass)
+{
+    return l->blocks[pass] ||
+           (pass == MRI_LINEAR_BACKWARD_WEIGHTS && l->instead && mri_linear_wants_pass(l, pass));
+}
+
 static int fill_in_blocks(struct variant *v, const struct mri_linear *l, uint32_t n, bool *others,
                           mr_error *err)
 {
@@ -158,7 +167,7 @@ static int fill_in_blocks(struct variant *v, const struct mri_linear *l, uint32_
     *others = false;
     for (int i = MRI_LINEAR_FORWARD; !rc && i <= MRI_LINEAR_BACKWARD_WEIGHTS; i++) {
         const enum mri_linear_pass pass = (enum mri_linear_pass)i;
-        if (l->blocks[i]) rc = create_pass(&v->pass[i], l, pass, NULL, n, err);
+        if (is_ours(l, pass)) rc = create_pass(&v->pass[i], l, pass, NULL, n, err);
         else *others |= mri_linear_wants_pass(l, pass);
     }
     return rc;
@@ -179,7 +188,7 @@ static int fill_whole(struct variant *v, const struct mri_linear *l, uint32_t n,
     else rc = create_pass(&v->pass[MRI_LINEAR_FORWARD], l, MRI_LINEAR_FORWARD, forward, n, err);
     for (int i = MRI_LINEAR_BACKWARD_DATA; !rc && i <= MRI_LINEAR_BACKWARD_WEIGHTS; i++) {
         const enum mri_linear_pass pass = (enum mri_linear_pass)i;
-        if (l->blocks[i] || !mri_linear_wants_pass(l, pass)) continue;
+        if (is_ours(l, pass) || !mri_linear_wants_pass(l, pass)) continue;
         rc = describe_pass(l, pass, n, hint, &pd, err);
         if (!rc) rc = create_pass(&v->pass[i], l, pass, pd, n, err);
     }
@@ -356,7 +365,7 @@ int mri_linear_create(struct mri_linear **out, mri_host_op *op, mri_linear_descr
     l->flat = dim_count == 2;
     l->src_layout = op->base.desc.in.layout;
     l->has_bias = op->base.info.param_count > 1;
-    const dnnl_dims_t bias = {weights[0]};
+    const dnnl_dims_t bias = {op->base.info.out.c};
     dnnl_memory_desc_init_by_tag(&l->any_weights, dim_count, weights, dnnl_f32, dnnl_format_tag_any);
     dnnl_memory_desc_init_by_tag(&l->canonical, dim_count, weights, dnnl_f32, tag);
     dnnl_memory_desc_init_by_tag(&l->bias, 1, bias, dnnl_f32, dnnl_a);
@@ -427,7 +436,8 @@ static int run_pass(const struct mri_linear *l, const struct variant *v, enum mr
         rc = mri_dnnl_step_run(&p->src, load_src, scratch, err);
     if (!rc && p->weights.primitive && pass != MRI_LINEAR_BACKWARD_WEIGHTS)
         rc = mri_dnnl_step_run(&p->weights, load_weights, scratch, err);
-    if (!rc && !blocks) rc = mri_dnnl_step_run(&p->run, all, scratch, err);
+    if (!rc && p->run.primitive) rc = mri_dnnl_step_run(&p->run, all, scratch, err);
+    else if (!rc && !blocks) l->instead(l, n, my_src, my_weights, dst, bias);
     if (!rc && blocks) rc = mri_blocks_run(blocks, n, my_src, my_weights, dst, bias, scratch, err);
     if (!rc && p->src.primitive && pass == MRI_LINEAR_BACKWARD_DATA)
         rc = mri_dnnl_step_run(&p->src, store_src, scratch, err);

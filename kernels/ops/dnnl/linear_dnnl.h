@@ -21,6 +21,10 @@ typedef dnnl_primitive_desc_t mri_linear_describe(const struct mri_linear *l, en
                                                   const dnnl_memory_desc_t *dst, dnnl_primitive_attr_t attr,
                                                   const_dnnl_primitive_desc_t hint);
 
+/* Backward to the weights by code of our own over n samples: weights in canonical order, bias or NULL. */
+typedef void mri_linear_instead(const struct mri_linear *l, uint32_t n, const float *src, float *weights,
+                                const float *dst, float *bias);
+
 struct mri_linear {
     mri_host_op *op;
     mri_linear_describe *describe;
@@ -33,6 +37,7 @@ struct mri_linear {
     bool flat;                    /* dense: 2 dimensions, a sample is a vector in stored order */
     bool prepared;                /* the op's scratch size is settled */
     struct mri_blocks *blocks[3]; /* by pass: computed in blocks; NULL: one primitive for the whole batch */
+    mri_linear_instead *instead;  /* NULL: oneDNN's backward to the weights */
     struct mri_dnnl_cache cache;
 };
 
@@ -43,7 +48,7 @@ static inline const dnnl_memory_desc_t *mri_linear_bias(const struct mri_linear 
 }
 
 /* prepare() of an operation in two steps: op->own becomes a linear layer whose weights have these dimensions,
- * those of canonical order under `tag` (2: flat), the output's count first; *out may be changed (src_layout,
+ * those of canonical order under `tag` (2: flat); *out may be changed (src_layout,
  * the op's output, passes in blocks) before mri_linear_prepare() chooses the stored weights and makes the
  * primitives of max_batch. After a failure of either, or of what is between, mri_linear_release(). */
 int mri_linear_create(struct mri_linear **out, mri_host_op *op, mri_linear_describe *describe, int dim_count,

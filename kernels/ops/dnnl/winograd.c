@@ -1,6 +1,8 @@
 /* kernels/ops/dnnl/winograd.c: see winograd.h. */
 #include "kernels/ops/dnnl/winograd.h"
 
+#include "kernels/backend/op_class.h"
+
 /* Outputs are computed in tiles of 4 x 4. Every block transforms its weights anew (forward, data) or their
  * gradient back (weights), which costs as much as some tens of tiles do: a block with few tiles loses what
  * the algorithm gains. A large one leaves cores without work when the batch is small, so the table has the
@@ -28,6 +30,7 @@ uint32_t mri_winograd_samples(const mr_op_desc *d, const mr_tensor *out, enum mr
 {
     const mr_op_window *w = &d->conv2d.window;
     if (w->kernel_h != 3 || w->kernel_w != 3 || w->stride_h != 1 || w->stride_w != 1) return 0;
+    if (mri_op_groups(d) > 1) return 0;
     if (d->in.c % 16 != 0 || out->c % 16 != 0)
         return 0; /* blocks of channels with padding were not measured */
     const uint64_t tiles = (uint64_t)((out->h - 1) / TILE + 1) * ((out->w - 1) / TILE + 1);

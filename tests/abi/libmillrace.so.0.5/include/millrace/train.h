@@ -30,6 +30,7 @@ MR_API void mr_net_destroy(mr_net *net);
 
 typedef enum mr_padding { MR_PAD_VALID = 0, MR_PAD_SAME = 1 } mr_padding;
 
+/* The activation that a call is given is part of its layer; silu and gelu become a layer behind it. */
 MR_API void mr_net_conv2d(mr_net *net, uint32_t filters, uint32_t kernel, uint32_t stride, mr_padding padding,
                           mr_activation activation);
 MR_API void mr_net_max_pool(mr_net *net, uint32_t size, uint32_t stride);
@@ -45,6 +46,9 @@ MR_API void mr_net_gru(mr_net *net, uint32_t units, bool sequences);
 MR_API void mr_net_lstm(mr_net *net, uint32_t units, bool sequences);
 MR_API void mr_net_activation(mr_net *net, mr_activation activation);
 MR_API void mr_net_dropout(mr_net *net, float rate);
+/* Stochastic depth (Huang et al. 2016): in training a sample's values are all kept, and divided by 1 - rate,
+ * or all dropped. At the end of a branch, before mr_net_add() puts it to the short cut. */
+MR_API void mr_net_drop_samples(mr_net *net, float rate);
 MR_API void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation);
 
 /* A convolution with every choice open. */
@@ -55,6 +59,9 @@ typedef struct mr_conv {
     bool no_bias;
     mr_activation activation;
     uint32_t kernel_w; /* columns of the window, where they are not `kernel` as its rows are; 0: they are */
+    /* A filter sees the channels of its own group alone; divides channels in and filters. As many as
+     * channels: depthwise. 0 means 1 */
+    uint32_t groups;
 } mr_conv;
 MR_API void mr_net_conv(mr_net *net, const mr_conv *conv);
 
@@ -88,7 +95,9 @@ MR_API void mr_net_init(mr_net *net, mr_init init);
 
 /* Branches. A point is the output of a layer: mr_net_here() names the one the next layer would take,
  * mr_net_from() makes the next layer take another, mr_net_add() sums the current one and another of the same
- * shape, mr_net_concat() puts the channels of others of as many pixels behind its own. A residual block:
+ * shape, mr_net_concat() puts the channels of others of as many pixels behind its own, mr_net_scale()
+ * multiplies each channel of the current one by its factor in another of 1 x 1 x as many channels. A residual
+ * block:
  *
  *     in = mr_net_here(net);                       shortcut first, if it has layers of its own
  *     mr_net_conv(net, ...), ...;  short_cut = mr_net_here(net);
@@ -101,6 +110,7 @@ MR_API mr_point mr_net_here(const mr_net *net);
 MR_API void mr_net_from(mr_net *net, mr_point point);
 MR_API void mr_net_add(mr_net *net, mr_point other, mr_activation activation);
 MR_API void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count); /* a layer for each */
+MR_API void mr_net_scale(mr_net *net, mr_point factors);
 
 /* MR_OK when the layers fit together and end in a vector of logits. */
 MR_API int mr_net_check(const mr_net *net, mr_error *err);
@@ -110,8 +120,7 @@ MR_API uint32_t mr_net_class_count(const mr_net *net);
 MR_API const char *mr_net_name(const mr_net *net);
 
 /* One row of `summary`, layer at from 0; false past the end. A layer that does not take the output of the one
- * before it says so ("conv2d 1x1/2 64 from 3"), an addition names the second layer it takes ("add 3
- * relu"). */
+ * before it says so ("conv2d 1x1/2 64 from 3"), what takes a second one names it ("add 3 relu"). */
 typedef struct mr_layer_row {
     size_t struct_size;
     char name[48], output[48];
