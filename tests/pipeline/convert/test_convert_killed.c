@@ -21,7 +21,6 @@ int __real_renameat2(int from, const char *a, int to, const char *b, unsigned fl
 int __real_rename(const char *a, const char *b);
 int __real_link(const char *a, const char *b);
 int __real_unlink(const char *path);
-int __real_fsync(int fd);
 int __real_ftruncate(int fd, off_t bytes);
 int __real_ftruncate64(int fd, off_t bytes);
 ssize_t __real_pwrite(int fd, const void *data, size_t bytes, off_t at);
@@ -44,7 +43,8 @@ int __wrap_renameat2(int from, const char *a, int to, const char *b, unsigned fl
 int __wrap_rename(const char *a, const char *b) { return count(), __real_rename(a, b); }
 int __wrap_link(const char *a, const char *b) { return count(), __real_link(a, b); }
 int __wrap_unlink(const char *path) { return count(), __real_unlink(path); }
-int __wrap_fsync(int fd) { return count(), __real_fsync(fd); }
+/* The kernel outlives a process that is killed: nothing has to be on the disk itself. */
+int __wrap_fsync(int fd) { return (void)fd, count(), 0; }
 int __wrap_ftruncate(int fd, off_t bytes) { return count(), __real_ftruncate(fd, bytes); }
 int __wrap_ftruncate64(int fd, off_t bytes) { return count(), __real_ftruncate64(fd, bytes); }
 ssize_t __wrap_pwrite(int fd, const void *data, size_t bytes, off_t at)
