@@ -226,8 +226,9 @@ static long points_of(const scenario *s)
  * for people. */
 static long next_point(long at, long points)
 {
+    const long apart = MRT_SANITIZED ? 12 : 5; /* names and bytes are the same there */
     if (at < 6 || getenv("MRT_EVERY_POINT")) return at + 1;
-    if (at >= points - 50) return at + (at < points - 5 ? 5 : 1);
+    if (at >= points - 50) return at + (at < points - 5 ? apart : 1);
     return at + 32 < points - 50 ? at + 32 : points - 50;
 }
 
