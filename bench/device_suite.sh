@@ -127,7 +127,7 @@ fi
 # ---- sizes ----
 
 if [ -n "$quick" ]; then
-    net=cifar-resnet20 size=32 batches=4,2 real_batch=4 real_steps=4 real_warmup=1 repeats=2 steps="1 3" train_batch=8 torch_options="--width 4 --blocks 1,1,1,1"
+    net=cifar-resnet20 size=16 batches=4,2 real_batch=4 real_steps=4 real_warmup=1 repeats=2 steps="1 3" train_batch=8 torch_options="--width 4 --blocks 1,1,1,1"
     seconds=0.05 rounds=1 resnet_most=200 h2d_most=1048576 precisions=bf16,f32 variants=eager copy_seconds=0.005 whole_epoch=""
     MRT_QUICK=1
     export MRT_QUICK

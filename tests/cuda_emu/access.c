@@ -2,13 +2,19 @@
  * last.
  *
  * A block is poisoned (all bits set: not a number in every floating type) when it is made and when it is
- * given back. Where the address sanitizer watches, a block is exactly as long as was asked for, and all
- * memory but an operation's own spans is closed while it runs; elsewhere a block has guard bytes before and
- * behind, looked at after every operation that writes it.
+ * given back. A large one of a device is mapped from a file of poison, so that what nobody touches costs
+ * nothing (libraries ask for workspaces of 32 MiB), and is no memory any more when it is given back. Where
+ * the address sanitizer watches, a block is exactly as long as was asked for, and all memory but an
+ * operation's own spans is closed while it runs; elsewhere a block has guard bytes before and behind, looked
+ * at after every operation that writes it.
  *
  * A block keeps its accesses until a later one says as much: an access is forgotten when a newer one that
  * comes after it covers its bytes and writes, or both read; or when the program was told that it is over,
  * since all that follows comes after it. */
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "tests/cuda_emu/inside.h"
 
 #if defined(__has_feature)
@@ -24,10 +30,11 @@
 #endif
 #define CONFINE_BYTES                                                                                        \
     ((size_t)64 << 20) /* more memory than this is not closed and opened around every operation */
-#define SUM_BYTES  ((size_t)1 << 20) /* longer spans are not summed around every operation */
-#define ALIGN      256u
-#define POISON     0xff
-#define GUARD_BYTE 0xa5
+#define LARGE_BYTES ((size_t)1 << 20)
+#define SUM_BYTES   ((size_t)1 << 20) /* longer spans are not summed around every operation */
+#define ALIGN       256u
+#define POISON      0xff
+#define GUARD_BYTE  0xa5
 
 static const size_t guard = GUARDED;
 static struct emu_block **blocks; /* by address */
@@ -54,6 +61,87 @@ static size_t place_of(uintptr_t at)
     return low;
 }
 
+/* ---- large blocks ---- */
+
+enum { PAGE = 4096 };
+static pthread_once_t poison_once = PTHREAD_ONCE_INIT;
+static int poison = -1; /* a file of LARGE_BYTES of it; -1: there is none */
+
+static void make_poison(void)
+{
+    const int fd = memfd_create("poison", MFD_CLOEXEC);
+    void *at = MAP_FAILED;
+    if (fd >= 0 && ftruncate(fd, LARGE_BYTES) == 0)
+        at = mmap(NULL, LARGE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (at == MAP_FAILED) {
+        if (fd >= 0) close(fd);
+        return;
+    }
+    memset(at, POISON, LARGE_BYTES);
+    munmap(at, LARGE_BYTES);
+    poison = fd;
+}
+
+/* What is mapped of a block of so many bytes: its guard bytes, and behind them a page that nobody may
+ * touch. */
+static size_t mapped_bytes(size_t whole) { return (size_t)mri_align_up(whole, PAGE) + PAGE; }
+
+static bool map_poison(void **raw, size_t whole)
+{
+    pthread_once(&poison_once, make_poison);
+    if (poison < 0 || whole > SIZE_MAX / 2) return false;
+    const size_t bytes = mapped_bytes(whole);
+    char *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return false;
+    for (size_t i = 0; i < bytes - PAGE; i += LARGE_BYTES) {
+        const size_t part = (size_t)mri_min_u64(LARGE_BYTES, bytes - PAGE - i);
+        if (mmap(at + i, part, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, poison, 0) == MAP_FAILED) {
+            munmap(at, bytes);
+            return false;
+        }
+    }
+    *raw = at;
+    return true;
+}
+
+static size_t whole_bytes(const struct emu_block *b) { return b->bytes + 2 * guard; }
+
+/* Behind the end of a block that is mapped, up to its page's. */
+static void close_end(const struct emu_block *b, bool close)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    char *end = (char *)b->raw + whole_bytes(b);
+    const size_t bytes = mapped_bytes(whole_bytes(b)) - whole_bytes(b);
+    if (close) __asan_poison_memory_region(end, bytes);
+    else __asan_unpoison_memory_region(b->raw, mapped_bytes(whole_bytes(b)));
+#else
+    (void)b, (void)close;
+#endif
+}
+
+static bool take_memory(struct emu_block *b, size_t whole)
+{
+    if (b->device < 0 || whole < LARGE_BYTES || !map_poison(&b->raw, whole)) {
+        if (posix_memalign(&b->raw, ALIGN, whole) != 0) return false;
+        memset(b->raw, POISON, whole);
+        return true;
+    }
+    b->mapped = true;
+    close_end(b, true);
+    return true;
+}
+
+static void give_memory_back(const struct emu_block *b)
+{
+    if (!b->mapped) {
+        memset((void *)b->at, POISON, b->bytes);
+        free(b->raw);
+        return;
+    }
+    close_end(b, false);
+    munmap(b->raw, mapped_bytes(whole_bytes(b)));
+}
+
 struct emu_block *emu_block_new(size_t bytes, int device)
 {
     if (block_count == block_cap) {
@@ -65,15 +153,16 @@ struct emu_block *emu_block_new(size_t bytes, int device)
     }
     struct emu_block *b = calloc(1, sizeof *b);
     size_t whole;
-    if (!b || !mri_add_size(bytes, 2 * guard, &whole) || posix_memalign(&b->raw, ALIGN, whole) != 0) {
+    if (b) {
+        b->bytes = bytes;
+        b->device = device;
+    }
+    if (!b || !mri_add_size(bytes, 2 * guard, &whole) || !take_memory(b, whole)) {
         free(b);
         return NULL;
     }
     b->at = (uintptr_t)b->raw + guard;
-    b->bytes = bytes;
-    b->device = device;
     memset(b->raw, GUARD_BYTE, guard);
-    memset((void *)b->at, POISON, bytes);
     memset((void *)(b->at + bytes), GUARD_BYTE, guard);
     const size_t place = place_of(b->at);
     memmove(blocks + place + 1, blocks + place, (block_count - place) * sizeof(*blocks));
@@ -88,12 +177,11 @@ void emu_block_free(struct emu_block *b)
     const size_t place = place_of(b->at) - 1;
     memmove(blocks + place, blocks + place + 1, (block_count - place - 1) * sizeof(*blocks));
     block_count--;
-    memset((void *)b->at, POISON, b->bytes);
     if (b->freed_by) {
         freed[freed_count++ % MRI_ARRAY_COUNT(freed)] =
             (struct freed){b->at, b->bytes, b->freed_by, b->freed_number};
     }
-    free(b->raw);
+    give_memory_back(b);
     free(b->list);
     free(b);
 }

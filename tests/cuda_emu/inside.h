@@ -170,6 +170,7 @@ struct emu_block {
     const char *freed_by; /* a free is queued: the name and number of its call */
     uint64_t freed_number;
     void *raw;
+    bool mapped; /* from the file of poison, and no memory of the heap */
     struct emu_access *list;
     size_t count, cap;
 };

@@ -24,8 +24,14 @@ const char *mrt_idx_set(const char *name, uint32_t n, uint32_t h, uint32_t w)
     put_be32(f, n);
     put_be32(f, h);
     put_be32(f, w);
-    for (uint32_t i = 0; i < n; i++)
-        for (size_t k = 0; k < (size_t)h * w; k++) fputc(mrt_idx_pixel(i, k), f);
+    const size_t each = (size_t)h * w;
+    uint8_t *pixels = malloc(each + 1);
+    assert_non_null(pixels);
+    for (uint32_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < each; k++) pixels[k] = (uint8_t)mrt_idx_pixel(i, k);
+        assert_int_equal(fwrite(pixels, 1, each, f), each);
+    }
+    free(pixels);
     fclose(f);
     return images;
 }

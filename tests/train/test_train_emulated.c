@@ -97,15 +97,19 @@ static void gpus_train_as_cpus_do(void **state)
     for (size_t i = 0; i < count; i += 2) expect_same_training(i + 1, i, 1e-5);
 }
 
-/* The loader's settings, recording and buckets change no bit. */
+/* The loader's settings, recording and buckets change no bit. Two GPUs run all eight ways (but under a
+ * sanitizer), one and seven the half in which any two settings still meet in all four ways. */
 static void settings_change_nothing(void **state)
 {
     (void)state;
     enum { WAYS = 8 };
+    static const bool in_half[WAYS] = {[0] = true, [3] = true, [5] = true, [6] = true};
     for (size_t k = 0; k < TRAININGS; k += 2) { /* convolutions, branches and residual blocks are in there */
+        size_t count = 0, first[MACHINES + 1] = {0};
         for (size_t m = 0; m < MACHINES; m++) {
             for (size_t way = 0; way < WAYS; way++) {
-                mrt_run *run = &runs[m * WAYS + way];
+                if (!in_half[way] && (m != 1 || MRT_SANITIZED)) continue;
+                mrt_run *run = &runs[count++];
                 *run = trainings[k == 2 ? 4 : k];
                 run->devices = machines[m].cuda;
                 run->epochs = 2;
@@ -114,12 +118,14 @@ static void settings_change_nothing(void **state)
                 run->bucket_bytes = way & 4 ? 0 : 700;
                 run->seed = 100 + 10 * k + way;
             }
+            first[m + 1] = count;
         }
-        mrt_run_all(runs, outcomes, (size_t)MACHINES * WAYS);
-        for (size_t i = 0; i < (size_t)MACHINES * WAYS; i++) {
-            const size_t first = i / WAYS * WAYS;
-            expect_same_training(i, first, 0);
-            MRT_TRUE(mrt_same(outcomes[i].weights, outcomes[first].weights));
+        mrt_run_all(runs, outcomes, count);
+        for (size_t m = 0; m < MACHINES; m++) {
+            for (size_t i = first[m]; i < first[m + 1]; i++) {
+                expect_same_training(i, first[m], 0);
+                MRT_TRUE(mrt_same(outcomes[i].weights, outcomes[first[m]].weights));
+            }
         }
     }
 }

@@ -103,7 +103,7 @@ equal "$(find . -name 'j*.part' | wc -l | tr -d ' ')" 0
 
 # a full disk: no file that is not whole
 mkdir small
-if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=64k tmpfs small 2>err; then
+if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=16k tmpfs small 2>err; then
     trap 'umount "$temp/small" 2>err; rm -rf "$temp"' EXIT
     run 1 synth small/s --quiet; err_has "No space left"
     find small -type f >made
@@ -114,7 +114,7 @@ if [ "$(id -u)" -eq 0 ] && mount -t tmpfs -o size=64k tmpfs small 2>err; then
         esac
     done <made
     rm -rf small/*
-    run 1 train d --model cifar-cnn --batch 1 --epochs 90 --trace small/t.json --quiet; err_has "No space left"
+    run 1 train d --model cifar-cnn --batch 1 --epochs 20 --trace small/t.json --quiet; err_has "No space left"
     equal "$(ls small)" ""
     umount small
 else

@@ -6,8 +6,8 @@
 MILLRACE_EMU_DEVICES=3
 export MILLRACE_EMU_DEVICES
 err_lacks() { ! grep -qF -- "$1" err || fail "$last: not expected on stderr: $1"; }
-digits_of digits 96 some_bytes some_labels
-set -- train digits --model mnist-cnn --batch 24 --parts 6 --deterministic --seed 3 --epochs 1 --val none --json
+digits_of digits 36 some_bytes some_labels
+set -- train digits --model mnist-cnn --batch 12 --parts 6 --deterministic --seed 3 --epochs 1 --val none --json
 
 run 0 "$@" --devices cuda:0 --quiet
 expected=$(text weights)

@@ -1,11 +1,11 @@
 # train: header, table, JSON, checkpoints, resume, Ctrl-C; the weights depend on none of the loader's settings.
 . "$(dirname "$0")/../lib.sh"
 
-run 0 synth d --count 24 --quiet
-set -- --model cifar-cnn --batch 40 --epochs 2 --seed 1 --lr 1e-3 --quiet
+run 0 synth d --count 6 --test-count 2 --quiet
+set -- --model cifar-cnn --batch 10 --epochs 2 --seed 1 --lr 1e-3 --quiet
 run 0 train d "$@"
 out_has "model    cifar-cnn (N1)"
-out_has "validation d, 50"
+out_has "validation d, 20"
 out_has "verdict"
 run 0 train d "$@" --json
 equal "$(sed -n 1p out | cut -c1-18)" '{"event": "start",'
@@ -26,9 +26,9 @@ run 0 train d "$@" --json --checkpoint run --max-steps 4
 run 0 train d "$@" --json --checkpoint run --resume
 equal "$(text weights)" "$weights"
 run 2 train d --model cifar-cnn --batch 32 --epochs 2 --seed 1 --checkpoint run --resume --quiet; err_has "--batch"
-run 2 train d --model cifar-cnn --batch 40 --epochs 2 --seed 2 --checkpoint run --resume --quiet; err_has "--seed"
-run 2 train d --model cifar-cnn --batch 40 --epochs 2 --seed 1 --order block --checkpoint run --resume --quiet; err_has "--order: the checkpoint was trained with shuffle, found block"
-run 2 train d --model cifar-cnn --batch 40 --epochs 2 --seed 1 --tail drop --checkpoint run --resume --quiet; err_has "--tail"
+run 2 train d --model cifar-cnn --batch 10 --epochs 2 --seed 2 --checkpoint run --resume --quiet; err_has "--seed"
+run 2 train d --model cifar-cnn --batch 10 --epochs 2 --seed 1 --order block --checkpoint run --resume --quiet; err_has "--order: the checkpoint was trained with shuffle, found block"
+run 2 train d --model cifar-cnn --batch 10 --epochs 2 --seed 1 --tail drop --checkpoint run --resume --quiet; err_has "--tail"
 run 2 train d --model cifar-cnn --sync ps-async; err_has "--sync"
 run 2 train d "$@" --resume; err_has "--resume needs --checkpoint"
 
@@ -71,7 +71,7 @@ fi
 
 # Ctrl-C: the step ends, a checkpoint is there, the rest of the run goes on from it
 rm -f out
-"$millrace" train d --model cifar-cnn --batch 40 --epochs 100000 --seed 1 --quiet --checkpoint int >out 2>err &
+"$millrace" train d --model cifar-cnn --batch 10 --epochs 100000 --seed 1 --quiet --checkpoint int >out 2>err &
 pid=$!
 listens $pid
 last="train with Ctrl-C"

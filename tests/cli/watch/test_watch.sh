@@ -2,8 +2,8 @@
 . "$(dirname "$0")/../lib.sh"
 metrics_check=$3
 
-run 0 synth d --count 24 --quiet
-set -- --model cifar-cnn --batch 40 --epochs 3 --seed 1 --lr 1e-3 --quiet
+run 0 synth d --count 6 --test-count 2 --size 16 --quiet
+set -- --model cifar-cnn --batch 10 --epochs 3 --seed 1 --lr 1e-3 --quiet
 
 # the weights are those of a run that nobody watched
 run 0 train d "$@" --json
@@ -12,14 +12,14 @@ equal "$(grep -c '"event": "step"' out)" 0
 run 0 train d "$@" --json --log-steps 2 --csv whole.csv --tensorboard whole
 equal "$(text weights)" "$weights"
 equal "$(grep -c '"event": "step"' out)" 9
-equal "$(grep '"event": "step"' out | sed -n '4s/.*"updates": \([0-9]*\), "steps": \([0-9]*\), "samples": \([0-9]*\).*/\1 \2 \3/p')" "8 2 80"
+equal "$(grep '"event": "step"' out | sed -n '4s/.*"updates": \([0-9]*\), "steps": \([0-9]*\), "samples": \([0-9]*\).*/\1 \2 \3/p')" "8 2 20"
 for key in epoch step steps_per_epoch loss accuracy lr samples_per_s seconds_left; do
     grep '"event": "step"' out | grep -q "\"$key\": " || fail "$last: no \"$key\" in the lines of steps"
 done
 equal "$(sed -n '1s/,.*//p' whole.csv)" event
 equal "$(cut -d, -f1 whole.csv | sort | uniq -c | tr -s ' \n' ' ')" " 3 epoch 1 event 9 step "
 equal "$(awk -F, '{print NF}' whole.csv | sort -u)" 14
-equal "$(awk -F, '$1 == "epoch" {printf "%s:%s:%s ", $2, $3, $5}' whole.csv)" "0:6:240 1:12:240 2:18:240 "
+equal "$(awk -F, '$1 == "epoch" {printf "%s:%s:%s ", $2, $3, $5}' whole.csv)" "0:6:60 1:12:60 2:18:60 "
 present whole/events.out.tfevents.[0-9]*.*
 run 0 train d "$@" --json --csv epochs.csv
 equal "$(cut -d, -f1 epochs.csv | tr '\n' ' ')" "event epoch epoch epoch "
@@ -65,7 +65,7 @@ full() {
     (
         trap '' XFSZ
         ulimit -f 1
-        { "$millrace" train d --model cifar-cnn --batch 40 --epochs 3 --seed 1 --lr 1e-3 --quiet --log-steps 1 "$@" 2>&1; echo "status $?"; } | cat
+        { "$millrace" train d --model cifar-cnn --batch 10 --epochs 3 --seed 1 --lr 1e-3 --quiet --log-steps 1 "$@" 2>&1; echo "status $?"; } | cat
     ) | cat >out
     out_has "nothing more is written to "
     out_has "verdict"
@@ -78,14 +78,14 @@ equal "$(awk -F, '{print NF}' full.csv | sort -u)" 14
 full --tensorboard full
 
 # a loss that is no number
-run 1 train d --model cifar-cnn --batch 40 --epochs 2 --lr 1000 --optimizer sgd --quiet --json --log-steps 1 --csv nan.csv --tensorboard nan
+run 1 train d --model cifar-cnn --batch 10 --epochs 2 --lr 1000 --optimizer sgd --quiet --json --log-steps 1 --csv nan.csv --tensorboard nan
 out_has '"loss": null'
 grep -q '^epoch,.*nan' nan.csv || fail "$last: no nan in nan.csv"
 equal "$(awk -F, '{print NF}' nan.csv | sort -u)" 14
 
 # figures while it goes on
 command -v curl >/dev/null || { finish; }
-"$millrace" train d --model cifar-cnn --batch 40 --epochs 500 --seed 1 --quiet --metrics 0 --csv live.csv --checkpoint live >live_out 2>live_err &
+"$millrace" train d --model cifar-cnn --batch 10 --epochs 100000 --seed 1 --quiet --metrics 0 --csv live.csv --checkpoint live >live_out 2>live_err &
 pid=$!
 listens $pid
 last="train --metrics"

@@ -21,7 +21,6 @@ int __real_renameat2(int from, const char *a, int to, const char *b, unsigned fl
 int __real_rename(const char *a, const char *b);
 int __real_link(const char *a, const char *b);
 int __real_unlink(const char *path);
-int __real_fsync(int fd);
 int __real_ftruncate(int fd, off_t bytes);
 int __real_ftruncate64(int fd, off_t bytes);
 ssize_t __real_pwrite(int fd, const void *data, size_t bytes, off_t at);
@@ -44,7 +43,8 @@ int __wrap_renameat2(int from, const char *a, int to, const char *b, unsigned fl
 int __wrap_rename(const char *a, const char *b) { return count(), __real_rename(a, b); }
 int __wrap_link(const char *a, const char *b) { return count(), __real_link(a, b); }
 int __wrap_unlink(const char *path) { return count(), __real_unlink(path); }
-int __wrap_fsync(int fd) { return count(), __real_fsync(fd); }
+/* The kernel outlives a process that is killed: nothing has to be on the disk itself. */
+int __wrap_fsync(int fd) { return (void)fd, count(), 0; }
 int __wrap_ftruncate(int fd, off_t bytes) { return count(), __real_ftruncate(fd, bytes); }
 int __wrap_ftruncate64(int fd, off_t bytes) { return count(), __real_ftruncate64(fd, bytes); }
 ssize_t __wrap_pwrite(int fd, const void *data, size_t bytes, off_t at)
@@ -226,8 +226,9 @@ static long points_of(const scenario *s)
  * for people. */
 static long next_point(long at, long points)
 {
+    const long apart = MRT_SANITIZED ? 12 : 5; /* names and bytes are the same there */
     if (at < 6 || getenv("MRT_EVERY_POINT")) return at + 1;
-    if (at >= points - 50) return at + (at < points - 5 ? 5 : 1);
+    if (at >= points - 50) return at + (at < points - 5 ? apart : 1);
     return at + 32 < points - 50 ? at + 32 : points - 50;
 }
 

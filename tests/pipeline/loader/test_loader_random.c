@@ -24,7 +24,7 @@
 #include "tests/pipeline/sets.h"
 
 enum {
-    DEFAULT_TRIALS = MRT_SANITIZED ? 250 : 1000,
+    DEFAULT_TRIALS = MRT_SANITIZED ? 150 : 1000,
     HANGS_AFTER_S = 120,
     MOST_DEVICES = 3,
     MOST_HELD = 8,
