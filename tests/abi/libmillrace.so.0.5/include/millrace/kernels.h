@@ -228,6 +228,12 @@ typedef enum mr_op_kind {
     MR_OP_PAD,       /* channels of zeros in front of x's, and behind them */
     MR_OP_GRU,       /* gated recurrent units over the w steps of 1 x w x c; see below */
     MR_OP_LSTM,      /* long short-term memory, the same way */
+    /* transposed convolution, + bias, + activation: every pixel of the input adds its window's worth of
+     * weights to the output. weights [c][kh][kw][filters], bias [filters] */
+    MR_OP_CONV2D_TRANSPOSED,
+    MR_OP_RESHAPE,   /* the values of NHWC as they are, in another shape of as many */
+    MR_OP_SAMPLE,    /* a draw from normal distributions: x means, x2 log variances; see mr_sample_desc */
+    MR_OP_PAIR_LOSS, /* a loss of two tensors of one shape; see mr_pair_loss_desc */
     MR_OP_SCALE,     /* x times one factor for each sample and channel: x2, 1 x 1 x c */
 } mr_op_kind;
 
@@ -246,6 +252,8 @@ typedef struct mr_op_window {
  *     mr_op_desc d = {.kind = MR_OP_CONV2D, .in = producer->out, .max_batch = 32, .training = true,
  *                     .conv2d = {.filters = 64, .window = {3, 3, 1, 1, 1, 1, 1, 1}}}; */
 
+/* CONV2D_TRANSPOSED: what the window moves over is the output, with (in - 1) * stride + kernel - padding
+ * pixels a side. */
 typedef struct mr_conv2d_desc {
     uint32_t filters;
     mr_op_window window;
@@ -317,7 +325,39 @@ typedef struct mr_recurrent_desc {
 typedef struct mr_loss_desc {
     float factor;    /* of the logits, finite and above 0; 0 means 1 */
     float smoothing; /* [0, 1) */
+    float weight;    /* of the loss and its gradient, finite and above 0; 0 means 1 */
+    bool silent;     /* of metrics only loss_sum is added to: another loss of the network counts samples */
 } mr_loss_desc;
+
+typedef struct mr_reshape_desc {
+    uint32_t h, w, c;
+} mr_reshape_desc;
+
+/* y = x + exp(factor x2) e, e a normal draw (Box & Muller 1958) that depends on (seed, op_id, values->step,
+ * place of the sample in the global batch, element) only, in training and evaluation alike (Kingma & Welling
+ * 2014, section 2.4). */
+typedef struct mr_sample_desc {
+    float factor;   /* 0 means 0.5, which makes x2 the logarithm of the variance */
+    uint32_t op_id; /* tells the layers of one network apart */
+} mr_sample_desc;
+
+typedef enum mr_pair_loss {
+    /* x logits, x2 wanted probabilities in [0, 1]: -(x2 ln s + (1 - x2) ln(1 - s)), s = sigmoid(x) */
+    MR_PAIR_CROSS_ENTROPY = 0,
+    MR_PAIR_SQUARES, /* (x - x2)^2 */
+    /* x means, x2 log variances of normal distributions: how far they are from the standard one,
+     * -(1 + x2 - x^2 - exp(x2)) / 2 (Kullback & Leibler 1951) */
+    MR_PAIR_DIVERGENCE,
+} mr_pair_loss;
+enum { MR_PAIR_COUNT = MR_PAIR_DIVERGENCE + 1 };
+
+/* A sample's loss is weight times the SUM over its elements. x and x2 may have different layouts. labels may
+ * be NULL: every sample counts. */
+typedef struct mr_pair_loss_desc {
+    mr_pair_loss kind;
+    float weight; /* finite and above 0; 0 means 1 */
+    bool silent;  /* as in mr_loss_desc */
+} mr_pair_loss_desc;
 
 typedef struct mr_op_desc {
     mr_op_kind kind;
@@ -325,16 +365,17 @@ typedef struct mr_op_desc {
                       numbers as ONE_HOT). Its dtype is the op's: activations and gradients in and out
                       have it. Parameters, their gradients and statistics are f32 always */
     mr_tensor in2; /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field. CONCAT:
-                      equal to in but for the channels. SCALE: 1 x 1 x c, any layout of the device */
+                      equal to in but for the channels; SAMPLE: equal to in; PAIR_LOSS: of its shape and type.
+                      SCALE: 1 x 1 x c, any layout of the device */
     uint32_t max_batch;       /* forward and backward take 1..max_batch samples */
     bool training;            /* backward will be called */
     bool need_dx;             /* the gradient to the input is wanted */
-    mr_activation activation; /* ACTIVATION itself, or fused behind CONV2D, DENSE, BATCHNORM, ADD (none that
-                                 mr_activation_needs_x()); others take no notice */
-    mr_wanted_layout want;    /* INPUT, CONV2D (not NCHW): layout of the output; MR_WANT_ANY leaves it to the
-                                 device. Others keep the layout of their input */
+    mr_activation activation; /* ACTIVATION itself, or fused behind CONV2D, CONV2D_TRANSPOSED, DENSE,
+                                 BATCHNORM, ADD (none that mr_activation_needs_x()); others take no notice */
+    mr_wanted_layout want; /* INPUT, CONV2D, CONV2D_TRANSPOSED (not NCHW): layout of the output; MR_WANT_ANY
+                              leaves it to the device. Others keep the layout of their input */
     union { /* the one that kind names; name it in an initialiser, which zeroes the rest of it */
-        mr_conv2d_desc conv2d;
+        mr_conv2d_desc conv2d; /* CONV2D_TRANSPOSED, too */
         mr_pool2d_desc pool2d;
         mr_dense_desc dense;
         mr_dropout_desc dropout;
@@ -344,6 +385,9 @@ typedef struct mr_op_desc {
         mr_pad_desc pad;
         mr_recurrent_desc recurrent; /* GRU, LSTM */
         mr_loss_desc loss;
+        mr_reshape_desc reshape;
+        mr_sample_desc sample;
+        mr_pair_loss_desc pair_loss;
     };
 } mr_op_desc;
 
@@ -425,33 +469,33 @@ typedef struct mr_loss_scale {
 typedef struct mr_op_args {
     uint32_t n;     /* samples, 1..max_batch */
     const void *x;  /* input, kept unchanged until backward unless inplace */
-    const void *x2; /* second input of ADD, CONCAT, SCALE and BATCHNORM with residual */
+    const void *x2; /* second input of ADD, CONCAT, SCALE, SAMPLE, PAIR_LOSS and BATCHNORM with residual */
     void *y;        /* output; backward reads it (kept as forward left it). LOSS: softmax of x, or NULL */
     void *dy; /* gradient to y: read, and may be overwritten. After backward of ADD or BATCHNORM with residual
                  it holds the gradient to x2 */
     const void *dy2; /* a second gradient to y, of another consumer, or NULL: added to dy first. Every op but
-                        LOSS */
+                        losses */
     /* gradient to x: written; not dy, unless inplace. ADD: may be NULL, dy is the gradient to both */
     void *dx;
     const float *param[MR_OP_MAX_PARAMS];
     float *dparam[MR_OP_MAX_PARAMS]; /* gradients: written, not added to */
     float *state[MR_OP_MAX_PARAMS];
     void *saved, *scratch;
-    bool training;       /* DROPOUT, BATCHNORM, GRU, LSTM (forward saves what backward needs) */
-    uint64_t seed;       /* DROPOUT: bits of a sample depend on (seed, op_id, values->step, first + its place,
-                            element) only */
-    uint32_t first;      /* place of this part's first sample in the global batch */
-    const float *affine; /* INPUT: n pairs (a, b), or NULL */
-    const uint8_t *flip; /* INPUT: n bytes, not 0 means mirror this sample; or NULL */
-    const int32_t *labels;           /* LOSS: n; < 0 means do not count */
-    const mr_step_values *values;    /* DROPOUT when training, LOSS backward */
-    const mr_loss_scale *loss_scale; /* LOSS backward; NULL: 1 */
-    mr_metrics *metrics;             /* LOSS */
+    bool training;  /* DROPOUT, BATCHNORM, GRU, LSTM (forward saves what backward needs) */
+    uint64_t seed;  /* DROPOUT, SAMPLE: bits of a sample depend on (seed, op_id, values->step, first + its
+                       place,  element) only */
+    uint32_t first; /* place of this part's first sample in the global batch */
+    const float *affine;             /* INPUT: n pairs (a, b), or NULL */
+    const uint8_t *flip;             /* INPUT: n bytes, not 0 means mirror this sample; or NULL */
+    const int32_t *labels;           /* losses: n; < 0 means do not count */
+    const mr_step_values *values;    /* DROPOUT when training, SAMPLE, backward of losses */
+    const mr_loss_scale *loss_scale; /* backward of losses; NULL: 1 */
+    mr_metrics *metrics;             /* losses */
     void *dx2; /* gradient to x2, of what writes it (mr_op_info): written; NULL: nobody wants it */
 } mr_op_args;
 
 MR_API int mr_op_forward_async(mr_op *op, mr_stream *s, const mr_op_args *args);
-/* LOSS writes dx from x and labels. Others: dx (when need_dx) and dparam from dy. */
+/* Losses write dx (and dx2) from their inputs. Others: dx (when need_dx) and dparam from dy. */
 MR_API int mr_op_backward_async(mr_op *op, mr_stream *s, const mr_op_args *args);
 
 /* Between canonical host order (row-major, param[which].count floats) and the device's layout at address

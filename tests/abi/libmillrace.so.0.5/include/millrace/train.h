@@ -73,6 +73,13 @@ typedef struct mr_norm {
 } mr_norm;
 MR_API void mr_net_norm(mr_net *net, const mr_norm *norm);
 
+/* A transposed convolution (MR_OP_CONV2D_TRANSPOSED). Its output has (in - 1) * stride + kernel - 2 pad rows
+ * with MR_PAD_VALID, and in * stride with MR_PAD_SAME, for which the kernel must be no smaller than the
+ * stride. */
+MR_API void mr_net_conv_transposed(mr_net *net, const mr_conv *conv);
+/* The same values, in the order h, w, c, as another shape of as many. */
+MR_API void mr_net_reshape(mr_net *net, uint32_t h, uint32_t w, uint32_t c);
+
 MR_API void mr_net_max_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad);
 MR_API void mr_net_avg_pool_padded(mr_net *net, uint32_t size, uint32_t stride, uint32_t pad); /* padding is
                                                                                                    not counted
@@ -104,7 +111,7 @@ MR_API void mr_net_init(mr_net *net, mr_init init);
  *     mr_net_from(net, in);  mr_net_conv(net, ...), ...;
  *     mr_net_add(net, short_cut, MR_ACT_RELU);
  *
- * A point may be taken by any number of layers, every point but the last by at least one. */
+ * A point may be taken by any number of layers, every point but the last by at least one layer or loss. */
 typedef uint32_t mr_point;
 MR_API mr_point mr_net_here(const mr_net *net);
 MR_API void mr_net_from(mr_net *net, mr_point point);
@@ -112,11 +119,47 @@ MR_API void mr_net_add(mr_net *net, mr_point other, mr_activation activation);
 MR_API void mr_net_concat(mr_net *net, const mr_point *others, uint32_t count); /* a layer for each */
 MR_API void mr_net_scale(mr_net *net, mr_point factors);
 
-/* MR_OK when the layers fit together and end in a vector of logits. */
+/* A draw from normal distributions (MR_OP_SAMPLE) whose means are the current point:
+ * mean + exp(factor * log_variance) * draw; factor above 0, 0.5 for what its name says. */
+MR_API void mr_net_sample(mr_net *net, mr_point log_variance, float factor);
+
+/* Losses. A network that names none is trained on the softmax cross-entropy of its last point against the
+ * label. One that names its losses is trained on their sum, each times its weight (finite, above 0); every
+ * point must then be taken by a layer or a loss. A loss takes the current point, which stays the current one.
+ * What mr_metrics and reports call loss is that sum, a mean over samples; accuracy is that of the first loss
+ * against labels. An autoencoder whose pixels are to be probabilities:
+ *
+ *     ...                                          layers, the last without activation
+ *     mr_net_loss_pair(net, MR_PAIR_CROSS_ENTROPY, 0, 1);          point 0: the pictures themselves
+ *
+ * The pictures are as the input operation gives them: in [0, 1] with mean 0 and std 255. */
+MR_API void mr_net_loss_labels(mr_net *net, float weight); /* of a vector of logits */
+MR_API void mr_net_loss_pair(mr_net *net, mr_pair_loss kind, mr_point other, float weight);
+
+/* Loss number at, from 0, of those that are named; false past the end. */
+typedef struct mr_loss_row {
+    size_t struct_size;
+    bool labels; /* else a pair: */
+    mr_pair_loss pair;
+    mr_point in, other; /* other: of a pair */
+    float weight;
+} mr_loss_row;
+MR_API bool mr_net_loss_sized(const mr_net *net, uint32_t at, mr_loss_row *out);
+static inline bool mr_net_loss(const mr_net *net, uint32_t at, mr_loss_row *out)
+{
+    out->struct_size = sizeof *out;
+    return mr_net_loss_sized(net, at, out);
+}
+/* The first point that is drawn (mr_net_sample()); false: none is. */
+MR_API bool mr_net_drawn(const mr_net *net, mr_point *out);
+/* Pixels and channels of a point; false: there is no such point. */
+MR_API bool mr_net_shape(const mr_net *net, mr_point point, uint32_t *h, uint32_t *w, uint32_t *c);
+
+/* MR_OK when the layers fit together and end in losses, or in a vector of logits. */
 MR_API int mr_net_check(const mr_net *net, mr_error *err);
 MR_API uint64_t mr_net_param_count(const mr_net *net); /* trained */
 MR_API uint64_t mr_net_state_count(const mr_net *net); /* kept beside them: running means and variances */
-MR_API uint32_t mr_net_class_count(const mr_net *net);
+MR_API uint32_t mr_net_class_count(const mr_net *net); /* 0: it has no loss against labels */
 MR_API const char *mr_net_name(const mr_net *net);
 
 /* One row of `summary`, layer at from 0; false past the end. A layer that does not take the output of the one
@@ -205,7 +248,8 @@ typedef struct mr_report {
     double wait_ms;              /* trainer blocked on the loader, sum after warm-up */
     double exposed_ms; /* device idle between steps by its events, sum after warm-up, mean over replicas */
     double stall_fraction; /* exposed / (exposed + computing) */
-    double loss, accuracy; /* exact sums over the epoch's training steps */
+    double loss, accuracy; /* exact sums over the epoch's training steps; accuracy, here and below: not a
+                              number where the network tells no classes apart */
     bool has_val;
     double val_loss, val_accuracy;
     float lr;               /* at the end of the epoch */
@@ -333,6 +377,10 @@ typedef struct mr_trainer_config {
      * the label and label_smoothing / classes of every other class (mr_loss_desc). Evaluation's is without.
      * 0 (default): none. */
     float label_smoothing;
+    /* With inference: points whose values mr_trainer_values() may ask for (the list must outlive the
+     * trainer). It takes more memory, and convolutions may be slower, as all operations get one layout. */
+    const mr_point *kept;
+    uint32_t kept_count;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
@@ -386,6 +434,17 @@ MR_API int mr_trainer_step(mr_trainer *t, const mr_batch *batch, mr_error *err);
 MR_API mr_stream *const *mr_trainer_streams(const mr_trainer *t); /* one for each part of this process */
 /* Forward only, metrics added to the evaluation sums. */
 MR_API int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err);
+/* What a point of the network (one of mr_trainer_config.kept) holds on the first device of this process, of
+ * the newest part of a batch that it computed or of mr_trainer_compute_from(): samples x h x w x c floats to
+ * out, of which there is room for `most` samples; how many there are to *samples. Waits for what is queued.
+ * MR_EINVAL: not one of those, or it is inside an operation; MR_EUNSUPPORTED: a simulated device. */
+MR_API int mr_trainer_values(mr_trainer *t, mr_point point, uint32_t most, float *out, uint32_t *samples,
+                             mr_error *err);
+/* Compute, on the first device, all that follows from these values of a point (one of kept, samples x h x w x
+ * c) and from no other point that does not: the decoder of an autoencoder, by itself. No more samples than a
+ * part of a batch. */
+MR_API int mr_trainer_compute_from(mr_trainer *t, mr_point point, const float *values, uint32_t samples,
+                                   mr_error *err);
 /* Wait for everything queued; the exact sums since the last call; then start again at zero. MR_EINVAL: labels
  * that the network has no class for. */
 MR_API int mr_trainer_metrics(mr_trainer *t, mr_metrics *training, mr_metrics *evaluation, mr_error *err);
