@@ -19,6 +19,7 @@ typedef struct planning {
     mri_nodes *nodes;
     const mri_replica_config *cfg;
     uint32_t batch;
+    bool scratch_grows; /* with the batch, all of it; else it is as for the largest one */
     bool overflow;
 } planning;
 
@@ -55,6 +56,14 @@ static size_t saved_bytes(const planning *p, const mri_node *n)
     return (size_t)mri_min_u64(whole, 1 + (uint64_t)((double)whole * p->batch / p->cfg->max_batch));
 }
 
+/* What operations need besides is known of the largest batch. Some of it grows with the batch, as copies in
+ * another layout do, some does not, as weights in another type. */
+static size_t scratch_bytes(const planning *p, const mri_node *n)
+{
+    const size_t whole = n->info->scratch_bytes;
+    return p->scratch_grows ? (size_t)((double)whole * p->batch / p->cfg->max_batch) : whole;
+}
+
 static void plan_forward(planning *p, uint32_t i)
 {
     const mri_nodes *nodes = p->nodes;
@@ -62,7 +71,7 @@ static void plan_forward(planning *p, uint32_t i)
     if (mri_is_loss(n->kind)) n->y_span = MRI_NONE; /* nobody wants the softmax */
     else n->y_span = n->inplace ? nodes->node[n->in].y_span : new_span(p, batch_bytes(p, n), i);
     n->saved_span = new_span(p, saved_bytes(p, n), i);
-    n->scratch_span[0] = new_span(p, n->info->scratch_bytes, i);
+    n->scratch_span[0] = new_span(p, scratch_bytes(p, n), i);
     use(p, n->y_span, i);
     if (n->in != MRI_NONE) use(p, nodes->node[n->in].y_span, i);
     if (n->in2 != MRI_NONE) use(p, nodes->node[n->in2].y_span, i);
@@ -86,7 +95,7 @@ static void plan_backward(planning *p, uint32_t i)
     if (n->in != MRI_NONE) use(p, nodes->node[n->in].y_span, now);
     if (n->in2 != MRI_NONE) use(p, nodes->node[n->in2].y_span, now);
     use(p, n->saved_span, now);
-    n->scratch_span[1] = new_span(p, n->info->scratch_bytes, now);
+    n->scratch_span[1] = new_span(p, scratch_bytes(p, n), now);
     use(p, n->dy_span, now);
     use(p, n->dy2_span, now);
     if (n->need_dx2 && n->info->writes_dx2)
@@ -269,12 +278,16 @@ static int place_all(planning *p, mr_error *err)
 }
 
 /* The most samples of one replica whose arena stays within bytes; 0: not even one. Spoils the spans. */
-static uint32_t most_that_fits(const planning *p, uint64_t bytes)
+static uint32_t most_that_fits(const planning *p, uint64_t bytes, bool scratch_grows)
 {
     uint32_t fits = 0, not = p->cfg->max_batch;
     while (not -fits > 1) {
         const uint32_t middle = fits + (not -fits) / 2;
-        planning smaller = {.plan = p->plan, .nodes = p->nodes, .cfg = p->cfg, .batch = middle};
+        planning smaller = {.plan = p->plan,
+                            .nodes = p->nodes,
+                            .cfg = p->cfg,
+                            .batch = middle,
+                            .scratch_grows = scratch_grows};
         size_t arena;
         if (place_spans(&smaller, &arena) == MR_OK && arena <= bytes) fits = middle;
         else not = middle;
@@ -292,8 +305,9 @@ static int check_limit(const planning *p, mr_device *dev, mr_error *err)
     if (plan->memory_bytes <= limit) return MR_OK;
     const double mib = 1 << 20;
     const uint64_t fixed = plan->memory_bytes - plan->arena_bytes;
-    const uint64_t one = limit > fixed ? most_that_fits(p, limit - fixed) : 0,
-                   fits = one * cfg->global_batch / cfg->max_batch;
+    uint64_t one = limit > fixed ? most_that_fits(p, limit - fixed, false) : 0;
+    if (one == 0 && limit > fixed) one = most_that_fits(p, limit - fixed, true);
+    const uint64_t fits = one * cfg->global_batch / cfg->max_batch;
     char what[96];
     if (fits > 0)
         snprintf(what, sizeof what, "a global batch of about %llu would fit", (unsigned long long)fits);

@@ -1,14 +1,19 @@
 /* kernels/ops/dnnl/linear_dnnl.c: see linear_dnnl.h.
  *
- * Scratch of a call:  [ primitive's own ][ x or dx in the primitive's layout ][ weights in the primitive's
- * layout ] */
+ * Scratch of a call:  [ primitive's own ][ x or dx, dy, weights: each in the primitive's layout, where that
+ * is another ]
+ *
+ * Layouts are those that suit the forward pass. Where oneDNN has only its reference for a backward pass in
+ * them, which is slower by orders of magnitude, that pass runs on copies in a plain layout. Forward is the
+ * same in training and without, so the layouts of the operation do not change. */
 #include "kernels/ops/dnnl/linear_dnnl.h"
 
 #include "kernels/backend/op_class.h"
 
 struct pass {
-    struct mri_dnnl_step run, weights, src; /* weights, src: reorders, present only when needed */
-    size_t src_at, weights_at, scratch_bytes;
+    struct mri_dnnl_step run, weights, src, dst; /* all but run: reorders, present only when needed */
+    size_t src_at, dst_at, weights_at, scratch_bytes;
+    uint32_t src_layout, dst_layout; /* of the primitive */
 };
 
 struct variant {
@@ -26,14 +31,19 @@ dnnl_memory_desc_t mri_linear_src(const struct mri_linear *l, uint32_t n, uint32
     return md;
 }
 
-dnnl_memory_desc_t mri_linear_dst(const struct mri_linear *l, uint32_t n)
+static dnnl_memory_desc_t dst_as(const struct mri_linear *l, uint32_t n, uint32_t layout)
 {
     const mr_tensor *out = &l->op->base.info.out;
-    if (!l->flat) return mri_dnnl_tensor(out, n, out->layout);
+    if (!l->flat) return mri_dnnl_tensor(out, n, layout);
     const dnnl_dims_t dims = {n, out->c};
     dnnl_memory_desc_t md = {0};
     dnnl_memory_desc_init_by_tag(&md, 2, dims, dnnl_f32, dnnl_ab);
     return md;
+}
+
+dnnl_memory_desc_t mri_linear_dst(const struct mri_linear *l, uint32_t n)
+{
+    return dst_as(l, n, l->op->base.info.out.layout);
 }
 
 static const dnnl_memory_desc_t *weights_of(const_dnnl_primitive_desc_t pd, enum mri_linear_pass pass)
@@ -47,27 +57,59 @@ static bool fuses_relu(const struct mri_linear *l, enum mri_linear_pass pass)
     return pass == MRI_LINEAR_FORWARD && !l->bare && l->op->base.desc.activation == MR_ACT_RELU;
 }
 
+static bool is_reference(const_dnnl_primitive_desc_t pd)
+{
+    return strncmp(mri_dnnl_implementation(pd), "ref", 3) == 0;
+}
+
+/* Below so many multiplications and additions a sample copies of x and dy cost more memory than they are
+ * worth. */
+#define WORTH_COPIES 32768.0
+
+/* A backward pass in a plain layout instead of the reference *pd, where oneDNN has code for it. */
+static void avoid_reference(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n,
+                            const_dnnl_primitive_desc_t hint, dnnl_primitive_attr_t attr, struct pass *p,
+                            dnnl_primitive_desc_t *pd)
+{
+    static const uint32_t plain[] = {MRI_LAYOUT_NCHW, MR_LAYOUT_NHWC};
+    const bool worth = !l->flat && l->op->base.info.flops_per_sample >= WORTH_COPIES;
+    for (size_t i = 0; worth && is_reference(*pd) && i < MRI_ARRAY_COUNT(plain); i++) {
+        const dnnl_memory_desc_t src = mri_linear_src(l, n, plain[i]), dst = dst_as(l, n, plain[i]);
+        dnnl_primitive_desc_t other = l->describe(l, pass, n, &src, &l->any_weights, &dst, attr, hint);
+        if (other && !is_reference(other)) {
+            dnnl_primitive_desc_destroy(*pd);
+            *pd = other;
+            p->src_layout = p->dst_layout = plain[i];
+        } else if (other) dnnl_primitive_desc_destroy(other);
+    }
+}
+
 /* The pass with the stored weights, unless free choice of layout finds better code. */
 static int describe_pass(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n,
-                         const_dnnl_primitive_desc_t hint, dnnl_primitive_desc_t *out, mr_error *err)
+                         const_dnnl_primitive_desc_t hint, struct pass *p, dnnl_primitive_desc_t *out,
+                         mr_error *err)
 {
     dnnl_primitive_attr_t attr;
     const int rc = mri_dnnl_attr(&attr, fuses_relu(l, pass), err);
     if (rc) return rc;
+    p->src_layout = l->src_layout, p->dst_layout = l->op->base.info.out.layout;
     const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
     dnnl_primitive_desc_t open = l->describe(l, pass, n, &src, &l->any_weights, &dst, attr, hint),
                           stored = NULL;
     if (!open || !dnnl_memory_desc_equal(weights_of(open, pass), &l->weights))
         stored = l->describe(l, pass, n, &src, &l->weights, &dst, attr, hint);
-    dnnl_primitive_attr_destroy(attr);
-    if (!open && !stored)
+    if (!open && !stored) {
+        dnnl_primitive_attr_destroy(attr);
         return mr_error_set(err, MR_EUNSUPPORTED, "oneDNN has no code for pass %d of this shape", (int)pass);
+    }
     if (open && stored && strcmp(mri_dnnl_implementation(open), mri_dnnl_implementation(stored)) != 0) {
         dnnl_primitive_desc_destroy(stored);
         stored = NULL;
     }
     *out = stored ? stored : open;
     if (stored && open) dnnl_primitive_desc_destroy(open);
+    if (pass != MRI_LINEAR_FORWARD) avoid_reference(l, pass, n, hint, attr, p, out);
+    dnnl_primitive_attr_destroy(attr);
     return MR_OK;
 }
 
@@ -81,7 +123,7 @@ static const int ids[3][4] = {
 static int create_run(struct pass *p, const struct mri_linear *l, enum mri_linear_pass pass,
                       dnnl_primitive_desc_t pd, uint32_t n, mr_error *err)
 {
-    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n),
+    const dnnl_memory_desc_t src = mri_linear_src(l, n, p->src_layout), dst = dst_as(l, n, p->dst_layout),
                              w = *weights_of(pd, pass);
     const struct mri_dnnl_arg args[] = {{ids[pass][0], &src},
                                         {ids[pass][1], &w},
@@ -114,11 +156,13 @@ static int create_pass(struct pass *p, const struct mri_linear *l, enum mri_line
                        dnnl_primitive_desc_t pd, uint32_t n, mr_error *err)
 {
     const uint32_t given = l->op->base.desc.in.layout;
+    if (!pd) p->src_layout = l->src_layout, p->dst_layout = l->op->base.info.out.layout;
     const struct mri_blocks *blocks = l->blocks[pass];
     const dnnl_memory_desc_t w = pd       ? *weights_of(pd, pass)
                                  : blocks ? *mri_blocks_weights(blocks)
                                           : l->canonical,
-                             mine = mri_linear_src(l, n, l->src_layout), theirs = mri_linear_src(l, n, given);
+                             mine = mri_linear_src(l, n, p->src_layout), theirs = mri_linear_src(l, n, given),
+                             my_dst = dst_as(l, n, p->dst_layout), their_dst = mri_linear_dst(l, n);
     int rc = pd ? create_run(p, l, pass, pd, n, err) : MR_OK;
     if (!rc && !dnnl_memory_desc_equal(&w, &l->weights))
         rc = pass == MRI_LINEAR_BACKWARD_WEIGHTS ? mri_dnnl_reorder_create(&p->weights, &w, &l->weights, err)
@@ -126,11 +170,15 @@ static int create_pass(struct pass *p, const struct mri_linear *l, enum mri_line
     if (!rc && !dnnl_memory_desc_equal(&mine, &theirs))
         rc = pass == MRI_LINEAR_BACKWARD_DATA ? mri_dnnl_reorder_create(&p->src, &mine, &theirs, err)
                                               : mri_dnnl_reorder_create(&p->src, &theirs, &mine, err);
+    if (!rc && !dnnl_memory_desc_equal(&my_dst, &their_dst)) /* backward only */
+        rc = mri_dnnl_reorder_create(&p->dst, &their_dst, &my_dst, err);
     size_t own = pd ? p->run.scratch_bytes : blocks ? mri_blocks_scratch_bytes(blocks) : 0;
     if (p->weights.scratch_bytes > own) own = p->weights.scratch_bytes;
     if (p->src.scratch_bytes > own) own = p->src.scratch_bytes;
+    if (p->dst.scratch_bytes > own) own = p->dst.scratch_bytes;
     p->src_at = mri_dnnl_piece(own);
-    p->weights_at = p->src_at + (p->src.primitive ? mri_dnnl_bytes(&mine) : 0);
+    p->dst_at = p->src_at + (p->src.primitive ? mri_dnnl_bytes(&mine) : 0);
+    p->weights_at = p->dst_at + (p->dst.primitive ? mri_dnnl_bytes(&my_dst) : 0);
     p->scratch_bytes = p->weights_at + (p->weights.primitive ? mri_dnnl_bytes(&w) : 0);
     return rc;
 }
@@ -142,6 +190,7 @@ static void drop_variant(void *pointer)
         mri_dnnl_step_destroy(&v->pass[i].run);
         mri_dnnl_step_destroy(&v->pass[i].weights);
         mri_dnnl_step_destroy(&v->pass[i].src);
+        mri_dnnl_step_destroy(&v->pass[i].dst);
     }
     free(v->own_scratch);
     free(v);
@@ -177,7 +226,7 @@ static int fill_in_blocks(struct variant *v, const struct mri_linear *l, uint32_
 static int fill_whole(struct variant *v, const struct mri_linear *l, uint32_t n, mr_error *err)
 {
     dnnl_primitive_desc_t forward, pd, hint;
-    int rc = describe_pass(l, MRI_LINEAR_FORWARD, n, NULL, &forward, err);
+    int rc = describe_pass(l, MRI_LINEAR_FORWARD, n, NULL, &v->pass[MRI_LINEAR_FORWARD], &forward, err);
     if (rc) return rc;
     rc = mri_dnnl_error(dnnl_primitive_desc_clone(&hint, forward), "cloning a description", err);
     if (rc) {
@@ -189,7 +238,7 @@ static int fill_whole(struct variant *v, const struct mri_linear *l, uint32_t n,
     for (int i = MRI_LINEAR_BACKWARD_DATA; !rc && i <= MRI_LINEAR_BACKWARD_WEIGHTS; i++) {
         const enum mri_linear_pass pass = (enum mri_linear_pass)i;
         if (is_ours(l, pass) || !mri_linear_wants_pass(l, pass)) continue;
-        rc = describe_pass(l, pass, n, hint, &pd, err);
+        rc = describe_pass(l, pass, n, hint, &v->pass[i], &pd, err);
         if (!rc) rc = create_pass(&v->pass[i], l, pass, pd, n, err);
     }
     dnnl_primitive_desc_destroy(hint);
@@ -263,54 +312,6 @@ static dnnl_primitive_desc_t probe(const struct mri_linear *l, bool open_src, dn
     return l->describe(l, MRI_LINEAR_FORWARD, d->max_batch, &src, &l->any_weights, &dst, attr, NULL);
 }
 
-/* Has oneDNN more than its plain reference code for a pass in the layouts of l? *forward is its description
- * of the forward pass; made with the first call. */
-static bool has_code(const struct mri_linear *l, enum mri_linear_pass pass, dnnl_primitive_attr_t attr,
-                     dnnl_primitive_desc_t *forward)
-{
-    const uint32_t n = l->op->base.desc.max_batch;
-    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
-    dnnl_primitive_desc_t pd = l->describe(l, pass, n, &src, &l->any_weights, &dst, attr, *forward);
-    const bool good = pd && strncmp(mri_dnnl_implementation(pd), "ref", 3) != 0;
-    if (pass == MRI_LINEAR_FORWARD) *forward = pd;
-    else if (pd) dnnl_primitive_desc_destroy(pd);
-    return good;
-}
-
-static bool has_code_for_all(const struct mri_linear *l, dnnl_primitive_attr_t attr)
-{
-    dnnl_primitive_desc_t forward = NULL;
-    bool good = true;
-    for (int i = MRI_LINEAR_FORWARD; good && i <= MRI_LINEAR_BACKWARD_WEIGHTS; i++)
-        if (mri_linear_wants_pass(l, (enum mri_linear_pass)i))
-            good = has_code(l, (enum mri_linear_pass)i, attr, &forward);
-    if (forward) dnnl_primitive_desc_destroy(forward);
-    return good;
-}
-
-/* The layouts that suit the forward pass best may leave another one to the reference, which is slower by
- * orders of magnitude: then plain ones, if they do better. */
-static int avoid_reference(struct mri_linear *l, mr_error *err)
-{
-    static const uint32_t plain[] = {MRI_LAYOUT_NCHW, MR_LAYOUT_NHWC};
-    mr_tensor *out = &l->op->base.info.out;
-    const uint32_t src = l->src_layout, dst = out->layout;
-    dnnl_primitive_attr_t attr;
-    const int rc = mri_dnnl_attr(&attr, false, err);
-    if (rc) return rc;
-    bool good = has_code_for_all(l, attr);
-    for (size_t i = 0; !good && i < MRI_ARRAY_COUNT(plain); i++) {
-        l->src_layout = plain[i];
-        mri_tensor_set_layout(out, plain[i]);
-        good = has_code_for_all(l, attr);
-    }
-    dnnl_primitive_attr_destroy(attr);
-    if (good) return MR_OK;
-    l->src_layout = src;
-    mri_tensor_set_layout(out, dst);
-    return MR_OK;
-}
-
 /* Ours are only the layouts that keep samples apart; NHWC when oneDNN picks another. */
 int mri_linear_choose_layouts(struct mri_linear *l, mr_error *err)
 {
@@ -337,7 +338,7 @@ int mri_linear_choose_layouts(struct mri_linear *l, mr_error *err)
     dnnl_primitive_desc_destroy(pd);
     l->src_layout = known ? src_layout : MR_LAYOUT_NHWC;
     mri_tensor_set_layout(out, known ? dst_layout : MR_LAYOUT_NHWC);
-    return avoid_reference(l, err);
+    return MR_OK;
 }
 
 int mri_linear_prepare(struct mri_linear *l, mr_error *err)
@@ -427,13 +428,16 @@ static int run_pass(const struct mri_linear *l, const struct variant *v, enum mr
     const struct pass *p = &v->pass[pass];
     uint8_t *scratch = v->own_scratch ? v->own_scratch : given_scratch;
     void *my_src = p->src.primitive ? scratch + p->src_at : src,
+         *my_dst = p->dst.primitive ? scratch + p->dst_at : dst,
          *my_weights = p->weights.primitive ? scratch + p->weights_at : weights;
     void *const load_src[] = {src, my_src}, *const store_src[] = {my_src, src};
     void *const load_weights[] = {weights, my_weights}, *const store_weights[] = {my_weights, weights};
-    void *const all[] = {my_src, my_weights, dst, bias};
+    void *const load_dst[] = {dst, my_dst};
+    void *const all[] = {my_src, my_weights, my_dst, bias};
     int rc = MR_OK;
     if (p->src.primitive && pass != MRI_LINEAR_BACKWARD_DATA)
         rc = mri_dnnl_step_run(&p->src, load_src, scratch, err);
+    if (!rc && p->dst.primitive) rc = mri_dnnl_step_run(&p->dst, load_dst, scratch, err);
     if (!rc && p->weights.primitive && pass != MRI_LINEAR_BACKWARD_WEIGHTS)
         rc = mri_dnnl_step_run(&p->weights, load_weights, scratch, err);
     if (!rc && p->run.primitive) rc = mri_dnnl_step_run(&p->run, all, scratch, err);
