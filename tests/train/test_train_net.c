@@ -270,8 +270,10 @@ static void test_channels_beside_each_other(void **state)
     MRT_TRUE(mr_net_layer(net, 3, &row));
     MRT_STR(row.name, "conv2d 1x3/1 7 from 0");
     MRT_EQ(row.params, (4 * 3 + 1) * 7);
+    MRT_TRUE(!row.takes_two && row.in == 1);
     MRT_TRUE(mr_net_layer(net, 4, &row));
     MRT_STR(row.name, "concat 1");
+    MRT_TRUE(row.takes_two && row.in == 4 && row.in2 == 2);
     MRT_STR(row.output, "8x6x12");
     MRT_TRUE(mr_net_layer(net, 5, &row));
     MRT_STR(row.name, "concat 2");

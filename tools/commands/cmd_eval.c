@@ -105,6 +105,7 @@ static int open_run(eval_run *r)
     if (!run.augment)
         run.augment = r->info.augment; /* the same preparation as in training, without what is random */
     if (!run.batch) run.batch = r->info.batch;
+    if (!options_was_given(&a->given, "seed")) run.seed = r->info.seed; /* of draws */
     run.epochs = 1;
     run.order = MR_ORDER_SEQUENTIAL;
     s->values = r->info.c;

@@ -1,6 +1,6 @@
 /* tools/commands/cmd_inspect.c: `millrace inspect FILE`: what is in a data set: schema, classes, sizes, how
  * it lies on disk, where it came from; or with --record one sample of it. Reads indexes and headers, not the
- * samples; with --bad all of them. */
+ * samples; with --bad all of them. With --model instead what a network consists of. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,8 +11,11 @@
 #include "tools/cli/json.h"
 #include "tools/cli/output.h"
 #include "tools/commands/commands.h"
+#include "tools/draw/graph.h"
+#include "tools/page/page.h"
 #include "tools/session/bad_list.h"
 #include "tools/session/sample_check.h"
+#include "tools/session/session.h"
 #include "tools/session/setup.h"
 
 enum { MAX_CLASSES_SHOWN = 20, MAX_FILES_SHOWN = 6 };
@@ -21,6 +24,8 @@ static const char left_out[] = "left out: "; /* how such lines of info.told begi
 
 typedef struct inspect_args {
     const char *path;
+    const char *model, *svg;
+    bool force;
     const char *record; /* text: NULL when not given, and 0 is a record */
     bool bad;
     uint32_t workers;
@@ -437,9 +442,81 @@ static int show_all_bad(const inspect_args *a, const mr_source *src)
     return b.bad ? EXIT_BAD_SAMPLES : EXIT_DONE;
 }
 
+/* ---- a network ---- */
+
+static void print_network(const mr_net *net)
+{
+    mr_layer_row row;
+    char params[32], flops[32];
+    double sum = 0;
+    printf("%5s  %-36s %-16s %14s %12s\n", "layer", "", "output", "parameters", "MFLOP");
+    for (uint32_t i = 0; mr_net_layer(net, i, &row); i++) {
+        sum += row.flops;
+        printf("%5u  %-36s %-16s %14s %12s\n", i, row.name, row.output,
+               row.params ? page_number((double)row.params, params) : "",
+               row.flops > 0 ? page_number(row.flops / 1e6, flops) : "");
+    }
+    printf("%5s  %-36s %-16s %14s %12s\n", "all", "", "",
+           page_number((double)mr_net_param_count(net), params), page_number(sum / 1e6, flops));
+    if (mr_net_state_count(net))
+        printf("%s kept beside them, running means and variances\n",
+               page_number((double)mr_net_state_count(net), params));
+}
+
+static void json_network(const mr_net *net)
+{
+    mr_layer_row row;
+    json_line j = json_begin(stdout, "network");
+    json_text(&j, "model", mr_net_name(net));
+    json_u64(&j, "params", mr_net_param_count(net));
+    json_u64(&j, "states", mr_net_state_count(net));
+    json_u64(&j, "classes", mr_net_class_count(net));
+    json_array(&j, "layers");
+    for (uint32_t i = 0; mr_net_layer(net, i, &row); i++) {
+        json_object(&j, NULL);
+        json_text(&j, "name", row.name);
+        json_text(&j, "output", row.output);
+        json_u64(&j, "params", row.params);
+        json_real(&j, "flops", row.flops);
+        json_u64(&j, "in", row.in);
+        if (row.takes_two) json_u64(&j, "in2", row.in2);
+        json_close_object(&j);
+    }
+    json_close_array(&j);
+    json_end(&j);
+}
+
+static void put_drawing(FILE *f, void *net) { graph_put(f, net); }
+
+static int show_network(const inspect_args *a)
+{
+    mr_error err = MR_ERROR_INIT;
+    mr_output_config cfg;
+    tool_session s = {0};
+    mr_net *net;
+    int status = session_find_model(&s, a->model);
+    if (status) return status;
+    mr_output_defaults(&cfg);
+    cfg.force = a->force;
+    if (a->svg) status = exit_status(mr_output_check(a->svg, &cfg, &err), &err);
+    if (!status) status = exit_status(mr_model_build(s.model, 0, 0, 0, 0, &net, &err), &err);
+    if (status) return status;
+    if (a->output.json) json_network(net);
+    else if (!a->output.quiet) print_network(net);
+    if (a->svg) status = exit_status(page_write(a->svg, put_drawing, net, &err), &err);
+    mr_net_destroy(net);
+    return status;
+}
+
 static int run(const void *args)
 {
     const inspect_args *a = args;
+    if (!a->path == !a->model || (a->svg && !a->model)) {
+        say("expected a data set, or --model with the name of a network%s",
+            a->svg ? ", which --svg draws" : "");
+        return EXIT_MISUSED;
+    }
+    if (a->model) return show_network(a);
     char *end = NULL;
     const uint64_t at = a->record ? strtoull(a->record, &end, 10) : 0;
     if (a->record && (a->record[0] < '0' || a->record[0] > '9' || *end)) {
@@ -472,6 +549,11 @@ static const opt options[] = {
      NULL},
     {"workers", OPT_U32, offsetof(inspect_args, workers), 0, CHECK_WORKERS_MOST, "0", NULL,
      "threads of --bad; 0: one per core", NULL},
+    {"model", OPT_TEXT, offsetof(inspect_args, model), 0, 0, NULL, "NAME",
+     "instead of a data set: the layers of a network that train knows", NULL},
+    {"svg", OPT_TEXT, offsetof(inspect_args, svg), 0, 0, NULL, "FILE.svg", "--model: draw it, too", NULL},
+    {"force", OPT_FLAG, offsetof(inspect_args, force), 0, 0, NULL, NULL, "--svg: over a file that is there",
+     NULL},
 };
 static const opt_group groups[] = {
     OPT_OWN_GROUP("Options", options),
@@ -479,20 +561,23 @@ static const opt_group groups[] = {
     OUTPUT_GROUP(inspect_args, output),
 };
 static const opt_positional positionals[] = {
-    {"DATA", offsetof(inspect_args, path), true, "a record file, a shard list, or any data set"},
+    {"DATA", offsetof(inspect_args, path), false, "a record file, a shard list, or any data set"},
 };
 
 const command command_inspect = {
     .name = "inspect",
-    .summary = "tells what is in a data set, or in one record of it, or what is wrong with it",
+    .summary =
+        "tells what is in a data set, in one record of it, what is wrong with it, or what a network is",
     .text = "Shows fields, classes, counts, sizes, layout and where the data came from; with --record the "
             "fields of one "
             "sample and the header of its picture. Reads indexes and headers, not the samples; but with "
             "--bad every sample, as "
             "'convert' and 'train' would, and lists the ones they would pass over or stop at. 'verify' "
-            "checks record files byte by byte.",
+            "checks record files byte by byte. --model lists a network's layers: what each makes, its "
+            "parameters, "
+            "millions of operations forward for one sample.",
     .examples = "  millrace inspect train.mrec\n  millrace inspect train.mrec --record 17 --json\n  millrace "
-                "inspect imagenet/train.rec --bad\n",
+                "inspect imagenet/train.rec --bad\n  millrace inspect --model resnet18 --svg resnet18.svg\n",
     .positionals = positionals,
     .positional_count = OPT_COUNT(positionals),
     .groups = groups,

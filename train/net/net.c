@@ -734,6 +734,7 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     else snprintf(out->output, sizeof out->output, "%ux%ux%u", l->out_h, l->out_w, l->out_c);
     out->params = l->params;
     out->flops = l->flops;
+    out->in = l->in, out->in2 = l->in2, out->takes_two = mri_layer_takes_two(l);
     return true;
 }
 

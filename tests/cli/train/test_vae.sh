@@ -15,6 +15,12 @@ run 0 train d "$@" --epochs 1 --csv run.csv
 out_has "    -"
 grep -q '^epoch,0,.*,,' run.csv || fail "$last: an accuracy in the log: $(tail -1 run.csv)"
 
+# an evaluation draws what the validation of the training drew
+run 0 train d "$@" --epochs 1 --json --checkpoint once
+seen=$(sed -n 's/.*"val_loss": \([0-9.]*\).*/\1/p' out | head -1)
+run 0 eval d --checkpoint once --json
+equal "$(sed -n 's/.*"val_loss": \([0-9.]*\).*/\1/p' out)" "$seen"
+
 run 0 eval d --checkpoint whole; out_has "15 samples, loss "; out_lacks "accuracy"
 loss=$(sed "s/.*loss \([0-9.]*\);.*/\1/" out)
 run 0 eval d --checkpoint whole --draw seen.png

@@ -169,6 +169,8 @@ typedef struct mr_layer_row {
     char name[48], output[48];
     uint64_t params;
     double flops;
+    mr_point in, in2; /* the points it takes */
+    bool takes_two;   /* else there is no in2 */
 } mr_layer_row;
 MR_API bool mr_net_layer_sized(const mr_net *net, uint32_t at, mr_layer_row *out);
 static inline bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
