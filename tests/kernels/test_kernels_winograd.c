@@ -2,12 +2,14 @@
  * bits in every batch, at every place of it, and for every number of threads; direct where there is no
  * Winograd.
  *
- * MRT_NO_WINOGRAD=1: oneDNN has been told to do without it (its own limit on instruction sets): everything
+ * On a processor without vectors that are wide enough, which MILLRACE_SIMD=plain makes of any, everything
  * must be direct, and right. */
+#include "base/simd.h"
 #include "tests/kernels/rig.h"
 
 struct shape {
     uint32_t h, w, c, f, pad, n;
+    uint32_t want; /* MR_WANT_... */
 };
 
 /* A convolution on a device of its own, with buffers for n samples. */
@@ -26,17 +28,7 @@ struct result {
     size_t y_count, x_count, param_count[2];
 };
 
-/* oneDNN has it for AVX-512 (F, BW, VL, DQ) alone. */
-static bool none_here(void)
-{
-#if defined(__x86_64__)
-    const bool wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-#else
-    const bool wide = false;
-#endif
-    return !wide || getenv("MRT_NO_WINOGRAD") != NULL;
-}
+static bool none_here(void) { return mri_simd() != MRI_SIMD_AVX2 && mri_simd() != MRI_SIMD_AVX512; }
 
 static float *noise(size_t count, uint64_t seed)
 {
@@ -53,6 +45,7 @@ static mr_op_desc describe(const struct shape *s, uint32_t max_batch, mr_activat
                         .max_batch = max_batch,
                         .training = true,
                         .need_dx = true,
+                        .want = s->want,
                         .activation = act,
                         .conv2d = {.filters = s->f, .window = {3, 3, 1, 1, s->pad, s->pad, s->pad, s->pad}}};
 }
@@ -240,9 +233,12 @@ static void every_pass_is_right(void **state)
 {
     (void)state;
     static const struct shape shapes[] = {
-        {3, 3, 16, 16, 0, 1},    {4, 4, 16, 32, 1, 3},   {5, 9, 48, 16, 1, 7},
-        {7, 7, 64, 64, 1, 5},    {13, 6, 32, 64, 0, 9},  {11, 17, 32, 32, 1, 2},
-        {10, 10, 128, 96, 0, 3}, {6, 5, 256, 128, 1, 2}, {8, 8, 144, 176, 1, 3},
+        {3, 3, 16, 16, 0, 1, 0},    {4, 4, 16, 32, 1, 3, 0},
+        {5, 9, 48, 16, 1, 7, 0},    {7, 7, 64, 64, 1, 5, 0},
+        {13, 6, 32, 64, 0, 9, 0},   {11, 17, 32, 32, 1, 2, 0},
+        {10, 10, 128, 96, 0, 3, 0}, {6, 5, 256, 128, 1, 2, 0},
+        {8, 8, 144, 176, 1, 3, 0},  {9, 7, 32, 48, 1, 2, MR_WANT_NHWC},
+        {5, 5, 32, 32, 2, 70, 0},   {1, 1, 32, 32, 1, 1, 0},
     };
     for (size_t i = 0; i < MRI_ARRAY_COUNT(shapes); i++) {
         check_shape(&shapes[i], i % 2 ? MR_ACT_RELU : MR_ACT_NONE, MR_CONVOLUTION_WINOGRAD);
@@ -258,11 +254,11 @@ static void same_bits(const struct shape *s, const char *what, const float *a, c
         fail_msg("%ux%ux%u to %u: %s has other bits", s->h, s->w, s->c, s->f, what);
 }
 
-/* Shapes that the table gives to Winograd, up to those where oneDNN's own sums depend on batch and threads.
- */
+/* Shapes that the table gives to Winograd: sums by one thread alone, and by all together. */
 static const struct shape in_table[] = {
-    {16, 14, 32, 32, 1, 35},   {28, 26, 32, 48, 0, 19},   {9, 13, 64, 64, 1, 19},   {8, 8, 64, 64, 1, 35},
-    {16, 13, 128, 128, 1, 17}, {13, 13, 256, 256, 1, 11}, {13, 14, 512, 512, 1, 5},
+    {16, 14, 32, 32, 1, 35, 0},  {28, 26, 32, 48, 0, 19, 0},   {9, 13, 64, 64, 1, 19, 0},
+    {8, 8, 64, 64, 1, 35, 0},    {16, 13, 128, 128, 1, 17, 0}, {13, 13, 256, 256, 1, 11, 0},
+    {13, 14, 512, 512, 1, 5, 0},
 };
 
 /* A sample gets the same in any batch, at any place of it: also as the only one of a batch. */
@@ -354,6 +350,36 @@ static void the_largest_batch_changes_no_bit(void **state)
     }
 }
 
+/* Vectors of 8 and of 16, also where layouts have blocks of 8. */
+static void instruction_sets_change_no_bit(void **state)
+{
+    (void)state;
+    const mri_simd_level before = mri_simd();
+    if (before != MRI_SIMD_AVX512) {
+        print_message("SKIP: needs AVX-512\n");
+        return;
+    }
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(in_table); k++) {
+        const struct shape *s = &in_table[k];
+        struct layer l;
+        open_layer(&l, s, s->n, rig_threads(), MR_CONVOLUTION_AUTO, MR_ACT_RELU);
+        float *x = noise((size_t)s->n * s->h * s->w * s->c, 1),
+              *dy = noise((size_t)s->n * l.info->out.h * l.info->out.w * s->f, 2);
+        struct result wide = run(&l, s->n, x, dy);
+        MRT_TRUE(mri_simd_use(MRI_SIMD_AVX2));
+        struct result narrow = run(&l, s->n, x, dy);
+        MRT_TRUE(mri_simd_use(before));
+        same_bits(s, "output", narrow.y, wide.y, wide.y_count);
+        same_bits(s, "dx", narrow.dx, wide.dx, wide.x_count);
+        if (strcmp(l.info->algorithm[MR_PASS_WEIGHTS], "winograd") == 0)
+            same_bits(s, "gradient of weights", narrow.dparam[0], wide.dparam[0], wide.param_count[0]);
+        free_result(&wide);
+        free_result(&narrow);
+        free(x), free(dy);
+        close_layer(&l);
+    }
+}
+
 /* ---- slopes ---- */
 
 static double dot(const float *a, const float *b, size_t count)
@@ -430,7 +456,7 @@ static const char *algorithm_of(mr_op_desc d, mr_convolution how, int pass)
 static void what_it_is_not_for_is_direct(void **state)
 {
     (void)state;
-    const struct shape s = {16, 16, 64, 64, 1, 8};
+    const struct shape s = {16, 16, 64, 64, 1, 8, 0};
     const mr_op_desc plain = describe(&s, 8, MR_ACT_NONE);
     for (int pass = 0; pass < 3; pass++) {
         assert_string_equal(algorithm_of(plain, MR_CONVOLUTION_AUTO, pass),
@@ -442,9 +468,6 @@ static void what_it_is_not_for_is_direct(void **state)
     assert_string_equal(algorithm_of(d, MR_CONVOLUTION_WINOGRAD, 0), "direct");
     d = plain;
     d.conv2d.window = (mr_op_window){5, 5, 1, 1, 2, 2, 2, 2};
-    assert_string_equal(algorithm_of(d, MR_CONVOLUTION_WINOGRAD, 0), "direct");
-    d = plain;
-    d.want = MR_WANT_NHWC;
     assert_string_equal(algorithm_of(d, MR_CONVOLUTION_WINOGRAD, 0), "direct");
     d = plain;
     d.conv2d.filters = 40;
@@ -474,9 +497,13 @@ static void an_unknown_choice_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_pass_is_right),          cmocka_unit_test(a_sample_does_not_know_its_batch),
-        cmocka_unit_test(threads_change_no_bit),        cmocka_unit_test(the_largest_batch_changes_no_bit),
-        cmocka_unit_test(gradients_are_slopes),         cmocka_unit_test(what_it_is_not_for_is_direct),
+        cmocka_unit_test(every_pass_is_right),
+        cmocka_unit_test(a_sample_does_not_know_its_batch),
+        cmocka_unit_test(threads_change_no_bit),
+        cmocka_unit_test(the_largest_batch_changes_no_bit),
+        cmocka_unit_test(instruction_sets_change_no_bit),
+        cmocka_unit_test(gradients_are_slopes),
+        cmocka_unit_test(what_it_is_not_for_is_direct),
         cmocka_unit_test(an_unknown_choice_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,7 +217,7 @@ int main(void)
         cmocka_unit_test(test_scratch_is_planned),
     };
     if (!has_winograd()) {
-        print_message("SKIP: oneDNN has no Winograd for this processor\n");
+        print_message("SKIP: no Winograd for this processor\n");
         return 77;
     }
     return cmocka_run_group_tests(tests, NULL, NULL);

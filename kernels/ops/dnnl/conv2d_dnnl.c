@@ -1,13 +1,10 @@
 /* kernels/ops/dnnl/conv2d_dnnl.c: convolution by oneDNN, in whatever layout it is fastest: channels in blocks
  * of 16 or 8, or NHWC. Same meaning as conv2d.c; sums run in another order.
  *
- * Each pass is direct, one primitive for the batch, or Winograd's, in blocks of samples (blocks_dnnl.h).
- * Which one winograd.h says, by the layer's shape; oneDNN is asked for it by name, and where it has none the
- * pass is direct. Gradients of depthwise weights are our own where oneDNN's are slow (depthwise.h). All of
+ * Each pass is oneDNN's direct one or Winograd's, which is our own; winograd.h says which, by the layer's
+ * shape. Gradients of depthwise weights are our own where oneDNN's are slow (depthwise.h). All of
  * that is settled when the operation is made. */
 #include "kernels/ops/dnnl/winograd.h"
-
-#include <omp.h>
 
 #include "kernels/backend/op_class.h"
 #include "kernels/ops/dnnl/depthwise.h"
@@ -43,59 +40,15 @@ static dnnl_primitive_desc_t describe(const struct mri_linear *l, enum mri_linea
     return describe_as(dnnl_convolution_direct, l, pass, src, weights, dst, attr, hint);
 }
 
-/* ---- Winograd ---- */
-
-/* This pass over n samples; NULL when oneDNN has none for the shape, the layouts or the processor. */
-static dnnl_primitive_desc_t describe_winograd(const struct mri_linear *l, enum mri_linear_pass pass,
-                                               uint32_t n, dnnl_primitive_attr_t relu,
-                                               dnnl_primitive_attr_t plain)
+static void choose_algorithms(struct mri_linear *l)
 {
-    const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
-    dnnl_primitive_desc_t forward =
-        describe_as(dnnl_convolution_winograd, l, MRI_LINEAR_FORWARD, &src, &l->any_weights, &dst,
-                    pass == MRI_LINEAR_FORWARD ? relu : plain, NULL);
-    if (!forward || pass == MRI_LINEAR_FORWARD) return forward;
-    dnnl_primitive_desc_t pd =
-        describe_as(dnnl_convolution_winograd, l, pass, &src, &l->any_weights, &dst, plain, forward);
-    dnnl_primitive_desc_destroy(forward);
-    return pd;
-}
-
-/* For one thread: blocks run beside each other. */
-static int cut_pass(struct mri_linear *l, enum mri_linear_pass pass, uint32_t samples,
-                    dnnl_primitive_attr_t relu, dnnl_primitive_attr_t plain, mr_error *err)
-{
-    const int before = omp_get_max_threads();
-    omp_set_num_threads(1);
-    dnnl_primitive_desc_t pd = describe_winograd(l, pass, samples, relu, plain);
-    int rc = MR_OK;
-    if (pd && mri_dnnl_is_fast(pd)) rc = mri_linear_cut(l, pass, samples, pd, err);
-    else if (pd) dnnl_primitive_desc_destroy(pd);
-    omp_set_num_threads(before);
-    return rc;
-}
-
-static int choose_algorithms(struct mri_linear *l, mr_error *err)
-{
-    const mr_op_desc *d = &l->op->base.desc;
-    mr_op_info *info = &l->op->base.info;
     const mr_convolution choice = mri_host_device_of(l->op->base.device)->convolution;
-    dnnl_primitive_attr_t relu = NULL, plain = NULL;
-    int rc = mri_dnnl_attr(&plain, false, err);
-    if (!rc) rc = mri_dnnl_attr(&relu, d->activation == MR_ACT_RELU, err);
-    for (int i = MRI_LINEAR_FORWARD; !rc && i <= MRI_LINEAR_BACKWARD_WEIGHTS; i++) {
+    for (int i = MRI_LINEAR_FORWARD; i <= MRI_LINEAR_BACKWARD_WEIGHTS; i++) {
         const enum mri_linear_pass pass = (enum mri_linear_pass)i;
         if (!mri_linear_wants_pass(l, pass)) continue;
-        const uint32_t samples =
-            choice == MR_CONVOLUTION_DIRECT
-                ? 0
-                : mri_winograd_samples(d, &info->out, pass, choice == MR_CONVOLUTION_WINOGRAD);
-        if (samples) rc = cut_pass(l, pass, samples, relu, plain, err);
-        info->algorithm[i] = l->blocks[i] ? "winograd" : "direct";
+        if (choice != MR_CONVOLUTION_DIRECT) mri_winograd_take(l, pass, choice == MR_CONVOLUTION_WINOGRAD);
+        l->op->base.info.algorithm[i] = l->own[i].run ? "winograd" : "direct";
     }
-    if (relu) dnnl_primitive_attr_destroy(relu);
-    if (plain) dnnl_primitive_attr_destroy(plain);
-    return rc;
 }
 
 /* Direct code for the gradient of the weights that is not oneDNN's, where oneDNN's would be slow. */
@@ -112,7 +65,7 @@ static int choose_depthwise(struct mri_linear *l, mr_error *err)
                           pd = forward ? describe(l, MRI_LINEAR_BACKWARD_WEIGHTS, n, &src, &l->any_weights,
                                                   &dst, attr, forward)
                                        : NULL;
-    if (!pd || !mri_dnnl_is_fast(pd)) l->instead = mri_depthwise_weights;
+    if (!pd || !mri_dnnl_is_fast(pd)) mri_depthwise_take(l);
     if (pd) dnnl_primitive_desc_destroy(pd);
     if (forward) dnnl_primitive_desc_destroy(forward);
     dnnl_primitive_attr_destroy(attr);
@@ -131,7 +84,7 @@ static int prepare(mri_host_op *op, mr_error *err)
     int rc = groups > 1 ? mri_linear_create(&l, op, describe, 5, grouped, dnnl_gohwi, err)
                         : mri_linear_create(&l, op, describe, 4, plain, dnnl_ohwi, err);
     if (!rc) rc = mri_linear_choose_layouts(l, err);
-    if (!rc) rc = choose_algorithms(l, err);
+    if (!rc) choose_algorithms(l);
     if (!rc) rc = choose_depthwise(l, err);
     if (!rc) rc = mri_linear_prepare(l, err);
     if (rc) mri_linear_release(op);

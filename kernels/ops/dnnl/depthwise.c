@@ -112,10 +112,10 @@ static void sum_bias(const mri_host_op *op, uint32_t n, const float *dy, const s
     for (uint32_t k = 0; k < v->width; k++) bias[v->first + k] = (float)sums[k];
 }
 
-/* weights in canonical order. */
-void mri_depthwise_weights(const struct mri_linear *l, uint32_t n, const float *src, float *weights,
-                           const float *dst, float *bias)
+static void sum_weights(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n, float *src,
+                        float *weights, float *dst, float *bias, void *scratch)
 {
+    (void)pass, (void)scratch;
     const mri_host_op *op = l->op;
     const mr_op_window *w = &op->base.desc.conv2d.window;
     const mr_tensor *out = &op->base.info.out;
@@ -140,4 +140,10 @@ void mri_depthwise_weights(const struct mri_linear *l, uint32_t n, const float *
             }
         if (bias) sum_bias(op, n, dst, &v, bias);
     }
+}
+
+void mri_depthwise_take(struct mri_linear *l)
+{
+    l->own[MRI_LINEAR_BACKWARD_WEIGHTS] =
+        (struct mri_linear_own){.run = sum_weights, .weights = l->canonical};
 }

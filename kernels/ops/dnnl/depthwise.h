@@ -11,7 +11,8 @@
 
 /* Is l such a convolution, in layouts that the code below takes? */
 bool mri_depthwise_fits(const struct mri_linear *l);
-/* Sums are float, over the pixels of a sample and then over samples, in order: threads share channels. */
-mri_linear_instead mri_depthwise_weights;
+/* Makes backward to its weights a pass of our own. Sums are float, over the pixels of a sample and then over
+ * samples, in order: threads share channels. */
+void mri_depthwise_take(struct mri_linear *l);
 
 #endif

@@ -133,34 +133,14 @@ static int create_run(struct pass *p, const struct mri_linear *l, enum mri_linea
     return mri_dnnl_step_create(&p->run, pd, args, err);
 }
 
-int mri_linear_cut(struct mri_linear *l, enum mri_linear_pass pass, uint32_t samples,
-                   dnnl_primitive_desc_t pd, mr_error *err)
-{
-    const uint32_t threads = l->op->base.device->info.threads,
-                   most = (l->op->base.desc.max_batch - 1) / samples + 1;
-    struct mri_blocks_desc d = {.samples = samples,
-                                .lanes = threads && threads < most ? threads : most,
-                                .sums = pass == MRI_LINEAR_BACKWARD_WEIGHTS,
-                                .writes_src = pass == MRI_LINEAR_BACKWARD_DATA,
-                                .src = mri_linear_src(l, samples, l->src_layout),
-                                .weights = *weights_of(pd, pass),
-                                .dst = mri_linear_dst(l, samples),
-                                .bias = l->bias};
-    memcpy(d.ids, ids[pass], sizeof d.ids);
-    if (!l->has_bias) d.ids[3] = 0;
-    return mri_blocks_create(&l->blocks[pass], &d, pd, err);
-}
-
-/* pd: NULL for a pass in blocks; taken over. */
+/* pd: NULL for a pass of our own; taken over. */
 static int create_pass(struct pass *p, const struct mri_linear *l, enum mri_linear_pass pass,
                        dnnl_primitive_desc_t pd, uint32_t n, mr_error *err)
 {
     const uint32_t given = l->op->base.desc.in.layout;
     if (!pd) p->src_layout = l->src_layout, p->dst_layout = l->op->base.info.out.layout;
-    const struct mri_blocks *blocks = l->blocks[pass];
-    const dnnl_memory_desc_t w = pd       ? *weights_of(pd, pass)
-                                 : blocks ? *mri_blocks_weights(blocks)
-                                          : l->canonical,
+    const struct mri_linear_own *ours = &l->own[pass];
+    const dnnl_memory_desc_t w = pd ? *weights_of(pd, pass) : ours->weights,
                              mine = mri_linear_src(l, n, p->src_layout), theirs = mri_linear_src(l, n, given),
                              my_dst = dst_as(l, n, p->dst_layout), their_dst = mri_linear_dst(l, n);
     int rc = pd ? create_run(p, l, pass, pd, n, err) : MR_OK;
@@ -172,7 +152,7 @@ static int create_pass(struct pass *p, const struct mri_linear *l, enum mri_line
                                               : mri_dnnl_reorder_create(&p->src, &theirs, &mine, err);
     if (!rc && !dnnl_memory_desc_equal(&my_dst, &their_dst)) /* backward only */
         rc = mri_dnnl_reorder_create(&p->dst, &their_dst, &my_dst, err);
-    size_t own = pd ? p->run.scratch_bytes : blocks ? mri_blocks_scratch_bytes(blocks) : 0;
+    size_t own = pd ? p->run.scratch_bytes : ours->scratch_bytes;
     if (p->weights.scratch_bytes > own) own = p->weights.scratch_bytes;
     if (p->src.scratch_bytes > own) own = p->src.scratch_bytes;
     if (p->dst.scratch_bytes > own) own = p->dst.scratch_bytes;
@@ -202,22 +182,15 @@ bool mri_linear_wants_pass(const struct mri_linear *l, enum mri_linear_pass pass
     return pass == MRI_LINEAR_FORWARD || (d->training && (pass == MRI_LINEAR_BACKWARD_WEIGHTS || d->need_dx));
 }
 
-/* Not one primitive of oneDNN's for the whole batch. */
-static bool is_ours(const struct mri_linear *l, enum mri_linear_pass pass)
-{
-    return l->blocks[pass] ||
-           (pass == MRI_LINEAR_BACKWARD_WEIGHTS && l->instead && mri_linear_wants_pass(l, pass));
-}
-
-static int fill_in_blocks(struct variant *v, const struct mri_linear *l, uint32_t n, bool *others,
-                          mr_error *err)
+static int fill_own(struct variant *v, const struct mri_linear *l, uint32_t n, bool *others, mr_error *err)
 {
     int rc = MR_OK;
     *others = false;
     for (int i = MRI_LINEAR_FORWARD; !rc && i <= MRI_LINEAR_BACKWARD_WEIGHTS; i++) {
         const enum mri_linear_pass pass = (enum mri_linear_pass)i;
-        if (is_ours(l, pass)) rc = create_pass(&v->pass[i], l, pass, NULL, n, err);
-        else *others |= mri_linear_wants_pass(l, pass);
+        if (!mri_linear_wants_pass(l, pass)) continue;
+        if (l->own[pass].run) rc = create_pass(&v->pass[i], l, pass, NULL, n, err);
+        else *others = true;
     }
     return rc;
 }
@@ -233,11 +206,11 @@ static int fill_whole(struct variant *v, const struct mri_linear *l, uint32_t n,
         dnnl_primitive_desc_destroy(forward);
         return rc;
     }
-    if (l->blocks[MRI_LINEAR_FORWARD]) dnnl_primitive_desc_destroy(forward);
+    if (l->own[MRI_LINEAR_FORWARD].run) dnnl_primitive_desc_destroy(forward);
     else rc = create_pass(&v->pass[MRI_LINEAR_FORWARD], l, MRI_LINEAR_FORWARD, forward, n, err);
     for (int i = MRI_LINEAR_BACKWARD_DATA; !rc && i <= MRI_LINEAR_BACKWARD_WEIGHTS; i++) {
         const enum mri_linear_pass pass = (enum mri_linear_pass)i;
-        if (is_ours(l, pass) || !mri_linear_wants_pass(l, pass)) continue;
+        if (l->own[pass].run || !mri_linear_wants_pass(l, pass)) continue;
         rc = describe_pass(l, pass, n, hint, &v->pass[i], &pd, err);
         if (!rc) rc = create_pass(&v->pass[i], l, pass, pd, n, err);
     }
@@ -248,7 +221,7 @@ static int fill_whole(struct variant *v, const struct mri_linear *l, uint32_t n,
 static int fill_variant(struct variant *v, const struct mri_linear *l, uint32_t n, mr_error *err)
 {
     bool others;
-    const int rc = fill_in_blocks(v, l, n, &others, err);
+    const int rc = fill_own(v, l, n, &others, err);
     return rc || !others ? rc : fill_whole(v, l, n, err);
 }
 
@@ -281,12 +254,12 @@ static void store_weights_as(struct mri_linear *l, const dnnl_memory_desc_t *md)
     l->op->base.info.param[0].storage_count = dnnl_memory_desc_get_size(md) / sizeof(float);
 }
 
-/* The forward primitive, at max_batch or of a block, says how weights are stored. */
+/* The forward pass, a primitive at max_batch, says how weights are stored. */
 static int choose_weights(struct mri_linear *l, mr_error *err)
 {
     const uint32_t n = l->op->base.desc.max_batch;
-    if (l->blocks[MRI_LINEAR_FORWARD]) {
-        store_weights_as(l, mri_blocks_weights(l->blocks[MRI_LINEAR_FORWARD]));
+    if (l->own[MRI_LINEAR_FORWARD].run) {
+        store_weights_as(l, &l->own[MRI_LINEAR_FORWARD].weights);
         return MR_OK;
     }
     const dnnl_memory_desc_t src = mri_linear_src(l, n, l->src_layout), dst = mri_linear_dst(l, n);
@@ -378,7 +351,6 @@ void mri_linear_release(mri_host_op *op)
     struct mri_linear *l = op->own;
     if (!l) return;
     mri_dnnl_cache_clear(&l->cache, drop_variant);
-    for (int i = 0; i < 3; i++) mri_blocks_destroy(l->blocks[i]);
     free(l);
 }
 
@@ -424,7 +396,6 @@ static int run_pass(const struct mri_linear *l, const struct variant *v, enum mr
                     uint32_t n, void *src, void *weights, void *dst, void *bias, void *given_scratch,
                     mr_error *err)
 {
-    const struct mri_blocks *blocks = l->blocks[pass];
     const struct pass *p = &v->pass[pass];
     uint8_t *scratch = v->own_scratch ? v->own_scratch : given_scratch;
     void *my_src = p->src.primitive ? scratch + p->src_at : src,
@@ -441,8 +412,7 @@ static int run_pass(const struct mri_linear *l, const struct variant *v, enum mr
     if (!rc && p->weights.primitive && pass != MRI_LINEAR_BACKWARD_WEIGHTS)
         rc = mri_dnnl_step_run(&p->weights, load_weights, scratch, err);
     if (!rc && p->run.primitive) rc = mri_dnnl_step_run(&p->run, all, scratch, err);
-    else if (!rc && !blocks) l->instead(l, n, my_src, my_weights, dst, bias);
-    if (!rc && blocks) rc = mri_blocks_run(blocks, n, my_src, my_weights, dst, bias, scratch, err);
+    else if (!rc) l->own[pass].run(l, pass, n, my_src, my_weights, my_dst, bias, scratch);
     if (!rc && p->src.primitive && pass == MRI_LINEAR_BACKWARD_DATA)
         rc = mri_dnnl_step_run(&p->src, store_src, scratch, err);
     if (!rc && p->weights.primitive && pass == MRI_LINEAR_BACKWARD_WEIGHTS)

@@ -7,7 +7,7 @@
 #ifndef MRI_LINEAR_DNNL_H
 #define MRI_LINEAR_DNNL_H
 
-#include "kernels/ops/dnnl/blocks_dnnl.h"
+#include "kernels/ops/dnnl/dnnl.h"
 
 enum mri_linear_pass { MRI_LINEAR_FORWARD, MRI_LINEAR_BACKWARD_DATA, MRI_LINEAR_BACKWARD_WEIGHTS };
 
@@ -21,9 +21,17 @@ typedef dnnl_primitive_desc_t mri_linear_describe(const struct mri_linear *l, en
                                                   const dnnl_memory_desc_t *dst, dnnl_primitive_attr_t attr,
                                                   const_dnnl_primitive_desc_t hint);
 
-/* Backward to the weights by code of our own over n samples: weights in canonical order, bias or NULL. */
-typedef void mri_linear_instead(const struct mri_linear *l, uint32_t n, const float *src, float *weights,
-                                const float *dst, float *bias);
+/* A pass by code of our own over n samples. Arrays as a primitive of the pass has them: src or its gradient,
+ * weights or theirs, dst or its gradient; bias: the forward pass's, or where backward to the weights puts its
+ * gradient; NULL: none. An activation that forward fuses is applied. */
+typedef void mri_linear_own_run(const struct mri_linear *l, enum mri_linear_pass pass, uint32_t n, float *src,
+                                float *weights, float *dst, float *bias, void *scratch);
+
+struct mri_linear_own {
+    mri_linear_own_run *run;    /* NULL: oneDNN's primitive */
+    dnnl_memory_desc_t weights; /* as it takes or gives them */
+    size_t scratch_bytes;       /* for any number of samples */
+};
 
 struct mri_linear {
     mri_host_op *op;
@@ -36,8 +44,7 @@ struct mri_linear {
     bool bare;                    /* bias and activation are the operation's own affair */
     bool flat;                    /* dense: 2 dimensions, a sample is a vector in stored order */
     bool prepared;                /* the op's scratch size is settled */
-    struct mri_blocks *blocks[3]; /* by pass: computed in blocks; NULL: one primitive for the whole batch */
-    mri_linear_instead *instead;  /* NULL: oneDNN's backward to the weights */
+    struct mri_linear_own own[3]; /* by pass; set between create and prepare */
     struct mri_dnnl_cache cache;
 };
 
@@ -49,7 +56,7 @@ static inline const dnnl_memory_desc_t *mri_linear_bias(const struct mri_linear 
 
 /* prepare() of an operation in two steps: op->own becomes a linear layer whose weights have these dimensions,
  * those of canonical order under `tag` (2: flat); *out may be changed (src_layout,
- * the op's output, passes in blocks) before mri_linear_prepare() chooses the stored weights and makes the
+ * the op's output, passes of our own) before mri_linear_prepare() chooses the stored weights and makes the
  * primitives of max_batch. After a failure of either, or of what is between, mri_linear_release(). */
 int mri_linear_create(struct mri_linear **out, mri_host_op *op, mri_linear_describe *describe, int dim_count,
                       const dnnl_dims_t weights, dnnl_format_tag_t tag, mr_error *err);
@@ -72,9 +79,6 @@ dnnl_primitive_desc_t mri_linear_primitive(dnnl_status_t described, const_dnnl_o
                                            dnnl_primitive_attr_t attr, const_dnnl_primitive_desc_t hint);
 
 bool mri_linear_wants_pass(const struct mri_linear *l, enum mri_linear_pass pass);
-/* A pass in blocks of so many samples, from its description for as many, which is taken over. */
-int mri_linear_cut(struct mri_linear *l, enum mri_linear_pass pass, uint32_t samples,
-                   dnnl_primitive_desc_t pd, mr_error *err);
 
 /* What the primitives take and give for n samples. */
 dnnl_memory_desc_t mri_linear_src(const struct mri_linear *l, uint32_t n, uint32_t layout);

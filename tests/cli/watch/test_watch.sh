@@ -77,8 +77,8 @@ equal "$(tail -c 1 full.csv | od -An -c | tr -d ' ')" '\n'
 equal "$(awk -F, '{print NF}' full.csv | sort -u)" 14
 full --tensorboard full
 
-# a loss that is no number
-run 1 train d --model cifar-cnn --batch 10 --epochs 2 --lr 1000 --optimizer sgd --quiet --json --log-steps 1 --csv nan.csv --tensorboard nan
+# a loss that is no number: every update makes weights 999 times as large
+run 1 train d --model cifar-cnn --batch 10 --epochs 2 --lr 1000 --weight-decay 1 --optimizer sgd --quiet --json --log-steps 1 --csv nan.csv --tensorboard nan
 out_has '"loss": null'
 grep -q '^epoch,.*nan' nan.csv || fail "$last: no nan in nan.csv"
 equal "$(awk -F, '{print NF}' nan.csv | sort -u)" 14
