@@ -105,6 +105,21 @@ static int give_back(const mr_trainer *t, mr_loader *loader, mr_batch *b, int rc
 
 /* ------------------------------------------------------------------------------ evaluation */
 
+/* A network of numbers gets them as field 0, and each the fields that it takes. */
+static int check_field(const mr_trainer *t, const mr_loader_info *info, mr_error *err)
+{
+    if (!mr_net_takes_numbers(t->cfg.net)) return mri_trainer_check_fields(t, info, err);
+    const mr_loader_field_info *field = &info->field[0];
+    if (info->field_count > 0 && field->role == MR_ROLE_PLAIN && field->dtype == MR_I32 &&
+        field->element_bytes == sizeof(int32_t))
+        return mri_trainer_check_fields(t, info, err);
+    return mr_error_set(
+        err, MR_EINVAL,
+        "network %s takes sequences: expected them as the loader's field 0, numbers of type i32, found %s%s",
+        mr_net_name(t->cfg.net), info->field_count ? mr_dtype_name(field->dtype) : "no field",
+        info->field_count && field->ndim ? " in more dimensions" : "");
+}
+
 /* The next batch; what is left of a pass that was broken off goes first. */
 static int first_batch(mr_trainer *t, mr_loader *loader, const volatile int *stop, mr_batch *out,
                        mr_error *err)
@@ -123,7 +138,9 @@ static int evaluate(mr_trainer *t, mr_loader *loader, bool afresh, const volatil
                     mr_error *err)
 {
     mri_range_begin(MRI_RANGE_EVALUATE, t->updates);
-    int rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err); /* whatever was there before */
+    int rc = check_field(t, mr_loader_info_of(loader), err);
+    /* whatever was there before */
+    if (rc == MR_OK) rc = mri_trainer_take_sums(t, MRI_SUMS_EVALUATION, out, err);
     for (bool first = true, last = false; rc == MR_OK && !last; first = false) {
         mr_batch b;
         rc = afresh && first ? first_batch(t, loader, stop, &b, err) : next_batch(t, loader, stop, &b, err);
@@ -547,21 +564,6 @@ static int one_step(fit *f, mr_error *err)
 }
 
 /* ------------------------------------------------------------------------------ the whole */
-
-/* A network of numbers gets them as field 0. */
-static int check_field(const mr_trainer *t, const mr_loader_info *info, mr_error *err)
-{
-    if (!mr_net_takes_numbers(t->cfg.net)) return MR_OK;
-    const mr_loader_field_info *field = &info->field[0];
-    if (info->field_count > 0 && field->role == MR_ROLE_PLAIN && field->dtype == MR_I32 &&
-        field->element_bytes == sizeof(int32_t))
-        return MR_OK;
-    return mr_error_set(
-        err, MR_EINVAL,
-        "network %s takes sequences: expected them as the loader's field 0, numbers of type i32, found %s%s",
-        mr_net_name(t->cfg.net), info->field_count ? mr_dtype_name(field->dtype) : "no field",
-        info->field_count && field->ndim ? " in more dimensions" : "");
-}
 
 /* The folder, taken and found to be this run's. */
 static int begin_folder(fit *f, mr_error *err)

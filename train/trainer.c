@@ -20,12 +20,32 @@
 #include "base/ranges.h"
 #include "train/trainer.h"
 
+/* The fields that the network takes are there, in rows as long as it takes them. */
+static int check_fields(const mr_trainer *t, uint32_t r, const mr_part *part, mr_error *err)
+{
+    const mr_net *net = t->cfg.net;
+    for (uint32_t k = 0; k < net->input_count; k++) {
+        const mri_field_place *place = &t->team.replicas[0].cfg.fields[k];
+        const mr_batch_field *f = &part->field[place->at];
+        if (!f->data)
+            return mr_error_set(err, MR_EINVAL, "part %u of the batch has no field %s, network %s takes it",
+                                r, net->input[k].name, net->name);
+        if (place->varies && f->width != net->input[k].numbers)
+            return mr_error_set(
+                err, MR_EINVAL,
+                "part %u of the batch has rows of %u numbers in field %s, network %s takes %llu", r, f->width,
+                net->input[k].name, net->name, (unsigned long long)net->input[k].numbers);
+    }
+    return MR_OK;
+}
+
 /* What the network takes is there. */
 static int check_data(const mr_trainer *t, uint32_t r, const mr_part *part, mr_error *err)
 {
     const mr_net *net = t->cfg.net;
     const mr_batch_field *numbers = &part->field[0];
-    if (net->numbers ? numbers->data && numbers->width == net->w : part->pixels != NULL) return MR_OK;
+    if (net->bare || (net->numbers ? numbers->data && numbers->width == net->w : part->pixels != NULL))
+        return check_fields(t, r, part, err);
     if (!net->numbers)
         return mr_error_set(err, MR_EINVAL, "part %u of the batch has no pictures, network %s takes them", r,
                             net->name);

@@ -60,6 +60,11 @@ struct mr_trainer {
     mr_trainer *abandoned; /* list of those that could not be closed */
 };
 
+/* ---- trainer_open.c ---- */
+
+/* A loader brings the fields that the network takes where, and as, the trainer was told. */
+int mri_trainer_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *err);
+
 /* ---- trainer.c ---- */
 
 float mri_trainer_lr(const mr_trainer *t, uint64_t update);

@@ -82,7 +82,8 @@ static int check_config(const mr_trainer_config *cfg, mr_error *err)
     if (!(cfg->schedule.lr > 0) || !isfinite(cfg->schedule.lr))
         return mr_error_set(err, MR_EINVAL, "learning rate %g: expected a finite number above 0",
                             (double)cfg->schedule.lr);
-    for (uint32_t c = 0; !cfg->net->numbers && c < cfg->net->c; c++)
+    const bool pictures = !cfg->net->numbers && !cfg->net->bare;
+    for (uint32_t c = 0; pictures && c < cfg->net->c; c++)
         if (!(cfg->std[c] > 0) || !isfinite(cfg->std[c]) || !isfinite(cfg->mean[c]))
             return mr_error_set(err, MR_EINVAL,
                                 "channel %u: mean %g, std %g: expected finite numbers, std above 0", c,
@@ -225,12 +226,73 @@ static int list_streams(mr_trainer *t, mr_error *err)
     return MR_OK;
 }
 
+static uint32_t tensor_dtype(mr_dtype dtype)
+{
+    static const uint32_t types[] = {
+        [MR_U8] = MR_TENSOR_U8,   [MR_I8] = MR_TENSOR_I8,     [MR_I16] = MR_TENSOR_I16,
+        [MR_I32] = MR_TENSOR_I32, [MR_I64] = MR_TENSOR_I64,   [MR_F16] = MR_TENSOR_F16,
+        [MR_F32] = MR_TENSOR_F32, [MR_BF16] = MR_TENSOR_BF16, [MR_F64] = MR_TENSOR_F64,
+    };
+    return (uint32_t)dtype < MRI_ARRAY_COUNT(types) ? types[dtype] : 0;
+}
+
+/* The field of the batches that is input k of the network. */
+static int place_field(const mr_net *net, uint32_t k, const mr_loader_field_info *fields, uint32_t count,
+                       mri_field_place *out, mr_error *err)
+{
+    const mri_net_input *input = &net->input[k];
+    uint64_t numbers = 1;
+    uint32_t at = 0;
+    while (at < count && strcmp(fields[at].name, input->name) != 0) at++;
+    if (at == count)
+        return mr_error_set(
+            err, MR_EINVAL,
+            "network %s takes a field %s, and the batches have none of that name (%u fields): "
+            "name it in mr_loader_config.fields, and give the trainer mr_loader_info.field",
+            net->name, input->name, count);
+    const mr_loader_field_info *f = &fields[at];
+    for (uint32_t d = 0; d < f->ndim && d < MR_MAX_DIMS; d++) numbers *= f->dim[d];
+    *out = (mri_field_place){.at = at, .dtype = tensor_dtype(f->dtype), .varies = f->varies};
+    if (f->role != MR_ROLE_PLAIN && f->role != MR_ROLE_MASK)
+        return mr_error_set(err, MR_EINVAL, "field %s holds boxes, which networks do not take", input->name);
+    if (input->whole &&
+        (f->dtype == MR_F16 || f->dtype == MR_BF16 || f->dtype == MR_F32 || f->dtype == MR_F64))
+        return mr_error_set(err, MR_EINVAL, "network %s takes whole numbers of field %s, which holds %s",
+                            net->name, input->name, mr_dtype_name(f->dtype));
+    if (f->varies ? f->ndim == 0 : numbers == input->numbers) return MR_OK;
+    return mr_error_set(err, MR_EINVAL, "network %s takes %llu numbers of field %s, a sample has %llu%s",
+                        net->name, (unsigned long long)input->numbers, input->name,
+                        (unsigned long long)numbers, f->varies ? " or more" : "");
+}
+
+int mri_trainer_check_fields(const mr_trainer *t, const mr_loader_info *info, mr_error *err)
+{
+    const mr_net *net = t->cfg.net;
+    for (uint32_t k = 0; k < net->input_count; k++) {
+        const mri_field_place *mine = &t->team.replicas[0].cfg.fields[k];
+        mri_field_place found;
+        const int rc = place_field(net, k, info->field, info->field_count, &found, err);
+        if (rc) return rc;
+        if (found.at != mine->at || found.dtype != mine->dtype || found.varies != mine->varies)
+            return mr_error_set(
+                err, MR_EINVAL,
+                "field %s comes as number %u of the loader's, of type %s: the trainer was "
+                "opened with another loader's fields, where it is number %u or of another type",
+                net->input[k].name, found.at, mr_dtype_name(info->field[found.at].dtype), mine->at);
+    }
+    return MR_OK;
+}
+
 static int open_parts(mr_trainer *t, mr_error *err)
 {
     mr_parts parts;
     int rc = take_parts(&t->cfg, &parts, err);
     if (rc) return rc;
-    const mri_replica_config replica = replica_config(&t->cfg, &parts);
+    mri_replica_config replica = replica_config(&t->cfg, &parts);
+    for (uint32_t k = 0; rc == MR_OK && k < t->cfg.net->input_count; k++)
+        rc = place_field(t->cfg.net, k, t->cfg.fields, t->cfg.field_count, &replica.fields[k], err);
+    t->cfg.fields = NULL;
+    if (rc) return rc;
     rc = mri_team_init(&t->team, t->cfg.devices, &parts, t->cfg.device_count, t->cfg.world, &replica, err);
     t->cfg.devices = t->team.devices;
     t->cfg.parts = NULL;

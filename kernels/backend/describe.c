@@ -5,11 +5,15 @@
 size_t mr_tensor_element_bytes(uint32_t dtype)
 {
     switch (dtype) {
-    case MR_TENSOR_U8: return 1;
+    case MR_TENSOR_U8:
+    case MR_TENSOR_I8: return 1;
     case MR_TENSOR_BF16:
-    case MR_TENSOR_F16: return 2;
+    case MR_TENSOR_F16:
+    case MR_TENSOR_I16: return 2;
     case MR_TENSOR_I32:
     case MR_TENSOR_F32: return 4;
+    case MR_TENSOR_I64:
+    case MR_TENSOR_F64: return 8;
     default: return 0;
     }
 }
@@ -76,6 +80,16 @@ int mri_op_entry_dtype(uint32_t asked, uint32_t *out, const char *name, mr_error
         return mr_error_set(err, MR_EINVAL, "%s: out_dtype must be f32, bf16 or f16", name);
     *out = asked ? asked : (uint32_t)MR_TENSOR_F32;
     return MR_OK;
+}
+
+int mri_op_check_rows(const mr_op_desc *d, const char *name, mr_error *err)
+{
+    const mr_tensor *in = &d->in;
+    const size_t bytes = mr_tensor_element_bytes(in->dtype) * in->h * in->w * in->c;
+    if (in->layout == MR_LAYOUT_NHWC && in->sample_bytes == bytes) return MR_OK;
+    return mr_error_set(err, MR_EINVAL,
+                        "%s: data must be NHWC without padding, %zu bytes a sample; found layout %u with %zu",
+                        name, bytes, in->layout, in->sample_bytes);
 }
 
 int mri_op_check_count(uint32_t count, const char *what, const char *name, mr_error *err)

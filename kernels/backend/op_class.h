@@ -31,7 +31,8 @@
     X(RESHAPE, reshape, ON_CUDA)                                                                             \
     X(SAMPLE, sample, ON_CUDA)                                                                               \
     X(PAIR_LOSS, pair_loss, ON_CUDA)                                                                         \
-    X(SCALE, scale, ON_CUDA)
+    X(SCALE, scale, ON_CUDA)                                                                                 \
+    X(FIELD, field, ON_CUDA)
 
 struct mri_op_code; /* how an operation runs in the host's memory: ops/host_op.h */
 
@@ -78,6 +79,8 @@ int mri_op_set_output(const mr_op_desc *desc, mr_op_info *info, uint32_t h, uint
                       uint32_t dtype, const char *name, mr_error *err);
 /* Of an entry: *out is the asked type, f32 where 0 was asked. */
 int mri_op_entry_dtype(uint32_t asked, uint32_t *out, const char *name, mr_error *err);
+/* Of an entry: the input is NHWC without padding. */
+int mri_op_check_rows(const mr_op_desc *desc, const char *name, mr_error *err);
 /* A count of filters, units or classes must be 1..MRI_OP_MAX_SIDE. */
 int mri_op_check_count(uint32_t count, const char *what, const char *name, mr_error *err);
 /* The pixels that a window reaches. */

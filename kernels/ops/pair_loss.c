@@ -1,7 +1,7 @@
 /* kernels/ops/pair_loss.c: losses of two tensors of one shape, element by element: cross-entropy of logits
  * against probabilities, squares of differences, the divergence of normal distributions from the standard
- * one. Elements in float, their sums in double, one order a sample. Layouts may differ: elements are met in
- * canonical order. */
+ * one; and pixel by pixel the cross-entropy of a softmax. Elements in float, their sums in double, one order
+ * a sample. Layouts may differ: elements are met in canonical order. */
 #include <math.h>
 
 #include "kernels/backend/op_class.h"
@@ -66,6 +66,7 @@ static float value(mr_pair_loss kind, float x, float x2)
     case MR_PAIR_CROSS_ENTROPY: return (x > 0 ? x : 0) - x * x2 + log1pf(expf(-fabsf(x)));
     case MR_PAIR_SQUARES: return (x - x2) * (x - x2);
     case MR_PAIR_DIVERGENCE: return -0.5f * (1 + x2 - x * x - expf(x2));
+    case MR_PAIR_CLASSES: break; /* not by itself */
     }
     return 0;
 }
@@ -78,6 +79,7 @@ static float slope(mr_pair_loss kind, float x, float x2)
     case MR_PAIR_CROSS_ENTROPY: return sigmoid(x) - x2;
     case MR_PAIR_SQUARES: return 2 * (x - x2);
     case MR_PAIR_DIVERGENCE: return x;
+    case MR_PAIR_CLASSES: break;
     }
     return 0;
 }
@@ -88,9 +90,55 @@ static float slope2(mr_pair_loss kind, float x, float x2)
     case MR_PAIR_CROSS_ENTROPY: return -x;
     case MR_PAIR_SQUARES: return -2 * (x - x2);
     case MR_PAIR_DIVERGENCE: return 0.5f * (expf(x2) - 1);
+    case MR_PAIR_CLASSES: break;
     }
     return 0;
 }
+
+/* ---- the classes of a pixel ---- */
+
+typedef struct softmax {
+    float top, log_sum; /* ln softmax(x)_c = x_c - top - log_sum */
+    float wanted;       /* sum of x2 */
+} softmax;
+
+static softmax softmax_of(const mr_op_desc *d, const float *x, const float *x2, size_t pixel)
+{
+    softmax s = {.top = x[mri_tensor_index(&d->in, pixel, 0)]};
+    double sum = 0, wanted = 0;
+    for (uint32_t c = 1; c < d->in.c; c++) s.top = fmaxf(s.top, x[mri_tensor_index(&d->in, pixel, c)]);
+    for (uint32_t c = 0; c < d->in.c; c++) {
+        sum += (double)expf(x[mri_tensor_index(&d->in, pixel, c)] - s.top);
+        wanted += (double)x2[mri_tensor_index(&d->in2, pixel, c)];
+    }
+    s.log_sum = (float)log(sum);
+    s.wanted = (float)wanted;
+    return s;
+}
+
+static double loss_of_pixel(const mr_op_desc *d, const float *x, const float *x2, size_t pixel)
+{
+    const softmax s = softmax_of(d, x, x2, pixel);
+    double loss = 0;
+    for (uint32_t c = 0; c < d->in.c; c++)
+        loss += (double)(x2[mri_tensor_index(&d->in2, pixel, c)] *
+                         (s.top + s.log_sum - x[mri_tensor_index(&d->in, pixel, c)]));
+    return loss;
+}
+
+static void gradient_of_pixel(const mr_op_desc *d, const float *x, const float *x2, size_t pixel, float scale,
+                              float *dx, float *dx2)
+{
+    const softmax s = softmax_of(d, x, x2, pixel);
+    for (uint32_t c = 0; c < d->in.c; c++) {
+        const size_t k = mri_tensor_index(&d->in, pixel, c), k2 = mri_tensor_index(&d->in2, pixel, c);
+        const float log_p = x[k] - s.top - s.log_sum, v = x2[k2];
+        if (dx) dx[k] = scale * (s.wanted * expf(log_p) - v);
+        if (dx2) dx2[k2] = scale * -log_p;
+    }
+}
+
+/* ---- samples ---- */
 
 static double loss_of_sample(const mri_host_op *op, const mr_op_args *a, uint32_t i)
 {
@@ -99,10 +147,13 @@ static double loss_of_sample(const mri_host_op *op, const mr_op_args *a, uint32_
                 *x2 = (const float *)a->x2 + i * mri_tensor_floats(&d->in2);
     const size_t pixels = (size_t)d->in.h * d->in.w;
     double sum = 0;
-    for (size_t p = 0; p < pixels; p++)
-        for (uint32_t c = 0; c < d->in.c; c++)
-            sum += (double)value(d->pair_loss.kind, x[mri_tensor_index(&d->in, p, c)],
-                                 x2[mri_tensor_index(&d->in2, p, c)]);
+    if (d->pair_loss.kind == MR_PAIR_CLASSES)
+        for (size_t p = 0; p < pixels; p++) sum += loss_of_pixel(d, x, x2, p);
+    else
+        for (size_t p = 0; p < pixels; p++)
+            for (uint32_t c = 0; c < d->in.c; c++)
+                sum += (double)value(d->pair_loss.kind, x[mri_tensor_index(&d->in, p, c)],
+                                     x2[mri_tensor_index(&d->in2, p, c)]);
     return weight_of(op) * sum;
 }
 
@@ -129,13 +180,15 @@ static void gradient_of_sample(const mri_host_op *op, const mr_op_args *a, uint3
     const float *x = (const float *)a->x + i * floats, *x2 = (const float *)a->x2 + i * floats2;
     float *dx = d->need_dx ? (float *)a->dx + i * floats : NULL,
           *dx2 = a->dx2 ? (float *)a->dx2 + i * floats2 : NULL;
-    const float s = counts(a, i) ? scale : 0;
-    for (size_t p = 0; p < pixels; p++)
+    const bool told = counts(a, i) && scale != 0;
+    const bool by_pixel = d->pair_loss.kind == MR_PAIR_CLASSES;
+    for (size_t p = 0; told && by_pixel && p < pixels; p++) gradient_of_pixel(d, x, x2, p, scale, dx, dx2);
+    for (size_t p = 0; !(told && by_pixel) && p < pixels; p++)
         for (uint32_t c = 0; c < d->in.c; c++) {
             const size_t k = mri_tensor_index(&d->in, p, c), k2 = mri_tensor_index(&d->in2, p, c);
             const float u = x[k], v = x2[k2];
-            if (dx) dx[k] = s != 0 ? s * slope(d->pair_loss.kind, u, v) : 0;
-            if (dx2) dx2[k2] = s != 0 ? s * slope2(d->pair_loss.kind, u, v) : 0;
+            if (dx) dx[k] = told ? scale * slope(d->pair_loss.kind, u, v) : 0;
+            if (dx2) dx2[k2] = told ? scale * slope2(d->pair_loss.kind, u, v) : 0;
         }
 }
 

@@ -35,7 +35,18 @@ struct emu_span_list {
 };
 
 /* Bytes of one element; every dtype a kernel may be given. */
-inline uint64_t size_of(uint32_t dtype) { return dtype == MR_TENSOR_U8 ? 1 : dtype == MR_TENSOR_F32 ? 4 : 2; }
+inline uint64_t size_of(uint32_t dtype)
+{
+    switch (dtype) {
+    case MR_TENSOR_U8:
+    case MR_TENSOR_I8: return 1;
+    case MR_TENSOR_F32:
+    case MR_TENSOR_I32: return 4;
+    case MR_TENSOR_I64:
+    case MR_TENSOR_F64: return 8;
+    default: return 2;
+    }
+}
 
 inline uint64_t bytes_of(const mrk_tile &t) { return t.rows * t.channels * size_of(t.dtype); }
 inline uint64_t floats(uint64_t count) { return count * sizeof(float); }
@@ -145,7 +156,13 @@ inline void spans(const mrk_input_args &a, emu_span_list &s)
 
 inline void spans(const mrk_one_hot_args &a, emu_span_list &s)
 {
-    s.reads(a.x, a.count / a.classes * sizeof(int32_t));
+    s.reads(a.x, a.count / a.classes * size_of(a.from));
+    s.writes(a.y, a.count * size_of(a.dtype));
+}
+
+inline void spans(const mrk_field_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.count * size_of(a.from));
     s.writes(a.y, a.count * size_of(a.dtype));
 }
 

@@ -37,5 +37,12 @@ grep -q "out.mrec: 192 records" "$scratch/out" || fail "convert: expected 192 re
 for from in "$data" "$scratch/out.mrec"; do "$millrace" digest "$from" --augment "resize(32x32)" --quiet; done >"$scratch/out"
 [ "$(cut -d' ' -f1 "$scratch/out" | sort -u | wc -l)" -eq 1 ] || fail "convert: other batches than from the data"
 
+example two_inputs "$scratch/out.mrec" 120 || fail "two_inputs"
+accuracy=$(sed -n 's/^two-inputs: [0-9]* parameters, .* accuracy \([0-9.]*\)$/\1/p' "$scratch/out")
+[ -n "$accuracy" ] && awk "BEGIN { exit !($accuracy > 0.6) }" || fail "two_inputs: expected an accuracy above 0.6"
+grep -q '^ 3 field position  *1x1x1$' "$scratch/out" || fail "two_inputs: expected the second input as layer 3"
+example two_inputs "$data" && fail "two_inputs: expected a failure without the field"
+grep -q "position" "$scratch/out" || fail "two_inputs: expected the name of the field that is missing"
+
 [ "$failures" -eq 0 ] || exit 1
 echo "the examples work"

@@ -4,7 +4,10 @@
 struct lab mrt_device, mrt_reference;
 
 /* It takes data, and has no gradient to it. */
-static bool is_entry(mr_op_kind kind) { return kind == MR_OP_INPUT || kind == MR_OP_ONE_HOT; }
+static bool is_entry(mr_op_kind kind)
+{
+    return kind == MR_OP_INPUT || kind == MR_OP_ONE_HOT || kind == MR_OP_FIELD;
+}
 
 static bool is_recurrent(mr_op_kind kind) { return kind == MR_OP_GRU || kind == MR_OP_LSTM; }
 static bool takes_numbers(const mr_op_desc *d) { return d->in.dtype == MR_TENSOR_I32; }
@@ -76,9 +79,9 @@ static void place_args(struct lab *l, mr_op *op, const mr_op_desc *d, uint32_t n
     const mr_tensor *out = &info->out;
     const bool loss = is_loss(d), backward = d->training && !is_entry(d->kind);
     *a = (mr_op_args){.n = n, .training = io->training, .seed = io->seed, .first = io->first};
-    if (d->kind == MR_OP_INPUT) {
+    if (d->kind == MR_OP_INPUT || io->raw) {
         void *x = lab_memory(l, d->in.sample_bytes * d->max_batch);
-        lab_put(l, x, io->pixels, d->in.sample_bytes * n);
+        lab_put(l, x, io->raw ? io->raw : io->pixels, d->in.sample_bytes * n);
         a->x = x;
         if (io->affine) a->affine = lab_copy_of(l, io->affine, n * 2 * sizeof(float));
         if (io->flip) a->flip = lab_copy_of(l, io->flip, n);
@@ -194,6 +197,7 @@ static void take_defaults(mr_op_desc *d)
 {
     if (d->kind == MR_OP_INPUT) d->input.out_dtype = 0;
     if (d->kind == MR_OP_ONE_HOT) d->one_hot.out_dtype = 0;
+    if (d->kind == MR_OP_FIELD) d->field.out_dtype = 0;
     if (is_recurrent(d->kind)) d->recurrent.out_dtype = 0;
     d->want = MR_WANT_ANY;
 }
@@ -267,13 +271,41 @@ static void input_inputs(const struct op_case *c, uint64_t seed, struct op_io *i
 static void number_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
 {
     const size_t count = (size_t)c->d.in.w * c->n;
-    const uint32_t classes = c->d.kind == MR_OP_ONE_HOT ? c->d.one_hot.classes : c->d.recurrent.classes;
+    const uint32_t classes = c->d.recurrent.classes;
     io->numbers = lab_host(count * sizeof *io->numbers);
     for (size_t i = 0; i < count; i++) {
         const uint64_t drawn = mri_mix64(seed * 91 + i);
         io->numbers[i] = drawn % 7    ? (int32_t)(drawn % classes)
                          : drawn & 64 ? -1 - (int32_t)(drawn & 7)
                                       : (int32_t)classes;
+    }
+}
+
+/* Numbers of a type that a double holds, some of them far out; of ONE_HOT about its classes. */
+static void raw_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
+{
+    const size_t count = lab_elements(&c->d.in) * c->n;
+    const uint32_t dtype = c->d.in.dtype;
+    uint8_t *to = lab_host(c->d.in.sample_bytes * c->n);
+    io->raw = to;
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t drawn = mri_mix64(seed * 57 + i);
+        const int64_t whole = c->d.kind == MR_OP_ONE_HOT ? (int64_t)(drawn % (c->d.one_hot.classes + 2)) - 1
+                                                         : (int64_t)drawn >> 9;
+        const double real = (double)(int64_t)drawn * 0x1p-60;
+        const float single = (float)real;
+        uint32_t bits;
+        memcpy(&bits, &single, sizeof bits);
+        /* a half: any but those that are no numbers */
+        const uint16_t half = (uint16_t)((drawn & 0x7C00) == 0x7C00 ? drawn & 0x83FF : drawn),
+                       brain = (uint16_t)(bits >> 16);
+        const size_t each = mr_tensor_element_bytes(dtype);
+        const void *from = dtype == MR_TENSOR_F64    ? (const void *)&real
+                           : dtype == MR_TENSOR_F32  ? (const void *)&single
+                           : dtype == MR_TENSOR_F16  ? (const void *)&half
+                           : dtype == MR_TENSOR_BF16 ? (const void *)&brain
+                                                     : (const void *)&whole; /* its low bytes */
+        memcpy(to + i * each, from, each);
     }
 }
 
@@ -286,7 +318,8 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
                        .first = (uint32_t)seed % 1000u,
                        .values = {.step = seed, .scale = 1.0f / (float)(c->n + 1), .lr = 0.1f}};
     if (d->kind == MR_OP_INPUT) input_inputs(c, seed, &io);
-    if (takes_numbers(d)) number_inputs(c, seed, &io);
+    if (d->kind == MR_OP_FIELD || d->kind == MR_OP_ONE_HOT) raw_inputs(c, seed, &io);
+    else if (takes_numbers(d)) number_inputs(c, seed, &io);
     if (is_entry(d->kind)) return io;
     const size_t x_count = lab_elements(&d->in) * c->n, y_count = output_elements(d) * c->n;
     if (!takes_numbers(d)) io.x = lab_noise(x_count, seed + 1, dtype);
@@ -333,7 +366,8 @@ static void name_of(const struct op_case *c, char *out, size_t bytes)
     case MR_OP_DENSE:
         snprintf(own, sizeof own, ">%u%s", d->dense.units, d->dense.no_bias ? " no bias" : "");
         break;
-    case MR_OP_ONE_HOT: snprintf(own, sizeof own, ">%u", d->one_hot.classes); break;
+    case MR_OP_ONE_HOT: snprintf(own, sizeof own, ">%u of type %u", d->one_hot.classes, d->in.dtype); break;
+    case MR_OP_FIELD: snprintf(own, sizeof own, " of type %u", d->in.dtype); break;
     case MR_OP_BATCHNORM:
         snprintf(own, sizeof own, "%s%s", d->batchnorm.residual ? " +x2" : "",
                  d->batchnorm.no_scale ? " no scale" : "");

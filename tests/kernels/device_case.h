@@ -9,6 +9,7 @@
 struct op_io {
     float *x, *x2, *dy, *dy2, *affine, *param[MR_OP_MAX_PARAMS], *state[2];
     uint8_t *pixels, *flip;
+    void *raw; /* FIELD, ONE_HOT: numbers of their type */
     int32_t *labels, *numbers;
     mr_step_values values;
     mr_loss_scale scale; /* scale.scale 0: none */

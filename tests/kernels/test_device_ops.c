@@ -393,6 +393,40 @@ static void check_input(uint32_t dtype)
                 }
 }
 
+static mr_tensor data_tensor(uint32_t h, uint32_t w, uint32_t c, uint32_t dtype)
+{
+    return (mr_tensor){h, w, c, dtype, MR_LAYOUT_NHWC, mr_tensor_element_bytes(dtype) * h * w * c};
+}
+
+static const uint32_t data_types[] = {MR_TENSOR_U8,   MR_TENSOR_I8,  MR_TENSOR_I16,
+                                      MR_TENSOR_I32,  MR_TENSOR_I64, MR_TENSOR_F16,
+                                      MR_TENSOR_BF16, MR_TENSOR_F32, MR_TENSOR_F64};
+enum { WHOLE_TYPES = 5 };
+
+static void check_field(uint32_t dtype)
+{
+    static const uint32_t sides[][3] = {{1, 1, 1}, {1, 1, 8000}, {7, 5, 3}, {4, 4, 16}};
+    for (size_t t = 0; t < MRI_ARRAY_COUNT(data_types); t++)
+        for (size_t s = 0; s < MRI_ARRAY_COUNT(sides); s++) {
+            const bool wide = data_types[t] == MR_TENSOR_I64; /* into what a half holds */
+            struct op_case one = {.d = {.kind = MR_OP_FIELD,
+                                        .max_batch = MAX_BATCH,
+                                        .field.mean = s % 2 ? 0.3f : 0,
+                                        .field.std = wide    ? 1e15f
+                                                     : s % 2 ? 0.7f
+                                                             : 0,
+                                        .field.out_dtype = dtype},
+                                  .n = batches[(t + s) % 3],
+                                  .tolerance = tolerance_of(dtype, false),
+                                  .exact = dtype == MR_TENSOR_F32};
+            one.d.in = one.in = data_tensor(sides[s][0], sides[s][1], sides[s][2], data_types[t]);
+            if (data_types[t] == MR_TENSOR_I32) one.d.field.std = 1e6f;
+            if (data_types[t] == MR_TENSOR_F16) one.d.field.std = 2; /* none beyond the largest half */
+            const struct op_io io = op_inputs(&one, next_seed());
+            op_compare(&one, &io);
+        }
+}
+
 static void check_one_hot(uint32_t dtype)
 {
     static const uint32_t lengths[] = {1, 7, 49}, classes[] = {1, 2, 8, 65, 128};
@@ -405,7 +439,7 @@ static void check_one_hot(uint32_t dtype)
                                   .n = batches[(l + k) % 3],
                                   .exact = true};
             one.d.in = one.in =
-                (mr_tensor){1, lengths[l], 1, MR_TENSOR_I32, MR_LAYOUT_NHWC, lengths[l] * sizeof(int32_t)};
+                data_tensor(1 + (uint32_t)k % 3, lengths[l], 1, data_types[(l + k) % WHOLE_TYPES]);
             const struct op_io io = op_inputs(&one, next_seed());
             op_compare(&one, &io);
         }
@@ -457,6 +491,7 @@ int main(void)
     } groups[] = {
         {"input", check_input},
         {"one_hot", check_one_hot},
+        {"field", check_field},
         {"conv2d", check_conv2d},
         {"dense", check_dense},
         {"pool2d", check_pool2d},

@@ -91,6 +91,19 @@ static double pair_value(mr_pair_loss kind, double x, double x2)
     return -0.5 * (1 + x2 - x * x - exp(x2));
 }
 
+/* Of the c values of a pixel, of which number `at` is off by du and dv. */
+static double pixel_value(mr_pair_loss kind, const float *x, const float *x2, uint32_t c, size_t at,
+                          double du, double dv)
+{
+    double loss = 0, sum = 0;
+    for (uint32_t k = 0; k < c; k++) sum += exp((double)x[k] + (k == at ? du : 0));
+    for (uint32_t k = 0; k < c; k++) {
+        const double u = (double)x[k] + (k == at ? du : 0), v = (double)x2[k] + (k == at ? dv : 0);
+        loss += kind == MR_PAIR_CLASSES ? v * (log(sum) - u) : pair_value(kind, u, v);
+    }
+    return loss;
+}
+
 static void close_to(const char *what, int kind, size_t at, double found, double expected)
 {
     if (fabs(found - expected) <= 1e-5 * (1 + fabs(expected))) return;
@@ -143,25 +156,28 @@ static void check_pair(mr_tensor shape, uint32_t layout, uint32_t layout2, mr_pa
 
     const double w = weight > 0 ? (double)weight : 1, eps = 1e-4;
     double sum = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!labelled || labels[i / each] >= 0) sum += w * pair_value(kind, (double)x[i], (double)x2[i]);
+    const uint32_t c = shape.c;
+    for (size_t i = 0; i < count; i += c)
+        if (!labelled || labels[i / each] >= 0) sum += w * pixel_value(kind, x + i, x2 + i, c, 0, 0, 0);
     close_to("sum", kind, 0, a.metrics->loss_sum, 3 + sum);
     MRT_EQ(a.metrics->count, 1 + (silent ? 0 : labelled ? 3 : N));
     MRT_TRUE(a.metrics->correct == 0 && a.metrics->bad == 0);
     rig_padding_is_zero(&d.in, N, a.dx);
     rig_load(&d.in, N, a.dx, found);
     for (size_t i = 0; i < count; i++) {
-        const double u = (double)x[i], v = (double)x2[i];
+        const float *u = x + i / c * c, *v = x2 + i / c * c;
         const bool counts = !labelled || labels[i / each] >= 0;
-        const double slope = (pair_value(kind, u + eps, v) - pair_value(kind, u - eps, v)) / (2 * eps);
+        const double up = pixel_value(kind, u, v, c, i % c, eps, 0),
+                     slope = (up - pixel_value(kind, u, v, c, i % c, -eps, 0)) / (2 * eps);
         close_to("dx", kind, i, (double)found[i], counts ? 0.25 * w * slope : 0);
     }
     rig_padding_is_zero(&d.in2, N, a.dx2);
     rig_load(&d.in2, N, a.dx2, found);
     for (size_t i = 0; i < count; i++) {
-        const double u = (double)x[i], v = (double)x2[i];
+        const float *u = x + i / c * c, *v = x2 + i / c * c;
         const bool counts = !labelled || labels[i / each] >= 0;
-        const double slope = (pair_value(kind, u, v + eps) - pair_value(kind, u, v - eps)) / (2 * eps);
+        const double up = pixel_value(kind, u, v, c, i % c, 0, eps),
+                     slope = (up - pixel_value(kind, u, v, c, i % c, 0, -eps)) / (2 * eps);
         close_to("dx2", kind, i, (double)found[i], counts ? 0.25 * w * slope : 0);
     }
     free(x), free(x2), free(found);

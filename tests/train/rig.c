@@ -3,6 +3,22 @@
 
 #include "tests/train/rig.h"
 
+const mr_loader_field_info mrt_fields[MRT_FIELDS] = {
+    [MRT_FLOATS] = {.name = "floats",
+                    .dtype = MR_F32,
+                    .ndim = 3,
+                    .dim = {MRT_SIDE, MRT_SIDE, 1},
+                    .element_bytes = MRT_PIXELS * sizeof(float),
+                    .most = 1},
+    [MRT_KIND] = {.name = "kind", .dtype = MR_I64, .element_bytes = sizeof(int64_t), .most = 1},
+    [MRT_SOFTS] = {.name = "soft",
+                   .dtype = MR_F64,
+                   .ndim = 1,
+                   .dim = {MRT_SOFT},
+                   .element_bytes = MRT_SOFT * sizeof(double),
+                   .most = 1},
+};
+
 mr_net *mrt_net_conv(void)
 {
     mr_net *net;
@@ -92,6 +108,34 @@ mr_net *mrt_net_coder(void)
     mr_net_loss_pair(net, MR_PAIR_CROSS_ENTROPY, 0, 0.1f);
     mr_net_activation(net, MR_ACT_SIGMOID);
     mr_net_loss_pair(net, MR_PAIR_SQUARES, 0, 0.05f);
+    return net;
+}
+
+mr_net *mrt_net_fields(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "toy-fields", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    mr_net_conv2d(net, 4, 3, 2, MR_PAD_SAME, MR_ACT_TANH);
+    mr_net_dense(net, 12, MR_ACT_TANH);
+    const mr_point seen = mr_net_here(net);
+    mr_net_field(net, &(mr_field_input){.name = "floats", .h = MRT_SIDE, .w = MRT_SIDE});
+    mr_net_dense(net, 7, MR_ACT_TANH);
+    mr_net_concat(net, &seen, 1);
+    mr_net_dense(net, 10, MR_ACT_TANH);
+    const mr_point known = mr_net_here(net);
+    mr_net_field(net, &(mr_field_input){.name = "kind", .values = MRT_KINDS});
+    const mr_point kind = mr_net_here(net);
+    mr_net_field(net, &(mr_field_input){.name = "soft", .c = MRT_SOFT, .mean = 0.25f, .std = 2});
+    const mr_point soft = mr_net_here(net);
+    mr_net_from(net, known);
+    mr_net_dense(net, MRT_KINDS, MR_ACT_NONE);
+    mr_net_loss_pair(net, MR_PAIR_CLASSES, kind, 0.5f);
+    mr_net_from(net, known);
+    mr_net_dense(net, MRT_SOFT, MR_ACT_NONE);
+    mr_net_loss_pair(net, MR_PAIR_SQUARES, soft, 0.1f);
+    mr_net_from(net, known);
+    mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    mr_net_loss_labels(net, 1);
     return net;
 }
 
@@ -188,6 +232,8 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
         cfg.update.weight_decay = o->weight_decay;
         cfg.parts = o->parts || o->world ? &rig->parts : NULL;
         cfg.world = o->world;
+        cfg.fields = mrt_fields;
+        cfg.field_count = MRT_FIELDS;
         rc = mr_trainer_open(&rig->t, &cfg, err);
     }
     if (rc) mrt_rig_close(rig);
@@ -259,6 +305,36 @@ static mr_device *device_of(const mrt_rig *rig, uint32_t p)
     return rig->devices[d];
 }
 
+/* Of a sample, by its picture. */
+typedef struct toy_fields {
+    float floats[MRT_PIXELS];
+    int64_t kind;
+    double soft[MRT_SOFT];
+} toy_fields;
+
+static toy_fields fields_of(const uint8_t *pixels)
+{
+    toy_fields f;
+    const float k = 1.0f / 255.0f;
+    for (uint32_t i = 0; i < MRT_PIXELS; i++) f.floats[i] = (float)pixels[i] * k;
+    f.kind = pixels[3] % (MRT_KINDS + 2) - 1;
+    for (uint32_t i = 0; i < MRT_SOFT; i++) f.soft[i] = pixels[7 + i] / 40.0 - 0.5;
+    return f;
+}
+
+/* The part's fields to `to`, one behind the other; where each begins to at. */
+static void put_fields(char *to, const mr_part *p, const uint8_t *pixels, size_t at[MRT_FIELDS])
+{
+    const size_t bytes[MRT_FIELDS] = {sizeof(float) * MRT_PIXELS, sizeof(int64_t), sizeof(double) * MRT_SOFT};
+    for (uint32_t k = 0, from = 0; k < MRT_FIELDS; from += (uint32_t)(bytes[k++] * p->count)) at[k] = from;
+    for (uint32_t i = 0; i < p->count; i++) {
+        const toy_fields f = fields_of(pixels + (size_t)(p->first + i) * MRT_PIXELS);
+        memcpy(to + at[MRT_FLOATS] + i * bytes[MRT_FLOATS], f.floats, bytes[MRT_FLOATS]);
+        memcpy(to + at[MRT_KIND] + i * bytes[MRT_KIND], &f.kind, bytes[MRT_KIND]);
+        memcpy(to + at[MRT_SOFTS] + i * bytes[MRT_SOFTS], f.soft, bytes[MRT_SOFTS]);
+    }
+}
+
 static void make_part(mrt_batch *m, const mrt_rig *rig, uint32_t at, const uint8_t *pixels,
                       const int32_t *labels)
 {
@@ -267,14 +343,24 @@ static void make_part(mrt_batch *m, const mrt_rig *rig, uint32_t at, const uint8
     mr_device *dev = device_of(rig, at);
     if (p->count == 0) return;
     const size_t pixel_bytes = (size_t)p->count * MRT_PIXELS, label_bytes = p->count * sizeof(int32_t);
-    const size_t labels_at = (size_t)mri_align_up(pixel_bytes, 64);
+    const size_t labels_at = (size_t)mri_align_up(pixel_bytes, 64),
+                 fields_at = (size_t)mri_align_up(labels_at + label_bytes, 64),
+                 field_bytes = p->count * sizeof(toy_fields);
+    size_t field_at[MRT_FIELDS];
+    char *fields = malloc(field_bytes);
+    assert_non_null(fields);
+    put_fields(fields, p, pixels, field_at);
     mr_stream *s;
     MRT_OK(mr_stream_create(&s, dev, MR_STREAM_COPY, &err), &err);
-    MRT_OK(mr_device_alloc(dev, labels_at + label_bytes, &m->memory[at], &err), &err);
+    MRT_OK(mr_device_alloc(dev, fields_at + field_bytes, &m->memory[at], &err), &err);
+    MRT_EQ(mr_copy_h2d_async(s, (char *)m->memory[at] + fields_at, fields, field_bytes), MR_OK);
     MRT_EQ(mr_copy_h2d_async(s, m->memory[at], pixels + (size_t)p->first * MRT_PIXELS, pixel_bytes), MR_OK);
     MRT_EQ(mr_copy_h2d_async(s, (char *)m->memory[at] + labels_at, labels + p->first, label_bytes), MR_OK);
     MRT_OK(mr_stream_sync(s, &err), &err);
     mr_stream_destroy(s);
+    free(fields);
+    for (uint32_t k = 0; k < MRT_FIELDS; k++)
+        p->field[k] = (mr_batch_field){.data = (char *)m->memory[at] + fields_at + field_at[k], .width = 1};
     p->pixels = m->memory[at];
     p->labels = (char *)m->memory[at] + labels_at;
 }

@@ -4,8 +4,8 @@
 
 #include "tests/train/rig.h"
 
-static mr_net *(*const nets[])(void) = {mrt_net_conv,  mrt_net_norm,     mrt_net_dense, mrt_net_branch,
-                                        mrt_net_coder, mrt_net_residual, mrt_net_mobile};
+static mr_net *(*const nets[])(void) = {mrt_net_conv,  mrt_net_norm,   mrt_net_dense,    mrt_net_branch,
+                                        mrt_net_coder, mrt_net_fields, mrt_net_residual, mrt_net_mobile};
 enum { NETS = sizeof nets / sizeof nets[0] };
 
 /* ---- spans ---- */

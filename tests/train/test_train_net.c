@@ -467,7 +467,7 @@ static void test_loss_mistakes(void **state)
     mr_net_loss_pair(net, MR_PAIR_SQUARES, 1, 1);
     expect_error(net, "another shape");
     net = coder();
-    mr_net_loss_pair(net, (mr_pair_loss)3, 0, 1);
+    mr_net_loss_pair(net, (mr_pair_loss)MR_PAIR_COUNT, 0, 1);
     expect_error(net, "unknown loss");
     net = coder();
     mr_net_activation(net, MR_ACT_SIGMOID);

@@ -60,8 +60,8 @@ static void test_every_precision_trains_alike(void **state)
         {MR_TENSOR_BF16, 0.04},
         {MR_TENSOR_F16, 0.01},
     };
-    static mr_net *(*const nets[])(void) = {mrt_net_residual, mrt_net_branch};
-    for (size_t n = 0; n < 2; n++) {
+    static mr_net *(*const nets[])(void) = {mrt_net_residual, mrt_net_branch, mrt_net_fields};
+    for (size_t n = 0; n < MRI_ARRAY_COUNT(nets); n++) {
         mrt_rig_options o = {.net = nets[n], .seed = 3, .batch = 16, .update = MR_UPDATE_MOMENTUM};
         if (n == 1) { /* gradients are clipped when the scale of the loss is divided out */
             o.clip_value = 0.3f;

@@ -167,6 +167,20 @@ static void beside(mr_net *net, uint32_t channels)
     if (below(2)) mr_net_add(net, in, any_activation()); /* one more that takes it */
 }
 
+/* A second output, compared with a field. */
+static void tells_a_field(mr_net *net)
+{
+    const mr_point in = mr_net_here(net);
+    const bool kind = below(2);
+    mr_net_field(net, kind ? &(mr_field_input){.name = "kind", .values = MRT_KINDS}
+                           : &(mr_field_input){.name = "soft", .c = MRT_SOFT, .std = 4});
+    const mr_point wanted = mr_net_here(net);
+    mr_net_from(net, in);
+    mr_net_dense(net, kind ? MRT_KINDS : MRT_SOFT, MR_ACT_NONE);
+    pair(net, kind ? MR_PAIR_CLASSES : MR_PAIR_SQUARES, wanted, 0.1f);
+    mr_net_from(net, in);
+}
+
 static mr_net *random_net(void)
 {
     mr_net *net;
@@ -175,7 +189,13 @@ static mr_net *random_net(void)
     named_loss = false;
     uint32_t channels = 3 + below(4);
     MRT_EQ(mr_net_create(&net, "random", SIDE, SIDE, 1), MR_OK);
-    if (below(4) > 0) mr_net_conv2d(net, channels, 3, 1, MR_PAD_SAME, any_activation());
+    const bool two = below(3) == 0;
+    if (two) { /* a second input, beside the picture */
+        const mr_point picture = mr_net_here(net);
+        mr_net_field(net, &(mr_field_input){.name = "floats", .h = SIDE, .w = SIDE});
+        mr_net_concat(net, &picture, 1);
+    }
+    if (two || below(4) > 0) mr_net_conv2d(net, channels, 3, 1, MR_PAD_SAME, any_activation());
     else channels = 1; /* branches of the picture itself */
     for (uint32_t stage = 0; stage < 2; stage++) {
         for (uint32_t n = 1 + below(2); n > 0; n--) switch (below(4)) {
@@ -194,6 +214,7 @@ static mr_net *random_net(void)
     else mr_net_avg_pool(net, 2, 2);
     if (below(2)) mr_net_dense(net, 9, any_activation());
     if (below(2)) mr_net_dropout(net, 0.3f);
+    if (below(2)) tells_a_field(net);
     mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
     if (named_loss || below(3) == 0) mr_net_loss_labels(net, below(2) ? 1 : 0.5f);
     return net;
@@ -362,13 +383,14 @@ static void test_every_kind_is_drawn(void **state)
             MRT_TRUE(n->consumers <= 2); /* no op has room for a third gradient */
             inplace += n->inplace;
             residual += n->kind == MR_OP_BATCHNORM && n->in2 != MRI_NONE;
-            MRT_TRUE(i == 0 || (n->in < i && (n->in2 == MRI_NONE || n->in2 < i)));
+            const bool entry = n->kind == MR_OP_INPUT || mri_is_input(n->kind);
+            MRT_TRUE(entry ? n->in == MRI_NONE : n->in < i && (n->in2 == MRI_NONE || n->in2 < i));
         }
         mrt_batch_free(&b, &rig);
         mrt_rig_close(&rig);
     }
     for (uint32_t k = 0; k < MR_OP_KIND_COUNT; k++)
-        if (k != MR_OP_ONE_HOT && k != MR_OP_GRU && k != MR_OP_LSTM) /* not of pictures */
+        if (k != MR_OP_GRU && k != MR_OP_LSTM) /* not of pictures */
             MRT_TRUE(kinds[k] > 10);
     MRT_TRUE(branched > 50 && inplace > 20 && residual > 10 && forks > 10);
 }

@@ -478,7 +478,7 @@ static void json_network(const mr_net *net)
         json_text(&j, "output", row.output);
         json_u64(&j, "params", row.params);
         json_real(&j, "flops", row.flops);
-        json_u64(&j, "in", row.in);
+        if (!row.is_input) json_u64(&j, "in", row.in);
         if (row.takes_two) json_u64(&j, "in2", row.in2);
         json_close_object(&j);
     }

@@ -77,12 +77,13 @@ void graph_put(FILE *f, const mr_net *net)
     page_text(f, text);
     fprintf(f, "%s parameters</text>\n", page_number((double)mr_net_param_count(net), number));
     for (uint32_t i = 0; mr_net_layer(net, i, &row); i++) {
-        put_line(f, row.in, i);
+        if (!row.is_input) put_line(f, row.in, i);
         if (row.takes_two) put_line(f, row.in2, i);
     }
-    mr_net_shape(net, 0, &h, &w, &c);
-    snprintf(text, sizeof text, "%ux%ux%u", h, w, c);
-    put_row(f, 0, "o", "input", text, "");
+    if (mr_net_shape(net, 0, &h, &w, &c)) {
+        snprintf(text, sizeof text, "%ux%ux%u", h, w, c);
+        put_row(f, 0, "o", "input", text, "");
+    }
     for (uint32_t i = 0; mr_net_layer(net, i, &row); i++)
         put_row(f, i + 1, class_of(row.name), row.name, row.output,
                 row.params ? page_number((double)row.params, number) : "");

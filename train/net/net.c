@@ -38,6 +38,7 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
     case MR_OP_LOSS: return "loss";
     case MR_OP_ADD: return "add";
     case MR_OP_ONE_HOT: return "one_hot";
+    case MR_OP_FIELD: return "field";
     case MR_OP_CONCAT: return "concat";
     case MR_OP_PAD: return "pad";
     case MR_OP_GRU: return "gru";
@@ -78,6 +79,15 @@ int mr_net_create_numbers(mr_net **out, const char *name, uint32_t length, uint3
     return MR_OK;
 }
 
+int mr_net_create_bare(mr_net **out, const char *name)
+{
+    const int rc = mr_net_create(out, name, 1, 1, 1);
+    if (rc) return rc;
+    (*out)->bare = true;
+    (*out)->at = MRI_NO_POINT;
+    return MR_OK;
+}
+
 bool mr_net_takes_numbers(const mr_net *net) { return net->numbers; }
 
 void mr_net_destroy(mr_net *net)
@@ -106,6 +116,13 @@ static bool make_room(mr_net *net)
     return true;
 }
 
+static void refuse(mr_net *net, const mri_layer *l, const char *what)
+{
+    mr_error_set(&net->error, MR_EINVAL, "network %s, layer %u (%s) on %ux%ux%u: %s", net->name,
+                 net->layer_count, mri_layer_kind_name(l->kind, l->average), l->out_h, l->out_w, l->out_c,
+                 what);
+}
+
 static uint32_t *takers_of(mr_net *net, mr_point p)
 {
     return p ? &net->layers[p - 1].consumers : &net->picture_consumers;
@@ -118,18 +135,16 @@ static mri_layer *begin(mr_net *net, mr_op_kind kind)
     if (net->error.code != MR_OK || !make_room(net)) return NULL;
     mri_layer *l = &net->layers[net->layer_count];
     *l = (mri_layer){.kind = kind, .in = net->at, .out_h = net->h, .out_w = net->w, .out_c = net->c};
-    if (net->at > 0) {
+    if (mri_is_input(kind)) {
+        l->in = MRI_NO_POINT;
+    } else if (net->at == MRI_NO_POINT) {
+        refuse(net, l, "a network without an input of its own begins with a field");
+        return NULL;
+    } else if (net->at > 0) {
         const mri_layer *from = &net->layers[net->at - 1];
         l->out_h = from->out_h, l->out_w = from->out_w, l->out_c = from->out_c;
     }
     return l;
-}
-
-static void refuse(mr_net *net, const mri_layer *l, const char *what)
-{
-    mr_error_set(&net->error, MR_EINVAL, "network %s, layer %u (%s) on %ux%ux%u: %s", net->name,
-                 net->layer_count, mri_layer_kind_name(l->kind, l->average), l->out_h, l->out_w, l->out_c,
-                 what);
 }
 
 /* Give the layer its output shape and count it, or refuse what no device could hold. */
@@ -142,7 +157,7 @@ static void finish(mr_net *net, mri_layer *l, uint64_t h, uint64_t w, uint64_t c
         refuse(net, l, "its output is too large");
     } else {
         l->out_h = (uint32_t)h, l->out_w = (uint32_t)w, l->out_c = (uint32_t)c;
-        ++*takers_of(net, l->in);
+        if (l->in != MRI_NO_POINT) ++*takers_of(net, l->in);
         if (mri_layer_takes_two(l)) ++*takers_of(net, l->in2);
         net->at = ++net->layer_count;
     }
@@ -453,6 +468,39 @@ void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation
     mr_net_norm(net, &(mr_norm){.momentum = momentum, .epsilon = epsilon, .activation = activation});
 }
 
+/* ------------------------------------------------------------------------------ further inputs */
+
+static bool check_field(mr_net *net, const mri_layer *l, const mr_field_input *f)
+{
+    const char *wrong = NULL;
+    if (!f->name || !*f->name || strlen(f->name) > MR_MAX_NAME) wrong = "a name of 1 to 63 bytes is needed";
+    else if (net->input_count == MR_LOADER_MAX_FIELDS ||
+             (net->numbers && net->input_count + 1 == MR_LOADER_MAX_FIELDS))
+        wrong = "a network takes four fields at most";
+    else if (!isfinite(f->mean) || !isfinite(f->std)) wrong = "mean and std must be finite";
+    else if (f->values > 0 && f->c > 1) wrong = "whole numbers are one a pixel: c must be 1";
+    for (uint32_t i = 0; !wrong && i < net->input_count; i++)
+        if (strcmp(net->input[i].name, f->name) == 0)
+            wrong = "it takes this field already; mr_net_from() its point";
+    if (wrong) refuse(net, l, wrong);
+    return !wrong;
+}
+
+void mr_net_field(mr_net *net, const mr_field_input *f)
+{
+    mri_layer *l = begin(net, f->values ? MR_OP_ONE_HOT : MR_OP_FIELD);
+    if (!l || !check_field(net, l, f)) return;
+    const uint64_t h = f->h ? f->h : 1, w = f->w ? f->w : 1, c = f->c ? f->c : 1;
+    mri_net_input *input = &net->input[net->input_count];
+    *input = (mri_net_input){.whole = f->values > 0, .mean = f->mean, .std = f->std};
+    snprintf(input->name, sizeof input->name, "%s", f->name);
+    l->input = net->input_count;
+    finish(net, l, h, w, f->values ? f->values : c);
+    if (net->error.code != MR_OK) return;
+    input->numbers = h * w * c;
+    net->input_count++;
+}
+
 /* ------------------------------------------------------------------------------ branches */
 
 void mr_net_logit_factor(mr_net *net, float factor)
@@ -593,7 +641,7 @@ void mr_net_loss_pair(mr_net *net, mr_pair_loss kind, mr_point other, float weig
         refuse(net, l, "unknown loss");
         return;
     }
-    if (kind == MR_PAIR_CROSS_ENTROPY && !takes_logits(net, l)) return;
+    if ((kind == MR_PAIR_CROSS_ENTROPY || kind == MR_PAIR_CLASSES) && !takes_logits(net, l)) return;
     if (take_like(net, l, other)) finish_loss(net, l);
 }
 
@@ -691,6 +739,7 @@ uint32_t mr_net_class_count(const mr_net *net)
 const char *mr_net_name(const mr_net *net) { return net->name; }
 
 static const char *const pair_names[] = {[MR_PAIR_CROSS_ENTROPY] = "cross_entropy",
+                                         [MR_PAIR_CLASSES] = "classes",
                                          [MR_PAIR_SQUARES] = "squares",
                                          [MR_PAIR_DIVERGENCE] = "divergence"};
 
@@ -704,6 +753,8 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     const size_t room = sizeof out->name;
     if (l->groups > 1) snprintf(groups, sizeof groups, " in %u groups", l->groups);
     switch (l->kind) {
+    case MR_OP_FIELD:
+    case MR_OP_ONE_HOT: snprintf(name, room, "%s %.36s", kind, net->input[l->input].name); break;
     case MR_OP_CONV2D:
     case MR_OP_CONV2D_TRANSPOSED:
         snprintf(name, room, "%s %ux%u/%u %u%s%s%s", kind, l->kernel, l->kernel_w, l->stride, l->filters,
@@ -728,13 +779,14 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     default: snprintf(name, room, "%s%s%s", kind, gap, act); break;
     }
     const size_t used = strlen(name);
-    if (l->in != at && l->in) snprintf(name + used, room - used, " from %u", l->in - 1);
+    if (l->in == MRI_NO_POINT) out->is_input = true;
+    else if (l->in != at && l->in) snprintf(name + used, room - used, " from %u", l->in - 1);
     else if (l->in != at) snprintf(name + used, room - used, " from input");
     if (mri_is_loss(l->kind)) snprintf(out->output, sizeof out->output, "loss x %g", (double)l->weight);
     else snprintf(out->output, sizeof out->output, "%ux%ux%u", l->out_h, l->out_w, l->out_c);
     out->params = l->params;
     out->flops = l->flops;
-    out->in = l->in, out->in2 = l->in2, out->takes_two = mri_layer_takes_two(l);
+    out->in = out->is_input ? 0 : l->in, out->in2 = l->in2, out->takes_two = mri_layer_takes_two(l);
     return true;
 }
 

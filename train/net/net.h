@@ -4,7 +4,8 @@
  * Takes the calls of a builder (public). Gives layers with their shapes, and the values their parameters
  * begin with (init.h). Callers: train/ and train/run; it stands on nothing but shapes and random bits.
  *
- * Points are the tensors between layers: 0 the pictures, k + 1 the output of layer k. A layer names the point
+ * Points are the tensors between layers: 0 the pictures, k + 1 the output of layer k. A further input is a
+ * layer that takes no point. A layer names the point
  * it takes, some a second one, and a layer only takes what layers before it made, so the list is an order the
  * network can run in. A loss is a layer whose point is no tensor; without any, the softmax of the last point
  * against the label is the only one.
@@ -17,16 +18,18 @@
 #include "base/util.h"
 #include "millrace/train.h"
 
+#define MRI_NO_POINT         UINT32_MAX
 #define MRI_NET_MAX_LAYERS   4096u
 #define MRI_NET_MAX_ELEMENTS ((uint64_t)INT32_MAX) /* of one sample's tensor */
 #define MRI_NET_MAX_PARAMS   ((uint64_t)1 << 36)   /* of one layer */
 
 typedef struct mri_layer {
-    mr_op_kind kind; /* none of INPUT, ONE_HOT */
+    mr_op_kind kind; /* not INPUT; FIELD, ONE_HOT: a further input */
     mr_activation activation;
     mr_init init;       /* convolutions, DENSE */
-    mr_point in, in2;   /* in2: mri_layer_takes_two() */
+    mr_point in, in2;   /* in2: mri_layer_takes_two(); in: MRI_NO_POINT of a further input */
     uint32_t consumers; /* layers that take its output */
+    uint32_t input;     /* of a further input: which */
     uint32_t filters, kernel, kernel_w, stride;
     uint32_t groups; /* CONV2D: 1 at least */
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
@@ -42,8 +45,19 @@ typedef struct mri_layer {
     double flops;    /* forward, one sample; multiply and add count 2 */
 } mri_layer;
 
+/* A field of the samples that a network takes beside, or instead of, its pictures. */
+typedef struct mri_net_input {
+    char name[MR_MAX_NAME + 1];
+    uint64_t numbers; /* of a sample */
+    bool whole;       /* ONE_HOT */
+    float mean, std;
+} mri_net_input;
+
 struct mr_net {
     char name[64];
+    bool bare; /* there is no point 0 */
+    mri_net_input input[MR_LOADER_MAX_FIELDS];
+    uint32_t input_count;
     uint32_t h, w, c;
     bool numbers; /* w numbers a sample, each one of c values; layers see 1 x w x c */
     mri_layer *layers;
@@ -63,12 +77,15 @@ static inline bool mri_layer_takes_two(const mri_layer *l)
            l->kind == MR_OP_PAIR_LOSS || l->kind == MR_OP_SCALE;
 }
 
+/* Is it a further input? */
+static inline bool mri_is_input(mr_op_kind kind) { return kind == MR_OP_FIELD || kind == MR_OP_ONE_HOT; }
+
 static inline bool mri_is_loss(mr_op_kind kind) { return kind == MR_OP_LOSS || kind == MR_OP_PAIR_LOSS; }
 
 /* Is a point there that a layer can take? */
 static inline bool mri_net_has_tensor(const mr_net *net, mr_point p)
 {
-    return p <= net->layer_count && !(p && mri_is_loss(net->layers[p - 1].kind));
+    return p <= net->layer_count && !(p ? mri_is_loss(net->layers[p - 1].kind) : net->bare);
 }
 
 /* Layers that take a point. */

@@ -3,7 +3,8 @@
  *   layers   conv ─ batch_norm ─ add 4 ─ activation ─ ...      node 0 is the input (data to floats), the last
  *   nodes    conv ─ batch_norm (+ output of 4, relu) ─ ...     the loss
  *
- * A recurrent layer that takes numbers is node 0 itself: it looks them up.
+ * A recurrent layer that takes numbers is node 0 itself: it looks them up. A further input is a node that
+ * takes a field of the data.
  *
  * Decided here: which layers ride along in the op before them (an activation whose slope is told from what
  * it gives; an addition, on the
@@ -42,6 +43,27 @@ static mr_tensor data_tensor(const mr_net *net)
                        .dtype = MR_TENSOR_U8,
                        .layout = MR_LAYOUT_NHWC,
                        .sample_bytes = (size_t)net->h * net->w * net->c};
+}
+
+static mr_tensor field_tensor(const building *b, const mri_layer *l)
+{
+    const uint32_t dtype = b->cfg->fields[l->input].dtype, c = l->kind == MR_OP_ONE_HOT ? 1 : l->out_c;
+    return (mr_tensor){.h = l->out_h,
+                       .w = l->out_w,
+                       .c = c,
+                       .dtype = dtype,
+                       .layout = MR_LAYOUT_NHWC,
+                       .sample_bytes = mr_tensor_element_bytes(dtype) * l->out_h * l->out_w * c};
+}
+
+static mr_op_desc describe_field(const building *b, const mri_layer *l)
+{
+    const mri_net_input *input = &b->net->input[l->input];
+    mr_op_desc d = {.kind = l->kind, .in = field_tensor(b, l)};
+    if (l->kind == MR_OP_ONE_HOT)
+        d.one_hot = (mr_one_hot_desc){.classes = l->out_c, .out_dtype = b->cfg->dtype};
+    else d.field = (mr_field_desc){.mean = input->mean, .std = input->std, .out_dtype = b->cfg->dtype};
+    return d;
 }
 
 static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
@@ -98,7 +120,14 @@ static bool takes_rows_only(mr_op_kind kind)
 static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, uint32_t layer)
 {
     mri_nodes *nodes = b->nodes;
-    mri_node n = {.kind = desc->kind, .activation = desc->activation, .layer = layer, .in = in, .in2 = in2};
+    mri_node n = {.kind = desc->kind,
+                  .activation = desc->activation,
+                  .layer = layer,
+                  .in = in,
+                  .in2 = in2,
+                  .field = b->net->numbers ? 0 : MRI_NONE};
+    if (layer != MRI_NONE && mri_is_input(desc->kind))
+        n.field = b->cfg->fields[b->net->layers[layer].input].at;
     desc->max_batch = b->cfg->max_batch;
     desc->training = !b->cfg->inference;
     if (b->one_layout) desc->want = MR_WANT_NHWC;
@@ -207,6 +236,11 @@ static void complete_loss(building *b, mr_op_desc *d)
 static int add_layers(building *b, uint32_t at, uint32_t *taken)
 {
     const mri_layer *l = &b->net->layers[at];
+    if (mri_is_input(l->kind)) {
+        mr_op_desc d = describe_field(b, l);
+        *taken = 1;
+        return add_node(b, &d, MRI_NONE, MRI_NONE, at);
+    }
     if (is_residual(b->net, at)) {
         const mr_point other = l[1].in == at + 1 ? l[1].in2 : l[1].in;
         const uint32_t in = b->node_of[l->in], in2 = b->node_of[other];
@@ -243,10 +277,10 @@ static int build(building *b)
 {
     const mri_nodes *nodes = b->nodes;
     mr_op_desc input = describe_data(b);
-    const bool looks_up = mri_net_looks_up(b->net);
-    int rc = looks_up ? MR_OK : add_node(b, &input, MRI_NONE, MRI_NONE, MRI_NONE);
-    b->node_of[0] = looks_up ? MRI_NONE : 0;
-    if (rc == MR_OK && !looks_up) rc = add_forks(b, mri_net_consumers(b->net, 0));
+    const bool own = !b->net->bare && !mri_net_looks_up(b->net);
+    int rc = own ? add_node(b, &input, MRI_NONE, MRI_NONE, MRI_NONE) : MR_OK;
+    b->node_of[0] = own ? 0 : MRI_NONE;
+    if (rc == MR_OK && own) rc = add_forks(b, mri_net_consumers(b->net, 0));
     for (uint32_t i = 0; rc == MR_OK && i < b->net->layer_count;) {
         uint32_t taken = 1;
         rc = add_layers(b, i, &taken);
@@ -262,7 +296,8 @@ static int build(building *b)
     }
     for (uint32_t i = 1; rc == MR_OK && i < nodes->count; i++) { /* all takers are known now */
         mri_node *n = &nodes->node[i];
-        n->inplace = n->info->inplace && n->in2 == MRI_NONE && may_overwrite(&nodes->node[n->in], n);
+        n->inplace = n->info->inplace && n->in != MRI_NONE && n->in2 == MRI_NONE &&
+                     may_overwrite(&nodes->node[n->in], n);
     }
     return rc;
 }

@@ -7,6 +7,13 @@
 
 #define MRI_NONE UINT32_MAX
 
+/* Where a further input of a network is in a part of a batch. */
+typedef struct mri_field_place {
+    uint32_t at;    /* among the part's fields */
+    uint32_t dtype; /* MR_TENSOR_... */
+    bool varies;    /* rows have the width of their batch */
+} mri_field_place;
+
 /* What all replicas of a trainer have in common, but for the last two. */
 typedef struct mri_replica_config {
     const mr_net *net;
@@ -27,7 +34,8 @@ typedef struct mri_replica_config {
     bool together;         /* gradients are nobody else's: the update follows backward at once */
     bool records;          /* record steps where the device can */
     mri_folds folds;       /* the parts of this replica */
-    const mr_point *kept;  /* their values stay */
+    mri_field_place fields[MR_LOADER_MAX_FIELDS]; /* of the network's further inputs */
+    const mr_point *kept;                         /* their values stay */
     uint32_t kept_count;
     bool owns_stats; /* the first of them is the first of all: its running statistics are the network's */
 } mri_replica_config;
@@ -42,6 +50,7 @@ typedef struct mri_node {
     mr_activation activation;
     uint32_t layer;         /* in the network; MRI_NONE for the input and the loss */
     uint32_t in, in2;       /* nodes whose outputs it takes */
+    uint32_t field;         /* of a node that takes data: which of a part's fields; MRI_NONE: its pictures */
     uint32_t consumers;     /* of its output */
     bool fork;              /* hands its input on, for more takers than two */
     bool inplace;           /* output in the input's place, and gradients too */

@@ -18,9 +18,9 @@ static void *span_at(const mri_replica *r, uint32_t span)
     return span == MRI_NONE ? NULL : r->memory.arena + r->plan.spans[span].at;
 }
 
-static const void *data_of(const mri_replica *r, const mr_part *part)
+static const void *data_of(const mri_node *n, const mr_part *part)
 {
-    return r->cfg.net->numbers ? part->field[0].data : part->pixels;
+    return n->field == MRI_NONE ? part->pixels : part->field[n->field].data;
 }
 
 /* A part of the batch, its number among the replica's, and what is done with it. */
@@ -41,7 +41,7 @@ static mr_op_args args_of(const mri_replica *r, const mri_node *n, const share *
                  *const weights = averaged ? r->memory.average : r->memory.weights;
     mr_op_args a = {
         .n = part->count,
-        .x = n->in == MRI_NONE ? data_of(r, part) : span_at(r, r->nodes.node[n->in].y_span),
+        .x = n->in == MRI_NONE ? data_of(n, part) : span_at(r, r->nodes.node[n->in].y_span),
         .x2 = n->in2 == MRI_NONE ? NULL : span_at(r, r->nodes.node[n->in2].y_span),
         .y = span_at(r, n->y_span),
         .saved = span_at(r, n->saved_span),
@@ -249,9 +249,10 @@ static void stop_recording(mri_replica *r, int rc, const mr_error *why)
 static bool same_slot(const mri_recording *c, const mr_part *part, bool training)
 {
     const mr_part *p = &c->part;
-    return c->training == training && p->pixels == part->pixels && p->field[0].data == part->field[0].data &&
-           p->labels == part->labels && p->affine == part->affine && p->count == part->count &&
-           p->first == part->first;
+    for (uint32_t k = 0; k < MR_LOADER_MAX_FIELDS; k++)
+        if (p->field[k].data != part->field[k].data) return false;
+    return c->training == training && p->pixels == part->pixels && p->labels == part->labels &&
+           p->affine == part->affine && p->count == part->count && p->first == part->first;
 }
 
 /* The recording for this slot, a new one while there is room; NULL: do without. */

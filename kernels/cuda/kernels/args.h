@@ -32,6 +32,7 @@
     X(scale_backward)                                                                                        \
     X(input)                                                                                                 \
     X(one_hot)                                                                                               \
+    X(field)                                                                                                 \
     X(max_pool)                                                                                              \
     X(max_pool_backward)                                                                                     \
     X(average_pool)                                                                                          \
@@ -195,7 +196,17 @@ struct mrk_one_hot_args { /* y[row][c] = x[row] == c */
     uint64_t count;       /* of y */
     uint32_t classes;
     uint32_t dtype, vectors; /* vectors: no pack spans two rows */
-    const int32_t *x;
+    uint32_t from;           /* type of x */
+    const void *x;
+    void *y;
+};
+
+struct mrk_field_args { /* y = (x - mean) / std */
+    uint64_t count;
+    uint32_t dtype, vectors;
+    uint32_t from; /* type of x */
+    float mean, std;
+    const void *x;
     void *y;
 };
 
@@ -415,6 +426,7 @@ struct mrk_loss_backward_args {
 
 struct mrk_pair_loss_args {
     uint64_t elements; /* of a sample */
+    uint32_t classes;  /* of a pixel: its channels */
     uint32_t n, dtype, kind, silent;
     float weight;
     const void *x, *x2;
@@ -425,6 +437,7 @@ struct mrk_pair_loss_args {
 
 struct mrk_pair_loss_backward_args {
     uint64_t elements;
+    uint32_t classes;
     uint32_t n, dtype, kind;
     float weight;
     const void *x, *x2;

@@ -190,13 +190,44 @@ MRK_INLINE float pair_slope2(uint32_t kind, float x, float x2)
     return 0.5f * (expf(x2) - 1);
 }
 
+/* The classes of a pixel: ln softmax(x)_c = x_c - top - log_sum. */
+struct pixel_softmax {
+    float top, log_sum, wanted;
+};
+
+template <class T> MRK_INLINE pixel_softmax pixel_of(const T *x, const T *x2, uint32_t classes)
+{
+    pixel_softmax s = {mrk_float(x[0]), 0, 0};
+    double sum = 0, wanted = 0;
+    for (uint32_t c = 1; c < classes; c++) s.top = fmaxf(s.top, mrk_float(x[c]));
+    for (uint32_t c = 0; c < classes; c++) {
+        sum += (double)expf(mrk_float(x[c]) - s.top);
+        wanted += (double)mrk_float(x2[c]);
+    }
+    s.log_sum = (float)log(sum);
+    s.wanted = (float)wanted;
+    return s;
+}
+
+template <class T> MRK_INLINE double pixel_loss(const T *x, const T *x2, uint32_t classes)
+{
+    const pixel_softmax s = pixel_of(x, x2, classes);
+    double loss = 0;
+    for (uint32_t c = 0; c < classes; c++)
+        loss += (double)(mrk_float(x2[c]) * (s.top + s.log_sum - mrk_float(x[c])));
+    return loss;
+}
+
 template <class T> MRK_INLINE void pair_loss(const mrk_pair_loss_args &a, double *share)
 {
     const uint32_t i = blockIdx.x;
     const bool counts = !a.labels || a.labels[i] >= 0; /* the same for the whole block */
     const T *x = (const T *)a.x + i * a.elements, *x2 = (const T *)a.x2 + i * a.elements;
+    const bool pixels = a.kind == MR_PAIR_CLASSES;
     double sum = 0;
-    for (uint64_t e = threadIdx.x; counts && e < a.elements; e += blockDim.x)
+    for (uint64_t e = threadIdx.x; counts && pixels && e < a.elements / a.classes; e += blockDim.x)
+        sum += pixel_loss(x + e * a.classes, x2 + e * a.classes, a.classes);
+    for (uint64_t e = threadIdx.x; counts && !pixels && e < a.elements; e += blockDim.x)
         sum += (double)pair_value(a.kind, mrk_float(x[e]), mrk_float(x2[e]));
     sum = joined(sum, share, join_sum());
     if (threadIdx.x > 0) return;
@@ -220,7 +251,19 @@ template <class T> MRK_INLINE void pair_loss_backward(const mrk_pair_loss_backwa
     const uint64_t start = i * a.elements;
     const float scale = (float)((double)a.weight * (double)a.values->scale *
                                 (a.loss_scale ? (double)a.loss_scale->scale : 1));
-    for (uint64_t e = start + threadIdx.x; e < start + a.elements; e += blockDim.x) {
+    const bool pixels = counts && a.kind == MR_PAIR_CLASSES;
+    for (uint64_t p = threadIdx.x; pixels && p < a.elements / a.classes; p += blockDim.x) {
+        const uint64_t at = start + p * a.classes;
+        const T *x = (const T *)a.x + at, *x2 = (const T *)a.x2 + at;
+        const pixel_softmax s = pixel_of(x, x2, a.classes);
+        for (uint32_t c = 0; c < a.classes; c++) {
+            const float log_p = mrk_float(x[c]) - s.top - s.log_sum;
+            if (a.dx) mrk_round(scale * (s.wanted * expf(log_p) - mrk_float(x2[c])), (T *)a.dx + at + c);
+            if (a.dx2) mrk_round(scale * -log_p, (T *)a.dx2 + at + c);
+        }
+    }
+    for (uint64_t e = pixels ? start + a.elements : start + threadIdx.x; e < start + a.elements;
+         e += blockDim.x) {
         const float x = mrk_float(((const T *)a.x)[e]), x2 = mrk_float(((const T *)a.x2)[e]);
         if (a.dx) mrk_round(counts ? scale * pair_slope(a.kind, x, x2) : 0, (T *)a.dx + e);
         if (a.dx2) mrk_round(counts ? scale * pair_slope2(a.kind, x, x2) : 0, (T *)a.dx2 + e);

@@ -21,6 +21,7 @@ static int forward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr_
     double *losses = a->scratch;
     uint32_t *marks = (uint32_t *)(losses + d->max_batch);
     const struct mrk_pair_loss_args loss = {.elements = elements,
+                                            .classes = d->in.c,
                                             .n = a->n,
                                             .dtype = d->in.dtype,
                                             .kind = d->pair_loss.kind,
@@ -42,6 +43,7 @@ static int backward(mri_cuda_op *op, mri_cuda_stream *s, const mr_op_args *a, mr
     const mr_op_desc *d = &op->base.desc;
     const uint64_t elements = mri_grid_elements(&d->in, 1);
     const struct mrk_pair_loss_backward_args args = {.elements = elements,
+                                                     .classes = d->in.c,
                                                      .n = a->n,
                                                      .dtype = d->in.dtype,
                                                      .kind = d->pair_loss.kind,

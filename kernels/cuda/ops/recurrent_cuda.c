@@ -143,6 +143,7 @@ static int write_rows(const struct call *c, mr_error *err)
 {
     if (!c->op->base.desc.recurrent.classes) return MR_OK;
     struct mrk_one_hot_args args = {.count = c->rows * c->r->inputs,
+                                    .from = MR_TENSOR_I32,
                                     .classes = c->r->inputs,
                                     .dtype = c->r->dtype,
                                     .x = c->a->x,

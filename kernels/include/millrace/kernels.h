@@ -187,7 +187,17 @@ typedef struct mr_tensor {
     size_t sample_bytes; /* padding of the layout included */
 } mr_tensor;
 
-enum { MR_TENSOR_U8 = 1, MR_TENSOR_F32 = 2, MR_TENSOR_BF16 = 3, MR_TENSOR_F16 = 4, MR_TENSOR_I32 = 5 };
+enum {
+    MR_TENSOR_U8 = 1,
+    MR_TENSOR_F32 = 2,
+    MR_TENSOR_BF16 = 3,
+    MR_TENSOR_F16 = 4,
+    MR_TENSOR_I32 = 5,
+    MR_TENSOR_I8 = 6, /* this and those below: of data, FIELD and ONE_HOT take them */
+    MR_TENSOR_I16 = 7,
+    MR_TENSOR_I64 = 8,
+    MR_TENSOR_F64 = 9
+};
 enum { MR_LAYOUT_NHWC = 0, MR_LAYOUT_NCHW = 1 };
 
 /* Bytes of one element; 0 for an unknown type. */
@@ -222,8 +232,9 @@ typedef enum mr_op_kind {
                         running mean, running variance */
     MR_OP_LOSS,      /* softmax cross-entropy over c logits against int32 labels; see mr_loss_desc */
     MR_OP_ADD,       /* x + x2, + activation */
-    MR_OP_ONE_HOT,   /* int32 numbers, w a sample -> out_dtype, 1 x w x classes: row k is 1 at number k and 0
-                        elsewhere; all 0 where the number is not one of 0 .. classes - 1 (padding) */
+    MR_OP_ONE_HOT,   /* whole numbers (u8, i8, i16, i32, i64), h x w x 1 -> out_dtype, h x w x classes: a row
+                        is 1 at its number and 0 elsewhere; all 0 where the number is not one of
+                        0 .. classes - 1 (padding) */
     MR_OP_CONCAT,    /* the channels of x, then those of x2 */
     MR_OP_PAD,       /* channels of zeros in front of x's, and behind them */
     MR_OP_GRU,       /* gated recurrent units over the w steps of 1 x w x c; see below */
@@ -235,9 +246,10 @@ typedef enum mr_op_kind {
     MR_OP_SAMPLE,    /* a draw from normal distributions: x means, x2 log variances; see mr_sample_desc */
     MR_OP_PAIR_LOSS, /* a loss of two tensors of one shape; see mr_pair_loss_desc */
     MR_OP_SCALE,     /* x times one factor for each sample and channel: x2, 1 x 1 x c */
+    MR_OP_FIELD,     /* numbers of any type, NHWC -> out_dtype: (x - mean) / std, in double, then rounded */
 } mr_op_kind;
 
-enum { MR_OP_KIND_COUNT = MR_OP_SCALE + 1 };
+enum { MR_OP_KIND_COUNT = MR_OP_FIELD + 1 };
 
 typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
 
@@ -297,6 +309,11 @@ typedef struct mr_one_hot_desc {
     uint32_t out_dtype; /* as of INPUT */
 } mr_one_hot_desc;
 
+typedef struct mr_field_desc {
+    float mean, std;    /* finite; std 0 means 1 */
+    uint32_t out_dtype; /* as of INPUT */
+} mr_field_desc;
+
 typedef struct mr_pad_desc {
     uint32_t before, behind; /* channels */
 } mr_pad_desc;
@@ -348,8 +365,11 @@ typedef enum mr_pair_loss {
     /* x means, x2 log variances of normal distributions: how far they are from the standard one,
      * -(1 + x2 - x^2 - exp(x2)) / 2 (Kullback & Leibler 1951) */
     MR_PAIR_DIVERGENCE,
+    /* x logits, x2 the wanted share of each class, of every pixel by itself: -sum over c of x2 ln softmax(x).
+     * A single 1 is a label (ONE_HOT); a pixel of zeros does not count */
+    MR_PAIR_CLASSES,
 } mr_pair_loss;
-enum { MR_PAIR_COUNT = MR_PAIR_DIVERGENCE + 1 };
+enum { MR_PAIR_COUNT = MR_PAIR_CLASSES + 1 };
 
 /* A sample's loss is weight times the SUM over its elements. x and x2 may have different layouts. labels may
  * be NULL: every sample counts. */
@@ -361,9 +381,10 @@ typedef struct mr_pair_loss_desc {
 
 typedef struct mr_op_desc {
     mr_op_kind kind;
-    mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1; GRU, LSTM: NHWC, or
-                      numbers as ONE_HOT). Its dtype is the op's: activations and gradients in and out
-                      have it. Parameters, their gradients and statistics are f32 always */
+    mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: whole numbers h x w x 1; FIELD: any
+                      numbers, NHWC; GRU, LSTM: NHWC, or i32 1 x w x 1). Its dtype is the op's: activations
+                      and gradients in and out have it. Parameters, their gradients and statistics are f32
+                      always */
     mr_tensor in2; /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field. CONCAT:
                       equal to in but for the channels; SAMPLE: equal to in; PAIR_LOSS: of its shape and type.
                       SCALE: 1 x 1 x c, any layout of the device */
@@ -382,6 +403,7 @@ typedef struct mr_op_desc {
         mr_batchnorm_desc batchnorm;
         mr_input_desc input;
         mr_one_hot_desc one_hot;
+        mr_field_desc field;
         mr_pad_desc pad;
         mr_recurrent_desc recurrent; /* GRU, LSTM */
         mr_loss_desc loss;

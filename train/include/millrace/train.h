@@ -26,7 +26,28 @@ MR_API int mr_net_create(mr_net **out, const char *name, uint32_t h, uint32_t w,
  */
 MR_API int mr_net_create_numbers(mr_net **out, const char *name, uint32_t length, uint32_t values);
 MR_API bool mr_net_takes_numbers(const mr_net *net);
+/* A network without such an input: mr_net_field() gives it its inputs. Its data set needs no pictures. */
+MR_API int mr_net_create_bare(mr_net **out, const char *name);
 MR_API void mr_net_destroy(mr_net *net);
+
+/* A further input: numbers that come with each sample, a field that the loader delivers
+ * (mr_loader_config.fields): PLAIN of one shape, or a MASK. They become the current point, h x w x c in that
+ * order; 0 stands for 1. A field may be an input of layers, or what a loss compares an output with: a second
+ * output has its target there.
+ *
+ *   values 0     real numbers of any type: (x - mean) / std; std 0 stands for 1
+ *   values n     whole numbers of any type, h x w of them: h x w x n, each a row with a single 1 at its
+ *                number; one that is none of 0 .. n - 1 a row of zeros
+ *
+ * No gradient leads to a field. At most MR_LOADER_MAX_FIELDS, each once; what takes numbers
+ * (mr_net_create_numbers()) has taken one. */
+typedef struct mr_field_input {
+    const char *name; /* copied */
+    uint32_t h, w, c;
+    uint32_t values;
+    float mean, std;
+} mr_field_input;
+MR_API void mr_net_field(mr_net *net, const mr_field_input *field);
 
 typedef enum mr_padding { MR_PAD_VALID = 0, MR_PAD_SAME = 1 } mr_padding;
 
@@ -171,6 +192,7 @@ typedef struct mr_layer_row {
     double flops;
     mr_point in, in2; /* the points it takes */
     bool takes_two;   /* else there is no in2 */
+    bool is_input;    /* a field: it takes no point, and there is no in */
 } mr_layer_row;
 MR_API bool mr_net_layer_sized(const mr_net *net, uint32_t at, mr_layer_row *out);
 static inline bool mr_net_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
@@ -383,6 +405,10 @@ typedef struct mr_trainer_config {
      * trainer). It takes more memory, and convolutions may be slower, as all operations get one layout. */
     const mr_point *kept;
     uint32_t kept_count;
+    /* What the batches have beside pictures: mr_loader_info's, for a network that takes fields
+     * (mr_net_field()). Read while the trainer opens. */
+    const mr_loader_field_info *fields;
+    uint32_t field_count;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);
