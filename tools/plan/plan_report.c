@@ -1,4 +1,5 @@
 /* tools/plan/plan_report.c: the plan as text and as JSON. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,13 +8,22 @@
 #include "tools/cli/report.h"
 #include "tools/plan/plan.h"
 
+#define MODEL_ERROR      0.08 /* of the rate */
+#define MODEL_ERROR_SAME 0.06
+
+double plan_error(const plan_result *p, const plan_way *way)
+{
+    const mr_replay_result *r = &way->result;
+    return hypot(r->samples_per_s_error,
+                 (way == &p->way[0] ? MODEL_ERROR_SAME : MODEL_ERROR) * r->samples_per_s);
+}
+
 static void row(const plan_result *p, const plan_way *w)
 {
     const mr_replay_result *r = &w->result;
     const double now = p->way[0].result.samples_per_s;
-    printf("%-26s %10.0f %8.0f %7.2f  %-8s %9.2f %9.2f  %s\n", w->name, r->samples_per_s,
-           r->samples_per_s_error, now > 0 ? r->samples_per_s / now : 0, r->limit, r->step_ms_p50,
-           r->step_ms_p99, w->set);
+    printf("%-26s %10.0f %8.0f %7.2f  %-8s %9.2f %9.2f  %s\n", w->name, r->samples_per_s, plan_error(p, w),
+           now > 0 ? r->samples_per_s / now : 0, r->limit, r->step_ms_p50, r->step_ms_p99, w->set);
 }
 
 void plan_print_text(const plan_result *p)
@@ -51,7 +61,7 @@ void plan_print_text(const plan_result *p)
                p->command[0] ? shown_text(p->command) : best->set, best->result.samples_per_s,
                best->result.samples_per_s / p->way[0].result.samples_per_s, best->result.limit);
     else printf("\nadvice    leave it as it is: no command gives a tenth more\n");
-    printf("\n+- is what the record says, not how good the model is: docs/plan.md\n");
+    printf("\n+- holds what was measured nine times of ten: docs/plan.md\n");
 }
 
 static void settings_json(json_line *j, const mr_replay_config *c)
@@ -95,7 +105,7 @@ static void now_json(const plan_result *p)
     json_end(&j);
 }
 
-static void way_json(const plan_way *w)
+static void way_json(const plan_result *p, const plan_way *w)
 {
     const mr_replay_result *r = &w->result;
     json_line j = json_begin(stdout, "plan_way");
@@ -103,7 +113,7 @@ static void way_json(const plan_way *w)
     json_text(&j, "set", w->set);
     settings_json(&j, &w->cfg);
     json_real(&j, "predicted_samples_per_s", r->samples_per_s);
-    json_real(&j, "predicted_samples_per_s_error", r->samples_per_s_error);
+    json_real(&j, "predicted_samples_per_s_error", plan_error(p, w));
     json_text(&j, "predicted_limit", r->limit);
     json_real(&j, "predicted_idle", r->idle);
     report_idle_json(&j, "predicted_causes", r->idle, &r->causes);
@@ -118,5 +128,5 @@ static void way_json(const plan_way *w)
 void plan_print_json(const plan_result *p)
 {
     now_json(p);
-    for (uint32_t i = 0; i < p->way_count; i++) way_json(&p->way[i]);
+    for (uint32_t i = 0; i < p->way_count; i++) way_json(p, &p->way[i]);
 }
