@@ -25,7 +25,7 @@ static int check_fields(const mr_trainer *t, uint32_t r, const mr_part *part, mr
 {
     const mr_net *net = t->cfg.net;
     for (uint32_t k = 0; k < net->input_count; k++) {
-        const mri_field_place *place = &t->team.replicas[0].cfg.fields[k];
+        const mri_field_place *place = &t->team.replicas[0].cfg.in.fields[k];
         const mr_batch_field *f = &part->field[place->at];
         if (!f->data)
             return mr_error_set(err, MR_EINVAL, "part %u of the batch has no field %s, network %s takes it",
@@ -107,6 +107,13 @@ static int begin_parts(mr_trainer *t, uint32_t r, const mri_flight *f, const mr_
     return rc ? rc : mri_replica_values(rep, mri_flight_number(&t->flights, f), values);
 }
 
+/* The same for the stages behind the first. */
+static int begin_stages(mr_trainer *t, uint32_t r, const mri_flight *f, const mr_step_values *values,
+                        mr_error *err)
+{
+    return mri_split_begin(&t->split, r, mri_flight_number(&t->flights, f), values, err);
+}
+
 static uint32_t bucket_count(const mr_trainer *t) { return t->team.replicas[0].plan.bucket_count; }
 
 /* One segment of part `number` of a replica. */
@@ -166,6 +173,7 @@ static int queue_step(mr_trainer *t, const mri_flight *f, const mr_batch *b, mr_
 {
     const uint32_t buckets = bucket_count(t);
     int rc = MR_OK;
+    if (t->split.count > 0) return mri_split_step(&t->split, f, b, err);
     for (uint32_t r = 0; rc == MR_OK && r < t->team.count; r++) rc = queue_first_parts(t, r, b, err);
     for (uint32_t k = 0; rc == MR_OK && k < buckets; k++) {
         rc = queue_bucket(t, f, b, k, err);
@@ -290,6 +298,8 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
     for (uint32_t r = 0; rc == MR_OK && r < t->team.count; r++) {
         rc = begin_parts(t, r, f, &batch->parts[mri_team_first_part(&t->team, r)], &values);
         if (rc) return mri_team_queue_failed(&t->team, r, rc, "a training step", err);
+        rc = begin_stages(t, r, f, &values, err);
+        if (rc) return rc;
     }
     if (rc) return mr_error_set(err, rc, "the update's constants make no sense");
     rc = queue_step(t, f, batch, err);
@@ -297,9 +307,11 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
         rc = mri_replica_behind_update(&t->team.replicas[r], t->updates);
         if (rc) rc = mri_team_queue_failed(&t->team, r, rc, "an average", err);
     }
+    if (rc == MR_OK && t->split.count > 0) rc = mri_split_end(&t->split, t->updates, err);
     if (rc == MR_OK && is_peeked_at(t)) rc = mri_flight_peek(&t->flights, f, err);
     if (rc) return rc;
     mri_exchange_mark_stats_stale(&t->exchange);
+    mri_split_mark_stats_stale(&t->split);
     return mri_flight_end(&t->flights, f, err);
 }
 
@@ -318,12 +330,19 @@ int mr_trainer_forward(mr_trainer *t, const mr_batch *batch, mr_error *err)
     int rc = check_batch(t, batch, err);
     if (rc == MR_OK) rc = beat(t, batch, false, &counted, err);
     if (rc == MR_OK) rc = mri_exchange_stats(&t->exchange, err);
+    if (rc == MR_OK) rc = mri_split_exchange_stats(&t->split, err);
     if (rc == MR_OK) rc = mri_flight_begin(&t->flights, batch, counted, false, &f, err);
     if (rc) return rc;
     const mr_step_values values = {.step = batch->step}; /* the same draws in every evaluation */
     for (uint32_t r = 0; r < t->team.count; r++) {
         rc = begin_parts(t, r, f, &batch->parts[mri_team_first_part(&t->team, r)], &values);
         if (rc) return mri_team_queue_failed(&t->team, r, rc, "an evaluation", err);
+        if (t->split.count > 0) {
+            rc = begin_stages(t, r, f, &values, err);
+            if (rc == MR_OK) rc = mri_split_forward(&t->split, r, batch, err);
+            if (rc) return rc;
+            continue;
+        }
         for (uint32_t k = 0; rc == MR_OK && k < t->team.parts.of_device[r]; k++)
             rc = queue_part(t, r, k, batch, false, 0, "an evaluation", err);
         if (rc) return rc;

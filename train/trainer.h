@@ -45,6 +45,7 @@ struct mr_trainer {
     mr_trainer_config cfg; /* devices: the team's copy */
     mri_team team;
     mri_exchange exchange;
+    mri_split split; /* with cfg.place: stages; team and exchange are the first one's */
     mri_flights flights;
     mri_tensors tensors;
     mri_bucket_tuner buckets; /* with cfg.tune_buckets, else done */

@@ -113,8 +113,7 @@ static mri_replica_config replica_config(const mr_trainer_config *cfg, const mr_
                             .decay_on = cfg->decay_on,
                             .average = cfg->average,
                             .lookahead = cfg->lookahead,
-                            .kept = cfg->kept,
-                            .kept_count = cfg->kept_count,
+                            .kept = {cfg->kept, cfg->kept_count},
                             .slot_count = mr_update_state_count(cfg->update.kind) + (cfg->lookahead > 0),
                             .bucket_bytes = cfg->bucket_bytes,
                             .memory_bytes = cfg->memory_bytes,
@@ -135,8 +134,8 @@ static void begin_tuning(mr_trainer *t)
     const mri_replica *rep = &t->team.replicas[0];
     uint64_t bytes[MRI_BUCKET_SIZES] = {t->cfg.bucket_bytes};
     uint32_t cuts[MRI_BUCKET_SIZES] = {rep->plan.bucket_count}, count = 1;
-    const bool tunes =
-        t->cfg.tune_buckets && t->team.count > 1 && t->team.ranks.size == 1 && !t->cfg.inference;
+    const bool tunes = t->cfg.tune_buckets && t->team.count > 1 && t->team.ranks.size == 1 &&
+                       !t->cfg.inference && t->split.count == 0;
     for (size_t i = 0; tunes && i < MRI_ARRAY_COUNT(sizes) && count < MRI_BUCKET_SIZES; i++) {
         const uint32_t n = mri_plan_count_buckets(&rep->plan, &rep->nodes, sizes[i]);
         uint32_t k = 0;
@@ -269,7 +268,7 @@ int mri_trainer_check_fields(const mr_trainer *t, const mr_loader_info *info, mr
 {
     const mr_net *net = t->cfg.net;
     for (uint32_t k = 0; k < net->input_count; k++) {
-        const mri_field_place *mine = &t->team.replicas[0].cfg.fields[k];
+        const mri_field_place *mine = &t->team.replicas[0].cfg.in.fields[k];
         mri_field_place found;
         const int rc = place_field(net, k, info->field, info->field_count, &found, err);
         if (rc) return rc;
@@ -283,16 +282,61 @@ int mri_trainer_check_fields(const mr_trainer *t, const mr_loader_info *info, mr
     return MR_OK;
 }
 
+/* A network on several devices: its stages, and of the devices those of the first. */
+static int cut_network(mr_trainer *t, mr_device **first, mr_error *err)
+{
+    mr_trainer_config *cfg = &t->cfg;
+    uint32_t stages = 0;
+    for (uint32_t at = 0; at < cfg->net->layer_count; at++)
+        if (cfg->place[at] >= stages) stages = cfg->place[at] + 1;
+    const char *not_with = cfg->world                    ? "several processes"
+                           : cfg->dtype == MR_TENSOR_F16 ? "f16"
+                           : cfg->clip_norm > 0          ? "clip_norm"
+                           : cfg->kept_count > 0         ? "kept points"
+                           : stages > MRI_STAGES_MOST    ? "more than 16 of them"
+                           : cfg->device_count % stages != 0
+                               ? "a number of devices that is no multiple of what it "
+                                 "needs"
+                               : NULL;
+    if (not_with)
+        return mr_error_set(err, MR_EINVAL,
+                            "network %s is placed on %u devices, which does not go with %s (%u "
+                            "devices are given)",
+                            cfg->net->name, stages, not_with, cfg->device_count);
+    cfg->device_count /= stages;
+    for (uint32_t r = 0; r < cfg->device_count; r++) first[r] = cfg->devices[r * stages];
+    return mri_split_cut(&t->split, cfg->net, cfg->place, stages, err);
+}
+
+static int open_stages(mr_trainer *t, mr_device *const *devices, const mri_replica_config *replica,
+                       mr_error *err)
+{
+    int rc =
+        t->split.count > 0 ? mri_split_open(&t->split, &t->team, &t->exchange, devices, replica, err) : MR_OK;
+    if (rc == MR_OK && t->split.count > 0) t->flights.told = mri_split_last(&t->split);
+    return rc;
+}
+
 static int open_parts(mr_trainer *t, mr_error *err)
 {
     mr_parts parts;
-    int rc = take_parts(&t->cfg, &parts, err);
+    mr_device *const *devices = t->cfg.devices;
+    mr_device *first[MR_LOADER_MAX_PARTS];
+    int rc = t->cfg.place ? cut_network(t, first, err) : MR_OK;
+    if (rc == MR_OK && t->cfg.place) t->cfg.devices = first;
+    if (rc == MR_OK) rc = take_parts(&t->cfg, &parts, err);
     if (rc) return rc;
     mri_replica_config replica = replica_config(&t->cfg, &parts);
     for (uint32_t k = 0; rc == MR_OK && k < t->cfg.net->input_count; k++)
-        rc = place_field(t->cfg.net, k, t->cfg.fields, t->cfg.field_count, &replica.fields[k], err);
+        rc = place_field(t->cfg.net, k, t->cfg.fields, t->cfg.field_count, &replica.in.fields[k], err);
     t->cfg.fields = NULL;
+    t->cfg.place = NULL;
     if (rc) return rc;
+    if (t->split.count > 0) {
+        replica.net = t->split.stages[0].piece.net;
+        replica.in.split = true;
+        replica.records = false;
+    }
     rc = mri_team_init(&t->team, t->cfg.devices, &parts, t->cfg.device_count, t->cfg.world, &replica, err);
     t->cfg.devices = t->team.devices;
     t->cfg.parts = NULL;
@@ -300,9 +344,11 @@ static int open_parts(mr_trainer *t, mr_error *err)
     if (rc == MR_OK) rc = agree(t, err);
     if (rc == MR_OK) rc = mri_exchange_init(&t->exchange, &t->team, err);
     if (rc == MR_OK) rc = mri_flights_init(&t->flights, &t->team, t->cfg.watchdog_s, t->cfg.trace, err);
+    if (rc == MR_OK) rc = open_stages(t, devices, &replica, err);
     if (rc == MR_OK) rc = mri_tensors_init(&t->tensors, &t->team.replicas[0], err);
     if (rc == MR_OK) rc = mri_ranks_tell(&t->team.ranks, t->run.id, sizeof t->run.id, err);
     if (rc == MR_OK) rc = mri_replica_init_weights(&t->team.replicas[0], err);
+    if (rc == MR_OK) rc = mri_split_init_weights(&t->split, err);
     if (rc == MR_OK) rc = mri_trainer_share_all(t, err);
     if (rc == MR_OK) begin_tuning(t);
     const bool adapts = t->cfg.loss_scale == 0;
@@ -353,8 +399,10 @@ void mr_trainer_close(mr_trainer *t)
         return;
     }
     mri_team_settle(&t->team); /* nothing queued may use what goes */
+    mri_split_settle(&t->split);
     mri_exchange_fini(&t->exchange);
     mri_flights_fini(&t->flights);
+    mri_split_fini(&t->split);
     mri_team_fini(&t->team);
     mri_tensors_fini(&t->tensors);
     free(t->streams);
@@ -365,16 +413,19 @@ bool mr_trainer_hangs(const mr_trainer *t) { return t->flights.hangs; }
 
 bool mr_trainer_op_sized(const mr_trainer *t, uint32_t at, mr_trainer_op *out)
 {
-    const mri_nodes *nodes = &t->team.replicas[0].nodes;
-    if (at >= nodes->count) return false;
-    const mr_trainer_op op = {.desc = &nodes->node[at].desc, .info = nodes->node[at].info};
+    const mri_replica *rep = &t->team.replicas[0];
+    while (rep && at >= rep->nodes.count) {
+        at -= rep->nodes.count;
+        rep = rep->next;
+    }
+    if (!rep) return false;
+    const mr_trainer_op op = {.desc = &rep->nodes.node[at].desc, .info = rep->nodes.node[at].info};
     mri_result_give(out, &op, sizeof op);
     return true;
 }
 
-uint32_t mr_trainer_convolution(const mr_trainer *t)
+static uint32_t convolution_of(const mri_nodes *nodes)
 {
-    const mri_nodes *nodes = &t->team.replicas[0].nodes;
     uint32_t known = 0;
     for (uint32_t i = 0; i < nodes->count; i++)
         for (int pass = 0; pass <= MR_PASS_WEIGHTS; pass++) {
@@ -382,6 +433,14 @@ uint32_t mr_trainer_convolution(const mr_trainer *t)
             if (name && strcmp(name, "winograd") == 0) return MR_WINOGRAD_TABLE;
             if (name) known = 1;
         }
+    return known;
+}
+
+uint32_t mr_trainer_convolution(const mr_trainer *t)
+{
+    uint32_t known = 0;
+    for (const mri_replica *r = &t->team.replicas[0]; r; r = r->next)
+        known = (uint32_t)mri_max_u64(known, convolution_of(&r->nodes));
     return known;
 }
 

@@ -14,6 +14,7 @@ static int settle(mr_trainer *t, mr_error *err)
 {
     int rc = mri_team_error(&t->team, err);
     if (rc == MR_OK) rc = mri_exchange_stats(&t->exchange, err);
+    if (rc == MR_OK) rc = mri_split_exchange_stats(&t->split, err);
     return rc ? rc : mri_flights_drain(&t->flights, err);
 }
 
@@ -86,6 +87,7 @@ int mri_trainer_compare(mr_trainer *t, mr_error *err)
 int mri_trainer_share_all(mr_trainer *t, mr_error *err)
 {
     int rc = mri_exchange_all(&t->exchange, err);
+    if (rc == MR_OK) rc = mri_split_exchange_all(&t->split, err);
     if (rc == MR_OK) rc = mri_flights_drain(&t->flights, err);
     return rc ? rc : mri_trainer_compare(t, err);
 }

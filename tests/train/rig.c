@@ -203,7 +203,15 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
     devices.convolution = o->convolution;
     rig->net = o->net ? o->net() : mrt_net_conv();
     int rc = mr_devices_open(&rig->devices, &rig->count, o->devices ? o->devices : "cpu", &devices, err);
-    if (rc == MR_OK) rc = mr_parts_deal(&rig->parts, o->world, rig->count, o->parts, err);
+    uint32_t place[64], stages = 1;
+    if (rc == MR_OK && o->place) rc = mr_net_place(rig->net, o->place, place, &stages, err);
+    if (rc == MR_OK && o->place) { /* where the data are */
+        for (uint32_t r = 0; r < rig->count / stages; r++) rig->first[r] = rig->devices[r * stages];
+        rc = mr_parts_deal(&rig->parts, NULL, rig->count / stages, o->parts, err);
+    } else if (rc == MR_OK) {
+        for (uint32_t r = 0; r < rig->count; r++) rig->first[r] = rig->devices[r];
+        rc = mr_parts_deal(&rig->parts, o->world, rig->count, o->parts, err);
+    }
     rig->world = o->world;
     if (rc == MR_OK) {
         mr_trainer_config cfg;
@@ -234,6 +242,7 @@ int mrt_rig_try(mrt_rig *rig, const mrt_rig_options *o, mr_error *err)
         cfg.world = o->world;
         cfg.fields = mrt_fields;
         cfg.field_count = MRT_FIELDS;
+        cfg.place = o->place ? place : NULL;
         rc = mr_trainer_open(&rig->t, &cfg, err);
     }
     if (rc) mrt_rig_close(rig);
@@ -302,7 +311,7 @@ static mr_device *device_of(const mrt_rig *rig, uint32_t p)
 {
     uint32_t d = 0;
     while (p >= rig->parts.of_device[d]) p -= rig->parts.of_device[d++];
-    return rig->devices[d];
+    return rig->first[d];
 }
 
 /* Of a sample, by its picture. */

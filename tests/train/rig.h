@@ -16,6 +16,7 @@ extern const mr_loader_field_info mrt_fields[MRT_FIELDS];
 typedef struct mrt_rig {
     mr_device **devices;
     uint32_t count;
+    mr_device *first[MR_LOADER_MAX_PARTS]; /* of each replica */
     mr_net *net;
     mr_trainer *t;
     mr_parts parts;
@@ -44,6 +45,7 @@ typedef struct mrt_rig_options {
     mr_decay_on decay_on;
     float average;
     uint32_t lookahead;
+    const char *place; /* as mr_net_place() takes it; devices of a replica lie side by side */
 } mrt_rig_options;
 
 mr_net *mrt_net_conv(void); /* convolutions, pooling, dropout, dense: all that is exact over replicas */

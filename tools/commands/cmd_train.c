@@ -425,9 +425,9 @@ static void on_epoch(void *context, const mr_report *report)
     if (r->args->shared.output.json) {
         json_line j = json_begin(stdout, "epoch");
         json_u64(&j, "batch", mr_loader_info_of(r->s.loader)->batch);
-        json_u64(&j, "replicas", r->s.device_count);
+        json_u64(&j, "replicas", session_replicas(&r->s));
         json_u64(&j, "seed", r->run.seed);
-        report_json(&j, report, r->s.device_count);
+        report_json(&j, report, session_replicas(&r->s));
         json_end(&j);
     } else {
         report_table_row(report, r->val != NULL);
@@ -457,7 +457,7 @@ static int footer(const train_run *r, const mr_report *last, bool whole)
         json_u64(&j, "epochs", r->epochs_reported);
         json_real(&j, "total_seconds", seconds_since(r->start_ns));
         json_text(&j, "weights", hash);
-        report_json(&j, last, r->s.device_count);
+        report_json(&j, last, session_replicas(&r->s));
         odd_json(&j, &odd);
         rank_list_json(&j, &r->s);
         json_u64(&j, "bad_met", r->s.bad.count);
@@ -505,7 +505,7 @@ static int start_showing(train_run *r)
                            .val = r->val,
                            .src = r->s.src,
                            .record = r->record,
-                           .devices = r->s.device_count,
+                           .devices = session_replicas(&r->s),
                            .epochs = r->run.epochs};
     return live_open(&r->live, &what);
 }
@@ -583,7 +583,7 @@ static int open_watch(train_run *r)
                             .model = r->s.model->name,
                             .data = mr_source_info_of(r->s.src)->path,
                             .device = mr_device_info_of(r->s.devices[0])->name,
-                            .replicas = r->s.device_count,
+                            .replicas = session_replicas(&r->s),
                             .epochs = r->run.epochs,
                             .updates = r->resumed ? r->start.updates : 0,
                             .resume = r->args->resume || r->elastic->worlds > 1};

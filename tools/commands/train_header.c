@@ -65,7 +65,7 @@ void train_header_text(const train_header *h)
         printf("; validation %s, %" PRIu64, shown_text(mr_source_info_of(h->val)->path),
                mr_source_info_of(h->val)->count);
     printf("\nrun      batch %u (%u per %s), %" PRIu64 " epochs, seed %" PRIu64 ", augment %s\n", l->batch,
-           (l->batch - 1) / s->parts.all + 1, s->parts.all == s->device_count ? "replica" : "part",
+           (l->batch - 1) / s->parts.all + 1, s->parts.all == session_replicas(s) ? "replica" : "part",
            h->run->epochs, h->run->seed, l->augment);
     put_rule(s);
     printf("devices  %u:", s->device_count);
@@ -73,6 +73,9 @@ void train_header_text(const train_header *h)
         printf(" %s", mr_device_info_of(s->devices[i])->name);
     printf("%s (%s), %s%s\n", s->device_count > 8 ? " ..." : "", mr_device_info_of(s->devices[0])->hardware,
            setup_precisions[s->compute->precision], s->compute->deterministic ? ", deterministic" : "");
+    if (s->part.place)
+        printf("place    %s: %u replica%s of %u devices\n", s->part.place, session_replicas(s),
+               session_replicas(s) > 1 ? "s" : "", s->device_count / session_replicas(s));
     put_ranks(h);
     const convolution_count convolutions = count_convolutions(s->trainer);
     convolutions_text("kernels", &convolutions, h->convolution);
@@ -105,7 +108,9 @@ void train_header_json(const train_header *h)
     json_text(&j, "val", h->val ? mr_source_info_of(h->val)->path : NULL);
     json_u64(&j, "batch", l->batch);
     json_u64(&j, "replica_batch", (l->batch - 1) / s->parts.all + 1);
-    json_u64(&j, "replicas", s->device_count);
+    json_u64(&j, "replicas", session_replicas(s));
+    json_u64(&j, "replica_devices", s->device_count / session_replicas(s));
+    json_text(&j, "place", s->part.place);
     json_u64(&j, "ranks", h->world->world ? mr_world_size(h->world->world) : 1);
     json_u64(&j, "parts", s->parts.all);
     json_text(&j, "device", mr_device_info_of(s->devices[0])->name);

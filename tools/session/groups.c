@@ -134,7 +134,7 @@ const opt loader_options[10] = {
 
 static const char *const kernels[] = {"fast", "reference", NULL};
 
-const opt part_options[2] = {
+const opt part_options[3] = {
     {"parts", OPT_U32, offsetof(part_args, parts), 1, 65536, NULL, "V",
      "cut a batch into so many parts, whose gradients are added in one order: the same weights to the bit on "
      "1 to V "
@@ -142,6 +142,11 @@ const opt part_options[2] = {
      NULL},
     {"part-threads", OPT_U32, offsetof(part_args, part_threads), 1, 4096, NULL, "N",
      "with --parts: threads that compute one part on a processor; weights depend on it (default 1)", NULL},
+    {"place", OPT_TEXT, offsetof(part_args, place), 0, 0, NULL, "WHERE",
+     "a network on several devices of each replica, for what does not fit one: block1=0,rest=1 puts the "
+     "layers of a "
+     "block on the first and all others on the second, 0-5=0,rest=1 goes by their numbers (inspect --model)",
+     NULL},
 };
 
 const char *const setup_convolutions[] = {"auto", "direct", NULL};

@@ -100,10 +100,10 @@ extern const char *const setup_precisions[];
         "Devices", device_options, OPT_COUNT(device_options), offsetof(type, member), true                   \
     }
 
-extern const opt part_options[2];
+extern const opt part_options[3];
 #define PART_GROUP(type, member)                                                                             \
     {                                                                                                        \
-        "Parts of a batch", part_options, OPT_COUNT(part_options), offsetof(type, member), true              \
+        "Parts", part_options, OPT_COUNT(part_options), offsetof(type, member), true                         \
     }
 
 #define COMPUTE_GROUP(type, member)                                                                          \
@@ -135,6 +135,7 @@ extern const opt model_options[7], update_options[6];
 
 typedef struct part_args {
     uint32_t parts, part_threads; /* 0: not given */
+    const char *place;            /* NULL: not given */
 } part_args;
 
 /* What commands that take batches have in common; those without a network leave model and compute alone. */

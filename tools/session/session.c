@@ -46,7 +46,7 @@ void session_fill_run(const tool_session *s, run_args *run, bool scale)
     if (!run->batch) run->batch = s->model->batch;
     if (!run->epochs) run->epochs = s->model->epochs;
     if (!run->augment) run->augment = s->model->augment;
-    if (scale) run->batch *= s->device_count;
+    if (scale) run->batch *= session_replicas(s);
 }
 
 static const char *rule_at(const void *context, size_t at)
@@ -87,7 +87,7 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
         if (status) return status;
     }
     float lr = isnan(m->lr) ? s->rule.update.lr : (float)m->lr;
-    if (scale) lr *= (float)s->device_count;
+    if (scale) lr *= (float)session_replicas(s);
     if (!isnan(m->momentum)) s->rule.update.momentum = (float)m->momentum;
     if (!isnan(m->weight_decay)) s->rule.update.weight_decay = (float)m->weight_decay;
     s->rule.clip_value = isnan(m->clip_value) ? 0 : (float)m->clip_value;
@@ -106,7 +106,7 @@ int session_fill_rule(tool_session *s, const model_args *m, bool scale)
     }
     const bool rates = scale && s->rule.schedule.kind == MR_LR_PIECEWISE;
     for (uint32_t i = 1; rates && i < s->rule.schedule.milestone_count; i += 2)
-        s->rule.schedule.milestones[i] *= s->device_count;
+        s->rule.schedule.milestones[i] *= session_replicas(s);
     return EXIT_DONE;
 }
 
@@ -246,13 +246,38 @@ static int fix_threads(const tool_session *s, device_args *d, char *spec, size_t
     return EXIT_DONE;
 }
 
+/* How many devices a replica has: their numbers stand behind "=" (mr_net_place() checks the rest). */
+static uint32_t devices_each(const tool_session *s)
+{
+    unsigned long most = 0;
+    for (const char *at = s->part.place; at && (at = strchr(at, '=')) != NULL;) {
+        const unsigned long device = strtoul(++at, NULL, 10);
+        if (device > most) most = device;
+    }
+    return most < MR_LOADER_MAX_PARTS ? (uint32_t)most + 1 : MR_LOADER_MAX_PARTS + 1;
+}
+
+uint32_t session_replicas(const tool_session *s) { return s->device_count / devices_each(s); }
+
+static int check_place(const tool_session *s)
+{
+    const uint32_t each = devices_each(s);
+    if (s->device_count % each == 0) return EXIT_DONE;
+    say("--place %s needs %u devices for each replica: expected so many, or a multiple, with --devices, "
+        "found "
+        "%u",
+        s->part.place, each, s->device_count);
+    return EXIT_MISUSED;
+}
+
 /* A run that went on elsewhere may have more devices than parts. */
 static int deal_parts(tool_session *s, uint32_t parts)
 {
     mr_error err = MR_ERROR_INIT;
-    const int rc = mr_parts_deal(&s->parts, s->world, s->device_count, parts, &err);
-    for (uint32_t d = 0, p = 0; rc == MR_OK && d < s->device_count; d++)
-        for (uint32_t k = 0; k < s->parts.of_device[d]; k++) s->part_devices[p++] = s->devices[d];
+    const uint32_t replicas = session_replicas(s), each = s->device_count / replicas;
+    const int rc = mr_parts_deal(&s->parts, s->world, replicas, parts, &err);
+    for (uint32_t d = 0, p = 0; rc == MR_OK && d < replicas; d++)
+        for (uint32_t k = 0; k < s->parts.of_device[d]; k++) s->part_devices[p++] = s->devices[d * each];
     return setting_status(rc, &err);
 }
 
@@ -270,6 +295,7 @@ int session_open_devices(tool_session *s, const device_args *d)
     if (status == EXIT_DONE) status = setup_devices(&s->devices, &s->device_count, &own, s->compute);
     if (status == EXIT_DONE && s->world)
         status = world_gpus_tell_shared(s->world, s->devices, s->device_count);
+    if (status == EXIT_DONE) status = check_place(s);
     return status ? status : deal_parts(s, s->part.parts);
 }
 
@@ -321,9 +347,22 @@ void session_give_rule(const tool_session *s, mr_trainer_config *cfg)
     cfg->label_smoothing = s->rule.label_smoothing;
 }
 
+/* *place, which is to be freed, is NULL without --place. */
+static int place_layers(const tool_session *s, uint32_t **place)
+{
+    mr_error err = MR_ERROR_INIT;
+    uint32_t devices;
+    *place = NULL;
+    if (!s->part.place) return EXIT_DONE;
+    *place = calloc(mr_net_layer_count(s->net), sizeof **place);
+    if (!*place) return exit_status(mr_error_set(&err, MR_ENOMEM, "no memory to place layers"), &err);
+    return setting_status(mr_net_place(s->net, s->part.place, *place, &devices, &err), &err);
+}
+
 int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
 {
     mr_error err = MR_ERROR_INIT;
+    uint32_t *place = NULL;
     const mr_loader_info *l = mr_loader_info_of(s->loader);
     mr_trainer_config cfg;
     mr_trainer_defaults(&cfg);
@@ -342,10 +381,14 @@ int session_open_trainer(tool_session *s, uint64_t epochs, bool inference)
     cfg.inference = inference;
     if (s->kept) cfg.kept = s->kept->at, cfg.kept_count = s->kept->count;
     cfg.trace = s->trace;
-    const int status = s->compute ? setup_compute(&cfg, s->compute) : EXIT_DONE;
+    int status = s->compute ? setup_compute(&cfg, s->compute) : EXIT_DONE;
     cfg.tune_buckets = s->tune_buckets;
     if (s->bucket_known) cfg.bucket_bytes = s->bucket;
-    return status ? status : setting_status(mr_trainer_open(&s->trainer, &cfg, &err), &err);
+    if (status == EXIT_DONE) status = place_layers(s, &place);
+    cfg.place = place;
+    if (status == EXIT_DONE) status = setting_status(mr_trainer_open(&s->trainer, &cfg, &err), &err);
+    free(place);
+    return status;
 }
 
 /* ---- the whole of it ---- */

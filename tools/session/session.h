@@ -66,6 +66,9 @@ int session_open_network(tool_session *s, uint64_t epochs, bool inference);
 /* A checkpoint into the trainer. */
 int session_load(tool_session *s, const char *path, mr_checkpoint_info *info);
 
+/* Of the devices that are open; fewer than those with --place. */
+uint32_t session_replicas(const tool_session *s);
+
 /* ---- its parts ---- */
 
 /* EXIT_MISUSED with the nearest name when there is none such. */

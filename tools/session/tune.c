@@ -135,7 +135,7 @@ void tune_begin(tune_run *t, const tune_args *a, tool_session *s, const opt_give
         return;
     }
     c->tune = free_settings(given);
-    s->tune_buckets = s->device_count > 1 && !options_was_given(given, "bucket");
+    s->tune_buckets = session_replicas(s) > 1 && !options_was_given(given, "bucket");
     write_key(t, s);
     if (!find_place(t->path, sizeof t->path, name_of(t->key)))
         say("--tune: neither HOME nor XDG_CACHE_HOME names a folder: what is found is not kept");

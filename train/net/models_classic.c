@@ -116,10 +116,13 @@ void mri_build_vgg(mr_net *net, uint32_t depth, uint32_t classes)
     mr_net_init(net, MR_INIT_HE_OUT);
     for (uint32_t stage = 0; stage < 5; stage++) {
         const uint32_t convolutions = stage < 2 ? 2 : depth == 19 ? 4 : 3;
+        const char name[] = {'b', 'l', 'o', 'c', 'k', (char)('1' + stage), '\0'};
+        mr_net_block(net, name);
         for (uint32_t i = 0; i < convolutions; i++)
             mr_net_conv2d(net, filters[stage], 3, 1, MR_PAD_SAME, MR_ACT_RELU);
         mr_net_max_pool(net, 2, 2);
     }
     mr_net_init(net, MR_INIT_HE_IN);
+    mr_net_block(net, "dense");
     wide_head(net, classes);
 }

@@ -134,7 +134,13 @@ static mri_layer *begin(mr_net *net, mr_op_kind kind)
 {
     if (net->error.code != MR_OK || !make_room(net)) return NULL;
     mri_layer *l = &net->layers[net->layer_count];
-    *l = (mri_layer){.kind = kind, .in = net->at, .out_h = net->h, .out_w = net->w, .out_c = net->c};
+    *l = (mri_layer){.kind = kind,
+                     .number = net->layer_count,
+                     .in = net->at,
+                     .out_h = net->h,
+                     .out_w = net->w,
+                     .out_c = net->c};
+    memcpy(l->block, net->block, sizeof l->block);
     if (mri_is_input(kind)) {
         l->in = MRI_NO_POINT;
     } else if (net->at == MRI_NO_POINT) {
@@ -520,6 +526,20 @@ void mr_net_init(mr_net *net, mr_init init)
         mr_error_set(&net->error, MR_EINVAL, "network %s: unknown initial weights %d", net->name, (int)init);
     net->init = init;
 }
+
+void mr_net_block(mr_net *net, const char *name)
+{
+    const size_t bytes = strlen(name);
+    if (net->error.code != MR_OK) return;
+    if (bytes >= sizeof net->block || strpbrk(name, "=,") || (name[0] >= '0' && name[0] <= '9'))
+        mr_error_set(&net->error, MR_EINVAL,
+                     "network %s: block \"%s\": expected a name of up to 15 letters and digits that begins "
+                     "with a letter",
+                     net->name, name);
+    else memcpy(net->block, name, bytes + 1);
+}
+
+uint32_t mr_net_layer_count(const mr_net *net) { return net->layer_count; }
 
 mr_point mr_net_here(const mr_net *net) { return net->at; }
 

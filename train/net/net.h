@@ -23,6 +23,13 @@
 #define MRI_NET_MAX_ELEMENTS ((uint64_t)INT32_MAX) /* of one sample's tensor */
 #define MRI_NET_MAX_PARAMS   ((uint64_t)1 << 36)   /* of one layer */
 
+/* Where a part of a network (cut.h) meets another: a layer that only hands on. */
+typedef enum mri_port {
+    MRI_PORT_NONE = 0,
+    MRI_PORT_IN, /* takes no point: what it gives comes from another part */
+    MRI_PORT_OUT /* what it takes goes to another part */
+} mri_port;
+
 typedef struct mri_layer {
     mr_op_kind kind; /* not INPUT; FIELD, ONE_HOT: a further input */
     mr_activation activation;
@@ -30,6 +37,9 @@ typedef struct mri_layer {
     mr_point in, in2;   /* in2: mri_layer_takes_two(); in: MRI_NO_POINT of a further input */
     uint32_t consumers; /* layers that take its output */
     uint32_t input;     /* of a further input: which */
+    uint32_t number;    /* in the whole network, whatever part of it this is */
+    char block[16];     /* or "" */
+    mri_port port;
     uint32_t filters, kernel, kernel_w, stride;
     uint32_t groups; /* CONV2D: 1 at least */
     uint32_t pad_top, pad_left, pad_bottom, pad_right;
@@ -65,7 +75,9 @@ struct mr_net {
     mr_point at; /* what the next layer takes */
     uint32_t picture_consumers;
     uint32_t loss_count;
+    bool open_end;      /* a part without the loss that ends a network */
     mr_init init;       /* of the layers to come */
+    char block[16];     /* likewise */
     float logit_factor; /* 0: not given */
     mr_error error;     /* the first of any builder call; code MR_OK while there is none */
 };

@@ -47,7 +47,7 @@ static mr_tensor data_tensor(const mr_net *net)
 
 static mr_tensor field_tensor(const building *b, const mri_layer *l)
 {
-    const uint32_t dtype = b->cfg->fields[l->input].dtype, c = l->kind == MR_OP_ONE_HOT ? 1 : l->out_c;
+    const uint32_t dtype = b->cfg->in.fields[l->input].dtype, c = l->kind == MR_OP_ONE_HOT ? 1 : l->out_c;
     return (mr_tensor){.h = l->out_h,
                        .w = l->out_w,
                        .c = c,
@@ -66,7 +66,7 @@ static mr_op_desc describe_field(const building *b, const mri_layer *l)
     return d;
 }
 
-static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
+static mr_op_desc describe_layer(const mri_layer *l)
 {
     const mr_op_window window = {l->kernel,  l->kernel_w, l->stride,     l->stride,
                                  l->pad_top, l->pad_left, l->pad_bottom, l->pad_right};
@@ -82,14 +82,14 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
     case MR_OP_GRU:
     case MR_OP_LSTM: d.recurrent = (mr_recurrent_desc){.units = l->filters, .sequences = l->sequences}; break;
     case MR_OP_DROPOUT:
-        d.dropout = (mr_dropout_desc){.rate = l->rate, .op_id = at, .whole_samples = l->whole_samples};
+        d.dropout = (mr_dropout_desc){.rate = l->rate, .op_id = l->number, .whole_samples = l->whole_samples};
         break;
     case MR_OP_BATCHNORM:
         d.batchnorm =
             (mr_batchnorm_desc){.momentum = l->momentum, .epsilon = l->epsilon, .no_scale = l->no_scale};
         break;
     case MR_OP_RESHAPE: d.reshape = (mr_reshape_desc){l->out_h, l->out_w, l->out_c}; break;
-    case MR_OP_SAMPLE: d.sample = (mr_sample_desc){.factor = l->weight, .op_id = at}; break;
+    case MR_OP_SAMPLE: d.sample = (mr_sample_desc){.factor = l->weight, .op_id = l->number}; break;
     case MR_OP_PAIR_LOSS: d.pair_loss = (mr_pair_loss_desc){.kind = l->pair, .weight = l->weight}; break;
     case MR_OP_LOSS: d.loss = (mr_loss_desc){.weight = l->weight}; break;
     case MR_OP_PAD: d.pad = (mr_pad_desc){.before = l->before, .behind = l->behind}; break;
@@ -103,7 +103,7 @@ static mr_op_desc describe_layer(const mri_layer *l, uint32_t at)
  * and hands no gradient to what it drops. And nobody else may want what was there. */
 static bool may_overwrite(const mri_node *before, const mri_node *n)
 {
-    if (n->fork || n->kind == MR_OP_RESHAPE) return true; /* nothing is written */
+    if (n->fork || n->port || n->kind == MR_OP_RESHAPE) return true; /* nothing is written */
     if (before->consumers > 1 || before->fork || before->kind == MR_OP_RESHAPE)
         return false; /* it is another's */
     if (!before->backward) return true;
@@ -127,7 +127,9 @@ static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, ui
                   .in2 = in2,
                   .field = b->net->numbers ? 0 : MRI_NONE};
     if (layer != MRI_NONE && mri_is_input(desc->kind))
-        n.field = b->cfg->fields[b->net->layers[layer].input].at;
+        n.field = b->cfg->in.fields[b->net->layers[layer].input].at;
+    if (layer != MRI_NONE) n.port = b->net->layers[layer].port;
+    if (n.port == MRI_PORT_IN) n.need_dx = b->cfg->in.ports[layer].gradient && !b->cfg->inference;
     desc->max_batch = b->cfg->max_batch;
     desc->training = !b->cfg->inference;
     if (b->one_layout) desc->want = MR_WANT_NHWC;
@@ -190,7 +192,8 @@ static bool take_activation(const mr_net *net, uint32_t at, mr_op_kind kind, mr_
     const bool can = kind == MR_OP_CONV2D || kind == MR_OP_CONV2D_TRANSPOSED || kind == MR_OP_DENSE ||
                      kind == MR_OP_BATCHNORM || kind == MR_OP_ADD;
     if (!can || *activation != MR_ACT_NONE || !is_only_consumer(net, at)) return false;
-    if (net->layers[at].kind != MR_OP_ACTIVATION || net->layers[at].in != at) return false;
+    if (net->layers[at].kind != MR_OP_ACTIVATION || net->layers[at].in != at || net->layers[at].port)
+        return false;
     if (mr_activation_needs_x(net->layers[at].activation)) return false;
     *activation = net->layers[at].activation;
     return true;
@@ -200,7 +203,7 @@ static bool take_activation(const mr_net *net, uint32_t at, mr_op_kind kind, mr_
 static int add_residual(building *b, uint32_t at, mr_point other, uint32_t *taken)
 {
     const mri_layer *norm = &b->net->layers[at], *sum = norm + 1;
-    mr_op_desc d = describe_layer(norm, at);
+    mr_op_desc d = describe_layer(norm);
     d.batchnorm.residual = true;
     d.activation = sum->activation;
     *taken = 2;
@@ -236,10 +239,15 @@ static void complete_loss(building *b, mr_op_desc *d)
 static int add_layers(building *b, uint32_t at, uint32_t *taken)
 {
     const mri_layer *l = &b->net->layers[at];
+    *taken = 1;
     if (mri_is_input(l->kind)) {
         mr_op_desc d = describe_field(b, l);
-        *taken = 1;
         return add_node(b, &d, MRI_NONE, MRI_NONE, at);
+    }
+    if (l->port) {
+        mr_op_desc d = {.kind = MR_OP_ACTIVATION};
+        if (l->port == MRI_PORT_IN) d.in = b->cfg->in.ports[at].tensor;
+        return add_node(b, &d, l->port == MRI_PORT_IN ? MRI_NONE : take_point(b, l->in), MRI_NONE, at);
     }
     if (is_residual(b->net, at)) {
         const mr_point other = l[1].in == at + 1 ? l[1].in2 : l[1].in;
@@ -248,7 +256,7 @@ static int add_layers(building *b, uint32_t at, uint32_t *taken)
         if (rc != MR_EUNSUPPORTED) return rc;
         b->node_of[l->in] = in, b->node_of[other] = in2; /* not taken, after all */
     }
-    mr_op_desc d = describe_layer(l, at);
+    mr_op_desc d = describe_layer(l);
     *taken = 1u + take_activation(b->net, at + 1, l->kind, &d.activation);
     if (b->node_of[l->in] == MRI_NONE) {
         d.in = data_tensor(b->net);
@@ -289,7 +297,7 @@ static int build(building *b)
         rc = add_forks(b, mri_net_consumers(b->net, i));
     }
     if (rc) return rc;
-    if (b->net->loss_count == 0) {
+    if (b->net->loss_count == 0 && !b->net->open_end) {
         mr_op_desc loss = {.kind = MR_OP_LOSS};
         complete_loss(b, &loss);
         rc = add_node(b, &loss, nodes->count - 1, MRI_NONE, MRI_NONE);
@@ -300,6 +308,13 @@ static int build(building *b)
                      may_overwrite(&nodes->node[n->in], n);
     }
     return rc;
+}
+
+const mri_node *mri_nodes_of_layer(const mri_nodes *nodes, uint32_t layer)
+{
+    for (uint32_t i = 0; i < nodes->count; i++)
+        if (nodes->node[i].layer == layer) return &nodes->node[i];
+    return NULL;
 }
 
 static void drop_nodes(mri_nodes *nodes)
@@ -318,7 +333,7 @@ int mri_nodes_init(mri_nodes *nodes, mr_device *dev, const mri_replica_config *c
     *nodes = (mri_nodes){.node = calloc(3 * (size_t)net->layer_count + 2, /* forks, too */
                                         sizeof *nodes->node)};
     b.node_of = nodes->made_by = calloc((size_t)net->layer_count + 1, sizeof *b.node_of);
-    b.one_layout = cfg->kept_count > 0;
+    b.one_layout = cfg->kept.count > 0;
     int rc = MR_OK;
     if (!nodes->node || !b.node_of)
         rc = mr_error_set(err, MR_ENOMEM, "no memory for a network of %u layers", net->layer_count);

@@ -14,6 +14,23 @@ typedef struct mri_field_place {
     bool varies;    /* rows have the width of their batch */
 } mri_field_place;
 
+/* What comes in through a port. */
+typedef struct mri_port_in {
+    mr_tensor tensor;
+    bool gradient; /* one is wanted back */
+} mri_port_in;
+
+typedef struct mri_data_in {
+    mri_field_place fields[MR_LOADER_MAX_FIELDS]; /* of the network's further inputs */
+    const mri_port_in *ports;                     /* of the network's ports in, its first layers */
+    bool split; /* forward is queued by itself: what it takes and gives comes from, and goes to, others */
+} mri_data_in;
+
+typedef struct mri_kept { /* points whose values stay */
+    const mr_point *at;
+    uint32_t count;
+} mri_kept;
+
 /* What all replicas of a trainer have in common, but for the last two. */
 typedef struct mri_replica_config {
     const mr_net *net;
@@ -34,9 +51,8 @@ typedef struct mri_replica_config {
     bool together;         /* gradients are nobody else's: the update follows backward at once */
     bool records;          /* record steps where the device can */
     mri_folds folds;       /* the parts of this replica */
-    mri_field_place fields[MR_LOADER_MAX_FIELDS]; /* of the network's further inputs */
-    const mr_point *kept;                         /* their values stay */
-    uint32_t kept_count;
+    mri_data_in in;        /* what it takes beside pictures */
+    mri_kept kept;
     bool owns_stats; /* the first of them is the first of all: its running statistics are the network's */
 } mri_replica_config;
 
@@ -53,6 +69,7 @@ typedef struct mri_node {
     uint32_t field;         /* of a node that takes data: which of a part's fields; MRI_NONE: its pictures */
     uint32_t consumers;     /* of its output */
     bool fork;              /* hands its input on, for more takers than two */
+    mri_port port;          /* IN: y is written by others; OUT: the gradient to y is */
     bool inplace;           /* output in the input's place, and gradients too */
     bool backward;          /* takes part in the backward pass */
     bool need_dx, need_dx2; /* a gradient to in, to in2, is needed */
@@ -70,5 +87,7 @@ typedef struct mri_nodes {
 /* On failure mri_nodes_fini() is still to be called. */
 int mri_nodes_init(mri_nodes *nodes, mr_device *dev, const mri_replica_config *cfg, mr_error *err);
 void mri_nodes_fini(mri_nodes *nodes); /* accepts a zeroed one */
+/* The node that a layer became; NULL: it is part of another one's. */
+const mri_node *mri_nodes_of_layer(const mri_nodes *nodes, uint32_t layer);
 
 #endif

@@ -66,6 +66,7 @@ static int forward(const mri_replica *r, const share *of)
     mri_range_begin(MRI_RANGE_FORWARD, of->part->count);
     for (uint32_t i = 0; rc == MR_OK && i < r->nodes.count; i++) {
         const mri_node *n = &r->nodes.node[i];
+        if (n->port) continue; /* it is where it belongs */
         mr_op_args a = args_of(r, n, of);
         a.training = of->training;
         a.metrics = r->memory.sums[of->training ? MRI_SUMS_TRAINING : MRI_SUMS_EVALUATION] + of->number;
@@ -177,7 +178,7 @@ static int queue(const mri_replica *r, const share *of, uint32_t segment)
     if (training && segment == r->plan.bucket_count) return update(r);
     int rc = MR_OK;
     if (of->part->count > 0) {
-        if (segment == 0) rc = forward(r, of);
+        if (segment == 0 && !r->cfg.in.split) rc = forward(r, of);
         if (rc == MR_OK && training)
             rc = backward(r, of, segment ? r->plan.buckets[segment - 1].node - 1 : r->nodes.count - 1,
                           r->plan.buckets[segment].node);
@@ -187,6 +188,16 @@ static int queue(const mri_replica *r, const share *of, uint32_t segment)
     if (rc == MR_OK && training && r->cfg.together && segment + 1 == r->plan.bucket_count) rc = update(r);
     return rc;
 }
+
+int mri_replica_forward(mri_replica *r, uint32_t number, const mr_part *part, bool training)
+{
+    const share of = {part, number, training};
+    if (part->count == 0) return MR_OK;
+    r->last_count = part->count;
+    return forward(r, &of);
+}
+
+void *mri_replica_place(const mri_replica *r, uint32_t span) { return span_at(r, span); }
 
 int mri_replica_fold(mri_replica *r, uint32_t number, uint64_t at, uint64_t count)
 {

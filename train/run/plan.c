@@ -69,10 +69,12 @@ static void plan_forward(planning *p, uint32_t i)
     const mri_nodes *nodes = p->nodes;
     mri_node *n = &nodes->node[i];
     if (mri_is_loss(n->kind)) n->y_span = MRI_NONE; /* nobody wants the softmax */
+    else if (n->port == MRI_PORT_IN) n->y_span = new_span(p, batch_bytes(p, n), 0);
     else n->y_span = n->inplace ? nodes->node[n->in].y_span : new_span(p, batch_bytes(p, n), i);
     n->saved_span = new_span(p, saved_bytes(p, n), i);
     n->scratch_span[0] = new_span(p, scratch_bytes(p, n), i);
     use(p, n->y_span, i);
+    if (n->port == MRI_PORT_OUT) use(p, n->y_span, backward_time(p, i)); /* it is copied behind forward */
     if (n->in != MRI_NONE) use(p, nodes->node[n->in].y_span, i);
     if (n->in2 != MRI_NONE) use(p, nodes->node[n->in2].y_span, i);
 }
@@ -91,6 +93,7 @@ static void plan_backward(planning *p, uint32_t i)
     mri_node *n = &nodes->node[i];
     const uint32_t now = backward_time(p, i);
     const bool add = n->kind == MR_OP_ADD;
+    if (n->port == MRI_PORT_OUT) n->dy_span = new_span(p, batch_bytes(p, n), nodes->count);
     use(p, n->y_span, now);
     if (n->in != MRI_NONE) use(p, nodes->node[n->in].y_span, now);
     if (n->in2 != MRI_NONE) use(p, nodes->node[n->in2].y_span, now);
@@ -102,6 +105,11 @@ static void plan_backward(planning *p, uint32_t i)
         n->dx2_span = new_span(p, batch_bytes(p, &nodes->node[n->in2]), now);
     if (n->need_dx2) give_gradient(p, n->in2, n->info->writes_dx2 ? n->dx2_span : n->dy_span);
     if (!n->need_dx) return;
+    if (n->port == MRI_PORT_IN) {
+        n->dx_span = n->dy_span;
+        use(p, n->dx_span, 2 * nodes->count);
+        return;
+    }
     if (n->inplace || (add && !n->need_dx2)) { /* what arrived serves one, and it may have it */
         give_gradient(p, n->in, n->dy_span);
         if (!add) n->dx_span = n->dy_span;
@@ -126,8 +134,8 @@ static int place_spans(planning *p, size_t *arena_bytes)
     }
     for (uint32_t i = nodes->count; i-- > 0;)
         if (nodes->node[i].backward) plan_backward(p, i);
-    for (uint32_t i = 0; i < p->cfg->kept_count; i++) {
-        const uint32_t node = nodes->made_by[p->cfg->kept[i]];
+    for (uint32_t i = 0; i < p->cfg->kept.count; i++) {
+        const uint32_t node = nodes->made_by[p->cfg->kept.at[i]];
         if (node != MRI_NONE) use(p, nodes->node[node].y_span, 2 * nodes->count);
     }
     if (p->overflow) return MR_ELIMIT;

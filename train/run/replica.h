@@ -30,7 +30,8 @@ typedef struct mri_passes { /* passes.c */
 
 typedef struct mri_replica {
     mr_device *dev;
-    mr_stream *stream; /* all compute */
+    struct mri_replica *next; /* the rest of the network, on another device (split.h); NULL: this is all */
+    mr_stream *stream;        /* all compute */
     mri_replica_config cfg;
     mri_nodes nodes;
     mri_plan plan;
@@ -72,6 +73,10 @@ int mri_replica_values(mri_replica *r, uint32_t slot, const mr_step_values *valu
 uint32_t mri_replica_segments(const mri_replica *r, bool training);
 int mri_replica_run(mri_replica *r, uint32_t number, const mr_part *part, bool training, bool whole,
                     uint32_t segment);
+/* Of a split one: queue forward. */
+int mri_replica_forward(mri_replica *r, uint32_t number, const mr_part *part, bool training);
+/* The address of a node's span. */
+void *mri_replica_place(const mri_replica *r, uint32_t span);
 /* Queue forward, without losses, of the nodes that are wanted, one entry each. */
 int mri_replica_forward_some(const mri_replica *r, const mr_part *part, const bool *wanted);
 /* Queue what fold.h says for floats [at, at + count) of the gradients, behind backward of a part. */

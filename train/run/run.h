@@ -4,6 +4,7 @@
  * that were updated, sums of losses, and tensors by the names that a checkpoint has for them. Callers: train/
  * itself (trainer.c, trainer_state.c) and tests; nothing here knows a trainer, a loader, or a file.
  *
+ *   split         a network on several devices, one behind the other
  *   sums          what was counted, and the loss scale          tensors   the arrays of a replica by name
  *   exchange      what replicas send each other                 flight    steps that are queued and not over
  *   team          the replicas together, and their first error
@@ -20,6 +21,7 @@
 
 #include "train/run/exchange.h"
 #include "train/run/flight.h"
+#include "train/run/split.h"
 #include "train/run/sums.h"
 #include "train/run/tensors.h"
 

@@ -6,53 +6,117 @@
 
 static uint32_t slots_of(const mri_replica *rep) { return rep->cfg.inference ? 0 : rep->cfg.slot_count; }
 
-static void add_tensor(mri_tensors *t, const mri_replica *rep, uint32_t node, bool state, uint32_t which,
-                       mri_role role)
+static const mri_replica *stage_of(const mri_replica *rep, uint32_t stage)
 {
-    const mri_node *n = &rep->nodes.node[node];
+    while (stage-- > 0) rep = rep->next;
+    return rep;
+}
+
+/* A node with tensors, and where it is in the network. */
+typedef struct holder {
+    uint32_t number, stage, node;
+} holder;
+
+typedef struct listing {
+    mri_tensors *t;
+    const mri_replica *rep;
+    holder *holders; /* in the order of the network's layers */
+    uint32_t count;
+} listing;
+
+static const mri_node *node_of(const listing *l, const holder *h)
+{
+    return &stage_of(l->rep, h->stage)->nodes.node[h->node];
+}
+
+static void add_tensor(const listing *list, const holder *h, bool state, uint32_t which, mri_role role)
+{
+    mri_tensors *t = list->t;
+    const mri_node *n = node_of(list, h);
     const mr_param_info *p = state ? &n->info->state[which] : &n->info->param[which];
-    const mri_layer *l = &rep->cfg.net->layers[n->layer];
+    const mri_layer *l = &stage_of(list->rep, h->stage)->cfg.net->layers[n->layer];
     mri_tensor_desc *d = &t->desc[t->count];
-    snprintf(d->name, sizeof d->name, "%u/%s/%s", n->layer, mri_layer_kind_name(l->kind, l->average),
+    snprintf(d->name, sizeof d->name, "%u/%s/%s", h->number, mri_layer_kind_name(l->kind, l->average),
              p->name);
     d->role = role;
     d->ndim = p->ndim;
     memcpy(d->dim, p->dim, p->ndim * sizeof p->dim[0]);
     d->count = p->count;
-    t->place[t->count++] = (mri_tensor_place){
-        .node = node, .which = which, .state = state, .at = state ? n->state_at[which] : n->param_at[which]};
+    t->place[t->count++] = (mri_tensor_place){.stage = h->stage,
+                                              .node = h->node,
+                                              .which = which,
+                                              .state = state,
+                                              .at = state ? n->state_at[which] : n->param_at[which]};
     t->most_floats = mri_max_u64(t->most_floats, p->count);
 }
 
-int mri_tensors_init(mri_tensors *t, const mri_replica *rep, mr_error *err)
+static int by_number(const void *a, const void *b)
 {
-    const mri_nodes *nodes = &rep->nodes;
-    size_t most = 0;
-    for (uint32_t i = 0; i < nodes->count; i++)
-        most += (size_t)nodes->node[i].info->param_count * (1 + slots_of(rep) + rep->plan.averages) +
-                (size_t)nodes->node[i].info->state_count * (1 + rep->plan.averages);
-    if (most > MRI_CHECKPOINT_MAX_TENSORS)
-        return mr_error_set(err, MR_ELIMIT, "%zu tensors are more than a checkpoint holds", most);
-    *t = (mri_tensors){.desc = calloc(most, sizeof *t->desc), .place = calloc(most, sizeof *t->place)};
-    if (!t->desc || !t->place)
-        return mr_error_set(err, MR_ENOMEM, "no memory for a list of %zu tensors", most);
-    for (uint32_t i = 0; i < nodes->count; i++) {
-        const mr_op_info *info = nodes->node[i].info;
-        for (uint32_t p = 0; p < info->param_count; p++) add_tensor(t, rep, i, false, p, MRI_ROLE_WEIGHTS);
-        for (uint32_t p = 0; p < info->state_count; p++) add_tensor(t, rep, i, true, p, MRI_ROLE_STATE);
-    }
+    const uint32_t x = ((const holder *)a)->number, y = ((const holder *)b)->number;
+    return (x > y) - (x < y);
+}
+
+/* The nodes with tensors, of all stages. */
+static int list_holders(listing *list, mr_error *err)
+{
+    uint32_t most = 1, stage = 0;
+    for (const mri_replica *r = list->rep; r; r = r->next) most += r->nodes.count;
+    list->holders = calloc(most, sizeof *list->holders);
+    if (!list->holders) return mr_error_set(err, MR_ENOMEM, "no memory for a list of %u operations", most);
+    for (const mri_replica *r = list->rep; r; r = r->next, stage++)
+        for (uint32_t i = 0; i < r->nodes.count; i++) {
+            const mri_node *n = &r->nodes.node[i];
+            if (n->info->param_count + n->info->state_count == 0) continue;
+            list->holders[list->count++] =
+                (holder){.number = r->cfg.net->layers[n->layer].number, .stage = stage, .node = i};
+        }
+    qsort(list->holders, list->count, sizeof *list->holders, by_number);
+    return MR_OK;
+}
+
+static void add_all(const listing *list)
+{
     static const mri_role slots[MRI_SLOTS_MOST] = {MRI_ROLE_SLOT0, MRI_ROLE_SLOT1, MRI_ROLE_SLOT2};
+    mri_tensors *t = list->t;
+    for (uint32_t i = 0; i < list->count; i++) {
+        const mr_op_info *info = node_of(list, &list->holders[i])->info;
+        for (uint32_t p = 0; p < info->param_count; p++)
+            add_tensor(list, &list->holders[i], false, p, MRI_ROLE_WEIGHTS);
+        for (uint32_t p = 0; p < info->state_count; p++)
+            add_tensor(list, &list->holders[i], true, p, MRI_ROLE_STATE);
+    }
     t->own = t->count;
-    for (uint32_t s = 0; s < slots_of(rep); s++)
-        for (uint32_t i = 0; i < nodes->count; i++)
-            for (uint32_t p = 0; p < nodes->node[i].info->param_count; p++)
-                add_tensor(t, rep, i, false, p, slots[s]);
-    for (uint32_t i = 0; rep->plan.averages && i < t->own; i++) {
+    for (uint32_t s = 0; s < slots_of(list->rep); s++)
+        for (uint32_t i = 0; i < list->count; i++)
+            for (uint32_t p = 0; p < node_of(list, &list->holders[i])->info->param_count; p++)
+                add_tensor(list, &list->holders[i], false, p, slots[s]);
+    for (uint32_t i = 0; list->rep->plan.averages && i < t->own; i++) {
         t->desc[t->count] = t->desc[i];
         t->desc[t->count].role = mri_role_averaged(t->desc[i].role);
         t->place[t->count++] = t->place[i];
     }
-    return MR_OK;
+}
+
+int mri_tensors_init(mri_tensors *t, const mri_replica *rep, mr_error *err)
+{
+    listing list = {.t = t, .rep = rep};
+    size_t most = 0;
+    *t = (mri_tensors){0};
+    int rc = list_holders(&list, err);
+    for (uint32_t i = 0; rc == MR_OK && i < list.count; i++) {
+        const mr_op_info *info = node_of(&list, &list.holders[i])->info;
+        most += (size_t)info->param_count * (1 + slots_of(rep) + rep->plan.averages) +
+                (size_t)info->state_count * (1 + rep->plan.averages);
+    }
+    if (rc == MR_OK && most > MRI_CHECKPOINT_MAX_TENSORS)
+        rc = mr_error_set(err, MR_ELIMIT, "%zu tensors are more than a checkpoint holds", most);
+    if (rc == MR_OK) {
+        *t = (mri_tensors){.desc = calloc(most, sizeof *t->desc), .place = calloc(most, sizeof *t->place)};
+        if (t->desc && t->place) add_all(&list);
+        else rc = mr_error_set(err, MR_ENOMEM, "no memory for a list of %zu tensors", most);
+    }
+    free(list.holders);
+    return rc;
 }
 
 void mri_tensors_fini(mri_tensors *t)
@@ -81,6 +145,7 @@ int mri_tensor_export(const mri_tensors *t, const mri_replica *rep, uint32_t ten
                       float *out, mr_error *err)
 {
     const mri_tensor_place *p = &t->place[tensor];
+    rep = stage_of(rep, p->stage);
     const float *array = gradient ? rep->memory.grads : array_of(rep, t->desc[tensor].role);
     return mr_op_param_export(rep->nodes.node[p->node].op, p->state, p->which, array + p->at, out, err);
 }
@@ -89,6 +154,7 @@ int mri_tensor_import(const mri_tensors *t, const mri_replica *rep, uint32_t ten
                       mr_error *err)
 {
     const mri_tensor_place *p = &t->place[tensor];
+    rep = stage_of(rep, p->stage);
     float *array = array_of(rep, t->desc[tensor].role);
     return mr_op_param_import(rep->nodes.node[p->node].op, p->state, p->which, array + p->at, from, err);
 }

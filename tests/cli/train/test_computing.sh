@@ -19,6 +19,26 @@ done
 status=1 train_on sim:1,step=1s --watchdog 1ms; err_has "is not over after 0.001 s"
 train_on cpu --watchdog 1ms # what the processor computes may take its time
 
+# layers on several devices: the bits of one
+on_one="--model cifar-cnn --augment none --batch 8 --epochs 2 --val none --seed 3 --quiet --json"
+# shellcheck disable=SC2086
+run 0 train d $on_one --devices cpu --threads 1 --checkpoint whole
+weights=$(text weights)
+# shellcheck disable=SC2086
+run 0 train d $on_one --devices cpu:2 --threads 2 --place 0-3=0,rest=1 --checkpoint split
+equal "$(text weights)" "$weights"
+grep '"event": "start"' out | grep -q '"replicas": 1, "replica_devices": 2, "place": "0-3=0,rest=1"' || fail "$last: place is not told"
+found() { sed 's/.* on d: \(.*\);.*/\1/' out; }
+run 0 eval d --checkpoint whole --devices cpu --threads 1; seen=$(found)
+run 0 eval d --checkpoint split --devices cpu:3 --threads 3 --place 0=0,1-5=1,rest=2; equal "$(found)" "$seen"
+# shellcheck disable=SC2086
+run 0 train d $on_one --devices cpu:4 --threads 4 --place 0-3=0,rest=1 # two replicas of two
+grep '"event": "start"' out | grep -q '"replicas": 2, "replica_devices": 2' || fail "$last: expected two replicas"
+# shellcheck disable=SC2086
+run 2 train d $on_one --devices cpu:3 --place 0-3=0,rest=1; err_has "needs 2 devices for each replica: expected so many"
+# shellcheck disable=SC2086
+run 2 train d $on_one --devices cpu:2 --place front=0,rest=1; err_has "the network has no block of that name"
+
 run 0 digest d --batch 5 --training --augment cifar --quiet
 first=$(cat out)
 run 0 digest d --batch 5 --training --augment cifar --devices sim:3,step=1us --quiet; equal "$(cat out)" "$first"

@@ -176,6 +176,17 @@ MR_API bool mr_net_drawn(const mr_net *net, mr_point *out);
 /* Pixels and channels of a point; false: there is no such point. */
 MR_API bool mr_net_shape(const mr_net *net, mr_point point, uint32_t *h, uint32_t *w, uint32_t *c);
 
+/* Layers that are added from here on are of this block ("block1", up to 15 letters), which mr_net_place()
+ * knows; "": of none. */
+MR_API void mr_net_block(mr_net *net, const char *name);
+/* Where layers are computed, for mr_trainer_config.place: "block1=0,rest=1" puts the layers of a block on a
+ * replica's device 0 and all others on 1; "0-5=0,rest=1" goes by their numbers. Without rest every layer must
+ * be named. place: room for mr_net_layer_count() numbers; *devices: how many a replica needs. MR_EINVAL: err
+ * says which part of the text is wrong. */
+MR_API int mr_net_place(const mr_net *net, const char *text, uint32_t *place, uint32_t *devices,
+                        mr_error *err);
+MR_API uint32_t mr_net_layer_count(const mr_net *net);
+
 /* MR_OK when the layers fit together and end in losses, or in a vector of logits. */
 MR_API int mr_net_check(const mr_net *net, mr_error *err);
 MR_API uint64_t mr_net_param_count(const mr_net *net); /* trained */
@@ -409,6 +420,13 @@ typedef struct mr_trainer_config {
      * (mr_net_field()). Read while the trainer opens. */
     const mr_loader_field_info *fields;
     uint32_t field_count;
+    /* A network on several devices, for what does not fit one (model parallelism): of each layer the number
+     * of its device among those of a replica, from 0; mr_net_place() makes it from a text. NULL: all on one.
+     * Every replica then has as many consecutive devices, and device_count is a multiple of that. What a
+     * layer takes comes from its own device or an earlier one; data and fields are taken on the first, where
+     * the loader puts them, and losses computed on the last. Weights are the same bits as on one device;
+     * in bf16 what crosses is rounded once more. Not with other processes (world), f16, clip_norm, kept. */
+    const uint32_t *place;
 } mr_trainer_config;
 
 MR_API void mr_trainer_defaults_sized(mr_trainer_config *cfg, size_t struct_size);

@@ -1,0 +1,222 @@
+/* train/net/cut.c: see cut.h. A part is put together in three stretches: ports for what it takes from earlier
+ * parts, its own layers, ports for what later parts take. */
+#include "train/net/cut.h"
+
+typedef struct cutting {
+    const mr_net *net;
+    const uint32_t *place;
+    uint32_t count;
+    mri_piece *pieces;
+    uint32_t *stage;  /* of each point */
+    mr_point *inside; /* in the part that is put together: its number of each point; MRI_NO_POINT: none */
+    mr_error *err;
+} cutting;
+
+static uint32_t stage_of_layer(const cutting *c, uint32_t at)
+{
+    const mri_layer *l = &c->net->layers[at];
+    if (mri_is_input(l->kind)) return 0;
+    return mri_is_loss(l->kind) ? c->count - 1 : c->place[at];
+}
+
+/* The points that a layer takes; how many. */
+static uint32_t taken_by(const mri_layer *l, mr_point out[2])
+{
+    if (l->in == MRI_NO_POINT) return 0;
+    out[0] = l->in, out[1] = l->in2;
+    return mri_layer_takes_two(l) ? 2 : 1;
+}
+
+static int check_layer(const cutting *c, uint32_t at)
+{
+    const mr_net *net = c->net;
+    const mri_layer *l = &net->layers[at];
+    const uint32_t mine = stage_of_layer(c, at);
+    mr_point taken[2];
+    if (mine >= c->count)
+        return mr_error_set(c->err, MR_EINVAL, "layer %u of network %s is placed on device %u of %u", at,
+                            net->name, mine, c->count);
+    for (uint32_t k = taken_by(l, taken); k-- > 0;)
+        if (c->stage[taken[k]] > mine)
+            return mr_error_set(c->err, MR_EINVAL,
+                                "layer %u (%s) of network %s is placed on device %u and takes what device %u "
+                                "computes: a network goes from device 0 on, and never back",
+                                at, mri_layer_kind_name(l->kind, l->average), net->name, mine,
+                                c->stage[taken[k]]);
+    return MR_OK;
+}
+
+static int check(const cutting *c)
+{
+    const mr_net *net = c->net;
+    for (uint32_t at = 0; at < net->layer_count; at++) {
+        c->stage[at + 1] = stage_of_layer(c, at);
+        const int rc = check_layer(c, at);
+        if (rc) return rc;
+    }
+    for (uint32_t s = 0; s < c->count; s++) {
+        uint64_t params = 0;
+        for (uint32_t at = 0; at < net->layer_count; at++)
+            if (c->stage[at + 1] == s) params += net->layers[at].params;
+        if (params == 0)
+            return mr_error_set(c->err, MR_EINVAL,
+                                "network %s would have no parameters on device %u of %u: place a layer with "
+                                "weights there",
+                                net->name, s, c->count);
+    }
+    if (net->loss_count == 0 && c->stage[net->layer_count] != c->count - 1)
+        return mr_error_set(c->err, MR_EINVAL, "network %s ends on device %u: expected the last one, %u",
+                            net->name, c->stage[net->layer_count], c->count - 1);
+    return MR_OK;
+}
+
+static void take(mr_net *part, mr_point p)
+{
+    ++*(p ? &part->layers[p - 1].consumers : &part->picture_consumers);
+}
+
+/* A layer that hands a point on. */
+static mri_layer port_of(const mr_net *net, mr_point p, mri_port port)
+{
+    const mri_layer *from = p ? &net->layers[p - 1] : NULL;
+    return (mri_layer){.kind = MR_OP_ACTIVATION,
+                       .port = port,
+                       .number = net->layer_count,
+                       .in = MRI_NO_POINT,
+                       .out_h = from ? from->out_h : net->h,
+                       .out_w = from ? from->out_w : net->w,
+                       .out_c = from ? from->out_c : net->c};
+}
+
+static mri_layer *append(mr_net *part, const mri_layer *l)
+{
+    mri_layer *to = &part->layers[part->layer_count++];
+    *to = *l;
+    to->consumers = 0;
+    return to;
+}
+
+/* Does part s take this point? */
+static bool is_taken_in(const cutting *c, mr_point p, uint32_t s)
+{
+    for (uint32_t at = 0; at < c->net->layer_count; at++) {
+        mr_point taken[2];
+        if (stage_of_layer(c, at) != s) continue;
+        for (uint32_t k = taken_by(&c->net->layers[at], taken); k-- > 0;)
+            if (taken[k] == p) return true;
+    }
+    return false;
+}
+
+/* Does it get it through a port? */
+static bool comes_in(const cutting *c, mr_point p, uint32_t s)
+{
+    return c->stage[p] < s && is_taken_in(c, p, s);
+}
+
+static void add_own_layer(const cutting *c, mr_net *part, uint32_t at)
+{
+    mri_layer *l = append(part, &c->net->layers[at]);
+    mr_point taken[2];
+    const uint32_t count = taken_by(l, taken);
+    if (count > 0) {
+        l->in = c->inside[taken[0]];
+        take(part, l->in);
+    }
+    if (count > 1) {
+        l->in2 = c->inside[taken[1]];
+        take(part, l->in2);
+    }
+    part->loss_count += mri_is_loss(l->kind);
+    c->inside[at + 1] = part->layer_count;
+}
+
+/* From part s to part `to`, which is told: its links come in the order of points. */
+static void add_port_out(const cutting *c, uint32_t s, uint32_t to, mr_point p)
+{
+    mr_net *part = c->pieces[s].net;
+    const mri_layer port = port_of(c->net, p, MRI_PORT_OUT);
+    mri_layer *l = append(part, &port);
+    l->in = c->inside[p];
+    take(part, l->in);
+    uint32_t nth = 0;
+    for (mr_point q = 0; q < p; q++) nth += comes_in(c, q, to);
+    c->pieces[to].links[nth].from = s;
+    c->pieces[to].links[nth].out = part->layer_count - 1;
+}
+
+static int begin_part(const cutting *c, uint32_t s)
+{
+    const mr_net *net = c->net;
+    uint32_t links = 0;
+    for (mr_point p = 0; p <= net->layer_count; p++) links += comes_in(c, p, s);
+    const uint32_t layers = net->layer_count + links + c->count * (net->layer_count + 1);
+    mri_piece *piece = &c->pieces[s];
+    piece->net = malloc(sizeof *piece->net);
+    piece->links = calloc((size_t)links + 1, sizeof *piece->links);
+    mri_layer *room = calloc(layers, sizeof *room);
+    if (!piece->net || !piece->links || !room) {
+        free(room);
+        free(piece->net);
+        piece->net = NULL;
+        return mr_error_set(c->err, MR_ENOMEM, "no memory to cut network %s", net->name);
+    }
+    *piece->net = *net;
+    piece->net->layers = room;
+    piece->net->layer_cap = layers;
+    piece->net->layer_count = piece->net->picture_consumers = piece->net->loss_count = 0;
+    piece->net->bare = net->bare || s > 0;
+    piece->net->numbers = net->numbers && s == 0;
+    piece->net->open_end = s + 1 < c->count || net->loss_count > 0;
+    piece->link_count = links;
+    return MR_OK;
+}
+
+static void fill_part(const cutting *c, uint32_t s)
+{
+    const mr_net *net = c->net;
+    mr_net *part = c->pieces[s].net;
+    for (mr_point p = 0; p <= net->layer_count; p++) {
+        c->inside[p] = MRI_NO_POINT;
+        if (!comes_in(c, p, s)) continue;
+        const mri_layer port = port_of(net, p, MRI_PORT_IN);
+        c->pieces[s].links[part->layer_count].in = part->layer_count;
+        append(part, &port);
+        c->inside[p] = part->layer_count;
+    }
+    if (s == 0) c->inside[0] = 0;
+    for (uint32_t at = 0; at < net->layer_count; at++)
+        if (stage_of_layer(c, at) == s) add_own_layer(c, part, at);
+    for (uint32_t to = s + 1; to < c->count; to++)
+        for (mr_point p = 0; p <= net->layer_count; p++)
+            if (c->stage[p] == s && is_taken_in(c, p, to)) add_port_out(c, s, to, p);
+    part->at = part->layer_count;
+}
+
+int mri_cut(const mr_net *net, const uint32_t *place, uint32_t count, mri_piece *pieces, mr_error *err)
+{
+    cutting c = {.net = net,
+                 .place = place,
+                 .count = count,
+                 .pieces = pieces,
+                 .stage = calloc((size_t)net->layer_count + 1, sizeof *c.stage),
+                 .inside = calloc((size_t)net->layer_count + 1, sizeof *c.inside),
+                 .err = err};
+    memset(pieces, 0, count * sizeof *pieces);
+    int rc = c.stage && c.inside ? check(&c)
+                                 : mr_error_set(err, MR_ENOMEM, "no memory to cut network %s", net->name);
+    for (uint32_t s = 0; rc == MR_OK && s < count; s++) rc = begin_part(&c, s);
+    for (uint32_t s = 0; rc == MR_OK && s < count; s++) fill_part(&c, s);
+    free(c.stage);
+    free(c.inside);
+    return rc;
+}
+
+void mri_cut_fini(mri_piece *pieces, uint32_t count)
+{
+    for (uint32_t s = 0; s < count; s++) {
+        mr_net_destroy(pieces[s].net);
+        free(pieces[s].links);
+        pieces[s] = (mri_piece){0};
+    }
+}
