@@ -307,8 +307,9 @@ static int train_step(mr_trainer *t, const mr_batch *batch, mr_error *err)
         rc = mri_replica_behind_update(&t->team.replicas[r], t->updates);
         if (rc) rc = mri_team_queue_failed(&t->team, r, rc, "an average", err);
     }
-    if (rc == MR_OK && t->split.count > 0) rc = mri_split_end(&t->split, t->updates, err);
     if (rc == MR_OK && is_peeked_at(t)) rc = mri_flight_peek(&t->flights, f, err);
+    /* behind all that a stage has queued: the flight ends on the first one's streams */
+    if (rc == MR_OK && t->split.count > 0) rc = mri_split_end(&t->split, t->updates, err);
     if (rc) return rc;
     mri_exchange_mark_stats_stale(&t->exchange);
     mri_split_mark_stats_stale(&t->split);
