@@ -30,7 +30,7 @@ static int check_common(const struct mri_op_class *is, const mr_op_desc *d, mr_e
         in->c > MRI_OP_MAX_SIDE)
         return mr_error_set(err, MR_EINVAL, "%s: input is %u x %u x %u; every side must be 1..%u", is->name,
                             in->h, in->w, in->c, MRI_OP_MAX_SIDE);
-    const bool numbers = is->takes_numbers && in->dtype == MR_TENSOR_I32;
+    const bool numbers = is->takes_numbers && !is_float(in->dtype);
     if (!is->entry && !numbers && !is_float(in->dtype))
         return mr_error_set(err, MR_EINVAL, "%s: input must be f32, bf16 or f16", is->name);
     if ((is->entry || numbers) && d->need_dx)

@@ -32,14 +32,17 @@
     X(SAMPLE, sample, ON_CUDA)                                                                               \
     X(PAIR_LOSS, pair_loss, ON_CUDA)                                                                         \
     X(SCALE, scale, ON_CUDA)                                                                                 \
-    X(FIELD, field, ON_CUDA)
+    X(FIELD, field, ON_CUDA)                                                                                 \
+    X(GROUPNORM, groupnorm, ON_CUDA)                                                                         \
+    X(UPSAMPLE, upsample, ON_CUDA)                                                                           \
+    X(EMBEDDING, embedding, ON_CUDA)
 
 struct mri_op_code; /* how an operation runs in the host's memory: ops/host_op.h */
 
 struct mri_op_class {
     const char *name;   /* "conv2d", in messages */
     bool entry;         /* takes data, not another operation's output, and has no gradient to it */
-    bool takes_numbers; /* int32 too, without a gradient to them */
+    bool takes_numbers; /* whole ones too, without a gradient to them */
     /* goes through values one by one: on the host the output has the layout of the input */
     bool keeps_layout;
     bool fuses; /* an activation rides along behind it */

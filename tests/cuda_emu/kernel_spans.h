@@ -166,6 +166,69 @@ inline void spans(const mrk_field_args &a, emu_span_list &s)
     s.writes(a.y, a.count * size_of(a.dtype));
 }
 
+/* ---- normalisation of a sample by itself, enlarging, tables ---- */
+
+inline uint64_t bytes_of(const mrk_sets &t) { return t.pixels * t.n * t.channels * size_of(t.dtype); }
+inline uint64_t saved_of(const mrk_sets &t)
+{
+    return floats(2 * (uint64_t)t.n * t.groups * (t.each_pixel ? t.pixels : 1));
+}
+
+inline void spans(const mrk_groupnorm_args &a, emu_span_list &s)
+{
+    s.reads(a.x, bytes_of(a.sets));
+    s.reads(a.scale, floats(a.sets.channels));
+    s.reads(a.shift, floats(a.sets.channels));
+    s.writes(a.y, bytes_of(a.sets));
+    s.writes(a.saved, saved_of(a.sets));
+}
+
+inline void spans(const mrk_groupnorm_backward_args &a, emu_span_list &s)
+{
+    s.reads(a.x, bytes_of(a.sets));
+    s.reads(a.dy, bytes_of(a.sets));
+    s.reads(a.scale, floats(a.sets.channels));
+    s.reads(a.saved, saved_of(a.sets));
+    s.writes(a.dx, bytes_of(a.sets));
+}
+
+inline void spans(const mrk_groupnorm_params_args &a, emu_span_list &s)
+{
+    s.reads(a.x, bytes_of(a.sets));
+    s.reads(a.dy, bytes_of(a.sets));
+    s.reads(a.saved, saved_of(a.sets));
+    s.writes(a.dscale, floats(a.sets.channels));
+    s.writes(a.dshift, floats(a.sets.channels));
+}
+
+inline void spans(const mrk_upsample_args &a, emu_span_list &s)
+{
+    const uint64_t small = (uint64_t)a.n * a.h * a.w * a.c * size_of(a.dtype);
+    s.reads(a.x, small);
+    s.writes(a.y, small * a.factor * a.factor);
+}
+
+inline void spans(const mrk_upsample_backward_args &a, emu_span_list &s)
+{
+    const uint64_t small = (uint64_t)a.n * a.h * a.w * a.c * size_of(a.dtype);
+    s.reads(a.dy, small * a.factor * a.factor);
+    s.writes(a.dx, small);
+}
+
+inline void spans(const mrk_embedding_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.places * size_of(a.from));
+    s.reads(a.table, floats((uint64_t)a.classes * a.units));
+    s.writes(a.y, a.places * a.units * size_of(a.dtype));
+}
+
+inline void spans(const mrk_embedding_backward_args &a, emu_span_list &s)
+{
+    s.reads(a.x, a.places * size_of(a.from));
+    s.reads(a.dy, a.places * a.units * size_of(a.dtype));
+    s.writes(a.dtable, floats((uint64_t)a.classes * a.units));
+}
+
 /* ---- pooling ---- */
 
 inline uint64_t in_values(const mrk_window &w) { return (uint64_t)w.n * w.h * w.w * w.c; }

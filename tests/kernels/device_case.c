@@ -10,11 +10,15 @@ static bool is_entry(mr_op_kind kind)
 }
 
 static bool is_recurrent(mr_op_kind kind) { return kind == MR_OP_GRU || kind == MR_OP_LSTM; }
-static bool takes_numbers(const mr_op_desc *d) { return d->in.dtype == MR_TENSOR_I32; }
+static bool takes_numbers(const mr_op_desc *d)
+{
+    return d->kind == MR_OP_EMBEDDING || d->in.dtype == MR_TENSOR_I32;
+}
 
 /* Of activations and gradients. */
 static uint32_t type_of(const mr_op_desc *d)
 {
+    if (d->kind == MR_OP_EMBEDDING) return d->embedding.out_dtype;
     return is_recurrent(d->kind) && takes_numbers(d) ? d->recurrent.out_dtype : d->in.dtype;
 }
 
@@ -198,6 +202,7 @@ static void take_defaults(mr_op_desc *d)
     if (d->kind == MR_OP_INPUT) d->input.out_dtype = 0;
     if (d->kind == MR_OP_ONE_HOT) d->one_hot.out_dtype = 0;
     if (d->kind == MR_OP_FIELD) d->field.out_dtype = 0;
+    if (d->kind == MR_OP_EMBEDDING) d->embedding.out_dtype = 0;
     if (is_recurrent(d->kind)) d->recurrent.out_dtype = 0;
     d->want = MR_WANT_ANY;
 }
@@ -248,6 +253,12 @@ static void param_inputs(const struct op_case *c, uint64_t seed, struct op_io *i
             io->param[0][i] = lab_round(io->param[0][i] * 1.7f / sqrtf((float)inputs), d->in.dtype);
         io->param[1] = lab_noise(outputs, seed + 11, MR_TENSOR_F32);
     }
+    if (d->kind == MR_OP_EMBEDDING)
+        io->param[0] = lab_noise((size_t)d->embedding.classes * d->embedding.units, seed + 10, MR_TENSOR_F32);
+    if (d->kind == MR_OP_GROUPNORM) {
+        io->param[0] = lab_noise(d->in.c, seed + 10, MR_TENSOR_F32);
+        io->param[1] = lab_noise(d->in.c, seed + 11, MR_TENSOR_F32);
+    }
     if (d->kind != MR_OP_BATCHNORM) return;
     io->param[0] = lab_noise(d->in.c, seed + 10, MR_TENSOR_F32);
     io->param[1] = lab_noise(d->in.c, seed + 11, MR_TENSOR_F32);
@@ -285,13 +296,14 @@ static void number_inputs(const struct op_case *c, uint64_t seed, struct op_io *
 static void raw_inputs(const struct op_case *c, uint64_t seed, struct op_io *io)
 {
     const size_t count = lab_elements(&c->d.in) * c->n;
-    const uint32_t dtype = c->d.in.dtype;
+    const uint32_t dtype = c->d.in.dtype, classes = c->d.kind == MR_OP_ONE_HOT     ? c->d.one_hot.classes
+                                                    : c->d.kind == MR_OP_EMBEDDING ? c->d.embedding.classes
+                                                                                   : 0;
     uint8_t *to = lab_host(c->d.in.sample_bytes * c->n);
     io->raw = to;
     for (size_t i = 0; i < count; i++) {
         const uint64_t drawn = mri_mix64(seed * 57 + i);
-        const int64_t whole = c->d.kind == MR_OP_ONE_HOT ? (int64_t)(drawn % (c->d.one_hot.classes + 2)) - 1
-                                                         : (int64_t)drawn >> 9;
+        const int64_t whole = classes ? (int64_t)(drawn % (classes + 2)) - 1 : (int64_t)drawn >> 9;
         const double real = (double)(int64_t)drawn * 0x1p-60;
         const float single = (float)real;
         uint32_t bits;
@@ -318,7 +330,8 @@ struct op_io op_inputs(const struct op_case *c, uint64_t seed)
                        .first = (uint32_t)seed % 1000u,
                        .values = {.step = seed, .scale = 1.0f / (float)(c->n + 1), .lr = 0.1f}};
     if (d->kind == MR_OP_INPUT) input_inputs(c, seed, &io);
-    if (d->kind == MR_OP_FIELD || d->kind == MR_OP_ONE_HOT) raw_inputs(c, seed, &io);
+    if (d->kind == MR_OP_FIELD || d->kind == MR_OP_ONE_HOT || d->kind == MR_OP_EMBEDDING)
+        raw_inputs(c, seed, &io);
     else if (takes_numbers(d)) number_inputs(c, seed, &io);
     if (is_entry(d->kind)) return io;
     const size_t x_count = lab_elements(&d->in) * c->n, y_count = output_elements(d) * c->n;

@@ -44,7 +44,10 @@ static void check(mr_op_desc d, uint32_t h, uint32_t w, uint32_t c, uint32_t dty
     const bool product =
         d.kind == MR_OP_CONV2D || d.kind == MR_OP_CONV2D_TRANSPOSED || d.kind == MR_OP_DENSE; /* a sum of
                                                             terms of this size, rounded one by one */
-    struct op_case one = {.d = d, .tolerance = tolerance_of(dtype, product), .y_floor = product ? 0.5 : 0};
+    struct op_case one = {.d = d,
+                          .tolerance = tolerance_of(dtype, product),
+                          .y_floor = product ? 0.5 : 0,
+                          .dx_floor = d.kind == MR_OP_UPSAMPLE ? 1 : 0}; /* a sum, too */
     const mr_tensor layouts[2] = {d.in, lab_own_layout(&mrt_device, &d.in)};
     const bool plain = d.kind == MR_OP_LOSS || d.kind == MR_OP_RESHAPE || d.kind == MR_OP_SAMPLE;
     const bool own = !plain && layouts[1].layout != layouts[0].layout &&
@@ -445,6 +448,56 @@ static void check_one_hot(uint32_t dtype)
         }
 }
 
+static void check_groupnorm(uint32_t dtype)
+{
+    static const struct {
+        uint32_t h, w, c, groups;
+        bool each_pixel;
+    } cases[] = {{7, 5, 64, 8, false}, {3, 3, 6, 3, false}, {1, 1, 33, 1, false}, {5, 5, 16, 16, false},
+                 {1, 7, 33, 1, true},  {4, 3, 24, 4, true}, {2, 2, 600, 1, true}, {13, 11, 4, 1, false}};
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++)
+        check((mr_op_desc){.kind = MR_OP_GROUPNORM,
+                           .training = true,
+                           .need_dx = i != 3,
+                           .groupnorm = {.groups = cases[i].groups,
+                                         .each_pixel = cases[i].each_pixel,
+                                         .epsilon = 1e-3f}},
+              cases[i].h, cases[i].w, cases[i].c, dtype);
+}
+
+static void check_upsample(uint32_t dtype)
+{
+    static const uint32_t sides[][3] = {{1, 1, 1}, {3, 5, 16}, {7, 4, 3}, {2, 2, 17}};
+    for (size_t s = 0; s < MRI_ARRAY_COUNT(sides); s++)
+        for (uint32_t factor = 1; factor <= 4; factor++)
+            for (int bilinear = 0; bilinear < 2; bilinear++)
+                check((mr_op_desc){.kind = MR_OP_UPSAMPLE,
+                                   .training = true,
+                                   .need_dx = true,
+                                   .upsample = {.factor = factor, .bilinear = bilinear}},
+                      sides[s][0], sides[s][1], sides[s][2], dtype);
+}
+
+static void check_embedding(uint32_t dtype)
+{
+    static const uint32_t cases[][3] = {{1, 1, 1}, {7, 5, 33}, {49, 128, 16}, {13, 3, 8}}; /* length, classes,
+                                                                                              units */
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(cases); i++)
+        for (int evaluation = 0; evaluation < 2; evaluation++) {
+            struct op_case one = {.d = {.kind = MR_OP_EMBEDDING,
+                                        .max_batch = MAX_BATCH,
+                                        .training = !evaluation,
+                                        .embedding = {cases[i][1], cases[i][2], dtype}},
+                                  .n = batches[i % 3],
+                                  .tolerance = tolerance_of(dtype, true),
+                                  .note = evaluation ? " evaluation" : ""};
+            one.d.in = one.in = data_tensor(1 + (uint32_t)i % 2, cases[i][0], 1, data_types[i % WHOLE_TYPES]);
+            struct op_io io = op_inputs(&one, next_seed());
+            if (evaluation) io.dy = io.dy2 = NULL;
+            op_compare(&one, &io);
+        }
+}
+
 static void check_recurrent(mr_op_kind kind, uint32_t dtype)
 {
     static const struct {
@@ -503,6 +556,9 @@ int main(void)
         {"gru", check_gru},
         {"lstm", check_lstm},
         {"concat", check_concat},
+        {"group norm", check_groupnorm},
+        {"upsample", check_upsample},
+        {"embedding", check_embedding},
         {"pad", check_pad},
         {"transposed convolution", check_transposed},
         {"reshape", check_reshape},

@@ -143,6 +143,42 @@ static double pad_at(const struct model *m, size_t pixel_at, uint32_t c)
     return c >= before && c - before < own ? m->x[pixel_at * own + c - before] : 0;
 }
 
+static double groupnorm_at(const struct model *m, uint32_t i, size_t pixel, uint32_t c)
+{
+    const mr_groupnorm_desc *g = &m->d.groupnorm;
+    const uint32_t all = m->d.in.c, channels = all / (g->groups ? g->groups : 1),
+                   first = c / channels * channels;
+    const size_t pixels = pixels_of(&m->d.in), from = g->each_pixel ? pixel : 0,
+                 to = g->each_pixel ? pixel + 1 : pixels;
+    const double *x = m->x + i * pixels * all, count = (double)(to - from) * channels;
+    double mean = 0, variance = 0;
+    for (size_t p = from; p < to; p++)
+        for (uint32_t k = first; k < first + channels; k++) mean += x[p * all + k] / count;
+    for (size_t p = from; p < to; p++)
+        for (uint32_t k = first; k < first + channels; k++)
+            variance += (x[p * all + k] - mean) * (x[p * all + k] - mean) / count;
+    return m->p0[c] * (x[pixel * all + c] - mean) / sqrt(variance + (double)g->epsilon) + m->p1[c];
+}
+
+static double clamped(double at, uint32_t count) { return fmin(fmax(at, 0), (double)count - 1); }
+
+/* At the centre of a pixel of the output. */
+static double upsample_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t ox, uint32_t c)
+{
+    const mr_tensor *t = &m->d.in;
+    const double f = m->d.upsample.factor, y = clamped((oy + 0.5) / f - 0.5, t->h),
+                 x = clamped((ox + 0.5) / f - 0.5, t->w);
+    const double *sample = m->x + (size_t)i * pixels_of(t) * t->c;
+    if (!m->d.upsample.bilinear)
+        return sample[((size_t)(oy / m->d.upsample.factor) * t->w + ox / m->d.upsample.factor) * t->c + c];
+    double sum = 0;
+    for (uint32_t v = 0; v < t->h; v++)
+        for (uint32_t u = 0; u < t->w; u++)
+            sum += fmax(0, 1 - fabs(y - v)) * fmax(0, 1 - fabs(x - u)) *
+                   sample[((size_t)v * t->w + u) * t->c + c];
+    return sum;
+}
+
 static double value_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t ox, uint32_t c)
 {
     switch (m->d.kind) {
@@ -154,6 +190,8 @@ static double value_at(const struct model *m, uint32_t i, uint32_t oy, uint32_t 
     case MR_OP_CONCAT: return concat_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
     case MR_OP_PAD: return pad_at(m, ((size_t)i * m->out.h + oy) * m->out.w + ox, c);
     case MR_OP_SCALE: return scale_at(m, i, (((size_t)i * m->out.h + oy) * m->out.w + ox) * m->out.c + c, c);
+    case MR_OP_GROUPNORM: return groupnorm_at(m, i, (size_t)oy * m->out.w + ox, c);
+    case MR_OP_UPSAMPLE: return upsample_at(m, i, oy, ox, c);
     case MR_OP_RESHAPE:
     case MR_OP_ADD:
     case MR_OP_ACTIVATION: return element_at(m, (((size_t)i * m->out.h + oy) * m->out.w + ox) * m->out.c + c);
@@ -776,6 +814,36 @@ static void factors_are_right(void **state)
                                       .need_dx = k % 3 != 1});
 }
 
+static void group_norms_are_right(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t h, w, c, groups;
+        bool each_pixel;
+    } cases[] = {{3, 2, 6, 3, false}, {1, 1, 9, 1, false}, {4, 3, 16, 2, false}, {1, 5, 17, 1, true},
+                 {2, 2, 12, 3, true}, {3, 3, 5, 5, false}, {1, 2, 520, 1, true}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(cases); k++)
+        check_everywhere((mr_op_desc){
+            .kind = MR_OP_GROUPNORM,
+            .in = {cases[k].h, cases[k].w, cases[k].c, MR_TENSOR_F32, 0, 0},
+            .need_dx = k != 2,
+            .groupnorm = {.groups = cases[k].groups, .each_pixel = cases[k].each_pixel, .epsilon = 0.1f}});
+}
+
+static void larger_pictures_are_right(void **state)
+{
+    (void)state;
+    static const uint32_t shapes[][3] = {{1, 1, 3}, {2, 3, 8}, {3, 2, 17}};
+    for (size_t k = 0; k < MRI_ARRAY_COUNT(shapes); k++)
+        for (uint32_t factor = 1; factor <= 4; factor++)
+            for (int bilinear = 0; bilinear < 2; bilinear++)
+                check_everywhere(
+                    (mr_op_desc){.kind = MR_OP_UPSAMPLE,
+                                 .in = {shapes[k][0], shapes[k][1], shapes[k][2], MR_TENSOR_F32, 0, 0},
+                                 .need_dx = true,
+                                 .upsample = {.factor = factor, .bilinear = bilinear}});
+}
+
 /* A sample's factors get the same bits in any batch and with any number of threads. */
 static void factor_gradients_know_no_batch(void **state)
 {
@@ -930,6 +998,13 @@ static void nonsense_is_refused(void **state)
     refuse((mr_op_desc){.kind = MR_OP_SAMPLE, .in = f, .in2 = u8}, MR_EINVAL, "must be equal");
     refuse((mr_op_desc){.kind = MR_OP_SAMPLE, .in = f, .in2 = f, .sample.factor = -1}, MR_EINVAL, "factor");
     refuse((mr_op_desc){.kind = MR_OP_PAIR_LOSS, .in = f, .in2 = u8}, MR_EINVAL, "must be equal");
+    refuse((mr_op_desc){.kind = MR_OP_GROUPNORM, .in = f, .groupnorm = {.groups = 1}}, MR_EINVAL,
+           "epsilon must be above 0");
+    refuse((mr_op_desc){.kind = MR_OP_GROUPNORM, .in = f, .groupnorm = {.groups = 7, .epsilon = 1}},
+           MR_EINVAL, "expected a divisor");
+    refuse((mr_op_desc){.kind = MR_OP_UPSAMPLE, .in = f}, MR_EINVAL, "factor 0");
+    refuse((mr_op_desc){.kind = MR_OP_EMBEDDING, .in = f, .embedding = {2, 2, 0}}, MR_EINVAL,
+           "whole numbers");
     refuse((mr_op_desc){.kind = MR_OP_PAIR_LOSS, .in = f, .in2 = f, .pair_loss.weight = NAN}, MR_EINVAL,
            "weight");
     refuse(
@@ -1108,6 +1183,8 @@ static mr_op_desc smallest(mr_op_kind kind)
     if (kind == MR_OP_SAMPLE) d.sample = (mr_sample_desc){0};
     if (kind == MR_OP_PAIR_LOSS) d.pair_loss = (mr_pair_loss_desc){0};
     if (kind == MR_OP_LOSS) d.loss = (mr_loss_desc){0};
+    if (kind == MR_OP_GROUPNORM) d.groupnorm = (mr_groupnorm_desc){.epsilon = 1};
+    if (kind == MR_OP_UPSAMPLE) d.upsample = (mr_upsample_desc){.factor = 2};
     if (kind == MR_OP_GRU || kind == MR_OP_LSTM) d.recurrent = (mr_recurrent_desc){.units = 2};
     d.kind = kind;
     d.in.sample_bytes = 32;
@@ -1121,7 +1198,7 @@ static void failed_allocations_are_reported(void **state)
 {
     (void)state;
     for (int kind = MR_OP_CONV2D; kind < MR_OP_KIND_COUNT; kind++)
-        for (int n = 0; kind != MR_OP_ONE_HOT && kind != MR_OP_FIELD; n++) {
+        for (int n = 0; kind != MR_OP_ONE_HOT && kind != MR_OP_FIELD && kind != MR_OP_EMBEDDING; n++) {
             struct rig r;
             mr_error err = MR_ERROR_INIT;
             mr_op *op = (mr_op *)&err;
@@ -1156,6 +1233,8 @@ int main(void)
         cmocka_unit_test(concatenations_are_right),
         cmocka_unit_test(channels_of_zeros_are_right),
         cmocka_unit_test(factors_are_right),
+        cmocka_unit_test(group_norms_are_right),
+        cmocka_unit_test(larger_pictures_are_right),
         cmocka_unit_test(factor_gradients_know_no_batch),
         cmocka_unit_test(large_batchnorm_is_right),
         cmocka_unit_test(additions_are_right),

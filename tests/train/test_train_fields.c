@@ -231,6 +231,59 @@ static void test_a_resumed_run_has_the_same_bits(void **state)
     mrt_rig_close(&second);
 }
 
+/* ---- tables ---- */
+
+static mr_net *looks_up_and_takes(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create_bare(&net, "both"), MR_OK);
+    mr_net_field(net, &(mr_field_input){.name = "kind", .values = MRT_KINDS});
+    const mr_point kind = mr_net_here(net);
+    mr_net_embedding(net, 6);
+    const mr_point found = mr_net_here(net);
+    mr_net_from(net, kind);
+    mr_net_dense(net, 6, MR_ACT_TANH);
+    mr_net_concat(net, &found, 1);
+    mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    return net;
+}
+
+static mr_net *looks_up(void)
+{
+    mr_net *net;
+    MRT_EQ(mr_net_create_bare(&net, "table"), MR_OK);
+    mr_net_field(net, &(mr_field_input){.name = "kind", .values = MRT_KINDS});
+    mr_net_embedding(net, 6);
+    mr_net_layer_norm(net, 1e-3f);
+    mr_net_dense(net, MRT_CLASSES, MR_ACT_NONE);
+    return net;
+}
+
+/* Rows with a single 1 are made for those alone who take them. */
+static void test_numbers_are_looked_up(void **state)
+{
+    (void)state;
+    static mr_net *(*const nets[])(void) = {looks_up, looks_up_and_takes};
+    for (size_t i = 0; i < MRI_ARRAY_COUNT(nets); i++) {
+        mrt_rig rig;
+        mrt_rig_open(&rig, &(mrt_rig_options){.net = nets[i], .batch = BATCH});
+        const mri_nodes *nodes = &rig.t->team.replicas[0].nodes;
+        MRT_EQ(nodes->node[0].kind, i == 0 ? MR_OP_EMBEDDING : MR_OP_ONE_HOT);
+        mrt_rig_close(&rig);
+        mrt_rig_options o = {.net = nets[i], .batch = BATCH, .seed = 3, .parts = 3, .update = MR_UPDATE_ADAM};
+        const mrt_hash one = trained(&o);
+        o.devices = "cpu:3";
+        MRT_TRUE(mrt_same(one, trained(&o)));
+    }
+    mr_net *net;
+    MRT_EQ(mr_net_create(&net, "pictures", MRT_SIDE, MRT_SIDE, 1), MR_OK);
+    mr_net_embedding(net, 6);
+    mr_error err = MR_ERROR_INIT;
+    MRT_EQ(mr_net_check(net, &err), MR_EINVAL);
+    MRT_HAS(err.text, "it takes whole numbers");
+    mr_net_destroy(net);
+}
+
 /* ---- mistakes ---- */
 
 static void refused(mr_net *net, const char *what)
@@ -359,6 +412,7 @@ int main(void)
         cmocka_unit_test(test_gradients_do_not_depend_on_replicas),
         cmocka_unit_test(test_parts_give_the_same_bits_on_any_devices),
         cmocka_unit_test(test_a_resumed_run_has_the_same_bits),
+        cmocka_unit_test(test_numbers_are_looked_up),
         cmocka_unit_test(test_mistakes_of_networks),
         cmocka_unit_test(test_fields_that_do_not_fit_are_refused),
         cmocka_unit_test(test_it_is_described),

@@ -14,6 +14,7 @@ static struct drawing {
 } draw; /* builders of rigs take no argument */
 static uint64_t seed_now;
 static bool named_loss; /* then the one against labels must be named, too */
+static bool looked_up;  /* the field of kinds is taken */
 
 static uint32_t below(uint32_t n) { return draw.numbers[draw.used++ % 512] % n; }
 
@@ -48,7 +49,7 @@ static void squeeze(mr_net *net, uint32_t channels)
 static void layer(mr_net *net, uint32_t channels)
 {
     const mri_layer *last = net->layer_count ? &net->layers[net->layer_count - 1] : NULL;
-    switch (below(11)) {
+    switch (below(13)) {
     case 0: mr_net_conv2d(net, channels, 3, 1, MR_PAD_SAME, any_activation()); break;
     case 6: squeeze(net, channels); break;
     case 7: mr_net_drop_samples(net, 0.2f); break;
@@ -70,6 +71,15 @@ static void layer(mr_net *net, uint32_t channels)
                                     .no_scale = below(3) == 0});
         break;
     case 3: mr_net_activation(net, some_activation()); break;
+    case 11:
+        if (below(2)) mr_net_layer_norm(net, 0.1f);
+        else mr_net_group_norm(net, channels % 2 == 0 && below(2) ? 2 : 1, 0.1f);
+        break;
+    case 12:
+        mr_net_upsample(net, 2, below(2));
+        if (below(2)) mr_net_max_pool(net, 2, 2);
+        else mr_net_avg_pool_padded(net, 4, 2, 1);
+        break;
     case 4: mr_net_dropout(net, 0.2f); break;
     case 9:
         mr_net_conv_transposed(net, &(mr_conv){.filters = channels,
@@ -171,7 +181,7 @@ static void beside(mr_net *net, uint32_t channels)
 static void tells_a_field(mr_net *net)
 {
     const mr_point in = mr_net_here(net);
-    const bool kind = below(2);
+    const bool kind = !looked_up;
     mr_net_field(net, kind ? &(mr_field_input){.name = "kind", .values = MRT_KINDS}
                            : &(mr_field_input){.name = "soft", .c = MRT_SOFT, .std = 4});
     const mr_point wanted = mr_net_here(net);
@@ -186,7 +196,7 @@ static mr_net *random_net(void)
     mr_net *net;
     mrt_noise(draw.numbers, sizeof draw.numbers, seed_now);
     draw.used = 0;
-    named_loss = false;
+    named_loss = looked_up = false;
     uint32_t channels = 3 + below(4);
     MRT_EQ(mr_net_create(&net, "random", SIDE, SIDE, 1), MR_OK);
     const bool two = below(3) == 0;
@@ -212,6 +222,13 @@ static mr_net *random_net(void)
     }
     if (below(2)) mr_net_global_avg_pool(net);
     else mr_net_avg_pool(net, 2, 2);
+    looked_up = below(3) == 0;
+    if (looked_up) { /* beside what was made of the picture */
+        const mr_point in = mr_net_here(net);
+        mr_net_field(net, &(mr_field_input){.name = "kind", .values = MRT_KINDS});
+        mr_net_embedding(net, 3);
+        mr_net_concat(net, &in, 1);
+    }
     if (below(2)) mr_net_dense(net, 9, any_activation());
     if (below(2)) mr_net_dropout(net, 0.3f);
     if (below(2)) tells_a_field(net);
@@ -383,7 +400,7 @@ static void test_every_kind_is_drawn(void **state)
             MRT_TRUE(n->consumers <= 2); /* no op has room for a third gradient */
             inplace += n->inplace;
             residual += n->kind == MR_OP_BATCHNORM && n->in2 != MRI_NONE;
-            const bool entry = n->kind == MR_OP_INPUT || mri_is_input(n->kind);
+            const bool entry = n->kind == MR_OP_INPUT || mri_is_input(n->kind) || n->kind == MR_OP_EMBEDDING;
             MRT_TRUE(entry ? n->in == MRI_NONE : n->in < i && (n->in2 == MRI_NONE || n->in2 < i));
         }
         mrt_batch_free(&b, &rig);
@@ -391,7 +408,7 @@ static void test_every_kind_is_drawn(void **state)
     }
     for (uint32_t k = 0; k < MR_OP_KIND_COUNT; k++)
         if (k != MR_OP_GRU && k != MR_OP_LSTM) /* not of pictures */
-            MRT_TRUE(kinds[k] > 10);
+            MRT_TRUE(kinds[k] > 5);
     MRT_TRUE(branched > 50 && inplace > 20 && residual > 10 && forks > 10);
 }
 

@@ -36,6 +36,12 @@ static int check_layer(const cutting *c, uint32_t at)
     if (mine >= c->count)
         return mr_error_set(c->err, MR_EINVAL, "layer %u of network %s is placed on device %u of %u", at,
                             net->name, mine, c->count);
+    if (mri_looks_up(l->kind) && mine > 0)
+        return mr_error_set(
+            c->err, MR_EINVAL,
+            "layer %u (%s) of network %s is placed on device %u: it looks numbers up where the "
+            "data are, on device 0",
+            at, mri_layer_kind_name(l->kind, l->average), net->name, mine);
     for (uint32_t k = taken_by(l, taken); k-- > 0;)
         if (c->stage[taken[k]] > mine)
             return mr_error_set(c->err, MR_EINVAL,

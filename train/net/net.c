@@ -39,6 +39,9 @@ const char *mri_layer_kind_name(mr_op_kind kind, bool average)
     case MR_OP_ADD: return "add";
     case MR_OP_ONE_HOT: return "one_hot";
     case MR_OP_FIELD: return "field";
+    case MR_OP_GROUPNORM: return "group_norm";
+    case MR_OP_UPSAMPLE: return "upsample";
+    case MR_OP_EMBEDDING: return "embedding";
     case MR_OP_CONCAT: return "concat";
     case MR_OP_PAD: return "pad";
     case MR_OP_GRU: return "gru";
@@ -474,6 +477,56 @@ void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation
     mr_net_norm(net, &(mr_norm){.momentum = momentum, .epsilon = epsilon, .activation = activation});
 }
 
+static void group_norm(mr_net *net, uint32_t groups, bool each_pixel, float epsilon)
+{
+    mri_layer *l = begin(net, MR_OP_GROUPNORM);
+    if (!l) return;
+    if (!(epsilon > 0) || isinf(epsilon) || groups == 0 || l->out_c % groups != 0) {
+        refuse(net, l, "epsilon above 0 and a number of groups that divides the channels are needed");
+        return;
+    }
+    l->groups = groups, l->each_pixel = each_pixel, l->epsilon = epsilon;
+    l->params = 2 * (uint64_t)l->out_c;
+    l->flops = 8 * elements(l);
+    finish(net, l, l->out_h, l->out_w, l->out_c);
+}
+
+void mr_net_group_norm(mr_net *net, uint32_t groups, float epsilon)
+{
+    group_norm(net, groups, false, epsilon);
+}
+void mr_net_layer_norm(mr_net *net, float epsilon) { group_norm(net, 1, true, epsilon); }
+
+void mr_net_upsample(mr_net *net, uint32_t factor, bool bilinear)
+{
+    mri_layer *l = begin(net, MR_OP_UPSAMPLE);
+    if (!l) return;
+    if (factor == 0) {
+        refuse(net, l, "a factor of at least 1 is needed");
+        return;
+    }
+    l->stride = factor, l->bilinear = bilinear;
+    l->flops = (bilinear ? 8.0 : 1.0) * elements(l) * factor * factor;
+    finish(net, l, (uint64_t)l->out_h * factor, (uint64_t)l->out_w * factor, l->out_c);
+}
+
+void mr_net_embedding(mr_net *net, uint32_t units)
+{
+    mri_layer *l = begin(net, MR_OP_EMBEDDING);
+    if (!l) return;
+    if (units == 0 || units > (1u << 24)) {
+        refuse(net, l, "units must be 1..2^24");
+        return;
+    }
+    if (!mri_net_is_numbers(net, l->in)) {
+        refuse(net, l, "it takes whole numbers: those of the data, or of a field with values");
+        return;
+    }
+    l->filters = units, l->init = net->init;
+    l->params = (uint64_t)l->out_c * units;
+    finish(net, l, l->out_h, l->out_w, units);
+}
+
 /* ------------------------------------------------------------------------------ further inputs */
 
 static bool check_field(mr_net *net, const mri_layer *l, const mr_field_input *f)
@@ -771,7 +824,8 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
     const char *gap = *act ? " " : "";
     char *name = out->name, groups[24] = "";
     const size_t room = sizeof out->name;
-    if (l->groups > 1) snprintf(groups, sizeof groups, " in %u groups", l->groups);
+    if (l->groups > 1 && l->kind != MR_OP_GROUPNORM)
+        snprintf(groups, sizeof groups, " in %u groups", l->groups);
     switch (l->kind) {
     case MR_OP_FIELD:
     case MR_OP_ONE_HOT: snprintf(name, room, "%s %.36s", kind, net->input[l->input].name); break;
@@ -781,6 +835,14 @@ static bool describe_layer(const mr_net *net, uint32_t at, mr_layer_row *out)
                  groups, gap, act);
         break;
     case MR_OP_POOL2D: snprintf(name, room, "%s %ux%u/%u", kind, l->kernel, l->kernel_w, l->stride); break;
+    case MR_OP_GROUPNORM:
+        if (l->each_pixel) snprintf(name, room, "layer_norm");
+        else snprintf(name, room, "%s %u", kind, l->groups);
+        break;
+    case MR_OP_UPSAMPLE:
+        snprintf(name, room, "%s %u%s", kind, l->stride, l->bilinear ? " bilinear" : "");
+        break;
+    case MR_OP_EMBEDDING:
     case MR_OP_GRU:
     case MR_OP_LSTM:
     case MR_OP_DENSE: snprintf(name, room, "%s %u%s%s", kind, l->filters, gap, act); break;

@@ -46,6 +46,8 @@ typedef struct mri_layer {
     uint32_t before, behind; /* PAD: channels */
     bool average, no_bias, no_scale, sequences;
     bool whole_samples; /* DROPOUT */
+    bool each_pixel;    /* GROUPNORM; its groups are `groups` */
+    bool bilinear;      /* UPSAMPLE; its factor is `stride` */
     float rate, momentum, epsilon;
     float weight;      /* losses; SAMPLE: factor of the log variance */
     mr_pair_loss pair; /* PAIR_LOSS */
@@ -89,6 +91,9 @@ static inline bool mri_layer_takes_two(const mri_layer *l)
            l->kind == MR_OP_PAIR_LOSS || l->kind == MR_OP_SCALE;
 }
 
+/* Does it take whole numbers themselves, not rows made of them? */
+static inline bool mri_looks_up(mr_op_kind kind) { return kind == MR_OP_EMBEDDING; }
+
 /* Is it a further input? */
 static inline bool mri_is_input(mr_op_kind kind) { return kind == MR_OP_FIELD || kind == MR_OP_ONE_HOT; }
 
@@ -98,6 +103,12 @@ static inline bool mri_is_loss(mr_op_kind kind) { return kind == MR_OP_LOSS || k
 static inline bool mri_net_has_tensor(const mr_net *net, mr_point p)
 {
     return p <= net->layer_count && !(p ? mri_is_loss(net->layers[p - 1].kind) : net->bare);
+}
+
+/* Does a point stand for whole numbers of the data? */
+static inline bool mri_net_is_numbers(const mr_net *net, mr_point p)
+{
+    return p ? net->layers[p - 1].kind == MR_OP_ONE_HOT : net->numbers;
 }
 
 /* Layers that take a point. */

@@ -4,7 +4,7 @@
  *   nodes    conv ─ batch_norm (+ output of 4, relu) ─ ...     the loss
  *
  * A recurrent layer that takes numbers is node 0 itself: it looks them up. A further input is a node that
- * takes a field of the data.
+ * takes a field of the data, an embedding one that takes the numbers which it looks up.
  *
  * Decided here: which layers ride along in the op before them (an activation whose slope is told from what
  * it gives; an addition, on the
@@ -88,6 +88,11 @@ static mr_op_desc describe_layer(const mri_layer *l)
         d.batchnorm =
             (mr_batchnorm_desc){.momentum = l->momentum, .epsilon = l->epsilon, .no_scale = l->no_scale};
         break;
+    case MR_OP_GROUPNORM:
+        d.groupnorm =
+            (mr_groupnorm_desc){.groups = l->groups, .each_pixel = l->each_pixel, .epsilon = l->epsilon};
+        break;
+    case MR_OP_UPSAMPLE: d.upsample = (mr_upsample_desc){.factor = l->stride, .bilinear = l->bilinear}; break;
     case MR_OP_RESHAPE: d.reshape = (mr_reshape_desc){l->out_h, l->out_w, l->out_c}; break;
     case MR_OP_SAMPLE: d.sample = (mr_sample_desc){.factor = l->weight, .op_id = l->number}; break;
     case MR_OP_PAIR_LOSS: d.pair_loss = (mr_pair_loss_desc){.kind = l->pair, .weight = l->weight}; break;
@@ -116,6 +121,13 @@ static bool takes_rows_only(mr_op_kind kind)
     return mri_is_recurrent(kind) || kind == MR_OP_RESHAPE || kind == MR_OP_SAMPLE;
 }
 
+/* The further input that a layer is, or whose numbers it looks up. */
+static const mri_layer *field_of(const mr_net *net, const mri_layer *l)
+{
+    if (mri_is_input(l->kind)) return l;
+    return mri_looks_up(l->kind) && l->in ? &net->layers[l->in - 1] : NULL;
+}
+
 /* Append an op that takes the outputs of nodes in and in2 (MRI_NONE: it has none). desc is completed. */
 static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, uint32_t layer)
 {
@@ -126,8 +138,8 @@ static int add_node(building *b, mr_op_desc *desc, uint32_t in, uint32_t in2, ui
                   .in = in,
                   .in2 = in2,
                   .field = b->net->numbers ? 0 : MRI_NONE};
-    if (layer != MRI_NONE && mri_is_input(desc->kind))
-        n.field = b->cfg->in.fields[b->net->layers[layer].input].at;
+    const mri_layer *field = layer == MRI_NONE ? NULL : field_of(b->net, &b->net->layers[layer]);
+    if (field) n.field = b->cfg->in.fields[field->input].at;
     if (layer != MRI_NONE) n.port = b->net->layers[layer].port;
     if (n.port == MRI_PORT_IN) n.need_dx = b->cfg->in.ports[layer].gradient && !b->cfg->inference;
     desc->max_batch = b->cfg->max_batch;
@@ -235,11 +247,33 @@ static void complete_loss(building *b, mr_op_desc *d)
     d->loss.smoothing = b->cfg->label_smoothing;
 }
 
+/* How many layers take a point as it is computed; others look its numbers up. */
+static uint32_t takers_of(const mr_net *net, mr_point p)
+{
+    uint32_t takers = mri_net_consumers(net, p);
+    for (uint32_t i = 0; mri_net_is_numbers(net, p) && i < net->layer_count; i++)
+        takers -= mri_looks_up(net->layers[i].kind) && net->layers[i].in == p;
+    return takers;
+}
+
+static int add_embedding(building *b, uint32_t at)
+{
+    const mri_layer *l = &b->net->layers[at], *field = field_of(b->net, l);
+    const mr_op_desc d = {.kind = l->kind,
+                          .in = field ? field_tensor(b, field) : data_tensor(b->net),
+                          .embedding = {.classes = field ? field->out_c : b->net->c,
+                                        .units = l->filters,
+                                        .out_dtype = b->cfg->dtype}};
+    mr_op_desc own = d;
+    return add_node(b, &own, MRI_NONE, MRI_NONE, at);
+}
+
 /* An op for layer at and *taken - 1 behind it. */
 static int add_layers(building *b, uint32_t at, uint32_t *taken)
 {
     const mri_layer *l = &b->net->layers[at];
     *taken = 1;
+    if (mri_looks_up(l->kind)) return add_embedding(b, at);
     if (mri_is_input(l->kind)) {
         mr_op_desc d = describe_field(b, l);
         return add_node(b, &d, MRI_NONE, MRI_NONE, at);
@@ -285,16 +319,20 @@ static int build(building *b)
 {
     const mri_nodes *nodes = b->nodes;
     mr_op_desc input = describe_data(b);
-    const bool own = !b->net->bare && !mri_net_looks_up(b->net);
+    const bool own = !b->net->bare && !mri_net_looks_up(b->net) && takers_of(b->net, 0) > 0;
     int rc = own ? add_node(b, &input, MRI_NONE, MRI_NONE, MRI_NONE) : MR_OK;
     b->node_of[0] = own ? 0 : MRI_NONE;
-    if (rc == MR_OK && own) rc = add_forks(b, mri_net_consumers(b->net, 0));
+    if (rc == MR_OK && own) rc = add_forks(b, takers_of(b->net, 0));
     for (uint32_t i = 0; rc == MR_OK && i < b->net->layer_count;) {
         uint32_t taken = 1;
+        if (mri_net_is_numbers(b->net, i + 1) && takers_of(b->net, i + 1) == 0) { /* there are no rows */
+            b->node_of[++i] = MRI_NONE;
+            continue;
+        }
         rc = add_layers(b, i, &taken);
         if (rc) break;
         for (uint32_t k = 0; k < taken; k++) b->node_of[++i] = nodes->count - 1;
-        rc = add_forks(b, mri_net_consumers(b->net, i));
+        rc = add_forks(b, takers_of(b->net, i));
     }
     if (rc) return rc;
     if (b->net->loss_count == 0 && !b->net->open_end) {

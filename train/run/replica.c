@@ -6,26 +6,25 @@
 #include "train/run/replica.h"
 #include "train/net/init.h"
 
-static int init_param(const mr_param_info *param, mr_init how, uint32_t layer, uint64_t seed, float *host,
+static int init_param(const mr_param_info *param, const mri_layer *l, uint64_t seed, float *host,
                       mr_error *err)
 {
-    const int rc = mri_init_param(param, how, layer, seed, host);
+    const uint32_t layer = l ? l->number : MRI_NONE;
+    const int rc = mri_init_param(param, l ? l->init : MR_INIT_GLOROT, layer, seed, host);
     return rc ? mr_error_set(err, rc, "no memory for initial weights of layer %u", layer) : MR_OK;
 }
 
 static int init_node(const mri_replica *r, const mri_node *n, float *host, mr_error *err)
 {
     const mri_layer *l = n->layer == MRI_NONE ? NULL : &r->cfg.net->layers[n->layer];
-    const mr_init how = l ? l->init : MR_INIT_GLOROT;
-    const uint32_t number = l ? l->number : MRI_NONE;
     int rc = MR_OK;
     for (uint32_t p = 0; rc == MR_OK && p < n->info->param_count; p++) {
-        rc = init_param(&n->info->param[p], how, number, r->cfg.seed, host, err);
+        rc = init_param(&n->info->param[p], l, r->cfg.seed, host, err);
         if (rc == MR_OK)
             rc = mr_op_param_import(n->op, false, p, r->memory.weights + n->param_at[p], host, err);
     }
     for (uint32_t p = 0; rc == MR_OK && p < n->info->state_count; p++) {
-        rc = init_param(&n->info->state[p], how, number, r->cfg.seed, host, err);
+        rc = init_param(&n->info->state[p], l, r->cfg.seed, host, err);
         if (rc == MR_OK) rc = mr_op_param_import(n->op, true, p, r->memory.stats + n->state_at[p], host, err);
     }
     return rc;

@@ -33,6 +33,13 @@
     X(input)                                                                                                 \
     X(one_hot)                                                                                               \
     X(field)                                                                                                 \
+    X(groupnorm)                                                                                             \
+    X(groupnorm_backward)                                                                                    \
+    X(groupnorm_params)                                                                                      \
+    X(upsample)                                                                                              \
+    X(upsample_backward)                                                                                     \
+    X(embedding)                                                                                             \
+    X(embedding_backward)                                                                                    \
     X(max_pool)                                                                                              \
     X(max_pool_backward)                                                                                     \
     X(average_pool)                                                                                          \
@@ -208,6 +215,67 @@ struct mrk_field_args { /* y = (x - mean) / std */
     float mean, std;
     const void *x;
     void *y;
+};
+
+/* ---- normalisation of a sample by itself, enlarging, tables ---- */
+
+struct mrk_sets {    /* what is normalised together: pixels of a sample (or one), channels of a group */
+    uint64_t pixels; /* of a sample */
+    uint32_t n, channels, groups, each_pixel, dtype;
+};
+
+struct mrk_groupnorm_args {
+    struct mrk_sets sets;
+    float epsilon;
+    const void *x;
+    void *y;
+    const float *scale, *shift;
+    float *saved; /* mean and 1 / deviation of each set, or NULL */
+};
+
+struct mrk_groupnorm_backward_args {
+    struct mrk_sets sets;
+    const void *x, *dy;
+    void *dx;
+    const float *scale, *saved;
+};
+
+struct mrk_groupnorm_params_args {
+    struct mrk_sets sets;
+    const void *x, *dy;
+    const float *saved;
+    float *dscale, *dshift;
+};
+
+struct mrk_upsample_args {
+    uint32_t n, h, w, c; /* of x */
+    uint32_t factor, bilinear, dtype;
+    const void *x;
+    void *y;
+};
+
+struct mrk_upsample_backward_args {
+    uint32_t n, h, w, c; /* of dx */
+    uint32_t factor, bilinear, dtype;
+    const void *dy;
+    void *dx;
+};
+
+struct mrk_embedding_args { /* y[place] = table[x[place]] */
+    uint64_t places;
+    uint32_t units, classes, dtype;
+    uint32_t from; /* type of x */
+    const void *x;
+    const float *table;
+    void *y;
+};
+
+struct mrk_embedding_backward_args { /* dtable[k] = sum of dy[place] where x[place] is k */
+    uint64_t places;
+    uint32_t units, classes, dtype;
+    uint32_t from;
+    const void *x, *dy;
+    float *dtable;
 };
 
 /* ---- pooling ---- */

@@ -1,6 +1,6 @@
 /* kernels/cuda/kernels/input.cu: data become what the network reads: uint8 pixels normalised, mirrored, in
  * the type and layout it wants, in one pass; whole numbers as rows with a single 1; numbers of any type. */
-#include "kernels/cuda/kernels/values.h"
+#include "kernels/cuda/kernels/number.h"
 
 struct channel_map {
     float k[4], d[4];
@@ -58,35 +58,12 @@ extern "C" __global__ void __launch_bounds__(MRK_THREADS) mrk_input(const struct
     MRK_DISPATCH(a.dtype, a.vectors, input_packs, a);
 }
 
-/* Number i of x, of type `from`. */
-MRK_INLINE int64_t whole_number(const void *x, uint32_t from, uint64_t i)
-{
-    switch (from) {
-    case MR_TENSOR_U8: return ((const uint8_t *)x)[i];
-    case MR_TENSOR_I8: return ((const int8_t *)x)[i];
-    case MR_TENSOR_I16: return ((const int16_t *)x)[i];
-    case MR_TENSOR_I32: return ((const int32_t *)x)[i];
-    default: return ((const int64_t *)x)[i];
-    }
-}
-
-MRK_INLINE double real_number(const void *x, uint32_t from, uint64_t i)
-{
-    switch (from) {
-    case MR_TENSOR_F16: return (double)mrk_float(((const mrk_f16 *)x)[i]);
-    case MR_TENSOR_BF16: return (double)mrk_float(((const mrk_bf16 *)x)[i]);
-    case MR_TENSOR_F32: return (double)((const float *)x)[i];
-    case MR_TENSOR_F64: return ((const double *)x)[i];
-    default: return (double)whole_number(x, from, i);
-    }
-}
-
 template <class T, int N> MRK_INLINE void one_hot_packs(const mrk_one_hot_args &a)
 {
     const uint64_t packs = a.count / N;
     for (uint64_t i = mrk_thread(); i < packs; i += mrk_threads()) {
         const uint64_t row = i * N / a.classes;
-        const int64_t one = whole_number(a.x, a.from, row) - (int64_t)(i * N - row * a.classes);
+        const int64_t one = mrk_whole_number(a.x, a.from, row) - (int64_t)(i * N - row * a.classes);
         float v[N];
         MRK_UNROLL for (int k = 0; k < N; k++) v[k] = one == k ? 1.0f : 0.0f;
         mrk_write<T, N>(a.y, i * N, v);
@@ -105,7 +82,7 @@ template <class T, int N> MRK_INLINE void field_packs(const mrk_field_args &a)
     for (uint64_t i = mrk_thread(); i < packs; i += mrk_threads()) {
         float v[N];
         MRK_UNROLL for (int k = 0; k < N; k++) v[k] =
-            (float)((real_number(a.x, a.from, i * N + k) - (double)a.mean) / (double)a.std);
+            (float)((mrk_real_number(a.x, a.from, i * N + k) - (double)a.mean) / (double)a.std);
         mrk_write<T, N>(a.y, i * N, v);
     }
 }

@@ -2,31 +2,8 @@
  * float, their sums and the metrics in double, as ops/loss.c has them; backward takes 1 from the label's
  * probability in double too, because near the end of training the difference is all there is. Threads of a
  * block: a power of two. */
+#include "kernels/cuda/kernels/join.h"
 #include "kernels/cuda/kernels/values.h"
-
-struct join_larger {
-    __device__ __forceinline__ float operator()(float a, float b) const { return b > a ? b : a; }
-};
-struct join_sum {
-    __device__ __forceinline__ double operator()(double a, double b) const { return a + b; }
-};
-struct join_either {
-    __device__ __forceinline__ uint32_t operator()(uint32_t a, uint32_t b) const { return a | b; }
-};
-
-/* v of all threads of the block joined by halves, for all of them; share: blockDim.x values. All threads
- * call. */
-template <class V, class Join> MRK_INLINE V joined(V v, V *share, Join join)
-{
-    __syncthreads();
-    share[threadIdx.x] = v;
-    for (uint32_t half = blockDim.x / 2; half > 0; half /= 2) {
-        __syncthreads();
-        if (threadIdx.x < half) share[threadIdx.x] = join(share[threadIdx.x], share[threadIdx.x + half]);
-    }
-    __syncthreads();
-    return share[0];
-}
 
 /* What the threads of a block share, one use after another. */
 union loss_share {

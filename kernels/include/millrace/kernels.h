@@ -247,9 +247,13 @@ typedef enum mr_op_kind {
     MR_OP_PAIR_LOSS, /* a loss of two tensors of one shape; see mr_pair_loss_desc */
     MR_OP_SCALE,     /* x times one factor for each sample and channel: x2, 1 x 1 x c */
     MR_OP_FIELD,     /* numbers of any type, NHWC -> out_dtype: (x - mean) / std, in double, then rounded */
+    MR_OP_GROUPNORM, /* normalisation of each sample by itself; see mr_groupnorm_desc. scale, shift */
+    MR_OP_UPSAMPLE,  /* more pixels of the same picture; see mr_upsample_desc */
+    MR_OP_EMBEDDING, /* whole numbers, h x w x 1 -> their rows of a table, h x w x units. weights
+                        [classes][units] */
 } mr_op_kind;
 
-enum { MR_OP_KIND_COUNT = MR_OP_FIELD + 1 };
+enum { MR_OP_KIND_COUNT = MR_OP_EMBEDDING + 1 };
 
 typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
 
@@ -313,6 +317,26 @@ typedef struct mr_field_desc {
     float mean, std;    /* finite; std 0 means 1 */
     uint32_t out_dtype; /* as of INPUT */
 } mr_field_desc;
+
+/* Mean 0 and variance 1 for each sample by itself, in training and evaluation alike: over all pixels and the
+ * channels of a group (Wu & He 2018), or with each_pixel over the channels of a group at each pixel (layer
+ * normalisation, Ba et al. 2016). */
+typedef struct mr_groupnorm_desc {
+    uint32_t groups; /* divides the channels; 0 means 1 */
+    bool each_pixel;
+    float epsilon; /* added to the (biased) variance; above 0 */
+} mr_groupnorm_desc;
+
+typedef struct mr_upsample_desc {
+    uint32_t factor; /* so many times as high and wide; 1 or more */
+    bool bilinear;   /* else each pixel is repeated. Centres of pixels are at halves, edges are repeated */
+} mr_upsample_desc;
+
+/* A number that is none of 0 .. classes - 1 (padding) is a row of zeros. */
+typedef struct mr_embedding_desc {
+    uint32_t classes, units;
+    uint32_t out_dtype; /* as of INPUT */
+} mr_embedding_desc;
 
 typedef struct mr_pad_desc {
     uint32_t before, behind; /* channels */
@@ -381,10 +405,10 @@ typedef struct mr_pair_loss_desc {
 
 typedef struct mr_op_desc {
     mr_op_kind kind;
-    mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: whole numbers h x w x 1; FIELD: any
-                      numbers, NHWC; GRU, LSTM: NHWC, or i32 1 x w x 1). Its dtype is the op's: activations
-                      and gradients in and out have it. Parameters, their gradients and statistics are f32
-                      always */
+    mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT, EMBEDDING: whole numbers h x w x 1;
+                      FIELD: any  numbers, NHWC; GRU, LSTM: NHWC, or i32 1 x w x 1). Its dtype is the op's:
+                      activations  and gradients in and out have it. Parameters, their gradients and statistics
+                      are f32  always */
     mr_tensor in2; /* of x2 (ADD; BATCHNORM with residual): equal to the op's output in every field. CONCAT:
                       equal to in but for the channels; SAMPLE: equal to in; PAIR_LOSS: of its shape and type.
                       SCALE: 1 x 1 x c, any layout of the device */
@@ -404,6 +428,9 @@ typedef struct mr_op_desc {
         mr_input_desc input;
         mr_one_hot_desc one_hot;
         mr_field_desc field;
+        mr_groupnorm_desc groupnorm;
+        mr_upsample_desc upsample;
+        mr_embedding_desc embedding;
         mr_pad_desc pad;
         mr_recurrent_desc recurrent; /* GRU, LSTM */
         mr_loss_desc loss;

@@ -71,6 +71,17 @@ MR_API void mr_net_dropout(mr_net *net, float rate);
  * or all dropped. At the end of a branch, before mr_net_add() puts it to the short cut. */
 MR_API void mr_net_drop_samples(mr_net *net, float rate);
 MR_API void mr_net_batch_norm(mr_net *net, float momentum, float epsilon, mr_activation activation);
+/* Each sample normalised by itself, with a scale and a shift for each channel (MR_OP_GROUPNORM): over all
+ * pixels and the channels of a group; over the channels at each pixel, or step of a sequence. groups divides
+ * the channels; epsilon above 0. */
+MR_API void mr_net_group_norm(mr_net *net, uint32_t groups, float epsilon);
+MR_API void mr_net_layer_norm(mr_net *net, float epsilon);
+/* Pictures so many times as high and wide (MR_OP_UPSAMPLE). */
+MR_API void mr_net_upsample(mr_net *net, uint32_t factor, bool bilinear);
+/* Each whole number becomes its row of a table of `units` columns (MR_OP_EMBEDDING): the current point must
+ * be the numbers themselves (mr_net_create_numbers(), or mr_net_field() with values), which are looked up,
+ * not made into rows with a single 1. The table begins as the weights of a dense layer do. */
+MR_API void mr_net_embedding(mr_net *net, uint32_t units);
 
 /* A convolution with every choice open. */
 typedef struct mr_conv {
