@@ -31,7 +31,8 @@
     X(RESHAPE, reshape, ON_CUDA)                                                                             \
     X(SAMPLE, sample, ON_CUDA)                                                                               \
     X(PAIR_LOSS, pair_loss, ON_CUDA)                                                                         \
-    X(SCALE, scale, ON_CUDA)
+    X(SCALE, scale, ON_CUDA)                                                                                 \
+    X(LRN, lrn, ON_CUDA)
 
 struct mri_op_code; /* how an operation runs in the host's memory: ops/host_op.h */
 
