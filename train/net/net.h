@@ -21,10 +21,18 @@
 #define MRI_NET_MAX_ELEMENTS ((uint64_t)INT32_MAX) /* of one sample's tensor */
 #define MRI_NET_MAX_PARAMS   ((uint64_t)1 << 36)   /* of one layer */
 
+/* How the parameters of a layer begin. */
+typedef struct mri_first {
+    mr_init init;
+    float deviation; /* of the weights; 0: as init says */
+    float bias;
+} mri_first;
+
 typedef struct mri_layer {
     mr_op_kind kind; /* none of INPUT, ONE_HOT */
     mr_activation activation;
-    mr_init init;       /* convolutions, DENSE */
+    mri_first first; /* convolutions, DENSE */
+    mr_net_decays decay;
     mr_point in, in2;   /* in2: mri_layer_takes_two() */
     uint32_t consumers; /* layers that take its output */
     uint32_t filters, kernel, kernel_w, stride;
@@ -36,6 +44,7 @@ typedef struct mri_layer {
     float rate, momentum, epsilon;
     float weight;      /* losses; SAMPLE: factor of the log variance */
     mr_pair_loss pair; /* PAIR_LOSS */
+    mr_lrn_desc lrn;   /* LRN */
     uint32_t out_h, out_w, out_c;
     uint64_t params; /* trained */
     uint64_t states; /* kept, not trained */
@@ -51,7 +60,8 @@ struct mr_net {
     mr_point at; /* what the next layer takes */
     uint32_t picture_consumers;
     uint32_t loss_count;
-    mr_init init;       /* of the layers to come */
+    mri_first first; /* of the layers to come; decay as well */
+    mr_net_decays decay;
     float logit_factor; /* 0: not given */
     mr_error error;     /* the first of any builder call; code MR_OK while there is none */
 };

@@ -6,24 +6,25 @@
 #include "train/run/replica.h"
 #include "train/net/init.h"
 
-static int init_param(const mr_param_info *param, mr_init how, uint32_t layer, uint64_t seed, float *host,
+static int init_param(const mri_replica *r, const mri_node *n, const mr_param_info *param, float *host,
                       mr_error *err)
 {
-    const int rc = mri_init_param(param, how, layer, seed, host);
-    return rc ? mr_error_set(err, rc, "no memory for initial weights of layer %u", layer) : MR_OK;
+    const mri_first plain = {.init = MR_INIT_GLOROT};
+    const mri_first *first = n->layer == MRI_NONE ? &plain : &r->cfg.net->layers[n->layer].first;
+    const int rc = mri_init_param(param, first, n->layer, r->cfg.seed, host);
+    return rc ? mr_error_set(err, rc, "no memory for initial weights of layer %u", n->layer) : MR_OK;
 }
 
 static int init_node(const mri_replica *r, const mri_node *n, float *host, mr_error *err)
 {
-    const mr_init how = n->layer == MRI_NONE ? MR_INIT_GLOROT : r->cfg.net->layers[n->layer].init;
     int rc = MR_OK;
     for (uint32_t p = 0; rc == MR_OK && p < n->info->param_count; p++) {
-        rc = init_param(&n->info->param[p], how, n->layer, r->cfg.seed, host, err);
+        rc = init_param(r, n, &n->info->param[p], host, err);
         if (rc == MR_OK)
             rc = mr_op_param_import(n->op, false, p, r->memory.weights + n->param_at[p], host, err);
     }
     for (uint32_t p = 0; rc == MR_OK && p < n->info->state_count; p++) {
-        rc = init_param(&n->info->state[p], how, n->layer, r->cfg.seed, host, err);
+        rc = init_param(r, n, &n->info->state[p], host, err);
         if (rc == MR_OK) rc = mr_op_param_import(n->op, true, p, r->memory.stats + n->state_at[p], host, err);
     }
     return rc;

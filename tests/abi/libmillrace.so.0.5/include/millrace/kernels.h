@@ -50,11 +50,11 @@ typedef struct mr_device_info {
     double h2d_bytes_per_s; /* link rate where it is a given (sim); else 0 */
 } mr_device_info;
 
-/* What computes the convolutions of cpu devices. Winograd's (Lavin & Gray 2016: F(4 x 4, 3 x 3), oneDNN's
- * code) takes 36 multiplications where direct takes 144, and rounds otherwise: results are about 1e-5 of
- * their root mean square apart. It is there for windows of 3 x 3 with stride 1, where oneDNN has it for this
- * processor; all else is direct. Which pass of a layer takes it depends on the layer's shape alone: never on
- * the batch, the threads, or a measurement. */
+/* What computes the convolutions of cpu devices. Winograd's (Lavin & Gray 2016: F(4 x 4, 3 x 3)) takes
+ * 36 multiplications where direct takes 144, and rounds otherwise: results are about 1e-5 of their root mean
+ * square apart. It is there for windows of 3 x 3 with stride 1 on processors with AVX2 or AVX-512; all else
+ * is direct. Which pass of a layer takes it depends on the layer's shape alone: never on the batch, the
+ * threads, or a measurement. */
 typedef enum mr_convolution {
     MR_CONVOLUTION_AUTO = 0, /* Winograd where a table of shapes says that it is faster */
     MR_CONVOLUTION_DIRECT,
@@ -63,7 +63,7 @@ typedef enum mr_convolution {
 
 /* Number of that table: another one when it says something else of any shape. 1 stands for no Winograd. */
 #define MR_WINOGRAD_TABLE_FIRST 2
-#define MR_WINOGRAD_TABLE       2
+#define MR_WINOGRAD_TABLE       3
 
 typedef struct mr_devices_config {
     size_t struct_size;
@@ -235,9 +235,10 @@ typedef enum mr_op_kind {
     MR_OP_SAMPLE,    /* a draw from normal distributions: x means, x2 log variances; see mr_sample_desc */
     MR_OP_PAIR_LOSS, /* a loss of two tensors of one shape; see mr_pair_loss_desc */
     MR_OP_SCALE,     /* x times one factor for each sample and channel: x2, 1 x 1 x c */
+    MR_OP_LRN,       /* local response normalisation across channels; see mr_lrn_desc */
 } mr_op_kind;
 
-enum { MR_OP_KIND_COUNT = MR_OP_SCALE + 1 };
+enum { MR_OP_KIND_COUNT = MR_OP_LRN + 1 };
 
 typedef enum mr_wanted_layout { MR_WANT_ANY = 0, MR_WANT_NHWC, MR_WANT_NCHW } mr_wanted_layout;
 
@@ -359,6 +360,18 @@ typedef struct mr_pair_loss_desc {
     bool silent;  /* as in mr_loss_desc */
 } mr_pair_loss_desc;
 
+/* Krizhevsky et al. 2012, section 3.3, with the constants of TensorFlow's tf.nn.lrn:
+ *
+ *     y_c = x_c / (bias + alpha * (the squares of x of channels c - radius .. c + radius))^beta
+ *
+ * of one pixel; channels that are not there count 0. alpha is not divided by the number of channels, as it is
+ * in Caffe and oneDNN. */
+typedef struct mr_lrn_desc {
+    uint32_t radius;         /* 0 .. MR_LRN_MOST_RADIUS */
+    float bias, alpha, beta; /* finite; bias above 0, the others not below */
+} mr_lrn_desc;
+#define MR_LRN_MOST_RADIUS 64u
+
 typedef struct mr_op_desc {
     mr_op_kind kind;
     mr_tensor in;  /* as the producer gives it (INPUT: u8 NHWC; ONE_HOT: i32 1 x w x 1; GRU, LSTM: NHWC, or
@@ -388,6 +401,7 @@ typedef struct mr_op_desc {
         mr_reshape_desc reshape;
         mr_sample_desc sample;
         mr_pair_loss_desc pair_loss;
+        mr_lrn_desc lrn;
     };
 } mr_op_desc;
 
